@@ -1,0 +1,1 @@
+// A source for the object libraries that carry the precompiled headers.

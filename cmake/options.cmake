@@ -1,0 +1,57 @@
+# What every target of the project is compiled with. Linked privately by score_library() and its
+# relatives, so that nothing of it leaks into users of the installed C library.
+
+option(SCORE_WERROR "Warnings are errors" OFF)
+option(SCORE_PCH "Precompile the heavy standard and Asio headers" ON)
+set(SCORE_SANITIZE "" CACHE STRING "Value of -fsanitize=, e.g. address,undefined or thread")
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug or Release" FORCE)
+endif()
+# SCORE_ASSERT stays on in release builds, and so does assert(): no NDEBUG anywhere.
+set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g")
+set(CMAKE_C_FLAGS_DEBUG "-O1 -g")
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")
+set(CMAKE_C_FLAGS_RELEASE "-O2 -g1")
+
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+
+add_library(score_options INTERFACE)
+target_compile_features(score_options INTERFACE cxx_std_23)
+set_property(TARGET score_options PROPERTY INTERFACE_INCLUDE_DIRECTORIES ${PROJECT_SOURCE_DIR})
+target_compile_definitions(score_options INTERFACE
+  _GNU_SOURCE BOOST_ASIO_SEPARATE_COMPILATION BOOST_ASIO_NO_DEPRECATED)
+target_compile_options(score_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+  $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor -Wold-style-cast -Woverloaded-virtual>
+  # g++ 12 reports a false overlap for std::string's operator+ (GCC bug 105651).
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
+  -ffunction-sections -fdata-sections
+  $<$<BOOL:${SCORE_WERROR}>:-Werror -Wno-error=maybe-uninitialized>)
+target_link_options(score_options INTERFACE -Wl,--gc-sections -Wl,--as-needed)
+
+if(CMAKE_BUILD_TYPE STREQUAL Release AND NOT SCORE_SANITIZE)
+  target_compile_options(score_options INTERFACE
+    -fstack-protector-strong -fstack-clash-protection -fcf-protection -U_FORTIFY_SOURCE)
+  target_compile_definitions(score_options INTERFACE _FORTIFY_SOURCE=2 _GLIBCXX_ASSERTIONS)
+  target_link_options(score_options INTERFACE -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
+endif()
+if(SCORE_SANITIZE)
+  target_compile_options(score_options INTERFACE
+    -fsanitize=${SCORE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(score_options INTERFACE -fsanitize=${SCORE_SANITIZE})
+endif()
+
+# ccache: hits are shared between build directories of one depth and between clones.
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM)
+  set(ccache_launcher ${CMAKE_COMMAND} -E env
+      CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=true
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      ${CCACHE_PROGRAM})
+  set(CMAKE_C_COMPILER_LAUNCHER ${ccache_launcher})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${ccache_launcher})
+endif()

@@ -1,0 +1,61 @@
+# Helpers for the folders' CMakeLists.txt.
+#
+#   score_library(gang SOURCES a.cpp b.cpp LIBS score::core)       static library score_gang, score::gang
+#   score_executable(scored SOURCES main.cpp LIBS score::base)     ${build}/bin/scored
+#   score_test(gang_test SOURCES a_test.cpp LIBS score::gang)      GoogleTest program, label "unit"
+#   score_test(gang_flow SOURCES f_test.cpp LIBS score::gang LABEL flow TIMEOUT 120)
+#
+# Every function takes PCH core|asio|none: "core" precompiles standard and fmt headers, "asio" adds
+# base/asio.hpp. Default: asio if LIBS names score::base or score::asio, else core. Both need fmt,
+# which score::core brings; targets without score::core (pmlib, C programs) say PCH none.
+
+# Chooses and attaches the precompiled header. They are made by base/CMakeLists.txt.
+function(score_use_pch target kind libs)
+  if(NOT SCORE_PCH OR kind STREQUAL "none")
+    return()
+  endif()
+  if(NOT kind)
+    set(kind core)
+    if("score::base" IN_LIST libs OR "score::asio" IN_LIST libs)
+      set(kind asio)
+    endif()
+  endif()
+  if(TARGET score_pch_${kind})
+    target_precompile_headers(${target} REUSE_FROM score_pch_${kind})
+  endif()
+endfunction()
+
+function(score_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PCH" "SOURCES;LIBS;PRIVATE_LIBS")
+  add_library(score_${name} STATIC ${arg_SOURCES})
+  add_library(score::${name} ALIAS score_${name})
+  target_link_libraries(score_${name} PUBLIC score_options ${arg_LIBS} PRIVATE ${arg_PRIVATE_LIBS})
+  score_use_pch(score_${name} "${arg_PCH}" "${arg_LIBS};${arg_PRIVATE_LIBS}")
+endfunction()
+
+function(score_executable name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PCH" "SOURCES;LIBS")
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE score_options ${arg_LIBS})
+  score_use_pch(${name} "${arg_PCH}" "${arg_LIBS}")
+endfunction()
+
+# One program per module and label; every TEST() in it is a test of ctest. Tests are listed when
+# ctest runs, not when the program is linked, so that building never executes anything.
+function(score_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PCH;LABEL;TIMEOUT" "SOURCES;LIBS;ENV")
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+  if(NOT arg_LABEL)
+    set(arg_LABEL unit)
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 60)
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
+  target_link_libraries(${name} PRIVATE score_options ${arg_LIBS} GTest::gtest GTest::gtest_main)
+  score_use_pch(${name} "${arg_PCH}" "${arg_LIBS}")
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX ${name}.
+    PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${arg_ENV}")
+endfunction()
