@@ -1,0 +1,60 @@
+// One framed connection: Unix stream socket, or TCP under TLS. Coroutine reads, queued writes.
+// Thread: the io_context's only one. The owner keeps it in a shared_ptr until both loops ended.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/asio.hpp"
+#include "base/result.hpp"
+#include "base/time.hpp"
+#include "proto/frames.hpp"
+
+namespace score::proto {
+
+// A frame as it came. `payload` belongs to the caller.
+struct InFrame {
+  FrameType type{};
+  std::string payload;
+};
+
+struct ConnectionLimits {
+  std::size_t write_queue_bytes = 64U << 20U;  // more queued than this: the connection is closed
+  base::Duration header_deadline{};  // first frame must be complete within this; 0: none
+  base::Duration frame_deadline{};   // from header to last byte of a frame; 0: none
+};
+
+class Connection {
+ public:
+  virtual ~Connection() = default;
+  Connection() = default;
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // Next frame. Before it is read its header is checked: known type, `role` may send it, length
+  // within the type's limit; else an error and the connection is of no more use. Eof: errc Closed.
+  virtual boost::asio::awaitable<base::Result<InFrame>> read(Role sender) = 0;
+  // Queues; never blocks. False: closed, or the queue limit was passed (then it closes itself).
+  // Frames queued within one turn of the loop leave in one write.
+  virtual bool send(FrameType type, std::string_view payload) = 0;
+  // The same bytes to many connections without copying them for each.
+  virtual bool send_shared(std::shared_ptr<const std::string> frame_bytes) = 0;
+  // Waits until less than `bytes` are queued, or it is closed.
+  virtual boost::asio::awaitable<void> drained(std::size_t bytes) = 0;
+  virtual std::size_t queued_bytes() const = 0;
+  virtual void close() = 0;  // at once; what is queued is lost. Idempotent.
+  virtual bool is_open() const = 0;
+  virtual const std::string& peer() const = 0;  // for logs: "uid 1000 pid 77", "node03 127.0.0.1"
+};
+
+// Frame of a generated message: `send(c, wire::Submit)`; the type number comes from its annotation.
+template <class Message>
+bool send(Connection& connection, const Message& message) {
+  return connection.send(frame_type<Message>(), message.SerializeAsString());
+}
+// Header and payload as one block, for send_shared.
+std::shared_ptr<const std::string> encode_frame(FrameType type, std::string_view payload);
+
+}  // namespace score::proto

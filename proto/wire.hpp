@@ -1,0 +1,37 @@
+// The frame header, the same for every protocol of the project; docs/wire.md is its page for the
+// reader. All numbers little-endian. A frame is the header and `length` bytes of one protobuf
+// message, whose type is in the header.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+
+namespace score::proto {
+
+inline constexpr std::uint32_t kMagic = 0x44524353;  // "SCRD"
+inline constexpr std::uint16_t kWireVersion = 1;     // of header and negotiation, not of messages
+inline constexpr std::uint32_t kLowestVersion = 1;   // of the messages, negotiated by the hellos
+inline constexpr std::uint32_t kHighestVersion = 1;
+
+struct FrameHeader {
+  std::uint32_t magic = kMagic;
+  std::uint16_t version = kWireVersion;
+  std::uint16_t type = 0;
+  std::uint32_t length = 0;    // payload bytes
+  std::uint32_t reserved = 0;  // 0
+};
+inline constexpr std::size_t kHeaderBytes = 16;
+static_assert(sizeof(FrameHeader) == kHeaderBytes, "the header is read and written as one block");
+
+void encode_header(const FrameHeader& header, std::span<std::byte, kHeaderBytes> out);
+// Errors: BadMagic, BadVersion, BadFrame (reserved not 0). Knows nothing of types.
+base::Result<FrameHeader> decode_header(std::span<const std::byte, kHeaderBytes> in);
+
+}  // namespace score::proto
