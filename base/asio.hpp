@@ -17,8 +17,8 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -27,11 +27,11 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 
-namespace score {
+namespace score::inline base {
 
 namespace asio = boost::asio;
 
 // `auto [ec, n] = co_await socket.async_read_some(buffer, score::kNoThrow);`
 inline constexpr auto kNoThrow = asio::as_tuple(asio::use_awaitable);
 
-}  // namespace score
+}  // namespace score::inline base

@@ -3,14 +3,14 @@
 // proto/convert.* is the only place that turns them into bytes and back.
 #pragma once
 
+#include "base/ids.hpp"
+#include "base/time.hpp"
+#include "base/units.hpp"
+
 #include <cstdint>
 #include <string>
 #include <variant>
 #include <vector>
-
-#include "base/ids.hpp"
-#include "base/time.hpp"
-#include "base/units.hpp"
 
 namespace score::base {
 
@@ -31,17 +31,17 @@ enum class Queue : std::uint8_t { Exclusive, High, Normal };
 
 // What placement needs to know of a job. Everything else about it is opaque to the scheduler.
 struct ResourceRequest {
-  std::uint32_t nodes = 0;  // 0: as few as hold the tasks
-  std::uint32_t tasks = 0;  // 0: one a node, or tasks_per_node on each
+  std::uint32_t nodes = 0;           // 0: as few as hold the tasks
+  std::uint32_t tasks = 0;           // 0: one a node, or tasks_per_node on each
   std::uint32_t tasks_per_node = 0;  // 0: spread evenly, block distribution
   std::uint32_t cpus_per_task = 1;
   Bytes memory_per_node{0};               // reserved on each of its nodes; 0: nothing reserved
   std::vector<std::string> only_nodes;    // operators: exactly these may be used; empty: any
   std::vector<std::string> except_nodes;  // never these
   Queue queue = Queue::Normal;
-  std::uint32_t weight = 1;  // share of slices, 1 ... limits::kMaxWeight
-  std::int32_t priority = 0;  // larger is placed earlier among waiting jobs
-  bool held = false;          // waits until released
+  std::uint32_t weight = 1;     // share of slices, 1 ... limits::kMaxWeight
+  std::int32_t priority = 0;    // larger is placed earlier among waiting jobs
+  bool held = false;            // waits until released
   Duration scheduled_limit{0};  // counts scheduled time only; 0: none
   Duration wall_limit{0};       // counts from the start of the tasks; 0: none
 
@@ -63,7 +63,9 @@ enum class JobState : std::uint8_t {
   LaunchFailed,  // a node refused it; the reason names node and cause
 };
 
-constexpr bool is_final(JobState s) { return s >= JobState::Completed; }
+constexpr bool is_final(JobState s) {
+  return s >= JobState::Completed;
+}
 
 // How one task ended.
 struct TaskExit {
@@ -76,10 +78,14 @@ struct TaskExit {
 
 // An attempt is one try at running a job: a message about an older try is recognised as stale.
 inline constexpr std::uint64_t kAttemptsPerJob = 256;
+
 constexpr AttemptId make_attempt(JobId job, std::uint64_t number) {
   return AttemptId{job.value() * kAttemptsPerJob + number};
 }
-constexpr JobId job_of(AttemptId attempt) { return JobId{attempt.value() / kAttemptsPerJob}; }
+
+constexpr JobId job_of(AttemptId attempt) {
+  return JobId{attempt.value() / kAttemptsPerJob};
+}
 
 // ---- timetable -----------------------------------------------------------------------------
 
@@ -111,7 +117,7 @@ struct Timetable {
 struct PlacedTasks {
   AttemptId attempt{0};
   UserId user{0};
-  std::uint32_t node_index = 0;  // 0 ... nodes-1 within the job
+  std::uint32_t node_index = 0;              // 0 ... nodes-1 within the job
   std::vector<std::uint32_t> tasks_on_node;  // [node index], block distribution: ranks ascend
   std::vector<std::uint32_t> cores;          // of this node, cpus_per_task a task, in task order
   Bytes memory{0};                           // limit on this node; 0: none
@@ -123,22 +129,28 @@ struct PrepareTasks {  // check everything, start nothing; answered by Prepared 
   PlacedTasks placed;
   std::string spec;
 };
+
 struct StartTasks {  // answered by Started, or Exited at once
   AttemptId attempt{0};
 };
+
 struct SignalTasks {  // forwarded to every task of the attempt on this node
   AttemptId attempt{0};
   std::int32_t signal = 0;
 };
+
 struct KillTasks {  // empty the cgroup now; answered by Exited (also if the attempt is unknown)
   AttemptId attempt{0};
 };
+
 struct ForgetTasks {  // the head has recorded the end: drop what is kept for a repeated Exited
   AttemptId attempt{0};
 };
+
 struct SetTimetable {
   Timetable timetable;
 };
+
 using HeadToNode =
     std::variant<PrepareTasks, StartTasks, SignalTasks, KillTasks, ForgetTasks, SetTimetable>;
 
@@ -159,36 +171,44 @@ struct NodeHello {
   NodeInfo info;
   std::vector<AttemptReport> attempts;
 };
+
 struct Prepared {
   AttemptId attempt{0};
 };
+
 struct Refused {  // nothing of the attempt is left on the node
   AttemptId attempt{0};
   std::int32_t exit_code = 126;  // what scrun exits with: 126 cannot execute, 127 not found, 125
   std::string reason;            // one line, without the node's name
 };
+
 struct Started {
   AttemptId attempt{0};
 };
+
 struct TaskEnded {  // sent at once for each task, so that one failure can end the whole job
   AttemptId attempt{0};
   TaskExit exit;
 };
+
 struct Exited {  // nothing of the attempt runs on the node any more; repeated until forgotten
   AttemptId attempt{0};
   std::vector<TaskExit> exits;  // every task of the node, in rank order
   std::string reason;           // empty, or why the node ended it ("memory limit 64M exceeded")
 };
+
 struct AbortRequested {  // a rank called MPI_Abort (PMI abort)
   AttemptId attempt{0};
   Rank rank{0};
   std::int32_t code = 1;
   std::string message;
 };
+
 struct TimetableApplied {  // once an epoch that was late or refused; in time: silent
   Epoch epoch{0};
   Duration late{0};
 };
+
 using NodeToHead = std::variant<NodeHello, Prepared, Refused, Started, TaskEnded, Exited,
                                 AbortRequested, TimetableApplied>;
 

@@ -1,0 +1,134 @@
+#pragma once
+// Every limit of the project by name. Where two belong together a static_assert says how. A queue
+// that is full and a request beyond a limit are refused with an error and counted; nothing grows
+// unseen. Asio-free and fmt-free: PM includes it.
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace score::inline base::limits {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+using std::chrono::seconds;
+
+inline constexpr std::size_t kKiB = 1024;
+inline constexpr std::size_t kMiB = 1024 * kKiB;
+
+// --- Cluster ---
+inline constexpr std::uint32_t kMaxNodes = 16'384;
+inline constexpr std::uint32_t kMaxCoresPerNode = 1'024;
+inline constexpr std::uint32_t kMaxTasksPerNode = 4'096;
+inline constexpr std::uint32_t kMaxTasksPerJob = 1U << 20;
+inline constexpr std::size_t kMaxNodeNameBytes = 64;  // HOST_NAME_MAX of Linux
+inline constexpr std::size_t kMaxHostlistBytes = 256 * kKiB;
+
+// --- Jobs ---
+// Jobs that are queued or running; finished ones are rows in the database.
+inline constexpr std::uint32_t kMaxActiveJobs = 65'536;
+inline constexpr std::uint32_t kMaxFinishedJobs = 1'000'000;
+inline constexpr std::uint32_t kMaxJobsPerNode = 256;
+inline constexpr std::size_t kMaxJobNameBytes = 256;
+inline constexpr std::size_t kMaxArgumentBytes = 1 * kMiB;  // argv with terminators
+inline constexpr std::size_t kMaxArgumentCount = 64 * kKiB;
+inline constexpr std::size_t kMaxEnvironmentBytes = 2 * kMiB;  // envp with terminators
+inline constexpr std::size_t kMaxEnvironmentCount = 32 * kKiB;
+inline constexpr std::size_t kMaxPathBytes = 4'096;  // PATH_MAX of Linux
+inline constexpr std::size_t kMaxGroups = 65'536;    // NGROUPS_MAX of Linux
+inline constexpr std::uint32_t kMinWeight = 1;
+inline constexpr std::uint32_t kDefaultWeight = 100;
+inline constexpr std::uint32_t kMaxWeight = 10'000;
+
+// --- Frames between daemons and clients ---
+inline constexpr std::size_t kMaxFrameBytes = 8 * kMiB;
+inline constexpr std::size_t kMaxSmallFrameBytes = 64 * kKiB;  // before and without authentication
+inline constexpr std::size_t kMaxMessageDepth = 32;            // nesting of a message
+static_assert(kMaxArgumentBytes + kMaxEnvironmentBytes + kMiB <= kMaxFrameBytes,
+              "the largest submission that is allowed fits into one frame");
+static_assert(kMaxHostlistBytes < kMaxFrameBytes, "a list of all nodes fits into a frame");
+static_assert(kMaxNodes * std::size_t{8} < kMaxHostlistBytes,
+              "all nodes can be listed even if their numbers do not form ranges");
+
+// --- Gang scheduling ---
+inline constexpr nanoseconds kMinQuantum = milliseconds(1);
+inline constexpr nanoseconds kDefaultQuantum = milliseconds(100);
+inline constexpr nanoseconds kMaxQuantum = seconds(10);
+inline constexpr std::uint32_t kDefaultSlots = 8;
+inline constexpr std::uint32_t kMaxSlots = 64;
+inline constexpr std::size_t kMaxSegmentsPerCycle = 4'096;
+static_assert(kMinQuantum < kDefaultQuantum && kDefaultQuantum < kMaxQuantum);
+static_assert(kDefaultSlots <= kMaxSlots);
+static_assert(kMaxSlots <= kMaxJobsPerNode, "a node can be in a job of every slot");
+static_assert(kMaxSlots <= kMaxSegmentsPerCycle, "a cycle has at least one segment for each slot");
+
+// A new timetable starts this long after it is sent, or at the next boundary after that.
+inline constexpr nanoseconds kMinTimetableLead = milliseconds(5);
+// Nothing stays frozen without a living node daemon: max(two quanta, this) after its last sign of
+// life the launcher thaws everything.
+inline constexpr nanoseconds kMinThawLease = seconds(1);
+inline constexpr std::uint32_t kThawLeaseQuanta = 2;
+// A clock whose error bound is above this is reported, and the bound still widens the guard.
+inline constexpr nanoseconds kClockErrorWarning = milliseconds(2);
+
+// --- Liveness: a node sends a heartbeat each period ---
+inline constexpr nanoseconds kHeartbeatPeriod = seconds(1);
+inline constexpr nanoseconds kSuspectAfter = seconds(2);
+inline constexpr nanoseconds kDeadAfter = seconds(3);
+static_assert(
+    kHeartbeatPeriod < kSuspectAfter && kSuspectAfter < kDeadAfter,
+    "one late heartbeat makes no suspect, and a suspect may clear itself before it is dead");
+static_assert(kMinThawLease < kDeadAfter, "a node's jobs run again before they are given up");
+
+// --- Deadlines ---
+inline constexpr nanoseconds kHandshakeDeadline = seconds(5);  // connect to authenticated
+inline constexpr nanoseconds kHeaderDeadline = seconds(5);     // first to last byte of a header
+inline constexpr nanoseconds kFrameDeadline = seconds(30);     // header to end of frame
+inline constexpr nanoseconds kWriteDeadline = seconds(30);     // a peer takes no byte for so long
+inline constexpr nanoseconds kRequestDeadline = seconds(30);   // a client waits for an answer
+inline constexpr nanoseconds kLaunchDeadline = seconds(30);    // prepare and start on all nodes
+inline constexpr nanoseconds kKillGrace = seconds(5);          // SIGTERM to kill
+inline constexpr nanoseconds kStopDeadline = seconds(10);      // a daemon's orderly stop
+inline constexpr nanoseconds kReconnectMin = milliseconds(50);
+inline constexpr nanoseconds kReconnectMax = seconds(2);
+static_assert(kReconnectMin < kReconnectMax);
+static_assert(kReconnectMax < kDeadAfter,
+              "a node whose connection broke tries again before it is dead");
+static_assert(kKillGrace < kStopDeadline, "a daemon that stops can end what it must");
+
+// --- Queues, windows, descriptors ---
+inline constexpr std::size_t kMaxConnections = 4'096;  // clients of one head
+inline constexpr std::size_t kMaxConnectionsPerUser = 1'024;
+inline constexpr std::size_t kMaxUnauthenticated = 1'024;  // half-open, oldest closed first
+inline constexpr std::size_t kReservedDescriptors = 32;    // for killing jobs when all are used
+inline constexpr std::size_t kMaxPeerQueueFrames = 4'096;  // to one node
+inline constexpr std::size_t kMaxPeerQueueBytes = 64 * kMiB;
+inline constexpr std::size_t kMaxClientQueueBytes = 16 * kMiB;
+inline constexpr std::size_t kIoWindowBytes = 256 * kKiB;  // unacknowledged output of a stream
+inline constexpr std::size_t kIoChunkBytes = 32 * kKiB;
+inline constexpr std::size_t kMaxGroupCommit = 1'024;  // submissions in one transaction
+inline constexpr std::size_t kTraceRingEntries = 65'536;
+static_assert(kIoChunkBytes * 2 <= kIoWindowBytes, "a stream can always have two chunks under way");
+static_assert(kIoChunkBytes < kMaxSmallFrameBytes, "output travels in small frames");
+static_assert(kMaxFrameBytes <= kMaxClientQueueBytes && kMaxFrameBytes <= kMaxPeerQueueBytes,
+              "the largest frame can be queued");
+static_assert(kMaxConnectionsPerUser < kMaxConnections, "one user cannot lock out the others");
+
+// Token bucket of each user's requests.
+inline constexpr double kRequestsPerSecond = 2'000;
+inline constexpr double kRequestBurst = 4'000;
+
+// --- PMI key-value exchange ---
+inline constexpr std::size_t kMaxPmiKeyBytes = 256;
+inline constexpr std::size_t kMaxPmiValueBytes = 4'096;
+inline constexpr std::size_t kMaxPmiLineBytes = 16 * kKiB;
+inline constexpr std::size_t kMaxPmiBytesPerTask = 256 * kKiB;
+static_assert(kMaxPmiKeyBytes + kMaxPmiValueBytes < kMaxPmiLineBytes, "a put fits into a line");
+
+// --- Text ---
+inline constexpr std::size_t kMaxConfigBytes = 1 * kMiB;
+inline constexpr std::size_t kMaxLogLineBytes = 4'096;    // PIPE_BUF: one write is one line
+inline constexpr std::size_t kMaxErrorTextBytes = 1'024;  // of an error sent to a peer
+static_assert(kMaxErrorTextBytes < kMaxLogLineBytes, "an error fits into a log line");
+
+}  // namespace score::inline base::limits

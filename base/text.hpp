@@ -1,0 +1,41 @@
+#pragma once
+// Small functions on text: strict numbers, splitting, and making text of others safe to print.
+
+#include "base/result.hpp"
+
+#include <charconv>
+#include <concepts>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace score::inline base {
+
+// The whole of `text` as a decimal number: no sign for unsigned types, no blanks, nothing after it.
+// Errors: Errc::Malformed, Errc::TooLarge (does not fit T).
+template <std::integral T>
+[[nodiscard]] Result<T> parse_number(std::string_view text) {
+  T value{};
+  const char* end = text.data() + text.size();
+  auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc::result_out_of_range) return Error(Errc::TooLarge);
+  if (error != std::errc() || stop != end) return Error(Errc::Malformed);
+  return value;
+}
+
+// The parts between separators, empty ones included; "" gives one empty part. Views into `text`.
+[[nodiscard]] std::vector<std::string_view> split(std::string_view text, char separator);
+
+// Without blanks, tabs and line ends at both ends. A view into `text`.
+[[nodiscard]] std::string_view trim(std::string_view text);
+
+// Text that may be printed to a terminal whatever it holds: control characters, including escape
+// sequences and C1 controls, and bytes that are not UTF-8 become \n, \t or \xNN. Valid UTF-8 and
+// backslashes stay, so it is for reading, not for parsing back. At most `max_bytes` bytes (at least
+// 4) are given; what is cut is marked by "...".
+[[nodiscard]] std::string escape_terminal(std::string_view text, std::size_t max_bytes = 4096);
+
+// A log value: as it is if it is plain ("a.out"), else quoted with escapes ("\"a b\"").
+[[nodiscard]] std::string quote_value(std::string_view text, std::size_t max_bytes = 1024);
+
+}  // namespace score::inline base

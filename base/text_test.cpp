@@ -1,0 +1,85 @@
+#include "base/text.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <random>
+
+namespace score {
+namespace {
+
+TEST(ParseNumber, TakesTheWholeTextOrNothing) {
+  EXPECT_EQ(parse_number<std::uint32_t>("4294967295").value(), 4294967295U);
+  EXPECT_EQ(parse_number<int>("-5").value(), -5);
+  for (const auto* text : {"", " 1", "1 ", "+1", "1x", "0x10", "1.0", "-"}) {
+    EXPECT_TRUE(parse_number<int>(text).error().is(Errc::Malformed)) << text;
+  }
+  EXPECT_TRUE(parse_number<std::uint32_t>("-1").error().is(Errc::Malformed));
+  EXPECT_TRUE(parse_number<std::uint32_t>("4294967296").error().is(Errc::TooLarge));
+}
+
+TEST(Split, KeepsEmptyParts) {
+  const std::vector<std::string_view> expected = {"a", "", "b", ""};
+  EXPECT_EQ(split("a,,b,", ','), expected);
+  EXPECT_EQ(split("", ',').size(), 1U);
+}
+
+TEST(Trim, CutsBlanksAtBothEnds) {
+  EXPECT_EQ(trim(" \ta b\r\n"), "a b");
+  EXPECT_EQ(trim(" \n"), "");
+}
+
+TEST(EscapeTerminal, LetsNoControlThrough) {
+  EXPECT_EQ(escape_terminal("a\x1b[2Jb\n"), "a\\x1b[2Jb\\n");
+  EXPECT_EQ(escape_terminal("\xc2\x9b"
+                            "31m"),
+            "\\xc2\\x9b31m");
+  EXPECT_EQ(escape_terminal(std::string_view("\0\x7f", 2)), "\\x00\\x7f");
+}
+
+TEST(EscapeTerminal, KeepsWellFormedTextOfOtherLanguages) {
+  EXPECT_EQ(escape_terminal("並列 naïve 🚀"), "並列 naïve 🚀");
+}
+
+TEST(EscapeTerminal, EscapesMalformedUtf8) {
+  EXPECT_EQ(escape_terminal("\xff"), "\\xff");
+  EXPECT_EQ(escape_terminal("\xc0\xaf"), "\\xc0\\xaf");           // overlong
+  EXPECT_EQ(escape_terminal("\xed\xa0\x80"), "\\xed\\xa0\\x80");  // surrogate
+  EXPECT_EQ(escape_terminal("\xe4\xb8"), "\\xe4\\xb8");           // cut off
+}
+
+TEST(EscapeTerminal, CutsBetweenCharactersAndSaysSo) {
+  EXPECT_EQ(escape_terminal("abcdef", 6), "abcdef");
+  EXPECT_EQ(escape_terminal("abcdefg", 6), "abc...");
+  EXPECT_EQ(escape_terminal("並列計算", 10), "並列...");
+}
+
+TEST(EscapeTerminal, IsPrintableAndBoundedForRandomBytes) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 500; ++round) {
+    std::string bytes(random() % 100, '\0');
+    for (char& c : bytes) c = static_cast<char>(random());
+    const auto out = escape_terminal(bytes, 64);
+    EXPECT_LE(out.size(), 64U);
+    for (const char c : out) EXPECT_TRUE(static_cast<std::uint8_t>(c) >= 0x20 && c != 0x7f);
+  }
+}
+
+TEST(QuoteValue, QuotesWhatIsNotPlain) {
+  EXPECT_EQ(quote_value("a.out"), "a.out");
+  EXPECT_EQ(quote_value(""), "\"\"");
+  EXPECT_EQ(quote_value("a b"), "\"a b\"");
+  EXPECT_EQ(quote_value("x=1"), "\"x=1\"");
+  EXPECT_EQ(quote_value("say \"hi\\\"\n"), "\"say \\\"hi\\\\\\\"\\n\"");
+}
+
+TEST(QuoteValue, CannotForgeASecondLineOrKey) {
+  EXPECT_EQ(quote_value("x\n<2>root job=1"), "\"x\\n<2>root job=1\"");
+}
+
+TEST(QuoteValue, IsBounded) {
+  EXPECT_LE(quote_value(std::string(5000, 'a'), 100).size(), 100U);
+}
+
+}  // namespace
+}  // namespace score
