@@ -1,0 +1,50 @@
+// Node daemon <-> launcher: one Unix SOCK_SEQPACKET connection, fixed-size messages, one a packet.
+// The launcher is the only root part: nothing of variable length is parsed here.
+//
+// Starting an attempt: the node daemon makes the cgroups `<root>/job_<attempt>/{shepherd,tasks}`,
+// binds and listens on the attempt's shepherd socket, and sends Launch with that listening socket
+// as the one descriptor. The launcher forks A; A (still privileged) joins `shepherd`, becomes a
+// child subreaper and forks B, which joins `tasks` and a session of its own; then both drop to the
+// user (setgroups, setresgid, setresuid, verified) and exec the shepherd program:
+//   A: scored-shepherd shepherd   descriptor 3: listening socket, 4: socket to B
+//   B: scored-shepherd spawner    descriptor 4: socket to A
+// B forks the tasks when A says so, so they are born in `tasks`; when B has exited they are A's
+// children (subreaper). B's process group is the tasks' process group.
+#pragma once
+
+#include <cstdint>
+
+namespace score::launcher {
+
+inline constexpr std::uint32_t kMagic = 0x4c524353;  // "SCRL"
+inline constexpr std::uint32_t kVersion = 1;
+
+enum class Op : std::uint32_t {
+  Launch = 1,  // answered by Reply
+  Renew = 2,   // the lease; not answered
+  Forget = 3,  // attempt is over: not thawed any more when the lease ends; not answered
+};
+
+struct Request {
+  std::uint32_t magic = kMagic;
+  std::uint32_t version = kVersion;
+  Op op = Op::Renew;
+  std::uint32_t user = 0;          // Launch: numeric user id; must exist on this node
+  std::uint64_t attempt = 0;       // Launch, Forget
+  std::int64_t lease_ns = 0;       // Renew: thaw everything if nothing is heard for this long
+  std::uint32_t in_cgroups = 0;    // Launch: 1: join them; 0: the fallback without cgroups
+  std::uint32_t reserved = 0;
+};
+static_assert(sizeof(Request) == 48);
+
+struct Reply {
+  std::uint32_t magic = kMagic;
+  std::uint32_t error = 0;         // errno of what failed, 0: running
+  std::uint64_t attempt = 0;
+  std::int32_t shepherd_pid = 0;
+  std::int32_t group = 0;          // process group of the tasks (B's pid)
+  char step[40] = {};              // what failed, e.g. "setgroups"; zero-terminated
+};
+static_assert(sizeof(Reply) == 64);
+
+}  // namespace score::launcher
