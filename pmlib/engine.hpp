@@ -1,0 +1,449 @@
+// The go-back-N of PM with STOP/GO flow control, as a pure state machine.
+//
+// One SendSide and one ReceiveSide exist per ordered pair of endpoints. Both are trivially copyable
+// and hold no pointers: they lie in the context segment and are saved by copying. The engine has no
+// clock, no socket and no memory of its own; it is told what happened and answers what to do:
+//
+//   on_app_*     the application queued, sent or made room
+//   on_packet_*  a verified frame arrived
+//   on_timer     the deadline passed
+//   on_resume    the job was stopped for a while and goes on
+//
+// Why it is not the published protocol: that one stalls or loses data in several ways. Each repair
+// has a name (G1 ... G24, see docs/pm.md). Six of them can be switched off through the Rules so
+// that the model checker can show that each is needed.
+//
+// Numbers are serial (RFC 1982): windows are at most half of the number space. Times are
+// microseconds on the job's own clock, which stands still while the job is stopped; they wrap.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+namespace score::pm {
+
+using Microseconds = std::uint32_t;
+
+// The shipped rules. The checker derives from them and switches one repair off.
+struct Rules {
+  using Seq = std::uint32_t;
+  static constexpr bool kG1 = true;   // a time-out resends the oldest message, not the one after it
+  static constexpr bool kG4 = true;   // STOP(k) frees below k: k itself was refused
+  static constexpr bool kG7 = true;   // duplicates are answered
+  static constexpr bool kG8 = true;   // `sent` never stays below `acked`
+  static constexpr bool kG9 = true;   // a stopped sender probes
+  static constexpr bool kG10 = true;  // progress lifts STOP, not only GO
+};
+
+struct EngineLimits {
+  std::uint16_t window = 1024;           // W: frames unacknowledged at most; <= half the numbers
+  Microseconds rto_min = 1000;           // time-outs are never shorter, RFC 6298 adapted to a LAN
+  Microseconds rto_max = 1'000'000;      // nor longer, backed off or not
+  Microseconds rto_initial = 5000;       // before the first round trip is measured
+};
+
+// What the sender of one pair keeps. Always acked <= sent <= max_sent <= acked + W, and
+// max_sent <= queued.
+template <class Seq>
+struct SendSide {
+  Seq acked = 0;     // everything up to it is known to be stored at the receiver
+  Seq sent = 0;      // number sent last; moves back to resend
+  Seq max_sent = 0;  // highest number ever sent
+  Seq queued = 0;    // highest number the application has handed over
+  Seq timed = 0;     // frame whose round trip is being measured, if kTiming
+  Microseconds timed_at = 0;
+  Microseconds srtt = 0;  // smoothed round trip; 0 = not measured yet
+  Microseconds deadline = 0;
+  std::uint16_t window = 0;  // frames the path is believed to carry, 1 .. W
+  std::uint16_t flow_count = 0;  // count of the newest STOP or GO obeyed
+  std::uint8_t flags = 0;
+  std::uint8_t tries = 0;  // time-outs since the receiver last said anything; saturates
+
+  static constexpr std::uint8_t kStopped = 1;     // the receiver has no room
+  static constexpr std::uint8_t kRecovering = 2;  // a LOSE(acked) was obeyed already
+  static constexpr std::uint8_t kArmed = 4;       // `deadline` is set
+  static constexpr std::uint8_t kTiming = 8;      // `timed` is set
+
+  bool operator==(const SendSide&) const = default;
+  bool has(std::uint8_t flag) const { return (flags & flag) != 0; }
+
+  void set(std::uint8_t flag, bool on) {
+    flags = static_cast<std::uint8_t>(on ? flags | flag : flags & ~flag);
+  }
+};
+
+// What the receiver of one pair keeps.
+template <class Seq>
+struct ReceiveSide {
+  Seq recv = 0;                  // number stored last
+  std::uint16_t flow_count = 0;  // count of the newest STOP or GO sent
+  std::uint8_t flags = 0;
+
+  static constexpr std::uint8_t kRefused = 1;   // STOP was sent, GO was not
+  static constexpr std::uint8_t kGap = 2;       // LOSE was said for the present gap
+  static constexpr std::uint8_t kPromised = 4;  // one free slot is kept for this sender
+  static constexpr std::uint8_t kAckOwed = 8;   // stored or duplicate frames not yet acknowledged
+
+  bool operator==(const ReceiveSide&) const = default;
+  bool has(std::uint8_t flag) const { return (flags & flag) != 0; }
+
+  void set(std::uint8_t flag, bool on) {
+    flags = static_cast<std::uint8_t>(on ? flags | flag : flags & ~flag);
+  }
+};
+
+enum class ControlKind : std::uint8_t {
+  None,  // nothing to say
+  Ack,   // everything up to `number` is stored
+  Lose,  // `number` is stored, the next is missing: go back
+  Stop,  // `number` was refused for want of room; everything below it is stored
+  Go,    // send again from `number` on; `credit` slots were free
+};
+
+template <class Seq>
+struct Control {
+  ControlKind kind = ControlKind::None;
+  Seq number = 0;
+  std::uint16_t count = 0;   // orders STOP and GO among themselves
+  std::uint16_t credit = 0;  // GO only; 0 = unlimited
+};
+
+enum class TimerAction {
+  None,
+  GoBack,  // `sent` moved back: send what may be sent
+  Probe,   // send acked + 1 once, stay stopped
+};
+
+enum class Arrival {
+  Store,      // the next in sequence: store it, it is part of the order now
+  Refused,    // the next in sequence, no room
+  Early,      // numbers are missing before it
+  Duplicate,  // stored before
+  Strange,    // outside every window: drop and count
+};
+
+template <class Seq>
+struct ArrivalResult {
+  Arrival arrival = Arrival::Strange;
+  Control<Seq> reply;  // to be sent at once; an owed ACK is in ReceiveSide::kAckOwed
+};
+
+// The receive buffer of a channel, shared by all senders (G17, G18). A refused sender is invited
+// with GO when there is room, and the slot it was invited for is kept for it: it has at least the
+// refused frame to send. So a busy sender cannot starve a refused one.
+struct SharedRoom {
+  std::uint16_t capacity = 0;  // slots
+  std::uint16_t used = 0;      // hold messages not yet released
+  std::uint16_t promised = 0;  // free, but kept for senders that were sent GO
+
+  bool operator==(const SharedRoom&) const = default;
+
+  std::uint16_t unpromised() const {
+    return static_cast<std::uint16_t>(capacity - used - promised);
+  }
+
+  template <class Seq>
+  bool has_room_for(const ReceiveSide<Seq>& side) const {
+    return side.has(ReceiveSide<Seq>::kPromised) || unpromised() > 0;
+  }
+
+  template <class Seq>
+  void take(ReceiveSide<Seq>& side) {
+    ++used;
+    drop_promise(side);
+  }
+
+  void release() { --used; }
+
+  template <class Seq>
+  void promise(ReceiveSide<Seq>& side) {
+    if (side.has(ReceiveSide<Seq>::kPromised)) return;
+    side.set(ReceiveSide<Seq>::kPromised, true);
+    ++promised;
+  }
+
+  // Also when the sender is declared dead.
+  template <class Seq>
+  void drop_promise(ReceiveSide<Seq>& side) {
+    if (!side.has(ReceiveSide<Seq>::kPromised)) return;
+    side.set(ReceiveSide<Seq>::kPromised, false);
+    --promised;
+  }
+};
+
+// Serial "a is not after b", for times.
+constexpr bool time_reached(Microseconds now, Microseconds deadline) {
+  return static_cast<std::int32_t>(now - deadline) >= 0;
+}
+
+template <class R = Rules>
+class Engine {
+ public:
+  using Seq = typename R::Seq;
+  using Send = SendSide<Seq>;
+  using Receive = ReceiveSide<Seq>;
+  static_assert(std::is_unsigned_v<Seq> && std::is_trivially_copyable_v<Send>);
+
+  explicit constexpr Engine(EngineLimits limits) : limits_(limits) {}
+
+  constexpr const EngineLimits& limits() const { return limits_; }
+
+  // Both sides of a pair start from the same number (0 in production).
+  Send fresh_sender(Seq start = 0) const {
+    Send s;
+    s.acked = s.sent = s.max_sent = s.queued = start;
+    s.window = limits_.window;
+    return s;
+  }
+
+  Receive fresh_receiver(Seq start = 0) const {
+    Receive r;
+    r.recv = start;
+    return r;
+  }
+
+  // --- sender -------------------------------------------------------------------------------
+
+  // `frames` more numbers may be sent. The caller keeps queued - acked below half the numbers.
+  static void on_app_queue(Send& s, Seq frames) { s.queued = plus(s.queued, frames); }
+
+  // Rule 1 (G6, G13).
+  bool may_send(const Send& s) const {
+    return !s.has(Send::kStopped) && s.sent != s.queued && minus(s.sent, s.acked) < window_of(s);
+  }
+
+  // How many frames may go out now.
+  Seq sendable(const Send& s) const {
+    if (!may_send(s)) return 0;
+    const Seq room = minus(window_of(s), minus(s.sent, s.acked));
+    const Seq waiting = minus(s.queued, s.sent);
+    return room < waiting ? room : waiting;
+  }
+
+  // Takes the next number; only if may_send(). The caller transmits the frame of that number.
+  Seq on_app_send(Send& s, Microseconds now) const {
+    const bool is_new = s.sent == s.max_sent;
+    s.sent = plus(s.sent, 1);
+    if (is_new) {
+      s.max_sent = s.sent;
+      if (!s.has(Send::kTiming)) start_timing(s, now);
+    }
+    if (!s.has(Send::kArmed)) arm(s, now);
+    return s.sent;
+  }
+
+  // A control frame, or the ACK riding on a data frame. True if it was obeyed. The caller then
+  // frees what it keeps of numbers up to `acked`.
+  bool on_packet_control(Send& s, const Control<Seq>& c, Microseconds now) const {
+    switch (c.kind) {
+      case ControlKind::Ack: return on_ack(s, c.number, now);
+      case ControlKind::Lose: return on_lose(s, c.number, now);
+      case ControlKind::Stop: return on_stop(s, c, now);
+      case ControlKind::Go: return on_go(s, c, now);
+      case ControlKind::None: break;
+    }
+    return false;
+  }
+
+  // Rule 6. Does nothing before the deadline.
+  TimerAction on_timer(Send& s, Microseconds now) const {
+    if (!s.has(Send::kArmed) || !time_reached(now, s.deadline)) return TimerAction::None;
+    if (s.acked == s.max_sent) {
+      s.set(Send::kArmed, false);
+      return TimerAction::None;
+    }
+    if (s.tries < std::numeric_limits<std::uint8_t>::max()) ++s.tries;
+    s.set(Send::kTiming, false);  // Karn: never measure a frame that was sent twice
+    s.set(Send::kRecovering, false);
+    arm(s, now);
+    if (s.has(Send::kStopped)) return R::kG9 ? TimerAction::Probe : TimerAction::None;
+    s.sent = R::kG1 ? s.acked : plus(s.acked, 1);
+    s.window = static_cast<std::uint16_t>(window_of(s) > 1 ? window_of(s) / 2 : 1);  // G21
+    return TimerAction::GoBack;
+  }
+
+  // Rule 9 (G22): the job goes on after a stop. `jitter` spreads the timers of its peers.
+  static void on_resume(Send& s, Microseconds now, Microseconds jitter) {
+    if (!s.has(Send::kArmed)) return;
+    s.deadline = (time_reached(now, s.deadline) ? now : s.deadline) + jitter;
+    s.set(Send::kTiming, false);
+  }
+
+  // Any verified frame of the receiver shows that it lives.
+  static void on_sign_of_life(Send& s) { s.tries = 0; }
+
+  // --- receiver -----------------------------------------------------------------------------
+
+  // Rule 7. `room`: a slot is free for this sender (true for frames that need none).
+  ArrivalResult<Seq> on_packet_data(Receive& r, Seq seq, bool room) const {
+    const Seq ahead = minus(seq, plus(r.recv, 1));
+    if (ahead == 0) return room ? store(r) : refuse(r);
+    if (ahead < limits_.window) return early(r);
+    if (minus(r.recv, seq) < limits_.window) {
+      if (R::kG7) r.set(Receive::kAckOwed, true);
+      return {Arrival::Duplicate, {}};
+    }
+    return {Arrival::Strange, {}};
+  }
+
+  // The owed ACK, now being sent (alone or on a data frame).
+  static Control<Seq> on_app_ack(Receive& r) {
+    r.set(Receive::kAckOwed, false);
+    return {ControlKind::Ack, r.recv, 0, 0};
+  }
+
+  // Rule 8: there is room for a refused sender. The caller has promised it a slot.
+  static Control<Seq> on_app_room(Receive& r, std::uint16_t credit) {
+    r.set(Receive::kRefused, false);
+    ++r.flow_count;
+    return {ControlKind::Go, plus(r.recv, 1), r.flow_count, credit};
+  }
+
+  // --- shared -------------------------------------------------------------------------------
+
+  static constexpr Seq plus(Seq a, Seq b) { return static_cast<Seq>(a + b); }
+  static constexpr Seq minus(Seq a, Seq b) { return static_cast<Seq>(a - b); }
+
+  // Microseconds until the next time-out of a frame sent now.
+  Microseconds timeout_of(const Send& s) const {
+    const std::uint64_t base = s.srtt == 0 ? limits_.rto_initial : std::uint64_t{s.srtt} * 4;
+    const std::uint64_t floor = base < limits_.rto_min ? limits_.rto_min : base;
+    const unsigned shift = s.tries < 20 ? s.tries : 20;
+    const std::uint64_t backed_off = floor << shift;
+    return static_cast<Microseconds>(backed_off < limits_.rto_max ? backed_off : limits_.rto_max);
+  }
+
+ private:
+  Seq window_of(const Send& s) const {
+    return static_cast<Seq>(s.window < limits_.window ? s.window : limits_.window);
+  }
+
+  void arm(Send& s, Microseconds now) const {
+    s.deadline = now + timeout_of(s);
+    s.set(Send::kArmed, true);
+  }
+
+  static void start_timing(Send& s, Microseconds now) {
+    s.timed = s.sent;
+    s.timed_at = now;
+    s.set(Send::kTiming, true);
+  }
+
+  // Frees up to k. Returns whether that was progress.
+  bool advance(Send& s, Seq k, Microseconds now) const {
+    const Seq freed = minus(k, s.acked);
+    if (freed == 0) return false;
+    if (s.has(Send::kTiming) && minus(s.timed, s.acked) <= freed) measure(s, now);
+    s.acked = k;
+    s.set(Send::kRecovering, false);
+    const unsigned grown = s.window + unsigned{freed};
+    s.window = static_cast<std::uint16_t>(grown < limits_.window ? grown : limits_.window);
+    s.tries = 0;
+    if (s.acked == s.max_sent) {
+      s.set(Send::kArmed, false);
+    } else {
+      arm(s, now);
+    }
+    return true;
+  }
+
+  void measure(Send& s, Microseconds now) const {
+    const Microseconds took = now - s.timed_at;
+    const Microseconds sample = took < limits_.rto_max ? took : limits_.rto_max;
+    s.srtt = s.srtt == 0 ? sample + 1 : (s.srtt * 7 + sample) / 8 + 1;
+    s.set(Send::kTiming, false);
+  }
+
+  // `sent` goes back to k, or forward if k overtook it (G8).
+  static void resend_from(Send& s, Seq k) {
+    if (s.sent != k) s.set(Send::kTiming, false);
+    s.sent = k;
+  }
+
+  // k - acked if acked < k <= max_sent, else 0 (G15: what was never sent cannot be acknowledged).
+  static Seq progress_of(const Send& s, Seq k) {
+    const Seq ahead = minus(k, s.acked);
+    return ahead <= minus(s.max_sent, s.acked) ? ahead : Seq{0};
+  }
+
+  // Rule 2.
+  bool on_ack(Send& s, Seq k, Microseconds now) const {
+    if (progress_of(s, k) == 0) return false;
+    const bool overtaken = minus(s.sent, s.acked) < minus(k, s.acked);
+    advance(s, k, now);
+    if (s.has(Send::kStopped) && R::kG10) {
+      s.set(Send::kStopped, false);
+      resend_from(s, k);
+    }
+    if (overtaken && R::kG8) s.sent = k;
+    return true;
+  }
+
+  // Rule 3 (G2, G3, G14).
+  bool on_lose(Send& s, Seq k, Microseconds now) const {
+    const Seq ahead = minus(k, s.acked);
+    if (ahead > minus(s.max_sent, s.acked)) return false;
+    if (ahead == 0 && s.has(Send::kRecovering)) return false;
+    advance(s, k, now);
+    resend_from(s, k);
+    s.set(Send::kRecovering, true);
+    return true;
+  }
+
+  static bool is_newer(const Send& s, std::uint16_t count) {
+    return static_cast<std::int16_t>(static_cast<std::uint16_t>(count - s.flow_count)) > 0;
+  }
+
+  // Rule 4 (G4, G12).
+  bool on_stop(Send& s, const Control<Seq>& c, Microseconds now) const {
+    if (progress_of(s, c.number) == 0 || !is_newer(s, c.count)) return false;
+    s.flow_count = c.count;
+    const Seq stored = R::kG4 ? minus(c.number, 1) : c.number;
+    advance(s, stored, now);
+    resend_from(s, stored);
+    s.set(Send::kStopped, true);
+    arm(s, now);
+    return true;
+  }
+
+  // Rule 5.
+  bool on_go(Send& s, const Control<Seq>& c, Microseconds now) const {
+    if (progress_of(s, c.number) == 0 || !is_newer(s, c.count)) return false;
+    s.flow_count = c.count;
+    const Seq stored = minus(c.number, 1);
+    advance(s, stored, now);
+    resend_from(s, stored);
+    s.set(Send::kStopped, false);
+    if (c.credit != 0 && c.credit < window_of(s)) s.window = c.credit;
+    return true;
+  }
+
+  static ArrivalResult<Seq> store(Receive& r) {
+    r.recv = plus(r.recv, 1);
+    r.set(Receive::kRefused, false);
+    r.set(Receive::kGap, false);
+    r.set(Receive::kAckOwed, true);
+    return {Arrival::Store, {}};
+  }
+
+  // The first refusal counts; a repeated one repeats the same STOP, which answers a probe.
+  static ArrivalResult<Seq> refuse(Receive& r) {
+    if (!r.has(Receive::kRefused)) {
+      r.set(Receive::kRefused, true);
+      ++r.flow_count;
+    }
+    return {Arrival::Refused, {ControlKind::Stop, plus(r.recv, 1), r.flow_count, 0}};
+  }
+
+  // Behind a refused frame nothing is lost, it is only refused too: no LOSE.
+  static ArrivalResult<Seq> early(Receive& r) {
+    if (r.has(Receive::kGap) || r.has(Receive::kRefused)) return {Arrival::Early, {}};
+    r.set(Receive::kGap, true);
+    return {Arrival::Early, {ControlKind::Lose, r.recv, 0, 0}};
+  }
+
+  EngineLimits limits_;
+};
+
+}  // namespace score::pm

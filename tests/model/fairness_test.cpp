@@ -1,0 +1,142 @@
+// Two senders share one receiver's slots. Claims, over every reachable state:
+//   a sender that was sent GO is never refused again before it has stored its frame, and
+//   while one sender waits for GO, the other stores at most what it was promised before and what
+//   it is invited to in its turn: it cannot starve the one that waits.
+// Without the promised slot the search must find a violation.
+#include "pmlib/engine.hpp"
+#include "pmlib/peer_set.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace score::pm::model {
+namespace {
+
+struct SmallRules : Rules {
+  using Seq = std::uint8_t;
+};
+
+using E = Engine<SmallRules>;
+
+struct State {
+  std::array<E::Receive, 2> receive;
+  std::array<std::uint8_t, 2> bypassed{};  // stores of the other while this one waits for GO
+  std::array<bool, 2> invited{};           // GO was sent, nothing stored since
+  SharedRoom room;
+  std::uint32_t turn = 0;
+
+  auto key() const {
+    return std::tuple(receive[0].recv, receive[0].flags, receive[1].recv, receive[1].flags,
+                      bypassed[0], bypassed[1], invited[0], invited[1], room.used, room.promised, turn);
+  }
+};
+
+class TwoSenders {
+ public:
+  TwoSenders(std::uint16_t slots, bool keep_promises) : keep_promises_(keep_promises) {
+    State s;
+    s.room.capacity = slots;
+    visit(s);
+  }
+
+  // The first broken claim, or an empty text.
+  std::string explore() {
+    while (!todo_.empty() && broken_.empty()) {
+      const State s = todo_.back();
+      todo_.pop_back();
+      for (const std::size_t sender : {0u, 1u}) arrive(s, sender);
+      if (s.room.used > 0) release(s);
+    }
+    return broken_;
+  }
+
+  std::size_t states() const { return seen_.size(); }
+
+ private:
+  static constexpr std::uint8_t kFrames = 12;  // of each sender
+  static constexpr std::uint8_t kBypassBound = 2;  // one promised before, one invited in turn
+
+  // The next frame of `sender` arrives: the network decides when, and how often.
+  void arrive(State s, std::size_t sender) {
+    E::Receive& mine = s.receive[sender];
+    if (mine.recv == kFrames) return;
+    const auto seq = E::plus(mine.recv, 1);
+    const auto result = engine_.on_packet_data(mine, seq, s.room.has_room_for(mine));
+    if (result.arrival == Arrival::Refused && s.invited[sender]) broken_ = "refused after GO";
+    if (result.arrival == Arrival::Store) {
+      s.room.take(mine);
+      s.bypassed[sender] = 0;
+      s.invited[sender] = false;
+      const std::size_t other = 1 - sender;
+      if (s.receive[other].has(E::Receive::kRefused) && ++s.bypassed[other] > kBypassBound) {
+        broken_ = "a waiting sender is passed by";
+      }
+    }
+    visit(s);
+  }
+
+  // The application releases a slot; refused senders are invited in turn, as the channel does it.
+  void release(State s) {
+    s.room.release();
+    while (s.room.unpromised() > 0) {
+      const std::size_t first = s.turn % 2;
+      const bool first_waits = s.receive[first].has(E::Receive::kRefused);
+      const std::size_t sender = first_waits ? first : 1 - first;
+      if (!s.receive[sender].has(E::Receive::kRefused)) break;
+      s.turn = static_cast<std::uint32_t>(1 - sender);
+      s.room.promise(s.receive[sender]);
+      E::on_app_room(s.receive[sender], 1);
+      s.receive[sender].flow_count = 0;  // only orders control frames, irrelevant here
+      s.bypassed[sender] = 0;
+      s.invited[sender] = true;
+      if (!keep_promises_) s.room.drop_promise(s.receive[sender]);
+      if (!keep_promises_) break;
+    }
+    visit(s);
+  }
+
+  void visit(const State& s) {
+    if (seen_.insert(s.key()).second) todo_.push_back(s);
+  }
+
+  E engine_{EngineLimits{.window = 4}};
+  bool keep_promises_;
+  std::string broken_;
+  std::vector<State> todo_;
+  std::set<decltype(State{}.key())> seen_;
+};
+
+TEST(Fairness, AWaitingSenderIsServedInTurn) {
+  for (const std::uint16_t slots : {std::uint16_t{1}, std::uint16_t{2}, std::uint16_t{3}}) {
+    TwoSenders search(slots, true);
+    EXPECT_EQ(search.explore(), "") << slots << " slots";
+    EXPECT_GT(search.states(), 500u);
+  }
+}
+
+TEST(Fairness, BreaksWithoutPromisedSlots) {
+  EXPECT_NE(TwoSenders(1, false).explore(), "");
+}
+
+TEST(PeerSet, ServesMembersInTurn) {
+  std::array<std::uint64_t, 3> words{};
+  PeerSet set(words, 130);
+  EXPECT_TRUE(set.empty());
+  EXPECT_EQ(set.next_in_turn(5), 130u);
+  for (const std::uint32_t peer : {0u, 64u, 129u}) set.insert(peer);
+  EXPECT_EQ(set.next_in_turn(0), 0u);
+  EXPECT_EQ(set.next_in_turn(1), 64u);
+  EXPECT_EQ(set.next_in_turn(65), 129u);
+  EXPECT_EQ(set.next_in_turn(130), 0u);
+  set.erase(64);
+  EXPECT_EQ(set.next_in_turn(1), 129u);
+}
+
+}  // namespace
+}  // namespace score::pm::model
