@@ -1,0 +1,41 @@
+# bash completion for Scored's commands. Options are read from each command's own --help, so they
+# are always those of the installed version.
+
+_scored_options() {
+  "$@" --help 2>/dev/null | grep -oE '(^|[ ,])--[a-z][a-z-]*' | tr -d ' ,' | sort -u
+}
+
+_scored_jobs() {
+  scq --no-header -o job 2>/dev/null
+}
+
+_scored_nodes() {
+  scnodes --no-header -o node 2>/dev/null
+}
+
+_scored() {
+  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} words
+  COMPREPLY=()
+  if [[ $current == -* ]]; then
+    if [[ $1 == score || $1 == scadm ]] && ((COMP_CWORD > 1)) && [[ ${COMP_WORDS[1]} != -* ]]; then
+      words=$(_scored_options "$1" "${COMP_WORDS[1]}")
+    else
+      words=$(_scored_options "$1")
+    fi
+  else
+    case $1:$previous in
+      sccancel:* | scattach:* | scq:--why | score:job) words=$(_scored_jobs) ;;
+      scadm:drain | scadm:resume | *:-w | *:-x) words=$(_scored_nodes) ;;
+      scadm:scadm) words='set drain resume reload shutdown trace' ;;
+      scadm:set) words='quantum slots' ;;
+      score:score) words='job info virtual' ;;
+      scrun:* | scout:*)
+        COMPREPLY=($(compgen -c -- "$current"))
+        return
+        ;;
+    esac
+  fi
+  COMPREPLY=($(compgen -W "$words" -- "$current"))
+}
+
+complete -o default -F _scored score scrun scout scq sccancel scnodes scattach scadm
