@@ -44,6 +44,7 @@ struct ResourceRequest {
   bool held = false;            // waits until released
   Duration scheduled_limit{0};  // counts scheduled time only; 0: none
   Duration wall_limit{0};       // counts from the start of the tasks; 0: none
+  bool overlay = false;  // parallel shell: takes no cores, is in no segment, never frozen
 
   friend bool operator==(const ResourceRequest&, const ResourceRequest&) = default;
 };
@@ -100,7 +101,8 @@ struct Segment {
 
 // A node's column of the matrix, in cluster time (the head's monotonic clock). Followed alone,
 // for ever, until one with a greater epoch starts. Segments are sorted, do not overlap and cover
-// [0, cycle). No segments: the node has no jobs (cycle is then 0).
+// [0, cycle). No segments: the node has no jobs (cycle is then 0). An attempt with cores is frozen
+// from its birth until a timetable runs it: its first one may still lie ahead when it starts.
 struct Timetable {
   Epoch epoch{0};
   TimePoint start{};  // cluster time at which it takes over; phase 0 of its first cycle
@@ -119,7 +121,8 @@ struct PlacedTasks {
   UserId user{0};
   std::uint32_t node_index = 0;              // 0 ... nodes-1 within the job
   std::vector<std::uint32_t> tasks_on_node;  // [node index], block distribution: ranks ascend
-  std::vector<std::uint32_t> cores;          // of this node, cpus_per_task a task, in task order
+  std::vector<std::uint32_t> cores;          // of this node, cpus_per_task a task, in task order;
+                                             // empty: an overlay job, never frozen
   Bytes memory{0};                           // limit on this node; 0: none
 
   friend bool operator==(const PlacedTasks&, const PlacedTasks&) = default;
@@ -170,6 +173,7 @@ struct AttemptReport {
 struct NodeHello {
   NodeInfo info;
   std::vector<AttemptReport> attempts;
+  Epoch epoch{0};  // greatest timetable it has seen: a restarted head goes on above it
 };
 
 struct Prepared {

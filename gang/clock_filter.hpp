@@ -1,14 +1,13 @@
+#pragma once
 // Cluster time on a node: offset and drift of the head's monotonic clock, from timestamped
 // exchanges on the node's connection. Minimum-delay filter (Cristian 1989; NTP's clock filter,
-// RFC 5905 section 10): of the last samples the one with the least round trip wins, its half
-// round trip bounds the error.
-#pragma once
-
-#include <cstddef>
-#include <optional>
-#include <vector>
+// RFC 5905 section 10): of the last samples the one with the least bound on its error wins.
 
 #include "base/time.hpp"
+
+#include <cstddef>
+#include <deque>
+#include <optional>
 
 namespace score::gang {
 
@@ -22,26 +21,45 @@ struct ClockSample {
 
 class ClockFilter {
  public:
-  // Refuses (false, nothing changes) a sample that runs backwards or took longer than 10 s.
+  // Refuses (false, nothing changes) a sample that runs backwards, took longer than 10 s or lies
+  // beyond what a monotonic clock can show. Two samples in a row that contradict the estimate (a
+  // suspended host, another head) start it anew from the second.
   bool add(const ClockSample& sample);
-  bool synchronised() const;
+  // A new connection, perhaps to another head: the next sample replaces everything.
+  void restart();
+
+  [[nodiscard]] bool synchronised() const { return best_.has_value(); }
+
   // Before the first sample: the identity.
-  TimePoint to_cluster(TimePoint node) const;
-  TimePoint to_node(TimePoint cluster) const;
-  Duration offset() const;  // cluster - node, at the best sample
+  [[nodiscard]] TimePoint to_cluster(TimePoint node) const;
+  [[nodiscard]] TimePoint to_node(TimePoint cluster) const;
+  [[nodiscard]] Duration offset() const;  // cluster - node, at the best sample
+
+  [[nodiscard]] double drift() const { return drift_; }
+
   // Bound on the error of to_cluster at `node`: half the best round trip plus assumed drift
-  // (100 ppm, the worst of PC oscillators) since that sample.
-  Duration error_bound(TimePoint node) const;
+  // (100 ppm, the worst of PC oscillators) since that sample. Before the first sample: max().
+  [[nodiscard]] Duration error_bound(TimePoint node) const;
 
  private:
   struct Point {
-    TimePoint node{};
+    TimePoint node{};  // when the node received the answer
     Duration offset{0};
     Duration round_trip{0};
   };
-  std::vector<Point> window_;  // newest last, at most kWindow
+
+  static Duration bound_at(const Point& point, TimePoint node);
+  [[nodiscard]] bool contradicts(const Point& point) const;
+  void choose(TimePoint now);
+  void estimate_drift();
+
+  std::deque<Point> window_;   // the last samples, newest last
+  std::deque<Point> history_;  // the best of each full window, oldest first: for the drift
+  std::size_t since_history_ = 0;
   std::optional<Point> best_;
   double drift_ = 0;  // cluster seconds a node second, minus 1
+  bool restart_ = false;
+  bool suspicious_ = false;  // the last sample contradicted the estimate
 };
 
 }  // namespace score::gang

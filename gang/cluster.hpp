@@ -9,15 +9,16 @@
 // change of epoch, so that frequent changes starve nobody.
 #pragma once
 
+#include "base/limits.hpp"
+#include "base/model.hpp"
+#include "base/result.hpp"
+
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
-
-#include "base/model.hpp"
-#include "base/result.hpp"
 
 namespace score::gang {
 
@@ -32,29 +33,36 @@ using base::TimePoint;
 using base::UserId;
 
 struct ClusterConfig {
-  Duration quantum = std::chrono::milliseconds{100};
-  std::uint32_t max_slots = 8;       // rows of the matrix
+  Duration quantum = base::limits::kDefaultQuantum;
+  std::uint32_t max_slots = base::limits::kDefaultSlots;  // rows of the matrix
   Duration epoch_lead = std::chrono::milliseconds{20};  // notice a new timetable needs when shared
   Duration idle_lead = std::chrono::milliseconds{2};    // ... when none of its nodes runs anything
+  Duration epoch_gap = std::chrono::milliseconds{5};    // changes that come faster share an epoch
   Duration launch_deadline = std::chrono::seconds{10};  // to Prepared from every node
   Duration kill_deadline = std::chrono::seconds{5};     // to Exited, then the node is suspect
   Duration suspect_after = std::chrono::seconds{2};     // without a heartbeat
   Duration dead_after = std::chrono::seconds{3};
-  Duration rejoin_grace = std::chrono::seconds{10};     // a restarted head waits for its nodes
+  Duration rejoin_grace = std::chrono::seconds{10};  // a restarted head waits for its nodes
 };
 
 // ---- actions: carried out by the shell, in order -------------------------------------------
+// A JobChanged that comes before messages to nodes must be on disk before those are sent: a head
+// that restarts must know of every attempt that may run (Launching) and of every attempt that was
+// told to start (Running).
 
 struct SendToNode {
   NodeId node{0};
   base::HeadToNode message;  // PrepareTasks has an empty spec: the shell fills it in
 };
+
 struct JobChanged {  // state, reason, placement or exit code changed: persist, tell watchers
   JobId job{0};
 };
+
 struct NodeChanged {  // up, suspect, down, drained
   NodeId node{0};
 };
+
 using Action = std::variant<SendToNode, JobChanged, NodeChanged>;
 using Actions = std::vector<Action>;
 
@@ -89,6 +97,9 @@ struct JobView {
   std::vector<std::string> reasons;  // why it waits, all of them; or how it ended (first = cause)
   int exit_code = 0;  // UX.md: highest of tasks, 128+signal, 124 limit, 125 error, 126/127 launch
   std::vector<base::TaskExit> exits;
+  std::optional<JobState> ending;  // while Completing: the final state it will reach
+  bool keep_going = false;
+  std::vector<std::vector<std::uint32_t>> cores;  // [node index]; empty until placed
 };
 
 // One slice of the current cycle, for display.
@@ -106,9 +117,9 @@ struct MatrixView {
 };
 
 struct ClusterCounters {
-  std::uint64_t epochs = 0;          // timetables published
-  std::uint64_t late_epochs = 0;     // reported late by a node
-  std::uint64_t stale_reports = 0;   // about an attempt or node that is not, or no more, ours
+  std::uint64_t epochs = 0;         // timetables published
+  std::uint64_t late_epochs = 0;    // reported late by a node
+  std::uint64_t stale_reports = 0;  // about an attempt or node that is not, or no more, ours
   std::uint64_t jobs_started = 0, jobs_ended = 0;
 };
 
@@ -123,6 +134,11 @@ struct RecoveredJob {
   std::vector<std::vector<std::uint32_t>> cores;  // [node index]
   std::vector<std::uint32_t> tasks_on_node;
   Duration scheduled{0};
+  std::optional<TimePoint> submitted, started;  // in this boot's monotonic time
+  bool keep_going = false;
+  std::optional<JobState> ending;  // as in JobView, with what led to it:
+  int exit_code = 0;
+  std::vector<std::string> reasons;
 };
 
 enum class EndCause : std::uint8_t { User, Operator, FrontEndGone, Shutdown };
