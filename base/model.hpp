@@ -44,7 +44,7 @@ struct ResourceRequest {
   bool held = false;            // waits until released
   Duration scheduled_limit{0};  // counts scheduled time only; 0: none
   Duration wall_limit{0};       // counts from the start of the tasks; 0: none
-  bool overlay = false;  // parallel shell: takes no cores, is in no segment, never frozen
+  bool overlay = false;         // parallel shell: takes no cores, is in no segment, never frozen
 
   friend bool operator==(const ResourceRequest&, const ResourceRequest&) = default;
 };

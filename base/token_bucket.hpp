@@ -1,0 +1,45 @@
+#pragma once
+// A limit on how often something may happen: `rate` times a second in the long run, `burst` at
+// once.
+
+#include "base/time.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+namespace score::inline base {
+
+// Pure: time is an argument and may stand still, but must not go back (then nothing is refilled).
+class TokenBucket {
+ public:
+  // rate > 0 tokens a second; burst >= 1. Starts full.
+  constexpr TokenBucket(double rate, double burst) : rate_(rate), burst_(burst), tokens_(burst) {}
+
+  // Takes `count` tokens if they are there. A refusal takes none and is counted.
+  bool try_take(TimePoint now, double count = 1) {
+    if (now > last_) {
+      const std::chrono::duration<double> passed = now - last_;
+      tokens_ = std::min(burst_, tokens_ + passed.count() * rate_);
+      last_ = now;
+    }
+    if (tokens_ < count) {
+      ++refused_;
+      return false;
+    }
+    tokens_ -= count;
+    return true;
+  }
+
+  // Refusals since the last call: "and 17 more".
+  std::uint64_t take_refused() { return std::exchange(refused_, 0); }
+
+ private:
+  double rate_;
+  double burst_;
+  double tokens_;
+  std::uint64_t refused_ = 0;
+  TimePoint last_{};
+};
+
+}  // namespace score::inline base
