@@ -3,6 +3,8 @@
 // message, whose type is in the header.
 #pragma once
 
+#include "base/result.hpp"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -10,8 +12,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-
-#include "base/result.hpp"
 
 namespace score::proto {
 
@@ -27,6 +27,7 @@ struct FrameHeader {
   std::uint32_t length = 0;    // payload bytes
   std::uint32_t reserved = 0;  // 0
 };
+
 inline constexpr std::size_t kHeaderBytes = 16;
 static_assert(sizeof(FrameHeader) == kHeaderBytes, "the header is read and written as one block");
 

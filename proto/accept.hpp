@@ -1,0 +1,34 @@
+// The part of accepting that Unix and TCP listeners share.
+#pragma once
+
+#include "base/asio.hpp"
+#include "base/result.hpp"
+
+namespace score::proto {
+
+// Accepts one connection and gives its descriptor, owned by the caller. A peer that is gone again
+// is passed over. Out of descriptors or memory: waits 100 ms, then tries again; meanwhile peers
+// stay in the kernel's backlog. `acceptor` must outlive the call. Errors: Closed, Cancelled.
+template <class Acceptor>
+boost::asio::awaitable<base::Result<int>> accept_descriptor(Acceptor& acceptor) {
+  namespace asio = boost::asio;
+  constexpr base::Duration kPause = std::chrono::milliseconds(100);
+  for (;;) {
+    auto [ec, socket] = co_await acceptor.async_accept(kNoThrow);
+    if (!ec) {
+      boost::system::error_code released;
+      int fd = socket.release(released);
+      if (released) co_return base::fail(released, "accept");
+      co_return fd;
+    }
+    if (!acceptor.is_open()) co_return base::fail(base::Errc::Closed, "accept");
+    if (ec == asio::error::operation_aborted) co_return base::fail(base::Errc::Cancelled, "accept");
+    if (ec == asio::error::connection_aborted) continue;
+    asio::steady_timer pause(acceptor.get_executor(), kPause);
+    auto [waited] = co_await pause.async_wait(kNoThrow);
+    if (waited) co_return base::fail(base::Errc::Cancelled, "accept");
+    if (!acceptor.is_open()) co_return base::fail(base::Errc::Closed, "accept");
+  }
+}
+
+}  // namespace score::proto

@@ -1,0 +1,26 @@
+// What can be wrong with what a peer sent. A connection that gave one of these is of no more use.
+// Other failures of a connection: base::Errc::Closed (end of file), base::Errc::Timeout, errno.
+#pragma once
+
+#include <system_error>
+
+namespace score::proto {
+
+enum class WireErrc {
+  BadMagic = 1,  // not our protocol
+  BadVersion,    // header or message version we do not speak
+  BadFrame,      // reserved bits set, or a stream that ends inside a frame
+  UnknownType,   // no such frame
+  NotAllowed,    // the sender may not send this frame
+  TooLong,       // longer than the type's limit
+  BadMessage,    // the payload is not the message it should be, or a field is out of range
+  BadPeer,       // the peer could not prove who it is, or is not who it should be
+};
+
+const std::error_category& wire_category() noexcept;  // the only instance
+std::error_code make_error_code(WireErrc code) noexcept;
+
+}  // namespace score::proto
+
+template <>
+struct std::is_error_code_enum<score::proto::WireErrc> : std::true_type {};

@@ -1,0 +1,49 @@
+// Keys of a cluster. The head holds the cluster key; every node holds only its own, derived from it
+// and the node's name, so that a node cannot speak for another.
+#pragma once
+
+#include "base/result.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace score::proto {
+
+inline constexpr std::size_t kKeyBytes = 32;
+
+// 32 secret bytes; wiped when it goes out of scope.
+class Key {
+ public:
+  Key() = default;
+
+  explicit Key(const std::array<std::uint8_t, kKeyBytes>& bytes) : bytes_(bytes) {}
+
+  Key(const Key&) = default;
+  Key& operator=(const Key&) = default;
+  ~Key();
+
+  const std::array<std::uint8_t, kKeyBytes>& bytes() const { return bytes_; }
+
+  friend bool operator==(const Key&, const Key&) = default;
+
+ private:
+  std::array<std::uint8_t, kKeyBytes> bytes_{};
+};
+
+// HKDF-SHA256 (RFC 5869), no salt, info = "scored node " + name.
+Key derive_node_key(const Key& cluster_key, std::string_view node_name);
+
+// From the kernel's random source.
+Key random_key();
+
+// A key file: 64 hexadecimal digits and a line end. It must belong to us or to root and be closed
+// to group and others (0600 or 0400), else Denied; anything else in it: Malformed. A symbolic link
+// is refused.
+base::Result<Key> load_key(const std::string& path);
+// Makes the file, mode 0600; Exists if it is there. The key is on disk when it returns.
+base::Result<void> store_key(const std::string& path, const Key& key);
+
+}  // namespace score::proto

@@ -1,0 +1,56 @@
+# Code made from the .proto files: the messages (lite runtime), the frame table, and the tool that
+# makes the table. All of it goes to the build tree, under gen/proto so that sources include
+# "proto/client.pb.h" and "proto/frames.inc".
+find_package(Protobuf REQUIRED)
+
+set(SCORE_PROTO_FILES common client node shepherd)
+set(proto_gen ${CMAKE_CURRENT_BINARY_DIR}/gen)
+set(proto_full ${CMAKE_CURRENT_BINARY_DIR}/full)
+file(MAKE_DIRECTORY ${proto_gen}/proto ${proto_full}/proto)
+
+set(proto_inputs options.proto)
+set(proto_names proto/options.proto)
+set(proto_lite_names)
+set(proto_sources)
+set(proto_headers)
+foreach(name IN LISTS SCORE_PROTO_FILES)
+  list(APPEND proto_inputs ${name}.proto)
+  list(APPEND proto_names proto/${name}.proto)
+  list(APPEND proto_lite_names proto/${name}.proto)
+  list(APPEND proto_sources ${proto_gen}/proto/${name}.pb.cc)
+  list(APPEND proto_headers ${proto_gen}/proto/${name}.pb.h)
+endforeach()
+
+add_custom_command(
+  OUTPUT ${proto_sources} ${proto_headers} ${proto_gen}/frames.pb
+         ${proto_full}/proto/options.pb.cc ${proto_full}/proto/options.pb.h
+  COMMAND protobuf::protoc -I ${PROJECT_SOURCE_DIR} --cpp_out=${proto_gen} ${proto_lite_names}
+  COMMAND protobuf::protoc -I ${PROJECT_SOURCE_DIR} --cpp_out=${proto_full} proto/options.proto
+  COMMAND protobuf::protoc -I ${PROJECT_SOURCE_DIR}
+          --descriptor_set_out=${proto_gen}/frames.pb ${proto_names}
+  WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+  DEPENDS ${proto_inputs}
+  COMMENT "protoc"
+  VERBATIM)
+
+# -w: the warnings are for code people write. SYSTEM: the same for its headers.
+add_executable(score_generate_table generate_table.cpp ${proto_full}/proto/options.pb.cc)
+target_link_libraries(score_generate_table PRIVATE score_options protobuf::libprotobuf)
+target_include_directories(score_generate_table SYSTEM PRIVATE ${proto_full})
+set_source_files_properties(${proto_full}/proto/options.pb.cc PROPERTIES COMPILE_OPTIONS -w)
+set_target_properties(score_generate_table PROPERTIES
+  RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
+
+add_custom_command(
+  OUTPUT ${proto_gen}/proto/frames.inc
+  COMMAND score_generate_table ${proto_gen}/frames.pb ${proto_gen}/proto/frames.inc
+  DEPENDS score_generate_table ${proto_gen}/frames.pb
+  COMMENT "frame table"
+  VERBATIM)
+
+add_library(score_proto_messages STATIC ${proto_sources} ${proto_gen}/proto/frames.inc)
+add_library(score::proto_messages ALIAS score_proto_messages)
+target_compile_options(score_proto_messages PRIVATE -w)
+target_include_directories(score_proto_messages SYSTEM PUBLIC
+  ${CMAKE_CURRENT_SOURCE_DIR}/lite ${proto_gen})
+target_link_libraries(score_proto_messages PUBLIC protobuf::libprotobuf-lite PRIVATE score_options)

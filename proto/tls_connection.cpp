@@ -1,0 +1,205 @@
+#include "proto/tls_connection.hpp"
+
+#include "base/text.hpp"
+#include "proto/accept.hpp"
+#include "proto/errc.hpp"
+#include "proto/stream_connection.hpp"
+
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+namespace score::proto {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using base::Result;
+
+namespace {
+
+constexpr int kBacklog = 4096;
+
+std::string address_text(const tcp::endpoint& endpoint) {
+  return format_endpoint({endpoint.address().to_string(), endpoint.port()});
+}
+
+std::string remote_of(int fd) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return "unknown";
+  tcp::endpoint endpoint;
+  if (size > endpoint.capacity()) return "unknown";
+  std::memcpy(endpoint.data(), &address, size);
+  endpoint.resize(size);
+  return address_text(endpoint);
+}
+
+Result<std::shared_ptr<StreamConnection>> make_connection(asio::any_io_executor executor,
+                                                          const TlsContext& context, int fd,
+                                                          ConnectionLimits limits) {
+  // Small frames answer each other: waiting to fill a segment would cost a round trip.
+  int on = 1;
+  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  asio::posix::stream_descriptor descriptor(executor);
+  boost::system::error_code ec;
+  descriptor.assign(fd, ec);
+  if (ec) {
+    ::close(fd);
+    return base::fail(ec, "adopt socket");
+  }
+  auto stream = std::make_unique<TlsStream>(context, fd);
+  return std::make_shared<StreamConnection>(std::move(descriptor), std::move(stream), remote_of(fd),
+                                            limits);
+}
+
+// Ends a wait on `object` after `deadline` by cancelling it.
+template <class Object>
+class CancelAfter {
+ public:
+  CancelAfter(asio::any_io_executor executor, Object& object, base::Duration deadline)
+      : timer_(executor, deadline) {
+    timer_.async_wait([this, &object](const boost::system::error_code& ec) {
+      if (ec) return;
+      fired_ = true;
+      object.cancel();
+    });
+  }
+
+  CancelAfter(const CancelAfter&) = delete;
+  CancelAfter& operator=(const CancelAfter&) = delete;
+
+  bool fired() const { return fired_; }
+
+ private:
+  asio::steady_timer timer_;
+  bool fired_ = false;
+};
+
+using Endpoints = std::vector<tcp::endpoint>;
+
+// Addresses need no lookup; names are looked up by Asio's thread, which starts at the first one.
+asio::awaitable<Result<Endpoints>> resolve(TcpEndpoint where, base::Duration deadline) {
+  auto executor = co_await asio::this_coro::executor;
+  Endpoints endpoints;
+  boost::system::error_code ec;
+  auto address = asio::ip::make_address(where.host, ec);
+  if (!ec) {
+    endpoints.emplace_back(address, where.port);
+    co_return endpoints;
+  }
+  tcp::resolver resolver(executor);
+  std::string port = std::to_string(where.port);
+  CancelAfter<tcp::resolver> guard(executor, resolver, deadline);
+  auto [failed, found] = co_await resolver.async_resolve(where.host, port, kNoThrow);
+  if (guard.fired()) co_return base::fail(base::Errc::Timeout, "look up {}", where.host);
+  if (failed) co_return base::fail(failed, "look up {}", where.host);
+  for (const auto& entry : found) endpoints.push_back(entry.endpoint());
+  co_return endpoints;
+}
+
+asio::awaitable<Result<int>> connect_first(Endpoints endpoints, base::Duration deadline) {
+  auto executor = co_await asio::this_coro::executor;
+  base::Error last = base::fail(base::Errc::NotFound, "no address");
+  for (const auto& endpoint : endpoints) {
+    tcp::socket socket(executor);
+    CancelAfter<tcp::socket> guard(executor, socket, deadline);
+    auto [ec] = co_await socket.async_connect(endpoint, kNoThrow);
+    if (!ec) {
+      int fd = socket.release();
+      co_return fd;
+    }
+    last = guard.fired() ? base::fail(base::Errc::Timeout, "connect to {}", address_text(endpoint))
+                         : base::fail(ec, "connect to {}", address_text(endpoint));
+  }
+  co_return last;
+}
+
+}  // namespace
+
+Result<TcpEndpoint> parse_endpoint(std::string_view text) {
+  auto colon = text.rfind(':');
+  if (colon == std::string_view::npos) {
+    return base::fail(base::Errc::Malformed, "'{}' is not HOST:PORT", text);
+  }
+  std::string_view host = text.substr(0, colon);
+  auto port = base::parse_number<std::uint16_t>(text.substr(colon + 1));
+  if (host.starts_with('[') && host.ends_with(']')) {
+    host = host.substr(1, host.size() - 2);
+  } else if (host.find(':') != std::string_view::npos) {
+    return base::fail(base::Errc::Malformed, "'{}': an IPv6 address needs [brackets]", text);
+  }
+  if (!port || host.empty())
+    return base::fail(base::Errc::Malformed, "'{}' is not HOST:PORT", text);
+  return TcpEndpoint{std::string(host), *port};
+}
+
+std::string format_endpoint(const TcpEndpoint& endpoint) {
+  bool is_v6 = endpoint.host.find(':') != std::string::npos;
+  if (is_v6) return fmt::format("[{}]:{}", endpoint.host, endpoint.port);
+  return fmt::format("{}:{}", endpoint.host, endpoint.port);
+}
+
+TcpListener::TcpListener(tcp::acceptor acceptor, std::uint16_t port)
+    : acceptor_(std::move(acceptor)), port_(port) {}
+
+Result<TcpListener> TcpListener::open(asio::any_io_executor executor, const TcpEndpoint& where) {
+  boost::system::error_code ec;
+  auto address = asio::ip::make_address(where.host, ec);
+  if (ec) return base::fail(ec, "listen on {}: not an address", format_endpoint(where));
+  tcp::endpoint endpoint(address, where.port);
+  tcp::acceptor acceptor(executor);
+  acceptor.open(endpoint.protocol(), ec);
+  if (!ec) acceptor.set_option(asio::socket_base::reuse_address(true), ec);
+  if (!ec) acceptor.bind(endpoint, ec);
+  if (!ec) acceptor.listen(kBacklog, ec);
+  if (ec) return base::fail(ec, "listen on {}", format_endpoint(where));
+  std::uint16_t port = acceptor.local_endpoint(ec).port();
+  if (ec) return base::fail(ec, "listen on {}", format_endpoint(where));
+  return TcpListener(std::move(acceptor), port);
+}
+
+asio::awaitable<Result<int>> TcpListener::accept() {
+  return accept_descriptor(acceptor_);
+}
+
+void TcpListener::close() {
+  boost::system::error_code ignored;
+  acceptor_.close(ignored);
+}
+
+asio::awaitable<Result<TlsPeer>> tls_accept(const TlsContext& context, int fd,
+                                            base::Duration deadline, ConnectionLimits limits) {
+  auto executor = co_await asio::this_coro::executor;
+  auto made = make_connection(executor, context, fd, limits);
+  if (!made) co_return made.error();
+  auto connection = *made;
+  auto proven = co_await connection->handshake(deadline);
+  if (!proven) co_return proven.error().with_context("TLS handshake");
+  TlsPeer peer;
+  peer.name = static_cast<TlsStream&>(connection->stream()).peer_name();
+  if (peer.name.empty()) co_return base::fail(WireErrc::BadPeer, "{}", connection->peer());
+  connection->set_peer(peer.name + " " + connection->peer());
+  peer.connection = std::move(connection);
+  co_return peer;
+}
+
+asio::awaitable<Result<TlsPeer>> tls_connect(const TlsContext& context, TcpEndpoint where,
+                                             base::Duration deadline, ConnectionLimits limits) {
+  auto executor = co_await asio::this_coro::executor;
+  auto endpoints = co_await resolve(where, deadline);
+  if (!endpoints) co_return endpoints.error();
+  auto fd = co_await connect_first(*endpoints, deadline);
+  if (!fd) co_return fd.error();
+  auto made = make_connection(executor, context, *fd, limits);
+  if (!made) co_return made.error();
+  TlsPeer peer;
+  auto connection = *made;
+  auto proven = co_await connection->handshake(deadline);
+  if (!proven) co_return proven.error().with_context("TLS handshake");
+  peer.connection = std::move(connection);
+  co_return peer;
+}
+
+}  // namespace score::proto
