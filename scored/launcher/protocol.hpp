@@ -6,10 +6,16 @@
 // as the one descriptor. The launcher forks A; A (still privileged) joins `shepherd`, becomes a
 // child subreaper and forks B, which joins `tasks` and a session of its own; then both drop to the
 // user (setgroups, setresgid, setresuid, verified) and exec the shepherd program:
-//   A: scored-shepherd shepherd   descriptor 3: listening socket, 4: socket to B
-//   B: scored-shepherd spawner    descriptor 4: socket to A
+//   A: scored-shepherd shepherd   descriptor 3: listening socket, 4: stream socket to B
+//   B: scored-shepherd spawner    descriptor 4: stream socket to A
+// Both have /dev/null as 0 and 1, the launcher's log as 2, and an environment of PATH, HOME, USER,
+// LOGNAME and SHELL.
 // B forks the tasks when A says so, so they are born in `tasks`; when B has exited they are A's
-// children (subreaper). B's process group is the tasks' process group.
+// children (subreaper). B's process group is the tasks' process group. When A has ended, whatever
+// is left of it becomes the launcher's child (a subreaper too) and is killed.
+//
+// A packet that does not keep to this ends the connection. Replies come in the order of the
+// requests. Packets of anyone but the daemon's user are never read.
 #pragma once
 
 #include <cstdint>
@@ -33,18 +39,21 @@ struct Request {
   std::uint64_t attempt = 0;       // Launch, Forget
   std::int64_t lease_ns = 0;       // Renew: thaw everything if nothing is heard for this long
   std::uint32_t in_cgroups = 0;    // Launch: 1: join them; 0: the fallback without cgroups
-  std::uint32_t reserved = 0;
+  std::uint32_t low_priority = 0;  // Launch: 1: tasks run below the node daemon, whose switcher has
+                                   // no real-time priority
 };
-static_assert(sizeof(Request) == 48);
+
+static_assert(sizeof(Request) == 40);
 
 struct Reply {
   std::uint32_t magic = kMagic;
-  std::uint32_t error = 0;         // errno of what failed, 0: running
+  std::uint32_t error = 0;  // errno of what failed, 0: running
   std::uint64_t attempt = 0;
   std::int32_t shepherd_pid = 0;
-  std::int32_t group = 0;          // process group of the tasks (B's pid)
-  char step[40] = {};              // what failed, e.g. "setgroups"; zero-terminated
+  std::int32_t group = 0;  // process group of the tasks (B's pid)
+  char step[40] = {};      // what failed, e.g. "setgroups"; zero-terminated
 };
+
 static_assert(sizeof(Reply) == 64);
 
 }  // namespace score::launcher

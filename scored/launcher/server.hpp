@@ -1,0 +1,46 @@
+// The launcher's loop: one socket, one daemon at a time, its requests, the lease, ended shepherds.
+#pragma once
+
+#include "scored/launcher/options.hpp"
+#include "scored/launcher/protocol.hpp"
+#include "scored/launcher/shepherds.hpp"
+
+#include <cstdint>
+
+namespace score::launcher {
+
+class Server {
+ public:
+  explicit Server(const Options& options) : options_(options) {}
+
+  // Opens what it needs. False: one line said why not.
+  bool start();
+  // For ever.
+  [[noreturn]] void run();
+
+ private:
+  bool listen_on_socket();
+  void turn();
+  void accept_daemon();
+  void read_packet();
+  void drop(const char* why);
+  void on_request(const Request& request, int fd);
+  void launch(const Request& request, int fd);
+  [[nodiscard]] Failure check(const Request& request, int fd) const;
+  void answer(const Request& request, const Failure& failure, const Started& started);
+  void thaw_if_silent();
+  [[nodiscard]] int timeout_ms(bool soon) const;
+
+  Options options_;
+  Shepherds shepherds_;
+  int listener_ = -1;
+  int daemon_ = -1;  // the one connection
+  int cgroup_root_ = -1;
+  int null_device_ = -1;
+  bool reset_oom_score_ = false;
+  std::int64_t thaw_at_ns_ = 0;  // 0: no lease, or thawed already
+  std::uint64_t refused_ = 0;    // packets and connections
+  std::int64_t last_complaint_ns_ = 0;
+};
+
+}  // namespace score::launcher
