@@ -2,15 +2,16 @@
 #pragma once
 
 #include "base/asio.hpp"
+#include "base/fd.hpp"
 #include "base/result.hpp"
 
 namespace score::proto {
 
-// Accepts one connection and gives its descriptor, owned by the caller. A peer that is gone again
+// Accepts one connection and gives its descriptor. A peer that is gone again
 // is passed over. Out of descriptors or memory: waits 100 ms, then tries again; meanwhile peers
 // stay in the kernel's backlog. `acceptor` must outlive the call. Errors: Closed, Cancelled.
 template <class Acceptor>
-boost::asio::awaitable<base::Result<int>> accept_descriptor(Acceptor& acceptor) {
+boost::asio::awaitable<base::Result<base::UniqueFd>> accept_descriptor(Acceptor& acceptor) {
   namespace asio = boost::asio;
   constexpr base::Duration kPause = std::chrono::milliseconds(100);
   for (;;) {
@@ -19,7 +20,7 @@ boost::asio::awaitable<base::Result<int>> accept_descriptor(Acceptor& acceptor) 
       boost::system::error_code released;
       int fd = socket.release(released);
       if (released) co_return base::fail(released, "accept");
-      co_return fd;
+      co_return base::UniqueFd(fd);
     }
     if (!acceptor.is_open()) co_return base::fail(base::Errc::Closed, "accept");
     if (ec == asio::error::operation_aborted) co_return base::fail(base::Errc::Cancelled, "accept");

@@ -1,6 +1,7 @@
 #include "proto/key.hpp"
 
 #include "base/assert.hpp"
+#include "base/fd.hpp"
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -18,23 +19,6 @@ namespace score::proto {
 namespace {
 
 constexpr std::size_t kHexBytes = 2 * kKeyBytes;
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 std::array<std::uint8_t, kKeyBytes> hmac_sha256(const std::array<std::uint8_t, kKeyBytes>& key,
                                                 std::string_view data) {
@@ -86,7 +70,7 @@ Key random_key() {
 }
 
 base::Result<Key> load_key(const std::string& path) {
-  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  base::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (file.get() < 0) return base::fail(base::errno_code(errno), "key file {}", path);
 
   struct stat info {};
@@ -114,7 +98,8 @@ base::Result<Key> load_key(const std::string& path) {
 }
 
 base::Result<void> store_key(const std::string& path, const Key& key) {
-  Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  base::UniqueFd file(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (file.get() < 0) {
     if (errno == EEXIST) return base::fail(base::Errc::Exists, "key file {}", path);
     return base::fail(base::errno_code(errno), "key file {}", path);

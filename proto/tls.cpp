@@ -10,7 +10,7 @@
 
 #include "base/assert.hpp"
 #include "base/errc.hpp"
-#include "base/limits.hpp"
+#include "base/hostlist.hpp"
 #include "proto/errc.hpp"
 
 #include <openssl/bio.h>
@@ -75,14 +75,6 @@ SSL_SESSION* session_with(SSL* ssl, const Key& key) {
   return nullptr;
 }
 
-bool is_node_name(std::string_view name) {
-  return !name.empty() && name.size() <= base::limits::kMaxNodeNameBytes &&
-         std::all_of(name.begin(), name.end(), [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                  c == '-' || c == '.' || c == '_';
-         });
-}
-
 // Server: the key of the identity that a client offers. No session: none of our names, and the
 // handshake fails for want of a certificate.
 int find_session(SSL* ssl, const unsigned char* identity, std::size_t bytes,
@@ -90,7 +82,7 @@ int find_session(SSL* ssl, const unsigned char* identity, std::size_t bytes,
   *session = nullptr;
   std::string_view name(reinterpret_cast<const char*>(identity), bytes);
   const auto& secrets = secrets_of(ssl);
-  if (!is_node_name(name) || !secrets.is_known(name)) return 1;
+  if (!base::is_host_name(name) || !secrets.is_known(name)) return 1;
   delete static_cast<std::string*>(SSL_get_ex_data(ssl, name_index()));
   SSL_set_ex_data(ssl, name_index(), new std::string(name));
   *session = session_with(ssl, derive_node_key(secrets.key, name));

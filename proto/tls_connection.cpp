@@ -37,21 +37,20 @@ std::string remote_of(int fd) {
 }
 
 Result<std::shared_ptr<StreamConnection>> make_connection(asio::any_io_executor executor,
-                                                          const TlsContext& context, int fd,
+                                                          const TlsContext& context,
+                                                          base::UniqueFd fd,
                                                           ConnectionLimits limits) {
   // Small frames answer each other: waiting to fill a segment would cost a round trip.
   int on = 1;
-  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   asio::posix::stream_descriptor descriptor(executor);
   boost::system::error_code ec;
-  descriptor.assign(fd, ec);
-  if (ec) {
-    ::close(fd);
-    return base::fail(ec, "adopt socket");
-  }
-  auto stream = std::make_unique<TlsStream>(context, fd);
-  return std::make_shared<StreamConnection>(std::move(descriptor), std::move(stream), remote_of(fd),
-                                            limits);
+  descriptor.assign(fd.get(), ec);
+  if (ec) return base::fail(ec, "adopt socket");
+  std::string peer = remote_of(fd.get());
+  auto stream = std::make_unique<TlsStream>(context, fd.release());
+  return std::make_shared<StreamConnection>(std::move(descriptor), std::move(stream),
+                                            std::move(peer), limits);
 }
 
 // Ends a wait on `object` after `deadline` by cancelling it.
@@ -99,7 +98,8 @@ asio::awaitable<Result<Endpoints>> resolve(TcpEndpoint where, base::Duration dea
   co_return endpoints;
 }
 
-asio::awaitable<Result<int>> connect_first(Endpoints endpoints, base::Duration deadline) {
+asio::awaitable<Result<base::UniqueFd>> connect_first(Endpoints endpoints,
+                                                      base::Duration deadline) {
   auto executor = co_await asio::this_coro::executor;
   base::Error last = base::fail(base::Errc::NotFound, "no address");
   for (const auto& endpoint : endpoints) {
@@ -107,8 +107,7 @@ asio::awaitable<Result<int>> connect_first(Endpoints endpoints, base::Duration d
     CancelAfter<tcp::socket> guard(executor, socket, deadline);
     auto [ec] = co_await socket.async_connect(endpoint, kNoThrow);
     if (!ec) {
-      int fd = socket.release();
-      co_return fd;
+      co_return base::UniqueFd(socket.release());
     }
     last = guard.fired() ? base::fail(base::Errc::Timeout, "connect to {}", address_text(endpoint))
                          : base::fail(ec, "connect to {}", address_text(endpoint));
@@ -160,7 +159,7 @@ Result<TcpListener> TcpListener::open(asio::any_io_executor executor, const TcpE
   return TcpListener(std::move(acceptor), port);
 }
 
-asio::awaitable<Result<int>> TcpListener::accept() {
+asio::awaitable<Result<base::UniqueFd>> TcpListener::accept() {
   return accept_descriptor(acceptor_);
 }
 
@@ -169,10 +168,10 @@ void TcpListener::close() {
   acceptor_.close(ignored);
 }
 
-asio::awaitable<Result<TlsPeer>> tls_accept(const TlsContext& context, int fd,
+asio::awaitable<Result<TlsPeer>> tls_accept(const TlsContext& context, base::UniqueFd fd,
                                             base::Duration deadline, ConnectionLimits limits) {
   auto executor = co_await asio::this_coro::executor;
-  auto made = make_connection(executor, context, fd, limits);
+  auto made = make_connection(executor, context, std::move(fd), limits);
   if (!made) co_return made.error();
   auto connection = *made;
   auto proven = co_await connection->handshake(deadline);
@@ -192,7 +191,7 @@ asio::awaitable<Result<TlsPeer>> tls_connect(const TlsContext& context, TcpEndpo
   if (!endpoints) co_return endpoints.error();
   auto fd = co_await connect_first(*endpoints, deadline);
   if (!fd) co_return fd.error();
-  auto made = make_connection(executor, context, *fd, limits);
+  auto made = make_connection(executor, context, std::move(*fd), limits);
   if (!made) co_return made.error();
   TlsPeer peer;
   auto connection = *made;

@@ -1,6 +1,7 @@
 // Connections between head and nodes: TCP under TLS 1.3 with the node's pre-shared key.
 #pragma once
 
+#include "base/fd.hpp"
 #include "proto/connection.hpp"
 #include "proto/tls.hpp"
 
@@ -32,8 +33,8 @@ class TcpListener {
   static base::Result<TcpListener> open(boost::asio::any_io_executor executor,
                                         const TcpEndpoint& where);
 
-  // A connected socket; hand it to tls_accept, or close it. See accept_descriptor for errors.
-  boost::asio::awaitable<base::Result<int>> accept();
+  // A connected socket; for tls_accept. See accept_descriptor for errors.
+  boost::asio::awaitable<base::Result<base::UniqueFd>> accept();
   void close();
 
   std::uint16_t port() const { return port_; }
@@ -45,10 +46,10 @@ class TcpListener {
   std::uint16_t port_;
 };
 
-// Proves the peer on a socket from TcpListener::accept, which it takes over in any case. `context`
+// Proves the peer on a socket from TcpListener::accept. `context`
 // must outlive the connection. Errors: BadPeer (unknown name, wrong key, not TLS), Timeout, Closed.
-boost::asio::awaitable<base::Result<TlsPeer>> tls_accept(const TlsContext& context, int fd,
-                                                         base::Duration deadline,
+boost::asio::awaitable<base::Result<TlsPeer>> tls_accept(const TlsContext& context,
+                                                         base::UniqueFd fd, base::Duration deadline,
                                                          ConnectionLimits limits);
 
 // A node's side; `deadline` covers name lookup, connecting and the handshake, each.

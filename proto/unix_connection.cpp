@@ -54,29 +54,18 @@ Result<void> remove_stale(asio::any_io_executor executor, const std::string& pat
 
 }  // namespace
 
-Result<PeerCredentials> peer_credentials(int socket_fd) {
-  ucred credentials{};
-  socklen_t size = sizeof credentials;
-  if (::getsockopt(socket_fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
-    return base::fail(base::errno_code(errno), "credentials of the peer");
-  }
-  return PeerCredentials{base::UserId{credentials.uid}, base::GroupId{credentials.gid},
-                         credentials.pid};
-}
-
-Result<UnixPeer> adopt_unix(asio::any_io_executor executor, int fd, ConnectionLimits limits) {
+Result<UnixPeer> adopt_unix(asio::any_io_executor executor, base::UniqueFd fd,
+                            ConnectionLimits limits) {
+  auto credentials = base::peer_credentials(fd.get());
+  if (!credentials) return credentials.error();
   boost::system::error_code ec;
   asio::posix::stream_descriptor descriptor(executor);
-  descriptor.assign(fd, ec);
-  if (ec) {
-    ::close(fd);
-    return base::fail(ec, "adopt socket");
-  }
-  auto credentials = peer_credentials(fd);
-  if (!credentials) return credentials.error();
-  std::string peer = fmt::format("uid {} pid {}", credentials->user.value(), credentials->pid);
-  auto connection = std::make_shared<StreamConnection>(
-      std::move(descriptor), std::make_unique<PlainStream>(fd), std::move(peer), limits);
+  descriptor.assign(fd.get(), ec);
+  if (ec) return base::fail(ec, "adopt socket");
+  auto stream = std::make_unique<PlainStream>(fd.release());
+  std::string peer = fmt::format("uid {} pid {}", credentials->uid, credentials->pid);
+  auto connection = std::make_shared<StreamConnection>(std::move(descriptor), std::move(stream),
+                                                       std::move(peer), limits);
   return UnixPeer{std::move(connection), *credentials};
 }
 
@@ -98,8 +87,8 @@ asio::awaitable<Result<UnixPeer>> connect_unix(std::string path, base::Duration 
   timer.cancel();
   if (timed_out) co_return base::fail(base::Errc::Timeout, "connect to {}", path);
   if (ec) co_return base::fail(ec, "connect to {}", path);
-  int fd = socket.release();
-  co_return adopt_unix(executor, fd, limits);
+  base::UniqueFd fd(socket.release());
+  co_return adopt_unix(executor, std::move(fd), limits);
 }
 
 UnixListener::UnixListener(local::acceptor acceptor, std::string path, bool owns_file,
@@ -135,12 +124,13 @@ Result<UnixListener> UnixListener::open(asio::any_io_executor executor, std::str
   return listener;
 }
 
-Result<UnixListener> UnixListener::adopt(asio::any_io_executor executor, int fd, std::string path,
-                                         ConnectionLimits limits) {
+Result<UnixListener> UnixListener::adopt(asio::any_io_executor executor, base::UniqueFd fd,
+                                         std::string path, ConnectionLimits limits) {
   boost::system::error_code ec;
   local::acceptor acceptor(executor);
-  acceptor.assign(local(), fd, ec);
+  acceptor.assign(local(), fd.get(), ec);
   if (ec) return base::fail(ec, "listen on inherited {}", path);
+  static_cast<void>(fd.release());
   return UnixListener(std::move(acceptor), std::move(path), false, limits);
 }
 
@@ -148,7 +138,7 @@ asio::awaitable<Result<UnixPeer>> UnixListener::accept() {
   for (;;) {
     auto fd = co_await accept_descriptor(acceptor_);
     if (!fd) co_return fd.error();
-    auto peer = adopt_unix(acceptor_.get_executor(), *fd, limits_);
+    auto peer = adopt_unix(acceptor_.get_executor(), std::move(*fd), limits_);
     if (peer) co_return peer;
   }
 }

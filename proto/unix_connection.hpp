@@ -2,7 +2,7 @@
 // tells (SO_PEERCRED), never the peer.
 #pragma once
 
-#include "base/ids.hpp"
+#include "base/fd.hpp"
 #include "proto/connection.hpp"
 
 #include <memory>
@@ -11,22 +11,13 @@
 
 namespace score::proto {
 
-// Of the process that connected (or listened), at that moment.
-struct PeerCredentials {
-  base::UserId user{0};
-  base::GroupId group{0};
-  pid_t pid = 0;
-};
-
-base::Result<PeerCredentials> peer_credentials(int socket_fd);
-
 struct UnixPeer {
   std::shared_ptr<Connection> connection;
-  PeerCredentials credentials;
+  base::PeerCredentials credentials;  // of the process that connected, or listened
 };
 
 // Takes over a connected stream socket (a shepherd's inherited one, an end of a socketpair).
-base::Result<UnixPeer> adopt_unix(boost::asio::any_io_executor executor, int fd,
+base::Result<UnixPeer> adopt_unix(boost::asio::any_io_executor executor, base::UniqueFd fd,
                                   ConnectionLimits limits);
 
 // Error: errno (NotFound-like: std::errc::no_such_file_or_directory, connection_refused), Timeout.
@@ -43,7 +34,7 @@ class UnixListener {
   static base::Result<UnixListener> open(boost::asio::any_io_executor executor, std::string path,
                                          mode_t mode, ConnectionLimits limits);
   // Takes over a socket that listens already (systemd). `path` for messages only.
-  static base::Result<UnixListener> adopt(boost::asio::any_io_executor executor, int fd,
+  static base::Result<UnixListener> adopt(boost::asio::any_io_executor executor, base::UniqueFd fd,
                                           std::string path, ConnectionLimits limits);
   UnixListener(UnixListener&&) noexcept = default;
   UnixListener& operator=(UnixListener&&) noexcept = default;
