@@ -1,0 +1,87 @@
+#pragma once
+// SQLite as two owners and Results: a Database is a connection, a Statement a prepared one of it.
+// A connection and its statements are used by one thread at a time. Statements are prepared from
+// literals only; values are bound, never printed into SQL.
+
+#include "base/result.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace score::head {
+
+class Statement {
+ public:
+  Statement() = default;
+
+  // Positions count from 1. Bytes are copied by SQLite until the next reset(). A failed bind (no
+  // memory) shows at step().
+  Statement& bind(int position, std::int64_t value);
+  Statement& bind_text(int position, std::string_view text);
+  Statement& bind_blob(int position, std::string_view bytes);
+  Statement& bind_null(int position);
+
+  // True: a row is there. False: done. After an error or false the statement must be reset.
+  [[nodiscard]] Result<bool> step();
+  // step() to the end, then reset(): for statements without rows.
+  [[nodiscard]] Status run();
+  void reset();
+
+  // Columns of the current row, from 0. NULL reads as 0 or "".
+  [[nodiscard]] std::int64_t integer(int column) const;
+  [[nodiscard]] std::string bytes(int column) const;
+  [[nodiscard]] bool is_null(int column) const;
+
+ private:
+  friend class Database;
+
+  struct Finalize {
+    void operator()(sqlite3_stmt* statement) const;
+  };
+
+  std::unique_ptr<sqlite3_stmt, Finalize> statement_;
+};
+
+class Database {
+ public:
+  enum class Mode { Create, ReadWrite, Read };
+
+  // Errors: the file is missing (ReadWrite, Read), no database, or the kernel's.
+  [[nodiscard]] static Result<Database> open(const std::string& path, Mode mode);
+
+  // One or more statements without values or rows, from a literal.
+  [[nodiscard]] Status execute(const char* sql);
+  [[nodiscard]] Result<Statement> prepare(const char* sql) const;
+  // The single value of a statement such as "PRAGMA user_version".
+  [[nodiscard]] Result<std::string> value(const char* sql) const;
+
+ private:
+  struct Close {
+    void operator()(sqlite3* database) const;
+  };
+
+  std::unique_ptr<sqlite3, Close> database_;
+};
+
+// BEGIN ... COMMIT; rolled back unless committed.
+class Transaction {
+ public:
+  [[nodiscard]] static Result<Transaction> begin(Database& database);
+  Transaction(Transaction&& other) noexcept;
+  Transaction& operator=(Transaction&&) = delete;
+  ~Transaction();
+
+  [[nodiscard]] Status commit();
+
+ private:
+  explicit Transaction(Database& database) : database_(&database) {}
+
+  Database* database_;
+};
+
+}  // namespace score::head
