@@ -1,0 +1,132 @@
+// A program is a list of plans and, for each of their segments, a row of who runs. A step finds the
+// row of this moment and makes it true: first everybody who leaves is stopped, then everybody who
+// enters goes on, so that never more than one gang has the cores.
+//
+// A plan comes again with another start whenever the clock estimate moves. Near a boundary that
+// would make a job run for some microseconds more than once; so a fresh program that reaches its
+// next boundary within kSettle is applied only there.
+#include "scored/node/switch_follower.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace score::node {
+
+namespace {
+
+constexpr Duration kSettle = std::chrono::microseconds{100};
+
+bool contains(const std::vector<AttemptId>& sorted, AttemptId id) {
+  return std::binary_search(sorted.begin(), sorted.end(), id);
+}
+
+std::vector<char> rows(const gang::SwitchPlan& plan,
+                       const std::vector<std::shared_ptr<SwitchSlot>>& slots) {
+  std::vector<char> runs;
+  runs.reserve(plan.segments.size() * slots.size());
+  for (const auto& segment : plan.segments) {
+    for (const auto& slot : slots) {
+      const bool is_running =
+          !contains(plan.managed, slot->attempt) || contains(segment.jobs, slot->attempt);
+      runs.push_back(is_running ? 1 : 0);
+    }
+  }
+  return runs;
+}
+
+}  // namespace
+
+SwitchProgram::SwitchProgram(std::vector<gang::SwitchPlan> plans,
+                             std::vector<std::shared_ptr<SwitchSlot>> all_slots)
+    : slots(std::move(all_slots)) {
+  for (auto& plan : plans) {
+    auto runs = rows(plan, slots);
+    parts.push_back({std::move(plan), std::move(runs)});
+  }
+}
+
+SwitchProgram* SwitchFollower::take(SwitchProgram* program) {
+  is_fresh_ = true;
+  return std::exchange(program_, program);
+}
+
+SwitchFollower::Position SwitchFollower::position(TimePoint now) const {
+  Position where;
+  const auto& parts = program_->parts;
+  const auto later = std::find_if(parts.begin(), parts.end(),
+                                  [now](const auto& part) { return part.plan.start > now; });
+  if (later != parts.end()) where.next = later->plan.start;
+  if (later == parts.begin()) return where;
+  where.part = &*(later - 1);
+  const auto& plan = where.part->plan;
+  const auto* running = gang::running_at(plan, now);
+  if (running == nullptr) return where;
+  for (std::size_t i = 0; i < plan.segments.size(); ++i) {
+    if (&plan.segments[i].jobs == running) {
+      where.runs = where.part->runs.data() + i * program_->slots.size();
+    }
+  }
+  if (const auto next = gang::next_switch(plan, now);
+      next && (!where.next || next->at < *where.next)) {
+    where.next = next->at;
+  }
+  return where;
+}
+
+std::optional<TimePoint> SwitchFollower::step() {
+  if (program_ == nullptr) return std::nullopt;
+  const TimePoint woke = now_();
+  const bool is_due = awaited_ && woke >= *awaited_;
+  if (!is_due && !is_fresh_) return awaited_;
+  const TimePoint due = is_due ? *awaited_ : woke;
+  const Position where = position(woke);
+  awaited_ = where.next;
+  const bool settles = is_fresh_ && where.next && *where.next - woke < kSettle;
+  is_fresh_ = false;
+  if (!settles) apply(where, due, woke);
+  return awaited_;
+}
+
+void SwitchFollower::apply(const Position& where, TimePoint due, TimePoint woke) {
+  SwitchRecord record;
+  const auto list = [](auto& ids, std::uint32_t& count, AttemptId id) {
+    if (count < SwitchRecord::kMaxListed) ids[count] = id;
+    ++count;
+  };
+  const auto& slots = program_->slots;
+  std::uint64_t failed = 0;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    SwitchSlot& slot = *slots[i];
+    if (slot.stopped || where.runs == nullptr || where.runs[i] != 0) continue;
+    slot.stopped = slot.target->stop() == 0;
+    failed += slot.stopped ? 0 : 1;
+    list(record.left, record.left_count, slot.attempt);
+  }
+  const TimePoint stopped = now_();
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    SwitchSlot& slot = *slots[i];
+    if (!slot.stopped || (where.runs != nullptr && where.runs[i] == 0)) continue;
+    slot.stopped = slot.target->go() != 0;
+    failed += slot.stopped ? 1 : 0;
+    list(record.entered, record.entered_count, slot.attempt);
+  }
+  if (record.left_count + record.entered_count == 0) return;
+  record.due = due;
+  record.woke = woke - due;
+  record.stopped = stopped - due;
+  record.done = now_() - due;
+  if (where.part != nullptr) record.epoch = where.part->plan.epoch;
+  trace_.put(record);
+  counters_.switches.fetch_add(1, std::memory_order_relaxed);
+  counters_.failed.fetch_add(failed, std::memory_order_relaxed);
+  if (record.woke > late_after_) counters_.late.fetch_add(1, std::memory_order_relaxed);
+}
+
+void SwitchFollower::release() {
+  if (program_ == nullptr) return;
+  for (const auto& slot : program_->slots) {
+    if (slot->stopped) slot->stopped = slot->target->go() != 0;
+  }
+}
+
+}  // namespace score::node

@@ -1,0 +1,87 @@
+// What the switcher's thread does, without the thread: given a program and the time, stop and
+// continue whom the plan says.
+#pragma once
+
+#include "gang/switch_plan.hpp"
+#include "scored/node/switch_target.hpp"
+#include "scored/node/switch_trace.hpp"
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace score::node {
+
+// One attempt. Its state belongs to the follower, the rest does not change.
+struct SwitchSlot {
+  SwitchSlot(AttemptId id, std::unique_ptr<SwitchTarget> how)
+      : attempt(id), target(std::move(how)) {}
+
+  const AttemptId attempt;
+  const std::unique_ptr<SwitchTarget> target;
+  bool stopped = false;
+};
+
+// Made by the main thread, handed over as a whole, given back as a whole: the follower neither
+// allocates nor frees.
+struct SwitchProgram {
+  struct Part {
+    gang::SwitchPlan plan;
+    std::vector<char> runs;  // [segment][slot], row-major: not 0 if it runs; unmanaged always do
+  };
+
+  // `plans` by start, each in force until the next one starts. Before the first, and under a plan
+  // without segments, everything runs.
+  SwitchProgram(std::vector<gang::SwitchPlan> plans,
+                std::vector<std::shared_ptr<SwitchSlot>> all_slots);
+
+  std::vector<Part> parts;
+  std::vector<std::shared_ptr<SwitchSlot>> slots;
+  SwitchProgram* retired_next = nullptr;  // of the list in which programs go back
+};
+
+struct SwitchCounters {
+  std::atomic<std::uint64_t> switches{0};
+  std::atomic<std::uint64_t> late{0};    // begun later than SwitchFollower::late_after
+  std::atomic<std::uint64_t> failed{0};  // stop() or go() said no
+};
+
+class SwitchFollower {
+ public:
+  using Now = TimePoint (*)();
+
+  SwitchFollower(Now now, Duration late_after, SwitchTrace& trace, SwitchCounters& counters)
+      : now_(now), late_after_(late_after), trace_(trace), counters_(counters) {}
+
+  // Follows `program` from the next step on; not null. Gives back the one before, or null. A slot
+  // that is in neither is as it was left.
+  SwitchProgram* take(SwitchProgram* program);
+  // Does what is due and says when it must be called again; nullopt: not before the next take().
+  std::optional<TimePoint> step();
+  // Lets everything run.
+  void release();
+
+  [[nodiscard]] SwitchProgram* program() const { return program_; }
+
+ private:
+  // A row of a part; nullptr: everything runs.
+  struct Position {
+    const SwitchProgram::Part* part = nullptr;
+    const char* runs = nullptr;
+    std::optional<TimePoint> next;
+  };
+
+  [[nodiscard]] Position position(TimePoint now) const;
+  void apply(const Position& where, TimePoint due, TimePoint woke);
+
+  Now now_;
+  Duration late_after_;
+  SwitchTrace& trace_;
+  SwitchCounters& counters_;
+  SwitchProgram* program_ = nullptr;
+  bool is_fresh_ = false;             // taken, not yet applied
+  std::optional<TimePoint> awaited_;  // what step() returned last
+};
+
+}  // namespace score::node

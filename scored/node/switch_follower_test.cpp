@@ -1,0 +1,276 @@
+#include "scored/node/switch_follower.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+namespace score::node {
+namespace {
+
+using gang::SwitchPlan;
+
+TimePoint g_now{};
+
+TimePoint fake_now() {
+  return g_now;
+}
+
+struct FakeTarget final : SwitchTarget {
+  int stop() noexcept override {
+    ++stops;
+    if (error == 0) is_running = false;
+    return error;
+  }
+
+  int go() noexcept override {
+    if (error == 0) is_running = true;
+    return error;
+  }
+
+  bool is_running = true;
+  int stops = 0;
+  int error = 0;
+};
+
+struct Node {
+  Node() { g_now = TimePoint{1s}; }
+
+  FakeTarget& add(std::uint64_t id) {
+    auto target = std::make_unique<FakeTarget>();
+    targets.push_back(target.get());
+    slots.push_back(std::make_shared<SwitchSlot>(AttemptId{id}, std::move(target)));
+    return *targets.back();
+  }
+
+  void follow(std::vector<SwitchPlan> plans) {
+    program = std::make_unique<SwitchProgram>(std::move(plans), slots);
+    follower.take(program.get());
+  }
+
+  std::optional<TimePoint> step(TimePoint at) {
+    g_now = at;
+    return follower.step();
+  }
+
+  SwitchTrace trace;
+  SwitchCounters counters;
+  SwitchFollower follower{&fake_now, 1ms, trace, counters};
+  std::vector<FakeTarget*> targets;
+  std::vector<std::shared_ptr<SwitchSlot>> slots;
+  std::unique_ptr<SwitchProgram> program;
+};
+
+std::vector<AttemptId> ids(std::vector<std::uint64_t> numbers) {
+  std::vector<AttemptId> made;
+  for (const auto number : numbers) made.push_back(AttemptId{number});
+  return made;
+}
+
+// 1 and 2 take turns of 100 ms from `start` on.
+SwitchPlan turns(TimePoint start) {
+  return {Epoch{1}, start, 200ms, {{0ms, 100ms, ids({1})}, {100ms, 100ms, ids({2})}}, ids({1, 2})};
+}
+
+TEST(SwitchFollower, StopsTheLeavingAndContinuesTheEntering) {
+  Node node;
+  auto& first = node.add(1);
+  auto& second = node.add(2);
+  node.follow({turns(TimePoint{1s})});
+  EXPECT_EQ(node.step(TimePoint{1s}), TimePoint{1100ms});
+  EXPECT_TRUE(first.is_running);
+  EXPECT_FALSE(second.is_running);
+  EXPECT_EQ(node.step(TimePoint{1100ms}), TimePoint{1200ms});
+  EXPECT_FALSE(first.is_running);
+  EXPECT_TRUE(second.is_running);
+}
+
+TEST(SwitchFollower, LetsEverythingRunBeforeTheFirstPlanStarts) {
+  Node node;
+  auto& second = (node.add(1), node.add(2));
+  node.follow({turns(TimePoint{2s})});
+  EXPECT_EQ(node.step(TimePoint{1s}), TimePoint{2s});
+  EXPECT_TRUE(second.is_running);
+}
+
+TEST(SwitchFollower, KeepsThePlanInForceUntilTheNextStarts) {
+  Node node;
+  auto& first = node.add(1);
+  auto& second = node.add(2);
+  SwitchPlan only_second{Epoch{2}, TimePoint{1150ms}, 100ms, {{0ms, 100ms, ids({2})}}, ids({1, 2})};
+  node.follow({turns(TimePoint{1s}), only_second});
+  node.step(TimePoint{1s});
+  EXPECT_EQ(node.step(TimePoint{1100ms}), TimePoint{1150ms});
+  EXPECT_EQ(node.step(TimePoint{1150ms}), std::nullopt);
+  EXPECT_FALSE(first.is_running);
+  EXPECT_TRUE(second.is_running);
+}
+
+TEST(SwitchFollower, StopsANewcomerThatIsNotDue) {
+  Node node;
+  node.add(1);
+  node.follow({turns(TimePoint{1s})});
+  node.step(TimePoint{1s});
+  auto& second = node.add(2);
+  const auto before = std::move(node.program);
+  node.follow({turns(TimePoint{1s})});
+  node.step(TimePoint{1030ms});
+  EXPECT_FALSE(second.is_running);
+}
+
+TEST(SwitchFollower, ContinuesWhatIsNoLongerManaged) {
+  Node node;
+  auto& second = (node.add(1), node.add(2));
+  node.follow({turns(TimePoint{1s})});
+  node.step(TimePoint{1s});
+  ASSERT_FALSE(second.is_running);
+  const auto before = std::move(node.program);
+  node.follow({SwitchPlan{Epoch{2}, TimePoint{1s}, 0ms, {}, ids({1, 2})}});
+  EXPECT_EQ(node.step(TimePoint{1030ms}), std::nullopt);
+  EXPECT_TRUE(second.is_running);
+}
+
+TEST(SwitchFollower, NeedsNoWakeUpIfNobodyIsSwitched) {
+  Node node;
+  node.add(1);
+  node.follow({SwitchPlan{Epoch{1}, TimePoint{1s}, 100ms, {{0ms, 100ms, ids({1})}}, ids({1})}});
+  EXPECT_EQ(node.step(TimePoint{1s}), std::nullopt);
+}
+
+// The clock estimate moved the boundary by 30 us just after the switch: nobody is switched twice.
+TEST(SwitchFollower, SettlesAtTheBoundaryOfAPlanThatMovedALittle) {
+  Node node;
+  auto& first = node.add(1);
+  node.add(2);
+  node.follow({turns(TimePoint{1s})});
+  node.step(TimePoint{1s});
+  node.step(TimePoint{1100ms});
+  const auto before = std::move(node.program);
+  node.follow({turns(TimePoint{1s} + 30us)});
+  EXPECT_EQ(node.step(TimePoint{1100ms} + 10us), TimePoint{1100ms} + 30us);
+  node.step(TimePoint{1100ms} + 30us);
+  EXPECT_FALSE(first.is_running);
+  EXPECT_EQ(node.counters.switches, 2U);
+}
+
+TEST(SwitchFollower, RecordsEachSwitch) {
+  Node node;
+  node.add(1);
+  node.add(2);
+  node.follow({turns(TimePoint{1s})});
+  node.step(TimePoint{1s});
+  node.step(TimePoint{1103ms});
+  const auto trace = node.trace.read(TimePoint{1s});
+  ASSERT_EQ(trace.records.size(), 1U);
+  const auto& record = trace.records[0];
+  EXPECT_EQ(record.due, TimePoint{1100ms});
+  EXPECT_EQ(record.woke, Duration{3ms});
+  EXPECT_EQ(record.epoch, Epoch{1});
+  EXPECT_EQ(record.left[0], AttemptId{1});
+  EXPECT_EQ(record.entered[0], AttemptId{2});
+  EXPECT_EQ(record.left_count + record.entered_count, 2U);
+  EXPECT_EQ(node.counters.late, 1U);
+}
+
+TEST(SwitchFollower, CountsWhatCannotBeStoppedAndTriesAgain) {
+  Node node;
+  auto& first = node.add(1);
+  node.add(2);
+  node.follow({turns(TimePoint{1s})});
+  node.step(TimePoint{1s});
+  first.error = 19;
+  node.step(TimePoint{1100ms});
+  EXPECT_EQ(node.counters.failed, 1U);
+  first.error = 0;
+  node.step(TimePoint{1200ms});
+  node.step(TimePoint{1300ms});
+  EXPECT_FALSE(first.is_running);
+}
+
+TEST(SwitchFollower, ReleasesEverybody) {
+  Node node;
+  auto& second = (node.add(1), node.add(2));
+  node.follow({turns(TimePoint{1s})});
+  node.step(TimePoint{1s});
+  node.follower.release();
+  EXPECT_TRUE(second.is_running);
+}
+
+// ---- any plans ----------------------------------------------------------------------------------
+
+class RandomPlans {
+ public:
+  explicit RandomPlans(std::uint32_t seed) : random_(seed) {}
+
+  std::uint64_t below(std::uint64_t limit) { return random_() % limit; }
+
+  std::vector<AttemptId> some_of(const std::vector<AttemptId>& all) {
+    std::vector<AttemptId> chosen;
+    for (const auto id : all) {
+      if (below(2) == 0) chosen.push_back(id);
+    }
+    return chosen;
+  }
+
+  SwitchPlan plan(std::uint64_t epoch, TimePoint start) {
+    base::Timetable table;
+    table.epoch = Epoch{epoch};
+    table.managed = some_of(ids({1, 2, 3, 4, 5}));
+    const std::uint64_t count = below(5);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const auto length = Duration{1ms} * static_cast<long>(1 + below(50));
+      table.segments.push_back({table.cycle, length, some_of(table.managed)});
+      table.cycle += length;
+    }
+    return gang::make_plan(table, start).value();
+  }
+
+ private:
+  std::mt19937 random_;
+};
+
+bool should_run(const std::vector<SwitchPlan>& plans, AttemptId id, TimePoint at) {
+  const SwitchPlan* current = nullptr;
+  for (const auto& plan : plans) {
+    if (plan.start <= at) current = &plan;
+  }
+  if (current == nullptr) return true;
+  const auto* running = gang::running_at(*current, at);
+  const bool is_managed = std::binary_search(current->managed.begin(), current->managed.end(), id);
+  return running == nullptr || !is_managed ||
+         std::binary_search(running->begin(), running->end(), id);
+}
+
+// Called exactly when it asked to be called, the follower has the plan's set running at any time.
+TEST(SwitchFollower, WhatRunsIsWhatThePlanSays) {
+  for (std::uint32_t seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE(seed);
+    RandomPlans random(seed);
+    Node node;
+    for (std::uint64_t id = 1; id <= 5; ++id) node.add(id);
+    std::vector<SwitchPlan> plans;
+    TimePoint start{900ms};
+    for (std::uint64_t epoch = 1; epoch <= 3; ++epoch) {
+      plans.push_back(random.plan(epoch, start));
+      start += Duration{1ms} * static_cast<long>(1 + random.below(200));
+    }
+    node.follow(plans);
+    TimePoint now{1s};
+    for (int turn = 0; turn < 100; ++turn) {
+      const auto next = node.step(now);
+      // Any time until the next step; without one, any time.
+      const auto gap = next ? *next - now : Duration{1s};
+      ASSERT_GT(gap, Duration::zero());
+      const auto within = now + Duration(random.below(static_cast<std::uint64_t>(gap.count())));
+      for (std::size_t i = 0; i < node.targets.size(); ++i) {
+        ASSERT_EQ(node.targets[i]->is_running, should_run(plans, node.slots[i]->attempt, within))
+            << "attempt " << i + 1 << " turn " << turn;
+      }
+      if (!next) break;
+      now = *next;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace score::node

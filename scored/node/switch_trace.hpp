@@ -1,0 +1,59 @@
+// The last switches of a node, written by the switcher's thread and read by the main one without
+// either waiting for the other.
+#pragma once
+
+#include "base/ids.hpp"
+#include "base/time.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace score::node {
+
+struct SwitchRecord {
+  static constexpr std::size_t kMaxListed = 4;  // of each kind; the counts are whole
+
+  TimePoint due{};      // the boundary of the timetable
+  Duration woke{0};     // after due
+  Duration stopped{0};  // after due: the leaving jobs are told to stop
+  Duration done{0};     // after due: the entering jobs go on
+  Epoch epoch{};
+  std::uint32_t left_count = 0, entered_count = 0;
+  std::array<AttemptId, kMaxListed> left{}, entered{};
+
+  friend bool operator==(const SwitchRecord&, const SwitchRecord&) = default;
+};
+
+class SwitchTrace {
+ public:
+  // 460 KB when all of it was used: what an idle node does not touch costs nothing.
+  static constexpr std::size_t kEntries = 4'096;
+
+  SwitchTrace();
+
+  // Thread: the switcher's.
+  void put(const SwitchRecord& record) noexcept;
+
+  struct Extract {
+    std::vector<SwitchRecord> records;  // oldest first
+    std::uint64_t lost = 0;             // written ever, but overwritten by now
+  };
+
+  // What was due after `since`. Thread: any.
+  [[nodiscard]] Extract read(TimePoint since) const;
+
+ private:
+  static constexpr std::size_t kWords = 16;
+  using Cell = std::array<std::atomic<std::uint64_t>, kWords>;
+
+  // Cells are words, so that reading one that is being overwritten is no data race; written_ tells
+  // afterwards whether it was.
+  std::unique_ptr<Cell[]> cells_;
+  std::atomic<std::uint64_t> claimed_{0};  // put() has begun that many
+  std::atomic<std::uint64_t> written_{0};  // ... and finished that many
+};
+
+}  // namespace score::node

@@ -1,0 +1,176 @@
+// The thread sleeps in one system call: a futex wait with an absolute deadline on the monotonic
+// clock. The deadline is the next boundary; the word is a counter that the main thread raises after
+// it has put a new program into the inbox. Programs travel through single atomic pointers in both
+// directions, so neither thread ever waits for the other, whatever their priorities are.
+#include "scored/node/switcher.hpp"
+
+#include "base/limits.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace score::node {
+
+namespace {
+
+constexpr int kRealTimePriority = 20;  // below the kernel's own threads (50)
+constexpr int kLeastNice = -20;
+constexpr std::size_t kStackBytes = 64 * limits::kKiB;
+
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
+static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
+
+long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
+           const timespec* deadline) {
+  return syscall(SYS_futex, &word, operation, value, deadline, nullptr, FUTEX_BITSET_MATCH_ANY);
+}
+
+// Returns when the word is not `seen`, the deadline has passed, or for no reason.
+void wait_until(std::atomic<std::uint32_t>& word, std::uint32_t seen,
+                std::optional<TimePoint> deadline) {
+  if (!deadline) {
+    futex(word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, seen, nullptr);
+    return;
+  }
+  const auto ns = std::max(deadline->time_since_epoch(), Duration::zero()).count();
+  const timespec at{.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
+  futex(word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, seen, &at);
+}
+
+}  // namespace
+
+Switcher::Switcher(SwitcherOptions options) : options_(options) {}
+
+Switcher::~Switcher() {
+  stop();
+  free_retired();
+}
+
+Status Switcher::start() {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, kStackBytes);
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const int error = pthread_create(&thread_, &attributes, &Switcher::thread_main, this);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_attr_destroy(&attributes);
+  if (error != 0) return fail(errno_code(error), "start the switcher's thread");
+  is_running_ = true;
+  ready_.wait(0);
+  return {};
+}
+
+void Switcher::stop() {
+  if (!is_running_) return;
+  stopping_.store(true, std::memory_order_release);
+  wake();
+  pthread_join(thread_, nullptr);
+  is_running_ = false;
+}
+
+void Switcher::follow(gang::SwitchPlan plan) {
+  std::erase_if(plans_, [&](const auto& other) { return other.start >= plan.start; });
+  plans_.push_back(std::move(plan));
+  publish();
+}
+
+void Switcher::add(AttemptId attempt, std::unique_ptr<SwitchTarget> target) {
+  std::erase_if(slots_, [&](const auto& slot) { return slot->attempt == attempt; });
+  slots_.push_back(std::make_shared<SwitchSlot>(attempt, std::move(target)));
+  publish();
+}
+
+void Switcher::remove(AttemptId attempt) {
+  const auto is_it = [&](const auto& slot) { return slot->attempt == attempt; };
+  if (std::erase_if(slots_, is_it) > 0) publish();
+}
+
+// Hands over all plans that are or will be in force, with all attempts.
+void Switcher::publish() {
+  const TimePoint now = monotonic_now();
+  while (plans_.size() > 1 && plans_[1].start <= now) plans_.erase(plans_.begin());
+  auto program = std::make_unique<SwitchProgram>(plans_, slots_);
+  const std::unique_ptr<SwitchProgram> not_taken(
+      inbox_.exchange(program.release(), std::memory_order_acq_rel));
+  wake();
+  free_retired();
+}
+
+void Switcher::wake() {
+  bell_.fetch_add(1, std::memory_order_release);
+  futex(bell_, FUTEX_WAKE_BITSET | FUTEX_PRIVATE_FLAG, 1, nullptr);
+}
+
+void Switcher::free_retired() {
+  SwitchProgram* program = retired_.exchange(nullptr, std::memory_order_acquire);
+  if (!is_running_) delete inbox_.exchange(nullptr, std::memory_order_acquire);
+  while (program != nullptr) {
+    const std::unique_ptr<SwitchProgram> done(program);
+    program = done->retired_next;
+  }
+}
+
+// ---- the thread ---------------------------------------------------------------------------------
+
+void* Switcher::thread_main(void* self) {
+  static_cast<Switcher*>(self)->run();
+  return nullptr;
+}
+
+void Switcher::get_priority() {
+  prctl(PR_SET_NAME, "switcher", 0, 0, 0);
+  prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+  const sched_param wanted{.sched_priority = kRealTimePriority};
+  if (options_.wants_real_time &&
+      sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &wanted) == 0) {
+    priority_ = SwitchPriority::RealTime;
+  } else if (options_.wants_real_time &&
+             setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kLeastNice) == 0) {
+    priority_ = SwitchPriority::Nice;
+  }
+  ready_.store(1, std::memory_order_release);
+  ready_.notify_one();
+}
+
+void Switcher::run() {
+  get_priority();
+  SwitchFollower follower(&monotonic_now, options_.late_after, trace_, counters_);
+  while (!stopping_.load(std::memory_order_acquire)) {
+    const std::uint32_t seen = bell_.load(std::memory_order_acquire);
+    if (auto* program = inbox_.exchange(nullptr, std::memory_order_acq_rel)) {
+      retire(follower.take(program));
+    }
+    const auto next = follower.step();
+    if (!stopping_.load(std::memory_order_acquire)) wait_until(bell_, seen, next);
+  }
+  if (auto* program = inbox_.exchange(nullptr, std::memory_order_acq_rel)) {
+    retire(follower.take(program));
+  }
+  follower.release();
+  retire(follower.program());
+}
+
+void Switcher::retire(SwitchProgram* program) {
+  if (program == nullptr) return;
+  SwitchProgram* head = retired_.load(std::memory_order_relaxed);
+  do {
+    program->retired_next = head;
+  } while (!retired_.compare_exchange_weak(head, program, std::memory_order_release,
+                                           std::memory_order_relaxed));
+}
+
+bool lock_memory() {
+  return mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) == 0;
+}
+
+}  // namespace score::node

@@ -1,0 +1,89 @@
+// The gang switch of a node: a thread of its own that follows the plan at absolute times. It sleeps
+// until the next boundary, and for ever if there is none.
+#pragma once
+
+#include "base/result.hpp"
+#include "scored/node/switch_follower.hpp"
+
+#include <atomic>
+#include <memory>
+#include <pthread.h>
+#include <string>
+#include <vector>
+
+namespace score::node {
+
+struct SwitcherOptions {
+  Duration late_after = std::chrono::milliseconds{1};
+  bool wants_real_time = true;  // false: as if it were not allowed
+};
+
+// How the switcher gets the processor when everything else wants it too.
+enum class SwitchPriority : std::uint8_t {
+  RealTime,  // SCHED_FIFO
+  Nice,      // nice -20
+  None,      // as everybody: tasks must run at a lower priority
+};
+
+// Every member function is for the main thread.
+class Switcher {
+ public:
+  explicit Switcher(SwitcherOptions options = {});
+  // stop().
+  ~Switcher();
+  Switcher(const Switcher&) = delete;
+  Switcher& operator=(const Switcher&) = delete;
+
+  // Starts the thread. Errors: errno of pthread_create.
+  Status start();
+  // Everything goes on; the thread has ended when it returns. Idempotent.
+  void stop();
+
+  // From plan.start on, or now if that is past, this plan is followed; plans that would start later
+  // than it are dropped.
+  void follow(gang::SwitchPlan plan);
+  // A new attempt, running. If the plan in force manages it and it is not its turn, it is stopped
+  // at once. Replaces one of the same id.
+  void add(AttemptId attempt, std::unique_ptr<SwitchTarget> target);
+  // The attempt has ended: it is never touched again once the thread has seen this (at once, unless
+  // it is switching). Unknown: nothing happens.
+  void remove(AttemptId attempt);
+
+  [[nodiscard]] SwitchPriority priority() const { return priority_; }
+
+  [[nodiscard]] const SwitchCounters& counters() const { return counters_; }
+
+  [[nodiscard]] const SwitchTrace& trace() const { return trace_; }
+
+ private:
+  static void* thread_main(void* self);
+  void run();
+  void get_priority();
+  void publish();
+  void wake();
+  void free_retired();
+  void retire(SwitchProgram* program);
+
+  SwitcherOptions options_;
+  SwitchTrace trace_;
+  SwitchCounters counters_;
+  std::vector<gang::SwitchPlan> plans_;  // by start; the first may be in force
+  std::vector<std::shared_ptr<SwitchSlot>> slots_;
+
+  pthread_t thread_{};
+  bool is_running_ = false;
+  SwitchPriority priority_ = SwitchPriority::None;
+  std::atomic<std::uint32_t> ready_{0};  // 1: priority_ is known
+
+  // The hand-over. Nothing is ever held, so the thread cannot be made to wait.
+  std::atomic<std::uint32_t> bell_{0};  // counts; the thread sleeps on it
+  std::atomic<bool> stopping_{false};
+  std::atomic<SwitchProgram*> inbox_{nullptr};    // the newest, if not yet taken
+  std::atomic<SwitchProgram*> retired_{nullptr};  // list of programs given back
+};
+
+// Pages of this process stay in memory from their first use on, so that the switcher never waits
+// for one. False if the limits do not allow it.
+bool lock_memory();
+
+}  // namespace score::node
