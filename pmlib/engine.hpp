@@ -37,10 +37,10 @@ struct Rules {
 };
 
 struct EngineLimits {
-  std::uint16_t window = 1024;           // W: frames unacknowledged at most; <= half the numbers
-  Microseconds rto_min = 1000;           // time-outs are never shorter, RFC 6298 adapted to a LAN
-  Microseconds rto_max = 1'000'000;      // nor longer, backed off or not
-  Microseconds rto_initial = 5000;       // before the first round trip is measured
+  std::uint16_t window = 1024;       // W: frames unacknowledged at most; <= half the numbers
+  Microseconds rto_min = 1000;       // time-outs are never shorter, RFC 6298 adapted to a LAN
+  Microseconds rto_max = 1'000'000;  // nor longer, backed off or not
+  Microseconds rto_initial = 5000;   // before the first round trip is measured
 };
 
 // What the sender of one pair keeps. Always acked <= sent <= max_sent <= acked + W, and
@@ -55,10 +55,11 @@ struct SendSide {
   Microseconds timed_at = 0;
   Microseconds srtt = 0;  // smoothed round trip; 0 = not measured yet
   Microseconds deadline = 0;
-  std::uint16_t window = 0;  // frames the path is believed to carry, 1 .. W
+  std::uint16_t window = 0;      // frames the path is believed to carry, 1 .. W
   std::uint16_t flow_count = 0;  // count of the newest STOP or GO obeyed
   std::uint8_t flags = 0;
-  std::uint8_t tries = 0;  // time-outs since the receiver last said anything; saturates
+  std::uint8_t backoff = 0;  // time-outs since the last progress; saturates
+  std::uint8_t silent = 0;   // time-outs since the receiver last said anything; saturates
 
   static constexpr std::uint8_t kStopped = 1;     // the receiver has no room
   static constexpr std::uint8_t kRecovering = 2;  // a LOSE(acked) was obeyed already
@@ -66,6 +67,7 @@ struct SendSide {
   static constexpr std::uint8_t kTiming = 8;      // `timed` is set
 
   bool operator==(const SendSide&) const = default;
+
   bool has(std::uint8_t flag) const { return (flags & flag) != 0; }
 
   void set(std::uint8_t flag, bool on) {
@@ -86,6 +88,7 @@ struct ReceiveSide {
   static constexpr std::uint8_t kAckOwed = 8;   // stored or duplicate frames not yet acknowledged
 
   bool operator==(const ReceiveSide&) const = default;
+
   bool has(std::uint8_t flag) const { return (flags & flag) != 0; }
 
   void set(std::uint8_t flag, bool on) {
@@ -237,11 +240,16 @@ class Engine {
   // frees what it keeps of numbers up to `acked`.
   bool on_packet_control(Send& s, const Control<Seq>& c, Microseconds now) const {
     switch (c.kind) {
-      case ControlKind::Ack: return on_ack(s, c.number, now);
-      case ControlKind::Lose: return on_lose(s, c.number, now);
-      case ControlKind::Stop: return on_stop(s, c, now);
-      case ControlKind::Go: return on_go(s, c, now);
-      case ControlKind::None: break;
+      case ControlKind::Ack:
+        return on_ack(s, c.number, now);
+      case ControlKind::Lose:
+        return on_lose(s, c.number, now);
+      case ControlKind::Stop:
+        return on_stop(s, c, now);
+      case ControlKind::Go:
+        return on_go(s, c, now);
+      case ControlKind::None:
+        break;
     }
     return false;
   }
@@ -253,7 +261,8 @@ class Engine {
       s.set(Send::kArmed, false);
       return TimerAction::None;
     }
-    if (s.tries < std::numeric_limits<std::uint8_t>::max()) ++s.tries;
+    count_up(s.backoff);
+    count_up(s.silent);
     s.set(Send::kTiming, false);  // Karn: never measure a frame that was sent twice
     s.set(Send::kRecovering, false);
     arm(s, now);
@@ -271,7 +280,7 @@ class Engine {
   }
 
   // Any verified frame of the receiver shows that it lives.
-  static void on_sign_of_life(Send& s) { s.tries = 0; }
+  static void on_sign_of_life(Send& s) { s.silent = 0; }
 
   // --- receiver -----------------------------------------------------------------------------
 
@@ -303,18 +312,23 @@ class Engine {
   // --- shared -------------------------------------------------------------------------------
 
   static constexpr Seq plus(Seq a, Seq b) { return static_cast<Seq>(a + b); }
+
   static constexpr Seq minus(Seq a, Seq b) { return static_cast<Seq>(a - b); }
 
   // Microseconds until the next time-out of a frame sent now.
   Microseconds timeout_of(const Send& s) const {
     const std::uint64_t base = s.srtt == 0 ? limits_.rto_initial : std::uint64_t{s.srtt} * 4;
     const std::uint64_t floor = base < limits_.rto_min ? limits_.rto_min : base;
-    const unsigned shift = s.tries < 20 ? s.tries : 20;
+    const unsigned shift = s.backoff < 20 ? s.backoff : 20;
     const std::uint64_t backed_off = floor << shift;
     return static_cast<Microseconds>(backed_off < limits_.rto_max ? backed_off : limits_.rto_max);
   }
 
  private:
+  static void count_up(std::uint8_t& count) {
+    if (count < std::numeric_limits<std::uint8_t>::max()) ++count;
+  }
+
   Seq window_of(const Send& s) const {
     return static_cast<Seq>(s.window < limits_.window ? s.window : limits_.window);
   }
@@ -339,7 +353,8 @@ class Engine {
     s.set(Send::kRecovering, false);
     const unsigned grown = s.window + unsigned{freed};
     s.window = static_cast<std::uint16_t>(grown < limits_.window ? grown : limits_.window);
-    s.tries = 0;
+    s.backoff = 0;
+    s.silent = 0;
     if (s.acked == s.max_sent) {
       s.set(Send::kArmed, false);
     } else {

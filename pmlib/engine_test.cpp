@@ -218,7 +218,18 @@ TEST_F(EngineTest, G21TimeOutsBackOffAndHalveTheWindow) {
   EXPECT_EQ(engine.timeout_of(s), engine.limits().rto_max);
   EXPECT_EQ(send_all(), 1u);
   obey(ControlKind::Ack, 1);
-  EXPECT_EQ(s.tries, 0u);
+  EXPECT_EQ(s.backoff, 0u);
+  EXPECT_EQ(s.silent, 0u);
+}
+
+TEST_F(EngineTest, AnAnsweredProbeBacksOffButIsNoSilence) {
+  queue_and_send(1);
+  obey(ControlKind::Stop, 1, 1);
+  time_out();
+  E::on_sign_of_life(s);
+  time_out();
+  EXPECT_EQ(s.silent, 1u);
+  EXPECT_EQ(s.backoff, 2u);
 }
 
 TEST_F(EngineTest, G21TheTimeOutFollowsTheRoundTripAndNeverFallsBelowAMillisecond) {

@@ -49,7 +49,9 @@ class PeerSet {
   std::uint32_t size() const { return size_; }
 
  private:
-  static constexpr std::uint64_t bit_of(std::uint32_t peer) { return std::uint64_t{1} << (peer % 64); }
+  static constexpr std::uint64_t bit_of(std::uint32_t peer) {
+    return std::uint64_t{1} << (peer % 64);
+  }
 
   std::span<std::uint64_t> words_;
   std::uint32_t size_;

@@ -33,7 +33,8 @@ struct State {
 
   auto key() const {
     return std::tuple(receive[0].recv, receive[0].flags, receive[1].recv, receive[1].flags,
-                      bypassed[0], bypassed[1], invited[0], invited[1], room.used, room.promised, turn);
+                      bypassed[0], bypassed[1], invited[0], invited[1], room.used, room.promised,
+                      turn);
   }
 };
 
@@ -59,7 +60,7 @@ class TwoSenders {
   std::size_t states() const { return seen_.size(); }
 
  private:
-  static constexpr std::uint8_t kFrames = 12;  // of each sender
+  static constexpr std::uint8_t kFrames = 12;      // of each sender
   static constexpr std::uint8_t kBypassBound = 2;  // one promised before, one invited in turn
 
   // The next frame of `sender` arrives: the network decides when, and how often.

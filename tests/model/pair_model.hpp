@@ -139,7 +139,8 @@ class PairModel {
     const std::size_t n = in_flight(wire);
     if (n >= network_.capacity) return;
     wire[n] = frame;
-    if (network_.reorder) std::sort(wire.begin(), wire.begin() + static_cast<std::ptrdiff_t>(n + 1));
+    if (network_.reorder)
+      std::sort(wire.begin(), wire.begin() + static_cast<std::ptrdiff_t>(n + 1));
   }
 
   static Wire without(Wire wire, std::size_t index) {
@@ -249,7 +250,7 @@ class PairModel {
   static void forget_time(State& s) {
     s.send.timed = 0;
     s.send.timed_at = s.send.srtt = s.send.deadline = 0;
-    s.send.tries = 0;
+    s.send.backoff = s.send.silent = 0;
     s.send.set(E::Send::kTiming, false);
   }
 

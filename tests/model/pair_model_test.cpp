@@ -56,14 +56,12 @@ TEST(PairModel, RepairedRulesAreSafeAndLiveWhenFramesAreReorderedDoubledAndLost)
 }
 
 TEST(PairModel, NumbersMayWrap) {
-  expect_clean(
-      PairModel<SmallRules>({.messages = 4, .window = 3, .slots = 1, .start = 253}, kFifo)
-          .explore());
+  expect_clean(PairModel<SmallRules>({.messages = 4, .window = 3, .slots = 1, .start = 253}, kFifo)
+                   .explore());
 }
 
 TEST(PairModel, AWindowOfOneWorks) {
-  expect_clean(
-      PairModel<SmallRules>({.messages = 3, .window = 1, .slots = 1}, kWild).explore());
+  expect_clean(PairModel<SmallRules>({.messages = 3, .window = 1, .slots = 1}, kWild).explore());
 }
 
 template <class R>
@@ -80,17 +78,29 @@ TEST(PairModel, TheSearchPassesTheBoundsUsedForTheRepairs) {
   EXPECT_FALSE(is_broken<SmallRules>());
 }
 
-TEST(PairModel, BreaksWithoutG1) { EXPECT_TRUE(is_broken<WithoutG1>()); }
+TEST(PairModel, BreaksWithoutG1) {
+  EXPECT_TRUE(is_broken<WithoutG1>());
+}
 
-TEST(PairModel, BreaksWithoutG4) { EXPECT_TRUE(is_broken<WithoutG4>()); }
+TEST(PairModel, BreaksWithoutG4) {
+  EXPECT_TRUE(is_broken<WithoutG4>());
+}
 
-TEST(PairModel, BreaksWithoutG7) { EXPECT_TRUE(is_broken<WithoutG7>()); }
+TEST(PairModel, BreaksWithoutG7) {
+  EXPECT_TRUE(is_broken<WithoutG7>());
+}
 
-TEST(PairModel, BreaksWithoutG8) { EXPECT_TRUE(is_broken<WithoutG8>()); }
+TEST(PairModel, BreaksWithoutG8) {
+  EXPECT_TRUE(is_broken<WithoutG8>());
+}
 
-TEST(PairModel, BreaksWithoutG9) { EXPECT_TRUE(is_broken<WithoutG9>()); }
+TEST(PairModel, BreaksWithoutG9) {
+  EXPECT_TRUE(is_broken<WithoutG9>());
+}
 
-TEST(PairModel, BreaksWithoutG10) { EXPECT_TRUE(is_broken<WithoutG10>()); }
+TEST(PairModel, BreaksWithoutG10) {
+  EXPECT_TRUE(is_broken<WithoutG10>());
+}
 
 }  // namespace
 }  // namespace score::pm::model

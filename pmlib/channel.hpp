@@ -1,0 +1,192 @@
+// A channel over a packet device: reliable, ordered messages and remote memory between the ranks
+// of a job. All its lasting state lies in the context segment; the object itself can be thrown
+// away and made anew over the same or a restored segment at any time.
+//
+// Not thread-safe: one thread at a time. Nothing blocks. Errors are errno values, 0 is success.
+#pragma once
+
+#include "pmlib/packet_device.hpp"
+#include "pmlib/segment.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace score::pm {
+
+// The job's own clock: microseconds that stand still while the job is stopped.
+class JobClock {
+ public:
+  virtual Microseconds now() = 0;
+
+ protected:
+  ~JobClock() = default;
+};
+
+struct ChannelOptions {
+  EngineLimits limits;                  // `window` is taken from the segment
+  Microseconds ack_delay = 100;         // an ACK waits this long for a frame to ride on
+  std::uint8_t ack_every = 16;          // ... or until so many frames are unacknowledged
+  std::uint8_t tries_before_dead = 18;  // time-outs in a row, about 10 s with the limits above
+};
+
+// A message lent to the application until it is released.
+struct ReceivedMessage {
+  std::uint32_t source = 0;
+  FrameKind kind = FrameKind::Message;  // Message, or Large: `bytes` is a LargeHeader
+  std::span<const std::byte> bytes;
+  std::uint16_t slot = kNoIndex;
+};
+
+// Names a remote memory operation; 0 is none.
+using OperationId = std::uint32_t;
+
+// A region of some rank as others name it.
+struct RegionName {
+  std::uint32_t region = 0;
+  std::uint32_t nonce = 0;
+  std::uint64_t offset = 0;  // bytes from its start
+};
+
+class Channel final : private FrameSink {
+ public:
+  // `device` and `clock` outlive the channel.
+  Channel(const Segment& segment, PacketDevice& device, JobClock& clock,
+          const ChannelOptions& options);
+
+  // Memory for a message of `length` <= payload_bytes() to `peer`, to be built in place. ENOBUFS:
+  // nothing free, progress() and try again. EBUSY: the buffer lent before was not sent yet.
+  int get_send_buffer(std::uint32_t peer, std::uint32_t length, std::byte** buffer);
+  // Sends what get_send_buffer() lent.
+  int send();
+  // Gives the buffer back unsent. Harmless without one.
+  void cancel_send();
+
+  // The oldest message not received yet. Several may be held; each takes a slot until released.
+  bool receive(ReceivedMessage& message);
+  void release(std::uint16_t slot);
+
+  // Writes `length` bytes at `offset` of own region `local` into `remote`'s memory. The memory must
+  // stay unchanged until the operation is done. ENOBUFS as above.
+  int write(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, RegionName remote,
+            std::uint32_t length, OperationId& op);
+  // Reads `length` bytes of `remote` into own memory.
+  int read(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, RegionName remote,
+           std::uint32_t length, OperationId& op);
+  // Announces own memory as one large message; done when the receiver has fetched it.
+  int announce(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, std::uint64_t length,
+               OperationId& op);
+  // Ends an operation of `peer` with `error`: an announcement that was fetched.
+  int end_remote(std::uint32_t peer, std::uint32_t remote_op, int error);
+
+  // EINPROGRESS while running, else 0 or why it failed, and the id is free again.
+  // EINVAL: no such operation.
+  int test(OperationId op);
+
+  // Takes in frames, answers them, resends, sends what waits. Returns how much happened.
+  std::size_t progress();
+
+  // True if calling progress() later is needed although nothing arrives; then in `microseconds`.
+  bool next_deadline(Microseconds& microseconds);
+  // Nothing queued, sent and unacknowledged, received or under way.
+  bool is_quiet() const;
+
+  bool is_dead(std::uint32_t peer) const { return segment_.peer(peer).dead != 0; }
+
+  bool has_dead_peer() const { return dead_peers_ != 0; }
+
+  void declare_dead(std::uint32_t peer);
+  // Sends the ACKs that are owed without waiting for something to ride on.
+  void flush_acks();
+
+  std::uint32_t payload_bytes() const { return segment_.geometry().payload_bytes; }
+
+  const Segment& segment() const { return segment_; }
+
+  // True while a queued transfer reads own region `region`.
+  bool is_region_in_use(std::uint32_t region) const;
+
+ private:
+  using E = Engine<>;
+
+  // --- sending (channel_send.cpp)
+  std::uint16_t take_descriptor();
+  void free_descriptor(std::uint16_t index);
+  std::uint16_t take_send_slot();
+  void free_send_slot(std::uint16_t slot);
+  void enqueue(std::uint32_t peer, std::uint16_t descriptor);
+  void transmit(std::uint32_t peer);
+  std::size_t transmit_batch(PeerState& peer, std::uint32_t rank, std::uint32_t from,
+                             std::size_t count);
+  void fill_frame(const PeerState& peer, std::uint32_t rank, const SendDescriptor& d,
+                  std::uint32_t sequence, std::size_t place);
+  void send_control(std::uint32_t rank, FrameKind kind, const Control<std::uint32_t>& control);
+  void release_acknowledged(std::uint32_t rank);
+  void finish(std::uint16_t op, int error);
+  FrameHeader header_for(std::uint32_t rank, FrameKind kind) const;
+  void mark_ready(std::uint32_t rank);
+  std::uint32_t frames_for(FrameKind kind, std::uint32_t length) const;
+
+  // --- receiving (channel_receive.cpp)
+  void on_frame(std::span<const std::byte> frame) override;
+  void count_drop(FrameVerdict verdict);
+  void on_sequenced(const FrameHeader& h, std::span<const std::byte> payload);
+  void on_control(const FrameHeader& h);
+  void on_deny(PeerState& peer, const FrameHeader& h);
+  bool needs_slot(FrameKind kind) const;
+  bool is_allowed(const FrameHeader& h, std::span<const std::byte> payload) const;
+  void store(const FrameHeader& h, std::span<const std::byte> payload);
+  void store_in_slot(const FrameHeader& h, std::span<const std::byte> payload);
+  void store_write(std::span<const std::byte> payload);
+  void owe_ack(std::uint32_t rank, bool at_once);
+  void invite_refused();
+  void run_timers();
+  void serve_requests();
+  bool serve_request(std::uint16_t slot);
+  void append(FifoList& list, std::uint16_t slot);
+  std::uint16_t pop(FifoList& list);
+  void free_receive_slot(std::uint16_t slot);
+
+  // --- remote memory (channel_rma.cpp)
+  bool covers(std::uint32_t region, std::uint32_t nonce, std::uint64_t offset,
+              std::uint64_t length) const;
+  bool covers_own(std::uint32_t region, std::uint64_t offset, std::uint64_t length) const;
+  std::byte* memory_of(std::uint32_t region, std::uint64_t offset) const;
+  OperationId start_operation(std::uint32_t peer);
+  int started(OperationId& op, int error);
+  void end_own(std::uint32_t from, std::uint32_t id, int error);
+  int enqueue_note(std::uint32_t peer, FrameKind kind, std::span<const std::byte> bytes,
+                   std::uint16_t op);
+  int check_peer(std::uint32_t peer) const;
+
+  Segment segment_;
+  PacketDevice& device_;
+  JobClock& clock_;
+  ChannelOptions options_;
+  E engine_;
+  FrameIdentity identity_;
+  PeerSet armed_, ack_owed_, ready_, refused_;
+  std::uint32_t dead_peers_ = 0;
+  std::uint32_t seen_resumes_ = 0;
+  bool ack_at_once_ = false;
+  Microseconds now_ = 0;  // as of the last call that needed it
+  Microseconds ack_deadline_ = 0;
+  Microseconds last_timer_run_ = 0;
+  std::uint64_t jitter_state_ = 1;
+
+  // The message being built.
+  std::uint32_t building_for_ = 0;
+  std::uint16_t building_ = kNoIndex;  // its descriptor
+
+  // Scratch for one batch: header and RmaHeader of each frame.
+  struct alignas(8) Scratch {
+    FrameHeader header;
+    RmaHeader rma;
+  };
+
+  std::array<Scratch, kMaxBatch> scratch_;
+  std::array<FrameOut, kMaxBatch> batch_;
+};
+
+}  // namespace score::pm

@@ -1,0 +1,432 @@
+// The receiving half of a channel, its timers and its turn.
+//
+// A frame is believed only after check_frame(). What is in sequence is stored before it can be
+// acknowledged (G16): messages in a slot of the segment, writes in the registered memory they name.
+// ACKs wait a little for a frame to ride on; a burst is answered by one ACK, which in the engine's
+// terms is the same as the earlier ones being lost.
+#include "pmlib/channel.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace score::pm {
+
+namespace {
+
+using Sender = SendSide<std::uint32_t>;
+using Receiver = ReceiveSide<std::uint32_t>;
+
+constexpr std::size_t kFramesPerTurn = 256;
+constexpr Microseconds kTimerStep = 200;  // timers are looked at this often
+
+ControlKind engine_kind(FrameKind kind) {
+  switch (kind) {
+    case FrameKind::Ack:
+      return ControlKind::Ack;
+    case FrameKind::Lose:
+      return ControlKind::Lose;
+    case FrameKind::Stop:
+      return ControlKind::Stop;
+    case FrameKind::Go:
+      return ControlKind::Go;
+    default:
+      return ControlKind::None;
+  }
+}
+
+FrameKind frame_kind(ControlKind kind) {
+  switch (kind) {
+    case ControlKind::Lose:
+      return FrameKind::Lose;
+    case ControlKind::Stop:
+      return FrameKind::Stop;
+    case ControlKind::Go:
+      return FrameKind::Go;
+    default:
+      return FrameKind::Ack;
+  }
+}
+
+template <class T>
+T load(std::span<const std::byte> bytes, std::size_t offset = 0) {
+  T value;
+  std::memcpy(&value, bytes.data() + offset, sizeof value);
+  return value;
+}
+
+}  // namespace
+
+// --- a turn ------------------------------------------------------------------------------------
+
+std::size_t Channel::progress() {
+  now_ = clock_.now();
+  std::size_t done = device_.receive(*this, kFramesPerTurn);
+  if (segment_.header().requests.head != kNoIndex) serve_requests();
+  run_timers();
+  if (!ack_owed_.empty() && (ack_at_once_ || time_reached(now_, ack_deadline_))) {
+    flush_acks();
+  }
+  for (std::uint32_t rank = ready_.next(0); rank < ready_.size(); rank = ready_.next(rank + 1)) {
+    transmit(rank);
+    ++done;
+  }
+  return done;
+}
+
+void Channel::run_timers() {
+  const Microseconds now = now_;
+  const std::uint32_t resumes = segment_.header().resumes.load(std::memory_order_relaxed);
+  const bool resumed = resumes != seen_resumes_;
+  if (!resumed && now - last_timer_run_ < kTimerStep) return;
+  last_timer_run_ = now;
+  seen_resumes_ = resumes;
+  for (std::uint32_t rank = armed_.next(0); rank < armed_.size(); rank = armed_.next(rank + 1)) {
+    PeerState& peer = segment_.peer(rank);
+    if (resumed) {
+      jitter_state_ = jitter_state_ * 6364136223846793005u + 1442695040888963407u;
+      E::on_resume(peer.send, now,
+                   static_cast<Microseconds>((jitter_state_ >> 33) % options_.limits.rto_min));
+    }
+    switch (engine_.on_timer(peer.send, now)) {
+      case TimerAction::GoBack:
+        ++segment_.header().counters.time_outs;
+        mark_ready(rank);
+        break;
+      case TimerAction::Probe:
+        transmit_batch(peer, rank, peer.send.acked + 1, 1);
+        break;
+      case TimerAction::None:
+        break;
+    }
+    if (!peer.send.has(Sender::kArmed)) armed_.erase(rank);
+    if (peer.send.silent >= options_.tries_before_dead) declare_dead(rank);
+  }
+}
+
+bool Channel::next_deadline(Microseconds& microseconds) {
+  const Microseconds now = clock_.now();
+  std::int32_t soonest = INT32_MAX;
+  if (!ready_.empty()) soonest = 0;
+  if (!ack_owed_.empty())
+    soonest = std::min(soonest, static_cast<std::int32_t>(ack_deadline_ - now));
+  for (std::uint32_t rank = armed_.next(0); rank < armed_.size(); rank = armed_.next(rank + 1)) {
+    const PeerState& peer = segment_.peer(rank);
+    if (!peer.send.has(Sender::kArmed)) continue;
+    soonest = std::min(soonest, static_cast<std::int32_t>(peer.send.deadline - now));
+  }
+  if (soonest == INT32_MAX) return false;
+  // Timers are looked at in steps: sooner than a step after the last look nothing would happen.
+  microseconds = static_cast<Microseconds>(std::max(soonest, std::int32_t{0}));
+  return true;
+}
+
+bool Channel::is_quiet() const {
+  const SegmentHeader& h = segment_.header();
+  return h.free_descriptors == segment_.geometry().descriptors && h.live_operations == 0 &&
+         h.delivered.head == kNoIndex && h.requests.head == kNoIndex && building_ == kNoIndex;
+}
+
+void Channel::declare_dead(std::uint32_t rank) {
+  PeerState& peer = segment_.peer(rank);
+  if (peer.dead != 0) return;
+  peer.dead = 1;
+  ++dead_peers_;
+  // Whatever was accepted is owed one completion.
+  for (std::uint32_t i = 0; i < segment_.geometry().operations; ++i) {
+    Operation& op = segment_.operation(i);
+    if (op.state == static_cast<std::uint8_t>(OperationState::Running) && op.peer == rank) {
+      finish(static_cast<std::uint16_t>(i), EHOSTDOWN);
+    }
+  }
+  while (peer.head != kNoIndex) {
+    const std::uint16_t index = peer.head;
+    const SendDescriptor d = segment_.descriptor(index);
+    peer.head = d.next;
+    if (d.slot != kNoIndex) free_send_slot(d.slot);
+    free_descriptor(index);
+  }
+  peer.tail = kNoIndex;
+  peer.send = engine_.fresh_sender(peer.send.queued);
+  segment_.header().room.drop_promise(peer.receive);
+  for (PeerSet* set : {&armed_, &ack_owed_, &ready_, &refused_}) set->erase(rank);
+}
+
+// --- frames ------------------------------------------------------------------------------------
+
+void Channel::count_drop(FrameVerdict verdict) {
+  Counters& c = segment_.header().counters;
+  switch (verdict) {
+    case FrameVerdict::Malformed:
+      ++c.dropped_malformed;
+      break;
+    case FrameVerdict::Foreign:
+      ++c.dropped_foreign;
+      break;
+    case FrameVerdict::Stale:
+      ++c.dropped_stale;
+      break;
+    case FrameVerdict::Corrupt:
+      ++c.dropped_corrupt;
+      break;
+    case FrameVerdict::Good:
+      break;
+  }
+}
+
+void Channel::on_frame(std::span<const std::byte> frame) {
+  FrameHeader h;
+  const FrameVerdict verdict = check_frame(frame, identity_, h);
+  if (verdict != FrameVerdict::Good) return count_drop(verdict);
+  PeerState& peer = segment_.peer(h.source);
+  if (peer.dead != 0) return;
+  ++segment_.header().counters.frames_received;
+  E::on_sign_of_life(peer.send);
+  if (is_control(h.kind)) {
+    on_control(h);
+  } else {
+    on_sequenced(h, frame.subspan(sizeof(FrameHeader)));
+  }
+}
+
+void Channel::on_control(const FrameHeader& h) {
+  PeerState& peer = segment_.peer(h.source);
+  if (h.kind == FrameKind::Deny) return on_deny(peer, h);
+  const Control<std::uint32_t> control{engine_kind(h.kind), h.sequence, h.count, h.credit};
+  if (!engine_.on_packet_control(peer.send, control, now_)) return;
+  release_acknowledged(h.source);
+  mark_ready(h.source);
+}
+
+// Our operation was refused. Its numbers stay, or the order would have a hole; their contents go.
+void Channel::on_deny(PeerState& peer, const FrameHeader& h) {
+  const std::uint32_t ahead = h.sequence - peer.send.acked;
+  if (ahead == 0 || ahead > peer.send.max_sent - peer.send.acked) return;
+  std::uint16_t index = peer.head;
+  while (index != kNoIndex &&
+         h.sequence - segment_.descriptor(index).first >= segment_.descriptor(index).frames) {
+    index = segment_.descriptor(index).next;
+  }
+  if (index == kNoIndex || segment_.descriptor(index).kind == FrameKind::Void) return;
+  SendDescriptor& d = segment_.descriptor(index);
+  if (d.op != kNoIndex) finish(d.op, EACCES);
+  d.op = kNoIndex;
+  d.kind = FrameKind::Void;
+  if (d.slot != kNoIndex) free_send_slot(d.slot);
+  d.slot = kNoIndex;
+  d.length = 0;
+  peer.send.set(Sender::kRecovering, false);
+  engine_.on_packet_control(peer.send, {ControlKind::Lose, h.sequence - 1, 0, 0}, now_);
+  release_acknowledged(h.source);
+  mark_ready(h.source);
+}
+
+bool Channel::needs_slot(FrameKind kind) const {
+  return kind == FrameKind::Message || kind == FrameKind::Large || kind == FrameKind::ReadRequest;
+}
+
+void Channel::on_sequenced(const FrameHeader& h, std::span<const std::byte> payload) {
+  PeerState& peer = segment_.peer(h.source);
+  SegmentHeader& s = segment_.header();
+  if (engine_.on_packet_control(peer.send, {ControlKind::Ack, h.ack, 0, 0}, now_)) {
+    release_acknowledged(h.source);
+    mark_ready(h.source);
+  }
+  if (h.sequence == peer.receive.recv + 1 && !is_allowed(h, payload)) {
+    ++s.counters.denied;
+    return send_control(h.source, FrameKind::Deny, {ControlKind::None, h.sequence, 0, 0});
+  }
+  const bool room = !needs_slot(h.kind) || s.room.has_room_for(peer.receive);
+  const auto result = engine_.on_packet_data(peer.receive, h.sequence, room);
+  switch (result.arrival) {
+    case Arrival::Store:
+      store(h, payload);
+      owe_ack(h.source, false);
+      break;
+    case Arrival::Refused:
+      refused_.insert(h.source);
+      ++s.counters.stops_sent;
+      break;
+    case Arrival::Early:
+      if (result.reply.kind == ControlKind::Lose) ++s.counters.loses_sent;
+      break;
+    case Arrival::Duplicate:
+      ++s.counters.duplicates;
+      owe_ack(h.source, true);
+      break;
+    case Arrival::Strange:
+      ++s.counters.dropped_strange;
+      break;
+  }
+  if (result.reply.kind != ControlKind::None) {
+    send_control(h.source, frame_kind(result.reply.kind), result.reply);
+  }
+}
+
+// May the payload be acted upon? Only asked of the next frame in sequence.
+bool Channel::is_allowed(const FrameHeader& h, std::span<const std::byte> payload) const {
+  switch (h.kind) {
+    case FrameKind::Write: {
+      if (payload.size() < sizeof(RmaHeader)) return false;
+      const auto rma = load<RmaHeader>(payload);
+      return covers(rma.region, rma.nonce, rma.offset, payload.size() - sizeof rma);
+    }
+    case FrameKind::ReadRequest: {
+      if (payload.size() != sizeof(RmaHeader) + sizeof(ReadTarget)) return false;
+      const auto rma = load<RmaHeader>(payload);
+      const auto target = load<ReadTarget>(payload, sizeof rma);
+      return covers(rma.region, rma.nonce, rma.offset, target.length);
+    }
+    case FrameKind::OpDone:
+      return payload.size() == sizeof(RmaHeader);
+    case FrameKind::Large:
+      return payload.size() == sizeof(LargeHeader);
+    default:
+      return payload.size() <= payload_bytes();
+  }
+}
+
+void Channel::store(const FrameHeader& h, std::span<const std::byte> payload) {
+  refused_.erase(h.source);
+  SharedRoom& room = segment_.header().room;
+  if (needs_slot(h.kind)) {
+    room.take(segment_.peer(h.source).receive);
+    return store_in_slot(h, payload);
+  }
+  room.drop_promise(segment_.peer(h.source).receive);
+  if (h.kind == FrameKind::Write) store_write(payload);
+  if (h.kind == FrameKind::OpDone) {
+    const auto rma = load<RmaHeader>(payload);
+    end_own(h.source, rma.op, static_cast<int>(rma.nonce & 0xff));
+  }
+}
+
+void Channel::store_in_slot(const FrameHeader& h, std::span<const std::byte> payload) {
+  SegmentHeader& s = segment_.header();
+  const std::uint16_t slot = s.free_receive_slot;
+  ReceivedSlot& r = segment_.received(slot);
+  s.free_receive_slot = r.next;
+  r.source = h.source;
+  r.length = h.length;
+  r.kind = h.kind;
+  r.lent = 0;
+  std::byte* at = segment_.receive_slot(slot);
+  std::memcpy(at, &h, sizeof h);
+  std::memcpy(at + sizeof h, payload.data(), payload.size());
+  append(h.kind == FrameKind::ReadRequest ? s.requests : s.delivered, slot);
+}
+
+void Channel::store_write(std::span<const std::byte> payload) {
+  const auto rma = load<RmaHeader>(payload);
+  const auto bytes = payload.subspan(sizeof rma);
+  if (!bytes.empty()) std::memcpy(memory_of(rma.region, rma.offset), bytes.data(), bytes.size());
+  segment_.header().counters.rma_bytes_written += bytes.size();
+  if (rma.last != 0) end_own(identity_.size, rma.op, 0);
+}
+
+void Channel::owe_ack(std::uint32_t rank, bool at_once) {
+  PeerState& peer = segment_.peer(rank);
+  if (peer.unacked < UINT8_MAX) ++peer.unacked;
+  if (ack_owed_.empty()) ack_deadline_ = now_ + options_.ack_delay;
+  ack_owed_.insert(rank);
+  if (at_once || peer.unacked >= options_.ack_every) ack_at_once_ = true;
+}
+
+// --- messages ----------------------------------------------------------------------------------
+
+void Channel::append(FifoList& list, std::uint16_t slot) {
+  segment_.received(slot).next = kNoIndex;
+  if (list.tail == kNoIndex) {
+    list.head = slot;
+  } else {
+    segment_.received(list.tail).next = slot;
+  }
+  list.tail = slot;
+}
+
+std::uint16_t Channel::pop(FifoList& list) {
+  const std::uint16_t slot = list.head;
+  if (slot == kNoIndex) return kNoIndex;
+  list.head = segment_.received(slot).next;
+  if (list.head == kNoIndex) list.tail = kNoIndex;
+  return slot;
+}
+
+bool Channel::receive(ReceivedMessage& message) {
+  SegmentHeader& s = segment_.header();
+  const std::uint16_t slot = pop(s.delivered);
+  if (slot == kNoIndex) return false;
+  ReceivedSlot& r = segment_.received(slot);
+  r.lent = 1;
+  message = {r.source, r.kind, {segment_.receive_slot(slot) + sizeof(FrameHeader), r.length}, slot};
+  ++s.counters.messages_received;
+  s.counters.bytes_received += r.length;
+  return true;
+}
+
+void Channel::release(std::uint16_t slot) {
+  if (slot >= segment_.geometry().receive_slots || segment_.received(slot).lent == 0) return;
+  free_receive_slot(slot);
+}
+
+void Channel::free_receive_slot(std::uint16_t slot) {
+  SegmentHeader& s = segment_.header();
+  segment_.received(slot).lent = 0;
+  segment_.received(slot).next = s.free_receive_slot;
+  s.free_receive_slot = slot;
+  s.room.release();
+  if (!refused_.empty()) invite_refused();
+}
+
+// Rule 8: GO to refused senders in turn, as many as slots allow; each keeps its slot.
+void Channel::invite_refused() {
+  SegmentHeader& s = segment_.header();
+  while (s.room.unpromised() > 0) {
+    const std::uint32_t rank = refused_.next_in_turn(s.turn);
+    if (rank >= refused_.size()) return;
+    refused_.erase(rank);
+    s.turn = rank + 1;
+    Receiver& side = segment_.peer(rank).receive;
+    s.room.promise(side);
+    const auto credit = static_cast<std::uint16_t>(1 + s.room.unpromised());
+    send_control(rank, FrameKind::Go, E::on_app_room(side, credit));
+  }
+}
+
+// --- reads that others asked for ---------------------------------------------------------------
+
+void Channel::serve_requests() {
+  FifoList& requests = segment_.header().requests;
+  while (requests.head != kNoIndex && serve_request(requests.head)) {
+    free_receive_slot(pop(requests));
+  }
+}
+
+// Queues the answer. False if there is no descriptor for it yet.
+bool Channel::serve_request(std::uint16_t slot) {
+  const ReceivedSlot& r = segment_.received(slot);
+  const std::span<const std::byte> payload(segment_.receive_slot(slot) + sizeof(FrameHeader),
+                                           r.length);
+  const auto rma = load<RmaHeader>(payload);
+  const auto target = load<ReadTarget>(payload, sizeof rma);
+  if (segment_.peer(r.source).dead != 0) return true;
+  if (!covers(rma.region, rma.nonce, rma.offset, target.length)) {
+    return end_remote(r.source, target.op, EACCES) == 0;
+  }
+  const std::uint16_t index = take_descriptor();
+  if (index == kNoIndex) return false;
+  SendDescriptor& d = segment_.descriptor(index);
+  d.kind = FrameKind::Write;
+  d.notify = 1;
+  d.length = target.length;
+  d.local_region = rma.region;
+  d.local_offset = rma.offset;
+  d.remote_region = target.region;
+  d.remote_nonce = target.nonce;
+  d.remote_offset = target.offset;
+  d.remote_op = target.op;
+  enqueue(r.source, index);
+  return true;
+}
+
+}  // namespace score::pm

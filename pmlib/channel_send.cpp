@@ -1,0 +1,293 @@
+// The sending half of a channel.
+//
+// A send queue is a chain of descriptors per peer, oldest first; together they cover the numbers
+// acked + 1 .. queued without a hole. A message is one number, a remote write of a megabyte is one
+// descriptor over some 750 numbers: its frames are made from the user's memory each time they are
+// sent, so large transfers need no buffers and no copy. The engine decides which number goes next;
+// this file turns the number into a frame.
+#include "pmlib/channel.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace score::pm {
+
+namespace {
+
+constexpr int kBatchesPerTurn = 4;  // then other peers and arriving frames get their turn
+
+EngineLimits with_window(EngineLimits limits, std::uint16_t window) {
+  limits.window = window;
+  return limits;
+}
+
+}  // namespace
+
+Channel::Channel(const Segment& segment, PacketDevice& device, JobClock& clock,
+                 const ChannelOptions& options)
+    : segment_(segment),
+      device_(device),
+      clock_(clock),
+      options_(options),
+      engine_(with_window(options.limits, segment.header().window)),
+      armed_(segment.set(PeerSetId::Armed)),
+      ack_owed_(segment.set(PeerSetId::AckOwed)),
+      ready_(segment.set(PeerSetId::Ready)),
+      refused_(segment.set(PeerSetId::Refused)) {
+  const SegmentHeader& h = segment_.header();
+  identity_ = {h.key, h.generation, h.rank, segment_.geometry().size, h.channel};
+  seen_resumes_ = h.resumes.load(std::memory_order_relaxed);
+  jitter_state_ = h.nonce_state | 1;
+  now_ = ack_deadline_ = last_timer_run_ = clock_.now();
+  for (std::uint32_t i = 0; i < identity_.size; ++i) dead_peers_ += segment_.peer(i).dead;
+}
+
+// --- messages ----------------------------------------------------------------------------------
+
+int Channel::check_peer(std::uint32_t peer) const {
+  if (peer >= identity_.size) return EINVAL;
+  return segment_.peer(peer).dead != 0 ? EHOSTDOWN : 0;
+}
+
+int Channel::get_send_buffer(std::uint32_t peer, std::uint32_t length, std::byte** buffer) {
+  if (building_ != kNoIndex) return EBUSY;
+  if (length > payload_bytes()) return EMSGSIZE;
+  if (const int error = check_peer(peer); error != 0) return error;
+  const std::uint16_t index = take_descriptor();
+  if (index == kNoIndex) return ENOBUFS;
+  const std::uint16_t slot = take_send_slot();
+  if (slot == kNoIndex) {
+    free_descriptor(index);
+    return ENOBUFS;
+  }
+  SendDescriptor& d = segment_.descriptor(index);
+  d.kind = FrameKind::Message;
+  d.slot = slot;
+  d.length = length;
+  building_ = index;
+  building_for_ = peer;
+  *buffer = segment_.send_slot(slot) + sizeof(FrameHeader);
+  return 0;
+}
+
+int Channel::send() {
+  if (building_ == kNoIndex) return EINVAL;
+  const std::uint16_t index = building_;
+  const std::uint32_t peer = building_for_;
+  if (const int error = check_peer(peer); error != 0) {
+    cancel_send();
+    return error;
+  }
+  building_ = kNoIndex;
+  SendDescriptor& d = segment_.descriptor(index);
+  d.payload_crc = crc32c(0, segment_.send_slot(d.slot) + sizeof(FrameHeader), d.length);
+  Counters& c = segment_.header().counters;
+  ++c.messages_sent;
+  c.bytes_sent += d.length;
+  enqueue(peer, index);
+  return 0;
+}
+
+void Channel::cancel_send() {
+  if (building_ == kNoIndex) return;
+  free_send_slot(segment_.descriptor(building_).slot);
+  free_descriptor(building_);
+  building_ = kNoIndex;
+}
+
+// --- descriptors and slots ---------------------------------------------------------------------
+
+std::uint16_t Channel::take_descriptor() {
+  SegmentHeader& h = segment_.header();
+  const std::uint16_t index = h.free_descriptor;
+  if (index == kNoIndex) return kNoIndex;
+  h.free_descriptor = segment_.descriptor(index).next;
+  --h.free_descriptors;
+  segment_.descriptor(index) = SendDescriptor();
+  return index;
+}
+
+void Channel::free_descriptor(std::uint16_t index) {
+  SegmentHeader& h = segment_.header();
+  segment_.descriptor(index).next = h.free_descriptor;
+  h.free_descriptor = index;
+  ++h.free_descriptors;
+}
+
+std::uint16_t Channel::take_send_slot() {
+  SegmentHeader& h = segment_.header();
+  const std::uint16_t slot = h.free_send_slot;
+  if (slot != kNoIndex) std::memcpy(&h.free_send_slot, segment_.send_slot(slot), sizeof slot);
+  return slot;
+}
+
+void Channel::free_send_slot(std::uint16_t slot) {
+  SegmentHeader& h = segment_.header();
+  std::memcpy(segment_.send_slot(slot), &h.free_send_slot, sizeof slot);
+  h.free_send_slot = slot;
+}
+
+std::uint32_t Channel::frames_for(FrameKind kind, std::uint32_t length) const {
+  if (kind != FrameKind::Write) return 1;
+  const std::uint32_t each = payload_bytes() - std::uint32_t{sizeof(RmaHeader)};
+  return std::max(1u, length / each + (length % each != 0 ? 1 : 0));
+}
+
+void Channel::enqueue(std::uint32_t rank, std::uint16_t index) {
+  PeerState& peer = segment_.peer(rank);
+  SendDescriptor& d = segment_.descriptor(index);
+  d.first = peer.send.queued + 1;
+  d.frames = frames_for(d.kind, d.length);
+  d.next = kNoIndex;
+  if (peer.tail == kNoIndex) {
+    peer.head = index;
+  } else {
+    segment_.descriptor(peer.tail).next = index;
+  }
+  peer.tail = index;
+  E::on_app_queue(peer.send, d.frames);
+  now_ = clock_.now();
+  transmit(rank);
+}
+
+void Channel::release_acknowledged(std::uint32_t rank) {
+  PeerState& peer = segment_.peer(rank);
+  while (peer.head != kNoIndex) {
+    const std::uint16_t index = peer.head;
+    const SendDescriptor& d = segment_.descriptor(index);
+    const std::uint32_t last = d.first + d.frames - 1;
+    if (static_cast<std::int32_t>(peer.send.acked - last) < 0) break;
+    // A read or an announcement ends when the answer comes, the others when they are stored.
+    if (d.op != kNoIndex && d.kind == FrameKind::Write) finish(d.op, 0);
+    peer.head = d.next;
+    if (peer.head == kNoIndex) peer.tail = kNoIndex;
+    if (d.slot != kNoIndex) free_send_slot(d.slot);
+    free_descriptor(index);
+  }
+}
+
+// --- frames ------------------------------------------------------------------------------------
+
+FrameHeader Channel::header_for(std::uint32_t rank, FrameKind kind) const {
+  FrameHeader h;
+  h.kind = kind;
+  h.channel = identity_.channel;
+  h.key = identity_.key;
+  h.generation = identity_.generation;
+  h.source = identity_.rank;
+  h.destination = rank;
+  h.ack = segment_.peer(rank).receive.recv;
+  return h;
+}
+
+void Channel::send_control(std::uint32_t rank, FrameKind kind,
+                           const Control<std::uint32_t>& control) {
+  FrameHeader h = header_for(rank, kind);
+  h.sequence = control.number;
+  h.count = control.count;
+  h.credit = control.credit;
+  seal(h, 0);
+  const FrameOut frame{std::as_bytes(std::span(&h, 1)), {}};
+  device_.send(segment_.peer(rank).address, {&frame, 1});
+  ++segment_.header().counters.frames_sent;
+}
+
+void Channel::mark_ready(std::uint32_t rank) {
+  if (engine_.may_send(segment_.peer(rank).send)) ready_.insert(rank);
+}
+
+// Sends what the window allows; what the device does not take stays in the ready set.
+void Channel::transmit(std::uint32_t rank) {
+  PeerState& peer = segment_.peer(rank);
+  for (int i = 0; i < kBatchesPerTurn; ++i) {
+    const std::size_t count = std::min<std::size_t>(engine_.sendable(peer.send), kMaxBatch);
+    if (count == 0) break;
+    const std::size_t sent = transmit_batch(peer, rank, peer.send.sent + 1, count);
+    for (std::size_t k = 0; k < sent; ++k) engine_.on_app_send(peer.send, now_);
+    if (sent < count) break;
+  }
+  if (peer.send.has(SendSide<std::uint32_t>::kArmed)) armed_.insert(rank);
+  if (engine_.may_send(peer.send)) {
+    ready_.insert(rank);
+  } else {
+    ready_.erase(rank);
+  }
+}
+
+// Offers frames `from` .. `from` + `count` - 1 to the device. Returns how many it took.
+std::size_t Channel::transmit_batch(PeerState& peer, std::uint32_t rank, std::uint32_t from,
+                                    std::size_t count) {
+  std::uint16_t index = peer.head;
+  std::size_t filled = 0;
+  for (; filled < count; ++filled) {
+    const std::uint32_t sequence = from + static_cast<std::uint32_t>(filled);
+    while (index != kNoIndex &&
+           sequence - segment_.descriptor(index).first >= segment_.descriptor(index).frames) {
+      index = segment_.descriptor(index).next;
+    }
+    if (index == kNoIndex) break;  // only with a segment broken from outside
+    fill_frame(peer, rank, segment_.descriptor(index), sequence, filled);
+  }
+  if (filled == 0) return 0;
+  const std::size_t sent = device_.send(peer.address, {batch_.data(), filled});
+  Counters& c = segment_.header().counters;
+  c.frames_sent += sent;
+  const std::uint32_t again = peer.send.max_sent - (from - 1);
+  c.frames_resent += std::min<std::size_t>(sent, again < 0x80000000 ? again : 0);
+  if (sent > 0) {  // the frames carry the ACK
+    E::on_app_ack(peer.receive);
+    ack_owed_.erase(rank);
+    peer.unacked = 0;
+  }
+  return sent;
+}
+
+// Makes the frame of number `sequence`, which `d` covers, in place `place` of the batch.
+void Channel::fill_frame(const PeerState& peer, std::uint32_t rank, const SendDescriptor& d,
+                         std::uint32_t sequence, std::size_t place) {
+  FrameHeader h = header_for(rank, d.kind);
+  h.sequence = sequence;
+  h.ack = peer.receive.recv;
+  Scratch& scratch = scratch_[place];
+  FrameOut& out = batch_[place];
+  if (d.kind == FrameKind::Write) {
+    const std::uint32_t each = payload_bytes() - std::uint32_t{sizeof(RmaHeader)};
+    const std::uint32_t done = (sequence - d.first) * each;
+    const std::uint32_t bytes = std::min(each, d.length - done);
+    const bool is_last = sequence - d.first + 1 == d.frames;
+    scratch.rma = {d.remote_region, d.remote_nonce, d.remote_offset + done,
+                   is_last ? d.remote_op : 0, is_last ? std::uint32_t{d.notify} : 0};
+    out.body = {memory_of(d.local_region, d.local_offset + done), bytes};
+    h.length = static_cast<std::uint16_t>(sizeof(RmaHeader) + bytes);
+    seal(h, crc32c(crc32c(0, &scratch.rma, sizeof(RmaHeader)), out.body.data(), bytes));
+    scratch.header = h;
+    out.head = std::as_bytes(std::span(&scratch, 1));
+    return;
+  }
+  out.body = {};
+  if (d.kind == FrameKind::Void || d.slot == kNoIndex) {
+    seal(h, 0);
+    scratch.header = h;
+    out.head = std::as_bytes(std::span(&scratch.header, 1));
+    return;
+  }
+  h.length = static_cast<std::uint16_t>(d.length);
+  seal(h, d.payload_crc);
+  std::byte* slot = segment_.send_slot(d.slot);
+  std::memcpy(slot, &h, sizeof h);
+  out.head = {slot, sizeof h + d.length};
+}
+
+void Channel::flush_acks() {
+  for (std::uint32_t rank = ack_owed_.next(0); rank < ack_owed_.size();
+       rank = ack_owed_.next(rank + 1)) {
+    PeerState& peer = segment_.peer(rank);
+    ack_owed_.erase(rank);
+    peer.unacked = 0;
+    if (peer.dead == 0) send_control(rank, FrameKind::Ack, E::on_app_ack(peer.receive));
+  }
+  ack_at_once_ = false;
+}
+
+}  // namespace score::pm

@@ -1,0 +1,117 @@
+#include "pmlib/frame.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+namespace score::pm {
+namespace {
+
+TEST(Crc32c, MatchesTheReferenceAtEveryLength) {
+  EXPECT_EQ(crc32c(0, "123456789", 9), 0xe3069283u);  // RFC 3720 B.4 style check value
+  std::vector<std::uint8_t> bytes(2500);
+  std::mt19937 random(1);
+  for (auto& b : bytes) b = static_cast<std::uint8_t>(random());
+  for (std::size_t n = 0; n <= bytes.size(); n += 1 + n / 64) {
+    ASSERT_EQ(crc32c(7, bytes.data(), n), crc32c_reference(7, bytes.data(), n)) << n;
+    ASSERT_EQ(crc32c(crc32c(0, bytes.data(), n), bytes.data() + n, bytes.size() - n),
+              crc32c(0, bytes.data(), bytes.size()));
+  }
+}
+
+class FrameTest : public testing::Test {
+ protected:
+  std::vector<std::byte> frame(FrameHeader h, std::size_t payload = 5) {
+    std::vector<std::byte> bytes(sizeof h + payload, std::byte{7});
+    h.length = static_cast<std::uint16_t>(payload);
+    seal(h, crc32c(0, bytes.data() + sizeof h, payload));
+    std::memcpy(bytes.data(), &h, sizeof h);
+    return bytes;
+  }
+
+  FrameHeader good() {
+    FrameHeader h;
+    h.kind = FrameKind::Message;
+    h.key = me.key;
+    h.generation = me.generation;
+    h.channel = me.channel;
+    h.source = 1;
+    h.destination = me.rank;
+    return h;
+  }
+
+  FrameVerdict check(const std::vector<std::byte>& bytes) { return check_frame(bytes, me, out); }
+
+  FrameIdentity me{.key = 0x1122334455667788, .generation = 9, .rank = 2, .size = 4, .channel = 3};
+  FrameHeader out;
+};
+
+TEST_F(FrameTest, AcceptsWhatWasSealed) {
+  EXPECT_EQ(check(frame(good())), FrameVerdict::Good);
+}
+
+TEST_F(FrameTest, G20AnotherGenerationIsStale) {
+  auto h = good();
+  h.generation = 8;
+  EXPECT_EQ(check(frame(h)), FrameVerdict::Stale);
+}
+
+TEST_F(FrameTest, G24AnotherJobChannelOrRankIsForeign) {
+  auto h = good();
+  h.key ^= 1;
+  EXPECT_EQ(check(frame(h)), FrameVerdict::Foreign);
+  h = good();
+  h.channel = 4;
+  EXPECT_EQ(check(frame(h)), FrameVerdict::Foreign);
+  h = good();
+  h.destination = 3;
+  EXPECT_EQ(check(frame(h)), FrameVerdict::Foreign);
+}
+
+TEST_F(FrameTest, G23EveryFlippedBitIsNoticed) {
+  const auto bytes = frame(good());
+  for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {
+    auto broken = bytes;
+    broken[bit / 8] ^= std::byte{static_cast<std::uint8_t>(1u << bit % 8)};
+    ASSERT_NE(check(broken), FrameVerdict::Good) << bit;
+  }
+}
+
+TEST_F(FrameTest, TruncatedAndOversizeFramesAreMalformed) {
+  auto bytes = frame(good());
+  bytes.push_back(std::byte{0});
+  EXPECT_EQ(check(bytes), FrameVerdict::Malformed);
+  while (!bytes.empty()) {
+    bytes.pop_back();
+    if (bytes.size() == sizeof(FrameHeader) + 5) continue;
+    ASSERT_EQ(check(bytes), FrameVerdict::Malformed) << bytes.size();
+  }
+}
+
+TEST_F(FrameTest, UnknownKindsFlagsAndRanksAreMalformed) {
+  for (const int kind : {0, 7, 15, 21, 255}) {
+    auto h = good();
+    h.kind = static_cast<FrameKind>(kind);
+    EXPECT_EQ(check(frame(h)), FrameVerdict::Malformed) << kind;
+  }
+  auto h = good();
+  h.flags = 1;
+  EXPECT_EQ(check(frame(h)), FrameVerdict::Malformed);
+  h = good();
+  h.source = me.size;
+  EXPECT_EQ(check(frame(h)), FrameVerdict::Malformed);
+}
+
+TEST_F(FrameTest, RandomBytesAreNeverGood) {
+  std::mt19937_64 random(42);
+  for (int i = 0; i < 20'000; ++i) {
+    std::vector<std::byte> bytes(random() % 200);
+    for (auto& b : bytes) b = static_cast<std::byte>(random());
+    if (!bytes.empty()) bytes[0] = std::byte{kFrameMagic};
+    ASSERT_NE(check(bytes), FrameVerdict::Good);
+  }
+}
+
+}  // namespace
+}  // namespace score::pm
