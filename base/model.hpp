@@ -166,6 +166,7 @@ struct AttemptReport {
   AttemptId attempt{0};
   AttemptPhase phase = AttemptPhase::Preparing;
   std::vector<TaskExit> exits;  // of tasks that ended already
+  std::string reason;           // Exited: as in the message
 
   friend bool operator==(const AttemptReport&, const AttemptReport&) = default;
 };
