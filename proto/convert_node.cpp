@@ -18,12 +18,6 @@ using base::Result;
 
 namespace {
 
-constexpr std::size_t kMaxReasonBytes = limits::kMaxErrorTextBytes;
-
-std::string cut(const std::string& text) {
-  return text.substr(0, kMaxReasonBytes);
-}
-
 // ---- messages that name an attempt and nothing more
 
 template <class Value, class Message>
@@ -130,7 +124,7 @@ struct Codec<base::Refused> {
   static void fill(const base::Refused& value, wire::Refused& out) {
     out.set_attempt(value.attempt.value());
     out.set_exit_code(value.exit_code);
-    out.set_reason(cut(value.reason));
+    out.set_reason(cut_reason(value.reason));
   }
 
   static Result<base::Refused> take(const wire::Refused& message) {
@@ -138,7 +132,8 @@ struct Codec<base::Refused> {
     check.not_zero("attempt", message.attempt());
     check.within("exit_code", message.exit_code(), 0, 255);
     if (!check.ok()) return check.error();
-    return base::Refused{AttemptId(message.attempt()), message.exit_code(), cut(message.reason())};
+    return base::Refused{AttemptId(message.attempt()), message.exit_code(),
+                         cut_reason(message.reason())};
   }
 };
 
@@ -168,7 +163,7 @@ struct Codec<base::Exited> {
   static void fill(const base::Exited& value, wire::Exited& out) {
     out.set_attempt(value.attempt.value());
     to_wire(value.exits, *out.mutable_exits());
-    out.set_reason(cut(value.reason));
+    out.set_reason(cut_reason(value.reason));
   }
 
   static Result<base::Exited> take(const wire::Exited& message) {
@@ -177,7 +172,8 @@ struct Codec<base::Exited> {
     auto exits = from_wire(message.exits());
     check.part("exits", exits);
     if (!check.ok()) return check.error();
-    return base::Exited{AttemptId(message.attempt()), std::move(*exits), cut(message.reason())};
+    return base::Exited{AttemptId(message.attempt()), std::move(*exits),
+                        cut_reason(message.reason())};
   }
 };
 
@@ -189,7 +185,7 @@ struct Codec<base::AbortRequested> {
     out.set_attempt(value.attempt.value());
     out.set_rank(value.rank.value());
     out.set_code(value.code);
-    out.set_message(cut(value.message));
+    out.set_message(cut_reason(value.message));
   }
 
   static Result<base::AbortRequested> take(const wire::AbortRequested& message) {
@@ -198,7 +194,7 @@ struct Codec<base::AbortRequested> {
     check.within("rank", message.rank(), 0, limits::kMaxTasksPerJob - 1);
     if (!check.ok()) return check.error();
     return base::AbortRequested{AttemptId(message.attempt()), base::Rank(message.rank()),
-                                message.code(), cut(message.message())};
+                                message.code(), cut_reason(message.message())};
   }
 };
 

@@ -65,7 +65,9 @@ Result<FoundAttempt> from_wire(const wire::ShepherdReport& message) {
   FoundAttempt found;
   found.placed = std::move(*placed);
   found.placed.user = base::UserId(message.user());
-  found.report = {found.placed.attempt, *phase, std::move(*exits)};
+  found.report.attempt = found.placed.attempt;
+  found.report.phase = *phase;
+  found.report.exits = std::move(*exits);
   found.pids = std::move(*pids);
   return found;
 }

@@ -62,6 +62,7 @@ wire::NodeHello to_wire(const base::NodeHello& hello) {
     entry->set_attempt(report.attempt.value());
     entry->set_phase(static_cast<std::uint32_t>(report.phase));
     to_wire(report.exits, *entry->mutable_exits());
+    entry->set_reason(cut_reason(report.reason));
   }
   return out;
 }
@@ -83,7 +84,11 @@ Result<base::NodeHello> from_wire(const wire::NodeHello& message) {
     check.part("attempts", phase);
     check.part("attempts", exits);
     if (!check.ok()) return check.error();
-    out.attempts.push_back({AttemptId(entry.attempt()), *phase, std::move(*exits)});
+    auto& report = out.attempts.emplace_back();
+    report.attempt = AttemptId(entry.attempt());
+    report.phase = *phase;
+    report.exits = std::move(*exits);
+    report.reason = cut_reason(entry.reason());
   }
   return out;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/hostlist.hpp"
+#include "base/limits.hpp"
 #include "base/result.hpp"
 #include "base/text.hpp"
 #include "proto/errc.hpp"
@@ -12,6 +13,11 @@
 #include <string_view>
 
 namespace score::proto {
+
+// Reasons and the like are for people: what is beyond the limit is left out, not refused.
+inline std::string cut_reason(const std::string& text) {
+  return text.substr(0, base::limits::kMaxErrorTextBytes);
+}
 
 class FieldCheck {
  public:

@@ -1,0 +1,3 @@
+score_fuzz(proto_frames SOURCES proto_frames.cpp LIBS score::proto_core)
+score_fuzz(proto_messages SOURCES proto_messages.cpp LIBS score::proto_core)
+score_fuzz(proto_key_values SOURCES proto_key_values.cpp LIBS score::proto_core)

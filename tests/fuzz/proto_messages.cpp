@@ -1,0 +1,86 @@
+// Every conversion from the wire: input is a frame type (two bytes, little-endian) and its payload.
+// What is accepted must survive the way out and in again unchanged.
+
+#include "base/assert.hpp"
+#include "proto/convert.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace {
+
+namespace proto = score::proto;
+namespace wire = score::wire;
+using proto::FrameType;
+
+void head_to_node(FrameType type, std::string_view payload) {
+  const auto value = proto::decode_head_to_node(type, payload);
+  if (!value) return;
+  const auto frame = proto::encode(*value);
+  const auto again = proto::decode_head_to_node(frame.type, frame.payload);
+  SCORE_ASSERT(again.has_value(), "{}", proto::name_of(type));
+  SCORE_ASSERT(proto::encode(*again).payload == frame.payload, "{}", proto::name_of(type));
+}
+
+void node_to_head(FrameType type, std::string_view payload) {
+  const auto value = proto::decode_node_to_head(type, payload);
+  if (!value) return;
+  const auto frame = proto::encode(*value);
+  const auto again = proto::decode_node_to_head(frame.type, frame.payload);
+  SCORE_ASSERT(again.has_value(), "{}", proto::name_of(type));
+  SCORE_ASSERT(proto::encode(*again).payload == frame.payload, "{}", proto::name_of(type));
+}
+
+// A message with conversions from_wire and to_wire that are each other's inverse.
+template <class Message>
+void round_trip(const Message& message) {
+  const auto value = proto::from_wire(message);
+  if (!value) return;
+  const auto again = proto::from_wire(proto::to_wire(*value));
+  SCORE_ASSERT(again.has_value() && *again == *value, "a value does not survive the wire");
+}
+
+void submit(std::string_view payload) {
+  const auto message = proto::parse<wire::Submit>(payload, "Submit");
+  if (!message) return;
+  round_trip(message->resources());
+  const auto id = proto::request_id_from_wire(message->request_id());
+  SCORE_ASSERT(!id || proto::to_wire(*id) == message->request_id());
+  if (!proto::check_launch_spec(message->spec())) return;
+  const std::string bytes = message->spec().SerializeAsString();
+  SCORE_ASSERT(proto::parse_launch_spec(bytes).has_value());
+}
+
+void failed(std::string_view payload) {
+  const auto message = proto::parse<wire::Failed>(payload, "Failed");
+  if (!message) return;
+  const auto error = proto::from_wire(message->error());
+  SCORE_ASSERT(error.code() && !error.message().empty());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size < 2) return 0;
+  const FrameType type{static_cast<std::uint16_t>(data[0] | data[1] << 8U)};
+  const std::string_view payload(reinterpret_cast<const char*>(data) + 2, size - 2);
+  if (type == FrameType::Submit) submit(payload);
+  if (type == FrameType::Failed) failed(payload);
+  if (proto::is_head_to_node(type)) head_to_node(type, payload);
+  if (proto::is_node_to_head(type)) node_to_head(type, payload);
+  if (type == FrameType::ShepherdReport) {
+    const auto message = proto::parse<wire::ShepherdReport>(payload, "ShepherdReport");
+    if (message) round_trip(*message);
+  }
+  if (type == FrameType::ShepherdPrepare) {
+    const auto message = proto::parse<wire::ShepherdPrepare>(payload, "ShepherdPrepare");
+    if (message) static_cast<void>(proto::from_wire(*message).has_value());
+  }
+  if (type == FrameType::ShepherdStarted) {
+    const auto message = proto::parse<wire::ShepherdStarted>(payload, "ShepherdStarted");
+    if (message) static_cast<void>(proto::from_wire(*message).has_value());
+  }
+  return 0;
+}
