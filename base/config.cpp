@@ -30,6 +30,17 @@ using detail::ConfigArray;
 using detail::ConfigNode;
 using detail::ConfigTable;
 
+// The node's members count as read, all the way down.
+void mark_read(const ConfigNode& node) {
+  node.was_read = true;
+  if (const auto* array = std::get_if<ConfigArray>(&node.value)) {
+    for (const auto& item : *array) mark_read(item);
+  }
+  const auto* table = std::get_if<ConfigTable>(&node.value);
+  if (table == nullptr) return;
+  for (const auto& [key, member] : *table) mark_read(member);
+}
+
 // The first member that nobody read, if it stands before `first`.
 void find_unread(const ConfigNode& node, const std::string& path,
                  std::optional<detail::Problem>& first) {
@@ -168,6 +179,10 @@ void ConfigSection::read(std::string_view key, Bytes& out, Bytes min, Bytes max)
   if (*value < min) return refuse(key, fmt::format("{} is below {}", *value, min));
   if (*value > max) return refuse(key, fmt::format("{} is above {}", *value, max));
   out = *value;
+}
+
+void ConfigSection::ignore(std::string_view key) {
+  if (const ConfigNode* node = find(key)) mark_read(*node);
 }
 
 ConfigSection ConfigSection::section(std::string_view key) {

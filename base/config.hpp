@@ -89,6 +89,10 @@ class ConfigSection {
   [[nodiscard]] std::vector<std::pair<std::string, ConfigSection>> named_sections(
       std::string_view key);
 
+  // The key, and all below it, is another reader's: each role of a daemon reads its own section of
+  // one file.
+  void ignore(std::string_view key);
+
   // The caller's own check failed: "file:line: key: why". A key that is absent gets the line of the
   // section.
   void refuse(std::string_view key, std::string_view why);

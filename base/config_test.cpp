@@ -128,6 +128,16 @@ TEST(Config, RefusesWrongTypesAndRanges) {
   EXPECT_EQ(problem("name = \"a\\u0000b\""), "f.toml:1: name: must not hold a NUL");
 }
 
+TEST(Config, LeavesSectionsOfOtherReadersAlone) {
+  auto file = ConfigFile::parse("[other]\nx = 1\n[[other.y]]\nz = 2\n[mine]\nx = 3", "f.toml");
+  ASSERT_TRUE(file);
+  file->root().ignore("other");
+  file->root().ignore("absent");
+  const auto status = file->finish();
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().context(), "f.toml:5: unknown key 'mine'");
+}
+
 TEST(Config, GivesTheFirstProblemByLine) {
   EXPECT_EQ(problem("x = 1\nname = 1"), "f.toml:1: unknown key 'x'");
   EXPECT_EQ(problem("name = 1\nx = 1"), "f.toml:1: name: must be a string in quotes");
