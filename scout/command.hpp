@@ -1,0 +1,73 @@
+// What every command of the multi-call binary shares: its name, its common options, its exit codes,
+// and how it speaks. Results go to stdout, talk to stderr.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.hpp"
+#include "base/text.hpp"
+
+namespace score::scout {
+
+// 0 ... 123 and 128+signal are the job's own.
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitLimit = 124;        // the job's time limit
+inline constexpr int kExitError = 125;        // of this command or the cluster
+inline constexpr int kExitCannotExecute = 126;
+inline constexpr int kExitNotFound = 127;
+inline constexpr int kExitInterrupted = 130;
+
+struct Invocation {
+  std::string name;               // as the user called it: "scrun", "score job"
+  std::vector<std::string> args;  // without the name
+};
+
+struct Command {
+  const char* name;     // after `score`, and the symlink's name where there is one
+  const char* summary;  // one line for `score --help`
+  bool has_symlink;
+  int (*main)(const Invocation&);
+};
+
+std::span<const Command> all_commands();
+
+// Options of every command that shows something.
+struct CommonOptions {
+  std::string server;  // empty: SCORED_SERVER, else the packaged socket
+  bool json = false;
+  bool no_header = false;
+  std::string fields;
+  std::string color = "auto";
+};
+
+// The application object with name, description, --help and --version set.
+void describe(CLI::App& app, const Invocation& invocation, std::string description);
+void add_server_option(CLI::App& app, CommonOptions& options);
+void add_json_option(CLI::App& app, CommonOptions& options);
+void add_table_options(CLI::App& app, CommonOptions& options);  // json, no-header, -o, color
+
+// Parses; a value is the exit code of a command that has to end now (--help: 0, error: 125, said).
+std::optional<int> parse(CLI::App& app, const Invocation& invocation);
+
+// "NAME: TEXT" to stderr; gives kExitError.
+int complain(const Invocation& invocation, std::string_view text);
+// The same for an Error; an answer of the head that names an exit code gives that one.
+int complain(const Invocation& invocation, const Error& error);
+
+void print(std::string_view text);  // to stdout, all of it
+void tell(std::string_view text);   // one line to stderr
+
+// Columns of the terminal on stdout; 0 if it is none (nothing is cut then).
+std::size_t output_width();
+bool use_color(const CommonOptions& options, int fd);
+
+}  // namespace score::scout

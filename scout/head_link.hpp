@@ -1,0 +1,99 @@
+// A command's connection to the head: blocking questions for the short commands, a descriptor to
+// poll for those that stream. No event loop library: a command starts in a few milliseconds.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/fd.hpp"
+#include "base/limits.hpp"
+#include "base/result.hpp"
+#include "base/time.hpp"
+#include "proto/client.pb.h"
+#include "proto/frame_reader.hpp"
+
+namespace score::scout {
+
+inline constexpr const char* kDefaultSocket = "/run/scored/head.sock";
+
+// Where the head is: `option` (--server), else SCORED_SERVER, else the packaged socket. A path, or a
+// name of this host. Errors: Unsupported for another host's name.
+Result<std::string> find_server(const std::string& option);
+
+// The head's refusal as an Error: its code is what the command exits with.
+const std::error_category& head_category() noexcept;
+Error refused(const wire::Error& error);
+int exit_code_of(const Error& error);  // kExitError unless the head named one
+
+// Fills a message from a frame. Errors: Malformed.
+template <class Message>
+Result<Message> decode(const proto::InFrame& frame) {
+  Message message;
+  if (frame.type != proto::frame_type<Message>() || !message.ParseFromString(frame.payload)) {
+    return fail(Errc::Malformed, "the head sent a broken {}", proto::name_of(frame.type));
+  }
+  return message;
+}
+
+class HeadLink {
+ public:
+  // Connects, checks that the server is the cluster's (its user is root, `scored` or us), and
+  // exchanges hellos. Errors name the socket.
+  static Result<HeadLink> connect(const std::string& socket_path);
+
+  [[nodiscard]] int fd() const { return socket_.get(); }
+  [[nodiscard]] const wire::ServerHello& hello() const { return hello_; }
+  // The head runs as this very user: a cluster of one's own.
+  [[nodiscard]] bool is_own_cluster() const { return is_own_; }
+  [[nodiscard]] std::uint64_t next_tag() { return ++tag_; }
+
+  // Queues a message; flush() or the next question writes it.
+  template <class Message>
+  void queue(const Message& message) {
+    out_ += proto::encode_frame_bytes(proto::frame_type<Message>(), message.SerializeAsString());
+  }
+  [[nodiscard]] bool wants_write() const { return !out_.empty(); }
+  [[nodiscard]] std::size_t queued_bytes() const { return out_.size(); }
+  // As much as goes without waiting. Errors: Closed, errno codes.
+  Status flush();
+  // Takes what has come without waiting; next_frame() gives it. Errors: Closed, wire errors.
+  Status fill();
+  std::optional<proto::InFrame> next_frame();
+  // Waits. Errors: Timeout, Closed, wire errors.
+  Result<proto::InFrame> wait_frame(TimePoint deadline);
+
+  // A question and its answer. The request's tag is set here. The head's Failed becomes an error of
+  // head_category(). Frames in between that are not the answer are kept for next_frame().
+  template <class Reply, class Request>
+  Result<Reply> ask(Request request, Duration limit = limits::kRequestDeadline) {
+    request.set_tag(next_tag());
+    queue(request);
+    auto frame = wait_answer(request.tag(), proto::frame_type<Reply>(), monotonic_now() + limit);
+    if (!frame) return frame.error();
+    return decode<Reply>(*frame);
+  }
+
+ private:
+  explicit HeadLink(UniqueFd socket)
+      : socket_(std::move(socket)) {}
+
+  Status check_server();
+  Status greet();
+  Status parse();
+  Status wait_ready(TimePoint deadline);
+  Result<proto::InFrame> wait_answer(std::uint64_t tag, proto::FrameType type, TimePoint deadline);
+
+  UniqueFd socket_;
+  proto::FrameReader reader_;
+  std::deque<proto::InFrame> frames_;
+  std::string out_;
+  wire::ServerHello hello_;
+  std::uint64_t tag_ = 0;
+  bool is_own_ = false;
+};
+
+}  // namespace score::scout

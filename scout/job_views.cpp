@@ -1,0 +1,140 @@
+#include "scout/job_views.hpp"
+
+#include <fmt/core.h>
+
+#include "base/hostlist.hpp"
+#include "base/text.hpp"
+#include "scout/words.hpp"
+
+namespace score::scout {
+
+namespace {
+
+using Job = wire::JobStatus;
+
+std::string share_percent(const Job& job) {
+  return is_final_state(job.state()) ? "" : fmt::format("{:.0f}%", job.share() * 100);
+}
+
+std::string exit_text(const Job& job) {
+  return is_final_state(job.state()) ? std::to_string(job.exit_code()) : "";
+}
+
+std::string slot_text(const Job& job) {
+  return job.slot() < 0 || is_final_state(job.state()) ? "" : std::to_string(job.slot());
+}
+
+std::string_view kind_of_end(const wire::TaskExit& exit) {
+  return exit.signal() != 0 ? "signal" : "exit";
+}
+
+}  // namespace
+
+std::string node_list(const Job& job) {
+  const std::vector<std::string> names(job.nodes().begin(), job.nodes().end());
+  return compress_hostlist(names);
+}
+
+std::string all_reasons(const Job& job) {
+  std::string text;
+  for (const auto& reason : job.reasons()) text += (text.empty() ? "" : "; ") + reason;
+  return text;
+}
+
+const std::vector<Column<Job>>& job_columns() {
+  constexpr auto kRight = Align::Right;
+  constexpr auto kLeft = Align::Left;
+  static const std::vector<Column<Job>> columns = {
+      {"job", "JOB", kRight, [](const Job& j) { return std::to_string(j.job()); }},
+      {"user", "USER", kLeft, [](const Job& j) { return j.user_name(); }},
+      {"name", "NAME", kLeft, [](const Job& j) { return j.name(); }},
+      {"state", "STATE", kLeft, [](const Job& j) { return std::string(state_word(j.state())); }},
+      {"slot", "SLOT", kRight, slot_text},
+      {"rows", "ROWS", kRight, [](const Job& j) { return std::to_string(j.rows_used()); }},
+      {"nodes", "NODES", kRight, [](const Job& j) { return std::to_string(j.nodes_size()); }},
+      {"tasks", "TASKS", kRight, [](const Job& j) { return std::to_string(j.tasks()); }},
+      {"share", "SHARE", kRight, share_percent},
+      {"slices", "SLICES", kRight, [](const Job& j) { return std::to_string(j.slices()); }},
+      {"scheduled", "SCHED", kRight, [](const Job& j) { return short_time(j.scheduled_ns()); }},
+      {"elapsed", "ELAPSED", kRight, [](const Job& j) { return short_time(j.elapsed_ns()); }},
+      {"limit", "LIMIT", kRight, [](const Job& j) { return limit_time(j.scheduled_limit_ns()); }},
+      {"walllimit", "WALLLIMIT", kRight, [](const Job& j) { return limit_time(j.wall_limit_ns()); }},
+      {"exit", "EXIT", kRight, exit_text},
+      {"queue", "QUEUE", kLeft, [](const Job& j) { return std::string(queue_word(j.queue())); }},
+      {"weight", "WEIGHT", kRight, [](const Job& j) { return std::to_string(j.weight()); }},
+      {"priority", "PRIO", kRight, [](const Job& j) { return std::to_string(j.priority()); }},
+      {"submitted", "SUBMITTED", kLeft, [](const Job& j) { return local_time(j.submitted_wall_ns()); }},
+      {"started", "STARTED", kLeft, [](const Job& j) { return local_time(j.started_wall_ns()); }},
+      {"ended", "ENDED", kLeft, [](const Job& j) { return local_time(j.ended_wall_ns()); }},
+      {"nodelist", "NODELIST", kLeft, node_list},
+      {"directory", "DIRECTORY", kLeft, [](const Job& j) { return j.directory(); }},
+      {"command", "COMMAND", kLeft, [](const Job& j) { return j.command(); }},
+      {"reason", "REASON", kLeft, all_reasons},
+  };
+  return columns;
+}
+
+void write_job(JsonWriter& json, const Job& job) {
+  json.begin_object();
+  json.field("job", job.job()).field("user", job.user_name()).field("uid", job.user());
+  json.field("name", job.name()).field("command", job.command());
+  json.field("directory", job.directory());
+  json.field("state", state_word(job.state())).field("final", is_final_state(job.state()));
+  json.list("reasons", job.reasons());
+  json.field("tasks", job.tasks()).list("nodes", job.nodes());
+  json.list("tasks_on_node", job.tasks_on_node());
+  if (job.slot() >= 0) json.field("slot", job.slot());
+  json.field("rows_used", job.rows_used()).field("share", job.share());
+  json.field("slices", job.slices()).field("weight", job.weight());
+  json.field("queue", queue_word(job.queue())).field("priority", job.priority());
+  json.field("scheduled_s", to_seconds(job.scheduled_ns()));
+  json.field("elapsed_s", to_seconds(job.elapsed_ns()));
+  json.field("scheduled_limit_s", to_seconds(job.scheduled_limit_ns()));
+  json.field("wall_limit_s", to_seconds(job.wall_limit_ns()));
+  json.field("submitted_unix_s", to_seconds(job.submitted_wall_ns()));
+  json.field("started_unix_s", to_seconds(job.started_wall_ns()));
+  json.field("ended_unix_s", to_seconds(job.ended_wall_ns()));
+  json.field("exit_code", job.exit_code());
+  json.key("failed_tasks").begin_array();
+  for (const auto& exit : job.failed_tasks()) {
+    json.begin_object().field("rank", exit.rank());
+    json.field(kind_of_end(exit), exit.signal() != 0 ? exit.signal() : exit.code()).end_object();
+  }
+  json.end_array().end_object();
+}
+
+std::string job_page(const Job& job) {
+  std::string page;
+  const auto line = [&](std::string_view label, const std::string& text) {
+    if (!text.empty()) page += fmt::format("{:>11}  {}\n", label, escape_terminal(text, 65536));
+  };
+  line("job", fmt::format("{} ({})", job.job(), job.name()));
+  line("user", job.user_name());
+  line("command", job.command());
+  line("directory", job.directory());
+  std::string state(state_word(job.state()));
+  if (is_final_state(job.state())) state += fmt::format(", exit code {}", job.exit_code());
+  line("state", state);
+  for (const auto& reason : job.reasons()) line("reason", reason);
+  line("tasks", fmt::format("{} on {} nodes", job.tasks(), job.nodes_size()));
+  line("nodes", node_list(job));
+  if (job.slot() >= 0 && !is_final_state(job.state())) {
+    line("slot", fmt::format("{} (runs in {} rows), share {:.1f}%, weight {}", job.slot(),
+                             job.rows_used(), job.share() * 100, job.weight()));
+  }
+  line("queue", fmt::format("{}, priority {}", queue_word(job.queue()), job.priority()));
+  line("scheduled", fmt::format("{:.1f} s in {} slices, limit {}", to_seconds(job.scheduled_ns()),
+                                job.slices(), limit_time(job.scheduled_limit_ns())));
+  line("elapsed", fmt::format("{:.1f} s, limit {}", to_seconds(job.elapsed_ns()),
+                              limit_time(job.wall_limit_ns())));
+  line("submitted", local_time(job.submitted_wall_ns()));
+  line("started", local_time(job.started_wall_ns()));
+  line("ended", local_time(job.ended_wall_ns()));
+  for (const auto& exit : job.failed_tasks()) {
+    line("failed", exit.signal() != 0 ? fmt::format("rank {}: {}", exit.rank(), signal_word(exit.signal()))
+                                      : fmt::format("rank {}: exit code {}", exit.rank(), exit.code()));
+  }
+  return page;
+}
+
+}  // namespace score::scout

@@ -1,0 +1,22 @@
+// A job as a row, as JSON, and as a page.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "proto/client.pb.h"
+#include "scout/json_writer.hpp"
+#include "scout/text_table.hpp"
+
+namespace score::scout {
+
+const std::vector<Column<wire::JobStatus>>& job_columns();
+// All of it; see scout/JSON.md.
+void write_job(JsonWriter& json, const wire::JobStatus& job);
+std::string job_page(const wire::JobStatus& job);
+// "node[00-07]", "" before placement.
+std::string node_list(const wire::JobStatus& job);
+// Why it waits, or why it ended; "; " between.
+std::string all_reasons(const wire::JobStatus& job);
+
+}  // namespace score::scout

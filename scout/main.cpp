@@ -1,0 +1,77 @@
+// One binary, many names: `scrun ...` and `score scrun ...` are the same.
+#include <array>
+#include <csignal>
+#include <exception>
+
+#include "base/text.hpp"
+#include "scout/commands.hpp"
+
+namespace score::scout {
+
+namespace {
+
+constexpr std::array kCommands = {
+    Command{"scrun", "run a parallel program", true, scrun_main},
+    Command{"scout", "run a command on every node", true, scout_main},
+    Command{"scq", "show jobs", true, scq_main},
+    Command{"sccancel", "end jobs or send them signals", true, sccancel_main},
+    Command{"scnodes", "show nodes", true, scnodes_main},
+    Command{"scattach", "watch a running job", true, scattach_main},
+    Command{"scadm", "administer the cluster", true, scadm_main},
+    Command{"job", "show everything about one job", false, job_main},
+    Command{"info", "show the cluster and its timetable", false, info_main},
+    Command{"virtual", "boot a cluster of virtual nodes on this machine", false, virtual_main},
+};
+
+const Command* find_command(std::string_view name) {
+  for (const auto& command : kCommands) {
+    if (name == command.name) return &command;
+  }
+  return nullptr;
+}
+
+std::string help() {
+  std::string text = "Usage: score COMMAND [ARGUMENT...]\n\nCommands:\n";
+  for (const auto& command : kCommands) {
+    text += fmt::format("  {:<10} {}{}\n", command.name, command.summary,
+                        command.has_symlink ? fmt::format(" (also: {})", command.name) : "");
+  }
+  return text + "\nOptions:\n  -h,--help  Print this help and exit\n  --version  Print the version\n"
+                "\n`score COMMAND --help` explains a command.\n";
+}
+
+int score_main(std::vector<std::string> args) {
+  const Invocation self{.name = "score", .args = {}};
+  if (args.empty()) return complain(self, "which command? (try score --help)");
+  const std::string word = args.front();
+  if (word == "-h" || word == "--help" || word == "help") return print(help()), kExitOk;
+  if (word == "--version") return print(std::string("scored ") + SCORE_VERSION + "\n"), kExitOk;
+  const Command* command = find_command(word);
+  if (command == nullptr) {
+    return complain(self, fmt::format("no command '{}' (try score --help)", escape_terminal(word, 80)));
+  }
+  args.erase(args.begin());
+  return command->main({.name = "score " + word, .args = std::move(args)});
+}
+
+}  // namespace
+
+std::span<const Command> all_commands() {
+  return kCommands;
+}
+
+}  // namespace score::scout
+
+int main(int argc, char** argv) {
+  using namespace score::scout;
+  std::signal(SIGPIPE, SIG_IGN);
+  const std::string_view path = argc > 0 ? argv[0] : "score";
+  const std::string name(path.substr(path.rfind('/') + 1));
+  std::vector<std::string> args(argv + std::min(argc, 1), argv + argc);
+  try {
+    if (name == "score" || find_command(name) == nullptr) return score_main(std::move(args));
+    return find_command(name)->main({.name = name, .args = std::move(args)});
+  } catch (const std::exception& error) {
+    return complain({.name = name, .args = {}}, error.what());
+  }
+}

@@ -1,0 +1,133 @@
+// scadm: what operators change while the cluster runs, and the record of its switches.
+#include "base/hostlist.hpp"
+#include "base/limits.hpp"
+#include "scout/commands.hpp"
+#include "scout/session.hpp"
+#include "scout/trace_view.hpp"
+#include "scout/words.hpp"
+
+namespace score::scout {
+
+namespace {
+
+struct AdminOptions {
+  CommonOptions common;
+  std::string what;    // set: quantum or slots
+  std::string value;
+  std::vector<std::string> nodes;
+  std::string reason;
+  double seconds = 10;
+};
+
+// Sends a request whose answer is Done and shows its line.
+template <class Request>
+Result<int> carry_out(HeadLink& head, const Request& request) {
+  const auto done = head.ask<wire::Done>(request);
+  if (!done) return done.error();
+  if (!done->text().empty()) tell(escape_terminal(done->text()));
+  return kExitOk;
+}
+
+Result<int> set_quantum(HeadLink& head, const std::string& value) {
+  const auto quantum = parse_duration(value);
+  if (!quantum) return quantum.error().with_context("quantum '{}'", value);
+  if (*quantum < limits::kMinQuantum || *quantum > limits::kMaxQuantum) {
+    return fail(Errc::TooLarge, "quantum {}: it must be between {} and {}", value,
+                format_duration(limits::kMinQuantum), format_duration(limits::kMaxQuantum));
+  }
+  wire::SetQuantum request;
+  request.set_quantum_ns(quantum->count());
+  return carry_out(head, request);
+}
+
+Result<int> set_slots(HeadLink& head, const std::string& value) {
+  const auto slots = parse_number<std::uint32_t>(value);
+  if (!slots || *slots == 0 || *slots > limits::kMaxSlots) {
+    return fail(Errc::TooLarge, "slots '{}': it must be between 1 and {}", value, limits::kMaxSlots);
+  }
+  wire::SetSlots request;
+  request.set_slots(*slots);
+  return carry_out(head, request);
+}
+
+Result<int> set_value(HeadLink& head, const AdminOptions& options) {
+  if (options.what == "slots") return set_slots(head, options.value);
+  return set_quantum(head, options.value);
+}
+
+Result<int> drain(HeadLink& head, const AdminOptions& options, bool resume) {
+  wire::DrainNodes request;
+  for (const auto& word : options.nodes) {
+    const auto names = expand_hostlist(word);
+    if (!names) return names.error().with_context("node '{}'", escape_terminal(word, 80));
+    for (const auto& name : *names) request.add_nodes(name);
+  }
+  request.set_reason(options.reason);
+  request.set_resume(resume);
+  return carry_out(head, request);
+}
+
+Result<int> show_trace(HeadLink& head, const AdminOptions& options) {
+  wire::GetTrace request;
+  request.set_since_ns(static_cast<std::int64_t>(options.seconds * 1e9));
+  const auto trace = head.ask<wire::Trace>(request);
+  if (!trace) return trace.error();
+  print(options.common.json ? trace_json(*trace) : trace_page(*trace));
+  return kExitOk;
+}
+
+using Work = Result<int> (*)(HeadLink&, const AdminOptions&);
+
+// The subcommand that was given; each is one question to the head.
+Work chosen_work(const CLI::App& app) {
+  if (app.got_subcommand("set")) return set_value;
+  if (app.got_subcommand("drain")) {
+    return [](HeadLink& head, const AdminOptions& options) { return drain(head, options, false); };
+  }
+  if (app.got_subcommand("resume")) {
+    return [](HeadLink& head, const AdminOptions& options) { return drain(head, options, true); };
+  }
+  if (app.got_subcommand("reload")) {
+    return [](HeadLink& head, const AdminOptions&) { return carry_out(head, wire::Reload()); };
+  }
+  if (app.got_subcommand("shutdown")) {
+    return [](HeadLink& head, const AdminOptions&) { return carry_out(head, wire::Shutdown()); };
+  }
+  return show_trace;
+}
+
+void add_subcommands(CLI::App& app, AdminOptions& options) {
+  app.require_subcommand(1);
+  app.fallthrough();
+  auto* set = app.add_subcommand("set", "Change the quantum (at the next boundary) or the slots");
+  set->add_option("what", options.what, "quantum or slots")
+      ->required()
+      ->check(CLI::IsMember({"quantum", "slice", "slots"}));
+  set->add_option("value", options.value, "e.g. 50ms, or 4")->required();
+  auto* drain = app.add_subcommand("drain", "Take nodes out: jobs there go on, no new ones come");
+  drain->add_option("nodes", options.nodes, "node05 or node[00-07]")->required()->type_name("NODE");
+  drain->add_option("-m,--reason", options.reason, "Why, for scnodes")->type_name("TEXT");
+  auto* resume = app.add_subcommand("resume", "Undo drain");
+  resume->add_option("nodes", options.nodes, "node05 or node[00-07]")->required()->type_name("NODE");
+  app.add_subcommand("reload", "Read the configuration again");
+  app.add_subcommand("shutdown", "End every job, then the head");
+  auto* trace = app.add_subcommand("trace", "Show the switches of the last seconds");
+  trace->add_option("--seconds", options.seconds, "How far back")->type_name("N")->check(CLI::PositiveNumber);
+  add_json_option(*trace, options.common);
+}
+
+}  // namespace
+
+int scadm_main(const Invocation& invocation) {
+  AdminOptions options;
+  CLI::App app;
+  describe(app, invocation, "Administers the cluster (operators only)");
+  add_server_option(app, options.common);
+  add_subcommands(app, options);
+  if (const auto code = parse(app, invocation)) return *code;
+  const Work work = chosen_work(app);
+  return with_head(invocation, options.common,
+                   [&](HeadLink& head) { return work(head, options); });
+}
+
+}  // namespace score::scout

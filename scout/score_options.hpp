@@ -1,0 +1,33 @@
+// What has to happen to a command line before CLI11 sees it: SCore's own option form
+// (`-nodes=8x2,scored=comp7`, and the same in SCORE_OPTIONS) becomes ours, and the program to run is
+// parted from the options before it.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace score::scout {
+
+struct SplitCommand {
+  std::vector<std::string> options;  // for CLI11
+  std::vector<std::string> command;  // program and its arguments, untouched
+};
+
+// True for `-` followed by two or more small letters and `=`: no getopt cluster means that.
+bool is_score_group(std::string_view word);
+
+// "nodes=8x2,scored=comp7", with or without the dash -> {"--nodes=8", "--ntasks-per-node=2",
+// "--server=comp7"}. Errors: Malformed naming the key or value.
+Result<std::vector<std::string>> rewrite_score_group(std::string_view group);
+
+// `environment` is the text of SCORE_OPTIONS, which what is on the command line overrides. The
+// command starts at the first word that is neither option nor value of one of app's, or after `--`.
+Result<SplitCommand> split_command(const CLI::App& app, const std::vector<std::string>& args,
+                                   std::string_view environment);
+
+}  // namespace score::scout

@@ -1,0 +1,103 @@
+// scrun: submits a parallel program and stays as its front end.
+#include <unistd.h>
+
+#include "scout/commands.hpp"
+#include "scout/front_end.hpp"
+#include "scout/json_writer.hpp"
+#include "scout/run_options.hpp"
+#include "scout/session.hpp"
+#include "scout/words.hpp"
+
+namespace score::scout {
+
+namespace {
+
+// Nobody runs jobs as root by accident; on a cluster of root's own there is no other user.
+Status check_root(const HeadLink& link, RunOptions& options) {
+  if (geteuid() != 0 || options.allow_root) return {};
+  if (!link.is_own_cluster()) {
+    return fail(Errc::Denied, "jobs do not run as root (--allow-root if it must be)");
+  }
+  options.allow_root = true;
+  return {};
+}
+
+Result<int> detach(HeadLink& link, const RunOptions& options, const wire::Submit& submission) {
+  const auto submitted = link.ask<wire::Submitted>(submission);
+  if (!submitted) return submitted.error();
+  JsonWriter json;
+  json.begin_object().field("schema", "scored.submitted/1").field("job", submitted->job()).end_object();
+  print(options.common.json ? json.text() + "\n" : fmt::format("{}\n", submitted->job()));
+  return kExitOk;
+}
+
+FrontEndOptions front_end_options(const Invocation& invocation, const RunOptions& options,
+                                  wire::Submit submission) {
+  FrontEndOptions front;
+  front.invocation = invocation;
+  const bool no_input = options.input == "none" || !submission.spec().stdin_path().empty();
+  front.reads_input = !no_input;
+  front.pty = options.pty;
+  front.style = options.label ? OutputStyle::Labelled : OutputStyle::Plain;
+  front.quiet = options.quiet;
+  front.start_lines = !options.quiet && (options.verbose || isatty(STDERR_FILENO) == 1);
+  front.scheduled_limit = Duration(submission.resources().scheduled_limit_ns());
+  front.submission = std::move(submission);
+  return front;
+}
+
+}  // namespace
+
+int scrun_main(const Invocation& invocation) {
+  RunOptions options;
+  if (const auto code = parse_run_options(invocation, options)) return *code;
+  const auto server = find_server(options.common.server);
+  if (!server) return complain(invocation, server.error());
+  const auto limit_signal = parse_limit_signal(options);
+  if (!limit_signal) return complain(invocation, limit_signal.error());
+  auto link = HeadLink::connect(*server);
+  if (!link) return complain(invocation, link.error());
+  if (const auto allowed = check_root(*link, options); !allowed) {
+    return complain(invocation, allowed.error());
+  }
+  auto submission = make_submission(options);
+  if (!submission) return complain(invocation, submission.error());
+  if (options.detach) {
+    const auto code = detach(*link, options, *submission);
+    return code ? *code : complain(invocation, code.error());
+  }
+  auto front = front_end_options(invocation, options, std::move(*submission));
+  front.socket = *server;
+  front.limit_signal = *limit_signal;
+  return FrontEnd(std::move(front), std::move(*link)).run();
+}
+
+int scattach_main(const Invocation& invocation) {
+  FrontEndOptions front;
+  CommonOptions common;
+  std::string job;
+  bool input = false;
+  bool label = false;
+  CLI::App app;
+  describe(app, invocation, "Watches a running job: its output, and its end. ^C leaves it alone");
+  add_server_option(app, common);
+  app.add_flag("--input", input, "Provide its standard input");
+  app.add_flag("-l,--label", label, "Put \"rank: \" before each line");
+  app.add_flag("-q,--quiet", front.quiet, "No word about how it ended");
+  app.add_option("job", job, "The job's id")->type_name("JOB")->required();
+  if (const auto code = parse(app, invocation)) return *code;
+  const auto id = parse_job(job);
+  if (!id) return complain(invocation, id.error());
+  const auto server = find_server(common.server);
+  if (!server) return complain(invocation, server.error());
+  auto link = HeadLink::connect(*server);
+  if (!link) return complain(invocation, link.error());
+  front.invocation = invocation;
+  front.socket = *server;
+  front.job = *id;
+  front.reads_input = input;
+  if (label) front.style = OutputStyle::Labelled;
+  return FrontEnd(std::move(front), std::move(*link)).run();
+}
+
+}  // namespace score::scout

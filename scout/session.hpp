@@ -1,0 +1,18 @@
+// The short commands: connect, ask, print. Each is one function of this shape.
+#pragma once
+
+#include <functional>
+
+#include "scout/command.hpp"
+#include "scout/head_link.hpp"
+
+namespace score::scout {
+
+// Connects as the options say and calls `work`; errors of either are told and become the exit code.
+int with_head(const Invocation& invocation, const CommonOptions& options,
+              const std::function<Result<int>(HeadLink&)>& work);
+
+// The jobs with these ids. Errors: the head's; NotFound naming the first that is missing.
+Result<wire::JobList> ask_jobs(HeadLink& head, const std::vector<std::uint64_t>& jobs);
+
+}  // namespace score::scout

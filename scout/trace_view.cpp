@@ -1,0 +1,108 @@
+// Skew: a boundary is one instant of cluster time, so records of different nodes belong together by
+// it. Each node's stamps are moved to cluster time by its own offset; boundaries that differ by less
+// than the clocks' error are the same one, found by the nodes' common (epoch, due) rounded to 0.5 ms
+// (the smallest quantum is 1 ms).
+#include "scout/trace_view.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "base/hostlist.hpp"
+#include "scout/json_writer.hpp"
+
+namespace score::scout {
+
+namespace {
+
+void write_switch(JsonWriter& json, const wire::SwitchRecord& record) {
+  json.begin_object().field("due_ns", record.due_ns()).field("woke_ns", record.woke_ns());
+  json.field("stopped_ns", record.stopped_ns()).field("done_ns", record.done_ns());
+  json.field("epoch", record.epoch()).list("left", record.left());
+  json.list("entered", record.entered()).end_object();
+}
+
+double percentile_us(std::vector<std::int64_t>& values, double part) {
+  if (values.empty()) return 0;
+  const auto at = static_cast<std::size_t>(part * static_cast<double>(values.size() - 1));
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(at), values.end());
+  return static_cast<double>(values[at]) / 1e3;
+}
+
+std::string figures(std::string_view label, std::vector<std::int64_t> values) {
+  if (values.empty()) return fmt::format("{:<22} none\n", label);
+  return fmt::format("{:<22} p50 {:>8.1f} us  p99 {:>8.1f} us  max {:>8.1f} us  ({})\n", label,
+                     percentile_us(values, 0.5), percentile_us(values, 0.99),
+                     percentile_us(values, 1.0), values.size());
+}
+
+struct Span {
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+  std::size_t nodes = 0;
+};
+
+// Last node minus first, for each boundary at which at least two nodes stopped something.
+std::vector<std::int64_t> stop_skews(const wire::Trace& trace) {
+  constexpr std::int64_t kHalfQuantum = 500'000;
+  std::map<std::pair<std::uint64_t, std::int64_t>, Span> boundaries;
+  for (const auto& node : trace.nodes()) {
+    for (const auto& record : node.switches()) {
+      if (record.left_size() == 0) continue;
+      const std::int64_t due = record.due_ns() + node.clock_offset_ns();
+      const std::int64_t stopped = due + record.stopped_ns();
+      auto& span = boundaries[{record.epoch(), (due + kHalfQuantum / 2) / kHalfQuantum}];
+      span.first = span.nodes == 0 ? stopped : std::min(span.first, stopped);
+      span.last = span.nodes == 0 ? stopped : std::max(span.last, stopped);
+      ++span.nodes;
+    }
+  }
+  std::vector<std::int64_t> skews;
+  for (const auto& [boundary, span] : boundaries) {
+    if (span.nodes > 1) skews.push_back(span.last - span.first);
+  }
+  return skews;
+}
+
+}  // namespace
+
+std::string trace_json(const wire::Trace& trace) {
+  JsonWriter json;
+  json.begin_object().field("schema", "scored.trace/1").key("nodes").begin_array();
+  for (const auto& node : trace.nodes()) {
+    json.begin_object().field("node", node.node());
+    json.field("clock_offset_ns", node.clock_offset_ns());
+    json.field("clock_error_ns", node.clock_error_ns()).field("lost", node.lost());
+    json.key("switches").begin_array();
+    for (const auto& record : node.switches()) write_switch(json, record);
+    json.end_array().end_object();
+  }
+  json.end_array().list("silent_nodes", trace.silent_nodes()).end_object();
+  return json.text() + "\n";
+}
+
+std::string trace_page(const wire::Trace& trace) {
+  std::vector<std::int64_t> woke, stopped, whole;
+  for (const auto& node : trace.nodes()) {
+    for (const auto& record : node.switches()) {
+      woke.push_back(record.woke_ns());
+      stopped.push_back(record.stopped_ns() - record.woke_ns());
+      whole.push_back(record.done_ns() - record.woke_ns());
+    }
+  }
+  std::string page = fmt::format("{} nodes, {} switches\n", trace.nodes_size(), whole.size());
+  page += figures("woke after the boundary", std::move(woke));
+  page += figures("stopping", std::move(stopped));
+  page += figures("whole switch", std::move(whole));
+  page += figures("stop skew of nodes", stop_skews(trace));
+  if (trace.silent_nodes_size() > 0) {
+    const std::vector<std::string> names(trace.silent_nodes().begin(), trace.silent_nodes().end());
+    page += fmt::format("no answer from {}\n", compress_hostlist(names));
+  }
+  return page;
+}
+
+}  // namespace score::scout

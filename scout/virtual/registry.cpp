@@ -1,0 +1,113 @@
+#include "scout/virtual/registry.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/cgroup.hpp"
+#include "scout/virtual/reaper.hpp"
+
+namespace score::scout {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string base_path() {
+  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+  struct stat info{};
+  if (runtime != nullptr && *runtime == '/' && stat(runtime, &info) == 0 &&
+      info.st_uid == geteuid() && access(runtime, W_OK) == 0) {
+    return std::string(runtime) + "/scored-virtual";
+  }
+  return "/tmp/scored-virtual-" + std::to_string(geteuid());
+}
+
+Status make_private(const std::string& path) {
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return fail(errno_code(errno), "make {}", path);
+  struct stat info{};
+  if (lstat(path.c_str(), &info) != 0) return fail(errno_code(errno), "{}", path);
+  if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & 077) != 0) {
+    return fail(Errc::Denied, "{}: must be a directory of yours that nobody else may enter", path);
+  }
+  return {};
+}
+
+// The lock file, locked; nothing if another process has it.
+Result<UniqueFd> take_lock(const std::string& path, int operation) {
+  auto file = open_file(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+  if (!file) return file.error();
+  if (flock(file->get(), operation) != 0) return fail(errno_code(errno), "lock {}", path);
+  return file;
+}
+
+std::vector<std::string> directories_in(const std::string& path) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(path, error)) {
+    if (entry.is_directory(error) && !entry.is_symlink(error)) found.push_back(entry.path());
+  }
+  return found;
+}
+
+}  // namespace
+
+bool is_alive(const std::string& directory) {
+  auto lock = take_lock(directory + "/" + kLockFile, LOCK_EX | LOCK_NB);
+  return !lock && lock.error().is(std::errc::resource_unavailable_try_again);
+}
+
+Status clear_directory(const std::string& directory) {
+  const auto cgroup = read_file(directory + "/" + kCgroupFile, 4096);
+  if (cgroup && !cgroup->empty()) clear_cgroup(*cgroup);
+  kill_users_of(directory);
+  std::error_code error;
+  fs::remove_all(directory, error);
+  if (error) return Error(error, "remove " + directory);
+  return {};
+}
+
+Result<Registry> Registry::open() {
+  const std::string path = base_path();
+  if (auto status = make_private(path); !status) return status.error();
+  auto lock = open_file(path + "/.lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+  if (!lock) return lock.error();
+  return Registry(path, std::move(*lock));
+}
+
+int Registry::sweep() {
+  if (flock(lock_.get(), LOCK_EX) != 0) return 0;
+  int swept = 0;
+  for (const auto& directory : directories_in(path_)) {
+    if (is_alive(directory)) continue;
+    if (clear_directory(directory)) ++swept;
+  }
+  flock(lock_.get(), LOCK_UN);
+  return swept;
+}
+
+Result<ClusterDirectory> Registry::create() {
+  sweep();
+  if (flock(lock_.get(), LOCK_EX) != 0) return fail(errno_code(errno), "lock {}", path_);
+  std::string path = path_ + "/XXXXXX";
+  if (mkdtemp(path.data()) == nullptr) return fail(errno_code(errno), "make {}", path);
+  auto lock = take_lock(path + "/" + kLockFile, LOCK_EX | LOCK_NB);
+  flock(lock_.get(), LOCK_UN);
+  if (!lock) return lock.error();
+  return ClusterDirectory{.path = std::move(path), .lock = std::move(*lock)};
+}
+
+std::vector<std::string> Registry::living() const {
+  std::vector<std::string> found;
+  for (auto& directory : directories_in(path_)) {
+    if (is_alive(directory)) found.push_back(std::move(directory));
+  }
+  return found;
+}
+
+}  // namespace score::scout

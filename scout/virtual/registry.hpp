@@ -1,0 +1,52 @@
+// Where virtual clusters live: one private directory a user, with a directory a cluster in it. A
+// cluster's supervisor holds a lock on it for as long as it lives, so a directory whose lock is free
+// is what somebody killed with SIGKILL left behind, and the next start sweeps it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/fd.hpp"
+#include "base/result.hpp"
+
+namespace score::scout {
+
+// A cluster's directory and the lock that says that it is alive.
+struct ClusterDirectory {
+  std::string path;
+  UniqueFd lock;  // flock; close-on-exec, so that no daemon keeps it
+};
+
+class Registry {
+ public:
+  // $XDG_RUNTIME_DIR/scored-virtual, else /tmp/scored-virtual-UID; made with mode 0700. Errors: Denied
+  // if it is not ours or open to others.
+  static Result<Registry> open();
+
+  // Sweeps what is dead, then makes a directory (0700) with its lock held.
+  Result<ClusterDirectory> create();
+  // Directories whose lock is held.
+  [[nodiscard]] std::vector<std::string> living() const;
+  // Clears every dead directory: processes, cgroup, files. Gives how many.
+  int sweep();
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  explicit Registry(std::string path, UniqueFd lock)
+      : path_(std::move(path)),
+        lock_(std::move(lock)) {}
+
+  std::string path_;
+  UniqueFd lock_;  // taken while directories are made or swept
+};
+
+// True if some process holds the lock of the cluster's directory.
+bool is_alive(const std::string& directory);
+// Kills what is left of a cluster and removes its directory.
+Status clear_directory(const std::string& directory);
+
+inline constexpr const char* kLockFile = "lock";
+inline constexpr const char* kCgroupFile = "cgroup";  // holds the path of the cluster's cgroup
+
+}  // namespace score::scout

@@ -1,0 +1,100 @@
+#include "scout/words.hpp"
+
+#include <csignal>
+#include <cstring>
+
+#include <array>
+#include <ctime>
+
+#include "base/text.hpp"
+#include "base/time.hpp"
+
+namespace score::scout {
+
+namespace {
+
+constexpr std::array<std::string_view, 11> kStates = {
+    "pending", "launching", "running",   "suspended",   "completing",   "completed",
+    "failed",  "cancelled", "timed-out", "node-failed", "launch-failed"};
+constexpr std::array<std::string_view, 4> kNodeStates = {"unknown", "up", "suspect", "down"};
+constexpr std::array<std::string_view, 3> kQueues = {"exclusive", "high", "normal"};
+
+template <std::size_t Count>
+std::string_view word_of(const std::array<std::string_view, Count>& words, std::uint32_t index) {
+  return index < Count ? words[index] : "unknown";
+}
+
+}  // namespace
+
+std::string_view state_word(std::uint32_t job_state) {
+  return word_of(kStates, job_state);
+}
+
+bool is_final_state(std::uint32_t job_state) {
+  return job_state >= static_cast<std::uint32_t>(base::JobState::Completed);
+}
+
+std::string_view node_word(std::uint32_t node_state) {
+  return word_of(kNodeStates, node_state);
+}
+
+std::string_view queue_word(std::uint32_t queue) {
+  return word_of(kQueues, queue);
+}
+
+Result<base::Queue> parse_queue(std::string_view word) {
+  for (std::size_t i = 0; i < kQueues.size(); ++i) {
+    if (kQueues[i] == word) return static_cast<base::Queue>(i);
+  }
+  return fail(Errc::NotFound, "no queue '{}'; there are exclusive, high and normal",
+              escape_terminal(word, 80));
+}
+
+Result<int> parse_signal(std::string_view word) {
+  if (const auto number = parse_number<int>(word); number && *number > 0 && *number < NSIG) {
+    return *number;
+  }
+  std::string_view name = word;
+  if (name.starts_with("SIG")) name.remove_prefix(3);
+  for (int signal = 1; signal < NSIG; ++signal) {
+    const char* known = sigabbrev_np(signal);
+    if (known != nullptr && name == known) return signal;
+  }
+  return fail(Errc::NotFound, "no signal '{}'", escape_terminal(word, 80));
+}
+
+std::string signal_word(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(signal);
+}
+
+Result<std::uint64_t> parse_job(std::string_view word) {
+  auto number = parse_number<std::uint64_t>(word);
+  if (!number || *number == 0) {
+    return fail(Errc::Malformed, "'{}' is not a job id", escape_terminal(word, 80));
+  }
+  return *number;
+}
+
+std::string short_time(std::int64_t ns) {
+  return format_hms(Duration(ns));
+}
+
+std::string limit_time(std::int64_t ns) {
+  return ns <= 0 ? "-" : format_duration(Duration(ns));
+}
+
+std::string local_time(std::int64_t wall_ns) {
+  if (wall_ns <= 0) return "-";
+  const auto seconds = static_cast<time_t>(wall_ns / 1'000'000'000);
+  tm parts{};
+  if (localtime_r(&seconds, &parts) == nullptr) return "-";
+  std::array<char, 64> text{};
+  return {text.data(), std::strftime(text.data(), text.size(), "%F %T", &parts)};
+}
+
+double to_seconds(std::int64_t ns) {
+  return static_cast<double>(ns) / 1e9;
+}
+
+}  // namespace score::scout

@@ -1,0 +1,33 @@
+// Words of the vocabulary as commands print and read them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/model.hpp"
+#include "base/result.hpp"
+
+namespace score::scout {
+
+std::string_view state_word(std::uint32_t job_state);   // "running"; "unknown" beyond the known
+bool is_final_state(std::uint32_t job_state);
+std::string_view node_word(std::uint32_t node_state);   // "up"
+std::string_view queue_word(std::uint32_t queue);       // "normal"
+Result<base::Queue> parse_queue(std::string_view word);
+
+// "TERM", "SIGTERM" or "15". Errors: NotFound.
+Result<int> parse_signal(std::string_view word);
+std::string signal_word(int signal);  // "SIGTERM", "signal 77"
+
+// Job ids: "7". Errors: Malformed with the word.
+Result<std::uint64_t> parse_job(std::string_view word);
+
+// Whole seconds "0:01:07"; "-" for 0 where it means none.
+std::string short_time(std::int64_t ns);
+std::string limit_time(std::int64_t ns);
+// Local time of day, "2026-11-21 05:41:49"; "-" for 0.
+std::string local_time(std::int64_t wall_ns);
+double to_seconds(std::int64_t ns);
+
+}  // namespace score::scout
