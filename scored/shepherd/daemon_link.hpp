@@ -1,0 +1,64 @@
+#pragma once
+// The shepherd's end of the node daemon's connection: one at a time, accepted only from those who may
+// command it, lost and found again while the tasks go on.
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fd.hpp"
+#include "proto/frame_reader.hpp"
+#include "scored/shepherd/event_loop.hpp"
+
+namespace score::shepherd {
+
+class DaemonLink {
+ public:
+  struct Handlers {
+    std::function<void(proto::InFrame)> frame;
+    std::function<void()> lost;
+  };
+
+  // listener: a listening Unix stream socket; made non-blocking. allowed: uids that may connect.
+  // The loop must outlive the link. start() begins to accept. Errors: errno codes.
+  DaemonLink(EventLoop& loop, base::UniqueFd listener, std::vector<uid_t> allowed);
+  base::Status start(Handlers handlers);
+
+  [[nodiscard]] bool is_connected() const { return static_cast<bool>(socket_); }
+  // True if the listener's name is gone from the file system: nobody can connect any more.
+  [[nodiscard]] bool is_unreachable() const;
+
+  // Queues a frame; dropped if there is no connection. What must not get lost is kept by the caller
+  // and sent again after a resume.
+  template <class Message>
+  void send(const Message& message) {
+    send_frame(proto::frame_type<Message>(), message.SerializeAsString());
+  }
+  void send_frame(proto::FrameType type, std::string_view payload);
+  // Writes what is queued and gives up soon; for the last words before exit.
+  void flush();
+  void drop();  // closes the connection and tells `lost`; accepts the next one
+
+ private:
+  void on_accept();
+  void on_ready(std::uint32_t events);
+  void read_frames();
+  void deliver_frames();
+  void write_queue();
+
+  EventLoop& loop_;
+  base::UniqueFd listener_;
+  std::vector<uid_t> allowed_;
+  Handlers handlers_;
+  base::UniqueFd socket_;
+  std::uint64_t connection_ = 0;  // counts connections
+  proto::FrameReader reader_;
+  std::string out_;
+  std::size_t written_ = 0;  // of out_
+  EventLoop::TimerId first_frame_timer_ = 0;
+};
+
+}  // namespace score::shepherd

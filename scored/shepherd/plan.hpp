@@ -1,0 +1,47 @@
+#pragma once
+// What one node does of one attempt: ShepherdPrepare, read once and checked for sense. The shepherd
+// and the spawner read the same bytes through parse_plan().
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "proto/common.pb.h"
+#include "proto/node.pb.h"
+#include "proto/shepherd.pb.h"
+
+namespace score::shepherd {
+
+struct Plan {
+  wire::ShepherdPrepare prepare;
+  wire::LaunchSpec spec;
+  std::uint32_t size = 0;        // ranks of the whole job
+  std::uint32_t first_rank = 0;  // of this node
+
+  [[nodiscard]] std::uint32_t node_count() const {
+    return static_cast<std::uint32_t>(prepare.tasks_on_node_size());
+  }
+  [[nodiscard]] std::uint32_t local_tasks() const {
+    return prepare.tasks_on_node(static_cast<int>(prepare.node_index()));
+  }
+  [[nodiscard]] std::uint32_t rank_of(std::uint32_t task) const { return first_rank + task; }
+  [[nodiscard]] bool wants_pmi() const { return spec.mpi() != wire::LaunchSpec::NONE; }
+  // Rank 0 has a terminal, and it is here.
+  [[nodiscard]] bool has_terminal(std::uint32_t task) const {
+    return spec.pty() && rank_of(task) == 0;
+  }
+  // The task reads what the front end sends.
+  [[nodiscard]] bool takes_input(std::uint32_t task) const;
+};
+
+// Errors: Malformed (not the message, no tasks here, node index outside, empty argv), TooLarge
+// (limits of base/limits.hpp).
+base::Result<Plan> parse_plan(std::string_view payload);
+
+// Value of `name` in the job's environment, a view into the spec.
+std::optional<std::string_view> find_variable(const wire::LaunchSpec& spec, std::string_view name);
+
+}  // namespace score::shepherd

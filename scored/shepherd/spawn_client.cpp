@@ -1,0 +1,126 @@
+#include "scored/shepherd/spawn_client.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/errc.hpp"
+
+namespace score::shepherd {
+
+namespace {
+
+base::Result<base::UniqueFd> make_memfd(std::string_view bytes) {
+  base::UniqueFd file(memfd_create("plan", MFD_CLOEXEC));
+  if (!file) return base::fail(base::errno_code(errno), "memfd_create");
+  if (auto written = base::write_all(file.get(), bytes); !written) return written.error();
+  if (lseek(file.get(), 0, SEEK_SET) != 0) return base::fail(base::errno_code(errno), "lseek");
+  return file;
+}
+
+base::Status send_request(int socket, const SpawnRequest& request, std::span<const int> fds) {
+  return base::send_with_fds(socket, std::as_bytes(std::span(&request, 1)), fds);
+}
+
+}  // namespace
+
+SpawnClient::SpawnClient(EventLoop& loop, base::UniqueFd socket)
+    : loop_(loop), socket_(std::move(socket)) {}
+
+base::Status SpawnClient::start(Handlers handlers) {
+  handlers_ = std::move(handlers);
+  if (auto set = base::set_nonblocking(socket_.get(), true); !set) return set;
+  return loop_.add(socket_.get(), EPOLLIN, [this](std::uint32_t) { on_ready(); });
+}
+
+base::Status SpawnClient::begin(std::string_view plan_bytes, std::uint32_t tasks) {
+  if (!socket_) return base::fail(base::Errc::Closed, "spawner");
+  auto plan = make_memfd(plan_bytes);
+  if (!plan) return plan.error();
+  plan_ = std::move(*plan);
+  tasks_ = tasks;
+  if (greeted_) request_next();
+  return {};
+}
+
+void SpawnClient::close() {
+  if (!socket_) return;
+  loop_.remove(socket_.get());
+  socket_.reset();
+}
+
+void SpawnClient::give_up(const base::Error& why) {
+  close();
+  handlers_.failed(why);
+}
+
+void SpawnClient::on_ready() {
+  auto message = base::receive_with_fds(socket_.get(), sizeof(SpawnReply));
+  if (!message && message.error().code() == std::errc::resource_unavailable_try_again) return;
+  SpawnReply reply;
+  if (!message || message->bytes.size() != sizeof reply) {
+    return give_up(base::fail(base::Errc::Closed, "spawner"));
+  }
+  std::memcpy(&reply, message->bytes.data(), sizeof reply);
+  if (reply.magic != kSpawnMagic) return give_up(base::fail(base::Errc::Malformed, "spawner"));
+  on_reply(reply);
+}
+
+void SpawnClient::on_reply(const SpawnReply& reply) {
+  if (reply.kind == SpawnReply::Kind::Hello) {
+    greeted_ = true;
+    handlers_.hello(reply.pid);
+    if (plan_) request_next();
+    return;
+  }
+  if (reply.kind != SpawnReply::Kind::Ready) take_pids(reply);
+  if (!socket_) return;  // a handler closed us
+  if (reply.kind == SpawnReply::Kind::Failed) {
+    return give_up(base::fail(base::errno_code(reply.error), "fork"));
+  }
+  request_next();
+}
+
+void SpawnClient::take_pids(const SpawnReply& reply) {
+  const auto count = std::min<std::uint32_t>({reply.count, kTasksPerBatch, asked_ - forked_});
+  for (std::uint32_t i = 0; i < count && socket_; ++i) handlers_.forked(forked_++, reply.pids[i]);
+}
+
+void SpawnClient::request_next() {
+  if (plan_) {
+    const int fd = plan_.get();
+    auto sent = send_request(socket_.get(), {.kind = SpawnRequest::Kind::SendPlan}, {&fd, 1});
+    if (!sent) return give_up(sent.error());
+    plan_.reset();
+    return;
+  }
+  if (forked_ == tasks_) {
+    std::ignore = send_request(socket_.get(), {.kind = SpawnRequest::Kind::Finish}, {});
+    close();
+    handlers_.all_forked();
+    return;
+  }
+  const auto count = std::min<std::uint32_t>(kTasksPerBatch, tasks_ - forked_);
+  if (auto sent = send_batch(count); !sent) give_up(sent.error());
+}
+
+base::Status SpawnClient::send_batch(std::uint32_t count) {
+  std::vector<base::UniqueFd> open;
+  std::vector<int> fds;
+  for (std::uint32_t task = forked_; task < forked_ + count; ++task) {
+    auto descriptors = handlers_.open_task(task);
+    if (!descriptors) return descriptors.error();
+    for (auto& fd : *descriptors) {
+      fds.push_back(fd.get());
+      open.push_back(std::move(fd));
+    }
+  }
+  asked_ = forked_ + count;
+  return send_request(socket_.get(),
+                      {.kind = SpawnRequest::Kind::Fork, .first = forked_, .count = count}, fds);
+}
+
+}  // namespace score::shepherd

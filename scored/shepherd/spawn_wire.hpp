@@ -1,0 +1,46 @@
+#pragma once
+// Shepherd (A) <-> spawner (B), over the socket both have at descriptor 4; packets of fixed size, the
+// descriptors ride on them. B speaks first, and A sends descriptors only after B spoke: B may be
+// frozen for long, and what lies in a socket counts against the user's descriptors.
+//
+//   B: Hello                    once, at its start
+//   A: SendPlan + plan          the ShepherdPrepare bytes, in a memfd
+//   B: Ready
+//   A: Fork + descriptors       of up to kTasksPerBatch tasks: stdin, stdout, stderr[, PMI] of each
+//   B: Forked (pids) | Failed   until all are forked
+//   A: Finish                   all pids are held; B exits, its children become A's
+//
+// Both ends are the same program file, so there is no version.
+
+#include <array>
+#include <cstdint>
+
+namespace score::shepherd {
+
+inline constexpr int kListenerFd = 3;
+inline constexpr int kSpawnFd = 4;
+inline constexpr std::uint32_t kSpawnMagic = 0x50534353;  // "SCSP"
+inline constexpr std::size_t kTasksPerBatch = 4;
+
+struct SpawnRequest {
+  enum class Kind : std::uint32_t { SendPlan = 1, Fork = 2, Finish = 3 };
+  std::uint32_t magic = kSpawnMagic;
+  Kind kind = Kind::Finish;
+  std::uint32_t first = 0;  // Fork: local index of the first task
+  std::uint32_t count = 0;  // Fork: tasks
+};
+static_assert(sizeof(SpawnRequest) == 16);
+
+struct SpawnReply {
+  enum class Kind : std::uint32_t { Hello = 1, Ready = 2, Forked = 3, Failed = 4 };
+  std::uint32_t magic = kSpawnMagic;
+  Kind kind = Kind::Hello;
+  std::uint32_t first = 0;  // Forked, Failed: as asked
+  std::uint32_t count = 0;  // Forked, Failed: tasks that were forked
+  std::int32_t error = 0;   // Failed: errno
+  std::int32_t pid = 0;     // Hello: of B, as A sees it
+  std::array<std::int32_t, kTasksPerBatch> pids{};
+};
+static_assert(sizeof(SpawnReply) == 40);
+
+}  // namespace score::shepherd

@@ -1,0 +1,9 @@
+#pragma once
+// B: born in the tasks' cgroup and session, it forks the tasks and goes.
+
+namespace score::shepherd {
+
+// Serves the socket to the shepherd until Finish or its end; the program's exit status.
+int run_spawner(int socket);
+
+}  // namespace score::shepherd

@@ -1,0 +1,52 @@
+#pragma once
+// The tasks of this node as processes: pid, pidfd, how each ended.
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+#include "base/fd.hpp"
+#include "proto/common.pb.h"
+
+namespace score::shepherd {
+
+class TaskTable {
+ public:
+  // Called once for each task.
+  using Ended = std::function<void(std::uint32_t task, const wire::TaskExit& exit)>;
+
+  TaskTable(std::uint32_t first_rank, std::uint32_t tasks, Ended ended);
+
+  // The spawner forked it. It may have ended already, but was not reaped.
+  void set_process(std::uint32_t task, pid_t pid);
+  // A task that never got a process ends like this. One that has a process, or ended: nothing.
+  void give_up(std::uint32_t task, int code, int signal);
+  // Reaps every child that has ended, tasks and others. Call on SIGCHLD.
+  void reap();
+  // To every task that runs; one that has just ended is no error.
+  void signal_all(int signal);
+
+  [[nodiscard]] bool all_ended() const { return ended_count_ == tasks_.size(); }
+  [[nodiscard]] const std::vector<wire::TaskExit>& exits() const { return exits_; }  // as they came
+  [[nodiscard]] std::vector<std::int64_t> pids() const;  // in rank order; 0: no process yet
+
+ private:
+  struct Task {
+    pid_t pid = 0;
+    base::UniqueFd pidfd;
+    bool ended = false;
+  };
+  void end(std::uint32_t task, int code, int signal);
+
+  std::uint32_t first_rank_;
+  std::vector<Task> tasks_;  // [task]
+  std::unordered_map<pid_t, std::uint32_t> running_;
+  std::vector<wire::TaskExit> exits_;
+  std::size_t ended_count_ = 0;
+  Ended ended_;
+};
+
+}  // namespace score::shepherd
