@@ -171,6 +171,12 @@ TEST(Config, RefusesHostileFiles) {
   for (int i = 0; i < 100'000; ++i) lines += "[\n";
   EXPECT_FALSE(ConfigFile::parse(lines, "f"));
   EXPECT_FALSE(ConfigFile::parse("a = \"\xff\"", "f"));
+  for (const auto* letter :
+       {"\u00e9", "\u00a1", "\u1680x", "\u2010", "\u3042", "\U0001F680", "\ufefe"}) {
+    EXPECT_FALSE(ConfigFile::parse(fmt::format("{} = 1", letter), "f")) << letter;
+    EXPECT_FALSE(ConfigFile::parse(fmt::format("a {} = 1", letter), "f")) << letter;
+    EXPECT_FALSE(ConfigFile::parse(fmt::format("a = {}", letter), "f")) << letter;
+  }
   EXPECT_FALSE(ConfigFile::parse(std::string("a\0= 1", 6), "f"));
 }
 

@@ -74,8 +74,8 @@ void set_limits(const Plan& plan) {
     const auto kind = static_cast<__rlimit_resource>(resource);
     check(plan, SpawnStep::Limits, setrlimit(kind, &limit) == 0);
   }
-  for (const auto& cpus : plan.spec->affinity) {
-    check(plan, SpawnStep::Affinity, sched_setaffinity(0, sizeof cpus, &cpus) == 0);
+  if (const auto& cpus = plan.spec->affinity) {
+    check(plan, SpawnStep::Affinity, sched_setaffinity(0, sizeof *cpus, &*cpus) == 0);
   }
 }
 

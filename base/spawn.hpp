@@ -39,7 +39,7 @@ struct SpawnSpec {
   int cgroup_fd = -1;                          // directory of the cgroup to be born in; -1: ours
   std::optional<Identity> identity;            // nothing: ours
   std::vector<std::pair<int, rlimit>> limits;  // {RLIMIT_..., value}, set before the identity
-  std::vector<cpu_set_t> affinity;             // at most one: the cores to run on
+  std::optional<cpu_set_t> affinity;           // the cores to run on; nothing: ours
   bool new_session = false;                    // setsid
   bool die_with_parent = false;                // SIGKILL when the starting thread ends
 };

@@ -120,7 +120,7 @@ TEST(Spawn, AppliesDirectorySessionLimitsAndAffinity) {
   cpu_set_t first;
   CPU_ZERO(&first);
   CPU_SET(0, &first);
-  spec.affinity = {first};
+  spec.affinity = first;
   EXPECT_EQ(run(spec).output, "/usr\n40\n1\nleader\n");
 }
 
