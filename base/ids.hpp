@@ -5,7 +5,7 @@
 // base's names live in score::base, an inline namespace: other folders write JobId, or base::JobId
 // where that reads better.
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <compare>
 #include <concepts>

@@ -14,7 +14,7 @@
 
 #include "base/errc.hpp"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <concepts>
 #include <expected>

@@ -3,7 +3,7 @@
 
 #include "base/result.hpp"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <compare>
 #include <concepts>
