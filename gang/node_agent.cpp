@@ -99,7 +99,7 @@ std::optional<Phase> NodeAgent::step(AttemptId id, AttemptEvent event) {
 std::vector<base::AttemptReport> NodeAgent::attempts() const {
   std::vector<base::AttemptReport> out;
   for (const auto& [id, attempt] : attempts_) {
-    out.push_back({id, reported(attempt.phase), values(attempt.exits)});
+    out.push_back({id, reported(attempt.phase), values(attempt.exits), attempt.reason});
   }
   return out;
 }
@@ -267,7 +267,8 @@ void NodeAgent::task_ended(Attempt& attempt, const base::TaskExit& exit, NodeAct
     ++unexpected_count_;
     return;
   }
-  say(base::TaskEnded{attempt.placed.attempt, exit}, out);
+  // Of tasks that were killed only the Exited tells, after its reason.
+  if (!attempt.killed) say(base::TaskEnded{attempt.placed.attempt, exit}, out);
 }
 
 // The attempt has just become Exited. Tasks that were started but whose end nobody saw were killed.
@@ -292,12 +293,16 @@ NodeActions NodeAgent::adopt(const base::PlacedTasks& placed, const base::Attemp
                              TimePoint) {
   if (!well_formed(placed)) {
     ++unexpected_count_;
-    return {KillAttempt{placed.attempt}, RemoveAttempt{placed.attempt}};
+    NodeActions out;
+    out.push_back(KillAttempt{placed.attempt});
+    out.push_back(RemoveAttempt{placed.attempt});
+    return out;
   }
   Attempt& attempt = attempts_[placed.attempt];
   attempt.placed = placed;
   attempt.phase = from_report(report.phase);
   attempt.started = attempt.phase == Phase::Running;
+  attempt.reason = report.reason;
   for (const base::TaskExit& exit : report.exits) attempt.exits.emplace(exit.rank, exit);
   return {};
 }

@@ -1,0 +1,154 @@
+#include "gang/cluster_impl.hpp"
+
+#include <algorithm>
+
+namespace score::gang {
+
+namespace {
+
+constexpr std::size_t kNamesShown = 8;
+
+std::string join(const std::vector<std::string>& names) {
+  std::string out;
+  for (std::size_t i = 0; i < names.size() && i < kNamesShown; ++i) {
+    out += (i == 0 ? "" : ",") + names[i];
+  }
+  if (names.size() > kNamesShown) out += fmt::format(" and {} more", names.size() - kNamesShown);
+  return out;
+}
+
+}  // namespace
+
+JobView Cluster::Impl::view(const Job& job, TimePoint now) const {
+  JobView v;
+  v.id = job.id;
+  v.user = job.user;
+  v.attempt = job.attempts == 0 ? AttemptId{0} : job.attempt();
+  v.state = job.state;
+  v.request = job.request;
+  for (const NodeIndex index : job.cells.nodes) v.nodes.push_back(nodes[index].id);
+  v.tasks_on_node = job.tasks_on_node;
+  v.cores = job.cells.cores;
+  if (const auto row = matrix_.position(job.home); row && job.placed) {
+    v.slot = base::SlotIndex{static_cast<std::uint32_t>(*row)};
+  }
+  const Cycle& cycle = cycles_.newest();
+  std::uint32_t slices = 0;
+  for (const RowId row : job.accrual.rows) slices += cycle.slices_of(row);
+  v.rows_used = static_cast<std::uint32_t>(job.accrual.rows.size());
+  if (slices > 0) v.share = static_cast<double>(slices) / static_cast<double>(cycle.order.size());
+  if (job.overlay() && job.state == JobState::Running) v.share = 1;
+  v.scheduled = scheduled(job, now);
+  v.submitted = job.submitted;
+  v.started = job.started;
+  v.ended = job.ended;
+  v.reasons = job.state == JobState::Pending ? wait_reasons(job) : job.reasons;
+  v.exit_code = job.exit_code;
+  for (std::size_t rank = 0; rank < job.exits.size(); ++rank) {
+    if (job.exit_known[rank]) v.exits.push_back(job.exits[rank]);
+  }
+  v.ending = job.ending;
+  v.keep_going = job.keep_going;
+  return v;
+}
+
+NodeView Cluster::Impl::view(const Node& node) const {
+  return {node.id,           node.info,        node.state,    node.drained,
+          node.drain_reason, node.down_reason, node.reserved, {node.jobs.begin(), node.jobs.end()}};
+}
+
+MatrixView Cluster::Impl::matrix_view() const {
+  const Cycle& cycle = cycles_.newest();
+  MatrixView v{epoch_, config.quantum, cycle.length(), {}};
+  std::vector<std::vector<JobId>> in_row(cycle.rows.size());
+  for (const JobId id : active_) {
+    for (const RowId row : jobs.at(id).accrual.rows) {
+      if (const auto index = cycle.index_of(row)) in_row[*index].push_back(id);
+    }
+  }
+  for (const std::uint32_t index : cycle.order) {
+    const auto position = matrix_.position(cycle.rows[index]).value_or(0);
+    v.slices.push_back(
+        {base::SlotIndex{static_cast<std::uint32_t>(position)}, cycle.quantum, in_row[index]});
+  }
+  return v;
+}
+
+// ---- why a job waits --------------------------------------------------------------------------
+
+std::vector<std::string> Cluster::Impl::wait_reasons(const Job& job) const {
+  std::vector<std::string> out;
+  if (job.request.held) out.emplace_back("held until it is released");
+  if (recovering_) {
+    std::vector<std::string> awaited;
+    for (const Node& node : nodes) {
+      if (node.awaited) awaited.push_back(node.info.name);
+    }
+    out.push_back(fmt::format("the head restarted and waits for {}", join(awaited)));
+  }
+  node_reasons(job, out);
+  room_reasons(job, out);
+  if (out.empty()) out.emplace_back("is placed with the next change");
+  return out;
+}
+
+void Cluster::Impl::node_reasons(const Job& job, std::vector<std::string>& out) const {
+  std::map<std::string, std::vector<std::string>> unusable;
+  std::uint32_t usable = 0;
+  for (NodeIndex index = 0; index < nodes.size(); ++index) {
+    const Node& node = nodes[index];
+    if (!job.allowed.empty() && (index >= job.allowed.size() || !job.allowed[index])) continue;
+    const char* why = node.drained                       ? "drained"
+                      : node.state == NodeState::Unknown ? "not seen yet"
+                      : node.state == NodeState::Down    ? "down"
+                      : node.state == NodeState::Suspect ? "suspect"
+                      : !node.zombies.empty()            ? "still ending an earlier job"
+                      : !may_use(job, index)             ? "busy"
+                                                         : nullptr;
+    if (why == nullptr) {
+      ++usable;
+    } else {
+      unusable[why].push_back(node.info.name);
+    }
+  }
+  const std::uint32_t needed = std::max(1U, job.shape.nodes);
+  if (usable < needed) {
+    out.push_back(fmt::format("needs {} nodes, {} can be used", needed, usable));
+  }
+  if (!find_spot(job)) {
+    for (const auto& [why, which] : unusable) {
+      out.push_back(fmt::format("{}: {}", why, join(which)));
+    }
+  }
+}
+
+void Cluster::Impl::room_reasons(const Job& job, std::vector<std::string>& out) const {
+  if (find_spot(job)) return;
+  std::vector<std::string> memory;
+  std::vector<std::string> exclusive;
+  std::vector<std::string> occupied;
+  for (NodeIndex index = 0; index < nodes.size(); ++index) {
+    if (!may_use(job, index)) continue;
+    const Node& node = nodes[index];
+    if (free_memory(job, index) < job.shape.memory) memory.push_back(node.info.name);
+    if (job.overlay()) continue;
+    if (node.exclusive) exclusive.push_back(node.info.name);
+    if (matrix_.load(index) > 0) occupied.push_back(node.info.name);
+  }
+  if (!memory.empty()) {
+    out.push_back(fmt::format("memory: {} a node is not free on {}",
+                              base::human_bytes(job.shape.memory), join(memory)));
+  }
+  if (!exclusive.empty()) out.push_back(fmt::format("exclusive jobs hold {}", join(exclusive)));
+  const bool wants_alone = job.request.queue == base::Queue::Exclusive && !job.overlay();
+  if (wants_alone && !occupied.empty()) {
+    out.push_back(fmt::format("exclusive: other jobs hold {}", join(occupied)));
+  } else if (!job.overlay() && matrix_.row_count() >= config.max_slots) {
+    out.push_back(fmt::format("too few free cores in each of the {} slots", config.max_slots));
+  }
+  if (is_behind_promise(job)) {
+    out.push_back(fmt::format("room is kept for job {}, which is ahead in line", promise_->job));
+  }
+}
+
+}  // namespace score::gang

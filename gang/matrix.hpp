@@ -1,0 +1,123 @@
+#pragma once
+// The Ousterhout matrix: which cores are taken in which row. A row is a slot, a column a core,
+// columns grouped by node. It knows of jobs only where they are.
+
+#include "base/ids.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace score::gang {
+
+// Dense number of a node within the scheduler, in the order of Cluster::add_node.
+using NodeIndex = std::uint32_t;
+// A row's name over its whole life; its position changes when rows below it are dropped.
+using RowId = base::Id<struct RowTag, std::uint64_t>;
+
+// The cores of a job, the same in every row.
+struct Footprint {
+  std::vector<NodeIndex> nodes;                   // ascending
+  std::vector<std::vector<std::uint32_t>> cores;  // [index into nodes], ascending
+
+  friend bool operator==(const Footprint&, const Footprint&) = default;
+};
+
+// The taken cores of one row, a bit a core.
+class CoreMap {
+ public:
+  explicit CoreMap(std::size_t words = 0) : words_(words) {}
+
+  void resize(std::size_t words) { words_.resize(words); }
+
+  [[nodiscard]] bool taken(std::size_t bit) const { return (words_[bit / 64] >> (bit % 64)) & 1U; }
+
+  void take(std::size_t bit) { words_[bit / 64] |= std::uint64_t{1} << (bit % 64); }
+
+  void give_back(std::size_t bit) { words_[bit / 64] &= ~(std::uint64_t{1} << (bit % 64)); }
+
+ private:
+  std::vector<std::uint64_t> words_;
+};
+
+class Matrix {
+ public:
+  NodeIndex add_node();  // with no cores yet
+  // Makes room for a node to have up to `cores`, nothing is placed on it.
+  void reserve(NodeIndex node, std::uint32_t cores);
+  // False: not now, because jobs are placed on the node and its columns cannot be laid anew, or
+  // it would shrink.
+  bool set_cores(NodeIndex node, std::uint32_t cores);
+
+  [[nodiscard]] std::uint32_t cores(NodeIndex node) const { return columns_[node].cores; }
+
+  [[nodiscard]] std::size_t node_count() const { return columns_.size(); }
+
+  [[nodiscard]] std::size_t row_count() const { return rows_.size(); }
+
+  [[nodiscard]] RowId row_id(std::size_t position) const { return rows_[position].id; }
+
+  [[nodiscard]] std::optional<std::size_t> position(RowId row) const;
+
+  std::size_t open_row();  // its position: the last
+  void drop_empty_rows();
+
+  // Precondition of the two: the cores are free, or taken by this job.
+  void occupy(std::size_t position, const Footprint& cells, base::JobId job);
+  void vacate(std::size_t position, const Footprint& cells, base::JobId job);
+  [[nodiscard]] bool is_free(std::size_t position, const Footprint& cells) const;
+  [[nodiscard]] bool is_free_on(std::size_t position, NodeIndex node,
+                                std::span<const std::uint32_t> cores) const;
+
+  [[nodiscard]] std::uint32_t free_cores(std::size_t position, NodeIndex node) const {
+    return rows_[position].free[node];
+  }
+
+  [[nodiscard]] std::uint64_t free_cores(std::size_t position) const {
+    return rows_[position].free_total;
+  }
+
+  // The `count` lowest free ones; there are as many.
+  [[nodiscard]] std::vector<std::uint32_t> lowest_free(std::size_t position, NodeIndex node,
+                                                       std::uint32_t count) const;
+
+  [[nodiscard]] const std::vector<base::JobId>& jobs_at(std::size_t position,
+                                                        NodeIndex node) const {
+    return rows_[position].jobs[node];
+  }
+
+  // Jobs on the node, all rows together.
+  [[nodiscard]] std::uint32_t load(NodeIndex node) const { return columns_[node].load; }
+
+  // A map of the shape of a row with every core free, and the bit of a core in it.
+  [[nodiscard]] CoreMap empty_map() const { return CoreMap(bits_ / 64); }
+
+  [[nodiscard]] std::size_t bit(NodeIndex node, std::uint32_t core) const {
+    return columns_[node].first_bit + core;
+  }
+
+ private:
+  struct Column {
+    std::size_t first_bit = 0;
+    std::uint32_t room = 0;   // bits
+    std::uint32_t cores = 0;  // of them in use, <= room
+    std::uint32_t load = 0;
+  };
+
+  struct Row {
+    RowId id{0};
+    CoreMap taken;
+    std::vector<std::uint32_t> free;             // [node]
+    std::vector<std::vector<base::JobId>> jobs;  // [node], unsorted
+    std::uint64_t free_total = 0;
+    std::size_t job_count = 0;
+  };
+
+  std::vector<Column> columns_;
+  std::vector<Row> rows_;
+  std::size_t bits_ = 0;
+  std::uint64_t next_row_ = 1;
+};
+
+}  // namespace score::gang

@@ -1,0 +1,148 @@
+#include "gang/shape.hpp"
+
+#include "base/limits.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+namespace score::gang {
+
+namespace limits = base::limits;
+using base::Errc;
+
+namespace {
+
+constexpr std::uint32_t divide_up(std::uint64_t a, std::uint64_t b) {
+  return static_cast<std::uint32_t>((a + b - 1) / b);
+}
+
+bool less_loaded(const Candidate& a, const Candidate& b) {
+  return std::tie(a.load, a.node) < std::tie(b.load, b.node);
+}
+
+bool roomier(const Candidate& a, const Candidate& b) {
+  return std::tie(b.tasks, a.load, a.node) < std::tie(a.tasks, b.load, b.node);
+}
+
+std::uint64_t room(const std::vector<Candidate>& nodes) {
+  std::uint64_t sum = 0;
+  for (const Candidate& c : nodes) sum += c.tasks;
+  return sum;
+}
+
+// Spreads the tasks evenly: no node has more than another that could still take one.
+Choice distribute(std::uint32_t tasks, std::vector<Candidate>& nodes) {
+  std::sort(nodes.begin(), nodes.end(),
+            [](const Candidate& a, const Candidate& b) { return a.node < b.node; });
+  std::vector<std::uint32_t> rooms;
+  for (const Candidate& c : nodes) rooms.push_back(c.tasks);
+  std::sort(rooms.begin(), rooms.end());
+  // The level: the least height at which min(room, level) over all nodes holds the tasks.
+  std::uint64_t left = tasks;
+  std::uint32_t level = 0;
+  for (std::size_t i = 0; i < rooms.size(); ++i) {
+    level = divide_up(left, rooms.size() - i);
+    if (rooms[i] >= level) break;
+    left -= rooms[i];
+  }
+  std::uint64_t surplus = 0;
+  for (const std::uint32_t r : rooms) surplus += std::min(r, level);
+  surplus -= tasks;
+
+  Choice choice;
+  for (const Candidate& c : nodes) {
+    choice.nodes.push_back(c.node);
+    choice.tasks_on_node.push_back(std::min(c.tasks, level));
+  }
+  for (std::size_t i = nodes.size(); surplus > 0 && i-- > 0;) {
+    if (choice.tasks_on_node[i] != level) continue;
+    --choice.tasks_on_node[i];
+    --surplus;
+  }
+  return choice;
+}
+
+// Keeps the nodes of a job that said how many.
+bool keep_exactly(const Shape& shape, std::vector<Candidate>& nodes) {
+  if (nodes.size() < shape.nodes) return false;
+  const std::uint32_t even = divide_up(shape.tasks, shape.nodes);
+  const auto small = std::partition(nodes.begin(), nodes.end(),
+                                    [even](const Candidate& c) { return c.tasks >= even; });
+  const auto wanted = nodes.begin() + shape.nodes;
+  if (small - nodes.begin() >= wanted - nodes.begin()) {
+    std::nth_element(nodes.begin(), wanted - 1, small, less_loaded);
+  } else {
+    std::nth_element(nodes.begin(), wanted - 1, nodes.end(), roomier);
+  }
+  nodes.erase(wanted, nodes.end());
+  return room(nodes) >= shape.tasks;
+}
+
+// Keeps as few nodes as hold the tasks.
+bool keep_few(const Shape& shape, std::vector<Candidate>& nodes) {
+  if (room(nodes) < shape.tasks) return false;
+  std::uint32_t most = 1;
+  for (Candidate& c : nodes) most = std::max(most, c.tasks = std::min(c.tasks, shape.tasks));
+  // Mostly all nodes are alike and this many suffice; if not, sort them all.
+  const auto guess = std::min<std::size_t>(divide_up(shape.tasks, most), nodes.size());
+  auto sorted = nodes.begin() + static_cast<std::ptrdiff_t>(guess);
+  std::partial_sort(nodes.begin(), sorted, nodes.end(), roomier);
+  std::uint64_t have = 0;
+  std::size_t used = 0;
+  while (have < shape.tasks) {
+    if (used == guess)
+      std::sort(nodes.begin() + static_cast<std::ptrdiff_t>(guess), nodes.end(), roomier);
+    have += nodes[used++].tasks;
+  }
+  nodes.resize(used);
+  return true;
+}
+
+}  // namespace
+
+base::Result<Shape> shape_of(const base::ResourceRequest& r) {
+  Shape s{r.nodes, r.tasks, r.tasks_per_node, r.cpus_per_task, r.memory_per_node};
+  if (s.cpus_per_task == 0) return fail(Errc::Malformed, "a task needs at least 1 core");
+  if (s.tasks == 0) {
+    if (s.nodes == 0)
+      s.nodes = std::max<std::uint32_t>(1, static_cast<std::uint32_t>(r.only_nodes.size()));
+    const std::uint64_t tasks = std::uint64_t{s.nodes} * std::max(1U, s.most_on_node);
+    if (tasks > limits::kMaxTasksPerJob) {
+      return fail(Errc::TooLarge, "{} tasks are more than the {} allowed", tasks,
+                  limits::kMaxTasksPerJob);
+    }
+    s.tasks = static_cast<std::uint32_t>(tasks);
+  }
+  if (s.tasks > limits::kMaxTasksPerJob) {
+    return fail(Errc::TooLarge, "{} tasks are more than the {} allowed", s.tasks,
+                limits::kMaxTasksPerJob);
+  }
+  if (s.nodes == 0 && s.most_on_node > 0) s.nodes = divide_up(s.tasks, s.most_on_node);
+  if (s.tasks < s.nodes) {
+    return fail(Errc::Malformed, "{} nodes were asked for, but only {} tasks", s.nodes, s.tasks);
+  }
+  if (s.most_on_node > 0 && std::uint64_t{s.nodes} * s.most_on_node < s.tasks) {
+    return fail(Errc::Malformed, "{} nodes with {} tasks each do not hold {} tasks", s.nodes,
+                s.most_on_node, s.tasks);
+  }
+  return s;
+}
+
+bool needs_no_less(const Shape& larger, const Shape& smaller) {
+  if ((larger.nodes == 0) != (smaller.nodes == 0)) return false;
+  const auto unlimited = [](std::uint32_t n) { return n == 0 ? UINT32_MAX : n; };
+  // Of the larger one's nodes the fullest hold at least their average.
+  return larger.nodes >= smaller.nodes && larger.tasks >= smaller.tasks &&
+         (larger.nodes == 0 || std::uint64_t{larger.tasks} * smaller.nodes >=
+                                   std::uint64_t{smaller.tasks} * larger.nodes) &&
+         larger.cpus_per_task >= smaller.cpus_per_task && larger.memory >= smaller.memory &&
+         unlimited(larger.most_on_node) <= unlimited(smaller.most_on_node);
+}
+
+std::optional<Choice> choose(const Shape& shape, std::vector<Candidate>& candidates) {
+  const bool fits = shape.nodes > 0 ? keep_exactly(shape, candidates) : keep_few(shape, candidates);
+  if (!fits) return std::nullopt;
+  return distribute(shape.tasks, candidates);
+}
+
+}  // namespace score::gang

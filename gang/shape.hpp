@@ -1,0 +1,48 @@
+#pragma once
+// From a request to numbers, and from room on nodes to a distribution of tasks. No matrix here: a
+// candidate is a node and how many tasks it could take.
+
+#include "base/model.hpp"
+#include "base/result.hpp"
+#include "gang/matrix.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace score::gang {
+
+// A request with its defaults filled in.
+struct Shape {
+  std::uint32_t nodes = 0;         // 0: as few as hold the tasks
+  std::uint32_t tasks = 1;         // >= nodes
+  std::uint32_t most_on_node = 0;  // tasks; 0: as its cores allow
+  std::uint32_t cpus_per_task = 1;
+  base::Bytes memory{0};  // on each node
+
+  friend bool operator==(const Shape&, const Shape&) = default;
+};
+
+// Errors (Malformed, TooLarge): one line for the user, e.g. fewer tasks than nodes.
+base::Result<Shape> shape_of(const base::ResourceRequest& request);
+
+// True if any room that holds `larger` also holds `smaller`: when `smaller` found no place,
+// `larger` need not look.
+bool needs_no_less(const Shape& larger, const Shape& smaller);
+
+struct Candidate {
+  NodeIndex node = 0;
+  std::uint32_t tasks = 0;  // that it could take now, >= 1
+  std::uint32_t load = 0;   // jobs on it, over all rows
+};
+
+struct Choice {
+  std::vector<NodeIndex> nodes;              // ascending
+  std::vector<std::uint32_t> tasks_on_node;  // >= 1 each, as even as the nodes allow
+};
+
+// The least loaded nodes, then the lowest, on which the shape fits. The order of `candidates`
+// changes. nullopt: it does not fit.
+std::optional<Choice> choose(const Shape& shape, std::vector<Candidate>& candidates);
+
+}  // namespace score::gang

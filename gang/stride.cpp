@@ -1,0 +1,121 @@
+// The cycle must give exact shares, and it is repeated as long as nothing changes; so its content
+// is the ideal interleaving of the weights (each step goes to the row that is furthest behind,
+// Webster's divisor method). What passes decide is where in that circle a new cycle begins: at the
+// place whose continuation agrees longest with plain stride scheduling. Cycles that are cut short
+// by changes, each time after a few slices, therefore still follow the passes.
+#include "gang/stride.hpp"
+
+#include "base/assert.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+namespace score::gang {
+
+namespace {
+constexpr std::uint64_t kStrideUnit = std::uint64_t{1} << 32;
+}
+
+std::vector<std::uint32_t> slices_per_cycle(const std::vector<WeightedRow>& rows) {
+  std::uint64_t sum = 0;
+  std::uint32_t divisor = 0;
+  for (const WeightedRow& r : rows) {
+    sum += r.weight;
+    divisor = std::gcd(divisor, r.weight);
+  }
+  std::vector<std::uint32_t> out;
+  for (const WeightedRow& r : rows) out.push_back(r.weight / divisor);
+  if (rows.empty() || sum / divisor <= kMaxCycleSlices) return out;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::uint64_t scaled = std::uint64_t{rows[i].weight} * kMaxCycleSlices / sum;
+    out[i] = std::max<std::uint32_t>(1, static_cast<std::uint32_t>(scaled));
+  }
+  return out;
+}
+
+std::vector<std::uint32_t> interleave(const std::vector<std::uint32_t>& slices) {
+  const std::uint32_t total = std::accumulate(slices.begin(), slices.end(), 0U);
+  std::vector<std::uint32_t> given(slices.size(), 0);
+  std::vector<std::uint32_t> order;
+  while (order.size() < total) {
+    std::size_t best = 0;
+    for (std::size_t i = 1; i < slices.size(); ++i) {
+      // (given + 1/2) / slices, compared without division
+      const std::uint64_t mine = (2ULL * given[i] + 1) * slices[best];
+      const std::uint64_t theirs = (2ULL * given[best] + 1) * slices[i];
+      if (mine < theirs) best = i;
+    }
+    ++given[best];
+    order.push_back(static_cast<std::uint32_t>(best));
+  }
+  return order;
+}
+
+void Stride::set_rows(const std::vector<WeightedRow>& rows) {
+  std::vector<Entry> old = std::move(entries_);
+  std::uint64_t least = UINT64_MAX;
+  for (const Entry& e : old) {
+    const auto stays = [&e](const WeightedRow& r) { return r.row == e.row.row; };
+    if (std::any_of(rows.begin(), rows.end(), stays)) least = std::min(least, e.pass);
+  }
+  entries_.clear();
+  for (const WeightedRow& row : rows) {
+    const auto known = std::find_if(old.begin(), old.end(),
+                                    [&row](const Entry& e) { return e.row.row == row.row; });
+    Entry entry{row, 0, 0, true};
+    if (known != old.end()) {
+      entry = *known;
+      // Passes are kept relative to the least; a lead is worth more slices to a heavier row.
+      entry.pass = (entry.pass - least) * entry.row.weight / row.weight;
+      entry.row = row;
+    }
+    entries_.push_back(entry);
+  }
+}
+
+void Stride::ran(std::size_t index) {
+  Entry& e = entries_[index];
+  last_was_fresh_ = e.fresh;
+  e.fresh = false;
+  e.pass += kStrideUnit / e.row.weight;
+  e.last_ran = ++slices_;
+}
+
+std::size_t Stride::next() const {
+  SCORE_ASSERT(!entries_.empty(), "a cycle has rows");
+  const auto urgency = [this](const Entry& e) {
+    const bool behind = e.fresh == last_was_fresh_;  // on ties: the other kind goes first
+    return std::tuple(e.pass, behind, e.last_ran);
+  };
+  const auto best =
+      std::min_element(entries_.begin(), entries_.end(),
+                       [&](const Entry& a, const Entry& b) { return urgency(a) < urgency(b); });
+  return static_cast<std::size_t>(best - entries_.begin());
+}
+
+std::vector<std::uint32_t> Stride::plan_cycle() const {
+  std::vector<WeightedRow> rows;
+  for (const Entry& e : entries_) rows.push_back(e.row);
+  std::vector<std::uint32_t> order = interleave(slices_per_cycle(rows));
+
+  Stride ahead = *this;
+  std::vector<std::uint32_t> wanted;
+  while (wanted.size() < order.size()) {
+    wanted.push_back(static_cast<std::uint32_t>(ahead.next()));
+    ahead.ran(wanted.back());
+  }
+  std::size_t best = 0;
+  std::size_t longest = 0;
+  for (std::size_t shift = 0; shift < order.size(); ++shift) {
+    std::size_t agreed = 0;
+    while (agreed < order.size() && order[(shift + agreed) % order.size()] == wanted[agreed]) {
+      ++agreed;
+    }
+    if (agreed > longest) std::tie(longest, best) = std::tuple(agreed, shift);
+  }
+  std::rotate(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(best), order.end());
+  return order;
+}
+
+}  // namespace score::gang
