@@ -1,0 +1,132 @@
+// What shepherds and the head say to each other through this daemon. A shepherd runs as its user,
+// so what it says is not to be trusted: it may speak for its own attempt alone.
+#include "base/log.hpp"
+#include "scored/node/attempts.hpp"
+
+#include <csignal>
+
+namespace score::node {
+
+using proto::FrameType;
+
+asio::awaitable<void> Attempts::read_frames(AttemptPtr attempt) {
+  const auto connection = attempt->connection;
+  for (;;) {
+    auto frame = co_await connection->read(proto::Role::Shepherd);
+    if (!frame) break;
+    // Without a head that takes it, it stays with the shepherd.
+    if (!attempt->is_removed) co_await parts_.head.ready();
+    if (attempt->is_removed) continue;
+    if (on_frame(*attempt, *frame)) continue;
+    log_warning("end an attempt: its shepherd sent nonsense", kv("attempt", attempt->id),
+                kv("frame", proto::name_of(frame->type)));
+    break;
+  }
+  connection->close();
+  if (attempt->is_removed) co_return;
+  gang::ShepherdGone gone;
+  handlers_.event(attempt->id, gone);
+}
+
+bool Attempts::on_frame(Attempt& attempt, const proto::InFrame& frame) {
+  switch (frame.type) {
+    case FrameType::TaskOutput:
+      return pass_to_head<wire::TaskOutput>(attempt, frame);
+    case FrameType::TaskInputTaken:
+      return pass_to_head<wire::TaskInputTaken>(attempt, frame);
+    case FrameType::FenceEnter:
+      return pass_to_head<wire::FenceEnter>(attempt, frame);
+    case FrameType::ShepherdReport:
+      attempt.is_resuming = false;
+      return true;
+    case FrameType::ShepherdTaskEnded:
+      return on_task_ended(attempt, frame);
+    default:
+      return on_event(attempt, frame);
+  }
+}
+
+bool Attempts::on_event(Attempt& attempt, const proto::InFrame& frame) {
+  switch (frame.type) {
+    case FrameType::ShepherdReady:
+      handlers_.event(attempt.id, gang::ShepherdReady{});
+      return true;
+    case FrameType::ShepherdStarted:
+      handlers_.event(attempt.id, gang::ShepherdStarted{});
+      return true;
+    case FrameType::ShepherdDone:
+      handlers_.event(attempt.id, gang::ShepherdDone{});
+      return true;
+    case FrameType::ShepherdRefused: {
+      const auto message = proto::parse<wire::ShepherdRefused>(frame);
+      if (!message) return false;
+      handlers_.event(attempt.id, gang::ShepherdRefused{message->exit_code(), message->reason()});
+      return true;
+    }
+    case FrameType::ShepherdAbort: {
+      const auto message = proto::parse<wire::ShepherdAbort>(frame);
+      if (!message) return false;
+      handlers_.event(attempt.id, gang::ShepherdAbort{Rank{message->rank()}, message->code(),
+                                                      message->message()});
+      return true;
+    }
+    default:
+      return false;
+  }
+}
+
+bool Attempts::on_task_ended(Attempt& attempt, const proto::InFrame& frame) {
+  const auto message = proto::parse<wire::ShepherdTaskEnded>(frame);
+  if (!message) return false;
+  const auto exit = proto::from_wire(message->exit());
+  if (!exit) return false;
+  const bool may_be_memory = exit->signal == SIGKILL && parts_.cgroups != nullptr;
+  if (may_be_memory && parts_.cgroups->hit_memory_limit(attempt.id)) {
+    handlers_.ended(attempt.id, fmt::format("memory limit {} exceeded", attempt.memory));
+  }
+  handlers_.event(attempt.id, gang::ShepherdTaskExited{*exit});
+  return true;
+}
+
+template <class Message>
+bool Attempts::pass_to_head(const Attempt& attempt, const proto::InFrame& frame) {
+  const auto message = proto::parse<Message>(frame);
+  if (!message || message->attempt() != attempt.id.value()) return false;
+  if (!attempt.is_resuming) parts_.head.send(frame.type, frame.payload);
+  return true;
+}
+
+template <class Message>
+bool Attempts::pass_to_shepherd(const proto::InFrame& frame) {
+  const auto message = proto::parse<Message>(frame);
+  if (!message) return false;
+  const auto attempt = find(AttemptId{message->attempt()});
+  if (attempt && attempt->connection) attempt->connection->send(frame.type, frame.payload);
+  return true;
+}
+
+bool Attempts::from_head(const proto::InFrame& frame) {
+  switch (frame.type) {
+    case FrameType::TaskOutputTaken:
+      return pass_to_shepherd<wire::TaskOutputTaken>(frame);
+    case FrameType::TaskInput:
+      return pass_to_shepherd<wire::TaskInput>(frame);
+    case FrameType::FenceDone:
+      return pass_to_shepherd<wire::FenceDone>(frame);
+    case FrameType::TerminalSize:
+      return pass_to_shepherd<wire::TerminalSize>(frame);
+    default:
+      return false;
+  }
+}
+
+void Attempts::resume_all() {
+  for (const auto& [id, attempt] : attempts_) {
+    if (!attempt->connection || attempt->is_removed) continue;
+    wire::ShepherdResume message;
+    message.set_attempt(id.value());
+    attempt->is_resuming = send(*attempt->connection, message);
+  }
+}
+
+}  // namespace score::node

@@ -1,0 +1,180 @@
+// How a shepherd comes to be, and how one is found again. Its socket is the daemon's: bound here,
+// handed to the launcher, inherited by the shepherd. So it can be connected to before the shepherd
+// runs, and its name in the directory is how a restarted daemon finds it.
+#include "base/limits.hpp"
+#include "base/log.hpp"
+#include "base/spawn.hpp"
+#include "base/text.hpp"
+#include "base/timeout.hpp"
+#include "proto/unix_connection.hpp"
+#include "scored/node/attempts.hpp"
+
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+namespace score::node {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kErrorExitCode = 125;  // of scored, not of the program
+constexpr Duration kReportTimeout = std::chrono::milliseconds{500};
+constexpr std::string_view kSocketSuffix = ".sock";
+
+Result<UniqueFd> listen_at(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) return fail(Errc::TooLarge, "socket path {}", path);
+  std::memcpy(address.sun_path, path.data(), path.size());
+  unlink(path.c_str());
+  UniqueFd made(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!made) return fail(errno_code(errno), "socket");
+  if (bind(made.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      listen(made.get(), 4) != 0) {
+    return fail(errno_code(errno), "listen at {}", path);
+  }
+  return made;
+}
+
+proto::ConnectionLimits connection_limits() {
+  proto::ConnectionLimits chosen;
+  chosen.write_queue_bytes = limits::kMaxPeerQueueBytes;
+  chosen.frame_deadline = limits::kFrameDeadline;
+  return chosen;
+}
+
+}  // namespace
+
+void Attempts::launch(gang::LaunchShepherd order) {
+  const auto attempt = add(order.placed.attempt);
+  attempt->memory = order.placed.memory;
+  parts_.tasks.spawn("run an attempt", run_new(attempt, std::move(order)));
+}
+
+asio::awaitable<void> Attempts::run_new(AttemptPtr attempt, gang::LaunchShepherd order) {
+  auto started = co_await start_shepherd(attempt, order.placed);
+  if (attempt->is_removed) co_return;
+  if (!started) {
+    log_warning("refuse an attempt", kv("attempt", attempt->id), kv("err", started.error()));
+    gang::ShepherdRefused refused{kErrorExitCode, started.error().message()};
+    handlers_.event(attempt->id, refused);
+    co_return;
+  }
+  follow_plan(*attempt);
+  prepare(*attempt, order);
+  if (attempt->is_killed) kill_tasks(*attempt);
+  co_await read_frames(attempt);
+}
+
+asio::awaitable<Result<void>> Attempts::start_shepherd(AttemptPtr attempt,
+                                                       base::PlacedTasks placed) {
+  if (parts_.cgroups != nullptr) {
+    auto made = parts_.cgroups->make(placed.attempt, placed.memory);
+    if (!made) co_return made.error();
+  }
+  auto listener = listen_at(attempt->socket);
+  if (!listener) co_return listener.error();
+  LaunchOrder order{placed.attempt, placed.user, parts_.cgroups != nullptr, settings_.low_priority};
+  auto launched = co_await parts_.launcher.launch(order, *std::move(listener));
+  if (!launched) co_return launched.error().with_context("start the shepherd");
+  attempt->shepherd = launched->shepherd;
+  attempt->group = launched->group;
+  if (auto pidfd = open_pidfd(launched->shepherd)) attempt->pidfd = *std::move(pidfd);
+  auto connected = co_await connect(attempt);
+  co_return connected;
+}
+
+asio::awaitable<Result<void>> Attempts::connect(AttemptPtr attempt) {
+  auto peer = co_await proto::connect_unix(attempt->socket, kReportTimeout, connection_limits());
+  if (!peer) co_return peer.error();
+  attempt->connection = std::move(peer->connection);
+  co_return Result<void>();
+}
+
+void Attempts::follow_plan(const Attempt& attempt) {
+  if (parts_.cgroups == nullptr) {
+    if (attempt.group > 1) {
+      parts_.switcher.add(attempt.id, std::make_unique<SignalGroup>(attempt.group));
+    }
+    return;
+  }
+  auto target = CgroupFreeze::open(parts_.cgroups->tasks_path(attempt.id));
+  if (target) {
+    parts_.switcher.add(attempt.id, *std::move(target));
+  } else {
+    log_error("cannot switch an attempt", kv("attempt", attempt.id), kv("err", target.error()));
+  }
+}
+
+void Attempts::prepare(Attempt& attempt, const gang::LaunchShepherd& order) {
+  auto message = proto::to_wire(order.placed, order.spec);
+  message.set_node_name(settings_.node_name);
+  message.set_limit_by_rlimit(parts_.cgroups == nullptr || !parts_.cgroups->limits_memory());
+  send(*attempt.connection, message);
+}
+
+// ---- after a restart ----------------------------------------------------------------------------
+
+asio::awaitable<void> Attempts::adopt_all() {
+  std::vector<AttemptId> named;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(settings_.directory, ignored)) {
+    std::string name = entry.path().filename();
+    if (!name.ends_with(kSocketSuffix)) continue;
+    name.resize(name.size() - kSocketSuffix.size());
+    if (const auto id = parse_number<std::uint64_t>(name)) named.push_back(AttemptId{*id});
+  }
+  for (const AttemptId id : named) co_await adopt(id);
+  if (parts_.cgroups == nullptr) co_return;
+  for (const AttemptId id : parts_.cgroups->list()) {
+    if (find(id)) continue;
+    add(id);
+    remove(id);
+  }
+}
+
+asio::awaitable<void> Attempts::adopt(AttemptId id) {
+  const auto attempt = add(id);
+  auto found = co_await resume_found(attempt);
+  if (!found) {
+    log_warning("remove an attempt whose shepherd is gone", kv("attempt", id),
+                kv("err", found.error()));
+    remove(id);
+    co_return;
+  }
+  log_notice("adopt", kv("attempt", id), kv("shepherd", attempt->shepherd));
+  follow_plan(*attempt);
+  handlers_.found(*found);
+  parts_.tasks.spawn("run an attempt", read_frames(attempt));
+}
+
+asio::awaitable<Result<proto::FoundAttempt>> Attempts::resume_found(AttemptPtr attempt) {
+  auto connected = co_await connect(attempt);
+  if (!connected) co_return connected.error();
+  wire::ShepherdResume resume;
+  resume.set_attempt(attempt->id.value());
+  send(*attempt->connection, resume);
+  auto reading = attempt->connection->read(proto::Role::Shepherd);
+  auto frame = co_await with_timeout(parts_.clock, kReportTimeout, std::move(reading));
+  if (!frame) co_return frame.error();
+  auto report = proto::parse<wire::ShepherdReport>(*frame);
+  if (!report) co_return report.error();
+  auto found = proto::from_wire(*report);
+  if (!found) co_return found.error();
+  if (found->placed.attempt != attempt->id) {
+    co_return fail(Errc::Malformed, "it says it is attempt {}", found->placed.attempt);
+  }
+  attempt->memory = found->placed.memory;
+  attempt->group = static_cast<pid_t>(report->group());
+  attempt->shepherd = static_cast<pid_t>(report->shepherd_pid());
+  if (auto pidfd = open_pidfd(attempt->shepherd)) attempt->pidfd = *std::move(pidfd);
+  if (parts_.cgroups == nullptr && attempt->group > 1) ::kill(-attempt->group, SIGCONT);
+  co_return found;
+}
+
+}  // namespace score::node

@@ -1,0 +1,119 @@
+// The attempts of this node outside the brain: their cgroups, sockets and shepherds, and the bytes
+// that pass between shepherds and the head. Carries out what gang::NodeAgent wants, tells what
+// shepherds say.
+#pragma once
+
+#include "base/clock.hpp"
+#include "base/fd.hpp"
+#include "base/task_group.hpp"
+#include "gang/node_agent.hpp"
+#include "proto/connection.hpp"
+#include "proto/convert.hpp"
+#include "scored/node/head_link.hpp"
+#include "scored/node/job_cgroups.hpp"
+#include "scored/node/launcher_link.hpp"
+#include "scored/node/switcher.hpp"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace score::node {
+
+class Attempts {
+ public:
+  // All outlive it; tasks is stopped first.
+  struct Parts {
+    asio::any_io_executor io;
+    Clock& clock;
+    TaskGroup& tasks;
+    LauncherLink& launcher;
+    HeadLink& head;
+    Switcher& switcher;
+    const JobCgroups* cgroups;  // null: process groups
+  };
+
+  struct Settings {
+    std::string directory;  // of the shepherds' sockets
+    std::string node_name;
+    bool low_priority = false;  // of the tasks
+  };
+
+  struct Handlers {
+    std::function<void(AttemptId, const gang::ShepherdEvent&)> event;
+    // The daemon ends the attempt for this reason.
+    std::function<void(AttemptId, std::string)> ended;
+    std::function<void(const proto::FoundAttempt&)> found;
+  };
+
+  Attempts(Parts parts, Settings settings, Handlers handlers);
+
+  // ---- what the brain wants. About an attempt that is not there: nothing happens.
+  void launch(gang::LaunchShepherd order);  // ends in ShepherdReady, ShepherdRefused or Gone
+  void start(AttemptId attempt);
+  void signal(AttemptId attempt, int signal);
+  // SIGKILL to all tasks; after kStubborn to the shepherd too.
+  void kill(AttemptId attempt);
+  void remove(AttemptId attempt);
+
+  // A frame for a shepherd. False: it is not one of those that pass through, or broken.
+  bool from_head(const proto::InFrame& frame);
+  // The head greeted: everything that was under way may be lost, so the shepherds say it again.
+  void resume_all();
+  // After a start of the daemon: finds the shepherds that live, calls `found` for each, and removes
+  // what is left of those that do not.
+  asio::awaitable<void> adopt_all();
+
+  [[nodiscard]] bool empty() const { return attempts_.empty(); }
+
+ private:
+  struct Attempt {
+    AttemptId id{};
+    std::string socket;
+    Bytes memory{};
+    std::shared_ptr<proto::Connection> connection;
+    pid_t shepherd = 0;
+    pid_t group = 0;
+    UniqueFd pidfd;  // of the shepherd
+    bool is_killed = false;
+    bool is_removed = false;
+    bool is_resuming = false;  // until the report comes, what passes through is repeated after it
+  };
+
+  using AttemptPtr = std::shared_ptr<Attempt>;
+
+  AttemptPtr find(AttemptId attempt) const;
+  AttemptPtr add(AttemptId attempt);
+  // attempt_start.cpp
+  asio::awaitable<void> run_new(AttemptPtr attempt, gang::LaunchShepherd order);
+  asio::awaitable<Result<void>> start_shepherd(AttemptPtr attempt, base::PlacedTasks placed);
+  asio::awaitable<Result<void>> connect(AttemptPtr attempt);
+  asio::awaitable<Result<proto::FoundAttempt>> resume_found(AttemptPtr attempt);
+  asio::awaitable<void> adopt(AttemptId id);
+  void prepare(Attempt& attempt, const gang::LaunchShepherd& order);
+  void follow_plan(const Attempt& attempt);
+  // attempts.cpp
+  asio::awaitable<void> run_kill(AttemptPtr attempt);
+  asio::awaitable<void> run_remove(AttemptPtr attempt);
+  void kill_tasks(Attempt& attempt);
+  void kill_everything(Attempt& attempt);
+  [[nodiscard]] bool is_gone(const Attempt& attempt) const;
+  // attempt_frames.cpp
+  asio::awaitable<void> read_frames(AttemptPtr attempt);
+  bool on_frame(Attempt& attempt, const proto::InFrame& frame);
+  bool on_event(Attempt& attempt, const proto::InFrame& frame);
+  bool on_task_ended(Attempt& attempt, const proto::InFrame& frame);
+  template <class Message>
+  bool pass_to_head(const Attempt& attempt, const proto::InFrame& frame);
+  template <class Message>
+  bool pass_to_shepherd(const proto::InFrame& frame);
+
+  Parts parts_;
+  Settings settings_;
+  Handlers handlers_;
+  std::map<AttemptId, AttemptPtr> attempts_;
+};
+
+}  // namespace score::node

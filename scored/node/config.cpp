@@ -1,0 +1,258 @@
+// Options and keys are the same words, so one table of setters serves both: an option's text is
+// read as the value of the key would be.
+#include "scored/node/config.hpp"
+
+#include "base/config.hpp"
+#include "base/host_facts.hpp"
+#include "base/hostlist.hpp"
+#include "base/limits.hpp"
+#include "base/text.hpp"
+
+#include <algorithm>
+
+namespace score::node {
+
+namespace {
+
+constexpr std::string_view kDefaultFile = "/etc/scored/scored.toml";
+constexpr std::string_view kUsage =
+    "usage: scored --role=node [--config FILE] [OPTION]...\n"
+    "\n"
+    "The daemon of a node: connects to the head, has the launcher start jobs, and\n"
+    "switches them as the timetable says. Options override the table [node] of the file.\n"
+    "\n"
+    "  --config FILE          configuration (default: /etc/scored/scored.toml; none: no file)\n"
+    "  --check-config         check it and exit\n"
+    "  --cluster NAME         name of the cluster\n"
+    "  --name NAME            name of this node (default: the host's)\n"
+    "  --head HOST:PORT       where the head listens for nodes\n"
+    "  --key-file FILE        this node's key, mode 0600\n"
+    "  --run-dir DIR          sockets of the launcher and the shepherds\n"
+    "  --cgroup-root DIR      cgroup2 directory for the jobs; auto: the own one; none\n"
+    "  --cores N              cores for jobs (default: those it may use)\n"
+    "  --memory SIZE          memory for jobs (default: the host's)\n"
+    "  --method HOW           auto, freezer or signal\n"
+    "  --priority HOW         of the switcher: auto or normal\n"
+    "  --log-level LEVEL      error, warning, notice, info or debug\n"
+    "  --help                 this text\n";
+
+bool is_absolute(std::string_view path) {
+  return path.starts_with('/');
+}
+
+std::string set_name(std::string& name, std::string_view text) {
+  if (!is_host_name(text)) return "letters, digits and '-' only, at most 63";
+  name = text;
+  return {};
+}
+
+std::string set_path(std::string& path, std::string_view text) {
+  if (!is_absolute(text)) return "must be an absolute path";
+  path = text;
+  return {};
+}
+
+std::string set_head(NodeConfig& config, std::string_view text) {
+  auto endpoint = proto::parse_endpoint(text);
+  if (!endpoint) return "must be \"host:port\"";
+  config.head = *std::move(endpoint);
+  return {};
+}
+
+std::string set_cgroup_root(NodeConfig& config, std::string_view text) {
+  if (text != "auto" && text != "none" && !is_absolute(text)) {
+    return "must be \"auto\", \"none\" or an absolute path";
+  }
+  config.cgroup_root = text;
+  return {};
+}
+
+std::string set_cores(NodeConfig& config, std::string_view text) {
+  const auto number = parse_number<std::uint32_t>(text);
+  if (!number || *number < 1 || *number > limits::kMaxCoresPerNode) {
+    return fmt::format("{} is not between 1 and {}", escape_terminal(text, 40),
+                       limits::kMaxCoresPerNode);
+  }
+  config.cores = *number;
+  return {};
+}
+
+std::string set_memory(NodeConfig& config, std::string_view text) {
+  const auto bytes = parse_bytes(text);
+  if (!bytes || *bytes == Bytes(0)) return "must be a size, such as \"16G\"";
+  config.memory = *bytes;
+  return {};
+}
+
+std::string set_method(NodeConfig& config, std::string_view text) {
+  if (text == "auto")
+    config.method = SwitchMethod::Auto;
+  else if (text == "freezer")
+    config.method = SwitchMethod::Freezer;
+  else if (text == "signal")
+    config.method = SwitchMethod::Signal;
+  else
+    return "use one of auto, freezer, signal";
+  return {};
+}
+
+std::string set_priority(NodeConfig& config, std::string_view text) {
+  if (text == "auto")
+    config.priority = PriorityChoice::Auto;
+  else if (text == "normal")
+    config.priority = PriorityChoice::Normal;
+  else
+    return "use one of auto, normal";
+  return {};
+}
+
+std::string set_log_level(NodeConfig& config, std::string_view text) {
+  const auto level = parse_log_level(text);
+  if (!level) return "use one of error, warning, notice, info, debug";
+  config.log_level = *level;
+  return {};
+}
+
+// Gives what is wrong with the text, or nothing.
+using Setter = std::string (*)(NodeConfig&, std::string_view);
+
+struct Key {
+  std::string_view name;
+  Setter set;
+};
+
+constexpr Key kKeys[] = {
+    {"cluster", [](NodeConfig& c, std::string_view t) { return set_name(c.cluster, t); }},
+    {"name", [](NodeConfig& c, std::string_view t) { return set_name(c.name, t); }},
+    {"head", &set_head},
+    {"key_file", [](NodeConfig& c, std::string_view t) { return set_path(c.key_file, t); }},
+    {"run_dir", [](NodeConfig& c, std::string_view t) { return set_path(c.run_dir, t); }},
+    {"cgroup_root", &set_cgroup_root},
+    {"cores", &set_cores},
+    {"memory", &set_memory},
+    {"method", &set_method},
+    {"priority", &set_priority},
+    {"log_level", &set_log_level},
+};
+
+void read_key(ConfigSection& section, const Key& key, NodeConfig& config) {
+  if (!section.has(key.name)) return;
+  std::string text;
+  if (key.name == "cores") {
+    section.read(key.name, config.cores, 1U, limits::kMaxCoresPerNode);
+    return;
+  }
+  section.read(key.name, text);
+  if (const std::string wrong = key.set(config, text); !wrong.empty()) {
+    section.refuse(key.name, wrong);
+  }
+}
+
+Result<NodeConfig> read_config(Result<ConfigFile> file) {
+  if (!file) return file.error();
+  NodeConfig config;
+  ConfigSection root = file->root();
+  ConfigSection section = root.section("node");
+  for (const Key& key : kKeys) read_key(section, key, config);
+  for (const char* role : {"head", "launcher", "monitor"}) root.ignore(role);
+  if (auto sound = file->finish(); !sound) return sound.error();
+  return config;
+}
+
+// "--key-file" is "key_file".
+std::string key_of(std::string_view option) {
+  std::string key(option.substr(2));
+  std::replace(key.begin(), key.end(), '-', '_');
+  return key;
+}
+
+struct Option {
+  std::string name;  // "--head"
+  std::string value;
+};
+
+// Both "--name=value" and "--name value".
+Result<std::vector<Option>> split_options(const std::vector<std::string>& arguments) {
+  std::vector<Option> options;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    if (!word.starts_with("--")) {
+      return fail(Errc::Malformed, "unexpected argument '{}'", escape_terminal(word, 80));
+    }
+    const auto equals = word.find('=');
+    const bool is_flag = word == "--help" || word == "--check-config";
+    if (is_flag || equals != word.npos) {
+      const auto end = std::min(equals, word.size());
+      options.push_back({word.substr(0, end), is_flag ? "" : word.substr(end + 1)});
+    } else if (++i < arguments.size()) {
+      options.push_back({word, arguments[i]});
+    } else {
+      return fail(Errc::Malformed, "{} needs a value", escape_terminal(word, 80));
+    }
+  }
+  return options;
+}
+
+Status apply(const Option& option, CommandLine& line) {
+  if (option.name == "--help") line.help = true;
+  if (option.name == "--check-config") line.check_only = true;
+  if (option.name == "--role" || option.name == "--config" || line.help) return {};
+  if (option.name == "--check-config") return {};
+  const std::string name = key_of(option.name);
+  const auto* key = std::find_if(std::begin(kKeys), std::end(kKeys),
+                                 [&](const Key& known) { return known.name == name; });
+  if (key == std::end(kKeys)) {
+    return fail(Errc::Malformed, "unknown option {}", escape_terminal(option.name, 80));
+  }
+  if (const std::string wrong = key->set(line.config, option.value); !wrong.empty()) {
+    return fail(Errc::Malformed, "{}: {}", option.name, wrong);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view usage() {
+  return kUsage;
+}
+
+Result<NodeConfig> parse_config(std::string_view text, const std::string& name) {
+  return read_config(ConfigFile::parse(text, name));
+}
+
+Result<NodeConfig> load_config(const std::string& path) {
+  return read_config(ConfigFile::load(path));
+}
+
+Result<CommandLine> read_command_line(const std::vector<std::string>& arguments) {
+  const auto options = split_options(arguments);
+  if (!options) return options.error();
+  CommandLine line;
+  std::string file(kDefaultFile);
+  for (const Option& option : *options) {
+    if (option.name == "--config") file = option.value;
+    if (option.name == "--help") line.help = true;
+  }
+  if (line.help) return line;
+  if (file != "none") {
+    auto read = load_config(file);
+    if (!read) return read.error();
+    line.config = *std::move(read);
+  }
+  for (const Option& option : *options) {
+    if (auto applied = apply(option, line); !applied) return applied.error();
+  }
+  return line;
+}
+
+Status complete(NodeConfig& config) {
+  if (!config.name.empty() && config.cores != 0 && config.memory != Bytes(0)) return {};
+  const auto facts = read_host_facts();
+  if (!facts) return facts.error();
+  if (config.name.empty()) config.name = facts->name;
+  if (config.cores == 0) config.cores = static_cast<std::uint32_t>(facts->cores.size());
+  if (config.memory == Bytes(0)) config.memory = facts->memory;
+  return {};
+}
+
+}  // namespace score::node

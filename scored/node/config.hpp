@@ -1,0 +1,60 @@
+// What the node daemon reads from its configuration file, the table [node], and from its command
+// line, which overrides it. See scored.toml(5).
+#pragma once
+
+#include "base/log.hpp"
+#include "base/result.hpp"
+#include "base/units.hpp"
+#include "proto/tls_connection.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace score::node {
+
+enum class SwitchMethod : std::uint8_t {
+  Auto,     // the freezer where there is one
+  Freezer,  // cgroup.freeze; not starting without
+  Signal,   // SIGSTOP and SIGCONT: one-user clusters
+};
+
+enum class PriorityChoice : std::uint8_t { Auto, Normal };
+
+struct NodeConfig {
+  std::string cluster = "cluster";
+  std::string name;                            // empty: the host's
+  proto::TcpEndpoint head{"127.0.0.1", 7421};  // where it listens for nodes
+  std::string key_file = "/etc/scored/node.key";
+  std::string run_dir = "/run/scored";  // launcher.sock, shepherds/
+  std::string cgroup_root = "auto";     // "auto", "none" or an absolute path
+  std::uint32_t cores = 0;              // 0: those this process may use
+  Bytes memory{0};                      // for jobs; 0: all of the host
+  SwitchMethod method = SwitchMethod::Auto;
+  PriorityChoice priority = PriorityChoice::Auto;  // Normal: as if real time were not allowed
+  LogLevel log_level = LogLevel::Notice;
+};
+
+// Errors: one line "file:line: key: why".
+[[nodiscard]] Result<NodeConfig> parse_config(std::string_view text, const std::string& name);
+[[nodiscard]] Result<NodeConfig> load_config(const std::string& path);
+
+// The command line without the program's name.
+struct CommandLine {
+  NodeConfig config;  // of the file and the options
+  bool check_only = false;
+  bool help = false;
+};
+
+// Errors: one line about the option or the file.
+[[nodiscard]] Result<CommandLine> read_command_line(const std::vector<std::string>& arguments);
+
+// The text of --help.
+[[nodiscard]] std::string_view usage();
+
+// Fills in what the host tells: name, cores, memory. Errors: as the kernel says.
+[[nodiscard]] Status complete(NodeConfig& config);
+
+}  // namespace score::node

@@ -1,0 +1,282 @@
+#include "scored/node/daemon.hpp"
+
+#include "base/limits.hpp"
+#include "base/log.hpp"
+#include "base/notify.hpp"
+#include "proto/convert.hpp"
+#include "proto/hello.hpp"
+#include "scored/node/vitals.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <unistd.h>
+
+namespace score::node {
+
+namespace {
+
+constexpr Duration kLeaseRenewal = std::chrono::milliseconds{400};
+static_assert(kLeaseRenewal * 2 < limits::kMinThawLease, "one renewal may be late");
+// So that a fresh node follows its first timetable soon and well: the least of several round trips
+// bounds the clock's error.
+constexpr int kFirstExchanges = 10;
+constexpr Duration kFirstExchangePause = std::chrono::milliseconds{20};
+
+template <typename... Handlers>
+struct Overloaded : Handlers... {
+  using Handlers::operator()...;
+};
+
+gang::NodeAgentConfig agent_config(const NodeConfig& config) {
+  gang::NodeAgentConfig made;
+  made.info = {.name = config.name, .cores = config.cores, .memory = config.memory};
+  return made;
+}
+
+const char* priority_name(SwitchPriority priority) {
+  switch (priority) {
+    case SwitchPriority::RealTime:
+      return "real-time";
+    case SwitchPriority::Nice:
+      return "nice";
+    case SwitchPriority::None:
+      return "tasks lowered";
+  }
+  return "";
+}
+
+void log_failure(std::string_view task, const std::exception_ptr& exception) {
+  log_error("task failed", kv("task", task), kv("err", describe_exception(exception)));
+}
+
+}  // namespace
+
+Daemon::Daemon(Parts parts, NodeConfig config)
+    : parts_(parts),
+      config_(std::move(config)),
+      agent_(agent_config(config_)),
+      tasks_(parts.io.get_executor(), &log_failure),
+      launcher_(config_.run_dir + "/launcher.sock", parts.clock, tasks_, parts.io.get_executor()),
+      head_(parts.tls, parts.clock, {config_.name, config_.head}, head_handlers()),
+      attempts_({parts.io.get_executor(), parts.clock, tasks_, launcher_, head_, parts.switcher,
+                 parts.cgroups},
+                {config_.run_dir + "/shepherds", config_.name,
+                 parts.switcher.priority() == SwitchPriority::None},
+                attempt_handlers()),
+      lease_(limits::kMinThawLease) {}
+
+Attempts::Handlers Daemon::attempt_handlers() {
+  Attempts::Handlers handlers;
+  handlers.event = [this](AttemptId attempt, const gang::ShepherdEvent& event) {
+    carry_out(agent_.on_shepherd(attempt, event, parts_.clock.now()));
+  };
+  handlers.ended = [this](AttemptId attempt, std::string reason) {
+    carry_out(agent_.end_attempt(attempt, std::move(reason), parts_.clock.now()));
+  };
+  handlers.found = [this](const proto::FoundAttempt& found) {
+    carry_out(agent_.adopt(found.placed, found.report, parts_.clock.now()));
+  };
+  return handlers;
+}
+
+HeadLink::Handlers Daemon::head_handlers() {
+  HeadLink::Handlers handlers;
+  handlers.connected = [this] { carry_out(agent_.on_connected(parts_.clock.now())); };
+  handlers.frame = [this](const proto::InFrame& frame) { on_frame(frame); };
+  handlers.disconnected = [this] {
+    log_notice("lose the head: following the last timetable");
+    carry_out(agent_.on_disconnected(parts_.clock.now()));
+    note_status();
+  };
+  return handlers;
+}
+
+// ---- what the brain wants -----------------------------------------------------------------------
+
+void Daemon::carry_out(gang::NodeActions actions) {
+  for (auto& action : actions) carry_out_one(std::move(action));
+}
+
+void Daemon::carry_out_one(gang::NodeAction action) {
+  std::visit(Overloaded{
+                 [&](gang::LaunchShepherd& a) { launch(std::move(a)); },
+                 [&](gang::TellShepherdStart& a) { attempts_.start(a.attempt); },
+                 [&](gang::TellShepherdSignal& a) { attempts_.signal(a.attempt, a.signal); },
+                 [&](gang::KillAttempt& a) { attempts_.kill(a.attempt); },
+                 [&](gang::RemoveAttempt& a) { attempts_.remove(a.attempt); },
+                 [&](gang::FollowPlan& a) { follow(std::move(a)); },
+                 [&](gang::SendToHead& a) { say(a.message); },
+             },
+             action);
+}
+
+void Daemon::launch(gang::LaunchShepherd order) {
+  launcher_.renew(lease_);
+  attempts_.launch(std::move(order));
+  if (!std::exchange(keeps_lease_, true)) tasks_.spawn("keep the lease", keep_lease());
+}
+
+void Daemon::follow(gang::FollowPlan order) {
+  Duration longest{0};
+  for (const auto& segment : order.plan.segments) longest = std::max(longest, segment.length);
+  lease_ = std::max<Duration>(limits::kMinThawLease, limits::kThawLeaseQuanta * longest);
+  parts_.switcher.follow(std::move(order.plan));
+}
+
+void Daemon::say(const base::NodeToHead& message) {
+  const auto* hello = std::get_if<base::NodeHello>(&message);
+  if (hello == nullptr) {
+    const auto frame = proto::encode(message);
+    head_.send(frame.type, frame.payload);
+    return;
+  }
+  auto wire = proto::to_wire(*hello);
+  wire.set_switch_method(parts_.cgroups != nullptr ? "cgroup.freeze" : "signals");
+  wire.set_priority_method(priority_name(parts_.switcher.priority()));
+  wire.set_pid(getpid());
+  head_.send(wire);
+}
+
+// ---- what the head says -------------------------------------------------------------------------
+
+void Daemon::on_frame(const proto::InFrame& frame) {
+  if (proto::is_head_to_node(frame.type)) {
+    const auto message = proto::decode_head_to_node(frame.type, frame.payload);
+    if (!message) return head_.drop(message.error().message());
+    return carry_out(agent_.on_head(*message, parts_.clock.now()));
+  }
+  switch (frame.type) {
+    case proto::FrameType::NodeWelcome:
+      return on_welcome(frame);
+    case proto::FrameType::HeartbeatReply:
+      return on_heartbeat_reply(frame);
+    case proto::FrameType::NodeTraceRequest:
+      return on_trace_request(frame);
+    default:
+      if (!attempts_.from_head(frame)) head_.drop("it sent nonsense");
+  }
+}
+
+void Daemon::on_welcome(const proto::InFrame& frame) {
+  const auto message = proto::parse<wire::NodeWelcome>(frame);
+  if (!message) return head_.drop(message.error().message());
+  if (const auto chosen = proto::check_chosen(message->version(), "the head"); !chosen) {
+    return head_.drop(chosen.error().message());
+  }
+  if (message->head_epoch() < head_epoch_) {
+    return head_.drop(
+        fmt::format("it is an older head: epoch {} after {}", message->head_epoch(), head_epoch_));
+  }
+  head_epoch_ = message->head_epoch();
+  head_.set_greeted();
+  attempts_.resume_all();
+  log_notice("join", kv("cluster", message->cluster()), kv("epoch", head_epoch_));
+  tasks_.spawn("synchronise the clock", synchronise(head_.generation()));
+  note_status();
+}
+
+void Daemon::on_heartbeat_reply(const proto::InFrame& frame) {
+  const TimePoint now = parts_.clock.now();
+  const auto message = proto::parse<wire::HeartbeatReply>(frame);
+  if (!message) return head_.drop(message.error().message());
+  const gang::ClockSample sample{TimePoint(Duration(message->node_sent_ns())),
+                                 TimePoint(Duration(message->head_received_ns())),
+                                 TimePoint(Duration(message->head_sent_ns())), now};
+  carry_out(agent_.on_clock(sample, now));
+}
+
+void Daemon::on_trace_request(const proto::InFrame& frame) {
+  const auto message = proto::parse<wire::NodeTraceRequest>(frame);
+  if (!message) return head_.drop(message.error().message());
+  const TimePoint now = parts_.clock.now();
+  wire::NodeTraceReply reply;
+  reply.set_tag(message->tag());
+  auto& trace = *reply.mutable_trace();
+  fill_trace(parts_.switcher.trace().read(TimePoint(Duration(message->since_ns()))), trace);
+  trace.set_node(config_.name);
+  trace.set_clock_offset_ns(agent_.clock().offset().count());
+  trace.set_clock_error_ns(agent_.clock().error_bound(now).count());
+  head_.send(reply);
+}
+
+// ---- time and again -----------------------------------------------------------------------------
+
+void Daemon::beat() {
+  const TimePoint now = parts_.clock.now();
+  wire::Heartbeat message;
+  fill_vitals(message);
+  message.set_clock_error_ns(agent_.clock().error_bound(now).count());
+  message.set_switches(parts_.switcher.counters().switches.load(std::memory_order_relaxed));
+  message.set_late_switches(parts_.switcher.counters().late.load(std::memory_order_relaxed));
+  message.set_node_sent_ns(parts_.clock.now().time_since_epoch().count());
+  head_.send(message);
+}
+
+asio::awaitable<void> Daemon::beat_regularly() {
+  for (;;) {
+    co_await parts_.clock.sleep_for(limits::kHeartbeatPeriod);
+    if (head_.is_greeted()) beat();
+  }
+}
+
+asio::awaitable<void> Daemon::synchronise(std::uint64_t generation) {
+  for (int i = 0; i < kFirstExchanges && head_.generation() == generation; ++i) {
+    beat();
+    co_await parts_.clock.sleep_for(kFirstExchangePause);
+  }
+}
+
+asio::awaitable<void> Daemon::keep_lease() {
+  while (!attempts_.empty()) {
+    launcher_.renew(lease_);
+    co_await parts_.clock.sleep_for(kLeaseRenewal);
+  }
+  launcher_.renew(Duration{0});  // nothing can be frozen
+  keeps_lease_ = false;
+}
+
+asio::awaitable<void> Daemon::feed_watchdog(Duration period) {
+  for (;;) {
+    notify_watchdog();
+    co_await parts_.clock.sleep_for(period);
+  }
+}
+
+void Daemon::note_status() {
+  const char* link = head_.is_greeted() ? "connected to the head" : "no link to the head";
+  notify_status(fmt::format("{}, {} attempts", link, agent_.attempts().size()));
+}
+
+asio::awaitable<void> Daemon::wait_for_signal() {
+  asio::signal_set signals(parts_.io, SIGTERM, SIGINT, SIGHUP);
+  for (;;) {
+    auto [failed, number] = co_await signals.async_wait(kNoThrow);
+    if (failed || number != SIGHUP) co_return;
+    log_notice("ignore SIGHUP: changes of the configuration need a restart");
+  }
+}
+
+asio::awaitable<void> Daemon::run() {
+  co_await attempts_.adopt_all();
+  if (!attempts_.empty()) {
+    keeps_lease_ = true;
+    tasks_.spawn("keep the lease", keep_lease());
+  }
+  tasks_.spawn("link to the head", head_.run());
+  tasks_.spawn("heartbeat", beat_regularly());
+  if (const auto period = watchdog_period()) tasks_.spawn("watchdog", feed_watchdog(*period));
+  notify_ready();
+  note_status();
+  log_notice("start", kv("node", config_.name), kv("head", format_endpoint(config_.head)),
+             kv("cgroups", parts_.cgroups != nullptr ? parts_.cgroups->root() : "none"),
+             kv("priority", priority_name(parts_.switcher.priority())));
+  co_await wait_for_signal();
+  notify_stopping();
+  parts_.switcher.stop();
+  launcher_.renew(Duration{0});
+  launcher_.close();
+  co_await tasks_.stop();
+  log_notice("stop: jobs go on", kv("attempts", agent_.attempts().size()));
+}
+
+}  // namespace score::node

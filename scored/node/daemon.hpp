@@ -1,0 +1,71 @@
+// The node daemon between its parts: gang::NodeAgent decides, Daemon carries out. One thread,
+// beside the switcher's.
+#pragma once
+
+#include "base/asio.hpp"
+#include "base/clock.hpp"
+#include "base/task_group.hpp"
+#include "gang/node_agent.hpp"
+#include "scored/node/attempts.hpp"
+#include "scored/node/config.hpp"
+#include "scored/node/head_link.hpp"
+#include "scored/node/launcher_link.hpp"
+#include "scored/node/switcher.hpp"
+
+#include <string>
+
+namespace score::node {
+
+class Daemon {
+ public:
+  // All outlive it. The switcher is started; cgroups null: process groups.
+  struct Parts {
+    asio::io_context& io;
+    Clock& clock;
+    const proto::TlsContext& tls;
+    Switcher& switcher;
+    const JobCgroups* cgroups;
+  };
+
+  // `config` is complete.
+  Daemon(Parts parts, NodeConfig config);
+
+  // Adopts what lives, then serves until SIGTERM or SIGINT. Jobs go on, thawed.
+  asio::awaitable<void> run();
+
+ private:
+  Attempts::Handlers attempt_handlers();
+  HeadLink::Handlers head_handlers();
+
+  void carry_out(gang::NodeActions actions);
+  void carry_out_one(gang::NodeAction action);
+  void launch(gang::LaunchShepherd order);
+  void follow(gang::FollowPlan order);
+  void say(const base::NodeToHead& message);
+
+  void on_frame(const proto::InFrame& frame);
+  void on_welcome(const proto::InFrame& frame);
+  void on_heartbeat_reply(const proto::InFrame& frame);
+  void on_trace_request(const proto::InFrame& frame);
+
+  void beat();
+  asio::awaitable<void> beat_regularly();
+  asio::awaitable<void> synchronise(std::uint64_t generation);
+  asio::awaitable<void> keep_lease();
+  asio::awaitable<void> feed_watchdog(Duration period);
+  asio::awaitable<void> wait_for_signal();
+  void note_status();
+
+  Parts parts_;
+  NodeConfig config_;
+  gang::NodeAgent agent_;
+  TaskGroup tasks_;
+  LauncherLink launcher_;
+  HeadLink head_;
+  Attempts attempts_;
+  std::uint64_t head_epoch_ = 0;  // the greatest incarnation of the head seen
+  Duration lease_;
+  bool keeps_lease_ = false;
+};
+
+}  // namespace score::node

@@ -1,0 +1,96 @@
+#include "scored/node/head_link.hpp"
+
+#include "base/limits.hpp"
+#include "base/log.hpp"
+#include "proto/errc.hpp"
+
+#include <functional>
+
+namespace score::node {
+
+namespace {
+
+constexpr std::size_t kQueuedBytes = 1 * limits::kMiB;  // then shepherds are not read
+constexpr Duration kParkedPoll = std::chrono::milliseconds{20};
+
+proto::ConnectionLimits connection_limits() {
+  proto::ConnectionLimits chosen;
+  chosen.write_queue_bytes = limits::kMaxPeerQueueBytes;
+  chosen.frame_deadline = limits::kFrameDeadline;
+  return chosen;
+}
+
+}  // namespace
+
+HeadLink::HeadLink(const proto::TlsContext& tls, Clock& clock, Target target, Handlers handlers)
+    : tls_(tls),
+      clock_(clock),
+      target_(std::move(target)),
+      handlers_(std::move(handlers)),
+      backoff_(limits::kReconnectMin, limits::kReconnectMax,
+               std::hash<std::string>()(target_.node_name)) {}
+
+asio::awaitable<void> HeadLink::run() {
+  for (;;) {
+    auto connected = co_await proto::tls_connect(tls_, target_.head, limits::kHandshakeDeadline,
+                                                 connection_limits());
+    if (connected) {
+      connection_ = std::move(connected->connection);
+      co_await serve();
+    } else {
+      report(connected.error());
+    }
+    co_await clock_.sleep_for(backoff_.next());
+  }
+}
+
+asio::awaitable<void> HeadLink::serve() {
+  ++generation_;
+  greeted_ = false;
+  const auto connection = connection_;
+  handlers_.connected();
+  for (;;) {
+    auto frame = co_await connection->read(proto::Role::Head);
+    if (!frame) {
+      report(frame.error());
+      break;
+    }
+    if (greeted_) {
+      backoff_.reset();
+      last_error_.clear();
+    }
+    handlers_.frame(*std::move(frame));
+  }
+  connection->close();
+  connection_ = nullptr;
+  greeted_ = false;
+  handlers_.disconnected();
+}
+
+void HeadLink::report(const Error& error) {
+  const std::string text = error.message();
+  if (text == last_error_) return;
+  last_error_ = text;
+  log_warning("no link to the head: trying again", kv("head", format_endpoint(target_.head)),
+              kv("err", text));
+}
+
+bool HeadLink::send(proto::FrameType type, std::string_view payload) {
+  return connection_ != nullptr && connection_->send(type, payload);
+}
+
+asio::awaitable<void> HeadLink::ready() {
+  for (;;) {
+    while (!greeted_ || connection_ == nullptr) co_await clock_.sleep_for(kParkedPoll);
+    if (connection_->queued_bytes() < kQueuedBytes) co_return;
+    const auto connection = connection_;
+    co_await connection->drained(kQueuedBytes);
+  }
+}
+
+void HeadLink::drop(const std::string& why) {
+  log_warning("drop the link to the head", kv("why", why));
+  if (connection_ != nullptr) connection_->close();
+}
+
+}  // namespace score::node

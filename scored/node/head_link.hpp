@@ -1,0 +1,72 @@
+// The node's connection to the head: kept up, found again after a loss.
+#pragma once
+
+#include "base/backoff.hpp"
+#include "base/clock.hpp"
+#include "base/result.hpp"
+#include "proto/connection.hpp"
+#include "proto/tls_connection.hpp"
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace score::node {
+
+class HeadLink {
+ public:
+  struct Handlers {
+    std::function<void()> connected;            // proven by its key; nothing was sent yet
+    std::function<void(proto::InFrame)> frame;  // while connected
+    std::function<void()> disconnected;         // once for each connected
+  };
+
+  struct Target {
+    std::string node_name;
+    proto::TcpEndpoint head;
+  };
+
+  // `clock` and `tls` outlive the link.
+  HeadLink(const proto::TlsContext& tls, Clock& clock, Target target, Handlers handlers);
+
+  // Connects, reads, connects again, until the task is cancelled.
+  asio::awaitable<void> run();
+
+  // The head has greeted: it knows this node's attempts, so their frames may flow.
+  void set_greeted() { greeted_ = true; }
+
+  [[nodiscard]] bool is_greeted() const { return greeted_; }
+
+  // How often it was connected. What waits compares it to see whether the head is still the same.
+  [[nodiscard]] std::uint64_t generation() const { return generation_; }
+
+  // False, and it is dropped, if there is no connection: reports are repeated by the next hello.
+  bool send(proto::FrameType type, std::string_view payload);
+
+  template <class Message>
+  bool send(const Message& message) {
+    return send(proto::frame_type<Message>(), message.SerializeAsString());
+  }
+
+  // Returns when the head has greeted and takes what it is sent. A reader of others that calls this
+  // before each frame holds its peer back instead of filling memory.
+  asio::awaitable<void> ready();
+  // Ends this connection, with the reason logged; another one is tried.
+  void drop(const std::string& why);
+
+ private:
+  asio::awaitable<void> serve();
+  void report(const Error& error);
+
+  const proto::TlsContext& tls_;
+  Clock& clock_;
+  Target target_;
+  Handlers handlers_;
+  Backoff backoff_;
+  std::shared_ptr<proto::Connection> connection_;
+  bool greeted_ = false;
+  std::uint64_t generation_ = 0;
+  std::string last_error_;  // so that an outage is one line
+};
+
+}  // namespace score::node

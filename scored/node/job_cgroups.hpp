@@ -1,0 +1,59 @@
+// The cgroups of this node's attempts: <root>/job_<attempt>/{shepherd,tasks}.
+#pragma once
+
+#include "base/ids.hpp"
+#include "base/result.hpp"
+#include "base/units.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace score::node {
+
+// The cgroup2 directory below which a node daemon of this host may make its jobs' cgroups: its own
+// one, if it may write there. "" if there is none. Under systemd that is the delegated one of the
+// service; the daemon then moves into a leaf of it (`daemon`), for where controllers are enabled no
+// process may be in between.
+std::string find_cgroup_root();
+
+class JobCgroups {
+ public:
+  // `root` exists. Errors: errno of writing below it, Unsupported: not in a cgroup2 mount.
+  static Result<JobCgroups> open(std::string root);
+
+  [[nodiscard]] const std::string& root() const { return root_; }
+
+  // Can it limit memory? The controller is delegated to the root.
+  [[nodiscard]] bool limits_memory() const { return limits_memory_; }
+
+  // Makes an attempt's directories; memory 0: no limit. Those that exist are fine.
+  [[nodiscard]] Status make(AttemptId attempt, Bytes memory) const;
+  [[nodiscard]] std::string tasks_path(AttemptId attempt) const;
+  // SIGKILL to the tasks, frozen or not; the shepherd goes on.
+  [[nodiscard]] Status kill_tasks(AttemptId attempt) const;
+  // ... and to the shepherd too.
+  [[nodiscard]] Status kill_all(AttemptId attempt) const;
+  // EBUSY while something in it still dies. What is gone already is fine.
+  [[nodiscard]] Status remove(AttemptId attempt) const;
+  // Every attempt that has a directory.
+  [[nodiscard]] std::vector<AttemptId> list() const;
+  // Thaws whatever is there: at the start, before anything else.
+  void thaw_all() const;
+  // Did the kernel kill a task of it because of its memory limit?
+  [[nodiscard]] bool hit_memory_limit(AttemptId attempt) const;
+
+ private:
+  JobCgroups(std::string root, bool limits_memory)
+      : root_(std::move(root)), limits_memory_(limits_memory) {}
+
+  [[nodiscard]] std::string path(AttemptId attempt) const;
+
+  std::string root_;
+  bool limits_memory_;
+};
+
+// The counter `oom_kill` in the text of memory.events; 0 if it is not there.
+std::uint64_t parse_oom_kills(std::string_view memory_events);
+
+}  // namespace score::node

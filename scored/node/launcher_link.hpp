@@ -1,0 +1,66 @@
+// The node daemon's end of the launcher's socket.
+#pragma once
+
+#include "base/asio.hpp"
+#include "base/clock.hpp"
+#include "base/fd.hpp"
+#include "base/ids.hpp"
+#include "base/result.hpp"
+#include "base/task_group.hpp"
+#include "scored/launcher/protocol.hpp"
+
+#include <list>
+#include <optional>
+#include <string>
+
+namespace score::node {
+
+struct LaunchOrder {
+  AttemptId attempt;
+  UserId user;
+  bool in_cgroups = false;
+  bool low_priority = false;
+};
+
+struct LaunchedShepherd {
+  pid_t shepherd = 0;
+  pid_t group = 0;
+};
+
+// One thread: the io_context's. Connects when it is first needed and again after a loss; meanwhile
+// launches fail and renewals are dropped (the launcher has thawed by then or will).
+class LauncherLink {
+ public:
+  // Both outlive the link; tasks is stopped before it is destroyed.
+  LauncherLink(std::string socket_path, Clock& clock, TaskGroup& tasks, asio::any_io_executor io);
+
+  // The lease: everything is thawed if nothing is heard for `lease`. False: no launcher there.
+  bool renew(Duration lease);
+  // `listener` is the shepherd's listening socket; it may be closed afterwards. By value: lives in
+  // the coroutine. Errors: errno of the step that failed; Closed: no launcher; Timeout.
+  asio::awaitable<Result<LaunchedShepherd>> launch(LaunchOrder order, UniqueFd listener);
+  void forget(AttemptId attempt);
+  void close();
+
+ private:
+  struct Waiter {
+    AttemptId attempt;
+    std::optional<launcher::Reply> reply;
+    asio::steady_timer done;  // at infinity; cancelled when there is a reply, or none will come
+  };
+
+  bool connect();
+  bool send(const launcher::Request& request, std::span<const int> fds);
+  asio::awaitable<void> read_replies(std::uint64_t connection);
+  void take(const launcher::Reply& reply);
+
+  std::string path_;
+  Clock& clock_;
+  TaskGroup& tasks_;
+  asio::any_io_executor io_;
+  std::optional<asio::posix::stream_descriptor> socket_;
+  std::uint64_t connection_ = 0;  // counts connections
+  std::list<Waiter*> waiters_;
+};
+
+}  // namespace score::node

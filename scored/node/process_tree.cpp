@@ -1,0 +1,54 @@
+#include "scored/node/process_tree.hpp"
+
+#include "base/fd.hpp"
+#include "base/spawn.hpp"
+#include "base/text.hpp"
+
+#include <csignal>
+#include <filesystem>
+
+namespace score::node {
+
+namespace {
+
+constexpr std::size_t kMaxListBytes = 1U << 20U;
+constexpr std::size_t kMaxProcesses = 65'536;
+
+std::vector<pid_t> children(pid_t pid) {
+  std::vector<pid_t> found;
+  std::error_code ignored;
+  for (const auto& thread :
+       std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid), ignored)) {
+    const auto text = read_file(thread.path() / "children", kMaxListBytes);
+    if (!text) continue;
+    for (const auto word : split(trim(*text), ' ')) {
+      if (const auto number = parse_number<pid_t>(word)) found.push_back(*number);
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<pid_t> descendants(pid_t pid) {
+  std::vector<pid_t> all = children(pid);
+  for (std::size_t i = 0; i < all.size() && all.size() < kMaxProcesses; ++i) {
+    const auto below = children(all[i]);
+    all.insert(all.end(), below.begin(), below.end());
+  }
+  return all;
+}
+
+std::size_t kill_tree(pid_t shepherd, pid_t group) {
+  if (group > 1) kill(-group, SIGKILL);
+  if (shepherd <= 1) return 0;
+  const auto all = descendants(shepherd);
+  for (const pid_t pid : all) {
+    const auto process = open_pidfd(pid);
+    if (!process) continue;
+    [[maybe_unused]] auto sent = send_signal(process->get(), SIGKILL);
+  }
+  return all.size();
+}
+
+}  // namespace score::node

@@ -1,0 +1,17 @@
+// Killing all of an attempt where there are no cgroups: the one-user cluster without cgroup2.
+#pragma once
+
+#include <sys/types.h>
+#include <vector>
+
+namespace score::node {
+
+// Every living descendant of `pid`, itself not. The shepherd is a subreaper, so nothing that a task
+// forks can leave the tree while it lives.
+std::vector<pid_t> descendants(pid_t pid);
+
+// SIGKILL to the group and to all descendants of `shepherd` (0: unknown). How many descendants it
+// found: what they forked meanwhile needs another call.
+std::size_t kill_tree(pid_t shepherd, pid_t group);
+
+}  // namespace score::node

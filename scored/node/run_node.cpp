@@ -1,0 +1,112 @@
+#include "scored/node/run_node.hpp"
+
+#include "base/fd.hpp"
+#include "base/log.hpp"
+#include "proto/key.hpp"
+#include "scored/node/config.hpp"
+#include "scored/node/daemon.hpp"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <fcntl.h>
+#include <malloc.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace score::node {
+
+namespace {
+
+constexpr int kCannotStart = 1;
+constexpr int kBadUsage = 2;
+// The daemon does little, but a job's start waits for it while other jobs use every core.
+constexpr int kNice = -10;
+
+int refuse(int status, const Error& error) {
+  const std::string line = fmt::format("scored: node: {}\n", error.message());
+  [[maybe_unused]] const auto written = write_all(STDERR_FILENO, line);
+  return status;
+}
+
+// Two daemons of one directory would switch each other's jobs.
+Result<UniqueFd> lock_directory(const std::string& run_dir) {
+  auto lock = open_file(run_dir + "/node.lock", O_RDWR | O_CREAT, 0600);
+  if (!lock) return lock.error();
+  if (flock(lock->get(), LOCK_EX | LOCK_NB) == 0) return lock;
+  return fail(Errc::Busy, "another node daemon runs in {}", run_dir);
+}
+
+// Users' shepherds look whether their socket's name is still there, so they must pass.
+Status make_socket_directory(const std::string& path) {
+  if (mkdir(path.c_str(), 0711) == 0 || errno == EEXIST) return {};
+  return fail(errno_code(errno), "make {}", path);
+}
+
+Result<std::optional<JobCgroups>> open_cgroups(const NodeConfig& config) {
+  std::optional<JobCgroups> none;
+  const bool may_do_without = config.method == SwitchMethod::Auto && config.cgroup_root == "auto";
+  if (config.method == SwitchMethod::Signal || config.cgroup_root == "none") {
+    if (config.method != SwitchMethod::Freezer) return none;
+    return fail(Errc::Unsupported, "method freezer needs a cgroup root");
+  }
+  const std::string root = config.cgroup_root == "auto" ? find_cgroup_root() : config.cgroup_root;
+  if (root.empty() && may_do_without) return none;
+  if (root.empty()) return fail(Errc::NotFound, "no cgroup2 directory that may be written");
+  auto opened = JobCgroups::open(root);
+  if (opened) return std::optional(*std::move(opened));
+  if (may_do_without) return none;
+  return opened.error();
+}
+
+void prepare_process() {
+  mallopt(M_ARENA_MAX, 1);
+  signal(SIGPIPE, SIG_IGN);
+  if (setpriority(PRIO_PROCESS, 0, kNice) != 0) return;
+}
+
+Status serve(NodeConfig config) {
+  auto locked = lock_directory(config.run_dir);
+  if (!locked) return locked.error();
+  if (auto made = make_socket_directory(config.run_dir + "/shepherds"); !made) return made;
+  auto key = proto::load_key(config.key_file);
+  if (!key) return key.error();
+  auto cgroups = open_cgroups(config);
+  if (!cgroups) return cgroups.error();
+  if (*cgroups) (*cgroups)->thaw_all();
+
+  Switcher switcher({.wants_real_time = config.priority == PriorityChoice::Auto});
+  if (auto started = switcher.start(); !started) return started;
+  const auto tls = proto::TlsContext::client(*key, config.name);
+  asio::io_context io(1);
+  SteadyClock clock;
+  Daemon daemon({io, clock, *tls, switcher, *cgroups ? &**cgroups : nullptr}, std::move(config));
+  if (!lock_memory()) log_info("memory is not locked: the limits do not allow it");
+  run(io, daemon.run());
+  return {};
+}
+
+}  // namespace
+
+int run_node(const std::vector<std::string>& arguments) {
+  auto line = read_command_line(arguments);
+  if (!line) return refuse(kBadUsage, line.error());
+  if (line->help) {
+    const auto written = write_all(STDOUT_FILENO, usage());
+    return written ? 0 : kCannotStart;
+  }
+  if (auto completed = complete(line->config); !completed) {
+    return refuse(kCannotStart, completed.error());
+  }
+  if (line->check_only) return 0;
+  set_log_level(line->config.log_level);
+  prepare_process();
+  if (auto served = serve(std::move(line->config)); !served) {
+    return refuse(kCannotStart, served.error());
+  }
+  return 0;
+}
+
+}  // namespace score::node
