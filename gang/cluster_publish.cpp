@@ -188,14 +188,16 @@ Cluster::Impl::Start Cluster::Impl::choose_start(const std::vector<NodeIndex>& c
 }
 
 void Cluster::Impl::begin_cycle(const Layout& layout, std::uint64_t serial, TimePoint start) {
-  // A cycle that never comes into force has given nobody a slice.
-  const Cycle& old = cycles_.at(start - Duration{1});
-  const bool superseded = cycles_.newest().start == start;
-  if (!superseded) {
-    stride_before_ = stride_;
+  const Cycle& old = cycles_.before(start);
+  // One that is superseded before it comes into force has given nobody a slice. Of whole cycles two
+  // are as good as many: all passes grow alike.
+  if (cycles_.newest().start != start) {
+    const std::uint64_t size = std::max<std::uint64_t>(1, old.order.size());
     const std::uint64_t done = old.slices_by(start);
-    for (std::uint64_t i = 0; !old.order.empty() && i < done % old.order.size(); ++i) {
-      stride_before_.ran(old.order[i]);
+    const std::uint64_t replayed = done < 2 * size ? done : 2 * size + done % size;
+    stride_before_ = stride_;
+    for (std::uint64_t i = 0; !old.order.empty() && i < replayed; ++i) {
+      stride_before_.ran(old.order[i % size]);
     }
   }
   stride_ = stride_before_;

@@ -43,15 +43,17 @@ class CycleClock {
   // The newest, perhaps not yet begun.
   [[nodiscard]] const Cycle& newest() const { return newest_; }
 
-  // In force at t. Only the last two are remembered.
-  [[nodiscard]] const Cycle& at(TimePoint t) const { return t < newest_.start ? before_ : newest_; }
+  // In force just before t. Only the last two are remembered.
+  [[nodiscard]] const Cycle& before(TimePoint t) const {
+    return t <= newest_.start ? before_ : newest_;
+  }
 
   // Takes over at next.start, which is not before newest().start; fills in run_before. At the very
   // start of the newest, which then never comes into force, it replaces that one.
   void append(Cycle next);
 
   // Exact for t >= the start of the one before the newest.
-  [[nodiscard]] Duration run_by(RowId row, TimePoint t) const { return at(t).run_by(row, t); }
+  [[nodiscard]] Duration run_by(RowId row, TimePoint t) const { return before(t).run_by(row, t); }
 
  private:
   Cycle before_;

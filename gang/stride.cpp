@@ -1,8 +1,9 @@
 // The cycle must give exact shares, and it is repeated as long as nothing changes; so its content
 // is the ideal interleaving of the weights (each step goes to the row that is furthest behind,
-// Webster's divisor method). What passes decide is where in that circle a new cycle begins: at the
-// place whose continuation agrees longest with plain stride scheduling. Cycles that are cut short
-// by changes, each time after a few slices, therefore still follow the passes.
+// Webster's divisor method; ties go to the more urgent). What passes decide is where in that circle
+// a new cycle begins: at the place whose continuation agrees longest with plain stride scheduling.
+// Cycles that are cut short by changes, each time after a few slices, therefore still follow the
+// passes.
 #include "gang/stride.hpp"
 
 #include "base/assert.hpp"
@@ -14,8 +15,29 @@
 namespace score::gang {
 
 namespace {
+
 constexpr std::uint64_t kStrideUnit = std::uint64_t{1} << 32;
+
+bool contains(const std::vector<std::uint32_t>& list, std::uint32_t value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
 }
+
+// How far to turn `circle` so that it agrees with `wanted` as long as possible.
+std::ptrdiff_t best_shift(const std::vector<std::uint32_t>& circle,
+                          const std::vector<std::uint32_t>& wanted) {
+  std::size_t best = 0;
+  std::size_t longest = 0;
+  for (std::size_t shift = 0; shift < circle.size(); ++shift) {
+    std::size_t agreed = 0;
+    while (agreed < circle.size() && circle[(shift + agreed) % circle.size()] == wanted[agreed]) {
+      ++agreed;
+    }
+    if (agreed > longest) std::tie(longest, best) = std::tuple(agreed, shift);
+  }
+  return static_cast<std::ptrdiff_t>(best);
+}
+
+}  // namespace
 
 std::vector<std::uint32_t> slices_per_cycle(const std::vector<WeightedRow>& rows) {
   std::uint64_t sum = 0;
@@ -97,24 +119,25 @@ std::size_t Stride::next() const {
 std::vector<std::uint32_t> Stride::plan_cycle() const {
   std::vector<WeightedRow> rows;
   for (const Entry& e : entries_) rows.push_back(e.row);
-  std::vector<std::uint32_t> order = interleave(slices_per_cycle(rows));
+  const std::vector<std::uint32_t> slices = slices_per_cycle(rows);
+  const std::uint32_t total = std::accumulate(slices.begin(), slices.end(), 0U);
 
   Stride ahead = *this;
   std::vector<std::uint32_t> wanted;
-  while (wanted.size() < order.size()) {
+  std::vector<std::uint32_t> by_urgency;  // rows as they first come
+  while (wanted.size() < total) {
     wanted.push_back(static_cast<std::uint32_t>(ahead.next()));
     ahead.ran(wanted.back());
+    if (!contains(by_urgency, wanted.back())) by_urgency.push_back(wanted.back());
   }
-  std::size_t best = 0;
-  std::size_t longest = 0;
-  for (std::size_t shift = 0; shift < order.size(); ++shift) {
-    std::size_t agreed = 0;
-    while (agreed < order.size() && order[(shift + agreed) % order.size()] == wanted[agreed]) {
-      ++agreed;
-    }
-    if (agreed > longest) std::tie(longest, best) = std::tuple(agreed, shift);
+  for (std::uint32_t i = 0; i < rows.size(); ++i) {
+    if (!contains(by_urgency, i)) by_urgency.push_back(i);
   }
-  std::rotate(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(best), order.end());
+  std::vector<std::uint32_t> order;
+  std::vector<std::uint32_t> sorted_slices;
+  for (const std::uint32_t i : by_urgency) sorted_slices.push_back(slices[i]);
+  for (const std::uint32_t i : interleave(sorted_slices)) order.push_back(by_urgency[i]);
+  std::rotate(order.begin(), order.begin() + best_shift(order, wanted), order.end());
   return order;
 }
 
