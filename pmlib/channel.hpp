@@ -5,6 +5,7 @@
 // Not thread-safe: one thread at a time. Nothing blocks. Errors are errno values, 0 is success.
 #pragma once
 
+#include "pmlib/operations.hpp"
 #include "pmlib/packet_device.hpp"
 #include "pmlib/segment.hpp"
 
@@ -36,11 +37,9 @@ struct ReceivedMessage {
   std::uint32_t source = 0;
   FrameKind kind = FrameKind::Message;  // Message, or Large: `bytes` is a LargeHeader
   std::span<const std::byte> bytes;
-  std::uint16_t slot = kNoIndex;
+  std::uint32_t ticket = 0;  // for release()
+  bool by_shmem = false;
 };
-
-// Names a remote memory operation; 0 is none.
-using OperationId = std::uint32_t;
 
 // A region of some rank as others name it.
 struct RegionName {
@@ -63,9 +62,11 @@ class Channel final : private FrameSink {
   // Gives the buffer back unsent. Harmless without one.
   void cancel_send();
 
+  bool is_building() const { return building_ != kNoIndex; }
+
   // The oldest message not received yet. Several may be held; each takes a slot until released.
   bool receive(ReceivedMessage& message);
-  void release(std::uint16_t slot);
+  void release(std::uint32_t ticket);
 
   // Writes `length` bytes at `offset` of own region `local` into `remote`'s memory. The memory must
   // stay unchanged until the operation is done. ENOBUFS as above.
@@ -80,9 +81,8 @@ class Channel final : private FrameSink {
   // Ends an operation of `peer` with `error`: an announcement that was fetched.
   int end_remote(std::uint32_t peer, std::uint32_t remote_op, int error);
 
-  // EINPROGRESS while running, else 0 or why it failed, and the id is free again.
-  // EINVAL: no such operation.
-  int test(OperationId op);
+  // See Operations::test().
+  int test(OperationId op) { return operations_.test(op); }
 
   // Takes in frames, answers them, resends, sends what waits. Returns how much happened.
   std::size_t progress();
@@ -123,7 +123,6 @@ class Channel final : private FrameSink {
                   std::uint32_t sequence, std::size_t place);
   void send_control(std::uint32_t rank, FrameKind kind, const Control<std::uint32_t>& control);
   void release_acknowledged(std::uint32_t rank);
-  void finish(std::uint16_t op, int error);
   FrameHeader header_for(std::uint32_t rank, FrameKind kind) const;
   void mark_ready(std::uint32_t rank);
   std::uint32_t frames_for(FrameKind kind, std::uint32_t length) const;
@@ -138,7 +137,7 @@ class Channel final : private FrameSink {
   bool is_allowed(const FrameHeader& h, std::span<const std::byte> payload) const;
   void store(const FrameHeader& h, std::span<const std::byte> payload);
   void store_in_slot(const FrameHeader& h, std::span<const std::byte> payload);
-  void store_write(std::span<const std::byte> payload);
+  void store_write(std::uint32_t source, std::span<const std::byte> payload);
   void owe_ack(std::uint32_t rank, bool at_once);
   void invite_refused();
   void run_timers();
@@ -153,9 +152,7 @@ class Channel final : private FrameSink {
               std::uint64_t length) const;
   bool covers_own(std::uint32_t region, std::uint64_t offset, std::uint64_t length) const;
   std::byte* memory_of(std::uint32_t region, std::uint64_t offset) const;
-  OperationId start_operation(std::uint32_t peer);
   int started(OperationId& op, int error);
-  void end_own(std::uint32_t from, std::uint32_t id, int error);
   int enqueue_note(std::uint32_t peer, FrameKind kind, std::span<const std::byte> bytes,
                    std::uint16_t op);
   int check_peer(std::uint32_t peer) const;
@@ -164,6 +161,7 @@ class Channel final : private FrameSink {
   PacketDevice& device_;
   JobClock& clock_;
   ChannelOptions options_;
+  Operations operations_;
   E engine_;
   FrameIdentity identity_;
   PeerSet armed_, ack_owed_, ready_, refused_;

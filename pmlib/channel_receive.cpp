@@ -133,12 +133,7 @@ void Channel::declare_dead(std::uint32_t rank) {
   peer.dead = 1;
   ++dead_peers_;
   // Whatever was accepted is owed one completion.
-  for (std::uint32_t i = 0; i < segment_.geometry().operations; ++i) {
-    Operation& op = segment_.operation(i);
-    if (op.state == static_cast<std::uint8_t>(OperationState::Running) && op.peer == rank) {
-      finish(static_cast<std::uint16_t>(i), EHOSTDOWN);
-    }
-  }
+  operations_.fail_peer(rank, EHOSTDOWN);
   while (peer.head != kNoIndex) {
     const std::uint16_t index = peer.head;
     const SendDescriptor d = segment_.descriptor(index);
@@ -209,7 +204,7 @@ void Channel::on_deny(PeerState& peer, const FrameHeader& h) {
   }
   if (index == kNoIndex || segment_.descriptor(index).kind == FrameKind::Void) return;
   SendDescriptor& d = segment_.descriptor(index);
-  if (d.op != kNoIndex) finish(d.op, EACCES);
+  if (d.op != kNoIndex) operations_.finish(d.op, EACCES);
   d.op = kNoIndex;
   d.kind = FrameKind::Void;
   if (d.slot != kNoIndex) free_send_slot(d.slot);
@@ -294,10 +289,10 @@ void Channel::store(const FrameHeader& h, std::span<const std::byte> payload) {
     return store_in_slot(h, payload);
   }
   room.drop_promise(segment_.peer(h.source).receive);
-  if (h.kind == FrameKind::Write) store_write(payload);
+  if (h.kind == FrameKind::Write) store_write(h.source, payload);
   if (h.kind == FrameKind::OpDone) {
     const auto rma = load<RmaHeader>(payload);
-    end_own(h.source, rma.op, static_cast<int>(rma.nonce & 0xff));
+    operations_.finish_for(h.source, rma.op, static_cast<int>(rma.nonce & 0xff));
   }
 }
 
@@ -316,12 +311,12 @@ void Channel::store_in_slot(const FrameHeader& h, std::span<const std::byte> pay
   append(h.kind == FrameKind::ReadRequest ? s.requests : s.delivered, slot);
 }
 
-void Channel::store_write(std::span<const std::byte> payload) {
+void Channel::store_write(std::uint32_t source, std::span<const std::byte> payload) {
   const auto rma = load<RmaHeader>(payload);
   const auto bytes = payload.subspan(sizeof rma);
   if (!bytes.empty()) std::memcpy(memory_of(rma.region, rma.offset), bytes.data(), bytes.size());
   segment_.header().counters.rma_bytes_written += bytes.size();
-  if (rma.last != 0) end_own(identity_.size, rma.op, 0);
+  if (rma.last != 0) operations_.finish_for(source, rma.op, 0);
 }
 
 void Channel::owe_ack(std::uint32_t rank, bool at_once) {
@@ -358,15 +353,17 @@ bool Channel::receive(ReceivedMessage& message) {
   if (slot == kNoIndex) return false;
   ReceivedSlot& r = segment_.received(slot);
   r.lent = 1;
-  message = {r.source, r.kind, {segment_.receive_slot(slot) + sizeof(FrameHeader), r.length}, slot};
+  message = {
+      r.source, r.kind, {segment_.receive_slot(slot) + sizeof(FrameHeader), r.length}, slot, false};
   ++s.counters.messages_received;
   s.counters.bytes_received += r.length;
   return true;
 }
 
-void Channel::release(std::uint16_t slot) {
-  if (slot >= segment_.geometry().receive_slots || segment_.received(slot).lent == 0) return;
-  free_receive_slot(slot);
+void Channel::release(std::uint32_t ticket) {
+  if (ticket >= segment_.geometry().receive_slots) return;
+  const auto slot = static_cast<std::uint16_t>(ticket);
+  if (segment_.received(slot).lent != 0) free_receive_slot(slot);
 }
 
 void Channel::free_receive_slot(std::uint16_t slot) {

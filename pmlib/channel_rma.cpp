@@ -4,6 +4,7 @@
 // when it arrives: a frame for memory that is not registered any more is denied, never stored. An
 // operation is named by index and tag, so that a late answer cannot end a newer operation.
 #include "pmlib/channel.hpp"
+#include "pmlib/regions.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -12,9 +13,7 @@ namespace score::pm {
 
 bool Channel::covers(std::uint32_t region, std::uint32_t nonce, std::uint64_t offset,
                      std::uint64_t length) const {
-  if (region >= segment_.geometry().regions) return false;
-  const Region& r = segment_.region(region);
-  return r.references > 0 && r.nonce == nonce && offset <= r.length && length <= r.length - offset;
+  return region_covers(segment_, region, nonce, offset, length);
 }
 
 bool Channel::covers_own(std::uint32_t region, std::uint64_t offset, std::uint64_t length) const {
@@ -37,51 +36,6 @@ bool Channel::is_region_in_use(std::uint32_t region) const {
   return false;
 }
 
-// --- operations --------------------------------------------------------------------------------
-
-OperationId Channel::start_operation(std::uint32_t peer) {
-  for (std::uint32_t i = 0; i < segment_.geometry().operations; ++i) {
-    Operation& op = segment_.operation(i);
-    if (op.state != static_cast<std::uint8_t>(OperationState::Free)) continue;
-    op.state = static_cast<std::uint8_t>(OperationState::Running);
-    op.error = 0;
-    op.peer = peer;
-    ++segment_.header().live_operations;
-    return std::uint32_t{op.tag} << 16 | i;
-  }
-  return 0;
-}
-
-void Channel::finish(std::uint16_t index, int error) {
-  Operation& op = segment_.operation(index);
-  if (op.state != static_cast<std::uint8_t>(OperationState::Running)) return;
-  op.state = static_cast<std::uint8_t>(OperationState::Done);
-  op.error = static_cast<std::uint8_t>(error);
-}
-
-// Another rank ends our operation. `from` = size: the caller has checked who it is.
-void Channel::end_own(std::uint32_t from, std::uint32_t id, int error) {
-  const std::uint32_t index = id & 0xffff;
-  if (index >= segment_.geometry().operations) return;
-  const Operation& op = segment_.operation(index);
-  if (op.tag != id >> 16 || (from < identity_.size && op.peer != from)) return;
-  finish(static_cast<std::uint16_t>(index), error);
-}
-
-int Channel::test(OperationId id) {
-  const std::uint32_t index = id & 0xffff;
-  if (index >= segment_.geometry().operations) return EINVAL;
-  Operation& op = segment_.operation(index);
-  if (op.tag != id >> 16 || op.state == static_cast<std::uint8_t>(OperationState::Free)) {
-    return EINVAL;
-  }
-  if (op.state == static_cast<std::uint8_t>(OperationState::Running)) return EINPROGRESS;
-  op.state = static_cast<std::uint8_t>(OperationState::Free);
-  op.tag = op.tag == UINT16_MAX ? std::uint16_t{1} : static_cast<std::uint16_t>(op.tag + 1);
-  --segment_.header().live_operations;
-  return op.error;
-}
-
 // --- starting them -----------------------------------------------------------------------------
 
 int Channel::write(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, RegionName remote,
@@ -90,7 +44,7 @@ int Channel::write(std::uint32_t peer, std::uint32_t local, std::uint64_t offset
   if (!covers_own(local, offset, length)) return EINVAL;
   const std::uint16_t index = take_descriptor();
   if (index == kNoIndex) return ENOBUFS;
-  op = start_operation(peer);
+  op = operations_.start(peer);
   if (op == 0) {
     free_descriptor(index);
     return ENOBUFS;
@@ -133,7 +87,7 @@ int Channel::read(std::uint32_t peer, std::uint32_t local, std::uint64_t offset,
                   std::uint32_t length, OperationId& op) {
   if (const int error = check_peer(peer); error != 0) return error;
   if (!covers_own(local, offset, length)) return EINVAL;
-  op = start_operation(peer);
+  op = operations_.start(peer);
   if (op == 0) return ENOBUFS;
 
   struct {
@@ -150,7 +104,7 @@ int Channel::announce(std::uint32_t peer, std::uint32_t local, std::uint64_t off
                       std::uint64_t length, OperationId& op) {
   if (const int error = check_peer(peer); error != 0) return error;
   if (!covers_own(local, offset, length)) return EINVAL;
-  op = start_operation(peer);
+  op = operations_.start(peer);
   if (op == 0) return ENOBUFS;
   const LargeHeader large{local, segment_.region(local).nonce, offset, length, op, 0};
   const int error =
@@ -165,8 +119,8 @@ int Channel::announce(std::uint32_t peer, std::uint32_t local, std::uint64_t off
 // Takes the operation back if its frame could not be queued.
 int Channel::started(OperationId& op, int error) {
   if (error == 0) return 0;
-  finish(static_cast<std::uint16_t>(op & 0xffff), error);
-  test(op);
+  operations_.finish(static_cast<std::uint16_t>(op & 0xffff), error);
+  operations_.test(op);
   op = 0;
   return error;
 }

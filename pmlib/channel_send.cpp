@@ -30,6 +30,7 @@ Channel::Channel(const Segment& segment, PacketDevice& device, JobClock& clock,
       device_(device),
       clock_(clock),
       options_(options),
+      operations_(segment),
       engine_(with_window(options.limits, segment.header().window)),
       armed_(segment.set(PeerSetId::Armed)),
       ack_owed_(segment.set(PeerSetId::AckOwed)),
@@ -159,7 +160,7 @@ void Channel::release_acknowledged(std::uint32_t rank) {
     const std::uint32_t last = d.first + d.frames - 1;
     if (static_cast<std::int32_t>(peer.send.acked - last) < 0) break;
     // A read or an announcement ends when the answer comes, the others when they are stored.
-    if (d.op != kNoIndex && d.kind == FrameKind::Write) finish(d.op, 0);
+    if (d.op != kNoIndex && d.kind == FrameKind::Write) operations_.finish(d.op, 0);
     peer.head = d.next;
     if (peer.head == kNoIndex) peer.tail = kNoIndex;
     if (d.slot != kNoIndex) free_send_slot(d.slot);

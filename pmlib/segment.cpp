@@ -125,6 +125,7 @@ Segment format_segment(std::byte* memory, const Geometry& geometry, const Layout
   header->rank = identity.rank;
   header->channel = identity.channel;
   header->window = identity.window;
+  header->device = identity.device;
   header->free_descriptors = static_cast<std::uint16_t>(geometry.descriptors);
   header->room.capacity = static_cast<std::uint16_t>(geometry.receive_slots);
   header->nonce_state = random_number();
@@ -424,6 +425,7 @@ int restore_image(const Segment& target, std::span<const std::byte> image) {
   h.key = mine->key;
   h.generation = mine->generation;
   h.channel = mine->channel;
+  h.device = mine->device;
   h.wake_name = mine->wake_name;
   h.owner_pid.store(mine->owner_pid.load(std::memory_order_relaxed), std::memory_order_relaxed);
   h.sleeping.store(0, std::memory_order_relaxed);

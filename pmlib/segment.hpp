@@ -50,6 +50,15 @@ constexpr std::uint32_t kMaxPayload = 65000;
 // Which network a peer is reached by.
 enum class Route : std::uint8_t { None = 0, Shmem = 1, Packet = 2, Self = 3 };
 
+// The packet device of a context, if its peers are on other nodes.
+enum class DeviceKind : std::uint8_t { None = 0, Udp = 1, Ethernet = 2, Ofi = 3 };
+
+struct DeviceConfig {
+  DeviceKind kind = DeviceKind::None;
+  std::array<char, 15> interface {};  // Ethernet: its name, ended by 0
+  std::array<char, 32> provider{};    // libfabric: its name, ended by 0
+};
+
 // Where a packet device finds a peer; written by whoever creates the job, kept on restore.
 struct PeerAddress {
   std::array<std::uint8_t, 8> bytes{};  // UDP: IPv4 and port in network order; Ethernet: MAC
@@ -106,6 +115,7 @@ struct Operation {
   std::uint8_t state = 0;  // OperationState
   std::uint8_t error = 0;  // errno if it failed
   std::uint32_t peer = 0;
+  std::uint32_t then_end = 0;  // operation of the peer to be ended after this one; 0 = none
 };
 
 enum class OperationState : std::uint8_t { Free = 0, Running = 1, Done = 2 };
@@ -179,6 +189,7 @@ struct SegmentHeader {
   std::uint32_t rank = 0;
   std::uint16_t channel = 0;
   std::uint16_t window = 0;  // EngineLimits::window
+  DeviceConfig device{};
 
   // Written by scored while the owner does not run.
   alignas(64) std::atomic<std::uint64_t> stopped_us;  // all the time the job was stopped so far
@@ -299,6 +310,7 @@ struct SegmentIdentity {
   std::uint32_t rank = 0;
   std::uint16_t channel = 0;
   std::uint16_t window = 192;
+  DeviceConfig device{};
 };
 
 // Fills `memory` with an empty context. The memory is zero and layout.total bytes long.

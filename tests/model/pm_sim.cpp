@@ -204,7 +204,7 @@ class Node {
     }
     require(restore_image(fresh, memory_->span()) == 0, "a valid image can be restored");
     for (ReceivedMessage& m : held_) {
-      m.bytes = {fresh.receive_slot(m.slot) + sizeof(FrameHeader), m.bytes.size()};
+      m.bytes = {fresh.receive_slot(static_cast<std::uint16_t>(m.ticket)) + sizeof(FrameHeader), m.bytes.size()};
     }
     channel_.reset();
     memory_ = std::move(other);
@@ -324,7 +324,7 @@ class Node {
       if (channel_->end_remote(m.source, large.op, 0) != 0) return;
     }
     held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(i));
-    channel_->release(m.slot);
+    channel_->release(m.ticket);
   }
 
   void finish_operations() {

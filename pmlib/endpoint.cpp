@@ -1,0 +1,454 @@
+// Waiting. A rank that waits polls for a while, because an answer often comes within microseconds,
+// and then sleeps in epoll_wait on everything that can bring news: the packet device, the wake
+// socket that peers of this node write to when `sleeping` is set, and the pidfds of those peers.
+// `sleeping` is set before the last look at the inbox and peers look at it after they have filled
+// an entry, both with full barriers: one of the two always sees the other.
+#include "pmlib/endpoint.hpp"
+
+#include "pmlib/ethernet_device.hpp"
+#include "pmlib/network.hpp"
+#include "pmlib/ofi_device.hpp"
+#include "pmlib/udp_device.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <fstream>
+#include <iterator>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+namespace score::pm {
+
+namespace {
+
+constexpr unsigned kDeviceEvery = 8;  // looks at shared memory for one at the device
+constexpr std::uint64_t kDeathLookUs = 20'000;
+constexpr std::int32_t kSpinUs = 50;
+
+std::uint64_t monotonic_us() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(now).count());
+}
+
+std::uint32_t usable_processors() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return static_cast<std::uint32_t>(CPU_COUNT(&set));
+}
+
+// -1 if `name` is not set to a number.
+int number_from_environment(const char* name) {
+  const char* text = std::getenv(name);
+  if (text == nullptr || *text == '\0') return -1;
+  char* end = nullptr;
+  const long value = std::strtol(text, &end, 10);
+  return *end == '\0' && value >= 0 && value < 1 << 20 ? static_cast<int>(value) : -1;
+}
+
+bool needs_device(const Segment& segment) {
+  for (std::uint32_t i = 0; i < segment.geometry().size; ++i) {
+    if (segment.peer(i).route == Route::Packet) return true;
+  }
+  return false;
+}
+
+std::unique_ptr<PacketDevice> open_ethernet(const Segment& segment, int fd, int& error) {
+  const SegmentHeader& h = segment.header();
+  if (fd < 0) {
+    fd = open_ethernet_socket({h.device.interface.data(), h.channel, h.rank, h.key});
+  }
+  if (fd < 0) {
+    error = -fd;
+    return nullptr;
+  }
+  return EthernetDevice::attach(fd, error);
+}
+
+// `fd`: a socket opened for us, or -1.
+std::unique_ptr<PacketDevice> open_device(const Segment& segment, int fd, int& error) {
+  const SegmentHeader& h = segment.header();
+  const std::size_t frame_bytes = sizeof(FrameHeader) + segment.geometry().payload_bytes;
+  std::unique_ptr<PacketDevice> device;
+  error = 0;
+  if (!needs_device(segment)) return nullptr;
+  switch (h.device.kind) {
+    case DeviceKind::None:
+      error = ENODEV;
+      break;
+    case DeviceKind::Udp:
+      if (fd >= 0) return std::make_unique<UdpDevice>(fd, frame_bytes);
+      return UdpDevice::open(segment.peer(h.rank).address, frame_bytes, error);
+    case DeviceKind::Ethernet:
+      device = open_ethernet(segment, fd, error);
+      break;
+    case DeviceKind::Ofi:
+      device = OfiDevice::open(segment, error);
+      break;
+  }
+  if (device && device->frame_bytes() < frame_bytes) {
+    error = EMSGSIZE;
+    device.reset();
+  }
+  return device;
+}
+
+}  // namespace
+
+Microseconds StoppableClock::now() {
+  return static_cast<Microseconds>(monotonic_us() -
+                                   segment_.header().stopped_us.load(std::memory_order_relaxed));
+}
+
+// --- opening and closing -----------------------------------------------------------------------
+
+std::unique_ptr<Endpoint> Endpoint::open_inherited(int& error) {
+  const int fd = number_from_environment("PM_CONTEXT_FD");
+  error = ENOENT;
+  if (fd < 0) return nullptr;
+  auto context = MappedSegment::attach(fcntl(fd, F_DUPFD_CLOEXEC, 0), error);
+  if (!context) return nullptr;
+  const Segment segment = context->segment();
+  auto device = open_device(segment, number_from_environment("PM_DEVICE_FD"), error);
+  if (error != 0) return nullptr;
+  const int first = number_from_environment("PM_LOCAL_FDS");
+  auto open_peer = [segment, first](std::uint32_t peer) {
+    int index = 0;
+    for (std::uint32_t i = 0; i < peer; ++i) {
+      const Route route = segment.peer(i).route;
+      index += route == Route::Shmem || route == Route::Self ? 1 : 0;
+    }
+    return first < 0 ? -1 : fcntl(first + index, F_DUPFD_CLOEXEC, 0);
+  };
+  return make(std::move(context), std::move(device), open_peer, {}, error);
+}
+
+std::unique_ptr<Endpoint> Endpoint::open_file(const std::string& path, std::uint32_t rank,
+                                              int& error, std::string& message) {
+  std::ifstream file(path);
+  if (!file) {
+    error = errno;
+    message = path + ": cannot be read";
+    return nullptr;
+  }
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  JobNetwork network;
+  error = EINVAL;
+  if (!parse_network(text, network, message)) {
+    message = path + ": " + message;
+    return nullptr;
+  }
+  const bool with_shmem = !network.shmem.empty();
+  const std::string own = with_shmem ? network.shmem + "." + std::to_string(rank) : std::string();
+  auto context = create_context(network, rank, with_shmem, own, error);
+  if (!context) return nullptr;
+  auto device = open_device(context->segment(), -1, error);
+  if (error != 0) return nullptr;
+  auto open_peer = [base = network.shmem](std::uint32_t peer) {
+    return open((base + "." + std::to_string(peer)).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  };
+  auto endpoint = make(std::move(context), std::move(device), open_peer, {}, error);
+  if (endpoint) endpoint->path_ = own;
+  return endpoint;
+}
+
+std::unique_ptr<Endpoint> Endpoint::make(std::unique_ptr<MappedSegment> context,
+                                         std::unique_ptr<PacketDevice> device,
+                                         Shmem::OpenPeer open_peer, const EndpointOptions& options,
+                                         int& error) {
+  std::unique_ptr<Endpoint> endpoint(
+      new Endpoint(std::move(context), std::move(device), std::move(open_peer), options));
+  error = endpoint->start();
+  if (error != 0) endpoint.reset();
+  return endpoint;
+}
+
+Endpoint::Endpoint(std::unique_ptr<MappedSegment> context, std::unique_ptr<PacketDevice> device,
+                   Shmem::OpenPeer open_peer, const EndpointOptions& options)
+    : context_(std::move(context)),
+      segment_(context_->segment()),
+      device_(std::move(device)),
+      open_peer_(std::move(open_peer)),
+      options_(options),
+      clock_(segment_) {}
+
+int Endpoint::start() {
+  if (needs_device(segment_) && !device_) return ENODEV;
+  wake_fd_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  epoll_fd_ = epoll_create1(EPOLL_CLOEXEC);
+  if (wake_fd_ < 0 || epoll_fd_ < 0) return errno;
+  // Binding the bare family lets the kernel choose a free abstract name.
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  socklen_t length = sizeof name;
+  if (bind(wake_fd_, reinterpret_cast<sockaddr*>(&name), sizeof(sa_family_t)) != 0 ||
+      getsockname(wake_fd_, reinterpret_cast<sockaddr*>(&name), &length) != 0) {
+    return errno;
+  }
+  SegmentHeader& h = segment_.header();
+  h.wake_name = {};
+  std::memcpy(h.wake_name.data(), name.sun_path,
+              std::min<std::size_t>(length - sizeof(sa_family_t), h.wake_name.size() - 1));
+  watch(wake_fd_);
+  if (device_) watch(device_->poll_fd());
+  // Peers copy into and out of this process's memory; they are the same user.
+  prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+  std::uint32_t near = 0;
+  for (std::uint32_t i = 0; i < size(); ++i)
+    near += segment_.peer(i).route != Route::Packet ? 1 : 0;
+  if (near > 1) near_turns_ = kDeviceEvery;
+  if (options_.spin_us < 0) options_.spin_us = near <= usable_processors() ? kSpinUs : 0;
+  build();
+  h.closed.store(0, std::memory_order_relaxed);
+  h.owner_pid.store(static_cast<std::uint32_t>(getpid()), std::memory_order_release);
+  return 0;
+}
+
+// The objects over the segment; made anew after a restore.
+void Endpoint::build() {
+  shmem_ = std::make_unique<Shmem>(segment_, open_peer_, wake_fd_);
+  regions_ = std::make_unique<Regions>(segment_);
+  if (device_) {
+    channel_ = std::make_unique<Channel>(segment_, *device_, clock_, options_.channel);
+  }
+}
+
+void Endpoint::watch(int fd) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, fd, &event);
+}
+
+Endpoint::~Endpoint() {
+  if (channel_) channel_->flush_acks();
+  SegmentHeader& h = segment_.header();
+  h.closed.store(1, std::memory_order_seq_cst);
+  h.idle.store(1, std::memory_order_relaxed);
+  channel_.reset();
+  regions_.reset();
+  shmem_.reset();
+  if (wake_fd_ >= 0) close(wake_fd_);
+  if (epoll_fd_ >= 0) close(epoll_fd_);
+  if (!path_.empty()) unlink(path_.c_str());
+}
+
+// --- messages ----------------------------------------------------------------------------------
+
+bool Endpoint::uses_shmem(std::uint32_t peer) const {
+  return peer < size() && segment_.peer(peer).route != Route::Packet;
+}
+
+std::uint32_t Endpoint::message_bytes(std::uint32_t peer) const {
+  if (peer >= size()) return 0;
+  return uses_shmem(peer) ? shmem_->message_bytes() : segment_.geometry().payload_bytes;
+}
+
+int Endpoint::get_send_buffer(std::uint32_t peer, std::uint32_t length, std::byte** buffer) {
+  if (peer >= size()) return EINVAL;
+  sends_by_shmem_ = uses_shmem(peer);
+  return sends_by_shmem_ ? shmem_->get_send_buffer(peer, length, buffer)
+                         : channel_->get_send_buffer(peer, length, buffer);
+}
+
+int Endpoint::send() {
+  return sends_by_shmem_ || !channel_ ? shmem_->send() : channel_->send();
+}
+
+void Endpoint::cancel_send() {
+  shmem_->cancel_send();
+  if (channel_) channel_->cancel_send();
+}
+
+int Endpoint::receive(ReceivedMessage& message) {
+  // Shared memory costs a look at one cache line, the device a system call.
+  if (channel_ && ++receive_turn_ % near_turns_ == 0) channel_->progress();
+  if (shmem_->receive(message)) return 0;
+  if (channel_ && channel_->receive(message)) return 0;
+  look_for_dead();
+  if (dead_unreported_ > 0 && find_dead(message.source)) return EHOSTDOWN;
+  return EAGAIN;
+}
+
+void Endpoint::release(const ReceivedMessage& message) {
+  if (message.by_shmem) {
+    shmem_->release(message.ticket);
+  } else if (channel_) {
+    channel_->release(message.ticket);
+  }
+}
+
+// --- remote memory -----------------------------------------------------------------------------
+
+int Endpoint::add_region(const void* address, std::uint64_t length, std::uint32_t& region,
+                         std::uint64_t& offset) {
+  return regions_->add(address, length, region, offset);
+}
+
+int Endpoint::drop_region(std::uint32_t region) {
+  if (channel_ && channel_->is_region_in_use(region)) return EBUSY;
+  return regions_->drop(region);
+}
+
+int Endpoint::write(std::uint32_t peer, std::uint32_t local, std::uint64_t offset,
+                    RegionName remote, std::uint32_t length, OperationId& op) {
+  if (peer >= size()) return EINVAL;
+  return uses_shmem(peer) ? shmem_->write(peer, local, offset, remote, length, op)
+                          : channel_->write(peer, local, offset, remote, length, op);
+}
+
+int Endpoint::read(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, RegionName remote,
+                   std::uint32_t length, OperationId& op) {
+  if (peer >= size()) return EINVAL;
+  return uses_shmem(peer) ? shmem_->read(peer, local, offset, remote, length, op)
+                          : channel_->read(peer, local, offset, remote, length, op);
+}
+
+int Endpoint::announce(std::uint32_t peer, std::uint32_t local, std::uint64_t offset,
+                       std::uint64_t length, OperationId& op) {
+  if (peer >= size() || length > UINT32_MAX) return EINVAL;
+  return uses_shmem(peer) ? shmem_->announce(peer, local, offset, length, op)
+                          : channel_->announce(peer, local, offset, length, op);
+}
+
+int Endpoint::fetch(std::uint32_t source, const LargeHeader& large, std::uint32_t local,
+                    std::uint64_t offset, OperationId& op) {
+  const RegionName remote{large.region, large.nonce, large.offset};
+  const int error =
+      read(source, local, offset, remote, static_cast<std::uint32_t>(large.length), op);
+  if (error == 0) Operations(segment_).find(op)->then_end = large.op;
+  return error;
+}
+
+int Endpoint::test(OperationId id) {
+  Operations operations(segment_);
+  Operation* op = operations.find(id);
+  if (op != nullptr && op->state == static_cast<std::uint8_t>(OperationState::Done) &&
+      op->then_end != 0) {
+    const int error = uses_shmem(op->peer)
+                          ? shmem_->end_remote(op->peer, op->then_end, op->error)
+                          : channel_->end_remote(op->peer, op->then_end, op->error);
+    if (error == ENOBUFS) return EINPROGRESS;
+    op->then_end = 0;
+  }
+  return operations.test(id);
+}
+
+// --- progress and waiting ----------------------------------------------------------------------
+
+bool Endpoint::progress() {
+  look_for_dead();
+  shmem_->take_notes();
+  const bool something = channel_ && channel_->progress() > 0;
+  return something || has_input();
+}
+
+bool Endpoint::has_input() const {
+  return shmem_->has_input() || segment_.header().delivered.head != kNoIndex ||
+         dead_unreported_ > 0;
+}
+
+void Endpoint::look_for_dead() {
+  const std::uint64_t now = monotonic_us();
+  if (now - last_look_us_ < kDeathLookUs) return;
+  last_look_us_ = now;
+  std::uint32_t rank = 0;
+  while (shmem_->find_dead(rank)) {
+    segment_.peer(rank).dead = 1;
+  }
+  dead_unreported_ = 0;
+  for (std::uint32_t i = 0; i < size(); ++i) dead_unreported_ += segment_.peer(i).dead == 1 ? 1 : 0;
+}
+
+bool Endpoint::find_dead(std::uint32_t& rank) {
+  for (std::uint32_t i = 0; i < size(); ++i) {
+    if (segment_.peer(i).dead != 1) continue;
+    segment_.peer(i).dead = 2;  // told
+    --dead_unreported_;
+    rank = i;
+    return true;
+  }
+  return false;
+}
+
+int Endpoint::before_select(std::int64_t& timeout_us) {
+  SegmentHeader& h = segment_.header();
+  const auto deaths = shmem_->death_fds();
+  for (; watched_deaths_ < deaths.size(); ++watched_deaths_) watch(deaths[watched_deaths_]);
+  if (channel_) channel_->flush_acks();
+  h.sleeping.store(1, std::memory_order_seq_cst);
+  if (progress() || (device_ && !device_->prepare_to_sleep())) {
+    h.sleeping.store(0, std::memory_order_relaxed);
+    return EBUSY;
+  }
+  Microseconds due = 0;
+  timeout_us = channel_ && channel_->next_deadline(due) ? std::int64_t{due} : -1;
+  set_idle(is_quiet());
+  ++h.counters.sleeps;
+  return 0;
+}
+
+void Endpoint::after_select() {
+  set_idle(false);
+  segment_.header().sleeping.store(0, std::memory_order_relaxed);
+  std::array<char, 16> drained{};
+  while (recv(wake_fd_, drained.data(), drained.size(), MSG_DONTWAIT) > 0) {
+  }
+  last_look_us_ = 0;
+}
+
+int Endpoint::wait(std::int64_t timeout_us) {
+  const std::uint64_t start = monotonic_us();
+  const auto passed = [start] { return static_cast<std::int64_t>(monotonic_us() - start); };
+  do {
+    if (progress()) return 0;
+  } while (passed() < options_.spin_us && (timeout_us < 0 || passed() < timeout_us));
+  for (;;) {
+    if (timeout_us >= 0 && passed() >= timeout_us) return ETIMEDOUT;
+    std::int64_t sleep_us = -1;
+    if (before_select(sleep_us) != 0) return 0;
+    const std::int64_t left = timeout_us < 0 ? -1 : timeout_us - passed();
+    if (left >= 0 && (sleep_us < 0 || left < sleep_us)) sleep_us = std::max(left, std::int64_t{0});
+    timespec time{sleep_us / 1'000'000, sleep_us % 1'000'000 * 1000};
+    epoll_event event{};
+    const int n = epoll_pwait2(epoll_fd_, &event, 1, sleep_us < 0 ? nullptr : &time, nullptr);
+    after_select();
+    if (progress() || n > 0) return 0;
+  }
+}
+
+void Endpoint::set_idle(bool idle) {
+  segment_.header().idle.store(idle ? 1 : 0, std::memory_order_release);
+}
+
+bool Endpoint::is_quiet() const {
+  return shmem_->is_quiet() && (!channel_ || channel_->is_quiet());
+}
+
+// --- save and restore --------------------------------------------------------------------------
+
+int Endpoint::save(std::span<std::byte> image) const {
+  if (image.size() < image_bytes()) return ENOSPC;
+  if (shmem_->is_building() || (channel_ && channel_->is_building())) return EBUSY;
+  std::memcpy(image.data(), segment_.bytes().data(), image_bytes());
+  return 0;
+}
+
+int Endpoint::restore(std::span<const std::byte> image) {
+  if (shmem_->is_building() || (channel_ && channel_->is_building())) return EBUSY;
+  if (const int error = restore_image(segment_, image); error != 0) return error;
+  channel_.reset();
+  watched_deaths_ = 0;
+  build();
+  return 0;
+}
+
+}  // namespace score::pm

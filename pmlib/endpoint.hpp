@@ -1,0 +1,154 @@
+// One rank's end of its job's network: what a user of PM holds. It joins the devices of a context
+// (the composite device of the original): peers of the same node are reached by shared memory,
+// others by frames. pm.h is this class in C.
+//
+// Not thread-safe. Errors are errno values; 0 is success.
+#pragma once
+
+#include "pmlib/channel.hpp"
+#include "pmlib/packet_device.hpp"
+#include "pmlib/regions.hpp"
+#include "pmlib/segment.hpp"
+#include "pmlib/shmem.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace score::pm {
+
+// Monotonic microseconds less the time the job was stopped.
+class StoppableClock final : public JobClock {
+ public:
+  explicit StoppableClock(const Segment& segment) : segment_(segment) {}
+
+  Microseconds now() override;
+
+ private:
+  Segment segment_;
+};
+
+struct EndpointOptions {
+  ChannelOptions channel{};
+  // How long wait() polls before it sleeps; less than 0: chosen by whether each rank of the node
+  // can have a processor.
+  std::int32_t spin_us = -1;
+};
+
+class Endpoint {
+ public:
+  // From the environment scored gives a task: PM_CONTEXT_FD is the context's descriptor,
+  // PM_LOCAL_FDS the first of the contexts of this node in the order of ranks, PM_DEVICE_FD the
+  // packet device's socket if one was opened for it. ENOENT without PM_CONTEXT_FD.
+  static std::unique_ptr<Endpoint> open_inherited(int& error);
+  // From an address file; see network.hpp. `message` says what is wrong with the file.
+  static std::unique_ptr<Endpoint> open_file(const std::string& path, std::uint32_t rank,
+                                             int& error, std::string& message);
+  // Over parts made by the caller. `device` may be null if no peer needs it.
+  static std::unique_ptr<Endpoint> make(std::unique_ptr<MappedSegment> context,
+                                        std::unique_ptr<PacketDevice> device,
+                                        Shmem::OpenPeer open_peer, const EndpointOptions& options,
+                                        int& error);
+  ~Endpoint();
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
+
+  std::uint32_t rank() const { return segment_.header().rank; }
+
+  std::uint32_t size() const { return segment_.geometry().size; }
+
+  // Longest message to `peer`; 0 if there is no such rank.
+  std::uint32_t message_bytes(std::uint32_t peer) const;
+
+  const Segment& segment() const { return segment_; }
+
+  // Messages; see Channel.
+  int get_send_buffer(std::uint32_t peer, std::uint32_t length, std::byte** buffer);
+  int send();
+  void cancel_send();
+  // EAGAIN: nothing there. EHOSTDOWN: rank message.source has died, told once for each.
+  int receive(ReceivedMessage& message);
+  void release(const ReceivedMessage& message);
+
+  // Remote memory; see Channel and Regions.
+  int add_region(const void* address, std::uint64_t length, std::uint32_t& region,
+                 std::uint64_t& offset);
+  // EBUSY while a transfer uses it: progress and try again.
+  int drop_region(std::uint32_t region);
+
+  Regions& regions() { return *regions_; }
+
+  int write(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, RegionName remote,
+            std::uint32_t length, OperationId& op);
+  int read(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, RegionName remote,
+           std::uint32_t length, OperationId& op);
+  // A message of any length: the receiver is told of it and fetches it.
+  int announce(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, std::uint64_t length,
+               OperationId& op);
+  // Fetches an announced message into own memory and then ends the sender's operation.
+  int fetch(std::uint32_t source, const LargeHeader& large, std::uint32_t local,
+            std::uint64_t offset, OperationId& op);
+  int test(OperationId op);
+
+  // Does what is due. Never blocks. Returns whether anything happened.
+  bool progress();
+  // Returns 0 as soon as something can be received or anything else happened, ETIMEDOUT after
+  // `timeout_us` (< 0: never). Marks the context idle while it sleeps.
+  int wait(std::int64_t timeout_us);
+
+  // A descriptor for poll(2), select(2) and epoll(7); see before_select().
+  int poll_fd() const { return epoll_fd_; }
+
+  // Arms poll_fd(). EBUSY: something waits already, receive it first. Otherwise `timeout_us` is how
+  // long one may sleep (-1: for ever).
+  int before_select(std::int64_t& timeout_us);
+  void after_select();
+  void set_idle(bool idle);
+
+  // Bytes of an image of this context.
+  std::size_t image_bytes() const { return segment_.layout().total; }
+
+  // EBUSY while a send buffer is lent.
+  int save(std::span<std::byte> image) const;
+  int restore(std::span<const std::byte> image);
+
+  const Counters& counters() const { return segment_.header().counters; }
+
+  // Nothing of this rank is under way.
+  bool is_quiet() const;
+
+ private:
+  Endpoint(std::unique_ptr<MappedSegment> context, std::unique_ptr<PacketDevice> device,
+           Shmem::OpenPeer open_peer, const EndpointOptions& options);
+  int start();
+  void build();
+  bool uses_shmem(std::uint32_t peer) const;
+  bool find_dead(std::uint32_t& peer);
+  void look_for_dead();
+  bool has_input() const;
+  void watch(int fd);
+
+  std::unique_ptr<MappedSegment> context_;
+  Segment segment_;
+  std::unique_ptr<PacketDevice> device_;
+  Shmem::OpenPeer open_peer_;
+  EndpointOptions options_;
+  StoppableClock clock_;
+  std::unique_ptr<Channel> channel_;  // null if every peer is near
+  std::unique_ptr<Shmem> shmem_;
+  std::unique_ptr<Regions> regions_;
+  std::string path_;  // of the context's file, removed at the end
+  int wake_fd_ = -1;
+  int epoll_fd_ = -1;
+  bool sends_by_shmem_ = false;
+  unsigned receive_turn_ = 0;
+  unsigned near_turns_ = 1;  // the device is looked at once in so many calls of receive()
+  std::uint32_t dead_unreported_ = 0;
+  std::uint64_t last_look_us_ = 0;
+  std::size_t watched_deaths_ = 0;
+};
+
+}  // namespace score::pm

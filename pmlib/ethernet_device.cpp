@@ -1,0 +1,201 @@
+#include "pmlib/ethernet_device.hpp"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <linux/filter.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace score::pm {
+
+namespace {
+
+// The kernel writes frame `i` of the ring at i * kFrameSpace. 128 frames of 2 KB: a window of one
+// sender fits, and it is a quarter of a megabyte for all of a node's peers.
+constexpr std::uint32_t kFrameSpace = 2048;
+constexpr std::uint32_t kFrameCount = 128;
+constexpr std::size_t kEthernetHeader = 14;
+
+// Accepts frames of one version, channel, destination and job; everything else never reaches the
+// ring. Offsets count from the start of the Ethernet header. BPF loads are in network order, the
+// frame is little-endian: the constants are swapped.
+int lock_filter(int fd, const EthernetPlace& place) {
+  const auto field = [](std::size_t offset) {
+    return static_cast<std::uint32_t>(kEthernetHeader + offset);
+  };
+  const auto key_low = static_cast<std::uint32_t>(place.key);
+  const auto key_high = static_cast<std::uint32_t>(place.key >> 32);
+  std::array<sock_filter, 14> code{{
+      BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 12),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kEtherType, 0, 11),
+      BPF_STMT(BPF_LD | BPF_H | BPF_ABS, field(0)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kFrameMagic << 8 | kFrameVersion, 0, 9),
+      BPF_STMT(BPF_LD | BPF_H | BPF_ABS, field(offsetof(FrameHeader, channel))),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htons(place.channel), 0, 7),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, field(offsetof(FrameHeader, destination))),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(place.rank), 0, 5),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, field(offsetof(FrameHeader, key))),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(key_low), 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, field(offsetof(FrameHeader, key) + 4)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(key_high), 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, 0xffff),
+      BPF_STMT(BPF_RET | BPF_K, 0),
+  }};
+  const sock_fprog program{code.size(), code.data()};
+  const int on = 1;
+  if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) != 0 ||
+      setsockopt(fd, SOL_SOCKET, SO_LOCK_FILTER, &on, sizeof on) != 0) {
+    return -errno;
+  }
+  return 0;
+}
+
+int configure(int fd, const EthernetPlace& place) {
+  const unsigned index = if_nametoindex(place.interface);
+  if (index == 0) return -errno;
+  const int version = TPACKET_V2;
+  const int on = 1;
+  tpacket_req ring{};
+  ring.tp_frame_size = kFrameSpace;
+  ring.tp_frame_nr = kFrameCount;
+  ring.tp_block_size = 16384;
+  ring.tp_block_nr = kFrameCount * kFrameSpace / ring.tp_block_size;
+  if (setsockopt(fd, SOL_PACKET, PACKET_VERSION, &version, sizeof version) != 0 ||
+      setsockopt(fd, SOL_PACKET, PACKET_RX_RING, &ring, sizeof ring) != 0) {
+    return -errno;
+  }
+  setsockopt(fd, SOL_PACKET, PACKET_QDISC_BYPASS, &on, sizeof on);
+  setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof on);
+  if (const int error = lock_filter(fd, place); error != 0) return error;
+  // Bound last: nothing is received before the filter is in place.
+  sockaddr_ll address{};
+  address.sll_family = AF_PACKET;
+  address.sll_protocol = htons(kEtherType);
+  address.sll_ifindex = static_cast<int>(index);
+  if (bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return -errno;
+  return 0;
+}
+
+tpacket2_hdr* frame_at(std::byte* ring, std::uint32_t index) {
+  return reinterpret_cast<tpacket2_hdr*>(ring + std::size_t{index} * kFrameSpace);
+}
+
+}  // namespace
+
+int open_ethernet_socket(const EthernetPlace& place) {
+  const int fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return -errno;
+  const int error = configure(fd, place);
+  if (error == 0) return fd;
+  close(fd);
+  return error;
+}
+
+bool EthernetDevice::parse(const char* text, PeerAddress& address) {
+  std::array<unsigned, 6> part{};
+  char extra = 0;
+  if (std::sscanf(text, "%2x:%2x:%2x:%2x:%2x:%2x%c", &part[0], &part[1], &part[2], &part[3],
+                  &part[4], &part[5], &extra) != 6) {
+    return false;
+  }
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    address.bytes[i] = static_cast<std::uint8_t>(part[i]);
+  }
+  return true;
+}
+
+std::unique_ptr<EthernetDevice> EthernetDevice::attach(int fd, int& error) {
+  std::unique_ptr<EthernetDevice> device(new EthernetDevice(fd));
+  error = device->map();
+  if (error != 0) device.reset();
+  return device;
+}
+
+int EthernetDevice::map() {
+  sockaddr_ll address{};
+  socklen_t length = sizeof address;
+  if (getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &length) != 0) return errno;
+  if (address.sll_family != AF_PACKET || address.sll_halen != ETH_ALEN) return EINVAL;
+  interface_ = address.sll_ifindex;
+  std::memcpy(own_.bytes.data(), address.sll_addr, ETH_ALEN);
+
+  ifreq request{};
+  if (if_indextoname(static_cast<unsigned>(interface_), request.ifr_name) == nullptr ||
+      ioctl(fd_, SIOCGIFMTU, &request) != 0) {
+    return errno;
+  }
+  // What the ring's frames hold besides the kernel's own header, which needs about 80 bytes.
+  const std::size_t mtu = static_cast<std::size_t>(std::max(request.ifr_mtu, 0));
+  frame_bytes_ = std::min(mtu, std::size_t{kFrameSpace} - 128);
+
+  ring_bytes_ = std::size_t{kFrameCount} * kFrameSpace;
+  void* memory = mmap(nullptr, ring_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
+  if (memory == MAP_FAILED) return errno;
+  ring_ = static_cast<std::byte*>(memory);
+  return 0;
+}
+
+EthernetDevice::~EthernetDevice() {
+  if (ring_ != nullptr) munmap(ring_, ring_bytes_);
+  close(fd_);
+}
+
+std::size_t EthernetDevice::send(const PeerAddress& to, std::span<const FrameOut> frames) {
+  std::array<std::array<std::byte, kEthernetHeader>, 1> header;
+  std::memcpy(header[0].data(), to.bytes.data(), ETH_ALEN);
+  std::memcpy(header[0].data() + ETH_ALEN, own_.bytes.data(), ETH_ALEN);
+  const std::uint16_t type = htons(kEtherType);
+  std::memcpy(header[0].data() + 2 * ETH_ALEN, &type, sizeof type);
+
+  std::array<iovec, 3 * kMaxBatch> pieces;
+  std::array<mmsghdr, kMaxBatch> messages{};
+  std::size_t count = 0;
+  const std::size_t n = std::min(frames.size(), kMaxBatch);
+  for (std::size_t i = 0; i < n; ++i) {
+    msghdr& m = messages[i].msg_hdr;
+    m.msg_iov = &pieces[count];
+    const std::size_t before = count;
+    pieces[count++] = {header[0].data(), kEthernetHeader};
+    for (const auto& part : {frames[i].head, frames[i].body}) {
+      if (!part.empty()) pieces[count++] = {const_cast<std::byte*>(part.data()), part.size()};
+    }
+    m.msg_iovlen = count - before;
+  }
+  if (n == 1) return sendmsg(fd_, &messages[0].msg_hdr, MSG_DONTWAIT) >= 0 ? 1 : 0;
+  const int sent = sendmmsg(fd_, messages.data(), static_cast<unsigned>(n), MSG_DONTWAIT);
+  return sent > 0 ? static_cast<std::size_t>(sent) : 0;
+}
+
+std::size_t EthernetDevice::receive(FrameSink& sink, std::size_t limit) {
+  std::size_t count = 0;
+  for (; count < limit; ++count) {
+    tpacket2_hdr* frame = frame_at(ring_, next_);
+    std::atomic_ref<std::uint32_t> status(frame->tp_status);
+    if ((status.load(std::memory_order_acquire) & TP_STATUS_USER) == 0) break;
+    const std::uint32_t start = frame->tp_mac;
+    const std::uint32_t length = frame->tp_snaplen;
+    // Short frames are padded to 60 bytes on the wire: the header says how long they are.
+    if (start + length <= kFrameSpace && length >= kEthernetHeader + sizeof(FrameHeader)) {
+      const auto* bytes = reinterpret_cast<const std::byte*>(frame) + start + kEthernetHeader;
+      std::uint16_t payload = 0;
+      std::memcpy(&payload, bytes + offsetof(FrameHeader, length), sizeof payload);
+      const std::size_t whole = sizeof(FrameHeader) + payload;
+      sink.on_frame({bytes, std::min<std::size_t>(whole, length - kEthernetHeader)});
+    }
+    status.store(TP_STATUS_KERNEL, std::memory_order_release);
+    next_ = (next_ + 1) % kFrameCount;
+  }
+  return count;
+}
+
+}  // namespace score::pm

@@ -1,0 +1,221 @@
+/* PM: messages and remote memory between the ranks of a parallel job.
+ *
+ * Messages are reliable and arrive in the order in which they were sent, for each pair of ranks.
+ * Nothing here blocks except pm_wait() and pm_send_message(). The library has no thread: it works
+ * while one of its functions runs, so a rank that computes for long should call pm_progress() now
+ * and then.
+ *
+ * A context is used by one thread at a time; different contexts by different threads at once.
+ * Functions that return int return PM_SUCCESS (0) or one of the PM_E* numbers below, which are
+ * values of errno. Lengths and offsets are bytes, times microseconds. Pointers that are handed in
+ * must not be null unless said.
+ *
+ * Build with `pkg-config --cflags --libs pm`.
+ */
+#ifndef PM_H
+#define PM_H
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PM_VERSION_MAJOR 1
+#define PM_VERSION_MINOR 0
+
+#define PM_SUCCESS 0
+#define PM_EAGAIN EAGAIN           /* nothing there */
+#define PM_EINPROGRESS EINPROGRESS /* the operation still runs */
+#define PM_ENOBUFS ENOBUFS         /* no buffer now: pm_progress() or pm_wait(), then again */
+#define PM_EBUSY EBUSY             /* in use: see the function */
+#define PM_EINVAL EINVAL           /* no such rank, handle, operation; or a wrong length */
+#define PM_EMSGSIZE EMSGSIZE       /* longer than pm_mtu() */
+#define PM_EACCES EACCES           /* the peer's memory is not registered under this handle */
+#define PM_EPEER EHOSTDOWN         /* the peer has died or left */
+#define PM_ETIMEDOUT ETIMEDOUT     /* the time is over */
+
+typedef struct pm_context pm_context;
+
+/* --- opening ------------------------------------------------------------------------------- */
+
+/* Opens the context that was handed to this process (environment PM_CONTEXT_FD), or, if there is
+ * none, the one that PM_ADDRESS_FILE and PM_RANK name. ENOENT: neither is set. */
+int pm_open(pm_context** context);
+
+/* Opens rank `rank` of the job that an address file describes; see pm(7). If `message` is not null,
+ * it gets `message_bytes` bytes at most of a text that says what is wrong, ended by 0. */
+int pm_open_file(const char* path, uint32_t rank, pm_context** context, char* message,
+                 size_t message_bytes);
+
+/* Leaves the job. Messages that were sent but not acknowledged yet may be lost: call pm_quiet()
+ * until it says so first. Null is allowed. */
+void pm_close(pm_context* context);
+
+/* Own rank, 0 .. pm_size() - 1. */
+uint32_t pm_self(const pm_context* context);
+
+/* Number of ranks. */
+uint32_t pm_size(const pm_context* context);
+
+/* Longest message to rank `dest`; 0 if there is no such rank. */
+uint32_t pm_mtu(const pm_context* context, uint32_t dest);
+
+/* --- messages ------------------------------------------------------------------------------ */
+
+/* Lends memory for a message of `length` <= pm_mtu() to `dest`, to be built in place. One buffer at
+ * a time: PM_EBUSY if the last was neither sent nor cancelled. PM_ENOBUFS, PM_EPEER, PM_EINVAL,
+ * PM_EMSGSIZE. */
+int pm_get_send_buffer(pm_context* context, uint32_t dest, void** buffer, size_t length);
+
+/* Sends what pm_get_send_buffer() lent. PM_ENOBUFS: the peer's inbox is full; the buffer stays lent,
+ * call pm_send() again. PM_EPEER: the buffer is given back. PM_EINVAL: none is lent. */
+int pm_send(pm_context* context);
+
+/* Gives the lent buffer back unsent. Harmless without one. */
+void pm_cancel(pm_context* context);
+
+/* Copies `length` bytes and sends them; waits for a buffer if it must. PM_EPEER, PM_EINVAL,
+ * PM_EMSGSIZE; PM_EBUSY while a buffer is lent. */
+int pm_send_message(pm_context* context, uint32_t dest, const void* data, size_t length);
+
+#define PM_LARGE 1u /* pm_message.flags: announced by pm_send_large(), fetch it by pm_fetch() */
+
+typedef struct pm_message {
+  uint32_t source; /* rank */
+  uint32_t flags;  /* 0 or PM_LARGE */
+  const void* data; /* the message, until it is released; null if PM_LARGE */
+  uint64_t length;
+  uint64_t internal[6];
+} pm_message;
+
+/* Receives the oldest message there is. The library lends its buffer; several may be held, each
+ * takes one of the context's slots until released. PM_EAGAIN: none. PM_EPEER: rank message->source
+ * has died; told once for each. */
+int pm_receive(pm_context* context, pm_message* message);
+
+/* Gives a received message's buffer back. */
+void pm_release_receive_buffer(pm_context* context, const pm_message* message);
+
+/* --- remote memory ------------------------------------------------------------------------- */
+
+/* Names registered memory. May be sent to other ranks as bytes. */
+typedef struct pm_handle {
+  uint32_t region;
+  uint32_t nonce;
+  uint64_t offset;
+  uint64_t length;
+} pm_handle;
+
+/* A running operation; 0 is none. */
+typedef uint32_t pm_op;
+
+/* Pins memory and lets other ranks that have the handle write and read it. Cheap if the memory was
+ * registered before. ENOSPC: too many regions are registered. */
+int pm_register(pm_context* context, void* address, uint64_t length, pm_handle* handle);
+
+/* Ends one registration: nobody can name the memory any more. It stays pinned until the space is
+ * needed. PM_EBUSY: a transfer from it still runs; pm_progress() and call again. */
+int pm_deregister(pm_context* context, const pm_handle* handle);
+
+/* For measuring: how many percent of the registrations may be found pinned, 100 by default. */
+void pm_set_cache(pm_context* context, unsigned percent);
+
+/* Writes own registered memory into rank `dest`'s. Both memories must stay as they are until pm_test() says
+ * that `op` has ended. When it has ended well the bytes are in place, and messages sent later
+ * arrive after them. At most 4 GB - 1. PM_ENOBUFS, PM_EPEER, PM_EINVAL. */
+int pm_write(pm_context* context, uint32_t dest, const pm_handle* remote, uint64_t remote_offset,
+             const pm_handle* local, uint64_t local_offset, uint64_t length, pm_op* op);
+
+/* Reads rank `dest`'s registered memory into own; otherwise as pm_write(). */
+int pm_read(pm_context* context, uint32_t dest, const pm_handle* remote, uint64_t remote_offset,
+            const pm_handle* local, uint64_t local_offset, uint64_t length, pm_op* op);
+
+/* PM_EINPROGRESS while `op` runs. Else how it ended, once: PM_SUCCESS, PM_EACCES or PM_EPEER.
+ * PM_EINVAL: no such operation. Does not progress by itself. */
+int pm_test(pm_context* context, pm_op op);
+
+/* Announces own registered memory to `dest` as one message of any length below 4 GB (rendezvous). It keeps its
+ * place among the messages. `op` ends when the receiver has fetched it; the memory must stay as it
+ * is until then. */
+int pm_send_large(pm_context* context, uint32_t dest, const pm_handle* local, uint64_t local_offset,
+                  uint64_t length, pm_op* op);
+
+/* Fetches an announced message into own registered memory. The message may be released at once. */
+int pm_fetch(pm_context* context, const pm_message* message, const pm_handle* local,
+             uint64_t local_offset, pm_op* op);
+
+/* --- progress and waiting ------------------------------------------------------------------ */
+
+/* Does what is due: takes in, acknowledges, resends. Returns 1 if anything happened or a message
+ * waits, else 0. pm_receive() progresses too. */
+int pm_progress(pm_context* context);
+
+/* Waits until something can be received or anything else happens, at most `timeout_us` (negative:
+ * for ever): polls for a short while, then sleeps. The context counts as idle meanwhile.
+ * PM_ETIMEDOUT. */
+int pm_wait(pm_context* context, int64_t timeout_us);
+
+/* 1 if nothing of this rank is under way: all it sent is acknowledged, all it got is released. */
+int pm_quiet(const pm_context* context);
+
+/* A descriptor for poll(2), select(2) or epoll(7), valid until pm_close(). Only to be waited on. */
+int pm_get_fd(const pm_context* context);
+
+/* Arms pm_get_fd(): from now on it becomes readable when there is something to do. One may sleep at
+ * most `timeout_us` (-1: for ever). PM_EBUSY: something waits already, receive it and call again. */
+int pm_before_select(pm_context* context, int64_t* timeout_us);
+
+/* To be called after the sleep, also if it ended for another reason. */
+void pm_after_select(pm_context* context);
+
+/* Says that this rank only waits for messages, in its own loop over pm_receive(); and that it does
+ * not. The scheduler gives the time of a job away that is idle on all ranks. pm_busy() comes
+ * before a message is acted upon. pm_wait() and pm_before_select() do both by themselves. */
+void pm_idle(pm_context* context);
+void pm_busy(pm_context* context);
+
+/* --- save and restore ---------------------------------------------------------------------- */
+
+/* Bytes of a saved context. */
+size_t pm_context_bytes(const pm_context* context);
+
+/* Copies the context into `image`: queues, buffers, numbers, everything. All ranks of the job have to
+ * be stopped or to save together. PM_EBUSY while a send buffer is lent; ENOSPC. */
+int pm_save(const pm_context* context, void* image, size_t bytes);
+
+/* Makes the context go on where the image stopped. The image is aligned to 64 bytes. What has
+ * happened since is forgotten; what was in flight is sent again. Rank, key and addresses stay those
+ * of the context. PM_EINVAL: no valid image of such a context. */
+int pm_restore(pm_context* context, const void* image, size_t bytes);
+
+/* After a restore into another process: registered memory lies at `address` now. */
+int pm_rebind(pm_context* context, const pm_handle* handle, void* address);
+
+/* --- information --------------------------------------------------------------------------- */
+
+typedef struct pm_statistics {
+  uint64_t messages_sent, messages_received, bytes_sent, bytes_received;
+  uint64_t frames_sent, frames_received, frames_resent, time_outs, stops_sent, loses_sent;
+  uint64_t dropped_malformed, dropped_foreign, dropped_stale, dropped_corrupt, dropped_strange;
+  uint64_t duplicates, denied, rma_bytes_written;
+  uint64_t registration_hits, registration_misses;
+  uint64_t wakeups, sleeps;
+} pm_statistics;
+
+/* Copies at most `bytes` bytes of the statistics; later versions have more at the end. */
+void pm_get_statistics(const pm_context* context, pm_statistics* statistics, size_t bytes);
+
+/* A short text for a PM_E* number. Never null. */
+const char* pm_strerror(int error);
+
+/* PM_VERSION_MAJOR << 16 | PM_VERSION_MINOR of the library in use. */
+uint32_t pm_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PM_H */

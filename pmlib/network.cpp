@@ -1,0 +1,156 @@
+#include "pmlib/network.hpp"
+
+#include "pmlib/ethernet_device.hpp"
+#include "pmlib/udp_device.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+namespace score::pm {
+
+namespace {
+
+// Words of a line up to a comment.
+std::vector<std::string_view> words_of(std::string_view line) {
+  line = line.substr(0, line.find('#'));
+  std::vector<std::string_view> words;
+  for (;;) {
+    const std::size_t start = line.find_first_not_of(" \t\r");
+    if (start == std::string_view::npos) return words;
+    line.remove_prefix(start);
+    const std::size_t end = std::min(line.find_first_of(" \t\r"), line.size());
+    words.push_back(line.substr(0, end));
+    line.remove_prefix(end);
+  }
+}
+
+template <class T>
+bool read_number(std::string_view word, T& value, int base = 10) {
+  const auto [end, failed] = std::from_chars(word.data(), word.data() + word.size(), value, base);
+  return failed == std::errc() && end == word.data() + word.size();
+}
+
+template <std::size_t N>
+bool read_name(std::string_view word, std::array<char, N>& name) {
+  if (word.size() >= N) return false;
+  name = {};
+  std::copy(word.begin(), word.end(), name.begin());
+  return true;
+}
+
+bool read_device(std::string_view word, DeviceKind& kind) {
+  if (word == "none") {
+    kind = DeviceKind::None;
+  } else if (word == "udp") {
+    kind = DeviceKind::Udp;
+  } else if (word == "ethernet") {
+    kind = DeviceKind::Ethernet;
+  } else if (word == "ofi") {
+    kind = DeviceKind::Ofi;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool read_rank(const std::vector<std::string_view>& words, JobNetwork& network) {
+  std::uint32_t rank = 0;
+  if (words.size() != 4 || !read_number(words[1], rank) || rank >= kMaxRanks) return false;
+  if (rank >= network.ranks.size()) network.ranks.resize(rank + 1);
+  if (!network.ranks[rank].host.empty()) return false;
+  network.ranks[rank] = {std::string(words[2]), std::string(words[3])};
+  return true;
+}
+
+bool read_line(const std::vector<std::string_view>& words, JobNetwork& network) {
+  if (words[0] == "rank") return read_rank(words, network);
+  if (words.size() != 2) return false;
+  const std::string_view value = words[1];
+  if (words[0] == "key") return read_number(value, network.key, 16);
+  if (words[0] == "generation") return read_number(value, network.generation);
+  if (words[0] == "channel") return read_number(value, network.channel);
+  if (words[0] == "device") return read_device(value, network.device.kind);
+  if (words[0] == "interface") return read_name(value, network.device.interface);
+  if (words[0] == "provider") return read_name(value, network.device.provider);
+  if (words[0] == "payload") return read_number(value, network.payload_bytes);
+  if (words[0] == "shmem") return !(network.shmem = value).empty();
+  return false;
+}
+
+// A libfabric address is looked up by rank in the process; the others are the address itself.
+bool read_address(const JobNetwork& network, std::uint32_t rank, PeerAddress& address) {
+  const std::string& text = network.ranks[rank].address;
+  switch (network.device.kind) {
+    case DeviceKind::None:
+      return true;
+    case DeviceKind::Udp:
+    case DeviceKind::Ofi:
+      return UdpDevice::parse(text.c_str(), address);
+    case DeviceKind::Ethernet:
+      return EthernetDevice::parse(text.c_str(), address);
+  }
+  return false;
+}
+
+}  // namespace
+
+bool parse_network(std::string_view text, JobNetwork& network, std::string& error) {
+  network = JobNetwork();
+  int number = 0;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const auto words = words_of(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    ++number;
+    if (words.empty() || read_line(words, network)) continue;
+    error = "line " + std::to_string(number) + ": cannot be understood: " + std::string(words[0]);
+    return false;
+  }
+  for (std::uint32_t rank = 0; rank < network.ranks.size(); ++rank) {
+    PeerAddress address;
+    if (!network.ranks[rank].host.empty() && read_address(network, rank, address)) continue;
+    error = "rank " + std::to_string(rank) + ": missing or with a wrong address";
+    return false;
+  }
+  if (network.key == 0 || network.ranks.empty() || !Layout::of(geometry_for(network))) {
+    error = "key or ranks are missing, or a number is outside its limits";
+    return false;
+  }
+  return true;
+}
+
+Geometry geometry_for(const JobNetwork& network) {
+  Geometry g;
+  g.size = static_cast<std::uint32_t>(network.ranks.size());
+  g.payload_bytes = network.payload_bytes;
+  return g;
+}
+
+std::unique_ptr<MappedSegment> create_context(const JobNetwork& network, std::uint32_t rank,
+                                              bool with_shmem, const std::string& path,
+                                              int& error) {
+  error = EINVAL;
+  if (rank >= network.ranks.size()) return nullptr;
+  SegmentIdentity identity{.key = network.key,
+                           .generation = network.generation,
+                           .rank = rank,
+                           .channel = network.channel};
+  identity.device = network.device;
+  // The receive ring of an Ethernet context holds 128 frames.
+  if (network.device.kind == DeviceKind::Ethernet) identity.window = 96;
+  const Geometry geometry = geometry_for(network);
+  auto context = path.empty() ? MappedSegment::create(geometry, identity, error)
+                              : MappedSegment::create_at(path, geometry, identity, error);
+  if (!context) return nullptr;
+  for (std::uint32_t i = 0; i < geometry.size; ++i) {
+    PeerState& peer = context->segment().peer(i);
+    read_address(network, i, peer.address);
+    const bool is_near = with_shmem && network.ranks[i].host == network.ranks[rank].host;
+    peer.route = i == rank ? Route::Self : is_near ? Route::Shmem : Route::Packet;
+  }
+  return context;
+}
+
+}  // namespace score::pm

@@ -1,0 +1,352 @@
+// The inbox is a bounded queue of cache lines with many writers and one reader, ordered by a turn
+// number in each entry (Vyukov's bounded queue): an entry may be filled in lap L when its turn says
+// so, and read when the writer has advanced it. A small message and its turn number share the
+// line, so one transfer of it between caches is the whole cost. Longer messages are built in a slot
+// of the sender's own segment and read there by the receiver; only their place goes through the
+// inbox. So buffers belong to the sender, and a sender that builds slowly holds up nobody.
+#include "pmlib/shmem.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+namespace score::pm {
+
+namespace {
+
+enum InboxKind : std::uint16_t { kTaken = 0, kInline = 1, kPooled = 2, kLarge = 3, kOpDone = 4 };
+
+constexpr std::size_t kInlineBytes = sizeof(InboxEntry::bytes);
+
+}  // namespace
+
+Shmem::Shmem(const Segment& segment, OpenPeer open_peer, int wake_socket)
+    : segment_(segment),
+      open_peer_(std::move(open_peer)),
+      wake_socket_(wake_socket),
+      operations_(segment),
+      head_(segment.header().inbox_head),
+      peers_(segment.geometry().size) {}
+
+Shmem::~Shmem() {
+  for (const Peer& peer : peers_) {
+    if (peer.pidfd >= 0) close(peer.pidfd);
+  }
+}
+
+// --- peers -------------------------------------------------------------------------------------
+
+const Segment* Shmem::peer_segment(std::uint32_t peer) const {
+  if (peer == segment_.header().rank) return &segment_;
+  return peers_[peer].mapping ? &peers_[peer].mapping->segment() : nullptr;
+}
+
+// 0, or ENOBUFS while the peer is not there yet.
+int Shmem::attach(std::uint32_t rank) {
+  if (rank >= peers_.size()) return EINVAL;
+  if (segment_.peer(rank).dead != 0) return EHOSTDOWN;
+  if (peer_segment(rank) != nullptr) return 0;
+  const int fd = open_peer_(rank);
+  if (fd < 0) return ENOBUFS;
+  int error = 0;
+  auto mapping = MappedSegment::attach(fd, error);
+  if (!mapping) return error == EACCES ? EACCES : ENOBUFS;
+  const SegmentHeader& mine = segment_.header();
+  const SegmentHeader& theirs = mapping->segment().header();
+  const std::uint32_t pid = theirs.owner_pid.load(std::memory_order_acquire);
+  if (theirs.key != mine.key || theirs.generation != mine.generation || theirs.rank != rank ||
+      pid == 0) {
+    return ENOBUFS;  // left over from an earlier run, or not ready
+  }
+  Peer& peer = peers_[rank];
+  peer.pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+  peer.mapping = std::move(mapping);
+  return 0;
+}
+
+bool Shmem::find_dead(std::uint32_t& rank) {
+  for (std::uint32_t i = 0; i < peers_.size(); ++i) {
+    Peer& peer = peers_[i];
+    if (!peer.mapping || peer.reported_dead) continue;
+    pollfd ended{peer.pidfd, POLLIN, 0};
+    const bool is_gone = peer.pidfd < 0 || poll(&ended, 1, 0) > 0;
+    if (!is_gone || peer.mapping->segment().header().closed.load() != 0) continue;
+    peer.reported_dead = true;
+    operations_.fail_peer(i, EHOSTDOWN);
+    rank = i;
+    return true;
+  }
+  return false;
+}
+
+std::vector<int> Shmem::death_fds() const {
+  std::vector<int> fds;
+  for (const Peer& peer : peers_) {
+    if (peer.pidfd >= 0 && !peer.reported_dead) fds.push_back(peer.pidfd);
+  }
+  return fds;
+}
+
+void Shmem::wake(const SegmentHeader& peer) const {
+  if (peer.sleeping.load(std::memory_order_seq_cst) == 0) return;
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  std::memcpy(name.sun_path, peer.wake_name.data(), peer.wake_name.size());
+  const auto length = static_cast<socklen_t>(
+      offsetof(sockaddr_un, sun_path) + 1 + strnlen(&peer.wake_name[1], peer.wake_name.size() - 1));
+  // A full queue means that it is being woken already.
+  [[maybe_unused]] const ssize_t sent =
+      sendto(wake_socket_, "", 1, MSG_DONTWAIT, reinterpret_cast<sockaddr*>(&name), length);
+  ++segment_.header().counters.wakeups;
+}
+
+// --- sending -----------------------------------------------------------------------------------
+
+int Shmem::push(std::uint32_t rank, std::uint16_t kind, std::uint32_t length, std::uint16_t slot,
+                std::span<const std::byte> bytes) {
+  const Segment& to = *peer_segment(rank);
+  SegmentHeader& h = to.header();
+  if (h.closed.load(std::memory_order_relaxed) != 0) return EHOSTDOWN;
+  const std::uint32_t mask = to.geometry().inbox_entries - 1;
+  std::uint32_t ticket = h.inbox_tail.load(std::memory_order_relaxed);
+  InboxEntry* entry = nullptr;
+  for (;;) {
+    entry = &to.inbox(ticket & mask);
+    const auto lag =
+        static_cast<std::int32_t>(entry->turn.load(std::memory_order_acquire) - ticket);
+    if (lag < 0) return ENOBUFS;  // read, but not released yet
+    if (lag > 0) {
+      ticket = h.inbox_tail.load(std::memory_order_relaxed);
+    } else if (h.inbox_tail.compare_exchange_weak(ticket, ticket + 1, std::memory_order_relaxed)) {
+      break;
+    }
+  }
+  entry->source = segment_.header().rank;
+  entry->length = length;
+  entry->kind = kind;
+  entry->slot = slot;
+  if (!bytes.empty()) std::memcpy(entry->bytes.data(), bytes.data(), bytes.size());
+  // A full barrier: the reader's `sleeping` must be looked at after the entry can be seen.
+  entry->turn.exchange(ticket + 1, std::memory_order_seq_cst);
+  wake(h);
+  return 0;
+}
+
+int Shmem::get_send_buffer(std::uint32_t peer, std::uint32_t length, std::byte** buffer) {
+  if (building_) return EBUSY;
+  if (length > message_bytes()) return EMSGSIZE;
+  if (const int error = attach(peer); error != 0) return error;
+  building_slot_ = kNoIndex;
+  if (length > kInlineBytes) {
+    const std::uint32_t slots = segment_.geometry().pool_slots;
+    for (std::uint32_t i = 0; i < slots && building_slot_ == kNoIndex; ++i) {
+      const std::uint32_t slot = (pool_turn_ + i) % slots;
+      if (segment_.pool_used(slot).load(std::memory_order_acquire) != 0) continue;
+      building_slot_ = static_cast<std::uint16_t>(slot);
+    }
+    if (building_slot_ == kNoIndex) return ENOBUFS;
+    pool_turn_ = building_slot_ + 1u;
+    segment_.pool_used(building_slot_).store(1, std::memory_order_relaxed);
+  }
+  building_ = true;
+  building_for_ = peer;
+  building_length_ = length;
+  *buffer = building_slot_ == kNoIndex ? inline_bytes_.data() : segment_.pool_slot(building_slot_);
+  return 0;
+}
+
+int Shmem::send() {
+  if (!building_) return EINVAL;
+  const bool is_inline = building_slot_ == kNoIndex;
+  const std::span<const std::byte> bytes(inline_bytes_.data(), is_inline ? building_length_ : 0);
+  const int error =
+      push(building_for_, is_inline ? kInline : kPooled, building_length_, building_slot_, bytes);
+  if (error == ENOBUFS) return error;  // still lent: the caller may try again
+  if (error != 0) {
+    cancel_send();
+    return error;
+  }
+  building_ = false;
+  Counters& c = segment_.header().counters;
+  ++c.messages_sent;
+  c.bytes_sent += building_length_;
+  return 0;
+}
+
+void Shmem::cancel_send() {
+  if (building_ && building_slot_ != kNoIndex) {
+    segment_.pool_used(building_slot_).store(0, std::memory_order_relaxed);
+  }
+  building_ = false;
+}
+
+// --- receiving ---------------------------------------------------------------------------------
+
+bool Shmem::has_input() const {
+  const std::uint32_t mask = segment_.geometry().inbox_entries - 1;
+  return segment_.inbox(head_ & mask).turn.load(std::memory_order_acquire) == head_ + 1;
+}
+
+bool Shmem::receive(ReceivedMessage& message) {
+  const std::uint32_t mask = segment_.geometry().inbox_entries - 1;
+  while (has_input()) {
+    InboxEntry& entry = segment_.inbox(head_ & mask);
+    // From another process: what is used is copied before it is checked.
+    const std::uint32_t source = entry.source;
+    const std::uint32_t length = entry.length;
+    const std::uint16_t kind = entry.kind;
+    const std::uint16_t slot = entry.slot;
+    const bool is_sound = source < segment_.geometry().size &&
+                          (kind == kPooled ? length <= message_bytes() && attach(source) == 0 &&
+                                                 slot < segment_.geometry().pool_slots
+                                           : length <= kInlineBytes);
+    ++head_;
+    if (!is_sound || kind < kInline || kind > kLarge) {
+      if (kind != kTaken && !take_note(entry)) ++segment_.header().counters.dropped_malformed;
+      release(head_ - 1);
+      continue;
+    }
+    const std::byte* bytes =
+        kind == kPooled ? peer_segment(source)->pool_slot(slot) : entry.bytes.data();
+    message = {source,
+               kind == kLarge ? FrameKind::Large : FrameKind::Message,
+               {bytes, length},
+               head_ - 1,
+               true};
+    Counters& c = segment_.header().counters;
+    ++c.messages_received;
+    c.bytes_received += length;
+    return true;
+  }
+  return false;
+}
+
+// The end of an announcement that a peer has fetched.
+bool Shmem::take_note(InboxEntry& entry) {
+  if (entry.kind != kOpDone || entry.length != 8) return false;
+  std::array<std::uint32_t, 2> note{};
+  std::memcpy(note.data(), entry.bytes.data(), sizeof note);
+  operations_.finish_for(entry.source, note[0], static_cast<int>(note[1] & 0xff));
+  return true;
+}
+
+// Notes do not wait behind messages that the application has not received.
+void Shmem::take_notes() {
+  if (segment_.header().live_operations == 0) return;
+  const std::uint32_t mask = segment_.geometry().inbox_entries - 1;
+  for (std::uint32_t at = head_; at - head_ <= mask; ++at) {
+    InboxEntry& entry = segment_.inbox(at & mask);
+    if (entry.turn.load(std::memory_order_acquire) != at + 1) return;
+    if (entry.kind == kOpDone && take_note(entry)) entry.kind = kTaken;
+  }
+}
+
+void Shmem::release(std::uint32_t ticket) {
+  const std::uint32_t entries = segment_.geometry().inbox_entries;
+  InboxEntry& entry = segment_.inbox(ticket & (entries - 1));
+  if (entry.turn.load(std::memory_order_relaxed) != ticket + 1) return;  // released before
+  if (entry.kind == kPooled && entry.source < peers_.size()) {
+    const Segment* from = peer_segment(entry.source);
+    if (from != nullptr && entry.slot < from->geometry().pool_slots) {
+      from->pool_used(entry.slot).store(0, std::memory_order_release);
+    }
+  }
+  entry.turn.store(ticket + entries, std::memory_order_release);
+}
+
+bool Shmem::is_quiet() const {
+  if (has_input() || building_) return false;
+  for (std::uint32_t i = 0; i < segment_.geometry().pool_slots; ++i) {
+    if (segment_.pool_used(i).load(std::memory_order_relaxed) != 0) return false;
+  }
+  return true;
+}
+
+// --- remote memory -----------------------------------------------------------------------------
+
+int Shmem::copy(std::uint32_t rank, std::byte* own, std::uint64_t theirs, std::uint64_t length,
+                bool is_write) const {
+  if (rank == segment_.header().rank) {
+    auto* other = reinterpret_cast<std::byte*>(theirs);
+    std::memmove(is_write ? other : own, is_write ? own : other, length);
+    return 0;
+  }
+  const auto pid =
+      static_cast<pid_t>(peer_segment(rank)->header().owner_pid.load(std::memory_order_relaxed));
+  std::uint64_t done = 0;
+  while (done < length) {
+    const iovec local{own + done, length - done};
+    const iovec remote{reinterpret_cast<void*>(theirs + done), length - done};
+    const ssize_t n = is_write ? process_vm_writev(pid, &local, 1, &remote, 1, 0)
+                               : process_vm_readv(pid, &local, 1, &remote, 1, 0);
+    if (n <= 0) return errno == ESRCH ? EHOSTDOWN : errno;
+    done += static_cast<std::uint64_t>(n);
+  }
+  return 0;
+}
+
+int Shmem::transfer(std::uint32_t rank, std::uint32_t local, std::uint64_t offset,
+                    RegionName remote, std::uint32_t length, OperationId& op, bool is_write) {
+  if (const int error = attach(rank); error != 0) return error;
+  if (local >= segment_.geometry().regions ||
+      !region_covers(segment_, local, segment_.region(local).nonce, offset, length)) {
+    return EINVAL;
+  }
+  op = operations_.start(rank);
+  if (op == 0) return ENOBUFS;
+  const Segment& to = *peer_segment(rank);
+  int error = EACCES;
+  if (region_covers(to, remote.region, remote.nonce, remote.offset, length)) {
+    auto* own = reinterpret_cast<std::byte*>(segment_.region(local).address + offset);
+    error = copy(rank, own, to.region(remote.region).address + remote.offset, length, is_write);
+  }
+  if (error == 0 && is_write) segment_.header().counters.rma_bytes_written += length;
+  operations_.finish(static_cast<std::uint16_t>(op & 0xffff), error);
+  return 0;
+}
+
+int Shmem::write(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, RegionName remote,
+                 std::uint32_t length, OperationId& op) {
+  return transfer(peer, local, offset, remote, length, op, true);
+}
+
+int Shmem::read(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, RegionName remote,
+                std::uint32_t length, OperationId& op) {
+  return transfer(peer, local, offset, remote, length, op, false);
+}
+
+int Shmem::announce(std::uint32_t peer, std::uint32_t local, std::uint64_t offset,
+                    std::uint64_t length, OperationId& op) {
+  if (const int error = attach(peer); error != 0) return error;
+  if (local >= segment_.geometry().regions ||
+      !region_covers(segment_, local, segment_.region(local).nonce, offset, length)) {
+    return EINVAL;
+  }
+  op = operations_.start(peer);
+  if (op == 0) return ENOBUFS;
+  const LargeHeader large{local, segment_.region(local).nonce, offset, length, op, 0};
+  const int error = push(peer, kLarge, sizeof large, kNoIndex, std::as_bytes(std::span(&large, 1)));
+  if (error == 0) {
+    ++segment_.header().counters.messages_sent;
+    segment_.header().counters.bytes_sent += length;
+    return 0;
+  }
+  operations_.finish(static_cast<std::uint16_t>(op & 0xffff), error);
+  operations_.test(op);
+  op = 0;
+  return error;
+}
+
+int Shmem::end_remote(std::uint32_t peer, std::uint32_t remote_op, int error) {
+  if (const int missing = attach(peer); missing != 0) return missing;
+  const std::array<std::uint32_t, 2> note{remote_op, static_cast<std::uint32_t>(error)};
+  return push(peer, kOpDone, sizeof note, kNoIndex, std::as_bytes(std::span(note)));
+}
+
+}  // namespace score::pm

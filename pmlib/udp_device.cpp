@@ -1,0 +1,201 @@
+#include "pmlib/udp_device.hpp"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+namespace score::pm {
+
+namespace {
+
+constexpr std::size_t kMaxDatagram = 65507;  // IPv4 payload: 65535 - 20 - 8
+constexpr std::size_t kReceiveBytes = 65536;
+constexpr int kSocketBytes = 4 << 20;  // asked for; the kernel gives what net.core.*mem_max allows
+
+sockaddr_in to_sockaddr(const PeerAddress& address) {
+  sockaddr_in in{};
+  in.sin_family = AF_INET;
+  std::memcpy(&in.sin_addr, address.bytes.data(), 4);
+  std::memcpy(&in.sin_port, address.bytes.data() + 4, 2);
+  return in;
+}
+
+void add_pieces(const FrameOut& frame, std::span<iovec> pieces, std::size_t& count) {
+  for (const auto& part : {frame.head, frame.body}) {
+    if (part.empty()) continue;
+    pieces[count++] = {const_cast<std::byte*>(part.data()), part.size()};
+  }
+}
+
+}  // namespace
+
+bool UdpDevice::parse(const char* text, PeerAddress& address) {
+  std::array<char, 64> host{};
+  unsigned port = 0;
+  char extra = 0;
+  if (std::sscanf(text, "%63[0-9.]:%5u%c", host.data(), &port, &extra) != 2 || port > 65535) {
+    return false;
+  }
+  in_addr ip{};
+  if (inet_pton(AF_INET, host.data(), &ip) != 1) return false;
+  const std::uint16_t network_port = htons(static_cast<std::uint16_t>(port));
+  std::memcpy(address.bytes.data(), &ip, 4);
+  std::memcpy(address.bytes.data() + 4, &network_port, 2);
+  return true;
+}
+
+std::unique_ptr<UdpDevice> UdpDevice::open(const PeerAddress& own, std::size_t frame_bytes,
+                                           int& error) {
+  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  const sockaddr_in address = to_sockaddr(own);
+  if (fd < 0 || bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    error = errno;
+    if (fd >= 0) close(fd);
+    return nullptr;
+  }
+  error = 0;
+  return std::make_unique<UdpDevice>(fd, frame_bytes);
+}
+
+UdpDevice::UdpDevice(int fd, std::size_t frame_bytes)
+    : fd_(fd), frame_bytes_(frame_bytes), buffer_(kReceiveBytes) {
+  const int on = 1;
+  setsockopt(fd_, IPPROTO_UDP, UDP_GRO, &on, sizeof on);
+  setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &kSocketBytes, sizeof kSocketBytes);
+  setsockopt(fd_, SOL_SOCKET, SO_SNDBUF, &kSocketBytes, sizeof kSocketBytes);
+}
+
+UdpDevice::~UdpDevice() {
+  close(fd_);
+}
+
+PeerAddress UdpDevice::own_address() const {
+  sockaddr_in in{};
+  socklen_t length = sizeof in;
+  PeerAddress address;
+  if (getsockname(fd_, reinterpret_cast<sockaddr*>(&in), &length) != 0) return address;
+  std::memcpy(address.bytes.data(), &in.sin_addr, 4);
+  std::memcpy(address.bytes.data() + 4, &in.sin_port, 2);
+  return address;
+}
+
+std::size_t UdpDevice::receive_buffer_bytes() const {
+  int bytes = 0;
+  socklen_t length = sizeof bytes;
+  getsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &bytes, &length);
+  return static_cast<std::size_t>(std::max(bytes, 0));
+}
+
+// --- sending -----------------------------------------------------------------------------------
+
+std::size_t UdpDevice::send(const PeerAddress& to, std::span<const FrameOut> frames) {
+  std::size_t sent = 0;
+  while (sent < frames.size()) {
+    const auto rest = frames.subspan(sent);
+    const std::size_t run = can_join_ ? run_length(rest) : 1;
+    const std::size_t n = run > 1 ? send_joined(to, rest.first(run)) : send_separately(to, rest);
+    if (n == 0 && run > 1 && !can_join_) continue;  // found out just now
+    if (n == 0) break;
+    sent += n;
+  }
+  return sent;
+}
+
+// How many frames from the first on may be joined: of one size, the last may be smaller.
+std::size_t UdpDevice::run_length(std::span<const FrameOut> frames) const {
+  const std::size_t each = frames[0].size();
+  const std::size_t limit = std::min(frames.size(), kMaxDatagram / each);
+  std::size_t n = 1;
+  while (n < limit && frames[n].size() == each) ++n;
+  if (n < limit && frames[n].size() < each) ++n;
+  return n;
+}
+
+std::size_t UdpDevice::send_joined(const PeerAddress& to, std::span<const FrameOut> frames) {
+  std::array<iovec, 2 * kMaxBatch> pieces;
+  std::size_t count = 0;
+  for (const FrameOut& frame : frames) add_pieces(frame, pieces, count);
+  sockaddr_in address = to_sockaddr(to);
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(std::uint16_t))> control{};
+  msghdr message{};
+  message.msg_name = &address;
+  message.msg_namelen = sizeof address;
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = count;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* segment = CMSG_FIRSTHDR(&message);
+  segment->cmsg_level = IPPROTO_UDP;
+  segment->cmsg_type = UDP_SEGMENT;
+  segment->cmsg_len = CMSG_LEN(sizeof(std::uint16_t));
+  const auto each = static_cast<std::uint16_t>(frames[0].size());
+  std::memcpy(CMSG_DATA(segment), &each, sizeof each);
+  if (sendmsg(fd_, &message, MSG_DONTWAIT) >= 0) return frames.size();
+  // EIO: the link cannot; EINVAL and EMSGSIZE: the frames do not fit its MTU one by one.
+  if (errno == EIO || errno == EINVAL || errno == EMSGSIZE || errno == ENOPROTOOPT) {
+    can_join_ = false;
+  }
+  return 0;
+}
+
+std::size_t UdpDevice::send_separately(const PeerAddress& to, std::span<const FrameOut> frames) {
+  std::array<iovec, 2 * kMaxBatch> pieces;
+  std::array<mmsghdr, kMaxBatch> messages{};
+  sockaddr_in address = to_sockaddr(to);
+  // With joining, only the first frame stands alone: what follows may be a run again.
+  const std::size_t n = can_join_ ? 1 : std::min(frames.size(), kMaxBatch);
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    msghdr& m = messages[i].msg_hdr;
+    m.msg_name = &address;
+    m.msg_namelen = sizeof address;
+    m.msg_iov = &pieces[count];
+    const std::size_t before = count;
+    add_pieces(frames[i], pieces, count);
+    m.msg_iovlen = count - before;
+  }
+  if (n == 1) return sendmsg(fd_, &messages[0].msg_hdr, MSG_DONTWAIT) >= 0 ? 1 : 0;
+  const int sent = sendmmsg(fd_, messages.data(), static_cast<unsigned>(n), MSG_DONTWAIT);
+  return sent > 0 ? static_cast<std::size_t>(sent) : 0;
+}
+
+// --- receiving ---------------------------------------------------------------------------------
+
+std::size_t UdpDevice::receive(FrameSink& sink, std::size_t limit) {
+  std::size_t count = 0;
+  while (count < limit) {
+    iovec piece{buffer_.data(), buffer_.size()};
+    alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control;
+    msghdr message{};
+    message.msg_iov = &piece;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    const ssize_t n = recvmsg(fd_, &message, MSG_DONTWAIT);
+    if (n <= 0) break;
+    const auto bytes = static_cast<std::size_t>(n);
+    std::size_t each = bytes;
+    for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
+      int size = 0;
+      if (c->cmsg_level != IPPROTO_UDP || c->cmsg_type != UDP_GRO) continue;
+      std::memcpy(&size, CMSG_DATA(c), sizeof size);
+      if (size > 0) each = static_cast<std::size_t>(size);
+    }
+    for (std::size_t at = 0; at < bytes; at += each, ++count) {
+      sink.on_frame({buffer_.data() + at, std::min(each, bytes - at)});
+    }
+    // A single frame is most likely what the application waits for: do not ask again first.
+    if (each == bytes) break;
+  }
+  return count;
+}
+
+}  // namespace score::pm

@@ -1,0 +1,52 @@
+// PM frames in UDP datagrams. Bursts go through the kernel as one packet of up to 64 KB that is cut
+// late or never (UDP_SEGMENT) and arrives joined (UDP_GRO); where the kernel has neither, frames go
+// by sendmmsg.
+#pragma once
+
+#include "pmlib/packet_device.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace score::pm {
+
+class UdpDevice final : public PacketDevice {
+ public:
+  // Binds to `own` (IPv4 and port; port 0 = any). `frame_bytes` is at most what fits the path's MTU
+  // less 28. Null and an errno in `error` on failure.
+  static std::unique_ptr<UdpDevice> open(const PeerAddress& own, std::size_t frame_bytes,
+                                         int& error);
+  // Takes over a bound, nonblocking UDP socket.
+  UdpDevice(int fd, std::size_t frame_bytes);
+  ~UdpDevice() override;
+
+  // The address the socket is bound to.
+  PeerAddress own_address() const;
+  // Bytes the socket holds for a slow reader.
+  std::size_t receive_buffer_bytes() const;
+
+  std::size_t send(const PeerAddress& to, std::span<const FrameOut> frames) override;
+  std::size_t receive(FrameSink& sink, std::size_t limit) override;
+
+  int poll_fd() const override { return fd_; }
+
+  std::size_t frame_bytes() const override { return frame_bytes_; }
+
+  // IPv4 and port, as in PeerAddress. False if `text` is not "a.b.c.d:port".
+  static bool parse(const char* text, PeerAddress& address);
+
+ private:
+  std::size_t send_joined(const PeerAddress& to, std::span<const FrameOut> frames);
+  std::size_t send_separately(const PeerAddress& to, std::span<const FrameOut> frames);
+  std::size_t run_length(std::span<const FrameOut> frames) const;
+
+  int fd_;
+  std::size_t frame_bytes_;
+  bool can_join_ = true;
+  std::vector<std::byte> buffer_;
+};
+
+}  // namespace score::pm
