@@ -48,9 +48,19 @@ add_custom_command(
   COMMENT "frame table"
   VERBATIM)
 
+# The lite runtime, static if SCORE_STATIC_LIBS (see cmake/options.cmake) and there.
+add_library(score_protobuf_lite INTERFACE)
+find_library(PROTOBUF_LITE_STATIC libprotobuf-lite.a)
+if(SCORE_STATIC_LIBS AND PROTOBUF_LITE_STATIC)
+  find_package(Threads REQUIRED)
+  target_link_libraries(score_protobuf_lite INTERFACE ${PROTOBUF_LITE_STATIC} Threads::Threads)
+else()
+  target_link_libraries(score_protobuf_lite INTERFACE protobuf::libprotobuf-lite)
+endif()
+
 add_library(score_proto_messages STATIC ${proto_sources} ${proto_gen}/proto/frames.inc)
 add_library(score::proto_messages ALIAS score_proto_messages)
 target_compile_options(score_proto_messages PRIVATE -w)
 target_include_directories(score_proto_messages SYSTEM PUBLIC
   ${CMAKE_CURRENT_SOURCE_DIR}/lite ${proto_gen})
-target_link_libraries(score_proto_messages PUBLIC protobuf::libprotobuf-lite PRIVATE score_options)
+target_link_libraries(score_proto_messages PUBLIC score_protobuf_lite PRIVATE score_options)

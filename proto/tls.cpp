@@ -39,9 +39,15 @@ constexpr std::array<unsigned char, 2> kCipherId{0x13, 0x01};  // TLS_AES_128_GC
 
 void start_library() {
   // No configuration file: what a distribution or a user put there must not change our security,
-  // and parsing it costs memory.
-  static const int started = OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, nullptr);
-  SCORE_ASSERT(started == 1, "OpenSSL does not start");
+  // and parsing it costs memory. No tables of error texts and of old algorithm names either: nobody
+  // reads them.
+  constexpr std::uint64_t kLean = OPENSSL_INIT_NO_LOAD_CONFIG |
+                                  OPENSSL_INIT_NO_LOAD_CRYPTO_STRINGS |
+                                  OPENSSL_INIT_NO_ADD_ALL_CIPHERS | OPENSSL_INIT_NO_ADD_ALL_DIGESTS;
+  constexpr std::uint64_t kLeanSsl = OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_LOAD_SSL_STRINGS;
+  static const bool started =
+      OPENSSL_init_crypto(kLean, nullptr) == 1 && OPENSSL_init_ssl(kLeanSsl, nullptr) == 1;
+  SCORE_ASSERT(started, "OpenSSL does not start");
 }
 
 int name_index() {
