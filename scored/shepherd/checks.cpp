@@ -1,19 +1,18 @@
 #include "scored/shepherd/checks.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <array>
-#include <cerrno>
-
 #include "base/errc.hpp"
 #include "base/fd.hpp"
 #include "base/spawn.hpp"
 #include "base/text.hpp"
 #include "scored/shepherd/path_pattern.hpp"
 #include "scored/shepherd/task_env.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace score::shepherd {
 
@@ -36,6 +35,7 @@ struct LimitName {
   // on: taken as far as this node goes instead of refusing.
   bool is_soft;
 };
+
 constexpr std::array<LimitName, 16> kLimits{{
     {RLIMIT_CPU, "cpu time", false},
     {RLIMIT_FSIZE, "file size", false},
@@ -61,7 +61,9 @@ rlimit current_limit(int resource) {
   return limit;
 }
 
-std::string printable(std::string_view text) { return base::quote_value(text, 256); }
+std::string printable(std::string_view text) {
+  return base::quote_value(text, 256);
+}
 
 Refusal refuse(int exit_code, const base::Error& error) {
   return {.exit_code = exit_code, .reason = error.message()};
@@ -69,8 +71,8 @@ Refusal refuse(int exit_code, const base::Error& error) {
 
 std::optional<Refusal> check_directory(const wire::LaunchSpec& spec) {
   if (chdir(spec.directory().c_str()) == 0) return std::nullopt;
-  return refuse(kCannotExecute, base::fail(base::errno_code(errno), "directory {}",
-                                           printable(spec.directory())));
+  return refuse(kCannotExecute,
+                base::fail(base::errno_code(errno), "directory {}", printable(spec.directory())));
 }
 
 std::optional<Refusal> check_executable(const wire::LaunchSpec& spec) {
@@ -78,7 +80,9 @@ std::optional<Refusal> check_executable(const wire::LaunchSpec& spec) {
   auto path = executable_of(spec);
   if (path) return std::nullopt;
   const bool has_slash = name.find('/') != std::string::npos;
+
   struct stat info {};
+
   if (has_slash && stat(name.c_str(), &info) != 0 && errno != ENOENT) {
     return refuse(kCannotExecute,
                   base::fail(base::errno_code(errno), "executable {}", printable(name)));
@@ -118,7 +122,8 @@ std::optional<Refusal> check_sizes(const Plan& plan) {
   for (const auto& limit : plan.spec.limits()) {
     if (limit.resource() == RLIMIT_STACK) stack.rlim_cur = std::min(limit.soft(), stack.rlim_max);
   }
-  const std::size_t allowed = std::clamp<std::size_t>(stack.rlim_cur / 4, kMinExecBytes, kMaxExecBytes);
+  const std::size_t allowed =
+      std::clamp<std::size_t>(stack.rlim_cur / 4, kMinExecBytes, kMaxExecBytes);
   if (sum <= allowed) return std::nullopt;
   return Refusal{kCannotExecute, fmt::format("arguments and environment of {} bytes: this system "
                                              "allows {} (a quarter of the stack limit)",
@@ -129,7 +134,8 @@ std::optional<Refusal> check_sizes(const Plan& plan) {
 base::Status check_output(const std::string& path) {
   auto file = base::open_file(path, O_WRONLY | O_NONBLOCK | O_NOCTTY);
   if (file) return {};
-  if (file.error().code() == std::errc::no_such_device_or_address) return {};  // FIFO, no reader yet
+  if (file.error().code() == std::errc::no_such_device_or_address)
+    return {};  // FIFO, no reader yet
   if (file.error().code() != std::errc::no_such_file_or_directory) return file.error();
   const std::size_t slash = path.rfind('/');
   const std::string directory = slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
@@ -147,9 +153,9 @@ std::optional<Refusal> check_files(const Plan& plan, const std::string& pattern,
   if (pattern.empty()) return std::nullopt;
   const std::uint32_t files = scope_of(pattern).per_rank ? plan.local_tasks() : 1;
   for (std::uint32_t task = 0; task < files; ++task) {
-    auto path = expand_pattern(pattern, {.job = plan.spec.job(),
-                                         .rank = plan.rank_of(task),
-                                         .node = plan.prepare.node_name()});
+    auto path = expand_pattern(
+        pattern,
+        {.job = plan.spec.job(), .rank = plan.rank_of(task), .node = plan.prepare.node_name()});
     if (!path) return refuse(kCannotStart, path.error());
     if (auto good = check(*path); !good) return refuse(kCannotStart, good.error());
   }
@@ -166,15 +172,15 @@ base::Result<std::string> executable_of(const wire::LaunchSpec& spec) {
 base::Result<std::vector<std::pair<int, rlimit>>> limits_of(const Plan& plan) {
   std::vector<std::pair<int, rlimit>> out;
   for (const auto& wanted : plan.spec.limits()) {
-    const auto known = std::ranges::find(kLimits, static_cast<int>(wanted.resource()),
-                                         &LimitName::resource);
+    const auto known =
+        std::ranges::find(kLimits, static_cast<int>(wanted.resource()), &LimitName::resource);
     if (known == kLimits.end()) continue;  // of a newer kernel
     const rlimit here = current_limit(known->resource);
     rlimit limit{.rlim_cur = wanted.soft(), .rlim_max = std::min(wanted.hard(), here.rlim_max)};
     if (limit.rlim_cur > limit.rlim_max) {
       if (!known->is_soft && here.rlim_max < wanted.soft()) {
-        return base::fail(base::Errc::Denied, "limit on {} of {}: this node grants {}",
-                          known->name, wanted.soft(), here.rlim_max);
+        return base::fail(base::Errc::Denied, "limit on {} of {}: this node grants {}", known->name,
+                          wanted.soft(), here.rlim_max);
       }
       limit.rlim_cur = limit.rlim_max;
     }

@@ -2,14 +2,13 @@
 // Whether the tasks could start here, found out as the user and before anything is started or left
 // behind. The process enters the job's directory on the way: names in the plan are relative to it.
 
-#include <sys/resource.h>
+#include "scored/shepherd/plan.hpp"
 
 #include <optional>
 #include <string>
+#include <sys/resource.h>
 #include <utility>
 #include <vector>
-
-#include "scored/shepherd/plan.hpp"
 
 namespace score::shepherd {
 

@@ -1,13 +1,13 @@
 #include "scored/shepherd/children.hpp"
 
+#include "base/fd.hpp"
+#include "base/spawn.hpp"
+#include "base/text.hpp"
+
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include "base/fd.hpp"
-#include "base/spawn.hpp"
-#include "base/text.hpp"
 
 // A child that was not reaped keeps its pid and its group's number from being given out again, so
 // neither signal can reach a stranger. The group goes first, at once and as a whole: a process that
@@ -21,7 +21,9 @@ constexpr std::size_t kMaxListBytes = 4U << 20U;
 
 }  // namespace
 
-void become_subreaper() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
+void become_subreaper() {
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
 
 std::vector<pid_t> children_of_this_process() {
   std::vector<pid_t> pids;

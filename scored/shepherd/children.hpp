@@ -1,9 +1,8 @@
 #pragma once
-// The shepherd is the reaper of everything its tasks leave behind (child subreaper): what double-forks
-// becomes its child, and is found and killed here.
+// The shepherd is the reaper of everything its tasks leave behind (child subreaper): what
+// double-forks becomes its child, and is found and killed here.
 
 #include <sys/types.h>
-
 #include <vector>
 
 namespace score::shepherd {
@@ -14,8 +13,8 @@ void become_subreaper();
 // Pids of all children, ended ones that were not reaped yet included.
 std::vector<pid_t> children_of_this_process();
 
-// SIGKILL to every child, and to the whole process group of each that is not our own. Gives the number
-// of children. Call again until 0: the children of killed ones arrive one after the other.
+// SIGKILL to every child, and to the whole process group of each that is not our own. Gives the
+// number of children. Call again until 0: the children of killed ones arrive one after the other.
 std::size_t kill_children();
 
 // Reaps every child that has ended; how is not told.

@@ -1,18 +1,16 @@
 #include "scored/shepherd/daemon_link.hpp"
 
-#include <poll.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
+#include "base/limits.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
-
-#include "base/limits.hpp"
-#include "base/log.hpp"
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 namespace score::shepherd {
 
@@ -38,7 +36,9 @@ bool DaemonLink::is_unreachable() const {
   if (getsockname(listener_.get(), generic, &size) != 0) return false;
   if (size <= offsetof(sockaddr_un, sun_path) || address.sun_path[0] != '/') return false;
   address.sun_path[sizeof address.sun_path - 1] = '\0';
+
   struct stat info {};
+
   return stat(address.sun_path, &info) != 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
@@ -47,8 +47,7 @@ void DaemonLink::on_accept() {
   if (!accepted) return;
   const auto peer = base::peer_credentials(accepted.get());
   if (!peer || std::ranges::find(allowed_, peer->uid.value()) == allowed_.end()) {
-    base::log_warning("refuse connection", base::kv("uid", peer ? peer->uid.value() : 0));
-    return;
+    return complain(fmt::format("uid {} may not connect", peer ? peer->uid.value() : 0));
   }
   const int fd = accepted.get();
   if (!loop_.add(fd, EPOLLIN, [this](std::uint32_t events) { on_ready(events); })) return;
@@ -57,6 +56,12 @@ void DaemonLink::on_accept() {
   reader_ = proto::FrameReader();
   loop_.change(listener_.get(), 0);  // the next one waits in the backlog until this one is gone
   first_frame_timer_ = loop_.after(base::limits::kHeaderDeadline, [this] { drop(); });
+}
+
+void DaemonLink::complain(const std::string& what) {
+  if (!limiter_.allow(base::monotonic_now())) return;
+  base::log_warning("drop connection of node daemon", base::kv("err", what),
+                    base::kv("suppressed", limiter_.take_suppressed()));
 }
 
 void DaemonLink::on_ready(std::uint32_t events) {
@@ -80,7 +85,7 @@ void DaemonLink::deliver_frames() {
   while (socket_ && connection == connection_) {
     auto frame = reader_.next(proto::Role::NodeDaemon);
     if (!frame) {
-      base::log_warning("drop connection of node daemon", base::kv("err", frame.error()));
+      complain(frame.error().message());
       return drop();
     }
     if (!*frame) return;

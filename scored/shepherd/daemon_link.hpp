@@ -1,17 +1,17 @@
 #pragma once
-// The shepherd's end of the node daemon's connection: one at a time, accepted only from those who may
-// command it, lost and found again while the tasks go on.
+// The shepherd's end of the node daemon's connection: one at a time, accepted only from those who
+// may command it, lost and found again while the tasks go on.
 
-#include <sys/types.h>
+#include "base/fd.hpp"
+#include "base/log.hpp"
+#include "proto/frame_reader.hpp"
+#include "scored/shepherd/event_loop.hpp"
 
 #include <functional>
 #include <string>
 #include <string_view>
+#include <sys/types.h>
 #include <vector>
-
-#include "base/fd.hpp"
-#include "proto/frame_reader.hpp"
-#include "scored/shepherd/event_loop.hpp"
 
 namespace score::shepherd {
 
@@ -28,6 +28,7 @@ class DaemonLink {
   base::Status start(Handlers handlers);
 
   [[nodiscard]] bool is_connected() const { return static_cast<bool>(socket_); }
+
   // True if the listener's name is gone from the file system: nobody can connect any more.
   [[nodiscard]] bool is_unreachable() const;
 
@@ -37,6 +38,7 @@ class DaemonLink {
   void send(const Message& message) {
     send_frame(proto::frame_type<Message>(), message.SerializeAsString());
   }
+
   void send_frame(proto::FrameType type, std::string_view payload);
   // Writes what is queued and gives up soon; for the last words before exit.
   void flush();
@@ -48,6 +50,7 @@ class DaemonLink {
   void read_frames();
   void deliver_frames();
   void write_queue();
+  void complain(const std::string& what);
 
   EventLoop& loop_;
   base::UniqueFd listener_;
@@ -59,6 +62,7 @@ class DaemonLink {
   std::string out_;
   std::size_t written_ = 0;  // of out_
   EventLoop::TimerId first_frame_timer_ = 0;
+  base::LogLimiter limiter_;
 };
 
 }  // namespace score::shepherd

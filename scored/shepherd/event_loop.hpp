@@ -2,17 +2,16 @@
 // One thread, one epoll. Callbacks may add, change and remove descriptors and timers freely, their
 // own included: what was removed is not called any more, even if it was ready already.
 
-#include <sys/epoll.h>
+#include "base/fd.hpp"
+#include "base/result.hpp"
+#include "base/time.hpp"
 
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <sys/epoll.h>
 #include <unordered_map>
-
-#include "base/fd.hpp"
-#include "base/result.hpp"
-#include "base/time.hpp"
 
 namespace score::shepherd {
 
@@ -32,7 +31,8 @@ class EventLoop {
   TimerId after(base::Duration delay, std::function<void()> action);
   void cancel(TimerId timer);
 
-  void run();   // until stop()
+  void run();  // until stop()
+
   void stop() { stopped_ = true; }
 
  private:
@@ -41,10 +41,11 @@ class EventLoop {
     std::uint32_t events;
     std::shared_ptr<Handler> handler;  // kept while it runs, should it remove itself
   };
+
   using TimerKey = std::pair<base::TimePoint, TimerId>;
 
-  explicit EventLoop(base::UniqueFd epoll)
-      : epoll_(std::move(epoll)) {}
+  explicit EventLoop(base::UniqueFd epoll) : epoll_(std::move(epoll)) {}
+
   int wait_ms() const;
   void run_timers();
   void dispatch(std::uint64_t token, std::uint32_t events);

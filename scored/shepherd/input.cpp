@@ -1,15 +1,18 @@
 #include "scored/shepherd/input.hpp"
 
-#include <termios.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-
 #include "base/errc.hpp"
 #include "base/limits.hpp"
 
+#include <algorithm>
+#include <cerrno>
+#include <termios.h>
+#include <unistd.h>
+
 namespace score::shepherd {
+
+InputFeeder::~InputFeeder() {
+  for (Reader& reader : readers_) close(reader);
+}
 
 base::Status InputFeeder::add(base::UniqueFd fd, bool is_terminal) {
   const std::size_t index = readers_.size();
@@ -96,6 +99,7 @@ void InputFeeder::settle() {
 
 void InputFeeder::close_all() {
   for (Reader& reader : readers_) close(reader);
+  settle();
 }
 
 }  // namespace score::shepherd

@@ -1,23 +1,22 @@
 // scored-shepherd: started by the launcher as the job's user, once as `shepherd` (A) and once as
 // `spawner` (B); see scored/launcher/protocol.hpp. Statically linked: an exec must cost little.
 
-#include <fcntl.h>
-#include <linux/close_range.h>
-#include <signal.h>
-#include <sys/resource.h>
-#include <sys/signalfd.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <array>
-#include <cstdlib>
-#include <exception>
-#include <string_view>
-
 #include "base/log.hpp"
 #include "scored/shepherd/children.hpp"
 #include "scored/shepherd/shepherd.hpp"
 #include "scored/shepherd/spawner.hpp"
+
+#include <array>
+#include <cstdlib>
+#include <exception>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <string_view>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace {
 

@@ -1,14 +1,13 @@
 #include "scored/shepherd/output.hpp"
 
-#include <sys/epoll.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
+#include "base/limits.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-
-#include "base/limits.hpp"
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 namespace score::shepherd {
 
@@ -61,8 +60,8 @@ void OutputPump::pump(std::size_t room, const Sink& sink) {
 
 std::size_t OutputPump::read_chunk(Source& source, std::size_t room, const Sink& sink) {
   std::string data;
-  const std::size_t most = std::min({room, base::limits::kIoChunkBytes,
-                                     source.left.value_or(base::limits::kIoChunkBytes)});
+  const std::size_t most = std::min(
+      {room, base::limits::kIoChunkBytes, source.left.value_or(base::limits::kIoChunkBytes)});
   data.resize(most);
   const ssize_t got = read(source.fd.get(), data.data(), most);
   if (got < 0 && (errno == EAGAIN || errno == EINTR) && !source.left) return 0;

@@ -2,16 +2,16 @@
 // The tasks' output: read in chunks from their pipes as long as the window has room, kept until the
 // front end took it. A task that floods its output waits in write(2); the shepherd never grows.
 
+#include "base/fd.hpp"
+#include "base/result.hpp"
+#include "proto/common.pb.h"
+
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "base/fd.hpp"
-#include "base/result.hpp"
-#include "proto/common.pb.h"
 
 namespace score::shepherd {
 
@@ -25,13 +25,15 @@ struct OutputChunk {
 // What was sent and not taken yet, in the order it was read. Pure.
 class OutputWindow {
  public:
-  explicit OutputWindow(std::size_t bytes)
-      : limit_(bytes) {}
+  explicit OutputWindow(std::size_t bytes) : limit_(bytes) {}
+
   [[nodiscard]] std::size_t room() const { return held_ < limit_ ? limit_ - held_ : 0; }
+
   // May pass the limit by one short note of the shepherd's own.
   const OutputChunk& push(OutputChunk chunk);
   // The oldest `bytes` were taken by the front end. More than there are: all.
   void taken(std::uint64_t bytes);
+
   // To be sent again after a reconnection.
   [[nodiscard]] const std::deque<OutputChunk>& held() const { return chunks_; }
 
@@ -50,16 +52,19 @@ class OutputPump {
   using Sink = std::function<void(OutputChunk chunk)>;
 
   static base::Result<OutputPump> create();
+
   // Becomes readable when a pipe has something; watch it while there is room.
   [[nodiscard]] int descriptor() const { return epoll_.get(); }
 
   // A pipe's or a terminal master's end, non-blocking. Errors: errno codes.
   base::Status add(std::uint32_t rank, wire::Stream stream, base::UniqueFd fd);
-  // Reads at most one chunk of each pipe that is ready, `room` bytes in all. Ends those at their end.
+  // Reads at most one chunk of each pipe that is ready, `room` bytes in all. Ends those at their
+  // end.
   void pump(std::size_t room, const Sink& sink);
   // No writer that counts is left: what is in the pipes now still comes, then they are closed even
   // if somebody holds them open.
   void limit_to_present();
+
   [[nodiscard]] bool is_done() const { return open_ == 0; }
 
  private:
@@ -69,8 +74,9 @@ class OutputPump {
     wire::Stream stream;
     std::optional<std::size_t> left;  // bytes that may still come
   };
-  explicit OutputPump(base::UniqueFd epoll)
-      : epoll_(std::move(epoll)) {}
+
+  explicit OutputPump(base::UniqueFd epoll) : epoll_(std::move(epoll)) {}
+
   // Bytes used of the room.
   std::size_t read_chunk(Source& source, std::size_t room, const Sink& sink);
   void end(Source& source);

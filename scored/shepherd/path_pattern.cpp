@@ -1,9 +1,9 @@
 #include "scored/shepherd/path_pattern.hpp"
 
-#include <algorithm>
-
 #include "base/errc.hpp"
 #include "base/text.hpp"
+
+#include <algorithm>
 
 namespace score::shepherd {
 

@@ -1,11 +1,11 @@
 #pragma once
 // Names of input and output files with the job's numbers in them. Pure.
 
+#include "base/result.hpp"
+
 #include <cstdint>
 #include <string>
 #include <string_view>
-
-#include "base/result.hpp"
 
 namespace score::shepherd {
 
@@ -24,6 +24,7 @@ struct PatternScope {
   bool per_rank = false;
   bool per_node = false;
 };
+
 PatternScope scope_of(std::string_view pattern);
 
 }  // namespace score::shepherd

@@ -18,7 +18,8 @@ base::Status check_counts(const wire::ShepherdPrepare& prepare) {
     return base::fail(base::Errc::TooLarge, "{} nodes", prepare.tasks_on_node_size());
   }
   for (const std::uint32_t tasks : prepare.tasks_on_node()) {
-    if (tasks > limits::kMaxTasksPerNode) return base::fail(base::Errc::TooLarge, "{} tasks", tasks);
+    if (tasks > limits::kMaxTasksPerNode)
+      return base::fail(base::Errc::TooLarge, "{} tasks", tasks);
   }
   if (prepare.tasks_on_node(static_cast<int>(prepare.node_index())) == 0) {
     return base::fail(base::Errc::Malformed, "no tasks on this node");

@@ -2,16 +2,16 @@
 // What one node does of one attempt: ShepherdPrepare, read once and checked for sense. The shepherd
 // and the spawner read the same bytes through parse_plan().
 
+#include "base/result.hpp"
+#include "proto/common.pb.h"
+#include "proto/node.pb.h"
+#include "proto/shepherd.pb.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "base/result.hpp"
-#include "proto/common.pb.h"
-#include "proto/node.pb.h"
-#include "proto/shepherd.pb.h"
 
 namespace score::shepherd {
 
@@ -24,15 +24,20 @@ struct Plan {
   [[nodiscard]] std::uint32_t node_count() const {
     return static_cast<std::uint32_t>(prepare.tasks_on_node_size());
   }
+
   [[nodiscard]] std::uint32_t local_tasks() const {
     return prepare.tasks_on_node(static_cast<int>(prepare.node_index()));
   }
+
   [[nodiscard]] std::uint32_t rank_of(std::uint32_t task) const { return first_rank + task; }
+
   [[nodiscard]] bool wants_pmi() const { return spec.mpi() != wire::LaunchSpec::NONE; }
+
   // Rank 0 has a terminal, and it is here.
   [[nodiscard]] bool has_terminal(std::uint32_t task) const {
     return spec.pty() && rank_of(task) == 0;
   }
+
   // The task reads what the front end sends.
   [[nodiscard]] bool takes_input(std::uint32_t task) const;
 };

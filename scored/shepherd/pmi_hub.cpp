@@ -1,10 +1,9 @@
 #include "scored/shepherd/pmi_hub.hpp"
 
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <array>
 #include <cerrno>
+#include <sys/socket.h>
+#include <unistd.h>
 
 namespace score::shepherd {
 
@@ -29,9 +28,8 @@ base::Result<base::UniqueFd> PmiHub::connect(std::uint32_t task) {
   auto pair = base::make_socket_pair(SOCK_STREAM);
   if (!pair) return pair.error();
   if (auto set = base::set_nonblocking(pair->first.get(), true); !set) return set.error();
-  auto watched = loop_.add(pair->first.get(), EPOLLIN, [this, task](std::uint32_t events) {
-    on_ready(task, events);
-  });
+  auto watched = loop_.add(pair->first.get(), EPOLLIN,
+                           [this, task](std::uint32_t events) { on_ready(task, events); });
   if (!watched) return watched.error();
   connections_[task].socket = std::move(pair->first);
   return std::move(pair->second);

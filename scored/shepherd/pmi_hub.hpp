@@ -1,14 +1,14 @@
 #pragma once
-// The sockets of PmiServer: one to each task, non-blocking. A task that does not read its replies is
-// not read either.
-
-#include <functional>
-#include <string>
-#include <vector>
+// The sockets of PmiServer: one to each task, non-blocking. A task that does not read its replies
+// is not read either.
 
 #include "base/fd.hpp"
 #include "scored/shepherd/event_loop.hpp"
 #include "scored/shepherd/pmi_server.hpp"
+
+#include <functional>
+#include <string>
+#include <vector>
 
 namespace score::shepherd {
 
@@ -32,6 +32,7 @@ class PmiHub {
   base::Status fence_done(std::uint64_t sequence, std::string_view key_values);
   // What the task wrote before it ended is heard first.
   void task_ended(std::uint32_t task, bool failed);
+
   [[nodiscard]] const std::optional<PmiActions::Fence>& pending_fence() const {
     return server_.pending_fence();
   }
@@ -41,6 +42,7 @@ class PmiHub {
     base::UniqueFd socket;
     std::string out;  // replies that did not fit yet
   };
+
   void on_ready(std::uint32_t task, std::uint32_t events);
   bool read_some(std::uint32_t task);  // false: nothing there, or closed
   void write_out(std::uint32_t task);

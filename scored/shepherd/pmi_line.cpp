@@ -1,10 +1,10 @@
 #include "scored/shepherd/pmi_line.hpp"
 
-#include <algorithm>
-
 #include "base/errc.hpp"
 #include "base/limits.hpp"
 #include "base/text.hpp"
+
+#include <algorithm>
 
 namespace score::shepherd {
 
@@ -12,7 +12,9 @@ namespace {
 
 constexpr std::string_view kAbortMessage = "message=";
 
-bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
+bool is_control(char c) {
+  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+}
 
 }  // namespace
 

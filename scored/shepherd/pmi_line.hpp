@@ -3,14 +3,14 @@
 // line, "cmd=NAME key=value key=value\n"; only spawn takes several lines, "mcmd=spawn\n" to
 // "endcmd\n". Keys and values hold no space and no line end. Pure; what it reads is hostile.
 
+#include "base/result.hpp"
+
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include "base/result.hpp"
 
 namespace score::shepherd {
 
@@ -19,8 +19,10 @@ class PmiLineReader {
  public:
   // Take every line after each feed; what is fed piles up otherwise.
   void feed(std::string_view bytes) { pending_ += bytes; }
+
   // The next line without its end, valid until the next call; nothing yet: nullopt.
-  // Errors: TooLarge (no line end within limits::kMaxPmiLineBytes); every later call gives it again.
+  // Errors: TooLarge (no line end within limits::kMaxPmiLineBytes); every later call gives it
+  // again.
   base::Result<std::optional<std::string_view>> next();
 
  private:

@@ -1,13 +1,13 @@
 #include "scored/shepherd/pmi_server.hpp"
 
-#include <algorithm>
-#include <array>
-
 #include "base/errc.hpp"
 #include "base/limits.hpp"
 #include "base/text.hpp"
 #include "proto/frames.hpp"
 #include "proto/key_values.hpp"
+
+#include <algorithm>
+#include <array>
 
 // What MPICH's client does with a reply fixes the texts here: it compares cmd=, looks for rc= and a
 // few keys, and reads a line into 1024 bytes. So the value limit told to it (get_maxes) is smaller
@@ -24,7 +24,8 @@ constexpr std::size_t kClientLineBytes = 1024;  // PMIU_MAXLINE of MPICH
 constexpr std::size_t kNameMax = 256;
 constexpr std::size_t kKeyMax = 64;
 constexpr std::size_t kValueMax = 896;
-constexpr std::size_t kLongestFrameOfReply = 60;  // "cmd=get_result rc=0 msg=success value=" and end
+constexpr std::size_t kLongestFrameOfReply =
+    60;  // "cmd=get_result rc=0 msg=success value=" and end
 static_assert(kValueMax + kLongestFrameOfReply < kClientLineBytes);
 static_assert(kKeyMax <= limits::kMaxPmiKeyBytes && kValueMax <= limits::kMaxPmiValueBytes);
 
@@ -50,8 +51,7 @@ std::optional<std::string_view> line_value(std::string_view lines, std::string_v
 
 }  // namespace
 
-PmiServer::PmiServer(PmiJob job)
-    : job_(std::move(job)), tasks_(job_.local_tasks) {
+PmiServer::PmiServer(PmiJob job) : job_(std::move(job)), tasks_(job_.local_tasks) {
   if (job_.process_mapping.size() <= kValueMax) store("PMI_process_mapping", job_.process_mapping);
 }
 
@@ -264,7 +264,8 @@ void PmiServer::on_unsupported(std::uint32_t task, const PmiCommand& command, Pm
       {"create_kvs", "newkvs"},
       {"destroy_kvs", "kvs_destroyed"},
   }};
-  const auto* answer = std::ranges::find(kAnswers, command.name, [](auto& pair) { return pair.first; });
+  const auto* answer =
+      std::ranges::find(kAnswers, command.name, [](auto& pair) { return pair.first; });
   reply(task, fmt::format("cmd={} info=not_supported rc=-1 msg=not_supported\n", answer->second),
         out);
 }
@@ -286,7 +287,8 @@ void PmiServer::handle_spawn_line(std::uint32_t task, std::string_view line, Pmi
   const bool last = line_value(*spawn, "totspawns") == line_value(*spawn, "spawnssofar");
   spawn.reset();
   if (!last) return;
-  out.notes.push_back({task, "MPI_Comm_spawn is not supported: a job's tasks are fixed when it starts"});
+  out.notes.push_back(
+      {task, "MPI_Comm_spawn is not supported: a job's tasks are fixed when it starts"});
   reply(task, "cmd=spawn_result rc=-1 msg=spawn_is_not_supported\n", out);
 }
 

@@ -1,12 +1,15 @@
 #pragma once
-// One node's PMI-1 server, as a pure object: bytes of its tasks in, replies and actions out. Nothing
-// here blocks, allocates without bound or trusts a task.
+// One node's PMI-1 server, as a pure object: bytes of its tasks in, replies and actions out.
+// Nothing here blocks, allocates without bound or trusts a task.
 //
 // Key/value pairs put since the last barrier are gathered; when every local task is in the barrier
-// they leave as a Fence, and fence_done() brings what all nodes gathered. Gets are answered from the
-// local store. A node that is alone in its job needs nobody: its fences end at once.
+// they leave as a Fence, and fence_done() brings what all nodes gathered. Gets are answered from
+// the local store. A node that is alone in its job needs nobody: its fences end at once.
 //
 // "task" is a local index, 0 ... local_tasks - 1; rank = first_rank + task.
+
+#include "base/result.hpp"
+#include "scored/shepherd/pmi_line.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -15,14 +18,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/result.hpp"
-#include "scored/shepherd/pmi_line.hpp"
-
 namespace score::shepherd {
 
 struct PmiJob {
-  std::string name;             // of the key space; without blanks
-  std::uint32_t size = 1;       // ranks of the whole job
+  std::string name;        // of the key space; without blanks
+  std::uint32_t size = 1;  // ranks of the whole job
   std::uint32_t first_rank = 0;
   std::uint32_t local_tasks = 1;
   std::string process_mapping;  // see process_mapping.hpp
@@ -34,20 +34,24 @@ struct PmiActions {
     std::uint32_t task;
     std::string bytes;
   };
+
   struct Fence {
     std::uint64_t sequence = 0;  // 1, 2 ...
     std::string key_values;      // proto/key_values.hpp
     friend bool operator==(const Fence&, const Fence&) = default;
   };
+
   struct Abort {
     std::uint32_t task;
     std::int32_t code;
     std::string message;
   };
+
   struct Note {  // one line for the user, about a task
     std::uint32_t task;
     std::string text;
   };
+
   std::vector<Reply> replies;
   std::vector<Note> notes;
   std::optional<Fence> fence;         // to the other nodes
@@ -78,12 +82,14 @@ class PmiServer {
     Lost,         // ended between init and finalize with exit code 0: no barrier can complete
     Closed,       // ended, or its connection was closed
   };
+
   struct Task {
     State state = State::Fresh;
     PmiLineReader reader;
     std::optional<std::string> spawn;  // lines of a spawn command that has not ended
     std::size_t bytes_put = 0;
   };
+
   using Handler = void (PmiServer::*)(std::uint32_t task, const PmiCommand&, PmiActions&);
 
   static Handler handler_of(std::string_view name);

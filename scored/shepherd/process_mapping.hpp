@@ -7,8 +7,8 @@
 
 namespace score::shepherd {
 
-// "(vector,(first node,nodes,tasks on each),...)", runs of equal nodes joined; ranks ascend block by
-// block as the nodes do. tasks_on_node: [node index]; nodes without tasks are left out.
+// "(vector,(first node,nodes,tasks on each),...)", runs of equal nodes joined; ranks ascend block
+// by block as the nodes do. tasks_on_node: [node index]; nodes without tasks are left out.
 std::string process_mapping(std::span<const std::uint32_t> tasks_on_node);
 
 }  // namespace score::shepherd

@@ -1,11 +1,5 @@
 #include "scored/shepherd/shepherd.hpp"
 
-#include <signal.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
-
-#include <algorithm>
-
 #include "base/limits.hpp"
 #include "base/log.hpp"
 #include "base/model.hpp"
@@ -13,8 +7,14 @@
 #include "scored/shepherd/children.hpp"
 #include "scored/shepherd/process_mapping.hpp"
 
-// Everything that must survive the loss of the connection is state here: exits, output not taken, the
-// fence under way, input taken but not told. Sending is fire and forget; a resume sends it again.
+#include <algorithm>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+// Everything that must survive the loss of the connection is state here: exits, output not taken,
+// the fence under way, input taken but not told. Sending is fire and forget; a resume sends it
+// again.
 
 namespace score::shepherd {
 
@@ -33,7 +33,9 @@ std::optional<Message> parse(const proto::InFrame& frame) {
   return message;
 }
 
-std::uint32_t wire_phase(base::AttemptPhase phase) { return static_cast<std::uint32_t>(phase); }
+std::uint32_t wire_phase(base::AttemptPhase phase) {
+  return static_cast<std::uint32_t>(phase);
+}
 
 }  // namespace
 
@@ -53,7 +55,8 @@ base::Status Shepherd::start() {
   // The launcher forked the spawner before it became this program: so far it is the only child.
   const auto children = children_of_this_process();
   if (children.size() == 1) group_ = children.front();
-  auto watched = loop_.add(signals_.get(), EPOLLIN, [this](std::uint32_t) { on_signal_descriptor(); });
+  auto watched =
+      loop_.add(signals_.get(), EPOLLIN, [this](std::uint32_t) { on_signal_descriptor(); });
   if (!watched) return watched;
   watched = loop_.add(output_.descriptor(), 0, [this](std::uint32_t) { pump_output(); });
   if (!watched) return watched;
@@ -110,8 +113,9 @@ void Shepherd::on_prepare(const std::string& payload) {
   auto plan = parse_plan(payload);
   if (!plan) return refuse(kCannotStart, plan.error().message());
   if (auto refusal = check_plan(*plan)) return refuse(refusal->exit_code, refusal->reason);
+  if (auto sent = spawner_.prepare(payload); !sent)
+    return refuse(kCannotStart, sent.error().message());
   plan_ = std::move(*plan);
-  prepare_ = payload;
   make_parts();
   phase_ = Phase::Prepared;
   if (group_ != 0) return send_ready();
@@ -119,19 +123,18 @@ void Shepherd::on_prepare(const std::string& payload) {
 }
 
 void Shepherd::make_parts() {
-  tasks_.emplace(plan_->first_rank, plan_->local_tasks(),
-                 [this](std::uint32_t task, const wire::TaskExit& exit) {
-                   on_task_ended(task, exit);
-                 });
+  tasks_.emplace(
+      plan_->first_rank, plan_->local_tasks(),
+      [this](std::uint32_t task, const wire::TaskExit& exit) { on_task_ended(task, exit); });
   stdio_.emplace(*plan_, output_, input_);
   if (!plan_->wants_pmi()) return;
   const auto& counts = plan_->prepare.tasks_on_node();
-  PmiJob job{.name = fmt::format("kvs_{}", plan_->prepare.attempt()),
-             .size = plan_->size,
-             .first_rank = plan_->first_rank,
-             .local_tasks = plan_->local_tasks(),
-             .process_mapping = process_mapping({counts.data(),
-                                                 static_cast<std::size_t>(counts.size())})};
+  PmiJob job{
+      .name = fmt::format("kvs_{}", plan_->prepare.attempt()),
+      .size = plan_->size,
+      .first_rank = plan_->first_rank,
+      .local_tasks = plan_->local_tasks(),
+      .process_mapping = process_mapping({counts.data(), static_cast<std::size_t>(counts.size())})};
   PmiHub::Handlers handlers;
   handlers.fence = [this](const PmiActions::Fence& fence) { send_fence(fence); };
   handlers.abort = [this](const PmiActions::Abort& abort) {
@@ -163,8 +166,7 @@ void Shepherd::send_ready() {
 void Shepherd::on_start() {
   if (phase_ != Phase::Prepared) return;
   phase_ = Phase::Starting;
-  auto begun = spawner_.begin(std::exchange(prepare_, {}), plan_->local_tasks());
-  if (!begun) on_spawn_failed(begun.error());
+  spawner_.begin(plan_->local_tasks());
 }
 
 base::Result<std::vector<base::UniqueFd>> Shepherd::open_task(std::uint32_t task) {

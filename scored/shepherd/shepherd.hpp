@@ -2,17 +2,9 @@
 // A: one node's shepherd of one attempt, as the user. It checks, has the tasks started, owns their
 // pidfds, streams and PMI, and reports; it outlives the node daemon.
 //
-// Signals of the node daemon go to the tasks (the ranks' first processes), not to what they started.
-// When every task has ended, everything they left behind is killed, what is in the pipes is sent, and
-// Done tells all exits. Done is told again to a node daemon that resumes, until End.
-
-#include <sys/types.h>
-
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
+// Signals of the node daemon go to the tasks (the ranks' first processes), not to what they
+// started. When every task has ended, everything they left behind is killed, what is in the pipes
+// is sent, and Done tells all exits. Done is told again to a node daemon that resumes, until End.
 
 #include "scored/shepherd/daemon_link.hpp"
 #include "scored/shepherd/event_loop.hpp"
@@ -23,6 +15,13 @@
 #include "scored/shepherd/spawn_client.hpp"
 #include "scored/shepherd/task_stdio.hpp"
 #include "scored/shepherd/task_table.hpp"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <sys/types.h>
+#include <vector>
 
 namespace score::shepherd {
 
@@ -90,7 +89,6 @@ class Shepherd {
   pid_t group_ = 0;  // the spawner's pid: process group of the tasks; 0: not known yet
   bool ready_owed_ = false;
 
-  std::string prepare_;  // as it came, until the spawner has it
   std::optional<Plan> plan_;
   std::optional<TaskTable> tasks_;
   std::optional<PmiHub> pmi_;

@@ -1,17 +1,17 @@
-#include <poll.h>
-#include <signal.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
-
 #include "base/limits.hpp"
 #include "base/text.hpp"
 #include "scored/shepherd/children.hpp"
 #include "scored/shepherd/shepherd.hpp"
 
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
 // Output, and the end: the part of the shepherd that must come to an end whatever the tasks do. A
-// process that a task left behind is killed; one that escaped by handing a pipe to a stranger cannot
-// hold the end up, for after a grace only what is in the pipes at that moment is still read. How long
-// a slow reader takes for that is the reader's affair.
+// process that a task left behind is killed; one that escaped by handing a pipe to a stranger
+// cannot hold the end up, for after a grace only what is in the pipes at that moment is still read.
+// How long a slow reader takes for that is the reader's affair.
 
 namespace score::shepherd {
 
@@ -40,9 +40,8 @@ void Shepherd::on_signal_descriptor() {
 // ---- output
 
 void Shepherd::pump_output() {
-  output_.pump(window_.room(), [this](OutputChunk chunk) {
-    send_output(window_.push(std::move(chunk)));
-  });
+  output_.pump(window_.room(),
+               [this](OutputChunk chunk) { send_output(window_.push(std::move(chunk))); });
   update_output_watch();
 }
 
@@ -62,8 +61,8 @@ void Shepherd::note(std::uint32_t task, const std::string& text) {
   const auto rank = plan_->rank_of(task);
   auto line = fmt::format("scored: {}: rank {}: {}\n", plan_->prepare.node_name(), rank,
                           base::escape_terminal(text, base::limits::kMaxErrorTextBytes));
-  send_output(window_.push(
-      {.rank = rank, .stream = wire::STDERR, .data = std::move(line), .offset = 0}));
+  send_output(
+      window_.push({.rank = rank, .stream = wire::STDERR, .data = std::move(line), .offset = 0}));
 }
 
 void Shepherd::update_output_watch() {

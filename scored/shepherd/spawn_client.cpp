@@ -1,13 +1,12 @@
 #include "scored/shepherd/spawn_client.hpp"
 
-#include <sys/mman.h>
-#include <unistd.h>
+#include "base/errc.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-
-#include "base/errc.hpp"
+#include <sys/mman.h>
+#include <unistd.h>
 
 namespace score::shepherd {
 
@@ -36,14 +35,19 @@ base::Status SpawnClient::start(Handlers handlers) {
   return loop_.add(socket_.get(), EPOLLIN, [this](std::uint32_t) { on_ready(); });
 }
 
-base::Status SpawnClient::begin(std::string_view plan_bytes, std::uint32_t tasks) {
+base::Status SpawnClient::prepare(std::string_view plan_bytes) {
   if (!socket_) return base::fail(base::Errc::Closed, "spawner");
   auto plan = make_memfd(plan_bytes);
   if (!plan) return plan.error();
   plan_ = std::move(*plan);
-  tasks_ = tasks;
-  if (greeted_) request_next();
+  if (greeted_) send_plan();
   return {};
+}
+
+void SpawnClient::begin(std::uint32_t tasks) {
+  if (!socket_) return handlers_.failed(base::fail(base::Errc::Closed, "spawner"));
+  tasks_ = tasks;
+  if (ready_) request_next();
 }
 
 void SpawnClient::close() {
@@ -70,18 +74,33 @@ void SpawnClient::on_ready() {
 }
 
 void SpawnClient::on_reply(const SpawnReply& reply) {
-  if (reply.kind == SpawnReply::Kind::Hello) {
-    greeted_ = true;
-    handlers_.hello(reply.pid);
-    if (plan_) request_next();
-    return;
+  switch (reply.kind) {
+    case SpawnReply::Kind::Hello:
+      greeted_ = true;
+      handlers_.hello(reply.pid);
+      if (plan_) send_plan();
+      return;
+    case SpawnReply::Kind::Ready:
+      ready_ = true;
+      if (tasks_ > 0) request_next();
+      return;
+    case SpawnReply::Kind::Forked:
+      take_pids(reply);
+      if (socket_) request_next();  // unless a handler closed us
+      return;
+    case SpawnReply::Kind::Failed:
+      take_pids(reply);
+      if (socket_) give_up(base::fail(base::errno_code(reply.error), "fork"));
+      return;
   }
-  if (reply.kind != SpawnReply::Kind::Ready) take_pids(reply);
-  if (!socket_) return;  // a handler closed us
-  if (reply.kind == SpawnReply::Kind::Failed) {
-    return give_up(base::fail(base::errno_code(reply.error), "fork"));
-  }
-  request_next();
+  give_up(base::fail(base::Errc::Malformed, "spawner"));
+}
+
+void SpawnClient::send_plan() {
+  const int fd = plan_.get();
+  auto sent = send_request(socket_.get(), {.kind = SpawnRequest::Kind::SendPlan}, {&fd, 1});
+  plan_.reset();
+  if (!sent) give_up(sent.error());
 }
 
 void SpawnClient::take_pids(const SpawnReply& reply) {
@@ -90,13 +109,6 @@ void SpawnClient::take_pids(const SpawnReply& reply) {
 }
 
 void SpawnClient::request_next() {
-  if (plan_) {
-    const int fd = plan_.get();
-    auto sent = send_request(socket_.get(), {.kind = SpawnRequest::Kind::SendPlan}, {&fd, 1});
-    if (!sent) return give_up(sent.error());
-    plan_.reset();
-    return;
-  }
   if (forked_ == tasks_) {
     std::ignore = send_request(socket_.get(), {.kind = SpawnRequest::Kind::Finish}, {});
     close();

@@ -1,17 +1,16 @@
 #pragma once
-// A's side of spawn_wire.hpp: hands the tasks' descriptors to the spawner batch by batch and gathers
-// the pids. Never waits: the spawner may be frozen for as long as the timetable likes.
-
-#include <sys/types.h>
-
-#include <functional>
-#include <span>
-#include <string>
-#include <vector>
+// A's side of spawn_wire.hpp: hands the tasks' descriptors to the spawner batch by batch and
+// gathers the pids. Never waits: the spawner may be frozen for as long as the timetable likes.
 
 #include "base/fd.hpp"
 #include "scored/shepherd/event_loop.hpp"
 #include "scored/shepherd/spawn_wire.hpp"
+
+#include <functional>
+#include <span>
+#include <string>
+#include <sys/types.h>
+#include <vector>
 
 namespace score::shepherd {
 
@@ -28,13 +27,17 @@ class SpawnClient {
 
   // The loop must outlive the client.
   SpawnClient(EventLoop& loop, base::UniqueFd socket);
+
   ~SpawnClient() { close(); }
+
   SpawnClient(const SpawnClient&) = delete;
   SpawnClient& operator=(const SpawnClient&) = delete;
 
   base::Status start(Handlers handlers);
-  // plan_bytes: of ShepherdPrepare. tasks: on this node, > 0. Once.
-  base::Status begin(std::string_view plan_bytes, std::uint32_t tasks);
+  // The spawner reads the plan ahead of time. plan_bytes: of ShepherdPrepare. Once.
+  base::Status prepare(std::string_view plan_bytes);
+  // Tasks 0 ... tasks - 1 are to be forked. After prepare(), once.
+  void begin(std::uint32_t tasks);
   // Forgets the spawner: nothing more is called.
   void close();
 
@@ -42,6 +45,7 @@ class SpawnClient {
   void on_ready();
   void on_reply(const SpawnReply& reply);
   void take_pids(const SpawnReply& reply);
+  void send_plan();
   void request_next();
   base::Status send_batch(std::uint32_t count);
   void give_up(const base::Error& why);
@@ -50,10 +54,11 @@ class SpawnClient {
   base::UniqueFd socket_;
   Handlers handlers_;
   base::UniqueFd plan_;       // memfd, until it was sent
-  std::uint32_t tasks_ = 0;
+  std::uint32_t tasks_ = 0;   // 0: begin() was not called yet
   std::uint32_t forked_ = 0;  // tasks 0 ... forked_ - 1 have a process
   std::uint32_t asked_ = 0;   // tasks 0 ... asked_ - 1 were asked for
-  bool greeted_ = false;
+  bool greeted_ = false;      // the spawner's Hello came
+  bool ready_ = false;        // it has the plan
 };
 
 }  // namespace score::shepherd

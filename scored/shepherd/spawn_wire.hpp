@@ -1,11 +1,11 @@
 #pragma once
-// Shepherd (A) <-> spawner (B), over the socket both have at descriptor 4; packets of fixed size, the
-// descriptors ride on them. B speaks first, and A sends descriptors only after B spoke: B may be
-// frozen for long, and what lies in a socket counts against the user's descriptors.
+// Shepherd (A) <-> spawner (B), over the socket both have at descriptor 4; packets of fixed size,
+// the descriptors ride on them. B speaks first, and A sends descriptors only after B spoke: B may
+// be frozen for long, and what lies in a socket counts against the user's descriptors.
 //
 //   B: Hello                    once, at its start
-//   A: SendPlan + plan          the ShepherdPrepare bytes, in a memfd
-//   B: Ready
+//   A: SendPlan + plan          the ShepherdPrepare bytes, in a memfd, once it was checked
+//   B: Ready                    and waits for the start
 //   A: Fork + descriptors       of up to kTasksPerBatch tasks: stdin, stdout, stderr[, PMI] of each
 //   B: Forked (pids) | Failed   until all are forked
 //   A: Finish                   all pids are held; B exits, its children become A's
@@ -29,6 +29,7 @@ struct SpawnRequest {
   std::uint32_t first = 0;  // Fork: local index of the first task
   std::uint32_t count = 0;  // Fork: tasks
 };
+
 static_assert(sizeof(SpawnRequest) == 16);
 
 struct SpawnReply {
@@ -41,6 +42,7 @@ struct SpawnReply {
   std::int32_t pid = 0;     // Hello: of B, as A sees it
   std::array<std::int32_t, kTasksPerBatch> pids{};
 };
+
 static_assert(sizeof(SpawnReply) == 40);
 
 }  // namespace score::shepherd

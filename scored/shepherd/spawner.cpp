@@ -1,19 +1,18 @@
 #include "scored/shepherd/spawner.hpp"
 
-#include <linux/close_range.h>
-#include <signal.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-#include <optional>
-#include <span>
-
 #include "base/fd.hpp"
 #include "base/limits.hpp"
 #include "scored/shepherd/spawn_wire.hpp"
 #include "scored/shepherd/task_start.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <linux/close_range.h>
+#include <optional>
+#include <signal.h>
+#include <span>
+#include <sys/stat.h>
+#include <unistd.h>
 
 // B blocks wherever it likes: only A must not wait. It never waits for its children: one that ends
 // early stays a zombie, so its pid cannot be given to another process before A holds it. When B has

@@ -1,4 +1,5 @@
 #pragma once
+
 // B: born in the tasks' cgroup and session, it forks the tasks and goes.
 
 namespace score::shepherd {

@@ -6,7 +6,9 @@ namespace score::shepherd {
 
 namespace {
 
-std::string_view name_of(std::string_view variable) { return variable.substr(0, variable.find('=')); }
+std::string_view name_of(std::string_view variable) {
+  return variable.substr(0, variable.find('='));
+}
 
 void add_slurm(std::vector<std::string>& out, const Plan& plan, std::uint32_t task) {
   const auto& spec = plan.spec;

@@ -1,19 +1,19 @@
 #pragma once
 // A task's environment: the job's, and what tells the task its place in it. Pure.
 
+#include "scored/shepherd/plan.hpp"
+
 #include <string>
 #include <vector>
-
-#include "scored/shepherd/plan.hpp"
 
 namespace score::shepherd {
 
 // The descriptor at which a task finds its PMI server.
 inline constexpr int kTaskPmiFd = 3;
 
-// Variables that the shepherd sets for one task, "NAME=value": SCORE_*, PWD, PMI_* if the plan wants
-// PMI, SLURM_* look-alikes if asked, OMP_NUM_THREADS if the job has several cpus a task and left it
-// unset.
+// Variables that the shepherd sets for one task, "NAME=value": SCORE_*, PWD, PMI_* if the plan
+// wants PMI, SLURM_* look-alikes if asked, OMP_NUM_THREADS if the job has several cpus a task and
+// left it unset.
 std::vector<std::string> own_variables(const Plan& plan, std::uint32_t task);
 
 // Is this variable of the job's environment dropped? Those that another launcher or an outer job

@@ -1,19 +1,18 @@
 #include "scored/shepherd/task_start.hpp"
 
-#include <linux/close_range.h>
-#include <signal.h>
-#include <sys/ioctl.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include "base/errc.hpp"
+#include "scored/shepherd/checks.hpp"
+#include "scored/shepherd/task_env.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
-
-#include "base/errc.hpp"
-#include "scored/shepherd/checks.hpp"
-#include "scored/shepherd/task_env.hpp"
+#include <linux/close_range.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace score::shepherd {
 

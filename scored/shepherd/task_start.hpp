@@ -2,34 +2,34 @@
 // The last steps of a task before it becomes the user's program: descriptors, terminal, directory,
 // limits, cores, environment, exec. Runs in the forked child.
 
-#include <sched.h>
-#include <sys/resource.h>
-
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "base/fd.hpp"
 #include "scored/shepherd/plan.hpp"
+
+#include <sched.h>
+#include <span>
+#include <string>
+#include <sys/resource.h>
+#include <utility>
+#include <vector>
 
 namespace score::shepherd {
 
 class TaskStarter {
  public:
-  // What all tasks share is worked out once, in the job's directory, which this enters. The plan must
-  // outlive the starter. Errors: of the checks, which the shepherd passed shortly before.
+  // What all tasks share is worked out once, in the job's directory, which this enters. The plan
+  // must outlive the starter. Errors: of the checks, which the shepherd passed shortly before.
   static base::Result<TaskStarter> create(const Plan& plan);
 
   // stdin, stdout, stderr, and PMI if the job wants it.
   [[nodiscard]] std::size_t descriptors_per_task() const { return plan_->wants_pmi() ? 4 : 3; }
+
   // In the child. What fails is told on the task's own stderr, in one line; exit code 126, 127 (not
   // found) or 125 (before exec).
   [[noreturn]] void run(std::uint32_t task, std::span<const base::UniqueFd> fds) const;
 
  private:
-  explicit TaskStarter(const Plan& plan)
-      : plan_(&plan) {}
+  explicit TaskStarter(const Plan& plan) : plan_(&plan) {}
+
   [[noreturn]] void fail(std::uint32_t task, const char* what, int error, int exit_code) const;
   void place_descriptors(std::uint32_t task, std::span<const base::UniqueFd> fds) const;
   void take_terminal(std::uint32_t task) const;

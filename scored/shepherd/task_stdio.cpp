@@ -1,13 +1,12 @@
 #include "scored/shepherd/task_stdio.hpp"
 
+#include "scored/shepherd/path_pattern.hpp"
+
+#include <cerrno>
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
-
-#include <cerrno>
-
-#include "scored/shepherd/path_pattern.hpp"
 
 namespace score::shepherd {
 
@@ -74,9 +73,9 @@ TaskStdio::Opened TaskStdio::open_output_file(std::uint32_t task, const std::str
 }
 
 base::Result<std::string> TaskStdio::name_of(std::uint32_t task, const std::string& pattern) const {
-  return expand_pattern(pattern, {.job = plan_.spec.job(),
-                                  .rank = plan_.rank_of(task),
-                                  .node = plan_.prepare.node_name()});
+  return expand_pattern(
+      pattern,
+      {.job = plan_.spec.job(), .rank = plan_.rank_of(task), .node = plan_.prepare.node_name()});
 }
 
 base::Result<std::vector<base::UniqueFd>> TaskStdio::open_terminal(std::uint32_t task) {

@@ -1,12 +1,12 @@
 #pragma once
 // Where each task's standard streams lead: pipes to the shepherd, a terminal, files, /dev/null.
 
-#include <vector>
-
 #include "base/fd.hpp"
 #include "scored/shepherd/input.hpp"
 #include "scored/shepherd/output.hpp"
 #include "scored/shepherd/plan.hpp"
+
+#include <vector>
 
 namespace score::shepherd {
 

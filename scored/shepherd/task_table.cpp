@@ -1,12 +1,12 @@
 #include "scored/shepherd/task_table.hpp"
 
-#include <sys/wait.h>
-
 #include "base/spawn.hpp"
 
-// The spawner does not reap, so a pid it reports belongs to its task until the spawner is gone; from
-// then on it is our child, and belongs to its task until it is reaped here. So a pidfd opened when the
-// pid is reported is the right one, and a pid found by waitid can be looked up.
+#include <sys/wait.h>
+
+// The spawner does not reap, so a pid it reports belongs to its task until the spawner is gone;
+// from then on it is our child, and belongs to its task until it is reaped here. So a pidfd opened
+// when the pid is reported is the right one, and a pid found by waitid can be looked up.
 
 namespace score::shepherd {
 

@@ -1,15 +1,14 @@
 #pragma once
 // The tasks of this node as processes: pid, pidfd, how each ended.
 
-#include <sys/types.h>
+#include "base/fd.hpp"
+#include "proto/common.pb.h"
 
 #include <cstdint>
 #include <functional>
+#include <sys/types.h>
 #include <unordered_map>
 #include <vector>
-
-#include "base/fd.hpp"
-#include "proto/common.pb.h"
 
 namespace score::shepherd {
 
@@ -30,7 +29,9 @@ class TaskTable {
   void signal_all(int signal);
 
   [[nodiscard]] bool all_ended() const { return ended_count_ == tasks_.size(); }
+
   [[nodiscard]] const std::vector<wire::TaskExit>& exits() const { return exits_; }  // as they came
+
   [[nodiscard]] std::vector<std::int64_t> pids() const;  // in rank order; 0: no process yet
 
  private:
@@ -39,6 +40,7 @@ class TaskTable {
     base::UniqueFd pidfd;
     bool ended = false;
   };
+
   void end(std::uint32_t task, int code, int signal);
 
   std::uint32_t first_rank_;

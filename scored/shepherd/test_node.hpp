@@ -1,0 +1,133 @@
+#pragma once
+// Plays launcher and node daemon for tests: starts a shepherd and its spawner as the launcher does,
+// talks to the shepherd as the node daemon does, and remembers what it said. Blocking calls have
+// deadlines; the destructor leaves no process behind.
+
+#include "base/fd.hpp"
+#include "proto/frame_reader.hpp"
+#include "proto/node.pb.h"
+#include "proto/shepherd.pb.h"
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+namespace score::shepherd::test {
+
+// A plan of `tasks` tasks that run argv in /tmp with a small environment.
+wire::LaunchSpec spec_of(std::vector<std::string> argv);
+wire::LaunchSpec shell(const std::string& script);
+
+struct NodePlace {
+  std::uint32_t index = 0;
+  std::vector<std::uint32_t> tasks_on_node{1};
+};
+
+class TestNode {
+ public:
+  struct Options {
+    uid_t user = 0;  // 0: as this process
+    bool connect = true;
+    std::string program;  // empty: $SCORED_SHEPHERD
+  };
+
+  TestNode() : TestNode(Options()) {}
+
+  explicit TestNode(Options options);
+  ~TestNode();
+  TestNode(const TestNode&) = delete;
+  TestNode& operator=(const TestNode&) = delete;
+
+  void connect();
+
+  void disconnect() { socket_.reset(); }
+
+  [[nodiscard]] bool is_connected() const { return static_cast<bool>(socket_); }
+
+  template <class Message>
+  void send(const Message& message) {
+    send_bytes(
+        proto::encode_frame_bytes(proto::frame_type<Message>(), message.SerializeAsString()));
+  }
+
+  void send_bytes(std::string_view bytes);
+  void prepare(const wire::LaunchSpec& spec, const NodePlace& place = {});
+
+  void start() { send(wire::StartTasks()); }
+
+  void signal(int number);
+  void input(std::string_view data, bool eof);
+  void take(std::uint64_t bytes);
+
+  // Handles what comes until `happened` holds. False: not within the time, or the connection ended.
+  bool wait(const std::function<bool()>& happened,
+            std::chrono::milliseconds time = std::chrono::seconds(20));
+  // One turn for several nodes at once.
+  static void turn(const std::vector<TestNode*>& nodes, int timeout_ms);
+  // Prepare, Start, until Done or Refused.
+  bool run(const wire::LaunchSpec& spec, const NodePlace& place = {});
+  bool wait_ended();  // the shepherd's process is gone
+  void unlink_socket();
+
+  [[nodiscard]] pid_t shepherd_pid() const { return shepherd_; }
+
+  [[nodiscard]] std::size_t shepherd_rss_bytes() const;
+  [[nodiscard]] const wire::TaskExit* exit_of(std::uint32_t rank) const;
+  [[nodiscard]] std::string all_errors() const;
+
+  // What it said.
+  std::optional<wire::ShepherdReady> ready;
+  std::optional<wire::ShepherdRefused> refused;
+  std::optional<wire::ShepherdStarted> started;
+  std::optional<wire::ShepherdReport> report;
+  std::optional<wire::ShepherdAbort> abort;
+  std::optional<wire::ShepherdDone> done;
+  std::vector<wire::TaskExit> ended;
+  std::vector<wire::FenceEnter> fences;
+  std::map<std::uint32_t, std::string> out;  // [rank]
+  std::map<std::uint32_t, std::string> err;
+  std::uint64_t output_bytes = 0;  // next offset
+  std::uint64_t repeated_bytes = 0;
+  std::uint64_t input_taken = 0;
+
+  bool takes_output = true;  // answers each output with TaskOutputTaken
+  bool keeps_output = true;  // in out and err
+
+ private:
+  void launch(const Options& options);
+  void read_some();
+  void on_frame(const proto::InFrame& frame);
+  void on_output(const wire::TaskOutput& output);
+
+  std::string directory_;
+  base::UniqueFd listener_;
+  base::UniqueFd socket_;
+  proto::FrameReader reader_;
+  pid_t shepherd_ = 0;
+};
+
+// Several nodes of one job; their fences are merged as the head does.
+class TestCluster {
+ public:
+  explicit TestCluster(std::vector<std::uint32_t> tasks_on_node);
+  // Prepares and starts everywhere, until every node is done. False: refused, or not in time.
+  bool run(const wire::LaunchSpec& spec, std::chrono::milliseconds time = std::chrono::seconds(60));
+  [[nodiscard]] std::string output() const;  // of all ranks in rank order
+  [[nodiscard]] std::string errors() const;
+
+  std::vector<std::unique_ptr<TestNode>> nodes;
+  std::size_t fences_done = 0;
+  std::chrono::nanoseconds prepare_time{}, start_time{}, run_time{};
+
+ private:
+  void merge_fences();
+  bool wait_all(const std::function<bool(TestNode&)>& done, std::chrono::milliseconds time);
+  std::vector<std::uint32_t> tasks_on_node_;
+};
+
+}  // namespace score::shepherd::test
