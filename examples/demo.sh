@@ -1,0 +1,40 @@
+#!/bin/sh
+# Runs inside `score virtual` (see ./try demo): two MPI jobs share all nodes, then what happened.
+set -eu
+programs=${SCORED_EXAMPLES:-build/release/examples}
+nodes=$(scnodes --no-header -o node | wc -l)
+results=$(mktemp -d)
+trap 'rm -rf "$results"' EXIT
+
+heading() { printf '\n== %s\n' "$*"; }
+
+[ -x "$programs/ring" ] || { echo "demo: no MPI examples in $programs: is mpich installed?" >&2; exit 1; }
+
+echo "virtual cluster: $nodes nodes on $(nproc) cores: switch times are real, application speed is not"
+
+heading "scrun -N $nodes ring and scrun -N $nodes allreduce, MPICH programs, at the same time"
+scrun -q -N "$nodes" -J ring "$programs/ring" --seconds 12 >"$results/ring" 2>&1 &
+ring=$!
+scrun -q -N "$nodes" -J allreduce "$programs/allreduce" --seconds 12 >"$results/allreduce" 2>&1 &
+allreduce=$!
+sleep 9
+heading "scq"
+scq
+heading "score info"
+score info
+heading "scadm trace --seconds 5"
+scadm trace --seconds 5
+
+status=0
+wait "$ring" || status=$?
+wait "$allreduce" || status=$?
+heading "their output"
+sed 's/^/ring: /' "$results/ring"
+sed 's/^/allreduce: /' "$results/allreduce"
+
+heading "scrun -N $nodes pi, alone"
+scrun -q -N "$nodes" "$programs/pi" || status=$?
+
+heading "scq: slices given to each job"
+scq -o job,name,state,nodes,slices,scheduled,elapsed,exit
+exit "$status"
