@@ -1,0 +1,70 @@
+// Runs the two ends of a measurement in two processes, each on its own processor and, for network
+// devices, in its own network namespace; the namespaces are joined by a veth pair.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace score::bench {
+
+// What both ends and the parent see. Zero at the start of each run.
+struct Shared {
+  std::atomic<std::uint32_t> arrived;  // for meet()
+  std::atomic<std::uint32_t> finished;
+  double seconds;  // what a side measured
+  std::uint64_t amount;
+  char failure[160];
+  alignas(64) std::atomic<std::uint64_t> flag[2][8];  // one cache line each
+  std::uint64_t address[2];                           // of memory that the other end writes into
+  std::int32_t pid[2];
+  std::uint8_t note[64];
+  alignas(64) std::uint8_t area[2][1 << 23];
+};
+
+// One end: 0 or 1. Reports through Shared; throws to fail the run.
+using Side = std::function<void(int side, Shared& shared)>;
+
+class TwoEnds {
+ public:
+  // `with_network`: make the namespaces (needs root).
+  explicit TwoEnds(bool with_network);
+  ~TwoEnds();
+  TwoEnds(const TwoEnds&) = delete;
+  TwoEnds& operator=(const TwoEnds&) = delete;
+
+  // Runs both ends and waits for them. Throws with the reason if one fails or takes too long.
+  Shared& run(const Side& side);
+
+  // Of the namespace of `side`; "127.0.0.1" without network.
+  std::string address(int side) const;
+  std::string mac(int side) const;
+  static constexpr const char* kInterface = "pm0";
+  // Loses `percent` of the frames of the link with nftables; 0 takes it away.
+  void lose(double percent);
+
+ private:
+  void make_namespaces();
+  void configure(int side);
+
+  bool with_network_;
+  Shared* shared_ = nullptr;
+  int holders_[2] = {-1, -1};  // processes that keep the namespaces
+  std::string macs_[2];
+};
+
+// Both ends wait for each other.
+void meet(Shared& shared, std::uint32_t times);
+
+double now_seconds();
+
+struct Spread {
+  double median = 0, low = 0, high = 0;  // of the rounds
+};
+
+Spread spread_of(std::vector<double> values);
+
+}  // namespace score::bench

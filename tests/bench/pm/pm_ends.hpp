@@ -1,0 +1,24 @@
+// The same exchanges through PM, by its C interface.
+#pragma once
+
+#include "tests/bench/pm/baselines.hpp"
+#include "tests/bench/pm/harness.hpp"
+
+#include <string>
+
+namespace score::bench {
+
+enum class Transfer { Message, Large, Write };
+
+struct PmStream {
+  Amount amount;
+  Transfer by = Transfer::Message;
+  unsigned outstanding = 4;  // transfers under way, of Large and Write
+  int hit_percent = -1;      // Write: register each time, so many percent found pinned
+};
+
+// `file` is an address file of the job; the sides are its ranks.
+void pm_ping_pong(int side, Shared& shared, Amount amount, const std::string& file);
+void pm_stream(int side, Shared& shared, PmStream stream, const std::string& file);
+
+}  // namespace score::bench
