@@ -13,12 +13,12 @@ namespace score::scout {
 namespace {
 
 // Nobody runs jobs as root by accident; on a cluster of root's own there is no other user.
-Status check_root(const HeadLink& link, RunOptions& options) {
-  if (geteuid() != 0 || options.allow_root) return {};
+Status check_root(const HeadLink& link, wire::Submit& submission) {
+  if (geteuid() != 0 || submission.allow_root()) return {};
   if (!link.is_own_cluster()) {
     return fail(Errc::Denied, "jobs do not run as root (--allow-root if it must be)");
   }
-  options.allow_root = true;
+  submission.set_allow_root(true);
   return {};
 }
 
@@ -55,13 +55,13 @@ int scrun_main(const Invocation& invocation) {
   if (!server) return complain(invocation, server.error());
   const auto limit_signal = parse_limit_signal(options);
   if (!limit_signal) return complain(invocation, limit_signal.error());
-  auto link = HeadLink::connect(*server);
-  if (!link) return complain(invocation, link.error());
-  if (const auto allowed = check_root(*link, options); !allowed) {
-    return complain(invocation, allowed.error());
-  }
   auto submission = make_submission(options);
   if (!submission) return complain(invocation, submission.error());
+  auto link = HeadLink::connect(*server);
+  if (!link) return complain(invocation, link.error());
+  if (const auto allowed = check_root(*link, *submission); !allowed) {
+    return complain(invocation, allowed.error());
+  }
   if (options.detach) {
     const auto code = detach(*link, options, *submission);
     return code ? *code : complain(invocation, code.error());

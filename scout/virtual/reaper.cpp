@@ -56,10 +56,6 @@ void kill_by_pidfd(pid_t pid) {
   }
 }
 
-void pause_briefly() {
-  std::this_thread::sleep_for(kPause);  // tidy: allow banned, a last resort without a loop
-}
-
 // Inodes of Unix sockets bound to paths below the directory.
 std::set<std::string> socket_inodes(const std::string& directory) {
   std::set<std::string> inodes;
@@ -104,6 +100,10 @@ std::set<pid_t> own_line() {
 }
 
 }  // namespace
+
+void pause_briefly() {
+  std::this_thread::sleep_for(kPause);
+}
 
 std::vector<pid_t> descendants_of(pid_t ancestor) {
   std::multimap<pid_t, pid_t> children;

@@ -25,4 +25,7 @@ bool clear_cgroup(const std::string& path);
 // in it, and to everything below those; for a cluster whose supervisor is dead.
 void kill_users_of(const std::string& directory);
 
+// 5 ms, between looks at something that has no descriptor to wait for.
+void pause_briefly();
+
 }  // namespace score::scout

@@ -62,6 +62,15 @@ bool is_alive(const std::string& directory) {
   return !lock && lock.error().is(std::errc::resource_unavailable_try_again);
 }
 
+bool wait_until_gone(const std::string& directory) {
+  const TimePoint deadline = monotonic_now() + std::chrono::seconds{15};
+  while (fs::exists(directory)) {
+    if (monotonic_now() > deadline) return false;
+    pause_briefly();
+  }
+  return true;
+}
+
 Status clear_directory(const std::string& directory) {
   const auto cgroup = read_file(directory + "/" + kCgroupFile, 4096);
   if (cgroup && !cgroup->empty()) clear_cgroup(*cgroup);

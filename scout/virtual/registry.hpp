@@ -46,6 +46,9 @@ bool is_alive(const std::string& directory);
 // Kills what is left of a cluster and removes its directory.
 Status clear_directory(const std::string& directory);
 
+// Waits, at most 15 s, until the directory is gone.
+bool wait_until_gone(const std::string& directory);
+
 inline constexpr const char* kLockFile = "lock";
 inline constexpr const char* kCgroupFile = "cgroup";  // holds the path of the cluster's cgroup
 

@@ -1,0 +1,70 @@
+#include "scout/virtual/config_files.hpp"
+
+#include <fmt/core.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "base/fd.hpp"
+#include "base/hostlist.hpp"
+#include "proto/key.hpp"
+
+namespace score::scout {
+
+namespace {
+
+Status make_directory(const std::string& path) {
+  if (mkdir(path.c_str(), 0700) != 0) return fail(errno_code(errno), "make {}", path);
+  return {};
+}
+
+std::string head_config(const Layout& layout, const VirtualOptions& options) {
+  const auto nodes = node_names(options.nodes);
+  std::string text = "[head]\ncluster = \"virtual\"\nvirtual = true\n";
+  text += fmt::format("nodes = \"{}\"\n", compress_hostlist(nodes));
+  text += fmt::format("listen = \"{}:{}\"\n", layout.head_address, layout.head_port);
+  text += fmt::format("run_dir = \"{}\"\n", layout.state_of("head"));
+  text += fmt::format("state_dir = \"{}\"\n", layout.state_of("head"));
+  text += fmt::format("key_file = \"{}\"\n", layout.key());
+  text += fmt::format("quantum = \"{}\"\nslots = {}\n", format_duration(options.slice), options.slots);
+  return text;
+}
+
+std::string node_config(const Layout& layout, const VirtualOptions& options,
+                        const std::string& name) {
+  std::string text = fmt::format("[node]\ncluster = \"virtual\"\nname = \"{}\"\n", name);
+  text += fmt::format("head = \"{}:{}\"\n", layout.head_address, layout.head_port);
+  text += fmt::format("run_dir = \"{}\"\n", layout.state_of(name));
+  text += fmt::format("key_file = \"{}/key\"\n", layout.state_of(name));
+  text += fmt::format("cores = {}\nmemory = \"{}\"\n", options.cores, options.memory);
+  text += fmt::format("cgroup_root = \"{}\"\n", layout.cgroup.empty() ? "none" : layout.cgroup_of(name));
+  return text;
+}
+
+Status write_node(const Layout& layout, const VirtualOptions& options, const proto::Key& cluster_key,
+                  const std::string& name) {
+  auto status = make_directory(layout.state_of(name));
+  if (status) status = make_directory(layout.state_of(name) + "/shepherds");
+  if (status) {
+    status = proto::store_key(layout.state_of(name) + "/key", proto::derive_node_key(cluster_key, name));
+  }
+  if (!status) return status;
+  return replace_file(layout.config_of(name), node_config(layout, options, name), 0600);
+}
+
+}  // namespace
+
+Status write_configuration(const Layout& layout, const VirtualOptions& options) {
+  for (const auto* name : {"head", "log"}) {
+    if (auto status = make_directory(layout.state_of(name)); !status) return status;
+  }
+  const auto key = proto::random_key();
+  if (auto status = proto::store_key(layout.key(), key); !status) return status;
+  auto status = replace_file(layout.config_of("head"), head_config(layout, options), 0600);
+  for (const auto& name : node_names(options.nodes)) {
+    if (status) status = write_node(layout, options, key, name);
+  }
+  return status;
+}
+
+}  // namespace score::scout

@@ -1,0 +1,12 @@
+// The configuration and keys of a virtual cluster's daemons.
+#pragma once
+
+#include "base/result.hpp"
+#include "scout/virtual/layout.hpp"
+
+namespace score::scout {
+
+// Makes the directories, the cluster's key and each node's, and every daemon's configuration file.
+Status write_configuration(const Layout& layout, const VirtualOptions& options);
+
+}  // namespace score::scout

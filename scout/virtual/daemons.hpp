@@ -1,0 +1,48 @@
+// The daemons of a virtual cluster: started, looked after, restarted on request.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "base/spawn.hpp"
+#include "scout/virtual/layout.hpp"
+#include "scout/virtual/netns.hpp"
+
+namespace score::scout {
+
+class Daemons {
+ public:
+  Daemons(const Layout& layout, const VirtualOptions& options,
+          std::optional<NodeNetworks>& networks);
+
+  // All of them. They die with this thread. Errors name the program.
+  Status start_all();
+  // Kills the daemon ("head", "node05", "launcher-node05") if it lives, waits for its end, starts it
+  // again. Errors: NotFound.
+  Status restart(const std::string& name);
+
+  [[nodiscard]] pid_t pid_of(const std::string& name) const;
+  // The names of the nodes, in order.
+  [[nodiscard]] const std::vector<std::string>& nodes() const { return nodes_; }
+  // A child with this pid has ended and was collected: the daemon that it was, if it was one.
+  std::optional<std::string> forget(pid_t pid);
+
+ private:
+  Status start(const std::string& name);
+  [[nodiscard]] Result<SpawnSpec> spec_of(const std::string& name) const;
+  Result<SpawnedProcess> spawn_inside(const std::string& name, const SpawnSpec& spec);
+
+  const Layout& layout_;
+  const VirtualOptions& options_;
+  std::optional<NodeNetworks>& networks_;
+  std::vector<std::string> nodes_;
+  std::map<std::string, SpawnedProcess> running_;
+};
+
+// The name of a node's launcher.
+std::string launcher_of(const std::string& node);
+
+}  // namespace score::scout

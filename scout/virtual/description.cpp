@@ -1,0 +1,38 @@
+#include "scout/virtual/description.hpp"
+
+#include <unistd.h>
+
+#include "scout/json_writer.hpp"
+
+namespace score::scout {
+
+namespace {
+
+void write_daemon(JsonWriter& json, const Layout& layout, const Daemons& daemons,
+                  const std::string& name) {
+  json.begin_object().field("name", name).field("pid", daemons.pid_of(name));
+  json.field("log", layout.log_of(name));
+  json.list("restart", std::vector<std::string>{layout.programs + "/score", "virtual", "--restart",
+                                                name, layout.directory});
+  json.end_object();
+}
+
+}  // namespace
+
+std::string cluster_json(const Layout& layout, const Daemons& daemons) {
+  JsonWriter json;
+  json.begin_object().field("schema", "scored.virtual/1").field("directory", layout.directory);
+  json.field("socket", layout.socket());
+  json.field("address", layout.head_address + ":" + std::to_string(layout.head_port));
+  json.field("cgroup", layout.cgroup).field("supervisor_pid", getpid());
+  json.list("stop", std::vector<std::string>{layout.programs + "/score", "virtual", "--stop", layout.directory});
+  json.key("head");
+  write_daemon(json, layout, daemons, "head");
+  json.key("nodes").begin_array();
+  for (const auto& node : daemons.nodes()) write_daemon(json, layout, daemons, node);
+  json.end_array().key("launchers").begin_array();
+  for (const auto& node : daemons.nodes()) write_daemon(json, layout, daemons, launcher_of(node));
+  return json.end_array().end_object().text() + "\n";
+}
+
+}  // namespace score::scout

@@ -1,0 +1,15 @@
+// A virtual cluster told to programs.
+#pragma once
+
+#include <string>
+
+#include "scout/virtual/daemons.hpp"
+#include "scout/virtual/layout.hpp"
+
+namespace score::scout {
+
+// Schema scored.virtual/1: directory, socket, address, and pid, log and restart command of every
+// daemon; see scout/JSON.md.
+std::string cluster_json(const Layout& layout, const Daemons& daemons);
+
+}  // namespace score::scout
