@@ -1,3 +1,5 @@
+// Its functions are tested by result_test.cpp.
+
 #include "base/assert.hpp"
 
 #include <cstdio>

@@ -1,3 +1,5 @@
+// Its functions are tested by config_test.cpp.
+
 #include <stdexcept>
 
 namespace {

@@ -1,3 +1,5 @@
+// Its functions are tested by os_test.cpp.
+
 #include "base/host_facts.hpp"
 
 #include "base/cgroup.hpp"

@@ -1,3 +1,5 @@
+// Its functions are tested by units_test.cpp and time_test.cpp.
+
 #include "base/scaled_number.hpp"
 
 #include "base/text.hpp"
