@@ -1,3 +1,5 @@
+// (tested by unix_connection_test.cpp)
+
 #include "proto/byte_stream.hpp"
 
 #include <algorithm>

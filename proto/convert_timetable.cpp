@@ -1,3 +1,5 @@
+// (tested by convert_node_test.cpp)
+
 #include "base/limits.hpp"
 #include "proto/convert.hpp"
 #include "proto/field_check.hpp"

@@ -1,3 +1,5 @@
+// (tested by hello_test.cpp)
+
 #include "proto/errc.hpp"
 
 #include <string>

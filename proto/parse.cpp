@@ -1,3 +1,5 @@
+// (tested by convert_job_test.cpp)
+
 #include "proto/parse.hpp"
 
 #include "base/limits.hpp"

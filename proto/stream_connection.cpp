@@ -3,6 +3,7 @@
 // to what came. Writing: frames are appended to the queue and one posted flush writes them
 // together; when the socket is full, the flush waits for it. A failed write does not close: what
 // the peer sent before it went is still read, up to its end of file.
+// (tested by unix_connection_test.cpp and tls_connection_test.cpp)
 
 #include "proto/stream_connection.hpp"
 

@@ -5,6 +5,7 @@
 // External keys in TLS 1.3 (RFC 8446 4.2.11) come as sessions: the callbacks make one that holds
 // the key and the cipher whose hash goes with it. A server without certificates can complete no
 // other handshake; a client accepts none, because it looks afterwards whether its key was used.
+// (tested by tls_connection_test.cpp)
 
 #include "proto/tls.hpp"
 

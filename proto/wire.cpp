@@ -1,3 +1,5 @@
+// (tested by frame_reader_test.cpp)
+
 #include "proto/wire.hpp"
 
 #include "proto/errc.hpp"
