@@ -34,7 +34,8 @@ int main(int argc, char **argv) {
   const double seconds = MPI_Wtime() - start;
   if (rank == 0) {
     printf("allreduce: %d ranks, %ld sums of %ld doubles in %.3f s, %.1f us each: %s\n", size,
-           rounds, count, seconds, seconds * 1e6 / (double)rounds, wrong == 0 ? "correct" : "WRONG");
+           rounds, count, seconds, seconds * 1e6 / (double)rounds,
+           wrong == 0 ? "correct" : "WRONG");
     fflush(stdout);
   }
   free(mine);

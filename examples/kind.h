@@ -1,8 +1,8 @@
 /* What the MPI examples share: options, time, and waiting that leaves the cores to others.
  *
- * MPI's blocking calls poll without pause. That is right when every rank has a core of its own; with 64
- * ranks on 2 cores the waiting ranks would take the time that the working one needs. So the examples
- * use nonblocking calls and sleep between tests, for longer the longer nothing happens. */
+ * MPI's blocking calls poll without pause. That is right when every rank has a core of its own;
+ * with 64 ranks on 2 cores the waiting ranks would take the time that the working one needs. So the
+ * examples use nonblocking calls and sleep between tests, for longer the longer nothing happens. */
 #ifndef SCORED_EXAMPLES_KIND_H
 #define SCORED_EXAMPLES_KIND_H
 

@@ -1,5 +1,6 @@
-/* Pi by the midpoint rule over 4 / (1 + x^2), the intervals dealt out to the ranks. Mostly computing:
- * what one rank does in a second is what the scheduler gave it. Verified against the constant. */
+/* Pi by the midpoint rule over 4 / (1 + x^2), the intervals dealt out to the ranks. Mostly
+ * computing: what one rank does in a second is what the scheduler gave it. Verified against the
+ * constant. */
 #include "kind.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
-/* Every rank counts steps of equal work in a shared file and notes when it did not run. No MPI: rank and
- * size come from SCORE_RANK and SCORE_SIZE. It uses its core fully; that is its purpose. The file's
- * layout is in progress.h. Ends after --seconds, or at SIGTERM. */
+/* Every rank counts steps of equal work in a shared file and notes when it did not run. No MPI: rank
+ * and size come from SCORE_RANK and SCORE_SIZE. It uses its core fully; that is its purpose. The
+ * file layout is in progress.h. Ends after --seconds, or at SIGTERM. */
 #include "progress.h"
 
 #include <errno.h>
@@ -105,7 +105,8 @@ int main(int argc, char **argv) {
   slot->pid = (uint64_t)getpid();
 
   uint64_t counter = 0, last = now_ns();
-  const uint64_t end = settings.seconds > 0 ? last + (uint64_t)(settings.seconds * 1e9) : UINT64_MAX;
+  const uint64_t length = (uint64_t)(settings.seconds * 1e9);
+  const uint64_t end = length > 0 ? last + length : UINT64_MAX;
   progress_store(&slot->first_ns, last);
   progress_store(&slot->interval_start_ns, last);
   while (!stopped && last < end) {
