@@ -1,0 +1,177 @@
+"""A virtual cluster as the tests use it: booted by `score virtual`, talked to by the commands."""
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+BIN = pathlib.Path(os.environ.get('SCORE_BIN', 'build/release/bin')).resolve()
+EXAMPLES = pathlib.Path(os.environ.get('SCORE_EXAMPLES', BIN.parent / 'examples')).resolve()
+LIMIT = 60  # seconds that any one command may take
+
+
+class Cluster:
+    """Lives as long as the process it is made in: its command is a `cat` of a pipe of ours."""
+
+    def __init__(self, nodes, *options, user=None, environment=None):
+        self.nodes = nodes
+        self.user = user
+        base = dict(os.environ if environment is None else environment)
+        base.pop('SCORE_OPTIONS', None)
+        command = as_user(user) + [str(BIN / 'score'), 'virtual', '--nodes', str(nodes), '--print-json',
+                                   *map(str, options), '--', 'cat']
+        self.shm_before = shared_memory()
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        env=base, cwd='/tmp' if user else None)
+        text = ''
+        for line in self.process.stdout:
+            text += line.decode()
+            if line == b'}\n':
+                break
+        assert text, 'score virtual did not come up'
+        self.description = json.loads(text)
+        self.directory = pathlib.Path(self.description['directory'])
+        self.env = dict(base, SCORED_SERVER=self.description['socket'], PATH=f'{BIN}:{base["PATH"]}')
+
+    # ---- commands
+
+    def start(self, *words, **options):
+        """Popen of a command of ours."""
+        options.setdefault('stdin', subprocess.DEVNULL)
+        options.setdefault('stdout', subprocess.PIPE)
+        options.setdefault('stderr', subprocess.PIPE)
+        options['env'] = dict(self.env, **options.pop('extra_env', {}))
+        if self.user:
+            options.setdefault('cwd', '/tmp')
+        name, *rest = map(str, words)
+        program = str(BIN / name) if (BIN / name).exists() else name
+        return subprocess.Popen(as_user(self.user) + [program, *rest], text=True, **options)
+
+    def run(self, *words, code=0, input=None, limit=LIMIT, **options):
+        """Runs a command of ours to its end; code None: any exit code."""
+        if input is not None:
+            options['stdin'] = subprocess.PIPE
+        process = self.start(*words, **options)
+        try:
+            out, err = process.communicate(input, timeout=limit)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+            raise AssertionError(f'{words}: not done after {limit} s\n{out}\n{err}\n{self.logs()}')
+        result = subprocess.CompletedProcess(words, process.returncode, out, err)
+        if code is not None:
+            assert result.returncode == code, f'{words}: {result}\n{self.logs()}'
+        return result
+
+    def json(self, *words):
+        return json.loads(self.run(*words, '--json').stdout)
+
+    def submit(self, *words, **options):
+        """Detached; gives the job's id."""
+        return int(self.run('scrun', '--detach', *words, **options).stdout)
+
+    def job(self, job):
+        return self.json('score', 'job', job)['job']
+
+    def wait_job(self, job, *states, limit=LIMIT):
+        wait_until(lambda: self.job(job)['state'] in states, limit, lambda: self.job(job))
+        return self.job(job)
+
+    def cancel(self, *jobs):
+        self.run('sccancel', '--grace', '0', *jobs, code=None)
+        for job in jobs:
+            wait_until(lambda: self.job(job)['final'], LIMIT)
+
+    def cancel_all(self):
+        listed = self.json('scq', '--active')['jobs']
+        self.cancel(*[job['job'] for job in listed])
+
+    # ---- daemons
+
+    def daemon(self, name):
+        description = self.describe()
+        for daemon in [description['head'], *description['nodes'], *description['launchers']]:
+            if daemon['name'] == name:
+                return daemon
+        raise KeyError(name)
+
+    def describe(self):
+        return json.loads((self.directory / 'cluster.json').read_text())
+
+    def kill(self, name):
+        os.kill(self.daemon(name)['pid'], signal.SIGKILL)
+
+    def restart(self, name):
+        return int(self.run('score', 'virtual', '--restart', name, self.directory).stdout)
+
+    def wait_up(self, nodes=None, limit=LIMIT):
+        wait_until(lambda: self.nodes_up() == (nodes or self.nodes), limit)
+
+    def nodes_up(self):
+        result = self.run('score', 'info', '--json', code=None)
+        return json.loads(result.stdout)['nodes_up'] if result.returncode == 0 else 0
+
+    def logs(self, lines=5):
+        """The last lines of every log that says something, for a failing test."""
+        text = ''
+        for path in sorted((self.directory / 'log').glob('*')) if self.directory.exists() else []:
+            tail = path.read_text(errors='replace').splitlines()[-lines:]
+            text += ''.join(f'{path.name}: {line}\n' for line in tail)
+        return text[-20000:]
+
+    # ---- the end
+
+    def stop(self):
+        """Ends it and checks that nothing is left."""
+        self.process.stdin.close()
+        assert self.process.wait(LIMIT) == 0
+        self.process.stdout.close()
+        self.check_gone()
+
+    def check_gone(self):
+        assert not self.directory.exists()
+        assert users_of(self.directory) == []
+        if self.description['cgroup']:
+            assert not pathlib.Path(self.description['cgroup']).exists()
+        new = shared_memory() - self.shm_before
+        assert not [name for name in new if 'scor' in name.lower()], new
+
+
+def as_user(user):
+    if user is None:
+        return []
+    return ['setpriv', f'--reuid={user}', f'--regid={user}', '--clear-groups']
+
+
+def shared_memory():
+    return set(os.listdir('/dev/shm'))
+
+
+def users_of(directory):
+    """Processes that have the cluster's directory in their environment or arguments."""
+    found = []
+    for entry in pathlib.Path('/proc').iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        with contextlib.suppress(OSError):
+            known = (entry / 'environ').read_bytes() + (entry / 'cmdline').read_bytes()
+            if str(directory).encode() in known:
+                found.append((int(entry.name), (entry / 'cmdline').read_bytes()))
+    return found
+
+
+def wait_until(claim, limit=LIMIT, what=lambda: ''):
+    """Looks until the claim is true. The limit is only there to end a test that failed."""
+    end = time.monotonic() + limit
+    while not claim():
+        assert time.monotonic() < end, f'not within {limit} s {what()}'
+        time.sleep(0.02)
+
+
+def is_alive(pid):
+    try:
+        return pathlib.Path(f'/proc/{pid}/stat').read_text().rsplit(')', 1)[1].split()[0] != 'Z'
+    except OSError:
+        return False

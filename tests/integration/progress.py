@@ -1,0 +1,100 @@
+"""Reads the counter files of examples/progress.c; the layout is examples/progress.h's."""
+import mmap
+import os
+import struct
+import time
+
+from cluster import EXAMPLES, wait_until
+
+MAGIC = 0x31474f5250435353
+HEADER_BYTES, RING = 4096, 1024
+SLOT_BYTES = 64 + 64 + RING * 16
+
+
+class Counters:
+    """The counters of one running job."""
+
+    def __init__(self, path, ranks):
+        self.path, self.ranks = path, ranks
+        wait_until(self._is_ready)
+        with open(path, 'rb') as file:
+            self.memory = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+
+    def _is_ready(self):
+        try:
+            return os.path.getsize(self.path) >= HEADER_BYTES + self.ranks * SLOT_BYTES
+        except OSError:
+            return False
+
+    def _field(self, rank, offset):
+        return struct.unpack_from('<Q', self.memory, HEADER_BYTES + rank * SLOT_BYTES + offset)[0]
+
+    def counter(self, rank):
+        return self._field(rank, 0)
+
+    def total(self):
+        return sum(self.counter(rank) for rank in range(self.ranks))
+
+    def last_ns(self, rank):
+        return self._field(rank, 8)
+
+    def first_ns(self, rank):
+        return self._field(rank, 96 + 8)
+
+    def all_started(self):
+        return all(self.last_ns(rank) for rank in range(self.ranks))
+
+    def gaps(self, rank):
+        """(count, sum in ns, longest in ns)"""
+        return self._field(rank, 64), self._field(rank, 72), self._field(rank, 80)
+
+    def intervals(self, rank):
+        """When the rank ran, the latest at most RING stretches: [(start_ns, end_ns)]."""
+        count = self._field(rank, 96)
+        base = HEADER_BYTES + rank * SLOT_BYTES + 128
+        # The oldest may be overwritten while they are read.
+        kept = range(max(0, count - RING + 32), count)
+        found = [struct.unpack_from('<QQ', self.memory, base + i % RING * 16) for i in kept]
+        return [(start, end) for start, end in found if end > start]
+
+
+def start_progress(cluster, tmp_path, name, nodes, *options, seconds=0, gap_us=1000):
+    """A detached job whose every rank counts. Gives (job id, its Counters)."""
+    path = tmp_path / name
+    job = cluster.submit('-N', nodes, '-J', name, *options, EXAMPLES / 'progress', '--counters', path,
+                         '--seconds', seconds, '--gap-us', gap_us)
+    counters = Counters(path, nodes)
+    wait_until(counters.all_started)
+    return job, counters
+
+
+def merge(intervals, slack_ns=0):
+    """Sorted, with those that touch joined."""
+    merged = []
+    for start, end in sorted(intervals):
+        if merged and start <= merged[-1][1] + slack_ns:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def overlaps(left, right):
+    """Stretches in which both run, of two merged lists."""
+    found, i, j = [], 0, 0
+    while i < len(left) and j < len(right):
+        start, end = max(left[i][0], right[j][0]), min(left[i][1], right[j][1])
+        if start < end:
+            found.append((start, end))
+        if left[i][1] < right[j][1]:
+            i += 1
+        else:
+            j += 1
+    return found
+
+
+def advance(counters, seconds):
+    """How far each of several jobs' totals came in that time."""
+    before = [c.total() for c in counters]
+    time.sleep(seconds)
+    return [c.total() - b for c, b in zip(counters, before)]

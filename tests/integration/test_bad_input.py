@@ -1,0 +1,133 @@
+"""Whatever comes in: one clear line, the right exit code, nothing left, daemons alive."""
+import os
+import pathlib
+import random
+import socket
+
+import pytest
+from cluster import is_alive
+
+LINE = r'^[^\n]+\n$'
+
+
+def refused(few, *words, code=125, says=()):
+    result = few.run(*words, code=None)
+    assert result.returncode == code, result
+    assert result.stdout == ''
+    assert len(result.stderr.splitlines()) == 1, result.stderr
+    for text in says:
+        assert text in result.stderr, result.stderr
+
+
+@pytest.mark.parametrize('words, says', [
+    (['scrun', '--bogus', 'true'], ['--bogus']),
+    (['scrun'], ['program']),
+    (['scrun', '-N', 'many', 'true'], ['many']),
+    (['scrun', '-nodes=0x2', 'true'], ['0x2']),
+    (['scrun', '-nodes=2,bogus=1', 'true'], ['bogus']),
+    (['scrun', '-t', 'soon', 'true'], ['soon']),
+    (['scrun', '--mem', 'lots', 'true'], ['lots']),
+    (['scrun', '--queue', 'fast', 'true'], ['fast']),
+    (['scrun', '-w', 'node[00-', 'true'], ['node[00-']),
+    (['scrun', '-N', '9', 'true'], ['8']),
+    (['scrun', '-N', '4000000000', 'true'], []),
+    (['scrun', '-n', '100', '-N', '2', '--ppn', '3', 'true'], []),
+    (['scrun', '-w', 'node99', 'true'], ['node99']),
+    (['scrun', '--weight', '1000000', 'true'], []),
+    (['scq', '--bogus'], ['--bogus']),
+    (['scq', '-o', 'bogus'], ['bogus']),
+    (['scq', '999999'], ['999999']),
+    (['scq', '--why', 'x'], ["'x'"]),
+    (['score', 'job', '999999'], ['999999']),
+    (['score', 'bogus'], ['bogus']),
+    (['sccancel', '999999'], ['999999']),
+    (['sccancel', 'x'], ["'x'"]),
+    (['sccancel', '-s', 'BOGUS', '1'], ['BOGUS']),
+    (['scattach', '999999'], ['999999']),
+    (['scadm', 'set', 'quantum', '0'], ['1ms']),
+    (['scadm', 'set', 'quantum', '1h'], ['10s']),
+    (['scadm', 'set', 'quantum', '50'], ['50']),
+    (['scadm', 'set', 'slots', '0'], ['0']),
+    (['scadm', 'drain', 'node99'], ['node99']),
+    (['scadm', 'bogus'], ['bogus']),
+    (['scout', '-w', 'node99', 'true'], ['node99']),
+    (['scnodes', '--server', '/no/such/socket'], ['/no/such/socket']),
+    (['scnodes', '--server', 'other.example'], ['other.example']),
+    (['score', 'virtual', '--nodes', '0', '--', 'true'], ['--nodes']),
+    (['score', 'virtual', '--slice', '1h', '--', 'true'], ['1h']),
+    (['score', 'virtual'], ['command']),
+])
+def test_refused(few, words, says):
+    refused(few, *words, says=says)
+
+
+def test_unreadable_directory(few, tmp_path, as_root):
+    closed = tmp_path / 'closed'
+    closed.mkdir()
+    result = few.run('scrun', '-D', closed / 'below', 'true', code=None)
+    assert result.returncode in (125, 126)
+    assert str(closed) in result.stderr and 'node' in result.stderr
+
+
+def listeners(few):
+    """Every socket of the cluster that takes connections."""
+    host, port = few.description['address'].rsplit(':', 1)
+    yield socket.AF_INET, (host, int(port))
+    for line in pathlib.Path('/proc/net/unix').read_text().splitlines():
+        path = line.split()[-1]
+        if path.startswith(str(few.directory) + '/') and line.split()[3] == '00010000':
+            yield socket.AF_UNIX, path
+
+
+def kind_of(path):
+    for line in pathlib.Path('/proc/net/unix').read_text().splitlines():
+        if line.split()[-1] == path:
+            return {'0001': socket.SOCK_STREAM, '0005': socket.SOCK_SEQPACKET}[line.split()[4]]
+    return socket.SOCK_STREAM
+
+
+def hostile_bytes(chance):
+    header = b'SCRD\x01\x00' + bytes([chance.choice([1, 10, 12, 41, 100, 255]), 0])
+    yield chance.randbytes(chance.randrange(1, 4096))
+    yield header                                                    # truncated header
+    yield header + (0xffffffff).to_bytes(4, 'little') + bytes(4)    # oversize
+    yield header + (64).to_bytes(4, 'little') + bytes(4) + chance.randbytes(64)
+    yield header + (64).to_bytes(4, 'little') + bytes(4) + b'short'  # truncated payload
+    yield b'GET / HTTP/1.1\r\n\r\n'
+    yield b'\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03' + chance.randbytes(200)  # half a TLS hello
+
+
+def test_random_bytes_on_every_listener(few):
+    chance = random.Random(5)
+    job = few.submit('-N', 8, 'sleep', '600')
+    few.wait_job(job, 'running')
+    pids = [daemon['pid'] for daemon in [few.describe()['head'], *few.describe()['nodes'], *few.describe()['launchers']]]
+    seen = 0
+    for family, address in listeners(few):
+        if family == socket.AF_UNIX and address.endswith('/control'):
+            continue  # of score virtual itself; asked one line at a time
+        seen += 1
+        for data in hostile_bytes(chance):
+            with socket.socket(family, kind_of(address) if family == socket.AF_UNIX else socket.SOCK_STREAM) as peer:
+                peer.settimeout(5)
+                try:
+                    peer.connect(address)
+                    peer.sendall(data)
+                    peer.shutdown(socket.SHUT_WR)
+                    while peer.recv(4096):
+                        pass
+                except OSError:
+                    pass  # closed on us: as it should be
+    assert seen >= 2 + 8
+    assert all(is_alive(pid) for pid in pids)
+    assert few.job(job)['state'] == 'running'
+    assert few.run('scrun', '-N', 8, 'echo', 'x').stdout == 'x\n' * 8
+
+
+def test_text_of_others_cannot_move_the_cursor(few):
+    job = few.submit('-J', '\x1b[2J\x07evil\x9b', 'true')
+    few.wait_job(job, 'completed')
+    for words in (['scq'], ['score', 'job', job], ['scq', '--json'], ['scrun', '-D', '/\x1b[2J', 'true']):
+        result = few.run(*words, code=None)
+        shown = result.stdout + result.stderr
+        assert '\x1b' not in shown and '\x07' not in shown and os.linesep in shown

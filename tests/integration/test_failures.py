@@ -1,0 +1,154 @@
+"""Daemons that are killed: nothing acknowledged is lost, jobs go on, exit codes are kept."""
+import threading
+import time
+
+from cluster import wait_until
+from progress import advance, start_progress
+
+
+def test_head_killed_amid_100_submissions_loses_none(fresh):
+    cluster = fresh(4)
+    acknowledged, done = [], threading.Event()
+
+    def submit_25(worker):
+        for i in range(25):
+            result = cluster.run('scrun', '--detach', '-J', f'job-{worker}-{i}', 'true', code=None)
+            if result.returncode == 0:
+                acknowledged.append((int(result.stdout), f'job-{worker}-{i}'))
+            elif done.wait(0.02):
+                time.sleep(0.02)
+
+    workers = [threading.Thread(target=submit_25, args=(w,)) for w in range(4)]
+    for worker in workers:
+        worker.start()
+    wait_until(lambda: len(acknowledged) > 15)
+    cluster.kill('head')
+    done.set()
+    cluster.restart('head')
+    for worker in workers:
+        worker.join()
+    cluster.wait_up()
+    assert len(acknowledged) > 20
+    known = {job['job']: job['name'] for job in cluster.json('scq', '-a')['jobs']}
+    lost = [pair for pair in acknowledged if known.get(pair[0]) != pair[1]]
+    assert not lost, (lost, len(acknowledged))
+    names = list(known.values())
+    assert len(names) == len(set(names)), 'a job ran twice'
+    wait_until(lambda: all(cluster.job(job)['final'] for job, _ in acknowledged))
+    assert {cluster.job(job)['state'] for job, _ in acknowledged} == {'completed'}
+
+
+def test_front_end_survives_a_restart_of_the_head(fresh):
+    cluster = fresh(4)
+    script = 'for i in 1 2 3 4 5 6; do echo $i; sleep 0.5; done; exit 3'
+    front = cluster.start('scrun', '-n', 1, 'sh', '-c', script)
+    assert front.stdout.readline() == '1\n'
+    cluster.kill('head')
+    cluster.restart('head')
+    out, err = front.communicate(timeout=60)
+    assert (out, front.returncode) == ('2\n3\n4\n5\n6\n', 3), err
+    assert 'connected again' in err
+
+
+def test_node_daemon_killed_is_adopted(fresh, tmp_path):
+    cluster = fresh(4, '--slice', '50ms')
+    job, counters = start_progress(cluster, tmp_path, 'a', 4)
+    ender = cluster.submit('-N', 4, 'sh', '-c', 'sleep 4; exit 5')
+    cluster.wait_job(ender, 'running')
+    cluster.kill('node02')
+    time.sleep(0.3)
+    cluster.restart('node02')
+    cluster.wait_up()
+    assert cluster.job(job)['state'] == 'running'
+    before = counters.counter(2)
+    wait_until(lambda: counters.counter(2) > before)
+    assert cluster.wait_job(ender, 'failed')['exit_code'] == 5
+    cluster.cancel_all()
+
+
+def test_nothing_stays_frozen_without_its_node_daemon(fresh, tmp_path):
+    cluster = fresh(2, '--slice', '50ms')
+    jobs = [start_progress(cluster, tmp_path, name, 2) for name in ('a', 'b')]
+    cluster.kill('node00')
+    before = [c.counter(0) for _, c in jobs]
+    wait_until(lambda: all(c.counter(0) > b for (_, c), b in zip(jobs, before)), limit=10)
+    time.sleep(2)  # the lease is over: both run, neither waits for the other
+    before = [c.counter(0) for _, c in jobs]
+    time.sleep(0.5)
+    assert all(c.counter(0) > b for (_, c), b in zip(jobs, before))
+
+
+def test_node_lost_ends_its_jobs_with_the_reason(fresh, tmp_path):
+    cluster = fresh(3)
+    lost, _ = start_progress(cluster, tmp_path, 'lost', 3)
+    other, counters = start_progress(cluster, tmp_path, 'other', 1, '-w', 'node00')
+    cluster.kill('node02')
+    end = cluster.wait_job(lost, 'node-failed', limit=30)
+    assert any('node02' in reason for reason in end['reasons']), end
+    assert cluster.job(other)['state'] == 'running'
+    assert advance([counters], 0.5)[0] > 0
+    nodes = {node['node']: node['state'] for node in cluster.json('scnodes')['nodes']}
+    assert nodes['node02'] == 'down'
+    cluster.cancel_all()
+
+
+def test_drain_and_resume(fresh):
+    cluster = fresh(4)
+    running = cluster.submit('-N', 4, 'sleep', '600')
+    cluster.wait_job(running, 'running')
+    cluster.run('scadm', 'drain', 'node[01-02]', '-m', 'new fans')
+    nodes = {node['node']: node for node in cluster.json('scnodes')['nodes']}
+    assert nodes['node01']['drained'] and nodes['node01']['reason'] == 'new fans'
+    assert cluster.job(running)['state'] == 'running'
+    waiting = cluster.submit('-N', 4, 'true')
+    assert cluster.job(waiting)['state'] == 'pending'
+    assert 'drain' in cluster.run('scq', '--why', waiting).stdout
+    assert 'node01' not in cluster.run('scrun', '-q', '-N', 2, 'sh', '-c', 'echo $SCORE_NODEID').stderr
+    cluster.run('scadm', 'resume', 'node[01-02]')
+    assert cluster.wait_job(waiting, 'completed')['exit_code'] == 0
+    cluster.cancel_all()
+
+
+def test_executable_missing_on_one_node(fresh, tmp_path, as_root):
+    """The launcher of one node sees another file system: a mount namespace hides the program."""
+    import pathlib
+    import subprocess
+    cluster = fresh(4)
+    tmp_path.chmod(0o755)
+    program = tmp_path / 'bin' / 'program'
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\necho ran >> {tmp_path}/ran\n')
+    program.chmod(0o755)
+    launcher = cluster.daemon('launcher-node02')
+    words = pathlib.Path(f'/proc/{launcher["pid"]}/cmdline').read_bytes().decode().split('\0')[:-1]
+    cluster.kill('launcher-node02')
+    from cluster import BIN
+    hidden = subprocess.Popen(['unshare', '-m', 'sh', '-c',
+                               'mount -t tmpfs none "$0" && exec "$@"', str(program.parent),
+                               str(BIN / 'scored-launcher'), *words[1:]])
+    try:
+        result = None
+
+        def is_refused():
+            nonlocal result
+            result = cluster.run('scrun', '-q', '-N', 4, program, code=None)
+            return result.returncode == 127  # until the node has found the new launcher
+
+        wait_until(is_refused, 20, lambda: result)
+        assert 'node02' in result.stderr and str(program) in result.stderr, result
+        assert not (tmp_path / 'ran').exists(), 'a task ran although one node refused'
+        assert not cluster.json('scq', '--active')['jobs']
+        assert cluster.run('scrun', '-N', 2, '-w', 'node[00-01]', program).returncode == 0
+    finally:
+        hidden.kill()
+        hidden.wait()
+
+
+def test_a_repeated_quantum_change_is_harmless(fresh, tmp_path):
+    cluster = fresh(4, '--slice', '20ms')
+    jobs = [start_progress(cluster, tmp_path, name, 4) for name in ('a', 'b')]
+    for quantum in ('5ms', '200ms', '1ms', '30ms') * 3:
+        cluster.run('scadm', 'set', 'quantum', quantum)
+    got = advance([c for _, c in jobs], 2)
+    assert 0.25 < got[0] / sum(got) < 0.75, got
+    cluster.cancel_all()

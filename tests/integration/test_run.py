@@ -1,0 +1,275 @@
+"""scrun: streams, exit codes, limits, signals, front ends that come and go."""
+import os
+import pty
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+from cluster import is_alive, wait_until
+
+
+# ---- exit codes
+
+@pytest.mark.parametrize('command, code', [
+    (['true'], 0),
+    (['sh', '-c', 'exit 7'], 7),
+    (['sh', '-c', 'exit $((SCORE_RANK * 3))'], 9),           # the highest of four
+    (['sh', '-c', 'kill -USR1 $$'], 128 + signal.SIGUSR1),
+    (['/no/such/program'], 127),
+    (['no-such-program'], 127),
+    (['/etc/passwd'], 126),
+])
+def test_exit_code(few, command, code):
+    extra = ['--keep-going'] if code == 9 else []
+    result = few.run('scrun', '-n', 4, *extra, *command, code=code)
+    if code in (126, 127):
+        assert command[0] in result.stderr and 'node' in result.stderr, result.stderr
+
+
+def test_first_failure_ends_the_job(few):
+    begin = time.monotonic()
+    few.run('scrun', '-N', 4, 'sh', '-c', '[ $SCORE_RANK = 2 ] && exit 3; sleep 60', code=3)
+    assert time.monotonic() - begin < 40
+
+
+def test_time_limit_counts_scheduled_time(few):
+    result = few.run('scrun', '-N', 2, '-t', '300ms', 'sleep', '60', code=124)
+    assert 'limit' in result.stderr
+
+
+def test_wall_limit(few):
+    few.run('scrun', '-N', 2, '--wall-time', '300ms', 'sleep', '60', code=124)
+
+
+def test_signal_before_the_limit(few):
+    script = 'trap "echo warned; exit 0" USR1; while :; do sleep 0.05; done'
+    result = few.run('scrun', '-N', 1, '-t', '3s', '--signal', 'USR1@2s', 'sh', '-c', script)
+    assert result.stdout == 'warned\n'
+
+
+def test_memory_limit(few):
+    eater = 'x = bytearray(300 << 20); import time; time.sleep(30)'
+    result = few.run('scrun', '-N', 1, '--mem', '64M', 'python3', '-c', eater, code=None)
+    assert result.returncode not in (0, None)
+
+
+# ---- environment, directory, files
+
+def test_tasks_know_their_place(few):
+    names = ['JOBID', 'RANK', 'SIZE', 'NNODES', 'NODEID', 'LOCALID']
+    show = ' '.join(f'$SCORE_{name}' for name in names)
+    lines = few.run('scrun', '-N', 2, '--ppn', 2, 'sh', '-c', f'echo {show}').stdout.splitlines()
+    rows = sorted([int(word) for word in line.split()] for line in lines)
+    assert [row[1:] for row in rows] == [[0, 4, 2, 0, 0], [1, 4, 2, 0, 1], [2, 4, 2, 1, 0], [3, 4, 2, 1, 1]]
+
+
+def test_score_form(few):
+    result = few.run('scrun', f'-nodes=2x2,scored={few.env["SCORED_SERVER"]}', 'echo', 'x')
+    assert result.stdout == 'x\n' * 4
+    result = few.run('scrun', 'echo', 'x', extra_env={'SCORE_OPTIONS': 'nodes=3'})
+    assert result.stdout == 'x\n' * 3
+
+
+def test_export(few):
+    show = ['sh', '-c', 'echo "$ONE-$TWO"']
+    extra = {'ONE': '1', 'TWO': '2'}
+    assert few.run('scrun', *show, extra_env=extra).stdout == '1-2\n'
+    assert few.run('scrun', '--export=NONE', *show, extra_env=extra).stdout == '-\n'
+    assert few.run('scrun', '--export=ONE,TWO=3', *show, extra_env=extra).stdout == '1-3\n'
+
+
+def test_large_environment(few):
+    extra = {f'BIG{i}': 'x' * 100_000 for i in range(10)}
+    result = few.run('scrun', '-N', 2, 'sh', '-c', 'echo ${#BIG9}', extra_env=extra)
+    assert result.stdout == '100000\n' * 2
+
+
+def test_too_large_environment_is_refused(few):
+    extra = {f'BIG{i}': 'x' * 120_000 for i in range(15)}
+    result = few.run('env', *[f'MORE{i}={"y" * 120_000}' for i in range(4)], 'scrun', 'true',
+                     extra_env=extra, code=None)
+    if result.returncode == 126:  # the kernel's own limit came first
+        pytest.skip('the kernel takes no such environment')
+    assert result.returncode == 125 and 'environment' in result.stderr
+
+
+def test_directory(few, tmp_path):
+    tmp_path.chmod(0o755)
+    assert few.run('scrun', '-D', tmp_path, 'pwd').stdout == f'{tmp_path}\n'
+
+
+def test_missing_directory_is_refused(few):
+    result = few.run('scrun', '-N', 2, '-D', '/no/such/place', 'true', code=None)
+    assert result.returncode in (125, 126) and '/no/such/place' in result.stderr
+
+
+def test_output_files(few, tmp_path):
+    few.run('scrun', '-n', 3, '-o', tmp_path / 'out-%t', '-e', tmp_path / 'err-%j', 'sh', '-c',
+            'echo out $SCORE_RANK; echo err >&2')
+    assert [(tmp_path / f'out-{i}').read_text() for i in range(3)] == [f'out {i}\n' for i in range(3)]
+
+
+# ---- streams
+
+def test_label(few):
+    lines = few.run('scrun', '-l', '-n', 3, 'sh', '-c', 'printf "a\\nb"').stdout.splitlines()
+    assert sorted(lines) == sorted(f'{rank}: {text}' for rank in range(3) for text in 'ab')
+
+
+def test_input_goes_to_rank_0(few):
+    result = few.run('scrun', '-l', '-n', 2, 'cat', input='hello\n')
+    assert result.stdout == '0: hello\n'
+
+
+def test_input_goes_to_all(few):
+    result = few.run('scrun', '-l', '-n', 3, '-i', 'all', 'cat', input='hello\n')
+    assert sorted(result.stdout.splitlines()) == ['0: hello', '1: hello', '2: hello']
+
+
+def test_much_output_and_input(few):
+    text = 'x' * 79 + '\n'
+    result = few.run('scrun', 'cat', input=text * 50_000)
+    assert result.stdout == text * 50_000
+
+
+def test_streams_stay_apart(few):
+    result = few.run('scrun', 'sh', '-c', 'echo out; echo err >&2')
+    assert (result.stdout, 'err\n' in result.stderr) == ('out\n', True)
+
+
+def test_a_slow_reader_stalls_nobody(few):
+    flood = few.start('scrun', '-N', 2, 'yes')
+    time.sleep(1)
+    assert few.run('scrun', '-N', 8, 'echo', 'x').stdout == 'x\n' * 8
+    flood.stdout.close()  # as `| head -1`: the job ends
+    assert flood.wait(60) != 0
+    flood.stderr.close()
+
+
+# ---- control
+
+def read_until(fd, pattern, limit=30):
+    text = b''
+    end = time.monotonic() + limit
+    while not re.search(pattern, text):
+        assert time.monotonic() < end, text
+        text += os.read(fd, 4096)
+    return text
+
+
+def on_terminal(few, *words):
+    main, side = pty.openpty()
+    process = subprocess.Popen([str(word) for word in words], stdin=side, stdout=side, stderr=side,
+                               env=few.env, start_new_session=True,
+                               preexec_fn=lambda: __import__('fcntl').ioctl(0, 0x540E, 0))  # TIOCSCTTY
+    os.close(side)
+    return process, main
+
+
+def test_interrupt_tells_then_ends(few):
+    process, terminal = on_terminal(few, 'scrun', '-N', 2, 'sleep', '60')
+    read_until(terminal, b'2 hosts ready')
+    os.write(terminal, b'\x03')
+    read_until(terminal, b'is running')
+    assert process.poll() is None
+    os.write(terminal, b'\x03')
+    assert process.wait(30) == 130
+    os.close(terminal)
+    wait_until(lambda: not few.json('scq', '--active')['jobs'])
+
+
+def test_interrupt_without_a_terminal_ends_at_once(few):
+    process = few.start('scrun', '-N', 2, 'sleep', '60')
+    wait_until(lambda: few.json('scq', '--active')['jobs'])
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == 130
+
+
+def test_terminal_for_rank_0(few):
+    process, terminal = on_terminal(few, 'scrun', '--pty', 'sh')
+    os.write(terminal, b'tty >/dev/null && echo has-$((20+3))-terminal; exit 5\n')
+    read_until(terminal, b'has-23-terminal')
+    assert process.wait(30) == 5
+    os.close(terminal)
+
+
+def test_signals_are_forwarded(few):
+    process = few.start('scrun', 'sh', '-c', 'trap "echo got; exit 4" USR2; echo on; while :; do sleep 0.05; done')
+    assert process.stdout.readline() == 'on\n'
+    process.send_signal(signal.SIGUSR2)
+    out, _ = process.communicate(timeout=30)
+    assert (out, process.returncode) == ('got\n', 4)
+
+
+def test_sccancel_sends_a_signal(few):
+    process = few.start('scrun', 'sh', '-c', 'trap "echo got; exit 4" HUP; echo on; while :; do sleep 0.05; done')
+    assert process.stdout.readline() == 'on\n'
+    job = few.json('scq', '--active')['jobs'][0]['job']
+    few.run('sccancel', '-s', 'HUP', job)
+    out, _ = process.communicate(timeout=30)
+    assert (out, process.returncode) == ('got\n', 4)
+
+
+def test_double_forker_that_ignores_term_is_gone(few, tmp_path):
+    script = f'trap "" TERM; (setsid sh -c "trap \\"\\" TERM; echo \\$\\$ > {tmp_path}/pid; while :; do sleep 1; done" &) ; while :; do sleep 1; done'
+    job = few.submit('-N', 1, 'sh', '-c', script)
+    wait_until((tmp_path / 'pid').exists)
+    wait_until(lambda: (tmp_path / 'pid').read_text().strip())
+    pid = int((tmp_path / 'pid').read_text())
+    assert is_alive(pid)
+    few.run('sccancel', '--grace', '500ms', job)
+    wait_until(lambda: few.job(job)['final'])
+    wait_until(lambda: not is_alive(pid))
+
+
+def test_detached_job_is_watched_by_others(few):
+    job = few.submit('sh', '-c', 'sleep 1; echo seen; exit 6')
+    watchers = [few.start('scattach', job) for _ in range(2)]
+    for watcher in watchers:
+        out, _ = watcher.communicate(timeout=30)
+        assert (out, watcher.returncode) == ('seen\n', 6)
+
+
+def test_front_end_killed_ends_its_job(few):
+    process = few.start('scrun', 'sleep', '600')
+    wait_until(lambda: [j for j in few.json('scq', '--active')['jobs'] if j['state'] == 'running'])
+    job = few.json('scq', '--active')['jobs'][0]['job']
+    process.kill()
+    process.communicate()
+    few.wait_job(job, 'cancelled')
+
+
+def test_held_job_waits_and_says_why(few):
+    job = few.submit('--hold', 'true')
+    assert few.job(job)['state'] == 'pending'
+    assert 'held' in few.run('scq', '--why', job).stdout
+    few.cancel(job)
+
+
+def test_immediate_gives_up(few):
+    result = few.run('scrun', '--hold', '--immediate=100ms', 'true', code=None)
+    assert result.returncode == 125, result
+
+
+def test_parallel_shell_merges_equal_output(few):
+    assert few.run('scout', 'echo', 'same').stdout == 'node[00-07]:\nsame\n'
+    result = few.run('scout', '-x', 'node03', 'echo $SCORE_NODEID | grep -q 0 && echo first || echo other')
+    assert 'node00:\nfirst\n' in result.stdout
+    assert few.run('scout', '-w', 'node05', 'exit 3', code=3).stdout == ''
+
+
+def test_json_has_a_schema(few):
+    few.run('scrun', 'true')
+    for words in (['scq'], ['scnodes'], ['score', 'info'], ['scadm', 'trace']):
+        assert re.fullmatch(r'scored\.[a-z]+/1', few.json(*words)['schema'])
+
+
+def test_tables(few):
+    few.run('scrun', '-J', 'a\x1bname', 'true')
+    text = few.run('scq').stdout
+    assert '\x1b' not in text and 'JOB' in text.splitlines()[0]
+    assert few.run('scq', '--no-header', '-o', 'state').stdout.split()[-1] == 'completed'
+    assert len(few.run('scnodes', '--no-header').stdout.splitlines()) == 8

@@ -1,0 +1,177 @@
+"""score virtual: exit codes, and nothing left behind whatever ends it."""
+import json
+import os
+import pathlib
+import pwd
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+from cluster import BIN, Cluster, as_user, is_alive, users_of, wait_until
+
+SCORE = str(BIN / 'score')
+
+
+def virtual(*words, **options):
+    return subprocess.run([SCORE, 'virtual', *map(str, words)], capture_output=True, text=True,
+                          timeout=90, **options)
+
+
+def boot(*words, **options):
+    """Up, running a `sleep`; gives the process and where the cluster is."""
+    process = subprocess.Popen([SCORE, 'virtual', '--print-json', *map(str, words), '--', 'sleep', '600'],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+    text = ''
+    for line in process.stdout:
+        text += line
+        if line == '}\n':
+            break
+    return process, json.loads(text)
+
+
+def check_gone(description):
+    directory = pathlib.Path(description['directory'])
+    wait_until(lambda: not directory.exists())
+    assert users_of(directory) == []
+    if description['cgroup']:
+        assert not pathlib.Path(description['cgroup']).exists()
+    daemons = [description['head'], *description['nodes'], *description['launchers']]
+    assert not [d for d in daemons if is_alive(d['pid'])]
+
+
+def start_stubborn_job(description):
+    """Ignores TERM, has forked twice, is on every node."""
+    env = dict(os.environ, SCORED_SERVER=description['socket'])
+    script = 'trap "" TERM; (setsid sh -c "trap \\"\\" TERM; while :; do sleep 1; done" &); while :; do sleep 1; done'
+    count = len(description['nodes'])
+    subprocess.run([SCORE, 'scrun', '--detach', '-N', str(count), 'sh', '-c', script], env=env,
+                   check=True, timeout=60, stdout=subprocess.DEVNULL)
+    time.sleep(0.5)
+
+
+@pytest.mark.parametrize('command, code', [
+    (['true'], 0), (['sh', '-c', 'exit 9'], 9), (['sh', '-c', 'kill -9 $$'], 137),
+    (['no-such-command'], 127), (['/etc/passwd'], 126)])
+def test_exit_code_is_the_commands(command, code):
+    assert virtual('--nodes', 2, '--', *command).returncode == code
+
+
+def test_command_finds_the_cluster():
+    result = virtual('--nodes', 3, '--', 'sh', '-c', 'scnodes --no-header -o node,state')
+    assert result.stdout.split() == ['node00', 'up', 'node01', 'up', 'node02', 'up']
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_nothing_left_after_a_signal(number):
+    process, description = boot('--nodes', 3)
+    start_stubborn_job(description)
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    check_gone(description)
+
+
+def test_nothing_left_after_sigkill_of_the_starter():
+    process, description = boot('--nodes', 3)
+    start_stubborn_job(description)
+    process.kill()
+    process.communicate(timeout=60)
+    check_gone(description)
+
+
+@pytest.mark.parametrize('options', [[], ['--no-cgroup']])
+def test_next_start_sweeps_what_sigkill_of_everything_left(options):
+    process, description = boot('--nodes', 3, *options)
+    start_stubborn_job(description)
+    os.kill(description['supervisor_pid'], signal.SIGSTOP)  # so that neither clears up after the other
+    process.kill()
+    os.kill(description['supervisor_pid'], signal.SIGKILL)
+    process.communicate(timeout=60)
+    assert virtual('--nodes', 2, '--', 'true').returncode == 0
+    check_gone(description)
+
+
+def test_supervisor_killed_is_cleared_by_the_starter():
+    process, description = boot('--nodes', 3)
+    start_stubborn_job(description)
+    os.kill(description['supervisor_pid'], signal.SIGKILL)
+    process.communicate(timeout=60)
+    assert process.returncode == 125
+    check_gone(description)
+
+
+def test_kept_cluster_is_listed_and_stopped():
+    result = virtual('--nodes', 2, '--keep', '--print-json')
+    description = json.loads(result.stdout)
+    assert f'--stop {description["directory"]}' in result.stderr
+    assert description['directory'] in virtual('--list').stdout.split()
+    start_stubborn_job(description)
+    assert virtual('--stop', description['directory']).returncode == 0
+    check_gone(description)
+    assert virtual('--stop', description['directory']).returncode == 125
+
+
+def test_many_starts_at_once():
+    processes = [subprocess.Popen([SCORE, 'virtual', '--nodes', '2', '--', 'scrun', '-N', '2', 'echo', str(i)],
+                                  stdout=subprocess.PIPE, text=True) for i in range(6)]
+    for i, process in enumerate(processes):
+        assert process.communicate(timeout=120)[0] == f'{i}\n' * 2
+
+
+@pytest.mark.parametrize('options', [[], ['--no-cgroup']])
+def test_jobs_share_by_either_method(options):
+    result = virtual('--nodes', 2, *options, '--', 'sh', '-c',
+                     'scrun -N 2 sh -c "echo x" && scnodes --json')
+    assert result.stdout.startswith('x\nx\n')
+    methods = {node['switch_method'] for node in json.loads(result.stdout[4:])['nodes']}
+    assert len(methods) == 1
+    if options:
+        assert 'STOP' in methods.pop()
+
+
+def test_plain_user(as_root, tmp_path_factory):
+    if not as_user(65534) or shutil.which('setpriv') is None:
+        pytest.skip('no setpriv')
+    if subprocess.run(as_user(65534) + ['test', '-x', SCORE]).returncode != 0:
+        pytest.skip('a plain user cannot reach the programs')
+    env = {key: value for key, value in os.environ.items() if key != 'XDG_RUNTIME_DIR'}
+    env['HOME'] = '/tmp'
+    cluster = Cluster(4, '--slice', '20ms', user=65534, environment=env)
+    try:
+        jobs = [cluster.start('scrun', '-N', 4, 'sh', '-c', 'id -u; sleep 1') for _ in range(2)]
+        for job in jobs:
+            assert job.communicate(timeout=60)[0] == '65534\n' * 4
+    finally:
+        cluster.stop()
+    assert pwd.getpwuid(65534)
+
+
+def test_netns(as_root):
+    if shutil.which('ip') is None:
+        pytest.skip('no iproute2')
+    result = virtual('--nodes', 3, '--netns', '--', 'scrun', '-N', 3, 'sh', '-c',
+                     'ip -4 -o addr show eth0 | wc -l; readlink /proc/self/ns/net')
+    lines = result.stdout.split()
+    assert result.returncode == 0, result
+    assert lines.count('1') == 3
+    assert len({line for line in lines if line.startswith('net:')}) == 3
+
+
+def test_private_files():
+    process, description = boot('--nodes', 2)
+    directory = pathlib.Path(description['directory'])
+    try:
+        assert directory.stat().st_mode & 0o777 == 0o700
+        for key in [directory / 'key', *directory.glob('node*/key')]:
+            assert key.stat().st_mode & 0o777 == 0o600
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+    check_gone(description)
+
+
+def test_a_daemon_stays_small(many):
+    for node in many.json('scnodes')['nodes']:
+        assert node['rss_bytes'] < 8 << 20, node
