@@ -27,6 +27,7 @@ OutputActions JobOutput::attach(ClientId id, bool front_end, std::uint64_t windo
     begin_ += have_bytes;
     end_ += have_bytes;
     given_back_ += have_bytes;
+    front_taken_ += have_bytes;
   }
   OutputActions actions;
   Client& client = clients_[id];
@@ -34,7 +35,8 @@ OutputActions JobOutput::attach(ClientId id, bool front_end, std::uint64_t windo
   client.next = std::clamp(have_bytes, begin_, end_);
   if (front_end) {
     front_end_ = id;
-    if (waits_) give_back(client.next, actions);
+    front_taken_ = client.next;
+    if (waits_) give_back(front_taken_, actions);
   }
   pump(id, client, actions);
   trim();
@@ -47,7 +49,10 @@ OutputActions JobOutput::taken(ClientId id, std::uint64_t bytes) {
   if (found == clients_.end()) return actions;
   Client& client = found->second;
   client.in_flight -= std::min(client.in_flight, bytes);
-  if (id == front_end_ && waits_) give_back(client.next - client.in_flight, actions);
+  if (id == front_end_) {
+    front_taken_ = client.next - std::min(client.in_flight, client.next);
+    if (waits_) give_back(front_taken_, actions);
+  }
   pump(id, client, actions);
   trim();
   return actions;
@@ -60,12 +65,29 @@ OutputActions JobOutput::leave(ClientId id) {
   return {};
 }
 
+void JobOutput::begin_at(std::uint64_t offset) {
+  if (!rebase_ || end_ != 0 || !clients_.empty()) return;
+  begin_ = end_ = given_back_ = front_taken_ = offset;
+  rebase_ = false;
+}
+
 OutputActions JobOutput::release() {
   OutputActions actions;
   waits_ = false;
   give_back(end_, actions);
   trim();
   return actions;
+}
+
+OutputActions JobOutput::abandon() {
+  wanted_ = false;
+  return release();
+}
+
+bool JobOutput::is_delivered() const {
+  const bool all_told = std::all_of(clients_.begin(), clients_.end(),
+                                    [](const auto& client) { return client.second.told_over; });
+  return over_ && all_told && (!wanted_ || front_taken_ >= end_);
 }
 
 OutputActions JobOutput::finish() {

@@ -74,15 +74,21 @@ class JobOutput {
   OutputActions taken(ClientId client, std::uint64_t bytes);
   // The front end leaves: output waits for the next one, if the front end drives.
   OutputActions leave(ClientId client);
-  // From now on nobody drives.
+  // After a restart of the head: where the log begins, if that is known better than by the front
+  // end's count. Before anything arrived or attached; later: no change.
+  void begin_at(std::uint64_t offset);
+  // From now on nobody drives: the job is being killed. What is left is still for the front end.
   OutputActions release();
+  // It has no front end any more, by request.
+  OutputActions abandon();
   // No more will arrive.
   OutputActions finish();
 
   [[nodiscard]] bool has_front_end() const { return front_end_ != ClientId(); }
 
-  // Finished, and the front end that drives has everything: nothing of it is needed any more.
-  [[nodiscard]] bool is_delivered() const { return over_ && (!waits_ || given_back_ == end_); }
+  // Finished, every client was sent everything and the front end took it: nothing of it is needed
+  // any more.
+  [[nodiscard]] bool is_delivered() const;
 
   [[nodiscard]] std::size_t kept_bytes() const { return static_cast<std::size_t>(end_ - begin_); }
 
@@ -114,7 +120,9 @@ class JobOutput {
   std::uint64_t given_back_ = 0;  // nodes got their room back up to here
   std::map<ClientId, Client> clients_;
   ClientId front_end_;
-  bool waits_;
+  std::uint64_t front_taken_ = 0;  // by the front end, also by one that left
+  bool wanted_;                    // a front end is to have all of it
+  bool waits_;                     // the front end drives
   bool rebase_;
   bool over_ = false;
 };

@@ -145,6 +145,37 @@ TEST(JobOutput, IsOverForAClientOnlyWhenItWasSentEverything) {
   EXPECT_TRUE(output.is_delivered());
 }
 
+TEST(JobOutput, KeepsTheRestOfAKilledJobForItsFrontEnd) {
+  JobOutput output(kDriven, false);
+  Effects effects;
+  effects.add(output.arrived(chunk("last words")));
+  effects.add(output.release());
+  effects.add(output.finish());
+  EXPECT_FALSE(output.is_delivered());
+  effects.add(output.attach(kFront, true, kWindow, 0));
+  EXPECT_EQ(effects.sent[kFront], "last words");
+  EXPECT_EQ(effects.over[kFront], 1);
+  effects.add(output.taken(kFront, 10));
+  EXPECT_TRUE(output.is_delivered());
+}
+
+TEST(JobOutput, IsDeliveredWithoutAFrontEndThatLeftByRequest) {
+  JobOutput output(kDriven, false);
+  (void)output.arrived(chunk("x"));
+  (void)output.abandon();
+  (void)output.finish();
+  EXPECT_TRUE(output.is_delivered());
+}
+
+TEST(JobOutput, BeginsWhereTheOnlyNodeSaysAfterARestart) {
+  JobOutput output(kDriven, true);
+  Effects effects;
+  output.begin_at(90);
+  effects.add(output.arrived(chunk("0123456789abc")));
+  effects.add(output.attach(kFront, true, kWindow, 100));
+  EXPECT_EQ(effects.sent[kFront], "abc");
+}
+
 TEST(JobOutput, TakesTheFrontEndsCountAfterARestart) {
   JobOutput output(kDriven, true);
   Effects effects;

@@ -200,15 +200,15 @@ Status check_database(const Database& database) {
   return {};
 }
 
-Status bind_progress(Statement& statement, const JobProgress& progress) {
+void bind_progress(Statement& statement, const JobProgress& progress) {
   statement.bind(2, static_cast<std::int64_t>(progress.state))
       .bind(3, number(progress.placement.attempt.value()))
       .bind_text(4, pack_names(progress.placement.nodes))
       .bind_blob(5, pack(progress.placement.tasks_on_node))
       .bind_blob(6, pack_cores(progress.placement.cores))
       .bind(7, count(progress.scheduled))
-      .bind(8, count(progress.started));
-  return {};
+      .bind(8, count(progress.started))
+      .bind(9, progress.detached ? 1 : 0);
 }
 
 StoredJob read_job(const Statement& row) {
@@ -221,7 +221,7 @@ StoredJob read_job(const Statement& row) {
   job.info.directory = row.bytes(5);
   job.info.resources = row.bytes(6);
   job.info.stdin_rank = row.integer(7);
-  job.info.detached = row.integer(8) != 0;
+  job.progress.detached = row.integer(8) != 0;
   job.info.keep_going = row.integer(9) != 0;
   job.info.immediate = Duration(row.integer(10));
   job.info.submitted = WallTime(Duration(row.integer(11)));
@@ -300,10 +300,11 @@ Status Store::prepare() {
        {add_spec_, "INSERT INTO specs (job, spec) VALUES (?, ?)"},
        {save_progress_,
         "UPDATE jobs SET state = ?2, attempt = ?3, nodes = ?4, tasks = ?5, cores = ?6, "
-        "scheduled_ns = ?7, started_ns = ?8 WHERE id = ?1 AND state < 5"},
+        "scheduled_ns = ?7, started_ns = ?8, detached = ?9 WHERE id = ?1 AND state < 5"},
        {save_end_,
         "UPDATE jobs SET state = ?2, attempt = ?3, nodes = ?4, tasks = ?5, cores = ?6, "
-        "scheduled_ns = ?7, started_ns = ?8, exit_code = ?9, ended_ns = ?10, status = ?11 "
+        "scheduled_ns = ?7, started_ns = ?8, detached = ?9, exit_code = ?10, ended_ns = ?11, "
+        "status = ?12 "
         "WHERE id = ?1 AND state < 5"},
        {drop_spec_, "DELETE FROM specs WHERE job = ?"},
        {account_,
@@ -336,7 +337,7 @@ Status Store::apply_one(const AddJob& change) {
       .bind_text(6, info.directory)
       .bind_blob(7, info.resources)
       .bind(8, info.stdin_rank)
-      .bind(9, info.detached ? 1 : 0)
+      .bind(9, change.detached ? 1 : 0)
       .bind(10, info.keep_going ? 1 : 0)
       .bind(11, count(info.immediate))
       .bind(12, count(info.submitted));
@@ -346,7 +347,7 @@ Status Store::apply_one(const AddJob& change) {
 
 Status Store::apply_one(const SaveProgress& change) {
   save_progress_.bind(1, number(change.id.value()));
-  if (auto bound = bind_progress(save_progress_, change.progress); !bound) return bound;
+  bind_progress(save_progress_, change.progress);
   return save_progress_.run();
 }
 
@@ -354,8 +355,8 @@ Status Store::apply_one(const SaveEnd& change) {
   std::int64_t tasks = 0;
   for (const std::uint32_t on_node : change.progress.placement.tasks_on_node) tasks += on_node;
   save_end_.bind(1, number(change.id.value()));
-  if (auto bound = bind_progress(save_end_, change.progress); !bound) return bound;
-  save_end_.bind(9, change.exit_code).bind(10, count(change.ended)).bind_blob(11, change.status);
+  bind_progress(save_end_, change.progress);
+  save_end_.bind(10, change.exit_code).bind(11, count(change.ended)).bind_blob(12, change.status);
   if (auto saved = save_end_.run(); !saved) return saved;
   if (auto dropped = drop_spec_.bind(1, number(change.id.value())).run(); !dropped) return dropped;
   return account_.bind(1, number(change.id.value())).bind(2, tasks).run();

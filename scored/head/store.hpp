@@ -34,7 +34,6 @@ struct JobInfo {
   std::string directory;         // for display, escaped
   std::string resources;         // serialised wire::ResourceRequest
   std::int64_t stdin_rank = -2;  // -1 all, -2 none
-  bool detached = false;
   bool keep_going = false;
   Duration immediate{0};  // 0: waits as long as it takes
   WallTime submitted{};
@@ -56,7 +55,8 @@ struct JobProgress {
   JobState state = JobState::Pending;
   Placement placement;
   Duration scheduled{0};
-  WallTime started{};  // 0: not yet
+  WallTime started{};     // 0: not yet
+  bool detached = false;  // goes on without a front end
 
   friend bool operator==(const JobProgress&, const JobProgress&) = default;
 };
@@ -72,6 +72,7 @@ struct StoredJob {
 
 struct AddJob {
   JobInfo info;
+  bool detached = false;
   std::string spec;  // serialised wire::LaunchSpec
 };
 

@@ -1,0 +1,50 @@
+#pragma once
+// What must happen to jobs at a time, apart from what gang::Cluster itself watches. Pure.
+
+#include "base/ids.hpp"
+#include "base/time.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace score::head {
+
+enum class DeadlineKind : std::uint8_t {
+  Kill,       // the grace after SIGTERM is over
+  Immediate,  // it had to be placed by now
+  FrontEnd,   // nobody came back to a job that needs a front end
+  Drop,       // an ended job whose output nobody fetched
+};
+
+// At most one deadline of each kind a job.
+class Deadlines {
+ public:
+  struct Due {
+    JobId job;
+    DeadlineKind kind{};
+
+    friend bool operator==(const Due&, const Due&) = default;
+  };
+
+  // Replaces an earlier one of this kind.
+  void set(JobId job, DeadlineKind kind, TimePoint at);
+  void clear(JobId job, DeadlineKind kind);
+  void clear(JobId job);
+
+  [[nodiscard]] bool has(JobId job, DeadlineKind kind) const { return at_.contains({job, kind}); }
+
+  [[nodiscard]] std::optional<TimePoint> next() const;
+  // Those that are over, earliest first; they are cleared.
+  [[nodiscard]] std::vector<Due> take_due(TimePoint now);
+
+ private:
+  std::map<std::pair<JobId, DeadlineKind>, TimePoint> at_;
+  std::set<std::tuple<TimePoint, JobId, DeadlineKind>> order_;
+};
+
+}  // namespace score::head

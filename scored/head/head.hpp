@@ -1,0 +1,193 @@
+#pragma once
+// The head between its parts: gang::Cluster decides, Head carries out. It feeds the cluster with
+// what clients and nodes say, performs the actions, keeps the store up to date, and watches the
+// deadlines that are not the cluster's. Knows connections, but no sockets. One thread, except the
+// commit log's.
+//
+// The order that keeps promises:
+//   a submission is answered, and given to the cluster, when it is on disk;
+//   tasks are started when their placement is on disk (so a restarted head runs nothing twice);
+//   nodes may forget an attempt when its end is on disk.
+
+#include "base/asio.hpp"
+#include "base/clock.hpp"
+#include "base/task_group.hpp"
+#include "gang/cluster.hpp"
+#include "scored/head/commit_log.hpp"
+#include "scored/head/config.hpp"
+#include "scored/head/deadlines.hpp"
+#include "scored/head/job.hpp"
+#include "scored/head/job_streams.hpp"
+#include "scored/head/node_links.hpp"
+#include "scored/head/users.hpp"
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace score::head {
+
+class Head {
+ public:
+  using SubmitDone = std::function<void(const Result<wire::Submitted>&)>;
+  using TraceDone = std::function<void(wire::Trace)>;
+
+  // io and clock must outlive it. reader: of the same store.
+  Head(asio::io_context& io, Clock& clock, HeadConfig config, Store store, StoreReader reader);
+  Head(const Head&) = delete;
+  Head& operator=(const Head&) = delete;
+  ~Head();
+
+  // Incarnation, settings and jobs of the store; once, before anything else.
+  [[nodiscard]] Status recover();
+  // Runs tick() when due, until cancelled.
+  asio::awaitable<void> run_timer();
+  // Stores what is left. Jobs go on.
+  void stop();
+
+  // ---- clients; the caller has checked the permission. Replies have no tag yet.
+  void submit(const Peer& peer, wire::Submit&& message, SubmitDone done);
+  [[nodiscard]] Status attach(const wire::Attach& message, ClientId client,
+                              std::shared_ptr<proto::Connection> connection);
+  [[nodiscard]] Status detach(JobId job, ClientId client);
+  [[nodiscard]] Status signal(const Peer& peer, const wire::SignalJob& message);
+  [[nodiscard]] Status cancel(const Peer& peer, const wire::CancelJob& message);
+  [[nodiscard]] Status control(const Peer& peer, const wire::ControlJob& message);
+  [[nodiscard]] Result<wire::JobList> list_jobs(const Peer& peer, const wire::ListJobs& message);
+  [[nodiscard]] wire::NodeList list_nodes() const;
+  [[nodiscard]] wire::Info info() const;
+  void trace(Duration since, TraceDone done);
+  [[nodiscard]] Status set_quantum(const Peer& peer, Duration quantum);
+  [[nodiscard]] Status set_slots(const Peer& peer, std::uint32_t slots);
+  [[nodiscard]] Status drain(const Peer& peer, const wire::DrainNodes& message);
+  // Ends every job, then calls on_idle; at the latest after limits::kStopDeadline.
+  void shut_down(const Peer& peer, std::function<void()> on_idle);
+  // The checked new configuration; what cannot change is refused before.
+  [[nodiscard]] Status reconfigure(HeadConfig wanted);
+
+  // The user of a job, active or ended. Errors: NotFound.
+  [[nodiscard]] Result<UserId> owner(JobId job);
+
+  [[nodiscard]] JobStreams& streams() { return streams_; }
+
+  [[nodiscard]] Users& users() { return users_; }
+
+  // ---- nodes
+  [[nodiscard]] NodeLinks& links() { return links_; }
+
+  void node_connected(NodeId node, const NodeHello& hello, NodeVitals vitals,
+                      std::shared_ptr<proto::Connection> connection);
+  // Nothing happens if the node has another connection by now.
+  void node_lost(NodeId node, const proto::Connection& connection);
+  void node_says(NodeId node, const NodeToHead& message);
+  void heartbeat(NodeId node, const wire::Heartbeat& message);
+  void trace_reply(NodeId node, wire::NodeTraceReply&& message);
+
+  [[nodiscard]] const HeadConfig& config() const { return config_; }
+
+  [[nodiscard]] Epoch incarnation() const { return incarnation_; }
+
+  [[nodiscard]] TimePoint now() const { return clock_.now(); }
+
+  [[nodiscard]] std::string summary() const;  // "64/64 nodes, 3 jobs, slice 100ms"
+  // Does what is due; returns when to call again.
+  std::optional<TimePoint> tick();
+
+ private:
+  struct HeldFrame {  // waits for the commit log
+    NodeId node;
+    HeadToNode message;
+  };
+
+  struct TraceCollection {
+    wire::Trace trace;
+    std::set<NodeId> missing;
+    std::size_t bytes = 0;
+    TimePoint until{};
+    TraceDone done;
+  };
+
+  using RequestKey = std::pair<UserId, RequestId>;
+
+  Job* find(JobId job);
+
+  [[nodiscard]] Result<gang::JobView> view(JobId job) const { return cluster_.job(job, now()); }
+
+  // head_actions.cpp
+  void perform(gang::Actions actions);
+  void perform_one(gang::Action&& action);
+  void send(NodeId node, HeadToNode&& message);
+  void prepare(NodeId node, PrepareTasks&& message);
+  Result<std::string> spec_for(AttemptId attempt, Job& job, const gang::JobView& view);
+  void note_placement(Job& job, NodeId node, const PlacedTasks& placed);
+  void kill_follows(AttemptId attempt);
+  void hold(HeldFrame frame);
+  void release_held();
+  void refresh(JobId id);
+  void note_state(Job& job, const gang::JobView& view);
+  void save_progress(Job& job);
+  void tell_watchers(Job& job, const gang::JobView& view);
+  void end(Job& job, const gang::JobView& view);
+  void drop_if_done(JobId id);
+  void wake_timer();
+
+  // head_jobs.cpp
+  Result<AddJob> check_submission(const Peer& peer, wire::Submit& message);
+  bool answer_repeated(const RequestKey& key, const SubmitDone& done);
+  void store_submission(AddJob&& add, const ResourceRequest& request, const SubmitDone& done);
+  void begin_job(AddJob&& add, const ResourceRequest& request);
+  void refuse_stored(Job& job, const Error& error);
+  void add_ended(const Peer& peer, bool all_users, wire::JobList& list);
+  void finish_cancel(JobId id, gang::EndCause cause);
+  void meet_deadline(const Deadlines::Due& due);
+  [[nodiscard]] wire::JobStatus status_of(const Job& job, const gang::JobView& view);
+  Result<wire::JobStatus> status_of(JobId id);
+
+  // head.cpp
+  Status apply_settings(const std::map<std::string, std::string>& settings);
+  Status recover_jobs(const std::vector<StoredJob>& stored);
+  Result<gang::RecoveredJob> recover_job(const StoredJob& stored);
+  Status add_node(const std::string& name);
+  void check_idle();
+  void finish_traces(TimePoint now);
+
+  asio::io_context& io_;
+  Clock& clock_;
+  HeadConfig config_;
+  gang::Cluster cluster_;
+  StoreReader reader_;
+  Users users_;
+  NodeLinks links_;
+  JobStreams streams_;
+  Deadlines deadlines_;
+  Epoch incarnation_;
+  JobId last_job_;
+  std::map<JobId, Job> jobs_;  // active, and ended ones whose output is still wanted
+  std::size_t active_ = 0;
+  std::map<RequestKey, std::vector<SubmitDone>> storing_;  // not yet on disk
+
+  std::deque<gang::Action> actions_;
+  std::set<JobId> changed_;
+  std::vector<HeldFrame> held_;
+  bool performing_ = false;
+  AttemptId spec_of_;  // the last specification that was encoded
+  std::string spec_;
+
+  std::map<std::uint64_t, TraceCollection> traces_;
+  std::uint64_t next_trace_ = 1;
+  std::function<void()> on_idle_;
+  std::optional<TimePoint> idle_deadline_;
+
+  std::optional<TimePoint> armed_for_;
+  TimePoint next_progress_save_{};
+  asio::experimental::channel<void(boost::system::error_code)> wake_;
+  std::optional<CommitLog> commits_;  // last: its callbacks use all of the above
+  std::optional<Store> store_;        // until recover()
+};
+
+}  // namespace score::head

@@ -1,0 +1,224 @@
+// What gang::Cluster decided, carried out in its order. Actions can cause events that cause actions
+// (a specification that cannot be read is a refusal): they are queued, never nested. When the queue
+// is empty, jobs that changed are looked at once each: saved, shown, ended.
+#include "base/log.hpp"
+#include "proto/convert.hpp"
+#include "scored/head/head.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace score::head {
+
+void Head::perform(gang::Actions actions) {
+  std::move(actions.begin(), actions.end(), std::back_inserter(actions_));
+  if (std::exchange(performing_, true)) return;
+  while (!actions_.empty() || !changed_.empty()) {
+    if (!actions_.empty()) {
+      gang::Action next = std::move(actions_.front());
+      actions_.pop_front();
+      perform_one(std::move(next));
+    } else {
+      const JobId job = *changed_.begin();
+      changed_.erase(changed_.begin());
+      refresh(job);
+    }
+  }
+  performing_ = false;
+  release_held();
+  check_idle();
+  wake_timer();
+}
+
+void Head::perform_one(gang::Action&& action) {
+  if (auto* message = std::get_if<gang::SendToNode>(&action)) {
+    send(message->node, std::move(message->message));
+  } else if (const auto* job = std::get_if<gang::JobChanged>(&action)) {
+    changed_.insert(job->job);
+  } else if (const auto* node = std::get_if<gang::NodeChanged>(&action)) {
+    const auto view = cluster_.node(node->node);
+    if (!view) return;
+    log_info("change node", kv("node", view->info.name), kv("state", static_cast<int>(view->state)),
+             kv("drained", view->drained), kv("reason", view->down_reason));
+  }
+}
+
+void Head::send(NodeId node, HeadToNode&& message) {
+  if (auto* wanted = std::get_if<PrepareTasks>(&message)) return prepare(node, std::move(*wanted));
+  if (const auto* kill = std::get_if<KillTasks>(&message)) kill_follows(kill->attempt);
+  const bool waits =
+      std::holds_alternative<StartTasks>(message) || std::holds_alternative<ForgetTasks>(message);
+  if (waits) return hold({node, std::move(message)});
+  const proto::OutFrame frame = proto::encode(message);
+  links_.send(node, frame.type, frame.payload);
+}
+
+// ---- launching ----------------------------------------------------------------------------------
+
+void Head::prepare(NodeId node, PrepareTasks&& message) {
+  const AttemptId attempt = message.placed.attempt;
+  Job* job = find(job_of(attempt));
+  if (job == nullptr) return;
+  auto looked = view(job->info.id);
+  if (!looked) return;
+  auto spec = spec_for(attempt, *job, *looked);
+  if (!spec) {
+    log_error("cannot launch job", kv("job", job->info.id), kv("err", spec.error()));
+    Refused refused;
+    refused.attempt = attempt;
+    refused.exit_code = 125;
+    refused.reason = "the head cannot read the job: " + spec.error().message();
+    return perform(cluster_.node_says(node, refused, now()));
+  }
+  note_placement(*job, node, message.placed);
+  message.spec = *spec;
+  const proto::OutFrame frame = proto::encode(HeadToNode(std::move(message)));
+  links_.send(node, frame.type, frame.payload);
+}
+
+// Encoded for the first node of the attempt and kept for the others, which follow at once.
+Result<std::string> Head::spec_for(AttemptId attempt, Job& job, const gang::JobView& view) {
+  if (spec_of_ == attempt) return spec_;
+  auto stored = reader_.spec(job.info.id);
+  if (!stored) return stored.error();
+  wire::LaunchSpec spec;
+  if (!spec.ParseFromString(*stored)) return fail(Errc::Malformed, "specification");
+  spec.clear_node_names();
+  job.nodes = view.nodes;
+  job.progress.placement = {};
+  job.progress.placement.attempt = attempt;
+  job.progress.placement.tasks_on_node = view.tasks_on_node;
+  job.progress.placement.cores.resize(view.nodes.size());
+  for (const NodeId node : view.nodes) {
+    spec.add_node_names(links_.name(node));
+    job.progress.placement.nodes.push_back(links_.name(node));
+  }
+  streams_.place(job.info.id, attempt, view.nodes, view.tasks_on_node);
+  spec_ = spec.SerializeAsString();
+  spec_of_ = attempt;
+  return spec_;
+}
+
+void Head::note_placement(Job& job, NodeId, const PlacedTasks& placed) {
+  auto& cores = job.progress.placement.cores;
+  if (placed.node_index < cores.size()) cores[placed.node_index] = placed.cores;
+  changed_.insert(job.info.id);
+}
+
+// Output of an attempt that is being killed waits for nobody, or its nodes could not finish.
+void Head::kill_follows(AttemptId attempt) {
+  Job* job = find(job_of(attempt));
+  if (job == nullptr || job->progress.placement.attempt != attempt) return;
+  job->killed = attempt;
+  streams_.release(job->info.id);
+}
+
+void Head::hold(HeldFrame frame) {
+  held_.push_back(std::move(frame));
+}
+
+void Head::release_held() {
+  if (held_.empty()) return;
+  commits_->after([this, frames = std::exchange(held_, {})](const Status&) {
+    for (const HeldFrame& held : frames) {
+      if (const auto* start = std::get_if<StartTasks>(&held.message)) {
+        const Job* job = find(job_of(start->attempt));
+        if (job == nullptr || job->killed == start->attempt) continue;
+      }
+      const proto::OutFrame frame = proto::encode(held.message);
+      links_.send(held.node, frame.type, frame.payload);
+    }
+  });
+}
+
+// ---- jobs that changed --------------------------------------------------------------------------
+
+void Head::refresh(JobId id) {
+  Job* job = find(id);
+  if (job == nullptr || job->ended) return;
+  const auto looked = view(id);
+  if (!looked) return;
+  note_state(*job, *looked);
+  if (is_final(looked->state)) {
+    end(*job, *looked);
+    return;
+  }
+  save_progress(*job);
+  tell_watchers(*job, *looked);
+}
+
+void Head::note_state(Job& job, const gang::JobView& view) {
+  const JobState before = std::exchange(job.progress.state, view.state);
+  job.progress.scheduled = view.scheduled;
+  if (view.state == before) return;
+  log_info("change job", kv("job", job.info.id),
+           kv("state", fmt::format("{}->{}", name_of(before), name_of(view.state))),
+           kv("cause", view.reasons.empty() ? "" : view.reasons.front()));
+  if (view.state != JobState::Pending) deadlines_.clear(job.info.id, DeadlineKind::Immediate);
+  if (view.state == JobState::Running && job.progress.started == WallTime()) {
+    job.progress.started = wall_now();
+    streams_.start_input(job.info.id);
+  }
+  if (view.state == JobState::Completing) streams_.release(job.info.id);
+}
+
+void Head::save_progress(Job& job) {
+  if (job.saved == job.progress) return;
+  job.saved = job.progress;
+  commits_->add(SaveProgress{job.info.id, job.progress});
+}
+
+// Reasons are told each time they change, and nothing else is told twice.
+void Head::tell_watchers(Job& job, const gang::JobView& view) {
+  if (!streams_.has_clients(job.info.id)) return;
+  std::string news(name_of(view.state));
+  for (const std::string& reason : view.reasons) (news += '\n') += reason;
+  if (news == job.last_news) return;
+  job.last_news = std::move(news);
+  streams_.news(job.info.id, status_of(job, view));
+}
+
+void Head::end(Job& job, const gang::JobView& view) {
+  const JobId id = job.info.id;
+  job.progress.state = shown_state(job, view.state);
+  wire::JobStatus status = status_of(job, view);
+  job.ended = status;
+  --active_;
+  deadlines_.clear(id);
+  log_notice("end job", kv("job", id), kv("user", job.info.user),
+             kv("state", name_of(job.progress.state)), kv("exit", status.exit_code()),
+             kv("reason", status.reasons_size() > 0 ? status.reasons(0) : std::string()));
+  SaveEnd saved;
+  saved.id = id;
+  saved.progress = job.progress;
+  saved.exit_code = status.exit_code();
+  saved.ended = WallTime(Duration(status.ended_wall_ns()));
+  saved.status = status.SerializeAsString();
+  commits_->add(std::move(saved), [this, id](const Status&) {
+    cluster_.forget(id);
+    if (Job* stored = find(id)) stored->end_is_stored = true;
+    drop_if_done(id);
+  });
+  deadlines_.set(id, DeadlineKind::Drop, now() + config_.front_end_grace);
+  streams_.finish(id, std::move(status));
+}
+
+// An ended job stays until its end is on disk and its output was fetched or nobody came for it.
+void Head::drop_if_done(JobId id) {
+  const Job* job = find(id);
+  if (job == nullptr || !job->ended || !job->end_is_stored) return;
+  if (deadlines_.has(id, DeadlineKind::Drop)) return;
+  if (streams_.has_clients(id) && !streams_.is_delivered(id)) {
+    deadlines_.set(id, DeadlineKind::Drop, now() + config_.front_end_grace);
+    return;
+  }
+  streams_.close(id);
+  jobs_.erase(id);
+}
+
+wire::JobStatus Head::status_of(const Job& job, const gang::JobView& view) {
+  return make_status(
+      job, {view, users_.name(job.info.user, now()), cluster_.config().quantum, wall_now()});
+}
+
+}  // namespace score::head

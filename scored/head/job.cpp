@@ -1,0 +1,89 @@
+#include "scored/head/job.hpp"
+
+#include "proto/convert.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace score::head {
+namespace {
+
+constexpr int kMaxFailedShown = 64;
+
+std::uint32_t task_count(const gang::JobView& view) {
+  std::uint32_t placed = 0;
+  for (const std::uint32_t tasks : view.tasks_on_node) placed += tasks;
+  if (placed > 0) return placed;
+  const ResourceRequest& request = view.request;
+  if (request.tasks > 0) return request.tasks;
+  return std::max(request.nodes, 1U) * std::max(request.tasks_per_node, 1U);
+}
+
+void add_times(const Job& job, const StatusContext& context, wire::JobStatus& out) {
+  const WallTime never{};
+  out.set_scheduled_ns(context.view.scheduled.count());
+  if (context.quantum > Duration{0}) {
+    out.set_slices(static_cast<std::uint64_t>(context.view.scheduled / context.quantum));
+  }
+  out.set_submitted_wall_ns(job.info.submitted.time_since_epoch().count());
+  if (job.progress.started == never) return;
+  out.set_started_wall_ns(job.progress.started.time_since_epoch().count());
+  out.set_elapsed_ns((context.now - job.progress.started).count());
+}
+
+void add_end(const Job& job, const StatusContext& context, wire::JobStatus& out) {
+  if (!is_final(context.view.state)) return;
+  out.set_ended_wall_ns(context.now.time_since_epoch().count());
+  out.set_exit_code(job.exit_code.value_or(context.view.exit_code));
+  for (const TaskExit& exit : context.view.exits) {
+    if (exit.code == 0 && exit.signal == 0) continue;
+    if (out.failed_tasks_size() == kMaxFailedShown) break;
+    *out.add_failed_tasks() = proto::to_wire(exit);
+  }
+}
+
+}  // namespace
+
+wire::JobStatus make_status(const Job& job, const StatusContext& context) {
+  const gang::JobView& view = context.view;
+  wire::JobStatus out;
+  out.set_job(job.info.id.value());
+  out.set_user(job.info.user.value());
+  out.set_user_name(context.user_name);
+  out.set_name(job.info.name);
+  out.set_state(static_cast<std::uint32_t>(shown_state(job, view.state)));
+  if (!job.why_ended.empty()) out.add_reasons(job.why_ended);
+  for (const std::string& reason : view.reasons) out.add_reasons(reason);
+  out.set_tasks(task_count(view));
+  for (const std::string& node : job.progress.placement.nodes) out.add_nodes(node);
+  for (const std::uint32_t tasks : job.progress.placement.tasks_on_node) {
+    out.add_tasks_on_node(tasks);
+  }
+  out.set_slot(view.slot ? static_cast<std::int32_t>(view.slot->value()) : -1);
+  out.set_rows_used(view.rows_used);
+  out.set_share(view.share);
+  out.set_weight(view.request.weight);
+  out.set_scheduled_limit_ns(view.request.scheduled_limit.count());
+  out.set_wall_limit_ns(view.request.wall_limit.count());
+  out.set_command(job.info.command);
+  out.set_directory(job.info.directory);
+  out.set_queue(static_cast<std::uint32_t>(view.request.queue));
+  out.set_priority(view.request.priority);
+  add_times(job, context, out);
+  add_end(job, context, out);
+  return out;
+}
+
+JobState shown_state(const Job& job, JobState state) {
+  const bool ended_itself = state == JobState::Completed || state == JobState::Failed;
+  return job.is_being_cancelled && ended_itself ? JobState::Cancelled : state;
+}
+
+std::string_view name_of(JobState state) {
+  constexpr std::array<std::string_view, 11> kNames = {
+      "pending", "launching", "running",   "suspended",   "completing",   "completed",
+      "failed",  "cancelled", "timed_out", "node_failed", "launch_failed"};
+  return kNames.at(static_cast<std::size_t>(state));
+}
+
+}  // namespace score::head

@@ -1,0 +1,56 @@
+#pragma once
+// One job as the head keeps it beside the scheduler: what its user gave, where it runs, what of it
+// is on disk, and how it is shown.
+
+#include "base/ids.hpp"
+#include "base/model.hpp"
+#include "base/time.hpp"
+#include "gang/cluster.hpp"
+#include "proto/client.pb.h"
+#include "proto/frames.hpp"
+#include "scored/head/store.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace score::head {
+
+// Who asked, as the kernel says.
+struct Peer {
+  UserId user;
+  proto::Role role = proto::Role::Anonymous;  // OtherUser, Operator or Root
+  std::string name;                           // "alice", or the number
+};
+
+struct Job {
+  JobInfo info;
+  JobProgress progress;                   // as it is now
+  std::optional<JobProgress> saved;       // as it was last given to the commit log
+  std::vector<NodeId> nodes;              // [node index], of progress.placement
+  AttemptId killed;                       // attempt whose nodes were told to kill it
+  bool is_being_cancelled = false;        // SIGTERM was sent; the grace is running
+  gang::EndCause cancel_cause{};          // meaningful while it is being cancelled
+  std::string why_ended;                  // goes before the scheduler's reasons
+  std::optional<std::int32_t> exit_code;  // instead of the scheduler's
+  std::string last_news;                  // state and reasons that watchers know
+  std::optional<wire::JobStatus> ended;   // the last word
+  bool end_is_stored = false;
+};
+
+// What a status is made from besides the job.
+struct StatusContext {
+  const gang::JobView& view;
+  const std::string& user_name;
+  Duration quantum{};
+  WallTime now{};
+};
+
+[[nodiscard]] wire::JobStatus make_status(const Job& job, const StatusContext& context);
+
+// The scheduler's state, except that what ends while it is being cancelled was cancelled.
+[[nodiscard]] JobState shown_state(const Job& job, JobState state);
+
+[[nodiscard]] std::string_view name_of(JobState state);  // "running"
+
+}  // namespace score::head

@@ -1,0 +1,69 @@
+#pragma once
+// The nodes by name, their connections, and what they last said about themselves. One thread.
+
+#include "base/ids.hpp"
+#include "base/time.hpp"
+#include "proto/connection.hpp"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace score::head {
+
+// What a node's hello and heartbeats say, for display.
+struct NodeVitals {
+  std::string switch_method;
+  std::string priority_method;
+  std::int64_t pid = 0;
+  std::int64_t cpu_ns = 0;
+  std::uint64_t rss_bytes = 0;
+  std::int64_t clock_error_ns = 0;
+  std::uint64_t switches = 0;
+  std::uint64_t late_switches = 0;
+  TimePoint last_heard{};  // epoch: never
+};
+
+class NodeLinks {
+ public:
+  struct Link {
+    std::string name;
+    std::shared_ptr<proto::Connection> connection;  // null: not connected
+    NodeVitals vitals;
+  };
+
+  // Ids count from 0. A name is added once.
+  NodeId add(std::string name);
+
+  [[nodiscard]] bool has(std::string_view name) const { return by_name_.contains(name); }
+
+  // Only for ids that add() gave.
+  [[nodiscard]] Link& link(NodeId node) { return links_[node.value()]; }
+
+  [[nodiscard]] const Link& link(NodeId node) const { return links_[node.value()]; }
+
+  [[nodiscard]] const std::string& name(NodeId node) const { return link(node).name; }
+
+  [[nodiscard]] Result<NodeId> find(std::string_view name) const;
+
+  [[nodiscard]] std::size_t size() const { return links_.size(); }
+
+  [[nodiscard]] std::vector<NodeId> connected() const;
+
+  // Dropped if the node is not connected: what matters is said again when it is.
+  void send(NodeId node, proto::FrameType type, std::string_view payload);
+  void send_shared(NodeId node, std::shared_ptr<const std::string> frame);
+
+  template <class Message>
+  void send(NodeId node, const Message& message) {
+    send(node, proto::frame_type<Message>(), message.SerializeAsString());
+  }
+
+ private:
+  std::vector<Link> links_;
+  std::map<std::string, NodeId, std::less<>> by_name_;
+};
+
+}  // namespace score::head

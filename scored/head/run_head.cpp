@@ -1,0 +1,236 @@
+#include "scored/head/run_head.hpp"
+
+#include "base/fd.hpp"
+#include "base/log.hpp"
+#include "base/notify.hpp"
+#include "proto/key.hpp"
+#include "scored/head/config.hpp"
+#include "scored/head/head.hpp"
+#include "scored/head/server.hpp"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <exception>
+#include <optional>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+namespace score::head {
+namespace {
+
+constexpr int kCannotStart = 1;
+constexpr int kBadUsage = 2;
+constexpr Duration kStatusPeriod = 5s;
+constexpr Duration kDoneIsRead = 100ms;  // the answer to a shutdown leaves before we do
+
+constexpr const char* kUsage =
+    "usage: scored --role=head --config FILE [OPTION]...\n"
+    "Takes jobs, decides which runs where and when, keeps the record.\n"
+    "  --config FILE      table [head] of FILE, see scored.toml(5)\n"
+    "  --check-config     only read and check the configuration\n"
+    "  --log-level LEVEL  error, warning, notice, info or debug; overrides the file\n"
+    "  --help             this text\n";
+
+struct CommandLine {
+  std::string config_path;
+  std::optional<LogLevel> log_level;
+  bool check_only = false;
+  bool help = false;
+};
+
+Result<CommandLine> read_command_line(const std::vector<std::string>& arguments) {
+  CommandLine line;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    std::string name = arguments[i];
+    std::optional<std::string> value;
+    if (const auto equals = name.find('='); equals != std::string::npos) {
+      value = name.substr(equals + 1);
+      name.resize(equals);
+    }
+    if (name == "--check-config" && !value) {
+      line.check_only = true;
+      continue;
+    }
+    if (name == "--help" && !value) {
+      line.help = true;
+      return line;
+    }
+    if (!value && i + 1 < arguments.size()) value = arguments[++i];
+    if (name != "--role" && name != "--config" && name != "--log-level") {
+      return fail(Errc::Malformed, "unknown option {}; see --role=head --help", name);
+    }
+    if (!value) return fail(Errc::Malformed, "{} needs a value", name);
+    if (name == "--config") line.config_path = *value;
+    if (name == "--log-level") {
+      const auto level = parse_log_level(*value);
+      if (!level) return fail(Errc::Malformed, "--log-level: {} is no level", *value);
+      line.log_level = *level;
+    }
+  }
+  if (line.config_path.empty()) return fail(Errc::Malformed, "--config FILE is missing");
+  return line;
+}
+
+int refuse(int status, const Error& error) {
+  const std::string line = fmt::format("scored: head: {}\n", error.message());
+  [[maybe_unused]] const auto written = write_all(STDERR_FILENO, line);
+  return status;
+}
+
+// One level; what exists already is checked by those who use it.
+Status make_directory(const std::string& path, mode_t mode) {
+  if (::mkdir(path.c_str(), mode) == 0) {
+    if (::chmod(path.c_str(), mode) == 0) return {};  // whatever the umask is
+  } else if (errno == EEXIST) {
+    return {};
+  }
+  return fail(errno_code(errno), "make {}", path);
+}
+
+// The daemon around head and server: signals, service manager, stop.
+class Daemon {
+ public:
+  Daemon(CommandLine line, HeadConfig config)
+      : line_(std::move(line)),
+        config_(std::move(config)),
+        tasks_(io_.get_executor(), [this](std::string_view task, const std::exception_ptr& e) {
+          log_error("task failed", kv("task", task), kv("err", describe_exception(e)));
+          if (task != "serve client" && task != "serve node") exit_with(kCannotStart);
+        }) {}
+
+  Status start();
+  int run();
+
+ private:
+  asio::awaitable<void> handle_signals();
+  asio::awaitable<void> feed_manager();
+  asio::awaitable<void> stop();
+  Status reload();
+  void exit_with(int status);
+
+  CommandLine line_;
+  HeadConfig config_;
+  asio::io_context io_{1};
+  SteadyClock clock_;
+  std::optional<Head> head_;
+  std::optional<Server> server_;
+  TaskGroup tasks_;
+  asio::experimental::channel<void(boost::system::error_code)> exit_{io_, 1};
+  int exit_status_ = 0;
+};
+
+Status Daemon::start() {
+  auto key = proto::load_key(config_.key_file);
+  if (!key) return key.error();
+  if (auto made = make_directory(config_.run_dir, 0755); !made) return made;
+  if (auto made = make_directory(config_.state_dir, 0700); !made) return made;
+  auto store = Store::open(config_.state_dir);
+  if (!store) return store.error();
+  auto reader = StoreReader::open(store->path());
+  if (!reader) return reader.error();
+  head_.emplace(io_, clock_, config_, std::move(*store), std::move(*reader));
+  if (auto recovered = head_->recover(); !recovered) return recovered.error();
+  DaemonRequests requests;
+  requests.reload = [this] { return reload(); };
+  requests.exit = [this] {
+    tasks_.spawn("exit", [](Daemon& self) -> asio::awaitable<void> {
+      co_await self.clock_.sleep_for(kDoneIsRead);
+      self.exit_with(0);
+    }(*this));
+  };
+  server_.emplace(io_, clock_, *head_, std::move(requests));
+  if (auto opened = server_->open(config_, *key, server_limits(config_.nodes.size())); !opened) {
+    return opened;
+  }
+  if (auto told = replace_file(config_.run_dir + "/head.port",
+                               std::to_string(server_->node_port()) + "\n", 0644);
+      !told) {
+    return told;
+  }
+  server_->start(tasks_);
+  tasks_.spawn("timer", head_->run_timer());
+  tasks_.spawn("signals", handle_signals());
+  tasks_.spawn("service manager", feed_manager());
+  log_notice("start head", kv("cluster", config_.cluster), kv("nodes", config_.nodes.size()),
+             kv("socket", config_.socket), kv("port", server_->node_port()),
+             kv("incarnation", head_->incarnation()));
+  notify_ready();
+  return {};
+}
+
+int Daemon::run() {
+  score::run(io_, stop());
+  return exit_status_;
+}
+
+// Waits for the reason to stop, then ends everything in order. Jobs go on.
+asio::awaitable<void> Daemon::stop() {
+  co_await exit_.async_receive(asio::use_awaitable);
+  log_notice("stop head", kv("status", exit_status_), kv("jobs", head_->summary()));
+  notify_stopping();
+  server_->close();
+  co_await tasks_.stop();
+  head_->stop();
+}
+
+void Daemon::exit_with(int status) {
+  exit_status_ = status;
+  exit_.try_send(boost::system::error_code());
+}
+
+asio::awaitable<void> Daemon::handle_signals() {
+  asio::signal_set signals(io_, SIGTERM, SIGINT, SIGHUP);
+  for (;;) {
+    const int number = co_await signals.async_wait(asio::use_awaitable);
+    if (number != SIGHUP) break;
+    if (auto reloaded = reload(); !reloaded) {
+      log_error("keep the old configuration", kv("err", reloaded.error()));
+    }
+  }
+  exit_with(0);
+}
+
+Status Daemon::reload() {
+  auto wanted = load_config(line_.config_path);
+  if (!wanted) return wanted.error();
+  if (line_.log_level) wanted->log_level = *line_.log_level;
+  if (auto taken = head_->reconfigure(std::move(*wanted)); !taken) return taken;
+  log_notice("reload", kv("file", line_.config_path));
+  return {};
+}
+
+// From the loop itself: a loop that hangs feeds nobody.
+asio::awaitable<void> Daemon::feed_manager() {
+  const Duration period = watchdog_period().value_or(kStatusPeriod);
+  std::string told;
+  for (;;) {
+    notify_watchdog();
+    if (std::string now = head_->summary(); now != told) {
+      notify_status(now);
+      told = std::move(now);
+    }
+    co_await clock_.sleep_for(std::min(period, kStatusPeriod));
+  }
+}
+
+}  // namespace
+
+int run_head(const std::vector<std::string>& arguments) {
+  auto line = read_command_line(arguments);
+  if (!line) return refuse(kBadUsage, line.error());
+  if (line->help) return write_all(STDOUT_FILENO, kUsage) ? 0 : kCannotStart;
+  auto config = load_config(line->config_path);
+  if (!config) return refuse(kBadUsage, config.error());
+  if (line->check_only) return 0;
+  if (line->log_level) config->log_level = *line->log_level;
+  set_log_level(config->log_level);
+  ::signal(SIGPIPE, SIG_IGN);
+  ::umask(0077);
+  Daemon daemon(std::move(*line), std::move(*config));
+  if (auto started = daemon.start(); !started) return refuse(kCannotStart, started.error());
+  return daemon.run();
+}
+
+}  // namespace score::head

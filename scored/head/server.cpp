@@ -1,0 +1,200 @@
+#include "scored/head/server.hpp"
+
+#include "base/limits.hpp"
+#include "base/log.hpp"
+#include "scored/head/node_session.hpp"
+
+#include <algorithm>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <utility>
+
+namespace score::head {
+namespace {
+
+constexpr std::size_t kOwnDescriptors = 64;  // store, listeners, epoll, standard streams ...
+constexpr Duration kIdleCheckPeriod = 2s;
+
+proto::ConnectionLimits client_limits() {
+  proto::ConnectionLimits limits;
+  limits.write_queue_bytes = limits::kMaxClientQueueBytes;
+  limits.header_deadline = limits::kHeaderDeadline;
+  limits.frame_deadline = limits::kFrameDeadline;
+  return limits;
+}
+
+proto::ConnectionLimits node_limits() {
+  proto::ConnectionLimits limits;
+  limits.write_queue_bytes = 2 * limits::kMaxPeerQueueBytes;  // a fence may be as large as one
+  limits.header_deadline = limits::kHeaderDeadline;
+  limits.frame_deadline = limits::kFrameDeadline;
+  return limits;
+}
+
+}  // namespace
+
+ServerLimits server_limits(std::size_t nodes) {
+  rlimit files{};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &files);
+  const std::size_t all = files.rlim_cur == RLIM_INFINITY
+                              ? limits::kMaxConnections * 4
+                              : static_cast<std::size_t>(files.rlim_cur);
+  const std::size_t fixed = kOwnDescriptors + nodes + limits::kReservedDescriptors;
+  const std::size_t left = all > fixed ? all - fixed : 16;
+  ServerLimits chosen;
+  chosen.half_open_nodes = std::min(limits::kMaxUnauthenticated, left / 4);
+  chosen.clients = std::min(limits::kMaxConnections, left - chosen.half_open_nodes);
+  chosen.clients_per_user =
+      std::min(limits::kMaxConnectionsPerUser, std::max<std::size_t>(chosen.clients / 2, 1));
+  chosen.spare_clients = limits::kReservedDescriptors / 2;
+  return chosen;
+}
+
+Server::Server(asio::io_context& io, Clock& clock, Head& head, DaemonRequests daemon)
+    : io_(io), clock_(clock), head_(head), daemon_(std::move(daemon)) {}
+
+Status Server::open(const HeadConfig& config, const proto::Key& key, ServerLimits limits) {
+  limits_ = limits;
+  tls_ = proto::TlsContext::server(
+      key, [this](std::string_view name) { return head_.links().has(name); });
+  auto commands =
+      proto::UnixListener::open(io_.get_executor(), config.socket, 0666, client_limits());
+  if (!commands) return commands.error();
+  commands_.emplace(std::move(*commands));
+  auto nodes = proto::TcpListener::open(io_.get_executor(), config.listen);
+  if (!nodes) return nodes.error();
+  nodes_.emplace(std::move(*nodes));
+  return {};
+}
+
+void Server::start(TaskGroup& tasks) {
+  tasks_ = &tasks;
+  tasks.spawn("accept clients", accept_clients());
+  tasks.spawn("accept nodes", accept_nodes());
+  tasks.spawn("close idle clients", close_idle());
+}
+
+void Server::close() {
+  if (commands_) commands_->close();
+  if (nodes_) nodes_->close();
+  for (const auto& [id, session] : clients_) session->close();
+}
+
+// ---- commands -----------------------------------------------------------------------------------
+
+asio::awaitable<void> Server::accept_clients() {
+  for (;;) {
+    auto peer = co_await commands_->accept();
+    if (!peer && (peer.error().is(Errc::Closed) || peer.error().is(Errc::Cancelled))) co_return;
+    if (peer) admit(std::move(*peer));
+  }
+}
+
+void Server::admit(proto::UnixPeer peer) {
+  const UserId user = peer.credentials.uid;
+  PerUser& of_user = users_[user];
+  const bool is_spare =
+      clients_.size() >= limits_.clients || of_user.count >= limits_.clients_per_user;
+  if (is_spare && spare_ >= limits_.spare_clients) {
+    if (limiter_.allow(clock_.now())) {
+      log_warning("refuse client: too many", kv("uid", user), kv("clients", clients_.size()),
+                  kv("suppressed", limiter_.take_suppressed()));
+    }
+    if (of_user.count == 0) users_.erase(user);
+    return;  // closes the connection
+  }
+  if (!of_user.budget) {
+    of_user.budget =
+        std::make_shared<TokenBucket>(limits::kRequestsPerSecond, limits::kRequestBurst);
+  }
+  ClientSession::Setup setup;
+  setup.id = ClientId(next_client_);
+  setup.peer = {user, head_.users().role(user, clock_.now()),
+                head_.users().name(user, clock_.now())};
+  setup.connection = std::move(peer.connection);
+  setup.budget = of_user.budget;
+  setup.is_spare = is_spare;
+  auto session = std::make_shared<ClientSession>(head_, clock_, daemon_, std::move(setup));
+  tasks_->spawn("serve client", serve_client(std::move(session), user, is_spare));
+}
+
+// Counts a client in and, however its task ends, out.
+struct Server::Presence {
+  Presence(Server& server_in, std::shared_ptr<ClientSession> session, UserId user_in, bool spare_in)
+      : server(server_in), user(user_in), is_spare(spare_in), id(server.next_client_++) {
+    server.clients_.emplace(id, std::move(session));
+    ++server.users_[user].count;
+    if (is_spare) ++server.spare_;
+  }
+
+  Presence(const Presence&) = delete;
+  Presence& operator=(const Presence&) = delete;
+
+  // The user's budget goes with his last connection only when it is full again: asking through new
+  // connections each time is no way round it.
+  ~Presence() {
+    server.clients_.erase(id);
+    if (is_spare) --server.spare_;
+    PerUser& of_user = server.users_[user];
+    --of_user.count;
+    const bool is_full = of_user.budget->try_take(server.clock_.now(), limits::kRequestBurst);
+    if (of_user.count == 0 && is_full) server.users_.erase(user);
+  }
+
+  Server& server;
+  UserId user;
+  bool is_spare;
+  std::uint64_t id;
+};
+
+asio::awaitable<void> Server::serve_client(std::shared_ptr<ClientSession> session, UserId user,
+                                           bool is_spare) {
+  const Presence presence(*this, session, user, is_spare);
+  co_await session->run();
+}
+
+asio::awaitable<void> Server::close_idle() {
+  for (;;) {
+    co_await clock_.sleep_for(kIdleCheckPeriod);
+    const TimePoint now = clock_.now();
+    for (const auto& [id, session] : clients_) {
+      if (session->is_idle(now)) session->close();
+    }
+  }
+}
+
+// ---- nodes --------------------------------------------------------------------------------------
+
+asio::awaitable<void> Server::accept_nodes() {
+  for (;;) {
+    auto fd = co_await nodes_->accept();
+    if (!fd && (fd.error().is(Errc::Closed) || fd.error().is(Errc::Cancelled))) co_return;
+    if (!fd) continue;
+    // Too many in the handshake: the oldest is the one that does not mean it.
+    if (half_open_.size() >= limits_.half_open_nodes) ::shutdown(half_open_.front(), SHUT_RDWR);
+    tasks_->spawn("serve node", serve_node(std::move(*fd)));
+  }
+}
+
+asio::awaitable<void> Server::serve_node(UniqueFd fd) {
+  const auto place = half_open_.insert(half_open_.end(), fd.get());
+  auto peer =
+      co_await proto::tls_accept(*tls_, std::move(fd), limits::kHandshakeDeadline, node_limits());
+  half_open_.erase(place);
+  if (!peer) {
+    if (limiter_.allow(clock_.now())) {
+      log_warning("refuse node", kv("err", peer.error()),
+                  kv("suppressed", limiter_.take_suppressed()));
+    }
+    co_return;
+  }
+  const auto node = head_.links().find(peer->name);
+  if (!node) co_return;
+  NodeSession session(head_, clock_, *node, std::move(peer->connection));
+  co_await session.run();
+}
+
+}  // namespace score::head

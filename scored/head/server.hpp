@@ -1,0 +1,78 @@
+#pragma once
+// The head's doors: a Unix socket for commands, TLS for nodes. Counts who is inside, keeps places
+// back for ending jobs when all are taken, and shows idle ones out.
+
+#include "base/asio.hpp"
+#include "base/clock.hpp"
+#include "base/task_group.hpp"
+#include "proto/tls_connection.hpp"
+#include "proto/unix_connection.hpp"
+#include "scored/head/client_session.hpp"
+#include "scored/head/head.hpp"
+
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+
+namespace score::head {
+
+struct ServerLimits {
+  std::size_t clients = 0;  // in all
+  std::size_t clients_per_user = 0;
+  std::size_t spare_clients = 0;  // beyond those, for ending jobs
+  std::size_t half_open_nodes = 0;
+};
+
+// What the descriptors of this process allow, within base/limits.hpp. Raises the soft limit.
+[[nodiscard]] ServerLimits server_limits(std::size_t nodes);
+
+class Server {
+ public:
+  // All must outlive it, and it the tasks it spawned.
+  Server(asio::io_context& io, Clock& clock, Head& head, DaemonRequests daemon);
+
+  // Binds both listeners; nobody is let in before start(). Errors name the address.
+  [[nodiscard]] Status open(const HeadConfig& config, const proto::Key& key, ServerLimits limits);
+  void start(TaskGroup& tasks);
+  // No more is let in, and who is inside is shown out. Tasks end soon.
+  void close();
+
+  [[nodiscard]] std::uint16_t node_port() const { return nodes_->port(); }
+
+  [[nodiscard]] std::size_t client_count() const { return clients_.size(); }
+
+ private:
+  struct Presence;  // counts a client while its task runs
+
+  struct PerUser {
+    std::size_t count = 0;
+    std::shared_ptr<TokenBucket> budget;
+  };
+
+  asio::awaitable<void> accept_clients();
+  void admit(proto::UnixPeer peer);
+  asio::awaitable<void> serve_client(std::shared_ptr<ClientSession> session, UserId user,
+                                     bool is_spare);
+  asio::awaitable<void> accept_nodes();
+  asio::awaitable<void> serve_node(UniqueFd fd);
+  asio::awaitable<void> close_idle();
+
+  asio::io_context& io_;
+  Clock& clock_;
+  Head& head_;
+  DaemonRequests daemon_;
+  ServerLimits limits_;
+  std::unique_ptr<proto::TlsContext> tls_;
+  std::optional<proto::UnixListener> commands_;
+  std::optional<proto::TcpListener> nodes_;
+  TaskGroup* tasks_ = nullptr;
+  std::uint64_t next_client_ = 1;
+  std::map<std::uint64_t, std::shared_ptr<ClientSession>> clients_;
+  std::map<UserId, PerUser> users_;
+  std::size_t spare_ = 0;
+  std::list<int> half_open_;  // descriptors in the handshake, oldest first
+  LogLimiter limiter_;
+};
+
+}  // namespace score::head

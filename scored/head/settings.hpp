@@ -1,0 +1,53 @@
+#pragma once
+// What operators set at run time and what survives a restart of the head: keys of the store.
+
+#include "base/text.hpp"
+#include "base/time.hpp"
+#include "scored/head/store.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace score::head {
+
+inline constexpr const char* kVersion = SCORE_VERSION;
+
+struct StoredSettings {
+  std::optional<Duration> quantum;
+  std::optional<std::uint32_t> slots;
+  std::map<std::string, std::string> drained;  // node -> reason
+};
+
+inline constexpr std::string_view kDrainPrefix = "drain:";
+
+inline SaveSetting quantum_setting(Duration quantum) {
+  return {"quantum", format_duration(quantum)};
+}
+
+inline SaveSetting slots_setting(std::uint32_t slots) {
+  return {"slots", std::to_string(slots)};
+}
+
+// No reason: the node is not drained any more.
+inline SaveSetting drain_setting(const std::string& node, std::optional<std::string> reason) {
+  return {std::string(kDrainPrefix) + node, std::move(reason)};
+}
+
+// Values that cannot be read are left out: the configuration's hold.
+inline StoredSettings read_settings(const std::map<std::string, std::string>& stored) {
+  StoredSettings settings;
+  for (const auto& [key, value] : stored) {
+    if (key == "quantum") {
+      if (auto quantum = parse_duration(value)) settings.quantum = *quantum;
+    } else if (key == "slots") {
+      if (auto slots = parse_number<std::uint32_t>(value)) settings.slots = *slots;
+    } else if (key.starts_with(kDrainPrefix)) {
+      settings.drained[key.substr(kDrainPrefix.size())] = value;
+    }
+  }
+  return settings;
+}
+
+}  // namespace score::head

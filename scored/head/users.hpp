@@ -1,0 +1,47 @@
+#pragma once
+// Who a uid is: name for display, and whether it may act as an operator. Answers are kept for a
+// while, so that a slow name service is not asked for each connection.
+
+#include "base/ids.hpp"
+#include "base/time.hpp"
+#include "proto/frames.hpp"
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace score::head {
+
+struct OperatorRule {
+  std::vector<std::string> users;  // names or numbers
+  std::string group;               // its members too; empty: no group
+};
+
+class Users {
+ public:
+  // self: the user the head runs as; he and root have Role::Root.
+  Users(OperatorRule rule, UserId self);
+
+  void set_rule(OperatorRule rule);
+  // Role of somebody whom the kernel named: OtherUser, Operator or Root.
+  [[nodiscard]] proto::Role role(UserId user, TimePoint now);
+  // The number as text if the uid has no name.
+  [[nodiscard]] const std::string& name(UserId user, TimePoint now);
+
+ private:
+  struct Known {
+    std::string name;
+    bool is_operator = false;
+    TimePoint until{};
+  };
+
+  const Known& look_up(UserId user, TimePoint now);
+  [[nodiscard]] bool is_operator(UserId user, const std::string& name) const;
+
+  OperatorRule rule_;
+  UserId self_;
+  std::map<UserId, Known> known_;
+};
+
+}  // namespace score::head
