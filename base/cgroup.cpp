@@ -1,5 +1,6 @@
 #include "base/cgroup.hpp"
 
+#include "base/limits.hpp"
 #include "base/text.hpp"
 
 #include <array>
@@ -14,8 +15,8 @@ namespace score::inline base {
 
 namespace {
 
-constexpr std::size_t kMaxMountinfoBytes = 16U * 1024 * 1024;
-constexpr std::size_t kMaxControlBytes = 1024U * 1024;
+constexpr std::size_t kMaxMountinfoBytes = 16 * limits::kMiB;
+constexpr std::size_t kMaxControlBytes = limits::kMiB;
 constexpr int kMaxTreeDepth = 8;
 
 bool is_octal(char c) {

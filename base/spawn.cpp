@@ -198,7 +198,7 @@ Error describe(const SpawnSpec& spec, const Report& report) {
     case SpawnStep::Directory:
       return fail(code, "enter {}", spec.directory);
     case SpawnStep::Identity:
-      return fail(code, "become uid {}", spec.identity->uid);
+      return fail(code, "become uid {}", spec.identity.value_or(Identity()).uid);
     default:
       return fail(code, "{}", spawn_step_name(report.step));
   }

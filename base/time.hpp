@@ -23,7 +23,7 @@ struct MonotonicClock {
   using rep = Duration::rep;
   using period = Duration::period;
   using time_point = std::chrono::time_point<MonotonicClock, Duration>;
-  static constexpr bool is_steady = true;
+  static constexpr bool is_steady = true;  // NOLINT(readability-identifier-naming): std's name
 };
 
 using TimePoint = MonotonicClock::time_point;

@@ -63,11 +63,11 @@ constexpr Bytes operator""_KiB(unsigned long long n) {
 }
 
 constexpr Bytes operator""_MiB(unsigned long long n) {
-  return Bytes(1024 * 1024) * n;
+  return Bytes(1024) * 1024 * n;
 }
 
 constexpr Bytes operator""_GiB(unsigned long long n) {
-  return Bytes(1024 * 1024 * 1024) * n;
+  return Bytes(1024) * 1024 * 1024 * n;
 }
 
 }  // namespace literals
