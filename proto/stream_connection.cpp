@@ -51,7 +51,7 @@ StreamConnection::~StreamConnection() {
 
 asio::awaitable<Result<void>> StreamConnection::handshake(base::Duration deadline) {
   auto self = shared_from_this();
-  arm(read_timer_, deadline);
+  arm(&StreamConnection::read_timer_, deadline);
   for (;;) {
     if (!is_open()) co_return read_failure({IoStep::Kind::End, 0, {}});
     IoStep step = stream_->handshake();
@@ -64,7 +64,7 @@ asio::awaitable<Result<void>> StreamConnection::handshake(base::Duration deadlin
     auto waited = co_await wait(step.kind);
     if (!waited) co_return waited.error();
   }
-  disarm(read_timer_);
+  disarm(&StreamConnection::read_timer_);
   co_return Result<void>();
 }
 
@@ -73,17 +73,17 @@ asio::awaitable<Result<InFrame>> StreamConnection::read(Role sender) {
   for (;;) {
     auto frame = reader_.next(sender);
     if (!frame) {
-      disarm(read_timer_);
+      disarm(&StreamConnection::read_timer_);
       co_return frame.error();
     }
     if (*frame) {
       had_frame_ = true;
-      disarm(read_timer_);
+      disarm(&StreamConnection::read_timer_);
       co_return std::move(**frame);
     }
     auto more = co_await read_more();
     if (!more) {
-      disarm(read_timer_);
+      disarm(&StreamConnection::read_timer_);
       co_return more.error();
     }
   }
@@ -139,29 +139,34 @@ base::Error StreamConnection::read_failure(const IoStep& step) {
 // The first frame has a deadline from the start, the others from when their header began. A timer
 // that runs already goes on: bytes trickling in win no time.
 void StreamConnection::watch_read_deadline() {
-  if (read_timer_ && read_timer_->expiry() != asio::steady_timer::time_point::max()) return;
+  if (is_armed(&StreamConnection::read_timer_)) return;
   if (!had_frame_ && limits_.header_deadline.count() > 0) {
-    arm(read_timer_, limits_.header_deadline);
+    arm(&StreamConnection::read_timer_, limits_.header_deadline);
   } else if (!reader_.is_between_frames() && limits_.frame_deadline.count() > 0) {
-    arm(read_timer_, limits_.frame_deadline);
+    arm(&StreamConnection::read_timer_, limits_.frame_deadline);
   }
 }
 
-void StreamConnection::arm(std::optional<asio::steady_timer>& timer, base::Duration after) {
+void StreamConnection::arm(Timer StreamConnection::*which, base::Duration after) {
+  Timer& timer = this->*which;
   if (!timer) timer.emplace(descriptor_.get_executor());
   timer->expires_after(after);
-  timer->async_wait([weak = weak_from_this()](const boost::system::error_code& ec) {
+  timer->async_wait([weak = weak_from_this(), which](const boost::system::error_code& ec) {
     auto self = weak.lock();
-    if (ec || !self || !self->is_open()) return;
+    // A timer that was disarmed when its handler was already on its way is none.
+    if (ec || !self || !self->is_open() || !self->is_armed(which)) return;
     self->timed_out_ = true;
     self->close();
   });
 }
 
-void StreamConnection::disarm(std::optional<asio::steady_timer>& timer) {
-  if (timer && timer->expiry() != asio::steady_timer::time_point::max()) {
-    timer->expires_at(asio::steady_timer::time_point::max());
-  }
+void StreamConnection::disarm(Timer StreamConnection::*which) {
+  if (is_armed(which)) (this->*which)->expires_at(asio::steady_timer::time_point::max());
+}
+
+bool StreamConnection::is_armed(Timer StreamConnection::*which) const {
+  const Timer& timer = this->*which;
+  return timer && timer->expiry() != asio::steady_timer::time_point::max();
 }
 
 bool StreamConnection::may_queue(FrameType type, std::size_t frame_bytes) {
@@ -258,13 +263,14 @@ void StreamConnection::advance(std::size_t bytes) {
     queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(queue_front_));
     queue_front_ = 0;
   }
-  disarm(write_timer_);
+  disarm(&StreamConnection::write_timer_);
   queue_shrank();
 }
 
 void StreamConnection::wait_to_write(IoStep::Kind kind) {
-  bool is_waiting = write_timer_ && write_timer_->expiry() != asio::steady_timer::time_point::max();
-  if (!is_waiting && limits_.write_deadline.count() > 0) arm(write_timer_, limits_.write_deadline);
+  if (!is_armed(&StreamConnection::write_timer_) && limits_.write_deadline.count() > 0) {
+    arm(&StreamConnection::write_timer_, limits_.write_deadline);
+  }
   flush_scheduled_ = true;
   auto direction = kind == IoStep::Kind::WaitRead ? asio::posix::descriptor_base::wait_read
                                                   : asio::posix::descriptor_base::wait_write;
@@ -282,7 +288,7 @@ void StreamConnection::stop_writing() {
   queue_front_ = 0;
   front_written_ = 0;
   queued_bytes_ = 0;
-  disarm(write_timer_);
+  disarm(&StreamConnection::write_timer_);
   queue_shrank();
 }
 
@@ -313,7 +319,7 @@ void StreamConnection::close() {
   }
   if (!writing_stopped_) stream_->say_goodbye();
   stop_writing();
-  disarm(read_timer_);
+  disarm(&StreamConnection::read_timer_);
   boost::system::error_code ignored;
   descriptor_.close(ignored);
 }

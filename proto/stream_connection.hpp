@@ -53,8 +53,11 @@ class StreamConnection final : public Connection,
   boost::asio::awaitable<base::Result<void>> read_more();
   base::Error read_failure(const IoStep& step);
   void watch_read_deadline();
-  void arm(std::optional<boost::asio::steady_timer>& timer, base::Duration after);
-  static void disarm(std::optional<boost::asio::steady_timer>& timer);
+
+  using Timer = std::optional<boost::asio::steady_timer>;
+  void arm(Timer StreamConnection::*which, base::Duration after);
+  void disarm(Timer StreamConnection::*which);
+  bool is_armed(Timer StreamConnection::*which) const;
 
   bool may_queue(FrameType type, std::size_t frame_bytes);
   void schedule_flush();
@@ -74,7 +77,7 @@ class StreamConnection final : public Connection,
   bool had_frame_ = false;
   bool timed_out_ = false;
   unsigned reads_without_wait_ = 0;
-  std::optional<boost::asio::steady_timer> read_timer_;
+  Timer read_timer_;
 
   std::vector<Chunk> queue_;  // from queue_front_ on
   std::size_t queue_front_ = 0;
@@ -82,8 +85,8 @@ class StreamConnection final : public Connection,
   std::size_t queued_bytes_ = 0;
   bool flush_scheduled_ = false;  // a flush is posted or waits for the socket
   bool writing_stopped_ = false;  // the peer takes no more
-  std::optional<boost::asio::steady_timer> write_timer_;
-  std::optional<boost::asio::steady_timer> drain_signal_;
+  Timer write_timer_;
+  Timer drain_signal_;
 };
 
 }  // namespace score::proto

@@ -1,6 +1,7 @@
 #include "proto/tls_connection.hpp"
 
 #include "base/text.hpp"
+#include "base/timeout.hpp"
 #include "proto/accept.hpp"
 #include "proto/errc.hpp"
 #include "proto/stream_connection.hpp"
@@ -53,64 +54,50 @@ Result<std::shared_ptr<StreamConnection>> make_connection(asio::any_io_executor 
                                             std::move(peer), limits);
 }
 
-// Ends a wait on `object` after `deadline` by cancelling it.
-template <class Object>
-class CancelAfter {
- public:
-  CancelAfter(asio::any_io_executor executor, Object& object, base::Duration deadline)
-      : timer_(executor, deadline) {
-    timer_.async_wait([this, &object](const boost::system::error_code& ec) {
-      if (ec) return;
-      fired_ = true;
-      object.cancel();
-    });
-  }
-
-  CancelAfter(const CancelAfter&) = delete;
-  CancelAfter& operator=(const CancelAfter&) = delete;
-
-  bool fired() const { return fired_; }
-
- private:
-  asio::steady_timer timer_;
-  bool fired_ = false;
-};
-
 using Endpoints = std::vector<tcp::endpoint>;
 
-// Addresses need no lookup; names are looked up by Asio's thread, which starts at the first one.
-asio::awaitable<Result<Endpoints>> resolve(TcpEndpoint where, base::Duration deadline) {
+asio::awaitable<Result<Endpoints>> look_up(TcpEndpoint where) {
   auto executor = co_await asio::this_coro::executor;
-  Endpoints endpoints;
-  boost::system::error_code ec;
-  auto address = asio::ip::make_address(where.host, ec);
-  if (!ec) {
-    endpoints.emplace_back(address, where.port);
-    co_return endpoints;
-  }
   tcp::resolver resolver(executor);
-  std::string port = std::to_string(where.port);
-  CancelAfter<tcp::resolver> guard(executor, resolver, deadline);
-  auto [failed, found] = co_await resolver.async_resolve(where.host, port, kNoThrow);
-  if (guard.fired()) co_return base::fail(base::Errc::Timeout, "look up {}", where.host);
-  if (failed) co_return base::fail(failed, "look up {}", where.host);
+  const std::string port = std::to_string(where.port);
+  auto [ec, found] = co_await resolver.async_resolve(where.host, port, kNoThrow);
+  if (ec) co_return Error(ec);
+  Endpoints endpoints;
   for (const auto& entry : found) endpoints.push_back(entry.endpoint());
   co_return endpoints;
 }
 
+// Addresses need no lookup; names are looked up by Asio's thread, which starts at the first one.
+asio::awaitable<Result<Endpoints>> resolve(TcpEndpoint where, base::Duration deadline) {
+  boost::system::error_code ec;
+  auto address = asio::ip::make_address(where.host, ec);
+  if (!ec) {
+    Endpoints endpoints;
+    endpoints.emplace_back(address, where.port);
+    co_return endpoints;
+  }
+  base::SteadyClock clock;
+  auto endpoints = co_await base::with_timeout(clock, deadline, look_up(where));
+  if (!endpoints) co_return endpoints.error().with_context("look up {}", where.host);
+  co_return endpoints;
+}
+
+asio::awaitable<Result<base::UniqueFd>> connect_one(tcp::endpoint endpoint) {
+  auto executor = co_await asio::this_coro::executor;
+  tcp::socket socket(executor);
+  auto [ec] = co_await socket.async_connect(endpoint, kNoThrow);
+  if (ec) co_return Error(ec);
+  co_return base::UniqueFd(socket.release());
+}
+
 asio::awaitable<Result<base::UniqueFd>> connect_first(Endpoints endpoints,
                                                       base::Duration deadline) {
-  auto executor = co_await asio::this_coro::executor;
+  base::SteadyClock clock;
   base::Error last = base::fail(base::Errc::NotFound, "no address");
   for (const auto& endpoint : endpoints) {
-    tcp::socket socket(executor);
-    CancelAfter<tcp::socket> guard(executor, socket, deadline);
-    auto [ec] = co_await socket.async_connect(endpoint, kNoThrow);
-    if (!ec) {
-      co_return base::UniqueFd(socket.release());
-    }
-    last = guard.fired() ? base::fail(base::Errc::Timeout, "connect to {}", address_text(endpoint))
-                         : base::fail(ec, "connect to {}", address_text(endpoint));
+    auto fd = co_await base::with_timeout(clock, deadline, connect_one(endpoint));
+    if (fd) co_return fd;
+    last = fd.error().with_context("connect to {}", address_text(endpoint));
   }
   co_return last;
 }

@@ -1,6 +1,7 @@
 #include "proto/unix_connection.hpp"
 
 #include "base/errc.hpp"
+#include "base/timeout.hpp"
 #include "proto/accept.hpp"
 #include "proto/stream_connection.hpp"
 
@@ -52,6 +53,15 @@ Result<void> remove_stale(asio::any_io_executor executor, const std::string& pat
   return {};
 }
 
+asio::awaitable<Result<base::UniqueFd>> connect_descriptor(std::string path) {
+  auto executor = co_await asio::this_coro::executor;
+  local::socket socket(executor);
+  const local::endpoint endpoint(path);
+  auto [ec] = co_await socket.async_connect(endpoint, kNoThrow);
+  if (ec) co_return Error(ec);
+  co_return base::UniqueFd(socket.release());
+}
+
 }  // namespace
 
 Result<UnixPeer> adopt_unix(asio::any_io_executor executor, base::UniqueFd fd,
@@ -74,21 +84,10 @@ asio::awaitable<Result<UnixPeer>> connect_unix(std::string path, base::Duration 
   auto executor = co_await asio::this_coro::executor;
   auto checked = check_path(path);
   if (!checked) co_return checked.error();
-  local::socket socket(executor);
-  bool timed_out = false;
-  asio::steady_timer timer(executor, deadline);
-  timer.async_wait([&socket, &timed_out](const boost::system::error_code& ec) {
-    if (ec) return;
-    timed_out = true;
-    socket.cancel();
-  });
-  local::endpoint endpoint(path);
-  auto [ec] = co_await socket.async_connect(endpoint, kNoThrow);
-  timer.cancel();
-  if (timed_out) co_return base::fail(base::Errc::Timeout, "connect to {}", path);
-  if (ec) co_return base::fail(ec, "connect to {}", path);
-  base::UniqueFd fd(socket.release());
-  co_return adopt_unix(executor, std::move(fd), limits);
+  base::SteadyClock clock;
+  auto fd = co_await base::with_timeout(clock, deadline, connect_descriptor(path));
+  if (!fd) co_return fd.error().with_context("connect to {}", path);
+  co_return adopt_unix(executor, std::move(*fd), limits);
 }
 
 UnixListener::UnixListener(local::acceptor acceptor, std::string path, bool owns_file,
