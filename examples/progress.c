@@ -1,6 +1,6 @@
-/* Every rank counts steps of equal work in a shared file and notes when it did not run. No MPI: rank
- * and size come from SCORE_RANK and SCORE_SIZE. It uses its core fully; that is its purpose. The
- * file layout is in progress.h. Ends after --seconds, or at SIGTERM. */
+/* Every rank counts steps of equal work in a shared file and notes when it did not run. No MPI:
+ * rank and size come from SCORE_RANK and SCORE_SIZE. It uses its core fully; that is its purpose.
+ * The layout of the file is in progress.h. Ends after --seconds, or at SIGTERM. */
 #include "progress.h"
 
 #include <errno.h>
