@@ -202,10 +202,12 @@ void Shepherd::on_spawn_failed(const base::Error& why) {
   }
   phase_ = Phase::Running;
   input_.complete();
-  if (!is_killed_) note(0, "cannot start tasks: " + why.message());
+  // The node daemon may have killed the whole cgroup, the spawner in it, before we hear of the end.
+  const bool is_gone = is_killed_ || why.is(base::Errc::Closed) || why.is(std::errc::broken_pipe);
+  if (!is_gone) note(0, "cannot start tasks: " + why.message());
   tasks_->signal_all(SIGKILL);
   for (std::uint32_t task = 0; task < plan_->local_tasks(); ++task) {
-    tasks_->give_up(task, is_killed_ ? 0 : kCannotStart, is_killed_ ? kSignalExit : 0);
+    tasks_->give_up(task, is_gone ? 0 : kCannotStart, is_gone ? kSignalExit : 0);
   }
   tasks_->reap();
 }
