@@ -28,7 +28,8 @@ class JobClock {
 struct ChannelOptions {
   EngineLimits limits;                  // `window` is taken from the segment
   Microseconds ack_delay = 100;         // an ACK waits this long for a frame to ride on
-  std::uint8_t ack_every = 16;          // ... or until so many frames are unacknowledged
+  std::uint8_t ack_soon = 16;           // ... or until so many frames and no more have come
+  std::uint8_t ack_at_most = 88;        // ... or until so many frames
   std::uint8_t tries_before_dead = 18;  // time-outs in a row, about 10 s with the limits above
 };
 
@@ -86,6 +87,8 @@ class Channel final : private FrameSink {
 
   // Takes in frames, answers them, resends, sends what waits. Returns how much happened.
   std::size_t progress();
+  // The same for a loop that waits for a message: cheaper, looks at timers only now and then.
+  std::size_t poll();
 
   // True if calling progress() later is needed although nothing arrives; then in `microseconds`.
   bool next_deadline(Microseconds& microseconds);
@@ -117,6 +120,7 @@ class Channel final : private FrameSink {
   void free_send_slot(std::uint16_t slot);
   void enqueue(std::uint32_t peer, std::uint16_t descriptor);
   void transmit(std::uint32_t peer);
+  bool should_wait_for_window(const PeerState& peer, std::size_t count) const;
   std::size_t transmit_batch(PeerState& peer, std::uint32_t rank, std::uint32_t from,
                              std::size_t count);
   void fill_frame(const PeerState& peer, std::uint32_t rank, const SendDescriptor& d,
@@ -140,6 +144,8 @@ class Channel final : private FrameSink {
   void store_write(std::uint32_t source, std::span<const std::byte> payload);
   void owe_ack(std::uint32_t rank, bool at_once);
   void invite_refused();
+  std::size_t after_frames();
+  void refresh_now();
   void run_timers();
   void serve_requests();
   bool serve_request(std::uint16_t slot);
@@ -165,10 +171,14 @@ class Channel final : private FrameSink {
   E engine_;
   FrameIdentity identity_;
   PeerSet armed_, ack_owed_, ready_, refused_;
+  std::size_t batch_frames_;
   std::uint32_t dead_peers_ = 0;
   std::uint32_t seen_resumes_ = 0;
+  bool ack_soon_ = false;  // once nothing more arrives
   bool ack_at_once_ = false;
   Microseconds now_ = 0;  // as of the last call that needed it
+  bool is_now_fresh_ = false;
+  unsigned empty_polls_ = 0;
   Microseconds ack_deadline_ = 0;
   Microseconds last_timer_run_ = 0;
   std::uint64_t jitter_state_ = 1;

@@ -17,7 +17,8 @@ namespace {
 using Sender = SendSide<std::uint32_t>;
 using Receiver = ReceiveSide<std::uint32_t>;
 
-constexpr std::size_t kFramesPerTurn = 256;
+constexpr std::size_t kFramesPerTurn = 44;  // one joined datagram, then its ACK
+constexpr unsigned kEmptyPolls = 16;
 constexpr Microseconds kTimerStep = 200;  // timers are looked at this often
 
 ControlKind engine_kind(FrameKind kind) {
@@ -59,9 +60,31 @@ T load(std::span<const std::byte> bytes, std::size_t offset = 0) {
 
 // --- a turn ------------------------------------------------------------------------------------
 
+std::size_t Channel::poll() {
+  is_now_fresh_ = false;
+  const std::size_t frames = device_.receive(*this, kFramesPerTurn);
+  // Reading the clock and looking at timers takes as long as a look for frames: not each time.
+  if (frames == 0 && !ack_soon_ && ++empty_polls_ % kEmptyPolls != 0) return 0;
+  ack_at_once_ |= ack_soon_ && frames < kFramesPerTurn;
+  return frames + after_frames();
+}
+
 std::size_t Channel::progress() {
+  is_now_fresh_ = false;
+  const std::size_t frames = device_.receive(*this, kFramesPerTurn);
+  ack_at_once_ |= ack_soon_ && frames < kFramesPerTurn;
+  return frames + after_frames();
+}
+
+void Channel::refresh_now() {
+  if (is_now_fresh_) return;
   now_ = clock_.now();
-  std::size_t done = device_.receive(*this, kFramesPerTurn);
+  is_now_fresh_ = true;
+}
+
+std::size_t Channel::after_frames() {
+  refresh_now();
+  std::size_t done = 0;
   if (segment_.header().requests.head != kNoIndex) serve_requests();
   run_timers();
   if (!ack_owed_.empty() && (ack_at_once_ || time_reached(now_, ack_deadline_))) {
@@ -173,6 +196,7 @@ void Channel::on_frame(std::span<const std::byte> frame) {
   FrameHeader h;
   const FrameVerdict verdict = check_frame(frame, identity_, h);
   if (verdict != FrameVerdict::Good) return count_drop(verdict);
+  refresh_now();
   PeerState& peer = segment_.peer(h.source);
   if (peer.dead != 0) return;
   ++segment_.header().counters.frames_received;
@@ -324,7 +348,8 @@ void Channel::owe_ack(std::uint32_t rank, bool at_once) {
   if (peer.unacked < UINT8_MAX) ++peer.unacked;
   if (ack_owed_.empty()) ack_deadline_ = now_ + options_.ack_delay;
   ack_owed_.insert(rank);
-  if (at_once || peer.unacked >= options_.ack_every) ack_at_once_ = true;
+  ack_soon_ |= peer.unacked >= options_.ack_soon;
+  ack_at_once_ |= at_once || peer.unacked >= options_.ack_at_most;
 }
 
 // --- messages ----------------------------------------------------------------------------------

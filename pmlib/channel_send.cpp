@@ -35,7 +35,8 @@ Channel::Channel(const Segment& segment, PacketDevice& device, JobClock& clock,
       armed_(segment.set(PeerSetId::Armed)),
       ack_owed_(segment.set(PeerSetId::AckOwed)),
       ready_(segment.set(PeerSetId::Ready)),
-      refused_(segment.set(PeerSetId::Refused)) {
+      refused_(segment.set(PeerSetId::Refused)),
+      batch_frames_(std::min(device.batch_frames(), kMaxBatch)) {
   const SegmentHeader& h = segment_.header();
   identity_ = {h.key, h.generation, h.rank, segment_.geometry().size, h.channel};
   seen_resumes_ = h.resumes.load(std::memory_order_relaxed);
@@ -198,18 +199,27 @@ void Channel::mark_ready(std::uint32_t rank) {
   if (engine_.may_send(segment_.peer(rank).send)) ready_.insert(rank);
 }
 
+// Would sending now cut a large transfer into small bursts? Then the next ACK, or the time-out,
+// makes the window wide enough for a whole one.
+bool Channel::should_wait_for_window(const PeerState& peer, std::size_t count) const {
+  const auto& s = peer.send;
+  return count < batch_frames_ / 2 && s.sent != s.acked && s.queued - s.sent > count;
+}
+
 // Sends what the window allows; what the device does not take stays in the ready set.
 void Channel::transmit(std::uint32_t rank) {
   PeerState& peer = segment_.peer(rank);
+  bool waits = false;
   for (int i = 0; i < kBatchesPerTurn; ++i) {
-    const std::size_t count = std::min<std::size_t>(engine_.sendable(peer.send), kMaxBatch);
-    if (count == 0) break;
+    const std::size_t count = std::min<std::size_t>(engine_.sendable(peer.send), batch_frames_);
+    waits = count > 0 && should_wait_for_window(peer, count);
+    if (count == 0 || waits) break;
     const std::size_t sent = transmit_batch(peer, rank, peer.send.sent + 1, count);
     for (std::size_t k = 0; k < sent; ++k) engine_.on_app_send(peer.send, now_);
     if (sent < count) break;
   }
   if (peer.send.has(SendSide<std::uint32_t>::kArmed)) armed_.insert(rank);
-  if (engine_.may_send(peer.send)) {
+  if (engine_.may_send(peer.send) && !waits) {
     ready_.insert(rank);
   } else {
     ready_.erase(rank);
@@ -288,7 +298,7 @@ void Channel::flush_acks() {
     peer.unacked = 0;
     if (peer.dead == 0) send_control(rank, FrameKind::Ack, E::on_app_ack(peer.receive));
   }
-  ack_at_once_ = false;
+  ack_soon_ = ack_at_once_ = false;
 }
 
 }  // namespace score::pm

@@ -31,6 +31,7 @@ namespace score::pm {
 namespace {
 
 constexpr unsigned kDeviceEvery = 8;  // looks at shared memory for one at the device
+constexpr unsigned kDeadEvery = 64;   // empty receives for one look at the clock
 constexpr std::uint64_t kDeathLookUs = 20'000;
 constexpr std::int32_t kSpinUs = 50;
 
@@ -270,10 +271,10 @@ void Endpoint::cancel_send() {
 
 int Endpoint::receive(ReceivedMessage& message) {
   // Shared memory costs a look at one cache line, the device a system call.
-  if (channel_ && ++receive_turn_ % near_turns_ == 0) channel_->progress();
+  if (channel_ && ++receive_turn_ % near_turns_ == 0) channel_->poll();
   if (shmem_->receive(message)) return 0;
   if (channel_ && channel_->receive(message)) return 0;
-  look_for_dead();
+  if (++empty_turn_ % kDeadEvery == 0) look_for_dead();
   if (dead_unreported_ > 0 && find_dead(message.source)) return EHOSTDOWN;
   return EAGAIN;
 }

@@ -25,6 +25,7 @@ namespace {
 constexpr std::uint32_t kFrameSpace = 2048;
 constexpr std::uint32_t kFrameCount = 128;
 constexpr std::size_t kEthernetHeader = 14;
+constexpr std::size_t kShortBytes = 256;
 
 // Accepts frames of one version, channel, destination and job; everything else never reaches the
 // ring. Offsets count from the start of the Ethernet header. BPF loads are in network order, the
@@ -150,13 +151,28 @@ EthernetDevice::~EthernetDevice() {
   close(fd_);
 }
 
-std::size_t EthernetDevice::send(const PeerAddress& to, std::span<const FrameOut> frames) {
-  std::array<std::array<std::byte, kEthernetHeader>, 1> header;
-  std::memcpy(header[0].data(), to.bytes.data(), ETH_ALEN);
-  std::memcpy(header[0].data() + ETH_ALEN, own_.bytes.data(), ETH_ALEN);
-  const std::uint16_t type = htons(kEtherType);
-  std::memcpy(header[0].data() + 2 * ETH_ALEN, &type, sizeof type);
+// A short frame is put together here and goes by the cheapest call there is.
+bool EthernetDevice::send_short(const PeerAddress& to, const FrameOut& frame) {
+  std::array<std::byte, kEthernetHeader + kShortBytes> bytes;
+  write_header(to, bytes.data());
+  std::byte* end = bytes.data() + kEthernetHeader;
+  std::memcpy(end, frame.head.data(), frame.head.size());
+  end += frame.head.size();
+  if (!frame.body.empty()) std::memcpy(end, frame.body.data(), frame.body.size());
+  return ::send(fd_, bytes.data(), kEthernetHeader + frame.size(), MSG_DONTWAIT) >= 0;
+}
 
+void EthernetDevice::write_header(const PeerAddress& to, std::byte* at) const {
+  const std::uint16_t type = htons(kEtherType);
+  std::memcpy(at, to.bytes.data(), ETH_ALEN);
+  std::memcpy(at + ETH_ALEN, own_.bytes.data(), ETH_ALEN);
+  std::memcpy(at + 2 * ETH_ALEN, &type, sizeof type);
+}
+
+std::size_t EthernetDevice::send(const PeerAddress& to, std::span<const FrameOut> frames) {
+  if (frames.size() == 1 && frames[0].size() <= kShortBytes) return send_short(to, frames[0]);
+  std::array<std::byte, kEthernetHeader> header;
+  write_header(to, header.data());
   std::array<iovec, 3 * kMaxBatch> pieces;
   std::array<mmsghdr, kMaxBatch> messages{};
   std::size_t count = 0;
@@ -165,13 +181,12 @@ std::size_t EthernetDevice::send(const PeerAddress& to, std::span<const FrameOut
     msghdr& m = messages[i].msg_hdr;
     m.msg_iov = &pieces[count];
     const std::size_t before = count;
-    pieces[count++] = {header[0].data(), kEthernetHeader};
+    pieces[count++] = {header.data(), header.size()};
     for (const auto& part : {frames[i].head, frames[i].body}) {
       if (!part.empty()) pieces[count++] = {const_cast<std::byte*>(part.data()), part.size()};
     }
     m.msg_iovlen = count - before;
   }
-  if (n == 1) return sendmsg(fd_, &messages[0].msg_hdr, MSG_DONTWAIT) >= 0 ? 1 : 0;
   const int sent = sendmmsg(fd_, messages.data(), static_cast<unsigned>(n), MSG_DONTWAIT);
   return sent > 0 ? static_cast<std::size_t>(sent) : 0;
 }

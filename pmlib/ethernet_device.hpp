@@ -51,6 +51,8 @@ class EthernetDevice final : public PacketDevice {
   explicit EthernetDevice(int fd) : fd_(fd) {}
 
   int map();
+  bool send_short(const PeerAddress& to, const FrameOut& frame);
+  void write_header(const PeerAddress& to, std::byte* at) const;
 
   int fd_;
   int interface_ = 0;

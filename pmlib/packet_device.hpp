@@ -48,6 +48,9 @@ class PacketDevice {
   // Called before sleeping on poll_fd(). False: do not sleep, receive() first.
   virtual bool prepare_to_sleep() { return true; }
 
+  // As many full frames as are cheapest to send at once, 1 .. kMaxBatch.
+  virtual std::size_t batch_frames() const { return 16; }
+
   // Header and payload of a frame at most.
   virtual std::size_t frame_bytes() const = 0;
 };

@@ -28,6 +28,14 @@ sockaddr_in to_sockaddr(const PeerAddress& address) {
   return in;
 }
 
+// What the frame at the start of `bytes` says to be its length; all of it if it says nothing.
+std::size_t frame_length(std::span<const std::byte> bytes) {
+  if (bytes.size() < sizeof(FrameHeader)) return bytes.size();
+  std::uint16_t payload = 0;
+  std::memcpy(&payload, bytes.data() + offsetof(FrameHeader, length), sizeof payload);
+  return sizeof(FrameHeader) + payload;
+}
+
 void add_pieces(const FrameOut& frame, std::span<iovec> pieces, std::size_t& count) {
   for (const auto& part : {frame.head, frame.body}) {
     if (part.empty()) continue;
@@ -66,7 +74,7 @@ std::unique_ptr<UdpDevice> UdpDevice::open(const PeerAddress& own, std::size_t f
 }
 
 UdpDevice::UdpDevice(int fd, std::size_t frame_bytes)
-    : fd_(fd), frame_bytes_(frame_bytes), buffer_(kReceiveBytes) {
+    : fd_(fd), frame_bytes_(frame_bytes), buffer_(kReceiveBytes), staging_(kMaxDatagram) {
   const int on = 1;
   setsockopt(fd_, IPPROTO_UDP, UDP_GRO, &on, sizeof on);
   setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &kSocketBytes, sizeof kSocketBytes);
@@ -109,6 +117,10 @@ std::size_t UdpDevice::send(const PeerAddress& to, std::span<const FrameOut> fra
   return sent;
 }
 
+std::size_t UdpDevice::batch_frames() const {
+  return std::clamp<std::size_t>(kMaxDatagram / frame_bytes_, 1, kMaxBatch);
+}
+
 // How many frames from the first on may be joined: of one size, the last may be smaller.
 std::size_t UdpDevice::run_length(std::span<const FrameOut> frames) const {
   const std::size_t each = frames[0].size();
@@ -120,16 +132,22 @@ std::size_t UdpDevice::run_length(std::span<const FrameOut> frames) const {
 }
 
 std::size_t UdpDevice::send_joined(const PeerAddress& to, std::span<const FrameOut> frames) {
-  std::array<iovec, 2 * kMaxBatch> pieces;
-  std::size_t count = 0;
-  for (const FrameOut& frame : frames) add_pieces(frame, pieces, count);
+  // One copy here is cheaper than the kernel's walk over a hundred small pieces.
+  std::byte* end = staging_.data();
+  for (const FrameOut& frame : frames) {
+    for (const auto& part : {frame.head, frame.body}) {
+      std::memcpy(end, part.data(), part.size());
+      end += part.size();
+    }
+  }
+  iovec piece{staging_.data(), static_cast<std::size_t>(end - staging_.data())};
   sockaddr_in address = to_sockaddr(to);
   alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(std::uint16_t))> control{};
   msghdr message{};
   message.msg_name = &address;
   message.msg_namelen = sizeof address;
-  message.msg_iov = pieces.data();
-  message.msg_iovlen = count;
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
   message.msg_control = control.data();
   message.msg_controllen = control.size();
   cmsghdr* segment = CMSG_FIRSTHDR(&message);
@@ -146,12 +164,30 @@ std::size_t UdpDevice::send_joined(const PeerAddress& to, std::span<const FrameO
   return 0;
 }
 
+bool UdpDevice::send_one(const sockaddr_in& to, const FrameOut& frame) {
+  if (frame.body.empty()) {
+    return sendto(fd_, frame.head.data(), frame.head.size(), MSG_DONTWAIT,
+                  reinterpret_cast<const sockaddr*>(&to), sizeof to) >= 0;
+  }
+  std::array<iovec, 2> pieces;
+  std::size_t count = 0;
+  add_pieces(frame, pieces, count);
+  sockaddr_in address = to;
+  msghdr message{};
+  message.msg_name = &address;
+  message.msg_namelen = sizeof address;
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = count;
+  return sendmsg(fd_, &message, MSG_DONTWAIT) >= 0;
+}
+
 std::size_t UdpDevice::send_separately(const PeerAddress& to, std::span<const FrameOut> frames) {
-  std::array<iovec, 2 * kMaxBatch> pieces;
-  std::array<mmsghdr, kMaxBatch> messages{};
   sockaddr_in address = to_sockaddr(to);
   // With joining, only the first frame stands alone: what follows may be a run again.
   const std::size_t n = can_join_ ? 1 : std::min(frames.size(), kMaxBatch);
+  if (n == 1) return send_one(address, frames[0]) ? 1 : 0;
+  std::array<iovec, 2 * kMaxBatch> pieces;
+  std::array<mmsghdr, kMaxBatch> messages{};
   std::size_t count = 0;
   for (std::size_t i = 0; i < n; ++i) {
     msghdr& m = messages[i].msg_hdr;
@@ -162,38 +198,29 @@ std::size_t UdpDevice::send_separately(const PeerAddress& to, std::span<const Fr
     add_pieces(frames[i], pieces, count);
     m.msg_iovlen = count - before;
   }
-  if (n == 1) return sendmsg(fd_, &messages[0].msg_hdr, MSG_DONTWAIT) >= 0 ? 1 : 0;
   const int sent = sendmmsg(fd_, messages.data(), static_cast<unsigned>(n), MSG_DONTWAIT);
   return sent > 0 ? static_cast<std::size_t>(sent) : 0;
 }
 
 // --- receiving ---------------------------------------------------------------------------------
 
+// A joined datagram is cut where the frames' own headers say: the kernel joins only datagrams of
+// one sender, and a frame cut wrong fails its checksum. So no control message has to be read.
 std::size_t UdpDevice::receive(FrameSink& sink, std::size_t limit) {
   std::size_t count = 0;
   while (count < limit) {
-    iovec piece{buffer_.data(), buffer_.size()};
-    alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control;
-    msghdr message{};
-    message.msg_iov = &piece;
-    message.msg_iovlen = 1;
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    const ssize_t n = recvmsg(fd_, &message, MSG_DONTWAIT);
+    const ssize_t n = recv(fd_, buffer_.data(), buffer_.size(), MSG_DONTWAIT);
     if (n <= 0) break;
-    const auto bytes = static_cast<std::size_t>(n);
-    std::size_t each = bytes;
-    for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
-      int size = 0;
-      if (c->cmsg_level != IPPROTO_UDP || c->cmsg_type != UDP_GRO) continue;
-      std::memcpy(&size, CMSG_DATA(c), sizeof size);
-      if (size > 0) each = static_cast<std::size_t>(size);
-    }
-    for (std::size_t at = 0; at < bytes; at += each, ++count) {
-      sink.on_frame({buffer_.data() + at, std::min(each, bytes - at)});
+    std::span<const std::byte> rest(buffer_.data(), static_cast<std::size_t>(n));
+    const std::size_t before = count;
+    while (!rest.empty()) {
+      const std::size_t each = std::min(rest.size(), frame_length(rest));
+      sink.on_frame(rest.first(each));
+      rest = rest.subspan(each);
+      ++count;
     }
     // A single frame is most likely what the application waits for: do not ask again first.
-    if (each == bytes) break;
+    if (count == before + 1) break;
   }
   return count;
 }

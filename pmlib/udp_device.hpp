@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <netinet/in.h>
 #include <span>
 #include <vector>
 
@@ -35,10 +36,13 @@ class UdpDevice final : public PacketDevice {
 
   std::size_t frame_bytes() const override { return frame_bytes_; }
 
+  std::size_t batch_frames() const override;
+
   // IPv4 and port, as in PeerAddress. False if `text` is not "a.b.c.d:port".
   static bool parse(const char* text, PeerAddress& address);
 
  private:
+  bool send_one(const sockaddr_in& to, const FrameOut& frame);
   std::size_t send_joined(const PeerAddress& to, std::span<const FrameOut> frames);
   std::size_t send_separately(const PeerAddress& to, std::span<const FrameOut> frames);
   std::size_t run_length(std::span<const FrameOut> frames) const;
@@ -46,7 +50,8 @@ class UdpDevice final : public PacketDevice {
   int fd_;
   std::size_t frame_bytes_;
   bool can_join_ = true;
-  std::vector<std::byte> buffer_;
+  std::vector<std::byte> buffer_;   // what arrived
+  std::vector<std::byte> staging_;  // frames joined for sending
 };
 
 }  // namespace score::pm

@@ -258,7 +258,14 @@ void udp_stream(int side, Shared& shared, Amount amount, const std::string own,
   setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
   require(bind(fd, generic(mine), sizeof mine) == 0, "bind");
   const std::size_t burst = amount.size <= kSegment ? amount.size : 44 * kSegment;
-  std::vector<std::uint8_t> bytes(65536);
+  // Both ends go through a buffer of a message's size, as somebody who uses the bytes would.
+  std::vector<std::uint8_t> bytes(std::max<std::size_t>(amount.size, burst) + 65536);
+  std::size_t at = 0;
+  auto next_place = [&](std::size_t moved) {
+    at += moved;
+    if (at >= amount.size) at = 0;
+    return bytes.data() + at;
+  };
   const std::uint64_t total = std::uint64_t{amount.size} * amount.count;
   std::atomic<std::uint64_t>& received = shared.flag[0][0];
   meet(shared, 1);
@@ -289,7 +296,9 @@ void udp_stream(int side, Shared& shared, Amount amount, const std::string own,
       idle = seen == last ? idle + 1 : 0;
       if (idle > 100'000) lost = sent - seen;
       if (sent - lost > seen + kAhead) continue;
-      if (sendmsg(fd, &message, 0) > 0) sent += burst;
+      if (sendmsg(fd, &message, 0) <= 0) continue;
+      sent += burst;
+      piece.iov_base = next_place(burst);
       idle = 0;
     }
     return;
@@ -297,8 +306,9 @@ void udp_stream(int side, Shared& shared, Amount amount, const std::string own,
   std::uint64_t got = 0;
   const double start = now_seconds();
   while (got < total) {
-    const ssize_t n = recv(fd, bytes.data(), bytes.size(), 0);
+    const ssize_t n = recv(fd, bytes.data() + at, 65536, 0);
     if (n <= 0) continue;
+    next_place(static_cast<std::size_t>(n));
     got += static_cast<std::uint64_t>(n);
     received.store(got, std::memory_order_relaxed);
   }

@@ -206,7 +206,7 @@ class Bench {
   }
 
   double pm_bandwidth(std::size_t size) {
-    PmStream stream{amount_for(size), Transfer::Message, 4, -1};
+    PmStream stream{amount_for(size), Transfer::Message, 2, -1};
     const std::size_t longest = is_shmem_ ? 8192 : 1424;
     if (size > longest) stream.by = is_shmem_ ? Transfer::Write : Transfer::Large;
     return rate([&](int side, Shared& s) { pm_stream(side, s, stream, file()); });

@@ -13,7 +13,7 @@ enum class Transfer { Message, Large, Write };
 struct PmStream {
   Amount amount;
   Transfer by = Transfer::Message;
-  unsigned outstanding = 4;  // transfers under way, of Large and Write
+  unsigned outstanding = 2;  // transfers under way, of Large and Write
   int hit_percent = -1;      // Write: register each time, so many percent found pinned
 };
 
