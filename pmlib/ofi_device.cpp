@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
+#include <netinet/in.h>
 #include <string>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -233,8 +234,11 @@ class Device final : public OfiDevice {
       const std::string name = "fi_ns://" + host_of(address) + ":" + service_of(address);
       count = fi_av_insert(addresses_, name.c_str(), 1, &entry, 0, nullptr);
     } else {
-      count = fi_av_insertsvc(addresses_, host_of(address).c_str(), service_of(address).c_str(),
-                              &entry, 0, nullptr);
+      sockaddr_in name{};
+      name.sin_family = AF_INET;
+      std::memcpy(&name.sin_addr, address.bytes.data(), 4);
+      std::memcpy(&name.sin_port, address.bytes.data() + 4, 2);
+      count = fi_av_insert(addresses_, &name, 1, &entry, 0, nullptr);
     }
     if (count != 1) return EADDRNOTAVAIL;
     peers_[key_of(address)] = entry;
