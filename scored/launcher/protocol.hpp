@@ -38,6 +38,7 @@ struct Request {
   std::uint32_t user = 0;          // Launch: numeric user id; must exist on this node
   std::uint64_t attempt = 0;       // Launch, Forget
   std::int64_t lease_ns = 0;       // Renew: thaw everything if nothing is heard for this long
+                                   // (1 s to 60 s); 0: nothing can be frozen, no lease
   std::uint32_t in_cgroups = 0;    // Launch: 1: join them; 0: the fallback without cgroups
   std::uint32_t low_priority = 0;  // Launch: 1: tasks run below the node daemon, whose switcher has
                                    // no real-time priority

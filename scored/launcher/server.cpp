@@ -219,7 +219,9 @@ void Server::on_request(const Request& request, int fd) {
       shepherds_.forget(request.attempt);
       return;
     case Op::Renew:
-      thaw_at_ns_ = now_ns() + std::clamp(request.lease_ns, kSecondNs, kMaxLeaseNs);
+      thaw_at_ns_ = request.lease_ns == 0
+                        ? 0
+                        : now_ns() + std::clamp(request.lease_ns, kSecondNs, kMaxLeaseNs);
       return;
   }
   drop("unknown request");

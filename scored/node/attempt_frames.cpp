@@ -13,10 +13,13 @@ asio::awaitable<void> Attempts::read_frames(AttemptPtr attempt) {
   const auto connection = attempt->connection;
   for (;;) {
     auto frame = co_await connection->read(proto::Role::Shepherd);
+    // The daemon stops: the shepherd and its tasks do not.
+    if (!frame && frame.error().is(Errc::Cancelled)) co_return;
     if (!frame) break;
     // Without a head that takes it, it stays with the shepherd.
     if (!attempt->is_removed) co_await parts_.head.ready();
     if (attempt->is_removed) continue;
+    if (frame->type == FrameType::ShepherdDone && !co_await may_end(attempt)) continue;
     if (on_frame(*attempt, *frame)) continue;
     log_warning("end an attempt: its shepherd sent nonsense", kv("attempt", attempt->id),
                 kv("frame", proto::name_of(frame->type)));
@@ -26,6 +29,17 @@ asio::awaitable<void> Attempts::read_frames(AttemptPtr attempt) {
   if (attempt->is_removed) co_return;
   gang::ShepherdGone gone;
   handlers_.event(attempt->id, gone);
+}
+
+// The end of an attempt is not told before the head has its last output: told over a link that
+// broke unnoticed, it would let go of a shepherd that still has to repeat some. False: the shepherd
+// will say again that it is done, after that output.
+asio::awaitable<bool> Attempts::may_end(AttemptPtr attempt) {
+  if (attempt->is_resuming) co_return false;
+  if (!attempt->is_unconfirmed) co_return true;
+  const bool is_there = co_await parts_.head.confirm();
+  if (is_there) attempt->is_unconfirmed = false;
+  co_return is_there && !attempt->is_resuming && !attempt->is_removed;
 }
 
 bool Attempts::on_frame(Attempt& attempt, const proto::InFrame& frame) {
@@ -89,10 +103,12 @@ bool Attempts::on_task_ended(Attempt& attempt, const proto::InFrame& frame) {
 }
 
 template <class Message>
-bool Attempts::pass_to_head(const Attempt& attempt, const proto::InFrame& frame) {
+bool Attempts::pass_to_head(Attempt& attempt, const proto::InFrame& frame) {
   const auto message = proto::parse<Message>(frame);
   if (!message || message->attempt() != attempt.id.value()) return false;
-  if (!attempt.is_resuming) parts_.head.send(frame.type, frame.payload);
+  if (attempt.is_resuming) return true;
+  attempt.is_unconfirmed = attempt.is_unconfirmed || frame.type == FrameType::TaskOutput;
+  parts_.head.send(frame.type, frame.payload);
   return true;
 }
 

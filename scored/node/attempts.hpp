@@ -80,6 +80,7 @@ class Attempts {
     bool is_killed = false;
     bool is_removed = false;
     bool is_resuming = false;  // until the report comes, what passes through is repeated after it
+    bool is_unconfirmed = false;  // output was sent; the head may not have it yet
   };
 
   using AttemptPtr = std::shared_ptr<Attempt>;
@@ -102,11 +103,12 @@ class Attempts {
   [[nodiscard]] bool is_gone(const Attempt& attempt) const;
   // attempt_frames.cpp
   asio::awaitable<void> read_frames(AttemptPtr attempt);
+  asio::awaitable<bool> may_end(AttemptPtr attempt);
   bool on_frame(Attempt& attempt, const proto::InFrame& frame);
   bool on_event(Attempt& attempt, const proto::InFrame& frame);
   bool on_task_ended(Attempt& attempt, const proto::InFrame& frame);
   template <class Message>
-  bool pass_to_head(const Attempt& attempt, const proto::InFrame& frame);
+  bool pass_to_head(Attempt& attempt, const proto::InFrame& frame);
   template <class Message>
   bool pass_to_shepherd(const proto::InFrame& frame);
 

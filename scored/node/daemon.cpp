@@ -57,7 +57,8 @@ Daemon::Daemon(Parts parts, NodeConfig config)
       agent_(agent_config(config_)),
       tasks_(parts.io.get_executor(), &log_failure),
       launcher_(config_.run_dir + "/launcher.sock", parts.clock, tasks_, parts.io.get_executor()),
-      head_(parts.tls, parts.clock, {config_.name, config_.head}, head_handlers()),
+      head_(parts.io.get_executor(), parts.tls, parts.clock, {config_.name, config_.head},
+            head_handlers()),
       attempts_({parts.io.get_executor(), parts.clock, tasks_, launcher_, head_, parts.switcher,
                  parts.cgroups},
                 {config_.run_dir + "/shepherds", config_.name,
@@ -88,6 +89,7 @@ HeadLink::Handlers Daemon::head_handlers() {
     carry_out(agent_.on_disconnected(parts_.clock.now()));
     note_status();
   };
+  handlers.beat = [this] { beat(); };
   return handlers;
 }
 
@@ -179,6 +181,7 @@ void Daemon::on_heartbeat_reply(const proto::InFrame& frame) {
   const TimePoint now = parts_.clock.now();
   const auto message = proto::parse<wire::HeartbeatReply>(frame);
   if (!message) return head_.drop(message.error().message());
+  head_.set_answered(TimePoint(Duration(message->node_sent_ns())));
   const gang::ClockSample sample{TimePoint(Duration(message->node_sent_ns())),
                                  TimePoint(Duration(message->head_received_ns())),
                                  TimePoint(Duration(message->head_sent_ns())), now};

@@ -4,6 +4,7 @@
 #include "base/log.hpp"
 #include "proto/errc.hpp"
 
+#include <algorithm>
 #include <functional>
 
 namespace score::node {
@@ -22,13 +23,15 @@ proto::ConnectionLimits connection_limits() {
 
 }  // namespace
 
-HeadLink::HeadLink(const proto::TlsContext& tls, Clock& clock, Target target, Handlers handlers)
+HeadLink::HeadLink(asio::any_io_executor io, const proto::TlsContext& tls, Clock& clock,
+                   Target target, Handlers handlers)
     : tls_(tls),
       clock_(clock),
       target_(std::move(target)),
       handlers_(std::move(handlers)),
       backoff_(limits::kReconnectMin, limits::kReconnectMax,
-               std::hash<std::string>()(target_.node_name)) {}
+               std::hash<std::string>()(target_.node_name)),
+      answer_(std::move(io), asio::steady_timer::time_point::max()) {}
 
 asio::awaitable<void> HeadLink::run() {
   for (;;) {
@@ -64,6 +67,7 @@ asio::awaitable<void> HeadLink::serve() {
   connection->close();
   connection_ = nullptr;
   greeted_ = false;
+  answer_.cancel();
   handlers_.disconnected();
 }
 
@@ -86,6 +90,21 @@ asio::awaitable<void> HeadLink::ready() {
     const auto connection = connection_;
     co_await connection->drained(kQueuedBytes);
   }
+}
+
+asio::awaitable<bool> HeadLink::confirm() {
+  const std::uint64_t generation = generation_;
+  const TimePoint asked = clock_.now();
+  handlers_.beat();
+  while (greeted_ && generation_ == generation && answered_ < asked) {
+    [[maybe_unused]] auto [cancelled] = co_await answer_.async_wait(kNoThrow);
+  }
+  co_return greeted_&& generation_ == generation;
+}
+
+void HeadLink::set_answered(TimePoint sent) {
+  answered_ = std::max(answered_, sent);
+  answer_.cancel();
 }
 
 void HeadLink::drop(const std::string& why) {

@@ -19,6 +19,7 @@ class HeadLink {
     std::function<void()> connected;            // proven by its key; nothing was sent yet
     std::function<void(proto::InFrame)> frame;  // while connected
     std::function<void()> disconnected;         // once for each connected
+    std::function<void()> beat;                 // send a heartbeat
   };
 
   struct Target {
@@ -27,7 +28,8 @@ class HeadLink {
   };
 
   // `clock` and `tls` outlive the link.
-  HeadLink(const proto::TlsContext& tls, Clock& clock, Target target, Handlers handlers);
+  HeadLink(asio::any_io_executor io, const proto::TlsContext& tls, Clock& clock, Target target,
+           Handlers handlers);
 
   // Connects, reads, connects again, until the task is cancelled.
   asio::awaitable<void> run();
@@ -51,6 +53,11 @@ class HeadLink {
   // Returns when the head has greeted and takes what it is sent. A reader of others that calls this
   // before each frame holds its peer back instead of filling memory.
   asio::awaitable<void> ready();
+  // True: the head has received everything that was sent before. False: the connection broke
+  // meanwhile, so it may not have.
+  asio::awaitable<bool> confirm();
+  // The head answered the heartbeat that was sent at this time.
+  void set_answered(TimePoint sent);
   // Ends this connection, with the reason logged; another one is tried.
   void drop(const std::string& why);
 
@@ -66,7 +73,9 @@ class HeadLink {
   std::shared_ptr<proto::Connection> connection_;
   bool greeted_ = false;
   std::uint64_t generation_ = 0;
-  std::string last_error_;  // so that an outage is one line
+  TimePoint answered_{};       // newest heartbeat that was answered
+  asio::steady_timer answer_;  // at infinity; cancelled when answered_ or the connection changes
+  std::string last_error_;     // so that an outage is one line
 };
 
 }  // namespace score::node

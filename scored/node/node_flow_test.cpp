@@ -1,0 +1,228 @@
+// The real node daemon, launcher and shepherd; a test in the head's place.
+#include "base/fd.hpp"
+#include "base/text.hpp"
+#include "scored/node/test_head.hpp"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <unistd.h>
+
+namespace score::node {
+namespace {
+
+using test::processes_with;
+using test::state_of;
+using test::TestHead;
+
+// With the freezer and with signals.
+class NodeFlow : public ::testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    if (GetParam() && !head.has_cgroups()) GTEST_SKIP() << "no cgroup2 that may be written";
+    head.start_launcher();
+    head.start_node();
+    ASSERT_TRUE(head.wait_for_node()) << log();
+  }
+
+  std::string log() const {
+    return read_file(head.dir / "node.log", 1U << 20U).value_or("") +
+           read_file(head.dir / "launcher.log", 1U << 20U).value_or("");
+  }
+
+  // A word that only this test's processes have in their command lines.
+  std::string word() const { return head.dir.filename().string(); }
+
+  // Runs until it is killed.
+  std::string loop() const { return "while :; do : " + word() + "; done"; }
+
+  // Stopped by a signal or by the freezer: its CPU time does not grow.
+  std::uint64_t ticks(pid_t pid) const {
+    const auto text = read_file(fmt::format("/proc/{}/stat", pid), 4'096).value_or("");
+    const auto fields = split(std::string_view(text).substr(text.rfind(')') + 2), ' ');
+    return fields.size() > 12 ? parse_number<std::uint64_t>(fields[11]).value_or(0) : 0;
+  }
+
+  TestHead head{GetParam()};
+};
+
+INSTANTIATE_TEST_SUITE_P(, NodeFlow, ::testing::Values(true, false),
+                         [](const auto& made) { return made.param ? "Freezer" : "Signals"; });
+
+TEST_P(NodeFlow, RunsATaskToItsEnd) {
+  ASSERT_TRUE(head.run(256, "echo out; exit 3")) << log();
+  const auto ended = head.expect<wire::TaskEnded>(256);
+  ASSERT_NE(ended, nullptr);
+  EXPECT_EQ(ended->exit().code(), 3);
+  const auto exited = head.expect<wire::Exited>(256);
+  ASSERT_NE(exited, nullptr);
+  EXPECT_EQ(exited->reason(), "");
+  EXPECT_EQ(head.output(256), "out\n");
+  EXPECT_TRUE(head.wait([&] { return std::filesystem::is_empty(head.dir / "shepherds"); }));
+}
+
+TEST_P(NodeFlow, SaysHowItSwitches) {
+  EXPECT_EQ(head.hellos[0].switch_method(), GetParam() ? "cgroup.freeze" : "signals");
+  EXPECT_EQ(head.hellos[0].name(), "node1");
+  EXPECT_EQ(head.hellos[0].cores(), 2U);
+}
+
+TEST_P(NodeFlow, RefusesWhatCannotBeExecuted) {
+  wire::LaunchSpec spec;
+  spec.add_argv("/no/such/program");
+  spec.set_directory("/");
+  spec.add_node_names("node1");
+  wire::PrepareTasks message;
+  message.set_attempt(256);
+  message.set_user(geteuid());
+  message.add_tasks_on_node(1);
+  message.add_cores(0);
+  message.set_spec(spec.SerializeAsString());
+  head.send(message);
+  const auto refused = head.expect<wire::Refused>(256);
+  ASSERT_NE(refused, nullptr) << log();
+  EXPECT_EQ(refused->exit_code(), 127);
+  EXPECT_TRUE(head.wait([&] { return std::filesystem::is_empty(head.dir / "shepherds"); }));
+}
+
+TEST_P(NodeFlow, KillsWhatIgnoresSignalsAndForksTwice) {
+  const std::string script =
+      "trap '' TERM; (setsid sh -c 'trap \"\" TERM; " + loop() + "' &); " + loop();
+  ASSERT_TRUE(head.run(256, script)) << log();
+  ASSERT_TRUE(head.wait([&] { return processes_with(word() + "; done").size() >= 2; }));
+  head.kill(256);
+  EXPECT_NE(head.expect<wire::Exited>(256), nullptr) << log();
+  EXPECT_TRUE(head.wait([&] { return processes_with(word() + "; done").empty(); })) << log();
+}
+
+TEST_P(NodeFlow, EndsAPreparedAttemptThatIsKilled) {
+  head.prepare(256, loop());
+  ASSERT_NE(head.expect<wire::Prepared>(256), nullptr);
+  head.kill(256);
+  EXPECT_NE(head.expect<wire::Exited>(256), nullptr) << log();
+  EXPECT_TRUE(head.wait([&] { return std::filesystem::is_empty(head.dir / "shepherds"); }));
+}
+
+TEST_P(NodeFlow, SwitchesByTheTimetable) {
+  ASSERT_TRUE(head.run(256, loop()));
+  ASSERT_TRUE(head.run(512, loop()));
+  head.take_turns(1, {256, 512}, 20ms);
+  std::unique_ptr<wire::NodeTrace> trace;
+  ASSERT_TRUE(head.wait([&] {
+    wire::NodeTraceRequest request;
+    request.set_tag(1);
+    head.send(request);
+    for (const auto& frame : head.frames) {
+      auto reply = proto::parse<wire::NodeTraceReply>(frame);
+      if (reply && reply->trace().switches_size() > 10) {
+        trace = std::make_unique<wire::NodeTrace>(reply->trace());
+      }
+    }
+    return trace != nullptr;
+  })) << log();
+  for (int i = 2; i < trace->switches_size(); ++i) {
+    const auto& before = trace->switches(i - 1);
+    const auto& now = trace->switches(i);
+    ASSERT_EQ(now.left_size(), 1);
+    ASSERT_EQ(now.entered_size(), 1);
+    EXPECT_EQ(now.left(0), before.entered(0)) << i;
+    EXPECT_EQ(now.due_ns() - before.due_ns(), 20'000'000) << i;
+  }
+}
+
+// ---- faults -------------------------------------------------------------------------------------
+
+TEST_P(NodeFlow, LeavesNothingFrozenWhenItIsKilled) {
+  ASSERT_TRUE(head.run(256, loop()));
+  ASSERT_TRUE(head.run(512, loop()));
+  head.take_turns(1, {256, 512}, 10ms);
+  usleep(200'000);
+  head.kill_node();
+  const auto pids = processes_with(word() + "; done");
+  ASSERT_EQ(pids.size(), 2U);
+  const auto before = std::pair(ticks(pids[0]), ticks(pids[1]));
+  EXPECT_TRUE(head.wait([&] {
+    return ticks(pids[0]) > before.first + 10 && ticks(pids[1]) > before.second + 10;
+  })) << log();
+}
+
+TEST_P(NodeFlow, AdoptsItsAttemptsAfterARestart) {
+  ASSERT_TRUE(head.run(256, loop()));
+  ASSERT_TRUE(head.run(512, "while ! [ -e " + (head.dir / "go").string() +
+                                " ]; do sleep 0.01; done; echo late; exit 7"));
+  head.take_turns(1, {256, 512}, 10ms);
+  usleep(100'000);
+  head.kill_node();
+  head.start_node();
+  ASSERT_TRUE(head.wait_for_node(2)) << log();
+  ASSERT_EQ(head.hellos[1].attempts_size(), 2) << log();
+  EXPECT_EQ(head.hellos[1].attempts(0).phase(),
+            static_cast<std::uint32_t>(base::AttemptPhase::Running));
+  head.take_turns(2, {256, 512}, 10ms);
+  close(open((head.dir / "go").c_str(), O_WRONLY | O_CREAT, 0644));
+  const auto exited = head.expect<wire::Exited>(512);
+  ASSERT_NE(exited, nullptr) << log();
+  ASSERT_EQ(exited->exits_size(), 1);
+  EXPECT_EQ(exited->exits(0).code(), 7);
+  EXPECT_EQ(head.output(512), "late\n");
+  head.kill(256);
+  EXPECT_NE(head.expect<wire::Exited>(256), nullptr) << log();
+}
+
+TEST_P(NodeFlow, LosesNoOutputWithTheLink) {
+  ASSERT_TRUE(head.run(256, "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo $i; done"));
+  ASSERT_TRUE(head.wait([&] { return head.output(256).size() > 1'000; }));
+  head.break_link();
+  ASSERT_TRUE(head.wait_for_node(2)) << log();
+  EXPECT_NE(head.expect<wire::Exited>(256), nullptr) << log();
+  std::string all;
+  for (int i = 1; i <= 3'000; ++i) all += std::to_string(i) + "\n";
+  EXPECT_EQ(head.output(256), all);
+}
+
+TEST_P(NodeFlow, EndsAnAttemptWhoseShepherdDied) {
+  ASSERT_TRUE(head.run(256, loop()));
+  std::vector<pid_t> task;
+  ASSERT_TRUE(head.wait([&] {
+    task = processes_with(word() + "; done");
+    return task.size() == 1;
+  }));
+  pid_t shepherd = 0;
+  ASSERT_TRUE(head.wait([&] {  // the task's parent, as soon as the spawner has left
+    const auto text = read_file(fmt::format("/proc/{}/stat", task[0]), 4'096).value();
+    shepherd = parse_number<pid_t>(split(text, ' ')[3]).value();
+    const auto line = read_file(fmt::format("/proc/{}/cmdline", shepherd), 4'096).value_or("");
+    return line.ends_with(std::string_view("shepherd\0", 9)) && !line.ends_with("spawner");
+  }));
+  ::kill(shepherd, SIGKILL);
+  const auto exited = head.expect<wire::Exited>(256);
+  ASSERT_NE(exited, nullptr) << log();
+  EXPECT_EQ(exited->reason(), "its shepherd died");
+  EXPECT_TRUE(head.wait([&] { return processes_with(word() + "; done").empty(); })) << log();
+}
+
+TEST_P(NodeFlow, LetsJobsGoOnWhenItStops) {
+  ASSERT_TRUE(head.run(256, loop()));
+  ASSERT_TRUE(head.run(512, loop()));
+  head.take_turns(1, {256, 512}, 10ms);
+  usleep(100'000);
+  EXPECT_EQ(head.stop_node(), 0);
+  const auto pids = processes_with(word() + "; done");
+  ASSERT_EQ(pids.size(), 2U);
+  const auto before = std::pair(ticks(pids[0]), ticks(pids[1]));
+  EXPECT_TRUE(head.wait([&] {
+    return ticks(pids[0]) > before.first + 10 && ticks(pids[1]) > before.second + 10;
+  })) << log();
+}
+
+TEST_P(NodeFlow, RefusesASecondDaemonInItsDirectory) {
+  const auto first = static_cast<pid_t>(head.hellos[0].pid());
+  head.start_node();
+  EXPECT_EQ(head.hellos.size(), 1U);
+  EXPECT_TRUE(
+      head.wait([&] { return log().find("another node daemon runs") != std::string::npos; }));
+  ::kill(first, SIGKILL);
+}
+
+}  // namespace
+}  // namespace score::node
