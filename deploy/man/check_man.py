@@ -17,10 +17,10 @@ def options_of_help(command):
         sys.exit(f'{" ".join(command)} --help ended with {run.returncode}: {run.stderr}')
     found = set()
     for line in run.stdout.splitlines():
-        head = re.match(r'^\s+(-\S.*?)(?:\s{2,}|$)', line)
+        head = re.match(r'^(?:usage: \S+|\s)\s+(\[?-\S.*?)(?:\s{2,}|$)', line)
         if head:
             found |= {o for o in LONG.findall(head[1]) if o.startswith('--')}
-    return found
+    return found | {'--help'}  # it was just used
 
 
 def subcommands_of_help(command):

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <getopt.h>
+#include <pwd.h>
 #include <unistd.h>
 
 namespace score::launcher {
@@ -13,7 +14,7 @@ namespace {
 
 constexpr const char* kUsage =
     "usage: scored-launcher --rundir DIR --cgroup-root DIR|none --shepherd PATH\n"
-    "                       [--daemon-user UID] [--allow-root]\n"
+    "                       [--daemon-user USER] [--allow-root]\n"
     "\n"
     "Starts the jobs' shepherds as their users, for the node daemon that connects to\n"
     "DIR/launcher.sock, and lets every job go on when that daemon falls silent.\n"
@@ -21,10 +22,15 @@ constexpr const char* kUsage =
     "  --rundir DIR         directory of the socket\n"
     "  --cgroup-root DIR    below it are the job_ATTEMPT directories; none: process groups\n"
     "  --shepherd PATH      absolute path of scored-shepherd\n"
-    "  --daemon-user UID    the only user who may connect (default: the own one)\n"
+    "  --daemon-user USER   the only one who may connect (default: the own one)\n"
     "  --allow-root         start jobs of uid 0 too (a one-user cluster of root)\n";
 
-bool parse_uid(const char* text, uid_t& uid) {
+// A user's number or name.
+bool parse_user(const char* text, uid_t& uid) {
+  if (const passwd* entry = getpwnam(text); entry != nullptr) {
+    uid = entry->pw_uid;
+    return true;
+  }
   char* end = nullptr;
   errno = 0;
   const unsigned long value = strtoul(text, &end, 10);
@@ -55,7 +61,7 @@ bool take(int option, char* value, Options& options) {
       options.allow_root = true;
       return true;
     case 'u':
-      return parse_uid(value, options.daemon_user) || complain("not a user id: ", value);
+      return parse_user(value, options.daemon_user) || complain("not a user: ", value);
     default:
       return complain("bad command line", "");
   }
