@@ -7,7 +7,6 @@
 #include "scored/shepherd/spawner.hpp"
 
 #include <array>
-#include <cstdlib>
 #include <exception>
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -54,11 +53,12 @@ void raise_descriptor_limit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+// Root, this user, and the node daemon's user: the kernel notes who called listen() on the socket.
 std::vector<uid_t> allowed_users() {
   std::vector<uid_t> users{0, getuid()};
-  const char* daemon = std::getenv("SCORED_DAEMON_UID");
-  if (daemon == nullptr) return users;
-  if (auto uid = base::parse_number<uid_t>(daemon)) users.push_back(*uid);
+  if (auto daemon = base::peer_credentials(shepherd::kListenerFd)) {
+    users.push_back(daemon->uid.value());
+  }
   return users;
 }
 

@@ -186,7 +186,8 @@ void Shepherd::on_forked(std::uint32_t task, pid_t pid) {
 void Shepherd::on_all_forked() {
   phase_ = Phase::Running;
   input_.complete();
-  for (const int signal : std::exchange(early_signals_, {})) tasks_->signal_all(signal);
+  for (const int signal : early_signals_) tasks_->signal_all(signal);
+  early_signals_.clear();
   wire::ShepherdStarted started;
   for (const std::int64_t pid : tasks_->pids()) started.add_pids(pid);
   link_.send(started);
@@ -216,7 +217,10 @@ void Shepherd::on_signal(int signal) {
   if (signal < 1 || signal > SIGRTMAX || !tasks_) return;
   const bool is_starting = phase_ == Phase::Prepared || phase_ == Phase::Starting;
   if (!is_starting) return tasks_->signal_all(signal);
-  if (signal != SIGKILL) return early_signals_.push_back(signal);
+  if (signal != SIGKILL) {
+    early_signals_.insert(signal);
+    return;
+  }
   // The spawner may be frozen: it is killed, not asked.
   is_killed_ = true;
   spawner_.close();

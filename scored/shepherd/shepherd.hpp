@@ -19,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <sys/types.h>
 #include <vector>
@@ -99,8 +100,8 @@ class Shepherd {
   std::uint64_t input_taken_ = 0;  // not told yet
   std::optional<TaskStdio> stdio_;
 
-  std::vector<int> early_signals_;  // for tasks that the spawner has not forked yet
-  bool is_killed_ = false;          // before all tasks were forked
+  std::set<int> early_signals_;  // for tasks that the spawner has not forked yet
+  bool is_killed_ = false;       // before all tasks were forked
   bool leftovers_are_dead_ = false;
   base::TimePoint drain_start_{};
   EventLoop::TimerId leftover_timer_ = 0;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <poll.h>
 #include <signal.h>
 #include <stdexcept>
@@ -32,6 +33,24 @@ sockaddr_un address_of(const std::string& path) {
   return address;
 }
 
+// Another user's effective id for a while; 0: none.
+class ActingAs {
+ public:
+  explicit ActingAs(uid_t user) : user_(user) {
+    if (user_ != 0) expect(seteuid(user_) == 0, "seteuid");
+  }
+
+  ~ActingAs() {
+    if (user_ != 0) std::ignore = seteuid(getuid());
+  }
+
+  ActingAs(const ActingAs&) = delete;
+  ActingAs& operator=(const ActingAs&) = delete;
+
+ private:
+  uid_t user_;
+};
+
 // The last steps of the launcher's children.
 [[noreturn]] void become(const char* mode, const TestNode::Options& options, int listener,
                          int spawner) {
@@ -40,8 +59,7 @@ sockaddr_un address_of(const std::string& path) {
   if (listener < 0) ::close(3);
   dup2(low, 4);
   if (options.user != 0 && setresuid(options.user, options.user, options.user) != 0) _exit(99);
-  const auto daemon = "SCORED_DAEMON_UID=" + std::to_string(getuid());
-  std::array<char*, 2> environment{const_cast<char*>(daemon.c_str()), nullptr};
+  std::array<char*, 1> environment{nullptr};
   std::string name = "scored-shepherd";
   std::string argument = mode;
   std::array<char*, 3> argv{name.data(), argument.data(), nullptr};
@@ -66,7 +84,7 @@ wire::LaunchSpec shell(const std::string& script) {
   return spec_of({"/bin/sh", "-c", script});
 }
 
-TestNode::TestNode(Options options) {
+TestNode::TestNode(Options options) : daemon_(options.daemon) {
   if (options.program.empty()) {
     const char* program = std::getenv("SCORED_SHEPHERD");
     if (program == nullptr) throw std::runtime_error("SCORED_SHEPHERD is not set");
@@ -81,7 +99,7 @@ TestNode::TestNode(Options options) {
   const auto* generic = reinterpret_cast<const sockaddr*>(&address);
   expect(bind(listener_.get(), generic, sizeof address) == 0, "bind");
   chmod((directory_ + "/s").c_str(), 0777);  // so that it is the shepherd who refuses strangers
-  expect(listen(listener_.get(), 8) == 0, "listen");
+  listen_as_daemon();
   launch(options);
   listener_.reset();
   if (options.connect) connect();
@@ -117,7 +135,13 @@ void TestNode::launch(const Options& options) {
   become("shepherd", options, listener_.get(), pair->first.get());
 }
 
+void TestNode::listen_as_daemon() {
+  const ActingAs daemon(daemon_);
+  expect(listen(listener_.get(), 8) == 0, "listen");
+}
+
 void TestNode::connect() {
+  const ActingAs daemon(daemon_);
   socket_ = base::UniqueFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const auto address = address_of(directory_ + "/s");
   const auto* generic = reinterpret_cast<const sockaddr*>(&address);
@@ -288,6 +312,15 @@ std::string TestNode::all_errors() const {
   std::string text;
   for (const auto& [rank, errors] : err) text += errors;
   return text;
+}
+
+TemporaryDirectory::TemporaryDirectory() {
+  expect(mkdtemp(path_.data()) != nullptr, "mkdtemp");
+}
+
+TemporaryDirectory::~TemporaryDirectory() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
 }
 
 TestCluster::TestCluster(std::vector<std::uint32_t> tasks_on_node)

@@ -31,7 +31,8 @@ struct NodePlace {
 class TestNode {
  public:
   struct Options {
-    uid_t user = 0;  // 0: as this process
+    uid_t user = 0;    // 0: as this process
+    uid_t daemon = 0;  // who listens and connects; 0: as this process
     bool connect = true;
     std::string program;  // empty: $SCORED_SHEPHERD
   };
@@ -99,16 +100,32 @@ class TestNode {
   bool keeps_output = true;  // in out and err
 
  private:
+  void listen_as_daemon();
   void launch(const Options& options);
   void read_some();
   void on_frame(const proto::InFrame& frame);
   void on_output(const wire::TaskOutput& output);
 
+  uid_t daemon_ = 0;
   std::string directory_;
   base::UniqueFd listener_;
   base::UniqueFd socket_;
   proto::FrameReader reader_;
   pid_t shepherd_ = 0;
+};
+
+// Removed with what is in it.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory();
+  ~TemporaryDirectory();
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_ = "/tmp/shepherd_dir.XXXXXX";
 };
 
 // Several nodes of one job; their fences are merged as the head does.
