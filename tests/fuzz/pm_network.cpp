@@ -1,0 +1,18 @@
+// Address files: whatever the bytes are, reading them gives a network that contexts can be made
+// for, or one line that says what is wrong.
+#include "pmlib/network.hpp"
+
+#include <cstdint>
+#include <cstdlib>
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  score::pm::JobNetwork network;
+  std::string error;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  if (!score::pm::parse_network(text, network, error)) {
+    if (error.empty()) std::abort();
+    return 0;
+  }
+  if (!score::pm::Layout::of(score::pm::geometry_for(network))) std::abort();
+  return 0;
+}
