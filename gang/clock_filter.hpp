@@ -25,10 +25,11 @@ class ClockFilter {
   // beyond what a monotonic clock can show. Two samples in a row that contradict the estimate (a
   // suspended host, another head) start it anew from the second.
   bool add(const ClockSample& sample);
-  // A new connection, perhaps to another head: the next sample replaces everything.
+  // A new connection, perhaps to another head: the next sample replaces everything. Until it comes
+  // the old estimate goes on, but is not called synchronised.
   void restart();
 
-  [[nodiscard]] bool synchronised() const { return best_.has_value(); }
+  [[nodiscard]] bool synchronised() const { return best_.has_value() && !restart_; }
 
   // Before the first sample: the identity.
   [[nodiscard]] TimePoint to_cluster(TimePoint node) const;

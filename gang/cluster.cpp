@@ -12,6 +12,7 @@ using base::fail;
 using base::Result;
 
 namespace {
+constexpr int kErrorExitCode = 125;
 constexpr int kInterruptedExitCode = 130;
 }
 
@@ -228,6 +229,11 @@ Result<void> Cluster::Impl::release(JobId id, TimePoint now, Actions& out) {
   }
   if (!(*job)->request.held) return {};
   (*job)->request.held = false;
+  if (const auto possible = check((*job)->request); !possible) {  // nodes became known meanwhile
+    waiting_.insert((*job)->wait);
+    end(**job, JobState::LaunchFailed, possible.error().context(), kErrorExitCode, now, out);
+    return {};
+  }
   try_new(**job, now, out);
   if ((*job)->state == JobState::Pending) out.push_back(JobChanged{id});
   return {};

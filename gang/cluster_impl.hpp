@@ -223,6 +223,7 @@ class Cluster::Impl {
   void reconcile_known(Job& job, std::size_t member, const base::AttemptReport& report,
                        TimePoint now, Actions& out);
   void reconcile_missing(Job& job, std::size_t member, TimePoint now, Actions& out);
+  void end_impossible(TimePoint now, Actions& out);
   void bury(NodeIndex node, AttemptId attempt, Actions& out);
   void resurrect(NodeIndex node, AttemptId attempt, Actions& out);
   void node_down(NodeIndex index, const std::string& reason, TimePoint now, Actions& out);
@@ -318,6 +319,7 @@ class Cluster::Impl {
   [[nodiscard]] base::Result<void> check_matrix() const;
   [[nodiscard]] base::Result<void> check_reservations() const;
   [[nodiscard]] base::Result<void> check_jobs(TimePoint now) const;
+  [[nodiscard]] base::Result<void> check_waiting() const;
   [[nodiscard]] base::Result<void> check_columns() const;
 
   Matrix matrix_;
@@ -339,6 +341,7 @@ class Cluster::Impl {
   std::vector<WeightedRow> cycle_rows_;  // of cycles_.newest()
   std::uint64_t last_serial_ = 0;
   Epoch epoch_{0};
+  TimePoint latest_start_{};  // of all that was sent
   TimePoint publish_not_before_{};
   bool recovering_ = false;
 };

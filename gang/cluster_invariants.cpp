@@ -27,6 +27,7 @@ base::Result<void> Cluster::Impl::check_invariants(TimePoint now) const {
   if (auto r = check_matrix(); !r) return r;
   if (auto r = check_reservations(); !r) return r;
   if (auto r = check_jobs(now); !r) return r;
+  if (auto r = check_waiting(); !r) return r;
   return check_columns();
 }
 
@@ -135,6 +136,20 @@ base::Result<void> Cluster::Impl::check_jobs(TimePoint now) const {
     }
   }
   if (live != live_jobs_) return fail(Errc::WrongState, "{} jobs live, not {}", live, live_jobs_);
+  return {};
+}
+
+// Nobody waits who need not.
+base::Result<void> Cluster::Impl::check_waiting() const {
+  if (capacity_grew_ || recovering_) return {};
+  constexpr int kLooked = 16;  // it is expensive
+  int looked = 0;
+  for (const WaitKey& wait : waiting_) {
+    if (++looked > kLooked) break;
+    if (find_spot(jobs.at(wait.job))) {
+      return fail(Errc::WrongState, "job {} waits although there is room", wait.job);
+    }
+  }
   return {};
 }
 

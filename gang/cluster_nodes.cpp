@@ -71,6 +71,7 @@ void Cluster::Impl::connected(NodeId id, const base::NodeHello& hello, TimePoint
     return;
   }
   Node& node = nodes[*index];
+  const bool news = !node.seen || node.info != hello.info;
   accept_hardware(*index, hello.info, now, out);
   node.connected = true;
   node.awaited = node.stuck = false;
@@ -85,7 +86,28 @@ void Cluster::Impl::connected(NodeId id, const base::NodeHello& hello, TimePoint
   capacity_grew();
   reconcile(*index, hello, now, out);
   end_recovery();
-  dirty = true;
+  if (news) end_impossible(now, out);
+  dirty |= !node.column || !node.jobs.empty();
+}
+
+// Jobs that were accepted while some nodes had not been seen may turn out to be too large.
+void Cluster::Impl::end_impossible(TimePoint now, Actions& out) {
+  const auto seen = [](const Node& n) { return n.seen; };
+  if (!std::all_of(nodes.begin(), nodes.end(), seen)) return;
+  std::vector<Shape> possible;
+  const std::set<WaitKey> waiting = waiting_;
+  for (const WaitKey& wait : waiting) {
+    Job& job = jobs.at(wait.job);
+    const bool plain = job.allowed.empty() && !job.overlay();
+    const auto as_small = [&job](const Shape& s) { return needs_no_less(s, job.shape); };
+    if (plain && std::any_of(possible.begin(), possible.end(), as_small)) continue;
+    const auto checked = check(job.request);
+    if (!checked) {
+      end(job, JobState::LaunchFailed, checked.error().context(), kErrorExitCode, now, out);
+    } else if (plain) {
+      possible.push_back(job.shape);
+    }
+  }
 }
 
 // A node that comes back smaller than what its jobs hold has lost them: their cores are not there.

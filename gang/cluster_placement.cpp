@@ -214,6 +214,7 @@ void Cluster::Impl::promise_to(const Job& job) {
   const auto choice = choose(job.shape, room);
   if (!choice) return;
   for (const NodeIndex index : choice->nodes) promise.nodes[index] = true;
+  if (promise_) capacity_grew();  // for those who were behind the one before
   promise_ = std::move(promise);
 }
 

@@ -159,32 +159,34 @@ base::Timetable Cluster::Impl::timetable_of(const Column& column, TimePoint star
 // ---- when -------------------------------------------------------------------------------------
 
 Cluster::Impl::Start Cluster::Impl::choose_start(const std::vector<NodeIndex>& changed,
-                                                 const std::vector<Column>& columns, bool new_cycle,
-                                                 TimePoint now) const {
+                                                 const std::vector<Column>& columns,
+                                                 bool new_cycle, TimePoint now) const {
   bool was_shared = false;
   bool runs = false;
   bool will_share = false;
-  TimePoint ahead = now;
+  std::set<TimePoint> ahead;  // what is on its way and concerns this change
   for (const NodeIndex index : changed) {
     const auto& old = nodes[index].column;
     was_shared |= old && old->is_shared();
     runs |= old && old->runs_anything();
     will_share |= columns[index].is_shared();
-    ahead = std::max(ahead, nodes[index].column_start);
+    ahead.insert(nodes[index].column_start);
   }
-  TimePoint at = now + (runs ? config.epoch_lead : config.idle_lead);
   const Cycle& newest = cycles_.newest();
-  if (newest.start > now && (was_shared || will_share || new_cycle)) {
-    if (at > newest.start) return {newest.start, true};
-    at = newest.start;
-  } else if (was_shared && !newest.order.empty()) {
-    at = newest.boundary_from(at);
+  if (was_shared || will_share || new_cycle) ahead.insert(newest.start);
+  // Nodes that leave a cycle at a later time must not see their jobs in another one before.
+  if (new_cycle) ahead.insert(latest_start_);
+  ahead.erase(ahead.begin(), ahead.upper_bound(now));
+
+  const TimePoint soonest = now + (runs ? config.epoch_lead : config.idle_lead);
+  if (ahead.empty()) {
+    const bool cut = was_shared && !newest.order.empty();
+    return {cut ? newest.boundary_from(soonest) : soonest, false};
   }
-  for (const NodeIndex index : changed) {
-    const TimePoint pending = nodes[index].column_start;
-    if (pending > now && pending != at) return {ahead, true};
-  }
-  return {at, false};
+  const TimePoint at = *ahead.rbegin();
+  const Cycle& before = cycles_.before(at);
+  const bool cuts = was_shared && !before.order.empty() && before.boundary_from(at) != at;
+  return {at, ahead.size() > 1 || soonest > at || cuts};
 }
 
 void Cluster::Impl::begin_cycle(const Layout& layout, std::uint64_t serial, TimePoint start) {
@@ -241,6 +243,7 @@ void Cluster::Impl::publish(TimePoint now, Actions& out) {
   for (const NodeIndex index : changed) {
     nodes[index].column = std::move(columns[index]);
     nodes[index].column_start = start.at;
+    latest_start_ = std::max(latest_start_, start.at);
     send(index, base::SetTimetable{timetable_of(*nodes[index].column, start.at)}, out);
   }
   account(layout, start.at);

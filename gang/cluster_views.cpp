@@ -88,7 +88,10 @@ std::vector<std::string> Cluster::Impl::wait_reasons(const Job& job) const {
   }
   node_reasons(job, out);
   room_reasons(job, out);
-  if (out.empty()) out.emplace_back("is placed with the next change");
+  if (out.empty()) {
+    out.emplace_back(find_spot(job) ? "is placed with the next change"
+                                    : "the nodes that can be used have too few cores");
+  }
   return out;
 }
 

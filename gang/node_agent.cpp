@@ -304,7 +304,9 @@ NodeActions NodeAgent::adopt(const base::PlacedTasks& placed, const base::Attemp
   attempt.started = attempt.phase == Phase::Running;
   attempt.reason = report.reason;
   for (const base::TaskExit& exit : report.exits) attempt.exits.emplace(exit.rank, exit);
-  return {};
+  NodeActions out;
+  if (attempt.phase == Phase::Exited) out.push_back(RemoveAttempt{placed.attempt});
+  return out;
 }
 
 // ---- timetable and clock ----------------------------------------------------------------------

@@ -1,0 +1,299 @@
+#include "tests/sim/sim_node.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace score::sim {
+
+namespace {
+
+constexpr int kKill = 9;
+constexpr Duration kSwitchLateness = 200us;
+
+std::uint32_t first_rank(const base::PlacedTasks& placed) {
+  return std::accumulate(placed.tasks_on_node.begin(),
+                         placed.tasks_on_node.begin() + placed.node_index, 0U);
+}
+
+}  // namespace
+
+SimNode::SimNode(NodeId id, base::NodeInfo info, World world)
+    : id_(id), info_(std::move(info)), world_(std::move(world)) {
+  power_on();
+}
+
+// ---- clock ------------------------------------------------------------------------------------
+
+TimePoint SimNode::to_local(TimePoint t) const {
+  const Duration since = t.time_since_epoch();
+  return TimePoint{
+      since + offset_ +
+      Duration{static_cast<std::int64_t>(static_cast<double>(since.count()) * drift_)}};
+}
+
+TimePoint SimNode::from_local(TimePoint t) const {
+  const auto since = static_cast<double>((t.time_since_epoch() - offset_).count());
+  return TimePoint{Duration{static_cast<std::int64_t>(since / (1 + drift_))} + 1ns};
+}
+
+void SimNode::after(Duration d, std::function<void(SimNode&)> what) {
+  world_.events.after(d, [this, boot = boot_, what = std::move(what)] {
+    if (boot == boot_) what(*this);
+  });
+}
+
+// ---- life of the machine ----------------------------------------------------------------------
+
+void SimNode::power_on() {
+  offset_ = world_.chance.between(0ns, 1000s);
+  drift_ = (static_cast<double>(world_.chance.below(101)) - 50) * 1e-6;
+  restart_daemon();
+}
+
+void SimNode::crash() {
+  ++boot_;
+  shepherds_.clear();
+  stop_daemon();
+}
+
+void SimNode::stop_daemon() {
+  ++daemon_;
+  ++plan_number_;
+  agent_.reset();
+  current_.reset();
+  ahead_.reset();
+  connected_ = false;
+  for (auto& [id, shepherd] : shepherds_) set_frozen(shepherd, false);
+  world_.state_changed(id_);
+}
+
+void SimNode::restart_daemon() {
+  agent_.emplace(gang::NodeAgentConfig{info_});
+  trouble_ended_ = world_.events.now();
+  const auto found = shepherds_;  // the agent may have some removed
+  for (const auto& [id, s] : found) {
+    carry_out(agent_->adopt(s.placed, {id, s.phase, s.exits, {}}, local()));
+  }
+}
+
+void SimNode::on_connected() {
+  connected_ = true;
+  first_epoch_ = base::Epoch{UINT64_MAX};
+  trouble_ended_ = world_.events.now();
+  carry_out(agent_->on_connected(local()));
+  heartbeat();
+}
+
+void SimNode::on_disconnected() {
+  connected_ = false;
+  if (agent_) carry_out(agent_->on_disconnected(local()));
+}
+
+void SimNode::heartbeat() {
+  if (agent_ && connected_) world_.send(Ping{local()});
+}
+
+std::optional<TimePoint> SimNode::orderly_since() const {
+  if (!connected_ || !current_ || !agent_ || current_->epoch < first_epoch_) return std::nullopt;
+  return std::max(from_local(current_->start), trouble_ended_);
+}
+
+void SimNode::receive(const Downward& message) {
+  if (!agent_) return;
+  if (const auto* pong = std::get_if<Pong>(&message)) {
+    gang::ClockSample sample = pong->sample;
+    sample.node_received = local();
+    return carry_out(agent_->on_clock(sample, local()));
+  }
+  carry_out(agent_->on_head(std::get<base::HeadToNode>(message), local()));
+}
+
+// ---- actions ----------------------------------------------------------------------------------
+
+void SimNode::carry_out(const gang::NodeActions& actions) {
+  for (const gang::NodeAction& action : actions) {
+    if (const auto* l = std::get_if<gang::LaunchShepherd>(&action)) {
+      launch(*l);
+    } else if (const auto* s = std::get_if<gang::TellShepherdStart>(&action)) {
+      after(world_.chance.between(50us, 3ms), [id = s->attempt](SimNode& n) { n.start(id); });
+    } else if (const auto* k = std::get_if<gang::KillAttempt>(&action)) {
+      kill(k->attempt);
+    } else if (const auto* r = std::get_if<gang::RemoveAttempt>(&action)) {
+      shepherds_.erase(r->attempt);
+    } else if (const auto* f = std::get_if<gang::FollowPlan>(&action)) {
+      follow(f->plan);
+    } else if (const auto* m = std::get_if<gang::SendToHead>(&action)) {
+      world_.send(m->message);
+    }
+  }
+  world_.state_changed(id_);
+}
+
+void SimNode::tell(AttemptId id, const gang::ShepherdEvent& event) {
+  if (agent_) carry_out(agent_->on_shepherd(id, event, local()));
+}
+
+void SimNode::launch(const gang::LaunchShepherd& order) {
+  const AttemptId id = order.placed.attempt;
+  Shepherd& shepherd = shepherds_[id];
+  shepherd = Shepherd{};
+  shepherd.placed = order.placed;
+  shepherd.frozen = !order.placed.cores.empty();
+  const Behaviour behaviour = world_.behaviour(id);
+  const bool refuses = behaviour.refusing_node == order.placed.node_index;
+  after(world_.chance.between(200us, 5ms), [id, refuses](SimNode& n) { n.check(id, refuses); });
+}
+
+// The shepherd's checks are done. If the daemon is away, it waits for it.
+void SimNode::check(AttemptId id, bool refuses) {
+  const auto found = shepherds_.find(id);
+  if (found == shepherds_.end() || found->second.phase != base::AttemptPhase::Preparing ||
+      found->second.killed) {
+    return;
+  }
+  if (!agent_) {
+    return after(20ms, [id, refuses](SimNode& n) { n.check(id, refuses); });
+  }
+  if (world_.chance.one_in(3000)) return tell(id, gang::ShepherdGone{});
+  if (refuses) return tell(id, gang::ShepherdRefused{127, "./a.out: No such file"});
+  found->second.phase = base::AttemptPhase::Prepared;
+  tell(id, gang::ShepherdReady{});
+}
+
+void SimNode::start(AttemptId id) {
+  const auto found = shepherds_.find(id);
+  if (found == shepherds_.end() || found->second.phase != base::AttemptPhase::Prepared ||
+      found->second.killed) {
+    return;
+  }
+  Shepherd& s = found->second;
+  s.phase = base::AttemptPhase::Running;
+  const Behaviour behaviour = world_.behaviour(id);
+  const std::uint32_t first = first_rank(s.placed);
+  for (std::uint32_t i = 0; i < s.placed.tasks_on_node[s.placed.node_index]; ++i) {
+    s.left[base::Rank{first + i}] = behaviour.work + world_.chance.between(0ns, 20ms);
+  }
+  s.thawed_at = world_.events.now();
+  tell(id, gang::ShepherdStarted{});
+  work_on(id);
+}
+
+void SimNode::kill(AttemptId id) {
+  const auto found = shepherds_.find(id);
+  if (found == shepherds_.end() || found->second.killed) return;
+  found->second.killed = true;
+  const Duration delay =
+      world_.chance.one_in(500) ? 8s : world_.chance.between(100us, 2ms);  // some do not die soon
+  after(delay, [id](SimNode& n) {
+    const auto dying = n.shepherds_.find(id);
+    if (dying == n.shepherds_.end()) return;
+    const auto left = std::exchange(dying->second.left, {});
+    for (const auto& [rank, work] : left) {
+      dying->second.exits.push_back({rank, 0, kKill});
+      n.tell(id, gang::ShepherdTaskExited{{rank, 0, kKill}});
+    }
+    if (n.agent_) {
+      n.tell(id, gang::ShepherdDone{});
+    } else {
+      n.shepherds_.at(id).phase = base::AttemptPhase::Exited;
+    }
+  });
+}
+
+// ---- tasks ------------------------------------------------------------------------------------
+
+// Plans the end of the task that ends first, if the attempt goes on undisturbed.
+void SimNode::work_on(AttemptId id) {
+  Shepherd& s = shepherds_.at(id);
+  if (s.frozen || s.killed || s.left.empty() || s.phase != base::AttemptPhase::Running) return;
+  const auto first = std::min_element(s.left.begin(), s.left.end(),
+                                      [](auto& a, auto& b) { return a.second < b.second; });
+  const Duration worked = world_.events.now() - s.thawed_at;
+  after(std::max(first->second - worked, Duration{0}),
+        [id, turn = ++s.turn, rank = first->first](SimNode& n) {
+          const auto found = n.shepherds_.find(id);
+          if (found != n.shepherds_.end() && found->second.turn == turn) n.task_ends(id, rank);
+        });
+}
+
+void SimNode::task_ends(AttemptId id, base::Rank rank) {
+  const Behaviour behaviour = world_.behaviour(id);
+  {
+    Shepherd& s = shepherds_.at(id);
+    s.left.erase(rank);
+    base::TaskExit exit{rank, 0, 0};
+    const bool fails = rank.value() == behaviour.failing_rank;
+    if (fails && behaviour.aborts && !std::exchange(s.aborted, true)) {
+      tell(id, gang::ShepherdAbort{rank, 5, "aborted"});
+    }
+    if (fails) exit = {rank, behaviour.signal != 0 ? 0 : behaviour.code, behaviour.signal};
+    s.exits.push_back(exit);
+    tell(id, gang::ShepherdTaskExited{exit});
+  }
+  const auto found = shepherds_.find(id);
+  if (found == shepherds_.end()) return;
+  if (!found->second.left.empty()) return work_on(id);
+  found->second.phase = base::AttemptPhase::Exited;
+  tell(id, gang::ShepherdDone{});
+}
+
+void SimNode::set_frozen(Shepherd& s, bool frozen) {
+  if (s.frozen == frozen) return;
+  const TimePoint now = world_.events.now();
+  if (frozen && s.phase == base::AttemptPhase::Running) {
+    for (auto& [rank, left] : s.left) left = std::max(left - (now - s.thawed_at), Duration{0});
+  }
+  s.frozen = frozen;
+  s.thawed_at = now;
+  ++s.turn;
+  if (!frozen) work_on(s.placed.attempt);
+}
+
+// ---- the switcher -----------------------------------------------------------------------------
+
+void SimNode::follow(const gang::SwitchPlan& plan) {
+  first_epoch_ = std::min(first_epoch_, plan.epoch);  // of this connection
+  const bool again = current_ && current_->epoch == plan.epoch;
+  const Duration moved =
+      again ? std::chrono::abs(current_->start - plan.start) : local() - plan.start;
+  if (plan.start <= local()) {
+    // It came late, or its clock was far off: until now it was not in step with others.
+    if (moved > 500us) trouble_ended_ = world_.events.now();
+    current_ = plan;
+    if (ahead_ && ahead_->epoch <= plan.epoch) ahead_.reset();
+    apply_plan();
+  } else {
+    ahead_ = plan;
+  }
+  arm_switch();
+}
+
+void SimNode::arm_switch() {
+  std::optional<TimePoint> at;
+  if (current_) {
+    if (const auto next = gang::next_switch(*current_, local())) at = next->at;
+  }
+  if (ahead_) at = at ? std::min(*at, ahead_->start) : ahead_->start;
+  if (!at) return;
+  const Duration late = world_.chance.between(0ns, kSwitchLateness);
+  const TimePoint when = std::max(from_local(*at), world_.events.now()) + late;
+  world_.events.at(when, [this, number = ++plan_number_] {
+    if (number != plan_number_) return;
+    if (ahead_ && ahead_->start <= local()) current_ = std::exchange(ahead_, std::nullopt);
+    if (current_) apply_plan();
+    arm_switch();
+  });
+}
+
+void SimNode::apply_plan() {
+  const auto* run = gang::running_at(*current_, local());
+  for (const AttemptId id : current_->managed) {
+    const auto found = shepherds_.find(id);
+    if (found == shepherds_.end()) continue;
+    const bool runs = run != nullptr && std::binary_search(run->begin(), run->end(), id);
+    set_frozen(found->second, !runs);
+  }
+  world_.state_changed(id_);
+}
+
+}  // namespace score::sim

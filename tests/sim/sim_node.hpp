@@ -1,0 +1,117 @@
+#pragma once
+// One simulated node: the real NodeAgent, a clock with offset and drift, a switcher that follows
+// plans with some lateness, and shepherds whose tasks work only while they are thawed.
+
+#include "gang/node_agent.hpp"
+#include "tests/sim/events.hpp"
+#include "tests/sim/link.hpp"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+
+namespace score::sim {
+
+using base::AttemptId;
+using base::NodeId;
+
+// What the tasks of an attempt will do; the same on all nodes, chosen by the world.
+struct Behaviour {
+  Duration work{std::chrono::seconds{1}};    // scheduled time a task needs
+  std::uint32_t refusing_node = UINT32_MAX;  // node index that refuses
+  std::uint32_t failing_rank = UINT32_MAX;
+  int code = 0, signal = 0;  // of the failing rank
+  bool aborts = false;       // the failing rank calls abort instead
+};
+
+class SimNode {
+ public:
+  struct World {
+    Events& events;
+    Chance& chance;
+    std::function<void(Upward)> send;
+    std::function<Behaviour(AttemptId)> behaviour;
+    std::function<void(NodeId)> state_changed;  // who runs here may have changed
+  };
+
+  SimNode(NodeId id, base::NodeInfo info, World world);
+
+  void on_connected();
+  void on_disconnected();
+  void receive(const Downward& message);
+  void heartbeat();
+
+  void crash();           // power off: nothing survives
+  void power_on();        // with another clock
+  void stop_daemon();     // shepherds go on; nothing stays frozen
+  void restart_daemon();  // adopts them
+
+  [[nodiscard]] bool daemon_runs() const { return agent_.has_value(); }
+
+  struct Shepherd {
+    base::PlacedTasks placed;
+    base::AttemptPhase phase = base::AttemptPhase::Preparing;
+    std::map<base::Rank, Duration> left;  // work of the tasks that have not ended
+    std::vector<base::TaskExit> exits;
+    bool killed = false;
+    bool frozen = true;
+    bool aborted = false;
+    std::uint64_t turn = 0;  // number of the last thaw or freeze
+    TimePoint thawed_at{};
+  };
+
+  [[nodiscard]] const std::map<AttemptId, Shepherd>& shepherds() const { return shepherds_; }
+
+  [[nodiscard]] const gang::NodeAgent& agent() const { return *agent_; }
+
+  // Since when it follows a plan that it got in time, over a link that held; nullopt: not now.
+  [[nodiscard]] std::optional<TimePoint> orderly_since() const;
+
+  [[nodiscard]] const base::NodeInfo& info() const { return info_; }
+
+  // True until the first timetable after a start of the daemon: everything is thawed.
+  [[nodiscard]] bool without_plan() const { return !current_; }
+
+  [[nodiscard]] TimePoint local() const { return to_local(world_.events.now()); }
+
+  // Estimated minus true cluster time.
+  [[nodiscard]] Duration clock_error(TimePoint cluster_now) const {
+    return agent_->clock().to_cluster(local()) - cluster_now;
+  }
+
+ private:
+  [[nodiscard]] TimePoint to_local(TimePoint t) const;
+  [[nodiscard]] TimePoint from_local(TimePoint t) const;
+  void carry_out(const gang::NodeActions& actions);
+  void launch(const gang::LaunchShepherd& order);
+  void check(AttemptId id, bool refuses);
+  void start(AttemptId id);
+  void kill(AttemptId id);
+  void tell(AttemptId id, const gang::ShepherdEvent& event);
+  void follow(const gang::SwitchPlan& plan);
+  void arm_switch();
+  void apply_plan();
+  void set_frozen(Shepherd& shepherd, bool frozen);
+  void work_on(AttemptId id);
+  void task_ends(AttemptId id, base::Rank rank);
+  void after(Duration d, std::function<void(SimNode&)> what);
+
+  NodeId id_;
+  base::NodeInfo info_;
+  World world_;
+  Duration offset_{0};
+  double drift_ = 0;
+  std::optional<gang::NodeAgent> agent_;
+  std::map<AttemptId, Shepherd> shepherds_;
+  std::optional<gang::SwitchPlan> current_;
+  std::optional<gang::SwitchPlan> ahead_;
+  std::uint64_t boot_ = 0;         // incarnation of the machine: old timers are void
+  std::uint64_t daemon_ = 0;       // incarnation of the daemon
+  std::uint64_t plan_number_ = 0;  // the armed switch is of this one
+  bool connected_ = false;
+  TimePoint trouble_ended_{};
+  base::Epoch first_epoch_{UINT64_MAX};  // of this connection
+};
+
+}  // namespace score::sim

@@ -1,0 +1,115 @@
+#include "tests/sim/world.hpp"
+
+#include <fmt/format.h>
+
+namespace score::sim {
+
+World::World(Options options) : options_(options), chance_(options.seed) {
+  sites_.resize(options_.nodes);
+  head_start();
+  for (std::uint32_t i = 0; i < options_.nodes; ++i) build_site(i);
+}
+
+World::~World() = default;
+
+void World::build_site(std::uint32_t index) {
+  Site& site = sites_[index];
+  site.link = std::make_unique<Link>(
+      events_, chance_,
+      Link::Ends{[this, index](const Upward& m) { head_hears(index, m); },
+                 [this, index](const Downward& m) { sites_[index].node->receive(m); },
+                 [this, index] {
+                   if (head_) head_does(head_->node_disconnected(NodeId{index}, head_now()));
+                 },
+                 [this, index] { sites_[index].node->on_disconnected(); }});
+  const base::NodeInfo info{fmt::format("node{:02}", index),
+                            static_cast<std::uint32_t>(chance_.between(1, 4)),
+                            base::Bytes{chance_.between(4, 16)}};
+  SimNode::World world{events_, chance_,
+                       [this, index](Upward m) {
+                         Site& s = sites_[index];
+                         if (chance_.one_in(40) && std::holds_alternative<base::NodeToHead>(m)) {
+                           s.said.push_back(m);
+                           if (s.said.size() > 50) s.said.pop_front();
+                         }
+                         s.link->up(std::move(m));
+                       },
+                       [this](base::AttemptId a) { return behaviours_[base::job_of(a)]; },
+                       [this](NodeId id) { changed_.insert(id.value()); }};
+  site.node = std::make_unique<SimNode>(NodeId{index}, info, world);
+  events_.after(chance_.between(0ns, 50ms), [this, index] { keep_connected(index); });
+  events_.after(chance_.between(0ns, 1s), [this, index] { keep_beating(index); });
+}
+
+void World::keep_connected(std::size_t index) {
+  Site& site = sites_[index];
+  if (!site.link->is_up() && site.reachable && head_ && site.node->daemon_runs()) {
+    site.link->settle();
+    site.link->connect();
+    site.node->on_connected();
+  }
+  events_.after(chance_.between(50ms, 500ms), [this, index] { keep_connected(index); });
+}
+
+void World::keep_beating(std::size_t index) {
+  sites_[index].node->heartbeat();
+  check_clock(index);
+  events_.after(1s, [this, index] { keep_beating(index); });
+}
+
+void World::every(Duration mean, void (World::*what)()) {
+  events_.after(chance_.between(0ns, 2 * mean), [this, mean, what] {
+    if (healing_) return;
+    (this->*what)();
+    every(mean, what);
+  });
+}
+
+Seen World::run() {
+  every(options_.user_pause, &World::user_acts);
+  every(500ms, &World::operate);
+  if (options_.faults) {
+    every(150ms, &World::misfortune);
+    every(20ms, &World::duplicate);
+  }
+  while (seen_.events < options_.steps && events_.step()) check_event();
+  heal();
+  return seen_;
+}
+
+void World::step_until(TimePoint end) {
+  bool over = false;
+  events_.at(end, [&over] { over = true; });
+  while (!over && events_.step()) check_event();
+}
+
+// No more misfortune: everything that lives must come to one truth, everything accepted to one end.
+void World::heal() {
+  healing_ = true;
+  if (!head_) head_start();
+  for (Site& site : sites_) {
+    site.reachable = true;
+    site.link->stall(0ns);
+    if (!site.node->daemon_runs()) site.node->restart_daemon();
+  }
+  step_until(events_.now() + 20s);
+  head_does(head_->set_max_slots(8, head_now()));
+  for (std::uint32_t i = 0; i < sites_.size(); ++i) {
+    head_does(head_->resume_node(NodeId{i}, head_now()));
+  }
+  for (const JobId job : head_->jobs()) {
+    const auto view = head_->job(job, head_now());
+    if (view->state == JobState::Pending) head_does(head_->release(job, head_now()));
+    if (view->state == JobState::Suspended) head_does(head_->resume(job, head_now()));
+  }
+  for (int round = 0; round < 40; ++round) {
+    step_until(events_.now() + 10s);
+    bool all = true;
+    for (const JobId job : head_->jobs()) all &= base::is_final(head_->job(job, head_now())->state);
+    if (all) break;
+  }
+  step_until(events_.now() + 10s);  // the last ForgetTasks
+  check_healed();
+}
+
+}  // namespace score::sim

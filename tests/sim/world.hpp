@@ -1,0 +1,126 @@
+#pragma once
+// A whole cluster in one thread from one seed: the real Cluster, real NodeAgents, a disk for the
+// head, users, operators and misfortune. Throws Broken when something that must hold does not.
+
+#include "gang/cluster.hpp"
+#include "tests/sim/events.hpp"
+#include "tests/sim/link.hpp"
+#include "tests/sim/sim_node.hpp"
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace score::sim {
+
+using base::JobId;
+using base::JobState;
+
+struct Options {
+  std::uint64_t seed = 1;
+  std::uint32_t nodes = 12;
+  std::uint64_t steps = 20'000;  // events before everything is healed
+  bool faults = true;
+  Duration user_pause = std::chrono::milliseconds{25};  // mean time between users' requests
+};
+
+struct Broken : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// What a run has seen: a run that saw nothing proves nothing.
+struct Seen {
+  std::map<JobState, std::uint64_t> ends;
+  std::uint64_t events = 0, epochs = 0, gangs_compared = 0, cores_compared = 0, clocks_compared = 0;
+  std::uint64_t head_restarts = 0, cuts = 0, node_crashes = 0, daemon_restarts = 0, duplicates = 0;
+  std::uint64_t late_timetables = 0, stale_reports = 0;
+  Duration worst_gang_skew{0};
+};
+
+class World {
+ public:
+  explicit World(Options options);
+  ~World();
+
+  // Runs all: misfortune, healing, the final comparison.
+  Seen run();
+
+ private:
+  struct Site {  // a node and its connection
+    std::unique_ptr<SimNode> node;
+    std::unique_ptr<Link> link;
+    bool reachable = true;
+    std::deque<Upward> said;     // for duplicates
+    std::deque<Downward> heard;  // likewise
+  };
+
+  struct Stored {  // on the head's disk
+    gang::JobView view;
+    bool acknowledged = true;
+  };
+
+  // world_head.cpp
+  [[nodiscard]] TimePoint head_now() const { return events_.now() + head_offset_; }
+
+  void head_start();
+  void head_crash();
+  void head_does(const gang::Actions& actions);
+  void head_does(const base::Result<gang::Actions>& actions);
+  void head_hears(std::size_t site, const Upward& message);
+  void head_arm();
+  void store(JobId job);
+  [[nodiscard]] gang::RecoveredJob recovered(const Stored& stored, bool rebooted) const;
+
+  // world_chance.cpp
+  void user_acts();
+  void submit();
+  void poke_some_job();
+  void operate();
+  void misfortune();
+  void partition();
+  void duplicate();
+  base::ResourceRequest some_request();
+  Behaviour some_behaviour();
+
+  // world_check.cpp
+  void check_event();
+  void check_node(std::size_t site);
+  void check_gang(base::AttemptId attempt);
+  void check_clock(std::size_t site);
+  void check_healed();
+  [[noreturn]] void broken(const std::string& what) const;
+
+  // world.cpp
+  void build_site(std::uint32_t index);
+  void keep_connected(std::size_t site);
+  void keep_beating(std::size_t site);
+  void every(Duration mean, void (World::*what)());
+  void heal();
+  void step_until(TimePoint end);
+
+  Options options_;
+  Events events_;
+  Chance chance_;
+  std::vector<Site> sites_;
+  std::optional<gang::Cluster> head_;
+  Duration head_offset_{0};
+  std::uint64_t head_number_ = 0;  // incarnation
+  std::uint64_t head_timer_ = 0;
+  Duration quantum_ = std::chrono::milliseconds{100};
+  std::uint32_t slots_ = 8;
+  std::map<JobId, Stored> disk_;
+  std::map<JobId, Behaviour> behaviours_;
+  std::uint64_t last_job_ = 0;
+  bool healing_ = false;
+  bool head_is_doomed_ = false;  // it crashes before it does anything else
+
+  std::set<std::size_t> changed_;  // sites to compare after this event
+  std::map<base::AttemptId, TimePoint> uneven_since_;
+  Seen seen_;
+};
+
+}  // namespace score::sim

@@ -1,0 +1,142 @@
+// What must hold, whatever happens.
+#include "tests/sim/world.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace score::sim {
+
+namespace {
+
+constexpr Duration kSwitchLateness = 200us;
+constexpr Duration kSlack = 60us;  // replan_above on both nodes, and rounding
+
+bool may_run(const SimNode::Shepherd& s) {
+  return s.phase == base::AttemptPhase::Running && !s.frozen && !s.killed &&
+         !s.placed.cores.empty();
+}
+
+}  // namespace
+
+void World::broken(const std::string& what) const {
+  throw Broken(fmt::format("seed {} nodes {} event {} time {}: {}", options_.seed, options_.nodes,
+                           seen_.events, base::format_duration(events_.now().time_since_epoch()),
+                           what));
+}
+
+void World::check_event() {
+  ++seen_.events;
+  // Everything is computed anew for it: with thousands of nodes only now and then.
+  const std::uint64_t rarely = sites_.size() <= 64 ? 1 : sites_.size();
+  if (head_ && seen_.events % rarely == 0) {
+    const auto sane = head_->check_invariants(head_now());
+    if (!sane) broken(sane.error().context());
+  }
+  for (const std::size_t site : std::exchange(changed_, {})) check_node(site);
+}
+
+// At every instant at most one gang on a core.
+void World::check_node(std::size_t index) {
+  const SimNode& node = *sites_[index].node;
+  std::vector<base::AttemptId> on_core(node.info().cores);
+  for (const auto& [id, s] : node.shepherds()) {
+    if (may_run(s) && !node.without_plan()) {
+      for (const std::uint32_t core : s.placed.cores) {
+        ++seen_.cores_compared;
+        if (on_core[core] != base::AttemptId{0}) {
+          broken(fmt::format("attempts {} and {} run on core {} of node {}", on_core[core], id,
+                             core, index));
+        }
+        on_core[core] = id;
+      }
+    }
+    check_gang(id);
+  }
+}
+
+// The ranks of a gang run at the same time on all nodes, up to what clocks and switchers allow.
+// Asked only while all its nodes have followed timely plans over links that held.
+void World::check_gang(base::AttemptId attempt) {
+  const auto job = disk_.find(base::job_of(attempt));
+  if (job == disk_.end() || job->second.view.attempt != attempt) return;
+  const auto& nodes = job->second.view.nodes;
+  std::size_t thawed = 0;
+  Duration error{0};
+  TimePoint orderly{};
+  for (const base::NodeId id : nodes) {
+    const SimNode& node = *sites_[id.value()].node;
+    const auto found = node.shepherds().find(attempt);
+    const auto since = node.orderly_since();
+    if (!since || found == node.shepherds().end() || found->second.killed ||
+        found->second.placed.cores.empty()) {
+      uneven_since_.erase(attempt);
+      return;
+    }
+    thawed += found->second.frozen ? 0 : 1;
+    orderly = std::max({orderly, *since, sites_[id.value()].link->late_until()});
+    error = std::max(error, std::chrono::abs(node.clock_error(head_now())));
+  }
+  if (thawed != 0 && thawed != nodes.size()) {
+    const TimePoint since = uneven_since_.emplace(attempt, events_.now()).first->second;
+    if (events_.now() - since > 1s && orderly < since) {
+      broken(fmt::format("job {} runs on some of its nodes only", job->first));
+    }
+    return;
+  }
+  const auto uneven = uneven_since_.find(attempt);
+  if (uneven == uneven_since_.end()) return;
+  const TimePoint since = uneven->second;
+  uneven_since_.erase(uneven);
+  if (orderly >= since - 1ms || error > 1ms) return;  // a plan began just then: it may have come late somewhere
+  ++seen_.gangs_compared;
+  const Duration skew = events_.now() - since;
+  seen_.worst_gang_skew = std::max(seen_.worst_gang_skew, skew);
+  if (skew > kSwitchLateness + 2 * error + kSlack) {
+    broken(fmt::format("job {} was switched {} apart, clocks are {} apart", job->first,
+                       base::format_duration(skew), base::format_duration(error)));
+  }
+}
+
+void World::check_clock(std::size_t index) {
+  const SimNode& node = *sites_[index].node;
+  if (!node.daemon_runs() || !head_ || !sites_[index].link->is_up()) return;
+  if (!node.agent().clock().synchronised()) return;
+  ++seen_.clocks_compared;
+  const Duration error = std::chrono::abs(node.clock_error(head_now()));
+  // The clock of a head that was booted again is another one until the first exchange.
+  if (!node.orderly_since()) return;
+  if (error > node.agent().clock().error_bound(node.local()) + 1us) {
+    broken(fmt::format("clock of node {} is {} off, bound {}", index, base::format_duration(error),
+                       base::format_duration(node.agent().clock().error_bound(node.local()))));
+  }
+}
+
+void World::check_healed() {
+  for (const auto& [id, stored] : disk_) {
+    const auto view = head_->job(id, head_now());
+    const JobState state = view ? view->state : stored.view.state;
+    if (!base::is_final(state)) {
+      std::string why;
+      for (const std::string& reason : view->reasons) why += reason + "; ";
+      broken(fmt::format("job {} has not ended: state {} {}", id, int(state), why));
+    }
+    if (state != stored.view.state) broken(fmt::format("the disk is wrong about job {}", id));
+  }
+  for (std::size_t i = 0; i < sites_.size(); ++i) {
+    const SimNode& node = *sites_[i].node;
+    if (!node.agent().attempts().empty() || !node.shepherds().empty()) {
+      broken(fmt::format("node {} still has an attempt", i));
+    }
+    const auto view = head_->node(base::NodeId{static_cast<std::uint32_t>(i)});
+    if (view->state != gang::NodeState::Up || !view->jobs.empty() ||
+        view->memory_reserved != base::Bytes{0}) {
+      broken(fmt::format("the head is wrong about node {}: state {}", i, int(view->state)));
+    }
+  }
+  seen_.epochs += head_->counters().epochs;
+  seen_.stale_reports += head_->counters().stale_reports;
+  seen_.late_timetables += head_->counters().late_epochs;
+}
+
+}  // namespace score::sim
