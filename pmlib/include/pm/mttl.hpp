@@ -1,0 +1,692 @@
+// Templates for parallel programs on PM, after MPC++'s Multi-Thread Template Library: invocation of
+// function objects on other ranks, global pointers, synchronisation variables, barrier, reduction.
+// Where MPC++ had threads this has coroutines: a rank runs one thread, and whatever waits is a
+// coroutine that gives way.
+//
+//   mttl::Task<void> program(mttl::Runtime& rt) {
+//     const int other = co_await rt.invoke(1, [](mttl::Runtime& there) { return 42; });
+//     co_await rt.barrier();
+//   }
+//   int main() { pm::Context context; mttl::Runtime rt(context); rt.run(program(rt)); }
+//
+// Rules. Function objects, their results and everything remote is copied as bytes, so it has to be
+// trivially copyable and to mean the same on every rank: no pointers but GlobalPtr. All ranks run
+// the same program. run() is called by all; it returns when the program has ended on all.
+#pragma once
+
+#include "../pm.hpp"
+
+#include <concepts>
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <type_traits>
+#include <typeinfo>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace mttl {
+
+template <class T>
+concept Portable = std::is_trivially_copyable_v<T> && !std::is_pointer_v<T>;
+
+class Runtime;
+
+// --- tasks -------------------------------------------------------------------------------------
+
+template <class T>
+class Task;
+
+namespace detail {
+
+struct PromiseBase {
+  std::coroutine_handle<> continuation = std::noop_coroutine();
+  std::exception_ptr error;
+
+  struct Final {
+    bool await_ready() const noexcept { return false; }
+
+    template <class P>
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<P> self) const noexcept {
+      return self.promise().continuation;
+    }
+
+    void await_resume() const noexcept {}
+  };
+
+  std::suspend_always initial_suspend() const noexcept { return {}; }
+
+  Final final_suspend() const noexcept { return {}; }
+
+  void unhandled_exception() { error = std::current_exception(); }
+};
+
+template <class T>
+struct Promise : PromiseBase {
+  std::optional<T> value;
+  Task<T> get_return_object();
+
+  void return_value(T result) { value = std::move(result); }
+
+  T take() {
+    if (error) std::rethrow_exception(error);
+    return std::move(*value);
+  }
+};
+
+template <>
+struct Promise<void> : PromiseBase {
+  Task<void> get_return_object();
+
+  void return_void() const {}
+
+  void take() const {
+    if (error) std::rethrow_exception(error);
+  }
+};
+
+}  // namespace detail
+
+// A coroutine that starts when it is awaited or spawned. Owns its frame.
+template <class T>
+class [[nodiscard]] Task {
+ public:
+  using promise_type = detail::Promise<T>;
+  using Result = T;
+
+  explicit Task(std::coroutine_handle<promise_type> handle) : handle_(handle) {}
+
+  Task(Task&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+
+  Task& operator=(Task&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+
+  ~Task() {
+    if (handle_) handle_.destroy();
+  }
+
+  bool is_done() const { return handle_.done(); }
+
+  void start() const { handle_.resume(); }
+
+  T take() const { return handle_.promise().take(); }
+
+  bool await_ready() const noexcept { return false; }
+
+  std::coroutine_handle<> await_suspend(std::coroutine_handle<> waiting) const noexcept {
+    handle_.promise().continuation = waiting;
+    return handle_;
+  }
+
+  T await_resume() const { return take(); }
+
+ private:
+  std::coroutine_handle<promise_type> handle_;
+};
+
+template <class T>
+Task<T> detail::Promise<T>::get_return_object() {
+  return Task<T>(std::coroutine_handle<Promise>::from_promise(*this));
+}
+
+inline Task<void> detail::Promise<void>::get_return_object() {
+  return Task<void>(std::coroutine_handle<Promise>::from_promise(*this));
+}
+
+namespace detail {
+
+template <class T>
+struct ResultOf {
+  using type = T;
+  static constexpr bool kIsTask = false;
+};
+
+template <class T>
+struct ResultOf<Task<T>> {
+  using type = T;
+  static constexpr bool kIsTask = true;
+};
+
+}  // namespace detail
+
+// --- synchronisation variable ------------------------------------------------------------------
+
+// A queue of values between coroutines of one rank: get() waits until something was put. Remote
+// ranks put by invoking a function that does. Values come out in the order they were put, waiting
+// coroutines go on in the order they came.
+template <class T>
+class Sync {
+ public:
+  void put(T value) {
+    values_.push_back(std::move(value));
+    if (waiting_.empty()) return;
+    const std::coroutine_handle<> first = waiting_.front();
+    waiting_.pop_front();
+    first.resume();
+  }
+
+  bool has_value() const { return !values_.empty(); }
+
+  auto get() {
+    struct Get {
+      Sync& sync;
+
+      bool await_ready() const { return sync.has_value() && sync.waiting_.empty(); }
+
+      void await_suspend(std::coroutine_handle<> h) const { sync.waiting_.push_back(h); }
+
+      T await_resume() const {
+        T value = std::move(sync.values_.front());
+        sync.values_.pop_front();
+        return value;
+      }
+    };
+
+    return Get{*this};
+  }
+
+ private:
+  std::deque<T> values_;
+  std::deque<std::coroutine_handle<>> waiting_;
+};
+
+// The result of an invocation that is under way. Awaited at most once.
+template <class T>
+class Future {
+ public:
+  struct State {
+    std::optional<std::vector<std::byte>> reply;
+    std::coroutine_handle<> waiting;
+  };
+
+  explicit Future(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+  bool is_ready() const { return state_->reply.has_value(); }
+
+  bool await_ready() const { return is_ready(); }
+
+  void await_suspend(std::coroutine_handle<> h) const { state_->waiting = h; }
+
+  T await_resume() const {
+    if constexpr (!std::is_void_v<T>) {
+      if (state_->reply->size() != sizeof(T)) throw std::runtime_error("reply of a wrong size");
+      T value;
+      std::memcpy(&value, state_->reply->data(), sizeof value);
+      return value;
+    }
+  }
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+// --- global pointers ---------------------------------------------------------------------------
+
+// Names objects of type T in the memory of some rank. May be sent anywhere.
+template <Portable T>
+struct GlobalPtr {
+  std::uint32_t rank = 0;
+  pm_handle memory{};
+  std::uint64_t index = 0;
+
+  friend GlobalPtr operator+(GlobalPtr p, std::int64_t n) {
+    p.index += static_cast<std::uint64_t>(n);
+    return p;
+  }
+
+  std::uint64_t offset() const { return index * sizeof(T); }
+};
+
+// --- handlers ----------------------------------------------------------------------------------
+
+namespace detail {
+
+using Handler = void (*)(Runtime&, std::uint32_t source, std::uint64_t reply_to,
+                         std::span<const std::byte> object);
+
+// Function types are named by a hash of their mangled name: addresses differ from rank to rank.
+// Every type that a program ever invokes is entered before main().
+inline std::unordered_map<std::uint64_t, Handler>& handlers() {
+  static std::unordered_map<std::uint64_t, Handler> table;
+  return table;
+}
+
+inline std::uint64_t hash_of(const char* name) {
+  std::uint64_t hash = 14695981039346656037ULL;  // FNV-1a
+  for (; *name != '\0'; ++name) {
+    hash = (hash ^ static_cast<unsigned char>(*name)) * 1099511628211ULL;
+  }
+  return hash;
+}
+
+constexpr std::uint64_t kReply = 0;  // not a handler: the answer to an invocation
+
+struct CallHeader {
+  std::uint64_t handler;
+  std::uint64_t reply_to;  // future of the invoking rank; 0 = no answer wanted
+};
+
+template <class F>
+struct Entry {
+  static void call(Runtime& rt, std::uint32_t source, std::uint64_t reply_to,
+                   std::span<const std::byte> object);
+
+  static std::uint64_t enter() {
+    const std::uint64_t id = hash_of(typeid(F).name());
+    if (!handlers().emplace(id, &call).second) throw std::logic_error("two functions, one name");
+    return id;
+  }
+
+  static inline const std::uint64_t kId = enter();
+};
+
+}  // namespace detail
+
+// --- runtime -----------------------------------------------------------------------------------
+
+class Runtime {
+ public:
+  // `context` outlives the runtime and is used by nobody else meanwhile.
+  explicit Runtime(pm::Context& context) : context_(context), scratch_(kScratchCells) {
+    check(pm_register(raw(), scratch_.data(), scratch_.size() * sizeof(Cell), &scratch_handle_));
+    for (std::size_t i = 0; i < kScratchCells; ++i) free_cells_.push_back(i);
+  }
+
+  ~Runtime() {
+    while (pm_deregister(raw(), &scratch_handle_) == PM_EBUSY) pm_progress(raw());
+  }
+
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  std::uint32_t self() const { return context_.self(); }
+
+  std::uint32_t size() const { return context_.size(); }
+
+  // Runs `program` and serves the others until it has ended on all ranks.
+  void run(Task<void> program) {
+    Task<void> whole = run_all(std::move(program));
+    whole.start();
+    while (!whole.is_done() || !outbox_.empty()) turn();
+    whole.take();
+    // What was sent last has to arrive before this rank leaves.
+    for (int i = 0; i < 100'000 && pm_quiet(raw()) == 0; ++i) pm_progress(raw());
+  }
+
+  // Starts a coroutine that nobody awaits. The runtime keeps it until it ends; its exception ends
+  // run().
+  void spawn(Task<void> task) {
+    spawned_.push_back(std::move(task));
+    spawned_.back().start();
+  }
+
+  // Invokes `f(Runtime&)` on `rank` and gives its result. `f` may be a coroutine: return Task<R>.
+  template <Portable F>
+  auto invoke(std::uint32_t rank, const F& f) {
+    using R = typename detail::ResultOf<std::invoke_result_t<F, Runtime&>>::type;
+    static_assert(std::is_void_v<R> || std::is_trivially_copyable_v<R>);
+    auto state = std::make_shared<typename Future<R>::State>();
+    const std::uint64_t id = next_future_++;
+    futures_[id] = [state](std::span<const std::byte> bytes) {
+      state->reply.emplace(bytes.begin(), bytes.end());
+      if (state->waiting) state->waiting.resume();
+    };
+    call(rank, f, id);
+    return Future<R>(std::move(state));
+  }
+
+  // Invokes without an answer.
+  template <Portable F>
+  void post(std::uint32_t rank, const F& f) {
+    call(rank, f, 0);
+  }
+
+  // Invokes and waits, serving others meanwhile. For code that is not a coroutine.
+  template <Portable F>
+  auto invoke_sync(std::uint32_t rank, const F& f) {
+    auto future = invoke(rank, f);
+    while (!future.is_ready()) turn();
+    return future.await_resume();
+  }
+
+  // Names own memory for the other ranks. The memory lives as long as `region` does.
+  template <Portable T>
+  GlobalPtr<T> global(const pm::Region& region) const {
+    return {self(), region.handle(), 0};
+  }
+
+  pm::Region share(std::span<std::byte> memory) { return context_.register_memory(memory); }
+
+  // Remote read and write of one object.
+  template <Portable T>
+  Task<T> read(GlobalPtr<T> from) {
+    static_assert(sizeof(T) <= sizeof(Cell));
+    const std::size_t cell = take_cell();
+    const int error = co_await transfer(from.rank, from.memory, from.offset(), scratch_handle_,
+                                        cell * sizeof(Cell), sizeof(T), false);
+    T value;
+    std::memcpy(&value, scratch_[cell].bytes, sizeof value);
+    free_cells_.push_back(cell);
+    check(error);
+    co_return value;
+  }
+
+  template <Portable T>
+  Task<void> write(GlobalPtr<T> to, T value) {
+    static_assert(sizeof(T) <= sizeof(Cell));
+    const std::size_t cell = take_cell();
+    std::memcpy(scratch_[cell].bytes, &value, sizeof value);
+    const int error = co_await transfer(to.rank, to.memory, to.offset(), scratch_handle_,
+                                        cell * sizeof(Cell), sizeof(T), true);
+    free_cells_.push_back(cell);
+    check(error);
+  }
+
+  // Of many objects at once, without a copy. `local` stays as it is until the task has ended.
+  template <Portable T>
+  Task<void> read_array(GlobalPtr<T> from, std::span<T> local) {
+    co_await move_array(from, std::as_writable_bytes(local), false);
+  }
+
+  template <Portable T>
+  Task<void> write_array(GlobalPtr<T> to, std::span<T> local) {
+    co_await move_array(to, std::as_writable_bytes(local), true);
+  }
+
+  // Ends when all ranks have come. Collective operations are called in the same order everywhere.
+  Task<void> barrier() {
+    co_await all_reduce(0, [](int a, int) { return a; });
+  }
+
+  // `op` over the values of all ranks, the result everywhere. Up and down a binary tree; `op` has
+  // to be associative and commutative.
+  template <Portable T, class Op>
+  Task<T> all_reduce(T value, Op op) {
+    static_assert(sizeof(T) <= sizeof(Packed));
+    const std::uint64_t number = next_collective_++;
+    for (std::uint32_t child = 2 * self() + 1; child <= 2 * self() + 2; ++child) {
+      if (child >= size()) break;
+      value = op(value, unpack<T>(co_await collectives_[number].up.get()));
+    }
+    if (self() != 0) {
+      const Packed sum = pack(value);
+      post((self() - 1) / 2, [number, sum](Runtime& rt) { rt.collectives_[number].up.put(sum); });
+      value = unpack<T>(co_await collectives_[number].down.get());
+    }
+    const Packed result = pack(value);
+    for (std::uint32_t child = 2 * self() + 1; child <= 2 * self() + 2; ++child) {
+      if (child >= size()) break;
+      post(child, [number, result](Runtime& rt) { rt.collectives_[number].down.put(result); });
+    }
+    collectives_.erase(number);
+    co_return value;
+  }
+
+  // Gives other coroutines and ranks a turn. For a coroutine that computes for long.
+  auto yield() {
+    struct Yield {
+      Runtime& rt;
+
+      bool await_ready() const { return false; }
+
+      void await_suspend(std::coroutine_handle<> h) const { rt.yielded_.push_back(h); }
+
+      void await_resume() const {}
+    };
+
+    return Yield{*this};
+  }
+
+ private:
+  template <class F>
+  friend struct detail::Entry;
+
+  static constexpr std::size_t kScratchCells = 256;
+  static constexpr std::int64_t kPollUs = 100;
+
+  struct alignas(64) Cell {
+    std::byte bytes[64];
+  };
+
+  struct Packed {
+    std::byte bytes[64];
+  };
+
+  struct Collective {
+    Sync<Packed> up, down;
+  };
+
+  struct Waiting {  // a remote memory operation under way
+    pm_op op;
+    int* result;
+    std::coroutine_handle<> handle;
+  };
+
+  struct Parcel {
+    std::uint32_t rank;
+    std::vector<std::byte> bytes;
+  };
+
+  pm_context* raw() const { return context_.raw(); }
+
+  static void check(int error) {
+    if (error != PM_SUCCESS) throw pm::Error(error);
+  }
+
+  template <class T>
+  static Packed pack(const T& value) {
+    Packed packed{};
+    std::memcpy(packed.bytes, &value, sizeof value);
+    return packed;
+  }
+
+  template <class T>
+  static T unpack(const Packed& packed) {
+    T value;
+    std::memcpy(&value, packed.bytes, sizeof value);
+    return value;
+  }
+
+  Task<void> run_all(Task<void> program) {
+    co_await program;
+    co_await barrier();
+  }
+
+  // --- messages
+
+  template <class F>
+  void call(std::uint32_t rank, const F& f, std::uint64_t reply_to) {
+    send(rank, {detail::Entry<F>::kId, reply_to}, std::as_bytes(std::span(&f, 1)));
+  }
+
+  void reply(std::uint32_t rank, std::uint64_t to, std::span<const std::byte> bytes) {
+    if (to != 0) send(rank, {detail::kReply, to}, bytes);
+  }
+
+  void send(std::uint32_t rank, detail::CallHeader header, std::span<const std::byte> body) {
+    Parcel parcel{rank, std::vector<std::byte>(sizeof header + body.size())};
+    std::memcpy(parcel.bytes.data(), &header, sizeof header);
+    if (!body.empty()) std::memcpy(&parcel.bytes[sizeof header], body.data(), body.size());
+    if (!outbox_.empty() || !try_send(parcel)) outbox_.push_back(std::move(parcel));
+  }
+
+  // Never waits: a rank that waited for room here could not make room for others.
+  bool try_send(const Parcel& parcel) {
+    void* buffer = nullptr;
+    if (!is_buffer_lent_) {
+      const int error = pm_get_send_buffer(raw(), parcel.rank, &buffer, parcel.bytes.size());
+      if (error == PM_ENOBUFS) return false;
+      check(error);
+      std::memcpy(buffer, parcel.bytes.data(), parcel.bytes.size());
+    }
+    const int error = pm_send(raw());
+    is_buffer_lent_ = error == PM_ENOBUFS;
+    if (is_buffer_lent_) return false;
+    check(error);
+    return true;
+  }
+
+  void dispatch(const pm::Message& message) {
+    const auto bytes = message.bytes();
+    detail::CallHeader header;
+    if (bytes.size() < sizeof header) throw std::runtime_error("not a message of this library");
+    std::memcpy(&header, bytes.data(), sizeof header);
+    const auto body = bytes.subspan(sizeof header);
+    if (header.handler != detail::kReply) {
+      const auto found = detail::handlers().find(header.handler);
+      if (found == detail::handlers().end()) throw std::runtime_error("unknown function invoked");
+      return found->second(*this, message.source(), header.reply_to, body);
+    }
+    const auto future = futures_.find(header.reply_to);
+    if (future == futures_.end()) throw std::runtime_error("answer to no question");
+    const auto deliver = std::move(future->second);
+    futures_.erase(future);
+    deliver(body);
+  }
+
+  // --- the loop
+
+  void turn() {
+    bool did = false;
+    while (!outbox_.empty() && try_send(outbox_.front())) outbox_.pop_front();
+    if (auto message = context_.receive()) {
+      dispatch(*message);
+      did = true;
+    }
+    did |= finish_transfers();
+    for (std::size_t n = yielded_.size(); n > 0; --n, did = true) {
+      const std::coroutine_handle<> h = yielded_.front();
+      yielded_.pop_front();
+      h.resume();
+    }
+    std::erase_if(spawned_, [](const Task<void>& task) {
+      if (task.is_done()) task.take();
+      return task.is_done();
+    });
+    if (did) return;
+    pm_wait(raw(), outbox_.empty() && transfers_.empty() ? -1 : kPollUs);
+  }
+
+  bool finish_transfers() {
+    for (std::size_t i = 0; i < transfers_.size(); ++i) {
+      const int state = pm_test(raw(), transfers_[i].op);
+      if (state == PM_EINPROGRESS) continue;
+      const Waiting done = transfers_[i];
+      transfers_.erase(transfers_.begin() + static_cast<std::ptrdiff_t>(i));
+      *done.result = state;
+      done.handle.resume();
+      return true;
+    }
+    return false;
+  }
+
+  // --- remote memory
+
+  std::size_t take_cell() {
+    if (free_cells_.empty()) throw std::runtime_error("too many remote accesses at once");
+    const std::size_t cell = free_cells_.back();
+    free_cells_.pop_back();
+    return cell;
+  }
+
+  struct Transfer {
+    Runtime& rt;
+    pm_op op;
+    int result;
+
+    bool await_ready() const { return op == 0; }
+
+    void await_suspend(std::coroutine_handle<> h) { rt.transfers_.push_back({op, &result, h}); }
+
+    int await_resume() const { return result; }
+  };
+
+  Transfer transfer(std::uint32_t rank, const pm_handle& remote, std::uint64_t remote_offset,
+                    const pm_handle& local, std::uint64_t local_offset, std::uint64_t length,
+                    bool is_write) {
+    pm_op op = 0;
+    int error = PM_ENOBUFS;
+    while (error == PM_ENOBUFS) {
+      error = is_write
+                  ? pm_write(raw(), rank, &remote, remote_offset, &local, local_offset, length, &op)
+                  : pm_read(raw(), rank, &remote, remote_offset, &local, local_offset, length, &op);
+      if (error == PM_ENOBUFS) pm_progress(raw());
+    }
+    return {*this, error == 0 ? op : 0, error};
+  }
+
+  template <class T>
+  Task<void> move_array(GlobalPtr<T> there, std::span<std::byte> here, bool is_write) {
+    pm::Region region(raw(), here);
+    check(co_await transfer(there.rank, there.memory, there.offset(), region.handle(), 0,
+                            here.size(), is_write));
+  }
+
+  pm::Context& context_;
+  std::vector<Cell> scratch_;
+  pm_handle scratch_handle_{};
+  std::vector<std::size_t> free_cells_;
+  std::unordered_map<std::uint64_t, std::function<void(std::span<const std::byte>)>> futures_;
+  std::uint64_t next_future_ = 1;
+  std::map<std::uint64_t, Collective> collectives_;
+  std::uint64_t next_collective_ = 0;
+  std::deque<Parcel> outbox_;
+  bool is_buffer_lent_ = false;
+  std::deque<std::coroutine_handle<>> yielded_;
+  std::vector<Waiting> transfers_;
+  std::vector<Task<void>> spawned_;
+};
+
+namespace detail {
+
+template <class F, class R>
+Task<void> call_task(Runtime& rt, F f, std::function<void(std::span<const std::byte>)> answer) {
+  if constexpr (std::is_void_v<R>) {
+    co_await f(rt);
+    answer({});
+  } else {
+    const R result = co_await f(rt);
+    answer(std::as_bytes(std::span(&result, 1)));
+  }
+}
+
+template <class F>
+void Entry<F>::call(Runtime& rt, std::uint32_t source, std::uint64_t reply_to,
+                    std::span<const std::byte> object) {
+  using Returned = std::invoke_result_t<F, Runtime&>;
+  using R = typename ResultOf<Returned>::type;
+  if (object.size() != sizeof(F)) throw std::runtime_error("function object of a wrong size");
+  // F need not be default constructible: its bytes are put where one would be.
+  alignas(F) std::byte storage[sizeof(F)];
+  std::memcpy(storage, object.data(), sizeof(F));
+  F& f = *std::launder(reinterpret_cast<F*>(storage));
+  if constexpr (ResultOf<Returned>::kIsTask) {
+    std::function<void(std::span<const std::byte>)> answer =
+        [&rt, source, reply_to](std::span<const std::byte> bytes) {
+          rt.reply(source, reply_to, bytes);
+        };
+    rt.spawn(call_task<F, R>(rt, f, std::move(answer)));
+  } else if constexpr (std::is_void_v<R>) {
+    f(rt);
+    rt.reply(source, reply_to, {});
+  } else {
+    const R result = f(rt);
+    rt.reply(source, reply_to, std::as_bytes(std::span(&result, 1)));
+  }
+}
+
+}  // namespace detail
+
+}  // namespace mttl

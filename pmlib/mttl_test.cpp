@@ -1,0 +1,206 @@
+// MTTL's promises, with the ranks of a job as threads of this process (a context each).
+#include "pm/mttl.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using mttl::GlobalPtr;
+using mttl::Runtime;
+using mttl::Task;
+
+// Runs `program` on every rank of a job over shared memory and waits for all.
+void run_job(std::uint32_t size, const std::function<Task<void>(Runtime&)>& program) {
+  static std::atomic<int> jobs{0};
+  const auto base = std::filesystem::temp_directory_path() /
+                    ("mttl-test-" + std::to_string(getpid()) + "-" + std::to_string(jobs++));
+  const std::string file = base.string() + ".addresses";
+  {
+    std::ofstream out(file);
+    out << "key 77\ndevice none\nshmem " << base.string() << "\n";
+    for (std::uint32_t i = 0; i < size; ++i) out << "rank " << i << " here -\n";
+  }
+  std::vector<std::thread> ranks;
+  for (std::uint32_t i = 0; i < size; ++i) {
+    ranks.emplace_back([&, i] {
+      try {
+        pm::Context context(file, i);
+        Runtime rt(context);
+        rt.run(program(rt));
+      } catch (const std::exception& e) {
+        ADD_FAILURE() << "rank " << i << ": " << e.what();
+      }
+    });
+  }
+  for (auto& rank : ranks) rank.join();
+  std::filesystem::remove(file);
+}
+
+struct Point {
+  int x, y;
+};
+
+Task<void> invoke_everywhere(Runtime& rt) {
+  for (std::uint32_t rank = 0; rank < rt.size(); ++rank) {
+    const int base = static_cast<int>(rt.self());
+    auto f = [base](Runtime& there) { return Point{base, static_cast<int>(there.self())}; };
+    const Point p = co_await rt.invoke(rank, f);
+    EXPECT_EQ(p.x, base);
+    EXPECT_EQ(p.y, static_cast<int>(rank));
+  }
+}
+
+TEST(Mttl, AFunctionObjectRunsOnTheNamedRank) {
+  run_job(3, invoke_everywhere);
+}
+
+Task<int> forward(Runtime& rt, int hops) {
+  if (hops == 0) co_return static_cast<int>(rt.self());
+  auto next = [hops](Runtime& there) { return forward(there, hops - 1); };
+  const int end = co_await rt.invoke((rt.self() + 1) % rt.size(), next);
+  co_return end;
+}
+
+Task<void> chain(Runtime& rt) {
+  const int end = co_await forward(rt, 10);
+  EXPECT_EQ(end, static_cast<int>((rt.self() + 10) % rt.size()));
+}
+
+TEST(Mttl, AnInvokedCoroutineMayInvokeFurther) {
+  run_job(4, chain);
+}
+
+Task<void> reduce_and_meet(Runtime& rt) {
+  for (int round = 0; round < 20; ++round) {
+    const int value = static_cast<int>(rt.self()) + round;
+    const int sum = co_await rt.all_reduce(value, [](int a, int b) { return a + b; });
+    const int n = static_cast<int>(rt.size());
+    EXPECT_EQ(sum, n * (n - 1) / 2 + n * round);
+    const int most = co_await rt.all_reduce(value, [](int a, int b) { return a > b ? a : b; });
+    EXPECT_EQ(most, n - 1 + round);
+  }
+}
+
+TEST(Mttl, ReductionsGiveTheSameEverywhere) {
+  for (const std::uint32_t size : {1u, 2u, 5u}) run_job(size, reduce_and_meet);
+}
+
+std::atomic<unsigned> arrived{0};
+
+Task<void> meet_often(Runtime& rt) {
+  for (unsigned round = 1; round <= 30; ++round) {
+    ++arrived;
+    co_await rt.barrier();
+    EXPECT_GE(arrived.load(), round * rt.size());
+    co_await rt.barrier();
+  }
+}
+
+TEST(Mttl, NobodyPassesABarrierBeforeAllHaveCome) {
+  arrived = 0;
+  run_job(4, meet_often);
+}
+
+Task<void> move_memory(Runtime& rt) {
+  std::vector<std::uint64_t> mine(1000);
+  std::iota(mine.begin(), mine.end(), 1000u * rt.self());
+  const pm::Region region = rt.share(std::as_writable_bytes(std::span(mine)));
+  // Everybody tells rank 0 its pointer by writing it into a table there.
+  static std::vector<GlobalPtr<std::uint64_t>> table(8);
+  const auto pointer = rt.global<std::uint64_t>(region);
+  auto tell = [pointer](Runtime&) { table[pointer.rank] = pointer; };
+  auto done = rt.invoke(0, tell);
+  co_await done;
+  co_await rt.barrier();
+  const std::uint32_t next = (rt.self() + 1) % rt.size();
+  auto ask = [next](Runtime&) { return table[next]; };
+  const auto there = co_await rt.invoke(0, ask);
+  const std::uint64_t value = co_await rt.read(there + 5);
+  EXPECT_EQ(value, 1000u * next + 5);
+  co_await rt.barrier();
+  co_await rt.write(there + 7, std::uint64_t{42} + rt.self());
+  co_await rt.barrier();
+  EXPECT_EQ(mine[7], 42u + (rt.self() + rt.size() - 1) % rt.size());
+  std::vector<std::uint64_t> copy(1000);
+  co_await rt.read_array(there, std::span(copy));
+  EXPECT_EQ(copy[999], 1000u * next + 999);
+  co_await rt.barrier();
+}
+
+TEST(Mttl, GlobalPointersReadAndWriteTheOwnersMemory) {
+  run_job(3, move_memory);
+}
+
+Task<void> flood(Runtime& rt) {
+  static std::atomic<int> counts[4];
+  if (rt.self() == 0) {
+    for (auto& c : counts) c = 0;
+  }
+  co_await rt.barrier();
+  // Far more than all buffers hold, in all directions at once.
+  for (int i = 0; i < 3000; ++i) {
+    for (std::uint32_t rank = 0; rank < rt.size(); ++rank) {
+      rt.post(rank, [](Runtime& there) { ++counts[there.self()]; });
+    }
+    if (i % 100 == 0) co_await rt.yield();
+  }
+  co_await rt.barrier();  // comes after the posts: messages of a pair keep their order
+  const int n = static_cast<int>(rt.size());
+  const int least = co_await rt.all_reduce(0, [](int a, int b) { return a + b; });
+  EXPECT_EQ(least, 0);
+  EXPECT_GE(counts[rt.self()].load(), 3000);
+  co_await rt.barrier();
+  EXPECT_LE(counts[rt.self()].load(), 3000 * n);
+}
+
+TEST(Mttl, AFloodInAllDirectionsDoesNotDeadlock) {
+  run_job(3, flood);
+}
+
+Task<void> produce(mttl::Sync<int>& queue, Runtime& rt) {
+  for (int i = 0; i < 100; ++i) {
+    queue.put(i);
+    if (i % 7 == 0) co_await rt.yield();
+  }
+}
+
+Task<void> consume(Runtime& rt) {
+  mttl::Sync<int> queue;
+  rt.spawn(produce(queue, rt));
+  for (int i = 0; i < 100; ++i) {
+    const int value = co_await queue.get();
+    EXPECT_EQ(value, i);
+  }
+}
+
+TEST(Mttl, ASynchronisationVariableKeepsTheOrder) {
+  run_job(1, consume);
+}
+
+Task<void> fail(Runtime& rt) {
+  co_await rt.barrier();
+  throw std::runtime_error("on purpose");
+}
+
+TEST(Mttl, AnExceptionOfTheProgramLeavesRun) {
+  run_job(1, [](Runtime& rt) -> Task<void> {
+    bool thrown = false;
+    try {
+      co_await fail(rt);
+    } catch (const std::runtime_error&) {
+      thrown = true;
+    }
+    EXPECT_TRUE(thrown);
+  });
+}
+
+}  // namespace
