@@ -34,6 +34,10 @@ int run(int argc, char** argv) {
                cluster.fences_done, good ? "done" : "not done");
   int code = good ? 0 : 125;
   for (const auto& node : cluster.nodes) {
+    if (node->abort) {
+      std::fprintf(stderr, "abort: rank %u, code %d: %s\n", node->abort->rank(),
+                   node->abort->code(), node->abort->message().c_str());
+    }
     if (node->refused) std::fprintf(stderr, "refused: %s\n", node->refused->reason().c_str());
     for (const auto& exit : node->ended)
       code = std::max(code, exit.signal() != 0 ? 128 + exit.signal() : exit.code());

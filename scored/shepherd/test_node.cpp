@@ -339,6 +339,7 @@ bool TestCluster::wait_all(const std::function<bool(TestNode&)>& done,
     if (Clock::now() > deadline) return false;
     TestNode::turn(all, 20);
     merge_fences();
+    end_on_failure();
   }
   return true;
 }
@@ -372,6 +373,16 @@ void TestCluster::merge_fences() {
     for (auto& node : nodes) node->send(message);
     ++fences_done;
   }
+}
+
+void TestCluster::end_on_failure() {
+  const auto failed = [](const wire::TaskExit& exit) { return exit.code() + exit.signal() != 0; };
+  const auto fails = [&](auto& node) {
+    return node->abort.has_value() || std::ranges::any_of(node->ended, failed);
+  };
+  if (is_ended_ || std::ranges::none_of(nodes, fails)) return;
+  is_ended_ = true;
+  for (auto& node : nodes) node->signal(SIGKILL);
 }
 
 std::string TestCluster::output() const {

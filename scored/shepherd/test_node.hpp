@@ -128,7 +128,8 @@ class TemporaryDirectory {
   std::string path_ = "/tmp/shepherd_dir.XXXXXX";
 };
 
-// Several nodes of one job; their fences are merged as the head does.
+// Several nodes of one job. As the head does, it merges their fences and ends all tasks when one
+// fails or aborts.
 class TestCluster {
  public:
   explicit TestCluster(std::vector<std::uint32_t> tasks_on_node);
@@ -143,8 +144,10 @@ class TestCluster {
 
  private:
   void merge_fences();
+  void end_on_failure();
   bool wait_all(const std::function<bool(TestNode&)>& done, std::chrono::milliseconds time);
   std::vector<std::uint32_t> tasks_on_node_;
+  bool is_ended_ = false;
 };
 
 }  // namespace score::shepherd::test
