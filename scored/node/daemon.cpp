@@ -5,6 +5,7 @@
 #include "base/notify.hpp"
 #include "proto/convert.hpp"
 #include "proto/hello.hpp"
+#include "scored/node/memory.hpp"
 #include "scored/node/vitals.hpp"
 
 #include <algorithm>
@@ -174,6 +175,7 @@ void Daemon::on_welcome(const proto::InFrame& frame) {
   attempts_.resume_all();
   log_notice("join", kv("cluster", message->cluster()), kv("epoch", head_epoch_));
   tasks_.spawn("synchronise the clock", synchronise(head_.generation()));
+  release_code();
   note_status();
 }
 
@@ -270,6 +272,7 @@ asio::awaitable<void> Daemon::run() {
   if (const auto period = watchdog_period()) tasks_.spawn("watchdog", feed_watchdog(*period));
   notify_ready();
   note_status();
+  release_code();
   log_notice("start", kv("node", config_.name), kv("head", format_endpoint(config_.head)),
              kv("cgroups", parts_.cgroups != nullptr ? parts_.cgroups->root() : "none"),
              kv("priority", priority_name(parts_.switcher.priority())));

@@ -2,9 +2,11 @@
 
 #include "base/fd.hpp"
 #include "base/log.hpp"
+#include "base/startup_pages.hpp"
 #include "proto/key.hpp"
 #include "scored/node/config.hpp"
 #include "scored/node/daemon.hpp"
+#include "scored/node/memory.hpp"
 
 #include <fmt/format.h>
 
@@ -83,6 +85,7 @@ Status serve(NodeConfig config) {
   asio::io_context io(1);
   SteadyClock clock;
   Daemon daemon({io, clock, *tls, switcher, *cgroups ? &**cgroups : nullptr}, std::move(config));
+  forget_startup_pages();
   if (!lock_memory()) log_info("memory is not locked: the limits do not allow it");
   run(io, daemon.run());
   return {};

@@ -10,7 +10,6 @@
 #include <csignal>
 #include <linux/futex.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -167,10 +166,6 @@ void Switcher::retire(SwitchProgram* program) {
     program->retired_next = head;
   } while (!retired_.compare_exchange_weak(head, program, std::memory_order_release,
                                            std::memory_order_relaxed));
-}
-
-bool lock_memory() {
-  return mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) == 0;
 }
 
 }  // namespace score::node

@@ -82,8 +82,4 @@ class Switcher {
   std::atomic<SwitchProgram*> retired_{nullptr};  // list of programs given back
 };
 
-// Pages of this process stay in memory from their first use on, so that the switcher never waits
-// for one. False if the limits do not allow it.
-bool lock_memory();
-
 }  // namespace score::node
