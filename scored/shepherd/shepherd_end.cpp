@@ -33,7 +33,8 @@ void Shepherd::on_signal_descriptor() {
   while (read(signals_.get(), &info, sizeof info) == sizeof info) {
     if (info.ssi_signo == SIGTERM) return quit();
   }
-  if (tasks_) tasks_->reap();
+  // Before that a child that ended may be a task whose pid the spawner has not told yet.
+  if (tasks_ && phase_ >= Phase::Running) tasks_->reap();
   if (phase_ == Phase::Draining) kill_leftovers();
 }
 

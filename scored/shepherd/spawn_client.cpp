@@ -110,10 +110,8 @@ void SpawnClient::take_pids(const SpawnReply& reply) {
 
 void SpawnClient::request_next() {
   if (forked_ == tasks_) {
-    std::ignore = send_request(socket_.get(), {.kind = SpawnRequest::Kind::Finish}, {});
-    close();
-    handlers_.all_forked();
-    return;
+    close();  // it exits by itself
+    return handlers_.all_forked();
   }
   const auto count = std::min<std::uint32_t>(kTasksPerBatch, tasks_ - forked_);
   if (auto sent = send_batch(count); !sent) give_up(sent.error());
@@ -131,8 +129,12 @@ base::Status SpawnClient::send_batch(std::uint32_t count) {
     }
   }
   asked_ = forked_ + count;
-  return send_request(socket_.get(),
-                      {.kind = SpawnRequest::Kind::Fork, .first = forked_, .count = count}, fds);
+  const bool is_last = asked_ == tasks_;
+  const SpawnRequest request{
+      .kind = is_last ? SpawnRequest::Kind::ForkLast : SpawnRequest::Kind::Fork,
+      .first = forked_,
+      .count = count};
+  return send_request(socket_.get(), request, fds);
 }
 
 }  // namespace score::shepherd

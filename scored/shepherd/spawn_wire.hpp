@@ -7,8 +7,11 @@
 //   A: SendPlan + plan          the ShepherdPrepare bytes, in a memfd, once it was checked
 //   B: Ready                    and waits for the start
 //   A: Fork + descriptors       of up to kTasksPerBatch tasks: stdin, stdout, stderr[, PMI] of each
-//   B: Forked (pids) | Failed   until all are forked
-//   A: Finish                   all pids are held; B exits, its children become A's
+//   B: Forked (pids) | Failed
+//   A: ForkLast                 as Fork, for the last of them
+//   B: Forked (pids) | Failed   and exits: its children become A's, who reaps nothing before it
+//   read
+//                               this
 //
 // Both ends are the same program file, so there is no version.
 
@@ -23,11 +26,11 @@ inline constexpr std::uint32_t kSpawnMagic = 0x50534353;  // "SCSP"
 inline constexpr std::size_t kTasksPerBatch = 4;
 
 struct SpawnRequest {
-  enum class Kind : std::uint32_t { SendPlan = 1, Fork = 2, Finish = 3 };
+  enum class Kind : std::uint32_t { SendPlan = 1, Fork = 2, ForkLast = 3 };
   std::uint32_t magic = kSpawnMagic;
-  Kind kind = Kind::Finish;
-  std::uint32_t first = 0;  // Fork: local index of the first task
-  std::uint32_t count = 0;  // Fork: tasks
+  Kind kind = Kind::SendPlan;
+  std::uint32_t first = 0;  // Fork, ForkLast: local index of the first task
+  std::uint32_t count = 0;  // Fork, ForkLast: tasks
 };
 
 static_assert(sizeof(SpawnRequest) == 16);

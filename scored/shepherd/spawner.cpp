@@ -16,7 +16,7 @@
 
 // B blocks wherever it likes: only A must not wait. It never waits for its children: one that ends
 // early stays a zombie, so its pid cannot be given to another process before A holds it. When B has
-// exited they are A's, the nearest subreaper.
+// exited they are A's, the nearest subreaper, who reaps them only when it knows their pids.
 
 namespace score::shepherd {
 
@@ -87,9 +87,10 @@ int run_spawner(int socket) {
   auto starter = TaskStarter::create(*plan);
   if (!starter || !send(socket, {.kind = SpawnReply::Kind::Ready})) return 1;
   while (auto batch = receive(socket)) {
-    if (batch->request.kind == SpawnRequest::Kind::Finish) return 0;
-    if (batch->request.kind != SpawnRequest::Kind::Fork) return 1;
+    const bool is_last = batch->request.kind == SpawnRequest::Kind::ForkLast;
+    if (!is_last && batch->request.kind != SpawnRequest::Kind::Fork) return 1;
     if (!send(socket, fork_batch(*starter, *batch))) return 1;
+    if (is_last) return 0;
   }
   return 1;
 }

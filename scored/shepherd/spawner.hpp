@@ -4,7 +4,7 @@
 
 namespace score::shepherd {
 
-// Serves the socket to the shepherd until Finish or its end; the program's exit status.
+// Serves the socket to the shepherd until the last task is forked; the program's exit status.
 int run_spawner(int socket);
 
 }  // namespace score::shepherd

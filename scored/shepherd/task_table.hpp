@@ -23,7 +23,7 @@ class TaskTable {
   void set_process(std::uint32_t task, pid_t pid);
   // A task that never got a process ends like this. One that has a process, or ended: nothing.
   void give_up(std::uint32_t task, int code, int signal);
-  // Reaps every child that has ended, tasks and others. Call on SIGCHLD.
+  // Reaps every child that has ended, tasks and others. Call on SIGCHLD, once no more tasks come.
   void reap();
   // To every task that runs; one that has just ended is no error.
   void signal_all(int signal);
