@@ -39,6 +39,11 @@ void send_failed(proto::Connection& connection, std::uint64_t tag, const Error& 
   wire::Failed failed;
   failed.set_tag(tag);
   *failed.mutable_error() = proto::to_wire(error);
+  // Our own codes say no more than the line before them; the kernel's do.
+  const bool is_own = error.code().category() == errc_category();
+  if (is_own && !error.context().empty()) {
+    failed.mutable_error()->set_text(error.context().substr(0, limits::kMaxErrorTextBytes));
+  }
   proto::send(connection, failed);
 }
 

@@ -57,6 +57,10 @@ void Head::stop() {
   if (commits_) commits_->stop();
 }
 
+void Head::after_stored(std::function<void()> then) {
+  commits_->after([then = std::move(then)](const Status&) { then(); });
+}
+
 Job* Head::find(JobId job) {
   const auto found = jobs_.find(job);
   return found == jobs_.end() ? nullptr : &found->second;

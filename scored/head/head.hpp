@@ -49,6 +49,8 @@ class Head {
   asio::awaitable<void> run_timer();
   // Stores what is left. Jobs go on.
   void stop();
+  // Called when all that was decided so far is on disk.
+  void after_stored(std::function<void()> then);
 
   // ---- clients; the caller has checked the permission. Replies have no tag yet.
   void submit(const Peer& peer, wire::Submit&& message, SubmitDone done);
@@ -180,6 +182,7 @@ class Head {
 
   std::map<std::uint64_t, TraceCollection> traces_;
   std::uint64_t next_trace_ = 1;
+  bool is_shutting_down_ = false;
   std::function<void()> on_idle_;
   std::optional<TimePoint> idle_deadline_;
 

@@ -79,7 +79,9 @@ bool Head::answer_repeated(const RequestKey& key, const SubmitDone& done) {
 }
 
 Result<AddJob> Head::check_submission(const Peer& peer, wire::Submit& message) {
-  if (on_idle_) return fail(Errc::WrongState, "the cluster is shutting down");
+  wire::LaunchSpec& spec = *message.mutable_spec();
+  if (auto sound = proto::check_launch_spec(spec); !sound) return sound.error();
+  if (is_shutting_down_) return fail(Errc::WrongState, "the cluster is shutting down");
   if (active_ >= limits::kMaxActiveJobs) {
     return fail(Errc::Busy, "{} jobs are queued or running, no more are taken", active_);
   }
@@ -92,8 +94,6 @@ Result<AddJob> Head::check_submission(const Peer& peer, wire::Submit& message) {
   if (message.resources().only_nodes_size() > 0 && peer.role == proto::Role::OtherUser) {
     return fail(Errc::Denied, "only operators choose nodes by name (-w)");
   }
-  wire::LaunchSpec& spec = *message.mutable_spec();
-  if (auto sound = proto::check_launch_spec(spec); !sound) return sound.error();
   AddJob add;
   add.info.user = peer.user;
   add.info.name = shown_name(spec);

@@ -191,6 +191,7 @@ Status Head::drain(const Peer& peer, const wire::DrainNodes& message) {
 
 void Head::shut_down(const Peer& peer, std::function<void()> on_idle) {
   log_notice("audit", kv("user", peer.name), kv("action", "shut down"), kv("jobs", active_));
+  is_shutting_down_ = true;
   on_idle_ = std::move(on_idle);
   idle_deadline_ = now() + limits::kStopDeadline;
   std::vector<JobId> all;

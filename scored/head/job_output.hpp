@@ -63,7 +63,7 @@ class JobOutput {
   // recovered: the head restarted, and what was sent before is counted by the front end alone: the
   // first one that attaches says where the log begins.
   JobOutput(bool driven_by_front_end, bool recovered)
-      : waits_(driven_by_front_end), rebase_(recovered) {}
+      : wanted_(driven_by_front_end), waits_(driven_by_front_end), rebase_(recovered) {}
 
   OutputActions arrived(OutputChunk chunk);
   // have_bytes: how much of the log the client has. A window outside kMinWindow ... kMaxWindow

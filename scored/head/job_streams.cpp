@@ -2,6 +2,8 @@
 
 #include "base/model.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -254,8 +256,9 @@ void JobStreams::task_output(NodeId node, wire::TaskOutput&& message) {
   if (stream->nodes.size() == 1) stream->output.begin_at(message.offset());
   const auto verdict = stream->repeats[index].arrived(message.offset(), message.data().size());
   acknowledge(*stream, index, verdict.acknowledge);
-  if (verdict.gap) {
-    events_.broken(AttemptId(message.attempt()), "output is missing from " + links_.name(node));
+  if (verdict.gap || verdict.overrun) {
+    const std::string_view what = verdict.gap ? "lost output" : "sent output beyond its window";
+    events_.broken(AttemptId(message.attempt()), fmt::format("{} {}", links_.name(node), what));
     return;
   }
   OutputChunk chunk;

@@ -3,6 +3,8 @@
 // repeats after a broken link what was not acknowledged; here each byte is let through once, and
 // each is acknowledged once on every link. Pure.
 
+#include "base/limits.hpp"
+
 #include <algorithm>
 #include <cstdint>
 #include <utility>
@@ -15,10 +17,14 @@ class RepeatFilter {
   // where to begin.
   explicit RepeatFilter(bool resumed = false) : unknown_(resumed), silent_(resumed) {}
 
+  // A shepherd has one window; twice that is nobody's honest mistake.
+  static constexpr std::uint64_t kMaxUnacknowledged = 2 * limits::kIoWindowBytes;
+
   struct Verdict {
     std::uint64_t drop = 0;         // bytes at the beginning that were here before
     std::uint64_t acknowledge = 0;  // to be said to the node now
     bool gap = false;               // bytes are missing before it: the node breaks the protocol
+    bool overrun = false;           // more is unacknowledged than a window allows: it does so, too
   };
 
   Verdict arrived(std::uint64_t offset, std::uint64_t size) {
@@ -29,6 +35,10 @@ class RepeatFilter {
       return verdict;
     }
     verdict.drop = std::min(received_ - offset, size);
+    if (size > kMaxUnacknowledged || offset + size > acknowledged_ + kMaxUnacknowledged) {
+      verdict.overrun = true;
+      return verdict;
+    }
     received_ = std::max(received_, offset + size);
     // What was acknowledged into the broken link may have been lost with it; where the shepherd
     // starts again tells how much.

@@ -21,6 +21,14 @@ TEST(RepeatFilter, SeesAGap) {
   EXPECT_FALSE(filter.arrived(0, 1).gap);
 }
 
+TEST(RepeatFilter, LetsNobodySendBeyondHisWindow) {
+  RepeatFilter filter;
+  EXPECT_FALSE(filter.arrived(0, RepeatFilter::kMaxUnacknowledged).overrun);
+  EXPECT_TRUE(filter.arrived(RepeatFilter::kMaxUnacknowledged, 1).overrun);
+  (void)filter.taken(10);
+  EXPECT_FALSE(filter.arrived(RepeatFilter::kMaxUnacknowledged, 10).overrun);
+}
+
 TEST(RepeatFilter, BeginsWhereTheShepherdSaysAfterARestartOfTheHead) {
   RepeatFilter filter(true);
   const auto verdict = filter.arrived(5000, 10);

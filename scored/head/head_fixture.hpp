@@ -1,0 +1,277 @@
+#pragma once
+// For tests: a head with a store in a temporary directory, a clock that moves when told, and
+// connections that only remember what was sent.
+
+#include "proto/convert.hpp"
+#include "proto/parse.hpp"
+#include "scored/head/client_session.hpp"
+#include "scored/head/head.hpp"
+#include "scored/head/node_session.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <stdlib.h>
+#include <string>
+#include <vector>
+
+namespace score::head {
+
+class FakeConnection final : public proto::Connection {
+ public:
+  explicit FakeConnection(std::string peer) : peer_(std::move(peer)) {}
+
+  asio::awaitable<Result<proto::InFrame>> read(proto::Role) override {
+    co_return fail(Errc::Closed, "test");
+  }
+
+  bool send(proto::FrameType type, std::string_view payload) override {
+    if (is_open_) sent.push_back({type, std::string(payload)});
+    return is_open_;
+  }
+
+  bool send_shared(std::shared_ptr<const std::string> frame) override {
+    std::array<std::byte, proto::kHeaderBytes> header{};
+    std::memcpy(header.data(), frame->data(), header.size());
+    const auto type = proto::decode_header(header)->type;
+    return send(static_cast<proto::FrameType>(type), frame->substr(proto::kHeaderBytes));
+  }
+
+  asio::awaitable<void> drained(std::size_t) override { co_return; }
+
+  std::size_t queued_bytes() const override { return 0; }
+
+  void close() override { is_open_ = false; }
+
+  bool is_open() const override { return is_open_; }
+
+  const std::string& peer() const override { return peer_; }
+
+  // The messages of one type so far, in order.
+  template <class Message>
+  std::vector<Message> all() const {
+    std::vector<Message> found;
+    for (const proto::InFrame& frame : sent) {
+      if (frame.type == proto::frame_type<Message>()) {
+        found.push_back(*proto::parse<Message>(frame));
+      }
+    }
+    return found;
+  }
+
+  std::vector<proto::InFrame> sent;
+
+ private:
+  std::string peer_;
+  bool is_open_ = true;
+};
+
+class ManualClock final : public Clock {
+ public:
+  TimePoint now() const override { return now_; }
+
+  asio::awaitable<void> sleep_until(TimePoint) override { co_return; }
+
+  void advance(Duration by) { now_ += by; }
+
+ private:
+  TimePoint now_{std::chrono::hours(1)};
+};
+
+template <class Message>
+proto::InFrame frame_of(const Message& message) {
+  return {proto::frame_type<Message>(), message.SerializeAsString()};
+}
+
+// A command: its session and what the head answered.
+struct FakeClient {
+  std::shared_ptr<FakeConnection> connection;
+  std::unique_ptr<ClientSession> session;
+
+  template <class Message>
+  bool say(const Message& message) {
+    return session->dispatch(frame_of(message));
+  }
+};
+
+// A node daemon that does what it is told when the test says so.
+struct FakeNode {
+  std::shared_ptr<FakeConnection> connection;
+  std::unique_ptr<NodeSession> session;
+
+  bool say(const NodeToHead& message) {
+    auto frame = proto::encode(message);
+    return session->dispatch({frame.type, std::move(frame.payload)});
+  }
+};
+
+inline constexpr UserId kAlice(1000);
+inline constexpr UserId kBob(1001);
+
+class HeadFixture : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (std::filesystem::temp_directory_path() / "score_head_XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    directory_ = pattern;
+    config_.nodes = {"n0", "n1"};
+    config_.operators = {{"1002"}, ""};
+    start_head();
+  }
+
+  void TearDown() override {
+    head_.reset();
+    std::filesystem::remove_all(directory_);
+  }
+
+  // Also a restart: what the last one left on disk is all there is.
+  void start_head() {
+    head_.reset();
+    auto store = Store::open(directory_);
+    ASSERT_TRUE(store) << store.error().message();
+    auto reader = StoreReader::open(store->path());
+    ASSERT_TRUE(reader);
+    head_ = std::make_unique<Head>(io_, clock_, config_, std::move(*store), std::move(*reader));
+    ASSERT_TRUE(head_->recover());
+  }
+
+  // Runs callbacks of the commit log until `done`.
+  template <typename Predicate>
+  bool pump_until(Predicate done) {
+    io_.restart();
+    const auto work = asio::require(io_.get_executor(), asio::execution::outstanding_work.tracked);
+    while (!done()) {
+      if (io_.run_one_for(std::chrono::seconds(20)) == 0) return false;
+    }
+    return true;
+  }
+
+  // Everything that was to be stored is stored, and what waited for it was done.
+  void settle() {
+    for (int i = 0; i < 3; ++i) {
+      bool stored = false;
+      head_->after_stored([&stored] { stored = true; });
+      ASSERT_TRUE(pump_until([&stored] { return stored; }));
+    }
+  }
+
+  // Time passes, deadlines are met.
+  void pass(Duration time) {
+    clock_.advance(time);
+    head_->tick();
+    settle();
+  }
+
+  FakeClient connect(UserId user, bool greet = true) {
+    FakeClient client;
+    client.connection = std::make_shared<FakeConnection>("client");
+    ClientSession::Setup setup;
+    setup.id = ClientId(next_client_++);
+    setup.peer = {user, head_->users().role(user, clock_.now()),
+                  "u" + std::to_string(user.value())};
+    setup.connection = client.connection;
+    setup.budget = std::make_shared<TokenBucket>(1e9, 1e9);
+    client.session = std::make_unique<ClientSession>(*head_, clock_, requests_, std::move(setup));
+    if (greet) {
+      EXPECT_TRUE(client.say(hello()));
+    }
+    return client;
+  }
+
+  static wire::ClientHello hello() {
+    wire::ClientHello message;
+    message.set_lowest_version(proto::kLowestVersion);
+    message.set_highest_version(proto::kHighestVersion);
+    return message;
+  }
+
+  static wire::Submit submission(std::uint32_t nodes = 2) {
+    wire::Submit message;
+    message.set_tag(1);
+    ResourceRequest request;
+    request.nodes = nodes;
+    request.weight = limits::kDefaultWeight;
+    *message.mutable_resources() = proto::to_wire(request);
+    wire::LaunchSpec& spec = *message.mutable_spec();
+    spec.add_argv("true");
+    spec.set_directory("/");
+    spec.set_stdin_rank(0);
+    message.set_allow_root(true);
+    return message;
+  }
+
+  // 0: refused.
+  JobId submit(FakeClient& client, const wire::Submit& message) {
+    const std::size_t before = client.connection->sent.size();
+    client.say(message);
+    settle();
+    for (std::size_t i = before; i < client.connection->sent.size(); ++i) {
+      const proto::InFrame& frame = client.connection->sent[i];
+      if (frame.type == proto::FrameType::Submitted) {
+        return JobId(proto::parse<wire::Submitted>(frame)->job());
+      }
+    }
+    return JobId();
+  }
+
+  FakeNode connect_node(std::uint32_t index, std::vector<AttemptReport> attempts = {}) {
+    FakeNode node;
+    node.connection = std::make_shared<FakeConnection>("node");
+    node.session = std::make_unique<NodeSession>(*head_, clock_, NodeId(index), node.connection);
+    NodeHello hello;
+    hello.info = {"n" + std::to_string(index), 1, Bytes(1 << 30)};
+    hello.attempts = std::move(attempts);
+    auto encoded = proto::encode(NodeToHead(hello));
+    EXPECT_TRUE(node.session->greet({encoded.type, std::move(encoded.payload)}));
+    return node;
+  }
+
+  // From submission to running on both nodes; its attempt.
+  AttemptId launch(FakeClient& client, FakeNode& first, FakeNode& second,
+                   const wire::Submit& message = submission()) {
+    const JobId job = submit(client, message);
+    EXPECT_NE(job, JobId());
+    const auto prepares = first.connection->all<wire::PrepareTasks>();
+    if (prepares.empty()) return AttemptId();
+    const AttemptId attempt(prepares.back().attempt());
+    first.say(Prepared{attempt});
+    second.say(Prepared{attempt});
+    settle();
+    first.say(Started{attempt});
+    second.say(Started{attempt});
+    settle();
+    return attempt;
+  }
+
+  static wire::Attach attachment(JobId job, bool front_end = true) {
+    wire::Attach message;
+    message.set_tag(9);
+    message.set_job(job.value());
+    message.set_front_end(front_end);
+    message.set_input(front_end);
+    message.set_window_bytes(limits::kIoWindowBytes);
+    return message;
+  }
+
+  JobState state_of(FakeClient& client, JobId job) {
+    wire::ListJobs question;
+    question.add_jobs(job.value());
+    client.say(question);
+    const auto lists = client.connection->all<wire::JobList>();
+    if (lists.empty() || lists.back().jobs_size() == 0) return JobState::Pending;
+    return static_cast<JobState>(lists.back().jobs(0).state());
+  }
+
+  std::string directory_;
+  HeadConfig config_;
+  asio::io_context io_{1};
+  ManualClock clock_;
+  DaemonRequests requests_{[] { return Status(); }, [] {}};
+  std::uint64_t next_client_ = 1;
+  std::unique_ptr<Head> head_;
+};
+
+}  // namespace score::head
