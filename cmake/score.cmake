@@ -38,7 +38,9 @@ function(score_executable name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE score_options ${arg_LIBS})
   if(SCORE_STATIC_LIBS AND NOT SCORE_SANITIZE)
-    target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc)
+    # Packed relocations: half a megabyte less to read at the start (glibc 2.36, binutils 2.38).
+    target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc
+      -Wl,-z,pack-relative-relocs)
   endif()
   score_use_pch(${name} "${arg_PCH}" "${arg_LIBS}")
 endfunction()

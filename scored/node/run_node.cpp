@@ -2,7 +2,6 @@
 
 #include "base/fd.hpp"
 #include "base/log.hpp"
-#include "base/startup_pages.hpp"
 #include "proto/key.hpp"
 #include "scored/node/config.hpp"
 #include "scored/node/daemon.hpp"
@@ -85,7 +84,6 @@ Status serve(NodeConfig config) {
   asio::io_context io(1);
   SteadyClock clock;
   Daemon daemon({io, clock, *tls, switcher, *cgroups ? &**cgroups : nullptr}, std::move(config));
-  forget_startup_pages();
   if (!lock_memory()) log_info("memory is not locked: the limits do not allow it");
   run(io, daemon.run());
   return {};
