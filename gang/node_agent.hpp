@@ -102,8 +102,9 @@ class NodeAgent {
   // Every connection begins with an exchange: without it no timetable can be followed.
   NodeActions on_clock(const ClockSample& sample, TimePoint now);
   NodeActions on_shepherd(AttemptId attempt, const ShepherdEvent& event, TimePoint now);
-  // A shepherd found after a restart of the daemon (before the first on_connected). It runs
-  // unfrozen until the head sends a timetable.
+  // A shepherd found after a restart of the daemon (before the first on_connected). If its tasks
+  // run they go on unfrozen until the head sends a timetable; if they were not started yet, its
+  // cgroup is frozen again, as at its birth.
   NodeActions adopt(const base::PlacedTasks& placed, const base::AttemptReport& report,
                     TimePoint now);
   // The daemon ended the attempt for a reason of its own (memory limit): killed, reason reported.

@@ -76,7 +76,7 @@ class Link {
     lose_node_side();
   }
 
-  // What the head said may have come too late until then.
+  // What the head and the node said may have come too late until then.
   [[nodiscard]] TimePoint late_until() const { return late_until_; }
 
   void stall(Duration time) { stalled_until_ = events_.now() + time; }
@@ -84,13 +84,14 @@ class Link {
   void up(Upward message) {
     if (!up_) return;
     last_up_ = arrival(last_up_);
+    if (last_up_ - events_.now() > kInTime) late_until_ = std::max(late_until_, last_up_);
     deliver(last_up_, [this, m = std::move(message)] { ends_.to_head(m); });
   }
 
   void down(Downward message) {
     if (!up_) return;
     last_down_ = arrival(last_down_);
-    if (last_down_ - events_.now() > kInTime) late_until_ = last_down_;
+    if (last_down_ - events_.now() > kInTime) late_until_ = std::max(late_until_, last_down_);
     deliver(last_down_, [this, m = std::move(message)] { ends_.to_node(m); });
   }
 

@@ -9,6 +9,7 @@ namespace {
 
 constexpr int kKill = 9;
 constexpr Duration kSwitchLateness = 200us;
+constexpr Duration kNoticeable = 500us;  // a correction of the clock
 
 std::uint32_t first_rank(const base::PlacedTasks& placed) {
   return std::accumulate(placed.tasks_on_node.begin(),
@@ -72,6 +73,9 @@ void SimNode::restart_daemon() {
   trouble_ended_ = world_.events.now();
   const auto found = shepherds_;  // the agent may have some removed
   for (const auto& [id, s] : found) {
+    if (s.phase != base::AttemptPhase::Running) {
+      set_frozen(shepherds_.at(id), !s.placed.cores.empty());  // as it was born
+    }
     carry_out(agent_->adopt(s.placed, {id, s.phase, s.exits, {}}, local()));
   }
 }
@@ -94,7 +98,8 @@ void SimNode::heartbeat() {
 }
 
 std::optional<TimePoint> SimNode::orderly_since() const {
-  if (!connected_ || !current_ || !agent_ || current_->epoch < first_epoch_) return std::nullopt;
+  if (!connected_ || !current_ || !agent_ || misled_ || current_->epoch < first_epoch_)
+    return std::nullopt;
   return std::max(from_local(current_->start), trouble_ended_);
 }
 
@@ -258,11 +263,12 @@ void SimNode::follow(const gang::SwitchPlan& plan) {
       again ? std::chrono::abs(current_->start - plan.start) : local() - plan.start;
   if (plan.start <= local()) {
     // It came late, or its clock was far off: until now it was not in step with others.
-    if (moved > 500us) trouble_ended_ = world_.events.now();
+    if (moved > kNoticeable) trouble_ended_ = world_.events.now();
     current_ = plan;
     if (ahead_ && ahead_->epoch <= plan.epoch) ahead_.reset();
     apply_plan();
   } else {
+    misled_ = again && moved > kNoticeable;  // it began the plan too early
     ahead_ = plan;
   }
   arm_switch();
@@ -279,7 +285,10 @@ void SimNode::arm_switch() {
   const TimePoint when = std::max(from_local(*at), world_.events.now()) + late;
   world_.events.at(when, [this, number = ++plan_number_] {
     if (number != plan_number_) return;
-    if (ahead_ && ahead_->start <= local()) current_ = std::exchange(ahead_, std::nullopt);
+    if (ahead_ && ahead_->start <= local()) {
+      current_ = std::exchange(ahead_, std::nullopt);
+      if (std::exchange(misled_, false)) trouble_ended_ = world_.events.now();
+    }
     if (current_) apply_plan();
     arm_switch();
   });

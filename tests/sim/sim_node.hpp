@@ -68,6 +68,9 @@ class SimNode {
   // Since when it follows a plan that it got in time, over a link that held; nullopt: not now.
   [[nodiscard]] std::optional<TimePoint> orderly_since() const;
 
+  // Corrections of its clock do not reach the plan in force while another is on its way.
+  [[nodiscard]] bool has_plan_ahead() const { return ahead_.has_value(); }
+
   [[nodiscard]] const base::NodeInfo& info() const { return info_; }
 
   // True until the first timetable after a start of the daemon: everything is thawed.
@@ -111,6 +114,7 @@ class SimNode {
   std::uint64_t plan_number_ = 0;  // the armed switch is of this one
   bool connected_ = false;
   TimePoint trouble_ended_{};
+  bool misled_ = false;                  // until the plan ahead starts
   base::Epoch first_epoch_{UINT64_MAX};  // of this connection
 };
 

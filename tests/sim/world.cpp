@@ -46,6 +46,7 @@ void World::keep_connected(std::size_t index) {
   if (!site.link->is_up() && site.reachable && head_ && site.node->daemon_runs()) {
     site.link->settle();
     site.link->connect();
+    site.heard.clear();  // a connection is a protected stream: no old one can be played back
     site.node->on_connected();
   }
   events_.after(chance_.between(50ms, 500ms), [this, index] { keep_connected(index); });

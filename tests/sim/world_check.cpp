@@ -68,7 +68,8 @@ void World::check_gang(base::AttemptId attempt) {
     const SimNode& node = *sites_[id.value()].node;
     const auto found = node.shepherds().find(attempt);
     const auto since = node.orderly_since();
-    if (!since || found == node.shepherds().end() || found->second.killed ||
+    if (!since || node.has_plan_ahead() || !sites_[id.value()].link->is_up() ||
+        found == node.shepherds().end() || found->second.killed ||
         found->second.placed.cores.empty()) {
       uneven_since_.erase(attempt);
       return;
@@ -88,7 +89,8 @@ void World::check_gang(base::AttemptId attempt) {
   if (uneven == uneven_since_.end()) return;
   const TimePoint since = uneven->second;
   uneven_since_.erase(uneven);
-  if (orderly >= since - 1ms || error > 1ms) return;  // a plan began just then: it may have come late somewhere
+  if (orderly >= since - 1ms || error > 1ms)
+    return;  // a plan began just then: it may have come late somewhere
   ++seen_.gangs_compared;
   const Duration skew = events_.now() - since;
   seen_.worst_gang_skew = std::max(seen_.worst_gang_skew, skew);
