@@ -5,9 +5,11 @@
 #include "base/task_group.hpp"
 #include "proto/errc.hpp"
 #include "proto/node.pb.h"
+#include "proto/stream_connection.hpp"
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <fcntl.h>
 #include <random>
 #include <sys/socket.h>
@@ -348,6 +350,89 @@ TEST_F(UnixListenerTest, CloseEndsAnAccept) {
   auto peer = base::run(io_, listener->accept());
   ASSERT_FALSE(peer.has_value());
   EXPECT_TRUE(peer.error().is(base::Errc::Closed)) << peer.error().message();
+}
+
+// A listener that answers every ListNodes and counts whom it turned away.
+class Answering {
+ public:
+  Answering(asio::io_context& io, UnixListener listener)
+      : listener_(std::move(listener)), tasks_(io.get_executor(), nothing) {
+    tasks_.spawn("accept", accept());
+  }
+
+  asio::awaitable<void> stop() {
+    listener_.close();
+    co_await tasks_.stop();
+  }
+
+  std::size_t refused = 0;
+
+ private:
+  static void nothing(std::string_view, const std::exception_ptr&) {}
+
+  asio::awaitable<void> accept() {
+    for (;;) {
+      auto peer = co_await listener_.accept();
+      if (!peer) co_return;
+      tasks_.spawn("peer", serve(peer->connection));
+    }
+  }
+
+  asio::awaitable<void> serve(std::shared_ptr<Connection> connection) {
+    for (;;) {
+      auto frame = co_await connection->read(Role::OtherUser);
+      if (!frame) break;
+      connection->send(FrameType::NodeList, "");
+    }
+    ++refused;
+    connection->close();
+  }
+
+  UnixListener listener_;
+  base::TaskGroup tasks_;
+};
+
+// One attack of each kind: noise, a hello cut short, an oversize claim, a frame of another role.
+std::string attack(std::mt19937& random) {
+  std::string bytes(1 + random() % 3000, '\0');
+  for (char& byte : bytes) byte = static_cast<char>(random());
+  switch (random() % 4) {
+    case 0:
+      return bytes;
+    case 1:
+      return encode_frame_bytes(FrameType::Submit, bytes).substr(0, bytes.size());
+    case 2:
+      return encode_frame_bytes(FrameType::ListNodes, bytes);
+    default:
+      return encode_frame_bytes(FrameType::PrepareTasks, bytes);
+  }
+}
+
+TEST_F(UnixListenerTest, HostilePeersDisturbNobody) {
+  auto listener = listen();
+  ASSERT_TRUE(listener.has_value());
+  Answering server(io_, std::move(*listener));
+  const auto friendly = base::run(io_, connect_unix(path_, 1s, ConnectionLimits()));
+  ASSERT_TRUE(friendly.has_value());
+  std::mt19937 random(5);
+  for (std::size_t round = 1; round <= 20; ++round) {
+    for (int i = 0; i < 50; ++i) {
+      auto fd = base::run(io_, connect_unix(path_, 1s, ConnectionLimits()));
+      ASSERT_TRUE(fd.has_value());
+      const std::string bytes = attack(random);
+      const std::array<std::string_view, 1> parts{bytes};
+      static_cast<StreamConnection&>(*fd->connection).stream().write_some(parts);
+      fd->connection->close();
+    }
+    ASSERT_TRUE(friendly->connection->send(FrameType::ListNodes, ""));
+    auto answer = base::run(io_, friendly->connection->read(Role::Head));
+    ASSERT_TRUE(answer.has_value()) << answer.error().message();
+    EXPECT_EQ(answer->type, FrameType::NodeList);
+    io_.restart();
+    while (server.refused < round * 50) io_.run_one();
+  }
+  EXPECT_EQ(server.refused, 1000U);
+  base::run(io_, server.stop());
 }
 
 }  // namespace
