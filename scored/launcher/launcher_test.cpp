@@ -390,6 +390,38 @@ TEST_F(LauncherTest, ThawsCgroupsWhenTheConnectionIsLost) {
   EXPECT_TRUE(eventually([&] { return !tasks->events()->frozen; }));
 }
 
+TEST_F(LauncherTest, FindsTheDaemonsCgroupByItself) {
+  if (!make_cgroup_root()) GTEST_SKIP() << "no cgroup2 that may be written";
+  ASSERT_TRUE(Cgroup::create(cgroup_root_ + "/daemon"));
+  ASSERT_TRUE(Cgroup::create(cgroup_root_ + "/job_7"));
+  ASSERT_TRUE(Cgroup::create(cgroup_root_ + "/job_7/shepherd"));
+  ASSERT_TRUE(Cgroup::create(cgroup_root_ + "/job_7/tasks"));
+  const auto before = own_cgroup().value();
+  ASSERT_TRUE(Cgroup::open(cgroup_root_ + "/daemon")->add(getpid()));
+  start_launcher({"--allow-root", "--cgroup-root", "auto", "--daemon-user", "root"});
+  const Reply reply = launch(7, own_user(), true);
+  for (const pid_t pid : {launcher_, getpid()}) {  // the hierarchy's root has no freezer to open
+    std::ofstream(before + "/cgroup.procs") << pid;
+  }
+  ASSERT_EQ(reply.error, 0U) << reply.step;
+  EXPECT_TRUE(fact("spawner", "cgroup").ends_with("/job_7/tasks"));
+}
+
+TEST_F(LauncherTest, ThawsAtOnceWhenTheDaemonDies) {
+  start_launcher(allow());
+  const Reply reply = launch(7, own_user());
+  ASSERT_EQ(reply.error, 0U);
+  fact("spawner", "uid");
+  Request request;
+  request.op = Op::Renew;
+  request.lease_ns = 60'000'000'000;
+  send_bytes(&request, sizeof request);
+  kill(-reply.group, SIGSTOP);
+  ASSERT_TRUE(eventually([&] { return state_of(reply.group) == 'T'; }));
+  daemon_.reset();
+  EXPECT_TRUE(eventually([&] { return state_of(reply.group) == 'S'; }));
+}
+
 TEST_F(LauncherTest, KillsWhatADeadShepherdLeft) {
   start_launcher(allow());
   const Reply reply = launch(7, own_user());

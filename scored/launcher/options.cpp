@@ -13,14 +13,15 @@ namespace score::launcher {
 namespace {
 
 constexpr const char* kUsage =
-    "usage: scored-launcher --rundir DIR --cgroup-root DIR|none --shepherd PATH\n"
+    "usage: scored-launcher --rundir DIR --cgroup-root DIR|auto|none --shepherd PATH\n"
     "                       [--daemon-user USER] [--allow-root]\n"
     "\n"
     "Starts the jobs' shepherds as their users, for the node daemon that connects to\n"
     "DIR/launcher.sock, and lets every job go on when that daemon falls silent.\n"
     "\n"
     "  --rundir DIR         directory of the socket\n"
-    "  --cgroup-root DIR    below it are the job_ATTEMPT directories; none: process groups\n"
+    "  --cgroup-root DIR    below it are the job_ATTEMPT directories; auto: the cgroup that\n"
+    "                       the node daemon is in; none: process groups\n"
     "  --shepherd PATH      absolute path of scored-shepherd\n"
     "  --daemon-user USER   the only one who may connect (default: the own one)\n"
     "  --allow-root         start jobs of uid 0 too (a one-user cluster of root)\n";

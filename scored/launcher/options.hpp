@@ -6,11 +6,13 @@
 namespace score::launcher {
 
 struct Options {
-  const char* rundir = nullptr;       // launcher.sock goes there
-  const char* cgroup_root = nullptr;  // nullptr: none; the fallback with process groups
-  const char* shepherd = nullptr;     // absolute path of the program
-  uid_t daemon_user = 0;              // the only one who may connect
-  bool allow_root = false;            // jobs of uid 0: a one-user cluster of root
+  const char* rundir = nullptr;  // launcher.sock goes there
+  // "auto": the cgroup of the daemon that connects; nullptr: none, the fallback with process
+  // groups.
+  const char* cgroup_root = nullptr;
+  const char* shepherd = nullptr;  // absolute path of the program
+  uid_t daemon_user = 0;           // the only one who may connect
+  bool allow_root = false;         // jobs of uid 0: a one-user cluster of root
 };
 
 enum class Parsed { Run, Help, Bad };

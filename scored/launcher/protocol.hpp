@@ -14,6 +14,7 @@
 // children (subreaper). B's process group is the tasks' process group. When A has ended, whatever
 // is left of it becomes the launcher's child (a subreaper too) and is killed.
 //
+// While there is a lease, a lost connection thaws everything at once, as does a lease that ends.
 // A packet that does not keep to this ends the connection. Replies come in the order of the
 // requests. Packets of anyone but the daemon's user are never read.
 #pragma once

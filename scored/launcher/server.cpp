@@ -100,7 +100,7 @@ bool Server::start() {
     say(3, "open failed path=/dev/null err=\"%s\"", strerror(errno));
     return false;
   }
-  if (options_.cgroup_root != nullptr) {
+  if (options_.cgroup_root != nullptr && strcmp(options_.cgroup_root, "auto") != 0) {
     cgroup_root_ = high(open_cgroup_root(options_.cgroup_root));
     if (cgroup_root_ < 0) {
       say(3, "open failed cgroup_root=%s err=\"%s\"", options_.cgroup_root, strerror(errno));
@@ -172,7 +172,10 @@ void Server::accept_daemon() {
   socklen_t size = sizeof peer;
   const bool known = getsockopt(accepted, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
   daemon_ = accepted;
-  if (!known || peer.uid != options_.daemon_user) drop("not the daemon's user");
+  if (!known || peer.uid != options_.daemon_user) return drop("not the daemon's user");
+  if (options_.cgroup_root == nullptr || strcmp(options_.cgroup_root, "auto") != 0) return;
+  if (cgroup_root_ >= 0) close(cgroup_root_);
+  cgroup_root_ = high(open_cgroup_of(peer.pid));
 }
 
 void Server::drop(const char* why) {
@@ -202,6 +205,7 @@ void Server::read_packet() {
   const bool whole = got == sizeof request && (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
   if (got <= 0) {
     drop(nullptr);
+    if (thaw_at_ns_ != 0) thaw("lost");
   } else if (!whole || fd == -2 || request.magic != kMagic || request.version != kVersion) {
     drop("malformed packet");
   } else {
@@ -286,11 +290,14 @@ void Server::thaw_if_silent() {
   if (thaw_at_ns_ == 0 || now_ns() < thaw_at_ns_) return;
   pollfd queued{.fd = daemon_, .events = POLLIN, .revents = 0};
   if (daemon_ >= 0 && poll(&queued, 1, 0) > 0) return;
+  thaw("silent");
+}
+
+void Server::thaw(const char* what) {
   thaw_at_ns_ = 0;
   const int cgroups = cgroup_root_ >= 0 ? thaw_cgroups(cgroup_root_) : 0;
   const int groups = shepherds_.continue_all();
-  say(4, "thaw every job: the node daemon is silent connected=%s cgroups=%d groups=%d",
-      daemon_ >= 0 ? "yes" : "no", cgroups, groups);
+  say(4, "thaw every job: the node daemon is %s cgroups=%d groups=%d", what, cgroups, groups);
 }
 
 }  // namespace score::launcher

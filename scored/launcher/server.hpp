@@ -29,6 +29,7 @@ class Server {
   [[nodiscard]] Failure check(const Request& request, int fd) const;
   void answer(const Request& request, const Failure& failure, const Started& started);
   void thaw_if_silent();
+  void thaw(const char* what);
   [[nodiscard]] int timeout_ms(bool soon) const;
 
   Options options_;

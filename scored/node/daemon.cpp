@@ -6,7 +6,6 @@
 #include "proto/convert.hpp"
 #include "proto/hello.hpp"
 #include "scored/node/memory.hpp"
-#include "scored/node/vitals.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -16,8 +15,11 @@ namespace score::node {
 
 namespace {
 
-constexpr Duration kLeaseRenewal = std::chrono::milliseconds{400};
-static_assert(kLeaseRenewal * 2 < limits::kMinThawLease, "one renewal may be late");
+// The launcher thaws at once when this daemon dies; the lease is for one that hangs.
+constexpr Duration kMinLease = 2 * limits::kMinThawLease;
+constexpr Duration kLeaseRenewal = std::chrono::milliseconds{800};
+static_assert(kLeaseRenewal * 2 < kMinLease, "one renewal may be late");
+static_assert(kMinLease < limits::kDeadAfter, "its jobs run again before the node is given up");
 // So that a fresh node follows its first timetable soon and well: the least of several round trips
 // bounds the clock's error.
 constexpr int kFirstExchanges = 10;
@@ -65,7 +67,7 @@ Daemon::Daemon(Parts parts, NodeConfig config)
                 {config_.run_dir + "/shepherds", config_.name,
                  parts.switcher.priority() == SwitchPriority::None},
                 attempt_handlers()),
-      lease_(limits::kMinThawLease) {}
+      lease_(kMinLease) {}
 
 Attempts::Handlers Daemon::attempt_handlers() {
   Attempts::Handlers handlers;
@@ -122,7 +124,7 @@ void Daemon::launch(gang::LaunchShepherd order) {
 void Daemon::follow(gang::FollowPlan order) {
   Duration longest{0};
   for (const auto& segment : order.plan.segments) longest = std::max(longest, segment.length);
-  lease_ = std::max<Duration>(limits::kMinThawLease, limits::kThawLeaseQuanta * longest);
+  lease_ = std::max<Duration>(kMinLease, limits::kThawLeaseQuanta * longest);
   parts_.switcher.follow(std::move(order.plan));
 }
 
@@ -209,7 +211,7 @@ void Daemon::on_trace_request(const proto::InFrame& frame) {
 void Daemon::beat() {
   const TimePoint now = parts_.clock.now();
   wire::Heartbeat message;
-  fill_vitals(message);
+  vitals_.fill(message);
   message.set_clock_error_ns(agent_.clock().error_bound(now).count());
   message.set_switches(parts_.switcher.counters().switches.load(std::memory_order_relaxed));
   message.set_late_switches(parts_.switcher.counters().late.load(std::memory_order_relaxed));

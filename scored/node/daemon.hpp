@@ -11,6 +11,7 @@
 #include "scored/node/head_link.hpp"
 #include "scored/node/launcher_link.hpp"
 #include "scored/node/switcher.hpp"
+#include "scored/node/vitals.hpp"
 
 #include <string>
 
@@ -63,6 +64,7 @@ class Daemon {
   LauncherLink launcher_;
   HeadLink head_;
   Attempts attempts_;
+  Vitals vitals_;
   std::uint64_t head_epoch_ = 0;  // the greatest incarnation of the head seen
   Duration lease_;
   bool keeps_lease_ = false;

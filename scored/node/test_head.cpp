@@ -7,6 +7,7 @@
 #include <csignal>
 #include <fcntl.h>
 #include <fstream>
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,7 +23,7 @@ constexpr std::chrono::milliseconds kStep{2};
 bool becomes(const std::function<bool()>& holds) {
   for (int i = 0; i < 5'000; ++i) {
     if (holds()) return true;
-    usleep(2'000);
+    poll(nullptr, 0, 2);
   }
   return false;
 }
@@ -139,8 +140,8 @@ int TestHead::stop_node() {
 }
 
 bool TestHead::wait(const std::function<bool()>& holds) {
-  const auto end = std::chrono::steady_clock::now() + kPatience;
-  while (std::chrono::steady_clock::now() < end) {
+  const auto end = monotonic_now() + kPatience;
+  while (monotonic_now() < end) {
     if (holds()) return true;
     io_.restart();
     io_.run_for(kStep);

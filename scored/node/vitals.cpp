@@ -36,11 +36,12 @@ void list_ids(const Ids& ids, std::uint32_t count, Add add) {
 
 }  // namespace
 
-void fill_vitals(wire::Heartbeat& message) {
+void Vitals::fill(wire::Heartbeat& message) {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   message.set_cpu_ns(nanoseconds(usage.ru_utime) + nanoseconds(usage.ru_stime));
-  message.set_rss_bytes(resident_bytes());
+  if (beats_++ % kMemoryBeats == 0) resident_bytes_ = resident_bytes();
+  message.set_rss_bytes(resident_bytes_);
 }
 
 void fill_trace(const SwitchTrace::Extract& extract, wire::NodeTrace& trace) {

@@ -6,8 +6,18 @@
 
 namespace score::node {
 
-// CPU time and resident memory of this process.
-void fill_vitals(wire::Heartbeat& message);
+// CPU time and resident memory of this process; the memory as it was at most kMemoryBeats calls
+// ago, because asking for it costs as much as all the rest of a heartbeat.
+inline constexpr unsigned kMemoryBeats = 10;
+
+class Vitals {
+ public:
+  void fill(wire::Heartbeat& message);
+
+ private:
+  unsigned beats_ = 0;
+  std::uint64_t resident_bytes_ = 0;
+};
 
 void fill_trace(const SwitchTrace::Extract& extract, wire::NodeTrace& trace);
 
