@@ -90,7 +90,7 @@ class TlsConnectionTest : public testing::Test {
   Result<TlsPeer> connect(const Key& key, std::string name) {
     contexts_.push_back(TlsContext::client(key, std::move(name)));
     return base::run(
-        io_, tls_connect(*contexts_.back(), {"127.0.0.1", head_.port()}, 1s, ConnectionLimits()));
+        io_, tls_connect(*contexts_.back(), {"127.0.0.1", head_.port()}, 60s, ConnectionLimits()));
   }
 
   Result<TlsPeer> connect(const std::string& name) { return connect(head_.key_of(name), name); }
@@ -197,7 +197,7 @@ TEST_F(TlsConnectionTest, ANodeRefusesAHeadWithAnotherClusterKey) {
   Head other(io_);
   auto context = TlsContext::client(head_.key_of("node03"), "node03");
   auto node =
-      base::run(io_, tls_connect(*context, {"127.0.0.1", other.port()}, 1s, ConnectionLimits()));
+      base::run(io_, tls_connect(*context, {"127.0.0.1", other.port()}, 60s, ConnectionLimits()));
   EXPECT_FALSE(node.has_value());
   base::run(io_, other.stop());
 }

@@ -280,7 +280,7 @@ class UnixListenerTest : public testing::Test {
 
 asio::awaitable<Result<UnixPeer>> meet(UnixListener& listener, std::string path,
                                        std::shared_ptr<Connection>& client) {
-  auto connected = co_await connect_unix(path, 1s, ConnectionLimits());
+  auto connected = co_await connect_unix(path, 60s, ConnectionLimits());
   if (!connected) co_return connected.error();
   client = connected->connection;
   co_return co_await listener.accept();
@@ -335,12 +335,13 @@ TEST_F(UnixListenerTest, RefusesASocketInUseAndOtherFiles) {
 }
 
 TEST_F(UnixListenerTest, NamesThePathItCannotConnectTo) {
-  auto peer = base::run(io_, connect_unix(path_, 1s, ConnectionLimits()));
+  auto peer = base::run(io_, connect_unix(path_, 60s, ConnectionLimits()));
   ASSERT_FALSE(peer.has_value());
   EXPECT_NE(peer.error().message().find(path_), std::string::npos) << peer.error().message();
   path_ = std::string(200, 'p');
-  EXPECT_TRUE(
-      base::run(io_, connect_unix(path_, 1s, ConnectionLimits())).error().is(base::Errc::TooLarge));
+  EXPECT_TRUE(base::run(io_, connect_unix(path_, 60s, ConnectionLimits()))
+                  .error()
+                  .is(base::Errc::TooLarge));
 }
 
 TEST_F(UnixListenerTest, CloseEndsAnAccept) {
@@ -412,12 +413,12 @@ TEST_F(UnixListenerTest, HostilePeersDisturbNobody) {
   auto listener = listen();
   ASSERT_TRUE(listener.has_value());
   Answering server(io_, std::move(*listener));
-  const auto friendly = base::run(io_, connect_unix(path_, 1s, ConnectionLimits()));
+  const auto friendly = base::run(io_, connect_unix(path_, 60s, ConnectionLimits()));
   ASSERT_TRUE(friendly.has_value());
   std::mt19937 random(5);
   for (std::size_t round = 1; round <= 20; ++round) {
     for (int i = 0; i < 50; ++i) {
-      auto fd = base::run(io_, connect_unix(path_, 1s, ConnectionLimits()));
+      auto fd = base::run(io_, connect_unix(path_, 60s, ConnectionLimits()));
       ASSERT_TRUE(fd.has_value());
       const std::string bytes = attack(random);
       const std::array<std::string_view, 1> parts{bytes};
