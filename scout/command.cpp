@@ -1,14 +1,13 @@
 #include "scout/command.hpp"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cstdlib>
-
 #include "base/fd.hpp"
 #include "base/text.hpp"
 #include "scout/head_link.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 namespace score::scout {
 

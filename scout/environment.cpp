@@ -1,11 +1,10 @@
 #include "scout/environment.hpp"
 
-#include <unistd.h>
+#include "base/text.hpp"
 
 #include <cstdlib>
 #include <map>
-
-#include "base/text.hpp"
+#include <unistd.h>
 
 namespace score::scout {
 
@@ -36,7 +35,8 @@ Variables basic_variables(const Variables& own) {
 Status add_item(Variables& chosen, const Variables& own, std::string_view item) {
   const auto at = item.find('=');
   if (item.empty() || at == 0) {
-    return fail(Errc::Malformed, "--export: '{}' is not NAME or NAME=value", escape_terminal(item, 80));
+    return fail(Errc::Malformed, "--export: '{}' is not NAME or NAME=value",
+                escape_terminal(item, 80));
   }
   const std::string name(item.substr(0, at));
   if (at != item.npos) {

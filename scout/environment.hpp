@@ -1,17 +1,17 @@
 // Which variables a job gets (--export).
 #pragma once
 
+#include "base/result.hpp"
+
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/result.hpp"
-
 namespace score::scout {
 
-// "ALL": this process's; "NONE": PATH, HOME, USER, LOGNAME, SHELL, TERM and LANG only; a list of NAME
-// (taken from here if it is set) and NAME=value: these only; "ALL,NAME=value,...": all, and these.
-// unbuffered: coreutils' libstdbuf is preloaded, as stdbuf(1) does. Errors: Malformed.
+// "ALL": this process's; "NONE": PATH, HOME, USER, LOGNAME, SHELL, TERM and LANG only; a list of
+// NAME (taken from here if it is set) and NAME=value: these only; "ALL,NAME=value,...": all, and
+// these. unbuffered: coreutils' libstdbuf is preloaded, as stdbuf(1) does. Errors: Malformed.
 Result<std::vector<std::string>> exported_environment(std::string_view rule, bool unbuffered);
 
 }  // namespace score::scout

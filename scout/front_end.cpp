@@ -1,16 +1,15 @@
 #include "scout/front_end.hpp"
 
-#include <poll.h>
-#include <unistd.h>
+#include "base/limits.hpp"
+#include "scout/job_views.hpp"
+#include "scout/words.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
-
-#include "base/limits.hpp"
-#include "scout/job_views.hpp"
-#include "scout/words.hpp"
+#include <poll.h>
+#include <unistd.h>
 
 namespace score::scout {
 
@@ -73,13 +72,16 @@ void FrontEnd::attach() {
 
 void FrontEnd::turn() {
   enum { kSignals, kLink, kInput, kOutput, kError };
+
   std::array<pollfd, 5> fds{};
   fds[kSignals] = {.fd = signals_.get(), .events = POLLIN, .revents = 0};
   fds[kLink] = {.fd = link_ ? link_->fd() : -1, .events = POLLIN, .revents = 0};
   if (link_ && link_->wants_write()) fds[kLink].events |= POLLOUT;
   fds[kInput] = {.fd = wants_input() ? STDIN_FILENO : -1, .events = POLLIN, .revents = 0};
-  fds[kOutput] = {.fd = output_.has_output(false) ? STDOUT_FILENO : -1, .events = POLLOUT, .revents = 0};
-  fds[kError] = {.fd = output_.has_output(true) ? STDERR_FILENO : -1, .events = POLLOUT, .revents = 0};
+  fds[kOutput] = {
+      .fd = output_.has_output(false) ? STDOUT_FILENO : -1, .events = POLLOUT, .revents = 0};
+  fds[kError] = {
+      .fd = output_.has_output(true) ? STDERR_FILENO : -1, .events = POLLOUT, .revents = 0};
   if (::poll(fds.data(), fds.size(), poll_timeout()) < 0 && errno != EINTR) {
     return give_up(kExitError, "poll failed");
   }
@@ -148,7 +150,8 @@ void FrontEnd::on_frame(const proto::InFrame& frame) {
 }
 
 void FrontEnd::on_submitted(const wire::Submitted& submitted) {
-  if (job_ == 0 && options_.start_lines) tell(fmt::format("SCORE: connected (jid={})", submitted.job()));
+  if (job_ == 0 && options_.start_lines)
+    tell(fmt::format("SCORE: connected (jid={})", submitted.job()));
   job_ = submitted.job();
   attach();
   if (cancels_ > 0) cancel(Duration(-1), forced_code_.value_or(kExitInterrupted));
@@ -188,7 +191,9 @@ void FrontEnd::on_end(const wire::JobStatus& status) {
   exit_code_ = status.exit_code();
   limit_check_.reset();
   const auto state = static_cast<base::JobState>(status.state());
-  if (state == base::JobState::Completed || forced_code_ || options_.quiet) return;
+  // -q asks for silence about what the exit code says; why a job never ran is news.
+  const bool is_quiet = options_.quiet && state == base::JobState::Failed;
+  if (state == base::JobState::Completed || forced_code_ || is_quiet) return;
   for (const auto& reason : status.reasons()) {
     say(fmt::format("job {} {}: {}", job_, state_word(status.state()), escape_terminal(reason)));
   }
@@ -216,7 +221,7 @@ void FrontEnd::lose_link(const Error& error) {
     lost_at_ = monotonic_now();
     say(fmt::format("the head is gone{}; trying to reach it again for {}",
                     job_ == 0 ? "" : fmt::format(", job {} goes on", job_),
-                    format_duration(options_.reconnect_for)));
+                    format_duration(kReconnectFor)));
     if (input_waiting_ > 0) say(fmt::format("{} bytes of input may be lost", input_waiting_));
   }
   state_ = State::Lost;
@@ -227,10 +232,12 @@ void FrontEnd::try_again() {
   next_try_ = monotonic_now() + kRetryPause;
   auto link = HeadLink::connect(options_.socket);
   if (!link) {
-    if (monotonic_now() - lost_at_ < options_.reconnect_for) return;
-    const auto hint = job_ == 0 ? std::string("the job may or may not have been accepted")
-                                : fmt::format("`scattach {}` watches the job once it is back", job_);
-    return give_up(kExitError, fmt::format("the head is still not there: {}; {}", link.error().message(), hint));
+    if (monotonic_now() - lost_at_ < kReconnectFor) return;
+    const auto hint = job_ == 0
+                          ? std::string("the job may or may not have been accepted")
+                          : fmt::format("`scattach {}` watches the job once it is back", job_);
+    return give_up(kExitError, fmt::format("the head is still not there: {}; {}",
+                                           link.error().message(), hint));
   }
   link_ = std::move(*link);
   say("connected again");

@@ -3,14 +3,9 @@
 //
 //   Submitting --Submitted--> Attached --JobEnded--> Ended
 //        \__ connection lost: again with the same request id __/
-//   Attached --connection lost--> Lost --connected--> Attached (what was received is not sent again)
+//   Attached --connection lost--> Lost --connected--> Attached (what was received is not sent
+//   again)
 #pragma once
-
-#include <sys/types.h>
-
-#include <optional>
-#include <set>
-#include <string>
 
 #include "base/fd.hpp"
 #include "base/time.hpp"
@@ -20,7 +15,15 @@
 #include "scout/run_options.hpp"
 #include "scout/terminal.hpp"
 
+#include <optional>
+#include <set>
+#include <string>
+#include <sys/types.h>
+
 namespace score::scout {
+
+// How long a front end looks for a head that has gone away.
+inline constexpr Duration kReconnectFor = std::chrono::seconds{60};
 
 struct FrontEndOptions {
   Invocation invocation;
@@ -35,7 +38,6 @@ struct FrontEndOptions {
   bool start_lines = false;  // SCORE: connected ...
   std::optional<LimitSignal> limit_signal;
   Duration scheduled_limit{};
-  Duration reconnect_for = std::chrono::seconds{60};
 };
 
 class FrontEnd {
@@ -76,7 +78,9 @@ class FrontEnd {
   void read_input();
   [[nodiscard]] bool wants_input() const;
   void check_limit_signal();
+
   [[nodiscard]] bool is_owner() const { return options_.submission.has_value(); }
+
   [[nodiscard]] bool is_done() const;
 
   // front_end_signals.cpp: what a signal to us means for the job
@@ -89,6 +93,7 @@ class FrontEnd {
   void forward(int signal);
   void tell_status(std::string_view hint);
   void resize_terminal();
+
   template <class Request>
   void request(Request message) {
     if (job_ == 0 || state_ != State::Attached) return;

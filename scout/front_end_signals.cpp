@@ -1,21 +1,20 @@
 // What a signal to the front end means for the job. All are blocked and read from a descriptor, so
 // that they come in the loop's turn.
-#include <sys/ioctl.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
+#include "scout/front_end.hpp"
+#include "scout/words.hpp"
 
 #include <cerrno>
 #include <csignal>
 #include <iterator>
-
-#include "scout/front_end.hpp"
-#include "scout/words.hpp"
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
 
 namespace score::scout {
 
 namespace {
 
-constexpr int kHandled[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGTSTP, SIGWINCH,
+constexpr int kHandled[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGTSTP,  SIGWINCH,
                             SIGUSR1, SIGUSR2, SIGALRM, SIGURG,  SIGVTALRM};
 constexpr Duration kDoublePress = std::chrono::seconds{1};
 

@@ -1,18 +1,17 @@
 #include "scout/head_link.hpp"
 
-#include <poll.h>
-#include <pwd.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
+#include "base/text.hpp"
+#include "scout/command.hpp"
 
 #include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-
-#include "base/text.hpp"
-#include "scout/command.hpp"
+#include <poll.h>
+#include <pwd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 namespace score::scout {
 
@@ -21,6 +20,7 @@ namespace {
 class HeadCategory : public std::error_category {
  public:
   [[nodiscard]] const char* name() const noexcept override { return "head"; }
+
   [[nodiscard]] std::string message(int) const override { return "refused"; }
 };
 
@@ -87,7 +87,8 @@ const std::error_category& head_category() noexcept {
 }
 
 Error refused(const wire::Error& error) {
-  const int code = error.exit_code() > 0 && error.exit_code() < 256 ? error.exit_code() : kExitError;
+  const int code =
+      error.exit_code() > 0 && error.exit_code() < 256 ? error.exit_code() : kExitError;
   return Error(std::error_code(code, head_category()), error.text());
 }
 
@@ -218,9 +219,9 @@ Result<proto::InFrame> HeadLink::wait_answer(std::uint64_t tag, proto::FrameType
   std::swap(others, frames_);
   for (;;) {
     auto frame = wait_frame(deadline);
-    const bool is_answer =
-        frame && (frame->type == type || frame->type == proto::FrameType::Failed) &&
-        tag_of(*frame) == tag;
+    const bool is_answer = frame &&
+                           (frame->type == type || frame->type == proto::FrameType::Failed) &&
+                           tag_of(*frame) == tag;
     if (frame && !is_answer) {
       others.push_back(std::move(*frame));
       continue;

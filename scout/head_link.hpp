@@ -2,13 +2,6 @@
 // poll for those that stream. No event loop library: a command starts in a few milliseconds.
 #pragma once
 
-#include <cstdint>
-#include <deque>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-
 #include "base/fd.hpp"
 #include "base/limits.hpp"
 #include "base/result.hpp"
@@ -16,12 +9,19 @@
 #include "proto/client.pb.h"
 #include "proto/frame_reader.hpp"
 
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
 namespace score::scout {
 
 inline constexpr const char* kDefaultSocket = "/run/scored/head.sock";
 
-// Where the head is: `option` (--server), else SCORED_SERVER, else the packaged socket. A path, or a
-// name of this host. Errors: Unsupported for another host's name.
+// Where the head is: `option` (--server), else SCORED_SERVER, else the packaged socket. A path, or
+// a name of this host. Errors: Unsupported for another host's name.
 Result<std::string> find_server(const std::string& option);
 
 // The head's refusal as an Error: its code is what the command exits with.
@@ -46,9 +46,12 @@ class HeadLink {
   static Result<HeadLink> connect(const std::string& socket_path);
 
   [[nodiscard]] int fd() const { return socket_.get(); }
+
   [[nodiscard]] const wire::ServerHello& hello() const { return hello_; }
+
   // The head runs as this very user: a cluster of one's own.
   [[nodiscard]] bool is_own_cluster() const { return is_own_; }
+
   [[nodiscard]] std::uint64_t next_tag() { return ++tag_; }
 
   // Queues a message; flush() or the next question writes it.
@@ -56,8 +59,11 @@ class HeadLink {
   void queue(const Message& message) {
     out_ += proto::encode_frame_bytes(proto::frame_type<Message>(), message.SerializeAsString());
   }
+
   [[nodiscard]] bool wants_write() const { return !out_.empty(); }
+
   [[nodiscard]] std::size_t queued_bytes() const { return out_.size(); }
+
   // As much as goes without waiting. Errors: Closed, errno codes.
   Status flush();
   // Takes what has come without waiting; next_frame() gives it. Errors: Closed, wire errors.
@@ -78,8 +84,7 @@ class HeadLink {
   }
 
  private:
-  explicit HeadLink(UniqueFd socket)
-      : socket_(std::move(socket)) {}
+  explicit HeadLink(UniqueFd socket) : socket_(std::move(socket)) {}
 
   Status check_server();
   Status greet();

@@ -24,12 +24,14 @@ std::vector<Event> events_of(const wire::JobStatus& job) {
   std::vector<Event> events;
   events.push_back({job.submitted_wall_ns(), fmt::format("accepted as job {}", job.job())});
   if (job.started_wall_ns() > 0) {
-    events.push_back({job.started_wall_ns(), fmt::format("{} tasks started on {}", job.tasks(), node_list(job))});
+    events.push_back({job.started_wall_ns(),
+                      fmt::format("{} tasks started on {}", job.tasks(), node_list(job))});
   }
   if (job.ended_wall_ns() > 0) {
     const auto why = all_reasons(job);
-    events.push_back({job.ended_wall_ns(), fmt::format("{}, exit code {}{}", state_word(job.state()), job.exit_code(),
-                                                       why.empty() ? "" : ": " + why)});
+    events.push_back(
+        {job.ended_wall_ns(), fmt::format("{}, exit code {}{}", state_word(job.state()),
+                                          job.exit_code(), why.empty() ? "" : ": " + why)});
   }
   return events;
 }
@@ -47,7 +49,10 @@ Result<int> show_job(HeadLink& head, const JobOptions& options) {
     write_job(json, job);
     json.key("events").begin_array();
     for (const auto& event : events) {
-      json.begin_object().field("unix_s", to_seconds(event.wall_ns)).field("text", event.text).end_object();
+      json.begin_object()
+          .field("unix_s", to_seconds(event.wall_ns))
+          .field("text", event.text)
+          .end_object();
     }
     print(json.end_array().end_object().text() + "\n");
     return kExitOk;
@@ -67,7 +72,9 @@ void write_info(JsonWriter& json, const wire::Info& info) {
   json.field("max_slots", info.max_slots()).field("epoch", info.epoch());
   json.field("cycle_s", to_seconds(info.cycle_ns())).key("slices").begin_array();
   for (const auto& slice : info.slices()) {
-    json.begin_object().field("slot", slice.slot()).field("length_s", to_seconds(slice.length_ns()));
+    json.begin_object()
+        .field("slot", slice.slot())
+        .field("length_s", to_seconds(slice.length_ns()));
     json.list("jobs", slice.jobs()).end_object();
   }
   json.end_array().field("nodes_up", info.nodes_up()).field("nodes_known", info.nodes_known());
@@ -87,11 +94,13 @@ std::string info_page(const wire::Info& info) {
                       format_duration(Duration(info.cycle_ns())), info.epoch());
   page += fmt::format("jobs    {} active\n", info.jobs_active());
   for (const auto& slice : info.slices()) {
-    page += fmt::format("slot {:>2}  {:>8} ", slice.slot(), format_duration(Duration(slice.length_ns())));
+    page += fmt::format("slot {:>2}  {:>8} ", slice.slot(),
+                        format_duration(Duration(slice.length_ns())));
     for (const auto job : slice.jobs()) page += fmt::format(" {}", job);
     page += "\n";
   }
-  page += fmt::format("head    pid {}, socket {}\n", info.pid(), escape_terminal(info.socket(), 200));
+  page +=
+      fmt::format("head    pid {}, socket {}\n", info.pid(), escape_terminal(info.socket(), 200));
   return page;
 }
 

@@ -1,10 +1,10 @@
 #include "scout/job_views.hpp"
 
-#include <fmt/core.h>
-
 #include "base/hostlist.hpp"
 #include "base/text.hpp"
 #include "scout/words.hpp"
+
+#include <fmt/core.h>
 
 namespace score::scout {
 
@@ -58,12 +58,14 @@ const std::vector<Column<Job>>& job_columns() {
       {"scheduled", "SCHED", kRight, [](const Job& j) { return short_time(j.scheduled_ns()); }},
       {"elapsed", "ELAPSED", kRight, [](const Job& j) { return short_time(j.elapsed_ns()); }},
       {"limit", "LIMIT", kRight, [](const Job& j) { return limit_time(j.scheduled_limit_ns()); }},
-      {"walllimit", "WALLLIMIT", kRight, [](const Job& j) { return limit_time(j.wall_limit_ns()); }},
+      {"walllimit", "WALLLIMIT", kRight,
+       [](const Job& j) { return limit_time(j.wall_limit_ns()); }},
       {"exit", "EXIT", kRight, exit_text},
       {"queue", "QUEUE", kLeft, [](const Job& j) { return std::string(queue_word(j.queue())); }},
       {"weight", "WEIGHT", kRight, [](const Job& j) { return std::to_string(j.weight()); }},
       {"priority", "PRIO", kRight, [](const Job& j) { return std::to_string(j.priority()); }},
-      {"submitted", "SUBMITTED", kLeft, [](const Job& j) { return local_time(j.submitted_wall_ns()); }},
+      {"submitted", "SUBMITTED", kLeft,
+       [](const Job& j) { return local_time(j.submitted_wall_ns()); }},
       {"started", "STARTED", kLeft, [](const Job& j) { return local_time(j.started_wall_ns()); }},
       {"ended", "ENDED", kLeft, [](const Job& j) { return local_time(j.ended_wall_ns()); }},
       {"nodelist", "NODELIST", kLeft, node_list},
@@ -131,8 +133,9 @@ std::string job_page(const Job& job) {
   line("started", local_time(job.started_wall_ns()));
   line("ended", local_time(job.ended_wall_ns()));
   for (const auto& exit : job.failed_tasks()) {
-    line("failed", exit.signal() != 0 ? fmt::format("rank {}: {}", exit.rank(), signal_word(exit.signal()))
-                                      : fmt::format("rank {}: exit code {}", exit.rank(), exit.code()));
+    line("failed", exit.signal() != 0
+                       ? fmt::format("rank {}: {}", exit.rank(), signal_word(exit.signal()))
+                       : fmt::format("rank {}: exit code {}", exit.rank(), exit.code()));
   }
   return page;
 }

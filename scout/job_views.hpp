@@ -1,12 +1,12 @@
 // A job as a row, as JSON, and as a page.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "proto/client.pb.h"
 #include "scout/json_writer.hpp"
 #include "scout/text_table.hpp"
+
+#include <string>
+#include <vector>
 
 namespace score::scout {
 

@@ -18,27 +18,35 @@ namespace score::scout {
 class JsonWriter {
  public:
   JsonWriter& begin_object() { return open('{'); }
+
   JsonWriter& end_object() { return close('}'); }
+
   JsonWriter& begin_array() { return open('['); }
+
   JsonWriter& end_array() { return close(']'); }
+
   JsonWriter& key(std::string_view name);
 
   // Bytes that are not UTF-8 become U+FFFD; control characters are escaped.
   JsonWriter& value(std::string_view text);
+
   JsonWriter& value(const char* text) { return value(std::string_view(text)); }
+
   JsonWriter& value(bool flag);
   JsonWriter& value(double number);  // not finite: null
   template <std::integral Number>
-    requires(!std::same_as<Number, bool>)
-  JsonWriter& value(Number number) {
+
+  requires(!std::same_as<Number, bool>) JsonWriter& value(Number number) {
     return raw(std::to_string(number));
   }
+
   JsonWriter& null() { return raw("null"); }
 
   template <typename Value>
   JsonWriter& field(std::string_view name, const Value& what) {
     return key(name).value(what);
   }
+
   // Any range of things that value() takes.
   template <typename Range>
   JsonWriter& list(std::string_view name, const Range& range) {

@@ -1,10 +1,10 @@
 // One binary, many names: `scrun ...` and `score scrun ...` are the same.
+#include "base/text.hpp"
+#include "scout/commands.hpp"
+
 #include <array>
 #include <csignal>
 #include <exception>
-
-#include "base/text.hpp"
-#include "scout/commands.hpp"
 
 namespace score::scout {
 
@@ -36,8 +36,9 @@ std::string help() {
     text += fmt::format("  {:<10} {}{}\n", command.name, command.summary,
                         command.has_symlink ? fmt::format(" (also: {})", command.name) : "");
   }
-  return text + "\nOptions:\n  -h,--help  Print this help and exit\n  --version  Print the version\n"
-                "\n`score COMMAND --help` explains a command.\n";
+  return text +
+         "\nOptions:\n  -h,--help  Print this help and exit\n  --version  Print the version\n"
+         "\n`score COMMAND --help` explains a command.\n";
 }
 
 int score_main(std::vector<std::string> args) {
@@ -48,7 +49,8 @@ int score_main(std::vector<std::string> args) {
   if (word == "--version") return print(std::string("scored ") + SCORE_VERSION + "\n"), kExitOk;
   const Command* command = find_command(word);
   if (command == nullptr) {
-    return complain(self, fmt::format("no command '{}' (try score --help)", escape_terminal(word, 80)));
+    return complain(self,
+                    fmt::format("no command '{}' (try score --help)", escape_terminal(word, 80)));
   }
   args.erase(args.begin());
   return command->main({.name = "score " + word, .args = std::move(args)});

@@ -1,25 +1,26 @@
 #include "scout/output_writer.hpp"
 
+#include "base/hostlist.hpp"
+
+#include <climits>
 #include <fmt/core.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
-
-#include "base/hostlist.hpp"
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace score::scout {
 
 namespace {
 
-constexpr std::size_t kLongestLine = 8192;  // a longer line is shown in parts
+constexpr std::size_t kLongestLine = 8192;                    // a longer line is shown in parts
 constexpr std::size_t kMostGathered = std::size_t{1} << 20U;  // of one rank and stream
 
 // A ready pipe or terminal takes PIPE_BUF bytes without blocking (pipe(7)); a file takes anything.
 std::size_t safe_bytes(int fd) {
-  struct stat info{};
+  struct stat info {};
+
   const bool is_file = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
   return is_file ? std::size_t{1} << 20U : PIPE_BUF;
 }

@@ -2,6 +2,8 @@
 // by node if asked, and counted, so that the head sends only as much as was written out.
 #pragma once
 
+#include "base/result.hpp"
+
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -10,8 +12,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include "base/result.hpp"
 
 namespace score::scout {
 
@@ -23,8 +23,7 @@ enum class OutputStyle {
 
 class OutputWriter {
  public:
-  explicit OutputWriter(OutputStyle style)
-      : style_(style) {}
+  explicit OutputWriter(OutputStyle style) : style_(style) {}
 
   // Output of a rank; is_error: to stderr.
   void take(std::uint32_t rank, bool is_error, std::string_view data);
@@ -33,12 +32,14 @@ class OutputWriter {
   void finish(const std::vector<std::string>& names, bool bold);
 
   [[nodiscard]] bool has_output(bool is_error) const { return !queue(is_error).chunks.empty(); }
-  // Writes what goes without blocking after poll(2) said so: at most PIPE_BUF to what is not a file.
-  // Gives the bytes of tasks' output that are done with. Errors: errno codes; what was queued for
-  // this stream is then dropped and counted as taken by the next call.
+
+  // Writes what goes without blocking after poll(2) said so: at most PIPE_BUF to what is not a
+  // file. Gives the bytes of tasks' output that are done with. Errors: errno codes; what was queued
+  // for this stream is then dropped and counted as taken by the next call.
   Result<std::uint64_t> write_some(bool is_error);
 
   [[nodiscard]] std::uint64_t received() const { return received_; }
+
   [[nodiscard]] std::uint64_t waiting() const { return waiting_; }  // received, not yet written
 
  private:
@@ -46,12 +47,14 @@ class OutputWriter {
     std::string text;
     std::uint64_t original = 0;  // bytes of tasks' output that end with this chunk
   };
+
   struct Queue {
     std::deque<Chunk> chunks;
     std::size_t written = 0;  // of the first chunk
   };
 
   [[nodiscard]] const Queue& queue(bool is_error) const { return queues_[is_error ? 1 : 0]; }
+
   std::string labelled(std::uint32_t rank, bool is_error, std::string_view data);
   void gather(std::uint32_t rank, bool is_error, std::string_view data);
   void finish_gathered(bool is_error, const std::vector<std::string>& names, bool bold);

@@ -1,15 +1,5 @@
 #include "scout/run_options.hpp"
 
-#include <sys/ioctl.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
-
 #include "base/hostlist.hpp"
 #include "base/limits.hpp"
 #include "base/text.hpp"
@@ -18,6 +8,15 @@
 #include "scout/score_options.hpp"
 #include "scout/words.hpp"
 
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 namespace score::scout {
 
 namespace {
@@ -25,10 +24,14 @@ namespace {
 void add_size_options(CLI::App& app, RunOptions& options) {
   app.add_option("-N,--nodes", options.nodes, "Nodes")->type_name("N");
   app.add_option("-n,--ntasks", options.tasks, "Tasks in all")->type_name("N");
-  app.add_option("--ntasks-per-node,--ppn", options.tasks_per_node, "Tasks on each node")->type_name("N");
-  app.add_option("-c,--cpus-per-task", options.cpus_per_task, "Cores for each task")->type_name("N");
-  app.add_option("--mem", options.memory, "Memory reserved, and its limit, on each node")->type_name("SIZE");
-  app.add_option("-w,--nodelist", options.only_nodes, "Exactly these nodes (operators)")->type_name("NODES");
+  app.add_option("--ntasks-per-node,--ppn", options.tasks_per_node, "Tasks on each node")
+      ->type_name("N");
+  app.add_option("-c,--cpus-per-task", options.cpus_per_task, "Cores for each task")
+      ->type_name("N");
+  app.add_option("--mem", options.memory, "Memory reserved, and its limit, on each node")
+      ->type_name("SIZE");
+  app.add_option("-w,--nodelist", options.only_nodes, "Exactly these nodes (operators)")
+      ->type_name("NODES");
   app.add_option("-x,--exclude", options.except_nodes, "None of these nodes")->type_name("NODES");
   app.add_option("--cpu-bind", options.cpu_bind, "Bind tasks: none, core or socket")
       ->check(CLI::IsMember({"none", "core", "socket"}));
@@ -51,18 +54,25 @@ void add_time_options(CLI::App& app, RunOptions& options) {
 }
 
 void add_task_options(CLI::App& app, RunOptions& options) {
-  app.add_option("-J,--job-name", options.job_name, "Name; default: the program's")->type_name("NAME");
-  app.add_option("-D,--chdir", options.directory, "Directory of the tasks; default: this one")->type_name("DIR");
-  app.add_option("--export", options.export_rule, "Environment: ALL, NONE, or NAME,NAME=value,... (with ALL: and these)")
+  app.add_option("-J,--job-name", options.job_name, "Name; default: the program's")
+      ->type_name("NAME");
+  app.add_option("-D,--chdir", options.directory, "Directory of the tasks; default: this one")
+      ->type_name("DIR");
+  app.add_option("--export", options.export_rule,
+                 "Environment: ALL, NONE, or NAME,NAME=value,... (with ALL: and these)")
       ->type_name("RULE");
-  app.add_option("-i,--input", options.input, "Standard input goes to: all, none, a rank (0), or comes from a file")
+  app.add_option("-i,--input", options.input,
+                 "Standard input goes to: all, none, a rank (0), or comes from a file")
       ->type_name("WHAT");
-  app.add_option("-o,--output", options.output, "File for standard output; %j job, %t rank, %N node")->type_name("FILE");
+  app.add_option("-o,--output", options.output,
+                 "File for standard output; %j job, %t rank, %N node")
+      ->type_name("FILE");
   app.add_option("-e,--error", options.error, "File for standard error")->type_name("FILE");
   app.add_option("--mpi", options.mpi, "Process management: auto, none or pmi1")
       ->check(CLI::IsMember({"auto", "none", "pmi1"}));
   app.add_flag("-l,--label", options.label, "Put \"rank: \" before each line");
-  app.add_flag("-u,--unbuffered", options.unbuffered, "Programs of the C library do not buffer their output");
+  app.add_flag("-u,--unbuffered", options.unbuffered,
+               "Programs of the C library do not buffer their output");
   app.add_flag("--pty", options.pty, "Rank 0 gets a terminal");
   app.add_flag("--keep-going", options.keep_going, "A failing task does not end the job");
   app.add_flag("--slurm-env", options.slurm_env, "Also set variables as Slurm names them");
@@ -72,7 +82,8 @@ void add_front_end_options(CLI::App& app, RunOptions& options) {
   app.add_flag("--detach", options.detach, "Print the job's id and leave it alone");
   app.add_flag("--allow-root", options.allow_root, "Run it as root");
   app.add_flag("-q,--quiet", options.quiet, "No start lines, no reasons for waiting");
-  app.add_flag("-v,--verbose", options.verbose, "Start lines also if standard error is no terminal");
+  app.add_flag("-v,--verbose", options.verbose,
+               "Start lines also if standard error is no terminal");
   add_server_option(app, options.common);
   add_json_option(app, options.common);
 }
@@ -88,7 +99,8 @@ std::string base_name(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-// RLIMIT_NPROC counts all of the user's processes on a node, so the shell's own means nothing there.
+// RLIMIT_NPROC counts all of the user's processes on a node, so the shell's own means nothing
+// there.
 void add_limits(wire::LaunchSpec& spec) {
   for (const int resource : {RLIMIT_CORE, RLIMIT_STACK, RLIMIT_NOFILE, RLIMIT_DATA, RLIMIT_FSIZE,
                              RLIMIT_AS, RLIMIT_CPU, RLIMIT_MEMLOCK}) {
@@ -105,7 +117,8 @@ Result<Duration> limit_of(const std::string& text, std::string_view option) {
   if (text.empty()) return Duration(0);
   auto limit = parse_duration(text, BareNumber::Minutes);
   if (!limit) return limit.error().with_context("{} '{}'", option, escape_terminal(text, 80));
-  if (*limit <= Duration(0)) return fail(Errc::Malformed, "{} {}: must be more than 0", option, text);
+  if (*limit <= Duration(0))
+    return fail(Errc::Malformed, "{} {}: must be more than 0", option, text);
   return limit;
 }
 
@@ -127,11 +140,13 @@ Status fill_resources(const RunOptions& options, wire::ResourceRequest& resource
   if (options.nodes == 0 && options.tasks == 0) resources.set_tasks(1);
   if (!options.memory.empty()) {
     const auto memory = parse_bytes(options.memory);
-    if (!memory) return memory.error().with_context("--mem '{}'", escape_terminal(options.memory, 80));
+    if (!memory)
+      return memory.error().with_context("--mem '{}'", escape_terminal(options.memory, 80));
     resources.set_memory_per_node_bytes(memory->value());
   }
   auto status = add_node_names(*resources.mutable_only_nodes(), options.only_nodes, "-w");
-  if (status) status = add_node_names(*resources.mutable_except_nodes(), options.except_nodes, "-x");
+  if (status)
+    status = add_node_names(*resources.mutable_except_nodes(), options.except_nodes, "-x");
   if (!status) return status;
   const auto queue = parse_queue(options.queue);
   if (!queue) return queue.error();
@@ -223,7 +238,8 @@ Status check_sizes(const wire::LaunchSpec& spec) {
                 limits::kMaxArgumentBytes);
   }
   if (environment > limits::kMaxEnvironmentBytes) {
-    return fail(Errc::TooLarge, "the environment takes {} bytes; at most {} (--export=NONE sends none)",
+    return fail(Errc::TooLarge,
+                "the environment takes {} bytes; at most {} (--export=NONE sends none)",
                 environment, limits::kMaxEnvironmentBytes);
   }
   if (spec.job_name().size() > limits::kMaxJobNameBytes) {

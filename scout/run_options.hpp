@@ -1,14 +1,14 @@
 // scrun's options, and the submission they make.
 #pragma once
 
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "base/result.hpp"
 #include "base/time.hpp"
 #include "proto/client.pb.h"
 #include "scout/command.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace score::scout {
 
@@ -62,8 +62,8 @@ std::optional<int> parse_run_options(const Invocation& invocation, RunOptions& o
 // 16 random bytes, for Submit.request_id.
 std::string new_request_id();
 
-// The submission with a new request id; environment, directory, umask and limits are this process's.
-// Errors: Malformed and TooLarge, naming the option.
+// The submission with a new request id; environment, directory, umask and limits are this
+// process's. Errors: Malformed and TooLarge, naming the option.
 Result<wire::Submit> make_submission(const RunOptions& options);
 
 Result<std::optional<LimitSignal>> parse_limit_signal(const RunOptions& options);

@@ -12,7 +12,7 @@ namespace {
 
 struct AdminOptions {
   CommonOptions common;
-  std::string what;    // set: quantum or slots
+  std::string what;  // set: quantum or slots
   std::string value;
   std::vector<std::string> nodes;
   std::string reason;
@@ -43,7 +43,8 @@ Result<int> set_quantum(HeadLink& head, const std::string& value) {
 Result<int> set_slots(HeadLink& head, const std::string& value) {
   const auto slots = parse_number<std::uint32_t>(value);
   if (!slots || *slots == 0 || *slots > limits::kMaxSlots) {
-    return fail(Errc::TooLarge, "slots '{}': it must be between 1 and {}", value, limits::kMaxSlots);
+    return fail(Errc::TooLarge, "slots '{}': it must be between 1 and {}", value,
+                limits::kMaxSlots);
   }
   wire::SetSlots request;
   request.set_slots(*slots);
@@ -108,12 +109,25 @@ void add_subcommands(CLI::App& app, AdminOptions& options) {
   drain->add_option("nodes", options.nodes, "node05 or node[00-07]")->required()->type_name("NODE");
   drain->add_option("-m,--reason", options.reason, "Why, for scnodes")->type_name("TEXT");
   auto* resume = app.add_subcommand("resume", "Undo drain");
-  resume->add_option("nodes", options.nodes, "node05 or node[00-07]")->required()->type_name("NODE");
+  resume->add_option("nodes", options.nodes, "node05 or node[00-07]")
+      ->required()
+      ->type_name("NODE");
   app.add_subcommand("reload", "Read the configuration again");
   app.add_subcommand("shutdown", "End every job, then the head");
   auto* trace = app.add_subcommand("trace", "Show the switches of the last seconds");
-  trace->add_option("--seconds", options.seconds, "How far back")->type_name("N")->check(CLI::PositiveNumber);
+  trace->add_option("--seconds", options.seconds, "How far back")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
   add_json_option(*trace, options.common);
+}
+
+// CLI11 would only say that a subcommand is missing.
+Status check_subcommand(const CLI::App& app, const std::vector<std::string>& args) {
+  if (args.empty() || args[0].starts_with('-')) return {};
+  for (const auto* known : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (known->get_name() == args[0]) return {};
+  }
+  return fail(Errc::NotFound, "no command '{}' (try scadm --help)", escape_terminal(args[0], 80));
 }
 
 }  // namespace
@@ -124,10 +138,12 @@ int scadm_main(const Invocation& invocation) {
   describe(app, invocation, "Administers the cluster (operators only)");
   add_server_option(app, options.common);
   add_subcommands(app, options);
+  if (const auto known = check_subcommand(app, invocation.args); !known) {
+    return complain(invocation, known.error());
+  }
   if (const auto code = parse(app, invocation)) return *code;
   const Work work = chosen_work(app);
-  return with_head(invocation, options.common,
-                   [&](HeadLink& head) { return work(head, options); });
+  return with_head(invocation, options.common, [&](HeadLink& head) { return work(head, options); });
 }
 
 }  // namespace score::scout

@@ -80,7 +80,8 @@ int sccancel_main(const Invocation& invocation) {
   describe(app, invocation,
            "Ends jobs: TERM and CONT to every task, after the grace time KILL to all that is left");
   add_server_option(app, options.common);
-  app.add_option("-s,--signal", options.signal, "Only send this signal to the tasks")->type_name("SIG");
+  app.add_option("-s,--signal", options.signal, "Only send this signal to the tasks")
+      ->type_name("SIG");
   app.add_option("--grace", options.grace, "Time between TERM and KILL; 0: KILL at once")
       ->type_name("TIME");
   app.add_flag("--all", options.all, "All of your active jobs");

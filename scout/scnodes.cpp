@@ -14,7 +14,8 @@ using Node = wire::NodeStatus;
 
 constexpr const char* kFields = "node,state,cores,memory,free,jobs,reason";
 constexpr const char* kVerboseFields =
-    "node,state,cores,memory,free,jobs,switch,priority,clock,switches,late,rss,cpu,heard,pid,reason";
+    "node,state,cores,memory,free,jobs,switch,priority,clock,switches,late,rss,cpu,heard,pid,"
+    "reason";
 
 std::string state_of(const Node& node) {
   const std::string state(node_word(node.state()));
@@ -38,7 +39,8 @@ const std::vector<Column<Node>>& node_columns() {
       {"node", "NODE", kLeft, [](const Node& n) { return n.name(); }},
       {"state", "STATE", kLeft, state_of},
       {"cores", "CORES", kRight, [](const Node& n) { return std::to_string(n.cores()); }},
-      {"memory", "MEMORY", kRight, [](const Node& n) { return human_bytes(Bytes(n.memory_bytes())); }},
+      {"memory", "MEMORY", kRight,
+       [](const Node& n) { return human_bytes(Bytes(n.memory_bytes())); }},
       {"free", "FREE", kRight, free_memory},
       {"jobs", "JOBS", kLeft, jobs_of},
       {"switch", "SWITCH", kLeft, [](const Node& n) { return n.switch_method(); }},
@@ -48,7 +50,8 @@ const std::vector<Column<Node>>& node_columns() {
       {"switches", "SWITCHES", kRight, [](const Node& n) { return std::to_string(n.switches()); }},
       {"late", "LATE", kRight, [](const Node& n) { return std::to_string(n.late_switches()); }},
       {"rss", "RSS", kRight, [](const Node& n) { return human_bytes(Bytes(n.rss_bytes())); }},
-      {"cpu", "CPU", kRight, [](const Node& n) { return fmt::format("{:.2f}s", to_seconds(n.cpu_ns())); }},
+      {"cpu", "CPU", kRight,
+       [](const Node& n) { return fmt::format("{:.2f}s", to_seconds(n.cpu_ns())); }},
       {"heard", "HEARD", kRight,
        [](const Node& n) { return fmt::format("{:.1f}s", to_seconds(n.last_heard_ns())); }},
       {"pid", "PID", kRight, [](const Node& n) { return std::to_string(n.pid()); }},
@@ -66,7 +69,8 @@ void write_node(JsonWriter& json, const Node& node) {
   json.field("priority_method", node.priority_method());
   json.field("clock_error_ns", node.clock_error_ns()).field("switches", node.switches());
   json.field("late_switches", node.late_switches()).field("rss_bytes", node.rss_bytes());
-  json.field("cpu_s", to_seconds(node.cpu_ns())).field("last_heard_s", to_seconds(node.last_heard_ns()));
+  json.field("cpu_s", to_seconds(node.cpu_ns()))
+      .field("last_heard_s", to_seconds(node.last_heard_ns()));
   json.field("pid", node.pid()).end_object();
 }
 

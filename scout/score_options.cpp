@@ -1,8 +1,8 @@
 #include "scout/score_options.hpp"
 
-#include <algorithm>
-
 #include "base/text.hpp"
+
+#include <algorithm>
 
 namespace score::scout {
 
@@ -47,8 +47,10 @@ Result<Words> rewrite_pair(std::string_view pair) {
   if (key == "scored") return Words{fmt::format("--server={}", value)};
   if (key == "priority") return Words{fmt::format("--priority={}", value)};
   if (key == "timelimit" || key == "cpulimit") return Words{fmt::format("--time={}", value)};
-  return fail(Errc::Malformed, "unknown option '{}' in SCore's form; there are nodes, hosts, scored, priority, timelimit",
-              escape_terminal(key, 80));
+  return fail(
+      Errc::Malformed,
+      "unknown option '{}' in SCore's form; there are nodes, hosts, scored, priority, timelimit",
+      escape_terminal(key, 80));
 }
 
 const CLI::Option* option_of(const CLI::App& app, const std::string& name) {
@@ -79,8 +81,8 @@ void append(Words& words, Words more) {
 
 bool is_score_group(std::string_view word) {
   if (word.size() < 4 || word[0] != '-') return false;
-  const auto end = std::find_if(word.begin() + 1, word.end(),
-                                [](char c) { return c < 'a' || c > 'z'; });
+  const auto end =
+      std::find_if(word.begin() + 1, word.end(), [](char c) { return c < 'a' || c > 'z'; });
   return end != word.end() && *end == '=' && end - word.begin() > 2;
 }
 

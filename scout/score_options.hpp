@@ -1,15 +1,15 @@
 // What has to happen to a command line before CLI11 sees it: SCore's own option form
-// (`-nodes=8x2,scored=comp7`, and the same in SCORE_OPTIONS) becomes ours, and the program to run is
-// parted from the options before it.
+// (`-nodes=8x2,scored=comp7`, and the same in SCORE_OPTIONS) becomes ours, and the program to run
+// is parted from the options before it.
 #pragma once
+
+#include "base/result.hpp"
 
 #include <CLI/CLI.hpp>
 
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "base/result.hpp"
 
 namespace score::scout {
 

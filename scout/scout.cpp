@@ -1,15 +1,14 @@
 // scout: a command on every node at once, outside the timetable, its equal outputs shown once.
-#include <unistd.h>
-
-#include <algorithm>
-#include <iostream>
-
 #include "base/hostlist.hpp"
 #include "scout/commands.hpp"
 #include "scout/front_end.hpp"
 #include "scout/score_options.hpp"
 #include "scout/session.hpp"
 #include "scout/words.hpp"
+
+#include <algorithm>
+#include <iostream>
+#include <unistd.h>
 
 namespace score::scout {
 
@@ -30,9 +29,11 @@ Result<std::vector<std::string>> chosen_nodes(HeadLink& head, const ScoutOptions
   const auto list = head.ask<wire::NodeList>(wire::ListNodes());
   if (!list) return list.error();
   const auto wanted = expand_hostlist(options.only_nodes);
-  if (!wanted) return wanted.error().with_context("-w '{}'", escape_terminal(options.only_nodes, 80));
+  if (!wanted)
+    return wanted.error().with_context("-w '{}'", escape_terminal(options.only_nodes, 80));
   const auto unwanted = expand_hostlist(options.except_nodes);
-  if (!unwanted) return unwanted.error().with_context("-x '{}'", escape_terminal(options.except_nodes, 80));
+  if (!unwanted)
+    return unwanted.error().with_context("-x '{}'", escape_terminal(options.except_nodes, 80));
   const auto has = [](const auto& names, const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
@@ -64,7 +65,9 @@ Result<wire::Submit> make_command(const ScoutOptions& options, const std::string
   run.keep_going = true;
   run.nodes = static_cast<std::uint32_t>(nodes.size());
   run.tasks_per_node = 1;
-  run.only_nodes = compress_hostlist(nodes);
+  // Only operators may name nodes; all that are up is the same set without naming them.
+  if (!options.only_nodes.empty()) run.only_nodes = compress_hostlist(nodes);
+  run.except_nodes = options.except_nodes;
   run.allow_root = geteuid() == 0;  // whoever is root there may as well be root here
   auto submission = make_submission(run);
   if (!submission) return submission.error();

@@ -8,7 +8,8 @@ namespace score::scout {
 
 namespace {
 
-constexpr const char* kOwnFields = "job,name,state,slot,nodes,tasks,share,scheduled,elapsed,exit,reason";
+constexpr const char* kOwnFields =
+    "job,name,state,slot,nodes,tasks,share,scheduled,elapsed,exit,reason";
 constexpr const char* kAllFields =
     "job,user,name,state,slot,nodes,tasks,share,scheduled,elapsed,exit,reason";
 
@@ -33,7 +34,8 @@ Result<int> show_why(HeadLink& head, const QueueOptions& options) {
     print(json.text() + "\n");
     return kExitOk;
   }
-  if (job.reasons().empty()) print(fmt::format("job {} is {}\n", job.job(), state_word(job.state())));
+  if (job.reasons().empty())
+    print(fmt::format("job {} is {}\n", job.job(), state_word(job.state())));
   for (const auto& reason : job.reasons()) print(escape_terminal(reason) + "\n");
   return kExitOk;
 }

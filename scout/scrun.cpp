@@ -1,6 +1,4 @@
 // scrun: submits a parallel program and stays as its front end.
-#include <unistd.h>
-
 #include "scout/commands.hpp"
 #include "scout/front_end.hpp"
 #include "scout/json_writer.hpp"
@@ -8,9 +6,14 @@
 #include "scout/session.hpp"
 #include "scout/words.hpp"
 
+#include <poll.h>
+#include <unistd.h>
+
 namespace score::scout {
 
 namespace {
+
+constexpr int kRetryPause_ms = 100;
 
 // Nobody runs jobs as root by accident; on a cluster of root's own there is no other user.
 Status check_root(const HeadLink& link, wire::Submit& submission) {
@@ -22,11 +25,29 @@ Status check_root(const HeadLink& link, wire::Submit& submission) {
   return {};
 }
 
-Result<int> detach(HeadLink& link, const RunOptions& options, const wire::Submit& submission) {
-  const auto submitted = link.ask<wire::Submitted>(submission);
+// The head may go away before it answers. The same request id again gives the same job, so asking
+// again is harmless.
+Result<wire::Submitted> submit_surely(HeadLink& link, const std::string& socket,
+                                      const wire::Submit& submission) {
+  const TimePoint deadline = monotonic_now() + kReconnectFor;
+  auto submitted = link.ask<wire::Submitted>(submission);
+  while (!submitted && submitted.error().is(Errc::Closed) && monotonic_now() < deadline) {
+    ::poll(nullptr, 0, kRetryPause_ms);
+    auto again = HeadLink::connect(socket);
+    if (!again) continue;
+    link = std::move(*again);
+    submitted = link.ask<wire::Submitted>(submission);
+  }
+  return submitted;
+}
+
+Result<int> detach(HeadLink& link, const std::string& socket, const RunOptions& options,
+                   const wire::Submit& submission) {
+  const auto submitted = submit_surely(link, socket, submission);
   if (!submitted) return submitted.error();
   JsonWriter json;
-  json.begin_object().field("schema", "scored.submitted/1").field("job", submitted->job()).end_object();
+  json.begin_object().field("schema", "scored.submitted/1").field("job", submitted->job());
+  json.end_object();
   print(options.common.json ? json.text() + "\n" : fmt::format("{}\n", submitted->job()));
   return kExitOk;
 }
@@ -63,7 +84,7 @@ int scrun_main(const Invocation& invocation) {
     return complain(invocation, allowed.error());
   }
   if (options.detach) {
-    const auto code = detach(*link, options, *submission);
+    const auto code = detach(*link, *server, options, *submission);
     return code ? *code : complain(invocation, code.error());
   }
   auto front = front_end_options(invocation, options, std::move(*submission));

@@ -1,10 +1,10 @@
 // The short commands: connect, ask, print. Each is one function of this shape.
 #pragma once
 
-#include <functional>
-
 #include "scout/command.hpp"
 #include "scout/head_link.hpp"
+
+#include <functional>
 
 namespace score::scout {
 

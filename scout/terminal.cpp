@@ -1,8 +1,7 @@
 #include "scout/terminal.hpp"
 
-#include <unistd.h>
-
 #include <cerrno>
+#include <unistd.h>
 
 namespace score::scout {
 

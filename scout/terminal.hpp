@@ -1,9 +1,9 @@
 // The terminal that --pty hands to rank 0.
 #pragma once
 
-#include <termios.h>
-
 #include "base/result.hpp"
+
+#include <termios.h>
 
 namespace score::scout {
 
@@ -13,6 +13,7 @@ class RawTerminal {
   RawTerminal() = default;
   RawTerminal(const RawTerminal&) = delete;
   RawTerminal& operator=(const RawTerminal&) = delete;
+
   ~RawTerminal() { leave(); }
 
   Status enter(int fd);  // again: no change

@@ -25,8 +25,7 @@ std::size_t display_width(std::string_view text) {
 }
 
 TextTable::TextTable(std::vector<std::string> headings, std::vector<Align> alignment)
-    : rows_{std::move(headings)},
-      alignment_(std::move(alignment)) {}
+    : rows_{std::move(headings)}, alignment_(std::move(alignment)) {}
 
 void TextTable::add(std::vector<std::string> cells) {
   for (auto& cell : cells) {

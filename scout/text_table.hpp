@@ -2,14 +2,14 @@
 // reader is a terminal.
 #pragma once
 
+#include "base/result.hpp"
+#include "base/text.hpp"
+
 #include <cstddef>
 #include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "base/result.hpp"
-#include "base/text.hpp"
 
 namespace score::scout {
 

@@ -1,8 +1,11 @@
 // Skew: a boundary is one instant of cluster time, so records of different nodes belong together by
-// it. Each node's stamps are moved to cluster time by its own offset; boundaries that differ by less
-// than the clocks' error are the same one, found by the nodes' common (epoch, due) rounded to 0.5 ms
-// (the smallest quantum is 1 ms).
+// it. Each node's stamps are moved to cluster time by its own offset; boundaries that differ by
+// less than the clocks' error are the same one, found by the nodes' common (epoch, due) rounded to
+// 0.5 ms (the smallest quantum is 1 ms).
 #include "scout/trace_view.hpp"
+
+#include "base/hostlist.hpp"
+#include "scout/json_writer.hpp"
 
 #include <fmt/core.h>
 
@@ -10,9 +13,6 @@
 #include <map>
 #include <utility>
 #include <vector>
-
-#include "base/hostlist.hpp"
-#include "scout/json_writer.hpp"
 
 namespace score::scout {
 

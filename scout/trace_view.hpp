@@ -1,9 +1,9 @@
 // The nodes' records of their switches: as JSON, and as figures.
 #pragma once
 
-#include <string>
-
 #include "proto/client.pb.h"
+
+#include <string>
 
 namespace score::scout {
 

@@ -1,12 +1,11 @@
 // score virtual is a program of its own: it makes keys, and the libraries for that would cost every
 // scrun a few milliseconds.
-#include <unistd.h>
+#include "scout/commands.hpp"
 
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-
-#include "scout/commands.hpp"
+#include <unistd.h>
 
 namespace score::scout {
 

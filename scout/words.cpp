@@ -1,13 +1,12 @@
 #include "scout/words.hpp"
 
-#include <csignal>
-#include <cstring>
-
-#include <array>
-#include <ctime>
-
 #include "base/text.hpp"
 #include "base/time.hpp"
+
+#include <array>
+#include <csignal>
+#include <cstring>
+#include <ctime>
 
 namespace score::scout {
 

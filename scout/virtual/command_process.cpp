@@ -1,16 +1,15 @@
 #include "scout/virtual/command_process.hpp"
 
-#include <signal.h>
+#include "scout/command.hpp"
+
+#include <cerrno>
 #include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
-
-#include "scout/command.hpp"
 
 namespace score::scout {
 
@@ -24,7 +23,8 @@ void set_variables(const Layout& layout) {
   setenv("SCORED_VIRTUAL", layout.directory.c_str(), 1);
 }
 
-[[noreturn]] void become(const Layout& layout, const std::vector<std::string>& command, pid_t parent) {
+[[noreturn]] void become(const Layout& layout, const std::vector<std::string>& command,
+                         pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(kExitError);  // it died before the line above
   sigset_t none;

@@ -1,9 +1,9 @@
 // The command that a virtual cluster is booted for.
 #pragma once
 
-#include <sys/types.h>
-
 #include "scout/virtual/layout.hpp"
+
+#include <sys/types.h>
 
 namespace score::scout {
 

@@ -1,13 +1,13 @@
 #include "scout/virtual/config_files.hpp"
 
-#include <fmt/core.h>
-#include <sys/stat.h>
-
-#include <cerrno>
-
 #include "base/fd.hpp"
 #include "base/hostlist.hpp"
 #include "proto/key.hpp"
+
+#include <fmt/core.h>
+
+#include <cerrno>
+#include <sys/stat.h>
 
 namespace score::scout {
 
@@ -26,7 +26,8 @@ std::string head_config(const Layout& layout, const VirtualOptions& options) {
   text += fmt::format("run_dir = \"{}\"\n", layout.state_of("head"));
   text += fmt::format("state_dir = \"{}\"\n", layout.state_of("head"));
   text += fmt::format("key_file = \"{}\"\n", layout.key());
-  text += fmt::format("quantum = \"{}\"\nslots = {}\n", format_duration(options.slice), options.slots);
+  text +=
+      fmt::format("quantum = \"{}\"\nslots = {}\n", format_duration(options.slice), options.slots);
   return text;
 }
 
@@ -37,16 +38,18 @@ std::string node_config(const Layout& layout, const VirtualOptions& options,
   text += fmt::format("run_dir = \"{}\"\n", layout.state_of(name));
   text += fmt::format("key_file = \"{}/key\"\n", layout.state_of(name));
   text += fmt::format("cores = {}\nmemory = \"{}\"\n", options.cores, options.memory);
-  text += fmt::format("cgroup_root = \"{}\"\n", layout.cgroup.empty() ? "none" : layout.cgroup_of(name));
+  text += fmt::format("cgroup_root = \"{}\"\n",
+                      layout.cgroup.empty() ? "none" : layout.cgroup_of(name));
   return text;
 }
 
-Status write_node(const Layout& layout, const VirtualOptions& options, const proto::Key& cluster_key,
-                  const std::string& name) {
+Status write_node(const Layout& layout, const VirtualOptions& options,
+                  const proto::Key& cluster_key, const std::string& name) {
   auto status = make_directory(layout.state_of(name));
   if (status) status = make_directory(layout.state_of(name) + "/shepherds");
   if (status) {
-    status = proto::store_key(layout.state_of(name) + "/key", proto::derive_node_key(cluster_key, name));
+    status =
+        proto::store_key(layout.state_of(name) + "/key", proto::derive_node_key(cluster_key, name));
   }
   if (!status) return status;
   return replace_file(layout.config_of(name), node_config(layout, options, name), 0600);

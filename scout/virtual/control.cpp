@@ -1,13 +1,12 @@
 #include "scout/virtual/control.hpp"
 
+#include <array>
+#include <cerrno>
+#include <cstring>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include <array>
-#include <cerrno>
-#include <cstring>
 
 namespace score::scout {
 
@@ -17,13 +16,15 @@ constexpr std::size_t kMaxLine = 1024;
 
 struct Address {
   sockaddr_un address{};
+
   [[nodiscard]] const sockaddr* raw() const { return reinterpret_cast<const sockaddr*>(&address); }
 };
 
 Result<Address> address_of(const std::string& path) {
   Address result;
   result.address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(result.address.sun_path)) return fail(Errc::TooLarge, "{}: too long for a socket", path);
+  if (path.size() >= sizeof(result.address.sun_path))
+    return fail(Errc::TooLarge, "{}: too long for a socket", path);
   std::memcpy(result.address.sun_path, path.data(), path.size());
   return result;
 }

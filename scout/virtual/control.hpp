@@ -1,11 +1,12 @@
-// The control socket of a living cluster: one line asked, one line answered ("ok ..." or "error ...").
+// The control socket of a living cluster: one line asked, one line answered ("ok ..." or "error
+// ...").
 #pragma once
-
-#include <functional>
-#include <string>
 
 #include "base/fd.hpp"
 #include "base/result.hpp"
+
+#include <functional>
+#include <string>
 
 namespace score::scout {
 

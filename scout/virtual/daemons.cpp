@@ -1,10 +1,9 @@
 #include "scout/virtual/daemons.hpp"
 
+#include <algorithm>
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
-
-#include <algorithm>
 
 namespace score::scout {
 
@@ -37,10 +36,7 @@ std::string launcher_of(const std::string& node) {
 
 Daemons::Daemons(const Layout& layout, const VirtualOptions& options,
                  std::optional<NodeNetworks>& networks)
-    : layout_(layout),
-      options_(options),
-      networks_(networks),
-      nodes_(node_names(options.nodes)) {}
+    : layout_(layout), options_(options), networks_(networks), nodes_(node_names(options.nodes)) {}
 
 Status Daemons::start_all() {
   auto status = start("head");
@@ -52,7 +48,8 @@ Status Daemons::start_all() {
 }
 
 Result<SpawnSpec> Daemons::spec_of(const std::string& name) const {
-  const auto program = find_program(layout_.programs, is_launcher(name) ? "scored-launcher" : "scored");
+  const auto program =
+      find_program(layout_.programs, is_launcher(name) ? "scored-launcher" : "scored");
   if (!program) return program.error();
   SpawnSpec spec;
   spec.path = *program;
@@ -69,7 +66,13 @@ Result<SpawnSpec> Daemons::spec_of(const std::string& name) const {
   const auto shepherd = find_program(layout_.programs, "scored-shepherd");
   if (!shepherd) return shepherd.error();
   const auto cgroup = layout_.cgroup_of(node_of(name));
-  spec.argv = {"scored-launcher", "--rundir", layout_.state_of(node_of(name)), "--cgroup-root", cgroup.empty() ? "none" : cgroup, "--shepherd", *shepherd};
+  spec.argv = {"scored-launcher",
+               "--rundir",
+               layout_.state_of(node_of(name)),
+               "--cgroup-root",
+               cgroup.empty() ? "none" : cgroup,
+               "--shepherd",
+               *shepherd};
   if (geteuid() == 0) spec.argv.emplace_back("--allow-root");
   return spec;
 }

@@ -1,15 +1,15 @@
 // The daemons of a virtual cluster: started, looked after, restarted on request.
 #pragma once
 
-#include <map>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "base/result.hpp"
 #include "base/spawn.hpp"
 #include "scout/virtual/layout.hpp"
 #include "scout/virtual/netns.hpp"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace score::scout {
 
@@ -20,13 +20,15 @@ class Daemons {
 
   // All of them. They die with this thread. Errors name the program.
   Status start_all();
-  // Kills the daemon ("head", "node05", "launcher-node05") if it lives, waits for its end, starts it
-  // again. Errors: NotFound.
+  // Kills the daemon ("head", "node05", "launcher-node05") if it lives, waits for its end, starts
+  // it again. Errors: NotFound.
   Status restart(const std::string& name);
 
   [[nodiscard]] pid_t pid_of(const std::string& name) const;
+
   // The names of the nodes, in order.
   [[nodiscard]] const std::vector<std::string>& nodes() const { return nodes_; }
+
   // A child with this pid has ended and was collected: the daemon that it was, if it was one.
   std::optional<std::string> forget(pid_t pid);
 

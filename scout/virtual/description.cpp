@@ -1,8 +1,8 @@
 #include "scout/virtual/description.hpp"
 
-#include <unistd.h>
-
 #include "scout/json_writer.hpp"
+
+#include <unistd.h>
 
 namespace score::scout {
 
@@ -25,7 +25,8 @@ std::string cluster_json(const Layout& layout, const Daemons& daemons) {
   json.field("socket", layout.socket());
   json.field("address", layout.head_address + ":" + std::to_string(layout.head_port));
   json.field("cgroup", layout.cgroup).field("supervisor_pid", getpid());
-  json.list("stop", std::vector<std::string>{layout.programs + "/score", "virtual", "--stop", layout.directory});
+  json.list("stop", std::vector<std::string>{layout.programs + "/score", "virtual", "--stop",
+                                             layout.directory});
   json.key("head");
   write_daemon(json, layout, daemons, "head");
   json.key("nodes").begin_array();

@@ -1,10 +1,10 @@
 // A virtual cluster told to programs.
 #pragma once
 
-#include <string>
-
 #include "scout/virtual/daemons.hpp"
 #include "scout/virtual/layout.hpp"
+
+#include <string>
 
 namespace score::scout {
 

@@ -1,24 +1,24 @@
 // Where everything of a virtual cluster is, and what was asked for.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "base/limits.hpp"
 #include "base/time.hpp"
+
+#include <string>
+#include <vector>
 
 namespace score::scout {
 
 struct VirtualOptions {
   std::uint32_t nodes = 4;
-  std::uint32_t cores = 1;      // of each node, as the scheduler sees it
+  std::uint32_t cores = 1;  // of each node, as the scheduler sees it
   Duration slice = limits::kDefaultQuantum;
   std::uint32_t slots = limits::kDefaultSlots;
-  std::string memory = "1G";    // of each node, as the scheduler sees it
-  bool netns = false;           // a network namespace and a veth for each node
+  std::string memory = "1G";  // of each node, as the scheduler sees it
+  bool netns = false;         // a network namespace and a veth for each node
   bool keep = false;
   bool print_json = false;
-  bool no_cgroup = false;       // as for a user who may make none
+  bool no_cgroup = false;  // as for a user who may make none
   std::vector<std::string> command;
 };
 
@@ -28,19 +28,28 @@ struct Layout {
   std::string programs;      // directory of score, scored, scored-launcher, scored-shepherd
   std::string head_address;  // IPv4
   std::uint16_t head_port = 0;
-  std::string cgroup;        // empty: none
+  std::string cgroup;  // empty: none
 
   [[nodiscard]] std::string socket() const { return directory + "/head/head.sock"; }
+
   [[nodiscard]] std::string key() const { return directory + "/key"; }
+
   [[nodiscard]] std::string control() const { return directory + "/control"; }
+
   [[nodiscard]] std::string description() const { return directory + "/cluster.json"; }
-  [[nodiscard]] std::string state_of(const std::string& daemon) const { return directory + "/" + daemon; }
+
+  [[nodiscard]] std::string state_of(const std::string& daemon) const {
+    return directory + "/" + daemon;
+  }
+
   [[nodiscard]] std::string config_of(const std::string& daemon) const {
     return state_of(daemon) + "/scored.toml";
   }
+
   [[nodiscard]] std::string log_of(const std::string& daemon) const {
     return directory + "/log/" + daemon;
   }
+
   [[nodiscard]] std::string cgroup_of(const std::string& daemon) const {
     return cgroup.empty() ? "" : cgroup + "/" + daemon;
   }

@@ -1,14 +1,14 @@
 #include "scout/virtual/netns.hpp"
 
-#include <fcntl.h>
-#include <fmt/core.h>
-#include <sched.h>
-#include <unistd.h>
-
-#include <cerrno>
-
 #include "base/assert.hpp"
 #include "base/spawn.hpp"
+
+#include <fmt/core.h>
+
+#include <cerrno>
+#include <fcntl.h>
+#include <sched.h>
+#include <unistd.h>
 
 namespace score::scout {
 
@@ -33,7 +33,8 @@ Status run_ip(const std::string& batch) {
   const auto ended = reap(child->pidfd.get(), true);
   if (!written) return written;
   if (!ended) return ended.error();
-  if ((*ended)->shell_code() != 0) return fail(Errc::Unsupported, "--netns: ip failed at: {}", batch);
+  if ((*ended)->shell_code() != 0)
+    return fail(Errc::Unsupported, "--netns: ip failed at: {}", batch);
   return {};
 }
 
@@ -62,12 +63,14 @@ NodeNetworks::Enter::~Enter() {
 // The bridge's namespace keeps the other ends. `ip` takes a path for a namespace's name.
 Status NodeNetworks::join_node(std::size_t index) {
   const auto peer = fmt::format("/proc/{}/fd/{}", getpid(), nodes_[index].get());
-  auto status = inside(bridge_, [&, join = fmt::format(
-      "link add v{0} type veth peer name eth0 netns {1}\nlink set v{0} master br0 up\n", index, peer)] {
-    return run_ip(join);
-  });
+  auto status = inside(
+      bridge_,
+      [&, join = fmt::format(
+              "link add v{0} type veth peer name eth0 netns {1}\nlink set v{0} master br0 up\n",
+              index, peer)] { return run_ip(join); });
   if (!status) return status;
-  const auto setup = fmt::format("link set lo up\naddr add {}/16 dev eth0\nlink set eth0 up\n", address_of(index));
+  const auto setup =
+      fmt::format("link set lo up\naddr add {}/16 dev eth0\nlink set eth0 up\n", address_of(index));
   return inside(nodes_[index], [&] { return run_ip(setup); });
 }
 
@@ -87,7 +90,9 @@ Result<NodeNetworks> NodeNetworks::create(std::uint32_t nodes) {
     }
   }
   auto status = networks.inside(networks.bridge_, [] {
-    return run_ip("link set lo up\nlink add br0 type bridge\naddr add 10.77.0.1/16 dev br0\nlink set br0 up\n");
+    return run_ip(
+        "link set lo up\nlink add br0 type bridge\naddr add 10.77.0.1/16 dev br0\nlink set br0 "
+        "up\n");
   });
   for (std::size_t i = 0; status && i < nodes; ++i) status = networks.join_node(i);
   if (!status) return status.error();

@@ -3,27 +3,29 @@
 // so nothing can be left behind.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "base/fd.hpp"
 #include "base/result.hpp"
+
+#include <string>
+#include <vector>
 
 namespace score::scout {
 
 class NodeNetworks {
  public:
-  // Makes the bridge's namespace (the head's, address 10.77.0.1/16) and one a node (10.77.x.y), with
-  // the `ip` program. Needs root. Errors name the step.
+  // Makes the bridge's namespace (the head's, address 10.77.0.1/16) and one a node (10.77.x.y),
+  // with the `ip` program. Needs root. Errors name the step.
   static Result<NodeNetworks> create(std::uint32_t nodes);
 
   static constexpr const char* kHeadAddress = "10.77.0.1";
 
-  // Calls work with this thread in the head's or a node's namespace; it comes back whatever happens.
+  // Calls work with this thread in the head's or a node's namespace; it comes back whatever
+  // happens.
   template <typename Work>
   auto inside_head(Work work) {
     return inside(bridge_, std::move(work));
   }
+
   template <typename Work>
   auto inside_node(std::size_t index, Work work) {
     return inside(nodes_[index], std::move(work));
@@ -37,6 +39,7 @@ class NodeNetworks {
     ~Enter();
     const UniqueFd& own;
   };
+
   template <typename Work>
   auto inside(const UniqueFd& target, Work&& work) {
     const Enter entered(target, own_);

@@ -1,19 +1,18 @@
 #include "scout/virtual/reaper.hpp"
 
-#include <signal.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "base/cgroup.hpp"
+#include "base/spawn.hpp"
+#include "base/text.hpp"
 
 #include <algorithm>
 #include <filesystem>
 #include <map>
 #include <set>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <thread>
-
-#include "base/cgroup.hpp"
-#include "base/spawn.hpp"
-#include "base/text.hpp"
+#include <unistd.h>
 
 namespace score::scout {
 
@@ -87,7 +86,8 @@ bool names_directory(pid_t pid, const std::string& directory) {
 }
 
 bool is_ours(pid_t pid) {
-  struct stat info{};
+  struct stat info {};
+
   if (stat(("/proc/" + std::to_string(pid)).c_str(), &info) != 0) return false;
   return geteuid() == 0 || info.st_uid == geteuid();
 }

@@ -1,16 +1,15 @@
 #include "scout/virtual/registry.hpp"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include "base/cgroup.hpp"
+#include "scout/virtual/reaper.hpp"
 
 #include <cerrno>
 #include <cstdlib>
+#include <fcntl.h>
 #include <filesystem>
-
-#include "base/cgroup.hpp"
-#include "scout/virtual/reaper.hpp"
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace score::scout {
 
@@ -20,7 +19,9 @@ namespace fs = std::filesystem;
 
 std::string base_path() {
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-  struct stat info{};
+
+  struct stat info {};
+
   if (runtime != nullptr && *runtime == '/' && stat(runtime, &info) == 0 &&
       info.st_uid == geteuid() && access(runtime, W_OK) == 0) {
     return std::string(runtime) + "/scored-virtual";
@@ -29,8 +30,11 @@ std::string base_path() {
 }
 
 Status make_private(const std::string& path) {
-  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return fail(errno_code(errno), "make {}", path);
-  struct stat info{};
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
+    return fail(errno_code(errno), "make {}", path);
+
+  struct stat info {};
+
   if (lstat(path.c_str(), &info) != 0) return fail(errno_code(errno), "{}", path);
   if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & 077) != 0) {
     return fail(Errc::Denied, "{}: must be a directory of yours that nobody else may enter", path);

@@ -1,13 +1,13 @@
 // Where virtual clusters live: one private directory a user, with a directory a cluster in it. A
-// cluster's supervisor holds a lock on it for as long as it lives, so a directory whose lock is free
-// is what somebody killed with SIGKILL left behind, and the next start sweeps it.
+// cluster's supervisor holds a lock on it for as long as it lives, so a directory whose lock is
+// free is what somebody killed with SIGKILL left behind, and the next start sweeps it.
 #pragma once
-
-#include <string>
-#include <vector>
 
 #include "base/fd.hpp"
 #include "base/result.hpp"
+
+#include <string>
+#include <vector>
 
 namespace score::scout {
 
@@ -19,8 +19,8 @@ struct ClusterDirectory {
 
 class Registry {
  public:
-  // $XDG_RUNTIME_DIR/scored-virtual, else /tmp/scored-virtual-UID; made with mode 0700. Errors: Denied
-  // if it is not ours or open to others.
+  // $XDG_RUNTIME_DIR/scored-virtual, else /tmp/scored-virtual-UID; made with mode 0700. Errors:
+  // Denied if it is not ours or open to others.
   static Result<Registry> open();
 
   // Sweeps what is dead, then makes a directory (0700) with its lock held.
@@ -34,8 +34,7 @@ class Registry {
 
  private:
   explicit Registry(std::string path, UniqueFd lock)
-      : path_(std::move(path)),
-        lock_(std::move(lock)) {}
+      : path_(std::move(path)), lock_(std::move(lock)) {}
 
   std::string path_;
   UniqueFd lock_;  // taken while directories are made or swept

@@ -1,20 +1,5 @@
 #include "scout/virtual/supervisor.hpp"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/signalfd.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <array>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-
 #include "base/cgroup.hpp"
 #include "base/text.hpp"
 #include "scout/head_link.hpp"
@@ -23,6 +8,20 @@
 #include "scout/virtual/control.hpp"
 #include "scout/virtual/description.hpp"
 #include "scout/virtual/reaper.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace score::scout {
 
@@ -58,8 +57,7 @@ bool may_use(const std::string& cgroup) {
 }  // namespace
 
 Supervisor::Supervisor(VirtualOptions options, std::string programs, UniqueFd starter)
-    : options_(std::move(options)),
-      starter_(std::move(starter)) {
+    : options_(std::move(options)), starter_(std::move(starter)) {
   layout_.programs = std::move(programs);
 }
 
@@ -106,7 +104,8 @@ Status Supervisor::make_cgroup() {
   const auto id = std::filesystem::path(layout_.directory).filename().native();
   const std::string path = *base + "/scored-virtual-" + id;
   if (auto made = Cgroup::create(path); !made) return {};
-  if (auto written = replace_file(layout_.directory + "/" + kCgroupFile, path, 0600); !written) return written;
+  if (auto written = replace_file(layout_.directory + "/" + kCgroupFile, path, 0600); !written)
+    return written;
   if (!may_use(path)) {
     clear_cgroup(path);
     return {};
@@ -119,11 +118,13 @@ Status Supervisor::make_cgroup() {
 }
 
 void Supervisor::turn() {
-  std::array<pollfd, 3> fds = {{{.fd = signals_.get(), .events = POLLIN, .revents = 0},
-                                {.fd = starter_ ? starter_.get() : -1, .events = POLLIN, .revents = 0},
-                                {.fd = control_.get(), .events = POLLIN, .revents = 0}}};
+  std::array<pollfd, 3> fds = {
+      {{.fd = signals_.get(), .events = POLLIN, .revents = 0},
+       {.fd = starter_ ? starter_.get() : -1, .events = POLLIN, .revents = 0},
+       {.fd = control_.get(), .events = POLLIN, .revents = 0}}};
   const int timeout = state_ == State::Booting ? kBootTick_ms : -1;
-  if (::poll(fds.data(), fds.size(), timeout) < 0 && errno != EINTR) return stop("error poll failed");
+  if (::poll(fds.data(), fds.size(), timeout) < 0 && errno != EINTR)
+    return stop("error poll failed");
   if (fds[0].revents != 0) on_signals();
   if (fds[1].revents != 0) on_starter();
   if (fds[2].revents != 0 && state_ == State::Up) on_control();
@@ -132,8 +133,8 @@ void Supervisor::turn() {
 
 void Supervisor::check_up() {
   if (monotonic_now() > boot_deadline_) {
-    return stop(fmt::format("error the nodes were not up within {}; {}", format_duration(kBootLimit),
-                            last_words("head")));
+    return stop(fmt::format("error the nodes were not up within {}; {}",
+                            format_duration(kBootLimit), last_words("head")));
   }
   if (access(layout_.socket().c_str(), F_OK) != 0) return;
   auto head = HeadLink::connect(layout_.socket());
@@ -187,7 +188,8 @@ void Supervisor::on_child(pid_t pid, int wait_status) {
   if (!daemons_) return;
   const auto name = daemons_->forget(pid);
   if (name && state_ == State::Booting) {
-    stop(fmt::format("error {} ended with {}: {}", *name, shell_code(wait_status), last_words(*name)));
+    stop(fmt::format("error {} ended with {}: {}", *name, shell_code(wait_status),
+                     last_words(*name)));
   }
 }
 
@@ -211,7 +213,8 @@ std::string Supervisor::answer(const std::string& request) {
   constexpr std::string_view kRestart = "restart ";
   if (!request.starts_with(kRestart)) return "error unknown request";
   const auto name = request.substr(kRestart.size());
-  if (const auto started = daemons_->restart(name); !started) return "error " + started.error().message();
+  if (const auto started = daemons_->restart(name); !started)
+    return "error " + started.error().message();
   describe_cluster();
   return fmt::format("ok {}", daemons_->pid_of(name));
 }

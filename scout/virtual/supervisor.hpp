@@ -1,14 +1,9 @@
 // The process that owns a virtual cluster: it starts the daemons, runs the command, answers on the
-// control socket, and clears everything away when the command has ended, when it is told to stop, or
-// when the `score virtual` that started it is gone.
+// control socket, and clears everything away when the command has ended, when it is told to stop,
+// or when the `score virtual` that started it is gone.
 //
 //   Booting --all nodes up--> Up --command ended, stop, starter gone--> Stopping --> nothing left
 #pragma once
-
-#include <sys/types.h>
-
-#include <optional>
-#include <string>
 
 #include "base/fd.hpp"
 #include "base/result.hpp"
@@ -17,6 +12,10 @@
 #include "scout/virtual/layout.hpp"
 #include "scout/virtual/netns.hpp"
 #include "scout/virtual/registry.hpp"
+
+#include <optional>
+#include <string>
+#include <sys/types.h>
 
 namespace score::scout {
 

@@ -1,18 +1,6 @@
 // score virtual: boots real daemons for N nodes on this machine, runs a command on them, clears
 // everything away. This process only starts the supervisor, passes signals on, and gives the exit
 // code; so it may be killed at any instant.
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/signalfd.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <array>
-#include <csignal>
-#include <filesystem>
-
 #include "base/units.hpp"
 #include "scout/command.hpp"
 #include "scout/score_options.hpp"
@@ -21,6 +9,17 @@
 #include "scout/virtual/reaper.hpp"
 #include "scout/virtual/registry.hpp"
 #include "scout/virtual/supervisor.hpp"
+
+#include <array>
+#include <csignal>
+#include <fcntl.h>
+#include <filesystem>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace score::scout {
 
@@ -39,20 +38,36 @@ struct Request {
 void add_options(CLI::App& app, Request& request) {
   auto& options = request.options;
   app.add_option("--programs", request.programs)->group("");  // from `score`, which starts us
-  app.add_option("--nodes", options.nodes, "Virtual nodes (4)")->type_name("N")->check(CLI::Range(1U, 1024U));
-  app.add_option("--cores", options.cores, "Cores of each, as the scheduler sees it (1)")->type_name("C")->check(CLI::Range(1U, limits::kMaxCoresPerNode));
-  app.add_option("--memory", options.memory, "Memory of each, as the scheduler sees it (1G)")->type_name("SIZE");
+  app.add_option("--nodes", options.nodes, "Virtual nodes (4)")
+      ->type_name("N")
+      ->check(CLI::Range(1U, 1024U));
+  app.add_option("--cores", options.cores, "Cores of each, as the scheduler sees it (1)")
+      ->type_name("C")
+      ->check(CLI::Range(1U, limits::kMaxCoresPerNode));
+  app.add_option("--memory", options.memory, "Memory of each, as the scheduler sees it (1G)")
+      ->type_name("SIZE");
   app.add_option("--slice", request.slice, "Time slice (100ms)")->type_name("TIME");
-  app.add_option("--slots", options.slots, "Rows of the gang matrix (8)")->type_name("N")->check(CLI::Range(1U, limits::kMaxSlots));
+  app.add_option("--slots", options.slots, "Rows of the gang matrix (8)")
+      ->type_name("N")
+      ->check(CLI::Range(1U, limits::kMaxSlots));
   app.add_flag("--netns", options.netns, "Each node in a network namespace of its own (root)");
-  app.add_flag("--no-cgroup", options.no_cgroup, "Switch by signals, as for a user who may make no cgroup");
-  app.add_flag("--keep", options.keep, "Leave the cluster up; say how to talk to it and how to stop it");
-  app.add_flag("--print-json", options.print_json, "Print pids, directories and addresses once it is up");
-  app.add_option("--stop", request.stop, "Stop the cluster in DIR, which was left up")->type_name("DIR");
-  app.add_option("--restart", request.restart, "Kill and start again one daemon (head, node05) of the cluster in DIR")->type_name("NAME DIR");
-  app.add_option("--status", request.status, "Print pids, directories and addresses of the cluster in DIR")->type_name("DIR");
+  app.add_flag("--no-cgroup", options.no_cgroup,
+               "Switch by signals, as for a user who may make no cgroup");
+  app.add_flag("--keep", options.keep,
+               "Leave the cluster up; say how to talk to it and how to stop it");
+  app.add_flag("--print-json", options.print_json,
+               "Print pids, directories and addresses once it is up");
+  app.add_option("--stop", request.stop, "Stop the cluster in DIR, which was left up")
+      ->type_name("DIR");
+  app.add_option("--restart", request.restart,
+                 "Kill and start again one daemon (head, node05) of the cluster in DIR")
+      ->type_name("NAME DIR");
+  app.add_option("--status", request.status,
+                 "Print pids, directories and addresses of the cluster in DIR")
+      ->type_name("DIR");
   app.add_flag("--list", request.list, "Print the directories of your clusters that are up");
-  app.add_option("command", options.command, "What to run on it; its exit code is ours")->type_name("COMMAND [ARGUMENT...]");
+  app.add_option("command", options.command, "What to run on it; its exit code is ours")
+      ->type_name("COMMAND [ARGUMENT...]");
 }
 
 Status check_options(Request& request) {
@@ -85,7 +100,8 @@ int stop_cluster(const Invocation& invocation, const std::string& directory) {
     return complain(invocation, fmt::format("{}: still there", directory));
   }
   if (!std::filesystem::exists(directory + "/" + kLockFile)) {
-    return complain(invocation, fmt::format("no virtual cluster in {}", escape_terminal(directory)));
+    return complain(invocation,
+                    fmt::format("no virtual cluster in {}", escape_terminal(directory)));
   }
   const auto cleared = clear_directory(directory);
   return cleared ? kExitOk : complain(invocation, cleared.error());
@@ -93,7 +109,8 @@ int stop_cluster(const Invocation& invocation, const std::string& directory) {
 
 int restart_daemon(const Invocation& invocation, const Request& request) {
   if (request.options.command.size() != 1) return complain(invocation, "--restart NAME DIR");
-  const auto pid = ask_control(request.options.command[0] + "/control", "restart " + request.restart);
+  const auto pid =
+      ask_control(request.options.command[0] + "/control", "restart " + request.restart);
   if (!pid) return complain(invocation, pid.error());
   print(*pid + "\n");
   return kExitOk;
@@ -101,7 +118,9 @@ int restart_daemon(const Invocation& invocation, const Request& request) {
 
 int print_status(const Invocation& invocation, const std::string& directory) {
   const auto text = read_file(directory + "/cluster.json", std::size_t{16} << 20U);
-  if (!text) return complain(invocation, fmt::format("no virtual cluster in {}", escape_terminal(directory)));
+  if (!text)
+    return complain(invocation,
+                    fmt::format("no virtual cluster in {}", escape_terminal(directory)));
   print(*text);
   return kExitOk;
 }
@@ -118,8 +137,7 @@ int list_clusters(const Invocation& invocation) {
 class Starter {
  public:
   Starter(const Invocation& invocation, const Request& request)
-      : invocation_(invocation),
-        options_(request.options) {
+      : invocation_(invocation), options_(request.options) {
     layout_.programs = request.programs;
   }
 
@@ -207,7 +225,8 @@ void Starter::on_message() {
   const auto rest = message.substr(std::min(message.size(), message.find(' ') + 1));
   if (message.starts_with("up ")) on_up(rest);
   if (message.starts_with("error ")) code_ = complain(invocation_, rest);
-  if (message.starts_with("status ") && !code_) code_ = parse_number<int>(rest).value_or(kExitError);
+  if (message.starts_with("status ") && !code_)
+    code_ = parse_number<int>(rest).value_or(kExitError);
 }
 
 void Starter::on_up(const std::string& directory) {
@@ -217,7 +236,8 @@ void Starter::on_up(const std::string& directory) {
   if (!options_.keep) return;
   done_ = true;
   tell(fmt::format("virtual cluster: {} nodes in {}", options_.nodes, directory));
-  tell(fmt::format("talk to it: export SCORED_SERVER={} PATH={}:$PATH", layout_.socket(), layout_.programs));
+  tell(fmt::format("talk to it: export SCORED_SERVER={} PATH={}:$PATH", layout_.socket(),
+                   layout_.programs));
   tell(fmt::format("stop it:    {}/score virtual --stop {}", layout_.programs, directory));
 }
 
@@ -258,7 +278,8 @@ int virtual_main(const Invocation& invocation) {
 int main(int argc, char** argv) {
   using namespace score::scout;
   std::signal(SIGPIPE, SIG_IGN);
-  const Invocation invocation{.name = "score virtual", .args = {argv + std::min(argc, 1), argv + argc}};
+  const Invocation invocation{.name = "score virtual",
+                              .args = {argv + std::min(argc, 1), argv + argc}};
   try {
     return virtual_main(invocation);
   } catch (const std::exception& error) {

@@ -72,7 +72,7 @@ def test_quantum_changes_at_the_next_boundary(few, tmp_path):
         time.sleep(1.5)
         trace = few.json('scadm', 'trace', '--seconds', '1')
         for node in trace['nodes']:
-            due = [switch['due_ns'] for switch in node['switches']]
+            due = [switch['due_ns'] for switch in node['switches']][-8:]
             steps = {round((y - x) / MS) for x, y in zip(due, due[1:])}
             assert steps <= {50, 100}, (node['node'], steps)
         assert [few.job(job)['state'] for job in jobs] == ['running', 'running']

@@ -162,7 +162,9 @@ class PacketRing {
 
   ~PacketRing() { munmap(ring_, kFrames * kFrameSpace); }
 
+  // Both ways the message's bytes are moved between the frame and memory of the user.
   void send(std::size_t size) {
+    std::memcpy(frame_.data() + 14, message_.data(), size);
     const std::size_t length = std::max<std::size_t>(60, 14 + size);
     while (::send(fd_, frame_.data(), length, 0) < 0) {
     }
@@ -172,6 +174,9 @@ class PacketRing {
     auto* header = reinterpret_cast<tpacket2_hdr*>(ring_ + next_ * kFrameSpace);
     std::atomic_ref<std::uint32_t> status(header->tp_status);
     if ((status.load(std::memory_order_acquire) & TP_STATUS_USER) == 0) return false;
+    const std::size_t size = std::min<std::size_t>(header->tp_snaplen - 14, message_.size());
+    std::memcpy(message_.data(), reinterpret_cast<std::uint8_t*>(header) + header->tp_mac + 14,
+                size);
     status.store(TP_STATUS_KERNEL, std::memory_order_release);
     next_ = (next_ + 1) % kFrames;
     return true;
@@ -182,6 +187,7 @@ class PacketRing {
   std::uint8_t* ring_ = nullptr;
   unsigned next_ = 0;
   std::array<std::uint8_t, 1514> frame_{};
+  std::array<std::uint8_t, 1500> message_{};
 };
 
 }  // namespace

@@ -1,0 +1,165 @@
+// What commands print: JSON, tables, words, and the front end's output.
+#include "base/fd.hpp"
+#include "scout/environment.hpp"
+#include "scout/json_writer.hpp"
+#include "scout/output_writer.hpp"
+#include "scout/text_table.hpp"
+#include "scout/trace_view.hpp"
+#include "scout/words.hpp"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace score::scout {
+namespace {
+
+TEST(JsonWriter, NestsAndSeparates) {
+  JsonWriter json;
+  json.begin_object().field("a", 1).list("b", std::vector<int>{1, 2});
+  json.key("c").begin_object().field("d", "x").field("e", true).end_object().end_object();
+  EXPECT_EQ(json.text(),
+            "{\n  \"a\": 1,\n  \"b\": [\n    1,\n    2\n  ],\n  \"c\": {\n    \"d\": \"x\",\n    "
+            "\"e\": true\n  }\n}");
+}
+
+TEST(JsonWriter, EscapesWhateverTextHolds) {
+  JsonWriter json;
+  json.value("a\"b\\c\n\x01\x1b[m\xff\xc3\xa4\xed\xa0\x80");
+  EXPECT_EQ(
+      json.text(),
+      "\"a\\\"b\\\\c\\n\\u0001\\u001b[m\xEF\xBF\xBD\xc3\xa4\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\"");
+}
+
+TEST(JsonWriter, HasNoWordForInfinity) {
+  JsonWriter json;
+  json.value(1.0 / 0.0);
+  EXPECT_EQ(json.text(), "null");
+}
+
+TEST(TextTable, AlignsAndFillsEmptyCells) {
+  TextTable table({"A", "LONG"}, {Align::Left, Align::Right});
+  table.add({"x", "1"});
+  table.add({"", "22"});
+  EXPECT_EQ(table.to_text(true, 0), "A  LONG\nx     1\n-    22\n");
+  EXPECT_EQ(table.to_text(false, 0), "x   1\n-  22\n");
+}
+
+TEST(TextTable, CutsOnlyForATerminalAndShowsIt) {
+  TextTable table({"A"}, {Align::Left});
+  table.add({"äöü-long"});
+  EXPECT_EQ(table.to_text(false, 4), "äöü…\n");
+  EXPECT_EQ(table.to_text(false, 0), "äöü-long\n");
+}
+
+TEST(Words, SignalsHaveThreeSpellings) {
+  EXPECT_EQ(*parse_signal("TERM"), SIGTERM);
+  EXPECT_EQ(*parse_signal("SIGUSR1"), SIGUSR1);
+  EXPECT_EQ(*parse_signal("9"), SIGKILL);
+  for (const char* bad : {"", "0", "-1", "BOGUS", "999", "SIG"})
+    EXPECT_FALSE(parse_signal(bad)) << bad;
+}
+
+TEST(Words, UnknownStatesHaveAName) {
+  EXPECT_EQ(state_word(2), "running");
+  EXPECT_EQ(state_word(4'000'000'000U), "unknown");
+  EXPECT_EQ(node_word(77), "unknown");
+}
+
+TEST(Environment, FollowsTheRule) {
+  setenv("SCOUT_TEST_ONE", "1", 1);
+  const auto has = [](const std::vector<std::string>& entries, const std::string& entry) {
+    return std::find(entries.begin(), entries.end(), entry) != entries.end();
+  };
+  EXPECT_TRUE(has(*exported_environment("ALL", false), "SCOUT_TEST_ONE=1"));
+  EXPECT_FALSE(has(*exported_environment("NONE", false), "SCOUT_TEST_ONE=1"));
+  EXPECT_TRUE(has(*exported_environment("SCOUT_TEST_ONE,TWO=2", false), "SCOUT_TEST_ONE=1"));
+  EXPECT_TRUE(has(*exported_environment("ALL,SCOUT_TEST_ONE=3", false), "SCOUT_TEST_ONE=3"));
+  EXPECT_FALSE(exported_environment("ALL,=x", false));
+}
+
+// Standard output is a pipe for as long as it lives; text() is what was written to it.
+class CapturedOutput {
+ public:
+  CapturedOutput() {
+    saved_ = dup(STDOUT_FILENO);
+    pipe_ = std::move(*make_pipe());
+    dup2(pipe_.write.get(), STDOUT_FILENO);
+  }
+
+  ~CapturedOutput() { restore(); }
+
+  std::string text() {
+    restore();
+    pipe_.write.reset();
+    return *read_all(pipe_.read.get(), 1U << 20U);
+  }
+
+ private:
+  void restore() {
+    if (saved_ >= 0) dup2(saved_, STDOUT_FILENO);
+    if (saved_ >= 0) close(saved_);
+    saved_ = -1;
+  }
+
+  int saved_ = -1;
+  Pipe pipe_;
+};
+
+std::string written(OutputWriter& output) {
+  CapturedOutput captured;
+  while (output.has_output(false)) EXPECT_TRUE(output.write_some(false));
+  return captured.text();
+}
+
+TEST(OutputWriter, CountsEveryByteOnce) {
+  OutputWriter output(OutputStyle::Plain);
+  output.take(0, false, "hello ");
+  output.take(1, false, "you");
+  EXPECT_EQ(output.received(), 9U);
+  EXPECT_EQ(output.waiting(), 9U);
+  EXPECT_EQ(written(output), "hello you");
+  EXPECT_EQ(output.waiting(), 0U);
+}
+
+TEST(OutputWriter, LabelsWholeLinesOfEachRank) {
+  OutputWriter output(OutputStyle::Labelled);
+  output.take(0, false, "a");
+  output.take(1, false, "x\ny");
+  output.take(0, false, "b\n");
+  output.finish({}, false);
+  EXPECT_EQ(written(output), "1: x\n0: ab\n1: y\n");
+}
+
+TEST(OutputWriter, LabelledTextIsTakenBeforeItsLineEnds) {
+  OutputWriter output(OutputStyle::Labelled);
+  output.take(0, false, "no end");
+  EXPECT_EQ(written(output), "");
+  EXPECT_EQ(output.waiting(), 0U) << "else a window full of one line would block for ever";
+}
+
+TEST(OutputWriter, GathersEqualOutputsUnderTheirNodes) {
+  OutputWriter output(OutputStyle::Gathered);
+  for (const std::uint32_t rank : {0U, 1U, 2U, 3U})
+    output.take(rank, false, rank == 1 ? "odd" : "same\n");
+  output.finish({"node00", "node01", "node02", "node03"}, false);
+  EXPECT_EQ(written(output), "node[00,02-03]:\nsame\nnode01:\nodd\n");
+}
+
+TEST(TracePage, SkewIsBetweenNodesOfOneBoundary) {
+  wire::Trace trace;
+  for (const std::int64_t late : {10'000, 40'000}) {
+    auto* node = trace.add_nodes();
+    node->set_clock_offset_ns(late == 10'000 ? 0 : 1'000'000'000);
+    auto* record = node->add_switches();
+    record->set_due_ns(5'000'000'000 - node->clock_offset_ns());
+    record->set_stopped_ns(late);
+    record->add_left(256);
+  }
+  EXPECT_NE(trace_page(trace).find("p50     30.0 us"), std::string::npos) << trace_page(trace);
+}
+
+}  // namespace
+}  // namespace score::scout

@@ -1,0 +1,89 @@
+#include "scout/score_options.hpp"
+
+#include <gtest/gtest.h>
+
+namespace score::scout {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Words rewritten(std::string_view group) {
+  auto words = rewrite_score_group(group);
+  return words ? *words : Words{"error: " + words.error().context()};
+}
+
+class Split : public testing::Test {
+ protected:
+  void SetUp() override {
+    app.add_option("-N,--nodes", nodes);
+    app.add_option("--ntasks-per-node,--ppn", ppn);
+    app.add_option("--server", server);
+    app.add_flag("-l,--label", label);
+  }
+
+  SplitCommand split(const Words& args, std::string_view environment = "") {
+    auto result = split_command(app, args, environment);
+    return result ? *result : SplitCommand{{"error"}, {result.error().context()}};
+  }
+
+  CLI::App app;
+  std::uint32_t nodes = 0;
+  std::uint32_t ppn = 0;
+  std::string server;
+  bool label = false;
+};
+
+TEST(ScoreGroup, IsADashLettersAndAnEqualSign) {
+  EXPECT_TRUE(is_score_group("-nodes=8"));
+  EXPECT_TRUE(is_score_group("-scored=comp7"));
+  EXPECT_FALSE(is_score_group("-o=file")) << "a getopt option with its value";
+  EXPECT_FALSE(is_score_group("--nodes=8"));
+  EXPECT_FALSE(is_score_group("-nodes"));
+  EXPECT_FALSE(is_score_group("nodes=8"));
+  EXPECT_FALSE(is_score_group("-"));
+  EXPECT_FALSE(is_score_group(""));
+}
+
+TEST(ScoreGroup, BecomesOurOptions) {
+  EXPECT_EQ(rewritten("-nodes=8x2,scored=comp7"),
+            (Words{"--nodes=8", "--ntasks-per-node=2", "--server=comp7"}));
+  EXPECT_EQ(rewritten("hosts=16/2"), (Words{"--nodes=8", "--ntasks-per-node=2"}));
+  EXPECT_EQ(rewritten("-nodes=4"), Words{"--nodes=4"});
+}
+
+TEST(ScoreGroup, RefusesWhatItDoesNotKnow) {
+  for (const char* group :
+       {"-nodes=", "-nodes=x", "-nodes=0", "-nodes=8x", "-nodes=8x0", "-nodes=9/2",
+        "-nodes=99999999999", "-bogus=1", "-nodes=8,,", "-nodes=8,bogus"}) {
+    EXPECT_FALSE(rewrite_score_group(group)) << group;
+  }
+}
+
+TEST_F(Split, CommandStartsAtTheFirstWordThatIsNoOption) {
+  const auto result = split({"-N", "8", "-l", "--ppn", "2", "prog", "-N", "--label"});
+  EXPECT_EQ(result.options, (Words{"-N", "8", "-l", "--ppn", "2"}));
+  EXPECT_EQ(result.command, (Words{"prog", "-N", "--label"}));
+}
+
+TEST_F(Split, KnowsWhereAValueIs) {
+  EXPECT_EQ(split({"-N8", "prog"}).command, Words{"prog"});
+  EXPECT_EQ(split({"-lN", "8", "prog"}).command, Words{"prog"});
+  EXPECT_EQ(split({"--nodes=8", "prog"}).command, Words{"prog"});
+  EXPECT_EQ(split({"--", "-prog"}).command, Words{"-prog"});
+}
+
+TEST_F(Split, LeavesTheCommandsWordsAlone) {
+  EXPECT_EQ(split({"-nodes=2", "prog", "-nodes=8"}).command, (Words{"prog", "-nodes=8"}));
+}
+
+TEST_F(Split, EnvironmentComesFirstSoThatTheLineOverrides) {
+  EXPECT_EQ(split({"-nodes=8", "prog"}, "nodes=2,scored=x").options,
+            (Words{"--nodes=2", "--server=x", "--nodes=8"}));
+}
+
+TEST_F(Split, UnknownOptionsAreLeftToTheParser) {
+  EXPECT_EQ(split({"--bogus", "prog"}).options, Words{"--bogus"});
+}
+
+}  // namespace
+}  // namespace score::scout

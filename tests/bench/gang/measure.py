@@ -1,0 +1,237 @@
+"""What scbench gang measures, one function a figure. All times in nanoseconds unless named."""
+import os
+import pathlib
+import signal
+import statistics
+import subprocess
+import time
+
+from cluster import EXAMPLES, wait_until
+from progress import Counters, start_progress
+
+SETTLE = 0.3  # seconds after a job comes or goes, before its effect is measured
+
+
+def percentile(values, part):
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(part * len(ordered)))] if ordered else 0
+
+
+# ---- daemons
+
+def daemon_pids(cluster):
+    description = cluster.describe()
+    return [d['pid'] for d in [description['head'], *description['nodes'], *description['launchers']]]
+
+
+def cpu_ns(pids):
+    """CPU time of all threads of all these processes."""
+    total = 0
+    for pid in pids:
+        for path in pathlib.Path(f'/proc/{pid}/task').glob('*/schedstat'):
+            total += int(path.read_text().split()[0])
+    return total
+
+
+class DaemonCpu:
+    """Percent of the machine that the daemons used between start and percent()."""
+
+    def __init__(self, cluster):
+        self.pids = daemon_pids(cluster)
+        self.used, self.at = cpu_ns(self.pids), time.monotonic_ns()
+
+    def percent(self):
+        spent = cpu_ns(self.pids) - self.used
+        return 100 * spent / (time.monotonic_ns() - self.at) / os.cpu_count()
+
+
+def idle_daemons(cluster, seconds=3):
+    """Percent of one core that all daemons use while there is no job; the largest memory of one."""
+    cpu = DaemonCpu(cluster)
+    time.sleep(seconds)
+    nodes = cluster.json('scnodes')['nodes']
+    return cpu.percent() * os.cpu_count(), max(node['rss_bytes'] for node in nodes)
+
+
+# ---- overhead
+
+class SharedJobs:
+    """Counting jobs on all nodes; all but the first can be taken off the timetable and put back."""
+
+    def __init__(self, cluster, nodes, jobs, directory, gap_us):
+        self.first, counters = start_progress(cluster, directory, 'job0', nodes, gap_us=gap_us)
+        self.counters = [counters]
+        self.fronts = []
+        self.cluster = cluster
+        for number in range(1, jobs):
+            path = directory / f'job{number}'
+            self.fronts.append(cluster.start('scrun', '-q', '-N', nodes, '-J', f'job{number}', EXAMPLES / 'progress',
+                                             '--counters', path, '--seconds', 0, '--gap-us', gap_us,
+                                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+            self.counters.append(Counters(path, nodes))
+            wait_until(self.counters[-1].all_started)
+
+    def share(self, shared):
+        """^Z to the others' front ends, or fg."""
+        for front in self.fronts:
+            front.send_signal(signal.SIGCONT if shared else signal.SIGTSTP)
+        states = {'running'} if shared else {'suspended', 'running'}
+        others = len(self.fronts)
+
+        def settled():
+            active = [j for j in self.cluster.json('scq', '--active')['jobs'] if j['job'] != self.first]
+            wanted = 'running' if shared else 'suspended'
+            return sum(j['state'] == wanted for j in active) == others and {j['state'] for j in active} <= states
+        wait_until(settled)
+        time.sleep(SETTLE)
+
+    def rate(self, seconds):
+        """Steps a second of all jobs together."""
+        begin, before = time.monotonic_ns(), sum(c.total() for c in self.counters)
+        time.sleep(seconds)
+        end, after = time.monotonic_ns(), sum(c.total() for c in self.counters)
+        return (after - before) / (end - begin) * 1e9
+
+    def lost(self, nodes, seconds, jobs):
+        """Percent of the time in which on a node none of these jobs' tasks ran: gaps as the tasks saw
+        them. Means something only where each task could have a core to itself."""
+        begin, before = time.monotonic_ns(), [[gap_time(c, r) for r in range(nodes)] for c in jobs]
+        time.sleep(seconds)
+        end, after = time.monotonic_ns(), [[gap_time(c, r) for r in range(nodes)] for c in jobs]
+        whole = end - begin
+        ran = sum(whole - (after[j][r] - before[j][r]) for j in range(len(jobs)) for r in range(nodes))
+        return 100 * (1 - ran / (whole * nodes))
+
+    def end(self):
+        for front in self.fronts:
+            front.send_signal(signal.SIGCONT)
+            front.terminate()
+        self.cluster.cancel_all()
+        for front in self.fronts:
+            front.wait(60)
+
+
+def gap_time(counters, rank):
+    """Sum of a rank's gaps, the one that goes on now included."""
+    now = time.monotonic_ns()
+    _, closed, _ = counters.gaps(rank)
+    open_gap = now - counters.last_ns(rank)
+    return closed + (open_gap if open_gap > 1_000_000 else 0)
+
+
+def measure_overhead(jobs, window, pairs):
+    """Work lost by sharing, in percent: each shared window against the mean of the windows alone
+    around it. Gives (median, lowest, highest)."""
+    jobs.share(False)
+    alone, losses = jobs.rate(window), []
+    for _ in range(pairs):
+        jobs.share(True)
+        shared = jobs.rate(window)
+        jobs.share(False)
+        again = jobs.rate(window)
+        losses.append(100 * (1 - shared / ((alone + again) / 2)))
+        alone = again
+    return statistics.median(losses), min(losses), max(losses)
+
+
+# ---- switches
+
+def switch_figures(trace, quantum_ns):
+    """From the nodes' records. Their clocks are one clock here, so stamps compare as they are."""
+    records = [record for node in trace['nodes'] for record in node['switches'] if record['left'] and record['entered']]
+    if not records:
+        return {'switches': 0}
+    whole = [(r['done_ns'] - r['woke_ns']) / 1e3 for r in records]
+    late = [r['woke_ns'] / 1e3 for r in records]
+    skews = boundary_skews(records, quantum_ns)
+    return {'switches': len(records),
+            'switch_p50_us': percentile(whole, 0.5), 'switch_p99_us': percentile(whole, 0.99),
+            'late_p50_us': percentile(late, 0.5), 'late_p99_us': percentile(late, 0.99),
+            'skew_p50_us': percentile(skews, 0.5), 'skew_p99_us': percentile(skews, 0.99)}
+
+
+def boundary_skews(records, quantum_ns):
+    """Last node's stop minus the first's, for every boundary: records whose boundaries are nearer
+    than half a quantum are of the same one."""
+    stops = sorted((r['due_ns'], r['due_ns'] + r['stopped_ns']) for r in records)
+    skews, group, start = [], [], None
+    for due, stopped in stops:
+        if start is not None and due - start > quantum_ns / 2:
+            if len(group) > 1:
+                skews.append((max(group) - min(group)) / 1e3)
+            group, start = [], None
+        start = due if start is None else start
+        group.append(stopped)
+    return skews
+
+
+def measure_gang(cluster, nodes, quantum_ns, job_count, seconds, directory):
+    """The figures of one case; `seconds` is what all windows take together, about."""
+    pairs = 5
+    window = max(0.4, seconds / (2 * pairs + 1))
+    jobs = SharedJobs(cluster, nodes, job_count, directory, gap_us=20)
+    try:
+        cpu = DaemonCpu(cluster)
+        overhead = measure_overhead(jobs, window, pairs)
+        lost_alone = jobs.lost(nodes, window, jobs.counters[:1])
+        jobs.share(True)
+        cpu = DaemonCpu(cluster)
+        lost_shared = jobs.lost(nodes, max(2, window), jobs.counters)
+        daemon_percent = cpu.percent()
+        trace = cluster.json('scadm', 'trace', '--seconds', max(2, window))
+    finally:
+        jobs.end()
+    figures = switch_figures(trace, quantum_ns)
+    figures |= {'overhead_percent': overhead[0], 'overhead_lowest': overhead[1], 'overhead_highest': overhead[2],
+                'daemon_cpu_percent': daemon_percent}
+    if nodes <= os.cpu_count():  # a core for each task
+        figures |= {'lost_alone_percent': lost_alone, 'lost_shared_percent': lost_shared}
+    return figures
+
+
+# ---- starting
+
+def run_ms(cluster, *words):
+    begin = time.monotonic_ns()
+    cluster.run(*words)
+    return (time.monotonic_ns() - begin) / 1e6
+
+
+def measure_start(cluster, nodes, times):
+    """Median of `scrun -N nodes true`, in ms, after two for warmth."""
+    for _ in range(2):
+        run_ms(cluster, 'scrun', '-N', nodes, 'true')
+    return statistics.median(run_ms(cluster, 'scrun', '-N', nodes, 'true') for _ in range(times))
+
+
+def measure_first_progress(cluster, nodes, directory, times):
+    """From the start of scrun to the first step of a job beside a running one, in ms: medians of the
+    first rank and of the last."""
+    start_progress(cluster, directory, 'running', nodes)
+    first, last = [], []
+    for number in range(times):
+        path = directory / f'second{number}'
+        begin = time.monotonic_ns()
+        front = cluster.start('scrun', '-q', '-N', nodes, EXAMPLES / 'progress', '--counters', path, '--seconds', 0.3,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        counters = Counters(path, nodes)
+        wait_until(counters.all_started)
+        front.wait(60)
+        starts = [counters.first_ns(rank) - begin for rank in range(nodes)]
+        first.append(min(starts) / 1e6)
+        last.append(max(starts) / 1e6)
+    cluster.cancel_all()
+    return statistics.median(first), statistics.median(last)
+
+
+def measure_mpi(cluster, ranks, times):
+    """An MPICH program from start to finish, one lap of `ring`: (ours, Hydra's) medians in ms, taken in
+    turns. None for Hydra if it is not installed."""
+    program = str(EXAMPLES / 'ring')
+    ours, hydra = [], []
+    has_hydra = subprocess.run(['sh', '-c', 'command -v mpiexec.mpich'], capture_output=True).returncode == 0
+    for _ in range(times):
+        ours.append(run_ms(cluster, 'scrun', '-N', ranks, program, '--iterations', 1))
+        if has_hydra:
+            hydra.append(run_ms(cluster, 'mpiexec.mpich', '-n', ranks, program, '--iterations', '1'))
+    return statistics.median(ours), statistics.median(hydra) if hydra else None

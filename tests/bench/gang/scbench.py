@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""scbench: measures on virtual clusters that it boots itself.
+
+`scbench gang --nodes N --slice D` measures one case; without --nodes all cases of the table with
+their bounds. The machine drifts, so work is compared between windows that alternate: job A alone,
+A and B sharing, A alone, ...
+"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent.parent / 'integration')]
+
+import measure  # noqa: E402
+from cluster import EXAMPLES, Cluster  # noqa: E402
+
+UNITS = {'us': 1_000, 'ms': 1_000_000, 's': 1_000_000_000}
+
+
+def nanoseconds(text):
+    match = re.fullmatch(r'(\d+)(us|ms|s)', text)
+    if not match or not int(match[1]):
+        raise argparse.ArgumentTypeError(f"'{text}': use a time such as 100ms")
+    return int(match[1]) * UNITS[match[2]]
+
+
+def duration(ns):
+    return f'{ns // 1_000_000}ms' if ns % 1_000_000 == 0 else f'{ns // 1000}us'
+
+
+def positive(text):
+    if not text.isdigit() or not int(text):
+        raise argparse.ArgumentTypeError(f"'{text}': use a number from 1")
+    return int(text)
+
+
+def parse():
+    parser = argparse.ArgumentParser(prog='scbench', description='Measures gang scheduling on virtual clusters')
+    kinds = parser.add_subparsers(dest='kind', required=True)
+    gang = kinds.add_parser('gang', help='overhead and precision of gang switches, time to start')
+    gang.add_argument('--nodes', type=positive, help='one case with this many nodes; default: all cases, with bounds')
+    gang.add_argument('--slice', type=nanoseconds, default=100_000_000, metavar='D', help='time slice (100ms)')
+    gang.add_argument('--jobs', type=positive, default=2, help='jobs that share all nodes (2)')
+    gang.add_argument('--seconds', type=float, default=15, help='for the windows of one case, about (15)')
+    gang.add_argument('--json', action='store_true')
+    return parser.parse_args()
+
+
+def note(text):
+    print(f'scbench: {text}', file=sys.stderr, flush=True)
+
+
+class Case:
+    """One virtual cluster with its directory for counter files."""
+
+    def __init__(self, nodes, quantum_ns):
+        self.cluster = Cluster(nodes, '--slice', duration(quantum_ns))
+        # Counters are written all the time: in memory, never on a disk.
+        self.directory = tempfile.TemporaryDirectory(prefix='scbench-', dir='/dev/shm')
+
+    def __enter__(self):
+        return self.cluster, pathlib.Path(self.directory.name)
+
+    def __exit__(self, *_):
+        self.cluster.stop()
+        self.directory.cleanup()
+
+
+def gang_case(nodes, quantum_ns, jobs, seconds):
+    note(f'{nodes} nodes, {duration(quantum_ns)}, {jobs} jobs')
+    with Case(nodes, quantum_ns) as (cluster, directory):
+        result = {'nodes': nodes, 'slice_ms': quantum_ns / 1e6, 'jobs': jobs}
+        result |= methods(cluster)
+        return result | measure.measure_gang(cluster, nodes, quantum_ns, jobs, seconds, directory)
+
+
+def methods(cluster):
+    node = cluster.json('scnodes')['nodes'][0]
+    return {'method': node['switch_method'], 'priority': node['priority_method']}
+
+
+def starting_figures():
+    note('starting: 64 nodes, no other job')
+    with Case(64, 100_000_000) as (cluster, _):
+        idle, rss = measure.idle_daemons(cluster)
+        figures = {'scrun_8_ms': measure.measure_start(cluster, 8, 15),
+                   'scrun_64_ms': measure.measure_start(cluster, 64, 9),
+                   'idle_core_percent': idle, 'daemon_rss_mib': rss / 2**20}
+        if (EXAMPLES / 'ring').exists():
+            ours, hydra = measure.measure_mpi(cluster, 64, 5)
+            figures |= {'mpi_64_ms': ours, 'mpi_64_hydra_ms': hydra}
+    note('starting: beside a running job, 8 nodes, 100ms')
+    with Case(8, 100_000_000) as (cluster, directory):
+        first, last = measure.measure_first_progress(cluster, 8, directory, 7)
+        figures |= {'first_progress_ms': first, 'first_progress_all_ms': last}
+    return figures
+
+
+# (nodes, slice in ns, bounds: figure -> at most)
+CASES = [
+    (64, 100_000_000, {'overhead_percent': 1.0, 'daemon_cpu_percent': 1.0, 'skew_p99_us': 5000}),
+    (64, 10_000_000, {'overhead_percent': 5.0}),
+    (2, 10_000_000, {'overhead_percent': 1.0, 'skew_p99_us': 300}),
+    (2, 1_000_000, {'overhead_percent': 5.0, 'skew_p99_us': 300}),
+]
+STARTING_BOUNDS = {'scrun_8_ms': 50, 'scrun_64_ms': 250, 'first_progress_ms': 200, 'idle_core_percent': 5,
+                   'daemon_rss_mib': 8}
+
+
+def row(label, value, bound):
+    verdict = '' if bound is None else ('ok' if value <= bound else 'MISSED')
+    limit = '' if bound is None else f'<= {bound:g}'
+    return f'  {label:<24} {value:>12.2f}  {limit:<10} {verdict}'
+
+
+def table(title, figures, bounds):
+    print(title)
+    for key, value in figures.items():
+        if isinstance(value, float) or key in bounds:
+            print(row(key, value, bounds.get(key)))
+    print(flush=True)
+
+
+def missed(figures, bounds):
+    return any(figures[key] > bound for key, bound in bounds.items() if figures.get(key) is not None)
+
+
+def run_all(options):
+    cases = []
+    for nodes, quantum_ns, bounds in CASES:
+        figures = gang_case(nodes, quantum_ns, options.jobs, options.seconds)
+        cases.append({**figures, 'bounds': bounds})
+        if not options.json:
+            table(f'{nodes} nodes, {duration(quantum_ns)}, {options.jobs} jobs ({figures["method"]}, {figures["priority"]})',
+                  figures, bounds)
+    starting = starting_figures()
+    bounds = dict(STARTING_BOUNDS)
+    if starting.get('mpi_64_hydra_ms'):
+        bounds['mpi_64_ms'] = starting['mpi_64_hydra_ms']
+    if options.json:
+        print(json.dumps({'schema': 'scored.bench.gang/1', 'cores': os.cpu_count(), 'cases': cases,
+                          'starting': {**starting, 'bounds': bounds}}, indent=1))
+    else:
+        table('starting', starting, bounds)
+        print(f'{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}: switch times are real, application speed is not')
+    return any(missed(case, case['bounds']) for case in cases) or missed(starting, bounds)
+
+
+def main():
+    options = parse()
+    if options.nodes is None:
+        return 1 if run_all(options) else 0
+    figures = gang_case(options.nodes, options.slice, options.jobs, options.seconds)
+    if options.json:
+        print(json.dumps({'schema': 'scored.bench.gang/1', 'cores': os.cpu_count(), **figures}, indent=1))
+    else:
+        table(f'{options.nodes} nodes, {duration(options.slice)}, {options.jobs} jobs '
+              f'({figures["method"]}, {figures["priority"]})', figures, {})
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
