@@ -211,7 +211,8 @@ void Daemon::on_trace_request(const proto::InFrame& frame) {
 void Daemon::beat() {
   const TimePoint now = parts_.clock.now();
   wire::Heartbeat message;
-  vitals_.fill(message);
+  const bool is_tenth = vitals_.fill(message);
+  if (is_tenth && attempts_.empty()) release_code();  // nothing is switched now
   message.set_clock_error_ns(agent_.clock().error_bound(now).count());
   message.set_switches(parts_.switcher.counters().switches.load(std::memory_order_relaxed));
   message.set_late_switches(parts_.switcher.counters().late.load(std::memory_order_relaxed));

@@ -1,6 +1,9 @@
 #include "scored/node/switch_trace.hpp"
 
+#include "base/assert.hpp"
+
 #include <bit>
+#include <cstdlib>
 #include <type_traits>
 
 namespace score::node {
@@ -12,8 +15,14 @@ static_assert(std::is_trivially_copyable_v<SwitchRecord>);
 
 }  // namespace
 
-SwitchTrace::SwitchTrace() : cells_(new Cell[kEntries]) {
-  static_assert(sizeof(SwitchRecord) <= sizeof(Cell));
+void SwitchTrace::Free::operator()(std::uint64_t* words) const {
+  std::free(words);
+}
+
+SwitchTrace::SwitchTrace()
+    : words_(static_cast<std::uint64_t*>(std::calloc(kEntries * kWords, sizeof(std::uint64_t)))) {
+  static_assert(sizeof(SwitchRecord) <= kWords * sizeof(std::uint64_t));
+  SCORE_ASSERT(words_ != nullptr);
 }
 
 void SwitchTrace::put(const SwitchRecord& record) noexcept {
@@ -21,8 +30,10 @@ void SwitchTrace::put(const SwitchRecord& record) noexcept {
   claimed_.store(index + 1, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
   const auto words = std::bit_cast<Words>(record);
-  Cell& cell = cells_[index % kEntries];
-  for (std::size_t i = 0; i < words.size(); ++i) cell[i].store(words[i], std::memory_order_relaxed);
+  std::uint64_t* cell = &words_[index % kEntries * kWords];
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    std::atomic_ref(cell[i]).store(words[i], std::memory_order_relaxed);
+  }
   written_.store(index + 1, std::memory_order_release);
 }
 
@@ -32,9 +43,9 @@ SwitchTrace::Extract SwitchTrace::read(TimePoint since) const {
   extract.lost = end > kEntries ? end - kEntries : 0;
   for (std::uint64_t index = extract.lost; index < end; ++index) {
     Words words{};
-    const Cell& cell = cells_[index % kEntries];
+    std::uint64_t* cell = &words_[index % kEntries * kWords];
     for (std::size_t i = 0; i < words.size(); ++i) {
-      words[i] = cell[i].load(std::memory_order_relaxed);
+      words[i] = std::atomic_ref(cell[i]).load(std::memory_order_relaxed);
     }
     std::atomic_thread_fence(std::memory_order_acquire);
     if (claimed_.load(std::memory_order_relaxed) > index + kEntries) {

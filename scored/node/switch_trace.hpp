@@ -29,7 +29,7 @@ struct SwitchRecord {
 
 class SwitchTrace {
  public:
-  // 460 KB when all of it was used: what an idle node does not touch costs nothing.
+  // 512 KB when all of it was used: what a node has not touched costs nothing.
   static constexpr std::size_t kEntries = 4'096;
 
   SwitchTrace();
@@ -46,12 +46,16 @@ class SwitchTrace {
   [[nodiscard]] Extract read(TimePoint since) const;
 
  private:
-  static constexpr std::size_t kWords = 16;
-  using Cell = std::array<std::atomic<std::uint64_t>, kWords>;
+  static constexpr std::size_t kWords = 16;  // of a cell
 
-  // Cells are words, so that reading one that is being overwritten is no data race; written_ tells
-  // afterwards whether it was.
-  std::unique_ptr<Cell[]> cells_;
+  struct Free {
+    void operator()(std::uint64_t* words) const;
+  };
+
+  // Cells are words that are only accessed atomically, so that reading one that is being
+  // overwritten is no data race; claimed_ tells afterwards whether it was. Zero pages until they
+  // are used.
+  std::unique_ptr<std::uint64_t[], Free> words_;
   std::atomic<std::uint64_t> claimed_{0};  // put() has begun that many
   std::atomic<std::uint64_t> written_{0};  // ... and finished that many
 };

@@ -36,12 +36,14 @@ void list_ids(const Ids& ids, std::uint32_t count, Add add) {
 
 }  // namespace
 
-void Vitals::fill(wire::Heartbeat& message) {
+bool Vitals::fill(wire::Heartbeat& message) {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   message.set_cpu_ns(nanoseconds(usage.ru_utime) + nanoseconds(usage.ru_stime));
-  if (beats_++ % kMemoryBeats == 0) resident_bytes_ = resident_bytes();
+  const bool is_due = beats_++ % kMemoryBeats == 0;
+  if (is_due) resident_bytes_ = resident_bytes();
   message.set_rss_bytes(resident_bytes_);
+  return is_due;
 }
 
 void fill_trace(const SwitchTrace::Extract& extract, wire::NodeTrace& trace) {

@@ -12,7 +12,8 @@ inline constexpr unsigned kMemoryBeats = 10;
 
 class Vitals {
  public:
-  void fill(wire::Heartbeat& message);
+  // True: the memory was asked for this time.
+  bool fill(wire::Heartbeat& message);
 
  private:
   unsigned beats_ = 0;
