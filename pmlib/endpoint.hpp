@@ -130,6 +130,7 @@ class Endpoint {
   void look_for_dead();
   bool has_input() const;
   void watch(int fd);
+  void watch_device(bool on);
 
   std::unique_ptr<MappedSegment> context_;
   Segment segment_;
@@ -144,6 +145,7 @@ class Endpoint {
   int wake_fd_ = -1;
   int epoll_fd_ = -1;
   bool sends_by_shmem_ = false;
+  bool is_device_watched_ = false;
   unsigned receive_turn_ = 0;
   unsigned empty_turn_ = 0;
   unsigned near_turns_ = 1;  // the device is looked at once in so many calls of receive()

@@ -27,28 +27,25 @@ constexpr std::uint32_t kFrameCount = 128;
 constexpr std::size_t kEthernetHeader = 14;
 constexpr std::size_t kShortBytes = 256;
 
-// Accepts frames of one version, channel, destination and job; everything else never reaches the
-// ring. Offsets count from the start of the Ethernet header. BPF loads are in network order, the
-// frame is little-endian: the constants are swapped.
+// Accepts frames of one job, rank and channel; everything else never reaches the ring. The socket
+// is bound to PM's EtherType, so that has not to be asked. Offsets count from the start of the
+// Ethernet header. BPF loads are in network order, the frame is little-endian: the constants are
+// swapped.
 int lock_filter(int fd, const EthernetPlace& place) {
   const auto field = [](std::size_t offset) {
     return static_cast<std::uint32_t>(kEthernetHeader + offset);
   };
   const auto key_low = static_cast<std::uint32_t>(place.key);
   const auto key_high = static_cast<std::uint32_t>(place.key >> 32);
-  std::array<sock_filter, 14> code{{
-      BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 12),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kEtherType, 0, 11),
-      BPF_STMT(BPF_LD | BPF_H | BPF_ABS, field(0)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kFrameMagic << 8 | kFrameVersion, 0, 9),
-      BPF_STMT(BPF_LD | BPF_H | BPF_ABS, field(offsetof(FrameHeader, channel))),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htons(place.channel), 0, 7),
+  std::array<sock_filter, 10> code{{
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, field(offsetof(FrameHeader, destination))),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(place.rank), 0, 5),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(place.rank), 0, 7),
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, field(offsetof(FrameHeader, key))),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(key_low), 0, 3),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(key_low), 0, 5),
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, field(offsetof(FrameHeader, key) + 4)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(key_high), 0, 1),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(key_high), 0, 3),
+      BPF_STMT(BPF_LD | BPF_H | BPF_ABS, field(offsetof(FrameHeader, channel))),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htons(place.channel), 0, 1),
       BPF_STMT(BPF_RET | BPF_K, 0xffff),
       BPF_STMT(BPF_RET | BPF_K, 0),
   }};
@@ -209,6 +206,9 @@ std::size_t EthernetDevice::receive(FrameSink& sink, std::size_t limit) {
     }
     status.store(TP_STATUS_KERNEL, std::memory_order_release);
     next_ = (next_ + 1) % kFrameCount;
+    // A short frame is most likely what the application waits for, and the next place of the ring
+    // was written by another processor: looking at it takes a while.
+    if (length < kEthernetHeader + kShortBytes) return count + 1;
   }
   return count;
 }

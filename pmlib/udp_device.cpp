@@ -136,6 +136,7 @@ std::size_t UdpDevice::send_joined(const PeerAddress& to, std::span<const FrameO
   std::byte* end = staging_.data();
   for (const FrameOut& frame : frames) {
     for (const auto& part : {frame.head, frame.body}) {
+      if (part.empty()) continue;
       std::memcpy(end, part.data(), part.size());
       end += part.size();
     }

@@ -70,8 +70,8 @@ uint32_t pm_mtu(const pm_context* context, uint32_t dest);
  * PM_EMSGSIZE. */
 int pm_get_send_buffer(pm_context* context, uint32_t dest, void** buffer, size_t length);
 
-/* Sends what pm_get_send_buffer() lent. PM_ENOBUFS: the peer's inbox is full; the buffer stays lent,
- * call pm_send() again. PM_EPEER: the buffer is given back. PM_EINVAL: none is lent. */
+/* Sends what pm_get_send_buffer() lent. PM_ENOBUFS: the peer's inbox is full; the buffer stays
+ * lent, call pm_send() again. PM_EPEER: the buffer is given back. PM_EINVAL: none is lent. */
 int pm_send(pm_context* context);
 
 /* Gives the lent buffer back unsent. Harmless without one. */
@@ -84,8 +84,8 @@ int pm_send_message(pm_context* context, uint32_t dest, const void* data, size_t
 #define PM_LARGE 1u /* pm_message.flags: announced by pm_send_large(), fetch it by pm_fetch() */
 
 typedef struct pm_message {
-  uint32_t source; /* rank */
-  uint32_t flags;  /* 0 or PM_LARGE */
+  uint32_t source;  /* rank */
+  uint32_t flags;   /* 0 or PM_LARGE */
   const void* data; /* the message, until it is released; null if PM_LARGE */
   uint64_t length;
   uint64_t internal[6];
@@ -123,9 +123,9 @@ int pm_deregister(pm_context* context, const pm_handle* handle);
 /* For measuring: how many percent of the registrations may be found pinned, 100 by default. */
 void pm_set_cache(pm_context* context, unsigned percent);
 
-/* Writes own registered memory into rank `dest`'s. Both memories must stay as they are until pm_test() says
- * that `op` has ended. When it has ended well the bytes are in place, and messages sent later
- * arrive after them. At most 4 GB - 1. PM_ENOBUFS, PM_EPEER, PM_EINVAL. */
+/* Writes own registered memory into rank `dest`'s. Both memories must stay as they are until
+ * pm_test() says that `op` has ended. When it has ended well the bytes are in place, and messages
+ * sent later arrive after them. At most 4 GB - 1. PM_ENOBUFS, PM_EPEER, PM_EINVAL. */
 int pm_write(pm_context* context, uint32_t dest, const pm_handle* remote, uint64_t remote_offset,
              const pm_handle* local, uint64_t local_offset, uint64_t length, pm_op* op);
 
@@ -137,9 +137,9 @@ int pm_read(pm_context* context, uint32_t dest, const pm_handle* remote, uint64_
  * PM_EINVAL: no such operation. Does not progress by itself. */
 int pm_test(pm_context* context, pm_op op);
 
-/* Announces own registered memory to `dest` as one message of any length below 4 GB (rendezvous). It keeps its
- * place among the messages. `op` ends when the receiver has fetched it; the memory must stay as it
- * is until then. */
+/* Announces own registered memory to `dest` as one message of any length below 4 GB (rendezvous).
+ * It keeps its place among the messages. `op` ends when the receiver has fetched it; the memory
+ * must stay as it is until then. */
 int pm_send_large(pm_context* context, uint32_t dest, const pm_handle* local, uint64_t local_offset,
                   uint64_t length, pm_op* op);
 
@@ -165,7 +165,8 @@ int pm_quiet(const pm_context* context);
 int pm_get_fd(const pm_context* context);
 
 /* Arms pm_get_fd(): from now on it becomes readable when there is something to do. One may sleep at
- * most `timeout_us` (-1: for ever). PM_EBUSY: something waits already, receive it and call again. */
+ * most `timeout_us` (-1: for ever). PM_EBUSY: something waits already, receive it and call again.
+ */
 int pm_before_select(pm_context* context, int64_t* timeout_us);
 
 /* To be called after the sleep, also if it ended for another reason. */
@@ -182,8 +183,8 @@ void pm_busy(pm_context* context);
 /* Bytes of a saved context. */
 size_t pm_context_bytes(const pm_context* context);
 
-/* Copies the context into `image`: queues, buffers, numbers, everything. All ranks of the job have to
- * be stopped or to save together. PM_EBUSY while a send buffer is lent; ENOSPC. */
+/* Copies the context into `image`: queues, buffers, numbers, everything. All ranks of the job have
+ * to be stopped or to save together. PM_EBUSY while a send buffer is lent; ENOSPC. */
 int pm_save(const pm_context* context, void* image, size_t bytes);
 
 /* Makes the context go on where the image stopped. The image is aligned to 64 bytes. What has

@@ -204,7 +204,8 @@ class Node {
     }
     require(restore_image(fresh, memory_->span()) == 0, "a valid image can be restored");
     for (ReceivedMessage& m : held_) {
-      m.bytes = {fresh.receive_slot(static_cast<std::uint16_t>(m.ticket)) + sizeof(FrameHeader), m.bytes.size()};
+      m.bytes = {fresh.receive_slot(static_cast<std::uint16_t>(m.ticket)) + sizeof(FrameHeader),
+                 m.bytes.size()};
     }
     channel_.reset();
     memory_ = std::move(other);
