@@ -28,11 +28,10 @@ SwitchTrace::SwitchTrace()
 void SwitchTrace::put(const SwitchRecord& record) noexcept {
   const std::uint64_t index = written_.load(std::memory_order_relaxed);
   claimed_.store(index + 1, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
   const auto words = std::bit_cast<Words>(record);
   std::uint64_t* cell = &words_[index % kEntries * kWords];
   for (std::size_t i = 0; i < words.size(); ++i) {
-    std::atomic_ref(cell[i]).store(words[i], std::memory_order_relaxed);
+    std::atomic_ref(cell[i]).store(words[i], std::memory_order_release);  // after the claim
   }
   written_.store(index + 1, std::memory_order_release);
 }
@@ -45,9 +44,8 @@ SwitchTrace::Extract SwitchTrace::read(TimePoint since) const {
     Words words{};
     std::uint64_t* cell = &words_[index % kEntries * kWords];
     for (std::size_t i = 0; i < words.size(); ++i) {
-      words[i] = std::atomic_ref(cell[i]).load(std::memory_order_relaxed);
+      words[i] = std::atomic_ref(cell[i]).load(std::memory_order_acquire);  // before claimed_
     }
-    std::atomic_thread_fence(std::memory_order_acquire);
     if (claimed_.load(std::memory_order_relaxed) > index + kEntries) {
       ++extract.lost;  // overwritten while it was read
       continue;
