@@ -62,5 +62,12 @@ function(score_test name)
   target_link_libraries(${name} PRIVATE score_options ${arg_LIBS} GTest::gtest GTest::gtest_main)
   score_use_pch(${name} "${arg_PCH}" "${arg_LIBS}")
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX ${name}.
-    PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${arg_ENV}")
+    TEST_LIST ${name}_tests PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT})
+  if(arg_ENV)  # a list, which PROPERTIES above cannot take
+    string(REPLACE "\\;" ";" arg_ENV "${arg_ENV}")
+    set(script ${CMAKE_CURRENT_BINARY_DIR}/${name}_environment.cmake)
+    file(GENERATE OUTPUT ${script}
+      CONTENT "set_tests_properties(\${${name}_tests} PROPERTIES ENVIRONMENT \"${arg_ENV}\")\n")
+    set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${script})
+  endif()
 endfunction()
