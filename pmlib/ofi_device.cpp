@@ -74,7 +74,7 @@ void close_fid(T*& object) {
 
 std::uint64_t key_of(const PeerAddress& address) {
   std::uint64_t key = 0;
-  std::memcpy(&key, address.bytes.data(), sizeof key);
+  std::memcpy(&key, address.bytes.data(), address.bytes.size());
   return key;
 }
 

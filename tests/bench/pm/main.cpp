@@ -241,7 +241,7 @@ void print(const Options& o, const Row& r) {
 void print_memory(bool json) {
   const auto small = pm::Layout::of({.size = 1});
   const auto large = pm::Layout::of({.size = 1001});
-  const double per_peer = static_cast<double>(large->total - small->total) / 1000;
+  const double per_peer = static_cast<double>(large->descriptors - small->descriptors) / 1000;
   const auto kb = [](std::uint64_t bytes) { return static_cast<double>(bytes) / 1024; };
   const std::uint64_t control = large->send_slots - large->sets;
   const std::uint64_t send = large->receive_slots - large->send_slots;
