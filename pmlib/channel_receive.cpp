@@ -260,7 +260,7 @@ void Channel::on_sequenced(const FrameHeader& h, std::span<const std::byte> payl
   switch (result.arrival) {
     case Arrival::Store:
       store(h, payload);
-      owe_ack(h.source, false);
+      owe_ack(h.source, h.flags == kAckNow);
       break;
     case Arrival::Refused:
       refused_.insert(h.source);

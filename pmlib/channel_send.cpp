@@ -267,6 +267,8 @@ void Channel::fill_frame(const PeerState& peer, std::uint32_t rank, const SendDe
     const std::uint32_t done = (sequence - d.first) * each;
     const std::uint32_t bytes = std::min(each, d.length - done);
     const bool is_last = sequence - d.first + 1 == d.frames;
+    // The application waits for the end of its own write.
+    if (is_last && d.op != kNoIndex) h.flags = kAckNow;
     scratch.rma = {d.remote_region, d.remote_nonce, d.remote_offset + done,
                    is_last ? d.remote_op : 0, is_last ? std::uint32_t{d.notify} : 0};
     out.body = {memory_of(d.local_region, d.local_offset + done), bytes};

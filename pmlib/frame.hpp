@@ -49,11 +49,14 @@ constexpr bool is_control(FrameKind kind) {
   return kind >= FrameKind::Ack && kind <= FrameKind::Deny;
 }
 
+// FrameHeader.flags: the sender waits for the ACK, do not delay it.
+constexpr std::uint8_t kAckNow = 1;
+
 struct FrameHeader {
   std::uint8_t magic = kFrameMagic;
   std::uint8_t version = kFrameVersion;
   FrameKind kind = FrameKind::Ack;
-  std::uint8_t flags = 0;  // 0; others are dropped
+  std::uint8_t flags = 0;  // kAckNow or 0; others are dropped
   std::uint16_t channel = 0;
   std::uint16_t length = 0;  // bytes of payload behind the header
   std::uint64_t key = 0;
@@ -136,7 +139,7 @@ inline FrameVerdict check_frame(std::span<const std::byte> frame, const FrameIde
                                 FrameHeader& header) {
   if (frame.size() < sizeof(FrameHeader)) return FrameVerdict::Malformed;
   std::memcpy(&header, frame.data(), sizeof header);
-  if (header.magic != kFrameMagic || header.version != kFrameVersion || header.flags != 0 ||
+  if (header.magic != kFrameMagic || header.version != kFrameVersion || header.flags > kAckNow ||
       header.reserved != 0 || header.length != frame.size() - sizeof(FrameHeader) ||
       !(is_sequenced(header.kind) || is_control(header.kind)) || header.source >= me.size) {
     return FrameVerdict::Malformed;

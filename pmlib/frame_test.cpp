@@ -96,7 +96,7 @@ TEST_F(FrameTest, UnknownKindsFlagsAndRanksAreMalformed) {
     EXPECT_EQ(check(frame(h)), FrameVerdict::Malformed) << kind;
   }
   auto h = good();
-  h.flags = 1;
+  h.flags = 2;
   EXPECT_EQ(check(frame(h)), FrameVerdict::Malformed);
   h = good();
   h.source = me.size;

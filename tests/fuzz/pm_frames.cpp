@@ -54,7 +54,7 @@ void make_fit(std::vector<std::byte>& frame) {
   std::memcpy(&h, frame.data(), sizeof h);
   h.magic = kFrameMagic;
   h.version = kFrameVersion;
-  h.flags = 0;
+  h.flags %= 2;
   h.reserved = 0;
   h.channel = 1;
   h.key = 7;
