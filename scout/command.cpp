@@ -4,6 +4,8 @@
 #include "base/text.hpp"
 #include "scout/head_link.hpp"
 
+#include <CLI/CLI.hpp>
+
 #include <algorithm>
 #include <cstdlib>
 #include <sys/ioctl.h>

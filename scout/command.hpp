@@ -5,7 +5,6 @@
 #include "base/result.hpp"
 #include "base/text.hpp"
 
-#include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
 #include <cstdio>
@@ -15,6 +14,10 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+namespace CLI {
+class App;
+}
 
 namespace score::scout {
 

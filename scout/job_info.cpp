@@ -4,6 +4,8 @@
 #include "scout/session.hpp"
 #include "scout/words.hpp"
 
+#include <CLI/CLI.hpp>
+
 namespace score::scout {
 
 namespace {

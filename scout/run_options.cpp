@@ -8,6 +8,8 @@
 #include "scout/score_options.hpp"
 #include "scout/words.hpp"
 
+#include <CLI/CLI.hpp>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>

@@ -6,6 +6,8 @@
 #include "scout/text_table.hpp"
 #include "scout/words.hpp"
 
+#include <CLI/CLI.hpp>
+
 namespace score::scout {
 
 namespace {

@@ -2,6 +2,8 @@
 
 #include "base/text.hpp"
 
+#include <CLI/CLI.hpp>
+
 #include <algorithm>
 
 namespace score::scout {

@@ -5,11 +5,13 @@
 
 #include "base/result.hpp"
 
-#include <CLI/CLI.hpp>
-
 #include <string>
 #include <string_view>
 #include <vector>
+
+namespace CLI {
+class App;
+}
 
 namespace score::scout {
 

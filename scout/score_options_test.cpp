@@ -1,5 +1,6 @@
 #include "scout/score_options.hpp"
 
+#include <CLI/CLI.hpp>
 #include <gtest/gtest.h>
 
 namespace score::scout {

@@ -6,6 +6,8 @@
 #include "scout/session.hpp"
 #include "scout/words.hpp"
 
+#include <CLI/CLI.hpp>
+
 #include <algorithm>
 #include <iostream>
 #include <unistd.h>

@@ -6,6 +6,8 @@
 #include "scout/session.hpp"
 #include "scout/words.hpp"
 
+#include <CLI/CLI.hpp>
+
 #include <poll.h>
 #include <unistd.h>
 

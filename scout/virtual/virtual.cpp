@@ -10,6 +10,8 @@
 #include "scout/virtual/registry.hpp"
 #include "scout/virtual/supervisor.hpp"
 
+#include <CLI/CLI.hpp>
+
 #include <array>
 #include <csignal>
 #include <fcntl.h>
