@@ -224,6 +224,7 @@ asio::awaitable<void> Daemon::beat_regularly() {
   for (;;) {
     co_await parts_.clock.sleep_for(limits::kHeartbeatPeriod);
     if (head_.is_greeted()) beat();
+    head_.drop_if_silent();
   }
 }
 

@@ -12,6 +12,7 @@ namespace score::node {
 namespace {
 
 constexpr std::size_t kQueuedBytes = 1 * limits::kMiB;  // then shepherds are not read
+constexpr Duration kSilenceLimit = 2 * limits::kDeadAfter;
 constexpr Duration kParkedPoll = std::chrono::milliseconds{20};
 
 proto::ConnectionLimits connection_limits() {
@@ -50,6 +51,7 @@ asio::awaitable<void> HeadLink::run() {
 asio::awaitable<void> HeadLink::serve() {
   ++generation_;
   greeted_ = false;
+  heard_ = clock_.now();
   const auto connection = connection_;
   handlers_.connected();
   for (;;) {
@@ -58,6 +60,7 @@ asio::awaitable<void> HeadLink::serve() {
       report(frame.error());
       break;
     }
+    heard_ = clock_.now();
     if (greeted_) {
       backoff_.reset();
       last_error_.clear();
@@ -105,6 +108,11 @@ asio::awaitable<bool> HeadLink::confirm() {
 void HeadLink::set_answered(TimePoint sent) {
   answered_ = std::max(answered_, sent);
   answer_.cancel();
+}
+
+void HeadLink::drop_if_silent() {
+  if (connection_ == nullptr || clock_.now() - heard_ < kSilenceLimit) return;
+  drop(fmt::format("silent for {}", format_duration(kSilenceLimit)));
 }
 
 void HeadLink::drop(const std::string& why) {

@@ -58,6 +58,9 @@ class HeadLink {
   asio::awaitable<bool> confirm();
   // The head answered the heartbeat that was sent at this time.
   void set_answered(TimePoint sent);
+  // Drops a connection over which nothing came for kSilenceLimit: heartbeats are answered, so the
+  // head or the way to it is gone. Called now and then.
+  void drop_if_silent();
   // Ends this connection, with the reason logged; another one is tried.
   void drop(const std::string& why);
 
@@ -73,6 +76,7 @@ class HeadLink {
   std::shared_ptr<proto::Connection> connection_;
   bool greeted_ = false;
   std::uint64_t generation_ = 0;
+  TimePoint heard_{};          // the last frame, or the connection's begin
   TimePoint answered_{};       // newest heartbeat that was answered
   asio::steady_timer answer_;  // at infinity; cancelled when answered_ or the connection changes
   std::string last_error_;     // so that an outage is one line

@@ -180,6 +180,11 @@ TEST_P(NodeFlow, LosesNoOutputWithTheLink) {
   EXPECT_EQ(head.output(256), all);
 }
 
+TEST_P(NodeFlow, TriesAnotherLinkWhenTheHeadIsSilent) {
+  head.is_mute = true;
+  EXPECT_TRUE(head.wait_for_node(2)) << log();
+}
+
 TEST_P(NodeFlow, EndsAnAttemptWhoseShepherdDied) {
   ASSERT_TRUE(head.run(256, loop()));
   std::vector<pid_t> task;

@@ -171,6 +171,7 @@ asio::awaitable<void> TestHead::talk(std::shared_ptr<proto::Connection> connecti
 
 void TestHead::on_frame(proto::Connection& connection, proto::InFrame frame) {
   if (auto beat = proto::parse<wire::Heartbeat>(frame)) {
+    if (is_mute) return;
     wire::HeartbeatReply reply;
     reply.set_node_sent_ns(beat->node_sent_ns());
     reply.set_head_received_ns(monotonic_now().time_since_epoch().count());

@@ -66,6 +66,7 @@ class TestHead {
   // The attempt's standard output as far as it has come, each byte once, by its offset.
   [[nodiscard]] std::string output(std::uint64_t attempt) const;
 
+  bool is_mute = false;  // heartbeats are not answered
   std::filesystem::path dir;
   std::vector<wire::NodeHello> hellos;
   std::deque<proto::InFrame> frames;
