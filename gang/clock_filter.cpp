@@ -69,6 +69,7 @@ bool ClockFilter::add(const ClockSample& s) {
   if (contradiction || restart_) {
     window_.clear();
     history_.clear();
+    best_.reset();
     since_history_ = 0;
     drift_ = 0;
   }
@@ -80,10 +81,11 @@ bool ClockFilter::add(const ClockSample& s) {
   return true;
 }
 
+// An old sample's bound grows; the best stays until a newer one is better, even if that takes long.
 void ClockFilter::choose(TimePoint now) {
-  best_ = *std::min_element(window_.begin(), window_.end(), [now](const Point& a, const Point& b) {
-    return bound_at(a, now) < bound_at(b, now);
-  });
+  for (const Point& point : window_) {
+    if (!best_ || bound_at(point, now) < bound_at(*best_, now)) best_ = point;
+  }
 }
 
 void ClockFilter::estimate_drift() {

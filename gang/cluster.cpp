@@ -14,7 +14,7 @@ using base::Result;
 namespace {
 constexpr int kErrorExitCode = 125;
 constexpr int kInterruptedExitCode = 130;
-}
+}  // namespace
 
 Cluster::Impl::Impl(ClusterConfig c)
     : config(std::move(c)), detector_(config.suspect_after, config.dead_after) {}

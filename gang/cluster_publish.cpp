@@ -159,8 +159,8 @@ base::Timetable Cluster::Impl::timetable_of(const Column& column, TimePoint star
 // ---- when -------------------------------------------------------------------------------------
 
 Cluster::Impl::Start Cluster::Impl::choose_start(const std::vector<NodeIndex>& changed,
-                                                 const std::vector<Column>& columns,
-                                                 bool new_cycle, TimePoint now) const {
+                                                 const std::vector<Column>& columns, bool new_cycle,
+                                                 TimePoint now) const {
   bool was_shared = false;
   bool runs = false;
   bool will_share = false;
@@ -284,8 +284,8 @@ void Cluster::Impl::account(const Layout& layout, TimePoint start) {
 
 Duration Cluster::Impl::scheduled(const Job& job, TimePoint now) const {
   if (job.overlay()) {
-    return job.started ? job.ended.value_or(std::max(now, *job.started)) - *job.started
-                       : Duration::zero();
+    if (!job.started) return Duration::zero();
+    return std::max(job.ended.value_or(now) - *job.started, Duration::zero());
   }
   const Accrual& a = now < job.accrual.from && job.previous ? *job.previous : job.accrual;
   if (now <= a.from) return a.before;

@@ -33,7 +33,7 @@ void Cluster::Impl::recover_one(const RecoveredJob& r, TimePoint now, Actions& o
   Job& job = jobs.at(r.id);
   job.keep_going = r.keep_going;
   job.attempts = r.attempt.value() % base::kAttemptsPerJob;
-  job.started = r.started;
+  if (r.started) job.started = std::min(*r.started, now);
   if (r.state == JobState::Pending || r.state == JobState::Launching) {
     job.started.reset();
     if (const auto possible = check(r.request); !possible) {

@@ -1,9 +1,9 @@
 // The cycle must give exact shares, and it is repeated as long as nothing changes; so its content
-// is the ideal interleaving of the weights (each step goes to the row that is furthest behind,
-// Webster's divisor method; ties go to the more urgent). What passes decide is where in that circle
-// a new cycle begins: at the place whose continuation agrees longest with plain stride scheduling.
-// Cycles that are cut short by changes, each time after a few slices, therefore still follow the
-// passes.
+// is an even interleaving of the weights: the heaviest row takes places at equal distances round
+// the circle, the next one likewise among those that are left; among equals the more urgent is
+// first. What passes decide is where in that circle a new cycle begins: at the place whose
+// continuation agrees longest with plain stride scheduling. Cycles that are cut short by changes,
+// each time after a few slices, therefore still follow the passes.
 #include "gang/stride.hpp"
 
 #include "base/assert.hpp"
@@ -57,21 +57,24 @@ std::vector<std::uint32_t> slices_per_cycle(const std::vector<WeightedRow>& rows
 }
 
 std::vector<std::uint32_t> interleave(const std::vector<std::uint32_t>& slices) {
-  const std::uint32_t total = std::accumulate(slices.begin(), slices.end(), 0U);
-  std::vector<std::uint32_t> given(slices.size(), 0);
-  std::vector<std::uint32_t> order;
-  while (order.size() < total) {
-    std::size_t best = 0;
-    for (std::size_t i = 1; i < slices.size(); ++i) {
-      // (given + 1/2) / slices, compared without division
-      const std::uint64_t mine = (2ULL * given[i] + 1) * slices[best];
-      const std::uint64_t theirs = (2ULL * given[best] + 1) * slices[i];
-      if (mine < theirs) best = i;
+  const std::size_t total = std::accumulate(slices.begin(), slices.end(), std::size_t{0});
+  std::vector<std::uint32_t> heaviest_first(slices.size());
+  std::iota(heaviest_first.begin(), heaviest_first.end(), 0U);
+  std::stable_sort(heaviest_first.begin(), heaviest_first.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return slices[a] > slices[b]; });
+  constexpr std::uint32_t kFree = UINT32_MAX;
+  std::vector<std::uint32_t> circle(total, kFree);
+  const auto free_from = [&](std::size_t at) {
+    while (circle[at % total] != kFree) ++at;
+    return at % total;
+  };
+  for (const std::uint32_t row : heaviest_first) {
+    const std::size_t first = free_from(0);
+    for (std::size_t i = 0; i < slices[row]; ++i) {
+      circle[free_from(first + i * total / slices[row])] = row;
     }
-    ++given[best];
-    order.push_back(static_cast<std::uint32_t>(best));
   }
-  return order;
+  return circle;
 }
 
 void Stride::set_rows(const std::vector<WeightedRow>& rows) {

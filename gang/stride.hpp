@@ -24,8 +24,8 @@ inline constexpr std::uint32_t kMaxCycleSlices = 256;
 // the sum is still above kMaxCycleSlices, scaled down to it (each row keeps at least one slice).
 std::vector<std::uint32_t> slices_per_cycle(const std::vector<WeightedRow>& rows);
 
-// One cycle with these numbers of slices, as indices of rows, as evenly interleaved as can be; on
-// ties the lower index goes first.
+// One cycle with these numbers of slices, as indices of rows, evenly interleaved; among equals
+// the lower index goes first.
 std::vector<std::uint32_t> interleave(const std::vector<std::uint32_t>& slices);
 
 // The passes. They survive a change of rows, so whoever waits longest goes first however often

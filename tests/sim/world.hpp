@@ -73,7 +73,7 @@ class World {
   void head_hears(std::size_t site, const Upward& message);
   void head_arm();
   void store(JobId job);
-  [[nodiscard]] gang::RecoveredJob recovered(const Stored& stored, bool rebooted) const;
+  [[nodiscard]] gang::RecoveredJob recovered(const Stored& stored) const;
 
   // world_chance.cpp
   void user_acts();

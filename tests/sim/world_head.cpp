@@ -16,13 +16,14 @@ void World::head_start() {
     (void)head_->add_node(NodeId{i}, fmt::format("node{:02}", i)).has_value();
   }
   std::vector<gang::RecoveredJob> jobs;
-  for (const auto& [id, stored] : disk_) {
-    if (!base::is_final(stored.view.state)) jobs.push_back(recovered(stored, rebooted));
+  for (auto& [id, stored] : disk_) {
+    if (rebooted) stored.view.submitted = stored.view.started = std::nullopt;  // another clock
+    if (!base::is_final(stored.view.state)) jobs.push_back(recovered(stored));
   }
   head_does(head_->recover(jobs, head_now()));
 }
 
-gang::RecoveredJob World::recovered(const Stored& stored, bool rebooted) const {
+gang::RecoveredJob World::recovered(const Stored& stored) const {
   const gang::JobView& v = stored.view;
   gang::RecoveredJob job;
   job.id = v.id;
@@ -34,8 +35,8 @@ gang::RecoveredJob World::recovered(const Stored& stored, bool rebooted) const {
   job.cores = v.cores;
   job.tasks_on_node = v.tasks_on_node;
   job.scheduled = v.scheduled;
-  if (!rebooted) job.submitted = v.submitted;
-  if (!rebooted) job.started = v.started;
+  job.submitted = v.submitted;
+  job.started = v.started;
   job.keep_going = v.keep_going;
   job.ending = v.ending;
   job.exit_code = v.exit_code;

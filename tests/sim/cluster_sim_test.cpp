@@ -1,0 +1,74 @@
+// Fixed seeds of the simulated cluster. scsim_cluster --seed N runs one by hand.
+#include "gang/job_state.hpp"
+#include "tests/sim/world.hpp"
+
+#include <gtest/gtest.h>
+
+namespace score::sim {
+namespace {
+
+constexpr std::uint64_t kSeedsATest = 10;
+
+Seen add(Seen a, const Seen& b) {
+  for (const auto& [state, count] : b.ends) a.ends[state] += count;
+  a.gangs_compared += b.gangs_compared;
+  a.cores_compared += b.cores_compared;
+  a.clocks_compared += b.clocks_compared;
+  a.head_restarts += b.head_restarts;
+  a.node_crashes += b.node_crashes;
+  a.daemon_restarts += b.daemon_restarts;
+  return a;
+}
+
+class ClusterSim : public testing::TestWithParam<std::uint64_t> {};
+
+TEST_P(ClusterSim, HoldsItsInvariantsAndEndsEveryJobOnce) {
+  Seen all;
+  for (std::uint64_t seed = GetParam(); seed < GetParam() + kSeedsATest; ++seed) {
+    Options options;
+    options.seed = seed;
+    options.nodes = static_cast<std::uint32_t>(4 + seed % 13);
+    options.steps = 6000;
+    ASSERT_NO_THROW(all = add(all, World(options).run()))
+        << "scsim_cluster --seed " << seed << " --nodes " << options.nodes << " --steps "
+        << options.steps;
+  }
+  // A run that saw nothing proves nothing.
+  for (const JobState state : {JobState::Completed, JobState::Failed, JobState::Cancelled,
+                               JobState::TimedOut, JobState::NodeFailed, JobState::LaunchFailed}) {
+    EXPECT_GT(all.ends[state], 0U) << gang::to_string(state);
+  }
+  EXPECT_GT(all.gangs_compared, 500U);
+  EXPECT_GT(all.cores_compared, 5000U);
+  EXPECT_GT(all.clocks_compared, 500U);
+  EXPECT_GT(all.head_restarts, 5U);
+  EXPECT_GT(all.node_crashes, 5U);
+  EXPECT_GT(all.daemon_restarts, 5U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, ClusterSim, testing::Values(1, 11, 21, 31, 41));
+
+TEST(ClusterSim, InCalmWeatherGangsSwitchTogether) {
+  Options options;
+  options.seed = 7;
+  options.faults = false;
+  options.steps = 15000;
+  Seen seen;
+  ASSERT_NO_THROW(seen = World(options).run());
+  EXPECT_GT(seen.gangs_compared, 200U);
+  EXPECT_LT(seen.worst_gang_skew, 1ms);
+  EXPECT_EQ(seen.ends[JobState::NodeFailed], 0U);
+}
+
+TEST(ClusterSim, FourThousandNodes) {
+  Options options;
+  options.nodes = 4096;
+  options.seed = 2;
+  options.steps = 200'000;
+  Seen seen;
+  ASSERT_NO_THROW(seen = World(options).run());
+  EXPECT_GT(seen.ends[JobState::Completed], 0U);
+}
+
+}  // namespace
+}  // namespace score::sim
