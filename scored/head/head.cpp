@@ -86,7 +86,22 @@ Status Head::recover() {
   if (!jobs) return jobs.error();
   commits_.emplace(io_, std::move(*store_));
   store_.reset();
-  return recover_jobs(*jobs);
+  if (auto recovered = recover_jobs(*jobs); !recovered) return recovered;
+  recover_cancels(*settings);
+  return {};
+}
+
+// They were told SIGTERM; what is left of them has one more grace.
+void Head::recover_cancels(const std::map<std::string, std::string>& settings) {
+  for (const JobId id : read_settings(settings).cancelled) {
+    if (Job* job = find(id)) {
+      job->is_being_cancelled = true;
+      job->why_ended = "cancelled by " + settings.at(cancel_setting(id, {}).key);
+      deadlines_.set(id, DeadlineKind::Kill, now() + config_.kill_grace);
+    } else {
+      commits_->add(cancel_setting(id, std::nullopt));
+    }
+  }
 }
 
 Status Head::add_node(const std::string& name) {

@@ -153,6 +153,7 @@ class Head {
   // head.cpp
   Status apply_settings(const std::map<std::string, std::string>& settings);
   Status recover_jobs(const std::vector<StoredJob>& stored);
+  void recover_cancels(const std::map<std::string, std::string>& settings);
   Result<gang::RecoveredJob> recover_job(const StoredJob& stored);
   Status add_node(const std::string& name);
   void check_idle();

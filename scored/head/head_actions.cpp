@@ -4,6 +4,7 @@
 #include "base/log.hpp"
 #include "proto/convert.hpp"
 #include "scored/head/head.hpp"
+#include "scored/head/settings.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -40,6 +41,10 @@ void Head::perform_one(gang::Action&& action) {
     if (!view) return;
     log_info("change node", kv("node", view->info.name), kv("state", static_cast<int>(view->state)),
              kv("drained", view->drained), kv("reason", view->down_reason));
+    // What it says from now on is about jobs that are lost: it must say hello, and be told so.
+    if (view->state == gang::NodeState::Down) {
+      if (const auto connection = links_.link(node->node).connection) connection->close();
+    }
   }
 }
 
@@ -199,6 +204,7 @@ void Head::end(Job& job, const gang::JobView& view) {
     if (Job* stored = find(id)) stored->end_is_stored = true;
     drop_if_done(id);
   });
+  if (job.is_being_cancelled) commits_->add(cancel_setting(id, std::nullopt));
   deadlines_.set(id, DeadlineKind::Drop, now() + config_.front_end_grace);
   streams_.finish(id, std::move(status));
 }

@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "proto/convert.hpp"
 #include "scored/head/head.hpp"
+#include "scored/head/settings.hpp"
 
 #include <csignal>
 #include <utility>
@@ -266,6 +267,7 @@ Status Head::cancel(const Peer& peer, const wire::CancelJob& message) {
       job->cancel_cause = cause;
       job->why_ended = "cancelled by " + peer.name;
       deadlines_.set(id, DeadlineKind::Kill, now() + grace);
+      commits_->add(cancel_setting(id, peer.name));
       perform(std::move(*actions));
       return {};
     }
@@ -317,6 +319,12 @@ Status Head::control(const Peer& peer, const wire::ControlJob& message) {
         message.what() == wire::ControlJob::SET_WEIGHT ? std::to_string(message.weight())
                                                        : std::string());
   perform(std::move(*actions));
+  const auto looked = view(id);
+  const bool changes_request =
+      message.what() != wire::ControlJob::SUSPEND && message.what() != wire::ControlJob::RESUME;
+  if (looked && changes_request) {
+    commits_->add(SaveResources{id, proto::to_wire(looked->request).SerializeAsString()});
+  }
   return {};
 }
 

@@ -1,4 +1,5 @@
 // What nodes say, and what operators ask of nodes and of the cluster as a whole.
+#include "base/hostlist.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "proto/convert.hpp"
@@ -170,11 +171,16 @@ Status Head::set_slots(const Peer& peer, std::uint32_t slots) {
 
 Status Head::drain(const Peer& peer, const wire::DrainNodes& message) {
   std::vector<NodeId> nodes;
-  for (const std::string& name : message.nodes()) {
-    const auto node = links_.find(name);
-    if (!node) return node.error();
-    nodes.push_back(*node);
+  for (const std::string& list : message.nodes()) {
+    const auto names = expand_hostlist(list);
+    if (!names) return names.error();
+    for (const std::string& name : *names) {
+      const auto node = links_.find(name);
+      if (!node) return node.error();
+      nodes.push_back(*node);
+    }
   }
+  if (nodes.empty()) return fail(Errc::Malformed, "name at least one node");
   const std::string reason = escape_terminal(message.reason(), limits::kMaxErrorTextBytes);
   for (const NodeId node : nodes) {
     auto actions =

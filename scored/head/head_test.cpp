@@ -194,6 +194,53 @@ TEST_F(HeadTest, CancelsWithTermFirstAndKillAfterTheGrace) {
   EXPECT_EQ(state_of(client, JobId(1)), JobState::Cancelled);
 }
 
+TEST_F(HeadTest, GoesOnCancellingAfterARestart) {
+  AttemptId attempt;
+  {
+    FakeNode first = connect_node(0);
+    FakeNode second = connect_node(1);
+    FakeClient client = connect(kAlice);
+    attempt = launch(client, first, second);
+    wire::CancelJob cancel;
+    cancel.set_job(1);
+    cancel.set_grace_ns(-1);
+    client.say(cancel);
+    settle();
+  }
+  start_head();
+  FakeNode first = connect_node(0, {{attempt, AttemptPhase::Running, {}, {}}});
+  FakeNode second = connect_node(1, {{attempt, AttemptPhase::Running, {}, {}}});
+  for (Duration waited{0}; waited <= config_.kill_grace; waited += 1s) {
+    first.session->dispatch(frame_of(wire::Heartbeat()));
+    second.session->dispatch(frame_of(wire::Heartbeat()));
+    pass(1s);
+  }
+  EXPECT_FALSE(first.connection->all<wire::KillTasks>().empty());
+}
+
+TEST_F(HeadTest, RemembersAHoldAndAWeight) {
+  {
+    FakeClient client = connect(kAlice);
+    wire::Submit message = submission();
+    message.set_detached(true);
+    ASSERT_EQ(submit(client, message), JobId(1));
+    wire::ControlJob control;
+    control.set_job(1);
+    control.set_what(wire::ControlJob::HOLD);
+    client.say(control);
+    control.set_what(wire::ControlJob::SET_WEIGHT);
+    control.set_weight(300);
+    client.say(control);
+    settle();
+  }
+  start_head();
+  FakeNode first = connect_node(0);
+  FakeNode second = connect_node(1);
+  FakeClient client = connect(kAlice);
+  EXPECT_EQ(state_of(client, JobId(1)), JobState::Pending);
+  EXPECT_EQ(client.connection->all<wire::JobList>().back().jobs(0).weight(), 300u);
+}
+
 TEST_F(HeadTest, ShowsAJobThatObeysTermAsCancelled) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
@@ -317,12 +364,13 @@ TEST_F(HeadTest, RemembersWhatOperatorsSet) {
   quantum.set_quantum_ns(Duration(50ms).count());
   root.say(quantum);
   wire::DrainNodes drain;
-  drain.add_nodes("n1");
+  drain.add_nodes("n[0-1]");
   drain.set_reason("disk");
   root.say(drain);
   settle();
   start_head();
   EXPECT_EQ(head_->info().quantum_ns(), Duration(50ms).count());
+  EXPECT_TRUE(head_->list_nodes().nodes(0).drained());
   EXPECT_TRUE(head_->list_nodes().nodes(1).drained());
   EXPECT_EQ(head_->list_nodes().nodes(1).reason(), "disk");
 }

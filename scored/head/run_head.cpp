@@ -3,6 +3,7 @@
 #include "base/fd.hpp"
 #include "base/log.hpp"
 #include "base/notify.hpp"
+#include "base/priority.hpp"
 #include "proto/key.hpp"
 #include "scored/head/config.hpp"
 #include "scored/head/head.hpp"
@@ -22,6 +23,7 @@ namespace {
 
 constexpr int kCannotStart = 1;
 constexpr int kBadUsage = 2;
+constexpr int kNice = -10;  // before the tasks, on a host that is a node too
 constexpr Duration kStatusPeriod = 5s;
 constexpr Duration kDoneIsRead = 100ms;  // the answer to a shutdown leaves before we do
 
@@ -228,6 +230,7 @@ int run_head(const std::vector<std::string>& arguments) {
   set_log_level(config->log_level);
   ::signal(SIGPIPE, SIG_IGN);
   ::umask(0077);
+  if (!set_nice(kNice)) log_debug("keep the ordinary priority");
   Daemon daemon(std::move(*line), std::move(*config));
   if (auto started = daemon.start(); !started) return refuse(kCannotStart, started.error());
   return daemon.run();

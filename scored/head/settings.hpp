@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace score::head {
 
@@ -18,9 +19,11 @@ struct StoredSettings {
   std::optional<Duration> quantum;
   std::optional<std::uint32_t> slots;
   std::map<std::string, std::string> drained;  // node -> reason
+  std::vector<JobId> cancelled;                // told to end, and not ended when the head stopped
 };
 
 inline constexpr std::string_view kDrainPrefix = "drain:";
+inline constexpr std::string_view kCancelPrefix = "cancel:";
 
 inline SaveSetting quantum_setting(Duration quantum) {
   return {"quantum", format_duration(quantum)};
@@ -35,6 +38,11 @@ inline SaveSetting drain_setting(const std::string& node, std::optional<std::str
   return {std::string(kDrainPrefix) + node, std::move(reason)};
 }
 
+// by: who asked; none: the job has ended.
+inline SaveSetting cancel_setting(JobId job, std::optional<std::string> by) {
+  return {fmt::format("{}{}", kCancelPrefix, job), std::move(by)};
+}
+
 // Values that cannot be read are left out: the configuration's hold.
 inline StoredSettings read_settings(const std::map<std::string, std::string>& stored) {
   StoredSettings settings;
@@ -43,6 +51,10 @@ inline StoredSettings read_settings(const std::map<std::string, std::string>& st
       if (auto quantum = parse_duration(value)) settings.quantum = *quantum;
     } else if (key == "slots") {
       if (auto slots = parse_number<std::uint32_t>(value)) settings.slots = *slots;
+    } else if (key.starts_with(kCancelPrefix)) {
+      const auto job =
+          parse_number<std::uint64_t>(std::string_view(key).substr(kCancelPrefix.size()));
+      if (job) settings.cancelled.emplace_back(*job);
     } else if (key.starts_with(kDrainPrefix)) {
       settings.drained[key.substr(kDrainPrefix.size())] = value;
     }

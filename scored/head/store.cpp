@@ -310,6 +310,7 @@ Status Store::prepare() {
        {account_,
         "INSERT OR IGNORE INTO accounting SELECT id, user, name, state, exit_code, nodes, ?2, "
         "submitted_ns, started_ns, ended_ns, scheduled_ns FROM jobs WHERE id = ?1"},
+       {save_resources_, "UPDATE jobs SET resources = ?2 WHERE id = ?1 AND state < 5"},
        {put_, "INSERT OR REPLACE INTO settings VALUES (?, ?)"},
        {drop_, "DELETE FROM settings WHERE key = ?"}});
 }
@@ -360,6 +361,10 @@ Status Store::apply_one(const SaveEnd& change) {
   if (auto saved = save_end_.run(); !saved) return saved;
   if (auto dropped = drop_spec_.bind(1, number(change.id.value())).run(); !dropped) return dropped;
   return account_.bind(1, number(change.id.value())).bind(2, tasks).run();
+}
+
+Status Store::apply_one(const SaveResources& change) {
+  return save_resources_.bind(1, number(change.id.value())).bind_blob(2, change.resources).run();
 }
 
 Status Store::apply_one(const SaveSetting& change) {

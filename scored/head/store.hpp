@@ -90,6 +90,12 @@ struct SaveEnd {
   std::string status;  // serialised wire::JobStatus, for later listings
 };
 
+// Its user or an operator changed what it asks for (weight, hold).
+struct SaveResources {
+  JobId id;
+  std::string resources;  // serialised wire::ResourceRequest
+};
+
 struct SaveSetting {
   std::string key;
   std::optional<std::string> value;  // nullopt: forget it
@@ -97,7 +103,7 @@ struct SaveSetting {
 
 struct Barrier {};  // changes nothing: for those who want to know when what was before is durable
 
-using Change = std::variant<AddJob, SaveProgress, SaveEnd, SaveSetting, Barrier>;
+using Change = std::variant<AddJob, SaveProgress, SaveEnd, SaveResources, SaveSetting, Barrier>;
 
 class Store {
  public:
@@ -129,6 +135,7 @@ class Store {
   [[nodiscard]] Status apply_one(const AddJob& change);
   [[nodiscard]] Status apply_one(const SaveProgress& change);
   [[nodiscard]] Status apply_one(const SaveEnd& change);
+  [[nodiscard]] Status apply_one(const SaveResources& change);
   [[nodiscard]] Status apply_one(const SaveSetting& change);
 
   [[nodiscard]] Status apply_one(const Barrier&) { return {}; }
@@ -136,7 +143,8 @@ class Store {
   std::string path_;
   UniqueFd lock_;
   Database database_;
-  Statement add_job_, add_spec_, save_progress_, save_end_, drop_spec_, account_, put_, drop_;
+  Statement add_job_, add_spec_, save_progress_, save_end_, drop_spec_, account_, save_resources_,
+      put_, drop_;
 };
 
 class StoreReader {

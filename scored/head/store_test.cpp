@@ -138,6 +138,12 @@ TEST_F(StoreTest, CountsIncarnationsAndKeepsSettings) {
   EXPECT_EQ(settings.count("slots"), 0u);
 }
 
+TEST_F(StoreTest, KeepsChangedResources) {
+  Store store = Store::open(directory_).value();
+  ASSERT_TRUE(apply(store, {add(1), SaveResources{JobId(1), "heavier"}}));
+  EXPECT_EQ(store.active_jobs().value().at(0).info.resources, "heavier");
+}
+
 TEST_F(StoreTest, ListsTheLatestEndedFirst) {
   Store store = Store::open(directory_).value();
   StoreReader reader = StoreReader::open(store.path()).value();
