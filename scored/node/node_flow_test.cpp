@@ -229,5 +229,56 @@ TEST_P(NodeFlow, RefusesASecondDaemonInItsDirectory) {
   ::kill(first, SIGKILL);
 }
 
+// ---- hostile shepherds --------------------------------------------------------------------------
+
+// A program that says `words` (an expression of Python) in the shepherd's place and then waits.
+void write_shepherd(const std::filesystem::path& path, const std::string& words) {
+  const std::string text =
+      "#!/usr/bin/python3\n"
+      "import os, socket, struct, sys, time\n"
+      "def frame(kind, body, length=None):\n"
+      "    size = len(body) if length is None else length\n"
+      "    return struct.pack('<IHHII', 0x44524353, 1, kind, size, 0) + body\n"
+      "if sys.argv[1] == 'spawner': time.sleep(1000)\n"
+      "peer, _ = socket.socket(fileno=3).accept()\n"
+      "peer.sendall(" +
+      words +
+      ")\n"
+      "time.sleep(1000)\n";
+  ASSERT_TRUE(replace_file(path, text, 0755));
+}
+
+class HostileShepherd : public ::testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    , HostileShepherd,
+    ::testing::Values("os.urandom(4096)", "b'\\0' * 4096", "frame(200, b'')", "frame(122, b'')",
+                      "frame(9999, b'')", "frame(108, b'', 0x7fffffff)",
+                      "frame(201, b'\\xff' * 60)",
+                      // output of somebody else's attempt; an end of a task that makes no sense
+                      "frame(108, b'\\x08\\x80\\x04\\x22\\x01x')", "frame(204, b'\\xff\\xff')"));
+
+TEST_P(HostileShepherd, EndsItsOwnAttemptAlone) {
+  TestHead head(true);
+  write_shepherd(head.dir / "shepherd.py", GetParam());
+  head.start_launcher(head.dir / "shepherd.py");
+  head.start_node();
+  ASSERT_TRUE(head.wait_for_node());
+  head.prepare(256, "true");
+  head.kill(256);  // some lies are believed: then it is what any job may do
+  EXPECT_TRUE(head.wait([&] {
+    for (const auto& frame : head.frames) {
+      const bool is_end =
+          frame.type == proto::FrameType::Exited || frame.type == proto::FrameType::Refused;
+      if (is_end) return true;
+    }
+    return false;
+  }));
+  EXPECT_TRUE(head.wait([&] { return std::filesystem::is_empty(head.dir / "shepherds"); }));
+  EXPECT_TRUE(head.outputs.empty());
+  EXPECT_EQ(head.hellos.size(), 1U);
+  EXPECT_EQ(head.stop_node(), 0);
+}
+
 }  // namespace
 }  // namespace score::node

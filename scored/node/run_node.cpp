@@ -2,6 +2,7 @@
 
 #include "base/fd.hpp"
 #include "base/log.hpp"
+#include "base/priority.hpp"
 #include "proto/key.hpp"
 #include "scored/node/config.hpp"
 #include "scored/node/daemon.hpp"
@@ -65,7 +66,7 @@ Result<std::optional<JobCgroups>> open_cgroups(const NodeConfig& config) {
 void prepare_process() {
   mallopt(M_ARENA_MAX, 1);
   signal(SIGPIPE, SIG_IGN);
-  if (setpriority(PRIO_PROCESS, 0, kNice) != 0) return;
+  if (!set_nice(kNice)) log_debug("keep the ordinary priority");
 }
 
 Status serve(NodeConfig config) {

@@ -107,9 +107,9 @@ pid_t TestHead::spawn_program(const std::vector<std::string>& words, const std::
   _exit(127);
 }
 
-void TestHead::start_launcher() {
+void TestHead::start_launcher(const std::string& shepherd) {
   launcher_ =
-      spawn_program({LAUNCHER_PROGRAM, "--rundir", dir.string(), "--shepherd", SHEPHERD_PROGRAM,
+      spawn_program({LAUNCHER_PROGRAM, "--rundir", dir.string(), "--shepherd", shepherd,
                      "--cgroup-root", has_cgroups() ? cgroup_root_ : "none", "--allow-root"},
                     "launcher.log");
   becomes([this] { return fs::exists(dir / "launcher.sock"); });

@@ -27,7 +27,8 @@ class TestHead {
 
   [[nodiscard]] bool has_cgroups() const { return !cgroup_root_.empty(); }
 
-  void start_launcher();
+  // The shepherd of the build, or another program in its place.
+  void start_launcher(const std::string& shepherd = SHEPHERD_PROGRAM);
   void start_node();
   // SIGKILL and waited for.
   void kill_node();
