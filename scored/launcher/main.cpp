@@ -1,4 +1,5 @@
 // scored-launcher: the one part that may be root. See protocol.hpp.
+#include "base/priority.hpp"
 #include "scored/launcher/options.hpp"
 #include "scored/launcher/server.hpp"
 
@@ -35,6 +36,7 @@ int main(int argc, char** argv) {
   if (!have_standard_descriptors()) return 1;
   signal(SIGPIPE, SIG_IGN);
   signal(SIGCHLD, SIG_DFL);
+  score::set_nice(-10);  // before busy tasks; what it starts begins at 0 again
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   static score::launcher::Server server(options);
   if (!server.start()) return 1;

@@ -138,6 +138,7 @@ void reset_state(const Child& child) {
 
 [[noreturn]] void run_shepherd(const Child& child) {
   must(setsid() >= 0, child, "setsid");
+  setpriority(PRIO_PROCESS, 0, 0);
   must(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0, child, "subreaper");
   const pid_t spawner = clone_into(child.fds.tasks_cgroup, nullptr);
   if (spawner == 0) run_spawner(child);
