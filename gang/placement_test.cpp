@@ -1,0 +1,265 @@
+// Where jobs go, who waits for what, rows, memory, exclusive nodes; and the restarted head.
+#include "gang/cluster_bench.hpp"
+
+namespace score::gang {
+namespace {
+
+std::vector<std::uint32_t> nodes_of(const Bench& b, JobId job) {
+  std::vector<std::uint32_t> out;
+  for (const NodeId node : b.view(job).nodes) out.push_back(node.value());
+  return out;
+}
+
+TEST(Placement, PrefersARowWithRoomAndTheLeastLoadedNodes) {
+  Bench b;
+  b.add_nodes(4);
+  const JobId first = b.submit(Bench::on_nodes(2));
+  const JobId second = b.submit(Bench::on_nodes(2));
+  const JobId third = b.submit(Bench::on_nodes(1));
+  EXPECT_EQ(nodes_of(b, first), (std::vector<std::uint32_t>{0, 1}));
+  EXPECT_EQ(nodes_of(b, second), (std::vector<std::uint32_t>{2, 3}));
+  EXPECT_EQ(b.view(first).slot, b.view(second).slot);
+  EXPECT_EQ(b.view(third).slot, base::SlotIndex{1});
+  EXPECT_EQ(nodes_of(b, third), (std::vector<std::uint32_t>{0}));
+}
+
+TEST(Placement, SlotUnificationLeavesNoCoreIdleThatAJobCouldUse) {
+  Bench b;
+  b.add_nodes(4);
+  const JobId left = b.submit(Bench::on_nodes(2));
+  const JobId right = b.submit(Bench::on_nodes(2));
+  const JobId third = b.submit(Bench::on_nodes(2));  // shares with the left one
+  b.pass(1s);
+  EXPECT_EQ(b.view(left).share, 0.5);
+  EXPECT_EQ(b.view(third).share, 0.5);
+  EXPECT_EQ(b.view(right).share, 1.0);
+  EXPECT_EQ(b.view(right).rows_used, 2U);
+}
+
+TEST(Placement, WhenAJobEndsOthersMoveDownAndRowsAreDropped) {
+  Bench b;
+  b.add_nodes(2);
+  const JobId first = b.submit(Bench::on_nodes(2));
+  const JobId second = b.submit(Bench::on_nodes(2));
+  const JobId third = b.submit(Bench::on_nodes(2));
+  b.pass(1s);
+  b.finish(first);
+  b.pass(1s);
+  EXPECT_EQ(b.view(second).slot->value() + b.view(third).slot->value(), 1U);
+  EXPECT_EQ(b.cluster.matrix().slices.size(), 2U);
+}
+
+TEST(Placement, OnlyNodesWhoseColumnChangedAreTold) {
+  Bench b;
+  b.add_nodes(4);
+  b.submit(Bench::on_nodes(2));
+  b.pass(1s);
+  b.submit(Bench::on_nodes(2));
+  for (const auto& [node, message] : b.sent<base::SetTimetable>()) EXPECT_GE(node.value(), 2U);
+  EXPECT_EQ(b.sent<base::SetTimetable>().size(), 2U);
+}
+
+TEST(Placement, MemoryIsNeverOvercommitted) {
+  Bench b;
+  b.add_nodes(1, 1, 8_GiB);
+  base::ResourceRequest request = Bench::on_nodes(1);
+  request.memory_per_node = 5_GiB;
+  const JobId first = b.submit(request);
+  const JobId second = b.submit(request);
+  EXPECT_EQ(b.state(second), JobState::Pending);
+  EXPECT_EQ(b.view(second).reasons.at(0), "memory: 5G a node is not free on node00");
+  b.finish(first);
+  EXPECT_EQ(b.state(second), JobState::Running);
+}
+
+TEST(Placement, AFullMatrixMakesJobsWaitAndSaysSo) {
+  ClusterConfig config;
+  config.max_slots = 2;
+  Bench b(config);
+  b.add_nodes(1);
+  b.submit(Bench::on_nodes(1));
+  b.submit(Bench::on_nodes(1));
+  const JobId waits = b.submit(Bench::on_nodes(1));
+  EXPECT_EQ(b.view(waits).reasons.at(0), "too few free cores in each of the 2 slots");
+  b.expect_ok(b.cluster.set_max_slots(3, b.now));
+  EXPECT_EQ(b.state(waits), JobState::Running);
+}
+
+TEST(Placement, ExclusiveJobsShareTheirNodesWithNobodyAndAreNotStarved) {
+  Bench b;
+  b.add_nodes(2);
+  const JobId running = b.submit(Bench::on_nodes(2));
+  base::ResourceRequest request = Bench::on_nodes(1);
+  request.queue = base::Queue::Exclusive;
+  const JobId alone = b.submit(request);
+  EXPECT_EQ(b.state(alone), JobState::Pending);
+  EXPECT_EQ(b.view(alone).reasons.at(0), "exclusive: other jobs hold node00,node01");
+  // Younger jobs pass, but not onto the node that was promised.
+  const JobId passes = b.submit(Bench::on_nodes(1));
+  const JobId too_large = b.submit(Bench::on_nodes(2));
+  EXPECT_EQ(nodes_of(b, passes), (std::vector<std::uint32_t>{1}));
+  EXPECT_EQ(b.state(too_large), JobState::Pending);
+  b.finish(running);
+  EXPECT_EQ(b.state(alone), JobState::Running);
+  EXPECT_EQ(nodes_of(b, alone), (std::vector<std::uint32_t>{0}));
+  b.pass(1s);
+  EXPECT_EQ(b.view(alone).share, 1.0);
+}
+
+TEST(Placement, ALargeJobAheadInLineIsNotPassedForEver) {
+  ClusterConfig config;
+  config.max_slots = 1;
+  Bench b(config);
+  b.add_nodes(4);
+  std::vector<JobId> small;
+  for (int i = 0; i < 4; ++i) small.push_back(b.submit(Bench::on_nodes(1)));
+  const JobId large = b.submit(Bench::on_nodes(4));
+  int ends = 0;
+  for (; b.state(large) == JobState::Pending && ends < 20; ++ends) {
+    small.push_back(b.submit(Bench::on_nodes(1)));
+    for (const JobId job : small) {
+      if (b.state(job) != JobState::Running) continue;
+      b.finish(job);
+      break;
+    }
+  }
+  EXPECT_EQ(b.state(large), JobState::Running);
+  EXPECT_LE(ends, 5) << "one round of ends must do";
+}
+
+TEST(Placement, HighComesBeforeNormalAndPriorityBeforeAge) {
+  ClusterConfig config;
+  config.max_slots = 1;
+  Bench b(config);
+  b.add_nodes(1);
+  const JobId running = b.submit(Bench::on_nodes(1));
+  const JobId old = b.submit(Bench::on_nodes(1));
+  base::ResourceRequest request = Bench::on_nodes(1);
+  request.priority = 5;
+  const JobId important = b.submit(request);
+  request.queue = base::Queue::High;
+  request.priority = 0;
+  const JobId high = b.submit(request);
+  b.finish(running);
+  EXPECT_EQ(b.state(high), JobState::Running);
+  b.finish(high);
+  EXPECT_EQ(b.state(important), JobState::Running);
+  b.finish(important);
+  EXPECT_EQ(b.state(old), JobState::Running);
+}
+
+TEST(Placement, SharesFollowWeights) {
+  Bench b;
+  b.add_nodes(1);
+  base::ResourceRequest heavy = Bench::on_nodes(1);
+  heavy.weight = 3;
+  const JobId three = b.submit(heavy);
+  const JobId one = b.submit(Bench::on_nodes(1));
+  b.pass(1s);
+  EXPECT_EQ(b.view(three).share, 0.75);
+  EXPECT_EQ(b.view(one).share, 0.25);
+  b.expect_ok(b.cluster.set_weight(one, 3, b.now));
+  b.pass(1s);
+  EXPECT_EQ(b.view(one).share, 0.5);
+}
+
+// ---- a restarted head -------------------------------------------------------------------------
+
+RecoveredJob stored(const JobView& v) {
+  RecoveredJob r;
+  r.id = v.id;
+  r.user = v.user;
+  r.request = v.request;
+  r.state = v.state;
+  r.attempt = v.attempt;
+  r.nodes = v.nodes;
+  r.cores = v.cores;
+  r.tasks_on_node = v.tasks_on_node;
+  r.scheduled = v.scheduled;
+  r.started = v.started;
+  r.ending = v.ending;
+  r.exit_code = v.exit_code;
+  return r;
+}
+
+struct Restarted {
+  Bench before, after;
+  JobId job{0};
+
+  explicit Restarted(bool launching = false) {
+    before.add_nodes(2);
+    if (launching) before.deaf = {NodeId{1}};
+    job = before.submit(Bench::on_nodes(2));
+    after.now = before.now + 2s;
+    after.infos = before.infos;
+    after.last_job = before.last_job;
+    for (const auto& [id, info] : after.infos) {
+      EXPECT_TRUE(after.cluster.add_node(id, info.name));
+    }
+    after.take(after.cluster.recover({stored(before.view(job))}, after.now));
+  }
+
+  base::AttemptReport report(base::AttemptPhase phase, std::vector<base::TaskExit> exits = {}) {
+    return {before.view(job).attempt, phase, std::move(exits), {}};
+  }
+};
+
+TEST(Recovery, JobsGoOnOnTheirOldCoresAndTimetablesAboveTheOldOnes) {
+  Restarted r;
+  const JobId waits = r.after.submit({});
+  EXPECT_EQ(r.after.view(waits).reasons.at(0), "the head restarted and waits for node00,node01");
+  r.after.connect(NodeId{0}, {r.report(base::AttemptPhase::Running)}, Epoch{41});
+  EXPECT_TRUE(r.after.timetables.empty()) << "gangs stay in step by the old ones";
+  r.after.connect(NodeId{1}, {r.report(base::AttemptPhase::Running)}, Epoch{40});
+  r.after.pass(1s);
+  EXPECT_EQ(r.after.state(r.job), JobState::Running);
+  EXPECT_EQ(r.after.view(r.job).cores, r.before.view(r.job).cores);
+  EXPECT_GT(r.after.timetables.at(NodeId{0}).epoch, Epoch{41});
+  EXPECT_EQ(r.after.state(waits), JobState::Running);
+}
+
+TEST(Recovery, NodesThatDoNotComeBackInTimeAreLost) {
+  Restarted r;
+  r.after.connect(NodeId{0}, {r.report(base::AttemptPhase::Running)}, Epoch{1});
+  r.after.pass(11s);
+  EXPECT_EQ(r.after.state(r.job), JobState::NodeFailed);
+  EXPECT_EQ(r.after.view(r.job).reasons.at(0), "node01 lost: did not rejoin within 10.0s");
+}
+
+TEST(Recovery, TheExitsOfAReportCount) {
+  Restarted r;
+  r.after.connect(NodeId{0}, {r.report(base::AttemptPhase::Exited, {{base::Rank{0}, 0, 0}})});
+  r.after.connect(NodeId{1}, {r.report(base::AttemptPhase::Exited, {{base::Rank{1}, 4, 0}})});
+  EXPECT_EQ(r.after.state(r.job), JobState::Failed);
+  EXPECT_EQ(r.after.view(r.job).exit_code, 4);
+}
+
+TEST(Recovery, APreparedNodeOfARunningJobIsToldToStart) {
+  Restarted r;
+  r.after.connect(NodeId{0}, {r.report(base::AttemptPhase::Prepared)});
+  EXPECT_EQ(r.after.sent<base::StartTasks>().size(), 1U);
+}
+
+TEST(Recovery, ANodeThatLostTheJobEndsIt) {
+  Restarted r;
+  r.after.connect(NodeId{0}, {r.report(base::AttemptPhase::Running)});
+  r.after.connect(NodeId{1});
+  EXPECT_EQ(r.after.state(r.job), JobState::NodeFailed);
+  EXPECT_EQ(r.after.view(r.job).reasons.at(0), "node01 came back without the job");
+}
+
+TEST(Recovery, AJobThatWasBeingLaunchedIsKilledAndTriedAgain) {
+  Restarted r(true);
+  ASSERT_EQ(r.before.state(r.job), JobState::Launching);
+  EXPECT_EQ(r.after.state(r.job), JobState::Pending);
+  r.after.unkillable = {NodeId{0}};
+  r.after.connect(NodeId{0}, {r.report(base::AttemptPhase::Prepared)});
+  r.after.connect(NodeId{1});
+  EXPECT_EQ(r.after.state(r.job), JobState::Pending) << "the old attempt is still there";
+  r.after.say(NodeId{0}, base::Exited{r.before.view(r.job).attempt, {}, {}});
+  EXPECT_EQ(r.after.state(r.job), JobState::Running);
+  EXPECT_GT(r.after.view(r.job).attempt, r.before.view(r.job).attempt);
+}
+
+}  // namespace
+}  // namespace score::gang
