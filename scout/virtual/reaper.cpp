@@ -80,9 +80,16 @@ bool holds_socket(pid_t pid, const std::set<std::string>& inodes) {
   return false;
 }
 
-bool names_directory(pid_t pid, const std::string& directory) {
-  const auto environment = read_file("/proc/" + std::to_string(pid) + "/environ", 4U << 20U);
-  return environment && environment->find(directory) != std::string::npos;
+// Started by `score virtual`, or a task of one of the cluster's jobs. Not everybody who knows the
+// path: a user may have it in SCORED_SERVER of a shell.
+bool belongs_to(pid_t pid, const std::string& directory) {
+  auto environment = read_file("/proc/" + std::to_string(pid) + "/environ", 4U << 20U);
+  if (!environment) return false;
+  environment->insert(environment->begin(), '\0');
+  const auto has = [&](const std::string& text) { return environment->find(text) != text.npos; };
+  const std::string zero(1, '\0');
+  return has(zero + "SCORED_VIRTUAL=" + directory + zero) ||
+         (has(directory + "/") && has(zero + "SCORE_JOBID="));
 }
 
 bool is_ours(pid_t pid) {
@@ -166,7 +173,7 @@ void kill_users_of(const std::string& directory) {
     std::set<pid_t> doomed;
     for (const pid_t pid : all_pids()) {
       if (spared.contains(pid) || !is_ours(pid) || stat_of(pid).state == 'Z') continue;
-      if (!holds_socket(pid, inodes) && !names_directory(pid, directory)) continue;
+      if (!holds_socket(pid, inodes) && !belongs_to(pid, directory)) continue;
       doomed.insert(pid);
       for (const pid_t below : descendants_of(pid)) doomed.insert(below);
     }

@@ -20,8 +20,9 @@ std::vector<pid_t> kill_descendants(Duration limit);
 // False: something lives on in it.
 bool clear_cgroup(const std::string& path);
 
-// SIGKILL to every process of ours that names the directory in its environment or holds a Unix
-// socket in it, and to everything below those; for a cluster whose supervisor is dead.
+// SIGKILL to every process of ours that was started for the cluster, is a task of its jobs, or
+// holds a Unix socket in its directory, and to everything below those; for a cluster whose
+// supervisor is dead.
 void kill_users_of(const std::string& directory);
 
 // 5 ms, between looks at something that has no descriptor to wait for.

@@ -42,9 +42,9 @@ Status make_private(const std::string& path) {
   return {};
 }
 
-// The lock file, locked; nothing if another process has it.
-Result<UniqueFd> take_lock(const std::string& path, int operation) {
-  auto file = open_file(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+// The lock file, locked. Errors: EAGAIN if another process has it, ENOENT unless it may be made.
+Result<UniqueFd> take_lock(const std::string& path, int operation, int open_flags) {
+  auto file = open_file(path, O_RDWR | O_NOFOLLOW | open_flags, 0600);
   if (!file) return file.error();
   if (flock(file->get(), operation) != 0) return fail(errno_code(errno), "lock {}", path);
   return file;
@@ -62,7 +62,7 @@ std::vector<std::string> directories_in(const std::string& path) {
 }  // namespace
 
 bool is_alive(const std::string& directory) {
-  auto lock = take_lock(directory + "/" + kLockFile, LOCK_EX | LOCK_NB);
+  auto lock = take_lock(directory + "/" + kLockFile, LOCK_EX | LOCK_NB, 0);
   return !lock && lock.error().is(std::errc::resource_unavailable_try_again);
 }
 
@@ -79,9 +79,17 @@ Status clear_directory(const std::string& directory) {
   const auto cgroup = read_file(directory + "/" + kCgroupFile, 4096);
   if (cgroup && !cgroup->empty()) clear_cgroup(*cgroup);
   kill_users_of(directory);
+  return remove_files(directory);
+}
+
+// The lock goes last: while it is there and held nobody else touches the rest.
+Status remove_files(const std::string& directory) {
   std::error_code error;
+  for (const auto& entry : fs::directory_iterator(directory, error)) {
+    if (entry.path().filename() != kLockFile) fs::remove_all(entry.path(), error);
+  }
   fs::remove_all(directory, error);
-  if (error) return Error(error, "remove " + directory);
+  if (error && fs::exists(directory)) return Error(error, "remove " + directory);
   return {};
 }
 
@@ -109,7 +117,7 @@ Result<ClusterDirectory> Registry::create() {
   if (flock(lock_.get(), LOCK_EX) != 0) return fail(errno_code(errno), "lock {}", path_);
   std::string path = path_ + "/XXXXXX";
   if (mkdtemp(path.data()) == nullptr) return fail(errno_code(errno), "make {}", path);
-  auto lock = take_lock(path + "/" + kLockFile, LOCK_EX | LOCK_NB);
+  auto lock = take_lock(path + "/" + kLockFile, LOCK_EX | LOCK_NB, O_CREAT);
   flock(lock_.get(), LOCK_UN);
   if (!lock) return lock.error();
   return ClusterDirectory{.path = std::move(path), .lock = std::move(*lock)};

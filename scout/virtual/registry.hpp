@@ -44,6 +44,8 @@ class Registry {
 bool is_alive(const std::string& directory);
 // Kills what is left of a cluster and removes its directory.
 Status clear_directory(const std::string& directory);
+// Removes the directory. Done twice at the same time it is still no failure.
+Status remove_files(const std::string& directory);
 
 // Waits, at most 15 s, until the directory is gone.
 bool wait_until_gone(const std::string& directory);

@@ -250,9 +250,9 @@ void Supervisor::tear_down() {
   }
   if (!layout_.cgroup.empty()) clear_cgroup(layout_.cgroup);
   if (!directory_) return;
-  std::error_code error;
-  std::filesystem::remove_all(directory_->path, error);
-  if (error) tell_starter("error remove " + directory_->path + ": " + error.message());
+  if (auto removed = remove_files(directory_->path); !removed) {
+    tell_starter("error " + removed.error().message());
+  }
 }
 
 }  // namespace score::scout

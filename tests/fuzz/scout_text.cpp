@@ -1,0 +1,61 @@
+// What commands read from people (SCore's option form, signals, the export rule) and what they
+// print of others' text: JSON stays free of control characters, labelled output loses no byte's
+// count.
+#include "base/assert.hpp"
+#include "scout/environment.hpp"
+#include "scout/json_writer.hpp"
+#include "scout/output_writer.hpp"
+#include "scout/score_options.hpp"
+#include "scout/text_table.hpp"
+#include "scout/words.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace {
+
+using namespace score::scout;
+
+void read_as_options(std::string_view text) {
+  CLI::App app;
+  std::uint32_t nodes = 0;
+  app.add_option("-N,--nodes", nodes);
+  std::vector<std::string> words;
+  for (const auto word : score::split(text, ' ')) words.emplace_back(word);
+  const auto split = split_command(app, words, text.substr(0, text.find('\n')));
+  if (split) SCORE_ASSERT(split->command.size() <= words.size());
+  if (const auto group = rewrite_score_group(text)) {
+    for (const auto& word : *group) SCORE_ASSERT(word.starts_with("--"));
+  }
+  (void)parse_signal(text);
+  (void)parse_queue(text);
+  (void)exported_environment(text, false);
+}
+
+void print(std::string_view text) {
+  JsonWriter json;
+  json.value(text);
+  const auto& shown = json.text();
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
+  SCORE_ASSERT(std::none_of(shown.begin(), shown.end(), is_control));
+  for (const auto style : {OutputStyle::Plain, OutputStyle::Labelled, OutputStyle::Gathered}) {
+    OutputWriter output(style);
+    output.take(0, false, text);
+    output.take(1, true, text);
+    SCORE_ASSERT(output.received() == 2 * text.size());
+    output.finish({"node00"}, false);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  read_as_options(text);
+  print(text);
+  return 0;
+}
