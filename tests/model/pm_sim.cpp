@@ -26,7 +26,7 @@ namespace score::pm::model {
 namespace {
 
 constexpr std::uint32_t kRegionBytes = 4096;
-constexpr Microseconds kTick = 20;
+constexpr std::uint64_t kTick = 20;
 
 struct Plan {
   std::uint64_t seed = 1;
@@ -133,7 +133,9 @@ class Node {
     return true;
   }
 
-  Microseconds channel_clock() const { return network_.now - clock_.stopped; }
+  Microseconds channel_clock() const {
+    return static_cast<Microseconds>(network_.now - clock_.stopped);
+  }
 
   std::string describe() const {
     const SegmentHeader& h = segment_.header();
@@ -149,7 +151,7 @@ class Node {
               std::to_string(p.receive.recv) + " flags " + std::to_string(p.receive.flags) +
               " window " + std::to_string(p.send.window) + " srtt " + std::to_string(p.send.srtt) +
               " backoff " + std::to_string(p.send.backoff) + " due in " +
-              std::to_string(int(p.send.deadline - channel_clock())) + "\n";
+              std::to_string(static_cast<int>(p.send.deadline - channel_clock())) + "\n";
     }
     return text;
   }
@@ -159,9 +161,9 @@ class Node {
     explicit SimClock(SimNetwork& n) : network(n) {}
 
     SimNetwork& network;
-    Microseconds stopped = 0;
+    std::uint64_t stopped = 0;
 
-    Microseconds now() override { return network.now - stopped; }
+    Microseconds now() override { return static_cast<Microseconds>(network.now - stopped); }
   };
 
   struct RunningOp {
@@ -183,7 +185,7 @@ class Node {
 
   void suspend() {
     suspended_from_ = network_.now;
-    suspended_until_ = network_.now + 500 + static_cast<Microseconds>(random_() % 20'000);
+    suspended_until_ = network_.now + 500 + random_() % 20'000;
   }
 
   void wake() {
@@ -363,8 +365,8 @@ class Node {
   Segment segment_;
   std::unique_ptr<SimDevice> device_;
   std::unique_ptr<Channel> channel_;
-  Microseconds suspended_from_ = 0;
-  Microseconds suspended_until_ = 0;  // 0 = runs
+  std::uint64_t suspended_from_ = 0;
+  std::uint64_t suspended_until_ = 0;  // 0 = runs
   std::vector<std::byte> owned_, guard_, image_;
   std::vector<std::uint32_t> next_to_, next_from_, written_to_;
   std::uint32_t sent_ = 0;
@@ -431,7 +433,8 @@ class Simulation {
 
   void run_to_rest() {
     // Far more than needed: at 40 % loss a frame in 200 waits for a time-out of a second.
-    const std::uint64_t max_ticks = (60 + plan_.messages * plan_.nodes / 5) * 1'000'000 / kTick;
+    const std::uint64_t max_ticks =
+        (60 + std::uint64_t{plan_.messages} * plan_.nodes / 5) * 1'000'000 / kTick;
     for (std::uint64_t tick = 0; tick < max_ticks; ++tick) {
       step();
       if (tick % 8 == 0 && all_finished()) return;

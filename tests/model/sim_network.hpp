@@ -29,7 +29,7 @@ class SimNetwork {
  public:
   SimNetwork(Random& random, Faults faults) : random_(random), faults_(faults) {}
 
-  Microseconds now = 1'000'000;
+  std::uint64_t now = 1'000'000;  // the ranks see its low 32 bits, which wrap
 
   void set_faults(Faults faults) { faults_ = faults; }
 
@@ -66,7 +66,7 @@ class SimNetwork {
 
  private:
   void put(std::uint32_t to, std::vector<std::byte> bytes) {
-    std::uint64_t at = std::uint64_t{now} + 5 + random_() % 10;
+    std::uint64_t at = now + 5 + random_() % 10;
     if (chance(faults_.delay)) at += random_() % 400;
     in_flight_[to].emplace(at, std::move(bytes));
   }
