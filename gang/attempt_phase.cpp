@@ -1,3 +1,4 @@
+// This file is tested by states_test.cpp.
 #include "gang/attempt_phase.hpp"
 
 namespace score::gang {

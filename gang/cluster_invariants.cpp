@@ -1,5 +1,6 @@
 // What must hold between any two calls. Everything is computed anew from the jobs and compared with
 // what the scheduler keeps. Used by the tests and the simulation.
+// It is tested by properties_test.cpp and tests/sim.
 #include "gang/cluster_impl.hpp"
 
 #include <algorithm>

@@ -2,6 +2,7 @@
 // enters the timetable and all are told to start; one refusal ends it everywhere. An end is decided
 // once, by the first cause; then every node is told to kill, and the job is final when nothing of
 // it is left on any node.
+// It is tested by cluster_test.cpp.
 #include "base/assert.hpp"
 #include "gang/cluster_impl.hpp"
 

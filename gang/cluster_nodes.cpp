@@ -2,6 +2,7 @@
 // is compared with that, attempt by attempt. What runs there but has ended for the head, or was
 // never heard of, is killed; until it is gone (a zombie) nothing new is placed on the node, so
 // cores and memory are never in use twice.
+// It is tested by cluster_test.cpp.
 #include "gang/cluster_impl.hpp"
 
 #include <algorithm>

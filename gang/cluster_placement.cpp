@@ -8,6 +8,7 @@
 //
 // Cost: a pass over the queue happens only when room grew, and skips every job that needs no less
 // than one that found no place. A new job is tried alone.
+// It is tested by placement_test.cpp.
 #include "base/assert.hpp"
 #include "gang/cluster_impl.hpp"
 

@@ -13,6 +13,7 @@
 // ahead at least; where one set of jobs runs all the time, after epoch_lead; where nothing runs,
 // after idle_lead. A node has at most one timetable ahead of it: while one is on its way, the next
 // either starts at the very same time (and replaces it), or is not made before that has started.
+// It is tested by cluster_test.cpp.
 #include "base/assert.hpp"
 #include "gang/cluster_impl.hpp"
 

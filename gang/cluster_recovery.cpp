@@ -3,6 +3,7 @@
 // following the old head's timetable, so their gangs stay in step. Jobs that were being launched
 // are tried again; what is left of them on nodes has an older attempt and is killed when the nodes
 // come.
+// It is tested by cluster_test.cpp and tests/sim.
 #include "gang/cluster_impl.hpp"
 
 #include <algorithm>

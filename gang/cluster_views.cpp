@@ -1,3 +1,4 @@
+// This file is tested by cluster_test.cpp.
 #include "gang/cluster_impl.hpp"
 
 #include <algorithm>

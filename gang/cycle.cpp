@@ -1,3 +1,4 @@
+// This file is tested by stride_test.cpp and properties_test.cpp.
 #include "gang/cycle.hpp"
 
 #include "base/assert.hpp"

@@ -1,3 +1,4 @@
+// This file is tested by states_test.cpp.
 #include "gang/job_state.hpp"
 
 namespace score::gang {

@@ -1,3 +1,4 @@
+// This file is tested by placement_test.cpp.
 #include "gang/matrix.hpp"
 
 #include "base/assert.hpp"
