@@ -4,6 +4,7 @@
 #include "base/log.hpp"
 #include "base/notify.hpp"
 #include "base/priority.hpp"
+#include "base/text.hpp"
 #include "proto/key.hpp"
 #include "scored/head/config.hpp"
 #include "scored/head/head.hpp"
@@ -11,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <exception>
 #include <optional>
@@ -32,12 +34,16 @@ constexpr const char* kUsage =
     "Takes jobs, decides which runs where and when, keeps the record.\n"
     "  --config FILE      table [head] of FILE, see scored.toml(5)\n"
     "  --check-config     only read and check the configuration\n"
+    "  --new-key          make the cluster's key where the file says, and exit\n"
+    "  --node-key NAME    write that node's key to ./NAME.key, and exit\n"
     "  --log-level LEVEL  error, warning, notice, info or debug; overrides the file\n"
     "  --help             this text\n";
 
 struct CommandLine {
   std::string config_path;
   std::optional<LogLevel> log_level;
+  std::string node_key;  // of which node
+  bool new_key = false;
   bool check_only = false;
   bool help = false;
 };
@@ -51,8 +57,8 @@ Result<CommandLine> read_command_line(const std::vector<std::string>& arguments)
       value = name.substr(equals + 1);
       name.resize(equals);
     }
-    if (name == "--check-config" && !value) {
-      line.check_only = true;
+    if ((name == "--check-config" || name == "--new-key") && !value) {
+      (name == "--new-key" ? line.new_key : line.check_only) = true;
       continue;
     }
     if (name == "--help" && !value) {
@@ -60,11 +66,12 @@ Result<CommandLine> read_command_line(const std::vector<std::string>& arguments)
       return line;
     }
     if (!value && i + 1 < arguments.size()) value = arguments[++i];
-    if (name != "--role" && name != "--config" && name != "--log-level") {
+    if (name != "--role" && name != "--config" && name != "--log-level" && name != "--node-key") {
       return fail(Errc::Malformed, "unknown option {}; see --role=head --help", name);
     }
     if (!value) return fail(Errc::Malformed, "{} needs a value", name);
     if (name == "--config") line.config_path = *value;
+    if (name == "--node-key") line.node_key = *value;
     if (name == "--log-level") {
       const auto level = parse_log_level(*value);
       if (!level) return fail(Errc::Malformed, "--log-level: {} is no level", *value);
@@ -89,6 +96,21 @@ Status make_directory(const std::string& path, mode_t mode) {
     return {};
   }
   return fail(errno_code(errno), "make {}", path);
+}
+
+// Keys are made on the head's host: each node gets only its own, by a way that the admin trusts.
+Status make_keys(const CommandLine& line, const HeadConfig& config) {
+  if (line.new_key) {
+    if (auto stored = proto::store_key(config.key_file, proto::random_key()); !stored) return stored;
+  }
+  if (line.node_key.empty()) return {};
+  if (std::find(config.nodes.begin(), config.nodes.end(), line.node_key) == config.nodes.end()) {
+    return fail(Errc::NotFound, "--node-key {}: the configuration names no such node",
+                escape_terminal(line.node_key, 80));
+  }
+  const auto key = proto::load_key(config.key_file);
+  if (!key) return key.error();
+  return proto::store_key(line.node_key + ".key", proto::derive_node_key(*key, line.node_key));
 }
 
 // The daemon around head and server: signals, service manager, stop.
@@ -226,6 +248,10 @@ int run_head(const std::vector<std::string>& arguments) {
   auto config = load_config(line->config_path);
   if (!config) return refuse(kBadUsage, config.error());
   if (line->check_only) return 0;
+  if (line->new_key || !line->node_key.empty()) {
+    const auto made = make_keys(*line, *config);
+    return made ? 0 : refuse(kCannotStart, made.error());
+  }
   if (line->log_level) config->log_level = *line->log_level;
   set_log_level(config->log_level);
   ::signal(SIGPIPE, SIG_IGN);
