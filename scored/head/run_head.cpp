@@ -66,7 +66,9 @@ Result<CommandLine> read_command_line(const std::vector<std::string>& arguments)
       return line;
     }
     if (!value && i + 1 < arguments.size()) value = arguments[++i];
-    if (name != "--role" && name != "--config" && name != "--log-level" && name != "--node-key") {
+    const bool known = name == "--role" || name == "--config" || name == "--log-level" ||
+                       name == "--node-key";
+    if (!known) {
       return fail(Errc::Malformed, "unknown option {}; see --role=head --help", name);
     }
     if (!value) return fail(Errc::Malformed, "{} needs a value", name);
@@ -101,7 +103,8 @@ Status make_directory(const std::string& path, mode_t mode) {
 // Keys are made on the head's host: each node gets only its own, by a way that the admin trusts.
 Status make_keys(const CommandLine& line, const HeadConfig& config) {
   if (line.new_key) {
-    if (auto stored = proto::store_key(config.key_file, proto::random_key()); !stored) return stored;
+    auto stored = proto::store_key(config.key_file, proto::random_key());
+    if (!stored) return stored;
   }
   if (line.node_key.empty()) return {};
   if (std::find(config.nodes.begin(), config.nodes.end(), line.node_key) == config.nodes.end()) {
