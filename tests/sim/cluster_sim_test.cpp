@@ -60,6 +60,15 @@ TEST(ClusterSim, InCalmWeatherGangsSwitchTogether) {
   EXPECT_EQ(seen.ends[JobState::NodeFailed], 0U);
 }
 
+// This seed shows it if a new cycle starts before all nodes have left the old one.
+TEST(ClusterSim, ALongRun) {
+  Options options;
+  options.seed = 7;
+  Seen seen;
+  ASSERT_NO_THROW(seen = World(options).run());
+  EXPECT_GT(seen.gangs_compared, 300U);
+}
+
 TEST(ClusterSim, FourThousandNodes) {
   Options options;
   options.nodes = 4096;
