@@ -27,6 +27,18 @@ Status check_root(const HeadLink& link, wire::Submit& submission) {
   return {};
 }
 
+// A head that closes the connection before its hello is being restarted: one more try each pause. One
+// that is not there at all is an error at once.
+Result<HeadLink> connect_surely(const std::string& socket) {
+  const TimePoint deadline = monotonic_now() + kReconnectFor;
+  auto link = HeadLink::connect(socket);
+  while (!link && link.error().is(Errc::Closed) && monotonic_now() < deadline) {
+    ::poll(nullptr, 0, kRetryPause_ms);
+    link = HeadLink::connect(socket);
+  }
+  return link;
+}
+
 // The head may go away before it answers. The same request id again gives the same job, so asking
 // again is harmless.
 Result<wire::Submitted> submit_surely(HeadLink& link, const std::string& socket,
@@ -80,7 +92,7 @@ int scrun_main(const Invocation& invocation) {
   if (!limit_signal) return complain(invocation, limit_signal.error());
   auto submission = make_submission(options);
   if (!submission) return complain(invocation, submission.error());
-  auto link = HeadLink::connect(*server);
+  auto link = connect_surely(*server);
   if (!link) return complain(invocation, link.error());
   if (const auto allowed = check_root(*link, *submission); !allowed) {
     return complain(invocation, allowed.error());
