@@ -27,8 +27,8 @@ Status check_root(const HeadLink& link, wire::Submit& submission) {
   return {};
 }
 
-// A head that closes the connection before its hello is being restarted: one more try each pause. One
-// that is not there at all is an error at once.
+// A head that closes the connection before its hello is being restarted: one more try each pause.
+// One that is not there at all is an error at once.
 Result<HeadLink> connect_surely(const std::string& socket) {
   const TimePoint deadline = monotonic_now() + kReconnectFor;
   auto link = HeadLink::connect(socket);

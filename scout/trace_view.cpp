@@ -67,6 +67,21 @@ std::vector<std::int64_t> stop_skews(const wire::Trace& trace) {
   return skews;
 }
 
+// Share of the nodes' time, from a node's first boundary to its last, that went into switches: from
+// waking to the last job let go. What tasks lose beside that (caches, wake-ups) only they can tell.
+std::string time_in_switches(const wire::Trace& trace) {
+  std::int64_t lost = 0;
+  std::int64_t all = 0;
+  for (const auto& node : trace.nodes()) {
+    if (node.switches_size() < 2) continue;
+    for (const auto& record : node.switches()) lost += record.done_ns() - record.woke_ns();
+    all += node.switches().rbegin()->due_ns() - node.switches().begin()->due_ns();
+  }
+  if (all <= 0) return "";
+  return fmt::format("{:<22} {:.3f} % of the nodes' time\n", "overhead of switching",
+                     100 * static_cast<double>(lost) / static_cast<double>(all));
+}
+
 }  // namespace
 
 std::string trace_json(const wire::Trace& trace) {
@@ -98,6 +113,7 @@ std::string trace_page(const wire::Trace& trace) {
   page += figures("stopping", std::move(stopped));
   page += figures("whole switch", std::move(whole));
   page += figures("stop skew of nodes", stop_skews(trace));
+  page += time_in_switches(trace);
   if (trace.silent_nodes_size() > 0) {
     const std::vector<std::string> names(trace.silent_nodes().begin(), trace.silent_nodes().end());
     page += fmt::format("no answer from {}\n", compress_hostlist(names));
