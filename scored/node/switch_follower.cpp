@@ -99,16 +99,25 @@ void SwitchFollower::apply(const Position& where, TimePoint due, TimePoint woke)
     SwitchSlot& slot = *slots[i];
     if (slot.stopped || where.runs == nullptr || where.runs[i] != 0) continue;
     slot.stopped = slot.target->stop() == 0;
+    if (slot.stopped) slot.clock.stop(woke);
     failed += slot.stopped ? 0 : 1;
     list(record.left, record.left_count, slot.attempt);
   }
   const TimePoint stopped = now_();
+  bool is_busy = false;
   for (std::size_t i = 0; i < slots.size(); ++i) {
     SwitchSlot& slot = *slots[i];
+    is_busy = is_busy || !slot.stopped || where.runs == nullptr || where.runs[i] != 0;
     if (!slot.stopped || (where.runs != nullptr && where.runs[i] == 0)) continue;
     slot.stopped = slot.target->go() != 0;
     failed += slot.stopped ? 1 : 0;
+    if (!slot.stopped) slot.clock.start(stopped);
     list(record.entered, record.entered_count, slot.attempt);
+  }
+  if (is_busy) {
+    counters_.busy.start(woke);
+  } else {
+    counters_.busy.stop(woke);
   }
   if (record.left_count + record.entered_count == 0) return;
   record.due = due;
@@ -119,6 +128,9 @@ void SwitchFollower::apply(const Position& where, TimePoint due, TimePoint woke)
   trace_.put(record);
   counters_.switches.fetch_add(1, std::memory_order_relaxed);
   counters_.failed.fetch_add(failed, std::memory_order_relaxed);
+  if (record.entered_count > 0) {
+    counters_.lost_ns.fetch_add(record.done.count(), std::memory_order_relaxed);
+  }
   if (record.woke > late_after_) counters_.late.fetch_add(1, std::memory_order_relaxed);
 }
 

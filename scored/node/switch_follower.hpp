@@ -3,6 +3,7 @@
 #pragma once
 
 #include "gang/switch_plan.hpp"
+#include "scored/node/run_clock.hpp"
 #include "scored/node/switch_target.hpp"
 #include "scored/node/switch_trace.hpp"
 
@@ -21,6 +22,7 @@ struct SwitchSlot {
   const AttemptId attempt;
   const std::unique_ptr<SwitchTarget> target;
   bool stopped = false;
+  RunClock clock;  // not stopped; whoever makes the slot starts it
 };
 
 // Made by the main thread, handed over as a whole, given back as a whole: the follower neither
@@ -45,6 +47,9 @@ struct SwitchCounters {
   std::atomic<std::uint64_t> switches{0};
   std::atomic<std::uint64_t> late{0};    // begun later than SwitchFollower::late_after
   std::atomic<std::uint64_t> failed{0};  // stop() or go() said no
+  // From the boundaries to the entering jobs going on: what switching took from them.
+  std::atomic<Duration::rep> lost_ns{0};
+  RunClock busy;  // at least one attempt runs
 };
 
 class SwitchFollower {

@@ -137,6 +137,31 @@ TEST(SwitchFollower, NeedsNoWakeUpIfNobodyIsSwitched) {
   EXPECT_EQ(node.step(TimePoint{1s}), std::nullopt);
 }
 
+TEST(SwitchFollower, CountsHowLongEachRanAndWhatTheSwitchTook) {
+  Node node;
+  node.add(1);
+  node.add(2);
+  for (const auto& slot : node.slots) slot->clock.start(TimePoint{1s});
+  node.follow({turns(TimePoint{1s})});
+  node.step(TimePoint{1s});
+  node.step(TimePoint{1100ms} + 40us);
+  EXPECT_EQ(node.slots[0]->clock.read(TimePoint{5s}), 100ms + 40us);
+  EXPECT_EQ(node.slots[1]->clock.read(TimePoint{1150ms} + 40us), 50ms);
+  EXPECT_EQ(node.counters.lost_ns.load(), Duration(40us).count());
+  EXPECT_EQ(node.counters.busy.read(TimePoint{2s}), 1s);
+}
+
+TEST(RunClock, CountsARepeatedStartOnce) {
+  RunClock clock;
+  EXPECT_FALSE(clock.is_running());
+  clock.start(TimePoint{1s});
+  clock.start(TimePoint{2s});
+  EXPECT_EQ(clock.read(TimePoint{4s}), 3s);
+  clock.stop(TimePoint{5s});
+  clock.stop(TimePoint{6s});
+  EXPECT_EQ(clock.read(TimePoint{9s}), 4s);
+}
+
 // The clock estimate moved the boundary by 30 us just after the switch: nobody is switched twice.
 TEST(SwitchFollower, SettlesAtTheBoundaryOfAPlanThatMovedALittle) {
   Node node;

@@ -2,6 +2,7 @@
 
 #include "base/assert.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <type_traits>
@@ -36,11 +37,8 @@ void SwitchTrace::put(const SwitchRecord& record) noexcept {
   written_.store(index + 1, std::memory_order_release);
 }
 
-SwitchTrace::Extract SwitchTrace::read(TimePoint since) const {
-  Extract extract;
-  const std::uint64_t end = written_.load(std::memory_order_acquire);
-  extract.lost = end > kEntries ? end - kEntries : 0;
-  for (std::uint64_t index = extract.lost; index < end; ++index) {
+void SwitchTrace::read_range(std::uint64_t from, std::uint64_t end, Extract& extract) const {
+  for (std::uint64_t index = from; index < end; ++index) {
     Words words{};
     std::uint64_t* cell = &words_[index % kEntries * kWords];
     for (std::size_t i = 0; i < words.size(); ++i) {
@@ -50,9 +48,27 @@ SwitchTrace::Extract SwitchTrace::read(TimePoint since) const {
       ++extract.lost;  // overwritten while it was read
       continue;
     }
-    const auto record = std::bit_cast<SwitchRecord>(words);
-    if (record.due > since) extract.records.push_back(record);
+    extract.records.push_back(std::bit_cast<SwitchRecord>(words));
   }
+}
+
+SwitchTrace::Extract SwitchTrace::read(TimePoint since) const {
+  Extract extract;
+  const std::uint64_t end = written_.load(std::memory_order_acquire);
+  extract.lost = end > kEntries ? end - kEntries : 0;
+  read_range(extract.lost, end, extract);
+  std::erase_if(extract.records, [since](const auto& record) { return record.due <= since; });
+  return extract;
+}
+
+SwitchTrace::Extract SwitchTrace::read_new(std::uint64_t& seen, std::size_t most) const {
+  Extract extract;
+  const std::uint64_t end = written_.load(std::memory_order_acquire);
+  const std::uint64_t kept = std::min<std::uint64_t>(kEntries, most);
+  const std::uint64_t from = std::max(seen, end > kept ? end - kept : 0);
+  extract.lost = from - seen;
+  read_range(from, end, extract);
+  seen = end;
   return extract;
 }
 

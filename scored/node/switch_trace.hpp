@@ -44,9 +44,13 @@ class SwitchTrace {
 
   // What was due after `since`. Thread: any.
   [[nodiscard]] Extract read(TimePoint since) const;
+  // What was written after the first `seen`, at most the newest `most`; `seen` moves to the end.
+  [[nodiscard]] Extract read_new(std::uint64_t& seen, std::size_t most) const;
 
  private:
   static constexpr std::size_t kWords = 16;  // of a cell
+
+  void read_range(std::uint64_t from, std::uint64_t end, Extract& extract) const;
 
   struct Free {
     void operator()(std::uint64_t* words) const;

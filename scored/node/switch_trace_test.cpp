@@ -35,6 +35,19 @@ TEST(SwitchTrace, CountsWhatWasOverwritten) {
   EXPECT_EQ(extract.records.front(), record_at(8));
 }
 
+TEST(SwitchTrace, GivesEachNewRecordOnce) {
+  SwitchTrace trace;
+  std::uint64_t seen = 0;
+  for (std::uint64_t i = 1; i <= 3; ++i) trace.put(record_at(i));
+  EXPECT_EQ(trace.read_new(seen, 100).records.size(), 3U);
+  EXPECT_TRUE(trace.read_new(seen, 100).records.empty());
+  for (std::uint64_t i = 4; i <= 9; ++i) trace.put(record_at(i));
+  const auto newest = trace.read_new(seen, 2);
+  EXPECT_EQ(newest.lost, 4U);
+  ASSERT_EQ(newest.records.size(), 2U);
+  EXPECT_EQ(newest.records.back(), record_at(9));
+}
+
 TEST(SwitchTrace, NeverGivesHalfARecord) {
   SwitchTrace trace;
   constexpr std::uint64_t kCount = 200'000;

@@ -109,7 +109,15 @@ void Switcher::follow(gang::SwitchPlan plan) {
 void Switcher::add(AttemptId attempt, std::unique_ptr<SwitchTarget> target) {
   std::erase_if(slots_, [&](const auto& slot) { return slot->attempt == attempt; });
   slots_.push_back(std::make_shared<SwitchSlot>(attempt, std::move(target)));
+  slots_.back()->clock.start(monotonic_now());
   publish();
+}
+
+Switcher::RunTime Switcher::run_time(AttemptId attempt, TimePoint now) const {
+  for (const auto& slot : slots_) {
+    if (slot->attempt == attempt) return {slot->clock.read(now), slot->clock.is_running()};
+  }
+  return {};
 }
 
 void Switcher::remove(AttemptId attempt) {

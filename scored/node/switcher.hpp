@@ -49,6 +49,14 @@ class Switcher {
   // it is switching). Unknown: nothing happens.
   void remove(AttemptId attempt);
 
+  // How long it has run since it was added, and whether it does now; unknown: 0, false.
+  struct RunTime {
+    Duration ran{0};
+    bool runs = false;
+  };
+
+  [[nodiscard]] RunTime run_time(AttemptId attempt, TimePoint now) const;
+
   [[nodiscard]] SwitchPriority priority() const { return priority_; }
 
   [[nodiscard]] const SwitchCounters& counters() const { return counters_; }
