@@ -128,6 +128,7 @@ class Channel final : private FrameSink {
   void send_control(std::uint32_t rank, FrameKind kind, const Control<std::uint32_t>& control);
   void release_acknowledged(std::uint32_t rank);
   FrameHeader header_for(std::uint32_t rank, FrameKind kind) const;
+  void seal_header(FrameHeader& h) const;
   void mark_ready(std::uint32_t rank);
   std::uint32_t frames_for(FrameKind kind, std::uint32_t length) const;
 

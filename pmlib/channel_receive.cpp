@@ -187,6 +187,9 @@ void Channel::count_drop(FrameVerdict verdict) {
     case FrameVerdict::Corrupt:
       ++c.dropped_corrupt;
       break;
+    case FrameVerdict::Forged:
+      ++c.dropped_forged;
+      break;
     case FrameVerdict::Good:
       break;
   }

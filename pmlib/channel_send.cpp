@@ -38,7 +38,7 @@ Channel::Channel(const Segment& segment, PacketDevice& device, JobClock& clock,
       refused_(segment.set(PeerSetId::Refused)),
       batch_frames_(std::min(device.batch_frames(), kMaxBatch)) {
   const SegmentHeader& h = segment_.header();
-  identity_ = {h.key, h.generation, h.rank, segment_.geometry().size, h.channel};
+  identity_ = {h.key, h.generation, h.rank, segment_.geometry().size, h.channel, h.auth};
   seen_resumes_ = h.resumes.load(std::memory_order_relaxed);
   jitter_state_ = h.nonce_state | 1;
   now_ = ack_deadline_ = last_timer_run_ = clock_.now();
@@ -183,13 +183,22 @@ FrameHeader Channel::header_for(std::uint32_t rank, FrameKind kind) const {
   return h;
 }
 
+// Of a frame without payload.
+void Channel::seal_header(FrameHeader& h) const {
+  if (identity_.auth == FrameAuth::Tag) {
+    seal_by_tag(h, identity_.key, {}, {});
+  } else {
+    seal(h, 0);
+  }
+}
+
 void Channel::send_control(std::uint32_t rank, FrameKind kind,
                            const Control<std::uint32_t>& control) {
   FrameHeader h = header_for(rank, kind);
   h.sequence = control.number;
   h.count = control.count;
   h.credit = control.credit;
-  seal(h, 0);
+  seal_header(h);
   const FrameOut frame{std::as_bytes(std::span(&h, 1)), {}};
   device_.send(segment_.peer(rank).address, {&frame, 1});
   ++segment_.header().counters.frames_sent;
@@ -273,21 +282,29 @@ void Channel::fill_frame(const PeerState& peer, std::uint32_t rank, const SendDe
                    is_last ? d.remote_op : 0, is_last ? std::uint32_t{d.notify} : 0};
     out.body = {memory_of(d.local_region, d.local_offset + done), bytes};
     h.length = static_cast<std::uint16_t>(sizeof(RmaHeader) + bytes);
-    seal(h, crc32c(crc32c(0, &scratch.rma, sizeof(RmaHeader)), out.body.data(), bytes));
+    if (identity_.auth == FrameAuth::Tag) {
+      seal_by_tag(h, identity_.key, std::as_bytes(std::span(&scratch.rma, 1)), out.body);
+    } else {
+      seal(h, crc32c(crc32c(0, &scratch.rma, sizeof(RmaHeader)), out.body.data(), bytes));
+    }
     scratch.header = h;
     out.head = std::as_bytes(std::span(&scratch, 1));
     return;
   }
   out.body = {};
   if (d.kind == FrameKind::Void || d.slot == kNoIndex) {
-    seal(h, 0);
+    seal_header(h);
     scratch.header = h;
     out.head = std::as_bytes(std::span(&scratch.header, 1));
     return;
   }
   h.length = static_cast<std::uint16_t>(d.length);
-  seal(h, d.payload_crc);
   std::byte* slot = segment_.send_slot(d.slot);
+  if (identity_.auth == FrameAuth::Tag) {
+    seal_by_tag(h, identity_.key, {}, {slot + sizeof h, d.length});
+  } else {
+    seal(h, d.payload_crc);
+  }
   std::memcpy(slot, &h, sizeof h);
   out.head = {slot, sizeof h + d.length};
 }

@@ -110,7 +110,8 @@ bool needs_device(const Segment& segment) {
 std::unique_ptr<PacketDevice> open_ethernet(const Segment& segment, int fd, int& error) {
   const SegmentHeader& h = segment.header();
   if (fd < 0) {
-    fd = open_ethernet_socket({h.device.interface.data(), h.channel, h.rank, h.key});
+    const std::uint64_t key = h.auth == FrameAuth::Tag ? 0 : h.key;
+    fd = open_ethernet_socket({h.device.interface.data(), h.channel, h.rank, key});
   }
   if (fd < 0) {
     error = -fd;

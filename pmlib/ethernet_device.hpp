@@ -19,7 +19,7 @@ struct EthernetPlace {
   const char* interface = nullptr;
   std::uint16_t channel = 0;
   std::uint32_t rank = 0;  // only frames for this rank pass the filter
-  std::uint64_t key = 0;   // and only of this job
+  std::uint64_t key = 0;   // and only of this job; 0 = frames carry tags, there is no key in them
 };
 
 // Opens and configures the socket; a negative errno on failure. The filter cannot be changed or

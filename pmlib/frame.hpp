@@ -3,9 +3,14 @@
 // Every frame names its job (64-bit key) and the incarnation of it (generation); one that does not
 // match is counted and dropped. The checksum covers payload and header, in this order, so that a
 // payload is summed once however often its header changes.
+//
+// With tags the key never travels: in its place is a hash of the whole frame that only those can
+// compute who have the key, and there is no checksum beside it. What is recorded and sent again is
+// a duplicate to the go-back-N, until the numbers wrap.
 #pragma once
 
 #include "pmlib/crc32c.hpp"
+#include "pmlib/siphash.hpp"
 
 #include <bit>
 #include <cstddef>
@@ -52,6 +57,12 @@ constexpr bool is_control(FrameKind kind) {
 // FrameHeader.flags: the sender waits for the ACK, do not delay it.
 constexpr std::uint8_t kAckNow = 1;
 
+// What makes a frame believable.
+enum class FrameAuth : std::uint8_t {
+  Key = 0,  // it names the job's key, and its checksum fits
+  Tag = 1,  // its tag fits the job's key
+};
+
 struct FrameHeader {
   std::uint8_t magic = kFrameMagic;
   std::uint8_t version = kFrameVersion;
@@ -59,7 +70,7 @@ struct FrameHeader {
   std::uint8_t flags = 0;  // kAckNow or 0; others are dropped
   std::uint16_t channel = 0;
   std::uint16_t length = 0;  // bytes of payload behind the header
-  std::uint64_t key = 0;
+  std::uint64_t key = 0;     // the job's; with FrameAuth::Tag the tag
   std::uint32_t generation = 0;
   std::uint32_t source = 0;       // rank
   std::uint32_t destination = 0;  // rank
@@ -68,7 +79,7 @@ struct FrameHeader {
   std::uint16_t count = 0;        // STOP and GO: their order
   std::uint16_t credit = 0;       // GO: free slots
   std::uint32_t reserved = 0;     // 0
-  std::uint32_t crc = 0;          // CRC-32C of payload, then of the 44 bytes before this field
+  std::uint32_t crc = 0;          // CRC-32C of payload, then of the 44 bytes before; 0 with a tag
 };
 
 static_assert(sizeof(FrameHeader) == 48 && std::is_trivially_copyable_v<FrameHeader>);
@@ -117,6 +128,38 @@ inline bool seal_fits(const FrameHeader& header, std::uint32_t payload_crc) {
   return header.crc == crc32c(payload_crc, &header, offsetof(FrameHeader, crc));
 }
 
+// Of a job's 64 bits: which are all the secret there is.
+inline SipKey tag_key(std::uint64_t key) {
+  std::uint64_t mixed = key + 0x9e3779b97f4a7c15;  // splitmix64
+  mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;
+  mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111eb;
+  return {key, mixed ^ (mixed >> 31)};
+}
+
+// Of a header with key and crc 0 and its payload in two pieces, the first of whole 8-byte words.
+inline std::uint64_t tag_of(const FrameHeader& header, std::uint64_t key,
+                            std::span<const std::byte> first, std::span<const std::byte> rest) {
+  SipHash hash(tag_key(key));
+  hash.add(std::as_bytes(std::span(&header, 1)));
+  hash.add(first);
+  return hash.finish(rest);
+}
+
+// Completes a header by the tag of the frame.
+inline void seal_by_tag(FrameHeader& header, std::uint64_t key, std::span<const std::byte> first,
+                        std::span<const std::byte> rest) {
+  header.key = 0;
+  header.crc = 0;
+  header.key = tag_of(header, key, first, rest);
+}
+
+inline bool tag_fits(const FrameHeader& header, std::uint64_t key,
+                     std::span<const std::byte> payload) {
+  FrameHeader bare = header;
+  bare.key = 0;
+  return tag_of(bare, key, {}, payload) == header.key;
+}
+
 // What an endpoint accepts.
 struct FrameIdentity {
   std::uint64_t key = 0;
@@ -124,6 +167,7 @@ struct FrameIdentity {
   std::uint32_t rank = 0;
   std::uint32_t size = 0;  // ranks of the job
   std::uint16_t channel = 0;
+  FrameAuth auth = FrameAuth::Key;
 };
 
 enum class FrameVerdict {
@@ -132,6 +176,7 @@ enum class FrameVerdict {
   Foreign,    // of another job, channel or rank
   Stale,      // of another incarnation of this job
   Corrupt,    // the checksum does not fit
+  Forged,     // the tag does not fit
 };
 
 // Checks `frame` whole. On Good, `header` is filled and the payload is what follows it.
@@ -144,10 +189,16 @@ inline FrameVerdict check_frame(std::span<const std::byte> frame, const FrameIde
       !(is_sequenced(header.kind) || is_control(header.kind)) || header.source >= me.size) {
     return FrameVerdict::Malformed;
   }
-  if (header.key != me.key || header.channel != me.channel || header.destination != me.rank) {
+  const bool is_tagged = me.auth == FrameAuth::Tag;
+  if ((!is_tagged && header.key != me.key) || header.channel != me.channel ||
+      header.destination != me.rank) {
     return FrameVerdict::Foreign;
   }
   if (header.generation != me.generation) return FrameVerdict::Stale;
+  if (is_tagged) {
+    const auto payload = frame.subspan(sizeof(FrameHeader));
+    return tag_fits(header, me.key, payload) ? FrameVerdict::Good : FrameVerdict::Forged;
+  }
   const std::uint32_t sum = crc32c(0, frame.data() + sizeof(FrameHeader), header.length);
   return seal_fits(header, sum) ? FrameVerdict::Good : FrameVerdict::Corrupt;
 }

@@ -103,6 +103,70 @@ TEST_F(FrameTest, UnknownKindsFlagsAndRanksAreMalformed) {
   EXPECT_EQ(check(frame(h)), FrameVerdict::Malformed);
 }
 
+TEST(SipHash, MatchesTheVectorsOfItsAuthors) {
+  // Key 00 01 .. 0f, message 00 01 .. length - 1; from the reference implementation.
+  const SipKey key{0x0706050403020100, 0x0f0e0d0c0b0a0908};
+  std::vector<std::byte> message;
+  const std::vector<std::uint64_t> expected{
+      0x726fdb47dd0e0e31, 0x74f839c593dc67fd, 0x0d6c8009d9a94f5a, 0x85676696d7fb7e2d,
+      0xcf2794e0277187b7, 0x18765564cd99a68d, 0xcbc9466e58fee3ce, 0xab0200f58b01d137,
+      0x93f5f5799a932462, 0x9e0082df0ba9e4b0};
+  for (const std::uint64_t value : expected) {
+    EXPECT_EQ(SipHash(key).finish(message), value) << message.size();
+    message.push_back(static_cast<std::byte>(message.size()));
+  }
+  // The longest of the published ones, in pieces too: 15 bytes.
+  while (message.size() < 15) message.push_back(static_cast<std::byte>(message.size()));
+  EXPECT_EQ(SipHash(key).finish(message), 0xa129ca6149be45e5u);
+  SipHash pieces(key);
+  pieces.add(std::span(message).first(8));
+  EXPECT_EQ(pieces.finish(std::span(message).subspan(8)), 0xa129ca6149be45e5u);
+}
+
+class TagTest : public FrameTest {
+ protected:
+  void SetUp() override { me.auth = FrameAuth::Tag; }
+
+  std::vector<std::byte> tagged(FrameHeader h, std::uint64_t key, std::size_t payload = 37) {
+    std::vector<std::byte> bytes(sizeof h + payload, std::byte{7});
+    h.length = static_cast<std::uint16_t>(payload);
+    const auto body = std::span(bytes).subspan(sizeof h);
+    seal_by_tag(h, key, body.first(24), body.subspan(24));
+    std::memcpy(bytes.data(), &h, sizeof h);
+    return bytes;
+  }
+};
+
+TEST_F(TagTest, AFrameOfTheJobIsGoodAndDoesNotCarryItsKey) {
+  const auto bytes = tagged(good(), me.key);
+  EXPECT_EQ(check(bytes), FrameVerdict::Good);
+  for (std::size_t at = 0; at + sizeof me.key <= bytes.size(); ++at) {
+    EXPECT_NE(std::memcmp(&bytes[at], &me.key, sizeof me.key), 0);
+  }
+}
+
+TEST_F(TagTest, WhoDoesNotHaveTheKeyCannotMakeAFrame) {
+  EXPECT_EQ(check(tagged(good(), me.key + 1)), FrameVerdict::Forged);
+  EXPECT_EQ(check(frame(good())), FrameVerdict::Forged);  // the key itself is no tag
+  auto h = good();
+  h.generation = 8;
+  EXPECT_EQ(check(tagged(h, me.key)), FrameVerdict::Stale);
+}
+
+TEST_F(TagTest, EveryFlippedBitIsNoticed) {
+  const auto bytes = tagged(good(), me.key);
+  for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {
+    auto broken = bytes;
+    broken[bit / 8] ^= std::byte{static_cast<std::uint8_t>(1u << bit % 8)};
+    ASSERT_NE(check(broken), FrameVerdict::Good) << bit;
+  }
+}
+
+TEST_F(TagTest, ATaggedFrameIsForeignToWhoExpectsKeys) {
+  me.auth = FrameAuth::Key;
+  EXPECT_EQ(check(tagged(good(), me.key)), FrameVerdict::Foreign);
+}
+
 TEST_F(FrameTest, RandomBytesAreNeverGood) {
   std::mt19937_64 random(42);
   for (int i = 0; i < 20'000; ++i) {

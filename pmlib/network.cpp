@@ -55,6 +55,11 @@ bool read_device(std::string_view word, DeviceKind& kind) {
   return true;
 }
 
+bool read_auth(std::string_view word, FrameAuth& auth) {
+  auth = word == "tag" ? FrameAuth::Tag : FrameAuth::Key;
+  return word == "tag" || word == "key";
+}
+
 bool read_rank(const std::vector<std::string_view>& words, JobNetwork& network) {
   std::uint32_t rank = 0;
   if (words.size() != 4 || !read_number(words[1], rank) || rank >= kMaxRanks) return false;
@@ -74,6 +79,7 @@ bool read_line(const std::vector<std::string_view>& words, JobNetwork& network) 
   if (words[0] == "device") return read_device(value, network.device.kind);
   if (words[0] == "interface") return read_name(value, network.device.interface);
   if (words[0] == "provider") return read_name(value, network.device.provider);
+  if (words[0] == "auth") return read_auth(value, network.auth);
   if (words[0] == "payload") return read_number(value, network.payload_bytes);
   if (words[0] == "shmem") return !(network.shmem = value).empty();
   return false;
@@ -137,6 +143,7 @@ std::unique_ptr<MappedSegment> create_context(const JobNetwork& network, std::ui
                            .generation = network.generation,
                            .rank = rank,
                            .channel = network.channel};
+  identity.auth = network.auth;
   identity.device = network.device;
   // The receive ring of an Ethernet context holds 128 frames.
   if (network.device.kind == DeviceKind::Ethernet) identity.window = 96;

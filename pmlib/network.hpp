@@ -11,6 +11,7 @@
 //   interface eth0             # ethernet
 //   provider tcp               # ofi: tcp, shm, verbs, "udp;ofi_rxd" ...
 //   payload 1424               # bytes of a frame's payload at most
+//   auth tag                   # frames carry a tag by the key, not the key and a checksum
 //   shmem /run/user/1000/job7  # ranks of one host find each other's contexts at PATH.RANK
 //   rank 0 node0 10.0.0.1:4000 # rank, host, address: a.b.c.d:port, MAC, or libfabric's; "-" = none
 //   rank 1 node0 10.0.0.1:4001
@@ -35,6 +36,7 @@ struct JobNetwork {
   std::uint64_t key = 0;
   std::uint32_t generation = 1;
   std::uint16_t channel = 0;
+  FrameAuth auth = FrameAuth::Key;
   DeviceConfig device{};
   std::uint32_t payload_bytes = 1424;
   std::string shmem;  // empty: none by path; contexts made together still share memory

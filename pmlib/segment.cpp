@@ -67,7 +67,9 @@ std::optional<Layout> layout_of(const SegmentHeader& header, std::uint64_t avail
   if (!layout || layout->total != header.total_bytes || layout->total > available) {
     return std::nullopt;
   }
-  if (header.rank >= header.geometry.size || header.window == 0) return std::nullopt;
+  if (header.rank >= header.geometry.size || header.window == 0 || header.auth > FrameAuth::Tag) {
+    return std::nullopt;
+  }
   return layout;
 }
 
@@ -125,6 +127,7 @@ Segment format_segment(std::byte* memory, const Geometry& geometry, const Layout
   header->rank = identity.rank;
   header->channel = identity.channel;
   header->window = identity.window;
+  header->auth = identity.auth;
   header->device = identity.device;
   header->free_descriptors = static_cast<std::uint16_t>(geometry.descriptors);
   header->room.capacity = static_cast<std::uint16_t>(geometry.receive_slots);
@@ -425,6 +428,7 @@ int restore_image(const Segment& target, std::span<const std::byte> image) {
   h.key = mine->key;
   h.generation = mine->generation;
   h.channel = mine->channel;
+  h.auth = mine->auth;
   h.device = mine->device;
   h.wake_name = mine->wake_name;
   h.owner_pid.store(mine->owner_pid.load(std::memory_order_relaxed), std::memory_order_relaxed);

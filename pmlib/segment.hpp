@@ -171,6 +171,7 @@ struct Counters {
   std::uint64_t registration_misses = 0;
   std::uint64_t wakeups = 0;
   std::uint64_t sleeps = 0;
+  std::uint64_t dropped_forged = 0;
 };
 
 constexpr std::size_t kCounterCount = sizeof(Counters) / sizeof(std::uint64_t);
@@ -189,6 +190,7 @@ struct SegmentHeader {
   std::uint32_t rank = 0;
   std::uint16_t channel = 0;
   std::uint16_t window = 0;  // EngineLimits::window
+  FrameAuth auth = FrameAuth::Key;
   DeviceConfig device{};
 
   // Written by scored while the owner does not run.
@@ -310,6 +312,7 @@ struct SegmentIdentity {
   std::uint32_t rank = 0;
   std::uint16_t channel = 0;
   std::uint16_t window = 192;
+  FrameAuth auth = FrameAuth::Key;
   DeviceConfig device{};
 };
 

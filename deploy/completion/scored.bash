@@ -17,7 +17,7 @@ _scored() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} words
   COMPREPLY=()
   if [[ $current == -* ]]; then
-    if [[ $1 == score || $1 == scadm ]] && ((COMP_CWORD > 1)) && [[ ${COMP_WORDS[1]} != -* ]]; then
+    if [[ $1 == score || $1 == scadm || $1 == scbench ]] && ((COMP_CWORD > 1)) && [[ ${COMP_WORDS[1]} != -* ]]; then
       words=$(_scored_options "$1" "${COMP_WORDS[1]}")
     else
       words=$(_scored_options "$1")
@@ -29,6 +29,7 @@ _scored() {
       scadm:scadm) words='set drain resume reload shutdown trace' ;;
       scadm:set) words='quantum slots' ;;
       score:score) words='job info virtual' ;;
+      scbench:scbench) words='gang pm' ;;
       scrun:* | scout:*)
         COMPREPLY=($(compgen -c -- "$current"))
         return
@@ -38,4 +39,4 @@ _scored() {
   COMPREPLY=($(compgen -W "$words" -- "$current"))
 }
 
-complete -o default -F _scored score scrun scout scq sccancel scnodes scattach scadm
+complete -o default -F _scored score scrun scout scq sccancel scnodes scattach scadm scbench

@@ -204,6 +204,7 @@ typedef struct pm_statistics {
   uint64_t duplicates, denied, rma_bytes_written;
   uint64_t registration_hits, registration_misses;
   uint64_t wakeups, sleeps;
+  uint64_t dropped_forged;
 } pm_statistics;
 
 /* Copies at most `bytes` bytes of the statistics; later versions have more at the end. */

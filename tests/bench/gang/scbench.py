@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""scbench: measures on virtual clusters that it boots itself.
+"""scbench: measures gang scheduling on virtual clusters that it boots itself, and PM.
 
 `scbench gang --nodes N --slice D` measures one case; without --nodes all cases of the table with
 their bounds. The machine drifts, so work is compared between windows that alternate: job A alone,
-A and B sharing, A alone, ...
+A and B sharing, A alone, ... `scbench pm` is pm_cases.py over the program scbench-pm.
 """
 import argparse
 import json
@@ -14,9 +14,10 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent.parent / 'integration')]
+sys.path[:0] = [str(HERE), str(HERE.parent / 'pm'), str(HERE.parent.parent / 'integration')]
 
 import measure  # noqa: E402
+import pm_cases  # noqa: E402
 from cluster import EXAMPLES, Cluster  # noqa: E402
 
 UNITS = {'us': 1_000, 'ms': 1_000_000, 's': 1_000_000_000}
@@ -40,7 +41,7 @@ def positive(text):
 
 
 def parse():
-    parser = argparse.ArgumentParser(prog='scbench', description='Measures gang scheduling on virtual clusters')
+    parser = argparse.ArgumentParser(prog='scbench', description='Measures gang scheduling on virtual clusters, and PM')
     kinds = parser.add_subparsers(dest='kind', required=True)
     gang = kinds.add_parser('gang', help='overhead and precision of gang switches, time to start')
     gang.add_argument('--nodes', type=positive, help='one case with this many nodes; default: all cases, with bounds')
@@ -48,6 +49,8 @@ def parse():
     gang.add_argument('--jobs', type=positive, default=2, help='jobs that share all nodes (2)')
     gang.add_argument('--seconds', type=float, default=15, help='for the windows of one case, about (15)')
     gang.add_argument('--json', action='store_true')
+    pm = kinds.add_parser('pm', help='latency and bandwidth of PM beside bare devices and TCP, faults, memory')
+    pm_cases.add_options(pm)
     return parser.parse_args()
 
 
@@ -161,6 +164,8 @@ def run_all(options):
 
 def main():
     options = parse()
+    if options.kind == 'pm':
+        return pm_cases.run(options)
     if os.getloadavg()[0] > os.cpu_count():
         note(f'load {os.getloadavg()[0]:.1f} before the start: figures of work lost mean little now')
     if options.nodes is None:

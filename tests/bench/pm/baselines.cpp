@@ -129,6 +129,7 @@ namespace {
 
 constexpr std::size_t kFrameSpace = 2048;
 constexpr unsigned kFrames = 128;
+constexpr std::size_t kRingPayload = 1472;
 constexpr std::uint16_t kRawType = 0x88b6;  // the second experimental EtherType: not PM's
 
 class PacketRing {
@@ -192,31 +193,68 @@ class PacketRing {
 
 }  // namespace
 
-void packet_ring_ping_pong(int side, Shared& shared, Amount amount, const std::string& peer_mac) {
-  PacketRing ring(peer_mac);
-  timed_rounds(side, shared, amount.count, [&] {
-    if (side == 0) ring.send(amount.size);
-    while (!ring.try_take()) {
+namespace {
+
+// Sends and takes messages of any size over a ring that never overruns: each end says through
+// shared memory how many frames it has taken.
+class RingFlow {
+ public:
+  RingFlow(int side, Shared& shared, const std::string& peer_mac)
+      : ring_(peer_mac), taken_(shared.flag[side][0]), peer_taken_(shared.flag[1 - side][0]) {}
+
+  void send(std::size_t size) {
+    for (std::size_t at = 0; at < size; at += kRingPayload) {
+      while (sent_ - peer_taken_.load(std::memory_order_acquire) >= kFrames / 2) {
+      }
+      ring_.send(std::min(kRingPayload, size - at));
+      ++sent_;
     }
-    if (side == 1) ring.send(amount.size);
+  }
+
+  void take(std::size_t size) {
+    for (std::size_t at = 0; at < size; at += kRingPayload) {
+      while (!ring_.try_take()) {
+      }
+      taken_.store(++received_, std::memory_order_release);
+    }
+  }
+
+ private:
+  PacketRing ring_;
+  std::atomic<std::uint64_t>& taken_;
+  std::atomic<std::uint64_t>& peer_taken_;
+  std::uint64_t sent_ = 0, received_ = 0;
+};
+
+}  // namespace
+
+void packet_ring_ping_pong(int side, Shared& shared, Amount amount, const std::string& peer_mac) {
+  if (amount.size <= kRingPayload) {  // the answer says that the frame was taken
+    PacketRing ring(peer_mac);
+    return timed_rounds(side, shared, amount.count, [&] {
+      if (side == 0) ring.send(amount.size);
+      while (!ring.try_take()) {
+      }
+      if (side == 1) ring.send(amount.size);
+    });
+  }
+  RingFlow flow(side, shared, peer_mac);
+  timed_rounds(side, shared, amount.count, [&] {
+    if (side == 0) flow.send(amount.size);
+    flow.take(amount.size);
+    if (side == 1) flow.send(amount.size);
   });
 }
 
-// A stream that never overruns the ring: the receiver says through shared memory how far it is.
 void packet_ring_stream(int side, Shared& shared, Amount amount, const std::string& peer_mac) {
-  PacketRing ring(peer_mac);
-  std::atomic<std::uint64_t>& taken = shared.flag[0][0];
+  RingFlow flow(side, shared, peer_mac);
   meet(shared, 1);
   const double start = now_seconds();
   for (std::uint64_t i = 0; i < amount.count; ++i) {
     if (side == 0) {
-      while (i - taken.load(std::memory_order_acquire) >= kFrames / 2) {
-      }
-      ring.send(amount.size);
+      flow.send(amount.size);
     } else {
-      while (!ring.try_take()) {
-      }
-      taken.store(i + 1, std::memory_order_release);
+      flow.take(amount.size);
     }
   }
   if (side == 1) {
@@ -227,23 +265,79 @@ void packet_ring_stream(int side, Shared& shared, Amount amount, const std::stri
 
 // --- UDP ---------------------------------------------------------------------------------------
 
-void udp_ping_pong(int side, Shared& shared, Amount amount, const std::string own,
-                   const std::string peer) {
-  const Socket fd(socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0));
-  const sockaddr_in mine = address_of(own, static_cast<std::uint16_t>(kPort + side));
-  const sockaddr_in other = address_of(peer, static_cast<std::uint16_t>(kPort + 1 - side));
-  require(bind(fd, generic(mine), sizeof mine) == 0, "bind");
-  std::vector<std::uint8_t> bytes(amount.size);
-  auto put = [&] {
-    for (std::size_t at = 0; at < bytes.size(); at += kSegment) {
-      sendto(fd, &bytes[at], std::min(kSegment, bytes.size() - at), 0, generic(other),
-             sizeof other);
+namespace {
+
+constexpr std::size_t kBurst = 44 * kSegment;
+
+// A socket that sends bursts to be cut by the kernel and takes them joined.
+class UdpFlow {
+ public:
+  UdpFlow(int side, const std::string& own, const std::string& peer)
+      : fd_(socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0)),
+        peer_(address_of(peer, static_cast<std::uint16_t>(kPort + 1 - side))) {
+    const sockaddr_in mine = address_of(own, static_cast<std::uint16_t>(kPort + side));
+    const int on = 1;
+    const int room = 4 << 20;
+    setsockopt(fd_, IPPROTO_UDP, UDP_GRO, &on, sizeof on);
+    setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+    require(bind(fd_, generic(mine), sizeof mine) == 0, "bind");
+    message_.msg_name = &peer_;
+    message_.msg_namelen = sizeof peer_;
+    message_.msg_iov = &piece_;
+    message_.msg_iovlen = 1;
+    message_.msg_control = control_.data();
+    message_.msg_controllen = control_.size();
+    cmsghdr* segment = CMSG_FIRSTHDR(&message_);
+    segment->cmsg_level = IPPROTO_UDP;
+    segment->cmsg_type = UDP_SEGMENT;
+    segment->cmsg_len = CMSG_LEN(sizeof(std::uint16_t));
+    const std::uint16_t each = kSegment;
+    std::memcpy(CMSG_DATA(segment), &each, sizeof each);
+  }
+
+  UdpFlow(const UdpFlow&) = delete;
+  UdpFlow& operator=(const UdpFlow&) = delete;
+
+  bool send(void* bytes, std::size_t size) {
+    piece_ = {bytes, size};
+    message_.msg_controllen = size > kSegment ? control_.size() : 0;
+    return sendmsg(fd_, &message_, 0) > 0;
+  }
+
+  std::size_t take(void* bytes, std::size_t room) {
+    const ssize_t n = recv(fd_, bytes, room, 0);
+    return n > 0 ? static_cast<std::size_t>(n) : 0;
+  }
+
+ private:
+  Socket fd_;
+  sockaddr_in peer_;
+  iovec piece_{};
+  msghdr message_{};
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(std::uint16_t))> control_{};
+};
+
+// Messages longer than a datagram, in bursts that the other end's socket can hold.
+void udp_ping_pong_in_bursts(int side, Shared& shared, Amount amount, UdpFlow& flow) {
+  constexpr std::uint64_t kAhead = 2 * kBurst;
+  std::vector<std::uint8_t> bytes(amount.size + 65536);
+  std::atomic<std::uint64_t>& taken = shared.flag[side][0];
+  std::atomic<std::uint64_t>& peer_taken = shared.flag[1 - side][0];
+  std::uint64_t sent = 0;
+  const auto put = [&] {
+    for (std::size_t at = 0; at < amount.size;) {
+      const std::size_t burst = std::min(kBurst, amount.size - at);
+      if (sent + burst > peer_taken.load(std::memory_order_acquire) + kAhead) continue;
+      if (!flow.send(&bytes[at], burst)) continue;
+      at += burst;
+      sent += burst;
     }
   };
-  auto take = [&] {
-    for (std::size_t at = 0; at < bytes.size();) {
-      const ssize_t n = recv(fd, &bytes[at], bytes.size() - at, 0);
-      if (n > 0) at += static_cast<std::size_t>(n);
+  const auto take = [&] {
+    for (std::size_t at = 0; at < amount.size;) {
+      const std::size_t n = flow.take(&bytes[at], 65536);
+      at += n;
+      if (n > 0) taken.fetch_add(n, std::memory_order_release);
     }
   };
   timed_rounds(side, shared, amount.count, [&] {
@@ -253,69 +347,74 @@ void udp_ping_pong(int side, Shared& shared, Amount amount, const std::string ow
   });
 }
 
-void udp_stream(int side, Shared& shared, Amount amount, const std::string own,
-                const std::string peer) {
+}  // namespace
+
+void udp_ping_pong(int side, Shared& shared, Amount amount, const std::string own,
+                   const std::string peer) {
+  if (amount.size > kSegment) {
+    UdpFlow flow(side, own, peer);
+    return udp_ping_pong_in_bursts(side, shared, amount, flow);
+  }
   const Socket fd(socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0));
   const sockaddr_in mine = address_of(own, static_cast<std::uint16_t>(kPort + side));
-  sockaddr_in other = address_of(peer, static_cast<std::uint16_t>(kPort + 1 - side));
-  const int on = 1;
-  const int room = 4 << 20;
-  setsockopt(fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on);
-  setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+  const sockaddr_in other = address_of(peer, static_cast<std::uint16_t>(kPort + 1 - side));
   require(bind(fd, generic(mine), sizeof mine) == 0, "bind");
-  const std::size_t burst = amount.size <= kSegment ? amount.size : 44 * kSegment;
-  // Both ends go through a buffer of a message's size, as somebody who uses the bytes would.
-  std::vector<std::uint8_t> bytes(std::max<std::size_t>(amount.size, burst) + 65536);
-  std::size_t at = 0;
-  auto next_place = [&](std::size_t moved) {
-    at += moved;
-    if (at >= amount.size) at = 0;
-    return bytes.data() + at;
+  std::vector<std::uint8_t> bytes(amount.size);
+  const auto put = [&] { sendto(fd, bytes.data(), bytes.size(), 0, generic(other), sizeof other); };
+  const auto take = [&] {
+    while (recv(fd, bytes.data(), bytes.size(), 0) < 0) {
+    }
   };
+  timed_rounds(side, shared, amount.count, [&] {
+    if (side == 0) put();
+    take();
+    if (side == 1) put();
+  });
+}
+
+namespace {
+
+// Never more ahead than the receiver's socket holds, or most would be lost. What is lost all the
+// same would stop the stream: after a while without news it is taken as lost.
+void udp_stream_out(UdpFlow& flow, std::size_t burst, Amount amount,
+                    const std::atomic<std::uint64_t>& received) {
+  constexpr std::uint64_t kAhead = 262'144;
+  // Both ends go through a buffer of a message's size, as somebody who uses the bytes would.
+  std::vector<std::uint8_t> bytes(std::max(amount.size, burst) + burst);
   const std::uint64_t total = std::uint64_t{amount.size} * amount.count;
+  std::uint64_t sent = 0, lost = 0;
+  std::size_t at = 0;
+  unsigned idle = 0;
+  for (std::uint64_t seen = 0, last = 0; (seen = received.load()) < total; last = seen) {
+    idle = seen == last ? idle + 1 : 0;
+    if (idle > 100'000) lost = sent - seen;
+    if (sent - lost > seen + kAhead || !flow.send(&bytes[at], burst)) continue;
+    sent += burst;
+    at = at + burst < amount.size ? at + burst : 0;
+    idle = 0;
+  }
+}
+
+}  // namespace
+
+void udp_stream(int side, Shared& shared, Amount amount, const std::string own,
+                const std::string peer) {
+  UdpFlow flow(side, own, peer);
   std::atomic<std::uint64_t>& received = shared.flag[0][0];
   meet(shared, 1);
   if (side == 0) {
-    alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(std::uint16_t))> control{};
-    iovec piece{bytes.data(), burst};
-    msghdr message{};
-    message.msg_name = &other;
-    message.msg_namelen = sizeof other;
-    message.msg_iov = &piece;
-    message.msg_iovlen = 1;
-    if (burst > kSegment) {
-      message.msg_control = control.data();
-      message.msg_controllen = control.size();
-      cmsghdr* segment = CMSG_FIRSTHDR(&message);
-      segment->cmsg_level = IPPROTO_UDP;
-      segment->cmsg_type = UDP_SEGMENT;
-      segment->cmsg_len = CMSG_LEN(sizeof(std::uint16_t));
-      const std::uint16_t each = kSegment;
-      std::memcpy(CMSG_DATA(segment), &each, sizeof each);
-    }
-    // Never more ahead than the receiver's socket holds, or most would be lost. What is lost all
-    // the same would stop the stream: after a while without news it is taken as lost.
-    constexpr std::uint64_t kAhead = 262'144;
-    std::uint64_t sent = 0, lost = 0;
-    unsigned idle = 0;
-    for (std::uint64_t seen = 0, last = 0; (seen = received.load()) < total; last = seen) {
-      idle = seen == last ? idle + 1 : 0;
-      if (idle > 100'000) lost = sent - seen;
-      if (sent - lost > seen + kAhead) continue;
-      if (sendmsg(fd, &message, 0) <= 0) continue;
-      sent += burst;
-      piece.iov_base = next_place(burst);
-      idle = 0;
-    }
-    return;
+    const std::size_t burst = amount.size <= kSegment ? amount.size : kBurst;
+    return udp_stream_out(flow, burst, amount, received);
   }
+  std::vector<std::uint8_t> bytes(amount.size + 65536);
   std::uint64_t got = 0;
+  std::size_t at = 0;
   const double start = now_seconds();
-  while (got < total) {
-    const ssize_t n = recv(fd, bytes.data() + at, 65536, 0);
-    if (n <= 0) continue;
-    next_place(static_cast<std::size_t>(n));
-    got += static_cast<std::uint64_t>(n);
+  for (const std::uint64_t total = std::uint64_t{amount.size} * amount.count; got < total;) {
+    const std::size_t n = flow.take(&bytes[at], 65536);
+    if (n == 0) continue;
+    at = at + n < amount.size ? at + n : 0;
+    got += n;
     received.store(got, std::memory_order_relaxed);
   }
   shared.seconds = now_seconds() - start;

@@ -4,9 +4,15 @@
 #include "tests/bench/pm/harness.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace score::bench {
+
+// The job that is measured.
+constexpr std::uint64_t kBenchKey = 0x5ca1ab1e;
+constexpr std::uint32_t kBenchGeneration = 7;
+constexpr std::uint16_t kBenchPort = 4000;
 
 struct Amount {
   std::size_t size = 8;   // bytes of a message
@@ -19,9 +25,12 @@ struct Amount {
 void flag_ping_pong(int side, Shared& shared, Amount amount);
 // One process_vm_writev after another.
 void cross_memory_stream(int side, Shared& shared, Amount amount);
-// Mapped receive ring of AF_PACKET, one sendto a frame. `size` up to 1400.
+// Mapped receive ring of AF_PACKET, one send a frame. What does not fit a frame goes in several,
+// never more ahead of the receiver than half its ring.
 void packet_ring_ping_pong(int side, Shared& shared, Amount amount, const std::string& peer_mac);
 void packet_ring_stream(int side, Shared& shared, Amount amount, const std::string& peer_mac);
+// A message that does not fit a frame goes in bursts with UDP_SEGMENT and UDP_GRO, never more ahead
+// of the receiver than its socket holds: how far it is, it says through shared memory.
 void udp_ping_pong(int side, Shared& shared, Amount amount, const std::string own,
                    const std::string peer);
 // Bursts with UDP_SEGMENT and UDP_GRO; what arrives is counted, losses are not made good.

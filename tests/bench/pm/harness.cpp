@@ -149,6 +149,16 @@ void TwoEnds::lose(double percent) {
   }
 }
 
+void TwoEnds::cut_bursts() {
+  for (const int holder : holders_) {
+    run_command("nsenter -t " + std::to_string(holder) + " -n ip link set pm0 gso_max_segs 1");
+  }
+}
+
+void TwoEnds::enter(int side) const {
+  enter_namespace(holders_[side]);
+}
+
 Shared& TwoEnds::run(const Side& side) {
   std::memset(static_cast<void*>(shared_), 0, offsetof(Shared, area));
   pid_t children[2];

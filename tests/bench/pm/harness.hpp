@@ -21,6 +21,7 @@ struct Shared {
   alignas(64) std::atomic<std::uint64_t> flag[2][8];  // one cache line each
   std::uint64_t address[2];                           // of memory that the other end writes into
   std::int32_t pid[2];
+  std::uint64_t dropped;  // frames that rank 1 did not believe
   std::uint8_t note[64];
   alignas(64) std::uint8_t area[2][1 << 23];
 };
@@ -39,12 +40,19 @@ class TwoEnds {
   // Runs both ends and waits for them. Throws with the reason if one fails or takes too long.
   Shared& run(const Side& side);
 
+  const Shared& shared() const { return *shared_; }
+
+  // Moves the calling process into the namespace of `side`.
+  void enter(int side) const;
+
   // Of the namespace of `side`; "127.0.0.1" without network.
   std::string address(int side) const;
   std::string mac(int side) const;
   static constexpr const char* kInterface = "pm0";
-  // Loses `percent` of the frames of the link with nftables; 0 takes it away.
+  // Loses `percent` of what the link carries with nftables; 0 takes it away.
   void lose(double percent);
+  // From now on the link carries single frames: what is sent in one burst is cut before.
+  void cut_bursts();
 
  private:
   void make_namespaces();

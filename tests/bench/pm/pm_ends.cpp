@@ -63,6 +63,13 @@ void put(pm_context* context, int to, const std::vector<std::uint8_t>& bytes, st
   check(error);
 }
 
+std::uint64_t dropped_frames(const pm_context* context) {
+  pm_statistics s{};
+  pm_get_statistics(context, &s, sizeof s);
+  return s.dropped_malformed + s.dropped_foreign + s.dropped_stale + s.dropped_corrupt +
+         s.dropped_strange;
+}
+
 void finish(pm_context* context, pm_op op) {
   int error = 0;
   while ((error = pm_test(context, op)) == PM_EINPROGRESS) pm_progress(context);
@@ -220,6 +227,7 @@ void pm_stream(int side, Shared& shared, PmStream stream, const std::string& fil
       break;
   }
   for (const double end = now_seconds() + 0.01; now_seconds() < end;) pm_progress(context);
+  if (side == 1) shared.dropped = dropped_frames(context);
 }
 
 }  // namespace score::bench

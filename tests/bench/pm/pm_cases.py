@@ -1,0 +1,187 @@
+"""scbench pm: runs scbench-pm, for one device, for all cases that have bounds, or for a drawing."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+PLOT_SIZES = [4 ** k for k in range(1, 12)]  # 4 B to 4 MB
+PLOT_DEVICES = ['shmem', 'udp', 'ethernet']
+
+# (what, options of scbench-pm, size, [(figure, 'at most' or 'at least', bound)])
+CASES = [
+    ('shmem, 8 B one way', ['--device', 'shmem', '--size', '8'], 8, [('vs_raw', '<=', 2.0)]),
+    ('ethernet, 8 B one way', ['--device', 'ethernet', '--size', '8'], 8,
+     [('vs_raw', '<=', 1.15), ('vs_tcp', '<=', 0.6)]),
+    ('udp, 8 B one way', ['--device', 'udp', '--size', '8'], 8, [('vs_raw', '<=', 1.15), ('vs_tcp', '<', 1.0)]),
+    ('udp, 1 MB messages', ['--device', 'udp', '--size', '1048576'], 1048576,
+     [('bandwidth_vs_raw', '>=', 0.85), ('bandwidth_vs_tcp', '>=', 1.5)]),
+    ('shmem, 1 MB remote write', ['--device', 'shmem', '--size', '1048576'], 1048576,
+     [('bandwidth_vs_raw', '>=', 0.9)]),
+    ('shmem, remote write by registration hits', ['--device', 'shmem', '--hits'], None,
+     [('write_vs_message', '>=', 1.0)]),
+    ('udp, remote write by registration hits', ['--device', 'udp', '--hits'], None,
+     [('write_vs_message', '>=', 1.0)]),
+    ('memory a node, 1,000 peers', ['--memory'], None, [('total_kb', '<=', 512 + 64 * 1000 / 1024),
+                                                        ('bytes_a_peer', '<=', 64)]),
+    ('udp, 0.1 % of the bursts lost', ['--device', 'udp', '--loss', '0.1'], None,
+     [('bandwidth_vs_lossless', '>=', 0.9)]),
+    ('udp, 1 % of the bursts lost', ['--device', 'udp', '--loss', '1'], None, [('bandwidth_vs_lossless', '>=', 0.5)]),
+    ('udp, 0.1 % of single frames lost', ['--device', 'udp', '--loss', '0.1', '--cut'], None,
+     [('bandwidth_vs_lossless', '>=', 0.9)]),
+    ('udp, 1 % of single frames lost', ['--device', 'udp', '--loss', '1', '--cut'], None,
+     [('bandwidth_vs_lossless', '>=', 0.5)]),
+    # What the generator's own work takes from two processors is no cost of PM: see scbench(1).
+    ('udp, 100,000 garbage frames a second', ['--device', 'udp', '--garbage', '100000'], None,
+     [('goodput_vs_elsewhere', '>=', 0.8)]),
+    ('ethernet, 100,000 garbage frames a second', ['--device', 'ethernet', '--garbage', '100000'], None,
+     [('goodput_vs_elsewhere', '>=', 0.8)]),
+    ('udp, frames with a tag instead of key and checksum',
+     ['--device', 'udp', '--auth', 'compare', '--size', '8,1048576'], None, []),
+]
+
+
+def add_options(parser):
+    parser.add_argument('--device', metavar='D', help='shmem, udp, ethernet or ofi:PROVIDER; default: all cases, with bounds')
+    parser.add_argument('--size', metavar='N[,N]', help='message sizes in bytes, up to 4194304')
+    parser.add_argument('--rounds', metavar='N', help='interleaved rounds; the median counts (5)')
+    parser.add_argument('--count', metavar='N', help='exchanges of a round')
+    parser.add_argument('--auth', metavar='A', help='key, tag, or compare: both in turns')
+    parser.add_argument('--loss', metavar='P', help='lose P percent of what the link carries')
+    parser.add_argument('--cut', action='store_true', help='with --loss: bursts are cut first, single frames lost')
+    parser.add_argument('--garbage', metavar='N', help='N frames a second that are none of the job\'s')
+    parser.add_argument('--hits', action='store_true', help='remote write, registrations found pinned 100, 50 and 0 %%')
+    parser.add_argument('--memory', action='store_true', help='memory a node for 1,000 peers')
+    parser.add_argument('--plot', metavar='FILE', help='draw latency and bandwidth, 4 B to 4 MB (.svg)')
+    parser.add_argument('--json', action='store_true', help='one JSON object a line')
+
+
+def program():
+    return str(pathlib.Path(os.environ['SCORE_BIN']) / 'scbench-pm')
+
+
+def words_of(options, names):
+    """The options as scbench-pm takes them."""
+    words = []
+    for name in names:
+        value = getattr(options, name)
+        if value is True:
+            words.append(f'--{name}')
+        elif value:
+            words += [f'--{name}', value]
+    return words
+
+
+def measure(words):
+    """scbench-pm's objects, or nothing and the reason."""
+    run = subprocess.run([program(), *words, '--json'], capture_output=True, text=True)
+    if run.returncode != 0:
+        return [], run.stderr.strip()
+    return [json.loads(line) for line in run.stdout.splitlines()], ''
+
+
+# ---- all cases
+
+def holds(value, relation, bound):
+    return {'<=': value <= bound, '<': value < bound, '>=': value >= bound}[relation]
+
+
+def verdicts(figures, bounds):
+    for key, relation, bound in bounds:
+        yield key, figures[key], relation, bound, holds(figures[key], relation, bound)
+
+
+def print_case(what, figures, bounds):
+    size = f', {figures["size"]} B' if 'size' in figures and what.endswith('hits') else ''
+    print(what + size)
+    bounded = {key for key, *_ in bounds}
+    for key, value, relation, bound, good in verdicts(figures, bounds):
+        print(f'  {key:<26}{value:>12.3f}  {relation} {bound:<8g} {"ok" if good else "MISSED"}')
+    for key, value in figures.items():
+        if isinstance(value, float) and key not in bounded:
+            low_high = figures.get(f'{key}_spread')
+            spread = f'  [{low_high[0]:g} {low_high[1]:g}]' if low_high else ''
+            print(f'  {key:<26}{value:>12.3f}{spread}')
+    print(flush=True)
+
+
+def run_cases(options):
+    """Every case of the table. 1 if a bound was missed."""
+    rounds = ['--rounds', options.rounds] if options.rounds else []
+    missed, cases = False, []
+    for what, words, _, bounds in CASES:
+        results, reason = measure(words + rounds)
+        if not results:
+            print(f'scbench: {what}: not measured: {reason}', file=sys.stderr, flush=True)
+        for figures in results:
+            missed |= not all(good for *_, good in verdicts(figures, bounds))
+            cases.append({'case': what, **figures, 'bounds': [list(b) for b in bounds]})
+            if not options.json:
+                print_case(what, figures, bounds)
+    if options.json:
+        print(json.dumps({'schema': 'scored.bench.pm/1', 'cores': os.cpu_count(), 'load': os.getloadavg()[0],
+                          'cases': cases}, indent=1))
+    else:
+        print(f'{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}')
+    return 1 if missed else 0
+
+
+# ---- the drawing
+
+def plot(options):
+    try:
+        # Fonts and settings of nobody: the drawing depends on the figures alone.
+        os.environ.setdefault('MPLCONFIGDIR', tempfile.gettempdir())
+        import matplotlib
+        matplotlib.use('Agg')
+        from matplotlib import pyplot
+    except ImportError:
+        print('scbench: --plot needs matplotlib: install python3-matplotlib', file=sys.stderr)
+        return 77
+    sizes = options.size or ','.join(map(str, PLOT_SIZES))
+    results = {}
+    for device in [options.device] if options.device else PLOT_DEVICES:
+        rows, reason = measure(['--device', device, '--size', sizes, '--rounds', options.rounds or '3',
+                                *words_of(options, ['count'])])
+        if rows:
+            results[device] = rows
+        else:
+            print(f'scbench: {device}: not measured: {reason}', file=sys.stderr, flush=True)
+    if not results:
+        return 1
+    draw(pyplot, results, options.plot)
+    if options.json:
+        for rows in results.values():
+            for row in rows:
+                print(json.dumps(row))
+    return 0
+
+
+def draw(pyplot, results, path):
+    figure, axes = pyplot.subplots(1, 2, figsize=(12, 5))
+    for (device, rows), colour in zip(results.items(), ['#0072b2', '#d55e00', '#009e73', '#cc79a7']):
+        sizes = [row['size'] for row in rows]
+        curves = [('PM ' + device, '', '-o', ''), ('raw ' + device, 'raw_', '--', ''), ('TCP', 'tcp_', ':', device)]
+        for label, prefix, style, beside in curves:
+            label = f'{label} (beside {beside})' if beside else label
+            for axis, key in zip(axes, (f'{prefix}one_way_us', f'{prefix}mb_s' if prefix else 'bandwidth_mb_s')):
+                axis.plot(sizes, [row[key] for row in rows], style, color=colour, label=label, markersize=3)
+    for axis, title, unit in zip(axes, ('One-way latency', 'Bandwidth'), ('us', 'MB/s')):
+        axis.set(xscale='log', yscale='log', title=title, xlabel='message, bytes', ylabel=unit)
+        axis.set_xscale('log', base=2)
+        axis.grid(True, which='major', alpha=0.3)
+    axes[1].legend(fontsize='small')
+    figure.tight_layout()
+    figure.savefig(path)
+
+
+def run(options):
+    if options.plot:
+        return plot(options)
+    one = options.device or options.hits or options.memory or options.size or options.loss or options.garbage
+    if not one:
+        return run_cases(options)
+    words = words_of(options, ['device', 'size', 'rounds', 'count', 'auth', 'loss', 'cut', 'garbage', 'hits', 'memory',
+                               'json'])
+    os.execv(program(), [program(), *words])
