@@ -189,6 +189,52 @@ Status send_with_fds(int socket, std::span<const std::byte> bytes, std::span<con
   return rest.empty() ? Status() : send_with_fds(socket, rest, {});
 }
 
+Result<std::size_t> send_some(int socket, std::string_view bytes, std::span<const UniqueFd> fds) {
+  if (fds.size() > kMaxPassedFds) return fail(Errc::TooLarge, "send {} descriptors", fds.size());
+  iovec part{.iov_base = const_cast<char*>(bytes.data()), .iov_len = bytes.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMaxPassedFds * sizeof(int))> control{};
+  if (!fds.empty()) {
+    message.msg_control = control.data();
+    message.msg_controllen = CMSG_SPACE(fds.size() * sizeof(int));
+    auto* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
+    for (std::size_t i = 0; i < fds.size(); ++i) {
+      const int fd = fds[i].get();
+      std::memcpy(CMSG_DATA(header) + i * sizeof fd, &fd, sizeof fd);
+    }
+  }
+  ssize_t sent = 0;
+  do {
+    sent = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  } while (sent < 0 && errno == EINTR);
+  if (sent < 0) return fail(errno_code(errno), "send");
+  return static_cast<std::size_t>(sent);
+}
+
+Result<std::size_t> receive_some(int socket, std::span<char> into, std::vector<UniqueFd>& fds) {
+  iovec part{.iov_base = into.data(), .iov_len = into.size()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMaxPassedFds * sizeof(int))> control;
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  ssize_t got = 0;
+  do {
+    got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) return fail(errno_code(errno), "receive");
+  auto taken = take_fds(message);
+  if ((message.msg_flags & MSG_CTRUNC) != 0) return fail(Errc::TooLarge, "receive descriptors");
+  std::move(taken.begin(), taken.end(), std::back_inserter(fds));
+  return static_cast<std::size_t>(got);
+}
+
 Result<ReceivedMessage> receive_with_fds(int socket, std::size_t max_bytes) {
   ReceivedMessage received;
   received.bytes.resize(max_bytes);

@@ -79,7 +79,7 @@ struct PeerCredentials {
 
 [[nodiscard]] Result<PeerCredentials> peer_credentials(int socket);
 
-inline constexpr std::size_t kMaxPassedFds = 16;
+inline constexpr std::size_t kMaxPassedFds = 32;
 
 // One message with descriptors over a Unix socket (SCM_RIGHTS). The sender keeps its descriptors.
 // bytes: 1 or more; for SOCK_SEQPACKET the message stays one. Errors: TooLarge for more than
@@ -96,5 +96,14 @@ struct ReceivedMessage {
 // TooLarge if it was longer than max_bytes or had more than kMaxPassedFds (all descriptors are
 // closed then), errno codes (EAGAIN).
 [[nodiscard]] Result<ReceivedMessage> receive_with_fds(int socket, std::size_t max_bytes);
+
+// One system call on a socket that does not block; for streams, where a part may be moved.
+// Descriptors go, and come, with the first of the bytes they were sent with. Errors: errno codes
+// (EAGAIN); receive_some also TooLarge for more than kMaxPassedFds (all are closed then). 0: the
+// other side closed.
+[[nodiscard]] Result<std::size_t> send_some(int socket, std::string_view bytes,
+                                            std::span<const UniqueFd> fds);
+[[nodiscard]] Result<std::size_t> receive_some(int socket, std::span<char> into,
+                                               std::vector<UniqueFd>& fds);
 
 }  // namespace score::inline base

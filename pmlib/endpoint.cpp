@@ -5,6 +5,7 @@
 // an entry, both with full barriers: one of the two always sees the other.
 #include "pmlib/endpoint.hpp"
 
+#include "pmlib/broker.hpp"
 #include "pmlib/ethernet_device.hpp"
 #include "pmlib/network.hpp"
 #include "pmlib/ofi_device.hpp"
@@ -25,6 +26,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <utility>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <x86intrin.h>
@@ -148,6 +150,16 @@ std::unique_ptr<PacketDevice> open_device(const Segment& segment, int fd, int& e
   return device;
 }
 
+// Where the context of `peer` is among those of the node's ranks.
+std::size_t local_index(const Segment& segment, std::uint32_t peer) {
+  std::size_t index = 0;
+  for (std::uint32_t i = 0; i < peer; ++i) {
+    const Route route = segment.peer(i).route;
+    index += route == Route::Shmem || route == Route::Self ? 1 : 0;
+  }
+  return index;
+}
+
 }  // namespace
 
 Microseconds StoppableClock::now() {
@@ -159,8 +171,9 @@ Microseconds StoppableClock::now() {
 
 std::unique_ptr<Endpoint> Endpoint::open_inherited(int& error) {
   const int fd = number_from_environment("PM_CONTEXT_FD");
+  const int broker = number_from_environment(kBrokerVariable);
   error = ENOENT;
-  if (fd < 0) return nullptr;
+  if (fd < 0) return broker < 0 ? nullptr : open_brokered(broker, error);
   auto context = MappedSegment::attach(fcntl(fd, F_DUPFD_CLOEXEC, 0), error);
   if (!context) return nullptr;
   const Segment segment = context->segment();
@@ -168,12 +181,25 @@ std::unique_ptr<Endpoint> Endpoint::open_inherited(int& error) {
   if (error != 0) return nullptr;
   const int first = number_from_environment("PM_LOCAL_FDS");
   auto open_peer = [segment, first](std::uint32_t peer) {
-    int index = 0;
-    for (std::uint32_t i = 0; i < peer; ++i) {
-      const Route route = segment.peer(i).route;
-      index += route == Route::Shmem || route == Route::Self ? 1 : 0;
-    }
+    const auto index = static_cast<int>(local_index(segment, peer));
     return first < 0 ? -1 : fcntl(first + index, F_DUPFD_CLOEXEC, 0);
+  };
+  return make(std::move(context), std::move(device), open_peer, {}, error);
+}
+
+std::unique_ptr<Endpoint> Endpoint::open_brokered(int broker, int& error) {
+  auto got = std::make_shared<BrokeredContext>();
+  error = ask_broker(broker, *got);
+  if (error != 0) return nullptr;
+  auto context = MappedSegment::attach(fcntl(got->contexts[got->own], F_DUPFD_CLOEXEC, 0), error);
+  if (!context) return nullptr;
+  const Segment segment = context->segment();
+  const int socket = needs_device(segment) ? std::exchange(got->device, -1) : -1;
+  auto device = open_device(segment, socket, error);
+  if (error != 0) return nullptr;
+  auto open_peer = [segment, got](std::uint32_t peer) {
+    const std::size_t index = local_index(segment, peer);
+    return index < got->contexts.size() ? fcntl(got->contexts[index], F_DUPFD_CLOEXEC, 0) : -1;
   };
   return make(std::move(context), std::move(device), open_peer, {}, error);
 }

@@ -42,8 +42,11 @@ class Endpoint {
  public:
   // From the environment scored gives a task: PM_CONTEXT_FD is the context's descriptor,
   // PM_LOCAL_FDS the first of the contexts of this node in the order of ranks, PM_DEVICE_FD the
-  // packet device's socket if one was opened for it. ENOENT without PM_CONTEXT_FD.
+  // packet device's socket if one was opened for it. Without PM_CONTEXT_FD they are asked for at
+  // PM_NETWORK_FD (broker.hpp). ENOENT if there is neither.
   static std::unique_ptr<Endpoint> open_inherited(int& error);
+  // From the broker at the socket `broker`; see ask_broker() for errors.
+  static std::unique_ptr<Endpoint> open_brokered(int broker, int& error);
   // From an address file; see network.hpp. `message` says what is wrong with the file.
   static std::unique_ptr<Endpoint> open_file(const std::string& path, std::uint32_t rank,
                                              int& error, std::string& message);

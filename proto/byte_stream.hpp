@@ -2,11 +2,14 @@
 // waiting, framing and queueing are StreamConnection's.
 #pragma once
 
+#include "base/fd.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 namespace score::proto {
 
@@ -37,22 +40,33 @@ class ByteStream {
   // Writes a prefix of the parts laid end to end. After a wait it must be called with parts that
   // begin with the same bytes.
   virtual IoStep write_some(std::span<const std::string_view> parts) = 0;
+  // A prefix of the bytes, the descriptors with the first of them. Not every stream can.
+  virtual IoStep write_with(std::string_view bytes, std::span<const base::UniqueFd> fds);
+  // What came with the bytes read so far and was not taken yet, at most `count`, oldest first.
+  virtual std::vector<base::UniqueFd> take_descriptors(std::size_t count);
   virtual void say_goodbye() = 0;  // before the descriptor closes; best effort
 };
 
 class PlainStream final : public ByteStream {
  public:
-  explicit PlainStream(int fd) : fd_(fd) {}
+  // descriptors: at most so many may come and wait; 0: what comes is closed unseen.
+  explicit PlainStream(int fd, std::size_t descriptors = 0) : fd_(fd), most_waiting_(descriptors) {}
 
   IoStep handshake() override { return {}; }
 
   IoStep read_some(std::span<char> into) override;
   IoStep write_some(std::span<const std::string_view> parts) override;
+  IoStep write_with(std::string_view bytes, std::span<const base::UniqueFd> fds) override;
+  std::vector<base::UniqueFd> take_descriptors(std::size_t count) override;
 
   void say_goodbye() override {}
 
  private:
+  IoStep read_with_descriptors(std::span<char> into);
+
   int fd_;
+  std::size_t most_waiting_;
+  std::vector<base::UniqueFd> waiting_;
 };
 
 }  // namespace score::proto

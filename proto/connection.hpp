@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/asio.hpp"
+#include "base/fd.hpp"
 #include "base/result.hpp"
 #include "base/time.hpp"
 #include "proto/frame_reader.hpp"
@@ -12,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace score::proto {
 
@@ -20,6 +22,7 @@ struct ConnectionLimits {
   base::Duration header_deadline{};            // first frame must be complete within this; 0: none
   base::Duration frame_deadline{};             // from header to last byte of a frame; 0: none
   base::Duration write_deadline{};             // the peer takes not one byte for this long; 0: none
+  std::size_t descriptors = 0;                 // that came and wait for take_descriptors()
 };
 
 class Connection {
@@ -39,6 +42,16 @@ class Connection {
   // always taken when nothing is queued.
   // Frames queued within one turn of the loop leave in one write.
   virtual bool send(FrameType type, std::string_view payload) = 0;
+
+  // As send(), with at most base::kMaxPassedFds descriptors, over a Unix socket; false elsewhere.
+  virtual bool send_descriptors(FrameType, std::string_view, std::vector<base::UniqueFd>) {
+    return false;
+  }
+
+  // The descriptors that came with the frames read so far, oldest first: at most `count`. A peer
+  // that sends more than ConnectionLimits::descriptors before they are taken is an error of read().
+  virtual std::vector<base::UniqueFd> take_descriptors(std::size_t) { return {}; }
+
   // The same bytes to many connections without copying them for each.
   virtual bool send_shared(std::shared_ptr<const std::string> frame_bytes) = 0;
   // Waits until less than `bytes` are queued, or it is closed.

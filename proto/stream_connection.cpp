@@ -196,6 +196,18 @@ bool StreamConnection::send(FrameType type, std::string_view payload) {
   return true;
 }
 
+bool StreamConnection::send_descriptors(FrameType type, std::string_view payload,
+                                        std::vector<base::UniqueFd> fds) {
+  const std::size_t bytes = kHeaderBytes + payload.size();
+  if (!may_queue(type, bytes)) return false;
+  Chunk& chunk = queue_.emplace_back();
+  append_frame(chunk.owned, type, payload);
+  chunk.fds = std::move(fds);
+  queued_bytes_ += bytes;
+  schedule_flush();
+  return true;
+}
+
 bool StreamConnection::send_shared(std::shared_ptr<const std::string> frame_bytes) {
   if (frame_bytes->size() < kHeaderBytes) return false;
   auto header = decode_header(std::as_bytes(std::span(*frame_bytes)).first<kHeaderBytes>());
@@ -240,7 +252,13 @@ void StreamConnection::flush() {
 IoStep StreamConnection::write_front() {
   std::array<std::string_view, kPartsPerWrite> parts;
   std::size_t count = 0;
+  if (Chunk& front = queue_[queue_front_]; !front.fds.empty()) {
+    const IoStep step = stream_->write_with(front.bytes(), front.fds);
+    if (step.kind == IoStep::Kind::Done) front.fds.clear();
+    return step;
+  }
   for (std::size_t i = queue_front_; i < queue_.size() && count < parts.size(); ++i) {
+    if (!queue_[i].fds.empty()) break;
     parts[count++] = queue_[i].bytes();
   }
   parts[0].remove_prefix(front_written_);

@@ -29,6 +29,13 @@ class StreamConnection final : public Connection,
 
   boost::asio::awaitable<base::Result<InFrame>> read(Role sender) override;
   bool send(FrameType type, std::string_view payload) override;
+  bool send_descriptors(FrameType type, std::string_view payload,
+                        std::vector<base::UniqueFd> fds) override;
+
+  std::vector<base::UniqueFd> take_descriptors(std::size_t count) override {
+    return stream_->take_descriptors(count);
+  }
+
   bool send_shared(std::shared_ptr<const std::string> frame_bytes) override;
   boost::asio::awaitable<void> drained(std::size_t bytes) override;
 
@@ -45,6 +52,7 @@ class StreamConnection final : public Connection,
   struct Chunk {
     std::string owned;
     std::shared_ptr<const std::string> shared;
+    std::vector<base::UniqueFd> fds;  // ride on its first byte; gone with it
 
     std::string_view bytes() const { return shared ? *shared : owned; }
   };

@@ -72,7 +72,7 @@ Result<UnixPeer> adopt_unix(asio::any_io_executor executor, base::UniqueFd fd,
   asio::posix::stream_descriptor descriptor(executor);
   descriptor.assign(fd.get(), ec);
   if (ec) return base::fail(ec, "adopt socket");
-  auto stream = std::make_unique<PlainStream>(fd.release());
+  auto stream = std::make_unique<PlainStream>(fd.release(), limits.descriptors);
   std::string peer = fmt::format("uid {} pid {}", credentials->uid, credentials->pid);
   auto connection = std::make_shared<StreamConnection>(std::move(descriptor), std::move(stream),
                                                        std::move(peer), limits);

@@ -5,6 +5,8 @@
 #include "base/task_group.hpp"
 #include "proto/errc.hpp"
 #include "proto/node.pb.h"
+#include "proto/parse.hpp"
+#include "proto/shepherd.pb.h"
 #include "proto/stream_connection.hpp"
 
 #include <gtest/gtest.h>
@@ -244,6 +246,63 @@ TEST_F(UnixConnectionTest, SaysWhenAStreamEndsInsideAFrame) {
     ASSERT_FALSE(frame.has_value());
     EXPECT_TRUE(frame.error().is(WireErrc::BadFrame)) << frame.error().message();
   }
+}
+
+// Frames of descriptors between plain ones, more than one write takes at once.
+TEST_F(UnixConnectionTest, DescriptorsArriveWithTheirFrames) {
+  ConnectionLimits limits;
+  limits.descriptors = 64;
+  open_both(limits);
+  wire::PassedDescriptors message;
+  for (std::uint32_t i = 0; i < 40; ++i) {
+    message.set_first(i);
+    message.set_count(i % 3);
+    std::vector<base::UniqueFd> fds;
+    for (std::uint32_t n = 0; n < i % 3; ++n) {
+      fds.push_back(std::move(*base::open_file("/proc/self/status", O_RDONLY)));
+    }
+    if (fds.empty()) {
+      ASSERT_TRUE(send(*connection_, message));
+    } else {
+      ASSERT_TRUE(connection_->send_descriptors(FrameType::PassedDescriptors,
+                                                message.SerializeAsString(), std::move(fds)));
+    }
+  }
+  for (std::uint32_t i = 0; i < 40; ++i) {
+    auto frame = read(other_, Role::Shepherd);
+    ASSERT_TRUE(frame);
+    auto got = parse<wire::PassedDescriptors>(*frame);
+    ASSERT_EQ(got->first(), i);
+    const auto fds = other_->take_descriptors(got->count());
+    ASSERT_EQ(fds.size(), i % 3);
+    for (const auto& fd : fds) EXPECT_GE(::fcntl(fd.get(), F_GETFD), 0);
+  }
+  EXPECT_TRUE(other_->take_descriptors(8).empty());
+}
+
+TEST_F(UnixConnectionTest, MoreDescriptorsThanWantedAreAnError) {
+  ConnectionLimits limits;
+  limits.descriptors = 1;
+  open(limits);
+  const std::array<int, 2> fds{0, 0};
+  const std::byte byte{};
+  ASSERT_TRUE(base::send_with_fds(raw_.get(), {&byte, 1}, fds));
+  EXPECT_FALSE(read(connection_, Role::Shepherd));
+}
+
+TEST_F(UnixConnectionTest, DescriptorsNobodyWantsAreClosedUnseen) {
+  open();
+  auto pipe = base::make_pipe();
+  const int fd = pipe->write.get();
+  wire::NetworkRequest request;
+  request.set_attempt(1);
+  const std::string frame =
+      encode_frame_bytes(FrameType::NetworkRequest, request.SerializeAsString());
+  ASSERT_TRUE(base::send_with_fds(raw_.get(), std::as_bytes(std::span(frame)), {&fd, 1}));
+  pipe->write = base::UniqueFd();
+  ASSERT_TRUE(read(connection_, Role::Shepherd));
+  char none = 0;
+  EXPECT_EQ(::read(pipe->read.get(), &none, 1), 0);  // its only writer is gone
 }
 
 TEST_F(UnixConnectionTest, RefusesRandomBytes) {

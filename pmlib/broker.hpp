@@ -1,0 +1,52 @@
+// How a task gets its context from whoever started it: over an inherited Unix socket of packets, at
+// the moment it first wants one. A job that never asks costs one descriptor a task and nothing
+// else.
+//
+// The task sends one BrokerRequest. The answer is one or more BrokerReply, each with at most
+// kBrokerFds descriptors: the contexts of the node's ranks in their order, then the packet device's
+// socket if there is one. Both sides run as the same user.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace score::pm {
+
+constexpr std::uint32_t kBrokerMagic = 0x424d5031;  // "1PMB"
+constexpr std::size_t kBrokerFds = 32;              // of one packet at most
+constexpr const char* kBrokerVariable = "PM_NETWORK_FD";
+
+struct BrokerRequest {
+  std::uint32_t magic = kBrokerMagic;
+  std::uint32_t reserved = 0;
+};
+
+struct BrokerReply {
+  std::uint32_t magic = kBrokerMagic;
+  std::int32_t error = 0;       // errno: there is no network, and no other packet
+  std::uint32_t contexts = 0;   // of this node
+  std::uint32_t own = 0;        // which of them is the task's
+  std::uint32_t has_device = 0;
+  std::uint32_t reserved = 0;
+};
+
+static_assert(sizeof(BrokerRequest) == 8 && sizeof(BrokerReply) == 24);
+
+// Owns the descriptors that came.
+struct BrokeredContext {
+  BrokeredContext() = default;
+  BrokeredContext(const BrokeredContext&) = delete;
+  BrokeredContext& operator=(const BrokeredContext&) = delete;
+  ~BrokeredContext();
+
+  std::vector<int> contexts;  // [local rank]
+  std::uint32_t own = 0;
+  int device = -1;  // taken over by whoever sets it to -1
+};
+
+// Asks and waits, for as long as the other ranks' nodes need. 0, the broker's errno, EPROTO if it
+// answers nonsense, ENETDOWN if it is gone. One process at a time.
+int ask_broker(int socket, BrokeredContext& got);
+
+}  // namespace score::pm
