@@ -109,6 +109,10 @@ struct Timetable {
   Duration cycle{0};
   std::vector<Segment> segments;
   std::vector<AttemptId> managed;  // all attempts the node must hold frozen unless in the segment
+  // If not 0: what runs on is stopped and continued too, at start + first_slice + any number of
+  // these. Every change between segments lies at such a boundary, or at the start.
+  Duration slice{0};
+  Duration first_slice{0};  // (0, slice]
 
   friend bool operator==(const Timetable&, const Timetable&) = default;
 };

@@ -35,6 +35,7 @@ using base::UserId;
 struct ClusterConfig {
   Duration quantum = base::limits::kDefaultQuantum;
   std::uint32_t max_slots = base::limits::kDefaultSlots;  // rows of the matrix
+  bool switch_always = false;  // at every boundary, also between slices of the same jobs
   Duration epoch_lead = std::chrono::milliseconds{20};  // notice a new timetable needs when shared
   Duration idle_lead = std::chrono::milliseconds{2};    // ... when none of its nodes runs anything
   Duration epoch_gap = std::chrono::milliseconds{5};    // changes that come faster share an epoch

@@ -119,7 +119,9 @@ std::vector<Column> Cluster::Impl::columns_of(const Layout& layout, std::uint64_
     const bool alike = std::all_of(column.rows.begin(), column.rows.end(),
                                    [&](const auto& row) { return row == column.rows.front(); });
     if (alike && column.is_shared()) column.rows.resize(1);
-    if (column.is_shared()) column.cycle = serial;
+    if (column.is_shared() || (config.switch_always && column.runs_anything())) {
+      column.cycle = serial;
+    }
   }
   return columns;
 }
@@ -130,6 +132,10 @@ base::Timetable Cluster::Impl::timetable_of(const Column& column, TimePoint star
   table.start = start;
   table.managed = column.managed;
   if (column.rows.empty()) return table;
+  if (config.switch_always && column.runs_anything()) {
+    table.slice = cycles_.newest().quantum;
+    table.first_slice = cycles_.newest().boundary_from(start + Duration{1}) - start;
+  }
   if (!column.is_shared()) {
     table.cycle = config.quantum;
     table.segments = {{Duration::zero(), table.cycle, column.rows.front()}};

@@ -256,6 +256,29 @@ TEST(Cluster, QuantumTakesEffectAtTheNextBoundary) {
   EXPECT_LE(after.start, b.now + 120ms);
 }
 
+// The boundary is the same for all nodes, whenever each was told, and follows the quantum.
+TEST(Cluster, SwitchesALoneJobAtEveryBoundaryIfConfigured) {
+  Bench b(ClusterConfig{.switch_always = true});
+  b.add_nodes(3);
+  b.submit(Bench::on_nodes(2));
+  b.pass(130ms);
+  b.submit(Bench::on_nodes(1));
+  b.pass(1s);
+  const auto next_on = [&](std::uint32_t node) {
+    const auto next = next_switch(*b.plan_of(NodeId{node}), b.now);
+    return next ? next->at - b.now : Duration{0};
+  };
+  EXPECT_GT(next_on(0), 0ms);
+  EXPECT_LE(next_on(0), 100ms);
+  EXPECT_EQ(next_on(0), next_on(1));
+  EXPECT_EQ(next_on(0), next_on(2));
+  b.expect_ok(b.cluster.set_quantum(10s, b.now));
+  b.pass(100ms);
+  EXPECT_GT(next_on(0), 9s);
+  EXPECT_EQ(next_on(0), next_on(1));
+  EXPECT_EQ(next_on(0), next_on(2));
+}
+
 TEST(Cluster, RefusesQuantaOutsideTheLimits) {
   Bench b;
   for (const Duration quantum :

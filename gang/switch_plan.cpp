@@ -33,6 +33,11 @@ const Ids* running_at(const SwitchPlan& plan, TimePoint t) {
 std::optional<NextSwitch> next_switch(const SwitchPlan& plan, TimePoint t) {
   if (plan.segments.empty()) return std::nullopt;
   if (t < plan.start) return NextSwitch{plan.start, &plan.segments.front().jobs};
+  if (plan.slice > Duration::zero()) {
+    const TimePoint first = plan.start + plan.first_slice;
+    const TimePoint at = t < first ? first : t + (plan.slice - (t - first) % plan.slice);
+    return NextSwitch{at, running_at(plan, at)};
+  }
   if (plan.segments.size() == 1) return std::nullopt;
 
   const Duration phase = (t - plan.start) % plan.cycle;
@@ -48,10 +53,21 @@ std::optional<NextSwitch> next_switch(const SwitchPlan& plan, TimePoint t) {
   return NextSwitch{cycle_start + plan.cycle + next.offset, &next.jobs};
 }
 
+bool restarts_at(const SwitchPlan& plan, TimePoint t) {
+  const TimePoint first = plan.start + plan.first_slice;
+  return plan.slice > Duration::zero() && t >= first &&
+         (t - first) % plan.slice == Duration::zero();
+}
+
 std::optional<SwitchPlan> make_plan(const base::Timetable& timetable, TimePoint start) {
   if (timetable.segments.size() > base::limits::kMaxSegmentsPerCycle) return std::nullopt;
   if (!strictly_ascending(timetable.managed)) return std::nullopt;
-  SwitchPlan plan{timetable.epoch, start, timetable.cycle, {}, timetable.managed};
+  if (timetable.slice < Duration::zero() || timetable.first_slice > timetable.slice ||
+      (timetable.slice > Duration::zero() && timetable.first_slice <= Duration::zero())) {
+    return std::nullopt;
+  }
+  SwitchPlan plan{timetable.epoch,   start,           timetable.cycle,      {},
+                  timetable.managed, timetable.slice, timetable.first_slice};
   Duration covered{0};
   for (const Segment& segment : timetable.segments) {
     if (segment.offset != covered || segment.length <= Duration::zero() ||

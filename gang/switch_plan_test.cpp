@@ -68,6 +68,28 @@ TEST(SwitchPlan, FindsTheNextChange) {
   }
 }
 
+base::Timetable sliced(base::Timetable plain, Duration slice, Duration first) {
+  plain.slice = slice;
+  plain.first_slice = first;
+  return plain;
+}
+
+TEST(SwitchPlan, RestartsAtEachBoundaryIfThereAreSlices) {
+  const auto alone = *make_plan(sliced(table({{0ms, 50ms, {kA}}}, 50ms), 50ms, 20ms), kStart);
+  for (const Duration boundary : {20ms, 70ms, 120ms, 1000020ms}) {
+    EXPECT_EQ(next_switch(alone, kStart + boundary - 1ns)->at, kStart + boundary);
+    EXPECT_EQ(next_switch(alone, kStart + boundary)->at, kStart + boundary + 50ms);
+    EXPECT_EQ(*next_switch(alone, kStart + boundary)->run, Ids{kA});
+    EXPECT_TRUE(restarts_at(alone, kStart + boundary));
+    EXPECT_FALSE(restarts_at(alone, kStart + boundary + 1ns));
+  }
+  EXPECT_FALSE(restarts_at(alone, kStart));
+  EXPECT_FALSE(restarts_at(alone, kStart - 30ms));
+  EXPECT_FALSE(restarts_at(*make_plan(kTwo, kStart), kStart + 100ms));
+  const auto two = *make_plan(sliced(kTwo, 100ms, 100ms), kStart);
+  EXPECT_EQ(*next_switch(two, kStart)->run, Ids{kB});
+}
+
 TEST(SwitchPlan, RefusesWhatDoesNotCoverTheCycle) {
   const base::Timetable cases[] = {
       table({{0ms, 50ms, {kA}}}, 60ms),
@@ -81,6 +103,10 @@ TEST(SwitchPlan, RefusesWhatDoesNotCoverTheCycle) {
       table({}, 60ms),
       {Epoch{1}, kStart, 60ms, {{0ms, 60ms, {}}}, {kB, kA}},
       table(std::vector<base::Segment>(base::limits::kMaxSegmentsPerCycle + 1), 60ms),
+      sliced(kTwo, 0ms, 10ms),
+      sliced(kTwo, 10ms, 0ms),
+      sliced(kTwo, 10ms, 20ms),
+      sliced(kTwo, -10ms, -20ms),
   };
   for (const base::Timetable& t : cases) EXPECT_FALSE(make_plan(t, kStart));
 }

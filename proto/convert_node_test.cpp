@@ -38,6 +38,8 @@ base::Timetable some_timetable() {
   timetable.cycle = 150ms;
   timetable.segments = {first, second};
   timetable.managed = {kAttempt, kOther};
+  timetable.slice = 50ms;
+  timetable.first_slice = 30ms;
   return timetable;
 }
 
@@ -171,6 +173,10 @@ struct Bad {
 TEST(Timetable, NamesTheFieldThatIsWrong) {
   const Bad<wire::SetTimetable> cases[] = {
       {"cycle_ns", [](auto& m) { m.set_cycle_ns(-1); }},
+      {"slice_ns", [](auto& m) { m.set_slice_ns(-1); }},
+      {"slice_ns", [](auto& m) { m.set_slice_ns(1); }},
+      {"first_slice_ns", [](auto& m) { m.set_first_slice_ns(0); }},
+      {"first_slice_ns", [](auto& m) { m.set_first_slice_ns(60'000'000); }},
       {"segments", [](auto& m) { m.set_cycle_ns(151'000'000); }},
       {"segments", [](auto& m) { m.clear_segments(); }},
       {"segments", [](auto& m) { m.mutable_segments(0)->set_offset_ns(1); }},

@@ -107,6 +107,8 @@ wire::SetTimetable to_wire(const base::Timetable& timetable) {
     for (AttemptId job : segment.jobs) entry->add_jobs(job.value());
   }
   for (AttemptId job : timetable.managed) out.add_managed(job.value());
+  out.set_slice_ns(timetable.slice.count());
+  out.set_first_slice_ns(timetable.first_slice.count());
   return out;
 }
 
@@ -116,11 +118,21 @@ Result<base::Timetable> from_wire(const wire::SetTimetable& message) {
   check.at_most("segments", static_cast<std::size_t>(message.segments_size()),
                 limits::kMaxSegmentsPerCycle);
   check.at_most("managed", static_cast<std::size_t>(message.managed_size()), kMaxAttempts);
+  check.require("slice_ns",
+                message.slice_ns() == 0 || (message.slice_ns() >= limits::kMinQuantum.count() &&
+                                            message.slice_ns() <= limits::kMaxQuantum.count()),
+                "is not the length of a slice");
+  check.require("first_slice_ns",
+                message.first_slice_ns() >= (message.slice_ns() == 0 ? 0 : 1) &&
+                    message.first_slice_ns() <= message.slice_ns(),
+                "lies outside the slice");
   if (!check.ok()) return check.error();
   base::Timetable out;
   out.epoch = base::Epoch(message.epoch());
   out.start = base::TimePoint(base::Duration(message.start_ns()));
   out.cycle = base::Duration(message.cycle_ns());
+  out.slice = base::Duration(message.slice_ns());
+  out.first_slice = base::Duration(message.first_slice_ns());
   take_segments(check, message, out);
   if (!check.ok()) return check.error();
   out.managed = take_attempts(message.managed());

@@ -60,6 +60,7 @@ void read_policy(ConfigSection& section, HeadConfig& config) {
                        {"debug", LogLevel::Debug}});
   section.read("quantum", config.quantum, limits::kMinQuantum, limits::kMaxQuantum);
   section.read("slots", config.slots, 1U, limits::kMaxSlots);
+  section.read("switch_always", config.switch_always);
   section.read("front_end_grace", config.front_end_grace, 0s, kMaxGrace);
   section.read("kill_grace", config.kill_grace, 0s, kMaxGrace);
   section.read("launch_deadline", config.launch_deadline, 1s, kMaxGrace);
@@ -87,6 +88,7 @@ gang::ClusterConfig HeadConfig::for_cluster() const {
   gang::ClusterConfig out;
   out.quantum = quantum;
   out.max_slots = slots;
+  out.switch_always = switch_always;
   out.launch_deadline = launch_deadline;
   out.kill_deadline = kill_deadline;
   out.rejoin_grace = rejoin_grace;
@@ -118,6 +120,7 @@ Status check_reload(const HeadConfig& running, const HeadConfig& wanted) {
   if (wanted.launch_deadline != running.launch_deadline) return fixed("launch_deadline");
   if (wanted.kill_deadline != running.kill_deadline) return fixed("kill_deadline");
   if (wanted.rejoin_grace != running.rejoin_grace) return fixed("rejoin_grace");
+  if (wanted.switch_always != running.switch_always) return fixed("switch_always");
   for (const std::string& name : running.nodes) {
     if (std::find(wanted.nodes.begin(), wanted.nodes.end(), name) == wanted.nodes.end()) {
       return fail(Errc::WrongState, "nodes: {} cannot be taken away from a running head; drain it",

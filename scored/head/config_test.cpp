@@ -42,6 +42,7 @@ TEST(HeadConfig, ReloadsWhatCanChange) {
   EXPECT_FALSE(reload("[head]\nnodes = \"n0\""));
   EXPECT_FALSE(reload("[head]\nnodes = \"n[0-1]\"\nlisten = \"127.0.0.1:1\""));
   EXPECT_FALSE(reload("[head]\nnodes = \"n[0-1]\"\nstate_dir = \"/x\""));
+  EXPECT_FALSE(reload("[head]\nnodes = \"n[0-1]\"\nswitch_always = true"));
 }
 
 }  // namespace

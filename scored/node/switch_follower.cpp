@@ -87,6 +87,15 @@ std::optional<TimePoint> SwitchFollower::step() {
   return awaited_;
 }
 
+// Who leaves; and where every boundary is a switch, who runs on.
+bool SwitchFollower::must_stop(const SwitchSlot& slot, const Position& where, bool stays,
+                               TimePoint due) {
+  if (slot.stopped) return false;
+  if (!stays) return true;
+  return where.part != nullptr && gang::restarts_at(where.part->plan, due) &&
+         contains(where.part->plan.managed, slot.attempt);
+}
+
 void SwitchFollower::apply(const Position& where, TimePoint due, TimePoint woke) {
   SwitchRecord record;
   const auto list = [](auto& ids, std::uint32_t& count, AttemptId id) {
@@ -97,7 +106,7 @@ void SwitchFollower::apply(const Position& where, TimePoint due, TimePoint woke)
   std::uint64_t failed = 0;
   for (std::size_t i = 0; i < slots.size(); ++i) {
     SwitchSlot& slot = *slots[i];
-    if (slot.stopped || where.runs == nullptr || where.runs[i] != 0) continue;
+    if (!must_stop(slot, where, where.runs == nullptr || where.runs[i] != 0, due)) continue;
     slot.stopped = slot.target->stop() == 0;
     if (slot.stopped) slot.clock.stop(woke);
     failed += slot.stopped ? 0 : 1;

@@ -78,6 +78,8 @@ class SwitchFollower {
   };
 
   [[nodiscard]] Position position(TimePoint now) const;
+  [[nodiscard]] static bool must_stop(const SwitchSlot& slot, const Position& where, bool stays,
+                                      TimePoint due);
   void apply(const Position& where, TimePoint due, TimePoint woke);
 
   Now now_;

@@ -137,6 +137,24 @@ TEST(SwitchFollower, NeedsNoWakeUpIfNobodyIsSwitched) {
   EXPECT_EQ(node.step(TimePoint{1s}), std::nullopt);
 }
 
+TEST(SwitchFollower, StopsAndContinuesALoneJobAtEachBoundaryIfThePlanHasSlices) {
+  Node node;
+  auto& managed = node.add(1);
+  auto& other = node.add(2);
+  SwitchPlan plan{Epoch{1}, TimePoint{1s}, 100ms, {{0ms, 100ms, ids({1})}}, ids({1})};
+  plan.slice = plan.first_slice = 100ms;
+  node.follow({plan});
+  EXPECT_EQ(node.step(TimePoint{1s}), TimePoint{1100ms});
+  EXPECT_EQ(managed.stops, 0);
+  for (int i = 1; i <= 5; ++i) {
+    EXPECT_EQ(node.step(TimePoint{1s} + i * 100ms + 20us), TimePoint{1s} + (i + 1) * 100ms);
+    EXPECT_EQ(managed.stops, i);
+    EXPECT_TRUE(managed.is_running);
+  }
+  EXPECT_EQ(node.counters.switches.load(), 5);
+  EXPECT_EQ(other.stops, 0);
+}
+
 TEST(SwitchFollower, CountsHowLongEachRanAndWhatTheSwitchTook) {
   Node node;
   node.add(1);

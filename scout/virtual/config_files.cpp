@@ -28,6 +28,7 @@ std::string head_config(const Layout& layout, const VirtualOptions& options) {
   text += fmt::format("key_file = \"{}\"\n", layout.key());
   text +=
       fmt::format("quantum = \"{}\"\nslots = {}\n", format_duration(options.slice), options.slots);
+  if (options.switch_always) text += "switch_always = true\n";
   return text;
 }
 

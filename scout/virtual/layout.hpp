@@ -14,8 +14,9 @@ struct VirtualOptions {
   std::uint32_t cores = 1;  // of each node, as the scheduler sees it
   Duration slice = limits::kDefaultQuantum;
   std::uint32_t slots = limits::kDefaultSlots;
-  std::string memory = "1G";  // of each node, as the scheduler sees it
-  bool netns = false;         // a network namespace and a veth for each node
+  std::string memory = "1G";   // of each node, as the scheduler sees it
+  bool switch_always = false;  // also between slices of the same jobs
+  bool netns = false;          // a network namespace and a veth for each node
   bool keep = false;
   bool print_json = false;
   bool no_cgroup = false;  // as for a user who may make none

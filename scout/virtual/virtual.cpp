@@ -52,6 +52,8 @@ void add_options(CLI::App& app, Request& request) {
   app.add_option("--slots", options.slots, "Rows of the gang matrix (8)")
       ->type_name("N")
       ->check(CLI::Range(1U, limits::kMaxSlots));
+  app.add_flag("--switch-always", options.switch_always,
+               "Stop and continue a job at every boundary, also if it is alone");
   app.add_flag("--netns", options.netns, "Each node in a network namespace of its own (root)");
   app.add_flag("--no-cgroup", options.no_cgroup,
                "Switch by signals, as for a user who may make no cgroup");
