@@ -70,8 +70,8 @@ void add_task_options(CLI::App& app, RunOptions& options) {
                  "File for standard output; %j job, %t rank, %N node")
       ->type_name("FILE");
   app.add_option("-e,--error", options.error, "File for standard error")->type_name("FILE");
-  app.add_option("--mpi", options.mpi, "Process management: auto, none or pmi1")
-      ->check(CLI::IsMember({"auto", "none", "pmi1"}));
+  app.add_option("--mpi", options.mpi, "Process management: auto, none, pmi1 or pmix")
+      ->check(CLI::IsMember({"auto", "none", "pmi1", "pmix"}));
   app.add_flag("-l,--label", options.label, "Put \"rank: \" before each line");
   app.add_flag("-u,--unbuffered", options.unbuffered,
                "Programs of the C library do not buffer their output");
@@ -221,6 +221,7 @@ Status fill_spec(const RunOptions& options, wire::LaunchSpec& spec) {
   spec.set_cpus_per_task(options.cpus_per_task);
   spec.set_mpi(options.mpi == "none"   ? wire::LaunchSpec::NONE
                : options.mpi == "pmi1" ? wire::LaunchSpec::PMI1
+               : options.mpi == "pmix" ? wire::LaunchSpec::PMIX
                                        : wire::LaunchSpec::AUTO);
   spec.set_cpu_bind(options.cpu_bind == "core"     ? wire::LaunchSpec::BIND_CORE
                     : options.cpu_bind == "socket" ? wire::LaunchSpec::BIND_SOCKET

@@ -31,7 +31,10 @@ struct Plan {
 
   [[nodiscard]] std::uint32_t rank_of(std::uint32_t task) const { return first_rank + task; }
 
-  [[nodiscard]] bool wants_pmi() const { return spec.mpi() != wire::LaunchSpec::NONE; }
+  // Not both; see choose_mpi().
+  [[nodiscard]] bool wants_pmi() const { return spec.mpi() == wire::LaunchSpec::PMI1; }
+
+  [[nodiscard]] bool wants_pmix() const { return spec.mpi() == wire::LaunchSpec::PMIX; }
 
   // Rank 0 has a terminal, and it is here.
   [[nodiscard]] bool has_terminal(std::uint32_t task) const {
@@ -45,6 +48,10 @@ struct Plan {
 // Errors: Malformed (not the message, no tasks here, node index outside, empty argv), TooLarge
 // (limits of base/limits.hpp).
 base::Result<Plan> parse_plan(std::string_view payload);
+
+// Settles `auto`: PMIx for a program that is linked to Open MPI or libpmix, else PMI-1. The working
+// directory must be the job's.
+void choose_mpi(Plan& plan);
 
 // Value of `name` in the job's environment, a view into the spec.
 std::optional<std::string_view> find_variable(const wire::LaunchSpec& spec, std::string_view name);

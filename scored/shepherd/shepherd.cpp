@@ -113,9 +113,21 @@ void Shepherd::on_prepare(const std::string& payload) {
   auto plan = parse_plan(payload);
   if (!plan) return refuse(kCannotStart, plan.error().message());
   if (auto refusal = check_plan(*plan)) return refuse(refusal->exit_code, refusal->reason);
-  if (auto sent = spawner_.prepare(payload); !sent)
-    return refuse(kCannotStart, sent.error().message());
+  choose_mpi(*plan);
   plan_ = std::move(*plan);
+  if (plan_->wants_pmix()) return start_pmix();
+  finish_prepare();
+}
+
+std::string Shepherd::prepare_bytes() const {
+  auto prepare = plan_->prepare;
+  prepare.set_spec(plan_->spec.SerializeAsString());
+  return prepare.SerializeAsString();
+}
+
+void Shepherd::finish_prepare() {
+  if (auto sent = spawner_.prepare(prepare_bytes()); !sent)
+    return refuse(kCannotStart, sent.error().message());
   make_parts();
   phase_ = Phase::Prepared;
   if (group_ != 0) return send_ready();
@@ -138,12 +150,7 @@ void Shepherd::make_parts() {
   PmiHub::Handlers handlers;
   handlers.fence = [this](const PmiActions::Fence& fence) { send_fence(fence); };
   handlers.abort = [this](const PmiActions::Abort& abort) {
-    if (abort_) return;
-    abort_.emplace();
-    abort_->set_rank(plan_->rank_of(abort.task));
-    abort_->set_code(abort.code);
-    abort_->set_message(abort.message);
-    link_.send(*abort_);
+    abort_job(plan_->rank_of(abort.task), abort.code, abort.message);
   };
   handlers.note = [this](std::uint32_t task, const std::string& text) { note(task, text); };
   pmi_.emplace(loop_, std::move(job), std::move(handlers));
@@ -230,7 +237,11 @@ void Shepherd::on_signal(int signal) {
 }
 
 void Shepherd::on_task_ended(std::uint32_t task, const wire::TaskExit& exit) {
-  if (pmi_) pmi_->task_ended(task, exit.code() != 0 || exit.signal() != 0);
+  const bool has_failed = exit.code() != 0 || exit.signal() != 0;
+  if (pmi_) pmi_->task_ended(task, has_failed);
+  if (pmix_ && !has_failed && pmix_->was_initialised(task)) {
+    abort_job(exit.rank(), 1, "ended without MPI_Finalize");
+  }
   wire::ShepherdTaskEnded ended;
   *ended.mutable_exit() = exit;
   link_.send(ended);
@@ -257,6 +268,7 @@ void Shepherd::send_input_taken() {
 }
 
 void Shepherd::on_fence_done(const wire::FenceDone& done) {
+  if (pmix_) pmix_->fence_done(done.sequence(), done.key_values());
   if (!pmi_) return;
   auto taken = pmi_->fence_done(done.sequence(), done.key_values());
   if (!taken) base::log_warning("ignore fence", base::kv("err", taken.error()));
@@ -293,6 +305,7 @@ void Shepherd::on_resume() {
   if (abort_) link_.send(*abort_);
   for (const auto& chunk : window_.held()) send_output(chunk);
   if (pmi_ && pmi_->pending_fence()) send_fence(*pmi_->pending_fence());
+  if (pmix_ && pmix_->pending_fence()) send_fence(*pmix_->pending_fence());
   send_input_taken();
   if (phase_ == Phase::Done) send_done();
 }

@@ -12,6 +12,7 @@
 #include "scored/shepherd/output.hpp"
 #include "scored/shepherd/plan.hpp"
 #include "scored/shepherd/pmi_hub.hpp"
+#include "scored/shepherd/pmix_process.hpp"
 #include "scored/shepherd/spawn_client.hpp"
 #include "scored/shepherd/task_stdio.hpp"
 #include "scored/shepherd/task_table.hpp"
@@ -60,6 +61,11 @@ class Shepherd {
   void on_signal_descriptor();
 
   void refuse(int exit_code, const std::string& reason);
+  std::string prepare_bytes() const;  // ShepherdPrepare as the plan has become
+  void start_pmix();
+  void on_pmix_failed(const std::string& why);
+  void finish_prepare();
+  void abort_job(std::uint32_t rank, std::int32_t code, const std::string& message);
   void send_ready();
   void make_parts();
   base::Result<std::vector<base::UniqueFd>> open_task(std::uint32_t task);
@@ -93,6 +99,7 @@ class Shepherd {
   std::optional<Plan> plan_;
   std::optional<TaskTable> tasks_;
   std::optional<PmiHub> pmi_;
+  std::optional<PmixProcess> pmix_;
   std::optional<wire::ShepherdAbort> abort_;  // the first one
   OutputPump output_;
   OutputWindow window_;

@@ -67,6 +67,10 @@ std::vector<std::string> own_variables(const Plan& plan, std::uint32_t task) {
     add("PMI_RANK", rank);
     add("PMI_SIZE", plan.size);
   }
+  if (plan.wants_pmix()) {
+    out.insert(out.end(), plan.prepare.pmix_env().begin(), plan.prepare.pmix_env().end());
+    add("PMIX_RANK", rank);
+  }
   if (plan.spec.slurm_env()) add_slurm(out, plan, task);
   if (plan.spec.cpus_per_task() > 1 && !find_variable(plan.spec, "OMP_NUM_THREADS")) {
     add("OMP_NUM_THREADS", plan.spec.cpus_per_task());
@@ -75,7 +79,9 @@ std::vector<std::string> own_variables(const Plan& plan, std::uint32_t task) {
 }
 
 bool is_replaced(std::string_view variable, const std::vector<std::string>& own) {
-  if (variable.starts_with("PMI_") || variable.starts_with("PMIX_")) return true;
+  // Of the job or shell this was submitted from. What tunes the user's libpmix stays.
+  const bool is_pmix = variable.starts_with("PMIX_") && !variable.starts_with("PMIX_MCA_");
+  if (variable.starts_with("PMI_") || is_pmix) return true;
   const auto name = name_of(variable);
   return std::ranges::any_of(own, [&](const auto& other) { return name_of(other) == name; });
 }

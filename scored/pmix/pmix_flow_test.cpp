@@ -1,0 +1,112 @@
+// Real PMIx clients under real shepherds of several nodes, without daemons.
+#include "scored/shepherd/test_node.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace score::pmix {
+namespace {
+
+using shepherd::test::spec_of;
+using shepherd::test::TestCluster;
+using shepherd::test::TestNode;
+
+wire::LaunchSpec probe(const std::string& mode) {
+  auto spec = spec_of({std::getenv("PMIX_PROBE"), mode});
+  spec.clear_node_names();
+  for (int node = 0; node < 8; ++node) spec.add_node_names("node" + std::to_string(node));
+  return spec;
+}
+
+std::size_t directories_left() {
+  std::size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+    if (entry.path().filename().string().starts_with("scored-pmix.")) ++count;
+  }
+  return count;
+}
+
+const wire::ShepherdAbort* abort_of(const TestCluster& cluster) {
+  for (const auto& node : cluster.nodes) {
+    if (node->abort) return &*node->abort;
+  }
+  return nullptr;
+}
+
+TEST(PmixFlow, RanksOfSeveralNodesExchangeValues) {
+  TestCluster cluster({2, 3, 1});
+  ASSERT_TRUE(cluster.run(probe("exchange"))) << cluster.errors();
+  std::string expected;
+  for (int rank = 0; rank < 6; ++rank) {
+    for (int round = 0; round < 2; ++round) {
+      expected += "rank " + std::to_string(rank) + " of 6 has all\n";
+    }
+  }
+  EXPECT_EQ(cluster.output(), expected) << cluster.errors();
+  EXPECT_EQ(cluster.errors(), "");
+  EXPECT_GE(cluster.fences_done, 2U);
+}
+
+TEST(PmixFlow, ANodeAloneNeedsNoOtherForItsFences) {
+  TestCluster cluster({3});
+  ASSERT_TRUE(cluster.run(probe("exchange"))) << cluster.errors();
+  EXPECT_EQ(cluster.errors(), "");
+}
+
+TEST(PmixFlow, TasksAreToldWhoRunsWhere) {
+  TestCluster cluster({2, 1});
+  ASSERT_TRUE(cluster.run(probe("info"))) << cluster.errors();
+  EXPECT_EQ(cluster.output(),
+            "rank 0 of 3 peers 0,1 nodes node0 node0 node1\n"
+            "rank 1 of 3 peers 0,1 nodes node0 node0 node1\n"
+            "rank 2 of 3 peers 2 nodes node0 node0 node1\n")
+      << cluster.errors();
+}
+
+TEST(PmixFlow, AnAbortNamesItsRankAndReason) {
+  TestCluster cluster({1, 2});
+  ASSERT_TRUE(cluster.run(probe("abort"))) << cluster.errors();
+  const auto* abort = abort_of(cluster);
+  ASSERT_NE(abort, nullptr);
+  EXPECT_EQ(abort->rank(), 0U);
+  EXPECT_EQ(abort->code(), 9);
+  EXPECT_EQ(abort->message(), "no more");
+}
+
+TEST(PmixFlow, ATaskThatLeavesWithoutFinalizeEndsTheJob) {
+  TestCluster cluster({1, 2});
+  ASSERT_TRUE(cluster.run(probe("leave"))) << cluster.errors();
+  const auto* abort = abort_of(cluster);
+  ASSERT_NE(abort, nullptr);
+  EXPECT_EQ(abort->rank(), 0U);
+  EXPECT_EQ(abort->message(), "ended without MPI_Finalize");
+}
+
+TEST(PmixFlow, GarbageOnTheServersPortHarmsNobody) {
+  TestCluster cluster({1, 1});
+  ASSERT_TRUE(cluster.run(probe("garbage"))) << cluster.errors();
+  EXPECT_EQ(cluster.output().substr(0, 22), "rank 0 of 2 has all\nra") << cluster.errors();
+  EXPECT_EQ(abort_of(cluster), nullptr);
+}
+
+TEST(PmixFlow, NothingOfTheServerStaysBehind) {
+  const auto before = directories_left();
+  TestNode node;
+  ASSERT_TRUE(node.run(probe("exchange")));
+  EXPECT_EQ(directories_left(), before + 1);
+  node.send(wire::ShepherdEnd());
+  ASSERT_TRUE(node.wait_ended());
+  EXPECT_EQ(directories_left(), before);
+}
+
+TEST(PmixFlow, OtherProgramsGetNoServer) {
+  TestNode node;
+  ASSERT_TRUE(node.run(shepherd::test::shell("env")));
+  EXPECT_EQ(node.out[0].find("PMIX_"), std::string::npos);
+  EXPECT_NE(node.out[0].find("PMI_FD="), std::string::npos);
+}
+
+}  // namespace
+}  // namespace score::pmix

@@ -1,0 +1,112 @@
+/* A PMIx client without MPI, for tests: what a task may do to its PMIx server.
+ *   exchange   every rank puts a value, all fence, every rank reads every other's
+ *   abort      rank 0 aborts with code 9, the others wait in a fence
+ *   leave      rank 0 ends with exit code 0 after init, the others wait in a fence
+ *   info       prints size, local peers and node of each rank
+ *   garbage    writes random bytes to the server's port, then exchanges */
+#include <pmix.h>
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static pmix_proc_t self;
+
+static int check(pmix_status_t status, const char* what) {
+  if (status == PMIX_SUCCESS) return 1;
+  fprintf(stderr, "%s: %s\n", what, PMIx_Error_string(status));
+  exit(3);
+}
+
+static unsigned job_size(void) {
+  pmix_proc_t job;
+  pmix_value_t* value;
+  unsigned size;
+  PMIX_LOAD_PROCID(&job, self.nspace, PMIX_RANK_WILDCARD);
+  check(PMIx_Get(&job, PMIX_JOB_SIZE, NULL, 0, &value), "size");
+  size = value->data.uint32;
+  PMIX_VALUE_RELEASE(value);
+  return size;
+}
+
+static void fence(int collect) {
+  bool yes = true;
+  pmix_info_t info;
+  pmix_proc_t job;
+  PMIX_LOAD_PROCID(&job, self.nspace, PMIX_RANK_WILDCARD);
+  PMIX_INFO_LOAD(&info, PMIX_COLLECT_DATA, &yes, PMIX_BOOL);
+  check(PMIx_Fence(&job, 1, collect ? &info : NULL, collect ? 1 : 0), "fence");
+  PMIX_INFO_DESTRUCT(&info);
+}
+
+static void exchange(void) {
+  char text[64];
+  unsigned size = job_size(), rank;
+  pmix_value_t mine, *theirs;
+  snprintf(text, sizeof text, "value of %u", self.rank);
+  PMIX_VALUE_LOAD(&mine, text, PMIX_STRING);
+  check(PMIx_Put(PMIX_GLOBAL, "probe", &mine), "put");
+  check(PMIx_Commit(), "commit");
+  fence(1);
+  for (rank = 0; rank < size; ++rank) {
+    pmix_proc_t other;
+    PMIX_LOAD_PROCID(&other, self.nspace, rank);
+    check(PMIx_Get(&other, "probe", NULL, 0, &theirs), "get");
+    snprintf(text, sizeof text, "value of %u", rank);
+    if (strcmp(theirs->data.string, text) != 0) exit(4);
+    PMIX_VALUE_RELEASE(theirs);
+  }
+  printf("rank %u of %u has all\n", self.rank, size);
+}
+
+static void print_info(void) {
+  pmix_proc_t job, proc;
+  pmix_value_t *peers, *node;
+  unsigned size = job_size(), rank;
+  PMIX_LOAD_PROCID(&job, self.nspace, PMIX_RANK_WILDCARD);
+  check(PMIx_Get(&job, PMIX_LOCAL_PEERS, NULL, 0, &peers), "local peers");
+  printf("rank %u of %u peers %s nodes", self.rank, size, peers->data.string);
+  for (rank = 0; rank < size; ++rank) {
+    PMIX_LOAD_PROCID(&proc, self.nspace, rank);
+    check(PMIx_Get(&proc, PMIX_HOSTNAME, NULL, 0, &node), "host");
+    printf(" %s", node->data.string);
+  }
+  printf("\n");
+}
+
+static void send_garbage(void) {
+  const char* port = strrchr(getenv("PMIX_SERVER_URI4"), ':');
+  struct sockaddr_in address = {0};
+  unsigned char bytes[4096];
+  int turn;
+  unsigned i, state = 1;
+  address.sin_family = AF_INET;
+  address.sin_port = htons((unsigned short)atoi(port + 1));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  for (turn = 0; turn < 20; ++turn) {
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    for (i = 0; i < sizeof bytes; ++i)
+      bytes[i] = (unsigned char)((state = state * 1103515245u + 12345u) >> 16);
+    if (connect(fd, (struct sockaddr*)&address, sizeof address) != 0) exit(5);
+    if (send(fd, bytes, (size_t)(turn * 200), MSG_NOSIGNAL) < 0) perror("send");
+    close(fd);
+  }
+}
+
+int main(int argc, char** argv) {
+  const char* mode = argc > 1 ? argv[1] : "exchange";
+  if (strcmp(mode, "garbage") == 0) send_garbage();
+  check(PMIx_Init(&self, NULL, 0), "init");
+  if (strcmp(mode, "abort") == 0 && self.rank == 0) PMIx_Abort(9, "no more", NULL, 0);
+  if (strcmp(mode, "leave") == 0 && self.rank == 0) _exit(0);
+  if (strcmp(mode, "info") == 0) {
+    print_info();
+  } else {
+    exchange();
+    exchange();
+  }
+  check(PMIx_Finalize(NULL, 0), "finalize");
+  return 0;
+}

@@ -1,0 +1,32 @@
+#pragma once
+// One node's PMIx server of one job: libpmix behind the few things a shepherd wants to know. Fences
+// of the whole job go through the shepherd to the head; what the node's own ranks settle among
+// themselves never leaves libpmix.
+//
+// libpmix is one per process and calls from its own thread, so this is one per process too; all
+// functions may be called from any thread.
+
+#include "proto/frames.hpp"
+#include "scored/shepherd/plan.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace score::pmix {
+
+// A frame for the shepherd; called from any thread, must not call back.
+using Send = std::function<void(proto::FrameType type, std::string_view payload)>;
+
+// Starts the server. directory: exists, the user's, for sockets and files of this job. The result
+// is what every task needs in its environment ("NAME=value", without PMIX_RANK). Once in a process.
+// Errors: Unsupported with PMIx's own words.
+base::Result<std::vector<std::string>> start_server(const shepherd::Plan& plan,
+                                                    const std::string& directory, Send send);
+
+// All nodes are in. A sequence that is not waited for is ignored.
+void complete_fence(std::uint64_t sequence, std::string data);
+
+}  // namespace score::pmix

@@ -1,0 +1,52 @@
+// Tested by pmix_flow_test.cpp.
+#include "base/log.hpp"
+#include "scored/shepherd/checks.hpp"
+#include "scored/shepherd/elf_needs.hpp"
+#include "scored/shepherd/shepherd.hpp"
+
+// The part of the shepherd that has to do with PMIx: whether a job wants it, and its server.
+
+namespace score::shepherd {
+
+void choose_mpi(Plan& plan) {
+  if (plan.spec.mpi() != wire::LaunchSpec::AUTO) return;
+  const auto path = executable_of(plan.spec);
+  const auto needed = path ? needed_libraries(*path) : path.error();
+  const bool is_open_mpi = needed && mpi_library_of(*needed) == MpiLibrary::OpenMpi;
+  plan.spec.set_mpi(is_open_mpi ? wire::LaunchSpec::PMIX : wire::LaunchSpec::PMI1);
+}
+
+void Shepherd::start_pmix() {
+  PmixProcess::Handlers handlers;
+  handlers.ready = [this](const wire::PmixReady& ready) {
+    if (phase_ != Phase::Preparing) return;
+    *plan_->prepare.mutable_pmix_env() = ready.env();
+    finish_prepare();
+  };
+  handlers.failed = [this](const std::string& why) { on_pmix_failed(why); };
+  handlers.fence = [this](const PmiActions::Fence& fence) { send_fence(fence); };
+  handlers.abort = [this](const wire::PmixAbort& abort) {
+    abort_job(abort.rank(), abort.code(), abort.message());
+  };
+  pmix_.emplace(loop_, std::move(handlers));
+  if (auto started = pmix_->start(prepare_bytes()); !started) {
+    on_pmix_failed(started.error().message());
+  }
+}
+
+void Shepherd::on_pmix_failed(const std::string& why) {
+  constexpr int kCannotStart = 125;
+  if (phase_ == Phase::Preparing) return refuse(kCannotStart, why);
+  if (phase_ < Phase::Draining) abort_job(plan_->first_rank, kCannotStart, why);
+}
+
+void Shepherd::abort_job(std::uint32_t rank, std::int32_t code, const std::string& message) {
+  if (abort_) return;
+  abort_.emplace();
+  abort_->set_rank(rank);
+  abort_->set_code(code);
+  abort_->set_message(message);
+  link_.send(*abort_);
+}
+
+}  // namespace score::shepherd
