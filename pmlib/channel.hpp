@@ -12,7 +12,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
+#include <vector>
 
 namespace score::pm {
 
@@ -26,11 +28,12 @@ class JobClock {
 };
 
 struct ChannelOptions {
-  EngineLimits limits;                  // `window` is taken from the segment
-  Microseconds ack_delay = 100;         // an ACK waits this long for a frame to ride on
-  std::uint8_t ack_soon = 16;           // ... or until so many frames and no more have come
-  std::uint8_t ack_at_most = 88;        // ... or until so many frames
-  std::uint8_t tries_before_dead = 18;  // time-outs in a row, about 10 s with the limits above
+  EngineLimits limits;            // `window` is taken from the segment
+  Microseconds ack_delay = 100;   // an ACK waits this long for a frame to ride on
+  std::uint8_t ack_soon = 16;     // ... or until so many frames and no more have come
+  std::uint8_t ack_at_most = 88;  // ... or until so many frames
+  // Time-outs in a row before a peer counts as dead; 0: as the context's patience says.
+  std::uint16_t tries_before_dead = 0;
 };
 
 // A message lent to the application until it is released.
@@ -134,6 +137,7 @@ class Channel final : private FrameSink {
 
   // --- receiving (channel_receive.cpp)
   void on_frame(std::span<const std::byte> frame) override;
+  void on_refused(const PeerAddress& address) override;
   void count_drop(FrameVerdict verdict);
   void on_sequenced(const FrameHeader& h, std::span<const std::byte> payload);
   void on_control(const FrameHeader& h);
@@ -148,6 +152,7 @@ class Channel final : private FrameSink {
   std::size_t after_frames();
   void refresh_now();
   void run_timers();
+  void ask_for_refusals();
   void serve_requests();
   bool serve_request(std::uint16_t slot);
   void append(FifoList& list, std::uint16_t slot);
@@ -183,6 +188,15 @@ class Channel final : private FrameSink {
   Microseconds ack_deadline_ = 0;
   Microseconds last_timer_run_ = 0;
   std::uint64_t jitter_state_ = 1;
+
+  // Who was heard of since this object was made, and since when whose node has refused frames.
+  std::vector<bool> heard_;
+  bool has_heard_ = false;
+  bool asks_ = false;  // see ask_for_refusals()
+  std::map<std::uint32_t, Microseconds> refused_since_;
+  Microseconds last_asked_ = 0;
+  std::uint32_t next_asked_ = 0;
+  std::uint64_t frames_when_asked_ = 0;
 
   // The message being built.
   std::uint32_t building_for_ = 0;

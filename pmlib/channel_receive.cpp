@@ -19,7 +19,10 @@ using Receiver = ReceiveSide<std::uint32_t>;
 
 constexpr std::size_t kFramesPerTurn = 44;  // one joined datagram, then its ACK
 constexpr unsigned kEmptyPolls = 16;
-constexpr Microseconds kTimerStep = 200;  // timers are looked at this often
+constexpr Microseconds kTimerStep = 200;          // timers are looked at this often
+constexpr Microseconds kRefusedLong = 3'000'000;  // somebody may be about to open the socket again
+constexpr Microseconds kAskEvery = 1'000'000;
+constexpr std::uint32_t kAskAtOnce = 16;  // peers
 
 ControlKind engine_kind(FrameKind kind) {
   switch (kind) {
@@ -125,6 +128,37 @@ void Channel::run_timers() {
     if (!peer.send.has(Sender::kArmed)) armed_.erase(rank);
     if (peer.send.silent >= options_.tries_before_dead) declare_dead(rank);
   }
+  if (asks_ && now - last_asked_ >= kAskEvery) ask_for_refusals();
+}
+
+// A rank that only waits sends nothing, so it would never be told that nobody is there any more. An
+// ACK that says nothing new is enough to be refused. A few peers at a time, and none while frames
+// arrive: the traffic of a silent job stays the same however many ranks it has.
+void Channel::ask_for_refusals() {
+  last_asked_ = now_;
+  const std::uint64_t frames = segment_.header().counters.frames_received;
+  const bool is_silent = frames == frames_when_asked_;
+  frames_when_asked_ = frames;
+  if (!is_silent) return;
+  std::uint32_t asked = 0;
+  for (std::uint32_t i = 0; i < identity_.size && asked < kAskAtOnce; ++i) {
+    const std::uint32_t rank = next_asked_++ % identity_.size;
+    PeerState& peer = segment_.peer(rank);
+    if (!heard_[rank] || peer.dead != 0) continue;
+    send_control(rank, FrameKind::Ack, E::on_app_ack(peer.receive));
+    ++asked;
+  }
+}
+
+// Whoever is restarted or moved is refused for a moment, and before a rank has started it is too.
+void Channel::on_refused(const PeerAddress& address) {
+  refresh_now();
+  for (std::uint32_t rank = 0; rank < identity_.size; ++rank) {
+    const PeerState& peer = segment_.peer(rank);
+    if (peer.dead != 0 || !heard_[rank] || !(peer.address == address)) continue;
+    const auto since = refused_since_.try_emplace(rank, now_).first->second;
+    if (now_ - since >= kRefusedLong) declare_dead(rank);
+  }
 }
 
 bool Channel::next_deadline(Microseconds& microseconds) {
@@ -133,6 +167,9 @@ bool Channel::next_deadline(Microseconds& microseconds) {
   if (!ready_.empty()) soonest = 0;
   if (!ack_owed_.empty())
     soonest = std::min(soonest, static_cast<std::int32_t>(ack_deadline_ - now));
+  if (asks_ && has_heard_) {
+    soonest = std::min(soonest, static_cast<std::int32_t>(last_asked_ + kAskEvery - now));
+  }
   for (std::uint32_t rank = armed_.next(0); rank < armed_.size(); rank = armed_.next(rank + 1)) {
     const PeerState& peer = segment_.peer(rank);
     if (!peer.send.has(Sender::kArmed)) continue;
@@ -203,6 +240,8 @@ void Channel::on_frame(std::span<const std::byte> frame) {
   PeerState& peer = segment_.peer(h.source);
   if (peer.dead != 0) return;
   ++segment_.header().counters.frames_received;
+  if (!heard_[h.source]) heard_[h.source] = has_heard_ = true;
+  if (!refused_since_.empty()) refused_since_.erase(h.source);
   E::on_sign_of_life(peer.send);
   if (is_control(h.kind)) {
     on_control(h);

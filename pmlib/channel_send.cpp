@@ -17,6 +17,13 @@ namespace {
 
 constexpr int kBatchesPerTurn = 4;  // then other peers and arriving frames get their turn
 
+constexpr std::uint16_t kNever = 256;  // SendSide::silent never gets there
+
+// Time-outs double up to a second: the first ten take about one.
+std::uint16_t tries_for(std::uint16_t patience_s) {
+  return patience_s == 0 ? kNever : static_cast<std::uint16_t>(patience_s + 9);
+}
+
 EngineLimits with_window(EngineLimits limits, std::uint16_t window) {
   limits.window = window;
   return limits;
@@ -39,9 +46,12 @@ Channel::Channel(const Segment& segment, PacketDevice& device, JobClock& clock,
       batch_frames_(std::min(device.batch_frames(), kMaxBatch)) {
   const SegmentHeader& h = segment_.header();
   identity_ = {h.key, h.generation, h.rank, segment_.geometry().size, h.channel, h.auth};
+  heard_.resize(identity_.size);
+  asks_ = h.patience_s != 0 && device_.tells_refusals();
+  if (options_.tries_before_dead == 0) options_.tries_before_dead = tries_for(h.patience_s);
   seen_resumes_ = h.resumes.load(std::memory_order_relaxed);
   jitter_state_ = h.nonce_state | 1;
-  now_ = ack_deadline_ = last_timer_run_ = clock_.now();
+  now_ = ack_deadline_ = last_timer_run_ = last_asked_ = clock_.now();
   for (std::uint32_t i = 0; i < identity_.size; ++i) dead_peers_ += segment_.peer(i).dead;
 }
 

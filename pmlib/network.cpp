@@ -79,6 +79,7 @@ bool read_line(const std::vector<std::string_view>& words, JobNetwork& network) 
   if (words[0] == "device") return read_device(value, network.device.kind);
   if (words[0] == "interface") return read_name(value, network.device.interface);
   if (words[0] == "provider") return read_name(value, network.device.provider);
+  if (words[0] == "patience") return read_number(value, network.patience_s);
   if (words[0] == "auth") return read_auth(value, network.auth);
   if (words[0] == "payload") return read_number(value, network.payload_bytes);
   if (words[0] == "shmem") return !(network.shmem = value).empty();
@@ -104,6 +105,7 @@ bool read_address(const JobNetwork& network, std::uint32_t rank, PeerAddress& ad
 
 bool parse_network(std::string_view text, JobNetwork& network, std::string& error) {
   network = JobNetwork();
+  network.patience_s = kDefaultPatience;
   int number = 0;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -120,7 +122,8 @@ bool parse_network(std::string_view text, JobNetwork& network, std::string& erro
     error = "rank " + std::to_string(rank) + ": missing or with a wrong address";
     return false;
   }
-  if (network.key == 0 || network.ranks.empty() || !Layout::of(geometry_for(network))) {
+  if (network.key == 0 || network.ranks.empty() || network.patience_s > kMaxPatience ||
+      !Layout::of(geometry_for(network))) {
     error = "key or ranks are missing, or a number is outside its limits";
     return false;
   }
@@ -144,6 +147,7 @@ std::unique_ptr<MappedSegment> create_context(const JobNetwork& network, std::ui
                            .rank = rank,
                            .channel = network.channel};
   identity.auth = network.auth;
+  identity.patience_s = network.patience_s;
   identity.device = network.device;
   // The receive ring of an Ethernet context holds 128 frames.
   if (network.device.kind == DeviceKind::Ethernet) identity.window = 96;

@@ -11,6 +11,7 @@
 //   interface eth0             # ethernet
 //   provider tcp               # ofi: tcp, shm, verbs, "udp;ofi_rxd" ...
 //   payload 1424               # bytes of a frame's payload at most
+//   patience 10                # seconds of silence after which a peer on another node is dead
 //   auth tag                   # frames carry a tag by the key, not the key and a checksum
 //   shmem /run/user/1000/job7  # ranks of one host find each other's contexts at PATH.RANK
 //   rank 0 node0 10.0.0.1:4000 # rank, host, address: a.b.c.d:port, MAC, or libfabric's; "-" = none
@@ -32,11 +33,19 @@ struct RankPlace {
   std::string address;
 };
 
+// Of an address file that says nothing else. At most kMaxPatience.
+constexpr std::uint16_t kDefaultPatience = 10;
+constexpr std::uint16_t kMaxPatience = 240;
+
 struct JobNetwork {
   std::uint64_t key = 0;
   std::uint32_t generation = 1;
   std::uint16_t channel = 0;
   FrameAuth auth = FrameAuth::Key;
+  // Seconds without an answer after which a peer on another node counts as dead. A rank answers
+  // only while it is in PM, so one that computes for longer is taken for dead. 0: silence means
+  // nothing, because whoever started the job watches the ranks.
+  std::uint16_t patience_s = 0;
   DeviceConfig device{};
   std::uint32_t payload_bytes = 1424;
   std::string shmem;  // empty: none by path; contexts made together still share memory

@@ -57,6 +57,24 @@ TEST(Network, SaysWhichLineIsWrong) {
   EXPECT_NE(error_of(""), "");
 }
 
+TEST(Network, AuthAndPatienceReachTheContext) {
+  JobNetwork network;
+  std::string error;
+  ASSERT_TRUE(parse_network(std::string(kGood) + "auth tag\npatience 77\n", network, error))
+      << error;
+  int failed = 0;
+  const auto context = create_context(network, 1, false, "", failed);
+  ASSERT_TRUE(context);
+  EXPECT_EQ(context->segment().header().auth, FrameAuth::Tag);
+  EXPECT_EQ(context->segment().header().patience_s, 77);
+  ASSERT_TRUE(parse_network(kGood, network, error));
+  EXPECT_EQ(network.auth, FrameAuth::Key);
+  EXPECT_EQ(network.patience_s, kDefaultPatience);
+  EXPECT_NE(error_of("key 1\nauth none\n").find("line 2"), std::string::npos);
+  EXPECT_NE(error_of("key 1\npatience 1h\n").find("line 2"), std::string::npos);
+  EXPECT_NE(error_of("key 1\npatience 241\nrank 0 a -\n"), "");
+}
+
 TEST(Network, RandomTextNeverCrashes) {
   std::mt19937 random(3);
   for (int i = 0; i < 5000; ++i) {

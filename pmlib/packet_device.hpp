@@ -25,6 +25,9 @@ class FrameSink {
   // `frame` is valid during the call.
   virtual void on_frame(std::span<const std::byte> frame) = 0;
 
+  // The node of this address says that nobody takes frames there.
+  virtual void on_refused(const PeerAddress&) {}
+
  protected:
   ~FrameSink() = default;
 };
@@ -47,6 +50,9 @@ class PacketDevice {
 
   // Called before sleeping on poll_fd(). False: do not sleep, receive() first.
   virtual bool prepare_to_sleep() { return true; }
+
+  // Whether frames for a process that has ended come back as FrameSink::on_refused().
+  virtual bool tells_refusals() const { return false; }
 
   // As many full frames as are cheapest to send at once, 1 .. kMaxBatch.
   virtual std::size_t batch_frames() const { return 16; }

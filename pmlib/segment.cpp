@@ -128,6 +128,7 @@ Segment format_segment(std::byte* memory, const Geometry& geometry, const Layout
   header->channel = identity.channel;
   header->window = identity.window;
   header->auth = identity.auth;
+  header->patience_s = identity.patience_s;
   header->device = identity.device;
   header->free_descriptors = static_cast<std::uint16_t>(geometry.descriptors);
   header->room.capacity = static_cast<std::uint16_t>(geometry.receive_slots);
@@ -429,6 +430,7 @@ int restore_image(const Segment& target, std::span<const std::byte> image) {
   h.generation = mine->generation;
   h.channel = mine->channel;
   h.auth = mine->auth;
+  h.patience_s = mine->patience_s;
   h.device = mine->device;
   h.wake_name = mine->wake_name;
   h.owner_pid.store(mine->owner_pid.load(std::memory_order_relaxed), std::memory_order_relaxed);

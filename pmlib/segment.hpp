@@ -191,6 +191,8 @@ struct SegmentHeader {
   std::uint16_t channel = 0;
   std::uint16_t window = 0;  // EngineLimits::window
   FrameAuth auth = FrameAuth::Key;
+  std::uint16_t patience_s =
+      0;  // silence after which a peer counts as dead; 0 = any, see network.hpp
   DeviceConfig device{};
 
   // Written by scored while the owner does not run.
@@ -313,6 +315,7 @@ struct SegmentIdentity {
   std::uint16_t channel = 0;
   std::uint16_t window = 192;
   FrameAuth auth = FrameAuth::Key;
+  std::uint16_t patience_s = 0;
   DeviceConfig device{};
 };
 

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <linux/errqueue.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <sys/socket.h>
@@ -18,7 +19,8 @@ namespace {
 
 constexpr std::size_t kMaxDatagram = 65507;  // IPv4 payload: 65535 - 20 - 8
 constexpr std::size_t kReceiveBytes = 65536;
-constexpr int kSocketBytes = 4 << 20;  // asked for; the kernel gives what net.core.*mem_max allows
+constexpr std::size_t kMaxErrors = 64;  // taken at once
+constexpr int kSocketBytes = 4 << 20;   // asked for; the kernel gives what net.core.*mem_max allows
 
 sockaddr_in to_sockaddr(const PeerAddress& address) {
   sockaddr_in in{};
@@ -77,6 +79,7 @@ UdpDevice::UdpDevice(int fd, std::size_t frame_bytes)
     : fd_(fd), frame_bytes_(frame_bytes), buffer_(kReceiveBytes), staging_(kMaxDatagram) {
   const int on = 1;
   setsockopt(fd_, IPPROTO_UDP, UDP_GRO, &on, sizeof on);
+  setsockopt(fd_, IPPROTO_IP, IP_RECVERR, &on, sizeof on);
   setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &kSocketBytes, sizeof kSocketBytes);
   setsockopt(fd_, SOL_SOCKET, SO_SNDBUF, &kSocketBytes, sizeof kSocketBytes);
 }
@@ -111,7 +114,10 @@ std::size_t UdpDevice::send(const PeerAddress& to, std::span<const FrameOut> fra
     const std::size_t run = can_join_ ? run_length(rest) : 1;
     const std::size_t n = run > 1 ? send_joined(to, rest.first(run)) : send_separately(to, rest);
     if (n == 0 && run > 1 && !can_join_) continue;  // found out just now
-    if (n == 0) break;
+    if (n == 0) {
+      has_error_ |= errno == ECONNREFUSED;
+      break;
+    }
     sent += n;
   }
   return sent;
@@ -205,12 +211,46 @@ std::size_t UdpDevice::send_separately(const PeerAddress& to, std::span<const Fr
 
 // --- receiving ---------------------------------------------------------------------------------
 
+// What the nodes of peers have answered to frames that nobody took (ICMP port unreachable).
+void UdpDevice::take_errors() {
+  has_error_ = false;
+  for (std::size_t i = 0; i < kMaxErrors; ++i) {
+    sockaddr_in to{};
+    alignas(cmsghdr) std::array<std::byte, 256> control{};
+    msghdr message{};
+    message.msg_name = &to;
+    message.msg_namelen = sizeof to;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    if (recvmsg(fd_, &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) return;
+    const cmsghdr* c = CMSG_FIRSTHDR(&message);
+    if (c == nullptr || c->cmsg_level != SOL_IP || c->cmsg_type != IP_RECVERR) continue;
+    sock_extended_err error{};
+    std::memcpy(&error, CMSG_DATA(c), sizeof error);
+    if (error.ee_origin != SO_EE_ORIGIN_ICMP || error.ee_errno != ECONNREFUSED) continue;
+    PeerAddress address;
+    std::memcpy(address.bytes.data(), &to.sin_addr, 4);
+    std::memcpy(address.bytes.data() + 4, &to.sin_port, 2);
+    if (std::find(refused_.begin(), refused_.end(), address) == refused_.end()) {
+      refused_.push_back(address);
+    }
+  }
+}
+
+bool UdpDevice::prepare_to_sleep() {
+  take_errors();
+  return refused_.empty();
+}
+
 // A joined datagram is cut where the frames' own headers say: the kernel joins only datagrams of
 // one sender, and a frame cut wrong fails its checksum. So no control message has to be read.
 std::size_t UdpDevice::receive(FrameSink& sink, std::size_t limit) {
   std::size_t count = 0;
+  if (has_error_) take_errors();
+  for (; !refused_.empty(); refused_.pop_back()) sink.on_refused(refused_.back());
   while (count < limit) {
     const ssize_t n = recv(fd_, buffer_.data(), buffer_.size(), MSG_DONTWAIT);
+    if (n < 0) has_error_ |= errno == ECONNREFUSED;
     if (n <= 0) break;
     std::span<const std::byte> rest(buffer_.data(), static_cast<std::size_t>(n));
     const std::size_t before = count;

@@ -34,6 +34,10 @@ class UdpDevice final : public PacketDevice {
 
   int poll_fd() const override { return fd_; }
 
+  bool tells_refusals() const override { return true; }
+
+  bool prepare_to_sleep() override;
+
   std::size_t frame_bytes() const override { return frame_bytes_; }
 
   std::size_t batch_frames() const override;
@@ -46,12 +50,15 @@ class UdpDevice final : public PacketDevice {
   std::size_t send_joined(const PeerAddress& to, std::span<const FrameOut> frames);
   std::size_t send_separately(const PeerAddress& to, std::span<const FrameOut> frames);
   std::size_t run_length(std::span<const FrameOut> frames) const;
+  void take_errors();
 
   int fd_;
   std::size_t frame_bytes_;
   bool can_join_ = true;
-  std::vector<std::byte> buffer_;   // what arrived
-  std::vector<std::byte> staging_;  // frames joined for sending
+  std::vector<std::byte> buffer_;     // what arrived
+  std::vector<std::byte> staging_;    // frames joined for sending
+  std::vector<PeerAddress> refused_;  // to be told at the next receive()
+  bool has_error_ = false;            // the socket's error queue may hold something
 };
 
 }  // namespace score::pm
