@@ -152,10 +152,15 @@ void Bench::measure_garbage(std::size_t size) {
   };
   for (unsigned i = 0; i < options_.rounds; ++i) {
     mb[0].push_back(goodput());
-    for (const auto at : {GarbageTo::Rank, GarbageTo::Nobody}) {
-      Garbage garbage(ends_, options_.is_ethernet(), at, options_.garbage);
+    for (const bool to_nobody : {false, true}) {
+      const Garbage garbage(ends_, {.is_ethernet = options_.is_ethernet(),
+                                    .to_nobody = to_nobody,
+                                    .port = kBenchPort,
+                                    .key = kBenchKey,
+                                    .generation = kBenchGeneration,
+                                    .rate = options_.garbage});
       const double value = goodput();
-      if (at == GarbageTo::Nobody) {
+      if (to_nobody) {
         mb[2].push_back(value);
         continue;
       }

@@ -2,7 +2,6 @@
 
 #include "pmlib/ethernet_device.hpp"
 #include "pmlib/frame.hpp"
-#include "tests/bench/pm/baselines.hpp"
 
 #include <algorithm>
 #include <arpa/inet.h>
@@ -34,19 +33,19 @@ constexpr std::uint16_t kNobodysType = 0x88b6;
 constexpr std::size_t kBatch = 50;
 
 // A frame that would be good but for one thing.
-Bytes spoiled_frame(std::mt19937& random, unsigned kind) {
+Bytes spoiled_frame(std::mt19937& random, unsigned kind, const GarbageOptions& options) {
   Bytes bytes(sizeof(pm::FrameHeader) + random() % 1300);
   for (auto& b : bytes) b = static_cast<std::byte>(random());
   if (kind == 0) return bytes;
   pm::FrameHeader h;
   h.kind = pm::FrameKind::Message;
   h.length = static_cast<std::uint16_t>(bytes.size() - sizeof h);
-  h.key = kBenchKey;
-  h.generation = kBenchGeneration;
+  h.key = options.key;
+  h.generation = options.generation;
   h.destination = 1;
   h.sequence = static_cast<std::uint32_t>(random() % 64);
-  if (kind == 1) h.key = ~kBenchKey;
-  if (kind == 2) h.generation = kBenchGeneration - 1;
+  if (kind == 1) h.key = ~options.key;
+  if (kind == 2) --h.generation;
   if (kind == 3) h.length = 65000;
   pm::seal(h, pm::crc32c(0, bytes.data() + sizeof h, bytes.size() - sizeof h));
   if (kind == 4) h.crc ^= 1;
@@ -54,21 +53,21 @@ Bytes spoiled_frame(std::mt19937& random, unsigned kind) {
   return bytes;
 }
 
-std::vector<Bytes> make_frames() {
+std::vector<Bytes> make_frames(const GarbageOptions& options) {
   std::mt19937 random(1);
   std::vector<Bytes> frames;
-  for (unsigned i = 0; i < 500; ++i) frames.push_back(spoiled_frame(random, i % 5));
+  for (unsigned i = 0; i < 500; ++i) frames.push_back(spoiled_frame(random, i % 5, options));
   return frames;
 }
 
 // Sends whole datagrams or Ethernet frames, many a call.
 class Sender {
  public:
-  Sender(const TwoEnds& ends, bool is_ethernet, GarbageTo to) : frames_(make_frames()) {
-    if (is_ethernet) {
-      aim_at_type(ends, to);
+  Sender(const TwoEnds& ends, const GarbageOptions& options) : frames_(make_frames(options)) {
+    if (options.is_ethernet) {
+      aim_at_type(ends, options);
     } else {
-      aim_at_port(ends, to);
+      aim_at_port(ends, options);
     }
   }
 
@@ -95,12 +94,12 @@ class Sender {
   }
 
  private:
-  void aim_at_port(const TwoEnds& ends, GarbageTo to) {
+  void aim_at_port(const TwoEnds& ends, const GarbageOptions& options) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
-    address.sin_port = htons(to == GarbageTo::Rank ? kBenchPort : kNobodysPort);
+    address.sin_port = htons(options.to_nobody ? kNobodysPort : options.port);
     inet_pton(AF_INET, ends.address(1).c_str(), &address.sin_addr);
-    if (to == GarbageTo::Nobody) {  // a socket that never reads, or each frame would be answered
+    if (options.to_nobody) {  // a socket that never reads, or each frame would be answered
       ends.enter(1);
       sink_ = socket(AF_INET, SOCK_DGRAM, 0);
       if (bind(sink_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) _exit(1);
@@ -110,9 +109,9 @@ class Sender {
     if (connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) _exit(1);
   }
 
-  void aim_at_type(const TwoEnds& ends, GarbageTo to) {
+  void aim_at_type(const TwoEnds& ends, const GarbageOptions& options) {
     ends.enter(0);
-    const std::uint16_t type = htons(to == GarbageTo::Rank ? pm::kEtherType : kNobodysType);
+    const std::uint16_t type = htons(options.to_nobody ? kNobodysType : pm::kEtherType);
     pm::PeerAddress peer, own;
     pm::EthernetDevice::parse(ends.mac(1).c_str(), peer);
     pm::EthernetDevice::parse(ends.mac(0).c_str(), own);
@@ -150,7 +149,7 @@ class Sender {
 
 }  // namespace
 
-Garbage::Garbage(const TwoEnds& ends, bool is_ethernet, GarbageTo to, unsigned rate) {
+Garbage::Garbage(const TwoEnds& ends, const GarbageOptions& options) {
   void* memory =
       mmap(nullptr, sizeof *sent_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::runtime_error("no memory");
@@ -160,8 +159,8 @@ Garbage::Garbage(const TwoEnds& ends, bool is_ethernet, GarbageTo to, unsigned r
   if (child_ < 0) throw std::runtime_error("fork");
   if (child_ == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    Sender sender(ends, is_ethernet, to);
-    send_for_ever(sender, rate, *sent_);
+    Sender sender(ends, options);
+    send_for_ever(sender, options.rate, *sent_);
   }
 }
 

@@ -5,19 +5,25 @@
 #include "tests/bench/pm/harness.hpp"
 
 #include <atomic>
+#include <cstdint>
 #include <sys/types.h>
 
 namespace score::bench {
 
-enum class GarbageTo {
-  Rank,    // rank 1
-  Nobody,  // the same node, but a port or type that nobody reads: what the sending alone costs
+struct GarbageOptions {
+  bool is_ethernet = false;
+  // Send to the same node, but to a port or type that nobody reads: what the sending alone costs.
+  bool to_nobody = false;
+  std::uint16_t port = 4000;  // UDP: of rank 1
+  std::uint64_t key = 0;      // of the job
+  std::uint32_t generation = 1;
+  unsigned rate = 1000;  // frames a second
 };
 
 class Garbage {
  public:
-  // Starts to send about `rate` frames a second from the node of side 0 to that of side 1.
-  Garbage(const TwoEnds& ends, bool is_ethernet, GarbageTo to, unsigned rate);
+  // Starts to send from the node of side 0 to that of side 1.
+  Garbage(const TwoEnds& ends, const GarbageOptions& options);
   // Ends it.
   ~Garbage();
   Garbage(const Garbage&) = delete;

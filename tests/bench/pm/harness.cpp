@@ -110,7 +110,7 @@ void TwoEnds::make_namespaces() {
 }
 
 void TwoEnds::configure(int side) {
-  const std::string in = "nsenter -t " + std::to_string(holders_[side]) + " -n ";
+  const std::string in = inside(side);
   run_command(in + "ip addr add " + address(side) + "/24 dev pm0");
   run_command(in + "ip link set pm0 up");
   run_command(in + "ip link set lo up");
@@ -123,6 +123,10 @@ void TwoEnds::configure(int side) {
   if (macs_[side].empty()) {
     throw std::runtime_error("cannot read the address of pm0");
   }
+}
+
+std::string TwoEnds::inside(int side) const {
+  return "nsenter -t " + std::to_string(holders_[side]) + " -n ";
 }
 
 std::string TwoEnds::address(int side) const {
@@ -150,9 +154,37 @@ void TwoEnds::lose(double percent) {
 }
 
 void TwoEnds::cut_bursts() {
-  for (const int holder : holders_) {
-    run_command("nsenter -t " + std::to_string(holder) + " -n ip link set pm0 gso_max_segs 1");
+  for (const int side : {0, 1}) run_command(inside(side) + "ip link set pm0 gso_max_segs 1");
+}
+
+bool TwoEnds::spoil(const Spoil& spoil, std::string& reason) {
+  const auto chance = [](double percent) {
+    return "numgen random mod 100000 < " + std::to_string(std::lround(percent * 1000)) + " ";
+  };
+  // Behind 28 bytes of IP and UDP, or behind nothing: where a PM header has its credit.
+  const std::string udp_field =
+      "ether type ip " + chance(spoil.damage) + "@nh,512,32 set 0xdeadbeef";
+  const std::string own_field =
+      "ether type 0x88b5 " + chance(spoil.damage) + "@nh,288,32 set 0xdeadbeef";
+  cut_bursts();
+  for (const int side : {0, 1}) {
+    const std::string add = inside(side) + "nft add ";
+    for (const std::string& words :
+         {std::string("table netdev pmspoil"),
+          std::string(
+              "'chain netdev pmspoil in { type filter hook ingress device pm0 priority 0; }'"),
+          std::string(
+              "'chain netdev pmspoil out { type filter hook egress device pm0 priority 0; }'"),
+          "'rule netdev pmspoil in " + chance(spoil.lose) + "drop'",
+          "'rule netdev pmspoil in " + udp_field + "'",
+          "'rule netdev pmspoil in " + own_field + "'",
+          "'rule netdev pmspoil out " + chance(spoil.duplicate) + "dup to pm0'"}) {
+      if (std::system((add + words).c_str()) == 0) continue;
+      reason = "nftables cannot do: " + words;
+      return false;
+    }
   }
+  return true;
 }
 
 void TwoEnds::enter(int side) const {

@@ -2,6 +2,7 @@
 // devices, in its own network namespace; the namespaces are joined by a veth pair.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -21,9 +22,17 @@ struct Shared {
   alignas(64) std::atomic<std::uint64_t> flag[2][8];  // one cache line each
   std::uint64_t address[2];                           // of memory that the other end writes into
   std::int32_t pid[2];
-  std::uint64_t dropped;  // frames that rank 1 did not believe
+  std::uint64_t dropped;                  // frames that rank 1 did not believe
+  std::array<std::uint64_t, 8> count[2];  // what a test counts
   std::uint8_t note[64];
   alignas(64) std::uint8_t area[2][1 << 23];
+};
+
+// Percent of the frames, each way.
+struct Spoil {
+  double lose = 0;
+  double damage = 0;  // four bytes are overwritten; nothing below PM notices
+  double duplicate = 0;
 };
 
 // One end: 0 or 1. Reports through Shared; throws to fail the run.
@@ -51,11 +60,14 @@ class TwoEnds {
   static constexpr const char* kInterface = "pm0";
   // Loses `percent` of what the link carries with nftables; 0 takes it away.
   void lose(double percent);
+  // A link that is worse, for single frames. False and why if nftables cannot do it here.
+  bool spoil(const Spoil& spoil, std::string& reason);
   // From now on the link carries single frames: what is sent in one burst is cut before.
   void cut_bursts();
 
  private:
   void make_namespaces();
+  std::string inside(int side) const;
   void configure(int side);
 
   bool with_network_;

@@ -4,8 +4,8 @@ import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 
+HERE = pathlib.Path(__file__).resolve().parent
 PLOT_SIZES = [4 ** k for k in range(1, 12)]  # 4 B to 4 MB
 PLOT_DEVICES = ['shmem', 'udp', 'ethernet']
 
@@ -129,51 +129,36 @@ def run_cases(options):
 
 # ---- the drawing
 
+def python_with_matplotlib():
+    """The Python in use, or the system's, which is the one that Debian's package is for."""
+    for python in (sys.executable, '/usr/bin/python3'):
+        if subprocess.run([python, '-c', 'import matplotlib'], capture_output=True).returncode == 0:
+            return python
+    return None
+
+
 def plot(options):
-    try:
-        # Fonts and settings of nobody: the drawing depends on the figures alone.
-        os.environ.setdefault('MPLCONFIGDIR', tempfile.gettempdir())
-        import matplotlib
-        matplotlib.use('Agg')
-        from matplotlib import pyplot
-    except ImportError:
+    python = python_with_matplotlib()
+    if not python:
         print('scbench: --plot needs matplotlib: install python3-matplotlib', file=sys.stderr)
         return 77
     sizes = options.size or ','.join(map(str, PLOT_SIZES))
     results = {}
     for device in [options.device] if options.device else PLOT_DEVICES:
         rows, reason = measure(['--device', device, '--size', sizes, '--rounds', options.rounds or '3',
-                                *words_of(options, ['count'])])
+                                *words_of(options, ['count', 'auth'])])
         if rows:
             results[device] = rows
         else:
             print(f'scbench: {device}: not measured: {reason}', file=sys.stderr, flush=True)
     if not results:
         return 1
-    draw(pyplot, results, options.plot)
+    subprocess.run([python, str(HERE / 'pm_plot.py'), options.plot], input=json.dumps(results), text=True, check=True)
     if options.json:
         for rows in results.values():
             for row in rows:
                 print(json.dumps(row))
     return 0
-
-
-def draw(pyplot, results, path):
-    figure, axes = pyplot.subplots(1, 2, figsize=(12, 5))
-    for (device, rows), colour in zip(results.items(), ['#0072b2', '#d55e00', '#009e73', '#cc79a7']):
-        sizes = [row['size'] for row in rows]
-        curves = [('PM ' + device, '', '-o', ''), ('raw ' + device, 'raw_', '--', ''), ('TCP', 'tcp_', ':', device)]
-        for label, prefix, style, beside in curves:
-            label = f'{label} (beside {beside})' if beside else label
-            for axis, key in zip(axes, (f'{prefix}one_way_us', f'{prefix}mb_s' if prefix else 'bandwidth_mb_s')):
-                axis.plot(sizes, [row[key] for row in rows], style, color=colour, label=label, markersize=3)
-    for axis, title, unit in zip(axes, ('One-way latency', 'Bandwidth'), ('us', 'MB/s')):
-        axis.set(xscale='log', yscale='log', title=title, xlabel='message, bytes', ylabel=unit)
-        axis.set_xscale('log', base=2)
-        axis.grid(True, which='major', alpha=0.3)
-    axes[1].legend(fontsize='small')
-    figure.tight_layout()
-    figure.savefig(path)
 
 
 def run(options):

@@ -1,0 +1,166 @@
+// Bad links, strangers and deaths, over real sockets.
+#include "tests/bench/pm/garbage.hpp"
+#include "tests/netns/conversation.hpp"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <string>
+#include <unistd.h>
+
+namespace score::pm::netns {
+namespace {
+
+class OverALink : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    std::string reason;
+    ends_ = make_ends(true, reason);
+    if (!ends_) GTEST_SKIP() << reason;
+  }
+
+  std::string device() const { return GetParam(); }
+
+  // Both sides talk until `count` messages went each way.
+  void expect_conversation(const AddressFile& file, std::uint32_t count) {
+    try {
+      ends_->run([&](int side, Shared& shared) {
+        Talker talker(file.path(), side);
+        talker.talk(count);
+        pm_statistics s{};
+        pm_get_statistics(talker, &s, sizeof s);
+        shared.count[side] = {s.frames_resent,
+                              s.duplicates,
+                              s.dropped_corrupt + s.dropped_forged + s.dropped_malformed +
+                                  s.dropped_foreign + s.dropped_stale,
+                              s.dropped_foreign,
+                              s.dropped_stale,
+                              s.dropped_forged};
+      });
+    } catch (const std::exception& e) {
+      FAIL() << e.what();
+    }
+  }
+
+  std::unique_ptr<TwoEnds> ends_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Devices, OverALink, testing::Values("udp", "ethernet"),
+                         [](const auto& parameter) { return std::string(parameter.param); });
+
+TEST_P(OverALink, LostDoubledAndDamagedFramesAreMadeGood) {
+  std::string reason;
+  if (!ends_->spoil({.lose = 15, .damage = 10, .duplicate = 10}, reason)) {
+    GTEST_SKIP() << reason;
+  }
+  const AddressFile file(*ends_, device());
+  expect_conversation(file, 2000);
+  for (const int side : {0, 1}) {
+    const auto& count = ends_->shared().count[side];
+    EXPECT_GT(count[0], 0u) << "resent";
+    EXPECT_GT(count[2], 0u) << "dropped";
+    EXPECT_GT(count[1], 0u) << "duplicates";
+  }
+}
+
+TEST_P(OverALink, StrangersAreCountedAndDropped) {
+  const AddressFile file(*ends_, device());
+  const bench::Garbage garbage(*ends_, {.is_ethernet = device() == "ethernet",
+                                        .port = 4101,
+                                        .key = 0x1f2e3d4c,
+                                        .generation = 1,
+                                        .rate = 20'000});
+  expect_conversation(file, 20'000);
+  const auto& count = ends_->shared().count[1];
+  EXPECT_GT(count[2], 0u);
+  EXPECT_GT(count[4], 0u) << "of an old generation";
+  // On Ethernet the socket's filter drops frames of other jobs.
+  if (device() == "udp") {
+    EXPECT_GT(count[3], 0u) << "of another job";
+  }
+}
+
+TEST_P(OverALink, WhoKnowsTheKeyButHasSeenItNowhereCannotForgeTaggedFrames) {
+  const AddressFile file(*ends_, device(), false, "auth tag\n");
+  const bench::Garbage garbage(*ends_, {.is_ethernet = device() == "ethernet",
+                                        .port = 4101,
+                                        .key = 0x1f2e3d4c,
+                                        .generation = 1,
+                                        .rate = 20'000});
+  expect_conversation(file, 10'000);
+  EXPECT_GT(ends_->shared().count[1][5], 0u) << "forged";
+}
+
+// --- deaths ------------------------------------------------------------------------------------
+
+class EveryDeath : public testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(Devices, EveryDeath,
+                         testing::Values("shmem", "udp", "ethernet", "ofi:tcp"),
+                         [](const auto& parameter) {
+                           const std::string name = parameter.param;
+                           return name.substr(0, name.find(':'));
+                         });
+
+// Seconds until rank 0 is told that rank 1, which has talked and is then gone, has died.
+double seconds_until_told(TwoEnds& ends, const AddressFile& file, bool is_sending) {
+  return ends
+      .run([&](int side, Shared& shared) {
+        Talker talker(file.path(), side);
+        talker.talk(100);
+        bench::meet(shared, 1);
+        if (side == 1) _exit(0);
+        const double start = bench::now_seconds();
+        if (is_sending) check(pm_send_message(talker, 1, "x", 1), "pm_send_message");
+        pm_message message;
+        int error = PM_EAGAIN;
+        while ((error = pm_receive(talker, &message)) == PM_EAGAIN) {
+          pm_wait(talker, 100'000);
+          check(bench::now_seconds() - start < 30, "told within half a minute");
+        }
+        shared.seconds = bench::now_seconds() - start;
+        check(error == PM_EPEER && message.source == 1, "told who has died");
+        void* buffer = nullptr;
+        check(pm_get_send_buffer(talker, 1, &buffer, 1) == PM_EPEER, "nothing goes to the dead");
+        check(pm_quiet(talker) == 1, "nothing is under way to the dead");
+        talker.abandon();
+      })
+      .seconds;
+}
+
+TEST_P(EveryDeath, IsToldWithinTheBoundToWhoSends) {
+  const std::string device = GetParam();
+  std::string reason;
+  const auto ends = make_ends(device != "shmem", reason);
+  if (!ends) GTEST_SKIP() << reason;
+  const AddressFile file(*ends, device, false, "patience 3\n");
+  try {
+    // Three seconds of silence and the last wait between two attempts, on a busy machine.
+    EXPECT_LT(seconds_until_told(*ends, file, true), 20);
+  } catch (const std::exception& e) {
+    FAIL() << e.what();
+  }
+}
+
+// Over shared memory the process's end is seen, over UDP its node refuses frames.
+class AnyDeath : public EveryDeath {};
+
+INSTANTIATE_TEST_SUITE_P(Devices, AnyDeath, testing::Values("shmem", "udp"),
+                         [](const auto& parameter) { return std::string(parameter.param); });
+
+TEST_P(AnyDeath, IsToldToWhoOnlyWaits) {
+  const std::string device = GetParam();
+  std::string reason;
+  const auto ends = make_ends(device != "shmem", reason);
+  if (!ends) GTEST_SKIP() << reason;
+  const AddressFile file(*ends, device, false, "patience 60\n");
+  try {
+    EXPECT_LT(seconds_until_told(*ends, file, false), 20);
+  } catch (const std::exception& e) {
+    FAIL() << e.what();
+  }
+}
+
+}  // namespace
+}  // namespace score::pm::netns
