@@ -77,6 +77,7 @@ Result<HeadConfig> read_config(Result<ConfigFile> file) {
   read_names(section, config);
   read_places(section, config);
   read_policy(section, config);
+  config.network = read_network_config(root);
   for (const char* role : {"node", "launcher", "monitor"}) root.ignore(role);
   if (auto sound = file->finish(); !sound) return sound.error();
   return config;

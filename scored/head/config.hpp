@@ -8,6 +8,7 @@
 #include "gang/cluster.hpp"
 #include "proto/tls_connection.hpp"
 #include "scored/head/users.hpp"
+#include "scored/network_config.hpp"
 
 #include <cstdint>
 #include <string>
@@ -36,6 +37,7 @@ struct HeadConfig {
   Duration kill_deadline = 5s;               // a node must have killed a job, else: suspect
   Duration rejoin_grace = 10s;               // after a restart nodes come back within it
   Duration idle_timeout = 600s;              // of a command that watches nothing
+  NetworkConfig network;
 
   [[nodiscard]] gang::ClusterConfig for_cluster() const;
 };

@@ -48,6 +48,7 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, Store store, S
                               abort.message = std::move(why);
                               perform(cluster_.node_says(job->nodes.front(), abort, now()));
                             }}),
+      networks_(config_.network.channels),
       wake_(io, 1),
       store_(std::move(store)) {}
 

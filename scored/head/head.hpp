@@ -18,6 +18,7 @@
 #include "scored/head/deadlines.hpp"
 #include "scored/head/job.hpp"
 #include "scored/head/job_streams.hpp"
+#include "scored/head/network_board.hpp"
 #include "scored/head/node_links.hpp"
 #include "scored/head/users.hpp"
 
@@ -89,6 +90,10 @@ class Head {
   void node_says(NodeId node, const NodeToHead& message);
   void heartbeat(NodeId node, const wire::Heartbeat& message);
   void trace_reply(NodeId node, wire::NodeTraceReply&& message);
+  // The network of an attempt that runs on this node; the caller has checked that it does.
+  void network_request(NodeId node, AttemptId attempt);
+  void network_prepared(NodeId node, wire::NetworkPrepared&& message);
+  void network_refused(NodeId node, const wire::NetworkRefused& message);
 
   [[nodiscard]] const HeadConfig& config() const { return config_; }
 
@@ -138,6 +143,15 @@ class Head {
   void drop_if_done(JobId id);
   void wake_timer();
 
+  // head_networks.cpp
+  struct NetworkPeer {  // who said it
+    NetworkBoard::Job job;
+    std::size_t index = 0;  // of the node in it
+  };
+
+  std::optional<NetworkPeer> network_peer(NodeId node, AttemptId attempt);
+  void tell_nodes(AttemptId attempt, const NetworkPeer& peer, const NetworkBoard::Answer& answer);
+
   // head_jobs.cpp
   Result<AddJob> check_submission(const Peer& peer, wire::Submit& message);
   bool answer_repeated(const RequestKey& key, const SubmitDone& done);
@@ -167,6 +181,7 @@ class Head {
   Users users_;
   NodeLinks links_;
   JobStreams streams_;
+  NetworkBoard networks_;
   Deadlines deadlines_;
   Epoch incarnation_;
   JobId last_job_;

@@ -206,6 +206,7 @@ void Head::end(Job& job, const gang::JobView& view) {
   });
   if (job.is_being_cancelled) commits_->add(cancel_setting(id, std::nullopt));
   deadlines_.set(id, DeadlineKind::Drop, now() + config_.front_end_grace);
+  networks_.close(job.progress.placement.attempt);
   streams_.finish(id, std::move(status));
 }
 

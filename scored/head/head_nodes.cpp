@@ -229,6 +229,7 @@ Status Head::reconfigure(HeadConfig wanted) {
   if (wanted.slots != config_.slots) {
     if (auto set = set_slots(self, wanted.slots); !set) return set;
   }
+  networks_.set_channels(wanted.network.channels);
   users_.set_rule(wanted.operators);
   set_log_level(wanted.log_level);
   config_ = std::move(wanted);

@@ -107,6 +107,16 @@ bool NodeSession::dispatch(const proto::InFrame& frame) {
       return handle_stream<wire::FenceEnter>(frame, [this](auto&& message) {
         head_.streams().fence_enter(node_, std::move(message));
       });
+    case FrameType::NetworkRequest:
+      return handle_stream<wire::NetworkRequest>(frame, [this](auto&& message) {
+        head_.network_request(node_, AttemptId(message.attempt()));
+      });
+    case FrameType::NetworkPrepared:
+      return handle_stream<wire::NetworkPrepared>(
+          frame, [this](auto&& message) { head_.network_prepared(node_, std::move(message)); });
+    case FrameType::NetworkRefused:
+      return handle_stream<wire::NetworkRefused>(
+          frame, [this](auto&& message) { head_.network_refused(node_, message); });
     case FrameType::NodeTraceReply: {
       auto reply = proto::parse<wire::NodeTraceReply>(frame);
       if (!reply) return refuse(reply.error());

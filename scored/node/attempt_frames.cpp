@@ -50,6 +50,10 @@ bool Attempts::on_frame(Attempt& attempt, const proto::InFrame& frame) {
       return pass_to_head<wire::TaskInputTaken>(attempt, frame);
     case FrameType::FenceEnter:
       return pass_to_head<wire::FenceEnter>(attempt, frame);
+    case FrameType::NetworkRequest:
+    case FrameType::ShepherdNetwork:
+    case FrameType::PassedDescriptors:
+      return parts_.networks.from_shepherd(attempt.id, frame);
     case FrameType::ShepherdReport:
       attempt.is_resuming = false;
       return true;
@@ -132,11 +136,12 @@ bool Attempts::from_head(const proto::InFrame& frame) {
     case FrameType::TerminalSize:
       return pass_to_shepherd<wire::TerminalSize>(frame);
     default:
-      return false;
+      return parts_.networks.from_head(frame);
   }
 }
 
 void Attempts::resume_all() {
+  parts_.networks.resume();
   for (const auto& [id, attempt] : attempts_) {
     if (!attempt->connection || attempt->is_removed) continue;
     wire::ShepherdResume message;

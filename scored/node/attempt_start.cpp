@@ -45,6 +45,7 @@ proto::ConnectionLimits connection_limits() {
   proto::ConnectionLimits chosen;
   chosen.write_queue_bytes = limits::kMaxPeerQueueBytes;
   chosen.frame_deadline = limits::kFrameDeadline;
+  chosen.descriptors = 2 * kMaxPassedFds;
   return chosen;
 }
 
@@ -66,6 +67,7 @@ asio::awaitable<void> Attempts::run_new(AttemptPtr attempt, gang::LaunchShepherd
     co_return;
   }
   follow_plan(*attempt);
+  parts_.networks.add(order.placed, attempt->connection);
   prepare(*attempt, order);
   if (attempt->is_killed) kill_tasks(*attempt);
   co_await read_frames(attempt);
@@ -149,6 +151,7 @@ asio::awaitable<void> Attempts::adopt(AttemptId id) {
   }
   log_notice("adopt", kv("attempt", id), kv("shepherd", attempt->shepherd));
   follow_plan(*attempt);
+  parts_.networks.add(found->placed, attempt->connection);
   handlers_.found(*found);
   parts_.tasks.spawn("run an attempt", read_frames(attempt));
 }

@@ -108,6 +108,7 @@ void Attempts::remove(AttemptId id) {
   const auto attempt = find(id);
   if (!attempt || std::exchange(attempt->is_removed, true)) return;
   parts_.switcher.remove(id);
+  parts_.networks.remove(id);
   parts_.launcher.forget(id);
   if (attempt->connection) send(*attempt->connection, wire::ShepherdEnd());
   unlink(attempt->socket.c_str());

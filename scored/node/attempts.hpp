@@ -12,6 +12,7 @@
 #include "scored/node/head_link.hpp"
 #include "scored/node/job_cgroups.hpp"
 #include "scored/node/launcher_link.hpp"
+#include "scored/node/networks.hpp"
 #include "scored/node/switcher.hpp"
 
 #include <functional>
@@ -32,6 +33,7 @@ class Attempts {
     LauncherLink& launcher;
     HeadLink& head;
     Switcher& switcher;
+    Networks& networks;
     const JobCgroups* cgroups;  // null: process groups
   };
 

@@ -154,6 +154,7 @@ Result<NodeConfig> read_config(Result<ConfigFile> file) {
   ConfigSection root = file->root();
   ConfigSection section = root.section("node");
   for (const Key& key : kKeys) read_key(section, key, config);
+  config.network = read_network_config(root);
   for (const char* role : {"head", "launcher", "monitor"}) root.ignore(role);
   if (auto sound = file->finish(); !sound) return sound.error();
   return config;

@@ -6,6 +6,7 @@
 #include "base/result.hpp"
 #include "base/units.hpp"
 #include "proto/tls_connection.hpp"
+#include "scored/network_config.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -35,6 +36,7 @@ struct NodeConfig {
   SwitchMethod method = SwitchMethod::Auto;
   PriorityChoice priority = PriorityChoice::Auto;  // Normal: as if real time were not allowed
   LogLevel log_level = LogLevel::Notice;
+  NetworkConfig network;
 };
 
 // Errors: one line "file:line: key: why".

@@ -63,6 +63,7 @@ class Daemon {
   TaskGroup tasks_;
   LauncherLink launcher_;
   HeadLink head_;
+  Networks networks_;
   Attempts attempts_;
   Vitals vitals_;
   std::uint64_t head_epoch_ = 0;  // the greatest incarnation of the head seen

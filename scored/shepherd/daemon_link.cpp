@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
+#include <iterator>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -17,6 +18,7 @@ namespace score::shepherd {
 namespace {
 
 constexpr std::size_t kReadBytes = 64 * 1024;
+constexpr std::size_t kMostArrived = 2 * base::kMaxPassedFds;
 
 }  // namespace
 
@@ -73,11 +75,23 @@ void DaemonLink::on_ready(std::uint32_t events) {
 
 void DaemonLink::read_frames() {
   std::array<char, kReadBytes> buffer;
-  const ssize_t got = read(socket_.get(), buffer.data(), buffer.size());
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (got <= 0) return drop();
-  reader_.feed({buffer.data(), static_cast<std::size_t>(got)});
+  const auto got = base::receive_some(socket_.get(), buffer, arrived_);
+  if (!got && got.error().is(std::errc::resource_unavailable_try_again)) return;
+  if (!got || *got == 0 || arrived_.size() > kMostArrived) return drop();
+  reader_.feed({buffer.data(), *got});
   deliver_frames();
+}
+
+std::vector<base::UniqueFd> DaemonLink::take_arrived(const proto::InFrame& frame) {
+  std::vector<base::UniqueFd> taken;
+  wire::PassedDescriptors message;
+  if (frame.type != proto::FrameType::PassedDescriptors) return taken;
+  if (!message.ParseFromString(frame.payload)) return taken;
+  const auto count = std::min<std::size_t>(message.count(), arrived_.size());
+  const auto end = arrived_.begin() + static_cast<std::ptrdiff_t>(count);
+  std::move(arrived_.begin(), end, std::back_inserter(taken));
+  arrived_.erase(arrived_.begin(), end);
+  return taken;
 }
 
 void DaemonLink::deliver_frames() {
@@ -90,7 +104,8 @@ void DaemonLink::deliver_frames() {
     }
     if (!*frame) return;
     loop_.cancel(std::exchange(first_frame_timer_, 0));
-    handlers_.frame(std::move(**frame));
+    auto descriptors = take_arrived(**frame);
+    handlers_.frame(std::move(**frame), std::move(descriptors));
   }
 }
 
@@ -103,14 +118,33 @@ void DaemonLink::send_frame(proto::FrameType type, std::string_view payload) {
   if (idle) loop_.change(socket_.get(), EPOLLIN | EPOLLOUT);
 }
 
+void DaemonLink::send_descriptors(const wire::PassedDescriptors& message,
+                                  std::vector<base::UniqueFd> fds) {
+  if (!socket_) return;
+  riders_.push_back({out_.size(), std::move(fds)});
+  send(message);
+}
+
+// Up to the next frame with descriptors, or that frame with them.
+base::Result<std::size_t> DaemonLink::write_some() {
+  const std::string_view left = std::string_view(out_).substr(written_);
+  if (riders_.empty()) return base::send_some(socket_.get(), left, {});
+  Rider& next = riders_.front();
+  if (written_ < next.offset) {
+    return base::send_some(socket_.get(), left.substr(0, next.offset - written_), {});
+  }
+  const std::size_t end = riders_.size() > 1 ? riders_[1].offset : out_.size();
+  auto put = base::send_some(socket_.get(), left.substr(0, end - written_), next.fds);
+  if (put) riders_.pop_front();
+  return put;
+}
+
 void DaemonLink::write_queue() {
   while (written_ < out_.size()) {
-    const ssize_t put = ::send(socket_.get(), out_.data() + written_, out_.size() - written_,
-                               MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0 && errno == EAGAIN) return;
-    if (put < 0) return drop();
-    written_ += static_cast<std::size_t>(put);
+    const auto put = write_some();
+    if (!put && put.error().is(std::errc::resource_unavailable_try_again)) return;
+    if (!put) return drop();
+    written_ += *put;
   }
   out_.clear();
   if (out_.capacity() > kReadBytes * 4) out_.shrink_to_fit();
@@ -132,6 +166,8 @@ void DaemonLink::drop() {
   loop_.cancel(std::exchange(first_frame_timer_, 0));
   loop_.remove(socket_.get());
   socket_.reset();
+  riders_.clear();
+  arrived_.clear();
   out_.clear();
   written_ = 0;
   loop_.change(listener_.get(), EPOLLIN);

@@ -5,8 +5,10 @@
 #include "base/fd.hpp"
 #include "base/log.hpp"
 #include "proto/frame_reader.hpp"
+#include "proto/shepherd.pb.h"
 #include "scored/shepherd/event_loop.hpp"
 
+#include <deque>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -18,7 +20,8 @@ namespace score::shepherd {
 class DaemonLink {
  public:
   struct Handlers {
-    std::function<void(proto::InFrame)> frame;
+    // With the descriptors that came with it.
+    std::function<void(proto::InFrame, std::vector<base::UniqueFd>)> frame;
     std::function<void()> lost;
   };
 
@@ -40,16 +43,25 @@ class DaemonLink {
   }
 
   void send_frame(proto::FrameType type, std::string_view payload);
+  // At most base::kMaxPassedFds descriptors.
+  void send_descriptors(const wire::PassedDescriptors& message, std::vector<base::UniqueFd> fds);
   // Writes what is queued and gives up soon; for the last words before exit.
   void flush();
   void drop();  // closes the connection and tells `lost`; accepts the next one
 
  private:
+  struct Rider {  // goes with the byte at `offset` of out_
+    std::size_t offset = 0;
+    std::vector<base::UniqueFd> fds;
+  };
+
   void on_accept();
   void on_ready(std::uint32_t events);
   void read_frames();
   void deliver_frames();
   void write_queue();
+  base::Result<std::size_t> write_some();
+  std::vector<base::UniqueFd> take_arrived(const proto::InFrame& frame);
   void complain(const std::string& what);
 
   EventLoop& loop_;
@@ -61,6 +73,8 @@ class DaemonLink {
   proto::FrameReader reader_;
   std::string out_;
   std::size_t written_ = 0;  // of out_
+  std::deque<Rider> riders_;
+  std::vector<base::UniqueFd> arrived_;  // not yet taken by a frame
   EventLoop::TimerId first_frame_timer_ = 0;
   base::LogLimiter limiter_;
 };

@@ -36,6 +36,9 @@ struct Plan {
 
   [[nodiscard]] bool wants_pmix() const { return spec.mpi() == wire::LaunchSpec::PMIX; }
 
+  // Its tasks may open PM.
+  [[nodiscard]] bool wants_network() const { return !spec.scout(); }
+
   // Rank 0 has a terminal, and it is here.
   [[nodiscard]] bool has_terminal(std::uint32_t task) const {
     return spec.pty() && rank_of(task) == 0;

@@ -71,11 +71,13 @@ base::Status Shepherd::start() {
   spawning.failed = [this](const base::Error& why) { on_spawn_failed(why); };
   if (auto started = spawner_.start(std::move(spawning)); !started) return started;
   on_lost();
-  return link_.start({.frame = [this](const proto::InFrame& frame) { on_frame(frame); },
-                      .lost = [this] { on_lost(); }});
+  return link_.start(
+      {.frame = [this](const proto::InFrame& frame,
+                       auto descriptors) { on_frame(frame, std::move(descriptors)); },
+       .lost = [this] { on_lost(); }});
 }
 
-void Shepherd::on_frame(const proto::InFrame& frame) {
+void Shepherd::on_frame(const proto::InFrame& frame, std::vector<base::UniqueFd> descriptors) {
   using proto::FrameType;
   switch (frame.type) {
     case FrameType::ShepherdPrepare:
@@ -103,6 +105,10 @@ void Shepherd::on_frame(const proto::InFrame& frame) {
         stdio_->resize(message->rows(), message->columns());
       }
       return;
+    case FrameType::ShepherdNetwork:
+    case FrameType::PassedDescriptors:
+    case FrameType::NetworkFailed:
+      return on_network(frame, std::move(descriptors));
     default:
       base::log_warning("ignore frame", base::kv("type", proto::name_of(frame.type)));
   }
@@ -139,7 +145,11 @@ void Shepherd::make_parts() {
       plan_->first_rank, plan_->local_tasks(),
       [this](std::uint32_t task, const wire::TaskExit& exit) { on_task_ended(task, exit); });
   stdio_.emplace(*plan_, output_, input_);
-  if (!plan_->wants_pmi()) return;
+  if (plan_->wants_pmi()) make_pmi();
+  if (plan_->wants_network()) make_network();
+}
+
+void Shepherd::make_pmi() {
   const auto& counts = plan_->prepare.tasks_on_node();
   PmiJob job{
       .name = fmt::format("kvs_{}", plan_->prepare.attempt()),
@@ -178,10 +188,17 @@ void Shepherd::on_start() {
 
 base::Result<std::vector<base::UniqueFd>> Shepherd::open_task(std::uint32_t task) {
   auto fds = stdio_->open_task(task);
-  if (!fds || !pmi_) return fds;
-  auto socket = pmi_->connect(task);
-  if (!socket) return socket.error();
-  fds->push_back(std::move(*socket));
+  if (!fds) return fds;
+  if (pmi_) {
+    auto socket = pmi_->connect(task);
+    if (!socket) return socket.error();
+    fds->push_back(std::move(*socket));
+  }
+  if (network_) {
+    auto socket = network_->connect(task);
+    if (!socket) return socket.error();
+    fds->push_back(std::move(*socket));
+  }
   return fds;
 }
 
@@ -237,6 +254,7 @@ void Shepherd::on_signal(int signal) {
 }
 
 void Shepherd::on_task_ended(std::uint32_t task, const wire::TaskExit& exit) {
+  if (network_) network_->task_ended(task);
   const bool has_failed = exit.code() != 0 || exit.signal() != 0;
   if (pmi_) pmi_->task_ended(task, has_failed);
   if (pmix_ && !has_failed && pmix_->was_initialised(task)) {
@@ -304,6 +322,7 @@ void Shepherd::on_resume() {
   link_.send(report);
   if (abort_) link_.send(*abort_);
   for (const auto& chunk : window_.held()) send_output(chunk);
+  if (network_) network_->resume();
   if (pmi_ && pmi_->pending_fence()) send_fence(*pmi_->pending_fence());
   if (pmix_ && pmix_->pending_fence()) send_fence(*pmix_->pending_fence());
   send_input_taken();

@@ -9,6 +9,7 @@
 #include "scored/shepherd/daemon_link.hpp"
 #include "scored/shepherd/event_loop.hpp"
 #include "scored/shepherd/input.hpp"
+#include "scored/shepherd/network_hub.hpp"
 #include "scored/shepherd/output.hpp"
 #include "scored/shepherd/plan.hpp"
 #include "scored/shepherd/pmi_hub.hpp"
@@ -50,7 +51,7 @@ class Shepherd {
     Done,       // all told; waits for End
   };
 
-  void on_frame(const proto::InFrame& frame);
+  void on_frame(const proto::InFrame& frame, std::vector<base::UniqueFd> descriptors);
   void on_prepare(const std::string& payload);
   void on_start();
   void on_signal(int signal);
@@ -68,6 +69,9 @@ class Shepherd {
   void abort_job(std::uint32_t rank, std::int32_t code, const std::string& message);
   void send_ready();
   void make_parts();
+  void make_pmi();
+  void make_network();
+  void on_network(const proto::InFrame& frame, std::vector<base::UniqueFd> descriptors);
   base::Result<std::vector<base::UniqueFd>> open_task(std::uint32_t task);
   void on_forked(std::uint32_t task, pid_t pid);
   void on_all_forked();
@@ -100,6 +104,7 @@ class Shepherd {
   std::optional<TaskTable> tasks_;
   std::optional<PmiHub> pmi_;
   std::optional<PmixProcess> pmix_;
+  std::optional<NetworkHub> network_;
   std::optional<wire::ShepherdAbort> abort_;  // the first one
   OutputPump output_;
   OutputWindow window_;

@@ -55,12 +55,16 @@ TEST(Shepherd, TaskSeesNoOtherDescriptors) {
   ASSERT_TRUE(
       node.run(shell("ls -l /proc/$$/fd | sed -n 's/.* \\([0-9]*\\) ->.*/\\1/p' | tr '\\n' ' '"),
                {.index = 0, .tasks_on_node = {6}}));
-  for (const auto& [rank, text] : node.out) EXPECT_EQ(text.substr(0, 8), "0 1 2 3 ") << text;
+  for (const auto& [rank, text] : node.out) EXPECT_EQ(text.substr(0, 10), "0 1 2 3 4 ") << text;
   auto spec = shell("ls /proc/self/fd | wc -l");
   spec.set_mpi(wire::LaunchSpec::NONE);
   TestNode plain;
   ASSERT_TRUE(plain.run(spec));
-  EXPECT_EQ(plain.out[0], "4\n");  // 0, 1, 2 and the directory that ls reads
+  EXPECT_EQ(plain.out[0], "5\n");  // 0, 1, 2, the network's and the directory that ls reads
+  spec.set_scout(true);
+  TestNode command;
+  ASSERT_TRUE(command.run(spec));
+  EXPECT_EQ(command.out[0], "4\n");
 }
 
 TEST(Shepherd, SignalsReachTheTasks) {

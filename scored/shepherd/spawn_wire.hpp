@@ -6,11 +6,9 @@
 //   B: Hello                    once, at its start
 //   A: SendPlan + plan          the ShepherdPrepare bytes, in a memfd, once it was checked
 //   B: Ready                    and waits for the start
-//   A: Fork + descriptors       of up to kTasksPerBatch tasks: stdin, stdout, stderr[, PMI] of each
-//   B: Forked (pids) | Failed
-//   A: ForkLast                 as Fork, for the last of them
-//   B: Forked (pids) | Failed   and exits: its children become A's, who reaps nothing before it
-//   read
+//   A: Fork + descriptors       of up to kTasksPerBatch tasks: stdin, stdout, stderr[, PMI][,
+//   network] B: Forked (pids) | Failed A: ForkLast                 as Fork, for the last of them B:
+//   Forked (pids) | Failed   and exits: its children become A's, who reaps nothing before it read
 //                               this
 //
 // Both ends are the same program file, so there is no version.

@@ -1,5 +1,7 @@
 #include "scored/shepherd/task_env.hpp"
 
+#include "pmlib/broker.hpp"
+
 #include <algorithm>
 
 namespace score::shepherd {
@@ -71,6 +73,9 @@ std::vector<std::string> own_variables(const Plan& plan, std::uint32_t task) {
     out.insert(out.end(), plan.prepare.pmix_env().begin(), plan.prepare.pmix_env().end());
     add("PMIX_RANK", rank);
   }
+  // Where the submitting task had a network of its own, it must not be taken for this one's.
+  if (plan.wants_network())
+    add(pm::kBrokerVariable, plan.wants_pmi() ? kTaskPmiFd + 1 : kTaskPmiFd);
   if (plan.spec.slurm_env()) add_slurm(out, plan, task);
   if (plan.spec.cpus_per_task() > 1 && !find_variable(plan.spec, "OMP_NUM_THREADS")) {
     add("OMP_NUM_THREADS", plan.spec.cpus_per_task());
@@ -79,6 +84,9 @@ std::vector<std::string> own_variables(const Plan& plan, std::uint32_t task) {
 }
 
 bool is_replaced(std::string_view variable, const std::vector<std::string>& own) {
+  for (const auto* inherited : {"PM_CONTEXT_FD=", "PM_LOCAL_FDS=", "PM_DEVICE_FD="}) {
+    if (variable.starts_with(inherited)) return true;
+  }
   // Of the job or shell this was submitted from. What tunes the user's libpmix stays.
   const bool is_pmix = variable.starts_with("PMIX_") && !variable.starts_with("PMIX_MCA_");
   if (variable.starts_with("PMI_") || is_pmix) return true;

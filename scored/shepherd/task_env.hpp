@@ -12,8 +12,8 @@ namespace score::shepherd {
 inline constexpr int kTaskPmiFd = 3;
 
 // Variables that the shepherd sets for one task, "NAME=value": SCORE_*, PWD, PMI_* if the plan
-// wants PMI, SLURM_* look-alikes if asked, OMP_NUM_THREADS if the job has several cpus a task and
-// left it unset.
+// wants PMI, PM_NETWORK_FD, SLURM_* look-alikes if asked, OMP_NUM_THREADS if the job has several
+// cpus a task and left it unset.
 std::vector<std::string> own_variables(const Plan& plan, std::uint32_t task);
 
 // Is this variable of the job's environment dropped? Those that another launcher or an outer job

@@ -20,8 +20,10 @@ class TaskStarter {
   // must outlive the starter. Errors: of the checks, which the shepherd passed shortly before.
   static base::Result<TaskStarter> create(const Plan& plan);
 
-  // stdin, stdout, stderr, and PMI if the job wants it.
-  [[nodiscard]] std::size_t descriptors_per_task() const { return plan_->wants_pmi() ? 4 : 3; }
+  // stdin, stdout, stderr, and PMI and the network's broker if the job wants them.
+  [[nodiscard]] std::size_t descriptors_per_task() const {
+    return 3U + (plan_->wants_pmi() ? 1U : 0U) + (plan_->wants_network() ? 1U : 0U);
+  }
 
   // In the child. What fails is told on the task's own stderr, in one line; exit code 126, 127 (not
   // found) or 125 (before exec).

@@ -18,6 +18,14 @@ Status make_directory(const std::string& path) {
   return {};
 }
 
+std::string network_config(const VirtualOptions& options) {
+  std::string text = fmt::format("[network]\ndevices = [\"shmem\", \"{}\"]\n", options.device);
+  text +=
+      fmt::format("channels = {}\nswitch_mode = \"{}\"\n", options.channels, options.switch_mode);
+  if (options.netns) text += "interface = \"eth0\"\n";
+  return text;
+}
+
 std::string head_config(const Layout& layout, const VirtualOptions& options) {
   const auto nodes = node_names(options.nodes);
   std::string text = "[head]\ncluster = \"virtual\"\nvirtual = true\n";
@@ -29,7 +37,7 @@ std::string head_config(const Layout& layout, const VirtualOptions& options) {
   text +=
       fmt::format("quantum = \"{}\"\nslots = {}\n", format_duration(options.slice), options.slots);
   if (options.switch_always) text += "switch_always = true\n";
-  return text;
+  return text + network_config(options);
 }
 
 std::string node_config(const Layout& layout, const VirtualOptions& options,
@@ -41,7 +49,7 @@ std::string node_config(const Layout& layout, const VirtualOptions& options,
   text += fmt::format("cores = {}\nmemory = \"{}\"\n", options.cores, options.memory);
   text += fmt::format("cgroup_root = \"{}\"\n",
                       layout.cgroup.empty() ? "none" : layout.cgroup_of(name));
-  return text;
+  return text + network_config(options);
 }
 
 Status write_node(const Layout& layout, const VirtualOptions& options,

@@ -19,7 +19,10 @@ struct VirtualOptions {
   bool netns = false;          // a network namespace and a veth for each node
   bool keep = false;
   bool print_json = false;
-  bool no_cgroup = false;  // as for a user who may make none
+  bool no_cgroup = false;       // as for a user who may make none
+  std::uint32_t channels = 16;  // of the jobs' networks
+  std::string device = "udp";   // between nodes: udp, ethernet
+  std::string switch_mode = "clock";
   std::vector<std::string> command;
 };
 

@@ -54,6 +54,15 @@ void add_options(CLI::App& app, Request& request) {
       ->check(CLI::Range(1U, limits::kMaxSlots));
   app.add_flag("--switch-always", options.switch_always,
                "Stop and continue a job at every boundary, also if it is alone");
+  app.add_option("--channels", options.channels, "Network channels of each node (16)")
+      ->type_name("N")
+      ->check(CLI::Range(1U, 4096U));
+  app.add_option("--device", options.device, "Network of jobs between nodes (udp)")
+      ->type_name("udp|ethernet")
+      ->check(CLI::IsMember({"udp", "ethernet"}));
+  app.add_option("--switch-mode", options.switch_mode, "How networks are switched (clock)")
+      ->type_name("clock|barrier")
+      ->check(CLI::IsMember({"clock", "barrier"}));
   app.add_flag("--netns", options.netns, "Each node in a network namespace of its own (root)");
   app.add_flag("--no-cgroup", options.no_cgroup,
                "Switch by signals, as for a user who may make no cgroup");
@@ -86,6 +95,9 @@ Status check_options(Request& request) {
   }
   if (const auto memory = parse_bytes(options.memory); !memory) {
     return memory.error().with_context("--memory '{}'", options.memory);
+  }
+  if (options.device == "ethernet" && !options.netns) {
+    return fail(Errc::Malformed, "--device ethernet needs --netns");
   }
   if (options.netns && geteuid() != 0) return fail(Errc::Denied, "--netns needs root");
   if (options.command.empty() && !options.keep) {

@@ -1,0 +1,53 @@
+// Which channel each job's network has. A channel is a numbered resource of every node; a job has
+// the same number on all of its nodes. While channels suffice a job is alone on its own; beyond
+// that jobs share one in turn, but only jobs that the gang schedule never runs beside each other:
+// the network is switched with them. Pure.
+#pragma once
+
+#include "base/ids.hpp"
+#include "base/result.hpp"
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+namespace score::gang {
+
+using base::AttemptId;
+using base::NodeId;
+
+// Where an attempt runs.
+struct NetworkPlace {
+  std::vector<NodeId> nodes;                      // [node index]
+  std::vector<std::vector<std::uint32_t>> cores;  // [node index]
+};
+
+class Channels {
+ public:
+  // 1 ... 65535; they count from 0. A smaller number later leaves what is assigned.
+  explicit Channels(std::uint32_t count) : count_(count) {}
+
+  void set_count(std::uint32_t count) { count_ = count; }
+
+  // The least used channel that it may have; the same one again for the same attempt. Errors: Busy:
+  // each channel is taken by a job that may run at the same time on a common node.
+  base::Result<std::uint16_t> assign(AttemptId attempt, NetworkPlace place);
+  // It has this one already, from before a restart.
+  void claim(AttemptId attempt, NetworkPlace place, std::uint16_t channel);
+  // Unknown: nothing happens.
+  void release(AttemptId attempt);
+
+  // Attempts with the same channel on a common node.
+  [[nodiscard]] std::size_t sharers(AttemptId attempt) const;
+
+ private:
+  struct Holder {
+    NetworkPlace place;
+    std::uint16_t channel = 0;
+  };
+
+  std::uint32_t count_;
+  std::map<AttemptId, Holder> holders_;
+};
+
+}  // namespace score::gang

@@ -1,0 +1,56 @@
+#include "scored/network_config.hpp"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string_view>
+
+namespace score {
+namespace {
+
+std::optional<NetworkConfig> read(std::string_view text) {
+  auto file = ConfigFile::parse(text, "test");
+  if (!file) return std::nullopt;
+  ConfigSection root = file->root();
+  auto config = read_network_config(root);
+  if (!file->finish()) return std::nullopt;
+  return config;
+}
+
+TEST(NetworkConfig, WithoutATableJobsUseSharedMemoryAndUdp) {
+  const auto config = read("");
+  ASSERT_TRUE(config);
+  EXPECT_TRUE(config->shmem);
+  EXPECT_EQ(config->device, NetworkDevice::Udp);
+  EXPECT_EQ(config->channels, 16U);
+  EXPECT_EQ(config->switch_mode, SwitchMode::Clock);
+  EXPECT_FALSE(config->is_off());
+}
+
+TEST(NetworkConfig, TakesEveryKey) {
+  const auto config = read(
+      "[network]\ndevices = [\"ethernet\"]\nchannels = 1\ninterface = \"eth1\"\n"
+      "pm_auth = \"tag\"\nswitch_mode = \"barrier\"\n");
+  ASSERT_TRUE(config);
+  EXPECT_FALSE(config->shmem);
+  EXPECT_EQ(config->device, NetworkDevice::Ethernet);
+  EXPECT_EQ(config->interface, "eth1");
+  EXPECT_TRUE(config->tags);
+  EXPECT_EQ(config->switch_mode, SwitchMode::Barrier);
+}
+
+TEST(NetworkConfig, NoDeviceTurnsItOff) {
+  EXPECT_TRUE(read("[network]\ndevices = []\n")->is_off());
+}
+
+TEST(NetworkConfig, RefusesWhatMakesNoSense) {
+  for (const char* wrong :
+       {"devices = [\"myrinet\"]", "devices = [\"udp\", \"ethernet\"]", "devices = [\"ethernet\"]",
+        "channels = 0", "channels = 5000", "interface = \"a-name-that-is-too-long\"",
+        "pm_auth = \"none\"", "switch_mode = \"token\"", "channel = 1"}) {
+    EXPECT_FALSE(read("[network]\n" + std::string(wrong) + "\n")) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace score

@@ -1,0 +1,51 @@
+// The UDP sockets of this node's channels: one for each user, channel and local task. Jobs that
+// share a channel get the same socket in turn; the key in each frame says whose it is. Users never
+// share one: who holds a socket can read what lies in it, and connect or filter it.
+#pragma once
+
+#include "base/fd.hpp"
+#include "base/ids.hpp"
+#include "base/result.hpp"
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <netinet/in.h>
+#include <string>
+#include <vector>
+
+namespace score::node {
+
+struct ChannelSocket {
+  UniqueFd fd;
+  std::array<char, 6> address{};  // IPv4 and port, as pm::PeerAddress
+};
+
+class ChannelSockets {
+ public:
+  struct Place {
+    UserId user;
+    std::uint16_t channel = 0;
+    std::uint32_t task = 0;  // local
+
+    friend auto operator<=>(const Place&, const Place&) = default;
+  };
+
+  // The socket of the place; it lives as long as somebody holds it. Errors: errno codes.
+  Result<std::shared_ptr<ChannelSocket>> open(const Place& place, in_addr local);
+  // The same from a shepherd, which kept it while the daemon was away: the first one becomes the
+  // place's. Errors: Malformed (no UDP socket).
+  Result<std::shared_ptr<ChannelSocket>> adopt(const Place& place, UniqueFd fd);
+
+ private:
+  std::map<Place, std::weak_ptr<ChannelSocket>> sockets_;
+};
+
+// The address of this host that packets to `host` would have. Errors: errno codes, NotFound.
+[[nodiscard]] Result<in_addr> address_towards(const std::string& host);
+// The first IPv4 address of an interface. Errors: errno codes, NotFound.
+[[nodiscard]] Result<in_addr> address_of_interface(const std::string& interface);
+
+}  // namespace score::node

@@ -1,0 +1,87 @@
+// The networks of this node's attempts, between their shepherds and the head. A shepherd asks when
+// a task of it first opens PM; the head makes every node of the job prepare its sockets, gathers
+// the addresses and says when all are there; the shepherd then makes the contexts and shows them
+// here.
+#pragma once
+
+#include "base/ids.hpp"
+#include "base/model.hpp"
+#include "base/result.hpp"
+#include "proto/connection.hpp"
+#include "proto/node.pb.h"
+#include "proto/shepherd.pb.h"
+#include "scored/network_config.hpp"
+#include "scored/node/channel_sockets.hpp"
+#include "scored/node/head_link.hpp"
+#include "scored/node/job_contexts.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace score::node {
+
+class Networks {
+ public:
+  // Called when an attempt's contexts are there, and again if they were replaced.
+  using Opened = std::function<void(AttemptId)>;
+
+  // The link outlives it. head_host: whoever listens there is on the nodes' network.
+  Networks(HeadLink& head, NetworkConfig config, std::string head_host);
+
+  void set_opened(Opened opened) { opened_ = std::move(opened); }
+
+  // An attempt whose shepherd is connected. Again: a new connection of it.
+  void add(const base::PlacedTasks& placed, std::shared_ptr<proto::Connection> shepherd);
+  void remove(AttemptId attempt);
+
+  // A frame about networks. False: it is none, or makes no sense.
+  bool from_shepherd(AttemptId attempt, const proto::InFrame& frame);
+  bool from_head(const proto::InFrame& frame);
+  // The head greeted: what it may not know is said again.
+  void resume();
+
+  [[nodiscard]] const JobContexts& contexts() const { return contexts_; }
+
+  // The sockets of the attempt's tasks, [task]; none if it uses no UDP.
+  [[nodiscard]] const std::vector<std::shared_ptr<ChannelSocket>>& sockets(AttemptId attempt) const;
+  [[nodiscard]] std::uint64_t key(AttemptId attempt) const;
+
+ private:
+  struct Network {
+    base::PlacedTasks placed;
+    std::shared_ptr<proto::Connection> shepherd;
+    bool is_wanted = false;
+    bool is_open = false;   // the shepherd has all it needs
+    std::uint64_t key = 0;  // 0: not prepared
+    std::uint16_t channel = 0;
+    std::string addresses;  // of this node's tasks
+    std::vector<std::shared_ptr<ChannelSocket>> sockets;
+  };
+
+  [[nodiscard]] static std::uint32_t tasks_of(const Network& network) {
+    return network.placed.tasks_on_node[network.placed.node_index];
+  }
+
+  bool take_sockets(Network& network, std::vector<UniqueFd> fds);
+  bool on_descriptors(Network& network, const wire::PassedDescriptors& message);
+  void on_network(Network& network, const wire::ShepherdNetwork& message);
+  void on_prepare(Network& network, const wire::NetworkPrepare& message);
+  void on_ready(Network& network, wire::NetworkReady&& message);
+  Status prepare(Network& network);
+  void say_prepared(const Network& network);
+  [[nodiscard]] Result<in_addr> local_address() const;
+
+  HeadLink& head_;
+  NetworkConfig config_;
+  std::string head_host_;
+  Opened opened_;
+  JobContexts contexts_;
+  ChannelSockets channel_sockets_;
+  std::map<AttemptId, Network> networks_;
+};
+
+}  // namespace score::node

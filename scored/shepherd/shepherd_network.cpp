@@ -1,0 +1,56 @@
+// The part of the shepherd that has to do with PM networks.
+#include "scored/shepherd/shepherd.hpp"
+
+#include <utility>
+
+namespace score::shepherd {
+
+namespace {
+
+constexpr int kCannotStart = 125;
+
+template <class Message>
+std::optional<Message> parse(const proto::InFrame& frame) {
+  Message message;
+  if (!message.ParseFromString(frame.payload)) return std::nullopt;
+  return message;
+}
+
+}  // namespace
+
+void Shepherd::make_network() {
+  const auto& prepare = plan_->prepare;
+  NetworkHub::Handlers handlers;
+  handlers.wanted = [this] {
+    wire::NetworkRequest request;
+    request.set_attempt(plan_->prepare.attempt());
+    link_.send(request);
+  };
+  handlers.tell = [this](const wire::ShepherdNetwork& network) { link_.send(network); };
+  handlers.pass = [this](const wire::PassedDescriptors& message, auto fds) {
+    link_.send_descriptors(message, std::move(fds));
+  };
+  handlers.note = [this](std::uint32_t task, const std::string& text) { note(task, text); };
+  handlers.broken = [this](const std::string& why) {
+    abort_job(plan_->first_rank, kCannotStart, why);
+  };
+  network_.emplace(
+      loop_,
+      NetworkHub::Job{prepare.attempt(),
+                      prepare.node_index(),
+                      {prepare.tasks_on_node().begin(), prepare.tasks_on_node().end()}},
+      std::move(handlers));
+}
+
+void Shepherd::on_network(const proto::InFrame& frame, std::vector<base::UniqueFd> descriptors) {
+  if (!network_) return;
+  if (frame.type == proto::FrameType::ShepherdNetwork) {
+    if (auto network = parse<wire::ShepherdNetwork>(frame)) network_->prepare(std::move(*network));
+  } else if (frame.type == proto::FrameType::NetworkFailed) {
+    if (auto failed = parse<wire::NetworkFailed>(frame)) network_->fail(failed->reason());
+  } else if (auto message = parse<wire::PassedDescriptors>(frame)) {
+    network_->take_sockets(*message, std::move(descriptors));
+  }
+}
+
+}  // namespace score::shepherd
