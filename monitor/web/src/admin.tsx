@@ -1,0 +1,129 @@
+// The drawer of those who logged in: what changing the quantum would do before it is done, drain and
+// resume, suspend and cancel. Each asks once more; the head decides who may.
+
+import { useState } from 'preact/hooks';
+import { act, type ActionResult } from './feed';
+import { percent } from './format';
+import type { Session, Snapshot } from './types';
+
+interface DrawerProps {
+  session: Session;
+  snapshot: Snapshot;
+}
+
+// "50ms", "0.1s" or a bare number of milliseconds, in seconds.
+export function parseQuantum(text: string): number | null {
+  const match = /^\s*(\d+(?:\.\d+)?)\s*(us|ms|s)?\s*$/.exec(text);
+  if (!match) return null;
+  const unit = { us: 1e-6, ms: 1e-3, s: 1 }[match[2] ?? 'ms'] ?? 1e-3;
+  return Number(match[1]) * unit;
+}
+
+function preview(snapshot: Snapshot, quantum: number): string {
+  const { cluster, switches } = snapshot;
+  const before = 1 / cluster.quantum_s;
+  const after = 1 / quantum;
+  const lost = switches.mean_lost_s;
+  return `switches/s ${before.toFixed(1)} → ${after.toFixed(1)}, est. overhead ${percent(
+    lost / cluster.quantum_s, 3)} → ${percent(lost / quantum, 3)}`;
+}
+
+function useActions(session: Session) {
+  const [result, setResult] = useState<ActionResult | null>(null);
+  const run = async (question: string, path: string, body: object) => {
+    if (window.confirm(question)) setResult(await act(session, path, body));
+  };
+  return { result, run };
+}
+
+type Run = ReturnType<typeof useActions>['run'];
+
+function Quantum({ snapshot, run }: { snapshot: Snapshot; run: Run }) {
+  const [text, setText] = useState('');
+  const seconds = parseQuantum(text);
+  const submit = (event: Event) => {
+    event.preventDefault();
+    if (seconds) void run(`Set the quantum to ${text}?`, 'quantum', { quantum: /[a-z]/.test(text) ? text : `${text}ms` });
+  };
+  return (
+    <form onSubmit={submit}>
+      <label>
+        Quantum{' '}
+        <input
+          name="quantum"
+          value={text}
+          placeholder={`${(snapshot.cluster.quantum_s * 1000).toFixed(0)}ms`}
+          onInput={(event) => setText(event.currentTarget.value)}
+        />
+      </label>
+      <button type="submit" disabled={!seconds}>Set</button>
+      <output>{seconds ? preview(snapshot, seconds) : 'e.g. 50ms'}</output>
+    </form>
+  );
+}
+
+function Nodes({ run }: { run: Run }) {
+  const [nodes, setNodes] = useState('');
+  const [reason, setReason] = useState('');
+  return (
+    <form onSubmit={(event) => event.preventDefault()}>
+      <label>
+        Nodes <input name="nodes" value={nodes} placeholder="node[00-03]" onInput={(event) => setNodes(event.currentTarget.value)} />
+      </label>
+      <label>
+        Reason <input name="reason" value={reason} onInput={(event) => setReason(event.currentTarget.value)} />
+      </label>
+      <button type="button" disabled={!nodes} onClick={() => run(`Drain ${nodes}?`, 'drain', { nodes, reason })}>
+        Drain
+      </button>
+      <button type="button" disabled={!nodes} onClick={() => run(`Resume ${nodes}?`, 'resume', { nodes })}>
+        Resume
+      </button>
+    </form>
+  );
+}
+
+function Jobs({ run, snapshot }: { run: Run; snapshot: Snapshot }) {
+  const [job, setJob] = useState('');
+  const number = Number(job);
+  const action = (name: string, path: string) => (
+    <button type="button" disabled={!number} onClick={() => run(`${name} job ${job}?`, path, { job: number })}>
+      {name}
+    </button>
+  );
+  return (
+    <form onSubmit={(event) => event.preventDefault()}>
+      <label>
+        Job{' '}
+        <select name="job" value={job} onChange={(event) => setJob(event.currentTarget.value)}>
+          <option value="">–</option>
+          {snapshot.jobs.filter((one) => !one.final).map((one) => (
+            <option key={one.job} value={one.job}>{one.job} {one.name ?? ''}</option>
+          ))}
+        </select>
+      </label>
+      {action('Suspend', 'suspend')}
+      {action('Continue', 'continue')}
+      {action('Cancel', 'cancel')}
+    </form>
+  );
+}
+
+export function Drawer({ session, snapshot }: DrawerProps) {
+  const { result, run } = useActions(session);
+  if (session.role === 'viewer') {
+    return (
+      <aside id="admin" aria-label="Administration">
+        <p>Read only. <code>scadm web-login</code> prints an address that lets you in.</p>
+      </aside>
+    );
+  }
+  return (
+    <aside id="admin" aria-label="Administration">
+      {session.role === 'operator' && <Quantum snapshot={snapshot} run={run} />}
+      {session.role === 'operator' && <Nodes run={run} />}
+      <Jobs run={run} snapshot={snapshot} />
+      <p role="status" class={result && !result.ok ? 'failed' : ''}>{result?.text ?? ''}</p>
+    </aside>
+  );
+}

@@ -1,0 +1,130 @@
+// Where documents come from: first one over plain HTTP so that something shows at once, then the
+// WebSocket, again and again with a growing pause while the head is away. Every document is a whole
+// state, so nothing has to be caught up with.
+
+import { simulate } from './simulated';
+import type { Session, Snapshot } from './types';
+
+export type Link = 'connecting' | 'live' | 'lost' | 'simulated';
+
+export interface FeedState {
+  link: Link;
+  snapshot: Snapshot | null;
+  session: Session | null;
+  received: number; // performance.now() of the last document
+  paused: boolean;
+  rate: number;
+}
+
+type Listener = (state: FeedState) => void;
+
+const firstPause = 250;
+const longestPause = 5000;
+
+export class Feed {
+  state: FeedState = {
+    link: 'connecting',
+    snapshot: null,
+    session: null,
+    received: 0,
+    paused: false,
+    rate: 10,
+  };
+
+  private listeners = new Set<Listener>();
+  private socket: WebSocket | null = null;
+  private pause = firstPause;
+
+  start(query: URLSearchParams): void {
+    const size = query.get('simulate');
+    if (size !== null) {
+      this.change({ link: 'simulated' });
+      simulate(size, (snapshot) => this.take(snapshot));
+      return;
+    }
+    this.fetchFirst();
+    this.connect();
+  }
+
+  subscribe(listener: Listener): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  setPaused(paused: boolean): void {
+    this.change({ paused });
+    this.tell({ pause: paused });
+  }
+
+  setRate(rate: number): void {
+    this.change({ rate });
+    this.tell({ rate });
+  }
+
+  private tell(message: object): void {
+    if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(message));
+  }
+
+  private change(part: Partial<FeedState>): void {
+    this.state = { ...this.state, ...part };
+    for (const listener of this.listeners) listener(this.state);
+  }
+
+  private take(snapshot: Snapshot): void {
+    if (this.state.paused) return;
+    this.change({ snapshot, received: performance.now() });
+  }
+
+  private async fetchFirst(): Promise<void> {
+    try {
+      const answer = await fetch('api/v1/snapshot');
+      if (answer.ok && this.state.snapshot === null) this.take((await answer.json()) as Snapshot);
+    } catch {
+      // The WebSocket will tell.
+    }
+  }
+
+  private connect(): void {
+    const address = new URL(`api/v1/ws?rate=${this.state.rate}`, location.href);
+    address.protocol = location.protocol === 'https:' ? 'wss:' : 'ws:';
+    const socket = new WebSocket(address);
+    this.socket = socket;
+    socket.onopen = () => {
+      this.pause = firstPause;
+      this.change({ link: 'live' });
+      if (this.state.paused) this.tell({ pause: true });
+    };
+    socket.onmessage = (message) => this.onDocument(JSON.parse(String(message.data)) as object);
+    socket.onclose = () => {
+      this.change({ link: 'lost' });
+      setTimeout(() => this.connect(), this.pause);
+      this.pause = Math.min(this.pause * 2, longestPause);
+    };
+  }
+
+  private onDocument(document: object): void {
+    const schema = (document as { schema?: string }).schema ?? '';
+    if (schema.startsWith('scored.session/')) this.change({ session: document as Session });
+    if (schema.startsWith('scored.stream/')) this.take(document as Snapshot);
+  }
+}
+
+export interface ActionResult {
+  ok: boolean;
+  text: string;
+}
+
+// An action of docs/stream.md; never throws.
+export async function act(session: Session, path: string, body: object): Promise<ActionResult> {
+  try {
+    const answer = await fetch(`api/v1/admin/${path}`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', 'X-Scored-Csrf': session.csrf ?? '' },
+      body: JSON.stringify(body),
+    });
+    const result = (await answer.json()) as { ok: boolean; text?: string; error?: string };
+    return { ok: result.ok, text: (result.ok ? result.text : result.error) ?? '' };
+  } catch (error) {
+    return { ok: false, text: `no answer: ${String(error)}` };
+  }
+}

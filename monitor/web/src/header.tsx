@@ -1,0 +1,72 @@
+// The first line: which cluster, how fresh, how fast.
+
+import { useEffect, useState } from 'preact/hooks';
+import type { Feed, FeedState } from './feed';
+import { percent } from './format';
+
+const staleAfter = 2.5; // s
+
+function useAge(received: number): number {
+  const [now, setNow] = useState(performance.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(performance.now()), 500);
+    return () => clearInterval(timer);
+  }, []);
+  return Math.max(0, now - received) / 1000;
+}
+
+function linkText(state: FeedState, age: number): string {
+  if (state.paused) return '❚❚ paused';
+  if (state.link === 'simulated') return '◇ simulated, not a cluster';
+  if (state.link === 'live' && age < staleAfter) return '● live';
+  return `○ ${state.link === 'lost' ? 'connection lost' : 'stale'} ${age.toFixed(0)} s`;
+}
+
+function Figure({ name, id, value }: { name: string; id: string; value: string }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd id={id}>{value}</dd>
+    </div>
+  );
+}
+
+interface HeaderProps {
+  feed: Feed;
+  state: FeedState;
+  drawer: boolean;
+  onDrawer: () => void;
+}
+
+export function Header({ feed, state, drawer, onDrawer }: HeaderProps) {
+  const age = useAge(state.received);
+  const cluster = state.snapshot?.cluster;
+  const down = cluster ? cluster.nodes_down + cluster.nodes_drained : 0;
+  return (
+    <header>
+      <h1>Scored{cluster ? ` · ${cluster.name}` : ''}</h1>
+      <span id="link" data-link={state.link}>{linkText(state, age)}</span>
+      {cluster?.virtual && <span class="note">virtual nodes</span>}
+      {cluster && (
+        <dl class="figures">
+          <Figure name="quantum" id="quantum" value={`${(cluster.quantum_s * 1000).toFixed(0)} ms`} />
+          <Figure name="slots" id="slots" value={String(cluster.slots)} />
+          <Figure name="switches/s" id="rate" value={cluster.switches_per_s.toFixed(1)} />
+          <Figure name="overhead" id="share-lost" value={percent(cluster.overhead, 3)} />
+          <Figure name="nodes up" id="nodes-up" value={`${cluster.nodes_up}${down > 0 ? ` (${down} not)` : ''}`} />
+        </dl>
+      )}
+      <span class="tools">
+        <button type="button" aria-pressed={state.paused} onClick={() => feed.setPaused(!state.paused)}>
+          Pause
+        </button>
+        <button type="button" aria-pressed={state.rate === 1} onClick={() => feed.setRate(state.rate === 1 ? 10 : 1)}>
+          1 Hz
+        </button>
+        <button type="button" aria-expanded={drawer} aria-controls="admin" onClick={onDrawer}>
+          Admin{state.session?.user ? ` (${state.session.user})` : ''}
+        </button>
+      </span>
+    </header>
+  );
+}

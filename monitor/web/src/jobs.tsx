@@ -1,0 +1,69 @@
+// The jobs, as scq has them. A click marks one in the other parts by its colour.
+
+import { useState } from 'preact/hooks';
+import { jobColour } from './colours';
+import { duration, percent } from './format';
+import { Panel } from './twin';
+import type { Job, Snapshot } from './types';
+
+function matches(job: Job, filter: string): boolean {
+  const text = `${job.job} ${job.user ?? ''} ${job.name ?? ''} ${job.state}`.toLowerCase();
+  return text.includes(filter.toLowerCase());
+}
+
+function limit(job: Job): string {
+  return job.scheduled_limit_s > 0 ? duration(job.scheduled_limit_s) : '–';
+}
+
+function JobRow({ job }: { job: Job }) {
+  const colour = jobColour(job.job);
+  return (
+    <tr class={job.final ? 'final' : ''} data-job={job.job}>
+      <td>
+        <span class="chip" style={{ background: colour.fill, color: colour.text }}>{job.job}</span>
+      </td>
+      <td>{job.user ?? 'private'}</td>
+      <td class="name" title={job.command ?? ''}>{job.name ?? 'private'}</td>
+      <td class="number">{job.nodes} × {job.ppn}</td>
+      <td class="number">{job.slot ?? '–'}</td>
+      <td>{job.state}</td>
+      <td class="number">{percent(job.share, 0)}</td>
+      <td class="number">{duration(job.scheduled_s)}</td>
+      <td class="number">{duration(job.elapsed_s)}</td>
+      <td class="number">{limit(job)}</td>
+      <td class="reason">{job.reasons[0] ?? ''}</td>
+    </tr>
+  );
+}
+
+const heads = ['job', 'user', 'name', 'nodes × ppn', 'slot', 'state', 'share', 'scheduled', 'elapsed', 'limit', 'reason'];
+
+export function JobsPanel({ snapshot }: { snapshot: Snapshot }) {
+  const [filter, setFilter] = useState('');
+  const jobs = snapshot.jobs.filter((job) => matches(job, filter));
+  const tools = (
+    <label class="filter">
+      Filter{' '}
+      <input type="search" value={filter} onInput={(event) => setFilter(event.currentTarget.value)} />
+    </label>
+  );
+  return (
+    <Panel id="jobs" title={`Jobs (${snapshot.cluster.jobs_active} active)`} tools={tools}>
+      <table id="jobs-table" class="list">
+        <thead>
+          <tr>
+            {heads.map((head) => (
+              <th key={head} scope="col">{head}</th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {jobs.map((job) => (
+            <JobRow key={job.job} job={job} />
+          ))}
+        </tbody>
+      </table>
+      {jobs.length === 0 && <p class="hint">No job{filter ? ' matches' : ''}.</p>}
+    </Panel>
+  );
+}

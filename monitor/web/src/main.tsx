@@ -1,0 +1,48 @@
+import { render } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { Drawer } from './admin';
+import { EventsPanel } from './events';
+import { Feed } from './feed';
+import { Header } from './header';
+import { JobsPanel } from './jobs';
+import { LoadPanel } from './loads';
+import { MatrixPanel } from './matrix';
+import './style.css';
+import { SwitchPanel } from './switches';
+import { TrafficPanel } from './traffic';
+import type { Session } from './types';
+
+const feed = new Feed();
+const nobody: Session = { schema: '', role: 'viewer', user: null, csrf: null, can: [] };
+
+function App() {
+  const [state, setState] = useState(feed.state);
+  const [drawer, setDrawer] = useState(false);
+  useEffect(() => feed.subscribe(setState), []);
+  const { snapshot, session } = state;
+  return (
+    <>
+      <Header feed={feed} state={state} drawer={drawer} onDrawer={() => setDrawer(!drawer)} />
+      {snapshot && drawer && <Drawer session={session ?? nobody} snapshot={snapshot} />}
+      {snapshot ? (
+        <main>
+          <div class="left">
+            <MatrixPanel snapshot={snapshot} />
+            <LoadPanel snapshot={snapshot} />
+            <JobsPanel snapshot={snapshot} />
+          </div>
+          <div class="right">
+            <SwitchPanel snapshot={snapshot} />
+            <TrafficPanel snapshot={snapshot} />
+            <EventsPanel snapshot={snapshot} />
+          </div>
+        </main>
+      ) : (
+        <p class="loading">Waiting for the head …</p>
+      )}
+    </>
+  );
+}
+
+feed.start(new URLSearchParams(location.search));
+render(<App />, document.getElementById('app')!);

@@ -1,0 +1,218 @@
+// The gang matrix: nodes across, slots down, a job a cell; or nodes down and the last seconds across,
+// where the skew between nodes can be seen.
+
+import { useRef, useState } from 'preact/hooks';
+import { Canvas, type Size } from './canvas';
+import { fillJob, jobColour, type Theme } from './colours';
+import { Panel, type Table } from './twin';
+import type { Node, Run, Snapshot } from './types';
+
+const leftMargin = 34;
+const topMargin = 16;
+const timelineSeconds = 2;
+
+interface Place {
+  row: number;
+  node: number;
+}
+
+type Context = CanvasRenderingContext2D;
+
+function hatch(context: Context, x: number, y: number, w: number, h: number, colour: string) {
+  context.save();
+  context.beginPath();
+  context.rect(x, y, w, h);
+  context.clip();
+  context.strokeStyle = colour;
+  context.lineWidth = 1;
+  context.beginPath();
+  for (let at = x - h; at < x + w; at += 5) {
+    context.moveTo(at, y);
+    context.lineTo(at + h, y + h);
+  }
+  context.stroke();
+  context.restore();
+}
+
+// Pixels from one node to the next; a gap after every eighth.
+function columnX(node: number, width: number, nodes: number): number {
+  const gaps = Math.floor((nodes - 1) / 8) * 3;
+  const step = (width - leftMargin - gaps) / Math.max(nodes, 1);
+  return leftMargin + node * step + Math.floor(node / 8) * 3;
+}
+
+function drawCell(context: Context, jobs: number[], box: { x: number; y: number; w: number; h: number }) {
+  jobs.forEach((job, index) => {
+    const h = box.h / jobs.length;
+    const part = { x: box.x, y: box.y + index * h, w: box.w, h: h - 1 };
+    fillJob(context, job, part);
+    const text = String(job);
+    if (h < 11 || context.measureText(text).width > part.w - 2) return;
+    context.fillStyle = jobColour(job).text;
+    context.fillText(text, part.x + part.w / 2, part.y + h / 2);
+  });
+}
+
+function drawSlots(snapshot: Snapshot, chosen: Place | null) {
+  return (context: Context, size: Size, theme: Theme) => {
+    const { matrix, nodes } = snapshot;
+    const rows = Math.max(matrix.rows.length, 1);
+    const h = Math.min((size.h - topMargin) / rows, 64);
+    context.textBaseline = 'middle';
+    context.font = '11px system-ui, sans-serif';
+    context.textAlign = 'left';
+    context.fillStyle = theme.ink;
+    for (let node = 0; node < nodes.length; node += 8) {
+      context.fillText(nodes[node]!.name, columnX(node, size.w, nodes.length), 7);
+    }
+    matrix.rows.forEach((row, index) => {
+      const y = topMargin + index * h;
+      context.textAlign = 'left';
+      context.fillStyle = theme.ink;
+      context.fillText(`${row.active ? '▶' : ' '} ${row.slot}`, 2, y + h / 2);
+      context.textAlign = 'center';
+      nodes.forEach((node, column) => {
+        const x = columnX(column, size.w, nodes.length);
+        const w = Math.max((size.w - leftMargin) / nodes.length - 1.5, 1);
+        const box = { x, y: y + 1, w, h: h - 3 };
+        context.fillStyle = theme.line;
+        context.fillRect(box.x, box.y, box.w, box.h);
+        drawCell(context, row.cells[column] ?? [], box);
+        if (node.state !== 'up' || node.drained) hatch(context, x, box.y, w, box.h, theme.ink);
+        if (chosen?.row === index && chosen.node === column) {
+          context.strokeStyle = theme.ink;
+          context.lineWidth = 2;
+          context.strokeRect(box.x - 1, box.y - 1, box.w + 2, box.h + 2);
+        }
+      });
+      if (!row.active) return;
+      context.strokeStyle = theme.accent;
+      context.lineWidth = 2;
+      context.strokeRect(leftMargin - 2, y, size.w - leftMargin + 1, h - 1);
+    });
+  };
+}
+
+function drawTimeline(snapshot: Snapshot, runs: Run[]) {
+  return (context: Context, size: Size, theme: Theme) => {
+    const to = snapshot.slices.to_s;
+    const from = to - timelineSeconds;
+    const h = (size.h - topMargin) / Math.max(snapshot.nodes.length, 1);
+    const xOf = (time: number) =>
+      leftMargin + (Math.max(0, time - from) / timelineSeconds) * (size.w - leftMargin);
+    context.font = '11px system-ui, sans-serif';
+    context.textBaseline = 'middle';
+    context.fillStyle = theme.ink;
+    for (let back = timelineSeconds; back >= 0; back -= 0.5) {
+      context.textAlign = back === 0 ? 'right' : 'center';
+      context.fillText(back === 0 ? 'now' : `−${back} s`, xOf(to - back), 7);
+    }
+    for (const [node, job, start, end] of runs) {
+      const x = xOf(start);
+      fillJob(context, job, { x, y: topMargin + node * h, w: Math.max(xOf(end ?? to) - x, 0), h: h - 0.3 });
+    }
+  };
+}
+
+// The runs of the last seconds, gathered from documents that each bring the newest.
+function useRuns(snapshot: Snapshot): Run[] {
+  const kept = useRef({ head: '', runs: new Map<string, Run>() });
+  if (kept.current.head !== snapshot.head) kept.current = { head: snapshot.head, runs: new Map() };
+  const { runs } = kept.current;
+  for (const run of snapshot.slices.runs) runs.set(`${run[0]} ${run[1]} ${run[2]}`, run);
+  const oldest = snapshot.slices.to_s - timelineSeconds;
+  for (const [key, run] of runs) {
+    if ((run[3] ?? snapshot.slices.to_s) < oldest) runs.delete(key);
+  }
+  return [...runs.values()];
+}
+
+function nodeState(node: Node): string {
+  if (node.state !== 'up') return node.state;
+  return node.drained ? 'drained' : 'up';
+}
+
+function matrixTable(snapshot: Snapshot): Table {
+  return {
+    caption: 'Jobs of each node in each slot',
+    head: ['node', 'state', ...snapshot.matrix.rows.map((row) => `slot ${row.slot}`)],
+    rows: snapshot.nodes.map((node, index) => [
+      node.name,
+      nodeState(node),
+      ...snapshot.matrix.rows.map((row) => (row.cells[index] ?? []).join(' ') || '–'),
+    ]),
+  };
+}
+
+function describe(snapshot: Snapshot, place: Place | null): string {
+  const row = place && snapshot.matrix.rows[place.row];
+  const node = place && snapshot.nodes[place.node];
+  if (!row || !node) return 'Point at a cell, or use the arrow keys.';
+  const jobs = (row.cells[place.node] ?? []).map((id) => {
+    const job = snapshot.jobs.find((one) => one.job === id);
+    return job ? `job ${id} (${job.name ?? 'private'}, ${job.tasks} ranks, ${job.state})` : `job ${id}`;
+  });
+  return `${node.name}, ${nodeState(node)}, slot ${row.slot}: ${jobs.join(', ') || 'idle'}`;
+}
+
+const moves: Record<string, [row: number, node: number]> = {
+  ArrowUp: [-1, 0],
+  ArrowDown: [1, 0],
+  ArrowLeft: [0, -1],
+  ArrowRight: [0, 1],
+};
+
+export function MatrixPanel({ snapshot }: { snapshot: Snapshot }) {
+  const [mode, setMode] = useState<'slots' | 'time'>('slots');
+  const [place, setPlace] = useState<Place | null>(null);
+  const runs = useRuns(snapshot);
+  const rows = Math.max(snapshot.matrix.rows.length, 1);
+  const nodes = snapshot.nodes.length;
+  const clamp = (value: number, count: number) => Math.min(Math.max(value, 0), count - 1);
+
+  const point = (x: number, y: number, size: Size) => {
+    const h = Math.min((size.h - topMargin) / rows, 64);
+    let node = 0;
+    while (node + 1 < nodes && columnX(node + 1, size.w, nodes) <= x) ++node;
+    setPlace({ row: clamp(Math.floor((y - topMargin) / h), rows), node });
+  };
+  const key = (name: string) => {
+    const move = moves[name];
+    if (!move) return false;
+    const from = place ?? { row: 0, node: 0 };
+    setPlace({ row: clamp(from.row + move[0], rows), node: clamp(from.node + move[1], nodes) });
+    return true;
+  };
+  const tools = (
+    <span class="tools" role="group" aria-label="Axes of the matrix">
+      <button type="button" aria-pressed={mode === 'slots'} onClick={() => setMode('slots')}>
+        Nodes × slots
+      </button>
+      <button type="button" aria-pressed={mode === 'time'} onClick={() => setMode('time')}>
+        Nodes × time
+      </button>
+    </span>
+  );
+  return (
+    <Panel id="matrix" title="Gang matrix" tools={tools} table={() => matrixTable(snapshot)}>
+      {mode === 'slots' ? (
+        <>
+          <Canvas
+            label={`Gang matrix: ${nodes} nodes, ${snapshot.matrix.rows.length} slots; the table has the same`}
+            height={190}
+            draw={drawSlots(snapshot, place)}
+            onPoint={point}
+            onKey={key}
+          />
+          <p class="hint">{describe(snapshot, place)}</p>
+        </>
+      ) : (
+        <Canvas
+          label={`What each of ${nodes} nodes ran in the last ${timelineSeconds} seconds`}
+          height={212}
+          draw={drawTimeline(snapshot, runs)}
+        />
+      )}
+    </Panel>
+  );
+}

@@ -1,0 +1,121 @@
+// The documents of the stream; docs/stream.md says what the fields mean.
+
+export interface Percentiles {
+  p50_s: number;
+  p95_s: number;
+  max_s: number;
+}
+
+export interface Cluster {
+  name: string;
+  version: string;
+  virtual: boolean;
+  quantum_s: number;
+  slots: number;
+  cycle_s: number;
+  nodes_up: number;
+  nodes_down: number;
+  nodes_known: number;
+  nodes_drained: number;
+  jobs_active: number;
+  switches_per_s: number;
+  overhead: number | null;
+  viewers: number;
+}
+
+export interface Node {
+  name: string;
+  state: 'up' | 'suspect' | 'down' | 'unknown';
+  drained: boolean;
+  reason: string;
+  cores: number;
+  jobs: number[];
+  user: number;
+  system: number;
+  late_switches: number;
+  overhead: number | null;
+}
+
+export interface Row {
+  slot: number;
+  active: boolean;
+  cells: number[][];
+}
+
+export interface Matrix {
+  rows: Row[];
+  order: number[];
+  start_s: number;
+}
+
+export type Run = [node: number, job: number, start: number, end: number | null];
+
+export interface Job {
+  job: number;
+  user: string | null;
+  name: string | null;
+  command: string | null;
+  own: boolean;
+  state: string;
+  final: boolean;
+  nodes: number;
+  tasks: number;
+  ppn: number;
+  node_list: string;
+  slot: number | null;
+  share: number;
+  scheduled_s: number;
+  elapsed_s: number;
+  scheduled_limit_s: number;
+  reasons: string[];
+}
+
+export interface Processes {
+  columns: string[];
+  rows: (number | string | null)[][];
+}
+
+export interface Switches {
+  window_s: number;
+  count: number;
+  phases: Record<string, Percentiles | null>;
+  skew: (Percentiles & { count: number }) | null;
+  mean_lost_s: number;
+  late_total: number;
+  last_late: { id: number; node: number; at_s: number; late_s: number } | null;
+}
+
+export interface Event {
+  id: number;
+  time_unix_s: number;
+  kind: string;
+  text: string;
+  job: number | null;
+  node: number | null;
+}
+
+export interface Snapshot {
+  schema: string;
+  seq: number;
+  head: string;
+  time_unix_s: number;
+  time_s: number;
+  cluster: Cluster;
+  nodes: Node[];
+  matrix: Matrix;
+  slices: { from_s: number; to_s: number; runs: Run[] };
+  jobs: Job[];
+  processes: Processes;
+  switches: Switches;
+  traffic: ([number, number, number, number] | null)[];
+  events: Event[];
+  simulated?: boolean;
+}
+
+export interface Session {
+  schema: string;
+  role: 'viewer' | 'user' | 'operator';
+  user: string | null;
+  csrf: string | null;
+  can: string[];
+}
