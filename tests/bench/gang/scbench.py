@@ -14,9 +14,13 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / 'pm'), str(HERE.parent.parent / 'integration')]
+sys.path[:0] = [str(HERE), str(HERE.parent / 'pm'), str(HERE.parent / 'npb'),
+                str(HERE.parent / 'cosmo'), str(HERE.parent.parent / 'integration')]
 
+import cosmo  # noqa: E402
+import figure11  # noqa: E402
 import measure  # noqa: E402
+import plot  # noqa: E402
 import pm_cases  # noqa: E402
 from cluster import EXAMPLES, Cluster  # noqa: E402
 
@@ -44,14 +48,34 @@ def parse():
     parser = argparse.ArgumentParser(prog='scbench', description='Measures gang scheduling on virtual clusters, and PM')
     kinds = parser.add_subparsers(dest='kind', required=True)
     gang = kinds.add_parser('gang', help='overhead and precision of gang switches, time to start')
-    gang.add_argument('--nodes', type=positive, help='one case with this many nodes; default: all cases, with bounds')
+    gang.add_argument('--nodes', type=figure11.node_counts, metavar='N[,N...]',
+                      help='one case with this many nodes; default: all cases, with bounds')
     gang.add_argument('--slice', type=nanoseconds, default=100_000_000, metavar='D', help='time slice (100ms)')
     gang.add_argument('--jobs', type=positive, default=2, help='jobs that share all nodes (2)')
     gang.add_argument('--seconds', type=float, default=15, help='for the windows of one case, about (15)')
     gang.add_argument('--json', action='store_true')
+    figure11.add_options(gang, nanoseconds)
     pm = kinds.add_parser('pm', help='latency and bandwidth of PM beside bare devices and TCP, faults, memory')
     pm_cases.add_options(pm)
-    return parser.parse_args()
+    cosmo.add_options(kinds.add_parser('cosmo', help='Linpack and CG on MPI: speed-up over nodes and cores'))
+    options = parser.parse_args()
+    if options.kind == 'gang':
+        check(gang, options)
+    if options.kind in ('gang', 'cosmo') and options.plot:
+        plot.check()
+    return options
+
+
+def check(parser, options):
+    with_kernels = options.figure11 or options.sweep
+    if options.figure11 and options.sweep:
+        parser.error('either --figure11 or --sweep')
+    if options.nodes and len(options.nodes) > 1 and not options.figure11:
+        parser.error('several numbers of nodes only with --figure11')
+    if (options.plot or options.csv) and not with_kernels:
+        parser.error('--plot and --csv need --figure11 or --sweep')
+    if with_kernels and options.nodes is None:
+        options.nodes = [2] if options.sweep else [1, 2, 4, 8, 16, 32, 64]
 
 
 def note(text):
@@ -61,8 +85,8 @@ def note(text):
 class Case:
     """One virtual cluster with its directory for counter files."""
 
-    def __init__(self, nodes, quantum_ns):
-        self.cluster = Cluster(nodes, '--slice', duration(quantum_ns))
+    def __init__(self, nodes, quantum_ns, switch_always=False):
+        self.cluster = Cluster(nodes, '--slice', duration(quantum_ns), *(['--switch-always'] if switch_always else []))
         # Counters are written all the time: in memory, never on a disk.
         self.directory = tempfile.TemporaryDirectory(prefix='scbench-', dir='/dev/shm')
 
@@ -166,15 +190,19 @@ def main():
     options = parse()
     if options.kind == 'pm':
         return pm_cases.run(options)
+    if options.kind == 'cosmo':
+        return cosmo.run(options)
     if os.getloadavg()[0] > os.cpu_count():
         note(f'load {os.getloadavg()[0]:.1f} before the start: figures of work lost mean little now')
+    if options.figure11 or options.sweep:
+        return figure11.run(options, Case)
     if options.nodes is None:
         return 1 if run_all(options) else 0
-    figures = gang_case(options.nodes, options.slice, options.jobs, options.seconds)
+    figures = gang_case(options.nodes[0], options.slice, options.jobs, options.seconds)
     if options.json:
         print(json.dumps({'schema': 'scored.bench.gang/1', 'cores': os.cpu_count(), **figures}, indent=1))
     else:
-        table(f'{options.nodes} nodes, {duration(options.slice)}, {options.jobs} jobs '
+        table(f'{options.nodes[0]} nodes, {duration(options.slice)}, {options.jobs} jobs '
               f'({figures["method"]}, {figures["priority"]})', figures, {})
     return 0
 

@@ -39,9 +39,10 @@ struct Grid {
 
 class Cg final : public Kernel {
  public:
-  Cg(const CgProblem& problem, Communicator& network)
+  Cg(const CgProblem& problem, Communicator& network, int threads)
       : problem_(problem),
         network_(network),
+        threads_(threads),
         grid_(Grid::of(network.rank(), network.size())),
         rows_(problem.rows / grid_.rows),
         columns_(problem.rows / grid_.columns),
@@ -52,8 +53,7 @@ class Cg final : public Kernel {
         p_(columns_),
         q_(columns_),
         r_(columns_),
-        w_(rows_),
-        received_(rows_) {}
+        w_(rows_) {}
 
   void prepare() override { x_.assign(columns_, 1.0); }
 
@@ -96,6 +96,7 @@ class Cg final : public Kernel {
 
   // q = A p.
   void multiply() {
+#pragma omp parallel for num_threads(threads_) if (threads_ > 1) schedule(static)
     for (std::uint32_t i = 0; i < rows_; ++i) w_[i] = matrix_.row_times(i, p_.data());
     sum_over_row(w_);
     // The partner has use for one part of the rows, and has the rows that are the own columns.
@@ -108,14 +109,9 @@ class Cg final : public Kernel {
     }
   }
 
-  // Over the ranks of the own row, the same bits on each.
+  // Over the ranks of the own row.
   void sum_over_row(std::span<double> values) {
-    for (Rank bit = 1; bit < grid_.columns; bit *= 2) {
-      const Rank other = grid_.row * grid_.columns + (grid_.column ^ bit);
-      const std::span<double> theirs = std::span(received_).first(values.size());
-      exchange(network_, other, std::span<const double>(values), theirs);
-      for (std::size_t i = 0; i < values.size(); ++i) values[i] += theirs[i];
-    }
+    network_.sum_among(grid_.row * grid_.columns, grid_.columns, values);
   }
 
   double dot(const Vector& a, const Vector& b) {
@@ -127,19 +123,20 @@ class Cg final : public Kernel {
 
   const CgProblem& problem_;
   Communicator& network_;
+  int threads_;
   Grid grid_;
   std::uint32_t rows_, columns_;  // of the own block
   SparseMatrix matrix_;
   Vector x_, z_, p_, q_, r_;  // own columns
-  Vector w_, received_;       // own rows
+  Vector w_;                  // own rows
   double zeta_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_cg(char size, Communicator& network) {
+std::unique_ptr<Kernel> make_cg(char size, Communicator& network, int threads) {
   const CgProblem* problem = cg_problem(size);
-  return problem != nullptr ? std::make_unique<Cg>(*problem, network) : nullptr;
+  return problem != nullptr ? std::make_unique<Cg>(*problem, network, threads) : nullptr;
 }
 
 }  // namespace score::npb

@@ -10,27 +10,28 @@ namespace {
 
 // a + b and b + a are the same bits, so every rank gets the same sum.
 template <class T>
-void sum_by_doubling(Communicator& network, std::span<T> values) {
+void sum_by_doubling(Communicator& network, Rank first, Rank count, std::span<T> values) {
   std::vector<T> theirs(values.size());
-  for (Rank bit = 1; bit < network.size(); bit *= 2) {
-    exchange(network, network.rank() ^ bit, std::span<const T>(values), std::span<T>(theirs));
+  for (Rank bit = 1; bit < count; bit *= 2) {
+    const Rank other = first + ((network.rank() - first) ^ bit);
+    exchange(network, other, std::span<const T>(values), std::span<T>(theirs));
     for (std::size_t i = 0; i < values.size(); ++i) values[i] += theirs[i];
   }
 }
 
 }  // namespace
 
-void Communicator::sum(std::span<double> values) {
-  sum_by_doubling(*this, values);
+void Communicator::sum_among(Rank first, Rank count, std::span<double> values) {
+  sum_by_doubling(*this, first, count, values);
 }
 
 void Communicator::sum(std::span<std::int64_t> values) {
-  sum_by_doubling(*this, values);
+  sum_by_doubling(*this, 0, size(), values);
 }
 
 void Communicator::barrier() {
   std::int64_t nothing = 0;
-  sum_by_doubling(*this, std::span(&nothing, 1));
+  sum_by_doubling(*this, 0, size(), std::span(&nothing, 1));
 }
 
 void Communicator::all_to_all(std::span<const std::byte> out,

@@ -2,7 +2,7 @@
 // few collective operations that follow from it. One implementation over PM (pm_communicator.hpp)
 // and one over MPI (mpi_communicator.hpp); the kernels know neither.
 //
-// All functions are collective among the ranks they name: each of them calls, in the same order.
+// All functions are collective among the ranks they concern: each of them calls, in the same order.
 #pragma once
 
 #include <cstddef>
@@ -39,8 +39,13 @@ class Communicator {
   // network is an exception.
   virtual void transfer(std::span<const Outgoing> out, std::span<const Incoming> in) = 0;
 
-  // Sums element by element over all ranks, the same bits on each. Here: recursive doubling.
-  virtual void sum(std::span<double> values);
+  // Sums element by element over the ranks first ... first + count - 1, this one among them; the
+  // same bits on each. Here: recursive doubling, so `count` is a power of two.
+  virtual void sum_among(Rank first, Rank count, std::span<double> values);
+
+  // ... over all ranks.
+  virtual void sum(std::span<double> values) { sum_among(0, size(), values); }
+
   virtual void sum(std::span<std::int64_t> values);
 
   // Ends when all have come.

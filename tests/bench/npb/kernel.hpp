@@ -47,7 +47,7 @@ class Kernel {
 std::unique_ptr<Kernel> make_kernel(std::string_view name, char size, Communicator& network);
 
 std::unique_ptr<Kernel> make_ep(char size, Communicator& network);
-std::unique_ptr<Kernel> make_cg(char size, Communicator& network);
+std::unique_ptr<Kernel> make_cg(char size, Communicator& network, int threads = 1);
 std::unique_ptr<Kernel> make_ft(char size, Communicator& network);
 std::unique_ptr<Kernel> make_is(char size, Communicator& network);
 

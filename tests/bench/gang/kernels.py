@@ -1,0 +1,134 @@
+"""NAS kernels on PM as jobs of a virtual cluster, and how much switching slows them down.
+
+One job alone: the cluster switches it to itself at every boundary (--switch-always), as SCore-D does;
+windows with the slice in question alternate with windows between boundaries 10 s apart, in which
+nothing is switched. Several jobs: windows in which they share all nodes alternate with windows in
+which all but the first are suspended; what they do together is compared with what the first does.
+"""
+import math
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+from cluster import EXAMPLES, wait_until
+from measure import SETTLE, SharedJobs
+from progress import Counters
+
+UNSWITCHED = '10s'  # the longest quantum there is
+PAIRS = 5
+
+
+def time_text(ns):
+    return f'{ns // 1000}us'
+
+
+class KernelJobs(SharedJobs):
+    """Jobs that repeat one kernel on all nodes; all but the first can be suspended."""
+
+    def __init__(self, cluster, kernel, size, nodes, jobs, directory):
+        self.cluster, self.nodes = cluster, nodes
+        self.fronts, self.counters = [], []
+        self.network = 'contexts' if has_contexts(cluster) else 'addresses'
+        for number in range(jobs):
+            path = directory / f'{kernel}{number}'
+            words, env = self.command(directory, number)
+            words = ['-N', nodes, '-J', f'{kernel}{number}', *words, EXAMPLES / 'npb-pm', kernel, size, '--seconds',
+                     1e6, '--counters', path]
+            if number == 0:
+                self.first = cluster.submit(*words, extra_env=env)
+            else:
+                self.fronts.append(cluster.start('scrun', '-q', *words, extra_env=env, stdout=subprocess.DEVNULL,
+                                                 stderr=subprocess.DEVNULL))
+            self.counters.append(Counters(path, nodes))
+            wait_until(lambda: all(self.counters[-1].counter(rank) for rank in range(nodes)), what=self.what)
+
+    def what(self):
+        return self.cluster.job(self.first)
+
+    def command(self, directory, number):
+        """What stands before the program, and its environment: where the cluster gives jobs no
+        contexts, an address file on the loopback interface instead."""
+        if self.network == 'contexts':
+            return [], {}
+        from local_job import address_file
+        place = directory / f'addresses{number}'
+        place.mkdir()
+        return ['sh', '-c', 'PM_RANK=$SCORE_RANK exec "$@"', 'sh'], \
+            {'PM_ADDRESS_FILE': str(address_file(self.nodes, 'udp', place))}
+
+    def check(self):
+        state = self.cluster.job(self.first)
+        assert state['state'] == 'running' and all(front.poll() is None for front in self.fronts), state
+
+    def tick_rate(self, seconds):
+        """Ticks a second of the first job, from the times of ticks themselves: exact also where few fit
+        into the window, but only for a job that always runs."""
+        counters = self.counters[0]
+
+        def now():
+            return [tick(counters, rank) for rank in range(self.nodes)]
+        before = now()
+        time.sleep(seconds)
+        self.check()
+        return sum((c1 - c0) / (t1 - t0) * 1e9 if t1 > t0 else 0 for (c0, t0), (c1, t1) in zip(before, now()))
+
+
+def tick(counters, rank):
+    """(count, time) of a rank's last tick."""
+    while True:
+        time_before = counters.last_ns(rank)
+        count = counters.counter(rank)
+        if counters.last_ns(rank) == time_before:
+            return count, time_before
+
+
+def has_contexts(cluster):
+    return cluster.run('scrun', '-N', 1, 'printenv', 'PM_CONTEXT_FD', code=None).returncode == 0
+
+
+def slowdowns(base, switched, pairs=PAIRS):
+    """Calls both in turns and compares each switched window with the mean of its neighbours. In percent:
+    median, lowest, highest."""
+    before, losses = base(), []
+    for _ in range(pairs):
+        during = switched()
+        after = base()
+        losses.append(100 * ((before + after) / 2 / during - 1) if during else math.inf)
+        before = after
+    return statistics.median(losses), min(losses), max(losses)
+
+
+def figures(losses, running):
+    median, low, high = losses
+    return {'jobs': len(running.counters), 'slowdown_percent': median, 'spread': [low, high],
+            'network': running.network, 'load': round(os.getloadavg()[0], 1)}
+
+
+def alone(cluster, jobs, slice_ns, seconds):
+    """One job that the cluster switches to itself."""
+    def window(quantum):
+        cluster.run('scadm', 'set', 'quantum', quantum)
+        time.sleep(SETTLE)
+        return jobs.tick_rate(seconds / (2 * PAIRS + 1))
+    losses = slowdowns(lambda: window(UNSWITCHED), lambda: window(time_text(slice_ns)))
+    return figures(losses, jobs)
+
+
+def shared(jobs, slice_ns, seconds):
+    """Several jobs that take turns. The slowdown is that of the nodes' work: of each job, beyond the
+    factor that sharing costs anyway."""
+    count = len(jobs.counters)
+    cycle = count * slice_ns / 1e9
+    length = max(1, round(seconds / (2 * PAIRS + 1) / cycle)) * cycle
+
+    def window(is_shared):
+        jobs.share(is_shared)
+        jobs.check()
+        return jobs.rate(length)
+    return figures(slowdowns(lambda: window(False), lambda: window(True)), jobs)
+
+
+def note(text):
+    print(f'scbench: {text}', file=sys.stderr, flush=True)

@@ -1,0 +1,88 @@
+"""Draws results with matplotlib (Debian: python3-matplotlib), which is only loaded when it is needed."""
+import collections
+import sys
+
+PAPER_PERCENT = 3.3  # SCore-D, 64 nodes, 100 ms (RWC PC Cluster II)
+STYLES = {1: '-', 2: '--'}
+COLOURS = {'ep': 'tab:green', 'cg': 'tab:blue', 'ft': 'tab:orange', 'is': 'tab:red'}
+
+
+def pyplot():
+    try:
+        import matplotlib
+    except ImportError:
+        print('scbench: --plot needs matplotlib (python3-matplotlib)', file=sys.stderr)
+        sys.exit(77)
+    matplotlib.use('Agg')
+    import matplotlib.pyplot
+    return matplotlib.pyplot
+
+
+def check():
+    """Ends the program at once, not after the measurements, if nothing can be drawn."""
+    pyplot()
+
+
+def lines(axes, results, key):
+    groups = collections.defaultdict(list)
+    for result in results:
+        groups[result['kernel'], result['jobs']].append(result)
+    for (kernel, jobs), group in groups.items():
+        x = [result[key] for result in group]
+        y = [result['slowdown_percent'] for result in group]
+        below = [max(0, result['slowdown_percent'] - result['spread'][0]) for result in group]
+        above = [max(0, result['spread'][1] - result['slowdown_percent']) for result in group]
+        axes.errorbar(x, y, yerr=[below, above], linestyle=STYLES.get(jobs, ':'), color=COLOURS.get(kernel),
+                      marker='o', markersize=4, capsize=2, elinewidth=0.6,
+                      label=f'{kernel.upper()}, ' + ('one job' if jobs == 1 else f'{jobs} jobs'))
+
+
+def draw(results, path, key, label, decorate):
+    figure, axes = pyplot().subplots(figsize=(7, 4.5))
+    lines(axes, results, key)
+    axes.set_xlabel(label)
+    axes.set_ylabel('slowdown by switching, %')
+    axes.axhline(0, color='black', linewidth=0.5)
+    decorate(axes)
+    axes.legend(fontsize='small', ncol=2)
+    axes.grid(alpha=0.3)
+    figure.tight_layout()
+    figure.savefig(path)
+
+
+def over_nodes(results, path):
+    def decorate(axes):
+        axes.set_xscale('log', base=2)
+        axes.set_xticks(sorted({result['nodes'] for result in results}))
+        axes.get_xaxis().set_major_formatter(lambda value, _: f'{value:g}')
+        axes.axhline(PAPER_PERCENT, color='grey', linestyle=':', label='SCore-D, 64 nodes')
+        axes.set_title(f'NPB class {results[0]["class"]} on PM, slices of {results[0]["slice_ms"]:g} ms')
+    draw(results, path, 'nodes', 'nodes', decorate)
+
+
+def over_slice(results, path):
+    def decorate(axes):
+        axes.set_xscale('log')
+        axes.set_title(f'NPB class {results[0]["class"]} on PM, {results[0]["nodes"]} nodes, one job')
+    draw(results, path, 'slice_ms', 'slice, ms', decorate)
+
+
+def speedups(results, path):
+    """A picture a program: speed-up over nodes x cores, a line a version."""
+    programs = sorted({result['program'] for result in results})
+    figure, all_axes = pyplot().subplots(1, len(programs), figsize=(5.5 * len(programs), 4.5), squeeze=False)
+    places = sorted({(r['nodes'], r['cores']) for r in results}, key=lambda place: (place[0] * place[1], place))
+    for axes, program in zip(all_axes[0], programs):
+        for version in sorted({r['version'] for r in results}):
+            points = {(r['nodes'], r['cores']): r for r in results
+                      if r['program'] == program and r['version'] in (version, 'mpi' if r['cores'] == 1 else version)}
+            x = [index for index, place in enumerate(places) if place in points]
+            axes.plot(x, [points[places[index]]['speedup'] for index in x], marker='o', markersize=4, label=version)
+        axes.set_xticks(range(len(places)), [f'{nodes} x {cores}' for nodes, cores in places])
+        axes.set_title(program.replace(':', ' '))
+        axes.set_xlabel('nodes x cores')
+        axes.set_ylabel('speed-up')
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize='small')
+    figure.tight_layout()
+    figure.savefig(path)
