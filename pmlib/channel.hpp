@@ -52,6 +52,13 @@ struct RegionName {
   std::uint64_t offset = 0;  // bytes from its start
 };
 
+// How a peer knows this endpoint, where processes do not share one numbering: by its own key, and
+// by the number it has given to this endpoint. Each is number 0 to itself.
+struct Alias {
+  std::uint64_t key = 0;
+  std::uint32_t source = 0;
+};
+
 class Channel final : private FrameSink {
  public:
   // `device` and `clock` outlive the channel.
@@ -103,6 +110,9 @@ class Channel final : private FrameSink {
   bool has_dead_peer() const { return dead_peers_ != 0; }
 
   void declare_dead(std::uint32_t peer);
+  // For channels without common ranks: nothing may be sent to `peer` before. Not part of a saved
+  // context.
+  void set_alias(std::uint32_t peer, const Alias& alias);
   // Sends the ACKs that are owed without waiting for something to ride on.
   void flush_acks();
 
@@ -176,6 +186,7 @@ class Channel final : private FrameSink {
   Operations operations_;
   E engine_;
   FrameIdentity identity_;
+  std::vector<Alias> aliases_;  // by peer; empty: ranks are common
   PeerSet armed_, ack_owed_, ready_, refused_;
   std::size_t batch_frames_;
   std::uint32_t dead_peers_ = 0;

@@ -190,6 +190,11 @@ FrameHeader Channel::header_for(std::uint32_t rank, FrameKind kind) const {
   h.source = identity_.rank;
   h.destination = rank;
   h.ack = segment_.peer(rank).receive.recv;
+  if (!aliases_.empty()) {
+    h.key = aliases_[rank].key;
+    h.source = aliases_[rank].source;
+    h.destination = 0;
+  }
   return h;
 }
 
@@ -200,6 +205,11 @@ void Channel::seal_header(FrameHeader& h) const {
   } else {
     seal(h, 0);
   }
+}
+
+void Channel::set_alias(std::uint32_t peer, const Alias& alias) {
+  aliases_.resize(identity_.size);
+  aliases_[peer] = alias;
 }
 
 void Channel::send_control(std::uint32_t rank, FrameKind kind,

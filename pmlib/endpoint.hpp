@@ -68,6 +68,9 @@ class Endpoint {
 
   const Segment& segment() const { return segment_; }
 
+  // See Channel. Only for contexts with a packet device.
+  void set_alias(std::uint32_t peer, const Alias& alias) { channel_->set_alias(peer, alias); }
+
   // Messages; see Channel.
   int get_send_buffer(std::uint32_t peer, std::uint32_t length, std::byte** buffer);
   int send();
@@ -122,6 +125,9 @@ class Endpoint {
 
   // Nothing of this rank is under way.
   bool is_quiet() const;
+
+  // Something from a peer of this node can be received, without asking the device.
+  bool has_near_input() const { return shmem_->has_input(); }
 
  private:
   Endpoint(std::unique_ptr<MappedSegment> context, std::unique_ptr<PacketDevice> device,

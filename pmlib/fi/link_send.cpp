@@ -1,0 +1,271 @@
+// Sending: at once where PM has a buffer, else in the order of submission when it has one again.
+// And the first look at whatever arrives.
+#include "pmlib/fi/link.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace score::pm::fi {
+
+namespace {
+
+constexpr int kMessagesPerTurn = 64;
+constexpr std::size_t kEagerBytes = 16 << 10;  // chosen by measurement, see docs/pm-fi.md
+
+// Copies `length` bytes of the pieces, from `offset` on.
+void gather(std::span<const iovec> pieces, std::size_t offset, std::byte* to, std::size_t length) {
+  for (const iovec& piece : pieces) {
+    if (length == 0) return;
+    if (offset >= piece.iov_len) {
+      offset -= piece.iov_len;
+      continue;
+    }
+    const std::size_t n = std::min(piece.iov_len - offset, length);
+    std::memcpy(to, static_cast<const std::byte*>(piece.iov_base) + offset, n);
+    to += n;
+    length -= n;
+    offset = 0;
+  }
+}
+
+}  // namespace
+
+std::size_t Link::eager_bytes(std::uint32_t peer) const {
+  const std::size_t one = message_bytes(peer);
+  return pm_->segment().peer(peer).route == Route::Packet ? std::max(kEagerBytes, one) : one;
+}
+
+std::size_t Link::smallest_message() const {
+  const Geometry& g = pm_->segment().geometry();
+  return std::min(g.payload_bytes, g.pool_slot_bytes);
+}
+
+// --- sending -----------------------------------------------------------------------------------
+
+bool Link::try_send(std::uint32_t to, std::span<const std::byte> head,
+                    std::span<const iovec> pieces, std::size_t length) {
+  Peer& peer = peers_[to];
+  if (peer.is_waiting || peer.is_dead || !is_ready(to)) return false;
+  std::byte* buffer = nullptr;
+  const auto bytes = static_cast<std::uint32_t>(head.size() + length);
+  if (pm_->get_send_buffer(to, bytes, &buffer) != 0) return false;
+  std::memcpy(buffer, head.data(), head.size());
+  if (pieces.size() == 1) {
+    if (length > 0) std::memcpy(buffer + head.size(), pieces[0].iov_base, length);
+  } else {
+    gather(pieces, 0, buffer + head.size(), length);
+  }
+  if (pm_->send() == 0) return true;
+  pm_->cancel_send();
+  return false;
+}
+
+std::uint32_t Link::enter(Request& request) {
+  request.id = requests_.add(&request);
+  return request.id;
+}
+
+void Link::submit(std::unique_ptr<Request> request) {
+  Request* const raw = request.release();
+  ++live_requests_;
+  Peer& peer = peers_[raw->to.peer];
+  if (peer.is_dead) return end(raw, EHOSTDOWN);
+  raw->is_queued = true;
+  peer.queue.push_back(raw);
+  if (peer.is_waiting) return;
+  peer.is_waiting = true;
+  waiting_peers_.push_back(raw->to.peer);
+  flush(raw->to.peer);
+}
+
+void Link::end(Request* request, int error) {
+  const std::unique_ptr<Request> owned(request);
+  if (request->id != 0) requests_.take(request->id);
+  --live_requests_;
+  request->finish(error);
+}
+
+// Hands as much as possible of a request to PM; what does not fit one message goes in Fragments.
+int Link::push(Request& request) {
+  const std::uint32_t to = request.to.peer;
+  const std::size_t most = message_bytes(to);
+  while (request.head_bytes > 0 || request.sent < request.length) {
+    Header fragment;
+    fragment.kind = Kind::Fragment;
+    const bool is_first = request.head_bytes > 0;
+    const std::span<const std::byte> head =
+        is_first ? std::span<const std::byte>(request.head).first(request.head_bytes)
+                 : std::as_bytes(std::span(&fragment, 1));
+    const std::size_t n = std::min(most - head.size(), request.length - request.sent);
+    std::byte* buffer = nullptr;
+    int error = pm_->get_send_buffer(to, static_cast<std::uint32_t>(head.size() + n), &buffer);
+    if (error != 0) return error;
+    std::memcpy(buffer, head.data(), head.size());
+    gather(request.pieces, request.sent, buffer + head.size(), n);
+    error = pm_->send();
+    if (error != 0) {
+      pm_->cancel_send();
+      return error;
+    }
+    request.head_bytes = 0;
+    request.sent += n;
+  }
+  return 0;
+}
+
+void Link::flush(std::uint32_t to) {
+  Peer& peer = peers_[to];
+  if (!is_ready(to)) return;
+  while (!peer.queue.empty()) {
+    Request* const request = peer.queue.front();
+    const int error = push(*request);
+    if (error == ENOBUFS || error == EBUSY) return;
+    if (error == EHOSTDOWN) return peer_died(to);
+    peer.queue.pop_front();
+    request->is_queued = false;
+    if (error != 0 || request->id == 0) end(request, error);
+  }
+  peer.is_waiting = false;
+  std::erase(waiting_peers_, to);
+}
+
+void Link::send_head(std::uint32_t to, const Head& head) {
+  if (try_send(to, head.span(), {}, 0)) return;
+
+  struct Note final : Request {
+    void finish(int) override {}
+  };
+
+  auto note = std::make_unique<Note>();
+  note->to.peer = to;
+  note->set_head(head);
+  submit(std::move(note));
+}
+
+void Link::send_done(PortName to, std::uint32_t request, int error) {
+  Header header;
+  header.kind = Kind::Done;
+  header.to_port = to.port;
+  header.status = static_cast<std::uint16_t>(error);
+  header.tag = request;
+  send_head(to.peer, Head(header));
+}
+
+void Link::peer_died(std::uint32_t rank) {
+  Peer& peer = peers_[rank];
+  if (peer.is_dead) return;
+  peer.is_dead = true;
+  if (Inflow* const inflow = std::exchange(peer.inflow, nullptr); inflow != nullptr) {
+    inflow->fail(EHOSTDOWN);
+  }
+  peer.is_waiting = false;
+  std::erase(waiting_peers_, rank);
+  const std::deque<Request*> queue = std::exchange(peer.queue, {});
+  for (Request* request : queue) {
+    request->is_queued = false;
+    end(request, EHOSTDOWN);
+  }
+  for (const std::uint32_t id : requests_.ids()) {
+    Request** const request = requests_.find(id);
+    if (request != nullptr && (*request)->to.peer == rank) end(*request, EHOSTDOWN);
+  }
+  end_transfers_of(rank);
+}
+
+// --- progress ----------------------------------------------------------------------------------
+
+bool Link::progress() {
+  if (is_armed_) disarm();
+  const SegmentHeader& h = pm_->segment().header();
+  int taken = 0;
+  for (; taken < kMessagesPerTurn; ++taken) {
+    ReceivedMessage message;
+    const int error = pm_->receive(message);
+    if (error == EAGAIN) break;
+    if (error == EHOSTDOWN) {
+      peer_died(message.source);
+      continue;
+    }
+    on_received(message);
+    pm_->release(message);
+    // Asking the device once more costs a system call.
+    if (h.delivered.head == kNoIndex && !pm_->has_near_input()) {
+      ++taken;
+      break;
+    }
+  }
+  bool something = taken > 0;
+  if (!waiting_peers_.empty()) {
+    const std::vector<std::uint32_t> waiting = waiting_peers_;
+    for (const std::uint32_t to : waiting) flush(to);
+    something |= waiting.size() != waiting_peers_.size();
+  }
+  if (has_transfers()) something |= pump_all();
+  if (directory_ != nullptr && directory_->has_unready()) directory_->tick(now_us());
+  return something;
+}
+
+void Link::on_received(const ReceivedMessage& message) {
+  std::span<const std::byte> bytes = message.bytes;
+  const auto header = take<Header>(bytes);
+  if (message.kind != FrameKind::Message || !header) return;
+  on_message({*header, {message.source, header->from_port}, bytes});
+}
+
+void Link::on_message(const Incoming& in) {
+  Peer& peer = peers_[in.from.peer];
+  const std::uint16_t number = in.header.to_port;
+  Port* const port = number < ports_.size() ? ports_[number] : nullptr;
+  switch (in.header.kind) {
+    case Kind::Send:
+    case Kind::Tagged: {
+      peer.inflow = nullptr;
+      std::size_t left = 0;
+      Inflow* const inflow = port != nullptr ? port->on_message(in, left) : nullptr;
+      if (left == 0) return;
+      peer.inflow = inflow;
+      peer.inflow_port = number;
+      peer.inflow_left = left;
+      return;
+    }
+    case Kind::Fragment:
+      return on_fragment(peer, in.bytes);
+    case Kind::Write:
+    case Kind::WriteLarge:
+    case Kind::Read:
+    case Kind::Atomic:
+      if (port != nullptr) port->on_access(in);
+      return;
+    case Kind::Reply:
+    case Kind::Done:
+      return on_answer(in);
+    case Kind::GoAhead:
+      return on_go_ahead(in);
+    case Kind::Finished:
+      return on_finished(in);
+  }
+}
+
+void Link::on_fragment(Peer& peer, std::span<const std::byte> bytes) {
+  if (peer.inflow == nullptr || bytes.empty()) return;
+  const std::size_t n = std::min(bytes.size(), peer.inflow_left);
+  peer.inflow_left -= n;
+  Inflow* const inflow = peer.inflow;
+  if (peer.inflow_left == 0) peer.inflow = nullptr;
+  inflow->add(bytes.first(n), peer.inflow_left);
+}
+
+// Answers are believed only from the peer that was asked.
+void Link::on_answer(const Incoming& in) {
+  if (in.header.tag > UINT32_MAX) return;
+  Request** const found = requests_.find(static_cast<std::uint32_t>(in.header.tag));
+  if (found == nullptr) return;
+  Request* const request = *found;
+  if (request->to.peer != in.from.peer || request->is_queued || request->is_moving) return;
+  if (request->inbound != 0) return end_inbound(request->inbound, in.header.status);
+  if (in.header.kind == Kind::Reply && in.header.status == 0) request->take_reply(in.bytes);
+  end(request, in.header.status);
+}
+
+}  // namespace score::pm::fi

@@ -1,0 +1,152 @@
+// Which receive takes which message. A receive names a tag, bits of it to ignore, and perhaps a
+// source; a message has a tag and a source. The oldest receive that fits takes a message, and the
+// oldest message that fits is taken by a receive.
+//
+// Receives with the same set of ignored bits form a class (tuple space search; Srinivasan, Suri,
+// Varghese, SIGCOMM 1999): within it a match is a match of the remaining bits, which a hash finds.
+// A program has a handful of classes, so matching takes the same time with one receive posted as
+// with a thousand; messages that came too early are indexed by the same classes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+namespace score::pm::fi {
+
+constexpr std::uint64_t kAnySource = ~std::uint64_t{0};
+
+// An element of a circular list.
+struct Chain {
+  Chain* next = this;
+  Chain* previous = this;
+
+  Chain() = default;
+  Chain(const Chain&) = delete;
+  Chain& operator=(const Chain&) = delete;
+
+  bool is_alone() const { return next == this; }
+
+  void append(Chain& element) {
+    element.previous = previous;
+    element.next = this;
+    previous->next = &element;
+    previous = &element;
+  }
+
+  void unlink() {
+    previous->next = next;
+    next->previous = previous;
+    next = previous = this;
+  }
+};
+
+// Elements of one key, oldest first.
+struct KeyQueue {
+  std::uint64_t source = 0;
+  std::uint64_t tag = 0;
+  Chain elements;
+  KeyQueue* next = nullptr;  // in its bucket, or in the list of spare ones
+};
+
+// A hash table of queues.
+class KeyIndex {
+ public:
+  KeyIndex() : buckets_(kFirstBuckets) {}
+
+  // Null if nothing is queued under this key.
+  KeyQueue* find(std::uint64_t source, std::uint64_t tag) const;
+  KeyQueue& find_or_add(std::uint64_t source, std::uint64_t tag);
+  // Takes `element` out of `queue`, which may be gone then.
+  void take(KeyQueue& queue, Chain& element);
+
+ private:
+  static constexpr std::size_t kFirstBuckets = 16;
+
+  std::size_t bucket_of(std::uint64_t source, std::uint64_t tag) const;
+  void grow();
+
+  std::vector<KeyQueue*> buckets_;
+  std::deque<KeyQueue> storage_;
+  KeyQueue* spare_ = nullptr;
+  std::size_t used_ = 0;
+};
+
+// What the table needs of a posted receive. Owned by the caller.
+struct PostedReceive : Chain {
+  std::uint64_t source = kAnySource;
+  std::uint64_t tag = 0;
+  std::uint64_t ignore = 0;
+
+  // The table's own.
+  std::uint64_t order = 0;
+  std::size_t in_class = 0;
+  KeyQueue* queue = nullptr;
+};
+
+constexpr std::size_t kIndexedClasses = 8;
+
+// What it needs of a message that came early. Owned by the caller.
+struct EarlyMessage {
+  std::uint64_t source = 0;
+  std::uint64_t tag = 0;
+
+  // The table's own.
+  struct Hook : Chain {
+    EarlyMessage* message = nullptr;
+    KeyQueue* queue = nullptr;
+  };
+
+  Hook all;
+  std::array<Hook, kIndexedClasses> hooks;
+};
+
+class MatchTable {
+ public:
+  // The oldest early message that `receive` takes, removed; null if there is none.
+  EarlyMessage* take_early(const PostedReceive& receive);
+  // The same, left where it is.
+  EarlyMessage* find_early(const PostedReceive& receive);
+  void remove_early(EarlyMessage& message);
+  void add_early(EarlyMessage& message);
+
+  // The receive that takes a message, left where it is; null if there is none.
+  PostedReceive* find_receive(std::uint64_t source, std::uint64_t tag) const;
+  void post(PostedReceive& receive);
+  void remove(PostedReceive& receive);
+
+  std::size_t posted_count() const { return posted_; }
+
+  std::size_t early_count() const { return early_; }
+
+  EarlyMessage* first_early() const {
+    return early_ == 0 ? nullptr : static_cast<EarlyMessage::Hook*>(all_early_.next)->message;
+  }
+
+ private:
+  struct Class {
+    std::uint64_t ignore = 0;
+    bool any_source = false;
+    std::size_t posted = 0;
+    KeyIndex receives;
+    KeyIndex early;
+  };
+
+  static std::uint64_t source_of(const Class& c, std::uint64_t source) {
+    return c.any_source ? kAnySource : source;
+  }
+
+  std::size_t class_of(const PostedReceive& receive);
+  void index_early(std::size_t in_class, EarlyMessage& message);
+
+  std::vector<std::unique_ptr<Class>> classes_;
+  Chain all_early_;
+  std::uint64_t order_ = 0;
+  std::size_t posted_ = 0;
+  std::size_t early_ = 0;
+};
+
+}  // namespace score::pm::fi

@@ -1,0 +1,51 @@
+// The address of a provider's endpoint, as fi_getname() gives it and fi_av_insert() takes it.
+//
+// Inside a job of scored or of an address file a peer is a rank, and the name says which job it
+// belongs to without giving the job's key away. Elsewhere an endpoint has a UDP socket of its own,
+// and its name carries all that is needed to reach it, the key included: whoever is given the name
+// may send.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace score::pm::fi {
+
+enum class NameKind : std::uint8_t { Job = 1, Udp = 2 };
+
+struct Name {
+  std::uint32_t magic = kMagic;
+  NameKind kind = NameKind::Job;
+  std::uint8_t reserved = 0;
+  std::uint16_t port = 0;      // which endpoint of the process
+  std::uint64_t key = 0;       // job: mark of the job; UDP: key of the socket
+  std::uint32_t rank = 0;      // job
+  std::uint32_t ip = 0;        // UDP, network order
+  std::uint16_t udp_port = 0;  // UDP, network order
+  std::uint16_t payload = 0;   // UDP: bytes of a frame's payload at most
+  std::uint32_t reserved2 = 0;
+
+  static constexpr std::uint32_t kMagic = 0x314e4d50;  // "PMN1"
+
+  bool operator==(const Name&) const = default;
+};
+
+static_assert(sizeof(Name) == 32);
+
+// Same process, whatever the endpoint.
+inline bool is_same_process(Name a, const Name& b) {
+  a.port = b.port;
+  return a == b;
+}
+
+// False if `bytes` hold no name.
+bool read_name(const void* bytes, Name& name);
+
+// "pm://10.0.0.1:4000/0" or "pm://rank:3/0".
+std::string to_string(const Name& name);
+
+// What of a job's key may be shown: a one-way mix of it.
+std::uint64_t mark_of(std::uint64_t key, std::uint32_t generation, std::uint16_t channel);
+
+}  // namespace score::pm::fi

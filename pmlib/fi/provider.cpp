@@ -1,0 +1,27 @@
+// libpm-fi.so: what libfabric calls when it loads the provider. It looks for libraries named
+// lib*-fi.so in FI_PROVIDER_PATH.
+#include "pmlib/fi/info.hpp"
+#include "pmlib/fi/objects.hpp"
+
+#include <rdma/providers/fi_prov.h>
+
+namespace {
+
+int open_fabric(fi_fabric_attr* attr, fid_fabric** fabric, void* context) {
+  return score::pm::fi::Fabric::open(attr, fabric, context);
+}
+
+void clean_up() {}
+
+// The library offers a provider only to programs that ask for no newer interface than the provider
+// says to have, and takes none that says more than itself has: `fi_version` becomes its own.
+fi_provider provider = {FI_VERSION(1, 0),        FI_VERSION(1, 17), {{nullptr}}, "pm",
+                        score::pm::fi::get_info, open_fabric,       clean_up};
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) fi_provider* fi_prov_ini() {
+  provider.fi_version = score::pm::fi::find_host_library(__builtin_return_address(0));
+  if (provider.fi_version == 0) return nullptr;
+  return &provider;
+}
