@@ -98,7 +98,7 @@ Result<Duration> parse_colons(std::string_view text) {
 
 }  // namespace
 
-TimePoint monotonic_now() {
+[[gnu::hot]] TimePoint monotonic_now() {
   return TimePoint(read_clock(CLOCK_MONOTONIC));
 }
 

@@ -13,7 +13,7 @@ using base::Segment;
 using Ids = std::vector<AttemptId>;
 
 // The segment of the phase; the plan has at least one.
-std::size_t segment_at(const SwitchPlan& plan, Duration phase) {
+[[gnu::hot]] std::size_t segment_at(const SwitchPlan& plan, Duration phase) {
   const auto after = std::upper_bound(plan.segments.begin(), plan.segments.end(), phase,
                                       [](Duration p, const Segment& s) { return p < s.offset; });
   return static_cast<std::size_t>(after - plan.segments.begin()) - 1;
@@ -25,12 +25,12 @@ bool strictly_ascending(const Ids& ids) {
 
 }  // namespace
 
-const Ids* running_at(const SwitchPlan& plan, TimePoint t) {
+[[gnu::hot]] const Ids* running_at(const SwitchPlan& plan, TimePoint t) {
   if (t < plan.start || plan.segments.empty()) return nullptr;
   return &plan.segments[segment_at(plan, (t - plan.start) % plan.cycle)].jobs;
 }
 
-std::optional<NextSwitch> next_switch(const SwitchPlan& plan, TimePoint t) {
+[[gnu::hot]] std::optional<NextSwitch> next_switch(const SwitchPlan& plan, TimePoint t) {
   if (plan.segments.empty()) return std::nullopt;
   if (t < plan.start) return NextSwitch{plan.start, &plan.segments.front().jobs};
   if (plan.slice > Duration::zero()) {

@@ -135,11 +135,13 @@ void NodeSession::answer_heartbeat(const proto::InFrame& frame, TimePoint receiv
     refuse(heartbeat.error());
     return;
   }
-  wire::HeartbeatReply reply;
-  reply.set_node_sent_ns(heartbeat->node_sent_ns());
-  reply.set_head_received_ns(received.time_since_epoch().count());
-  reply.set_head_sent_ns(clock_.now().time_since_epoch().count());
-  proto::send(*connection_, reply);
+  if (heartbeat->node_sent_ns() != 0) {
+    wire::HeartbeatReply reply;
+    reply.set_node_sent_ns(heartbeat->node_sent_ns());
+    reply.set_head_received_ns(received.time_since_epoch().count());
+    reply.set_head_sent_ns(clock_.now().time_since_epoch().count());
+    proto::send(*connection_, reply);
+  }
   head_.heartbeat(node_, *heartbeat);
 }
 

@@ -16,6 +16,7 @@
 #include <set>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -176,11 +177,15 @@ class LauncherTest : public ::testing::Test {
     return ask(request, {listener.get()});
   }
 
-  void renew() {
-    Request request;
-    request.op = Op::Renew;
-    request.lease_ns = 1;  // the least is one second
-    send_bytes(&request, sizeof request);
+  void renew(time_t seconds) {
+    if (!lease_) {
+      lease_ = UniqueFd(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
+      Request request;
+      request.op = Op::Lease;
+      send_bytes(&request, sizeof request, {lease_.get()});
+    }
+    const itimerspec at{.it_interval = {}, .it_value = {.tv_sec = seconds, .tv_nsec = 1}};
+    ASSERT_EQ(timerfd_settime(lease_.get(), 0, &at, nullptr), 0);
   }
 
   bool closed_by_launcher() const {
@@ -225,6 +230,7 @@ class LauncherTest : public ::testing::Test {
   std::string cgroup_root_;
   pid_t launcher_ = 0;
   UniqueFd daemon_;
+  UniqueFd lease_;
   std::vector<pid_t> started_;
 };
 
@@ -368,8 +374,31 @@ TEST_F(LauncherTest, ContinuesStoppedGroupsWhenTheLeaseEnds) {
   fact("spawner", "uid");
   kill(-reply.group, SIGSTOP);
   ASSERT_TRUE(eventually([&] { return state_of(reply.group) == 'T'; }));
-  renew();
+  renew(0);
   EXPECT_TRUE(eventually([&] { return state_of(reply.group) == 'S'; }));
+}
+
+TEST_F(LauncherTest, ContinuesStoppedGroupsEachTimeTheLeaseEnds) {
+  start_launcher(allow());
+  const Reply reply = launch(7, own_user());
+  ASSERT_EQ(reply.error, 0U);
+  fact("spawner", "uid");
+  for (int i = 0; i < 2; ++i) {
+    kill(-reply.group, SIGSTOP);
+    ASSERT_TRUE(eventually([&] { return state_of(reply.group) == 'T'; }));
+    renew(0);
+    EXPECT_TRUE(eventually([&] { return state_of(reply.group) == 'S'; }));
+  }
+}
+
+TEST_F(LauncherTest, RefusesALeaseThatIsNoTimer) {
+  start_launcher(allow());
+  const UniqueFd listener = listening_socket();
+  Request request;
+  request.op = Op::Lease;
+  send_bytes(&request, sizeof request, {listener.get()});
+  EXPECT_TRUE(closed_by_launcher());
+  expect_alive();
 }
 
 TEST_F(LauncherTest, ThawsCgroupsWhenTheConnectionIsLost) {
@@ -383,7 +412,7 @@ TEST_F(LauncherTest, ThawsCgroupsWhenTheConnectionIsLost) {
   ASSERT_EQ(reply.error, 0U) << reply.step;
   EXPECT_TRUE(fact("shepherd", "cgroup").ends_with("/job_7/shepherd"));
   EXPECT_TRUE(fact("spawner", "cgroup").ends_with("/job_7/tasks"));
-  renew();
+  renew(60);
   ASSERT_TRUE(tasks->freeze(true));
   ASSERT_TRUE(eventually([&] { return tasks->events()->frozen; }));
   daemon_.reset();
@@ -412,10 +441,7 @@ TEST_F(LauncherTest, ThawsAtOnceWhenTheDaemonDies) {
   const Reply reply = launch(7, own_user());
   ASSERT_EQ(reply.error, 0U);
   fact("spawner", "uid");
-  Request request;
-  request.op = Op::Renew;
-  request.lease_ns = 60'000'000'000;
-  send_bytes(&request, sizeof request);
+  renew(60);
   kill(-reply.group, SIGSTOP);
   ASSERT_TRUE(eventually([&] { return state_of(reply.group) == 'T'; }));
   daemon_.reset();

@@ -14,7 +14,9 @@
 // children (subreaper). B's process group is the tasks' process group. When A has ended, whatever
 // is left of it becomes the launcher's child (a subreaper too) and is killed.
 //
-// While there is a lease, a lost connection thaws everything at once, as does a lease that ends.
+// The lease is a timer of the daemon's, a timerfd that it hands over once and then only sets again
+// and again: a renewal wakes nobody. When it fires, everything is thawed; while it runs, so does a
+// lost connection, at once.
 // A packet that does not keep to this ends the connection. Replies come in the order of the
 // requests. Packets of anyone but the daemon's user are never read.
 #pragma once
@@ -24,28 +26,26 @@
 namespace score::launcher {
 
 inline constexpr std::uint32_t kMagic = 0x4c524353;  // "SCRL"
-inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kVersion = 2;
 
 enum class Op : std::uint32_t {
   Launch = 1,  // answered by Reply
-  Renew = 2,   // the lease; not answered
+  Lease = 2,   // with the timer as the one descriptor, instead of an earlier one; not answered
   Forget = 3,  // attempt is over: not thawed any more when the lease ends; not answered
 };
 
 struct Request {
   std::uint32_t magic = kMagic;
   std::uint32_t version = kVersion;
-  Op op = Op::Renew;
+  Op op = Op::Forget;
   std::uint32_t user = 0;          // Launch: numeric user id; must exist on this node
   std::uint64_t attempt = 0;       // Launch, Forget
-  std::int64_t lease_ns = 0;       // Renew: thaw everything if nothing is heard for this long
-                                   // (1 s to 60 s); 0: nothing can be frozen, no lease
   std::uint32_t in_cgroups = 0;    // Launch: 1: join them; 0: the fallback without cgroups
   std::uint32_t low_priority = 0;  // Launch: 1: tasks run below the node daemon, whose switcher has
                                    // no real-time priority
 };
 
-static_assert(sizeof(Request) == 40);
+static_assert(sizeof(Request) == 32);
 
 struct Reply {
   std::uint32_t magic = kMagic;

@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/timerfd.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,7 +21,6 @@ namespace score::launcher {
 namespace {
 
 constexpr std::int64_t kSecondNs = 1'000'000'000;
-constexpr std::int64_t kMaxLeaseNs = 60 * kSecondNs;
 constexpr int kSweepMs = 20;
 constexpr int kFirstFreeFd = 10;  // as in start.cpp: children use the numbers below
 
@@ -145,24 +145,16 @@ void Server::run() {
   for (;;) turn();
 }
 
-int Server::timeout_ms(bool soon) const {
-  if (soon) return kSweepMs;
-  if (thaw_at_ns_ == 0) return -1;
-  const std::int64_t left = thaw_at_ns_ - now_ns();
-  return left <= 0 ? 0 : static_cast<int>(left / 1'000'000 + 1);
-}
-
 void Server::turn() {
-  pollfd polled[Shepherds::kMax + 1];
+  pollfd polled[Shepherds::kMax + 2];
   polled[0] = {.fd = daemon_ >= 0 ? daemon_ : listener_, .events = POLLIN, .revents = 0};
-  const std::size_t count = shepherds_.fill(polled + 1);
+  polled[1] = {.fd = lease_, .events = POLLIN, .revents = 0};
+  const std::size_t count = shepherds_.fill(polled + 2);
   const bool soon = shepherds_.sweep();
-  const int ready = poll(polled, count + 1, timeout_ms(soon));
-  if (ready > 0) {
-    shepherds_.handle(polled + 1, count);
-    if (polled[0].revents != 0) daemon_ >= 0 ? read_packet() : accept_daemon();
-  }
-  thaw_if_silent();
+  if (poll(polled, count + 2, soon ? kSweepMs : -1) <= 0) return;
+  shepherds_.handle(polled + 2, count);
+  if (polled[1].revents != 0) thaw("silent");
+  if (polled[0].revents != 0) daemon_ >= 0 ? read_packet() : accept_daemon();
 }
 
 void Server::accept_daemon() {
@@ -205,7 +197,7 @@ void Server::read_packet() {
   const bool whole = got == sizeof request && (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
   if (got <= 0) {
     drop(nullptr);
-    if (thaw_at_ns_ != 0) thaw("lost");
+    if (has_lease()) thaw("lost");
   } else if (!whole || fd == -2 || request.magic != kMagic || request.version != kVersion) {
     drop("malformed packet");
   } else {
@@ -222,10 +214,8 @@ void Server::on_request(const Request& request, int fd) {
     case Op::Forget:
       shepherds_.forget(request.attempt);
       return;
-    case Op::Renew:
-      thaw_at_ns_ = request.lease_ns == 0
-                        ? 0
-                        : now_ns() + std::clamp(request.lease_ns, kSecondNs, kMaxLeaseNs);
+    case Op::Lease:
+      take_lease(fd);
       return;
   }
   drop("unknown request");
@@ -284,17 +274,23 @@ void Server::answer(const Request& request, const Failure& failure, const Starte
   if (send(daemon_, &reply, sizeof reply, MSG_NOSIGNAL) != sizeof reply) drop("answer not taken");
 }
 
-// What is queued in the socket is read first, so a launcher that was busy does not take the
-// daemon for dead.
-void Server::thaw_if_silent() {
-  if (thaw_at_ns_ == 0 || now_ns() < thaw_at_ns_) return;
-  pollfd queued{.fd = daemon_, .events = POLLIN, .revents = 0};
-  if (daemon_ >= 0 && poll(&queued, 1, 0) > 0) return;
-  thaw("silent");
+// The descriptor is the daemon's too: it is polled and set, but never read, which could wait.
+void Server::take_lease(int fd) {
+  itimerspec left{};
+  if (fd < 0 || timerfd_gettime(fd, &left) != 0) return drop("the lease is no timer");
+  if (lease_ >= 0) close(lease_);
+  lease_ = fcntl(fd, F_DUPFD_CLOEXEC, kFirstFreeFd);
+}
+
+bool Server::has_lease() const {
+  itimerspec left{};
+  return lease_ >= 0 && timerfd_gettime(lease_, &left) == 0 &&
+         (left.it_value.tv_sec != 0 || left.it_value.tv_nsec != 0);
 }
 
 void Server::thaw(const char* what) {
-  thaw_at_ns_ = 0;
+  const itimerspec never{};
+  timerfd_settime(lease_, 0, &never, nullptr);  // also forgets that it fired
   const int cgroups = cgroup_root_ >= 0 ? thaw_cgroups(cgroup_root_) : 0;
   const int groups = shepherds_.continue_all();
   say(4, "thaw every job: the node daemon is %s cgroups=%d groups=%d", what, cgroups, groups);

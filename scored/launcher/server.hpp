@@ -28,19 +28,19 @@ class Server {
   void launch(const Request& request, int fd);
   [[nodiscard]] Failure check(const Request& request, int fd) const;
   void answer(const Request& request, const Failure& failure, const Started& started);
-  void thaw_if_silent();
+  void take_lease(int fd);
+  [[nodiscard]] bool has_lease() const;
   void thaw(const char* what);
-  [[nodiscard]] int timeout_ms(bool soon) const;
 
   Options options_;
   Shepherds shepherds_;
   int listener_ = -1;
   int daemon_ = -1;  // the one connection
+  int lease_ = -1;   // the daemon's timer
   int cgroup_root_ = -1;
   int null_device_ = -1;
   bool reset_oom_score_ = false;
-  std::int64_t thaw_at_ns_ = 0;  // 0: no lease, or thawed already
-  std::uint64_t refused_ = 0;    // packets and connections
+  std::uint64_t refused_ = 0;  // packets and connections
   std::int64_t last_complaint_ns_ = 0;
 };
 

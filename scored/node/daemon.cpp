@@ -16,14 +16,18 @@ namespace score::node {
 namespace {
 
 // The launcher thaws at once when this daemon dies; the lease is for one that hangs.
-constexpr Duration kMinLease = 2 * limits::kMinThawLease;
-constexpr Duration kLeaseRenewal = std::chrono::milliseconds{800};
-static_assert(kLeaseRenewal * 2 < kMinLease, "one renewal may be late");
+constexpr Duration kMinLease = std::chrono::milliseconds{2'500};
+static_assert(kMinLease >= limits::kMinThawLease);
+static_assert(limits::kHeartbeatPeriod * 2 < kMinLease, "renewed with each beat; one may be late");
 static_assert(kMinLease < limits::kDeadAfter, "its jobs run again before the node is given up");
 // So that a fresh node follows its first timetable soon and well: the least of several round trips
 // bounds the clock's error.
 constexpr int kFirstExchanges = 10;
 constexpr Duration kFirstExchangePause = std::chrono::milliseconds{20};
+// Waking up for an answer costs a node as much as the beat itself, so only each third asks for one:
+// the clock filter knows the drift in between.
+constexpr unsigned kBeatsAnExchange = 3;
+static_assert(kBeatsAnExchange * limits::kHeartbeatPeriod <= limits::kDeadAfter);
 
 template <typename... Handlers>
 struct Overloaded : Handlers... {
@@ -93,7 +97,7 @@ HeadLink::Handlers Daemon::head_handlers() {
     carry_out(agent_.on_disconnected(parts_.clock.now()));
     note_status();
   };
-  handlers.beat = [this] { beat(); };
+  handlers.beat = [this] { beat(true); };
   return handlers;
 }
 
@@ -117,9 +121,9 @@ void Daemon::carry_out_one(gang::NodeAction action) {
 }
 
 void Daemon::launch(gang::LaunchShepherd order) {
+  keeps_lease_ = true;
   launcher_.renew(lease_);
   attempts_.launch(std::move(order));
-  if (!std::exchange(keeps_lease_, true)) tasks_.spawn("keep the lease", keep_lease());
 }
 
 void Daemon::follow(gang::FollowPlan order) {
@@ -174,6 +178,7 @@ void Daemon::on_welcome(const proto::InFrame& frame) {
         fmt::format("it is an older head: epoch {} after {}", message->head_epoch(), head_epoch_));
   }
   head_epoch_ = message->head_epoch();
+  beats_ = 0;
   head_.set_greeted();
   attempts_.resume_all();
   log_notice("join", kv("cluster", message->cluster()), kv("epoch", head_epoch_));
@@ -209,7 +214,7 @@ void Daemon::on_trace_request(const proto::InFrame& frame) {
 
 // ---- time and again -----------------------------------------------------------------------------
 
-void Daemon::beat() {
+void Daemon::beat(bool asks) {
   const TimePoint now = parts_.clock.now();
   wire::Heartbeat message;
   const bool is_tenth = vitals_.fill(message);
@@ -217,32 +222,31 @@ void Daemon::beat() {
   message.set_clock_error_ns(agent_.clock().error_bound(now).count());
   message.set_switches(parts_.switcher.counters().switches.load(std::memory_order_relaxed));
   message.set_late_switches(parts_.switcher.counters().late.load(std::memory_order_relaxed));
-  message.set_node_sent_ns(parts_.clock.now().time_since_epoch().count());
+  if (asks) message.set_node_sent_ns(parts_.clock.now().time_since_epoch().count());
   head_.send(message);
 }
 
+// All that is regular is done in one go: waking up is what costs.
 asio::awaitable<void> Daemon::beat_regularly() {
   for (;;) {
     co_await parts_.clock.sleep_for(limits::kHeartbeatPeriod);
-    if (head_.is_greeted()) beat();
+    renew_lease();
+    if (head_.is_greeted()) beat(++beats_ % kBeatsAnExchange == 0);
     head_.drop_if_silent();
   }
 }
 
 asio::awaitable<void> Daemon::synchronise(std::uint64_t generation) {
   for (int i = 0; i < kFirstExchanges && head_.generation() == generation; ++i) {
-    beat();
+    beat(true);
     co_await parts_.clock.sleep_for(kFirstExchangePause);
   }
 }
 
-asio::awaitable<void> Daemon::keep_lease() {
-  while (!attempts_.empty()) {
-    launcher_.renew(lease_);
-    co_await parts_.clock.sleep_for(kLeaseRenewal);
-  }
-  launcher_.renew(Duration{0});  // nothing can be frozen
-  keeps_lease_ = false;
+void Daemon::renew_lease() {
+  if (!keeps_lease_) return;
+  keeps_lease_ = !attempts_.empty();
+  launcher_.renew(keeps_lease_ ? lease_ : Duration{0});
 }
 
 asio::awaitable<void> Daemon::feed_watchdog(Duration period) {
@@ -268,10 +272,8 @@ asio::awaitable<void> Daemon::wait_for_signal() {
 
 asio::awaitable<void> Daemon::run() {
   co_await attempts_.adopt_all();
-  if (!attempts_.empty()) {
-    keeps_lease_ = true;
-    tasks_.spawn("keep the lease", keep_lease());
-  }
+  keeps_lease_ = !attempts_.empty();
+  renew_lease();
   tasks_.spawn("link to the head", head_.run());
   tasks_.spawn("heartbeat", beat_regularly());
   if (const auto period = watchdog_period()) tasks_.spawn("watchdog", feed_watchdog(*period));

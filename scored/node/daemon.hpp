@@ -49,10 +49,11 @@ class Daemon {
   void on_heartbeat_reply(const proto::InFrame& frame);
   void on_trace_request(const proto::InFrame& frame);
 
-  void beat();
+  // `asks`: for an answer, which is the clock exchange.
+  void beat(bool asks);
   asio::awaitable<void> beat_regularly();
   asio::awaitable<void> synchronise(std::uint64_t generation);
-  asio::awaitable<void> keep_lease();
+  void renew_lease();
   asio::awaitable<void> feed_watchdog(Duration period);
   asio::awaitable<void> wait_for_signal();
   void note_status();
@@ -69,6 +70,7 @@ class Daemon {
   std::uint64_t head_epoch_ = 0;  // the greatest incarnation of the head seen
   Duration lease_;
   bool keeps_lease_ = false;
+  unsigned beats_ = 0;  // of this connection
 };
 
 }  // namespace score::node

@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <sys/un.h>
 
 namespace score::node {
@@ -36,19 +37,33 @@ Result<UniqueFd> connect_packets(const std::string& path) {
 
 LauncherLink::LauncherLink(std::string socket_path, Clock& clock, TaskGroup& tasks,
                            asio::any_io_executor io)
-    : path_(std::move(socket_path)), clock_(clock), tasks_(tasks), io_(std::move(io)) {}
+    : path_(std::move(socket_path)),
+      clock_(clock),
+      tasks_(tasks),
+      io_(std::move(io)),
+      lease_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {}
 
 bool LauncherLink::connect() {
   if (socket_) return true;
   auto connected = connect_packets(path_);
   if (!connected) return false;
   socket_.emplace(io_, connected->release());
+  if (!hand_over_lease()) return false;
   return tasks_.spawn("read the launcher's answers", read_replies(++connection_));
 }
 
 void LauncherLink::close() {
   socket_.reset();
   for (Waiter* waiter : waiters_) waiter->done.cancel();
+}
+
+bool LauncherLink::hand_over_lease() {
+  const auto request = request_of(launcher::Op::Lease);
+  const int fd = lease_.get();
+  const auto sent = send_with_fds(socket_->native_handle(), std::as_bytes(std::span(&request, 1)),
+                                  std::span(&fd, 1));
+  if (!sent) close();
+  return sent.has_value();
 }
 
 bool LauncherLink::send(const launcher::Request& request, std::span<const int> fds) {
@@ -59,9 +74,11 @@ bool LauncherLink::send(const launcher::Request& request, std::span<const int> f
 }
 
 bool LauncherLink::renew(Duration lease) {
-  auto request = request_of(launcher::Op::Renew);
-  request.lease_ns = lease.count();
-  return send(request, {});
+  if (!connect()) return false;
+  constexpr Duration::rep kSecond = std::nano::den;
+  itimerspec at{};
+  at.it_value = {.tv_sec = lease.count() / kSecond, .tv_nsec = lease.count() % kSecond};
+  return timerfd_settime(lease_.get(), 0, &at, nullptr) == 0;
 }
 
 void LauncherLink::forget(AttemptId attempt) {

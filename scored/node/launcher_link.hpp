@@ -28,13 +28,14 @@ struct LaunchedShepherd {
 };
 
 // One thread: the io_context's. Connects when it is first needed and again after a loss; meanwhile
-// launches fail and renewals are dropped (the launcher has thawed by then or will).
+// launches fail and renewals do nothing (the launcher has thawed by then or will).
 class LauncherLink {
  public:
   // Both outlive the link; tasks is stopped before it is destroyed.
   LauncherLink(std::string socket_path, Clock& clock, TaskGroup& tasks, asio::any_io_executor io);
 
-  // The lease: everything is thawed if nothing is heard for `lease`. False: no launcher there.
+  // The lease: everything is thawed if it is not renewed for `lease`; zero: nothing can be frozen.
+  // Wakes nobody. False: no launcher there.
   bool renew(Duration lease);
   // `listener` is the shepherd's listening socket; it may be closed afterwards. By value: lives in
   // the coroutine. Errors: errno of the step that failed; Closed: no launcher; Timeout.
@@ -50,6 +51,7 @@ class LauncherLink {
   };
 
   bool connect();
+  bool hand_over_lease();
   bool send(const launcher::Request& request, std::span<const int> fds);
   asio::awaitable<void> read_replies(std::uint64_t connection);
   void take(const launcher::Reply& reply);
@@ -58,6 +60,7 @@ class LauncherLink {
   Clock& clock_;
   TaskGroup& tasks_;
   asio::any_io_executor io_;
+  UniqueFd lease_;  // a timer; the launcher has it too
   std::optional<asio::posix::stream_descriptor> socket_;
   std::uint64_t connection_ = 0;  // counts connections
   std::list<Waiter*> waiters_;

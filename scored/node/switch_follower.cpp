@@ -50,7 +50,7 @@ SwitchProgram* SwitchFollower::take(SwitchProgram* program) {
   return std::exchange(program_, program);
 }
 
-SwitchFollower::Position SwitchFollower::position(TimePoint now) const {
+[[gnu::hot]] SwitchFollower::Position SwitchFollower::position(TimePoint now) const {
   Position where;
   const auto& parts = program_->parts;
   const auto later = std::find_if(parts.begin(), parts.end(),
@@ -73,7 +73,7 @@ SwitchFollower::Position SwitchFollower::position(TimePoint now) const {
   return where;
 }
 
-std::optional<TimePoint> SwitchFollower::step() {
+[[gnu::hot]] std::optional<TimePoint> SwitchFollower::step() {
   if (program_ == nullptr) return std::nullopt;
   const TimePoint woke = now_();
   const bool is_due = awaited_ && woke >= *awaited_;
@@ -88,15 +88,15 @@ std::optional<TimePoint> SwitchFollower::step() {
 }
 
 // Who leaves; and where every boundary is a switch, who runs on.
-bool SwitchFollower::must_stop(const SwitchSlot& slot, const Position& where, bool stays,
-                               TimePoint due) {
+[[gnu::hot]] bool SwitchFollower::must_stop(const SwitchSlot& slot, const Position& where,
+                                            bool stays, TimePoint due) {
   if (slot.stopped) return false;
   if (!stays) return true;
   return where.part != nullptr && gang::restarts_at(where.part->plan, due) &&
          contains(where.part->plan.managed, slot.attempt);
 }
 
-void SwitchFollower::apply(const Position& where, TimePoint due, TimePoint woke) {
+[[gnu::hot]] void SwitchFollower::apply(const Position& where, TimePoint due, TimePoint woke) {
   SwitchRecord record;
   const auto list = [](auto& ids, std::uint32_t& count, AttemptId id) {
     if (count < SwitchRecord::kMaxListed) ids[count] = id;

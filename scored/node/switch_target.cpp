@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <csignal>
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace score::node {
@@ -13,8 +14,9 @@ Result<std::unique_ptr<SwitchTarget>> CgroupFreeze::open(const std::string& cgro
   return std::make_unique<CgroupFreeze>(*std::move(control));
 }
 
-int CgroupFreeze::put(char value) noexcept {
-  return pwrite(control_.get(), &value, 1, 0) == 1 ? 0 : errno;
+// Not libc's pwrite, a cancellation point: one page of code less that a switch finds cold.
+[[gnu::hot]] int CgroupFreeze::put(char value) noexcept {
+  return syscall(SYS_pwrite64, control_.get(), &value, std::size_t{1}, 0L) == 1 ? 0 : errno;
 }
 
 int SignalGroup::stop() noexcept {

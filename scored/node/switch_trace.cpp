@@ -26,7 +26,7 @@ SwitchTrace::SwitchTrace()
   SCORE_ASSERT(words_ != nullptr);
 }
 
-void SwitchTrace::put(const SwitchRecord& record) noexcept {
+[[gnu::hot]] void SwitchTrace::put(const SwitchRecord& record) noexcept {
   const std::uint64_t index = written_.load(std::memory_order_relaxed);
   claimed_.store(index + 1, std::memory_order_relaxed);
   const auto words = std::bit_cast<Words>(record);
