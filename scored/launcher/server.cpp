@@ -254,6 +254,8 @@ void Server::launch(const Request& request, int fd) {
     if (listener >= 0) close(listener);
     if (failure.error == 0) {
       shepherds_.add(request.attempt, started);
+      // Its cgroup is thawed, and its tasks leave the group.
+      if (request.in_cgroups != 0) shepherds_.forget(request.attempt);
     } else {
       shepherds_.expect_orphans();
     }

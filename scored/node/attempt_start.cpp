@@ -116,6 +116,7 @@ void Attempts::follow_plan(const Attempt& attempt) {
 void Attempts::prepare(Attempt& attempt, const gang::LaunchShepherd& order) {
   auto message = proto::to_wire(order.placed, order.spec);
   message.set_node_name(settings_.node_name);
+  message.set_own_sessions(parts_.cgroups != nullptr);
   message.set_limit_by_rlimit(parts_.cgroups == nullptr || !parts_.cgroups->limits_memory());
   send(*attempt.connection, message);
 }

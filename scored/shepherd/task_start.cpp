@@ -96,6 +96,7 @@ base::Result<TaskStarter> TaskStarter::create(const Plan& plan) {
 void TaskStarter::run(std::uint32_t task, std::span<const base::UniqueFd> fds) const {
   reset_signals();
   place_descriptors(task, fds);
+  leave_session(task);
   if (plan_->has_terminal(task)) take_terminal(task);
   umask(plan_->spec.umask() & 0777U);
   execute(task);
@@ -117,8 +118,15 @@ void TaskStarter::place_descriptors(std::uint32_t task, std::span<const base::Un
   if (close_range(first, ~0U, 0) != 0) fail(task, "close_range", errno, kCannotStart);
 }
 
+// The kernel gives each session one share of the machine (autogroup): 64 tasks of one beside
+// another session's single process would get half of it together.
+void TaskStarter::leave_session(std::uint32_t task) const {
+  if (!plan_->prepare.own_sessions() && !plan_->has_terminal(task)) return;
+  if (setsid() < 0) fail(task, "session", errno, kCannotStart);
+}
+
 void TaskStarter::take_terminal(std::uint32_t task) const {
-  if (setsid() < 0 || ioctl(STDIN_FILENO, TIOCSCTTY, 0) != 0) {
+  if (ioctl(STDIN_FILENO, TIOCSCTTY, 0) != 0) {
     fail(task, "terminal", errno, kCannotStart);
   }
 }

@@ -55,6 +55,14 @@ def test_memory_limit(few):
     assert result.returncode not in (0, None)
 
 
+def test_each_task_has_a_session(few):
+    """One session is one share of the processor for the kernel, however many tasks it has."""
+    if few.json('scnodes')['nodes'][0]['switch_method'] != 'cgroup.freeze':
+        pytest.skip('a process group is switched')
+    result = few.run('scrun', '-n', 6, '-N', 3, 'sh', '-c', 'cut -d" " -f6 /proc/self/stat')
+    assert len(set(result.stdout.split())) == 6, result.stdout
+
+
 # ---- environment, directory, files
 
 def test_tasks_know_their_place(few):
