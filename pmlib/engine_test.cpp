@@ -1,4 +1,6 @@
 // One packet script for each row of the repair table in docs/pm.md that the engine decides.
+// Compiled once more for each repair that can be switched off, with SCORE_PM_WITHOUT naming its
+// switch: there the script of that row must fail (tests pm_script.without_*).
 #include "pmlib/engine.hpp"
 
 #include <gtest/gtest.h>
@@ -6,7 +8,15 @@
 namespace score::pm {
 namespace {
 
-using E = Engine<>;
+#ifdef SCORE_PM_WITHOUT
+struct TestRules : Rules {
+  static constexpr bool SCORE_PM_WITHOUT = false;
+};
+#else
+using TestRules = Rules;
+#endif
+
+using E = Engine<TestRules>;
 using Ctl = Control<std::uint32_t>;
 
 class EngineTest : public testing::Test {
@@ -113,6 +123,7 @@ TEST_F(EngineTest, G10AnAckOfAProbeLiftsStop) {
   queue_and_send(2);
   obey(ControlKind::Stop, 1, 1);
   EXPECT_TRUE(obey(ControlKind::Ack, 1));
+  EXPECT_TRUE(engine.may_send(s));
   EXPECT_EQ(engine.on_app_send(s, now), 2u);
 }
 

@@ -2,7 +2,7 @@
 // registered stays as it is, and the context stays a valid image.
 //
 // The input is a list of frames, each led by two bytes: how many bytes follow, and whether the
-// header is made to fit this job, so that the fuzzer gets past key and checksum.
+// header is made to fit this job, so that the fuzzer gets past key and checksum, or tag.
 #include "pmlib/channel.hpp"
 #include "tests/model/sim_network.hpp"
 
@@ -48,7 +48,7 @@ class StepClock final : public JobClock {
   Microseconds now_ = 0;
 };
 
-void make_fit(std::vector<std::byte>& frame) {
+void make_fit(std::vector<std::byte>& frame, FrameAuth auth) {
   if (frame.size() < sizeof(FrameHeader)) return;
   FrameHeader h;
   std::memcpy(&h, frame.data(), sizeof h);
@@ -64,13 +64,15 @@ void make_fit(std::vector<std::byte>& frame) {
   h.sequence %= 8;
   h.ack %= 8;
   h.length = static_cast<std::uint16_t>(frame.size() - sizeof h);
-  seal(h, crc32c(0, frame.data() + sizeof h, h.length));
+  if (auth == FrameAuth::Tag) {
+    seal_by_tag(h, 7, {}, std::span(frame).subspan(sizeof h));
+  } else {
+    seal(h, crc32c(0, frame.data() + sizeof h, h.length));
+  }
   std::memcpy(frame.data(), &h, sizeof h);
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+void receive_all(const std::uint8_t* data, std::size_t size, FrameAuth auth) {
   Geometry geometry;
   geometry.size = 2;
   geometry.payload_bytes = 256;
@@ -81,8 +83,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   geometry.pool_slot_bytes = 256;
   const auto layout = *Layout::of(geometry);
   model::SegmentMemory memory(layout.total);
-  const Segment segment = format_segment(memory.data(), geometry, layout,
-                                         {.key = 7, .generation = 1, .channel = 1, .window = 8});
+  const Segment segment =
+      format_segment(memory.data(), geometry, layout,
+                     {.key = 7, .generation = 1, .channel = 1, .window = 8, .auth = auth});
   std::vector<std::byte> open(512), closed(512, std::byte{0xee});
   segment.region(0) = {reinterpret_cast<std::uintptr_t>(open.data()), open.size(), 5, 1, 0};
   segment.region(1) = {reinterpret_cast<std::uintptr_t>(closed.data()), closed.size(), 5, 0, 0};
@@ -98,7 +101,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::size_t length = std::min<std::size_t>(data[at] * 2u, size - at - 2);
     const auto* bytes = reinterpret_cast<const std::byte*>(data + at + 2);
     std::vector<std::byte> frame(bytes, bytes + length);
-    if (data[at + 1] % 4 != 0) make_fit(frame);
+    if (data[at + 1] % 4 != 0) make_fit(frame, auth);
     device.frames.push_back(std::move(frame));
     at += 2 + length;
     channel.progress();
@@ -108,5 +111,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   for (const std::byte b : closed) require(b == std::byte{0xee});
   channel.test(op);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  for (const auto auth : {FrameAuth::Key, FrameAuth::Tag}) receive_all(data, size, auth);
   return 0;
 }
