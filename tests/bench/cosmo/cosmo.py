@@ -10,16 +10,11 @@ import statistics
 import kernels
 import plot
 from cluster import EXAMPLES, Cluster
+from figure11 import node_counts
 
 PROGRAMS = ('linpack:1000', 'linpack:2000', 'cg:S', 'cg:W', 'cg:A')
 METHOD = ('speed-up = time of one rank with one thread / time, medians of {repeats} runs in turns; every run is '
           'verified. Virtual nodes share this machine: more than its {cores} cores cannot be faster.')
-
-
-def numbers(text):
-    if not re.fullmatch(r'[1-9]\d*(,[1-9]\d*)*', text):
-        raise argparse.ArgumentTypeError(f"'{text}': use numbers from 1, with commas")
-    return [int(word) for word in text.split(',')]
 
 
 def programs(text):
@@ -29,8 +24,8 @@ def programs(text):
 
 
 def add_options(parser):
-    parser.add_argument('--nodes', type=numbers, default=[1, 2], metavar='N[,N...]', help='virtual nodes (1,2)')
-    parser.add_argument('--cores', type=numbers, default=[1, 2], metavar='N[,N...]', help='cores of each (1,2)')
+    parser.add_argument('--nodes', type=node_counts, default=[1, 2], metavar='N[,N...]', help='virtual nodes (1,2)')
+    parser.add_argument('--cores', type=node_counts, default=[1, 2], metavar='N[,N...]', help='cores of each (1,2)')
     parser.add_argument('--programs', type=programs, default=['linpack:1000', 'cg:W'], metavar='LIST',
                         help=','.join(PROGRAMS) + ' (linpack:1000,cg:W)')
     parser.add_argument('--mpi', choices=['mpich', 'openmpi'], default='mpich', help='which MPI (mpich)')

@@ -1,6 +1,7 @@
 """scbench gang --figure11 and --sweep: the papers' experiment, as table, JSON, CSV and plot."""
 import argparse
 import csv
+import itertools
 import json
 import os
 import re
@@ -23,6 +24,12 @@ def names(text):
     return chosen
 
 
+def modes(text):
+    if any(word not in ('clock', 'barrier') for word in text.split(',')):
+        raise argparse.ArgumentTypeError(f"'{text}': use clock, barrier or both")
+    return text.split(',')
+
+
 def node_counts(text):
     if not re.fullmatch(r'[1-9]\d*(,[1-9]\d*)*', text):
         raise argparse.ArgumentTypeError(f"'{text}': use numbers from 1, with commas")
@@ -40,12 +47,11 @@ def add_options(parser, nanoseconds):
     parser.add_argument('--sweep', type=quanta, metavar='D..D', help='slowdown of kernels on PM over the slice')
     parser.add_argument('--kernels', type=names, default=['ep', 'cg', 'ft', 'is'], metavar='LIST', help='ep,cg,ft,is')
     parser.add_argument('--class', dest='size', choices=['S', 'W', 'A'], default='S', help='size of the kernels (S)')
+    parser.add_argument('--mode', type=modes, default=['clock'], metavar='M[,M]', help='clock,barrier: compares both')
+    parser.add_argument('--channels', type=node_counts, default=[16], metavar='N[,N...]',
+                        help='channels of a node (16): two jobs on 1 are saved and restored')
     parser.add_argument('--plot', metavar='FILE', help='draw it: .svg, .png or .pdf')
     parser.add_argument('--csv', metavar='FILE', help='write a line a result')
-
-
-def row(kernel, options, nodes, slice_ns, found):
-    return {'kernel': kernel, 'class': options.size, 'nodes': nodes, 'slice_ms': slice_ns / 1e6, **found}
 
 
 def show(result):
@@ -57,43 +63,34 @@ def show(result):
         if high - low > 4 * bound:
             verdict += ', but the machine was too busy to tell'
     kernels.note(f'{result["kernel"]} {result["class"]}, {result["nodes"]:>2} nodes, {result["slice_ms"]:g} ms, '
-                 f'{result["jobs"]} jobs: {result["slowdown_percent"]:6.2f} %  [{low:.2f}, {high:.2f}]  '
+                 f'{result["jobs"]} jobs, {result["mode"]}, {result["channels"]} channels: {result["slowdown_percent"]:6.2f} %  [{low:.2f}, {high:.2f}]  '
                  f'load {result["load"]}{verdict}')
     return result
 
 
-def figure(options, make_case, job_counts=(1, 2)):
-    """A result for each kernel, number of nodes and number of jobs."""
-    results = []
-    for nodes in options.nodes:
-        for count in job_counts:
-            with make_case(nodes, options.slice, count == 1) as (cluster, directory):
-                for kernel in options.kernels:
-                    jobs = kernels.KernelJobs(cluster, kernel, options.size, nodes, count, directory)
-                    try:
-                        found = (kernels.alone(cluster, jobs, options.slice, options.seconds) if count == 1 else
-                                 kernels.shared(jobs, options.slice, options.seconds))
-                    finally:
-                        jobs.end()
-                        clear(directory)
-                    results.append(show(row(kernel, options, nodes, options.slice, found)))
-    return results
+def cases(options):
+    """(nodes, jobs, what they are called in results, options of score virtual)"""
+    for nodes, mode, channels in itertools.product(options.nodes, options.mode, options.channels):
+        for jobs in (1,) if options.sweep else (1, 2):
+            words = ['--switch-mode', mode, '--channels', channels, *(['--switch-always'] if jobs == 1 else [])]
+            yield nodes, jobs, {'nodes': nodes, 'mode': mode, 'channels': channels}, words
 
 
-def sweep(options, make_case):
-    """A result for each kernel and length of slice, one job alone."""
+def measure(options, make_case):
     results = []
-    nodes = options.nodes[0]
-    with make_case(nodes, options.slice, True) as (cluster, directory):
-        for kernel in options.kernels:
-            jobs = kernels.KernelJobs(cluster, kernel, options.size, nodes, 1, directory)
-            try:
-                for slice_ns in options.sweep:
-                    found = kernels.alone(cluster, jobs, slice_ns, options.seconds)
-                    results.append(show(row(kernel, options, nodes, slice_ns, found)))
-            finally:
-                jobs.end()
-                clear(directory)
+    for nodes, count, names_of_case, words in cases(options):
+        with make_case(nodes, options.slice, *words) as (cluster, directory):
+            for kernel in options.kernels:
+                jobs = kernels.KernelJobs(cluster, kernel, options.size, nodes, count, directory)
+                try:
+                    for slice_ns in options.sweep or [options.slice]:
+                        found = (kernels.alone(cluster, jobs, slice_ns, options.seconds) if count == 1 else
+                                 kernels.shared(jobs, slice_ns, options.seconds))
+                        results.append(show({'kernel': kernel, 'class': options.size, **names_of_case,
+                                             'slice_ms': slice_ns / 1e6, **found}))
+                finally:
+                    jobs.end()
+                    clear(directory)
     return results
 
 
@@ -104,11 +101,11 @@ def clear(directory):
 
 def run(options, make_case):
     method = METHOD.format(pairs=kernels.PAIRS)
-    results = sweep(options, make_case) if options.sweep else figure(options, make_case)
+    results = measure(options, make_case)
     if options.csv:
         with open(options.csv, 'w', newline='') as file:
             writer = csv.writer(file)
-            columns = ['kernel', 'class', 'nodes', 'jobs', 'slice_ms', 'slowdown_percent', 'network', 'load']
+            columns = ['kernel', 'class', 'nodes', 'jobs', 'mode', 'channels', 'slice_ms', 'slowdown_percent', 'load']
             writer.writerow([*columns, 'lowest', 'highest'])
             writer.writerows([*(result[column] for column in columns), *result['spread']] for result in results)
     if options.plot:

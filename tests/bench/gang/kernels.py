@@ -30,33 +30,20 @@ class KernelJobs(SharedJobs):
     def __init__(self, cluster, kernel, size, nodes, jobs, directory):
         self.cluster, self.nodes = cluster, nodes
         self.fronts, self.counters = [], []
-        self.network = 'contexts' if has_contexts(cluster) else 'addresses'
         for number in range(jobs):
             path = directory / f'{kernel}{number}'
-            words, env = self.command(directory, number)
-            words = ['-N', nodes, '-J', f'{kernel}{number}', *words, EXAMPLES / 'npb-pm', kernel, size, '--seconds',
-                     1e6, '--counters', path]
+            words = ['-N', nodes, '-J', f'{kernel}{number}', EXAMPLES / 'npb-pm', kernel, size, '--seconds', 1e6,
+                     '--counters', path]
             if number == 0:
-                self.first = cluster.submit(*words, extra_env=env)
+                self.first = cluster.submit(*words)
             else:
-                self.fronts.append(cluster.start('scrun', '-q', *words, extra_env=env, stdout=subprocess.DEVNULL,
+                self.fronts.append(cluster.start('scrun', '-q', *words, stdout=subprocess.DEVNULL,
                                                  stderr=subprocess.DEVNULL))
             self.counters.append(Counters(path, nodes))
             wait_until(lambda: all(self.counters[-1].counter(rank) for rank in range(nodes)), what=self.what)
 
     def what(self):
         return self.cluster.job(self.first)
-
-    def command(self, directory, number):
-        """What stands before the program, and its environment: where the cluster gives jobs no
-        contexts, an address file on the loopback interface instead."""
-        if self.network == 'contexts':
-            return [], {}
-        from local_job import address_file
-        place = directory / f'addresses{number}'
-        place.mkdir()
-        return ['sh', '-c', 'PM_RANK=$SCORE_RANK exec "$@"', 'sh'], \
-            {'PM_ADDRESS_FILE': str(address_file(self.nodes, 'udp', place))}
 
     def check(self):
         state = self.cluster.job(self.first)
@@ -84,10 +71,6 @@ def tick(counters, rank):
             return count, time_before
 
 
-def has_contexts(cluster):
-    return cluster.run('scrun', '-N', 1, 'printenv', 'PM_CONTEXT_FD', code=None).returncode == 0
-
-
 def slowdowns(base, switched, pairs=PAIRS):
     """Calls both in turns and compares each switched window with the mean of its neighbours. In percent:
     median, lowest, highest."""
@@ -103,7 +86,7 @@ def slowdowns(base, switched, pairs=PAIRS):
 def figures(losses, running):
     median, low, high = losses
     return {'jobs': len(running.counters), 'slowdown_percent': median, 'spread': [low, high],
-            'network': running.network, 'load': round(os.getloadavg()[0], 1)}
+            'load': round(os.getloadavg()[0], 1)}
 
 
 def alone(cluster, jobs, slice_ns, seconds):

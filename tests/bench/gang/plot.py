@@ -26,15 +26,17 @@ def check():
 def lines(axes, results, key):
     groups = collections.defaultdict(list)
     for result in results:
-        groups[result['kernel'], result['jobs']].append(result)
-    for (kernel, jobs), group in groups.items():
+        groups[result['kernel'], result['jobs'], result['mode'], result['channels']].append(result)
+    several = len({key[2:] for key in groups}) > 1
+    for (kernel, jobs, mode, channels), group in groups.items():
         x = [result[key] for result in group]
         y = [result['slowdown_percent'] for result in group]
         below = [max(0, result['slowdown_percent'] - result['spread'][0]) for result in group]
         above = [max(0, result['spread'][1] - result['slowdown_percent']) for result in group]
         axes.errorbar(x, y, yerr=[below, above], linestyle=STYLES.get(jobs, ':'), color=COLOURS.get(kernel),
                       marker='o', markersize=4, capsize=2, elinewidth=0.6,
-                      label=f'{kernel.upper()}, ' + ('one job' if jobs == 1 else f'{jobs} jobs'))
+                      label=f'{kernel.upper()}, ' + ('one job' if jobs == 1 else f'{jobs} jobs') +
+                      (f', {mode}, {channels} ch.' if several else ''))
 
 
 def draw(results, path, key, label, decorate):

@@ -14,8 +14,8 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / 'pm'), str(HERE.parent / 'npb'),
-                str(HERE.parent / 'cosmo'), str(HERE.parent.parent / 'integration')]
+sys.path[:0] = [str(HERE), str(HERE.parent / 'pm'), str(HERE.parent / 'cosmo'),
+                str(HERE.parent.parent / 'integration')]
 
 import cosmo  # noqa: E402
 import figure11  # noqa: E402
@@ -23,6 +23,7 @@ import measure  # noqa: E402
 import plot  # noqa: E402
 import pm_cases  # noqa: E402
 from cluster import EXAMPLES, Cluster  # noqa: E402
+from kernels import note  # noqa: E402
 
 UNITS = {'us': 1_000, 'ms': 1_000_000, 's': 1_000_000_000}
 
@@ -78,15 +79,11 @@ def check(parser, options):
         options.nodes = [2] if options.sweep else [1, 2, 4, 8, 16, 32, 64]
 
 
-def note(text):
-    print(f'scbench: {text}', file=sys.stderr, flush=True)
-
-
 class Case:
     """One virtual cluster with its directory for counter files."""
 
-    def __init__(self, nodes, quantum_ns, switch_always=False):
-        self.cluster = Cluster(nodes, '--slice', duration(quantum_ns), *(['--switch-always'] if switch_always else []))
+    def __init__(self, nodes, quantum_ns, *words):
+        self.cluster = Cluster(nodes, '--slice', duration(quantum_ns), *words)
         # Counters are written all the time: in memory, never on a disk.
         self.directory = tempfile.TemporaryDirectory(prefix='scbench-', dir='/dev/shm')
 

@@ -1,0 +1,45 @@
+"""scbench's own measurements come out whole; what they say about speed is not judged here."""
+import json
+import subprocess
+
+import pytest
+
+from cluster import BIN, EXAMPLES, Cluster
+
+
+@pytest.fixture(scope='module')
+def cluster():
+    cluster = Cluster(2, '--slice', '20ms', '--switch-always')
+    yield cluster
+    cluster.stop()
+
+
+@pytest.mark.parametrize('kernel', ['ep', 'cg', 'ft', 'is'])
+def test_kernels_on_pm_verify_while_they_are_switched(cluster, kernel):
+    out = cluster.run('scrun', '-N', 2, EXAMPLES / 'npb-pm', kernel, 'S', '--seconds', 0.5).stdout
+    assert f'{kernel} S, 2 ranks: verified' in out
+
+
+def test_a_kernel_that_cannot_be_divided_says_so(cluster):
+    result = cluster.run('scrun', '-N', 1, EXAMPLES / 'npb-pm', 'cg', 'Z', code=2)
+    assert 'there is no such run' in result.stderr
+
+
+def test_figure11_has_a_result_for_each_kernel_and_number_of_jobs(tmp_path):
+    command = [BIN / 'scbench', 'gang', '--figure11', '--nodes', '2', '--kernels', 'cg,is', '--seconds', '1', '--json',
+               '--csv', tmp_path / 'figure.csv']
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert [(r['jobs'], r['kernel']) for r in report['results']] == [(1, 'cg'), (1, 'is'), (2, 'cg'), (2, 'is')]
+    for result in report['results']:
+        low, high = result['spread']
+        assert low <= result['slowdown_percent'] <= high
+    assert 'windows alternate' in report['method']
+    assert len((tmp_path / 'figure.csv').read_text().splitlines()) == 5
+
+
+def test_options_that_do_not_fit_together_are_refused():
+    for words in (['--nodes', '1,2'], ['--plot', 'x.svg'], ['--figure11', '--kernels', 'lu'], ['--sweep', '1s..1ms']):
+        done = subprocess.run([BIN / 'scbench', 'gang', *words], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 2 and 'error' in done.stderr, words
