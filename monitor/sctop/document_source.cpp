@@ -1,0 +1,89 @@
+// Tested by test_sctop.py.
+#include "monitor/sctop/document_source.hpp"
+
+#include "base/errc.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <fcntl.h>
+#include <filesystem>
+#include <signal.h>
+#include <unistd.h>
+
+extern "C" char** environ;
+
+namespace score::sctop {
+
+namespace {
+
+constexpr std::size_t kReadBytes = 64UL * 1024;
+constexpr std::size_t kMaxPending = 64UL << 20U;
+
+}  // namespace
+
+std::vector<std::string> own_environment() {
+  std::vector<std::string> variables;
+  for (char** at = environ; *at != nullptr; ++at) variables.emplace_back(*at);
+  return variables;
+}
+
+Result<std::string> find_command(const std::string& name) {
+  std::error_code ignored;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  const auto beside = self.parent_path() / name;
+  if (std::filesystem::exists(beside, ignored)) return beside.string();
+  const char* path = std::getenv("PATH");
+  return find_executable(name, path == nullptr ? "/usr/bin:/bin" : path);
+}
+
+Result<DocumentSource> DocumentSource::from_command(const std::vector<std::string>& words) {
+  auto path = find_command(words.front());
+  if (!path) return path.error();
+  auto pipe = make_pipe();
+  if (!pipe) return pipe.error();
+  SpawnSpec spec;
+  spec.path = *path;
+  spec.argv = words;
+  spec.environment = own_environment();
+  spec.fds = {{pipe->write.get(), STDOUT_FILENO}, {STDERR_FILENO, STDERR_FILENO}};
+  spec.die_with_parent = true;
+  auto spawned = spawn(spec);
+  if (!spawned) return spawned.error().error;
+  DocumentSource source(std::move(pipe->read));
+  source.child_ = std::move(*spawned);
+  return source;
+}
+
+Result<DocumentSource> DocumentSource::from_file(const std::string& path) {
+  auto file = path == "-" ? duplicate(STDIN_FILENO) : open_file(path, O_RDONLY | O_CLOEXEC);
+  if (!file) return file.error();
+  return DocumentSource(std::move(*file));
+}
+
+DocumentSource::~DocumentSource() {
+  if (!child_ || !child_->pidfd) return;
+  std::ignore = send_signal(child_->pidfd.get(), SIGTERM);
+  std::ignore = reap(child_->pidfd.get(), true);
+}
+
+bool DocumentSource::read() {
+  std::array<char, kReadBytes> buffer;
+  const ssize_t got = ::read(input_.get(), buffer.data(), buffer.size());
+  if (got < 0 && (errno == EINTR || errno == EAGAIN)) return true;
+  if (got <= 0) return false;
+  pending_.append(buffer.data(), static_cast<std::size_t>(got));
+  const auto end = pending_.rfind('\n');
+  if (end == std::string::npos) return pending_.size() < kMaxPending;
+  const auto begin = end == 0 ? std::string::npos : pending_.rfind('\n', end - 1);
+  const auto first = begin == std::string::npos ? 0 : begin + 1;
+  line_ = pending_.substr(first, end - first);
+  pending_.erase(0, end + 1);
+  return true;
+}
+
+std::optional<std::string> DocumentSource::newest() {
+  return std::exchange(line_, std::nullopt);
+}
+
+}  // namespace score::sctop

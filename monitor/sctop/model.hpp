@@ -1,0 +1,63 @@
+#pragma once
+// What sctop shows, read from one document of the stream (docs/stream.md). What the document lacks
+// is left at its default: a head of another version must not end the view.
+
+#include "base/result.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace score::sctop {
+
+struct NodeView {
+  std::string name;
+  std::string state;  // "up" ...
+  bool drained = false;
+};
+
+struct RowView {
+  std::int64_t slot = 0;
+  bool active = false;
+  std::vector<std::vector<std::int64_t>> cells;  // [node]: jobs
+};
+
+struct JobView {
+  std::int64_t job = 0;
+  std::string user, name, state, reason;
+  std::int64_t nodes = 0, tasks = 0;
+  std::optional<std::int64_t> slot;
+  double share = 0, scheduled_s = 0, elapsed_s = 0;
+  bool is_final = false;
+};
+
+struct ProcessView {
+  std::int64_t node = 0, job = 0, rank = 0;
+  std::string state;
+  double user = 0, system = 0, pm = 0;  // of scheduled time
+};
+
+struct Percentiles {
+  double p50_s = 0, p95_s = 0, max_s = 0;
+};
+
+struct Model {
+  std::string cluster;
+  bool is_virtual = false;
+  double quantum_s = 0, switches_per_s = 0;
+  std::optional<double> overhead;
+  std::int64_t nodes_up = 0, nodes_known = 0, slots = 0;
+  std::vector<NodeView> nodes;
+  std::vector<RowView> rows;
+  std::vector<JobView> jobs;
+  std::vector<ProcessView> processes;
+  std::optional<Percentiles> total, skew;  // of the last switches
+  std::int64_t late = 0;
+};
+
+// One line of the stream. Errors: Malformed (no JSON, or not an object), TooLarge.
+Result<Model> parse_document(std::string_view line);
+
+}  // namespace score::sctop

@@ -1,0 +1,146 @@
+#include "monitor/sctop/view.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace score::sctop {
+namespace {
+
+constexpr std::string_view kDocument = R"({
+  "schema": "scored.stream/1",
+  "cluster": {"name": "test", "virtual": true, "quantum_s": 0.1, "slots": 3, "nodes_up": 2,
+              "nodes_known": 2, "switches_per_s": 10, "overhead": 0.001},
+  "nodes": [{"name": "node00", "state": "up"}, {"name": "node01", "state": "down"}],
+  "matrix": {"rows": [{"slot": 0, "active": true, "cells": [[7], []]},
+                      {"slot": 1, "active": false, "cells": [[8], [8]]}]},
+  "jobs": [{"job": 7, "user": "ann", "name": "ring", "state": "running", "nodes": 1, "tasks": 2,
+            "slot": 0, "share": 0.5, "scheduled_s": 5, "elapsed_s": 10, "reasons": []},
+           {"job": 8, "user": "bob", "name": "pi", "state": "pending", "nodes": 2, "tasks": 4,
+            "slot": null, "share": 0, "reasons": ["no free cores"]}],
+  "processes": {"columns": ["node", "job", "rank", "pid", "state", "user", "system", "pm"],
+                "rows": [[0, 7, 0, 100, "running", 0.5, 0.25, 0.25],
+                         [0, 7, 1, 101, "frozen", 1, 0, null]]},
+  "switches": {"phases": {"total": {"p50_s": 1e-5, "p95_s": 5e-5, "max_s": 2e-3}}, "skew": null,
+               "late_total": 3}
+})";
+
+Model model() {
+  return parse_document(kDocument).value();
+}
+
+std::string text_of(const std::vector<Line>& lines) {
+  std::string text;
+  for (const auto& line : lines) {
+    for (const auto& span : line) text += span.text;
+    text += '\n';
+  }
+  return text;
+}
+
+TEST(Sctop, ShowsMatrixLoadsAndJobs) {
+  const auto text = text_of(render(model(), {}, {.lines = 24, .columns = 120}));
+  for (const char* part :
+       {"quantum 100 ms", "nodes 2/2", "p50 10 us p95 50 us max 2.0 ms", "late 3", "> slot 0",
+        "  7   xxxxxx", "node00", "ann", "no free cores", "F10"}) {
+    EXPECT_NE(text.find(part), text.npos) << part << "\n" << text;
+  }
+}
+
+TEST(Sctop, NeverExceedsTheScreen) {
+  for (std::size_t lines = 1; lines < 30; ++lines) {
+    for (std::size_t columns = 1; columns < 130; columns += 7) {
+      const auto out = render(model(), {}, {.lines = lines, .columns = columns});
+      EXPECT_LE(out.size(), lines);
+      for (const auto& line : out) EXPECT_LE(text_of({line}).size(), columns + 1);
+    }
+  }
+}
+
+TEST(Sctop, FiltersAndSortsJobs) {
+  ViewState view;
+  view.filter = "bob";
+  ASSERT_EQ(listed_jobs(model(), view).size(), 1U);
+  EXPECT_EQ(listed_jobs(model(), view)[0].job, 8);
+  view.filter.clear();
+  view.sort = SortBy::Share;
+  EXPECT_EQ(listed_jobs(model(), view)[0].job, 8);
+  view.descending = true;
+  EXPECT_EQ(listed_jobs(model(), view)[0].job, 7);
+}
+
+TEST(Sctop, KeysWorkAsInHtop) {
+  ViewState view;
+  press(view, {Key::Text, '/'}, model());
+  for (const char c : {'p', 'i'}) press(view, {Key::Text, c}, model());
+  press(view, {Key::Enter}, model());
+  EXPECT_EQ(view.filter, "pi");
+  EXPECT_FALSE(view.paused);
+  press(view, {Key::Text, 'p'}, model());
+  EXPECT_TRUE(view.paused);
+  press(view, {Key::F1}, model());
+  EXPECT_TRUE(view.shows_help);
+  press(view, {Key::Text, 'q'}, model());
+  EXPECT_FALSE(view.done);
+  press(view, {Key::Text, 'q'}, model());
+  EXPECT_TRUE(view.done);
+}
+
+TEST(Sctop, CancelsOnlyAfterYes) {
+  ViewState view;
+  press(view, {Key::Down}, model());
+  EXPECT_EQ(press(view, {Key::F9}, model()).cancel, 0);
+  EXPECT_EQ(press(view, {Key::Text, 'n'}, model()).cancel, 0);
+  press(view, {Key::Text, 'k'}, model());
+  EXPECT_EQ(press(view, {Key::Text, 'y'}, model()).cancel, 8);
+  EXPECT_EQ(press(view, {Key::Text, 'y'}, model()).cancel, 0);
+}
+
+TEST(Sctop, ChoiceStaysInTheList) {
+  ViewState view;
+  for (int i = 0; i < 5; ++i) press(view, {Key::Down}, model());
+  EXPECT_EQ(view.chosen, 1U);
+  press(view, {Key::PageUp}, model());
+  EXPECT_EQ(view.chosen, 0U);
+  press(view, {Key::End}, Model());
+  EXPECT_EQ(view.chosen, 0U);
+}
+
+TEST(Sctop, RefusesWhatIsNoDocument) {
+  for (const char* text : {"", "{", "[]", "7", "\"x\"", "{\"a\":}", "nul"}) {
+    EXPECT_FALSE(parse_document(text)) << text;
+  }
+  EXPECT_FALSE(parse_document(std::string(100'000, '[')));
+}
+
+TEST(Sctop, SurvivesDocumentsOfAnotherShape) {
+  std::mt19937 random(1);
+  const std::string_view pieces[] = {"null",  "7",  "-1", "1e300",
+                                     "\"x\"", "[]", "{}", "[[9999999999]]"};
+  for (int turn = 0; turn < 2000; ++turn) {
+    std::string text(kDocument);
+    for (int change = 0; change < 3; ++change) {
+      const auto at = text.find(':', random() % text.size());
+      if (at == text.npos) continue;
+      const auto end = text.find_first_of(",}]", at);
+      text.replace(at + 1, end - at - 1, pieces[random() % std::size(pieces)]);
+    }
+    if (const auto read = parse_document(text)) {
+      EXPECT_LE(render(*read, {}, {.lines = 20, .columns = 80}).size(), 20U);
+    }
+  }
+}
+
+TEST(Sctop, ShowsNoControlCharacters) {
+  auto evil = model();
+  evil.jobs[0].name = "\x1b[2Jx\n\x07";
+  evil.nodes[0].name = "\x1b]0;t\x07";
+  for (const auto& line : render(evil, {}, {.lines = 24, .columns = 100})) {
+    for (const auto& span : line) {
+      for (const char c : span.text) EXPECT_GE(static_cast<unsigned char>(c), 0x20U);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace score::sctop

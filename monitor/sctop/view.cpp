@@ -1,0 +1,362 @@
+#include "monitor/sctop/view.hpp"
+
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+#include <utility>
+
+namespace score::sctop {
+
+namespace {
+
+constexpr std::size_t kMaxText = 64;
+constexpr std::size_t kMatrixLines = 6;
+constexpr std::size_t kNodeNameColumns = 10;
+
+std::string shown(const std::string& text) {
+  return escape_terminal(text, kMaxText);
+}
+
+std::string micros(double seconds) {
+  const double us = seconds * 1e6;
+  if (us >= 1e4) return fmt::format("{:.0f} ms", us / 1e3);
+  if (us >= 1e3) return fmt::format("{:.1f} ms", us / 1e3);
+  return fmt::format("{:.0f} us", us);
+}
+
+std::string clock_text(double seconds) {
+  const auto s = static_cast<std::int64_t>(seconds);
+  return fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
+}
+
+std::string percentiles_text(const char* name, const std::optional<Percentiles>& values) {
+  if (!values) return fmt::format("{} -", name);
+  return fmt::format("{} p50 {} p95 {} max {}", name, micros(values->p50_s), micros(values->p95_s),
+                     micros(values->max_s));
+}
+
+void add_header(std::vector<Line>& out, const Model& model, const ViewState& view) {
+  const auto lost =
+      model.overhead ? fmt::format("{:.3f} %", *model.overhead * 100) : std::string("-");
+  out.push_back(
+      {{"sctop ", Style::Strong},
+       {shown(model.cluster), Style::Strong},
+       {fmt::format("{}  quantum {:.0f} ms  slots {}  nodes {}/{}  {:.1f} switches/s  lost {}{}",
+                    model.is_virtual ? " (virtual nodes)" : "", model.quantum_s * 1e3, model.slots,
+                    model.nodes_up, model.nodes_known, model.switches_per_s, lost,
+                    view.paused ? "  PAUSED" : "")}});
+  out.push_back(
+      {{percentiles_text("switch", model.total) + "   " + percentiles_text("skew", model.skew)},
+       {model.late > 0 ? fmt::format("   late {}", model.late) : "", Style::Bad}});
+}
+
+Span cell_of(const NodeView& node, const std::vector<std::int64_t>* jobs, std::size_t width) {
+  const bool is_up = node.state == "up" && !node.drained;
+  if (!is_up) return {std::string(width, 'x'), Style::Bad};
+  if (jobs == nullptr || jobs->empty()) return {std::string(width, '.'), Style::Faint};
+  auto text = std::to_string(jobs->front());
+  if (text.size() > width) text = text.substr(text.size() - width);
+  return {fmt::format("{:^{}}", text, width), Style::Job, jobs->front()};
+}
+
+void add_matrix(std::vector<Line>& out, const Model& model, ScreenSize size) {
+  const auto nodes = std::max<std::size_t>(model.nodes.size(), 1);
+  const std::size_t room = size.columns > 8 ? size.columns - 8 : 1;
+  const std::size_t width = std::clamp<std::size_t>(room / nodes, 1, 6);
+  std::size_t shown_rows = 0;
+  for (const auto& row : model.rows) {
+    if (shown_rows++ == kMatrixLines) break;
+    Line line{{fmt::format("{} slot {:<2}", row.active ? ">" : " ", row.slot).substr(0, 8),
+               row.active ? Style::Strong : Style::Plain}};
+    for (std::size_t node = 0; node < model.nodes.size() && (node + 1) * width <= room; ++node) {
+      line.push_back(
+          cell_of(model.nodes[node], node < row.cells.size() ? &row.cells[node] : nullptr, width));
+    }
+    out.push_back(std::move(line));
+  }
+  if (model.rows.empty()) out.push_back({{"  no slot is in use", Style::Faint}});
+}
+
+// "user|||sys/// pm..." of `width` characters.
+std::vector<Span> bar(const ProcessView& process, std::size_t width) {
+  const auto part = [&](double share) {
+    return static_cast<std::size_t>(
+        std::lround(std::clamp(share, 0.0, 1.0) * static_cast<double>(width)));
+  };
+  const auto user = part(process.user);
+  const auto system = std::min(part(process.system), width - user);
+  const auto pm = std::min(part(process.pm), width - user - system);
+  const auto frozen = process.state == "frozen" ? Style::Faint : Style::Plain;
+  return {
+      {"[", Style::Faint},
+      {std::string(user, '|'), process.state == "frozen" ? Style::Faint : Style::Job, process.job},
+      {std::string(system, '/'), frozen},
+      {std::string(pm, '~') + std::string(width - user - system - pm, ' '), Style::Faint},
+      {"]", Style::Faint}};
+}
+
+void add_loads(std::vector<Line>& out, const Model& model, const ViewState& view, ScreenSize size,
+               std::size_t most) {
+  std::vector<std::vector<const ProcessView*>> by_node(model.nodes.size());
+  for (const auto& process : model.processes) {
+    const auto node = static_cast<std::size_t>(process.node);
+    if (node < by_node.size()) by_node[node].push_back(&process);
+  }
+  for (std::size_t node = view.first_node; node < by_node.size() && most > 0; ++node) {
+    const auto& processes = by_node[node];
+    if (processes.empty()) continue;
+    --most;
+    Line line{{fmt::format("{:<{}}", shown(model.nodes[node].name), kNodeNameColumns)
+                   .substr(0, kNodeNameColumns)}};
+    const auto room = size.columns > kNodeNameColumns ? size.columns - kNodeNameColumns : 0;
+    const auto width = std::clamp<std::size_t>(room / processes.size(), 4, 24) - 2;
+    for (std::size_t i = 0; i < processes.size() && (i + 1) * (width + 2) <= room; ++i) {
+      std::ranges::move(bar(*processes[i], width), std::back_inserter(line));
+    }
+    out.push_back(std::move(line));
+  }
+}
+
+Line job_line(const JobView& job, bool is_chosen) {
+  const auto slot = job.slot ? std::to_string(*job.slot) : std::string("-");
+  const auto text = fmt::format(
+      " {:<10.10} {:<16.16} {:>5} {:>6} {:>4} {:<11.11} {:>4.0f}% {:>9} {:>9} {}", shown(job.user),
+      shown(job.name), job.nodes, job.tasks, slot, job.state, job.share * 100,
+      clock_text(job.scheduled_s), clock_text(job.elapsed_s), shown(job.reason));
+  auto style = job.is_final ? Style::Faint : Style::Plain;
+  if (is_chosen) style = Style::Reverse;
+  return {{fmt::format("{:>6}", job.job), Style::Job, job.job}, {text, style}};
+}
+
+void add_jobs(std::vector<Line>& out, const Model& model, const ViewState& view, std::size_t most) {
+  constexpr const char* kHead =
+      "   job user       name             nodes  tasks slot state       share scheduled   elapsed "
+      "reason";
+  out.push_back({{kHead, Style::Reverse}});
+  const auto jobs = listed_jobs(model, view);
+  if (most > 0) --most;
+  const auto chosen = jobs.empty() ? 0 : std::min(view.chosen, jobs.size() - 1);
+  const auto first = chosen >= most && most > 0 ? chosen - most + 1 : 0;
+  for (auto i = first; i < jobs.size() && i - first < most; ++i) {
+    out.push_back(job_line(jobs[i], i == chosen));
+  }
+}
+
+Line key_line(const ViewState& view) {
+  if (view.asks_cancel != 0) {
+    return {{fmt::format("Cancel job {}? y or n", view.asks_cancel), Style::Strong}};
+  }
+  if (view.types_filter) return {{"Filter: " + shown(view.filter) + "_", Style::Strong}};
+  return {{"F1", Style::Strong},
+          {"Help "},
+          {"F3", Style::Strong},
+          {"Filter "},
+          {"F6", Style::Strong},
+          {"Sort "},
+          {"F9", Style::Strong},
+          {"Cancel "},
+          {"F10", Style::Strong},
+          {"Quit  "},
+          {view.filter.empty() ? "" : "filter " + shown(view.filter), Style::Faint}};
+}
+
+std::vector<Line> help() {
+  std::vector<Line> lines{{{"sctop: the cluster live", Style::Strong}}};
+  for (const char* text :
+       {"", "matrix: a row a slot, > is the one that runs; a column a node; the job's number",
+        "        '.' idle, 'x' down or drained",
+        "bars:   of scheduled time: | user  / system  ~ waiting in PM; faint: frozen now", "",
+        "Up Down PgUp PgDn Home End   choose a job",
+        "[ ]                          scroll the nodes",
+        "/ F3    filter jobs           < > F6  sort by the next column    I  invert",
+        "F9 k    cancel the chosen job (own jobs; operators any)",
+        "p       pause                 q F10   quit", "", "any key goes back"}) {
+    lines.push_back({{text}});
+  }
+  return lines;
+}
+
+std::size_t width_of(const std::string& text) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U; }));
+}
+
+// Cuts a line to the screen's width. Only ASCII is cut inside; a span with more goes as a whole.
+void cut(Line& line, std::size_t columns) {
+  std::size_t used = 0;
+  for (auto& span : line) {
+    const auto width = width_of(span.text);
+    if (used + width > columns) {
+      const bool is_ascii = width == span.text.size();
+      span.text = is_ascii ? span.text.substr(0, columns - used) : "";
+    }
+    used += width_of(span.text);
+  }
+  std::erase_if(line, [](const Span& span) { return span.text.empty(); });
+}
+
+bool matches(const JobView& job, const std::string& filter) {
+  return filter.empty() || std::to_string(job.job).find(filter) != std::string::npos ||
+         job.user.find(filter) != std::string::npos || job.name.find(filter) != std::string::npos ||
+         job.state.find(filter) != std::string::npos;
+}
+
+bool is_before(const JobView& a, const JobView& b, SortBy sort) {
+  switch (sort) {
+    case SortBy::User:
+      return std::tie(a.user, a.job) < std::tie(b.user, b.job);
+    case SortBy::Share:
+      return std::tie(a.share, a.job) < std::tie(b.share, b.job);
+    case SortBy::Scheduled:
+      return std::tie(a.scheduled_s, a.job) < std::tie(b.scheduled_s, b.job);
+    case SortBy::Elapsed:
+      return std::tie(a.elapsed_s, a.job) < std::tie(b.elapsed_s, b.job);
+    case SortBy::State:
+      return std::tie(a.state, a.job) < std::tie(b.state, b.job);
+    case SortBy::Job:
+      break;
+  }
+  return a.job < b.job;
+}
+
+void press_in_filter(ViewState& view, const KeyPress& press) {
+  if (press.key == Key::Text && press.text >= ' ') view.filter += press.text;
+  if (press.key == Key::Backspace && !view.filter.empty()) view.filter.pop_back();
+  if (press.key == Key::Escape) view.filter.clear();
+  if (press.key == Key::Enter || press.key == Key::Escape) view.types_filter = false;
+  view.chosen = 0;
+}
+
+void sort_by_next(ViewState& view, int step) {
+  constexpr int kColumns = 6;
+  view.sort = static_cast<SortBy>((static_cast<int>(view.sort) + kColumns + step) % kColumns);
+}
+
+void move(ViewState& view, std::ptrdiff_t by, std::size_t count) {
+  const auto last = count == 0 ? 0 : static_cast<std::ptrdiff_t>(count) - 1;
+  const auto to = static_cast<std::ptrdiff_t>(std::min(view.chosen, count)) + by;
+  view.chosen = static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(to, 0, last));
+}
+
+// A letter that stands for another key, as in htop.
+Key key_of(const KeyPress& press) {
+  if (press.key != Key::Text) return press.key;
+  switch (press.text) {
+    case 'h':
+    case '?':
+      return Key::F1;
+    case '/':
+      return Key::F3;
+    case '>':
+      return Key::F6;
+    case 'k':
+      return Key::F9;
+    case 'q':
+      return Key::F10;
+    default:
+      return Key::Text;
+  }
+}
+
+void press_letter(ViewState& view, char letter, const Model& model) {
+  if (letter == 'p') view.paused = !view.paused;
+  if (letter == 'I') view.descending = !view.descending;
+  if (letter == '<') sort_by_next(view, -1);
+  if (letter == ']' && view.first_node + 1 < model.nodes.size()) ++view.first_node;
+  if (letter == '[' && view.first_node > 0) --view.first_node;
+}
+
+}  // namespace
+
+std::vector<JobView> listed_jobs(const Model& model, const ViewState& view) {
+  std::vector<JobView> jobs;
+  std::ranges::copy_if(model.jobs, std::back_inserter(jobs),
+                       [&](const JobView& job) { return matches(job, view.filter); });
+  std::ranges::sort(jobs, [&](const JobView& a, const JobView& b) {
+    return view.descending ? is_before(b, a, view.sort) : is_before(a, b, view.sort);
+  });
+  return jobs;
+}
+
+std::vector<Line> render(const Model& model, const ViewState& view, ScreenSize size) {
+  std::vector<Line> out;
+  if (view.shows_help) {
+    out = help();
+  } else {
+    add_header(out, model, view);
+    add_matrix(out, model, size);
+    const auto left = size.lines > out.size() + 2 ? size.lines - out.size() - 2 : 0;
+    add_loads(out, model, view, size, left / 2);
+    const auto rest = size.lines > out.size() + 1 ? size.lines - out.size() - 1 : 0;
+    add_jobs(out, model, view, rest);
+    out.resize(std::max(size.lines, std::size_t{1}) - 1);
+    out.push_back(key_line(view));
+  }
+  if (out.size() > size.lines) out.resize(size.lines);
+  for (auto& line : out) cut(line, size.columns);
+  return out;
+}
+
+Wish press(ViewState& view, const KeyPress& pressed, const Model& model) {
+  if (view.shows_help) {
+    view.shows_help = false;
+    return {};
+  }
+  if (view.types_filter) {
+    press_in_filter(view, pressed);
+    return {};
+  }
+  if (view.asks_cancel != 0) {
+    const auto job = std::exchange(view.asks_cancel, 0);
+    return {.cancel = pressed.key == Key::Text && pressed.text == 'y' ? job : 0};
+  }
+  constexpr std::ptrdiff_t kPage = 10;
+  const auto jobs = listed_jobs(model, view);
+  switch (key_of(pressed)) {
+    case Key::Up:
+      move(view, -1, jobs.size());
+      break;
+    case Key::Down:
+      move(view, 1, jobs.size());
+      break;
+    case Key::PageUp:
+      move(view, -kPage, jobs.size());
+      break;
+    case Key::PageDown:
+      move(view, kPage, jobs.size());
+      break;
+    case Key::Home:
+      view.chosen = 0;
+      break;
+    case Key::End:
+      view.chosen = jobs.empty() ? 0 : jobs.size() - 1;
+      break;
+    case Key::F1:
+      view.shows_help = true;
+      break;
+    case Key::F3:
+      view.types_filter = true;
+      break;
+    case Key::F6:
+      sort_by_next(view, 1);
+      break;
+    case Key::F9:
+      if (view.chosen < jobs.size()) view.asks_cancel = jobs[view.chosen].job;
+      break;
+    case Key::F10:
+      view.done = true;
+      break;
+    case Key::Text:
+      press_letter(view, pressed.text, model);
+      break;
+    case Key::Enter:
+    case Key::Escape:
+    case Key::Backspace:
+      break;
+  }
+  return {};
+}
+
+}  // namespace score::sctop

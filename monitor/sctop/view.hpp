@@ -1,0 +1,85 @@
+#pragma once
+// sctop's screen as lines of styled text, and what keys do to it. Pure: curses only puts it there.
+//
+//   ┌ header, switch times
+//   │ gang matrix: a row a slot, a letter-wide cell a node
+//   │ load bars: a line a node
+//   └ jobs, sorted and filtered; the function keys
+
+#include "monitor/sctop/model.hpp"
+
+#include <string>
+#include <vector>
+
+namespace score::sctop {
+
+enum class Style { Plain, Faint, Strong, Reverse, Bad, Job };
+
+struct Span {
+  std::string text;  // printable UTF-8, no control characters
+  Style style = Style::Plain;
+  std::int64_t job = 0;  // Style::Job: whose colour
+
+  friend bool operator==(const Span&, const Span&) = default;
+};
+
+using Line = std::vector<Span>;
+
+enum class SortBy { Job, User, Share, Scheduled, Elapsed, State };
+
+struct ViewState {
+  SortBy sort = SortBy::Job;
+  bool descending = false;
+  std::string filter;  // part of a job's id, user, name or state
+  bool types_filter = false;
+  bool shows_help = false;
+  bool paused = false;
+  std::int64_t asks_cancel = 0;  // the job that is cancelled if the next key is y; 0: none
+  std::size_t chosen = 0;        // line of the job list
+  std::size_t first_node = 0;
+  bool done = false;
+};
+
+struct ScreenSize {
+  std::size_t lines = 24;
+  std::size_t columns = 80;
+};
+
+// As many lines as the screen has at most, each at most as wide.
+std::vector<Line> render(const Model& model, const ViewState& view, ScreenSize size);
+
+// The jobs that the filter lets through, in order.
+std::vector<JobView> listed_jobs(const Model& model, const ViewState& view);
+
+// Keys as in htop.
+enum class Key {
+  Text,
+  Up,
+  Down,
+  PageUp,
+  PageDown,
+  Home,
+  End,
+  Enter,
+  Escape,
+  Backspace,
+  F1,
+  F3,
+  F6,
+  F9,
+  F10
+};
+
+struct KeyPress {
+  Key key = Key::Text;
+  char text = 0;  // Key::Text
+};
+
+// What the program must do now, if anything: cancel the chosen job.
+struct Wish {
+  std::int64_t cancel = 0;  // a job, or 0
+};
+
+Wish press(ViewState& view, const KeyPress& key, const Model& model);
+
+}  // namespace score::sctop
