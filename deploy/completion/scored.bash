@@ -29,7 +29,7 @@ _scored() {
       scadm:scadm) words='set drain resume reload shutdown trace' ;;
       scadm:set) words='quantum slots' ;;
       score:score) words='job info virtual' ;;
-      scbench:scbench) words='gang pm' ;;
+      scbench:scbench) words='gang pm cosmo mpi' ;;
       scrun:* | scout:*)
         COMPREPLY=($(compgen -c -- "$current"))
         return

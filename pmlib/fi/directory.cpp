@@ -45,7 +45,7 @@ Directory::Directory(std::unique_ptr<UdpDevice> device, const Name& own, std::ui
 
 std::uint32_t Directory::find_or_add(const Name& name) {
   for (std::uint32_t i = 0; i < peers_.size(); ++i) {
-    if (is_same_process(name, peers_[i].name)) return i;
+    if (name.key == peers_[i].name.key) return i;
   }
   if (peers_.size() >= capacity_) return 0;
   Peer peer;

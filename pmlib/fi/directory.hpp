@@ -38,11 +38,11 @@ class Directory final : public PacketDevice, private FrameSink {
 
   void set_listener(Listener& listener) { listener_ = &listener; }
 
-  // The index of a process, a new one if it is new; `name.port` does not count. 0: the table is
-  // full. Own name: 0 too, see is_own().
+  // The index of a process, a new one if its key is new: a process that is known keeps the address
+  // it was first known by. 0: the table is full. Own name: 0 too, see is_own().
   std::uint32_t find_or_add(const Name& name);
 
-  bool is_own(const Name& name) const { return is_same_process(name, own_); }
+  bool is_own(const Name& name) const { return name.key == own_.key; }
 
   // Numbers are exchanged: frames can be sent.
   bool is_ready(std::uint32_t index) const {

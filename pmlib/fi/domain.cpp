@@ -196,17 +196,21 @@ int Domain::register_memory(const fi_mr_attr& attr, std::uint64_t, fid_mr** regi
 }
 
 int Domain::locate(std::uint64_t key, std::uint64_t address, std::uint64_t length,
-                   std::uint64_t access, std::span<std::byte>& memory, Mr** region) {
+                   std::uint64_t access, std::span<std::byte>& memory) const {
   const auto found = memory_.find(key);
   if (found == memory_.end()) return FI_EKEYREJECTED;
-  Mr& r = *found->second;
+  const Mr& r = *found->second;
   const std::uint64_t base = r.uses_addresses ? reinterpret_cast<std::uintptr_t>(r.start) : 0;
   const std::uint64_t offset = address - base;
   if ((r.access & access) != access) return EACCES;
   if (address < base || offset > r.length || length > r.length - offset) return EINVAL;
   memory = {r.start + offset, static_cast<std::size_t>(length)};
-  *region = &r;
   return 0;
+}
+
+Counter* Domain::counter_of(std::uint64_t key) const {
+  const auto found = memory_.find(key);
+  return found != memory_.end() ? found->second->counter : nullptr;
 }
 
 Mr::Mr(Domain& owner, const fi_mr_attr& attr, std::uint64_t number, bool with_addresses)

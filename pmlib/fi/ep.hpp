@@ -169,7 +169,7 @@ class Ep final : public fid_ep, public std::enable_shared_from_this<Ep>, private
   void received(const Claim& claim, const MessageInfo& info, int error);
   void scatter(const Claim& claim, std::size_t offset, std::span<const std::byte> bytes) const;
   // Tells of a write by a peer.
-  void was_written(Mr& mr, const RmaExtra& extra, bool has_data);
+  void was_written(std::uint64_t key, const RmaExtra& extra, bool has_data);
   void message_complete(Message& message);
   void drop(Message& message);
 

@@ -33,12 +33,12 @@ struct AccessRequest final : Request {
 // The bytes of a peer's large write.
 struct WriteArrival final : Arrival {
   std::shared_ptr<Ep> ep;
-  Mr* mr = nullptr;
+  std::uint64_t key = 0;
   RmaExtra extra;
   bool has_data = false;
 
   void finish(int error) override {
-    if (error == 0) ep->was_written(*mr, extra, has_data);
+    if (error == 0) ep->was_written(key, extra, has_data);
   }
 };
 
@@ -211,29 +211,27 @@ void Ep::on_write(const Incoming& in, const RmaExtra& extra, std::span<const std
   const bool is_large = in.header.kind == Kind::WriteLarge;
   const bool has_data = (in.header.flags & kHasData) != 0;
   std::span<std::byte> memory;
-  Mr* mr = nullptr;
   int error = !is_large && bytes.size() != extra.length ? EINVAL : 0;
   if (error == 0) {
-    error =
-        domain_.locate(in.header.tag, extra.address, extra.length, FI_REMOTE_WRITE, memory, &mr);
+    error = domain_.locate(in.header.tag, extra.address, extra.length, FI_REMOTE_WRITE, memory);
   }
   if (error != 0 || !is_large || memory.empty()) {
     if (error == 0) {
       std::copy(bytes.begin(), bytes.end(), memory.begin());
-      was_written(*mr, extra, has_data);
+      was_written(in.header.tag, extra, has_data);
     }
     return link_.send_done(in.from, extra.request, error);
   }
   auto arrival = std::make_unique<WriteArrival>();
   arrival->ep = shared_from_this();
-  arrival->mr = mr;
+  arrival->key = in.header.tag;
   arrival->extra = extra;
   arrival->has_data = has_data;
   link_.fetch(in.from, extra.request, memory, std::move(arrival));
 }
 
-void Ep::was_written(Mr& mr, const RmaExtra& extra, bool has_data) {
-  if (mr.counter != nullptr) mr.counter->add(1);
+void Ep::was_written(std::uint64_t key, const RmaExtra& extra, bool has_data) {
+  if (Counter* const counter = domain_.counter_of(key); counter != nullptr) counter->add(1);
   if (counters_.remote_write != nullptr) counters_.remote_write->add(1);
   if (!has_data || receive_cq_ == nullptr) return;
   Completion event;
@@ -245,9 +243,7 @@ void Ep::was_written(Mr& mr, const RmaExtra& extra, bool has_data) {
 
 void Ep::on_read(const Incoming& in, const RmaExtra& extra) {
   std::span<std::byte> memory;
-  Mr* mr = nullptr;
-  int error =
-      domain_.locate(in.header.tag, extra.address, extra.length, FI_REMOTE_READ, memory, &mr);
+  int error = domain_.locate(in.header.tag, extra.address, extra.length, FI_REMOTE_READ, memory);
   const bool is_small = sizeof(Header) + extra.length <= link_.message_bytes(in.from.peer);
   if (error == 0 && extra.inbound == 0 && !is_small) error = EMSGSIZE;
   if (error != 0) return link_.send_done(in.from, extra.request, error);
@@ -267,7 +263,6 @@ void Ep::on_atomic(const Incoming& in) {
   const std::size_t operands = (operation != FI_ATOMIC_READ ? length : 0) +
                                (extra->form == AtomicForm::Compare ? length : 0);
   std::span<std::byte> memory;
-  Mr* mr = nullptr;
   int error = each == 0 || length == 0 || bytes.size() != operands ? EINVAL : 0;
   const bool fetches = extra->form != AtomicForm::Plain;
   if (error == 0 && fetches && sizeof(Header) + length > link_.message_bytes(in.from.peer)) {
@@ -276,13 +271,15 @@ void Ep::on_atomic(const Incoming& in) {
   const std::uint64_t access =
       operation == FI_ATOMIC_READ ? FI_REMOTE_READ : std::uint64_t{FI_REMOTE_WRITE};
   if (error == 0) {
-    error = domain_.locate(in.header.tag, extra->address, length, access, memory, &mr);
+    error = domain_.locate(in.header.tag, extra->address, length, access, memory);
   }
   if (error != 0) return link_.send_done(in.from, extra->request, error);
   const std::vector<std::byte> before(memory.begin(), memory.end());
   const std::size_t first = operation != FI_ATOMIC_READ ? length : 0;
   apply_atomic(operation, datatype, memory, bytes.first(first), bytes.subspan(first));
-  if (mr->counter != nullptr) mr->counter->add(1);
+  if (Counter* const counter = domain_.counter_of(in.header.tag); counter != nullptr) {
+    counter->add(1);
+  }
   if (counters_.remote_write != nullptr) counters_.remote_write->add(1);
   if (fetches) return reply(in.from, extra->request, before);
   link_.send_done(in.from, extra->request, 0);

@@ -77,7 +77,10 @@ std::shared_ptr<Link> Link::open(std::uint32_t ip, int& error) {
 
 std::shared_ptr<Link> Link::open_job(int& error) {
   auto endpoint = open_context(error);
-  if (!endpoint) return nullptr;
+  return endpoint ? over(std::move(endpoint), error) : nullptr;
+}
+
+std::shared_ptr<Link> Link::over(std::unique_ptr<pm::Endpoint> endpoint, int& error) {
   const SegmentHeader& h = endpoint->segment().header();
   Name name;
   name.kind = NameKind::Job;

@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -115,6 +116,8 @@ class Link final : private Directory::Listener {
   // Joins the job this process was given, or else opens a UDP socket on `ip` (network order, 0 =
   // chosen). Called without any lock.
   static std::shared_ptr<Link> open(std::uint32_t ip, int& error);
+  // Over an endpoint of a job that the caller has opened.
+  static std::shared_ptr<Link> over(std::unique_ptr<pm::Endpoint> endpoint, int& error);
   ~Link();
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
@@ -214,7 +217,7 @@ class Link final : private Directory::Listener {
   };
 
   struct Peer {
-    std::deque<Request*> queue;
+    std::list<Request*> queue;
     Inflow* inflow = nullptr;  // where Fragments go
     std::uint16_t inflow_port = 0;
     std::size_t inflow_left = 0;
@@ -276,6 +279,7 @@ class Link final : private Directory::Listener {
   int timer_fd_ = -1;
   int wake_fd_ = -1;
   bool is_armed_ = false;
+  unsigned empty_turns_ = 0;
 };
 
 // Locks a link while it lives, if that is needed.

@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <sched.h>
 
 namespace score::pm::fi {
 
 namespace {
 
 constexpr int kMessagesPerTurn = 64;
+constexpr unsigned kPatientTurns = 200;  // chosen: some 50 us
+constexpr unsigned kYieldEvery = 16;
 constexpr std::size_t kEagerBytes = 16 << 10;  // chosen by measurement, see docs/pm-fi.md
 
 // Copies `length` bytes of the pieces, from `offset` on.
@@ -161,7 +164,7 @@ void Link::peer_died(std::uint32_t rank) {
   }
   peer.is_waiting = false;
   std::erase(waiting_peers_, rank);
-  const std::deque<Request*> queue = std::exchange(peer.queue, {});
+  const std::list<Request*> queue = std::exchange(peer.queue, {});
   for (Request* request : queue) {
     request->is_queued = false;
     end(request, EHOSTDOWN);
@@ -203,6 +206,11 @@ bool Link::progress() {
   }
   if (has_transfers()) something |= pump_all();
   if (directory_ != nullptr && directory_->has_unready()) directory_->tick(now_us());
+  if (something) {
+    empty_turns_ = 0;
+  } else if (++empty_turns_ > kPatientTurns && empty_turns_ % kYieldEvery == 0) {
+    sched_yield();  // MPIs never sleep: with more ranks than processors it is others' turn
+  }
   return something;
 }
 

@@ -33,12 +33,6 @@ struct Name {
 
 static_assert(sizeof(Name) == 32);
 
-// Same process, whatever the endpoint.
-inline bool is_same_process(Name a, const Name& b) {
-  a.port = b.port;
-  return a == b;
-}
-
 // False if `bytes` hold no name.
 bool read_name(const void* bytes, Name& name);
 

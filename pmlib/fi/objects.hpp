@@ -67,12 +67,14 @@ class EventQueue : public fid_eq {
 // --- domain ------------------------------------------------------------------------------------
 
 class Mr;
+class Counter;
 
 class Domain : public fid_domain {
  public:
   using Base = fid_domain;
 
   static int open(Fabric& fabric, const fi_info& info, fid_domain** domain, void* context);
+  Domain(std::shared_ptr<Link> link, const fi_info& info, void* context);
   ~Domain();
 
   Link& link() { return *link_; }
@@ -80,15 +82,17 @@ class Domain : public fid_domain {
   // Memory that [address, address + length) of `key` names; empty with an errno if it may not be
   // used for `access`. A length of 0 may be anywhere.
   int locate(std::uint64_t key, std::uint64_t address, std::uint64_t length, std::uint64_t access,
-             std::span<std::byte>& memory, Mr** region);
+             std::span<std::byte>& memory) const;
   int register_memory(const fi_mr_attr& attr, std::uint64_t flags, fid_mr** region);
+
+  // Of remote writes to the memory that `key` names; null if there is none, or no such memory.
+  Counter* counter_of(std::uint64_t key) const;
 
   void forget(std::uint64_t key) { memory_.erase(key); }
 
   std::atomic<int> users{0};
 
  private:
-  Domain(std::shared_ptr<Link> link, const fi_info& info, void* context);
   void run();
 
   std::shared_ptr<Link> link_;
@@ -99,8 +103,6 @@ class Domain : public fid_domain {
   std::atomic<bool> stops_{false};
   std::thread thread_;  // with FI_PROGRESS_AUTO
 };
-
-class Counter;
 
 class Mr : public fid_mr {
  public:

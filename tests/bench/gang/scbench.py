@@ -14,12 +14,13 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / 'pm'), str(HERE.parent / 'cosmo'),
+sys.path[:0] = [str(HERE), str(HERE.parent / 'pm'), str(HERE.parent / 'cosmo'), str(HERE.parent / 'mpi'),
                 str(HERE.parent.parent / 'integration')]
 
 import cosmo  # noqa: E402
 import figure11  # noqa: E402
 import measure  # noqa: E402
+import mpi_cases  # noqa: E402
 import plot  # noqa: E402
 import pm_cases  # noqa: E402
 from cluster import EXAMPLES, Cluster  # noqa: E402
@@ -59,6 +60,7 @@ def parse():
     pm = kinds.add_parser('pm', help='latency and bandwidth of PM beside bare devices and TCP, faults, memory')
     pm_cases.add_options(pm)
     cosmo.add_options(kinds.add_parser('cosmo', help='Linpack and CG on MPI: speed-up over nodes and cores'))
+    mpi_cases.add_options(kinds.add_parser('mpi', help='MPICH over PM beside MPICH over TCP'))
     options = parser.parse_args()
     if options.kind == 'gang':
         check(gang, options)
@@ -189,6 +191,8 @@ def main():
         return pm_cases.run(options)
     if options.kind == 'cosmo':
         return cosmo.run(options)
+    if options.kind == 'mpi':
+        return mpi_cases.run_mpi(options)
     if os.getloadavg()[0] > os.cpu_count():
         note(f'load {os.getloadavg()[0]:.1f} before the start: figures of work lost mean little now')
     if options.figure11 or options.sweep:

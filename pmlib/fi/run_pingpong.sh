@@ -1,0 +1,23 @@
+#!/bin/sh
+# run_pingpong.sh DIRECTORY: libfabric's own fi_info and fi_pingpong find and use the provider there.
+# Exit status 77 where they are not installed (package libfabric-bin).
+set -eu
+command -v fi_pingpong > /dev/null && command -v fi_info > /dev/null || exit 77
+export FI_PROVIDER_PATH="$1" FI_PROVIDER=pm FI_PM_IP=127.0.0.1
+fi_info -p pm | grep -q 'type: FI_EP_RDM'
+port=$((20000 + $$ % 10000))
+out=$(mktemp)
+trap 'rm -f "$out"' EXIT
+timeout 60 fi_pingpong -p pm -e rdm -I 20 -v -B "$port" > /dev/null &
+server=$!
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+  if timeout 60 fi_pingpong -p pm -e rdm -I 20 -v -P "$port" 127.0.0.1 > "$out" 2>&1; then
+    wait "$server"
+    cat "$out"
+    exit 0
+  fi
+  sleep 0.2  # the server does not listen yet
+done
+kill "$server"
+cat "$out"
+exit 1

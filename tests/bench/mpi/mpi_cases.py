@@ -1,0 +1,253 @@
+"""scbench mpi: an MPI over provider pm beside the same MPI over TCP, two ranks in two namespaces.
+
+Every case runs in turns with the others, `--rounds` times; the median counts. Needs root for the
+namespaces, and an MPICH built on OFI (--mpich DIR; MPICH_HOME). Open MPI over TCP (--openmpi DIR;
+OPENMPI_HOME) is optional.
+"""
+import contextlib
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent.parent
+NPB_SOURCES = ['cg', 'cg_matrix', 'communicator', 'ep', 'ft', 'is', 'kernel', 'run', 'main_mpi', 'mpi_communicator']
+LARGE = 1048576
+KERNELS = [('is', 'S'), ('is', 'W'), ('cg', 'S'), ('cg', 'W')]
+BOUNDS = {'latency_vs_tcp': ('<=', 0.7), 'latency_vs_pm': ('<=', 1.47), 'bandwidth_vs_tcp': ('>=', 1.3),
+          'shmem_vs_own': ('<=', 1.2), 'is_S_vs_tcp': ('>=', 1.5), 'is_W_vs_tcp': ('>=', 1.5),
+          'cg_S_vs_tcp': ('>=', 1.5), 'cg_W_vs_tcp': ('>=', 1.5)}
+
+
+def add_options(parser):
+    parser.add_argument('--mpich', metavar='DIR', default=os.environ.get('MPICH_HOME'),
+                        help='where an MPICH on OFI has its bin/ (MPICH_HOME)')
+    parser.add_argument('--openmpi', metavar='DIR', default=os.environ.get('OPENMPI_HOME'),
+                        help='Open MPI to compare with (OPENMPI_HOME)')
+    parser.add_argument('--rounds', type=int, default=5, metavar='N', help='interleaved rounds; the median counts (5)')
+    parser.add_argument('--npb', action='store_true', help='also NPB IS and CG, classes S and W')
+    parser.add_argument('--json', action='store_true', help='one JSON object')
+
+
+class Missing(Exception):
+    """Something this needs is not on this machine."""
+
+
+def run(words, env=None, seconds=120):
+    done = subprocess.run(words, capture_output=True, text=True, timeout=seconds,
+                          env={**os.environ, **(env or {})})
+    if done.returncode != 0:
+        raise Missing(f'{words[0]}: {(done.stderr or done.stdout).strip()[-400:]}')
+    return done.stdout
+
+
+@contextlib.contextmanager
+def two_namespaces():
+    """Two namespaces, joined by a veth pair with `pm0` at both ends."""
+    names = [f'scm{os.getpid()}a', f'scm{os.getpid()}b']
+    try:
+        for name in names:
+            run(['ip', 'netns', 'add', name])
+        run(['ip', 'link', 'add', 'pm0', 'netns', names[0], 'type', 'veth', 'peer', 'name', 'pm0', 'netns', names[1]])
+        for number, name in enumerate(names):
+            ip = ['ip', '-n', name]
+            run([*ip, 'addr', 'add', f'10.197.0.{number + 1}/24', 'dev', 'pm0'])
+            run([*ip, 'link', 'set', 'pm0', 'address', f'02:00:00:00:00:0{number + 1}', 'up'])
+            run([*ip, 'link', 'set', 'lo', 'up'])
+        yield names
+    except FileNotFoundError as error:
+        raise Missing(f'iproute2 is needed: {error}') from error
+    finally:
+        for name in names:
+            subprocess.run(['ip', 'netns', 'del', name], capture_output=True)
+
+
+def address_file(directory, device):
+    """The job's network for one device; its path."""
+    places = {'ethernet': ('02:00:00:00:00:01', '02:00:00:00:00:02'),
+              'udp': ('10.197.0.1:4100', '10.197.0.2:4100'), 'shmem': ('-', '-')}[device]
+    lines = [f'key {int.from_bytes(os.urandom(8), "big") | 1:x}']
+    lines += ['device none', f'shmem {directory}/{device}'] if device == 'shmem' else [f'device {device}']
+    lines += ['interface pm0'] if device == 'ethernet' else []
+    hosts = ('a', 'a') if device == 'shmem' else ('a', 'b')
+    lines += [f'rank {i} {hosts[i]} {places[i]}' for i in (0, 1)]
+    path = pathlib.Path(directory) / f'{device}.pm'
+    path.write_text('\n'.join(lines) + '\n')
+    return str(path)
+
+
+def provider_directory():
+    return str(pathlib.Path(os.environ['SCORE_BIN']).parent / 'lib' / 'libfabric')
+
+
+class Bench:
+    def __init__(self, options, directory, namespaces):
+        self.options, self.directory, self.namespaces = options, directory, namespaces
+        self.pingpong = self.build('mpich', options.mpich)
+        self.has_openmpi = bool(options.openmpi)
+        if self.has_openmpi:
+            self.openmpi_pingpong = self.build('openmpi', options.openmpi)
+
+    def build(self, name, home):
+        program = f'{self.directory}/pingpong-{name}'
+        run([f'{home}/bin/mpicc', '-O2', '-o', program, str(HERE / 'pingpong.c')])
+        return program
+
+    def build_npb(self):
+        program = f'{self.directory}/npb'
+        sources = [str(ROOT / 'tests/bench/npb' / f'{name}.cpp') for name in NPB_SOURCES]
+        run([f'{self.options.mpich}/bin/mpicxx', '-std=c++23', '-O3', '-w', f'-I{ROOT}', '-o', program, *sources], seconds=600)
+        return program
+
+    def environment(self, transport):
+        env = {'MPIR_CVAR_CH4_NETMOD': 'ofi', 'MPIR_CVAR_NOLOCAL': '1'}
+        if transport == 'own shm':
+            return {'MPIR_CVAR_CH4_NETMOD': 'ofi', 'FI_PROVIDER': 'tcp'}
+        if transport == 'tcp':
+            return {**env, 'FI_PROVIDER': 'tcp', 'FI_TCP_IFACE': 'pm0'}
+        return {**env, 'FI_PROVIDER': 'pm', 'FI_PROVIDER_PATH': provider_directory(),
+                'PM_ADDRESS_FILE': address_file(self.directory, transport)}
+
+    def mpich(self, transport, program, *arguments):
+        """What two ranks print, rank i in namespace i, on processor i."""
+        is_near = transport in ('shmem', 'own shm')
+        words = [f'{self.options.mpich}/bin/mpiexec']
+        for rank in (0, 1):
+            where = self.namespaces[0 if is_near else rank]
+            words += [':'] if rank else []
+            words += ['-n', '1', 'ip', 'netns', 'exec', where, 'taskset', '-c', str(rank % os.cpu_count()), program, *arguments]
+        return run(words, self.environment(transport), seconds=300)
+
+    def openmpi(self, *arguments):
+        """Open MPI over its TCP. The launcher is in the first namespace and listens on the link."""
+        words = ['ip', 'netns', 'exec', self.namespaces[0], f'{self.options.openmpi}/bin/mpirun', '--allow-run-as-root',
+                 '--oversubscribe', '--bind-to', 'none', '--mca', 'pml', 'ob1', '--mca', 'btl', 'tcp,self',
+                 '--mca', 'btl_tcp_if_include', 'pm0']
+        for rank in (0, 1):
+            words += [':'] if rank else []
+            words += ['-n', '1', 'ip', 'netns', 'exec', self.namespaces[rank], 'taskset', '-c',
+                      str(rank % os.cpu_count()), self.openmpi_pingpong, *arguments]
+        env = {'PMIX_MCA_ptl_tcp_if_include': 'pm0', 'PMIX_MCA_ptl_base_if_include': 'pm0',
+               'PMIX_MCA_ptl_tcp_remote_connections': '1', 'PMIX_MCA_ptl_base_remote_connections': '1'}
+        return run(words, env)
+
+    def latency(self, transport, size, count):
+        if transport == 'openmpi tcp':
+            text = self.openmpi(str(count), str(size))
+        else:
+            text = self.mpich(transport, self.pingpong, str(count), str(size))
+        return float(text.split()[1])
+
+    def pm_alone(self):
+        """PM itself: 8 bytes one way over the same sort of link."""
+        scbench_pm = str(pathlib.Path(os.environ['SCORE_BIN']) / 'scbench-pm')
+        return json.loads(run([scbench_pm, '--device', 'ethernet', '--size', '8', '--rounds', '3', '--json']))['one_way_us']
+
+    def seconds_of(self, program, transport, kernel, size):
+        text = self.mpich(transport, program, kernel, size)
+        return float(re.search(r'([0-9.]+) s each', text)[1])
+
+
+def summary(samples):
+    return statistics.median(samples), [min(samples), max(samples)]
+
+
+def measure_exchanges(bench, rounds):
+    cases = {('ethernet', 8): [], ('tcp', 8): [], ('udp', LARGE): [], ('tcp', LARGE): [], ('shmem', 8): [],
+             ('own shm', 8): [], ('pm alone', 8): []}
+    if bench.has_openmpi:
+        cases |= {('openmpi tcp', 8): [], ('openmpi tcp', LARGE): []}
+    for _ in range(rounds):
+        for (transport, size), samples in cases.items():
+            try:
+                if transport == 'pm alone':
+                    samples.append(bench.pm_alone())
+                else:
+                    samples.append(bench.latency(transport, size, 2000))
+            except (Missing, subprocess.TimeoutExpired, ValueError, IndexError) as error:
+                print(f'scbench: {transport}, {size} B: not measured: {error}', file=sys.stderr, flush=True)
+    return {case: summary(samples) for case, samples in cases.items() if samples}
+
+
+def ratio(results, first, second):
+    if first not in results or second not in results:
+        return None
+    return results[first][0] / results[second][0]
+
+
+def figures_of(results):
+    figures = {'latency_vs_tcp': ratio(results, ('ethernet', 8), ('tcp', 8)),
+               'latency_vs_pm': ratio(results, ('ethernet', 8), ('pm alone', 8)),
+               'bandwidth_vs_tcp': ratio(results, ('tcp', LARGE), ('udp', LARGE)),
+               'shmem_vs_own': ratio(results, ('shmem', 8), ('own shm', 8)),
+               'latency_vs_openmpi_tcp': ratio(results, ('ethernet', 8), ('openmpi tcp', 8)),
+               'bandwidth_vs_openmpi_tcp': ratio(results, ('openmpi tcp', LARGE), ('udp', LARGE))}
+    for (transport, size), (median, spread) in results.items():
+        name = transport.replace(' ', '_')
+        if size == LARGE:
+            figures[f'{name}_1mb_mb_s'] = LARGE / median
+            figures[f'{name}_1mb_mb_s_spread'] = [LARGE / spread[1], LARGE / spread[0]]
+        else:
+            figures[f'{name}_8b_us'] = median
+            figures[f'{name}_8b_us_spread'] = spread
+    return figures
+
+
+def measure_kernels(bench, rounds):
+    program, figures = bench.build_npb(), {}
+    for kernel, size in KERNELS:
+        seconds = {'udp': [], 'tcp': []}
+        for _ in range(rounds):
+            for transport, samples in seconds.items():
+                samples.append(bench.seconds_of(program, transport, kernel, size))
+        name = f'{kernel}_{size}'
+        for transport, samples in seconds.items():
+            figures[f'{name}_{transport}_s'], figures[f'{name}_{transport}_s_spread'] = summary(samples)
+        figures[f'{name}_vs_tcp'] = figures[f'{name}_tcp_s'] / figures[f'{name}_udp_s']
+    return figures
+
+
+def holds(name, value):
+    relation, bound = BOUNDS[name]
+    return value <= bound if relation == '<=' else value >= bound
+
+
+def print_table(figures):
+    for name, value in figures.items():
+        if name.endswith('_spread') or value is None:
+            continue
+        spread = figures.get(f'{name}_spread')
+        tail = f'  [{spread[0]:.3f} {spread[1]:.3f}]' if spread else ''
+        if name in BOUNDS:
+            relation, bound = BOUNDS[name]
+            tail = f'  {relation} {bound:<6g} {"ok" if holds(name, value) else "MISSED"}'
+        print(f'  {name:<28}{value:>12.3f}{tail}')
+
+
+def run_mpi(options):
+    """0, 1 if a bound was missed, 77 if something is missing."""
+    try:
+        if not options.mpich or not os.path.exists(f'{options.mpich}/bin/mpicc'):
+            raise Missing('no MPICH: --mpich DIR or MPICH_HOME, for example of `pip install mpich` in a venv')
+        if os.geteuid() != 0:
+            raise Missing('namespaces need root')
+        with tempfile.TemporaryDirectory(prefix='scbench-mpi-', dir='/dev/shm') as directory:
+            with two_namespaces() as namespaces:
+                bench = Bench(options, directory, namespaces)
+                figures = figures_of(measure_exchanges(bench, options.rounds))
+                if options.npb:
+                    figures |= measure_kernels(bench, min(options.rounds, 3))
+    except Missing as error:
+        print(f'scbench: not measured: {error}', file=sys.stderr)
+        return 77
+    if options.json:
+        print(json.dumps({'schema': 'scored.bench.mpi/1', 'cores': os.cpu_count(), 'load': os.getloadavg()[0],
+                          'rounds': options.rounds, **figures, 'bounds': {k: list(v) for k, v in BOUNDS.items()}}, indent=1))
+    else:
+        print_table(figures)
+    return 0 if all(holds(name, figures[name]) for name in BOUNDS if figures.get(name) is not None) else 1
