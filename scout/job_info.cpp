@@ -21,9 +21,11 @@ struct Event {
   std::string text;
 };
 
-// The time line of what the head keeps: acceptance, start, end.
+// As the head kept them. A job that ended under an earlier version has its times at least.
 std::vector<Event> events_of(const wire::JobStatus& job) {
   std::vector<Event> events;
+  for (const auto& event : job.events()) events.push_back({event.wall_ns(), event.text()});
+  if (!events.empty()) return events;
   events.push_back({job.submitted_wall_ns(), fmt::format("accepted as job {}", job.job())});
   if (job.started_wall_ns() > 0) {
     events.push_back({job.started_wall_ns(),
@@ -61,7 +63,9 @@ Result<int> show_job(HeadLink& head, const JobOptions& options) {
   }
   if (!options.events) print(job_page(job));
   for (const auto& event : options.events ? events : std::vector<Event>()) {
-    print(fmt::format("{}  {}\n", local_time(event.wall_ns), escape_terminal(event.text)));
+    const auto ms = event.wall_ns / 1'000'000 % 1'000;
+    print(fmt::format("{}.{:03}  {}\n", local_time(event.wall_ns), ms,
+                      escape_terminal(event.text, 1'000)));
   }
   return kExitOk;
 }

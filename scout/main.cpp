@@ -17,6 +17,7 @@ constexpr std::array kCommands = {
     Command{"sccancel", "end jobs or send them signals", true, sccancel_main},
     Command{"scnodes", "show nodes", true, scnodes_main},
     Command{"scattach", "watch a running job", true, scattach_main},
+    Command{"scacct", "show what ended jobs used", true, scacct_main},
     Command{"scadm", "administer the cluster", true, scadm_main},
     Command{"job", "show everything about one job", false, job_main},
     Command{"info", "show the cluster and its timetable", false, info_main},

@@ -92,6 +92,24 @@ std::string local_time(std::int64_t wall_ns) {
   return {text.data(), std::strftime(text.data(), text.size(), "%F %T", &parts)};
 }
 
+Result<std::int64_t> parse_past(std::string_view word, std::int64_t now_ns) {
+  const std::string text(word);
+  for (const char* format :
+       {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d"}) {
+    std::tm parts{};
+    parts.tm_isdst = -1;
+    const char* end = strptime(text.c_str(), format, &parts);
+    if (end == nullptr || *end != '\0') continue;
+    return Duration(std::chrono::seconds(std::mktime(&parts))).count();
+  }
+  const auto back = parse_duration(word);
+  if (back) return now_ns - back->count();
+  return fail(Errc::Malformed,
+              "'{}': use a time back such as 2h or 7d, or a date such as "
+              "2026-11-21 or 2026-11-21T08:30",
+              escape_terminal(word, 80));
+}
+
 double to_seconds(std::int64_t ns) {
   return static_cast<double>(ns) / 1e9;
 }

@@ -39,4 +39,4 @@ _scored() {
   COMPREPLY=($(compgen -W "$words" -- "$current"))
 }
 
-complete -o default -F _scored score scrun scout scq sccancel scnodes scattach scadm sctop scbench
+complete -o default -F _scored score scrun scout scq sccancel scnodes scattach scadm scacct sctop scbench

@@ -147,6 +147,8 @@ bool ClientSession::dispatch(const proto::InFrame& frame) {
       return handle<wire::GetInfo>(frame);
     case FrameType::GetTrace:
       return handle<wire::GetTrace>(frame);
+    case FrameType::GetAccounting:
+      return handle<wire::GetAccounting>(frame);
     case FrameType::SetQuantum:
       return handle<wire::SetQuantum>(frame);
     case FrameType::SetSlots:
@@ -305,6 +307,14 @@ Status ClientSession::on(const wire::GetTrace& message) {
                 trace.set_tag(tag);
                 proto::send(*connection, trace);
               });
+  return {};
+}
+
+Status ClientSession::on(const wire::GetAccounting& message) {
+  auto page = head_.accounting(peer_, message);
+  if (!page) return page.error();
+  page->set_tag(message.tag());
+  proto::send(*connection_, *page);
   return {};
 }
 

@@ -42,6 +42,11 @@ class ClientSession {
 
   void close() { connection_->close(); }
 
+  [[nodiscard]] UserId user() const { return peer_.user; }
+
+  // Connected, but has said no hello so far; not one that is being closed.
+  [[nodiscard]] bool is_half_open() const { return !greeted_ && connection_->is_open(); }
+
   // Checks and handles one frame; false: the connection is of no more use. Public for tests.
   bool dispatch(const proto::InFrame& frame);
 
@@ -70,6 +75,7 @@ class ClientSession {
   Status on(const wire::ListNodes& message);
   Status on(const wire::GetInfo& message);
   Status on(const wire::GetTrace& message);
+  Status on(const wire::GetAccounting& message);
   Status on(const wire::SetQuantum& message);
   Status on(const wire::SetSlots& message);
   Status on(const wire::DrainNodes& message);

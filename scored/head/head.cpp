@@ -167,6 +167,9 @@ Result<gang::RecoveredJob> Head::recover_job(const StoredJob& stored) {
     }
     job.nodes.push_back(*links_.find(name));
   }
+  note_event(job, job.info.submitted, "accepted");
+  if (job.progress.started != WallTime()) note_event(job, job.progress.started, "tasks started");
+  note_event(job, wall_now(), "the head was restarted; what came before is not known any more");
   ++active_;
   const Placement& placement = stored.progress.placement;
   const bool is_driven = !stored.progress.detached;

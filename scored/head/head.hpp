@@ -62,6 +62,8 @@ class Head {
   [[nodiscard]] Status cancel(const Peer& peer, const wire::CancelJob& message);
   [[nodiscard]] Status control(const Peer& peer, const wire::ControlJob& message);
   [[nodiscard]] Result<wire::JobList> list_jobs(const Peer& peer, const wire::ListJobs& message);
+  [[nodiscard]] Result<wire::Accounting> accounting(const Peer& peer,
+                                                    const wire::GetAccounting& message);
   [[nodiscard]] wire::NodeList list_nodes() const;
   [[nodiscard]] wire::Info info() const;
   void trace(Duration since, TraceDone done);
@@ -137,6 +139,7 @@ class Head {
   void release_held();
   void refresh(JobId id);
   void note_state(Job& job, const gang::JobView& view);
+  void note_wait(Job& job, const gang::JobView& view);
   void save_progress(Job& job);
   void tell_watchers(Job& job, const gang::JobView& view);
   void end(Job& job, const gang::JobView& view);

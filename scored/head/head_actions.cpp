@@ -144,6 +144,7 @@ void Head::refresh(JobId id) {
   const auto looked = view(id);
   if (!looked) return;
   note_state(*job, *looked);
+  note_wait(*job, *looked);
   if (is_final(looked->state)) {
     end(*job, *looked);
     return;
@@ -159,12 +160,21 @@ void Head::note_state(Job& job, const gang::JobView& view) {
   log_info("change job", kv("job", job.info.id),
            kv("state", fmt::format("{}->{}", name_of(before), name_of(view.state))),
            kv("cause", view.reasons.empty() ? "" : view.reasons.front()));
+  if (!is_final(view.state)) note_event(job, wall_now(), event_of(job, view, before));
   if (view.state != JobState::Pending) deadlines_.clear(job.info.id, DeadlineKind::Immediate);
   if (view.state == JobState::Running && job.progress.started == WallTime()) {
     job.progress.started = wall_now();
     streams_.start_input(job.info.id);
   }
   if (view.state == JobState::Completing) streams_.release(job.info.id);
+}
+
+void Head::note_wait(Job& job, const gang::JobView& view) {
+  std::string reasons;
+  if (view.state == JobState::Pending) reasons = joined(view.reasons);
+  if (reasons == job.last_wait) return;
+  job.last_wait = reasons;
+  if (!reasons.empty()) note_event(job, wall_now(), "waits: " + reasons);
 }
 
 void Head::save_progress(Job& job) {
@@ -187,6 +197,8 @@ void Head::end(Job& job, const gang::JobView& view) {
   const JobId id = job.info.id;
   job.progress.state = shown_state(job, view.state);
   wire::JobStatus status = status_of(job, view);
+  note_event(job, WallTime(Duration(status.ended_wall_ns())), end_event(status));
+  add_events(job, status);
   job.ended = status;
   --active_;
   deadlines_.clear(id);

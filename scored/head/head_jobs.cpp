@@ -158,6 +158,7 @@ void Head::begin_job(AddJob&& add, const ResourceRequest& request) {
   if (job.info.immediate > Duration{0}) {
     deadlines_.set(id, DeadlineKind::Immediate, now() + job.info.immediate);
   }
+  note_event(job, job.info.submitted, "accepted");
   log_info("accept job", kv("job", id), kv("user", job.info.user), kv("name", job.info.name));
   auto actions = cluster_.submit(id, job.info.user, request, now());
   if (!actions) return refuse_stored(job, actions.error());
@@ -228,9 +229,11 @@ Status Head::detach(JobId id, ClientId client) {
 
 namespace {
 
-void audit(const Peer& peer, std::string_view action, JobId job, std::string_view value) {
-  log_notice("audit", kv("user", peer.name), kv("action", action), kv("job", job),
+void audit(const Peer& peer, std::string_view action, Job& job, std::string_view value) {
+  log_notice("audit", kv("user", peer.name), kv("action", action), kv("job", job.info.id),
              kv("value", value));
+  note_event(job, wall_now(),
+             fmt::format("{}{}{} asked by {}", action, value.empty() ? "" : " ", value, peer.name));
 }
 
 Error not_active(JobId job) {
@@ -244,11 +247,11 @@ Status Head::signal(const Peer& peer, const wire::SignalJob& message) {
   if (message.signal() < 1 || message.signal() > SIGRTMAX) {
     return fail(Errc::Malformed, "signal {} does not exist", message.signal());
   }
-  const Job* job = find(id);
+  Job* job = find(id);
   if (job == nullptr || job->ended) return not_active(id);
   auto actions = cluster_.signal(id, message.signal(), now());
   if (!actions) return actions.error();
-  audit(peer, "signal", id, std::to_string(message.signal()));
+  audit(peer, "signal", *job, std::to_string(message.signal()));
   perform(std::move(*actions));
   return {};
 }
@@ -259,7 +262,7 @@ Status Head::cancel(const Peer& peer, const wire::CancelJob& message) {
   if (job == nullptr || job->ended) return not_active(id);
   const auto cause = peer.user == job->info.user ? gang::EndCause::User : gang::EndCause::Operator;
   const Duration grace = message.grace_ns() < 0 ? config_.kill_grace : Duration(message.grace_ns());
-  audit(peer, "cancel", id, format_duration(grace));
+  audit(peer, "cancel", *job, "grace " + format_duration(grace));
   if (grace > Duration{0} && !job->is_being_cancelled) {
     auto actions = cluster_.signal(id, SIGTERM, now());
     if (actions) {
@@ -315,7 +318,7 @@ Status Head::control(const Peer& peer, const wire::ControlJob& message) {
       break;
   }
   if (!actions) return actions.error();
-  audit(peer, name, id,
+  audit(peer, name, *job,
         message.what() == wire::ControlJob::SET_WEIGHT ? std::to_string(message.weight())
                                                        : std::string());
   perform(std::move(*actions));
@@ -365,7 +368,9 @@ Result<wire::JobStatus> Head::status_of(JobId id) {
     if (job->ended) return *job->ended;
     auto looked = view(id);
     if (!looked) return looked.error();
-    return status_of(*job, *looked);
+    auto status = status_of(*job, *looked);
+    add_events(*job, status);
+    return status;
   }
   auto stored = reader_.ended_status(id);
   if (!stored && stored.error().is(Errc::NotFound)) return fail(Errc::NotFound, "no job {}", id);
@@ -388,6 +393,7 @@ Result<wire::JobList> Head::list_jobs(const Peer& peer, const wire::ListJobs& me
     if (job.ended || (!message.all_users() && job.info.user != peer.user)) continue;
     auto status = status_of(id);
     if (!status) continue;
+    status->clear_events();
     bytes += status->ByteSizeLong() + 8;
     if (list.jobs_size() >= kMaxListedJobs || bytes > kMaxListBytes) {
       list.set_truncated(true);
@@ -410,7 +416,9 @@ void Head::add_ended(const Peer& peer, bool all_users, wire::JobList& list) {
   if (!ended) return;
   for (const std::string& bytes : *ended) {
     wire::JobStatus status;
-    if (status.ParseFromString(bytes)) *list.add_jobs() = std::move(status);
+    if (!status.ParseFromString(bytes)) continue;
+    status.clear_events();
+    *list.add_jobs() = std::move(status);
   }
 }
 

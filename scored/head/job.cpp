@@ -1,6 +1,10 @@
 #include "scored/head/job.hpp"
 
+#include "base/hostlist.hpp"
+#include "base/text.hpp"
 #include "proto/convert.hpp"
+
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +13,8 @@ namespace score::head {
 namespace {
 
 constexpr int kMaxFailedShown = 64;
+constexpr std::size_t kMaxEvents = 64;
+constexpr std::size_t kMaxEventBytes = 512;
 
 std::uint32_t task_count(const gang::JobView& view) {
   std::uint32_t placed = 0;
@@ -72,6 +78,46 @@ wire::JobStatus make_status(const Job& job, const StatusContext& context) {
   add_times(job, context, out);
   add_end(job, context, out);
   return out;
+}
+
+void note_event(Job& job, WallTime at, std::string_view text) {
+  wire::JobEvent event;
+  event.set_wall_ns(at.time_since_epoch().count());
+  event.set_text(escape_terminal(text, kMaxEventBytes));
+  if (job.events.size() == kMaxEvents) job.events.erase(job.events.begin() + kMaxEvents / 4);
+  job.events.push_back(std::move(event));
+}
+
+std::string joined(const std::vector<std::string>& reasons) {
+  return fmt::format("{}", fmt::join(reasons, "; "));
+}
+
+std::string event_of(const Job& job, const gang::JobView& view, JobState before) {
+  std::string text(name_of(view.state));
+  switch (view.state) {
+    case JobState::Launching:
+      text = "launching on " + compress_hostlist(job.progress.placement.nodes);
+      if (view.slot) text += fmt::format(", slot {}", view.slot->value());
+      return text;
+    case JobState::Running:
+      if (before == JobState::Suspended) return "goes on";
+      return fmt::format("{} tasks started", task_count(view));
+    default:
+      if (!view.reasons.empty()) text += ": " + joined(view.reasons);
+      return text;
+  }
+}
+
+std::string end_event(const wire::JobStatus& status) {
+  auto text = fmt::format("{}, exit code {}", name_of(static_cast<JobState>(status.state())),
+                          status.exit_code());
+  const std::vector<std::string> reasons(status.reasons().begin(), status.reasons().end());
+  if (!reasons.empty()) text += ": " + joined(reasons);
+  return text;
+}
+
+void add_events(const Job& job, wire::JobStatus& status) {
+  for (const auto& event : job.events) *status.add_events() = event;
 }
 
 JobState shown_state(const Job& job, JobState state) {

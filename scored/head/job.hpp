@@ -34,6 +34,8 @@ struct Job {
   std::string why_ended;                  // goes before the scheduler's reasons
   std::optional<std::int32_t> exit_code;  // instead of the scheduler's
   std::string last_news;                  // state and reasons that watchers know
+  std::string last_wait;                  // reasons of which the events tell
+  std::vector<wire::JobEvent> events;     // see note_event()
   std::optional<wire::JobStatus> ended;   // the last word
   bool end_is_stored = false;
 };
@@ -47,6 +49,15 @@ struct StatusContext {
 };
 
 [[nodiscard]] wire::JobStatus make_status(const Job& job, const StatusContext& context);
+
+// Writes into the job's time line. It keeps its beginning and the newest, 64 in all.
+void note_event(Job& job, WallTime at, std::string_view text);
+void add_events(const Job& job, wire::JobStatus& status);
+// What the time line says of a new state, and of the end.
+[[nodiscard]] std::string event_of(const Job& job, const gang::JobView& view, JobState before);
+[[nodiscard]] std::string end_event(const wire::JobStatus& status);
+
+[[nodiscard]] std::string joined(const std::vector<std::string>& reasons);  // "; " between
 
 // The scheduler's state, except that what ends while it is being cancelled was cancelled.
 [[nodiscard]] JobState shown_state(const Job& job, JobState state);

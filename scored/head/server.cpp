@@ -96,8 +96,9 @@ asio::awaitable<void> Server::accept_clients() {
 void Server::admit(proto::UnixPeer peer) {
   const UserId user = peer.credentials.uid;
   PerUser& of_user = users_[user];
-  const bool is_spare =
+  const bool is_full =
       clients_.size() >= limits_.clients || of_user.count >= limits_.clients_per_user;
+  const bool is_spare = is_full && !close_half_open(user);
   if (is_spare && spare_ >= limits_.spare_clients) {
     if (limiter_.allow(clock_.now())) {
       log_warning("refuse client: too many", kv("uid", user), kv("clients", clients_.size()),
@@ -119,6 +120,16 @@ void Server::admit(proto::UnixPeer peer) {
   setup.is_spare = is_spare;
   auto session = std::make_shared<ClientSession>(head_, clock_, daemon_, std::move(setup));
   tasks_->spawn("serve client", serve_client(std::move(session), user, is_spare));
+}
+
+// A crowd of connections that say nothing must not keep their own user out: the oldest goes.
+bool Server::close_half_open(UserId user) {
+  for (const auto& [id, session] : clients_) {
+    if (session->user() != user || !session->is_half_open()) continue;
+    session->close();
+    return true;
+  }
+  return false;
 }
 
 // Counts a client in and, however its task ends, out.

@@ -52,6 +52,7 @@ class Server {
 
   asio::awaitable<void> accept_clients();
   void admit(proto::UnixPeer peer);
+  bool close_half_open(UserId user);
   asio::awaitable<void> serve_client(std::shared_ptr<ClientSession> session, UserId user,
                                      bool is_spare);
   asio::awaitable<void> accept_nodes();

@@ -76,6 +76,11 @@ class ServerTest : public HeadFixture {
     });
   }
 
+  static bool has_bytes(const UniqueFd& fd) {
+    char byte = 0;
+    return ::recv(fd.get(), &byte, 1, MSG_PEEK) == 1;
+  }
+
   template <typename Predicate>
   bool pump_until_ready(Predicate done) {
     io_.restart();
@@ -180,10 +185,28 @@ TEST_F(ServerTest, SurvivesTruncatedFramesAndSuddenGoodbyes) {
   EXPECT_TRUE(pump_until_ready([this] { return server_->client_count() == 0; }));
 }
 
-TEST_F(ServerTest, KeepsAFewPlacesBeyondTheLimitAndRefusesTheRest) {
+TEST_F(ServerTest, ClosesTheOldestOfTooManyThatSayNothing) {
   open({4, 4, 2, 8});
   std::vector<UniqueFd> crowd;
-  for (int i = 0; i < 6; ++i) crowd.push_back(connect_command());
+  for (int i = 0; i < 4; ++i) crowd.push_back(connect_command());
+  ASSERT_TRUE(pump_until_ready([this] { return server_->client_count() == 4; }));
+  EXPECT_TRUE(serves());
+  EXPECT_TRUE(is_closed_soon(crowd.front()));
+  char byte = 0;
+  EXPECT_EQ(::recv(crowd.back().get(), &byte, 1, 0), -1);
+  EXPECT_EQ(errno, EAGAIN);
+}
+
+TEST_F(ServerTest, KeepsAFewPlacesBeyondTheLimitAndRefusesTheRest) {
+  open({4, 4, 2, 8});
+  const std::string whole =
+      *proto::encode_frame(proto::FrameType::ClientHello, hello().SerializeAsString());
+  std::vector<UniqueFd> crowd;
+  for (int i = 0; i < 6; ++i) {
+    crowd.push_back(connect_command());
+    ASSERT_TRUE(write_all(crowd.back().get(), whole));
+    ASSERT_TRUE(pump_until_ready([&] { return has_bytes(crowd.back()); }));
+  }
   ASSERT_TRUE(pump_until_ready([this] { return server_->client_count() == 6; }));
   const UniqueFd late = connect_command();
   EXPECT_TRUE(is_closed_soon(late));

@@ -45,6 +45,11 @@ constexpr const char* kSchema = R"(
 )";
 constexpr const char* kApplicationId = "1396920900";  // "SCRD"
 constexpr const char* kSchemaVersion = "1";
+// Indexes that came after the first release of the schema.
+constexpr const char* kIndexes = R"(
+  CREATE INDEX IF NOT EXISTS accounting_ended ON accounting (ended_ns, job);
+  CREATE INDEX IF NOT EXISTS accounting_ended_user ON accounting (user, ended_ns, job);
+)";
 constexpr const char* kInUse = "in use\n";
 
 std::int64_t count(Duration duration) {
@@ -235,6 +240,22 @@ StoredJob read_job(const Statement& row) {
   return job;
 }
 
+AccountedJob read_account(const Statement& row) {
+  AccountedJob job;
+  job.id = JobId(static_cast<std::uint64_t>(row.integer(0)));
+  job.user = UserId(static_cast<std::uint32_t>(row.integer(1)));
+  job.name = row.bytes(2);
+  job.state = static_cast<JobState>(row.integer(3));
+  job.exit_code = static_cast<std::int32_t>(row.integer(4));
+  job.nodes = unpack_names(row.bytes(5));
+  job.tasks = static_cast<std::uint32_t>(row.integer(6));
+  job.submitted = WallTime(Duration(row.integer(7)));
+  job.started = WallTime(Duration(row.integer(8)));
+  job.ended = WallTime(Duration(row.integer(9)));
+  job.scheduled = Duration(row.integer(10));
+  return job;
+}
+
 // Prepares several statements; the first failure is the answer.
 struct Preparation {
   Statement& statement;
@@ -287,6 +308,7 @@ Status Store::open_database(const std::string& directory) {
     if (auto marked = write_all(lock_.get(), kInUse); !marked) return marked;
     ::fsync(lock_.get());
   }
+  if (auto made = database_.execute(kIndexes); !made) return made;
   return database_.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
 }
 
@@ -442,7 +464,15 @@ Result<StoreReader> StoreReader::open(const std::string& path) {
        {reader.ended_, "SELECT status FROM jobs WHERE state >= 5 ORDER BY ended_ns DESC LIMIT ?1"},
        {reader.ended_of_user_,
         "SELECT status FROM jobs WHERE state >= 5 AND user = ?2 ORDER BY ended_ns DESC "
-        "LIMIT ?1"}});
+        "LIMIT ?1"},
+       {reader.account_,
+        "SELECT job, user, name, state, exit_code, nodes, tasks, submitted_ns, started_ns, "
+        "ended_ns, scheduled_ns FROM accounting WHERE (ended_ns, job) > (?2, ?3) "
+        "ORDER BY ended_ns, job LIMIT ?1"},
+       {reader.account_of_user_,
+        "SELECT job, user, name, state, exit_code, nodes, tasks, submitted_ns, started_ns, "
+        "ended_ns, scheduled_ns FROM accounting WHERE user = ?4 AND (ended_ns, job) > (?2, ?3) "
+        "ORDER BY ended_ns, job LIMIT ?1"}});
   if (!prepared) return prepared.error();
   return reader;
 }
@@ -487,6 +517,18 @@ Result<std::vector<std::string>> StoreReader::lately_ended(std::optional<UserId>
   std::vector<std::string> found;
   auto row = statement.step();
   for (; row && *row; row = statement.step()) found.push_back(statement.bytes(0));
+  statement.reset();
+  if (!row) return row.error();
+  return found;
+}
+
+Result<std::vector<AccountedJob>> StoreReader::accounting(const AccountQuery& query) {
+  Statement& statement = query.user ? account_of_user_ : account_;
+  statement.bind(1, query.limit).bind(2, count(query.since)).bind(3, number(query.after.value()));
+  if (query.user) statement.bind(4, query.user->value());
+  std::vector<AccountedJob> found;
+  auto row = statement.step();
+  for (; row && *row; row = statement.step()) found.push_back(read_account(statement));
   statement.reset();
   if (!row) return row.error();
   return found;

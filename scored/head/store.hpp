@@ -147,6 +147,26 @@ class Store {
       put_, drop_;
 };
 
+// A job that ended, as it is accounted.
+struct AccountedJob {
+  JobId id;
+  UserId user;
+  std::string name;
+  JobState state{};
+  std::int32_t exit_code = 0;
+  std::vector<std::string> nodes;  // [node index]; empty: never placed
+  std::uint32_t tasks = 0;
+  WallTime submitted{}, started{}, ended{};  // started 0: never
+  Duration scheduled{0};
+};
+
+struct AccountQuery {
+  std::optional<UserId> user;  // nullopt: all
+  WallTime since{};
+  JobId after;  // of those that ended at `since`, only with greater ids
+  std::int64_t limit = 0;
+};
+
 class StoreReader {
  public:
   // path: of an open Store.
@@ -160,10 +180,12 @@ class StoreReader {
   // Those of the last ones to end, latest first; of one user, or of all.
   [[nodiscard]] Result<std::vector<std::string>> lately_ended(std::optional<UserId> user,
                                                               std::int64_t limit);
+  // In the order of their ends, those of one end by id.
+  [[nodiscard]] Result<std::vector<AccountedJob>> accounting(const AccountQuery& query);
 
  private:
   Database database_;
-  Statement spec_, request_, status_, ended_, ended_of_user_;
+  Statement spec_, request_, status_, ended_, ended_of_user_, account_, account_of_user_;
 };
 
 }  // namespace score::head

@@ -155,6 +155,24 @@ TEST_F(StoreTest, ListsTheLatestEndedFirst) {
   EXPECT_TRUE(reader.lately_ended(UserId(1), 9).value().empty());
 }
 
+TEST_F(StoreTest, AccountsInTheOrderOfTheEnds) {
+  Store store = Store::open(directory_).value();
+  StoreReader reader = StoreReader::open(store.path()).value();
+  for (const std::uint64_t id : {3, 1, 2}) {
+    ASSERT_TRUE(apply(store, {add(id), end_of(id, "")}));
+  }
+  const auto all = reader.accounting({.user = {}, .since = {}, .after = {}, .limit = 9}).value();
+  ASSERT_EQ(all.size(), 3U);
+  EXPECT_TRUE(std::ranges::is_sorted(
+      all, {}, [](const AccountedJob& job) { return std::pair(job.ended, job.id); }));
+  AccountQuery next{.user = UserId(1000), .since = all[0].ended, .after = all[0].id, .limit = 1};
+  const auto page = reader.accounting(next).value();
+  ASSERT_EQ(page.size(), 1U);
+  EXPECT_EQ(page[0].id, all[1].id);
+  next.user = UserId(1);
+  EXPECT_TRUE(reader.accounting(next).value().empty());
+}
+
 TEST_F(StoreTest, RefusesASecondHead) {
   Store store = Store::open(directory_).value();
   const auto second = Store::open(directory_);

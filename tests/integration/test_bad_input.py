@@ -1,7 +1,9 @@
 """Whatever comes in: one clear line, the right exit code, nothing left, daemons alive."""
+import contextlib
 import os
 import pathlib
 import random
+import resource
 import socket
 
 import pytest
@@ -122,6 +124,35 @@ def test_random_bytes_on_every_listener(few):
     assert all(is_alive(pid) for pid in pids)
     assert few.job(job)['state'] == 'running'
     assert few.run('scrun', '-N', 8, 'echo', 'x').stdout == 'x\n' * 8
+
+
+def test_two_thousand_connections_of_one_user(few):
+    """1,000 that are open and 1,000 that say nothing: the user is served all the same."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 4096:
+        pytest.skip('needs 4,096 descriptors')
+    resource.setrlimit(resource.RLIMIT_NOFILE, (4096, hard))
+    hello = b'SCRD\x01\x00\x01\x00' + (4).to_bytes(4, 'little') + bytes(4) + b'\x08\x01\x10\x01'
+    head = few.daemon('head')['pid']
+    with contextlib.ExitStack() as crowd:
+        for greets in [True] * 1000 + [False] * 1000:
+            peer = crowd.enter_context(socket.socket(socket.AF_UNIX))
+            peer.settimeout(30)
+            peer.connect(few.description['socket'])
+            if greets:
+                peer.sendall(hello)
+                assert peer.recv(4096)[:4] == b'SCRD'
+        assert few.run('scrun', '-N', 2, 'echo', 'x').stdout == 'x\n' * 2
+    assert is_alive(head)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_second_head_refuses_the_directory(few):
+    config = few.directory / 'head' / 'scored.toml'
+    result = few.run('scored', '--role=head', '--config', config, code=None)
+    assert result.returncode != 0 and 'another head is running' in result.stderr, result
+    assert len(result.stderr.strip().splitlines()) == 1, result.stderr
+    few.wait_up()
 
 
 def test_text_of_others_cannot_move_the_cursor(few):

@@ -280,3 +280,32 @@ def test_tables(few):
     assert '\x1b' not in text and 'JOB' in text.splitlines()[0]
     assert few.run('scq', '--no-header', '-o', 'state').stdout.split()[-1] == 'completed'
     assert len(few.run('scnodes', '--no-header').stdout.splitlines()) == 8
+
+
+# ---- what was
+
+def test_accounting_of_ended_jobs(few):
+    job = few.submit('-N', 2, '-J', 'with, comma', 'sh', '-c', 'exit 3')
+    few.wait_job(job, 'failed')
+    row, = [row for row in few.json('scacct', '--since', '1h')['jobs'] if row['job'] == job]
+    assert (row['name'], row['state'], row['exit_code'], row['nodes']) == ('with, comma', 'failed', 3, 2)
+    assert 0 <= row['scheduled_s'] <= row['elapsed_s'] + 0.1
+    lines = few.run('scacct', '--csv', '-o', 'job,name,exit').stdout.splitlines()
+    assert lines[0] == 'job,name,exit' and f'{job},"with, comma",3' in lines
+    assert few.run('scacct', '--no-header', '--until', '1h').stdout == ''
+    assert "'soon'" in few.run('scacct', '--since', 'soon', code=125).stderr
+
+
+def test_events_tell_what_happened(few):
+    job = few.submit('-N', 2, 'sleep', '60')
+    few.wait_job(job, 'running')
+    few.run('scadm', 'drain', 'node07', '-m', 'unrelated')
+    few.run('sccancel', '-s', 'CONT', job)
+    few.run('scadm', 'resume', 'node07')
+    few.cancel(job)
+    texts = [event['text'] for event in few.json('score', 'job', job)['events']]
+    wanted = ['accepted', 'launching on node', '2 tasks started', 'signal 18 asked by', 'cancel', 'cancelled, exit code']
+    found = [next(i for i, text in enumerate(texts) if text.startswith(want)) for want in wanted]
+    assert found == sorted(found), texts
+    assert 'launching on' in few.run('score', 'job', job, '--events').stdout
+    assert all('events' not in listed for listed in few.json('scq')['jobs'])
