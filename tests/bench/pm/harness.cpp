@@ -90,6 +90,7 @@ void TwoEnds::make_namespaces() {
     int ready[2];
     if (pipe2(ready, O_CLOEXEC) != 0) throw std::runtime_error("pipe");
     holder = fork();
+    if (holder < 0) throw std::runtime_error("fork");
     if (holder == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       const bool made = unshare(CLONE_NEWNET) == 0;
@@ -197,6 +198,11 @@ Shared& TwoEnds::run(const Side& side) {
   int pidfds[2];
   for (int i = 0; i < 2; ++i) {
     children[i] = fork();
+    // Never kept: a signal to process -1 goes to everybody.
+    if (children[i] < 0) {
+      if (i == 1) kill(children[0], SIGKILL);
+      throw std::runtime_error("fork");
+    }
     if (children[i] == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (with_network_) enter_namespace(holders_[i]);
