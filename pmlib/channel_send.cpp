@@ -159,7 +159,7 @@ void Channel::enqueue(std::uint32_t rank, std::uint16_t index) {
   }
   peer.tail = index;
   E::on_app_queue(peer.send, d.frames);
-  now_ = clock_.now();
+  is_now_fresh_ = false;
   transmit(rank);
 }
 
@@ -235,7 +235,8 @@ bool Channel::should_wait_for_window(const PeerState& peer, std::size_t count) c
   return count < batch_frames_ / 2 && s.sent != s.acked && s.queued - s.sent > count;
 }
 
-// Sends what the window allows; what the device does not take stays in the ready set.
+// Sends what the window allows; what the device does not take stays in the ready set. The clock is
+// read behind the send: the receiver does not wait for it.
 void Channel::transmit(std::uint32_t rank) {
   PeerState& peer = segment_.peer(rank);
   bool waits = false;
@@ -244,6 +245,7 @@ void Channel::transmit(std::uint32_t rank) {
     waits = count > 0 && should_wait_for_window(peer, count);
     if (count == 0 || waits) break;
     const std::size_t sent = transmit_batch(peer, rank, peer.send.sent + 1, count);
+    refresh_now();
     for (std::size_t k = 0; k < sent; ++k) engine_.on_app_send(peer.send, now_);
     if (sent < count) break;
   }

@@ -96,6 +96,12 @@ __attribute__((target("sse4.2,pclmul"))) std::uint32_t update_by_instruction(std
   std::uint64_t value = crc;
   for (; length >= 8; length -= 8, p += 8) value = _mm_crc32_u64(value, load(p));
   auto rest = static_cast<std::uint32_t>(value);
+  if (length >= 4) {  // a frame's header ends so
+    std::uint32_t word = 0;
+    std::memcpy(&word, p, sizeof word);
+    rest = _mm_crc32_u32(rest, word);
+    p += 4, length -= 4;
+  }
   for (; length > 0; --length, ++p) rest = _mm_crc32_u8(rest, *p);
   return rest;
 }

@@ -51,7 +51,8 @@ std::uint64_t monotonic_us() {
 #if defined(__x86_64__)
 
 // Reading the processor's counter takes a third of the time of the system's clock, and the clock is
-// read for each message. Its rate is measured once, to a few parts in 10,000: enough for time-outs.
+// read twice for each message. Its rate is measured once, to a few parts in 10,000: enough for
+// time-outs.
 struct CounterRate {
   std::uint64_t start_ticks = 0, start_us = 0;
   std::uint64_t us_per_tick = 0;  // times 2^32; 0: the counter cannot be used
@@ -163,7 +164,7 @@ std::size_t local_index(const Segment& segment, std::uint32_t peer) {
 }  // namespace
 
 Microseconds StoppableClock::now() {
-  return static_cast<Microseconds>(monotonic_us() -
+  return static_cast<Microseconds>(quick_us() -
                                    segment_.header().stopped_us.load(std::memory_order_relaxed));
 }
 

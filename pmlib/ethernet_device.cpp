@@ -27,6 +27,10 @@ constexpr std::uint32_t kFrameCount = 128;
 constexpr std::size_t kEthernetHeader = 14;
 constexpr std::size_t kShortBytes = 256;
 
+// The kernel puts the frame behind its own header. So much further on, PM's header and a short
+// payload share one cache line: one line less goes over from the processor that received them.
+constexpr int kReserve = 48;
+
 // Accepts frames of one job, rank and channel; everything else never reaches the ring. The socket
 // is bound to PM's EtherType, so that has not to be asked. Offsets count from the start of the
 // Ethernet header. BPF loads are in network order, the frame is little-endian: the constants are
@@ -73,6 +77,7 @@ int configure(int fd, const EthernetPlace& place) {
   ring.tp_block_size = 16384;
   ring.tp_block_nr = kFrameCount * kFrameSpace / ring.tp_block_size;
   if (setsockopt(fd, SOL_PACKET, PACKET_VERSION, &version, sizeof version) != 0 ||
+      setsockopt(fd, SOL_PACKET, PACKET_RESERVE, &kReserve, sizeof kReserve) != 0 ||
       setsockopt(fd, SOL_PACKET, PACKET_RX_RING, &ring, sizeof ring) != 0) {
     return -errno;
   }

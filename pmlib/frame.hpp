@@ -137,8 +137,9 @@ inline SipKey tag_key(std::uint64_t key) {
 }
 
 // Of a header with key and crc 0 and its payload in two pieces, the first of whole 8-byte words.
-inline std::uint64_t tag_of(const FrameHeader& header, std::uint64_t key,
-                            std::span<const std::byte> first, std::span<const std::byte> rest) {
+[[gnu::noinline]] inline std::uint64_t tag_of(const FrameHeader& header, std::uint64_t key,
+                                              std::span<const std::byte> first,
+                                              std::span<const std::byte> rest) {
   SipHash hash(tag_key(key));
   hash.add(std::as_bytes(std::span(&header, 1)));
   hash.add(first);
