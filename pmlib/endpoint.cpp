@@ -110,6 +110,23 @@ bool needs_device(const Segment& segment) {
   return false;
 }
 
+// Ranks that share this node's processors, as far as routes and addresses tell: of a network
+// address the port does not count.
+std::uint32_t ranks_here(const Segment& segment) {
+  const SegmentHeader& h = segment.header();
+  const PeerAddress& own = segment.peer(h.rank).address;
+  const bool is_ethernet = h.device.kind == DeviceKind::Ethernet;
+  const auto host_bytes = is_ethernet ? own.bytes.end() : own.bytes.begin() + 4;
+  std::uint32_t count = 0;
+  for (std::uint32_t i = 0; i < segment.geometry().size; ++i) {
+    const PeerState& peer = segment.peer(i);
+    const bool is_here = peer.route != Route::Packet ||
+                         std::equal(own.bytes.begin(), host_bytes, peer.address.bytes.begin());
+    count += is_here ? 1 : 0;
+  }
+  return count;
+}
+
 std::unique_ptr<PacketDevice> open_ethernet(const Segment& segment, int fd, int& error) {
   const SegmentHeader& h = segment.header();
   if (fd < 0) {
@@ -278,7 +295,9 @@ int Endpoint::start() {
   for (std::uint32_t i = 0; i < size(); ++i)
     near += segment_.peer(i).route != Route::Packet ? 1 : 0;
   if (near > 1) near_turns_ = kDeviceEvery;
-  if (options_.spin_us < 0) options_.spin_us = near <= usable_processors() ? kSpinUs : 0;
+  if (options_.spin_us < 0) {
+    options_.spin_us = ranks_here(segment_) <= usable_processors() ? kSpinUs : 0;
+  }
   build();
   h.closed.store(0, std::memory_order_relaxed);
   h.owner_pid.store(static_cast<std::uint32_t>(getpid()), std::memory_order_release);
@@ -287,7 +306,9 @@ int Endpoint::start() {
 
 // The objects over the segment; made anew after a restore.
 void Endpoint::build() {
-  shmem_ = std::make_unique<Shmem>(segment_, open_peer_, wake_fd_);
+  const char* forbidden = std::getenv("PM_NO_CROSS_MEMORY");
+  const bool may_cross = options_.may_cross && (forbidden == nullptr || *forbidden == '\0');
+  shmem_ = std::make_unique<Shmem>(segment_, open_peer_, wake_fd_, may_cross);
   regions_ = std::make_unique<Regions>(segment_);
   if (device_) {
     channel_ = std::make_unique<Channel>(segment_, *device_, clock_, options_.channel);
@@ -378,7 +399,10 @@ int Endpoint::add_region(const void* address, std::uint64_t length, std::uint32_
 }
 
 int Endpoint::drop_region(std::uint32_t region) {
-  if (channel_ && channel_->is_region_in_use(region)) return EBUSY;
+  const bool is_last =
+      region < segment_.geometry().regions && segment_.region(region).references == 1;
+  if (is_last && shmem_->is_region_in_use(region)) return EBUSY;
+  if (is_last && channel_ && channel_->is_region_in_use(region)) return EBUSY;
   return regions_->drop(region);
 }
 
@@ -430,8 +454,8 @@ int Endpoint::test(OperationId id) {
 
 bool Endpoint::progress() {
   look_for_dead();
-  shmem_->take_notes();
-  const bool something = channel_ && channel_->progress() > 0;
+  bool something = shmem_->progress();
+  something |= channel_ && channel_->progress() > 0;
   return something || has_input();
 }
 
@@ -468,6 +492,7 @@ int Endpoint::before_select(std::int64_t& timeout_us) {
   const auto deaths = shmem_->death_fds();
   for (; watched_deaths_ < deaths.size(); ++watched_deaths_) watch(deaths[watched_deaths_]);
   if (channel_) channel_->flush_acks();
+  shmem_->push_through();  // then progress() below ends what that completed
   watch_device(true);
   h.sleeping.store(1, std::memory_order_seq_cst);
   if (progress() || (device_ && !device_->prepare_to_sleep())) {

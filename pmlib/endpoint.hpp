@@ -36,6 +36,9 @@ struct EndpointOptions {
   // How long wait() polls before it sleeps; less than 0: chosen by whether each rank of the node
   // can have a processor.
   std::int32_t spin_us = -1;
+  // Let the kernel copy between processes of a node where that is allowed. Also switched off by
+  // PM_NO_CROSS_MEMORY in the environment.
+  bool may_cross = true;
 };
 
 class Endpoint {

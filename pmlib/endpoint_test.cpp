@@ -18,9 +18,12 @@ using Over = TestJob::Over;
 
 class EveryDevice : public testing::TestWithParam<Over> {};
 
-INSTANTIATE_TEST_SUITE_P(Devices, EveryDevice, testing::Values(Over::Shmem, Over::Udp),
+INSTANTIATE_TEST_SUITE_P(Devices, EveryDevice,
+                         testing::Values(Over::Shmem, Over::Udp, Over::Copies),
                          [](const auto& parameter) {
-                           return parameter.param == Over::Shmem ? "Shmem" : "Udp";
+                           return parameter.param == Over::Shmem ? "Shmem"
+                                  : parameter.param == Over::Udp ? "Udp"
+                                                                 : "Copies";
                          });
 
 TEST_P(EveryDevice, MessagesArriveInOrderFromEachRank) {

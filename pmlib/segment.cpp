@@ -104,7 +104,8 @@ std::optional<Layout> Layout::of(const Geometry& g) {
   l.send_slots = place(std::uint64_t{g.send_slots} * l.slot_bytes);
   l.receive_slots = place(std::uint64_t{g.receive_slots} * l.slot_bytes);
   l.inbox = place(std::uint64_t{g.inbox_entries} * sizeof(InboxEntry));
-  l.pool_free = place(std::uint64_t{g.pool_slots} * sizeof(std::uint32_t));
+  l.transfers = place(std::uint64_t{kNearTransfers} * sizeof(NearTransfer));
+  l.pool_free = place(std::uint64_t{g.pool_slots} * sizeof(PoolState));
   l.pool = place(std::uint64_t{g.pool_slots} * g.pool_slot_bytes);
   l.total = round_up(end, kPage);
   return l;
@@ -144,6 +145,7 @@ Segment format_segment(std::byte* memory, const Geometry& geometry, const Layout
   }
   for (std::uint32_t i = 0; i < geometry.regions; ++i) new (&s.region(i)) Region();
   for (std::uint32_t i = 0; i < geometry.operations; ++i) new (&s.operation(i)) Operation();
+  for (std::uint32_t i = 0; i < kNearTransfers; ++i) new (&s.transfer(i)) NearTransfer();
   for (std::uint32_t i = 0; i < geometry.receive_slots; ++i) {
     new (&s.received(static_cast<std::uint16_t>(i))) ReceivedSlot();
   }
@@ -271,7 +273,8 @@ class ImageCheck {
     }
     return walk_free_slots(h.free_send_slot) && walk_received(h.free_receive_slot, nullptr) &&
            walk_received(h.delivered.head, &h.delivered.tail) &&
-           walk_received(h.requests.head, &h.requests.tail) && check_room() && check_tables();
+           walk_received(h.requests.head, &h.requests.tail) && check_room() && check_tables() &&
+           check_transfers();
   }
 
  private:
@@ -384,6 +387,20 @@ class ImageCheck {
       for (std::uint32_t bit = g.size; bit < padded; ++bit) {
         if (set.contains(bit)) return false;
       }
+    }
+    return true;
+  }
+
+  bool check_transfers() const {
+    for (std::uint32_t i = 0; i < kNearTransfers; ++i) {
+      const NearTransfer& t = s_.transfer(i);
+      if (t.running == 0) continue;
+      if (t.peer >= s_.geometry().size || t.given > t.length ||
+          t.pieces > s_.geometry().pool_slots || t.local_region >= s_.geometry().regions) {
+        return false;
+      }
+      const Region& r = s_.region(t.local_region);
+      if (t.local_offset > r.length || t.length > r.length - t.local_offset) return false;
     }
     return true;
   }

@@ -25,7 +25,7 @@
 namespace score::pm {
 
 constexpr std::uint64_t kSegmentMagic = 0x31305458'54434d50;  // "PMCTXT01"
-constexpr std::uint32_t kSegmentVersion = 1;
+constexpr std::uint32_t kSegmentVersion = 2;
 constexpr std::uint16_t kNoIndex = 0xffff;
 
 // How large the parts of a segment are. Fixed when it is created.
@@ -119,6 +119,32 @@ struct Operation {
 };
 
 enum class OperationState : std::uint8_t { Free = 0, Running = 1, Done = 2 };
+
+// A write to a peer of this node that goes through the pool, piece by piece: an own write, or the
+// answer to a read that the peer asked for. See shmem_rma.cpp.
+struct NearTransfer {
+  std::uint32_t running = 0;  // 0 = entry not in use
+  std::uint32_t peer = 0;
+  std::uint32_t op = 0;         // own operation that it ends; 0 = none
+  std::uint32_t remote_op = 0;  // the peer's operation that it ends; 0 = none
+  std::uint32_t length = 0;     // bytes
+  std::uint32_t given = 0;      // bytes put into slots so far
+  std::uint16_t pieces = 0;     // slots that are not stored yet
+  std::uint16_t error = 0;      // errno
+  std::uint32_t local_region = 0;
+  std::uint32_t remote_region = 0;
+  std::uint32_t remote_nonce = 0;
+  std::uint64_t local_offset = 0;
+  std::uint64_t remote_offset = 0;
+};
+
+// On a cache line of its own: two processors write it in turn.
+struct alignas(64) PoolState {
+  std::atomic<std::uint32_t> used;
+};
+
+static_assert(sizeof(NearTransfer) == 56);
+constexpr std::uint32_t kNearTransfers = 64;
 
 // A message that was received and is not released yet.
 struct ReceivedSlot {
@@ -233,6 +259,7 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 struct Layout {
   std::uint64_t peers = 0, sets = 0, descriptors = 0, regions = 0, operations = 0;
   std::uint64_t received = 0, send_slots = 0, receive_slots = 0, inbox = 0, pool_free = 0, pool = 0;
+  std::uint64_t transfers = 0;
   std::uint64_t total = 0;       // bytes, a multiple of the page size
   std::uint32_t slot_bytes = 0;  // header and payload, a multiple of 64
 
@@ -275,8 +302,11 @@ class Segment {
 
   InboxEntry& inbox(std::uint32_t i) const { return at<InboxEntry>(layout_.inbox)[i]; }
 
+  NearTransfer& transfer(std::uint32_t i) const { return at<NearTransfer>(layout_.transfers)[i]; }
+
+  // State of a pool slot, see shmem.hpp.
   std::atomic<std::uint32_t>& pool_used(std::uint32_t i) const {
-    return at<std::atomic<std::uint32_t>>(layout_.pool_free)[i];
+    return at<PoolState>(layout_.pool_free)[i].used;
   }
 
   std::byte* pool_slot(std::uint32_t i) const {

@@ -6,7 +6,10 @@
 // inbox. So buffers belong to the sender, and a sender that builds slowly holds up nobody.
 #include "pmlib/shmem.hpp"
 
+#include "pmlib/shmem_entries.hpp"
+
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <poll.h>
@@ -20,19 +23,26 @@ namespace score::pm {
 
 namespace {
 
-enum InboxKind : std::uint16_t { kTaken = 0, kInline = 1, kPooled = 2, kLarge = 3, kOpDone = 4 };
-
 constexpr std::size_t kInlineBytes = sizeof(InboxEntry::bytes);
 
 }  // namespace
 
-Shmem::Shmem(const Segment& segment, OpenPeer open_peer, int wake_socket)
+Shmem::Shmem(const Segment& segment, OpenPeer open_peer, int wake_socket, bool may_cross)
     : segment_(segment),
       open_peer_(std::move(open_peer)),
       wake_socket_(wake_socket),
       operations_(segment),
       head_(segment.header().inbox_head),
-      peers_(segment.geometry().size) {}
+      may_cross_(may_cross),
+      peers_(segment.geometry().size),
+      offers_(segment.geometry().pool_slots),
+      offered_(std::bit_ceil(segment.geometry().pool_slots)),
+      seen_(head_) {
+  for (std::uint32_t i = 0; i < kNearTransfers; ++i) {
+    running_ += segment_.transfer(i).running;
+    pieces_ += segment_.transfer(i).pieces;
+  }
+}
 
 Shmem::~Shmem() {
   for (const Peer& peer : peers_) {
@@ -66,6 +76,7 @@ int Shmem::attach(std::uint32_t rank) {
   }
   Peer& peer = peers_[rank];
   peer.pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+  peer.can_cross = may_cross_ && is_crossing_allowed(static_cast<pid_t>(pid));
   peer.mapping = std::move(mapping);
   return 0;
 }
@@ -79,6 +90,7 @@ bool Shmem::find_dead(std::uint32_t& rank) {
     if (!is_gone || peer.mapping->segment().header().closed.load() != 0) continue;
     peer.reported_dead = true;
     operations_.fail_peer(i, EHOSTDOWN);
+    forget_transfers(i);
     rank = i;
     return true;
   }
@@ -138,21 +150,27 @@ int Shmem::push(std::uint32_t rank, std::uint16_t kind, std::uint32_t length, st
   return 0;
 }
 
+// A free slot, marked with `value`; kNoIndex if there is none.
+std::uint16_t Shmem::take_pool_slot(std::uint32_t value) {
+  const std::uint32_t slots = segment_.geometry().pool_slots;
+  for (std::uint32_t i = 0; i < slots; ++i) {
+    const std::uint32_t slot = (pool_turn_ + i) % slots;
+    if (segment_.pool_used(slot).load(std::memory_order_acquire) != 0) continue;
+    pool_turn_ = slot + 1;
+    segment_.pool_used(slot).store(value, std::memory_order_relaxed);
+    return static_cast<std::uint16_t>(slot);
+  }
+  return kNoIndex;
+}
+
 int Shmem::get_send_buffer(std::uint32_t peer, std::uint32_t length, std::byte** buffer) {
   if (building_) return EBUSY;
   if (length > message_bytes()) return EMSGSIZE;
   if (const int error = attach(peer); error != 0) return error;
   building_slot_ = kNoIndex;
   if (length > kInlineBytes) {
-    const std::uint32_t slots = segment_.geometry().pool_slots;
-    for (std::uint32_t i = 0; i < slots && building_slot_ == kNoIndex; ++i) {
-      const std::uint32_t slot = (pool_turn_ + i) % slots;
-      if (segment_.pool_used(slot).load(std::memory_order_acquire) != 0) continue;
-      building_slot_ = static_cast<std::uint16_t>(slot);
-    }
+    building_slot_ = take_pool_slot(static_cast<std::uint32_t>(SlotState::Message));
     if (building_slot_ == kNoIndex) return ENOBUFS;
-    pool_turn_ = building_slot_ + 1u;
-    segment_.pool_used(building_slot_).store(1, std::memory_order_relaxed);
   }
   building_ = true;
   building_for_ = peer;
@@ -206,9 +224,14 @@ bool Shmem::receive(ReceivedMessage& message) {
                           (kind == kPooled ? length <= message_bytes() && attach(source) == 0 &&
                                                  slot < segment_.geometry().pool_slots
                                            : length <= kInlineBytes);
+    if (is_internal(kind)) {
+      if (kind != kTaken && !take_entry(entry)) return false;
+      release(head_++);
+      continue;
+    }
     ++head_;
-    if (!is_sound || kind < kInline || kind > kLarge) {
-      if (kind != kTaken && !take_note(entry)) ++segment_.header().counters.dropped_malformed;
+    if (!is_sound || kind > kLarge) {
+      ++segment_.header().counters.dropped_malformed;
       release(head_ - 1);
       continue;
     }
@@ -227,26 +250,6 @@ bool Shmem::receive(ReceivedMessage& message) {
   return false;
 }
 
-// The end of an announcement that a peer has fetched.
-bool Shmem::take_note(InboxEntry& entry) {
-  if (entry.kind != kOpDone || entry.length != 8) return false;
-  std::array<std::uint32_t, 2> note{};
-  std::memcpy(note.data(), entry.bytes.data(), sizeof note);
-  operations_.finish_for(entry.source, note[0], static_cast<int>(note[1] & 0xff));
-  return true;
-}
-
-// Notes do not wait behind messages that the application has not received.
-void Shmem::take_notes() {
-  if (segment_.header().live_operations == 0) return;
-  const std::uint32_t mask = segment_.geometry().inbox_entries - 1;
-  for (std::uint32_t at = head_; at - head_ <= mask; ++at) {
-    InboxEntry& entry = segment_.inbox(at & mask);
-    if (entry.turn.load(std::memory_order_acquire) != at + 1) return;
-    if (entry.kind == kOpDone && take_note(entry)) entry.kind = kTaken;
-  }
-}
-
 void Shmem::release(std::uint32_t ticket) {
   const std::uint32_t entries = segment_.geometry().inbox_entries;
   InboxEntry& entry = segment_.inbox(ticket & (entries - 1));
@@ -261,65 +264,14 @@ void Shmem::release(std::uint32_t ticket) {
 }
 
 bool Shmem::is_quiet() const {
-  if (has_input() || building_) return false;
+  if (has_input() || building_ || running_ != 0) return false;
   for (std::uint32_t i = 0; i < segment_.geometry().pool_slots; ++i) {
     if (segment_.pool_used(i).load(std::memory_order_relaxed) != 0) return false;
   }
   return true;
 }
 
-// --- remote memory -----------------------------------------------------------------------------
-
-int Shmem::copy(std::uint32_t rank, std::byte* own, std::uint64_t theirs, std::uint64_t length,
-                bool is_write) const {
-  if (rank == segment_.header().rank) {
-    auto* other = reinterpret_cast<std::byte*>(theirs);
-    std::memmove(is_write ? other : own, is_write ? own : other, length);
-    return 0;
-  }
-  const auto pid =
-      static_cast<pid_t>(peer_segment(rank)->header().owner_pid.load(std::memory_order_relaxed));
-  std::uint64_t done = 0;
-  while (done < length) {
-    const iovec local{own + done, length - done};
-    const iovec remote{reinterpret_cast<void*>(theirs + done), length - done};
-    const ssize_t n = is_write ? process_vm_writev(pid, &local, 1, &remote, 1, 0)
-                               : process_vm_readv(pid, &local, 1, &remote, 1, 0);
-    if (n <= 0) return errno == ESRCH ? EHOSTDOWN : errno;
-    done += static_cast<std::uint64_t>(n);
-  }
-  return 0;
-}
-
-int Shmem::transfer(std::uint32_t rank, std::uint32_t local, std::uint64_t offset,
-                    RegionName remote, std::uint32_t length, OperationId& op, bool is_write) {
-  if (const int error = attach(rank); error != 0) return error;
-  if (local >= segment_.geometry().regions ||
-      !region_covers(segment_, local, segment_.region(local).nonce, offset, length)) {
-    return EINVAL;
-  }
-  op = operations_.start(rank);
-  if (op == 0) return ENOBUFS;
-  const Segment& to = *peer_segment(rank);
-  int error = EACCES;
-  if (region_covers(to, remote.region, remote.nonce, remote.offset, length)) {
-    auto* own = reinterpret_cast<std::byte*>(segment_.region(local).address + offset);
-    error = copy(rank, own, to.region(remote.region).address + remote.offset, length, is_write);
-  }
-  if (error == 0 && is_write) segment_.header().counters.rma_bytes_written += length;
-  operations_.finish(static_cast<std::uint16_t>(op & 0xffff), error);
-  return 0;
-}
-
-int Shmem::write(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, RegionName remote,
-                 std::uint32_t length, OperationId& op) {
-  return transfer(peer, local, offset, remote, length, op, true);
-}
-
-int Shmem::read(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, RegionName remote,
-                std::uint32_t length, OperationId& op) {
-  return transfer(peer, local, offset, remote, length, op, false);
-}
+// --- large messages ----------------------------------------------------------------------------
 
 int Shmem::announce(std::uint32_t peer, std::uint32_t local, std::uint64_t offset,
                     std::uint64_t length, OperationId& op) {

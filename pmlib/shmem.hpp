@@ -1,6 +1,8 @@
 // PM between processes of one node: each context's inbox and buffers lie in its segment, which its
-// peers map. Latency is that of one cache line going over; large transfers are one copy by the
-// kernel from one process's memory into the other's (cross-memory attach).
+// peers map. Latency is that of one cache line going over. Remote memory up to kRingBytes goes
+// through the sender's pool like a message, if the target is awake: the two copies run side by
+// side. Longer transfers are one copy by the kernel from one process's memory into the other's
+// (cross-memory attach); where that is forbidden, everything goes through the pool.
 //
 // Works between contexts of one user only: segments of others cannot be attached. Not thread-safe.
 #pragma once
@@ -19,6 +21,20 @@
 
 namespace score::pm {
 
+// What a pool slot is used for: the lowest bits of Segment::pool_used(). While a slot holds a piece
+// of a write, its transfer and a serial number stand above, so that a late look at it cannot take
+// it for another piece.
+enum class SlotState : std::uint32_t {
+  Free = 0,
+  Message = 1,  // being built, or not released by the receiver yet
+  Offered = 2,  // a piece of a write that nobody has stored yet
+  Taken = 3,    // one of the two stores it now
+  Stored = 4,
+  Denied = 5,  // the memory is not registered
+};
+
+constexpr std::uint32_t kRingBytes = 128 << 10;
+
 class Shmem {
  public:
   // Opens the segment of a peer on this node: a descriptor that the caller owns, or -1 if it is not
@@ -26,8 +42,8 @@ class Shmem {
   using OpenPeer = std::function<int(std::uint32_t peer)>;
 
   // `wake_socket` is the Unix datagram socket whose name is in the own header; peers with a
-  // wake_name are woken through it.
-  Shmem(const Segment& segment, OpenPeer open_peer, int wake_socket);
+  // wake_name are woken through it. `may_cross`: use cross-memory attach where it is allowed.
+  Shmem(const Segment& segment, OpenPeer open_peer, int wake_socket, bool may_cross = true);
   ~Shmem();
 
   std::uint32_t message_bytes() const { return segment_.geometry().pool_slot_bytes; }
@@ -44,14 +60,20 @@ class Shmem {
   int announce(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, std::uint64_t length,
                OperationId& op);
   int end_remote(std::uint32_t peer, std::uint32_t remote_op, int error);
-  // These two are done when they return: `op` has ended.
+  // These may have ended already when they return; else progress() ends them.
   int write(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, RegionName remote,
             std::uint32_t length, OperationId& op);
   int read(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, RegionName remote,
            std::uint32_t length, OperationId& op);
 
-  // Ends the operations that peers have reported to be over.
-  void take_notes();
+  // Stores what peers write, ends operations that are over, goes on with those that are not.
+  // Returns whether anything happened.
+  bool progress();
+  // Stores pieces that their receivers have not looked at by cross-memory attach: before this rank
+  // sleeps.
+  void push_through();
+  // True while a transfer reads own region `region`.
+  bool is_region_in_use(std::uint32_t region) const;
   // True if a message or a note waits.
   bool has_input() const;
   bool is_quiet() const;
@@ -66,17 +88,54 @@ class Shmem {
     std::unique_ptr<MappedSegment> mapping;
     int pidfd = -1;
     bool reported_dead = false;
+    bool can_cross = false;  // cross-memory attach is allowed
+  };
+
+  // Where the piece in a pool slot goes.
+  struct Offered {
+    std::uint32_t peer = 0;
+    std::uint32_t length = 0;
+    RegionName to;
   };
 
   int attach(std::uint32_t peer);
   int push(std::uint32_t peer, std::uint16_t kind, std::uint32_t length, std::uint16_t slot,
            std::span<const std::byte> bytes);
   void wake(const SegmentHeader& peer) const;
-  int transfer(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, RegionName remote,
-               std::uint32_t length, OperationId& op, bool is_write);
+
+  struct Transfer {
+    std::uint32_t peer;
+    std::uint32_t local;
+    std::uint64_t offset;
+    RegionName remote;
+    std::uint32_t length;
+    bool is_write;
+  };
+
+  int transfer(const Transfer& t, OperationId& op);
+  int start_transfer(const Transfer& t, OperationId op);
+  int cross(const Transfer& t);
   int copy(std::uint32_t peer, std::byte* own, std::uint64_t theirs, std::uint64_t length,
            bool is_write) const;
-  bool take_note(InboxEntry& entry);
+  // Handles the entry if it is for the library. False: it has to wait.
+  bool take_entry(InboxEntry& entry);
+  void end_announcement(const InboxEntry& entry);
+  void store_offer(const InboxEntry& entry);
+  bool serve_read(const InboxEntry& entry);
+  int request_read(const Transfer& t, OperationId op);
+  bool take_entries();
+  NearTransfer* free_transfer();
+  std::uint16_t take_pool_slot(std::uint32_t value);
+  void pump(std::uint32_t index);
+  bool offer(std::uint32_t index, std::uint32_t piece);
+  bool collect_all();
+  bool collect_oldest();
+  bool collect(std::uint32_t slot);
+  bool go_on();
+  bool settle(std::uint32_t index);
+  bool steal(std::uint16_t slot);
+  void forget_transfers(std::uint32_t peer);
+  bool can_cross(std::uint32_t peer) const;
   const Segment* peer_segment(std::uint32_t peer) const;
 
   Segment segment_;
@@ -84,7 +143,19 @@ class Shmem {
   int wake_socket_;
   Operations operations_;
   std::uint32_t& head_;
+  bool may_cross_;
   std::vector<Peer> peers_;
+  std::vector<Offered> offers_;  // of each pool slot
+  // Slots with pieces, in the order of offers; an entry is void if its slot was found stored
+  // before.
+  std::vector<std::uint16_t> offered_;
+  std::uint32_t offered_head_ = 0, offered_tail_ = 0;
+  std::uint32_t pieces_ = 0;   // slots that hold one
+  std::uint32_t running_ = 0;  // transfers
+  std::uint32_t transfer_turn_ = 0;
+  std::uint32_t serial_ = 0;         // of offers
+  std::uint32_t seen_ = 0;           // entries before it were looked at by take_entries()
+  std::uint32_t patient_turns_ = 0;  // of progress() since anything was stored
   std::uint32_t pool_turn_ = 0;
 
   // The message being built.

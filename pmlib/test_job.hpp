@@ -16,9 +16,11 @@ namespace score::pm {
 
 class TestJob {
  public:
-  enum class Over { Shmem, Udp };
+  // Copies: shared memory where cross-memory attach is forbidden.
+  enum class Over { Shmem, Udp, Copies };
 
   TestJob(Over over, std::uint32_t size, EndpointOptions options = {}) {
+    options.may_cross = over != Over::Copies;
     network_.key = 0xabcdef;
     network_.device.kind = over == Over::Udp ? DeviceKind::Udp : DeviceKind::None;
     for (std::uint32_t i = 0; i < size; ++i) network_.ranks.push_back({"host", "127.0.0.1:0"});
@@ -26,7 +28,7 @@ class TestJob {
     std::vector<std::unique_ptr<UdpDevice>> devices(size);
     int error = 0;
     for (std::uint32_t i = 0; i < size; ++i) {
-      contexts.push_back(create_context(network_, i, over == Over::Shmem, "", error));
+      contexts.push_back(create_context(network_, i, over != Over::Udp, "", error));
       if (over == Over::Udp) {
         devices[i] = UdpDevice::open({{127, 0, 0, 1, 0, 0}}, 48 + network_.payload_bytes, error);
       }

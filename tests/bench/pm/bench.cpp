@@ -203,6 +203,11 @@ void Bench::measure_auth(std::size_t size) {
       .print();
 }
 
+// Each write registers its memory anew. As with messages, some 64 KB are under way.
+unsigned writes_under_way(std::size_t size) {
+  return static_cast<unsigned>(std::clamp<std::size_t>(65536 / size, 1, 8));
+}
+
 void Bench::measure_hits(std::size_t size) {
   constexpr std::array<int, 3> kPercent{100, 50, 0};
   std::array<std::vector<double>, 3> writes;
@@ -210,7 +215,7 @@ void Bench::measure_hits(std::size_t size) {
   const std::size_t piece = std::min(size, longest_message());
   for (unsigned i = 0; i < options_.rounds; ++i) {
     for (std::size_t k = 0; k < kPercent.size(); ++k) {
-      const PmStream stream{amount_for(size), Transfer::Write, 1, kPercent[k]};
+      const PmStream stream{amount_for(size), Transfer::Write, writes_under_way(size), kPercent[k]};
       writes[k].push_back(rate([&](int side, Shared& s) { pm_stream(side, s, stream, file()); }));
     }
     const PmStream stream{amount_for(piece), Transfer::Message, 1, -1};

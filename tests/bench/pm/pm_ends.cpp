@@ -174,7 +174,7 @@ void stream_large(int side, Shared& shared, pm_context* context, const PmStream&
 // Remote writes into the other end's memory.
 void stream_writes(int side, Shared& shared, pm_context* context, const PmStream& stream) {
   const std::size_t size = stream.amount.size;
-  std::vector<std::uint8_t> bytes(size, 1);
+  std::vector<std::uint8_t> bytes(size * stream.outstanding, 1);
   pm_handle memory;
   check(pm_register(context, bytes.data(), bytes.size(), &memory));
   if (side == 1) {
@@ -189,18 +189,20 @@ void stream_writes(int side, Shared& shared, pm_context* context, const PmStream
   const bool registers = stream.hit_percent >= 0;
   if (registers) pm_set_cache(context, static_cast<unsigned>(stream.hit_percent));
   if (registers) check(pm_deregister(context, &memory));
-  std::vector<pm_op> running(registers ? 1 : stream.outstanding);
+  std::vector<pm_op> running(stream.outstanding);
+  std::vector<pm_handle> memories(stream.outstanding, memory);
   const double start = now_seconds();
   for (unsigned i = 0; i < stream.amount.count; ++i) {
-    pm_op& op = running[i % running.size()];
-    if (op != 0) finish(context, op);
-    if (registers) check(pm_register(context, bytes.data(), bytes.size(), &memory));
-    op = start_op(context,
-                  [&](pm_op* o) { return pm_write(context, 1, &remote, 0, &memory, 0, size, o); });
-    if (!registers) continue;
-    finish(context, op);
-    op = 0;
-    check(pm_deregister(context, &memory));
+    const std::size_t turn = i % running.size();
+    pm_op& op = running[turn];
+    if (op != 0) {
+      finish(context, op);
+      if (registers) check(pm_deregister(context, &memories[turn]));
+    }
+    if (registers) check(pm_register(context, bytes.data() + turn * size, size, &memories[turn]));
+    op = start_op(context, [&](pm_op* o) {
+      return pm_write(context, 1, &remote, turn * size, &memories[turn], 0, size, o);
+    });
   }
   for (const pm_op op : running) {
     if (op != 0) finish(context, op);

@@ -1,0 +1,438 @@
+// Remote memory between processes of a node.
+//
+// The kernel's copy from process to process (cross-memory attach) costs a microsecond before the
+// first byte moves: as long as copying 16 KB. So a write of up to kRingBytes goes like a message
+// through the sender's pool: the sender copies a piece into a slot and offers it through the
+// receiver's inbox, the receiver copies it to its place whenever it progresses and marks the slot.
+// No answer has to be sent, and the two copies of consecutive pieces run side by side.
+//
+// A receiver that computes does not look. So an offer may be taken by either side: after some
+// turns without news, and before it sleeps, the sender takes it back and lets the kernel copy. Who
+// changes the slot from Offered to Taken stores the piece.
+//
+// Where cross-memory attach is forbidden (another user namespace, seccomp, ptrace_scope) writes of
+// any length go in pieces, and a read asks the peer to write.
+#include "pmlib/shmem.hpp"
+#include "pmlib/shmem_entries.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <sys/uio.h>
+
+namespace score::pm {
+
+namespace {
+
+constexpr std::uint32_t kStateMask = 7;
+constexpr std::uint32_t kIndexShift = 3;  // of the transfer, 8 bits
+constexpr std::uint32_t kSerialShift = 11;
+constexpr std::uint32_t kLookEverywhere = 16;
+constexpr std::uint32_t kMaxPatientTurns = 200;  // of progress() without news, some microseconds
+constexpr std::uint32_t kKeptForMessages = 4;    // pool slots that writes leave free
+
+static_assert(kNearTransfers <= 1u << (kSerialShift - kIndexShift));
+
+SlotState state_of(std::uint32_t used) {
+  return static_cast<SlotState>(used & kStateMask);
+}
+
+std::uint32_t with_state(std::uint32_t used, SlotState state) {
+  return (used & ~kStateMask) | static_cast<std::uint32_t>(state);
+}
+
+std::uint32_t transfer_of(std::uint32_t used) {
+  return (used >> kIndexShift) & ((1u << (kSerialShift - kIndexShift)) - 1);
+}
+
+template <class T>
+T contents(const InboxEntry& entry) {
+  T value;
+  std::memcpy(&value, entry.bytes.data(), sizeof value);
+  return value;
+}
+
+bool is_forbidden(int error) {
+  return error == EPERM || error == EACCES || error == ENOSYS;
+}
+
+}  // namespace
+
+bool is_crossing_allowed(pid_t pid) {
+  char byte = 0;
+  const iovec local{&byte, 1};
+  const iovec remote{nullptr, 1};
+  return process_vm_readv(pid, &local, 1, &remote, 1, 0) < 0 && errno == EFAULT;
+}
+
+bool Shmem::can_cross(std::uint32_t rank) const {
+  return rank == segment_.header().rank || peers_[rank].can_cross;
+}
+
+// --- by the kernel -----------------------------------------------------------------------------
+
+int Shmem::copy(std::uint32_t rank, std::byte* own, std::uint64_t theirs, std::uint64_t length,
+                bool is_write) const {
+  if (rank == segment_.header().rank) {
+    auto* other = reinterpret_cast<std::byte*>(theirs);
+    std::memmove(is_write ? other : own, is_write ? own : other, length);
+    return 0;
+  }
+  const auto pid =
+      static_cast<pid_t>(peer_segment(rank)->header().owner_pid.load(std::memory_order_relaxed));
+  std::uint64_t done = 0;
+  while (done < length) {
+    const iovec local{own + done, length - done};
+    const iovec remote{reinterpret_cast<void*>(theirs + done), length - done};
+    const ssize_t n = is_write ? process_vm_writev(pid, &local, 1, &remote, 1, 0)
+                               : process_vm_readv(pid, &local, 1, &remote, 1, 0);
+    if (n <= 0) return errno == ESRCH ? EHOSTDOWN : errno;
+    done += static_cast<std::uint64_t>(n);
+  }
+  return 0;
+}
+
+// The whole transfer at once. EPERM: not this way.
+int Shmem::cross(const Transfer& t) {
+  const Segment& to = *peer_segment(t.peer);
+  if (!region_covers(to, t.remote.region, t.remote.nonce, t.remote.offset, t.length)) {
+    return EACCES;
+  }
+  auto* own = reinterpret_cast<std::byte*>(segment_.region(t.local).address + t.offset);
+  const int error =
+      copy(t.peer, own, to.region(t.remote.region).address + t.remote.offset, t.length, t.is_write);
+  if (is_forbidden(error)) {
+    peers_[t.peer].can_cross = false;
+    return EPERM;
+  }
+  if (error == 0 && t.is_write) segment_.header().counters.rma_bytes_written += t.length;
+  return error;
+}
+
+// --- starting ----------------------------------------------------------------------------------
+
+int Shmem::write(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, RegionName remote,
+                 std::uint32_t length, OperationId& op) {
+  return transfer({peer, local, offset, remote, length, true}, op);
+}
+
+int Shmem::read(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, RegionName remote,
+                std::uint32_t length, OperationId& op) {
+  return transfer({peer, local, offset, remote, length, false}, op);
+}
+
+int Shmem::transfer(const Transfer& t, OperationId& op) {
+  if (const int error = attach(t.peer); error != 0) return error;
+  if (t.local >= segment_.geometry().regions ||
+      !region_covers(segment_, t.local, segment_.region(t.local).nonce, t.offset, t.length)) {
+    return EINVAL;
+  }
+  op = operations_.start(t.peer);
+  if (op == 0) return ENOBUFS;
+  const int error = start_transfer(t, op);
+  if (error == ENOBUFS) {
+    operations_.finish(static_cast<std::uint16_t>(op & 0xffff), error);
+    operations_.test(op);
+    op = 0;
+  }
+  return error;
+}
+
+// 0: it has ended or goes on by itself.
+int Shmem::start_transfer(const Transfer& t, OperationId op) {
+  const Segment& to = *peer_segment(t.peer);
+  const bool is_covered =
+      region_covers(to, t.remote.region, t.remote.nonce, t.remote.offset, t.length);
+  const bool is_own = t.peer == segment_.header().rank;
+  const bool is_awake = to.header().sleeping.load(std::memory_order_relaxed) == 0;
+  const bool by_pool = !is_own && t.length > 0 && is_covered &&
+                       (!can_cross(t.peer) || (t.is_write && t.length <= kRingBytes && is_awake));
+  if (by_pool && !t.is_write) return request_read(t, op);
+  if (NearTransfer* n = by_pool ? free_transfer() : nullptr; n != nullptr) {
+    *n = {1,
+          t.peer,
+          op,
+          0,
+          t.length,
+          0,
+          0,
+          0,
+          t.local,
+          t.remote.region,
+          t.remote.nonce,
+          t.offset,
+          t.remote.offset};
+    ++running_;
+    pump(static_cast<std::uint32_t>(n - &segment_.transfer(0)));
+    return 0;
+  }
+  if (by_pool && !can_cross(t.peer)) return ENOBUFS;
+  const int error = is_covered ? cross(t) : EACCES;
+  if (error == EPERM) return start_transfer(t, op);  // found out just now: through the pool
+  operations_.finish(static_cast<std::uint16_t>(op & 0xffff), error);
+  return 0;
+}
+
+int Shmem::request_read(const Transfer& t, OperationId op) {
+  const ReadOffer request{t.remote.region,
+                          t.remote.nonce,
+                          t.remote.offset,
+                          t.local,
+                          segment_.region(t.local).nonce,
+                          t.offset,
+                          op,
+                          0};
+  return push(t.peer, kRead, t.length, kNoIndex, std::as_bytes(std::span(&request, 1)));
+}
+
+NearTransfer* Shmem::free_transfer() {
+  if (running_ == kNearTransfers) return nullptr;
+  while (segment_.transfer(transfer_turn_ % kNearTransfers).running != 0) ++transfer_turn_;
+  return &segment_.transfer(transfer_turn_++ % kNearTransfers);
+}
+
+// --- the sending side --------------------------------------------------------------------------
+
+// Puts as much of the transfer into slots as there is room for.
+void Shmem::pump(std::uint32_t index) {
+  NearTransfer& t = segment_.transfer(index);
+  const std::uint32_t slots = segment_.geometry().pool_slots;
+  const std::uint32_t limit = slots > 2 * kKeptForMessages ? slots - kKeptForMessages : 1;
+  while (t.error == 0 && t.given < t.length && pieces_ < limit) {
+    if (!offer(index, std::min(message_bytes(), t.length - t.given))) return;
+  }
+}
+
+bool Shmem::offer(std::uint32_t index, std::uint32_t piece) {
+  NearTransfer& t = segment_.transfer(index);
+  const std::uint32_t token = static_cast<std::uint32_t>(SlotState::Offered) |
+                              index << kIndexShift | ++serial_ << kSerialShift;
+  const std::uint16_t slot = take_pool_slot(token);
+  if (slot == kNoIndex) return false;
+  const auto* own = reinterpret_cast<const std::byte*>(segment_.region(t.local_region).address +
+                                                       t.local_offset + t.given);
+  std::memcpy(segment_.pool_slot(slot), own, piece);
+  const Offer told{t.remote_region, t.remote_nonce, t.remote_offset + t.given, token, 0};
+  offers_[slot] = {t.peer, piece, {told.region, told.nonce, told.offset}};
+  const int error = push(t.peer, kWrite, piece, slot, std::as_bytes(std::span(&told, 1)));
+  if (error != 0) {
+    segment_.pool_used(slot).store(0, std::memory_order_relaxed);
+    if (error != ENOBUFS) t.error = static_cast<std::uint16_t>(error);
+    return false;
+  }
+  ++t.pieces;
+  ++pieces_;
+  t.given += piece;
+  // With as many places as slots, the place taken is that of a slot that is void by now.
+  offered_[offered_tail_++ & (offered_.size() - 1)] = slot;
+  if (offered_tail_ - offered_head_ > offered_.size()) ++offered_head_;
+  return true;
+}
+
+// Frees the slot if its piece is stored, and goes on with the transfer.
+bool Shmem::collect(std::uint32_t slot) {
+  std::atomic<std::uint32_t>& used = segment_.pool_used(slot);
+  const std::uint32_t value = used.load(std::memory_order_acquire);
+  if (state_of(value) < SlotState::Stored) return false;
+  used.store(0, std::memory_order_relaxed);
+  if (transfer_of(value) >= kNearTransfers) return true;  // only in a segment that was broken
+  NearTransfer& t = segment_.transfer(transfer_of(value));
+  if (t.running == 0 || t.pieces == 0) return true;
+  --t.pieces;
+  --pieces_;
+  if (state_of(value) == SlotState::Denied) t.error = EACCES;
+  pump(transfer_of(value));
+  settle(transfer_of(value));
+  return true;
+}
+
+// Slots are stored in the order of offers, more or less. To look at others as well would take
+// their lines from the processors that store them.
+bool Shmem::collect_oldest() {
+  bool something = false;
+  for (; offered_head_ != offered_tail_; ++offered_head_) {
+    const std::uint16_t slot = offered_[offered_head_ & (offered_.size() - 1)];
+    const auto state = state_of(segment_.pool_used(slot).load(std::memory_order_acquire));
+    if (state == SlotState::Offered || state == SlotState::Taken) break;
+    something |= collect(slot);
+  }
+  return something;
+}
+
+bool Shmem::collect_all() {
+  bool something = false;
+  for (std::uint32_t slot = 0; slot < segment_.geometry().pool_slots; ++slot) {
+    something |= collect(slot);
+  }
+  return something;
+}
+
+// Ends the transfer if nothing of it is left to do.
+bool Shmem::settle(std::uint32_t index) {
+  NearTransfer& t = segment_.transfer(index);
+  if (t.pieces != 0 || (t.error == 0 && t.given < t.length)) return false;
+  if (t.remote_op != 0 && t.error != EHOSTDOWN &&
+      end_remote(t.peer, t.remote_op, t.error) == ENOBUFS) {
+    return false;  // its inbox is full: later
+  }
+  if (t.error == 0) segment_.header().counters.rma_bytes_written += t.length;
+  if (t.op != 0) operations_.finish_for(t.peer, t.op, t.error);
+  t = NearTransfer();
+  --running_;
+  return true;
+}
+
+// Takes an offer back and stores the piece from here. False if it cannot be done.
+bool Shmem::steal(std::uint16_t slot) {
+  const Offered& to = offers_[slot];
+  std::atomic<std::uint32_t>& used = segment_.pool_used(slot);
+  std::uint32_t value = used.load(std::memory_order_relaxed);
+  if (state_of(value) != SlotState::Offered || to.length == 0 || !can_cross(to.peer)) return false;
+  if (!used.compare_exchange_strong(value, with_state(value, SlotState::Taken))) return false;
+  const Segment& theirs = *peer_segment(to.peer);
+  int error = EACCES;
+  if (region_covers(theirs, to.to.region, to.to.nonce, to.to.offset, to.length)) {
+    error = copy(to.peer, segment_.pool_slot(slot),
+                 theirs.region(to.to.region).address + to.to.offset, to.length, true);
+  }
+  used.store(with_state(value, error == 0 ? SlotState::Stored : SlotState::Denied));
+  return true;
+}
+
+void Shmem::push_through() {
+  if (running_ == 0) return;
+  patient_turns_ = 0;
+  for (std::uint32_t slot = 0; slot < segment_.geometry().pool_slots; ++slot) {
+    steal(static_cast<std::uint16_t>(slot));
+  }
+}
+
+bool Shmem::is_region_in_use(std::uint32_t region) const {
+  for (std::uint32_t i = 0; running_ != 0 && i < kNearTransfers; ++i) {
+    const NearTransfer& t = segment_.transfer(i);
+    if (t.running != 0 && t.local_region == region && t.given < t.length) return true;
+  }
+  return false;
+}
+
+void Shmem::forget_transfers(std::uint32_t rank) {
+  for (std::uint32_t slot = 0; slot < segment_.geometry().pool_slots; ++slot) {
+    std::atomic<std::uint32_t>& used = segment_.pool_used(slot);
+    const std::uint32_t value = used.load(std::memory_order_relaxed);
+    const bool is_write = state_of(value) >= SlotState::Offered;
+    if (is_write && transfer_of(value) < kNearTransfers &&
+        segment_.transfer(transfer_of(value)).peer == rank) {
+      used.store(0, std::memory_order_relaxed);
+    }
+  }
+  for (std::uint32_t i = 0; i < kNearTransfers; ++i) {
+    NearTransfer& t = segment_.transfer(i);
+    if (t.running == 0 || t.peer != rank) continue;
+    pieces_ -= std::min<std::uint32_t>(pieces_, t.pieces);
+    t = NearTransfer();
+    --running_;
+  }
+}
+
+// What waits for a slot or for room in an inbox.
+bool Shmem::go_on() {
+  bool something = false;
+  for (std::uint32_t i = 0; i < kNearTransfers; ++i) {
+    if (segment_.transfer(i).running == 0) continue;
+    pump(i);
+    something |= settle(i);
+  }
+  return something;
+}
+
+bool Shmem::progress() {
+  bool something = take_entries();
+  if (running_ == 0) return something;
+  if (collect_oldest()) {
+    patient_turns_ = 0;
+    return true;
+  }
+  if (++patient_turns_ % kLookEverywhere != 0) return something;
+  if (patient_turns_ > kMaxPatientTurns) push_through();
+  something |= collect_all();
+  return go_on() || something;
+}
+
+// --- the receiving side ------------------------------------------------------------------------
+
+// Entries of the library do not wait behind messages that the application has not received.
+bool Shmem::take_entries() {
+  const std::uint32_t mask = segment_.geometry().inbox_entries - 1;
+  bool something = false;
+  if (static_cast<std::int32_t>(seen_ - head_) < 0) seen_ = head_;
+  for (; seen_ - head_ <= mask; ++seen_) {
+    InboxEntry& entry = segment_.inbox(seen_ & mask);
+    if (entry.turn.load(std::memory_order_acquire) != seen_ + 1) break;
+    if (!is_internal(entry.kind) || entry.kind == kTaken) continue;
+    if (!take_entry(entry)) break;
+    entry.kind = kTaken;
+    something = true;
+  }
+  while (has_input() && segment_.inbox(head_ & mask).kind == kTaken) release(head_++);
+  return something;
+}
+
+bool Shmem::take_entry(InboxEntry& entry) {
+  if (entry.source >= peers_.size() || attach(entry.source) != 0) return true;
+  if (entry.kind == kOpDone) end_announcement(entry);
+  if (entry.kind == kWrite) store_offer(entry);
+  return entry.kind != kRead || serve_read(entry);
+}
+
+// The end of an announcement that a peer has fetched, or of a read that it has served.
+void Shmem::end_announcement(const InboxEntry& entry) {
+  const auto note = contents<std::array<std::uint32_t, 2>>(entry);
+  operations_.finish_for(entry.source, note[0], static_cast<int>(note[1] & 0xff));
+}
+
+void Shmem::store_offer(const InboxEntry& entry) {
+  const auto offer = contents<Offer>(entry);
+  const std::uint32_t length = entry.length;
+  const std::uint16_t slot = entry.slot;
+  const Segment& from = *peer_segment(entry.source);
+  if (slot >= from.geometry().pool_slots || length > from.geometry().pool_slot_bytes) return;
+  std::atomic<std::uint32_t>& used = from.pool_used(slot);
+  std::uint32_t expected = with_state(offer.token, SlotState::Offered);
+  if (!used.compare_exchange_strong(expected, with_state(expected, SlotState::Taken))) return;
+  const bool is_allowed = region_covers(segment_, offer.region, offer.nonce, offer.offset, length);
+  if (is_allowed) {
+    std::memcpy(reinterpret_cast<std::byte*>(segment_.region(offer.region).address + offer.offset),
+                from.pool_slot(slot), length);
+  }
+  // A full barrier, as in push().
+  used.exchange(with_state(expected, is_allowed ? SlotState::Stored : SlotState::Denied));
+  wake(from.header());
+}
+
+// False if every transfer is taken: the entry stays where it is.
+bool Shmem::serve_read(const InboxEntry& entry) {
+  const auto request = contents<ReadOffer>(entry);
+  const bool is_allowed =
+      region_covers(segment_, request.region, request.nonce, request.offset, entry.length);
+  if (!is_allowed) return end_remote(entry.source, request.op, EACCES) != ENOBUFS;
+  NearTransfer* t = free_transfer();
+  if (t == nullptr) return false;
+  *t = {1,
+        entry.source,
+        0,
+        request.op,
+        entry.length,
+        0,
+        0,
+        0,
+        request.region,
+        request.to_region,
+        request.to_nonce,
+        request.offset,
+        request.to_offset};
+  ++running_;
+  pump(static_cast<std::uint32_t>(t - &segment_.transfer(0)));
+  return true;
+}
+
+}  // namespace score::pm
