@@ -33,8 +33,6 @@ enum class SlotState : std::uint32_t {
   Denied = 5,  // the memory is not registered
 };
 
-constexpr std::uint32_t kRingBytes = 128 << 10;
-
 class Shmem {
  public:
   // Opens the segment of a peer on this node: a descriptor that the caller owns, or -1 if it is not
@@ -134,6 +132,7 @@ class Shmem {
   bool go_on();
   bool settle(std::uint32_t index);
   bool steal(std::uint16_t slot);
+  void cross_rest(NearTransfer& t);
   void forget_transfers(std::uint32_t peer);
   bool can_cross(std::uint32_t peer) const;
   const Segment* peer_segment(std::uint32_t peer) const;

@@ -1,8 +1,8 @@
 // Remote memory between processes of a node.
 //
 // The kernel's copy from process to process (cross-memory attach) costs a microsecond before the
-// first byte moves: as long as copying 16 KB. So a write of up to kRingBytes goes like a message
-// through the sender's pool: the sender copies a piece into a slot and offers it through the
+// first byte moves: as long as copying 16 KB. So a write goes like a message through the sender's
+// pool: the sender copies a piece into a slot and offers it through the
 // receiver's inbox, the receiver copies it to its place whenever it progresses and marks the slot.
 // No answer has to be sent, and the two copies of consecutive pieces run side by side.
 //
@@ -145,8 +145,8 @@ int Shmem::start_transfer(const Transfer& t, OperationId op) {
       region_covers(to, t.remote.region, t.remote.nonce, t.remote.offset, t.length);
   const bool is_own = t.peer == segment_.header().rank;
   const bool is_awake = to.header().sleeping.load(std::memory_order_relaxed) == 0;
-  const bool by_pool = !is_own && t.length > 0 && is_covered &&
-                       (!can_cross(t.peer) || (t.is_write && t.length <= kRingBytes && is_awake));
+  const bool by_pool =
+      !is_own && t.length > 0 && is_covered && (!can_cross(t.peer) || (t.is_write && is_awake));
   if (by_pool && !t.is_write) return request_read(t, op);
   if (NearTransfer* n = by_pool ? free_transfer() : nullptr; n != nullptr) {
     *n = {1,
@@ -305,6 +305,19 @@ void Shmem::push_through() {
   for (std::uint32_t slot = 0; slot < segment_.geometry().pool_slots; ++slot) {
     steal(static_cast<std::uint16_t>(slot));
   }
+  for (std::uint32_t i = 0; i < kNearTransfers; ++i) cross_rest(segment_.transfer(i));
+}
+
+// What no slot holds yet goes in one piece.
+void Shmem::cross_rest(NearTransfer& t) {
+  if (t.running == 0 || t.error != 0 || t.given == t.length || !can_cross(t.peer)) return;
+  const RegionName to{t.remote_region, t.remote_nonce, t.remote_offset + t.given};
+  const int error =
+      cross({t.peer, t.local_region, t.local_offset + t.given, to, t.length - t.given, true});
+  if (error == EPERM) return;
+  if (error == 0) segment_.header().counters.rma_bytes_written -= t.length - t.given;  // settle()
+  t.error = static_cast<std::uint16_t>(error);
+  t.given = t.length;
 }
 
 bool Shmem::is_region_in_use(std::uint32_t region) const {

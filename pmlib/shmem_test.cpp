@@ -64,13 +64,13 @@ TEST_F(NearMemory, AWriteIsStoredByTheReceiverIfItLooks) {
 
 TEST_F(NearMemory, AWriteEndsThoughTheReceiverNeverLooks) {
   OperationId op = 0;
-  ASSERT_EQ(job_[0].write(1, local_, 5, remote(7), 100'000, op), 0);
+  ASSERT_EQ(job_[0].write(1, local_, 5, remote(7), 900'000, op), 0);
   int result = EINPROGRESS;
   for (int i = 0; i < 100'000 && (result = job_[0].test(op)) == EINPROGRESS; ++i) {
     job_[0].progress();
   }
   EXPECT_EQ(result, 0);
-  EXPECT_TRUE(std::equal(there_.begin() + 7, there_.begin() + 100'007, here_.begin() + 5));
+  EXPECT_TRUE(std::equal(there_.begin() + 7, there_.begin() + 900'007, here_.begin() + 5));
   // The entries that it finds later are void.
   std::fill(there_.begin(), there_.end(), std::uint8_t{0});
   job_[1].progress();

@@ -187,6 +187,8 @@ void stream_writes(int side, Shared& shared, pm_context* context, const PmStream
   pm_handle remote;
   std::memcpy(&remote, shared.note, sizeof remote);
   const bool registers = stream.hit_percent >= 0;
+  // Found pinned each time it may be the same memory, as with messages; to miss it has to be other.
+  const std::size_t step = registers && stream.hit_percent < 100 ? size : 0;
   if (registers) pm_set_cache(context, static_cast<unsigned>(stream.hit_percent));
   if (registers) check(pm_deregister(context, &memory));
   std::vector<pm_op> running(stream.outstanding);
@@ -199,9 +201,9 @@ void stream_writes(int side, Shared& shared, pm_context* context, const PmStream
       finish(context, op);
       if (registers) check(pm_deregister(context, &memories[turn]));
     }
-    if (registers) check(pm_register(context, bytes.data() + turn * size, size, &memories[turn]));
+    if (registers) check(pm_register(context, bytes.data() + turn * step, size, &memories[turn]));
     op = start_op(context, [&](pm_op* o) {
-      return pm_write(context, 1, &remote, turn * size, &memories[turn], 0, size, o);
+      return pm_write(context, 1, &remote, turn * step, &memories[turn], 0, size, o);
     });
   }
   for (const pm_op op : running) {
