@@ -6,10 +6,8 @@
 #include "pmlib/endpoint.hpp"
 
 #include "pmlib/broker.hpp"
-#include "pmlib/ethernet_device.hpp"
 #include "pmlib/network.hpp"
-#include "pmlib/ofi_device.hpp"
-#include "pmlib/udp_device.hpp"
+#include "pmlib/open_device.hpp"
 
 #include <algorithm>
 #include <array>
@@ -40,6 +38,7 @@ constexpr unsigned kDeviceEvery = 8;  // looks at shared memory for one at the d
 constexpr unsigned kDeadEvery = 64;   // empty receives for one look at the clock
 constexpr std::uint64_t kDeathLookUs = 20'000;
 constexpr std::int32_t kSpinUs = 50;
+constexpr std::int64_t kRoomLookUs = 1000;  // for room that nobody tells of
 
 std::uint64_t monotonic_us() {
   timespec now{};
@@ -103,13 +102,6 @@ int number_from_environment(const char* name) {
   return *end == '\0' && value >= 0 && value < 1 << 20 ? static_cast<int>(value) : -1;
 }
 
-bool needs_device(const Segment& segment) {
-  for (std::uint32_t i = 0; i < segment.geometry().size; ++i) {
-    if (segment.peer(i).route == Route::Packet) return true;
-  }
-  return false;
-}
-
 // Ranks that share this node's processors, as far as routes and addresses tell: of a network
 // address the port does not count.
 std::uint32_t ranks_here(const Segment& segment) {
@@ -125,47 +117,6 @@ std::uint32_t ranks_here(const Segment& segment) {
     count += is_here ? 1 : 0;
   }
   return count;
-}
-
-std::unique_ptr<PacketDevice> open_ethernet(const Segment& segment, int fd, int& error) {
-  const SegmentHeader& h = segment.header();
-  if (fd < 0) {
-    const std::uint64_t key = h.auth == FrameAuth::Tag ? 0 : h.key;
-    fd = open_ethernet_socket({h.device.interface.data(), h.channel, h.rank, key});
-  }
-  if (fd < 0) {
-    error = -fd;
-    return nullptr;
-  }
-  return EthernetDevice::attach(fd, error);
-}
-
-// `fd`: a socket opened for us, or -1.
-std::unique_ptr<PacketDevice> open_device(const Segment& segment, int fd, int& error) {
-  const SegmentHeader& h = segment.header();
-  const std::size_t frame_bytes = sizeof(FrameHeader) + segment.geometry().payload_bytes;
-  std::unique_ptr<PacketDevice> device;
-  error = 0;
-  if (!needs_device(segment)) return nullptr;
-  switch (h.device.kind) {
-    case DeviceKind::None:
-      error = ENODEV;
-      break;
-    case DeviceKind::Udp:
-      if (fd >= 0) return std::make_unique<UdpDevice>(fd, frame_bytes);
-      return UdpDevice::open(segment.peer(h.rank).address, frame_bytes, error);
-    case DeviceKind::Ethernet:
-      device = open_ethernet(segment, fd, error);
-      break;
-    case DeviceKind::Ofi:
-      device = OfiDevice::open(segment, error);
-      break;
-  }
-  if (device && device->frame_bytes() < frame_bytes) {
-    error = EMSGSIZE;
-    device.reset();
-  }
-  return device;
 }
 
 // Where the context of `peer` is among those of the node's ranks.
@@ -502,6 +453,9 @@ int Endpoint::before_select(std::int64_t& timeout_us) {
   }
   Microseconds due = 0;
   timeout_us = channel_ && channel_->next_deadline(due) ? std::int64_t{due} : -1;
+  if (shmem_->waits_for_room() && !(timeout_us >= 0 && timeout_us < kRoomLookUs)) {
+    timeout_us = kRoomLookUs;
+  }
   set_idle(is_quiet());
   ++h.counters.sleeps;
   return 0;

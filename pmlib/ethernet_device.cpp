@@ -20,10 +20,13 @@ namespace score::pm {
 
 namespace {
 
-// The kernel writes frame `i` of the ring at i * kFrameSpace. 128 frames of 2 KB: a window of one
-// sender fits, and it is a quarter of a megabyte for all of a node's peers.
-constexpr std::uint32_t kFrameSpace = 2048;
-constexpr std::uint32_t kFrameCount = 128;
+// At least 128 places, so that a window of one sender fits: a quarter of a megabyte for all of a
+// node's peers, 1.2 MB if the interface's MTU is 9000.
+constexpr std::size_t kSmallSpace = 2048;
+constexpr std::uint32_t kFrames = 128;
+constexpr std::size_t kLargeBlock = 65536;
+constexpr std::size_t kKernelHeader = 128;  // its own, then kReserve, then that of Ethernet
+constexpr std::size_t kLargestMtu = 16'000;
 constexpr std::size_t kEthernetHeader = 14;
 constexpr std::size_t kShortBytes = 256;
 
@@ -66,16 +69,27 @@ int lock_filter(int fd, const EthernetPlace& place) {
   return 0;
 }
 
+// 0 if it cannot be told.
+std::size_t mtu_of(int fd, unsigned interface) {
+  ifreq request{};
+  if (if_indextoname(interface, request.ifr_name) == nullptr ||
+      ioctl(fd, SIOCGIFMTU, &request) != 0) {
+    return 0;
+  }
+  return std::min(static_cast<std::size_t>(std::max(request.ifr_mtu, 0)), kLargestMtu);
+}
+
 int configure(int fd, const EthernetPlace& place) {
   const unsigned index = if_nametoindex(place.interface);
   if (index == 0) return -errno;
   const int version = TPACKET_V2;
   const int on = 1;
+  const RingShape shape = RingShape::of(mtu_of(fd, index));
   tpacket_req ring{};
-  ring.tp_frame_size = kFrameSpace;
-  ring.tp_frame_nr = kFrameCount;
-  ring.tp_block_size = 16384;
-  ring.tp_block_nr = kFrameCount * kFrameSpace / ring.tp_block_size;
+  ring.tp_frame_size = static_cast<unsigned>(shape.space);
+  ring.tp_frame_nr = shape.frames;
+  ring.tp_block_size = static_cast<unsigned>(shape.block_bytes);
+  ring.tp_block_nr = shape.frames / shape.in_block;
   if (setsockopt(fd, SOL_PACKET, PACKET_VERSION, &version, sizeof version) != 0 ||
       setsockopt(fd, SOL_PACKET, PACKET_RESERVE, &kReserve, sizeof kReserve) != 0 ||
       setsockopt(fd, SOL_PACKET, PACKET_RX_RING, &ring, sizeof ring) != 0) {
@@ -93,11 +107,14 @@ int configure(int fd, const EthernetPlace& place) {
   return 0;
 }
 
-tpacket2_hdr* frame_at(std::byte* ring, std::uint32_t index) {
-  return reinterpret_cast<tpacket2_hdr*>(ring + std::size_t{index} * kFrameSpace);
-}
-
 }  // namespace
+
+RingShape RingShape::of(std::size_t mtu) {
+  if (mtu <= kSmallSpace - kKernelHeader) return {kSmallSpace, 8 * kSmallSpace, 8, kFrames};
+  const std::size_t space = (kKernelHeader + mtu + 63) / 64 * 64;
+  const auto in_block = static_cast<std::uint32_t>(kLargeBlock / space);
+  return {space, kLargeBlock, in_block, (kFrames + in_block - 1) / in_block * in_block};
+}
 
 int open_ethernet_socket(const EthernetPlace& place) {
   const int fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -136,24 +153,18 @@ int EthernetDevice::map() {
   interface_ = address.sll_ifindex;
   std::memcpy(own_.bytes.data(), address.sll_addr, ETH_ALEN);
 
-  ifreq request{};
-  if (if_indextoname(static_cast<unsigned>(interface_), request.ifr_name) == nullptr ||
-      ioctl(fd_, SIOCGIFMTU, &request) != 0) {
-    return errno;
-  }
-  // What the ring's frames hold besides the kernel's own header, which needs about 80 bytes.
-  const std::size_t mtu = static_cast<std::size_t>(std::max(request.ifr_mtu, 0));
-  frame_bytes_ = std::min(mtu, std::size_t{kFrameSpace} - 128);
-
-  ring_bytes_ = std::size_t{kFrameCount} * kFrameSpace;
-  void* memory = mmap(nullptr, ring_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
+  const std::size_t mtu = mtu_of(fd_, static_cast<unsigned>(interface_));
+  if (mtu == 0) return ENODEV;
+  shape_ = RingShape::of(mtu);
+  frame_bytes_ = std::min(mtu, shape_.space - kKernelHeader);
+  void* memory = mmap(nullptr, shape_.bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
   if (memory == MAP_FAILED) return errno;
   ring_ = static_cast<std::byte*>(memory);
   return 0;
 }
 
 EthernetDevice::~EthernetDevice() {
-  if (ring_ != nullptr) munmap(ring_, ring_bytes_);
+  if (ring_ != nullptr) munmap(ring_, shape_.bytes());
   close(fd_);
 }
 
@@ -200,13 +211,13 @@ std::size_t EthernetDevice::send(const PeerAddress& to, std::span<const FrameOut
 std::size_t EthernetDevice::receive(FrameSink& sink, std::size_t limit) {
   std::size_t count = 0;
   for (; count < limit; ++count) {
-    tpacket2_hdr* frame = frame_at(ring_, next_);
+    auto* frame = reinterpret_cast<tpacket2_hdr*>(ring_ + shape_.offset(next_));
     std::atomic_ref<std::uint32_t> status(frame->tp_status);
     if ((status.load(std::memory_order_acquire) & TP_STATUS_USER) == 0) break;
     const std::uint32_t start = frame->tp_mac;
     const std::uint32_t length = frame->tp_snaplen;
     // Short frames are padded to 60 bytes on the wire: the header says how long they are.
-    if (start + length <= kFrameSpace && length >= kEthernetHeader + sizeof(FrameHeader)) {
+    if (start + length <= shape_.space && length >= kEthernetHeader + sizeof(FrameHeader)) {
       const auto* bytes = reinterpret_cast<const std::byte*>(frame) + start + kEthernetHeader;
       std::uint16_t payload = 0;
       std::memcpy(&payload, bytes + offsetof(FrameHeader, length), sizeof payload);
@@ -214,7 +225,7 @@ std::size_t EthernetDevice::receive(FrameSink& sink, std::size_t limit) {
       sink.on_frame({bytes, std::min<std::size_t>(whole, length - kEthernetHeader)});
     }
     status.store(TP_STATUS_KERNEL, std::memory_order_release);
-    next_ = (next_ + 1) % kFrameCount;
+    if (++next_ == shape_.frames) next_ = 0;
     // A short frame is most likely what the application waits for, and the next place of the ring
     // was written by another processor: looking at it takes a while.
     if (length < kEthernetHeader + kShortBytes) return count + 1;

@@ -22,6 +22,23 @@ struct EthernetPlace {
   std::uint64_t key = 0;   // and only of this job; 0 = frames carry tags, there is no key in them
 };
 
+// The receive ring: blocks of whole frames' places.
+struct RingShape {
+  std::size_t space = 0;  // of a frame
+  std::size_t block_bytes = 0;
+  std::uint32_t in_block = 0;  // frames
+  std::uint32_t frames = 0;    // in all
+
+  // For an interface of this MTU.
+  static RingShape of(std::size_t mtu);
+
+  std::size_t bytes() const { return frames / in_block * block_bytes; }
+
+  std::size_t offset(std::uint32_t index) const {
+    return index / in_block * block_bytes + index % in_block * space;
+  }
+};
+
 // Opens and configures the socket; a negative errno on failure. The filter cannot be changed or
 // taken off any more.
 int open_ethernet_socket(const EthernetPlace& place);
@@ -59,7 +76,7 @@ class EthernetDevice final : public PacketDevice {
   PeerAddress own_;
   std::size_t frame_bytes_ = 0;
   std::byte* ring_ = nullptr;
-  std::size_t ring_bytes_ = 0;
+  RingShape shape_;
   std::uint32_t next_ = 0;
 };
 

@@ -62,15 +62,31 @@ bool read_auth(std::string_view word, FrameAuth& auth) {
 
 bool read_rank(const std::vector<std::string_view>& words, JobNetwork& network) {
   std::uint32_t rank = 0;
-  if (words.size() != 4 || !read_number(words[1], rank) || rank >= kMaxRanks) return false;
+  if (words.size() < 4 || words.size() > 3 + kMaxLinks || !read_number(words[1], rank) ||
+      rank >= kMaxRanks) {
+    return false;
+  }
   if (rank >= network.ranks.size()) network.ranks.resize(rank + 1);
   if (!network.ranks[rank].host.empty()) return false;
   network.ranks[rank] = {std::string(words[2]), std::string(words[3])};
+  network.ranks[rank].link_addresses.assign(words.begin() + 4, words.end());
+  return true;
+}
+
+bool read_link(const std::vector<std::string_view>& words, JobNetwork& network) {
+  LinkConfig link;
+  if (words.size() < 2 || !read_device(words[1], link.kind)) return false;
+  const bool is_ethernet = link.kind == DeviceKind::Ethernet;
+  if (!is_ethernet && link.kind != DeviceKind::Udp) return false;
+  if (words.size() != (is_ethernet ? 3 : 2) || network.links.size() + 1 >= kMaxLinks) return false;
+  if (is_ethernet && !read_name(words[2], link.interface)) return false;
+  network.links.push_back(link);
   return true;
 }
 
 bool read_line(const std::vector<std::string_view>& words, JobNetwork& network) {
   if (words[0] == "rank") return read_rank(words, network);
+  if (words[0] == "link") return read_link(words, network);
   if (words.size() != 2) return false;
   const std::string_view value = words[1];
   if (words[0] == "key") return read_number(value, network.key, 16);
@@ -87,9 +103,8 @@ bool read_line(const std::vector<std::string_view>& words, JobNetwork& network) 
 }
 
 // A libfabric address is looked up by rank in the process; the others are the address itself.
-bool read_address(const JobNetwork& network, std::uint32_t rank, PeerAddress& address) {
-  const std::string& text = network.ranks[rank].address;
-  switch (network.device.kind) {
+bool read_address(DeviceKind kind, const std::string& text, PeerAddress& address) {
+  switch (kind) {
     case DeviceKind::None:
       return true;
     case DeviceKind::Udp:
@@ -99,6 +114,22 @@ bool read_address(const JobNetwork& network, std::uint32_t rank, PeerAddress& ad
       return EthernetDevice::parse(text.c_str(), address);
   }
   return false;
+}
+
+// By each link.
+bool read_addresses(const JobNetwork& network, std::uint32_t rank,
+                    std::array<PeerAddress, kMaxLinks>& addresses) {
+  const RankPlace& place = network.ranks[rank];
+  if (place.link_addresses.size() != network.links.size() ||
+      !read_address(network.device.kind, place.address, addresses[0])) {
+    return false;
+  }
+  for (std::size_t i = 0; i < network.links.size(); ++i) {
+    if (!read_address(network.links[i].kind, place.link_addresses[i], addresses[i + 1])) {
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace
@@ -117,8 +148,8 @@ bool parse_network(std::string_view text, JobNetwork& network, std::string& erro
     return false;
   }
   for (std::uint32_t rank = 0; rank < network.ranks.size(); ++rank) {
-    PeerAddress address;
-    if (!network.ranks[rank].host.empty() && read_address(network, rank, address)) continue;
+    std::array<PeerAddress, kMaxLinks> addresses;
+    if (!network.ranks[rank].host.empty() && read_addresses(network, rank, addresses)) continue;
     error = "rank " + std::to_string(rank) + ": missing or with a wrong address";
     return false;
   }
@@ -134,6 +165,7 @@ Geometry geometry_for(const JobNetwork& network) {
   Geometry g;
   g.size = static_cast<std::uint32_t>(network.ranks.size());
   g.payload_bytes = network.payload_bytes;
+  g.links = static_cast<std::uint32_t>(network.links.size()) + 1;
   return g;
 }
 
@@ -149,15 +181,23 @@ std::unique_ptr<MappedSegment> create_context(const JobNetwork& network, std::ui
   identity.auth = network.auth;
   identity.patience_s = network.patience_s;
   identity.device = network.device;
-  // The receive ring of an Ethernet context holds 128 frames.
-  if (network.device.kind == DeviceKind::Ethernet) identity.window = 96;
+  if (network.links.size() >= kMaxLinks) return nullptr;
+  std::copy(network.links.begin(), network.links.end(), identity.more_links.begin());
+  bool is_ethernet = network.device.kind == DeviceKind::Ethernet;
+  for (const LinkConfig& link : network.links) is_ethernet |= link.kind == DeviceKind::Ethernet;
+  // The receive ring of an Ethernet device holds 128 frames.
+  if (is_ethernet) identity.window = 96;
   const Geometry geometry = geometry_for(network);
   auto context = path.empty() ? MappedSegment::create(geometry, identity, error)
                               : MappedSegment::create_at(path, geometry, identity, error);
   if (!context) return nullptr;
   for (std::uint32_t i = 0; i < geometry.size; ++i) {
     PeerState& peer = context->segment().peer(i);
-    read_address(network, i, peer.address);
+    std::array<PeerAddress, kMaxLinks> addresses{};
+    read_addresses(network, i, addresses);
+    for (std::uint32_t k = 0; k < geometry.links; ++k) {
+      context->segment().link_address(k, i) = addresses[k];
+    }
     const bool is_near = with_shmem && network.ranks[i].host == network.ranks[rank].host;
     peer.route = i == rank ? Route::Self : is_near ? Route::Shmem : Route::Packet;
   }

@@ -10,6 +10,8 @@
 //   device udp                 # udp, ethernet, ofi or none (shared memory only)
 //   interface eth0             # ethernet
 //   provider tcp               # ofi: tcp, shm, verbs, "udp;ofi_rxd" ...
+//   link ethernet eth1         # a further link to the same ranks: udp, or ethernet and interface;
+//                              # each rank line then has one more address
 //   payload 1424               # bytes of a frame's payload at most
 //   patience 10                # seconds of silence after which a peer on another node is dead
 //   auth tag                   # frames carry a tag by the key, not the key and a checksum
@@ -31,6 +33,7 @@ namespace score::pm {
 struct RankPlace {
   std::string host;
   std::string address;
+  std::vector<std::string> link_addresses{};  // of further links, in their order
 };
 
 // Of an address file that says nothing else. At most kMaxPatience.
@@ -47,6 +50,7 @@ struct JobNetwork {
   // nothing, because whoever started the job watches the ranks.
   std::uint16_t patience_s = 0;
   DeviceConfig device{};
+  std::vector<LinkConfig> links{};  // beside the device, at most kMaxLinks - 1
   std::uint32_t payload_bytes = 1424;
   std::string shmem;  // empty: none by path; contexts made together still share memory
   std::vector<RankPlace> ranks;

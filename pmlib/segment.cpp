@@ -39,7 +39,7 @@ bool is_sound(const Geometry& g) {
          is_within(g.descriptors, 2u, kMaxIndex) && is_within(g.regions, 1u, kMaxIndex) &&
          is_within(g.operations, 1u, kMaxIndex) && is_within(g.inbox_entries, 8u, 65536u) &&
          std::has_single_bit(g.inbox_entries) && is_within(g.pool_slots, 1u, kMaxIndex) &&
-         is_within(g.pool_slot_bytes, 256u, 1u << 20);
+         is_within(g.pool_slot_bytes, 256u, 1u << 20) && is_within(g.links, 1u, kMaxLinks);
 }
 
 // Chains entries 0 .. count-1 through `next`.
@@ -104,6 +104,7 @@ std::optional<Layout> Layout::of(const Geometry& g) {
   l.send_slots = place(std::uint64_t{g.send_slots} * l.slot_bytes);
   l.receive_slots = place(std::uint64_t{g.receive_slots} * l.slot_bytes);
   l.inbox = place(std::uint64_t{g.inbox_entries} * sizeof(InboxEntry));
+  l.link_addresses = place(std::uint64_t{g.links - 1} * g.size * sizeof(PeerAddress));
   l.transfers = place(std::uint64_t{kNearTransfers} * sizeof(NearTransfer));
   l.pool_free = place(std::uint64_t{g.pool_slots} * sizeof(PoolState));
   l.pool = place(std::uint64_t{g.pool_slots} * g.pool_slot_bytes);
@@ -131,6 +132,7 @@ Segment format_segment(std::byte* memory, const Geometry& geometry, const Layout
   header->auth = identity.auth;
   header->patience_s = identity.patience_s;
   header->device = identity.device;
+  header->more_links = identity.more_links;
   header->free_descriptors = static_cast<std::uint16_t>(geometry.descriptors);
   header->room.capacity = static_cast<std::uint16_t>(geometry.receive_slots);
   header->nonce_state = random_number();
@@ -432,15 +434,20 @@ int restore_image(const Segment& target, std::span<const std::byte> image) {
 
   HeaderCopy mine;  // what belongs to this place and not to the context
   std::memcpy(mine.bytes.data(), &h, mine.bytes.size());
-  std::vector<PeerAddress> addresses(target.geometry().size);
+  const std::uint32_t links = target.geometry().links;
+  std::vector<PeerAddress> addresses(std::size_t{target.geometry().size} * links);
   std::vector<Route> routes(target.geometry().size);
   for (std::uint32_t i = 0; i < target.geometry().size; ++i) {
-    addresses[i] = target.peer(i).address;
+    for (std::uint32_t k = 0; k < links; ++k) {
+      addresses[i * links + k] = target.link_address(k, i);
+    }
     routes[i] = target.peer(i).route;
   }
   std::memcpy(target.bytes().data(), image.data(), target.bytes().size());
   for (std::uint32_t i = 0; i < target.geometry().size; ++i) {
-    target.peer(i).address = addresses[i];
+    for (std::uint32_t k = 0; k < links; ++k) {
+      target.link_address(k, i) = addresses[i * links + k];
+    }
     target.peer(i).route = routes[i];
   }
   h.key = mine->key;
@@ -449,6 +456,7 @@ int restore_image(const Segment& target, std::span<const std::byte> image) {
   h.auth = mine->auth;
   h.patience_s = mine->patience_s;
   h.device = mine->device;
+  h.more_links = mine->more_links;
   h.wake_name = mine->wake_name;
   h.owner_pid.store(mine->owner_pid.load(std::memory_order_relaxed), std::memory_order_relaxed);
   h.sleeping.store(0, std::memory_order_relaxed);

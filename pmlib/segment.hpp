@@ -40,10 +40,12 @@ struct Geometry {
   std::uint32_t inbox_entries = 512;   // shared-memory inbox, a power of two
   std::uint32_t pool_slots = 16;       // shared-memory buffers for messages that do not fit inline
   std::uint32_t pool_slot_bytes = 8192;
+  std::uint32_t links = 1;  // to other nodes; see trunk_device.hpp
   bool operator==(const Geometry&) const = default;
 };
 
 constexpr std::uint32_t kMaxRanks = 65536;
+constexpr std::uint32_t kMaxLinks = 4;
 constexpr std::uint32_t kMinPayload = 256;
 constexpr std::uint32_t kMaxPayload = 65000;
 
@@ -58,6 +60,14 @@ struct DeviceConfig {
   std::array<char, 15> interface {};  // Ethernet: its name, ended by 0
   std::array<char, 32> provider{};    // libfabric: its name, ended by 0
 };
+
+// A further link beside the device.
+struct LinkConfig {
+  DeviceKind kind = DeviceKind::None;  // Udp or Ethernet
+  std::array<char, 15> interface {};   // Ethernet: its name, ended by 0
+};
+
+using LinkConfigs = std::array<LinkConfig, kMaxLinks - 1>;
 
 // Where a packet device finds a peer; written by whoever creates the job, kept on restore.
 struct PeerAddress {
@@ -220,6 +230,7 @@ struct SegmentHeader {
   std::uint16_t patience_s =
       0;  // silence after which a peer counts as dead; 0 = any, see network.hpp
   DeviceConfig device{};
+  LinkConfigs more_links{};
 
   // Written by scored while the owner does not run.
   alignas(64) std::atomic<std::uint64_t> stopped_us;  // all the time the job was stopped so far
@@ -259,7 +270,7 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 struct Layout {
   std::uint64_t peers = 0, sets = 0, descriptors = 0, regions = 0, operations = 0;
   std::uint64_t received = 0, send_slots = 0, receive_slots = 0, inbox = 0, pool_free = 0, pool = 0;
-  std::uint64_t transfers = 0;
+  std::uint64_t transfers = 0, link_addresses = 0;
   std::uint64_t total = 0;       // bytes, a multiple of the page size
   std::uint32_t slot_bytes = 0;  // header and payload, a multiple of 64
 
@@ -301,6 +312,12 @@ class Segment {
   ReceivedSlot& received(std::uint16_t i) const { return at<ReceivedSlot>(layout_.received)[i]; }
 
   InboxEntry& inbox(std::uint32_t i) const { return at<InboxEntry>(layout_.inbox)[i]; }
+
+  // Where link `link` < geometry().links finds `rank`.
+  PeerAddress& link_address(std::size_t link, std::uint32_t rank) const {
+    if (link == 0) return peer(rank).address;
+    return at<PeerAddress>(layout_.link_addresses)[(link - 1) * geometry_.size + rank];
+  }
 
   NearTransfer& transfer(std::uint32_t i) const { return at<NearTransfer>(layout_.transfers)[i]; }
 
@@ -347,6 +364,7 @@ struct SegmentIdentity {
   FrameAuth auth = FrameAuth::Key;
   std::uint16_t patience_s = 0;
   DeviceConfig device{};
+  LinkConfigs more_links{};
 };
 
 // Fills `memory` with an empty context. The memory is zero and layout.total bytes long.

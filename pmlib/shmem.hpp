@@ -72,6 +72,10 @@ class Shmem {
   void push_through();
   // True while a transfer reads own region `region`.
   bool is_region_in_use(std::uint32_t region) const;
+
+  // A transfer waits for a free slot or for room in an inbox, of which nobody tells.
+  bool waits_for_room() const { return running_ != 0 && pieces_ == 0; }
+
   // True if a message or a note waits.
   bool has_input() const;
   bool is_quiet() const;

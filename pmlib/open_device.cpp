@@ -1,0 +1,80 @@
+#include "pmlib/open_device.hpp"
+
+#include "pmlib/ethernet_device.hpp"
+#include "pmlib/ofi_device.hpp"
+#include "pmlib/trunk_device.hpp"
+#include "pmlib/udp_device.hpp"
+
+#include <cerrno>
+
+namespace score::pm {
+
+namespace {
+
+std::unique_ptr<PacketDevice> open_ethernet(const Segment& segment, const char* interface, int fd,
+                                            int& error) {
+  const SegmentHeader& h = segment.header();
+  if (fd < 0) {
+    const std::uint64_t key = h.auth == FrameAuth::Tag ? 0 : h.key;
+    fd = open_ethernet_socket({interface, h.channel, h.rank, key});
+  }
+  if (fd < 0) {
+    error = -fd;
+    return nullptr;
+  }
+  return EthernetDevice::attach(fd, error);
+}
+
+std::unique_ptr<PacketDevice> open_link(const Segment& segment, std::size_t index, int fd,
+                                        int& error) {
+  const SegmentHeader& h = segment.header();
+  const std::size_t frame_bytes = sizeof(FrameHeader) + segment.geometry().payload_bytes;
+  std::unique_ptr<PacketDevice> device;
+  error = 0;
+  switch (index == 0 ? h.device.kind : h.more_links[index - 1].kind) {
+    case DeviceKind::None:
+      error = ENODEV;
+      break;
+    case DeviceKind::Udp:
+      if (fd >= 0) return std::make_unique<UdpDevice>(fd, frame_bytes);
+      return UdpDevice::open(segment.link_address(index, h.rank), frame_bytes, error);
+    case DeviceKind::Ethernet:
+      device = open_ethernet(
+          segment,
+          index == 0 ? h.device.interface.data() : h.more_links[index - 1].interface.data(), fd,
+          error);
+      break;
+    case DeviceKind::Ofi:
+      device = OfiDevice::open(segment, error);
+      break;
+  }
+  if (device && device->frame_bytes() < frame_bytes) {
+    error = EMSGSIZE;
+    device.reset();
+  }
+  return device;
+}
+
+}  // namespace
+
+bool needs_device(const Segment& segment) {
+  for (std::uint32_t i = 0; i < segment.geometry().size; ++i) {
+    if (segment.peer(i).route == Route::Packet) return true;
+  }
+  return false;
+}
+
+std::unique_ptr<PacketDevice> open_device(const Segment& segment, int fd, int& error) {
+  error = 0;
+  if (!needs_device(segment)) return nullptr;
+  TrunkDevice::Links links;
+  for (std::uint32_t i = 0; i < segment.geometry().links; ++i) {
+    auto link = open_link(segment, i, i == 0 ? fd : -1, error);
+    if (!link) return nullptr;
+    links.push_back(std::move(link));
+  }
+  if (links.size() == 1) return std::move(links[0]);
+  return TrunkDevice::make(segment, std::move(links), error);
+}
+
+}  // namespace score::pm
