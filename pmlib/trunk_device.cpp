@@ -3,7 +3,8 @@
 // Sending: a burst goes whole to one link, the next burst to the next link. Single frames stay on
 // one link: they are what somebody waits for, and between two links they could only overtake each
 // other. When a peer sends numbers again that were received, the acknowledgements may have been
-// lost: single frames go by the next link from then on.
+// lost: single frames go by the next link from then on, and control frames, which may come twice,
+// by all links until a new number comes.
 //
 // Receiving: a frame with a higher number than the next to be stored waits in a place of a small
 // table until what is missing has come by another link. If nothing comes for some turns the oldest
@@ -24,9 +25,8 @@ namespace score::pm {
 
 namespace {
 
-constexpr std::size_t kEarlyFrames = 128;  // for all sources
-constexpr std::int32_t kFar = 4096;        // no window is as wide
-constexpr std::uint32_t kDuplicatesPerLink = 256;
+constexpr std::size_t kEarlyFrames = 128;      // for all sources
+constexpr std::int32_t kFar = 4096;            // no window is as wide
 constexpr std::uint32_t kPatientTurns = 2000;  // some hundred microseconds of polling
 constexpr std::uint32_t kMaxBlame = 3;
 constexpr std::uint32_t kFirstRest = 64;  // bursts
@@ -66,7 +66,7 @@ std::unique_ptr<TrunkDevice> TrunkDevice::make(const Segment& segment, Links lin
 }
 
 TrunkDevice::TrunkDevice(const Segment& segment, Links links)
-    : segment_(segment), highest_sent_(segment.geometry().size), early_(kEarlyFrames) {
+    : segment_(segment), highest_sent_(segment.geometry().size), early_(segment.header().window) {
   frame_bytes_ = links[0]->frame_bytes();
   batch_frames_ = links[0]->batch_frames();
   for (auto& device : links) {
@@ -74,7 +74,7 @@ TrunkDevice::TrunkDevice(const Segment& segment, Links links)
     batch_frames_ = std::min(batch_frames_, device->batch_frames());
     links_.push_back({std::move(device), 0, 0, kFirstRest});
   }
-  early_bytes_.resize(kEarlyFrames * frame_bytes_);
+  early_bytes_.resize(early_.size() * frame_bytes_);
   for (std::uint32_t i = 0; i < segment.geometry().size; ++i) {
     highest_sent_[i] = segment.peer(i).send.max_sent;
   }
@@ -100,6 +100,7 @@ int TrunkDevice::watch_links() {
 std::size_t TrunkDevice::send(const PeerAddress&, std::span<const FrameOut> frames) {
   const FrameHeader first = header_of(frames[0].head);
   if (first.destination >= highest_sent_.size()) return 0;
+  if (!is_sequenced(first.kind) && duplicates_ > 0) return send_by_all(first.destination, frames);
   std::size_t index = pick_link(first, frames.size());
   std::size_t sent = 0;
   // A link that takes nothing is full or has gone: the next one may do.
@@ -113,6 +114,14 @@ std::size_t TrunkDevice::send(const PeerAddress&, std::span<const FrameOut> fram
   if (distance(last, highest) > 0) highest = last;
   bursts_[burst_turn_++ % bursts_.size()] = {first.destination, first.sequence, last,
                                              static_cast<std::uint16_t>(index), true};
+  return sent;
+}
+
+std::size_t TrunkDevice::send_by_all(std::uint32_t rank, std::span<const FrameOut> frames) {
+  std::size_t sent = 0;
+  for (std::size_t i = 0; i < links_.size(); ++i) {
+    sent = std::max(sent, links_[i].device->send(segment_.link_address(i, rank), frames));
+  }
   return sent;
 }
 
@@ -217,7 +226,7 @@ std::int32_t TrunkDevice::ahead_of(std::uint32_t source, std::uint32_t sequence)
 
 // What was stored comes again: perhaps no acknowledgement of ours has arrived.
 void TrunkDevice::note_duplicate() {
-  if (duplicates_++ % kDuplicatesPerLink == 0) single_ = (single_ + 1) % links_.size();
+  if (duplicates_++ == 0) single_ = (single_ + 1) % links_.size();
 }
 
 // False if there is no place for it.

@@ -74,6 +74,7 @@ class TrunkDevice final : public PacketDevice {
   TrunkDevice(const Segment& segment, Links links);
   int watch_links();
   std::size_t pick_link(const FrameHeader& first, std::size_t count);
+  std::size_t send_by_all(std::uint32_t rank, std::span<const FrameOut> frames);
   std::size_t up_from(std::size_t index) const;
   void blame_for(std::uint32_t rank, std::uint32_t number);
   void praise_for(std::uint32_t rank, std::uint32_t acknowledged);
@@ -97,7 +98,7 @@ class TrunkDevice final : public PacketDevice {
   std::array<Burst, 64> bursts_{};
   std::uint32_t burst_turn_ = 0;
   std::vector<std::uint32_t> highest_sent_;
-  std::vector<Early> early_;
+  std::vector<Early> early_;  // as many as a window, for all sources
   std::vector<std::byte> early_bytes_;
   std::uint32_t kept_ = 0;         // frames in early_
   std::uint32_t empty_turns_ = 0;  // of receive() since one was kept
