@@ -8,10 +8,10 @@ fi_info -p pm | grep -q 'type: FI_EP_RDM'
 port=$((20000 + $$ % 10000))
 out=$(mktemp)
 trap 'rm -f "$out"' EXIT
-timeout 60 fi_pingpong -p pm -e rdm -I 20 -v -B "$port" > /dev/null &
+timeout 60 fi_pingpong -p pm -e rdm -I 20 -B "$port" > /dev/null &
 server=$!
 for _ in 1 2 3 4 5 6 7 8 9 10; do
-  if timeout 60 fi_pingpong -p pm -e rdm -I 20 -v -P "$port" 127.0.0.1 > "$out" 2>&1; then
+  if timeout 60 fi_pingpong -p pm -e rdm -I 20 -P "$port" 127.0.0.1 > "$out" 2>&1; then
     wait "$server"
     cat "$out"
     exit 0

@@ -1,0 +1,424 @@
+// Conformance of the provider: two endpoints in one process, by way of libfabric itself.
+#include "pmlib/fi/test_side.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <numeric>
+#include <string>
+
+namespace score::pm::fi {
+namespace {
+
+constexpr auto kPatience = std::chrono::seconds(30);
+
+class Provider : public testing::Test {
+ protected:
+  Provider() { make({}); }
+
+  void make(const SideOptions& options) {
+    a_to_b = b_to_a = FI_ADDR_NOTAVAIL;
+    a = std::make_unique<Side>(options);
+    b = std::make_unique<Side>(options);
+    a_to_b = a->know(b->name());
+    b_to_a = b->know(a->name());
+  }
+
+  // Lets both sides go on until `is_done()`, keeping their completions. False: it never was.
+  bool run_until(const std::function<bool()>& is_done) {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (!is_done()) {
+      take(*a, done_a);
+      take(*b, done_b);
+      for (auto& relay : relays) relay->forward();
+      if (std::chrono::steady_clock::now() > end) return false;
+    }
+    return true;
+  }
+
+  void take(Side& side, std::deque<fi_cq_tagged_entry>& done) {
+    fi_cq_tagged_entry entry{};
+    if (side.poll(entry)) return done.push_back(entry);
+    fi_cq_err_entry error{};
+    while (fi_cq_readerr(side.cq, &error, 0) == 1) errors.push_back(error);
+  }
+
+  // For what only has to go on for a while.
+  void run_a_little() {
+    for (int i = 0; i < 2000; ++i) run_until([&, n = 0]() mutable { return n++ > 0; });
+  }
+
+  bool send_tagged(const void* bytes, std::size_t length, std::uint64_t tag) {
+    ssize_t error = -FI_EAGAIN;
+    return run_until([&] {
+             error = fi_tsend(a->ep, bytes, length, nullptr, a_to_b, tag, nullptr);
+             return error != -FI_EAGAIN;
+           }) &&
+           error == 0;
+  }
+
+  std::unique_ptr<Side> a, b;
+  fi_addr_t a_to_b = 0, b_to_a = 0;
+  std::deque<fi_cq_tagged_entry> done_a, done_b;
+  std::vector<fi_cq_err_entry> errors;
+  std::vector<std::unique_ptr<Relay>> relays;
+};
+
+std::vector<std::uint8_t> pattern(std::size_t length, unsigned seed) {
+  std::vector<std::uint8_t> bytes(length);
+  for (std::size_t i = 0; i < length; ++i) {
+    bytes[i] = static_cast<std::uint8_t>((i * 2654435761u >> 8) + seed);
+  }
+  return bytes;
+}
+
+TEST_F(Provider, MessagesOfEveryLengthArriveWholeWhetherExpectedOrNot) {
+  for (const bool is_expected : {true, false}) {
+    for (const std::size_t length :
+         {0, 1, 8, 1300, 1384, 1400, 1408, 1424, 5000, 16384, 16385, 100'000, 3'000'000}) {
+      const auto sent = pattern(length, static_cast<unsigned>(length));
+      std::vector<std::uint8_t> got(length + 1, 0xee);
+      done_b.clear();
+      const auto post = [&] {
+        return fi_trecv(b->ep, got.data(), got.size(), nullptr, b_to_a, length, 0, &got);
+      };
+      if (is_expected) {
+        ASSERT_EQ(post(), 0);
+      }
+      ASSERT_TRUE(send_tagged(sent.data(), length, length));
+      if (!is_expected) {
+        run_a_little();
+        ASSERT_EQ(post(), 0);
+      }
+      ASSERT_TRUE(run_until([&] { return !done_b.empty(); })) << length;
+      EXPECT_EQ(done_b[0].len, length);
+      EXPECT_EQ(done_b[0].tag, length);
+      EXPECT_EQ(done_b[0].op_context, static_cast<void*>(&got));
+      EXPECT_TRUE(std::equal(sent.begin(), sent.end(), got.begin())) << length;
+      EXPECT_EQ(got[length], 0xee);
+      ASSERT_TRUE(run_until([&] { return !done_a.empty(); }));
+      done_a.clear();
+    }
+  }
+  EXPECT_TRUE(errors.empty());
+}
+
+TEST_F(Provider, KeepsTheOrderOfMessagesOfOneTag) {
+  constexpr std::uint32_t kCount = 2000;
+  std::vector<std::uint32_t> got(kCount), numbers(kCount);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  for (std::uint32_t i = 0; i < kCount; ++i) {
+    const auto post = [&] { return fi_trecv(b->ep, &got[i], 4, nullptr, b_to_a, 1, 0, &got[i]); };
+    const bool is_expected = i % 3 == 0;
+    EXPECT_EQ(is_expected ? post() : 0, 0);
+    ASSERT_TRUE(send_tagged(&numbers[i], 4, 1));
+    EXPECT_EQ(is_expected ? 0 : post(), 0);
+  }
+  ASSERT_TRUE(run_until([&] { return done_b.size() == kCount; }));
+  EXPECT_EQ(got, numbers);
+}
+
+TEST_F(Provider, TakesMoreUnexpectedMessagesThanPmHasBuffers) {
+  constexpr std::size_t kCount = 3000;
+  std::vector<std::vector<std::uint8_t>> sent;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    sent.push_back(pattern(i % 4000, static_cast<unsigned>(i)));
+    ASSERT_TRUE(send_tagged(sent[i].data(), sent[i].size(), i));
+  }
+  ASSERT_TRUE(run_until([&] { return done_a.size() == kCount; }));
+  std::vector<std::uint8_t> got(4000);
+  for (std::size_t i = kCount; i-- > 0;) {
+    ASSERT_EQ(fi_trecv(b->ep, got.data(), got.size(), nullptr, b_to_a, i, 0, nullptr), 0);
+    ASSERT_TRUE(run_until([&] { return !done_b.empty(); }));
+    ASSERT_EQ(done_b[0].len, sent[i].size());
+    ASSERT_TRUE(std::equal(sent[i].begin(), sent[i].end(), got.begin()));
+    done_b.clear();
+  }
+}
+
+TEST_F(Provider, LargeSendsEndInAnyOrderOfReceives) {
+  constexpr std::size_t kCount = 200, kLength = 40'000;  // more than PM has regions
+  std::vector<std::vector<std::uint8_t>> sent, got(kCount, std::vector<std::uint8_t>(kLength));
+  for (std::size_t i = 0; i < kCount; ++i) {
+    sent.push_back(pattern(kLength, static_cast<unsigned>(i)));
+    ASSERT_TRUE(send_tagged(sent[i].data(), kLength, i));
+  }
+  for (std::size_t i = kCount; i-- > 0;) {
+    ASSERT_EQ(fi_trecv(b->ep, got[i].data(), kLength, nullptr, b_to_a, i, 0, nullptr), 0);
+  }
+  ASSERT_TRUE(run_until([&] { return done_a.size() == kCount && done_b.size() == kCount; }));
+  EXPECT_EQ(got, sent);
+}
+
+TEST_F(Provider, ReportsTruncation) {
+  for (const std::size_t length : {100, 3000, 50'000}) {
+    const auto sent = pattern(length, 1);
+    std::array<std::uint8_t, 64> got{};
+    errors.clear();
+    ASSERT_EQ(fi_trecv(b->ep, got.data(), 60, nullptr, FI_ADDR_UNSPEC, 5, 0, &got), 0);
+    ASSERT_TRUE(send_tagged(sent.data(), length, 5));
+    ASSERT_TRUE(run_until([&] { return !errors.empty(); }));
+    EXPECT_EQ(errors[0].err, FI_ETRUNC);
+    EXPECT_EQ(errors[0].op_context, &got);
+    EXPECT_EQ(errors[0].len, 60u);
+    EXPECT_EQ(errors[0].olen, length - 60);
+    EXPECT_TRUE(std::equal(got.begin(), got.begin() + 60, sent.begin()));
+    EXPECT_EQ(got[60], 0);
+    ASSERT_TRUE(run_until([&] { return !done_a.empty(); }));
+    done_a.clear();
+  }
+}
+
+TEST_F(Provider, CancelsReceivesThatNothingMatched) {
+  int first = 0, second = 0;
+  ASSERT_EQ(fi_trecv(b->ep, &first, 4, nullptr, FI_ADDR_UNSPEC, 1, 0, &first), 0);
+  ASSERT_EQ(fi_trecv(b->ep, &second, 4, nullptr, FI_ADDR_UNSPEC, 1, 0, &second), 0);
+  EXPECT_EQ(fi_cancel(&b->ep->fid, &first), 0);
+  EXPECT_EQ(fi_cancel(&b->ep->fid, &errors), -FI_ENOENT);
+  const int value = 42;
+  ASSERT_TRUE(send_tagged(&value, 4, 1));
+  ASSERT_TRUE(run_until([&] { return done_b.size() == 1 && errors.size() == 1; }));
+  EXPECT_EQ(errors[0].err, FI_ECANCELED);
+  EXPECT_EQ(errors[0].op_context, &first);
+  EXPECT_EQ(second, 42);
+}
+
+TEST_F(Provider, DirectedReceivesTakeOnlyTheirSource) {
+  const fi_addr_t self = b->know(b->name());
+  int from_self = 0, from_a = 0;
+  ASSERT_EQ(fi_trecv(b->ep, &from_self, 4, nullptr, self, 1, 0, nullptr), 0);
+  ASSERT_EQ(fi_trecv(b->ep, &from_a, 4, nullptr, b_to_a, 1, 0, nullptr), 0);
+  const int one = 1, two = 2;
+  ASSERT_TRUE(send_tagged(&one, 4, 1));
+  ASSERT_EQ(fi_tsend(b->ep, &two, 4, nullptr, self, 1, nullptr), 0);
+  ASSERT_TRUE(run_until([&] { return done_b.size() == 3; }));
+  EXPECT_EQ(from_a, 1);
+  EXPECT_EQ(from_self, 2);
+}
+
+TEST_F(Provider, MultiReceiveIsUsedUpAndThenGivenBack) {
+  std::vector<std::uint8_t> buffer(10'000);
+  const std::size_t least = 1000;
+  ASSERT_EQ(fi_setopt(&b->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least, sizeof least),
+            0);
+  const iovec iov{buffer.data(), buffer.size()};
+  fi_msg m{};
+  m.msg_iov = &iov;
+  m.iov_count = 1;
+  m.addr = FI_ADDR_UNSPEC;
+  m.context = &buffer;
+  ASSERT_EQ(fi_recvmsg(b->ep, &m, FI_MULTI_RECV | FI_COMPLETION), 0);
+  const auto sent = pattern(3001, 3);
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_EQ(fi_send(a->ep, sent.data(), sent.size(), nullptr, a_to_b, nullptr), 0);
+  }
+  ASSERT_TRUE(run_until([&] { return done_b.size() == 3; }));
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(done_b[i].buf, buffer.data() + i * 3001);
+    EXPECT_EQ((done_b[i].flags & FI_MULTI_RECV) != 0, i == 2);
+    EXPECT_TRUE(std::equal(sent.begin(), sent.end(), buffer.begin() + static_cast<int>(i) * 3001));
+  }
+  std::vector<std::uint8_t> last(4000);  // the fourth waits for the next buffer
+  ASSERT_EQ(fi_recv(b->ep, last.data(), last.size(), nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  ASSERT_TRUE(run_until([&] { return done_b.size() == 4; }));
+  EXPECT_EQ(done_b[3].len, 3001u);
+}
+
+TEST_F(Provider, PeeksClaimsAndDiscards) {
+  const auto sent = pattern(30'000, 4);
+  fi_msg_tagged m{};
+  m.addr = b_to_a;
+  m.tag = 9;
+  m.context = &m;
+  ASSERT_EQ(fi_trecvmsg(b->ep, &m, FI_PEEK), 0);
+  ASSERT_TRUE(run_until([&] { return !errors.empty(); }));
+  EXPECT_EQ(errors[0].err, FI_ENOMSG);
+  ASSERT_TRUE(send_tagged(sent.data(), 1000, 9));
+  ASSERT_TRUE(send_tagged(sent.data(), 30'000, 9));
+  run_a_little();
+  ASSERT_EQ(fi_trecvmsg(b->ep, &m, FI_PEEK | FI_CLAIM), 0);
+  ASSERT_TRUE(run_until([&] { return done_b.size() == 1; }));
+  EXPECT_EQ(done_b[0].len, 1000u);
+  std::vector<std::uint8_t> got(1000);
+  const iovec iov{got.data(), got.size()};
+  m.msg_iov = &iov;
+  m.iov_count = 1;
+  ASSERT_EQ(fi_trecvmsg(b->ep, &m, FI_CLAIM), 0);
+  ASSERT_TRUE(run_until([&] { return done_b.size() == 2; }));
+  EXPECT_TRUE(std::equal(got.begin(), got.end(), sent.begin()));
+  m.iov_count = 0;
+  ASSERT_EQ(fi_trecvmsg(b->ep, &m, FI_PEEK | FI_DISCARD), 0);
+  // The sender of what was thrown away has done its part.
+  ASSERT_TRUE(run_until([&] { return done_a.size() == 2 && done_b.size() == 3; }));
+  EXPECT_EQ(done_b[2].len, 30'000u);
+}
+
+TEST_F(Provider, WaitsOnDescriptorAndInSread) {
+  int got = 0;
+  fi_cq_tagged_entry entry{};
+  EXPECT_EQ(fi_cq_sread(b->cq, &entry, 1, nullptr, 20), -FI_EAGAIN);
+  ASSERT_EQ(fi_trecv(b->ep, &got, 4, nullptr, FI_ADDR_UNSPEC, 1, 0, nullptr), 0);
+  const int value = 7;
+  ASSERT_TRUE(send_tagged(&value, 4, 1));
+  fid* const waiting = &b->cq->fid;
+  int fd = -1;
+  ASSERT_EQ(fi_control(waiting, FI_GETWAIT, &fd), 0);
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  std::array<fid*, 1> fids = {waiting};
+  while (got == 0 && std::chrono::steady_clock::now() < end) {
+    fi_cq_read(a->cq, &entry, 1);
+    if (fi_trywait(b->fabric, fids.data(), 1) == 0) {
+      pollfd ready{fd, POLLIN, 0};
+      ::poll(&ready, 1, 10);
+    }
+    fi_cq_read(b->cq, &entry, 1);
+  }
+  EXPECT_EQ(got, 7);
+}
+
+TEST_F(Provider, SelectiveCompletionTellsOnlyWhatWasAskedFor) {
+  make({FI_PROGRESS_MANUAL, FI_SELECTIVE_COMPLETION, FI_CQ_FORMAT_TAGGED});
+  int got = 0;
+  const int value = 3;
+  ASSERT_EQ(fi_trecv(b->ep, &got, 4, nullptr, FI_ADDR_UNSPEC, 1, 0, nullptr), 0);
+  ASSERT_TRUE(send_tagged(&value, 4, 1));
+  ASSERT_TRUE(run_until([&] { return got == 3; }));
+  run_a_little();
+  EXPECT_TRUE(done_a.empty() && done_b.empty());
+  EXPECT_EQ(fi_cntr_read(b->counter), 1u);
+}
+
+TEST_F(Provider, GoesOnByItselfWithAutomaticProgress) {
+  make({FI_PROGRESS_AUTO, 0, FI_CQ_FORMAT_TAGGED});
+  std::vector<std::uint8_t> sent = pattern(200'000, 5), got(200'000);
+  ASSERT_EQ(fi_trecv(b->ep, got.data(), got.size(), nullptr, b_to_a, 1, 0, nullptr), 0);
+  ASSERT_TRUE(send_tagged(sent.data(), sent.size(), 1));
+  // Only the receiver's counter is looked at; the sender is not called any more.
+  EXPECT_EQ(fi_cntr_wait(b->counter, 1, 20'000), 0);
+  EXPECT_EQ(got, sent);
+}
+
+TEST_F(Provider, DeliversUnderLoss) {
+  relays.push_back(std::make_unique<Relay>(b->name(), 20));
+  relays.push_back(std::make_unique<Relay>(a->name(), 20));
+  a = std::make_unique<Side>();
+  b = std::make_unique<Side>();
+  relays.clear();
+  relays.push_back(std::make_unique<Relay>(b->name(), 20));
+  relays.push_back(std::make_unique<Relay>(a->name(), 20));
+  a_to_b = a->know(relays[0]->name());
+  b_to_a = b->know(relays[1]->name());
+  const char* wanted = std::getenv("PM_FI_TEST_MESSAGES");  // 1000000 for the long form
+  const auto count = static_cast<std::uint32_t>(wanted != nullptr ? std::atoi(wanted) : 5000);
+  std::vector<std::uint32_t> numbers(500), got(1);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    std::fill(numbers.begin(), numbers.end(), i);
+    const std::size_t length = 4 * (1 + i % numbers.size());
+    got.assign(numbers.size(), 0);
+    ASSERT_EQ(fi_trecv(b->ep, got.data(), got.size() * 4, nullptr, b_to_a, 1, 0, nullptr), 0);
+    ASSERT_EQ(fi_tsend(a->ep, numbers.data(), length, nullptr, a_to_b, 1, nullptr), 0);
+    // A few are under way at a time.
+    ASSERT_TRUE(run_until([&] { return !done_b.empty() && !done_a.empty(); })) << i;
+    ASSERT_EQ(done_b[0].len, length);
+    ASSERT_EQ(got[0], i);
+    ASSERT_EQ(got[length / 4 - 1], i);
+    done_a.clear();
+    done_b.clear();
+  }
+}
+
+// --- remote memory -----------------------------------------------------------------------------
+
+class ProviderMemory : public Provider {
+ protected:
+  static constexpr std::uint64_t kKey = 77;
+
+  ProviderMemory() : memory(300'000) {
+    EXPECT_EQ(fi_mr_reg(b->domain, memory.data(), memory.size(), FI_REMOTE_READ | FI_REMOTE_WRITE,
+                        0, kKey, 0, &mr, nullptr),
+              0);
+  }
+
+  ~ProviderMemory() override { EXPECT_EQ(fi_close(&mr->fid), 0); }
+
+  bool wait_one() {
+    const bool was_done = run_until([&] { return !done_a.empty() || !errors.empty(); });
+    return was_done && !done_a.empty();
+  }
+
+  std::vector<std::uint8_t> memory;
+  fid_mr* mr = nullptr;
+};
+
+TEST_F(ProviderMemory, WritesAndReadsOfEveryLength) {
+  for (const std::size_t length : {1, 8, 1300, 1360, 1400, 1424, 20'000, 299'000}) {
+    const auto sent = pattern(length, 6);
+    std::vector<std::uint8_t> back(length);
+    done_a.clear();
+    ASSERT_EQ(fi_write(a->ep, sent.data(), length, nullptr, a_to_b, 100, kKey, nullptr), 0);
+    ASSERT_TRUE(wait_one()) << length;
+    EXPECT_EQ(done_a[0].flags & (FI_RMA | FI_WRITE), FI_RMA | FI_WRITE);
+    EXPECT_TRUE(std::equal(sent.begin(), sent.end(), memory.begin() + 100));
+    done_a.clear();
+    ASSERT_EQ(fi_read(a->ep, back.data(), length, nullptr, a_to_b, 100, kKey, nullptr), 0);
+    ASSERT_TRUE(wait_one()) << length;
+    EXPECT_EQ(back, sent);
+  }
+}
+
+TEST_F(ProviderMemory, RefusesWhatIsNotRegistered) {
+  std::vector<std::uint8_t> bytes(20'000);
+  for (const std::size_t length : {8, 20'000}) {
+    for (const bool is_write : {true, false}) {
+      for (const auto& [offset, key] : {std::pair<std::uint64_t, std::uint64_t>{0, kKey + 1},
+                                        {memory.size() - 7, kKey},
+                                        {UINT64_MAX - 3, kKey}}) {
+        errors.clear();
+        done_a.clear();
+        ASSERT_EQ(is_write
+                      ? fi_write(a->ep, bytes.data(), length, nullptr, a_to_b, offset, key, this)
+                      : fi_read(a->ep, bytes.data(), length, nullptr, a_to_b, offset, key, this),
+                  0);
+        EXPECT_FALSE(wait_one());
+        ASSERT_EQ(errors.size(), 1u);
+        EXPECT_EQ(errors[0].op_context, this);
+      }
+    }
+  }
+}
+
+TEST_F(ProviderMemory, WriteWithDataTellsTheOtherSide) {
+  const std::uint64_t value = 5;
+  ASSERT_EQ(fi_writedata(a->ep, &value, 8, nullptr, 1234, a_to_b, 0, kKey, nullptr), 0);
+  ASSERT_TRUE(run_until([&] { return !done_b.empty() && !done_a.empty(); }));
+  EXPECT_EQ(done_b[0].data, 1234u);
+  EXPECT_NE(done_b[0].flags & FI_REMOTE_CQ_DATA, 0u);
+  EXPECT_EQ(fi_cntr_read(b->counter), 1u);
+}
+
+TEST_F(ProviderMemory, AtomicsFetchAddAndCompare) {
+  std::int64_t value = 40, operand = 2, result = 0;
+  std::memcpy(memory.data() + 8, &value, 8);
+  ASSERT_EQ(fi_atomic(a->ep, &operand, 1, nullptr, a_to_b, 8, kKey, FI_INT64, FI_SUM, nullptr), 0);
+  ASSERT_TRUE(wait_one());
+  done_a.clear();
+  ASSERT_EQ(fi_fetch_atomic(a->ep, &operand, 1, nullptr, &result, nullptr, a_to_b, 8, kKey,
+                            FI_INT64, FI_PROD, nullptr),
+            0);
+  ASSERT_TRUE(wait_one());
+  EXPECT_EQ(result, 42);
+  done_a.clear();
+  const std::int64_t compare = 84, swap = -1;
+  ASSERT_EQ(fi_compare_atomic(a->ep, &swap, 1, nullptr, &compare, nullptr, &result, nullptr, a_to_b,
+                              8, kKey, FI_INT64, FI_CSWAP, nullptr),
+            0);
+  ASSERT_TRUE(wait_one());
+  EXPECT_EQ(result, 84);
+  std::memcpy(&value, memory.data() + 8, 8);
+  EXPECT_EQ(value, -1);
+  EXPECT_EQ(fi_atomic(a->ep, &operand, 1, nullptr, a_to_b, 8, kKey, FI_DOUBLE, FI_BOR, nullptr),
+            -FI_EOPNOTSUPP);
+}
+
+}  // namespace
+}  // namespace score::pm::fi
