@@ -11,18 +11,12 @@ namespace score {
 
 enum class NetworkDevice : std::uint8_t { None, Udp, Ethernet };
 
-enum class SwitchMode : std::uint8_t {
-  Clock,    // every node at its own time, a guard for the clocks' error
-  Barrier,  // nodes of a job wait for each other
-};
-
 struct NetworkConfig {
   NetworkDevice device = NetworkDevice::Udp;  // between nodes
   bool shmem = true;                          // between tasks of one node
   std::uint32_t channels = 16;                // of each node; head only
   std::string interface;                      // empty: the one towards the head
   bool tags = false;                          // pm_auth = "tag"
-  SwitchMode switch_mode = SwitchMode::Clock;
 
   [[nodiscard]] bool is_off() const { return device == NetworkDevice::None && !shmem; }
 };

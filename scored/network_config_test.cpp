@@ -23,20 +23,18 @@ TEST(NetworkConfig, WithoutATableJobsUseSharedMemoryAndUdp) {
   EXPECT_TRUE(config->shmem);
   EXPECT_EQ(config->device, NetworkDevice::Udp);
   EXPECT_EQ(config->channels, 16U);
-  EXPECT_EQ(config->switch_mode, SwitchMode::Clock);
   EXPECT_FALSE(config->is_off());
 }
 
 TEST(NetworkConfig, TakesEveryKey) {
   const auto config = read(
       "[network]\ndevices = [\"ethernet\"]\nchannels = 1\ninterface = \"eth1\"\n"
-      "pm_auth = \"tag\"\nswitch_mode = \"barrier\"\n");
+      "pm_auth = \"tag\"\n");
   ASSERT_TRUE(config);
   EXPECT_FALSE(config->shmem);
   EXPECT_EQ(config->device, NetworkDevice::Ethernet);
   EXPECT_EQ(config->interface, "eth1");
   EXPECT_TRUE(config->tags);
-  EXPECT_EQ(config->switch_mode, SwitchMode::Barrier);
 }
 
 TEST(NetworkConfig, NoDeviceTurnsItOff) {

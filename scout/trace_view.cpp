@@ -21,8 +21,21 @@ namespace {
 void write_switch(JsonWriter& json, const wire::SwitchRecord& record) {
   json.begin_object().field("due_ns", record.due_ns()).field("woke_ns", record.woke_ns());
   json.field("stopped_ns", record.stopped_ns()).field("done_ns", record.done_ns());
+  json.field("guarded_ns", record.guarded_ns()).field("saved_ns", record.saved_ns());
+  json.field("restored_ns", record.restored_ns());
   json.field("epoch", record.epoch()).list("left", record.left());
   json.list("entered", record.entered()).end_object();
+}
+
+void write_channels(JsonWriter& json, const wire::ChannelFigures& channels) {
+  json.key("channels").begin_object();
+  json.field("handovers", channels.handovers()).field("saved_bursts", channels.saved_bursts());
+  json.field("saved_bytes", channels.saved_bytes());
+  json.field("restored_bursts", channels.restored_bursts());
+  json.field("dropped_full", channels.dropped_full());
+  json.field("dropped_strangers", channels.dropped_strangers());
+  json.field("frames_sent", channels.frames_sent());
+  json.field("frames_resent", channels.frames_resent()).end_object();
 }
 
 double percentile_us(std::vector<std::int64_t>& values, double part) {
@@ -37,6 +50,30 @@ std::string figures(std::string_view label, std::vector<std::int64_t> values) {
   return fmt::format("{:<22} p50 {:>8.1f} us  p99 {:>8.1f} us  max {:>8.1f} us  ({})\n", label,
                      percentile_us(values, 0.5), percentile_us(values, 0.99),
                      percentile_us(values, 1.0), values.size());
+}
+
+// Where channels changed hands: what each phase took.
+std::string network_figures(const wire::Trace& trace) {
+  std::vector<std::int64_t> guard, save, restore;
+  std::uint64_t sent = 0, resent = 0;
+  for (const auto& node : trace.nodes()) {
+    sent += node.channels().frames_sent();
+    resent += node.channels().frames_resent();
+    for (const auto& record : node.switches()) {
+      if (record.restored_ns() <= record.stopped_ns()) continue;
+      guard.push_back(record.guarded_ns() - record.stopped_ns());
+      save.push_back(record.saved_ns() - record.guarded_ns());
+      restore.push_back(record.restored_ns() - record.saved_ns());
+    }
+  }
+  std::string page;
+  if (!guard.empty()) {
+    page += figures("channel: guard", std::move(guard));
+    page += figures("channel: save", std::move(save));
+    page += figures("channel: restore", std::move(restore));
+  }
+  if (sent > 0) page += fmt::format("{:<22} {} of {} sent\n", "frames resent", resent, sent);
+  return page;
 }
 
 struct Span {
@@ -91,6 +128,7 @@ std::string trace_json(const wire::Trace& trace) {
     json.begin_object().field("node", node.node());
     json.field("clock_offset_ns", node.clock_offset_ns());
     json.field("clock_error_ns", node.clock_error_ns()).field("lost", node.lost());
+    write_channels(json, node.channels());
     json.key("switches").begin_array();
     for (const auto& record : node.switches()) write_switch(json, record);
     json.end_array().end_object();
@@ -113,6 +151,7 @@ std::string trace_page(const wire::Trace& trace) {
   page += figures("stopping", std::move(stopped));
   page += figures("whole switch", std::move(whole));
   page += figures("stop skew of nodes", stop_skews(trace));
+  page += network_figures(trace);
   page += time_in_switches(trace);
   if (trace.silent_nodes_size() > 0) {
     const std::vector<std::string> names(trace.silent_nodes().begin(), trace.silent_nodes().end());

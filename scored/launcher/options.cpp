@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kUsage =
     "usage: scored-launcher --rundir DIR --cgroup-root DIR|auto|none --shepherd PATH\n"
-    "                       [--daemon-user USER] [--allow-root]\n"
+    "                       [--daemon-user USER] [--network-interface NAME] [--allow-root]\n"
     "\n"
     "Starts the jobs' shepherds as their users, for the node daemon that connects to\n"
     "DIR/launcher.sock, and lets every job go on when that daemon falls silent.\n"
@@ -24,6 +24,8 @@ constexpr const char* kUsage =
     "                       the node daemon is in; none: process groups\n"
     "  --shepherd PATH      absolute path of scored-shepherd\n"
     "  --daemon-user USER   the only one who may connect (default: the own one)\n"
+    "  --network-interface NAME\n"
+    "                       open Ethernet rings for jobs' networks there\n"
     "  --allow-root         start jobs of uid 0 too (a one-user cluster of root)\n";
 
 // A user's number or name.
@@ -61,6 +63,9 @@ bool take(int option, char* value, Options& options) {
     case 'a':
       options.allow_root = true;
       return true;
+    case 'n':
+      options.interface = value;
+      return true;
     case 'u':
       return parse_user(value, options.daemon_user) || complain("not a user: ", value);
     default:
@@ -84,6 +89,7 @@ Parsed parse_options(int argc, char** argv, Options& options) {
                                     {"cgroup-root", required_argument, nullptr, 'c'},
                                     {"shepherd", required_argument, nullptr, 's'},
                                     {"daemon-user", required_argument, nullptr, 'u'},
+                                    {"network-interface", required_argument, nullptr, 'n'},
                                     {"allow-root", no_argument, nullptr, 'a'},
                                     {"help", no_argument, nullptr, 'h'},
                                     {nullptr, 0, nullptr, 0}};

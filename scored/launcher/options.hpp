@@ -10,9 +10,10 @@ struct Options {
   // "auto": the cgroup of the daemon that connects; nullptr: none, the fallback with process
   // groups.
   const char* cgroup_root = nullptr;
-  const char* shepherd = nullptr;  // absolute path of the program
-  uid_t daemon_user = 0;           // the only one who may connect
-  bool allow_root = false;         // jobs of uid 0: a one-user cluster of root
+  const char* shepherd = nullptr;   // absolute path of the program
+  uid_t daemon_user = 0;            // the only one who may connect
+  const char* interface = nullptr;  // where rings may be opened; nullptr: nowhere
+  bool allow_root = false;          // jobs of uid 0: a one-user cluster of root
 };
 
 enum class Parsed { Run, Help, Bad };

@@ -17,6 +17,9 @@
 // The lease is a timer of the daemon's, a timerfd that it hands over once and then only sets again
 // and again: a renewal wakes nobody. When it fires, everything is thawed; while it runs, so does a
 // lost connection, at once.
+// Ring: a raw socket on the one interface that the command line names, with the receive ring and
+// the filter of pmlib/ethernet_device.hpp.
+//
 // A packet that does not keep to this ends the connection. Replies come in the order of the
 // requests. Packets of anyone but the daemon's user are never read.
 #pragma once
@@ -26,12 +29,13 @@
 namespace score::launcher {
 
 inline constexpr std::uint32_t kMagic = 0x4c524353;  // "SCRL"
-inline constexpr std::uint32_t kVersion = 2;
+inline constexpr std::uint32_t kVersion = 3;
 
 enum class Op : std::uint32_t {
   Launch = 1,  // answered by Reply
   Lease = 2,   // with the timer as the one descriptor, instead of an earlier one; not answered
   Forget = 3,  // attempt is over: not thawed any more when the lease ends; not answered
+  Ring = 4,  // an Ethernet ring for a task of a running attempt; answered by Reply with the socket
 };
 
 struct Request {
@@ -39,13 +43,18 @@ struct Request {
   std::uint32_t version = kVersion;
   Op op = Op::Forget;
   std::uint32_t user = 0;          // Launch: numeric user id; must exist on this node
-  std::uint64_t attempt = 0;       // Launch, Forget
+  std::uint64_t attempt = 0;       // Launch, Forget, Ring
   std::uint32_t in_cgroups = 0;    // Launch: 1: join them; 0: the fallback without cgroups
   std::uint32_t low_priority = 0;  // Launch: 1: tasks run below the node daemon, whose switcher has
                                    // no real-time priority
+  // Ring: the filter, locked before the socket leaves the launcher, lets these frames through
+  // alone.
+  std::uint64_t key = 0;  // of the attempt; 0: its frames carry tags instead
+  std::uint32_t rank = 0;
+  std::uint32_t channel = 0;
 };
 
-static_assert(sizeof(Request) == 32);
+static_assert(sizeof(Request) == 48);
 
 struct Reply {
   std::uint32_t magic = kMagic;

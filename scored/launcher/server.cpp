@@ -1,5 +1,6 @@
 #include "scored/launcher/server.hpp"
 
+#include "pmlib/ethernet_device.hpp"
 #include "scored/launcher/thaw.hpp"
 
 #include <algorithm>
@@ -214,6 +215,9 @@ void Server::on_request(const Request& request, int fd) {
     case Op::Forget:
       shepherds_.forget(request.attempt);
       return;
+    case Op::Ring:
+      open_ring(request);
+      return;
     case Op::Lease:
       take_lease(fd);
       return;
@@ -260,10 +264,34 @@ void Server::launch(const Request& request, int fd) {
       shepherds_.expect_orphans();
     }
   }
-  answer(request, failure, started);
+  answer(request, failure, started, -1);
 }
 
-void Server::answer(const Request& request, const Failure& failure, const Started& started) {
+// Nobody gets a raw socket but tasks of an attempt that runs here, filtered to its own frames.
+void Server::open_ring(const Request& request) {
+  Failure failure;
+  int ring = -1;
+  if (options_.interface == nullptr) {
+    failure.error = EPERM;
+    snprintf(failure.step, sizeof failure.step, "no --network-interface");
+  } else if (!shepherds_.has(request.attempt) || request.channel > 0xffff) {
+    failure.error = EINVAL;
+    snprintf(failure.step, sizeof failure.step, "no such attempt or channel");
+  } else {
+    ring =
+        pm::open_ethernet_socket({options_.interface, static_cast<std::uint16_t>(request.channel),
+                                  request.rank, request.key});
+    if (ring < 0) {
+      failure.error = -ring;
+      snprintf(failure.step, sizeof failure.step, "open a ring on %s", options_.interface);
+    }
+  }
+  answer(request, failure, {}, ring);
+  if (ring >= 0) close(ring);
+}
+
+void Server::answer(const Request& request, const Failure& failure, const Started& started,
+                    int fd) {
   Reply reply;
   reply.error = static_cast<std::uint32_t>(failure.error);
   reply.attempt = request.attempt;
@@ -273,7 +301,21 @@ void Server::answer(const Request& request, const Failure& failure, const Starte
     reply.group = started.group;
   }
   // A daemon that does not take its answers has its attempts still: it finds their sockets.
-  if (send(daemon_, &reply, sizeof reply, MSG_NOSIGNAL) != sizeof reply) drop("answer not taken");
+  iovec block{.iov_base = &reply, .iov_len = sizeof reply};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &block;
+  message.msg_iovlen = 1;
+  if (fd >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* part = CMSG_FIRSTHDR(&message);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(sizeof fd);
+    memcpy(CMSG_DATA(part), &fd, sizeof fd);
+  }
+  if (sendmsg(daemon_, &message, MSG_NOSIGNAL) != sizeof reply) drop("answer not taken");
 }
 
 // The descriptor is the daemon's too: it is polled and set, but never read, which could wait.

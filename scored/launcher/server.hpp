@@ -26,8 +26,10 @@ class Server {
   void drop(const char* why);
   void on_request(const Request& request, int fd);
   void launch(const Request& request, int fd);
+  void open_ring(const Request& request);
   [[nodiscard]] Failure check(const Request& request, int fd) const;
-  void answer(const Request& request, const Failure& failure, const Started& started);
+  // fd: goes with the answer; -1: none.
+  void answer(const Request& request, const Failure& failure, const Started& started, int fd);
   void take_lease(int fd);
   [[nodiscard]] bool has_lease() const;
   void thaw(const char* what);

@@ -58,7 +58,7 @@ Result<std::shared_ptr<ChannelSocket>> ChannelSockets::open(const Place& place, 
   }
   auto bound = own_address(fd->get());
   if (!bound) return bound.error();
-  auto made = std::make_shared<ChannelSocket>(ChannelSocket{std::move(*fd), bytes_of(*bound)});
+  auto made = std::make_shared<ChannelSocket>(ChannelSocket{std::move(*fd), bytes_of(*bound), 0});
   sockets_[place] = made;
   return made;
 }
@@ -72,7 +72,7 @@ Result<std::shared_ptr<ChannelSocket>> ChannelSockets::adopt(const Place& place,
   if (!bound) return bound.error();
   const auto address = bytes_of(*bound);
   if (auto known = sockets_[place].lock(); known && known->address == address) return known;
-  auto made = std::make_shared<ChannelSocket>(ChannelSocket{std::move(fd), address});
+  auto made = std::make_shared<ChannelSocket>(ChannelSocket{std::move(fd), address, 0});
   if (sockets_[place].expired()) sockets_[place] = made;
   return made;
 }

@@ -21,6 +21,7 @@ namespace score::node {
 struct ChannelSocket {
   UniqueFd fd;
   std::array<char, 6> address{};  // IPv4 and port, as pm::PeerAddress
+  std::uint64_t holder = 0;       // key of the attempt that used it last; the switcher's
 };
 
 class ChannelSockets {

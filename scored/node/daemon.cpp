@@ -22,6 +22,9 @@ static_assert(limits::kHeartbeatPeriod * 2 < kMinLease, "renewed with each beat;
 static_assert(kMinLease < limits::kDeadAfter, "its jobs run again before the node is given up");
 // So that a fresh node follows its first timetable soon and well: the least of several round trips
 // bounds the clock's error.
+constexpr Duration kWireTime = std::chrono::microseconds{50};
+// A clock that is worse loses frames to other jobs' slices; they are sent again.
+constexpr Duration kMostGuard = std::chrono::milliseconds{2};
 constexpr int kFirstExchanges = 10;
 constexpr Duration kFirstExchangePause = std::chrono::milliseconds{20};
 // Waking up for an answer costs a node as much as the beat itself, so only each third asks for one:
@@ -74,13 +77,17 @@ Daemon::Daemon(Parts parts, NodeConfig config)
       launcher_(config_.run_dir + "/launcher.sock", parts.clock, tasks_, parts.io.get_executor()),
       head_(parts.io.get_executor(), parts.tls, parts.clock, {config_.name, config_.head},
             head_handlers()),
-      networks_(head_, config_.network, config_.head.host),
+      networks_({head_, launcher_, tasks_}, config_.network, config_.head.host),
       attempts_({parts.io.get_executor(), parts.clock, tasks_, launcher_, head_, parts.switcher,
                  networks_, parts.cgroups},
                 {config_.run_dir + "/shepherds", config_.name,
                  parts.switcher.priority() == SwitchPriority::None},
                 attempt_handlers()),
-      lease_(kMinLease) {}
+      lease_(kMinLease) {
+  networks_.set_opened([this](AttemptId attempt, std::shared_ptr<ChannelUser> user) {
+    parts_.switcher.set_network(attempt, std::move(user));
+  });
+}
 
 Attempts::Handlers Daemon::attempt_handlers() {
   Attempts::Handlers handlers;
@@ -215,6 +222,7 @@ void Daemon::on_trace_request(const proto::InFrame& frame) {
   auto& trace = *reply.mutable_trace();
   fill_trace(parts_.switcher.trace().read(TimePoint(Duration(message->since_ns()))), trace);
   trace.set_node(config_.name);
+  networks_.fill_figures(parts_.switcher.counters().channels, *trace.mutable_channels());
   trace.set_clock_offset_ns(agent_.clock().offset().count());
   trace.set_clock_error_ns(agent_.clock().error_bound(now).count());
   head_.send(reply);
@@ -227,11 +235,19 @@ void Daemon::beat(bool asks) {
   wire::Heartbeat message;
   const bool is_tenth = vitals_.fill(message);
   if (is_tenth && attempts_.empty()) release_code();  // nothing is switched now
+  set_guard();
   message.set_clock_error_ns(agent_.clock().error_bound(now).count());
   message.set_switches(parts_.switcher.counters().switches.load(std::memory_order_relaxed));
   message.set_late_switches(parts_.switcher.counters().late.load(std::memory_order_relaxed));
   if (asks) message.set_node_sent_ns(parts_.clock.now().time_since_epoch().count());
   head_.send(message);
+}
+
+// No node sends for an attempt later than twice the clocks' error after another has stopped it.
+void Daemon::set_guard() {
+  const Duration error = agent_.clock().error_bound(parts_.clock.now());
+  const Duration most = kMostGuard - kWireTime;
+  parts_.switcher.set_guard((error > most / 2 ? most : 2 * error) + kWireTime);
 }
 
 // All that is regular is done in one go: waking up is what costs.

@@ -51,6 +51,7 @@ class Daemon {
 
   // `asks`: for an answer, which is the clock exchange.
   void beat(bool asks);
+  void set_guard();
   asio::awaitable<void> beat_regularly();
   asio::awaitable<void> synchronise(std::uint64_t generation);
   void renew_lease();

@@ -2,8 +2,9 @@
 
 #include "pmlib/network.hpp"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
+
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -95,20 +95,42 @@ asio::awaitable<Result<LaunchedShepherd>> LauncherLink::launch(LaunchOrder order
   if (!send(request, std::span(&fd, 1))) {
     co_return fail(Errc::Closed, "the launcher of this node does not answer at {}", path_);
   }
-  Waiter waiter{order.attempt, std::nullopt, asio::steady_timer(io_, kLaunchTimeout)};
-  waiters_.push_back(&waiter);
-  [[maybe_unused]] auto [ended] = co_await waiter.done.async_wait(kNoThrow);
-  waiters_.remove(&waiter);
-  if (!waiter.reply) {
-    co_return fail(ended ? Errc::Closed : Errc::Timeout, "the launcher gave no answer");
-  }
-  if (waiter.reply->error != 0) {
-    const std::string step(waiter.reply->step,
-                           strnlen(waiter.reply->step, sizeof waiter.reply->step));
-    co_return fail(errno_code(static_cast<int>(waiter.reply->error)), "{}", step);
-  }
+  Waiter waiter{order.attempt, std::nullopt, {}, asio::steady_timer(io_, kLaunchTimeout)};
+  auto answered = co_await wait_for(&waiter);
+  if (!answered) co_return answered.error();
   LaunchedShepherd launched{waiter.reply->shepherd_pid, waiter.reply->group};
   co_return launched;
+}
+
+asio::awaitable<Result<UniqueFd>> LauncherLink::open_ring(AttemptId attempt, RingPlace place) {
+  auto request = request_of(launcher::Op::Ring, attempt);
+  request.key = place.key;
+  request.rank = place.rank;
+  request.channel = place.channel;
+  if (!send(request, {})) {
+    co_return fail(Errc::Closed, "the launcher of this node does not answer at {}", path_);
+  }
+  Waiter waiter{attempt, std::nullopt, {}, asio::steady_timer(io_, kLaunchTimeout)};
+  auto answered = co_await wait_for(&waiter);
+  if (!answered) co_return answered.error();
+  if (waiter.fds.size() != 1) co_return fail(Errc::Malformed, "the launcher sent no ring");
+  co_return std::move(waiter.fds.front());
+}
+
+// Until the reply is there. By pointer: the waiter is the caller's, who waits for this.
+asio::awaitable<Status> LauncherLink::wait_for(Waiter* waiter) {
+  waiters_.push_back(waiter);
+  [[maybe_unused]] auto [ended] = co_await waiter->done.async_wait(kNoThrow);
+  waiters_.remove(waiter);
+  if (!waiter->reply) {
+    co_return fail(ended ? Errc::Closed : Errc::Timeout, "the launcher gave no answer");
+  }
+  if (waiter->reply->error != 0) {
+    const std::string step(waiter->reply->step,
+                           strnlen(waiter->reply->step, sizeof waiter->reply->step));
+    co_return fail(errno_code(static_cast<int>(waiter->reply->error)), "{}", step);
+  }
+  co_return Status();
 }
 
 asio::awaitable<void> LauncherLink::read_replies(std::uint64_t connection) {
@@ -116,19 +138,23 @@ asio::awaitable<void> LauncherLink::read_replies(std::uint64_t connection) {
     auto [failed] = co_await socket_->async_wait(asio::posix::descriptor_base::wait_read, kNoThrow);
     if (connection != connection_ || !socket_) co_return;
     launcher::Reply reply;
-    const ssize_t got = recv(socket_->native_handle(), &reply, sizeof reply, MSG_DONTWAIT);
-    if (got < 0 && errno == EAGAIN && !failed) continue;
-    if (failed || got != sizeof reply || reply.magic != launcher::kMagic) break;
-    take(reply);
+    std::vector<UniqueFd> fds;
+    const auto got = receive_some(socket_->native_handle(),
+                                  {reinterpret_cast<char*>(&reply), sizeof reply}, fds);
+    const bool is_empty = !got && got.error().is(std::errc::resource_unavailable_try_again);
+    if (is_empty && !failed) continue;
+    if (failed || !got || *got != sizeof reply || reply.magic != launcher::kMagic) break;
+    take(reply, std::move(fds));
   }
   log_warning("lose the launcher: connecting again", kv("path", path_));
   close();
 }
 
-void LauncherLink::take(const launcher::Reply& reply) {
+void LauncherLink::take(const launcher::Reply& reply, std::vector<UniqueFd> fds) {
   for (Waiter* waiter : waiters_) {
     if (waiter->attempt.value() != reply.attempt || waiter->reply) continue;
     waiter->reply = reply;
+    waiter->fds = std::move(fds);
     waiter->done.cancel();
     return;
   }

@@ -12,6 +12,7 @@
 #include <list>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace score::node {
 
@@ -40,6 +41,16 @@ class LauncherLink {
   // `listener` is the shepherd's listening socket; it may be closed afterwards. By value: lives in
   // the coroutine. Errors: errno of the step that failed; Closed: no launcher; Timeout.
   asio::awaitable<Result<LaunchedShepherd>> launch(LaunchOrder order, UniqueFd listener);
+
+  // An Ethernet ring for one rank of a running attempt. One at a time for each attempt. Errors: as
+  // launch().
+  struct RingPlace {
+    std::uint64_t key = 0;
+    std::uint32_t rank = 0;
+    std::uint16_t channel = 0;
+  };
+
+  asio::awaitable<Result<UniqueFd>> open_ring(AttemptId attempt, RingPlace place);
   void forget(AttemptId attempt);
   void close();
 
@@ -47,6 +58,7 @@ class LauncherLink {
   struct Waiter {
     AttemptId attempt;
     std::optional<launcher::Reply> reply;
+    std::vector<UniqueFd> fds;
     asio::steady_timer done;  // at infinity; cancelled when there is a reply, or none will come
   };
 
@@ -54,7 +66,8 @@ class LauncherLink {
   bool hand_over_lease();
   bool send(const launcher::Request& request, std::span<const int> fds);
   asio::awaitable<void> read_replies(std::uint64_t connection);
-  void take(const launcher::Reply& reply);
+  asio::awaitable<Status> wait_for(Waiter* waiter);
+  void take(const launcher::Reply& reply, std::vector<UniqueFd> fds);
 
   std::string path_;
   Clock& clock_;

@@ -6,7 +6,12 @@
 #include "proto/parse.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
+#include <net/if.h>
 #include <numeric>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <utility>
 
 namespace score::node {
@@ -33,10 +38,36 @@ std::size_t ranks_of(const base::PlacedTasks& placed) {
   return std::accumulate(placed.tasks_on_node.begin(), placed.tasks_on_node.end(), std::size_t{0});
 }
 
+std::uint32_t first_rank(const base::PlacedTasks& placed) {
+  return std::accumulate(placed.tasks_on_node.begin(),
+                         placed.tasks_on_node.begin() + placed.node_index, 0U);
+}
+
+Result<std::array<char, kAddressBytes>> mac_of_interface(const std::string& interface) {
+  const UniqueFd any(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request{};
+  interface.copy(request.ifr_name, IFNAMSIZ - 1);
+  if (ioctl(any.get(), SIOCGIFHWADDR, &request) != 0) {
+    return fail(errno_code(errno), "interface {}", interface);
+  }
+  std::array<char, kAddressBytes> mac{};
+  std::copy_n(request.ifr_hwaddr.sa_data, mac.size(), mac.begin());
+  return mac;
+}
+
 }  // namespace
 
-Networks::Networks(HeadLink& head, NetworkConfig config, std::string head_host)
-    : head_(head), config_(std::move(config)), head_host_(std::move(head_host)) {}
+Networks::Networks(Parts parts, NetworkConfig config, std::string head_host)
+    : head_(parts.head),
+      launcher_(parts.launcher),
+      tasks_(parts.tasks),
+      config_(std::move(config)),
+      head_host_(std::move(head_host)) {}
+
+Networks::Network* Networks::find(AttemptId attempt) {
+  const auto found = networks_.find(attempt);
+  return found == networks_.end() ? nullptr : &found->second;
+}
 
 void Networks::add(const base::PlacedTasks& placed, std::shared_ptr<proto::Connection> shepherd) {
   Network& network = networks_[placed.attempt];
@@ -49,15 +80,46 @@ void Networks::remove(AttemptId attempt) {
   contexts_.remove(attempt);
 }
 
-const std::vector<std::shared_ptr<ChannelSocket>>& Networks::sockets(AttemptId attempt) const {
-  static const std::vector<std::shared_ptr<ChannelSocket>> kNone;
-  const auto found = networks_.find(attempt);
-  return found == networks_.end() ? kNone : found->second.sockets;
+void Networks::fill_figures(const ChannelCounters& counters, wire::ChannelFigures& out) const {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  out.set_handovers(counters.handovers.load(kRelaxed));
+  out.set_saved_bursts(counters.saved_bursts.load(kRelaxed));
+  out.set_saved_bytes(counters.saved_bytes.load(kRelaxed));
+  out.set_restored_bursts(counters.restored_bursts.load(kRelaxed));
+  out.set_dropped_full(counters.dropped_full.load(kRelaxed));
+  out.set_dropped_strangers(counters.dropped_strangers.load(kRelaxed));
+  for (const AttemptId attempt : contexts_.attempts()) {
+    for (const UniqueFd& context : *contexts_.of(attempt)) {
+      pm::SegmentSummary summary;
+      if (pm::read_summary(context.get(), summary) != 0) continue;
+      out.set_frames_sent(out.frames_sent() + summary.counters.frames_sent);
+      out.set_frames_resent(out.frames_resent() + summary.counters.frames_resent);
+    }
+  }
 }
 
-std::uint64_t Networks::key(AttemptId attempt) const {
-  const auto found = networks_.find(attempt);
-  return found == networks_.end() ? 0 : found->second.key;
+void Networks::open_user(Network& network, bool has_room) {
+  const AttemptId attempt = network.placed.attempt;
+  network.user = std::make_shared<ChannelUser>(network.key, contexts_.of(attempt), network.sockets);
+  network.has_room = has_room;
+  if (has_room) network.user->make_room();
+  if (opened_) opened_(attempt, network.user);
+}
+
+// The first one of a channel learns only when a second one comes that it has to be saved. What the
+// switcher holds is never changed: it gets another view.
+void Networks::share_channel(Network& network) {
+  const auto shares = [&](const Network& other) {
+    return &other != &network && other.user && !network.sockets.empty() && !other.sockets.empty() &&
+           other.sockets.front() == network.sockets.front();
+  };
+  bool is_shared = false;
+  for (auto& [attempt, other] : networks_) {
+    if (!shares(other)) continue;
+    is_shared = true;
+    if (!other.has_room) open_user(other, true);
+  }
+  open_user(network, is_shared);
 }
 
 // ---- shepherds: their users' programs, not to be trusted ---------------------------------------
@@ -93,9 +155,7 @@ bool Networks::from_shepherd(AttemptId attempt, const proto::InFrame& frame) {
 // It was opened before this daemon started: the shepherd has kept everything.
 void Networks::on_network(Network& network, const wire::ShepherdNetwork& message) {
   if (network.is_open) return;
-  const auto& placed = network.placed;
-  const auto first = std::accumulate(placed.tasks_on_node.begin(),
-                                     placed.tasks_on_node.begin() + placed.node_index, 0U);
+  const auto first = first_rank(network.placed);
   network.is_wanted = true;
   network.is_open = true;
   network.key = message.key();
@@ -110,14 +170,16 @@ bool Networks::on_descriptors(Network& network, const wire::PassedDescriptors& m
   if (!network.is_open || fds.empty() || fds.size() != message.count()) return false;
   const AttemptId attempt = network.placed.attempt;
   if (message.what() == wire::PassedDescriptors::SOCKETS) {
-    return message.first() != network.sockets.size() || take_sockets(network, std::move(fds));
+    const bool are_rings = config_.device == NetworkDevice::Ethernet;  // nothing to share or save
+    if (are_rings || message.first() != network.sockets.size()) return true;
+    return take_sockets(network, std::move(fds));
   }
   auto added = contexts_.add(attempt, message.first(), tasks_of(network), std::move(fds));
   if (!added) {
     log_warning("refuse contexts", kv("attempt", attempt), kv("err", added.error()));
     return false;
   }
-  if (*added && opened_) opened_(attempt);
+  if (*added) share_channel(network);
   return true;
 }
 
@@ -136,27 +198,24 @@ bool Networks::take_sockets(Network& network, std::vector<UniqueFd> fds) {
 // ---- the head -----------------------------------------------------------------------------------
 
 bool Networks::from_head(const proto::InFrame& frame) {
-  const auto find = [this](std::uint64_t attempt) -> Network* {
-    const auto found = networks_.find(AttemptId(attempt));
-    return found == networks_.end() ? nullptr : &found->second;
-  };
   switch (frame.type) {
     case FrameType::NetworkPrepare: {
       const auto message = proto::parse<wire::NetworkPrepare>(frame);
       if (!message || message->key() == 0 || message->channel() > 0xffff) return false;
-      if (auto* network = find(message->attempt())) on_prepare(*network, *message);
+      if (auto* network = find(AttemptId(message->attempt()))) on_prepare(*network, *message);
       return true;
     }
     case FrameType::NetworkReady: {
       auto message = proto::parse<wire::NetworkReady>(frame);
       if (!message) return false;
-      if (auto* network = find(message->attempt())) on_ready(*network, std::move(*message));
+      if (auto* network = find(AttemptId(message->attempt())))
+        on_ready(*network, std::move(*message));
       return true;
     }
     case FrameType::NetworkFailed: {
       const auto message = proto::parse<wire::NetworkFailed>(frame);
       if (!message) return false;
-      const auto* network = find(message->attempt());
+      const auto* network = find(AttemptId(message->attempt()));
       if (network != nullptr && !network->is_open) send(*network->shepherd, *message);
       return true;
     }
@@ -166,35 +225,69 @@ bool Networks::from_head(const proto::InFrame& frame) {
 }
 
 void Networks::on_prepare(Network& network, const wire::NetworkPrepare& message) {
+  if (network.is_preparing) return;
   if (network.key != 0) return say_prepared(network);  // what is in use stays
   network.key = message.key();
   network.channel = static_cast<std::uint16_t>(message.channel());
-  if (const auto prepared = prepare(network); !prepared) {
-    network.key = 0;
-    network.sockets.clear();
-    wire::NetworkRefused refused;
-    refused.set_attempt(message.attempt());
-    refused.set_reason(prepared.error().message());
-    head_.send(refused);
-    return;
-  }
-  say_prepared(network);
+  network.is_preparing = true;
+  network.addresses.assign(tasks_of(network) * kAddressBytes, '\0');
+  tasks_.spawn("prepare a network", run_prepare(network.placed.attempt));
 }
 
-Status Networks::prepare(Network& network) {
-  const std::uint32_t tasks = tasks_of(network);
-  network.addresses.assign(tasks * kAddressBytes, '\0');
-  if (config_.is_off()) return fail(Errc::Unsupported, "the configuration names no device");
-  if (network.placed.tasks_on_node.size() == 1 && config_.shmem) return {};
-  if (config_.device == NetworkDevice::None) {
-    return fail(Errc::Unsupported, "the configuration names no device between nodes");
+asio::awaitable<void> Networks::run_prepare(AttemptId attempt) {
+  Network* network = find(attempt);
+  if (network == nullptr) co_return;
+  Status prepared;
+  const bool is_local = network->placed.tasks_on_node.size() == 1 && config_.shmem;
+  if (config_.is_off() || (config_.device == NetworkDevice::None && !is_local)) {
+    prepared = fail(Errc::Unsupported, "the configuration names no device for this");
+  } else if (!is_local && config_.device == NetworkDevice::Udp) {
+    prepared = open_sockets(*network);
+  } else if (!is_local) {
+    prepared = co_await open_rings(attempt);
   }
-  if (config_.device != NetworkDevice::Udp) {
-    return fail(Errc::Unsupported, "this node cannot open Ethernet rings");
+  network = find(attempt);
+  if (network == nullptr) co_return;
+  network->is_preparing = false;
+  if (prepared) {
+    say_prepared(*network);
+    co_return;
   }
+  network->key = 0;
+  network->sockets.clear();
+  network->rings.clear();
+  wire::NetworkRefused refused;
+  refused.set_attempt(attempt.value());
+  refused.set_reason(prepared.error().message());
+  head_.send(refused);
+}
+
+asio::awaitable<Status> Networks::open_rings(AttemptId attempt) {
+  const auto mac = mac_of_interface(config_.interface);
+  if (!mac) co_return mac.error();
+  const std::uint32_t tasks = tasks_of(*find(attempt));
+  for (std::uint32_t task = 0; task < tasks; ++task) {
+    Network* network = find(attempt);
+    if (network == nullptr) co_return fail(Errc::Cancelled, "the attempt is over");
+    LauncherLink::RingPlace place;
+    place.key = config_.tags ? 0 : network->key;
+    place.rank = first_rank(network->placed) + task;
+    place.channel = network->channel;
+    auto ring = co_await launcher_.open_ring(attempt, place);
+    if (!ring) co_return ring.error();
+    network = find(attempt);
+    if (network == nullptr) co_return fail(Errc::Cancelled, "the attempt is over");
+    network->rings.push_back(*std::move(ring));
+    std::copy(mac->begin(), mac->end(),
+              network->addresses.begin() + static_cast<std::ptrdiff_t>(task * kAddressBytes));
+  }
+  co_return Status();
+}
+
+Status Networks::open_sockets(Network& network) {
   const auto local = local_address();
   if (!local) return local.error();
-  for (std::uint32_t task = 0; task < tasks; ++task) {
+  for (std::uint32_t task = 0; task < tasks_of(network); ++task) {
     auto socket = channel_sockets_.open({network.placed.user, network.channel, task}, *local);
     if (!socket) return socket.error();
     std::copy((*socket)->address.begin(), (*socket)->address.end(),
@@ -220,25 +313,27 @@ void Networks::say_prepared(const Network& network) {
 }
 
 void Networks::on_ready(Network& network, wire::NetworkReady&& message) {
-  if (network.is_open || network.key == 0) return;
+  if (network.is_open || network.key == 0 || network.is_preparing) return;
   if (message.addresses().size() != kAddressBytes * ranks_of(network.placed)) return;
   network.is_open = true;
   wire::ShepherdNetwork prepared;
   prepared.set_attempt(message.attempt());
   prepared.set_key(network.key);
   prepared.set_channel(network.channel);
-  const auto kind = network.sockets.empty() ? pm::DeviceKind::None : kind_of(config_.device);
+  const std::size_t devices = std::max(network.sockets.size(), network.rings.size());
+  const auto kind = devices == 0 ? pm::DeviceKind::None : kind_of(config_.device);
   prepared.set_device(static_cast<std::uint32_t>(kind));
   prepared.set_interface(config_.interface);
   prepared.set_shmem(config_.shmem);
   prepared.set_tags(config_.tags);
   prepared.set_addresses(std::move(*message.mutable_addresses()));
   send(*network.shepherd, prepared);
-  for (std::size_t first = 0; first < network.sockets.size(); first += kMaxPassedFds) {
+  for (std::size_t first = 0; first < devices; first += kMaxPassedFds) {
     std::vector<UniqueFd> copies;
-    const std::size_t end = std::min(network.sockets.size(), first + kMaxPassedFds);
+    const std::size_t end = std::min(devices, first + kMaxPassedFds);
     for (std::size_t i = first; i < end; ++i) {
-      if (auto copy = duplicate(network.sockets[i]->fd.get())) copies.push_back(*std::move(copy));
+      const UniqueFd& own = network.rings.empty() ? network.sockets[i]->fd : network.rings[i];
+      if (auto copy = duplicate(own.get())) copies.push_back(*std::move(copy));
     }
     wire::PassedDescriptors passed;
     passed.set_what(wire::PassedDescriptors::SOCKETS);
@@ -247,6 +342,7 @@ void Networks::on_ready(Network& network, wire::NetworkReady&& message) {
     network.shepherd->send_descriptors(FrameType::PassedDescriptors, passed.SerializeAsString(),
                                        std::move(copies));
   }
+  network.rings.clear();  // the shepherd keeps them
 }
 
 void Networks::resume() {

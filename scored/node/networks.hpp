@@ -7,13 +7,17 @@
 #include "base/ids.hpp"
 #include "base/model.hpp"
 #include "base/result.hpp"
+#include "base/task_group.hpp"
+#include "proto/client.pb.h"
 #include "proto/connection.hpp"
 #include "proto/node.pb.h"
 #include "proto/shepherd.pb.h"
 #include "scored/network_config.hpp"
 #include "scored/node/channel_sockets.hpp"
+#include "scored/node/channel_user.hpp"
 #include "scored/node/head_link.hpp"
 #include "scored/node/job_contexts.hpp"
+#include "scored/node/launcher_link.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -26,11 +30,19 @@ namespace score::node {
 
 class Networks {
  public:
-  // Called when an attempt's contexts are there, and again if they were replaced.
-  using Opened = std::function<void(AttemptId)>;
+  // Called when an attempt's contexts are there, and again when the switcher needs another view of
+  // its network.
+  using Opened = std::function<void(AttemptId, std::shared_ptr<ChannelUser>)>;
 
-  // The link outlives it. head_host: whoever listens there is on the nodes' network.
-  Networks(HeadLink& head, NetworkConfig config, std::string head_host);
+  // All outlive it; tasks is stopped first.
+  struct Parts {
+    HeadLink& head;
+    LauncherLink& launcher;
+    TaskGroup& tasks;
+  };
+
+  // head_host: whoever listens there is on the nodes' network.
+  Networks(Parts parts, NetworkConfig config, std::string head_host);
 
   void set_opened(Opened opened) { opened_ = std::move(opened); }
 
@@ -46,9 +58,8 @@ class Networks {
 
   [[nodiscard]] const JobContexts& contexts() const { return contexts_; }
 
-  // The sockets of the attempt's tasks, [task]; none if it uses no UDP.
-  [[nodiscard]] const std::vector<std::shared_ptr<ChannelSocket>>& sockets(AttemptId attempt) const;
-  [[nodiscard]] std::uint64_t key(AttemptId attempt) const;
+  // What the channels did, and what the open contexts say they have sent.
+  void fill_figures(const ChannelCounters& counters, wire::ChannelFigures& out) const;
 
  private:
   struct Network {
@@ -60,6 +71,10 @@ class Networks {
     std::uint16_t channel = 0;
     std::string addresses;  // of this node's tasks
     std::vector<std::shared_ptr<ChannelSocket>> sockets;
+    std::vector<UniqueFd> rings;  // Ethernet, [task]
+    bool is_preparing = false;
+    std::shared_ptr<ChannelUser> user;  // null: no contexts yet
+    bool has_room = false;              // of user
   };
 
   [[nodiscard]] static std::uint32_t tasks_of(const Network& network) {
@@ -71,11 +86,18 @@ class Networks {
   void on_network(Network& network, const wire::ShepherdNetwork& message);
   void on_prepare(Network& network, const wire::NetworkPrepare& message);
   void on_ready(Network& network, wire::NetworkReady&& message);
-  Status prepare(Network& network);
+  asio::awaitable<void> run_prepare(AttemptId attempt);
+  asio::awaitable<Status> open_rings(AttemptId attempt);
+  Status open_sockets(Network& network);
+  Network* find(AttemptId attempt);
   void say_prepared(const Network& network);
+  void open_user(Network& network, bool has_room);
+  void share_channel(Network& network);
   [[nodiscard]] Result<in_addr> local_address() const;
 
   HeadLink& head_;
+  LauncherLink& launcher_;
+  TaskGroup& tasks_;
   NetworkConfig config_;
   std::string head_host_;
   Opened opened_;

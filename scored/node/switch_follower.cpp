@@ -38,7 +38,7 @@ std::vector<char> rows(const gang::SwitchPlan& plan,
 
 SwitchProgram::SwitchProgram(std::vector<gang::SwitchPlan> plans,
                              std::vector<std::shared_ptr<SwitchSlot>> all_slots)
-    : slots(std::move(all_slots)) {
+    : slots(std::move(all_slots)), networks(slots.size()) {
   for (auto& plan : plans) {
     auto runs = rows(plan, slots);
     parts.push_back({std::move(plan), std::move(runs)});
@@ -75,7 +75,7 @@ SwitchProgram* SwitchFollower::take(SwitchProgram* program) {
 
 [[gnu::hot]] std::optional<TimePoint> SwitchFollower::step() {
   if (program_ == nullptr) return std::nullopt;
-  const TimePoint woke = now_();
+  const TimePoint woke = clock_.now();
   const bool is_due = awaited_ && woke >= *awaited_;
   if (!is_due && !is_fresh_) return awaited_;
   const TimePoint due = is_due ? *awaited_ : woke;
@@ -96,6 +96,42 @@ SwitchProgram* SwitchFollower::take(SwitchProgram* program) {
          contains(where.part->plan.managed, slot.attempt);
 }
 
+bool SwitchFollower::enters(std::size_t slot, const Position& where) const {
+  return program_->slots[slot]->stopped && (where.runs == nullptr || where.runs[slot] != 0);
+}
+
+// Channels go to those who run from now on: who enters, and who opened its network while it runs.
+// Under no plan everybody runs, and nobody takes anything from another.
+void SwitchFollower::switch_networks(const Position& where, SwitchRecord& record) {
+  if (where.runs == nullptr) return;
+  const auto& networks = program_->networks;
+  const auto takes = [&](std::size_t i) {
+    return networks[i] && where.runs[i] != 0 && !networks[i]->holds_channel();
+  };
+  bool is_any = false;
+  bool must_wait = false;
+  for (std::size_t i = 0; i < networks.size(); ++i) {
+    if (!takes(i)) continue;
+    is_any = true;
+    must_wait = must_wait || (enters(i, where) && networks[i]->follows_another());
+  }
+  if (!is_any) return;
+  const Duration guard{clock_.guard_ns.load(std::memory_order_relaxed)};
+  if (must_wait) clock_.sleep_until(record.due + record.stopped + guard);
+  record.guarded = clock_.now() - record.due;
+  std::uint64_t taken = 0;  // by slot, of the first 64: more only lose what was saved of them
+  for (std::size_t i = 0; i < networks.size(); ++i) {
+    if (!takes(i)) continue;
+    networks[i]->take_channel(networks, counters_.channels);
+    if (i < 64) taken |= std::uint64_t{1} << i;
+  }
+  record.saved = clock_.now() - record.due;
+  for (std::size_t i = 0; i < networks.size() && i < 64; ++i) {
+    if ((taken >> i & 1) != 0) networks[i]->restore(counters_.channels);
+  }
+  record.restored = clock_.now() - record.due;
+}
+
 [[gnu::hot]] void SwitchFollower::apply(const Position& where, TimePoint due, TimePoint woke) {
   SwitchRecord record;
   const auto list = [](auto& ids, std::uint32_t& count, AttemptId id) {
@@ -108,16 +144,23 @@ SwitchProgram* SwitchFollower::take(SwitchProgram* program) {
     SwitchSlot& slot = *slots[i];
     if (!must_stop(slot, where, where.runs == nullptr || where.runs[i] != 0, due)) continue;
     slot.stopped = slot.target->stop() == 0;
-    if (slot.stopped) slot.clock.stop(woke);
+    if (slot.stopped) {
+      slot.clock.stop(woke);
+      slot.stopped_at = woke;
+    }
     failed += slot.stopped ? 0 : 1;
     list(record.left, record.left_count, slot.attempt);
   }
-  const TimePoint stopped = now_();
+  const TimePoint stopped = clock_.now();
+  record.due = due;
+  record.stopped = record.guarded = record.saved = record.restored = stopped - due;
+  switch_networks(where, record);
   bool is_busy = false;
   for (std::size_t i = 0; i < slots.size(); ++i) {
     SwitchSlot& slot = *slots[i];
     is_busy = is_busy || !slot.stopped || where.runs == nullptr || where.runs[i] != 0;
-    if (!slot.stopped || (where.runs != nullptr && where.runs[i] == 0)) continue;
+    if (!enters(i, where)) continue;
+    if (program_->networks[i]) program_->networks[i]->add_stopped(clock_.now() - slot.stopped_at);
     slot.stopped = slot.target->go() != 0;
     failed += slot.stopped ? 1 : 0;
     if (!slot.stopped) slot.clock.start(stopped);
@@ -129,10 +172,8 @@ SwitchProgram* SwitchFollower::take(SwitchProgram* program) {
     counters_.busy.stop(woke);
   }
   if (record.left_count + record.entered_count == 0) return;
-  record.due = due;
   record.woke = woke - due;
-  record.stopped = stopped - due;
-  record.done = now_() - due;
+  record.done = clock_.now() - due;
   if (where.part != nullptr) record.epoch = where.part->plan.epoch;
   trace_.put(record);
   counters_.switches.fetch_add(1, std::memory_order_relaxed);

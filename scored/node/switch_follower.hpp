@@ -3,6 +3,7 @@
 #pragma once
 
 #include "gang/switch_plan.hpp"
+#include "scored/node/channel_user.hpp"
 #include "scored/node/run_clock.hpp"
 #include "scored/node/switch_target.hpp"
 #include "scored/node/switch_trace.hpp"
@@ -22,7 +23,8 @@ struct SwitchSlot {
   const AttemptId attempt;
   const std::unique_ptr<SwitchTarget> target;
   bool stopped = false;
-  RunClock clock;  // not stopped; whoever makes the slot starts it
+  TimePoint stopped_at{};  // if stopped
+  RunClock clock;          // not stopped; whoever makes the slot starts it
 };
 
 // Made by the main thread, handed over as a whole, given back as a whole: the follower neither
@@ -40,7 +42,8 @@ struct SwitchProgram {
 
   std::vector<Part> parts;
   std::vector<std::shared_ptr<SwitchSlot>> slots;
-  SwitchProgram* retired_next = nullptr;  // of the list in which programs go back
+  std::vector<std::shared_ptr<ChannelUser>> networks;  // [slot]; null: it has none
+  SwitchProgram* retired_next = nullptr;               // of the list in which programs go back
 };
 
 struct SwitchCounters {
@@ -50,14 +53,23 @@ struct SwitchCounters {
   // From the boundaries to the entering jobs going on: what switching took from them.
   std::atomic<Duration::rep> lost_ns{0};
   RunClock busy;  // at least one attempt runs
+  ChannelCounters channels;
 };
 
 class SwitchFollower {
  public:
   using Now = TimePoint (*)();
 
-  SwitchFollower(Now now, Duration late_after, SwitchTrace& trace, SwitchCounters& counters)
-      : now_(now), late_after_(late_after), trace_(trace), counters_(counters) {}
+  struct Clock {
+    Now now;
+    void (*sleep_until)(TimePoint);
+    // How long a channel rests between two attempts: until no node sends for the first one any
+    // more, and what is under way has come.
+    const std::atomic<Duration::rep>& guard_ns;
+  };
+
+  SwitchFollower(Clock clock, Duration late_after, SwitchTrace& trace, SwitchCounters& counters)
+      : clock_(clock), late_after_(late_after), trace_(trace), counters_(counters) {}
 
   // Follows `program` from the next step on; not null. Gives back the one before, or null. A slot
   // that is in neither is as it was left.
@@ -81,8 +93,10 @@ class SwitchFollower {
   [[nodiscard]] static bool must_stop(const SwitchSlot& slot, const Position& where, bool stays,
                                       TimePoint due);
   void apply(const Position& where, TimePoint due, TimePoint woke);
+  [[nodiscard]] bool enters(std::size_t slot, const Position& where) const;
+  void switch_networks(const Position& where, SwitchRecord& record);
 
-  Now now_;
+  Clock clock_;
   Duration late_after_;
   SwitchTrace& trace_;
   SwitchCounters& counters_;

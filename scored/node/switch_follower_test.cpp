@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <arpa/inet.h>
 #include <random>
 
 namespace score::node {
@@ -14,6 +15,10 @@ TimePoint g_now{};
 
 TimePoint fake_now() {
   return g_now;
+}
+
+void fake_sleep(TimePoint until) {
+  g_now = std::max(g_now, until);
 }
 
 struct FakeTarget final : SwitchTarget {
@@ -55,7 +60,8 @@ struct Node {
 
   SwitchTrace trace;
   SwitchCounters counters;
-  SwitchFollower follower{&fake_now, 1ms, trace, counters};
+  std::atomic<Duration::rep> guard_ns{0};
+  SwitchFollower follower{{&fake_now, &fake_sleep, guard_ns}, 1ms, trace, counters};
   std::vector<FakeTarget*> targets;
   std::vector<std::shared_ptr<SwitchSlot>> slots;
   std::unique_ptr<SwitchProgram> program;
@@ -83,6 +89,65 @@ TEST(SwitchFollower, StopsTheLeavingAndContinuesTheEntering) {
   EXPECT_EQ(node.step(TimePoint{1100ms}), TimePoint{1200ms});
   EXPECT_FALSE(first.is_running);
   EXPECT_TRUE(second.is_running);
+}
+
+// Two attempts of one socket.
+struct SharedChannel {
+  explicit SharedChannel(Node& node) {
+    socket = *sockets.open({UserId(0), 0, 0}, {.s_addr = htonl(INADDR_LOOPBACK)});
+    for (const std::uint64_t key : {1, 2}) {
+      users.push_back(std::make_shared<ChannelUser>(key, nullptr, ChannelUser::Sockets{socket}));
+      users.back()->make_room();
+    }
+    node.follow({turns(TimePoint{1s})});
+    node.program->networks = users;
+  }
+
+  ChannelSockets sockets;
+  std::shared_ptr<ChannelSocket> socket;
+  std::vector<std::shared_ptr<ChannelUser>> users;
+};
+
+TEST(SwitchFollower, AChannelRestsBeforeItChangesHands) {
+  Node node;
+  auto& second = (node.add(1), node.add(2));
+  const SharedChannel channel(node);
+  node.guard_ns = Duration(300us).count();
+  node.step(TimePoint{1s});
+  EXPECT_TRUE(channel.users[0]->holds_channel());
+  node.step(TimePoint{1100ms});
+  EXPECT_TRUE(second.is_running);
+  EXPECT_TRUE(channel.users[1]->holds_channel());
+  EXPECT_EQ(g_now, TimePoint{1100ms + 300us});
+  const auto records = node.trace.read(TimePoint{}).records;
+  EXPECT_EQ(records.back().stopped, Duration{0});
+  EXPECT_EQ(records.back().guarded, Duration{300us});
+  EXPECT_EQ(node.counters.channels.handovers, 2U);
+}
+
+TEST(SwitchFollower, AResidentNetworkCostsNoRest) {
+  Node node;
+  node.add(1);
+  node.add(2);
+  const SharedChannel channel(node);
+  node.program->networks[1] = nullptr;
+  node.guard_ns = Duration(300us).count();
+  for (int i = 0; i < 10; ++i) node.step(TimePoint{1s} + i * 100ms);
+  EXPECT_EQ(g_now, TimePoint{1900ms});
+  EXPECT_EQ(node.counters.channels.handovers, 1U);
+}
+
+TEST(SwitchFollower, ANetworkOpenedInItsOwnSliceTakesTheChannelAtOnce) {
+  Node node;
+  auto& first = node.add(1);
+  node.add(2);
+  const SharedChannel channel(node);
+  channel.socket->holder = 2;
+  node.guard_ns = Duration(300us).count();
+  node.step(TimePoint{1010ms});
+  EXPECT_TRUE(first.is_running);
+  EXPECT_TRUE(channel.users[0]->holds_channel());
+  EXPECT_EQ(g_now, TimePoint{1010ms});
 }
 
 TEST(SwitchFollower, LetsEverythingRunBeforeTheFirstPlanStarts) {

@@ -10,7 +10,9 @@
 #include "base/limits.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
+#include <ctime>
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -81,6 +83,12 @@ void leave_restartable_sequences() {
   futex(word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, seen, &at);
 }
 
+void sleep_until(TimePoint time) {
+  const auto ns = std::max(time.time_since_epoch(), Duration::zero()).count();
+  const timespec at{.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr) == EINTR) continue;
+}
+
 }  // namespace
 
 Switcher::Switcher(SwitcherOptions options) : options_(options) {}
@@ -137,7 +145,13 @@ Switcher::RunTime Switcher::run_time(AttemptId attempt, TimePoint now) const {
 
 void Switcher::remove(AttemptId attempt) {
   const auto is_it = [&](const auto& slot) { return slot->attempt == attempt; };
+  networks_.erase(attempt);
   if (std::erase_if(slots_, is_it) > 0) publish();
+}
+
+void Switcher::set_network(AttemptId attempt, std::shared_ptr<ChannelUser> network) {
+  networks_[attempt] = std::move(network);
+  publish();
 }
 
 // Hands over all plans that are or will be in force, with all attempts.
@@ -145,6 +159,10 @@ void Switcher::publish() {
   const TimePoint now = monotonic_now();
   while (plans_.size() > 1 && plans_[1].start <= now) plans_.erase(plans_.begin());
   auto program = std::make_unique<SwitchProgram>(plans_, slots_);
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    const auto network = networks_.find(slots_[i]->attempt);
+    if (network != networks_.end()) program->networks[i] = network->second;
+  }
   const std::unique_ptr<SwitchProgram> not_taken(
       inbox_.exchange(program.release(), std::memory_order_acq_rel));
   wake();
@@ -192,7 +210,8 @@ void Switcher::get_priority() {
 [[gnu::hot]] void Switcher::run() {
   get_priority();
   leave_restartable_sequences();
-  SwitchFollower follower(&monotonic_now, options_.late_after, trace_, counters_);
+  SwitchFollower follower({&monotonic_now, &sleep_until, guard_ns_}, options_.late_after, trace_,
+                          counters_);
   while (!stopping_.load(std::memory_order_acquire)) {
     const std::uint32_t seen = bell_.load(std::memory_order_acquire);
     if (auto* program = inbox_.exchange(nullptr, std::memory_order_acq_rel)) {

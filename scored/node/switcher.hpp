@@ -6,6 +6,7 @@
 #include "scored/node/switch_follower.hpp"
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <pthread.h>
 #include <string>
@@ -48,6 +49,11 @@ class Switcher {
   // The attempt has ended: it is never touched again once the thread has seen this (at once, unless
   // it is switching). Unknown: nothing happens.
   void remove(AttemptId attempt);
+  // The attempt's network, from now on; null: none. Before add() or after it. remove() drops it.
+  void set_network(AttemptId attempt, std::shared_ptr<ChannelUser> network);
+
+  // How long a channel rests between two attempts.
+  void set_guard(Duration guard) { guard_ns_.store(guard.count(), std::memory_order_relaxed); }
 
   // How long it has run since it was added, and whether it does now; unknown: 0, false.
   struct RunTime {
@@ -77,6 +83,8 @@ class Switcher {
   SwitchCounters counters_;
   std::vector<gang::SwitchPlan> plans_;  // by start; the first may be in force
   std::vector<std::shared_ptr<SwitchSlot>> slots_;
+  std::map<AttemptId, std::shared_ptr<ChannelUser>> networks_;
+  std::atomic<Duration::rep> guard_ns_{0};
 
   pthread_t thread_{};
   bool is_running_ = false;

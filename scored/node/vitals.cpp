@@ -54,6 +54,9 @@ void fill_trace(const SwitchTrace::Extract& extract, wire::NodeTrace& trace) {
     out.set_woke_ns(record.woke.count());
     out.set_stopped_ns(record.stopped.count());
     out.set_done_ns(record.done.count());
+    out.set_guarded_ns(record.guarded.count());
+    out.set_saved_ns(record.saved.count());
+    out.set_restored_ns(record.restored.count());
     out.set_epoch(record.epoch.value());
     list_ids(record.left, record.left_count, [&](std::uint64_t id) { out.add_left(id); });
     list_ids(record.entered, record.entered_count, [&](std::uint64_t id) { out.add_entered(id); });

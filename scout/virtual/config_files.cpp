@@ -20,8 +20,7 @@ Status make_directory(const std::string& path) {
 
 std::string network_config(const VirtualOptions& options) {
   std::string text = fmt::format("[network]\ndevices = [\"shmem\", \"{}\"]\n", options.device);
-  text +=
-      fmt::format("channels = {}\nswitch_mode = \"{}\"\n", options.channels, options.switch_mode);
+  text += fmt::format("channels = {}\n", options.channels);
   if (options.netns) text += "interface = \"eth0\"\n";
   return text;
 }

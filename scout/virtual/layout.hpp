@@ -22,7 +22,6 @@ struct VirtualOptions {
   bool no_cgroup = false;       // as for a user who may make none
   std::uint32_t channels = 16;  // of the jobs' networks
   std::string device = "udp";   // between nodes: udp, ethernet
-  std::string switch_mode = "clock";
   std::vector<std::string> command;
 };
 

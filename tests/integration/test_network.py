@@ -1,13 +1,17 @@
 """Jobs get PM networks: by shared memory inside a node and by a packet network between nodes."""
 import os
 import shutil
+import time
 
 import pytest
 
-from cluster import EXAMPLES, wait_until
+from cluster import BIN, EXAMPLES, wait_until
 
 QUEENS = EXAMPLES / 'pm_queens'
 PINGPONG = EXAMPLES / 'pm_pingpong'
+TALK = EXAMPLES / 'pm_talk'
+JOBS = int(os.environ.get('SCORE_TALK_JOBS', 4))
+SECONDS = float(os.environ.get('SCORE_TALK_SECONDS', 3))
 
 
 def open_descriptors(pid):
@@ -75,3 +79,62 @@ def test_between_network_namespaces(fresh, as_root, device):
     cluster = fresh(2, '--netns', '--cores', 2, '--device', device)
     assert '92 solutions' in cluster.run('scrun', '-N', 2, '--ntasks-per-node', 2, QUEENS, 8).stdout
     assert 'round trip' in cluster.run('scrun', '-N', 2, '-n', 2, PINGPONG, 500).stdout
+
+
+def channel_figures(cluster):
+    nodes = cluster.json('scadm', 'trace', '--seconds', 1)['nodes']
+    return {key: sum(int(node['channels'][key]) for node in nodes) for key in nodes[0]['channels']}
+
+
+# By hand with eight jobs: SCORE_TALK_JOBS=8 SCORE_TALK_SECONDS=120 makes some 10,000 handovers a node.
+@pytest.mark.parametrize('channels', [1, 16])
+def test_talkative_jobs_take_turns_on_their_channels(fresh, channels):
+    cluster = fresh(2, '--slice', '10ms', '--channels', channels)
+    jobs = [cluster.start('scrun', '-q', '-N', 2, TALK, SECONDS) for _ in range(JOBS)]
+    wait_until(lambda: channel_figures(cluster)['frames_sent'] > 0)
+    handovers = 0
+    while any(job.poll() is None for job in jobs):
+        handovers = channel_figures(cluster)['handovers']
+        time.sleep(0.3)
+    for job in jobs:
+        out, err = job.communicate()
+        assert job.returncode == 0 and out.count(': correct') == 2, (out, err, cluster.logs())
+    figures = channel_figures(cluster)
+    print(figures)
+    if channels == 1:
+        assert handovers > 20 * JOBS
+        assert figures['saved_bursts'] > 0
+        assert figures['restored_bursts'] > 0
+    else:
+        assert figures['handovers'] <= 2 * JOBS  # each takes its own once, on each node
+
+
+def test_a_node_daemon_killed_among_switches_hurts_no_job(fresh):
+    cluster = fresh(2, '--slice', '10ms', '--channels', 1)
+    jobs = [cluster.start('scrun', '-q', '-N', 2, TALK, 5) for _ in range(2)]
+    wait_until(lambda: channel_figures(cluster)['handovers'] > 10)
+    for _ in range(4):
+        cluster.restart('node00')
+        cluster.wait_up()
+    for job in jobs:
+        out, err = job.communicate(timeout=60)
+        assert job.returncode == 0 and out.count(': correct') == 2, (out, err, cluster.logs())
+
+
+def test_an_overwritten_context_ends_its_own_job_alone(fresh):
+    cluster = fresh(1, '--slice', '20ms')
+    talker = cluster.start('scrun', '-q', '-n', 1, TALK, 3)
+    script = ('import ctypes, mmap, os, re, sys, time; pm = ctypes.CDLL(sys.argv[1]); p = ctypes.c_void_p(); '
+              'assert pm.pm_open(ctypes.byref(p)) == 0; '
+              'area = next(l for l in open("/proc/self/maps") if "pm-context" in l); '
+              'a, b = (int(x, 16) for x in area.split()[0].split("-")); '
+              'end = time.time() + 1.5\n'
+              'while time.time() < end: ctypes.memmove(a, os.urandom(b - a), b - a)\n'
+              'pm.pm_wait(p, 1000); pm.pm_close(p)\n'
+              'sys.exit(9)')
+    library = BIN.parent / 'lib' / 'libpm.so.1'
+    broken = cluster.run('scrun', '-q', '-n', 1, 'python3', '-c', script, library, code=None)
+    assert broken.returncode != 0
+    out, err = talker.communicate(timeout=60)
+    assert talker.returncode == 0 and 'correct' in out, (out, err)
+    assert cluster.nodes_up() == 1

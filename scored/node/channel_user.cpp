@@ -1,0 +1,158 @@
+#include "scored/node/channel_user.hpp"
+
+#include "pmlib/frame.hpp"
+#include "pmlib/segment.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <sys/socket.h>
+#include <utility>
+
+namespace score::node {
+
+namespace {
+
+constexpr std::size_t kMostBursts = 4'096;  // of one socket: a flood must not hold up the switch
+constexpr std::size_t kBurstBytes = 65'536;
+constexpr auto kRelaxed = std::memory_order_relaxed;
+
+// Only the switcher's thread switches.
+alignas(64) std::array<std::byte, kBurstBytes> burst_buffer;
+
+std::uint64_t key_of(std::span<const std::byte> burst) {
+  std::uint64_t key = 0;
+  if (burst.size() >= sizeof(pm::FrameHeader)) {
+    std::memcpy(&key, burst.data() + offsetof(pm::FrameHeader, key), sizeof key);
+  }
+  return key;
+}
+
+// An empty span: nothing more is there. Errors that the socket has to tell (a peer's host said
+// that nobody listens) belong to nobody any more.
+std::span<const std::byte> next_burst(int fd) {
+  for (int tries = 0; tries < 64; ++tries) {
+    const ssize_t got = recv(fd, burst_buffer.data(), burst_buffer.size(), MSG_DONTWAIT);
+    if (got > 0) return {burst_buffer.data(), static_cast<std::size_t>(got)};
+    if (got < 0 && (errno == EAGAIN || errno == EBADF)) return {};
+  }
+  return {};
+}
+
+sockaddr_in address_of(const ChannelSocket& socket) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  std::memcpy(&address.sin_addr, socket.address.data(), 4);
+  std::memcpy(&address.sin_port, socket.address.data() + 4, 2);
+  return address;
+}
+
+}  // namespace
+
+ChannelUser::ChannelUser(std::uint64_t key, std::shared_ptr<const ContextSet> contexts,
+                         Sockets sockets)
+    : key_(key),
+      contexts_(std::move(contexts)),
+      sockets_(std::move(sockets)),
+      saved_(sockets_.size()) {}
+
+void ChannelUser::make_room() {
+  for (Saved& saved : saved_) {
+    if (!saved.bytes) saved.bytes = std::make_unique_for_overwrite<std::byte[]>(kSavedBytes);
+  }
+}
+
+void ChannelUser::add_stopped(Duration stopped) noexcept {
+  const auto us = std::chrono::duration_cast<std::chrono::microseconds>(stopped).count();
+  if (us <= 0 || contexts_ == nullptr) return;
+  for (const UniqueFd& context : *contexts_) {
+    pm::add_stopped_time(context.get(), static_cast<std::uint64_t>(us));
+  }
+}
+
+bool ChannelUser::holds_channel() const noexcept {
+  for (const auto& socket : sockets_) {
+    if (socket->holder != key_) return false;
+  }
+  return true;
+}
+
+bool ChannelUser::follows_another() const noexcept {
+  for (const auto& socket : sockets_) {
+    if (socket->holder != key_ && socket->holder != 0) return true;
+  }
+  return false;
+}
+
+void ChannelUser::take_channel(std::span<const std::shared_ptr<ChannelUser>> all,
+                               ChannelCounters& counters) noexcept {
+  for (std::size_t task = 0; task < sockets_.size(); ++task) {
+    ChannelSocket& socket = *sockets_[task];
+    // Nobody had it before: what is there is its own.
+    if (socket.holder == 0) {
+      socket.holder = key_;
+      continue;
+    }
+    // With tags there is no key to see: then it is of the one who had the channel.
+    const auto owner_of = [&](std::uint64_t key) -> ChannelUser* {
+      ChannelUser* last = nullptr;
+      for (const auto& user : all) {
+        if (!user || user->sockets_.size() <= task || user->sockets_[task] != sockets_[task]) {
+          continue;
+        }
+        if (user->key_ == key) return user.get();
+        if (user->key_ == socket.holder) last = user.get();
+      }
+      return last;
+    };
+    for (std::size_t bursts = 0; bursts < kMostBursts; ++bursts) {
+      const auto burst = next_burst(socket.fd.get());
+      if (burst.empty()) break;
+      if (ChannelUser* owner = owner_of(key_of(burst))) {
+        owner->save(task, burst, counters);
+      } else {
+        counters.dropped_strangers.fetch_add(1, kRelaxed);
+      }
+    }
+    socket.holder = key_;
+  }
+  counters.handovers.fetch_add(1, kRelaxed);
+}
+
+void ChannelUser::save(std::size_t task, std::span<const std::byte> burst,
+                       ChannelCounters& counters) noexcept {
+  Saved& saved = saved_[task];
+  const auto length = static_cast<std::uint32_t>(burst.size());
+  if (!saved.bytes || burst.size() + sizeof length > kSavedBytes - saved.used) {
+    counters.dropped_full.fetch_add(1, kRelaxed);
+    return;
+  }
+  std::memcpy(saved.bytes.get() + saved.used, &length, sizeof length);
+  std::memcpy(saved.bytes.get() + saved.used + sizeof length, burst.data(), burst.size());
+  saved.used += sizeof length + burst.size();
+  counters.saved_bursts.fetch_add(1, kRelaxed);
+  counters.saved_bytes.fetch_add(burst.size(), kRelaxed);
+}
+
+// By the way they came: sent to the socket's own address, they queue up in it again.
+void ChannelUser::restore(ChannelCounters& counters) noexcept {
+  for (std::size_t task = 0; task < sockets_.size(); ++task) {
+    Saved& saved = saved_[task];
+    const ChannelSocket& socket = *sockets_[task];
+    const sockaddr_in own = address_of(socket);
+    std::size_t at = 0;
+    while (at < saved.used) {
+      std::uint32_t length = 0;
+      std::memcpy(&length, saved.bytes.get() + at, sizeof length);
+      at += sizeof length;
+      const ssize_t sent = sendto(socket.fd.get(), saved.bytes.get() + at, length, MSG_DONTWAIT,
+                                  reinterpret_cast<const sockaddr*>(&own), sizeof own);
+      at += length;
+      auto& counter = sent >= 0 ? counters.restored_bursts : counters.dropped_full;
+      counter.fetch_add(1, kRelaxed);
+    }
+    saved.used = 0;
+  }
+}
+
+}  // namespace score::node
