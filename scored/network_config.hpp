@@ -11,12 +11,17 @@ namespace score {
 
 enum class NetworkDevice : std::uint8_t { None, Udp, Ethernet };
 
+// Every node switches at its own time, with a guard for the clocks' error.
+enum class SwitchMode : std::uint8_t { Clock };
+
 struct NetworkConfig {
   NetworkDevice device = NetworkDevice::Udp;  // between nodes
   bool shmem = true;                          // between tasks of one node
   std::uint32_t channels = 16;                // of each node; head only
   std::string interface;                      // empty: the one towards the head
   bool tags = false;                          // pm_auth = "tag"
+
+  SwitchMode switch_mode = SwitchMode::Clock;
 
   [[nodiscard]] bool is_off() const { return device == NetworkDevice::None && !shmem; }
 };

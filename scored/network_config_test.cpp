@@ -45,7 +45,7 @@ TEST(NetworkConfig, RefusesWhatMakesNoSense) {
   for (const char* wrong :
        {"devices = [\"myrinet\"]", "devices = [\"udp\", \"ethernet\"]", "devices = [\"ethernet\"]",
         "channels = 0", "channels = 5000", "interface = \"a-name-that-is-too-long\"",
-        "pm_auth = \"none\"", "switch_mode = \"token\"", "channel = 1"}) {
+        "pm_auth = \"none\"", "switch_mode = \"barrier\"", "channel = 1"}) {
     EXPECT_FALSE(read("[network]\n" + std::string(wrong) + "\n")) << wrong;
   }
 }

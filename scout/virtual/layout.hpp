@@ -21,7 +21,8 @@ struct VirtualOptions {
   bool print_json = false;
   bool no_cgroup = false;       // as for a user who may make none
   std::uint32_t channels = 16;  // of the jobs' networks
-  std::string device = "udp";   // between nodes: udp, ethernet
+  std::string switch_mode = "clock";
+  std::string device = "udp";  // between nodes: udp, ethernet
   std::vector<std::string> command;
 };
 

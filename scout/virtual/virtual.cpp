@@ -60,6 +60,9 @@ void add_options(CLI::App& app, Request& request) {
   app.add_option("--device", options.device, "Network of jobs between nodes (udp)")
       ->type_name("udp|ethernet")
       ->check(CLI::IsMember({"udp", "ethernet"}));
+  app.add_option("--switch-mode", options.switch_mode, "How networks are switched (clock)")
+      ->type_name("clock")
+      ->check(CLI::IsMember({"clock"}));
   app.add_flag("--netns", options.netns, "Each node in a network namespace of its own (root)");
   app.add_flag("--no-cgroup", options.no_cgroup,
                "Switch by signals, as for a user who may make no cgroup");
