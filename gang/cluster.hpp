@@ -115,6 +115,7 @@ struct MatrixView {
   Duration quantum{0};
   Duration cycle{0};
   std::vector<SliceView> slices;
+  std::optional<TimePoint> start{};  // of a cycle: the slices follow from here, again and again
 };
 
 struct ClusterCounters {

@@ -61,6 +61,7 @@ NodeView Cluster::Impl::view(const Node& node) const {
 MatrixView Cluster::Impl::matrix_view() const {
   const Cycle& cycle = cycles_.newest();
   MatrixView v{epoch_, config.quantum, cycle.length(), {}};
+  if (!cycle.order.empty()) v.start = cycle.start;
   std::vector<std::vector<JobId>> in_row(cycle.rows.size());
   for (const JobId id : active_) {
     for (const RowId row : jobs.at(id).accrual.rows) {

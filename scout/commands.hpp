@@ -15,6 +15,7 @@ int scacct_main(const Invocation& invocation);
 int scattach_main(const Invocation& invocation);
 int scadm_main(const Invocation& invocation);
 int job_main(const Invocation& invocation);
+int top_main(const Invocation& invocation);
 int info_main(const Invocation& invocation);
 int virtual_main(const Invocation& invocation);
 

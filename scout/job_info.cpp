@@ -87,7 +87,8 @@ void write_info(JsonWriter& json, const wire::Info& info) {
   json.field("jobs_active", info.jobs_active()).field("epochs", info.epochs());
   json.field("late_epochs", info.late_epochs()).field("stale_reports", info.stale_reports());
   json.field("head_cpu_s", to_seconds(info.head_cpu_ns()));
-  json.field("head_rss_bytes", info.head_rss_bytes()).end_object();
+  json.field("head_rss_bytes", info.head_rss_bytes());
+  json.field("dashboard_url", info.dashboard_url()).end_object();
 }
 
 std::string info_page(const wire::Info& info) {
@@ -104,6 +105,9 @@ std::string info_page(const wire::Info& info) {
                         format_duration(Duration(slice.length_ns())));
     for (const auto job : slice.jobs()) page += fmt::format(" {}", job);
     page += "\n";
+  }
+  if (!info.dashboard_url().empty()) {
+    page += fmt::format("web     {}\n", escape_terminal(info.dashboard_url(), 200));
   }
   page +=
       fmt::format("head    pid {}, socket {}\n", info.pid(), escape_terminal(info.socket(), 200));

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "proto/client.pb.h"
-#include "scout/json_writer.hpp"
+#include "base/json_writer.hpp"
 #include "scout/text_table.hpp"
 
 #include <string>

@@ -21,6 +21,7 @@ constexpr std::array kCommands = {
     Command{"scadm", "administer the cluster", true, scadm_main},
     Command{"job", "show everything about one job", false, job_main},
     Command{"info", "show the cluster and its timetable", false, info_main},
+    Command{"top", "show the cluster live, as JSON", false, top_main},
     Command{"virtual", "boot a cluster of virtual nodes on this machine", false, virtual_main},
 };
 

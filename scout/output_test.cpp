@@ -1,7 +1,6 @@
 // What commands print: JSON, tables, words, and the front end's output.
 #include "base/fd.hpp"
 #include "scout/environment.hpp"
-#include "scout/json_writer.hpp"
 #include "scout/output_writer.hpp"
 #include "scout/text_table.hpp"
 #include "scout/trace_view.hpp"
@@ -15,29 +14,6 @@
 
 namespace score::scout {
 namespace {
-
-TEST(JsonWriter, NestsAndSeparates) {
-  JsonWriter json;
-  json.begin_object().field("a", 1).list("b", std::vector<int>{1, 2});
-  json.key("c").begin_object().field("d", "x").field("e", true).end_object().end_object();
-  EXPECT_EQ(json.text(),
-            "{\n  \"a\": 1,\n  \"b\": [\n    1,\n    2\n  ],\n  \"c\": {\n    \"d\": \"x\",\n    "
-            "\"e\": true\n  }\n}");
-}
-
-TEST(JsonWriter, EscapesWhateverTextHolds) {
-  JsonWriter json;
-  json.value("a\"b\\c\n\x01\x1b[m\xff\xc3\xa4\xed\xa0\x80");
-  EXPECT_EQ(
-      json.text(),
-      "\"a\\\"b\\\\c\\n\\u0001\\u001b[m\xEF\xBF\xBD\xc3\xa4\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\"");
-}
-
-TEST(JsonWriter, HasNoWordForInfinity) {
-  JsonWriter json;
-  json.value(1.0 / 0.0);
-  EXPECT_EQ(json.text(), "null");
-}
 
 TEST(TextTable, AlignsAndFillsEmptyCells) {
   TextTable table({"A", "LONG"}, {Align::Left, Align::Right});

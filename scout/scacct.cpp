@@ -2,7 +2,7 @@
 // jobs takes no more memory than an hour.
 #include "base/time.hpp"
 #include "scout/commands.hpp"
-#include "scout/json_writer.hpp"
+#include "base/json_writer.hpp"
 #include "scout/session.hpp"
 #include "scout/text_table.hpp"
 #include "scout/words.hpp"

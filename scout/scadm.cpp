@@ -70,6 +70,15 @@ Result<int> drain(HeadLink& head, const AdminOptions& options, bool resume) {
   return carry_out(head, request);
 }
 
+// The address goes to stdout alone, for a browser's command line.
+Result<int> web_login(HeadLink& head) {
+  const auto done = head.ask<wire::Done>(wire::WebLogin());
+  if (!done) return done.error();
+  tell("works once, within a minute:");
+  print(escape_terminal(done->text()) + "\n");
+  return kExitOk;
+}
+
 Result<int> show_trace(HeadLink& head, const AdminOptions& options) {
   wire::GetTrace request;
   request.set_since_ns(static_cast<std::int64_t>(options.seconds * 1e9));
@@ -92,6 +101,9 @@ Work chosen_work(const CLI::App& app) {
   }
   if (app.got_subcommand("reload")) {
     return [](HeadLink& head, const AdminOptions&) { return carry_out(head, wire::Reload()); };
+  }
+  if (app.got_subcommand("web-login")) {
+    return [](HeadLink& head, const AdminOptions&) { return web_login(head); };
   }
   if (app.got_subcommand("shutdown")) {
     return [](HeadLink& head, const AdminOptions&) { return carry_out(head, wire::Shutdown()); };
@@ -116,6 +128,7 @@ void add_subcommands(CLI::App& app, AdminOptions& options) {
       ->type_name("NODE");
   app.add_subcommand("reload", "Read the configuration again");
   app.add_subcommand("shutdown", "End every job, then the head");
+  app.add_subcommand("web-login", "Print an address that logs you in to the dashboard, once");
   auto* trace = app.add_subcommand("trace", "Show the switches of the last seconds");
   trace->add_option("--seconds", options.seconds, "How far back")
       ->type_name("N")

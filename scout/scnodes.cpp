@@ -1,7 +1,7 @@
 // scnodes: the nodes, one a line; -v: how each switches, its clock, its daemon.
 #include "base/units.hpp"
 #include "scout/commands.hpp"
-#include "scout/json_writer.hpp"
+#include "base/json_writer.hpp"
 #include "scout/session.hpp"
 #include "scout/text_table.hpp"
 #include "scout/words.hpp"

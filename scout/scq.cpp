@@ -6,6 +6,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cstdio>
+#include <unistd.h>
+
 namespace score::scout {
 
 namespace {
@@ -20,6 +23,7 @@ struct QueueOptions {
   bool all_users = false;
   bool active_only = false;
   std::string why;
+  double watch = 0;  // seconds between tables; 0: one
   std::vector<std::string> jobs;
 };
 
@@ -58,20 +62,45 @@ Result<wire::JobList> ask_list(HeadLink& head, const QueueOptions& options) {
   return head.ask<wire::JobList>(request);
 }
 
+std::string queue_json(const wire::JobList& list, JsonWriter::Layout layout) {
+  JsonWriter json(layout);
+  json.begin_object().field("schema", "scored.jobs/1").key("jobs").begin_array();
+  for (const auto& job : list.jobs()) write_job(json, job);
+  json.end_array().field("truncated", list.truncated()).end_object();
+  return json.take() + "\n";
+}
+
+// Again and again, on a cleared terminal; JSON comes as a line each time.
+Result<int> watch_queue(HeadLink& head, const QueueOptions& options,
+                        const std::vector<const Column<wire::JobStatus>*>& columns) {
+  const bool is_terminal = isatty(STDOUT_FILENO) != 0;
+  const auto period = Duration(static_cast<Duration::rep>(options.watch * 1e9));
+  for (TimePoint next = monotonic_now();; next += period) {
+    const auto list = ask_list(head, options);
+    if (!list) return list.error();
+    if (options.common.json) {
+      print(queue_json(*list, JsonWriter::Layout::Line));
+    } else {
+      if (is_terminal) print("\x1b[H\x1b[2J");
+      print(make_table(columns, list->jobs()).to_text(!options.common.no_header, output_width()));
+    }
+    if (std::fflush(stdout) != 0) return kExitOk;  // nobody reads
+    const auto frame = head.wait_frame(next + period);
+    if (!frame && !frame.error().is(Errc::Timeout)) return frame.error();
+  }
+}
+
 Result<int> show_queue(HeadLink& head, const QueueOptions& options) {
   const std::string fields = !options.common.fields.empty() ? options.common.fields
                              : options.all_users            ? kAllFields
                                                             : kOwnFields;
   const auto columns = choose_columns(job_columns(), fields);
   if (!columns) return columns.error();
+  if (options.watch > 0) return watch_queue(head, options, *columns);
   const auto list = ask_list(head, options);
   if (!list) return list.error();
   if (options.common.json) {
-    JsonWriter json;
-    json.begin_object().field("schema", "scored.jobs/1").key("jobs").begin_array();
-    for (const auto& job : list->jobs()) write_job(json, job);
-    json.end_array().field("truncated", list->truncated()).end_object();
-    print(json.text() + "\n");
+    print(queue_json(*list, JsonWriter::Layout::Page));
     return kExitOk;
   }
   print(make_table(*columns, list->jobs()).to_text(!options.common.no_header, output_width()));
@@ -91,6 +120,11 @@ int scq_main(const Invocation& invocation) {
   app.add_flag("--active", options.active_only, "Leave out jobs that have ended");
   app.add_option("--why", options.why, "Print every reason why this job waits, or how it ended")
       ->type_name("JOB");
+  app.add_option("--watch", options.watch, "Show them again every N seconds (default: 2)")
+      ->type_name("N")
+      ->expected(0, 1)
+      ->default_str("2")
+      ->check(CLI::Range(0.1, 3600.0));
   app.add_option("jobs", options.jobs, "Only these")->type_name("JOB");
   if (const auto code = parse(app, invocation)) return *code;
   return with_head(invocation, options.common, [&](HeadLink& head) -> Result<int> {

@@ -1,7 +1,7 @@
 // scrun: submits a parallel program and stays as its front end.
 #include "scout/commands.hpp"
 #include "scout/front_end.hpp"
-#include "scout/json_writer.hpp"
+#include "base/json_writer.hpp"
 #include "scout/run_options.hpp"
 #include "scout/session.hpp"
 #include "scout/words.hpp"

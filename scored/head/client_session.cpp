@@ -4,6 +4,7 @@
 #include "proto/convert.hpp"
 #include "proto/hello.hpp"
 #include "proto/parse.hpp"
+#include "monitor/url.hpp"
 #include "scored/head/settings.hpp"
 
 #include <algorithm>
@@ -80,9 +81,13 @@ ClientSession::ClientSession(Head& head, Clock& clock, const DaemonRequests& dae
       is_spare_(setup.is_spare),
       last_frame_(clock.now()) {}
 
+ClientSession::~ClientSession() {
+  if (viewer_) daemon_.site->leave(*viewer_);
+}
+
 bool ClientSession::is_idle(TimePoint now) const {
   if (is_spare_) return now - last_frame_ > kSpareIdle;
-  return attached_ == 0 && now - last_frame_ > head_.config().idle_timeout;
+  return attached_ == 0 && !viewer_ && now - last_frame_ > head_.config().idle_timeout;
 }
 
 asio::awaitable<void> ClientSession::run() {
@@ -149,6 +154,10 @@ bool ClientSession::dispatch(const proto::InFrame& frame) {
       return handle<wire::GetTrace>(frame);
     case FrameType::GetAccounting:
       return handle<wire::GetAccounting>(frame);
+    case FrameType::WatchCluster:
+      return handle<wire::WatchCluster>(frame);
+    case FrameType::WebLogin:
+      return handle<wire::WebLogin>(frame);
     case FrameType::SetQuantum:
       return handle<wire::SetQuantum>(frame);
     case FrameType::SetSlots:
@@ -316,6 +325,43 @@ Status ClientSession::on(const wire::GetAccounting& message) {
   page->set_tag(message.tag());
   proto::send(*connection_, *page);
   return {};
+}
+
+Status ClientSession::on(const wire::WatchCluster& message) {
+  if (daemon_.site == nullptr) return fail(Errc::Unsupported, "nothing is watched here");
+  const auto query = monitor::parse_query(message.query());
+  if (!query) return query.error();
+  const auto options = monitor::read_query(*query, monitor::ViewerOptions());
+  if (!options) return options.error();
+  const monitor::Sight sight = daemon_.site->sight_of(monitor::WebUser{peer_.user, peer_.name});
+  const auto give = [connection = connection_, tag = message.tag()](const std::string& document) {
+    wire::Snapshot snapshot;
+    snapshot.set_tag(tag);
+    snapshot.set_document(document);
+    proto::send(*connection, snapshot);
+  };
+  if (!message.follow()) {
+    give(*daemon_.site->snapshot(options->filter, sight));
+    return {};
+  }
+  if (viewer_) return fail(Errc::WrongState, "it watches already");
+  // What a client has not read yet is enough: it misses this one.
+  auto joined =
+      daemon_.site->join(*options, sight, [give, connection = connection_](monitor::Frame frame) {
+        if (connection->queued_bytes() > 0) return false;
+        give(*frame);
+        return true;
+      });
+  if (!joined) return joined.error();
+  viewer_ = *joined;
+  return {};
+}
+
+Status ClientSession::on(const wire::WebLogin& message) {
+  if (!daemon_.web_login) return fail(Errc::Unsupported, "there is no dashboard");
+  auto address = daemon_.web_login(peer_);
+  if (!address) return address.error();
+  return done(message.tag(), *std::move(address));
 }
 
 Status ClientSession::on(const wire::SetQuantum& message) {

@@ -5,12 +5,14 @@
 #include "base/asio.hpp"
 #include "base/log.hpp"
 #include "base/token_bucket.hpp"
+#include "monitor/site.hpp"
 #include "proto/client.pb.h"
 #include "proto/connection.hpp"
 #include "scored/head/head.hpp"
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace score::head {
@@ -19,6 +21,8 @@ namespace score::head {
 struct DaemonRequests {
   std::function<Status()> reload;
   std::function<void()> exit;  // after a shutdown: everything has ended
+  monitor::Site* site = nullptr;  // null: nothing to watch
+  std::function<Result<std::string>(const Peer&)> web_login{};
 };
 
 class ClientSession {
@@ -33,6 +37,10 @@ class ClientSession {
 
   // All but the setup must outlive run().
   ClientSession(Head& head, Clock& clock, const DaemonRequests& daemon, Setup setup);
+
+  ~ClientSession();
+  ClientSession(const ClientSession&) = delete;
+  ClientSession& operator=(const ClientSession&) = delete;
 
   // Until the client goes away or breaks the protocol; then nothing of it is left in the head.
   asio::awaitable<void> run();
@@ -76,6 +84,8 @@ class ClientSession {
   Status on(const wire::GetInfo& message);
   Status on(const wire::GetTrace& message);
   Status on(const wire::GetAccounting& message);
+  Status on(const wire::WatchCluster& message);
+  Status on(const wire::WebLogin& message);
   Status on(const wire::SetQuantum& message);
   Status on(const wire::SetSlots& message);
   Status on(const wire::DrainNodes& message);
@@ -94,6 +104,7 @@ class ClientSession {
   bool is_spare_;
   bool greeted_ = false;
   std::size_t attached_ = 0;
+  std::optional<monitor::ViewerId> viewer_;
   TimePoint last_frame_{};
 };
 

@@ -78,7 +78,9 @@ Result<HeadConfig> read_config(Result<ConfigFile> file) {
   read_places(section, config);
   read_policy(section, config);
   config.network = read_network_config(root);
-  for (const char* role : {"node", "launcher", "monitor"}) root.ignore(role);
+  ConfigSection watched = root.section("monitor");
+  monitor::read_settings(watched, config.monitor);
+  for (const char* role : {"node", "launcher"}) root.ignore(role);
   if (auto sound = file->finish(); !sound) return sound.error();
   return config;
 }
@@ -122,6 +124,11 @@ Status check_reload(const HeadConfig& running, const HeadConfig& wanted) {
   if (wanted.kill_deadline != running.kill_deadline) return fixed("kill_deadline");
   if (wanted.rejoin_grace != running.rejoin_grace) return fixed("rejoin_grace");
   if (wanted.switch_always != running.switch_always) return fixed("switch_always");
+  {
+    monitor::MonitorSettings changed = wanted.monitor;
+    changed.is_private = running.monitor.is_private;
+    if (!(changed == running.monitor)) return fixed("monitor");
+  }
   for (const std::string& name : running.nodes) {
     if (std::find(wanted.nodes.begin(), wanted.nodes.end(), name) == wanted.nodes.end()) {
       return fail(Errc::WrongState, "nodes: {} cannot be taken away from a running head; drain it",

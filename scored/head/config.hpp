@@ -6,6 +6,7 @@
 #include "base/result.hpp"
 #include "base/time.hpp"
 #include "gang/cluster.hpp"
+#include "monitor/settings.hpp"
 #include "proto/tls_connection.hpp"
 #include "scored/head/users.hpp"
 #include "scored/network_config.hpp"
@@ -27,6 +28,7 @@ struct HeadConfig {
   OperatorRule operators{{}, "scored-admin"};
   bool virtual_cluster = false;  // shown by commands, nothing else
   LogLevel log_level = LogLevel::Notice;
+  monitor::MonitorSettings monitor;
 
   Duration quantum = limits::kDefaultQuantum;
   std::uint32_t slots = limits::kDefaultSlots;

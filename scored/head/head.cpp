@@ -294,6 +294,7 @@ wire::Info Head::info() const {
   out.set_virtual_cluster(config_.virtual_cluster);
   out.set_pid(::getpid());
   out.set_socket(config_.socket);
+  out.set_dashboard_url(dashboard_url_);
   return out;
 }
 

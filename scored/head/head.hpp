@@ -13,6 +13,8 @@
 #include "base/clock.hpp"
 #include "base/task_group.hpp"
 #include "gang/cluster.hpp"
+#include "monitor/cluster_view.hpp"
+#include "monitor/samples.hpp"
 #include "scored/head/commit_log.hpp"
 #include "scored/head/config.hpp"
 #include "scored/head/deadlines.hpp"
@@ -20,6 +22,7 @@
 #include "scored/head/job_streams.hpp"
 #include "scored/head/network_board.hpp"
 #include "scored/head/node_links.hpp"
+#include "scored/head/observer.hpp"
 #include "scored/head/users.hpp"
 
 #include <deque>
@@ -97,6 +100,23 @@ class Head {
   void network_prepared(NodeId node, wire::NetworkPrepared&& message);
   void network_refused(NodeId node, const wire::NetworkRefused& message);
 
+  void node_sampled(NodeId node, const wire::NodeSample& message);
+
+  // ---- viewers
+  // Told from now on; null: nobody.
+  void observe(HeadObserver* observer) { observer_ = observer; }
+
+  // The cluster as it is now; measurements, viewers and events are another's.
+  [[nodiscard]] monitor::ClusterView show();
+
+  // Where the dashboard is, for info().
+  void set_dashboard_url(std::string url) { dashboard_url_ = std::move(url); }
+
+  [[nodiscard]] const gang::ClusterCounters& counters() const { return cluster_.counters(); }
+
+  // Waits of jobs that started: from submission to start.
+  [[nodiscard]] const monitor::WaitHistogram& job_waits() const { return job_waits_; }
+
   [[nodiscard]] const HeadConfig& config() const { return config_; }
 
   [[nodiscard]] Epoch incarnation() const { return incarnation_; }
@@ -155,6 +175,21 @@ class Head {
   std::optional<NetworkPeer> network_peer(NodeId node, AttemptId attempt);
   void tell_nodes(AttemptId attempt, const NetworkPeer& peer, const NetworkBoard::Answer& answer);
 
+  // head_view.cpp
+  struct EventAbout {
+    std::optional<JobId> job;
+    std::optional<NodeId> node;
+    std::string public_text;
+  };
+
+  void show_nodes(monitor::ClusterView& out) const;
+  void show_matrix(monitor::ClusterView& out) const;
+  void show_jobs(monitor::ClusterView& out);
+  void tell(monitor::EventKind kind, std::string text, EventAbout about);
+  void tell_job(const Job& job, std::string_view what, std::string_view why);
+  void tell_audit(const Peer& peer, std::string_view action, std::string_view value,
+                  std::optional<JobId> job);
+
   // head_jobs.cpp
   Result<AddJob> check_submission(const Peer& peer, wire::Submit& message);
   bool answer_repeated(const RequestKey& key, const SubmitDone& done);
@@ -198,6 +233,12 @@ class Head {
   bool performing_ = false;
   AttemptId spec_of_;  // the last specification that was encoded
   std::string spec_;
+
+  HeadObserver* observer_ = nullptr;
+  std::string dashboard_url_;
+  static constexpr Duration kShownAfterEnd = 10s;
+  std::deque<std::pair<TimePoint, wire::JobStatus>> lately_ended_;  // of kShownAfterEnd, a few
+  monitor::WaitHistogram job_waits_;
 
   std::map<std::uint64_t, TraceCollection> traces_;
   std::uint64_t next_trace_ = 1;

@@ -7,6 +7,7 @@
 #include "scored/head/settings.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace score::head {
@@ -41,6 +42,14 @@ void Head::perform_one(gang::Action&& action) {
     if (!view) return;
     log_info("change node", kv("node", view->info.name), kv("state", static_cast<int>(view->state)),
              kv("drained", view->drained), kv("reason", view->down_reason));
+    EventAbout about;
+    about.node = node->node;
+    constexpr std::array<const char*, 4> kStates = {"unknown", "up", "suspect", "down"};
+    tell(monitor::EventKind::Node,
+         fmt::format("{} is {}{}{}", view->info.name,
+                     kStates.at(static_cast<std::size_t>(view->state)),
+                     view->down_reason.empty() ? "" : ": ", view->down_reason),
+         std::move(about));
     // What it says from now on is about jobs that are lost: it must say hello, and be told so.
     if (view->state == gang::NodeState::Down) {
       if (const auto connection = links_.link(node->node).connection) connection->close();
@@ -161,9 +170,11 @@ void Head::note_state(Job& job, const gang::JobView& view) {
            kv("state", fmt::format("{}->{}", name_of(before), name_of(view.state))),
            kv("cause", view.reasons.empty() ? "" : view.reasons.front()));
   if (!is_final(view.state)) note_event(job, wall_now(), event_of(job, view, before));
+  tell_job(job, name_of(view.state), view.reasons.empty() ? "" : view.reasons.front());
   if (view.state != JobState::Pending) deadlines_.clear(job.info.id, DeadlineKind::Immediate);
   if (view.state == JobState::Running && job.progress.started == WallTime()) {
     job.progress.started = wall_now();
+    job_waits_.add(std::max(job.progress.started - job.info.submitted, Duration(0)));
     streams_.start_input(job.info.id);
   }
   if (view.state == JobState::Completing) streams_.release(job.info.id);
@@ -205,6 +216,10 @@ void Head::end(Job& job, const gang::JobView& view) {
   log_notice("end job", kv("job", id), kv("user", job.info.user),
              kv("state", name_of(job.progress.state)), kv("exit", status.exit_code()),
              kv("reason", status.reasons_size() > 0 ? status.reasons(0) : std::string()));
+  lately_ended_.emplace_back(now(), status);
+  while (lately_ended_.size() > 100 || now() - lately_ended_.front().first > kShownAfterEnd) {
+    lately_ended_.pop_front();
+  }
   SaveEnd saved;
   saved.id = id;
   saved.progress = job.progress;

@@ -159,6 +159,7 @@ void Head::begin_job(AddJob&& add, const ResourceRequest& request) {
     deadlines_.set(id, DeadlineKind::Immediate, now() + job.info.immediate);
   }
   note_event(job, job.info.submitted, "accepted");
+  tell_job(job, "submitted", {});
   log_info("accept job", kv("job", id), kv("user", job.info.user), kv("name", job.info.name));
   auto actions = cluster_.submit(id, job.info.user, request, now());
   if (!actions) return refuse_stored(job, actions.error());
@@ -231,7 +232,7 @@ namespace {
 
 void audit(const Peer& peer, std::string_view action, Job& job, std::string_view value) {
   log_notice("audit", kv("user", peer.name), kv("action", action), kv("job", job.info.id),
-             kv("value", value));
+             kv("value", value), kv("via", peer.via));
   note_event(job, wall_now(),
              fmt::format("{}{}{} asked by {}", action, value.empty() ? "" : " ", value, peer.name));
 }
@@ -252,6 +253,7 @@ Status Head::signal(const Peer& peer, const wire::SignalJob& message) {
   auto actions = cluster_.signal(id, message.signal(), now());
   if (!actions) return actions.error();
   audit(peer, "signal", *job, std::to_string(message.signal()));
+  tell_audit(peer, "signal", std::to_string(message.signal()), id);
   perform(std::move(*actions));
   return {};
 }
@@ -263,6 +265,7 @@ Status Head::cancel(const Peer& peer, const wire::CancelJob& message) {
   const auto cause = peer.user == job->info.user ? gang::EndCause::User : gang::EndCause::Operator;
   const Duration grace = message.grace_ns() < 0 ? config_.kill_grace : Duration(message.grace_ns());
   audit(peer, "cancel", *job, "grace " + format_duration(grace));
+  tell_audit(peer, "cancel", {}, id);
   if (grace > Duration{0} && !job->is_being_cancelled) {
     auto actions = cluster_.signal(id, SIGTERM, now());
     if (actions) {
@@ -321,6 +324,7 @@ Status Head::control(const Peer& peer, const wire::ControlJob& message) {
   audit(peer, name, *job,
         message.what() == wire::ControlJob::SET_WEIGHT ? std::to_string(message.weight())
                                                        : std::string());
+  tell_audit(peer, name, {}, id);
   perform(std::move(*actions));
   const auto looked = view(id);
   const bool changes_request =

@@ -32,6 +32,11 @@ void Head::node_connected(NodeId node, const NodeHello& hello, NodeVitals vitals
   log_notice("connect node", kv("node", link.name), kv("cores", hello.info.cores),
              kv("attempts", hello.attempts.size()), kv("method", link.vitals.switch_method));
   perform(cluster_.node_connected(node, hello, now()));
+  if (observer_ != nullptr) observer_->node_connected(node);
+}
+
+void Head::node_sampled(NodeId node, const wire::NodeSample& message) {
+  if (observer_ != nullptr) observer_->node_sampled(node, message);
 }
 
 void Head::node_lost(NodeId node, const proto::Connection& connection) {
@@ -41,6 +46,7 @@ void Head::node_lost(NodeId node, const proto::Connection& connection) {
   log_warning("lose node", kv("node", link.name));
   streams_.link_lost(node);
   perform(cluster_.node_disconnected(node, now()));
+  if (observer_ != nullptr) observer_->node_lost(node);
 }
 
 void Head::node_says(NodeId node, const NodeToHead& message) {
@@ -154,7 +160,8 @@ Status Head::set_quantum(const Peer& peer, Duration quantum) {
   auto actions = cluster_.set_quantum(quantum, now());
   if (!actions) return actions.error();
   log_notice("audit", kv("user", peer.name), kv("action", "set quantum"),
-             kv("value", format_duration(quantum)));
+             kv("value", format_duration(quantum)), kv("via", peer.via));
+  tell_audit(peer, "set quantum", format_duration(quantum), std::nullopt);
   commits_->add(quantum_setting(quantum));
   perform(std::move(*actions));
   return {};
@@ -163,7 +170,9 @@ Status Head::set_quantum(const Peer& peer, Duration quantum) {
 Status Head::set_slots(const Peer& peer, std::uint32_t slots) {
   auto actions = cluster_.set_max_slots(slots, now());
   if (!actions) return actions.error();
-  log_notice("audit", kv("user", peer.name), kv("action", "set slots"), kv("value", slots));
+  log_notice("audit", kv("user", peer.name), kv("action", "set slots"), kv("value", slots),
+             kv("via", peer.via));
+  tell_audit(peer, "set slots", std::to_string(slots), std::nullopt);
   commits_->add(slots_setting(slots));
   perform(std::move(*actions));
   return {};
@@ -187,7 +196,9 @@ Status Head::drain(const Peer& peer, const wire::DrainNodes& message) {
         message.resume() ? cluster_.resume_node(node, now()) : cluster_.drain(node, reason, now());
     if (!actions) return actions.error().with_context("{}", links_.name(node));
     log_notice("audit", kv("user", peer.name), kv("action", message.resume() ? "resume" : "drain"),
-               kv("node", links_.name(node)), kv("reason", reason));
+               kv("node", links_.name(node)), kv("reason", reason), kv("via", peer.via));
+    tell_audit(peer, message.resume() ? "resume" : "drain",
+               fmt::format("{} {}", links_.name(node), reason), std::nullopt);
     commits_->add(
         drain_setting(links_.name(node), message.resume() ? std::nullopt : std::optional(reason)));
     perform(std::move(*actions));

@@ -123,6 +123,12 @@ bool NodeSession::dispatch(const proto::InFrame& frame) {
       head_.trace_reply(node_, std::move(*reply));
       return true;
     }
+    case FrameType::NodeSample: {
+      const auto sample = proto::parse<wire::NodeSample>(frame);
+      if (!sample) return refuse(sample.error());
+      head_.node_sampled(node_, *sample);
+      return true;
+    }
     default:
       return handle_report(frame);
   }

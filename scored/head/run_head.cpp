@@ -8,6 +8,7 @@
 #include "proto/key.hpp"
 #include "scored/head/config.hpp"
 #include "scored/head/head.hpp"
+#include "scored/head/monitoring.hpp"
 #include "scored/head/server.hpp"
 
 #include <fmt/format.h>
@@ -144,6 +145,7 @@ class Daemon {
   std::optional<Head> head_;
   std::optional<Server> server_;
   TaskGroup tasks_;
+  std::optional<Monitoring> monitoring_;
   asio::experimental::channel<void(boost::system::error_code)> exit_{io_, 1};
   int exit_status_ = 0;
 };
@@ -167,6 +169,10 @@ Status Daemon::start() {
       self.exit_with(0);
     }(*this));
   };
+  monitoring_.emplace(io_, clock_, tasks_, *head_);
+  if (auto opened = monitoring_->open(config_.monitor); !opened) return opened;
+  requests.site = &*monitoring_;
+  requests.web_login = [this](const Peer& peer) { return monitoring_->web_login(peer); };
   server_.emplace(io_, clock_, *head_, std::move(requests));
   if (auto opened = server_->open(config_, *key, server_limits(config_.nodes.size())); !opened) {
     return opened;
@@ -177,6 +183,7 @@ Status Daemon::start() {
     return told;
   }
   server_->start(tasks_);
+  monitoring_->start();
   tasks_.spawn("timer", head_->run_timer());
   tasks_.spawn("signals", handle_signals());
   tasks_.spawn("service manager", feed_manager());
@@ -198,6 +205,7 @@ asio::awaitable<void> Daemon::stop() {
   log_notice("stop head", kv("status", exit_status_), kv("jobs", head_->summary()));
   notify_stopping();
   server_->close();
+  monitoring_->close();
   co_await tasks_.stop();
   head_->stop();
 }

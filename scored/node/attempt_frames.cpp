@@ -69,9 +69,15 @@ bool Attempts::on_event(Attempt& attempt, const proto::InFrame& frame) {
     case FrameType::ShepherdReady:
       handlers_.event(attempt.id, gang::ShepherdReady{});
       return true;
-    case FrameType::ShepherdStarted:
+    case FrameType::ShepherdStarted: {
+      const auto message = proto::parse<wire::ShepherdStarted>(frame);
+      if (!message) return false;
+      auto pids = proto::from_wire(*message);
+      if (!pids) return false;
+      attempt.tasks = *std::move(pids);
       handlers_.event(attempt.id, gang::ShepherdStarted{});
       return true;
+    }
     case FrameType::ShepherdDone:
       handlers_.event(attempt.id, gang::ShepherdDone{});
       return true;

@@ -41,6 +41,14 @@ Result<UniqueFd> listen_at(const std::string& path) {
   return made;
 }
 
+Rank first_rank(const base::PlacedTasks& placed) {
+  std::uint32_t first = 0;
+  for (std::uint32_t i = 0; i < placed.node_index && i < placed.tasks_on_node.size(); ++i) {
+    first += placed.tasks_on_node[i];
+  }
+  return Rank(first);
+}
+
 proto::ConnectionLimits connection_limits() {
   proto::ConnectionLimits chosen;
   chosen.write_queue_bytes = limits::kMaxPeerQueueBytes;
@@ -54,6 +62,7 @@ proto::ConnectionLimits connection_limits() {
 void Attempts::launch(gang::LaunchShepherd order) {
   const auto attempt = add(order.placed.attempt);
   attempt->memory = order.placed.memory;
+  attempt->first = first_rank(order.placed);
   parts_.tasks.spawn("run an attempt", run_new(attempt, std::move(order)));
 }
 
@@ -174,6 +183,8 @@ asio::awaitable<Result<proto::FoundAttempt>> Attempts::resume_found(AttemptPtr a
     co_return fail(Errc::Malformed, "it says it is attempt {}", found->placed.attempt);
   }
   attempt->memory = found->placed.memory;
+  attempt->first = first_rank(found->placed);
+  attempt->tasks = found->pids;
   attempt->group = static_cast<pid_t>(report->group());
   attempt->shepherd = static_cast<pid_t>(report->shepherd_pid());
   if (auto pidfd = open_pidfd(attempt->shepherd)) attempt->pidfd = *std::move(pidfd);

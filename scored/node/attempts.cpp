@@ -39,6 +39,15 @@ Attempts::AttemptPtr Attempts::add(AttemptId attempt) {
   return made;
 }
 
+std::vector<Attempts::RunningTasks> Attempts::running() const {
+  std::vector<RunningTasks> tasks;
+  for (const auto& [id, attempt] : attempts_) {
+    if (attempt->is_removed || attempt->tasks.empty()) continue;
+    tasks.push_back({id, attempt->first, attempt->tasks, attempt->shepherd});
+  }
+  return tasks;
+}
+
 void Attempts::start(AttemptId id) {
   const auto attempt = find(id);
   if (!attempt || !attempt->connection) return;

@@ -20,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace score::node {
 
@@ -70,11 +71,23 @@ class Attempts {
 
   [[nodiscard]] bool empty() const { return attempts_.empty(); }
 
+  // What runs here, for the sampler. The pids are the shepherds' word.
+  struct RunningTasks {
+    AttemptId attempt{};
+    Rank first;               // of this node
+    std::vector<pid_t> pids;  // of first, first + 1, ...
+    pid_t shepherd = 0;
+  };
+
+  [[nodiscard]] std::vector<RunningTasks> running() const;
+
  private:
   struct Attempt {
     AttemptId id{};
     std::string socket;
     Bytes memory{};
+    Rank first{0};             // of its tasks here
+    std::vector<pid_t> tasks;  // once they started
     std::shared_ptr<proto::Connection> connection;
     pid_t shepherd = 0;
     pid_t group = 0;

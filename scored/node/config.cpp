@@ -155,7 +155,9 @@ Result<NodeConfig> read_config(Result<ConfigFile> file) {
   ConfigSection section = root.section("node");
   for (const Key& key : kKeys) read_key(section, key, config);
   config.network = read_network_config(root);
-  for (const char* role : {"head", "launcher", "monitor"}) root.ignore(role);
+  ConfigSection watched = root.section("monitor");
+  monitor::read_settings(watched, config.monitor);
+  for (const char* role : {"head", "launcher"}) root.ignore(role);
   if (auto sound = file->finish(); !sound) return sound.error();
   return config;
 }

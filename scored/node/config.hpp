@@ -5,6 +5,7 @@
 #include "base/log.hpp"
 #include "base/result.hpp"
 #include "base/units.hpp"
+#include "monitor/settings.hpp"
 #include "proto/tls_connection.hpp"
 #include "scored/network_config.hpp"
 
@@ -37,6 +38,7 @@ struct NodeConfig {
   PriorityChoice priority = PriorityChoice::Auto;  // Normal: as if real time were not allowed
   LogLevel log_level = LogLevel::Notice;
   NetworkConfig network;
+  monitor::MonitorSettings monitor;
 };
 
 // Errors: one line "file:line: key: why".

@@ -83,6 +83,9 @@ Daemon::Daemon(Parts parts, NodeConfig config)
                 {config_.run_dir + "/shepherds", config_.name,
                  parts.switcher.priority() == SwitchPriority::None},
                 attempt_handlers()),
+      sampling_({parts.clock, tasks_, head_, attempts_, parts.switcher, agent_, parts.cgroups,
+                 networks_.contexts()},
+                config_.name),
       lease_(kMinLease) {
   networks_.set_opened([this](AttemptId attempt, std::shared_ptr<ChannelUser> user) {
     parts_.switcher.set_network(attempt, std::move(user));
@@ -109,6 +112,7 @@ HeadLink::Handlers Daemon::head_handlers() {
   handlers.frame = [this](const proto::InFrame& frame) { on_frame(frame); };
   handlers.disconnected = [this] {
     log_notice("lose the head: following the last timetable");
+    sampling_.stop();
     carry_out(agent_.on_disconnected(parts_.clock.now()));
     note_status();
   };
@@ -177,6 +181,8 @@ void Daemon::on_frame(const proto::InFrame& frame) {
       return on_heartbeat_reply(frame);
     case proto::FrameType::NodeTraceRequest:
       return on_trace_request(frame);
+    case proto::FrameType::WatchNode:
+      return on_watch(frame);
     default:
       if (!attempts_.from_head(frame)) head_.drop("it sent nonsense");
   }
@@ -220,12 +226,18 @@ void Daemon::on_trace_request(const proto::InFrame& frame) {
   wire::NodeTraceReply reply;
   reply.set_tag(message->tag());
   auto& trace = *reply.mutable_trace();
-  fill_trace(parts_.switcher.trace().read(TimePoint(Duration(message->since_ns()))), trace);
+  fill_trace(parts_.switcher.trace().read(now - Duration(message->since_ns())), trace);
   trace.set_node(config_.name);
   networks_.fill_figures(parts_.switcher.counters().channels, *trace.mutable_channels());
   trace.set_clock_offset_ns(agent_.clock().offset().count());
   trace.set_clock_error_ns(agent_.clock().error_bound(now).count());
   head_.send(reply);
+}
+
+void Daemon::on_watch(const proto::InFrame& frame) {
+  const auto message = proto::parse<wire::WatchNode>(frame);
+  if (!message) return head_.drop(message.error().message());
+  sampling_.watch(*message);
 }
 
 // ---- time and again -----------------------------------------------------------------------------
@@ -236,6 +248,7 @@ void Daemon::beat(bool asks) {
   const bool is_tenth = vitals_.fill(message);
   if (is_tenth && attempts_.empty()) release_code();  // nothing is switched now
   set_guard();
+  sampling_.keep_up();
   message.set_clock_error_ns(agent_.clock().error_bound(now).count());
   message.set_switches(parts_.switcher.counters().switches.load(std::memory_order_relaxed));
   message.set_late_switches(parts_.switcher.counters().late.load(std::memory_order_relaxed));
@@ -301,6 +314,12 @@ asio::awaitable<void> Daemon::run() {
   tasks_.spawn("link to the head", head_.run());
   tasks_.spawn("heartbeat", beat_regularly());
   if (const auto period = watchdog_period()) tasks_.spawn("watchdog", feed_watchdog(*period));
+  if (config_.monitor.node_listen) {
+    metrics_.emplace(Metrics::Parts{parts_.io, parts_.clock, tasks_, sampling_, attempts_},
+                     config_.name);
+    const auto started = metrics_->start(config_.monitor, config_.run_dir);
+    if (!started) log_error("serve no metrics", kv("err", started.error()));
+  }
   notify_ready();
   note_status();
   release_code();
@@ -312,6 +331,7 @@ asio::awaitable<void> Daemon::run() {
   parts_.switcher.stop();
   launcher_.renew(Duration{0});
   launcher_.close();
+  if (metrics_) metrics_->close();
   co_await tasks_.stop();
   log_notice("stop: jobs go on", kv("attempts", agent_.attempts().size()));
 }

@@ -10,9 +10,12 @@
 #include "scored/node/config.hpp"
 #include "scored/node/head_link.hpp"
 #include "scored/node/launcher_link.hpp"
+#include "scored/node/metrics.hpp"
+#include "scored/node/sampling.hpp"
 #include "scored/node/switcher.hpp"
 #include "scored/node/vitals.hpp"
 
+#include <optional>
 #include <string>
 
 namespace score::node {
@@ -48,6 +51,7 @@ class Daemon {
   void on_welcome(const proto::InFrame& frame);
   void on_heartbeat_reply(const proto::InFrame& frame);
   void on_trace_request(const proto::InFrame& frame);
+  void on_watch(const proto::InFrame& frame);
 
   // `asks`: for an answer, which is the clock exchange.
   void beat(bool asks);
@@ -67,6 +71,8 @@ class Daemon {
   HeadLink head_;
   Networks networks_;
   Attempts attempts_;
+  Sampling sampling_;
+  std::optional<Metrics> metrics_;  // where they are asked for
   Vitals vitals_;
   std::uint64_t head_epoch_ = 0;  // the greatest incarnation of the head seen
   Duration lease_;

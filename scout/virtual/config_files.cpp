@@ -49,6 +49,7 @@ std::string node_config(const Layout& layout, const VirtualOptions& options,
   text += fmt::format("cores = {}\nmemory = \"{}\"\n", options.cores, options.memory);
   text += fmt::format("cgroup_root = \"{}\"\n",
                       layout.cgroup.empty() ? "none" : layout.cgroup_of(name));
+  if (options.node_metrics) text += "[monitor]\nnode_listen = \"127.0.0.1:0\"\n";
   return text + network_config(options);
 }
 

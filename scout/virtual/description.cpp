@@ -1,6 +1,6 @@
 #include "scout/virtual/description.hpp"
 
-#include "scout/json_writer.hpp"
+#include "base/json_writer.hpp"
 
 #include <unistd.h>
 

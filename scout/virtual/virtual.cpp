@@ -64,6 +64,8 @@ void add_options(CLI::App& app, Request& request) {
       ->type_name("clock")
       ->check(CLI::IsMember({"clock"}));
   app.add_flag("--netns", options.netns, "Each node in a network namespace of its own (root)");
+  app.add_flag("--node-metrics", options.node_metrics,
+               "Each node serves /metrics; the port is in its directory, metrics.port");
   app.add_flag("--no-cgroup", options.no_cgroup,
                "Switch by signals, as for a user who may make no cgroup");
   app.add_flag("--keep", options.keep,

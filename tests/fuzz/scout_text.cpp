@@ -3,7 +3,7 @@
 // count.
 #include "base/assert.hpp"
 #include "scout/environment.hpp"
-#include "scout/json_writer.hpp"
+#include "base/json_writer.hpp"
 #include "scout/output_writer.hpp"
 #include "scout/score_options.hpp"
 #include "scout/text_table.hpp"

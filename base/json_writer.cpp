@@ -1,10 +1,12 @@
-#include "scout/json_writer.hpp"
+#include "base/json_writer.hpp"
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
-namespace score::scout {
+namespace score::inline base {
 
 namespace {
 
@@ -44,34 +46,45 @@ void append_character(std::string& out, std::string_view sequence) {
   }
 }
 
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = sequence_length(text, at);
-    if (length == 0) {
-      out += "\xEF\xBF\xBD";
-      ++at;
-      continue;
-    }
-    append_character(out, text.substr(at, length));
-    at += length;
-  }
-  out += '"';
-  return out;
+bool is_plain(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return c >= ' ' && c < 0x7F && c != '"' && c != '\\'; });
 }
 
 }  // namespace
 
+void JsonWriter::quote(std::string_view text) {
+  text_ += '"';
+  if (is_plain(text)) {
+    text_ += text;
+    text_ += '"';
+    return;
+  }
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = sequence_length(text, at);
+    if (length == 0) {
+      text_ += "\xEF\xBF\xBD";
+      ++at;
+      continue;
+    }
+    append_character(text_, text.substr(at, length));
+    at += length;
+  }
+  text_ += '"';
+}
+
 JsonWriter& JsonWriter::key(std::string_view name) {
   separate();
-  text_ += quoted(name);
-  text_ += ": ";
+  quote(name);
+  text_ += layout_ == Layout::Page ? ": " : ":";
   after_key_ = true;
   return *this;
 }
 
 JsonWriter& JsonWriter::value(std::string_view text) {
-  return raw(quoted(text));
+  separate();
+  quote(text);
+  return *this;
 }
 
 JsonWriter& JsonWriter::value(bool flag) {
@@ -80,7 +93,16 @@ JsonWriter& JsonWriter::value(bool flag) {
 
 JsonWriter& JsonWriter::value(double number) {
   if (!std::isfinite(number)) return null();
-  return raw(fmt::format("{:.10g}", number));
+  separate();
+  fmt::format_to(std::back_inserter(text_), "{:.10g}", number);
+  return *this;
+}
+
+JsonWriter& JsonWriter::fixed(double number, int decimals) {
+  if (!std::isfinite(number)) return null();
+  separate();
+  fmt::format_to(std::back_inserter(text_), "{:.{}f}", number, decimals);
+  return *this;
 }
 
 JsonWriter& JsonWriter::open(char bracket) {
@@ -93,7 +115,8 @@ JsonWriter& JsonWriter::open(char bracket) {
 JsonWriter& JsonWriter::close(char bracket) {
   const bool had_items = has_items_.back();
   has_items_.pop_back();
-  if (had_items && has_items_.size() < 2) text_ += "\n" + std::string(has_items_.size() * 2, ' ');
+  const bool breaks = layout_ == Layout::Page && has_items_.size() < 2;
+  if (had_items && breaks) text_ += "\n" + std::string(has_items_.size() * 2, ' ');
   text_ += bracket;
   return *this;
 }
@@ -111,9 +134,10 @@ void JsonWriter::separate() {
     return;
   }
   if (has_items_.empty()) return;
-  if (has_items_.back()) text_ += has_items_.size() > 2 ? ", " : ",";
-  if (has_items_.size() <= 2) text_ += "\n" + std::string(has_items_.size() * 2, ' ');
+  const bool is_page = layout_ == Layout::Page;
+  if (has_items_.back()) text_ += is_page && has_items_.size() > 2 ? ", " : ",";
+  if (is_page && has_items_.size() <= 2) text_ += "\n" + std::string(has_items_.size() * 2, ' ');
   has_items_.back() = true;
 }
 
-}  // namespace score::scout
+}  // namespace score::inline base

@@ -1,4 +1,4 @@
-// Writes JSON text. The commands only ever write it, so there is no tree: calls append.
+// Writes JSON text. It is only ever written, so there is no tree: calls append.
 //
 //   JsonWriter json;
 //   json.begin_object().field("schema", "scored.jobs/1").key("jobs").begin_array();
@@ -7,16 +7,30 @@
 //   puts(json.text().c_str());
 #pragma once
 
+#include <charconv>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-namespace score::scout {
+namespace score::inline base {
 
 class JsonWriter {
  public:
+  enum class Layout : std::uint8_t {
+    Page,  // the two outer levels on lines of their own
+    Line,  // all in one line, without blanks
+  };
+
+  explicit JsonWriter(Layout layout = Layout::Page) : layout_(layout) {}
+
+  // Before much is written.
+  void reserve(std::size_t bytes) { text_.reserve(bytes); }
+
   JsonWriter& begin_object() { return open('{'); }
 
   JsonWriter& end_object() { return close('}'); }
@@ -34,10 +48,21 @@ class JsonWriter {
 
   JsonWriter& value(bool flag);
   JsonWriter& value(double number);  // not finite: null
+  // With so many decimals: for times, of which ten digits would be too few.
+  JsonWriter& fixed(double number, int decimals);
   template <std::integral Number>
 
   requires(!std::same_as<Number, bool>) JsonWriter& value(Number number) {
-    return raw(std::to_string(number));
+    separate();
+    char digits[24];
+    text_.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
+    return *this;
+  }
+
+  // null if there is none.
+  template <typename Value>
+  JsonWriter& value(const std::optional<Value>& what) {
+    return what ? value(*what) : null();
   }
 
   JsonWriter& null() { return raw("null"); }
@@ -57,15 +82,20 @@ class JsonWriter {
 
   [[nodiscard]] const std::string& text() const { return text_; }
 
+  // The text, moved out; the writer is of no more use.
+  [[nodiscard]] std::string take() { return std::move(text_); }
+
  private:
   JsonWriter& open(char bracket);
   JsonWriter& close(char bracket);
   JsonWriter& raw(std::string_view text);
   void separate();
+  void quote(std::string_view text);
 
+  Layout layout_;
   std::string text_;
   std::vector<bool> has_items_;  // of each open bracket
   bool after_key_ = false;
 };
 
-}  // namespace score::scout
+}  // namespace score::inline base

@@ -1,0 +1,100 @@
+#include "monitor/cluster_meter.hpp"
+
+#include <algorithm>
+
+namespace score::monitor {
+
+const ClusterMeter::Node* ClusterMeter::find(NodeId node) const {
+  return node.value() < nodes_.size() ? &nodes_[node.value()] : nullptr;
+}
+
+std::vector<LateSwitch> ClusterMeter::feed(NodeId id, const NodeSample& sample) {
+  if (id.value() >= nodes_.size()) nodes_.resize(id.value() + 1);
+  Node& node = nodes_[id.value()];
+  if (!sample.totals_only) {
+    node.load.feed(sample);
+    node.runs.feed(sample);
+  }
+  const NodeTotals& totals = sample.totals;
+  const bool has_restarted = node.has_totals && totals.switches < node.newest.switches;
+  if (has_restarted) node.totals.clear();
+  node.totals.push_back({sample.taken, totals.lost, totals.busy, totals.switches});
+  // One beyond the window stays, to count from.
+  while (node.totals.size() > 2 && node.totals[1].at < sample.taken - kOverheadWindow) {
+    node.totals.pop_front();
+  }
+  node.newest = totals;
+  node.has_totals = true;
+  return switches_.feed(id, sample);
+}
+
+void ClusterMeter::interrupt(NodeId node, TimePoint now) {
+  if (node.value() >= nodes_.size()) return;
+  nodes_[node.value()].load.forget();
+  nodes_[node.value()].runs.interrupt(now);
+  nodes_[node.value()].totals.clear();
+}
+
+void ClusterMeter::interrupt_all(TimePoint now) {
+  for (std::uint32_t i = 0; i < nodes_.size(); ++i) interrupt(NodeId(i), now);
+}
+
+const NodeLoad* ClusterMeter::load(NodeId id) const {
+  const Node* node = find(id);
+  return node != nullptr && node->load.has_sample() ? &node->load.load() : nullptr;
+}
+
+const NodeTotals* ClusterMeter::totals(NodeId id) const {
+  const Node* node = find(id);
+  return node != nullptr && node->has_totals ? &node->newest : nullptr;
+}
+
+std::vector<Run> ClusterMeter::runs(NodeId id, TimePoint from, TimePoint to) const {
+  const Node* node = find(id);
+  return node != nullptr ? node->runs.between(from, to) : std::vector<Run>();
+}
+
+namespace {
+
+std::optional<double> share(Duration part, Duration whole) {
+  if (whole <= Duration(0)) return std::nullopt;
+  return std::clamp(static_cast<double>(part.count()) / static_cast<double>(whole.count()), 0.0,
+                    1.0);
+}
+
+}  // namespace
+
+std::optional<double> ClusterMeter::overhead(NodeId id) const {
+  const Node* node = find(id);
+  if (node == nullptr || node->totals.size() < 2) return std::nullopt;
+  const Totals& first = node->totals.front();
+  const Totals& last = node->totals.back();
+  return share(last.lost - first.lost, last.busy - first.busy);
+}
+
+std::optional<double> ClusterMeter::overhead() const {
+  Duration lost{0}, busy{0};
+  for (const Node& node : nodes_) {
+    if (node.totals.size() < 2) continue;
+    lost += node.totals.back().lost - node.totals.front().lost;
+    busy += node.totals.back().busy - node.totals.front().busy;
+  }
+  return share(lost, busy);
+}
+
+double ClusterMeter::switches_per_second() const {
+  double sum = 0;
+  std::size_t count = 0;
+  for (const Node& node : nodes_) {
+    if (node.totals.size() < 2) continue;
+    const Totals& first = node.totals.front();
+    const Totals& last = node.totals.back();
+    if (last.switches <= first.switches) continue;
+    const double period = std::chrono::duration<double>(last.at - first.at).count();
+    sum += static_cast<double>(last.switches - first.switches) / period;
+    ++count;
+  }
+  return count == 0 ? 0 : sum / static_cast<double>(count);
+}
+
+}  // namespace score::monitor

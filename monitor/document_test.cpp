@@ -1,0 +1,104 @@
+// One document, and who sees what of it.
+#include "monitor/document.hpp"
+
+#include <gtest/gtest.h>
+
+namespace score::monitor {
+namespace {
+
+ClusterView cluster() {
+  ClusterView view;
+  view.head = "h";
+  view.now = TimePoint(100s);
+  view.quantum = 100ms;
+  view.nodes.push_back(
+      {.name = "n0", .state = "up", .reason = "", .jobs = {JobId(1)}, .method = "m"});
+  view.rows.push_back({SlotIndex(0), true, {{JobId(1)}}});
+  view.order = {SlotIndex(0)};
+  JobRow job;
+  job.job = JobId(1);
+  job.user = UserId(5);
+  job.user_name = "alice";
+  job.name = "<script>";
+  job.command = "secret arguments";
+  job.state = "running";
+  view.jobs.push_back(job);
+  return view;
+}
+
+std::string document(const ClusterView& view, const Sight& sight, const Filter& filter = {}) {
+  DocumentOptions options;
+  options.sight = sight;
+  options.filter = filter;
+  return write_document(view, ClusterMeter(), options);
+}
+
+bool has(const std::string& text, std::string_view part) {
+  return text.find(part) != text.npos;
+}
+
+TEST(Document, IsOneLineWithEverySection) {
+  const std::string text = document(cluster(), {});
+  EXPECT_FALSE(has(text, "\n"));
+  for (const char* key : {"cluster", "nodes", "matrix", "slices", "jobs", "processes", "switches",
+                          "traffic", "events"}) {
+    EXPECT_TRUE(has(text, "\"" + std::string(key) + "\":")) << key;
+  }
+}
+
+TEST(Document, LeavesOutPartsThatAreNotWanted) {
+  Filter filter;
+  filter.parts = *parse_parts("jobs");
+  const std::string text = document(cluster(), {}, filter);
+  EXPECT_TRUE(has(text, "\"cluster\":"));
+  EXPECT_TRUE(has(text, "\"jobs\":[{"));
+  EXPECT_FALSE(has(text, "\"nodes\":["));
+  filter.job = JobId(2);
+  EXPECT_TRUE(has(document(cluster(), {}, filter), "\"jobs\":[]"));
+}
+
+TEST(Document, HidesOthersWhenPrivate) {
+  ClusterView view = cluster();
+  EXPECT_TRUE(has(document(view, {}), "secret arguments"));
+  view.is_private = true;
+  for (const Sight& sight : {Sight{}, Sight{UserId(6), false}}) {
+    const std::string text = document(view, sight);
+    EXPECT_FALSE(has(text, "secret"));
+    EXPECT_FALSE(has(text, "alice"));
+    EXPECT_FALSE(has(text, "script"));
+    EXPECT_TRUE(has(text, "\"user\":null"));
+  }
+  EXPECT_TRUE(has(document(view, {UserId(5), false}), "secret arguments"));
+  EXPECT_TRUE(has(document(view, {UserId(6), true}), "secret arguments"));
+}
+
+TEST(Document, DoesNotTellAUserNameByAFilterThatFindsIt) {
+  ClusterView view = cluster();
+  Filter filter;
+  filter.user = "alice";
+  EXPECT_FALSE(has(document(view, {}, filter), "\"jobs\":[]"));
+  view.is_private = true;
+  EXPECT_TRUE(has(document(view, {}, filter), "\"jobs\":[]"));
+}
+
+TEST(Document, TellsEventsOfOthersWithoutNames) {
+  ClusterView view = cluster();
+  EventLog log;
+  Event event;
+  event.kind = EventKind::Job;
+  event.text = "job 1 (<script> of alice) running";
+  event.public_text = "job 1 running";
+  event.job = JobId(1);
+  log.add(event);
+  event.job = JobId(9);  // no longer in the list
+  log.add(event);
+  view.events = &log.events();
+  EXPECT_TRUE(has(document(view, {}), "of alice"));
+  view.is_private = true;
+  EXPECT_FALSE(has(document(view, {}), "of alice"));
+  EXPECT_TRUE(has(document(view, {}), "\"text\":\"job 1 running\""));
+  EXPECT_TRUE(has(document(view, {UserId(7), true}), "of alice"));
+}
+
+}  // namespace
+}  // namespace score::monitor

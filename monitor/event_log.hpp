@@ -1,0 +1,45 @@
+#pragma once
+// The last things that happened, for people. Pure.
+
+#include "base/ids.hpp"
+#include "base/time.hpp"
+
+#include <deque>
+#include <optional>
+#include <string>
+
+namespace score::monitor {
+
+enum class EventKind : std::uint8_t { Job, Node, Admin, Late, Head };
+
+[[nodiscard]] const char* name_of(EventKind kind);  // "job" ...
+
+struct Event {
+  std::uint64_t id = 0;  // given by the log
+  TimePoint at{};
+  WallTime wall{};
+  EventKind kind = EventKind::Head;
+  std::string text;         // one line, escaped
+  std::string public_text;  // for those who may not know whose job it is; empty: the same
+  std::optional<JobId> job;
+  std::optional<NodeId> node;
+};
+
+class EventLog {
+ public:
+  static constexpr std::size_t kKept = 50;
+
+  void add(Event event) {
+    event.id = ++last_id_;
+    events_.push_back(std::move(event));
+    if (events_.size() > kKept) events_.pop_front();
+  }
+
+  [[nodiscard]] const std::deque<Event>& events() const { return events_; }
+
+ private:
+  std::deque<Event> events_;
+  std::uint64_t last_id_ = 0;
+};
+
+}  // namespace score::monitor

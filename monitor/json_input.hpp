@@ -1,0 +1,27 @@
+#pragma once
+// JSON from outside: one flat object with the few kinds of values that requests have. Pure.
+
+#include "base/result.hpp"
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace score::monitor {
+
+struct JsonNull {
+  friend bool operator==(JsonNull, JsonNull) = default;
+};
+
+using JsonValue = std::variant<JsonNull, bool, double, std::string, std::vector<std::string>>;
+using JsonObject = std::map<std::string, JsonValue, std::less<>>;
+
+inline constexpr std::size_t kMaxJsonMembers = 32;
+
+// An object whose values are texts, numbers, true, false, null, or lists of texts; nothing deeper.
+// A name that comes twice is an error. Errors: Malformed with what is wrong.
+[[nodiscard]] Result<JsonObject> parse_object(std::string_view text);
+
+}  // namespace score::monitor

@@ -1,0 +1,114 @@
+#include "monitor/load_meter.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace score::monitor {
+
+namespace {
+
+// Loads of less scheduled time than this say more about the clocks than about the task.
+constexpr Duration kLeastScheduled = 2ms;
+constexpr double kMostCores = 4'096;  // a broken total is shown as no more
+constexpr Duration kPmWindow = 1s;
+
+double seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+// A total that went back belongs to something else: nothing happened.
+double grown(std::uint64_t now, std::uint64_t before) {
+  return now > before ? static_cast<double>(now - before) : 0;
+}
+
+double cores(Duration now, Duration before, double period) {
+  if (period <= 0 || now <= before) return 0;
+  return std::min(seconds(now - before) / period, kMostCores);
+}
+
+TrafficRate rate(const Traffic& now, const Traffic& before, double period) {
+  if (period <= 0) return {};
+  return {grown(now.sent_messages, before.sent_messages) / period,
+          grown(now.received_messages, before.received_messages) / period,
+          grown(now.sent_bytes, before.sent_bytes) / period,
+          grown(now.received_bytes, before.received_bytes) / period};
+}
+
+void add(TrafficRate& sum, const TrafficRate& part) {
+  sum.sent_messages += part.sent_messages;
+  sum.received_messages += part.received_messages;
+  sum.sent_bytes += part.sent_bytes;
+  sum.received_bytes += part.received_bytes;
+}
+
+}  // namespace
+
+void LoadMeter::forget() {
+  *this = LoadMeter();
+}
+
+TaskLoad LoadMeter::load_of(const TaskSample& now, Kept* before, Duration period,
+                            Duration scheduled) {
+  TaskLoad load;
+  load.rank = now.rank;
+  load.pid = now.pid;
+  load.state = now.state;
+  load.memory = now.memory;
+  load.processes = now.processes;
+  const double real = seconds(period);
+  if (real > 0) load.scheduled = std::clamp(seconds(scheduled) / real, 0.0, 1.0);
+  if (now.pm) load.traffic = TrafficRate();
+  if (now.pm) load.pm_wait = before != nullptr ? before->pm_wait : 0;
+  if (before == nullptr || before->sample.pid != now.pid) return load;
+  const TaskSample& last = before->sample;
+  if (scheduled >= kLeastScheduled) {
+    const double ran = seconds(scheduled);
+    load.user = cores(now.user, last.user, ran);
+    load.system = cores(now.system, last.system, ran);
+    load.switches = grown(now.switches, last.switches) / ran;
+  }
+  if (now.pm && last.pm) {
+    load.traffic = rate(now.pm->traffic, last.pm->traffic, real);
+    // Only what is seen while it runs says anything; older looks count less and less.
+    const double weight = std::min(1.0, seconds(scheduled) / seconds(kPmWindow));
+    load.pm_wait = *load.pm_wait + weight * ((now.pm->waits ? 1.0 : 0.0) - *load.pm_wait);
+  }
+  return load;
+}
+
+void LoadMeter::feed(const NodeSample& sample) {
+  if (has_sample_ && sample.taken <= load_.taken) return;
+  const Duration period = has_sample_ ? sample.taken - load_.taken : Duration(0);
+  NodeLoad made;
+  made.taken = sample.taken;
+  Tasks kept;
+  std::map<AttemptId, Duration> totals;
+  for (const GangSample& gang : sample.gangs) {
+    const auto before = scheduled_.find(gang.attempt);
+    const Duration scheduled =
+        before == scheduled_.end() ? Duration(0) : gang.scheduled - before->second;
+    totals[gang.attempt] = gang.scheduled;
+    for (const TaskSample& task : gang.tasks) {
+      const auto last = last_.find({gang.attempt, task.rank});
+      Kept* known = last == last_.end() ? nullptr : &last->second;
+      TaskLoad load = load_of(task, known, period, scheduled);
+      load.attempt = gang.attempt;
+      if (known != nullptr && period > Duration(0)) {
+        made.user += cores(task.user, known->sample.user, seconds(period));
+        made.system += cores(task.system, known->sample.system, seconds(period));
+      }
+      if (load.traffic) {
+        if (!made.traffic) made.traffic = TrafficRate();
+        add(*made.traffic, *load.traffic);
+      }
+      kept[{gang.attempt, task.rank}] = {task, load.pm_wait.value_or(0)};
+      made.tasks.push_back(std::move(load));
+    }
+  }
+  last_ = std::move(kept);
+  scheduled_ = std::move(totals);
+  load_ = std::move(made);
+  has_sample_ = true;
+}
+
+}  // namespace score::monitor

@@ -1,0 +1,68 @@
+#pragma once
+// From totals to rates: what each task, and each node's tasks together, did between the last two
+// samples of a node. CPU is per second of scheduled time: a gang that was frozen is not idle. Pure.
+
+#include "monitor/samples.hpp"
+
+#include <map>
+#include <optional>
+#include <vector>
+
+namespace score::monitor {
+
+struct TrafficRate {  // a second of real time
+  double sent_messages = 0, received_messages = 0;
+  double sent_bytes = 0, received_bytes = 0;
+};
+
+struct TaskLoad {
+  AttemptId attempt;
+  Rank rank;
+  std::int32_t pid = 0;
+  TaskState state = TaskState::Blocked;
+  double user = 0, system = 0;  // cores, while it was scheduled
+  double scheduled = 0;         // share of the period
+  double switches = 0;          // a second of scheduled time
+  Bytes memory;
+  std::uint32_t processes = 0;
+  std::optional<double> pm_wait;  // share of scheduled time, as sampled over about a second
+  std::optional<TrafficRate> traffic;
+};
+
+struct NodeLoad {
+  TimePoint taken{};
+  double user = 0, system = 0;  // cores, of real time
+  std::optional<TrafficRate> traffic;
+  std::vector<TaskLoad> tasks;  // by attempt, then rank
+};
+
+// Of one node.
+class LoadMeter {
+ public:
+  // Samples in the order they were taken; an older one than the last is dropped.
+  void feed(const NodeSample& sample);
+  // The connection was lost, or nobody watched for a while: the next sample is a first one.
+  void forget();
+
+  // Rates are 0 after the first sample.
+  [[nodiscard]] const NodeLoad& load() const { return load_; }
+
+  [[nodiscard]] bool has_sample() const { return has_sample_; }
+
+ private:
+  struct Kept {
+    TaskSample sample;
+    double pm_wait = 0;
+  };
+
+  using Tasks = std::map<std::pair<AttemptId, Rank>, Kept>;
+
+  TaskLoad load_of(const TaskSample& now, Kept* before, Duration period, Duration scheduled);
+
+  bool has_sample_ = false;
+  std::map<AttemptId, Duration> scheduled_;  // totals of the last sample
+  Tasks last_;
+  NodeLoad load_;
+};
+
+}  // namespace score::monitor

@@ -1,0 +1,42 @@
+#pragma once
+// What ran when on one node, as it was measured: the second mode of the gang matrix. Fed with
+// switches and, for what ran without any switch, with who runs at a sample. Pure.
+
+#include "monitor/samples.hpp"
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <vector>
+
+namespace score::monitor {
+
+struct Run {
+  JobId job;
+  TimePoint start{};
+  std::optional<TimePoint> end;  // none: it still runs
+
+  friend bool operator==(const Run&, const Run&) = default;
+};
+
+class RunHistory {
+ public:
+  // Runs that ended longer ago are forgotten; so are the oldest beyond kMostRuns.
+  static constexpr Duration kKept = 6s;
+  static constexpr std::size_t kMostRuns = 8'192;
+
+  void feed(const NodeSample& sample);
+  // Nothing is known from `now` on: what ran has ended for us.
+  void interrupt(TimePoint now);
+
+  // Those that touch [from, to), by start; those that still run last.
+  [[nodiscard]] std::vector<Run> between(TimePoint from, TimePoint to) const;
+
+ private:
+  void end(JobId job, TimePoint at);
+
+  std::map<JobId, TimePoint> open_;
+  std::deque<Run> ended_;
+};
+
+}  // namespace score::monitor

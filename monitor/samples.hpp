@@ -1,0 +1,143 @@
+#pragma once
+// What a node measures, as values. Everything is a total since the start of the thing it is about,
+// so that a sample that is lost or skipped costs nothing: rates are differences (load_meter.hpp).
+
+#include "base/ids.hpp"
+#include "base/time.hpp"
+#include "base/units.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace score::monitor {
+
+enum class TaskState : std::uint8_t {
+  Running,    // on a core or ready to be
+  WaitsInPm,  // in the communication library, with nothing to do
+  Blocked,    // in the kernel: I/O, a timer, another process
+  Frozen,     // it is another gang's turn
+  Stopped,    // by a signal or a debugger
+  Ended,
+};
+
+inline constexpr std::size_t kTaskStates = 6;
+
+[[nodiscard]] const char* name_of(TaskState state);  // "running", "pm", "blocked" ...
+
+// Through PM, since the start.
+struct Traffic {
+  std::uint64_t sent_messages = 0;
+  std::uint64_t received_messages = 0;
+  std::uint64_t sent_bytes = 0;
+  std::uint64_t received_bytes = 0;
+
+  friend bool operator==(const Traffic&, const Traffic&) = default;
+};
+
+struct PmReading {
+  bool waits = false;  // at this moment
+  Traffic traffic;
+
+  friend bool operator==(const PmReading&, const PmReading&) = default;
+};
+
+// A task: its process and what that started.
+struct TaskSample {
+  Rank rank;
+  std::int32_t pid = 0;
+  TaskState state = TaskState::Blocked;
+  Duration user{0}, system{0};  // CPU
+  std::uint64_t switches = 0;   // of context
+  Bytes memory;                 // resident
+  std::uint32_t processes = 0;
+  std::optional<PmReading> pm;  // none: it has no context
+
+  friend bool operator==(const TaskSample&, const TaskSample&) = default;
+};
+
+// An attempt's part on a node.
+struct GangSample {
+  AttemptId attempt;
+  Duration scheduled{0};  // time it was allowed to run
+  bool runs = false;
+  std::vector<TaskSample> tasks;  // by rank
+
+  friend bool operator==(const GangSample&, const GangSample&) = default;
+};
+
+// One gang switch of a node.
+struct SwitchSample {
+  TimePoint due{};                        // cluster time
+  Duration woke{0}, stopped{0}, done{0};  // after due
+  std::vector<AttemptId> left, entered;
+
+  friend bool operator==(const SwitchSample&, const SwitchSample&) = default;
+};
+
+// The steps of a switch; docs/stream.md and the metric scored_gang_switch_duration_seconds.
+enum class SwitchPhase : std::uint8_t { Wake, Stop, Go, Total };
+
+inline constexpr std::size_t kSwitchPhases = 4;
+
+[[nodiscard]] const char* name_of(SwitchPhase phase);
+[[nodiscard]] Duration length_of(const SwitchSample& sample, SwitchPhase phase);
+
+// Upper bounds of the buckets of every histogram of switch times, UX's 20 us ... 200 ms.
+inline constexpr std::array<Duration, 13> kSwitchBuckets = {
+    20us, 50us, 100us, 200us, 500us, 1ms, 2ms, 5ms, 10ms, 20ms, 50ms, 100ms, 200ms};
+
+// ... and of the times that jobs wait for their start.
+inline constexpr std::array<Duration, 12> kWaitBuckets = {10ms, 50ms, 100ms, 500ms, 1s, 5s,
+                                                          10s,  1min, 5min,  30min, 2h, 24h};
+
+// How often each length came; the last bucket has what is longer than all bounds.
+template <const auto& kBounds>
+struct Histogram {
+  std::array<std::uint64_t, kBounds.size() + 1> counts{};
+  Duration sum{0};
+
+  void add(Duration length) {
+    const auto bound = std::lower_bound(kBounds.begin(), kBounds.end(), length);
+    ++counts[static_cast<std::size_t>(bound - kBounds.begin())];
+    sum += length;
+  }
+
+  void add(const Histogram& other) {
+    for (std::size_t i = 0; i < counts.size(); ++i) counts[i] += other.counts[i];
+    sum += other.sum;
+  }
+
+  static constexpr const auto& bounds() { return kBounds; }
+
+  friend bool operator==(const Histogram&, const Histogram&) = default;
+};
+
+using TimeHistogram = Histogram<kSwitchBuckets>;
+using WaitHistogram = Histogram<kWaitBuckets>;
+
+// Of a node daemon since its start.
+struct NodeTotals {
+  std::uint64_t switches = 0, late = 0;
+  Duration lost{0};  // switching took it from the entering jobs
+  Duration busy{0};  // at least one job ran
+  std::array<TimeHistogram, kSwitchPhases> phases{};
+  Duration user{0}, system{0};  // CPU of jobs
+  Traffic traffic;
+
+  friend bool operator==(const NodeTotals&, const NodeTotals&) = default;
+};
+
+struct NodeSample {
+  TimePoint taken{};  // cluster time
+  std::vector<GangSample> gangs;
+  std::vector<SwitchSample> switches;  // since the sample before
+  std::uint64_t switches_lost = 0;     // more than that
+  NodeTotals totals;
+  bool totals_only = false;  // says nothing about gangs and switches
+};
+
+}  // namespace score::monitor

@@ -1,0 +1,48 @@
+#pragma once
+// What the web server serves: the head, seen from the web.
+
+#include "base/asio.hpp"
+#include "base/result.hpp"
+#include "monitor/action.hpp"
+#include "monitor/hub.hpp"
+#include "monitor/web_login.hpp"
+
+#include <optional>
+#include <string>
+
+namespace score::monitor {
+
+class Site {
+ public:
+  struct TraceWish {
+    Duration since{5s};
+    std::optional<std::uint64_t> late;  // around this one instead
+  };
+
+  Site() = default;
+  Site(const Site&) = delete;
+  Site& operator=(const Site&) = delete;
+  virtual ~Site() = default;
+
+  // One document with the slices of the last 5 s.
+  virtual Frame snapshot(const Filter& filter, const Sight& sight) = 0;
+  // Documents from now on. Errors: Busy.
+  virtual Result<ViewerId> join(const ViewerOptions& options, const Sight& sight,
+                                Deliver deliver) = 0;
+  virtual Status change(ViewerId viewer, const ViewerOptions& options) = 0;
+  virtual void pause(ViewerId viewer, bool paused) = 0;
+  virtual void leave(ViewerId viewer) = 0;
+
+  // What this user may see now; nobody: a viewer.
+  virtual Sight sight_of(const std::optional<WebUser>& who) = 0;
+  // scored.session/1.
+  virtual std::string session_document(const std::optional<WebSession>& session) = 0;
+  // The line to show. Errors: Denied, NotFound, WrongState, Malformed.
+  virtual Result<std::string> act(const WebUser& who, const Action& action) = 0;
+  // JSON. Errors: NotFound.
+  virtual asio::awaitable<Result<std::string>> trace(TraceWish wish) = 0;
+  // The text that Prometheus reads.
+  virtual asio::awaitable<std::string> metrics() = 0;
+};
+
+}  // namespace score::monitor

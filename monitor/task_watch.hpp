@@ -1,0 +1,63 @@
+#pragma once
+// Reads the tasks of one attempt on this node: the processes in its cgroup (or below its first
+// ones), through descriptors that are kept, so that a reading is a pread and a reused pid is an
+// error instead of another process. No Asio. One thread.
+//
+// Which ranks there are is what the shepherd says, and it runs as the user: a pid is believed only
+// if it is among the processes found. What is found and belongs to no rank counts for the lowest.
+
+#include "base/fd.hpp"
+#include "monitor/proc_text.hpp"
+#include "monitor/samples.hpp"
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace score::monitor {
+
+// The processes of the attempt now. Never fails: what cannot be read is not there.
+using FindProcesses = std::function<std::vector<pid_t>()>;
+
+class TaskWatch {
+ public:
+  struct Tasks {
+    Rank first;
+    std::vector<pid_t> pids;  // of first, first + 1, ...
+  };
+
+  // `proc`: where /proc is, for tests.
+  TaskWatch(Tasks tasks, FindProcesses find, std::string proc = "/proc");
+
+  // Looks which processes there are; then read() knows them. Once a second is enough.
+  void look_up();
+
+  // One sample a rank, by rank. `frozen`: the attempt does not run now.
+  [[nodiscard]] std::vector<TaskSample> read(bool frozen);
+
+  [[nodiscard]] std::size_t process_count() const { return processes_.size(); }
+
+ private:
+  struct Process {
+    UniqueFd stat_file, schedule_file;
+    std::size_t task = 0;  // index of its rank
+    ProcessStat stat;
+    ProcessSchedule schedule;
+    bool is_read = false;
+    bool is_gone = false;
+  };
+
+  void add(pid_t pid);
+  void assign_ranks();
+  static void read_process(Process& process);
+  void add_to(TaskSample& sample, const Process& process, bool is_first) const;
+
+  Tasks tasks_;
+  FindProcesses find_;
+  std::string proc_;
+  std::map<pid_t, Process> processes_;
+  std::vector<TaskSample> ended_;  // [task]: what processes had that are gone, in user and system
+};
+
+}  // namespace score::monitor

@@ -1,0 +1,77 @@
+#pragma once
+// What a viewer wants to see and how often: from the query of an address or a WebSocket message.
+// Pure.
+
+#include "base/ids.hpp"
+#include "base/result.hpp"
+#include "base/time.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace score::monitor {
+
+// The sections of a document; `cluster` always comes.
+enum class Part : std::uint8_t {
+  Nodes,
+  Matrix,
+  Slices,
+  Jobs,
+  Processes,
+  Switches,
+  Traffic,
+  Events,
+};
+
+inline constexpr std::size_t kParts = 8;
+
+// Samples and documents are made at multiples of this.
+inline constexpr Duration kTick = 100ms;
+inline constexpr std::uint32_t kMostTicks = 100;  // a document in 10 s
+inline constexpr double kSlowestRate = 0.1, kFastestRate = 10;
+
+// Two viewers with equal filters and rights get the same bytes.
+struct Filter {
+  std::uint32_t parts = (1U << kParts) - 1;  // bits by Part
+  std::optional<JobId> job;
+  std::string user;  // empty: all
+
+  [[nodiscard]] bool has(Part part) const {
+    return (parts & (1U << static_cast<unsigned>(part))) != 0;
+  }
+
+  friend auto operator<=>(const Filter&, const Filter&) = default;
+};
+
+struct ViewerOptions {
+  std::uint32_t ticks = 10;  // between documents
+  Filter filter;
+  std::optional<std::uint64_t> count;  // documents until the end
+
+  [[nodiscard]] Duration period() const { return kTick * ticks; }
+};
+
+using Query = std::vector<std::pair<std::string, std::string>>;
+
+// `defaults` with what the query says. Errors: Malformed, for unknown names too.
+[[nodiscard]] Result<ViewerOptions> read_query(const Query& query, ViewerOptions defaults);
+
+// "jobs,nodes". Errors: Malformed.
+[[nodiscard]] Result<std::uint32_t> parse_parts(std::string_view text);
+// In documents a second. Errors: Malformed, TooLarge.
+[[nodiscard]] Result<std::uint32_t> ticks_of_rate(double rate);
+
+// A message of a WebSocket viewer.
+struct ViewerMessage {
+  ViewerOptions options;
+  std::optional<bool> pause;
+};
+
+// `current` with what the message says. Errors: Malformed.
+[[nodiscard]] Result<ViewerMessage> read_message(std::string_view json, ViewerOptions current);
+
+}  // namespace score::monitor

@@ -1,0 +1,50 @@
+#include "monitor/web_login.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace score::monitor {
+
+void WebLogin::forget_old(TimePoint now) {
+  std::erase_if(offers_, [now](const auto& offer) { return offer.second.until <= now; });
+  std::erase_if(sessions_, [now](const auto& session) { return session.second.until <= now; });
+}
+
+Result<std::string> WebLogin::offer(const WebUser& who, TimePoint now) {
+  forget_old(now);
+  if (offers_.size() >= kMaxTokens) return fail(Errc::Busy, "too many logins at once");
+  std::string token = random_();
+  offers_[token] = {who, now + kTokenLife};
+  return token;
+}
+
+Result<WebSession> WebLogin::redeem(std::string_view token, TimePoint now) {
+  forget_old(now);
+  const auto found = offers_.find(token);
+  if (found == offers_.end()) {
+    return fail(Errc::Denied, "this address was used already, or is too old");
+  }
+  if (sessions_.size() >= kMaxSessions) {
+    const auto oldest = std::min_element(
+        sessions_.begin(), sessions_.end(),
+        [](const auto& a, const auto& b) { return a.second.until < b.second.until; });
+    sessions_.erase(oldest);
+  }
+  WebSession session{random_(), random_(), std::move(found->second.who)};
+  offers_.erase(found);
+  sessions_[session.cookie] = {session.csrf, session.who, now + kSessionLife};
+  return session;
+}
+
+std::optional<WebSession> WebLogin::find(std::string_view cookie, TimePoint now) {
+  const auto found = sessions_.find(cookie);
+  if (found == sessions_.end() || found->second.until <= now) return std::nullopt;
+  return WebSession{found->first, found->second.csrf, found->second.who};
+}
+
+void WebLogin::end(std::string_view cookie) {
+  const auto found = sessions_.find(cookie);
+  if (found != sessions_.end()) sessions_.erase(found);
+}
+
+}  // namespace score::monitor

@@ -1,0 +1,68 @@
+#pragma once
+// Who is logged in to the dashboard: addresses that work once become cookies. Nothing survives a
+// restart of the head. Pure: randomness and time are passed in.
+
+#include "base/ids.hpp"
+#include "base/result.hpp"
+#include "base/time.hpp"
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace score::monitor {
+
+struct WebUser {
+  UserId user;
+  std::string name;
+
+  friend bool operator==(const WebUser&, const WebUser&) = default;
+};
+
+struct WebSession {
+  std::string cookie;  // secret
+  std::string csrf;    // secret of the page
+  WebUser who;
+};
+
+class WebLogin {
+ public:
+  static constexpr Duration kTokenLife = 60s;
+  static constexpr Duration kSessionLife = 12h;
+  static constexpr std::size_t kMaxTokens = 256;
+  static constexpr std::size_t kMaxSessions = 1'024;
+
+  // Gives 256 bits as text, each time others.
+  using Random = std::function<std::string()>;
+
+  explicit WebLogin(Random random) : random_(std::move(random)) {}
+
+  // A token for an address. Errors: Busy.
+  [[nodiscard]] Result<std::string> offer(const WebUser& who, TimePoint now);
+  // Errors: Denied: unknown, used or too old. The oldest session makes room.
+  [[nodiscard]] Result<WebSession> redeem(std::string_view token, TimePoint now);
+  [[nodiscard]] std::optional<WebSession> find(std::string_view cookie, TimePoint now);
+  void end(std::string_view cookie);
+
+ private:
+  struct Offer {
+    WebUser who;
+    TimePoint until{};
+  };
+
+  struct Session {
+    std::string csrf;
+    WebUser who;
+    TimePoint until{};
+  };
+
+  void forget_old(TimePoint now);
+
+  Random random_;
+  std::map<std::string, Offer, std::less<>> offers_;
+  std::map<std::string, Session, std::less<>> sessions_;
+};
+
+}  // namespace score::monitor

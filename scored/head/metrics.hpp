@@ -1,0 +1,17 @@
+#pragma once
+// What /metrics of the head says: docs/metrics.md has every name.
+
+#include "monitor/cluster_meter.hpp"
+#include "monitor/http_server.hpp"
+#include "monitor/hub.hpp"
+#include "scored/head/head.hpp"
+
+#include <string>
+
+namespace score::head {
+
+[[nodiscard]] std::string metrics_text(Head& head, const monitor::ClusterMeter& meter,
+                                       const monitor::Hub& hub,
+                                       const monitor::HttpServer::Counts& requests);
+
+}  // namespace score::head

@@ -1,0 +1,133 @@
+#include "scored/head/sample_wire.hpp"
+
+#include "base/limits.hpp"
+
+#include <algorithm>
+
+namespace score::head {
+
+namespace {
+
+// Of one sample. A frame that holds more is well below its limit in bytes.
+constexpr int kMaxGangs = limits::kMaxJobsPerNode;
+constexpr int kMaxTasks = limits::kMaxTasksPerNode;
+constexpr int kMaxSwitches = 4'096;
+
+bool is_time(std::int64_t ns) {
+  return ns >= 0 && ns < Duration(std::chrono::hours(24 * 365 * 100)).count();
+}
+
+bool are_times(std::initializer_list<std::int64_t> all) {
+  return std::all_of(all.begin(), all.end(), is_time);
+}
+
+Result<monitor::TaskSample> from_wire(const wire::TaskSample& message) {
+  if (message.state() >= monitor::kTaskStates ||
+      !are_times({message.user_ns(), message.system_ns()})) {
+    return fail(Errc::Malformed, "task {}", message.rank());
+  }
+  monitor::TaskSample task;
+  task.rank = Rank(message.rank());
+  task.pid = static_cast<std::int32_t>(std::clamp<std::int64_t>(message.pid(), 0, 1 << 30));
+  task.state = static_cast<monitor::TaskState>(message.state());
+  task.user = Duration(message.user_ns());
+  task.system = Duration(message.system_ns());
+  task.switches = message.switches();
+  task.memory = Bytes(message.memory_bytes());
+  task.processes = message.processes();
+  if (message.has_pm()) {
+    task.pm = monitor::PmReading{message.waits_in_pm(),
+                                 {message.sent_messages(), message.received_messages(),
+                                  message.sent_bytes(), message.received_bytes()}};
+  }
+  return task;
+}
+
+Result<monitor::GangSample> from_wire(const wire::GangSample& message) {
+  if (message.tasks_size() > kMaxTasks || !is_time(message.scheduled_ns())) {
+    return fail(Errc::Malformed, "attempt {}", message.attempt());
+  }
+  monitor::GangSample gang;
+  gang.attempt = AttemptId(message.attempt());
+  gang.scheduled = Duration(message.scheduled_ns());
+  gang.runs = message.runs();
+  for (const auto& task : message.tasks()) {
+    auto taken = from_wire(task);
+    if (!taken) return taken.error();
+    gang.tasks.push_back(*std::move(taken));
+  }
+  return gang;
+}
+
+Result<monitor::SwitchSample> from_wire(const wire::SwitchRecord& message) {
+  const bool is_sound =
+      are_times({message.due_ns(), message.woke_ns(), message.stopped_ns(), message.done_ns()}) &&
+      message.woke_ns() <= message.stopped_ns() && message.stopped_ns() <= message.done_ns();
+  if (!is_sound || message.left_size() > 64 || message.entered_size() > 64) {
+    return fail(Errc::Malformed, "switch");
+  }
+  monitor::SwitchSample sample;
+  sample.due = TimePoint(Duration(message.due_ns()));
+  sample.woke = Duration(message.woke_ns());
+  sample.stopped = Duration(message.stopped_ns());
+  sample.done = Duration(message.done_ns());
+  for (const auto id : message.left()) sample.left.emplace_back(id);
+  for (const auto id : message.entered()) sample.entered.emplace_back(id);
+  return sample;
+}
+
+Result<monitor::NodeTotals> from_wire(const wire::SwitchTotals& message) {
+  const bool is_sound =
+      are_times({message.lost_ns(), message.busy_ns(), message.user_ns(), message.system_ns()});
+  if (!is_sound) return fail(Errc::Malformed, "totals");
+  monitor::NodeTotals totals;
+  totals.switches = message.switches();
+  totals.late = message.late();
+  totals.lost = Duration(message.lost_ns());
+  totals.busy = Duration(message.busy_ns());
+  totals.user = Duration(message.user_ns());
+  totals.system = Duration(message.system_ns());
+  totals.traffic.sent_bytes = message.sent_bytes();
+  totals.traffic.received_bytes = message.received_bytes();
+  const int phases = std::min<int>(message.phases_size(), monitor::kSwitchPhases);
+  for (int i = 0; i < phases; ++i) {
+    auto& phase = totals.phases[static_cast<std::size_t>(i)];
+    const auto& from = message.phases(i);
+    const auto buckets =
+        std::min<std::size_t>(phase.counts.size(), static_cast<std::size_t>(from.buckets_size()));
+    for (std::size_t b = 0; b < buckets; ++b) {
+      phase.counts[b] = from.buckets(static_cast<int>(b));
+    }
+    phase.sum = Duration(std::max<std::int64_t>(from.sum_ns(), 0));
+  }
+  return totals;
+}
+
+}  // namespace
+
+Result<monitor::NodeSample> from_wire(const wire::NodeSample& message) {
+  if (message.gangs_size() > kMaxGangs || message.switches_size() > kMaxSwitches ||
+      !is_time(message.taken_ns())) {
+    return fail(Errc::Malformed, "sample");
+  }
+  monitor::NodeSample sample;
+  sample.taken = TimePoint(Duration(message.taken_ns()));
+  for (const auto& gang : message.gangs()) {
+    auto taken = from_wire(gang);
+    if (!taken) return taken.error();
+    sample.gangs.push_back(*std::move(taken));
+  }
+  for (const auto& one : message.switches()) {
+    auto taken = from_wire(one);
+    if (!taken) return taken.error();
+    sample.switches.push_back(*std::move(taken));
+  }
+  sample.switches_lost = message.switches_lost();
+  auto totals = from_wire(message.totals());
+  if (!totals) return totals.error();
+  sample.totals = *totals;
+  sample.totals_only = message.totals_only();
+  return sample;
+}
+
+}  // namespace score::head

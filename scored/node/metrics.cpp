@@ -1,0 +1,94 @@
+#include "scored/node/metrics.hpp"
+
+#include "base/log.hpp"
+#include "monitor/exporter.hpp"
+
+namespace score::node {
+
+namespace {
+
+Error not_here() {
+  return fail(Errc::NotFound, "ask the head");
+}
+
+}  // namespace
+
+Metrics::Metrics(Parts parts, std::string node)
+    : parts_(parts), node_(std::move(node)), logins_([] { return std::string(); }) {}
+
+Status Metrics::start(const monitor::MonitorSettings& settings, const std::string& run_dir) {
+  if (!settings.node_listen) return {};
+  monitor::HttpOptions options;
+  options.listen = {settings.node_listen->host, settings.node_listen->port};
+  options.names = settings.names;
+  options.only_metrics = true;
+  if (!settings.token_file.empty() && !monitor::is_loopback(options.listen.host)) {
+    auto token = monitor::load_token(settings.token_file);
+    if (!token) return token.error().with_context("monitor");
+    options.token = *std::move(token);
+    options.certificate = settings.certificate;
+    options.key = settings.key;
+  }
+  server_.emplace(monitor::HttpServer::Parts{parts_.io, parts_.clock, parts_.tasks, *this, logins_},
+                  std::move(options), monitor::PageFiles());
+  if (auto opened = server_->open(); !opened) return opened;
+  server_->start();
+  log_notice("serve metrics", kv("address", server_->url()));
+  return replace_file(run_dir + "/metrics.port", fmt::format("{}\n", server_->port()), 0644);
+}
+
+void Metrics::close() {
+  if (server_) server_->close();
+}
+
+asio::awaitable<std::string> Metrics::metrics() {
+  const monitor::NodeTotals totals = parts_.sampling.totals();
+  monitor::Exporter out;
+  out.gauge("scored_build_info", "1; the labels say what runs.")
+      .value(1, {{"version", SCORE_VERSION}, {"node", node_}});
+  monitor::export_node(out, totals);
+  out.gauge("scored_node_attempts", "Jobs that have tasks on this node.")
+      .value(static_cast<double>(parts_.attempts.running().size()));
+  out.counter("scored_node_cpu_seconds_total", "CPU time of the jobs of a node.")
+      .value(totals.user, {{"node", node_}, {"mode", "user"}})
+      .value(totals.system, {{"node", node_}, {"mode", "system"}});
+  monitor::export_process(out);
+  co_return out.text();
+}
+
+// ---- what only the head has ---------------------------------------------------------------------
+
+monitor::Frame Metrics::snapshot(const monitor::Filter&, const monitor::Sight&) {
+  return std::make_shared<const std::string>("{}");
+}
+
+Result<monitor::ViewerId> Metrics::join(const monitor::ViewerOptions&, const monitor::Sight&,
+                                        monitor::Deliver) {
+  return not_here();
+}
+
+Status Metrics::change(monitor::ViewerId, const monitor::ViewerOptions&) {
+  return not_here();
+}
+
+void Metrics::pause(monitor::ViewerId, bool) {}
+
+void Metrics::leave(monitor::ViewerId) {}
+
+monitor::Sight Metrics::sight_of(const std::optional<monitor::WebUser>&) {
+  return {};
+}
+
+std::string Metrics::session_document(const std::optional<monitor::WebSession>&) {
+  return "{}";
+}
+
+Result<std::string> Metrics::act(const monitor::WebUser&, const monitor::Action&) {
+  return not_here();
+}
+
+asio::awaitable<Result<std::string>> Metrics::trace(TraceWish) {
+  co_return not_here();
+}
+
+}  // namespace score::node

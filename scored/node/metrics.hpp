@@ -1,0 +1,55 @@
+// A node's own /metrics, where the configuration asks for it ([monitor] node_listen). Nothing of it
+// is made otherwise: a node daemon has 8 MB in all.
+#pragma once
+
+#include "base/clock.hpp"
+#include "base/task_group.hpp"
+#include "monitor/http_server.hpp"
+#include "monitor/settings.hpp"
+#include "monitor/site.hpp"
+#include "scored/node/attempts.hpp"
+#include "scored/node/sampling.hpp"
+
+#include <optional>
+#include <string>
+
+namespace score::node {
+
+class Metrics final : public monitor::Site {
+ public:
+  // All outlive it.
+  struct Parts {
+    asio::io_context& io;
+    Clock& clock;
+    TaskGroup& tasks;
+    Sampling& sampling;
+    const Attempts& attempts;
+  };
+
+  Metrics(Parts parts, std::string node);
+
+  // Listens and serves; the port is told in run_dir/metrics.port. Errors: one line.
+  [[nodiscard]] Status start(const monitor::MonitorSettings& settings, const std::string& run_dir);
+  void close();
+
+  // monitor::Site; all but metrics() is answered with 404 before it comes here.
+  monitor::Frame snapshot(const monitor::Filter& filter, const monitor::Sight& sight) override;
+  Result<monitor::ViewerId> join(const monitor::ViewerOptions& options, const monitor::Sight& sight,
+                                 monitor::Deliver deliver) override;
+  Status change(monitor::ViewerId viewer, const monitor::ViewerOptions& options) override;
+  void pause(monitor::ViewerId viewer, bool paused) override;
+  void leave(monitor::ViewerId viewer) override;
+  monitor::Sight sight_of(const std::optional<monitor::WebUser>& who) override;
+  std::string session_document(const std::optional<monitor::WebSession>& session) override;
+  Result<std::string> act(const monitor::WebUser& who, const monitor::Action& action) override;
+  asio::awaitable<Result<std::string>> trace(TraceWish wish) override;
+  asio::awaitable<std::string> metrics() override;
+
+ private:
+  Parts parts_;
+  std::string node_;
+  monitor::WebLogin logins_;
+  std::optional<monitor::HttpServer> server_;
+};
+
+}  // namespace score::node

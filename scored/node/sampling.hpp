@@ -1,0 +1,75 @@
+// The sampler of a node: reads its tasks while the head says that somebody watches, and keeps count
+// of its switches always. Nothing is opened or read for nobody.
+#pragma once
+
+#include "base/clock.hpp"
+#include "base/task_group.hpp"
+#include "gang/node_agent.hpp"
+#include "monitor/samples.hpp"
+#include "monitor/task_watch.hpp"
+#include "proto/node.pb.h"
+#include "scored/node/attempts.hpp"
+#include "scored/node/head_link.hpp"
+#include "scored/node/job_contexts.hpp"
+#include "scored/node/switcher.hpp"
+
+#include <array>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace score::node {
+
+class Sampling {
+ public:
+  // All outlive it; tasks is stopped first.
+  struct Parts {
+    Clock& clock;
+    TaskGroup& tasks;
+    HeadLink& head;
+    const Attempts& attempts;
+    const Switcher& switcher;
+    const gang::NodeAgent& agent;
+    const JobCgroups* cgroups;  // null: process trees
+    const JobContexts& contexts;
+  };
+
+  // `name` spreads the nodes over a period, so that 64 of one machine do not wake at once.
+  Sampling(Parts parts, const std::string& name);
+
+  // The head's wish; holds until the next one or stop().
+  void watch(const wire::WatchNode& message);
+  // Nobody to tell.
+  void stop();
+  // Counts the switches since the last call: often enough that the trace does not run over.
+  void keep_up();
+  // Of the switches so far; of the jobs' CPU and traffic as of at most `age` ago.
+  [[nodiscard]] monitor::NodeTotals totals(Duration age = Duration(0));
+
+ private:
+  asio::awaitable<void> run(std::uint64_t generation);
+  void send_sample(bool with_tasks);
+  void look_up();
+  monitor::FindProcesses finder(const Attempts::RunningTasks& tasks) const;
+  void add_contexts(AttemptId attempt, std::vector<monitor::TaskSample>& tasks) const;
+  void count_traffic();
+  void refresh_usage();
+  void fill_gangs(wire::NodeSample& sample, TimePoint now);
+
+  Parts parts_;
+  Duration phase_;  // of the period, 0 ... 1 s
+  Duration period_{0};
+  std::uint64_t generation_ = 0;  // of the wish
+  TimePoint next_look_up_{};
+  std::map<AttemptId, monitor::TaskWatch> watches_;
+  std::uint64_t seen_ = 0;  // of the switcher's trace
+  std::uint64_t lost_ = 0;
+  std::array<monitor::TimeHistogram, monitor::kSwitchPhases> phases_{};
+  std::vector<SwitchRecord> pending_;  // for the next sample
+  monitor::CgroupCpu cpu_;             // of the jobs, as it was read last
+  TimePoint usage_read_{};
+  std::map<AttemptId, monitor::Traffic> traffic_;
+  monitor::Traffic ended_traffic_;  // of attempts that are gone, as they were seen last
+};
+
+}  // namespace score::node

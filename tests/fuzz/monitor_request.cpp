@@ -1,0 +1,65 @@
+// Bytes of a web client: parsed as the server parses them, then routed with the secrets of a real
+// session. What comes out must be a decision that keeps the rules.
+
+#include "base/assert.hpp"
+#include "monitor/action.hpp"
+#include "monitor/http_session.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace {
+
+using namespace score::monitor;
+
+std::optional<Request> parsed(std::string_view bytes) {
+  http::request_parser<http::string_body> parser;
+  parser.eager(true);
+  parser.header_limit(kMaxHeaderBytes);
+  parser.body_limit(kMaxBodyBytes);
+  beast::error_code failed;
+  const score::asio::const_buffer buffer(bytes.data(), bytes.size());
+  parser.put(buffer, failed);
+  if (failed) {
+    (void)status_of(failed, bytes);
+    return std::nullopt;
+  }
+  if (!parser.is_done()) return std::nullopt;
+  return request_of(parser.get());
+}
+
+void check(const Request& request, const DoorRules& rules, WebLogin& logins) {
+  const auto routed = route(request, rules, logins, score::TimePoint(score::Duration(1)));
+  if (const auto* refusal = std::get_if<Refusal>(&routed)) {
+    SCORE_ASSERT(refusal->status >= 400 && refusal->status < 500);
+    return;
+  }
+  const Routed& may = std::get<Routed>(routed);
+  SCORE_ASSERT(may.target.path.starts_with('/'));
+  SCORE_ASSERT(may.target.path.find("..") == std::string::npos ||
+               may.target.path.find("/../") == std::string::npos);
+  SCORE_ASSERT(may.endpoint != Endpoint::Admin || may.session.has_value());
+  if (may.endpoint == Endpoint::Admin) {
+    (void)parse_action(may.target.path.substr(may.target.path.rfind('/') + 1), request.body);
+  }
+  (void)read_query(may.target.query, ViewerOptions());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  const auto request = parsed(bytes);
+  if (!request) return 0;
+  WebLogin logins([] { return std::string("s"); });
+  const auto token = logins.offer({score::UserId(1), "u"}, score::TimePoint());
+  (void)logins.redeem(*token, score::TimePoint());
+  DoorRules rules;
+  rules.hosts = {"h"};
+  check(*request, rules, logins);
+  rules.needs_login = true;
+  rules.token = "t";
+  check(*request, rules, logins);
+  return 0;
+}

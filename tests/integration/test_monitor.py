@@ -1,0 +1,394 @@
+"""The cluster as its viewers see it: documents, streams, rights, metrics."""
+import json
+import pathlib
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+from cluster import BIN, wait_until
+from web import Web, WebSocket, faults
+
+BUSY = ['sh', '-c', 'while :; do :; done']
+
+
+@pytest.fixture(scope='module')
+def web(few):
+    return Web(few.json('score', 'info')['dashboard_url'])
+
+
+def rows(document):
+    columns = document['processes']['columns']
+    return [dict(zip(columns, values)) for values in document['processes']['rows']]
+
+
+def watched(web, query='?rate=10'):
+    """Documents of a stream from the first that has processes on."""
+    for document in web.stream(query):
+        assert faults(document) == [], faults(document)[:5]
+        yield document
+
+
+# ---- documents
+
+def test_snapshot_shows_nodes_and_jobs(few, web):
+    job = few.submit('-n', 8, '-J', '<script>alert(1)</script>', 'sleep', 60)
+    few.wait_job(job, 'running')
+    document = web.snapshot()
+    assert [node['name'] for node in document['nodes']] == [f'node{i:02}' for i in range(8)]
+    assert {node['state'] for node in document['nodes']} == {'up'}
+    shown = [one for one in document['jobs'] if one['job'] == job]
+    assert shown[0]['state'] == 'running' and shown[0]['tasks'] == 8
+    assert shown[0]['name'] == '<script>alert(1)</script>'
+    assert any(job in cell for row in document['matrix']['rows'] for cell in row['cells'])
+    few.cancel(job)
+    document = web.snapshot()
+    assert [one['final'] for one in document['jobs'] if one['job'] == job] == [True]
+    assert not any(job in cell for row in document['matrix']['rows'] for cell in row['cells'])
+    assert any(event['job'] == job and event['kind'] == 'job' for event in document['events'])
+
+
+def test_loads_are_of_scheduled_time(few, web):
+    """Two gangs share each node: each computes half of the time, and all of its own time."""
+    jobs = [few.submit('-N', 2, '-n', 2, '-c', 2, *BUSY) for _ in range(2)]
+    for job in jobs:
+        few.wait_job(job, 'running')
+    sums = {job: [] for job in jobs}
+    states = set()
+    end = time.monotonic() + 60
+    for document in watched(web):
+        for row in rows(document):
+            if row['job'] in sums and row['scheduled'] > 0.2:
+                sums[row['job']].append((row['user'] + row['system'], row['scheduled']))
+                states.add(row['state'])
+        if all(len(seen) > 40 for seen in sums.values()) and 'frozen' in states:
+            break
+        assert time.monotonic() < end, (sums, states)
+    assert states <= {'running', 'frozen'}, states
+    for seen in sums.values():
+        scheduled = sum(share for _, share in seen) / len(seen)
+        load = sum(load for load, _ in seen) / len(seen)
+        assert 0.25 < scheduled < 0.75, seen[-5:]
+        # Other programs of this machine may take the core, but no load is halved by the freezing.
+        assert load > 0.3, seen[-5:]
+
+
+def test_slices_and_switches_follow_the_timetable(few, web):
+    jobs = [few.submit('-n', 16, *BUSY) for _ in range(2)]
+    for job in jobs:
+        few.wait_job(job, 'running')
+    runs, count = {}, 0
+    for document in watched(web):
+        for node, job, start, end in document['slices']['runs']:
+            runs[node, job, start] = end
+        count = max(count, document['switches']['count'])
+        ended = [key for key, end in runs.items() if end is not None]
+        if count > 20 and len(ended) > 100:
+            break
+    assert document['switches']['phases']['total']['max_s'] > 0
+    assert document['switches']['skew']['count'] > 0
+    assert document['cluster']['overhead'] is not None
+    for node in {key[0] for key in ended}:
+        mine = sorted((start, runs[n, j, start], j) for n, j, start in ended if n == node)
+        for (_, end, one), (start, _, other) in zip(mine, mine[1:]):
+            assert one == other or start >= end - 1e-4, (node, one, other, end - start)
+
+
+def test_a_shell_and_its_program_are_one_task(few, web):
+    job = few.submit('-n', 1, 'sh', '-c', 'sh -c "while :; do :; done"; true')
+    few.wait_job(job, 'running')
+    for document in watched(web, f'?rate=10&job={job}'):
+        seen = rows(document)
+        if seen and seen[0]['processes'] == 2 and seen[0]['user'] > 0.2:
+            break
+    assert len(seen) == 1 and seen[0]['state'] == 'running' and seen[0]['memory_bytes'] > 100_000
+
+
+def test_rates_filters_and_counts(few, web):
+    documents = list(web.stream('?rate=10&count=5&parts=jobs'))
+    assert len(documents) == 5
+    assert 'nodes' not in documents[0] and 'jobs' in documents[0]
+    assert [b['seq'] - a['seq'] for a, b in zip(documents, documents[1:])] == [1] * 4
+    assert documents[-1]['time_s'] - documents[0]['time_s'] < 5
+    for bad in ('rate=0', 'rate=100', 'rate=x', 'parts=x', 'job=0', 'nothing=1', 'count=0', 'rate=1&rate=2'):
+        assert web.ask('/api/v1/stream?' + bad).status == 400, bad
+
+
+def test_nobody_watching_costs_no_samples(few, web):
+    next(web.stream('?rate=10'))
+    wait_until(lambda: web.snapshot()['cluster']['sample_period_s'] is None)
+
+
+def test_curl_reads_the_stream(few, web):
+    if shutil.which('curl') is None:
+        pytest.skip('no curl')
+    got = subprocess.run(['curl', '-sN', web.url.geturl() + 'api/v1/stream?rate=5&count=3'], capture_output=True,
+                         timeout=60, check=True)
+    assert len([json.loads(line) for line in got.stdout.splitlines()]) == 3
+
+
+# ---- WebSocket
+
+def test_socket_sends_whole_documents_and_takes_wishes(few, web):
+    viewer = WebSocket(web)
+    assert viewer.status == 101
+    assert viewer.document()['schema'] == 'scored.session/1'
+    assert faults(viewer.document()) == []
+    viewer.say({'rate': 10, 'parts': ['nodes']})
+    wait_until(lambda: 'jobs' not in viewer.document())
+    viewer.say({'pause': True})
+    viewer.say({'pause': False, 'parts': None})
+    wait_until(lambda: 'jobs' in viewer.document())
+
+
+@pytest.mark.parametrize('data, opcode, code', [
+    (b'{"rate":1000}', 1, 1008), (b'nonsense', 1, 1008), (b'{}', 2, 1008), (b'x' * 5000, 1, 1009), (b'\xff\xfe', 1, 1007)])
+def test_socket_closes_on_nonsense(few, web, data, opcode, code):
+    viewer = WebSocket(web)
+    viewer.say(data, opcode)
+    assert viewer.closed() == code
+
+
+def test_socket_refuses_other_origins(few, web):
+    assert WebSocket(web, Origin='http://evil.example').status == 403
+    assert WebSocket(web, Origin='null').status == 403
+    assert WebSocket(web, Origin=f'http://{web.url.netloc}').status == 101
+    assert web.ask('/api/v1/ws').status == 426
+
+
+def test_slow_viewer_misses_documents_and_holds_nobody_up(few, web):
+    slow = WebSocket(web, '/api/v1/ws?rate=10')
+    slow.link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    quick = WebSocket(web, '/api/v1/ws?rate=10')
+    quick.document()
+    before = web.ask('/metrics').body.decode()
+    for _ in range(60):
+        quick.document()
+    after = web.ask('/metrics').body.decode()
+    assert value(after, 'scored_documents_encoded_total') - value(before, 'scored_documents_encoded_total') < 75
+    assert value(after, 'process_resident_memory_bytes') < value(before, 'process_resident_memory_bytes') + 8e6
+    slow.link.close()
+
+
+# ---- rights
+
+def test_login_works_once_and_actions_take_effect(few, web):
+    few.run('scadm', 'set', 'quantum', '20ms')
+    browser = Web(web.url.geturl())
+    assert browser.act('quantum', {'quantum': '30ms'})[0] == 401
+    answer = browser.login(few)
+    assert 'HttpOnly' in answer.headers['Set-Cookie'] and 'SameSite=Strict' in answer.headers['Set-Cookie']
+    session = browser.json('/api/v1/session')
+    assert session['role'] == 'operator' and 'quantum' in session['can']
+    assert browser.act('quantum', {'quantum': '30ms'}, X_Scored_Csrf='x')[0] == 403
+    assert browser.act('quantum', {'quantum': '30ms'}, Origin='http://evil.example')[0] == 403
+    assert browser.act('quantum', {'quantum': '30ms'}, Content_Type='text/plain')[0] == 415
+    assert few.json('score', 'info')['quantum_s'] == 0.02
+    assert browser.act('quantum', {'quantum': '30ms'})[0] == 200
+    assert few.json('score', 'info')['quantum_s'] == 0.03
+    assert browser.act('quantum', {'quantum': '20ms'})[1]['ok']
+    assert browser.act('quantum', {'quantum': '1us'})[0] == 400
+    assert browser.act('cancel', {'job': 999999})[0] == 404
+    assert browser.act('drain', {'nodes': 'node07', 'reason': 'test'})[0] == 200
+    assert browser.snapshot()['nodes'][7]['drained']
+    assert browser.act('resume', {'nodes': 'node07'})[0] == 200
+    assert any(e['kind'] == 'admin' and 'quantum' in e['text'] for e in browser.snapshot()['events'])
+    assert 'via=web' in (few.directory / 'log/head').read_text()
+    job = few.submit('-n', 1, 'sleep', 60)
+    few.wait_job(job, 'running')
+    assert browser.act('suspend', {'job': job})[0] == 200
+    assert few.job(job)['state'] == 'suspended'
+    assert browser.act('continue', {'job': job})[0] == 200
+    assert browser.act('cancel', {'job': job, 'grace_s': 0})[0] == 200
+    few.wait_job(job, 'cancelled')
+    assert browser.act('logout', {})[0] == 200
+    assert browser.act('quantum', {'quantum': '30ms'})[0] == 401
+
+
+def test_address_of_a_login_is_used_up(few, web):
+    address = few.run('scadm', 'web-login').stdout.strip()
+    path = address[address.index('/login'):]
+    assert web.ask(path).status == 302
+    assert web.ask(path).status == 401
+    assert web.ask('/login?token=guess').status == 401
+
+
+def test_private_cluster_hides_other_users(fresh):
+    cluster = fresh(2)
+    with open(cluster.directory / 'head/scored.toml', 'a') as config:
+        config.write('[monitor]\nprivate = true\n')
+    cluster.run('scadm', 'reload')
+    job = cluster.submit('-n', 1, '-J', 'hidden-name', 'sleep', 61)
+    cluster.wait_job(job, 'running')
+    web = Web(cluster.json('score', 'info')['dashboard_url'])
+    text = web.ask('/api/v1/snapshot').body.decode()
+    assert 'hidden-name' not in text and 'sleep' not in text
+    web.login(cluster)
+    assert 'hidden-name' in web.ask('/api/v1/snapshot').body.decode()
+    assert 'hidden-name' in cluster.run('score', 'top', '--json', '--once').stdout
+
+
+def test_open_address_without_tls_refuses_to_start(tmp_path):
+    config = tmp_path / 'scored.toml'
+    config.write_text('[head]\nnodes = "n0"\n[monitor]\nlisten = "0.0.0.0:8080"\n')
+    result = subprocess.run([BIN / 'scored', '--role=head', '--config', config], capture_output=True, text=True,
+                            timeout=30)
+    assert result.returncode == 2
+    assert result.stderr == (f'scored: head: {config}:4: listen: not a loopback address: '
+                             'that needs tls_certificate, tls_key and token_file\n')
+
+
+def test_tls_is_refused_not_ignored(tmp_path):
+    config = tmp_path / 'scored.toml'
+    key = tmp_path / 'key'
+    token = tmp_path / 'token'
+    config.write_text(f'[head]\nnodes = "n0"\nlisten = "127.0.0.1:0"\nrun_dir = "{tmp_path}/run"\nstate_dir = "{tmp_path}/state"\n'
+                      f'key_file = "{key}"\n[monitor]\nlisten = "0.0.0.0:0"\ntls_certificate = "/c"\ntls_key = "/k"\n'
+                      f'token_file = "{token}"\n')
+    token.write_text('0123456789abcdef0123\n')
+    token.chmod(0o600)
+    subprocess.run([BIN / 'scored', '--role=head', '--config', config, '--new-key'], check=True, timeout=30)
+    result = subprocess.run([BIN / 'scored', '--role=head', '--config', config], capture_output=True, text=True,
+                            timeout=30)
+    assert result.returncode == 1
+    assert result.stderr.endswith('this build serves TLS through a proxy only; listen on loopback\n'), result.stderr
+
+
+# ---- bad input
+
+def test_status_codes(few, web):
+    host = f'Host: {web.url.netloc}\r\n'.encode()
+    for request, status in [
+            (b'GET /nothing HTTP/1.1\r\n' + host + b'\r\n', 404), (b'GET /../etc/passwd HTTP/1.1\r\n' + host + b'\r\n', 400),
+            (b'GET /%2e%2e/x HTTP/1.1\r\n' + host + b'\r\n', 400), (b'PUT / HTTP/1.1\r\n' + host + b'\r\n', 405),
+            (b'GET / HTTP/1.1\r\n\r\n', 400), (b'GET / HTTP/1.1\r\nHost: evil\r\n\r\n', 421),
+            (b'GET /' + b'a' * 5000 + b' HTTP/1.1\r\n' + host + b'\r\n', 414),
+            (b'GET /' + b'a' * 50000, 414),
+            (b'GET / HTTP/1.1\r\n' + host + b'X: ' + b'a' * 50000 + b'\r\n\r\n', 431),
+            (b'GET / HTTP/1.1\r\n' + host + b'x: y\r\n' * 9000 + b'\r\n', 431),
+            (b'POST /api/v1/admin/quantum HTTP/1.1\r\n' + host + b'Content-Length: 70000\r\n\r\n' + b'x' * 70000, 413),
+            (b'POST / HTTP/1.1\r\n' + host + b'Content-Length: -1\r\n\r\n', 400), (b'nonsense\r\n\r\n', 400)]:
+        got = web.raw(request)
+        assert got.startswith(b'HTTP/1.1 %d ' % status), (request[:60], got[:60])
+    answer = web.ask('/')
+    assert "default-src 'self'" in answer.headers['Content-Security-Policy']
+    assert answer.headers['X-Content-Type-Options'] == 'nosniff'
+    assert web.ask('/', If_None_Match=answer.headers['ETag']).status == 304
+    assert web.ask('/api/v1/admin/quantum').headers['Allow'] == 'POST'
+
+
+def test_random_bytes_leave_the_head_alive(few, web):
+    rng = random.Random(5)
+    start = b'GET /api/v1/snapshot HTTP/1.1\r\nHost: ' + web.url.netloc.encode() + b'\r\n\r\n'
+    for i in range(150):
+        data = bytes(rng.randrange(256) for _ in range(rng.randrange(1, 300))) if i % 2 else bytearray(start)
+        if not i % 2:
+            for _ in range(3):
+                data[rng.randrange(len(data))] = rng.randrange(256)
+        try:
+            web.raw(bytes(data[:rng.randrange(1, len(data) + 1)]))
+        except ConnectionError:
+            pass
+    assert web.snapshot()['cluster']['nodes_up'] == 8
+
+
+# ---- commands
+
+def test_score_top_prints_the_same_documents(few, web):
+    once = json.loads(few.run('score', 'top', '--json', '--once').stdout)
+    assert faults(once) == [] and once['head'] == web.snapshot()['head']
+    lines = few.run('score', 'top', '--json', '--rate', '10', '--count', '4').stdout.splitlines()
+    assert [faults(json.loads(line)) for line in lines] == [[]] * 4
+    assert "no part 'x'" in few.run('score', 'top', '--json', '--parts', 'x', code=125).stderr
+    assert few.run('score', 'top', '--json', '--rate', '1000', code=125).stderr
+
+
+def test_scq_watches(few):
+    watcher = few.start('scq', '--json', '--watch', '0.2')
+    first = json.loads(watcher.stdout.readline())
+    assert first['schema'] == 'scored.jobs/1'
+    job = few.submit('-n', 1, 'sleep', 60)
+    wait_until(lambda: job in [one['job'] for one in json.loads(watcher.stdout.readline())['jobs']])
+    watcher.send_signal(signal.SIGINT)
+    watcher.communicate(timeout=30)
+
+
+def test_late_switch_has_its_trace(few, web):
+    jobs = [few.submit('-n', 16, *BUSY) for _ in range(2)]
+    for job in jobs:
+        few.wait_job(job, 'running')
+    trace = web.json('/api/v1/trace?seconds=1')
+    assert trace['schema'] == 'scored.trace/1' and len(trace['nodes']) == 8
+    assert web.ask('/api/v1/trace?late=99999').status == 404
+    assert web.ask('/api/v1/trace?seconds=0').status == 400
+
+
+# ---- metrics
+
+def value(text, name, labels=''):
+    for line in text.splitlines():
+        if line.startswith(name + labels + ' '):
+            return float(line.rsplit(' ', 1)[1])
+    raise AssertionError(f'no {name}{labels}')
+
+
+def promtool(*words, **options):
+    if shutil.which('promtool') is None:
+        pytest.skip('no promtool')
+    return subprocess.run(['promtool', *words], capture_output=True, text=True, timeout=60, **options)
+
+
+def test_metrics_of_head_and_nodes_are_clean(fresh):
+    cluster = fresh(3, '--node-metrics', '--slice', '20ms')
+    jobs = [cluster.submit('-n', 3, *BUSY) for _ in range(2)]
+    for job in jobs:
+        cluster.wait_job(job, 'running')
+    head = Web(cluster.json('score', 'info')['dashboard_url'])
+    port = (cluster.directory / 'node01/metrics.port').read_text().strip()
+    node = Web(f'http://127.0.0.1:{port}/')
+    for web in (head, node):
+        wait_until(lambda: value(web.ask('/metrics').body.decode(), 'scored_gang_switches_total') > 5)
+        text = web.ask('/metrics').body.decode()
+        checked = promtool('check', 'metrics', input=text)
+        assert checked.returncode == 0 and not checked.stderr.strip(), checked
+        assert value(text, 'scored_gang_switch_duration_seconds_count', '{phase="total"}') > 0
+        assert value(text, 'scored_gang_slot_seconds_total') > 0
+    text = head.ask('/metrics').body.decode()
+    assert value(text, 'scored_nodes', '{state="up"}') == 3
+    assert value(text, 'scored_jobs', '{state="running"}') == 2
+    if cluster.description['cgroup']:
+        assert value(text, 'scored_node_cpu_seconds_total', '{node="node00",mode="user"}') > 0
+    assert node.ask('/').status == 404 and node.ask('/api/v1/snapshot').status == 404
+    cluster.cancel_all()
+
+
+def test_prometheus_scrapes_the_cluster(few, web, tmp_path):
+    if shutil.which('prometheus') is None:
+        pytest.skip('no prometheus')
+    rules = pathlib.Path(__file__).parents[2] / 'deploy/prometheus/scored.rules.yml'
+    (tmp_path / 'p.yml').write_text(
+        'global: {scrape_interval: 1s, evaluation_interval: 1s}\n'
+        f'rule_files: ["{rules}"]\n'
+        'scrape_configs: [{job_name: scored-head, static_configs: [{targets: ["' + web.url.netloc + '"]}]}]\n')
+    with socket.socket() as free:
+        free.bind(('127.0.0.1', 0))
+        address = '127.0.0.1:%d' % free.getsockname()[1]
+    server = subprocess.Popen(['prometheus', f'--config.file={tmp_path}/p.yml', f'--storage.tsdb.path={tmp_path}/db',
+                               f'--web.listen-address={address}'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        def asked(expression):
+            try:
+                answer = Web(f'http://{address}/').ask('/api/v1/query?query=' + expression)
+                return json.loads(answer.body)['data']['result'] if answer.status == 200 else []
+            except OSError:
+                return []
+        wait_until(lambda: asked('scored_slots'))
+        assert asked('up')[0]['value'][1] == '1'
+        assert float(asked('sum(scored_nodes)')[0]['value'][1]) == 8
+        assert asked('scored_build_info')[0]['metric']['cluster'] == 'virtual'
+    finally:
+        server.terminate()
+        server.wait(30)
