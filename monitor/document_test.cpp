@@ -11,8 +11,11 @@ ClusterView cluster() {
   view.head = "h";
   view.now = TimePoint(100s);
   view.quantum = 100ms;
-  view.nodes.push_back(
-      {.name = "n0", .state = "up", .reason = "", .jobs = {JobId(1)}, .method = "m"});
+  NodeRow node;
+  node.name = "n0";
+  node.state = "up";
+  node.jobs = {JobId(1)};
+  view.nodes.push_back(node);
   view.rows.push_back({SlotIndex(0), true, {{JobId(1)}}});
   view.order = {SlotIndex(0)};
   JobRow job;

@@ -18,14 +18,14 @@ using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-// As prometheus-cpp writes numbers: the shortest text that gives the same double again.
+// As prometheus-cpp writes numbers: sixteen digits.
 void append_number(std::string& out, double value) {
   if (std::isnan(value)) {
     out += "Nan";
   } else if (std::isinf(value)) {
     out += value > 0 ? "+Inf" : "-Inf";
   } else {
-    fmt::format_to(std::back_inserter(out), "{:.17g}", value);
+    fmt::format_to(std::back_inserter(out), "{:.16g}", value);
   }
 }
 

@@ -47,10 +47,8 @@ Request request_of(const http::request<http::string_body>& message) {
   return request;
 }
 
-int status_of(const beast::error_code& failed, std::string_view bytes) {
-  if (failed == http::error::header_limit) {
-    return bytes.find("\r\n") == bytes.npos ? 414 : 431;
-  }
+int status_of(const beast::error_code& failed, bool has_target) {
+  if (failed == http::error::header_limit) return has_target ? 431 : 414;
   if (failed == http::error::body_limit) return 413;
   if (failed == beast::error::timeout) return 408;
   if (failed == http::error::end_of_stream || failed == http::error::partial_message) return 0;

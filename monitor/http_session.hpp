@@ -35,8 +35,9 @@ using Response = http::response<http::string_body>;
 
 // The parts of a parsed request that matter.
 [[nodiscard]] Request request_of(const http::request<http::string_body>& message);
-// What a request that could not be read is answered with; 0: nothing, close. `bytes`: what came.
-[[nodiscard]] int status_of(const beast::error_code& failed, std::string_view bytes);
+// What a request that could not be read is answered with; 0: nothing, close. `has_target`: its
+// first line was read.
+[[nodiscard]] int status_of(const beast::error_code& failed, bool has_target);
 // With every header that all answers have.
 [[nodiscard]] Response make_response(int status, std::string_view type, std::string body);
 [[nodiscard]] Response make_refusal(const Refusal& refusal);

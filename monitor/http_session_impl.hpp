@@ -64,9 +64,8 @@ asio::awaitable<bool> HttpSession<Stream>::serve_one() {
     failed = broken;
   }
   if (failed) {
-    const auto data = buffer_.data();
-    const int status = status_of(failed, {static_cast<const char*>(data.data()), data.size()});
-    if (status == 0 || (status == 408 && data.size() == 0 && got == 0)) co_return false;
+    const int status = status_of(failed, !parser.get().target().empty());
+    if (status == 0 || (status == 408 && buffer_.size() == 0 && got == 0)) co_return false;
     const Refusal refusal{status, "the request cannot be read", {}};
     server_.count("-", status, Duration(0));
     Response refused = make_refusal(refusal);

@@ -85,8 +85,8 @@ TEST(RunHistory, FollowsSwitchesToTheMicrosecond) {
   history.feed(switched(TimePoint(1150ms), TimePoint(1100ms), kFirst, kSecond));
   const auto runs = history.between(TimePoint(0s), TimePoint(2s));
   ASSERT_EQ(runs.size(), 2U);
-  EXPECT_EQ(runs[0], (Run{JobId(1), TimePoint(1s) + 30us, TimePoint(1100ms) + 20us}));
-  EXPECT_EQ(runs[1], (Run{JobId(2), TimePoint(1100ms) + 30us, std::nullopt}));
+  EXPECT_EQ(runs[0], (monitor::Run{JobId(1), TimePoint(1s) + 30us, TimePoint(1100ms) + 20us}));
+  EXPECT_EQ(runs[1], (monitor::Run{JobId(2), TimePoint(1100ms) + 30us, std::nullopt}));
 }
 
 TEST(RunHistory, ShowsAJobThatIsNeverSwitched) {
@@ -98,7 +98,7 @@ TEST(RunHistory, ShowsAJobThatIsNeverSwitched) {
   gone.taken = TimePoint(3s);
   history.feed(gone);
   EXPECT_EQ(history.between(TimePoint(0s), TimePoint(4s))[0],
-            (Run{JobId(1), TimePoint(1s), TimePoint(3s)}));
+            (monitor::Run{JobId(1), TimePoint(1s), TimePoint(3s)}));
   EXPECT_TRUE(history.between(TimePoint(3s), TimePoint(4s)).empty());
 }
 

@@ -22,7 +22,7 @@ std::optional<Request> parsed(std::string_view bytes) {
   const score::asio::const_buffer buffer(bytes.data(), bytes.size());
   parser.put(buffer, failed);
   if (failed) {
-    (void)status_of(failed, bytes);
+    (void)status_of(failed, !parser.get().target().empty());
     return std::nullopt;
   }
   if (!parser.is_done()) return std::nullopt;

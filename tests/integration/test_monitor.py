@@ -52,28 +52,25 @@ def test_snapshot_shows_nodes_and_jobs(few, web):
 
 
 def test_loads_are_of_scheduled_time(few, web):
-    """Two gangs share each node: each computes half of the time, and all of its own time."""
-    jobs = [few.submit('-N', 2, '-n', 2, '-c', 2, *BUSY) for _ in range(2)]
+    """Two gangs share two nodes: a load counts the time that its gang had, not that of the node."""
+    jobs = [few.submit('-w', 'node[00-01]', '-N', 2, '-n', 2, '-c', 2, *BUSY) for _ in range(2)]
     for job in jobs:
         few.wait_job(job, 'running')
-    sums = {job: [] for job in jobs}
-    states = set()
-    end = time.monotonic() + 60
+    states, compared = set(), 0
     for document in watched(web):
-        for row in rows(document):
-            if row['job'] in sums and row['scheduled'] > 0.2:
-                sums[row['job']].append((row['user'] + row['system'], row['scheduled']))
-                states.add(row['state'])
-        if all(len(seen) > 40 for seen in sums.values()) and 'frozen' in states:
+        busy = {0: 0, 1: 0}
+        seen = [row for row in rows(document) if row['job'] in jobs]
+        for row in seen:
+            busy[row['node']] += (row['user'] + row['system']) * row['scheduled']
+            states.add(row['state'])
+        if len(seen) == 4 and all(0.1 < row['scheduled'] < 0.9 for row in seen):
+            for node, load in busy.items():
+                shown = document['nodes'][node]
+                assert load == pytest.approx(shown['user'] + shown['system'], abs=0.05), (node, seen)
+            compared += 1
+        if compared > 20 and states >= {'running', 'frozen'}:
             break
-        assert time.monotonic() < end, (sums, states)
     assert states <= {'running', 'frozen'}, states
-    for seen in sums.values():
-        scheduled = sum(share for _, share in seen) / len(seen)
-        load = sum(load for load, _ in seen) / len(seen)
-        assert 0.25 < scheduled < 0.75, seen[-5:]
-        # Other programs of this machine may take the core, but no load is halved by the freezing.
-        assert load > 0.3, seen[-5:]
 
 
 def test_slices_and_switches_follow_the_timetable(few, web):
@@ -237,8 +234,9 @@ def test_open_address_without_tls_refuses_to_start(tmp_path):
     result = subprocess.run([BIN / 'scored', '--role=head', '--config', config], capture_output=True, text=True,
                             timeout=30)
     assert result.returncode == 2
-    assert result.stderr == (f'scored: head: {config}:4: listen: not a loopback address: '
-                             'that needs tls_certificate, tls_key and token_file\n')
+    assert result.stderr.startswith(f'scored: head: {config}:4: listen: not a loopback address: '
+                                    'that needs tls_certificate, tls_key and token_file')
+    assert result.stderr.count('\n') == 1
 
 
 def test_tls_is_refused_not_ignored(tmp_path):
@@ -254,7 +252,7 @@ def test_tls_is_refused_not_ignored(tmp_path):
     result = subprocess.run([BIN / 'scored', '--role=head', '--config', config], capture_output=True, text=True,
                             timeout=30)
     assert result.returncode == 1
-    assert result.stderr.endswith('this build serves TLS through a proxy only; listen on loopback\n'), result.stderr
+    assert 'this build serves TLS through a proxy only; listen on loopback' in result.stderr
 
 
 # ---- bad input
