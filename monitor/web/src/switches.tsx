@@ -50,7 +50,7 @@ function optionsOf(element: HTMLElement, width: number): uPlot.Options {
     height: plotHeight,
     legend: { show: false },
     cursor: { show: false },
-    axes: [{ ...axis, font, size: 22 }, { ...axis, font, size: 44, values: (_, marks) => marks.map((us) => `${us} µs`) }],
+    axes: [{ ...axis, font, size: 22 }, { ...axis, font, size: 58, values: (_, marks) => marks.map((us) => `${us} µs`) }],
     series: [
       {},
       { label: 'p50', stroke: '#009e73', width: 2, points },

@@ -1,0 +1,89 @@
+// A virtual cluster and a browser for the tests of the page; both are gone at the end.
+import { execFile, spawn } from 'node:child_process';
+import { existsSync, mkdirSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+const bin = path.resolve(process.env.SCORE_BIN ?? 'build/release/bin');
+export const examples = path.resolve(process.env.SCORE_EXAMPLES ?? `${bin}/../examples`);
+const pictures = path.resolve(process.env.SCORE_PICTURES ?? `${bin}/../pictures`);
+const modules = path.resolve(process.env.SCORE_NODE_MODULES ?? `${bin}/../monitor/web/work/node_modules`);
+export const require = createRequire(`${modules}/`);
+export const browserPath = ['/usr/bin/chromium', '/usr/bin/chromium-browser'].find(existsSync);
+
+// Why the tests cannot run here, or undefined.
+export function missing() {
+  if (!existsSync(`${bin}/../share/scored/web/index.html`)) return 'the page was not built';
+  if (!browserPath) return 'no Chromium';
+  if (!existsSync(`${modules}/playwright-core`)) return 'no playwright-core';
+  return undefined;
+}
+
+export class Cluster {
+  static async start(nodes, ...options) {
+    const cluster = new Cluster();
+    cluster.process = spawn(`${bin}/score`,
+      ['virtual', '--nodes', String(nodes), '--print-json', ...options, '--', 'cat'],
+      { stdio: ['pipe', 'pipe', 'inherit'] });
+    let text = '';
+    for await (const chunk of cluster.process.stdout) {
+      text += chunk;
+      if (text.endsWith('\n}\n')) break;
+    }
+    cluster.about = JSON.parse(text);
+    cluster.env = { ...process.env, SCORED_SERVER: cluster.about.socket, PATH: `${bin}:${process.env.PATH}` };
+    return cluster;
+  }
+
+  async command(name, ...words) {
+    const { stdout } = await run(`${bin}/${name}`, words.map(String), { env: this.env });
+    return stdout;
+  }
+
+  async info() {
+    return JSON.parse(await this.command('score', 'info', '--json'));
+  }
+
+  submit(...words) {
+    return this.command('scrun', '--detach', '--allow-root', ...words).then(Number);
+  }
+
+  cancel(job) {
+    return this.command('sccancel', '--grace', 0, job);
+  }
+
+  async restartHead() {
+    const file = JSON.parse(await (await import('node:fs/promises')).readFile(`${this.about.directory}/cluster.json`));
+    process.kill(file.head.pid, 'SIGKILL');
+    await this.command('score', 'virtual', '--restart', 'head', this.about.directory);
+  }
+
+  async stop() {
+    const ended = new Promise((resolve) => this.process.once('exit', resolve));
+    this.process.stdin.end();
+    await ended;
+  }
+}
+
+export async function startBrowser() {
+  const { chromium } = require('playwright-core');
+  return chromium.launch({ executablePath: browserPath, args: ['--no-sandbox', '--disable-gpu'] });
+}
+
+export function picture(name) {
+  mkdirSync(pictures, { recursive: true });
+  return `${pictures}/${name}.png`;
+}
+
+// Waits until `claim` holds; gives the milliseconds it took. The limit only ends a failed test.
+export async function until(claim, what, limit = 20_000) {
+  const begin = performance.now();
+  for (;;) {
+    const held = await claim();
+    if (held) return performance.now() - begin;
+    if (performance.now() - begin > limit) throw new Error(`not within ${limit} ms: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}

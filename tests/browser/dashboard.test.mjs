@@ -1,0 +1,220 @@
+// The page in a real browser before a real cluster that runs real MPI jobs.
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import http from 'node:http';
+import { after, before, describe, test } from 'node:test';
+import { Cluster, examples, missing, picture, require, startBrowser, until } from './cluster.mjs';
+
+const skip = missing();
+let cluster, browser, url;
+
+const text = (page, selector) => page.locator(selector).innerText();
+const tableRows = (page, id) => page.locator(`#${id} tbody tr`).allTextContents();
+
+// Status of a plain request with these headers.
+function request(path, headers = {}, method = 'GET', body = '') {
+  return new Promise((resolve, reject) => {
+    const asked = http.request(new URL(path, url), { method, headers }, (answer) => {
+      answer.resume();
+      answer.on('end', () => resolve(answer.statusCode));
+    });
+    asked.on('error', reject);
+    asked.end(body);
+  });
+}
+
+async function open(options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
+  const page = await context.newPage();
+  page.errors = [];
+  page.on('pageerror', (error) => page.errors.push(error.message));
+  await page.goto(options.address ?? url);
+  await page.waitForSelector('#matrix canvas');
+  return page;
+}
+
+function mpiJob(seconds, ...more) {
+  const ring = `${examples}/ring`;
+  const words = existsSync(ring) ? [ring, '--seconds', seconds] : ['sh', '-c', 'while :; do :; done'];
+  return cluster.submit('-N', 8, ...more, ...words);
+}
+
+describe('dashboard', { skip }, () => {
+  before(async () => {
+    cluster = await Cluster.start(8, '--slice', '50ms', '--cores', '2');
+    url = (await cluster.info()).dashboard_url;
+    browser = await startBrowser();
+  });
+
+  after(async () => {
+    await browser?.close();
+    await cluster?.stop();
+  });
+
+  test('opens, and its parts need no scrolling', async () => {
+    const page = await open();
+    assert.match(await text(page, 'h1'), /Scored/);
+    await until(async () => /live/.test(await text(page, '#link')), 'live');
+    assert.equal(await text(page, '#quantum'), '50 ms');
+    assert.equal(await text(page, '#nodes-up'), '8');
+    assert.equal(await page.evaluate(() => document.documentElement.scrollHeight), 900);
+    assert.deepEqual(page.errors, []);
+    await page.context().close();
+  });
+
+  test('asks no other host', async () => {
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    const hosts = new Set();
+    page.on('request', (asked) => hosts.add(new URL(asked.url()).host));
+    await page.goto(url);
+    await page.waitForSelector('#matrix canvas');
+    assert.deepEqual([...hosts], [new URL(url).host]);
+    await context.close();
+  });
+
+  test('cells and bars follow a job from its start to its end', async () => {
+    const page = await open();
+    const job = await mpiJob(60, '-c', 2);
+    const cells = async () => (await tableRows(page, 'matrix-table')).filter((row) => row.endsWith(String(job)));
+    const shown = await until(async () => (await cells()).length === 8, 'eight cells');
+    await until(async () => (await tableRows(page, 'loads-table')).length === 8, 'eight processes');
+    const loads = new Set();
+    await until(async () => loads.add((await tableRows(page, 'loads-table')).join()).size > 2, 'loads move');
+    await page.screenshot({ path: picture('job') });
+    await cluster.cancel(job);
+    const gone = await until(async () => (await cells()).length === 0, 'cells empty');
+    console.log(`job shown after ${shown.toFixed(0)} ms, gone after ${gone.toFixed(0)} ms (tables are renewed at 1 Hz)`);
+    assert.deepEqual(page.errors, []);
+    await page.context().close();
+  });
+
+  test('two jobs take turns in the picture over time', async () => {
+    const page = await open();
+    const jobs = [await mpiJob(60, '-c', 2), await mpiJob(60, '-c', 2)];
+    await until(async () => /50 %/.test(await text(page, '#jobs-table')), 'half of the time each');
+    await page.getByRole('button', { name: 'Nodes × time' }).click();
+    await page.waitForTimeout(2500);
+    await page.screenshot({ path: picture('time') });
+    for (const job of jobs) await cluster.cancel(job);
+    assert.deepEqual(page.errors, []);
+    await page.context().close();
+  });
+
+  test('a job name is text, whatever it says', async () => {
+    const page = await open();
+    const name = '<script>window.bad = 1</script><img src=x onerror="window.bad=1">';
+    const job = await cluster.submit('-N', 1, '-J', name, 'sleep', 30);
+    await until(async () => (await text(page, '#jobs-table')).includes(name), 'the name');
+    assert.equal(await page.evaluate(() => window.bad), undefined);
+    await cluster.cancel(job);
+    await page.context().close();
+  });
+
+  test('changes need a login, and take effect', async () => {
+    const page = await open();
+    await page.getByRole('button', { name: /Admin/ }).click();
+    assert.match(await text(page, '#admin'), /web-login/);
+    assert.equal(await page.locator('#admin input').count(), 0);
+    const json = { 'content-type': 'application/json' };
+    assert.equal(await request('api/v1/admin/quantum', json, 'POST', '{"quantum":"20ms"}'), 401);
+
+    const address = (await cluster.command('scadm', 'web-login')).trim().split('\n').at(-1);
+    await page.goto(address);
+    await page.waitForSelector('#matrix canvas');
+    await page.getByRole('button', { name: /Admin/ }).click();
+    await page.locator('#admin input[name=quantum]').fill('20ms');
+    assert.match(await text(page, '#admin'), /switches\/s 20\.0 → 50\.0/);
+    await page.screenshot({ path: picture('admin') });
+    page.once('dialog', (dialog) => dialog.accept());
+    await page.getByRole('button', { name: 'Set', exact: true }).click();
+    await until(async () => (await cluster.info()).quantum_s === 0.02, 'the new quantum');
+    await until(async () => (await text(page, '#quantum')) === '20 ms', 'shown too');
+    await cluster.command('scadm', 'set', 'quantum', '50ms');
+
+    const again = await browser.newPage();
+    const answer = await again.goto(address);
+    assert.equal(answer.status(), 401);
+    await again.close();
+    await page.context().close();
+  });
+
+  test('other hosts and origins are refused', async () => {
+    assert.equal(await request('/', { host: 'evil.example' }), 421);
+    const upgrade = {
+      connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13',
+      'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==', origin: 'http://evil.example',
+    };
+    assert.equal(await request('/api/v1/ws', upgrade), 403);
+  });
+
+  test('arrow keys move through the matrix', async () => {
+    const page = await open();
+    await page.locator('#matrix canvas').focus();
+    for (const node of ['node01', 'node02']) {
+      await page.keyboard.press('ArrowRight');
+      await until(async () => (await text(page, '#matrix .hint')).includes(node), node);
+    }
+    await page.context().close();
+  });
+
+  test('pause holds the picture', async () => {
+    const page = await open();
+    await page.getByRole('button', { name: 'Pause' }).click();
+    assert.match(await text(page, '#link'), /paused/);
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await until(async () => /live/.test(await text(page, '#link')), 'live again');
+    await page.context().close();
+  });
+
+  for (const colorScheme of ['dark', 'light']) {
+    test(`has no serious accessibility fault, ${colorScheme}`, async () => {
+      const page = await open({ colorScheme });
+      await page.getByRole('button', { name: /Admin/ }).click();
+      await page.addScriptTag({ content: readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8') })
+        .catch(async () => page.evaluate(readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8')));
+      const { violations } = await page.evaluate(() => window.axe.run());
+      const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
+      assert.deepEqual(serious.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(' ')}`), []);
+      await page.screenshot({ path: picture(`page-${colorScheme}`) });
+      await page.context().close();
+    });
+  }
+
+  test('keeps up with 1,024 processes at 10 Hz', async () => {
+    const page = await open({ address: `${url}?simulate=64x16` });
+    assert.match(await text(page, '#link'), /simulated/);
+    const drawn = await page.evaluate(async () => {
+      let frames = 0, longest = 0, last = performance.now();
+      const end = last + 3000;
+      for (let now = last; now < end; now = performance.now()) {
+        await new Promise(requestAnimationFrame);
+        longest = Math.max(longest, performance.now() - last);
+        last = performance.now();
+        ++frames;
+      }
+      return { frames, longest };
+    });
+    console.log(`64 x 16, 3 s: ${drawn.frames} frames, longest gap ${drawn.longest.toFixed(0)} ms`);
+    assert.ok(drawn.frames > 0);
+    assert.deepEqual(page.errors, []);
+    await page.screenshot({ path: picture('simulated') });
+    await page.context().close();
+  });
+
+  // Last: it restarts the head.
+  test('comes back after the head was restarted', async () => {
+    const page = await open();
+    await until(async () => /live/.test(await text(page, '#link')), 'live');
+    const before = (await cluster.info()).dashboard_url;
+    await cluster.restartHead();
+    await until(async () => (await cluster.info().catch(() => ({}))).nodes_up === 8, 'nodes back', 40_000);
+    if ((await cluster.info()).dashboard_url === before) {
+      await until(async () => /live/.test(await text(page, '#link')), 'live again', 40_000);
+    } else {
+      console.log('another port: the page cannot follow');
+      assert.match(await text(page, '#link'), /lost/);
+    }
+    await page.context().close();
+  });
+});
