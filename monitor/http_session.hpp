@@ -2,6 +2,8 @@
 // One connection of the web server. A template over the stream, so that TLS and plain TCP are the
 // same code; included by http_server.cpp alone, as Beast is expensive to compile.
 
+#include "base/json_writer.hpp"
+#include "base/text.hpp"
 #include "monitor/http_server.hpp"
 #include "monitor/mailbox.hpp"
 

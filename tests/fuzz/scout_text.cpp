@@ -37,7 +37,7 @@ void read_as_options(std::string_view text) {
 }
 
 void print(std::string_view text) {
-  JsonWriter json;
+  score::JsonWriter json;
   json.value(text);
   const auto& shown = json.text();
   const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
