@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 
-LONG = re.compile(r'(?<![\w-])(--?[a-zA-Z][a-zA-Z-]*)')
+LONG = re.compile(r'(?<![\w-])(--?[a-zA-Z][a-zA-Z0-9-]*)')
 
 
 def options_of_help(command):
@@ -37,7 +37,7 @@ def options_of_page(page):
     found = set()
     for line in section.splitlines():
         if line.startswith('*-'):
-            found |= set(re.findall(r'\*(--[a-z][a-z-]*)\*', line))
+            found |= set(re.findall(r'\*(--[a-z][a-z0-9-]*)\*', line))
     return found
 
 

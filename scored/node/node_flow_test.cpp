@@ -111,6 +111,7 @@ TEST_P(NodeFlow, SwitchesByTheTimetable) {
   ASSERT_TRUE(head.wait([&] {
     wire::NodeTraceRequest request;
     request.set_tag(1);
+    request.set_since_ns(60'000'000'000);
     head.send(request);
     for (const auto& frame : head.frames) {
       auto reply = proto::parse<wire::NodeTraceReply>(frame);
