@@ -147,7 +147,8 @@ function matrixTable(snapshot: Snapshot): Table {
 function describe(snapshot: Snapshot, place: Place | null): string {
   const row = place && snapshot.matrix.rows[place.row];
   const node = place && snapshot.nodes[place.node];
-  if (!row || !node) return 'Point at a cell, or use the arrow keys.';
+  if (!node) return 'Point at a cell, or use the arrow keys.';
+  if (!row) return `${node.name}, ${nodeState(node)}: no slot is in use`;
   const jobs = (row.cells[place.node] ?? []).map((id) => {
     const job = snapshot.jobs.find((one) => one.job === id);
     return job ? `job ${id} (${job.name ?? 'private'}, ${job.tasks} ranks, ${job.state})` : `job ${id}`;
