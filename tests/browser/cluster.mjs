@@ -9,7 +9,7 @@ const run = promisify(execFile);
 const bin = path.resolve(process.env.SCORE_BIN ?? 'build/release/bin');
 export const examples = path.resolve(process.env.SCORE_EXAMPLES ?? `${bin}/../examples`);
 const pictures = path.resolve(process.env.SCORE_PICTURES ?? `${bin}/../pictures`);
-const modules = path.resolve(process.env.SCORE_NODE_MODULES ?? `${bin}/../monitor/web/work/node_modules`);
+const modules = path.resolve(process.env.SCORE_NODE_MODULES ?? `${bin}/../monitor/web/npm/node_modules`);
 export const require = createRequire(`${modules}/`);
 export const browserPath = ['/usr/bin/chromium', '/usr/bin/chromium-browser'].find(existsSync);
 
