@@ -150,9 +150,7 @@ void Attempts::resume_all() {
   parts_.networks.resume();
   for (const auto& [id, attempt] : attempts_) {
     if (!attempt->connection || attempt->is_removed) continue;
-    wire::ShepherdResume message;
-    message.set_attempt(id.value());
-    attempt->is_resuming = send(*attempt->connection, message);
+    attempt->is_resuming = send_resume(*attempt);
   }
 }
 

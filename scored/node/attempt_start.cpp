@@ -23,7 +23,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kErrorExitCode = 125;  // of scored, not of the program
-constexpr Duration kReportTimeout = std::chrono::milliseconds{500};
+constexpr Duration kConnectTimeout = std::chrono::milliseconds{500};
+// A shepherd that is gone refuses at once. One that lives may be late on a machine that is busy, and
+// giving it up ends its job: so this is long, and the same instant for all that are adopted.
+constexpr Duration kReportTimeout = std::chrono::seconds{10};
 constexpr std::string_view kSocketSuffix = ".sock";
 
 Result<UniqueFd> listen_at(const std::string& path) {
@@ -101,7 +104,7 @@ asio::awaitable<Result<void>> Attempts::start_shepherd(AttemptPtr attempt,
 }
 
 asio::awaitable<Result<void>> Attempts::connect(AttemptPtr attempt) {
-  auto peer = co_await proto::connect_unix(attempt->socket, kReportTimeout, connection_limits());
+  auto peer = co_await proto::connect_unix(attempt->socket, kConnectTimeout, connection_limits());
   if (!peer) co_return peer.error();
   attempt->connection = std::move(peer->connection);
   co_return Result<void>();
@@ -132,16 +135,35 @@ void Attempts::prepare(Attempt& attempt, const gang::LaunchShepherd& order) {
 
 // ---- after a restart ----------------------------------------------------------------------------
 
-asio::awaitable<void> Attempts::adopt_all() {
-  std::vector<AttemptId> named;
+std::vector<AttemptId> Attempts::named() const {
+  std::vector<AttemptId> ids;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(settings_.directory, ignored)) {
     std::string name = entry.path().filename();
     if (!name.ends_with(kSocketSuffix)) continue;
     name.resize(name.size() - kSocketSuffix.size());
-    if (const auto id = parse_number<std::uint64_t>(name)) named.push_back(AttemptId{*id});
+    if (const auto id = parse_number<std::uint64_t>(name)) ids.push_back(AttemptId{*id});
   }
-  for (const AttemptId id : named) co_await adopt(id);
+  return ids;
+}
+
+// All are asked before the first is waited for.
+asio::awaitable<void> Attempts::adopt_all() {
+  std::vector<std::pair<AttemptPtr, Result<void>>> asked;
+  for (const AttemptId id : named()) {
+    const auto attempt = add(id);
+    auto connected = co_await connect(attempt);
+    if (connected) send_resume(*attempt);
+    asked.emplace_back(attempt, std::move(connected));
+  }
+  const TimePoint deadline = parts_.clock.now() + kReportTimeout;
+  for (auto& [attempt, connected] : asked) {
+    if (!connected) {
+      give_up(*attempt, connected.error());
+    } else {
+      co_await adopt(attempt, deadline);
+    }
+  }
   if (parts_.cgroups == nullptr) co_return;
   for (const AttemptId id : parts_.cgroups->list()) {
     if (find(id)) continue;
@@ -150,30 +172,39 @@ asio::awaitable<void> Attempts::adopt_all() {
   }
 }
 
-asio::awaitable<void> Attempts::adopt(AttemptId id) {
-  const auto attempt = add(id);
-  auto found = co_await resume_found(attempt);
+void Attempts::give_up(const Attempt& attempt, const Error& why) {
+  log_warning("remove an attempt whose shepherd is gone", kv("attempt", attempt.id),
+              kv("err", why));
+  remove(attempt.id);
+}
+
+bool Attempts::send_resume(const Attempt& attempt) {
+  wire::ShepherdResume resume;
+  resume.set_attempt(attempt.id.value());
+  return send(*attempt.connection, resume);
+}
+
+asio::awaitable<void> Attempts::adopt(AttemptPtr attempt, TimePoint deadline) {
+  auto reading = read_report(attempt);
+  auto found = co_await with_deadline(parts_.clock, deadline, std::move(reading));
   if (!found) {
-    log_warning("remove an attempt whose shepherd is gone", kv("attempt", id),
-                kv("err", found.error()));
-    remove(id);
+    give_up(*attempt, found.error());
     co_return;
   }
-  log_notice("adopt", kv("attempt", id), kv("shepherd", attempt->shepherd));
+  log_notice("adopt", kv("attempt", attempt->id), kv("shepherd", attempt->shepherd));
   follow_plan(*attempt);
   parts_.networks.add(found->placed, attempt->connection);
   handlers_.found(*found);
   parts_.tasks.spawn("run an attempt", read_frames(attempt));
 }
 
-asio::awaitable<Result<proto::FoundAttempt>> Attempts::resume_found(AttemptPtr attempt) {
-  auto connected = co_await connect(attempt);
-  if (!connected) co_return connected.error();
-  wire::ShepherdResume resume;
-  resume.set_attempt(attempt->id.value());
-  send(*attempt->connection, resume);
-  auto reading = attempt->connection->read(proto::Role::Shepherd);
-  auto frame = co_await with_timeout(parts_.clock, kReportTimeout, std::move(reading));
+// What a shepherd said before the report was on its way already. The report holds it, or it is
+// repeated after the report.
+asio::awaitable<Result<proto::FoundAttempt>> Attempts::read_report(AttemptPtr attempt) {
+  auto frame = co_await attempt->connection->read(proto::Role::Shepherd);
+  while (frame && frame->type != proto::FrameType::ShepherdReport) {
+    frame = co_await attempt->connection->read(proto::Role::Shepherd);
+  }
   if (!frame) co_return frame.error();
   auto report = proto::parse<wire::ShepherdReport>(*frame);
   if (!report) co_return report.error();

@@ -106,8 +106,11 @@ class Attempts {
   asio::awaitable<void> run_new(AttemptPtr attempt, gang::LaunchShepherd order);
   asio::awaitable<Result<void>> start_shepherd(AttemptPtr attempt, base::PlacedTasks placed);
   asio::awaitable<Result<void>> connect(AttemptPtr attempt);
-  asio::awaitable<Result<proto::FoundAttempt>> resume_found(AttemptPtr attempt);
-  asio::awaitable<void> adopt(AttemptId id);
+  [[nodiscard]] std::vector<AttemptId> named() const;  // that have a socket in the directory
+  bool send_resume(const Attempt& attempt);
+  asio::awaitable<Result<proto::FoundAttempt>> read_report(AttemptPtr attempt);
+  asio::awaitable<void> adopt(AttemptPtr attempt, TimePoint deadline);
+  void give_up(const Attempt& attempt, const Error& why);
   void prepare(Attempt& attempt, const gang::LaunchShepherd& order);
   void follow_plan(const Attempt& attempt);
   // attempts.cpp

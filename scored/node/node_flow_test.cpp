@@ -43,6 +43,20 @@ class NodeFlow : public ::testing::TestWithParam<bool> {
     return fields.size() > 12 ? parse_number<std::uint64_t>(fields[11]).value_or(0) : 0;
   }
 
+  // The parent of the only process with this text, as soon as the spawner has left; 0: none.
+  pid_t find_shepherd(const std::string& text) {
+    pid_t parent = 0;
+    const bool is_found = head.wait([&] {
+      const auto tasks = processes_with(text);
+      if (tasks.size() != 1) return false;
+      const auto stat = read_file(fmt::format("/proc/{}/stat", tasks[0]), 4'096).value();
+      parent = parse_number<pid_t>(split(stat, ' ')[3]).value();
+      const auto line = read_file(fmt::format("/proc/{}/cmdline", parent), 4'096).value_or("");
+      return line.ends_with(std::string_view("shepherd\0", 9)) && !line.ends_with("spawner");
+    });
+    return is_found ? parent : 0;
+  }
+
   TestHead head{GetParam()};
 };
 
@@ -186,20 +200,28 @@ TEST_P(NodeFlow, TriesAnotherLinkWhenTheHeadIsSilent) {
   EXPECT_TRUE(head.wait_for_node(2)) << log();
 }
 
+TEST_P(NodeFlow, AdoptsAShepherdThatIsLateAndTalksFirst) {
+  ASSERT_TRUE(head.run(256, "while :; do echo " + word() + "; done"));
+  ASSERT_TRUE(head.run(512, loop()));
+  const pid_t late = find_shepherd("echo " + word() + "; done");
+  ASSERT_GT(late, 0);
+  head.kill_node();
+  ::kill(late, SIGSTOP);
+  head.start_node();
+  usleep(1'500'000);
+  ::kill(late, SIGCONT);
+  ASSERT_TRUE(head.wait_for_node(2)) << log();
+  EXPECT_EQ(head.hellos[1].attempts_size(), 2) << log();
+  head.kill(256);
+  EXPECT_NE(head.expect<wire::Exited>(256), nullptr) << log();
+  head.kill(512);
+  EXPECT_NE(head.expect<wire::Exited>(512), nullptr) << log();
+}
+
 TEST_P(NodeFlow, EndsAnAttemptWhoseShepherdDied) {
   ASSERT_TRUE(head.run(256, loop()));
-  std::vector<pid_t> task;
-  ASSERT_TRUE(head.wait([&] {
-    task = processes_with(word() + "; done");
-    return task.size() == 1;
-  }));
-  pid_t shepherd = 0;
-  ASSERT_TRUE(head.wait([&] {  // the task's parent, as soon as the spawner has left
-    const auto text = read_file(fmt::format("/proc/{}/stat", task[0]), 4'096).value();
-    shepherd = parse_number<pid_t>(split(text, ' ')[3]).value();
-    const auto line = read_file(fmt::format("/proc/{}/cmdline", shepherd), 4'096).value_or("");
-    return line.ends_with(std::string_view("shepherd\0", 9)) && !line.ends_with("spawner");
-  }));
+  const pid_t shepherd = find_shepherd(word() + "; done");
+  ASSERT_GT(shepherd, 0);
   ::kill(shepherd, SIGKILL);
   const auto exited = head.expect<wire::Exited>(256);
   ASSERT_NE(exited, nullptr) << log();
