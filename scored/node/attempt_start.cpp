@@ -24,8 +24,8 @@ namespace fs = std::filesystem;
 
 constexpr int kErrorExitCode = 125;  // of scored, not of the program
 constexpr Duration kConnectTimeout = std::chrono::milliseconds{500};
-// A shepherd that is gone refuses at once. One that lives may be late on a machine that is busy, and
-// giving it up ends its job: so this is long, and the same instant for all that are adopted.
+// A shepherd that is gone refuses at once. One that lives may be late on a machine that is busy,
+// and giving it up ends its job: so this is long, and the same instant for all that are adopted.
 constexpr Duration kReportTimeout = std::chrono::seconds{10};
 constexpr std::string_view kSocketSuffix = ".sock";
 
