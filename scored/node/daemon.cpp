@@ -203,8 +203,8 @@ void Daemon::on_welcome(const proto::InFrame& frame) {
   head_.set_greeted();
   attempts_.resume_all();
   log_notice("join", kv("cluster", message->cluster()), kv("epoch", head_epoch_));
+  release_constant_pages();  // the handshake's, before the first heartbeat tells the size
   tasks_.spawn("synchronise the clock", synchronise(head_.generation()));
-  release_code();
   note_status();
 }
 
@@ -246,7 +246,7 @@ void Daemon::beat(bool asks) {
   const TimePoint now = parts_.clock.now();
   wire::Heartbeat message;
   const bool is_tenth = vitals_.fill(message);
-  if (is_tenth && attempts_.empty()) release_code();  // nothing is switched now
+  if (is_tenth && attempts_.empty()) release_constant_pages();  // nothing is switched now
   set_guard();
   sampling_.keep_up();
   message.set_clock_error_ns(agent_.clock().error_bound(now).count());
@@ -322,7 +322,7 @@ asio::awaitable<void> Daemon::run() {
   }
   notify_ready();
   note_status();
-  release_code();
+  release_constant_pages();
   log_notice("start", kv("node", config_.name), kv("head", format_endpoint(config_.head)),
              kv("cgroups", parts_.cgroups != nullptr ? parts_.cgroups->root() : "none"),
              kv("priority", priority_name(parts_.switcher.priority())));

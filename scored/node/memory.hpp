@@ -8,8 +8,8 @@ namespace score::node {
 // for one. False if the limits do not allow it.
 bool lock_memory();
 
-// Lets go of the program's and its libraries' code; what is used again comes back from the page
-// cache. Starting and the first handshake touch most of it, a running daemon little.
-void release_code();
+// Lets go of the program's and its libraries' code and constants; what is used again comes back
+// from the page cache. Starting and the first handshake touch most of it, a running daemon little.
+void release_constant_pages();
 
 }  // namespace score::node

@@ -181,4 +181,4 @@ def test_private_files():
 
 def test_a_daemon_stays_small(many):
     for node in many.json('scnodes')['nodes']:
-        assert node['rss_bytes'] < 9 << 20, node
+        assert node['rss_bytes'] < 8 << 20, node
