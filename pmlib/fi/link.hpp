@@ -254,6 +254,7 @@ class Link final : private Directory::Listener {
   void end_inbound(std::uint32_t id, int error);
   bool pump(Outbound& outbound);
   bool write_chunk(Outbound& outbound);
+  [[nodiscard]] bool is_ordered(const Outbound& outbound) const;
   void tell_finished(Outbound& outbound);
   void end_outbound(const Outbound& outbound);
   void drop_region(std::uint32_t region);

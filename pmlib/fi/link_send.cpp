@@ -204,7 +204,10 @@ bool Link::progress() {
     for (const std::uint32_t to : waiting) flush(to);
     something |= waiting.size() != waiting_peers_.size();
   }
-  if (has_transfers()) something |= pump_all();
+  if (has_transfers()) {
+    pm_->progress();  // writes end there, receive() alone does not look at them
+    something |= pump_all();
+  }
   if (directory_ != nullptr && directory_->has_unready()) directory_->tick(now_us());
   if (something) {
     empty_turns_ = 0;

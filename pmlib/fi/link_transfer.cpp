@@ -189,9 +189,8 @@ bool Link::pump(Outbound& o) {
   for (;;) {
     if (o.operation != 0) {
       const int state = pm_->test(o.operation);
-      // A message sent now arrives after the bytes: no need to wait for their acknowledgement.
       if (state == EINPROGRESS) {
-        if (o.written == o.memory.size()) tell_finished(o);
+        if (is_ordered(o)) tell_finished(o);
         return false;
       }
       o.operation = 0;
@@ -203,6 +202,12 @@ bool Link::pump(Outbound& o) {
     }
     if (!write_chunk(o) && o.error == 0) return false;
   }
+}
+
+// Whether a message sent now arrives after the bytes, so that their acknowledgement need not be
+// waited for. In shared memory bytes may still wait for a slot that a message gets at once.
+bool Link::is_ordered(const Outbound& o) const {
+  return o.written == o.memory.size() && pm_->segment().peer(o.to.peer).route == Route::Packet;
 }
 
 void Link::tell_finished(Outbound& o) {
