@@ -45,6 +45,7 @@ struct ResourceRequest {
   Duration scheduled_limit{0};  // counts scheduled time only; 0: none
   Duration wall_limit{0};       // counts from the start of the tasks; 0: none
   bool overlay = false;         // parallel shell: takes no cores, is in no segment, never frozen
+  bool kill_deadlock = false;   // end it when all of it waits for messages that nobody can send
 
   friend bool operator==(const ResourceRequest&, const ResourceRequest&) = default;
 };
@@ -113,6 +114,9 @@ struct Timetable {
   // these. Every change between segments lies at such a boundary, or at the start.
   Duration slice{0};
   Duration first_slice{0};  // (0, slice]
+  // Idle attempts that gave their slices away, not managed: they run, watched by the node, which
+  // stops one that needs the processor until a timetable has it again. Sorted.
+  std::vector<AttemptId> background{};
 
   friend bool operator==(const Timetable&, const Timetable&) = default;
 };
@@ -218,7 +222,21 @@ struct TimetableApplied {  // once an epoch that was late or refused; in time: s
   Duration late{0};
 };
 
+// What a node's share of an attempt does. Until the node says otherwise it is busy.
+struct Activity {
+  bool idle = false;  // has needed no processor for some slices
+  bool waits = false;  // ... and every task of it waits for a message of the job, for ever
+  std::uint64_t sent = 0, received = 0;  // messages so far, of all its contexts
+
+  friend bool operator==(const Activity&, const Activity&) = default;
+};
+
+struct ActivityChanged {  // of an attempt that runs; said again after a lost connection
+  AttemptId attempt{0};
+  Activity activity;
+};
+
 using NodeToHead = std::variant<NodeHello, Prepared, Refused, Started, TaskEnded, Exited,
-                                AbortRequested, TimetableApplied>;
+                                AbortRequested, TimetableApplied, ActivityChanged>;
 
 }  // namespace score::base

@@ -190,11 +190,12 @@ Result<void> Cluster::Impl::suspend(JobId id, Actions& out) {
   if ((*job)->state != JobState::Running) {
     return fail(Errc::WrongState, "job {} is {}, not running", id, to_string((*job)->state));
   }
+  forget_activity(**job);
   change(**job, JobEvent::Suspend, out);
   return {};
 }
 
-Result<void> Cluster::Impl::resume(JobId id, Actions& out) {
+Result<void> Cluster::Impl::resume(JobId id, TimePoint now, Actions& out) {
   const auto job = known_job(id);
   if (!job) return job.error();
   if ((*job)->state == JobState::Running) return {};
@@ -202,6 +203,7 @@ Result<void> Cluster::Impl::resume(JobId id, Actions& out) {
     return fail(Errc::WrongState, "job {} is {}, not suspended", id, to_string((*job)->state));
   }
   change(**job, JobEvent::Resume, out);
+  judge_activity(**job, now, out);
   return {};
 }
 
@@ -334,7 +336,7 @@ Result<Actions> Cluster::suspend(JobId job, TimePoint now) {
 }
 
 Result<Actions> Cluster::resume(JobId job, TimePoint now) {
-  return try_apply(*impl_, now, [&](Actions& out) { return impl_->resume(job, out); });
+  return try_apply(*impl_, now, [&](Actions& out) { return impl_->resume(job, now, out); });
 }
 
 Result<Actions> Cluster::hold(JobId job, TimePoint now) {
@@ -384,6 +386,13 @@ Result<Actions> Cluster::set_max_slots(std::uint32_t slots, TimePoint now) {
   return apply(*impl_, now, [&](Actions&) {
     impl_->config.max_slots = slots;
     impl_->capacity_grew();
+  });
+}
+
+Actions Cluster::set_idle_detection(bool on, TimePoint now) {
+  return apply(*impl_, now, [&](Actions&) {
+    impl_->dirty |= impl_->config.idle_detection != on;
+    impl_->config.idle_detection = on;
   });
 }
 

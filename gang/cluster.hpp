@@ -44,6 +44,9 @@ struct ClusterConfig {
   Duration suspect_after = std::chrono::seconds{2};     // without a heartbeat
   Duration dead_after = std::chrono::seconds{3};
   Duration rejoin_grace = std::chrono::seconds{10};  // a restarted head waits for its nodes
+  bool idle_detection = true;  // idle jobs give their slices to the others
+  Duration unsettled_idle = std::chrono::seconds{1};  // idle although messages lie about
+  Duration deadlock_after = std::chrono::seconds{3};  // all waits for messages, for this long
 };
 
 // ---- actions: carried out by the shell, in order -------------------------------------------
@@ -82,6 +85,13 @@ struct NodeView {
   std::vector<JobId> jobs;
 };
 
+// What a running job does, as far as its nodes can tell.
+enum class JobActivity : std::uint8_t {
+  Busy,        // needs the processor, or nobody knows
+  Idle,        // on every node it waits; its slices are for others that want them
+  Deadlocked,  // ... for messages only, and nobody is left to send one
+};
+
 struct JobView {
   JobId id{0};
   UserId user{0};
@@ -100,6 +110,8 @@ struct JobView {
   std::vector<base::TaskExit> exits;
   std::optional<JobState> ending;  // while Completing: the final state it will reach
   bool keep_going = false;
+  JobActivity activity = JobActivity::Busy;
+  bool background = false;  // idle, and out of the timetable for others
   std::vector<std::vector<std::uint32_t>> cores;  // [node index]; empty until placed
 };
 
@@ -123,6 +135,8 @@ struct ClusterCounters {
   std::uint64_t late_epochs = 0;    // reported late by a node
   std::uint64_t stale_reports = 0;  // about an attempt or node that is not, or no more, ours
   std::uint64_t jobs_started = 0, jobs_ended = 0;
+  std::uint64_t idle_left = 0, idle_returned = 0;  // jobs that left the timetable and came back
+  std::uint64_t early_yields = 0;  // slices cut short because nobody was left in them
 };
 
 // What a restarted head knows of a job from its database.
@@ -187,6 +201,7 @@ class Cluster {
   // ---- control
   base::Result<Actions> set_quantum(Duration quantum, TimePoint now);  // next boundary
   base::Result<Actions> set_max_slots(std::uint32_t slots, TimePoint now);
+  Actions set_idle_detection(bool on, TimePoint now);
   Actions tick(TimePoint now);  // deadlines, limits; call at next_deadline() or later
   std::optional<TimePoint> next_deadline() const;
   // Forgets a job in a final state. Its id stays used.

@@ -6,6 +6,7 @@
 //   cluster_jobs.cpp       a job's launch and end, what nodes say about attempts, deadlines
 //   cluster_placement.cpp  who is placed next and where, promises, compaction of rows
 //   cluster_publish.cpp    from the matrix to timetables, scheduled time
+//   cluster_idle.cpp       idle and deadlocked jobs
 //   cluster_recovery.cpp   a restarted head
 //   cluster_views.cpp      what is shown
 //   cluster_invariants.cpp what must always hold
@@ -32,6 +33,7 @@ struct Column {
   std::uint64_t cycle = 0;                   // serial; 0 if the node need not know the cycle
   std::vector<std::vector<AttemptId>> rows;  // [row of the cycle]; one: all rows run the same
   std::vector<AttemptId> managed;
+  std::vector<AttemptId> background;
 
   [[nodiscard]] bool is_shared() const { return rows.size() > 1; }
 
@@ -87,8 +89,8 @@ struct Accrual {
   Duration base{0};
 };
 
-enum class DeadlineKind : std::uint8_t { Launch, Kill, Wall, Scheduled };
-inline constexpr std::size_t kDeadlineKinds = 4;
+enum class DeadlineKind : std::uint8_t { Launch, Kill, Wall, Scheduled, Quiet };
+inline constexpr std::size_t kDeadlineKinds = 5;
 
 struct Job {
   JobId id{0};
@@ -106,6 +108,11 @@ struct Job {
   std::vector<std::uint32_t> tasks_on_node;
   RowId home{0};  // 0: none (overlay)
   std::vector<Member> members;
+  std::vector<base::Activity> parts;  // [node index within the job]
+  std::optional<TimePoint> quiet_since;  // all parts are idle
+  std::optional<TimePoint> waits_since;  // all parts wait for messages only
+  JobActivity activity = JobActivity::Busy;
+  bool background = false;  // by the newest layout
   std::vector<std::uint32_t> first_rank;  // [node index within the job]
   std::uint32_t waited_for = 0;           // members that are Asked
   std::uint32_t remaining = 0;            // members that are not Gone
@@ -142,12 +149,16 @@ struct Promise {
   base::Bytes memory{0};
 };
 
+inline constexpr const char* kDeadlockReason =
+    "deadlock: every task waits for a message and none can send one";
+
 // Which rows take turns, and who runs in them.
 struct Layout {
   std::vector<WeightedRow> rows;                      // in the order of the matrix
   std::vector<CoreMap> taken;                         // [row]
   std::vector<std::vector<JobId>> at_home;            // [row]
   std::map<JobId, std::vector<std::size_t>> runs_in;  // ascending rows
+  std::set<JobId> background;                         // idle jobs whose cores others want
 
   [[nodiscard]] std::vector<RowId> ids(const std::vector<std::size_t>& indices) const {
     std::vector<RowId> out;
@@ -181,7 +192,7 @@ class Cluster::Impl {
   base::Result<void> cancel(JobId id, EndCause cause, TimePoint now, Actions& out);
   base::Result<void> signal(JobId id, int signal, Actions& out);
   base::Result<void> suspend(JobId id, Actions& out);
-  base::Result<void> resume(JobId id, Actions& out);
+  base::Result<void> resume(JobId id, TimePoint now, Actions& out);
   base::Result<void> hold(JobId id, Actions& out);
   base::Result<void> release(JobId id, TimePoint now, Actions& out);
   base::Result<void> set_weight(JobId id, std::uint32_t weight, Actions& out);
@@ -287,9 +298,9 @@ class Cluster::Impl {
   [[nodiscard]] Layout lay_out() const;
   void unify(Layout& layout) const;
   [[nodiscard]] std::vector<Column> columns_of(const Layout& layout, std::uint64_t serial) const;
-  [[nodiscard]] Start choose_start(const std::vector<NodeIndex>& changed,
-                                   const std::vector<Column>& columns, bool new_cycle,
-                                   TimePoint now) const;
+  struct Change;
+  [[nodiscard]] Start choose_start(const Change& change, TimePoint now) const;
+  [[nodiscard]] bool is_slice_over(const Layout& layout, TimePoint t) const;
   void begin_cycle(const Layout& layout, std::uint64_t serial, TimePoint start);
   [[nodiscard]] base::Timetable timetable_of(const Column& column, TimePoint start) const;
   void account(const Layout& layout, TimePoint start);
@@ -297,6 +308,23 @@ class Cluster::Impl {
   void stop_accrual(Job& job, TimePoint now);
   [[nodiscard]] Duration scheduled(const Job& job, TimePoint now) const;
   [[nodiscard]] Duration time_to_run(const Job& job, Duration want, TimePoint now) const;
+
+  // cluster_idle.cpp
+  void activity_changed(Job& job, std::size_t member, const base::Activity& activity, TimePoint now,
+                        Actions& out);
+  struct Whole {  // of a job's shares
+    bool idle = false;
+    bool waits = false;    // all of them, for messages only
+    bool settled = false;  // no message is in flight
+  };
+
+  [[nodiscard]] static Whole whole_activity(const Job& job);
+  void judge_activity(Job& job, TimePoint now, Actions& out);
+  void deadlocked(Job& job, TimePoint now, Actions& out);
+  void set_activity(Job& job, JobActivity activity, Actions& out);
+  void forget_activity(Job& job);
+  void note_background(const Layout& layout, Actions& out);
+  [[nodiscard]] std::set<JobId> background_jobs() const;
 
   // cluster_recovery.cpp
   void recover_one(const RecoveredJob& recovered, TimePoint now, Actions& out);

@@ -59,6 +59,8 @@ void Cluster::Impl::launch(Job& job, TimePoint now, Actions& out) {
   const std::size_t count = job.cells.nodes.size();
   ++job.attempts;
   job.members.assign(count, Member::Asked);
+  forget_activity(job);
+  job.parts.assign(count, {});
   job.waited_for = job.remaining = static_cast<std::uint32_t>(count);
   change(job, JobEvent::Place, out);
   set_deadline(job, DeadlineKind::Launch, now + config.launch_deadline);
@@ -166,6 +168,8 @@ void Cluster::Impl::said_of_job(Job& job, std::size_t member, const base::NodeTo
   }
   if (const auto* m = std::get_if<base::TaskEnded>(&message)) {
     if (record_exit(job, member, m->exit)) judge_exit(job, member, m->exit, now, out);
+  } else if (const auto* c = std::get_if<base::ActivityChanged>(&message)) {
+    activity_changed(job, member, c->activity, now, out);
   } else if (const auto* a = std::get_if<base::AbortRequested>(&message)) {
     const int code = a->code >= 1 && a->code <= 255 ? a->code : 1;
     end(job, JobState::Failed,
@@ -258,6 +262,7 @@ void Cluster::Impl::end(Job& job, JobState final_state, std::string reason, int 
   job.reasons.clear();
   if (!reason.empty()) job.reasons.push_back(std::move(reason));
   stop_accrual(job, now);
+  forget_activity(job);
   change(job, JobEvent::End, out);
   if (job.remaining == 0) return finish(job, now, out);
   clear_deadlines(job);
@@ -272,6 +277,7 @@ void Cluster::Impl::end(Job& job, JobState final_state, std::string reason, int 
 void Cluster::Impl::finish(Job& job, TimePoint now, Actions& out) {
   if (!job.ending) {  // all tasks ended by themselves
     stop_accrual(job, now);
+    forget_activity(job);
     if (job.exit_code != 0) job.reasons = {"a task failed"};
     change(job, JobEvent::End, out);
     job.ending = job.exit_code == 0 ? JobState::Completed : JobState::Failed;
@@ -322,6 +328,8 @@ void Cluster::Impl::deadline_due(Job& job, DeadlineKind kind, TimePoint now, Act
                  kTimeLimitExitCode, now, out);
     case DeadlineKind::Scheduled:
       return watch_scheduled_limit(job, now, out);
+    case DeadlineKind::Quiet:
+      return judge_activity(job, now, out);
   }
 }
 

@@ -2,7 +2,8 @@
 //
 // Layout: each row with active jobs is a row of the cycle. An active job runs in its home row and,
 // by slot unification, in every other row where all its cores are free; where several could, the
-// one with the least share for its weight wins.
+// one with the least share for its weight wins. An idle job whose cores a busy one wants is in no
+// row: its nodes let it run in the background and watch it.
 //
 // A node is told only what concerns it: its column, which is the list of attempts of each row of
 // the cycle. If all rows run the same there, the cycle does not matter and the column is one row.
@@ -11,8 +12,9 @@
 //
 // When: changes on nodes where jobs take turns come into force at a boundary of slices, epoch_lead
 // ahead at least; where one set of jobs runs all the time, after epoch_lead; where nothing runs,
-// after idle_lead. A node has at most one timetable ahead of it: while one is on its way, the next
-// either starts at the very same time (and replaces it), or is not made before that has started.
+// after idle_lead. A slice in which nobody is left ends at once, after epoch_lead. A node has at
+// most one timetable ahead of it: while one is on its way, the next either starts at the very same
+// time (and replaces it), or is not made before that has started.
 // It is tested by cluster_test.cpp.
 #include "base/assert.hpp"
 #include "gang/cluster_impl.hpp"
@@ -23,7 +25,15 @@ namespace score::gang {
 
 struct Cluster::Impl::Start {
   TimePoint at{};
-  bool wait = false;  // nothing can be published before `at`
+  bool wait = false;   // nothing can be published before `at`
+  bool early = false;  // cuts a slice in which nobody is left
+};
+
+struct Cluster::Impl::Change {
+  const std::vector<NodeIndex>& nodes;  // that must be told
+  const std::vector<Column>& columns;
+  const Layout& layout;
+  bool new_cycle = false;
 };
 
 // ---- layout -----------------------------------------------------------------------------------
@@ -47,10 +57,31 @@ bool all_free(const CoreMap& taken, const Matrix& matrix, const Footprint& cells
 
 }  // namespace
 
+// Idle jobs, as far as some busy job could use their cores instead.
+std::set<JobId> Cluster::Impl::background_jobs() const {
+  std::set<JobId> out;
+  if (!config.idle_detection) return out;
+  CoreMap wanted = matrix_.empty_map();
+  for (const JobId id : active_) {
+    const Job& job = jobs.at(id);
+    if (job.activity == JobActivity::Busy) {
+      take_all(wanted, matrix_, job.cells);
+    } else {
+      out.insert(id);
+    }
+  }
+  std::erase_if(out, [&](JobId id) { return all_free(wanted, matrix_, jobs.at(id).cells); });
+  return out;
+}
+
 Layout Cluster::Impl::lay_out() const {
-  std::vector<std::vector<JobId>> at_home(matrix_.row_count());
-  for (const JobId id : active_) at_home[*matrix_.position(jobs.at(id).home)].push_back(id);
   Layout layout;
+  layout.background = background_jobs();
+  std::vector<std::vector<JobId>> at_home(matrix_.row_count());
+  for (const JobId id : active_) {
+    if (layout.background.contains(id)) continue;
+    at_home[*matrix_.position(jobs.at(id).home)].push_back(id);
+  }
   for (std::size_t position = 0; position < at_home.size(); ++position) {
     if (at_home[position].empty()) continue;
     WeightedRow row{matrix_.row_id(position), 1};
@@ -108,7 +139,8 @@ std::vector<Column> Cluster::Impl::columns_of(const Layout& layout, std::uint64_
     const auto runs = layout.runs_in.find(id);
     for (const NodeIndex node : job.cells.nodes) {
       Column& column = columns[node];
-      column.managed.push_back(job.attempt());
+      const bool is_background = layout.background.contains(id);
+      (is_background ? column.background : column.managed).push_back(job.attempt());
       if (runs == layout.runs_in.end()) continue;
       column.rows.resize(layout.rows.size());
       for (const std::size_t row : runs->second) column.rows[row].push_back(job.attempt());
@@ -131,6 +163,7 @@ base::Timetable Cluster::Impl::timetable_of(const Column& column, TimePoint star
   table.epoch = epoch_;
   table.start = start;
   table.managed = column.managed;
+  table.background = column.background;
   if (column.rows.empty()) return table;
   if (config.switch_always && column.runs_anything()) {
     table.slice = cycles_.newest().quantum;
@@ -165,30 +198,38 @@ base::Timetable Cluster::Impl::timetable_of(const Column& column, TimePoint star
 
 // ---- when -------------------------------------------------------------------------------------
 
-Cluster::Impl::Start Cluster::Impl::choose_start(const std::vector<NodeIndex>& changed,
-                                                 const std::vector<Column>& columns, bool new_cycle,
-                                                 TimePoint now) const {
+// Nobody is left in the row whose slice it is at t: waiting for its end would waste the rest.
+bool Cluster::Impl::is_slice_over(const Layout& layout, TimePoint t) const {
+  const Cycle& cycle = cycles_.newest();
+  const auto slice = static_cast<std::size_t>((t - cycle.start) % cycle.length() / cycle.quantum);
+  const RowId row = cycle.rows[cycle.order[slice]];
+  return std::none_of(layout.rows.begin(), layout.rows.end(),
+                      [row](const WeightedRow& r) { return r.row == row; });
+}
+
+Cluster::Impl::Start Cluster::Impl::choose_start(const Change& change, TimePoint now) const {
   bool was_shared = false;
   bool runs = false;
   bool will_share = false;
   std::set<TimePoint> ahead;  // what is on its way and concerns this change
-  for (const NodeIndex index : changed) {
+  for (const NodeIndex index : change.nodes) {
     const auto& old = nodes[index].column;
     was_shared |= old && old->is_shared();
     runs |= old && old->runs_anything();
-    will_share |= columns[index].is_shared();
+    will_share |= change.columns[index].is_shared();
     ahead.insert(nodes[index].column_start);
   }
   const Cycle& newest = cycles_.newest();
-  if (was_shared || will_share || new_cycle) ahead.insert(newest.start);
+  if (was_shared || will_share || change.new_cycle) ahead.insert(newest.start);
   // Nodes that leave a cycle at a later time must not see their jobs in another one before.
-  if (new_cycle) ahead.insert(latest_start_);
+  if (change.new_cycle) ahead.insert(latest_start_);
   ahead.erase(ahead.begin(), ahead.upper_bound(now));
 
   const TimePoint soonest = now + (runs ? config.epoch_lead : config.idle_lead);
   if (ahead.empty()) {
     const bool cut = was_shared && !newest.order.empty();
-    return {cut ? newest.boundary_from(soonest) : soonest, false};
+    const bool early = cut && change.new_cycle && is_slice_over(change.layout, soonest);
+    return {cut && !early ? newest.boundary_from(soonest) : soonest, false, early};
   }
   const TimePoint at = *ahead.rbegin();
   const Cycle& before = cycles_.before(at);
@@ -235,12 +276,14 @@ void Cluster::Impl::publish(TimePoint now, Actions& out) {
     const Node& node = nodes[index];
     if (node.connected && node.column != columns[index]) changed.push_back(index);
   }
-  const Start start = choose_start(changed, columns, new_cycle, now);
+  const Start start = choose_start({changed, columns, layout, new_cycle}, now);
   if (start.wait) {
     publish_not_before_ = start.at;
     return;
   }
   dirty = false;
+  counters.early_yields += start.early ? 1 : 0;
+  note_background(layout, out);
   if (new_cycle || !changed.empty()) publish_not_before_ = now + config.epoch_gap;
   if (new_cycle) begin_cycle(layout, serial, start.at);
   if (!changed.empty()) {

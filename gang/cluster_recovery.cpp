@@ -49,6 +49,7 @@ void Cluster::Impl::recover_one(const RecoveredJob& r, TimePoint now, Actions& o
                now, out);
   }
   job.members.assign(job.cells.nodes.size(), Member::Started);
+  job.parts.assign(job.members.size(), {});
   job.remaining = static_cast<std::uint32_t>(job.members.size());
   job.accrual.from = now;
   job.accrual.before = r.scheduled;

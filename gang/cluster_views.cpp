@@ -44,12 +44,15 @@ JobView Cluster::Impl::view(const Job& job, TimePoint now) const {
   v.started = job.started;
   v.ended = job.ended;
   v.reasons = job.state == JobState::Pending ? wait_reasons(job) : job.reasons;
+  if (job.activity == JobActivity::Deadlocked) v.reasons.emplace_back(kDeadlockReason);
   v.exit_code = job.exit_code;
   for (std::size_t rank = 0; rank < job.exits.size(); ++rank) {
     if (job.exit_known[rank]) v.exits.push_back(job.exits[rank]);
   }
   v.ending = job.ending;
   v.keep_going = job.keep_going;
+  v.activity = job.activity;
+  v.background = job.background;
   return v;
 }
 

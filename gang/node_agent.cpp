@@ -117,6 +117,9 @@ NodeActions NodeAgent::on_connected(TimePoint) {
     } else if (attempt.abort) {
       say(*attempt.abort, out);
     }
+    if (attempt.phase == Phase::Running && !attempt.placed.cores.empty()) {
+      say(base::ActivityChanged{id, attempt.activity}, out);
+    }
   }
   return out;
 }
@@ -306,6 +309,30 @@ NodeActions NodeAgent::adopt(const base::PlacedTasks& placed, const base::Attemp
   for (const base::TaskExit& exit : report.exits) attempt.exits.emplace(exit.rank, exit);
   NodeActions out;
   if (attempt.phase == Phase::Exited) out.push_back(RemoveAttempt{placed.attempt});
+  return out;
+}
+
+// ---- idleness ---------------------------------------------------------------------------------
+
+NodeActions NodeAgent::on_activity(AttemptId id, const base::Activity& activity, TimePoint) {
+  NodeActions out;
+  const auto found = attempts_.find(id);
+  if (found == attempts_.end() || found->second.phase != Phase::Running) return out;
+  if (std::exchange(found->second.activity, activity) == activity) return out;
+  say(base::ActivityChanged{id, activity}, out);
+  return out;
+}
+
+NodeActions NodeAgent::repeat_activities(TimePoint) {
+  NodeActions out;
+  const auto has = [](const std::vector<AttemptId>& list, AttemptId id) {
+    return std::binary_search(list.begin(), list.end(), id);
+  };
+  for (const auto& [id, attempt] : attempts_) {
+    if (attempt.phase != Phase::Running) continue;
+    const bool fits = attempt.activity.idle ? !has(plan_.managed, id) : !has(plan_.background, id);
+    if (!fits) say(base::ActivityChanged{id, attempt.activity}, out);
+  }
   return out;
 }
 

@@ -110,6 +110,12 @@ class NodeAgent {
   // The daemon ended the attempt for a reason of its own (memory limit): killed, reason reported.
   NodeActions end_attempt(AttemptId attempt, std::string reason, TimePoint now);
 
+  // What the daemon sees of an attempt's tasks; told to the head if it is news.
+  NodeActions on_activity(AttemptId attempt, const base::Activity& activity, TimePoint now);
+  // Now and then, about once a second: says again what the head seems not to know, for the
+  // timetable does not follow from it.
+  NodeActions repeat_activities(TimePoint now);
+
   // Ascending by attempt.
   [[nodiscard]] std::vector<base::AttemptReport> attempts() const;
 
@@ -129,6 +135,7 @@ class NodeAgent {
     Phase phase = Phase::Preparing;
     std::map<base::Rank, base::TaskExit> exits;
     std::string reason;  // why the node ended it
+    base::Activity activity;
     std::optional<base::AbortRequested> abort;
     bool killed = false;
     bool started = false;

@@ -175,6 +175,39 @@ TEST(NodeAgent, PlansAnewOnlyWhenTheClockMovedEnough) {
   EXPECT_EQ(b.agent.plan().start, kNow + 1s - 70us);
 }
 
+TEST(NodeAgent, TellsActivityOnceAndAgainAfterANewConnection) {
+  Agent a;
+  a.run();
+  const base::Activity idle{.idle = true, .sent = 3, .received = 3};
+  EXPECT_EQ(said<base::ActivityChanged>(a.agent.on_activity(kJob, idle, kNow)).size(), 1U);
+  EXPECT_TRUE(a.agent.on_activity(kJob, idle, kNow).empty());
+  a.agent.on_disconnected(kNow);
+  const auto again = said<base::ActivityChanged>(a.agent.on_connected(kNow));
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(again[0].activity, idle);
+  EXPECT_TRUE(a.agent.on_activity(AttemptId{99}, idle, kNow).empty());
+}
+
+TEST(NodeAgent, RepeatsActivityUntilTheTimetableFollowsFromIt) {
+  Agent a;
+  a.run();
+  a.synchronise();
+  base::Timetable table{Epoch{1}, kNow + 1s, 100ms, {{0ms, 100ms, {kJob}}}, {kJob}};
+  a.head(base::SetTimetable{table});
+  const auto repeated = [&] {
+    return said<base::ActivityChanged>(a.agent.repeat_activities(kNow)).size();
+  };
+  EXPECT_EQ(repeated(), 0U) << "busy, and in the timetable";
+  a.agent.on_activity(kJob, {.idle = true}, kNow);
+  EXPECT_EQ(repeated(), 1U) << "idle, and in the timetable";
+  table = {Epoch{2}, kNow + 1s, 100ms, {{0ms, 100ms, {}}}, {}};
+  table.background = {kJob};
+  a.head(base::SetTimetable{table});
+  EXPECT_EQ(repeated(), 0U);
+  a.agent.on_activity(kJob, {}, kNow);
+  EXPECT_EQ(repeated(), 1U) << "busy, and in the background";
+}
+
 TEST(NodeAgent, SenselessMessagesAreCountedAndHarmless) {
   Agent a;
   auto bad = placed();

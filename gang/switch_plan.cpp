@@ -61,13 +61,16 @@ bool restarts_at(const SwitchPlan& plan, TimePoint t) {
 
 std::optional<SwitchPlan> make_plan(const base::Timetable& timetable, TimePoint start) {
   if (timetable.segments.size() > base::limits::kMaxSegmentsPerCycle) return std::nullopt;
-  if (!strictly_ascending(timetable.managed)) return std::nullopt;
+  if (!strictly_ascending(timetable.managed) || !strictly_ascending(timetable.background)) {
+    return std::nullopt;
+  }
   if (timetable.slice < Duration::zero() || timetable.first_slice > timetable.slice ||
       (timetable.slice > Duration::zero() && timetable.first_slice <= Duration::zero())) {
     return std::nullopt;
   }
   SwitchPlan plan{timetable.epoch,   start,           timetable.cycle,      {},
-                  timetable.managed, timetable.slice, timetable.first_slice};
+                  timetable.managed, timetable.slice, timetable.first_slice,
+                  timetable.background};
   Duration covered{0};
   for (const Segment& segment : timetable.segments) {
     if (segment.offset != covered || segment.length <= Duration::zero() ||

@@ -21,6 +21,7 @@ struct SwitchPlan {
   std::vector<AttemptId> managed;       // frozen unless in the current segment; sorted
   Duration slice{0};                    // as in base::Timetable
   Duration first_slice{0};
+  std::vector<AttemptId> background{};  // idle ones, watched; sorted, none is managed
 
   friend bool operator==(const SwitchPlan&, const SwitchPlan&) = default;
 };

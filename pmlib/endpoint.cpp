@@ -481,6 +481,7 @@ int Endpoint::wait(std::int64_t timeout_us) {
     if (timeout_us >= 0 && passed() >= timeout_us) return ETIMEDOUT;
     std::int64_t sleep_us = -1;
     if (before_select(sleep_us) != 0) return 0;
+    if (timeout_us < 0 && is_quiet()) segment_.header().idle.store(2, std::memory_order_release);
     const std::int64_t left = timeout_us < 0 ? -1 : timeout_us - passed();
     if (left >= 0 && (sleep_us < 0 || left < sleep_us)) sleep_us = std::max(left, std::int64_t{0});
     timespec time{sleep_us / 1'000'000, sleep_us % 1'000'000 * 1000};

@@ -478,7 +478,9 @@ int read_summary(int fd, SegmentSummary& summary) {
   summary.size = header->geometry.size;
   summary.generation = header->generation;
   summary.channel = header->channel;
-  summary.idle = header->idle.load(std::memory_order_relaxed) == 1;
+  const std::uint32_t idle = header->idle.load(std::memory_order_relaxed);
+  summary.idle = idle == 1 || idle == 2;
+  summary.waits = idle == 2;
   summary.total_bytes = layout->total;
   summary.counters = header->counters;
   return 0;

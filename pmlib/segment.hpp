@@ -237,7 +237,7 @@ struct SegmentHeader {
   std::atomic<std::uint32_t> resumes;                 // how often it went on
 
   // Written by the owner, read by scored and by peers on this node.
-  alignas(64) std::atomic<std::uint32_t> idle;  // 1 = waits and has nothing to do
+  alignas(64) std::atomic<std::uint32_t> idle;  // 1 = has nothing to do; 2 = and waits for PM alone
   std::atomic<std::uint32_t> sleeping;          // 1 = wake it after giving it something
   std::atomic<std::uint32_t> owner_pid;         // 0 = nobody attached yet
   std::atomic<std::uint32_t> closed;            // 1 = the owner has left in good order
@@ -417,6 +417,7 @@ struct SegmentSummary {
   std::uint32_t generation = 0;
   std::uint32_t channel = 0;
   bool idle = false;
+  bool waits = false;  // idle, until a message comes: nothing else can wake it
   std::uint64_t total_bytes = 0;
   Counters counters;
 };

@@ -86,6 +86,13 @@ TEST(Segment, SummaryShowsWhatTheOwnerWrote) {
   SegmentSummary summary;
   ASSERT_EQ(read_summary(segment->fd(), summary), 0);
   EXPECT_TRUE(summary.idle);
+  EXPECT_FALSE(summary.waits);
+  segment->segment().header().idle = 2;
+  ASSERT_EQ(read_summary(segment->fd(), summary), 0);
+  EXPECT_TRUE(summary.idle && summary.waits);
+  segment->segment().header().idle = 7;
+  ASSERT_EQ(read_summary(segment->fd(), summary), 0);
+  EXPECT_FALSE(summary.idle || summary.waits);
   EXPECT_EQ(summary.counters.messages_sent, 17u);
   EXPECT_EQ(summary.size, 4u);
   EXPECT_EQ(summary.channel, 6u);

@@ -94,6 +94,7 @@ wire::ResourceRequest to_wire(const base::ResourceRequest& request) {
   out.set_scheduled_limit_ns(request.scheduled_limit.count());
   out.set_wall_limit_ns(request.wall_limit.count());
   out.set_overlay(request.overlay);
+  out.set_kill_deadlock(request.kill_deadlock);
   return out;
 }
 
@@ -126,6 +127,7 @@ Result<base::ResourceRequest> from_wire(const wire::ResourceRequest& message) {
   out.scheduled_limit = base::Duration(message.scheduled_limit_ns());
   out.wall_limit = base::Duration(message.wall_limit_ns());
   out.overlay = message.overlay();
+  out.kill_deadlock = message.kill_deadlock();
   return out;
 }
 

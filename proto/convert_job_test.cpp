@@ -27,6 +27,7 @@ base::ResourceRequest some_request() {
   request.scheduled_limit = 90s;
   request.wall_limit = 3h;
   request.overlay = true;
+  request.kill_deadlock = true;
   return request;
 }
 

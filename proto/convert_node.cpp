@@ -212,6 +212,28 @@ struct Codec<base::TimetableApplied> {
   }
 };
 
+template <>
+struct Codec<base::ActivityChanged> {
+  using message_type = wire::ActivityChanged;
+
+  static void fill(const base::ActivityChanged& value, wire::ActivityChanged& out) {
+    out.set_attempt(value.attempt.value());
+    out.set_idle(value.activity.idle);
+    out.set_waits(value.activity.waits);
+    out.set_sent(value.activity.sent);
+    out.set_received(value.activity.received);
+  }
+
+  static Result<base::ActivityChanged> take(const wire::ActivityChanged& message) {
+    FieldCheck check("ActivityChanged");
+    check.not_zero("attempt", message.attempt());
+    if (!check.ok()) return check.error();
+    const base::Activity activity{message.idle(), message.waits(), message.sent(),
+                                  message.received()};
+    return base::ActivityChanged{AttemptId(message.attempt()), activity};
+  }
+};
+
 // ---- walking the variants
 
 template <class Variant>

@@ -40,6 +40,7 @@ base::Timetable some_timetable() {
   timetable.managed = {kAttempt, kOther};
   timetable.slice = 50ms;
   timetable.first_slice = 30ms;
+  timetable.background = {base::make_attempt(base::JobId(9), 1)};
   return timetable;
 }
 
@@ -114,6 +115,8 @@ TEST(NodeToHead, EveryMessageSurvivesTheWire) {
   const auto applied = to_head_and_back(base::TimetableApplied{base::Epoch(9), 3ms});
   EXPECT_EQ(applied.epoch, base::Epoch(9));
   EXPECT_EQ(applied.late, 3ms);
+  const base::Activity activity{true, true, UINT64_MAX, 7};
+  EXPECT_EQ(to_head_and_back(base::ActivityChanged{kAttempt, activity}).activity, activity);
 }
 
 TEST(HeadToNode, KnowsItsFrames) {

@@ -109,6 +109,7 @@ wire::SetTimetable to_wire(const base::Timetable& timetable) {
   for (AttemptId job : timetable.managed) out.add_managed(job.value());
   out.set_slice_ns(timetable.slice.count());
   out.set_first_slice_ns(timetable.first_slice.count());
+  for (AttemptId job : timetable.background) out.add_background(job.value());
   return out;
 }
 
@@ -126,6 +127,7 @@ Result<base::Timetable> from_wire(const wire::SetTimetable& message) {
                 message.first_slice_ns() >= (message.slice_ns() == 0 ? 0 : 1) &&
                     message.first_slice_ns() <= message.slice_ns(),
                 "lies outside the slice");
+  check.at_most("background", static_cast<std::size_t>(message.background_size()), kMaxAttempts);
   if (!check.ok()) return check.error();
   base::Timetable out;
   out.epoch = base::Epoch(message.epoch());
@@ -136,6 +138,7 @@ Result<base::Timetable> from_wire(const wire::SetTimetable& message) {
   take_segments(check, message, out);
   if (!check.ok()) return check.error();
   out.managed = take_attempts(message.managed());
+  out.background = take_attempts(message.background());
   return out;
 }
 

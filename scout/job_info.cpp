@@ -85,6 +85,8 @@ void write_info(JsonWriter& json, const wire::Info& info) {
   }
   json.end_array().field("nodes_up", info.nodes_up()).field("nodes_known", info.nodes_known());
   json.field("jobs_active", info.jobs_active()).field("epochs", info.epochs());
+  json.field("idle_detection", info.idle_detection()).field("idle_left", info.idle_left());
+  json.field("idle_returned", info.idle_returned()).field("early_yields", info.early_yields());
   json.field("late_epochs", info.late_epochs()).field("stale_reports", info.stale_reports());
   json.field("head_cpu_s", to_seconds(info.head_cpu_ns()));
   json.field("head_rss_bytes", info.head_rss_bytes());

@@ -8,9 +8,14 @@
 
 namespace score::scout {
 
-namespace {
-
 using Job = wire::JobStatus;
+
+std::string_view activity_word(const Job& job) {
+  if (state_word(job.state()) != "running") return "";
+  return job.activity() == 0 ? "busy" : job.activity() == 1 ? "idle" : "deadlocked";
+}
+
+namespace {
 
 std::string share_percent(const Job& job) {
   return is_final_state(job.state()) ? "" : fmt::format("{:.0f}%", job.share() * 100);
@@ -22,6 +27,13 @@ std::string exit_text(const Job& job) {
 
 std::string slot_text(const Job& job) {
   return job.slot() < 0 || is_final_state(job.state()) ? "" : std::to_string(job.slot());
+}
+
+// What a running job is at, if it does not simply run.
+std::string state_text(const Job& job) {
+  const auto activity = activity_word(job);
+  return std::string(activity == "idle" || activity == "deadlocked" ? activity
+                                                                    : state_word(job.state()));
 }
 
 std::string_view kind_of_end(const wire::TaskExit& exit) {
@@ -48,7 +60,8 @@ const std::vector<Column<Job>>& job_columns() {
       {"job", "JOB", kRight, [](const Job& j) { return std::to_string(j.job()); }},
       {"user", "USER", kLeft, [](const Job& j) { return j.user_name(); }},
       {"name", "NAME", kLeft, [](const Job& j) { return j.name(); }},
-      {"state", "STATE", kLeft, [](const Job& j) { return std::string(state_word(j.state())); }},
+      {"state", "STATE", kLeft, state_text},
+      {"activity", "ACTIVITY", kLeft, [](const Job& j) { return std::string(activity_word(j)); }},
       {"slot", "SLOT", kRight, slot_text},
       {"rows", "ROWS", kRight, [](const Job& j) { return std::to_string(j.rows_used()); }},
       {"nodes", "NODES", kRight, [](const Job& j) { return std::to_string(j.nodes_size()); }},
@@ -82,6 +95,7 @@ void write_job(JsonWriter& json, const Job& job) {
   json.field("name", job.name()).field("command", job.command());
   json.field("directory", job.directory());
   json.field("state", state_word(job.state())).field("final", is_final_state(job.state()));
+  json.field("activity", activity_word(job)).field("background", job.background());
   json.list("reasons", job.reasons());
   json.field("tasks", job.tasks()).list("nodes", job.nodes());
   json.list("tasks_on_node", job.tasks_on_node());
@@ -116,6 +130,10 @@ std::string job_page(const Job& job) {
   line("directory", job.directory());
   std::string state(state_word(job.state()));
   if (is_final_state(job.state())) state += fmt::format(", exit code {}", job.exit_code());
+  if (job.activity() != 0) {
+    state += fmt::format(", {}{}", activity_word(job),
+                         job.background() ? ": its slices are given to others" : "");
+  }
   line("state", state);
   for (const auto& reason : job.reasons()) line("reason", reason);
   line("tasks", fmt::format("{} on {} nodes", job.tasks(), job.nodes_size()));

@@ -16,6 +16,8 @@ void write_job(JsonWriter& json, const wire::JobStatus& job);
 std::string job_page(const wire::JobStatus& job);
 // "node[00-07]", "" before placement.
 std::string node_list(const wire::JobStatus& job);
+// busy, idle or deadlocked; empty if it does not run.
+std::string_view activity_word(const wire::JobStatus& job);
 // Why it waits, or why it ended; "; " between.
 std::string all_reasons(const wire::JobStatus& job);
 

@@ -77,6 +77,8 @@ void add_task_options(CLI::App& app, RunOptions& options) {
                "Programs of the C library do not buffer their output");
   app.add_flag("--pty", options.pty, "Rank 0 gets a terminal");
   app.add_flag("--keep-going", options.keep_going, "A failing task does not end the job");
+  app.add_flag("--kill-deadlock", options.kill_deadlock,
+               "End the job when all its tasks wait for PM messages that none can send");
   app.add_flag("--slurm-env", options.slurm_env, "Also set variables as Slurm names them");
 }
 
@@ -139,6 +141,7 @@ Status fill_resources(const RunOptions& options, wire::ResourceRequest& resource
   resources.set_tasks(options.tasks);
   resources.set_tasks_per_node(options.tasks_per_node);
   resources.set_cpus_per_task(options.cpus_per_task);
+  resources.set_kill_deadlock(options.kill_deadlock);
   if (options.nodes == 0 && options.tasks == 0) resources.set_tasks(1);
   if (!options.memory.empty()) {
     const auto memory = parse_bytes(options.memory);

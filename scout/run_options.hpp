@@ -49,6 +49,7 @@ struct RunOptions {
   bool pty = false;
   bool detach = false;
   bool keep_going = false;
+  bool kill_deadlock = false;
   bool allow_root = false;
   bool slurm_env = false;
   bool quiet = false;

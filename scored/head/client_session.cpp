@@ -160,6 +160,8 @@ bool ClientSession::dispatch(const proto::InFrame& frame) {
       return handle<wire::WebLogin>(frame);
     case FrameType::SetQuantum:
       return handle<wire::SetQuantum>(frame);
+    case FrameType::SetIdleDetection:
+      return handle<wire::SetIdleDetection>(frame);
     case FrameType::SetSlots:
       return handle<wire::SetSlots>(frame);
     case FrameType::DrainNodes:
@@ -368,6 +370,12 @@ Status ClientSession::on(const wire::SetQuantum& message) {
   const Duration quantum(message.quantum_ns());
   if (auto set = head_.set_quantum(peer_, quantum); !set) return set;
   return done(message.tag(), "quantum " + format_duration(quantum) + " from the next boundary on");
+}
+
+Status ClientSession::on(const wire::SetIdleDetection& message) {
+  head_.set_idle_detection(peer_, message.on());
+  return done(message.tag(), message.on() ? "idle jobs give their slices away"
+                                          : "idle jobs keep their slices");
 }
 
 Status ClientSession::on(const wire::SetSlots& message) {

@@ -88,6 +88,7 @@ class ClientSession {
   Status on(const wire::WebLogin& message);
   Status on(const wire::SetQuantum& message);
   Status on(const wire::SetSlots& message);
+  Status on(const wire::SetIdleDetection& message);
   Status on(const wire::DrainNodes& message);
   Status on(const wire::Reload& message);
   Status on(const wire::Shutdown& message);

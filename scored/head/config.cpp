@@ -61,6 +61,7 @@ void read_policy(ConfigSection& section, HeadConfig& config) {
   section.read("quantum", config.quantum, limits::kMinQuantum, limits::kMaxQuantum);
   section.read("slots", config.slots, 1U, limits::kMaxSlots);
   section.read("switch_always", config.switch_always);
+  section.read("idle_detection", config.idle_detection);
   section.read("front_end_grace", config.front_end_grace, 0s, kMaxGrace);
   section.read("kill_grace", config.kill_grace, 0s, kMaxGrace);
   section.read("launch_deadline", config.launch_deadline, 1s, kMaxGrace);
@@ -92,6 +93,7 @@ gang::ClusterConfig HeadConfig::for_cluster() const {
   out.quantum = quantum;
   out.max_slots = slots;
   out.switch_always = switch_always;
+  out.idle_detection = idle_detection;
   out.launch_deadline = launch_deadline;
   out.kill_deadline = kill_deadline;
   out.rejoin_grace = rejoin_grace;

@@ -16,6 +16,8 @@ TEST(HeadConfig, HasDefaultsForAllButTheNodes) {
   EXPECT_EQ(config->nodes, (std::vector<std::string>{"n0", "n1", "n2", "n3"}));
   EXPECT_EQ(config->socket, "/run/scored/head.sock");
   EXPECT_EQ(config->quantum, 100ms);
+  EXPECT_TRUE(config->idle_detection);
+  EXPECT_FALSE(parse_config("[head]\nnodes = \"a\"\nidle_detection = false", "x")->idle_detection);
 }
 
 TEST(HeadConfig, RefusesWithFileAndLine) {

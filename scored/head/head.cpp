@@ -122,6 +122,11 @@ Status Head::apply_settings(const std::map<std::string, std::string>& settings) 
     if (actions) perform(std::move(*actions));
     log_notice("use stored slots", kv("slots", *stored.slots), kv("configured", config_.slots));
   }
+  if (stored.idle_detection && *stored.idle_detection != config_.idle_detection) {
+    perform(cluster_.set_idle_detection(*stored.idle_detection, now()));
+    log_notice("use stored idle detection", kv("on", *stored.idle_detection),
+               kv("configured", config_.idle_detection));
+  }
   for (const auto& [name, reason] : stored.drained) {
     const auto node = links_.find(name);
     if (!node) continue;
@@ -295,6 +300,10 @@ wire::Info Head::info() const {
   out.set_pid(::getpid());
   out.set_socket(config_.socket);
   out.set_dashboard_url(dashboard_url_);
+  out.set_idle_detection(cluster_.config().idle_detection);
+  out.set_idle_left(cluster_.counters().idle_left);
+  out.set_idle_returned(cluster_.counters().idle_returned);
+  out.set_early_yields(cluster_.counters().early_yields);
   return out;
 }
 

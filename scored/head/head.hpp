@@ -72,6 +72,7 @@ class Head {
   void trace(Duration since, TraceDone done);
   [[nodiscard]] Status set_quantum(const Peer& peer, Duration quantum);
   [[nodiscard]] Status set_slots(const Peer& peer, std::uint32_t slots);
+  void set_idle_detection(const Peer& peer, bool on);
   [[nodiscard]] Status drain(const Peer& peer, const wire::DrainNodes& message);
   // Ends every job, then calls on_idle; at the latest after limits::kStopDeadline.
   void shut_down(const Peer& peer, std::function<void()> on_idle);
@@ -160,6 +161,7 @@ class Head {
   void refresh(JobId id);
   void note_state(Job& job, const gang::JobView& view);
   void note_wait(Job& job, const gang::JobView& view);
+  void note_activity(Job& job, const gang::JobView& view);
   void save_progress(Job& job);
   void tell_watchers(Job& job, const gang::JobView& view);
   void end(Job& job, const gang::JobView& view);

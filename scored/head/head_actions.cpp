@@ -154,6 +154,7 @@ void Head::refresh(JobId id) {
   if (!looked) return;
   note_state(*job, *looked);
   note_wait(*job, *looked);
+  note_activity(*job, *looked);
   if (is_final(looked->state)) {
     end(*job, *looked);
     return;
@@ -186,6 +187,16 @@ void Head::note_wait(Job& job, const gang::JobView& view) {
   if (reasons == job.last_wait) return;
   job.last_wait = reasons;
   if (!reasons.empty()) note_event(job, wall_now(), "waits: " + reasons);
+}
+
+void Head::note_activity(Job& job, const gang::JobView& view) {
+  const gang::JobActivity before = std::exchange(job.activity, view.activity);
+  if (view.activity == before) return;
+  log_info("change job", kv("job", job.info.id), kv("activity", name_of(view.activity)));
+  if (view.activity == gang::JobActivity::Deadlocked) {
+    log_notice("deadlock", kv("job", job.info.id), kv("user", job.info.user));
+    note_event(job, wall_now(), "deadlocked: every task waits for a message");
+  }
 }
 
 void Head::save_progress(Job& job) {

@@ -178,6 +178,12 @@ Status Head::set_slots(const Peer& peer, std::uint32_t slots) {
   return {};
 }
 
+void Head::set_idle_detection(const Peer& peer, bool on) {
+  log_notice("audit", kv("user", peer.name), kv("action", "set idle detection"), kv("on", on));
+  commits_->add(idle_setting(on));
+  perform(cluster_.set_idle_detection(on, now()));
+}
+
 Status Head::drain(const Peer& peer, const wire::DrainNodes& message) {
   std::vector<NodeId> nodes;
   for (const std::string& list : message.nodes()) {
@@ -241,6 +247,9 @@ Status Head::reconfigure(HeadConfig wanted) {
     if (auto set = set_slots(self, wanted.slots); !set) return set;
   }
   networks_.set_channels(wanted.network.channels);
+  if (wanted.idle_detection != config_.idle_detection) {
+    set_idle_detection(self, wanted.idle_detection);
+  }
   users_.set_rule(wanted.operators);
   set_log_level(wanted.log_level);
   config_ = std::move(wanted);

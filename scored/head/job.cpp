@@ -75,6 +75,8 @@ wire::JobStatus make_status(const Job& job, const StatusContext& context) {
   out.set_directory(job.info.directory);
   out.set_queue(static_cast<std::uint32_t>(view.request.queue));
   out.set_priority(view.request.priority);
+  out.set_activity(static_cast<std::uint32_t>(view.activity));
+  out.set_background(view.background);
   add_times(job, context, out);
   add_end(job, context, out);
   return out;
@@ -123,6 +125,11 @@ void add_events(const Job& job, wire::JobStatus& status) {
 JobState shown_state(const Job& job, JobState state) {
   const bool ended_itself = state == JobState::Completed || state == JobState::Failed;
   return job.is_being_cancelled && ended_itself ? JobState::Cancelled : state;
+}
+
+std::string_view name_of(gang::JobActivity activity) {
+  constexpr std::array<std::string_view, 3> kNames = {"busy", "idle", "deadlocked"};
+  return kNames.at(static_cast<std::size_t>(activity));
 }
 
 std::string_view name_of(JobState state) {

@@ -34,6 +34,7 @@ struct Job {
   gang::EndCause cancel_cause{};          // meaningful while it is being cancelled
   std::string why_ended;                  // goes before the scheduler's reasons
   std::optional<std::int32_t> exit_code;  // instead of the scheduler's
+  gang::JobActivity activity = gang::JobActivity::Busy;
   std::string last_news;                  // state and reasons that watchers know
   std::string last_wait;                  // reasons of which the events tell
   std::vector<wire::JobEvent> events;     // see note_event()
@@ -64,5 +65,6 @@ void add_events(const Job& job, wire::JobStatus& status);
 [[nodiscard]] JobState shown_state(const Job& job, JobState state);
 
 [[nodiscard]] std::string_view name_of(JobState state);  // "running"
+[[nodiscard]] std::string_view name_of(gang::JobActivity activity);  // "idle"
 
 }  // namespace score::head

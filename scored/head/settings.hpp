@@ -18,6 +18,7 @@ inline constexpr const char* kVersion = SCORE_VERSION;
 struct StoredSettings {
   std::optional<Duration> quantum;
   std::optional<std::uint32_t> slots;
+  std::optional<bool> idle_detection;
   std::map<std::string, std::string> drained;  // node -> reason
   std::vector<JobId> cancelled;                // told to end, and not ended when the head stopped
 };
@@ -31,6 +32,10 @@ inline SaveSetting quantum_setting(Duration quantum) {
 
 inline SaveSetting slots_setting(std::uint32_t slots) {
   return {"slots", std::to_string(slots)};
+}
+
+inline SaveSetting idle_setting(bool on) {
+  return {"idle", on ? "on" : "off"};
 }
 
 // No reason: the node is not drained any more.
@@ -51,6 +56,8 @@ inline StoredSettings read_settings(const std::map<std::string, std::string>& st
       if (auto quantum = parse_duration(value)) settings.quantum = *quantum;
     } else if (key == "slots") {
       if (auto slots = parse_number<std::uint32_t>(value)) settings.slots = *slots;
+    } else if (key == "idle") {
+      if (value == "on" || value == "off") settings.idle_detection = value == "on";
     } else if (key.starts_with(kCancelPrefix)) {
       const auto job =
           parse_number<std::uint64_t>(std::string_view(key).substr(kCancelPrefix.size()));

@@ -119,7 +119,8 @@ void Attempts::follow_plan(const Attempt& attempt) {
   }
   auto target = CgroupFreeze::open(parts_.cgroups->tasks_path(attempt.id));
   if (target) {
-    parts_.switcher.add(attempt.id, *std::move(target));
+    auto usage = CgroupUsage::open(parts_.cgroups->tasks_path(attempt.id));
+    parts_.switcher.add(attempt.id, *std::move(target), usage ? *std::move(usage) : nullptr);
   } else {
     log_error("cannot switch an attempt", kv("attempt", attempt.id), kv("err", target.error()));
   }

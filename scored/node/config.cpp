@@ -33,6 +33,8 @@ constexpr std::string_view kUsage =
     "  --memory SIZE          memory for jobs (default: the host's)\n"
     "  --method HOW           auto, freezer or signal\n"
     "  --priority HOW         of the switcher: auto or normal\n"
+    "  --idle-percent N       a job that uses no more of its slices is idle (default: 1)\n"
+    "  --idle-slices N        ... after so many slices in a row (default: 2)\n"
     "  --log-level LEVEL      error, warning, notice, info or debug\n"
     "  --help                 this text\n";
 
@@ -106,6 +108,15 @@ std::string set_priority(NodeConfig& config, std::string_view text) {
   return {};
 }
 
+std::string set_number(std::uint32_t& number, std::string_view text, std::uint32_t most) {
+  const auto read = parse_number<std::uint32_t>(text);
+  if (!read || *read < 1 || *read > most) {
+    return fmt::format("{} is not between 1 and {}", escape_terminal(text, 40), most);
+  }
+  number = *read;
+  return {};
+}
+
 std::string set_log_level(NodeConfig& config, std::string_view text) {
   const auto level = parse_log_level(text);
   if (!level) return "use one of error, warning, notice, info, debug";
@@ -132,6 +143,10 @@ constexpr Key kKeys[] = {
     {"memory", &set_memory},
     {"method", &set_method},
     {"priority", &set_priority},
+    {"idle_percent",
+     [](NodeConfig& c, std::string_view t) { return set_number(c.idle_percent, t, 50); }},
+    {"idle_slices",
+     [](NodeConfig& c, std::string_view t) { return set_number(c.idle_slices, t, 100); }},
     {"log_level", &set_log_level},
 };
 
@@ -142,7 +157,13 @@ void read_key(ConfigSection& section, const Key& key, NodeConfig& config) {
     section.read(key.name, config.cores, 1U, limits::kMaxCoresPerNode);
     return;
   }
-  section.read(key.name, text);
+  if (key.name.starts_with("idle_")) {
+    std::uint32_t number = 0;
+    section.read(key.name, number, 1U, 100U);
+    text = std::to_string(number);
+  } else {
+    section.read(key.name, text);
+  }
   if (const std::string wrong = key.set(config, text); !wrong.empty()) {
     section.refuse(key.name, wrong);
   }

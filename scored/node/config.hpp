@@ -36,6 +36,8 @@ struct NodeConfig {
   Bytes memory{0};                      // for jobs; 0: all of the host
   SwitchMethod method = SwitchMethod::Auto;
   PriorityChoice priority = PriorityChoice::Auto;  // Normal: as if real time were not allowed
+  std::uint32_t idle_percent = 1;  // of its time: an attempt that uses no more is idle ...
+  std::uint32_t idle_slices = 2;   // ... after so many slices
   LogLevel log_level = LogLevel::Notice;
   NetworkConfig network;
   monitor::MonitorSettings monitor;

@@ -5,10 +5,12 @@
 #include "base/notify.hpp"
 #include "proto/convert.hpp"
 #include "proto/hello.hpp"
+#include "scored/node/activity.hpp"
 #include "scored/node/memory.hpp"
 
 #include <algorithm>
 #include <csignal>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 namespace score::node {
@@ -269,6 +271,7 @@ asio::awaitable<void> Daemon::beat_regularly() {
     co_await parts_.clock.sleep_until(next_beat(parts_.clock.now()));
     renew_lease();
     if (head_.is_greeted()) beat(++beats_ % kBeatsAnExchange == 0);
+    read_activities_again();
     head_.drop_if_silent();
   }
 }
@@ -284,6 +287,40 @@ void Daemon::renew_lease() {
   if (!keeps_lease_) return;
   keeps_lease_ = !attempts_.empty();
   launcher_.renew(keeps_lease_ ? lease_ : Duration{0});
+}
+
+// The switcher's thread rings when an attempt becomes idle or busy.
+asio::awaitable<void> Daemon::watch_activity() {
+  asio::posix::stream_descriptor bell(parts_.io, dup(parts_.switcher.activity_fd()));
+  for (;;) {
+    auto [failed] = co_await bell.async_wait(asio::posix::stream_descriptor::wait_read, kNoThrow);
+    if (failed) co_return;
+    eventfd_t rung = 0;
+    eventfd_read(bell.native_handle(), &rung);
+    tell_activities();
+  }
+}
+
+void Daemon::tell_activities() {
+  for (const auto& change : parts_.switcher.take_changed_activities()) {
+    tell_activity(change.attempt, change.idle);
+  }
+}
+
+// In the background it would take frames of those who share its channel.
+void Daemon::tell_activity(AttemptId attempt, bool is_idle) {
+  is_idle = is_idle && !networks_.shares_channel(attempt);
+  const auto contexts = networks_.contexts().of(attempt);
+  const auto activity = read_activity(is_idle, contexts.get());
+  carry_out(agent_.on_activity(attempt, activity, parts_.clock.now()));
+}
+
+// Messages move without anybody becoming busy for long.
+void Daemon::read_activities_again() {
+  for (const AttemptId attempt : networks_.contexts().attempts()) {
+    if (parts_.switcher.is_idle(attempt)) tell_activity(attempt, true);
+  }
+  carry_out(agent_.repeat_activities(parts_.clock.now()));
 }
 
 asio::awaitable<void> Daemon::feed_watchdog(Duration period) {
@@ -313,6 +350,7 @@ asio::awaitable<void> Daemon::run() {
   renew_lease();
   tasks_.spawn("link to the head", head_.run());
   tasks_.spawn("heartbeat", beat_regularly());
+  tasks_.spawn("watch activity", watch_activity());
   if (const auto period = watchdog_period()) tasks_.spawn("watchdog", feed_watchdog(*period));
   if (config_.monitor.node_listen) {
     metrics_.emplace(Metrics::Parts{parts_.io, parts_.clock, tasks_, sampling_, attempts_},

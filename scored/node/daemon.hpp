@@ -59,6 +59,10 @@ class Daemon {
   asio::awaitable<void> beat_regularly();
   asio::awaitable<void> synchronise(std::uint64_t generation);
   void renew_lease();
+  asio::awaitable<void> watch_activity();
+  void tell_activities();
+  void tell_activity(AttemptId attempt, bool is_idle);
+  void read_activities_again();
   asio::awaitable<void> feed_watchdog(Duration period);
   asio::awaitable<void> wait_for_signal();
   void note_status();

@@ -357,4 +357,13 @@ void Networks::resume() {
   }
 }
 
+bool Networks::shares_channel(AttemptId attempt) const {
+  const auto own = networks_.find(attempt);
+  if (own == networks_.end() || own->second.key == 0) return false;
+  return std::any_of(networks_.begin(), networks_.end(), [&](const auto& other) {
+    return other.first != attempt && other.second.key != 0 &&
+           other.second.channel == own->second.channel;
+  });
+}
+
 }  // namespace score::node

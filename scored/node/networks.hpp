@@ -58,6 +58,9 @@ class Networks {
 
   [[nodiscard]] const JobContexts& contexts() const { return contexts_; }
 
+  // Another attempt of this node has the same channel: it must not run beside that one.
+  [[nodiscard]] bool shares_channel(AttemptId attempt) const;
+
   // What the channels did, and what the open contexts say they have sent.
   void fill_figures(const ChannelCounters& counters, wire::ChannelFigures& out) const;
 

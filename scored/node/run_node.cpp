@@ -79,7 +79,10 @@ Status serve(NodeConfig config) {
   if (!cgroups) return cgroups.error();
   if (*cgroups) (*cgroups)->thaw_all();
 
-  Switcher switcher({.wants_real_time = config.priority == PriorityChoice::Auto});
+  gang::IdleRule idle;
+  idle.share = config.idle_percent / 100.0;
+  idle.looks = config.idle_slices;
+  Switcher switcher({.wants_real_time = config.priority == PriorityChoice::Auto, .idle = idle});
   if (auto started = switcher.start(); !started) return started;
   const auto tls = proto::TlsContext::client(*key, config.name);
   asio::io_context io(1);

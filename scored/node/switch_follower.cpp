@@ -5,6 +5,8 @@
 // A plan comes again with another start whenever the clock estimate moves. Near a boundary that
 // would make a job run for some microseconds more than once; so a fresh program that reaches its
 // next boundary within kSettle is applied only there.
+//
+// Between boundaries attempts are looked at whether they need the processor (idle_watch.hpp).
 #include "scored/node/switch_follower.hpp"
 
 #include <algorithm>
@@ -41,7 +43,10 @@ SwitchProgram::SwitchProgram(std::vector<gang::SwitchPlan> plans,
     : slots(std::move(all_slots)), networks(slots.size()) {
   for (auto& plan : plans) {
     auto runs = rows(plan, slots);
-    parts.push_back({std::move(plan), std::move(runs)});
+    std::vector<char> background;
+    for (const auto& slot : slots) background.push_back(contains(plan.background, slot->attempt));
+    const WatchPace pace = pace_of(plan);
+    parts.push_back({std::move(plan), std::move(runs), std::move(background), pace});
   }
 }
 
@@ -76,15 +81,19 @@ SwitchProgram* SwitchFollower::take(SwitchProgram* program) {
 [[gnu::hot]] std::optional<TimePoint> SwitchFollower::step() {
   if (program_ == nullptr) return std::nullopt;
   const TimePoint woke = clock_.now();
+  if (is_fresh_ || (awaited_ && woke >= *awaited_)) follow(woke);
+  const auto looked = look(woke);
+  return awaited_ && looked ? std::min(awaited_, looked) : (looked ? looked : awaited_);
+}
+
+void SwitchFollower::follow(TimePoint woke) {
   const bool is_due = awaited_ && woke >= *awaited_;
-  if (!is_due && !is_fresh_) return awaited_;
   const TimePoint due = is_due ? *awaited_ : woke;
   const Position where = position(woke);
   awaited_ = where.next;
   const bool settles = is_fresh_ && where.next && *where.next - woke < kSettle;
   is_fresh_ = false;
   if (!settles) apply(where, due, woke);
-  return awaited_;
 }
 
 // Who leaves; and where every boundary is a switch, who runs on.
@@ -97,7 +106,9 @@ SwitchProgram* SwitchFollower::take(SwitchProgram* program) {
 }
 
 bool SwitchFollower::enters(std::size_t slot, const Position& where) const {
-  return program_->slots[slot]->stopped && (where.runs == nullptr || where.runs[slot] != 0);
+  const SwitchSlot& entering = *program_->slots[slot];
+  return entering.stopped && !entering.watch.is_held() &&
+         (where.runs == nullptr || where.runs[slot] != 0);
 }
 
 // Channels go to those who run from now on: who enters, and who opened its network while it runs.
@@ -134,47 +145,96 @@ void SwitchFollower::switch_networks(const Position& where, SwitchRecord& record
 
 [[gnu::hot]] void SwitchFollower::apply(const Position& where, TimePoint due, TimePoint woke) {
   SwitchRecord record;
-  const auto list = [](auto& ids, std::uint32_t& count, AttemptId id) {
-    if (count < SwitchRecord::kMaxListed) ids[count] = id;
-    ++count;
-  };
-  const auto& slots = program_->slots;
-  std::uint64_t failed = 0;
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    SwitchSlot& slot = *slots[i];
-    if (!must_stop(slot, where, where.runs == nullptr || where.runs[i] != 0, due)) continue;
-    slot.stopped = slot.target->stop() == 0;
-    if (slot.stopped) {
-      slot.clock.stop(woke);
-      slot.stopped_at = woke;
-    }
-    failed += slot.stopped ? 0 : 1;
-    list(record.left, record.left_count, slot.attempt);
-  }
+  assign_background(where, woke);
+  std::uint64_t failed = stop_leaving(where, due, woke, record);
   const TimePoint stopped = clock_.now();
   record.due = due;
   record.stopped = record.guarded = record.saved = record.restored = stopped - due;
   switch_networks(where, record);
-  bool is_busy = false;
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    SwitchSlot& slot = *slots[i];
-    is_busy = is_busy || !slot.stopped || where.runs == nullptr || where.runs[i] != 0;
-    if (!enters(i, where)) continue;
-    if (program_->networks[i]) program_->networks[i]->add_stopped(clock_.now() - slot.stopped_at);
-    slot.stopped = slot.target->go() != 0;
-    failed += slot.stopped ? 1 : 0;
-    if (!slot.stopped) slot.clock.start(stopped);
-    list(record.entered, record.entered_count, slot.attempt);
-  }
-  if (is_busy) {
-    counters_.busy.start(woke);
-  } else {
-    counters_.busy.stop(woke);
-  }
-  if (record.left_count + record.entered_count == 0) return;
+  failed += let_entering_go(where, stopped, record);
   record.woke = woke - due;
   record.done = clock_.now() - due;
   if (where.part != nullptr) record.epoch = where.part->plan.epoch;
+  if (record.left_count + record.entered_count > 0) note(record, failed);
+  watch(woke, stopped);
+}
+
+void SwitchFollower::assign_background(const Position& where, TimePoint woke) {
+  pace_ = where.part != nullptr ? where.part->pace : WatchPace{};
+  const auto& slots = program_->slots;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    SlotWatch& watch = slots[i]->watch;
+    const bool was_idle = watch.is_idle();
+    watch.set_background(where.part != nullptr && where.part->background[i] != 0, woke);
+    activity_changed_ |= was_idle != watch.is_idle();
+  }
+}
+
+namespace {
+
+void list(const SwitchSlot& slot, std::array<AttemptId, SwitchRecord::kMaxListed>& ids,
+          std::uint32_t& count) {
+  if (count < SwitchRecord::kMaxListed) ids[count] = slot.attempt;
+  ++count;
+}
+
+}  // namespace
+
+// Gives how many could not be stopped.
+[[gnu::hot]] std::uint64_t SwitchFollower::stop_leaving(const Position& where, TimePoint due,
+                                                        TimePoint woke, SwitchRecord& record) {
+  std::uint64_t failed = 0;
+  const auto& slots = program_->slots;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    SwitchSlot& slot = *slots[i];
+    const bool runs = where.runs == nullptr || where.runs[i] != 0;
+    const bool stops = must_stop(slot, where, runs && !slot.watch.is_held(), due);
+    const bool is_background = slot.watch.is_background();
+    if (stops) {
+      slot.stopped = slot.target->stop() == 0;
+      if (slot.stopped) {
+        slot.clock.stop(woke);
+        slot.stopped_at = woke;
+      }
+      failed += slot.stopped ? 0 : 1;
+    }
+    const bool loses_turn = slot.has_turn && (!runs || is_background);
+    if (loses_turn) slot.has_turn = false;
+    if (loses_turn || (stops && !is_background)) list(slot, record.left, record.left_count);
+  }
+  return failed;
+}
+
+[[gnu::hot]] std::uint64_t SwitchFollower::let_entering_go(const Position& where,
+                                                           TimePoint stopped,
+                                                           SwitchRecord& record) {
+  std::uint64_t failed = 0;
+  bool is_busy = false;
+  const auto& slots = program_->slots;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    SwitchSlot& slot = *slots[i];
+    const bool runs = where.runs == nullptr || where.runs[i] != 0;
+    is_busy = is_busy || !slot.stopped || runs;
+    const bool goes = enters(i, where);
+    const bool has_turn = runs && !slot.watch.is_background();
+    if (goes) {
+      if (program_->networks[i]) program_->networks[i]->add_stopped(clock_.now() - slot.stopped_at);
+      slot.stopped = slot.target->go() != 0;
+      failed += slot.stopped ? 1 : 0;
+      if (!slot.stopped) slot.clock.start(stopped);
+    }
+    if (has_turn && (goes || !slot.has_turn)) list(slot, record.entered, record.entered_count);
+    if (has_turn) slot.has_turn = true;
+  }
+  if (is_busy) {
+    counters_.busy.start(stopped);
+  } else {
+    counters_.busy.stop(stopped);
+  }
+  return failed;
+}
+
+void SwitchFollower::note(const SwitchRecord& record, std::uint64_t failed) {
   trace_.put(record);
   counters_.switches.fetch_add(1, std::memory_order_relaxed);
   counters_.failed.fetch_add(failed, std::memory_order_relaxed);
@@ -182,6 +242,50 @@ void SwitchFollower::switch_networks(const Position& where, SwitchRecord& record
     counters_.lost_ns.fetch_add(record.done.count(), std::memory_order_relaxed);
   }
   if (record.woke > late_after_) counters_.late.fetch_add(1, std::memory_order_relaxed);
+}
+
+// ---- idleness ---------------------------------------------------------------------------------
+
+// After the switch, so that nobody waits for it.
+void SwitchFollower::watch(TimePoint woke, TimePoint stopped) {
+  for (const auto& slot : program_->slots) {
+    const bool was_idle = slot->watch.is_idle();
+    if (slot->stopped) {
+      slot->watch.stops(woke);
+    } else {
+      slot->watch.goes_on(stopped);
+    }
+    activity_changed_ |= was_idle != slot->watch.is_idle();
+  }
+}
+
+std::optional<TimePoint> SwitchFollower::look(TimePoint woke) {
+  std::optional<TimePoint> next;
+  for (const auto& slot : program_->slots) {
+    const auto due = slot->watch.next_look(pace_);
+    if (due && *due <= woke) {
+      const bool was_idle = slot->watch.is_idle();
+      slot->watch.look(woke, pace_);
+      obey_watch(*slot, woke);
+      activity_changed_ |= was_idle != slot->watch.is_idle();
+    }
+    const auto again = slot->watch.next_look(pace_);
+    if (again && (!next || *again < *next)) next = again;
+  }
+  return next;
+}
+
+void SwitchFollower::obey_watch(SwitchSlot& slot, TimePoint now) {
+  if (!slot.watch.is_background() || slot.stopped == slot.watch.is_held()) return;
+  if (slot.watch.is_held()) {
+    slot.stopped = slot.target->stop() == 0;
+    if (slot.stopped) slot.clock.stop(now);
+    slot.stopped_at = now;
+    return;
+  }
+  slot.stopped = slot.target->go() != 0;
+  if (!slot.stopped) slot.clock.start(now);
+  slot.watch.goes_on(now);
 }
 
 void SwitchFollower::release() {

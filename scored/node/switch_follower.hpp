@@ -4,6 +4,7 @@
 
 #include "gang/switch_plan.hpp"
 #include "scored/node/channel_user.hpp"
+#include "scored/node/idle_watch.hpp"
 #include "scored/node/run_clock.hpp"
 #include "scored/node/switch_target.hpp"
 #include "scored/node/switch_trace.hpp"
@@ -11,20 +12,25 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace score::node {
 
 // One attempt. Its state belongs to the follower, the rest does not change.
 struct SwitchSlot {
-  SwitchSlot(AttemptId id, std::unique_ptr<SwitchTarget> how)
-      : attempt(id), target(std::move(how)) {}
+  // Without `usage` nobody can tell whether it is idle.
+  SwitchSlot(AttemptId id, std::unique_ptr<SwitchTarget> how,
+             std::unique_ptr<CpuUsage> usage = nullptr, gang::IdleRule rule = {})
+      : attempt(id), target(std::move(how)), watch(std::move(usage), rule) {}
 
   const AttemptId attempt;
   const std::unique_ptr<SwitchTarget> target;
   bool stopped = false;
   TimePoint stopped_at{};  // if stopped
-  RunClock clock;          // not stopped; whoever makes the slot starts it
+  bool has_turn = true;    // it is let run by the timetable, not in the background
+  SlotWatch watch;
+  RunClock clock;  // not stopped; whoever makes the slot starts it
 };
 
 // Made by the main thread, handed over as a whole, given back as a whole: the follower neither
@@ -33,6 +39,8 @@ struct SwitchProgram {
   struct Part {
     gang::SwitchPlan plan;
     std::vector<char> runs;  // [segment][slot], row-major: not 0 if it runs; unmanaged always do
+    std::vector<char> background;  // [slot]
+    WatchPace pace;
   };
 
   // `plans` by start, each in force until the next one starts. Before the first, and under a plan
@@ -79,6 +87,9 @@ class SwitchFollower {
   // Lets everything run.
   void release();
 
+  // Some attempt is idle that was not when this was last asked, or the other way round.
+  [[nodiscard]] bool take_activity_change() { return std::exchange(activity_changed_, false); }
+
   [[nodiscard]] SwitchProgram* program() const { return program_; }
 
  private:
@@ -92,9 +103,18 @@ class SwitchFollower {
   [[nodiscard]] Position position(TimePoint now) const;
   [[nodiscard]] static bool must_stop(const SwitchSlot& slot, const Position& where, bool stays,
                                       TimePoint due);
+  void follow(TimePoint woke);
   void apply(const Position& where, TimePoint due, TimePoint woke);
   [[nodiscard]] bool enters(std::size_t slot, const Position& where) const;
   void switch_networks(const Position& where, SwitchRecord& record);
+  void assign_background(const Position& where, TimePoint woke);
+  std::uint64_t stop_leaving(const Position& where, TimePoint due, TimePoint woke,
+                             SwitchRecord& record);
+  std::uint64_t let_entering_go(const Position& where, TimePoint stopped, SwitchRecord& record);
+  void note(const SwitchRecord& record, std::uint64_t failed);
+  void watch(TimePoint woke, TimePoint stopped);
+  std::optional<TimePoint> look(TimePoint woke);
+  void obey_watch(SwitchSlot& slot, TimePoint now);
 
   Clock clock_;
   Duration late_after_;
@@ -102,7 +122,9 @@ class SwitchFollower {
   SwitchCounters& counters_;
   SwitchProgram* program_ = nullptr;
   bool is_fresh_ = false;             // taken, not yet applied
-  std::optional<TimePoint> awaited_;  // what step() returned last
+  std::optional<TimePoint> awaited_;  // the next boundary
+  WatchPace pace_;
+  bool activity_changed_ = false;
 };
 
 }  // namespace score::node

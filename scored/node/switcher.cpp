@@ -15,6 +15,7 @@
 #include <ctime>
 #include <linux/futex.h>
 #include <sched.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/rseq.h>
@@ -99,6 +100,8 @@ Switcher::~Switcher() {
 }
 
 Status Switcher::start() {
+  activity_fd_ = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!activity_fd_) return fail(errno_code(errno), "eventfd");
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, kStackBytes);
@@ -129,9 +132,11 @@ void Switcher::follow(gang::SwitchPlan plan) {
   publish();
 }
 
-void Switcher::add(AttemptId attempt, std::unique_ptr<SwitchTarget> target) {
+void Switcher::add(AttemptId attempt, std::unique_ptr<SwitchTarget> target,
+                   std::unique_ptr<CpuUsage> usage) {
   std::erase_if(slots_, [&](const auto& slot) { return slot->attempt == attempt; });
-  slots_.push_back(std::make_shared<SwitchSlot>(attempt, std::move(target)));
+  slots_.push_back(std::make_shared<SwitchSlot>(attempt, std::move(target), std::move(usage),
+                                                options_.idle));
   slots_.back()->clock.start(monotonic_now());
   publish();
 }
@@ -143,7 +148,30 @@ Switcher::RunTime Switcher::run_time(AttemptId attempt, TimePoint now) const {
   return {};
 }
 
+std::vector<Switcher::Change> Switcher::take_changed_activities() {
+  std::vector<Change> changes;
+  for (const auto& slot : slots_) {
+    const auto told = std::find(told_idle_.begin(), told_idle_.end(), slot->attempt);
+    const bool is_idle = slot->watch.is_idle();
+    if (is_idle == (told != told_idle_.end())) continue;
+    changes.push_back({slot->attempt, is_idle});
+    if (is_idle) {
+      told_idle_.push_back(slot->attempt);
+    } else {
+      told_idle_.erase(told);
+    }
+  }
+  return changes;
+}
+
+bool Switcher::is_idle(AttemptId attempt) const {
+  return std::any_of(slots_.begin(), slots_.end(), [attempt](const auto& slot) {
+    return slot->attempt == attempt && slot->watch.is_idle();
+  });
+}
+
 void Switcher::remove(AttemptId attempt) {
+  std::erase(told_idle_, attempt);
   const auto is_it = [&](const auto& slot) { return slot->attempt == attempt; };
   networks_.erase(attempt);
   if (std::erase_if(slots_, is_it) > 0) publish();
@@ -218,6 +246,7 @@ void Switcher::get_priority() {
       retire(follower.take(program));
     }
     const auto next = follower.step();
+    if (follower.take_activity_change()) eventfd_write(activity_fd_.get(), 1);
     if (!stopping_.load(std::memory_order_acquire)) wait_until(bell_, seen, next);
   }
   if (auto* program = inbox_.exchange(nullptr, std::memory_order_acq_rel)) {

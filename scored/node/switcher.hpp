@@ -17,6 +17,7 @@ namespace score::node {
 struct SwitcherOptions {
   Duration late_after = std::chrono::milliseconds{1};
   bool wants_real_time = true;  // false: as if it were not allowed
+  gang::IdleRule idle{};
 };
 
 // How the switcher gets the processor when everything else wants it too.
@@ -35,7 +36,7 @@ class Switcher {
   Switcher(const Switcher&) = delete;
   Switcher& operator=(const Switcher&) = delete;
 
-  // Starts the thread. Errors: errno of pthread_create.
+  // Starts the thread. Errors: errno of pthread_create, eventfd.
   Status start();
   // Everything goes on; the thread has ended when it returns. Idempotent.
   void stop();
@@ -44,8 +45,9 @@ class Switcher {
   // than it are dropped.
   void follow(gang::SwitchPlan plan);
   // A new attempt, running. If the plan in force manages it and it is not its turn, it is stopped
-  // at once. Replaces one of the same id.
-  void add(AttemptId attempt, std::unique_ptr<SwitchTarget> target);
+  // at once. Replaces one of the same id. Without `usage` it is never idle.
+  void add(AttemptId attempt, std::unique_ptr<SwitchTarget> target,
+           std::unique_ptr<CpuUsage> usage = nullptr);
   // The attempt has ended: it is never touched again once the thread has seen this (at once, unless
   // it is switching). Unknown: nothing happens.
   void remove(AttemptId attempt);
@@ -62,6 +64,18 @@ class Switcher {
   };
 
   [[nodiscard]] RunTime run_time(AttemptId attempt, TimePoint now) const;
+
+  // An eventfd: readable when take_changed_activities() has something to tell; the caller reads it.
+  [[nodiscard]] int activity_fd() const { return activity_fd_.get(); }
+
+  // Attempts of which is_idle() is another than when it was told last, at first false.
+  struct Change {
+    AttemptId attempt{0};
+    bool idle = false;
+  };
+
+  [[nodiscard]] std::vector<Change> take_changed_activities();
+  [[nodiscard]] bool is_idle(AttemptId attempt) const;
 
   [[nodiscard]] SwitchPriority priority() const { return priority_; }
 
@@ -85,6 +99,8 @@ class Switcher {
   std::vector<std::shared_ptr<SwitchSlot>> slots_;
   std::map<AttemptId, std::shared_ptr<ChannelUser>> networks_;
   std::atomic<Duration::rep> guard_ns_{0};
+  std::vector<AttemptId> told_idle_;
+  UniqueFd activity_fd_;
 
   pthread_t thread_{};
   bool is_running_ = false;

@@ -17,6 +17,10 @@ Seen add(Seen a, const Seen& b) {
   a.head_restarts += b.head_restarts;
   a.node_crashes += b.node_crashes;
   a.daemon_restarts += b.daemon_restarts;
+  a.idle_left += b.idle_left;
+  a.idle_returned += b.idle_returned;
+  a.early_yields += b.early_yields;
+  a.deadlocks_killed += b.deadlocks_killed;
   return a;
 }
 
@@ -44,6 +48,10 @@ TEST_P(ClusterSim, HoldsItsInvariantsAndEndsEveryJobOnce) {
   EXPECT_GT(all.head_restarts, 5U);
   EXPECT_GT(all.node_crashes, 5U);
   EXPECT_GT(all.daemon_restarts, 5U);
+  EXPECT_GT(all.idle_left, 5U);
+  EXPECT_GT(all.idle_returned, 5U);
+  EXPECT_GT(all.early_yields, 0U);
+  EXPECT_GT(all.deadlocks_killed, 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, ClusterSim, testing::Values(1, 11, 21, 31, 41));
@@ -58,6 +66,9 @@ TEST(ClusterSim, InCalmWeatherGangsSwitchTogether) {
   EXPECT_GT(seen.gangs_compared, 200U);
   EXPECT_LT(seen.worst_gang_skew, 1ms);
   EXPECT_EQ(seen.ends[JobState::NodeFailed], 0U);
+  EXPECT_GT(seen.idle_left, 0U);
+  EXPECT_GT(seen.idle_returned, 0U);
+  EXPECT_GT(seen.idle_compared, 500U);
 }
 
 // This seed shows it if a new cycle starts before all nodes have left the old one.

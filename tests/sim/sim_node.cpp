@@ -9,6 +9,8 @@ namespace {
 
 constexpr int kKill = 9;
 constexpr Duration kSwitchLateness = 200us;
+constexpr Duration kLook = 50ms;
+constexpr Duration kForEver = 100h;
 constexpr Duration kNoticeable = 500us;  // a correction of the clock
 
 std::uint32_t first_rank(const base::PlacedTasks& placed) {
@@ -64,7 +66,11 @@ void SimNode::stop_daemon() {
   current_.reset();
   ahead_.reset();
   connected_ = false;
-  for (auto& [id, shepherd] : shepherds_) set_frozen(shepherd, false);
+  for (auto& [id, shepherd] : shepherds_) {
+    shepherd.background = shepherd.held = false;
+    ++shepherd.watch;
+    set_frozen(shepherd, false);
+  }
   world_.state_changed(id_);
 }
 
@@ -94,7 +100,10 @@ void SimNode::on_disconnected() {
 }
 
 void SimNode::heartbeat() {
-  if (agent_ && connected_) world_.send(Ping{local()});
+  if (!agent_ || !connected_) return;
+  world_.send(Ping{local()});
+  judge_unswitched();
+  carry_out(agent_->repeat_activities(local()));
 }
 
 std::optional<TimePoint> SimNode::orderly_since() const {
@@ -128,7 +137,9 @@ void SimNode::carry_out(const gang::NodeActions& actions) {
     } else if (const auto* f = std::get_if<gang::FollowPlan>(&action)) {
       follow(f->plan);
     } else if (const auto* m = std::get_if<gang::SendToHead>(&action)) {
-      world_.send(m->message);
+      // Reports of this kind may be lost: they are repeated as long as it matters.
+      const bool is_activity = std::holds_alternative<base::ActivityChanged>(m->message);
+      if (!is_activity || !world_.chance.one_in(20)) world_.send(m->message);
     }
   }
   world_.state_changed(id_);
@@ -178,7 +189,9 @@ void SimNode::start(AttemptId id) {
   for (std::uint32_t i = 0; i < s.placed.tasks_on_node[s.placed.node_index]; ++i) {
     s.left[base::Rank{first + i}] = behaviour.work + world_.chance.between(0ns, 20ms);
   }
-  s.thawed_at = world_.events.now();
+  s.counted = world_.events.now();
+  s.looked = s.counted;
+  s.next_nap = behaviour.nap_after;
   tell(id, gang::ShepherdStarted{});
   work_on(id);
 }
@@ -207,18 +220,42 @@ void SimNode::kill(AttemptId id) {
 
 // ---- tasks ------------------------------------------------------------------------------------
 
-// Plans the end of the task that ends first, if the attempt goes on undisturbed.
+// Plans what happens first if the attempt goes on undisturbed: the end of a task, or a nap.
 void SimNode::work_on(AttemptId id) {
   Shepherd& s = shepherds_.at(id);
   if (s.frozen || s.killed || s.left.empty() || s.phase != base::AttemptPhase::Running) return;
+  count_work(s);
+  const TimePoint now = world_.events.now();
   const auto first = std::min_element(s.left.begin(), s.left.end(),
                                       [](auto& a, auto& b) { return a.second < b.second; });
-  const Duration worked = world_.events.now() - s.thawed_at;
-  after(std::max(first->second - worked, Duration{0}),
-        [id, turn = ++s.turn, rank = first->first](SimNode& n) {
+  const Duration asleep = std::max(s.asleep_until - now, Duration{0});
+  const bool naps = s.next_nap > Duration{0} && s.next_nap - s.used < first->second;
+  const Duration work = naps ? s.next_nap - s.used : first->second;
+  after(asleep + std::max(work, Duration{0}),
+        [id, naps, turn = ++s.turn, rank = first->first](SimNode& n) {
           const auto found = n.shepherds_.find(id);
-          if (found != n.shepherds_.end() && found->second.turn == turn) n.task_ends(id, rank);
+          if (found == n.shepherds_.end() || found->second.turn != turn) return;
+          naps ? n.sleep(id) : n.task_ends(id, rank);
         });
+}
+
+void SimNode::count_work(Shepherd& s) {
+  const TimePoint now = world_.events.now();
+  const bool works = !s.frozen && s.phase == base::AttemptPhase::Running;
+  const Duration worked = now - std::max(s.counted, s.asleep_until);
+  s.counted = now;
+  if (!works || worked <= Duration{0}) return;
+  s.used += worked;
+  for (auto& [rank, left] : s.left) left = std::max(left - worked, Duration{0});
+}
+
+void SimNode::sleep(AttemptId id) {
+  Shepherd& s = shepherds_.at(id);
+  count_work(s);
+  const Behaviour behaviour = world_.behaviour(id);
+  s.asleep_until = world_.events.now() + (behaviour.deadlocks ? kForEver : behaviour.nap);
+  s.next_nap = s.used + behaviour.nap_after;
+  work_on(id);
 }
 
 void SimNode::task_ends(AttemptId id, base::Rank rank) {
@@ -244,14 +281,68 @@ void SimNode::task_ends(AttemptId id, base::Rank rank) {
 
 void SimNode::set_frozen(Shepherd& s, bool frozen) {
   if (s.frozen == frozen) return;
-  const TimePoint now = world_.events.now();
-  if (frozen && s.phase == base::AttemptPhase::Running) {
-    for (auto& [rank, left] : s.left) left = std::max(left - (now - s.thawed_at), Duration{0});
-  }
+  count_work(s);
   s.frozen = frozen;
-  s.thawed_at = now;
   ++s.turn;
+  if (!frozen) s.looked = world_.events.now();
   if (!frozen) work_on(s.placed.attempt);
+}
+
+// ---- idleness ---------------------------------------------------------------------------------
+
+void SimNode::set_background(Shepherd& s, bool background) {
+  if (std::exchange(s.background, background) == background) return;
+  s.held = false;
+  ++s.watch;
+  if (background) return look_regularly(s.placed.attempt);
+  count_work(s);
+  s.meter.reset();
+  s.looked = world_.events.now();
+  s.used_then = s.used;
+  if (agent_) carry_out(agent_->on_activity(s.placed.attempt, {}, local()));
+}
+
+// What the watch sees: the work since the last look. A fake wake-up is work that was none.
+void SimNode::judge(Shepherd& s, bool is_fake) {
+  count_work(s);
+  const TimePoint now = world_.events.now();
+  const Duration used = is_fake ? Duration{10ms} : s.used - s.used_then;
+  s.meter.add(now - s.looked, used);
+  s.used_then = s.used;
+  s.looked = now;
+  if (!agent_) return;
+  const base::Activity activity{.idle = s.meter.is_idle(),
+                                .waits = world_.behaviour(s.placed.attempt).deadlocks};
+  carry_out(agent_->on_activity(s.placed.attempt, activity, local()));
+}
+
+// Who has no slices is looked at now and then.
+void SimNode::judge_unswitched() {
+  std::vector<AttemptId> due;
+  for (const auto& [id, s] : shepherds_) {
+    const bool runs = s.phase == base::AttemptPhase::Running && !s.frozen && !s.killed;
+    if (runs && world_.events.now() - s.looked > 900ms) due.push_back(id);
+  }
+  for (const AttemptId id : due) judge(shepherds_.at(id), false);
+}
+
+void SimNode::look(AttemptId id) {
+  const auto found = shepherds_.find(id);
+  if (found == shepherds_.end() || found->second.phase != base::AttemptPhase::Running) return;
+  if (!found->second.frozen) judge(found->second, world_.chance.one_in(1000));
+  const auto again = shepherds_.find(id);
+  if (again == shepherds_.end() || !again->second.background) return;
+  again->second.held = again->second.meter.has_used();
+  set_frozen(again->second, again->second.held);
+}
+
+void SimNode::look_regularly(AttemptId id) {
+  after(kLook, [id, watch = shepherds_.at(id).watch](SimNode& n) {
+    const auto found = n.shepherds_.find(id);
+    if (found == n.shepherds_.end() || found->second.watch != watch) return;
+    n.look(id);
+    if (n.shepherds_.contains(id) && n.shepherds_.at(id).watch == watch) n.look_regularly(id);
+  });
 }
 
 // ---- the switcher -----------------------------------------------------------------------------
@@ -296,11 +387,22 @@ void SimNode::arm_switch() {
 
 void SimNode::apply_plan() {
   const auto* run = gang::running_at(*current_, local());
-  for (const AttemptId id : current_->managed) {
+  const std::vector<AttemptId> managed = current_->managed;
+  for (const AttemptId id : managed) {
     const auto found = shepherds_.find(id);
     if (found == shepherds_.end()) continue;
     const bool runs = run != nullptr && std::binary_search(run->begin(), run->end(), id);
+    set_background(found->second, false);
+    const bool leaves = !runs && !found->second.frozen;
     set_frozen(found->second, !runs);
+    if (leaves && found->second.phase == base::AttemptPhase::Running) judge(found->second, false);
+  }
+  const std::vector<AttemptId> background = current_->background;
+  for (const AttemptId id : background) {
+    const auto found = shepherds_.find(id);
+    if (found == shepherds_.end()) continue;
+    set_background(found->second, true);
+    set_frozen(found->second, found->second.held);
   }
   world_.state_changed(id_);
 }

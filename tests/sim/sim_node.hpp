@@ -2,6 +2,7 @@
 // One simulated node: the real NodeAgent, a clock with offset and drift, a switcher that follows
 // plans with some lateness, and shepherds whose tasks work only while they are thawed.
 
+#include "gang/idle_meter.hpp"
 #include "gang/node_agent.hpp"
 #include "tests/sim/events.hpp"
 #include "tests/sim/link.hpp"
@@ -23,6 +24,9 @@ struct Behaviour {
   std::uint32_t failing_rank = UINT32_MAX;
   int code = 0, signal = 0;  // of the failing rank
   bool aborts = false;       // the failing rank calls abort instead
+  Duration nap_after{0};     // after so much work it sleeps for `nap`, again and again; 0: never
+  Duration nap{0};
+  bool deadlocks = false;  // its first nap has no end: it waits for messages
 };
 
 class SimNode {
@@ -57,8 +61,17 @@ class SimNode {
     bool killed = false;
     bool frozen = true;
     bool aborted = false;
-    std::uint64_t turn = 0;  // number of the last thaw or freeze
-    TimePoint thawed_at{};
+    std::uint64_t turn = 0;  // number of the last thaw, freeze, nap or waking
+    TimePoint counted{};     // work until then is in `left`
+    TimePoint asleep_until{};
+    Duration used{0};       // work so far
+    Duration next_nap{0};   // by `used`
+    bool background = false;
+    bool held = false;  // stopped in the background
+    gang::IdleMeter meter;
+    TimePoint looked{};
+    Duration used_then{0};
+    std::uint64_t watch = 0;  // number of the last look
   };
 
   [[nodiscard]] const std::map<AttemptId, Shepherd>& shepherds() const { return shepherds_; }
@@ -97,6 +110,13 @@ class SimNode {
   void apply_plan();
   void set_frozen(Shepherd& shepherd, bool frozen);
   void work_on(AttemptId id);
+  void count_work(Shepherd& shepherd);
+  void sleep(AttemptId id);
+  void set_background(Shepherd& shepherd, bool background);
+  void look(AttemptId id);
+  void judge_unswitched();
+  void look_regularly(AttemptId id);
+  void judge(Shepherd& shepherd, bool is_fake);
   void task_ends(AttemptId id, base::Rank rank);
   void after(Duration d, std::function<void(SimNode&)> what);
 

@@ -58,6 +58,13 @@ void World::keep_beating(std::size_t index) {
   events_.after(1s, [this, index] { keep_beating(index); });
 }
 
+void World::keep_checking_idle() {
+  for (const JobId job : head_->jobs()) check_idle(job);
+  events_.after(100ms, [this] {
+    if (!healing_) keep_checking_idle();
+  });
+}
+
 void World::every(Duration mean, void (World::*what)()) {
   events_.after(chance_.between(0ns, 2 * mean), [this, mean, what] {
     if (healing_) return;
@@ -69,6 +76,7 @@ void World::every(Duration mean, void (World::*what)()) {
 Seen World::run() {
   every(options_.user_pause, &World::user_acts);
   every(500ms, &World::operate);
+  if (!options_.faults) keep_checking_idle();
   if (options_.faults) {
     every(150ms, &World::misfortune);
     every(20ms, &World::duplicate);
@@ -103,8 +111,14 @@ void World::heal() {
     if (view->state == JobState::Pending) head_does(head_->release(job, head_now()));
     if (view->state == JobState::Suspended) head_does(head_->resume(job, head_now()));
   }
-  for (int round = 0; round < 40; ++round) {
-    step_until(events_.now() + 10s);
+  // Jobs that wait for memory come one after the other, and each deadlock takes some seconds.
+  for (int round = 0; round < 1000; ++round) {
+    step_until(events_.now() + 1s);
+    for (const JobId job : head_->jobs()) {
+      const auto view = head_->job(job, head_now());
+      if (view->activity != gang::JobActivity::Deadlocked) continue;
+      head_does(head_->cancel(job, gang::EndCause::Operator, head_now()));
+    }
     bool all = true;
     for (const JobId job : head_->jobs()) all &= base::is_final(head_->job(job, head_now())->state);
     if (all) break;

@@ -38,6 +38,8 @@ struct Seen {
   std::uint64_t events = 0, epochs = 0, gangs_compared = 0, cores_compared = 0, clocks_compared = 0;
   std::uint64_t head_restarts = 0, cuts = 0, node_crashes = 0, daemon_restarts = 0, duplicates = 0;
   std::uint64_t late_timetables = 0, stale_reports = 0;
+  std::uint64_t idle_left = 0, idle_returned = 0, early_yields = 0, idle_compared = 0;
+  std::uint64_t deadlocks_killed = 0;
   Duration worst_gang_skew{0};
 };
 
@@ -92,12 +94,16 @@ class World {
   void check_gang(base::AttemptId attempt);
   void check_clock(std::size_t site);
   void check_healed();
+  void check_idle(JobId job);
+  void count_idle();
+  [[nodiscard]] std::string describe(base::NodeId id, base::AttemptId attempt) const;
   [[noreturn]] void broken(const std::string& what) const;
 
   // world.cpp
   void build_site(std::uint32_t index);
   void keep_connected(std::size_t site);
   void keep_beating(std::size_t site);
+  void keep_checking_idle();
   void every(Duration mean, void (World::*what)());
   void heal();
   void step_until(TimePoint end);
@@ -120,6 +126,7 @@ class World {
 
   std::set<std::size_t> changed_;  // sites to compare after this event
   std::map<base::AttemptId, TimePoint> uneven_since_;
+  std::map<JobId, TimePoint> kept_out_since_, lingers_since_;
   Seen seen_;
 };
 

@@ -34,6 +34,7 @@ base::ResourceRequest World::some_request() {
   if (chance_.one_in(10)) r.scheduled_limit = chance_.between(50ms, 2s);
   if (chance_.one_in(10)) r.wall_limit = chance_.between(100ms, 5s);
   r.overlay = chance_.one_in(15);
+  r.kill_deadlock = chance_.one_in(2);
   if (chance_.one_in(10)) r.except_nodes = {fmt::format("node{:02}", chance_.below(nodes))};
   return r;
 }
@@ -48,6 +49,11 @@ Behaviour World::some_behaviour() {
     b.signal = chance_.one_in(3) ? 11 : 0;
     b.aborts = chance_.one_in(4);
   }
+  if (chance_.one_in(3)) {
+    b.nap_after = b.work / 4 + chance_.between(1ms, 20ms);
+    b.nap = chance_.one_in(2) ? chance_.between(10ms, 400ms) : chance_.between(500ms, 3s);
+    b.deadlocks = chance_.one_in(6);
+  }
   return b;
 }
 
@@ -56,6 +62,8 @@ void World::submit() {
   if (!head_->check(request)) return;
   const JobId job{++last_job_};
   behaviours_[job] = some_behaviour();
+  // Nobody looks for deadlocks outside the timetable.
+  if (request.overlay) behaviours_[job].deadlocks = false;
   // On disk before the answer, and before it is placed.
   Stored& stored = disk_[job];
   stored.view.id = job;
@@ -111,7 +119,9 @@ void World::poke_some_job() {
 void World::operate() {
   if (!head_) return;
   const NodeId node{static_cast<std::uint32_t>(chance_.below(sites_.size()))};
-  switch (chance_.below(6)) {
+  switch (chance_.below(7)) {
+    case 6:
+      return head_does(head_->set_idle_detection(!chance_.one_in(4), head_now()));
     case 0:
       quantum_ = chance_.one_in(2) ? 100ms : chance_.between(10ms, 200ms);
       return head_does(head_->set_quantum(quantum_, head_now()));

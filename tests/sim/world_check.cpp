@@ -13,7 +13,7 @@ constexpr Duration kSwitchLateness = 200us;
 constexpr Duration kSlack = 60us;  // replan_above on both nodes, and rounding
 
 bool may_run(const SimNode::Shepherd& s) {
-  return s.phase == base::AttemptPhase::Running && !s.frozen && !s.killed &&
+  return s.phase == base::AttemptPhase::Running && !s.frozen && !s.killed && !s.background &&
          !s.placed.cores.empty();
 }
 
@@ -70,7 +70,7 @@ void World::check_gang(base::AttemptId attempt) {
     const auto since = node.orderly_since();
     if (!since || node.has_plan_ahead() || !sites_[id.value()].link->is_up() ||
         found == node.shepherds().end() || found->second.killed ||
-        found->second.placed.cores.empty()) {
+        found->second.placed.cores.empty() || found->second.background) {
       uneven_since_.erase(attempt);
       return;
     }
@@ -114,6 +114,51 @@ void World::check_clock(std::size_t index) {
   }
 }
 
+void World::count_idle() {
+  const gang::ClusterCounters& counters = head_->counters();
+  seen_.idle_left += counters.idle_left;
+  seen_.idle_returned += counters.idle_returned;
+  seen_.early_yields += counters.early_yields;
+}
+
+// Who works is in the timetable, and who sleeps long is not, if somebody wants its cores: within
+// some cycles, in calm weather.
+void World::check_idle(JobId job) {
+  const auto view = head_->job(job, head_now());
+  if (!view || view->state != JobState::Running || view->request.overlay) return;
+  bool works = false;
+  bool sleeps = true;
+  for (const base::NodeId id : view->nodes) {
+    const auto& shepherds = sites_[id.value()].node->shepherds();
+    const auto found = shepherds.find(view->attempt);
+    const bool asleep = found != shepherds.end() && found->second.asleep_until > events_.now();
+    works |= found != shepherds.end() && !found->second.left.empty() && !asleep;
+    sleeps &= asleep;
+  }
+  const auto lasts = [this](auto& since, JobId id, bool holds) {
+    if (!holds) since.erase(id);
+    return holds ? events_.now() - since.emplace(id, events_.now()).first->second : Duration{0};
+  };
+  ++seen_.idle_compared;
+  if (lasts(kept_out_since_, job, works && view->background) > 5s) {
+    broken(fmt::format("job {} works and is kept out of the timetable", job));
+  }
+  const bool lingers = sleeps && view->activity == gang::JobActivity::Busy && view->share > 0;
+  if (lasts(lingers_since_, job, lingers) > 40s) {
+    broken(fmt::format("job {} sleeps in its slices", job));
+  }
+}
+
+std::string World::describe(base::NodeId id, base::AttemptId attempt) const {
+  const auto& shepherds = sites_[id.value()].node->shepherds();
+  const auto found = shepherds.find(attempt);
+  if (found == shepherds.end()) return fmt::format(" [{} has none]", id);
+  const SimNode::Shepherd& s = found->second;
+  return fmt::format(" [{}: phase {} tasks {} frozen {} background {} held {} idle {} asleep {}]",
+                     id, int(s.phase), s.left.size(), s.frozen, s.background, s.held,
+                     s.meter.is_idle(), s.asleep_until > events_.now());
+}
+
 void World::check_healed() {
   for (const auto& [id, stored] : disk_) {
     const auto view = head_->job(id, head_now());
@@ -121,7 +166,9 @@ void World::check_healed() {
     if (!base::is_final(state)) {
       std::string why;
       for (const std::string& reason : view->reasons) why += reason + "; ";
-      broken(fmt::format("job {} has not ended: state {} {}", id, int(state), why));
+      for (const base::NodeId node : view->nodes) why += describe(node, view->attempt);
+      broken(fmt::format("job {} has not ended: state {} activity {} {}", id, int(state),
+                         int(view->activity), why));
     }
     if (state != stored.view.state) broken(fmt::format("the disk is wrong about job {}", id));
   }
@@ -136,6 +183,7 @@ void World::check_healed() {
       broken(fmt::format("the head is wrong about node {}: state {}", i, int(view->state)));
     }
   }
+  count_idle();
   seen_.epochs += head_->counters().epochs;
   seen_.stale_reports += head_->counters().stale_reports;
   seen_.late_timetables += head_->counters().late_epochs;

@@ -46,6 +46,9 @@ gang::RecoveredJob World::recovered(const Stored& stored) const {
 
 void World::head_crash() {
   if (!head_) return;
+  count_idle();
+  kept_out_since_.clear();
+  lingers_since_.clear();
   seen_.epochs += head_->counters().epochs;
   seen_.stale_reports += head_->counters().stale_reports;
   seen_.late_timetables += head_->counters().late_epochs;
@@ -71,6 +74,8 @@ void World::store(JobId job) {
   }
   if (base::is_final(view->state) && !base::is_final(stored.view.state)) {
     ++seen_.ends[view->state];
+    const bool was_deadlock = !view->reasons.empty() && view->reasons[0].starts_with("deadlock");
+    seen_.deadlocks_killed += was_deadlock ? 1 : 0;
   }
   stored.view = *view;
 }

@@ -1,0 +1,50 @@
+#include "gang/idle_meter.hpp"
+
+#include <algorithm>
+
+namespace score::gang {
+
+namespace {
+
+constexpr double kWhole = 0.9;  // who uses less than this of its time waits now and then
+constexpr int kMoment = 10;  // idle for less than this many times `least` is a short moment
+
+Duration part_of(Duration whole, double share) {
+  return Duration{static_cast<std::int64_t>(static_cast<double>(whole.count()) * share)};
+}
+
+}  // namespace
+
+bool IdleMeter::add(Duration ran, Duration used, Duration waited) {
+  const bool was_idle = is_idle_;
+  may_be_idle_ = used + waited < part_of(ran, kWhole);
+  has_used_ = used > part_of(ran, rule_.share) + rule_.per_look ||
+              waited > part_of(ran, rule_.waiting);
+  if (has_used_) {
+    wake();
+    return was_idle;
+  }
+  ++quiet_looks_;
+  quiet_ += ran;
+  const bool is_long = quiet_looks_ >= rule_.looks * patience_ && quiet_ >= rule_.least * patience_;
+  is_idle_ = is_idle_ || is_long;
+  return is_idle_ != was_idle;
+}
+
+void IdleMeter::wake() {
+  if (is_idle_) {
+    const bool was_moment = quiet_ < rule_.least * kMoment * patience_;
+    patience_ = was_moment ? std::min(patience_ * 2, kMaxPatience) : 1;
+  }
+  is_idle_ = false;
+  quiet_looks_ = 0;
+  quiet_ = Duration{0};
+}
+
+void IdleMeter::reset() {
+  is_idle_ = false;
+  quiet_looks_ = 0;
+  quiet_ = Duration{0};
+}
+
+}  // namespace score::gang

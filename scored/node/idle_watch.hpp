@@ -1,0 +1,104 @@
+// Does an attempt need the processor? Looked at by the switcher's thread: when the attempt's slice
+// ends, where it is awake anyway, and now and then in between.
+//
+// An idle attempt in the background runs beside the gang whose turn it is, which costs nothing as
+// long as it does nothing. One that needs the processor is stopped at the next look, and let go for
+// a moment now and then, until a timetable has it again: a head that is away stops nobody for good.
+#pragma once
+
+#include "base/fd.hpp"
+#include "base/result.hpp"
+#include "gang/idle_meter.hpp"
+#include "gang/switch_plan.hpp"
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace score::node {
+
+// Called by the switcher's thread: one system call of some microseconds, no allocation.
+class CpuUsage {
+ public:
+  CpuUsage() = default;
+  CpuUsage(const CpuUsage&) = delete;
+  CpuUsage& operator=(const CpuUsage&) = delete;
+  virtual ~CpuUsage() = default;
+
+  struct Reading {
+    Duration used{-1};   // all processor time of the tasks so far; < 0: cannot be told
+    Duration waited{0};  // time in which one of them could have run but had to wait for a core
+  };
+
+  virtual Reading read() noexcept = 0;
+};
+
+// cpu.stat, which every cgroup2 directory has, with the cpu controller or without; and
+// cpu.pressure, if the kernel keeps it: without it tasks on a crowded machine are taken for idle.
+class CgroupUsage final : public CpuUsage {
+ public:
+  static Result<std::unique_ptr<CpuUsage>> open(const std::string& cgroup);
+
+  CgroupUsage(UniqueFd stat, UniqueFd pressure)
+      : stat_(std::move(stat)), pressure_(std::move(pressure)) {}
+
+  Reading read() noexcept override;
+
+ private:
+  UniqueFd stat_;
+  UniqueFd pressure_;
+};
+
+// How often attempts are looked at under a plan.
+struct WatchPace {
+  Duration background{std::chrono::seconds{1}};
+  Duration in_slice{0};  // those that may be idle soon; 0: not before the end of the slice
+  Duration slow{std::chrono::seconds{1}};
+  bool is_shared = false;  // somebody else runs while the background does
+
+  friend bool operator==(const WatchPace&, const WatchPace&) = default;
+};
+
+WatchPace pace_of(const gang::SwitchPlan& plan);
+
+// What is kept of each attempt. Everything is the switcher's thread's, except `idle`.
+class SlotWatch {
+ public:
+  SlotWatch(std::unique_ptr<CpuUsage> usage, gang::IdleRule rule)
+      : usage_(std::move(usage)), meter_(rule) {}
+
+  // Thread: any.
+  [[nodiscard]] bool is_idle() const { return idle_.load(std::memory_order_acquire); }
+
+  // Only what is known to be idle goes to the background. Leaving it starts anew, as busy.
+  void set_background(bool background, TimePoint now);
+  // It goes on; it is stopped, or would be if it did not run in the background.
+  void goes_on(TimePoint now);
+  void stops(TimePoint now);
+
+  [[nodiscard]] bool is_background() const { return is_background_; }
+
+  // In the background, and must not run.
+  [[nodiscard]] bool is_held() const { return is_held_; }
+
+  // When look() is due; nullopt: not before something happens to it.
+  [[nodiscard]] std::optional<TimePoint> next_look(const WatchPace& pace) const;
+  // is_held() may be another afterwards.
+  void look(TimePoint now, const WatchPace& pace);
+
+ private:
+  void measure(TimePoint now);
+
+  std::unique_ptr<CpuUsage> usage_;  // null: never looked at
+  gang::IdleMeter meter_;
+  CpuUsage::Reading last_;  // at the last look
+  TimePoint since_{};      // the last look, or when it went on
+  TimePoint held_until_{};
+  bool is_stopped_ = false;
+  bool is_background_ = false;
+  bool is_held_ = false;
+  std::atomic<bool> idle_{false};
+};
+
+}  // namespace score::node

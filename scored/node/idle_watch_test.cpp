@@ -1,0 +1,298 @@
+// What the watch sees and does, with a follower and fake attempts; and a real cpu.stat.
+#include "scored/node/idle_watch.hpp"
+
+#include "base/cgroup.hpp"
+#include "scored/node/switch_follower.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace score::node {
+namespace {
+
+using namespace std::chrono_literals;
+using gang::SwitchPlan;
+
+TimePoint g_now{};
+
+TimePoint fake_now() {
+  return g_now;
+}
+
+void fake_sleep(TimePoint until) {
+  g_now = std::max(g_now, until);
+}
+
+struct FakeTask {
+  bool is_running = true;
+  bool is_busy = false;
+  Duration used{0};
+  int reads = 0;
+  bool is_unreadable = false;
+};
+
+struct FakeTarget final : SwitchTarget {
+  explicit FakeTarget(FakeTask& t) : task(t) {}
+
+  int stop() noexcept override {
+    task.is_running = false;
+    return 0;
+  }
+
+  int go() noexcept override {
+    task.is_running = true;
+    return 0;
+  }
+
+  FakeTask& task;
+};
+
+struct FakeUsage final : CpuUsage {
+  explicit FakeUsage(FakeTask& t) : task(t) {}
+
+  Reading read() noexcept override {
+    ++task.reads;
+    return {task.is_unreadable ? Duration{-1} : task.used, Duration{0}};
+  }
+
+  FakeTask& task;
+};
+
+std::vector<AttemptId> ids(std::vector<std::uint64_t> numbers) {
+  std::vector<AttemptId> made;
+  for (const auto number : numbers) made.push_back(AttemptId{number});
+  return made;
+}
+
+SwitchPlan turns(TimePoint start) {
+  return {Epoch{1}, start, 200ms, {{0ms, 100ms, ids({1})}, {100ms, 100ms, ids({2})}}, ids({1, 2})};
+}
+
+SwitchPlan with_background(TimePoint start) {
+  SwitchPlan plan{Epoch{2}, start, 100ms, {{0ms, 100ms, ids({2})}}, ids({2})};
+  plan.background = ids({1});
+  return plan;
+}
+
+// Attempts 1 and 2; time passes in steps of 1 ms, or to the millisecond the follower asks for.
+struct Node {
+  Node() {
+    g_now = TimePoint{1s};
+    for (std::uint64_t id = 1; id <= 2; ++id) {
+      FakeTask& task = tasks[id - 1];
+      slots.push_back(std::make_shared<SwitchSlot>(AttemptId{id},
+                                                   std::make_unique<FakeTarget>(task),
+                                                   std::make_unique<FakeUsage>(task)));
+    }
+    tasks[1].is_busy = true;
+  }
+
+  void follow(std::vector<SwitchPlan> plans) {
+    auto next = std::make_unique<SwitchProgram>(std::move(plans), slots);
+    follower.take(next.get());
+    program = std::move(next);
+    due = g_now;
+  }
+
+  void pass(Duration time) {
+    for (const TimePoint end = g_now + time; g_now < end; g_now += 1ms) {
+      for (FakeTask& task : tasks) {
+        if (task.is_running && task.is_busy) task.used += 1ms;
+      }
+      if (!due || *due > g_now + 1ms) continue;
+      ++steps;
+      const TimePoint at = g_now;
+      g_now += 1ms;
+      due = follower.step();
+      g_now = at;
+      changes += follower.take_activity_change() ? 1 : 0;
+    }
+  }
+
+  [[nodiscard]] bool is_idle(std::size_t i) const { return slots[i]->watch.is_idle(); }
+
+  std::array<FakeTask, 2> tasks;
+  SwitchTrace trace;
+  SwitchCounters counters;
+  std::atomic<Duration::rep> guard_ns{0};
+  SwitchFollower follower{{&fake_now, &fake_sleep, guard_ns}, 1ms, trace, counters};
+  std::vector<std::shared_ptr<SwitchSlot>> slots;
+  std::unique_ptr<SwitchProgram> program;
+  std::optional<TimePoint> due;
+  int steps = 0;
+  int changes = 0;
+};
+
+TEST(IdleWatch, AnAttemptThatUsesNothingIsIdleAfterTwoOfItsSlices) {
+  Node node;
+  node.follow({turns(TimePoint{1s})});
+  node.pass(100ms);
+  EXPECT_FALSE(node.is_idle(0));
+  node.pass(500ms);
+  EXPECT_TRUE(node.is_idle(0));
+  EXPECT_FALSE(node.is_idle(1));
+  EXPECT_EQ(node.changes, 1);
+}
+
+TEST(IdleWatch, BusyAttemptsCostNoWakeUpBesideTheSwitches) {
+  Node node;
+  node.tasks[0].is_busy = true;
+  node.follow({turns(TimePoint{1s})});
+  node.pass(2s);
+  EXPECT_LE(node.steps, 21);
+  EXPECT_EQ(node.changes, 0);
+}
+
+TEST(IdleWatch, OneThatBecomesIdleInsideItsSliceIsSeenBeforeTheEnd) {
+  Node node;
+  node.follow({turns(TimePoint{1s})});
+  node.tasks[0].is_busy = true;
+  node.pass(405ms);  // 5 ms into its slice
+  node.tasks[0].is_busy = false;
+  node.pass(200ms);  // it used little of that slice
+  node.tasks[0].is_busy = true;
+  node.pass(10ms);
+  node.tasks[0].is_busy = false;
+  node.pass(45ms);
+  EXPECT_TRUE(node.is_idle(0));
+  EXPECT_TRUE(node.tasks[0].is_running) << "its slice is not over";
+}
+
+TEST(IdleWatch, InTheBackgroundItRunsBesideTheOthers) {
+  Node node;
+  node.follow({turns(TimePoint{1s})});
+  node.pass(600ms);
+  node.follow({with_background(g_now)});
+  node.pass(1s);
+  EXPECT_TRUE(node.tasks[0].is_running);
+  EXPECT_TRUE(node.tasks[1].is_running);
+  EXPECT_TRUE(node.is_idle(0));
+}
+
+TEST(IdleWatch, OneThatWakesInTheBackgroundIsStoppedAtTheNextLook) {
+  Node node;
+  node.follow({turns(TimePoint{1s})});
+  node.pass(600ms);
+  node.follow({with_background(g_now)});
+  node.pass(1s);
+  node.changes = 0;
+  const Duration before = node.tasks[0].used;
+  node.tasks[0].is_busy = true;
+  node.pass(60ms);
+  EXPECT_FALSE(node.tasks[0].is_running);
+  EXPECT_FALSE(node.is_idle(0));
+  EXPECT_EQ(node.changes, 1);
+  EXPECT_LE(node.tasks[0].used - before, 51ms) << "what it took from the gang";
+  node.follow({turns(g_now)});
+  node.pass(50ms);
+  EXPECT_TRUE(node.tasks[0].is_running) << "the timetable has it again";
+}
+
+TEST(IdleWatch, OneThatIsHeldRunsATenthOfTheTimeWhileTheHeadIsAway) {
+  Node node;
+  node.follow({turns(TimePoint{1s})});
+  node.pass(600ms);
+  node.follow({with_background(g_now)});
+  node.tasks[0].is_busy = true;
+  node.pass(100ms);
+  const Duration before = node.tasks[0].used;
+  node.pass(11s);
+  EXPECT_GE(node.tasks[0].used - before, 900ms);
+  EXPECT_LE(node.tasks[0].used - before, 1100ms);
+}
+
+TEST(IdleWatch, AWakeUpThatWasNoneIsForgotten) {
+  Node node;
+  node.follow({turns(TimePoint{1s})});
+  node.pass(600ms);
+  node.follow({with_background(g_now)});
+  node.tasks[0].is_busy = true;
+  node.pass(60ms);
+  node.tasks[0].is_busy = false;
+  EXPECT_FALSE(node.is_idle(0));
+  node.pass(2s);
+  EXPECT_TRUE(node.is_idle(0));
+  EXPECT_TRUE(node.tasks[0].is_running);
+}
+
+TEST(IdleWatch, LeavingTheBackgroundStartsAnewAsBusy) {
+  Node node;
+  node.follow({turns(TimePoint{1s})});
+  node.pass(600ms);
+  node.follow({with_background(g_now)});
+  node.pass(500ms);
+  EXPECT_TRUE(node.is_idle(0));
+  node.changes = 0;
+  node.follow({turns(g_now)});
+  node.pass(10ms);
+  EXPECT_FALSE(node.is_idle(0));
+  EXPECT_EQ(node.changes, 1);
+}
+
+TEST(IdleWatch, TheTraceShowsTurnsOnly) {
+  Node node;
+  node.follow({turns(TimePoint{1s})});
+  node.pass(650ms);  // in the slice of 1
+  node.follow({with_background(g_now)});
+  node.pass(500ms);
+  const auto records = node.trace.read(TimePoint{1600ms}).records;
+  ASSERT_FALSE(records.empty());
+  EXPECT_EQ(records[0].left[0], AttemptId{1}) << "its turn is over, though it runs on";
+  for (const auto& record : records) {
+    for (std::uint32_t i = 0; i < record.entered_count; ++i) {
+      EXPECT_NE(record.entered[i], AttemptId{1});
+    }
+  }
+}
+
+TEST(IdleWatch, WithoutANeighbourNobodyIsHeld) {
+  Node node;
+  SwitchPlan alone{Epoch{3}, g_now, 0ms, {}, {}};
+  alone.background = ids({1});
+  node.follow({alone});
+  node.tasks[0].is_busy = true;
+  node.pass(5s);
+  EXPECT_TRUE(node.tasks[0].is_running);
+  EXPECT_LE(node.steps, 8);
+}
+
+TEST(IdleWatch, WhatCannotBeReadIsNeverIdle) {
+  Node node;
+  node.tasks[0].is_unreadable = true;
+  node.follow({turns(TimePoint{1s})});
+  node.pass(2s);
+  EXPECT_FALSE(node.is_idle(0));
+  EXPECT_EQ(node.changes, 0);
+}
+
+TEST(CgroupUsage, ReadsTheFirstLineOnly) {
+  const std::string directory = testing::TempDir() + "usage" + std::to_string(getpid());
+  ASSERT_EQ(mkdir(directory.c_str(), 0700), 0);
+  const auto with = [&](const std::string& text) {
+    std::ofstream(directory + "/cpu.stat") << text;
+    auto usage = CgroupUsage::open(directory);
+    EXPECT_TRUE(usage);
+    return (*usage)->read();
+  };
+  EXPECT_EQ(with("usage_usec 1234\nuser_usec 7\n").used, 1234us);
+  for (const char* text : {"", "usage_usec", "usage_usec ", "usage_usec x", "user_usec 7\n",
+                           "usage_usec 99999999999999999999\n",
+                           "usage_usec 9223372036854775807\n"}) {
+    EXPECT_LT(with(text).used, Duration{0}) << text;
+  }
+  const std::string pressure = directory + "/cpu.pressure";
+  std::ofstream(pressure) << "some avg10=0.00 avg60=0.10 avg300=0.20 total=77\nfull total=9\n";
+  EXPECT_EQ(with("usage_usec 1000\n").waited, 77us);
+  std::ofstream(pressure) << "nonsense\n";
+  EXPECT_EQ(with("usage_usec 1000\n").waited, 0us);
+  unlink(pressure.c_str());
+  unlink((directory + "/cpu.stat").c_str());
+  rmdir(directory.c_str());
+  EXPECT_FALSE(CgroupUsage::open(directory));
+}
+
+}  // namespace
+}  // namespace score::node
