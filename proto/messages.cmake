@@ -5,6 +5,8 @@ find_package(Protobuf REQUIRED)
 
 set(SCORE_PROTO_FILES common client node shepherd)
 set(proto_gen ${CMAKE_CURRENT_BINARY_DIR}/gen)
+# Another program's format: no frames in it.
+set(SCORE_FOREIGN_FILES perfetto)
 set(proto_full ${CMAKE_CURRENT_BINARY_DIR}/full)
 file(MAKE_DIRECTORY ${proto_gen}/proto ${proto_full}/proto)
 
@@ -16,6 +18,13 @@ set(proto_headers)
 foreach(name IN LISTS SCORE_PROTO_FILES)
   list(APPEND proto_inputs ${name}.proto)
   list(APPEND proto_names proto/${name}.proto)
+  list(APPEND proto_lite_names proto/${name}.proto)
+  list(APPEND proto_sources ${proto_gen}/proto/${name}.pb.cc)
+  list(APPEND proto_headers ${proto_gen}/proto/${name}.pb.h)
+endforeach()
+
+foreach(name IN LISTS SCORE_FOREIGN_FILES)
+  list(APPEND proto_inputs ${name}.proto)
   list(APPEND proto_lite_names proto/${name}.proto)
   list(APPEND proto_sources ${proto_gen}/proto/${name}.pb.cc)
   list(APPEND proto_headers ${proto_gen}/proto/${name}.pb.h)

@@ -3,10 +3,14 @@
 #include "base/limits.hpp"
 #include "scout/commands.hpp"
 #include "scout/session.hpp"
+#include "scout/trace_export.hpp"
 #include "scout/trace_view.hpp"
 #include "scout/words.hpp"
 
 #include <CLI/CLI.hpp>
+
+#include <cerrno>
+#include <fstream>
 
 namespace score::scout {
 
@@ -14,11 +18,13 @@ namespace {
 
 struct AdminOptions {
   CommonOptions common;
-  std::string what;  // set: quantum or slots
+  std::string what;  // set: quantum, slots or idle
   std::string value;
   std::vector<std::string> nodes;
   std::string reason;
   double seconds = 10;
+  std::string output;  // of the trace; empty: to the screen
+  std::string format;  // text, json, pftrace; empty: by the name of the output
 };
 
 // Sends a request whose answer is Done and shows its line.
@@ -53,7 +59,17 @@ Result<int> set_slots(HeadLink& head, const std::string& value) {
   return carry_out(head, request);
 }
 
+Result<int> set_idle(HeadLink& head, const std::string& value) {
+  if (value != "on" && value != "off") {
+    return fail(Errc::Malformed, "idle '{}': it must be on or off", escape_terminal(value, 80));
+  }
+  wire::SetIdleDetection request;
+  request.set_on(value == "on");
+  return carry_out(head, request);
+}
+
 Result<int> set_value(HeadLink& head, const AdminOptions& options) {
+  if (options.what == "idle") return set_idle(head, options.value);
   if (options.what == "slots") return set_slots(head, options.value);
   return set_quantum(head, options.value);
 }
@@ -79,12 +95,30 @@ Result<int> web_login(HeadLink& head) {
   return kExitOk;
 }
 
+std::string trace_format(const AdminOptions& options) {
+  if (!options.format.empty()) return options.format;
+  if (options.output.empty()) return "text";
+  return options.output.ends_with(".json") ? "json" : "pftrace";
+}
+
 Result<int> show_trace(HeadLink& head, const AdminOptions& options) {
   wire::GetTrace request;
   request.set_since_ns(static_cast<std::int64_t>(options.seconds * 1e9));
   const auto trace = head.ask<wire::Trace>(request);
   if (!trace) return trace.error();
-  print(options.common.json ? trace_json(*trace) : trace_page(*trace));
+  const std::string format = trace_format(options);
+  const std::string text = options.common.json    ? trace_json(*trace)
+                           : format == "pftrace" ? trace_perfetto(*trace)
+                           : format == "json"    ? trace_chrome(*trace)
+                                                  : trace_page(*trace);
+  if (options.output.empty()) {
+    print(text);
+    return kExitOk;
+  }
+  std::ofstream file(options.output, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) return fail(errno_code(errno), "write {}", escape_terminal(options.output, 200));
   return kExitOk;
 }
 
@@ -114,11 +148,12 @@ Work chosen_work(const CLI::App& app) {
 void add_subcommands(CLI::App& app, AdminOptions& options) {
   app.require_subcommand(1);
   app.fallthrough();
-  auto* set = app.add_subcommand("set", "Change the quantum (at the next boundary) or the slots");
-  set->add_option("what", options.what, "quantum or slots")
+  auto* set = app.add_subcommand("set", "Change the quantum (at the next boundary), the slots, or "
+                                        "whether idle jobs give their slices away");
+  set->add_option("what", options.what, "quantum, slots or idle")
       ->required()
-      ->check(CLI::IsMember({"quantum", "slice", "slots"}));
-  set->add_option("value", options.value, "e.g. 50ms, or 4")->required();
+      ->check(CLI::IsMember({"quantum", "slice", "slots", "idle"}));
+  set->add_option("value", options.value, "e.g. 50ms; 4; on or off")->required();
   auto* drain = app.add_subcommand("drain", "Take nodes out: jobs there go on, no new ones come");
   drain->add_option("nodes", options.nodes, "node05 or node[00-07]")->required()->type_name("NODE");
   drain->add_option("-m,--reason", options.reason, "Why, for scnodes")->type_name("TEXT");
@@ -133,6 +168,10 @@ void add_subcommands(CLI::App& app, AdminOptions& options) {
   trace->add_option("--seconds", options.seconds, "How far back")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
+  trace->add_option("-o,--output", options.output, "Write a file: NAME.pftrace, NAME.json")
+      ->type_name("FILE");
+  trace->add_option("--format", options.format, "text, pftrace (Perfetto), json (chrome://tracing)")
+      ->check(CLI::IsMember({"text", "pftrace", "json"}));
   add_json_option(*trace, options.common);
 }
 
