@@ -27,7 +27,8 @@ _scored() {
       sccancel:* | scattach:* | scq:--why | score:job) words=$(_scored_jobs) ;;
       scadm:drain | scadm:resume | *:-w | *:-x) words=$(_scored_nodes) ;;
       scadm:scadm) words='set drain resume reload shutdown trace' ;;
-      scadm:set) words='quantum slots' ;;
+      scadm:set) words='quantum slots idle' ;;
+      scadm:idle) words='on off' ;;
       score:score) words='job info virtual' ;;
       scbench:scbench) words='gang pm cosmo mpi' ;;
       scrun:* | scout:*)

@@ -19,6 +19,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / 'pm'), str(HERE.parent / 'cosmo'), 
 
 import cosmo  # noqa: E402
 import figure11  # noqa: E402
+import idle  # noqa: E402
 import measure  # noqa: E402
 import mpi_cases  # noqa: E402
 import plot  # noqa: E402
@@ -55,6 +56,7 @@ def parse():
     gang.add_argument('--slice', type=nanoseconds, default=100_000_000, metavar='D', help='time slice (100ms)')
     gang.add_argument('--jobs', type=positive, default=2, help='jobs that share all nodes (2)')
     gang.add_argument('--seconds', type=float, default=15, help='for the windows of one case, about (15)')
+    gang.add_argument('--idle', action='store_true', help='what idle jobs cost a busy one beside them')
     gang.add_argument('--json', action='store_true')
     figure11.add_options(gang, nanoseconds)
     pm = kinds.add_parser('pm', help='latency and bandwidth of PM beside bare devices and TCP, faults, memory')
@@ -195,6 +197,8 @@ def main():
         return mpi_cases.run_mpi(options)
     if os.getloadavg()[0] > os.cpu_count():
         note(f'load {os.getloadavg()[0]:.1f} before the start: figures of work lost mean little now')
+    if options.idle:
+        return idle.run(options, Case)
     if options.figure11 or options.sweep:
         return figure11.run(options, Case)
     if options.nodes is None:

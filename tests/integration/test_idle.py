@@ -1,0 +1,189 @@
+"""Idle jobs give their slices to others and come back when something wakes them."""
+import json
+import subprocess
+import time
+
+import pytest
+
+from cluster import EXAMPLES, wait_until
+
+# What a job does is written where the test sees it: one file a rank.
+SPINNER = 'import time\nend = time.monotonic() + {}\nwhile time.monotonic() < end: pass\n'
+
+
+@pytest.fixture(scope='module')
+def pair():
+    from cluster import Cluster
+    cluster = Cluster(2, '--slice', '50ms', '--cores', '1')
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture(autouse=True)
+def no_jobs_stay(pair):
+    yield
+    pair.cancel_all()
+
+
+def spin(cluster, seconds=600):
+    return cluster.submit('-N', 2, 'python3', '-c', SPINNER.format(seconds))
+
+
+def is_background(cluster, job):
+    return lambda: cluster.job(job)['background']
+
+
+def is_back(cluster, job):
+    return lambda: not cluster.job(job)['background'] and cluster.job(job)['activity'] == 'busy'
+
+
+def counters(cluster):
+    return cluster.json('score', 'info')
+
+
+def test_a_sleeping_job_gives_its_share_away_and_the_queue_says_so(pair):
+    sleeper = pair.submit('-N', 2, 'sleep', '600')
+    busy = spin(pair)
+    wait_until(is_background(pair, sleeper))
+    job = pair.job(sleeper)
+    assert (job['state'], job['activity'], job['share']) == ('running', 'idle', 0)
+    assert pair.job(busy)['share'] == 1
+    assert ' idle ' in pair.run('scq').stdout
+    slices = job['slices']
+    time.sleep(0.5)
+    assert pair.job(sleeper)['slices'] == slices
+
+
+def test_when_the_busy_job_ends_the_idle_one_has_its_place_again(pair):
+    sleeper = pair.submit('-N', 2, 'sleep', '600')
+    busy = spin(pair)
+    wait_until(is_background(pair, sleeper))
+    pair.cancel(busy)
+    wait_until(lambda: not pair.job(sleeper)['background'])
+    assert pair.job(sleeper)['share'] == 1
+
+
+def test_a_timer_wakes_it(pair):
+    script = 'sleep 3; ' + "python3 -c '" + SPINNER.format(600) + "'"
+    sleeper = pair.submit('-N', 2, 'sh', '-c', script)
+    spin(pair)
+    wait_until(is_background(pair, sleeper))
+    wait_until(is_back(pair, sleeper))
+    assert counters(pair)['idle_returned'] > 0
+
+
+def test_a_line_of_input_is_answered_and_work_brings_it_back(pair):
+    program = ('import sys, time\n'
+               'for line in sys.stdin:\n'
+               '    print("got", line.strip(), flush=True)\n'
+               '    if line.strip() == "work":\n'
+               '        end = time.monotonic() + 600\n'
+               '        while time.monotonic() < end: pass\n')
+    process = pair.start('scrun', '-N', 2, 'python3', '-c', program, stdin=subprocess.PIPE)
+    wait_until(lambda: pair.json('scq', '--active')['jobs'])
+    reader = pair.json('scq', '--active')['jobs'][0]['job']
+    spin(pair)
+    wait_until(is_background(pair, reader))
+    process.stdin.write('hello\n')
+    process.stdin.flush()
+    assert process.stdout.readline() == 'got hello\n'
+    process.stdin.write('work\n')
+    process.stdin.flush()
+    wait_until(is_back(pair, reader))
+    pair.cancel(reader)
+    process.wait(20)
+
+
+def test_a_signal_wakes_it(pair):
+    script = "trap 'python3 -c \"" + SPINNER.format(600) + "\"' USR1; while :; do sleep 600 & wait $!; done"
+    sleeper = pair.submit('-N', 2, 'sh', '-c', script)
+    spin(pair)
+    wait_until(is_background(pair, sleeper))
+    pair.run('sccancel', '--signal', 'USR1', sleeper)
+    wait_until(is_back(pair, sleeper))
+
+
+def test_its_slice_ends_early_when_nobody_is_left_in_it(pair):
+    before = counters(pair)['early_yields']
+    pair.run('scadm', 'set', 'quantum', '1s')  # so that a slice is long enough to be cut
+    try:
+        sleeper = pair.submit('-N', 2, 'sh', '-c', 'sleep 600')
+        spin(pair)
+        wait_until(is_background(pair, sleeper))
+        assert counters(pair)['early_yields'] > before
+    finally:
+        pair.run('scadm', 'set', 'quantum', '50ms')
+
+
+def test_operators_can_switch_it_off(pair):
+    sleeper = pair.submit('-N', 2, 'sleep', '600')
+    spin(pair)
+    wait_until(is_background(pair, sleeper))
+    pair.run('scadm', 'set', 'idle', 'off')
+    try:
+        wait_until(lambda: not pair.job(sleeper)['background'])
+        assert pair.job(sleeper)['share'] == 0.5
+    finally:
+        pair.run('scadm', 'set', 'idle', 'on')
+    wait_until(is_background(pair, sleeper))
+
+
+def test_a_busy_job_never_goes(pair):
+    first, second = spin(pair), spin(pair)
+    left = counters(pair)['idle_left']
+    time.sleep(2)
+    assert pair.job(first)['share'] == pair.job(second)['share'] == 0.5
+    assert counters(pair)['idle_left'] == left
+
+
+PATIENT = EXAMPLES / 'pm_patient'
+
+
+def test_a_job_that_waits_for_a_message_to_come_leaves_and_returns(pair):
+    waits = pair.start('scrun', '-N', 2, PATIENT, 4)
+    wait_until(lambda: pair.json('scq', '--active')['jobs'])
+    job = pair.json('scq', '--active')['jobs'][0]['job']
+    spin(pair)
+    wait_until(is_background(pair, job))
+    out, err = waits.communicate(timeout=30)
+    assert waits.returncode == 0, (out, err)
+
+
+def test_a_deadlock_is_told_and_left_alone(pair):
+    job = pair.submit('-N', 2, PATIENT)
+    wait_until(lambda: pair.job(job)['activity'] == 'deadlocked')
+    assert pair.job(job)['state'] == 'running'
+    assert ' deadlocked ' in pair.run('scq').stdout
+    assert 'deadlock: every task waits' in pair.run('scq', '--why', job).stdout
+    assert 'deadlocked' in pair.run('score', 'job', '--events', job).stdout
+
+
+def test_a_deadlocked_job_is_ended_if_asked_for(pair):
+    result = pair.run('scrun', '-N', 2, '--kill-deadlock', PATIENT, code=125)
+    assert 'deadlock' in result.stderr
+
+
+def test_a_rank_that_sleeps_is_no_deadlock(pair):
+    result = pair.run('scrun', '-N', 2, '--kill-deadlock', PATIENT, 6)
+    assert 'deadlock' not in result.stderr
+
+
+def test_the_record_of_switches_can_be_drawn(pair, tmp_path):
+    first, second = spin(pair), spin(pair)
+    time.sleep(3)
+    path = tmp_path / 'switch.json'
+    pair.run('scadm', 'trace', '--seconds', 2, '-o', path)
+    bars = {}
+    for event in json.loads(path.read_text())['traceEvents']:
+        if event['ph'] == 'X' and event['cat'] == 'job':
+            bars.setdefault(event['pid'], []).append((event['ts'], event['ts'] + event['dur'], event['tid']))
+    assert len(bars) == 2
+    for node in bars.values():
+        assert {job for _, _, job in node} == {first, second}
+        for (_, end, _), (begin, _, _) in zip(sorted(node), sorted(node)[1:]):
+            assert begin >= end - 0.01, 'two jobs at once on one core'
+    # Cluster time: both nodes draw the same slices at the same place.
+    starts = [sorted(begin for begin, _, _ in node)[3] for node in bars.values()]
+    assert abs(starts[0] - starts[1]) < 20_000 or len(bars[1]) != len(bars[2])
+    pair.run('scadm', 'trace', '--seconds', 2, '-o', tmp_path / 'switch.pftrace')
+    assert (tmp_path / 'switch.pftrace').stat().st_size > 1000
