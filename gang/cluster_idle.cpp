@@ -53,8 +53,8 @@ Cluster::Impl::Whole Cluster::Impl::whole_activity(const Job& job) {
       continue;
     }
     const base::Activity& part = job.parts[m];
-    whole.idle &= part.idle;
-    whole.waits &= part.idle && part.waits;
+    if (!part.idle) return {};
+    whole.waits &= part.waits;
     in_flight += part.sent - part.received;
   }
   whole.settled &= in_flight == 0;

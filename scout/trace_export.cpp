@@ -177,8 +177,8 @@ std::string trace_chrome(const wire::Trace& trace) {
     for (const TraceBar& bar : trace_bars(trace.nodes(i))) {
       json.begin_object().field("ph", "X").field("name", bar.name);
       json.field("cat", bar.track == 0 ? "switch" : "job").field("pid", i + 1);
-      json.field("tid", bar.track).field("ts", to_us(bar.begin_ns));
-      json.field("dur", to_us(bar.end_ns - bar.begin_ns));
+      json.field("tid", bar.track).key("ts").fixed(to_us(bar.begin_ns), 3);
+      json.key("dur").fixed(to_us(bar.end_ns - bar.begin_ns), 3);
       json.key("args").begin_object().field("epoch", bar.epoch).end_object().end_object();
     }
   }

@@ -107,6 +107,16 @@ TEST(TraceExport, ChromeGetsACompleteEventForEachBar) {
   EXPECT_EQ(events, 2U * (11 + 30));
 }
 
+TEST(TraceExport, ChromeTimesAreExactAfterDaysToo) {
+  wire::Trace trace;
+  auto& node = *trace.add_nodes();
+  constexpr std::int64_t kDays = 1'000'000'000'000'000;
+  add_switch(node, kDays, 0, 256);
+  add_switch(node, kDays + 1'000'007, 256, 512);
+  const std::string json = trace_chrome(trace);
+  EXPECT_NE(json.find("\"ts\": 1000000001000.007"), json.npos) << json;
+}
+
 TEST(TraceExport, ANodeWithoutSwitchesHasNoBars) {
   EXPECT_TRUE(trace_bars(wire::NodeTrace()).empty());
   EXPECT_TRUE(trace_perfetto(wire::Trace()).empty());

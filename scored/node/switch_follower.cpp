@@ -155,7 +155,8 @@ void SwitchFollower::switch_networks(const Position& where, SwitchRecord& record
   record.woke = woke - due;
   record.done = clock_.now() - due;
   if (where.part != nullptr) record.epoch = where.part->plan.epoch;
-  if (record.left_count + record.entered_count > 0) note(record, failed);
+  counters_.failed.fetch_add(failed, std::memory_order_relaxed);
+  if (record.left_count + record.entered_count > 0) note(record);
   watch(woke, stopped);
 }
 
@@ -198,9 +199,11 @@ void list(const SwitchSlot& slot, std::array<AttemptId, SwitchRecord::kMaxListed
       }
       failed += slot.stopped ? 0 : 1;
     }
-    const bool loses_turn = slot.has_turn && (!runs || is_background);
-    if (loses_turn) slot.has_turn = false;
-    if (loses_turn || (stops && !is_background)) list(slot, record.left, record.left_count);
+    // Who is new and stopped before its first turn does not leave: it has never been there.
+    const bool loses_turn = slot.has_turn && (stops || !runs || is_background);
+    if (!loses_turn) continue;
+    slot.has_turn = runs && !is_background;
+    list(slot, record.left, record.left_count);
   }
   return failed;
 }
@@ -234,10 +237,9 @@ void list(const SwitchSlot& slot, std::array<AttemptId, SwitchRecord::kMaxListed
   return failed;
 }
 
-void SwitchFollower::note(const SwitchRecord& record, std::uint64_t failed) {
+void SwitchFollower::note(const SwitchRecord& record) {
   trace_.put(record);
   counters_.switches.fetch_add(1, std::memory_order_relaxed);
-  counters_.failed.fetch_add(failed, std::memory_order_relaxed);
   if (record.entered_count > 0) {
     counters_.lost_ns.fetch_add(record.done.count(), std::memory_order_relaxed);
   }

@@ -111,7 +111,7 @@ class SwitchFollower {
   std::uint64_t stop_leaving(const Position& where, TimePoint due, TimePoint woke,
                              SwitchRecord& record);
   std::uint64_t let_entering_go(const Position& where, TimePoint stopped, SwitchRecord& record);
-  void note(const SwitchRecord& record, std::uint64_t failed);
+  void note(const SwitchRecord& record);
   void watch(TimePoint woke, TimePoint stopped);
   std::optional<TimePoint> look(TimePoint woke);
   void obey_watch(SwitchSlot& slot, TimePoint now);

@@ -103,7 +103,8 @@ void SimNode::heartbeat() {
   if (!agent_ || !connected_) return;
   world_.send(Ping{local()});
   judge_unswitched();
-  carry_out(agent_->repeat_activities(local()));
+  const gang::NodeActions repeated = agent_->repeat_activities(local());
+  if (!repeated.empty()) carry_out(repeated);  // else all is as it was, and need not be checked
 }
 
 std::optional<TimePoint> SimNode::orderly_since() const {
