@@ -224,7 +224,7 @@ struct TimetableApplied {  // once an epoch that was late or refused; in time: s
 
 // What a node's share of an attempt does. Until the node says otherwise it is busy.
 struct Activity {
-  bool idle = false;  // has needed no processor for some slices
+  bool idle = false;   // has needed no processor for some slices
   bool waits = false;  // ... and every task of it waits for a message of the job, for ever
   std::uint64_t sent = 0, received = 0;  // messages so far, of all its contexts
 

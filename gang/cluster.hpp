@@ -44,7 +44,7 @@ struct ClusterConfig {
   Duration suspect_after = std::chrono::seconds{2};     // without a heartbeat
   Duration dead_after = std::chrono::seconds{3};
   Duration rejoin_grace = std::chrono::seconds{10};  // a restarted head waits for its nodes
-  bool idle_detection = true;  // idle jobs give their slices to the others
+  bool idle_detection = true;                        // idle jobs give their slices to the others
   Duration unsettled_idle = std::chrono::seconds{1};  // idle although messages lie about
   Duration deadlock_after = std::chrono::seconds{3};  // all waits for messages, for this long
 };
@@ -111,7 +111,7 @@ struct JobView {
   std::optional<JobState> ending;  // while Completing: the final state it will reach
   bool keep_going = false;
   JobActivity activity = JobActivity::Busy;
-  bool background = false;  // idle, and out of the timetable for others
+  bool background = false;                        // idle, and out of the timetable for others
   std::vector<std::vector<std::uint32_t>> cores;  // [node index]; empty until placed
 };
 

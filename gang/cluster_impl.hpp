@@ -108,11 +108,11 @@ struct Job {
   std::vector<std::uint32_t> tasks_on_node;
   RowId home{0};  // 0: none (overlay)
   std::vector<Member> members;
-  std::vector<base::Activity> parts;  // [node index within the job]
+  std::vector<base::Activity> parts;     // [node index within the job]
   std::optional<TimePoint> quiet_since;  // all parts are idle
   std::optional<TimePoint> waits_since;  // all parts wait for messages only
   JobActivity activity = JobActivity::Busy;
-  bool background = false;  // by the newest layout
+  bool background = false;                // by the newest layout
   std::vector<std::uint32_t> first_rank;  // [node index within the job]
   std::uint32_t waited_for = 0;           // members that are Asked
   std::uint32_t remaining = 0;            // members that are not Gone
@@ -312,6 +312,7 @@ class Cluster::Impl {
   // cluster_idle.cpp
   void activity_changed(Job& job, std::size_t member, const base::Activity& activity, TimePoint now,
                         Actions& out);
+
   struct Whole {  // of a job's shares
     bool idle = false;
     bool waits = false;    // all of them, for messages only

@@ -7,7 +7,7 @@ namespace score::gang {
 namespace {
 
 constexpr double kWhole = 0.9;  // who uses less than this of its time waits now and then
-constexpr int kMoment = 10;  // idle for less than this many times `least` is a short moment
+constexpr int kMoment = 10;     // idle for less than this many times `least` is a short moment
 
 Duration part_of(Duration whole, double share) {
   return Duration{static_cast<std::int64_t>(static_cast<double>(whole.count()) * share)};
@@ -18,8 +18,8 @@ Duration part_of(Duration whole, double share) {
 bool IdleMeter::add(Duration ran, Duration used, Duration waited) {
   const bool was_idle = is_idle_;
   may_be_idle_ = used + waited < part_of(ran, kWhole);
-  has_used_ = used > part_of(ran, rule_.share) + rule_.per_look ||
-              waited > part_of(ran, rule_.waiting);
+  has_used_ =
+      used > part_of(ran, rule_.share) + rule_.per_look || waited > part_of(ran, rule_.waiting);
   if (has_used_) {
     wake();
     return was_idle;

@@ -15,7 +15,7 @@ struct IdleRule {
   // ... unless it had to wait for more than this: on a crowded machine the busy use little too, and
   // the idle wait a moment when they are let go.
   double waiting = 0.25;
-  std::uint32_t looks = 2;  // in a row without use make it idle
+  std::uint32_t looks = 2;                         // in a row without use make it idle
   Duration least = std::chrono::milliseconds{20};  // ... if they cover so much of its own time
   // What being stopped and going on once costs the tasks themselves.
   Duration per_look = std::chrono::microseconds{100};

@@ -68,9 +68,8 @@ std::optional<SwitchPlan> make_plan(const base::Timetable& timetable, TimePoint 
       (timetable.slice > Duration::zero() && timetable.first_slice <= Duration::zero())) {
     return std::nullopt;
   }
-  SwitchPlan plan{timetable.epoch,   start,           timetable.cycle,      {},
-                  timetable.managed, timetable.slice, timetable.first_slice,
-                  timetable.background};
+  SwitchPlan plan{timetable.epoch,   start,           timetable.cycle,       {},
+                  timetable.managed, timetable.slice, timetable.first_slice, timetable.background};
   Duration covered{0};
   for (const Segment& segment : timetable.segments) {
     if (segment.offset != covered || segment.length <= Duration::zero() ||

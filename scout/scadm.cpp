@@ -107,10 +107,10 @@ Result<int> show_trace(HeadLink& head, const AdminOptions& options) {
   const auto trace = head.ask<wire::Trace>(request);
   if (!trace) return trace.error();
   const std::string format = trace_format(options);
-  const std::string text = options.common.json    ? trace_json(*trace)
+  const std::string text = options.common.json   ? trace_json(*trace)
                            : format == "pftrace" ? trace_perfetto(*trace)
                            : format == "json"    ? trace_chrome(*trace)
-                                                  : trace_page(*trace);
+                                                 : trace_page(*trace);
   if (options.output.empty()) {
     print(text);
     return kExitOk;
@@ -148,8 +148,9 @@ Work chosen_work(const CLI::App& app) {
 void add_subcommands(CLI::App& app, AdminOptions& options) {
   app.require_subcommand(1);
   app.fallthrough();
-  auto* set = app.add_subcommand("set", "Change the quantum (at the next boundary), the slots, or "
-                                        "whether idle jobs give their slices away");
+  auto* set = app.add_subcommand("set",
+                                 "Change the quantum (at the next boundary), the slots, or "
+                                 "whether idle jobs give their slices away");
   set->add_option("what", options.what, "quantum, slots or idle")
       ->required()
       ->check(CLI::IsMember({"quantum", "slice", "slots", "idle"}));

@@ -374,8 +374,8 @@ Status ClientSession::on(const wire::SetQuantum& message) {
 
 Status ClientSession::on(const wire::SetIdleDetection& message) {
   head_.set_idle_detection(peer_, message.on());
-  return done(message.tag(), message.on() ? "idle jobs give their slices away"
-                                          : "idle jobs keep their slices");
+  return done(message.tag(),
+              message.on() ? "idle jobs give their slices away" : "idle jobs keep their slices");
 }
 
 Status ClientSession::on(const wire::SetSlots& message) {

@@ -16,9 +16,9 @@ using namespace std::chrono_literals;
 constexpr Duration kShortestLook = 20ms;
 constexpr Duration kLongestLook = 500ms;
 constexpr Duration kShortestProbe = 10ms;
-constexpr int kHeldLooks = 10;  // one held runs a tenth of the time at most
+constexpr int kHeldLooks = 10;                      // one held runs a tenth of the time at most
 constexpr std::string_view kUsage = "usage_usec ";  // of cpu.stat
-constexpr std::string_view kWaited = " total=";      // of cpu.pressure, in its line "some"
+constexpr std::string_view kWaited = " total=";     // of cpu.pressure, in its line "some"
 constexpr std::int64_t kMostMicroseconds = Duration::max() / 4us;
 
 // The microseconds that follow `key` in the first line; < 0: they do not.

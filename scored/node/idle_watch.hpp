@@ -93,7 +93,7 @@ class SlotWatch {
   std::unique_ptr<CpuUsage> usage_;  // null: never looked at
   gang::IdleMeter meter_;
   CpuUsage::Reading last_;  // at the last look
-  TimePoint since_{};      // the last look, or when it went on
+  TimePoint since_{};       // the last look, or when it went on
   TimePoint held_until_{};
   bool is_stopped_ = false;
   bool is_background_ = false;

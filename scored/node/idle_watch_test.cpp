@@ -83,9 +83,8 @@ struct Node {
     g_now = TimePoint{1s};
     for (std::uint64_t id = 1; id <= 2; ++id) {
       FakeTask& task = tasks[id - 1];
-      slots.push_back(std::make_shared<SwitchSlot>(AttemptId{id},
-                                                   std::make_unique<FakeTarget>(task),
-                                                   std::make_unique<FakeUsage>(task)));
+      slots.push_back(std::make_shared<SwitchSlot>(
+          AttemptId{id}, std::make_unique<FakeTarget>(task), std::make_unique<FakeUsage>(task)));
     }
     tasks[1].is_busy = true;
   }
@@ -278,9 +277,9 @@ TEST(CgroupUsage, ReadsTheFirstLineOnly) {
     return (*usage)->read();
   };
   EXPECT_EQ(with("usage_usec 1234\nuser_usec 7\n").used, 1234us);
-  for (const char* text : {"", "usage_usec", "usage_usec ", "usage_usec x", "user_usec 7\n",
-                           "usage_usec 99999999999999999999\n",
-                           "usage_usec 9223372036854775807\n"}) {
+  for (const char* text :
+       {"", "usage_usec", "usage_usec ", "usage_usec x", "user_usec 7\n",
+        "usage_usec 99999999999999999999\n", "usage_usec 9223372036854775807\n"}) {
     EXPECT_LT(with(text).used, Duration{0}) << text;
   }
   const std::string pressure = directory + "/cpu.pressure";

@@ -208,8 +208,7 @@ void list(const SwitchSlot& slot, std::array<AttemptId, SwitchRecord::kMaxListed
   return failed;
 }
 
-[[gnu::hot]] std::uint64_t SwitchFollower::let_entering_go(const Position& where,
-                                                           TimePoint stopped,
+[[gnu::hot]] std::uint64_t SwitchFollower::let_entering_go(const Position& where, TimePoint stopped,
                                                            SwitchRecord& record) {
   std::uint64_t failed = 0;
   bool is_busy = false;

@@ -135,8 +135,8 @@ void Switcher::follow(gang::SwitchPlan plan) {
 void Switcher::add(AttemptId attempt, std::unique_ptr<SwitchTarget> target,
                    std::unique_ptr<CpuUsage> usage) {
   std::erase_if(slots_, [&](const auto& slot) { return slot->attempt == attempt; });
-  slots_.push_back(std::make_shared<SwitchSlot>(attempt, std::move(target), std::move(usage),
-                                                options_.idle));
+  slots_.push_back(
+      std::make_shared<SwitchSlot>(attempt, std::move(target), std::move(usage), options_.idle));
   slots_.back()->clock.start(monotonic_now());
   publish();
 }

@@ -64,8 +64,8 @@ class SimNode {
     std::uint64_t turn = 0;  // number of the last thaw, freeze, nap or waking
     TimePoint counted{};     // work until then is in `left`
     TimePoint asleep_until{};
-    Duration used{0};       // work so far
-    Duration next_nap{0};   // by `used`
+    Duration used{0};      // work so far
+    Duration next_nap{0};  // by `used`
     bool background = false;
     bool held = false;  // stopped in the background
     gang::IdleMeter meter;
