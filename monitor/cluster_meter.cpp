@@ -15,17 +15,20 @@ std::vector<LateSwitch> ClusterMeter::feed(NodeId id, const NodeSample& sample) 
     node.load.feed(sample);
     node.runs.feed(sample);
   }
-  const NodeTotals& totals = sample.totals;
+  if (sample.totals) note_totals(node, sample.taken, *sample.totals);
+  return switches_.feed(id, sample);
+}
+
+void ClusterMeter::note_totals(Node& node, TimePoint taken, const NodeTotals& totals) {
   const bool has_restarted = node.has_totals && totals.switches < node.newest.switches;
   if (has_restarted) node.totals.clear();
-  node.totals.push_back({sample.taken, totals.lost, totals.busy, totals.switches});
+  node.totals.push_back({taken, totals.lost, totals.busy, totals.switches});
   // One beyond the window stays, to count from.
-  while (node.totals.size() > 2 && node.totals[1].at < sample.taken - kOverheadWindow) {
+  while (node.totals.size() > 2 && node.totals[1].at < taken - kOverheadWindow) {
     node.totals.pop_front();
   }
   node.newest = totals;
   node.has_totals = true;
-  return switches_.feed(id, sample);
 }
 
 void ClusterMeter::interrupt(NodeId node, TimePoint now) {

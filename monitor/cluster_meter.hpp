@@ -51,6 +51,7 @@ class ClusterMeter {
   };
 
   [[nodiscard]] const Node* find(NodeId node) const;
+  static void note_totals(Node& node, TimePoint taken, const NodeTotals& totals);
 
   std::vector<Node> nodes_;
   SwitchWindow switches_;

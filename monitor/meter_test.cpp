@@ -162,9 +162,10 @@ TEST(ClusterMeter, GivesTheShareThatSwitchingTook) {
   for (int i = 0; i < 20; ++i) {
     NodeSample made;
     made.taken = TimePoint(1s * (i + 1));
-    made.totals.switches = static_cast<std::uint64_t>(i) * 10;
-    made.totals.lost = i * 5ms;
-    made.totals.busy = i * 1s;
+    made.totals.emplace();
+    made.totals->switches = static_cast<std::uint64_t>(i) * 10;
+    made.totals->lost = i * 5ms;
+    made.totals->busy = i * 1s;
     meter.feed(NodeId(2), made);
   }
   EXPECT_NEAR(*meter.overhead(), 0.005, 1e-9);

@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 
 #include <array>
+#include <charconv>
 
 namespace score::monitor {
 
@@ -46,12 +47,19 @@ Result<ProcessStat> parse_stat(std::string_view text) {
 }
 
 Result<ProcessSchedule> parse_schedule(std::string_view text) {
-  const auto parts = split(trim(text), ' ');
-  if (parts.size() < 3) return fail(Errc::Malformed, "schedstat");
-  const auto ran = parse_number<Duration::rep>(parts[0]);
-  const auto turns = parse_number<std::uint64_t>(parts[2]);
-  if (!ran || !turns) return fail(Errc::Malformed, "schedstat");
-  return ProcessSchedule{Duration(*ran), *turns};
+  std::array<std::uint64_t, 3> numbers{};  // time on a core, time waiting for one, turns
+  const char* next = text.data();
+  const char* end = next + text.size();
+  for (std::uint64_t& number : numbers) {
+    const auto [stop, failed] = std::from_chars(next, end, number);
+    if (failed != std::errc()) return fail(Errc::Malformed, "schedstat");
+    next = stop + (stop != end && *stop == ' ' ? 1 : 0);
+  }
+  if (next != end && *next != '\n') return fail(Errc::Malformed, "schedstat");
+  if (numbers[0] > static_cast<std::uint64_t>(Duration::max().count())) {
+    return fail(Errc::Malformed, "schedstat");
+  }
+  return ProcessSchedule{Duration(static_cast<Duration::rep>(numbers[0])), numbers[2]};
 }
 
 Result<CgroupCpu> parse_cpu_stat(std::string_view text) {

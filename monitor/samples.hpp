@@ -136,8 +136,8 @@ struct NodeSample {
   std::vector<GangSample> gangs;
   std::vector<SwitchSample> switches;  // since the sample before
   std::uint64_t switches_lost = 0;     // more than that
-  NodeTotals totals;
-  bool totals_only = false;  // says nothing about gangs and switches
+  std::optional<NodeTotals> totals;    // none: little of them has changed
+  bool totals_only = false;            // says nothing about gangs and switches
 };
 
 }  // namespace score::monitor

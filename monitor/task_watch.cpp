@@ -1,5 +1,7 @@
-// A frozen or sleeping process costs one short pread: if its schedule did not change since the last
-// reading, nothing else did either, except that its state may have become a sleep.
+// A sleeping process costs one short pread: if its schedule did not change since the last reading,
+// nothing else did either, except that its state may have become a sleep. Of a busy one stat, which
+// is by far the dearer file, is read each kStatAge-th time and when it falls asleep or wakes up:
+// its state, its memory and the split of its time are that old at most.
 //
 // CPU time comes in ticks of 10 ms from stat and in nanoseconds, but for one thread only, from
 // schedstat. At ten samples a second the ticks are too coarse, so a process of one thread is
@@ -22,6 +24,7 @@ namespace {
 
 constexpr std::size_t kMaxProcesses = 2'048;  // of an attempt on a node; two descriptors each
 constexpr std::size_t kMaxTextBytes = 1'024;
+constexpr std::uint8_t kStatAge = 4;
 constexpr Duration kTick = 10ms;  // USER_HZ is 100 on every architecture we run on
 
 // Into `buffer`; empty if the process is gone.
@@ -65,6 +68,7 @@ CpuTime cpu_of(const ProcessStat& stat, const ProcessSchedule& schedule) {
 TaskWatch::TaskWatch(Tasks tasks, FindProcesses find, std::string proc)
     : tasks_(std::move(tasks)), find_(std::move(find)), proc_(std::move(proc)) {
   ended_.resize(tasks_.pids.size());
+  samples_.resize(tasks_.pids.size());
 }
 
 void TaskWatch::add(pid_t pid) {
@@ -96,7 +100,7 @@ void TaskWatch::look_up() {
     if (pid > 1 && !processes_.contains(pid)) add(pid);
   }
   for (auto& [pid, process] : processes_) {
-    if (!process.is_read) read_process(process);
+    if (!process.is_read) read_process(process, true);
   }
   assign_ranks();
 }
@@ -118,18 +122,31 @@ void TaskWatch::assign_ranks() {
   }
 }
 
-void TaskWatch::read_process(Process& process) {
+bool TaskWatch::needs_stat(const Process& process, bool is_active, bool frozen) {
+  if (!process.is_read) return true;
+  if (!frozen && (process.was_frozen || is_active != process.was_active)) return true;
+  if (!is_active) return !frozen && process.stat.state == 'R';
+  const bool has_only_ticks = process.stat.threads > 1 || process.stat.children_ticks > 0;
+  return has_only_ticks || process.stat_age >= kStatAge;
+}
+
+void TaskWatch::read_process(Process& process, bool frozen) {
   std::array<char, kMaxTextBytes> buffer;
   const auto schedule = parse_schedule(read_again(process.schedule_file.get(), buffer));
   process.is_gone = !schedule;
   if (!schedule) return;
-  const bool is_unchanged = process.is_read && *schedule == process.schedule;
+  const bool is_active = *schedule != process.schedule;
+  const bool is_stale = needs_stat(process, is_active, frozen);
   process.schedule = *schedule;
-  if (is_unchanged && process.stat.state != 'R') return;
+  process.was_active = is_active;
+  ++process.stat_age;
+  if (!is_stale) return;
   const auto stat = parse_stat(read_again(process.stat_file.get(), buffer));
   process.is_gone = !stat;
   if (!stat) return;
   process.stat = *stat;
+  process.stat_age = 1;
+  process.was_frozen = frozen;
   process.is_read = true;
 }
 
@@ -146,25 +163,25 @@ void TaskWatch::add_to(TaskSample& sample, const Process& process, bool is_first
   if (is_first || state == TaskState::Running) sample.state = state;
 }
 
-std::vector<TaskSample> TaskWatch::read(bool frozen) {
-  std::vector<TaskSample> samples(tasks_.pids.size());
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    samples[i].rank = Rank(tasks_.first.value() + static_cast<std::uint32_t>(i));
-    samples[i].pid = tasks_.pids[i];
-    samples[i].state = TaskState::Ended;
-    samples[i].user = ended_[i].user;
-    samples[i].system = ended_[i].system;
+std::vector<TaskSample>& TaskWatch::read(bool frozen) {
+  for (std::size_t i = 0; i < samples_.size(); ++i) {
+    samples_[i] = TaskSample();
+    samples_[i].rank = Rank(tasks_.first.value() + static_cast<std::uint32_t>(i));
+    samples_[i].pid = tasks_.pids[i];
+    samples_[i].state = TaskState::Ended;
+    samples_[i].user = ended_[i].user;
+    samples_[i].system = ended_[i].system;
   }
   for (auto& [pid, process] : processes_) {
-    read_process(process);
+    read_process(process, frozen);
     if (!process.is_read || process.is_gone) continue;
-    TaskSample& sample = samples[process.task];
+    TaskSample& sample = samples_[process.task];
     add_to(sample, process, sample.processes == 0);
   }
-  for (TaskSample& sample : samples) {
+  for (TaskSample& sample : samples_) {
     if (frozen && sample.processes > 0) sample.state = TaskState::Frozen;
   }
-  return samples;
+  return samples_;
 }
 
 }  // namespace score::monitor

@@ -10,6 +10,7 @@
 #include "monitor/proc_text.hpp"
 #include "monitor/samples.hpp"
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
@@ -33,8 +34,12 @@ class TaskWatch {
   // Looks which processes there are; then read() knows them. Once a second is enough.
   void look_up();
 
-  // One sample a rank, by rank. `frozen`: the attempt does not run now.
-  [[nodiscard]] std::vector<TaskSample> read(bool frozen);
+  // One sample a rank, by rank. `frozen`: the attempt does not run now. Valid until the next call;
+  // who called may add to it.
+  [[nodiscard]] std::vector<TaskSample>& read(bool frozen);
+
+  // The samples of the last read(): of a gang that did not run since, they are still true.
+  [[nodiscard]] const std::vector<TaskSample>& last() const { return samples_; }
 
   [[nodiscard]] std::size_t process_count() const { return processes_.size(); }
 
@@ -46,18 +51,23 @@ class TaskWatch {
     ProcessSchedule schedule;
     bool is_read = false;
     bool is_gone = false;
+    bool was_active = false;    // between the last two readings
+    std::uint8_t stat_age = 0;  // readings since stat was read
+    bool was_frozen = false;    // when stat was read: its state says nothing
   };
 
   void add(pid_t pid);
   void assign_ranks();
-  static void read_process(Process& process);
+  static void read_process(Process& process, bool frozen);
+  static bool needs_stat(const Process& process, bool is_active, bool frozen);
   void add_to(TaskSample& sample, const Process& process, bool is_first) const;
 
   Tasks tasks_;
   FindProcesses find_;
   std::string proc_;
   std::map<pid_t, Process> processes_;
-  std::vector<TaskSample> ended_;  // [task]: what processes had that are gone, in user and system
+  std::vector<TaskSample> ended_;    // [task]: what processes had that are gone, in user and system
+  std::vector<TaskSample> samples_;  // [task]
 };
 
 }  // namespace score::monitor

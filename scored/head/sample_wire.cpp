@@ -112,6 +112,7 @@ Result<monitor::NodeSample> from_wire(const wire::NodeSample& message) {
   }
   monitor::NodeSample sample;
   sample.taken = TimePoint(Duration(message.taken_ns()));
+  sample.gangs.reserve(static_cast<std::size_t>(message.gangs_size()));
   for (const auto& gang : message.gangs()) {
     auto taken = from_wire(gang);
     if (!taken) return taken.error();
@@ -123,9 +124,11 @@ Result<monitor::NodeSample> from_wire(const wire::NodeSample& message) {
     sample.switches.push_back(*std::move(taken));
   }
   sample.switches_lost = message.switches_lost();
-  auto totals = from_wire(message.totals());
-  if (!totals) return totals.error();
-  sample.totals = *totals;
+  if (message.has_totals()) {
+    auto totals = from_wire(message.totals());
+    if (!totals) return totals.error();
+    sample.totals = *totals;
+  }
   sample.totals_only = message.totals_only();
   return sample;
 }

@@ -40,8 +40,8 @@ TEST(SampleWire, KeepsWhatWasMeasured) {
   EXPECT_EQ(sample->gangs[0].tasks[0].rank, Rank(3));
   EXPECT_EQ(sample->gangs[0].tasks[0].pm->traffic.sent_bytes, 9U);
   EXPECT_EQ(sample->switches[0].done, 30ns);
-  EXPECT_EQ(sample->totals.switches, 8U);
-  EXPECT_EQ(sample->totals.phases[0].counts.back(), 1U);
+  EXPECT_EQ(sample->totals->switches, 8U);
+  EXPECT_EQ(sample->totals->phases[0].counts.back(), 1U);
 }
 
 TEST(SampleWire, RefusesNumbersThatCannotBe) {

@@ -48,6 +48,12 @@ std::vector<Attempts::RunningTasks> Attempts::running() const {
   return tasks;
 }
 
+std::size_t Attempts::running_count() const {
+  return static_cast<std::size_t>(std::count_if(
+      attempts_.begin(), attempts_.end(),
+      [](const auto& one) { return !one.second->is_removed && !one.second->tasks.empty(); }));
+}
+
 void Attempts::start(AttemptId id) {
   const auto attempt = find(id);
   if (!attempt || !attempt->connection) return;

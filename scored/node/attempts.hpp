@@ -80,6 +80,7 @@ class Attempts {
   };
 
   [[nodiscard]] std::vector<RunningTasks> running() const;
+  [[nodiscard]] std::size_t running_count() const;
 
  private:
   struct Attempt {

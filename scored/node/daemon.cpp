@@ -86,8 +86,7 @@ Daemon::Daemon(Parts parts, NodeConfig config)
                  parts.switcher.priority() == SwitchPriority::None},
                 attempt_handlers()),
       sampling_({parts.clock, tasks_, head_, attempts_, parts.switcher, agent_, parts.cgroups,
-                 networks_.contexts()},
-                config_.name),
+                 networks_.contexts()}),
       lease_(kMinLease) {
   networks_.set_opened([this](AttemptId attempt, std::shared_ptr<ChannelUser> user) {
     parts_.switcher.set_network(attempt, std::move(user));

@@ -21,7 +21,9 @@ namespace score::node {
 namespace {
 
 constexpr Duration kLookUpPeriod = std::chrono::seconds{1};
+constexpr Duration kTotalsPeriod = std::chrono::milliseconds{950};  // a second of samples
 constexpr Duration kShortestPeriod = std::chrono::milliseconds{100};
+constexpr Duration kBeforeDocument = std::chrono::milliseconds{15};
 constexpr Duration kLongestPeriod = std::chrono::seconds{10};
 constexpr std::size_t kMaxToldSwitches = 4'096;  // in one sample
 constexpr std::size_t kMaxListBytes = 64 * limits::kKiB;
@@ -38,10 +40,22 @@ void raise_descriptor_limit() {
   setrlimit(RLIMIT_NOFILE, &files);
 }
 
-std::vector<pid_t> parse_pids(std::string_view text) {
+// Of cgroup.procs, a number a line.
+std::vector<pid_t> read_pids(int file) {
   std::vector<pid_t> pids;
-  for (const auto line : split(text, '\n')) {
-    if (const auto pid = parse_number<pid_t>(line)) pids.push_back(*pid);
+  std::array<char, 2'048> part;
+  pid_t pid = 0;
+  for (off_t at = 0; at < static_cast<off_t>(kMaxListBytes);) {
+    const ssize_t got = pread(file, part.data(), part.size(), at);
+    if (got <= 0) break;
+    at += got;
+    for (const char c : std::string_view(part.data(), static_cast<std::size_t>(got))) {
+      if (c >= '0' && c <= '9') {
+        pid = pid * 10 + (c - '0');
+      } else {
+        pids.push_back(std::exchange(pid, 0));
+      }
+    }
   }
   return pids;
 }
@@ -96,9 +110,7 @@ void fill_totals(const monitor::NodeTotals& totals, wire::SwitchTotals& out) {
 
 }  // namespace
 
-Sampling::Sampling(Parts parts, const std::string& name)
-    : parts_(parts),
-      phase_(std::chrono::microseconds{std::hash<std::string>{}(name) % 1'000'000}) {}
+Sampling::Sampling(Parts parts) : parts_(parts) {}
 
 void Sampling::watch(const wire::WatchNode& message) {
   if (message.once()) send_sample(false);
@@ -127,10 +139,14 @@ asio::awaitable<void> Sampling::run(std::uint64_t generation) {
   pending_.clear();
   while (generation == generation_) {
     send_sample(true);
-    const auto passed = parts_.clock.now().time_since_epoch() - phase_;
-    const Duration wait = period_ - passed % period_;
-    co_await parts_.clock.sleep_for(wait);
+    co_await parts_.clock.sleep_until(next_sample(parts_.clock.now()));
   }
+}
+
+TimePoint Sampling::next_sample(TimePoint now) const {
+  const Duration shift = parts_.agent.clock().offset() + kBeforeDocument;
+  const auto passed = now.time_since_epoch() + shift;
+  return TimePoint((passed / period_ + 1) * period_ - shift);
 }
 
 void Sampling::keep_up() {
@@ -152,18 +168,23 @@ void Sampling::send_sample(bool with_tasks) {
   keep_up();
   const TimePoint now = parts_.clock.now();
   const Duration offset = parts_.agent.clock().offset();
-  wire::NodeSample sample;
-  sample.set_taken_ns((now + offset).time_since_epoch().count());
-  sample.set_totals_only(!with_tasks);
+  sample_.Clear();
+  sample_.set_taken_ns((now + offset).time_since_epoch().count());
+  sample_.set_totals_only(!with_tasks);
   if (with_tasks) {
-    fill_gangs(sample, now);
-    for (const SwitchRecord& record : std::exchange(pending_, {})) {
-      fill_switch(record, offset, *sample.add_switches());
+    fill_gangs(now);
+    for (const SwitchRecord& record : pending_) {
+      fill_switch(record, offset, *sample_.add_switches());
     }
-    sample.set_switches_lost(lost_);
+    pending_.clear();
+    sample_.set_switches_lost(lost_);
   }
-  fill_totals(totals(with_tasks ? kLookUpPeriod : Duration(0)), *sample.mutable_totals());
-  parts_.head.send(sample);
+  if (!with_tasks || now - totals_told_ >= kTotalsPeriod) {
+    if (with_tasks) totals_told_ = now;
+    fill_totals(totals(with_tasks ? kLookUpPeriod : Duration(0)), *sample_.mutable_totals());
+  }
+  sample_.SerializeToString(&bytes_);
+  parts_.head.send(proto::frame_type<wire::NodeSample>(), bytes_);
 }
 
 monitor::FindProcesses Sampling::finder(const Attempts::RunningTasks& tasks) const {
@@ -172,12 +193,7 @@ monitor::FindProcesses Sampling::finder(const Attempts::RunningTasks& tasks) con
   auto opened = open_file(path, O_RDONLY);
   if (!opened) return [] { return std::vector<pid_t>(); };
   const auto file = std::make_shared<UniqueFd>(*std::move(opened));
-  return [file] {
-    std::string text(kMaxListBytes, '\0');
-    const auto got = pread(file->get(), text.data(), text.size(), 0);
-    return parse_pids(
-        std::string_view(text).substr(0, got > 0 ? static_cast<std::size_t>(got) : 0));
-  };
+  return [file] { return read_pids(file->get()); };
 }
 
 void Sampling::look_up() {
@@ -189,9 +205,13 @@ void Sampling::look_up() {
   for (const auto& tasks : running) {
     const auto found = watches_.find(tasks.attempt);
     if (found != watches_.end()) continue;
-    watches_.emplace(tasks.attempt, monitor::TaskWatch({tasks.first, tasks.pids}, finder(tasks)));
+    Watch made{monitor::TaskWatch({tasks.first, tasks.pids}, finder(tasks)), std::nullopt};
+    watches_.emplace(tasks.attempt, std::move(made));
   }
-  for (auto& [attempt, watch] : watches_) watch.look_up();
+  for (auto& [attempt, watch] : watches_) {
+    watch.tasks.look_up();
+    watch.frozen_at.reset();
+  }
 }
 
 namespace {
@@ -245,30 +265,43 @@ void Sampling::count_traffic() {
   traffic_ = std::move(now);
 }
 
-void Sampling::fill_gangs(wire::NodeSample& sample, TimePoint now) {
-  const bool has_new = parts_.attempts.running().size() != watches_.size();
+// A gang that was frozen when it was read and has not run since is as it was.
+void Sampling::read(AttemptId attempt, Watch& watch, Switcher::RunTime time) {
+  if (!time.runs && watch.frozen_at == time.ran) return;
+  watch.frozen_at = time.runs ? std::nullopt : std::optional(time.ran);
+  add_contexts(attempt, watch.tasks.read(!time.runs));
+}
+
+void Sampling::fill_gangs(TimePoint now) {
+  const bool has_new = parts_.attempts.running_count() != watches_.size();
   if (now >= next_look_up_ || has_new) {
     look_up();
     next_look_up_ = now + kLookUpPeriod;
   }
   for (auto& [attempt, watch] : watches_) {
     const auto time = parts_.switcher.run_time(attempt, now);
-    auto& gang = *sample.add_gangs();
+    read(attempt, watch, time);
+    auto& gang = *sample_.add_gangs();
     gang.set_attempt(attempt.value());
     gang.set_scheduled_ns(time.ran.count());
     gang.set_runs(time.runs);
-    auto tasks = watch.read(!time.runs);
-    add_contexts(attempt, tasks);
-    for (const auto& task : tasks) fill_task(task, *gang.add_tasks());
+    for (const auto& task : watch.tasks.last()) fill_task(task, *gang.add_tasks());
   }
 }
 
 void Sampling::refresh_usage() {
   count_traffic();
   if (parts_.cgroups == nullptr) return;
-  const auto text = read_file(parts_.cgroups->root() + "/cpu.stat", kMaxListBytes);
-  if (!text) return;
-  if (const auto cpu = monitor::parse_cpu_stat(*text)) cpu_ = *cpu;
+  if (!usage_file_) {
+    auto opened = open_file(parts_.cgroups->root() + "/cpu.stat", O_RDONLY);
+    if (!opened) return;
+    usage_file_ = *std::move(opened);
+  }
+  std::array<char, 1'024> text;
+  const ssize_t got = pread(usage_file_.get(), text.data(), text.size(), 0);
+  if (got <= 0) return;
+  const std::string_view read(text.data(), static_cast<std::size_t>(got));
+  if (const auto cpu = monitor::parse_cpu_stat(read)) cpu_ = *cpu;
 }
 
 monitor::NodeTotals Sampling::totals(Duration age) {

@@ -15,6 +15,7 @@
 
 #include <array>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,8 +35,7 @@ class Sampling {
     const JobContexts& contexts;
   };
 
-  // `name` spreads the nodes over a period, so that 64 of one machine do not wake at once.
-  Sampling(Parts parts, const std::string& name);
+  explicit Sampling(Parts parts);
 
   // The head's wish; holds until the next one or stop().
   void watch(const wire::WatchNode& message);
@@ -48,26 +48,37 @@ class Sampling {
 
  private:
   asio::awaitable<void> run(std::uint64_t generation);
+
+  struct Watch {
+    monitor::TaskWatch tasks;
+    std::optional<Duration> frozen_at;  // its run time when it was read frozen; none: read it
+  };
+
+  [[nodiscard]] TimePoint next_sample(TimePoint now) const;
   void send_sample(bool with_tasks);
   void look_up();
   monitor::FindProcesses finder(const Attempts::RunningTasks& tasks) const;
+  void read(AttemptId attempt, Watch& watch, Switcher::RunTime time);
   void add_contexts(AttemptId attempt, std::vector<monitor::TaskSample>& tasks) const;
   void count_traffic();
   void refresh_usage();
-  void fill_gangs(wire::NodeSample& sample, TimePoint now);
+  void fill_gangs(TimePoint now);
 
   Parts parts_;
-  Duration phase_;  // of the period, 0 ... 1 s
   Duration period_{0};
   std::uint64_t generation_ = 0;  // of the wish
   TimePoint next_look_up_{};
-  std::map<AttemptId, monitor::TaskWatch> watches_;
-  std::uint64_t seen_ = 0;  // of the switcher's trace
+  std::map<AttemptId, Watch> watches_;
+  TimePoint totals_told_{};
+  wire::NodeSample sample_;  // the last one: its memory is used again
+  std::string bytes_;        // ... and those that it was sent as
+  std::uint64_t seen_ = 0;   // of the switcher's trace
   std::uint64_t lost_ = 0;
   std::array<monitor::TimeHistogram, monitor::kSwitchPhases> phases_{};
   std::vector<SwitchRecord> pending_;  // for the next sample
   monitor::CgroupCpu cpu_;             // of the jobs, as it was read last
   TimePoint usage_read_{};
+  UniqueFd usage_file_;
   std::map<AttemptId, monitor::Traffic> traffic_;
   monitor::Traffic ended_traffic_;  // of attempts that are gone, as they were seen last
 };
