@@ -144,6 +144,7 @@ Result<void> check_launch_spec(const wire::LaunchSpec& spec) {
   check.within("terminal_rows", spec.terminal_rows(), 0, kMaxTerminalSide);
   check.within("terminal_columns", spec.terminal_columns(), 0, kMaxTerminalSide);
   check.require("mpi", wire::LaunchSpec::Mpi_IsValid(spec.mpi()), "is unknown");
+  check.require("net", wire::LaunchSpec::Net_IsValid(spec.net()), "is unknown");
   check.require("cpu_bind", wire::LaunchSpec::Bind_IsValid(spec.cpu_bind()), "is unknown");
   check.c_string("job_name", spec.job_name(), limits::kMaxJobNameBytes);
   check_names(check, "node_names", spec.node_names());

@@ -156,6 +156,7 @@ TEST(LaunchSpec, NamesTheFieldThatIsWrong) {
       {"terminal_rows", [](auto& s) { s.set_terminal_rows(65536); }},
       {"terminal_columns", [](auto& s) { s.set_terminal_columns(1U << 31U); }},
       {"mpi", [](auto& s) { s.set_mpi(static_cast<wire::LaunchSpec::Mpi>(9)); }},
+      {"net", [](auto& s) { s.set_net(static_cast<wire::LaunchSpec::Net>(2)); }},
       {"cpu_bind", [](auto& s) { s.set_cpu_bind(static_cast<wire::LaunchSpec::Bind>(-1)); }},
       {"job_name", [](auto& s) { s.set_job_name(std::string(257, 'n')); }},
       {"node_names", [](auto& s) { s.add_node_names("-x"); }},

@@ -72,6 +72,8 @@ void add_task_options(CLI::App& app, RunOptions& options) {
   app.add_option("-e,--error", options.error, "File for standard error")->type_name("FILE");
   app.add_option("--mpi", options.mpi, "Process management: auto, none, pmi1 or pmix")
       ->check(CLI::IsMember({"auto", "none", "pmi1", "pmix"}));
+  app.add_option("--net", options.net, "What MPI communicates by: native (its own choice) or pm")
+      ->check(CLI::IsMember({"native", "pm"}));
   app.add_flag("-l,--label", options.label, "Put \"rank: \" before each line");
   app.add_flag("-u,--unbuffered", options.unbuffered,
                "Programs of the C library do not buffer their output");
@@ -226,6 +228,7 @@ Status fill_spec(const RunOptions& options, wire::LaunchSpec& spec) {
                : options.mpi == "pmi1" ? wire::LaunchSpec::PMI1
                : options.mpi == "pmix" ? wire::LaunchSpec::PMIX
                                        : wire::LaunchSpec::AUTO);
+  spec.set_net(options.net == "pm" ? wire::LaunchSpec::PM : wire::LaunchSpec::NATIVE);
   spec.set_cpu_bind(options.cpu_bind == "core"     ? wire::LaunchSpec::BIND_CORE
                     : options.cpu_bind == "socket" ? wire::LaunchSpec::BIND_SOCKET
                                                    : wire::LaunchSpec::BIND_NONE);

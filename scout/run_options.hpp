@@ -44,6 +44,7 @@ struct RunOptions {
   std::string signal;
   std::string cpu_bind = "none";
   std::string mpi = "auto";
+  std::string net = "native";
   bool label = false;
   bool unbuffered = false;
   bool pty = false;

@@ -29,6 +29,10 @@ _scored() {
       scadm:scadm) words='set drain resume reload shutdown trace' ;;
       scadm:set) words='quantum slots idle' ;;
       scadm:idle) words='on off' ;;
+      scrun:--mpi) words='auto pmi1 pmix none' ;;
+      scrun:--net) words='native pm' ;;
+      scrun:--distribution) words='block cyclic' ;;
+      scrun:--cpu-bind) words='none core socket' ;;
       score:score) words='job info virtual' ;;
       scbench:scbench) words='gang pm cosmo mpi' ;;
       scrun:* | scout:*)

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::size_t kMaxHeaders = 128;
 constexpr std::size_t kMaxDynamic = 4096;
+constexpr std::uint64_t kMaxName = 4096;
 constexpr std::size_t kMaxStrings = 256UL * 1024;
 
 // At most `most` bytes from `offset`; fewer at the end of the file, none if it cannot be read.
@@ -83,6 +84,19 @@ base::Result<std::vector<std::string>> needed_libraries(const std::string& path)
   const auto count = std::min<std::uint64_t>(dynamic->p_filesz / sizeof(Elf64_Dyn), kMaxDynamic);
   const auto entries = read_entries<Elf64_Dyn>(file->get(), dynamic->p_offset, count);
   return names_of(file->get(), segments, entries);
+}
+
+base::Result<std::string> dynamic_linker(const std::string& path) {
+  const auto file = base::open_file(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (!file) return file.error();
+  const auto headers = read_entries<Elf64_Ehdr>(file->get(), 0, 1);
+  if (headers.empty() || !is_our_kind(headers[0])) return std::string();
+  const auto segments =
+      read_entries<Elf64_Phdr>(file->get(), headers[0].e_phoff, headers[0].e_phnum);
+  const auto name = std::ranges::find(segments, Elf64_Word{PT_INTERP}, &Elf64_Phdr::p_type);
+  if (name == segments.end()) return std::string();
+  const auto text = read_at(file->get(), name->p_offset, std::min(name->p_filesz, kMaxName));
+  return text.substr(0, text.find('\0'));
 }
 
 MpiLibrary mpi_library_of(const std::vector<std::string>& needed) {

@@ -15,6 +15,9 @@ namespace score::shepherd {
 // Errors: errno codes (cannot be opened or read).
 base::Result<std::vector<std::string>> needed_libraries(const std::string& path);
 
+// The program's dynamic linker (PT_INTERP), empty as above. Errors: as above.
+base::Result<std::string> dynamic_linker(const std::string& path);
+
 // The process management that an MPI library linked in wants.
 enum class MpiLibrary { Unknown, Mpich, OpenMpi };
 MpiLibrary mpi_library_of(const std::vector<std::string>& needed);

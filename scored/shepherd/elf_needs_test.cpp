@@ -41,6 +41,13 @@ TEST(ElfNeeds, NamesTheLibrariesOfAProgram) {
   EXPECT_NE(std::ranges::find(*needed, "libc.so.6"), needed->end());
 }
 
+TEST(ElfNeeds, NamesTheDynamicLinker) {
+  const auto linker = dynamic_linker("/proc/self/exe");
+  ASSERT_TRUE(linker);
+  EXPECT_NE(linker->find("/ld-linux"), linker->npos) << *linker;
+  EXPECT_EQ(*dynamic_linker(File("#!/bin/sh\n").path()), "");
+}
+
 TEST(ElfNeeds, FindsNothingInScriptsAndEmptyFiles) {
   EXPECT_TRUE(needed_libraries(File("#!/bin/sh\n").path())->empty());
   EXPECT_TRUE(needed_libraries(File("").path())->empty());
@@ -56,7 +63,9 @@ TEST(ElfNeeds, SurvivesTruncatedAndBrokenFiles) {
     for (int change = 0; change < 20 && !bytes.empty(); ++change) {
       bytes[random() % std::min<std::size_t>(bytes.size(), 1024)] = static_cast<char>(random());
     }
-    EXPECT_TRUE(needed_libraries(File(bytes).path()));
+    const File file(bytes);
+    EXPECT_TRUE(needed_libraries(file.path()));
+    EXPECT_TRUE(dynamic_linker(file.path()));
   }
 }
 

@@ -66,6 +66,7 @@ void NetworkHub::on_request(std::uint32_t task) {
   const ssize_t got = recv(connection.socket.get(), &request, sizeof request, MSG_TRUNC);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got != sizeof request || request.magic != pm::kBrokerMagic) return close(task);
+  has_served_ = true;
   connection.is_waiting = true;
   connection.answered = 0;
   if (failure_ || !contexts_.empty()) return answer(task);

@@ -46,6 +46,8 @@ class NetworkHub {
 
   void task_ended(std::uint32_t task) { close(task); }
 
+  [[nodiscard]] bool has_served() const { return has_served_; }  // a task has asked
+
   // ---- the node daemon; what comes twice is ignored
   void prepare(wire::ShepherdNetwork network);
   void take_sockets(const wire::PassedDescriptors& message, std::vector<base::UniqueFd> sockets);
@@ -79,7 +81,8 @@ class NetworkHub {
   std::uint32_t first_rank_ = 0;
   std::uint32_t size_ = 0;
   std::vector<Connection> connections_;  // [task]
-  bool is_wanted_ = false;
+  bool is_wanted_ = false;  // the node daemon was asked
+  bool has_served_ = false;
   std::optional<wire::ShepherdNetwork> network_;
   std::vector<base::UniqueFd> sockets_;   // [task]; none: shared memory alone
   std::vector<base::UniqueFd> contexts_;  // [task]; empty: not yet

@@ -5,6 +5,7 @@
 #include "base/model.hpp"
 #include "scored/shepherd/checks.hpp"
 #include "scored/shepherd/children.hpp"
+#include "scored/shepherd/pm_choice.hpp"
 #include "scored/shepherd/process_mapping.hpp"
 
 #include <algorithm>
@@ -120,6 +121,11 @@ void Shepherd::on_prepare(const std::string& payload) {
   if (!plan) return refuse(kCannotStart, plan.error().message());
   if (auto refusal = check_plan(*plan)) return refuse(refusal->exit_code, refusal->reason);
   choose_mpi(*plan);
+  if (plan->spec.net() == wire::LaunchSpec::PM) {
+    auto variables = pm_variables(*plan);
+    if (!variables) return refuse(kCannotStart, variables.error().context());
+    for (auto& variable : *variables) plan->prepare.add_net_env(std::move(variable));
+  }
   plan_ = std::move(*plan);
   if (plan_->wants_pmix()) return start_pmix();
   finish_prepare();

@@ -71,6 +71,7 @@ class Shepherd {
   void make_parts();
   void make_pmi();
   void make_network();
+  void say_if_pm_was_not_used();
   void on_network(const proto::InFrame& frame, std::vector<base::UniqueFd> descriptors);
   base::Result<std::vector<base::UniqueFd>> open_task(std::uint32_t task);
   void on_forked(std::uint32_t task, pid_t pid);

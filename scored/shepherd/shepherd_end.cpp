@@ -77,6 +77,7 @@ void Shepherd::drain() {
   phase_ = Phase::Draining;
   drain_start_ = base::monotonic_now();
   input_.close_all();
+  say_if_pm_was_not_used();
   kill_leftovers();
 }
 

@@ -42,6 +42,14 @@ void Shepherd::make_network() {
       std::move(handlers));
 }
 
+// A library that an interpreter loads is not looked at before; this may be all that tells.
+void Shepherd::say_if_pm_was_not_used() {
+  const bool is_mine =
+      plan_->prepare.node_index() == 0 && plan_->spec.net() == wire::LaunchSpec::PM;
+  if (!is_mine || !network_ || network_->has_served() || abort_ || is_killed_) return;
+  note(0, "--net=pm: no task here has opened PM; is the MPI library built on OFI (libfabric)?");
+}
+
 void Shepherd::on_network(const proto::InFrame& frame, std::vector<base::UniqueFd> descriptors) {
   if (!network_) return;
   if (frame.type == proto::FrameType::ShepherdNetwork) {

@@ -73,6 +73,7 @@ std::vector<std::string> own_variables(const Plan& plan, std::uint32_t task) {
     out.insert(out.end(), plan.prepare.pmix_env().begin(), plan.prepare.pmix_env().end());
     add("PMIX_RANK", rank);
   }
+  out.insert(out.end(), plan.prepare.net_env().begin(), plan.prepare.net_env().end());
   // Where the submitting task had a network of its own, it must not be taken for this one's.
   if (plan.wants_network())
     add(pm::kBrokerVariable, plan.wants_pmi() ? kTaskPmiFd + 1 : kTaskPmiFd);

@@ -1,12 +1,11 @@
 """Programs that speak libfabric run over a job's PM network, by provider pm."""
 import os
 import shutil
+import subprocess
 
 import mpis
 import pytest
-from cluster import BIN
 
-PROVIDER = BIN.parent / 'lib' / 'libfabric'
 HELLO = r'''
 #include <mpi.h>
 #include <stdio.h>
@@ -32,15 +31,6 @@ int main(int argc, char** argv) {
   return 0;
 }
 '''
-CHOICE = {'mpich5': ['MPIR_CVAR_CH4_NETMOD=ofi', 'MPIR_CVAR_NOLOCAL=1'],
-          'openmpi4': ['OMPI_MCA_pml=cm', 'OMPI_MCA_mtl=ofi', 'OMPI_MCA_mtl_ofi_provider_include=pm'],
-          'openmpi5': ['OMPI_MCA_pml=cm', 'OMPI_MCA_mtl=ofi', 'OMPI_MCA_mtl_ofi_provider_include=pm']}
-
-
-def setting(*more):
-    return ['env', f'FI_PROVIDER_PATH={PROVIDER}', 'FI_PROVIDER=pm', *more]
-
-
 @pytest.mark.parametrize('nodes', [1, 2])
 def test_fi_pingpong_inside_and_between_nodes(few, nodes):
     if shutil.which('fi_pingpong') is None:
@@ -49,7 +39,7 @@ def test_fi_pingpong_inside_and_between_nodes(few, nodes):
     # Rank 0 listens; rank 1 tries until it does. They tell each other their names by TCP.
     roles = (f'if [ "$PMI_RANK" = 0 ]; then exec fi_pingpong -p pm -e rdm -I 100 -v -B {port}; fi; '
              f'for i in $(seq 50); do fi_pingpong -p pm -e rdm -I 100 -v -P {port} 127.0.0.1 && exit; sleep 0.2; done; exit 1')
-    out = few.run('scrun', '-N', nodes, '-n', 2, '--mpi=pmi1', *setting(), 'sh', '-c', roles).stdout
+    out = few.run('scrun', '-N', nodes, '-n', 2, '--mpi=pmi1', '--net=pm', 'sh', '-c', roles).stdout
     assert '1m ' in out, out
 
 
@@ -57,6 +47,25 @@ def test_fi_pingpong_inside_and_between_nodes(few, nodes):
 @pytest.mark.parametrize('mpi', mpis.ON_OFI)
 def test_mpi_runs_inside_and_between_nodes(few, tmp_path, mpi, nodes):
     program = mpis.build(mpi, HELLO, tmp_path)
-    kind = '--mpi=pmi1' if mpi == 'mpich5' else '--mpi=pmix'
-    out = few.run('scrun', '-N', nodes, '-n', 4 if nodes > 1 else 2, kind, *setting(*CHOICE[mpi]), program).stdout
-    assert ('4 ranks, sum 6' if nodes > 1 else '2 ranks, sum 1') in out
+    far = {'MPIR_CVAR_NOLOCAL': '1'}  # MPICH would use its own shared memory inside a node
+    result = few.run('scrun', '-q', '-N', nodes, '-n', 4 if nodes > 1 else 2, '--net=pm', program, extra_env=far)
+    assert ('4 ranks, sum 6' if nodes > 1 else '2 ranks, sum 1') in result.stdout
+    assert result.stderr == ''  # it says so if PM was not used
+
+
+def test_an_mpi_without_ofi_is_refused_with_what_would_work(few, tmp_path):
+    program = mpis.build('mpich4', HELLO, tmp_path)
+    if 'libfabric' in subprocess.run(['ldd', program], capture_output=True, text=True).stdout:
+        pytest.skip('this MPICH has OFI')
+    result = few.run('scrun', '-q', '-N', 2, '--net=pm', program, code=125)
+    lines = [line for line in result.stderr.splitlines() if '--net=pm' in line]
+    assert len(lines) == 1, result.stderr
+    assert 'libmpich' in lines[0] and 'node0' in lines[0] and 'ch4:ofi' in lines[0] and '--net=native' in lines[0]
+    few.run('scrun', '-q', '-N', 2, '--net=native', program)
+
+
+def test_a_job_that_did_not_use_pm_is_told(few):
+    result = few.run('scrun', '-q', '-N', 2, '--net=pm', 'sh', '-c', 'echo $FI_PROVIDER')
+    assert result.stdout == 'pm\npm\n'
+    assert result.stderr.count('no task here has opened PM') == 1
+    assert few.run('scrun', '-q', '-N', 2, 'sh', '-c', 'echo $FI_PROVIDER', extra_env={'FI_PROVIDER': 'tcp'}).stdout == 'tcp\ntcp\n'
