@@ -99,6 +99,8 @@ static_assert(kKillGrace < kStopDeadline, "a daemon that stops can end what it m
 // --- Queues, windows, descriptors ---
 inline constexpr std::size_t kMaxConnections = 4'096;  // clients of one head
 inline constexpr std::size_t kMaxConnectionsPerUser = 1'024;
+inline constexpr std::size_t kMaxLogins = 256;  // commands that one node daemon carries at a time
+inline constexpr std::size_t kMaxLoginsPerUser = 64;
 inline constexpr std::size_t kMaxUnauthenticated = 1'024;  // half-open, oldest closed first
 inline constexpr std::size_t kReservedDescriptors = 32;    // for killing jobs when all are used
 inline constexpr std::size_t kMaxPeerQueueFrames = 4'096;  // to one node

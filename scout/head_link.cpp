@@ -75,10 +75,11 @@ Result<std::string> find_server(const std::string& option) {
   if (server.starts_with("unix:")) server.erase(0, 5);
   if (server.find('/') != server.npos) return server;
   if (names_this_host(server)) return std::string(kDefaultSocket);
-  return fail(Errc::Unsupported,
-              "server '{}': give the path of the head's socket (commands reach the head of another "
-              "host through the socket of their own node daemon)",
-              escape_terminal(server, 200));
+  return fail(
+      Errc::Unsupported,
+      "server '{}': give the path of a socket of this host: the head's, or on a login node its "
+      "node daemon's",
+      escape_terminal(server, 200));
 }
 
 const std::error_category& head_category() noexcept {

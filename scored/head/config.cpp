@@ -12,6 +12,19 @@ namespace {
 
 constexpr Duration kMaxGrace = 3600s;
 
+void read_login_nodes(ConfigSection& section, const std::set<std::string>& nodes,
+                      HeadConfig& config) {
+  std::string text;
+  section.read("login_nodes", text);
+  if (text.empty()) return;
+  auto names = expand_hostlist(text);
+  if (!names) return section.refuse("login_nodes", names.error().message());
+  for (const std::string& name : *names) {
+    if (!nodes.contains(name)) section.refuse("login_nodes", name + " is not one of the nodes");
+  }
+  config.login_nodes = *std::move(names);
+}
+
 void read_names(ConfigSection& section, HeadConfig& config) {
   std::string nodes;
   section.read("nodes", nodes);
@@ -24,6 +37,7 @@ void read_names(ConfigSection& section, HeadConfig& config) {
   const std::set<std::string> unique(config.nodes.begin(), config.nodes.end());
   if (config.nodes.empty()) section.refuse("nodes", "name at least one node");
   if (unique.size() != config.nodes.size()) section.refuse("nodes", "a node is named twice");
+  read_login_nodes(section, unique, config);
   section.read("cluster", config.cluster);
   if (!is_host_name(config.cluster)) section.refuse("cluster", "letters, digits, '-' only");
 }

@@ -28,6 +28,8 @@ TEST(HeadConfig, RefusesWithFileAndLine) {
   EXPECT_EQ(problem("[head]\nnodes = \"a[\"").substr(0, 9), "x.toml:2:");
   EXPECT_EQ(problem("[head]\nnodes = \"a\"\nlisten = \"here\"").substr(0, 9), "x.toml:3:");
   EXPECT_EQ(problem("[head]\nnodes = \"a\"\nstate_dir = \"x\"").substr(0, 9), "x.toml:3:");
+  EXPECT_EQ(problem("[head]\nnodes = \"a\"\nlogin_nodes = \"b\""),
+            "x.toml:3: login_nodes: b is not one of the nodes");
   EXPECT_NE(problem("[head]\nslots = 3"), "");
 }
 

@@ -46,9 +46,8 @@ NodeSession::NodeSession(Head& head, Clock& clock, NodeId node,
                          std::shared_ptr<proto::Connection> connection)
     : head_(head), clock_(clock), node_(node), connection_(std::move(connection)) {}
 
-asio::awaitable<void> NodeSession::run() {
+asio::awaitable<void> NodeSession::run(Result<proto::InFrame> hello) {
   const Farewell farewell(head_, node_, connection_);
-  auto hello = co_await connection_->read(proto::Role::Node);
   if (!hello) {
     refuse(hello.error());
     co_return;

@@ -16,8 +16,8 @@ class NodeSession {
   // head and clock must outlive run(). node: whom the key belongs to.
   NodeSession(Head& head, Clock& clock, NodeId node, std::shared_ptr<proto::Connection> connection);
 
-  // Hello, welcome, frames; until the link breaks or the node breaks the protocol.
-  asio::awaitable<void> run();
+  // Hello (read already), welcome, frames; until the link breaks or the node breaks the protocol.
+  asio::awaitable<void> run(Result<proto::InFrame> hello);
 
   // The first frame, or any later one; false: the connection is of no more use. Public for tests.
   bool greet(const proto::InFrame& frame);

@@ -2,6 +2,7 @@
 
 #include "base/limits.hpp"
 #include "base/log.hpp"
+#include "proto/parse.hpp"
 #include "scored/head/node_session.hpp"
 
 #include <algorithm>
@@ -30,6 +31,11 @@ proto::ConnectionLimits node_limits() {
   limits.header_deadline = limits::kHeaderDeadline;
   limits.frame_deadline = limits::kFrameDeadline;
   return limits;
+}
+
+asio::awaitable<void> close_after_last(std::shared_ptr<proto::Connection> connection) {
+  co_await connection->drained(1);
+  connection->close();
 }
 
 }  // namespace
@@ -89,12 +95,11 @@ asio::awaitable<void> Server::accept_clients() {
   for (;;) {
     auto peer = co_await commands_->accept();
     if (!peer && (peer.error().is(Errc::Closed) || peer.error().is(Errc::Cancelled))) co_return;
-    if (peer) admit(std::move(*peer));
+    if (peer) admit(peer->credentials.uid, std::move(peer->connection));
   }
 }
 
-void Server::admit(proto::UnixPeer peer) {
-  const UserId user = peer.credentials.uid;
+void Server::admit(UserId user, std::shared_ptr<proto::Connection> connection) {
   PerUser& of_user = users_[user];
   const bool is_full =
       clients_.size() >= limits_.clients || of_user.count >= limits_.clients_per_user;
@@ -115,7 +120,7 @@ void Server::admit(proto::UnixPeer peer) {
   setup.id = ClientId(next_client_);
   setup.peer = {user, head_.users().role(user, clock_.now()),
                 head_.users().name(user, clock_.now())};
-  setup.connection = std::move(peer.connection);
+  setup.connection = std::move(connection);
   setup.budget = of_user.budget;
   setup.is_spare = is_spare;
   auto session = std::make_shared<ClientSession>(head_, clock_, daemon_, std::move(setup));
@@ -204,8 +209,32 @@ asio::awaitable<void> Server::serve_node(UniqueFd fd) {
   }
   const auto node = head_.links().find(peer->name);
   if (!node) co_return;
+  auto first = co_await peer->connection->read(proto::Role::Node);
+  if (first && first->type == proto::FrameType::LoginHello) {
+    admit_login(*peer, *first);
+    co_return;
+  }
   NodeSession session(head_, clock_, *node, std::move(peer->connection));
-  co_await session.run();
+  co_await session.run(std::move(first));
+}
+
+// A command on a login node: its node daemon has asked the kernel who it is.
+void Server::admit_login(const proto::TlsPeer& node, const proto::InFrame& hello) {
+  const auto message = proto::parse<wire::LoginHello>(hello);
+  if (!message) return node.connection->close();
+  const auto& trusted = head_.config().login_nodes;
+  if (std::ranges::find(trusted, node.name) != trusted.end()) {
+    return admit(UserId(message->user()), node.connection);
+  }
+  if (limiter_.allow(clock_.now())) {
+    log_warning("refuse a command: not a login node", kv("node", node.name),
+                kv("uid", message->user()), kv("suppressed", limiter_.take_suppressed()));
+  }
+  wire::Failed failed;
+  failed.mutable_error()->set_text(
+      fmt::format("{} is not a login node: give the command on one that is", node.name));
+  proto::send(*node.connection, failed);
+  tasks_->spawn("refuse a command", close_after_last(node.connection));
 }
 
 }  // namespace score::head

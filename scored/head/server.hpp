@@ -51,7 +51,8 @@ class Server {
   };
 
   asio::awaitable<void> accept_clients();
-  void admit(proto::UnixPeer peer);
+  void admit(UserId user, std::shared_ptr<proto::Connection> connection);
+  void admit_login(const proto::TlsPeer& node, const proto::InFrame& hello);
   bool close_half_open(UserId user);
   asio::awaitable<void> serve_client(std::shared_ptr<ClientSession> session, UserId user,
                                      bool is_spare);

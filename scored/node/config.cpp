@@ -28,6 +28,7 @@ constexpr std::string_view kUsage =
     "  --head HOST:PORT       where the head listens for nodes\n"
     "  --key-file FILE        this node's key, mode 0600\n"
     "  --run-dir DIR          sockets of the launcher and the shepherds\n"
+    "  --login-socket FILE    for the commands of this host's users (default: none)\n"
     "  --cgroup-root DIR      cgroup2 directory for the jobs; auto: the own one; none\n"
     "  --cores N              cores for jobs (default: those it may use)\n"
     "  --memory SIZE          memory for jobs (default: the host's)\n"
@@ -138,6 +139,7 @@ constexpr Key kKeys[] = {
     {"head", &set_head},
     {"key_file", [](NodeConfig& c, std::string_view t) { return set_path(c.key_file, t); }},
     {"run_dir", [](NodeConfig& c, std::string_view t) { return set_path(c.run_dir, t); }},
+    {"login_socket", [](NodeConfig& c, std::string_view t) { return set_path(c.login_socket, t); }},
     {"cgroup_root", &set_cgroup_root},
     {"cores", &set_cores},
     {"memory", &set_memory},

@@ -31,6 +31,7 @@ struct NodeConfig {
   proto::TcpEndpoint head{"127.0.0.1", 7421};  // where it listens for nodes
   std::string key_file = "/etc/scored/node.key";
   std::string run_dir = "/run/scored";  // launcher.sock, shepherds/
+  std::string login_socket;             // for commands on this host; empty: none
   std::string cgroup_root = "auto";     // "auto", "none" or an absolute path
   std::uint32_t cores = 0;              // 0: those this process may use
   Bytes memory{0};                      // for jobs; 0: all of the host

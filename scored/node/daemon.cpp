@@ -87,6 +87,7 @@ Daemon::Daemon(Parts parts, NodeConfig config)
                 attempt_handlers()),
       sampling_({parts.clock, tasks_, head_, attempts_, parts.switcher, agent_, parts.cgroups,
                  networks_.contexts()}),
+      login_({parts.io.get_executor(), parts.tls, parts.clock, tasks_}, config_.head),
       lease_(kMinLease) {
   networks_.set_opened([this](AttemptId attempt, std::shared_ptr<ChannelUser> user) {
     parts_.switcher.set_network(attempt, std::move(user));
@@ -357,6 +358,10 @@ asio::awaitable<void> Daemon::run() {
     const auto started = metrics_->start(config_.monitor, config_.run_dir);
     if (!started) log_error("serve no metrics", kv("err", started.error()));
   }
+  if (!config_.login_socket.empty()) {
+    const auto opened = login_.open(config_.login_socket);
+    if (!opened) log_error("take no commands of this host", kv("err", opened.error()));
+  }
   notify_ready();
   note_status();
   release_constant_pages();
@@ -368,6 +373,7 @@ asio::awaitable<void> Daemon::run() {
   parts_.switcher.stop();
   launcher_.renew(Duration{0});
   launcher_.close();
+  login_.close();
   if (metrics_) metrics_->close();
   co_await tasks_.stop();
   log_notice("stop: jobs go on", kv("attempts", agent_.attempts().size()));

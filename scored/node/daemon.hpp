@@ -10,6 +10,7 @@
 #include "scored/node/config.hpp"
 #include "scored/node/head_link.hpp"
 #include "scored/node/launcher_link.hpp"
+#include "scored/node/login_door.hpp"
 #include "scored/node/metrics.hpp"
 #include "scored/node/sampling.hpp"
 #include "scored/node/switcher.hpp"
@@ -79,6 +80,7 @@ class Daemon {
   std::optional<Metrics> metrics_;  // where they are asked for
   Vitals vitals_;
   std::uint64_t head_epoch_ = 0;  // the greatest incarnation of the head seen
+  LoginDoor login_;
   Duration lease_;
   bool keeps_lease_ = false;
   unsigned beats_ = 0;  // of this connection

@@ -1,0 +1,107 @@
+"""Commands on a login node: through its node daemon, as the user the kernel names there."""
+import os
+import pathlib
+import pwd
+import random
+import socket
+import tempfile
+
+import pytest
+from cluster import wait_until
+
+
+def add_key(cluster, name, table, line):
+    path = cluster.directory / name / 'scored.toml'
+    text = path.read_text()
+    assert f'[{table}]\n' in text
+    path.write_text(text.replace(f'[{table}]\n', f'[{table}]\n{line}\n', 1))
+
+
+@pytest.fixture
+def login(fresh):
+    """A cluster with node01 as a login node; node02 has a socket too, but is none."""
+    cluster = fresh(4)
+    with tempfile.TemporaryDirectory() as place:
+        os.chmod(place, 0o755)
+        add_key(cluster, 'head', 'head', 'login_nodes = "node01"')
+        sockets = {}
+        for name in ('node01', 'node02'):
+            sockets[name] = f'{place}/{name}.sock'
+            add_key(cluster, name, 'node', f'login_socket = "{sockets[name]}"')
+        for name in ('head', 'node01', 'node02'):
+            cluster.kill(name)
+            cluster.restart(name)
+        cluster.wait_up()
+        wait_until(lambda: all(pathlib.Path(path).exists() for path in sockets.values()))
+        cluster.sockets = sockets
+        yield cluster
+        cluster.cancel_all()
+
+
+def through(cluster, name, *words, **options):
+    return cluster.run(*words, extra_env={'SCORED_SERVER': cluster.sockets[name]}, **options)
+
+
+def test_a_job_of_a_login_node_is_as_any(login):
+    result = through(login, 'node01', 'scrun', '-N', 2, 'sh', '-c', 'cat; exit 3', code=3, input='in\n')
+    assert result.stdout == 'in\n'
+    big = through(login, 'node01', 'scrun', '-N', 1, 'sh', '-c', 'seq 200000')
+    assert big.stdout.splitlines() == [str(i) for i in range(1, 200001)]
+    job = int(through(login, 'node01', 'scrun', '--detach', 'sleep', 1000).stdout)
+    assert f' {job} ' in through(login, 'node01', 'scq').stdout
+    through(login, 'node01', 'sccancel', job)
+    assert login.wait_job(job, 'cancelled')['uid'] == os.geteuid()
+
+
+def test_the_user_is_the_one_the_kernel_names(login, as_root):
+    nobody = pwd.getpwnam('nobody')
+    job = int(login.submit('sleep', 1000))
+    server = {'SCORED_SERVER': login.sockets['node01']}
+
+    def ask(*words):
+        process = login.start(*words, extra_env=server, user=nobody.pw_uid, group=nobody.pw_gid,
+                              extra_groups=[], cwd='/')
+        out, err = process.communicate(timeout=60)
+        return process.returncode, out, err
+
+    code, out, err = ask('scrun', 'id', '-u')
+    assert (code, out) == (0, f'{nobody.pw_uid}\n'), err
+    code, out, err = ask('sccancel', job)
+    assert code != 0 and len(err.splitlines()) == 1, (code, out, err)
+    assert login.job(job)['state'] == 'running'
+
+
+def test_a_node_that_is_no_login_node_is_refused(login):
+    result = through(login, 'node02', 'scq', code=None)
+    assert (result.returncode, result.stdout) == (125, '')
+    assert result.stderr.count('\n') == 1 and 'node02 is not a login node' in result.stderr
+
+
+def test_a_head_that_is_gone_is_named(login):
+    login.kill('head')
+    result = through(login, 'node01', 'scq', code=None)
+    assert result.returncode == 125
+    assert result.stderr.count('\n') == 1 and 'cannot reach the head at' in result.stderr
+    login.restart('head')
+    login.wait_up()
+
+
+def test_the_socket_takes_no_harm(login):
+    chance = random.Random(7)
+    for length in (1, 15, 16, 17, 4096, 65536):
+        with socket.socket(socket.AF_UNIX) as peer:
+            peer.connect(login.sockets['node01'])
+            try:
+                peer.sendall(chance.randbytes(length))
+            except OSError:
+                pass  # closed while we sent
+    crowd = []
+    for _ in range(80):
+        crowd.append(socket.socket(socket.AF_UNIX))
+        crowd[-1].connect(login.sockets['node01'])
+    result = through(login, 'node01', 'scq', code=None)
+    assert result.returncode == 125 and 'too many commands' in result.stderr, result
+    for peer in crowd:
+        peer.close()
+    wait_until(lambda: through(login, 'node01', 'scq', code=None).returncode == 0)
+    assert login.nodes_up() == 4
