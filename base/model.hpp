@@ -162,8 +162,24 @@ struct SetTimetable {
   Timetable timetable;
 };
 
-using HeadToNode =
-    std::variant<PrepareTasks, StartTasks, SignalTasks, KillTasks, ForgetTasks, SetTimetable>;
+// Where the nodes of an attempt meet at a boundary, in barrier mode.
+enum class Meeting : std::uint8_t {
+  Stopped,  // it was stopped, and what it had sent has left the node
+  Ready,    // it may go on: its network is restored
+};
+
+inline constexpr std::size_t kMeetings = 2;
+// Boundaries in cluster time that are not farther apart are the same one.
+inline constexpr Duration kSameBoundary = std::chrono::microseconds{300};
+
+struct MetAll {  // every node of the attempt has said MeetingReached
+  AttemptId attempt{0};
+  Meeting meeting = Meeting::Stopped;
+  TimePoint boundary{};  // cluster time
+};
+
+using HeadToNode = std::variant<PrepareTasks, StartTasks, SignalTasks, KillTasks, ForgetTasks,
+                                SetTimetable, MetAll>;
 
 // ---- node -> head --------------------------------------------------------------------------
 
@@ -236,7 +252,13 @@ struct ActivityChanged {  // of an attempt that runs; said again after a lost co
   Activity activity;
 };
 
+struct MeetingReached {
+  AttemptId attempt{0};
+  Meeting meeting = Meeting::Stopped;
+  TimePoint boundary{};  // cluster time
+};
+
 using NodeToHead = std::variant<NodeHello, Prepared, Refused, Started, TaskEnded, Exited,
-                                AbortRequested, TimetableApplied, ActivityChanged>;
+                                AbortRequested, TimetableApplied, ActivityChanged, MeetingReached>;
 
 }  // namespace score::base

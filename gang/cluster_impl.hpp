@@ -7,6 +7,7 @@
 //   cluster_placement.cpp  who is placed next and where, promises, compaction of rows
 //   cluster_publish.cpp    from the matrix to timetables, scheduled time
 //   cluster_idle.cpp       idle and deadlocked jobs
+//   cluster_meetings.cpp   barrier mode
 //   cluster_recovery.cpp   a restarted head
 //   cluster_views.cpp      what is shown
 //   cluster_invariants.cpp what must always hold
@@ -21,6 +22,7 @@
 #include "gang/shape.hpp"
 #include "gang/stride.hpp"
 
+#include <array>
 #include <functional>
 #include <set>
 #include <tuple>
@@ -92,6 +94,12 @@ struct Accrual {
 enum class DeadlineKind : std::uint8_t { Launch, Kill, Wall, Scheduled, Quiet };
 inline constexpr std::size_t kDeadlineKinds = 5;
 
+// Who has come to a meeting of the newest boundary that was heard of.
+struct Gathering {
+  TimePoint boundary{};
+  std::vector<bool> there;  // [node index within the job]; empty: all have met
+};
+
 struct Job {
   JobId id{0};
   UserId user{0};
@@ -113,6 +121,7 @@ struct Job {
   std::optional<TimePoint> waits_since;  // all parts wait for messages only
   JobActivity activity = JobActivity::Busy;
   bool background = false;                // by the newest layout
+  std::array<Gathering, base::kMeetings> gatherings;
   std::vector<std::uint32_t> first_rank;  // [node index within the job]
   std::uint32_t waited_for = 0;           // members that are Asked
   std::uint32_t remaining = 0;            // members that are not Gone
@@ -326,6 +335,11 @@ class Cluster::Impl {
   void forget_activity(Job& job);
   void note_background(const Layout& layout, Actions& out);
   [[nodiscard]] std::set<JobId> background_jobs() const;
+
+  // cluster_meetings.cpp
+  void meeting_reached(Job& job, std::size_t member, const base::MeetingReached& reached,
+                       Actions& out);
+  void hold_meetings(Job& job, Actions& out) const;
 
   // cluster_recovery.cpp
   void recover_one(const RecoveredJob& recovered, TimePoint now, Actions& out);

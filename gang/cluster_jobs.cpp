@@ -61,6 +61,7 @@ void Cluster::Impl::launch(Job& job, TimePoint now, Actions& out) {
   job.members.assign(count, Member::Asked);
   forget_activity(job);
   job.parts.assign(count, {});
+  job.gatherings = {};
   job.waited_for = job.remaining = static_cast<std::uint32_t>(count);
   change(job, JobEvent::Place, out);
   set_deadline(job, DeadlineKind::Launch, now + config.launch_deadline);
@@ -170,6 +171,8 @@ void Cluster::Impl::said_of_job(Job& job, std::size_t member, const base::NodeTo
     if (record_exit(job, member, m->exit)) judge_exit(job, member, m->exit, now, out);
   } else if (const auto* c = std::get_if<base::ActivityChanged>(&message)) {
     activity_changed(job, member, c->activity, now, out);
+  } else if (const auto* r = std::get_if<base::MeetingReached>(&message)) {
+    meeting_reached(job, member, *r, out);
   } else if (const auto* a = std::get_if<base::AbortRequested>(&message)) {
     const int code = a->code >= 1 && a->code <= 255 ? a->code : 1;
     end(job, JobState::Failed,
@@ -244,7 +247,8 @@ void Cluster::Impl::gone(Job& job, std::size_t member, TimePoint now, Actions& o
   if (job.members[member] == Member::Gone) return;
   if (job.members[member] == Member::Asked) --job.waited_for;
   job.members[member] = Member::Gone;
-  if (--job.remaining == 0) finish(job, now, out);
+  if (--job.remaining == 0) return finish(job, now, out);
+  hold_meetings(job, out);
 }
 
 // Decides how the job ends; only the first cause counts. Pending jobs are final at once.

@@ -138,6 +138,7 @@ NodeActions NodeAgent::on_head(const base::HeadToNode& message, TimePoint now) {
                  [&](const base::KillTasks& m) { kill(m.attempt, out); },
                  [&](const base::ForgetTasks& m) { forget(m.attempt); },
                  [&](const base::SetTimetable& m) { set_timetable(m.timetable, now, out); },
+                 [&](const base::MetAll& m) { out.push_back(EndMeeting{m}); },
              },
              message);
   return out;
@@ -320,6 +321,12 @@ NodeActions NodeAgent::on_activity(AttemptId id, const base::Activity& activity,
   if (found == attempts_.end() || found->second.phase != Phase::Running) return out;
   if (std::exchange(found->second.activity, activity) == activity) return out;
   say(base::ActivityChanged{id, activity}, out);
+  return out;
+}
+
+NodeActions NodeAgent::on_meeting(const base::MeetingReached& reached) {
+  NodeActions out;
+  if (attempts_.contains(reached.attempt)) say(reached, out);
   return out;
 }
 

@@ -50,8 +50,13 @@ struct SendToHead {
   base::NodeToHead message;
 };
 
+// The attempt's gang has met: whoever waits for that at the node goes on.
+struct EndMeeting {
+  base::MetAll met;
+};
+
 using NodeAction = std::variant<LaunchShepherd, TellShepherdStart, TellShepherdSignal, KillAttempt,
-                                RemoveAttempt, FollowPlan, SendToHead>;
+                                RemoveAttempt, FollowPlan, SendToHead, EndMeeting>;
 using NodeActions = std::vector<NodeAction>;
 
 // ---- what the shepherd of an attempt tells -------------------------------------------------
@@ -115,6 +120,10 @@ class NodeAgent {
   // Now and then, about once a second: says again what the head seems not to know, for the
   // timetable does not follow from it.
   NodeActions repeat_activities(TimePoint now);
+
+  // Barrier mode: the node has brought the attempt to a meeting. Said once: who loses the link then
+  // keeps its gang waiting for a slice.
+  NodeActions on_meeting(const base::MeetingReached& reached);
 
   // Ascending by attempt.
   [[nodiscard]] std::vector<base::AttemptReport> attempts() const;

@@ -69,7 +69,8 @@ std::optional<SwitchPlan> make_plan(const base::Timetable& timetable, TimePoint 
     return std::nullopt;
   }
   SwitchPlan plan{timetable.epoch,   start,           timetable.cycle,       {},
-                  timetable.managed, timetable.slice, timetable.first_slice, timetable.background};
+                  timetable.managed, timetable.slice, timetable.first_slice, timetable.background,
+                  timetable.start};
   Duration covered{0};
   for (const Segment& segment : timetable.segments) {
     if (segment.offset != covered || segment.length <= Duration::zero() ||

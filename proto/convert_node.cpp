@@ -234,6 +234,36 @@ struct Codec<base::ActivityChanged> {
   }
 };
 
+// Both directions of a meeting have the same fields.
+template <class Value, class Message>
+struct MeetingCodec {
+  using message_type = Message;
+
+  static void fill(const Value& value, Message& out) {
+    out.set_attempt(value.attempt.value());
+    out.set_meeting(static_cast<std::uint32_t>(value.meeting));
+    out.set_boundary_ns(value.boundary.time_since_epoch().count());
+  }
+
+  static Result<Value> take(const Message& message) {
+    FieldCheck check("a meeting");
+    check.not_zero("attempt", message.attempt());
+    if (!check.ok()) return check.error();
+    if (message.meeting() >= base::kMeetings || message.boundary_ns() < 0) {
+      return base::fail(WireErrc::BadMessage, "meeting {} at {}: there is none", message.meeting(),
+                        message.boundary_ns());
+    }
+    return Value{AttemptId(message.attempt()), static_cast<base::Meeting>(message.meeting()),
+                 base::TimePoint(base::Duration(message.boundary_ns()))};
+  }
+};
+
+template <>
+struct Codec<base::MeetingReached> : MeetingCodec<base::MeetingReached, wire::MeetingReached> {};
+
+template <>
+struct Codec<base::MetAll> : MeetingCodec<base::MetAll, wire::MetAll> {};
+
 // ---- walking the variants
 
 template <class Variant>

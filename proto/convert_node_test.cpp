@@ -115,6 +115,9 @@ TEST(NodeToHead, EveryMessageSurvivesTheWire) {
   const auto applied = to_head_and_back(base::TimetableApplied{base::Epoch(9), 3ms});
   EXPECT_EQ(applied.epoch, base::Epoch(9));
   EXPECT_EQ(applied.late, 3ms);
+  const base::MeetingReached reached{kAttempt, base::Meeting::Ready, base::TimePoint{7s}};
+  EXPECT_EQ(to_head_and_back(reached).meeting, base::Meeting::Ready);
+  EXPECT_EQ(to_head_and_back(reached).boundary, base::TimePoint{7s});
   const base::Activity activity{true, true, UINT64_MAX, 7};
   EXPECT_EQ(to_head_and_back(base::ActivityChanged{kAttempt, activity}).activity, activity);
 }

@@ -42,7 +42,8 @@ NetworkConfig read_network_config(ConfigSection& root) {
     section.refuse("devices", "ethernet needs an interface");
   }
   section.read_choice("pm_auth", config.tags, {{"key", false}, {"tag", true}});
-  section.read_choice("switch_mode", config.switch_mode, {{"clock", SwitchMode::Clock}});
+  section.read_choice("switch_mode", config.switch_mode,
+                      {{"clock", SwitchMode::Clock}, {"barrier", SwitchMode::Barrier}});
   return config;
 }
 

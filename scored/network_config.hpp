@@ -11,8 +11,10 @@ namespace score {
 
 enum class NetworkDevice : std::uint8_t { None, Udp, Ethernet };
 
-// Every node switches at its own time, with a guard for the clocks' error.
-enum class SwitchMode : std::uint8_t { Clock };
+enum class SwitchMode : std::uint8_t {
+  Clock,    // every node switches at its own time, with a guard for the clocks' error
+  Barrier,  // a job goes on when all its nodes have stopped the one before and are ready
+};
 
 struct NetworkConfig {
   NetworkDevice device = NetworkDevice::Udp;  // between nodes

@@ -37,6 +37,11 @@ TEST(NetworkConfig, TakesEveryKey) {
   EXPECT_TRUE(config->tags);
 }
 
+TEST(NetworkConfig, SwitchesByTheClockUnlessBarriersAreAskedFor) {
+  EXPECT_EQ(read("")->switch_mode, SwitchMode::Clock);
+  EXPECT_EQ(read("[network]\nswitch_mode = \"barrier\"\n")->switch_mode, SwitchMode::Barrier);
+}
+
 TEST(NetworkConfig, NoDeviceTurnsItOff) {
   EXPECT_TRUE(read("[network]\ndevices = []\n")->is_off());
 }
@@ -45,7 +50,7 @@ TEST(NetworkConfig, RefusesWhatMakesNoSense) {
   for (const char* wrong :
        {"devices = [\"myrinet\"]", "devices = [\"udp\", \"ethernet\"]", "devices = [\"ethernet\"]",
         "channels = 0", "channels = 5000", "interface = \"a-name-that-is-too-long\"",
-        "pm_auth = \"none\"", "switch_mode = \"barrier\"", "channel = 1"}) {
+        "pm_auth = \"none\"", "switch_mode = \"flush\"", "channel = 1"}) {
     EXPECT_FALSE(read("[network]\n" + std::string(wrong) + "\n")) << wrong;
   }
 }

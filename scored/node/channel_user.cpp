@@ -6,6 +6,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <utility>
 
@@ -68,6 +70,14 @@ void ChannelUser::add_stopped(Duration stopped) noexcept {
   for (const UniqueFd& context : *contexts_) {
     pm::add_stopped_time(context.get(), static_cast<std::uint64_t>(us));
   }
+}
+
+bool ChannelUser::is_flushed() const noexcept {
+  for (const auto& socket : sockets_) {
+    int waiting = 0;
+    if (ioctl(socket->fd.get(), SIOCOUTQ, &waiting) == 0 && waiting > 0) return false;
+  }
+  return true;
 }
 
 bool ChannelUser::holds_channel() const noexcept {

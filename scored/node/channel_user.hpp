@@ -48,6 +48,8 @@ class ChannelUser {
   // ---- the switcher's thread; no allocation, no wait
   // The attempt was stopped for so long and goes on next.
   void add_stopped(Duration stopped) noexcept;
+  // Nothing that was sent through its sockets is in this node any more.
+  [[nodiscard]] bool is_flushed() const noexcept;
   // No other attempt has used its sockets since it did.
   [[nodiscard]] bool holds_channel() const noexcept;
   // Somebody had the channel before: frames of his may still be under way.

@@ -137,6 +137,7 @@ void Daemon::carry_out_one(gang::NodeAction action) {
                  [&](gang::RemoveAttempt& a) { attempts_.remove(a.attempt); },
                  [&](gang::FollowPlan& a) { follow(std::move(a)); },
                  [&](gang::SendToHead& a) { say(a.message); },
+                 [&](gang::EndMeeting& a) { parts_.switcher.end_meeting(a.met); },
              },
              action);
 }
@@ -297,6 +298,9 @@ asio::awaitable<void> Daemon::watch_activity() {
     if (failed) co_return;
     eventfd_t rung = 0;
     eventfd_read(bell.native_handle(), &rung);
+    for (const auto& reached : parts_.switcher.take_reached_meetings()) {
+      carry_out(agent_.on_meeting(reached));
+    }
     tell_activities();
   }
 }

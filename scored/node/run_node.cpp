@@ -82,7 +82,9 @@ Status serve(NodeConfig config) {
   gang::IdleRule idle;
   idle.share = config.idle_percent / 100.0;
   idle.looks = config.idle_slices;
-  Switcher switcher({.wants_real_time = config.priority == PriorityChoice::Auto, .idle = idle});
+  Switcher switcher({.wants_real_time = config.priority == PriorityChoice::Auto,
+                     .idle = idle,
+                     .uses_barriers = config.network.switch_mode == SwitchMode::Barrier});
   if (auto started = switcher.start(); !started) return started;
   const auto tls = proto::TlsContext::client(*key, config.name);
   asio::io_context io(1);

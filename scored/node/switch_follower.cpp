@@ -82,8 +82,13 @@ SwitchProgram* SwitchFollower::take(SwitchProgram* program) {
   if (program_ == nullptr) return std::nullopt;
   const TimePoint woke = clock_.now();
   if (is_fresh_ || (awaited_ && woke >= *awaited_)) follow(woke);
-  const auto looked = look(woke);
-  return awaited_ && looked ? std::min(awaited_, looked) : (looked ? looked : awaited_);
+  std::optional<TimePoint> next = awaited_;
+  const auto sooner = [&next](std::optional<TimePoint> other) {
+    if (other && (!next || *other < *next)) next = other;
+  };
+  if (uses_barriers_) sooner(attend(woke));
+  sooner(look(woke));
+  return next;
 }
 
 void SwitchFollower::follow(TimePoint woke) {
@@ -93,7 +98,9 @@ void SwitchFollower::follow(TimePoint woke) {
   awaited_ = where.next;
   const bool settles = is_fresh_ && where.next && *where.next - woke < kSettle;
   is_fresh_ = false;
-  if (!settles) apply(where, due, woke);
+  if (settles) return;
+  is_due_ = is_due;
+  apply(where, due, woke);
 }
 
 // Who leaves; and where every boundary is a switch, who runs on.
@@ -107,7 +114,7 @@ void SwitchFollower::follow(TimePoint woke) {
 
 bool SwitchFollower::enters(std::size_t slot, const Position& where) const {
   const SwitchSlot& entering = *program_->slots[slot];
-  return entering.stopped && !entering.watch.is_held() &&
+  return entering.stopped && entering.waits_for == 0 && !entering.watch.is_held() &&
          (where.runs == nullptr || where.runs[slot] != 0);
 }
 
@@ -117,7 +124,8 @@ void SwitchFollower::switch_networks(const Position& where, SwitchRecord& record
   if (where.runs == nullptr) return;
   const auto& networks = program_->networks;
   const auto takes = [&](std::size_t i) {
-    return networks[i] && where.runs[i] != 0 && !networks[i]->holds_channel();
+    return networks[i] && where.runs[i] != 0 && program_->slots[i]->waits_for == 0 &&
+           !networks[i]->holds_channel();
   };
   bool is_any = false;
   bool must_wait = false;
@@ -145,18 +153,25 @@ void SwitchFollower::switch_networks(const Position& where, SwitchRecord& record
 
 [[gnu::hot]] void SwitchFollower::apply(const Position& where, TimePoint due, TimePoint woke) {
   SwitchRecord record;
+  has_switched_ = false;
   assign_background(where, woke);
   std::uint64_t failed = stop_leaving(where, due, woke, record);
   const TimePoint stopped = clock_.now();
   record.due = due;
   record.stopped = record.guarded = record.saved = record.restored = stopped - due;
+  record.woke = woke - due;
+  if (where.part != nullptr) record.epoch = where.part->plan.epoch;
+  if (uses_barriers_) call_meetings(where, due, record);
   switch_networks(where, record);
   failed += let_entering_go(where, stopped, record);
-  record.woke = woke - due;
   record.done = clock_.now() - due;
-  if (where.part != nullptr) record.epoch = where.part->plan.epoch;
   counters_.failed.fetch_add(failed, std::memory_order_relaxed);
-  if (record.left_count + record.entered_count > 0) note(record);
+  const auto waits = [](const auto& slot) { return slot->waits_for != 0; };
+  if (uses_barriers_ && std::any_of(program_->slots.begin(), program_->slots.end(), waits)) {
+    open_record_ = record;
+  } else if (record.left_count + record.entered_count > 0) {
+    note(record);
+  }
   watch(woke, stopped);
 }
 
@@ -181,6 +196,10 @@ void list(const SwitchSlot& slot, std::array<AttemptId, SwitchRecord::kMaxListed
 
 }  // namespace
 
+void SwitchFollower::list_entered(const SwitchSlot& slot, SwitchRecord& record) {
+  list(slot, record.entered, record.entered_count);
+}
+
 // Gives how many could not be stopped.
 [[gnu::hot]] std::uint64_t SwitchFollower::stop_leaving(const Position& where, TimePoint due,
                                                         TimePoint woke, SwitchRecord& record) {
@@ -193,6 +212,7 @@ void list(const SwitchSlot& slot, std::array<AttemptId, SwitchRecord::kMaxListed
     const bool is_background = slot.watch.is_background();
     if (stops) {
       slot.stopped = slot.target->stop() == 0;
+      has_switched_ = true;
       if (slot.stopped) {
         slot.clock.stop(woke);
         slot.stopped_at = woke;
@@ -219,12 +239,8 @@ void list(const SwitchSlot& slot, std::array<AttemptId, SwitchRecord::kMaxListed
     is_busy = is_busy || !slot.stopped || runs;
     const bool goes = enters(i, where);
     const bool has_turn = runs && !slot.watch.is_background();
-    if (goes) {
-      if (program_->networks[i]) program_->networks[i]->add_stopped(clock_.now() - slot.stopped_at);
-      slot.stopped = slot.target->go() != 0;
-      failed += slot.stopped ? 1 : 0;
-      if (!slot.stopped) slot.clock.start(stopped);
-    }
+    if (slot.waits_for != 0) continue;
+    if (goes) failed += let_go(i, stopped);
     if (has_turn && (goes || !slot.has_turn)) list(slot, record.entered, record.entered_count);
     if (has_turn) slot.has_turn = true;
   }
@@ -236,9 +252,21 @@ void list(const SwitchSlot& slot, std::array<AttemptId, SwitchRecord::kMaxListed
   return failed;
 }
 
+// Its clock starts at `at`. Gives 1 if it could not be continued.
+[[gnu::hot]] std::uint64_t SwitchFollower::let_go(std::size_t i, TimePoint at) {
+  SwitchSlot& slot = *program_->slots[i];
+  if (program_->networks[i]) program_->networks[i]->add_stopped(clock_.now() - slot.stopped_at);
+  slot.stopped = slot.target->go() != 0;
+  has_switched_ = true;
+  if (!slot.stopped) slot.clock.start(at);
+  slot.left_at = 0;
+  return slot.stopped ? 1 : 0;
+}
+
 void SwitchFollower::note(const SwitchRecord& record) {
   trace_.put(record);
-  counters_.switches.fetch_add(1, std::memory_order_relaxed);
+  // Who is new and runs already is only recorded.
+  counters_.switches.fetch_add(has_switched_ ? 1 : 0, std::memory_order_relaxed);
   if (record.entered_count > 0) {
     counters_.lost_ns.fetch_add(record.done.count(), std::memory_order_relaxed);
   }
@@ -292,6 +320,7 @@ void SwitchFollower::obey_watch(SwitchSlot& slot, TimePoint now) {
 void SwitchFollower::release() {
   if (program_ == nullptr) return;
   for (const auto& slot : program_->slots) {
+    slot->waits_for = 0;
     if (slot->stopped) slot->stopped = slot->target->go() != 0;
   }
 }

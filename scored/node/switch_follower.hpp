@@ -9,6 +9,7 @@
 #include "scored/node/switch_target.hpp"
 #include "scored/node/switch_trace.hpp"
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -28,9 +29,20 @@ struct SwitchSlot {
   const std::unique_ptr<SwitchTarget> target;
   bool stopped = false;
   TimePoint stopped_at{};  // if stopped
-  bool has_turn = true;    // it is let run by the timetable, not in the background
+  bool has_turn = false;   // it is let run by the timetable, not in the background
   SlotWatch watch;
   RunClock clock;  // not stopped; whoever makes the slot starts it
+
+  // Barrier mode. Boundaries are in ns of cluster time, [base::Meeting]; 0: none.
+  using Boundary = TimePoint::rep;
+  std::array<std::atomic<Boundary>, base::kMeetings> reached{};  // for the main thread to tell
+  std::array<std::atomic<Boundary>, base::kMeetings> met{};      // the main thread was told
+  std::array<Boundary, base::kMeetings> told{};                  // the main thread has told
+  Boundary left_at = 0;                                          // the meeting of who leaves
+  Boundary waits_for = 0;    // it enters; stopped until its gang has met, at this boundary
+  bool is_restored = false;  // waits_for: has its channel
+  TimePoint drained_by{};    // until then it waits for those who leave to have met
+  TimePoint goes_by{};       // then it goes alone
 };
 
 // Made by the main thread, handed over as a whole, given back as a whole: the follower neither
@@ -61,6 +73,8 @@ struct SwitchCounters {
   // From the boundaries to the entering jobs going on: what switching took from them.
   std::atomic<Duration::rep> lost_ns{0};
   RunClock busy;  // at least one attempt runs
+  // Barrier mode: attempts that entered without having met, or not at all: a slice was lost.
+  std::atomic<std::uint64_t> unmet{0};
   ChannelCounters channels;
 };
 
@@ -78,6 +92,12 @@ class SwitchFollower {
 
   SwitchFollower(Clock clock, Duration late_after, SwitchTrace& trace, SwitchCounters& counters)
       : clock_(clock), late_after_(late_after), trace_(trace), counters_(counters) {}
+
+  // Barrier mode: who enters goes when its nodes have met, and nobody else waits for that.
+  void use_barriers() { uses_barriers_ = true; }
+
+  // Some slot's `reached` is another than when this was last asked.
+  [[nodiscard]] bool take_meeting_change() { return std::exchange(meetings_changed_, false); }
 
   // Follows `program` from the next step on; not null. Gives back the one before, or null. A slot
   // that is in neither is as it was left.
@@ -107,6 +127,18 @@ class SwitchFollower {
   void apply(const Position& where, TimePoint due, TimePoint woke);
   [[nodiscard]] bool enters(std::size_t slot, const Position& where) const;
   void switch_networks(const Position& where, SwitchRecord& record);
+  std::uint64_t let_go(std::size_t slot, TimePoint at);
+  static void list_entered(const SwitchSlot& slot, SwitchRecord& record);
+
+  // switch_barrier.cpp
+  [[nodiscard]] static SwitchSlot::Boundary boundary_of(const Position& where, TimePoint due);
+  void call_meetings(const Position& where, TimePoint due, const SwitchRecord& record);
+  void flush_leaving(const SwitchRecord& record);
+  void drop_waiting(const Position& where);
+  [[nodiscard]] bool may_take_channel(std::size_t slot, TimePoint now) const;
+  void reach(SwitchSlot& slot, base::Meeting meeting, SwitchSlot::Boundary boundary);
+  std::optional<TimePoint> attend(TimePoint now);
+  void attend_one(std::size_t slot, TimePoint now);
   void assign_background(const Position& where, TimePoint woke);
   std::uint64_t stop_leaving(const Position& where, TimePoint due, TimePoint woke,
                              SwitchRecord& record);
@@ -122,9 +154,14 @@ class SwitchFollower {
   SwitchCounters& counters_;
   SwitchProgram* program_ = nullptr;
   bool is_fresh_ = false;             // taken, not yet applied
+  bool is_due_ = false;               // what is applied was awaited
+  bool has_switched_ = false;         // this time somebody was stopped or continued
   std::optional<TimePoint> awaited_;  // the next boundary
   WatchPace pace_;
   bool activity_changed_ = false;
+  bool uses_barriers_ = false;
+  bool meetings_changed_ = false;
+  std::optional<SwitchRecord> open_record_;  // of a switch in which somebody still waits
 };
 
 }  // namespace score::node

@@ -164,6 +164,27 @@ std::vector<Switcher::Change> Switcher::take_changed_activities() {
   return changes;
 }
 
+std::vector<base::MeetingReached> Switcher::take_reached_meetings() {
+  std::vector<base::MeetingReached> all;
+  for (const auto& slot : slots_) {
+    for (std::size_t i = 0; i < base::kMeetings; ++i) {
+      const auto reached = slot->reached[i].load(std::memory_order_acquire);
+      if (std::exchange(slot->told[i], reached) == reached) continue;
+      all.push_back({slot->attempt, static_cast<base::Meeting>(i), TimePoint(Duration(reached))});
+    }
+  }
+  return all;
+}
+
+void Switcher::end_meeting(const base::MetAll& met) {
+  for (const auto& slot : slots_) {
+    if (slot->attempt != met.attempt) continue;
+    slot->met[static_cast<std::size_t>(met.meeting)].store(met.boundary.time_since_epoch().count(),
+                                                           std::memory_order_release);
+    wake();
+  }
+}
+
 bool Switcher::is_idle(AttemptId attempt) const {
   return std::any_of(slots_.begin(), slots_.end(), [attempt](const auto& slot) {
     return slot->attempt == attempt && slot->watch.is_idle();
@@ -240,13 +261,15 @@ void Switcher::get_priority() {
   leave_restartable_sequences();
   SwitchFollower follower({&monotonic_now, &sleep_until, guard_ns_}, options_.late_after, trace_,
                           counters_);
+  if (options_.uses_barriers) follower.use_barriers();
   while (!stopping_.load(std::memory_order_acquire)) {
     const std::uint32_t seen = bell_.load(std::memory_order_acquire);
     if (auto* program = inbox_.exchange(nullptr, std::memory_order_acq_rel)) {
       retire(follower.take(program));
     }
     const auto next = follower.step();
-    if (follower.take_activity_change()) eventfd_write(activity_fd_.get(), 1);
+    const bool has_met = follower.take_meeting_change();
+    if (follower.take_activity_change() || has_met) eventfd_write(activity_fd_.get(), 1);
     if (!stopping_.load(std::memory_order_acquire)) wait_until(bell_, seen, next);
   }
   if (auto* program = inbox_.exchange(nullptr, std::memory_order_acq_rel)) {

@@ -18,6 +18,7 @@ struct SwitcherOptions {
   Duration late_after = std::chrono::milliseconds{1};
   bool wants_real_time = true;  // false: as if it were not allowed
   gang::IdleRule idle{};
+  bool uses_barriers = false;  // see SwitchFollower::use_barriers()
 };
 
 // How the switcher gets the processor when everything else wants it too.
@@ -75,6 +76,10 @@ class Switcher {
   };
 
   [[nodiscard]] std::vector<Change> take_changed_activities();
+  // Barrier mode: what the thread has reached since; activity_fd() tells of it too.
+  [[nodiscard]] std::vector<base::MeetingReached> take_reached_meetings();
+  // Unknown attempt: nothing happens.
+  void end_meeting(const base::MetAll& met);
   [[nodiscard]] bool is_idle(AttemptId attempt) const;
 
   [[nodiscard]] SwitchPriority priority() const { return priority_; }

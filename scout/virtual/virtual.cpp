@@ -61,8 +61,8 @@ void add_options(CLI::App& app, Request& request) {
       ->type_name("udp|ethernet")
       ->check(CLI::IsMember({"udp", "ethernet"}));
   app.add_option("--switch-mode", options.switch_mode, "How networks are switched (clock)")
-      ->type_name("clock")
-      ->check(CLI::IsMember({"clock"}));
+      ->type_name("clock|barrier")
+      ->check(CLI::IsMember({"clock", "barrier"}));
   app.add_flag("--netns", options.netns, "Each node in a network namespace of its own (root)");
   app.add_flag("--node-metrics", options.node_metrics,
                "Each node serves /metrics; the port is in its directory, metrics.port");
