@@ -425,8 +425,9 @@ void Shmem::store_offer(const InboxEntry& entry) {
 // False if every transfer is taken: the entry stays where it is.
 bool Shmem::serve_read(const InboxEntry& entry) {
   const auto request = contents<ReadOffer>(entry);
+  const std::uint32_t length = entry.length;
   const bool is_allowed =
-      region_covers(segment_, request.region, request.nonce, request.offset, entry.length);
+      region_covers(segment_, request.region, request.nonce, request.offset, length);
   if (!is_allowed) return end_remote(entry.source, request.op, EACCES) != ENOBUFS;
   NearTransfer* t = free_transfer();
   if (t == nullptr) return false;
@@ -434,7 +435,7 @@ bool Shmem::serve_read(const InboxEntry& entry) {
         entry.source,
         0,
         request.op,
-        entry.length,
+        length,
         0,
         0,
         0,
