@@ -218,7 +218,8 @@ void Bench::measure_hits(std::size_t size) {
       const PmStream stream{amount_for(size), Transfer::Write, writes_under_way(size), kPercent[k]};
       writes[k].push_back(rate([&](int side, Shared& s) { pm_stream(side, s, stream, file()); }));
     }
-    const PmStream stream{amount_for(piece), Transfer::Message, 1, -1};
+    // The same bytes, cut into messages.
+    const PmStream stream{amount_for(piece), Transfer::Message, 1, -1, size};
     messages.push_back(rate([&](int side, Shared& s) { pm_stream(side, s, stream, file()); }));
   }
   const Spread message = spread_of(messages);

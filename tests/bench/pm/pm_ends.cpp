@@ -50,7 +50,7 @@ pm_message take(pm_context* context) {
   return message;
 }
 
-void put(pm_context* context, int to, const std::vector<std::uint8_t>& bytes, std::size_t size) {
+void put(pm_context* context, int to, const std::uint8_t* bytes, std::size_t size) {
   void* buffer = nullptr;
   int error = 0;
   const auto dest = static_cast<std::uint32_t>(to);
@@ -58,7 +58,7 @@ void put(pm_context* context, int to, const std::vector<std::uint8_t>& bytes, st
     pm_progress(context);
   }
   check(error);
-  std::memcpy(buffer, bytes.data(), size);
+  std::memcpy(buffer, bytes, size);
   while ((error = pm_send(context)) == PM_ENOBUFS) pm_progress(context);
   check(error);
 }
@@ -95,7 +95,7 @@ void pm_ping_pong(int side, Shared& shared, Amount amount, const std::string& fi
   check(pm_register(context, bytes.data(), bytes.size(), &memory));
   const bool is_large = amount.size > pm_mtu(context, static_cast<std::uint32_t>(peer));
   auto send_one = [&] {
-    if (!is_large) return put(context, peer, bytes, amount.size);
+    if (!is_large) return put(context, peer, bytes.data(), amount.size);
     finish(context, start_op(context, [&](pm_op* op) {
              return pm_send_large(context, static_cast<std::uint32_t>(peer), &memory, 0,
                                   amount.size, op);
@@ -127,26 +127,30 @@ void pm_ping_pong(int side, Shared& shared, Amount amount, const std::string& fi
 
 namespace {
 
-void stream_messages(int side, Shared& shared, pm_context* context, Amount amount) {
-  std::vector<std::uint8_t> bytes(std::max<std::size_t>(amount.size, 64));
+void stream_messages(int side, Shared& shared, pm_context* context, const PmStream& stream) {
+  const Amount& amount = stream.amount;
+  std::vector<std::uint8_t> bytes(std::max(amount.size, stream.memory) + amount.size);
+  std::size_t at = 0;
   const double start = now_seconds();
   for (unsigned i = 0; i < amount.count; ++i) {
+    at = at + amount.size < stream.memory ? at + amount.size : 0;
     if (side == 0) {
-      put(context, 1, bytes, amount.size);
+      put(context, 1, &bytes[at], amount.size);
       if (i % 16 == 0) pm_progress(context);
       continue;
     }
     const pm_message message = take(context);
-    std::memcpy(bytes.data(), message.data, message.length);
+    std::memcpy(&bytes[at], message.data, message.length);
     pm_release_receive_buffer(context, &message);
   }
   if (side == 1) shared.seconds = now_seconds() - start;
 }
 
-// Announced messages: both ends keep several under way.
+// Announced messages: both ends keep several under way, all from and to one buffer of a message's
+// size, as the streams they are compared with.
 void stream_large(int side, Shared& shared, pm_context* context, const PmStream& stream) {
   const std::size_t size = stream.amount.size;
-  std::vector<std::uint8_t> bytes(size * stream.outstanding, 1);
+  std::vector<std::uint8_t> bytes(size, 1);
   pm_handle memory;
   check(pm_register(context, bytes.data(), bytes.size(), &memory));
   std::vector<pm_op> running(stream.outstanding);
@@ -155,14 +159,13 @@ void stream_large(int side, Shared& shared, pm_context* context, const PmStream&
   for (unsigned i = 0; i < stream.amount.count; ++i) {
     pm_op& op = running[i % stream.outstanding];
     if (op != 0) finish(context, op);
-    const std::uint64_t at = std::uint64_t{i % stream.outstanding} * size;
     if (side == 0) {
       op = start_op(context,
-                    [&](pm_op* o) { return pm_send_large(context, 1, &memory, at, size, o); });
+                    [&](pm_op* o) { return pm_send_large(context, 1, &memory, 0, size, o); });
       continue;
     }
     const pm_message message = take(context);
-    op = start_op(context, [&](pm_op* o) { return pm_fetch(context, &message, &memory, at, o); });
+    op = start_op(context, [&](pm_op* o) { return pm_fetch(context, &message, &memory, 0, o); });
     pm_release_receive_buffer(context, &message);
   }
   for (const pm_op op : running) {
@@ -221,7 +224,7 @@ void pm_stream(int side, Shared& shared, PmStream stream, const std::string& fil
   meet(shared, 1);
   switch (stream.by) {
     case Transfer::Message:
-      stream_messages(side, shared, context, stream.amount);
+      stream_messages(side, shared, context, stream);
       break;
     case Transfer::Large:
       stream_large(side, shared, context, stream);

@@ -15,6 +15,7 @@ struct PmStream {
   Transfer by = Transfer::Message;
   unsigned outstanding = 2;  // transfers under way, of Large and Write
   int hit_percent = -1;      // Write: register each time, so many percent found pinned
+  std::size_t memory = 0;    // Message: the user's bytes that they go through, if more than one
 };
 
 // `file` is an address file of the job; the sides are its ranks.
