@@ -5,6 +5,7 @@
 // Not thread-safe: one thread at a time. Nothing blocks. Errors are errno values, 0 is success.
 #pragma once
 
+#include "pmlib/early_frames.hpp"
 #include "pmlib/operations.hpp"
 #include "pmlib/packet_device.hpp"
 #include "pmlib/segment.hpp"
@@ -30,8 +31,8 @@ class JobClock {
 struct ChannelOptions {
   EngineLimits limits;            // `window` is taken from the segment
   Microseconds ack_delay = 100;   // an ACK waits this long for a frame to ride on
-  std::uint8_t ack_soon = 16;     // ... or until so many frames and no more have come
-  std::uint8_t ack_at_most = 88;  // ... or until so many frames
+  std::uint8_t ack_soon = 16;     // ... or until so many messages and no more have come
+  std::uint8_t ack_at_most = 88;  // ... or until so many frames, at most half a window
   // Time-outs in a row before a peer counts as dead; 0: as the context's patience says.
   std::uint16_t tries_before_dead = 0;
 };
@@ -134,10 +135,12 @@ class Channel final : private FrameSink {
   void enqueue(std::uint32_t peer, std::uint16_t descriptor);
   void transmit(std::uint32_t peer);
   bool should_wait_for_window(const PeerState& peer, std::size_t count) const;
-  std::size_t transmit_batch(PeerState& peer, std::uint32_t rank, std::uint32_t from,
-                             std::size_t count);
-  void fill_frame(const PeerState& peer, std::uint32_t rank, const SendDescriptor& d,
-                  std::uint32_t sequence, std::size_t place);
+  bool ends_window(const PeerState& peer, std::size_t count) const;
+  std::size_t transmit_batch(PeerState& peer, std::uint32_t rank,
+                             std::span<const std::uint32_t> numbers);
+  void fill_frame(FrameHeader& h, const SendDescriptor& d, std::size_t place);
+  void fill_write(FrameHeader& h, const SendDescriptor& d, std::size_t place);
+  std::byte* next_joined(std::size_t bytes);
   void send_control(std::uint32_t rank, FrameKind kind, const Control<std::uint32_t>& control);
   void release_acknowledged(std::uint32_t rank);
   FrameHeader header_for(std::uint32_t rank, FrameKind kind) const;
@@ -150,14 +153,14 @@ class Channel final : private FrameSink {
   void on_refused(const PeerAddress& address) override;
   void count_drop(FrameVerdict verdict);
   void on_sequenced(const FrameHeader& h, std::span<const std::byte> payload);
-  void on_control(const FrameHeader& h);
+  void on_control(const FrameHeader& h, std::span<const std::byte> payload);
   void on_deny(PeerState& peer, const FrameHeader& h);
   bool needs_slot(FrameKind kind) const;
   bool is_allowed(const FrameHeader& h, std::span<const std::byte> payload) const;
   void store(const FrameHeader& h, std::span<const std::byte> payload);
   void store_in_slot(const FrameHeader& h, std::span<const std::byte> payload);
   void store_write(std::uint32_t source, std::span<const std::byte> payload);
-  void owe_ack(std::uint32_t rank, bool at_once);
+  void owe_ack(const FrameHeader& h, bool at_once);
   void invite_refused();
   std::size_t after_frames();
   void refresh_now();
@@ -168,6 +171,15 @@ class Channel final : private FrameSink {
   void append(FifoList& list, std::uint16_t slot);
   std::uint16_t pop(FifoList& list);
   void free_receive_slot(std::uint16_t slot);
+
+  // --- losses within writes (channel_early.cpp)
+  void on_early(const FrameHeader& h, std::span<const std::byte> payload, bool is_new);
+  bool may_store_early(const FrameHeader& h, std::span<const std::byte> payload) const;
+  void count_held(std::uint32_t source);
+  Microseconds ask_again_after(std::uint32_t rank) const;
+  void tell_gaps();
+  void send_lose(const EarlyFrames::Gap& gap);
+  void on_missing(const FrameHeader& h, std::span<const std::byte> bits);
 
   // --- remote memory (channel_rma.cpp)
   bool covers(std::uint32_t region, std::uint32_t nonce, std::uint64_t offset,
@@ -188,6 +200,7 @@ class Channel final : private FrameSink {
   FrameIdentity identity_;
   std::vector<Alias> aliases_;  // by peer; empty: ranks are common
   PeerSet armed_, ack_owed_, ready_, refused_;
+  EarlyFrames early_;
   std::size_t batch_frames_;
   std::uint32_t dead_peers_ = 0;
   std::uint32_t seen_resumes_ = 0;
@@ -213,13 +226,15 @@ class Channel final : private FrameSink {
   std::uint32_t building_for_ = 0;
   std::uint16_t building_ = kNoIndex;  // its descriptor
 
-  // Scratch for one batch: header and RmaHeader of each frame.
+  // Scratch for one batch: header and RmaHeader of each frame, or its frames one behind the other.
   struct alignas(8) Scratch {
-    FrameHeader header;
-    RmaHeader rma;
+    std::array<std::byte, sizeof(FrameHeader) + sizeof(RmaHeader)> bytes;
   };
 
   std::array<Scratch, kMaxBatch> scratch_;
+  std::vector<std::byte> joined_;
+  std::size_t joined_bytes_ = 0;
+  bool is_joining_ = false;
   std::array<FrameOut, kMaxBatch> batch_;
 };
 

@@ -67,7 +67,7 @@ std::size_t Channel::poll() {
   is_now_fresh_ = false;
   const std::size_t frames = device_.receive(*this, kFramesPerTurn);
   // Reading the clock and looking at timers takes as long as a look for frames: not each time.
-  if (frames == 0 && !ack_soon_ && ++empty_polls_ % kEmptyPolls != 0) return 0;
+  if (frames == 0 && !ack_soon_ && early_.is_empty() && ++empty_polls_ % kEmptyPolls != 0) return 0;
   ack_at_once_ |= ack_soon_ && frames < kFramesPerTurn;
   return frames + after_frames();
 }
@@ -90,6 +90,7 @@ std::size_t Channel::after_frames() {
   std::size_t done = 0;
   if (segment_.header().requests.head != kNoIndex) serve_requests();
   run_timers();
+  if (!early_.is_empty()) tell_gaps();
   if (!ack_owed_.empty() && (ack_at_once_ || time_reached(now_, ack_deadline_))) {
     flush_acks();
   }
@@ -109,6 +110,7 @@ void Channel::run_timers() {
   seen_resumes_ = resumes;
   for (std::uint32_t rank = armed_.next(0); rank < armed_.size(); rank = armed_.next(rank + 1)) {
     PeerState& peer = segment_.peer(rank);
+    std::uint32_t probe = 0;
     if (resumed) {
       jitter_state_ = jitter_state_ * 6364136223846793005u + 1442695040888963407u;
       E::on_resume(peer.send, now,
@@ -120,7 +122,8 @@ void Channel::run_timers() {
         mark_ready(rank);
         break;
       case TimerAction::Probe:
-        transmit_batch(peer, rank, peer.send.acked + 1, 1);
+        probe = peer.send.acked + 1;
+        transmit_batch(peer, rank, {&probe, 1});
         break;
       case TimerAction::None:
         break;
@@ -204,6 +207,7 @@ void Channel::declare_dead(std::uint32_t rank) {
   peer.tail = kNoIndex;
   peer.send = engine_.fresh_sender(peer.send.queued);
   segment_.header().room.drop_promise(peer.receive);
+  if (EarlyFrames::Gap* gap = early_.find(rank); gap != nullptr) early_.close(*gap);
   for (PeerSet* set : {&armed_, &ack_owed_, &ready_, &refused_}) set->erase(rank);
 }
 
@@ -244,15 +248,16 @@ void Channel::on_frame(std::span<const std::byte> frame) {
   if (!refused_since_.empty()) refused_since_.erase(h.source);
   E::on_sign_of_life(peer.send);
   if (is_control(h.kind)) {
-    on_control(h);
+    on_control(h, frame.subspan(sizeof(FrameHeader)));
   } else {
     on_sequenced(h, frame.subspan(sizeof(FrameHeader)));
   }
 }
 
-void Channel::on_control(const FrameHeader& h) {
+void Channel::on_control(const FrameHeader& h, std::span<const std::byte> payload) {
   PeerState& peer = segment_.peer(h.source);
   if (h.kind == FrameKind::Deny) return on_deny(peer, h);
+  if (h.kind == FrameKind::Lose && !payload.empty()) return on_missing(h, payload);
   const Control<std::uint32_t> control{engine_kind(h.kind), h.sequence, h.count, h.credit};
   if (!engine_.on_packet_control(peer.send, control, now_)) return;
   release_acknowledged(h.source);
@@ -302,7 +307,8 @@ void Channel::on_sequenced(const FrameHeader& h, std::span<const std::byte> payl
   switch (result.arrival) {
     case Arrival::Store:
       store(h, payload);
-      owe_ack(h.source, h.flags == kAckNow);
+      owe_ack(h, h.flags == kAckNow);
+      if (!early_.is_empty()) count_held(h.source);
       break;
     case Arrival::Refused:
       refused_.insert(h.source);
@@ -310,10 +316,10 @@ void Channel::on_sequenced(const FrameHeader& h, std::span<const std::byte> payl
       break;
     case Arrival::Early:
       if (result.reply.kind == ControlKind::Lose) ++s.counters.loses_sent;
-      break;
+      return on_early(h, payload, result.reply.kind == ControlKind::Lose);
     case Arrival::Duplicate:
       ++s.counters.duplicates;
-      owe_ack(h.source, true);
+      owe_ack(h, true);
       break;
     case Arrival::Strange:
       ++s.counters.dropped_strange;
@@ -382,15 +388,17 @@ void Channel::store_write(std::uint32_t source, std::span<const std::byte> paylo
   const auto bytes = payload.subspan(sizeof rma);
   if (!bytes.empty()) std::memcpy(memory_of(rma.region, rma.offset), bytes.data(), bytes.size());
   segment_.header().counters.rma_bytes_written += bytes.size();
-  if (rma.last != 0) operations_.finish_for(source, rma.op, 0);
+  if (rma.last == 1) operations_.finish_for(source, rma.op, 0);
 }
 
-void Channel::owe_ack(std::uint32_t rank, bool at_once) {
-  PeerState& peer = segment_.peer(rank);
+// A sender of messages runs out of slots before the window ends; one of a long write says when it
+// waits.
+void Channel::owe_ack(const FrameHeader& h, bool at_once) {
+  PeerState& peer = segment_.peer(h.source);
   if (peer.unacked < UINT8_MAX) ++peer.unacked;
   if (ack_owed_.empty()) ack_deadline_ = now_ + options_.ack_delay;
-  ack_owed_.insert(rank);
-  ack_soon_ |= peer.unacked >= options_.ack_soon;
+  ack_owed_.insert(h.source);
+  ack_soon_ |= h.kind != FrameKind::Write && peer.unacked >= options_.ack_soon;
   ack_at_once_ |= at_once || peer.unacked >= options_.ack_at_most;
 }
 

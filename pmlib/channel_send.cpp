@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <numeric>
 
 namespace score::pm {
 
@@ -45,9 +46,13 @@ Channel::Channel(const Segment& segment, PacketDevice& device, JobClock& clock,
       refused_(segment.set(PeerSetId::Refused)),
       batch_frames_(std::min(device.batch_frames(), kMaxBatch)) {
   const SegmentHeader& h = segment_.header();
+  if (device_.wants_joined())
+    joined_.resize(batch_frames_ * (sizeof(FrameHeader) + payload_bytes()));
   identity_ = {h.key, h.generation, h.rank, segment_.geometry().size, h.channel, h.auth};
   heard_.resize(identity_.size);
   asks_ = h.patience_s != 0 && device_.tells_refusals();
+  const unsigned half = std::max(1u, h.window / 2u);
+  if (options_.ack_at_most > half) options_.ack_at_most = static_cast<std::uint8_t>(half);
   if (options_.tries_before_dead == 0) options_.tries_before_dead = tries_for(h.patience_s);
   seen_resumes_ = h.resumes.load(std::memory_order_relaxed);
   jitter_state_ = h.nonce_state | 1;
@@ -235,6 +240,12 @@ bool Channel::should_wait_for_window(const PeerState& peer, std::size_t count) c
   return count < batch_frames_ / 2 && s.sent != s.acked && s.queued - s.sent > count;
 }
 
+// Are `count` frames the last for now, although more wait? Then the receiver should know.
+bool Channel::ends_window(const PeerState& peer, std::size_t count) const {
+  const auto& s = peer.send;
+  return s.queued - s.sent > count && engine_.sendable(s) < count + batch_frames_ / 2;
+}
+
 // Sends what the window allows; what the device does not take stays in the ready set. The clock is
 // read behind the send: the receiver does not wait for it.
 void Channel::transmit(std::uint32_t rank) {
@@ -244,7 +255,9 @@ void Channel::transmit(std::uint32_t rank) {
     const std::size_t count = std::min<std::size_t>(engine_.sendable(peer.send), batch_frames_);
     waits = count > 0 && should_wait_for_window(peer, count);
     if (count == 0 || waits) break;
-    const std::size_t sent = transmit_batch(peer, rank, peer.send.sent + 1, count);
+    std::array<std::uint32_t, kMaxBatch> numbers;
+    std::iota(numbers.begin(), numbers.begin() + count, peer.send.sent + 1);
+    const std::size_t sent = transmit_batch(peer, rank, {numbers.data(), count});
     refresh_now();
     for (std::size_t k = 0; k < sent; ++k) engine_.on_app_send(peer.send, now_);
     if (sent < count) break;
@@ -257,25 +270,32 @@ void Channel::transmit(std::uint32_t rank) {
   }
 }
 
-// Offers frames `from` .. `from` + `count` - 1 to the device. Returns how many it took.
-std::size_t Channel::transmit_batch(PeerState& peer, std::uint32_t rank, std::uint32_t from,
-                                    std::size_t count) {
+// Offers the frames of `numbers`, which rise, to the device. Returns how many it took.
+std::size_t Channel::transmit_batch(PeerState& peer, std::uint32_t rank,
+                                    std::span<const std::uint32_t> numbers) {
+  const std::size_t count = numbers.size();
+  const FrameHeader base = header_for(rank, FrameKind::Void);
   std::uint16_t index = peer.head;
   std::size_t filled = 0;
+  const bool ends = ends_window(peer, count);
+  is_joining_ = count > 1 && !joined_.empty() && device_.wants_joined();
+  joined_bytes_ = 0;
   for (; filled < count; ++filled) {
-    const std::uint32_t sequence = from + static_cast<std::uint32_t>(filled);
+    FrameHeader h = base;
+    h.sequence = numbers[filled];
     while (index != kNoIndex &&
-           sequence - segment_.descriptor(index).first >= segment_.descriptor(index).frames) {
+           h.sequence - segment_.descriptor(index).first >= segment_.descriptor(index).frames) {
       index = segment_.descriptor(index).next;
     }
     if (index == kNoIndex) break;  // only with a segment broken from outside
-    fill_frame(peer, rank, segment_.descriptor(index), sequence, filled);
+    if (ends && filled + 1 == count) h.flags = kAckNow;
+    fill_frame(h, segment_.descriptor(index), filled);
   }
   if (filled == 0) return 0;
   const std::size_t sent = device_.send(peer.address, {batch_.data(), filled});
   Counters& c = segment_.header().counters;
   c.frames_sent += sent;
-  const std::uint32_t again = peer.send.max_sent - (from - 1);
+  const std::uint32_t again = peer.send.max_sent - (numbers[0] - 1);
   c.frames_resent += std::min<std::size_t>(sent, again < 0x80000000 ? again : 0);
   if (sent > 0) {  // the frames carry the ACK
     E::on_app_ack(peer.receive);
@@ -285,50 +305,58 @@ std::size_t Channel::transmit_batch(PeerState& peer, std::uint32_t rank, std::ui
   return sent;
 }
 
-// Makes the frame of number `sequence`, which `d` covers, in place `place` of the batch.
-void Channel::fill_frame(const PeerState& peer, std::uint32_t rank, const SendDescriptor& d,
-                         std::uint32_t sequence, std::size_t place) {
-  FrameHeader h = header_for(rank, d.kind);
-  h.sequence = sequence;
-  h.ack = peer.receive.recv;
-  Scratch& scratch = scratch_[place];
-  FrameOut& out = batch_[place];
-  if (d.kind == FrameKind::Write) {
-    const std::uint32_t each = payload_bytes() - std::uint32_t{sizeof(RmaHeader)};
-    const std::uint32_t done = (sequence - d.first) * each;
-    const std::uint32_t bytes = std::min(each, d.length - done);
-    const bool is_last = sequence - d.first + 1 == d.frames;
-    // The application waits for the end of its own write.
-    if (is_last && d.op != kNoIndex) h.flags = kAckNow;
-    scratch.rma = {d.remote_region, d.remote_nonce, d.remote_offset + done,
-                   is_last ? d.remote_op : 0, is_last ? std::uint32_t{d.notify} : 0};
-    out.body = {memory_of(d.local_region, d.local_offset + done), bytes};
-    h.length = static_cast<std::uint16_t>(sizeof(RmaHeader) + bytes);
-    if (identity_.auth == FrameAuth::Tag) {
-      seal_by_tag(h, identity_.key, std::as_bytes(std::span(&scratch.rma, 1)), out.body);
-    } else {
-      seal(h, crc32c(crc32c(0, &scratch.rma, sizeof(RmaHeader)), out.body.data(), bytes));
-    }
-    scratch.header = h;
-    out.head = std::as_bytes(std::span(&scratch, 1));
-    return;
-  }
-  out.body = {};
-  if (d.kind == FrameKind::Void || d.slot == kNoIndex) {
-    seal_header(h);
-    scratch.header = h;
-    out.head = std::as_bytes(std::span(&scratch.header, 1));
-    return;
-  }
-  h.length = static_cast<std::uint16_t>(d.length);
-  std::byte* slot = segment_.send_slot(d.slot);
+// Behind the frame before.
+std::byte* Channel::next_joined(std::size_t bytes) {
+  std::byte* at = joined_.data() + joined_bytes_;
+  joined_bytes_ += bytes;
+  return at;
+}
+
+// Makes the frame of number `h.sequence`, which `d` covers, in place `place` of the batch.
+void Channel::fill_frame(FrameHeader& h, const SendDescriptor& d, std::size_t place) {
+  h.kind = d.kind;
+  if (d.kind == FrameKind::Write) return fill_write(h, d, place);
+  const bool has_payload = d.kind != FrameKind::Void && d.slot != kNoIndex;
+  std::byte* slot = has_payload ? segment_.send_slot(d.slot) : scratch_[place].bytes.data();
+  h.length = static_cast<std::uint16_t>(has_payload ? d.length : 0);
+  const std::size_t bytes = sizeof h + h.length;
+  std::byte* at = is_joining_ ? next_joined(bytes) : slot;
+  if (is_joining_) std::memcpy(at + sizeof h, slot + sizeof h, h.length);
   if (identity_.auth == FrameAuth::Tag) {
-    seal_by_tag(h, identity_.key, {}, {slot + sizeof h, d.length});
+    seal_by_tag(h, identity_.key, {}, {at + sizeof h, h.length});
+    std::memcpy(at, &h, sizeof h);
   } else {
-    seal(h, d.payload_crc);
+    put_sealed(at, h, has_payload ? d.payload_crc : 0);
   }
-  std::memcpy(slot, &h, sizeof h);
-  out.head = {slot, sizeof h + d.length};
+  batch_[place] = {{at, bytes}, {}};
+}
+
+void Channel::fill_write(FrameHeader& h, const SendDescriptor& d, std::size_t place) {
+  const std::uint32_t each = payload_bytes() - std::uint32_t{sizeof(RmaHeader)};
+  const std::uint32_t done = (h.sequence - d.first) * each;
+  const std::uint32_t bytes = std::min(each, d.length - done);
+  const bool is_last = h.sequence - d.first + 1 == d.frames;
+  // The application waits for the end of its own write.
+  if (is_last && d.op != kNoIndex) h.flags = kAckNow;
+  h.length = static_cast<std::uint16_t>(sizeof(RmaHeader) + bytes);
+  constexpr std::size_t kHeads = sizeof(FrameHeader) + sizeof(RmaHeader);
+  const std::byte* body = memory_of(d.local_region, d.local_offset + done);
+  std::byte* at = is_joining_ ? next_joined(kHeads + bytes) : scratch_[place].bytes.data();
+  std::byte* rma = at + sizeof h;
+  const std::uint64_t end = is_last ? words_of(d.remote_op, d.notify)
+                                    : words_of(h.sequence - d.first, RmaHeader::kMiddle);
+  put_words(rma, {words_of(d.remote_region, d.remote_nonce), d.remote_offset + done, end});
+  std::span<const std::byte> rest(body, bytes);
+  if (identity_.auth == FrameAuth::Tag) {
+    seal_by_tag(h, identity_.key, {rma, sizeof(RmaHeader)}, rest);
+    std::memcpy(at, &h, sizeof h);
+    if (is_joining_) std::memcpy(at + kHeads, body, bytes);
+  } else {
+    const std::uint32_t crc = crc32c(0, rma, sizeof(RmaHeader));
+    put_sealed(at, h,
+               is_joining_ ? crc32c_copy(crc, at + kHeads, body, bytes) : crc32c(crc, body, bytes));
+  }
+  batch_[place] = is_joining_ ? FrameOut{{at, kHeads + bytes}, {}} : FrameOut{{at, kHeads}, rest};
 }
 
 void Channel::flush_acks() {

@@ -139,46 +139,81 @@ SCORE_WIDE __m128i moved_lane(__m128i value, Move by, __m128i added) {
                                             _mm_clmulepi64_si128(value, k, 0x11)));
 }
 
-SCORE_WIDE std::uint32_t update_wide(std::uint32_t crc, const std::uint8_t* p, std::size_t length) {
-  if (length < 256) return update_by_instruction(crc, p, length);
-  const auto at = [&p](std::size_t offset) { return static_cast<const void*>(p + offset); };
-  __m512i a = _mm512_xor_si512(_mm512_loadu_si512(at(0)),
-                               _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(crc))));
-  __m512i b = _mm512_loadu_si512(at(64));
-  __m512i c = _mm512_loadu_si512(at(128));
-  __m512i d = _mm512_loadu_si512(at(192));
-  for (p += 256, length -= 256; length >= 256; p += 256, length -= 256) {
-    a = moved(a, kBy2048, _mm512_loadu_si512(at(0)));
-    b = moved(b, kBy2048, _mm512_loadu_si512(at(64)));
-    c = moved(c, kBy2048, _mm512_loadu_si512(at(128)));
-    d = moved(d, kBy2048, _mm512_loadu_si512(at(192)));
+// With `kCopies` the bytes are stored at `to` on the way: they are in registers anyway.
+template <bool kCopies>
+SCORE_WIDE __m512i take(const std::uint8_t* p, std::uint8_t* to) {
+  const __m512i value = _mm512_loadu_si512(p);
+  if constexpr (kCopies) _mm512_storeu_si512(to, value);
+  return value;
+}
+
+template <bool kCopies>
+SCORE_WIDE std::uint32_t run_wide(std::uint32_t crc, const std::uint8_t* p, std::uint8_t* to,
+                                  std::size_t length) {
+  const auto at = [&](std::size_t offset)
+                      SCORE_WIDE { return take<kCopies>(p + offset, to + offset); };
+  const auto go_on = [&](std::size_t bytes) {
+    p += bytes, length -= bytes;
+    if constexpr (kCopies) to += bytes;
+  };
+  __m512i a =
+      _mm512_xor_si512(at(0), _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(crc))));
+  __m512i b = at(64);
+  __m512i c = at(128);
+  __m512i d = at(192);
+  for (go_on(256); length >= 256; go_on(256)) {
+    a = moved(a, kBy2048, at(0));
+    b = moved(b, kBy2048, at(64));
+    c = moved(c, kBy2048, at(128));
+    d = moved(d, kBy2048, at(192));
   }
   d = moved(a, kBy1536, moved(b, kBy1024, moved(c, kBy512, d)));
-  for (; length >= 64; p += 64, length -= 64) d = moved(d, kBy512, _mm512_loadu_si512(at(0)));
+  for (; length >= 64; go_on(64)) d = moved(d, kBy512, at(0));
   __m128i lane = _mm512_extracti32x4_epi32(d, 3);
   lane = moved_lane(_mm512_extracti32x4_epi32(d, 2), kBy128, lane);
   lane = moved_lane(_mm512_extracti32x4_epi32(d, 1), kBy256, lane);
   lane = moved_lane(_mm512_castsi512_si128(d), kBy384, lane);
   std::uint64_t value = _mm_crc32_u64(0, static_cast<std::uint64_t>(_mm_cvtsi128_si64(lane)));
   value = _mm_crc32_u64(value, static_cast<std::uint64_t>(_mm_extract_epi64(lane, 1)));
+  if constexpr (kCopies) std::memcpy(to, p, length);
   return update_by_instruction(static_cast<std::uint32_t>(value), p, length);
+}
+
+SCORE_WIDE std::uint32_t update_wide(std::uint32_t crc, const std::uint8_t* p, std::size_t length) {
+  if (length < 256) return update_by_instruction(crc, p, length);
+  return run_wide<false>(crc, p, nullptr, length);
 }
 
 using Update = std::uint32_t (*)(std::uint32_t, const std::uint8_t*, std::size_t);
 
+bool has_wide() {
+  return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul") &&
+         __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("vpclmulqdq");
+}
+
 Update choose_update() {
+  if (has_wide()) return update_wide;
   if (!__builtin_cpu_supports("sse4.2") || !__builtin_cpu_supports("pclmul")) {
     return update_by_table;
   }
-  const bool is_wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-                       __builtin_cpu_supports("vpclmulqdq");
-  return is_wide ? update_wide : update_by_instruction;
+  return update_by_instruction;
 }
 
 std::uint32_t update(std::uint32_t crc, const std::uint8_t* p, std::size_t length) {
   static const Update chosen = choose_update();
   return chosen(crc, p, length);
 }
+
+std::uint32_t update_and_copy(std::uint32_t crc, const std::uint8_t* p, std::uint8_t* to,
+                              std::size_t length) {
+  static const bool is_wide = has_wide();
+  if (is_wide && length >= 256) return run_wide<true>(crc, p, to, length);
+  if (length != 0) std::memcpy(to, p, length);
+  return update(crc, p, length);
+}
+
+#define SCORE_HAS_FUSED_COPY
 
 #elif defined(__aarch64__) && defined(__ARM_FEATURE_CRC32)
 
@@ -204,6 +239,16 @@ std::uint32_t update(std::uint32_t crc, const std::uint8_t* p, std::size_t lengt
 
 std::uint32_t crc32c(std::uint32_t crc, const void* data, std::size_t length) {
   return ~update(~crc, static_cast<const std::uint8_t*>(data), length);
+}
+
+std::uint32_t crc32c_copy(std::uint32_t crc, void* to, const void* from, std::size_t length) {
+#ifdef SCORE_HAS_FUSED_COPY
+  return ~update_and_copy(~crc, static_cast<const std::uint8_t*>(from),
+                          static_cast<std::uint8_t*>(to), length);
+#else
+  if (length != 0) std::memcpy(to, from, length);
+  return crc32c(crc, from, length);
+#endif
 }
 
 std::uint32_t crc32c_reference(std::uint32_t crc, const void* data, std::size_t length) {

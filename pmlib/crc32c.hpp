@@ -10,7 +10,10 @@ namespace score::pm {
 // crc32c(crc32c(0, a), b) is the checksum of a followed by b.
 std::uint32_t crc32c(std::uint32_t crc, const void* data, std::size_t length);
 
-// The same, bit by bit: the reference for the test.
+// crc32c(crc, from, length), copying the bytes to `to` on the way; the two do not overlap.
+std::uint32_t crc32c_copy(std::uint32_t crc, void* to, const void* from, std::size_t length);
+
+// The same as crc32c(), bit by bit: the reference for the test.
 std::uint32_t crc32c_reference(std::uint32_t crc, const void* data, std::size_t length);
 
 }  // namespace score::pm

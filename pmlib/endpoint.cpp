@@ -35,7 +35,7 @@ namespace score::pm {
 namespace {
 
 constexpr unsigned kDeviceEvery = 8;  // looks at shared memory for one at the device
-constexpr unsigned kDeadEvery = 64;   // empty receives for one look at the clock
+constexpr unsigned kDeadEvery = 64;   // empty receives, or turns, for one look at the clock
 constexpr std::uint64_t kDeathLookUs = 20'000;
 constexpr std::int32_t kSpinUs = 50;
 constexpr std::int64_t kRoomLookUs = 1000;  // for room that nobody tells of
@@ -404,7 +404,7 @@ int Endpoint::test(OperationId id) {
 // --- progress and waiting ----------------------------------------------------------------------
 
 bool Endpoint::progress() {
-  look_for_dead();
+  if (progress_turn_++ % kDeadEvery == 0) look_for_dead();
   bool something = shmem_->progress();
   something |= channel_ && channel_->progress() > 0;
   return something || has_input();
@@ -469,6 +469,7 @@ void Endpoint::after_select() {
   while (recv(wake_fd_, drained.data(), drained.size(), MSG_DONTWAIT) > 0) {
   }
   last_look_us_ = 0;
+  progress_turn_ = 0;
 }
 
 int Endpoint::wait(std::int64_t timeout_us) {

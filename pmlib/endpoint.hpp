@@ -160,6 +160,7 @@ class Endpoint {
   bool is_device_watched_ = false;
   unsigned receive_turn_ = 0;
   unsigned empty_turn_ = 0;
+  unsigned progress_turn_ = 0;
   unsigned near_turns_ = 1;  // the device is looked at once in so many calls of receive()
   std::uint32_t dead_unreported_ = 0;
   std::uint64_t last_look_us_ = 0;

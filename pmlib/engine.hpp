@@ -65,6 +65,7 @@ struct SendSide {
   static constexpr std::uint8_t kRecovering = 2;  // a LOSE(acked) was obeyed already
   static constexpr std::uint8_t kArmed = 4;       // `deadline` is set
   static constexpr std::uint8_t kTiming = 8;      // `timed` is set
+  static constexpr std::uint8_t kCautious = 16;   // much was lost: the window grows slowly
 
   bool operator==(const SendSide&) const = default;
 
@@ -279,6 +280,13 @@ class Engine {
     s.set(Send::kTiming, false);
   }
 
+  // The receiver misses many frames at once: the path does not carry what is sent (G21).
+  void on_heavy_loss(Send& s) const {
+    s.window =
+        static_cast<std::uint16_t>(window_of(s) > kLeastWindow ? window_of(s) / 2 : window_of(s));
+    s.set(Send::kCautious, true);
+  }
+
   // Any verified frame of the receiver shows that it lives.
   static void on_sign_of_life(Send& s) { s.silent = 0; }
 
@@ -325,6 +333,8 @@ class Engine {
   }
 
  private:
+  static constexpr Seq kLeastWindow = 4;  // after losses; time-outs go down to 1
+
   static void count_up(std::uint8_t& count) {
     if (count < std::numeric_limits<std::uint8_t>::max()) ++count;
   }
@@ -351,8 +361,9 @@ class Engine {
     if (s.has(Send::kTiming) && minus(s.timed, s.acked) <= freed) measure(s, now);
     s.acked = k;
     s.set(Send::kRecovering, false);
-    const unsigned grown = s.window + unsigned{freed};
+    const unsigned grown = s.window + (s.has(Send::kCautious) ? 1u : unsigned{freed});
     s.window = static_cast<std::uint16_t>(grown < limits_.window ? grown : limits_.window);
+    if (grown >= limits_.window) s.set(Send::kCautious, false);
     s.backoff = 0;
     s.silent = 0;
     if (s.acked == s.max_sent) {

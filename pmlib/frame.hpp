@@ -25,7 +25,7 @@ namespace score::pm {
 static_assert(std::endian::native == std::endian::little);
 
 constexpr std::uint8_t kFrameMagic = 'P';
-constexpr std::uint8_t kFrameVersion = 1;
+constexpr std::uint8_t kFrameVersion = 2;
 
 // EtherType of PM's own Ethernet frames: the first of the two IEEE 802 keeps for experiments.
 constexpr std::uint16_t kEtherType = 0x88b5;
@@ -40,7 +40,7 @@ enum class FrameKind : std::uint8_t {
   Void = 6,         // keeps the place of a frame whose operation was refused
   // Control: numbers of the opposite direction.
   Ack = 16,
-  Lose = 17,
+  Lose = 17,  // with a payload: a bit for each of `credit` numbers behind it, 1 = stored
   Stop = 18,
   Go = 19,
   Deny = 20,  // `sequence` was not stored: it names memory that is not registered
@@ -77,7 +77,7 @@ struct FrameHeader {
   std::uint32_t sequence = 0;     // of this frame, or the number a control frame speaks of
   std::uint32_t ack = 0;          // on sequenced frames: the last number stored here
   std::uint16_t count = 0;        // STOP and GO: their order
-  std::uint16_t credit = 0;       // GO: free slots
+  std::uint16_t credit = 0;       // GO: free slots; LOSE: bits in the payload
   std::uint32_t reserved = 0;     // 0
   std::uint32_t crc = 0;          // CRC-32C of payload, then of the 44 bytes before; 0 with a tag
 };
@@ -91,7 +91,10 @@ struct RmaHeader {
   std::uint32_t nonce = 0;   // must be the region's: a stale or invented handle does not fit
   std::uint64_t offset = 0;  // bytes from the start of the region
   std::uint32_t op = 0;      // the receiver's operation that the last frame completes; 0 = none
-  std::uint32_t last = 0;    // 1 on the last frame of a reply
+  std::uint32_t last = 0;    // 1 on the last frame of a reply, kMiddle on all but the last frame of
+                             // a write; then `op` is how many frames of the write were before
+
+  static constexpr std::uint32_t kMiddle = 2;
 };
 
 static_assert(sizeof(RmaHeader) == 24);
@@ -122,6 +125,29 @@ static_assert(sizeof(LargeHeader) == 32);
 // Completes `header.crc`. `payload_crc` is crc32c(0, payload).
 inline void seal(FrameHeader& header, std::uint32_t payload_crc) {
   header.crc = crc32c(payload_crc, &header, offsetof(FrameHeader, crc));
+}
+
+// Headers are written word by word: what is put together from small fields and read back in larger
+// ones waits each time for the stores to reach the cache.
+constexpr std::uint64_t words_of(std::uint32_t low, std::uint32_t high) {
+  return std::uint64_t{low} | std::uint64_t{high} << 32;
+}
+
+template <std::size_t N>
+void put_words(std::byte* at, const std::uint64_t (&words)[N]) {
+  for (std::size_t i = 0; i < N; ++i) std::memcpy(at + 8 * i, &words[i], 8);
+}
+
+// Writes `h` to `at` and completes its crc there.
+inline void put_sealed(std::byte* at, const FrameHeader& h, std::uint32_t payload_crc) {
+  const auto kinds = static_cast<std::uint32_t>(h.magic | h.version << 8 |
+                                                static_cast<int>(h.kind) << 16 | h.flags << 24);
+  const auto sizes = std::uint32_t{h.channel} | std::uint32_t{h.length} << 16;
+  const auto flow = std::uint32_t{h.count} | std::uint32_t{h.credit} << 16;
+  put_words(at, {words_of(kinds, sizes), h.key, words_of(h.generation, h.source),
+                 words_of(h.destination, h.sequence), words_of(h.ack, flow), h.reserved});
+  const std::uint32_t crc = crc32c(payload_crc, at, offsetof(FrameHeader, crc));
+  std::memcpy(at + offsetof(FrameHeader, crc), &crc, sizeof crc);
 }
 
 inline bool seal_fits(const FrameHeader& header, std::uint32_t payload_crc) {

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <cstring>
 #include <random>
 #include <vector>
 
@@ -18,6 +21,38 @@ TEST(Crc32c, MatchesTheReferenceAtEveryLength) {
     ASSERT_EQ(crc32c(crc32c(0, bytes.data(), n), bytes.data() + n, bytes.size() - n),
               crc32c(0, bytes.data(), bytes.size()));
   }
+}
+
+TEST(Crc32c, CopiesOnTheWayAtEveryLength) {
+  std::vector<std::uint8_t> bytes(2500);
+  std::mt19937 random(2);
+  for (auto& b : bytes) b = static_cast<std::uint8_t>(random());
+  for (std::size_t n = 0; n < bytes.size(); n += 1 + n / 64) {
+    std::vector<std::uint8_t> copy(n + 1, 0xee);
+    ASSERT_EQ(crc32c_copy(7, copy.data(), bytes.data(), n), crc32c(7, bytes.data(), n)) << n;
+    ASSERT_TRUE(std::equal(copy.begin(), copy.end() - 1, bytes.begin())) << n;
+    ASSERT_EQ(copy.back(), 0xee) << n;
+  }
+}
+
+TEST(FrameHeader, IsTheSameWordByWord) {
+  FrameHeader h;
+  h.kind = FrameKind::Go;
+  h.flags = kAckNow;
+  h.channel = 0x0102;
+  h.length = 0x0304;
+  h.key = 0x1112131415161718;
+  h.generation = 0x21222324;
+  h.source = 0x31323334;
+  h.destination = 0x41424344;
+  h.sequence = 0x51525354;
+  h.ack = 0x61626364;
+  h.count = 0x7172;
+  h.credit = 0x8182;
+  std::array<std::byte, sizeof h> written;
+  put_sealed(written.data(), h, 99);
+  seal(h, 99);
+  EXPECT_EQ(std::memcmp(written.data(), &h, sizeof h), 0);
 }
 
 class FrameTest : public testing::Test {

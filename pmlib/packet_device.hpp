@@ -57,6 +57,9 @@ class PacketDevice {
   // As many full frames as are cheapest to send at once, 1 .. kMaxBatch.
   virtual std::size_t batch_frames() const { return 16; }
 
+  // Whether a batch goes cheapest if its frames follow each other in memory.
+  virtual bool wants_joined() const { return false; }
+
   // Header and payload of a frame at most.
   virtual std::size_t frame_bytes() const = 0;
 };

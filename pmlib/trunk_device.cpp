@@ -72,6 +72,7 @@ TrunkDevice::TrunkDevice(const Segment& segment, Links links)
   for (auto& device : links) {
     frame_bytes_ = std::min(frame_bytes_, device->frame_bytes());
     batch_frames_ = std::min(batch_frames_, device->batch_frames());
+    wants_joined_ &= device->wants_joined();
     links_.push_back({std::move(device), 0, 0, kFirstRest});
   }
   early_bytes_.resize(early_.size() * frame_bytes_);

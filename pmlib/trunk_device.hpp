@@ -41,6 +41,8 @@ class TrunkDevice final : public PacketDevice {
 
   std::size_t batch_frames() const override { return batch_frames_; }
 
+  bool wants_joined() const override { return wants_joined_; }
+
   std::size_t frame_bytes() const override { return frame_bytes_; }
 
   // Whether link `index` is used now.
@@ -93,6 +95,7 @@ class TrunkDevice final : public PacketDevice {
   std::size_t single_ = 0;        // link of single frames
   std::size_t receive_turn_ = 0;  // link looked at first
   std::size_t batch_frames_ = 1;
+  bool wants_joined_ = true;
   std::size_t frame_bytes_ = 0;
   int epoll_fd_ = -1;
   std::array<Burst, 64> bursts_{};

@@ -5,71 +5,20 @@
 #include "pmlib/ethernet_device.hpp"
 #include "pmlib/network.hpp"
 #include "pmlib/open_device.hpp"
+#include "pmlib/test_wire.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <deque>
 #include <fcntl.h>
 #include <numeric>
-#include <random>
 #include <sched.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 namespace score::pm {
 namespace {
-
-// One direction of a link.
-struct Wire {
-  std::deque<std::vector<std::byte>> frames;
-  std::size_t carried = 0;
-  bool is_dead = false;
-  unsigned slowness = 1;  // a frame arrives at each so many looks
-  double loss = 0;
-};
-
-class WireDevice final : public PacketDevice {
- public:
-  WireDevice(Wire& out, Wire& in) : out_(out), in_(in), fd_(eventfd(0, 0)) {}
-
-  ~WireDevice() override { close(fd_); }
-
-  std::size_t send(const PeerAddress&, std::span<const FrameOut> frames) override {
-    for (const FrameOut& frame : frames) {
-      std::vector<std::byte> bytes(frame.head.begin(), frame.head.end());
-      bytes.insert(bytes.end(), frame.body.begin(), frame.body.end());
-      ++out_.carried;
-      if (!out_.is_dead && chance_(random_) >= out_.loss) out_.frames.push_back(std::move(bytes));
-    }
-    return frames.size();
-  }
-
-  std::size_t receive(FrameSink& sink, std::size_t limit) override {
-    if (++looks_ % in_.slowness != 0) return 0;
-    const std::size_t n = std::min(in_.frames.size(), in_.slowness > 1 ? 1 : limit);
-    for (std::size_t i = 0; i < n; ++i) {
-      const auto frame = std::move(in_.frames.front());
-      in_.frames.pop_front();
-      sink.on_frame(frame);
-    }
-    return n;
-  }
-
-  int poll_fd() const override { return fd_; }
-
-  std::size_t frame_bytes() const override { return 1472; }
-
- private:
-  Wire& out_;
-  Wire& in_;
-  int fd_;
-  unsigned looks_ = 0;
-  std::mt19937 random_{7};
-  std::uniform_real_distribution<double> chance_{0, 1};
-};
 
 // Two ranks joined by two links.
 class Trunk : public testing::Test {

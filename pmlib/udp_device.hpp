@@ -42,6 +42,8 @@ class UdpDevice final : public PacketDevice {
 
   std::size_t batch_frames() const override;
 
+  bool wants_joined() const override { return can_join_; }
+
   // IPv4 and port, as in PeerAddress. False if `text` is not "a.b.c.d:port".
   static bool parse(const char* text, PeerAddress& address);
 
@@ -56,7 +58,6 @@ class UdpDevice final : public PacketDevice {
   std::size_t frame_bytes_;
   bool can_join_ = true;
   std::vector<std::byte> buffer_;     // what arrived
-  std::vector<std::byte> staging_;    // frames joined for sending
   std::vector<PeerAddress> refused_;  // to be told at the next receive()
   bool has_error_ = false;            // the socket's error queue may hold something
 };

@@ -68,6 +68,8 @@ class Directory final : public PacketDevice, private FrameSink {
 
   std::size_t batch_frames() const override { return device_->batch_frames(); }
 
+  bool wants_joined() const override { return device_->wants_joined(); }
+
   std::size_t frame_bytes() const override { return device_->frame_bytes(); }
 
  private:
