@@ -117,9 +117,7 @@ void PmixProcess::on_frame(const proto::InFrame& frame) {
   } else if (frame.type == FrameType::PmixFence) {
     wire::PmixFence fence;
     if (!fence.ParseFromString(frame.payload)) return;
-    fence_.emplace();
-    fence_->sequence = fence.sequence();
-    fence_->key_values = fence.data();
+    fence_ = PmiActions::Fence{fence.sequence(), fence.data()};
     handlers_.fence(*fence_);
   } else if (frame.type == FrameType::PmixAbort) {
     wire::PmixAbort abort;
