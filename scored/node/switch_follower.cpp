@@ -17,6 +17,10 @@ namespace score::node {
 namespace {
 
 constexpr Duration kSettle = std::chrono::microseconds{100};
+// After the guard, in which nearly every node has saved and restored: measured 0.12 ms, at most 0.33
+// of 100 switches under load. A node that lets its tasks send earlier mixes what they send with what
+// another is still restoring, and go-back-N sends all of that again (7 % of the frames).
+constexpr Duration kRestoreTime = std::chrono::microseconds{400};
 
 bool contains(const std::vector<AttemptId>& sorted, AttemptId id) {
   return std::binary_search(sorted.begin(), sorted.end(), id);
@@ -149,6 +153,7 @@ void SwitchFollower::switch_networks(const Position& where, SwitchRecord& record
     if ((taken >> i & 1) != 0) networks[i]->restore(counters_.channels);
   }
   record.restored = clock_.now() - record.due;
+  if (must_wait) clock_.sleep_until(record.due + guard + kRestoreTime);
 }
 
 [[gnu::hot]] void SwitchFollower::apply(const Position& where, TimePoint due, TimePoint woke) {

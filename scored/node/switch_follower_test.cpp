@@ -118,7 +118,7 @@ TEST(SwitchFollower, AChannelRestsBeforeItChangesHands) {
   node.step(TimePoint{1100ms});
   EXPECT_TRUE(second.is_running);
   EXPECT_TRUE(channel.users[1]->holds_channel());
-  EXPECT_EQ(g_now, TimePoint{1100ms + 300us});
+  EXPECT_EQ(g_now, TimePoint{1100ms + 300us + 400us}) << "it goes when others have restored too";
   const auto records = node.trace.read(TimePoint{}).records;
   EXPECT_EQ(records.back().stopped, Duration{0});
   EXPECT_EQ(records.back().guarded, Duration{300us});
