@@ -204,7 +204,10 @@ void Writer::write_job(const JobRow& job) {
   hidden("name", job.name, is_visible);
   hidden("command", job.command, is_visible);
   json_.field("own", options_.sight.user == job.user).field("state", job.state);
-  json_.field("final", job.final).field("nodes", job.nodes).field("tasks", job.tasks);
+  json_.field("final", job.final)
+      .field("idle", job.idle)
+      .field("nodes", job.nodes)
+      .field("tasks", job.tasks);
   json_.field("ppn", job.most_on_node).field("node_list", job.node_list).key("slot");
   job.slot ? json_.value(job.slot->value()) : json_.null();
   json_.field("share", rounded(job.share)).field("scheduled_s", seconds(job.scheduled));

@@ -1,16 +1,13 @@
-// HTTP by Boost.Beast. A request is read whole (headers 16 KiB, body 64 KiB, 5 s), taken apart into
-// the few fields that matter, and given to the router, which is pure; only then is anything done.
-//
-// Streams are one coroutine a viewer that waits for its mailbox: at most one document is being
-// written and one waits. Documents are shared, never copied.
+// Doors: TCP, TLS over it, and a Unix socket for a proxy that vouches for its users. What comes in
+// is served the same by HttpConnection.
 #include "monitor/http_server.hpp"
 
-#include "base/json_writer.hpp"
-#include "base/text.hpp"
-#include "monitor/http_session.hpp"
-#include "monitor/http_tls.hpp"
+#include "base/fd.hpp"
+#include "monitor/hub.hpp"
 
 #include <algorithm>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace score::monitor {
 
@@ -18,89 +15,17 @@ namespace {
 
 constexpr std::size_t kMaxConnections = Hub::kMaxViewers + 128;
 
-std::string field(const http::request<http::string_body>& message, http::field name) {
-  return std::string(message[name]);
+std::string authority_of(const std::string& url) {
+  return url.substr(url.find("://") + 3);
 }
 
 }  // namespace
 
-// ---- between Beast and us ---------------------------------------------------------------------
-
-Request request_of(const http::request<http::string_body>& message) {
-  Request request;
-  request.method = message.method_string();
-  request.target = message.target();
-  // Two of a header that decides something are one too many: none counts.
-  const auto only = [&](http::field name) {
-    return message.count(name) == 1 ? field(message, name) : std::string();
-  };
-  request.host = only(http::field::host);
-  request.origin =
-      message.count(http::field::origin) > 1 ? "?" : field(message, http::field::origin);
-  request.cookie = only(http::field::cookie);
-  request.authorization = only(http::field::authorization);
-  request.content_type = only(http::field::content_type);
-  request.if_none_match = field(message, http::field::if_none_match);
-  request.csrf = std::string(message["X-Scored-Csrf"]);
-  request.is_upgrade = websocket::is_upgrade(message);
-  request.body = message.body();
-  return request;
-}
-
-int status_of(const beast::error_code& failed, bool has_target) {
-  if (failed == http::error::header_limit) return has_target ? 431 : 414;
-  if (failed == http::error::body_limit) return 413;
-  if (failed == beast::error::timeout) return 408;
-  if (failed == http::error::end_of_stream || failed == http::error::partial_message) return 0;
-  if (failed.category() == make_error_code(http::error::bad_method).category()) return 400;
-  return 0;
-}
-
-Response make_response(int status, std::string_view type, std::string body) {
-  Response response(static_cast<http::status>(status), 11);
-  response.set(http::field::server, "scored");
-  if (!type.empty()) response.set(http::field::content_type, type);
-  response.set(http::field::cache_control, "no-store");
-  response.set("Content-Security-Policy",
-               "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
-               "object-src 'none'");
-  response.set("X-Content-Type-Options", "nosniff");
-  response.set("X-Frame-Options", "DENY");
-  response.set("Referrer-Policy", "no-referrer");
-  response.set("Cross-Origin-Opener-Policy", "same-origin");
-  response.set("Cross-Origin-Resource-Policy", "same-origin");
-  response.set("Permissions-Policy", "camera=(), geolocation=(), microphone=()");
-  response.body() = std::move(body);
-  return response;
-}
-
-std::string error_body(std::string_view text) {
-  JsonWriter json(JsonWriter::Layout::Line);
-  json.begin_object().field("ok", false).field("error", text).end_object();
-  return json.take() + "\n";
-}
-
-Response make_refusal(const Refusal& refusal) {
-  Response response = make_response(refusal.status, "application/json", error_body(refusal.text));
-  if (!refusal.allow.empty()) response.set(http::field::allow, refusal.allow);
-  if (refusal.status == 426) response.set(http::field::upgrade, "websocket");
-  return response;
-}
-
-int status_of(const Error& error) {
-  if (error.is(Errc::Malformed) || error.is(Errc::TooLarge)) return 400;
-  if (error.is(Errc::Denied)) return 403;
-  if (error.is(Errc::NotFound)) return 404;
-  if (error.is(Errc::Busy)) return 503;
-  return 409;
-}
-
-// ---- the server ---------------------------------------------------------------------------------
-
 struct HttpServer::Listener {
-  explicit Listener(asio::io_context& io) : acceptor(io) {}
+  explicit Listener(asio::io_context& io) : acceptor(io), proxy(io) {}
 
   asio::ip::tcp::acceptor acceptor;
+  asio::local::stream_protocol::acceptor proxy;
 };
 
 HttpServer::HttpServer(Parts parts, HttpOptions options, PageFiles pages)
@@ -114,41 +39,77 @@ bool is_loopback(const std::string& host) {
   return !failed && address.is_loopback();
 }
 
-Status HttpServer::open() {
-  const HttpAddress& listen = options_.listen;
+Status HttpServer::open(std::uint16_t port) {
   boost::system::error_code failed;
-  const auto address = asio::ip::make_address(listen.host, failed);
-  if (failed) return fail(Errc::Malformed, "monitor: {} is no IP address", listen.host);
+  const auto address = asio::ip::make_address(options_.host, failed);
+  if (failed) return fail(Errc::Malformed, "monitor: {} is no IP address", options_.host);
   const bool is_local = address.is_loopback();
   if (!is_local && (options_.certificate.empty() || options_.token.empty())) {
     return fail(Errc::Denied,
                 "monitor: {} is not a loopback address: that needs tls_certificate, tls_key and "
                 "token_file",
-                listen.host);
+                options_.host);
+  }
+  if (!options_.certificate.empty()) {
+    auto loaded = load_tls(options_.certificate, options_.key);
+    if (!loaded) return loaded.error().with_context("monitor");
+    tls_ = *std::move(loaded);
+    rules_.scheme = "https";
   }
   listener_ = std::make_unique<Listener>(parts_.io);
+  if (auto done = listen({address, port}); !done) return done;
+  if (options_.proxy) {
+    if (auto done = listen_for_proxy(); !done) return done;
+  }
+  set_rules(is_local, address.is_v6() ? "[" + options_.host + "]" : options_.host);
+  return {};
+}
+
+Status HttpServer::listen(const asio::ip::tcp::endpoint& endpoint) {
+  boost::system::error_code failed;
   auto& acceptor = listener_->acceptor;
-  const asio::ip::tcp::endpoint endpoint(address, listen.port);
   acceptor.open(endpoint.protocol(), failed);
   if (!failed) acceptor.set_option(asio::socket_base::reuse_address(true), failed);
   if (!failed) acceptor.bind(endpoint, failed);
   if (!failed) acceptor.listen(asio::socket_base::max_listen_connections, failed);
-  if (failed) return fail(failed, "monitor: listen at {}:{}", listen.host, listen.port);
-  if (!options_.certificate.empty()) {
-    auto loaded = load_tls(options_.certificate, options_.key);
-    if (!loaded) return loaded.error();
-    tls_ = *std::move(loaded);
-    rules_.scheme = "https";
-  }
+  if (failed) return fail(failed, "monitor: listen at {}:{}", options_.host, endpoint.port());
+  return {};
+}
+
+// Anybody may connect to it, but only the proxy's user is served.
+Status HttpServer::listen_for_proxy() {
+  const std::string& path = options_.proxy->path;
+
+  struct stat old {};
+
+  if (lstat(path.c_str(), &old) == 0 && S_ISSOCK(old.st_mode)) unlink(path.c_str());
+  boost::system::error_code failed;
+  auto& proxy = listener_->proxy;
+  const asio::local::stream_protocol::endpoint endpoint(path);
+  proxy.open(endpoint.protocol(), failed);
+  if (!failed) proxy.bind(endpoint, failed);
+  if (!failed) proxy.listen(asio::socket_base::max_listen_connections, failed);
+  if (!failed && chmod(path.c_str(), 0666) != 0) failed = {errno, boost::system::system_category()};
+  if (failed) return fail(failed, "monitor: listen at {}", path);
+  return {};
+}
+
+void HttpServer::set_rules(bool is_local, const std::string& shown) {
   rules_.needs_login = !is_local;
   rules_.token = options_.token;
   rules_.cookie_name = "scored_" + std::to_string(port());
   const std::string at = ":" + std::to_string(port());
-  const std::string shown = address.is_v6() ? "[" + listen.host + "]" : listen.host;
   rules_.hosts = options_.names;
-  rules_.hosts.push_back(shown + at);
+  const bool is_any = !options_.names.empty() && !is_local;  // "0.0.0.0" is no name for others
+  rules_.hosts.insert(is_any ? rules_.hosts.end() : rules_.hosts.begin(), shown + at);
   if (is_local) rules_.hosts.push_back("localhost" + at);
-  return {};
+  rules_.origins.clear();
+  for (const std::string& host : rules_.hosts) {
+    rules_.origins.push_back(rules_.scheme + "://" + host);
+  }
+  if (options_.public_url.empty()) return;
+  rules_.hosts.push_back(authority_of(options_.public_url));
+  rules_.origins.push_back(options_.public_url);
 }
 
 std::uint16_t HttpServer::port() const {
@@ -157,18 +118,31 @@ std::uint16_t HttpServer::port() const {
 }
 
 std::string HttpServer::url() const {
-  return rules_.scheme + "://" + rules_.hosts[options_.names.size()] + "/";
+  if (!options_.public_url.empty()) return options_.public_url + "/";
+  return rules_.scheme + "://" + rules_.hosts.front() + "/";
 }
 
 void HttpServer::start() {
   parts_.tasks.spawn("serve the web", accept());
+  if (options_.proxy) parts_.tasks.spawn("serve the proxy", accept_proxy());
 }
 
 void HttpServer::close() {
   is_closing_ = true;
   boost::system::error_code ignored;
   if (listener_) listener_->acceptor.close(ignored);
+  if (listener_) listener_->proxy.close(ignored);
+  if (options_.proxy) unlink(options_.proxy->path.c_str());
   for (const auto& [id, closer] : std::map(closers_)) closer();
+}
+
+bool HttpServer::may_come_in() {
+  if (connections_ < kMaxConnections) return true;
+  if (limiter_.allow(parts_.clock.now())) {
+    log_warning("refuse viewer: too many", kv("connections", connections_),
+                kv("suppressed", limiter_.take_suppressed()));
+  }
+  return false;
 }
 
 asio::awaitable<void> HttpServer::accept() {
@@ -179,16 +153,34 @@ asio::awaitable<void> HttpServer::accept() {
       co_await parts_.clock.sleep_for(100ms);
       continue;
     }
-    if (connections_ >= kMaxConnections) {
-      if (limiter_.allow(parts_.clock.now())) {
-        log_warning("refuse viewer: too many", kv("connections", connections_),
-                    kv("suppressed", limiter_.take_suppressed()));
-      }
-      continue;  // closes it
-    }
+    if (!may_come_in()) continue;  // closes it
     boost::system::error_code ignored;
     socket.set_option(asio::ip::tcp::no_delay(true), ignored);
-    auto serving = serve(std::move(socket));
+    auto serving =
+        tls_ ? serve_tls(std::move(socket)) : serve(Socket(std::move(socket)), HttpDoor::Open);
+    parts_.tasks.spawn("serve client", std::move(serving));
+  }
+}
+
+asio::awaitable<void> HttpServer::accept_proxy() {
+  while (!is_closing_) {
+    auto [failed, socket] = co_await listener_->proxy.async_accept(kNoThrow);
+    if (failed == asio::error::operation_aborted || is_closing_) co_return;
+    if (failed) {
+      co_await parts_.clock.sleep_for(100ms);
+      continue;
+    }
+    const auto peer = peer_credentials(socket.native_handle());
+    if (!peer || peer->uid != options_.proxy->user) {
+      if (limiter_.allow(parts_.clock.now())) {
+        log_warning("refuse proxy: another user",
+                    kv("uid", peer ? std::to_string(peer->uid.value()) : "?"),
+                    kv("suppressed", limiter_.take_suppressed()));
+      }
+      continue;
+    }
+    if (!may_come_in()) continue;
+    auto serving = serve(Socket(std::move(socket)), HttpDoor::Proxy);
     parts_.tasks.spawn("serve client", std::move(serving));
   }
 }
@@ -220,18 +212,20 @@ class Presence {
 
 }  // namespace
 
-asio::awaitable<void> HttpServer::serve(asio::ip::tcp::socket socket) {
+asio::awaitable<void> HttpServer::serve(Socket socket, HttpDoor door) {
   const std::uint64_t id = ++last_id_;
   const Presence presence(connections_, closers_, id);
-  if (tls_) {
-    auto serving = serve_tls(std::move(socket), id);
-    co_await std::move(serving);
-    co_return;
-  }
-  using Plain = beast::tcp_stream;
-  auto session = std::make_shared<HttpSession<Plain>>(*this, Plain(std::move(socket)));
-  closers_[id] = [session] { session->close(); };
-  co_await session->run();
+  auto connection = make_connection(*this, std::move(socket), door);
+  closers_[id] = [connection] { connection->close(); };
+  co_await connection->run();
+}
+
+asio::awaitable<void> HttpServer::serve_tls(asio::ip::tcp::socket socket) {
+  auto secured = secure(parts_.clock, parts_.tasks, *tls_, std::move(socket));
+  auto plain = co_await std::move(secured);
+  if (!plain) co_return;
+  auto serving = serve(*std::move(plain), HttpDoor::Open);
+  co_await std::move(serving);
 }
 
 void HttpServer::count(const std::string& method, int status, Duration time) {

@@ -7,6 +7,8 @@
 #include "base/result.hpp"
 #include "base/task_group.hpp"
 #include "base/token_bucket.hpp"
+#include "monitor/http_connection.hpp"
+#include "monitor/http_tls.hpp"
 #include "monitor/page_files.hpp"
 #include "monitor/router.hpp"
 #include "monitor/samples.hpp"
@@ -17,29 +19,33 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 
 namespace score::monitor {
 
-struct TlsFront;
-
-struct HttpAddress {
-  std::string host = "127.0.0.1";  // an IP address
-  std::uint16_t port = 0;          // 0: any
+// A Unix socket for a reverse proxy that says in X-Remote-User who asks.
+struct ProxyDoor {
+  std::string path;
+  UserId user;  // whose processes may connect
 };
 
 struct HttpOptions {
-  HttpAddress listen;
+  std::string host = "127.0.0.1";  // an IP address
   std::vector<std::string> names;  // further names in Host, with port if it is not the scheme's own
-  std::string token;               // bearer; empty: none
-  std::string certificate, key;    // PEM files; both: TLS
-  bool only_metrics = false;       // a node's: no page, no stream, nothing else
+  std::string public_url;          // "https://name:port", where a proxy shows us; empty: none
+  std::optional<ProxyDoor> proxy;
+  std::string token;             // bearer; empty: none
+  std::string certificate, key;  // PEM files; both: TLS
+  bool only_metrics = false;     // a node's: no page, no stream, nothing else
 };
 
 class HttpServer {
  public:
+  using Socket = asio::generic::stream_protocol::socket;
+
   // All outlive it.
   struct Parts {
     asio::io_context& io;
@@ -54,14 +60,14 @@ class HttpServer {
   HttpServer& operator=(const HttpServer&) = delete;
   ~HttpServer();
 
-  // Listens; serves from start() on. Errors name the address; Denied: off loopback without TLS and
-  // token.
-  [[nodiscard]] Status open();
+  // Listens; serves from start() on. Port 0: any. Errors name the address; Denied: off loopback
+  // without TLS and token. After an error it may be tried again with another port.
+  [[nodiscard]] Status open(std::uint16_t port);
   void start();
   // No more is let in; who is inside goes soon.
   void close();
 
-  // After open(): "http://127.0.0.1:4711/".
+  // After open(): "http://127.0.0.1:4711/", or the public one.
   [[nodiscard]] std::string url() const;
 
   [[nodiscard]] std::uint16_t port() const;
@@ -77,13 +83,17 @@ class HttpServer {
   [[nodiscard]] const Counts& counts() const { return counts_; }
 
  private:
-  template <class Stream>
   friend class HttpSession;
   struct Listener;
 
+  [[nodiscard]] Status listen(const asio::ip::tcp::endpoint& endpoint);
+  [[nodiscard]] Status listen_for_proxy();
+  void set_rules(bool is_local, const std::string& shown);
   asio::awaitable<void> accept();
-  asio::awaitable<void> serve(asio::ip::tcp::socket socket);
-  asio::awaitable<void> serve_tls(asio::ip::tcp::socket socket, std::uint64_t id);  // http_tls.cpp
+  asio::awaitable<void> accept_proxy();
+  bool may_come_in();
+  asio::awaitable<void> serve(Socket socket, HttpDoor door);
+  asio::awaitable<void> serve_tls(asio::ip::tcp::socket socket);
   void count(const std::string& method, int status, Duration time);
 
   Parts parts_;
@@ -91,7 +101,7 @@ class HttpServer {
   PageFiles pages_;
   DoorRules rules_;
   std::unique_ptr<Listener> listener_;
-  std::unique_ptr<TlsFront> tls_;  // null: plain HTTP
+  TlsFrontPtr tls_;  // null: plain HTTP
   std::size_t connections_ = 0;
   std::map<std::uint64_t, std::function<void()>> closers_;  // of who is inside
   std::uint64_t last_id_ = 0;

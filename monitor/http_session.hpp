@@ -1,19 +1,17 @@
 #pragma once
-// One connection of the web server. A template over the stream, so that TLS and plain TCP are the
-// same code; included by http_server.cpp alone, as Beast is expensive to compile.
+// One connection of the web server, over whatever carries bytes: TCP, a Unix socket, or one end of
+// a socket pair behind which TLS is spoken (http_tls.cpp). Beast is expensive to compile: only
+// http_message, http_session and http_streams know it.
 
-#include "base/json_writer.hpp"
-#include "base/text.hpp"
+#include "monitor/http_connection.hpp"
+#include "monitor/http_message.hpp"
 #include "monitor/http_server.hpp"
 #include "monitor/mailbox.hpp"
 
+#include <boost/beast/core/basic_stream.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
-#include <boost/beast/http.hpp>
 #include <boost/beast/websocket.hpp>
 
-#include <algorithm>
-#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,53 +19,38 @@
 
 namespace score::monitor {
 
-namespace beast = boost::beast;
-namespace http = beast::http;
 namespace websocket = beast::websocket;
 
-inline constexpr std::size_t kMaxHeaderBytes = 16 * 1024;
-inline constexpr std::size_t kMaxTargetBytes = 4 * 1024;
-inline constexpr std::size_t kMaxBodyBytes = 64 * 1024;
-inline constexpr std::size_t kMaxMessageBytes = 4 * 1024;
 inline constexpr std::chrono::seconds kHeaderTime{5};
 inline constexpr std::chrono::seconds kKeepAliveTime{30};
 inline constexpr std::chrono::seconds kWriteTime{30};
 
-using Response = http::response<http::string_body>;
+using Stream = beast::basic_stream<asio::generic::stream_protocol>;
 
-// The parts of a parsed request that matter.
-[[nodiscard]] Request request_of(const http::request<http::string_body>& message);
-// What a request that could not be read is answered with; 0: nothing, close. `has_target`: its
-// first line was read.
-[[nodiscard]] int status_of(const beast::error_code& failed, bool has_target);
-// With every header that all answers have.
-[[nodiscard]] Response make_response(int status, std::string_view type, std::string body);
-[[nodiscard]] Response make_refusal(const Refusal& refusal);
-[[nodiscard]] std::string error_body(std::string_view text);
-[[nodiscard]] int status_of(const Error& error);
-
-template <class Stream>
-class HttpSession : public std::enable_shared_from_this<HttpSession<Stream>> {
+class HttpSession final : public HttpConnection, public std::enable_shared_from_this<HttpSession> {
  public:
-  HttpSession(HttpServer& server, Stream stream)
-      : server_(server), stream_(std::move(stream)), mailbox_(stream_.get_executor()) {}
+  HttpSession(HttpServer& server, Stream stream, HttpDoor door)
+      : server_(server),
+        stream_(std::move(stream)),
+        door_(door),
+        mailbox_(stream_.get_executor()) {}
 
   HttpSession(const HttpSession&) = delete;
   HttpSession& operator=(const HttpSession&) = delete;
 
-  ~HttpSession() { leave(); }
+  ~HttpSession() override { leave(); }
 
-  asio::awaitable<void> run();
-  void close();
+  asio::awaitable<void> run() override;
+  void close() override;
 
  private:
   using Socket = websocket::stream<Stream&>;
 
-  beast::tcp_stream& lowest() { return beast::get_lowest_layer(stream_); }
-
   asio::awaitable<bool> serve_one();
   asio::awaitable<void> hang_up();
   asio::awaitable<bool> answer(http::request<http::string_body> message);
+  std::variant<Routed, Refusal> route_from(const http::request<http::string_body>& message,
+                                           Request& request);
   asio::awaitable<Response> respond(Routed routed, Request request);
   asio::awaitable<bool> send(Response response, bool keep_alive);
   Response page(const Routed& routed, std::string_view if_none_match);
@@ -91,6 +74,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession<Stream>> {
 
   HttpServer& server_;
   Stream stream_;
+  HttpDoor door_;
   beast::flat_buffer buffer_;
   Mailbox mailbox_;
   std::optional<ViewerId> viewer_;
@@ -100,5 +84,3 @@ class HttpSession : public std::enable_shared_from_this<HttpSession<Stream>> {
 };
 
 }  // namespace score::monitor
-
-#include "monitor/http_session_impl.hpp"

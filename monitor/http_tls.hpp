@@ -1,22 +1,32 @@
 #pragma once
 // TLS of the web server: a certificate for browsers, unlike the daemons' own keys.
 
-#include "base/asio_ssl.hpp"
+#include "base/asio_generic.hpp"
+#include "base/clock.hpp"
 #include "base/result.hpp"
+#include "base/task_group.hpp"
 
 #include <memory>
 #include <string>
 
 namespace score::monitor {
 
-struct TlsFront {
-  TlsFront() : context(asio::ssl::context::tls_server) {}
+struct TlsFront;
 
-  asio::ssl::context context;  // TLS 1.2 and newer
+struct DropTlsFront {
+  void operator()(TlsFront* front) const;
 };
 
-// PEM files: the certificate with its chain, and its key. Errors name the file.
-[[nodiscard]] Result<std::unique_ptr<TlsFront>> load_tls(const std::string& certificate,
-                                                         const std::string& key);
+using TlsFrontPtr = std::unique_ptr<TlsFront, DropTlsFront>;
+
+// PEM files: the certificate with its chain, and its key. TLS 1.2 and newer. Errors name the file;
+// Denied: everybody may read the key.
+[[nodiscard]] Result<TlsFrontPtr> load_tls(const std::string& certificate, const std::string& key);
+
+// The plain end of a connection that speaks TLS with `socket`'s peer, after the handshake; the rest
+// is done by two tasks of `tasks`, which end when either side does. All outlive those. Errors: the
+// peer's, or Timeout after 5 s.
+[[nodiscard]] asio::awaitable<Result<asio::generic::stream_protocol::socket>> secure(
+    Clock& clock, TaskGroup& tasks, TlsFront& front, asio::ip::tcp::socket socket);
 
 }  // namespace score::monitor

@@ -44,11 +44,8 @@ bool is_our_host(std::string_view host, const DoorRules& rules) {
 }
 
 bool is_our_origin(std::string_view origin, const DoorRules& rules) {
-  const std::string text = lower(origin);
-  for (const std::string start : {"http://", "https://"}) {  // the latter through a proxy
-    if (text.starts_with(start)) return is_our_host(text.substr(start.size()), rules);
-  }
-  return false;
+  return std::find(rules.origins.begin(), rules.origins.end(), lower(origin)) !=
+         rules.origins.end();
 }
 
 std::optional<Refusal> check_method(const Request& request, Endpoint endpoint) {
@@ -122,7 +119,9 @@ std::variant<Routed, Refusal> route(const Request& request, const DoorRules& rul
   routed.endpoint = *endpoint;
   routed.target = *std::move(target);
   routed.is_head = request.method == "HEAD";
-  routed.session = logins.find(find_cookie(request.cookie, rules.cookie_name), now);
+  routed.session = request.remote
+                       ? logins.vouched(*request.remote, now)
+                       : logins.find(find_cookie(request.cookie, rules.cookie_name), now);
   const bool is_let_in = !rules.needs_login || routed.session || has_token(request, rules) ||
                          *endpoint == Endpoint::Login;
   if (!is_let_in) return Refusal{401, "log in with the address of scadm web-login", {}};

@@ -18,7 +18,8 @@ namespace score::monitor {
 struct Request {
   std::string method, target;
   std::string host, origin, cookie, csrf, authorization, content_type, if_none_match;
-  bool is_upgrade = false;  // to a WebSocket
+  std::optional<WebUser> remote;  // who the trusted proxy says it is
+  bool is_upgrade = false;        // to a WebSocket
   std::string body;
 };
 
@@ -49,7 +50,8 @@ struct Refusal {
 
 // How we are reached.
 struct DoorRules {
-  std::vector<std::string> hosts;  // that Host may name, with port, lower case
+  std::vector<std::string> hosts;    // that Host may name, with port, lower case
+  std::vector<std::string> origins;  // of our own pages: scheme, name and port, lower case
   std::string scheme = "http";
   bool needs_login = false;  // off loopback
   std::string token;         // of Authorization: Bearer; empty: none

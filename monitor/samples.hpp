@@ -74,17 +74,20 @@ struct SwitchSample {
   TimePoint due{};                        // cluster time
   Duration woke{0}, stopped{0}, done{0};  // after due
   std::vector<AttemptId> left, entered;
+  // After due; as `stopped` where no network channel changed hands.
+  Duration guarded{0}, saved{0}, restored{0};
 
   friend bool operator==(const SwitchSample&, const SwitchSample&) = default;
 };
 
 // The steps of a switch; docs/stream.md and the metric scored_gang_switch_duration_seconds.
-enum class SwitchPhase : std::uint8_t { Wake, Stop, Go, Total };
+enum class SwitchPhase : std::uint8_t { Wake, Stop, Guard, Save, Restore, Go, Total };
 
-inline constexpr std::size_t kSwitchPhases = 4;
+inline constexpr std::size_t kSwitchPhases = 7;
 
 [[nodiscard]] const char* name_of(SwitchPhase phase);
-[[nodiscard]] Duration length_of(const SwitchSample& sample, SwitchPhase phase);
+// None: the switch had no such phase, as no network channel changed hands.
+[[nodiscard]] std::optional<Duration> length_of(const SwitchSample& sample, SwitchPhase phase);
 
 // Upper bounds of the buckets of every histogram of switch times, UX's 20 us ... 200 ms.
 inline constexpr std::array<Duration, 13> kSwitchBuckets = {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <arpa/inet.h>
+#include <cctype>
 #include <fcntl.h>
 #include <filesystem>
 #include <sys/stat.h>
@@ -52,12 +53,52 @@ void check_reach(ConfigSection& section, std::string_view key,
   section.refuse(key, "not a loopback address: that needs tls_certificate, tls_key and token_file");
 }
 
+std::string lower(std::string_view text) {
+  std::string made(text);
+  std::transform(made.begin(), made.end(), made.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return made;
+}
+
 void read_path(ConfigSection& section, std::string_view key, std::string& path) {
   section.read(key, path);
   if (section.has(key) && !path.starts_with('/')) section.refuse(key, "must be an absolute path");
 }
 
+void read_proxy(ConfigSection& section, MonitorSettings& settings) {
+  std::string url;
+  section.read("public_url", url);
+  if (section.has("public_url")) {
+    const auto origin = parse_public_url(url);
+    if (origin) {
+      settings.public_url = *origin;
+    } else {
+      section.refuse("public_url", "must be \"https://NAME[:PORT]/\"");
+    }
+  }
+  read_path(section, "proxy_socket", settings.proxy_socket);
+  section.read("proxy_user", settings.proxy_user);
+  if (settings.proxy_socket.empty() != settings.proxy_user.empty()) {
+    section.refuse("proxy_socket", "proxy_socket and proxy_user go together");
+  } else if (!settings.proxy_socket.empty() && settings.public_url.empty()) {
+    section.refuse("proxy_socket", "needs public_url, the proxy's own address");
+  }
+}
+
 }  // namespace
+
+Result<std::string> parse_public_url(std::string_view text) {
+  const std::string url = lower(text.ends_with('/') ? text.substr(0, text.size() - 1) : text);
+  const auto start = url.find("://");
+  const std::string scheme = url.substr(0, std::min(start, url.size()));
+  if (scheme != "https" && scheme != "http") return fail(Errc::Malformed, "no http or https");
+  const std::string_view authority = std::string_view(url).substr(start + 3);
+  const bool is_plain = std::all_of(authority.begin(), authority.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '.' || c == '-' || c == ':' || c == '[' || c == ']';
+  });
+  if (authority.empty() || !is_plain) return fail(Errc::Malformed, "no name");
+  return url;
+}
 
 Result<ListenAddress> parse_listen(std::string_view text) {
   const auto colon = text.rfind(':');
@@ -74,10 +115,8 @@ void read_settings(ConfigSection& section, MonitorSettings& settings) {
   read_listen(section, "listen", settings.listen);
   read_listen(section, "node_listen", settings.node_listen);
   section.read("names", settings.names);
-  for (std::string& name : settings.names) {
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  }
+  for (std::string& name : settings.names) name = lower(name);
+  read_proxy(section, settings);
   section.read("private", settings.is_private);
   if (section.has("web_dir")) read_path(section, "web_dir", settings.web_dir);
   read_path(section, "tls_certificate", settings.certificate);

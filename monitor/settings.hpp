@@ -22,7 +22,10 @@ struct ListenAddress {
 struct MonitorSettings {
   std::optional<ListenAddress> listen = ListenAddress{"127.0.0.1", 0};  // of the head; none: off
   std::optional<ListenAddress> node_listen;  // of a node, /metrics alone; none: off
-  std::vector<std::string> names;            // "cluster.example.org:8443": how proxies call us
+  std::vector<std::string> names;            // "cluster.example.org:8443": further names of ours
+  std::string public_url;    // "https://cluster.example.org/": where a proxy shows us; empty: none
+  std::string proxy_socket;  // a Unix socket for that proxy; empty: none
+  std::string proxy_user;    // whose processes may connect there, and say who asks
   bool is_private = false;
   std::string web_dir = "auto";  // of the page; auto: installed beside the program
   std::string certificate, key;  // PEM
@@ -33,6 +36,10 @@ struct MonitorSettings {
 
 // Leaves what is wrong with the section.
 void read_settings(ConfigSection& section, MonitorSettings& settings);
+
+// The lower-case "https://cluster.example.org:8443" of "https://cluster.example.org:8443/": scheme,
+// name and port alone, as browsers write an Origin. Errors: Malformed.
+[[nodiscard]] Result<std::string> parse_public_url(std::string_view text);
 
 // "127.0.0.1:0", "[::1]:8080". Errors: Malformed.
 [[nodiscard]] Result<ListenAddress> parse_listen(std::string_view text);

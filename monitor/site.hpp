@@ -35,6 +35,8 @@ class Site {
 
   // What this user may see now; nobody: a viewer.
   virtual Sight sight_of(const std::optional<WebUser>& who) = 0;
+  // The account of this name, for whom a proxy vouches; none: there is none.
+  virtual std::optional<WebUser> user_named(const std::string& name) = 0;
   // scored.session/1.
   virtual std::string session_document(const std::optional<WebSession>& session) = 0;
   // The line to show. Errors: Denied, NotFound, WrongState, Malformed.

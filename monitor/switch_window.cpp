@@ -82,7 +82,8 @@ SwitchWindow::Summary SwitchWindow::summary(TimePoint from, TimePoint to) const 
     if (entry.sample.due < from || entry.sample.due >= to) continue;
     ++made.count;
     for (std::size_t i = 0; i < kSwitchPhases; ++i) {
-      lengths[i].push_back(length_of(entry.sample, static_cast<SwitchPhase>(i)));
+      const auto length = length_of(entry.sample, static_cast<SwitchPhase>(i));
+      if (length) lengths[i].push_back(*length);
     }
     if (entry.sample.entered.empty()) continue;
     lost += entry.sample.done;

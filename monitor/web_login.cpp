@@ -8,7 +8,19 @@ namespace score::monitor {
 void WebLogin::forget_old(TimePoint now) {
   std::erase_if(offers_, [now](const auto& offer) { return offer.second.until <= now; });
   std::erase_if(sessions_, [now](const auto& session) { return session.second.until <= now; });
+  std::erase_if(vouched_, [now](const auto& session) { return session.second.until <= now; });
 }
+
+namespace {
+
+template <class Sessions>
+void drop_oldest(Sessions& sessions) {
+  sessions.erase(std::min_element(
+      sessions.begin(), sessions.end(),
+      [](const auto& a, const auto& b) { return a.second.until < b.second.until; }));
+}
+
+}  // namespace
 
 Result<std::string> WebLogin::offer(const WebUser& who, TimePoint now) {
   forget_old(now);
@@ -24,12 +36,7 @@ Result<WebSession> WebLogin::redeem(std::string_view token, TimePoint now) {
   if (found == offers_.end()) {
     return fail(Errc::Denied, "this address was used already, or is too old");
   }
-  if (sessions_.size() >= kMaxSessions) {
-    const auto oldest = std::min_element(
-        sessions_.begin(), sessions_.end(),
-        [](const auto& a, const auto& b) { return a.second.until < b.second.until; });
-    sessions_.erase(oldest);
-  }
+  if (sessions_.size() >= kMaxSessions) drop_oldest(sessions_);
   WebSession session{random_(), random_(), std::move(found->second.who)};
   offers_.erase(found);
   sessions_[session.cookie] = {session.csrf, session.who, now + kSessionLife};
@@ -38,8 +45,21 @@ Result<WebSession> WebLogin::redeem(std::string_view token, TimePoint now) {
 
 std::optional<WebSession> WebLogin::find(std::string_view cookie, TimePoint now) {
   const auto found = sessions_.find(cookie);
-  if (found == sessions_.end() || found->second.until <= now) return std::nullopt;
+  if (cookie.empty() || found == sessions_.end() || found->second.until <= now) return std::nullopt;
   return WebSession{found->first, found->second.csrf, found->second.who};
+}
+
+WebSession WebLogin::vouched(const WebUser& who, TimePoint now) {
+  auto found = vouched_.find(who.user);
+  if (found == vouched_.end()) {
+    forget_old(now);
+    if (vouched_.size() >= kMaxSessions) drop_oldest(vouched_);
+    found = vouched_.try_emplace(who.user).first;
+    found->second.csrf = random_();
+  }
+  found->second.who = who;
+  found->second.until = now + kSessionLife;
+  return {"", found->second.csrf, who};
 }
 
 void WebLogin::end(std::string_view cookie) {

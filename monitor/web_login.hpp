@@ -44,6 +44,8 @@ class WebLogin {
   // Errors: Denied: unknown, used or too old. The oldest session makes room.
   [[nodiscard]] Result<WebSession> redeem(std::string_view token, TimePoint now);
   [[nodiscard]] std::optional<WebSession> find(std::string_view cookie, TimePoint now);
+  // Of somebody for whom the trusted proxy vouches: made at first sight. No cookie opens it.
+  [[nodiscard]] WebSession vouched(const WebUser& who, TimePoint now);
   void end(std::string_view cookie);
 
  private:
@@ -62,7 +64,8 @@ class WebLogin {
 
   Random random_;
   std::map<std::string, Offer, std::less<>> offers_;
-  std::map<std::string, Session, std::less<>> sessions_;
+  std::map<std::string, Session, std::less<>> sessions_;  // by cookie
+  std::map<UserId, Session> vouched_;
 };
 
 }  // namespace score::monitor

@@ -109,6 +109,7 @@ class RouterTest : public ::testing::Test {
  protected:
   RouterTest() {
     rules_.hosts = {"127.0.0.1:80", "localhost:80"};
+    rules_.origins = {"http://127.0.0.1:80", "http://localhost:80"};
     const auto token = logins_.offer({UserId(5), "eve"}, now_);
     session_ = *logins_.redeem(*token, now_);
   }
@@ -204,10 +205,37 @@ TEST_F(RouterTest, OpensSocketsForItsOwnPagesAndForTools) {
   EXPECT_EQ(status(request), 200);
   request.origin = "http://localhost:80";
   EXPECT_EQ(status(request), 200);
-  for (const char* origin : {"http://evil.example", "null", "http://127.0.0.1", "?"}) {
+  for (const char* origin : {"http://evil.example", "null", "http://127.0.0.1", "?",
+                             "https://127.0.0.1:80", "https://localhost:80"}) {
     request.origin = origin;
     EXPECT_EQ(status(request), 403) << origin;
   }
+}
+
+TEST_F(RouterTest, TakesThePublicOriginBehindAProxy) {
+  rules_.hosts.push_back("cluster.example.org");
+  rules_.origins.push_back("https://cluster.example.org");
+  Request request = post();
+  request.host = "cluster.example.org";
+  request.origin = "https://Cluster.example.org";
+  EXPECT_EQ(status(request), 200);
+  for (const char* origin : {"http://cluster.example.org", "https://cluster.example.org:8443",
+                             "https://cluster.example.org.evil.example"}) {
+    request.origin = origin;
+    EXPECT_EQ(status(request), 403) << origin;
+  }
+}
+
+TEST_F(RouterTest, LetsTheProxySayWhoAsks) {
+  Request request = post();
+  request.cookie = "";
+  EXPECT_EQ(status(request), 401);
+  request.remote = WebUser{UserId(7), "mallory"};
+  EXPECT_EQ(status(request), 403);  // without the page's secret
+  request.csrf = logins_.vouched(*request.remote, now_).csrf;
+  EXPECT_EQ(status(request), 200);
+  request.remote = WebUser{UserId(8), "trent"};
+  EXPECT_EQ(status(request), 403);  // with that of another user
 }
 
 TEST_F(RouterTest, ServesNobodyUnknownOffLoopback) {

@@ -45,6 +45,7 @@ monitor::JobRow row_of(const wire::JobStatus& status) {
   const auto state = static_cast<JobState>(status.state());
   row.state = shown_name(state);
   row.final = is_final(state);
+  row.idle = status.background();
   row.nodes = static_cast<std::uint32_t>(status.nodes_size());
   row.tasks = status.tasks();
   for (const auto tasks : status.tasks_on_node()) {

@@ -6,9 +6,11 @@
 // come in time is as it was.
 #include "scored/head/monitoring.hpp"
 
+#include "base/fd.hpp"
 #include "base/hostlist.hpp"
 #include "base/json_writer.hpp"
 #include "base/log.hpp"
+#include "base/text.hpp"
 #include "base/timeout.hpp"
 #include "proto/convert.hpp"
 #include "proto/trace_json.hpp"
@@ -25,8 +27,9 @@ namespace {
 
 using monitor::ActionKind;
 
-constexpr Duration kLinger = 2s;                // of sampling, for a page that is loaded again
-constexpr Duration kTotalsWait = 300ms;         // of a scrape, for the nodes
+constexpr Duration kLinger = 2s;         // of sampling, for a page that is loaded again
+constexpr Duration kTotalsWait = 300ms;  // of a scrape, for the nodes
+constexpr std::size_t kMaxPortText = 16;
 constexpr Duration kTraceMargin = 1s;           // around a late switch
 constexpr std::uint32_t kSlowestSampling = 10;  // ticks: loads are averages over a second at most
 
@@ -88,8 +91,16 @@ Monitoring::~Monitoring() {
 Status Monitoring::open(const monitor::MonitorSettings& settings) {
   if (!settings.listen) return {};
   monitor::HttpOptions options;
-  options.listen = {settings.listen->host, settings.listen->port};
+  options.host = settings.listen->host;
   options.names = settings.names;
+  options.public_url = settings.public_url;
+  if (!settings.proxy_socket.empty()) {
+    const auto user = find_user(settings.proxy_user);
+    if (!user) {
+      return fail(Errc::NotFound, "monitor: proxy_user: no account {}", settings.proxy_user);
+    }
+    options.proxy = monitor::ProxyDoor{settings.proxy_socket, *user};
+  }
   options.certificate = settings.certificate;
   options.key = settings.key;
   if (!settings.token_file.empty()) {
@@ -101,8 +112,25 @@ Status Monitoring::open(const monitor::MonitorSettings& settings) {
   if (!pages) return pages.error().with_context("monitor");
   server_.emplace(monitor::HttpServer::Parts{io_, clock_, tasks_, *this, logins_},
                   std::move(options), *std::move(pages));
-  if (auto opened = server_->open(); !opened) return opened;
+  if (auto opened = open_where_it_was(settings.listen->port); !opened) return opened;
   head_.set_dashboard_url(server_->url());
+  return {};
+}
+
+// A page that is open finds the head again after a restart if its port is the same.
+Status Monitoring::open_where_it_was(std::uint16_t wanted) {
+  if (wanted != 0) return server_->open(wanted);
+  const std::string path = head_.config().state_dir + "/dashboard.port";
+  std::optional<std::uint16_t> last;
+  if (const auto text = read_file(path, kMaxPortText)) {
+    if (const auto port = parse_number<std::uint16_t>(trim(*text))) last = *port;
+  }
+  Status opened = fail(Errc::NotFound, "no port");
+  if (last) opened = server_->open(*last);
+  if (!opened) opened = server_->open(0);
+  if (!opened) return opened;
+  const auto noted = replace_file(path, fmt::format("{}\n", server_->port()), 0600);
+  if (!noted) log_warning("cannot note the dashboard's port", kv("err", noted.error()));
   return {};
 }
 
@@ -262,6 +290,12 @@ monitor::Sight Monitoring::sight_of(const std::optional<monitor::WebUser>& who) 
   sight.user = who->user;
   sight.is_operator = is_operator(head_.users().role(who->user, clock_.now()));
   return sight;
+}
+
+std::optional<monitor::WebUser> Monitoring::user_named(const std::string& name) {
+  const auto user = find_user(name);
+  if (!user) return std::nullopt;
+  return monitor::WebUser{*user, head_.users().name(*user, clock_.now())};
 }
 
 std::string Monitoring::session_document(const std::optional<monitor::WebSession>& session) {

@@ -44,6 +44,7 @@ class Monitoring final : public monitor::Site, public HeadObserver {
   void pause(monitor::ViewerId viewer, bool paused) override;
   void leave(monitor::ViewerId viewer) override;
   monitor::Sight sight_of(const std::optional<monitor::WebUser>& who) override;
+  std::optional<monitor::WebUser> user_named(const std::string& name) override;
   std::string session_document(const std::optional<monitor::WebSession>& session) override;
   Result<std::string> act(const monitor::WebUser& who, const monitor::Action& action) override;
   asio::awaitable<Result<std::string>> trace(TraceWish wish) override;
@@ -56,6 +57,7 @@ class Monitoring final : public monitor::Site, public HeadObserver {
   void happened(monitor::Event event) override;
 
  private:
+  Status open_where_it_was(std::uint16_t wanted);
   asio::awaitable<void> make_documents();
   void wish_samples();
   void send_wish(NodeId node, bool once);

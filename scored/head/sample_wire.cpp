@@ -71,6 +71,14 @@ Result<monitor::SwitchSample> from_wire(const wire::SwitchRecord& message) {
   sample.woke = Duration(message.woke_ns());
   sample.stopped = Duration(message.stopped_ns());
   sample.done = Duration(message.done_ns());
+  const bool has_network = message.restored_ns() != 0;
+  sample.guarded = has_network ? Duration(message.guarded_ns()) : sample.stopped;
+  sample.saved = has_network ? Duration(message.saved_ns()) : sample.stopped;
+  sample.restored = has_network ? Duration(message.restored_ns()) : sample.stopped;
+  if (sample.guarded < sample.stopped || sample.saved < sample.guarded ||
+      sample.restored < sample.saved || sample.done < sample.restored) {
+    return fail(Errc::Malformed, "switch");
+  }
   for (const auto id : message.left()) sample.left.emplace_back(id);
   for (const auto id : message.entered()) sample.entered.emplace_back(id);
   return sample;

@@ -1,5 +1,7 @@
 #include "scored/head/users.hpp"
 
+#include "base/text.hpp"
+
 #include <algorithm>
 #include <array>
 #include <grp.h>
@@ -46,6 +48,18 @@ bool is_in_group(const Account& account, const std::string& group) {
 }
 
 }  // namespace
+
+std::optional<UserId> find_user(const std::string& name) {
+  passwd entry{};
+  passwd* found = nullptr;
+  std::array<char, 16'384> buffer{};
+  if (::getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) == 0 &&
+      found != nullptr) {
+    return UserId(entry.pw_uid);
+  }
+  const auto number = parse_number<std::uint32_t>(name);
+  return number ? std::optional(UserId(*number)) : std::nullopt;
+}
 
 Users::Users(OperatorRule rule, UserId self) : rule_(std::move(rule)), self_(self) {}
 

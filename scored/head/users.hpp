@@ -7,6 +7,7 @@
 #include "proto/frames.hpp"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,9 @@ struct OperatorRule {
   std::vector<std::string> users;  // names or numbers
   std::string group;               // its members too; empty: no group
 };
+
+// The account of this name or number.
+[[nodiscard]] std::optional<UserId> find_user(const std::string& name);
 
 class Users {
  public:

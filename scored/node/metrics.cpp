@@ -19,10 +19,10 @@ Metrics::Metrics(Parts parts, std::string node)
 Status Metrics::start(const monitor::MonitorSettings& settings, const std::string& run_dir) {
   if (!settings.node_listen) return {};
   monitor::HttpOptions options;
-  options.listen = {settings.node_listen->host, settings.node_listen->port};
+  options.host = settings.node_listen->host;
   options.names = settings.names;
   options.only_metrics = true;
-  if (!settings.token_file.empty() && !monitor::is_loopback(options.listen.host)) {
+  if (!settings.token_file.empty() && !monitor::is_loopback(options.host)) {
     auto token = monitor::load_token(settings.token_file);
     if (!token) return token.error().with_context("monitor");
     options.token = *std::move(token);
@@ -31,7 +31,7 @@ Status Metrics::start(const monitor::MonitorSettings& settings, const std::strin
   }
   server_.emplace(monitor::HttpServer::Parts{parts_.io, parts_.clock, parts_.tasks, *this, logins_},
                   std::move(options), monitor::PageFiles());
-  if (auto opened = server_->open(); !opened) return opened;
+  if (auto opened = server_->open(settings.node_listen->port); !opened) return opened;
   server_->start();
   log_notice("serve metrics", kv("address", server_->url()));
   return replace_file(run_dir + "/metrics.port", fmt::format("{}\n", server_->port()), 0644);
@@ -77,6 +77,10 @@ void Metrics::leave(monitor::ViewerId) {}
 
 monitor::Sight Metrics::sight_of(const std::optional<monitor::WebUser>&) {
   return {};
+}
+
+std::optional<monitor::WebUser> Metrics::user_named(const std::string&) {
+  return std::nullopt;
 }
 
 std::string Metrics::session_document(const std::optional<monitor::WebSession>&) {

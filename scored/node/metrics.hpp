@@ -40,6 +40,7 @@ class Metrics final : public monitor::Site {
   void pause(monitor::ViewerId viewer, bool paused) override;
   void leave(monitor::ViewerId viewer) override;
   monitor::Sight sight_of(const std::optional<monitor::WebUser>& who) override;
+  std::optional<monitor::WebUser> user_named(const std::string& name) override;
   std::string session_document(const std::optional<monitor::WebSession>& session) override;
   Result<std::string> act(const monitor::WebUser& who, const monitor::Action& action) override;
   asio::awaitable<Result<std::string>> trace(TraceWish wish) override;

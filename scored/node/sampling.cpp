@@ -29,7 +29,15 @@ constexpr std::size_t kMaxToldSwitches = 4'096;  // in one sample
 constexpr std::size_t kMaxListBytes = 64 * limits::kKiB;
 
 monitor::SwitchSample to_sample(const SwitchRecord& record) {
-  return {record.due, record.woke, record.stopped, record.done, {}, {}};
+  monitor::SwitchSample sample;
+  sample.due = record.due;
+  sample.woke = record.woke;
+  sample.stopped = record.stopped;
+  sample.guarded = record.guarded;
+  sample.saved = record.saved;
+  sample.restored = record.restored;
+  sample.done = record.done;
+  return sample;
 }
 
 // Two descriptors a process are kept.
@@ -82,6 +90,11 @@ void fill_switch(const SwitchRecord& record, Duration offset, wire::SwitchRecord
   out.set_due_ns((record.due + offset).time_since_epoch().count());
   out.set_woke_ns(record.woke.count());
   out.set_stopped_ns(record.stopped.count());
+  if (record.restored > record.stopped) {
+    out.set_guarded_ns(record.guarded.count());
+    out.set_saved_ns(record.saved.count());
+    out.set_restored_ns(record.restored.count());
+  }
   out.set_done_ns(record.done.count());
   const auto listed = [](std::uint32_t count) {
     return std::min<std::size_t>(count, SwitchRecord::kMaxListed);
@@ -155,7 +168,8 @@ void Sampling::keep_up() {
   for (const SwitchRecord& record : extract.records) {
     const auto sample = to_sample(record);
     for (std::size_t i = 0; i < monitor::kSwitchPhases; ++i) {
-      phases_[i].add(length_of(sample, static_cast<monitor::SwitchPhase>(i)));
+      const auto length = length_of(sample, static_cast<monitor::SwitchPhase>(i));
+      if (length) phases_[i].add(*length);
     }
     if (period_ > Duration{0} && pending_.size() < kMaxToldSwitches) pending_.push_back(record);
   }

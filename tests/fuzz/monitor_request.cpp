@@ -3,7 +3,10 @@
 
 #include "base/assert.hpp"
 #include "monitor/action.hpp"
-#include "monitor/http_session.hpp"
+#include "monitor/http_message.hpp"
+#include "monitor/viewer_options.hpp"
+
+#include <boost/beast/http/parser.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -57,6 +60,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)logins.redeem(*token, score::TimePoint());
   DoorRules rules;
   rules.hosts = {"h"};
+  rules.origins = {"http://h"};
   check(*request, rules, logins);
   rules.needs_login = true;
   rules.token = "t";

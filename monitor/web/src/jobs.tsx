@@ -7,7 +7,7 @@ import { Panel } from './twin';
 import type { Job, Snapshot } from './types';
 
 function matches(job: Job, filter: string): boolean {
-  const text = `${job.job} ${job.user ?? ''} ${job.name ?? ''} ${job.state}`.toLowerCase();
+  const text = `${job.job} ${job.user ?? ''} ${job.name ?? ''} ${job.state}${job.idle ? ' idle' : ''}`.toLowerCase();
   return text.includes(filter.toLowerCase());
 }
 
@@ -26,7 +26,7 @@ function JobRow({ job }: { job: Job }) {
       <td class="name" title={job.command ?? ''}>{job.name ?? 'private'}</td>
       <td class="number">{job.nodes} × {job.ppn}</td>
       <td class="number">{job.slot ?? '–'}</td>
-      <td>{job.state}</td>
+      <td>{job.idle ? `${job.state}, idle` : job.state}</td>
       <td class="number">{percent(job.share, 0)}</td>
       <td class="number">{duration(job.scheduled_s)}</td>
       <td class="number">{duration(job.elapsed_s)}</td>

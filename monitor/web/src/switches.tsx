@@ -85,12 +85,16 @@ function Plot({ snapshot }: { snapshot: Snapshot }) {
 function table(snapshot: Snapshot): Table {
   const { phases, skew } = snapshot.switches;
   const named = [...Object.entries(phases), ['skew', skew] as const];
+  const nodes = snapshot.nodes.filter(({ overhead }) => overhead !== null);
   return {
     caption: `Gang switches of the last ${snapshot.switches.window_s.toFixed(1)} s`,
     head: ['phase', 'p50', 'p95', 'max'],
-    rows: named.map(([name, value]) =>
-      value ? [name, micros(value.p50_s), micros(value.p95_s), micros(value.max_s)] : [name, '–', '–', '–'],
-    ),
+    rows: [
+      ...named.map(([name, value]) =>
+        value ? [name, micros(value.p50_s), micros(value.p95_s), micros(value.max_s)] : [name, '–', '–', '–'],
+      ),
+      ...nodes.map(({ name, overhead }) => [`lost on ${name}`, percent(overhead, 3), '', '']),
+    ],
   };
 }
 
@@ -105,6 +109,15 @@ function LateSwitch({ snapshot }: { snapshot: Snapshot }) {
   );
 }
 
+// The node that loses the most to switches: name and share.
+function worst(snapshot: Snapshot): string {
+  let found = null;
+  for (const node of snapshot.nodes) {
+    if (node.overhead !== null && (found?.overhead ?? -1) < node.overhead) found = node;
+  }
+  return found ? `${percent(found.overhead, 3)} ${found.name}` : '–';
+}
+
 export function SwitchPanel({ snapshot }: { snapshot: Snapshot }) {
   const { switches, cluster } = snapshot;
   return (
@@ -113,6 +126,10 @@ export function SwitchPanel({ snapshot }: { snapshot: Snapshot }) {
         <div>
           <dt>lost</dt>
           <dd id="overhead">{percent(cluster.overhead, 3)}</dd>
+        </div>
+        <div>
+          <dt>lost, worst node</dt>
+          <dd id="overhead-worst">{worst(snapshot)}</dd>
         </div>
         <div>
           <dt>skew p95</dt>

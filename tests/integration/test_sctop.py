@@ -1,0 +1,138 @@
+"""sctop in a real terminal: tmux draws it and presses its keys."""
+import re
+import shutil
+import subprocess
+
+import pytest
+from cluster import BIN, wait_until
+
+pytestmark = pytest.mark.skipif(shutil.which('tmux') is None, reason='no tmux')
+
+
+class Terminal:
+    """A tmux server of its own with one window, in which sctop runs."""
+
+    def __init__(self, cluster, socket, *words, columns=110, lines=40):
+        self.socket = socket
+        self.env = dict(cluster.env, LANG='C.UTF-8', TERM='xterm-256color')
+        self.env.pop('TMUX', None)
+        self.tmux('-f', '/dev/null', 'new-session', '-d', '-s', 'test', '-x', columns, '-y', lines,
+                  f'{BIN}/sctop {" ".join(words)}; echo "left with $?"; cat')
+
+    def tmux(self, *words):
+        command = ['tmux', '-S', str(self.socket), *map(str, words)]
+        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=30, env=self.env).stdout
+
+    def text(self):
+        return self.tmux('capture-pane', '-p', '-t', 'test')
+
+    def press(self, *keys):
+        self.tmux('send-keys', '-t', 'test', *keys)
+
+    def shows(self, pattern):
+        wait_until(lambda: re.search(pattern, self.text(), re.MULTILINE), what=self.text)
+
+    def shows_no(self, pattern):
+        wait_until(lambda: not re.search(pattern, self.text(), re.MULTILINE), what=self.text)
+
+    def close(self):
+        subprocess.run(['tmux', '-S', str(self.socket), 'kill-server'], capture_output=True, timeout=30)
+
+
+@pytest.fixture
+def terminal(few, tmp_path):
+    made = []
+
+    def open_terminal(*words, **options):
+        made.append(Terminal(few, tmp_path / f'tmux{len(made)}', *words, **options))
+        return made[-1]
+
+    yield open_terminal
+    for one in made:
+        one.close()
+
+
+def start(few, name, nodes=8):
+    job = few.submit('-n', nodes, '-J', name, 'sleep', 600)
+    few.wait_job(job, 'running')
+    return job
+
+
+def test_it_shows_jobs_as_they_come_and_go(few, terminal):
+    screen = terminal('--rate', '10')
+    screen.shows(r'8/8|8 up|nodes')
+    job = start(few, 'first-one')
+    screen.shows(rf'\b{job}\b.*first-one')
+    few.cancel(job)
+    screen.shows(rf'{job}.*cancelled|\A(?!.*first-one)')
+
+
+def test_keys_of_htop_filter_help_and_leave(few, terminal):
+    start(few, 'apples', 2)
+    start(few, 'pears', 2)
+    screen = terminal('--rate', '10')
+    screen.shows('apples')
+    screen.shows('pears')
+    screen.press('F3')
+    screen.press('pea')
+    screen.press('Enter')
+    screen.shows_no('apples')
+    screen.shows('pears')
+    screen.press('/')
+    screen.press('BSpace', 'BSpace', 'BSpace')
+    screen.press('Enter')
+    screen.shows('apples')
+    screen.press('F1')
+    screen.shows(r'(?i)sort')
+    screen.press('q')
+    screen.press('F10')
+    screen.shows('left with 0')
+
+
+def test_the_chosen_job_is_cancelled_after_a_yes(few, terminal):
+    job = start(few, 'victim')
+    screen = terminal('--rate', '10')
+    screen.shows('victim')
+    screen.press('/')
+    screen.press('victim')
+    screen.press('Enter')
+    screen.press('F9')
+    screen.shows(rf'Cancel job {job}\?')
+    screen.press('n')
+    screen.shows_no(r'Cancel job \d+\?')
+    screen.press('k')
+    screen.shows(rf'Cancel job {job}\?')
+    assert few.job(job)['state'] == 'running'
+    screen.press('y')
+    few.wait_job(job, 'cancelled')
+    screen.press('q')
+    screen.shows('left with 0')
+
+
+def test_pause_holds_the_picture(few, terminal):
+    screen = terminal('--rate', '10')
+    screen.shows('node')
+    screen.press('p')
+    screen.shows(r'(?i)paused')
+    job = start(few, 'unseen')
+    few.wait_job(job, 'running')
+    assert 'unseen' not in screen.text()
+    screen.press('p')
+    screen.shows('unseen')
+
+
+@pytest.mark.parametrize('columns, lines', [(200, 60), (40, 12), (20, 5)])
+def test_it_lives_in_any_size(few, terminal, columns, lines):
+    start(few, 'sized')
+    screen = terminal('--rate', '10', columns=columns, lines=lines)
+    screen.shows(r'\S')
+    assert len(screen.text().splitlines()) <= lines
+    screen.press('q')
+    screen.shows('left with 0')
+
+
+def test_once_prints_a_picture_for_scripts(few):
+    job = start(few, 'printed')
+    text = few.run('sctop', '--once', '--columns', '100').stdout
+    assert 'printed' in text and str(job) in text and '\x1b' not in text
+    assert max(map(len, text.splitlines())) <= 100
