@@ -9,7 +9,7 @@ const mostBytes = 200_000;
 const directory = path.resolve(process.argv[2] ?? 'docs');
 
 async function take(browser, url, colorScheme, file) {
-  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, colorScheme });
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, colorScheme });
   const page = await context.newPage();
   await page.goto(url);
   await page.waitForSelector('#matrix canvas');

@@ -128,7 +128,7 @@ export function SwitchPanel({ snapshot }: { snapshot: Snapshot }) {
           <dd id="overhead">{percent(cluster.overhead, 3)}</dd>
         </div>
         <div>
-          <dt>lost, worst node</dt>
+          <dt>worst</dt>
           <dd id="overhead-worst">{worst(snapshot)}</dd>
         </div>
         <div>
@@ -136,7 +136,7 @@ export function SwitchPanel({ snapshot }: { snapshot: Snapshot }) {
           <dd>{switches.skew ? micros(switches.skew.p95_s) : '–'}</dd>
         </div>
         <div>
-          <dt>switch p50</dt>
+          <dt>p50</dt>
           <dd>{switches.phases['total'] ? micros(switches.phases['total'].p50_s) : '–'}</dd>
         </div>
       </dl>
