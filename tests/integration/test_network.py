@@ -1,5 +1,6 @@
 """Jobs get PM networks: by shared memory inside a node and by a packet network between nodes."""
 import os
+import random
 import shutil
 import time
 
@@ -12,6 +13,7 @@ PINGPONG = EXAMPLES / 'pm_pingpong'
 TALK = EXAMPLES / 'pm_talk'
 JOBS = int(os.environ.get('SCORE_TALK_JOBS', 4))
 SECONDS = float(os.environ.get('SCORE_TALK_SECONDS', 3))
+KILLS = int(os.environ.get('SCORE_KILLS', 4))
 
 
 def open_descriptors(pid):
@@ -109,11 +111,14 @@ def test_talkative_jobs_take_turns_on_their_channels(fresh, channels, mode):
         assert figures['handovers'] <= 2 * JOBS  # each takes its own once, on each node
 
 
+# By hand: SCORE_KILLS=500.
 def test_a_node_daemon_killed_among_switches_hurts_no_job(fresh):
     cluster = fresh(2, '--slice', '10ms', '--channels', 1)
-    jobs = [cluster.start('scrun', '-q', '-N', 2, TALK, 5) for _ in range(2)]
+    chance = random.Random(4)
+    jobs = [cluster.start('scrun', '-q', '-N', 2, TALK, 5 + KILLS / 4) for _ in range(2)]
     wait_until(lambda: channel_figures(cluster)['handovers'] > 10)
-    for _ in range(4):
+    for _ in range(KILLS):
+        time.sleep(chance.uniform(0, 0.04))  # some point of some switch
         cluster.restart('node00')
         cluster.wait_up()
     for job in jobs:
