@@ -8,7 +8,7 @@ import { useWidth } from './canvas';
 import { themeOf } from './colours';
 import { micros, percent } from './format';
 import { Panel, type Table } from './twin';
-import type { Snapshot } from './types';
+import type { Node, Snapshot } from './types';
 
 const keptSeconds = 120;
 const plotHeight = 118;
@@ -109,17 +109,18 @@ function LateSwitch({ snapshot }: { snapshot: Snapshot }) {
   );
 }
 
-// The node that loses the most to switches: name and share.
-function worst(snapshot: Snapshot): string {
-  let found = null;
+// The node that loses the most to switches.
+function worst(snapshot: Snapshot): Node | null {
+  let found: Node | null = null;
   for (const node of snapshot.nodes) {
     if (node.overhead !== null && (found?.overhead ?? -1) < node.overhead) found = node;
   }
-  return found ? `${percent(found.overhead, 3)} ${found.name}` : '–';
+  return found;
 }
 
 export function SwitchPanel({ snapshot }: { snapshot: Snapshot }) {
   const { switches, cluster } = snapshot;
+  const most = worst(snapshot);
   return (
     <Panel id="switches" title="Gang switches" table={() => table(snapshot)}>
       <dl class="figures">
@@ -127,17 +128,13 @@ export function SwitchPanel({ snapshot }: { snapshot: Snapshot }) {
           <dt>lost</dt>
           <dd id="overhead">{percent(cluster.overhead, 3)}</dd>
         </div>
-        <div>
-          <dt>worst</dt>
-          <dd id="overhead-worst">{worst(snapshot)}</dd>
+        <div title={most ? `on ${most.name}` : ''}>
+          <dt>worst node</dt>
+          <dd id="overhead-worst">{percent(most?.overhead ?? null, 3)}</dd>
         </div>
-        <div>
-          <dt>skew p95</dt>
+        <div title="last node minus first, p95">
+          <dt>skew</dt>
           <dd>{switches.skew ? micros(switches.skew.p95_s) : '–'}</dd>
-        </div>
-        <div>
-          <dt>p50</dt>
-          <dd>{switches.phases['total'] ? micros(switches.phases['total'].p50_s) : '–'}</dd>
         </div>
       </dl>
       <Plot snapshot={snapshot} />
