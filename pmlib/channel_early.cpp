@@ -19,7 +19,7 @@ namespace {
 
 constexpr Microseconds kAskAgain = 100;  // at the earliest: what was sent again is lost, too
 constexpr std::uint32_t kMostAsked = 4;  // times without progress; then time-outs have to do
-constexpr std::uint32_t kHeavyLoss = 8;  // one in so many is missing: the path is too slow
+constexpr std::uint32_t kHeavyLoss = 2;  // more than one in so many: the path is too slow
 
 std::int32_t distance(std::uint32_t a, std::uint32_t b) {
   return static_cast<std::int32_t>(a - b);

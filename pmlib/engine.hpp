@@ -361,7 +361,8 @@ class Engine {
     if (s.has(Send::kTiming) && minus(s.timed, s.acked) <= freed) measure(s, now);
     s.acked = k;
     s.set(Send::kRecovering, false);
-    const unsigned grown = s.window + (s.has(Send::kCautious) ? 1u : unsigned{freed});
+    const unsigned step = s.has(Send::kCautious) ? 1u + unsigned{freed} / 8 : unsigned{freed};
+    const unsigned grown = s.window + step;
     s.window = static_cast<std::uint16_t>(grown < limits_.window ? grown : limits_.window);
     if (grown >= limits_.window) s.set(Send::kCautious, false);
     s.backoff = 0;
