@@ -115,14 +115,14 @@ def test_talkative_jobs_take_turns_on_their_channels(fresh, channels, mode):
 def test_a_node_daemon_killed_among_switches_hurts_no_job(fresh):
     cluster = fresh(2, '--slice', '10ms', '--channels', 1)
     chance = random.Random(4)
-    jobs = [cluster.start('scrun', '-q', '-N', 2, TALK, 5 + KILLS / 4) for _ in range(2)]
+    jobs = [cluster.start('scrun', '-q', '-N', 2, TALK, 5 + KILLS / 15) for _ in range(2)]
     wait_until(lambda: channel_figures(cluster)['handovers'] > 10)
     for _ in range(KILLS):
         time.sleep(chance.uniform(0, 0.04))  # some point of some switch
         cluster.restart('node00')
         cluster.wait_up()
     for job in jobs:
-        out, err = job.communicate(timeout=60)
+        out, err = job.communicate(timeout=60 + KILLS)
         assert job.returncode == 0 and out.count(': correct') == 2, (out, err, cluster.logs())
 
 
