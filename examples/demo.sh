@@ -12,9 +12,9 @@ heading() { printf '\n== %s\n' "$*"; }
 
 echo "virtual cluster: $nodes nodes on $(nproc) cores: switch times are real, application speed is not"
 
-heading "scrun -N $nodes ring and scrun -N $nodes allreduce, MPICH programs, at the same time"
-scrun -q -N "$nodes" -J ring "$programs/ring" --seconds 12 >"$results/ring" 2>&1 &
-ring=$!
+heading "scrun -N $nodes pi and scrun -N $nodes allreduce, MPICH programs, at the same time"
+scrun -q -N "$nodes" -J pi "$programs/pi" --seconds 12 >"$results/pi" 2>&1 &
+pi=$!
 scrun -q -N "$nodes" -J allreduce "$programs/allreduce" --seconds 12 >"$results/allreduce" 2>&1 &
 allreduce=$!
 sleep 9
@@ -26,14 +26,14 @@ heading "scadm trace --seconds 5"
 scadm trace --seconds 5
 
 status=0
-wait "$ring" || status=$?
+wait "$pi" || status=$?
 wait "$allreduce" || status=$?
 heading "their output"
-sed 's/^/ring: /' "$results/ring"
+sed 's/^/pi: /' "$results/pi"
 sed 's/^/allreduce: /' "$results/allreduce"
 
-heading "scrun -N $nodes pi, alone"
-scrun -q -N "$nodes" "$programs/pi" || status=$?
+heading "scrun -N $nodes ring, alone"
+scrun -q -N "$nodes" "$programs/ring" || status=$?
 
 heading "scq: slices given to each job"
 scq -o job,name,state,nodes,slices,scheduled,elapsed,exit
