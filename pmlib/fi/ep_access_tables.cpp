@@ -3,8 +3,10 @@
 #include "pmlib/fi/atomics.hpp"
 #include "pmlib/fi/ep_tables.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <span>
 
 namespace score::pm::fi {
 
@@ -14,10 +16,20 @@ Ep& of(fid_ep* ep) {
   return *static_cast<Ep*>(ep);
 }
 
-AccessArgs args_of(fid_ep* ep, const iovec* iov, std::size_t count, fi_addr_t to) {
+// The other side of an access.
+struct Remote {
+  fi_addr_t peer;
+  std::uint64_t address;
+  std::uint64_t key;
+};
+
+AccessArgs args_of(fid_ep* ep, std::span<const iovec> iov, const Remote& remote, void* context) {
   AccessArgs args;
-  args.iov = {iov, count};
-  args.to = to;
+  args.iov = iov;
+  args.to = remote.peer;
+  args.address = remote.address;
+  args.key = remote.key;
+  args.context = context;
   args.flags = of(ep).send_flags();
   return args;
 }
@@ -30,17 +42,13 @@ iovec piece_of(const void* buffer, std::size_t length) {
 
 ssize_t read_pieces(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t from,
                     std::uint64_t address, std::uint64_t key, void* context) {
-  AccessArgs args = args_of(ep, iov, count, from);
-  args.address = address;
-  args.key = key;
-  args.context = context;
-  return of(ep).read(args);
+  return of(ep).read(args_of(ep, {iov, count}, {from, address, key}, context));
 }
 
 ssize_t read(fid_ep* ep, void* buffer, std::size_t length, void*, fi_addr_t from,
              std::uint64_t address, std::uint64_t key, void* context) {
   const iovec iov = piece_of(buffer, length);
-  return read_pieces(ep, &iov, nullptr, 1, from, address, key, context);
+  return of(ep).read(args_of(ep, {&iov, 1}, {from, address, key}, context));
 }
 
 bool fill(AccessArgs& args, const fi_msg_rma* m, std::uint64_t flags) {
@@ -63,17 +71,13 @@ ssize_t read_message(fid_ep* ep, const fi_msg_rma* m, std::uint64_t flags) {
 
 ssize_t write_pieces(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t to,
                      std::uint64_t address, std::uint64_t key, void* context) {
-  AccessArgs args = args_of(ep, iov, count, to);
-  args.address = address;
-  args.key = key;
-  args.context = context;
-  return of(ep).write(args);
+  return of(ep).write(args_of(ep, {iov, count}, {to, address, key}, context));
 }
 
 ssize_t write(fid_ep* ep, const void* buffer, std::size_t length, void*, fi_addr_t to,
               std::uint64_t address, std::uint64_t key, void* context) {
   const iovec iov = piece_of(buffer, length);
-  return write_pieces(ep, &iov, nullptr, 1, to, address, key, context);
+  return of(ep).write(args_of(ep, {&iov, 1}, {to, address, key}, context));
 }
 
 ssize_t write_message(fid_ep* ep, const fi_msg_rma* m, std::uint64_t flags) {
@@ -84,9 +88,7 @@ ssize_t write_message(fid_ep* ep, const fi_msg_rma* m, std::uint64_t flags) {
 ssize_t inject_write(fid_ep* ep, const void* buffer, std::size_t length, fi_addr_t to,
                      std::uint64_t address, std::uint64_t key) {
   const iovec iov = piece_of(buffer, length);
-  AccessArgs args = args_of(ep, &iov, 1, to);
-  args.address = address;
-  args.key = key;
+  AccessArgs args = args_of(ep, {&iov, 1}, {to, address, key}, nullptr);
   args.is_silent = true;
   return of(ep).write(args);
 }
@@ -94,21 +96,16 @@ ssize_t inject_write(fid_ep* ep, const void* buffer, std::size_t length, fi_addr
 ssize_t write_data(fid_ep* ep, const void* buffer, std::size_t length, void*, std::uint64_t data,
                    fi_addr_t to, std::uint64_t address, std::uint64_t key, void* context) {
   const iovec iov = piece_of(buffer, length);
-  AccessArgs args = args_of(ep, &iov, 1, to);
-  args.address = address;
-  args.key = key;
+  AccessArgs args = args_of(ep, {&iov, 1}, {to, address, key}, context);
   args.data = data;
   args.has_data = true;
-  args.context = context;
   return of(ep).write(args);
 }
 
 ssize_t inject_write_data(fid_ep* ep, const void* buffer, std::size_t length, std::uint64_t data,
                           fi_addr_t to, std::uint64_t address, std::uint64_t key) {
   const iovec iov = piece_of(buffer, length);
-  AccessArgs args = args_of(ep, &iov, 1, to);
-  args.address = address;
-  args.key = key;
+  AccessArgs args = args_of(ep, {&iov, 1}, {to, address, key}, nullptr);
   args.data = data;
   args.has_data = true;
   args.is_silent = true;
@@ -136,19 +133,16 @@ struct Pieces {
   std::span<const iovec> span() const { return {iov.data(), pieces}; }
 };
 
+using Elements = std::span<const fi_ioc>;
+
 struct AtomicCall {
   AtomicForm form = AtomicForm::Plain;
-  fi_addr_t to = 0;
-  std::uint64_t address = 0;
-  std::uint64_t key = 0;
+  Remote remote{};
   fi_datatype datatype = FI_INT8;
   fi_op operation = FI_SUM;
-  const fi_ioc* operand = nullptr;
-  std::size_t operands = 0;
-  const fi_ioc* compare = nullptr;
-  std::size_t compares = 0;
-  fi_ioc* result = nullptr;
-  std::size_t results = 0;
+  Elements operand;
+  Elements compare;
+  Elements result;
   bool is_silent = false;
   void* context = nullptr;
   std::uint64_t flags = 0;
@@ -157,19 +151,15 @@ struct AtomicCall {
 ssize_t run(fid_ep* ep, const AtomicCall& call) {
   const std::size_t each = atomic_bytes(call.form, call.operation, call.datatype);
   if (each == 0) return -FI_EOPNOTSUPP;
-  if (call.operands > kMaxIov || call.compares > kMaxIov || call.results > kMaxIov) {
+  if (std::max({call.operand.size(), call.compare.size(), call.result.size()}) > kMaxIov) {
     return -FI_EINVAL;
   }
-  const Pieces operand(call.operand, call.operands, each);
-  const Pieces compare(call.compare, call.compares, each);
-  const Pieces result(call.result, call.results, each);
+  const Pieces operand(call.operand.data(), call.operand.size(), each);
+  const Pieces compare(call.compare.data(), call.compare.size(), each);
+  const Pieces result(call.result.data(), call.result.size(), each);
   AtomicArgs args;
-  args.access.iov = operand.span();
-  args.access.to = call.to;
-  args.access.address = call.address;
-  args.access.key = call.key;
+  args.access = args_of(ep, operand.span(), call.remote, call.context);
   args.access.is_silent = call.is_silent;
-  args.access.context = call.context;
   args.access.flags = call.flags;
   args.form = call.form;
   args.operation = call.operation;
@@ -180,24 +170,24 @@ ssize_t run(fid_ep* ep, const AtomicCall& call) {
   return of(ep).atomic(args);
 }
 
-AtomicCall call_of(fid_ep* ep, AtomicForm form, fi_addr_t to, std::uint64_t address) {
+AtomicCall call_of(fid_ep* ep, const Remote& remote, fi_datatype datatype, fi_op operation) {
   AtomicCall call;
-  call.form = form;
-  call.to = to;
-  call.address = address;
+  call.remote = remote;
+  call.datatype = datatype;
+  call.operation = operation;
   call.flags = of(ep).send_flags();
   return call;
+}
+
+fi_ioc elements_of(const void* buffer, std::size_t count) {
+  return {const_cast<void*>(buffer), count};
 }
 
 ssize_t atomic_pieces(fid_ep* ep, const fi_ioc* iov, void**, std::size_t count, fi_addr_t to,
                       std::uint64_t address, std::uint64_t key, fi_datatype datatype,
                       fi_op operation, void* context) {
-  AtomicCall call = call_of(ep, AtomicForm::Plain, to, address);
-  call.key = key;
-  call.datatype = datatype;
-  call.operation = operation;
-  call.operand = iov;
-  call.operands = count;
+  AtomicCall call = call_of(ep, {to, address, key}, datatype, operation);
+  call.operand = {iov, count};
   call.context = context;
   return run(ep, call);
 }
@@ -205,19 +195,16 @@ ssize_t atomic_pieces(fid_ep* ep, const fi_ioc* iov, void**, std::size_t count, 
 ssize_t atomic(fid_ep* ep, const void* buffer, std::size_t count, void*, fi_addr_t to,
                std::uint64_t address, std::uint64_t key, fi_datatype datatype, fi_op operation,
                void* context) {
-  const fi_ioc ioc{const_cast<void*>(buffer), count};
+  const fi_ioc ioc = elements_of(buffer, count);
   return atomic_pieces(ep, &ioc, nullptr, 1, to, address, key, datatype, operation, context);
 }
 
 bool fill(AtomicCall& call, const fi_msg_atomic* m, std::uint64_t flags) {
   if (m->rma_iov_count != 1) return false;
-  call.to = m->addr;
-  call.address = m->rma_iov[0].addr;
-  call.key = m->rma_iov[0].key;
+  call.remote = {m->addr, m->rma_iov[0].addr, m->rma_iov[0].key};
   call.datatype = m->datatype;
   call.operation = m->op;
-  call.operand = m->msg_iov;
-  call.operands = m->iov_count;
+  call.operand = {m->msg_iov, m->msg_iov == nullptr ? 0 : m->iov_count};
   call.context = m->context;
   call.flags = flags;
   return true;
@@ -231,13 +218,9 @@ ssize_t atomic_message(fid_ep* ep, const fi_msg_atomic* m, std::uint64_t flags) 
 ssize_t inject_atomic(fid_ep* ep, const void* buffer, std::size_t count, fi_addr_t to,
                       std::uint64_t address, std::uint64_t key, fi_datatype datatype,
                       fi_op operation) {
-  const fi_ioc ioc{const_cast<void*>(buffer), count};
-  AtomicCall call = call_of(ep, AtomicForm::Plain, to, address);
-  call.key = key;
-  call.datatype = datatype;
-  call.operation = operation;
-  call.operand = &ioc;
-  call.operands = 1;
+  const fi_ioc ioc = elements_of(buffer, count);
+  AtomicCall call = call_of(ep, {to, address, key}, datatype, operation);
+  call.operand = {&ioc, 1};
   call.is_silent = true;
   return run(ep, call);
 }
@@ -245,14 +228,10 @@ ssize_t inject_atomic(fid_ep* ep, const void* buffer, std::size_t count, fi_addr
 ssize_t fetch_pieces(fid_ep* ep, const fi_ioc* iov, void**, std::size_t count, fi_ioc* result,
                      void**, std::size_t results, fi_addr_t to, std::uint64_t address,
                      std::uint64_t key, fi_datatype datatype, fi_op operation, void* context) {
-  AtomicCall call = call_of(ep, AtomicForm::Fetch, to, address);
-  call.key = key;
-  call.datatype = datatype;
-  call.operation = operation;
-  call.operand = iov;
-  call.operands = count;
-  call.result = result;
-  call.results = results;
+  AtomicCall call = call_of(ep, {to, address, key}, datatype, operation);
+  call.form = AtomicForm::Fetch;
+  call.operand = {iov, count};
+  call.result = {result, results};
   call.context = context;
   return run(ep, call);
 }
@@ -260,7 +239,7 @@ ssize_t fetch_pieces(fid_ep* ep, const fi_ioc* iov, void**, std::size_t count, f
 ssize_t fetch(fid_ep* ep, const void* buffer, std::size_t count, void*, void* result, void*,
               fi_addr_t to, std::uint64_t address, std::uint64_t key, fi_datatype datatype,
               fi_op operation, void* context) {
-  const fi_ioc ioc{const_cast<void*>(buffer), count};
+  const fi_ioc ioc = elements_of(buffer, count);
   fi_ioc back{result, count};
   return fetch_pieces(ep, &ioc, nullptr, 1, &back, nullptr, 1, to, address, key, datatype,
                       operation, context);
@@ -270,8 +249,7 @@ ssize_t fetch_message(fid_ep* ep, const fi_msg_atomic* m, fi_ioc* result, void**
                       std::size_t results, std::uint64_t flags) {
   AtomicCall call;
   call.form = AtomicForm::Fetch;
-  call.result = result;
-  call.results = results;
+  call.result = {result, results};
   return fill(call, m, flags) ? run(ep, call) : -FI_EINVAL;
 }
 
@@ -279,16 +257,11 @@ ssize_t compare_pieces(fid_ep* ep, const fi_ioc* iov, void**, std::size_t count,
                        const fi_ioc* compare, void**, std::size_t compares, fi_ioc* result, void**,
                        std::size_t results, fi_addr_t to, std::uint64_t address, std::uint64_t key,
                        fi_datatype datatype, fi_op operation, void* context) {
-  AtomicCall call = call_of(ep, AtomicForm::Compare, to, address);
-  call.key = key;
-  call.datatype = datatype;
-  call.operation = operation;
-  call.operand = iov;
-  call.operands = count;
-  call.compare = compare;
-  call.compares = compares;
-  call.result = result;
-  call.results = results;
+  AtomicCall call = call_of(ep, {to, address, key}, datatype, operation);
+  call.form = AtomicForm::Compare;
+  call.operand = {iov, count};
+  call.compare = {compare, compares};
+  call.result = {result, results};
   call.context = context;
   return run(ep, call);
 }
@@ -296,8 +269,8 @@ ssize_t compare_pieces(fid_ep* ep, const fi_ioc* iov, void**, std::size_t count,
 ssize_t compare(fid_ep* ep, const void* buffer, std::size_t count, void*, const void* comparand,
                 void*, void* result, void*, fi_addr_t to, std::uint64_t address, std::uint64_t key,
                 fi_datatype datatype, fi_op operation, void* context) {
-  const fi_ioc ioc{const_cast<void*>(buffer), count};
-  const fi_ioc with{const_cast<void*>(comparand), count};
+  const fi_ioc ioc = elements_of(buffer, count);
+  const fi_ioc with = elements_of(comparand, count);
   fi_ioc back{result, count};
   return compare_pieces(ep, &ioc, nullptr, 1, &with, nullptr, 1, &back, nullptr, 1, to, address,
                         key, datatype, operation, context);
@@ -308,10 +281,8 @@ ssize_t compare_message(fid_ep* ep, const fi_msg_atomic* m, const fi_ioc* compar
                         std::uint64_t flags) {
   AtomicCall call;
   call.form = AtomicForm::Compare;
-  call.compare = compare;
-  call.compares = compares;
-  call.result = result;
-  call.results = results;
+  call.compare = {compare, compares};
+  call.result = {result, results};
   return fill(call, m, flags) ? run(ep, call) : -FI_EINVAL;
 }
 

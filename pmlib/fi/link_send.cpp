@@ -14,7 +14,7 @@ namespace {
 constexpr int kMessagesPerTurn = 64;
 constexpr unsigned kPatientTurns = 200;  // chosen: some 50 us
 constexpr unsigned kYieldEvery = 16;
-constexpr std::size_t kEagerBytes = 16 << 10;  // chosen by measurement, see docs/pm-fi.md
+constexpr std::size_t kEagerBytes = 16 << 10;  // chosen: a dozen frames, sent without asking
 
 // Copies `length` bytes of the pieces, from `offset` on.
 void gather(std::span<const iovec> pieces, std::size_t offset, std::byte* to, std::size_t length) {
