@@ -108,13 +108,20 @@ void SwitchFollower::follow(TimePoint woke) {
   apply(where, due, woke);
 }
 
+namespace {
+
+bool is_managed(const SwitchSlot& slot, const SwitchProgram::Part* part) {
+  return part != nullptr && contains(part->plan.managed, slot.attempt);
+}
+
+}  // namespace
+
 // Who leaves; and where every boundary is a switch, who runs on.
 [[gnu::hot]] bool SwitchFollower::must_stop(const SwitchSlot& slot, const Position& where,
                                             bool stays, TimePoint due) {
   if (slot.stopped) return false;
   if (!stays) return true;
-  return where.part != nullptr && gang::restarts_at(where.part->plan, due) &&
-         contains(where.part->plan.managed, slot.attempt);
+  return is_managed(slot, where.part) && gang::restarts_at(where.part->plan, due);
 }
 
 bool SwitchFollower::enters(std::size_t slot, const Position& where) const {
@@ -244,9 +251,11 @@ void SwitchFollower::list_entered(const SwitchSlot& slot, SwitchRecord& record) 
     const bool runs = where.runs == nullptr || where.runs[i] != 0;
     is_busy = is_busy || !slot.stopped || runs;
     const bool goes = enters(i, where);
-    const bool has_turn = runs && !slot.watch.is_background();
     if (slot.waits_for != 0) continue;
     if (goes) failed += let_go(i, stopped);
+    // Who is new and no plan knows yet runs, but has no turn.
+    const bool has_turn =
+        runs && !slot.watch.is_background() && (goes || is_managed(slot, where.part));
     if (has_turn && (goes || !slot.has_turn)) list(slot, record.entered, record.entered_count);
     if (has_turn) slot.has_turn = true;
   }

@@ -91,6 +91,22 @@ TEST(SwitchFollower, StopsTheLeavingAndContinuesTheEntering) {
   EXPECT_TRUE(second.is_running);
 }
 
+TEST(SwitchFollower, RecordsNobodyWhomNoPlanKnows) {
+  Node node;
+  node.add(1);
+  node.add(2);
+  const auto& fresh = node.add(3);
+  node.follow({turns(TimePoint{1s})});
+  for (const auto at : {1000ms, 1100ms, 1200ms}) node.step(TimePoint{at});
+  EXPECT_TRUE(fresh.is_running);
+  const auto records = node.trace.read(TimePoint{}).records;
+  ASSERT_EQ(records.size(), 3U);
+  for (const auto& record : records) {
+    EXPECT_EQ(record.entered_count, 1U);
+    EXPECT_NE(record.entered[0], AttemptId{3});
+  }
+}
+
 // Two attempts of one socket.
 struct SharedChannel {
   explicit SharedChannel(Node& node) {
