@@ -3,6 +3,7 @@
 // proto/convert.* is the only place that turns them into bytes and back.
 #pragma once
 
+#include "base/distribution.hpp"
 #include "base/ids.hpp"
 #include "base/time.hpp"
 #include "base/units.hpp"
@@ -33,7 +34,7 @@ enum class Queue : std::uint8_t { Exclusive, High, Normal };
 struct ResourceRequest {
   std::uint32_t nodes = 0;           // 0: as few as hold the tasks
   std::uint32_t tasks = 0;           // 0: one a node, or tasks_per_node on each
-  std::uint32_t tasks_per_node = 0;  // 0: spread evenly, block distribution
+  std::uint32_t tasks_per_node = 0;  // 0: spread evenly
   std::uint32_t cpus_per_task = 1;
   Bytes memory_per_node{0};               // reserved on each of its nodes; 0: nothing reserved
   std::vector<std::string> only_nodes;    // operators: exactly these may be used; empty: any
@@ -45,7 +46,8 @@ struct ResourceRequest {
   Duration scheduled_limit{0};  // counts scheduled time only; 0: none
   Duration wall_limit{0};       // counts from the start of the tasks; 0: none
   bool overlay = false;         // parallel shell: takes no cores, is in no segment, never frozen
-  bool kill_deadlock = false;   // end it when all of it waits for messages that nobody can send
+  Distribution distribution = Distribution::Block;  // of ranks; says nothing about where tasks go
+  bool kill_deadlock = false;  // end it when all of it waits for messages that nobody can send
 
   friend bool operator==(const ResourceRequest&, const ResourceRequest&) = default;
 };
@@ -128,10 +130,11 @@ struct PlacedTasks {
   AttemptId attempt{0};
   UserId user{0};
   std::uint32_t node_index = 0;              // 0 ... nodes-1 within the job
-  std::vector<std::uint32_t> tasks_on_node;  // [node index], block distribution: ranks ascend
-  std::vector<std::uint32_t> cores;          // of this node, cpus_per_task a task, in task order;
-                                             // empty: an overlay job, never frozen
-  Bytes memory{0};                           // limit on this node; 0: none
+  std::vector<std::uint32_t> tasks_on_node;  // [node index]
+  Distribution distribution = Distribution::Block;
+  std::vector<std::uint32_t> cores;  // of this node, cpus_per_task a task, in task order;
+                                     // empty: an overlay job, never frozen
+  Bytes memory{0};                   // limit on this node; 0: none
 
   friend bool operator==(const PlacedTasks&, const PlacedTasks&) = default;
 };

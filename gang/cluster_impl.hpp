@@ -122,7 +122,7 @@ struct Job {
   JobActivity activity = JobActivity::Busy;
   bool background = false;                // by the newest layout
   std::array<Gathering, base::kMeetings> gatherings;
-  std::vector<std::uint32_t> first_rank;  // [node index within the job]
+  std::vector<std::uint32_t> node_of_rank;  // [rank]: node index within the job
   std::uint32_t waited_for = 0;           // members that are Asked
   std::uint32_t remaining = 0;            // members that are not Gone
 

@@ -74,6 +74,7 @@ void Cluster::Impl::prepare_on(const Job& job, std::size_t member, Actions& out)
   message.placed.user = job.user;
   message.placed.node_index = static_cast<std::uint32_t>(member);
   message.placed.tasks_on_node = job.tasks_on_node;
+  message.placed.distribution = job.request.distribution;
   message.placed.cores = job.cells.cores[member];
   message.placed.memory = job.request.memory_per_node;
   send(job.cells.nodes[member], std::move(message), out);
@@ -185,9 +186,9 @@ void Cluster::Impl::said_of_job(Job& job, std::size_t member, const base::NodeTo
 // False: impossible or known already.
 bool Cluster::Impl::record_exit(Job& job, std::size_t member, const base::TaskExit& exit) {
   const std::uint32_t rank = exit.rank.value();
-  const std::uint32_t first = job.first_rank[member];
-  const bool sane = rank >= first && rank - first < job.tasks_on_node[member] && exit.code >= 0 &&
-                    exit.code <= 255 && exit.signal >= 0 && exit.signal <= 64;
+  const bool is_its = rank < job.node_of_rank.size() && job.node_of_rank[rank] == member;
+  const bool sane =
+      is_its && exit.code >= 0 && exit.code <= 255 && exit.signal >= 0 && exit.signal <= 64;
   if (!sane) ++counters.stale_reports;
   if (!sane || job.exit_known[rank]) return false;
   job.exit_known[rank] = true;
@@ -231,9 +232,10 @@ void Cluster::Impl::exited(Job& job, std::size_t member, const base::Exited& mes
         job.exit_code != 0 ? job.exit_code : kErrorExitCode, now, out);
   }
   for (const base::TaskExit& exit : fresh) judge_exit(job, member, exit, now, out);
-  const auto first = job.exit_known.begin() + job.first_rank[member];
-  const bool all_known =
-      std::all_of(first, first + job.tasks_on_node[member], [](bool known) { return known; });
+  bool all_known = true;
+  for (std::uint32_t rank = 0; rank < job.node_of_rank.size(); ++rank) {
+    all_known = all_known && (job.node_of_rank[rank] != member || job.exit_known[rank]);
+  }
   if (!all_known) {
     end(job, JobState::NodeFailed, fmt::format("{} does not say how its tasks ended", name),
         kErrorExitCode, now, out);

@@ -122,13 +122,12 @@ void Cluster::Impl::place_cells(Job& job, std::size_t row) {
   }
   job.placed = true;
   std::uint32_t rank = 0;
-  job.first_rank.clear();
+  job.node_of_rank = base::nodes_of_ranks(job.tasks_on_node, job.request.distribution);
   for (std::size_t m = 0; m < job.cells.nodes.size(); ++m) {
     Node& node = nodes[job.cells.nodes[m]];
     node.reserved += job.shape.memory;
     node.jobs.insert(job.id);
     if (is_exclusive(job)) node.exclusive = job.id;
-    job.first_rank.push_back(rank);
     rank += job.tasks_on_node[m];
   }
   job.exits.assign(rank, {});

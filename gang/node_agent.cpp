@@ -53,11 +53,9 @@ Phase from_report(base::AttemptPhase phase) {
   return Phase::Preparing;
 }
 
-// The half-open range of ranks of this node.
-std::pair<std::uint32_t, std::uint32_t> local_ranks(const base::PlacedTasks& placed) {
-  const auto mine = placed.tasks_on_node.begin() + placed.node_index;
-  const auto first = std::accumulate(placed.tasks_on_node.begin(), mine, std::uint32_t{0});
-  return {first, first + *mine};
+// The ranks of this node, ascending.
+std::vector<std::uint32_t> local_ranks(const base::PlacedTasks& placed) {
+  return base::ranks_of_node(placed.tasks_on_node, placed.node_index, placed.distribution);
 }
 
 bool well_formed(const base::PlacedTasks& placed) {
@@ -265,8 +263,8 @@ void NodeAgent::refuse(AttemptId id, int exit_code, std::string reason, NodeActi
 }
 
 void NodeAgent::task_ended(Attempt& attempt, const base::TaskExit& exit, NodeActions& out) {
-  const auto [first, last] = local_ranks(attempt.placed);
-  const bool known = exit.rank.value() >= first && exit.rank.value() < last;
+  const auto ranks = local_ranks(attempt.placed);
+  const bool known = std::ranges::binary_search(ranks, exit.rank.value());
   if (!known || !attempt.exits.emplace(exit.rank, exit).second) {
     ++unexpected_count_;
     return;
@@ -278,9 +276,9 @@ void NodeAgent::task_ended(Attempt& attempt, const base::TaskExit& exit, NodeAct
 // The attempt has just become Exited. Tasks that were started but whose end nobody saw were killed.
 void NodeAgent::finish(AttemptId id, NodeActions& out) {
   Attempt& attempt = attempts_[id];
-  const auto [first, last] = local_ranks(attempt.placed);
   const bool ran = attempt.started || !attempt.exits.empty();
-  for (std::uint32_t rank = first; ran && rank < last; ++rank) {
+  for (const std::uint32_t rank : local_ranks(attempt.placed)) {
+    if (!ran) break;
     attempt.exits.try_emplace(base::Rank{rank}, base::TaskExit{base::Rank{rank}, 0, kKillSignal});
   }
   out.push_back(RemoveAttempt{id});

@@ -12,7 +12,8 @@ constexpr AttemptId kJob{257};
 constexpr TimePoint kNow{50s};
 
 base::PlacedTasks placed(AttemptId attempt = kJob) {
-  return {attempt, base::UserId{1000}, 1, {2, 2}, {0, 1}, {}};  // ranks 2 and 3
+  return {attempt, base::UserId{1000}, 1, {2, 2}, base::Distribution::Block, {0, 1},
+          {}};  // ranks 2 and 3
 }
 
 template <typename Message>

@@ -78,7 +78,7 @@ class TaskWatchTest : public ::testing::Test {
 
   TaskWatch watch(std::vector<pid_t> pids) {
     TaskWatch made(
-        {Rank(4), std::move(pids)}, [this] { return found_; }, proc_.string());
+        {{4, 5}, std::move(pids)}, [this] { return found_; }, proc_.string());
     made.look_up();
     return made;
   }

@@ -67,6 +67,7 @@ CpuTime cpu_of(const ProcessStat& stat, const ProcessSchedule& schedule) {
 
 TaskWatch::TaskWatch(Tasks tasks, FindProcesses find, std::string proc)
     : tasks_(std::move(tasks)), find_(std::move(find)), proc_(std::move(proc)) {
+  tasks_.pids.resize(std::min(tasks_.pids.size(), tasks_.ranks.size()));  // the user's word
   ended_.resize(tasks_.pids.size());
   samples_.resize(tasks_.pids.size());
 }
@@ -166,7 +167,7 @@ void TaskWatch::add_to(TaskSample& sample, const Process& process, bool is_first
 std::vector<TaskSample>& TaskWatch::read(bool frozen) {
   for (std::size_t i = 0; i < samples_.size(); ++i) {
     samples_[i] = TaskSample();
-    samples_[i].rank = Rank(tasks_.first.value() + static_cast<std::uint32_t>(i));
+    samples_[i].rank = Rank(tasks_.ranks[i]);
     samples_[i].pid = tasks_.pids[i];
     samples_[i].state = TaskState::Ended;
     samples_[i].user = ended_[i].user;

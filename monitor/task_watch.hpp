@@ -24,8 +24,8 @@ using FindProcesses = std::function<std::vector<pid_t>()>;
 class TaskWatch {
  public:
   struct Tasks {
-    Rank first;
-    std::vector<pid_t> pids;  // of first, first + 1, ...
+    std::vector<std::uint32_t> ranks;  // ascending
+    std::vector<pid_t> pids;           // of these ranks
   };
 
   // `proc`: where /proc is, for tests.

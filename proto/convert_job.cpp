@@ -94,6 +94,7 @@ wire::ResourceRequest to_wire(const base::ResourceRequest& request) {
   out.set_scheduled_limit_ns(request.scheduled_limit.count());
   out.set_wall_limit_ns(request.wall_limit.count());
   out.set_overlay(request.overlay);
+  out.set_distribution(static_cast<std::uint32_t>(request.distribution));
   out.set_kill_deadlock(request.kill_deadlock);
   return out;
 }
@@ -108,6 +109,8 @@ Result<base::ResourceRequest> from_wire(const wire::ResourceRequest& message) {
   check_names(check, "except_nodes", message.except_nodes());
   check.within("queue", message.queue(), 0, static_cast<int>(base::Queue::Normal));
   check.within("weight", message.weight(), 0, limits::kMaxWeight);
+  check.within("distribution", message.distribution(), 0,
+               static_cast<int>(base::Distribution::Cyclic));
   check.require("scheduled_limit_ns", message.scheduled_limit_ns() >= 0, "is negative");
   check.require("wall_limit_ns", message.wall_limit_ns() >= 0, "is negative");
   if (!check.ok()) return check.error();
@@ -127,6 +130,7 @@ Result<base::ResourceRequest> from_wire(const wire::ResourceRequest& message) {
   out.scheduled_limit = base::Duration(message.scheduled_limit_ns());
   out.wall_limit = base::Duration(message.wall_limit_ns());
   out.overlay = message.overlay();
+  out.distribution = static_cast<base::Distribution>(message.distribution());
   out.kill_deadlock = message.kill_deadlock();
   return out;
 }

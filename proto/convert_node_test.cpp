@@ -22,6 +22,7 @@ base::PlacedTasks some_placed() {
   placed.tasks_on_node = {2, 2, 1};
   placed.cores = {0, 3};
   placed.memory = base::Bytes(1U << 20U);
+  placed.distribution = base::Distribution::Cyclic;
   return placed;
 }
 

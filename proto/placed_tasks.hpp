@@ -17,6 +17,7 @@ void fill_placed(const base::PlacedTasks& placed, Message& out) {
   for (std::uint32_t tasks : placed.tasks_on_node) out.add_tasks_on_node(tasks);
   for (std::uint32_t core : placed.cores) out.add_cores(core);
   out.set_memory_bytes(placed.memory.value());
+  out.set_distribution(static_cast<std::uint32_t>(placed.distribution));
 }
 
 // All but the user.
@@ -38,6 +39,8 @@ base::Result<base::PlacedTasks> take_placed(std::string_view name, const Message
   for (std::uint32_t core : message.cores()) {
     check.within("cores", core, 0, limits::kMaxCoresPerNode - 1);
   }
+  check.within("distribution", message.distribution(), 0,
+               static_cast<int>(base::Distribution::Cyclic));
   if (!check.ok()) return check.error();
 
   base::PlacedTasks placed;
@@ -46,6 +49,7 @@ base::Result<base::PlacedTasks> take_placed(std::string_view name, const Message
   placed.tasks_on_node.assign(message.tasks_on_node().begin(), message.tasks_on_node().end());
   placed.cores.assign(message.cores().begin(), message.cores().end());
   placed.memory = base::Bytes(message.memory_bytes());
+  placed.distribution = static_cast<base::Distribution>(message.distribution());
   return placed;
 }
 

@@ -1,5 +1,6 @@
 #include "scout/run_options.hpp"
 
+#include "base/distribution.hpp"
 #include "base/hostlist.hpp"
 #include "base/limits.hpp"
 #include "base/text.hpp"
@@ -37,6 +38,9 @@ void add_size_options(CLI::App& app, RunOptions& options) {
   app.add_option("-x,--exclude", options.except_nodes, "None of these nodes")->type_name("NODES");
   app.add_option("--cpu-bind", options.cpu_bind, "Bind tasks: none, core or socket")
       ->check(CLI::IsMember({"none", "core", "socket"}));
+  app.add_option("-m,--distribution", options.distribution,
+                 "Ranks go to nodes in blocks (block) or in turn (cyclic)")
+      ->check(CLI::IsMember({"block", "cyclic"}));
 }
 
 void add_time_options(CLI::App& app, RunOptions& options) {
@@ -143,6 +147,9 @@ Status fill_resources(const RunOptions& options, wire::ResourceRequest& resource
   resources.set_tasks(options.tasks);
   resources.set_tasks_per_node(options.tasks_per_node);
   resources.set_cpus_per_task(options.cpus_per_task);
+  const auto distribution =
+      options.distribution == "cyclic" ? Distribution::Cyclic : Distribution::Block;
+  resources.set_distribution(static_cast<std::uint32_t>(distribution));
   resources.set_kill_deadlock(options.kill_deadlock);
   if (options.nodes == 0 && options.tasks == 0) resources.set_tasks(1);
   if (!options.memory.empty()) {

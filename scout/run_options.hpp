@@ -43,6 +43,7 @@ struct RunOptions {
   std::string error;
   std::string signal;
   std::string cpu_bind = "none";
+  std::string distribution = "block";
   std::string mpi = "auto";
   std::string net = "native";
   bool label = false;

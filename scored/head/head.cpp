@@ -178,7 +178,7 @@ Result<gang::RecoveredJob> Head::recover_job(const StoredJob& stored) {
   ++active_;
   const Placement& placement = stored.progress.placement;
   const bool is_driven = !stored.progress.detached;
-  streams_.open({job.info.id, is_driven, job.info.stdin_rank, true});
+  streams_.open({job.info.id, is_driven, job.info.stdin_rank, true, request->distribution});
   if (placement.attempt != AttemptId()) {
     streams_.place(job.info.id, placement.attempt, job.nodes, placement.tasks_on_node);
   }

@@ -151,7 +151,7 @@ void Head::begin_job(AddJob&& add, const ResourceRequest& request) {
   job.saved = job.progress;
   ++active_;
   const bool is_driven = !add.detached;
-  streams_.open({id, is_driven, job.info.stdin_rank, false});
+  streams_.open({id, is_driven, job.info.stdin_rank, false, request.distribution});
   if (is_driven) {
     deadlines_.set(id, DeadlineKind::FrontEnd, now() + config_.front_end_grace);
   }

@@ -58,15 +58,14 @@ void JobStreams::start_input(JobId job) {
   forward_input(job, *stream);
 }
 
-// Ranks are in blocks: the first node has 0 ... tasks_on_node[0]-1.
 std::vector<std::uint32_t> JobStreams::input_nodes(const Stream& stream) {
+  const auto nodes = nodes_of_ranks(stream.tasks_on_node, stream.distribution);
   std::vector<std::uint32_t> found;
-  std::int64_t first = 0;
-  for (std::uint32_t i = 0; i < stream.tasks_on_node.size(); ++i) {
-    const std::int64_t end = first + stream.tasks_on_node[i];
-    const bool has_rank = stream.stdin_rank >= first && stream.stdin_rank < end;
-    if (has_rank || (stream.stdin_rank == -1 && end > first)) found.push_back(i);
-    first = end;
+  for (std::uint32_t i = 0; stream.stdin_rank == -1 && i < stream.tasks_on_node.size(); ++i) {
+    if (stream.tasks_on_node[i] > 0) found.push_back(i);
+  }
+  if (stream.stdin_rank >= 0 && stream.stdin_rank < static_cast<std::int64_t>(nodes.size())) {
+    found.push_back(nodes[static_cast<std::size_t>(stream.stdin_rank)]);
   }
   return found;
 }
@@ -297,6 +296,18 @@ void JobStreams::fence_enter(NodeId node, wire::FenceEnter&& message) {
     return;
   }
   for (const NodeId member : stream->nodes) links_.send_shared(member, frame);
+}
+
+void JobStreams::relay(NodeId node, wire::JobRelay&& message) {
+  const AttemptId attempt(message.attempt());
+  Stream* stream = find(job_of(attempt));
+  if (stream == nullptr || stream->attempt != attempt) return;
+  const auto from = stream->index.find(node);
+  if (from == stream->index.end() || message.node_index() >= stream->nodes.size()) return;
+  const NodeId to = stream->nodes[message.node_index()];
+  message.set_node_index(static_cast<std::uint32_t>(from->second));
+  links_.send_shared(to,
+                     proto::encode_frame(proto::FrameType::JobRelay, message.SerializeAsString()));
 }
 
 // ---- what JobOutput decided ---------------------------------------------------------------------

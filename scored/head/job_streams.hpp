@@ -3,6 +3,7 @@
 // PMI fences between nodes. A shell around JobOutput, JobInput and FenceBoard: it turns their
 // actions into frames. One thread.
 
+#include "base/distribution.hpp"
 #include "base/ids.hpp"
 #include "base/result.hpp"
 #include "proto/client.pb.h"
@@ -50,6 +51,7 @@ class JobStreams {
     bool driven = true;  // by a front end; else its output waits for nobody
     std::int64_t stdin_rank = -2;
     bool recovered = false;  // it ran under an earlier head
+    Distribution distribution = Distribution::Block;
   };
 
   void open(const Opening& opening);
@@ -86,18 +88,22 @@ class JobStreams {
   void task_output(NodeId node, wire::TaskOutput&& message);
   void task_input_taken(NodeId node, const wire::TaskInputTaken& message);
   void fence_enter(NodeId node, wire::FenceEnter&& message);
+  // To the node of the job that the message names; to nobody if there is none.
+  void relay(NodeId node, wire::JobRelay&& message);
 
  private:
   struct Stream {
     explicit Stream(const Opening& opening)
         : output(opening.driven, opening.recovered),
           stdin_rank(opening.stdin_rank),
-          recovered(opening.recovered) {}
+          recovered(opening.recovered),
+          distribution(opening.distribution) {}
 
     JobOutput output;
     JobInput input;
     std::int64_t stdin_rank;
     bool recovered;
+    Distribution distribution;
     AttemptId attempt;
     std::vector<RepeatFilter> repeats;  // [node index]
     std::vector<NodeId> nodes;          // [node index]

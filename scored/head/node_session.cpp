@@ -106,6 +106,9 @@ bool NodeSession::dispatch(const proto::InFrame& frame) {
       return handle_stream<wire::FenceEnter>(frame, [this](auto&& message) {
         head_.streams().fence_enter(node_, std::move(message));
       });
+    case FrameType::JobRelay:
+      return handle_stream<wire::JobRelay>(
+          frame, [this](auto&& message) { head_.streams().relay(node_, std::move(message)); });
     case FrameType::NetworkRequest:
       return handle_stream<wire::NetworkRequest>(frame, [this](auto&& message) {
         head_.network_request(node_, AttemptId(message.attempt()));

@@ -50,6 +50,8 @@ bool Attempts::on_frame(Attempt& attempt, const proto::InFrame& frame) {
       return pass_to_head<wire::TaskInputTaken>(attempt, frame);
     case FrameType::FenceEnter:
       return pass_to_head<wire::FenceEnter>(attempt, frame);
+    case FrameType::JobRelay:
+      return pass_to_head<wire::JobRelay>(attempt, frame);
     case FrameType::NetworkRequest:
     case FrameType::ShepherdNetwork:
     case FrameType::PassedDescriptors:
@@ -139,6 +141,8 @@ bool Attempts::from_head(const proto::InFrame& frame) {
       return pass_to_shepherd<wire::TaskInput>(frame);
     case FrameType::FenceDone:
       return pass_to_shepherd<wire::FenceDone>(frame);
+    case FrameType::JobRelay:
+      return pass_to_shepherd<wire::JobRelay>(frame);
     case FrameType::TerminalSize:
       return pass_to_shepherd<wire::TerminalSize>(frame);
     default:

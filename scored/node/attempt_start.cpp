@@ -44,12 +44,8 @@ Result<UniqueFd> listen_at(const std::string& path) {
   return made;
 }
 
-Rank first_rank(const base::PlacedTasks& placed) {
-  std::uint32_t first = 0;
-  for (std::uint32_t i = 0; i < placed.node_index && i < placed.tasks_on_node.size(); ++i) {
-    first += placed.tasks_on_node[i];
-  }
-  return Rank(first);
+std::vector<std::uint32_t> ranks_of(const base::PlacedTasks& placed) {
+  return ranks_of_node(placed.tasks_on_node, placed.node_index, placed.distribution);
 }
 
 proto::ConnectionLimits connection_limits() {
@@ -65,7 +61,7 @@ proto::ConnectionLimits connection_limits() {
 void Attempts::launch(gang::LaunchShepherd order) {
   const auto attempt = add(order.placed.attempt);
   attempt->memory = order.placed.memory;
-  attempt->first = first_rank(order.placed);
+  attempt->ranks = ranks_of(order.placed);
   parts_.tasks.spawn("run an attempt", run_new(attempt, std::move(order)));
 }
 
@@ -215,7 +211,7 @@ asio::awaitable<Result<proto::FoundAttempt>> Attempts::read_report(AttemptPtr at
     co_return fail(Errc::Malformed, "it says it is attempt {}", found->placed.attempt);
   }
   attempt->memory = found->placed.memory;
-  attempt->first = first_rank(found->placed);
+  attempt->ranks = ranks_of(found->placed);
   attempt->tasks = found->pids;
   attempt->group = static_cast<pid_t>(report->group());
   attempt->shepherd = static_cast<pid_t>(report->shepherd_pid());

@@ -43,7 +43,7 @@ std::vector<Attempts::RunningTasks> Attempts::running() const {
   std::vector<RunningTasks> tasks;
   for (const auto& [id, attempt] : attempts_) {
     if (attempt->is_removed || attempt->tasks.empty()) continue;
-    tasks.push_back({id, attempt->first, attempt->tasks, attempt->shepherd});
+    tasks.push_back({id, attempt->ranks, attempt->tasks, attempt->shepherd});
   }
   return tasks;
 }

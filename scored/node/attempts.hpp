@@ -74,8 +74,8 @@ class Attempts {
   // What runs here, for the sampler. The pids are the shepherds' word.
   struct RunningTasks {
     AttemptId attempt{};
-    Rank first;               // of this node
-    std::vector<pid_t> pids;  // of first, first + 1, ...
+    std::vector<std::uint32_t> ranks;  // of this node
+    std::vector<pid_t> pids;           // of these ranks
     pid_t shepherd = 0;
   };
 
@@ -87,8 +87,8 @@ class Attempts {
     AttemptId id{};
     std::string socket;
     Bytes memory{};
-    Rank first{0};             // of its tasks here
-    std::vector<pid_t> tasks;  // once they started
+    std::vector<std::uint32_t> ranks;  // of its tasks here
+    std::vector<pid_t> tasks;          // once they started
     std::shared_ptr<proto::Connection> connection;
     pid_t shepherd = 0;
     pid_t group = 0;

@@ -34,11 +34,16 @@ pm::DeviceKind kind_of(NetworkDevice device) {
   return pm::DeviceKind::None;
 }
 
+std::vector<std::uint32_t> ranks_of_this_node(const base::PlacedTasks& placed) {
+  return ranks_of_node(placed.tasks_on_node, placed.node_index, placed.distribution);
+}
+
 std::size_t ranks_of(const base::PlacedTasks& placed) {
   return std::accumulate(placed.tasks_on_node.begin(), placed.tasks_on_node.end(), std::size_t{0});
 }
 
-std::uint32_t first_rank(const base::PlacedTasks& placed) {
+// Addresses are in the order of nodes and their tasks, whatever ranks these have.
+std::uint32_t first_task(const base::PlacedTasks& placed) {
   return std::accumulate(placed.tasks_on_node.begin(),
                          placed.tasks_on_node.begin() + placed.node_index, 0U);
 }
@@ -155,7 +160,7 @@ bool Networks::from_shepherd(AttemptId attempt, const proto::InFrame& frame) {
 // It was opened before this daemon started: the shepherd has kept everything.
 void Networks::on_network(Network& network, const wire::ShepherdNetwork& message) {
   if (network.is_open) return;
-  const auto first = first_rank(network.placed);
+  const auto first = first_task(network.placed);
   network.is_wanted = true;
   network.is_open = true;
   network.key = message.key();
@@ -266,12 +271,13 @@ asio::awaitable<Status> Networks::open_rings(AttemptId attempt) {
   const auto mac = mac_of_interface(config_.interface);
   if (!mac) co_return mac.error();
   const std::uint32_t tasks = tasks_of(*find(attempt));
+  const auto ranks = ranks_of_this_node(find(attempt)->placed);
   for (std::uint32_t task = 0; task < tasks; ++task) {
     Network* network = find(attempt);
     if (network == nullptr) co_return fail(Errc::Cancelled, "the attempt is over");
     LauncherLink::RingPlace place;
     place.key = config_.tags ? 0 : network->key;
-    place.rank = first_rank(network->placed) + task;
+    place.rank = ranks[task];
     place.channel = network->channel;
     auto ring = co_await launcher_.open_ring(attempt, place);
     if (!ring) co_return ring.error();

@@ -219,7 +219,7 @@ void Sampling::look_up() {
   for (const auto& tasks : running) {
     const auto found = watches_.find(tasks.attempt);
     if (found != watches_.end()) continue;
-    Watch made{monitor::TaskWatch({tasks.first, tasks.pids}, finder(tasks)), std::nullopt};
+    Watch made{monitor::TaskWatch({tasks.ranks, tasks.pids}, finder(tasks)), std::nullopt};
     watches_.emplace(tasks.attempt, std::move(made));
   }
   for (auto& [attempt, watch] : watches_) {

@@ -14,11 +14,9 @@ namespace {
 
 using shepherd::Plan;
 
-std::string ranks_text(std::uint32_t first, std::uint32_t count) {
+std::string ranks_text(const std::vector<std::uint32_t>& ranks) {
   std::string text;
-  for (std::uint32_t rank = first; rank < first + count; ++rank) {
-    (text += text.empty() ? "" : ",") += std::to_string(rank);
-  }
+  for (const std::uint32_t rank : ranks) (text += text.empty() ? "" : ",") += std::to_string(rank);
   return text;
 }
 
@@ -46,14 +44,14 @@ std::string node_list(const Plan& plan) {
 }
 
 std::string rank_list(const Plan& plan) {
-  std::string ranks;
-  std::uint32_t first = 0;
-  for (const std::uint32_t count : plan.prepare.tasks_on_node()) {
-    if (count == 0) continue;
-    (ranks += ranks.empty() ? "" : ";") += ranks_text(first, count);
-    first += count;
+  std::vector<std::vector<std::uint32_t>> of_nodes(plan.node_count());
+  std::uint32_t rank = 0;
+  for (const std::uint32_t node : plan.nodes_of_ranks()) of_nodes[node].push_back(rank++);
+  std::string text;
+  for (const auto& ranks : of_nodes) {
+    if (!ranks.empty()) (text += text.empty() ? "" : ";") += ranks_text(ranks);
   }
-  return ranks;
+  return text;
 }
 
 void add_sizes(InfoList& out, const Plan& plan) {
@@ -68,26 +66,37 @@ void add_sizes(InfoList& out, const Plan& plan) {
   out.add_u32(PMIX_JOB_NUM_APPS, 1);
   out.add_u32(PMIX_APPNUM, 0);
   out.add_rank(PMIX_APPLDR, 0);
-  out.add_rank(PMIX_LOCALLDR, plan.first_rank);
-  out.add(PMIX_LOCAL_PEERS, ranks_text(plan.first_rank, plan.local_tasks()));
+  out.add_rank(PMIX_LOCALLDR, plan.rank_of(0));
+  out.add(PMIX_LOCAL_PEERS, ranks_text(plan.ranks));
+}
+
+// [node index]: its number among those that have tasks.
+std::vector<std::uint32_t> node_numbers(const Plan& plan) {
+  std::vector<std::uint32_t> numbers;
+  std::uint32_t next = 0;
+  for (const std::uint32_t tasks : plan.prepare.tasks_on_node()) {
+    numbers.push_back(next);
+    if (tasks > 0) ++next;
+  }
+  return numbers;
 }
 
 void add_ranks(InfoList& out, const Plan& plan) {
+  const auto numbers = node_numbers(plan);
+  std::vector<std::uint16_t> locals(plan.node_count(), 0);
   pmix_rank_t rank = 0;
-  std::uint32_t node = 0;
-  for (const std::uint32_t count : plan.prepare.tasks_on_node()) {
-    for (std::uint32_t local = 0; local < count; ++local, ++rank) {
-      InfoList proc;
-      proc.add_rank(PMIX_RANK, rank);
-      proc.add_u32(PMIX_APPNUM, 0);
-      proc.add_rank(PMIX_APP_RANK, rank);
-      proc.add_rank(PMIX_GLOBAL_RANK, rank);
-      proc.add_u16(PMIX_LOCAL_RANK, static_cast<std::uint16_t>(local));
-      proc.add_u16(PMIX_NODE_RANK, static_cast<std::uint16_t>(local));
-      proc.add_u32(PMIX_NODEID, node);
-      out.add_list(PMIX_PROC_DATA, proc);
-    }
-    if (count > 0) ++node;
+  for (const std::uint32_t node : plan.nodes_of_ranks()) {
+    const std::uint16_t local = locals[node]++;
+    InfoList proc;
+    proc.add_rank(PMIX_RANK, rank);
+    proc.add_u32(PMIX_APPNUM, 0);
+    proc.add_rank(PMIX_APP_RANK, rank);
+    proc.add_rank(PMIX_GLOBAL_RANK, rank);
+    proc.add_u16(PMIX_LOCAL_RANK, local);
+    proc.add_u16(PMIX_NODE_RANK, local);
+    proc.add_u32(PMIX_NODEID, numbers[node]);
+    out.add_list(PMIX_PROC_DATA, proc);
+    ++rank;
   }
 }
 

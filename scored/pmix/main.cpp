@@ -8,6 +8,7 @@
 #include "base/fd.hpp"
 #include "base/log.hpp"
 #include "proto/frame_reader.hpp"
+#include "proto/node.pb.h"
 #include "proto/shepherd.pb.h"
 #include "scored/pmix/server.hpp"
 #include "scored/shepherd/plan.hpp"
@@ -16,6 +17,7 @@
 #include <cstdlib>
 #include <exception>
 #include <mutex>
+#include <poll.h>
 #include <signal.h>
 #include <string_view>
 #include <unistd.h>
@@ -48,6 +50,20 @@ int fail(std::string_view reason) {
   return 1;
 }
 
+// Until the shepherd says something; what libpmix and other nodes want is done meanwhile.
+void wait_for_shepherd() {
+  constexpr int kTurnMs = 1000;
+  static bool has_pending = false;
+  while (true) {
+    const int wake = score::pmix::wake_descriptor();  // -1 before the server runs
+    std::array<pollfd, 2> ready{{{kShepherdFd, POLLIN, 0}, {wake, POLLIN, 0}}};
+    const int count = poll(ready.data(), ready.size(), has_pending ? kTurnMs : -1);
+    if (count < 0 && errno != EINTR) return;
+    if (wake >= 0) has_pending = score::pmix::take_turn();
+    if (count > 0 && ready[0].revents != 0) return;
+  }
+}
+
 // The next frame of the shepherd; nothing at the end of the stream.
 std::optional<proto::InFrame> next_frame(proto::FrameReader& reader) {
   static std::array<char, kReadBytes> buffer;
@@ -58,6 +74,7 @@ std::optional<proto::InFrame> next_frame(proto::FrameReader& reader) {
       return std::nullopt;
     }
     if (*frame) return std::move(*frame);
+    wait_for_shepherd();
     const ssize_t got = read(kShepherdFd, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return std::nullopt;
@@ -66,6 +83,13 @@ std::optional<proto::InFrame> next_frame(proto::FrameReader& reader) {
 }
 
 void on_frame(const proto::InFrame& frame) {
+  if (frame.type == proto::FrameType::JobRelay) {
+    wire::JobRelay relay;
+    if (relay.ParseFromString(frame.payload)) {
+      score::pmix::receive_relay(relay.node_index(), relay.message());
+    }
+    return;
+  }
   if (frame.type != proto::FrameType::PmixFenceDone) return;
   wire::PmixFenceDone done;
   if (!done.ParseFromString(frame.payload)) return;

@@ -65,6 +65,24 @@ TEST(PmixFlow, TasksAreToldWhoRunsWhere) {
       << cluster.errors();
 }
 
+std::string lines(std::uint32_t ranks, const std::string& text) {
+  std::string all;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) all += fmt::format(fmt::runtime(text), rank);
+  return all;
+}
+
+TEST(PmixFlow, DataOfOneRankIsFetchedWithoutAFence) {
+  TestCluster cluster({2, 1, 1});
+  ASSERT_TRUE(cluster.run(probe("modex"))) << cluster.errors();
+  EXPECT_EQ(cluster.output(), lines(4, "rank {} of 4 has all\n")) << cluster.errors();
+}
+
+TEST(PmixFlow, SomeRanksFenceWhileTheOthersDoNot) {
+  TestCluster cluster({2, 2, 1});
+  ASSERT_TRUE(cluster.run(probe("subset"))) << cluster.errors();
+  EXPECT_EQ(cluster.output(), lines(5, "rank {} of 5 fenced\n")) << cluster.errors();
+}
+
 TEST(PmixFlow, AnAbortNamesItsRankAndReason) {
   TestCluster cluster({1, 2});
   ASSERT_TRUE(cluster.run(probe("abort"))) << cluster.errors();

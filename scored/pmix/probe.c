@@ -3,6 +3,8 @@
  *   abort      rank 0 aborts with code 9, the others wait in a fence
  *   leave      rank 0 ends with exit code 0 after init, the others wait in a fence
  *   info       prints size, local peers and node of each rank
+ *   modex      every rank puts a value and reads every other's, without a fence that collects
+ *   subset     the even ranks fence with data, twice, and read each other's values
  *   garbage    writes random bytes to the server's port, then exchanges */
 #include <pmix.h>
 
@@ -76,6 +78,57 @@ static void print_info(void) {
   printf("\n");
 }
 
+static void barrier(void) { fence(0); }
+
+static void put_own(const char* key) {
+  char text[64];
+  pmix_value_t mine;
+  snprintf(text, sizeof text, "value of %u", self.rank);
+  PMIX_VALUE_LOAD(&mine, text, PMIX_STRING);
+  check(PMIx_Put(PMIX_GLOBAL, key, &mine), "put");
+  check(PMIx_Commit(), "commit");
+}
+
+static void get_of(unsigned rank, const char* key) {
+  char text[64];
+  pmix_value_t* theirs;
+  pmix_proc_t other;
+  PMIX_LOAD_PROCID(&other, self.nspace, rank);
+  check(PMIx_Get(&other, key, NULL, 0, &theirs), "get");
+  snprintf(text, sizeof text, "value of %u", rank);
+  if (strcmp(theirs->data.string, text) != 0) exit(4);
+  PMIX_VALUE_RELEASE(theirs);
+}
+
+static void modex(void) {
+  unsigned size = job_size(), rank;
+  put_own("direct");
+  for (rank = 0; rank < size; ++rank) get_of(rank, "direct");
+  barrier();
+  printf("rank %u of %u has all\n", self.rank, size);
+}
+
+static void subset(void) {
+  unsigned size = job_size(), rank, count = 0, turn;
+  pmix_proc_t some[64];
+  bool yes = true;
+  pmix_info_t info;
+  for (rank = 0; rank < size; rank += 2) {
+    PMIX_LOAD_PROCID(&some[count], self.nspace, rank);
+    ++count;
+  }
+  PMIX_INFO_LOAD(&info, PMIX_COLLECT_DATA, &yes, PMIX_BOOL);
+  for (turn = 0; turn < 2 && self.rank % 2 == 0; ++turn) {
+    char key[16];
+    snprintf(key, sizeof key, "turn %u", turn);
+    put_own(key);
+    check(PMIx_Fence(some, count, &info, 1), "fence of some");
+    for (rank = 0; rank < size; rank += 2) get_of(rank, key);
+  }
+  barrier();
+  printf("rank %u of %u fenced\n", self.rank, size);
+}
+
 static void send_garbage(void) {
   const char* port = strrchr(getenv("PMIX_SERVER_URI4"), ':');
   struct sockaddr_in address = {0};
@@ -103,6 +156,10 @@ int main(int argc, char** argv) {
   if (strcmp(mode, "leave") == 0 && self.rank == 0) _exit(0);
   if (strcmp(mode, "info") == 0) {
     print_info();
+  } else if (strcmp(mode, "modex") == 0) {
+    modex();
+  } else if (strcmp(mode, "subset") == 0) {
+    subset();
   } else {
     exchange();
     exchange();

@@ -1,16 +1,26 @@
 #include "scored/pmix/server.hpp"
 
 #include "base/errc.hpp"
+#include "base/fd.hpp"
 #include "base/limits.hpp"
 #include "base/text.hpp"
+#include "proto/node.pb.h"
 #include "proto/shepherd.pb.h"
+#include "scored/pmix/exchange.hpp"
 #include "scored/pmix/fence_queue.hpp"
 #include "scored/pmix/job_info.hpp"
 
 #include <pmix.h>
 #include <pmix_server.h>
 
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 namespace score::pmix {
@@ -22,12 +32,19 @@ struct FenceToken {
   void* data;
 };
 
+using Answered = std::function<void(const Exchange::Answer&)>;
+
 struct State {
   std::mutex mutex;
   Send send;
-  std::uint32_t first_rank = 0;
+  std::string name;                  // the job's
+  std::vector<std::uint32_t> ranks;  // of this node, ascending
   std::uint32_t size = 0;
   FenceQueue<FenceToken> fences;
+  std::optional<Exchange> exchange;
+  std::map<Exchange::Token, Answered> calls;  // of libpmix, that wait for the exchange
+  Exchange::Token last_token = 0;
+  base::UniqueFd wake;
 };
 
 State& state() {
@@ -49,7 +66,9 @@ void send_fence(const FenceRequest& request) {
 
 void send_task(const pmix_proc_t& process, bool is_initialised) {
   wire::PmixTaskState task;
-  task.set_task(process.rank - state().first_rank);
+  const auto& ranks = state().ranks;
+  const auto at = std::ranges::lower_bound(ranks, process.rank);
+  task.set_task(static_cast<std::uint32_t>(at - ranks.begin()));
   task.set_is_initialised(is_initialised);
   send(task);
 }
@@ -78,24 +97,116 @@ pmix_status_t on_abort(const pmix_proc_t* process, void*, int status, const char
   return PMIX_OPERATION_SUCCEEDED;
 }
 
+// ---- requests that other nodes have a part in
+
+// Never from the caller's own thread, which is libpmix's, inside the call that asks.
+template <class Request>
+void ask(Request request, Answered answered) {
+  const std::lock_guard lock(state().mutex);
+  const auto token = ++state().last_token;
+  state().calls.emplace(token, std::move(answered));
+  request(*state().exchange, token, base::monotonic_now());
+  const std::uint64_t one = 1;
+  std::ignore = write(state().wake.get(), &one, sizeof one);
+}
+
+pmix_status_t status_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::Success:
+      return PMIX_SUCCESS;
+    case Outcome::NotFound:
+      return PMIX_ERR_NOT_FOUND;
+    case Outcome::Partial:
+      return PMIX_ERR_PARTIAL_SUCCESS;
+    case Outcome::Duplicate:
+      return PMIX_ERR_DUPLICATE_KEY;
+    case Outcome::TimedOut:
+      return PMIX_ERR_TIMEOUT;
+    case Outcome::Refused:
+      break;
+  }
+  return PMIX_ERR_OUT_OF_RESOURCE;
+}
+
+Exchange::Options options_of(const pmix_info_t info[], std::size_t count) {
+  Exchange::Options options;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (PMIX_CHECK_KEY(&info[i], PMIX_WAIT)) options.waits = true;
+    const bool is_limit = PMIX_CHECK_KEY(&info[i], PMIX_TIMEOUT);
+    if (!is_limit || info[i].value.type != PMIX_INT || info[i].value.data.integer <= 0) continue;
+    options.deadline = base::monotonic_now() + std::chrono::seconds(info[i].value.data.integer);
+  }
+  return options;
+}
+
+void free_data(void* data) {
+  delete static_cast<std::string*>(data);
+}
+
+void answer_data(const FenceToken& token, pmix_status_t status, std::string data) {
+  auto* kept = new std::string(std::move(data));  // until libpmix calls free_data
+  token.call(status, kept->data(), kept->size(), token.data, free_data, kept);
+}
+
+pmix_status_t on_direct_modex(const pmix_proc_t* process, const pmix_info_t info[],
+                              std::size_t count, pmix_modex_cbfunc_t call, void* data) {
+  if (!PMIX_CHECK_NSPACE(process->nspace, state().name.c_str())) return PMIX_ERR_NOT_FOUND;
+  const auto options = options_of(info, count);
+  ask([&](Exchange& exchange, auto token,
+          auto now) { exchange.get(token, process->rank, options, now); },
+      [=](const Exchange::Answer& answer) {
+        answer_data({call, data}, status_of(answer.outcome), answer.data);
+      });
+  return PMIX_SUCCESS;
+}
+
+// The library's word about one of its own ranks.
+void on_told(pmix_status_t status, char* data, std::size_t bytes, void* ticket) {
+  const std::unique_ptr<std::uint64_t> owned(static_cast<std::uint64_t*>(ticket));
+  const std::lock_guard lock(state().mutex);
+  const auto outcome = status == PMIX_SUCCESS ? Outcome::Success : Outcome::NotFound;
+  state().exchange->told(*owned, outcome, std::string(data == nullptr ? "" : data, bytes));
+  const std::uint64_t one = 1;
+  std::ignore = write(state().wake.get(), &one, sizeof one);
+}
+
+void ask_library(const Exchange::Ask& ask) {
+  pmix_proc_t process;
+  PMIX_LOAD_PROCID(&process, state().name.c_str(), ask.rank);
+  auto* ticket = new std::uint64_t(ask.ticket);  // on_told takes it
+  const auto status = PMIx_server_dmodex_request(&process, on_told, ticket);
+  if (status != PMIX_SUCCESS) on_told(status, nullptr, 0, ticket);
+}
+
+// ---- fences
+
 bool is_whole_job(const pmix_proc_t* processes, std::size_t count) {
   if (count == 1 && processes[0].rank == PMIX_RANK_WILDCARD) return true;
   return count == state().size;
 }
 
+void fence_some(std::span<const pmix_proc_t> processes, std::string data, FenceToken asker) {
+  std::vector<std::uint32_t> ranks;
+  for (const auto& process : processes) ranks.push_back(process.rank);
+  ask([&](Exchange& exchange, auto token,
+          auto now) { exchange.fence(token, std::move(ranks), std::move(data), now); },
+      [asker](const Exchange::Answer& answer) {
+        answer_data(asker, status_of(answer.outcome), answer.data);
+      });
+}
+
 pmix_status_t on_fence(const pmix_proc_t processes[], std::size_t count, const pmix_info_t*,
                        std::size_t, char* data, std::size_t bytes, pmix_modex_cbfunc_t call,
                        void* call_data) {
-  if (!is_whole_job(processes, count)) return PMIX_ERR_NOT_SUPPORTED;
   std::string copy(data == nullptr ? "" : data, data == nullptr ? 0 : bytes);
   std::free(data);  // NOLINT: ours from here on, from malloc
+  if (!is_whole_job(processes, count)) {
+    fence_some({processes, count}, std::move(copy), {call, call_data});
+    return PMIX_SUCCESS;
+  }
   const std::lock_guard lock(state().mutex);
   if (auto request = state().fences.enter(std::move(copy), {call, call_data})) send_fence(*request);
   return PMIX_SUCCESS;
-}
-
-void free_data(void* data) {
-  delete static_cast<std::string*>(data);
 }
 
 pmix_server_module_t make_module() {
@@ -104,6 +215,7 @@ pmix_server_module_t make_module() {
   module.client_finalized = on_finalized;
   module.abort = on_abort;
   module.fence_nb = on_fence;
+  module.direct_modex = on_direct_modex;
   return module;
 }
 
@@ -155,7 +267,7 @@ std::vector<std::string> open_mpi_variables(const std::string& directory) {
 base::Result<std::vector<std::string>> task_environment(const shepherd::Plan& plan,
                                                         const std::string& directory) {
   pmix_proc_t process;
-  PMIX_LOAD_PROCID(&process, namespace_of(plan).c_str(), plan.first_rank);
+  PMIX_LOAD_PROCID(&process, namespace_of(plan).c_str(), plan.rank_of(0));
   char** variables = nullptr;
   if (auto got = check(PMIx_server_setup_fork(&process, &variables), "environment"); !got) {
     return got.error();
@@ -174,8 +286,12 @@ base::Result<std::vector<std::string>> task_environment(const shepherd::Plan& pl
 base::Result<std::vector<std::string>> start_server(const shepherd::Plan& plan,
                                                     const std::string& directory, Send send) {
   state().send = std::move(send);
-  state().first_rank = plan.first_rank;
+  state().ranks = plan.ranks;
   state().size = plan.size;
+  state().name = namespace_of(plan);
+  state().exchange.emplace(plan.prepare.node_index(), plan.nodes_of_ranks());
+  state().wake = base::UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!state().wake) return base::fail(base::errno_code(errno), "eventfd");
   if (auto started = initialise(plan, directory); !started) return started.error();
   if (auto registered = register_job(plan, directory); !registered) return registered.error();
   return task_environment(plan, directory);
@@ -189,8 +305,45 @@ void complete_fence(std::uint64_t sequence, std::string data) {
     if (done && done->next) send_fence(*done->next);
   }
   if (!done) return;
-  auto* kept = new std::string(std::move(data));  // until libpmix calls free_data
-  done->token.call(PMIX_SUCCESS, kept->data(), kept->size(), done->token.data, free_data, kept);
+  answer_data(done->token, PMIX_SUCCESS, std::move(data));
+}
+
+int wake_descriptor() {
+  return state().wake.get();
+}
+
+void receive_relay(std::uint32_t from, const wire::PmixPeer& message) {
+  {
+    const std::lock_guard lock(state().mutex);
+    state().exchange->receive(from, message);
+  }
+  take_turn();
+}
+
+bool take_turn() {
+  std::uint64_t drained = 0;
+  std::ignore = read(state().wake.get(), &drained, sizeof drained);
+  Exchange::Actions actions;
+  std::vector<Answered> calls;
+  bool has_pending = false;
+  {
+    const std::lock_guard lock(state().mutex);
+    state().exchange->turn(base::monotonic_now());
+    actions = state().exchange->take_actions();
+    for (const auto& answer : actions.answers) {
+      calls.push_back(std::move(state().calls.extract(answer.token).mapped()));
+    }
+    has_pending = state().exchange->has_pending();
+  }
+  for (const auto& message : actions.messages) {
+    wire::JobRelay relay;
+    relay.set_node_index(message.node);
+    *relay.mutable_message() = message.message;
+    send(relay);
+  }
+  for (std::size_t i = 0; i < calls.size(); ++i) calls[i](actions.answers[i]);
+  for (const auto& ask : actions.asks) ask_library(ask);
+  return has_pending;
 }
 
 }  // namespace score::pmix

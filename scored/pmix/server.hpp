@@ -6,6 +6,7 @@
 // libpmix is one per process and calls from its own thread, so this is one per process too; all
 // functions may be called from any thread.
 
+#include "proto/common.pb.h"
 #include "proto/frames.hpp"
 #include "scored/shepherd/plan.hpp"
 
@@ -28,5 +29,13 @@ base::Result<std::vector<std::string>> start_server(const shepherd::Plan& plan,
 
 // All nodes are in. A sequence that is not waited for is ignored.
 void complete_fence(std::uint64_t sequence, std::string data);
+
+// From another node of the job.
+void receive_relay(std::uint32_t from, const wire::PmixPeer& message);
+
+// The thread that reads the shepherd calls this when wake_descriptor() is readable and, while it
+// says true (something waits for an answer), once a second.
+bool take_turn();
+[[nodiscard]] int wake_descriptor();
 
 }  // namespace score::pmix

@@ -38,8 +38,8 @@ pm::DeviceKind device_of(const wire::ShepherdNetwork& network) {
 NetworkHub::NetworkHub(EventLoop& loop, Job job, Handlers handlers)
     : loop_(loop), job_(std::move(job)), handlers_(std::move(handlers)) {
   const auto& counts = job_.tasks_on_node;
-  first_rank_ = std::accumulate(counts.begin(), counts.begin() + job_.node_index, 0U);
   size_ = std::accumulate(counts.begin(), counts.end(), 0U);
+  ranks_ = base::ranks_of_node(counts, job_.node_index, job_.distribution);
   connections_.resize(local_tasks());
 }
 
@@ -158,10 +158,10 @@ void NetworkHub::fail(const std::string& reason) {
 void NetworkHub::create_contexts() {
   std::vector<base::UniqueFd> made;
   for (std::uint32_t task = 0; task < local_tasks(); ++task) {
-    const auto context = create_context(first_rank_ + task);
+    const auto context = create_context(ranks_[task]);
     auto fd = context ? base::duplicate(context->fd())
                       : base::Result<base::UniqueFd>(base::fail(
-                            base::errno_code(errno), "context of rank {}", first_rank_ + task));
+                            base::errno_code(errno), "context of rank {}", ranks_[task]));
     if (!fd) return handlers_.broken("cannot make contexts: " + fd.error().message());
     made.push_back(std::move(*fd));
   }
@@ -180,17 +180,20 @@ std::unique_ptr<pm::MappedSegment> NetworkHub::create_context(std::uint32_t rank
   const auto& interface = network_->interface();
   std::copy_n(interface.begin(), std::min(interface.size(), network.device.interface.size() - 1),
               network.device.interface.begin());
-  for (std::size_t node = 0; node < job_.tasks_on_node.size(); ++node) {
-    network.ranks.insert(network.ranks.end(), job_.tasks_on_node[node],
-                         {std::to_string(node), "-"});
-  }
+  const auto nodes = base::nodes_of_ranks(job_.tasks_on_node, job_.distribution);
+  for (const std::uint32_t node : nodes) network.ranks.push_back({std::to_string(node), "-"});
   int error = 0;
   auto context = pm::create_context(network, rank, network_->shmem(), "", error);
   errno = error;
   if (!context) return nullptr;
+  // Addresses come in the order of nodes and their tasks.
+  const auto& counts = job_.tasks_on_node;
+  std::vector<std::uint32_t> next(counts.size());
+  std::exclusive_scan(counts.begin(), counts.end(), next.begin(), 0U);
   for (std::uint32_t i = 0; i < size_; ++i) {
+    const std::size_t place = next[nodes[i]]++;
     std::memcpy(context->segment().peer(i).address.bytes.data(),
-                network_->addresses().data() + i * kAddressBytes, kAddressBytes);
+                network_->addresses().data() + place * kAddressBytes, kAddressBytes);
   }
   return context;
 }

@@ -3,6 +3,7 @@
 // makes the node daemon gather the job's addresses. When they are here, the contexts of all tasks
 // of this node are made, as the user, shown to the node daemon and handed to whoever asks.
 
+#include "base/distribution.hpp"
 #include "base/fd.hpp"
 #include "pmlib/broker.hpp"
 #include "pmlib/segment.hpp"
@@ -25,6 +26,7 @@ class NetworkHub {
     std::uint64_t attempt = 0;
     std::uint32_t node_index = 0;
     std::vector<std::uint32_t> tasks_on_node;
+    base::Distribution distribution = base::Distribution::Block;
   };
 
   struct Handlers {
@@ -78,10 +80,10 @@ class NetworkHub {
   EventLoop& loop_;
   Job job_;
   Handlers handlers_;
-  std::uint32_t first_rank_ = 0;
   std::uint32_t size_ = 0;
+  std::vector<std::uint32_t> ranks_;     // [task]
   std::vector<Connection> connections_;  // [task]
-  bool is_wanted_ = false;  // the node daemon was asked
+  bool is_wanted_ = false;               // the node daemon was asked
   bool has_served_ = false;
   std::optional<wire::ShepherdNetwork> network_;
   std::vector<base::UniqueFd> sockets_;   // [task]; none: shared memory alone

@@ -45,7 +45,7 @@ TEST(PathPattern, KnowsWhoSharesAFile) {
 TEST(Plan, RanksGoBlockByBlock) {
   const auto plan = plan_of({2, 3, 1}, 1);
   EXPECT_EQ(plan.size, 6U);
-  EXPECT_EQ(plan.first_rank, 2U);
+  EXPECT_EQ(plan.rank_of(0), 2U);
   EXPECT_EQ(plan.local_tasks(), 3U);
   EXPECT_EQ(plan.rank_of(2), 4U);
 }

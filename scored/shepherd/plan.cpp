@@ -3,6 +3,8 @@
 #include "base/errc.hpp"
 #include "base/limits.hpp"
 
+#include <span>
+
 namespace score::shepherd {
 
 namespace {
@@ -24,10 +26,22 @@ base::Status check_counts(const wire::ShepherdPrepare& prepare) {
   if (prepare.tasks_on_node(static_cast<int>(prepare.node_index())) == 0) {
     return base::fail(base::Errc::Malformed, "no tasks on this node");
   }
+  if (prepare.distribution() > static_cast<std::uint32_t>(base::Distribution::Cyclic)) {
+    return base::fail(base::Errc::Malformed, "distribution {}", prepare.distribution());
+  }
   return {};
 }
 
+std::span<const std::uint32_t> counts_of(const wire::ShepherdPrepare& prepare) {
+  const auto& counts = prepare.tasks_on_node();
+  return {counts.data(), static_cast<std::size_t>(counts.size())};
+}
+
 }  // namespace
+
+std::vector<std::uint32_t> Plan::nodes_of_ranks() const {
+  return base::nodes_of_ranks(counts_of(prepare), distribution());
+}
 
 bool Plan::takes_input(std::uint32_t task) const {
   if (!spec.stdin_path().empty()) return false;
@@ -48,14 +62,11 @@ base::Result<Plan> parse_plan(std::string_view payload) {
     return base::fail(base::Errc::Malformed, "no command");
   }
   std::uint64_t size = 0;
-  for (int node = 0; node < plan.prepare.tasks_on_node_size(); ++node) {
-    if (node == static_cast<int>(plan.prepare.node_index())) {
-      plan.first_rank = static_cast<std::uint32_t>(size);
-    }
-    size += plan.prepare.tasks_on_node(node);
-  }
+  for (const std::uint32_t tasks : plan.prepare.tasks_on_node()) size += tasks;
   if (size > limits::kMaxTasksPerJob) return base::fail(base::Errc::TooLarge, "{} ranks", size);
   plan.size = static_cast<std::uint32_t>(size);
+  plan.ranks =
+      base::ranks_of_node(counts_of(plan.prepare), plan.prepare.node_index(), plan.distribution());
   return plan;
 }
 

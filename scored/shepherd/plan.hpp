@@ -2,6 +2,7 @@
 // What one node does of one attempt: ShepherdPrepare, read once and checked for sense. The shepherd
 // and the spawner read the same bytes through parse_plan().
 
+#include "base/distribution.hpp"
 #include "base/result.hpp"
 #include "proto/common.pb.h"
 #include "proto/node.pb.h"
@@ -18,8 +19,8 @@ namespace score::shepherd {
 struct Plan {
   wire::ShepherdPrepare prepare;
   wire::LaunchSpec spec;
-  std::uint32_t size = 0;        // ranks of the whole job
-  std::uint32_t first_rank = 0;  // of this node
+  std::uint32_t size = 0;            // ranks of the whole job
+  std::vector<std::uint32_t> ranks;  // of this node's tasks, ascending
 
   [[nodiscard]] std::uint32_t node_count() const {
     return static_cast<std::uint32_t>(prepare.tasks_on_node_size());
@@ -29,7 +30,14 @@ struct Plan {
     return prepare.tasks_on_node(static_cast<int>(prepare.node_index()));
   }
 
-  [[nodiscard]] std::uint32_t rank_of(std::uint32_t task) const { return first_rank + task; }
+  [[nodiscard]] std::uint32_t rank_of(std::uint32_t task) const { return ranks[task]; }
+
+  [[nodiscard]] base::Distribution distribution() const {
+    return static_cast<base::Distribution>(prepare.distribution());
+  }
+
+  // [rank]: the index of its node.
+  [[nodiscard]] std::vector<std::uint32_t> nodes_of_ranks() const;
 
   // Not both; see choose_mpi().
   [[nodiscard]] bool wants_pmi() const { return spec.mpi() == wire::LaunchSpec::PMI1; }

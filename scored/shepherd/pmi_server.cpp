@@ -58,7 +58,7 @@ PmiServer::PmiServer(PmiJob job) : job_(std::move(job)), tasks_(job_.local_tasks
 PmiActions PmiServer::receive(std::uint32_t task, std::string_view bytes) {
   PmiActions out;
   Task& from = tasks_[task];
-  if (from.state == State::Closed || from.state == State::Lost) return out;
+  if (from.state == State::Closed) return out;
   from.reader.feed(bytes);
   while (from.state != State::Closed) {
     auto line = from.reader.next();
@@ -114,7 +114,8 @@ PmiServer::Handler PmiServer::handler_of(std::string_view name) {
 void PmiServer::close(std::uint32_t task, const std::string& why, PmiActions& out) {
   tasks_[task] = Task();
   tasks_[task].state = State::Closed;
-  out.notes.push_back({task, "PMI connection closed: " + why});
+  // Others may wait for this rank, which nobody understands any more.
+  out.aborts.push_back({task, 1, "nonsense on its PMI connection: " + why});
   out.closed.push_back(task);
 }
 
@@ -206,14 +207,6 @@ void PmiServer::on_barrier_in(std::uint32_t task, const PmiCommand&, PmiActions&
 
 void PmiServer::try_fence(PmiActions& out) {
   const auto waits = [](const Task& task) { return task.state == State::InBarrier; };
-  const auto lost = std::ranges::find(tasks_, State::Lost, &Task::state);
-  if (lost != tasks_.end() && std::ranges::any_of(tasks_, waits)) {
-    const auto index = static_cast<std::uint32_t>(lost - tasks_.begin());
-    lost->state = State::Closed;
-    out.aborts.push_back({index, 1,
-                          fmt::format("rank {} ended without MPI_Finalize while others wait for it",
-                                      job_.first_rank + index)});
-  }
   if (!std::ranges::all_of(tasks_, waits)) return;
   ++sequence_;
   if (job_.local_tasks == job_.size) {
@@ -292,13 +285,15 @@ void PmiServer::handle_spawn_line(std::uint32_t task, std::string_view line, Pmi
   reply(task, "cmd=spawn_result rc=-1 msg=spawn_is_not_supported\n", out);
 }
 
+// Others wait for it in the library, where nobody sees it: only its end tells. Those who failed end
+// their job by their exit code.
 PmiActions PmiServer::task_ended(std::uint32_t task, bool failed) {
   PmiActions out;
   const State was = tasks_[task].state;
-  const bool lost = !failed && (was == State::Initialised || was == State::InBarrier);
+  const bool is_missed = was == State::Initialised || was == State::InBarrier;
   tasks_[task] = Task();
-  tasks_[task].state = lost ? State::Lost : State::Closed;
-  try_fence(out);
+  tasks_[task].state = State::Closed;
+  if (is_missed && !failed) out.aborts.push_back({task, 1, "ended without MPI_Finalize"});
   return out;
 }
 

@@ -6,7 +6,7 @@
 // they leave as a Fence, and fence_done() brings what all nodes gathered. Gets are answered from
 // the local store. A node that is alone in its job needs nobody: its fences end at once.
 //
-// "task" is a local index, 0 ... local_tasks - 1; rank = first_rank + task.
+// "task" is a local index, 0 ... local_tasks - 1.
 
 #include "base/result.hpp"
 #include "scored/shepherd/pmi_line.hpp"
@@ -23,7 +23,6 @@ namespace score::shepherd {
 struct PmiJob {
   std::string name;        // of the key space; without blanks
   std::uint32_t size = 1;  // ranks of the whole job
-  std::uint32_t first_rank = 0;
   std::uint32_t local_tasks = 1;
   std::string process_mapping;  // see process_mapping.hpp
 };
@@ -56,7 +55,7 @@ struct PmiActions {
   std::vector<Note> notes;
   std::optional<Fence> fence;         // to the other nodes
   std::vector<Abort> aborts;          // the whole job is to end
-  std::vector<std::uint32_t> closed;  // tasks whose connection is to be closed; a Note says why
+  std::vector<std::uint32_t> closed;  // tasks whose connection is to be closed
 };
 
 class PmiServer {
@@ -79,7 +78,6 @@ class PmiServer {
     Fresh,        // not a word yet, or finalized
     Initialised,  // between init and finalize
     InBarrier,    // waits for barrier_out
-    Lost,         // ended between init and finalize with exit code 0: no barrier can complete
     Closed,       // ended, or its connection was closed
   };
 

@@ -1,5 +1,6 @@
 #include "scored/shepherd/pmi_server.hpp"
 
+#include "base/distribution.hpp"
 #include "base/limits.hpp"
 #include "proto/key_values.hpp"
 #include "scored/shepherd/process_mapping.hpp"
@@ -13,10 +14,9 @@ namespace {
 
 constexpr const char* kInit = "cmd=init pmi_version=1 pmi_subversion=1\n";
 
-PmiJob job_of(std::uint32_t size, std::uint32_t first_rank, std::uint32_t local_tasks) {
+PmiJob job_of(std::uint32_t size, std::uint32_t local_tasks) {
   return {.name = "kvs_1",
           .size = size,
-          .first_rank = first_rank,
           .local_tasks = local_tasks,
           .process_mapping = "(vector,(0,2,2))"};
 }
@@ -31,7 +31,7 @@ std::string ask(PmiServer& server, std::uint32_t task, const std::string& line) 
 }
 
 TEST(PmiServer, AnswersAsMpichsClientExpects) {
-  PmiServer server(job_of(4, 2, 1));
+  PmiServer server(job_of(4, 1));
   EXPECT_EQ(ask(server, 0, kInit), "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n");
   EXPECT_EQ(ask(server, 0, "cmd=get_maxes\n"),
             "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=896\n");
@@ -52,13 +52,13 @@ TEST(PmiServer, AnswersAsMpichsClientExpects) {
 }
 
 TEST(PmiServer, RefusesAnotherVersion) {
-  PmiServer server(job_of(1, 0, 1));
+  PmiServer server(job_of(1, 1));
   EXPECT_EQ(ask(server, 0, "cmd=init pmi_version=2 pmi_subversion=0\n"),
             "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=-1\n");
 }
 
 TEST(PmiServer, FenceCarriesPutsAndBringsThoseOfOthers) {
-  PmiServer server(job_of(4, 0, 2));
+  PmiServer server(job_of(4, 2));
   EXPECT_EQ(ask(server, 0, "cmd=put kvsname=kvs_1 key=a value=1\n"),
             "cmd=put_result rc=0 msg=success\n");
   EXPECT_EQ(ask(server, 1, "cmd=get kvsname=kvs_1 key=a\n"),
@@ -89,7 +89,7 @@ TEST(PmiServer, FenceCarriesPutsAndBringsThoseOfOthers) {
 }
 
 TEST(PmiServer, LoneNodeNeedsNobodyForItsFences) {
-  PmiServer server(job_of(2, 0, 2));
+  PmiServer server(job_of(2, 2));
   server.receive(0, "cmd=put key=a value=1\ncmd=barrier_in\n");
   const auto actions = server.receive(1, "cmd=barrier_in\n");
   EXPECT_FALSE(actions.fence.has_value());
@@ -97,7 +97,7 @@ TEST(PmiServer, LoneNodeNeedsNobodyForItsFences) {
 }
 
 TEST(PmiServer, HostileFenceChangesNothing) {
-  PmiServer server(job_of(2, 0, 1));
+  PmiServer server(job_of(2, 1));
   server.receive(0, "cmd=barrier_in\n");
   EXPECT_FALSE(server.fence_done(1, "\x01").has_value());
   EXPECT_TRUE(server.pending_fence().has_value());
@@ -105,7 +105,7 @@ TEST(PmiServer, HostileFenceChangesNothing) {
 }
 
 TEST(PmiServer, LimitsWhatATaskMayPut) {
-  PmiServer server(job_of(2, 0, 1));
+  PmiServer server(job_of(2, 1));
   const auto put = [&](const std::string& key, std::size_t bytes) {
     return ask(server, 0, "cmd=put key=" + key + " value=" + std::string(bytes, 'v') + "\n");
   };
@@ -125,36 +125,37 @@ TEST(PmiServer, LimitsWhatATaskMayPut) {
   EXPECT_LE(accepted, base::limits::kMaxPmiBytesPerTask);
 }
 
-TEST(PmiServer, GarbageClosesThatConnectionOnly) {
-  PmiServer server(job_of(2, 0, 2));
+TEST(PmiServer, GarbageClosesThatConnectionAndEndsTheJob) {
+  PmiServer server(job_of(2, 2));
   const auto actions = server.receive(0, "GET / HTTP/1.1\r\ncmd=get_appnum\n");
   ASSERT_EQ(actions.closed, std::vector<std::uint32_t>{0});
-  ASSERT_EQ(actions.notes.size(), 1U);
-  EXPECT_EQ(actions.notes[0].text, "PMI connection closed: word GET: malformed");
+  ASSERT_EQ(actions.aborts.size(), 1U);
+  EXPECT_EQ(actions.aborts[0].task, 0U);
+  EXPECT_EQ(actions.aborts[0].message, "nonsense on its PMI connection: word GET: malformed");
   EXPECT_TRUE(actions.replies.empty());
   EXPECT_TRUE(server.receive(0, "cmd=get_appnum\n").replies.empty());
   EXPECT_EQ(ask(server, 1, "cmd=get_appnum\n"), "cmd=appnum appnum=0\n");
-  EXPECT_EQ(server.receive(1, "cmd=dance\n").notes[0].text,
-            "PMI connection closed: unknown command dance");
+  EXPECT_EQ(server.receive(1, "cmd=dance\n").aborts[0].message,
+            "nonsense on its PMI connection: unknown command dance");
 }
 
 TEST(PmiServer, CommandsInsideABarrierCloseTheConnection) {
-  PmiServer server(job_of(2, 0, 1));
+  PmiServer server(job_of(2, 1));
   EXPECT_EQ(server.receive(0, "cmd=barrier_in\ncmd=get_appnum\n").closed.size(), 1U);
 }
 
 TEST(PmiServer, AbortTellsCodeAndMessage) {
-  PmiServer server(job_of(2, 0, 1));
+  PmiServer server(job_of(2, 1));
   const auto actions = server.receive(0, "cmd=abort exitcode=5 message=a\x1b[2Jb\n");
   ASSERT_EQ(actions.aborts.size(), 1U);
   EXPECT_EQ(actions.aborts[0].code, 5);
   EXPECT_EQ(actions.aborts[0].message, "a\\x1b[2Jb");
-  PmiServer other(job_of(2, 0, 1));
+  PmiServer other(job_of(2, 1));
   EXPECT_EQ(other.receive(0, "cmd=abort\n").aborts[0].code, 1);
 }
 
 TEST(PmiServer, SpawnIsRefusedOnceForAllItsPrograms) {
-  PmiServer server(job_of(2, 0, 1));
+  PmiServer server(job_of(2, 1));
   const std::string part = "mcmd=spawn\nnprocs=1\nexecname=./a b\ntotspawns=2\nspawnssofar=";
   EXPECT_TRUE(server.receive(0, part + "1\nendcmd\n").replies.empty());
   const auto actions = server.receive(0, part + "2\nendcmd\n");
@@ -165,23 +166,22 @@ TEST(PmiServer, SpawnIsRefusedOnceForAllItsPrograms) {
 }
 
 TEST(PmiServer, NamesArePolitelyNotPublished) {
-  PmiServer server(job_of(2, 0, 1));
+  PmiServer server(job_of(2, 1));
   EXPECT_EQ(ask(server, 0, "cmd=publish_name service=a port=b\n"),
             "cmd=publish_result info=not_supported rc=-1 msg=not_supported\n");
   EXPECT_EQ(ask(server, 0, "cmd=lookup_name service=a\n"),
             "cmd=lookup_result info=not_supported rc=-1 msg=not_supported\n");
 }
 
-TEST(PmiServer, BarrierThatCannotCompleteEndsTheJob) {
-  PmiServer server(job_of(2, 0, 2));
+TEST(PmiServer, RankThatEndsBeforeItFinalizesEndsTheJob) {
+  PmiServer server(job_of(2, 2));
   server.receive(0, kInit);
   server.receive(1, kInit);
-  EXPECT_TRUE(server.task_ended(0, false).aborts.empty());  // usage texts end like this
-  const auto actions = server.receive(1, "cmd=barrier_in\n");
+  const auto actions = server.task_ended(0, false);
   ASSERT_EQ(actions.aborts.size(), 1U);
-  EXPECT_EQ(actions.aborts[0].message,
-            "rank 0 ended without MPI_Finalize while others wait for it");
-  PmiServer orderly(job_of(2, 0, 2));
+  EXPECT_EQ(actions.aborts[0].message, "ended without MPI_Finalize");
+  EXPECT_TRUE(server.task_ended(1, true).aborts.empty());  // its exit code ends the job
+  PmiServer orderly(job_of(2, 2));
   orderly.receive(0, kInit);
   orderly.receive(0, "cmd=finalize\n");
   EXPECT_TRUE(orderly.task_ended(0, false).aborts.empty());
@@ -198,7 +198,7 @@ TEST(PmiServer, RandomBytesNeverHurt) {
                                         "abort ",   "message=",
                                         "\xff",     std::string(1, '\0')};
   for (int round = 0; round < 2000; ++round) {
-    PmiServer server(job_of(4, 1, 2));
+    PmiServer server(job_of(4, 2));
     for (int i = 0; i < 30; ++i) {
       const auto& piece = pieces[random() % pieces.size()];
       server.receive(static_cast<std::uint32_t>(random() % 2), piece);
@@ -209,13 +209,25 @@ TEST(PmiServer, RandomBytesNeverHurt) {
   }
 }
 
+std::string mapping_of(const std::vector<std::uint32_t>& tasks_on_node,
+                       base::Distribution distribution = base::Distribution::Block) {
+  return process_mapping(base::nodes_of_ranks(tasks_on_node, distribution));
+}
+
 TEST(ProcessMapping, JoinsEqualNodes) {
   using Counts = std::vector<std::uint32_t>;
-  EXPECT_EQ(process_mapping(Counts{1}), "(vector,(0,1,1))");
-  EXPECT_EQ(process_mapping(Counts{2, 2, 2, 2}), "(vector,(0,4,2))");
-  EXPECT_EQ(process_mapping(Counts{3, 3, 1, 2}), "(vector,(0,2,3),(2,1,1),(3,1,2))");
-  EXPECT_EQ(process_mapping(Counts{2, 0, 2}), "(vector,(0,1,2),(2,1,2))");
-  EXPECT_EQ(process_mapping(Counts(16384, 4)), "(vector,(0,16384,4))");
+  EXPECT_EQ(mapping_of(Counts{1}), "(vector,(0,1,1))");
+  EXPECT_EQ(mapping_of(Counts{2, 2, 2, 2}), "(vector,(0,4,2))");
+  EXPECT_EQ(mapping_of(Counts{3, 3, 1, 2}), "(vector,(0,2,3),(2,1,1),(3,1,2))");
+  EXPECT_EQ(mapping_of(Counts{2, 0, 2}), "(vector,(0,1,2),(2,1,2))");
+  EXPECT_EQ(mapping_of(Counts(16384, 4)), "(vector,(0,16384,4))");
+}
+
+TEST(ProcessMapping, SaysRanksThatAreDealtOut) {
+  using Counts = std::vector<std::uint32_t>;
+  const auto cyclic = base::Distribution::Cyclic;
+  EXPECT_EQ(mapping_of(Counts{2, 2, 2}, cyclic), "(vector,(0,3,1))");
+  EXPECT_EQ(mapping_of(Counts{2, 3}, cyclic), "(vector,(0,2,1),(0,1,1),(1,1,2))");
 }
 
 }  // namespace

@@ -119,6 +119,9 @@ void PmixProcess::on_frame(const proto::InFrame& frame) {
     if (!fence.ParseFromString(frame.payload)) return;
     fence_ = PmiActions::Fence{fence.sequence(), fence.data()};
     handlers_.fence(*fence_);
+  } else if (frame.type == FrameType::JobRelay) {
+    wire::JobRelay message;
+    if (message.ParseFromString(frame.payload)) handlers_.relay(message);
   } else if (frame.type == FrameType::PmixAbort) {
     wire::PmixAbort abort;
     if (abort.ParseFromString(frame.payload)) handlers_.abort(abort);
@@ -137,6 +140,10 @@ void PmixProcess::fence_done(std::uint64_t sequence, std::string_view data) {
   done.set_sequence(sequence);
   done.set_data(std::string(data));
   send_frame(proto::frame_type<wire::PmixFenceDone>(), done.SerializeAsString());
+}
+
+void PmixProcess::relay(std::string_view bytes) {
+  send_frame(proto::FrameType::JobRelay, bytes);
 }
 
 bool PmixProcess::was_initialised(std::uint32_t task) {

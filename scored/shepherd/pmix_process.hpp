@@ -4,6 +4,7 @@
 
 #include "base/fd.hpp"
 #include "proto/frame_reader.hpp"
+#include "proto/node.pb.h"
 #include "proto/shepherd.pb.h"
 #include "scored/shepherd/event_loop.hpp"
 #include "scored/shepherd/pmi_server.hpp"
@@ -24,6 +25,7 @@ class PmixProcess {
     std::function<void(const std::string& why)> failed;  // it ended or cannot start; once
     std::function<void(const PmiActions::Fence&)> fence;
     std::function<void(const wire::PmixAbort&)> abort;
+    std::function<void(wire::JobRelay&)> relay;  // for another node
   };
 
   // The loop must outlive it.
@@ -35,6 +37,7 @@ class PmixProcess {
   // plan: bytes of ShepherdPrepare. Errors: NotFound (no scored-pmix here), errno codes.
   base::Status start(std::string_view plan);
   void fence_done(std::uint64_t sequence, std::string_view data);
+  void relay(std::string_view bytes);  // of a JobRelay from another node
   // Whether the task, whose process is gone, was between init and finalize.
   [[nodiscard]] bool was_initialised(std::uint32_t task);
 

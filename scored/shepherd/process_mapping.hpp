@@ -7,8 +7,9 @@
 
 namespace score::shepherd {
 
-// "(vector,(first node,nodes,tasks on each),...)", runs of equal nodes joined; ranks ascend block
-// by block as the nodes do. tasks_on_node: [node index]; nodes without tasks are left out.
-std::string process_mapping(std::span<const std::uint32_t> tasks_on_node);
+// "(vector,(first node,nodes,ranks on each),...)": each entry deals out ranks to consecutive nodes.
+// The reader begins again where the entries end before the ranks do, so equal ones are said once.
+// nodes_of_ranks: [rank].
+std::string process_mapping(std::span<const std::uint32_t> nodes_of_ranks);
 
 }  // namespace score::shepherd

@@ -101,6 +101,9 @@ void Shepherd::on_frame(const proto::InFrame& frame, std::vector<base::UniqueFd>
     case FrameType::FenceDone:
       if (auto message = parse<wire::FenceDone>(frame)) on_fence_done(*message);
       return;
+    case FrameType::JobRelay:
+      if (pmix_) pmix_->relay(frame.payload);
+      return;
     case FrameType::TerminalSize:
       if (auto message = parse<wire::TerminalSize>(frame); message && stdio_) {
         stdio_->resize(message->rows(), message->columns());
@@ -147,22 +150,19 @@ void Shepherd::finish_prepare() {
 }
 
 void Shepherd::make_parts() {
-  tasks_.emplace(
-      plan_->first_rank, plan_->local_tasks(),
-      [this](std::uint32_t task, const wire::TaskExit& exit) { on_task_ended(task, exit); });
+  tasks_.emplace(plan_->ranks, [this](std::uint32_t task, const wire::TaskExit& exit) {
+    on_task_ended(task, exit);
+  });
   stdio_.emplace(*plan_, output_, input_);
   if (plan_->wants_pmi()) make_pmi();
   if (plan_->wants_network()) make_network();
 }
 
 void Shepherd::make_pmi() {
-  const auto& counts = plan_->prepare.tasks_on_node();
-  PmiJob job{
-      .name = fmt::format("kvs_{}", plan_->prepare.attempt()),
-      .size = plan_->size,
-      .first_rank = plan_->first_rank,
-      .local_tasks = plan_->local_tasks(),
-      .process_mapping = process_mapping({counts.data(), static_cast<std::size_t>(counts.size())})};
+  PmiJob job{.name = fmt::format("kvs_{}", plan_->prepare.attempt()),
+             .size = plan_->size,
+             .local_tasks = plan_->local_tasks(),
+             .process_mapping = process_mapping(plan_->nodes_of_ranks())};
   PmiHub::Handlers handlers;
   handlers.fence = [this](const PmiActions::Fence& fence) { send_fence(fence); };
   handlers.abort = [this](const PmiActions::Abort& abort) {

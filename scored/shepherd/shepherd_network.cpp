@@ -32,14 +32,14 @@ void Shepherd::make_network() {
   };
   handlers.note = [this](std::uint32_t task, const std::string& text) { note(task, text); };
   handlers.broken = [this](const std::string& why) {
-    abort_job(plan_->first_rank, kCannotStart, why);
+    abort_job(plan_->rank_of(0), kCannotStart, why);
   };
-  network_.emplace(
-      loop_,
-      NetworkHub::Job{prepare.attempt(),
-                      prepare.node_index(),
-                      {prepare.tasks_on_node().begin(), prepare.tasks_on_node().end()}},
-      std::move(handlers));
+  network_.emplace(loop_,
+                   NetworkHub::Job{prepare.attempt(),
+                                   prepare.node_index(),
+                                   {prepare.tasks_on_node().begin(), prepare.tasks_on_node().end()},
+                                   plan_->distribution()},
+                   std::move(handlers));
 }
 
 // A library that an interpreter loads is not looked at before; this may be all that tells.

@@ -25,6 +25,10 @@ void Shepherd::start_pmix() {
   };
   handlers.failed = [this](const std::string& why) { on_pmix_failed(why); };
   handlers.fence = [this](const PmiActions::Fence& fence) { send_fence(fence); };
+  handlers.relay = [this](wire::JobRelay& message) {
+    message.set_attempt(plan_->prepare.attempt());
+    link_.send(message);
+  };
   handlers.abort = [this](const wire::PmixAbort& abort) {
     abort_job(abort.rank(), abort.code(), abort.message());
   };
@@ -37,7 +41,7 @@ void Shepherd::start_pmix() {
 void Shepherd::on_pmix_failed(const std::string& why) {
   constexpr int kCannotStart = 125;
   if (phase_ == Phase::Preparing) return refuse(kCannotStart, why);
-  if (phase_ < Phase::Draining) abort_job(plan_->first_rank, kCannotStart, why);
+  if (phase_ < Phase::Draining) abort_job(plan_->rank_of(0), kCannotStart, why);
 }
 
 void Shepherd::abort_job(std::uint32_t rank, std::int32_t code, const std::string& message) {

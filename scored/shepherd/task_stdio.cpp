@@ -62,7 +62,7 @@ TaskStdio::Opened TaskStdio::open_output_file(std::uint32_t task, const std::str
   auto path = name_of(task, pattern);
   if (!path) return path.error();
   const auto scope = scope_of(pattern);
-  const bool is_first = scope.per_rank || (task == 0 && (scope.per_node || plan_.first_rank == 0));
+  const bool is_first = scope.per_rank || (task == 0 && (scope.per_node || plan_.rank_of(0) == 0));
   const int truncate = is_first ? O_TRUNC : 0;
   // O_NONBLOCK: a FIFO without a reader is an error instead of a shepherd that hangs.
   const int flags = O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY;

@@ -10,8 +10,8 @@
 
 namespace score::shepherd {
 
-TaskTable::TaskTable(std::uint32_t first_rank, std::uint32_t tasks, Ended ended)
-    : first_rank_(first_rank), tasks_(tasks), ended_(std::move(ended)) {}
+TaskTable::TaskTable(std::vector<std::uint32_t> ranks, Ended ended)
+    : ranks_(std::move(ranks)), tasks_(ranks_.size()), ended_(std::move(ended)) {}
 
 void TaskTable::set_process(std::uint32_t task, pid_t pid) {
   tasks_[task].pid = pid;
@@ -28,7 +28,7 @@ void TaskTable::end(std::uint32_t task, int code, int signal) {
   tasks_[task].pidfd.reset();
   ++ended_count_;
   wire::TaskExit exit;
-  exit.set_rank(first_rank_ + task);
+  exit.set_rank(ranks_[task]);
   exit.set_code(code);
   exit.set_signal(signal);
   exits_.push_back(exit);

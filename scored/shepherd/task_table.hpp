@@ -17,7 +17,7 @@ class TaskTable {
   // Called once for each task.
   using Ended = std::function<void(std::uint32_t task, const wire::TaskExit& exit)>;
 
-  TaskTable(std::uint32_t first_rank, std::uint32_t tasks, Ended ended);
+  TaskTable(std::vector<std::uint32_t> ranks, Ended ended);  // of the tasks
 
   // The spawner forked it. It may have ended already, but was not reaped.
   void set_process(std::uint32_t task, pid_t pid);
@@ -43,7 +43,7 @@ class TaskTable {
 
   void end(std::uint32_t task, int code, int signal);
 
-  std::uint32_t first_rank_;
+  std::vector<std::uint32_t> ranks_;
   std::vector<Task> tasks_;  // [task]
   std::unordered_map<pid_t, std::uint32_t> running_;
   std::vector<wire::TaskExit> exits_;

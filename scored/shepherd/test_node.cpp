@@ -260,6 +260,8 @@ void TestNode::on_frame(const proto::InFrame& frame) {
       return into(done);
     case proto::FrameType::FenceEnter:
       return onto(fences);
+    case proto::FrameType::JobRelay:
+      return onto(relays);
     case proto::FrameType::ShepherdTaskEnded: {
       wire::ShepherdTaskEnded message;
       message.ParseFromString(frame.payload);
@@ -339,6 +341,7 @@ bool TestCluster::wait_all(const std::function<bool(TestNode&)>& done,
     if (Clock::now() > deadline) return false;
     TestNode::turn(all, 20);
     merge_fences();
+    pass_relays();
     end_on_failure();
   }
   return true;
@@ -372,6 +375,16 @@ void TestCluster::merge_fences() {
       *message.mutable_key_values() += node->fences[fences_done].key_values();
     for (auto& node : nodes) node->send(message);
     ++fences_done;
+  }
+}
+
+void TestCluster::pass_relays() {
+  for (std::uint32_t from = 0; from < nodes.size(); ++from) {
+    for (auto& message : std::exchange(nodes[from]->relays, {})) {
+      const std::uint32_t to = message.node_index();
+      message.set_node_index(from);
+      if (to < nodes.size()) nodes[to]->send(message);
+    }
   }
 }
 

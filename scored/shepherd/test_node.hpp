@@ -90,6 +90,7 @@ class TestNode {
   std::optional<wire::ShepherdDone> done;
   std::vector<wire::TaskExit> ended;
   std::vector<wire::FenceEnter> fences;
+  std::vector<wire::JobRelay> relays;        // that nobody has passed on
   std::map<std::uint32_t, std::string> out;  // [rank]
   std::map<std::uint32_t, std::string> err;
   std::uint64_t output_bytes = 0;  // next offset
@@ -144,6 +145,7 @@ class TestCluster {
 
  private:
   void merge_fences();
+  void pass_relays();
   void end_on_failure();
   bool wait_all(const std::function<bool(TestNode&)>& done, std::chrono::milliseconds time);
   std::vector<std::uint32_t> tasks_on_node_;

@@ -38,11 +38,8 @@ void check(const PmiActions& actions) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  PmiServer server({.name = "kvs_1",
-                    .size = 4,
-                    .first_rank = 1,
-                    .local_tasks = kTasks,
-                    .process_mapping = "(vector,(0,2,2))"});
+  PmiServer server(
+      {.name = "kvs_1", .size = 4, .local_tasks = kTasks, .process_mapping = "(vector,(0,2,2))"});
   std::string_view rest(reinterpret_cast<const char*>(data), size);
   while (rest.size() >= 2) {
     const auto who = static_cast<unsigned>(rest[0]) & 3U;

@@ -1,2 +1,3 @@
 score_fuzz(pmi_line SOURCES pmi_line.cpp LIBS score::shepherd)
 score_fuzz(pmi_server SOURCES pmi_server.cpp LIBS score::shepherd)
+score_fuzz(pmix_exchange SOURCES pmix_exchange.cpp LIBS score::pmix_exchange)

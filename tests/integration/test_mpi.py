@@ -1,8 +1,7 @@
 """MPI libraries under scrun: how their ranks find each other, and what happens when one goes."""
-import shutil
-import subprocess
 import time
 
+import mpis
 import pytest
 from cluster import EXAMPLES, wait_until
 
@@ -29,46 +28,89 @@ def test_open_mpi_and_mpich_share_the_nodes(few):
         assert job.returncode == 0, (out, err)
 
 
-@pytest.fixture(scope='module')
-def badly(tmp_path_factory):
-    """A program whose rank 1 goes in a way of the caller's choice while the others wait."""
-    if not shutil.which('mpicc.openmpi'):
-        pytest.skip('needs mpicc.openmpi')
-    directory = tmp_path_factory.mktemp('badly')
-    directory.chmod(0o755)
-    source = directory / 'badly.c'
-    source.write_text('''
-        #include <mpi.h>
-        #include <signal.h>
-        #include <string.h>
-        #include <unistd.h>
-        int main(int argc, char **argv) {
-          int rank;
-          MPI_Init(&argc, &argv);
-          MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-          if (rank == 1 && !strcmp(argv[1], "abort")) MPI_Abort(MPI_COMM_WORLD, 5);
-          if (rank == 1 && !strcmp(argv[1], "exit")) _exit(0);
-          if (rank == 1 && !strcmp(argv[1], "kill")) raise(SIGKILL);
-          MPI_Barrier(MPI_COMM_WORLD);
-          MPI_Finalize();
-          return 0;
-        }''')
-    subprocess.run(['mpicc.openmpi', source, '-o', directory / 'badly'], check=True)
-    return directory / 'badly'
+BADLY = r'''
+#include <mpi.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  int rank;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 1 && !strcmp(argv[1], "abort")) MPI_Abort(MPI_COMM_WORLD, 5);
+  if (rank == 1 && !strcmp(argv[1], "exit")) _exit(0);
+  if (rank == 1 && !strcmp(argv[1], "kill")) raise(SIGKILL);
+  if (rank == 1 && !strcmp(argv[1], "garbage") && write(atoi(getenv("PMI_FD")), "nonsense\n", 9) != 9) _exit(6);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 1 && !strcmp(argv[1], "garbage")) pause();
+  MPI_Finalize();
+  return 0;
+}
+'''
+WAYS = {'abort': (5, 'aborted with 5'), 'exit': (1, 'without MPI_Finalize'), 'kill': (137, 'signal 9'),
+        'garbage': (1, 'nonsense on its PMI connection')}
 
 
-@pytest.mark.parametrize('how', ['abort', 'exit', 'kill'])
-def test_one_rank_that_goes_ends_the_job_everywhere(few, badly, how):
+@pytest.mark.parametrize('mpi,how', [(mpi, how) for mpi in ('mpich4', 'openmpi4') for how in WAYS
+                                     if (mpi, how) != ('openmpi4', 'garbage')])  # it has no PMI-1
+def test_one_rank_that_goes_ends_the_job_everywhere(few, tmp_path, mpi, how):
+    program = mpis.build(mpi, BADLY, tmp_path)
     begin = time.monotonic()
-    result = few.run('scrun', '-N', 3, badly, how, code=None)
+    result = few.run('scrun', '-N', 3, program, how, code=None)
     assert time.monotonic() - begin < 30
-    assert result.returncode == {'abort': 5, 'exit': 1, 'kill': 137}[how], result
-    if how != 'kill':
-        assert 'rank 1' in result.stderr and 'node' in result.stderr, result.stderr
+    code, reason = WAYS[how]
+    assert result.returncode == code, result
+    lines = [line for line in result.stderr.splitlines() if 'rank 1 on node' in line and reason in line]
+    assert len(lines) == 1, result.stderr
 
 
-def test_pmix_can_be_forced_for_a_script(few, badly, tmp_path):
-    script = badly.parent / 'script.sh'
-    script.write_text(f'#!/bin/sh\nexec {badly} well\n')
+def test_pmix_can_be_forced_for_a_script(few, tmp_path):
+    program = mpis.build('openmpi4', BADLY, tmp_path)
+    script = tmp_path / 'script.sh'
+    script.write_text(f'#!/bin/sh\nexec {program} well\n')
     script.chmod(0o755)
     few.run('scrun', '-q', '-N', 2, '--mpi=pmix', script)
+
+
+PLACES = r'''
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(int argc, char** argv) {
+  int rank, size, here, near;
+  MPI_Comm node;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
+  MPI_Comm_rank(node, &near);
+  MPI_Comm_size(node, &size);
+  here = atoi(getenv("SCORE_NODEID"));
+  printf("%d: node %d, %d of %d\n", rank, here, near, size);
+  MPI_Finalize();
+  return 0;
+}
+'''
+
+
+@pytest.mark.parametrize('mpi', ['mpich4', 'openmpi4'])
+def test_cyclic_distribution_deals_out_the_ranks(few, tmp_path, mpi):
+    program = mpis.build(mpi, PLACES, tmp_path)
+    result = few.run('scrun', '-q', '-N', 3, '--ntasks-per-node', 2, '--distribution=cyclic', program)
+    assert sorted(result.stdout.splitlines()) == [f'{r}: node {r % 3}, {r // 3} of 2' for r in range(6)]
+    result = few.run('scrun', '-q', '-N', 3, '--ntasks-per-node', 2, '--distribution=block', program)
+    assert sorted(result.stdout.splitlines()) == [f'{r}: node {r // 2}, {r % 2} of 2' for r in range(6)]
+
+
+def test_cyclic_ranks_take_input_write_files_and_open_pm(few, tmp_path):
+    tmp_path.chmod(0o777)
+    many = ('scrun', '-q', '-N', 3, '-n', 5, '--distribution=cyclic')
+    words = few.run(*many, '-i', 4, '-o', tmp_path / 'out.%t.%N', 'sh', '-c', 'echo $SCORE_RANK $(cat)', input='hello').stdout
+    assert words == ''
+    files = {path.name: path.read_text().strip() for path in tmp_path.iterdir()}
+    assert files == {'out.0.node00': '0', 'out.1.node01': '1', 'out.2.node02': '2', 'out.3.node00': '3',
+                     'out.4.node01': '4 hello'}
+    assert '92 solutions' in few.run(*many, EXAMPLES / 'pm_queens', 8).stdout
+    failed = few.run('scrun', '-N', 3, '-n', 5, '-m', 'cyclic', 'sh', '-c', 'if [ $SCORE_RANK = 4 ]; then exit 3; fi; sleep 50', code=3)
+    assert 'rank 4 on node01' in failed.stderr

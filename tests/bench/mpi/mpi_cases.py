@@ -14,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 
+import start_cases
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent.parent
 NPB_SOURCES = ['cg', 'cg_matrix', 'communicator', 'ep', 'ft', 'is', 'kernel', 'run', 'main_mpi', 'mpi_communicator']
@@ -21,7 +23,8 @@ LARGE = 1048576
 KERNELS = [('is', 'S'), ('is', 'W'), ('cg', 'S'), ('cg', 'W')]
 BOUNDS = {'latency_vs_tcp': ('<=', 0.7), 'latency_vs_pm': ('<=', 1.47), 'bandwidth_vs_tcp': ('>=', 1.3),
           'shmem_vs_own': ('<=', 1.2), 'is_S_vs_tcp': ('>=', 1.5), 'is_W_vs_tcp': ('>=', 1.5),
-          'cg_S_vs_tcp': ('>=', 1.5), 'cg_W_vs_tcp': ('>=', 1.5)}
+          'cg_S_vs_tcp': ('>=', 1.5), 'cg_W_vs_tcp': ('>=', 1.5), 'mpich_start_vs_own': ('<=', 1.1),
+          'openmpi_start_vs_own': ('<=', 1.1)}
 
 
 def add_options(parser):
@@ -30,6 +33,7 @@ def add_options(parser):
     parser.add_argument('--openmpi', metavar='DIR', default=os.environ.get('OPENMPI_HOME'),
                         help='Open MPI to compare with (OPENMPI_HOME)')
     parser.add_argument('--rounds', type=int, default=5, metavar='N', help='interleaved rounds; the median counts (5)')
+    parser.add_argument('--start', type=int, metavar='N', help='only: MPI_Init to MPI_Finalize of N ranks on N virtual nodes')
     parser.add_argument('--npb', action='store_true', help='also NPB IS and CG, classes S and W')
     parser.add_argument('--json', action='store_true', help='one JSON object')
 
@@ -231,6 +235,8 @@ def print_table(figures):
 
 def run_mpi(options):
     """0, 1 if a bound was missed, 77 if something is missing."""
+    if options.start:
+        return show(options, start_cases.measure_start(options.start, options.rounds))
     try:
         if not options.mpich or not os.path.exists(f'{options.mpich}/bin/mpicc'):
             raise Missing('no MPICH: --mpich DIR or MPICH_HOME, for example of `pip install mpich` in a venv')
@@ -245,6 +251,10 @@ def run_mpi(options):
     except Missing as error:
         print(f'scbench: not measured: {error}', file=sys.stderr)
         return 77
+    return show(options, figures)
+
+
+def show(options, figures):
     if options.json:
         print(json.dumps({'schema': 'scored.bench.mpi/1', 'cores': os.cpu_count(), 'load': os.getloadavg()[0],
                           'rounds': options.rounds, **figures, 'bounds': {k: list(v) for k, v in BOUNDS.items()}}, indent=1))

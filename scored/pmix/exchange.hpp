@@ -1,0 +1,143 @@
+#pragma once
+// What the PMIx servers of a job settle among themselves, as a pure object, one a node: names that
+// tasks publish and look up, one task's data for another node (direct modex), and fences of some of
+// the job's ranks. The head passes messages on to other nodes.
+//
+// Names are kept by the node of rank 0; a fence is gathered by the first node that takes part. A
+// request that has no answer is repeated, and whoever hears it twice answers twice: so nothing is
+// lost when a daemon is restarted.
+
+#include "base/time.hpp"
+#include "proto/common.pb.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace score::pmix {
+
+enum class Outcome : std::uint32_t { Success, NotFound, Partial, Duplicate, TimedOut, Refused };
+
+struct PublishedItem {
+  std::uint32_t owner = 0;  // rank
+  std::string key;
+  std::string value;
+};
+
+class Exchange {
+ public:
+  using Token = std::uint64_t;  // the caller's name for a request; each is answered once
+
+  struct Answer {
+    Token token = 0;
+    Outcome outcome = Outcome::Success;
+    std::string data;                  // of get and fence
+    std::vector<PublishedItem> items;  // of lookup
+  };
+
+  struct Message {
+    std::uint32_t node = 0;
+    wire::PmixPeer message;
+  };
+
+  struct Ask {  // for this node's library: the data of its rank; then told()
+    std::uint32_t rank = 0;
+    std::uint64_t ticket = 0;
+  };
+
+  struct Actions {
+    std::vector<Message> messages;
+    std::vector<Answer> answers;
+    std::vector<Ask> asks;
+  };
+
+  struct Options {
+    std::optional<base::TimePoint> deadline;  // then TimedOut
+    bool waits = false;                       // lookup: until all keys are there
+  };
+
+  // nodes_of_ranks [rank]; not empty.
+  Exchange(std::uint32_t node, std::vector<std::uint32_t> nodes_of_ranks);
+
+  // ---- requests of this node's tasks
+  void publish(Token token, std::vector<PublishedItem> items, base::TimePoint now);
+  void lookup(Token token, const std::vector<std::string>& keys, Options options,
+              base::TimePoint now);
+  // No keys: all that the rank has published.
+  void unpublish(Token token, std::uint32_t rank, const std::vector<std::string>& keys,
+                 base::TimePoint now);
+  void get(Token token, std::uint32_t rank, Options options, base::TimePoint now);
+  // All local ones of `ranks` are in. The answer is the data of all nodes, in their order.
+  void fence(Token token, std::vector<std::uint32_t> ranks, std::string data, base::TimePoint now);
+
+  // ---- what comes
+  void told(std::uint64_t ticket, Outcome outcome, std::string data);
+  // From another node; whatever makes no sense is ignored.
+  void receive(std::uint32_t from, const wire::PmixPeer& message);
+  // Repeats what has waited for long, ends what has waited too long. Once a second.
+  void turn(base::TimePoint now);
+
+  // What is to be done since the last call.
+  [[nodiscard]] Actions take_actions();
+
+  [[nodiscard]] bool has_pending() const { return !pending_.empty(); }
+
+ private:
+  struct Pending {
+    Token token = 0;
+    std::uint32_t node = 0;
+    wire::PmixPeer message;
+    base::TimePoint sent;
+    std::optional<base::TimePoint> deadline;
+  };
+
+  struct Published {
+    std::uint32_t owner = 0;
+    std::string value;
+  };
+
+  using Asker = std::pair<std::uint32_t, std::uint64_t>;  // node and its request
+  using Ranks = std::vector<std::uint32_t>;
+
+  struct Gathering {
+    std::map<std::uint32_t, std::string> data;  // [node]
+    std::map<std::uint32_t, std::uint64_t> requests;
+  };
+
+  struct FenceState {
+    std::uint64_t begun = 0;                    // of this node's
+    std::map<std::uint64_t, Gathering> rounds;  // at the gathering node
+    std::uint64_t done = 0;
+    std::string last;  // data of `done`, for who asks again
+  };
+
+  void begin(wire::PmixPeer message, const Pending& pending);
+  void send(std::uint32_t node, const wire::PmixPeer& message);
+  void answer(const Asker& asker, Outcome outcome, wire::PmixPeer message);
+  void handle(std::uint32_t from, const wire::PmixPeer& message);
+  void on_answer(std::uint32_t from, const wire::PmixPeer& message);
+  void on_get(std::uint32_t from, const wire::PmixPeer& message);
+  void on_publish(std::uint32_t from, const wire::PmixPeer& message);
+  void on_lookup(std::uint32_t from, const wire::PmixPeer& message);
+  void on_unpublish(std::uint32_t from, const wire::PmixPeer& message);
+  void on_enter(std::uint32_t from, const wire::PmixPeer& message);
+  bool try_lookup(const Asker& asker, const wire::PmixPeer& message, bool is_last);
+  [[nodiscard]] std::vector<std::uint32_t> nodes_of(const Ranks& ranks) const;
+
+  std::uint32_t node_;
+  std::vector<std::uint32_t> nodes_of_ranks_;
+  std::uint64_t last_request_ = 0;
+  std::map<std::uint64_t, Pending> pending_;  // [request]
+  std::map<std::string, Published, std::less<>> board_;
+  std::size_t board_bytes_ = 0;
+  std::map<Asker, wire::PmixPeer> waiting_lookups_;
+  std::map<Asker, std::uint64_t> tickets_;
+  std::map<std::uint64_t, Asker> askers_;  // [ticket]
+  std::uint64_t last_ticket_ = 0;
+  std::map<Ranks, FenceState> fences_;
+  Actions actions_;
+};
+
+}  // namespace score::pmix
