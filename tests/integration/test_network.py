@@ -1,5 +1,7 @@
 """Jobs get PM networks: by shared memory inside a node and by a packet network between nodes."""
+import contextlib
 import os
+import pathlib
 import random
 import shutil
 import time
@@ -16,8 +18,19 @@ SECONDS = float(os.environ.get('SCORE_TALK_SECONDS', 3))
 KILLS = int(os.environ.get('SCORE_KILLS', 4))
 
 
-def open_descriptors(pid):
-    return len(os.listdir(f'/proc/{pid}/fd'))
+def network_of(pid):
+    """What a process holds for PM: contexts and sockets for UDP or raw packets."""
+    sockets = set()
+    for table, inode in (('udp', 9), ('udp6', 9), ('packet', 8)):
+        lines = pathlib.Path(f'/proc/{pid}/net/{table}').read_text().splitlines()[1:]
+        sockets |= {f'socket:[{line.split()[inode]}]' for line in lines}
+    held = []
+    for descriptor in os.listdir(f'/proc/{pid}/fd'):
+        with contextlib.suppress(OSError):  # closed since
+            name = os.readlink(f'/proc/{pid}/fd/{descriptor}')
+            if name.startswith('/memfd:pm-context') or name in sockets:
+                held.append(name)
+    return held
 
 
 def test_pm_program_runs_inside_and_between_nodes(few):
@@ -35,18 +48,18 @@ def test_two_pm_jobs_share_their_nodes(few):
 
 def test_jobs_without_pm_open_nothing(few):
     daemon = few.daemon('node00')['pid']
-    before = open_descriptors(daemon)
+    wait_until(lambda: network_of(daemon) == [])  # what ran before is gone
     job = few.submit('-w', 'node00', 'sleep', 60)
     few.wait_job(job, 'running')
-    wait_until(lambda: open_descriptors(daemon) > before)  # its shepherd's connection
-    without = open_descriptors(daemon) - before
+    assert network_of(daemon) == []
     few.cancel(job)
     pm = few.submit('-w', 'node00', '-n', 1, 'sh', '-c', f'{QUEENS} 4; sleep 60')
     few.wait_job(pm, 'running')
     # One context and no socket: the job is alone on its node.
-    wait_until(lambda: open_descriptors(daemon) - before == without + 1)
+    wait_until(lambda: len(network_of(daemon)) == 1, what=lambda: network_of(daemon))
+    assert 'memfd' in network_of(daemon)[0]
     few.cancel(pm)
-    wait_until(lambda: open_descriptors(daemon) == before)
+    wait_until(lambda: network_of(daemon) == [])
 
 
 def test_network_goes_on_after_restarts(few):
