@@ -30,6 +30,9 @@ struct NodeInfo {
 
 enum class Queue : std::uint8_t { Exclusive, High, Normal };
 
+// Does a job start again when it has lost a node? The head takes its own default for Default.
+enum class Requeue : std::uint8_t { Default, No, Yes };
+
 // What placement needs to know of a job. Everything else about it is opaque to the scheduler.
 struct ResourceRequest {
   std::uint32_t nodes = 0;           // 0: as few as hold the tasks
@@ -48,6 +51,7 @@ struct ResourceRequest {
   bool overlay = false;         // parallel shell: takes no cores, is in no segment, never frozen
   Distribution distribution = Distribution::Block;  // of ranks; says nothing about where tasks go
   bool kill_deadlock = false;  // end it when all of it waits for messages that nobody can send
+  Requeue requeue = Requeue::Default;
 
   friend bool operator==(const ResourceRequest&, const ResourceRequest&) = default;
 };
@@ -135,6 +139,7 @@ struct PlacedTasks {
   std::vector<std::uint32_t> cores;  // of this node, cpus_per_task a task, in task order;
                                      // empty: an overlay job, never frozen
   Bytes memory{0};                   // limit on this node; 0: none
+  std::uint32_t restarts = 0;        // how often the job was requeued before
 
   friend bool operator==(const PlacedTasks&, const PlacedTasks&) = default;
 };

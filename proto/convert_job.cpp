@@ -96,6 +96,7 @@ wire::ResourceRequest to_wire(const base::ResourceRequest& request) {
   out.set_overlay(request.overlay);
   out.set_distribution(static_cast<std::uint32_t>(request.distribution));
   out.set_kill_deadlock(request.kill_deadlock);
+  out.set_requeue(static_cast<std::uint32_t>(request.requeue));
   return out;
 }
 
@@ -111,6 +112,7 @@ Result<base::ResourceRequest> from_wire(const wire::ResourceRequest& message) {
   check.within("weight", message.weight(), 0, limits::kMaxWeight);
   check.within("distribution", message.distribution(), 0,
                static_cast<int>(base::Distribution::Cyclic));
+  check.within("requeue", message.requeue(), 0, static_cast<int>(base::Requeue::Yes));
   check.require("scheduled_limit_ns", message.scheduled_limit_ns() >= 0, "is negative");
   check.require("wall_limit_ns", message.wall_limit_ns() >= 0, "is negative");
   if (!check.ok()) return check.error();
@@ -132,6 +134,7 @@ Result<base::ResourceRequest> from_wire(const wire::ResourceRequest& message) {
   out.overlay = message.overlay();
   out.distribution = static_cast<base::Distribution>(message.distribution());
   out.kill_deadlock = message.kill_deadlock();
+  out.requeue = static_cast<base::Requeue>(message.requeue());
   return out;
 }
 

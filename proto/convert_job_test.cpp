@@ -28,6 +28,7 @@ base::ResourceRequest some_request() {
   request.wall_limit = 3h;
   request.overlay = true;
   request.kill_deadlock = true;
+  request.requeue = base::Requeue::No;
   return request;
 }
 
@@ -90,6 +91,7 @@ TEST(ConvertRequest, NamesTheFieldThatIsWrong) {
       {"except_nodes", [](auto& m) { m.add_except_nodes("a b"); }},
       {"queue", [](auto& m) { m.set_queue(3); }},
       {"weight", [](auto& m) { m.set_weight(limits::kMaxWeight + 1); }},
+      {"requeue", [](auto& m) { m.set_requeue(3); }},
       {"scheduled_limit_ns", [](auto& m) { m.set_scheduled_limit_ns(-1); }},
       {"wall_limit_ns", [](auto& m) { m.set_wall_limit_ns(INT64_MIN); }},
   };

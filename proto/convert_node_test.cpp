@@ -23,6 +23,7 @@ base::PlacedTasks some_placed() {
   placed.cores = {0, 3};
   placed.memory = base::Bytes(1U << 20U);
   placed.distribution = base::Distribution::Cyclic;
+  placed.restarts = 2;
   return placed;
 }
 
@@ -254,6 +255,7 @@ TEST(PlacedTasks, RefusesWhatCannotBe) {
          for (int i = 0; i < 257; ++i) m.add_tasks_on_node(limits::kMaxTasksPerNode);
        }},
       {"cores", [](auto& m) { m.add_cores(limits::kMaxCoresPerNode); }},
+      {"restarts", [](auto& m) { m.set_restarts(base::kAttemptsPerJob); }},
   };
   for (const auto& [field, spoil] : cases) {
     wire::PrepareTasks message;

@@ -31,6 +31,16 @@ std::array<std::uint8_t, kKeyBytes> hmac_sha256(const std::array<std::uint8_t, k
   return out;
 }
 
+Key derive_key(const Key& cluster_key, std::string info) {
+  std::array<std::uint8_t, kKeyBytes> no_salt{};
+  const auto& secret = cluster_key.bytes();
+  Key extracted(
+      hmac_sha256(no_salt, {reinterpret_cast<const char*>(secret.data()), secret.size()}));
+  // One block of output is all that is needed, so expanding is a single step.
+  info += '\x01';
+  return Key(hmac_sha256(extracted.bytes(), info));
+}
+
 base::Result<Key> parse_hex(std::string_view text) {
   std::array<std::uint8_t, kKeyBytes> bytes{};
   if (text.size() != kHexBytes) return base::fail(base::Errc::Malformed, "not 64 hex digits");
@@ -51,15 +61,18 @@ Key::~Key() {
 }
 
 Key derive_node_key(const Key& cluster_key, std::string_view node_name) {
-  std::array<std::uint8_t, kKeyBytes> no_salt{};
-  const auto& secret = cluster_key.bytes();
-  Key extracted(
-      hmac_sha256(no_salt, {reinterpret_cast<const char*>(secret.data()), secret.size()}));
-  // One block of output is all that is needed, so expanding is a single step.
-  std::string info = "scored node ";
-  info += node_name;
-  info += '\x01';
-  return Key(hmac_sha256(extracted.bytes(), info));
+  return derive_key(cluster_key, fmt::format("scored node {}", node_name));
+}
+
+std::string prove_head(const Key& cluster_key, base::Epoch incarnation) {
+  const Key proof = derive_key(cluster_key, fmt::format("scored head {}", incarnation));
+  return {reinterpret_cast<const char*>(proof.bytes().data()), proof.bytes().size()};
+}
+
+bool is_head_proof(const Key& cluster_key, base::Epoch incarnation, std::string_view proof) {
+  const std::string wanted = prove_head(cluster_key, incarnation);
+  return proof.size() == wanted.size() &&
+         CRYPTO_memcmp(proof.data(), wanted.data(), wanted.size()) == 0;
 }
 
 Key random_key() {

@@ -2,6 +2,7 @@
 // and the node's name, so that a node cannot speak for another.
 #pragma once
 
+#include "base/ids.hpp"
 #include "base/result.hpp"
 
 #include <array>
@@ -35,6 +36,11 @@ class Key {
 
 // HKDF-SHA256 (RFC 5869), no salt, info = "scored node " + name.
 Key derive_node_key(const Key& cluster_key, std::string_view node_name);
+
+// Shows that the cluster had a head of this incarnation: 32 bytes that nobody can make without the
+// cluster key. Nodes keep the newest; a head that is shown one of a later head than itself ends.
+std::string prove_head(const Key& cluster_key, base::Epoch incarnation);
+bool is_head_proof(const Key& cluster_key, base::Epoch incarnation, std::string_view proof);
 
 // From the kernel's random source.
 Key random_key();

@@ -33,6 +33,22 @@ TEST(Key, DiffersForEachNodeAndCluster) {
   EXPECT_EQ(derive_node_key(cluster, "node00"), derive_node_key(cluster, "node00"));
 }
 
+TEST(Key, ProvesOneIncarnationOfTheHeadOnly) {
+  const Key cluster = random_key();
+  const std::string proof = prove_head(cluster, base::Epoch(7));
+  EXPECT_TRUE(is_head_proof(cluster, base::Epoch(7), proof));
+  EXPECT_FALSE(is_head_proof(cluster, base::Epoch(8), proof));
+  EXPECT_FALSE(is_head_proof(random_key(), base::Epoch(7), proof));
+  EXPECT_FALSE(is_head_proof(derive_node_key(cluster, "node00"), base::Epoch(7), proof));
+  EXPECT_FALSE(is_head_proof(cluster, base::Epoch(7), ""));
+  EXPECT_FALSE(is_head_proof(cluster, base::Epoch(7), proof + "x"));
+  for (std::size_t i = 0; i < proof.size(); ++i) {
+    std::string other = proof;
+    other[i] = static_cast<char>(other[i] ^ 1);
+    EXPECT_FALSE(is_head_proof(cluster, base::Epoch(7), other)) << i;
+  }
+}
+
 class KeyFile : public testing::Test {
  protected:
   void SetUp() override { ASSERT_NE(::mkdtemp(directory_), nullptr); }

@@ -18,6 +18,7 @@ void fill_placed(const base::PlacedTasks& placed, Message& out) {
   for (std::uint32_t core : placed.cores) out.add_cores(core);
   out.set_memory_bytes(placed.memory.value());
   out.set_distribution(static_cast<std::uint32_t>(placed.distribution));
+  out.set_restarts(placed.restarts);
 }
 
 // All but the user.
@@ -41,6 +42,7 @@ base::Result<base::PlacedTasks> take_placed(std::string_view name, const Message
   }
   check.within("distribution", message.distribution(), 0,
                static_cast<int>(base::Distribution::Cyclic));
+  check.within("restarts", message.restarts(), 0, base::kAttemptsPerJob - 1);
   if (!check.ok()) return check.error();
 
   base::PlacedTasks placed;
@@ -50,6 +52,7 @@ base::Result<base::PlacedTasks> take_placed(std::string_view name, const Message
   placed.cores.assign(message.cores().begin(), message.cores().end());
   placed.memory = base::Bytes(message.memory_bytes());
   placed.distribution = static_cast<base::Distribution>(message.distribution());
+  placed.restarts = message.restarts();
   return placed;
 }
 
