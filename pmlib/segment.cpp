@@ -135,7 +135,7 @@ Segment format_segment(std::byte* memory, const Geometry& geometry, const Layout
   header->more_links = identity.more_links;
   header->free_descriptors = static_cast<std::uint16_t>(geometry.descriptors);
   header->room.capacity = static_cast<std::uint16_t>(geometry.receive_slots);
-  header->nonce_state = random_number();
+  header->nonce_state = identity.nonce_seed != 0 ? identity.nonce_seed : random_number();
 
   const Segment s(memory, geometry, layout);
   const Engine<> engine(EngineLimits{.window = identity.window});

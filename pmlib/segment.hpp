@@ -365,6 +365,7 @@ struct SegmentIdentity {
   std::uint16_t patience_s = 0;
   DeviceConfig device{};
   LinkConfigs more_links{};
+  std::uint64_t nonce_seed = 0;  // of region nonces and jitter; 0: the kernel's
 };
 
 // Fills `memory` with an empty context. The memory is zero and layout.total bytes long.

@@ -78,9 +78,7 @@ class Node {
     generation_ = generation;
     layout_ = *Layout::of(geometry_);
     memory_ = std::make_unique<SegmentMemory>(layout_.total);
-    segment_ = format_segment(
-        memory_->data(), geometry_, layout_,
-        {.key = 0xfeed, .generation = generation, .rank = rank_, .channel = 3, .window = window_});
+    segment_ = format_segment(memory_->data(), geometry_, layout_, identity());
     for (std::uint32_t i = 0; i < plan_.nodes; ++i) {
       segment_.peer(i).address = SimDevice::address_of(i);
     }
@@ -175,6 +173,16 @@ class Node {
     bool is_large;
   };
 
+  // Nothing in a run may come from outside its seed.
+  SegmentIdentity identity() {
+    return {.key = 0xfeed,
+            .generation = generation_,
+            .rank = rank_,
+            .channel = 3,
+            .window = window_,
+            .nonce_seed = random_() | 1};
+  }
+
   void attach() {
     device_ =
         std::make_unique<SimDevice>(network_, rank_, geometry_.payload_bytes + sizeof(FrameHeader));
@@ -198,9 +206,7 @@ class Node {
   void move_elsewhere() {
     require(validate_image(memory_->span()) == 0, "a running context is a valid image");
     auto other = std::make_unique<SegmentMemory>(layout_.total);
-    const Segment fresh = format_segment(
-        other->data(), geometry_, layout_,
-        {.key = 0xfeed, .generation = generation_, .rank = rank_, .channel = 3, .window = window_});
+    const Segment fresh = format_segment(other->data(), geometry_, layout_, identity());
     for (std::uint32_t i = 0; i < plan_.nodes; ++i) {
       fresh.peer(i).address = SimDevice::address_of(i);
     }
