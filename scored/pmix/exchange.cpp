@@ -298,4 +298,13 @@ void Exchange::on_enter(std::uint32_t from, const PmixPeer& message) {
   }
 }
 
+std::optional<PmixPeer> answer_of_the_departed(const PmixPeer& message) {
+  if (message.kind() == PmixPeer::ANSWER) return std::nullopt;
+  PmixPeer out;
+  out.set_kind(PmixPeer::ANSWER);
+  out.set_request(message.request());
+  out.set_outcome(static_cast<std::uint32_t>(Outcome::NotFound));
+  return out;
+}
+
 }  // namespace score::pmix

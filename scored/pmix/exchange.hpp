@@ -140,4 +140,8 @@ class Exchange {
   Actions actions_;
 };
 
+// What a node that has no exchange any more, because its tasks have ended, says to a message of
+// another: NotFound to a request, nothing to anything else.
+std::optional<wire::PmixPeer> answer_of_the_departed(const wire::PmixPeer& message);
+
 }  // namespace score::pmix

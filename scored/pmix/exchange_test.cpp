@@ -127,6 +127,18 @@ TEST_F(ExchangeTest, DataOfARankComesFromItsNode) {
   EXPECT_EQ(take(0).outcome, Outcome::NotFound);
 }
 
+TEST_F(ExchangeTest, WhoAsksANodeThatHasLeftIsTold) {
+  nodes_[2].lookup(1, {"door"}, {.deadline = {}, .waits = true}, kStart);
+  auto actions = nodes_[2].take_actions();
+  ASSERT_EQ(actions.messages.size(), 1U);
+  const auto answer = answer_of_the_departed(actions.messages[0].message);
+  ASSERT_TRUE(answer);
+  nodes_[2].receive(0, *answer);
+  run();
+  EXPECT_EQ(take(2).outcome, Outcome::NotFound);
+  EXPECT_FALSE(answer_of_the_departed(*answer));
+}
+
 TEST_F(ExchangeTest, SomeRanksFenceWithoutTheOthers) {
   for (int turn = 0; turn < 3; ++turn) {
     nodes_[2].fence(1, {3, 1}, "c", kStart);

@@ -83,6 +83,17 @@ TEST(PmixFlow, SomeRanksFenceWhileTheOthersDoNot) {
   EXPECT_EQ(cluster.output(), lines(5, "rank {} of 5 fenced\n")) << cluster.errors();
 }
 
+TEST(PmixFlow, NamesArePublishedLookedUpAndWithdrawn) {
+  TestCluster cluster({1, 2, 1});
+  ASSERT_TRUE(cluster.run(probe("names"))) << cluster.errors();
+  std::string expected;
+  for (int rank = 0; rank < 4; ++rank) {
+    expected += "published twice\n" + fmt::format("rank {} of 4 knows the next\n", rank);
+  }
+  EXPECT_EQ(cluster.output(), expected) << cluster.errors();
+  EXPECT_EQ(cluster.errors(), "");
+}
+
 TEST(PmixFlow, AnAbortNamesItsRankAndReason) {
   TestCluster cluster({1, 2});
   ASSERT_TRUE(cluster.run(probe("abort"))) << cluster.errors();

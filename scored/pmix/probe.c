@@ -5,6 +5,7 @@
  *   info       prints size, local peers and node of each rank
  *   modex      every rank puts a value and reads every other's, without a fence that collects
  *   subset     the even ranks fence with data, twice, and read each other's values
+ *   names      publishes a name, looks up the next rank's and waits for it, withdraws its own
  *   garbage    writes random bytes to the server's port, then exchanges */
 #include <pmix.h>
 
@@ -129,6 +130,53 @@ static void subset(void) {
   printf("rank %u of %u fenced\n", self.rank, size);
 }
 
+static void publish_own(const char* key) {
+  char text[64];
+  pmix_info_t info;
+  snprintf(text, sizeof text, "port of %u", self.rank);
+  PMIX_INFO_LOAD(&info, key, text, PMIX_STRING);
+  check(PMIx_Publish(&info, 1), "publish");
+  if (PMIx_Publish(&info, 1) == PMIX_SUCCESS) puts("published twice");
+  PMIX_INFO_DESTRUCT(&info);
+}
+
+/* A name that is there, perhaps later, and one that never is. */
+static void look_up(const char* key, unsigned owner) {
+  char text[64];
+  int all = 0;
+  pmix_info_t wait;
+  pmix_pdata_t found;
+  snprintf(text, sizeof text, "port of %u", owner);
+  PMIX_INFO_LOAD(&wait, PMIX_WAIT, &all, PMIX_INT);
+  PMIX_PDATA_CONSTRUCT(&found);
+  PMIX_LOAD_KEY(found.key, key);
+  check(PMIx_Lookup(&found, 1, &wait, 1), "lookup");
+  if (found.proc.rank != owner || strcmp(found.value.data.string, text) != 0) exit(4);
+  PMIX_PDATA_DESTRUCT(&found);
+  PMIX_PDATA_CONSTRUCT(&found);
+  PMIX_LOAD_KEY(found.key, "nobody's");
+  if (PMIx_Lookup(&found, 1, NULL, 0) != PMIX_ERR_NOT_FOUND) exit(6);
+  PMIX_INFO_DESTRUCT(&wait);
+}
+
+static void names(void) {
+  char own[32], next[32];
+  char* mine[] = {own, NULL};
+  const unsigned size = job_size(), other = (self.rank + 1) % size;
+  pmix_pdata_t found;
+  snprintf(own, sizeof own, "service %u", self.rank);
+  snprintf(next, sizeof next, "service %u", other);
+  publish_own(own);
+  look_up(next, other);
+  barrier();
+  check(PMIx_Unpublish(mine, NULL, 0), "unpublish");
+  barrier();
+  PMIX_PDATA_CONSTRUCT(&found);
+  PMIX_LOAD_KEY(found.key, next);
+  if (PMIx_Lookup(&found, 1, NULL, 0) != PMIX_ERR_NOT_FOUND) exit(7);
+  printf("rank %u of %u knows the next\n", self.rank, size);
+}
+
 static void send_garbage(void) {
   const char* port = strrchr(getenv("PMIX_SERVER_URI4"), ':');
   struct sockaddr_in address = {0};
@@ -160,6 +208,8 @@ int main(int argc, char** argv) {
     modex();
   } else if (strcmp(mode, "subset") == 0) {
     subset();
+  } else if (strcmp(mode, "names") == 0) {
+    names();
   } else {
     exchange();
     exchange();

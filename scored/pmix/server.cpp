@@ -9,6 +9,7 @@
 #include "scored/pmix/exchange.hpp"
 #include "scored/pmix/fence_queue.hpp"
 #include "scored/pmix/job_info.hpp"
+#include "scored/pmix/published.hpp"
 
 #include <pmix.h>
 #include <pmix_server.h>
@@ -178,6 +179,49 @@ void ask_library(const Exchange::Ask& ask) {
   if (status != PMIX_SUCCESS) on_told(status, nullptr, 0, ticket);
 }
 
+// ---- names
+
+void ask_about_names(auto request, pmix_op_cbfunc_t call, void* data) {
+  ask(std::move(request),
+      [=](const Exchange::Answer& answer) { call(status_of(answer.outcome), data); });
+}
+
+pmix_status_t on_publish(const pmix_proc_t* process, const pmix_info_t info[], std::size_t count,
+                         pmix_op_cbfunc_t call, void* data) {
+  auto items = items_of(process->rank, {info, count});
+  if (!items) return PMIX_ERR_NOT_SUPPORTED;
+  ask_about_names([&](Exchange& exchange, auto token,
+                      auto now) { exchange.publish(token, std::move(*items), now); },
+                  call, data);
+  return PMIX_SUCCESS;
+}
+
+std::vector<std::string> list_of(char** keys) {
+  std::vector<std::string> list;
+  for (; keys != nullptr && *keys != nullptr; ++keys) list.emplace_back(*keys);
+  return list;
+}
+
+pmix_status_t on_lookup(const pmix_proc_t*, char** keys, const pmix_info_t info[],
+                        std::size_t count, pmix_lookup_cbfunc_t call, void* data) {
+  const auto options = options_of(info, count);
+  ask([&](Exchange& exchange, auto token,
+          auto now) { exchange.lookup(token, list_of(keys), options, now); },
+      [=](const Exchange::Answer& answer) {
+        LookupResult found(state().name, answer.items);
+        call(status_of(answer.outcome), found.data(), found.size(), data);
+      });
+  return PMIX_SUCCESS;
+}
+
+pmix_status_t on_unpublish(const pmix_proc_t* process, char** keys, const pmix_info_t[],
+                           std::size_t, pmix_op_cbfunc_t call, void* data) {
+  ask_about_names([&](Exchange& exchange, auto token,
+                      auto now) { exchange.unpublish(token, process->rank, list_of(keys), now); },
+                  call, data);
+  return PMIX_SUCCESS;
+}
+
 // ---- fences
 
 bool is_whole_job(const pmix_proc_t* processes, std::size_t count) {
@@ -216,6 +260,9 @@ pmix_server_module_t make_module() {
   module.abort = on_abort;
   module.fence_nb = on_fence;
   module.direct_modex = on_direct_modex;
+  module.publish = on_publish;
+  module.lookup = on_lookup;
+  module.unpublish = on_unpublish;
   return module;
 }
 

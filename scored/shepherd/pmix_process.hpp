@@ -38,6 +38,10 @@ class PmixProcess {
   base::Status start(std::string_view plan);
   void fence_done(std::uint64_t sequence, std::string_view data);
   void relay(std::string_view bytes);  // of a JobRelay from another node
+
+  // False once it has ended, as it does with the node's last task.
+  [[nodiscard]] bool is_running() const { return static_cast<bool>(socket_); }
+
   // Whether the task, whose process is gone, was between init and finalize.
   [[nodiscard]] bool was_initialised(std::uint32_t task);
 

@@ -102,8 +102,7 @@ void Shepherd::on_frame(const proto::InFrame& frame, std::vector<base::UniqueFd>
       if (auto message = parse<wire::FenceDone>(frame)) on_fence_done(*message);
       return;
     case FrameType::JobRelay:
-      if (pmix_) pmix_->relay(frame.payload);
-      return;
+      return on_relay(frame.payload);
     case FrameType::TerminalSize:
       if (auto message = parse<wire::TerminalSize>(frame); message && stdio_) {
         stdio_->resize(message->rows(), message->columns());

@@ -64,6 +64,7 @@ class Shepherd {
   void refuse(int exit_code, const std::string& reason);
   std::string prepare_bytes() const;  // ShepherdPrepare as the plan has become
   void start_pmix();
+  void on_relay(const std::string& payload);
   void on_pmix_failed(const std::string& why);
   void finish_prepare();
   void abort_job(std::uint32_t rank, std::int32_t code, const std::string& message);

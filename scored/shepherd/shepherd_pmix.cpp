@@ -1,5 +1,6 @@
 // Tested by pmix_flow_test.cpp.
 #include "base/log.hpp"
+#include "scored/pmix/exchange.hpp"
 #include "scored/shepherd/checks.hpp"
 #include "scored/shepherd/elf_needs.hpp"
 #include "scored/shepherd/shepherd.hpp"
@@ -36,6 +37,19 @@ void Shepherd::start_pmix() {
   if (auto started = pmix_->start(prepare_bytes()); !started) {
     on_pmix_failed(started.error().message());
   }
+}
+
+// The server ends with the node's last task; other nodes may still ask it.
+void Shepherd::on_relay(const std::string& payload) {
+  if (!pmix_) return;
+  if (pmix_->is_running()) return pmix_->relay(payload);
+  wire::JobRelay message;
+  if (!message.ParseFromString(payload)) return;
+  auto answer = pmix::answer_of_the_departed(message.message());
+  if (!answer) return;
+  message.set_attempt(plan_->prepare.attempt());
+  *message.mutable_message() = std::move(*answer);
+  link_.send(message);
 }
 
 void Shepherd::on_pmix_failed(const std::string& why) {

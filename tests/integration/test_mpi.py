@@ -66,6 +66,44 @@ def test_one_rank_that_goes_ends_the_job_everywhere(few, tmp_path, mpi, how):
     assert len(lines) == 1, result.stderr
 
 
+NAMES = r'''
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+int main(int argc, char** argv) {
+  char service[32], port[MPI_MAX_PORT_NAME], expected[64];
+  int rank, size, code;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  snprintf(service, sizeof service, "service of %d", rank);
+  snprintf(port, sizeof port, "port of %d", rank);
+  MPI_Publish_name(service, MPI_INFO_NULL, port);
+  MPI_Barrier(MPI_COMM_WORLD);
+  snprintf(service, sizeof service, "service of %d", (rank + 1) % size);
+  snprintf(expected, sizeof expected, "port of %d", (rank + 1) % size);
+  code = MPI_Lookup_name(service, MPI_INFO_NULL, port);
+  if (code != MPI_SUCCESS || strcmp(port, expected) != 0) MPI_Abort(MPI_COMM_WORLD, 4);
+  MPI_Barrier(MPI_COMM_WORLD);
+  snprintf(service, sizeof service, "service of %d", rank);
+  MPI_Unpublish_name(service, MPI_INFO_NULL, port);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (MPI_Lookup_name(service, MPI_INFO_NULL, port) == MPI_SUCCESS) MPI_Abort(MPI_COMM_WORLD, 5);
+  printf("%d knows its neighbour\n", rank);
+  MPI_Finalize();
+  return 0;
+}
+'''
+
+
+@pytest.mark.parametrize('mpi', ['openmpi4', 'openmpi5'])
+def test_names_are_published_and_looked_up(few, tmp_path, mpi):
+    program = mpis.build(mpi, NAMES, tmp_path)
+    result = few.run('scrun', '-q', '-N', 3, program)
+    assert sorted(result.stdout.splitlines()) == [f'{rank} knows its neighbour' for rank in range(3)], result
+
+
 def test_pmix_can_be_forced_for_a_script(few, tmp_path):
     program = mpis.build('openmpi4', BADLY, tmp_path)
     script = tmp_path / 'script.sh'
