@@ -90,7 +90,8 @@ class Channel final : private FrameSink {
   // Announces own memory as one large message; done when the receiver has fetched it.
   int announce(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, std::uint64_t length,
                OperationId& op);
-  // Ends an operation of `peer` with `error`: an announcement that was fetched.
+  // Ends an operation of `peer` with `error`: an announcement that was fetched. ENOBUFS as above;
+  // the announcement must not stay unreleased until it works.
   int end_remote(std::uint32_t peer, std::uint32_t remote_op, int error);
 
   // See Operations::test().
@@ -128,7 +129,7 @@ class Channel final : private FrameSink {
   using E = Engine<>;
 
   // --- sending (channel_send.cpp)
-  std::uint16_t take_descriptor();
+  std::uint16_t take_descriptor(std::uint32_t left);
   void free_descriptor(std::uint16_t index);
   std::uint16_t take_send_slot();
   void free_send_slot(std::uint16_t slot);
@@ -143,6 +144,8 @@ class Channel final : private FrameSink {
   std::byte* next_joined(std::size_t bytes);
   void send_control(std::uint32_t rank, FrameKind kind, const Control<std::uint32_t>& control);
   void release_acknowledged(std::uint32_t rank);
+  static bool is_postponed(const SendDescriptor& d);
+  void ask_again(std::uint32_t rank, std::uint16_t index);
   FrameHeader header_for(std::uint32_t rank, FrameKind kind) const;
   void seal_header(FrameHeader& h) const;
   void mark_ready(std::uint32_t rank);
@@ -155,6 +158,8 @@ class Channel final : private FrameSink {
   void on_sequenced(const FrameHeader& h, std::span<const std::byte> payload);
   void on_control(const FrameHeader& h, std::span<const std::byte> payload);
   void on_deny(PeerState& peer, const FrameHeader& h);
+  bool deny_if_due(const FrameHeader& h, std::span<const std::byte> payload);
+  bool can_answer(FrameKind kind) const;
   bool needs_slot(FrameKind kind) const;
   bool is_allowed(const FrameHeader& h, std::span<const std::byte> payload) const;
   void store(const FrameHeader& h, std::span<const std::byte> payload);
@@ -202,6 +207,7 @@ class Channel final : private FrameSink {
   PeerSet armed_, ack_owed_, ready_, refused_;
   EarlyFrames early_;
   std::size_t batch_frames_;
+  std::uint32_t reserved_;  // descriptors kept for what peers wait for
   std::uint32_t dead_peers_ = 0;
   std::uint32_t seen_resumes_ = 0;
   bool ack_soon_ = false;  // once nothing more arrives

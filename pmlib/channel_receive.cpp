@@ -275,12 +275,15 @@ void Channel::on_deny(PeerState& peer, const FrameHeader& h) {
   }
   if (index == kNoIndex || segment_.descriptor(index).kind == FrameKind::Void) return;
   SendDescriptor& d = segment_.descriptor(index);
-  if (d.op != kNoIndex) operations_.finish(d.op, EACCES);
-  d.op = kNoIndex;
+  const bool postpones = h.credit != 0 && d.kind == FrameKind::ReadRequest;
   d.kind = FrameKind::Void;
-  if (d.slot != kNoIndex) free_send_slot(d.slot);
-  d.slot = kNoIndex;
-  d.length = 0;
+  if (!postpones) {
+    if (d.op != kNoIndex) operations_.finish(d.op, EACCES);
+    d.op = kNoIndex;
+    if (d.slot != kNoIndex) free_send_slot(d.slot);
+    d.slot = kNoIndex;
+    d.length = 0;
+  }
   peer.send.set(Sender::kRecovering, false);
   engine_.on_packet_control(peer.send, {ControlKind::Lose, h.sequence - 1, 0, 0}, now_);
   release_acknowledged(h.source);
@@ -298,10 +301,7 @@ void Channel::on_sequenced(const FrameHeader& h, std::span<const std::byte> payl
     release_acknowledged(h.source);
     mark_ready(h.source);
   }
-  if (h.sequence == peer.receive.recv + 1 && !is_allowed(h, payload)) {
-    ++s.counters.denied;
-    return send_control(h.source, FrameKind::Deny, {ControlKind::None, h.sequence, 0, 0});
-  }
+  if (h.sequence == peer.receive.recv + 1 && deny_if_due(h, payload)) return;
   const bool room = !needs_slot(h.kind) || s.room.has_room_for(peer.receive);
   const auto result = engine_.on_packet_data(peer.receive, h.sequence, room);
   switch (result.arrival) {
@@ -328,6 +328,34 @@ void Channel::on_sequenced(const FrameHeader& h, std::span<const std::byte> payl
   if (result.reply.kind != ControlKind::None) {
     send_control(h.source, frame_kind(result.reply.kind), result.reply);
   }
+}
+
+// Once a frame was denied only a Void may take its number: an old copy of it may be under way. A
+// read that cannot be answered now must not wait in a slot, or behind one: two ranks that ask each
+// other would wait for ever. It is denied with `credit` 1 and asked again under a later number.
+bool Channel::deny_if_due(const FrameHeader& h, std::span<const std::byte> payload) {
+  auto& side = segment_.peer(h.source).receive;
+  const bool is_allowed_now = is_allowed(h, payload);
+  const bool is_void = h.kind == FrameKind::Void;
+  if (is_allowed_now && can_answer(h.kind) && (is_void || !side.has(Receiver::kDenied))) {
+    return false;
+  }
+  side.set(Receiver::kDenied, true);
+  if (!is_allowed_now) ++segment_.header().counters.denied;
+  const std::uint16_t postpones = is_allowed_now ? 1 : 0;
+  send_control(h.source, FrameKind::Deny, {ControlKind::None, h.sequence, 0, postpones});
+  return true;
+}
+
+// Each read that waits for its answer has a descriptor to come.
+bool Channel::can_answer(FrameKind kind) const {
+  if (kind != FrameKind::ReadRequest) return true;
+  std::uint32_t waiting = 0;
+  for (std::uint16_t i = segment_.header().requests.head; i != kNoIndex;
+       i = segment_.received(i).next) {
+    ++waiting;
+  }
+  return segment_.header().free_descriptors > waiting;
 }
 
 // May the payload be acted upon? Only asked of the next frame in sequence.
@@ -485,7 +513,7 @@ bool Channel::serve_request(std::uint16_t slot) {
   if (!covers(rma.region, rma.nonce, rma.offset, target.length)) {
     return end_remote(r.source, target.op, EACCES) == 0;
   }
-  const std::uint16_t index = take_descriptor();
+  const std::uint16_t index = take_descriptor(0);
   if (index == kNoIndex) return false;
   SendDescriptor& d = segment_.descriptor(index);
   d.kind = FrameKind::Write;

@@ -42,7 +42,7 @@ int Channel::write(std::uint32_t peer, std::uint32_t local, std::uint64_t offset
                    std::uint32_t length, OperationId& op) {
   if (const int error = check_peer(peer); error != 0) return error;
   if (!covers_own(local, offset, length)) return EINVAL;
-  const std::uint16_t index = take_descriptor();
+  const std::uint16_t index = take_descriptor(reserved_);
   if (index == kNoIndex) return ENOBUFS;
   op = operations_.start(peer);
   if (op == 0) {
@@ -65,7 +65,7 @@ int Channel::write(std::uint32_t peer, std::uint32_t local, std::uint64_t offset
 // Queues a small frame of the library's own: `bytes` as the payload of `kind`.
 int Channel::enqueue_note(std::uint32_t peer, FrameKind kind, std::span<const std::byte> bytes,
                           std::uint16_t op) {
-  const std::uint16_t index = take_descriptor();
+  const std::uint16_t index = take_descriptor(reserved_);
   if (index == kNoIndex) return ENOBUFS;
   const std::uint16_t slot = take_send_slot();
   if (slot == kNoIndex) {
@@ -127,8 +127,14 @@ int Channel::started(OperationId& op, int error) {
 
 int Channel::end_remote(std::uint32_t peer, std::uint32_t remote_op, int error) {
   if (const int dead = check_peer(peer); dead != 0) return dead;
-  const RmaHeader done{0, static_cast<std::uint32_t>(error), 0, remote_op, 0};
-  return enqueue_note(peer, FrameKind::OpDone, std::as_bytes(std::span(&done, 1)), kNoIndex);
+  const std::uint16_t index = take_descriptor(0);
+  if (index == kNoIndex) return ENOBUFS;
+  SendDescriptor& d = segment_.descriptor(index);
+  d.kind = FrameKind::OpDone;
+  d.remote_nonce = static_cast<std::uint32_t>(error);
+  d.remote_op = remote_op;
+  enqueue(peer, index);
+  return 0;
 }
 
 }  // namespace score::pm

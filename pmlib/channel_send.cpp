@@ -44,7 +44,8 @@ Channel::Channel(const Segment& segment, PacketDevice& device, JobClock& clock,
       ack_owed_(segment.set(PeerSetId::AckOwed)),
       ready_(segment.set(PeerSetId::Ready)),
       refused_(segment.set(PeerSetId::Refused)),
-      batch_frames_(std::min(device.batch_frames(), kMaxBatch)) {
+      batch_frames_(std::min(device.batch_frames(), kMaxBatch)),
+      reserved_(std::max(1u, segment.geometry().descriptors / 8)) {
   const SegmentHeader& h = segment_.header();
   if (device_.wants_joined())
     joined_.resize(batch_frames_ * (sizeof(FrameHeader) + payload_bytes()));
@@ -71,7 +72,7 @@ int Channel::get_send_buffer(std::uint32_t peer, std::uint32_t length, std::byte
   if (building_ != kNoIndex) return EBUSY;
   if (length > payload_bytes()) return EMSGSIZE;
   if (const int error = check_peer(peer); error != 0) return error;
-  const std::uint16_t index = take_descriptor();
+  const std::uint16_t index = take_descriptor(reserved_);
   if (index == kNoIndex) return ENOBUFS;
   const std::uint16_t slot = take_send_slot();
   if (slot == kNoIndex) {
@@ -115,10 +116,11 @@ void Channel::cancel_send() {
 
 // --- descriptors and slots ---------------------------------------------------------------------
 
-std::uint16_t Channel::take_descriptor() {
+// The last `left` are not taken: answers need them.
+std::uint16_t Channel::take_descriptor(std::uint32_t left) {
   SegmentHeader& h = segment_.header();
   const std::uint16_t index = h.free_descriptor;
-  if (index == kNoIndex) return kNoIndex;
+  if (index == kNoIndex || h.free_descriptors <= left) return kNoIndex;
   h.free_descriptor = segment_.descriptor(index).next;
   --h.free_descriptors;
   segment_.descriptor(index) = SendDescriptor();
@@ -179,9 +181,23 @@ void Channel::release_acknowledged(std::uint32_t rank) {
     if (d.op != kNoIndex && d.kind == FrameKind::Write) operations_.finish(d.op, 0);
     peer.head = d.next;
     if (peer.head == kNoIndex) peer.tail = kNoIndex;
+    if (is_postponed(d)) {
+      ask_again(rank, index);
+      continue;
+    }
     if (d.slot != kNoIndex) free_send_slot(d.slot);
     free_descriptor(index);
   }
+}
+
+// A read that the peer could not answer yet: a Void fills its number, its request is kept.
+bool Channel::is_postponed(const SendDescriptor& d) {
+  return d.kind == FrameKind::Void && d.slot != kNoIndex;
+}
+
+void Channel::ask_again(std::uint32_t rank, std::uint16_t index) {
+  segment_.descriptor(index).kind = FrameKind::ReadRequest;
+  enqueue(rank, index);
 }
 
 // --- frames ------------------------------------------------------------------------------------
@@ -315,7 +331,7 @@ std::byte* Channel::next_joined(std::size_t bytes) {
 // Makes the frame of number `h.sequence`, which `d` covers, in place `place` of the batch.
 void Channel::fill_frame(FrameHeader& h, const SendDescriptor& d, std::size_t place) {
   h.kind = d.kind;
-  if (d.kind == FrameKind::Write) return fill_write(h, d, place);
+  if (d.kind == FrameKind::Write || d.kind == FrameKind::OpDone) return fill_write(h, d, place);
   const bool has_payload = d.kind != FrameKind::Void && d.slot != kNoIndex;
   std::byte* slot = has_payload ? segment_.send_slot(d.slot) : scratch_[place].bytes.data();
   h.length = static_cast<std::uint16_t>(has_payload ? d.length : 0);
@@ -331,6 +347,7 @@ void Channel::fill_frame(FrameHeader& h, const SendDescriptor& d, std::size_t pl
   batch_[place] = {{at, bytes}, {}};
 }
 
+// Also of an OpDone, which has no bytes behind its RmaHeader.
 void Channel::fill_write(FrameHeader& h, const SendDescriptor& d, std::size_t place) {
   const std::uint32_t each = payload_bytes() - std::uint32_t{sizeof(RmaHeader)};
   const std::uint32_t done = (h.sequence - d.first) * each;

@@ -87,6 +87,7 @@ struct ReceiveSide {
   static constexpr std::uint8_t kGap = 2;       // LOSE was said for the present gap
   static constexpr std::uint8_t kPromised = 4;  // one free slot is kept for this sender
   static constexpr std::uint8_t kAckOwed = 8;   // stored or duplicate frames not yet acknowledged
+  static constexpr std::uint8_t kDenied = 16;   // the next was denied: only a Void takes its place
 
   bool operator==(const ReceiveSide&) const = default;
 
@@ -450,6 +451,7 @@ class Engine {
     r.recv = plus(r.recv, 1);
     r.set(Receive::kRefused, false);
     r.set(Receive::kGap, false);
+    r.set(Receive::kDenied, false);
     r.set(Receive::kAckOwed, true);
     return {Arrival::Store, {}};
   }

@@ -334,7 +334,10 @@ class ImageCheck {
     } else if (d.frames != 1 && d.kind != FrameKind::Void) {
       return false;
     }
-    if (d.slot == kNoIndex) return d.kind == FrameKind::Write || d.kind == FrameKind::Void;
+    if (d.slot == kNoIndex) {
+      return d.kind == FrameKind::Write || d.kind == FrameKind::Void ||
+             (d.kind == FrameKind::OpDone && d.length == 0);
+    }
     if (!claim(slots_, d.slot)) return false;
     return d.length <= g.payload_bytes;
   }

@@ -1,4 +1,4 @@
-// pm_sim [--seed S] [--seeds N] [--nodes N] [--messages M] [--hard]
+// pm_sim [--seed S] [--seeds N] [--nodes N] [--messages M] [--hard] [--tight]
 //
 // Runs whole jobs of PM in virtual time, each from one seed: N endpoints send each other messages,
 // write and read remote memory, consume at their own pace, are suspended, saved and restored into
@@ -27,12 +27,14 @@ namespace {
 
 constexpr std::uint32_t kRegionBytes = 4096;
 constexpr std::uint64_t kTick = 20;
+constexpr std::uint32_t kReads = 4;  // of one rank at a time
 
 struct Plan {
   std::uint64_t seed = 1;
   std::uint32_t nodes = 3;
   std::uint32_t messages = 40;  // of each node
   bool hard = false;            // 30 % loss, 10 % doubled, 10 % late, 10 % damaged
+  bool tight = false;           // hardly any buffers: ranks wait for each other
 };
 
 void require(bool condition, const char* claim) {
@@ -57,8 +59,9 @@ class Node {
     geometry_.send_slots = 4 + static_cast<std::uint32_t>(random() % 8);
     geometry_.receive_slots = 2 + static_cast<std::uint32_t>(random() % 8);
     geometry_.descriptors = geometry_.send_slots + 4;
+    if (plan.tight) geometry_.send_slots = geometry_.receive_slots = geometry_.descriptors = 2;
     geometry_.regions = 4;
-    geometry_.operations = 4;
+    geometry_.operations = kReads;
     geometry_.inbox_entries = 8;
     geometry_.pool_slots = 1;
     geometry_.pool_slot_bytes = 256;
@@ -98,6 +101,7 @@ class Node {
     next_from_.assign(plan_.nodes, 0);
     sent_ = 0;
     held_.clear();
+    owed_.clear();
     ops_.clear();
     attach();
   }
@@ -109,13 +113,15 @@ class Node {
     if (sent_ < plan_.messages && random_() % 3 == 0) act();
     take();
     if (!held_.empty() && random_() % 3 == 0) give_back();
+    pay_owed();
     finish_operations();
     if (random_() % 400 == 0) suspend();
     if (random_() % 200 == 0) move_elsewhere();
   }
 
   bool is_finished() const {
-    return sent_ == plan_.messages && channel_->is_quiet() && held_.empty() && ops_.empty();
+    return sent_ == plan_.messages && channel_->is_quiet() && held_.empty() && owed_.empty() &&
+           ops_.empty();
   }
 
   std::uint32_t sent_to(std::uint32_t peer) const { return next_to_[peer]; }
@@ -183,6 +189,11 @@ class Node {
             .nonce_seed = random_() | 1};
   }
 
+  struct Owed {  // an announcement that was fetched
+    std::uint32_t peer;
+    std::uint32_t op;
+  };
+
   void attach() {
     device_ =
         std::make_unique<SimDevice>(network_, rank_, geometry_.payload_bytes + sizeof(FrameHeader));
@@ -224,7 +235,8 @@ class Node {
   void act() {
     const auto peer = static_cast<std::uint32_t>(random_() % plan_.nodes);
     if (peer == rank_) return;
-    switch (random_() % 8) {
+    // Tight is worst with many reads: they take a slot there and a descriptor here.
+    switch (random_() % (plan_.tight ? 4 : 8)) {
       case 0:
         return start_write(peer);
       case 1:
@@ -278,18 +290,31 @@ class Node {
   }
 
   void start_read(std::uint32_t peer) {
-    for (const RunningOp& running : ops_) {
-      if (running.is_read) return;  // one at a time: they share a stripe
-    }
     RunningOp op{0, random_() % 4 == 0, peer, 0, 0, 0, true, false};
-    const std::uint32_t stripe = kRegionBytes / plan_.nodes;
-    op.offset = rank_ * stripe;
-    op.length = static_cast<std::uint32_t>(1 + random_() % stripe);
+    // Each read into its own part of this rank's stripe.
+    const std::uint32_t part = kRegionBytes / plan_.nodes / kReads;
+    op.offset = rank_ * (kRegionBytes / plan_.nodes) + free_part() * part;
+    op.length = static_cast<std::uint32_t>(1 + random_() % part);
     RegionName remote{2, 79, op.offset};
     if (op.must_fail) remote = bad_name();
     if (channel_->read(peer, 0, op.offset, remote, op.length, op.id) != 0) return;
     ops_.push_back(op);
     ++sent_;
+  }
+
+  // Of kReads: there are no more operations than parts.
+  std::uint32_t free_part() const {
+    std::uint32_t part = 0;
+    const std::uint32_t start = rank_ * (kRegionBytes / plan_.nodes);
+    const auto is_read_to = [&](std::uint32_t offset) {
+      return std::any_of(ops_.begin(), ops_.end(), [offset](const RunningOp& op) {
+        return op.is_read && op.offset == offset;
+      });
+    };
+    while (part + 1 < kReads && is_read_to(start + part * (kRegionBytes / plan_.nodes / kReads))) {
+      ++part;
+    }
+    return part;
   }
 
   void start_large(std::uint32_t peer) {
@@ -330,10 +355,18 @@ class Node {
     if (m.kind == FrameKind::Large) {
       LargeHeader large;
       std::memcpy(&large, m.bytes.data(), sizeof large);
-      if (channel_->end_remote(m.source, large.op, 0) != 0) return;
+      owed_.push_back({m.source, large.op});
     }
     held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(i));
     channel_->release(m.ticket);
+  }
+
+  // Whoever kept a slot until its answer is on its way could wait for one who does the same.
+  void pay_owed() {
+    while (!owed_.empty()) {
+      if (channel_->end_remote(owed_.front().peer, owed_.front().op, 0) != 0) return;
+      owed_.pop_front();
+    }
   }
 
   void finish_operations() {
@@ -377,6 +410,7 @@ class Node {
   std::vector<std::uint32_t> next_to_, next_from_, written_to_;
   std::uint32_t sent_ = 0;
   std::deque<ReceivedMessage> held_;
+  std::deque<Owed> owed_;
   std::vector<RunningOp> ops_;
 };
 
@@ -497,9 +531,12 @@ int main(int argc, char** argv) {
       plan.messages = static_cast<std::uint32_t>(value());
     } else if (option == "--hard") {
       plan.hard = true;
+    } else if (option == "--tight") {
+      plan.tight = true;
     } else {
-      std::fprintf(stderr,
-                   "usage: pm_sim [--seed S] [--seeds N] [--nodes N] [--messages M] [--hard]\n");
+      std::fprintf(
+          stderr,
+          "usage: pm_sim [--seed S] [--seeds N] [--nodes N] [--messages M] [--hard] [--tight]\n");
       return 2;
     }
   }
