@@ -48,14 +48,20 @@ std::uint32_t first_task(const base::PlacedTasks& placed) {
                          placed.tasks_on_node.begin() + placed.node_index, 0U);
 }
 
-Result<std::array<char, kAddressBytes>> mac_of_interface(const std::string& interface) {
+using Address = std::array<char, kAddressBytes>;
+
+void set_address(std::string& addresses, std::uint32_t task, const Address& address) {
+  addresses.replace(task * kAddressBytes, kAddressBytes, address.data(), kAddressBytes);
+}
+
+Result<Address> mac_of_interface(const std::string& interface) {
   const UniqueFd any(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ifreq request{};
   interface.copy(request.ifr_name, IFNAMSIZ - 1);
   if (ioctl(any.get(), SIOCGIFHWADDR, &request) != 0) {
     return fail(errno_code(errno), "interface {}", interface);
   }
-  std::array<char, kAddressBytes> mac{};
+  Address mac{};
   std::copy_n(request.ifr_hwaddr.sa_data, mac.size(), mac.begin());
   return mac;
 }
@@ -144,7 +150,8 @@ bool Networks::from_shepherd(AttemptId attempt, const proto::InFrame& frame) {
     case FrameType::ShepherdNetwork: {
       const auto message = proto::parse<wire::ShepherdNetwork>(frame);
       if (!message || message->key() == 0 || message->channel() > 0xffff) return false;
-      if (message->addresses().size() != kAddressBytes * ranks_of(network.placed)) return false;
+      const std::size_t all = kAddressBytes * ranks_of(network.placed);
+      if (!message->addresses().empty() && message->addresses().size() != all) return false;
       on_network(network, *message);
       return true;
     }
@@ -157,14 +164,18 @@ bool Networks::from_shepherd(AttemptId attempt, const proto::InFrame& frame) {
   }
 }
 
-// It was opened before this daemon started: the shepherd has kept everything.
+// It was opened, or prepared, before this daemon started: the shepherd has kept everything.
 void Networks::on_network(Network& network, const wire::ShepherdNetwork& message) {
-  if (network.is_open) return;
+  const bool is_whole = !message.addresses().empty();
+  if (network.is_open || (!is_whole && network.key != 0)) return;
   const auto first = first_task(network.placed);
   network.is_wanted = true;
-  network.is_open = true;
+  network.is_open = is_whole;
+  network.is_preparing = !is_whole;  // until the sockets have come
   network.key = message.key();
   network.channel = static_cast<std::uint16_t>(message.channel());
+  network.addresses.assign(tasks_of(network) * kAddressBytes, '\0');
+  if (!is_whole) return;
   network.addresses =
       message.addresses().substr(first * kAddressBytes, tasks_of(network) * kAddressBytes);
   say_prepared(network);
@@ -172,19 +183,36 @@ void Networks::on_network(Network& network, const wire::ShepherdNetwork& message
 
 bool Networks::on_descriptors(Network& network, const wire::PassedDescriptors& message) {
   auto fds = network.shepherd->take_descriptors(message.count());
-  if (!network.is_open || fds.empty() || fds.size() != message.count()) return false;
+  if (network.key == 0 || fds.empty() || fds.size() != message.count()) return false;
   const AttemptId attempt = network.placed.attempt;
   if (message.what() == wire::PassedDescriptors::SOCKETS) {
-    const bool are_rings = config_.device == NetworkDevice::Ethernet;  // nothing to share or save
-    if (are_rings || message.first() != network.sockets.size()) return true;
-    return take_sockets(network, std::move(fds));
+    return message.first() != network.kept || take_kept(network, std::move(fds));
   }
+  if (!network.is_open) return false;
   auto added = contexts_.add(attempt, message.first(), tasks_of(network), std::move(fds));
   if (!added) {
     log_warning("refuse contexts", kv("attempt", attempt), kv("err", added.error()));
     return false;
   }
   if (*added) share_channel(network);
+  return true;
+}
+
+// Of rings nothing is to be shared or saved.
+bool Networks::take_kept(Network& network, std::vector<UniqueFd> fds) {
+  const std::uint32_t tasks = tasks_of(network);
+  const bool are_rings = config_.device == NetworkDevice::Ethernet;
+  if (fds.size() > tasks - network.kept) return true;
+  network.kept += static_cast<std::uint32_t>(fds.size());
+  if (!are_rings && !take_sockets(network, std::move(fds))) return false;
+  if (network.is_open || network.kept < tasks) return true;
+  const auto mac = are_rings ? mac_of_interface(config_.interface) : Address{};
+  if (!mac) return false;
+  for (std::uint32_t task = 0; task < tasks; ++task) {
+    set_address(network.addresses, task, are_rings ? *mac : network.sockets[task]->address);
+  }
+  network.is_preparing = false;
+  say_prepared(network);
   return true;
 }
 
@@ -255,6 +283,7 @@ asio::awaitable<void> Networks::run_prepare(AttemptId attempt) {
   if (network == nullptr) co_return;
   network->is_preparing = false;
   if (prepared) {
+    entrust(*network);
     say_prepared(*network);
     co_return;
   }
@@ -284,8 +313,7 @@ asio::awaitable<Status> Networks::open_rings(AttemptId attempt) {
     network = find(attempt);
     if (network == nullptr) co_return fail(Errc::Cancelled, "the attempt is over");
     network->rings.push_back(*std::move(ring));
-    std::copy(mac->begin(), mac->end(),
-              network->addresses.begin() + static_cast<std::ptrdiff_t>(task * kAddressBytes));
+    set_address(network->addresses, task, *mac);
   }
   co_return Status();
 }
@@ -296,8 +324,7 @@ Status Networks::open_sockets(Network& network) {
   for (std::uint32_t task = 0; task < tasks_of(network); ++task) {
     auto socket = channel_sockets_.open({network.placed.user, network.channel, task}, *local);
     if (!socket) return socket.error();
-    std::copy((*socket)->address.begin(), (*socket)->address.end(),
-              network.addresses.begin() + static_cast<std::ptrdiff_t>(task * kAddressBytes));
+    set_address(network.addresses, task, (*socket)->address);
     network.sockets.push_back(*std::move(socket));
   }
   return {};
@@ -322,18 +349,30 @@ void Networks::on_ready(Network& network, wire::NetworkReady&& message) {
   if (network.is_open || network.key == 0 || network.is_preparing) return;
   if (message.addresses().size() != kAddressBytes * ranks_of(network.placed)) return;
   network.is_open = true;
-  wire::ShepherdNetwork prepared;
-  prepared.set_attempt(message.attempt());
-  prepared.set_key(network.key);
-  prepared.set_channel(network.channel);
+  auto whole = describe(network);
+  whole.set_addresses(std::move(*message.mutable_addresses()));
+  send(*network.shepherd, whole);
+}
+
+wire::ShepherdNetwork Networks::describe(const Network& network) const {
+  wire::ShepherdNetwork out;
+  out.set_attempt(network.placed.attempt.value());
+  out.set_key(network.key);
+  out.set_channel(network.channel);
+  const auto kind = network.kept == 0 ? pm::DeviceKind::None : kind_of(config_.device);
+  out.set_device(static_cast<std::uint32_t>(kind));
+  out.set_interface(config_.interface);
+  out.set_shmem(config_.shmem);
+  out.set_tags(config_.tags);
+  return out;
+}
+
+// Else others would be told addresses of sockets that are lost with this daemon.
+void Networks::entrust(Network& network) {
   const std::size_t devices = std::max(network.sockets.size(), network.rings.size());
-  const auto kind = devices == 0 ? pm::DeviceKind::None : kind_of(config_.device);
-  prepared.set_device(static_cast<std::uint32_t>(kind));
-  prepared.set_interface(config_.interface);
-  prepared.set_shmem(config_.shmem);
-  prepared.set_tags(config_.tags);
-  prepared.set_addresses(std::move(*message.mutable_addresses()));
-  send(*network.shepherd, prepared);
+  if (devices == 0) return;
+  network.kept = static_cast<std::uint32_t>(devices);
+  send(*network.shepherd, describe(network));
   for (std::size_t first = 0; first < devices; first += kMaxPassedFds) {
     std::vector<UniqueFd> copies;
     const std::size_t end = std::min(devices, first + kMaxPassedFds);
@@ -348,13 +387,13 @@ void Networks::on_ready(Network& network, wire::NetworkReady&& message) {
     network.shepherd->send_descriptors(FrameType::PassedDescriptors, passed.SerializeAsString(),
                                        std::move(copies));
   }
-  network.rings.clear();  // the shepherd keeps them
+  network.rings.clear();
 }
 
 void Networks::resume() {
   for (const auto& [attempt, network] : networks_) {
     if (network.key != 0) {
-      say_prepared(network);
+      if (!network.is_preparing) say_prepared(network);
     } else if (network.is_wanted) {
       wire::NetworkRequest request;
       request.set_attempt(attempt.value());

@@ -69,7 +69,9 @@ class Networks {
     base::PlacedTasks placed;
     std::shared_ptr<proto::Connection> shepherd;
     bool is_wanted = false;
-    bool is_open = false;   // the shepherd has all it needs
+    bool is_open = false;  // the shepherd has all it needs
+    // It keeps the sockets, or rings, so many; all of them before others are told the addresses.
+    std::uint32_t kept = 0;
     std::uint64_t key = 0;  // 0: not prepared
     std::uint16_t channel = 0;
     std::string addresses;  // of this node's tasks
@@ -87,6 +89,9 @@ class Networks {
   bool take_sockets(Network& network, std::vector<UniqueFd> fds);
   bool on_descriptors(Network& network, const wire::PassedDescriptors& message);
   void on_network(Network& network, const wire::ShepherdNetwork& message);
+  bool take_kept(Network& network, std::vector<UniqueFd> fds);
+  void entrust(Network& network);
+  [[nodiscard]] wire::ShepherdNetwork describe(const Network& network) const;
   void on_prepare(Network& network, const wire::NetworkPrepare& message);
   void on_ready(Network& network, wire::NetworkReady&& message);
   asio::awaitable<void> run_prepare(AttemptId attempt);

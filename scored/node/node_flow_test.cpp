@@ -184,6 +184,30 @@ TEST_P(NodeFlow, AdoptsItsAttemptsAfterARestart) {
   EXPECT_NE(head.expect<wire::Exited>(256), nullptr) << log();
 }
 
+// Others may have been told the addresses of its sockets, and use them.
+TEST_P(NodeFlow, KeepsThePreparedSocketsOfANetworkOverARestart) {
+  head.prepare_on(2, 256, loop());
+  ASSERT_NE(head.expect<wire::Prepared>(256), nullptr) << log();
+  head.start(256);
+  ASSERT_NE(head.expect<wire::Started>(256), nullptr) << log();
+  wire::NetworkPrepare prepare;
+  prepare.set_attempt(256);
+  prepare.set_key(4711);
+  head.send(prepare);
+  const auto before = head.expect<wire::NetworkPrepared>(256);
+  ASSERT_NE(before, nullptr) << log();
+  head.kill_node();
+  head.start_node();
+  ASSERT_TRUE(head.wait_for_node(2)) << log();
+  const auto after = head.expect<wire::NetworkPrepared>(256);
+  ASSERT_NE(after, nullptr) << log();
+  EXPECT_EQ(after->key(), 4711U);
+  EXPECT_EQ(after->addresses(), before->addresses());
+  EXPECT_FALSE(after->is_open());
+  head.kill(256);
+  EXPECT_NE(head.expect<wire::Exited>(256), nullptr) << log();
+}
+
 TEST_P(NodeFlow, LosesNoOutputWithTheLink) {
   ASSERT_TRUE(head.run(256, "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo $i; done"));
   ASSERT_TRUE(head.wait([&] { return head.output(256).size() > 1'000; }));

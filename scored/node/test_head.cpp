@@ -190,7 +190,8 @@ void TestHead::on_frame(proto::Connection& connection, proto::InFrame frame) {
   }
 }
 
-void TestHead::prepare(std::uint64_t attempt, const std::string& script, std::uint64_t memory) {
+void TestHead::prepare_on(std::size_t nodes, std::uint64_t attempt, const std::string& script,
+                          std::uint64_t memory) {
   wire::LaunchSpec spec;
   spec.set_job(attempt);
   for (const char* word : {"/bin/sh", "-c"}) spec.add_argv(word);
@@ -199,11 +200,13 @@ void TestHead::prepare(std::uint64_t attempt, const std::string& script, std::ui
   spec.set_directory("/");
   spec.set_stdin_rank(-2);
   spec.set_mpi(wire::LaunchSpec::NONE);
-  spec.add_node_names("node1");
   wire::PrepareTasks message;
   message.set_attempt(attempt);
   message.set_user(geteuid());
-  message.add_tasks_on_node(1);
+  for (std::size_t i = 1; i <= nodes; ++i) {
+    spec.add_node_names("node" + std::to_string(i));
+    message.add_tasks_on_node(1);
+  }
   message.add_cores(0);
   message.set_memory_bytes(memory);
   message.set_spec(spec.SerializeAsString());

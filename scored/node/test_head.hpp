@@ -50,7 +50,13 @@ class TestHead {
   template <class Message>
   std::unique_ptr<Message> expect(std::uint64_t attempt);
 
-  void prepare(std::uint64_t attempt, const std::string& script, std::uint64_t memory = 0);
+  void prepare(std::uint64_t attempt, const std::string& script, std::uint64_t memory = 0) {
+    prepare_on(1, attempt, script, memory);
+  }
+
+  // It has a task on each of `nodes` nodes, of which this one is the first.
+  void prepare_on(std::size_t nodes, std::uint64_t attempt, const std::string& script,
+                  std::uint64_t memory = 0);
   void start(std::uint64_t attempt);
   void kill(std::uint64_t attempt);
   // Attempts take turns of `quantum` from a little ahead on.

@@ -131,12 +131,15 @@ void NetworkHub::close(std::uint32_t task) {
 // ---- the node daemon
 
 void NetworkHub::prepare(wire::ShepherdNetwork network) {
-  if (network_ || failure_) return;
-  if (network.addresses().size() != kAddressBytes * size_ || network.key() == 0) {
+  if (!contexts_.empty() || failure_) return;
+  const bool is_first = network.addresses().empty();
+  const bool is_whole = network.addresses().size() == kAddressBytes * size_;
+  if (!(is_first || is_whole) || network.key() == 0) {
     return handlers_.broken("the addresses of the network make no sense");
   }
   network_ = std::move(network);
-  if (device_of(*network_) == pm::DeviceKind::None) create_contexts();
+  if (is_first) return sockets_.clear();
+  if (device_of(*network_) == pm::DeviceKind::None || has_all_sockets()) create_contexts();
 }
 
 void NetworkHub::take_sockets(const wire::PassedDescriptors& message,
@@ -146,7 +149,7 @@ void NetworkHub::take_sockets(const wire::PassedDescriptors& message,
     return handlers_.broken("the sockets of the network did not arrive");
   }
   std::move(sockets.begin(), sockets.end(), std::back_inserter(sockets_));
-  if (sockets_.size() == local_tasks()) create_contexts();
+  if (has_all_sockets() && !network_->addresses().empty()) create_contexts();
 }
 
 void NetworkHub::fail(const std::string& reason) {
@@ -213,14 +216,22 @@ void NetworkHub::show(wire::PassedDescriptors::What what, std::size_t count,
   }
 }
 
-void NetworkHub::resume() {
-  if (contexts_.empty()) {
-    if (is_wanted_ && !failure_) handlers_.wanted();
-    return;
-  }
-  handlers_.tell(*network_);
+void NetworkHub::show_sockets() {
   show(wire::PassedDescriptors::SOCKETS, sockets_.size(),
        [this](std::size_t i) { return sockets_[i].get(); });
+}
+
+void NetworkHub::resume() {
+  if (contexts_.empty()) {
+    if (failure_) return;
+    if (network_ && has_all_sockets()) {
+      handlers_.tell(*network_);
+      show_sockets();
+    }
+    return is_wanted_ ? handlers_.wanted() : void();
+  }
+  handlers_.tell(*network_);
+  show_sockets();
   show(wire::PassedDescriptors::CONTEXTS, contexts_.size(),
        [this](std::size_t i) { return contexts_[i].get(); });
 }

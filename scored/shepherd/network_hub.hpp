@@ -51,6 +51,8 @@ class NetworkHub {
   [[nodiscard]] bool has_served() const { return has_served_; }  // a task has asked
 
   // ---- the node daemon; what comes twice is ignored
+  // First without addresses, before others learn those of this node's sockets, which come next: so
+  // that they outlive the daemon. Then with all addresses. Without sockets only the latter comes.
   void prepare(wire::ShepherdNetwork network);
   void take_sockets(const wire::PassedDescriptors& message, std::vector<base::UniqueFd> sockets);
   void fail(const std::string& reason);
@@ -72,7 +74,11 @@ class NetworkHub {
   void answer_error(std::uint32_t task);
   void answer_all();
   void close(std::uint32_t task);
+
+  [[nodiscard]] bool has_all_sockets() const { return sockets_.size() == local_tasks(); }
+
   void create_contexts();
+  void show_sockets();
   std::unique_ptr<pm::MappedSegment> create_context(std::uint32_t rank);
   void show(wire::PassedDescriptors::What what, std::size_t count,
             const std::function<int(std::size_t)>& descriptor);
