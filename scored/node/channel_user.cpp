@@ -94,39 +94,45 @@ bool ChannelUser::follows_another() const noexcept {
   return false;
 }
 
+void ChannelUser::empty_channel(std::span<const std::shared_ptr<ChannelUser>> all,
+                                ChannelCounters& counters) noexcept {
+  for (std::size_t task = 0; task < sockets_.size(); ++task) {
+    // Nobody had it before: what is there is its own.
+    if (sockets_[task]->holder != 0) empty_socket(task, all, counters);
+  }
+}
+
 void ChannelUser::take_channel(std::span<const std::shared_ptr<ChannelUser>> all,
                                ChannelCounters& counters) noexcept {
-  for (std::size_t task = 0; task < sockets_.size(); ++task) {
-    ChannelSocket& socket = *sockets_[task];
-    // Nobody had it before: what is there is its own.
-    if (socket.holder == 0) {
-      socket.holder = key_;
-      continue;
-    }
-    // With tags there is no key to see: then it is of the one who had the channel.
-    const auto owner_of = [&](std::uint64_t key) -> ChannelUser* {
-      ChannelUser* last = nullptr;
-      for (const auto& user : all) {
-        if (!user || user->sockets_.size() <= task || user->sockets_[task] != sockets_[task]) {
-          continue;
-        }
-        if (user->key_ == key) return user.get();
-        if (user->key_ == socket.holder) last = user.get();
-      }
-      return last;
-    };
-    for (std::size_t bursts = 0; bursts < kMostBursts; ++bursts) {
-      const auto burst = next_burst(socket.fd.get());
-      if (burst.empty()) break;
-      if (ChannelUser* owner = owner_of(key_of(burst))) {
-        owner->save(task, burst, counters);
-      } else {
-        counters.dropped_strangers.fetch_add(1, kRelaxed);
-      }
-    }
-    socket.holder = key_;
-  }
+  empty_channel(all, counters);
+  for (const auto& socket : sockets_) socket->holder = key_;
   counters.handovers.fetch_add(1, kRelaxed);
+}
+
+void ChannelUser::empty_socket(std::size_t task, std::span<const std::shared_ptr<ChannelUser>> all,
+                               ChannelCounters& counters) noexcept {
+  const ChannelSocket& socket = *sockets_[task];
+  // With tags there is no key to see: then it is of the one who had the channel.
+  const auto owner_of = [&](std::uint64_t key) -> ChannelUser* {
+    ChannelUser* last = nullptr;
+    for (const auto& user : all) {
+      if (!user || user->sockets_.size() <= task || user->sockets_[task] != sockets_[task]) {
+        continue;
+      }
+      if (user->key_ == key) return user.get();
+      if (user->key_ == socket.holder) last = user.get();
+    }
+    return last;
+  };
+  for (std::size_t bursts = 0; bursts < kMostBursts; ++bursts) {
+    const auto burst = next_burst(socket.fd.get());
+    if (burst.empty()) return;
+    if (ChannelUser* owner = owner_of(key_of(burst))) {
+      owner->save(task, burst, counters);
+    } else {
+      counters.dropped_strangers.fetch_add(1, kRelaxed);
+    }
+  }
 }
 
 void ChannelUser::save(std::size_t task, std::span<const std::byte> burst,

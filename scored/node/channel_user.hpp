@@ -54,7 +54,10 @@ class ChannelUser {
   [[nodiscard]] bool holds_channel() const noexcept;
   // Somebody had the channel before: frames of his may still be under way.
   [[nodiscard]] bool follows_another() const noexcept;
-  // Empties its sockets into those of `all` that the frames belong to and becomes their holder.
+  // Empties its sockets into those of `all` that the frames belong to.
+  void empty_channel(std::span<const std::shared_ptr<ChannelUser>> all,
+                     ChannelCounters& counters) noexcept;
+  // The same, and becomes their holder.
   void take_channel(std::span<const std::shared_ptr<ChannelUser>> all,
                     ChannelCounters& counters) noexcept;
   // Puts back what was saved of it.
@@ -68,6 +71,8 @@ class ChannelUser {
     std::size_t used = 0;
   };
 
+  void empty_socket(std::size_t task, std::span<const std::shared_ptr<ChannelUser>> all,
+                    ChannelCounters& counters) noexcept;
   void save(std::size_t task, std::span<const std::byte> burst, ChannelCounters& counters) noexcept;
 
   std::uint64_t key_;

@@ -17,11 +17,12 @@ namespace score::node {
 namespace {
 
 constexpr Duration kSettle = std::chrono::microseconds{100};
-// After the guard, in which nearly every node has saved and restored: 0.12 ms in the median and
-// 0.33 ms at the 99th percentile, measured on a loaded machine. A node that lets its tasks send
-// earlier mixes what they send with what another is still restoring, and go-back-N sends all of
-// that again (7 % of the frames).
-constexpr Duration kRestoreTime = std::chrono::microseconds{400};
+// A node that lets its tasks send before another has restored mixes what they send with what that
+// one puts back, and go-back-N sends all of it again (7 % of the frames). So all go together after
+// the guard: as late as this node's own restoring lately took to be done, which tells what the
+// others' takes. It is followed at once upwards and slowly downwards, within these bounds.
+constexpr Duration kLeastRestore = std::chrono::microseconds{40};
+constexpr int kForgetRestore = 16;  // handovers
 
 bool contains(const std::vector<AttemptId>& sorted, AttemptId id) {
   return std::binary_search(sorted.begin(), sorted.end(), id);
@@ -148,7 +149,13 @@ void SwitchFollower::switch_networks(const Position& where, SwitchRecord& record
   }
   if (!is_any) return;
   const Duration guard{clock_.guard_ns.load(std::memory_order_relaxed)};
-  if (must_wait) clock_.sleep_until(record.due + record.stopped + guard);
+  if (must_wait) {
+    for (std::size_t i = 0; i < networks.size(); ++i) {
+      // What is there already need not be done after the guard.
+      if (takes(i)) networks[i]->empty_channel(networks, counters_.channels);
+    }
+    clock_.sleep_until(record.due + record.stopped + guard);
+  }
   record.guarded = clock_.now() - record.due;
   std::uint64_t taken = 0;  // by slot, of the first 64: more only lose what was saved of them
   for (std::size_t i = 0; i < networks.size(); ++i) {
@@ -161,7 +168,10 @@ void SwitchFollower::switch_networks(const Position& where, SwitchRecord& record
     if ((taken >> i & 1) != 0) networks[i]->restore(counters_.channels);
   }
   record.restored = clock_.now() - record.due;
-  if (must_wait) clock_.sleep_until(record.due + guard + kRestoreTime);
+  if (!must_wait) return;
+  restore_time_ = std::max(restore_time_ - restore_time_ / kForgetRestore, record.restored - guard);
+  restore_time_ = std::clamp(restore_time_, kLeastRestore, kMostRestore);
+  clock_.sleep_until(record.due + guard + restore_time_);
 }
 
 [[gnu::hot]] void SwitchFollower::apply(const Position& where, TimePoint due, TimePoint woke) {
@@ -174,7 +184,8 @@ void SwitchFollower::switch_networks(const Position& where, SwitchRecord& record
   record.stopped = record.guarded = record.saved = record.restored = stopped - due;
   record.woke = woke - due;
   if (where.part != nullptr) record.epoch = where.part->plan.epoch;
-  if (uses_barriers_) call_meetings(where, due, record);
+  if (uses_barriers_) drop_waiting(where);
+  if (uses_barriers_ && meets_) call_meetings(where, due, record);
   switch_networks(where, record);
   failed += let_entering_go(where, stopped, record);
   record.done = clock_.now() - due;

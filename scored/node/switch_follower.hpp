@@ -80,6 +80,9 @@ struct SwitchCounters {
 
 class SwitchFollower {
  public:
+  // Nobody waits longer for other nodes to have restored, after the guard.
+  static constexpr Duration kMostRestore = std::chrono::microseconds{400};
+
   using Now = TimePoint (*)();
 
   struct Clock {
@@ -95,6 +98,10 @@ class SwitchFollower {
 
   // Barrier mode: who enters goes when its nodes have met, and nobody else waits for that.
   void use_barriers() { uses_barriers_ = true; }
+
+  // Barrier mode: false while nobody could tell that a gang has met, for the head is away: until
+  // then this node switches by the clock, and who waits goes on. At first true.
+  void set_meets(bool meets);
 
   // Some slot's `reached` is another than when this was last asked.
   [[nodiscard]] bool take_meeting_change() { return std::exchange(meetings_changed_, false); }
@@ -158,8 +165,10 @@ class SwitchFollower {
   bool has_switched_ = false;         // this time somebody was stopped or continued
   std::optional<TimePoint> awaited_;  // the next boundary
   WatchPace pace_;
+  Duration restore_time_ = kMostRestore;  // after the guard; what it took lately
   bool activity_changed_ = false;
   bool uses_barriers_ = false;
+  bool meets_ = true;
   bool meetings_changed_ = false;
   std::optional<SwitchRecord> open_record_;  // of a switch in which somebody still waits
 };
