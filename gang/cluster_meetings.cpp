@@ -1,8 +1,9 @@
 // Barrier mode: the nodes of an attempt say when they have brought it to a meeting, and are told
 // when all have. That is all the head does: a node that does not come keeps its own job waiting,
-// and nobody else; the nodes give up by themselves (scored/node/switch_follower). Boundaries are
-// named by their cluster time, for nodes of one job may follow timetables of different epochs. It
-// is tested by meetings_test.cpp.
+// and nobody else; the nodes give up by themselves (scored/node/switch_follower). Who has no link
+// to the head switches by the clock and is not waited for. Boundaries are named by their cluster
+// time, for nodes of one job may follow timetables of different epochs. It is tested by
+// meetings_test.cpp.
 #include "gang/cluster_impl.hpp"
 
 #include <algorithm>
@@ -31,7 +32,8 @@ void Cluster::Impl::hold_meetings(Job& job, Actions& out) const {
     Gathering& gathering = job.gatherings[meeting];
     bool all = !gathering.there.empty();
     for (std::size_t m = 0; all && m < job.members.size(); ++m) {
-      all = job.members[m] == Member::Gone || gathering.there[m];
+      all = job.members[m] == Member::Gone || gathering.there[m] ||
+            !nodes[job.cells.nodes[m]].connected;
     }
     if (!all) continue;
     gathering.there.clear();

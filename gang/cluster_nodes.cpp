@@ -217,6 +217,9 @@ void Cluster::Impl::disconnected(NodeId id, TimePoint now, Actions& out) {
   node.connected = false;
   detector_.lost_link(id, now);
   set_state(node, NodeState::Suspect, out);
+  for (const JobId job : node.jobs) {
+    if (Job* waiting = find_job(job)) hold_meetings(*waiting, out);
+  }
 }
 
 void Cluster::Impl::heartbeat(NodeId id, TimePoint now, Actions& out) {

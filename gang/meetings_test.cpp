@@ -88,6 +88,20 @@ TEST(Meetings, NobodyWaitsForANodeWhoseTasksHaveEnded) {
   EXPECT_EQ(told, 2U);
 }
 
+TEST(Meetings, NobodyWaitsForANodeWithoutALink) {
+  Meetings m;
+  m.comes(0, m.job, kThen);
+  m.comes(1, m.job, kThen);
+  std::vector<NodeId> told;
+  for (const Action& action : m.cluster.node_disconnected(NodeId{2}, m.now)) {
+    const auto* send = std::get_if<SendToNode>(&action);
+    if (send && std::holds_alternative<base::MetAll>(send->message)) told.push_back(send->node);
+  }
+  EXPECT_EQ(told, (std::vector<NodeId>{NodeId{0}, NodeId{1}}));
+  EXPECT_TRUE(m.comes(0, m.job, kThen + 100ms).empty());
+  EXPECT_EQ(m.comes(1, m.job, kThen + 100ms), told);
+}
+
 TEST(Meetings, WhoMakesABoundaryUpHoldsUpItsOwnJobOnly) {
   Meetings m;
   m.comes(2, m.job, TimePoint::max());

@@ -114,6 +114,7 @@ HeadLink::Handlers Daemon::head_handlers() {
   handlers.frame = [this](const proto::InFrame& frame) { on_frame(frame); };
   handlers.disconnected = [this] {
     log_notice("lose the head: following the last timetable");
+    parts_.switcher.set_meets(false);
     sampling_.stop();
     carry_out(agent_.on_disconnected(parts_.clock.now()));
     note_status();
@@ -204,6 +205,7 @@ void Daemon::on_welcome(const proto::InFrame& frame) {
   head_epoch_ = message->head_epoch();
   beats_ = 0;
   head_.set_greeted();
+  parts_.switcher.set_meets(true);
   attempts_.resume_all();
   log_notice("join", kv("cluster", message->cluster()), kv("epoch", head_epoch_));
   release_constant_pages();  // the handshake's, before the first heartbeat tells the size

@@ -11,6 +11,7 @@
 #include "scored/node/switch_follower.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace score::node {
 
@@ -57,6 +58,11 @@ void SwitchFollower::flush_leaving(const SwitchRecord& record) {
   while (!is_flushed() && clock_.now() < limit) clock_.sleep_until(clock_.now() + kFlushPause);
 }
 
+void SwitchFollower::set_meets(bool meets) {
+  if (std::exchange(meets_, meets) == meets || meets || program_ == nullptr) return;
+  for (const auto& slot : program_->slots) slot->drained_by = slot->goes_by = TimePoint::min();
+}
+
 // Who waits from before and does not run any more has lost its slice.
 void SwitchFollower::drop_waiting(const Position& where) {
   const auto& slots = program_->slots;
@@ -76,7 +82,6 @@ void SwitchFollower::drop_waiting(const Position& where) {
 
 void SwitchFollower::call_meetings(const Position& where, TimePoint due,
                                    const SwitchRecord& record) {
-  drop_waiting(where);
   if (!is_due_ || where.runs == nullptr) return;
   const SwitchSlot::Boundary boundary = boundary_of(where, due);
   flush_leaving(record);

@@ -178,6 +178,32 @@ TEST(SwitchBarrier, AloneItGoesAfterAWhileIfNobodyComes) {
   EXPECT_EQ(node.counters.unmet, 1U);
 }
 
+TEST(SwitchBarrier, WhileTheHeadIsAwayGangsGoByTheClock) {
+  Node node;
+  node.step(kSecond);
+  EXPECT_FALSE(node.runs(2));
+  node.follower.set_meets(false);
+  node.step(kSecond + 1ms);
+  EXPECT_TRUE(node.runs(2) && node.runs(3)) << "nobody can tell them that they have met";
+  EXPECT_TRUE(node.follower.take_meeting_change());
+  node.step(kThird);
+  EXPECT_TRUE(node.runs(1));
+  EXPECT_FALSE(node.runs(2) || node.runs(3));
+  EXPECT_FALSE(node.follower.take_meeting_change());
+  node.follower.set_meets(true);
+  node.step(kThird + 100ms);
+  EXPECT_FALSE(node.runs(2)) << "the head is there again: they meet";
+}
+
+TEST(SwitchBarrier, WhoseSliceIsOverDoesNotGoWhenTheHeadIsLost) {
+  Node node;
+  node.step(kSecond);
+  node.follower.set_meets(false);
+  node.step(kThird);
+  EXPECT_TRUE(node.runs(1));
+  EXPECT_FALSE(node.runs(2) || node.runs(3));
+}
+
 // 1 and 2 have one socket in turn.
 struct SharedChannel : Node {
   SharedChannel() {

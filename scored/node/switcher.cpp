@@ -176,6 +176,10 @@ std::vector<base::MeetingReached> Switcher::take_reached_meetings() {
   return all;
 }
 
+void Switcher::set_meets(bool meets) {
+  if (meets_.exchange(meets, std::memory_order_release) != meets) wake();
+}
+
 void Switcher::end_meeting(const base::MetAll& met) {
   for (const auto& slot : slots_) {
     if (slot->attempt != met.attempt) continue;
@@ -267,6 +271,7 @@ void Switcher::get_priority() {
     if (auto* program = inbox_.exchange(nullptr, std::memory_order_acq_rel)) {
       retire(follower.take(program));
     }
+    follower.set_meets(meets_.load(std::memory_order_acquire));
     const auto next = follower.step();
     const bool has_met = follower.take_meeting_change();
     if (follower.take_activity_change() || has_met) eventfd_write(activity_fd_.get(), 1);

@@ -78,6 +78,9 @@ class Switcher {
   [[nodiscard]] std::vector<Change> take_changed_activities();
   // Barrier mode: what the thread has reached since; activity_fd() tells of it too.
   [[nodiscard]] std::vector<base::MeetingReached> take_reached_meetings();
+  // Barrier mode: whether the head can tell that a gang has met; at first not. Without it the node
+  // switches by the clock.
+  void set_meets(bool meets);
   // Unknown attempt: nothing happens.
   void end_meeting(const base::MetAll& met);
   [[nodiscard]] bool is_idle(AttemptId attempt) const;
@@ -104,6 +107,7 @@ class Switcher {
   std::vector<std::shared_ptr<SwitchSlot>> slots_;
   std::map<AttemptId, std::shared_ptr<ChannelUser>> networks_;
   std::atomic<Duration::rep> guard_ns_{0};
+  std::atomic<bool> meets_{false};
   std::vector<AttemptId> told_idle_;
   UniqueFd activity_fd_;
 
