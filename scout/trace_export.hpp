@@ -24,7 +24,8 @@ struct TraceBar {
 // that runs on ends with it.
 std::vector<TraceBar> trace_bars(const wire::NodeTrace& node);
 
-// A serialised perfetto.protos.Trace.
+// A serialised perfetto.protos.Trace. Like the other one, it has one mark that says so if no node
+// has recorded a switch.
 std::string trace_perfetto(const wire::Trace& trace);
 // {"traceEvents": [...]}
 std::string trace_chrome(const wire::Trace& trace);

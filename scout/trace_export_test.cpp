@@ -119,7 +119,20 @@ TEST(TraceExport, ChromeTimesAreExactAfterDaysToo) {
 
 TEST(TraceExport, ANodeWithoutSwitchesHasNoBars) {
   EXPECT_TRUE(trace_bars(wire::NodeTrace()).empty());
-  EXPECT_TRUE(trace_perfetto(wire::Trace()).empty());
+}
+
+TEST(TraceExport, ARecordWithoutSwitchesSaysSo) {
+  wire::Trace one;
+  one.add_nodes()->set_node("node00");
+  for (const wire::Trace& empty : {wire::Trace(), one}) {
+    perfetto::Trace read;
+    ASSERT_TRUE(read.ParseFromString(trace_perfetto(empty)));
+    const auto& event = read.packet(read.packet_size() - 1).track_event();
+    EXPECT_EQ(event.type(), perfetto::TrackEvent::TYPE_INSTANT);
+    EXPECT_EQ(event.name(), "no switches recorded");
+    EXPECT_NE(trace_chrome(empty).find("no switches recorded"), std::string::npos);
+  }
+  EXPECT_EQ(trace_chrome(alternation()).find("no switches"), std::string::npos);
 }
 
 TEST(TraceExport, SurvivesARecordThatMakesNoSense) {
