@@ -1,14 +1,13 @@
 // The thread, with processes that are really stopped.
 #include "scored/node/switcher.hpp"
 
-#include "base/cgroup.hpp"
+#include "scored/node/test_cgroups.hpp"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <csignal>
 #include <fstream>
-#include <functional>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,14 +16,6 @@ namespace score::node {
 namespace {
 
 using gang::SwitchPlan;
-
-bool eventually(const std::function<bool()>& holds) {
-  for (int i = 0; i < 10'000; ++i) {
-    if (holds()) return true;
-    usleep(1'000);
-  }
-  return false;
-}
 
 std::vector<AttemptId> ids(std::vector<std::uint64_t> numbers) {
   std::vector<AttemptId> made;
@@ -91,44 +82,6 @@ TEST(Switcher, StopsAndContinuesProcessGroups) {
   switcher.stop();
   EXPECT_TRUE(eventually([&] { return !first.is_stopped() && !second.is_stopped(); }));
 }
-
-class CgroupPair {
- public:
-  CgroupPair() {
-    const auto own = own_cgroup();
-    if (!own) return;
-    root_ = *own + "/scored-switcher-test-" + std::to_string(getpid());
-    if (!Cgroup::create(root_)) return;
-    for (const char* name : {"/one", "/two"}) {
-      if (auto made = Cgroup::create(root_ + name)) cgroups_.push_back(*std::move(made));
-    }
-  }
-
-  CgroupPair(const CgroupPair&) = delete;
-  CgroupPair& operator=(const CgroupPair&) = delete;
-
-  ~CgroupPair() {
-    for (auto& cgroup : cgroups_) {
-      [[maybe_unused]] auto thawed = cgroup.freeze(false);
-      [[maybe_unused]] auto killed = cgroup.kill();
-    }
-    while (waitpid(-1, nullptr, 0) > 0) {
-    }
-    eventually([this] { return remove_cgroup_tree(root_).has_value(); });
-  }
-
-  [[nodiscard]] bool is_made() const { return cgroups_.size() == 2; }
-
-  Cgroup& operator[](std::size_t i) { return cgroups_[i]; }
-
-  std::unique_ptr<SwitchTarget> target(std::size_t i) {
-    return CgroupFreeze::open(cgroups_[i].path()).value();
-  }
-
- private:
-  std::string root_;
-  std::vector<Cgroup> cgroups_;
-};
 
 TEST(Switcher, FreezesAndThawsCgroups) {
   CgroupPair cgroups;
