@@ -9,6 +9,7 @@ import time
 import pytest
 
 from cluster import BIN, EXAMPLES, wait_until
+from frozen import FrozenWatch
 
 QUEENS = EXAMPLES / 'pm_queens'
 PINGPONG = EXAMPLES / 'pm_pingpong'
@@ -130,13 +131,17 @@ def test_a_node_daemon_killed_among_switches_hurts_no_job(fresh):
     chance = random.Random(4)
     jobs = [cluster.start('scrun', '-q', '-N', 2, TALK, 5 + KILLS / 15) for _ in range(2)]
     wait_until(lambda: channel_figures(cluster)['handovers'] > 10)
-    for _ in range(KILLS):
-        time.sleep(chance.uniform(0, 0.04))  # some point of some switch
-        cluster.restart('node00')
-        cluster.wait_up()
-    for job in jobs:
-        out, err = job.communicate(timeout=60 + KILLS)
-        assert job.returncode == 0 and out.count(': correct') == 2, (out, err, cluster.logs())
+    with FrozenWatch(cluster) as watch:
+        for _ in range(KILLS):
+            time.sleep(chance.uniform(0, 0.04))  # some point of some switch
+            cluster.restart('node00')
+            cluster.wait_up()
+        for job in jobs:
+            out, err = job.communicate(timeout=60 + KILLS)
+            assert job.returncode == 0 and out.count(': correct') == 2, (out, err, cluster.logs())
+    print(f'frozen for {watch.longest:.2f} s at most, {watch.looks} looks')
+    assert watch.longest < 5
+    assert watch.looks > 20 * KILLS or not cluster.description['cgroup']
 
 
 def test_an_overwritten_context_ends_its_own_job_alone(fresh):
