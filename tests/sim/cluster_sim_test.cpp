@@ -21,6 +21,8 @@ Seen add(Seen a, const Seen& b) {
   a.idle_returned += b.idle_returned;
   a.early_yields += b.early_yields;
   a.deadlocks_killed += b.deadlocks_killed;
+  a.met += b.met;
+  a.unmet += b.unmet;
   return a;
 }
 
@@ -71,6 +73,36 @@ TEST(ClusterSim, InCalmWeatherGangsSwitchTogether) {
   EXPECT_GT(seen.idle_compared, 500U);
 }
 
+TEST(ClusterSim, InBarrierModeGangsMeet) {
+  Options options;
+  options.seed = 7;
+  options.faults = false;
+  options.barriers = true;
+  options.steps = 15000;
+  Seen seen;
+  ASSERT_NO_THROW(seen = World(options).run());
+  EXPECT_GT(seen.met, 500U);
+  EXPECT_GT(seen.met, 10 * seen.unmet);
+  EXPECT_GT(seen.cores_compared, 1000U);
+}
+
+TEST(ClusterSim, InBarrierModeMisfortuneKeepsNobodyWaitingForEver) {
+  Seen all;
+  for (std::uint64_t seed = 1; seed <= kSeedsATest; ++seed) {
+    Options options;
+    options.seed = seed;
+    options.barriers = true;
+    options.steps = 6000;
+    ASSERT_NO_THROW(all = add(all, World(options).run()))
+        << "scsim_cluster --barriers --seed " << seed << " --nodes " << options.nodes << " --steps "
+        << options.steps;
+  }
+  EXPECT_GT(all.met, 500U);
+  EXPECT_GT(all.unmet, 0U) << "nobody was late";
+  EXPECT_GT(all.head_restarts, 0U);
+  EXPECT_GT(all.ends[JobState::Completed], 0U);
+}
+
 // This seed shows it if a new cycle starts before all nodes have left the old one.
 TEST(ClusterSim, ALongRun) {
   Options options;
@@ -88,6 +120,8 @@ TEST(ClusterSim, FourThousandNodes) {
   Seen seen;
   ASSERT_NO_THROW(seen = World(options).run());
   EXPECT_GT(seen.ends[JobState::Completed], 0U);
+  EXPECT_GT(seen.idle_left, 0U);
+  EXPECT_GT(seen.idle_returned, 0U);
 }
 
 }  // namespace

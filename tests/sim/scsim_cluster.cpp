@@ -1,5 +1,5 @@
-// scsim_cluster --seed N --nodes N --steps N [--seeds N] [--calm]: runs the simulated cluster; a
-// failure prints what broke and the seed that shows it again.
+// scsim_cluster --seed N --nodes N --steps N [--seeds N] [--calm] [--barriers]: runs the simulated
+// cluster; a failure prints what broke and the seed that shows it again.
 #include "gang/job_state.hpp"
 #include "tests/sim/world.hpp"
 
@@ -38,6 +38,10 @@ int main(int argc, char** argv) {
   std::uint64_t seeds = 1;
   for (int i = 1; i < argc; ++i) {
     const std::string_view key = argv[i];
+    if (key == "--barriers") {
+      options.barriers = true;
+      continue;
+    }
     if (key == "--calm") {
       options.faults = false;
       continue;
@@ -50,7 +54,7 @@ int main(int argc, char** argv) {
     if (value == nullptr || i + 1 == argc || !read_number(argv[++i], *value)) {
       fmt::print(stderr,
                  "usage: scsim_cluster [--seed N] [--seeds N] [--nodes N] [--steps N] "
-                 "[--calm]\n");
+                 "[--calm] [--barriers]\n");
       return 2;
     }
   }

@@ -11,6 +11,7 @@ constexpr int kKill = 9;
 constexpr Duration kSwitchLateness = 200us;
 constexpr Duration kLook = 50ms;
 constexpr Duration kForEver = 100h;
+constexpr Duration kMeetLimit = 200ms;
 constexpr Duration kNoticeable = 500us;  // a correction of the clock
 
 std::uint32_t first_rank(const base::PlacedTasks& placed) {
@@ -67,7 +68,8 @@ void SimNode::stop_daemon() {
   ahead_.reset();
   connected_ = false;
   for (auto& [id, shepherd] : shepherds_) {
-    shepherd.background = shepherd.held = false;
+    shepherd.background = shepherd.held = shepherd.has_turn = false;
+    shepherd.waits_for.reset();
     ++shepherd.watch;
     set_frozen(shepherd, false);
   }
@@ -96,6 +98,9 @@ void SimNode::on_connected() {
 
 void SimNode::on_disconnected() {
   connected_ = false;
+  for (auto& [id, shepherd] : shepherds_) {
+    if (shepherd.waits_for) go_alone(shepherd);
+  }
   if (agent_) carry_out(agent_->on_disconnected(local()));
 }
 
@@ -137,6 +142,8 @@ void SimNode::carry_out(const gang::NodeActions& actions) {
       shepherds_.erase(r->attempt);
     } else if (const auto* f = std::get_if<gang::FollowPlan>(&action)) {
       follow(f->plan);
+    } else if (const auto* e = std::get_if<gang::EndMeeting>(&action)) {
+      end_meeting(e->met);
     } else if (const auto* m = std::get_if<gang::SendToHead>(&action)) {
       // Reports of this kind may be lost: they are repeated as long as it matters.
       const bool is_activity = std::holds_alternative<base::ActivityChanged>(m->message);
@@ -294,6 +301,7 @@ void SimNode::set_frozen(Shepherd& s, bool frozen) {
 void SimNode::set_background(Shepherd& s, bool background) {
   if (std::exchange(s.background, background) == background) return;
   s.held = false;
+  s.waits_for.reset();
   ++s.watch;
   if (background) return look_regularly(s.placed.attempt);
   count_work(s);
@@ -375,18 +383,19 @@ void SimNode::arm_switch() {
   if (!at) return;
   const Duration late = world_.chance.between(0ns, kSwitchLateness);
   const TimePoint when = std::max(from_local(*at), world_.events.now()) + late;
-  world_.events.at(when, [this, number = ++plan_number_] {
+  world_.events.at(when, [this, due = *at, number = ++plan_number_] {
     if (number != plan_number_) return;
     if (ahead_ && ahead_->start <= local()) {
       current_ = std::exchange(ahead_, std::nullopt);
       if (std::exchange(misled_, false)) trouble_ended_ = world_.events.now();
     }
-    if (current_) apply_plan();
+    if (current_) apply_plan(due);
     arm_switch();
   });
 }
 
-void SimNode::apply_plan() {
+void SimNode::apply_plan(std::optional<TimePoint> boundary) {
+  if (boundary) boundary = current_->cluster_start + (*boundary - current_->start);
   const auto* run = gang::running_at(*current_, local());
   const std::vector<AttemptId> managed = current_->managed;
   for (const AttemptId id : managed) {
@@ -395,7 +404,7 @@ void SimNode::apply_plan() {
     const bool runs = run != nullptr && std::binary_search(run->begin(), run->end(), id);
     set_background(found->second, false);
     const bool leaves = !runs && !found->second.frozen;
-    set_frozen(found->second, !runs);
+    switch_one(found->second, runs, boundary);
     if (leaves && found->second.phase == base::AttemptPhase::Running) judge(found->second, false);
   }
   const std::vector<AttemptId> background = current_->background;
@@ -405,6 +414,54 @@ void SimNode::apply_plan() {
     set_background(found->second, true);
     set_frozen(found->second, found->second.held);
   }
+  world_.state_changed(id_);
+}
+
+// ---- barrier mode: as scored/node/switch_barrier, but that no channel is taken from anybody
+// --------
+
+void SimNode::switch_one(Shepherd& s, bool runs, std::optional<TimePoint> boundary) {
+  const bool meets =
+      world_.uses_barriers && connected_ && boundary && s.phase == base::AttemptPhase::Running;
+  const bool had_turn = std::exchange(s.has_turn, runs);
+  if (!runs && std::exchange(s.waits_for, std::nullopt)) ++unmet_;
+  if (runs && s.waits_for) return;
+  if (meets && runs && s.frozen) return wait_for_gang(s, *boundary);
+  if (meets && runs != had_turn) {
+    meet(s.placed.attempt, runs ? base::Meeting::Ready : base::Meeting::Stopped, *boundary);
+  }
+  set_frozen(s, !runs);
+}
+
+void SimNode::meet(AttemptId id, base::Meeting meeting, TimePoint boundary) {
+  carry_out(agent_->on_meeting({id, meeting, boundary}));
+}
+
+void SimNode::wait_for_gang(Shepherd& s, TimePoint boundary) {
+  s.waits_for = boundary;
+  after(kMeetLimit, [id = s.placed.attempt, boundary](SimNode& n) {
+    const auto found = n.shepherds_.find(id);
+    if (found != n.shepherds_.end() && found->second.waits_for == boundary) {
+      n.go_alone(found->second);
+    }
+  });
+  meet(s.placed.attempt, base::Meeting::Ready, boundary);
+}
+
+void SimNode::end_meeting(const base::MetAll& met) {
+  const auto found = shepherds_.find(met.attempt);
+  if (found == shepherds_.end() || met.meeting != base::Meeting::Ready) return;
+  Shepherd& s = found->second;
+  if (!s.waits_for || std::chrono::abs(*s.waits_for - met.boundary) > base::kSameBoundary) return;
+  s.waits_for.reset();
+  ++met_;
+  set_frozen(s, false);
+}
+
+void SimNode::go_alone(Shepherd& s) {
+  s.waits_for.reset();
+  ++unmet_;
+  set_frozen(s, false);
   world_.state_changed(id_);
 }
 

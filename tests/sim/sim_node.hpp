@@ -37,6 +37,7 @@ class SimNode {
     std::function<void(Upward)> send;
     std::function<Behaviour(AttemptId)> behaviour;
     std::function<void(NodeId)> state_changed;  // who runs here may have changed
+    bool uses_barriers = false;
   };
 
   SimNode(NodeId id, base::NodeInfo info, World world);
@@ -72,6 +73,8 @@ class SimNode {
     TimePoint looked{};
     Duration used_then{0};
     std::uint64_t watch = 0;  // number of the last look
+    bool has_turn = false;
+    std::optional<TimePoint> waits_for;  // barrier mode: frozen until its gang has met there
   };
 
   [[nodiscard]] const std::map<AttemptId, Shepherd>& shepherds() const { return shepherds_; }
@@ -83,6 +86,12 @@ class SimNode {
 
   // Corrections of its clock do not reach the plan in force while another is on its way.
   [[nodiscard]] bool has_plan_ahead() const { return ahead_.has_value(); }
+
+  // Barrier mode: attempts that went when all their nodes had met, and those that went alone or
+  // lost their slice.
+  [[nodiscard]] std::uint64_t met() const { return met_; }
+
+  [[nodiscard]] std::uint64_t unmet() const { return unmet_; }
 
   [[nodiscard]] const base::NodeInfo& info() const { return info_; }
 
@@ -107,7 +116,12 @@ class SimNode {
   void tell(AttemptId id, const gang::ShepherdEvent& event);
   void follow(const gang::SwitchPlan& plan);
   void arm_switch();
-  void apply_plan();
+  void apply_plan(std::optional<TimePoint> boundary = std::nullopt);
+  void switch_one(Shepherd& shepherd, bool runs, std::optional<TimePoint> boundary);
+  void meet(AttemptId id, base::Meeting meeting, TimePoint boundary);
+  void wait_for_gang(Shepherd& shepherd, TimePoint boundary);
+  void end_meeting(const base::MetAll& met);
+  void go_alone(Shepherd& shepherd);
   void set_frozen(Shepherd& shepherd, bool frozen);
   void work_on(AttemptId id);
   void count_work(Shepherd& shepherd);
@@ -136,6 +150,7 @@ class SimNode {
   TimePoint trouble_ended_{};
   bool misled_ = false;                  // until the plan ahead starts
   base::Epoch first_epoch_{UINT64_MAX};  // of this connection
+  std::uint64_t met_ = 0, unmet_ = 0;
 };
 
 }  // namespace score::sim

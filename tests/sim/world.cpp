@@ -25,7 +25,8 @@ void World::build_site(std::uint32_t index) {
   const base::NodeInfo info{fmt::format("node{:02}", index),
                             static_cast<std::uint32_t>(chance_.between(1, 4)),
                             base::Bytes{chance_.between(4, 16)}};
-  SimNode::World world{events_, chance_,
+  SimNode::World world{events_,
+                       chance_,
                        [this, index](Upward m) {
                          Site& s = sites_[index];
                          if (chance_.one_in(40) && std::holds_alternative<base::NodeToHead>(m)) {
@@ -35,7 +36,8 @@ void World::build_site(std::uint32_t index) {
                          s.link->up(std::move(m));
                        },
                        [this](base::AttemptId a) { return behaviours_[base::job_of(a)]; },
-                       [this](NodeId id) { changed_.insert(id.value()); }};
+                       [this](NodeId id) { changed_.insert(id.value()); },
+                       options_.barriers};
   site.node = std::make_unique<SimNode>(NodeId{index}, info, world);
   events_.after(chance_.between(0ns, 50ms), [this, index] { keep_connected(index); });
   events_.after(chance_.between(0ns, 1s), [this, index] { keep_beating(index); });

@@ -25,6 +25,7 @@ struct Options {
   std::uint32_t nodes = 12;
   std::uint64_t steps = 20'000;  // events before everything is healed
   bool faults = true;
+  bool barriers = false;                                // barrier mode: gangs meet at boundaries
   Duration user_pause = std::chrono::milliseconds{25};  // mean time between users' requests
 };
 
@@ -40,6 +41,7 @@ struct Seen {
   std::uint64_t late_timetables = 0, stale_reports = 0;
   std::uint64_t idle_left = 0, idle_returned = 0, early_yields = 0, idle_compared = 0;
   std::uint64_t deadlocks_killed = 0;
+  std::uint64_t met = 0, unmet = 0;
   Duration worst_gang_skew{0};
 };
 

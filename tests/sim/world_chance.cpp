@@ -50,10 +50,11 @@ Behaviour World::some_behaviour() {
     b.aborts = chance_.one_in(4);
   }
   // Naps make runs longer, and each second of thousands of nodes is long.
-  if (sites_.size() <= 64 && chance_.one_in(3)) {
+  const bool is_large = sites_.size() > 64;
+  if (chance_.one_in(is_large ? 8 : 3)) {
     b.nap_after = b.work / 4 + chance_.between(1ms, 20ms);
     b.nap = chance_.one_in(2) ? chance_.between(10ms, 400ms) : chance_.between(500ms, 3s);
-    b.deadlocks = chance_.one_in(6);
+    b.deadlocks = !is_large && chance_.one_in(6);
   }
   return b;
 }

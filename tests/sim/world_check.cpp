@@ -58,6 +58,7 @@ void World::check_node(std::size_t index) {
 // The ranks of a gang run at the same time on all nodes, up to what clocks and switchers allow.
 // Asked only while all its nodes have followed timely plans over links that held.
 void World::check_gang(base::AttemptId attempt) {
+  if (options_.barriers) return;  // they go when the word that all have met comes
   const auto job = disk_.find(base::job_of(attempt));
   if (job == disk_.end() || job->second.view.attempt != attempt) return;
   const auto& nodes = job->second.view.nodes;
@@ -184,6 +185,10 @@ void World::check_healed() {
     }
   }
   count_idle();
+  for (const Site& site : sites_) {
+    seen_.met += site.node->met();
+    seen_.unmet += site.node->unmet();
+  }
   seen_.epochs += head_->counters().epochs;
   seen_.stale_reports += head_->counters().stale_reports;
   seen_.late_timetables += head_->counters().late_epochs;
