@@ -120,8 +120,14 @@ def gap_time(counters, rank):
 
 
 def measure_overhead(jobs, window, pairs):
+    """Work lost by sharing, in percent: (median, lowest, highest) of paired_losses."""
+    losses = paired_losses(jobs, window, pairs)
+    return statistics.median(losses), min(losses), max(losses)
+
+
+def paired_losses(jobs, window, pairs):
     """Work lost by sharing, in percent: each shared window against the mean of the windows alone
-    around it. Gives (median, lowest, highest)."""
+    around it."""
     jobs.share(False)
     alone, losses = jobs.rate(window), []
     for _ in range(pairs):
@@ -131,7 +137,7 @@ def measure_overhead(jobs, window, pairs):
         again = jobs.rate(window)
         losses.append(100 * (1 - shared / ((alone + again) / 2)))
         alone = again
-    return statistics.median(losses), min(losses), max(losses)
+    return losses
 
 
 # ---- switches
