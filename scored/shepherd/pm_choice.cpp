@@ -28,6 +28,8 @@ using namespace std::chrono_literals;
 constexpr base::Duration kListLimit = 5s;  // of the dynamic linker, which takes milliseconds
 constexpr std::size_t kMaxListBytes = 256UL * 1024;
 constexpr std::size_t kMaxLibraryBytes = 256UL << 20U;
+constexpr std::size_t kMaxMapsBytes = 4UL << 20U;
+constexpr std::size_t kMaxFamily = 64;
 
 std::string provider_directory() {
   std::error_code ignored;
@@ -136,7 +138,42 @@ base::Status check_library(const Plan& plan) {
   return base::fail(base::Errc::Unsupported, "--net=pm: {}", objection);
 }
 
+// Files that a process has mapped ("7f00-7f01 r--p 0 08:01 42   /lib/libc.so.6").
+std::vector<std::string> mapped_files(pid_t pid) {
+  std::vector<std::string> paths;
+  const auto text = base::read_file(fmt::format("/proc/{}/maps", pid), kMaxMapsBytes);
+  if (!text) return paths;
+  for (const auto line : base::split(*text, '\n')) {
+    const auto slash = line.find('/');
+    if (slash == line.npos) continue;
+    if (paths.empty() || paths.back() != line.substr(slash)) paths.emplace_back(line.substr(slash));
+  }
+  return paths;
+}
+
+// A process and its descendants, parents first; not more than a few.
+std::vector<pid_t> family_of(pid_t first) {
+  std::vector<pid_t> family{first};
+  for (std::size_t i = 0; i < family.size() && family.size() < kMaxFamily; ++i) {
+    const auto path = fmt::format("/proc/{0}/task/{0}/children", family[i]);
+    const auto text = base::read_file(path, kMaxListBytes);
+    if (!text) continue;
+    for (const auto word : base::split(*text, ' ')) {
+      if (auto pid = base::parse_number<pid_t>(word)) family.push_back(*pid);
+    }
+  }
+  return family;
+}
+
 }  // namespace
+
+std::string ofi_objection_of_task(pid_t task) {
+  for (const pid_t pid : family_of(task)) {
+    auto objection = ofi_objection(mapped_files(pid));
+    if (!objection.empty()) return objection;
+  }
+  return "";
+}
 
 std::string ofi_objection(const std::vector<std::string>& libraries) {
   const auto is_ofi = [](const auto& path) { return name_of(path).starts_with("libfabric.so"); };

@@ -5,6 +5,7 @@
 #include "scored/shepherd/plan.hpp"
 
 #include <string>
+#include <sys/types.h>
 #include <vector>
 
 namespace score::shepherd {
@@ -17,5 +18,9 @@ base::Result<std::vector<std::string>> pm_variables(const Plan& plan);
 // Why this MPI library cannot use libfabric, or nothing. libraries: paths of all that a program
 // loads. Reads the library's folder and, if nothing else tells, the library itself.
 std::string ofi_objection(const std::vector<std::string>& libraries);
+
+// The same of a task that runs, a script perhaps: of the first of it and its descendants that has
+// loaded such a library. Nothing too of processes that this one may not look at.
+std::string ofi_objection_of_task(pid_t task);
 
 }  // namespace score::shepherd

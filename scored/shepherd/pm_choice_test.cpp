@@ -3,8 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace score::shepherd {
 namespace {
@@ -60,6 +65,38 @@ TEST(PmChoice, LooksForThePlugInOfOpenMpi) {
     folder.add(plugins + "mca_mtl_ofi.so");
     EXPECT_EQ(ofi_objection({mpi}), "");
   }
+}
+
+// A process that has a library mapped, as one has that loaded it.
+pid_t start_with(const std::string& library) {
+  int ready[2];
+  if (pipe(ready) != 0) return -1;
+  const pid_t pid = fork();
+  if (pid == 0) {
+    const int file = open(library.c_str(), O_RDONLY);
+    const bool is_mapped = mmap(nullptr, 1, PROT_READ, MAP_PRIVATE, file, 0) != MAP_FAILED;
+    if (write(ready[1], &is_mapped, 1) == 1) pause();
+    _exit(1);
+  }
+  char byte = 0;
+  if (read(ready[0], &byte, 1) != 1) return -1;
+  close(ready[0]);
+  close(ready[1]);
+  return pid;
+}
+
+TEST(PmChoice, FindsWhatAChildOfATaskHasLoaded) {
+  const Folder folder;
+  const auto mpi = folder.add("libmpich.so.12", "only UCX");
+  EXPECT_EQ(ofi_objection_of_task(getpid()), "");
+  const pid_t child = start_with(mpi);
+  ASSERT_GT(child, 0);
+  const auto objection = ofi_objection_of_task(getpid());
+  EXPECT_NE(objection.find(mpi + " is built without OFI"), objection.npos) << objection;
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_EQ(ofi_objection_of_task(getpid()), "");
+  EXPECT_EQ(ofi_objection_of_task(child), "");
 }
 
 TEST(PmChoice, SaysNothingOfProgramsWithoutMpi) {

@@ -83,6 +83,9 @@ void PmiHub::carry_out(const PmiActions& actions) {
   for (const auto& reply : actions.replies) {
     if (!connections_[reply.task].out.empty()) write_out(reply.task);
   }
+  for (const auto task : actions.initialised) {
+    if (handlers_.initialised) handlers_.initialised(task);
+  }
   for (const auto& note : actions.notes) handlers_.note(note.task, note.text);
   if (actions.fence) handlers_.fence(*actions.fence);
   for (const auto& abort : actions.aborts) handlers_.abort(abort);

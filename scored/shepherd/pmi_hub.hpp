@@ -18,6 +18,7 @@ class PmiHub {
     std::function<void(const PmiActions::Fence&)> fence;
     std::function<void(const PmiActions::Abort&)> abort;
     std::function<void(std::uint32_t task, const std::string& text)> note;
+    std::function<void(std::uint32_t task)> initialised;  // its MPI library has begun; may be empty
   };
 
   // The loop must outlive the hub.

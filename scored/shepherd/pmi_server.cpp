@@ -126,6 +126,7 @@ void PmiServer::reply(std::uint32_t task, std::string bytes, PmiActions& out) {
 void PmiServer::on_init(std::uint32_t task, const PmiCommand& command, PmiActions& out) {
   const bool known = command.find("pmi_version") == "1";
   if (known) tasks_[task].state = State::Initialised;
+  if (known) out.initialised.push_back(task);
   reply(task,
         std::string("cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=") +
             (known ? "0\n" : "-1\n"),

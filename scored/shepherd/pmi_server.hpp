@@ -53,9 +53,10 @@ struct PmiActions {
 
   std::vector<Reply> replies;
   std::vector<Note> notes;
-  std::optional<Fence> fence;         // to the other nodes
-  std::vector<Abort> aborts;          // the whole job is to end
-  std::vector<std::uint32_t> closed;  // tasks whose connection is to be closed
+  std::optional<Fence> fence;              // to the other nodes
+  std::vector<Abort> aborts;               // the whole job is to end
+  std::vector<std::uint32_t> closed;       // tasks whose connection is to be closed
+  std::vector<std::uint32_t> initialised;  // tasks whose MPI library has just begun
 };
 
 class PmiServer {

@@ -61,7 +61,6 @@ base::Status PmixProcess::start(std::string_view plan) {
   if (auto made = make_directory(); !made) return made;
   auto pair = base::make_socket_pair(SOCK_STREAM);
   if (!pair) return pair.error();
-  if (auto set = base::set_nonblocking(pair->first.get(), true); !set) return set;
   base::SpawnSpec spec;
   spec.path = program_path();
   spec.argv = {"scored-pmix", directory_};
@@ -73,13 +72,17 @@ base::Status PmixProcess::start(std::string_view plan) {
   auto spawned = base::spawn(spec);
   if (!spawned) return spawned.error().error;
   process_ = std::move(spawned->pidfd);
-  socket_ = std::move(pair->first);
-  auto watched = loop_.add(socket_.get(), EPOLLIN, [this](std::uint32_t at) { on_ready(at); });
-  if (!watched) return watched;
+  if (auto attached = attach(std::move(pair->first)); !attached) return attached;
   wire::PmixStart start;
   start.set_plan(std::string(plan));
   send_frame(proto::frame_type<wire::PmixStart>(), start.SerializeAsString());
   return {};
+}
+
+base::Status PmixProcess::attach(base::UniqueFd socket) {
+  if (auto set = base::set_nonblocking(socket.get(), true); !set) return set;
+  socket_ = std::move(socket);
+  return loop_.add(socket_.get(), EPOLLIN, [this](std::uint32_t at) { on_ready(at); });
 }
 
 void PmixProcess::on_ready(std::uint32_t events) {
@@ -129,6 +132,7 @@ void PmixProcess::on_frame(const proto::InFrame& frame) {
     wire::PmixTaskState state;
     if (!state.ParseFromString(frame.payload)) return;
     if (state.is_initialised()) initialised_.insert(state.task());
+    if (state.is_initialised()) handlers_.initialised(state.task());
     if (!state.is_initialised()) initialised_.erase(state.task());
   }
 }

@@ -26,6 +26,7 @@ class PmixProcess {
     std::function<void(const PmiActions::Fence&)> fence;
     std::function<void(const wire::PmixAbort&)> abort;
     std::function<void(wire::JobRelay&)> relay;  // for another node
+    std::function<void(std::uint32_t task)> initialised;
   };
 
   // The loop must outlive it.
@@ -36,6 +37,8 @@ class PmixProcess {
 
   // plan: bytes of ShepherdPrepare. Errors: NotFound (no scored-pmix here), errno codes.
   base::Status start(std::string_view plan);
+  // Only the talking: with who has the other end of this socket. Errors: errno codes.
+  base::Status attach(base::UniqueFd socket);
   void fence_done(std::uint64_t sequence, std::string_view data);
   void relay(std::string_view bytes);  // of a JobRelay from another node
 

@@ -168,6 +168,7 @@ void Shepherd::make_pmi() {
     abort_job(plan_->rank_of(abort.task), abort.code, abort.message);
   };
   handlers.note = [this](std::uint32_t task, const std::string& text) { note(task, text); };
+  handlers.initialised = [this](std::uint32_t task) { look_at_mpi(task); };
   pmi_.emplace(loop_, std::move(job), std::move(handlers));
 }
 

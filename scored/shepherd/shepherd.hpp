@@ -72,6 +72,7 @@ class Shepherd {
   void make_parts();
   void make_pmi();
   void make_network();
+  void look_at_mpi(std::uint32_t task);
   void say_if_pm_was_not_used();
   void on_network(const proto::InFrame& frame, std::vector<base::UniqueFd> descriptors);
   base::Result<std::vector<base::UniqueFd>> open_task(std::uint32_t task);
@@ -108,6 +109,8 @@ class Shepherd {
   std::optional<PmixProcess> pmix_;
   std::optional<NetworkHub> network_;
   std::optional<wire::ShepherdAbort> abort_;  // the first one
+  bool has_looked_at_mpi_ = false;
+  bool has_objected_ = false;  // to an MPI library that cannot use PM
   OutputPump output_;
   OutputWindow window_;
   InputFeeder input_;

@@ -1,4 +1,5 @@
 // The part of the shepherd that has to do with PM networks.
+#include "scored/shepherd/pm_choice.hpp"
 #include "scored/shepherd/shepherd.hpp"
 
 #include <utility>
@@ -7,7 +8,14 @@ namespace score::shepherd {
 
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr int kCannotStart = 125;
+constexpr base::Duration kLookAgain = 20ms;
+
+bool speaks_for_pm(const Plan& plan) {
+  return plan.prepare.node_index() == 0 && plan.spec.net() == wire::LaunchSpec::PM;
+}
 
 template <class Message>
 std::optional<Message> parse(const proto::InFrame& frame) {
@@ -42,11 +50,26 @@ void Shepherd::make_network() {
                    std::move(handlers));
 }
 
-// A library that an interpreter loads is not looked at before; this may be all that tells.
+// What a script starts, or an interpreter loads, was not looked at before the job began. Now a task
+// has begun to initialise an MPI library, so the library is loaded. The job's first node speaks for
+// all, once.
+void Shepherd::look_at_mpi(std::uint32_t task) {
+  if (!speaks_for_pm(*plan_) || has_looked_at_mpi_ || task >= plan_->local_tasks()) return;
+  const auto pid = tasks_->pids()[task];
+  if (pid == 0) {  // its MPI was quicker than the spawner's word of it
+    loop_.after(kLookAgain, [this, task] { look_at_mpi(task); });
+    return;
+  }
+  has_looked_at_mpi_ = true;
+  const auto objection = ofi_objection_of_task(static_cast<pid_t>(pid));
+  has_objected_ = !objection.empty();
+  if (has_objected_) note(task, fmt::format("--net=pm is not used: {}", objection));
+}
+
+// This may be all that tells.
 void Shepherd::say_if_pm_was_not_used() {
-  const bool is_mine =
-      plan_->prepare.node_index() == 0 && plan_->spec.net() == wire::LaunchSpec::PM;
-  if (!is_mine || !network_ || network_->has_served() || abort_ || is_killed_) return;
+  if (!speaks_for_pm(*plan_) || !network_ || network_->has_served()) return;
+  if (abort_ || is_killed_ || has_objected_) return;
   note(0, "--net=pm: no task here has opened PM; is the MPI library built on OFI (libfabric)?");
 }
 

@@ -30,6 +30,7 @@ void Shepherd::start_pmix() {
     message.set_attempt(plan_->prepare.attempt());
     link_.send(message);
   };
+  handlers.initialised = [this](std::uint32_t task) { look_at_mpi(task); };
   handlers.abort = [this](const wire::PmixAbort& abort) {
     abort_job(abort.rank(), abort.code(), abort.message());
   };

@@ -64,6 +64,19 @@ def test_an_mpi_without_ofi_is_refused_with_what_would_work(few, tmp_path):
     few.run('scrun', '-q', '-N', 2, '--net=native', program)
 
 
+@pytest.mark.parametrize('how', ['script', 'exec'])
+def test_a_script_whose_mpi_lacks_ofi_is_told_when_that_starts(few, tmp_path, how):
+    program = mpis.build('mpich4', HELLO, tmp_path)
+    if 'libfabric' in subprocess.run(['ldd', program], capture_output=True, text=True).stdout:
+        pytest.skip('this MPICH has OFI')
+    script = f'{program}; echo later >&2' if how == 'script' else f'exec {program}'
+    result = few.run('scrun', '-N', 2, '--net=pm', 'sh', '-c', script)
+    lines = [line for line in result.stderr.splitlines() if '--net=pm' in line]
+    assert len(lines) == 1, result.stderr
+    assert 'node00' in lines[0] and 'rank 0' in lines[0] and 'libmpich' in lines[0] and '--net=native' in lines[0]
+    assert 'later' not in result.stderr.partition('--net=pm')[0]  # at the start, not at the end
+
+
 def test_a_job_that_did_not_use_pm_is_told(few):
     result = few.run('scrun', '-q', '-N', 2, '--net=pm', 'sh', '-c', 'echo $FI_PROVIDER')
     assert result.stdout == 'pm\npm\n'
