@@ -125,7 +125,15 @@ class Bench:
             where = self.namespaces[0 if is_near else rank]
             words += [':'] if rank else []
             words += ['-n', '1', 'ip', 'netns', 'exec', where, 'taskset', '-c', str(rank % os.cpu_count()), program, *arguments]
-        return run(words, self.environment(transport), seconds=300)
+        return self.insist(words, self.environment(transport))
+
+    @staticmethod
+    def insist(words, env):
+        """MPICH's tcp now and then cannot listen (ep_enable: Bad file descriptor): then once more, three times in all."""
+        for _ in range(2):
+            with contextlib.suppress(Missing):
+                return run(words, env, seconds=300)
+        return run(words, env, seconds=300)
 
     def openmpi(self, *arguments):
         """Open MPI over its TCP. The launcher is in the first namespace and listens on the link."""
