@@ -62,8 +62,8 @@ struct TaskSample {
 // An attempt's part on a node.
 struct GangSample {
   AttemptId attempt;
-  Duration scheduled{0};  // time it was allowed to run
-  bool runs = false;
+  Duration scheduled{0};          // time it was allowed to run
+  bool runs = false;              // in a turn of the timetable, as switches record it
   std::vector<TaskSample> tasks;  // by rank
 
   friend bool operator==(const GangSample&, const GangSample&) = default;

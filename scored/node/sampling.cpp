@@ -298,7 +298,7 @@ void Sampling::fill_gangs(TimePoint now) {
     auto& gang = *sample_.add_gangs();
     gang.set_attempt(attempt.value());
     gang.set_scheduled_ns(time.ran.count());
-    gang.set_runs(time.runs);
+    gang.set_runs(time.has_turn);
     for (const auto& task : watch.tasks.last()) fill_task(task, *gang.add_tasks());
   }
 }

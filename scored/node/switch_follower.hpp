@@ -29,7 +29,8 @@ struct SwitchSlot {
   const std::unique_ptr<SwitchTarget> target;
   bool stopped = false;
   TimePoint stopped_at{};  // if stopped
-  bool has_turn = false;   // it is let run by the timetable, not in the background
+  // It is let run by the timetable: not in the background, nor because no plan knows it.
+  std::atomic<bool> has_turn{false};
   SlotWatch watch;
   RunClock clock;  // not stopped; whoever makes the slot starts it
 

@@ -103,6 +103,8 @@ TEST(SwitchFollower, RecordsNobodyWhomNoPlanKnows) {
   node.follow({turns(TimePoint{1s})});
   for (const auto at : {1000ms, 1100ms, 1200ms}) node.step(TimePoint{at});
   EXPECT_TRUE(fresh.is_running);
+  EXPECT_FALSE(node.slots[2]->has_turn) << "samples must not say what no record says";
+  EXPECT_TRUE(node.slots[0]->has_turn);
   const auto records = node.trace.read(TimePoint{}).records;
   ASSERT_EQ(records.size(), 3U);
   for (const auto& record : records) {

@@ -143,7 +143,8 @@ void Switcher::add(AttemptId attempt, std::unique_ptr<SwitchTarget> target,
 
 Switcher::RunTime Switcher::run_time(AttemptId attempt, TimePoint now) const {
   for (const auto& slot : slots_) {
-    if (slot->attempt == attempt) return {slot->clock.read(now), slot->clock.is_running()};
+    if (slot->attempt != attempt) continue;
+    return {slot->clock.read(now), slot->clock.is_running(), slot->has_turn};
   }
   return {};
 }

@@ -58,10 +58,12 @@ class Switcher {
   // How long a channel rests between two attempts.
   void set_guard(Duration guard) { guard_ns_.store(guard.count(), std::memory_order_relaxed); }
 
-  // How long it has run since it was added, and whether it does now; unknown: 0, false.
+  // How long it has run since it was added, whether it does now, and whether it is its turn by the
+  // timetable, which is what the trace records; unknown: 0, false.
   struct RunTime {
     Duration ran{0};
     bool runs = false;
+    bool has_turn = false;
   };
 
   [[nodiscard]] RunTime run_time(AttemptId attempt, TimePoint now) const;

@@ -88,11 +88,10 @@ def test_slices_and_switches_follow_the_timetable(few, web):
                 runs[node, job, start] = end
         count = max(count, document['switches']['count'])
         ended = [key for key, end in runs.items() if end is not None]
-        if count > 20 and len(ended) > 100:
+        if count > 20 and len(ended) > 100 and document['cluster']['overhead'] is not None:
             break
     assert document['switches']['phases']['total']['max_s'] > 0
     assert document['switches']['skew']['count'] > 0
-    assert document['cluster']['overhead'] is not None
     for node in {key[0] for key in ended}:
         mine = sorted((start, runs[n, j, start], j) for n, j, start in ended if n == node)
         for (_, end, one), (start, _, other) in zip(mine, mine[1:]):
