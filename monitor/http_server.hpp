@@ -39,7 +39,6 @@ struct HttpOptions {
   std::optional<ProxyDoor> proxy;
   std::string token;             // bearer; empty: none
   std::string certificate, key;  // PEM files; both: TLS
-  bool only_metrics = false;     // a node's: no page, no stream, nothing else
 };
 
 class HttpServer {
@@ -51,8 +50,9 @@ class HttpServer {
     asio::io_context& io;
     Clock& clock;
     TaskGroup& tasks;
-    Site& site;
     WebLogin& logins;
+    MetricsSource& metrics;
+    Site* site;  // null: /metrics, no page, no stream, nothing else
   };
 
   HttpServer(Parts parts, HttpOptions options, PageFiles pages);

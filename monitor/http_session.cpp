@@ -56,7 +56,7 @@ void HttpSession::close() {
 
 void HttpSession::leave() {
   mailbox_.close();
-  if (viewer_) server_.parts_.site.leave(*viewer_);
+  if (viewer_) server_.parts_.site->leave(*viewer_);
   viewer_.reset();
 }
 
@@ -100,7 +100,7 @@ asio::awaitable<bool> HttpSession::answer(http::request<http::string_body> messa
   if (message.target().size() > kMaxTargetBytes) routed = Refusal{414, "the target is long", {}};
   if (!server_.requests_allowed_.try_take(begun)) routed = Refusal{429, "too many requests", {}};
   const auto* may = std::get_if<Routed>(&routed);
-  if (may != nullptr && server_.options_.only_metrics && may->endpoint != Endpoint::Metrics) {
+  if (may != nullptr && server_.parts_.site == nullptr && may->endpoint != Endpoint::Metrics) {
     routed = Refusal{404, "only /metrics", {}};
     may = nullptr;
   }
@@ -136,8 +136,8 @@ std::variant<Routed, Refusal> HttpSession::route_from(
     const http::request<http::string_body>& message, Request& request) {
   constexpr const char* kRemoteUser = "X-Remote-User";
   if (door_ == HttpDoor::Proxy && message.count(kRemoteUser) > 0) {
-    if (message.count(kRemoteUser) == 1) {
-      request.remote = server_.parts_.site.user_named(std::string(message[kRemoteUser]));
+    if (server_.parts_.site != nullptr && message.count(kRemoteUser) == 1) {
+      request.remote = server_.parts_.site->user_named(std::string(message[kRemoteUser]));
     }
     if (!request.remote) return Refusal{403, "X-Remote-User names no account", {}};
   }
@@ -159,13 +159,13 @@ asio::awaitable<Response> HttpSession::respond(Routed routed, Request request) {
       co_return snapshot(routed);
     case Endpoint::Session:
       co_return make_response(200, "application/json",
-                              server_.parts_.site.session_document(routed.session));
+                              server_.parts_.site->session_document(routed.session));
     case Endpoint::Trace: {
       Response found = co_await trace(std::move(routed));
       co_return found;
     }
     case Endpoint::Metrics: {
-      std::string text = co_await server_.parts_.site.metrics();
+      std::string text = co_await server_.parts_.metrics.metrics();
       co_return make_response(200, "text/plain; version=0.0.4; charset=utf-8", std::move(text));
     }
     case Endpoint::Login:
@@ -216,7 +216,7 @@ Response HttpSession::act(const Routed& routed, const Request& request) {
     server_.parts_.logins.end(routed.session->cookie);
     return make_response(200, "application/json", "{\"ok\":true,\"text\":\"logged out\"}\n");
   }
-  const auto done = server_.parts_.site.act(routed.session->who, *action);
+  const auto done = server_.parts_.site->act(routed.session->who, *action);
   if (!done) {
     return make_response(status_of(done.error()), "application/json",
                          error_body(done.error().message()));
@@ -239,7 +239,7 @@ Response HttpSession::snapshot(const Routed& routed) {
   }
   const auto options = options_of(routed, 1);
   if (!options) return make_refusal({400, options.error().message(), {}});
-  const Frame frame = server_.parts_.site.snapshot(options->filter, sight_of(routed));
+  const Frame frame = server_.parts_.site->snapshot(options->filter, sight_of(routed));
   return make_response(200, "application/json", *frame);
 }
 
@@ -253,7 +253,7 @@ asio::awaitable<Response> HttpSession::trace(Routed routed) {
     if (name == "late") wish.late = *number;
     if (name == "seconds") wish.since = std::chrono::seconds(*number);
   }
-  auto found = co_await server_.parts_.site.trace(wish);
+  auto found = co_await server_.parts_.site->trace(wish);
   if (!found) {
     co_return make_response(status_of(found.error()), "application/json",
                             error_body(found.error().message()));

@@ -69,7 +69,7 @@ class HttpSession final : public HttpConnection, public std::enable_shared_from_
   Sight sight_of(const Routed& routed) {
     std::optional<WebUser> who;
     if (routed.session) who = routed.session->who;
-    return server_.parts_.site.sight_of(who);
+    return server_.parts_.site->sight_of(who);
   }
 
   HttpServer& server_;

@@ -15,7 +15,7 @@ namespace score::monitor {
 
 Result<void> HttpSession::join(const ViewerOptions& options, const Routed& routed) {
   const std::weak_ptr<HttpSession> weak = weak_from_this();
-  auto joined = server_.parts_.site.join(options, sight_of(routed), [weak](Frame frame) {
+  auto joined = server_.parts_.site->join(options, sight_of(routed), [weak](Frame frame) {
     const auto self = weak.lock();
     return self == nullptr || self->mailbox_.put(std::move(frame));
   });
@@ -79,7 +79,7 @@ asio::awaitable<void> HttpSession::serve_socket(Routed routed,
   socket->text(true);
   auto [failed] = co_await socket->async_accept(message, kNoThrow);
   if (!failed) {
-    std::string first = server_.parts_.site.session_document(routed.session);
+    std::string first = server_.parts_.site->session_document(routed.session);
     auto self = shared_from_this();
     auto writing = write_socket(socket, std::move(first));
     auto kept = [](std::shared_ptr<HttpSession> session,
@@ -122,7 +122,7 @@ asio::awaitable<void> HttpSession::read_socket(std::shared_ptr<Socket> socket,
     const auto wish = read_message(text, options);
     const Status changed = !socket->got_text() ? Status(fail(Errc::Malformed, "binary"))
                            : !wish             ? Status(wish.error())
-                                   : server_.parts_.site.change(*viewer_, wish->options);
+                                   : server_.parts_.site->change(*viewer_, wish->options);
     if (!changed) {
       reason_ = websocket::close_reason(websocket::close_code::policy_error,
                                         changed.error().message().substr(0, 100));
@@ -130,7 +130,7 @@ asio::awaitable<void> HttpSession::read_socket(std::shared_ptr<Socket> socket,
       continue;
     }
     options = wish->options;
-    if (wish->pause) server_.parts_.site.pause(*viewer_, *wish->pause);
+    if (wish->pause) server_.parts_.site->pause(*viewer_, *wish->pause);
   }
 }
 

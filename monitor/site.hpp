@@ -1,5 +1,5 @@
 #pragma once
-// What the web server serves: the head, seen from the web.
+// What the web server serves: a daemon, seen from the web.
 
 #include "base/asio.hpp"
 #include "base/result.hpp"
@@ -12,17 +12,25 @@
 
 namespace score::monitor {
 
-class Site {
+// Who has figures for Prometheus: a head or a node.
+class MetricsSource {
+ public:
+  MetricsSource() = default;
+  MetricsSource(const MetricsSource&) = delete;
+  MetricsSource& operator=(const MetricsSource&) = delete;
+  virtual ~MetricsSource() = default;
+
+  // The text that Prometheus reads.
+  virtual asio::awaitable<std::string> metrics() = 0;
+};
+
+// The head.
+class Site : public MetricsSource {
  public:
   struct TraceWish {
     Duration since{5s};
     std::optional<std::uint64_t> late;  // around this one instead
   };
-
-  Site() = default;
-  Site(const Site&) = delete;
-  Site& operator=(const Site&) = delete;
-  virtual ~Site() = default;
 
   // One document with the slices of the last 5 s.
   virtual Frame snapshot(const Filter& filter, const Sight& sight) = 0;
@@ -43,8 +51,6 @@ class Site {
   virtual Result<std::string> act(const WebUser& who, const Action& action) = 0;
   // JSON. Errors: NotFound.
   virtual asio::awaitable<Result<std::string>> trace(TraceWish wish) = 0;
-  // The text that Prometheus reads.
-  virtual asio::awaitable<std::string> metrics() = 0;
 };
 
 }  // namespace score::monitor

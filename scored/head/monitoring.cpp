@@ -110,7 +110,7 @@ Status Monitoring::open(const monitor::MonitorSettings& settings) {
   }
   auto pages = monitor::PageFiles::load(monitor::page_directory(settings));
   if (!pages) return pages.error().with_context("monitor");
-  server_.emplace(monitor::HttpServer::Parts{io_, clock_, tasks_, *this, logins_},
+  server_.emplace(monitor::HttpServer::Parts{io_, clock_, tasks_, logins_, *this, this},
                   std::move(options), *std::move(pages));
   if (auto opened = open_where_it_was(settings.listen->port); !opened) return opened;
   head_.set_dashboard_url(server_->url());
@@ -293,7 +293,7 @@ monitor::Sight Monitoring::sight_of(const std::optional<monitor::WebUser>& who) 
 }
 
 std::optional<monitor::WebUser> Monitoring::user_named(const std::string& name) {
-  const auto user = find_user(name);
+  const auto user = head_.users().named(name, clock_.now());
   if (!user) return std::nullopt;
   return monitor::WebUser{*user, head_.users().name(*user, clock_.now())};
 }

@@ -49,14 +49,21 @@ bool is_in_group(const Account& account, const std::string& group) {
 
 }  // namespace
 
-std::optional<UserId> find_user(const std::string& name) {
+namespace {
+
+std::optional<UserId> ask_for_user(const std::string& name) {
   passwd entry{};
   passwd* found = nullptr;
   std::array<char, 16'384> buffer{};
-  if (::getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) == 0 &&
-      found != nullptr) {
-    return UserId(entry.pw_uid);
-  }
+  const int error = ::getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
+  if (error != 0 || found == nullptr) return std::nullopt;
+  return UserId(entry.pw_uid);
+}
+
+}  // namespace
+
+std::optional<UserId> find_user(const std::string& name) {
+  if (const auto user = ask_for_user(name)) return user;
   const auto number = parse_number<std::uint32_t>(name);
   return number ? std::optional(UserId(*number)) : std::nullopt;
 }
@@ -66,6 +73,13 @@ Users::Users(OperatorRule rule, UserId self) : rule_(std::move(rule)), self_(sel
 void Users::set_rule(OperatorRule rule) {
   rule_ = std::move(rule);
   known_.clear();
+}
+
+std::optional<UserId> Users::named(const std::string& name, TimePoint now) {
+  const auto found = named_.find(name);
+  if (found != named_.end() && now < found->second.until) return found->second.user;
+  if (named_.size() >= kMaxKnown) named_.clear();
+  return (named_[name] = {ask_for_user(name), now + kKeepFor}).user;
 }
 
 proto::Role Users::role(UserId user, TimePoint now) {

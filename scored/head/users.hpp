@@ -19,7 +19,7 @@ struct OperatorRule {
   std::string group;               // its members too; empty: no group
 };
 
-// The account of this name or number.
+// The account of this name or number; it need not exist for a number.
 [[nodiscard]] std::optional<UserId> find_user(const std::string& name);
 
 class Users {
@@ -32,11 +32,19 @@ class Users {
   [[nodiscard]] proto::Role role(UserId user, TimePoint now);
   // The number as text if the uid has no name.
   [[nodiscard]] const std::string& name(UserId user, TimePoint now);
+  // The account of this name, of the name alone: who may choose his name elsewhere is not uid 0
+  // for calling himself "0".
+  [[nodiscard]] std::optional<UserId> named(const std::string& name, TimePoint now);
 
  private:
   struct Known {
     std::string name;
     bool is_operator = false;
+    TimePoint until{};
+  };
+
+  struct Named {
+    std::optional<UserId> user;
     TimePoint until{};
   };
 
@@ -46,6 +54,7 @@ class Users {
   OperatorRule rule_;
   UserId self_;
   std::map<UserId, Known> known_;
+  std::map<std::string, Named> named_;
 };
 
 }  // namespace score::head

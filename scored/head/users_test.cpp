@@ -33,6 +33,15 @@ TEST(Users, ForgetsOperatorsWhenTheRuleChanges) {
   EXPECT_EQ(users.role(kNobody, {}), proto::Role::OtherUser);
 }
 
+TEST(Users, KnowsAnAccountByItsNameAlone) {
+  Users users({}, UserId(500));
+  EXPECT_EQ(users.named("root", TimePoint{1s}), UserId(0));
+  EXPECT_EQ(users.named("root", TimePoint{2s}), UserId(0));
+  EXPECT_FALSE(users.named("0", TimePoint{1s}));
+  EXPECT_FALSE(users.named("no-such-account", TimePoint{1s}));
+  EXPECT_FALSE(users.named("", TimePoint{1s}));
+}
+
 TEST(Users, NamesWhoHasNoNameByNumber) {
   Users users({}, UserId(0));
   EXPECT_EQ(users.name(UserId(0), {}), "root");

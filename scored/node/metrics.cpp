@@ -5,14 +5,6 @@
 
 namespace score::node {
 
-namespace {
-
-Error not_here() {
-  return fail(Errc::NotFound, "ask the head");
-}
-
-}  // namespace
-
 Metrics::Metrics(Parts parts, std::string node)
     : parts_(parts), node_(std::move(node)), logins_([] { return std::string(); }) {}
 
@@ -21,7 +13,6 @@ Status Metrics::start(const monitor::MonitorSettings& settings, const std::strin
   monitor::HttpOptions options;
   options.host = settings.node_listen->host;
   options.names = settings.names;
-  options.only_metrics = true;
   if (!settings.token_file.empty() && !monitor::is_loopback(options.host)) {
     auto token = monitor::load_token(settings.token_file);
     if (!token) return token.error().with_context("monitor");
@@ -29,8 +20,9 @@ Status Metrics::start(const monitor::MonitorSettings& settings, const std::strin
     options.certificate = settings.certificate;
     options.key = settings.key;
   }
-  server_.emplace(monitor::HttpServer::Parts{parts_.io, parts_.clock, parts_.tasks, *this, logins_},
-                  std::move(options), monitor::PageFiles());
+  server_.emplace(
+      monitor::HttpServer::Parts{parts_.io, parts_.clock, parts_.tasks, logins_, *this, nullptr},
+      std::move(options), monitor::PageFiles());
   if (auto opened = server_->open(settings.node_listen->port); !opened) return opened;
   server_->start();
   log_notice("serve metrics", kv("address", server_->url()));
@@ -54,45 +46,6 @@ asio::awaitable<std::string> Metrics::metrics() {
       .value(totals.system, {{"node", node_}, {"mode", "system"}});
   monitor::export_process(out);
   co_return out.text();
-}
-
-// ---- what only the head has ---------------------------------------------------------------------
-
-monitor::Frame Metrics::snapshot(const monitor::Filter&, const monitor::Sight&) {
-  return std::make_shared<const std::string>("{}");
-}
-
-Result<monitor::ViewerId> Metrics::join(const monitor::ViewerOptions&, const monitor::Sight&,
-                                        monitor::Deliver) {
-  return not_here();
-}
-
-Status Metrics::change(monitor::ViewerId, const monitor::ViewerOptions&) {
-  return not_here();
-}
-
-void Metrics::pause(monitor::ViewerId, bool) {}
-
-void Metrics::leave(monitor::ViewerId) {}
-
-monitor::Sight Metrics::sight_of(const std::optional<monitor::WebUser>&) {
-  return {};
-}
-
-std::optional<monitor::WebUser> Metrics::user_named(const std::string&) {
-  return std::nullopt;
-}
-
-std::string Metrics::session_document(const std::optional<monitor::WebSession>&) {
-  return "{}";
-}
-
-Result<std::string> Metrics::act(const monitor::WebUser&, const monitor::Action&) {
-  return not_here();
-}
-
-asio::awaitable<Result<std::string>> Metrics::trace(TraceWish) {
-  co_return not_here();
 }
 
 }  // namespace score::node

@@ -15,7 +15,7 @@
 
 namespace score::node {
 
-class Metrics final : public monitor::Site {
+class Metrics final : public monitor::MetricsSource {
  public:
   // All outlive it.
   struct Parts {
@@ -32,18 +32,6 @@ class Metrics final : public monitor::Site {
   [[nodiscard]] Status start(const monitor::MonitorSettings& settings, const std::string& run_dir);
   void close();
 
-  // monitor::Site; all but metrics() is answered with 404 before it comes here.
-  monitor::Frame snapshot(const monitor::Filter& filter, const monitor::Sight& sight) override;
-  Result<monitor::ViewerId> join(const monitor::ViewerOptions& options, const monitor::Sight& sight,
-                                 monitor::Deliver deliver) override;
-  Status change(monitor::ViewerId viewer, const monitor::ViewerOptions& options) override;
-  void pause(monitor::ViewerId viewer, bool paused) override;
-  void leave(monitor::ViewerId viewer) override;
-  monitor::Sight sight_of(const std::optional<monitor::WebUser>& who) override;
-  std::optional<monitor::WebUser> user_named(const std::string& name) override;
-  std::string session_document(const std::optional<monitor::WebSession>& session) override;
-  Result<std::string> act(const monitor::WebUser& who, const monitor::Action& action) override;
-  asio::awaitable<Result<std::string>> trace(TraceWish wish) override;
   asio::awaitable<std::string> metrics() override;
 
  private:
