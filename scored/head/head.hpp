@@ -15,6 +15,7 @@
 #include "gang/cluster.hpp"
 #include "monitor/cluster_view.hpp"
 #include "monitor/samples.hpp"
+#include "proto/key.hpp"
 #include "scored/head/commit_log.hpp"
 #include "scored/head/config.hpp"
 #include "scored/head/deadlines.hpp"
@@ -89,6 +90,16 @@ class Head {
   // ---- nodes
   [[nodiscard]] NodeLinks& links() { return links_; }
 
+  // With which heads of this cluster prove that they are; without it nobody believes them.
+  void set_key(const proto::Key& cluster_key) { key_ = cluster_key; }
+
+  [[nodiscard]] std::string proof() const;
+
+  // Called once, when a node has shown that a later head than this one welcomed it.
+  void on_outlived(std::function<void()> then) { on_outlived_ = std::move(then); }
+
+  // The node says that there was this head. True: there was, and it is later than we are.
+  [[nodiscard]] bool is_outlived(NodeId node, Epoch newest, std::string_view proof);
   void node_connected(NodeId node, const NodeHello& hello, NodeVitals vitals,
                       std::shared_ptr<proto::Connection> connection);
   // Nothing happens if the node has another connection by now.
@@ -224,6 +235,8 @@ class Head {
   NetworkBoard networks_;
   Deadlines deadlines_;
   Epoch incarnation_;
+  std::optional<proto::Key> key_;
+  std::function<void()> on_outlived_;
   JobId last_job_;
   std::map<JobId, Job> jobs_;  // active, and ended ones whose output is still wanted
   std::size_t active_ = 0;

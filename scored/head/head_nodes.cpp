@@ -18,6 +18,22 @@ constexpr std::size_t kMaxTraceBytes = 12 * limits::kMiB;  // of one answer
 
 // ---- sessions -----------------------------------------------------------------------------------
 
+std::string Head::proof() const {
+  return key_ ? proto::prove_head(*key_, incarnation_) : std::string();
+}
+
+bool Head::is_outlived(NodeId node, Epoch newest, std::string_view proof) {
+  if (newest <= incarnation_) return false;
+  if (!key_ || !proto::is_head_proof(*key_, newest, proof)) {
+    log_warning("believe no newer head", kv("node", links_.name(node)), kv("newer", newest));
+    return false;
+  }
+  log_error("end: the cluster has a newer head", kv("incarnation", incarnation_),
+            kv("newer", newest), kv("shown_by", links_.name(node)));
+  if (on_outlived_) std::exchange(on_outlived_, nullptr)();
+  return true;
+}
+
 void Head::node_connected(NodeId node, const NodeHello& hello, NodeVitals vitals,
                           std::shared_ptr<proto::Connection> connection) {
   NodeLinks::Link& link = links_.link(node);

@@ -76,6 +76,7 @@ bool NodeSession::greet(const proto::InFrame& frame) {
   if (!version) return refuse(version.error());
   auto known = proto::from_wire(*hello);
   if (!known) return refuse(known.error());
+  if (head_.is_outlived(node_, Epoch(hello->head_epoch()), hello->head_proof())) return false;
   NodeVitals vitals;
   vitals.switch_method = escape_terminal(hello->switch_method(), 80);
   vitals.priority_method = escape_terminal(hello->priority_method(), 80);
@@ -84,6 +85,7 @@ bool NodeSession::greet(const proto::InFrame& frame) {
   welcome.set_version(*version);
   welcome.set_cluster(head_.config().cluster);
   welcome.set_head_epoch(head_.incarnation().value());
+  welcome.set_head_proof(head_.proof());
   proto::send(*connection_, welcome);
   head_.node_connected(node_, *known, std::move(vitals), connection_);
   return true;

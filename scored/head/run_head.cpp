@@ -26,7 +26,8 @@ namespace {
 
 constexpr int kCannotStart = 1;
 constexpr int kBadUsage = 2;
-constexpr int kNice = -10;  // before the tasks, on a host that is a node too
+constexpr int kOutlived = 3;  // the service manager does not start it again
+constexpr int kNice = -10;    // before the tasks, on a host that is a node too
 constexpr Duration kStatusPeriod = 5s;
 constexpr Duration kDoneIsRead = 100ms;  // the answer to a shutdown leaves before we do
 
@@ -67,8 +68,8 @@ Result<CommandLine> read_command_line(const std::vector<std::string>& arguments)
       return line;
     }
     if (!value && i + 1 < arguments.size()) value = arguments[++i];
-    const bool known = name == "--role" || name == "--config" || name == "--log-level" ||
-                       name == "--node-key";
+    const bool known =
+        name == "--role" || name == "--config" || name == "--log-level" || name == "--node-key";
     if (!known) {
       return fail(Errc::Malformed, "unknown option {}; see --role=head --help", name);
     }
@@ -124,6 +125,7 @@ class Daemon {
       : line_(std::move(line)),
         config_(std::move(config)),
         tasks_(io_.get_executor(), [this](std::string_view task, const std::exception_ptr& e) {
+          if (is_ending_) return;  // its ground is gone
           log_error("task failed", kv("task", task), kv("err", describe_exception(e)));
           if (task != "serve client" && task != "serve node") exit_with(kCannotStart);
         }) {}
@@ -148,6 +150,7 @@ class Daemon {
   std::optional<Monitoring> monitoring_;
   asio::experimental::channel<void(boost::system::error_code)> exit_{io_, 1};
   int exit_status_ = 0;
+  bool is_ending_ = false;
 };
 
 Status Daemon::start() {
@@ -161,6 +164,8 @@ Status Daemon::start() {
   if (!reader) return reader.error();
   head_.emplace(io_, clock_, config_, std::move(*store), std::move(*reader));
   if (auto recovered = head_->recover(); !recovered) return recovered.error();
+  head_->set_key(*key);
+  head_->on_outlived([this] { exit_with(kOutlived); });
   DaemonRequests requests;
   requests.reload = [this] { return reload(); };
   requests.exit = [this] {
@@ -210,7 +215,9 @@ asio::awaitable<void> Daemon::stop() {
   head_->stop();
 }
 
+// The first reason counts.
 void Daemon::exit_with(int status) {
+  if (std::exchange(is_ending_, true)) return;
   exit_status_ = status;
   exit_.try_send(boost::system::error_code());
 }

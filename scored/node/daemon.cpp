@@ -167,6 +167,8 @@ void Daemon::say(const base::NodeToHead& message) {
   wire.set_switch_method(parts_.cgroups != nullptr ? "cgroup.freeze" : "signals");
   wire.set_priority_method(priority_name(parts_.switcher.priority()));
   wire.set_pid(getpid());
+  wire.set_head_epoch(head_epoch_);
+  wire.set_head_proof(head_proof_);
   head_.send(wire);
 }
 
@@ -203,6 +205,7 @@ void Daemon::on_welcome(const proto::InFrame& frame) {
         fmt::format("it is an older head: epoch {} after {}", message->head_epoch(), head_epoch_));
   }
   head_epoch_ = message->head_epoch();
+  head_proof_ = message->head_proof();
   beats_ = 0;
   head_.set_greeted();
   parts_.switcher.set_meets(true);

@@ -80,6 +80,7 @@ class Daemon {
   std::optional<Metrics> metrics_;  // where they are asked for
   Vitals vitals_;
   std::uint64_t head_epoch_ = 0;  // the greatest incarnation of the head seen
+  std::string head_proof_;        // ... and its proof: for an older one
   LoginDoor login_;
   Duration lease_;
   bool keeps_lease_ = false;

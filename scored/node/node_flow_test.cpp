@@ -327,5 +327,23 @@ TEST_P(HostileShepherd, EndsItsOwnAttemptAlone) {
   EXPECT_EQ(head.stop_node(), 0);
 }
 
+TEST_P(NodeFlow, ShowsAnOlderHeadThatThereIsANewerOne) {
+  EXPECT_EQ(head.hellos[0].head_epoch(), 0U);
+  ASSERT_TRUE(head.wait_for_beat());
+  head.head_epoch = 7;
+  head.head_proof = "proof";
+  head.break_link();
+  ASSERT_TRUE(head.wait_for_node(2) && head.wait_for_beat()) << log();
+  EXPECT_EQ(head.hellos[1].head_epoch(), 1U);
+  head.head_epoch = 6;
+  head.head_proof = "older";
+  head.break_link();
+  ASSERT_TRUE(head.wait_for_node(4)) << log();  // it leaves the older one, and comes again
+  for (const std::size_t i : {2, 3}) {
+    EXPECT_EQ(head.hellos[i].head_epoch(), 7U);
+    EXPECT_EQ(head.hellos[i].head_proof(), "proof");
+  }
+}
+
 }  // namespace
 }  // namespace score::node

@@ -171,6 +171,7 @@ asio::awaitable<void> TestHead::talk(std::shared_ptr<proto::Connection> connecti
 
 void TestHead::on_frame(proto::Connection& connection, proto::InFrame frame) {
   if (auto beat = proto::parse<wire::Heartbeat>(frame)) {
+    ++beats;
     if (is_mute) return;
     wire::HeartbeatReply reply;
     reply.set_node_sent_ns(beat->node_sent_ns());
@@ -179,9 +180,11 @@ void TestHead::on_frame(proto::Connection& connection, proto::InFrame frame) {
     proto::send(connection, reply);
   } else if (auto hello = proto::parse<wire::NodeHello>(frame)) {
     hellos.push_back(*hello);
+    beats = 0;
     wire::NodeWelcome welcome;
     welcome.set_version(1);
-    welcome.set_head_epoch(1);
+    welcome.set_head_epoch(head_epoch);
+    welcome.set_head_proof(head_proof);
     proto::send(connection, welcome);
   } else if (auto output = proto::parse<wire::TaskOutput>(frame)) {
     outputs[output->attempt()][output->offset()] = output->data();

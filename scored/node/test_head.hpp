@@ -45,6 +45,11 @@ class TestHead {
     return wait([this, times] { return hellos.size() >= times; });
   }
 
+  // It has read the last welcome: it beats.
+  bool wait_for_beat() {
+    return wait([this] { return beats > 0; });
+  }
+
   // The first frame of this kind about the attempt that came and was not taken yet; empty: none
   // came in time.
   template <class Message>
@@ -74,6 +79,9 @@ class TestHead {
   [[nodiscard]] std::string output(std::uint64_t attempt) const;
 
   bool is_mute = false;  // heartbeats are not answered
+  std::size_t beats = 0;  // since the last hello
+  std::uint64_t head_epoch = 1;
+  std::string head_proof;
   std::filesystem::path dir;
   std::vector<wire::NodeHello> hellos;
   std::deque<proto::InFrame> frames;

@@ -1,0 +1,81 @@
+"""Two heads of one cluster: the newer one runs on a copy of the older one's database."""
+import contextlib
+import json
+import re
+import shutil
+import sqlite3
+import subprocess
+
+from cluster import BIN, wait_until
+from forwarder import Forwarder
+
+
+class Head:
+    """A head of our own, so that its exit status is ours, from the directory of another one."""
+
+    def __init__(self, source, home):
+        home.mkdir(mode=0o700)
+        shutil.copy(source / 'head.lock', home)
+        with contextlib.closing(sqlite3.connect(source / 'jobs.db')) as old:
+            with contextlib.closing(sqlite3.connect(home / 'jobs.db')) as new:
+                old.backup(new)
+        text = (source / 'scored.toml').read_text().replace(str(source), str(home))
+        (home / 'scored.toml').write_text(re.sub(r'(?m)^listen = .*$', 'listen = "127.0.0.1:0"', text))
+        self.home = home
+        self.socket = {'SCORED_SERVER': str(home / 'head.sock')}
+        with open(home / 'log', 'w') as log:
+            self.process = subprocess.Popen([str(BIN / 'scored'), '--role=head', '--config', str(home / 'scored.toml')],
+                                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log)
+        wait_until((home / 'head.port').exists)
+        self.port = int((home / 'head.port').read_text())
+
+    def log(self):
+        return (self.home / 'log').read_text()
+
+
+def ask(cluster, head, *words):
+    """None: no answer."""
+    result = cluster.run(*words, '--json', code=None, extra_env=head.socket)
+    return json.loads(result.stdout) if result.returncode == 0 else None
+
+
+def has_nodes(cluster, head):
+    answer = ask(cluster, head, 'score', 'info')
+    return answer is not None and answer['nodes_up'] == 2
+
+
+def is_running(cluster, head, job):
+    answer = ask(cluster, head, 'score', 'job', job)
+    return answer is not None and answer['job']['state'] == 'running'
+
+
+def test_the_older_of_two_heads_ends(fresh, tmp_path):
+    """A node comes from the newer one to the older one, which ends. Jobs go on under the newer one."""
+    cluster = fresh(2)
+    host, port = cluster.description['address'].split(':')
+    cluster.kill('head')
+    source = cluster.directory / 'head'
+    with contextlib.ExitStack() as ends:
+        def start(source, name):
+            head = Head(source, tmp_path / name)
+            ends.callback(head.process.wait)
+            ends.callback(head.process.kill)
+            return head
+
+        older = start(source, 'older')
+        way = Forwarder((host, int(port)), older.port)
+        ends.callback(way.close)
+        wait_until(lambda: has_nodes(cluster, older))
+        job = cluster.submit('-N', 2, 'sleep', 1000, extra_env=older.socket)
+        wait_until(lambda: is_running(cluster, older, job))
+        newer = start(tmp_path / 'older', 'newer')
+        way.lead_to(newer.port)
+        wait_until(lambda: has_nodes(cluster, newer))
+        assert older.process.poll() is None
+        way.lead_to(older.port)
+        assert older.process.wait(60) == 3, older.log()
+        assert 'end: the cluster has a newer head' in older.log()
+        way.lead_to(newer.port)
+        wait_until(lambda: has_nodes(cluster, newer))
+        assert newer.process.poll() is None and is_running(cluster, newer, job)
+        cluster.run('sccancel', '--grace', '0', job, extra_env=newer.socket)
