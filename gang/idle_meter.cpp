@@ -15,11 +15,18 @@ Duration part_of(Duration whole, double share) {
 
 }  // namespace
 
+bool IdleMeter::is_use(Duration ran, Duration used) const {
+  return used > part_of(ran, rule_.share) + rule_.per_look;
+}
+
+bool IdleMeter::is_whole(Duration ran, Duration used) {
+  return used >= part_of(ran, kWhole);
+}
+
 bool IdleMeter::add(Duration ran, Duration used, Duration waited) {
   const bool was_idle = is_idle_;
-  may_be_idle_ = used + waited < part_of(ran, kWhole);
-  has_used_ =
-      used > part_of(ran, rule_.share) + rule_.per_look || waited > part_of(ran, rule_.waiting);
+  may_be_idle_ = !is_whole(ran, used + waited);
+  has_used_ = is_use(ran, used) || waited > part_of(ran, rule_.waiting);
   if (has_used_) {
     wake();
     return was_idle;

@@ -34,6 +34,12 @@ class IdleMeter {
   bool add(Duration ran, Duration used, Duration waited = Duration{0});
   // As new: busy.
   void reset();
+  // Worth looking again before its slice is over, for a reason of the caller's.
+  void doubt() { may_be_idle_ = true; }
+
+  // Who used so much needed some of its time, or all of it.
+  [[nodiscard]] bool is_use(Duration ran, Duration used) const;
+  [[nodiscard]] static bool is_whole(Duration ran, Duration used);
 
   [[nodiscard]] bool is_idle() const { return is_idle_; }
 

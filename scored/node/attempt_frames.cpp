@@ -77,6 +77,7 @@ bool Attempts::on_event(Attempt& attempt, const proto::InFrame& frame) {
       auto pids = proto::from_wire(*message);
       if (!pids) return false;
       attempt.tasks = *std::move(pids);
+      if (!attempt.tasks.empty()) parts_.switcher.set_leader(attempt.id, attempt.tasks.front());
       handlers_.event(attempt.id, gang::ShepherdStarted{});
       return true;
     }

@@ -117,6 +117,7 @@ void Attempts::follow_plan(const Attempt& attempt) {
   if (target) {
     auto usage = CgroupUsage::open(parts_.cgroups->tasks_path(attempt.id));
     parts_.switcher.add(attempt.id, *std::move(target), usage ? *std::move(usage) : nullptr);
+    if (!attempt.tasks.empty()) parts_.switcher.set_leader(attempt.id, attempt.tasks.front());
   } else {
     log_error("cannot switch an attempt", kv("attempt", attempt.id), kv("err", target.error()));
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <ctime>
 #include <fcntl.h>
 #include <string_view>
 #include <unistd.h>
@@ -14,6 +15,10 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kShortestLook = 20ms;
+constexpr Duration kShortestSpan = 40ms;  // of its own time, between looks at the ends of slices
+// A job that needed all of its time is looked at again after so many slices in which its first task
+// goes on like that, or at once. So few that one slice of rest shows in all of them together.
+constexpr int kTrustedSlices = 8;
 constexpr Duration kLongestLook = 500ms;
 constexpr Duration kShortestProbe = 10ms;
 constexpr int kHeldLooks = 10;                      // one held runs a tenth of the time at most
@@ -46,11 +51,20 @@ Result<std::unique_ptr<CpuUsage>> CgroupUsage::open(const std::string& cgroup) {
                                        pressure ? *std::move(pressure) : UniqueFd());
 }
 
-CpuUsage::Reading CgroupUsage::read() noexcept {
-  Reading reading;
-  reading.used = number_after(stat_.get(), kUsage);
-  if (pressure_) reading.waited = std::max(number_after(pressure_.get(), kWaited), Duration{0});
-  return reading;
+Duration CgroupUsage::used() noexcept {
+  return number_after(stat_.get(), kUsage);
+}
+
+Duration CgroupUsage::waited() noexcept {
+  return pressure_ ? std::max(number_after(pressure_.get(), kWaited), Duration{0}) : Duration{0};
+}
+
+Duration CgroupUsage::used_by(pid_t process) noexcept {
+  clockid_t clock{};
+  timespec time{};
+  const bool is_there =
+      clock_getcpuclockid(process, &clock) == 0 && clock_gettime(clock, &time) == 0;
+  return is_there ? std::chrono::seconds(time.tv_sec) + Duration(time.tv_nsec) : Duration{-1};
 }
 
 WatchPace pace_of(const gang::SwitchPlan& plan) {
@@ -80,20 +94,52 @@ void SlotWatch::goes_on(TimePoint now) {
 }
 
 void SlotWatch::stops(TimePoint now) {
-  if (usage_ != nullptr && !is_stopped_) measure(now);
+  if (usage_ != nullptr && !is_stopped_) {
+    ran_ += now - since_;
+    since_ = now;
+    if (is_background_ || (ran_ >= kShortestSpan && !is_leader_busy())) measure(now);
+  }
   is_stopped_ = true;
+}
+
+bool SlotWatch::is_leader_busy() {
+  const pid_t leader = leader_.load(std::memory_order_relaxed);
+  if (leader == 0) return false;
+  const Duration total = usage_->used_by(leader);
+  if (total < Duration{0}) return false;
+  const Duration used = total - std::exchange(leader_used_, total);
+  const Duration ran = ran_ - std::exchange(leader_ran_, ran_);
+  if (trust_ == 0) return false;
+  const bool goes_on = meter_.is_whole(ran, used) || (is_crowded_ && meter_.is_use(ran, used));
+  is_doubted_ = !goes_on && !is_crowded_;  // it needed all of its time until now
+  --trust_;
+  return goes_on && trust_ > 0;
 }
 
 void SlotWatch::measure(TimePoint now) {
   if (usage_ == nullptr) return;
-  const CpuUsage::Reading reading = usage_->read();
-  if (reading.used < Duration{0}) return;
-  if (last_.used >= Duration{0}) {
-    meter_.add(now - since_, reading.used - last_.used, reading.waited - last_.waited);
-  }
-  last_ = reading;
+  const Duration used = usage_->used();
+  if (used < Duration{0}) return;
+  if (used_ >= Duration{0}) judge(ran_ + (now - since_), used - used_);
+  used_ = used;
   since_ = now;
+  ran_ = leader_ran_ = Duration{0};
   idle_.store(meter_.is_idle(), std::memory_order_release);
+}
+
+// What it waited is asked for only if it did not use all of its time.
+void SlotWatch::judge(Duration ran, Duration used) {
+  const bool is_doubted = std::exchange(is_doubted_, false);
+  Duration waited{0};
+  if (!meter_.is_whole(ran, used)) {
+    const Duration total = usage_->waited();
+    waited = std::min(total - std::exchange(waited_, total), ran);
+  }
+  meter_.add(ran, used, waited);
+  if (is_doubted) meter_.doubt();
+  const bool is_whole = meter_.is_whole(ran, used + waited);
+  is_crowded_ = is_whole && !meter_.is_whole(ran, used);
+  trust_ = is_whole && !is_doubted ? kTrustedSlices : 0;
 }
 
 std::optional<TimePoint> SlotWatch::next_look(const WatchPace& pace) const {

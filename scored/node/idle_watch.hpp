@@ -18,7 +18,7 @@
 
 namespace score::node {
 
-// Called by the switcher's thread: one system call of some microseconds, no allocation.
+// Called by the switcher's thread: a system call of some microseconds each, no allocation.
 class CpuUsage {
  public:
   CpuUsage() = default;
@@ -26,12 +26,12 @@ class CpuUsage {
   CpuUsage& operator=(const CpuUsage&) = delete;
   virtual ~CpuUsage() = default;
 
-  struct Reading {
-    Duration used{-1};   // all processor time of the tasks so far; < 0: cannot be told
-    Duration waited{0};  // time in which one of them could have run but had to wait for a core
-  };
-
-  virtual Reading read() noexcept = 0;
+  // All processor time of the tasks so far; < 0: cannot be told.
+  virtual Duration used() noexcept = 0;
+  // Time so far in which one of them could have run but had to wait for a core.
+  virtual Duration waited() noexcept = 0;
+  // Processor time of this process alone, < 0: it is gone. A tenth of the price.
+  virtual Duration used_by(pid_t process) noexcept = 0;
 };
 
 // cpu.stat, which every cgroup2 directory has, with the cpu controller or without; and
@@ -43,7 +43,9 @@ class CgroupUsage final : public CpuUsage {
   CgroupUsage(UniqueFd stat, UniqueFd pressure)
       : stat_(std::move(stat)), pressure_(std::move(pressure)) {}
 
-  Reading read() noexcept override;
+  Duration used() noexcept override;
+  Duration waited() noexcept override;
+  Duration used_by(pid_t process) noexcept override;
 
  private:
   UniqueFd stat_;
@@ -71,6 +73,10 @@ class SlotWatch {
   // Thread: any.
   [[nodiscard]] bool is_idle() const { return idle_.load(std::memory_order_acquire); }
 
+  // A task of it, by which it is known to be busy without a look at all of them. Whoever names a
+  // process that is not its own can only seem busy. Thread: any.
+  void set_leader(pid_t process) { leader_.store(process, std::memory_order_relaxed); }
+
   // Only what is known to be idle goes to the background. Leaving it starts anew, as busy.
   void set_background(bool background, TimePoint now);
   // It goes on; it is stopped, or would be if it did not run in the background.
@@ -89,11 +95,23 @@ class SlotWatch {
 
  private:
   void measure(TimePoint now);
+  void judge(Duration ran, Duration used);
+  bool is_leader_busy();
 
   std::unique_ptr<CpuUsage> usage_;  // null: never looked at
   gang::IdleMeter meter_;
-  CpuUsage::Reading last_;  // at the last look
-  TimePoint since_{};       // the last look, or when it went on
+  Duration used_{-1};  // at the last look; < 0: there was none
+  Duration waited_{0};
+  TimePoint since_{};  // the last look, or when it went on
+  Duration ran_{0};    // of its own time, after the last look and before since_
+
+  std::atomic<pid_t> leader_{0};  // 0: none
+  Duration leader_used_{0};
+  Duration leader_ran_{0};   // ran_ when the leader was asked
+  int trust_ = 0;            // slices in which the leader's word is enough
+  bool is_crowded_ = false;  // it used little because it had to wait for a processor
+  bool is_doubted_ = false;  // the leader has just used less than before
+
   TimePoint held_until_{};
   bool is_stopped_ = false;
   bool is_background_ = false;

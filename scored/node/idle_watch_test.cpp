@@ -26,12 +26,17 @@ void fake_sleep(TimePoint until) {
   g_now = std::max(g_now, until);
 }
 
+constexpr pid_t kLeader = 77;
+
 struct FakeTask {
   bool is_running = true;
   bool is_busy = false;
   Duration used{0};
   int reads = 0;
+  int waited_reads = 0;
   bool is_unreadable = false;
+  bool is_crowded = false;  // it gets a twentieth of what it wants
+  Duration waited{0};
 };
 
 struct FakeTarget final : SwitchTarget {
@@ -53,9 +58,18 @@ struct FakeTarget final : SwitchTarget {
 struct FakeUsage final : CpuUsage {
   explicit FakeUsage(FakeTask& t) : task(t) {}
 
-  Reading read() noexcept override {
+  Duration used() noexcept override {
     ++task.reads;
-    return {task.is_unreadable ? Duration{-1} : task.used, Duration{0}};
+    return task.is_unreadable ? Duration{-1} : task.used;
+  }
+
+  Duration waited() noexcept override {
+    ++task.waited_reads;
+    return task.waited;
+  }
+
+  Duration used_by(pid_t process) noexcept override {
+    return process == kLeader ? task.used : Duration{-1};
   }
 
   FakeTask& task;
@@ -99,7 +113,9 @@ struct Node {
   void pass(Duration time) {
     for (const TimePoint end = g_now + time; g_now < end; g_now += 1ms) {
       for (FakeTask& task : tasks) {
-        if (task.is_running && task.is_busy) task.used += 1ms;
+        if (!task.is_running || !task.is_busy) continue;
+        task.used += task.is_crowded ? Duration{50us} : Duration{1ms};
+        if (task.is_crowded) task.waited += 950us;
       }
       if (!due || *due > g_now + 1ms) continue;
       ++steps;
@@ -158,6 +174,79 @@ TEST(IdleWatch, OneThatBecomesIdleInsideItsSliceIsSeenBeforeTheEnd) {
   node.pass(45ms);
   EXPECT_TRUE(node.is_idle(0));
   EXPECT_TRUE(node.tasks[0].is_running) << "its slice is not over";
+}
+
+void make_busy(Node& node, bool is_crowded) {
+  for (std::size_t i = 0; i < 2; ++i) {
+    node.tasks[i].is_busy = true;
+    node.tasks[i].is_crowded = is_crowded;
+    node.slots[i]->watch.set_leader(kLeader);
+  }
+  node.follow({turns(TimePoint{1s})});
+}
+
+TEST(IdleWatch, BusyAttemptsAreLookedAtInOneOfEightSlices) {
+  for (const bool is_crowded : {false, true}) {
+    Node node;
+    make_busy(node, is_crowded);
+    node.pass(1s);
+    const int before = node.tasks[0].reads;
+    const int waited_before = node.tasks[0].waited_reads;
+    node.pass(18s);  // 90 slices
+    EXPECT_GE(node.tasks[0].reads - before, 10);
+    EXPECT_LE(node.tasks[0].reads - before, 12);
+    EXPECT_LE(node.tasks[0].waited_reads - waited_before, is_crowded ? 12 : 0);
+    EXPECT_EQ(node.changes, 0);
+  }
+}
+
+TEST(IdleWatch, OneThatTurnsIdleIsSeenWithinTwoOfItsSlicesAtWhateverTime) {
+  for (int turn = 0; turn < 12; ++turn) {
+    for (const Duration at : {0ms, 5ms, 50ms, 85ms}) {
+      Node node;
+      make_busy(node, false);
+      node.pass(5s + turn * 200ms + at);  // in its slice
+      node.tasks[0].is_busy = false;
+      node.pass(100ms - at + 100ms + 60ms);  // the rest, the other's, and a part of the next
+      EXPECT_TRUE(node.is_idle(0)) << turn << " " << at.count();
+    }
+  }
+}
+
+TEST(IdleWatch, OnACrowdedNodeItTakesASliceMore) {
+  for (int turn = 0; turn < 12; ++turn) {
+    Node node;
+    make_busy(node, true);
+    node.pass(5s + turn * 200ms);
+    node.tasks[0].is_busy = false;
+    node.pass(200ms + 60ms);
+    EXPECT_TRUE(node.is_idle(0)) << turn;
+  }
+}
+
+TEST(IdleWatch, ALeaderThatIsGoneOrIdleHidesNobody) {
+  Node node;
+  make_busy(node, false);
+  node.slots[0]->watch.set_leader(kLeader + 1);
+  node.pass(5s);
+  EXPECT_FALSE(node.is_idle(0));
+  node.tasks[0].is_busy = false;
+  node.pass(600ms);
+  EXPECT_TRUE(node.is_idle(0));
+}
+
+TEST(IdleWatch, ShortSlicesAreLookedAtTogether) {
+  Node node;
+  node.tasks[0].is_busy = true;
+  const SwitchPlan plan{
+      Epoch{1}, TimePoint{1s}, 20ms, {{0ms, 10ms, ids({1})}, {10ms, 10ms, ids({2})}}, ids({1, 2})};
+  node.follow({plan});
+  node.pass(4s);  // 200 slices each
+  EXPECT_LE(node.tasks[0].reads, 51);
+  EXPECT_GE(node.tasks[0].reads, 45);
+  node.tasks[0].is_busy = false;
+  node.pass(300ms);
+  EXPECT_TRUE(node.is_idle(0)) << "after three times 40 ms of its own";
 }
 
 TEST(IdleWatch, InTheBackgroundItRunsBesideTheOthers) {
@@ -274,19 +363,25 @@ TEST(CgroupUsage, ReadsTheFirstLineOnly) {
     std::ofstream(directory + "/cpu.stat") << text;
     auto usage = CgroupUsage::open(directory);
     EXPECT_TRUE(usage);
-    return (*usage)->read();
+    return *std::move(usage);
   };
-  EXPECT_EQ(with("usage_usec 1234\nuser_usec 7\n").used, 1234us);
+  EXPECT_EQ(with("usage_usec 1234\nuser_usec 7\n")->used(), 1234us);
   for (const char* text :
        {"", "usage_usec", "usage_usec ", "usage_usec x", "user_usec 7\n",
         "usage_usec 99999999999999999999\n", "usage_usec 9223372036854775807\n"}) {
-    EXPECT_LT(with(text).used, Duration{0}) << text;
+    EXPECT_LT(with(text)->used(), Duration{0}) << text;
   }
+  EXPECT_EQ(with("usage_usec 1000\n")->waited(), 0us);
   const std::string pressure = directory + "/cpu.pressure";
   std::ofstream(pressure) << "some avg10=0.00 avg60=0.10 avg300=0.20 total=77\nfull total=9\n";
-  EXPECT_EQ(with("usage_usec 1000\n").waited, 77us);
+  EXPECT_EQ(with("usage_usec 1000\n")->waited(), 77us);
   std::ofstream(pressure) << "nonsense\n";
-  EXPECT_EQ(with("usage_usec 1000\n").waited, 0us);
+  EXPECT_EQ(with("usage_usec 1000\n")->waited(), 0us);
+  const auto usage = with("usage_usec 1000\n");
+  const Duration own = usage->used_by(getpid());
+  EXPECT_GT(own, 0ns);
+  EXPECT_GE(usage->used_by(getpid()), own);
+  EXPECT_LT(usage->used_by(1 << 25), 0ns);
   unlink(pressure.c_str());
   unlink((directory + "/cpu.stat").c_str());
   rmdir(directory.c_str());

@@ -141,6 +141,12 @@ void Switcher::add(AttemptId attempt, std::unique_ptr<SwitchTarget> target,
   publish();
 }
 
+void Switcher::set_leader(AttemptId attempt, pid_t process) {
+  for (const auto& slot : slots_) {
+    if (slot->attempt == attempt) slot->watch.set_leader(process);
+  }
+}
+
 Switcher::RunTime Switcher::run_time(AttemptId attempt, TimePoint now) const {
   for (const auto& slot : slots_) {
     if (slot->attempt != attempt) continue;

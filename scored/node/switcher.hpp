@@ -49,6 +49,8 @@ class Switcher {
   // at once. Replaces one of the same id. Without `usage` it is never idle.
   void add(AttemptId attempt, std::unique_ptr<SwitchTarget> target,
            std::unique_ptr<CpuUsage> usage = nullptr);
+  // See SlotWatch::set_leader(). Unknown attempt: nothing happens.
+  void set_leader(AttemptId attempt, pid_t process);
   // The attempt has ended: it is never touched again once the thread has seen this (at once, unless
   // it is switching). Unknown: nothing happens.
   void remove(AttemptId attempt);
