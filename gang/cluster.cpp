@@ -163,6 +163,13 @@ Result<void> Cluster::Impl::cancel(JobId id, EndCause cause, TimePoint now, Acti
       why = "the cluster was shut down";
       break;
   }
+  if (will_requeue(**job)) {  // not any more
+    (*job)->ending = JobState::Cancelled;
+    (*job)->exit_code = kInterruptedExitCode;
+    (*job)->reasons.insert((*job)->reasons.begin(), why);
+    out.push_back(JobChanged{id});
+    return {};
+  }
   end(**job, JobState::Cancelled, why, kInterruptedExitCode, now, out);
   return {};
 }

@@ -43,8 +43,9 @@ struct ClusterConfig {
   Duration kill_deadline = std::chrono::seconds{5};     // to Exited, then the node is suspect
   Duration suspect_after = std::chrono::seconds{2};     // without a heartbeat
   Duration dead_after = std::chrono::seconds{3};
-  Duration rejoin_grace = std::chrono::seconds{10};  // a restarted head waits for its nodes
-  bool idle_detection = true;                        // idle jobs give their slices to the others
+  Duration rejoin_grace = std::chrono::seconds{10};   // a restarted head waits for its nodes
+  std::uint32_t max_requeues = 3;                     // of one job, after a lost node
+  bool idle_detection = true;                         // idle jobs give their slices to the others
   Duration unsettled_idle = std::chrono::seconds{1};  // idle although messages lie about
   Duration deadlock_after = std::chrono::seconds{3};  // all waits for messages, for this long
 };
@@ -112,6 +113,8 @@ struct JobView {
   bool keep_going = false;
   JobActivity activity = JobActivity::Busy;
   bool background = false;                        // idle, and out of the timetable for others
+  std::uint32_t restarts = 0;                     // how often it was requeued
+  std::string lost;                               // why, the last time
   std::vector<std::vector<std::uint32_t>> cores;  // [node index]; empty until placed
 };
 
@@ -152,6 +155,7 @@ struct RecoveredJob {
   Duration scheduled{0};
   std::optional<TimePoint> submitted, started;  // in this boot's monotonic time
   bool keep_going = false;
+  std::uint32_t restarts = 0;
   std::optional<JobState> ending;  // as in JobView, with what led to it:
   int exit_code = 0;
   std::vector<std::string> reasons;

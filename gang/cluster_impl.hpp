@@ -107,6 +107,8 @@ struct Job {
   Shape shape;
   JobState state = JobState::Pending;
   std::uint64_t attempts = 0;  // number of the current one, from 1
+  std::uint32_t restarts = 0;  // of them, after a lost node
+  std::string lost;            // which
   WaitKey wait;
   bool keep_going = false;
   std::vector<bool> allowed;  // [node index] by only_nodes and except_nodes; empty: all
@@ -120,11 +122,11 @@ struct Job {
   std::optional<TimePoint> quiet_since;  // all parts are idle
   std::optional<TimePoint> waits_since;  // all parts wait for messages only
   JobActivity activity = JobActivity::Busy;
-  bool background = false;                // by the newest layout
+  bool background = false;  // by the newest layout
   std::array<Gathering, base::kMeetings> gatherings;
   std::vector<std::uint32_t> node_of_rank;  // [rank]: node index within the job
-  std::uint32_t waited_for = 0;           // members that are Asked
-  std::uint32_t remaining = 0;            // members that are not Gone
+  std::uint32_t waited_for = 0;             // members that are Asked
+  std::uint32_t remaining = 0;              // members that are not Gone
 
   std::vector<base::TaskExit> exits;  // [rank], if exit_known
   std::vector<bool> exit_known;       // [rank]; empty until placed
@@ -268,6 +270,9 @@ class Cluster::Impl {
   void end(Job& job, JobState final_state, std::string reason, int exit_code, TimePoint now,
            Actions& out);
   void finish(Job& job, TimePoint now, Actions& out);
+  [[nodiscard]] bool will_requeue(const Job& job) const;
+  void requeue(Job& job, Actions& out);
+  void forget_attempt(const Job& job, Actions& out) const;
   void unplace(Job& job);
   void place_cells(Job& job, std::size_t row);
   void refused(Job& job, std::size_t member, const base::Refused& message, TimePoint now,

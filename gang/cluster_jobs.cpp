@@ -75,6 +75,7 @@ void Cluster::Impl::prepare_on(const Job& job, std::size_t member, Actions& out)
   message.placed.node_index = static_cast<std::uint32_t>(member);
   message.placed.tasks_on_node = job.tasks_on_node;
   message.placed.distribution = job.request.distribution;
+  message.placed.restarts = job.restarts;
   message.placed.cores = job.cells.cores[member];
   message.placed.memory = job.request.memory_per_node;
   send(job.cells.nodes[member], std::move(message), out);
@@ -288,6 +289,7 @@ void Cluster::Impl::finish(Job& job, TimePoint now, Actions& out) {
     change(job, JobEvent::End, out);
     job.ending = job.exit_code == 0 ? JobState::Completed : JobState::Failed;
   }
+  if (will_requeue(job)) return requeue(job, out);
   job.state = *job.ending;
   job.ending.reset();
   job.ended = now;
@@ -298,11 +300,47 @@ void Cluster::Impl::finish(Job& job, TimePoint now, Actions& out) {
   out.push_back(JobChanged{job.id});
   if (!job.placed) return;
   unplace(job);
+  forget_attempt(job, out);
+}
+
+void Cluster::Impl::forget_attempt(const Job& job, Actions& out) const {
   for (const NodeIndex node : job.cells.nodes) {
     if (!nodes[node].zombies.contains(job.attempt())) {
       send(node, base::ForgetTasks{job.attempt()}, out);
     }
   }
+}
+
+// Attempts have numbers of their own, and there are not more of them.
+bool Cluster::Impl::will_requeue(const Job& job) const {
+  return job.ending == JobState::NodeFailed && !job.overlay() &&
+         job.request.requeue == base::Requeue::Yes && job.restarts < config.max_requeues &&
+         job.attempts + 1 < base::kAttemptsPerJob;
+}
+
+// In line again, in its old place, as if it had never run: nothing of the lost attempt counts.
+void Cluster::Impl::requeue(Job& job, Actions& out) {
+  clear_deadlines(job);
+  ++job.restarts;
+  job.ending.reset();
+  job.lost = job.reasons.empty() ? std::string() : job.reasons.front();
+  job.reasons.clear();
+  job.exit_code = 0;
+  job.started.reset();
+  job.accrual = {};
+  job.previous.reset();
+  change(job, JobEvent::Requeue, out);
+  if (job.placed) {
+    unplace(job);
+    forget_attempt(job, out);
+  }
+  job.cells = {};
+  job.tasks_on_node.clear();
+  job.node_of_rank.clear();
+  job.exits.clear();
+  job.exit_known.clear();
+  if (!job.request.held) waiting_.insert(job.wait);
+  capacity_grew();
 }
 
 // ---- deadlines --------------------------------------------------------------------------------

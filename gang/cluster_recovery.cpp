@@ -34,6 +34,7 @@ void Cluster::Impl::recover_one(const RecoveredJob& r, TimePoint now, Actions& o
   Job& job = jobs.at(r.id);
   job.keep_going = r.keep_going;
   job.attempts = r.attempt.value() % base::kAttemptsPerJob;
+  job.restarts = r.restarts;
   if (r.started) job.started = std::min(*r.started, now);
   if (r.state == JobState::Pending || r.state == JobState::Launching) {
     job.started.reset();

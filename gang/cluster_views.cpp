@@ -53,6 +53,8 @@ JobView Cluster::Impl::view(const Job& job, TimePoint now) const {
   v.keep_going = job.keep_going;
   v.activity = job.activity;
   v.background = job.background;
+  v.restarts = job.restarts;
+  v.lost = job.lost;
   return v;
 }
 

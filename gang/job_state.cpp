@@ -43,6 +43,8 @@ const char* to_string(JobEvent event) {
       return "Resume";
     case JobEvent::End:
       return "End";
+    case JobEvent::Requeue:
+      return "Requeue";
     case JobEvent::AllGone:
       return "AllGone";
   }

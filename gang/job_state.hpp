@@ -14,6 +14,7 @@ enum class JobEvent : std::uint8_t {
   Suspend,      // asked by its owner or an operator
   Resume,       // likewise
   End,          // decided: cancel, limit, failing task, refusal, lost node, or all tasks ended
+  Requeue,      // it lost a node, nothing of it is left, and it may try again
   AllGone,      // nothing of it runs anywhere any more: the state that End decided on
 };
 
@@ -34,6 +35,7 @@ inline constexpr std::array kJobSteps = std::to_array<JobStep>({
     {base::JobState::Running, JobEvent::End, base::JobState::Completing},
     {base::JobState::Suspended, JobEvent::Resume, base::JobState::Running},
     {base::JobState::Suspended, JobEvent::End, base::JobState::Completing},
+    {base::JobState::Completing, JobEvent::Requeue, base::JobState::Pending},
 });
 
 constexpr std::optional<base::JobState> next_state(base::JobState from, JobEvent event) {

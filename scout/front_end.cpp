@@ -160,6 +160,11 @@ void FrontEnd::on_submitted(const wire::Submitted& submitted) {
 void FrontEnd::on_news(const wire::JobStatus& status) {
   status_ = status;
   const auto state = static_cast<base::JobState>(status.state());
+  if (status.restarts() > restarts_) {
+    restarts_ = status.restarts();
+    is_running_ = false;
+    say(fmt::format("job {} lost a node and starts again (restart {})", job_, restarts_));
+  }
   if (state == base::JobState::Pending) show_reasons(status);
   const bool runs = state == base::JobState::Running || state == base::JobState::Suspended;
   if (!runs || is_running_) return;

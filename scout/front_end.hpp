@@ -112,6 +112,7 @@ class FrontEnd {
   std::uint64_t query_tag_ = 0;
   wire::JobStatus status_;
   bool is_running_ = false;
+  std::uint32_t restarts_ = 0;
   std::set<std::string> reasons_shown_;
 
   OutputWriter output_;

@@ -96,6 +96,7 @@ void write_job(JsonWriter& json, const Job& job) {
   json.field("directory", job.directory());
   json.field("state", state_word(job.state())).field("final", is_final_state(job.state()));
   json.field("activity", activity_word(job)).field("background", job.background());
+  json.field("restarts", job.restarts());
   json.list("reasons", job.reasons());
   json.field("tasks", job.tasks()).list("nodes", job.nodes());
   json.list("tasks_on_node", job.tasks_on_node());
@@ -136,6 +137,7 @@ std::string job_page(const Job& job) {
   }
   line("state", state);
   for (const auto& reason : job.reasons()) line("reason", reason);
+  if (job.restarts() > 0) line("restarts", fmt::format("{}, after lost nodes", job.restarts()));
   line("tasks", fmt::format("{} on {} nodes", job.tasks(), job.nodes_size()));
   line("nodes", node_list(job));
   if (job.slot() >= 0 && !is_final_state(job.state())) {

@@ -52,6 +52,8 @@ struct RunOptions {
   bool detach = false;
   bool keep_going = false;
   bool kill_deadlock = false;
+  bool requeue = false;
+  bool no_requeue = false;
   bool allow_root = false;
   bool slurm_env = false;
   bool quiet = false;

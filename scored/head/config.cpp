@@ -10,6 +10,8 @@
 namespace score::head {
 namespace {
 
+constexpr std::uint32_t kMostRequeues = 100;
+static_assert(kMostRequeues < base::kAttemptsPerJob, "each takes a number");
 constexpr Duration kMaxGrace = 3600s;
 
 void read_login_nodes(ConfigSection& section, const std::set<std::string>& nodes,
@@ -75,6 +77,8 @@ void read_policy(ConfigSection& section, HeadConfig& config) {
   section.read("quantum", config.quantum, limits::kMinQuantum, limits::kMaxQuantum);
   section.read("slots", config.slots, 1U, limits::kMaxSlots);
   section.read("switch_always", config.switch_always);
+  section.read("requeue", config.requeue);
+  section.read("max_requeues", config.max_requeues, 0U, kMostRequeues);
   section.read("idle_detection", config.idle_detection);
   section.read("front_end_grace", config.front_end_grace, 0s, kMaxGrace);
   section.read("kill_grace", config.kill_grace, 0s, kMaxGrace);
@@ -107,6 +111,7 @@ gang::ClusterConfig HeadConfig::for_cluster() const {
   out.quantum = quantum;
   out.max_slots = slots;
   out.switch_always = switch_always;
+  out.max_requeues = max_requeues;
   out.idle_detection = idle_detection;
   out.launch_deadline = launch_deadline;
   out.kill_deadline = kill_deadline;

@@ -199,6 +199,7 @@ Result<gang::RecoveredJob> Head::recover_job(const StoredJob& stored) {
   recovered.cores = placement.cores;
   recovered.tasks_on_node = placement.tasks_on_node;
   recovered.scheduled = stored.progress.scheduled;
+  recovered.restarts = stored.progress.restarts;
   return recovered;
 }
 

@@ -171,6 +171,7 @@ class Head {
   void release_held();
   void refresh(JobId id);
   void note_state(Job& job, const gang::JobView& view);
+  void note_requeue(Job& job, const gang::JobView& view);
   void note_wait(Job& job, const gang::JobView& view);
   void note_activity(Job& job, const gang::JobView& view);
   void save_progress(Job& job);

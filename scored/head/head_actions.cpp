@@ -166,6 +166,7 @@ void Head::refresh(JobId id) {
 void Head::note_state(Job& job, const gang::JobView& view) {
   const JobState before = std::exchange(job.progress.state, view.state);
   job.progress.scheduled = view.scheduled;
+  if (view.restarts > job.progress.restarts) note_requeue(job, view);
   if (view.state == before) return;
   log_info("change job", kv("job", job.info.id),
            kv("state", fmt::format("{}->{}", name_of(before), name_of(view.state))),
@@ -179,6 +180,20 @@ void Head::note_state(Job& job, const gang::JobView& view) {
     streams_.start_input(job.info.id);
   }
   if (view.state == JobState::Completing) streams_.release(job.info.id);
+}
+
+// What the lost attempt left behind goes; who is about to cancel the job need not wait for another.
+void Head::note_requeue(Job& job, const gang::JobView& view) {
+  const JobId id = job.info.id;
+  job.progress.restarts = view.restarts;
+  job.progress.started = WallTime();
+  networks_.close(job.progress.placement.attempt);
+  streams_.requeue(id);
+  const std::string why = fmt::format("requeued, restart {}: {}", view.restarts, view.lost);
+  note_event(job, wall_now(), why);
+  tell_job(job, "requeued", view.lost);
+  log_notice("requeue job", kv("job", id), kv("restart", view.restarts), kv("reason", view.lost));
+  if (job.is_being_cancelled) deadlines_.set(id, DeadlineKind::Kill, now());
 }
 
 void Head::note_wait(Job& job, const gang::JobView& view) {

@@ -53,6 +53,10 @@ void Head::submit(const Peer& peer, wire::Submit&& message, SubmitDone done) {
   if (answer_repeated(key, done)) return;
   auto resources = proto::from_wire(message.resources());
   if (!resources) return done(resources.error());
+  if (resources->requeue == Requeue::Default) {
+    resources->requeue = config_.requeue ? Requeue::Yes : Requeue::No;
+    *message.mutable_resources() = proto::to_wire(*resources);
+  }
   auto checked = check_submission(peer, message);
   if (!checked) return done(checked.error());
   if (auto possible = cluster_.check(*resources); !possible) return done(possible.error());

@@ -77,6 +77,7 @@ wire::JobStatus make_status(const Job& job, const StatusContext& context) {
   out.set_priority(view.request.priority);
   out.set_activity(static_cast<std::uint32_t>(view.activity));
   out.set_background(view.background);
+  out.set_restarts(view.restarts);
   add_times(job, context, out);
   add_end(job, context, out);
   return out;

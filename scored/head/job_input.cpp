@@ -34,6 +34,17 @@ void JobInput::start(std::vector<std::uint32_t> node_indices) {
   waiting_.clear();
 }
 
+void JobInput::restart() {
+  if (!std::exchange(started_, false)) return;
+  if (sent_ > settled_) dropped_ += sent_ - settled_;
+  sent_ = settled_ = accepted_ = 0;
+  for (const Piece& piece : waiting_) accepted_ += piece.data.size();
+  targets_.clear();
+  taken_.clear();
+  const bool tells_end = !waiting_.empty() && waiting_.back().eof;
+  if (ended_ && !tells_end) waiting_.push_back({{}, true});
+}
+
 std::vector<JobInput::Piece> JobInput::take_pieces() {
   if (!started_) return {};
   for (const Piece& piece : waiting_) sent_ += piece.data.size();

@@ -26,6 +26,9 @@ class JobInput {
   // The tasks run on these nodes: what waits may be sent to each of them. Called for the first time
   // when they were started; with no node (nobody reads) input is taken at once.
   void start(std::vector<std::uint32_t> node_indices);
+  // Other tasks will take it, as if start() had not been called. What was sent is lost with those
+  // that took it; the end of input is told again.
+  void restart();
   // What to send now to every node of targets(); it counts as sent.
   [[nodiscard]] std::vector<Piece> take_pieces();
 

@@ -26,6 +26,31 @@ TEST(JobInput, GivesRoomWhenTheSlowestNodeHasTakenIt) {
   EXPECT_EQ(input.taken(1, 1), 1u);
 }
 
+TEST(JobInput, OtherTasksGetWhatWasNotSentYetAndTheEnd) {
+  JobInput input;
+  input.start({0, 1});
+  ASSERT_TRUE(input.accept("lost", false));
+  (void)input.take_pieces();
+  EXPECT_EQ(input.taken(0, 4), 0u);
+  input.restart();
+  EXPECT_EQ(input.take_dropped(), 4u) << "the front end gets its room back";
+  ASSERT_TRUE(input.accept("new", true));
+  EXPECT_TRUE(input.take_pieces().empty());
+  input.start({2});
+  auto pieces = input.take_pieces();
+  ASSERT_EQ(pieces.size(), 1u);
+  EXPECT_EQ(pieces[0].data, "new");
+  EXPECT_TRUE(pieces[0].eof);
+  EXPECT_EQ(input.taken(0, 3), 0u);
+  EXPECT_EQ(input.taken(2, 3), 3u);
+  input.restart();
+  EXPECT_EQ(input.take_dropped(), 0u);
+  input.start({0});
+  pieces = input.take_pieces();
+  ASSERT_EQ(pieces.size(), 1u) << "the end, once more";
+  EXPECT_TRUE(pieces[0].data.empty() && pieces[0].eof);
+}
+
 TEST(JobInput, RefusesMoreThanTheWindow) {
   JobInput input;
   ASSERT_TRUE(input.accept(std::string(limits::kIoWindowBytes, 'x'), false));

@@ -79,6 +79,10 @@ class JobOutput {
   void begin_at(std::uint64_t offset);
   // From now on nobody drives: the job is being killed. What is left is still for the front end.
   OutputActions release();
+
+  // Another attempt: as it was before release(). What came of the one before stays.
+  void restart() { waits_ = wanted_; }
+
   // It has no front end any more, by request.
   OutputActions abandon();
   // No more will arrive.

@@ -74,6 +74,14 @@ void JobStreams::release(JobId job) {
   if (Stream* stream = find(job)) perform(job, *stream, stream->output.release());
 }
 
+void JobStreams::requeue(JobId job) {
+  Stream* stream = find(job);
+  if (stream == nullptr) return;
+  stream->output.restart();
+  stream->input.restart();
+  give_input_room(job, *stream, stream->input.take_dropped());
+}
+
 void JobStreams::abandon(JobId job) {
   if (Stream* stream = find(job)) perform(job, *stream, stream->output.abandon());
 }

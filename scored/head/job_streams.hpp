@@ -60,6 +60,7 @@ class JobStreams {
              std::vector<std::uint32_t> tasks_on_node);
   void start_input(JobId job);  // its tasks run
   void release(JobId job);      // it is being killed: output waits for nobody any more
+  void requeue(JobId job);      // nothing of it runs any more; another attempt will follow
   void abandon(JobId job);      // it has no front end any more, by request
   void news(JobId job, const wire::JobStatus& status);
   void finish(JobId job, wire::JobStatus status);  // JobEnded follows each client's last output

@@ -55,8 +55,9 @@ struct JobProgress {
   JobState state = JobState::Pending;
   Placement placement;
   Duration scheduled{0};
-  WallTime started{};     // 0: not yet
-  bool detached = false;  // goes on without a front end
+  WallTime started{};          // 0: not yet
+  bool detached = false;       // goes on without a front end
+  std::uint32_t restarts = 0;  // how often it was requeued
 
   friend bool operator==(const JobProgress&, const JobProgress&) = default;
 };

@@ -55,6 +55,7 @@ JobProgress placed(JobState state) {
   progress.placement.cores = {{0, 3}, {}};
   progress.scheduled = 3ms;
   progress.started = WallTime(7s);
+  progress.restarts = 2;
   return progress;
 }
 
@@ -84,6 +85,18 @@ TEST_F(StoreTest, GivesActiveJobsBackAsTheyWere) {
   EXPECT_EQ(jobs[0].progress, JobProgress());
   EXPECT_EQ(jobs[1].progress, placed(JobState::Running));
   EXPECT_EQ(store.last_job().value(), JobId(2));
+}
+
+TEST_F(StoreTest, TakesADatabaseOfBeforeRestartsWereCounted) {
+  ASSERT_TRUE(Store::open(directory_));
+  {
+    auto old = Database::open(file(), Database::Mode::ReadWrite);
+    ASSERT_TRUE(old);
+    ASSERT_TRUE(old->execute("ALTER TABLE jobs DROP COLUMN restarts"));
+  }
+  Store store = Store::open(directory_).value();
+  ASSERT_TRUE(apply(store, {add(1), SaveProgress{JobId(1), placed(JobState::Running)}}));
+  EXPECT_EQ(store.active_jobs().value().at(0).progress.restarts, 2u);
 }
 
 TEST_F(StoreTest, EndsAJobOnceAndDropsItsSpecification) {

@@ -31,6 +31,7 @@ void add_slurm(std::vector<std::string>& out, const Plan& plan, std::uint32_t ta
   add("SLURMD_NODENAME", plan.prepare.node_name());
   add("SLURM_JOB_NAME", spec.job_name());
   add("SLURM_SUBMIT_DIR", spec.directory());
+  if (plan.prepare.restarts() > 0) add("SLURM_RESTART_COUNT", plan.prepare.restarts());
   add("SLURM_CPUS_PER_TASK", std::max(1U, spec.cpus_per_task()));
 }
 
@@ -63,6 +64,7 @@ std::vector<std::string> own_variables(const Plan& plan, std::uint32_t task) {
   add("SCORE_NODEID", plan.prepare.node_index());
   add("SCORE_LOCALID", task);
   add("SCORE_NODENAME", plan.prepare.node_name());
+  add("SCORE_RESTART_COUNT", plan.prepare.restarts());
   add("PWD", plan.spec.directory());
   if (plan.wants_pmi()) {
     add("PMI_FD", kTaskPmiFd);

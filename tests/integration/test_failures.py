@@ -152,3 +152,31 @@ def test_a_repeated_quantum_change_is_harmless(fresh, tmp_path):
     got = advance([c for _, c in jobs], 2)
     assert 0.25 < got[0] / sum(got) < 0.75, got
     cluster.cancel_all()
+
+
+def test_a_job_that_lost_a_node_starts_again(fresh):
+    cluster = fresh(3)
+    script = 'echo try $SCORE_RESTART_COUNT; test $SCORE_RESTART_COUNT = 1 || sleep 1000'
+    front = cluster.start('scrun', '--requeue', '-N', 2, '-J', 'again', 'sh', '-c', script)
+    assert [front.stdout.readline() for _ in range(2)] == ['try 0\n'] * 2
+    job = cluster.json('scq', '--active')['jobs'][0]
+    lost = job['nodes'][0]
+    cluster.kill(lost)
+    out, err = front.communicate(timeout=60)
+    assert (out, front.returncode) == ('try 1\n' * 2, 0), err
+    assert 'lost a node and starts again (restart 1)' in err
+    ended = cluster.job(job['job'])
+    assert (ended['state'], ended['restarts']) == ('completed', 1)
+    assert lost not in ended['nodes']
+    cluster.restart(lost)
+    cluster.wait_up()
+
+
+def test_a_job_that_does_not_want_to_start_again_ends(fresh):
+    cluster = fresh(2)
+    job = cluster.submit('--no-requeue', '-N', 1, 'sleep', 1000)
+    node = cluster.wait_job(job, 'running')['nodes'][0]
+    cluster.kill(node)
+    assert cluster.wait_job(job, 'node-failed')['restarts'] == 0
+    cluster.restart(node)
+    cluster.wait_up()

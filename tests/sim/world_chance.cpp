@@ -35,6 +35,7 @@ base::ResourceRequest World::some_request() {
   if (chance_.one_in(10)) r.wall_limit = chance_.between(100ms, 5s);
   r.overlay = chance_.one_in(15);
   r.kill_deadlock = chance_.one_in(2);
+  if (chance_.one_in(2)) r.requeue = base::Requeue::Yes;
   if (chance_.one_in(10)) r.except_nodes = {fmt::format("node{:02}", chance_.below(nodes))};
   return r;
 }

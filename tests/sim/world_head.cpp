@@ -41,6 +41,7 @@ gang::RecoveredJob World::recovered(const Stored& stored) const {
   job.ending = v.ending;
   job.exit_code = v.exit_code;
   job.reasons = v.reasons;
+  job.restarts = v.restarts;
   return job;
 }
 
