@@ -12,7 +12,7 @@ import plot
 METHOD = ('slowdown = work of a window without switches / work of a window with them - 1; windows alternate, each is '
           'compared with the mean of its two neighbours; median of {pairs} pairs, [lowest, highest]. One job: stopped and '
           'continued at every boundary, against boundaries 10 s apart. Two jobs: both together, against the first while '
-          'the other is suspended.')
+          'the other is suspended. As many nodes as cores at most: each node has a core of its own.')
 BOUNDS = {(64, 100, 1): 2.0, (64, 100, 2): 3.3, (2, 10, 1): 2.0}  # (nodes, slice in ms, jobs): percent
 STEPS = (1, 2, 5)
 
@@ -80,6 +80,7 @@ def measure(options, make_case):
     results = []
     for nodes, count, names_of_case, words in cases(options):
         with make_case(nodes, options.slice, *words) as (cluster, directory):
+            kernels.bind_nodes(cluster)
             for kernel in options.kernels:
                 jobs = kernels.KernelJobs(cluster, kernel, options.size, nodes, count, directory)
                 try:

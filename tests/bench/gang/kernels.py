@@ -24,6 +24,18 @@ def time_text(ns):
     return f'{ns // 1000}us'
 
 
+def bind_nodes(cluster):
+    """Gives the tasks of each node a core of its own, as on a real cluster, if there are as many. Else
+    the kernel may wake both ranks of a job on one core after a switch, and leave them there for a while."""
+    launchers = cluster.describe()['launchers']
+    cores = sorted(os.sched_getaffinity(0))
+    if len(launchers) > len(cores):
+        return
+    for launcher, core in zip(launchers, cores):
+        for thread in os.listdir(f'/proc/{launcher["pid"]}/task'):
+            os.sched_setaffinity(int(thread), {core})
+
+
 class KernelJobs(SharedJobs):
     """Jobs that repeat one kernel on all nodes; all but the first can be suspended."""
 
