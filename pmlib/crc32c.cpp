@@ -150,8 +150,9 @@ SCORE_WIDE __m512i take(const std::uint8_t* p, std::uint8_t* to) {
 template <bool kCopies>
 SCORE_WIDE std::uint32_t run_wide(std::uint32_t crc, const std::uint8_t* p, std::uint8_t* to,
                                   std::size_t length) {
-  const auto at = [&](std::size_t offset)
-                      SCORE_WIDE { return take<kCopies>(p + offset, to + offset); };
+  const auto at = [&](std::size_t offset) SCORE_WIDE {
+    return take<kCopies>(p + offset, kCopies ? to + offset : nullptr);
+  };
   const auto go_on = [&](std::size_t bytes) {
     p += bytes, length -= bytes;
     if constexpr (kCopies) to += bytes;
