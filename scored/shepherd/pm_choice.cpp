@@ -129,11 +129,9 @@ bool lacks_ofi_plugin(const std::string& library) {
 }
 
 base::Status check_library(const Plan& plan) {
-  const auto path = executable_of(plan.spec);
-  const auto needed = path ? needed_libraries(*path) : path.error();
-  // A script, a Python: its library is loaded later and says so itself.
-  if (!needed || mpi_library_of(*needed) == MpiLibrary::Unknown) return {};
-  const auto objection = ofi_objection(libraries_of(*path, plan));
+  // A script, a Python: its library is loaded later, and looked at then.
+  if (!is_linked_to_mpi(plan)) return {};
+  const auto objection = ofi_objection(libraries_of(*executable_of(plan.spec), plan));
   if (objection.empty()) return {};
   return base::fail(base::Errc::Unsupported, "--net=pm: {}", objection);
 }
@@ -166,6 +164,12 @@ std::vector<pid_t> family_of(pid_t first) {
 }
 
 }  // namespace
+
+bool is_linked_to_mpi(const Plan& plan) {
+  const auto path = executable_of(plan.spec);
+  const auto needed = path ? needed_libraries(*path) : path.error();
+  return needed && mpi_library_of(*needed) != MpiLibrary::Unknown;
+}
 
 std::string ofi_objection_of_task(pid_t task) {
   for (const pid_t pid : family_of(task)) {

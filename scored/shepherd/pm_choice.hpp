@@ -15,6 +15,10 @@ namespace score::shepherd {
 // library cannot use it); the text names what would work.
 base::Result<std::vector<std::string>> pm_variables(const Plan& plan);
 
+// Whether the program itself is linked to an MPI library, at which pm_variables() has looked then.
+// The working directory must be the job's.
+bool is_linked_to_mpi(const Plan& plan);
+
 // Why this MPI library cannot use libfabric, or nothing. libraries: paths of all that a program
 // loads. Reads the library's folder and, if nothing else tells, the library itself.
 std::string ofi_objection(const std::vector<std::string>& libraries);

@@ -61,6 +61,7 @@ void Shepherd::look_at_mpi(std::uint32_t task) {
     return;
   }
   has_looked_at_mpi_ = true;
+  if (is_linked_to_mpi(*plan_)) return;
   const auto objection = ofi_objection_of_task(static_cast<pid_t>(pid));
   has_objected_ = !objection.empty();
   if (has_objected_) note(task, fmt::format("--net=pm is not used: {}", objection));
