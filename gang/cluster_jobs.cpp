@@ -335,6 +335,8 @@ void Cluster::Impl::requeue(Job& job, Actions& out) {
     forget_attempt(job, out);
   }
   job.cells = {};
+  job.members.clear();
+  job.parts.clear();
   job.tasks_on_node.clear();
   job.node_of_rank.clear();
   job.exits.clear();
@@ -396,12 +398,14 @@ void Cluster::Impl::kill_overdue(Job& job, TimePoint now, Actions& out) {
   set_deadline(job, DeadlineKind::Kill, now + config.kill_deadline);
   const std::vector<Member> before = job.members;
   for (std::size_t m = 0; m < before.size(); ++m) {
+    if (before[m] == Member::Gone) continue;
     const NodeIndex index = job.cells.nodes[m];
-    if (before[m] == Member::Gone || !nodes[index].connected) continue;
+    if (!nodes[index].connected) continue;
     nodes[index].stuck = true;
     bury(index, job.attempt(), out);
     refresh_state(nodes[index], out);
     gone(job, m, now, out);
+    if (job.remaining == 0) return;  // it has ended, or waits in line again without nodes
   }
 }
 

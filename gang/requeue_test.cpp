@@ -110,6 +110,22 @@ TEST(Requeue, CancelledWhileItIsBeingClearedAwayItEnds) {
   EXPECT_EQ(b.view(job).restarts, 0U);
 }
 
+TEST(Requeue, ANodeThatDoesNotKillItsTasksHoldsItUpOnlyForTheDeadline) {
+  Bench b;
+  b.add_nodes(4);
+  b.unkillable = {NodeId{0}};
+  const JobId job = b.submit(requeued(2));
+  b.pass(100ms);
+  ASSERT_EQ(b.view(job).nodes, (std::vector{NodeId{0}, NodeId{1}}));
+  b.silent.insert(NodeId{1});
+  b.pass(3500ms);
+  ASSERT_EQ(b.state(job), JobState::Completing);
+  b.pass(6s);
+  EXPECT_EQ(b.state(job), JobState::Running);
+  EXPECT_EQ(b.view(job).restarts, 1U);
+  EXPECT_EQ(b.view(job).nodes, (std::vector{NodeId{2}, NodeId{3}}));
+}
+
 TEST(Requeue, ARestartedHeadGoesOnCounting) {
   ClusterConfig config;
   config.max_requeues = 2;

@@ -77,6 +77,7 @@ TEST(ClusterSim, InBarrierModeGangsMeet) {
   Options options;
   options.seed = 7;
   options.faults = false;
+  options.slow_messages = false;  // one of 20 ms costs a gang a slice of 10 ms
   options.barriers = true;
   options.steps = 15000;
   Seen seen;

@@ -15,7 +15,7 @@ World::~World() = default;
 void World::build_site(std::uint32_t index) {
   Site& site = sites_[index];
   site.link = std::make_unique<Link>(
-      events_, chance_,
+      events_, chance_, options_.slow_messages ? Link::Pace::Usual : Link::Pace::Prompt,
       Link::Ends{[this, index](const Upward& m) { head_hears(index, m); },
                  [this, index](const Downward& m) { sites_[index].node->receive(m); },
                  [this, index] {

@@ -25,6 +25,7 @@ struct Options {
   std::uint32_t nodes = 12;
   std::uint64_t steps = 20'000;  // events before everything is healed
   bool faults = true;
+  bool slow_messages = true;                            // some, without any fault
   bool barriers = false;                                // barrier mode: gangs meet at boundaries
   Duration user_pause = std::chrono::milliseconds{25};  // mean time between users' requests
 };
