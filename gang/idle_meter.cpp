@@ -48,10 +48,4 @@ void IdleMeter::wake() {
   quiet_ = Duration{0};
 }
 
-void IdleMeter::reset() {
-  is_idle_ = false;
-  quiet_looks_ = 0;
-  quiet_ = Duration{0};
-}
-
 }  // namespace score::gang

@@ -32,8 +32,6 @@ class IdleMeter {
   // with use ends idleness. Who is idle for short moments only, again and again, must be quiet for
   // longer each time, up to kMaxPatience times as long.
   bool add(Duration ran, Duration used, Duration waited = Duration{0});
-  // As new: busy.
-  void reset();
   // Worth looking again before its slice is over, for a reason of the caller's.
   void doubt() { may_be_idle_ = true; }
 

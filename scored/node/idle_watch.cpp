@@ -82,10 +82,7 @@ WatchPace pace_of(const gang::SwitchPlan& plan) {
 void SlotWatch::set_background(bool background, TimePoint now) {
   if (std::exchange(is_background_, background) == background) return;
   is_held_ = false;
-  if (background) return;
-  if (!is_stopped_) measure(now);  // what it did there is no part of its slice
-  meter_.reset();
-  idle_.store(false, std::memory_order_release);
+  if (!background && !is_stopped_) measure(now);  // what it did there is no part of its slice
 }
 
 void SlotWatch::goes_on(TimePoint now) {

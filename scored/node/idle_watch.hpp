@@ -77,7 +77,8 @@ class SlotWatch {
   // process that is not its own can only seem busy. Thread: any.
   void set_leader(pid_t process) { leader_.store(process, std::memory_order_relaxed); }
 
-  // Only what is known to be idle goes to the background. Leaving it starts anew, as busy.
+  // Only what is known to be idle goes to the background. Who leaves it is what it was: it may come
+  // back only because nobody wants its cores any more, and be idle for as long as before.
   void set_background(bool background, TimePoint now);
   // It goes on; it is stopped, or would be if it did not run in the background.
   void goes_on(TimePoint now);

@@ -304,11 +304,10 @@ void SimNode::set_background(Shepherd& s, bool background) {
   s.waits_for.reset();
   ++s.watch;
   if (background) return look_regularly(s.placed.attempt);
+  if (!s.frozen) return judge(s, false);
   count_work(s);
-  s.meter.reset();
   s.looked = world_.events.now();
   s.used_then = s.used;
-  if (agent_) carry_out(agent_->on_activity(s.placed.attempt, {}, local()));
 }
 
 // What the watch sees: the work since the last look. A fake wake-up is work that was none.
