@@ -416,8 +416,7 @@ void SimNode::apply_plan(std::optional<TimePoint> boundary) {
   world_.state_changed(id_);
 }
 
-// ---- barrier mode: as scored/node/switch_barrier, but that no channel is taken from anybody
-// --------
+// ---- barrier mode: as scored/node/switch_barrier, but no channel is taken from anybody ----------
 
 void SimNode::switch_one(Shepherd& s, bool runs, std::optional<TimePoint> boundary) {
   const bool meets =
