@@ -135,15 +135,20 @@ TEST(Switcher, FollowsThePlanWithoutBeingAsked) {
 
 TEST(Switcher, NeverTouchesARemovedAttempt) {
   std::atomic<int> stops{0};
+  std::atomic<int> others{0};
   Switcher switcher;
   ASSERT_TRUE(switcher.start());
   switcher.add(AttemptId{1}, std::make_unique<CountingTarget>(stops));
+  switcher.add(AttemptId{2}, std::make_unique<CountingTarget>(others));
   switcher.follow(turns(1ms));
-  ASSERT_TRUE(eventually([&] { return stops > 3; }));
+  const auto some_more = [&] {
+    return eventually([&others, until = others + 3] { return others >= until; });
+  };
+  ASSERT_TRUE(some_more() && stops > 0);
   switcher.remove(AttemptId{1});
-  usleep(5'000);
+  ASSERT_TRUE(some_more()) << "the thread has seen it";
   const int before = stops;
-  usleep(20'000);
+  ASSERT_TRUE(some_more());
   EXPECT_EQ(stops, before);
 }
 
