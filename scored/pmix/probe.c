@@ -5,6 +5,7 @@
  *   info       prints size, local peers and node of each rank
  *   modex      every rank puts a value and reads every other's, without a fence that collects
  *   subset     the even ranks fence with data, twice, and read each other's values
+ *   directory  prints where the server keeps what the ranks of this node share
  *   names      publishes a name, looks up the next rank's and waits for it, withdraws its own
  *   garbage    writes random bytes to the server's port, then exchanges */
 #include <pmix.h>
@@ -177,6 +178,15 @@ static void names(void) {
   printf("rank %u of %u knows the next\n", self.rank, size);
 }
 
+static void print_directory(void) {
+  pmix_proc_t job;
+  pmix_value_t* value;
+  PMIX_LOAD_PROCID(&job, self.nspace, PMIX_RANK_WILDCARD);
+  check(PMIx_Get(&job, PMIX_NSDIR, NULL, 0, &value), "directory");
+  printf("%s", value->data.string);
+  PMIX_VALUE_RELEASE(value);
+}
+
 static void send_garbage(void) {
   const char* port = strrchr(getenv("PMIX_SERVER_URI4"), ':');
   struct sockaddr_in address = {0};
@@ -210,6 +220,8 @@ int main(int argc, char** argv) {
     subset();
   } else if (strcmp(mode, "names") == 0) {
     names();
+  } else if (strcmp(mode, "directory") == 0) {
+    print_directory();
   } else {
     exchange();
     exchange();
