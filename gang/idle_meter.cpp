@@ -7,6 +7,7 @@ namespace score::gang {
 namespace {
 
 constexpr double kWhole = 0.9;  // who uses less than this of its time waits now and then
+constexpr double kCrowd = 0.1;  // who waits for a processor for more than this has many neighbours
 constexpr int kMoment = 10;     // idle for less than this many times `least` is a short moment
 
 Duration part_of(Duration whole, double share) {
@@ -23,10 +24,14 @@ bool IdleMeter::is_whole(Duration ran, Duration used) {
   return used >= part_of(ran, kWhole);
 }
 
+bool IdleMeter::is_crowded(Duration ran, Duration waited) {
+  return waited > part_of(ran, kCrowd);
+}
+
 bool IdleMeter::add(Duration ran, Duration used, Duration waited) {
   const bool was_idle = is_idle_;
-  may_be_idle_ = !is_whole(ran, used + waited);
   has_used_ = is_use(ran, used) || waited > part_of(ran, rule_.waiting);
+  may_be_idle_ = !has_used_ || (!is_whole(ran, used + waited) && !is_crowded(ran, waited));
   if (has_used_) {
     wake();
     return was_idle;

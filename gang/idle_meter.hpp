@@ -38,13 +38,16 @@ class IdleMeter {
   // Who used so much needed some of its time, or all of it.
   [[nodiscard]] bool is_use(Duration ran, Duration used) const;
   [[nodiscard]] static bool is_whole(Duration ran, Duration used);
+  // Who waited so much gets less than it wants: that it used little says little about it.
+  [[nodiscard]] static bool is_crowded(Duration ran, Duration waited);
 
   [[nodiscard]] bool is_idle() const { return is_idle_; }
 
   // It used more than nothing the last time.
   [[nodiscard]] bool has_used() const { return has_used_; }
 
-  // It did not need all of its time: worth looking again before its slice is over.
+  // It did nothing, or did not need all of its time though there was enough: worth looking again
+  // before its slice is over.
   [[nodiscard]] bool may_be_idle() const { return may_be_idle_; }
 
   static constexpr std::uint32_t kMaxPatience = 16;

@@ -94,5 +94,15 @@ TEST(IdleMeter, OnlyWhoUsesLittleIsWorthASecondLook) {
   EXPECT_TRUE(meter.may_be_idle());
 }
 
+// Where 64 ranks share two cores one that talks computes 2 % of its time, waits for a core for a
+// quarter of it, and for others for the rest.
+TEST(IdleMeter, WhoIsBusyAmongManyIsNotWorthASecondLook) {
+  IdleMeter meter;
+  meter.add(100ms, 2ms, 20ms);
+  EXPECT_FALSE(meter.may_be_idle());
+  meter.add(100ms, 100us, 20ms);
+  EXPECT_TRUE(meter.may_be_idle()) << "it did nothing";
+}
+
 }  // namespace
 }  // namespace score::gang

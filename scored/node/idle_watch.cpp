@@ -16,8 +16,9 @@ using namespace std::chrono_literals;
 
 constexpr Duration kShortestLook = 20ms;
 constexpr Duration kShortestSpan = 40ms;  // of its own time, between looks at the ends of slices
-// A job that needed all of its time is looked at again after so many slices in which its first task
-// goes on like that, or at once. So few that one slice of rest shows in all of them together.
+// A job that needed all of its time, or got little of a crowded node's, is looked at again after so
+// many slices in which its first task goes on like that, or at once. So few that one slice of rest
+// shows in all of them together.
 constexpr int kTrustedSlices = 8;
 constexpr Duration kLongestLook = 500ms;
 constexpr Duration kShortestProbe = 10ms;
@@ -133,10 +134,12 @@ void SlotWatch::judge(Duration ran, Duration used) {
     waited = std::min(total - std::exchange(waited_, total), ran);
   }
   meter_.add(ran, used, waited);
-  if (is_doubted) meter_.doubt();
-  const bool is_whole = meter_.is_whole(ran, used + waited);
-  is_crowded_ = is_whole && !meter_.is_whole(ran, used);
-  trust_ = is_whole && !is_doubted ? kTrustedSlices : 0;
+  const bool wants_all = meter_.is_whole(ran, used + waited);
+  if (is_doubted || (wanted_all_ && !wants_all)) meter_.doubt();
+  wanted_all_ = wants_all;
+  const bool is_busy = wants_all || (meter_.has_used() && meter_.is_crowded(ran, waited));
+  is_crowded_ = is_busy && !meter_.is_whole(ran, used);
+  trust_ = is_busy && !is_doubted ? kTrustedSlices : 0;
 }
 
 std::optional<TimePoint> SlotWatch::next_look(const WatchPace& pace) const {

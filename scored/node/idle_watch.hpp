@@ -111,6 +111,7 @@ class SlotWatch {
   Duration leader_ran_{0};   // ran_ when the leader was asked
   int trust_ = 0;            // slices in which the leader's word is enough
   bool is_crowded_ = false;  // it used little because it had to wait for a processor
+  bool wanted_all_ = false;  // at the last look: used it, or waited for a processor
   bool is_doubted_ = false;  // the leader has just used less than before
 
   TimePoint held_until_{};

@@ -35,7 +35,8 @@ struct FakeTask {
   int reads = 0;
   int waited_reads = 0;
   bool is_unreadable = false;
-  bool is_crowded = false;  // it gets a twentieth of what it wants
+  bool is_crowded = false;  // it gets a twentieth of a core
+  Duration wanted{1ms};     // of each millisecond
   Duration waited{0};
 };
 
@@ -114,8 +115,9 @@ struct Node {
     for (const TimePoint end = g_now + time; g_now < end; g_now += 1ms) {
       for (FakeTask& task : tasks) {
         if (!task.is_running || !task.is_busy) continue;
-        task.used += task.is_crowded ? Duration{50us} : Duration{1ms};
-        if (task.is_crowded) task.waited += 950us;
+        const Duration got = task.is_crowded ? Duration{50us} : Duration{1ms};
+        task.used += std::min(got, task.wanted);
+        if (task.wanted > got) task.waited += task.wanted - got;
       }
       if (!due || *due > g_now + 1ms) continue;
       ++steps;
@@ -222,6 +224,24 @@ TEST(IdleWatch, OnACrowdedNodeItTakesASliceMore) {
     node.pass(200ms + 60ms);
     EXPECT_TRUE(node.is_idle(0)) << turn;
   }
+}
+
+// Where 64 ranks share two cores each computes a little, waits for a core a while, and for the
+// others for most of the time.
+TEST(IdleWatch, WhoTalksOnACrowdedNodeCostsNoWakeUpBesideTheSwitches) {
+  Node node;
+  make_busy(node, true);
+  for (FakeTask& task : node.tasks) task.wanted = 200us;
+  node.pass(1s);
+  const int steps = node.steps;
+  const int reads = node.tasks[0].reads;
+  node.pass(18s);  // 180 switches
+  EXPECT_LE(node.steps - steps, 181);
+  EXPECT_LE(node.tasks[0].reads - reads, 12);
+  EXPECT_EQ(node.changes, 0);
+  node.tasks[0].is_busy = false;
+  node.pass(500ms);
+  EXPECT_TRUE(node.is_idle(0));
 }
 
 TEST(IdleWatch, ALeaderThatIsGoneOrIdleHidesNobody) {
