@@ -39,7 +39,27 @@ def test_figure11_has_a_result_for_each_kernel_and_number_of_jobs(tmp_path):
     assert len((tmp_path / 'figure.csv').read_text().splitlines()) == 5
 
 
+def test_figure11_goes_on_where_it_was_interrupted(tmp_path):
+    kept = tmp_path / 'kept.json'
+    command = [BIN / 'scbench', 'gang', '--figure11', '--kernels', 'ep', '--seconds', '0.5', '--json', '--resume', kept]
+
+    def run(nodes, code=0):
+        done = subprocess.run([*command, '--nodes', nodes], capture_output=True, text=True, timeout=120)
+        assert done.returncode == code, done.stderr
+        return done
+
+    run('1')
+    first = json.loads(kept.read_text())['results']
+    assert [(r['nodes'], r['jobs']) for r in first] == [(1, 1), (1, 2)]
+    both = json.loads(run('1,2').stdout)['results']
+    assert both[:2] == first and [(r['nodes'], r['jobs']) for r in both[2:]] == [(2, 1), (2, 2)]
+    assert json.loads(run('2').stdout)['results'] == both[2:]
+    kept.write_text('{"results": [{}]}')
+    assert 'not what --resume wrote' in run('1', code=1).stderr
+
+
 def test_options_that_do_not_fit_together_are_refused():
-    for words in (['--nodes', '1,2'], ['--plot', 'x.svg'], ['--figure11', '--kernels', 'lu'], ['--sweep', '1s..1ms']):
+    for words in (['--nodes', '1,2'], ['--plot', 'x.svg'], ['--resume', 'x.json'],
+                  ['--figure11', '--kernels', 'lu'], ['--sweep', '1s..1ms']):
         done = subprocess.run([BIN / 'scbench', 'gang', *words], capture_output=True, text=True, timeout=60)
         assert done.returncode == 2 and 'error' in done.stderr, words

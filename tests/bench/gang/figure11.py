@@ -4,6 +4,7 @@ import csv
 import itertools
 import json
 import os
+import pathlib
 import re
 
 import kernels
@@ -15,6 +16,8 @@ METHOD = ('slowdown = work of a window without switches / work of a window with 
           'the other is suspended. As many nodes as cores at most: each node has a core of its own.')
 BOUNDS = {(64, 100, 1): 2.0, (64, 100, 2): 3.3, (2, 10, 1): 2.0}  # (nodes, slice in ms, jobs): percent
 STEPS = (1, 2, 5)
+SCHEMA = 'scored.bench.kernels/1'
+CASE = ('nodes', 'slice_ms', 'jobs', 'kernel', 'class', 'mode', 'channels')  # what tells results apart
 
 
 def names(text):
@@ -52,6 +55,7 @@ def add_options(parser, nanoseconds):
                         help='channels of a node (16): two jobs on 1 are saved and restored')
     parser.add_argument('--plot', metavar='FILE', help='draw it: .svg, .png or .pdf')
     parser.add_argument('--csv', metavar='FILE', help='write a line a result')
+    parser.add_argument('--resume', metavar='FILE', help='keep results here; do not measure what it has')
 
 
 def show(result):
@@ -76,23 +80,58 @@ def cases(options):
             yield nodes, jobs, {'nodes': nodes, 'mode': mode, 'channels': channels}, words
 
 
-def measure(options, make_case):
-    results = []
+class Results:
+    """What was found, kept in a file if one is named: who is interrupted goes on where it was."""
+
+    def __init__(self, path):
+        self.path = pathlib.Path(path) if path else None
+        self.found = {}
+        if self.path and self.path.exists():
+            try:
+                self.found = {self.key(result): result for result in json.loads(self.path.read_text())['results']}
+            except (ValueError, KeyError, TypeError) as error:
+                raise SystemExit(f'scbench: {path}: not what --resume wrote: {error!r}') from error
+
+    @staticmethod
+    def key(result):
+        return tuple(result[column] for column in CASE)
+
+    def add(self, result):
+        self.found[self.key(result)] = result
+        if self.path:
+            new = self.path.with_name(self.path.name + '.new')
+            new.write_text(json.dumps({'schema': SCHEMA, 'results': list(self.found.values())}, indent=1))
+            new.replace(self.path)
+
+
+def measure(options, make_case, results):
+    """Gives those of all cases that were asked for, in their order."""
+    asked = []
     for nodes, count, names_of_case, words in cases(options):
-        with make_case(nodes, options.slice, *words) as (cluster, directory):
-            kernels.bind_nodes(cluster)
-            for kernel in options.kernels:
-                jobs = kernels.KernelJobs(cluster, kernel, options.size, nodes, count, directory)
-                try:
-                    for slice_ns in options.sweep or [options.slice]:
-                        found = (kernels.alone(cluster, jobs, slice_ns, options.seconds) if count == 1 else
-                                 kernels.shared(jobs, slice_ns, options.seconds))
-                        results.append(show({'kernel': kernel, 'class': options.size, **names_of_case,
-                                             'slice_ms': slice_ns / 1e6, **found}))
-                finally:
-                    jobs.end()
-                    clear(directory)
-    return results
+        wanted = [{'kernel': kernel, 'class': options.size, **names_of_case, 'jobs': count, 'slice_ms': slice_ns / 1e6}
+                  for kernel in options.kernels for slice_ns in options.sweep or [options.slice]]
+        asked += map(results.key, wanted)
+        missing = [case for case in wanted if results.key(case) not in results.found]
+        if missing:
+            with make_case(nodes, options.slice, *words) as (cluster, directory):
+                kernels.bind_nodes(cluster)
+                for kernel, group in itertools.groupby(missing, lambda case: case['kernel']):
+                    measure_kernel(options, cluster, directory, list(group), results)
+    return [results.found[key] for key in asked]
+
+
+def measure_kernel(options, cluster, directory, missing, results):
+    kernel, nodes, count = (missing[0][column] for column in ('kernel', 'nodes', 'jobs'))
+    jobs = kernels.KernelJobs(cluster, kernel, options.size, nodes, count, directory)
+    try:
+        for case in missing:
+            slice_ns = round(case['slice_ms'] * 1e6)
+            found = (kernels.alone(cluster, jobs, slice_ns, options.seconds) if count == 1 else
+                     kernels.shared(jobs, slice_ns, options.seconds))
+            results.add(show({**case, **found}))
+    finally:
+        jobs.end()
+        clear(directory)
 
 
 def clear(directory):
@@ -102,7 +141,7 @@ def clear(directory):
 
 def run(options, make_case):
     method = METHOD.format(pairs=kernels.PAIRS)
-    results = measure(options, make_case)
+    results = measure(options, make_case, Results(options.resume))
     if options.csv:
         with open(options.csv, 'w', newline='') as file:
             writer = csv.writer(file)
@@ -112,7 +151,7 @@ def run(options, make_case):
     if options.plot:
         (plot.over_slice if options.sweep else plot.over_nodes)(results, options.plot)
     if options.json:
-        print(json.dumps({'schema': 'scored.bench.kernels/1', 'cores': os.cpu_count(), 'method': method,
+        print(json.dumps({'schema': SCHEMA, 'cores': os.cpu_count(), 'method': method,
                           'results': results}, indent=1))
     else:
         print(f'{os.cpu_count()} cores. {method}')

@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import sys
 import tempfile
 import time
@@ -79,8 +80,8 @@ def check(parser, options):
         parser.error('either --figure11 or --sweep')
     if options.nodes and len(options.nodes) > 1 and not options.figure11:
         parser.error('several numbers of nodes only with --figure11')
-    if (options.plot or options.csv) and not with_kernels:
-        parser.error('--plot and --csv need --figure11 or --sweep')
+    if (options.plot or options.csv or options.resume) and not with_kernels:
+        parser.error('--plot, --csv and --resume need --figure11 or --sweep')
     if with_kernels and options.nodes is None:
         options.nodes = [2] if options.sweep else [1, 2, 4, 8, 16, 32, 64]
 
@@ -208,6 +209,8 @@ def run_all(options):
 
 
 def main():
+    # Told to end, it takes its cluster and its files with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     options = parse()
     if options.kind == 'pm':
         return pm_cases.run(options)
