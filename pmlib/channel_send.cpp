@@ -59,6 +59,9 @@ Channel::Channel(const Segment& segment, PacketDevice& device, JobClock& clock,
   jitter_state_ = h.nonce_state | 1;
   now_ = ack_deadline_ = last_timer_run_ = last_asked_ = clock_.now();
   for (std::uint32_t i = 0; i < identity_.size; ++i) dead_peers_ += segment_.peer(i).dead;
+  for (std::uint32_t rank = armed_.next(0); rank < armed_.size(); rank = armed_.next(rank + 1)) {
+    engine_.on_restore(segment_.peer(rank).send, now_);
+  }
 }
 
 // --- messages ----------------------------------------------------------------------------------

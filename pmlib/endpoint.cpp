@@ -440,8 +440,7 @@ bool Endpoint::find_dead(std::uint32_t& rank) {
 
 int Endpoint::before_select(std::int64_t& timeout_us) {
   SegmentHeader& h = segment_.header();
-  const auto deaths = shmem_->death_fds();
-  for (; watched_deaths_ < deaths.size(); ++watched_deaths_) watch(deaths[watched_deaths_]);
+  for (const int fd : shmem_->new_death_fds()) watch(fd);
   if (channel_) channel_->flush_acks();
   shmem_->push_through();  // then progress() below ends what that completed
   watch_device(true);
@@ -514,7 +513,6 @@ int Endpoint::restore(std::span<const std::byte> image) {
   if (shmem_->is_building() || (channel_ && channel_->is_building())) return EBUSY;
   if (const int error = restore_image(segment_, image); error != 0) return error;
   channel_.reset();
-  watched_deaths_ = 0;
   build();
   return 0;
 }

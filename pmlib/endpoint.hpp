@@ -164,7 +164,6 @@ class Endpoint {
   unsigned near_turns_ = 1;  // the device is looked at once in so many calls of receive()
   std::uint32_t dead_unreported_ = 0;
   std::uint64_t last_look_us_ = 0;
-  std::size_t watched_deaths_ = 0;
 };
 
 }  // namespace score::pm

@@ -281,6 +281,14 @@ class Engine {
     s.set(Send::kTiming, false);
   }
 
+  // After a restore the clock may be another host's: no deadline is further away than a time-out.
+  void on_restore(Send& s, Microseconds now) const {
+    const bool is_too_far = static_cast<std::int32_t>(s.deadline - now - timeout_of(s)) > 0;
+    if (!s.has(Send::kArmed) || !is_too_far) return;
+    arm(s, now);
+    s.set(Send::kTiming, false);
+  }
+
   // The receiver misses many frames at once: the path does not carry what is sent (G21).
   void on_heavy_loss(Send& s) const {
     s.window =

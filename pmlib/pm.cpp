@@ -45,10 +45,20 @@ int open_endpoint(pm_context** context, std::unique_ptr<Endpoint> endpoint, int 
   return *context != nullptr ? PM_SUCCESS : ENOMEM;
 }
 
+// Own memory that is registered under this very handle.
+bool is_registered(const pm_context* context, const pm_handle& handle) {
+  const Segment& segment = context->endpoint->segment();
+  if (handle.region >= segment.geometry().regions) return false;
+  const Region& region = segment.region(handle.region);
+  return region.references > 0 && region.nonce == handle.nonce;
+}
+
 template <class Transfer>
-int transfer(const pm_handle* remote, std::uint64_t remote_offset, const pm_handle* local,
-             std::uint64_t local_offset, std::uint64_t length, Transfer start) {
-  if (!fits(*remote, remote_offset, length) || !fits(*local, local_offset, length)) {
+int transfer(const pm_context* context, const pm_handle* remote, std::uint64_t remote_offset,
+             const pm_handle* local, std::uint64_t local_offset, std::uint64_t length,
+             Transfer start) {
+  if (!fits(*remote, remote_offset, length) || !fits(*local, local_offset, length) ||
+      !is_registered(context, *local)) {
     return PM_EINVAL;
   }
   return start(local->offset + local_offset, name_of(*remote, remote_offset),
@@ -181,6 +191,7 @@ int pm_register(pm_context* context, void* address, uint64_t length, pm_handle* 
 }
 
 int pm_deregister(pm_context* context, const pm_handle* handle) {
+  if (!is_registered(context, *handle)) return PM_EINVAL;
   return context->endpoint->drop_region(handle->region);
 }
 
@@ -190,7 +201,7 @@ void pm_set_cache(pm_context* context, unsigned percent) {
 
 int pm_write(pm_context* context, uint32_t dest, const pm_handle* remote, uint64_t remote_offset,
              const pm_handle* local, uint64_t local_offset, uint64_t length, pm_op* op) {
-  return transfer(remote, remote_offset, local, local_offset, length,
+  return transfer(context, remote, remote_offset, local, local_offset, length,
                   [&](std::uint64_t offset, RegionName name, std::uint32_t bytes) {
                     return context->endpoint->write(dest, local->region, offset, name, bytes, *op);
                   });
@@ -198,7 +209,7 @@ int pm_write(pm_context* context, uint32_t dest, const pm_handle* remote, uint64
 
 int pm_read(pm_context* context, uint32_t dest, const pm_handle* remote, uint64_t remote_offset,
             const pm_handle* local, uint64_t local_offset, uint64_t length, pm_op* op) {
-  return transfer(remote, remote_offset, local, local_offset, length,
+  return transfer(context, remote, remote_offset, local, local_offset, length,
                   [&](std::uint64_t offset, RegionName name, std::uint32_t bytes) {
                     return context->endpoint->read(dest, local->region, offset, name, bytes, *op);
                   });
@@ -210,14 +221,15 @@ int pm_test(pm_context* context, pm_op op) {
 
 int pm_send_large(pm_context* context, uint32_t dest, const pm_handle* local, uint64_t local_offset,
                   uint64_t length, pm_op* op) {
-  if (!fits(*local, local_offset, length)) return PM_EINVAL;
+  if (!fits(*local, local_offset, length) || !is_registered(context, *local)) return PM_EINVAL;
   return context->endpoint->announce(dest, local->region, local->offset + local_offset, length,
                                      *op);
 }
 
 int pm_fetch(pm_context* context, const pm_message* message, const pm_handle* local,
              uint64_t local_offset, pm_op* op) {
-  if ((message->flags & PM_LARGE) == 0 || !fits(*local, local_offset, message->length)) {
+  if ((message->flags & PM_LARGE) == 0 || !fits(*local, local_offset, message->length) ||
+      !is_registered(context, *local)) {
     return PM_EINVAL;
   }
   Internal internal;

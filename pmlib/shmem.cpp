@@ -18,12 +18,19 @@
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <utility>
 
 namespace score::pm {
 
 namespace {
 
 constexpr std::size_t kInlineBytes = sizeof(InboxEntry::bytes);
+constexpr std::uint32_t kPeerShift = 3;
+
+// What pool_used() says of a message to `peer`.
+std::uint32_t message_in_slot(std::uint32_t peer) {
+  return static_cast<std::uint32_t>(SlotState::Message) | peer << kPeerShift;
+}
 
 }  // namespace
 
@@ -84,23 +91,36 @@ int Shmem::attach(std::uint32_t rank) {
 bool Shmem::find_dead(std::uint32_t& rank) {
   for (std::uint32_t i = 0; i < peers_.size(); ++i) {
     Peer& peer = peers_[i];
-    if (!peer.mapping || peer.reported_dead) continue;
+    if (!peer.mapping || peer.is_gone) continue;
     pollfd ended{peer.pidfd, POLLIN, 0};
-    const bool is_gone = peer.pidfd < 0 || poll(&ended, 1, 0) > 0;
-    if (!is_gone || peer.mapping->segment().header().closed.load() != 0) continue;
-    peer.reported_dead = true;
-    operations_.fail_peer(i, EHOSTDOWN);
-    forget_transfers(i);
+    const bool has_ended = peer.pidfd < 0 || poll(&ended, 1, 0) > 0;
+    const bool has_left = peer.mapping->segment().header().closed.load() != 0;
+    if (!has_ended && !has_left) continue;
+    forget_peer(i);
+    if (has_left) continue;
     rank = i;
     return true;
   }
   return false;
 }
 
-std::vector<int> Shmem::death_fds() const {
+// Nobody will answer there any more, nor release what lies in own slots.
+void Shmem::forget_peer(std::uint32_t rank) {
+  take_entries();  // what it said last still counts
+  Peer& peer = peers_[rank];
+  peer.is_gone = true;
+  if (peer.pidfd >= 0) close(std::exchange(peer.pidfd, -1));
+  operations_.fail_peer(rank, EHOSTDOWN);
+  forget_transfers(rank);
+  free_message_slots(rank);
+}
+
+std::vector<int> Shmem::new_death_fds() {
   std::vector<int> fds;
-  for (const Peer& peer : peers_) {
-    if (peer.pidfd >= 0 && !peer.reported_dead) fds.push_back(peer.pidfd);
+  for (Peer& peer : peers_) {
+    if (peer.pidfd < 0 || peer.is_watched) continue;
+    peer.is_watched = true;
+    fds.push_back(peer.pidfd);
   }
   return fds;
 }
@@ -169,7 +189,7 @@ int Shmem::get_send_buffer(std::uint32_t peer, std::uint32_t length, std::byte**
   if (const int error = attach(peer); error != 0) return error;
   building_slot_ = kNoIndex;
   if (length > kInlineBytes) {
-    building_slot_ = take_pool_slot(static_cast<std::uint32_t>(SlotState::Message));
+    building_slot_ = take_pool_slot(message_in_slot(peer));
     if (building_slot_ == kNoIndex) return ENOBUFS;
   }
   building_ = true;
@@ -183,8 +203,10 @@ int Shmem::send() {
   if (!building_) return EINVAL;
   const bool is_inline = building_slot_ == kNoIndex;
   const std::span<const std::byte> bytes(inline_bytes_.data(), is_inline ? building_length_ : 0);
-  const int error =
-      push(building_for_, is_inline ? kInline : kPooled, building_length_, building_slot_, bytes);
+  const int error = peers_[building_for_].is_gone
+                        ? EHOSTDOWN
+                        : push(building_for_, is_inline ? kInline : kPooled, building_length_,
+                               building_slot_, bytes);
   if (error == ENOBUFS) return error;  // still lent: the caller may try again
   if (error != 0) {
     cancel_send();
@@ -204,6 +226,15 @@ void Shmem::cancel_send() {
   building_ = false;
 }
 
+void Shmem::free_message_slots(std::uint32_t peer) {
+  for (std::uint32_t slot = 0; slot < segment_.geometry().pool_slots; ++slot) {
+    const bool is_lent = building_ && slot == building_slot_;
+    std::atomic<std::uint32_t>& used = segment_.pool_used(slot);
+    if (is_lent || used.load(std::memory_order_relaxed) != message_in_slot(peer)) continue;
+    used.store(0, std::memory_order_relaxed);
+  }
+}
+
 // --- receiving ---------------------------------------------------------------------------------
 
 bool Shmem::has_input() const {
@@ -220,14 +251,17 @@ bool Shmem::receive(ReceivedMessage& message) {
     const std::uint32_t length = entry.length;
     const std::uint16_t kind = entry.kind;
     const std::uint16_t slot = entry.slot;
-    const bool is_sound = source < segment_.geometry().size &&
-                          (kind == kPooled ? length <= message_bytes() && attach(source) == 0 &&
-                                                 slot < segment_.geometry().pool_slots
-                                           : length <= kInlineBytes);
     if (is_internal(kind)) {
-      if (kind != kTaken && !take_entry(entry)) return false;
+      if (kind != kTaken && !take_entry(entry, kind)) return false;
       release(head_++);
       continue;
+    }
+    // What the dead have said is received as well.
+    bool is_sound = source < segment_.geometry().size && length <= kInlineBytes;
+    if (kind == kPooled && source < segment_.geometry().size) {
+      const bool is_there = peer_segment(source) != nullptr || attach(source) == 0;
+      const Geometry& theirs = is_there ? peer_segment(source)->geometry() : segment_.geometry();
+      is_sound = is_there && length <= theirs.pool_slot_bytes && slot < theirs.pool_slots;
     }
     ++head_;
     if (!is_sound || kind > kLarge) {
@@ -254,10 +288,12 @@ void Shmem::release(std::uint32_t ticket) {
   const std::uint32_t entries = segment_.geometry().inbox_entries;
   InboxEntry& entry = segment_.inbox(ticket & (entries - 1));
   if (entry.turn.load(std::memory_order_relaxed) != ticket + 1) return;  // released before
-  if (entry.kind == kPooled && entry.source < peers_.size()) {
-    const Segment* from = peer_segment(entry.source);
-    if (from != nullptr && entry.slot < from->geometry().pool_slots) {
-      from->pool_used(entry.slot).store(0, std::memory_order_release);
+  const std::uint32_t source = entry.source;
+  const std::uint16_t slot = entry.slot;
+  if (entry.kind == kPooled && source < peers_.size()) {
+    const Segment* from = peer_segment(source);
+    if (from != nullptr && slot < from->geometry().pool_slots) {
+      from->pool_used(slot).store(0, std::memory_order_release);
     }
   }
   entry.turn.store(ticket + entries, std::memory_order_release);

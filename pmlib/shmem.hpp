@@ -23,7 +23,7 @@ namespace score::pm {
 
 // What a pool slot is used for: the lowest bits of Segment::pool_used(). While a slot holds a piece
 // of a write, its transfer and a serial number stand above, so that a late look at it cannot take
-// it for another piece.
+// it for another piece; above a message stands the peer that will release it.
 enum class SlotState : std::uint32_t {
   Free = 0,
   Message = 1,  // being built, or not released by the receiver yet
@@ -82,14 +82,16 @@ class Shmem {
 
   // Looks which peers have died without leaving; each is reported once, by rank.
   bool find_dead(std::uint32_t& peer);
-  // Descriptors that poll readable when a peer dies, for those attached so far.
-  std::vector<int> death_fds() const;
+  // Descriptors that poll readable when a peer ends, of peers attached since the last call. They
+  // are closed as soon as find_dead() has noticed it, so nobody waits on them any more.
+  std::vector<int> new_death_fds();
 
  private:
   struct Peer {
     std::unique_ptr<MappedSegment> mapping;
     int pidfd = -1;
-    bool reported_dead = false;
+    bool is_watched = false;
+    bool is_gone = false;    // has died or left
     bool can_cross = false;  // cross-memory attach is allowed
   };
 
@@ -120,12 +122,15 @@ class Shmem {
   int copy(std::uint32_t peer, std::byte* own, std::uint64_t theirs, std::uint64_t length,
            bool is_write) const;
   // Handles the entry if it is for the library. False: it has to wait.
-  bool take_entry(InboxEntry& entry);
-  void end_announcement(const InboxEntry& entry);
-  void store_offer(const InboxEntry& entry);
-  bool serve_read(const InboxEntry& entry);
+  bool take_entry(const InboxEntry& entry, std::uint16_t kind);
+  void end_announcement(std::uint32_t source, const InboxEntry& entry);
+  void store_offer(std::uint32_t source, const InboxEntry& entry);
+  bool serve_read(std::uint32_t source, const InboxEntry& entry);
   int request_read(const Transfer& t, OperationId op);
   bool take_entries();
+  static void postpone(std::vector<InboxEntry*>& waiting, InboxEntry& later);
+  void forget_peer(std::uint32_t peer);
+  void free_message_slots(std::uint32_t peer);
   NearTransfer* free_transfer();
   std::uint16_t take_pool_slot(std::uint32_t value);
   void pump(std::uint32_t index);

@@ -123,6 +123,8 @@ int Shmem::read(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, R
 
 int Shmem::transfer(const Transfer& t, OperationId& op) {
   if (const int error = attach(t.peer); error != 0) return error;
+  // Who has left has no memory here any more, and its process id may be another's by now.
+  if (peer_segment(t.peer)->header().closed.load(std::memory_order_relaxed) != 0) return EHOSTDOWN;
   if (t.local >= segment_.geometry().regions ||
       !region_covers(segment_, t.local, segment_.region(t.local).nonce, t.offset, t.length)) {
     return EINVAL;
@@ -130,7 +132,7 @@ int Shmem::transfer(const Transfer& t, OperationId& op) {
   op = operations_.start(t.peer);
   if (op == 0) return ENOBUFS;
   const int error = start_transfer(t, op);
-  if (error == ENOBUFS) {
+  if (error != 0) {
     operations_.finish(static_cast<std::uint16_t>(op & 0xffff), error);
     operations_.test(op);
     op = 0;
@@ -374,40 +376,63 @@ bool Shmem::progress() {
 // --- the receiving side ------------------------------------------------------------------------
 
 // Entries of the library do not wait behind messages that the application has not received.
+//
+// A read that cannot be served yet must not hold up what comes behind it, or two ranks that read
+// from each other would wait for each other: it changes places with what was taken behind it.
 bool Shmem::take_entries() {
   const std::uint32_t mask = segment_.geometry().inbox_entries - 1;
   bool something = false;
+  std::vector<InboxEntry*> waiting;
   if (static_cast<std::int32_t>(seen_ - head_) < 0) seen_ = head_;
-  for (; seen_ - head_ <= mask; ++seen_) {
-    InboxEntry& entry = segment_.inbox(seen_ & mask);
-    if (entry.turn.load(std::memory_order_acquire) != seen_ + 1) break;
-    if (!is_internal(entry.kind) || entry.kind == kTaken) continue;
-    if (!take_entry(entry)) break;
-    entry.kind = kTaken;
-    something = true;
+  for (std::uint32_t at = seen_; at - head_ <= mask; ++at) {
+    InboxEntry& entry = segment_.inbox(at & mask);
+    if (entry.turn.load(std::memory_order_acquire) != at + 1) break;
+    const std::uint16_t kind = entry.kind;
+    if (is_internal(kind) && kind != kTaken && !take_entry(entry, kind)) {
+      waiting.push_back(&entry);
+    } else if (is_internal(kind)) {
+      something |= kind != kTaken;
+      entry.kind = kTaken;
+      if (!waiting.empty()) postpone(waiting, entry);
+    }
+    if (waiting.empty()) seen_ = at + 1;
   }
   while (has_input() && segment_.inbox(head_ & mask).kind == kTaken) release(head_++);
   return something;
 }
 
-bool Shmem::take_entry(InboxEntry& entry) {
-  if (entry.source >= peers_.size() || attach(entry.source) != 0) return true;
-  if (entry.kind == kOpDone) end_announcement(entry);
-  if (entry.kind == kWrite) store_offer(entry);
-  return entry.kind != kRead || serve_read(entry);
+// Moves the first that waits to `later`, which was taken.
+void Shmem::postpone(std::vector<InboxEntry*>& waiting, InboxEntry& later) {
+  InboxEntry& first = *waiting.front();
+  waiting.erase(waiting.begin());
+  later.source = first.source;
+  later.length = first.length;
+  later.bytes = first.bytes;
+  later.kind = kRead;
+  first.kind = kTaken;
+  waiting.push_back(&later);
+}
+
+// From another process: what decides is read once.
+bool Shmem::take_entry(const InboxEntry& entry, std::uint16_t kind) {
+  const std::uint32_t source = entry.source;
+  if (source >= peers_.size() || attach(source) != 0) return true;
+  if (kind == kOpDone) end_announcement(source, entry);
+  if (kind == kWrite) store_offer(source, entry);
+  return kind != kRead || serve_read(source, entry);
 }
 
 // The end of an announcement that a peer has fetched, or of a read that it has served.
-void Shmem::end_announcement(const InboxEntry& entry) {
+void Shmem::end_announcement(std::uint32_t source, const InboxEntry& entry) {
   const auto note = contents<std::array<std::uint32_t, 2>>(entry);
-  operations_.finish_for(entry.source, note[0], static_cast<int>(note[1] & 0xff));
+  operations_.finish_for(source, note[0], static_cast<int>(note[1] & 0xff));
 }
 
-void Shmem::store_offer(const InboxEntry& entry) {
+void Shmem::store_offer(std::uint32_t source, const InboxEntry& entry) {
   const auto offer = contents<Offer>(entry);
   const std::uint32_t length = entry.length;
   const std::uint16_t slot = entry.slot;
-  const Segment& from = *peer_segment(entry.source);
+  const Segment& from = *peer_segment(source);
   if (slot >= from.geometry().pool_slots || length > from.geometry().pool_slot_bytes) return;
   std::atomic<std::uint32_t>& used = from.pool_used(slot);
   std::uint32_t expected = with_state(offer.token, SlotState::Offered);
@@ -423,16 +448,16 @@ void Shmem::store_offer(const InboxEntry& entry) {
 }
 
 // False if every transfer is taken: the entry stays where it is.
-bool Shmem::serve_read(const InboxEntry& entry) {
+bool Shmem::serve_read(std::uint32_t source, const InboxEntry& entry) {
   const auto request = contents<ReadOffer>(entry);
   const std::uint32_t length = entry.length;
   const bool is_allowed =
       region_covers(segment_, request.region, request.nonce, request.offset, length);
-  if (!is_allowed) return end_remote(entry.source, request.op, EACCES) != ENOBUFS;
+  if (!is_allowed) return end_remote(source, request.op, EACCES) != ENOBUFS;
   NearTransfer* t = free_transfer();
   if (t == nullptr) return false;
   *t = {1,
-        entry.source,
+        source,
         0,
         request.op,
         length,

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
@@ -14,6 +15,8 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <numeric>
+#include <poll.h>
+#include <string>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -213,6 +216,162 @@ TEST_F(NearCopies, APeerThatDiesEndsItsTransfers) {
   EXPECT_EQ(result, EHOSTDOWN);
   EXPECT_TRUE(other[0].is_quiet());
   EXPECT_EQ(other[0].drop_region(local), 0);
+}
+
+TEST_F(NearCopies, RanksThatWriteToAndReadFromEachOtherDoNotWaitForEachOther) {
+  constexpr std::uint32_t kWrites = 64, kPiece = 128 << 10;  // every transfer there is
+  std::array<std::vector<OperationId>, 2> ops;
+  const std::array<std::uint32_t, 2> regions{local_, remote_};
+  const auto name = [&](std::size_t rank) {
+    return RegionName{regions[rank], job_[rank].segment().region(regions[rank]).nonce, 0};
+  };
+  for (std::uint32_t i = 0; i <= kWrites; ++i) {
+    for (std::uint32_t rank : {0u, 1u}) {
+      OperationId op = 0;
+      Endpoint& end = job_[rank];
+      const int error = i < kWrites
+                            ? end.write(1 - rank, regions[rank], 0, name(1 - rank), kPiece, op)
+                            : end.read(1 - rank, regions[rank], 0, name(1 - rank), kPiece, op);
+      ASSERT_EQ(error, 0);
+      ops[rank].push_back(op);
+    }
+  }
+  for (std::uint32_t rank : {0u, 1u}) {
+    for (const OperationId op : ops[rank]) EXPECT_EQ(job_.finish(rank, op), 0);
+  }
+}
+
+TEST_F(NearCopies, WhoHasLeftEndsWhatIsUnderWayAndTakesNothingNew) {
+  OperationId large = 0, op = 0;
+  ASSERT_EQ(job_[0].announce(1, local_, 0, 4096, large), 0);
+  const RegionName name = remote();
+  job_.close_rank(1);
+  int result = EINPROGRESS;
+  for (int i = 0; i < 1000 && (result = job_[0].test(large)) == EINPROGRESS; ++i) {
+    job_[0].wait(10'000);
+  }
+  EXPECT_EQ(result, EHOSTDOWN);
+  EXPECT_EQ(job_[0].write(1, local_, 0, name, 4096, op), EHOSTDOWN);
+  EXPECT_EQ(job_[0].read(1, local_, 0, name, 4096, op), EHOSTDOWN);
+  EXPECT_TRUE(job_[0].is_quiet());
+}
+
+TEST_F(NearMemory, NothingIsWrittenIntoAProcessThatHasLeft) {
+  const RegionName name = remote();
+  OperationId op = 0;
+  job_.send(0, 1, "they know each other");
+  job_.close_rank(1);
+  EXPECT_EQ(job_[0].write(1, local_, 0, name, 4096, op), EHOSTDOWN);
+  EXPECT_EQ(std::count(there_.begin(), there_.end(), 0), static_cast<std::ptrdiff_t>(kBytes));
+}
+
+// Three ranks here, of which rank 1 seems to be another process that can be killed.
+class NearEnds : public testing::Test {
+ protected:
+  NearEnds() : job_(Over::Shmem, 3), child_(fork()) {
+    if (child_ == 0) {
+      for (;;) pause();
+    }
+    job_[1].segment().header().owner_pid = static_cast<std::uint32_t>(child_);
+  }
+
+  ~NearEnds() override { end_child(); }
+
+  void end_child() {
+    if (child_ <= 0) return;
+    kill(child_, SIGKILL);
+    waitpid(child_, nullptr, 0);
+    child_ = 0;
+  }
+
+  // Messages of rank 0 to rank 1 that nobody will release, as many as there are buffers.
+  void fill_pool() {
+    std::byte* buffer = nullptr;
+    int error = 0;
+    while ((error = job_[0].get_send_buffer(1, 1000, &buffer)) == 0) {
+      ASSERT_EQ(job_[0].send(), 0);
+    }
+    ASSERT_EQ(error, ENOBUFS);
+    ASSERT_EQ(job_[0].get_send_buffer(2, 1000, &buffer), ENOBUFS);
+  }
+
+  void expect_room_for_others() {
+    std::byte* buffer = nullptr;
+    int error = ENOBUFS;
+    for (int i = 0; i < 1000 && error == ENOBUFS; ++i) {
+      job_[0].wait(10'000);
+      error = job_[0].get_send_buffer(2, 1000, &buffer);
+    }
+    EXPECT_EQ(error, 0);
+  }
+
+  bool can_sleep() {
+    for (int i = 0; i < 1000; ++i) {
+      ReceivedMessage message;
+      job_[0].receive(message);
+      if (job_[0].wait(5000) == ETIMEDOUT) return true;
+    }
+    return false;
+  }
+
+  TestJob job_;
+  pid_t child_;
+};
+
+TEST_F(NearEnds, BuffersOfMessagesToTheDeadComeBack) {
+  fill_pool();
+  end_child();
+  expect_room_for_others();
+}
+
+TEST_F(NearEnds, BuffersOfMessagesToWhoHasLeftComeBack) {
+  fill_pool();
+  job_.close_rank(1);
+  expect_room_for_others();
+}
+
+TEST_F(NearEnds, ASleeperHearsOfADeathWhicheverPeerItMetFirst) {
+  std::int64_t timeout_us = 0;
+  job_.send(0, 2, "first");
+  ASSERT_EQ(job_[0].before_select(timeout_us), 0);
+  job_[0].after_select();
+  job_.send(0, 1, "then");
+  ASSERT_EQ(job_[0].before_select(timeout_us), 0);
+  end_child();
+  pollfd ready{job_[0].poll_fd(), POLLIN, 0};
+  EXPECT_EQ(poll(&ready, 1, 10'000), 1);
+  job_[0].after_select();
+}
+
+TEST_F(NearEnds, OneCanSleepAfterADeath) {
+  job_.send(0, 1, "hello");
+  ASSERT_TRUE(can_sleep());
+  end_child();
+  EXPECT_TRUE(can_sleep());
+}
+
+TEST_F(NearEnds, OneCanSleepAfterAPeerHasLeft) {
+  job_.send(0, 1, "hello");
+  ASSERT_TRUE(can_sleep());
+  job_.close_rank(1);
+  end_child();
+  EXPECT_TRUE(can_sleep());
+}
+
+TEST_F(NearEnds, AllThatTheDeadHaveSaidIsReceived) {
+  job_.send(0, 1, "hello");
+  const std::string longer(1000, 'x');
+  job_.send(1, 0, "short");
+  job_.send(1, 0, longer);
+  job_.send(1, 0, "last");
+  end_child();
+  for (int i = 0; i < 1000 && job_[0].segment().peer(1).dead == 0; ++i) job_[0].wait(1000);
+  ASSERT_EQ(job_[0].segment().peer(1).dead, 1);
+  EXPECT_EQ(job_.receive(0), "short");
+  EXPECT_EQ(job_.receive(0), longer);
+  EXPECT_EQ(job_.receive(0), "last");
+  ReceivedMessage message;
+  EXPECT_EQ(job_[0].receive(message), EHOSTDOWN);
 }
 
 }  // namespace

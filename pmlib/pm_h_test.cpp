@@ -1,0 +1,51 @@
+// The C functions where they are more than a call of Endpoint: handles that are over.
+#include "pmlib/include/pm.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+namespace {
+
+// One rank that is its own peer.
+class Handles : public testing::Test {
+ protected:
+  Handles() {
+    std::string path = "/tmp/pm_h_test.XXXXXX";
+    const int fd = mkstemp(path.data());
+    const std::string text = "key 1f\ndevice none\nrank 0 here -\n";
+    EXPECT_EQ(write(fd, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+    close(fd);
+    char message[200] = "";
+    EXPECT_EQ(pm_open_file(path.c_str(), 0, &context_, message, sizeof message), 0) << message;
+    unlink(path.c_str());
+  }
+
+  ~Handles() override { pm_close(context_); }
+
+  pm_context* context_ = nullptr;
+  std::vector<char> memory_ = std::vector<char>(8192);
+};
+
+TEST_F(Handles, AreRefusedOnceTheirRegistrationHasEnded) {
+  pm_handle old{}, now{};
+  ASSERT_EQ(pm_register(context_, memory_.data(), memory_.size(), &old), 0);
+  ASSERT_EQ(pm_deregister(context_, &old), 0);
+  EXPECT_EQ(pm_deregister(context_, &old), PM_EINVAL);
+  // The same place of the table, another registration.
+  ASSERT_EQ(pm_register(context_, memory_.data(), memory_.size(), &now), 0);
+  ASSERT_EQ(now.region, old.region);
+  pm_op op = 0;
+  EXPECT_EQ(pm_write(context_, 0, &now, 0, &old, 0, 8, &op), PM_EINVAL);
+  EXPECT_EQ(pm_send_large(context_, 0, &old, 0, 8, &op), PM_EINVAL);
+  EXPECT_EQ(pm_deregister(context_, &old), PM_EINVAL);
+  EXPECT_EQ(pm_write(context_, 0, &now, 0, &now, 4096, 8, &op), 0);
+  EXPECT_EQ(pm_test(context_, op), 0);
+  EXPECT_EQ(pm_deregister(context_, &now), 0);
+}
+
+}  // namespace
