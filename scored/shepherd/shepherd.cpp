@@ -322,6 +322,8 @@ void Shepherd::on_resume() {
     *report.mutable_tasks_on_node() = plan_->prepare.tasks_on_node();
     *report.mutable_cores() = plan_->prepare.cores();
     report.set_memory_bytes(plan_->prepare.memory_bytes());
+    report.set_distribution(plan_->prepare.distribution());
+    report.set_restarts(plan_->prepare.restarts());
     for (const std::int64_t pid : tasks_->pids()) report.add_pids(pid);
     for (const auto& exit : tasks_->exits()) *report.add_exits() = exit;
   }

@@ -179,6 +179,22 @@ TEST(Shepherd, SurvivesTheNodeDaemonAndTellsAllAgain) {
   EXPECT_EQ(node.exit_of(0)->code(), 5);
 }
 
+// A node daemon that adopts it would else take its tasks' ends for those of other ranks.
+TEST(Shepherd, TellsWhichRanksItHasWhenItIsFoundAgain) {
+  TestNode node;
+  node.prepare(shell("sleep 1000"), {.index = 0,
+                                     .tasks_on_node = {2, 2},
+                                     .distribution = base::Distribution::Cyclic,
+                                     .restarts = 3});
+  ASSERT_TRUE(node.wait([&] { return node.ready.has_value(); }));
+  node.disconnect();
+  node.connect();
+  node.send(wire::ShepherdResume());
+  ASSERT_TRUE(node.wait([&] { return node.report.has_value(); }));
+  EXPECT_EQ(node.report->distribution(), static_cast<std::uint32_t>(base::Distribution::Cyclic));
+  EXPECT_EQ(node.report->restarts(), 3U);
+}
+
 TEST(Shepherd, EndsWhenNobodyCanEverReachIt) {
   TestNode node;
   node.prepare(shell("echo $$; sleep 1000"));

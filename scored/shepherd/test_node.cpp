@@ -162,6 +162,8 @@ void TestNode::prepare(const wire::LaunchSpec& spec, const NodePlace& place) {
   message.set_attempt(spec.job() * 256 + 1);
   message.set_node_index(place.index);
   for (const auto tasks : place.tasks_on_node) message.add_tasks_on_node(tasks);
+  message.set_distribution(static_cast<std::uint32_t>(place.distribution));
+  message.set_restarts(place.restarts);
   message.set_spec(spec.SerializeAsString());
   message.set_node_name("node" + std::to_string(place.index));
   send(message);

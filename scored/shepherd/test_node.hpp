@@ -3,6 +3,7 @@
 // talks to the shepherd as the node daemon does, and remembers what it said. Blocking calls have
 // deadlines; the destructor leaves no process behind.
 
+#include "base/distribution.hpp"
 #include "base/fd.hpp"
 #include "proto/frame_reader.hpp"
 #include "proto/node.pb.h"
@@ -26,6 +27,8 @@ wire::LaunchSpec shell(const std::string& script);
 struct NodePlace {
   std::uint32_t index = 0;
   std::vector<std::uint32_t> tasks_on_node{1};
+  base::Distribution distribution{};
+  std::uint32_t restarts = 0;
 };
 
 class TestNode {
