@@ -200,6 +200,12 @@ Result<gang::RecoveredJob> Head::recover_job(const StoredJob& stored) {
   recovered.tasks_on_node = placement.tasks_on_node;
   recovered.scheduled = stored.progress.scheduled;
   recovered.restarts = stored.progress.restarts;
+  recovered.ending = stored.progress.ending;
+  recovered.exit_code = stored.progress.exit_code;
+  recovered.reasons = stored.progress.reasons;
+  if (stored.progress.started != WallTime()) {
+    recovered.started = now() - std::max<Duration>(wall_now() - stored.progress.started, 0s);
+  }
   return recovered;
 }
 

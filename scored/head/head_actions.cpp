@@ -166,6 +166,9 @@ void Head::refresh(JobId id) {
 void Head::note_state(Job& job, const gang::JobView& view) {
   const JobState before = std::exchange(job.progress.state, view.state);
   job.progress.scheduled = view.scheduled;
+  job.progress.ending = view.ending;
+  job.progress.exit_code = view.ending ? view.exit_code : 0;
+  job.progress.reasons = view.ending ? view.reasons : std::vector<std::string>();
   if (view.restarts > job.progress.restarts) note_requeue(job, view);
   if (view.state == before) return;
   log_info("change job", kv("job", job.info.id),

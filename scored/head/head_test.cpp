@@ -218,6 +218,56 @@ TEST_F(HeadTest, GoesOnCancellingAfterARestart) {
   EXPECT_FALSE(first.connection->all<wire::KillTasks>().empty());
 }
 
+// The exit code of a front end that comes back must not be that of a job that went well.
+TEST_F(HeadTest, RemembersHowAJobIsEndingOverARestart) {
+  AttemptId attempt;
+  {
+    FakeNode first = connect_node(0);
+    FakeNode second = connect_node(1);
+    FakeClient client = connect(kAlice);
+    wire::Submit message = submission();
+    message.mutable_resources()->set_wall_limit_ns(Duration(500ms).count());
+    attempt = launch(client, first, second, message);
+    pass(1s);
+    EXPECT_EQ(state_of(client, JobId(1)), JobState::Completing);
+  }
+  start_head();
+  FakeNode first = connect_node(0, {{attempt, AttemptPhase::Exited, {{Rank(0), 0, 9}}, {}}});
+  FakeNode second = connect_node(1, {{attempt, AttemptPhase::Exited, {{Rank(1), 0, 9}}, {}}});
+  settle();
+  FakeClient client = connect(kAlice);
+  EXPECT_EQ(state_of(client, JobId(1)), JobState::TimedOut);
+  const auto status = client.connection->all<wire::JobList>().back().jobs(0);
+  EXPECT_EQ(status.exit_code(), 124);
+  ASSERT_EQ(status.reasons_size(), 1);
+  EXPECT_EQ(status.reasons(0), "wall-time limit 0.5s reached");
+}
+
+TEST_F(HeadTest, CountsElapsedTimeOverARestart) {
+  AttemptId attempt;
+  {
+    FakeNode first = connect_node(0);
+    FakeNode second = connect_node(1);
+    FakeClient client = connect(kAlice);
+    wire::Submit message = submission();
+    message.mutable_resources()->set_wall_limit_ns(Duration(30min).count());
+    attempt = launch(client, first, second, message);
+  }
+  head_.reset();
+  {  // it started an hour ago
+    auto stored = Database::open(directory_ + "/jobs.db", Database::Mode::ReadWrite);
+    ASSERT_TRUE(stored);
+    ASSERT_TRUE(stored->execute("UPDATE jobs SET started_ns = started_ns - 3600000000000"));
+  }
+  start_head();
+  FakeNode first = connect_node(0, {{attempt, AttemptPhase::Running, {}, {}}});
+  FakeNode second = connect_node(1, {{attempt, AttemptPhase::Running, {}, {}}});
+  pass(10ms);
+  EXPECT_FALSE(first.connection->all<wire::KillTasks>().empty());
+  FakeClient client = connect(kAlice);
+  EXPECT_EQ(state_of(client, JobId(1)), JobState::Completing);
+}
+
 TEST_F(HeadTest, RemembersAHoldAndAWeight) {
   {
     FakeClient client = connect(kAlice);

@@ -50,11 +50,20 @@ constexpr const char* kIndexes = R"(
   CREATE INDEX IF NOT EXISTS accounting_ended ON accounting (ended_ns, job);
   CREATE INDEX IF NOT EXISTS accounting_ended_user ON accounting (user, ended_ns, job);
 )";
-// A column that came later.
-constexpr const char* kHasRestarts =
-    "SELECT COUNT(*) FROM pragma_table_info('jobs') WHERE name = 'restarts'";
-constexpr const char* kAddRestarts =
-    "ALTER TABLE jobs ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0";
+
+struct LaterColumn {
+  const char* is_there;
+  const char* add;
+};
+
+constexpr LaterColumn kLaterColumns[] = {
+    {"SELECT COUNT(*) FROM pragma_table_info('jobs') WHERE name = 'restarts'",
+     "ALTER TABLE jobs ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0"},
+    {"SELECT COUNT(*) FROM pragma_table_info('jobs') WHERE name = 'ending'",
+     "ALTER TABLE jobs ADD COLUMN ending INTEGER"},
+    {"SELECT COUNT(*) FROM pragma_table_info('jobs') WHERE name = 'reasons'",
+     "ALTER TABLE jobs ADD COLUMN reasons TEXT"},
+};
 constexpr const char* kInUse = "in use\n";
 
 std::int64_t count(Duration duration) {
@@ -219,7 +228,13 @@ void bind_progress(Statement& statement, const JobProgress& progress) {
       .bind(7, count(progress.scheduled))
       .bind(8, count(progress.started))
       .bind(9, progress.detached ? 1 : 0)
-      .bind(10, progress.restarts);
+      .bind(10, progress.restarts)
+      .bind_text(12, pack_names(progress.reasons));
+  if (progress.ending) {
+    statement.bind(11, static_cast<std::int64_t>(*progress.ending));
+  } else {
+    statement.bind_null(11);
+  }
 }
 
 StoredJob read_job(const Statement& row) {
@@ -244,6 +259,9 @@ StoredJob read_job(const Statement& row) {
   job.progress.scheduled = Duration(row.integer(17));
   job.progress.started = WallTime(Duration(row.integer(18)));
   job.progress.restarts = static_cast<std::uint32_t>(row.integer(19));
+  job.progress.exit_code = static_cast<std::int32_t>(row.integer(20));
+  if (!row.is_null(21)) job.progress.ending = static_cast<JobState>(row.integer(21));
+  job.progress.reasons = unpack_names(row.bytes(22));
   return job;
 }
 
@@ -316,10 +334,11 @@ Status Store::open_database(const std::string& directory) {
     ::fsync(lock_.get());
   }
   if (auto made = database_.execute(kIndexes); !made) return made;
-  auto has_restarts = database_.value(kHasRestarts);
-  if (!has_restarts) return has_restarts.error();
-  if (*has_restarts == "0") {
-    if (auto added = database_.execute(kAddRestarts); !added) return added;
+  for (const LaterColumn& column : kLaterColumns) {
+    auto count = database_.value(column.is_there);
+    if (!count) return count.error();
+    if (*count != "0") continue;
+    if (auto added = database_.execute(column.add); !added) return added;
   }
   return database_.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
 }
@@ -334,12 +353,12 @@ Status Store::prepare() {
        {add_spec_, "INSERT INTO specs (job, spec) VALUES (?, ?)"},
        {save_progress_,
         "UPDATE jobs SET state = ?2, attempt = ?3, nodes = ?4, tasks = ?5, cores = ?6, "
-        "scheduled_ns = ?7, started_ns = ?8, detached = ?9, restarts = ?10 "
-        "WHERE id = ?1 AND state < 5"},
+        "scheduled_ns = ?7, started_ns = ?8, detached = ?9, restarts = ?10, ending = ?11, "
+        "reasons = ?12, exit_code = ?13 WHERE id = ?1 AND state < 5"},
        {save_end_,
         "UPDATE jobs SET state = ?2, attempt = ?3, nodes = ?4, tasks = ?5, cores = ?6, "
-        "scheduled_ns = ?7, started_ns = ?8, detached = ?9, restarts = ?10, exit_code = ?11, "
-        "ended_ns = ?12, status = ?13 "
+        "scheduled_ns = ?7, started_ns = ?8, detached = ?9, restarts = ?10, ending = ?11, "
+        "reasons = ?12, exit_code = ?13, ended_ns = ?14, status = ?15 "
         "WHERE id = ?1 AND state < 5"},
        {drop_spec_, "DELETE FROM specs WHERE job = ?"},
        {account_,
@@ -384,7 +403,7 @@ Status Store::apply_one(const AddJob& change) {
 Status Store::apply_one(const SaveProgress& change) {
   save_progress_.bind(1, number(change.id.value()));
   bind_progress(save_progress_, change.progress);
-  return save_progress_.run();
+  return save_progress_.bind(13, change.progress.exit_code).run();
 }
 
 Status Store::apply_one(const SaveEnd& change) {
@@ -392,7 +411,7 @@ Status Store::apply_one(const SaveEnd& change) {
   for (const std::uint32_t on_node : change.progress.placement.tasks_on_node) tasks += on_node;
   save_end_.bind(1, number(change.id.value()));
   bind_progress(save_end_, change.progress);
-  save_end_.bind(11, change.exit_code).bind(12, count(change.ended)).bind_blob(13, change.status);
+  save_end_.bind(13, change.exit_code).bind(14, count(change.ended)).bind_blob(15, change.status);
   if (auto saved = save_end_.run(); !saved) return saved;
   if (auto dropped = drop_spec_.bind(1, number(change.id.value())).run(); !dropped) return dropped;
   return account_.bind(1, number(change.id.value())).bind(2, tasks).run();
@@ -433,7 +452,7 @@ Result<std::vector<StoredJob>> Store::active_jobs() {
   auto statement = database_.prepare(
       "SELECT id, user, request, name, command, directory, resources, stdin_rank, detached, "
       "keep_going, immediate_ns, submitted_ns, state, attempt, nodes, tasks, cores, scheduled_ns, "
-      "started_ns, restarts FROM jobs WHERE state < 5 ORDER BY id");
+      "started_ns, restarts, exit_code, ending, reasons FROM jobs WHERE state < 5 ORDER BY id");
   if (!statement) return statement.error();
   std::vector<StoredJob> jobs;
   while (true) {

@@ -58,6 +58,10 @@ struct JobProgress {
   WallTime started{};          // 0: not yet
   bool detached = false;       // goes on without a front end
   std::uint32_t restarts = 0;  // how often it was requeued
+  // While it is Completing: how it will end.
+  std::optional<JobState> ending;
+  std::int32_t exit_code = 0;
+  std::vector<std::string> reasons;
 
   friend bool operator==(const JobProgress&, const JobProgress&) = default;
 };

@@ -87,12 +87,27 @@ TEST_F(StoreTest, GivesActiveJobsBackAsTheyWere) {
   EXPECT_EQ(store.last_job().value(), JobId(2));
 }
 
+TEST_F(StoreTest, RemembersHowAJobIsEnding) {
+  JobProgress ending = placed(JobState::Completing);
+  ending.ending = JobState::TimedOut;
+  ending.exit_code = 124;
+  ending.reasons = {"time limit 1.0s reached", "and more"};
+  {
+    Store store = Store::open(directory_).value();
+    ASSERT_TRUE(apply(store, {add(1), SaveProgress{JobId(1), ending}}));
+  }
+  Store store = Store::open(directory_).value();
+  EXPECT_EQ(store.active_jobs().value().at(0).progress, ending);
+}
+
 TEST_F(StoreTest, TakesADatabaseOfBeforeRestartsWereCounted) {
   ASSERT_TRUE(Store::open(directory_));
   {
     auto old = Database::open(file(), Database::Mode::ReadWrite);
     ASSERT_TRUE(old);
     ASSERT_TRUE(old->execute("ALTER TABLE jobs DROP COLUMN restarts"));
+    ASSERT_TRUE(old->execute("ALTER TABLE jobs DROP COLUMN ending"));
+    ASSERT_TRUE(old->execute("ALTER TABLE jobs DROP COLUMN reasons"));
   }
   Store store = Store::open(directory_).value();
   ASSERT_TRUE(apply(store, {add(1), SaveProgress{JobId(1), placed(JobState::Running)}}));
