@@ -21,6 +21,12 @@ constexpr std::int64_t kStdinToAll = -1;
 constexpr std::int64_t kStdinToNone = -2;
 constexpr std::uint32_t kMaxTerminalSide = 0xffff;
 constexpr std::size_t kMaxNodeNames = limits::kMaxNodes;
+// A century is as good as no limit, and can be added to any time point.
+constexpr base::Duration kLongestLimit = std::chrono::hours(24 * 36'500);
+
+base::Duration limit_of(std::int64_t ns) {
+  return std::min(base::Duration(ns), kLongestLimit);
+}
 
 void check_names(FieldCheck& check, std::string_view field,
                  const google::protobuf::RepeatedPtrField<std::string>& names) {
@@ -129,8 +135,8 @@ Result<base::ResourceRequest> from_wire(const wire::ResourceRequest& message) {
   if (message.weight() != 0) out.weight = message.weight();
   out.priority = message.priority();
   out.held = message.held();
-  out.scheduled_limit = base::Duration(message.scheduled_limit_ns());
-  out.wall_limit = base::Duration(message.wall_limit_ns());
+  out.scheduled_limit = limit_of(message.scheduled_limit_ns());
+  out.wall_limit = limit_of(message.wall_limit_ns());
   out.overlay = message.overlay();
   out.distribution = static_cast<base::Distribution>(message.distribution());
   out.kill_deadlock = message.kill_deadlock();

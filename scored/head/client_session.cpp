@@ -313,12 +313,11 @@ Status ClientSession::on(const wire::GetInfo& message) {
 
 Status ClientSession::on(const wire::GetTrace& message) {
   if (message.since_ns() < 0) return fail(Errc::Malformed, "a trace of the future");
-  head_.trace(Duration(message.since_ns()),
-              [connection = connection_, tag = message.tag()](wire::Trace trace) {
-                trace.set_tag(tag);
-                proto::send(*connection, trace);
-              });
-  return {};
+  return head_.trace(Duration(message.since_ns()),
+                     [connection = connection_, tag = message.tag()](wire::Trace trace) {
+                       trace.set_tag(tag);
+                       proto::send(*connection, trace);
+                     });
 }
 
 Status ClientSession::on(const wire::GetAccounting& message) {

@@ -70,7 +70,8 @@ class Head {
                                                     const wire::GetAccounting& message);
   [[nodiscard]] wire::NodeList list_nodes() const;
   [[nodiscard]] wire::Info info() const;
-  void trace(Duration since, TraceDone done);
+  // Errors: Busy (too many are being gathered).
+  [[nodiscard]] Status trace(Duration since, TraceDone done);
   [[nodiscard]] Status set_quantum(const Peer& peer, Duration quantum);
   [[nodiscard]] Status set_slots(const Peer& peer, std::uint32_t slots);
   void set_idle_detection(const Peer& peer, bool on);

@@ -6,6 +6,7 @@
 #include "scored/head/head.hpp"
 #include "scored/head/settings.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <utility>
 
@@ -18,6 +19,7 @@ constexpr std::int64_t kLatelyEnded = 200;  // shown by a list that asks for end
 constexpr int kMaxListedJobs = 20'000;
 constexpr std::size_t kMaxListBytes = 15 * limits::kMiB;
 constexpr int kShellErrorExit = 125;
+constexpr Duration kLongestWait = 24h * 36'500;  // a century; more would not fit a time point
 
 std::string shown_command(const wire::LaunchSpec& spec) {
   std::string command;
@@ -107,7 +109,7 @@ Result<AddJob> Head::check_submission(const Peer& peer, wire::Submit& message) {
   add.info.resources = message.resources().SerializeAsString();
   add.info.stdin_rank = spec.stdin_path().empty() ? spec.stdin_rank() : -2;
   add.info.keep_going = spec.keep_going();
-  add.info.immediate = Duration(std::max<std::int64_t>(message.immediate_ns(), 0));
+  add.info.immediate = std::clamp<Duration>(Duration(message.immediate_ns()), 0s, kLongestWait);
   add.info.submitted = wall_now();
   add.detached = message.detached();
   add.info.id = JobId(last_job_.value() + 1);
@@ -267,7 +269,9 @@ Status Head::cancel(const Peer& peer, const wire::CancelJob& message) {
   Job* job = find(id);
   if (job == nullptr || job->ended) return not_active(id);
   const auto cause = peer.user == job->info.user ? gang::EndCause::User : gang::EndCause::Operator;
-  const Duration grace = message.grace_ns() < 0 ? config_.kill_grace : Duration(message.grace_ns());
+  const Duration grace = message.grace_ns() < 0
+                             ? config_.kill_grace
+                             : std::min<Duration>(Duration(message.grace_ns()), kLongestWait);
   audit(peer, "cancel", *job, "grace " + format_duration(grace));
   tell_audit(peer, "cancel", {}, id);
   if (grace > Duration{0} && !job->is_being_cancelled) {
@@ -390,13 +394,18 @@ Result<wire::JobStatus> Head::status_of(JobId id) {
 
 Result<wire::JobList> Head::list_jobs(const Peer& peer, const wire::ListJobs& message) {
   wire::JobList list;
+  std::size_t bytes = 0;
   for (const std::uint64_t wanted : message.jobs()) {
     auto status = status_of(JobId(wanted));
     if (!status) return status.error();
+    bytes += status->ByteSizeLong() + 8;
+    if (bytes > kMaxListBytes) {  // the same one asked for again and again, perhaps
+      list.set_truncated(true);
+      return list;
+    }
     *list.add_jobs() = std::move(*status);
   }
   if (message.jobs_size() > 0) return list;
-  std::size_t bytes = 0;
   for (const auto& [id, job] : jobs_) {
     if (job.ended || (!message.all_users() && job.info.user != peer.user)) continue;
     auto status = status_of(id);

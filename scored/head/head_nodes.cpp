@@ -13,6 +13,7 @@ namespace {
 
 constexpr Duration kTraceDeadline = 2s;
 constexpr std::size_t kMaxTraceBytes = 12 * limits::kMiB;  // of one answer
+constexpr std::size_t kMaxTraces = 8;                      // at a time: each is work for every node
 
 }  // namespace
 
@@ -117,7 +118,10 @@ wire::NodeList Head::list_nodes() const {
 
 // ---- traces -------------------------------------------------------------------------------------
 
-void Head::trace(Duration since, TraceDone done) {
+Status Head::trace(Duration since, TraceDone done) {
+  if (traces_.size() >= kMaxTraces) {
+    return fail(Errc::Busy, "{} traces are being gathered already, try again", traces_.size());
+  }
   const std::uint64_t tag = next_trace_++;
   TraceCollection& collection = traces_[tag];
   collection.done = std::move(done);
@@ -135,6 +139,7 @@ void Head::trace(Duration since, TraceDone done) {
   if (collection.missing.empty()) collection.until = now();
   armed_for_.reset();
   wake_.try_send(boost::system::error_code());
+  return {};
 }
 
 void Head::trace_reply(NodeId node, wire::NodeTraceReply&& message) {

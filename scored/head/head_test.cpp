@@ -268,6 +268,33 @@ TEST_F(HeadTest, CountsElapsedTimeOverARestart) {
   EXPECT_EQ(state_of(client, JobId(1)), JobState::Completing);
 }
 
+TEST_F(HeadTest, TakesNoLimitForOneThatIsOver) {
+  FakeNode first = connect_node(0);
+  FakeNode second = connect_node(1);
+  FakeClient client = connect(kAlice);
+  wire::Submit message = submission();
+  message.mutable_resources()->set_wall_limit_ns(INT64_MAX);
+  message.mutable_resources()->set_scheduled_limit_ns(INT64_MAX);
+  message.set_immediate_ns(INT64_MAX);
+  ASSERT_NE(launch(client, first, second, message), AttemptId());
+  pass(100ms);
+  EXPECT_EQ(state_of(client, JobId(1)), JobState::Running);
+}
+
+TEST_F(HeadTest, AnswersNoMoreThanAFrameHoldsHoweverOftenAJobIsAskedFor) {
+  FakeClient client = connect(kAlice);
+  wire::Submit message = submission();
+  message.mutable_spec()->add_argv(std::string(250, 'x'));
+  ASSERT_EQ(submit(client, message), JobId(1));
+  wire::ListJobs question;
+  for (int i = 0; i < 65'000; ++i) question.add_jobs(1);
+  client.say(question);
+  const auto lists = client.connection->all<wire::JobList>();
+  ASSERT_EQ(lists.size(), 1u);
+  EXPECT_TRUE(lists[0].truncated());
+  EXPECT_LT(lists[0].ByteSizeLong(), 16 * limits::kMiB);
+}
+
 TEST_F(HeadTest, RemembersAHoldAndAWeight) {
   {
     FakeClient client = connect(kAlice);
@@ -445,6 +472,19 @@ TEST_F(HeadTest, CollectsTracesAndNamesSilentNodes) {
   EXPECT_EQ(traces[0].nodes(0).node(), "n0");
   ASSERT_EQ(traces[0].silent_nodes_size(), 1);
   EXPECT_EQ(traces[0].silent_nodes(0), "n1");
+}
+
+TEST_F(HeadTest, GathersAFewTracesAtATime) {
+  FakeNode node = connect_node(0);
+  FakeClient client = connect(kAlice);
+  wire::GetTrace question;
+  for (int i = 0; i < 100; ++i) client.say(question);
+  EXPECT_LT(node.connection->all<wire::NodeTraceRequest>().size(), 20u);
+  EXPECT_GT(client.connection->all<wire::Failed>().size(), 80u);
+  pass(3s);  // it did not answer
+  client.connection->sent.clear();
+  client.say(question);
+  EXPECT_TRUE(client.connection->all<wire::Failed>().empty());
 }
 
 TEST_F(HeadTest, EndsEveryJobBeforeItIsShutDown) {

@@ -21,6 +21,7 @@ OutputActions JobOutput::arrived(OutputChunk chunk) {
 
 OutputActions JobOutput::attach(ClientId id, bool front_end, std::uint64_t window,
                                 std::uint64_t have_bytes) {
+  have_bytes = std::min(have_bytes, kMaxOffset);
   if (front_end && std::exchange(rebase_, false)) {
     for (Entry& entry : log_) entry.offset += have_bytes;
     for (auto& [other, client] : clients_) client.next += have_bytes;
@@ -66,7 +67,7 @@ OutputActions JobOutput::leave(ClientId id) {
 }
 
 void JobOutput::begin_at(std::uint64_t offset) {
-  if (!rebase_ || end_ != 0 || !clients_.empty()) return;
+  if (!rebase_ || end_ != 0 || !clients_.empty() || offset > kMaxOffset) return;
   begin_ = end_ = given_back_ = front_taken_ = offset;
   rebase_ = false;
 }

@@ -59,6 +59,7 @@ class JobOutput {
   static constexpr std::size_t kKeptForClients = 1 * limits::kMiB;  // nobody drives, some watch
   static constexpr std::size_t kMinWindow = limits::kIoChunkBytes;
   static constexpr std::size_t kMaxWindow = 1 * limits::kMiB;
+  static constexpr std::uint64_t kMaxOffset = std::uint64_t{1} << 62;  // where a log may begin
 
   // recovered: the head restarted, and what was sent before is counted by the front end alone: the
   // first one that attaches says where the log begins.

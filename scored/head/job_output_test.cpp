@@ -186,6 +186,24 @@ TEST(JobOutput, TakesTheFrontEndsCountAfterARestart) {
   EXPECT_EQ(effects.credits[0], 5u);
 }
 
+// Offsets that wrap round would leave a log that ends before it begins.
+TEST(JobOutput, SurvivesABeginningThatCannotBe) {
+  constexpr auto kAbsurd = ~std::uint64_t{0};
+  JobOutput counted(kDriven, true);
+  Effects effects;
+  effects.add(counted.arrived(chunk("before")));
+  effects.add(counted.attach(kFront, true, kWindow, kAbsurd));
+  effects.add(counted.arrived(chunk("after")));
+  effects.add(counted.attach(kWatcher, false, kWindow, 0));
+  EXPECT_EQ(effects.sent[kFront], "beforeafter");
+
+  JobOutput told(kDriven, true);
+  told.begin_at(kAbsurd);
+  effects.add(told.arrived(chunk("x")));
+  effects.add(told.attach(kWatcher, false, kWindow, 0));
+  EXPECT_EQ(told.kept_bytes(), 1u);
+}
+
 TEST(JobOutput, IgnoresTakenBeyondWhatWasSentAndStrangers) {
   JobOutput output(kDriven, false);
   Effects effects;

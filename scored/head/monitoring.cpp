@@ -408,10 +408,11 @@ asio::awaitable<Result<std::string>> Monitoring::trace(TraceWish wish) {
   const auto came = std::make_shared<Channel>(io_, 1);
   const auto found = std::make_shared<wire::Trace>();
   // Nodes count back from their own clock when they are asked.
-  head_.trace(wish.since, [came, found](wire::Trace trace) {
+  const auto asked = head_.trace(wish.since, [came, found](wire::Trace trace) {
     *found = std::move(trace);
     came->try_send(boost::system::error_code());
   });
+  if (!asked) co_return asked.error();
   co_await came->async_receive(asio::use_awaitable);
   if (wish.late) {
     for (auto& node : *found->mutable_nodes()) {
