@@ -1,6 +1,7 @@
 // How a shepherd comes to be, and how one is found again. Its socket is the daemon's: bound here,
 // handed to the launcher, inherited by the shepherd. So it can be connected to before the shepherd
-// runs, and its name in the directory is how a restarted daemon finds it.
+// runs, and its name in the directory, "attempt.user.sock", is how a restarted daemon finds it and
+// knows whose it is, whatever it says itself.
 #include "base/limits.hpp"
 #include "base/log.hpp"
 #include "base/spawn.hpp"
@@ -59,7 +60,7 @@ proto::ConnectionLimits connection_limits() {
 }  // namespace
 
 void Attempts::launch(gang::LaunchShepherd order) {
-  const auto attempt = add(order.placed.attempt);
+  const auto attempt = add(order.placed.attempt, order.placed.user);
   attempt->memory = order.placed.memory;
   attempt->ranks = ranks_of(order.placed);
   parts_.tasks.spawn("run an attempt", run_new(attempt, std::move(order)));
@@ -133,23 +134,32 @@ void Attempts::prepare(Attempt& attempt, const gang::LaunchShepherd& order) {
 
 // ---- after a restart ----------------------------------------------------------------------------
 
-std::vector<AttemptId> Attempts::named() const {
-  std::vector<AttemptId> ids;
+std::vector<Attempts::Name> Attempts::named() const {
+  std::vector<Name> names;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(settings_.directory, ignored)) {
     std::string name = entry.path().filename();
     if (!name.ends_with(kSocketSuffix)) continue;
     name.resize(name.size() - kSocketSuffix.size());
-    if (const auto id = parse_number<std::uint64_t>(name)) ids.push_back(AttemptId{*id});
+    const auto parts = split(name, '.');
+    const auto id = parse_number<std::uint64_t>(parts[0]);
+    if (!id || parts.size() > 2) continue;
+    Name found{AttemptId{*id}, std::nullopt};
+    if (parts.size() == 2) {
+      const auto user = parse_number<std::uint32_t>(parts[1]);
+      if (!user) continue;
+      found.user = UserId(*user);
+    }
+    names.push_back(found);
   }
-  return ids;
+  return names;
 }
 
 // All are asked before the first is waited for.
 asio::awaitable<void> Attempts::adopt_all() {
   std::vector<std::pair<AttemptPtr, Result<void>>> asked;
-  for (const AttemptId id : named()) {
-    const auto attempt = add(id);
+  for (const auto& [id, user] : named()) {
+    const auto attempt = add(id, user);
     auto connected = co_await connect(attempt);
     if (connected) send_resume(*attempt);
     asked.emplace_back(attempt, std::move(connected));
@@ -210,6 +220,9 @@ asio::awaitable<Result<proto::FoundAttempt>> Attempts::read_report(AttemptPtr at
   if (!found) co_return found.error();
   if (found->placed.attempt != attempt->id) {
     co_return fail(Errc::Malformed, "it says it is attempt {}", found->placed.attempt);
+  }
+  if (attempt->user && found->placed.user != *attempt->user) {
+    co_return fail(Errc::Denied, "it says it is user {}'s", found->placed.user);
   }
   attempt->memory = found->placed.memory;
   attempt->ranks = ranks_of(found->placed);

@@ -31,10 +31,12 @@ Attempts::AttemptPtr Attempts::find(AttemptId attempt) const {
   return found == attempts_.end() ? nullptr : found->second;
 }
 
-Attempts::AttemptPtr Attempts::add(AttemptId attempt) {
+Attempts::AttemptPtr Attempts::add(AttemptId attempt, std::optional<UserId> user) {
   auto made = std::make_shared<Attempt>();
   made->id = attempt;
-  made->socket = fmt::format("{}/{}.sock", settings_.directory, attempt);
+  made->user = user;
+  made->socket = user ? fmt::format("{}/{}.{}.sock", settings_.directory, attempt, *user)
+                      : fmt::format("{}/{}.sock", settings_.directory, attempt);
   attempts_[attempt] = made;
   return made;
 }

@@ -86,6 +86,7 @@ class Attempts {
   struct Attempt {
     AttemptId id{};
     std::string socket;
+    std::optional<UserId> user;  // whose it is: the launcher was told, or the socket's name says
     Bytes memory{};
     std::vector<std::uint32_t> ranks;  // of its tasks here
     std::vector<pid_t> tasks;          // once they started
@@ -102,12 +103,18 @@ class Attempts {
   using AttemptPtr = std::shared_ptr<Attempt>;
 
   AttemptPtr find(AttemptId attempt) const;
-  AttemptPtr add(AttemptId attempt);
+  AttemptPtr add(AttemptId attempt, std::optional<UserId> user = {});
   // attempt_start.cpp
   asio::awaitable<void> run_new(AttemptPtr attempt, gang::LaunchShepherd order);
   asio::awaitable<Result<void>> start_shepherd(AttemptPtr attempt, base::PlacedTasks placed);
   asio::awaitable<Result<void>> connect(AttemptPtr attempt);
-  [[nodiscard]] std::vector<AttemptId> named() const;  // that have a socket in the directory
+
+  struct Name {
+    AttemptId attempt;
+    std::optional<UserId> user;  // none: of an earlier version
+  };
+
+  [[nodiscard]] std::vector<Name> named() const;  // that have a socket in the directory
   bool send_resume(const Attempt& attempt);
   asio::awaitable<Result<proto::FoundAttempt>> read_report(AttemptPtr attempt);
   asio::awaitable<void> adopt(AttemptPtr attempt, TimePoint deadline);

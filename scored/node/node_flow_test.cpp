@@ -294,7 +294,8 @@ void write_shepherd(const std::filesystem::path& path, const std::string& words)
       "    size = len(body) if length is None else length\n"
       "    return struct.pack('<IHHII', 0x44524353, 1, kind, size, 0) + body\n"
       "if sys.argv[1] == 'spawner': time.sleep(1000)\n"
-      "peer, _ = socket.socket(fileno=3).accept()\n"
+      "door = socket.socket(fileno=3)\n"
+      "peer, _ = door.accept()\n"
       "peer.sendall(" +
       words +
       ")\n"
@@ -331,6 +332,30 @@ TEST_P(HostileShepherd, EndsItsOwnAttemptAlone) {
   EXPECT_TRUE(head.wait([&] { return std::filesystem::is_empty(head.dir / "shepherds"); }));
   EXPECT_TRUE(head.outputs.empty());
   EXPECT_EQ(head.hellos.size(), 1U);
+  EXPECT_EQ(head.stop_node(), 0);
+}
+
+// Whose channels its sockets would be taken for.
+TEST(LyingShepherd, IsNotTakenForAnotherUsersAfterARestart) {
+  TestHead head(true);
+  if (!head.has_cgroups()) GTEST_SKIP() << "no cgroup2 that may be written";
+  const std::string says_it_is_nobodys =
+      "b'')\n"
+      "first, _ = door.accept()\n"
+      "first.sendall(frame(208, b'\\x08\\x80\\x02\\x10\\x01\\x18\\xfe\\xff\\x03\\x2a\\x01\\x01')";
+  write_shepherd(head.dir / "shepherd.py", "frame(201, b'') + " + says_it_is_nobodys);
+  head.start_launcher(head.dir / "shepherd.py");
+  head.start_node();
+  ASSERT_TRUE(head.wait_for_node());
+  head.prepare(256, "true");
+  ASSERT_NE(head.expect<wire::Prepared>(256), nullptr);
+  head.kill_node();
+  head.start_node();
+  ASSERT_TRUE(head.wait_for_node(2));
+  EXPECT_EQ(head.hellos.back().attempts_size(), 0);
+  const auto log = read_file(head.dir / "node.log", 1U << 20U).value_or("");
+  EXPECT_NE(log.find("it says it is user 65534's"), std::string::npos) << log;
+  EXPECT_TRUE(head.wait([&] { return std::filesystem::is_empty(head.dir / "shepherds"); }));
   EXPECT_EQ(head.stop_node(), 0);
 }
 
