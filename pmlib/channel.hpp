@@ -69,8 +69,10 @@ class Channel final : private FrameSink {
   // Memory for a message of `length` <= payload_bytes() to `peer`, to be built in place. ENOBUFS:
   // nothing free, progress() and try again. EBUSY: the buffer lent before was not sent yet.
   int get_send_buffer(std::uint32_t peer, std::uint32_t length, std::byte** buffer);
-  // Sends what get_send_buffer() lent.
-  int send();
+  // Sends what get_send_buffer() lent. If `more_follows` to the same peer it may wait for that, to
+  // go out together; send_held() says that no more comes.
+  int send(bool more_follows = false);
+  void send_held(std::uint32_t peer);
   // Gives the buffer back unsent. Harmless without one.
   void cancel_send();
 
@@ -134,6 +136,7 @@ class Channel final : private FrameSink {
   std::uint16_t take_send_slot();
   void free_send_slot(std::uint16_t slot);
   void enqueue(std::uint32_t peer, std::uint16_t descriptor);
+  void append_to_queue(std::uint32_t peer, std::uint16_t descriptor);
   void transmit(std::uint32_t peer);
   bool should_wait_for_window(const PeerState& peer, std::size_t count) const;
   bool ends_window(const PeerState& peer, std::size_t count) const;

@@ -92,7 +92,7 @@ int Channel::get_send_buffer(std::uint32_t peer, std::uint32_t length, std::byte
   return 0;
 }
 
-int Channel::send() {
+int Channel::send(bool more_follows) {
   if (building_ == kNoIndex) return EINVAL;
   const std::uint16_t index = building_;
   const std::uint32_t peer = building_for_;
@@ -106,8 +106,18 @@ int Channel::send() {
   Counters& c = segment_.header().counters;
   ++c.messages_sent;
   c.bytes_sent += d.length;
-  enqueue(peer, index);
+  append_to_queue(peer, index);
+  if (more_follows) {
+    ready_.insert(peer);  // goes with the next turn at the latest
+  } else {
+    transmit(peer);
+  }
   return 0;
+}
+
+void Channel::send_held(std::uint32_t peer) {
+  is_now_fresh_ = false;
+  if (check_peer(peer) == 0) transmit(peer);
 }
 
 void Channel::cancel_send() {
@@ -157,6 +167,11 @@ std::uint32_t Channel::frames_for(FrameKind kind, std::uint32_t length) const {
 }
 
 void Channel::enqueue(std::uint32_t rank, std::uint16_t index) {
+  append_to_queue(rank, index);
+  transmit(rank);
+}
+
+void Channel::append_to_queue(std::uint32_t rank, std::uint16_t index) {
   PeerState& peer = segment_.peer(rank);
   SendDescriptor& d = segment_.descriptor(index);
   d.first = peer.send.queued + 1;
@@ -170,7 +185,6 @@ void Channel::enqueue(std::uint32_t rank, std::uint16_t index) {
   peer.tail = index;
   E::on_app_queue(peer.send, d.frames);
   is_now_fresh_ = false;
-  transmit(rank);
 }
 
 void Channel::release_acknowledged(std::uint32_t rank) {

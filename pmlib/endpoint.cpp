@@ -315,8 +315,12 @@ int Endpoint::get_send_buffer(std::uint32_t peer, std::uint32_t length, std::byt
                          : channel_->get_send_buffer(peer, length, buffer);
 }
 
-int Endpoint::send() {
-  return sends_by_shmem_ || !channel_ ? shmem_->send() : channel_->send();
+int Endpoint::send(bool more_follows) {
+  return sends_by_shmem_ || !channel_ ? shmem_->send() : channel_->send(more_follows);
+}
+
+void Endpoint::send_held(std::uint32_t peer) {
+  if (channel_ && !uses_shmem(peer)) channel_->send_held(peer);
 }
 
 void Endpoint::cancel_send() {

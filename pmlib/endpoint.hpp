@@ -76,7 +76,8 @@ class Endpoint {
 
   // Messages; see Channel.
   int get_send_buffer(std::uint32_t peer, std::uint32_t length, std::byte** buffer);
-  int send();
+  int send(bool more_follows = false);
+  void send_held(std::uint32_t peer);
   void cancel_send();
   // EAGAIN: nothing there. EHOSTDOWN: rank message.source has died, told once for each.
   int receive(ReceivedMessage& message);

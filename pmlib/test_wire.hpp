@@ -18,6 +18,7 @@ namespace score::pm {
 struct Wire {
   std::deque<std::vector<std::byte>> frames;
   std::size_t carried = 0;
+  unsigned batches = 0;  // calls of the device
   bool is_dead = false;
   unsigned slowness = 1;  // a frame arrives at each so many looks
   double loss = 0;
@@ -32,6 +33,7 @@ class WireDevice final : public PacketDevice {
   ~WireDevice() override { close(fd_); }
 
   std::size_t send(const PeerAddress&, std::span<const FrameOut> frames) override {
+    ++out_.batches;
     for (const FrameOut& frame : frames) {
       std::vector<std::byte> bytes(frame.head.begin(), frame.head.end());
       bytes.insert(bytes.end(), frame.body.begin(), frame.body.end());

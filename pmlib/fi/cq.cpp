@@ -143,9 +143,20 @@ void Cq::write_out(std::byte*& to, const Completion& c) const {
   to += entry_bytes(format_);
 }
 
+void Cq::look() {
+  Link& link = domain_.link();
+  link.progress();
+  if (has_news()) return;
+  for (unsigned looks = link.looks_before_giving_up(); looks > 0; --looks) {
+    link.progress();
+    if (has_news()) return;
+  }
+  link.gave_up();
+}
+
 ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) {
   Guard guard(domain_.link());
-  if (!has_news()) domain_.link().progress();
+  if (!has_news()) look();
   if (!failures_.empty()) return -FI_EAVAIL;
   if (head_ == tail_) return -FI_EAGAIN;
   auto* to = static_cast<std::byte*>(buffer);

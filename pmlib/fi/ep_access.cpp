@@ -60,6 +60,7 @@ void gather(std::span<const iovec> iov, std::byte* to) {
 // Bytes the request keeps until they are sent.
 void keep(Request& request, std::span<const iovec> iov, std::size_t length) {
   request.copy = std::make_unique_for_overwrite<std::byte[]>(length);
+  request.copied = length;
   gather(iov, request.copy.get());
   request.pieces = {{request.copy.get(), length}};
 }

@@ -28,6 +28,7 @@ std::size_t length_of(std::span<const iovec> iov) {
 // Makes the request own its bytes, in one piece.
 void copy_pieces(Request& request, std::span<const iovec> iov, std::size_t length) {
   request.copy = std::make_unique_for_overwrite<std::byte[]>(length);
+  request.copied = length;
   std::byte* to = request.copy.get();
   for (const iovec& piece : iov) {
     if (piece.iov_len > 0) std::memcpy(to, piece.iov_base, piece.iov_len);
@@ -44,9 +45,12 @@ int Ep::resolve(fi_addr_t address, PortName& port) const {
 
 // Too much is under way; the caller comes again later.
 bool Ep::is_full() {
-  if (link_.waiting_requests() < kMostRequests) return false;
+  const auto has_room = [this] {
+    return link_.waiting_requests() < kMostRequests && link_.waiting_bytes() < kMostCopied;
+  };
+  if (has_room()) return false;
   link_.progress();
-  return link_.waiting_requests() >= kMostRequests;
+  return !has_room();
 }
 
 Ep::Report Ep::report_of(void* context, std::uint64_t flags, bool is_silent,
@@ -88,7 +92,8 @@ ssize_t Ep::send(const SendArgs& args) {
   header.from_port = port_;
   header.to_port = to.port;
   header.tag = args.tag;
-  if ((args.flags & kWantsDoneFlags) != 0) header.flags |= kWantsDone;
+  // What the inject functions send has no completion that could wait for the peer.
+  if (!args.is_silent && (args.flags & kWantsDoneFlags) != 0) header.flags |= kWantsDone;
   if ((header.flags & kWantsDone) == 0 &&
       sizeof(Header) + sizeof(Extra) + length <= link_.message_bytes(to.peer)) {
     Head head(header);
@@ -119,6 +124,16 @@ ssize_t Ep::send_slowly(const SendArgs& args, PortName to, Header header, std::s
   }
   request->pieces.assign(args.iov.begin(), args.iov.end());
   request->length = length;
+  Extra extra{args.data, length, 0, 0};
+  const bool is_answered = is_large || (header.flags & kWantsDone) != 0;
+  if (is_answered) extra.request = link_.enter(*request);
+  Head head(header);
+  if (header.flags != 0) head.add(extra);
+  request->set_head(head);
+  if (!is_answered && link_.send_at_once(*request)) {
+    request->finish(0);
+    return 0;
+  }
   if (copies || (is_large && args.iov.size() > 1)) {
     copy_pieces(*request, args.iov, length);
     request->pieces = {{request->copy.get(), length}};
@@ -127,11 +142,6 @@ ssize_t Ep::send_slowly(const SendArgs& args, PortName to, Header header, std::s
     request->large = {static_cast<const std::byte*>(request->pieces[0].iov_base), length};
     request->length = 0;
   }
-  Extra extra{args.data, length, 0, 0};
-  if (is_large || (header.flags & kWantsDone) != 0) extra.request = link_.enter(*request);
-  Head head(header);
-  if (header.flags != 0) head.add(extra);
-  request->set_head(head);
   link_.submit(std::move(request));
   return 0;
 }

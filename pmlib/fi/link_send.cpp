@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <sched.h>
 
 namespace score::pm::fi {
@@ -14,7 +15,17 @@ namespace {
 constexpr int kMessagesPerTurn = 64;
 constexpr unsigned kPatientTurns = 200;  // chosen: some 50 us
 constexpr unsigned kYieldEvery = 16;
-constexpr std::size_t kEagerBytes = 16 << 10;  // chosen: a dozen frames, sent without asking
+// Chosen: a look takes 50 to 300 ns, so a read takes 5 us at most, and this after a message only.
+constexpr unsigned kLooksAtOnce = 16;
+constexpr unsigned kLooksAfterMessage = 64;
+constexpr std::uint64_t kAwayNs = 3'000;  // longer than the MPI's own part of a turn
+
+std::uint64_t now_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
 
 // Copies `length` bytes of the pieces, from `offset` on.
 void gather(std::span<const iovec> pieces, std::size_t offset, std::byte* to, std::size_t length) {
@@ -69,9 +80,15 @@ std::uint32_t Link::enter(Request& request) {
   return request.id;
 }
 
+bool Link::send_at_once(Request& request) {
+  const Peer& peer = peers_[request.to.peer];
+  return !peer.is_waiting && !peer.is_dead && is_ready(request.to.peer) && push(request) == 0;
+}
+
 void Link::submit(std::unique_ptr<Request> request) {
   Request* const raw = request.release();
   ++live_requests_;
+  copied_bytes_ += raw->copied;
   Peer& peer = peers_[raw->to.peer];
   if (peer.is_dead) return end(raw, EHOSTDOWN);
   raw->is_queued = true;
@@ -86,10 +103,12 @@ void Link::end(Request* request, int error) {
   const std::unique_ptr<Request> owned(request);
   if (request->id != 0) requests_.take(request->id);
   --live_requests_;
+  copied_bytes_ -= request->copied;
   request->finish(error);
 }
 
-// Hands as much as possible of a request to PM; what does not fit one message goes in Fragments.
+// Hands as much as possible of a request to PM; what does not fit one message goes in Fragments,
+// which leave together.
 int Link::push(Request& request) {
   const std::uint32_t to = request.to.peer;
   const std::size_t most = message_bytes(to);
@@ -103,10 +122,13 @@ int Link::push(Request& request) {
     const std::size_t n = std::min(most - head.size(), request.length - request.sent);
     std::byte* buffer = nullptr;
     int error = pm_->get_send_buffer(to, static_cast<std::uint32_t>(head.size() + n), &buffer);
-    if (error != 0) return error;
+    if (error != 0) {
+      pm_->send_held(to);
+      return error;
+    }
     std::memcpy(buffer, head.data(), head.size());
     gather(request.pieces, request.sent, buffer + head.size(), n);
-    error = pm_->send();
+    error = pm_->send(request.sent + n < request.length);
     if (error != 0) {
       pm_->cancel_send();
       return error;
@@ -211,10 +233,28 @@ bool Link::progress() {
   if (directory_ != nullptr && directory_->has_unready()) directory_->tick(now_us());
   if (something) {
     empty_turns_ = 0;
+    expect_more();
   } else if (++empty_turns_ > kPatientTurns && empty_turns_ % kYieldEvery == 0) {
     sched_yield();  // MPIs never sleep: with more ranks than processors it is others' turn
   }
   return something;
+}
+
+void Link::expect_more() {
+  looks_left_ = kLooksAfterMessage;
+  gave_up_ns_ = 0;
+}
+
+unsigned Link::looks_before_giving_up() {
+  if (looks_left_ == 0) return 0;
+  if (gave_up_ns_ != 0 && now_ns() - gave_up_ns_ > kAwayNs) looks_left_ = 0;
+  const unsigned looks = std::min(looks_left_, kLooksAtOnce);
+  looks_left_ -= looks;
+  return looks;
+}
+
+void Link::gave_up() {
+  if (looks_left_ > 0) gave_up_ns_ = now_ns();
 }
 
 void Link::on_received(const ReceivedMessage& message) {

@@ -29,8 +29,10 @@
 namespace score::pm::fi {
 
 constexpr std::size_t kMaxIov = 4;
-constexpr std::size_t kInjectBytes = 1024;
-constexpr std::size_t kMostRequests = 4096;  // of an endpoint under way, then FI_EAGAIN
+constexpr std::size_t kInjectBytes = kEagerBytes;
+// Under way of an endpoint, then FI_EAGAIN.
+constexpr std::size_t kMostRequests = 4096;
+constexpr std::size_t kMostCopied = 8 << 20;  // bytes that requests keep
 
 // The object that begins with `fid`.
 template <class T>
@@ -189,6 +191,7 @@ class Cq : public fid_cq {
  private:
   bool has_news() const { return head_ != tail_ || !failures_.empty(); }
 
+  void look();
   void write_out(std::byte*& to, const Completion& completion) const;
 
   Domain& domain_;

@@ -75,7 +75,7 @@ std::vector<std::uint8_t> pattern(std::size_t length, unsigned seed) {
 TEST_F(Provider, MessagesOfEveryLengthArriveWholeWhetherExpectedOrNot) {
   for (const bool is_expected : {true, false}) {
     for (const std::size_t length :
-         {0, 1, 8, 1300, 1384, 1400, 1408, 1424, 5000, 16384, 16385, 100'000, 3'000'000}) {
+         {0, 1, 8, 1300, 1384, 1400, 1408, 1424, 5000, 16384, 32768, 32769, 100'000, 3'000'000}) {
       const auto sent = pattern(length, static_cast<unsigned>(length));
       std::vector<std::uint8_t> got(length + 1, 0xee);
       done_b.clear();
@@ -288,6 +288,66 @@ TEST_F(Provider, SelectiveCompletionTellsOnlyWhatWasAskedFor) {
   EXPECT_EQ(fi_cntr_read(b->counter), 1u);
 }
 
+TEST_F(Provider, InjectedMessagesNeedTheirBufferNoLongerAndNoAnswer) {
+  SideOptions options;
+  options.send_flags = FI_DELIVERY_COMPLETE;
+  make(options);
+  relays.push_back(std::make_unique<Relay>(b->name(), 0));
+  relays.push_back(std::make_unique<Relay>(a->name(), 0));
+  const Relay& to_a = *relays[1];
+  a_to_b = a->know(relays[0]->name());
+  b_to_a = b->know(to_a.name());
+  constexpr std::size_t kCount = 30;
+  const std::size_t length = a->info->tx_attr->inject_size;
+  std::vector<std::uint8_t> buffer = pattern(length, 0), got(length);
+  const auto inject = [&](std::size_t bytes, std::uint64_t tag) {
+    ssize_t error = -FI_EAGAIN;
+    EXPECT_TRUE(run_until([&] {
+      error = fi_tinject(a->ep, buffer.data(), bytes, a_to_b, tag);
+      return error != -FI_EAGAIN;
+    }));
+    EXPECT_EQ(error, 0);
+  };
+  const auto take_one = [&](std::uint64_t tag) {
+    done_b.clear();
+    ASSERT_EQ(fi_trecv(b->ep, got.data(), length, nullptr, FI_ADDR_UNSPEC, tag, 0, nullptr), 0);
+    ASSERT_TRUE(run_until([&] { return !done_b.empty(); }));
+  };
+  inject(length, 1);
+  std::fill(buffer.begin(), buffer.end(), 0xee);
+  take_one(1);
+  EXPECT_EQ(got, pattern(length, 0));
+  // All are on their way before the other side looks: it acknowledges them together.
+  const std::size_t before = to_a.arrived();
+  for (std::size_t i = 0; i < kCount; ++i) {
+    ASSERT_EQ(fi_tinject(a->ep, buffer.data(), 8, a_to_b, 2), 0);
+  }
+  for (std::size_t i = 0; i < kCount; ++i) take_one(2);
+  EXPECT_LT(to_a.arrived() - before, kCount / 2);
+  EXPECT_TRUE(done_a.empty());
+  EXPECT_TRUE(errors.empty());
+}
+
+TEST_F(Provider, KeepsAFewMegabytesOfInjectedMessagesNoMore) {
+  const std::vector<std::uint8_t> bytes = pattern(a->info->tx_attr->inject_size, 3);
+  std::size_t count = 0;
+  ssize_t error = 0;
+  // The other side is not called: nothing is taken off.
+  while (count < 4096 && error == 0) {
+    error = fi_tinject(a->ep, bytes.data(), bytes.size(), a_to_b, 1);
+    count += error == 0 ? 1 : 0;
+  }
+  EXPECT_EQ(error, -FI_EAGAIN);
+  EXPECT_LT(count * bytes.size(), std::size_t{10} << 20);
+  std::vector<std::uint8_t> got(bytes.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    done_b.clear();
+    ASSERT_EQ(fi_trecv(b->ep, got.data(), got.size(), nullptr, b_to_a, 1, 0, nullptr), 0);
+    ASSERT_TRUE(run_until([&] { return !done_b.empty(); })) << i;
+    ASSERT_EQ(got, bytes);
+  }
+}
+
 TEST_F(Provider, GoesOnByItselfWithAutomaticProgress) {
   make({FI_PROGRESS_AUTO, 0, FI_CQ_FORMAT_TAGGED});
   std::vector<std::uint8_t> sent = pattern(200'000, 5), got(200'000);
@@ -364,6 +424,19 @@ TEST_F(ProviderMemory, WritesAndReadsOfEveryLength) {
     ASSERT_TRUE(wait_one()) << length;
     EXPECT_EQ(back, sent);
   }
+}
+
+TEST_F(ProviderMemory, InjectedWritesOfEveryLengthNeedTheirBufferNoLonger) {
+  for (const std::size_t length :
+       {std::size_t{1}, std::size_t{1360}, std::size_t{1361}, a->info->tx_attr->inject_size}) {
+    const auto sent = pattern(length, 8);
+    std::vector<std::uint8_t> buffer = sent;
+    ASSERT_EQ(fi_inject_write(a->ep, buffer.data(), length, a_to_b, 50, kKey), 0);
+    std::fill(buffer.begin(), buffer.end(), 0xee);
+    ASSERT_TRUE(
+        run_until([&] { return std::equal(sent.begin(), sent.end(), memory.begin() + 50); }));
+  }
+  EXPECT_TRUE(done_a.empty());
 }
 
 TEST_F(ProviderMemory, RefusesWhatIsNotRegistered) {

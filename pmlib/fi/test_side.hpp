@@ -32,6 +32,7 @@ struct SideOptions {
   fi_progress progress = FI_PROGRESS_MANUAL;
   std::uint64_t bind_flags = 0;
   fi_cq_format format = FI_CQ_FORMAT_TAGGED;
+  std::uint64_t send_flags = 0;  // of operations that name none
 };
 
 // Domain, endpoint, address vector, completion queue and a counter of receives.
@@ -44,6 +45,7 @@ class Side {
         FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE;
     hints->ep_attr->type = FI_EP_RDM;
     hints->domain_attr->data_progress = options.progress;
+    hints->tx_attr->op_flags = options.send_flags;
     const int found = fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, hints, &info);
     fi_freeinfo(hints);
     EXPECT_EQ(found, 0) << "is FI_PROVIDER_PATH set?";
@@ -129,10 +131,13 @@ class Relay {
   // What the other side is to be told.
   const Name& name() const { return name_; }
 
+  std::size_t arrived() const { return arrived_; }
+
   void forward() {
     for (;;) {
       const ssize_t n = recv(fd_, buffer_.data(), buffer_.size(), 0);
       if (n <= 0) return;
+      ++arrived_;
       if (random_() % 1000 < lost_) continue;
       sendto(fd_, buffer_.data(), static_cast<std::size_t>(n), 0, reinterpret_cast<sockaddr*>(&to_),
              sizeof to_);
@@ -142,6 +147,7 @@ class Relay {
  private:
   int fd_;
   unsigned lost_;
+  std::size_t arrived_ = 0;
   Name name_;
   sockaddr_in to_{};
   std::array<char, 65536> buffer_;
