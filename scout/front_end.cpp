@@ -264,16 +264,21 @@ void FrontEnd::give_up(int code, std::string_view text) {
 
 void FrontEnd::write_output(bool is_error) {
   const auto written = output_.write_some(is_error);
-  if (!written) {
-    // Our reader has gone, as in `scrun yes | head -1`: so has the job's.
-    if (written.error().is(std::errc::broken_pipe)) return cancel(Duration(-1), 128 + SIGPIPE);
-    return give_up(kExitError, written.error().message());
-  }
-  if (*written == 0 || !link_ || state_ != State::Attached) return;
   wire::OutputTaken taken;
   taken.set_job(job_);
-  taken.set_bytes(*written);
-  link_->queue(taken);
+  // What was dropped too: the head keeps the end of the job back until there is room for the rest.
+  taken.set_bytes(written.value_or(0) + output_.take_dropped());
+  if (taken.bytes() > 0 && link_ && state_ == State::Attached) link_->queue(taken);
+  if (written) return;
+  // Our reader has gone, as in `scrun yes | head -1`: so has the job's.
+  if (!written.error().is(std::errc::broken_pipe)) {
+    return give_up(kExitError, written.error().message());
+  }
+  if (is_owner() && state_ == State::Ended) {
+    forced_code_ = 128 + SIGPIPE;
+  } else if (cancels_ == 0) {
+    cancel(Duration(-1), 128 + SIGPIPE);
+  }
 }
 
 bool FrontEnd::wants_input() const {

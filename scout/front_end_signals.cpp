@@ -17,6 +17,7 @@ namespace {
 constexpr int kHandled[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGTSTP,  SIGWINCH,
                             SIGUSR1, SIGUSR2, SIGALRM, SIGURG,  SIGVTALRM};
 constexpr Duration kDoublePress = std::chrono::seconds{1};
+constexpr int kMostCancels = 2;  // TERM, then KILL
 
 }  // namespace
 
@@ -75,6 +76,9 @@ void FrontEnd::cancel(Duration grace, int exit_code) {
   if (state_ == State::Lost) {
     return give_up(exit_code, job_ == 0 ? "gave up" : fmt::format("gave up; job {} goes on", job_));
   }
+  // What keeps us is a reader that takes no more of its output, or a head that does not answer.
+  if (state_ == State::Ended) return give_up(exit_code, "the rest of the output is lost");
+  if (cancels_ > kMostCancels) return give_up(exit_code, "gave up: the job may still be ending");
   wire::CancelJob message;
   message.set_grace_ns(grace.count());
   message.set_tag(link_ ? link_->next_tag() : 0);

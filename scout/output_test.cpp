@@ -67,6 +67,8 @@ class CapturedOutput {
 
   ~CapturedOutput() { restore(); }
 
+  void close_reader() { pipe_.read.reset(); }
+
   std::string text() {
     restore();
     pipe_.write.reset();
@@ -98,6 +100,22 @@ TEST(OutputWriter, CountsEveryByteOnce) {
   EXPECT_EQ(output.waiting(), 9U);
   EXPECT_EQ(written(output), "hello you");
   EXPECT_EQ(output.waiting(), 0U);
+}
+
+// Else the head would wait for room before it tells of the job's end.
+TEST(OutputWriter, TellsWhatNobodyTakes) {
+  std::signal(SIGPIPE, SIG_IGN);
+  OutputWriter output(OutputStyle::Plain);
+  output.take(0, false, "abc");
+  output.take(1, false, "de");
+  {
+    CapturedOutput captured;
+    captured.close_reader();
+    EXPECT_FALSE(output.write_some(false));
+  }
+  EXPECT_EQ(output.waiting(), 0U);
+  EXPECT_EQ(output.take_dropped(), 5U);
+  EXPECT_EQ(output.take_dropped(), 0U);
 }
 
 TEST(OutputWriter, LabelsWholeLinesOfEachRank) {

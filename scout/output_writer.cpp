@@ -104,7 +104,9 @@ Result<std::uint64_t> OutputWriter::write_some(bool is_error) {
     if (wrote < 0 && (errno == EINTR || errno == EAGAIN)) break;
     if (wrote < 0) {
       const int error = errno;
-      for (const auto& dropped : queue.chunks) waiting_ -= dropped.original;
+      for (const auto& dropped : queue.chunks) done += dropped.original;
+      dropped_ += done;
+      waiting_ -= done;
       queue = {};
       return fail(errno_code(error), "write to standard {}", is_error ? "error" : "output");
     }

@@ -35,8 +35,11 @@ class OutputWriter {
 
   // Writes what goes without blocking after poll(2) said so: at most PIPE_BUF to what is not a
   // file. Gives the bytes of tasks' output that are done with. Errors: errno codes; what was queued
-  // for this stream is then dropped and counted as taken by the next call.
+  // for this stream is then dropped.
   Result<std::uint64_t> write_some(bool is_error);
+
+  // Bytes of tasks' output that were done with in calls that failed: nobody will have them.
+  [[nodiscard]] std::uint64_t take_dropped() { return std::exchange(dropped_, 0); }
 
   [[nodiscard]] std::uint64_t received() const { return received_; }
 
@@ -64,6 +67,7 @@ class OutputWriter {
   std::map<std::pair<std::uint32_t, bool>, std::string> partial_;  // line begun, or gathered text
   std::uint64_t received_ = 0;
   std::uint64_t waiting_ = 0;
+  std::uint64_t dropped_ = 0;
 };
 
 }  // namespace score::scout

@@ -155,6 +155,26 @@ def test_a_slow_reader_stalls_nobody(few):
     flood.stderr.close()
 
 
+def test_a_reader_that_goes_takes_the_job_along(few):
+    # More is on its way to it then than the front end's window holds.
+    flood = few.start('scrun', '-N', 8, 'yes', 'y' * 60)
+    flood.stdout.readline()
+    flood.stdout.close()
+    assert flood.wait(60) == 128 + signal.SIGPIPE
+    flood.stderr.close()
+
+
+def test_output_that_nobody_reads_keeps_no_front_end(few):
+    process = few.start('scrun', 'head', '-c', 150_000, '/dev/zero')
+    wait_until(lambda: any(job['final'] and job['command'].startswith('head -c 150000')
+                           for job in few.json('scq')['jobs']))
+    assert process.poll() is None  # the pipe holds less, the windows more
+    wait_until(lambda: process.send_signal(signal.SIGTERM) or process.poll() is not None)
+    assert process.returncode == 128 + signal.SIGTERM
+    process.stdout.close()
+    process.stderr.close()
+
+
 # ---- control
 
 def read_until(fd, pattern, limit=30):
