@@ -20,6 +20,8 @@ std::vector<LateSwitch> ClusterMeter::feed(NodeId id, const NodeSample& sample) 
 }
 
 void ClusterMeter::note_totals(Node& node, TimePoint taken, const NodeTotals& totals) {
+  // Asked for by a scrape they overtake those that are played out later.
+  if (!node.totals.empty() && taken < node.totals.back().at) return;
   const bool has_restarted = node.has_totals && totals.switches < node.newest.switches;
   if (has_restarted) node.totals.clear();
   node.totals.push_back({taken, totals.lost, totals.busy, totals.switches});
@@ -29,6 +31,10 @@ void ClusterMeter::note_totals(Node& node, TimePoint taken, const NodeTotals& to
   }
   node.newest = totals;
   node.has_totals = true;
+}
+
+void ClusterMeter::task_ended(NodeId node, JobId job, TimePoint at) {
+  if (node.value() < nodes_.size()) nodes_[node.value()].runs.task_ended(job, at);
 }
 
 void ClusterMeter::interrupt(NodeId node, TimePoint now) {

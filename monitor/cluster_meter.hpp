@@ -17,6 +17,8 @@ class ClusterMeter {
 
   // Returns the late switches of the sample. `node` counts from 0 without gaps.
   std::vector<LateSwitch> feed(NodeId node, const NodeSample& sample);
+  // A task of the job there, at a moment of which samples may still come.
+  void task_ended(NodeId node, JobId job, TimePoint at);
   // The node is gone, or samples stop: its loads are not known from `now` on.
   void interrupt(NodeId node, TimePoint now);
   void interrupt_all(TimePoint now);

@@ -67,6 +67,7 @@ struct ClusterView {
   std::uint64_t epoch = 0;
   std::uint32_t nodes_up = 0, nodes_down = 0, nodes_drained = 0, jobs_active = 0;
   std::optional<Duration> sample_period;
+  Duration sample_delay{0};  // what nodes measured is known until now less this
   std::size_t viewers = 0;
   std::vector<NodeRow> nodes;
   std::vector<MatrixRow> rows;

@@ -124,6 +124,7 @@ void Writer::write_cluster() {
   json_.field("switches_per_s", rounded(meter_.switches_per_second()));
   json_.field("overhead", meter_.overhead());
   json_.field("sample_period_s", seconds(view_.sample_period));
+  json_.field("sample_delay_s", seconds(view_.sample_delay));
   json_.field("viewers", view_.viewers).end_object();
 }
 
@@ -167,13 +168,14 @@ void Writer::write_matrix() {
 }
 
 void Writer::write_slices() {
-  const TimePoint from = view_.now - options_.slices;
+  const TimePoint to = view_.now - view_.sample_delay;
+  const TimePoint from = to - options_.slices;
   json_.key("slices").begin_object();
   at("from_s", from);
-  at("to_s", view_.now);
+  at("to_s", to);
   json_.key("runs").begin_array();
   for (std::uint32_t node = 0; node < view_.nodes.size(); ++node) {
-    for (const Run& run : meter_.runs(NodeId(node), from, view_.now)) {
+    for (const Run& run : meter_.runs(NodeId(node), from, to)) {
       if (options_.filter.job && run.job != *options_.filter.job) continue;
       json_.begin_array().value(node).value(run.job.value());
       at(run.start);
@@ -275,7 +277,8 @@ void Writer::write_quantiles(const Quantiles& of, bool with_count) {
 }
 
 void Writer::write_switches() {
-  const auto summary = meter_.switches().summary(view_.now - options_.window, view_.now);
+  const TimePoint to = view_.now - view_.sample_delay;
+  const auto summary = meter_.switches().summary(to - options_.window, to);
   json_.key("switches").begin_object().field("window_s", seconds(options_.window));
   json_.field("count", summary.count).key("phases").begin_object();
   for (std::size_t i = 0; i < kSwitchPhases; ++i) {

@@ -61,6 +61,10 @@ TaskLoad LoadMeter::load_of(const TaskSample& now, Kept* before, Duration period
   if (now.pm) load.pm_wait = before != nullptr ? before->pm_wait : 0;
   if (before == nullptr || before->sample.pid != now.pid) return load;
   const TaskSample& last = before->sample;
+  // Of a gang that has been frozen all the time its last slice is still what there is to say.
+  load.user = before->user;
+  load.system = before->system;
+  load.switches = before->switches;
   if (scheduled >= kLeastScheduled) {
     const double ran = seconds(scheduled);
     load.user = cores(now.user, last.user, ran);
@@ -101,7 +105,8 @@ void LoadMeter::feed(const NodeSample& sample) {
         if (!made.traffic) made.traffic = TrafficRate();
         add(*made.traffic, *load.traffic);
       }
-      kept[{gang.attempt, task.rank}] = {task, load.pm_wait.value_or(0)};
+      kept[{gang.attempt, task.rank}] = {task, load.pm_wait.value_or(0), load.user, load.system,
+                                         load.switches};
       made.tasks.push_back(std::move(load));
     }
   }

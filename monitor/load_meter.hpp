@@ -20,7 +20,7 @@ struct TaskLoad {
   Rank rank;
   std::int32_t pid = 0;
   TaskState state = TaskState::Blocked;
-  double user = 0, system = 0;  // cores, while it was scheduled
+  double user = 0, system = 0;  // cores, while it was scheduled; of when it was last
   double scheduled = 0;         // share of the period
   double switches = 0;          // a second of scheduled time
   Bytes memory;
@@ -53,6 +53,7 @@ class LoadMeter {
   struct Kept {
     TaskSample sample;
     double pm_wait = 0;
+    double user = 0, system = 0, switches = 0;  // as shown last
   };
 
   using Tasks = std::map<std::pair<AttemptId, Rank>, Kept>;

@@ -1,6 +1,7 @@
 // From samples to what a document shows.
 #include "base/model.hpp"
 #include "monitor/cluster_meter.hpp"
+#include "monitor/late_digest.hpp"
 
 #include <gtest/gtest.h>
 
@@ -36,6 +37,19 @@ TEST(LoadMeter, CallsAFrozenGangNotIdle) {
   EXPECT_DOUBLE_EQ(meter.load().tasks[0].user, 1.0);
   EXPECT_DOUBLE_EQ(meter.load().tasks[0].scheduled, 0.25);
   EXPECT_DOUBLE_EQ(meter.load().user, 0.25);
+}
+
+TEST(LoadMeter, ShowsTheLastSliceOfAGangThatIsFrozen) {
+  LoadMeter meter;
+  meter.feed(sample(TimePoint(10s), 1s, task(1s)));
+  meter.feed(sample(TimePoint(10100ms), 1100ms, task(1080ms)));
+  meter.feed(sample(TimePoint(10200ms), 1100ms, task(1080ms)));
+  meter.feed(sample(TimePoint(10300ms), 1100ms + 40us, task(1080ms)));
+  EXPECT_DOUBLE_EQ(meter.load().tasks[0].user, 0.8);
+  EXPECT_DOUBLE_EQ(meter.load().user, 0) << "the node's load is of real time";
+  EXPECT_LT(meter.load().tasks[0].scheduled, 0.001);
+  meter.feed(sample(TimePoint(10400ms), 1200ms, task(1080ms)));
+  EXPECT_DOUBLE_EQ(meter.load().tasks[0].user, 0);
 }
 
 TEST(LoadMeter, HasNoRatesAfterOneSampleAndNoneOfTheFuture) {
@@ -79,6 +93,25 @@ NodeSample switched(TimePoint taken, TimePoint due, AttemptId left, AttemptId en
   return made;
 }
 
+TEST(LateDigest, TellsTheFirstAtOnceAndTheRestTogether) {
+  LateDigest digest;
+  EXPECT_FALSE(digest.take(TimePoint(1s)));
+  digest.add({1, NodeId(3), TimePoint(1s), 2ms});
+  const auto first = digest.take(TimePoint(1s));
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->count, 1U);
+  EXPECT_EQ(first->worst.id, 1U);
+  for (std::uint64_t i = 2; i < 50; ++i) {
+    digest.add({i, NodeId(4), TimePoint(2s), i == 30 ? 9ms : 3ms});
+    EXPECT_FALSE(digest.take(TimePoint(2s)));
+  }
+  const auto rest = digest.take(TimePoint(1s) + LateDigest::kPause);
+  ASSERT_TRUE(rest);
+  EXPECT_EQ(rest->count, 48U);
+  EXPECT_EQ(rest->worst.id, 30U);
+  EXPECT_FALSE(digest.take(TimePoint(30s)));
+}
+
 TEST(RunHistory, FollowsSwitchesToTheMicrosecond) {
   RunHistory history;
   history.feed(switched(TimePoint(1050ms), TimePoint(1s), kSecond, kFirst));
@@ -100,6 +133,26 @@ TEST(RunHistory, ShowsAJobThatIsNeverSwitched) {
   EXPECT_EQ(history.between(TimePoint(0s), TimePoint(4s))[0],
             (monitor::Run{JobId(1), TimePoint(1s), TimePoint(3s)}));
   EXPECT_TRUE(history.between(TimePoint(3s), TimePoint(4s)).empty());
+}
+
+TEST(RunHistory, EndsAKilledJobWithItsLastTask) {
+  RunHistory history;
+  history.feed(sample(TimePoint(1s), 0s, task(0s)));
+  history.task_ended(JobId(1), TimePoint(1300ms));
+  history.feed(sample(TimePoint(1500ms), 500ms, task(0s)));
+  history.task_ended(JobId(1), TimePoint(1700ms));
+  history.task_ended(JobId(2), TimePoint(1800ms));
+  NodeSample gone;
+  gone.taken = TimePoint(2s);
+  history.feed(gone);
+  EXPECT_EQ(history.between(TimePoint(0s), TimePoint(4s)),
+            (std::vector{monitor::Run{JobId(1), TimePoint(1s), TimePoint(1700ms)}}));
+  // Of a run that began later it says nothing.
+  history.feed(sample(TimePoint(3s), 500ms, task(0s)));
+  gone.taken = TimePoint(4s);
+  history.feed(gone);
+  EXPECT_EQ(history.between(TimePoint(2500ms), TimePoint(5s)),
+            (std::vector{monitor::Run{JobId(1), TimePoint(3s), TimePoint(4s)}}));
 }
 
 TEST(RunHistory, ForgetsOldRunsAndBoundsTheRest) {
@@ -175,6 +228,21 @@ TEST(ClusterMeter, GivesTheShareThatSwitchingTook) {
   meter.interrupt(NodeId(2), TimePoint(30s));
   EXPECT_FALSE(meter.overhead());
   EXPECT_EQ(meter.load(NodeId(2)), nullptr);
+}
+
+TEST(ClusterMeter, TakesAnOlderSampleForNoRestart) {
+  ClusterMeter meter;
+  for (const int second : {1, 2, 4, 3, 5}) {  // a scrape overtook what is played out
+    NodeSample made;
+    made.taken = TimePoint(1s * second);
+    made.totals.emplace();
+    made.totals->switches = static_cast<std::uint64_t>(second) * 10;
+    made.totals->busy = second * 1s;
+    made.totals->lost = second * 10ms;
+    meter.feed(NodeId(0), made);
+  }
+  EXPECT_NEAR(meter.switches_per_second(), 10, 1e-9);
+  EXPECT_NEAR(*meter.overhead(), 0.01, 1e-9);
 }
 
 }  // namespace

@@ -56,10 +56,10 @@ Result<ProcessSchedule> parse_schedule(std::string_view text) {
     next = stop + (stop != end && *stop == ' ' ? 1 : 0);
   }
   if (next != end && *next != '\n') return fail(Errc::Malformed, "schedstat");
-  if (numbers[0] > static_cast<std::uint64_t>(Duration::max().count())) {
-    return fail(Errc::Malformed, "schedstat");
-  }
-  return ProcessSchedule{Duration(static_cast<Duration::rep>(numbers[0])), numbers[2]};
+  constexpr auto kMost = static_cast<std::uint64_t>(Duration::max().count());
+  if (numbers[0] > kMost || numbers[1] > kMost) return fail(Errc::Malformed, "schedstat");
+  const auto time = [](std::uint64_t ns) { return Duration(static_cast<Duration::rep>(ns)); };
+  return ProcessSchedule{time(numbers[0]), numbers[2], time(numbers[1])};
 }
 
 Result<CgroupCpu> parse_cpu_stat(std::string_view text) {

@@ -28,6 +28,7 @@ struct ProcessStat {
 struct ProcessSchedule {
   Duration ran{0};
   std::uint64_t turns = 0;  // times it got a core
+  Duration waited{0};       // for one, while it could run
 
   friend bool operator==(const ProcessSchedule&, const ProcessSchedule&) = default;
 };

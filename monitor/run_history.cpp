@@ -28,8 +28,12 @@ void RunHistory::feed(const NodeSample& sample) {
   for (const JobId job : running) open_.try_emplace(job, sample.taken);
   for (auto next = open_.begin(); next != open_.end();) {
     const auto [job, start] = *next++;
-    if (!running.contains(job)) end(job, sample.taken);
+    if (running.contains(job)) continue;
+    const auto last = last_task_.find(job);
+    const bool is_told = last != last_task_.end() && last->second > start;
+    end(job, is_told ? std::min(last->second, sample.taken) : sample.taken);
   }
+  std::erase_if(last_task_, [&](const auto& one) { return one.second < sample.taken - kKept; });
   while (!ended_.empty() &&
          (*ended_.front().end < sample.taken - kKept || ended_.size() > kMostRuns)) {
     ended_.pop_front();

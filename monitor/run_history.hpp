@@ -26,6 +26,10 @@ class RunHistory {
   static constexpr std::size_t kMostRuns = 8'192;
 
   void feed(const NodeSample& sample);
+
+  // A job that no sample has any more ran until its last task ended, if that was told before.
+  void task_ended(JobId job, TimePoint at) { last_task_[job] = at; }
+
   // Nothing is known from `now` on: what ran has ended for us.
   void interrupt(TimePoint now);
 
@@ -37,6 +41,7 @@ class RunHistory {
 
   std::map<JobId, TimePoint> open_;
   std::deque<Run> ended_;
+  std::map<JobId, TimePoint> last_task_;  // when one ended, of lately
 };
 
 }  // namespace score::monitor

@@ -48,7 +48,8 @@ TEST(ProcText, SurvivesRandomBytes) {
 }
 
 TEST(ProcText, ReadsScheduleAndCgroup) {
-  EXPECT_EQ(*parse_schedule("123456789 55 42\n"), (ProcessSchedule{Duration(123456789), 42}));
+  EXPECT_EQ(*parse_schedule("123456789 55 42\n"),
+            (ProcessSchedule{Duration(123456789), 42, Duration(55)}));
   EXPECT_FALSE(parse_schedule("12 55"));
   EXPECT_FALSE(parse_schedule("12 55 x"));
   const auto cpu = parse_cpu_stat("usage_usec 30\nuser_usec 20\nsystem_usec 10\nnr_periods 0\n");

@@ -15,6 +15,9 @@
 
 namespace score::monitor {
 
+// Samples of a shorter period than this travel together, this often (docs/adr/0032).
+inline constexpr Duration kTogether = 500ms;
+
 enum class TaskState : std::uint8_t {
   Running,    // on a core or ready to be
   WaitsInPm,  // in the communication library, with nothing to do

@@ -12,6 +12,7 @@ namespace {
 constexpr Duration kSameBoundary = 300us;
 // A boundary's skew counts when all nodes had time to report it.
 constexpr Duration kSettleAfter = 2s;
+constexpr Duration kMostDelay = 2s;  // of a sample behind those of other nodes
 
 Quantiles quantiles(std::vector<Duration>& lengths) {
   Quantiles made;
@@ -78,7 +79,10 @@ SwitchWindow::Summary SwitchWindow::summary(TimePoint from, TimePoint to) const 
   std::array<std::vector<Duration>, kSwitchPhases> lengths;
   Duration lost{0};
   std::int64_t entering = 0;
-  for (const Entry& entry : entries_) {
+  // In the order they came, and what comes is not much older than what came before.
+  for (auto next = entries_.rbegin(); next != entries_.rend(); ++next) {
+    const Entry& entry = *next;
+    if (entry.sample.due < from - kMostDelay) break;
     if (entry.sample.due < from || entry.sample.due >= to) continue;
     ++made.count;
     for (std::size_t i = 0; i < kSwitchPhases; ++i) {

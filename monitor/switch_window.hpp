@@ -27,7 +27,7 @@ class SwitchWindow {
   static constexpr Duration kKept = 11s;
   static constexpr Duration kLate = 1ms;
   static constexpr std::size_t kMostSwitches = 65'536;
-  static constexpr std::size_t kMostLate = 64;
+  static constexpr std::size_t kMostLate = 4'096;
 
   // Returns those of the sample that were late.
   std::vector<LateSwitch> feed(NodeId node, const NodeSample& sample);

@@ -1,6 +1,6 @@
 // A sleeping process costs one short pread: if its schedule did not change since the last reading,
 // nothing else did either, except that its state may have become a sleep. Of a busy one stat, which
-// is by far the dearer file, is read each kStatAge-th time and when it falls asleep or wakes up:
+// is by far the dearer file, is read each second time and when it falls asleep or wakes up:
 // its state, its memory and the split of its time are that old at most.
 //
 // CPU time comes in ticks of 10 ms from stat and in nanoseconds, but for one thread only, from
@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::size_t kMaxProcesses = 2'048;  // of an attempt on a node; two descriptors each
 constexpr std::size_t kMaxTextBytes = 1'024;
-constexpr std::uint8_t kStatAge = 4;
+constexpr std::uint8_t kStatAge = 2;
 constexpr Duration kTick = 10ms;  // USER_HZ is 100 on every architecture we run on
 
 // Into `buffer`; empty if the process is gone.
@@ -149,6 +149,16 @@ void TaskWatch::read_process(Process& process, bool frozen) {
   process.stat_age = 1;
   process.was_frozen = frozen;
   process.is_read = true;
+}
+
+std::vector<std::vector<pid_t>> TaskWatch::processes() const {
+  std::vector<std::vector<pid_t>> all(tasks_.pids.size());
+  for (const auto& [pid, process] : processes_) {
+    auto& of_task = all[process.task];
+    const bool is_own = tasks_.pids[process.task] == pid;
+    of_task.insert(is_own ? of_task.begin() : of_task.end(), pid);
+  }
+  return all;
 }
 
 void TaskWatch::add_to(TaskSample& sample, const Process& process, bool is_first) const {

@@ -41,6 +41,9 @@ class TaskWatch {
   // The samples of the last read(): of a gang that did not run since, they are still true.
   [[nodiscard]] const std::vector<TaskSample>& last() const { return samples_; }
 
+  // [task]: those that were there at the last look_up(), its own process first.
+  [[nodiscard]] std::vector<std::vector<pid_t>> processes() const;
+
   [[nodiscard]] std::size_t process_count() const { return processes_.size(); }
 
  private:

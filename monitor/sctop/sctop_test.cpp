@@ -47,6 +47,17 @@ TEST(Sctop, ShowsMatrixLoadsAndJobs) {
   }
 }
 
+TEST(Sctop, ShowsAllFiguresOfItsFirstLineInEightyColumns) {
+  ViewState paused;
+  paused.paused = true;
+  const auto text = text_of(render(model(), paused, {.lines = 24, .columns = 80}));
+  const auto first = text.substr(0, text.find('\n'));
+  EXPECT_LE(first.size(), 80U);
+  for (const char* part : {"PAUSED", "100 ms", "nodes 2/2", "switches/s", "%"}) {
+    EXPECT_NE(first.find(part), first.npos) << part << "\n" << first;
+  }
+}
+
 TEST(Sctop, NeverExceedsTheScreen) {
   for (std::size_t lines = 1; lines < 30; ++lines) {
     for (std::size_t columns = 1; columns < 130; columns += 7) {

@@ -14,6 +14,7 @@ namespace {
 constexpr std::size_t kMaxText = 64;
 constexpr std::size_t kMatrixLines = 6;
 constexpr std::size_t kNodeNameColumns = 10;
+constexpr std::size_t kWideColumns = 100;
 
 std::string shown(const std::string& text) {
   return escape_terminal(text, kMaxText);
@@ -37,16 +38,19 @@ std::string percentiles_text(const char* name, const std::optional<Percentiles>&
                      micros(values->max_s));
 }
 
-void add_header(std::vector<Line>& out, const Model& model, const ViewState& view) {
+void add_header(std::vector<Line>& out, const Model& model, const ViewState& view,
+                ScreenSize size) {
+  const bool is_narrow = size.columns < kWideColumns;  // then the figures matter more than names
   const auto lost =
       model.overhead ? fmt::format("{:.3f} %", *model.overhead * 100) : std::string("-");
-  out.push_back(
-      {{"sctop ", Style::Strong},
-       {shown(model.cluster), Style::Strong},
-       {fmt::format("{}  quantum {:.0f} ms  slots {}  nodes {}/{}  {:.1f} switches/s  lost {}{}",
-                    model.is_virtual ? " (virtual nodes)" : "", model.quantum_s * 1e3, model.slots,
-                    model.nodes_up, model.nodes_known, model.switches_per_s, lost,
-                    view.paused ? "  PAUSED" : "")}});
+  const auto turns = fmt::format("  {}{:.0f} ms  slots {}", is_narrow ? "" : "quantum ",
+                                 model.quantum_s * 1e3, model.slots);
+  out.push_back({{"sctop ", Style::Strong},
+                 {shown(model.cluster), Style::Strong},
+                 {view.paused ? "  PAUSED" : "", Style::Bad},
+                 {model.is_virtual && !is_narrow ? " (virtual nodes)" : ""},
+                 {fmt::format("{}  nodes {}/{}  {:.1f} switches/s  lost {}", turns, model.nodes_up,
+                              model.nodes_known, model.switches_per_s, lost)}});
   out.push_back(
       {{percentiles_text("switch", model.total) + "   " + percentiles_text("skew", model.skew)},
        {model.late > 0 ? fmt::format("   late {}", model.late) : "", Style::Bad}});
@@ -122,7 +126,7 @@ void add_loads(std::vector<Line>& out, const Model& model, const ViewState& view
 Line job_line(const JobView& job, bool is_chosen) {
   const auto slot = job.slot ? std::to_string(*job.slot) : std::string("-");
   const auto text = fmt::format(
-      " {:<10.10} {:<16.16} {:>5} {:>6} {:>4} {:<11.11} {:>4.0f}% {:>9} {:>9} {}", shown(job.user),
+      " {:<10.10} {:<14.14} {:>5} {:>6} {:>4} {:<13.13} {:>4.0f}% {:>9} {:>9} {}", shown(job.user),
       shown(job.name), job.nodes, job.tasks, slot, job.state, job.share * 100,
       clock_text(job.scheduled_s), clock_text(job.elapsed_s), shown(job.reason));
   auto style = job.is_final ? Style::Faint : Style::Plain;
@@ -132,7 +136,7 @@ Line job_line(const JobView& job, bool is_chosen) {
 
 void add_jobs(std::vector<Line>& out, const Model& model, const ViewState& view, std::size_t most) {
   constexpr const char* kHead =
-      "   job user       name             nodes  tasks slot state       share scheduled   elapsed "
+      "   job user       name           nodes  tasks slot state         share scheduled   elapsed "
       "reason";
   out.push_back({{kHead, Style::Reverse}});
   const auto jobs = listed_jobs(model, view);
@@ -285,7 +289,7 @@ std::vector<Line> render(const Model& model, const ViewState& view, ScreenSize s
   if (view.shows_help) {
     out = help();
   } else {
-    add_header(out, model, view);
+    add_header(out, model, view, size);
     add_matrix(out, model, size);
     const auto left = size.lines > out.size() + 2 ? size.lines - out.size() - 2 : 0;
     add_loads(out, model, view, size, left / 2);

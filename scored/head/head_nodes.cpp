@@ -72,6 +72,11 @@ void Head::node_says(NodeId node, const NodeToHead& message) {
     log_debug("late timetable", kv("node", links_.name(node)), kv("epoch", late->epoch),
               kv("late", format_duration(late->late)));
   }
+  if (observer_ != nullptr) {
+    if (const auto* task = std::get_if<base::TaskEnded>(&message)) {
+      observer_->task_ended(node, base::job_of(task->attempt));
+    }
+  }
   perform(cluster_.node_says(node, message, now()));
 }
 

@@ -169,7 +169,10 @@ void Monitoring::wish_samples() {
     unwatched_since_.reset();
   }
   if (wanted == sampling_) return;
-  if (wanted == Duration(0)) meter_.interrupt_all(now);
+  if (wanted == Duration(0)) {
+    meter_.interrupt_all(now);
+    playout_.forget_all();
+  }
   sampling_ = wanted;
   for (const NodeId node : head_.links().connected()) send_wish(node, false);
 }
@@ -179,12 +182,13 @@ void Monitoring::node_connected(NodeId node) {
 }
 
 void Monitoring::node_lost(NodeId node) {
+  playout_.forget(node);
   meter_.interrupt(node, clock_.now());
   if (awaited_.erase(node) > 0 && awaited_.empty()) all_came_.cancel();
 }
 
 void Monitoring::node_sampled(NodeId node, const wire::NodeSample& message) {
-  const auto sample = from_wire(message);
+  auto sample = from_wire(message);
   if (!sample) {
     static LogLimiter limiter;
     if (limiter.allow(clock_.now())) {
@@ -192,18 +196,39 @@ void Monitoring::node_sampled(NodeId node, const wire::NodeSample& message) {
     }
     return;
   }
-  for (const monitor::LateSwitch& late : meter_.feed(node, *sample)) {
-    monitor::Event event;
-    event.at = late.due;
-    event.wall = wall_now();
-    event.kind = monitor::EventKind::Late;
-    event.node = node;
-    event.text = fmt::format("switch {:.1f} ms late on {} (trace {})",
-                             std::chrono::duration<double, std::milli>(late.late).count(),
-                             head_.links().name(node), late.id);
-    happened(std::move(event));
-  }
-  if (sample->totals_only && awaited_.erase(node) > 0 && awaited_.empty()) all_came_.cancel();
+  // The first one says who is there.
+  const bool can_wait = !sample->totals_only && meter_.load(node) != nullptr;
+  if (can_wait) return playout_.put(node, *std::move(sample));
+  feed(node, *sample);
+  if (awaited_.erase(node) > 0 && awaited_.empty()) all_came_.cancel();
+}
+
+void Monitoring::play(TimePoint until) {
+  playout_.take(until, [this](NodeId node, const auto& sample) { feed(node, sample); });
+}
+
+void Monitoring::feed(NodeId node, const monitor::NodeSample& sample) {
+  for (const monitor::LateSwitch& late : meter_.feed(node, sample)) late_.add(late);
+  if (const auto told = late_.take(clock_.now())) tell_late(*told);
+}
+
+void Monitoring::tell_late(const monitor::LateDigest::Told& told) {
+  monitor::Event event;
+  event.at = told.worst.due;
+  event.wall = wall_now();
+  event.kind = monitor::EventKind::Late;
+  event.node = told.worst.node;
+  const double ms = std::chrono::duration<double, std::milli>(told.worst.late).count();
+  const std::string& node = head_.links().name(told.worst.node);
+  event.text = told.count == 1
+                   ? fmt::format("switch {:.1f} ms late on {} (trace {})", ms, node, told.worst.id)
+                   : fmt::format("{} switches late, the worst {:.1f} ms on {} (trace {})",
+                                 told.count, ms, node, told.worst.id);
+  happened(std::move(event));
+}
+
+void Monitoring::task_ended(NodeId node, JobId job) {
+  if (sampling_ > Duration(0)) meter_.task_ended(node, job, clock_.now());
 }
 
 void Monitoring::happened(monitor::Event event) {
@@ -216,6 +241,7 @@ monitor::ClusterView Monitoring::view() {
   monitor::ClusterView made = head_.show();
   made.head = head_id_;
   if (sampling_ > Duration(0)) made.sample_period = sampling_;
+  made.sample_delay = monitor::Playout::delay(sampling_);
   made.viewers = hub_.viewer_count();
   made.events = &events_.events();
   return made;
@@ -239,6 +265,7 @@ asio::awaitable<void> Monitoring::make_documents() {
     }
     const auto number = clock_.now().time_since_epoch() / monitor::kTick + 1;
     co_await clock_.sleep_until(TimePoint(monitor::kTick * number));
+    play(clock_.now() - monitor::Playout::delay(sampling_));
     if (hub_.shortest_ticks() == 0) continue;
     const monitor::ClusterView now = view();
     hub_.tick(static_cast<std::uint64_t>(number),

@@ -9,6 +9,8 @@
 #include "monitor/cluster_meter.hpp"
 #include "monitor/event_log.hpp"
 #include "monitor/http_server.hpp"
+#include "monitor/late_digest.hpp"
+#include "monitor/playout.hpp"
 #include "monitor/settings.hpp"
 #include "monitor/site.hpp"
 #include "scored/head/head.hpp"
@@ -54,12 +56,16 @@ class Monitoring final : public monitor::Site, public HeadObserver {
   void node_connected(NodeId node) override;
   void node_lost(NodeId node) override;
   void node_sampled(NodeId node, const wire::NodeSample& sample) override;
+  void task_ended(NodeId node, JobId job) override;
   void happened(monitor::Event event) override;
 
  private:
   Status open_where_it_was(std::uint16_t wanted);
   asio::awaitable<void> make_documents();
   void wish_samples();
+  void play(TimePoint until);
+  void feed(NodeId node, const monitor::NodeSample& sample);
+  void tell_late(const monitor::LateDigest::Told& told);
   void send_wish(NodeId node, bool once);
   monitor::ClusterView view();
   monitor::Frame encode(const monitor::ClusterView& view, const monitor::DocumentOptions& options);
@@ -73,6 +79,8 @@ class Monitoring final : public monitor::Site, public HeadObserver {
   Head& head_;
   std::string head_id_;
   monitor::ClusterMeter meter_;
+  monitor::Playout playout_;
+  monitor::LateDigest late_;
   monitor::EventLog events_;
   monitor::Hub hub_;
   monitor::WebLogin logins_;

@@ -17,6 +17,8 @@ class HeadObserver {
   virtual void node_connected(NodeId node) = 0;
   virtual void node_lost(NodeId node) = 0;
   virtual void node_sampled(NodeId node, const wire::NodeSample& sample) = 0;
+  // A task of it on this node, or all that was left of them.
+  virtual void task_ended(NodeId node, JobId job) = 0;
   // at and wall are filled in.
   virtual void happened(monitor::Event event) = 0;
 };

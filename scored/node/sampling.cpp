@@ -1,11 +1,15 @@
 // Samples are totals, so one that is not sent is not missed. What must not be missed are switches:
 // their phases are counted with every heartbeat, and while somebody watches each is told once.
+//
+// Waking up is what a sample costs. So with a period below kFullPeriod the switcher's thread looks
+// at the tasks where it is awake anyway (glances.hpp), and this one reads everything twice a
+// second, in the same wake-up as the heartbeat, and sends the samples since the last time together.
 #include "scored/node/sampling.hpp"
 
 #include "base/limits.hpp"
 #include "base/text.hpp"
-#include "pmlib/segment.hpp"
 #include "scored/node/process_tree.hpp"
+#include "scored/node/sample_fill.hpp"
 
 #include <algorithm>
 #include <fcntl.h>
@@ -25,22 +29,14 @@ constexpr Duration kTotalsPeriod = std::chrono::milliseconds{950};  // a second 
 constexpr Duration kShortestPeriod = std::chrono::milliseconds{100};
 constexpr Duration kBeforeDocument = std::chrono::milliseconds{15};
 constexpr Duration kLongestPeriod = std::chrono::seconds{10};
+constexpr Duration kFullPeriod = monitor::kTogether;  // where glances are between
+static_assert(limits::kHeartbeatPeriod % kFullPeriod == Duration{0}, "they wake up together");
+// More would hold the switcher's thread for a tenth of a millisecond and longer.
+constexpr std::size_t kMostGlancedAt = 32;       // processes
 constexpr std::size_t kMaxToldSwitches = 4'096;  // in one sample
 constexpr std::size_t kMaxListBytes = 64 * limits::kKiB;
 
-monitor::SwitchSample to_sample(const SwitchRecord& record) {
-  monitor::SwitchSample sample;
-  sample.due = record.due;
-  sample.woke = record.woke;
-  sample.stopped = record.stopped;
-  sample.guarded = record.guarded;
-  sample.saved = record.saved;
-  sample.restored = record.restored;
-  sample.done = record.done;
-  return sample;
-}
-
-// Two descriptors a process are kept.
+// Three descriptors a process are kept.
 void raise_descriptor_limit() {
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == files.rlim_max) return;
@@ -68,59 +64,6 @@ std::vector<pid_t> read_pids(int file) {
   return pids;
 }
 
-void fill_task(const monitor::TaskSample& task, wire::TaskSample& out) {
-  out.set_rank(task.rank.value());
-  out.set_pid(task.pid);
-  out.set_state(static_cast<std::uint32_t>(task.state));
-  out.set_user_ns(task.user.count());
-  out.set_system_ns(task.system.count());
-  out.set_switches(task.switches);
-  out.set_memory_bytes(task.memory.value());
-  out.set_processes(task.processes);
-  if (!task.pm) return;
-  out.set_has_pm(true);
-  out.set_waits_in_pm(task.pm->waits);
-  out.set_sent_messages(task.pm->traffic.sent_messages);
-  out.set_received_messages(task.pm->traffic.received_messages);
-  out.set_sent_bytes(task.pm->traffic.sent_bytes);
-  out.set_received_bytes(task.pm->traffic.received_bytes);
-}
-
-void fill_switch(const SwitchRecord& record, Duration offset, wire::SwitchRecord& out) {
-  out.set_due_ns((record.due + offset).time_since_epoch().count());
-  out.set_woke_ns(record.woke.count());
-  out.set_stopped_ns(record.stopped.count());
-  if (record.restored > record.stopped) {
-    out.set_guarded_ns(record.guarded.count());
-    out.set_saved_ns(record.saved.count());
-    out.set_restored_ns(record.restored.count());
-  }
-  out.set_done_ns(record.done.count());
-  const auto listed = [](std::uint32_t count) {
-    return std::min<std::size_t>(count, SwitchRecord::kMaxListed);
-  };
-  for (std::size_t i = 0; i < listed(record.left_count); ++i) out.add_left(record.left[i].value());
-  for (std::size_t i = 0; i < listed(record.entered_count); ++i) {
-    out.add_entered(record.entered[i].value());
-  }
-}
-
-void fill_totals(const monitor::NodeTotals& totals, wire::SwitchTotals& out) {
-  out.set_switches(totals.switches);
-  out.set_late(totals.late);
-  out.set_lost_ns(totals.lost.count());
-  out.set_busy_ns(totals.busy.count());
-  for (const auto& phase : totals.phases) {
-    auto& added = *out.add_phases();
-    for (const std::uint64_t count : phase.counts) added.add_buckets(count);
-    added.set_sum_ns(phase.sum.count());
-  }
-  out.set_user_ns(totals.user.count());
-  out.set_system_ns(totals.system.count());
-  out.set_sent_bytes(totals.traffic.sent_bytes);
-  out.set_received_bytes(totals.traffic.received_bytes);
-}
-
 }  // namespace
 
 Sampling::Sampling(Parts parts) : parts_(parts) {}
@@ -145,6 +88,7 @@ void Sampling::stop() {
   watches_.clear();
   next_look_up_ = {};
   pending_ = {};
+  if (std::exchange(glances_, nullptr)) parts_.switcher.set_glances(nullptr);
 }
 
 asio::awaitable<void> Sampling::run(std::uint64_t generation) {
@@ -156,7 +100,10 @@ asio::awaitable<void> Sampling::run(std::uint64_t generation) {
   }
 }
 
+// Alone shortly before the head makes a document; where the head plays them out later, together
+// with the heartbeat, which is sent at whole seconds of this clock.
 TimePoint Sampling::next_sample(TimePoint now) const {
+  if (glances_) return TimePoint((now.time_since_epoch() / kFullPeriod + 1) * kFullPeriod);
   const Duration shift = parts_.agent.clock().offset() + kBeforeDocument;
   const auto passed = now.time_since_epoch() + shift;
   return TimePoint((passed / period_ + 1) * period_ - shift);
@@ -181,24 +128,44 @@ void Sampling::send_sample(bool with_tasks) {
   if (!parts_.head.is_greeted()) return;
   keep_up();
   const TimePoint now = parts_.clock.now();
-  const Duration offset = parts_.agent.clock().offset();
-  sample_.Clear();
-  sample_.set_taken_ns((now + offset).time_since_epoch().count());
+  if (with_tasks) {
+    read_all(now);
+    tell_glances(now);
+    keep_watching(now);
+  }
+  begin_sample(now);
   sample_.set_totals_only(!with_tasks);
   if (with_tasks) {
     fill_gangs(now);
-    for (const SwitchRecord& record : pending_) {
-      fill_switch(record, offset, *sample_.add_switches());
-    }
-    pending_.clear();
+    tell_switches(TimePoint::max());
     sample_.set_switches_lost(lost_);
   }
   if (!with_tasks || now - totals_told_ >= kTotalsPeriod) {
     if (with_tasks) totals_told_ = now;
     fill_totals(totals(with_tasks ? kLookUpPeriod : Duration(0)), *sample_.mutable_totals());
   }
+  send_it();
+}
+
+void Sampling::begin_sample(TimePoint taken) {
+  sample_.Clear();
+  sample_.set_taken_ns((taken + parts_.agent.clock().offset()).time_since_epoch().count());
+}
+
+void Sampling::send_it() {
   sample_.SerializeToString(&bytes_);
   parts_.head.send(proto::frame_type<wire::NodeSample>(), bytes_);
+}
+
+// Those that were done until then and are not told yet.
+void Sampling::tell_switches(TimePoint until) {
+  const auto later = std::find_if(pending_.begin(), pending_.end(), [&](const auto& record) {
+    return record.due + record.done > until;
+  });
+  for (auto record = pending_.begin(); record != later; ++record) {
+    fill_switch(*record, parts_.agent.clock().offset(), *sample_.add_switches());
+  }
+  pending_.erase(pending_.begin(), later);
 }
 
 monitor::FindProcesses Sampling::finder(const Attempts::RunningTasks& tasks) const {
@@ -210,6 +177,28 @@ monitor::FindProcesses Sampling::finder(const Attempts::RunningTasks& tasks) con
   return [file] { return read_pids(file->get()); };
 }
 
+// Finds what came and went, at once where an attempt did, and now and then what it started.
+void Sampling::keep_watching(TimePoint now) {
+  const bool has_new = parts_.attempts.running_count() != watches_.size();
+  if (now >= next_look_up_ || has_new) {
+    look_up();
+    next_look_up_ = now + kLookUpPeriod;
+    read_all(now);
+    choose_glances();
+  }
+  if (!glances_) return;
+  std::size_t first = 0;
+  const auto used = glances_->used();
+  for (const auto& gang : glances_->gangs()) {
+    Watch& watch = watches_.at(gang.attempt);
+    const auto ran = parts_.switcher.run_time(gang.attempt, now).ran;
+    for (std::size_t i = 0; i < watch.tracks.size(); ++i) {
+      watch.tracks[i].mark(watch.tasks.last()[i], used[first + i], ran);
+    }
+    first += gang.processes.size();
+  }
+}
+
 void Sampling::look_up() {
   const auto running = parts_.attempts.running();
   std::erase_if(watches_, [&](const auto& watch) {
@@ -219,7 +208,8 @@ void Sampling::look_up() {
   for (const auto& tasks : running) {
     const auto found = watches_.find(tasks.attempt);
     if (found != watches_.end()) continue;
-    Watch made{monitor::TaskWatch({tasks.ranks, tasks.pids}, finder(tasks)), std::nullopt};
+    Watch made{monitor::TaskWatch({tasks.ranks, tasks.pids}, finder(tasks)), {}, std::nullopt};
+    made.tracks.resize(made.tasks.last().size());
     watches_.emplace(tasks.attempt, std::move(made));
   }
   for (auto& [attempt, watch] : watches_) {
@@ -228,19 +218,64 @@ void Sampling::look_up() {
   }
 }
 
-namespace {
+// ---- between two samples ------------------------------------------------------------------------
 
-// None: it is no context, or one that its owner broke.
-std::optional<monitor::PmReading> read_context(const UniqueFd& context) {
-  pm::SegmentSummary summary;
-  if (pm::read_summary(context.get(), summary) != 0) return std::nullopt;
-  const auto& counters = summary.counters;
-  monitor::PmReading reading;
-  reading.waits = summary.idle;
-  reading.traffic = {counters.messages_sent, counters.messages_received,
-                     counters.bytes_sent + counters.rma_bytes_written, counters.bytes_received};
-  return reading;
+// None, if samples are far apart or there is too much to look at for a thread that switches.
+void Sampling::choose_glances() {
+  std::vector<Glances::Gang> gangs;
+  std::size_t count = 0;
+  for (const auto& [attempt, watch] : watches_) {
+    gangs.push_back({attempt, watch.tasks.processes(), parts_.contexts.of(attempt)});
+    count += watch.tasks.process_count();
+  }
+  const bool has_glances = period_ < kFullPeriod && count <= kMostGlancedAt;
+  if (has_glances && glances_ && glances_->gangs() == gangs) return;
+  if (!has_glances && !glances_) return;
+  glances_ = has_glances ? std::make_shared<Glances>(period_, std::move(gangs)) : nullptr;
+  parts_.switcher.set_glances(glances_);
 }
+
+// A sample of each. One that was seen just now is left out: a full one follows.
+void Sampling::tell_glances(TimePoint now) {
+  if (!glances_) return;
+  std::size_t first = 0;
+  const auto used = glances_->used();
+  for (const auto& gang : glances_->gangs()) {
+    Watch& watch = watches_.at(gang.attempt);
+    for (std::size_t i = 0; i < watch.tracks.size(); ++i) {
+      watch.tracks[i].expect(watch.tasks.last()[i], used[first + i]);
+    }
+    first += gang.processes.size();
+  }
+  glances_->fetch([&](const Glance& glance) {
+    if (now - glance.taken < period_ / 2) return;
+    begin_sample(glance.taken);
+    fill_glance(glance);
+    tell_switches(glance.taken);
+    send_it();
+  });
+}
+
+void Sampling::fill_glance(const Glance& glance) {
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < glance.gangs.size(); ++i) {
+    const auto& [attempt, processes, contexts] = glances_->gangs()[i];
+    const std::size_t begin = std::exchange(first, first + processes.size());
+    if (!glance.gangs[i].is_there) continue;
+    auto& gang = *sample_.add_gangs();
+    gang.set_attempt(attempt.value());
+    gang.set_scheduled_ns(glance.gangs[i].ran.count());
+    gang.set_runs(glance.gangs[i].has_turn);
+    auto& tracks = watches_.at(attempt).tracks;
+    for (std::size_t t = 0; t < tracks.size(); ++t) {
+      fill_task(tracks[t].at(glance.gangs[i], glance.tasks[begin + t]), *gang.add_tasks());
+    }
+  }
+}
+
+// ---- totals -------------------------------------------------------------------------------------
+
+namespace {
 
 void add(monitor::Traffic& sum, const monitor::Traffic& part) {
   sum.sent_messages += part.sent_messages;
@@ -286,15 +321,15 @@ void Sampling::read(AttemptId attempt, Watch& watch, Switcher::RunTime time) {
   add_contexts(attempt, watch.tasks.read(!time.runs));
 }
 
-void Sampling::fill_gangs(TimePoint now) {
-  const bool has_new = parts_.attempts.running_count() != watches_.size();
-  if (now >= next_look_up_ || has_new) {
-    look_up();
-    next_look_up_ = now + kLookUpPeriod;
+void Sampling::read_all(TimePoint now) {
+  for (auto& [attempt, watch] : watches_) {
+    read(attempt, watch, parts_.switcher.run_time(attempt, now));
   }
+}
+
+void Sampling::fill_gangs(TimePoint now) {
   for (auto& [attempt, watch] : watches_) {
     const auto time = parts_.switcher.run_time(attempt, now);
-    read(attempt, watch, time);
     auto& gang = *sample_.add_gangs();
     gang.set_attempt(attempt.value());
     gang.set_scheduled_ns(time.ran.count());

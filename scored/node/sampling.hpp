@@ -9,12 +9,15 @@
 #include "monitor/task_watch.hpp"
 #include "proto/node.pb.h"
 #include "scored/node/attempts.hpp"
+#include "scored/node/glance_samples.hpp"
+#include "scored/node/glances.hpp"
 #include "scored/node/head_link.hpp"
 #include "scored/node/job_contexts.hpp"
 #include "scored/node/switcher.hpp"
 
 #include <array>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,7 +32,7 @@ class Sampling {
     TaskGroup& tasks;
     HeadLink& head;
     const Attempts& attempts;
-    const Switcher& switcher;
+    Switcher& switcher;
     const gang::NodeAgent& agent;
     const JobCgroups* cgroups;  // null: process trees
     const JobContexts& contexts;
@@ -51,17 +54,26 @@ class Sampling {
 
   struct Watch {
     monitor::TaskWatch tasks;
+    std::vector<TaskTrack> tracks;      // [task]
     std::optional<Duration> frozen_at;  // its run time when it was read frozen; none: read it
   };
 
   [[nodiscard]] TimePoint next_sample(TimePoint now) const;
   void send_sample(bool with_tasks);
+  void begin_sample(TimePoint taken);
+  void send_it();
+  void tell_switches(TimePoint until);
+  void keep_watching(TimePoint now);
   void look_up();
+  void choose_glances();
+  void tell_glances(TimePoint now);
+  void fill_glance(const Glance& glance);
   monitor::FindProcesses finder(const Attempts::RunningTasks& tasks) const;
   void read(AttemptId attempt, Watch& watch, Switcher::RunTime time);
   void add_contexts(AttemptId attempt, std::vector<monitor::TaskSample>& tasks) const;
   void count_traffic();
   void refresh_usage();
+  void read_all(TimePoint now);
   void fill_gangs(TimePoint now);
 
   Parts parts_;
@@ -69,6 +81,7 @@ class Sampling {
   std::uint64_t generation_ = 0;  // of the wish
   TimePoint next_look_up_{};
   std::map<AttemptId, Watch> watches_;
+  std::shared_ptr<Glances> glances_;  // of watches_; null: none
   TimePoint totals_told_{};
   wire::NodeSample sample_;  // the last one: its memory is used again
   std::string bytes_;        // ... and those that it was sent as

@@ -94,6 +94,7 @@ SwitchProgram* SwitchFollower::take(SwitchProgram* program) {
   };
   if (uses_barriers_) sooner(attend(woke));
   sooner(look(woke));
+  if (program_->glances) sooner(program_->glances->look(clock_.now(), awaited_, program_->slots));
   return next;
 }
 

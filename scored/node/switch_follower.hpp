@@ -4,6 +4,7 @@
 
 #include "gang/switch_plan.hpp"
 #include "scored/node/channel_user.hpp"
+#include "scored/node/glances.hpp"
 #include "scored/node/idle_watch.hpp"
 #include "scored/node/run_clock.hpp"
 #include "scored/node/switch_target.hpp"
@@ -64,6 +65,7 @@ struct SwitchProgram {
   std::vector<Part> parts;
   std::vector<std::shared_ptr<SwitchSlot>> slots;
   std::vector<std::shared_ptr<ChannelUser>> networks;  // [slot]; null: it has none
+  std::shared_ptr<Glances> glances;                    // null: nobody watches
   SwitchProgram* retired_next = nullptr;               // of the list in which programs go back
 };
 

@@ -214,6 +214,11 @@ void Switcher::set_network(AttemptId attempt, std::shared_ptr<ChannelUser> netwo
   publish();
 }
 
+void Switcher::set_glances(std::shared_ptr<Glances> glances) {
+  glances_ = std::move(glances);
+  publish();
+}
+
 // Hands over all plans that are or will be in force, with all attempts.
 void Switcher::publish() {
   const TimePoint now = monotonic_now();
@@ -223,6 +228,7 @@ void Switcher::publish() {
     const auto network = networks_.find(slots_[i]->attempt);
     if (network != networks_.end()) program->networks[i] = network->second;
   }
+  program->glances = glances_;
   const std::unique_ptr<SwitchProgram> not_taken(
       inbox_.exchange(program.release(), std::memory_order_acq_rel));
   wake();

@@ -57,6 +57,9 @@ class Switcher {
   // The attempt's network, from now on; null: none. Before add() or after it. remove() drops it.
   void set_network(AttemptId attempt, std::shared_ptr<ChannelUser> network);
 
+  // Whom to look at between samples, from now on; null: nobody.
+  void set_glances(std::shared_ptr<Glances> glances);
+
   // How long a channel rests between two attempts.
   void set_guard(Duration guard) { guard_ns_.store(guard.count(), std::memory_order_relaxed); }
 
@@ -110,6 +113,7 @@ class Switcher {
   std::vector<gang::SwitchPlan> plans_;  // by start; the first may be in force
   std::vector<std::shared_ptr<SwitchSlot>> slots_;
   std::map<AttemptId, std::shared_ptr<ChannelUser>> networks_;
+  std::shared_ptr<Glances> glances_;
   std::atomic<Duration::rep> guard_ns_{0};
   std::atomic<bool> meets_{false};
   std::vector<AttemptId> told_idle_;

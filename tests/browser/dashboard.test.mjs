@@ -101,6 +101,29 @@ describe('dashboard', { skip }, () => {
     await page.context().close();
   });
 
+  test('a click on a job marks it, a bar says what it is', async () => {
+    const page = await open();
+    const job = await mpiJob(60, '-c', 2);
+    const button = page.locator(`#jobs-table tr[data-job="${job}"] button`);
+    await button.waitFor();
+    assert.equal(await button.getAttribute('aria-pressed'), 'false');
+    await button.click();
+    assert.equal(await button.getAttribute('aria-pressed'), 'true');
+    await until(async () => (await tableRows(page, 'loads-table')).length === 8, 'eight processes');
+    await page.locator('#loads canvas').focus();
+    await page.keyboard.press('ArrowRight');
+    await until(async () => (await text(page, '#loads .hint')).startsWith(`node00, job ${job} rank 0`), 'the bar');
+    await page.locator('#matrix canvas').focus();
+    await page.keyboard.press('ArrowRight');
+    await until(async () => /rank 1 \w+/.test(await text(page, '#matrix .hint')), 'state of the rank there');
+    await page.screenshot({ path: picture('marked') });
+    await button.click();
+    assert.equal(await button.getAttribute('aria-pressed'), 'false');
+    await cluster.cancel(job);
+    assert.deepEqual(page.errors, []);
+    await page.context().close();
+  });
+
   test('a job name is text, whatever it says', async () => {
     const page = await open();
     const name = '<script>window.bad = 1</script><img src=x onerror="window.bad=1">';
@@ -127,10 +150,16 @@ describe('dashboard', { skip }, () => {
     assert.match(await text(page, '#admin'), /switches\/s 20\.0 → 50\.0/);
     await page.screenshot({ path: picture('admin') });
     page.once('dialog', (dialog) => dialog.accept());
-    await page.getByRole('button', { name: 'Set', exact: true }).click();
+    await page.getByRole('button', { name: 'Set', exact: true }).first().click();
     await until(async () => (await cluster.info()).quantum_s === 0.02, 'the new quantum');
     await until(async () => (await text(page, '#quantum')) === '20 ms', 'shown too');
     await cluster.command('scadm', 'set', 'quantum', '50ms');
+    const slots = (await cluster.info()).max_slots;
+    await page.locator('#admin input[name=slots]').fill('3');
+    page.once('dialog', (dialog) => dialog.accept());
+    await page.getByRole('button', { name: 'Set', exact: true }).last().click();
+    await until(async () => (await text(page, '#slots')) === '3', 'the new number of slots');
+    await cluster.command('scadm', 'set', 'slots', slots);
 
     const again = await browser.newPage();
     const answer = await again.goto(address);

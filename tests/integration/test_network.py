@@ -10,6 +10,7 @@ import pytest
 
 from cluster import BIN, EXAMPLES, wait_until
 from frozen import FrozenWatch
+from web import Web, faults
 
 QUEENS = EXAMPLES / 'pm_queens'
 PINGPONG = EXAMPLES / 'pm_pingpong'
@@ -123,6 +124,32 @@ def test_talkative_jobs_take_turns_on_their_channels(fresh, channels, mode):
         assert figures['restored_bursts'] > 0
     else:
         assert figures['handovers'] <= 2 * JOBS  # each takes its own once, on each node
+
+
+def test_viewers_see_how_channels_change_hands(fresh):
+    """Guard, save and restore are phases of a switch in which a channel does; of others there are none."""
+    cluster = fresh(2, '--slice', '20ms', '--channels', 1, '--cores', 1)
+    web = Web(cluster.json('score', 'info')['dashboard_url'])
+    jobs = [cluster.submit('-N', 2, TALK, 60) for _ in range(2)]
+    for document in web.stream('?rate=10&parts=switches,traffic'):
+        assert faults(document) == [], faults(document)[:5]
+        phases = document['switches']['phases']
+        if all(phases[name] for name in ('guard', 'save', 'restore')) and any(document['traffic']):
+            break
+    for phase in phases.values():
+        assert 0 <= phase['p50_s'] <= phase['p95_s'] <= phase['max_s']
+    assert phases['guard']['max_s'] > 0, phases
+    assert phases['total']['max_s'] >= max(phases[name]['p50_s'] for name in ('guard', 'save', 'restore'))
+    for job in jobs:
+        cluster.cancel(job)
+    # Without a network nothing changes hands.
+    plain = [cluster.submit('-N', 2, '-n', 2, 'sh', '-c', 'while :; do :; done') for _ in range(2)]
+    for document in web.stream('?rate=10&parts=switches'):
+        phases = document['switches']['phases']
+        if phases['total'] and not any(phases[name] for name in ('guard', 'save', 'restore')):
+            break
+    for job in plain:
+        cluster.cancel(job)
 
 
 # By hand: SCORE_KILLS=500.

@@ -62,6 +62,34 @@ function Quantum({ snapshot, run }: { snapshot: Snapshot; run: Run }) {
   );
 }
 
+function Slots({ snapshot, run }: { snapshot: Snapshot; run: Run }) {
+  const [text, setText] = useState('');
+  const used = snapshot.matrix.rows.length;
+  const count = /^[1-9]\d{0,2}$/.test(text) ? Number(text) : null;
+  const submit = (event: Event) => {
+    event.preventDefault();
+    if (count) void run(`Allow ${count} slots?`, 'slots', { slots: count });
+  };
+  return (
+    <form onSubmit={submit}>
+      <label>
+        Slots{' '}
+        <input
+          name="slots"
+          value={text}
+          inputMode="numeric"
+          placeholder={String(snapshot.cluster.slots)}
+          onInput={(event) => setText(event.currentTarget.value)}
+        />
+      </label>
+      <button type="submit" disabled={!count}>Set</button>
+      <output>
+        {count ? `each job gets 1/${count} of the time at least; ${used} in use now` : `${used} in use`}
+      </output>
+    </form>
+  );
+}
+
 function Nodes({ run }: { run: Run }) {
   const [nodes, setNodes] = useState('');
   const [reason, setReason] = useState('');
@@ -121,6 +149,7 @@ export function Drawer({ session, snapshot }: DrawerProps) {
   return (
     <aside id="admin" aria-label="Administration">
       {session.role === 'operator' && <Quantum snapshot={snapshot} run={run} />}
+      {session.role === 'operator' && <Slots snapshot={snapshot} run={run} />}
       {session.role === 'operator' && <Nodes run={run} />}
       <Jobs run={run} snapshot={snapshot} />
       <p role="status" class={result && !result.ok ? 'failed' : ''}>{result?.text ?? ''}</p>

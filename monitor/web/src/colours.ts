@@ -46,6 +46,9 @@ export function themeOf(element: Element): Theme {
   };
 }
 
+// Of what belongs to other jobs than the one that is marked.
+export const unmarkedAlpha = 0.2;
+
 export function fillJob(
   context: CanvasRenderingContext2D,
   job: number,

@@ -63,8 +63,9 @@ export function Header({ feed, state, drawer, onDrawer }: HeaderProps) {
         <button type="button" aria-pressed={state.rate === 1} onClick={() => feed.setRate(state.rate === 1 ? 10 : 1)}>
           1 Hz
         </button>
+        {state.session && !state.session.user && <span class="note">read only</span>}
         <button type="button" aria-expanded={drawer} aria-controls="admin" onClick={onDrawer}>
-          Admin{state.session?.user ? ` (${state.session.user})` : ''}
+          Admin{state.session?.user ? ` (${state.session.user}, ${state.session.role})` : ''}
         </button>
       </span>
     </header>

@@ -1,4 +1,4 @@
-// The jobs, as scq has them. A click marks one in the other parts by its colour.
+// The jobs, as scq has them. A click marks one: the other parts dim what is not its.
 
 import { useState } from 'preact/hooks';
 import { jobColour } from './colours';
@@ -15,12 +15,26 @@ function limit(job: Job): string {
   return job.scheduled_limit_s > 0 ? duration(job.scheduled_limit_s) : '–';
 }
 
-function JobRow({ job }: { job: Job }) {
+interface JobRowProps {
+  job: Job;
+  marked: boolean;
+  onMark: () => void;
+}
+
+function JobRow({ job, marked, onMark }: JobRowProps) {
   const colour = jobColour(job.job);
   return (
-    <tr class={job.final ? 'final' : ''} data-job={job.job}>
+    <tr class={`${job.final ? 'final' : ''} ${marked ? 'marked' : ''}`} data-job={job.job} onClick={onMark}>
       <td>
-        <span class="chip" style={{ background: colour.fill, color: colour.text }}>{job.job}</span>
+        <button
+          type="button"
+          class="chip"
+          aria-pressed={marked}
+          title="Show this job alone in matrix and bars"
+          style={{ background: colour.fill, color: colour.text }}
+        >
+          {job.job}
+        </button>
       </td>
       <td>{job.user ?? 'private'}</td>
       <td class="name" title={job.command ?? ''}>{job.name ?? 'private'}</td>
@@ -37,8 +51,15 @@ function JobRow({ job }: { job: Job }) {
 }
 
 const heads = ['job', 'user', 'name', 'nodes × ppn', 'slot', 'state', 'share', 'scheduled', 'elapsed', 'limit', 'reason'];
+const numbers = new Set(['nodes × ppn', 'slot', 'share', 'scheduled', 'elapsed', 'limit']);
 
-export function JobsPanel({ snapshot }: { snapshot: Snapshot }) {
+interface JobsPanelProps {
+  snapshot: Snapshot;
+  marked: number | null;
+  onMark: (job: number | null) => void;
+}
+
+export function JobsPanel({ snapshot, marked, onMark }: JobsPanelProps) {
   const [filter, setFilter] = useState('');
   const jobs = snapshot.jobs.filter((job) => matches(job, filter));
   const tools = (
@@ -53,13 +74,18 @@ export function JobsPanel({ snapshot }: { snapshot: Snapshot }) {
         <thead>
           <tr>
             {heads.map((head) => (
-              <th key={head} scope="col">{head}</th>
+              <th key={head} scope="col" class={numbers.has(head) ? 'number' : ''}>{head}</th>
             ))}
           </tr>
         </thead>
         <tbody>
           {jobs.map((job) => (
-            <JobRow key={job.job} job={job} />
+            <JobRow
+              key={job.job}
+              job={job}
+              marked={job.job === marked}
+              onMark={() => onMark(job.job === marked ? null : job.job)}
+            />
           ))}
         </tbody>
       </table>

@@ -1,8 +1,9 @@
 // A bar a process under its node, as SCore's monitor had: the share of its scheduled time spent in user
 // code, in the kernel, and waiting in PM. A gang that is frozen right now is dimmed, not empty.
 
+import { useState } from 'preact/hooks';
 import { Canvas, type Size } from './canvas';
-import { loadColours, type Theme } from './colours';
+import { loadColours, unmarkedAlpha, type Theme } from './colours';
 import { bytes, percent } from './format';
 import { Panel, type Table } from './twin';
 import type { Processes, Snapshot } from './types';
@@ -40,6 +41,7 @@ export function rowsOf(processes: Processes): ProcessRow[] {
 
 const gapOfNodes = 2;
 const labelHeight = 12;
+const mostBars = 32; // of a node; more are drawn as their mean
 
 function byNode(snapshot: Snapshot, rows: ProcessRow[]): ProcessRow[][] {
   const nodes: ProcessRow[][] = snapshot.nodes.map(() => []);
@@ -55,7 +57,12 @@ interface Bar {
   h: number;
 }
 
-function drawBar(context: CanvasRenderingContext2D, row: ProcessRow, bar: Bar, theme: Theme) {
+function stripe(context: CanvasRenderingContext2D, bar: Bar, colour: string) {
+  context.fillStyle = colour;
+  for (let y = bar.top + 2; y < bar.top + bar.h; y += 6) context.fillRect(bar.x, y, bar.w, 1);
+}
+
+function drawBar(context: CanvasRenderingContext2D, row: ProcessRow, bar: Bar, theme: Theme, alpha: number) {
   let y = bar.top + bar.h;
   const part = (share: number, colour: string) => {
     const h = Math.min(Math.max(share, 0), 1) * bar.h;
@@ -63,36 +70,90 @@ function drawBar(context: CanvasRenderingContext2D, row: ProcessRow, bar: Bar, t
     context.fillStyle = colour;
     context.fillRect(bar.x, y, bar.w, Math.min(h, bar.top + bar.h - y));
   };
+  context.globalAlpha = alpha;
   context.fillStyle = theme.line;
   context.fillRect(bar.x, bar.top, bar.w, bar.h);
-  context.globalAlpha = row.state === 'frozen' ? 0.6 : 1;
+  if (row.state === 'frozen') context.globalAlpha = 0.6 * alpha;
   part(row.user, loadColours.user);
   part(row.system, loadColours.system);
   part(row.pm, loadColours.pm);
+  if (row.state === 'stopped') stripe(context, bar, theme.ink);
   context.globalAlpha = 1;
 }
 
-function draw(snapshot: Snapshot, rows: ProcessRow[]) {
-  return (context: CanvasRenderingContext2D, size: Size, theme: Theme) => {
-    const nodes = byNode(snapshot, rows);
-    const perLine = Math.min(Math.max(nodes.length, 1), size.w > 700 ? 32 : 16);
-    const lines = Math.ceil(nodes.length / perLine);
-    const w = size.w / perLine;
-    const h = size.h / Math.max(lines, 1);
-    context.font = '9px system-ui, sans-serif';
-    context.textBaseline = 'top';
-    nodes.forEach((list, index) => {
-      const x = (index % perLine) * w;
-      const y = Math.floor(index / perLine) * h;
-      context.fillStyle = theme.faint;
-      if (w > 26) context.fillText(snapshot.nodes[index]!.name, x, y, w - gapOfNodes);
-      const each = (w - gapOfNodes) / Math.max(list.length, 1);
-      list.forEach((row, place) => {
-        const bar = { x: x + place * each, top: y + labelHeight, w: Math.max(each - 0.5, 0.5), h: h - labelHeight - 2 };
-        drawBar(context, row, bar, theme);
-      });
+// One row in place of many: their mean load.
+function meanOf(rows: ProcessRow[]): ProcessRow {
+  const mean = (get: (row: ProcessRow) => number) => rows.reduce((sum, row) => sum + get(row), 0) / rows.length;
+  const awake = rows.find((row) => row.state !== 'frozen');
+  return { ...(awake ?? rows[0]!), user: mean((row) => row.user), system: mean((row) => row.system), pm: mean((row) => row.pm) };
+}
+
+function barsOf(rows: ProcessRow[]): ProcessRow[] {
+  if (rows.length <= mostBars) return rows;
+  const jobs = [...new Set(rows.map((row) => row.job))];
+  return jobs.map((job) => meanOf(rows.filter((row) => row.job === job)));
+}
+
+interface Placed {
+  row: ProcessRow;
+  bar: Bar;
+}
+
+// Where each node is, and the bars in it.
+function layOut(snapshot: Snapshot, rows: ProcessRow[], size: Size) {
+  const nodes = byNode(snapshot, rows);
+  const perLine = Math.min(Math.max(nodes.length, 1), size.w > 700 ? 32 : 16);
+  const lines = Math.max(Math.ceil(nodes.length / perLine), 1);
+  const w = size.w / perLine;
+  const h = size.h / lines;
+  const bars: Placed[] = [];
+  const labels = nodes.map((list, index) => {
+    const x = (index % perLine) * w;
+    const y = Math.floor(index / perLine) * h;
+    const shown = barsOf(list);
+    const each = (w - gapOfNodes) / Math.max(shown.length, 1);
+    shown.forEach((row, place) => {
+      const bar = { x: x + place * each, top: y + labelHeight, w: Math.max(each - 0.5, 0.5), h: h - labelHeight - 2 };
+      bars.push({ row, bar });
     });
+    return { x, y, name: snapshot.nodes[index]!.name };
+  });
+  return { labels, bars, w };
+}
+
+// Numbers alone where names would not fit: "node07" is "07".
+function shortened(name: string, w: number): string {
+  return w > 40 ? name : (/\d+$/.exec(name)?.[0] ?? name);
+}
+
+function draw(snapshot: Snapshot, rows: ProcessRow[], marked: number | null, chosen: ProcessRow | null) {
+  return (context: CanvasRenderingContext2D, size: Size, theme: Theme) => {
+    const { labels, bars, w } = layOut(snapshot, rows, size);
+    context.font = '10px system-ui, sans-serif';
+    context.textBaseline = 'top';
+    context.fillStyle = theme.faint;
+    for (const { x, y, name } of labels) {
+      if (w > 14) context.fillText(shortened(name, w), x, y, w - gapOfNodes);
+    }
+    for (const { row, bar } of bars) {
+      drawBar(context, row, bar, theme, marked === null || row.job === marked ? 1 : unmarkedAlpha);
+      if (!chosen || !isSame(row, chosen)) continue;
+      context.strokeStyle = theme.ink;
+      context.lineWidth = 2;
+      context.strokeRect(bar.x - 1, bar.top - 1, bar.w + 2, bar.h + 2);
+    }
   };
+}
+
+function isSame(a: ProcessRow, b: ProcessRow): boolean {
+  return a.node === b.node && a.job === b.job && a.rank === b.rank;
+}
+
+function describe(snapshot: Snapshot, row: ProcessRow | null): string {
+  if (!row) return 'Point at a bar, or use the arrow keys.';
+  const shares = `user ${percent(row.user, 0)}, system ${percent(row.system, 0)}, in PM ${percent(row.pm, 0)}`;
+  const node = snapshot.nodes[row.node]?.name ?? '';
+  return `${node}, job ${row.job} rank ${row.rank}, ${row.state}: ${shares} of its time; scheduled ${percent(row.scheduled, 0)}, ${bytes(row.memory)}`;
 }
 
 function table(snapshot: Snapshot): Table {
@@ -113,8 +174,24 @@ const legend = [
   ['waiting in PM', loadColours.pm],
 ] as const;
 
-export function LoadPanel({ snapshot }: { snapshot: Snapshot }) {
+export function LoadPanel({ snapshot, marked }: { snapshot: Snapshot; marked: number | null }) {
+  const [chosen, setChosen] = useState<ProcessRow | null>(null);
   const rows = rowsOf(snapshot.processes);
+  const now = (chosen && rows.find((row) => isSame(row, chosen))) ?? null;
+  const point = (x: number, y: number, size: Size) => {
+    const hit = layOut(snapshot, rows, size).bars.find(
+      ({ bar }) => x >= bar.x && x < bar.x + bar.w + 1 && y >= bar.top - labelHeight && y < bar.top + bar.h,
+    );
+    if (hit) setChosen(hit.row);
+  };
+  const key = (name: string) => {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[name];
+    if (step === undefined || rows.length === 0) return false;
+    const ordered = byNode(snapshot, rows).flat();
+    const at = now ? ordered.findIndex((row) => isSame(row, now)) + step : 0;
+    setChosen(ordered[Math.min(Math.max(at, 0), ordered.length - 1)] ?? null);
+    return true;
+  };
   const tools = (
     <span class="legend">
       {legend.map(([name, colour]) => (
@@ -123,6 +200,7 @@ export function LoadPanel({ snapshot }: { snapshot: Snapshot }) {
         </span>
       ))}
       <span>dim: frozen now</span>
+      <span>striped: stopped</span>
     </span>
   );
   return (
@@ -130,8 +208,11 @@ export function LoadPanel({ snapshot }: { snapshot: Snapshot }) {
       <Canvas
         label={`Load bars of ${rows.length} processes; the table has the same`}
         height={150}
-        draw={draw(snapshot, rows)}
+        draw={draw(snapshot, rows, marked, now)}
+        onPoint={point}
+        onKey={key}
       />
+      <p class="hint">{describe(snapshot, now)}</p>
     </Panel>
   );
 }

@@ -18,6 +18,7 @@ const nobody: Session = { schema: '', role: 'viewer', user: null, csrf: null, ca
 function App() {
   const [state, setState] = useState(feed.state);
   const [drawer, setDrawer] = useState(false);
+  const [marked, setMarked] = useState<number | null>(null);
   useEffect(() => feed.subscribe(setState), []);
   const { snapshot, session } = state;
   return (
@@ -27,9 +28,9 @@ function App() {
       {snapshot ? (
         <main>
           <div class="left">
-            <MatrixPanel snapshot={snapshot} />
-            <LoadPanel snapshot={snapshot} />
-            <JobsPanel snapshot={snapshot} />
+            <MatrixPanel snapshot={snapshot} marked={marked} />
+            <LoadPanel snapshot={snapshot} marked={marked} />
+            <JobsPanel snapshot={snapshot} marked={marked} onMark={setMarked} />
           </div>
           <div class="right">
             <SwitchPanel snapshot={snapshot} />

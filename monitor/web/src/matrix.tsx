@@ -3,7 +3,8 @@
 
 import { useRef, useState } from 'preact/hooks';
 import { Canvas, type Size } from './canvas';
-import { fillJob, jobColour, type Theme } from './colours';
+import { fillJob, jobColour, unmarkedAlpha, type Theme } from './colours';
+import { rowsOf } from './loads';
 import { Panel, type Table } from './twin';
 import type { Node, Run, Snapshot } from './types';
 
@@ -41,8 +42,16 @@ function columnX(node: number, width: number, nodes: number): number {
   return leftMargin + node * step + Math.floor(node / 8) * 3;
 }
 
-function drawCell(context: Context, jobs: number[], box: { x: number; y: number; w: number; h: number }) {
+interface Box {
+  x: number;
+  y: number;
+  w: number;
+  h: number;
+}
+
+function drawCell(context: Context, jobs: number[], box: Box, marked: number | null) {
   jobs.forEach((job, index) => {
+    context.globalAlpha = marked === null || job === marked ? 1 : unmarkedAlpha;
     const h = box.h / jobs.length;
     const part = { x: box.x, y: box.y + index * h, w: box.w, h: h - 1 };
     fillJob(context, job, part);
@@ -51,9 +60,10 @@ function drawCell(context: Context, jobs: number[], box: { x: number; y: number;
     context.fillStyle = jobColour(job).text;
     context.fillText(text, part.x + part.w / 2, part.y + h / 2);
   });
+  context.globalAlpha = 1;
 }
 
-function drawSlots(snapshot: Snapshot, chosen: Place | null) {
+function drawSlots(snapshot: Snapshot, chosen: Place | null, marked: number | null) {
   return (context: Context, size: Size, theme: Theme) => {
     const { matrix, nodes } = snapshot;
     const rows = Math.max(matrix.rows.length, 1);
@@ -77,7 +87,7 @@ function drawSlots(snapshot: Snapshot, chosen: Place | null) {
         const box = { x, y: y + 1, w, h: h - 3 };
         context.fillStyle = theme.line;
         context.fillRect(box.x, box.y, box.w, box.h);
-        drawCell(context, row.cells[column] ?? [], box);
+        drawCell(context, row.cells[column] ?? [], box, marked);
         if (node.state !== 'up' || node.drained) hatch(context, x, box.y, w, box.h, theme.ink);
         if (chosen?.row === index && chosen.node === column) {
           context.strokeStyle = theme.ink;
@@ -93,7 +103,7 @@ function drawSlots(snapshot: Snapshot, chosen: Place | null) {
   };
 }
 
-function drawTimeline(snapshot: Snapshot, runs: Run[]) {
+function drawTimeline(snapshot: Snapshot, runs: Run[], marked: number | null) {
   return (context: Context, size: Size, theme: Theme) => {
     const to = snapshot.slices.to_s;
     const from = to - timelineSeconds;
@@ -109,8 +119,10 @@ function drawTimeline(snapshot: Snapshot, runs: Run[]) {
     }
     for (const [node, job, start, end] of runs) {
       const x = xOf(start);
+      context.globalAlpha = marked === null || job === marked ? 1 : unmarkedAlpha;
       fillJob(context, job, { x, y: topMargin + node * h, w: Math.max(xOf(end ?? to) - x, 0), h: h - 0.3 });
     }
+    context.globalAlpha = 1;
   };
 }
 
@@ -144,6 +156,14 @@ function matrixTable(snapshot: Snapshot): Table {
   };
 }
 
+// What each rank of the job does on that node, e.g. ": rank 3 running, rank 4 blocked".
+function ranksThere(snapshot: Snapshot, node: number, job: number): string {
+  const rows = rowsOf(snapshot.processes).filter((row) => row.node === node && row.job === job);
+  const listed = rows.slice(0, 8).map((row) => `rank ${row.rank} ${row.state}`);
+  if (rows.length > listed.length) listed.push(`${rows.length - listed.length} more`);
+  return listed.length > 0 ? `: ${listed.join(', ')}` : '';
+}
+
 function describe(snapshot: Snapshot, place: Place | null): string {
   const row = place && snapshot.matrix.rows[place.row];
   const node = place && snapshot.nodes[place.node];
@@ -151,7 +171,8 @@ function describe(snapshot: Snapshot, place: Place | null): string {
   if (!row) return `${node.name}, ${nodeState(node)}: no slot is in use`;
   const jobs = (row.cells[place.node] ?? []).map((id) => {
     const job = snapshot.jobs.find((one) => one.job === id);
-    return job ? `job ${id} (${job.name ?? 'private'}, ${job.tasks} ranks, ${job.state})` : `job ${id}`;
+    const here = `job ${id}${ranksThere(snapshot, place.node, id)}`;
+    return job ? `${here} (${job.name ?? 'private'}, ${job.tasks} ranks in all, ${job.state})` : here;
   });
   return `${node.name}, ${nodeState(node)}, slot ${row.slot}: ${jobs.join(', ') || 'idle'}`;
 }
@@ -163,7 +184,7 @@ const moves: Record<string, [row: number, node: number]> = {
   ArrowRight: [0, 1],
 };
 
-export function MatrixPanel({ snapshot }: { snapshot: Snapshot }) {
+export function MatrixPanel({ snapshot, marked }: { snapshot: Snapshot; marked: number | null }) {
   const [mode, setMode] = useState<'slots' | 'time'>('slots');
   const [place, setPlace] = useState<Place | null>(null);
   const runs = useRuns(snapshot);
@@ -201,7 +222,7 @@ export function MatrixPanel({ snapshot }: { snapshot: Snapshot }) {
           <Canvas
             label={`Gang matrix: ${nodes} nodes, ${snapshot.matrix.rows.length} slots; the table has the same`}
             height={190}
-            draw={drawSlots(snapshot, place)}
+            draw={drawSlots(snapshot, place, marked)}
             onPoint={point}
             onKey={key}
           />
@@ -211,7 +232,7 @@ export function MatrixPanel({ snapshot }: { snapshot: Snapshot }) {
         <Canvas
           label={`What each of ${nodes} nodes ran in the last ${timelineSeconds} seconds`}
           height={212}
-          draw={drawTimeline(snapshot, runs)}
+          draw={drawTimeline(snapshot, runs, marked)}
         />
       )}
     </Panel>

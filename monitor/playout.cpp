@@ -1,0 +1,19 @@
+#include "monitor/playout.hpp"
+
+#include <utility>
+
+namespace score::monitor {
+
+void Playout::put(NodeId node, NodeSample sample) {
+  if (node.value() >= nodes_.size()) nodes_.resize(node.value() + 1);
+  auto& waiting = nodes_[node.value()];
+  // Whoever reads too slowly or not at all loses the oldest, which cost nothing: they are totals.
+  if (waiting.size() >= 2 * kMostWaiting) waiting.pop_front();
+  waiting.push_back(std::move(sample));
+}
+
+void Playout::forget(NodeId node) {
+  if (node.value() < nodes_.size()) nodes_[node.value()].clear();
+}
+
+}  // namespace score::monitor
