@@ -131,6 +131,8 @@ def test_viewers_see_how_channels_change_hands(fresh):
     cluster = fresh(2, '--slice', '20ms', '--channels', 1, '--cores', 1)
     web = Web(cluster.json('score', 'info')['dashboard_url'])
     jobs = [cluster.submit('-N', 2, TALK, 60) for _ in range(2)]
+    for job in jobs:
+        cluster.wait_job(job, 'running')
     for document in web.stream('?rate=10&parts=switches,traffic'):
         assert faults(document) == [], faults(document)[:5]
         phases = document['switches']['phases']
@@ -144,6 +146,8 @@ def test_viewers_see_how_channels_change_hands(fresh):
         cluster.cancel(job)
     # Without a network nothing changes hands.
     plain = [cluster.submit('-N', 2, '-n', 2, 'sh', '-c', 'while :; do :; done') for _ in range(2)]
+    for job in plain:
+        cluster.wait_job(job, 'running')
     for document in web.stream('?rate=10&parts=switches'):
         phases = document['switches']['phases']
         if phases['total'] and not any(phases[name] for name in ('guard', 'save', 'restore')):

@@ -107,6 +107,8 @@ function drawTimeline(snapshot: Snapshot, runs: Run[], marked: number | null) {
   return (context: Context, size: Size, theme: Theme) => {
     const to = snapshot.slices.to_s;
     const from = to - timelineSeconds;
+    const age = snapshot.time_s - to; // samples that come together are shown later
+    const newest = age < 0.05 ? 'now' : `${age.toFixed(1)} s ago`;
     const h = (size.h - topMargin) / Math.max(snapshot.nodes.length, 1);
     const xOf = (time: number) =>
       leftMargin + (Math.max(0, time - from) / timelineSeconds) * (size.w - leftMargin);
@@ -115,7 +117,7 @@ function drawTimeline(snapshot: Snapshot, runs: Run[], marked: number | null) {
     context.fillStyle = theme.ink;
     for (let back = timelineSeconds; back >= 0; back -= 0.5) {
       context.textAlign = back === 0 ? 'right' : 'center';
-      context.fillText(back === 0 ? 'now' : `−${back} s`, xOf(to - back), 7);
+      context.fillText(back === 0 ? newest : `−${back} s`, xOf(to - back), 7);
     }
     for (const [node, job, start, end] of runs) {
       const x = xOf(start);
