@@ -9,6 +9,7 @@ namespace {
 
 // Loads of less scheduled time than this say more about the clocks than about the task.
 constexpr Duration kLeastScheduled = 2ms;
+constexpr Duration kTrafficWindow = 1s;
 constexpr double kMostCores = 4'096;  // a broken total is shown as no more
 constexpr Duration kPmWindow = 1s;
 
@@ -32,6 +33,14 @@ TrafficRate rate(const Traffic& now, const Traffic& before, double period) {
           grown(now.received_messages, before.received_messages) / period,
           grown(now.sent_bytes, before.sent_bytes) / period,
           grown(now.received_bytes, before.received_bytes) / period};
+}
+
+// `part` of what is new, the rest of what was.
+TrafficRate mix(const TrafficRate& was, const TrafficRate& is, double part) {
+  const auto one = [part](double before, double now) { return before + part * (now - before); };
+  return {one(was.sent_messages, is.sent_messages),
+          one(was.received_messages, is.received_messages), one(was.sent_bytes, is.sent_bytes),
+          one(was.received_bytes, is.received_bytes)};
 }
 
 void add(TrafficRate& sum, const TrafficRate& part) {
@@ -72,7 +81,11 @@ TaskLoad LoadMeter::load_of(const TaskSample& now, Kept* before, Duration period
     load.switches = grown(now.switches, last.switches) / ran;
   }
   if (now.pm && last.pm) {
-    load.traffic = rate(now.pm->traffic, last.pm->traffic, real);
+    // A gang sends in its slices alone; of shorter periods half would have none.
+    const auto measured = rate(now.pm->traffic, last.pm->traffic, real);
+    const double part = std::min(1.0, real / seconds(kTrafficWindow));
+    load.traffic = mix(before->traffic.value_or(measured), measured, part);
+    before->traffic = load.traffic;
     // Only what is seen while it runs says anything; older looks count less and less.
     const double weight = std::min(1.0, seconds(scheduled) / seconds(kPmWindow));
     load.pm_wait = *load.pm_wait + weight * ((now.pm->waits ? 1.0 : 0.0) - *load.pm_wait);
@@ -105,8 +118,9 @@ void LoadMeter::feed(const NodeSample& sample) {
         if (!made.traffic) made.traffic = TrafficRate();
         add(*made.traffic, *load.traffic);
       }
-      kept[{gang.attempt, task.rank}] = {task, load.pm_wait.value_or(0), load.user, load.system,
-                                         load.switches};
+      auto& keeps = kept[{gang.attempt, task.rank}];
+      keeps = {task, load.pm_wait.value_or(0), load.user, load.system, load.switches, {}};
+      if (known != nullptr && task.pm) keeps.traffic = known->traffic;
       made.tasks.push_back(std::move(load));
     }
   }

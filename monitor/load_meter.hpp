@@ -25,8 +25,8 @@ struct TaskLoad {
   double switches = 0;          // a second of scheduled time
   Bytes memory;
   std::uint32_t processes = 0;
-  std::optional<double> pm_wait;  // share of scheduled time, as sampled over about a second
-  std::optional<TrafficRate> traffic;
+  std::optional<double> pm_wait;       // share of scheduled time, as sampled over about a second
+  std::optional<TrafficRate> traffic;  // over about a second
 };
 
 struct NodeLoad {
@@ -54,6 +54,7 @@ class LoadMeter {
     TaskSample sample;
     double pm_wait = 0;
     double user = 0, system = 0, switches = 0;  // as shown last
+    std::optional<TrafficRate> traffic;         // ... too; none: not known yet
   };
 
   using Tasks = std::map<std::pair<AttemptId, Rank>, Kept>;

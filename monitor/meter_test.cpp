@@ -84,6 +84,17 @@ TEST(LoadMeter, GivesTrafficASecond) {
   EXPECT_DOUBLE_EQ(meter.load().traffic->sent_bytes, 2'000);
 }
 
+TEST(LoadMeter, ShowsTheTrafficOfAGangBetweenItsSlicesToo) {
+  LoadMeter meter;
+  std::uint64_t bytes = 0;
+  for (int i = 0; i < 100; ++i) {
+    if (i % 2 == 0) bytes += 1'000;
+    meter.feed(sample(TimePoint(10s + i * 100ms), i * 50ms, task(0s, false, bytes)));
+    if (i < 60) continue;  // until then the first period counts
+    EXPECT_NEAR(meter.load().traffic->sent_bytes, 5'000, 300);
+  }
+}
+
 NodeSample switched(TimePoint taken, TimePoint due, AttemptId left, AttemptId entered) {
   NodeSample made;
   made.taken = taken;

@@ -292,7 +292,8 @@ std::vector<Line> render(const Model& model, const ViewState& view, ScreenSize s
     add_header(out, model, view, size);
     add_matrix(out, model, size);
     const auto left = size.lines > out.size() + 2 ? size.lines - out.size() - 2 : 0;
-    add_loads(out, model, view, size, left / 2);
+    const auto for_jobs = std::min(left / 2, listed_jobs(model, view).size() + 1);
+    add_loads(out, model, view, size, left - for_jobs);
     const auto rest = size.lines > out.size() + 1 ? size.lines - out.size() - 1 : 0;
     add_jobs(out, model, view, rest);
     out.resize(std::max(size.lines, std::size_t{1}) - 1);
