@@ -25,7 +25,7 @@ TABLES = ('nodes', 'jobs', 'processes', 'runs', 'events', 'traffic', 'cells')
 
 
 class StreamError(Exception):
-    """The server refused: asking again would not help."""
+    """Asking again would not help: the server refused, or is not who it should be, or the address is none."""
 
 
 def rows(document, table):
@@ -66,6 +66,17 @@ def _raw_rows(document, table):
         raise ValueError(f'no table {table!r}; one of {", ".join(TABLES)}')
 
 
+def _parse(url):
+    try:
+        parsed = urllib.parse.urlsplit(url)
+        is_sound = parsed.scheme in ('http', 'https') and parsed.hostname and (parsed.port or True)
+    except ValueError:  # of the port, or a bracket
+        is_sound = False
+    if not is_sound:
+        raise StreamError(f'{url!r} is no address of a dashboard, such as http://127.0.0.1:4711/')
+    return parsed
+
+
 class Stream:
     """Iterates over documents, for ever or `count` of them."""
 
@@ -75,7 +86,7 @@ class Stream:
         if parts:
             query['parts'] = ','.join(parts)
         query.update({name: value for name, value in (('job', job), ('user', user)) if value is not None})
-        self.url = urllib.parse.urlsplit(url)
+        self.url = _parse(url)
         self.path = '/api/v1/stream?' + urllib.parse.urlencode(query)
         self.count, self.token, self.context = count, token, context
         self.timeout, self.retry = timeout, retry
@@ -89,7 +100,9 @@ class Stream:
                     given, pause = given + 1, 0.1
                     if given == self.count:
                         return
-            except (OSError, http.client.HTTPException, json.JSONDecodeError):
+            except ssl.SSLCertVerificationError as error:
+                raise StreamError(f'{self.url.netloc}: {error}') from error
+            except (OSError, http.client.HTTPException, json.JSONDecodeError, UnicodeDecodeError):
                 if not self.retry:
                     raise
             if not self.retry:
@@ -136,10 +149,10 @@ def main(arguments=None):
     parser.add_argument('--job', type=int)
     options = parser.parse_args(arguments)
     parts = {'runs': 'slices', 'cells': 'matrix'}.get(options.table, options.table)
-    stream = Stream(options.url or dashboard_url(), options.rate, sorted({'nodes', parts}), options.job,
-                    count=options.count)
     writer = None
     try:
+        stream = Stream(options.url or dashboard_url(), options.rate, sorted({'nodes', parts}), options.job,
+                        count=options.count)
         for document in stream:
             for row in rows(document, options.table):
                 if writer is None:

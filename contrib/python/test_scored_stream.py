@@ -3,6 +3,7 @@ import contextlib
 import http.server
 import io
 import json
+import ssl
 import threading
 
 import pytest
@@ -70,6 +71,26 @@ def test_begins_again_when_a_stream_breaks():
     with server([[line(seq=1), b'{"half'], 503, [line(seq=9)]]) as (url, asked):
         assert [d['seq'] for d in Stream(url, count=2)] == [1, 9]
         assert len(asked) == 3
+
+
+def test_survives_a_line_that_is_no_text():
+    with server([[line(seq=1), b'{"name": "\xff\xfe"}\n'], [line(seq=2)]]) as (url, _):
+        assert [d['seq'] for d in Stream(url, count=2)] == [1, 2]
+
+
+@pytest.mark.parametrize('url', ['localhost:4711', 'http://host:port/', 'ftp://host/', '', 'http:///', 'http://[::1'])
+def test_says_so_when_the_address_is_none(url, capsys):
+    with pytest.raises(StreamError, match='is no address'):
+        Stream(url)
+    assert not url or scored_stream.main([url]) == 1
+
+
+def test_gives_up_when_the_certificate_is_wrong(monkeypatch):
+    def refuse(self):
+        raise ssl.SSLCertVerificationError('self-signed')
+    monkeypatch.setattr(Stream, '_connect', refuse)
+    with pytest.raises(StreamError, match='self-signed'):
+        list(Stream('https://head:4711/', count=1))
 
 
 def test_gives_up_when_it_is_refused():
