@@ -203,4 +203,27 @@ TEST(Mttl, AnExceptionOfTheProgramLeavesRun) {
   });
 }
 
+Task<void> read_one(Runtime& rt, GlobalPtr<std::uint64_t> from, std::uint64_t& sum) {
+  sum += co_await rt.read(from);
+}
+
+// More at once than PM has places for operations.
+Task<void> read_many(Runtime& rt) {
+  constexpr std::uint64_t kReads = 200;
+  std::vector<std::uint64_t> numbers(kReads);
+  std::iota(numbers.begin(), numbers.end(), 1);
+  const pm::Region region = rt.share(std::as_writable_bytes(std::span(numbers)));
+  const auto own = rt.global<std::uint64_t>(region);
+  std::uint64_t sum = 0;
+  for (std::uint64_t i = 0; i < kReads; ++i) {
+    rt.spawn(read_one(rt, own + static_cast<std::int64_t>(i), sum));
+  }
+  while (sum < kReads * (kReads + 1) / 2) co_await rt.yield();
+  EXPECT_EQ(sum, kReads * (kReads + 1) / 2);
+}
+
+TEST(Mttl, MoreReadsThanOperationsWaitForEachOtherAndEnd) {
+  run_job(2, read_many);
+}
+
 }  // namespace

@@ -208,11 +208,7 @@ class Runtime {
     Sync<Packed> up, down;
   };
 
-  struct Waiting {  // a remote memory operation under way
-    pm_op op;
-    int* result;
-    std::coroutine_handle<> handle;
-  };
+  struct Transfer;
 
   struct Parcel {
     std::uint32_t rank;
@@ -321,12 +317,16 @@ class Runtime {
 
   bool finish_transfers() {
     for (std::size_t i = 0; i < transfers_.size(); ++i) {
-      const int state = pm_test(raw(), transfers_[i].op);
-      if (state == PM_EINPROGRESS) continue;
-      const Waiting done = transfers_[i];
+      Transfer& t = *transfers_[i];
+      if (t.result == PM_ENOBUFS) t.begin();
+      if (t.result == PM_ENOBUFS) continue;
+      if (t.result == PM_SUCCESS) t.result = pm_test(raw(), t.op);
+      if (t.result == PM_EINPROGRESS) {
+        t.result = PM_SUCCESS;
+        continue;
+      }
       transfers_.erase(transfers_.begin() + static_cast<std::ptrdiff_t>(i));
-      *done.result = state;
-      done.handle.resume();
+      t.handle.resume();
       return true;
     }
     return false;
@@ -341,14 +341,35 @@ class Runtime {
     return cell;
   }
 
+  // A remote memory operation: waits for a place in PM's table, which other coroutines may hold
+  // until they go on, then until it has ended.
   struct Transfer {
     Runtime& rt;
-    pm_op op;
-    int result;
+    std::uint32_t rank;
+    pm_handle remote;
+    std::uint64_t remote_offset;
+    pm_handle local;
+    std::uint64_t local_offset;
+    std::uint64_t length;
+    bool is_write;
+    pm_op op = 0;
+    int result = PM_ENOBUFS;  // until it is begun
+    std::coroutine_handle<> handle{};
 
-    bool await_ready() const { return op == 0; }
+    void begin() {
+      const auto start = is_write ? pm_write : pm_read;
+      result = start(rt.raw(), rank, &remote, remote_offset, &local, local_offset, length, &op);
+    }
 
-    void await_suspend(std::coroutine_handle<> h) { rt.transfers_.push_back({op, &result, h}); }
+    bool await_ready() {
+      begin();
+      return result != PM_SUCCESS && result != PM_ENOBUFS;
+    }
+
+    void await_suspend(std::coroutine_handle<> h) {
+      handle = h;
+      rt.transfers_.push_back(this);
+    }
 
     int await_resume() const { return result; }
   };
@@ -356,15 +377,7 @@ class Runtime {
   Transfer transfer(std::uint32_t rank, const pm_handle& remote, std::uint64_t remote_offset,
                     const pm_handle& local, std::uint64_t local_offset, std::uint64_t length,
                     bool is_write) {
-    pm_op op = 0;
-    int error = PM_ENOBUFS;
-    while (error == PM_ENOBUFS) {
-      error = is_write
-                  ? pm_write(raw(), rank, &remote, remote_offset, &local, local_offset, length, &op)
-                  : pm_read(raw(), rank, &remote, remote_offset, &local, local_offset, length, &op);
-      if (error == PM_ENOBUFS) pm_progress(raw());
-    }
-    return {*this, error == 0 ? op : 0, error};
+    return {*this, rank, remote, remote_offset, local, local_offset, length, is_write};
   }
 
   template <class T>
@@ -385,7 +398,7 @@ class Runtime {
   std::deque<Parcel> outbox_;
   bool is_buffer_lent_ = false;
   std::deque<std::coroutine_handle<>> yielded_;
-  std::vector<Waiting> transfers_;
+  std::vector<Transfer*> transfers_;
   std::vector<Task<void>> spawned_;
 };
 
