@@ -121,8 +121,13 @@ void Exchange::turn(base::TimePoint now) {
     }
   }
   for (const std::uint64_t request : late) {
+    const std::uint32_t node = pending_[request].node;
     actions_.answers.push_back({pending_[request].token, Outcome::TimedOut, "", {}});
     pending_.erase(request);
+    PmixPeer no_more;  // a lookup for nothing takes the place of one that waits there
+    no_more.set_kind(PmixPeer::LOOKUP);
+    no_more.set_request(request);
+    send(node, no_more);
   }
 }
 
@@ -229,7 +234,11 @@ void Exchange::on_publish(std::uint32_t from, const PmixPeer& message) {
 void Exchange::on_lookup(std::uint32_t from, const PmixPeer& message) {
   const Asker asker(from, message.request());
   const bool may_wait = message.waits() && waiting_lookups_.size() < kMaxWaiting;
-  if (!try_lookup(asker, message, !may_wait)) waiting_lookups_[asker] = message;
+  if (try_lookup(asker, message, !may_wait)) {
+    waiting_lookups_.erase(asker);
+  } else {
+    waiting_lookups_[asker] = message;
+  }
 }
 
 // Answers if all is there, or if it is the last look. False: not answered.

@@ -53,6 +53,26 @@ class ExchangeTest : public ::testing::Test {
   std::function<int()> copies_ = [] { return 1; };
 };
 
+TEST_F(ExchangeTest, LookupsWhoseTimeIsOverTakeNoPlaceOfOthers) {
+  for (const std::uint32_t node : {0u, 1u}) {
+    for (int i = 0; i < 5000; ++i) {
+      nodes_[node].lookup(1, {"never"}, {kStart + 1s, true}, kStart);
+      run();
+      nodes_[node].turn(kStart + 2s);
+      run();
+      ASSERT_EQ(take(node).outcome, Outcome::TimedOut);
+      ASSERT_TRUE(answers_[node].empty());
+    }
+    const std::string name = "door" + std::to_string(node);
+    nodes_[node].lookup(2, {name}, {std::nullopt, true}, kStart);
+    run();
+    EXPECT_TRUE(answers_[node].empty());
+    nodes_[2].publish(3, item(3, name), kStart);
+    run();
+    EXPECT_EQ(take(node).outcome, Outcome::Success);
+  }
+}
+
 TEST_F(ExchangeTest, APublishedNameIsFoundOnEveryNodeUntilItIsTakenBack) {
   nodes_[1].publish(1, item(2, "door"), kStart);
   run();
