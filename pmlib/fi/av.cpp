@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace score::pm::fi {
 
@@ -98,8 +99,12 @@ int Av::remove(const fi_addr_t* addresses, std::size_t count) {
     if (addresses[i] >= entries_.size()) return -FI_EINVAL;
     PortName& port = entries_[addresses[i]];
     const auto found = reverse_.find(port.number());
-    if (found != reverse_.end() && found->second == addresses[i]) reverse_.erase(found);
-    port.peer = kRemoved;
+    const PortName removed = std::exchange(port, {kRemoved, 0});
+    if (found == reverse_.end() || found->second != addresses[i]) continue;
+    reverse_.erase(found);
+    // The same name may have been inserted twice.
+    const auto other = std::find(entries_.begin(), entries_.end(), removed);
+    if (other != entries_.end()) reverse_[removed.number()] = other - entries_.begin();
   }
   return 0;
 }

@@ -84,7 +84,10 @@ int Counter::wait(std::uint64_t threshold, int timeout_ms) {
   for (;;) {
     if (read() >= threshold) return 0;
     if (read_error() != errors) return -FI_EAVAIL;
-    if (!wait_for_news(domain_.link(), deadline)) return read() >= threshold ? 0 : -FI_ETIMEDOUT;
+    const auto is_over = [&] { return value_ >= threshold || errors_ != errors; };
+    if (!wait_for_news(domain_.link(), deadline, is_over)) {
+      return read() >= threshold ? 0 : -FI_ETIMEDOUT;
+    }
   }
 }
 

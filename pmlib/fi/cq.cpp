@@ -90,22 +90,25 @@ std::uint64_t deadline_of(int timeout_ms) {
   return Link::now_us() + static_cast<std::uint64_t>(timeout_ms) * kUsPerMs;
 }
 
-bool wait_for_news(Link& link, std::uint64_t deadline_us) {
-  bool may_sleep = false;
+bool wait_for_news(Link& link, std::uint64_t deadline_us, const std::function<bool()>& has_news) {
+  const std::uint64_t now = Link::now_us();
+  if (now >= deadline_us) return false;
   {
     Guard guard(link);
-    may_sleep = link.prepare_to_wait();
+    if (has_news() || !link.prepare_to_wait() || has_news()) return true;
+    link.add_sleeper();
   }
-  if (!may_sleep) return true;
   int timeout_ms = -1;
   if (deadline_us != UINT64_MAX) {
-    const std::uint64_t now = Link::now_us();
-    if (now >= deadline_us) return false;
     timeout_ms =
         static_cast<int>(std::min<std::uint64_t>((deadline_us - now) / kUsPerMs + 1, 1000));
   }
   pollfd ready{link.wait_fd(), POLLIN, 0};
   poll(&ready, 1, timeout_ms);
+  {
+    Guard guard(link);
+    link.remove_sleeper();
+  }
   return deadline_us == UINT64_MAX || Link::now_us() < deadline_us;
 }
 
@@ -131,10 +134,12 @@ void Cq::push(const Completion& completion) {
     tail_ = n;
   }
   ring_[tail_++ & (ring_.size() - 1)] = completion;
+  domain_.link().tell_sleepers();
 }
 
 void Cq::push(const Failure& failure) {
   failures_.push_back(failure);
+  domain_.link().tell_sleepers();
 }
 
 void Cq::write_out(std::byte*& to, const Completion& c) const {
@@ -156,7 +161,11 @@ void Cq::look() {
 
 ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) {
   Guard guard(domain_.link());
-  if (!has_news()) look();
+  if (!has_news()) {
+    look();
+  } else if (count == 0) {
+    domain_.link().progress();
+  }
   if (!failures_.empty()) return -FI_EAVAIL;
   if (head_ == tail_) return -FI_EAGAIN;
   auto* to = static_cast<std::byte*>(buffer);
@@ -195,7 +204,8 @@ ssize_t Cq::wait_and_read(void* buffer, std::size_t count, fi_addr_t* sources, i
     const ssize_t n = read(buffer, count, sources);
     if (n != -FI_EAGAIN) return n;
     if (is_signalled_.exchange(false)) return -FI_EAGAIN;
-    if (!wait_for_news(domain_.link(), deadline)) {
+    const auto is_over = [this] { return has_news() || is_signalled_; };
+    if (!wait_for_news(domain_.link(), deadline, is_over)) {
       const ssize_t last = read(buffer, count, sources);
       return last;
     }

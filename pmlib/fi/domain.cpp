@@ -166,12 +166,14 @@ Domain::~Domain() {
 void Domain::run() {
   while (!stops_) {
     int pause_ms = 0;
+    bool is_awaited = false;  // then who sleeps there makes progress itself
     {
       Guard guard(*link_);
-      pause_ms = link_->prepare_to_wait() ? kProgressPauseMs : 0;
+      is_awaited = link_->has_sleepers();
+      pause_ms = is_awaited || link_->prepare_to_wait() ? kProgressPauseMs : 0;
     }
     pollfd ready{link_->wait_fd(), POLLIN, 0};
-    poll(&ready, 1, pause_ms);
+    poll(&ready, is_awaited ? 0 : 1, pause_ms);
   }
 }
 

@@ -232,6 +232,7 @@ void Ep::on_write(const Incoming& in, const RmaExtra& extra, std::span<const std
 }
 
 void Ep::was_written(std::uint64_t key, const RmaExtra& extra, bool has_data) {
+  if (!is_enabled_) return;  // closed, and the domain perhaps too
   if (Counter* const counter = domain_.counter_of(key); counter != nullptr) counter->add(1);
   if (counters_.remote_write != nullptr) counters_.remote_write->add(1);
   if (!has_data || receive_cq_ == nullptr) return;

@@ -95,6 +95,7 @@ Message& Ep::new_message(const Incoming& in, const MessageInfo& info) {
 
 void Ep::drop(Message& message) {
   if (message.table != nullptr) message.table->remove_early(message);
+  std::erase_if(claimed_, [&](const auto& claimed) { return claimed.second == &message; });
   message.alive.unlink();
   delete &message;
 }

@@ -85,7 +85,8 @@ ssize_t Ep::send(const SendArgs& args) {
   PortName to;
   if (const int error = resolve(args.to, to); error != 0) return error;
   const std::size_t length = length_of(args.iov);
-  if (args.is_silent && length > kInjectBytes) return -FI_EINVAL;
+  const bool injects = args.is_silent || (args.flags & FI_INJECT) != 0;
+  if (injects && length > kInjectBytes) return -FI_EINVAL;
   Header header;
   header.kind = args.kind;
   header.flags = args.has_data ? kHasData : 0;

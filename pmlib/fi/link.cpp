@@ -216,8 +216,9 @@ void Link::disarm() {
   is_armed_ = false;
   pm_->after_select();
   std::uint64_t drained = 0;
-  [[maybe_unused]] ssize_t n = read(wake_fd_, &drained, sizeof drained);
-  n = read(timer_fd_, &drained, sizeof drained);
+  [[maybe_unused]] ssize_t n = read(timer_fd_, &drained, sizeof drained);
+  if (has_sleepers()) return wake();  // whoever that is has to arm again
+  n = read(wake_fd_, &drained, sizeof drained);
 }
 
 }  // namespace score::pm::fi

@@ -194,8 +194,22 @@ class Link final : private Directory::Listener {
 
   int wait_fd() const { return wait_fd_; }
 
-  // Makes wait_fd() readable until the next progress(). Any thread, without the lock.
+  // Makes wait_fd() readable until the next progress() that finds nobody asleep. Any thread,
+  // without the lock.
   void wake();
+
+  // A thread is about to sleep on wait_fd() after prepare_to_wait(), and not any more: while
+  // others make progress meanwhile it is woken, for it would not hear of what they take in, and
+  // when they send, for it does not know by when that is to be repeated.
+  void add_sleeper() { ++sleepers_; }
+
+  void remove_sleeper() { --sleepers_; }
+
+  bool has_sleepers() const { return sleepers_ > 0; }
+
+  void tell_sleepers() {
+    if (has_sleepers()) wake();
+  }
 
   // Nothing that was accepted is unsent or unacknowledged.
   bool is_drained() const;
@@ -301,6 +315,7 @@ class Link final : private Directory::Listener {
   int timer_fd_ = -1;
   int wake_fd_ = -1;
   bool is_armed_ = false;
+  int sleepers_ = 0;
   unsigned empty_turns_ = 0;
   unsigned looks_left_ = 0;
   std::uint64_t gave_up_ns_ = 0;  // 0: not since the last message

@@ -70,7 +70,10 @@ bool Link::try_send(std::uint32_t to, std::span<const std::byte> head,
   } else {
     gather(pieces, 0, buffer + head.size(), length);
   }
-  if (pm_->send() == 0) return true;
+  if (pm_->send() == 0) {
+    tell_sleepers();
+    return true;
+  }
   pm_->cancel_send();
   return false;
 }
@@ -81,11 +84,13 @@ std::uint32_t Link::enter(Request& request) {
 }
 
 bool Link::send_at_once(Request& request) {
+  tell_sleepers();
   const Peer& peer = peers_[request.to.peer];
   return !peer.is_waiting && !peer.is_dead && is_ready(request.to.peer) && push(request) == 0;
 }
 
 void Link::submit(std::unique_ptr<Request> request) {
+  tell_sleepers();
   Request* const raw = request.release();
   ++live_requests_;
   copied_bytes_ += raw->copied;

@@ -25,6 +25,7 @@ bool Link::has_transfers() const {
 
 void Link::fetch(PortName from, std::uint32_t request, std::span<std::byte> memory,
                  std::unique_ptr<Arrival> arrival) {
+  if (peers_[from.peer].is_dead) return arrival->finish(EHOSTDOWN);
   auto inbound = std::make_unique<Inbound>();
   inbound->from = from;
   inbound->request = request;
@@ -36,6 +37,7 @@ void Link::fetch(PortName from, std::uint32_t request, std::span<std::byte> memo
 
 void Link::read_into(std::unique_ptr<Request> request, const Header& header, const RmaExtra& extra,
                      std::span<std::byte> memory) {
+  if (peers_[request->to.peer].is_dead) return submit(std::move(request));  // which ends it
   auto inbound = std::make_unique<Inbound>();
   inbound->from = request->to;
   inbound->memory = memory;

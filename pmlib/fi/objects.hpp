@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -232,9 +233,9 @@ class Counter : public fid_cntr {
   std::atomic<std::uint64_t> errors_{0};
 };
 
-// Waits for something to arrive or `timeout_ms` (negative: for ever), without the lock. False: the
-// time is over.
-bool wait_for_news(Link& link, std::uint64_t deadline_us);
+// Waits until something arrives, without the lock; not at all if `has_news` says so with the lock.
+// False: the time is over.
+bool wait_for_news(Link& link, std::uint64_t deadline_us, const std::function<bool()>& has_news);
 // The end of a wait that begins now; UINT64_MAX for ever.
 std::uint64_t deadline_of(int timeout_ms);
 

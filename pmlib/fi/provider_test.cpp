@@ -2,10 +2,12 @@
 #include "pmlib/fi/test_side.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <numeric>
 #include <string>
+#include <thread>
 
 namespace score::pm::fi {
 namespace {
@@ -55,6 +57,18 @@ class Provider : public testing::Test {
              return error != -FI_EAGAIN;
            }) &&
            error == 0;
+  }
+
+  // The same, without a look at the other side.
+  bool send_only(const void* bytes, std::size_t length, std::uint64_t tag) {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    ssize_t error = -FI_EAGAIN;
+    while (error == -FI_EAGAIN && std::chrono::steady_clock::now() < end) {
+      error = fi_tsend(a->ep, bytes, length, nullptr, a_to_b, tag, nullptr);
+      fi_cq_tagged_entry entry{};
+      fi_cq_read(a->cq, &entry, 1);
+    }
+    return error == 0;
   }
 
   std::unique_ptr<Side> a, b;
@@ -274,6 +288,67 @@ TEST_F(Provider, WaitsOnDescriptorAndInSread) {
     fi_cq_read(b->cq, &entry, 1);
   }
   EXPECT_EQ(got, 7);
+}
+
+// The one may take in what the other sleeps for.
+TEST_F(Provider, ThreadsThatWaitAndThreadsThatPollDoNotMissEachOther) {
+  for (std::uint64_t round = 1; round <= 300; ++round) {
+    int got = 0;
+    const int value = 7;
+    ASSERT_EQ(fi_trecv(b->ep, &got, 4, nullptr, FI_ADDR_UNSPEC, round, 0, nullptr), 0);
+    std::atomic<bool> waits = false, is_done = false;
+    std::thread sleeper([&] {
+      fi_cq_tagged_entry entry{};
+      waits = true;
+      while (fi_cq_sread(b->cq, &entry, 1, nullptr, -1) != 1 && !is_done) {
+      }
+      is_done = true;
+    });
+    while (!waits) std::this_thread::yield();
+    if (round % 2 == 0) usleep(100);
+    ASSERT_TRUE(send_only(&value, 4, round));
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (!is_done && std::chrono::steady_clock::now() < end) {
+      fi_cq_tagged_entry entry{};
+      fi_cq_read(a->cq, &entry, 1);
+      fi_cntr_read(b->counter);
+    }
+    EXPECT_TRUE(is_done) << "the completion was there, but the sleeper slept on";
+    if (!is_done.exchange(true)) {
+      fi_cq_signal(b->cq);
+      sleeper.join();
+      return;
+    }
+    sleeper.join();
+  }
+}
+
+TEST_F(Provider, OneOfTwoEqualNamesMayBeRemoved) {
+  fi_addr_t again = b->know(a->name());
+  int got = 0;
+  const int value = 7;
+  ASSERT_EQ(fi_av_remove(b->av, &b_to_a, 1, 0), 0);
+  ASSERT_EQ(fi_trecv(b->ep, &got, 4, nullptr, again, 1, 0, nullptr), 0);
+  ASSERT_TRUE(send_tagged(&value, 4, 1));
+  fi_cq_tagged_entry entry{};
+  fi_addr_t source = FI_ADDR_NOTAVAIL;
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (fi_cq_readfrom(b->cq, &entry, 1, &source) != 1) {
+    ASSERT_LT(std::chrono::steady_clock::now(), end);
+    fi_cq_read(a->cq, &entry, 1);
+  }
+  EXPECT_EQ(source, again);
+}
+
+TEST_F(Provider, RefusesToInjectMoreThanItSays) {
+  const std::vector<std::uint8_t> bytes(2'000'000);
+  const iovec iov{const_cast<std::uint8_t*>(bytes.data()), bytes.size()};
+  fi_msg_tagged m{};
+  m.msg_iov = &iov;
+  m.iov_count = 1;
+  m.addr = a_to_b;
+  EXPECT_EQ(fi_tsendmsg(a->ep, &m, FI_INJECT), -FI_EINVAL);
+  EXPECT_EQ(fi_tinject(a->ep, bytes.data(), bytes.size(), a_to_b, 1), -FI_EINVAL);
 }
 
 TEST_F(Provider, SelectiveCompletionTellsOnlyWhatWasAskedFor) {
