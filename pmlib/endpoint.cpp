@@ -329,8 +329,10 @@ void Endpoint::cancel_send() {
 }
 
 int Endpoint::receive(ReceivedMessage& message) {
-  // Shared memory costs a look at one cache line, the device a system call.
-  if (channel_ && ++receive_turn_ % near_turns_ == 0) channel_->poll();
+  // Shared memory costs a look at one cache line, the device a system call: it is not asked while
+  // there are messages that it brought before.
+  const bool is_drained = segment_.header().delivered.head == kNoIndex;
+  if (channel_ && is_drained && ++receive_turn_ % near_turns_ == 0) channel_->poll();
   if (shmem_->receive(message)) return 0;
   if (channel_ && channel_->receive(message)) return 0;
   if (++empty_turn_ % kDeadEvery == 0) look_for_dead();
