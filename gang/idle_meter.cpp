@@ -16,11 +16,11 @@ Duration part_of(Duration whole, double share) {
 
 }  // namespace
 
-bool IdleMeter::is_use(Duration ran, Duration used) const {
+[[gnu::hot]] bool IdleMeter::is_use(Duration ran, Duration used) const {
   return used > part_of(ran, rule_.share) + rule_.per_look;
 }
 
-bool IdleMeter::is_whole(Duration ran, Duration used) {
+[[gnu::hot]] bool IdleMeter::is_whole(Duration ran, Duration used) {
   return used >= part_of(ran, kWhole);
 }
 
@@ -28,7 +28,7 @@ bool IdleMeter::is_crowded(Duration ran, Duration waited) {
   return waited > part_of(ran, kCrowd);
 }
 
-bool IdleMeter::add(Duration ran, Duration used, Duration waited) {
+[[gnu::hot]] bool IdleMeter::add(Duration ran, Duration used, Duration waited) {
   const bool was_idle = is_idle_;
   has_used_ = is_use(ran, used) || waited > part_of(ran, rule_.waiting);
   may_be_idle_ = !has_used_ || (!is_whole(ran, used + waited) && !is_crowded(ran, waited));

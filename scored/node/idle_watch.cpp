@@ -1,12 +1,12 @@
 #include "scored/node/idle_watch.hpp"
 
+#include "scored/node/kernel_call.hpp"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <ctime>
 #include <fcntl.h>
 #include <string_view>
-#include <unistd.h>
 
 namespace score::node {
 
@@ -28,9 +28,9 @@ constexpr std::string_view kWaited = " total=";     // of cpu.pressure, in its l
 constexpr std::int64_t kMostMicroseconds = Duration::max() / 4us;
 
 // The microseconds that follow `key` in the first line; < 0: they do not.
-Duration number_after(int file, std::string_view key) {
+[[gnu::hot]] Duration number_after(int file, std::string_view key) {
   std::array<char, 128> text;
-  const ssize_t got = pread(file, text.data(), text.size(), 0);
+  const long got = kernel_call(SYS_pread64, file, address_of(text.data()), text.size(), 0);
   std::string_view line(text.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
   line = line.substr(0, line.find('\n'));
   const auto at = line.find(key);
@@ -52,20 +52,16 @@ Result<std::unique_ptr<CpuUsage>> CgroupUsage::open(const std::string& cgroup) {
                                        pressure ? *std::move(pressure) : UniqueFd());
 }
 
-Duration CgroupUsage::used() noexcept {
+[[gnu::hot]] Duration CgroupUsage::used() noexcept {
   return number_after(stat_.get(), kUsage);
 }
 
-Duration CgroupUsage::waited() noexcept {
+[[gnu::hot]] Duration CgroupUsage::waited() noexcept {
   return pressure_ ? std::max(number_after(pressure_.get(), kWaited), Duration{0}) : Duration{0};
 }
 
-Duration CgroupUsage::used_by(pid_t process) noexcept {
-  clockid_t clock{};
-  timespec time{};
-  const bool is_there =
-      clock_getcpuclockid(process, &clock) == 0 && clock_gettime(clock, &time) == 0;
-  return is_there ? std::chrono::seconds(time.tv_sec) + Duration(time.tv_nsec) : Duration{-1};
+[[gnu::hot]] Duration CgroupUsage::used_by(pid_t process) noexcept {
+  return kernel_time(cpu_clock_of(process));
 }
 
 WatchPace pace_of(const gang::SwitchPlan& plan) {
@@ -80,27 +76,28 @@ WatchPace pace_of(const gang::SwitchPlan& plan) {
   return pace;
 }
 
-void SlotWatch::set_background(bool background, TimePoint now) {
+[[gnu::hot]] void SlotWatch::set_background(bool background, TimePoint now) {
   if (std::exchange(is_background_, background) == background) return;
   is_held_ = false;
   if (!background && !is_stopped_) measure(now);  // what it did there is no part of its slice
 }
 
-void SlotWatch::goes_on(TimePoint now) {
+[[gnu::hot]] void SlotWatch::goes_on(TimePoint now) {
   is_stopped_ = false;
   since_ = now;
 }
 
-void SlotWatch::stops(TimePoint now) {
+[[gnu::hot]] void SlotWatch::stops(TimePoint now) {
   if (usage_ != nullptr && !is_stopped_) {
     ran_ += now - since_;
     since_ = now;
-    if (is_background_ || (ran_ >= kShortestSpan && !is_leader_busy())) measure(now);
+    const bool is_due = ran_ - leader_ran_ >= kShortestSpan;  // since it was looked at or asked
+    if (is_background_ || (is_due && !is_leader_busy())) measure(now);
   }
   is_stopped_ = true;
 }
 
-bool SlotWatch::is_leader_busy() {
+[[gnu::hot]] bool SlotWatch::is_leader_busy() {
   const pid_t leader = leader_.load(std::memory_order_relaxed);
   if (leader == 0) return false;
   const Duration total = usage_->used_by(leader);
@@ -114,7 +111,7 @@ bool SlotWatch::is_leader_busy() {
   return goes_on && trust_ > 0;
 }
 
-void SlotWatch::measure(TimePoint now) {
+[[gnu::hot]] void SlotWatch::measure(TimePoint now) {
   if (usage_ == nullptr) return;
   const Duration used = usage_->used();
   if (used < Duration{0}) return;
@@ -126,7 +123,7 @@ void SlotWatch::measure(TimePoint now) {
 }
 
 // What it waited is asked for only if it did not use all of its time.
-void SlotWatch::judge(Duration ran, Duration used) {
+[[gnu::hot]] void SlotWatch::judge(Duration ran, Duration used) {
   const bool is_doubted = std::exchange(is_doubted_, false);
   Duration waited{0};
   if (!meter_.is_whole(ran, used)) {
@@ -142,7 +139,7 @@ void SlotWatch::judge(Duration ran, Duration used) {
   trust_ = is_busy && !is_doubted ? kTrustedSlices : 0;
 }
 
-std::optional<TimePoint> SlotWatch::next_look(const WatchPace& pace) const {
+[[gnu::hot]] std::optional<TimePoint> SlotWatch::next_look(const WatchPace& pace) const {
   if (usage_ == nullptr) return std::nullopt;
   if (is_held_) return held_until_;
   if (is_stopped_) return std::nullopt;

@@ -98,7 +98,7 @@ SwitchProgram* SwitchFollower::take(SwitchProgram* program) {
   return next;
 }
 
-void SwitchFollower::follow(TimePoint woke) {
+[[gnu::hot]] void SwitchFollower::follow(TimePoint woke) {
   const bool is_due = awaited_ && woke >= *awaited_;
   const TimePoint due = is_due ? *awaited_ : woke;
   const Position where = position(woke);
@@ -126,7 +126,7 @@ bool is_managed(const SwitchSlot& slot, const SwitchProgram::Part* part) {
   return is_managed(slot, where.part) && gang::restarts_at(where.part->plan, due);
 }
 
-bool SwitchFollower::enters(std::size_t slot, const Position& where) const {
+[[gnu::hot]] bool SwitchFollower::enters(std::size_t slot, const Position& where) const {
   const SwitchSlot& entering = *program_->slots[slot];
   return entering.stopped && entering.waits_for == 0 && !entering.watch.is_held() &&
          (where.runs == nullptr || where.runs[slot] != 0);
@@ -134,7 +134,7 @@ bool SwitchFollower::enters(std::size_t slot, const Position& where) const {
 
 // Channels go to those who run from now on: who enters, and who opened its network while it runs.
 // Under no plan everybody runs, and nobody takes anything from another.
-void SwitchFollower::switch_networks(const Position& where, SwitchRecord& record) {
+[[gnu::hot]] void SwitchFollower::switch_networks(const Position& where, SwitchRecord& record) {
   if (where.runs == nullptr) return;
   const auto& networks = program_->networks;
   const auto takes = [&](std::size_t i) {
@@ -200,7 +200,7 @@ void SwitchFollower::switch_networks(const Position& where, SwitchRecord& record
   watch(woke, stopped);
 }
 
-void SwitchFollower::assign_background(const Position& where, TimePoint woke) {
+[[gnu::hot]] void SwitchFollower::assign_background(const Position& where, TimePoint woke) {
   pace_ = where.part != nullptr ? where.part->pace : WatchPace{};
   const auto& slots = program_->slots;
   for (std::size_t i = 0; i < slots.size(); ++i) {
@@ -290,7 +290,7 @@ void SwitchFollower::list_entered(const SwitchSlot& slot, SwitchRecord& record) 
   return slot.stopped ? 1 : 0;
 }
 
-void SwitchFollower::note(const SwitchRecord& record) {
+[[gnu::hot]] void SwitchFollower::note(const SwitchRecord& record) {
   trace_.put(record);
   // Who is new and runs already is only recorded.
   counters_.switches.fetch_add(has_switched_ ? 1 : 0, std::memory_order_relaxed);
@@ -303,7 +303,7 @@ void SwitchFollower::note(const SwitchRecord& record) {
 // ---- idleness ---------------------------------------------------------------------------------
 
 // After the switch, so that nobody waits for it.
-void SwitchFollower::watch(TimePoint woke, TimePoint stopped) {
+[[gnu::hot]] void SwitchFollower::watch(TimePoint woke, TimePoint stopped) {
   for (const auto& slot : program_->slots) {
     const bool was_idle = slot->watch.is_idle();
     if (slot->stopped) {
@@ -315,7 +315,7 @@ void SwitchFollower::watch(TimePoint woke, TimePoint stopped) {
   }
 }
 
-std::optional<TimePoint> SwitchFollower::look(TimePoint woke) {
+[[gnu::hot]] std::optional<TimePoint> SwitchFollower::look(TimePoint woke) {
   std::optional<TimePoint> next;
   for (const auto& slot : program_->slots) {
     const auto due = slot->watch.next_look(pace_);

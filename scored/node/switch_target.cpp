@@ -1,10 +1,10 @@
 #include "scored/node/switch_target.hpp"
 
+#include "scored/node/kernel_call.hpp"
+
 #include <cerrno>
 #include <csignal>
 #include <fcntl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 namespace score::node {
 
@@ -14,9 +14,10 @@ Result<std::unique_ptr<SwitchTarget>> CgroupFreeze::open(const std::string& cgro
   return std::make_unique<CgroupFreeze>(*std::move(control));
 }
 
-// Not libc's pwrite, a cancellation point: one page of code less that a switch finds cold.
 [[gnu::hot]] int CgroupFreeze::put(char value) noexcept {
-  return syscall(SYS_pwrite64, control_.get(), &value, std::size_t{1}, 0L) == 1 ? 0 : errno;
+  const long done = kernel_call(SYS_pwrite64, control_.get(), address_of(&value), 1, 0);
+  if (done < 0) return static_cast<int>(-done);
+  return done == 1 ? 0 : EIO;
 }
 
 int SignalGroup::stop() noexcept {

@@ -8,6 +8,7 @@
 #include "scored/node/switcher.hpp"
 
 #include "base/limits.hpp"
+#include "scored/node/kernel_call.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -59,7 +60,8 @@ void ask_for_short_turns() {
 
 [[gnu::hot]] long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
                         const timespec* deadline) {
-  return syscall(SYS_futex, &word, operation, value, deadline, nullptr, FUTEX_BITSET_MATCH_ANY);
+  return kernel_call(SYS_futex, address_of(&word), operation, value, address_of(deadline), 0,
+                     static_cast<long>(FUTEX_BITSET_MATCH_ANY));
 }
 
 // libc registers each thread for rseq(2), and the kernel then looks at its memory whenever it comes
@@ -82,6 +84,10 @@ void leave_restartable_sequences() {
   const auto ns = std::max(deadline->time_since_epoch(), Duration::zero()).count();
   const timespec at{.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
   futex(word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, seen, &at);
+}
+
+[[gnu::hot]] TimePoint kernel_now() {
+  return TimePoint(kernel_time(CLOCK_MONOTONIC));
 }
 
 void sleep_until(TimePoint time) {
@@ -276,7 +282,7 @@ void Switcher::get_priority() {
 [[gnu::hot]] void Switcher::run() {
   get_priority();
   leave_restartable_sequences();
-  SwitchFollower follower({&monotonic_now, &sleep_until, guard_ns_}, options_.late_after, trace_,
+  SwitchFollower follower({&kernel_now, &sleep_until, guard_ns_}, options_.late_after, trace_,
                           counters_);
   if (options_.uses_barriers) follower.use_barriers();
   while (!stopping_.load(std::memory_order_acquire)) {

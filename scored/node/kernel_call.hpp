@@ -1,0 +1,52 @@
+// System calls of the switcher's thread. It wakes up between other processes' tasks and finds every
+// page cold, so that going through libc or the vdso costs more than what the kernel does: each is
+// some pages of code and data more. These are made in place.
+#pragma once
+
+#include "base/time.hpp"
+
+#include <cerrno>
+#include <ctime>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace score::node {
+
+// As syscall(2), but gives -errno.
+[[gnu::always_inline]] inline long kernel_call(long number, long a, long b, long c = 0, long d = 0,
+                                               long e = 0, long f = 0) noexcept {
+#ifdef __x86_64__
+  long result = number;
+  register long fourth asm("r10") = d;
+  register long fifth asm("r8") = e;
+  register long sixth asm("r9") = f;
+  asm volatile("syscall"
+               : "+a"(result)
+               : "D"(a), "S"(b), "d"(c), "r"(fourth), "r"(fifth), "r"(sixth)
+               : "rcx", "r11", "memory");
+  return result;
+#else
+  const long result = syscall(number, a, b, c, d, e, f);
+  return result < 0 ? -errno : result;
+#endif
+}
+
+template <typename T>
+[[gnu::always_inline]] inline long address_of(T* object) noexcept {
+  return reinterpret_cast<long>(object);
+}
+
+// < 0: there is no such clock.
+[[gnu::always_inline]] inline Duration kernel_time(clockid_t clock) noexcept {
+  timespec time{};
+  if (kernel_call(SYS_clock_gettime, clock, address_of(&time)) != 0) return Duration{-1};
+  return std::chrono::seconds(time.tv_sec) + Duration(time.tv_nsec);
+}
+
+// What clock_getcpuclockid(3) gives, which first asks the kernel whether the process is there.
+[[nodiscard]] constexpr clockid_t cpu_clock_of(pid_t process) noexcept {
+  constexpr unsigned kWholeProcessScheduled = 2;
+  return static_cast<clockid_t>(~static_cast<unsigned>(process) << 3 | kWholeProcessScheduled);
+}
+
+}  // namespace score::node
