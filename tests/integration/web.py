@@ -167,5 +167,6 @@ class WebSocket:
                 opcode, data = self.message()
                 if opcode == 8:
                     code = struct.unpack('>H', data[:2])[0] if len(data) >= 2 else 1005
+                    self.say(data[:2], 8)  # or the server waits for the answer
         except (EOFError, ConnectionError):
             return code
