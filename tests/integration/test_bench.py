@@ -1,6 +1,8 @@
 """scbench's own measurements come out whole; what they say about speed is not judged here."""
 import json
+import os
 import subprocess
+import xml.dom.minidom
 
 import pytest
 
@@ -56,6 +58,20 @@ def test_figure11_goes_on_where_it_was_interrupted(tmp_path):
     assert json.loads(run('2').stdout)['results'] == both[2:]
     kept.write_text('{"results": [{}]}')
     assert 'not what --resume wrote' in run('1', code=1).stderr
+
+
+@pytest.mark.skipif(not (EXAMPLES / 'cosmo-mpich').exists(), reason='examples were not built with MPICH')
+def test_speed_ups_are_drawn_without_matplotlib(tmp_path):
+    (tmp_path / 'matplotlib.py').write_text('raise ImportError("not here")')
+    picture = tmp_path / 'speedup.svg'
+    done = subprocess.run([BIN / 'scbench', 'cosmo', '--nodes', '1,2', '--cores', '1', '--programs', 'cg:S', '--repeats', '1',
+                           '--plot', picture], capture_output=True, text=True, timeout=120,
+                          env={**os.environ, 'PYTHONPATH': str(tmp_path)})
+    assert done.returncode == 0, done.stderr
+    drawn = xml.dom.minidom.parse(str(picture))
+    words = {node.firstChild.data for node in drawn.getElementsByTagName('text')}
+    assert {'cg S', '1 x 1', '2 x 1', 'mpi'} <= words
+    assert [len(line.getAttribute('points').split()) for line in drawn.getElementsByTagName('polyline')] == [2]
 
 
 def test_options_that_do_not_fit_together_are_refused():

@@ -66,6 +66,35 @@ def test_one_rank_that_goes_ends_the_job_everywhere(few, tmp_path, mpi, how):
     assert len(lines) == 1, result.stderr
 
 
+SPAWNS = r'''
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char** argv) {
+  MPI_Comm children;
+  int rank;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  if (rank == 0 && MPI_Comm_spawn("/bin/true", MPI_ARGV_NULL, 2, MPI_INFO_NULL, 0, MPI_COMM_SELF, &children,
+                                  MPI_ERRCODES_IGNORE) == MPI_SUCCESS) return 7;
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 0) printf("refused\n");
+  MPI_Finalize();
+  return 0;
+}
+'''
+
+
+@pytest.mark.parametrize('mpi', mpis.NAMES)
+def test_spawning_is_refused_and_the_job_goes_on(few, tmp_path, mpi):
+    program = mpis.build(mpi, SPAWNS, tmp_path)
+    result = few.run('scrun', '-N', 2, program)
+    assert result.stdout.splitlines() == ['refused'], result
+    lines = [line for line in result.stderr.splitlines() if 'MPI_Comm_spawn is not supported' in line]
+    assert len(lines) == 1, result.stderr
+
+
 NAMES = r'''
 #include <mpi.h>
 #include <stdio.h>

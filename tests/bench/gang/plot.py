@@ -1,6 +1,9 @@
-"""Draws results with matplotlib (Debian: python3-matplotlib), which is only loaded when it is needed."""
+"""Draws results with matplotlib (Debian: python3-matplotlib), which is only loaded when it is needed; speed-ups as SVG
+without it."""
 import collections
 import sys
+
+import svg_chart
 
 PAPER_PERCENT = 3.3  # SCore-D, 64 nodes, 100 ms (RWC PC Cluster II)
 STYLES = {1: '-', 2: '--'}
@@ -69,22 +72,38 @@ def over_slice(results, path):
     draw(results, path, 'slice_ms', 'slice, ms', decorate)
 
 
-def speedups(results, path):
+def speedup_panels(results):
     """A picture a program: speed-up over nodes x cores, a line a version."""
-    programs = sorted({result['program'] for result in results})
-    figure, all_axes = pyplot().subplots(1, len(programs), figsize=(5.5 * len(programs), 4.5), squeeze=False)
     places = sorted({(r['nodes'], r['cores']) for r in results}, key=lambda place: (place[0] * place[1], place))
-    for axes, program in zip(all_axes[0], programs):
+    panels = []
+    for program in sorted({result['program'] for result in results}):
+        lines = []
         for version in sorted({r['version'] for r in results}):
             points = {(r['nodes'], r['cores']): r for r in results
                       if r['program'] == program and r['version'] in (version, 'mpi' if r['cores'] == 1 else version)}
-            x = [index for index, place in enumerate(places) if place in points]
-            axes.plot(x, [points[places[index]]['speedup'] for index in x], marker='o', markersize=4, label=version)
-        axes.set_xticks(range(len(places)), [f'{nodes} x {cores}' for nodes, cores in places])
-        axes.set_title(program.replace(':', ' '))
-        axes.set_xlabel('nodes x cores')
-        axes.set_ylabel('speed-up')
+            lines.append((version, [(index, points[place]['speedup']) for index, place in enumerate(places) if place in points]))
+        panels.append({'title': program.replace(':', ' '), 'x': 'nodes x cores', 'y': 'speed-up', 'lines': lines,
+                       'places': [f'{nodes} x {cores}' for nodes, cores in places]})
+    return panels
+
+
+def is_own(path):
+    """Whether speedups() draws this itself."""
+    return path.endswith('.svg')
+
+
+def speedups(results, path):
+    panels = speedup_panels(results)
+    if is_own(path):
+        return svg_chart.draw(panels, path)
+    figure, all_axes = pyplot().subplots(1, len(panels), figsize=(5.5 * len(panels), 4.5), squeeze=False)
+    for axes, panel in zip(all_axes[0], panels):
+        for name, points in panel['lines']:
+            axes.plot([x for x, _ in points], [y for _, y in points], marker='o', markersize=4, label=name)
+        axes.set_xticks(range(len(panel['places'])), panel['places'])
+        axes.set(title=panel['title'], xlabel=panel['x'], ylabel=panel['y'])
         axes.grid(alpha=0.3)
         axes.legend(fontsize='small')
     figure.tight_layout()
     figure.savefig(path)
+    return None

@@ -69,7 +69,9 @@ def parse():
     options = parser.parse_args()
     if options.kind == 'gang':
         check(gang, options)
-    if options.kind in ('gang', 'cosmo') and options.plot:
+    if options.kind == 'gang' and options.plot:
+        plot.check()
+    if options.kind == 'cosmo' and options.plot and not plot.is_own(options.plot):
         plot.check()
     return options
 
