@@ -5,6 +5,8 @@
 #include <array>
 #include <csignal>
 #include <exception>
+#include <fcntl.h>
+#include <unistd.h>
 
 namespace score::scout {
 
@@ -24,6 +26,15 @@ constexpr std::array kCommands = {
     Command{"top", "show the cluster live, as JSON", false, top_main},
     Command{"virtual", "boot a cluster of virtual nodes on this machine", false, virtual_main},
 };
+
+// So that none opened later is taken for one that our caller closed: a job's output would go to the
+// head's socket.
+bool have_standard_descriptors() {
+  int fd = open("/dev/null", O_RDWR);
+  while (fd >= 0 && fd <= STDERR_FILENO) fd = open("/dev/null", O_RDWR);
+  if (fd > STDERR_FILENO) close(fd);
+  return fd > STDERR_FILENO;
+}
 
 const Command* find_command(std::string_view name) {
   for (const auto& command : kCommands) {
@@ -69,6 +80,7 @@ std::span<const Command> all_commands() {
 int main(int argc, char** argv) {
   using namespace score::scout;
   std::signal(SIGPIPE, SIG_IGN);
+  if (!have_standard_descriptors()) return kExitError;
   const std::string_view path = argc > 0 ? argv[0] : "score";
   const std::string name(path.substr(path.rfind('/') + 1));
   std::vector<std::string> args(argv + std::min(argc, 1), argv + argc);

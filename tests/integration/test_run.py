@@ -164,6 +164,12 @@ def test_a_reader_that_goes_takes_the_job_along(few):
     flood.stderr.close()
 
 
+def test_closed_descriptors_are_not_taken_for_the_link(few):
+    for redirection in ('<&-', '>&-', '2>&-'):
+        result = few.run('sh', '-c', f'timeout 30 scrun -q sh -c "echo out; echo err >&2; exit 3" {redirection}', code=None)
+        assert (result.returncode, 'head is gone' in result.stderr) == (3, False), redirection
+
+
 def test_output_that_nobody_reads_keeps_no_front_end(few):
     process = few.start('scrun', 'head', '-c', 150_000, '/dev/zero')
     wait_until(lambda: any(job['final'] and job['command'].startswith('head -c 150000')
