@@ -27,8 +27,8 @@ struct Offer {
   std::uint32_t region = 0;
   std::uint32_t nonce = 0;
   std::uint64_t offset = 0;
-  std::uint32_t token = 0;  // what pool_used() of the slot is while the offer stands
-  std::uint32_t reserved = 0;
+  std::uint32_t token = 0;     // what pool_used() of the slot is while the offer stands
+  std::uint32_t is_short = 0;  // 1: the whole write is, which says how best to copy
 };
 
 struct ReadOffer {
