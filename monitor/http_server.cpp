@@ -220,9 +220,16 @@ asio::awaitable<void> HttpServer::serve(Socket socket, HttpDoor door) {
   co_await connection->run();
 }
 
-asio::awaitable<void> HttpServer::serve_tls(asio::ip::tcp::socket socket) {
+// Who has not said a word yet counts, too: each holds three descriptors.
+asio::awaitable<Result<HttpServer::Socket>> HttpServer::shake_hands(asio::ip::tcp::socket socket) {
+  const Presence presence(connections_, closers_, ++last_id_);
   auto secured = secure(parts_.clock, parts_.tasks, *tls_, std::move(socket));
   auto plain = co_await std::move(secured);
+  co_return plain;
+}
+
+asio::awaitable<void> HttpServer::serve_tls(asio::ip::tcp::socket socket) {
+  auto plain = co_await shake_hands(std::move(socket));
   if (!plain) co_return;
   auto serving = serve(*std::move(plain), HttpDoor::Open);
   co_await std::move(serving);

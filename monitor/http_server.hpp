@@ -94,6 +94,7 @@ class HttpServer {
   bool may_come_in();
   asio::awaitable<void> serve(Socket socket, HttpDoor door);
   asio::awaitable<void> serve_tls(asio::ip::tcp::socket socket);
+  asio::awaitable<Result<Socket>> shake_hands(asio::ip::tcp::socket socket);
   void count(const std::string& method, int status, Duration time);
 
   Parts parts_;

@@ -5,6 +5,7 @@ import os
 import pathlib
 import pwd
 import random
+import resource
 import shutil
 import signal
 import socket
@@ -321,6 +322,32 @@ def test_tls_survives_nonsense_and_who_never_speaks(fresh, certificate):
     for link in silent:
         link.settimeout(60)
         assert link.recv(1) == b''  # the handshake has its time
+
+
+def test_who_never_speaks_over_tls_counts_as_a_connection(fresh, certificate):
+    limit = 1024 + 128
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < limit + 500:
+        pytest.skip(f'only {hard} descriptors')
+    cluster = fresh(1)
+    port = free_port()
+    configure(cluster, open_to_others(certificate, port))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, limit + 500), hard))
+    try:
+        for _ in range(10):  # who is slower than the 5 s of a handshake never meets the limit
+            silent = [socket.create_connection(('127.0.0.1', port)) for _ in range(limit + 100)]
+            end = time.monotonic() + 6
+            is_full = False
+            while not is_full and time.monotonic() < end:
+                is_full = 'refuse viewer: too many' in (cluster.directory / 'log/head').read_text()
+                time.sleep(0.05)
+            for link in silent:
+                link.close()
+            if is_full:
+                return
+        pytest.fail('all were let in')
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @pytest.mark.parametrize('wrong, says', [
