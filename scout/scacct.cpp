@@ -74,6 +74,7 @@ Columns columns_for(bool plain) {
       {"scheduled", "SCHED", kRight, [span](const Row& r) { return span(r.scheduled_ns()); }},
       {"share", "SHARE", kRight, share},
       {"cpu", "CPU", kRight, [span](const Row& r) { return span(cpu_ns(r)); }},
+      {"restarts", "RESTARTS", kRight, [](const Row& r) { return std::to_string(r.restarts()); }},
       {"submitted", "SUBMITTED", kLeft,
        [moment](const Row& r) { return moment(r.submitted_wall_ns()); }},
       {"started", "STARTED", kLeft, [moment](const Row& r) { return moment(r.started_wall_ns()); }},
@@ -91,6 +92,7 @@ void write_row(JsonWriter& json, const Row& row) {
   json.field("elapsed_s", to_seconds(elapsed_ns(row)));
   json.field("scheduled_s", to_seconds(row.scheduled_ns()));
   json.field("share", share_of(row)).field("cpu_s", to_seconds(cpu_ns(row)));
+  json.field("restarts", row.restarts());
   json.field("submitted_unix_s", to_seconds(row.submitted_wall_ns()));
   json.field("started_unix_s", to_seconds(row.started_wall_ns()));
   json.field("ended_unix_s", to_seconds(row.ended_wall_ns())).end_object();

@@ -63,6 +63,8 @@ constexpr LaterColumn kLaterColumns[] = {
      "ALTER TABLE jobs ADD COLUMN ending INTEGER"},
     {"SELECT COUNT(*) FROM pragma_table_info('jobs') WHERE name = 'reasons'",
      "ALTER TABLE jobs ADD COLUMN reasons TEXT"},
+    {"SELECT COUNT(*) FROM pragma_table_info('accounting') WHERE name = 'restarts'",
+     "ALTER TABLE accounting ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0"},
 };
 constexpr const char* kInUse = "in use\n";
 
@@ -278,6 +280,7 @@ AccountedJob read_account(const Statement& row) {
   job.started = WallTime(Duration(row.integer(8)));
   job.ended = WallTime(Duration(row.integer(9)));
   job.scheduled = Duration(row.integer(10));
+  job.restarts = static_cast<std::uint32_t>(row.integer(11));
   return job;
 }
 
@@ -363,7 +366,7 @@ Status Store::prepare() {
        {drop_spec_, "DELETE FROM specs WHERE job = ?"},
        {account_,
         "INSERT OR IGNORE INTO accounting SELECT id, user, name, state, exit_code, nodes, ?2, "
-        "submitted_ns, started_ns, ended_ns, scheduled_ns FROM jobs WHERE id = ?1"},
+        "submitted_ns, started_ns, ended_ns, scheduled_ns, restarts FROM jobs WHERE id = ?1"},
        {save_resources_, "UPDATE jobs SET resources = ?2 WHERE id = ?1 AND state < 5"},
        {put_, "INSERT OR REPLACE INTO settings VALUES (?, ?)"},
        {drop_, "DELETE FROM settings WHERE key = ?"}});
@@ -499,11 +502,12 @@ Result<StoreReader> StoreReader::open(const std::string& path) {
         "LIMIT ?1"},
        {reader.account_,
         "SELECT job, user, name, state, exit_code, nodes, tasks, submitted_ns, started_ns, "
-        "ended_ns, scheduled_ns FROM accounting WHERE (ended_ns, job) > (?2, ?3) "
+        "ended_ns, scheduled_ns, restarts FROM accounting WHERE (ended_ns, job) > (?2, ?3) "
         "ORDER BY ended_ns, job LIMIT ?1"},
        {reader.account_of_user_,
         "SELECT job, user, name, state, exit_code, nodes, tasks, submitted_ns, started_ns, "
-        "ended_ns, scheduled_ns FROM accounting WHERE user = ?4 AND (ended_ns, job) > (?2, ?3) "
+        "ended_ns, scheduled_ns, restarts FROM accounting "
+        "WHERE user = ?4 AND (ended_ns, job) > (?2, ?3) "
         "ORDER BY ended_ns, job LIMIT ?1"}});
   if (!prepared) return prepared.error();
   return reader;

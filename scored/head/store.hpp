@@ -163,6 +163,7 @@ struct AccountedJob {
   std::uint32_t tasks = 0;
   WallTime submitted{}, started{}, ended{};  // started 0: never
   Duration scheduled{0};
+  std::uint32_t restarts = 0;
 };
 
 struct AccountQuery {

@@ -108,6 +108,7 @@ TEST_F(StoreTest, TakesADatabaseOfBeforeRestartsWereCounted) {
     ASSERT_TRUE(old->execute("ALTER TABLE jobs DROP COLUMN restarts"));
     ASSERT_TRUE(old->execute("ALTER TABLE jobs DROP COLUMN ending"));
     ASSERT_TRUE(old->execute("ALTER TABLE jobs DROP COLUMN reasons"));
+    ASSERT_TRUE(old->execute("ALTER TABLE accounting DROP COLUMN restarts"));
   }
   Store store = Store::open(directory_).value();
   ASSERT_TRUE(apply(store, {add(1), SaveProgress{JobId(1), placed(JobState::Running)}}));
@@ -197,6 +198,7 @@ TEST_F(StoreTest, AccountsInTheOrderOfTheEnds) {
   const auto page = reader.accounting(next).value();
   ASSERT_EQ(page.size(), 1U);
   EXPECT_EQ(page[0].id, all[1].id);
+  EXPECT_EQ(page[0].restarts, 2U);
   next.user = UserId(1);
   EXPECT_TRUE(reader.accounting(next).value().empty());
 }

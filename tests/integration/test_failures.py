@@ -168,6 +168,8 @@ def test_a_job_that_lost_a_node_starts_again(fresh):
     ended = cluster.job(job['job'])
     assert (ended['state'], ended['restarts']) == ('completed', 1)
     assert lost not in ended['nodes']
+    row, = cluster.json('scacct')['jobs']
+    assert (row['job'], row['restarts']) == (job['job'], 1)
     cluster.restart(lost)
     cluster.wait_up()
 
