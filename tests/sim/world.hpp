@@ -128,7 +128,13 @@ class World {
   bool head_is_doomed_ = false;  // it crashes before it does anything else
 
   std::set<std::size_t> changed_;  // sites to compare after this event
-  std::map<base::AttemptId, TimePoint> uneven_since_;
+
+  struct Uneven {
+    TimePoint since{};
+    Duration error{0};  // the worst of its nodes' clocks in the meantime
+  };
+
+  std::map<base::AttemptId, Uneven> uneven_;  // runs on some of its nodes only
   std::map<JobId, TimePoint> kept_out_since_, lingers_since_;
   Seen seen_;
 };

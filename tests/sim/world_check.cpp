@@ -72,7 +72,7 @@ void World::check_gang(base::AttemptId attempt) {
     if (!since || node.has_plan_ahead() || !sites_[id.value()].link->is_up() ||
         found == node.shepherds().end() || found->second.killed ||
         found->second.placed.cores.empty() || found->second.background) {
-      uneven_since_.erase(attempt);
+      uneven_.erase(attempt);
       return;
     }
     thawed += found->second.frozen ? 0 : 1;
@@ -80,16 +80,18 @@ void World::check_gang(base::AttemptId attempt) {
     error = std::max(error, std::chrono::abs(node.clock_error(head_now())));
   }
   if (thawed != 0 && thawed != nodes.size()) {
-    const TimePoint since = uneven_since_.emplace(attempt, events_.now()).first->second;
-    if (events_.now() - since > 1s && orderly < since) {
+    Uneven& uneven = uneven_.try_emplace(attempt, Uneven{events_.now()}).first->second;
+    uneven.error = std::max(uneven.error, error);
+    if (events_.now() - uneven.since > 1s && orderly < uneven.since) {
       broken(fmt::format("job {} runs on some of its nodes only", job->first));
     }
     return;
   }
-  const auto uneven = uneven_since_.find(attempt);
-  if (uneven == uneven_since_.end()) return;
-  const TimePoint since = uneven->second;
-  uneven_since_.erase(uneven);
+  const auto uneven = uneven_.find(attempt);
+  if (uneven == uneven_.end()) return;
+  const TimePoint since = uneven->second.since;
+  error = std::max(error, uneven->second.error);
+  uneven_.erase(uneven);
   if (orderly >= since - 1ms || error > 1ms)
     return;  // a plan began just then: it may have come late somewhere
   ++seen_.gangs_compared;
