@@ -41,6 +41,11 @@ std::string shown_name(const wire::LaunchSpec& spec) {
   return escape_terminal(name, limits::kMaxJobNameBytes);
 }
 
+std::uint32_t tasks_of(const ResourceRequest& request) {
+  if (request.tasks > 0) return request.tasks;
+  return std::max(request.nodes, 1U) * std::max(request.tasks_per_node, 1U);
+}
+
 }  // namespace
 
 // ---- submission --------------------------------------------------------------------------------
@@ -62,6 +67,10 @@ void Head::submit(const Peer& peer, wire::Submit&& message, SubmitDone done) {
   auto checked = check_submission(peer, message);
   if (!checked) return done(checked.error());
   if (auto possible = cluster_.check(*resources); !possible) return done(possible.error());
+  if (checked->info.stdin_rank >= tasks_of(*resources)) {
+    return done(fail(Errc::NotFound, "input is for rank {}, but there are {} tasks",
+                     checked->info.stdin_rank, tasks_of(*resources)));
+  }
   checked->info.request = key.second;
   store_submission(std::move(*checked), *resources, done);
 }

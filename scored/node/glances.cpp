@@ -6,13 +6,13 @@
 #include "base/text.hpp"
 #include "monitor/proc_text.hpp"
 #include "pmlib/segment.hpp"
+#include "scored/node/kernel_call.hpp"
 #include "scored/node/switch_follower.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <ctime>
 #include <fcntl.h>
 #include <unistd.h>
 #include <utility>
@@ -23,11 +23,7 @@ namespace {
 
 // 0: it is gone.
 [[gnu::hot]] Duration used_by(pid_t process) {
-  clockid_t clock{};
-  timespec time{};
-  const bool is_there =
-      clock_getcpuclockid(process, &clock) == 0 && clock_gettime(clock, &time) == 0;
-  return is_there ? std::chrono::seconds(time.tv_sec) + Duration(time.tv_nsec) : Duration{0};
+  return std::max(kernel_time(cpu_clock_of(process)), Duration{0});
 }
 
 [[gnu::hot]] Duration used_by(const std::vector<pid_t>& processes) {
