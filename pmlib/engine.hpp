@@ -265,7 +265,9 @@ class Engine {
     }
     count_up(s.backoff);
     count_up(s.silent);
-    s.set(Send::kTiming, false);  // Karn: never measure a frame that was sent twice
+    // Karn: never measure a frame that was sent twice. Only the first measure of all may be one:
+    // where a round trip takes longer than rto_initial there would be none.
+    if (s.srtt != 0) s.set(Send::kTiming, false);
     s.set(Send::kRecovering, false);
     arm(s, now);
     if (s.has(Send::kStopped)) return R::kG9 ? TimerAction::Probe : TimerAction::None;
@@ -386,7 +388,9 @@ class Engine {
 
   void measure(Send& s, Microseconds now) const {
     const Microseconds took = now - s.timed_at;
-    const Microseconds sample = took < limits_.rto_max ? took : limits_.rto_max;
+    // The first may also be of a peer that was not there yet.
+    const Microseconds longest = s.srtt == 0 ? 4 * limits_.rto_initial : limits_.rto_max;
+    const Microseconds sample = took < longest ? took : longest;
     s.srtt = s.srtt == 0 ? sample + 1 : (s.srtt * 7 + sample) / 8 + 1;
     s.set(Send::kTiming, false);
   }

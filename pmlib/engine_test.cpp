@@ -258,11 +258,34 @@ TEST_F(EngineTest, G21TheTimeOutFollowsTheRoundTripAndNeverFallsBelowAMillisecon
 
 TEST_F(EngineTest, G21FramesSentTwiceAreNotMeasured) {
   queue_and_send(1);
+  now += 300;
+  obey(ControlKind::Ack, 1);
+  EXPECT_EQ(s.srtt, 301u);
+  queue_and_send(1);
+  time_out();
+  send_all();
+  now += 500'000;
+  obey(ControlKind::Ack, 2);
+  EXPECT_EQ(s.srtt, 301u);
+}
+
+TEST_F(EngineTest, G21RoundTripsAboveTheFirstTimeOutAreMeasuredNevertheless) {
+  queue_and_send(1);
+  time_out();
+  send_all();
+  now += 2'000;
+  obey(ControlKind::Ack, 1);
+  EXPECT_EQ(s.srtt, 7'001u) << "since it was sent first";
+  EXPECT_EQ(engine.timeout_of(s), 28'004u);
+}
+
+TEST_F(EngineTest, G21TheFirstMeasureIsNotThatOfAPeerThatCameLate) {
+  queue_and_send(1);
   time_out();
   send_all();
   now += 500'000;
   obey(ControlKind::Ack, 1);
-  EXPECT_EQ(s.srtt, 0u);
+  EXPECT_EQ(s.srtt, 20'001u);
 }
 
 TEST_F(EngineTest, G22AfterAStopTimersStartAgainWithJitter) {
