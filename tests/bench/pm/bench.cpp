@@ -120,64 +120,81 @@ void Bench::measure(std::size_t size) {
 }
 
 void Bench::measure_loss(std::size_t size) {
-  std::vector<double> clean, lossy;
+  std::vector<double> bare, filtered, lossy, resent, time_outs;
   if (options_.cut_bursts) ends_.cut_bursts();
   for (unsigned i = 0; i < options_.rounds; ++i) {
     ends_.lose(0);
-    clean.push_back(pm_bandwidth(size));
+    bare.push_back(pm_bandwidth(size));
+    ends_.lose(options_.loss, true);
+    filtered.push_back(pm_bandwidth(size));
     ends_.lose(options_.loss);
     lossy.push_back(pm_bandwidth(size));
+    const auto& sender = ends_.shared().count[0];
+    resent.push_back(ratio(100 * static_cast<double>(sender[1]), static_cast<double>(sender[0])));
+    time_outs.push_back(static_cast<double>(sender[2]));
   }
   ends_.lose(0);
-  const Spread with = spread_of(lossy);
-  const Spread without = spread_of(clean);
+  const Spread with = spread_of(lossy), without = spread_of(filtered), free = spread_of(bare);
   Line(options_, size)
       .add("loss_percent", options_.loss, 3)
       .add("lost", options_.cut_bursts ? "frames" : "bursts")
       .add("bandwidth_mb_s", with, 1)
       .add("lossless_mb_s", without, 1)
+      .add("unfiltered_mb_s", free, 1)
+      .add("resent_percent", spread_of(resent), 2)
+      .add("time_outs", spread_of(time_outs), 0)
       .add("bandwidth_vs_lossless", ratio(with.median, without.median), 3)
+      .add("bandwidth_vs_unfiltered", ratio(with.median, free.median), 3)
       .print();
 }
 
+// Three streams, each alone and beside garbage for nobody: how much the generator takes from PM,
+// raw frames and TCP. PM also with the garbage sent to its receiver.
 void Bench::measure_garbage(std::size_t size) {
-  std::array<std::vector<double>, 3> mb;  // clean, garbage, control
-  std::vector<double> dropped, sent;
+  std::array<std::vector<double>, 3> clean, elsewhere;
+  std::vector<double> hit, dropped, sent;
   // A second or so of a stream: the garbage comes in bursts of a millisecond.
   const std::size_t count = std::clamp<std::size_t>((std::size_t{2} << 30) / size, 64, 1'000'000);
   PmStream stream{{size, options_.count != 0 ? options_.count : static_cast<unsigned>(count)}};
   if (size > longest_message()) stream.by = Transfer::Large;
-  const auto goodput = [&] {
-    return rate([&](int side, Shared& s) { pm_stream(side, s, stream, file()); });
-  };
+  const std::array<Side, 3> streams{
+      [&](int side, Shared& s) { pm_stream(side, s, stream, file()); },
+      [&](int side, Shared& s) { raw_flow(side, s, stream.amount); },
+      [&](int side, Shared& s) { tcp_stream(side, s, stream.amount, ends_.address(1)); }};
+  GarbageOptions garbage{.is_ethernet = options_.is_ethernet(),
+                         .port = kBenchPort,
+                         .key = kBenchKey,
+                         .generation = kBenchGeneration,
+                         .rate = options_.garbage};
   for (unsigned i = 0; i < options_.rounds; ++i) {
-    mb[0].push_back(goodput());
-    for (const bool to_nobody : {false, true}) {
-      const Garbage garbage(ends_, {.is_ethernet = options_.is_ethernet(),
-                                    .to_nobody = to_nobody,
-                                    .port = kBenchPort,
-                                    .key = kBenchKey,
-                                    .generation = kBenchGeneration,
-                                    .rate = options_.garbage});
-      const double value = goodput();
-      if (to_nobody) {
-        mb[2].push_back(value);
-        continue;
-      }
-      mb[1].push_back(value);
-      sent.push_back(garbage.rate());
-      dropped.push_back(static_cast<double>(ends_.shared().dropped));
+    for (std::size_t k = 0; k < streams.size(); ++k) clean[k].push_back(rate(streams[k]));
+    garbage.to_nobody = true;
+    for (std::size_t k = 0; k < streams.size(); ++k) {
+      const Garbage source(ends_, garbage);
+      elsewhere[k].push_back(rate(streams[k]));
     }
+    garbage.to_nobody = false;
+    const Garbage source(ends_, garbage);
+    hit.push_back(rate(streams[0]));
+    sent.push_back(source.rate());
+    dropped.push_back(static_cast<double>(ends_.shared().dropped));
   }
-  const Spread clean = spread_of(mb[0]), with = spread_of(mb[1]), control = spread_of(mb[2]);
+  const Spread with = spread_of(hit), pm_clean = spread_of(clean[0]);
+  const Spread pm_elsewhere = spread_of(elsewhere[0]);
+  const auto left = [&](std::size_t k) {
+    return ratio(spread_of(elsewhere[k]).median, spread_of(clean[k]).median);
+  };
   Line(options_, size)
       .add("garbage_frames_s", spread_of(sent), 0)
       .add("dropped", spread_of(dropped), 0)
       .add("bandwidth_mb_s", with, 1)
-      .add("clean_mb_s", clean, 1)
-      .add("elsewhere_mb_s", control, 1)
-      .add("goodput_vs_clean", ratio(with.median, clean.median), 3)
-      .add("goodput_vs_elsewhere", ratio(with.median, control.median), 3)
+      .add("clean_mb_s", pm_clean, 1)
+      .add("elsewhere_mb_s", pm_elsewhere, 1)
+      .add("goodput_vs_clean", ratio(with.median, pm_clean.median), 3)
+      .add("goodput_vs_elsewhere", ratio(with.median, pm_elsewhere.median), 3)
+      .add("pm_elsewhere_vs_clean", left(0), 3)
+      .add("raw_elsewhere_vs_clean", left(1), 3)
+      .add("tcp_elsewhere_vs_clean", left(2), 3)
       .print();
 }
 

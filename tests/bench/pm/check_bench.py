@@ -53,10 +53,11 @@ def network():
         check_rows(device, [8, 20_000])
     garbage, = rows('--device', 'udp', '--garbage', '20000')
     assert garbage['garbage_frames_s'] > 0 and garbage['goodput_vs_elsewhere'] > 0
+    assert garbage['raw_elsewhere_vs_clean'] > 0 and garbage['tcp_elsewhere_vs_clean'] > 0
     auth, = rows('--device', 'udp', '--auth', 'compare', '--size', '1000')
     assert auth['one_way_tag_vs_key'] > 0
     loss, = rows('--device', 'udp', '--loss', '1', '--cut')
-    assert loss['lost'] == 'frames' and loss['bandwidth_vs_lossless'] > 0
+    assert loss['lost'] == 'frames' and loss['bandwidth_vs_lossless'] > 0 and loss['bandwidth_vs_unfiltered'] > 0
 
 
 def plot():

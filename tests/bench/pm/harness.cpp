@@ -138,7 +138,7 @@ std::string TwoEnds::mac(int side) const {
   return macs_[side];
 }
 
-void TwoEnds::lose(double percent) {
+void TwoEnds::lose(double percent, bool passes) {
   for (const int holder : holders_) {
     const std::string in = "nsenter -t " + std::to_string(holder) + " -n nft ";
     if (std::system((in + "delete table netdev pmloss 2>/dev/null").c_str()) != 0 && percent <= 0) {
@@ -150,7 +150,7 @@ void TwoEnds::lose(double percent) {
     run_command(in +
                 "'add chain netdev pmloss in { type filter hook ingress device pm0 priority 0; }'");
     run_command(in + "'add rule netdev pmloss in numgen random mod 100000 < " +
-                std::to_string(mark) + " drop'");
+                std::to_string(mark) + (passes ? " accept'" : " drop'"));
   }
 }
 

@@ -58,8 +58,9 @@ class TwoEnds {
   std::string address(int side) const;
   std::string mac(int side) const;
   static constexpr const char* kInterface = "pm0";
-  // Loses `percent` of what the link carries with nftables; 0 takes it away.
-  void lose(double percent);
+  // nftables draws lots for `percent` of what the link carries and loses it, or lets it pass all
+  // the same: what drawing lots costs. 0 takes the filter away.
+  void lose(double percent, bool passes = false);
   // A link that is worse, for single frames. False and why if nftables cannot do it here.
   bool spoil(const Spoil& spoil, std::string& reason);
   // From now on the link carries single frames: what is sent in one burst is cut before.

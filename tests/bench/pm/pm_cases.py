@@ -32,6 +32,10 @@ CASES = [
      [('bandwidth_vs_lossless', '>=', 0.9)]),
     ('udp, 1 % of single frames lost', ['--device', 'udp', '--loss', '1', '--cut'], None,
      [('bandwidth_vs_lossless', '>=', 0.5)]),
+    ('ethernet, 0.1 % of the frames lost', ['--device', 'ethernet', '--loss', '0.1'], None,
+     [('bandwidth_vs_lossless', '>=', 0.9)]),
+    ('ethernet, 1 % of the frames lost', ['--device', 'ethernet', '--loss', '1'], None,
+     [('bandwidth_vs_lossless', '>=', 0.5)]),
     # What the generator's own work takes from two processors is no cost of PM: see scbench(1).
     ('udp, 100,000 garbage frames a second', ['--device', 'udp', '--garbage', '100000'], None,
      [('goodput_vs_elsewhere', '>=', 0.8)]),

@@ -63,9 +63,14 @@ void put(pm_context* context, int to, const std::uint8_t* bytes, std::size_t siz
   check(error);
 }
 
-std::uint64_t dropped_frames(const pm_context* context) {
+pm_statistics statistics_of(const pm_context* context) {
   pm_statistics s{};
   pm_get_statistics(context, &s, sizeof s);
+  return s;
+}
+
+std::uint64_t dropped_frames(const pm_context* context) {
+  const pm_statistics s = statistics_of(context);
   return s.dropped_malformed + s.dropped_foreign + s.dropped_stale + s.dropped_corrupt +
          s.dropped_strange;
 }
@@ -235,6 +240,8 @@ void pm_stream(int side, Shared& shared, PmStream stream, const std::string& fil
   }
   for (const double end = now_seconds() + 0.01; now_seconds() < end;) pm_progress(context);
   if (side == 1) shared.dropped = dropped_frames(context);
+  const pm_statistics s = statistics_of(context);
+  shared.count[side] = {s.frames_sent, s.frames_resent, s.time_outs};
 }
 
 }  // namespace score::bench
