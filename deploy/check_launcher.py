@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""The launcher with no more capabilities than its unit leaves it: it gives its socket to the node
+daemon's user, and starts an attempt as another user, in the attempt's cgroups where there are some.
+usage: check_launcher.py UNIT LAUNCHER        exit 77: not root, or not allowed here"""
+import contextlib
+import os
+import pathlib
+import pwd
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+REQUEST = struct.Struct('=IIIIQIIQII')  # scored/launcher/protocol.hpp
+REPLY = struct.Struct('=IIQii40s')
+MAGIC, VERSION, LAUNCH = 0x4C524353, 3, 1
+LIMIT = 20
+
+
+def skip(why):
+    print(why)
+    sys.exit(77)
+
+
+def capabilities(unit):
+    lines = unit.read_text().splitlines()
+    value = next(line.split('=', 1)[1] for line in lines if line.startswith('CapabilityBoundingSet='))
+    return [word.removeprefix('CAP_').lower() for word in value.split()]
+
+
+def wait_for(claim, what):
+    end = time.monotonic() + LIMIT
+    while not claim():
+        assert time.monotonic() < end, f'not within {LIMIT} s: {what}'
+        time.sleep(0.02)
+
+
+def ask(path, user, attempt, in_cgroups, daemon):
+    """As the node daemon: Launch with a listening socket; gives error, step, and the pids of shepherd and spawner."""
+    pipe = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.setgroups([])
+        os.setgid(daemon.pw_gid)
+        os.setuid(daemon.pw_uid)
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind('')
+        listener.listen()
+        link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        link.settimeout(LIMIT)
+        link.connect(str(path))
+        request = REQUEST.pack(MAGIC, VERSION, LAUNCH, user, attempt, in_cgroups, 0, 0, 0, 0)
+        socket.send_fds(link, [request], [listener.fileno()])
+        os.write(pipe[1], link.recv(REPLY.size))
+        os._exit(0)
+    os.close(pipe[1])
+    reply = os.read(pipe[0], REPLY.size)
+    os.close(pipe[0])
+    os.waitpid(child, 0)
+    assert len(reply) == REPLY.size, 'no answer from the launcher'
+    _, error, _, shepherd, spawner, step = REPLY.unpack(reply)
+    return error, step.rstrip(b'\0').decode(), shepherd, spawner
+
+
+@contextlib.contextmanager
+def cgroups(attempt, daemon):
+    """A delegated directory with an attempt's cgroups, as the node daemon makes them; or none."""
+    mounts = [line.split() for line in pathlib.Path('/proc/self/mounts').read_text().splitlines()]
+    mount = next((words[1] for words in mounts if words[2] == 'cgroup2'), None)
+    if mount is None:
+        yield None
+        return
+    root = pathlib.Path(mount, f'scored-check-{os.getpid()}')
+    made = [root, root / f'job_{attempt}', root / f'job_{attempt}/shepherd', root / f'job_{attempt}/tasks']
+    try:
+        for directory in made:
+            directory.mkdir()
+            os.chown(directory, daemon.pw_uid, daemon.pw_gid)
+    except OSError:
+        root = None
+    try:
+        yield root
+    finally:
+        for directory in reversed(made):
+            for _ in range(200):
+                with contextlib.suppress(OSError):
+                    directory.rmdir()
+                if not directory.exists():
+                    break
+                time.sleep(0.02)
+
+
+def check(base, unit, launcher, daemon, user):
+    run, shepherd, attempt = base / 'run', base / 'shepherd', 256
+    run.mkdir(mode=0o755)
+    os.chown(run, daemon.pw_uid, daemon.pw_gid)
+    shepherd.write_text('#!/bin/sh\nexec sleep 60\n')
+    shepherd.chmod(0o755)
+    bounding = '-all' + ''.join(f',+{name}' for name in capabilities(unit))
+    with cgroups(attempt, daemon) as root:
+        process = subprocess.Popen(['setpriv', f'--bounding-set={bounding}', '--inh-caps=-all', launcher,
+                                    '--rundir', run, '--daemon-user', daemon.pw_name, '--shepherd', shepherd,
+                                    '--cgroup-root', root or 'none'])
+        pid = spawner = 0
+        try:
+            path = run / 'launcher.sock'
+            wait_for(lambda: process.poll() is not None or (path.exists() and path.stat().st_uid == daemon.pw_uid),
+                     'a socket that belongs to the node daemon')
+            assert process.poll() is None, 'the launcher did not start'
+            error, step, pid, spawner = ask(path, user.pw_uid, attempt, int(root is not None), daemon)
+            assert error == 0, f'{step}: {os.strerror(error)}'
+            status = pathlib.Path('/proc', str(pid), 'status').read_text()
+            assert f'Uid:\t{user.pw_uid}\t{user.pw_uid}\t{user.pw_uid}\t' in status, status
+            if root:
+                assert f'{root.name}/job_{attempt}/shepherd' in pathlib.Path('/proc', str(pid), 'cgroup').read_text()
+        finally:
+            if pid:
+                os.kill(pid, signal.SIGKILL)  # what it leaves becomes the launcher's, which kills it
+                wait_for(lambda: not any(pathlib.Path('/proc', str(p)).exists() for p in (pid, spawner)), 'their end')
+            process.terminate()
+            process.wait()
+
+
+def main():
+    unit, launcher = pathlib.Path(sys.argv[1]), sys.argv[2]
+    if os.geteuid() != 0 or not shutil.which('setpriv'):
+        skip('needs root and setpriv')
+    accounts = sorted((entry for entry in pwd.getpwall() if 0 < entry.pw_uid), key=lambda entry: entry.pw_uid)
+    probe = subprocess.run(['setpriv', '--bounding-set=-all' + ''.join(f',+{c}' for c in capabilities(unit)), 'true'],
+                           capture_output=True)
+    if len(accounts) < 2 or probe.returncode != 0:
+        skip(f'not allowed here: {probe.stderr.decode().strip()}')
+    with tempfile.TemporaryDirectory() as base:
+        os.chmod(base, 0o755)
+        check(pathlib.Path(base), unit, launcher, accounts[0], accounts[1])
+
+
+main()
