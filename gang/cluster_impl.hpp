@@ -262,6 +262,9 @@ class Cluster::Impl {
   void said_of_job(Job& job, std::size_t member, const base::NodeToHead& message, TimePoint now,
                    Actions& out);
   bool record_exit(Job& job, std::size_t member, const base::TaskExit& exit);
+  [[nodiscard]] std::string failure_of(const Job& job, std::size_t member,
+                                       const base::TaskExit& exit) const;
+  [[nodiscard]] std::string failures_of(const Job& job) const;
   void judge_exit(Job& job, std::size_t member, const base::TaskExit& exit, TimePoint now,
                   Actions& out);
   void exited(Job& job, std::size_t member, const base::Exited& message, TimePoint now,

@@ -200,13 +200,33 @@ bool Cluster::Impl::record_exit(Job& job, std::size_t member, const base::TaskEx
   return true;
 }
 
+std::string Cluster::Impl::failure_of(const Job& job, std::size_t member,
+                                      const base::TaskExit& exit) const {
+  const std::string how = exit.signal != 0 ? fmt::format("was ended by signal {}", exit.signal)
+                                           : fmt::format("exited with {}", exit.code);
+  return fmt::format("rank {} on {} {}", exit.rank, name_of(job, member), how);
+}
+
+// Of a job that kept going: the lowest rank that failed, and how many more.
+std::string Cluster::Impl::failures_of(const Job& job) const {
+  std::string text;
+  std::size_t others = 0;
+  for (const base::TaskExit& exit : job.exits) {
+    if (code_of(exit) == 0) continue;
+    if (!text.empty()) {
+      ++others;
+      continue;
+    }
+    text = failure_of(job, job.node_of_rank.at(exit.rank.value()), exit);
+  }
+  if (others > 0) text += fmt::format(", and {} more failed", others);
+  return text;
+}
+
 void Cluster::Impl::judge_exit(Job& job, std::size_t member, const base::TaskExit& exit,
                                TimePoint now, Actions& out) {
   if (job.keep_going || code_of(exit) == 0) return;
-  const std::string how = exit.signal != 0 ? fmt::format("was ended by signal {}", exit.signal)
-                                           : fmt::format("exited with {}", exit.code);
-  end(job, JobState::Failed, fmt::format("rank {} on {} {}", exit.rank, name_of(job, member), how),
-      job.exit_code, now, out);
+  end(job, JobState::Failed, failure_of(job, member, exit), job.exit_code, now, out);
 }
 
 void Cluster::Impl::refused(Job& job, std::size_t member, const base::Refused& message,
@@ -285,7 +305,7 @@ void Cluster::Impl::finish(Job& job, TimePoint now, Actions& out) {
   if (!job.ending) {  // all tasks ended by themselves
     stop_accrual(job, now);
     forget_activity(job);
-    if (job.exit_code != 0) job.reasons = {"a task failed"};
+    if (job.exit_code != 0) job.reasons = {failures_of(job)};
     change(job, JobEvent::End, out);
     job.ending = job.exit_code == 0 ? JobState::Completed : JobState::Failed;
   }
@@ -311,11 +331,12 @@ void Cluster::Impl::forget_attempt(const Job& job, Actions& out) const {
   }
 }
 
-// Attempts have numbers of their own, and there are not more of them.
+// Attempts have numbers of their own, and there are not more of them. What cannot run any more, as
+// on nodes that came back smaller or not at all, would wait for ever.
 bool Cluster::Impl::will_requeue(const Job& job) const {
   return job.ending == JobState::NodeFailed && !job.overlay() &&
          job.request.requeue == base::Requeue::Yes && job.restarts < config.max_requeues &&
-         job.attempts + 1 < base::kAttemptsPerJob;
+         job.attempts + 1 < base::kAttemptsPerJob && check(job.request).has_value();
 }
 
 // In line again, in its old place, as if it had never run: nothing of the lost attempt counts.

@@ -15,6 +15,7 @@ using base::fail;
 namespace {
 
 constexpr int kErrorExitCode = 125;
+constexpr Epoch kNoSuchEpoch{std::uint64_t{1} << 63U};  // or one node could use up all numbers
 
 std::string seconds(Duration d) {
   return fmt::format("{:.1f}s", std::chrono::duration<double>(d).count());
@@ -34,6 +35,9 @@ base::Result<void> Cluster::Impl::add_node(NodeId id, std::string name) {
   Node& node = nodes.emplace_back();
   node.id = id;
   node.info.name = std::move(name);
+  // Whoever is there already knows it too.
+  if (promise_) promise_->nodes.resize(nodes.size());
+  for (auto& [job_id, job] : jobs) job.allowed = allowed_nodes(job.request);
   return {};
 }
 
@@ -66,7 +70,8 @@ void Cluster::Impl::connected(NodeId id, const base::NodeHello& hello, TimePoint
                               Actions& out) {
   const auto index = find_node(id);
   const bool sane = index && hello.info.name == nodes[*index].info.name && hello.info.cores >= 1 &&
-                    hello.info.cores <= base::limits::kMaxCoresPerNode;
+                    hello.info.cores <= base::limits::kMaxCoresPerNode &&
+                    hello.epoch < kNoSuchEpoch;
   if (!sane) {
     ++counters.stale_reports;
     return;

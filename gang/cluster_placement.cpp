@@ -31,11 +31,17 @@ bool is_plain(const Job& job) {
 
 }  // namespace
 
+// A name that is not known (any more: a restarted head may have another configuration) is no node.
 std::vector<bool> Cluster::Impl::allowed_nodes(const base::ResourceRequest& request) const {
   if (request.only_nodes.empty() && request.except_nodes.empty()) return {};
   std::vector<bool> allowed(nodes.size(), request.only_nodes.empty());
-  for (const std::string& name : request.only_nodes) allowed[names.at(name)] = true;
-  for (const std::string& name : request.except_nodes) allowed[names.at(name)] = false;
+  const auto set = [&](const std::vector<std::string>& list, bool may) {
+    for (const std::string& name : list) {
+      if (const auto found = names.find(name); found != names.end()) allowed[found->second] = may;
+    }
+  };
+  set(request.only_nodes, true);
+  set(request.except_nodes, false);
   return allowed;
 }
 

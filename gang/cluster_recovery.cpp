@@ -29,7 +29,7 @@ void Cluster::Impl::recover(const std::vector<RecoveredJob>& recovered, TimePoin
 }
 
 void Cluster::Impl::recover_one(const RecoveredJob& r, TimePoint now, Actions& out) {
-  const auto shape = check_names(r.request) ? shape_of(r.request) : base::Result<Shape>(Shape{});
+  const auto shape = shape_of(r.request);
   add_job(r.id, r.user, r.request, shape.value_or(Shape{}), r.submitted);
   Job& job = jobs.at(r.id);
   job.keep_going = r.keep_going;

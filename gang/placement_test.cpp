@@ -204,6 +204,97 @@ struct Restarted {
   }
 };
 
+// ---- nodes that are added while jobs wait (a reload)
+
+TEST(Placement, ANodeAddedLaterCanBeUsedByWhoExcludesOthersAlone) {
+  Bench b;
+  b.add_nodes(3);
+  b.expect_ok(b.cluster.drain(NodeId{2}, "by hand", b.now));
+  auto request = Bench::on_nodes(2);
+  request.except_nodes = {"node00"};
+  const JobId job = b.submit(request);
+  ASSERT_EQ(b.state(job), JobState::Pending);
+  b.add_nodes(1);
+  b.pass(100ms);
+  ASSERT_EQ(b.state(job), JobState::Running);
+  EXPECT_EQ(b.view(job).nodes, (std::vector{NodeId{1}, NodeId{3}}));
+}
+
+TEST(Placement, NodesAddedLaterAreNotPromisedToWhoWaitsAlready) {
+  ClusterConfig config;
+  config.max_slots = 1;
+  Bench b(config);
+  b.add_nodes(64);
+  const JobId runs = b.submit(Bench::on_nodes(1));
+  const JobId wide = b.submit(Bench::on_nodes(64));
+  ASSERT_EQ(b.state(wide), JobState::Pending);
+  EXPECT_EQ(b.state(b.submit(Bench::on_nodes(1))), JobState::Pending) << "all are promised";
+  b.add_nodes(130);
+  const JobId late = b.submit(Bench::on_nodes(100));
+  b.pass(100ms);
+  EXPECT_EQ(b.state(late), JobState::Running);
+  b.finish(runs);
+  b.pass(100ms);
+  EXPECT_EQ(b.state(wide), JobState::Running);
+}
+
+TEST(Placement, NoNodeUsesUpTheNumbersOfTimetables) {
+  Bench b;
+  b.add_nodes(2);
+  const NodeId odd{1};
+  b.take(b.cluster.node_disconnected(odd, b.now));
+  b.connect(odd, {}, Epoch{UINT64_MAX});
+  EXPECT_NE(b.cluster.node(odd)->state, NodeState::Up);
+  EXPECT_EQ(b.cluster.counters().stale_reports, 1U);
+  const JobId job = b.submit(Bench::on_nodes(1));
+  b.pass(100ms);
+  EXPECT_EQ(b.state(job), JobState::Running);
+  EXPECT_LT(b.cluster.matrix().epoch, Epoch{100});
+}
+
+// ---- a restarted head with another configuration
+
+RecoveredJob asked_for(std::vector<std::string> only, std::vector<std::string> except) {
+  RecoveredJob r;
+  r.id = JobId{7};
+  r.request = Bench::on_nodes(1);
+  r.request.only_nodes = std::move(only);
+  r.request.except_nodes = std::move(except);
+  return r;
+}
+
+TEST(Recovery, AWaitingJobThatNamedANodeWhichIsNoMoreEnds) {
+  for (const bool excepts : {false, true}) {
+    Bench b;
+    b.add_nodes(2);
+    const std::vector<std::string> gone = {"node77"};
+    const auto none = std::vector<std::string>();
+    const RecoveredJob job = asked_for(excepts ? none : gone, excepts ? gone : none);
+    b.take(b.cluster.recover({job}, b.now));
+    EXPECT_EQ(b.state(job.id), JobState::LaunchFailed);
+    EXPECT_EQ(b.view(job.id).reasons.at(0), "no node node77");
+  }
+}
+
+TEST(Recovery, ARunningJobThatNamedANodeWhichIsNoMoreGoesOn) {
+  Bench b;
+  b.add_nodes(2);
+  RecoveredJob job = asked_for({"node00", "node77"}, {});
+  job.request.requeue = base::Requeue::Yes;
+  job.state = JobState::Running;
+  job.attempt = base::make_attempt(job.id, 1);
+  job.nodes = {NodeId{0}};
+  job.cores = {{0}};
+  job.tasks_on_node = {1};
+  b.take(b.cluster.recover({job}, b.now));
+  b.connect(NodeId{0}, {{job.attempt, base::AttemptPhase::Running, {}, {}}});
+  b.pass(100ms);
+  EXPECT_EQ(b.state(job.id), JobState::Running);
+  b.silent.insert(NodeId{0});
+  b.pass(4s);
+  EXPECT_EQ(b.state(job.id), JobState::NodeFailed) << "it could not be placed again";
+}
+
 TEST(Recovery, JobsGoOnOnTheirOldCoresAndTimetablesAboveTheOldOnes) {
   Restarted r;
   const JobId waits = r.after.submit({});

@@ -2,6 +2,7 @@
 // show; the specification itself is kept as it came.
 #include "base/log.hpp"
 #include "base/text.hpp"
+#include "gang/shape.hpp"
 #include "proto/convert.hpp"
 #include "scored/head/head.hpp"
 #include "scored/head/settings.hpp"
@@ -42,8 +43,8 @@ std::string shown_name(const wire::LaunchSpec& spec) {
 }
 
 std::uint32_t tasks_of(const ResourceRequest& request) {
-  if (request.tasks > 0) return request.tasks;
-  return std::max(request.nodes, 1U) * std::max(request.tasks_per_node, 1U);
+  const auto shape = gang::shape_of(request);
+  return shape ? shape->tasks : 0;
 }
 
 }  // namespace
@@ -292,6 +293,8 @@ Status Head::cancel(const Peer& peer, const wire::CancelJob& message) {
       deadlines_.set(id, DeadlineKind::Kill, now() + grace);
       commits_->add(cancel_setting(id, peer.name));
       perform(std::move(*actions));
+      // Tasks that are stopped do not hear the first one.
+      if (auto again = cluster_.signal(id, SIGCONT, now())) perform(std::move(*again));
       return {};
     }
   }

@@ -1,6 +1,7 @@
 // Flows through the head: commands on one side, nodes on the other, the store below.
 #include "scored/head/head_fixture.hpp"
 
+#include <csignal>
 #include <random>
 
 namespace score::head {
@@ -179,8 +180,9 @@ TEST_F(HeadTest, CancelsWithTermFirstAndKillAfterTheGrace) {
   cancel.set_grace_ns(Duration(3s).count());
   client.say(cancel);
   const auto signals = second.connection->all<wire::SignalTasks>();
-  ASSERT_EQ(signals.size(), 1u);
-  EXPECT_EQ(signals[0].signal(), 15);
+  ASSERT_EQ(signals.size(), 2u);
+  EXPECT_EQ(signals[0].signal(), SIGTERM);
+  EXPECT_EQ(signals[1].signal(), SIGCONT) << "who is stopped must hear it too";
   EXPECT_TRUE(first.connection->all<wire::KillTasks>().empty());
   for (int i = 0; i < 4; ++i) {  // the nodes are alive all the time
     first.session->dispatch(frame_of(wire::Heartbeat()));

@@ -2,6 +2,7 @@
 
 #include "base/hostlist.hpp"
 #include "base/text.hpp"
+#include "gang/shape.hpp"
 #include "proto/convert.hpp"
 
 #include <fmt/ranges.h>
@@ -20,9 +21,8 @@ std::uint32_t task_count(const gang::JobView& view) {
   std::uint32_t placed = 0;
   for (const std::uint32_t tasks : view.tasks_on_node) placed += tasks;
   if (placed > 0) return placed;
-  const ResourceRequest& request = view.request;
-  if (request.tasks > 0) return request.tasks;
-  return std::max(request.nodes, 1U) * std::max(request.tasks_per_node, 1U);
+  const auto shape = gang::shape_of(view.request);
+  return shape ? shape->tasks : 0;
 }
 
 void add_times(const Job& job, const StatusContext& context, wire::JobStatus& out) {
@@ -59,7 +59,11 @@ wire::JobStatus make_status(const Job& job, const StatusContext& context) {
   out.set_name(job.info.name);
   out.set_state(static_cast<std::uint32_t>(shown_state(job, view.state)));
   if (!job.why_ended.empty()) out.add_reasons(job.why_ended);
-  for (const std::string& reason : view.reasons) out.add_reasons(reason);
+  // We know better who cancelled it, and why, than that it was cancelled.
+  const bool is_known = !job.why_ended.empty() && view.state == JobState::Cancelled;
+  for (std::size_t i = is_known ? 1 : 0; i < view.reasons.size(); ++i) {
+    out.add_reasons(view.reasons[i]);
+  }
   out.set_tasks(task_count(view));
   for (const std::string& node : job.progress.placement.nodes) out.add_nodes(node);
   for (const std::uint32_t tasks : job.progress.placement.tasks_on_node) {
