@@ -57,6 +57,14 @@ std::optional<int> parse(CLI::App& app, const Invocation& invocation) {
     const char* what = word.starts_with('-') ? "unknown option" : "unexpected argument";
     return complain(invocation, fmt::format("{} '{}' (try {} --help)", what,
                                             escape_terminal(word, 200), invocation.name));
+  } catch (const CLI::RequiredError& error) {
+    // What is wrong comes before what is missing.
+    for (const auto& word : app.remaining()) {
+      if (!word.starts_with('-')) continue;
+      return complain(invocation, fmt::format("unknown option '{}' (try {} --help)",
+                                              escape_terminal(word, 200), invocation.name));
+    }
+    return complain(invocation, fmt::format("{} (try {} --help)", error.what(), invocation.name));
   } catch (const CLI::ParseError& error) {
     return complain(invocation, fmt::format("{} (try {} --help)",
                                             escape_terminal(error.what(), 400), invocation.name));
@@ -79,8 +87,13 @@ int complain(const Invocation& invocation, const Error& error) {
 }
 
 void print(std::string_view text) {
-  // A reader that went away (`scq | head -1`) is no error worth a word.
-  if (const auto written = write_all(STDOUT_FILENO, text); !written) _exit(kExitError);
+  const auto written = write_all(STDOUT_FILENO, text);
+  if (written) return;
+  // A reader that went away (`scq | head -1`) is no error worth a word; a full disk is.
+  if (!written.error().is(std::errc::broken_pipe)) {
+    tell("cannot write to standard output: " + written.error().code().message());
+  }
+  _exit(kExitError);
 }
 
 void tell(std::string_view text) {

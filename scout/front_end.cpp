@@ -38,7 +38,25 @@ int FrontEnd::run() {
   }
   while (!is_done()) turn();
   terminal_.leave();
+  tell_end();
   return forced_code_.value_or(exit_code_);
+}
+
+// How it ended comes after the job's own last words.
+void FrontEnd::tell_end() {
+  if (state_ != State::Ended) return;
+  const auto state = static_cast<base::JobState>(status_.state());
+  // -q asks for silence about what the exit code says; why a job never ran is news.
+  const bool is_quiet = options_.quiet && (state == base::JobState::Failed || !is_owner());
+  if (!forced_code_ && !is_quiet) {
+    for (const auto& reason : status_.reasons()) {
+      say(fmt::format("job {} {}: {}", job_, state_word(status_.state()), escape_terminal(reason)));
+    }
+    // Who only watches may not know that there was nothing more to come.
+    const bool is_news = state == base::JobState::Completed && !is_owner();
+    if (is_news && status_.reasons().empty()) say(fmt::format("job {} completed", job_));
+  }
+  if (options_.json) tell(job_document(status_));
 }
 
 bool FrontEnd::is_done() const {
@@ -195,13 +213,6 @@ void FrontEnd::on_end(const wire::JobStatus& status) {
   output_.finish({status.nodes().begin(), status.nodes().end()}, options_.bold);
   exit_code_ = status.exit_code();
   limit_check_.reset();
-  const auto state = static_cast<base::JobState>(status.state());
-  // -q asks for silence about what the exit code says; why a job never ran is news.
-  const bool is_quiet = options_.quiet && state == base::JobState::Failed;
-  if (state == base::JobState::Completed || forced_code_ || is_quiet) return;
-  for (const auto& reason : status.reasons()) {
-    say(fmt::format("job {} {}: {}", job_, state_word(status.state()), escape_terminal(reason)));
-  }
 }
 
 void FrontEnd::on_failed(const wire::Failed& failed) {
@@ -270,14 +281,14 @@ void FrontEnd::write_output(bool is_error) {
   taken.set_bytes(written.value_or(0) + output_.take_dropped());
   if (taken.bytes() > 0 && link_ && state_ == State::Attached) link_->queue(taken);
   if (written) return;
-  // Our reader has gone, as in `scrun yes | head -1`: so has the job's.
-  if (!written.error().is(std::errc::broken_pipe)) {
-    return give_up(kExitError, written.error().message());
-  }
+  // Our reader has gone, as in `scrun yes | head -1`, or its disk is full: so it is for the job.
+  const bool is_gone = written.error().is(std::errc::broken_pipe);
+  if (!is_gone && !forced_code_) say(written.error().message());
+  const int code = is_gone ? 128 + SIGPIPE : kExitError;
   if (is_owner() && state_ == State::Ended) {
-    forced_code_ = 128 + SIGPIPE;
+    forced_code_ = code;
   } else if (cancels_ == 0) {
-    cancel(Duration(-1), 128 + SIGPIPE);
+    cancel(Duration(-1), code);
   }
 }
 

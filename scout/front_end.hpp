@@ -36,6 +36,7 @@ struct FrontEndOptions {
   bool bold = false;         // headings of gathered output
   bool quiet = false;        // no start lines, no reasons
   bool start_lines = false;  // SCORE: connected ...
+  bool json = false;         // at the end, the job as JSON on standard error
   std::optional<LimitSignal> limit_signal;
   Duration scheduled_limit{};
 };
@@ -73,6 +74,7 @@ class FrontEnd {
   void lose_link(const Error& error);
   void try_again();
   void give_up(int code, std::string_view text);
+  void tell_end();
   void show_reasons(const wire::JobStatus& status);
   void write_output(bool is_error);
   void read_input();

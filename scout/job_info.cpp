@@ -53,10 +53,8 @@ Result<int> show_job(HeadLink& head, const JobOptions& options) {
     write_job(json, job);
     json.key("events").begin_array();
     for (const auto& event : events) {
-      json.begin_object()
-          .field("unix_s", to_seconds(event.wall_ns))
-          .field("text", event.text)
-          .end_object();
+      write_moment(json.begin_object(), "unix_s", event.wall_ns);
+      json.field("text", event.text).end_object();
     }
     print(json.end_array().end_object().text() + "\n");
     return kExitOk;

@@ -108,9 +108,9 @@ void write_job(JsonWriter& json, const Job& job) {
   json.field("elapsed_s", to_seconds(job.elapsed_ns()));
   json.field("scheduled_limit_s", to_seconds(job.scheduled_limit_ns()));
   json.field("wall_limit_s", to_seconds(job.wall_limit_ns()));
-  json.field("submitted_unix_s", to_seconds(job.submitted_wall_ns()));
-  json.field("started_unix_s", to_seconds(job.started_wall_ns()));
-  json.field("ended_unix_s", to_seconds(job.ended_wall_ns()));
+  write_moment(json, "submitted_unix_s", job.submitted_wall_ns());
+  write_moment(json, "started_unix_s", job.started_wall_ns());
+  write_moment(json, "ended_unix_s", job.ended_wall_ns());
   json.field("exit_code", job.exit_code());
   json.key("failed_tasks").begin_array();
   for (const auto& exit : job.failed_tasks()) {
@@ -118,6 +118,13 @@ void write_job(JsonWriter& json, const Job& job) {
     json.field(kind_of_end(exit), exit.signal() != 0 ? exit.signal() : exit.code()).end_object();
   }
   json.end_array().end_object();
+}
+
+std::string job_document(const Job& job) {
+  JsonWriter json(JsonWriter::Layout::Line);
+  json.begin_object().field("schema", "scored.job/1").key("job");
+  write_job(json, job);
+  return json.end_object().take();
 }
 
 std::string job_page(const Job& job) {

@@ -24,13 +24,22 @@ namespace score::scout {
 
 namespace {
 
+constexpr std::int32_t kMaxPriority = 1'000'000;  // less --nice it is still a number
+constexpr Bytes kLeastMemory(limits::kMiB);       // a program does not start with less
+
 void add_size_options(CLI::App& app, RunOptions& options) {
-  app.add_option("-N,--nodes", options.nodes, "Nodes")->type_name("N");
-  app.add_option("-n,--ntasks", options.tasks, "Tasks in all")->type_name("N");
+  app.add_option("-N,--nodes", options.nodes, "Nodes")
+      ->type_name("N")
+      ->check(CLI::Range(1U, limits::kMaxNodes));
+  app.add_option("-n,--ntasks", options.tasks, "Tasks in all")
+      ->type_name("N")
+      ->check(CLI::Range(1U, limits::kMaxTasksPerJob));
   app.add_option("--ntasks-per-node,--ppn", options.tasks_per_node, "Tasks on each node")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(CLI::Range(1U, limits::kMaxTasksPerNode));
   app.add_option("-c,--cpus-per-task", options.cpus_per_task, "Cores for each task")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(CLI::Range(1U, limits::kMaxCoresPerNode));
   app.add_option("--mem", options.memory, "Memory reserved, and its limit, on each node")
       ->type_name("SIZE");
   app.add_option("-w,--nodelist", options.only_nodes, "Exactly these nodes (operators)")
@@ -51,12 +60,19 @@ void add_time_options(CLI::App& app, RunOptions& options) {
   app.add_option("--signal", options.signal, "Send SIG this long before the limit of --time")
       ->type_name("SIG@TIME");
   app.add_option("--queue", options.queue, "exclusive, high or normal")->type_name("QUEUE");
-  app.add_option("--weight", options.weight, "Share of slices; others have 100")->type_name("N");
-  app.add_option("--priority", options.priority, "Larger is placed earlier")->type_name("N");
-  app.add_option("--nice", options.nice, "Subtracted from the priority")->type_name("N");
+  app.add_option("--weight", options.weight, "Share of slices; others have 100")
+      ->type_name("N")
+      ->check(CLI::Range(limits::kMinWeight, limits::kMaxWeight));
+  app.add_option("--priority", options.priority, "Larger is placed earlier")
+      ->type_name("N")
+      ->check(CLI::Range(-kMaxPriority, kMaxPriority));
+  app.add_option("--nice", options.nice, "Subtracted from the priority")
+      ->type_name("N")
+      ->check(CLI::Range(-kMaxPriority, kMaxPriority));
   app.add_flag("--hold", options.hold, "Wait until released");
   app.add_option("--immediate", options.immediate, "Give up if not placed within TIME (1s)")
-      ->type_name("[=TIME]");
+      ->type_name("[=TIME]")
+      ->expected(0, 1);
 }
 
 void add_task_options(CLI::App& app, RunOptions& options) {
@@ -102,7 +118,7 @@ void add_front_end_options(CLI::App& app, RunOptions& options) {
   add_json_option(app, options.common);
 }
 
-// --immediate without a value would take the program's name for one.
+// CLI11 gives an optional value no default of its own.
 void give_default_values(std::vector<std::string>& words) {
   for (auto& word : words) {
     if (word == "--immediate") word = "--immediate=1s";
@@ -158,11 +174,17 @@ Status fill_resources(const RunOptions& options, wire::ResourceRequest& resource
   const auto chosen = options.requeue ? Requeue::Yes : Requeue::No;
   const bool has_chosen = options.requeue || options.no_requeue;
   resources.set_requeue(static_cast<std::uint32_t>(has_chosen ? chosen : Requeue::Default));
-  if (options.nodes == 0 && options.tasks == 0) resources.set_tasks(1);
+  // Nodes that are named get a task each.
+  const bool says_nothing = options.nodes == 0 && options.tasks == 0 && options.only_nodes.empty();
+  if (says_nothing) resources.set_tasks(1);
   if (!options.memory.empty()) {
     const auto memory = parse_bytes(options.memory);
     if (!memory)
       return memory.error().with_context("--mem '{}'", escape_terminal(options.memory, 80));
+    if (*memory < kLeastMemory) {
+      return fail(Errc::Malformed, "--mem {}: less than 1M; a bare number means bytes (512M, 2G)",
+                  options.memory);
+    }
     resources.set_memory_per_node_bytes(memory->value());
   }
   auto status = add_node_names(*resources.mutable_only_nodes(), options.only_nodes, "-w");
@@ -297,7 +319,7 @@ std::optional<int> parse_run_options(const Invocation& invocation, RunOptions& o
   give_default_values(split->options);
   if (const auto code = parse(app, {.name = invocation.name, .args = split->options})) return code;
   options.command = std::move(split->command);
-  if (options.command.empty()) {
+  if (options.command.empty() || options.command[0].empty()) {
     return complain(invocation, fmt::format("which program? (try {} --help)", invocation.name));
   }
   if (options.detach && (options.pty || !options.signal.empty())) {

@@ -1,8 +1,8 @@
 // scacct: what ended jobs used. Rows come in pages and are printed page by page, so that a year of
 // jobs takes no more memory than an hour.
+#include "base/json_writer.hpp"
 #include "base/time.hpp"
 #include "scout/commands.hpp"
-#include "base/json_writer.hpp"
 #include "scout/session.hpp"
 #include "scout/text_table.hpp"
 #include "scout/words.hpp"
@@ -93,9 +93,10 @@ void write_row(JsonWriter& json, const Row& row) {
   json.field("scheduled_s", to_seconds(row.scheduled_ns()));
   json.field("share", share_of(row)).field("cpu_s", to_seconds(cpu_ns(row)));
   json.field("restarts", row.restarts());
-  json.field("submitted_unix_s", to_seconds(row.submitted_wall_ns()));
-  json.field("started_unix_s", to_seconds(row.started_wall_ns()));
-  json.field("ended_unix_s", to_seconds(row.ended_wall_ns())).end_object();
+  write_moment(json, "submitted_unix_s", row.submitted_wall_ns());
+  write_moment(json, "started_unix_s", row.started_wall_ns());
+  write_moment(json, "ended_unix_s", row.ended_wall_ns());
+  json.end_object();
 }
 
 // RFC 4180: quoted where it must be.

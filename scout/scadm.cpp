@@ -16,6 +16,8 @@ namespace score::scout {
 
 namespace {
 
+constexpr double kLongestTrace_s = 86'400;  // the nodes remember less
+
 struct AdminOptions {
   CommonOptions common;
   std::string what;  // set: quantum, slots or idle
@@ -168,7 +170,7 @@ void add_subcommands(CLI::App& app, AdminOptions& options) {
   auto* trace = app.add_subcommand("trace", "Show the switches of the last seconds");
   trace->add_option("--seconds", options.seconds, "How far back")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(0.001, kLongestTrace_s));
   trace->add_option("-o,--output", options.output, "Write a file: NAME.pftrace, NAME.json")
       ->type_name("FILE");
   trace->add_option("--format", options.format, "text, pftrace (Perfetto), json (chrome://tracing)")

@@ -12,6 +12,15 @@ namespace {
 
 using Words = std::vector<std::string>;
 
+const CLI::Option* option_of(const CLI::App& app, const std::string& name) {
+  return app.get_option_no_throw(name);
+}
+
+// One whose value is optional takes it behind an equal sign only.
+bool takes_value(const CLI::Option* option) {
+  return option != nullptr && option->get_items_expected_min() > 0;
+}
+
 Result<std::uint32_t> count_of(std::string_view text, std::string_view whole) {
   const auto number = parse_number<std::uint32_t>(text);
   if (!number || *number == 0) {
@@ -39,7 +48,8 @@ Result<Words> rewrite_nodes(std::string_view value) {
   return Words{fmt::format("--nodes={}", nodes), fmt::format("--ntasks-per-node={}", *second)};
 }
 
-Result<Words> rewrite_pair(std::string_view pair) {
+// SCore's own keys; any other is the name of a long option, a flag if it has no value.
+Result<Words> rewrite_pair(const CLI::App& app, std::string_view pair) {
   const auto at = pair.find('=');
   const auto key = pair.substr(0, at);
   const auto value = at == pair.npos ? std::string_view() : pair.substr(at + 1);
@@ -47,20 +57,16 @@ Result<Words> rewrite_pair(std::string_view pair) {
     return rewrite_nodes(value);
   }
   if (key == "scored") return Words{fmt::format("--server={}", value)};
-  if (key == "priority") return Words{fmt::format("--priority={}", value)};
   if (key == "timelimit" || key == "cpulimit") return Words{fmt::format("--time={}", value)};
-  return fail(
-      Errc::Malformed,
-      "unknown option '{}' in SCore's form; there are nodes, hosts, scored, priority, timelimit",
-      escape_terminal(key, 80));
-}
-
-const CLI::Option* option_of(const CLI::App& app, const std::string& name) {
-  return app.get_option_no_throw(name);
-}
-
-bool takes_value(const CLI::Option* option) {
-  return option != nullptr && option->get_items_expected_max() > 0;
+  const std::string name = fmt::format("--{}", key);
+  if (key.empty() || option_of(app, name) == nullptr) {
+    return fail(
+        Errc::Malformed,
+        "unknown option '{}' in SCore's form; there are nodes, hosts, scored, timelimit and "
+        "every long option",
+        escape_terminal(key, 80));
+  }
+  return Words{at == pair.npos ? name : fmt::format("{}={}", name, value)};
 }
 
 // Does the word leave its value to the next one? "-N" yes, "-N8" no, "-lN" yes, "--nodes=8" no.
@@ -88,11 +94,11 @@ bool is_score_group(std::string_view word) {
   return end != word.end() && *end == '=' && end - word.begin() > 2;
 }
 
-Result<Words> rewrite_score_group(std::string_view group) {
+Result<Words> rewrite_score_group(const CLI::App& app, std::string_view group) {
   if (group.starts_with('-')) group.remove_prefix(1);
   Words words;
   for (const auto pair : split(group, ',')) {
-    auto rewritten = rewrite_pair(trim(pair));
+    auto rewritten = rewrite_pair(app, trim(pair));
     if (!rewritten) return rewritten.error();
     append(words, std::move(*rewritten));
   }
@@ -104,7 +110,7 @@ Result<SplitCommand> split_command(const CLI::App& app, const Words& args,
   SplitCommand result;
   for (const auto group : split(environment, ' ')) {
     if (trim(group).empty()) continue;
-    auto words = rewrite_score_group(trim(group));
+    auto words = rewrite_score_group(app, trim(group));
     if (!words) return words.error().with_context("SCORE_OPTIONS");
     append(result.options, std::move(*words));
   }
@@ -117,7 +123,7 @@ Result<SplitCommand> split_command(const CLI::App& app, const Words& args,
     }
     if (word.size() < 2 || word[0] != '-') break;
     if (is_score_group(word)) {
-      auto words = rewrite_score_group(word);
+      auto words = rewrite_score_group(app, word);
       if (!words) return words.error();
       append(result.options, std::move(*words));
       continue;

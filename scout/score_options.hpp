@@ -24,8 +24,9 @@ struct SplitCommand {
 bool is_score_group(std::string_view word);
 
 // "nodes=8x2,scored=comp7", with or without the dash -> {"--nodes=8", "--ntasks-per-node=2",
-// "--server=comp7"}. Errors: Malformed naming the key or value.
-Result<std::vector<std::string>> rewrite_score_group(std::string_view group);
+// "--server=comp7"}; other keys are app's long options: "requeue,wall-time=5m" -> {"--requeue",
+// "--wall-time=5m"}. Errors: Malformed naming the key or value.
+Result<std::vector<std::string>> rewrite_score_group(const CLI::App& app, std::string_view group);
 
 // `environment` is the text of SCORE_OPTIONS, which what is on the command line overrides. The
 // command starts at the first word that is neither option nor value of one of app's, or after `--`.

@@ -8,11 +8,6 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-Words rewritten(std::string_view group) {
-  auto words = rewrite_score_group(group);
-  return words ? *words : Words{"error: " + words.error().context()};
-}
-
 class Split : public testing::Test {
  protected:
   void SetUp() override {
@@ -20,6 +15,13 @@ class Split : public testing::Test {
     app.add_option("--ntasks-per-node,--ppn", ppn);
     app.add_option("--server", server);
     app.add_flag("-l,--label", label);
+    app.add_option("--wall-time", wall_time);
+    app.add_option("--immediate", immediate)->expected(0, 1);
+  }
+
+  Words rewritten(std::string_view group) {
+    auto words = rewrite_score_group(app, group);
+    return words ? *words : Words{"error: " + words.error().context()};
   }
 
   SplitCommand split(const Words& args, std::string_view environment = "") {
@@ -31,10 +33,14 @@ class Split : public testing::Test {
   std::uint32_t nodes = 0;
   std::uint32_t ppn = 0;
   std::string server;
+  std::string wall_time;
+  std::string immediate;
   bool label = false;
 };
 
-TEST(ScoreGroup, IsADashLettersAndAnEqualSign) {
+using ScoreGroup = Split;
+
+TEST_F(ScoreGroup, IsADashLettersAndAnEqualSign) {
   EXPECT_TRUE(is_score_group("-nodes=8"));
   EXPECT_TRUE(is_score_group("-scored=comp7"));
   EXPECT_FALSE(is_score_group("-o=file")) << "a getopt option with its value";
@@ -45,18 +51,24 @@ TEST(ScoreGroup, IsADashLettersAndAnEqualSign) {
   EXPECT_FALSE(is_score_group(""));
 }
 
-TEST(ScoreGroup, BecomesOurOptions) {
+TEST_F(ScoreGroup, BecomesOurOptions) {
   EXPECT_EQ(rewritten("-nodes=8x2,scored=comp7"),
             (Words{"--nodes=8", "--ntasks-per-node=2", "--server=comp7"}));
   EXPECT_EQ(rewritten("hosts=16/2"), (Words{"--nodes=8", "--ntasks-per-node=2"}));
   EXPECT_EQ(rewritten("-nodes=4"), Words{"--nodes=4"});
 }
 
-TEST(ScoreGroup, RefusesWhatItDoesNotKnow) {
+TEST_F(ScoreGroup, TakesEveryLongOptionAsAKey) {
+  EXPECT_EQ(rewritten("-nodes=2,wall-time=5m,label"),
+            (Words{"--nodes=2", "--wall-time=5m", "--label"}));
+  EXPECT_EQ(split({"-label=true", "prog"}).options, Words{"--label=true"});
+}
+
+TEST_F(ScoreGroup, RefusesWhatItDoesNotKnow) {
   for (const char* group :
        {"-nodes=", "-nodes=x", "-nodes=0", "-nodes=8x", "-nodes=8x0", "-nodes=9/2",
-        "-nodes=99999999999", "-bogus=1", "-nodes=8,,", "-nodes=8,bogus"}) {
-    EXPECT_FALSE(rewrite_score_group(group)) << group;
+        "-nodes=99999999999", "-bogus=1", "-nodes=8,,", "-nodes=8,bogus", "-nodes=8,=5"}) {
+    EXPECT_FALSE(rewrite_score_group(app, group)) << group;
   }
 }
 
@@ -71,6 +83,13 @@ TEST_F(Split, KnowsWhereAValueIs) {
   EXPECT_EQ(split({"-lN", "8", "prog"}).command, Words{"prog"});
   EXPECT_EQ(split({"--nodes=8", "prog"}).command, Words{"prog"});
   EXPECT_EQ(split({"--", "-prog"}).command, Words{"-prog"});
+}
+
+TEST_F(Split, LeavesAnOptionalValueToTheEqualSign) {
+  const auto bare = split({"--immediate", "prog", "x"});
+  EXPECT_EQ(bare.options, Words{"--immediate"});
+  EXPECT_EQ(bare.command, (Words{"prog", "x"}));
+  EXPECT_EQ(split({"--immediate=2s", "prog"}).command, Words{"prog"});
 }
 
 TEST_F(Split, LeavesTheCommandsWordsAlone) {

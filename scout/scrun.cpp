@@ -1,7 +1,7 @@
 // scrun: submits a parallel program and stays as its front end.
+#include "base/json_writer.hpp"
 #include "scout/commands.hpp"
 #include "scout/front_end.hpp"
-#include "base/json_writer.hpp"
 #include "scout/run_options.hpp"
 #include "scout/session.hpp"
 #include "scout/words.hpp"
@@ -75,6 +75,7 @@ FrontEndOptions front_end_options(const Invocation& invocation, const RunOptions
   front.pty = options.pty;
   front.style = options.label ? OutputStyle::Labelled : OutputStyle::Plain;
   front.quiet = options.quiet;
+  front.json = options.common.json;
   front.start_lines = !options.quiet && (options.verbose || isatty(STDERR_FILENO) == 1);
   front.scheduled_limit = Duration(submission.resources().scheduled_limit_ns());
   front.submission = std::move(submission);

@@ -100,7 +100,10 @@ Result<std::int64_t> parse_past(std::string_view word, std::int64_t now_ns) {
     parts.tm_isdst = -1;
     const char* end = strptime(text.c_str(), format, &parts);
     if (end == nullptr || *end != '\0') continue;
-    return Duration(std::chrono::seconds(std::mktime(&parts))).count();
+    const int day = parts.tm_mday;
+    const std::time_t seconds = std::mktime(&parts);
+    if (parts.tm_mday != day) break;  // the 31st of a shorter month
+    return Duration(std::chrono::seconds(seconds)).count();
   }
   const auto back = parse_duration(word);
   if (back) return now_ns - back->count();
@@ -112,6 +115,12 @@ Result<std::int64_t> parse_past(std::string_view word, std::int64_t now_ns) {
 
 double to_seconds(std::int64_t ns) {
   return static_cast<double>(ns) / 1e9;
+}
+
+// Cut, as the printed times are: a job does not begin in the second after the one that is shown.
+void write_moment(JsonWriter& json, std::string_view name, std::int64_t wall_ns) {
+  constexpr std::int64_t kMillisecond = 1'000'000;
+  json.key(name).fixed(to_seconds(wall_ns - wall_ns % kMillisecond), wall_ns == 0 ? 0 : 3);
 }
 
 }  // namespace score::scout

@@ -1,6 +1,7 @@
 // Words of the vocabulary as commands print and read them.
 #pragma once
 
+#include "base/json_writer.hpp"
 #include "base/model.hpp"
 #include "base/result.hpp"
 
@@ -32,5 +33,7 @@ std::string local_time(std::int64_t wall_ns);
 // "2026-11-21T08:30:59" are local. As nanoseconds of wall time. Errors: Malformed with the word.
 Result<std::int64_t> parse_past(std::string_view word, std::int64_t now_ns);
 double to_seconds(std::int64_t ns);
+// Seconds since 1970 with milliseconds; 0 if it has not come.
+void write_moment(JsonWriter& json, std::string_view name, std::int64_t wall_ns);
 
 }  // namespace score::scout

@@ -2,8 +2,8 @@
 // print of others' text: JSON stays free of control characters, labelled output loses no byte's
 // count.
 #include "base/assert.hpp"
-#include "scout/environment.hpp"
 #include "base/json_writer.hpp"
+#include "scout/environment.hpp"
 #include "scout/output_writer.hpp"
 #include "scout/score_options.hpp"
 #include "scout/text_table.hpp"
@@ -28,7 +28,7 @@ void read_as_options(std::string_view text) {
   for (const auto word : score::split(text, ' ')) words.emplace_back(word);
   const auto split = split_command(app, words, text.substr(0, text.find('\n')));
   if (split) SCORE_ASSERT(split->command.size() <= words.size());
-  if (const auto group = rewrite_score_group(text)) {
+  if (const auto group = rewrite_score_group(app, text)) {
     for (const auto& word : *group) SCORE_ASSERT(word.starts_with("--"));
   }
   (void)parse_signal(text);

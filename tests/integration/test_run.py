@@ -1,5 +1,7 @@
 """scrun: streams, exit codes, limits, signals, front ends that come and go."""
+import json
 import os
+import pathlib
 import pty
 import re
 import signal
@@ -292,6 +294,70 @@ def test_held_job_waits_and_says_why(few):
 def test_immediate_gives_up(few):
     result = few.run('scrun', '--hold', '--immediate=100ms', 'true', code=None)
     assert result.returncode == 125, result
+    assert 'could not start within 100ms' in result.stderr and 'owner' not in result.stderr
+
+
+def test_immediate_without_a_time_leaves_the_program_alone(few):
+    assert few.run('scrun', '--immediate', 'echo', 'placed').stdout == 'placed\n'
+
+
+def test_score_form_takes_long_options(few):
+    job = few.submit('-hosts=2,wall-time=5m,weight=200', 'true')
+    told = few.wait_job(job, 'completed')
+    assert (len(told['nodes']), told['wall_limit_s'], told['weight']) == (2, 300, 200)
+
+
+def test_named_nodes_get_a_task_each(few):
+    lines = few.run('scrun', '-w', 'node[01-03]', 'sh', '-c', 'echo $SCORE_NODENAME').stdout.splitlines()
+    assert sorted(lines) == ['node01', 'node02', 'node03']
+    assert few.run('scrun', '-w', 'node[01-03]', '-n', 1, 'echo', 'x').stdout == 'x\n'
+    assert few.run('scrun', '-w', 'node[01-02]', '-i', 1, 'cat', input='typed').stdout == 'typed'
+
+
+@pytest.mark.parametrize('command, state, code', [('true', 'completed', 0), ('exit 3', 'failed', 3)])
+def test_json_at_the_end(few, command, state, code):
+    result = few.run('scrun', '--json', '-n', 2, 'sh', '-c', f'echo out; {command}', code=code)
+    told = json.loads(result.stderr.splitlines()[-1])
+    assert told['schema'] == 'scored.job/1'
+    assert (told['job']['state'], told['job']['exit_code'], told['job']['tasks']) == (state, code, 2)
+    assert 0 < told['job']['submitted_unix_s'] <= told['job']['ended_unix_s']
+
+
+def test_the_end_is_told_after_the_last_output(few):
+    result = few.run('scrun', 'sh', '-c', 'echo out; exit 3', code=3, stderr=subprocess.STDOUT)
+    assert result.stdout.splitlines()[0] == 'out' and 'exited with 3' in result.stdout.splitlines()[1]
+
+
+def test_who_kept_going_is_told_which_rank_failed(few):
+    result = few.run('scrun', '-n', 4, '--keep-going', 'sh', '-c', '[ $SCORE_RANK -lt 2 ] || exit 9', code=9)
+    assert 'rank 2 on ' in result.stderr and 'exited with 9, and 1 more failed' in result.stderr
+
+
+def test_a_full_disk_ends_the_job(few):
+    with open('/dev/full', 'w') as full:
+        result = few.run('scrun', 'sh', '-c', 'echo $SCORE_JOBID >&2; echo x; sleep 60', code=125, stdout=full)
+        assert 'No space left' in result.stderr
+        listed = few.run('scq', code=125, stdout=full)
+    assert listed.stderr == 'cannot write to standard output: No space left on device\n'
+    job = next(word for word in result.stderr.split() if word.isdigit())
+    assert few.job(job)['state'] == 'cancelled'
+
+
+def test_cancel_reaches_stopped_tasks(few, tmp_path):
+    job = few.submit('sh', '-c', f'echo $$ > {tmp_path}/new; mv {tmp_path}/new {tmp_path}/pid; kill -STOP $$; sleep 60')
+    wait_until((tmp_path / 'pid').exists, 20)
+    stat = pathlib.Path('/proc', (tmp_path / 'pid').read_text().strip(), 'stat')
+    wait_until(lambda: ') T ' in stat.read_text(), 20)
+    few.run('sccancel', '--grace', '1h', job)
+    told = few.wait_job(job, 'cancelled')
+    assert told['exit_code'] == 128 + signal.SIGTERM
+
+
+def test_who_attaches_to_an_ended_job_is_told_how_it_ended(few):
+    job = few.submit('true')
+    few.wait_job(job, 'completed')
+    assert few.run('scattach', job).stderr == f'scattach: job {job} completed\n'
+    assert few.run('scattach', '-q', job).stderr == ''
 
 
 def test_parallel_shell_merges_equal_output(few):
