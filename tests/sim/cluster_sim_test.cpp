@@ -113,6 +113,26 @@ TEST(ClusterSim, ALongRun) {
   EXPECT_GT(seen.gangs_compared, 300U);
 }
 
+// Wide jobs share thousands of nodes, fall asleep on all of them, leave the timetable to others and
+// come back.
+TEST(ClusterSim, FourThousandNodesWhoseJobsOverlapAndSleep) {
+  Options options;
+  options.nodes = 4096;
+  options.seed = 3;
+  options.faults = false;
+  options.crowded = true;
+  options.user_pause = 400ms;
+  options.steps = 3'000'000;
+  Seen seen;
+  ASSERT_NO_THROW(seen = World(options).run());
+  EXPECT_GT(seen.ends[JobState::Completed], 5U);
+  EXPECT_EQ(seen.ends[JobState::NodeFailed], 0U);
+  EXPECT_GT(seen.gangs_compared, 50U);
+  EXPECT_GT(seen.idle_left, 5U);
+  EXPECT_GT(seen.idle_returned, 5U);
+  EXPECT_GT(seen.idle_compared, 100U);
+}
+
 TEST(ClusterSim, FourThousandNodes) {
   Options options;
   options.nodes = 4096;

@@ -1,5 +1,5 @@
-// scsim_cluster --seed N --nodes N --steps N [--seeds N] [--calm] [--barriers]: runs the simulated
-// cluster; a failure prints what broke and the seed that shows it again.
+// scsim_cluster --seed N --nodes N --steps N [--seeds N] [--calm] [--barriers] [--crowded]: runs
+// the simulated cluster; a failure prints what broke and the seed that shows it again.
 #include "gang/job_state.hpp"
 #include "tests/sim/world.hpp"
 
@@ -24,10 +24,11 @@ void print(const score::sim::Options& options, const score::sim::Seen& seen) {
   }
   fmt::print(
       "; {} head restarts, {} cuts, {} node crashes, {} daemon restarts, {} duplicates, {} stale "
-      "reports; compared {} gang switches (worst {}), {} cores, {} clocks\n",
+      "reports; compared {} gang switches (worst {}), {} cores, {} clocks; {} idle jobs left, {} "
+      "returned\n",
       seen.head_restarts, seen.cuts, seen.node_crashes, seen.daemon_restarts, seen.duplicates,
       seen.stale_reports, seen.gangs_compared, score::base::format_duration(seen.worst_gang_skew),
-      seen.cores_compared, seen.clocks_compared);
+      seen.cores_compared, seen.clocks_compared, seen.idle_left, seen.idle_returned);
 }
 
 }  // namespace
@@ -42,6 +43,11 @@ int main(int argc, char** argv) {
       options.barriers = true;
       continue;
     }
+    if (key == "--crowded") {
+      options.crowded = true;
+      options.user_pause = std::chrono::milliseconds{400};
+      continue;
+    }
     if (key == "--calm") {
       options.faults = false;
       continue;
@@ -54,7 +60,7 @@ int main(int argc, char** argv) {
     if (value == nullptr || i + 1 == argc || !read_number(argv[++i], *value)) {
       fmt::print(stderr,
                  "usage: scsim_cluster [--seed N] [--seeds N] [--nodes N] [--steps N] "
-                 "[--calm] [--barriers]\n");
+                 "[--calm] [--barriers] [--crowded]\n");
       return 2;
     }
   }

@@ -147,7 +147,7 @@ void SimNode::carry_out(const gang::NodeActions& actions) {
     } else if (const auto* m = std::get_if<gang::SendToHead>(&action)) {
       // Reports of this kind may be lost: they are repeated as long as it matters.
       const bool is_activity = std::holds_alternative<base::ActivityChanged>(m->message);
-      if (!is_activity || !world_.chance.one_in(20)) world_.send(m->message);
+      if (!is_activity || !world_.chance.one_in(20 * world_.rarity)) world_.send(m->message);
     }
   }
   world_.state_changed(id_);
@@ -178,7 +178,7 @@ void SimNode::check(AttemptId id, bool refuses) {
   if (!agent_) {
     return after(20ms, [id, refuses](SimNode& n) { n.check(id, refuses); });
   }
-  if (world_.chance.one_in(3000)) return tell(id, gang::ShepherdGone{});
+  if (world_.chance.one_in(3000 * world_.rarity)) return tell(id, gang::ShepherdGone{});
   if (refuses) return tell(id, gang::ShepherdRefused{127, "./a.out: No such file"});
   found->second.phase = base::AttemptPhase::Prepared;
   tell(id, gang::ShepherdReady{});
@@ -208,8 +208,9 @@ void SimNode::kill(AttemptId id) {
   const auto found = shepherds_.find(id);
   if (found == shepherds_.end() || found->second.killed) return;
   found->second.killed = true;
-  const Duration delay =
-      world_.chance.one_in(500) ? 8s : world_.chance.between(100us, 2ms);  // some do not die soon
+  const Duration delay = world_.chance.one_in(500 * world_.rarity)
+                             ? 8s
+                             : world_.chance.between(100us, 2ms);  // some do not die soon
   after(delay, [id](SimNode& n) {
     const auto dying = n.shepherds_.find(id);
     if (dying == n.shepherds_.end()) return;
@@ -337,7 +338,7 @@ void SimNode::judge_unswitched() {
 void SimNode::look(AttemptId id) {
   const auto found = shepherds_.find(id);
   if (found == shepherds_.end() || found->second.phase != base::AttemptPhase::Running) return;
-  if (!found->second.frozen) judge(found->second, world_.chance.one_in(1000));
+  if (!found->second.frozen) judge(found->second, world_.chance.one_in(1000 * world_.rarity));
   const auto again = shepherds_.find(id);
   if (again == shepherds_.end() || !again->second.background) return;
   again->second.held = again->second.meter.has_used();

@@ -38,6 +38,9 @@ class SimNode {
     std::function<Behaviour(AttemptId)> behaviour;
     std::function<void(NodeId)> state_changed;  // who runs here may have changed
     bool uses_barriers = false;
+    // How many times rarer than in a cluster of twelve a node has a mishap of its own: a job of
+    // thousands of nodes would never be without.
+    std::uint64_t rarity = 1;
   };
 
   SimNode(NodeId id, base::NodeInfo info, World world);
@@ -94,6 +97,8 @@ class SimNode {
   [[nodiscard]] std::uint64_t unmet() const { return unmet_; }
 
   [[nodiscard]] const base::NodeInfo& info() const { return info_; }
+
+  [[nodiscard]] NodeId id() const { return id_; }
 
   // True until the first timetable after a start of the daemon: everything is thawed.
   [[nodiscard]] bool without_plan() const { return !current_; }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace score::sim {
 
 World::World(Options options) : options_(options), chance_(options.seed) {
@@ -37,7 +39,8 @@ void World::build_site(std::uint32_t index) {
                        },
                        [this](base::AttemptId a) { return behaviours_[base::job_of(a)]; },
                        [this](NodeId id) { changed_.insert(id.value()); },
-                       options_.barriers};
+                       options_.barriers,
+                       options_.crowded ? std::max(1U, options_.nodes / 12) : 1U};
   site.node = std::make_unique<SimNode>(NodeId{index}, info, world);
   events_.after(chance_.between(0ns, 50ms), [this, index] { keep_connected(index); });
   events_.after(chance_.between(0ns, 1s), [this, index] { keep_beating(index); });

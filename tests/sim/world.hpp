@@ -25,8 +25,9 @@ struct Options {
   std::uint32_t nodes = 12;
   std::uint64_t steps = 20'000;  // events before everything is healed
   bool faults = true;
-  bool slow_messages = true;                            // some, without any fault
-  bool barriers = false;                                // barrier mode: gangs meet at boundaries
+  bool slow_messages = true;  // some, without any fault
+  bool barriers = false;      // barrier mode: gangs meet at boundaries
+  bool crowded = false;  // every job wants half of the nodes or more, and most sleep now and then
   Duration user_pause = std::chrono::milliseconds{25};  // mean time between users' requests
 };
 
@@ -89,12 +90,13 @@ class World {
   void partition();
   void duplicate();
   base::ResourceRequest some_request();
+  base::ResourceRequest wide_request();
   Behaviour some_behaviour();
 
   // world_check.cpp
   void check_event();
   void check_node(std::size_t site);
-  void check_gang(base::AttemptId attempt);
+  void check_gang(base::AttemptId attempt, base::NodeId changed);
   void check_clock(std::size_t site);
   void check_healed();
   void check_idle(JobId job);

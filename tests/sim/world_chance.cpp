@@ -7,7 +7,18 @@
 
 namespace score::sim {
 
+// Two of these meet on some nodes at least, and with one core each on nearly all of them.
+base::ResourceRequest World::wide_request() {
+  base::ResourceRequest r;
+  const auto nodes = static_cast<std::uint32_t>(sites_.size());
+  r.nodes = static_cast<std::uint32_t>(chance_.between(nodes / 2, nodes - nodes / 16));
+  if (chance_.one_in(4)) r.weight = static_cast<std::uint32_t>(chance_.between(1, 5));
+  r.requeue = base::Requeue::Yes;
+  return r;
+}
+
 base::ResourceRequest World::some_request() {
+  if (options_.crowded) return wide_request();
   base::ResourceRequest r;
   const auto nodes = static_cast<std::uint32_t>(sites_.size());
   switch (chance_.below(4)) {
@@ -43,6 +54,12 @@ base::ResourceRequest World::some_request() {
 Behaviour World::some_behaviour() {
   Behaviour b;
   b.work = chance_.one_in(4) ? chance_.between(500ms, 3s) : chance_.between(1ms, 400ms);
+  if (options_.crowded) {
+    b.work = chance_.between(200ms, 600ms);
+    b.nap_after = b.work / 2 + chance_.between(10ms, 100ms);
+    b.nap = chance_.between(2s, 4s);
+    return b;
+  }
   if (chance_.one_in(15)) b.refusing_node = static_cast<std::uint32_t>(chance_.below(4));
   if (chance_.one_in(8)) {
     b.failing_rank = static_cast<std::uint32_t>(chance_.below(4));
