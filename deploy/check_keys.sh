@@ -18,4 +18,8 @@ done
 before=$(cat key)
 ! head --new-key 2>error && grep -q 'exists' error || { echo "an existing key was not refused"; exit 1; }
 [ "$(cat key)" = "$before" ] || { echo "the key was overwritten"; exit 1; }
+out=$("$scored" --role=head --check-config 2>&1) || case $out in
+  */etc/scored/scored.toml*) ;;
+  *) echo "the file is not looked for in its place: $out"; exit 1 ;;
+esac
 ! head --node-key node77 2>error && grep -q 'node77' error || { echo "an unknown node has a key"; exit 1; }

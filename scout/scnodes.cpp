@@ -1,7 +1,7 @@
 // scnodes: the nodes, one a line; -v: how each switches, its clock, its daemon.
+#include "base/json_writer.hpp"
 #include "base/units.hpp"
 #include "scout/commands.hpp"
-#include "base/json_writer.hpp"
 #include "scout/session.hpp"
 #include "scout/text_table.hpp"
 #include "scout/words.hpp"
@@ -24,7 +24,25 @@ std::string state_of(const Node& node) {
   return node.drained() ? state + "*drained" : state;
 }
 
+// Of a node that was never heard of nothing is known but its name.
+bool is_known(const Node& node) {
+  return node.memory_bytes() > 0;
+}
+
+std::string cores_of(const Node& node) {
+  return is_known(node) ? std::to_string(node.cores()) : "";
+}
+
+std::string memory_of(const Node& node) {
+  return is_known(node) ? human_bytes(Bytes(node.memory_bytes())) : "";
+}
+
+std::string heard(const Node& node) {
+  return node.last_heard_ns() > 0 ? fmt::format("{:.1f}s", to_seconds(node.last_heard_ns())) : "";
+}
+
 std::string free_memory(const Node& node) {
+  if (!is_known(node)) return "";
   return human_bytes(Bytes(node.memory_bytes()) - Bytes(node.memory_reserved_bytes()));
 }
 
@@ -40,9 +58,8 @@ const std::vector<Column<Node>>& node_columns() {
   static const std::vector<Column<Node>> columns = {
       {"node", "NODE", kLeft, [](const Node& n) { return n.name(); }},
       {"state", "STATE", kLeft, state_of},
-      {"cores", "CORES", kRight, [](const Node& n) { return std::to_string(n.cores()); }},
-      {"memory", "MEMORY", kRight,
-       [](const Node& n) { return human_bytes(Bytes(n.memory_bytes())); }},
+      {"cores", "CORES", kRight, cores_of},
+      {"memory", "MEMORY", kRight, memory_of},
       {"free", "FREE", kRight, free_memory},
       {"jobs", "JOBS", kLeft, jobs_of},
       {"switch", "SWITCH", kLeft, [](const Node& n) { return n.switch_method(); }},
@@ -54,8 +71,7 @@ const std::vector<Column<Node>>& node_columns() {
       {"rss", "RSS", kRight, [](const Node& n) { return human_bytes(Bytes(n.rss_bytes())); }},
       {"cpu", "CPU", kRight,
        [](const Node& n) { return fmt::format("{:.2f}s", to_seconds(n.cpu_ns())); }},
-      {"heard", "HEARD", kRight,
-       [](const Node& n) { return fmt::format("{:.1f}s", to_seconds(n.last_heard_ns())); }},
+      {"heard", "HEARD", kRight, heard},
       {"pid", "PID", kRight, [](const Node& n) { return std::to_string(n.pid()); }},
       {"reason", "REASON", kLeft, [](const Node& n) { return n.reason(); }},
   };

@@ -95,7 +95,7 @@ bool is_score_group(std::string_view word) {
 }
 
 Result<Words> rewrite_score_group(const CLI::App& app, std::string_view group) {
-  if (group.starts_with('-')) group.remove_prefix(1);
+  group.remove_prefix(std::min({group.find_first_not_of('-'), std::size_t{2}, group.size()}));
   Words words;
   for (const auto pair : split(group, ',')) {
     auto rewritten = rewrite_pair(app, trim(pair));

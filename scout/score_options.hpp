@@ -23,7 +23,8 @@ struct SplitCommand {
 // True for `-` followed by two or more small letters and `=`: no getopt cluster means that.
 bool is_score_group(std::string_view word);
 
-// "nodes=8x2,scored=comp7", with or without the dash -> {"--nodes=8", "--ntasks-per-node=2",
+// "nodes=8x2,scored=comp7", with or without one or two dashes -> {"--nodes=8",
+// "--ntasks-per-node=2",
 // "--server=comp7"}; other keys are app's long options: "requeue,wall-time=5m" -> {"--requeue",
 // "--wall-time=5m"}. Errors: Malformed naming the key or value.
 Result<std::vector<std::string>> rewrite_score_group(const CLI::App& app, std::string_view group);

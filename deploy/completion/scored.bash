@@ -24,7 +24,7 @@ _scored() {
     fi
   else
     case $1:$previous in
-      sccancel:* | scattach:* | scq:--why | score:job) words=$(_scored_jobs) ;;
+      sccancel:* | scattach:* | scq:--why | score:job | score:hold | score:release | score:suspend | score:resume) words=$(_scored_jobs) ;;
       scadm:drain | scadm:resume | *:-w | *:-x) words=$(_scored_nodes) ;;
       scadm:scadm) words='set drain resume reload shutdown trace' ;;
       scadm:set) words='quantum slots idle' ;;
@@ -33,7 +33,7 @@ _scored() {
       scrun:--net) words='native pm' ;;
       scrun:--distribution) words='block cyclic' ;;
       scrun:--cpu-bind) words='none core socket' ;;
-      score:score) words='job info virtual' ;;
+      score:score) words='job hold release suspend resume weight info top virtual' ;;
       scbench:scbench) words='gang pm cosmo mpi' ;;
       scrun:* | scout:*)
         COMPREPLY=($(compgen -c -- "$current"))

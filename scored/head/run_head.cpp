@@ -32,9 +32,9 @@ constexpr Duration kStatusPeriod = 5s;
 constexpr Duration kDoneIsRead = 100ms;  // the answer to a shutdown leaves before we do
 
 constexpr const char* kUsage =
-    "usage: scored --role=head --config FILE [OPTION]...\n"
+    "usage: scored --role=head [--config FILE] [OPTION]...\n"
     "Takes jobs, decides which runs where and when, keeps the record.\n"
-    "  --config FILE      table [head] of FILE, see scored.toml(5)\n"
+    "  --config FILE      configuration (default: /etc/scored/scored.toml), see scored.toml(5)\n"
     "  --check-config     only read and check the configuration\n"
     "  --new-key          make the cluster's key where the file says, and exit\n"
     "  --node-key NAME    write that node's key to ./NAME.key, and exit\n"
@@ -42,7 +42,7 @@ constexpr const char* kUsage =
     "  --help             this text\n";
 
 struct CommandLine {
-  std::string config_path;
+  std::string config_path = "/etc/scored/scored.toml";
   std::optional<LogLevel> log_level;
   std::string node_key;  // of which node
   bool new_key = false;
@@ -82,7 +82,6 @@ Result<CommandLine> read_command_line(const std::vector<std::string>& arguments)
       line.log_level = *level;
     }
   }
-  if (line.config_path.empty()) return fail(Errc::Malformed, "--config FILE is missing");
   return line;
 }
 

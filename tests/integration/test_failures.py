@@ -182,3 +182,16 @@ def test_a_job_that_does_not_want_to_start_again_ends(fresh):
     assert cluster.wait_job(job, 'node-failed')['restarts'] == 0
     cluster.restart(node)
     cluster.wait_up()
+
+
+def test_a_reload_adds_nodes_and_takes_none_away(fresh):
+    cluster = fresh(2)
+    file = cluster.directory / 'head/scored.toml'
+    text = file.read_text()
+    file.write_text(text.replace('node[00-01]', 'node[00-02]'))
+    cluster.run('scadm', 'reload')
+    rows = cluster.run('scnodes', '--no-header', '-o', 'node,state,cores,memory,free,heard').stdout.splitlines()
+    assert rows[-1].split() == ['node02', 'unknown', '-', '-', '-', '-']
+    assert cluster.run('scrun', '-N', 2, '-x', 'node02', 'echo', 'x').stdout == 'x\n' * 2
+    file.write_text(text)
+    assert 'node02' in cluster.run('scadm', 'reload', code=125).stderr

@@ -291,6 +291,44 @@ def test_held_job_waits_and_says_why(few):
     few.cancel(job)
 
 
+def test_held_job_starts_when_it_is_released(few):
+    jobs = [few.submit('--hold', 'true') for _ in range(2)]
+    few.run('score', 'release', *jobs)
+    assert [few.wait_job(job, 'completed')['exit_code'] for job in jobs] == [0, 0]
+
+
+def test_a_waiting_job_is_held(few):
+    runs = few.submit('--queue', 'exclusive', '-N', 8, 'sleep', 60)
+    few.wait_job(runs, 'running')
+    waits = few.submit('true')
+    few.run('score', 'hold', waits)
+    few.cancel(runs)
+    assert 'held' in few.run('scq', '--why', waits).stdout
+    few.run('score', 'release', waits)
+    few.wait_job(waits, 'completed')
+
+
+def test_suspend_resume_and_weight(few, tmp_path):
+    job = few.submit('sh', '-c', f'while :; do echo >> {tmp_path}/steps; sleep 0.02; done')
+    few.wait_job(job, 'running')
+    few.run('score', 'weight', 300, job)
+    assert few.job(job)['weight'] == 300
+    few.run('score', 'suspend', job)
+    few.wait_job(job, 'suspended')
+    size = lambda: (tmp_path / 'steps').stat().st_size if (tmp_path / 'steps').exists() else 0
+    steps = [size()]
+
+    def stands_still():
+        time.sleep(0.2)
+        steps.append(size())
+        return steps[-1] == steps[-2]
+
+    wait_until(stands_still)
+    few.run('score', 'resume', job)
+    wait_until(lambda: size() > steps[-1])
+    few.cancel(job)
+
+
 def test_immediate_gives_up(few):
     result = few.run('scrun', '--hold', '--immediate=100ms', 'true', code=None)
     assert result.returncode == 125, result
