@@ -10,7 +10,8 @@ import re
 import kernels
 import plot
 
-METHOD = ('slowdown = work of a window without switches / work of a window with them - 1; windows alternate, each is '
+METHOD = ('slowdown = work of a window without switches / work of a window with them - 1; work is what the ranks count: '
+          'message parts that have come and pieces of computing, many an iteration; windows alternate, each is '
           'compared with the mean of its two neighbours; median of {pairs} pairs, [lowest, highest]. One job: stopped and '
           'continued at every boundary, against boundaries 10 s apart. Two jobs: both together, against the first while '
           'the other is suspended. As many nodes as cores at most: each node has a core of its own.')

@@ -5,6 +5,8 @@
 // All functions are collective among the ranks they concern: each of them calls, in the same order.
 #pragma once
 
+#include "tests/bench/npb/meter.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -55,6 +57,18 @@ class Communicator {
   // one behind the other.
   virtual void all_to_all(std::span<const std::byte> out, std::span<const std::size_t> out_bytes,
                           std::span<std::byte> in, std::span<const std::size_t> in_bytes);
+
+  // From now on `meter` is told of each part that has come. Null: nobody is.
+  void count_with(Meter* meter) { meter_ = meter; }
+
+ protected:
+  // A part of a transfer has come as a whole.
+  void count_part() {
+    if (meter_ != nullptr) meter_->tick();
+  }
+
+ private:
+  Meter* meter_ = nullptr;
 };
 
 // Sends to and receives from one other rank. Nothing happens if that is this rank itself.

@@ -22,6 +22,7 @@ using Complex = std::complex<double>;
 constexpr double kDiffusion = 1e-6;
 constexpr double kTolerance = 1e-12;
 constexpr std::size_t kIterations = 6;
+constexpr std::size_t kLinesPerTick = 8;
 constexpr std::size_t kSamples = 1024;  // points of which a checksum is made
 
 struct Problem {
@@ -142,13 +143,12 @@ class Ft final : public Kernel {
   }
 
   void run(Meter& meter) override {
-    to_spectrum();
+    to_spectrum(meter);
     for (Complex& sum : sums_) {
       for (std::size_t i = 0; i < spectrum_.size(); ++i) spectrum_[i] *= decay_[i];
       decayed_ = spectrum_;
-      to_space();
+      to_space(meter);
       sum = checksum();
-      meter.tick();
     }
   }
 
@@ -185,8 +185,8 @@ class Ft final : public Kernel {
   }
 
   // space_ into spectrum_; space_ is used up.
-  void to_spectrum() {
-    transform_planes(false);
+  void to_spectrum(Meter& meter) {
+    transform_planes(false, meter);
     // To each rank the columns x that it will have: [x][y][z].
     std::size_t i = 0;
     for (std::size_t x = 0; x < p_.nx; ++x) {
@@ -203,12 +203,12 @@ class Ft final : public Kernel {
         }
       }
     }
-    transform_lines(spectrum_, false);
+    transform_lines(spectrum_, false, meter);
   }
 
   // decayed_ into space_; decayed_ is used up. The way of to_spectrum(), backwards.
-  void to_space() {
-    transform_lines(decayed_, true);
+  void to_space(Meter& meter) {
+    transform_lines(decayed_, true, meter);
     std::size_t i = 0;
     for (std::size_t target = 0; target < network_.size(); ++target) {
       for (std::size_t x = 0; x < own_x_; ++x) {
@@ -224,23 +224,34 @@ class Ft final : public Kernel {
     for (std::size_t x = 0; x < p_.nx; ++x) {
       for (std::size_t yz = 0; yz < own_y_ * p_.nz; ++yz) space_[yz * p_.nx + x] = decayed_[i++];
     }
-    transform_planes(true);
+    transform_planes(true, meter);
   }
 
   // Along z and x, in space_.
-  void transform_planes(bool inverse) {
+  void transform_planes(bool inverse, Meter& meter) {
     for (std::size_t y = 0; y < own_y_; ++y) {
       Complex* plane = &space_[y * p_.nz * p_.nx];
-      for (std::size_t x = 0; x < p_.nx; ++x) along_z_.apply(plane + x, p_.nx, inverse);
-      for (std::size_t z = 0; z < p_.nz; ++z) along_x_.apply(plane + z * p_.nx, 1, inverse);
+      for (std::size_t x = 0; x < p_.nx; ++x) {
+        along_z_.apply(plane + x, p_.nx, inverse);
+        count_line(meter);
+      }
+      for (std::size_t z = 0; z < p_.nz; ++z) {
+        along_x_.apply(plane + z * p_.nx, 1, inverse);
+        count_line(meter);
+      }
     }
   }
 
   // Along y.
-  void transform_lines(std::vector<Complex>& values, bool inverse) {
+  void transform_lines(std::vector<Complex>& values, bool inverse, Meter& meter) {
     for (std::size_t xz = 0; xz < own_x_ * p_.nz; ++xz) {
       along_y_.apply(&values[xz * p_.ny], 1, inverse);
+      count_line(meter);
     }
+  }
+
+  void count_line(Meter& meter) {
+    if (++lines_ % kLinesPerTick == 0) meter.tick();
   }
 
   void exchange_all(const std::vector<Complex>& out, std::vector<Complex>& in) {
@@ -274,6 +285,7 @@ class Ft final : public Kernel {
   std::vector<double> decay_;  // as spectrum_
   std::vector<std::size_t> part_bytes_;
   std::array<Complex, kIterations> sums_{};
+  std::size_t lines_ = 0;  // transformed so far
 };
 
 }  // namespace

@@ -3,23 +3,13 @@
 #pragma once
 
 #include "tests/bench/npb/communicator.hpp"
+#include "tests/bench/npb/meter.hpp"
 
 #include <memory>
 #include <string>
 #include <string_view>
 
 namespace score::npb {
-
-// Is told of progress: one tick is the smallest piece of equal work a kernel has.
-class Meter {
- public:
-  Meter() = default;
-  Meter(const Meter&) = delete;
-  Meter& operator=(const Meter&) = delete;
-  virtual ~Meter() = default;
-
-  virtual void tick() = 0;
-};
 
 struct Verdict {
   bool is_right = false;
@@ -36,7 +26,7 @@ class Kernel {
 
   // The part that is not timed. Before each run().
   virtual void prepare() = 0;
-  // The timed part.
+  // The timed part. `meter` is told of what is computed; of messages the network tells its own.
   virtual void run(Meter& meter) = 0;
   // Of the last run; the same on all ranks.
   [[nodiscard]] virtual Verdict verify() = 0;

@@ -143,6 +143,7 @@ void PmCommunicator::accept(Source& source, std::span<const std::byte> bytes) {
   std::memcpy(source.wanted.data(), bytes.data(), bytes.size());
   source.wanted = source.wanted.subspan(bytes.size());
   missing_bytes_ -= bytes.size();
+  if (source.wanted.empty()) count_part();
 }
 
 void PmCommunicator::fetch(Source& source, const pm_message& message) {
@@ -156,6 +157,7 @@ void PmCommunicator::fetch(Source& source, const pm_message& message) {
   pm_release_receive_buffer(raw(), &message);
   missing_bytes_ -= source.wanted.size();
   source.wanted = {};
+  count_part();
 }
 
 void PmCommunicator::take_early(Source& source) {

@@ -139,7 +139,9 @@ int run_kernel(const RunOptions& options, Communicator& network) {
   if (!options.counters.empty()) {
     meter = std::make_unique<FileMeter>(options.counters, network.rank(), network.size());
   }
+  network.count_with(meter.get());
   const Result result = measure(options, *kernel, *meter, network);
+  network.count_with(nullptr);
   if (speaks) {
     std::printf("%s %c, %u ranks: %s; %d runs, %.6f s each; %s\n", options.kernel.c_str(),
                 options.size, network.size(), result.verdict.is_right ? "verified" : "NOT VERIFIED",

@@ -1,0 +1,19 @@
+// Who is told how far a kernel has come, so that its speed can be read from outside while it runs.
+#pragma once
+
+namespace score::npb {
+
+// One tick is a small piece of work, about that of a message: a part of a transfer that has come
+// (Communicator), or what a kernel computes in some ten microseconds to a few milliseconds. Ticks
+// of different kinds are not the same work, but every iteration has as many of each.
+class Meter {
+ public:
+  Meter() = default;
+  Meter(const Meter&) = delete;
+  Meter& operator=(const Meter&) = delete;
+  virtual ~Meter() = default;
+
+  virtual void tick() = 0;
+};
+
+}  // namespace score::npb
