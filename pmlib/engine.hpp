@@ -17,6 +17,7 @@
 // microseconds on the job's own clock, which stands still while the job is stopped; they wrap.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
@@ -40,6 +41,7 @@ struct EngineLimits {
   std::uint16_t window = 1024;       // W: frames unacknowledged at most; <= half the numbers
   Microseconds rto_min = 1000;       // time-outs are never shorter, RFC 6298 adapted to a LAN
   Microseconds rto_max = 1'000'000;  // nor longer, backed off or not
+  Microseconds rto_kept = 32'000;    // what backing off leaves after progress, at most
   Microseconds rto_initial = 5000;   // before the first round trip is measured
 };
 
@@ -58,7 +60,7 @@ struct SendSide {
   std::uint16_t window = 0;      // frames the path is believed to carry, 1 .. W
   std::uint16_t flow_count = 0;  // count of the newest STOP or GO obeyed
   std::uint8_t flags = 0;
-  std::uint8_t backoff = 0;  // time-outs since the last progress; saturates
+  std::uint8_t backoff = 0;  // time-outs since a round trip was measured; saturates
   std::uint8_t silent = 0;   // time-outs since the receiver last said anything; saturates
 
   static constexpr std::uint8_t kStopped = 1;     // the receiver has no room
@@ -369,14 +371,15 @@ class Engine {
   bool advance(Send& s, Seq k, Microseconds now) const {
     const Seq freed = minus(k, s.acked);
     if (freed == 0) return false;
-    if (s.has(Send::kTiming) && minus(s.timed, s.acked) <= freed) measure(s, now);
+    const bool is_measured = s.has(Send::kTiming) && minus(s.timed, s.acked) <= freed;
+    if (is_measured) measure(s, now);
     s.acked = k;
     s.set(Send::kRecovering, false);
     const unsigned step = s.has(Send::kCautious) ? 1u + unsigned{freed} / 8 : unsigned{freed};
     const unsigned grown = s.window + step;
     s.window = static_cast<std::uint16_t>(grown < limits_.window ? grown : limits_.window);
     if (grown >= limits_.window) s.set(Send::kCautious, false);
-    s.backoff = 0;
+    forget_backoff(s, is_measured);
     s.silent = 0;
     if (s.acked == s.max_sent) {
       s.set(Send::kArmed, false);
@@ -386,12 +389,23 @@ class Engine {
     return true;
   }
 
+  // Karn's other half: the longer time-out stays until a frame sent once was measured. Round trips
+  // that have become longer would else time out for ever, each of them too early to be measured.
+  // Where time-outs come from losses it would stay long for nothing: so not longer than rto_kept,
+  // and not at all where the receiver has told of many.
+  void forget_backoff(Send& s, bool is_measured) const {
+    if (is_measured || s.has(Send::kCautious)) s.backoff = 0;
+    while (s.backoff > 0 && timeout_of(s) > limits_.rto_kept) --s.backoff;
+  }
+
   void measure(Send& s, Microseconds now) const {
     const Microseconds took = now - s.timed_at;
     // The first may also be of a peer that was not there yet.
     const Microseconds longest = s.srtt == 0 ? 4 * limits_.rto_initial : limits_.rto_max;
     const Microseconds sample = took < longest ? took : longest;
     s.srtt = s.srtt == 0 ? sample + 1 : (s.srtt * 7 + sample) / 8 + 1;
+    if (s.backoff > 0 && !s.has(Send::kCautious))
+      s.srtt = std::max(s.srtt, std::min(sample, limits_.rto_kept / 4) + 1);
     s.set(Send::kTiming, false);
   }
 
@@ -455,6 +469,7 @@ class Engine {
     advance(s, stored, now);
     resend_from(s, stored);
     s.set(Send::kStopped, false);
+    s.backoff = 0;  // of probes
     if (c.credit != 0 && c.credit < window_of(s)) s.window = c.credit;
     return true;
   }

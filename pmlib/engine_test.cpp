@@ -269,6 +269,66 @@ TEST_F(EngineTest, G21FramesSentTwiceAreNotMeasured) {
   EXPECT_EQ(s.srtt, 301u);
 }
 
+// A rank that shares its processor answers when it is its turn: milliseconds, where it took
+// microseconds before.
+TEST_F(EngineTest, G21RoundTripsThatBecomeLongerAreLearntAndTimeOutNoMore) {
+  for (int i = 0; i < 20; ++i) {
+    queue_and_send(1);
+    now += 50;
+    obey(ControlKind::Ack, s.max_sent);
+  }
+  ASSERT_EQ(engine.timeout_of(s), engine.limits().rto_min);
+  const auto round_trip = [&](Microseconds takes) {
+    queue_and_send(1);
+    const Microseconds end = now + takes;
+    int time_outs = 0;
+    while (E::minus(end, s.deadline) < 0x80000000) {
+      time_out();
+      send_all();
+      ++time_outs;
+    }
+    now = end;
+    obey(ControlKind::Ack, s.max_sent);
+    return time_outs;
+  };
+  EXPECT_EQ(round_trip(20'000), 4);
+  EXPECT_EQ(s.backoff, 4u) << "nothing was measured";
+  EXPECT_EQ(round_trip(20'000), 1);
+  EXPECT_EQ(round_trip(20'000), 0);
+  EXPECT_EQ(s.backoff, 0u);
+  EXPECT_EQ(s.srtt, engine.limits().rto_kept / 4 + 1) << "as if it had been known";
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(round_trip(20'000), 0);
+}
+
+TEST_F(EngineTest, G21AfterALongSilenceTheTimeOutIsNotKeptForLong) {
+  for (int i = 0; i < 2; ++i) queue_and_send(1);
+  obey(ControlKind::Ack, 1);
+  for (int i = 0; i < 12; ++i) time_out();
+  EXPECT_EQ(engine.timeout_of(s), engine.limits().rto_max);
+  send_all();
+  obey(ControlKind::Ack, 2);
+  EXPECT_LE(engine.timeout_of(s), engine.limits().rto_kept);
+}
+
+TEST_F(EngineTest, G21OnALossyPathTheTimeOutIsNotKept) {
+  for (int i = 0; i < 4; ++i) queue_and_send(1);
+  engine.on_heavy_loss(s);
+  time_out();
+  time_out();
+  send_all();
+  obey(ControlKind::Ack, 1);
+  EXPECT_EQ(s.backoff, 0u);
+}
+
+TEST_F(EngineTest, G21GoEndsTheBackingOffOfProbes) {
+  queue_and_send(1);
+  obey(ControlKind::Stop, 1, 1);
+  for (int i = 0; i < 8; ++i) time_out();
+  EXPECT_EQ(s.backoff, 8u);
+  obey(ControlKind::Go, 1, 2);
+  EXPECT_EQ(s.backoff, 0u);
+}
+
 TEST_F(EngineTest, G21RoundTripsAboveTheFirstTimeOutAreMeasuredNevertheless) {
   queue_and_send(1);
   time_out();
