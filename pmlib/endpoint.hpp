@@ -127,7 +127,7 @@ class Endpoint {
 
   const Counters& counters() const { return segment_.header().counters; }
 
-  // Nothing of this rank is under way.
+  // Nothing of this rank is under way; see pm_quiet().
   bool is_quiet() const;
 
   // Something from a peer of this node can be received, without asking the device.

@@ -159,7 +159,8 @@ int pm_progress(pm_context* context);
  * PM_ETIMEDOUT. */
 int pm_wait(pm_context* context, int64_t timeout_us);
 
-/* 1 if nothing of this rank is under way: all it sent is acknowledged, all it got is released. */
+/* 1 if nothing of this rank is under way: all it sent is acknowledged, all that came is received.
+ * Messages that it keeps, received but not released, do not count. */
 int pm_quiet(const pm_context* context);
 
 /* A descriptor for poll(2), select(2) or epoll(7), valid until pm_close(). Only to be waited on. */
