@@ -125,6 +125,35 @@ void give_default_values(std::vector<std::string>& words) {
   }
 }
 
+struct ForeignOption {
+  std::string_view words;  // between blanks
+  const char* hint;
+};
+
+constexpr ForeignOption kOfSlurm[] = {
+    {" -p --partition ", "there are no partitions; --queue is exclusive, high or normal"},
+    {" -A --account ", "jobs are accounted to their user"},
+    {" -I ", "here it is --immediate"},
+    {" --exclusive ", "here it is --queue exclusive"},
+    {" -s --oversubscribe -O --overcommit ", "jobs share the nodes in time anyway"},
+    {" -K --kill-on-bad-exit ", "a failing task ends the job anyway, unless --keep-going"},
+    {" -G --gpus --gres ", "devices are not given out"},
+    {" -d --dependency ", "jobs do not wait for others; scattach waits for one"},
+    {" -a --array ", "submit the jobs one by one with --detach"},
+};
+
+// What srun knows and scrun does not, in words of scrun. Empty: nothing of that kind.
+std::string explain_foreign(const CLI::App& app, const std::vector<std::string>& words) {
+  for (const auto& word : words) {
+    const std::string name = word.substr(0, word.find('='));
+    if (!name.starts_with('-') || app.get_option_no_throw(name) != nullptr) continue;
+    for (const auto& [names, hint] : kOfSlurm) {
+      if (names.find(" " + name + " ") != names.npos) return fmt::format("{}: {}", name, hint);
+    }
+  }
+  return {};
+}
+
 std::string base_name(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
@@ -317,6 +346,9 @@ std::optional<int> parse_run_options(const Invocation& invocation, RunOptions& o
   auto split = split_command(app, invocation.args, variable != nullptr ? variable : "");
   if (!split) return complain(invocation, split.error());
   give_default_values(split->options);
+  if (const auto foreign = explain_foreign(app, split->options); !foreign.empty()) {
+    return complain(invocation, foreign);
+  }
   if (const auto code = parse(app, {.name = invocation.name, .args = split->options})) return code;
   options.command = std::move(split->command);
   if (options.command.empty() || options.command[0].empty()) {
