@@ -3,8 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdlib>
 #include <iterator>
+#include <utility>
 
 namespace score::inline base {
 
@@ -51,6 +54,48 @@ bool is_plain(std::string_view text) {
                      [](char c) { return c >= ' ' && c < 0x7F && c != '"' && c != '\\'; });
 }
 
+// Numbers of few digits, which most are, are written as integers are: a general conversion would
+// be a quarter of the work of a document.
+constexpr double kMostExact = 9e15;  // below 2^53
+constexpr double kMostDigits = 1e10;
+
+struct Decimals {
+  int count = 0;
+  bool keeps_zeros = false;  // at the end
+};
+
+// Of `scaled` / 10^count.
+void append_decimal(std::string& out, std::int64_t scaled, Decimals decimals) {
+  std::array<char, 32> text;
+  char* at = text.data() + text.size();
+  bool is_kept = decimals.keeps_zeros;
+  auto rest = static_cast<std::uint64_t>(std::abs(scaled));
+  for (int i = 0; i < decimals.count; ++i, rest /= 10) {
+    is_kept = is_kept || rest % 10 != 0;
+    if (is_kept) *--at = static_cast<char>('0' + rest % 10);
+  }
+  if (is_kept && decimals.count > 0) *--at = '.';
+  do {
+    *--at = static_cast<char>('0' + rest % 10);
+    rest /= 10;
+  } while (rest != 0);
+  if (scaled < 0) *--at = '-';
+  out.append(at, text.data() + text.size());
+}
+
+// If ten digits say it exactly, with 4 or 9 decimals.
+bool append_short(std::string& out, double number) {
+  for (const auto& [count, scale] : {std::pair(4, 1e4), std::pair(9, 1e9)}) {
+    const double scaled = number * scale;
+    if (!(std::abs(scaled) < kMostDigits)) continue;
+    const auto whole = std::llrint(scaled);
+    if (static_cast<double>(whole) / scale != number) continue;
+    append_decimal(out, whole, {count, false});
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void JsonWriter::quote(std::string_view text) {
@@ -94,6 +139,7 @@ JsonWriter& JsonWriter::value(bool flag) {
 JsonWriter& JsonWriter::value(double number) {
   if (!std::isfinite(number)) return null();
   separate();
+  if (append_short(text_, number)) return *this;
   fmt::format_to(std::back_inserter(text_), "{:.10g}", number);
   return *this;
 }
@@ -101,6 +147,10 @@ JsonWriter& JsonWriter::value(double number) {
 JsonWriter& JsonWriter::fixed(double number, int decimals) {
   if (!std::isfinite(number)) return null();
   separate();
+  if (decimals == 6 && std::abs(number) < kMostExact / 1e6) {
+    append_decimal(text_, std::llrint(number * 1e6), {6, true});
+    return *this;
+  }
   fmt::format_to(std::back_inserter(text_), "{:.{}f}", number, decimals);
   return *this;
 }

@@ -93,40 +93,66 @@ TaskLoad LoadMeter::load_of(const TaskSample& now, Kept* before, Duration period
   return load;
 }
 
+// A node tells its tasks in the same order each time: most often it is the next one.
+LoadMeter::Kept* LoadMeter::find(AttemptId attempt, Rank rank) {
+  const auto is_it = [&](const Kept& kept) {
+    return kept.attempt == attempt && kept.sample.rank == rank;
+  };
+  if (next_ >= last_.size() || !is_it(last_[next_])) {
+    const auto place = std::lower_bound(
+        last_.begin(), last_.end(), std::pair(attempt, rank),
+        [](const Kept& kept, const auto& wanted) { return key_of(kept) < wanted; });
+    if (place == last_.end() || !is_it(*place)) return nullptr;
+    next_ = static_cast<std::size_t>(place - last_.begin());
+  }
+  return &last_[next_++];
+}
+
+Duration LoadMeter::scheduled_since(const GangSample& gang) const {
+  for (const auto& [attempt, total] : scheduled_) {
+    if (attempt == gang.attempt) return gang.scheduled - total;
+  }
+  return Duration(0);
+}
+
+void LoadMeter::add_task(AttemptId attempt, const TaskSample& task, Duration scheduled) {
+  Kept* known = find(attempt, task.rank);
+  TaskLoad load = load_of(task, known, period_, scheduled);
+  load.attempt = attempt;
+  if (known != nullptr && period_ > Duration(0)) {
+    load_.user += cores(task.user, known->sample.user, seconds(period_));
+    load_.system += cores(task.system, known->sample.system, seconds(period_));
+  }
+  if (load.traffic) {
+    if (!load_.traffic) load_.traffic = TrafficRate();
+    add(*load_.traffic, *load.traffic);
+  }
+  new_.push_back({attempt, task, load.pm_wait.value_or(0), load.user, load.system, load.switches,
+                  known != nullptr && task.pm ? known->traffic : std::nullopt});
+  load_.tasks.push_back(std::move(load));
+}
+
 void LoadMeter::feed(const NodeSample& sample) {
   if (has_sample_ && sample.taken <= load_.taken) return;
-  const Duration period = has_sample_ ? sample.taken - load_.taken : Duration(0);
-  NodeLoad made;
-  made.taken = sample.taken;
-  Tasks kept;
-  std::map<AttemptId, Duration> totals;
+  period_ = has_sample_ ? sample.taken - load_.taken : Duration(0);
+  load_.taken = sample.taken;
+  load_.user = load_.system = 0;
+  load_.traffic.reset();
+  load_.tasks.clear();
+  new_.clear();
+  new_scheduled_.clear();
   for (const GangSample& gang : sample.gangs) {
-    const auto before = scheduled_.find(gang.attempt);
-    const Duration scheduled =
-        before == scheduled_.end() ? Duration(0) : gang.scheduled - before->second;
-    totals[gang.attempt] = gang.scheduled;
-    for (const TaskSample& task : gang.tasks) {
-      const auto last = last_.find({gang.attempt, task.rank});
-      Kept* known = last == last_.end() ? nullptr : &last->second;
-      TaskLoad load = load_of(task, known, period, scheduled);
-      load.attempt = gang.attempt;
-      if (known != nullptr && period > Duration(0)) {
-        made.user += cores(task.user, known->sample.user, seconds(period));
-        made.system += cores(task.system, known->sample.system, seconds(period));
-      }
-      if (load.traffic) {
-        if (!made.traffic) made.traffic = TrafficRate();
-        add(*made.traffic, *load.traffic);
-      }
-      auto& keeps = kept[{gang.attempt, task.rank}];
-      keeps = {task, load.pm_wait.value_or(0), load.user, load.system, load.switches, {}};
-      if (known != nullptr && task.pm) keeps.traffic = known->traffic;
-      made.tasks.push_back(std::move(load));
-    }
+    const Duration scheduled = scheduled_since(gang);
+    new_scheduled_.push_back({gang.attempt, gang.scheduled});
+    for (const TaskSample& task : gang.tasks) add_task(gang.attempt, task, scheduled);
   }
-  last_ = std::move(kept);
-  scheduled_ = std::move(totals);
-  load_ = std::move(made);
+  const auto by_key = [](const Kept& a, const Kept& b) { return key_of(a) < key_of(b); };
+  if (!std::is_sorted(new_.begin(), new_.end(), by_key)) {
+    std::sort(new_.begin(), new_.end(), by_key);
+  }
+  last_.swap(new_);
+  next_ = 0;
+  scheduled_.swap(new_scheduled_);
   has_sample_ = true;
 }
 

@@ -4,8 +4,8 @@
 
 #include "monitor/samples.hpp"
 
-#include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace score::monitor {
@@ -51,19 +51,33 @@ class LoadMeter {
 
  private:
   struct Kept {
+    AttemptId attempt;
     TaskSample sample;
     double pm_wait = 0;
     double user = 0, system = 0, switches = 0;  // as shown last
     std::optional<TrafficRate> traffic;         // ... too; none: not known yet
   };
 
-  using Tasks = std::map<std::pair<AttemptId, Rank>, Kept>;
+  struct Scheduled {
+    AttemptId attempt;
+    Duration total{0};
+  };
 
+  static std::pair<AttemptId, Rank> key_of(const Kept& kept) {
+    return {kept.attempt, kept.sample.rank};
+  }
+
+  void add_task(AttemptId attempt, const TaskSample& task, Duration scheduled);
   TaskLoad load_of(const TaskSample& now, Kept* before, Duration period, Duration scheduled);
+  Kept* find(AttemptId attempt, Rank rank);
+  [[nodiscard]] Duration scheduled_since(const GangSample& gang) const;
 
   bool has_sample_ = false;
-  std::map<AttemptId, Duration> scheduled_;  // totals of the last sample
-  Tasks last_;
+  // Of the last sample; and the next one's, for their memory.
+  std::vector<Scheduled> scheduled_, new_scheduled_;
+  std::vector<Kept> last_, new_;  // by attempt, then rank
+  std::size_t next_ = 0;          // of last_: where the next task is likely to be
+  Duration period_{0};
   NodeLoad load_;
 };
 

@@ -1,16 +1,25 @@
 #include "monitor/run_history.hpp"
 
+#include "base/limits.hpp"
 #include "base/model.hpp"
 
 #include <algorithm>
-#include <set>
 
 namespace score::monitor {
 
+// Nothing if it is open. More than a node may have are a lie.
+void RunHistory::begin(JobId job, TimePoint at) {
+  if (open_.size() >= limits::kMaxJobsPerNode) return;
+  const auto place =
+      std::find_if(open_.begin(), open_.end(), [&](const Open& one) { return one.job >= job; });
+  if (place == open_.end() || place->job != job) open_.insert(place, {job, at});
+}
+
 void RunHistory::end(JobId job, TimePoint at) {
-  const auto found = open_.find(job);
+  const auto found =
+      std::find_if(open_.begin(), open_.end(), [&](const Open& one) { return one.job == job; });
   if (found == open_.end()) return;
-  if (at > found->second) ended_.push_back({job, found->second, at});
+  if (at > found->start) ended_.push_back({job, found->start, at});
   open_.erase(found);
 }
 
@@ -18,17 +27,23 @@ void RunHistory::feed(const NodeSample& sample) {
   for (const SwitchSample& one : sample.switches) {
     for (const AttemptId left : one.left) end(base::job_of(left), one.due + one.stopped);
     for (const AttemptId entered : one.entered) {
-      open_.try_emplace(base::job_of(entered), one.due + one.done);
+      begin(base::job_of(entered), one.due + one.done);
     }
   }
-  std::set<JobId> running;
+  const auto runs = [&](JobId job) {
+    return std::any_of(sample.gangs.begin(), sample.gangs.end(), [&](const GangSample& gang) {
+      return gang.runs && base::job_of(gang.attempt) == job;
+    });
+  };
   for (const GangSample& gang : sample.gangs) {
-    if (gang.runs) running.insert(base::job_of(gang.attempt));
+    if (gang.runs) begin(base::job_of(gang.attempt), sample.taken);
   }
-  for (const JobId job : running) open_.try_emplace(job, sample.taken);
-  for (auto next = open_.begin(); next != open_.end();) {
-    const auto [job, start] = *next++;
-    if (running.contains(job)) continue;
+  for (std::size_t i = 0; i < open_.size();) {
+    const auto [job, start] = open_[i];
+    if (runs(job)) {
+      ++i;
+      continue;
+    }
     const auto last = last_task_.find(job);
     const bool is_told = last != last_task_.end() && last->second > start;
     end(job, is_told ? std::min(last->second, sample.taken) : sample.taken);
@@ -41,7 +56,7 @@ void RunHistory::feed(const NodeSample& sample) {
 }
 
 void RunHistory::interrupt(TimePoint now) {
-  while (!open_.empty()) end(open_.begin()->first, now);
+  while (!open_.empty()) end(open_.front().job, now);
 }
 
 std::vector<Run> RunHistory::between(TimePoint from, TimePoint to) const {

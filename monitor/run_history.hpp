@@ -39,7 +39,14 @@ class RunHistory {
  private:
   void end(JobId job, TimePoint at);
 
-  std::map<JobId, TimePoint> open_;
+  struct Open {
+    JobId job;
+    TimePoint start{};
+  };
+
+  void begin(JobId job, TimePoint at);
+
+  std::vector<Open> open_;  // by job
   std::deque<Run> ended_;
   std::map<JobId, TimePoint> last_task_;  // when one ended, of lately
 };

@@ -12,38 +12,51 @@ namespace {
 constexpr Duration kSameBoundary = 300us;
 // A boundary's skew counts when all nodes had time to report it.
 constexpr Duration kSettleAfter = 2s;
-constexpr Duration kMostDelay = 2s;  // of a sample behind those of other nodes
+constexpr std::size_t kUsual = 1'024;  // switches in a window, of which chosen
+constexpr Duration kMostDelay = 2s;    // of a sample behind those of other nodes
 
 Quantiles quantiles(std::vector<Duration>& lengths) {
   Quantiles made;
   made.count = lengths.size();
   if (lengths.empty()) return made;
+  // What is behind one place is not less, so the next one is looked for there.
+  auto from = lengths.begin();
   const auto at = [&](double part) {
-    const auto index =
-        static_cast<std::size_t>(part * static_cast<double>(lengths.size() - 1) + 0.5);
-    std::nth_element(lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(index),
-                     lengths.end());
-    return lengths[index];
+    const auto index = part * static_cast<double>(lengths.size() - 1) + 0.5;
+    const auto place = lengths.begin() + static_cast<std::ptrdiff_t>(index);
+    std::nth_element(from, place, lengths.end());
+    from = place;
+    return *place;
   };
   made.p50 = at(0.5);
   made.p95 = at(0.95);
-  made.max = *std::max_element(lengths.begin(), lengths.end());
+  made.max = *std::max_element(from, lengths.end());
   return made;
 }
 
 }  // namespace
 
+SwitchWindow::Entry SwitchWindow::entry_of(const SwitchSample& sample) {
+  Entry entry;
+  entry.due = sample.due;
+  entry.enters = !sample.entered.empty();
+  for (std::size_t i = 0; i < kSwitchPhases; ++i) {
+    entry.lengths[i] = length_of(sample, static_cast<SwitchPhase>(i)).value_or(kNone);
+  }
+  return entry;
+}
+
 std::vector<LateSwitch> SwitchWindow::feed(NodeId node, const NodeSample& sample) {
   std::vector<LateSwitch> found;
   for (const SwitchSample& one : sample.switches) {
-    entries_.push_back({node, one});
+    entries_.push_back(entry_of(one));
     if (!one.entered.empty()) note_boundary(one);
     if (one.woke > kLate) found.push_back({++last_id_, node, one.due, one.woke});
   }
   late_.insert(late_.end(), found.begin(), found.end());
   while (late_.size() > kMostLate) late_.pop_front();
   while (!entries_.empty() &&
-         (entries_.front().sample.due < sample.taken - kKept || entries_.size() > kMostSwitches)) {
+         (entries_.front().due < sample.taken - kKept || entries_.size() > kMostSwitches)) {
     entries_.pop_front();
   }
   settle(sample.taken - kSettleAfter);
@@ -79,18 +92,18 @@ SwitchWindow::Summary SwitchWindow::summary(TimePoint from, TimePoint to) const 
   std::array<std::vector<Duration>, kSwitchPhases> lengths;
   Duration lost{0};
   std::int64_t entering = 0;
+  for (auto& of_phase : lengths) of_phase.reserve(kUsual);
   // In the order they came, and what comes is not much older than what came before.
   for (auto next = entries_.rbegin(); next != entries_.rend(); ++next) {
     const Entry& entry = *next;
-    if (entry.sample.due < from - kMostDelay) break;
-    if (entry.sample.due < from || entry.sample.due >= to) continue;
+    if (entry.due < from - kMostDelay) break;
+    if (entry.due < from || entry.due >= to) continue;
     ++made.count;
     for (std::size_t i = 0; i < kSwitchPhases; ++i) {
-      const auto length = length_of(entry.sample, static_cast<SwitchPhase>(i));
-      if (length) lengths[i].push_back(*length);
+      if (entry.lengths[i] >= Duration(0)) lengths[i].push_back(entry.lengths[i]);
     }
-    if (entry.sample.entered.empty()) continue;
-    lost += entry.sample.done;
+    if (!entry.enters) continue;
+    lost += entry.lengths[static_cast<std::size_t>(SwitchPhase::Total)];
     ++entering;
   }
   for (std::size_t i = 0; i < kSwitchPhases; ++i) made.phases[i] = quantiles(lengths[i]);

@@ -4,6 +4,7 @@
 
 #include "monitor/samples.hpp"
 
+#include <array>
 #include <deque>
 #include <map>
 #include <optional>
@@ -51,9 +52,13 @@ class SwitchWindow {
 
  private:
   struct Entry {
-    NodeId node;
-    SwitchSample sample;
+    TimePoint due{};
+    bool enters = false;                            // some job
+    std::array<Duration, kSwitchPhases> lengths{};  // kNone: it had no such phase
   };
+
+  static constexpr Duration kNone{-1};
+  static Entry entry_of(const SwitchSample& sample);
 
   struct Boundary {
     TimePoint first{}, last{};

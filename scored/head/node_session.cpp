@@ -1,5 +1,6 @@
 #include "scored/head/node_session.hpp"
 
+#include "base/limits.hpp"
 #include "proto/convert.hpp"
 #include "proto/hello.hpp"
 #include "proto/parse.hpp"
@@ -127,12 +128,8 @@ bool NodeSession::dispatch(const proto::InFrame& frame) {
       head_.trace_reply(node_, std::move(*reply));
       return true;
     }
-    case FrameType::NodeSample: {
-      const auto sample = proto::parse<wire::NodeSample>(frame);
-      if (!sample) return refuse(sample.error());
-      head_.node_sampled(node_, *sample);
-      return true;
-    }
+    case FrameType::NodeSample:
+      return handle_sample(frame);
     default:
       return handle_report(frame);
   }
@@ -168,6 +165,19 @@ bool NodeSession::handle_stream(const proto::InFrame& frame, Handler handler) {
     return true;
   }
   handler(std::move(*message));
+  return true;
+}
+
+// Hundreds a second while somebody watches: they are read into the same memory, unless one is big.
+bool NodeSession::handle_sample(const proto::InFrame& frame) {
+  constexpr std::size_t kMostKept = 16 * limits::kKiB;
+  static thread_local wire::NodeSample kept;
+  wire::NodeSample big;
+  wire::NodeSample& sample = frame.payload.size() <= kMostKept ? kept : big;
+  if (!proto::parse_into(sample, frame.payload)) {
+    return refuse(fail(proto::WireErrc::BadMessage, "broken {}", name_of(frame.type)));
+  }
+  head_.node_sampled(node_, sample);
   return true;
 }
 

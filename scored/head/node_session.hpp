@@ -28,6 +28,7 @@ class NodeSession {
   // What only the nodes of an attempt may send, about a job that runs.
   template <class Message, class Handler>
   bool handle_stream(const proto::InFrame& frame, Handler handler);
+  bool handle_sample(const proto::InFrame& frame);
   bool handle_report(const proto::InFrame& frame);
   // Logged, seldom; false.
   bool refuse(const Error& error);
