@@ -231,6 +231,40 @@ describe('dashboard', { skip }, () => {
     await page.context().close();
   });
 
+  test('draws 4,096 nodes', async () => {
+    const page = await open({ address: `${url}?simulate=4096x1` });
+    await page.locator('#loads canvas').focus();
+    await page.keyboard.press('ArrowRight');
+    await until(async () => /^node0+, job \d+ rank 0, /.test(await text(page, '#loads .hint')), 'the first bar', 20_000);
+    assert.deepEqual(page.errors, []);
+    await page.screenshot({ path: picture('nodes-4096') });
+    await page.context().close();
+  });
+
+  test('a job that is gone dims nothing', async () => {
+    const page = await open();
+    const job = await mpiJob(60, '-c', 2);
+    const button = page.locator(`#jobs-table tr[data-job="${job}"] button`);
+    await button.click();
+    await until(async () => (await page.locator('main').getAttribute('data-marked')) === String(job), 'marked');
+    await cluster.cancel(job);
+    await until(async () => (await button.count()) === 0, 'the job is no longer listed', 30_000);
+    await until(async () => (await page.locator('main').getAttribute('data-marked')) === '', 'nothing marked');
+    await page.context().close();
+  });
+
+  test('a connection that says nothing is given up', async () => {
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    const asked = [];
+    await page.routeWebSocket(/api\/v1\/ws/, (socket) => asked.push(socket.url()));
+    await page.goto(url);
+    await page.getByRole('button', { name: '1 Hz' }).click();
+    await until(async () => asked.length >= 2, 'a second connection', 30_000);
+    assert.match(asked[1], /rate=1$/);
+    await context.close();
+  });
+
   // Last: it restarts the head.
   test('comes back after the head was restarted', async () => {
     const page = await open();

@@ -20,6 +20,9 @@ type Listener = (state: FeedState) => void;
 
 const firstPause = 250;
 const longestPause = 5000;
+// A peer that is gone without a word (a laptop that slept, a cable) never closes the socket. Documents come
+// each second at least.
+const silentAfter = 10_000;
 
 export class Feed {
   state: FeedState = {
@@ -34,6 +37,7 @@ export class Feed {
   private listeners = new Set<Listener>();
   private socket: WebSocket | null = null;
   private pause = firstPause;
+  private heard = 0; // performance.now() of the last word on the socket, or of its begin
 
   start(query: URLSearchParams): void {
     const size = query.get('simulate');
@@ -44,6 +48,7 @@ export class Feed {
     }
     this.fetchFirst();
     this.connect();
+    setInterval(() => this.giveUpSilent(), 1000);
   }
 
   subscribe(listener: Listener): () => void {
@@ -52,6 +57,7 @@ export class Feed {
   }
 
   setPaused(paused: boolean): void {
+    this.heard = performance.now();
     this.change({ paused });
     this.tell({ pause: paused });
   }
@@ -85,21 +91,37 @@ export class Feed {
   }
 
   private connect(): void {
-    const address = new URL(`api/v1/ws?rate=${this.state.rate}`, location.href);
+    const { rate } = this.state;
+    const address = new URL(`api/v1/ws?rate=${rate}`, location.href);
     address.protocol = location.protocol === 'https:' ? 'wss:' : 'ws:';
     const socket = new WebSocket(address);
     this.socket = socket;
+    this.heard = performance.now();
     socket.onopen = () => {
       this.pause = firstPause;
       this.change({ link: 'live' });
+      if (this.state.rate !== rate) this.tell({ rate: this.state.rate });
       if (this.state.paused) this.tell({ pause: true });
     };
-    socket.onmessage = (message) => this.onDocument(JSON.parse(String(message.data)) as object);
-    socket.onclose = () => {
-      this.change({ link: 'lost' });
-      setTimeout(() => this.connect(), this.pause);
-      this.pause = Math.min(this.pause * 2, longestPause);
+    socket.onmessage = (message) => {
+      this.heard = performance.now();
+      this.onDocument(JSON.parse(String(message.data)) as object);
     };
+    socket.onclose = () => this.lose(socket);
+  }
+
+  private lose(socket: WebSocket): void {
+    socket.onopen = socket.onmessage = socket.onclose = null;
+    this.socket = null;
+    socket.close();
+    this.change({ link: 'lost' });
+    setTimeout(() => this.connect(), this.pause);
+    this.pause = Math.min(this.pause * 2, longestPause);
+  }
+
+  private giveUpSilent(): void {
+    if (!this.socket || this.state.paused || performance.now() - this.heard < silentAfter) return;
+    this.lose(this.socket);
   }
 
   private onDocument(document: object): void {

@@ -41,6 +41,7 @@ export function rowsOf(processes: Processes): ProcessRow[] {
 
 const gapOfNodes = 2;
 const labelHeight = 12;
+const leastHeight = 10; // of a line of nodes
 const mostBars = 32; // of a node; more are drawn as their mean
 
 function byNode(snapshot: Snapshot, rows: ProcessRow[]): ProcessRow[][] {
@@ -102,10 +103,13 @@ interface Placed {
 // Where each node is, and the bars in it.
 function layOut(snapshot: Snapshot, rows: ProcessRow[], size: Size) {
   const nodes = byNode(snapshot, rows);
-  const perLine = Math.min(Math.max(nodes.length, 1), size.w > 700 ? 32 : 16);
+  const mostLines = Math.max(Math.floor(size.h / leastHeight), 1);
+  const usual = Math.max(size.w > 700 ? 32 : 16, Math.ceil(nodes.length / mostLines));
+  const perLine = Math.min(Math.max(nodes.length, 1), usual);
   const lines = Math.max(Math.ceil(nodes.length / perLine), 1);
   const w = size.w / perLine;
   const h = size.h / lines;
+  const label = h > 2 * labelHeight ? labelHeight : 0;
   const bars: Placed[] = [];
   const labels = nodes.map((list, index) => {
     const x = (index % perLine) * w;
@@ -113,12 +117,12 @@ function layOut(snapshot: Snapshot, rows: ProcessRow[], size: Size) {
     const shown = barsOf(list);
     const each = (w - gapOfNodes) / Math.max(shown.length, 1);
     shown.forEach((row, place) => {
-      const bar = { x: x + place * each, top: y + labelHeight, w: Math.max(each - 0.5, 0.5), h: h - labelHeight - 2 };
+      const bar = { x: x + place * each, top: y + label, w: Math.max(each - 0.5, 0.5), h: h - label - 2 };
       bars.push({ row, bar });
     });
     return { x, y, name: snapshot.nodes[index]!.name };
   });
-  return { labels, bars, w };
+  return { labels: label > 0 ? labels : [], bars, w };
 }
 
 // Numbers alone where names would not fit: "node07" is "07".

@@ -18,15 +18,17 @@ const nobody: Session = { schema: '', role: 'viewer', user: null, csrf: null, ca
 function App() {
   const [state, setState] = useState(feed.state);
   const [drawer, setDrawer] = useState(false);
-  const [marked, setMarked] = useState<number | null>(null);
+  const [chosen, setMarked] = useState<number | null>(null);
   useEffect(() => feed.subscribe(setState), []);
   const { snapshot, session } = state;
+  // A job that is gone marks nothing: all others would stay dimmed.
+  const marked = snapshot?.jobs.some((job) => job.job === chosen) ? chosen : null;
   return (
     <>
       <Header feed={feed} state={state} drawer={drawer} onDrawer={() => setDrawer(!drawer)} />
       {snapshot && drawer && <Drawer session={session ?? nobody} snapshot={snapshot} />}
       {snapshot ? (
-        <main>
+        <main data-marked={marked ?? ''}>
           <div class="left">
             <MatrixPanel snapshot={snapshot} marked={marked} />
             <LoadPanel snapshot={snapshot} marked={marked} />

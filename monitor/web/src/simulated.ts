@@ -79,7 +79,7 @@ function document(nodes: number, ppn: number, seq: number): Snapshot {
 }
 
 export function simulate(size: string, take: (snapshot: Snapshot) => void): void {
-  const [nodes, ppn] = size.split('x').map((text) => Math.min(Number(text) || 1, 1024));
+  const [nodes, ppn] = size.split('x').map((text) => Math.min(Number(text) || 1, 4096));
   let seq = 100;
   setInterval(() => take(document(nodes ?? 64, ppn ?? 16, seq++)), period * 1000);
 }

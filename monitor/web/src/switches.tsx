@@ -26,7 +26,10 @@ class History {
       for (const list of this.columns()) list.length = 0;
     }
     const last = this.times[this.times.length - 1];
-    if (last !== undefined && snapshot.time_unix_s - last < 1) return;
+    const passed = last === undefined ? 1 : snapshot.time_unix_s - last;
+    if (Math.abs(passed) < 1) return;
+    // The head's clock was set back: what is left of the curve would hide the new one until then.
+    if (passed < 0) for (const list of this.columns()) list.length = 0;
     const total = snapshot.switches.phases['total'] ?? null;
     this.times.push(snapshot.time_unix_s);
     this.p50.push(total && total.p50_s * 1e6);
