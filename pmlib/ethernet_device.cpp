@@ -205,6 +205,7 @@ std::size_t EthernetDevice::send(const PeerAddress& to, std::span<const FrameOut
     m.msg_iovlen = count - before;
   }
   const int sent = sendmmsg(fd_, messages.data(), static_cast<unsigned>(n), MSG_DONTWAIT);
+  if (sent < 0 && errno == EMSGSIZE) return 1;  // the interface carries less now: lost
   return sent > 0 ? static_cast<std::size_t>(sent) : 0;
 }
 

@@ -44,6 +44,10 @@ enum class FrameKind : std::uint8_t {
   Stop = 18,
   Go = 19,
   Deny = 20,  // `sequence` was not stored: it names memory that is not registered
+  // Between the ends of a path, see PathDevice.
+  Probe = 24,
+  ProbeAnswer = 25,
+  Piece = 26,
 };
 
 constexpr bool is_sequenced(FrameKind kind) {
@@ -52,6 +56,14 @@ constexpr bool is_sequenced(FrameKind kind) {
 
 constexpr bool is_control(FrameKind kind) {
   return kind >= FrameKind::Ack && kind <= FrameKind::Deny;
+}
+
+constexpr bool is_of_path(FrameKind kind) {
+  return kind >= FrameKind::Probe && kind <= FrameKind::Piece;
+}
+
+constexpr bool is_of_channel(FrameKind kind) {
+  return is_sequenced(kind) || is_control(kind);
 }
 
 // FrameHeader.flags: the sender waits for the ACK, do not delay it.
@@ -206,14 +218,15 @@ enum class FrameVerdict {
   Forged,     // the tag does not fit
 };
 
-// Checks `frame` whole. On Good, `header` is filled and the payload is what follows it.
+// Checks `frame` whole. On Good, `header` is filled and the payload is what follows it. Kinds that
+// are not `is_known` are malformed.
 inline FrameVerdict check_frame(std::span<const std::byte> frame, const FrameIdentity& me,
-                                FrameHeader& header) {
+                                FrameHeader& header, bool (*is_known)(FrameKind) = is_of_channel) {
   if (frame.size() < sizeof(FrameHeader)) return FrameVerdict::Malformed;
   std::memcpy(&header, frame.data(), sizeof header);
   if (header.magic != kFrameMagic || header.version != kFrameVersion || header.flags > kAckNow ||
       header.reserved != 0 || header.length != frame.size() - sizeof(FrameHeader) ||
-      !(is_sequenced(header.kind) || is_control(header.kind)) || header.source >= me.size) {
+      !is_known(header.kind) || header.source >= me.size) {
     return FrameVerdict::Malformed;
   }
   const bool is_tagged = me.auth == FrameAuth::Tag;

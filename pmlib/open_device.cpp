@@ -2,10 +2,12 @@
 
 #include "pmlib/ethernet_device.hpp"
 #include "pmlib/ofi_device.hpp"
+#include "pmlib/path_device.hpp"
 #include "pmlib/trunk_device.hpp"
 #include "pmlib/udp_device.hpp"
 
 #include <cerrno>
+#include <ctime>
 
 namespace score::pm {
 
@@ -25,6 +27,20 @@ std::unique_ptr<PacketDevice> open_ethernet(const Segment& segment, const char* 
   return EthernetDevice::attach(fd, error);
 }
 
+std::unique_ptr<PacketDevice> open_udp(const PeerAddress& own, int fd, std::size_t frame_bytes,
+                                       int& error) {
+  auto device = fd >= 0 ? std::make_unique<UdpDevice>(fd, frame_bytes)
+                        : UdpDevice::open(own, frame_bytes, error);
+  if (device && frame_bytes > PathLimits().floor) device->lose_what_is_too_large();
+  return device;
+}
+
+Microseconds monotonic_us() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<Microseconds>(now.tv_sec * 1'000'000 + now.tv_nsec / 1000);
+}
+
 std::unique_ptr<PacketDevice> open_link(const Segment& segment, std::size_t index, int fd,
                                         int& error) {
   const SegmentHeader& h = segment.header();
@@ -36,8 +52,8 @@ std::unique_ptr<PacketDevice> open_link(const Segment& segment, std::size_t inde
       error = ENODEV;
       break;
     case DeviceKind::Udp:
-      if (fd >= 0) return std::make_unique<UdpDevice>(fd, frame_bytes);
-      return UdpDevice::open(segment.link_address(index, h.rank), frame_bytes, error);
+      device = open_udp(segment.link_address(index, h.rank), fd, frame_bytes, error);
+      break;
     case DeviceKind::Ethernet:
       device = open_ethernet(
           segment,
@@ -45,14 +61,14 @@ std::unique_ptr<PacketDevice> open_link(const Segment& segment, std::size_t inde
           error);
       break;
     case DeviceKind::Ofi:
-      device = OfiDevice::open(segment, error);
-      break;
+      return OfiDevice::open(segment, error);
   }
   if (device && device->frame_bytes() < frame_bytes) {
     error = EMSGSIZE;
     device.reset();
   }
-  return device;
+  if (!device || frame_bytes <= PathLimits().floor) return device;
+  return std::make_unique<PathDevice>(segment, std::move(device), index, monotonic_us);
 }
 
 }  // namespace

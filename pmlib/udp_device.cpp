@@ -97,6 +97,11 @@ UdpDevice::~UdpDevice() {
   close(fd_);
 }
 
+void UdpDevice::lose_what_is_too_large() {
+  const int probe = IP_PMTUDISC_PROBE;
+  loses_too_large_ = setsockopt(fd_, IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof probe) == 0;
+}
+
 PeerAddress UdpDevice::own_address() const {
   sockaddr_in in{};
   socklen_t length = sizeof in;
@@ -121,8 +126,9 @@ std::size_t UdpDevice::send(const PeerAddress& to, std::span<const FrameOut> fra
   while (sent < frames.size()) {
     const auto rest = frames.subspan(sent);
     const std::size_t run = can_join_ ? run_length(rest) : 1;
-    const std::size_t n = run > 1 ? send_joined(to, rest.first(run)) : send_separately(to, rest);
+    std::size_t n = run > 1 ? send_joined(to, rest.first(run)) : send_separately(to, rest);
     if (n == 0 && run > 1 && !can_join_) continue;  // found out just now
+    if (n == 0 && loses_too_large_ && errno == EMSGSIZE) n = 1;
     if (n == 0) {
       has_error_ |= errno == ECONNREFUSED;
       break;
@@ -166,6 +172,9 @@ std::size_t UdpDevice::send_joined(const PeerAddress& to, std::span<const FrameO
   const auto each = static_cast<std::uint16_t>(frames[0].size());
   std::memcpy(CMSG_DATA(segment), &each, sizeof each);
   if (sendmsg(fd_, &message, MSG_DONTWAIT) >= 0) return frames.size();
+  if (loses_too_large_ && (errno == EINVAL || errno == EMSGSIZE)) {
+    return send_separately(to, frames.first(1));
+  }
   // EIO: the link cannot; EINVAL and EMSGSIZE: the frames do not fit its MTU one by one.
   if (errno == EIO || errno == EINVAL || errno == EMSGSIZE || errno == ENOPROTOOPT) {
     can_join_ = false;

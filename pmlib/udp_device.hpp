@@ -24,6 +24,10 @@ class UdpDevice final : public PacketDevice {
   UdpDevice(int fd, std::size_t frame_bytes);
   ~UdpDevice() override;
 
+  // From now on datagrams are never cut into IP fragments; one that is too large for the path is
+  // lost, also where this host knows it: for who finds the size that passes (PathDevice).
+  void lose_what_is_too_large();
+
   // The address the socket is bound to.
   PeerAddress own_address() const;
   // Bytes the socket holds for a slow reader.
@@ -57,6 +61,7 @@ class UdpDevice final : public PacketDevice {
   int fd_;
   std::size_t frame_bytes_;
   bool can_join_ = true;
+  bool loses_too_large_ = false;
   std::vector<std::byte> buffer_;     // what arrived
   std::vector<PeerAddress> refused_;  // to be told at the next receive()
   bool has_error_ = false;            // the socket's error queue may hold something

@@ -1,5 +1,6 @@
 score_fuzz(pm_frames PCH none SOURCES pm_frames.cpp LIBS score::pm)
 score_fuzz(pm_trunk PCH none SOURCES pm_trunk.cpp LIBS score::pm)
+score_fuzz(pm_path PCH none SOURCES pm_path.cpp LIBS score::pm)
 score_fuzz(pm_segment PCH none SOURCES pm_segment.cpp LIBS score::pm)
 score_fuzz(pm_shmem PCH none SOURCES pm_shmem.cpp LIBS score::pm)
 score_fuzz(pm_network PCH none SOURCES pm_network.cpp LIBS score::pm)

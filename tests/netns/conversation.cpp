@@ -19,8 +19,8 @@ struct Stamp {  // leads every message
   std::uint32_t source, number;
 };
 
-std::size_t length_of(std::uint32_t number) {
-  return sizeof(Stamp) + number * 37 % 1200;
+std::size_t length_of(std::uint32_t number, std::uint32_t longest) {
+  return sizeof(Stamp) + number * 37 % (longest - sizeof(Stamp));
 }
 
 std::uint64_t hash_of(const void* message, std::size_t length) {
@@ -91,7 +91,7 @@ Talker::~Talker() {
 }
 
 bool Talker::send_one() {
-  const std::size_t length = length_of(progress.sent);
+  const std::size_t length = length_of(progress.sent, longest);
   void* buffer = nullptr;
   const int error = pm_get_send_buffer(context_, peer_, &buffer, length);
   if (error == PM_ENOBUFS) return false;
@@ -117,7 +117,7 @@ bool Talker::receive_one() {
   if (error == PM_EAGAIN) return false;
   check(error, "pm_receive");
   Stamp stamp;
-  check(message.length == length_of(progress.received), "messages arrive whole");
+  check(message.length == length_of(progress.received, longest), "messages arrive whole");
   std::memcpy(&stamp, message.data, sizeof stamp);
   check(stamp.number == progress.received, "exactly once and in order");
   check(stamp.source == peer_ && message.source == peer_, "from the rank that sent it");
@@ -137,6 +137,11 @@ void Talker::talk(std::uint32_t until) {
   }
   // The other end may wait for an acknowledgement still.
   for (int i = 0; i < 200; ++i) pm_wait(context_, 1000);
+}
+
+void Talker::meet(Shared& shared, std::uint32_t times) {
+  shared.arrived.fetch_add(1);
+  while (shared.arrived.load() < 2 * times) pm_wait(context_, 1000);
 }
 
 void Talker::talk_a_little(std::uint32_t receives) {

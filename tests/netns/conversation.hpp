@@ -51,9 +51,12 @@ class Talker {
   operator pm_context*() const { return context_; }
 
   Progress progress;
+  std::uint32_t longest = 1216;  // bytes of a message
 
   // Sends and receives until `until` messages went both ways, and all of them are acknowledged.
   void talk(std::uint32_t until);
+  // Waits for the other end, which may need answers before it comes. `times` counts the meetings.
+  void meet(Shared& shared, std::uint32_t times);
   // Sends while buffers last, receives at most `receives`, and does not wait for anything.
   void talk_a_little(std::uint32_t receives);
 

@@ -77,7 +77,7 @@ TwoEnds::TwoEnds(bool with_network) : with_network_(with_network) {
 }
 
 TwoEnds::~TwoEnds() {
-  for (const int holder : holders_) {
+  for (const int holder : {holders_[0], holders_[1], bridge_holder_}) {
     if (holder <= 0) continue;
     kill(holder, SIGKILL);
     waitpid(holder, nullptr, 0);
@@ -85,24 +85,29 @@ TwoEnds::~TwoEnds() {
   munmap(shared_, sizeof(Shared));
 }
 
-void TwoEnds::make_namespaces() {
-  for (int& holder : holders_) {
-    int ready[2];
-    if (pipe2(ready, O_CLOEXEC) != 0) throw std::runtime_error("pipe");
-    holder = fork();
-    if (holder < 0) throw std::runtime_error("fork");
-    if (holder == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      const bool made = unshare(CLONE_NEWNET) == 0;
-      if (write(ready[1], made ? "y" : "n", 1) != 1 || !made) _exit(1);
-      for (;;) pause();
-    }
-    char answer = 'n';
-    close(ready[1]);
-    const bool read_it = read(ready[0], &answer, 1) == 1;
-    close(ready[0]);
-    if (!read_it || answer != 'y') throw std::runtime_error("network namespaces need root");
+int TwoEnds::hold_namespace() {
+  int ready[2];
+  if (pipe2(ready, O_CLOEXEC) != 0) throw std::runtime_error("pipe");
+  const int holder = fork();
+  if (holder < 0) throw std::runtime_error("fork");
+  if (holder == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const bool made = unshare(CLONE_NEWNET) == 0;
+    if (write(ready[1], made ? "y" : "n", 1) != 1 || !made) _exit(1);
+    for (;;) pause();
   }
+  char answer = 'n';
+  close(ready[1]);
+  const bool read_it = read(ready[0], &answer, 1) == 1;
+  close(ready[0]);
+  if (read_it && answer == 'y') return holder;
+  kill(holder, SIGKILL);
+  waitpid(holder, nullptr, 0);
+  throw std::runtime_error("network namespaces need root");
+}
+
+void TwoEnds::make_namespaces() {
+  for (int& holder : holders_) holder = hold_namespace();
   const std::string tag = std::to_string(getpid());
   run_command("ip link add pma" + tag + " type veth peer name pmb" + tag);
   run_command("ip link set pma" + tag + " netns " + std::to_string(holders_[0]) + " name pm0");
@@ -126,8 +131,35 @@ void TwoEnds::configure(int side) {
   }
 }
 
+std::string TwoEnds::inside_of(int holder) {
+  return "nsenter -t " + std::to_string(holder) + " -n ";
+}
+
 std::string TwoEnds::inside(int side) const {
-  return "nsenter -t " + std::to_string(holders_[side]) + " -n ";
+  return inside_of(holders_[side]);
+}
+
+void TwoEnds::put_bridge(unsigned mtu) {
+  run_command(inside(0) + "ip link del pm0");
+  bridge_holder_ = hold_namespace();
+  const std::string middle = inside_of(bridge_holder_);
+  run_command(middle + "ip link add br0 type bridge");
+  run_command(middle + "ip link set br0 up");
+  for (const int side : {0, 1}) {
+    const std::string port = "port" + std::to_string(side);
+    run_command(middle + "ip link add " + port +
+                " mtu 9000 type veth peer name pm0 mtu 9000 netns " +
+                std::to_string(holders_[side]));
+    run_command(middle + "ip link set " + port + " master br0 up");
+    configure(side);
+  }
+  set_bridge_mtu(mtu);
+}
+
+void TwoEnds::set_bridge_mtu(unsigned mtu) {
+  for (const char* port : {"port0", "port1"}) {
+    run_command(inside_of(bridge_holder_) + "ip link set " + port + " mtu " + std::to_string(mtu));
+  }
 }
 
 std::string TwoEnds::address(int side) const {

@@ -65,15 +65,22 @@ class TwoEnds {
   bool spoil(const Spoil& spoil, std::string& reason);
   // From now on the link carries single frames: what is sent in one burst is cut before.
   void cut_bursts();
+  // Puts a bridge of a third namespace between the ends, whose own links carry 9000 bytes then. The
+  // bridge drops what is longer than `mtu` and tells nobody.
+  void put_bridge(unsigned mtu);
+  void set_bridge_mtu(unsigned mtu);
 
  private:
   void make_namespaces();
+  static int hold_namespace();
+  static std::string inside_of(int holder);
   std::string inside(int side) const;
   void configure(int side);
 
   bool with_network_;
   Shared* shared_ = nullptr;
   int holders_[2] = {-1, -1};  // processes that keep the namespaces
+  int bridge_holder_ = -1;
   std::string macs_[2];
 };
 
