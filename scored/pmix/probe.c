@@ -183,6 +183,7 @@ static void print_directory(void) {
   pmix_value_t* value;
   PMIX_LOAD_PROCID(&job, self.nspace, PMIX_RANK_WILDCARD);
   check(PMIx_Get(&job, PMIX_NSDIR, NULL, 0, &value), "directory");
+  if (access(value->data.string, F_OK) != 0) exit(8);
   printf("%s", value->data.string);
   PMIX_VALUE_RELEASE(value);
 }

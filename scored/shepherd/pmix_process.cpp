@@ -40,8 +40,13 @@ PmixProcess::PmixProcess(EventLoop& loop, Handlers handlers)
 PmixProcess::~PmixProcess() {
   if (socket_) loop_.remove(socket_.get());
   if (process_) std::ignore = base::send_signal(process_.get(), SIGKILL);
+  clean_up();
+}
+
+void PmixProcess::clean_up() {
   std::error_code ignored;
   if (!directory_.empty()) std::filesystem::remove_all(directory_, ignored);
+  directory_.clear();
 }
 
 base::Status PmixProcess::make_directory() {

@@ -48,6 +48,9 @@ class PmixProcess {
   // Whether the task, whose process is gone, was between init and finalize.
   [[nodiscard]] bool was_initialised(std::uint32_t task);
 
+  // Removes its directory. Only when the server's process is gone; what it said is still heard.
+  void clean_up();
+
   // The fence that other nodes have not completed yet.
   [[nodiscard]] const std::optional<PmiActions::Fence>& pending_fence() const { return fence_; }
 

@@ -93,6 +93,7 @@ void Shepherd::kill_leftovers() {
     return;
   }
   leftovers_are_dead_ = true;
+  if (pmix_) pmix_->clean_up();  // before the end is told: then we may be killed at any time
   loop_.after(kDrainGrace, [this] {
     output_.limit_to_present();
     finish_if_drained();
