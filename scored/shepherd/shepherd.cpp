@@ -324,7 +324,10 @@ void Shepherd::on_resume() {
     report.set_memory_bytes(plan_->prepare.memory_bytes());
     report.set_distribution(plan_->prepare.distribution());
     report.set_restarts(plan_->prepare.restarts());
-    for (const std::int64_t pid : tasks_->pids()) report.add_pids(pid);
+    // Who has none yet: ShepherdStarted will tell them all.
+    const auto pids = tasks_->pids();
+    if (std::ranges::find(pids, 0) == pids.end())
+      report.mutable_pids()->Add(pids.begin(), pids.end());
     for (const auto& exit : tasks_->exits()) *report.add_exits() = exit;
   }
   link_.send(report);

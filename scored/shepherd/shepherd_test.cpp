@@ -1,4 +1,5 @@
 // The life of a shepherd: start, signals, end, loss of the node daemon; and real programs.
+#include "proto/convert.hpp"
 #include "scored/shepherd/test_node.hpp"
 
 #include <gtest/gtest.h>
@@ -135,6 +136,7 @@ TEST(Shepherd, NeverWaitsForAFrozenSpawner) {
   node.start();
   node.send(wire::ShepherdResume());  // it answers meanwhile
   ASSERT_TRUE(node.wait([&] { return node.report.has_value(); }));
+  EXPECT_TRUE(proto::from_wire(*node.report)) << "a node daemon must be able to adopt it";
   EXPECT_FALSE(node.started.has_value());
   kill(-group, SIGCONT);
   ASSERT_TRUE(node.wait([&] { return node.done.has_value(); }));
@@ -191,6 +193,7 @@ TEST(Shepherd, TellsWhichRanksItHasWhenItIsFoundAgain) {
   node.connect();
   node.send(wire::ShepherdResume());
   ASSERT_TRUE(node.wait([&] { return node.report.has_value(); }));
+  EXPECT_TRUE(proto::from_wire(*node.report)) << "a node daemon must be able to adopt it";
   EXPECT_EQ(node.report->distribution(), static_cast<std::uint32_t>(base::Distribution::Cyclic));
   EXPECT_EQ(node.report->restarts(), 3U);
 }
