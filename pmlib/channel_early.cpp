@@ -21,10 +21,6 @@ constexpr Microseconds kAskAgain = 100;  // at the earliest: what was sent again
 constexpr std::uint32_t kMostAsked = 4;  // times without progress; then time-outs have to do
 constexpr std::uint32_t kHeavyLoss = 2;  // more than one in so many: the path is too slow
 
-std::int32_t distance(std::uint32_t a, std::uint32_t b) {
-  return static_cast<std::int32_t>(a - b);
-}
-
 }  // namespace
 
 bool Channel::may_store_early(const FrameHeader& h, std::span<const std::byte> payload) const {

@@ -209,6 +209,18 @@ struct FrameIdentity {
   FrameAuth auth = FrameAuth::Key;
 };
 
+// Of a frame that holds one at least; nothing of it is checked.
+inline FrameHeader header_of(std::span<const std::byte> frame) {
+  FrameHeader h;
+  std::memcpy(&h, frame.data(), sizeof h);
+  return h;
+}
+
+// How far sequence number `a` is beyond `b`; they wrap.
+constexpr std::int32_t distance(std::uint32_t a, std::uint32_t b) {
+  return static_cast<std::int32_t>(a - b);
+}
+
 enum class FrameVerdict {
   Good,
   Malformed,  // not a frame: too short, wrong magic, version, kind, length or rank

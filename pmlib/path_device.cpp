@@ -25,16 +25,6 @@ constexpr Microseconds kRefusedLong = 20'000;
 constexpr unsigned kProbeEvery = 64;  // looks for frames
 constexpr std::uint32_t kProbedAtOnce = 16;
 
-std::int32_t distance(std::uint32_t a, std::uint32_t b) {
-  return static_cast<std::int32_t>(a - b);
-}
-
-FrameHeader header_of(std::span<const std::byte> frame) {
-  FrameHeader h;
-  std::memcpy(&h, frame.data(), sizeof h);
-  return h;
-}
-
 FrameIdentity identity_of(const Segment& segment) {
   const SegmentHeader& h = segment.header();
   return {h.key, h.generation, h.rank, segment.geometry().size, h.channel, h.auth};

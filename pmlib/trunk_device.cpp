@@ -32,16 +32,6 @@ constexpr std::uint32_t kMaxBlame = 3;
 constexpr std::uint32_t kFirstRest = 64;  // bursts
 constexpr std::uint32_t kLongestRest = 1 << 14;
 
-std::int32_t distance(std::uint32_t a, std::uint32_t b) {
-  return static_cast<std::int32_t>(a - b);
-}
-
-FrameHeader header_of(std::span<const std::byte> frame) {
-  FrameHeader h;
-  std::memcpy(&h, frame.data(), sizeof h);
-  return h;
-}
-
 }  // namespace
 
 // Stands between a link and the channel.
