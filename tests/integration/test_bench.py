@@ -1,12 +1,17 @@
 """scbench's own measurements come out whole; what they say about speed is not judged here."""
 import json
 import os
+import pathlib
 import subprocess
+import sys
 import xml.dom.minidom
 
 import pytest
 
 from cluster import BIN, EXAMPLES, Cluster
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / 'bench' / 'gang'))
+import measure  # noqa: E402
 
 
 @pytest.fixture(scope='module')
@@ -35,10 +40,15 @@ def test_figure11_has_a_result_for_each_kernel_and_number_of_jobs(tmp_path):
     report = json.loads(done.stdout)
     assert [(r['jobs'], r['kernel']) for r in report['results']] == [(1, 'cg'), (1, 'is'), (2, 'cg'), (2, 'is')]
     for result in report['results']:
-        low, high = result['spread']
-        assert low <= result['slowdown_percent'] <= high
+        for low, high in (result['spread'], result['interval']):
+            assert low <= result['slowdown_percent'] <= high
     assert 'windows alternate' in report['method']
     assert len((tmp_path / 'figure.csv').read_text().splitlines()) == 5
+
+
+@pytest.mark.parametrize(('values', 'first', 'last'), [(5, 1, 5), (6, 1, 6), (9, 2, 8), (15, 4, 12), (25, 8, 18)])
+def test_the_interval_of_a_median_leaves_out_as_many_values_as_tables_say(values, first, last):
+    assert measure.interval(list(range(values, 0, -1))) == (first, last)
 
 
 def test_figure11_goes_on_where_it_was_interrupted(tmp_path):

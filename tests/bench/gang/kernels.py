@@ -7,17 +7,15 @@ which all but the first are suspended; what they do together is compared with wh
 """
 import math
 import os
-import statistics
 import subprocess
 import sys
 import time
 
 from cluster import EXAMPLES, wait_until
-from measure import SETTLE, SharedJobs
+from measure import SETTLE, SharedJobs, summary
 from progress import Counters
 
 UNSWITCHED = '10s'  # the longest quantum there is
-PAIRS = 5
 
 
 def time_text(ns):
@@ -83,46 +81,46 @@ def tick(counters, rank):
             return count, time_before
 
 
-def slowdowns(base, switched, pairs=PAIRS):
+def slowdowns(base, switched, pairs):
     """Calls both in turns and compares each switched window with the mean of its neighbours. In percent:
-    median, lowest, highest."""
+    measure.summary."""
     before, losses = base(), []
     for _ in range(pairs):
         during = switched()
         after = base()
         losses.append(100 * ((before + after) / 2 / during - 1) if during else math.inf)
         before = after
-    return statistics.median(losses), min(losses), max(losses)
+    return summary(losses)
 
 
 def figures(losses, running):
-    median, low, high = losses
-    return {'jobs': len(running.counters), 'slowdown_percent': median, 'spread': [low, high],
+    return {'jobs': len(running.counters), 'slowdown_percent': losses['median'],
+            'spread': [losses['lowest'], losses['highest']], 'interval': [losses['low'], losses['high']],
             'load': round(os.getloadavg()[0], 1)}
 
 
-def alone(cluster, jobs, slice_ns, seconds):
+def alone(cluster, jobs, slice_ns, seconds, pairs):
     """One job that the cluster switches to itself."""
     def window(quantum):
         cluster.run('scadm', 'set', 'quantum', quantum)
         time.sleep(SETTLE)
-        return jobs.tick_rate(seconds / (2 * PAIRS + 1))
-    losses = slowdowns(lambda: window(UNSWITCHED), lambda: window(time_text(slice_ns)))
+        return jobs.tick_rate(seconds / (2 * pairs + 1))
+    losses = slowdowns(lambda: window(UNSWITCHED), lambda: window(time_text(slice_ns)), pairs)
     return figures(losses, jobs)
 
 
-def shared(jobs, slice_ns, seconds):
+def shared(jobs, slice_ns, seconds, pairs):
     """Several jobs that take turns. The slowdown is that of the nodes' work: of each job, beyond the
     factor that sharing costs anyway."""
     count = len(jobs.counters)
     cycle = count * slice_ns / 1e9
-    length = max(1, round(seconds / (2 * PAIRS + 1) / cycle)) * cycle
+    length = max(1, round(seconds / (2 * pairs + 1) / cycle)) * cycle
 
     def window(is_shared):
         jobs.share(is_shared)
         jobs.check()
         return jobs.rate(length)
-    return figures(slowdowns(lambda: window(False), lambda: window(True)), jobs)
+    return figures(slowdowns(lambda: window(False), lambda: window(True), pairs), jobs)
 
 
 def note(text):

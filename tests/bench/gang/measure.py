@@ -1,4 +1,5 @@
 """What scbench gang measures, one function a figure. All times in nanoseconds unless named."""
+import math
 import os
 import pathlib
 import signal
@@ -15,6 +16,23 @@ SETTLE = 0.3  # seconds after a job comes or goes, before its effect is measured
 def percentile(values, part):
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(part * len(ordered)))] if ordered else 0
+
+
+def interval(values):
+    """(low, high): the median lies between these with at least 95 %, whatever the distribution (the sign test's order
+    statistics). (lowest, highest) where there are fewer than the six values that this takes."""
+    ordered, below, outside = sorted(values), 0, 0
+    while below < len(ordered) // 2 and outside + math.comb(len(ordered), below) <= 0.025 * 2**len(ordered):
+        outside += math.comb(len(ordered), below)
+        below += 1
+    first = max(0, below - 1)
+    return ordered[first], ordered[len(ordered) - 1 - first]
+
+
+def summary(values):
+    """The figure, how far values lie apart, and how well the figure is known."""
+    low, high = interval(values)
+    return {'median': statistics.median(values), 'lowest': min(values), 'highest': max(values), 'low': low, 'high': high}
 
 
 # ---- daemons
@@ -120,9 +138,8 @@ def gap_time(counters, rank):
 
 
 def measure_overhead(jobs, window, pairs):
-    """Work lost by sharing, in percent: (median, lowest, highest) of paired_losses."""
-    losses = paired_losses(jobs, window, pairs)
-    return statistics.median(losses), min(losses), max(losses)
+    """Work lost by sharing, in percent: summary of paired_losses."""
+    return summary(paired_losses(jobs, window, pairs))
 
 
 def paired_losses(jobs, window, pairs):
@@ -171,9 +188,8 @@ def boundary_skews(records, quantum_ns):
     return skews
 
 
-def measure_gang(cluster, nodes, quantum_ns, job_count, seconds, directory):
+def measure_gang(cluster, nodes, quantum_ns, job_count, seconds, pairs, directory):
     """The figures of one case; `seconds` is what all windows take together, about."""
-    pairs = 5
     window = max(0.4, seconds / (2 * pairs + 1))
     jobs = SharedJobs(cluster, nodes, job_count, directory, gap_us=20)
     try:
@@ -188,7 +204,8 @@ def measure_gang(cluster, nodes, quantum_ns, job_count, seconds, directory):
     finally:
         jobs.end()
     figures = switch_figures(trace, quantum_ns)
-    figures |= {'overhead_percent': overhead[0], 'overhead_lowest': overhead[1], 'overhead_highest': overhead[2],
+    figures |= {'overhead_percent': overhead['median'], 'overhead_lowest': overhead['lowest'],
+                'overhead_highest': overhead['highest'], 'overhead_interval': [overhead['low'], overhead['high']],
                 'daemon_cpu_percent': daemon_percent}
     if nodes <= os.cpu_count():  # a core for each task
         figures |= {'lost_alone_percent': lost_alone, 'lost_shared_percent': lost_shared}

@@ -34,8 +34,8 @@ def lines(axes, results, key):
     for (kernel, jobs, mode, channels), group in groups.items():
         x = [result[key] for result in group]
         y = [result['slowdown_percent'] for result in group]
-        below = [max(0, result['slowdown_percent'] - result['spread'][0]) for result in group]
-        above = [max(0, result['spread'][1] - result['slowdown_percent']) for result in group]
+        below = [max(0, result['slowdown_percent'] - result['interval'][0]) for result in group]
+        above = [max(0, result['interval'][1] - result['slowdown_percent']) for result in group]
         axes.errorbar(x, y, yerr=[below, above], linestyle=STYLES.get(jobs, ':'), color=COLOURS.get(kernel),
                       marker='o', markersize=4, capsize=2, elinewidth=0.6,
                       label=f'{kernel.upper()}, ' + ('one job' if jobs == 1 else f'{jobs} jobs') +
