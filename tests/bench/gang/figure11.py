@@ -14,7 +14,7 @@ METHOD = ('slowdown = work of a window without switches / work of a window with 
           'message parts that have come and pieces of computing, many an iteration; windows alternate, each is '
           'compared with the mean of its two neighbours; median of {pairs} pairs, [95 % interval of the median; lowest, highest with fewer than 6 pairs]. One job: stopped and '
           'continued at every boundary, against boundaries 10 s apart. Two jobs: both together, against the first while '
-          'the other is suspended. As many nodes as cores at most: each node has a core of its own.')
+          'the other is suspended. The tasks of a node keep to one core; more nodes than cores take them in turns.')
 BOUNDS = {(64, 100, 1): 2.0, (64, 100, 2): 3.3, (2, 10, 1): 2.0}  # (nodes, slice in ms, jobs): percent
 STEPS = (1, 2, 5)
 SCHEMA = 'scored.bench.kernels/1'

@@ -23,15 +23,13 @@ def time_text(ns):
 
 
 def bind_nodes(cluster):
-    """Gives the tasks of each node a core of its own, as on a real cluster, if there are as many. Else
-    the kernel may wake both ranks of a job on one core after a switch, and leave them there for a while."""
-    launchers = cluster.describe()['launchers']
+    """Gives the tasks of each node one core, the same all the time, as a node of a real cluster has its own: of its own
+    if there are as many, else nodes take them in turns. Left to itself the kernel wakes ranks of several nodes on
+    one core after a switch and needs a good part of a slice to spread them again."""
     cores = sorted(os.sched_getaffinity(0))
-    if len(launchers) > len(cores):
-        return
-    for launcher, core in zip(launchers, cores):
+    for number, launcher in enumerate(cluster.describe()['launchers']):
         for thread in os.listdir(f'/proc/{launcher["pid"]}/task'):
-            os.sched_setaffinity(int(thread), {core})
+            os.sched_setaffinity(int(thread), {cores[number % len(cores)]})
 
 
 class KernelJobs(SharedJobs):
