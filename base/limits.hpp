@@ -39,6 +39,7 @@ inline constexpr std::size_t kMaxGroups = 65'536;    // NGROUPS_MAX of Linux
 inline constexpr std::uint32_t kMinWeight = 1;
 inline constexpr std::uint32_t kDefaultWeight = 100;
 inline constexpr std::uint32_t kMaxWeight = 10'000;
+inline constexpr std::int32_t kMaxPriority = 1'000'000;  // two of them added are still a number
 
 // --- Frames between daemons and clients ---
 inline constexpr std::size_t kMaxFrameBytes = 8 * kMiB;

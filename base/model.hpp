@@ -52,6 +52,7 @@ struct ResourceRequest {
   Distribution distribution = Distribution::Block;  // of ranks; says nothing about where tasks go
   bool kill_deadlock = false;  // end it when all of it waits for messages that nobody can send
   Requeue requeue = Requeue::Default;
+  std::uint32_t most_nodes = 0;  // as many as there is room for, at least `nodes`; 0: `nodes`
 
   friend bool operator==(const ResourceRequest&, const ResourceRequest&) = default;
 };

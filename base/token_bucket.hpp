@@ -18,11 +18,7 @@ class TokenBucket {
 
   // Takes `count` tokens if they are there. A refusal takes none and is counted.
   bool try_take(TimePoint now, double count = 1) {
-    if (now > last_) {
-      const std::chrono::duration<double> passed = now - last_;
-      tokens_ = std::min(burst_, tokens_ + passed.count() * rate_);
-      last_ = now;
-    }
+    refill(now);
     if (tokens_ < count) {
       ++refused_;
       return false;
@@ -31,10 +27,26 @@ class TokenBucket {
     return true;
   }
 
+  // Takes `count` tokens in any case; what is not there yet is owed. When they will be there:
+  // nobody who waits until then, in the order of the calls, exceeds the rate.
+  TimePoint reserve(TimePoint now, double count = 1) {
+    refill(now);
+    tokens_ -= count;
+    if (tokens_ >= 0) return now;
+    return now + std::chrono::ceil<Duration>(std::chrono::duration<double>(-tokens_ / rate_));
+  }
+
   // Refusals since the last call: "and 17 more".
   std::uint64_t take_refused() { return std::exchange(refused_, 0); }
 
  private:
+  void refill(TimePoint now) {
+    if (now <= last_) return;
+    const std::chrono::duration<double> passed = now - last_;
+    tokens_ = std::min(burst_, tokens_ + passed.count() * rate_);
+    last_ = now;
+  }
+
   double rate_;
   double burst_;
   double tokens_;

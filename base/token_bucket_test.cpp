@@ -30,6 +30,17 @@ TEST(TokenBucket, GainsNothingFromTimeGoingBack) {
   EXPECT_TRUE(bucket.try_take(TimePoint(11s)));
 }
 
+TEST(TokenBucket, TellsWhoReservesWhenItIsTheirTurn) {
+  TokenBucket bucket(10, 2);
+  const TimePoint start{1s};
+  EXPECT_EQ(bucket.reserve(start), start);
+  EXPECT_EQ(bucket.reserve(start), start);
+  EXPECT_EQ(bucket.reserve(start), start + 100ms);
+  EXPECT_EQ(bucket.reserve(start), start + 200ms);
+  EXPECT_FALSE(bucket.try_take(start + 200ms)) << "what came in belongs to who waited";
+  EXPECT_EQ(bucket.reserve(start + 1s), start + 1s);
+}
+
 TEST(TokenBucket, CountsRefusals) {
   TokenBucket bucket(1, 1);
   EXPECT_FALSE(bucket.try_take(TimePoint(), 5));

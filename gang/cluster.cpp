@@ -261,6 +261,23 @@ Result<void> Cluster::Impl::set_weight(JobId id, std::uint32_t weight, Actions& 
   return {};
 }
 
+// Who waits is in line for its new place at once; who runs will be, should it lose a node.
+Result<void> Cluster::Impl::set_priority(JobId id, std::int32_t priority, Actions& out) {
+  const auto known = known_job(id);
+  if (!known) return known.error();
+  Job& job = **known;
+  const bool waits = waiting_.erase(job.wait) > 0;
+  job.request.priority = priority;
+  job.wait.minus_priority = -std::int64_t{priority};
+  if (waits) {
+    waiting_.insert(job.wait);
+    promise_.reset();  // another one may be the first in line
+    capacity_grew();
+  }
+  out.push_back(JobChanged{id});
+  return {};
+}
+
 // ---- the public face --------------------------------------------------------------------------
 
 Cluster::Cluster(ClusterConfig config) : impl_(std::make_unique<Impl>(std::move(config))) {}
@@ -356,6 +373,15 @@ Result<Actions> Cluster::release(JobId job, TimePoint now) {
 
 Result<Actions> Cluster::set_weight(JobId job, std::uint32_t weight, TimePoint now) {
   return try_apply(*impl_, now, [&](Actions& out) { return impl_->set_weight(job, weight, out); });
+}
+
+Result<Actions> Cluster::set_priority(JobId job, std::int32_t priority, TimePoint now) {
+  return try_apply(*impl_, now,
+                   [&](Actions& out) { return impl_->set_priority(job, priority, out); });
+}
+
+void Cluster::set_max_requeues(std::uint32_t times) {
+  impl_->config.max_requeues = times;
 }
 
 Result<void> Cluster::set_keep_going(JobId job, bool keep_going) {

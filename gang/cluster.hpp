@@ -196,6 +196,8 @@ class Cluster {
   base::Result<Actions> hold(JobId job, TimePoint now);     // Pending only
   base::Result<Actions> release(JobId job, TimePoint now);  // undoes hold
   base::Result<Actions> set_weight(JobId job, std::uint32_t weight, TimePoint now);
+  // Larger is placed earlier; of a waiting job at once.
+  base::Result<Actions> set_priority(JobId job, std::int32_t priority, TimePoint now);
   // keep_going jobs are not ended by a failing task.
   base::Result<void> set_keep_going(JobId job, bool keep_going);
 
@@ -206,6 +208,7 @@ class Cluster {
   base::Result<Actions> set_quantum(Duration quantum, TimePoint now);  // next boundary
   base::Result<Actions> set_max_slots(std::uint32_t slots, TimePoint now);
   Actions set_idle_detection(bool on, TimePoint now);
+  void set_max_requeues(std::uint32_t times);
   Actions tick(TimePoint now);  // deadlines, limits; call at next_deadline() or later
   std::optional<TimePoint> next_deadline() const;
   // Forgets a job in a final state. Its id stays used.

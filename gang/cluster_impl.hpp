@@ -207,6 +207,7 @@ class Cluster::Impl {
   base::Result<void> hold(JobId id, Actions& out);
   base::Result<void> release(JobId id, TimePoint now, Actions& out);
   base::Result<void> set_weight(JobId id, std::uint32_t weight, Actions& out);
+  base::Result<void> set_priority(JobId id, std::int32_t priority, Actions& out);
   void said(NodeId id, const base::NodeToHead& message, TimePoint now, Actions& out);
   void tick(TimePoint now, Actions& out);
   [[nodiscard]] std::optional<TimePoint> next_deadline() const;

@@ -128,6 +128,12 @@ base::Result<void> Cluster::Impl::check_jobs(TimePoint now) const {
       return fail(Errc::WrongState, "job {} waits for {} of {} nodes", id, job.remaining,
                   remaining);
     }
+    const std::size_t most = std::max(job.shape.nodes, job.shape.most_nodes);
+    const std::size_t used = job.cells.nodes.size();
+    if (job.placed && job.shape.nodes > 0 && (used < job.shape.nodes || used > most)) {
+      return fail(Errc::WrongState, "job {} has {} nodes, not {} to {}", id, used, job.shape.nodes,
+                  most);
+    }
     if (job.ending.has_value() != (job.state == JobState::Completing)) {
       return fail(Errc::WrongState, "job {} is {} and does not know its end", id,
                   to_string(job.state));

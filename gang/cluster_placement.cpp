@@ -90,14 +90,22 @@ std::vector<Candidate> Cluster::Impl::candidates(const Job& job,
   return out;
 }
 
+// A job that takes more nodes where there is room takes those of the row that has most: it opens
+// no row, and costs nobody a slice, for more than the least.
 std::optional<Spot> Cluster::Impl::find_spot(const Job& job) const {
   const std::uint64_t cores = std::uint64_t{job.shape.tasks} * job.shape.cpus_per_task;
   const std::size_t rows = job.overlay() ? 0 : matrix_.row_count();
+  const std::size_t enough = std::max(job.shape.nodes, job.shape.most_nodes);
+  std::optional<Spot> best;
   for (std::size_t row = 0; row < rows; ++row) {
     if (matrix_.free_cores(row) < cores) continue;
     std::vector<Candidate> room = candidates(job, row);
-    if (auto choice = choose(job.shape, room)) return Spot{row, std::move(*choice)};
+    auto choice = choose(job.shape, room);
+    if (!choice || (best && choice->nodes.size() <= best->choice.nodes.size())) continue;
+    best = Spot{row, std::move(*choice)};
+    if (best->choice.nodes.size() >= enough) break;
   }
+  if (best) return best;
   if (!job.overlay() && rows >= config.max_slots) return std::nullopt;
   std::vector<Candidate> room = candidates(job, std::nullopt);
   auto choice = choose(job.shape, room);
@@ -217,7 +225,7 @@ void Cluster::Impl::promise_to(const Job& job) {
     const bool short_of_memory = node.info.memory - node.reserved < job.shape.memory;
     room.push_back({index, tasks, static_cast<std::uint32_t>(in_row) + (short_of_memory ? 1 : 0)});
   }
-  const auto choice = choose(job.shape, room);
+  const auto choice = choose(at_least(job.shape), room);
   if (!choice) return;
   for (const NodeIndex index : choice->nodes) promise.nodes[index] = true;
   if (promise_) capacity_grew();  // for those who were behind the one before

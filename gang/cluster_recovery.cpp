@@ -41,6 +41,11 @@ void Cluster::Impl::recover_one(const RecoveredJob& r, TimePoint now, Actions& o
     if (const auto possible = check(r.request); !possible) {
       return end(job, JobState::LaunchFailed, possible.error().context(), 125, now, out);
     }
+    if (job.attempts + 1 >= base::kAttemptsPerJob) {  // as by a head that ends in each launch
+      return end(job, JobState::LaunchFailed,
+                 fmt::format("it was launched {} times; no more can be told apart", job.attempts),
+                 125, now, out);
+    }
     if (!r.request.held) waiting_.insert(job.wait);
     if (r.state == JobState::Launching) out.push_back(JobChanged{job.id});
     return;

@@ -204,6 +204,87 @@ struct Restarted {
   }
 };
 
+// ---- jobs that take more nodes where there is room
+
+base::ResourceRequest from_to(std::uint32_t least, std::uint32_t most) {
+  auto request = Bench::on_nodes(least);
+  request.most_nodes = most;
+  return request;
+}
+
+TEST(Placement, ARangeTakesAsManyNodesAsAreFreeInARow) {
+  Bench b;
+  b.add_nodes(5);
+  b.submit(Bench::on_nodes(2));
+  const JobId job = b.submit(from_to(2, 4));
+  EXPECT_EQ(nodes_of(b, job), (std::vector<std::uint32_t>{2, 3, 4}));
+  EXPECT_EQ(b.view(job).slot, base::SlotIndex{0}) << "more would cost the first its slices";
+  const JobId alone = b.submit(from_to(2, 4));
+  EXPECT_EQ(nodes_of(b, alone).size(), 4U) << "it needs a row of its own anyway";
+  EXPECT_EQ(b.view(alone).slot, base::SlotIndex{1});
+}
+
+TEST(Placement, ARangeTakesTheRowWithMostRoom) {
+  Bench b;
+  b.add_nodes(4);
+  b.submit(Bench::on_nodes(3));
+  b.submit(Bench::on_nodes(2));
+  const JobId job = b.submit(from_to(1, 4));
+  EXPECT_EQ(b.view(job).slot, base::SlotIndex{1});
+  EXPECT_EQ(nodes_of(b, job).size(), 2U);
+}
+
+TEST(Placement, ARangeWaitsForItsLeastAlone) {
+  ClusterConfig config;
+  config.max_slots = 1;
+  Bench b(config);
+  b.add_nodes(4);
+  const JobId one = b.submit(Bench::on_nodes(1));
+  const JobId other = b.submit(Bench::on_nodes(2));
+  const JobId job = b.submit(from_to(2, 4));
+  EXPECT_EQ(b.state(job), JobState::Pending);
+  const JobId late = b.submit(Bench::on_nodes(1));
+  EXPECT_EQ(b.state(late), JobState::Pending) << "promised";
+  b.finish(one);
+  EXPECT_EQ(nodes_of(b, job).size(), 2U);
+  b.finish(other);
+  EXPECT_EQ(b.state(late), JobState::Running);
+}
+
+TEST(Placement, ARangeIsChosenAnewForEachAttempt) {
+  Bench b;
+  b.add_nodes(4);
+  auto request = from_to(2, 4);
+  request.requeue = base::Requeue::Yes;
+  const JobId job = b.submit(request);
+  ASSERT_EQ(nodes_of(b, job).size(), 4U);
+  b.silent.insert(NodeId{3});
+  b.pass(4s);
+  EXPECT_EQ(b.state(job), JobState::Running);
+  EXPECT_EQ(nodes_of(b, job), (std::vector<std::uint32_t>{0, 1, 2}));
+}
+
+// ---- priorities that change
+
+TEST(Placement, AChangedPriorityCountsAtOnce) {
+  ClusterConfig config;
+  config.max_slots = 1;
+  Bench b(config);
+  b.add_nodes(2);
+  const JobId first = b.submit(Bench::on_nodes(1));
+  const JobId second = b.submit(Bench::on_nodes(1));
+  const JobId wide = b.submit(Bench::on_nodes(2));
+  const JobId narrow = b.submit(Bench::on_nodes(1));
+  b.finish(first);
+  EXPECT_EQ(b.state(narrow), JobState::Pending) << "room is kept for the wide one";
+  b.expect_ok(b.cluster.set_priority(narrow, 1, b.now));
+  EXPECT_EQ(b.state(narrow), JobState::Running);
+  EXPECT_EQ(b.state(wide), JobState::Pending);
+  EXPECT_EQ(b.view(narrow).request.priority, 1);
+  b.finish(second);
+  EXPECT_FALSE(b.cluster.set_priority(second, 1, b.now)) << "it has ended";
+}
+
 // ---- nodes that are added while jobs wait (a reload)
 
 TEST(Placement, ANodeAddedLaterCanBeUsedByWhoExcludesOthersAlone) {

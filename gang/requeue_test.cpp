@@ -126,6 +126,40 @@ TEST(Requeue, ANodeThatDoesNotKillItsTasksHoldsItUpOnlyForTheDeadline) {
   EXPECT_EQ(b.view(job).nodes, (std::vector{NodeId{2}, NodeId{3}}));
 }
 
+TEST(Requeue, AChangedLimitHoldsForJobsThatAreThere) {
+  Bench b;
+  b.add_nodes(4);
+  const JobId job = b.submit(requeued(1));
+  lose_a_node(b, job);
+  b.cluster.set_max_requeues(1);
+  EXPECT_EQ(b.state(job), JobState::Running);
+  lose_a_node(b, job);
+  EXPECT_EQ(b.state(job), JobState::NodeFailed);
+}
+
+// A head that ends in each launch of a job launches it again each time it starts.
+TEST(Requeue, AJobWhoseAttemptsCannotBeToldApartAnyMoreEnds) {
+  constexpr std::uint64_t kLast = base::kAttemptsPerJob - 1;
+  for (const auto state : {JobState::Pending, JobState::Launching}) {
+    for (const bool is_last : {false, true}) {
+      Bench b;
+      b.add_nodes(1);
+      RecoveredJob old;
+      old.id = JobId{7};
+      old.request = requeued(1);
+      old.state = state;
+      old.attempt = base::make_attempt(old.id, is_last ? kLast : kLast - 1);
+      b.take(b.cluster.recover({old}, b.now));
+      b.pass(10ms);
+      EXPECT_EQ(b.state(old.id), is_last ? JobState::LaunchFailed : JobState::Running);
+      EXPECT_EQ(base::job_of(b.view(old.id).attempt), old.id);
+      if (!is_last) continue;
+      EXPECT_EQ(b.view(old.id).reasons.at(0),
+                "it was launched 255 times; no more can be told apart");
+    }
+  }
+}
+
 TEST(Requeue, ARestartedHeadGoesOnCounting) {
   ClusterConfig config;
   config.max_requeues = 2;

@@ -98,11 +98,48 @@ bool keep_few(const Shape& shape, std::vector<Candidate>& nodes) {
   return true;
 }
 
+// As many of the nodes as it takes. More nodes always hold what fewer do.
+Shape widened(const Shape& shape, const std::vector<Candidate>& nodes) {
+  Shape wide = at_least(shape);
+  const std::uint32_t more = shape.tasks_of_each_more;
+  const auto usable = std::count_if(nodes.begin(), nodes.end(),
+                                    [more](const Candidate& c) { return c.tasks >= more; });
+  std::uint64_t most =
+      std::min<std::uint64_t>(shape.most_nodes, static_cast<std::uint64_t>(usable));
+  if (more == 0) most = std::min<std::uint64_t>(most, shape.tasks);
+  if (most <= shape.nodes) return wide;
+  wide.nodes = static_cast<std::uint32_t>(most);
+  wide.tasks += (wide.nodes - shape.nodes) * more;
+  return wide;
+}
+
+// Fills in a shape that says how many nodes at most.
+base::Status open_range(const base::ResourceRequest& r, Shape& s) {
+  if (r.most_nodes == 0) return {};
+  s.nodes = std::max(1U, s.nodes);
+  s.most_nodes = r.most_nodes;
+  if (r.tasks == 0) s.tasks_of_each_more = std::max(1U, s.most_on_node);
+  if (r.tasks > 0 && s.most_on_node > 0) {
+    s.nodes = std::max(s.nodes, divide_up(r.tasks, s.most_on_node));
+  }
+  if (s.most_nodes < s.nodes) {
+    return fail(Errc::Malformed, "at most {} nodes were asked for, but it needs {}", s.most_nodes,
+                s.nodes);
+  }
+  const std::uint64_t tasks = std::uint64_t{s.most_nodes} * s.tasks_of_each_more;
+  if (tasks > limits::kMaxTasksPerJob) {
+    return fail(Errc::TooLarge, "{} tasks are more than the {} allowed", tasks,
+                limits::kMaxTasksPerJob);
+  }
+  return {};
+}
+
 }  // namespace
 
 base::Result<Shape> shape_of(const base::ResourceRequest& r) {
-  Shape s{r.nodes, r.tasks, r.tasks_per_node, r.cpus_per_task, r.memory_per_node};
+  Shape s{r.nodes, r.tasks, r.tasks_per_node, r.cpus_per_task, r.memory_per_node, 0, 0};
   if (s.cpus_per_task == 0) return fail(Errc::Malformed, "a task needs at least 1 core");
+  if (auto open = open_range(r, s); !open) return open.error();
   if (s.tasks == 0) {
     if (s.nodes == 0)
       s.nodes = std::max<std::uint32_t>(1, static_cast<std::uint32_t>(r.only_nodes.size()));
@@ -128,6 +165,12 @@ base::Result<Shape> shape_of(const base::ResourceRequest& r) {
   return s;
 }
 
+Shape at_least(const Shape& shape) {
+  Shape least = shape;
+  least.most_nodes = least.tasks_of_each_more = 0;
+  return least;
+}
+
 bool needs_no_less(const Shape& larger, const Shape& smaller) {
   if ((larger.nodes == 0) != (smaller.nodes == 0)) return false;
   const auto unlimited = [](std::uint32_t n) { return n == 0 ? UINT32_MAX : n; };
@@ -140,9 +183,10 @@ bool needs_no_less(const Shape& larger, const Shape& smaller) {
 }
 
 std::optional<Choice> choose(const Shape& shape, std::vector<Candidate>& candidates) {
-  const bool fits = shape.nodes > 0 ? keep_exactly(shape, candidates) : keep_few(shape, candidates);
+  const Shape wide = widened(shape, candidates);
+  const bool fits = wide.nodes > 0 ? keep_exactly(wide, candidates) : keep_few(wide, candidates);
   if (!fits) return std::nullopt;
-  return distribute(shape.tasks, candidates);
+  return distribute(wide.tasks, candidates);
 }
 
 }  // namespace score::gang

@@ -12,19 +12,25 @@
 
 namespace score::gang {
 
-// A request with its defaults filled in.
+// A request with its defaults filled in. If it leaves open how many nodes, `nodes` and `tasks` are
+// the least.
 struct Shape {
   std::uint32_t nodes = 0;         // 0: as few as hold the tasks
   std::uint32_t tasks = 1;         // >= nodes
   std::uint32_t most_on_node = 0;  // tasks; 0: as its cores allow
   std::uint32_t cpus_per_task = 1;
-  base::Bytes memory{0};  // on each node
+  base::Bytes memory{0};                 // on each node
+  std::uint32_t most_nodes = 0;          // > nodes: it takes more of them where there is room
+  std::uint32_t tasks_of_each_more = 0;  // what each brings; 0: the same tasks on more nodes
 
   friend bool operator==(const Shape&, const Shape&) = default;
 };
 
 // Errors (Malformed, TooLarge): one line for the user, e.g. fewer tasks than nodes.
 base::Result<Shape> shape_of(const base::ResourceRequest& request);
+
+// The same, content with the least.
+Shape at_least(const Shape& shape);
 
 // True if any room that holds `larger` also holds `smaller`: when `smaller` found no place,
 // `larger` need not look.
@@ -41,8 +47,8 @@ struct Choice {
   std::vector<std::uint32_t> tasks_on_node;  // >= 1 each, as even as the nodes allow
 };
 
-// The least loaded nodes, then the lowest, on which the shape fits. The order of `candidates`
-// changes. nullopt: it does not fit.
+// The least loaded nodes, then the lowest, on which the shape fits; as many as it takes and have
+// room. The order of `candidates` changes. nullopt: it does not fit.
 std::optional<Choice> choose(const Shape& shape, std::vector<Candidate>& candidates);
 
 }  // namespace score::gang

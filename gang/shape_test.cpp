@@ -1,10 +1,13 @@
 #include "gang/shape.hpp"
 
+#include "base/limits.hpp"
+
 #include <gtest/gtest.h>
 
 namespace score::gang {
 namespace {
 
+namespace limits = base::limits;
 using Numbers = std::vector<std::uint32_t>;
 
 base::ResourceRequest request(std::uint32_t nodes, std::uint32_t tasks, std::uint32_t per_node) {
@@ -39,6 +42,27 @@ TEST(Shape, FillsInWhatWasLeftOpen) {
   }
 }
 
+TEST(Shape, ARangeOfNodesNeedsItsLeast) {
+  auto r = request(2, 0, 3);
+  r.most_nodes = 4;
+  const auto grows = shape_of(r);
+  ASSERT_TRUE(grows);
+  EXPECT_EQ(*grows, (Shape{2, 6, 3, 1, {}, 4, 3}));
+  r = request(2, 8, 2);
+  r.most_nodes = 4;
+  const auto spread = shape_of(r);
+  ASSERT_TRUE(spread);
+  EXPECT_EQ(*spread, (Shape{4, 8, 2, 1, {}, 4, 0})) << "two nodes do not hold them";
+  r.most_nodes = 3;
+  EXPECT_FALSE(shape_of(r));
+  r = request(5, 0, 0);
+  r.most_nodes = 4;
+  EXPECT_FALSE(shape_of(r));
+  r = request(1, 0, limits::kMaxTasksPerNode);
+  r.most_nodes = limits::kMaxNodes;
+  EXPECT_FALSE(shape_of(r)) << "more tasks than a job may have";
+}
+
 struct ChooseCase {
   const char* name;
   Shape shape;
@@ -58,6 +82,22 @@ TEST(Shape, ChoosesTheLeastLoadedThenTheLowestAndSpreadsEvenly) {
       {"too few nodes", {3, 3}, {{0, 4, 0}, {1, 4, 0}}, {}, {}},
       {"too little room", {2, 9}, {{0, 4, 0}, {1, 4, 0}}, {}, {}},
       {"no room at all", {0, 1}, {}, {}, {}},
+      {"as many as there are",
+       {1, 1, 0, 1, {}, 9, 1},
+       {{0, 1, 0}, {1, 1, 0}, {2, 1, 0}},
+       {0, 1, 2},
+       {1, 1, 1}},
+      {"not more than it takes",
+       {1, 2, 2, 1, {}, 2, 2},
+       {{0, 2, 1}, {1, 2, 0}, {2, 1, 0}, {3, 2, 0}},
+       {1, 3},
+       {2, 2}},
+      {"the same tasks on more nodes",
+       {1, 3, 0, 1, {}, 8, 0},
+       {{0, 4, 0}, {1, 1, 0}, {2, 1, 0}, {3, 1, 0}},
+       {0, 1, 2},
+       {1, 1, 1}},
+      {"fewer than the least", {2, 2, 0, 1, {}, 4, 1}, {{0, 4, 0}}, {}, {}},
   };
   for (const ChooseCase& c : cases) {
     auto room = c.room;

@@ -103,6 +103,7 @@ wire::ResourceRequest to_wire(const base::ResourceRequest& request) {
   out.set_distribution(static_cast<std::uint32_t>(request.distribution));
   out.set_kill_deadlock(request.kill_deadlock);
   out.set_requeue(static_cast<std::uint32_t>(request.requeue));
+  out.set_most_nodes(request.most_nodes);
   return out;
 }
 
@@ -119,6 +120,7 @@ Result<base::ResourceRequest> from_wire(const wire::ResourceRequest& message) {
   check.within("distribution", message.distribution(), 0,
                static_cast<int>(base::Distribution::Cyclic));
   check.within("requeue", message.requeue(), 0, static_cast<int>(base::Requeue::Yes));
+  check.within("most_nodes", message.most_nodes(), 0, limits::kMaxNodes);
   check.require("scheduled_limit_ns", message.scheduled_limit_ns() >= 0, "is negative");
   check.require("wall_limit_ns", message.wall_limit_ns() >= 0, "is negative");
   if (!check.ok()) return check.error();
@@ -141,6 +143,7 @@ Result<base::ResourceRequest> from_wire(const wire::ResourceRequest& message) {
   out.distribution = static_cast<base::Distribution>(message.distribution());
   out.kill_deadlock = message.kill_deadlock();
   out.requeue = static_cast<base::Requeue>(message.requeue());
+  out.most_nodes = message.most_nodes();
   return out;
 }
 

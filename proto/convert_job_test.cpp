@@ -29,6 +29,7 @@ base::ResourceRequest some_request() {
   request.overlay = true;
   request.kill_deadlock = true;
   request.requeue = base::Requeue::No;
+  request.most_nodes = 5;
   return request;
 }
 
@@ -92,6 +93,7 @@ TEST(ConvertRequest, NamesTheFieldThatIsWrong) {
       {"queue", [](auto& m) { m.set_queue(3); }},
       {"weight", [](auto& m) { m.set_weight(limits::kMaxWeight + 1); }},
       {"requeue", [](auto& m) { m.set_requeue(3); }},
+      {"most_nodes", [](auto& m) { m.set_most_nodes(limits::kMaxNodes + 1); }},
       {"scheduled_limit_ns", [](auto& m) { m.set_scheduled_limit_ns(-1); }},
       {"wall_limit_ns", [](auto& m) { m.set_wall_limit_ns(INT64_MIN); }},
   };

@@ -34,6 +34,9 @@ base::ResourceRequest World::some_request() {
     default:
       r.nodes = static_cast<std::uint32_t>(chance_.between(1, std::min(nodes, 4U)));
   }
+  if (r.nodes > 0 && chance_.one_in(5)) {
+    r.most_nodes = r.nodes + static_cast<std::uint32_t>(chance_.below(nodes));
+  }
   if (r.nodes > 0 && chance_.one_in(3)) r.tasks_per_node = 2;
   if (chance_.one_in(5)) r.cpus_per_task = 2;
   if (chance_.one_in(2)) r.memory_per_node = base::Bytes{chance_.between(1, 6)};
