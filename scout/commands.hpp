@@ -20,6 +20,7 @@ int release_main(const Invocation& invocation);
 int suspend_main(const Invocation& invocation);
 int resume_main(const Invocation& invocation);
 int weight_main(const Invocation& invocation);
+int priority_main(const Invocation& invocation);
 int top_main(const Invocation& invocation);
 int info_main(const Invocation& invocation);
 int virtual_main(const Invocation& invocation);

@@ -1,4 +1,5 @@
-// score hold, release, suspend, resume, weight: what a user changes about jobs that are there.
+// score hold, release, suspend, resume, weight, priority: what a user changes about jobs that are
+// there.
 #include "base/limits.hpp"
 #include "base/text.hpp"
 #include "scout/commands.hpp"
@@ -14,6 +15,7 @@ namespace {
 struct ControlOptions {
   CommonOptions common;
   std::uint32_t weight = 0;
+  std::int32_t priority = 0;
   std::vector<std::string> jobs;
 };
 
@@ -31,6 +33,7 @@ Result<int> control(HeadLink& head, const Invocation& invocation, const ControlO
     request.set_job(id);
     request.set_what(what);
     request.set_weight(options.weight);
+    request.set_priority(options.priority);
     if (const auto done = head.ask<wire::Done>(request); !done) {
       code = complain(invocation, done.error().with_context("job {}", id));
     }
@@ -49,6 +52,12 @@ int control_main(const Invocation& invocation, wire::ControlJob::What what,
         ->type_name("N")
         ->required()
         ->check(CLI::Range(limits::kMinWeight, limits::kMaxWeight));
+  }
+  if (what == wire::ControlJob::SET_PRIORITY) {
+    app.add_option("priority", options.priority, "Larger is placed earlier; others have 0")
+        ->type_name("N")
+        ->required()
+        ->check(CLI::Range(-limits::kMaxPriority, limits::kMaxPriority));
   }
   app.add_option("jobs", options.jobs, "Their ids")->type_name("JOB")->required();
   if (const auto code = parse(app, invocation)) return *code;
@@ -80,6 +89,11 @@ int resume_main(const Invocation& invocation) {
 int weight_main(const Invocation& invocation) {
   return control_main(invocation, wire::ControlJob::SET_WEIGHT,
                       "Changes the share of slices of jobs, from the next timetable on");
+}
+
+int priority_main(const Invocation& invocation) {
+  return control_main(invocation, wire::ControlJob::SET_PRIORITY,
+                      "Changes how early jobs that wait are placed");
 }
 
 }  // namespace score::scout

@@ -80,7 +80,8 @@ void FrontEnd::attach() {
   attach.set_front_end(is_owner());
   attach.set_input(options_.reads_input);
   attach.set_window_bytes(kWindow - std::min(kWindow, output_.waiting()));
-  attach.set_have_bytes(output_.received());
+  // A watcher does not know where in the log it began.
+  attach.set_have_bytes(is_owner() ? output_.received() : 0);
   link_->queue(attach);
   input_window_ = limits::kIoWindowBytes;
   input_waiting_ = 0;
@@ -152,10 +153,7 @@ void FrontEnd::on_frame(const proto::InFrame& frame) {
       if (const auto end = decode<wire::JobEnded>(frame)) on_end(end->status());
       return;
     case FrameType::Output:
-      if (const auto out = decode<wire::Output>(frame)) {
-        output_.take(out->rank(), out->stream() == wire::STDERR, out->data());
-      }
-      return;
+      return take(&FrontEnd::on_output);
     case FrameType::InputTaken:
       if (const auto taken = decode<wire::InputTaken>(frame)) {
         input_window_ += taken->bytes();
@@ -204,6 +202,12 @@ void FrontEnd::show_reasons(const wire::JobStatus& status) {
     }
   }
   reasons_shown_ = std::move(reasons);
+}
+
+void FrontEnd::on_output(const wire::Output& output) {
+  const std::size_t known =
+      seen_.see({output.attempt(), output.node_index(), output.offset(), output.data().size()});
+  output_.take(output.rank(), output.stream() == wire::STDERR, output.data(), known);
 }
 
 void FrontEnd::on_end(const wire::JobStatus& status) {

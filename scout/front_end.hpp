@@ -13,6 +13,7 @@
 #include "scout/head_link.hpp"
 #include "scout/output_writer.hpp"
 #include "scout/run_options.hpp"
+#include "scout/seen_output.hpp"
 #include "scout/terminal.hpp"
 
 #include <optional>
@@ -68,6 +69,7 @@ class FrontEnd {
   void on_frame(const proto::InFrame& frame);
   void on_submitted(const wire::Submitted& submitted);
   void on_news(const wire::JobStatus& status);
+  void on_output(const wire::Output& output);
   void on_end(const wire::JobStatus& status);
   void on_failed(const wire::Failed& failed);
   void on_job_list(const wire::JobList& list);
@@ -118,6 +120,7 @@ class FrontEnd {
   std::set<std::string> reasons_shown_;
 
   OutputWriter output_;
+  SeenOutput seen_;
   RawTerminal terminal_;
   bool input_open_;
   std::uint64_t input_window_ = 0;

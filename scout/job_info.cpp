@@ -5,6 +5,7 @@
 #include "scout/words.hpp"
 
 #include <CLI/CLI.hpp>
+#include <fmt/ranges.h>
 
 namespace score::scout {
 
@@ -88,7 +89,9 @@ void write_info(JsonWriter& json, const wire::Info& info) {
   json.field("late_epochs", info.late_epochs()).field("stale_reports", info.stale_reports());
   json.field("head_cpu_s", to_seconds(info.head_cpu_ns()));
   json.field("head_rss_bytes", info.head_rss_bytes());
-  json.field("dashboard_url", info.dashboard_url()).end_object();
+  json.field("dashboard_url", info.dashboard_url()).key("limits").begin_object();
+  json.field("max_weight", info.max_weight()).field("max_priority", info.max_priority());
+  json.field("max_jobs", info.max_jobs()).list("queues", info.queues()).end_object().end_object();
 }
 
 std::string info_page(const wire::Info& info) {
@@ -106,6 +109,9 @@ std::string info_page(const wire::Info& info) {
     for (const auto job : slice.jobs()) page += fmt::format(" {}", job);
     page += "\n";
   }
+  page += fmt::format("users   weight to {}, priority to {}, {} jobs, queues: {}\n",
+                      info.max_weight(), info.max_priority(), info.max_jobs(),
+                      escape_terminal(fmt::format("{}", fmt::join(info.queues(), " ")), 80));
   if (!info.dashboard_url().empty()) {
     page += fmt::format("web     {}\n", escape_terminal(info.dashboard_url(), 200));
   }

@@ -27,6 +27,7 @@ constexpr std::array kCommands = {
     Command{"suspend", "take running jobs off the timetable", false, suspend_main},
     Command{"resume", "put suspended jobs back", false, resume_main},
     Command{"weight", "change the share of jobs", false, weight_main},
+    Command{"priority", "change which jobs are placed first", false, priority_main},
     Command{"info", "show the cluster and its timetable", false, info_main},
     Command{"top", "show the cluster live, as JSON", false, top_main},
     Command{"virtual", "boot a cluster of virtual nodes on this machine", false, virtual_main},

@@ -2,6 +2,7 @@
 #include "base/fd.hpp"
 #include "scout/environment.hpp"
 #include "scout/output_writer.hpp"
+#include "scout/seen_output.hpp"
 #include "scout/text_table.hpp"
 #include "scout/trace_view.hpp"
 #include "scout/words.hpp"
@@ -44,6 +45,16 @@ TEST(Words, UnknownStatesHaveAName) {
   EXPECT_EQ(node_word(77), "unknown");
 }
 
+TEST(Words, NodesAreANumberOrARange) {
+  EXPECT_EQ(parse_node_range("4")->least, 4U);
+  EXPECT_EQ(parse_node_range("4")->most, 0U);
+  EXPECT_EQ(parse_node_range("2-4")->least, 2U);
+  EXPECT_EQ(parse_node_range("2-4")->most, 4U);
+  EXPECT_EQ(parse_node_range("3-3")->most, 3U);
+  for (const char* bad : {"", "0", "0-3", "4-2", "2-", "-2", "2-4-6", "many", "99999999", "+2"})
+    EXPECT_FALSE(parse_node_range(bad)) << bad;
+}
+
 TEST(Environment, FollowsTheRule) {
   setenv("SCOUT_TEST_ONE", "1", 1);
   const auto has = [](const std::vector<std::string>& entries, const std::string& entry) {
@@ -54,6 +65,29 @@ TEST(Environment, FollowsTheRule) {
   EXPECT_TRUE(has(*exported_environment("SCOUT_TEST_ONE,TWO=2", false), "SCOUT_TEST_ONE=1"));
   EXPECT_TRUE(has(*exported_environment("ALL,SCOUT_TEST_ONE=3", false), "SCOUT_TEST_ONE=3"));
   EXPECT_FALSE(exported_environment("ALL,=x", false));
+}
+
+TEST(SeenOutput, KnowsWhatWasSentBeforeFromEachNode) {
+  SeenOutput seen;
+  EXPECT_EQ(seen.see({.attempt = 1, .node_index = 0, .offset = 0, .bytes = 10}), 0U);
+  EXPECT_EQ(seen.see({.attempt = 1, .node_index = 1, .offset = 0, .bytes = 10}), 0U);
+  EXPECT_EQ(seen.see({.attempt = 1, .node_index = 0, .offset = 4, .bytes = 4}), 4U);
+  EXPECT_EQ(seen.see({.attempt = 1, .node_index = 0, .offset = 8, .bytes = 4}), 2U);
+  EXPECT_EQ(seen.see({.attempt = 1, .node_index = 0, .offset = 12, .bytes = 1}), 0U);
+  EXPECT_EQ(seen.see({.attempt = 1, .node_index = 1, .offset = 10, .bytes = 3}), 0U);
+}
+
+TEST(SeenOutput, AnotherAttemptBeginsAnew) {
+  SeenOutput seen;
+  EXPECT_EQ(seen.see({.attempt = 1, .node_index = 0, .offset = 0, .bytes = 10}), 0U);
+  EXPECT_EQ(seen.see({.attempt = 2, .node_index = 0, .offset = 0, .bytes = 10}), 0U);
+  EXPECT_EQ(seen.see({.attempt = 1, .node_index = 0, .offset = 0, .bytes = 10}), 10U);
+}
+
+TEST(SeenOutput, TheHeadsOwnWordsAreAlwaysNew) {
+  SeenOutput seen;
+  EXPECT_EQ(seen.see({.offset = 0, .bytes = 10}), 0U);
+  EXPECT_EQ(seen.see({.offset = 0, .bytes = 10}), 0U);
 }
 
 // Standard output is a pipe for as long as it lives; text() is what was written to it.

@@ -27,14 +27,17 @@ std::size_t safe_bytes(int fd) {
 
 }  // namespace
 
-void OutputWriter::take(std::uint32_t rank, bool is_error, std::string_view data) {
-  received_ += data.size();
-  waiting_ += data.size();
+void OutputWriter::take(std::uint32_t rank, bool is_error, std::string_view data,
+                        std::size_t known) {
+  const std::uint64_t original = data.size();
+  received_ += original;
+  waiting_ += original;
+  data.remove_prefix(std::min(known, data.size()));
   std::string text;
   if (style_ == OutputStyle::Plain) text = data;
   if (style_ == OutputStyle::Labelled) text = labelled(rank, is_error, data);
   if (style_ == OutputStyle::Gathered) gather(rank, is_error, data);
-  queues_[is_error ? 1 : 0].chunks.push_back({std::move(text), data.size()});
+  queues_[is_error ? 1 : 0].chunks.push_back({std::move(text), original});
 }
 
 std::string OutputWriter::labelled(std::uint32_t rank, bool is_error, std::string_view data) {

@@ -25,8 +25,9 @@ class OutputWriter {
  public:
   explicit OutputWriter(OutputStyle style) : style_(style) {}
 
-  // Output of a rank; is_error: to stderr.
-  void take(std::uint32_t rank, bool is_error, std::string_view data);
+  // Output of a rank; is_error: to stderr. The first `known` bytes were shown before: they are
+  // counted only.
+  void take(std::uint32_t rank, bool is_error, std::string_view data, std::size_t known = 0);
   // For the end of the job: lines that have no end get one, what was gathered goes out. names[rank]
   // is its node; bold: headings stand out.
   void finish(const std::vector<std::string>& names, bool bold);

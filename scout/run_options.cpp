@@ -24,13 +24,15 @@ namespace score::scout {
 
 namespace {
 
-constexpr std::int32_t kMaxPriority = 1'000'000;  // less --nice it is still a number
-constexpr Bytes kLeastMemory(limits::kMiB);       // a program does not start with less
+constexpr Bytes kLeastMemory(limits::kMiB);  // a program does not start with less
 
 void add_size_options(CLI::App& app, RunOptions& options) {
-  app.add_option("-N,--nodes", options.nodes, "Nodes")
-      ->type_name("N")
-      ->check(CLI::Range(1U, limits::kMaxNodes));
+  app.add_option("-N,--nodes", options.nodes, "Nodes; N-MAX: as many as are free, at least N")
+      ->type_name("N[-MAX]")
+      ->check([](const std::string& text) {
+        const auto nodes = parse_node_range(text);
+        return nodes ? std::string() : nodes.error().context();
+      });
   app.add_option("-n,--ntasks", options.tasks, "Tasks in all")
       ->type_name("N")
       ->check(CLI::Range(1U, limits::kMaxTasksPerJob));
@@ -65,10 +67,10 @@ void add_time_options(CLI::App& app, RunOptions& options) {
       ->check(CLI::Range(limits::kMinWeight, limits::kMaxWeight));
   app.add_option("--priority", options.priority, "Larger is placed earlier")
       ->type_name("N")
-      ->check(CLI::Range(-kMaxPriority, kMaxPriority));
+      ->check(CLI::Range(-limits::kMaxPriority, limits::kMaxPriority));
   app.add_option("--nice", options.nice, "Subtracted from the priority")
       ->type_name("N")
-      ->check(CLI::Range(-kMaxPriority, kMaxPriority));
+      ->check(CLI::Range(-limits::kMaxPriority, limits::kMaxPriority));
   app.add_flag("--hold", options.hold, "Wait until released");
   app.add_option("--immediate", options.immediate, "Give up if not placed within TIME (1s)")
       ->type_name("[=TIME]")
@@ -192,7 +194,12 @@ Status add_node_names(google::protobuf::RepeatedPtrField<std::string>& names,
 }
 
 Status fill_resources(const RunOptions& options, wire::ResourceRequest& resources) {
-  resources.set_nodes(options.nodes);
+  if (!options.nodes.empty()) {
+    const auto nodes = parse_node_range(options.nodes);
+    if (!nodes) return nodes.error().with_context("--nodes");
+    resources.set_nodes(nodes->least);
+    resources.set_most_nodes(nodes->most);
+  }
   resources.set_tasks(options.tasks);
   resources.set_tasks_per_node(options.tasks_per_node);
   resources.set_cpus_per_task(options.cpus_per_task);
@@ -204,7 +211,8 @@ Status fill_resources(const RunOptions& options, wire::ResourceRequest& resource
   const bool has_chosen = options.requeue || options.no_requeue;
   resources.set_requeue(static_cast<std::uint32_t>(has_chosen ? chosen : Requeue::Default));
   // Nodes that are named get a task each.
-  const bool says_nothing = options.nodes == 0 && options.tasks == 0 && options.only_nodes.empty();
+  const bool says_nothing =
+      options.nodes.empty() && options.tasks == 0 && options.only_nodes.empty();
   if (says_nothing) resources.set_tasks(1);
   if (!options.memory.empty()) {
     const auto memory = parse_bytes(options.memory);

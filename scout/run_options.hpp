@@ -20,7 +20,7 @@ struct LimitSignal {
 
 struct RunOptions {
   CommonOptions common;
-  std::uint32_t nodes = 0;
+  std::string nodes;  // "4" or "2-4"; empty: as the tasks need
   std::uint32_t tasks = 0;
   std::uint32_t tasks_per_node = 0;
   std::uint32_t cpus_per_task = 1;

@@ -65,9 +65,9 @@ Result<wire::Submit> make_command(const ScoutOptions& options, const std::string
   run.mpi = "none";
   run.wall_time = options.timeout;
   run.keep_going = true;
-  run.nodes = static_cast<std::uint32_t>(nodes.size());
+  run.nodes = std::to_string(nodes.size());
   run.tasks_per_node = 1;
-  // Only operators may name nodes; all that are up is the same set without naming them.
+  // All that are up is the same set without naming them.
   if (!options.only_nodes.empty()) run.only_nodes = compress_hostlist(nodes);
   run.except_nodes = options.except_nodes;
   run.allow_root = geteuid() == 0;  // whoever is root there may as well be root here

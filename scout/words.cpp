@@ -1,5 +1,6 @@
 #include "scout/words.hpp"
 
+#include "base/limits.hpp"
 #include "base/text.hpp"
 #include "base/time.hpp"
 
@@ -73,6 +74,20 @@ Result<std::uint64_t> parse_job(std::string_view word) {
     return fail(Errc::Malformed, "'{}' is not a job id", escape_terminal(word, 80));
   }
   return *number;
+}
+
+Result<NodeRange> parse_node_range(std::string_view word) {
+  const auto dash = word.find('-');
+  const bool is_range = dash != word.npos;
+  const auto least = parse_number<std::uint32_t>(word.substr(0, dash));
+  const auto most = is_range ? parse_number<std::uint32_t>(word.substr(dash + 1)) : least;
+  const bool is_sound =
+      least && most && *least > 0 && *least <= *most && *most <= limits::kMaxNodes;
+  if (!is_sound) {
+    return fail(Errc::Malformed, "'{}' is not a number of nodes, 1 to {}, nor a range like 2-4",
+                escape_terminal(word, 80), limits::kMaxNodes);
+  }
+  return NodeRange{*least, is_range ? *most : 0};
 }
 
 std::string short_time(std::int64_t ns) {

@@ -24,6 +24,14 @@ std::string signal_word(int signal);  // "SIGTERM", "signal 77"
 // Job ids: "7". Errors: Malformed with the word.
 Result<std::uint64_t> parse_job(std::string_view word);
 
+struct NodeRange {
+  std::uint32_t least = 0;
+  std::uint32_t most = 0;  // 0: exactly `least`
+};
+
+// How many nodes: "4", or "2-4". Errors: Malformed with the word.
+Result<NodeRange> parse_node_range(std::string_view word);
+
 // Whole seconds "0:01:07"; "-" for 0 where it means none.
 std::string short_time(std::int64_t ns);
 std::string limit_time(std::int64_t ns);

@@ -33,7 +33,7 @@ _scored() {
       scrun:--net) words='native pm' ;;
       scrun:--distribution) words='block cyclic' ;;
       scrun:--cpu-bind) words='none core socket' ;;
-      score:score) words='job hold release suspend resume weight info top virtual' ;;
+      score:score) words='job hold release suspend resume weight priority info top virtual' ;;
       scbench:scbench) words='gang pm cosmo mpi' ;;
       scrun:* | scout:*)
         COMPREPLY=($(compgen -c -- "$current"))

@@ -1,10 +1,10 @@
 #include "scored/head/client_session.hpp"
 
 #include "base/limits.hpp"
+#include "monitor/url.hpp"
 #include "proto/convert.hpp"
 #include "proto/hello.hpp"
 #include "proto/parse.hpp"
-#include "monitor/url.hpp"
 #include "scored/head/settings.hpp"
 
 #include <algorithm>
@@ -17,18 +17,13 @@ using proto::FrameType;
 
 constexpr std::size_t kUnreadReplies = 1 * limits::kMiB;  // then no more requests are read
 constexpr Duration kSpareIdle = limits::kHeaderDeadline;
-constexpr Duration kPayPause = 5ms;
 constexpr double kStreamFrameCost = 1.0 / 16;  // windows bound what they can do
 
 template <class Message>
-concept AboutJob = requires(const Message& message) {
-  message.job();
-};
+concept AboutJob = requires(const Message& message) { message.job(); };
 
 template <class Message>
-concept Tagged = requires(const Message& message) {
-  message.tag();
-};
+concept Tagged = requires(const Message& message) { message.tag(); };
 
 template <class Message>
 std::uint64_t tag_of([[maybe_unused]] const Message& message) {
@@ -117,7 +112,8 @@ asio::awaitable<void> ClientSession::serve() {
 asio::awaitable<void> ClientSession::pay_for(FrameType type) {
   const bool is_stream = type == FrameType::OutputTaken || type == FrameType::Input;
   const double cost = is_stream ? kStreamFrameCost : 1.0;
-  while (!budget_->try_take(clock_.now(), cost)) co_await clock_.sleep_for(kPayPause);
+  const TimePoint paid = budget_->reserve(clock_.now(), cost);
+  if (paid > clock_.now()) co_await clock_.sleep_until(paid);
 }
 
 // ---- dispatch -----------------------------------------------------------------------------------

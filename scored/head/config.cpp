@@ -97,6 +97,8 @@ Result<HeadConfig> read_config(Result<ConfigFile> file) {
   read_places(section, config);
   read_policy(section, config);
   config.network = read_network_config(root);
+  ConfigSection bounds = root.section("limits");
+  config.limits = read_user_limits(bounds);
   ConfigSection watched = root.section("monitor");
   monitor::read_settings(watched, config.monitor);
   for (const char* role : {"node", "launcher"}) root.ignore(role);

@@ -8,6 +8,7 @@
 #include "gang/cluster.hpp"
 #include "monitor/settings.hpp"
 #include "proto/tls_connection.hpp"
+#include "scored/head/user_limits.hpp"
 #include "scored/head/users.hpp"
 #include "scored/network_config.hpp"
 
@@ -44,6 +45,7 @@ struct HeadConfig {
   Duration rejoin_grace = 10s;               // after a restart nodes come back within it
   Duration idle_timeout = 600s;              // of a command that watches nothing
   NetworkConfig network;
+  UserLimits limits;  // what users may ask for
 
   [[nodiscard]] gang::ClusterConfig for_cluster() const;
 };

@@ -50,7 +50,9 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, Store store, S
                             }}),
       networks_(config_.network.channels),
       wake_(io, 1),
-      store_(std::move(store)) {}
+      store_(std::move(store)) {
+  users_.set_exempt(config_.limits.exempt);
+}
 
 Head::~Head() = default;
 
@@ -89,6 +91,13 @@ Status Head::recover() {
   store_.reset();
   if (auto recovered = recover_jobs(*jobs); !recovered) return recovered;
   recover_cancels(*settings);
+  for (const auto& [id, by] : read_settings(*settings).kept) {
+    if (Job* job = find(id)) {
+      job->kept_by = by;
+    } else {
+      commits_->add(keep_setting(id, std::nullopt));
+    }
+  }
   return {};
 }
 
@@ -176,6 +185,7 @@ Result<gang::RecoveredJob> Head::recover_job(const StoredJob& stored) {
   if (job.progress.started != WallTime()) note_event(job, job.progress.started, "tasks started");
   note_event(job, wall_now(), "the head was restarted; what came before is not known any more");
   ++active_;
+  ++jobs_of_[job.info.user];
   const Placement& placement = stored.progress.placement;
   const bool is_driven = !stored.progress.detached;
   streams_.open({job.info.id, is_driven, job.info.stdin_rank, true, request->distribution});
@@ -311,6 +321,10 @@ wire::Info Head::info() const {
   out.set_idle_left(cluster_.counters().idle_left);
   out.set_idle_returned(cluster_.counters().idle_returned);
   out.set_early_yields(cluster_.counters().early_yields);
+  out.set_max_weight(config_.limits.max_weight);
+  out.set_max_priority(config_.limits.max_priority);
+  out.set_max_jobs(config_.limits.max_jobs);
+  for (const std::string& queue : config_.limits.queue_names()) out.add_queues(queue);
   return out;
 }
 

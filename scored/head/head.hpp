@@ -197,6 +197,9 @@ class Head {
     std::string public_text;
   };
 
+  static constexpr std::uint32_t kHiddenUser = UINT32_MAX;  // nobody's number
+  [[nodiscard]] bool may_know(const Peer& peer, UserId user) const;
+  void hide_from(const Peer& peer, wire::JobStatus& status) const;
   void show_nodes(monitor::ClusterView& out) const;
   void show_matrix(monitor::ClusterView& out) const;
   void show_jobs(monitor::ClusterView& out);
@@ -205,8 +208,15 @@ class Head {
   void tell_audit(const Peer& peer, std::string_view action, std::string_view value,
                   std::optional<JobId> job);
 
-  // head_jobs.cpp
-  Result<AddJob> check_submission(const Peer& peer, wire::Submit& message);
+  // head_jobs.cpp, head_control.cpp
+  Status check_limits(const Peer& peer, ResourceRequest& request);
+  Result<AddJob> check_submission(const Peer& peer, wire::Submit& message,
+                                  ResourceRequest& request);
+  [[nodiscard]] bool is_limited(const Peer& peer);  // by [limits]
+  [[nodiscard]] std::size_t jobs_of(UserId user) const;
+  void count_out(UserId user);
+  Status check_control(const Peer& peer, const Job& job, const wire::ControlJob& message);
+  void note_keeper(const Peer& peer, Job& job, wire::ControlJob::What what);
   bool answer_repeated(const RequestKey& key, const SubmitDone& done);
   void store_submission(AddJob&& add, const ResourceRequest& request, const SubmitDone& done);
   void begin_job(AddJob&& add, const ResourceRequest& request);
@@ -242,6 +252,7 @@ class Head {
   JobId last_job_;
   std::map<JobId, Job> jobs_;  // active, and ended ones whose output is still wanted
   std::size_t active_ = 0;
+  std::map<UserId, std::size_t> jobs_of_;                  // accepted and not ended, by user
   std::map<RequestKey, std::vector<SubmitDone>> storing_;  // not yet on disk
 
   std::deque<gang::Action> actions_;

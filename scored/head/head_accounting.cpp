@@ -41,6 +41,11 @@ Result<wire::Accounting> Head::accounting(const Peer& peer, const wire::GetAccou
   for (const AccountedJob& job : *jobs) {
     auto row = to_wire(job);
     row.set_user_name(users_.name(job.user, now()));
+    if (!may_know(peer, job.user)) {
+      row.set_user(kHiddenUser);
+      row.clear_user_name();
+      row.clear_name();
+    }
     bytes += row.ByteSizeLong();
     const bool is_full = page.rows_size() == kRowsPerPage || bytes > limits::kMaxFrameBytes;
     if (page.rows_size() > 0 && is_full) {

@@ -241,6 +241,7 @@ void Head::end(Job& job, const gang::JobView& view) {
   add_events(job, status);
   job.ended = status;
   --active_;
+  count_out(job.info.user);
   deadlines_.clear(id);
   log_notice("end job", kv("job", id), kv("user", job.info.user),
              kv("state", name_of(job.progress.state)), kv("exit", status.exit_code()),
@@ -261,6 +262,7 @@ void Head::end(Job& job, const gang::JobView& view) {
     drop_if_done(id);
   });
   if (job.is_being_cancelled) commits_->add(cancel_setting(id, std::nullopt));
+  if (!job.kept_by.empty()) commits_->add(keep_setting(id, std::nullopt));
   deadlines_.set(id, DeadlineKind::Drop, now() + config_.front_end_grace);
   networks_.close(job.progress.placement.attempt);
   streams_.finish(id, std::move(status));

@@ -29,6 +29,7 @@ class FakeConnection final : public proto::Connection {
   }
 
   bool send(proto::FrameType type, std::string_view payload) override {
+    bytes_ += payload.size();
     if (is_open_) sent.push_back({type, std::string(payload)});
     return is_open_;
   }
@@ -42,7 +43,7 @@ class FakeConnection final : public proto::Connection {
 
   asio::awaitable<void> drained(std::size_t) override { co_return; }
 
-  std::size_t queued_bytes() const override { return 0; }
+  std::size_t queued_bytes() const override { return is_stuck ? bytes_ : 0; }
 
   void close() override { is_open_ = false; }
 
@@ -63,8 +64,10 @@ class FakeConnection final : public proto::Connection {
   }
 
   std::vector<proto::InFrame> sent;
+  bool is_stuck = false;  // nobody reads what is sent
 
  private:
+  std::size_t bytes_ = 0;
   std::string peer_;
   bool is_open_ = true;
 };

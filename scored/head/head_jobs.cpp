@@ -61,11 +61,11 @@ void Head::submit(const Peer& peer, wire::Submit&& message, SubmitDone done) {
   if (answer_repeated(key, done)) return;
   auto resources = proto::from_wire(message.resources());
   if (!resources) return done(resources.error());
+  if (message.resources().weight() == 0) resources->weight = limits::kDefaultWeight;
   if (resources->requeue == Requeue::Default) {
     resources->requeue = config_.requeue ? Requeue::Yes : Requeue::No;
-    *message.mutable_resources() = proto::to_wire(*resources);
   }
-  auto checked = check_submission(peer, message);
+  auto checked = check_submission(peer, message, *resources);
   if (!checked) return done(checked.error());
   if (auto possible = cluster_.check(*resources); !possible) return done(possible.error());
   if (checked->info.stdin_rank >= tasks_of(*resources)) {
@@ -74,6 +74,20 @@ void Head::submit(const Peer& peer, wire::Submit&& message, SubmitDone done) {
   }
   checked->info.request = key.second;
   store_submission(std::move(*checked), *resources, done);
+}
+
+bool Head::is_limited(const Peer& peer) {
+  return peer.role == proto::Role::OtherUser && !users_.is_exempt(peer.user, now());
+}
+
+std::size_t Head::jobs_of(UserId user) const {
+  const auto found = jobs_of_.find(user);
+  return found == jobs_of_.end() ? 0 : found->second;
+}
+
+void Head::count_out(UserId user) {
+  const auto found = jobs_of_.find(user);
+  if (found != jobs_of_.end() && --found->second == 0) jobs_of_.erase(found);
 }
 
 bool Head::answer_repeated(const RequestKey& key, const SubmitDone& done) {
@@ -95,7 +109,14 @@ bool Head::answer_repeated(const RequestKey& key, const SubmitDone& done) {
   return true;
 }
 
-Result<AddJob> Head::check_submission(const Peer& peer, wire::Submit& message) {
+Status Head::check_limits(const Peer& peer, ResourceRequest& request) {
+  if (!is_limited(peer)) return {};
+  if (auto allowed = hold_to_limits(config_.limits, request); !allowed) return allowed;
+  return check_job_count(config_.limits, jobs_of(peer.user));
+}
+
+Result<AddJob> Head::check_submission(const Peer& peer, wire::Submit& message,
+                                      ResourceRequest& request) {
   wire::LaunchSpec& spec = *message.mutable_spec();
   if (auto sound = proto::check_launch_spec(spec); !sound) return sound.error();
   if (is_shutting_down_) return fail(Errc::WrongState, "the cluster is shutting down");
@@ -108,9 +129,12 @@ Result<AddJob> Head::check_submission(const Peer& peer, wire::Submit& message) {
   if (peer.user == UserId(0) && !message.allow_root()) {
     return fail(Errc::Denied, "jobs of root are refused without --allow-root");
   }
-  if (message.resources().only_nodes_size() > 0 && peer.role == proto::Role::OtherUser) {
+  const bool chooses = !request.only_nodes.empty() && !request.overlay;
+  if (chooses && peer.role == proto::Role::OtherUser) {
     return fail(Errc::Denied, "only operators choose nodes by name (-w)");
   }
+  if (auto allowed = check_limits(peer, request); !allowed) return allowed.error();
+  *message.mutable_resources() = proto::to_wire(request);
   AddJob add;
   add.info.user = peer.user;
   add.info.name = shown_name(spec);
@@ -132,6 +156,7 @@ Result<AddJob> Head::check_submission(const Peer& peer, wire::Submit& message) {
 
 void Head::store_submission(AddJob&& add, const ResourceRequest& request, const SubmitDone& done) {
   last_job_ = add.info.id;
+  ++jobs_of_[add.info.user];
   const RequestKey key(add.info.user, add.info.request);
   if (!key.second.is_none()) storing_[key].push_back(done);
   AddJob kept;
@@ -151,6 +176,7 @@ void Head::store_submission(AddJob&& add, const ResourceRequest& request, const 
                     reply = stored.error().with_context("the job cannot be stored");
                   }
                   const bool is_stored = stored.has_value();
+                  if (!is_stored) count_out(kept.info.user);
                   if (is_stored) begin_job(std::move(kept), request);
                   for (std::size_t i = 0; i < waiting.size(); ++i) {
                     if (is_stored) reply->set_repeated_request(i > 0);
@@ -242,119 +268,6 @@ Status Head::detach(JobId id, ClientId client) {
   return {};
 }
 
-// ---- control ------------------------------------------------------------------------------------
-
-namespace {
-
-void audit(const Peer& peer, std::string_view action, Job& job, std::string_view value) {
-  log_notice("audit", kv("user", peer.name), kv("action", action), kv("job", job.info.id),
-             kv("value", value), kv("via", peer.via));
-  note_event(job, wall_now(),
-             fmt::format("{}{}{} asked by {}", action, value.empty() ? "" : " ", value, peer.name));
-}
-
-Error not_active(JobId job) {
-  return fail(Errc::WrongState, "job {} has ended", job);
-}
-
-}  // namespace
-
-Status Head::signal(const Peer& peer, const wire::SignalJob& message) {
-  const JobId id(message.job());
-  if (message.signal() < 1 || message.signal() > SIGRTMAX) {
-    return fail(Errc::Malformed, "signal {} does not exist", message.signal());
-  }
-  Job* job = find(id);
-  if (job == nullptr || job->ended) return not_active(id);
-  auto actions = cluster_.signal(id, message.signal(), now());
-  if (!actions) return actions.error();
-  audit(peer, "signal", *job, std::to_string(message.signal()));
-  tell_audit(peer, "signal", std::to_string(message.signal()), id);
-  perform(std::move(*actions));
-  return {};
-}
-
-Status Head::cancel(const Peer& peer, const wire::CancelJob& message) {
-  const JobId id(message.job());
-  Job* job = find(id);
-  if (job == nullptr || job->ended) return not_active(id);
-  const auto cause = peer.user == job->info.user ? gang::EndCause::User : gang::EndCause::Operator;
-  const Duration grace = message.grace_ns() < 0
-                             ? config_.kill_grace
-                             : std::min<Duration>(Duration(message.grace_ns()), kLongestWait);
-  audit(peer, "cancel", *job, "grace " + format_duration(grace));
-  tell_audit(peer, "cancel", {}, id);
-  if (grace > Duration{0} && !job->is_being_cancelled) {
-    auto actions = cluster_.signal(id, SIGTERM, now());
-    if (actions) {
-      job->is_being_cancelled = true;
-      job->cancel_cause = cause;
-      job->why_ended = "cancelled by " + peer.name;
-      deadlines_.set(id, DeadlineKind::Kill, now() + grace);
-      commits_->add(cancel_setting(id, peer.name));
-      perform(std::move(*actions));
-      // Tasks that are stopped do not hear the first one.
-      if (auto again = cluster_.signal(id, SIGCONT, now())) perform(std::move(*again));
-      return {};
-    }
-  }
-  if (grace > Duration{0} && job->is_being_cancelled) return {};  // its grace is running
-  finish_cancel(id, cause);
-  return {};
-}
-
-void Head::finish_cancel(JobId id, gang::EndCause cause) {
-  deadlines_.clear(id, DeadlineKind::Kill);
-  auto actions = cluster_.cancel(id, cause, now());
-  if (actions) return perform(std::move(*actions));
-  log_debug("cannot cancel", kv("job", id), kv("err", actions.error()));
-}
-
-Status Head::control(const Peer& peer, const wire::ControlJob& message) {
-  const JobId id(message.job());
-  Job* job = find(id);
-  if (job == nullptr || job->ended) return not_active(id);
-  Result<gang::Actions> actions = fail(Errc::Malformed, "unknown request");
-  std::string_view name = "control";
-  switch (message.what()) {
-    case wire::ControlJob::SUSPEND:
-      name = "suspend";
-      actions = cluster_.suspend(id, now());
-      break;
-    case wire::ControlJob::RESUME:
-      name = "resume";
-      actions = cluster_.resume(id, now());
-      break;
-    case wire::ControlJob::HOLD:
-      name = "hold";
-      actions = cluster_.hold(id, now());
-      break;
-    case wire::ControlJob::RELEASE:
-      name = "release";
-      actions = cluster_.release(id, now());
-      break;
-    case wire::ControlJob::SET_WEIGHT:
-      name = "weight";
-      actions = cluster_.set_weight(id, message.weight(), now());
-      break;
-    default:
-      break;
-  }
-  if (!actions) return actions.error();
-  audit(peer, name, *job,
-        message.what() == wire::ControlJob::SET_WEIGHT ? std::to_string(message.weight())
-                                                       : std::string());
-  tell_audit(peer, name, {}, id);
-  perform(std::move(*actions));
-  const auto looked = view(id);
-  const bool changes_request =
-      message.what() != wire::ControlJob::SUSPEND && message.what() != wire::ControlJob::RESUME;
-  if (looked && changes_request) {
-    commits_->add(SaveResources{id, proto::to_wire(looked->request).SerializeAsString()});
-  }
-  return {};
-}
-
 // ---- deadlines ----------------------------------------------------------------------------------
 
 void Head::meet_deadline(const Deadlines::Due& due) {
@@ -410,6 +323,7 @@ Result<wire::JobList> Head::list_jobs(const Peer& peer, const wire::ListJobs& me
   for (const std::uint64_t wanted : message.jobs()) {
     auto status = status_of(JobId(wanted));
     if (!status) return status.error();
+    hide_from(peer, *status);
     bytes += status->ByteSizeLong() + 8;
     if (bytes > kMaxListBytes) {  // the same one asked for again and again, perhaps
       list.set_truncated(true);
@@ -423,6 +337,7 @@ Result<wire::JobList> Head::list_jobs(const Peer& peer, const wire::ListJobs& me
     auto status = status_of(id);
     if (!status) continue;
     status->clear_events();
+    hide_from(peer, *status);
     bytes += status->ByteSizeLong() + 8;
     if (list.jobs_size() >= kMaxListedJobs || bytes > kMaxListBytes) {
       list.set_truncated(true);
@@ -438,7 +353,10 @@ Result<wire::JobList> Head::list_jobs(const Peer& peer, const wire::ListJobs& me
 void Head::add_ended(const Peer& peer, bool all_users, wire::JobList& list) {
   for (const auto& [id, job] : jobs_) {
     const bool shown = job.ended && !job.end_is_stored;
-    if (shown && (all_users || job.info.user == peer.user)) *list.add_jobs() = *job.ended;
+    if (!shown || !(all_users || job.info.user == peer.user)) continue;
+    wire::JobStatus& added = *list.add_jobs();
+    added = *job.ended;
+    hide_from(peer, added);
   }
   const auto whose = all_users ? std::nullopt : std::optional(peer.user);
   const auto ended = reader_.lately_ended(whose, kLatelyEnded);
@@ -447,6 +365,7 @@ void Head::add_ended(const Peer& peer, bool all_users, wire::JobList& list) {
     wire::JobStatus status;
     if (!status.ParseFromString(bytes)) continue;
     status.clear_events();
+    hide_from(peer, status);
     *list.add_jobs() = std::move(status);
   }
 }

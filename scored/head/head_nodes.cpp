@@ -276,7 +276,9 @@ Status Head::reconfigure(HeadConfig wanted) {
   if (wanted.idle_detection != config_.idle_detection) {
     set_idle_detection(self, wanted.idle_detection);
   }
+  cluster_.set_max_requeues(wanted.max_requeues);
   users_.set_rule(wanted.operators);
+  users_.set_exempt(wanted.limits.exempt);
   set_log_level(wanted.log_level);
   config_ = std::move(wanted);
   return {};

@@ -308,7 +308,7 @@ TEST_F(HeadTest, RemembersAHoldAndAWeight) {
     control.set_what(wire::ControlJob::HOLD);
     client.say(control);
     control.set_what(wire::ControlJob::SET_WEIGHT);
-    control.set_weight(300);
+    control.set_weight(30);
     client.say(control);
     settle();
   }
@@ -317,7 +317,7 @@ TEST_F(HeadTest, RemembersAHoldAndAWeight) {
   FakeNode second = connect_node(1);
   FakeClient client = connect(kAlice);
   EXPECT_EQ(state_of(client, JobId(1)), JobState::Pending);
-  EXPECT_EQ(client.connection->all<wire::JobList>().back().jobs(0).weight(), 300u);
+  EXPECT_EQ(client.connection->all<wire::JobList>().back().jobs(0).weight(), 30u);
 }
 
 TEST_F(HeadTest, ShowsAJobThatObeysTermAsCancelled) {

@@ -160,6 +160,25 @@ monitor::ClusterView Head::show() {
   return out;
 }
 
+// ---- what others may know (private)
+// ---------------------------------------------------------------
+
+bool Head::may_know(const Peer& peer, UserId user) const {
+  return !config_.monitor.is_private || peer.role != proto::Role::OtherUser || peer.user == user;
+}
+
+void Head::hide_from(const Peer& peer, wire::JobStatus& status) const {
+  if (may_know(peer, UserId(status.user()))) return;
+  status.set_user(kHiddenUser);
+  status.clear_user_name();
+  status.clear_name();
+  status.clear_command();
+  status.clear_directory();
+  status.clear_events();
+  if (is_final(static_cast<JobState>(status.state())))
+    status.clear_reasons();  // they name programs
+}
+
 // ---- events -------------------------------------------------------------------------------------
 
 void Head::tell(monitor::EventKind kind, std::string text, EventAbout about) {

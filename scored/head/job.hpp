@@ -32,13 +32,14 @@ struct Job {
   AttemptId killed;                       // attempt whose nodes were told to kill it
   bool is_being_cancelled = false;        // SIGTERM was sent; the grace is running
   gang::EndCause cancel_cause{};          // meaningful while it is being cancelled
+  std::string kept_by;                    // the operator who held or suspended another's job
   std::string why_ended;                  // goes before the scheduler's reasons
   std::optional<std::int32_t> exit_code;  // instead of the scheduler's
   gang::JobActivity activity = gang::JobActivity::Busy;
-  std::string last_news;                  // state and reasons that watchers know
-  std::string last_wait;                  // reasons of which the events tell
-  std::vector<wire::JobEvent> events;     // see note_event()
-  std::optional<wire::JobStatus> ended;   // the last word
+  std::string last_news;                 // state and reasons that watchers know
+  std::string last_wait;                 // reasons of which the events tell
+  std::vector<wire::JobEvent> events;    // see note_event()
+  std::optional<wire::JobStatus> ended;  // the last word
   bool end_is_stored = false;
 };
 
@@ -64,7 +65,7 @@ void add_events(const Job& job, wire::JobStatus& status);
 // The scheduler's state, except that what ends while it is being cancelled was cancelled.
 [[nodiscard]] JobState shown_state(const Job& job, JobState state);
 
-[[nodiscard]] std::string_view name_of(JobState state);  // "running"
+[[nodiscard]] std::string_view name_of(JobState state);              // "running"
 [[nodiscard]] std::string_view name_of(gang::JobActivity activity);  // "idle"
 
 }  // namespace score::head

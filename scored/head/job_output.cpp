@@ -66,12 +66,6 @@ OutputActions JobOutput::leave(ClientId id) {
   return {};
 }
 
-void JobOutput::begin_at(std::uint64_t offset) {
-  if (!rebase_ || end_ != 0 || !clients_.empty() || offset > kMaxOffset) return;
-  begin_ = end_ = given_back_ = front_taken_ = offset;
-  rebase_ = false;
-}
-
 OutputActions JobOutput::release() {
   OutputActions actions;
   waits_ = false;

@@ -31,8 +31,10 @@ using ClientId = Id<struct ClientTag, std::uint64_t>;
 struct OutputChunk {
   std::uint32_t node_index = 0;  // where it came from
   Rank rank;
-  bool is_error = false;  // stderr, else stdout
-  std::string data;       // not empty
+  bool is_error = false;     // stderr, else stdout
+  std::string data;          // not empty
+  AttemptId attempt{0};      // 0: the head's own words
+  std::uint64_t offset = 0;  // of data in all output of that node of that attempt
 };
 
 struct SendOutput {
@@ -62,7 +64,8 @@ class JobOutput {
   static constexpr std::uint64_t kMaxOffset = std::uint64_t{1} << 62;  // where a log may begin
 
   // recovered: the head restarted, and what was sent before is counted by the front end alone: the
-  // first one that attaches says where the log begins.
+  // first one that attaches says where the log begins. Nodes repeat what was on its way then, so it
+  // is sent again; by attempt, node and offset of the chunks clients know what they have.
   JobOutput(bool driven_by_front_end, bool recovered)
       : wanted_(driven_by_front_end), waits_(driven_by_front_end), rebase_(recovered) {}
 
@@ -75,9 +78,6 @@ class JobOutput {
   OutputActions taken(ClientId client, std::uint64_t bytes);
   // The front end leaves: output waits for the next one, if the front end drives.
   OutputActions leave(ClientId client);
-  // After a restart of the head: where the log begins, if that is known better than by the front
-  // end's count. Before anything arrived or attached; later: no change.
-  void begin_at(std::uint64_t offset);
   // From now on nobody drives: the job is being killed. What is left is still for the front end.
   OutputActions release();
 

@@ -167,15 +167,6 @@ TEST(JobOutput, IsDeliveredWithoutAFrontEndThatLeftByRequest) {
   EXPECT_TRUE(output.is_delivered());
 }
 
-TEST(JobOutput, BeginsWhereTheOnlyNodeSaysAfterARestart) {
-  JobOutput output(kDriven, true);
-  Effects effects;
-  output.begin_at(90);
-  effects.add(output.arrived(chunk("0123456789abc")));
-  effects.add(output.attach(kFront, true, kWindow, 100));
-  EXPECT_EQ(effects.sent[kFront], "abc");
-}
-
 TEST(JobOutput, TakesTheFrontEndsCountAfterARestart) {
   JobOutput output(kDriven, true);
   Effects effects;
@@ -196,12 +187,6 @@ TEST(JobOutput, SurvivesABeginningThatCannotBe) {
   effects.add(counted.arrived(chunk("after")));
   effects.add(counted.attach(kWatcher, false, kWindow, 0));
   EXPECT_EQ(effects.sent[kFront], "beforeafter");
-
-  JobOutput told(kDriven, true);
-  told.begin_at(kAbsurd);
-  effects.add(told.arrived(chunk("x")));
-  effects.add(told.attach(kWatcher, false, kWindow, 0));
-  EXPECT_EQ(told.kept_bytes(), 1u);
 }
 
 TEST(JobOutput, IgnoresTakenBeyondWhatWasSentAndStrangers) {

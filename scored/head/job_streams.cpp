@@ -11,6 +11,9 @@ namespace score::head {
 namespace {
 
 constexpr std::size_t kMaxWatchers = 64;  // of one job
+// PMIx messages of one job that wait for one node. A link whose queue is full is closed, and it is
+// the other jobs', too.
+constexpr std::size_t kMaxRelayed = 32 * limits::kMiB;
 
 }  // namespace
 
@@ -41,6 +44,8 @@ void JobStreams::place(JobId job, AttemptId attempt, std::vector<NodeId> nodes,
     fences_.close(stream->attempt);
     stream->repeats.assign(nodes.size(), RepeatFilter(stream->recovered));
     stream->recovered = false;
+    stream->relayed.assign(nodes.size(), 0);
+    stream->has_told_again.assign(nodes.size(), false);
   }
   stream->attempt = attempt;
   stream->nodes = std::move(nodes);
@@ -251,7 +256,9 @@ void JobStreams::resize(JobId job, ClientId client, std::uint32_t rows, std::uin
 void JobStreams::link_lost(NodeId node) {
   for (auto& [job, stream] : streams_) {
     const auto found = stream.index.find(node);
-    if (found != stream.index.end()) stream.repeats[found->second].link_lost();
+    if (found == stream.index.end()) continue;
+    stream.repeats[found->second].link_lost();
+    stream.has_told_again[found->second] = false;
   }
 }
 
@@ -260,7 +267,6 @@ void JobStreams::task_output(NodeId node, wire::TaskOutput&& message) {
   Stream* stream = find(job);
   if (stream == nullptr) return;
   const std::uint32_t index = stream->index[node];
-  if (stream->nodes.size() == 1) stream->output.begin_at(message.offset());
   const auto verdict = stream->repeats[index].arrived(message.offset(), message.data().size());
   acknowledge(*stream, index, verdict.acknowledge);
   if (verdict.gap || verdict.overrun) {
@@ -273,6 +279,8 @@ void JobStreams::task_output(NodeId node, wire::TaskOutput&& message) {
   chunk.rank = Rank(message.rank());
   chunk.is_error = message.stream() == wire::STDERR;
   chunk.data = message.data().substr(static_cast<std::size_t>(verdict.drop));
+  chunk.attempt = AttemptId(message.attempt());
+  chunk.offset = message.offset() + verdict.drop;
   perform(job, *stream, stream->output.arrived(std::move(chunk)));
 }
 
@@ -294,6 +302,15 @@ void JobStreams::fence_enter(NodeId node, wire::FenceEnter&& message) {
     return;
   }
   if (!*entered) return;
+  const std::uint32_t index = stream->index[node];
+  // Over one link nobody asks for a result twice, and it may be 64 MiB.
+  const bool is_new = (*entered)->for_all || !stream->has_told_again[index];
+  if (!is_new) {
+    events_.broken(attempt, fmt::format("{} enters the same fence again", links_.name(node)));
+    return;
+  }
+  if ((*entered)->for_all) stream->has_told_again.assign(stream->nodes.size(), false);
+  stream->has_told_again[index] = !(*entered)->for_all;
   wire::FenceDone done;
   done.set_attempt(attempt.value());
   done.set_sequence((*entered)->sequence);
@@ -314,8 +331,15 @@ void JobStreams::relay(NodeId node, wire::JobRelay&& message) {
   if (from == stream->index.end() || message.node_index() >= stream->nodes.size()) return;
   const NodeId to = stream->nodes[message.node_index()];
   message.set_node_index(static_cast<std::uint32_t>(from->second));
-  links_.send_shared(to,
-                     proto::encode_frame(proto::FrameType::JobRelay, message.SerializeAsString()));
+  const auto frame = proto::encode_frame(proto::FrameType::JobRelay, message.SerializeAsString());
+  std::size_t& relayed = stream->relayed[stream->index[to]];
+  const std::size_t queued = links_.queued_bytes(to);
+  relayed = (queued == 0 ? 0 : relayed) + frame->size();
+  if (relayed > kMaxRelayed && queued > kMaxRelayed) {
+    events_.broken(attempt, fmt::format("its PMIx messages to {} pile up", links_.name(to)));
+    return;
+  }
+  links_.send_shared(to, frame);
 }
 
 // ---- what JobOutput decided ---------------------------------------------------------------------
@@ -353,6 +377,11 @@ void JobStreams::send_output(JobId job, Stream& stream, const SendOutput& action
   message.set_rank(action.chunk->rank.value());
   message.set_stream(action.chunk->is_error ? wire::STDERR : wire::STDOUT);
   message.set_data(action.chunk->data.substr(action.skip));
+  if (action.chunk->attempt != AttemptId(0)) {
+    message.set_attempt(action.chunk->attempt.value());
+    message.set_node_index(action.chunk->node_index);
+    message.set_offset(action.chunk->offset + action.skip);
+  }
   proto::send(*watch->second.connection, message);
 }
 

@@ -107,6 +107,8 @@ class JobStreams {
     Distribution distribution;
     AttemptId attempt;
     std::vector<RepeatFilter> repeats;  // [node index]
+    std::vector<std::size_t> relayed;   // [node index]: bytes since its link had none waiting
+    std::vector<bool> has_told_again;   // [node index]: the last fence's result, over this link
     std::vector<NodeId> nodes;          // [node index]
     std::vector<std::uint32_t> tasks_on_node;
     std::map<NodeId, std::uint32_t> index;  // into nodes

@@ -56,6 +56,12 @@ class NodeLinks {
   void send(NodeId node, proto::FrameType type, std::string_view payload);
   void send_shared(NodeId node, std::shared_ptr<const std::string> frame);
 
+  // What waits to be sent there.
+  [[nodiscard]] std::size_t queued_bytes(NodeId node) const {
+    const auto& connection = link(node).connection;
+    return connection ? connection->queued_bytes() : 0;
+  }
+
   template <class Message>
   void send(NodeId node, const Message& message) {
     send(node, proto::frame_type<Message>(), message.SerializeAsString());

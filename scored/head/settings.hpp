@@ -21,10 +21,12 @@ struct StoredSettings {
   std::optional<bool> idle_detection;
   std::map<std::string, std::string> drained;  // node -> reason
   std::vector<JobId> cancelled;                // told to end, and not ended when the head stopped
+  std::map<JobId, std::string> kept;           // held or suspended by which operator
 };
 
 inline constexpr std::string_view kDrainPrefix = "drain:";
 inline constexpr std::string_view kCancelPrefix = "cancel:";
+inline constexpr std::string_view kKeepPrefix = "keep:";
 
 inline SaveSetting quantum_setting(Duration quantum) {
   return {"quantum", format_duration(quantum)};
@@ -48,6 +50,18 @@ inline SaveSetting cancel_setting(JobId job, std::optional<std::string> by) {
   return {fmt::format("{}{}", kCancelPrefix, job), std::move(by)};
 }
 
+// by: the operator who held or suspended it; none: it may go on, or has ended.
+inline SaveSetting keep_setting(JobId job, std::optional<std::string> by) {
+  return {fmt::format("{}{}", kKeepPrefix, job), std::move(by)};
+}
+
+// The job in a key; none if it is no such key.
+inline std::optional<JobId> job_in(std::string_view key, std::string_view prefix) {
+  if (!key.starts_with(prefix)) return std::nullopt;
+  const auto job = parse_number<std::uint64_t>(key.substr(prefix.size()));
+  return job ? std::optional(JobId(*job)) : std::nullopt;
+}
+
 // Values that cannot be read are left out: the configuration's hold.
 inline StoredSettings read_settings(const std::map<std::string, std::string>& stored) {
   StoredSettings settings;
@@ -58,10 +72,10 @@ inline StoredSettings read_settings(const std::map<std::string, std::string>& st
       if (auto slots = parse_number<std::uint32_t>(value)) settings.slots = *slots;
     } else if (key == "idle") {
       if (value == "on" || value == "off") settings.idle_detection = value == "on";
-    } else if (key.starts_with(kCancelPrefix)) {
-      const auto job =
-          parse_number<std::uint64_t>(std::string_view(key).substr(kCancelPrefix.size()));
-      if (job) settings.cancelled.emplace_back(*job);
+    } else if (const auto cancelled = job_in(key, kCancelPrefix)) {
+      settings.cancelled.push_back(*cancelled);
+    } else if (const auto kept = job_in(key, kKeepPrefix)) {
+      settings.kept[*kept] = value;
     } else if (key.starts_with(kDrainPrefix)) {
       settings.drained[key.substr(kDrainPrefix.size())] = value;
     }

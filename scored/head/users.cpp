@@ -75,6 +75,11 @@ void Users::set_rule(OperatorRule rule) {
   known_.clear();
 }
 
+void Users::set_exempt(std::vector<std::string> exempt) {
+  exempt_ = std::move(exempt);
+  known_.clear();
+}
+
 std::optional<UserId> Users::named(const std::string& name, TimePoint now) {
   const auto found = named_.find(name);
   if (found != named_.end() && now < found->second.until) return found->second.user;
@@ -99,8 +104,21 @@ const Users::Known& Users::look_up(UserId user, TimePoint now) {
   Known& known = known_[user];
   known.name = account.name.empty() ? std::to_string(user.value()) : account.name;
   known.is_operator = is_operator(user, account.name);
+  known.is_exempt = is_exempt(user, account.name);
   known.until = now + kKeepFor;
   return known;
+}
+
+bool Users::is_exempt(UserId user, TimePoint now) {
+  return look_up(user, now).is_exempt;
+}
+
+bool Users::is_exempt(UserId user, const std::string& name) const {
+  return std::any_of(exempt_.begin(), exempt_.end(), [&](const std::string& one) {
+    if (one == std::to_string(user.value())) return true;
+    if (name.empty()) return false;
+    return one.starts_with('@') ? is_in_group(find_account(user), one.substr(1)) : one == name;
+  });
 }
 
 bool Users::is_operator(UserId user, const std::string& name) const {

@@ -28,8 +28,12 @@ class Users {
   Users(OperatorRule rule, UserId self);
 
   void set_rule(OperatorRule rule);
+  // Who is held to no limit of users: names or numbers, and groups as "@group".
+  void set_exempt(std::vector<std::string> exempt);
   // Role of somebody whom the kernel named: OtherUser, Operator or Root.
   [[nodiscard]] proto::Role role(UserId user, TimePoint now);
+  // As set_exempt() says.
+  [[nodiscard]] bool is_exempt(UserId user, TimePoint now);
   // The number as text if the uid has no name.
   [[nodiscard]] const std::string& name(UserId user, TimePoint now);
   // The account of this name, of the name alone: who may choose his name elsewhere is not uid 0
@@ -40,6 +44,7 @@ class Users {
   struct Known {
     std::string name;
     bool is_operator = false;
+    bool is_exempt = false;
     TimePoint until{};
   };
 
@@ -50,8 +55,10 @@ class Users {
 
   const Known& look_up(UserId user, TimePoint now);
   [[nodiscard]] bool is_operator(UserId user, const std::string& name) const;
+  [[nodiscard]] bool is_exempt(UserId user, const std::string& name) const;
 
   OperatorRule rule_;
+  std::vector<std::string> exempt_;
   UserId self_;
   std::map<UserId, Known> known_;
   std::map<std::string, Named> named_;

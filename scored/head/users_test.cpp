@@ -26,6 +26,20 @@ TEST(Users, MakesOperatorsOfNamesNumbersAndMembers) {
   EXPECT_EQ(by_group.role(kNameless, {}), proto::Role::OtherUser);
 }
 
+TEST(Users, ExemptsNamesNumbersAndMembersFromLimits) {
+  Users users({}, UserId(500));
+  EXPECT_FALSE(users.is_exempt(kNobody, {}));
+  users.set_exempt({"nobody", "4000000001"});
+  EXPECT_TRUE(users.is_exempt(kNobody, {}));
+  EXPECT_TRUE(users.is_exempt(kNameless, {}));
+  EXPECT_EQ(users.role(kNobody, {}), proto::Role::OtherUser) << "he is no operator for it";
+  users.set_exempt({"@nogroup"});
+  EXPECT_TRUE(users.is_exempt(kNobody, {}));
+  EXPECT_FALSE(users.is_exempt(kNameless, {}));
+  users.set_exempt({"@no-such-group", "nogroup"});
+  EXPECT_FALSE(users.is_exempt(kNobody, {}));
+}
+
 TEST(Users, ForgetsOperatorsWhenTheRuleChanges) {
   Users users({{"nobody"}, ""}, UserId(0));
   EXPECT_EQ(users.role(kNobody, {}), proto::Role::Operator);

@@ -180,7 +180,7 @@ Result<NodeConfig> read_config(Result<ConfigFile> file) {
   config.network = read_network_config(root);
   ConfigSection watched = root.section("monitor");
   monitor::read_settings(watched, config.monitor);
-  for (const char* role : {"head", "launcher"}) root.ignore(role);
+  for (const char* role : {"head", "launcher", "limits"}) root.ignore(role);
   if (auto sound = file->finish(); !sound) return sound.error();
   return config;
 }

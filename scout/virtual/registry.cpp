@@ -75,9 +75,17 @@ bool wait_until_gone(const std::string& directory) {
   return true;
 }
 
+// What lies in a directory of somebody else's is his word, and not to be killed by.
 Status clear_directory(const std::string& directory) {
+  struct stat info {};
+
+  if (lstat(directory.c_str(), &info) != 0) return fail(errno_code(errno), "{}", directory);
+  if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid()) {
+    return fail(Errc::Denied, "{}: stop it as its owner, user {}", directory, info.st_uid);
+  }
   const auto cgroup = read_file(directory + "/" + kCgroupFile, 4096);
-  if (cgroup && !cgroup->empty()) clear_cgroup(*cgroup);
+  const bool is_ours = cgroup && fs::path(*cgroup).filename().native().starts_with(kCgroupPrefix);
+  if (is_ours) clear_cgroup(*cgroup);
   kill_users_of(directory);
   return remove_files(directory);
 }
@@ -117,7 +125,8 @@ Result<ClusterDirectory> Registry::create() {
   if (flock(lock_.get(), LOCK_EX) != 0) return fail(errno_code(errno), "lock {}", path_);
   std::string path = path_ + "/XXXXXX";
   if (mkdtemp(path.data()) == nullptr) return fail(errno_code(errno), "make {}", path);
-  auto lock = take_lock(path + "/" + kLockFile, LOCK_EX | LOCK_NB, O_CREAT);
+  // Who just asks whether it is alive has the lock for a moment.
+  auto lock = take_lock(path + "/" + kLockFile, LOCK_EX, O_CREAT);
   flock(lock_.get(), LOCK_UN);
   if (!lock) return lock.error();
   return ClusterDirectory{.path = std::move(path), .lock = std::move(*lock)};

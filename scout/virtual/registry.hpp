@@ -51,6 +51,7 @@ Status remove_files(const std::string& directory);
 bool wait_until_gone(const std::string& directory);
 
 inline constexpr const char* kLockFile = "lock";
+inline constexpr const char* kCgroupPrefix = "scored-virtual-";  // of the last part of that path
 inline constexpr const char* kCgroupFile = "cgroup";  // holds the path of the cluster's cgroup
 
 }  // namespace score::scout

@@ -102,7 +102,7 @@ Status Supervisor::make_cgroup() {
   const auto base = geteuid() == 0 ? find_cgroup2_mount() : own_cgroup();
   if (!base || options_.no_cgroup) return {};
   const auto id = std::filesystem::path(layout_.directory).filename().native();
-  const std::string path = *base + "/scored-virtual-" + id;
+  const std::string path = *base + "/" + kCgroupPrefix + id;
   if (auto made = Cgroup::create(path); !made) return {};
   if (auto written = replace_file(layout_.directory + "/" + kCgroupFile, path, 0600); !written)
     return written;

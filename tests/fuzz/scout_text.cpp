@@ -33,6 +33,9 @@ void read_as_options(std::string_view text) {
   }
   (void)parse_signal(text);
   (void)parse_queue(text);
+  if (const auto nodes = parse_node_range(text)) {
+    SCORE_ASSERT(nodes->least > 0 && (nodes->most == 0 || nodes->least <= nodes->most));
+  }
   (void)exported_environment(text, false);
 }
 
@@ -45,7 +48,7 @@ void print(std::string_view text) {
   for (const auto style : {OutputStyle::Plain, OutputStyle::Labelled, OutputStyle::Gathered}) {
     OutputWriter output(style);
     output.take(0, false, text);
-    output.take(1, true, text);
+    output.take(1, true, text, text.size() / 2);
     SCORE_ASSERT(output.received() == 2 * text.size());
     output.finish({"node00"}, false);
   }

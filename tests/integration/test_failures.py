@@ -50,6 +50,24 @@ def test_front_end_survives_a_restart_of_the_head(fresh):
     assert 'connected again' in err
 
 
+def test_output_of_many_nodes_is_shown_once_over_restarts_of_the_head(fresh):
+    cluster = fresh(4)
+    script = 'for i in $(seq 1 3000); do echo $i; [ $((i % 20)) = 0 ] && sleep 0.02; done'
+    front = cluster.start('scrun', '-l', '-N', 4, 'sh', '-c', script + '; true')
+    lines = [front.stdout.readline()]
+    for after in (500, 3000):
+        while len(lines) < after:
+            lines.append(front.stdout.readline())
+        cluster.kill('head')
+        cluster.restart('head')
+    out, err = front.communicate(timeout=60)
+    assert front.returncode == 0, err
+    lines += out.splitlines(keepends=True)
+    for rank in range(4):
+        numbers = [int(line.split()[1]) for line in lines if line.startswith(f'{rank}: ')]
+        assert numbers == list(range(1, 3001)), (rank, len(numbers))
+
+
 def test_node_daemon_killed_is_adopted(fresh, tmp_path):
     cluster = fresh(4, '--slice', '50ms')
     job, counters = start_progress(cluster, tmp_path, 'a', 4)

@@ -66,6 +66,12 @@ def test_the_user_is_the_one_the_kernel_names(login, as_root):
 
     code, out, err = ask('scrun', 'id', '-u')
     assert (code, out) == (0, f'{nobody.pw_uid}\n'), err
+    for words, key in ((['--weight', 101], 'max_weight'), (['--priority', 1], 'max_priority'),
+                       (['--queue', 'exclusive'], 'queues')):
+        code, out, err = ask('scrun', *words, 'true')
+        assert (code, err.count('\n')) == (125, 1) and f'(limits.{key} of the head' in err, err
+    code, out, err = ask('scout', '-w', 'node03', 'id -u')
+    assert (code, out) == (0, f'node03:\n{nobody.pw_uid}\n'), err
     code, out, err = ask('sccancel', job)
     assert code != 0 and len(err.splitlines()) == 1, (code, out, err)
     assert login.job(job)['state'] == 'running'

@@ -308,6 +308,24 @@ def test_a_waiting_job_is_held(few):
     few.wait_job(waits, 'completed')
 
 
+def test_priority_of_a_waiting_job_is_changed(few):
+    job = few.submit('--hold', 'true')
+    few.run('score', 'priority', -7, job)
+    assert few.job(job)['priority'] == -7
+    few.run('score', 'priority', '--', 1000001, job, code=125)
+    few.run('score', 'release', job)
+    few.wait_job(job, 'completed')
+
+
+def test_a_range_of_nodes_takes_what_is_free(few):
+    assert few.run('scrun', '-N', '2-4', 'sh', '-c', 'echo $SCORE_SIZE').stdout == '4\n' * 4
+    assert few.run('scrun', '-N', '2-99', '-n', 3, 'sh', '-c', 'echo $SCORE_NNODES').stdout == '3\n' * 3
+    half = few.submit('-N', 6, '-c', 2, 'sleep', 60)
+    few.wait_job(half, 'running')
+    assert few.run('scrun', '-N', '1-8', 'sh', '-c', 'echo $SCORE_SIZE').stdout == '2\n' * 2
+    few.cancel(half)
+
+
 def test_suspend_resume_and_weight(few, tmp_path):
     job = few.submit('sh', '-c', f'while :; do echo >> {tmp_path}/steps; sleep 0.02; done')
     few.wait_job(job, 'running')

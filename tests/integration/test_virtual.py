@@ -120,6 +120,17 @@ def test_kept_cluster_is_listed_and_stopped():
     assert virtual('--stop', description['directory']).returncode == 125
 
 
+def test_what_is_left_of_another_users_cluster_is_his(as_root, tmp_path):
+    left = tmp_path / 'left'
+    left.mkdir()
+    (left / 'lock').touch()
+    (left / 'cgroup').write_text('/sys/fs/cgroup')
+    os.chown(left, 65534, 65534)
+    result = virtual('--stop', left)
+    assert result.returncode == 125 and 'owner' in result.stderr, result
+    assert (left / 'cgroup').exists()
+
+
 def test_many_starts_at_once():
     processes = [subprocess.Popen([SCORE, 'virtual', '--nodes', '2', '--', 'scrun', '-N', '2', 'echo', str(i)],
                                   stdout=subprocess.PIPE, text=True) for i in range(6)]

@@ -1,0 +1,218 @@
+// What users may do to their own jobs, and what takes an operator.
+#include "scored/head/head_fixture.hpp"
+
+namespace score::head {
+namespace {
+
+constexpr UserId kOperator(1002);
+
+class PolicyTest : public HeadFixture {
+ protected:
+  static wire::Submit asking(void (*change)(wire::ResourceRequest&)) {
+    wire::Submit message = submission(1);
+    message.set_detached(true);
+    change(*message.mutable_resources());
+    return message;
+  }
+
+  // The text of the last refusal.
+  static std::string refusal(const FakeClient& client) {
+    const auto failed = client.connection->all<wire::Failed>();
+    return failed.empty() ? std::string() : failed.back().error().text();
+  }
+
+  // Empty: it was done.
+  std::string control(FakeClient& client, JobId job, wire::ControlJob::What what, int number = 0) {
+    wire::ControlJob message;
+    message.set_job(job.value());
+    message.set_what(what);
+    message.set_weight(static_cast<std::uint32_t>(number));
+    message.set_priority(number);
+    const std::size_t before = client.connection->all<wire::Failed>().size();
+    client.say(message);
+    settle();
+    return client.connection->all<wire::Failed>().size() == before ? "" : refusal(client);
+  }
+
+  wire::JobStatus status_of(FakeClient& client, JobId job) {
+    wire::ListJobs question;
+    question.add_jobs(job.value());
+    client.say(question);
+    return client.connection->all<wire::JobList>().back().jobs(0);
+  }
+};
+
+TEST_F(PolicyTest, HoldsUsersToTheLimitsAndNobodyElse) {
+  const wire::Submit messages[] = {
+      asking([](auto& r) { r.set_weight(101); }),
+      asking([](auto& r) { r.set_priority(1); }),
+      asking([](auto& r) { r.set_queue(static_cast<std::uint32_t>(Queue::High)); }),
+      asking([](auto& r) { r.set_queue(static_cast<std::uint32_t>(Queue::Exclusive)); }),
+  };
+  FakeClient alice = connect(kAlice);
+  FakeClient operator_ = connect(kOperator);
+  FakeClient root = connect(UserId(0));
+  for (const wire::Submit& message : messages) {
+    EXPECT_EQ(submit(alice, message), JobId());
+    EXPECT_NE(refusal(alice).find("(limits."), std::string::npos) << refusal(alice);
+    EXPECT_NE(submit(operator_, message), JobId()) << refusal(operator_);
+    EXPECT_NE(submit(root, message), JobId()) << refusal(root);
+  }
+  EXPECT_NE(submit(alice, submission(1)), JobId());
+}
+
+TEST_F(PolicyTest, HoldsChangesToTheSame) {
+  FakeClient alice = connect(kAlice);
+  FakeClient operator_ = connect(kOperator);
+  const JobId job = submit(alice, submission(1));
+  EXPECT_NE(control(alice, job, wire::ControlJob::SET_WEIGHT, 101), "");
+  EXPECT_NE(control(alice, job, wire::ControlJob::SET_PRIORITY, 1), "");
+  EXPECT_EQ(status_of(alice, job).weight(), limits::kDefaultWeight);
+  EXPECT_EQ(status_of(alice, job).priority(), 0);
+  EXPECT_EQ(control(alice, job, wire::ControlJob::SET_WEIGHT, 7), "");
+  EXPECT_EQ(control(alice, job, wire::ControlJob::SET_PRIORITY, -7), "");
+  EXPECT_EQ(status_of(alice, job).priority(), -7);
+  EXPECT_EQ(control(operator_, job, wire::ControlJob::SET_WEIGHT, 10'000), "");
+  EXPECT_EQ(control(operator_, job, wire::ControlJob::SET_PRIORITY, 1'000'000), "");
+  start_head();
+  FakeClient again = connect(kAlice);
+  EXPECT_EQ(status_of(again, job).weight(), 10'000U);
+  EXPECT_EQ(status_of(again, job).priority(), 1'000'000);
+}
+
+TEST_F(PolicyTest, LimitsHowManyJobsOfAUserThereAre) {
+  config_.limits.max_jobs = 2;
+  start_head();
+  FakeClient alice = connect(kAlice);
+  FakeClient bob = connect(kBob);
+  const JobId first = submit(alice, submission(1));
+  ASSERT_NE(first, JobId());
+  EXPECT_NE(submit(alice, submission(1)), JobId());
+  EXPECT_EQ(submit(alice, submission(1)), JobId());
+  EXPECT_TRUE(refusal(alice).starts_with("2 of your jobs are queued or running: "))
+      << refusal(alice);
+  EXPECT_NE(submit(bob, submission(1)), JobId());
+  start_head();
+  FakeClient again = connect(kAlice);
+  EXPECT_EQ(submit(again, submission(1)), JobId()) << "they are there after a restart, too";
+  wire::CancelJob cancel;
+  cancel.set_job(first.value());
+  again.say(cancel);
+  settle();
+  EXPECT_NE(submit(again, submission(1)), JobId());
+}
+
+TEST_F(PolicyTest, SparesWhoIsExemptAndTakesChangesOfTheFile) {
+  FakeClient alice = connect(kAlice);
+  const wire::Submit heavy = asking([](auto& r) { r.set_weight(500); });
+  EXPECT_EQ(submit(alice, heavy), JobId());
+  HeadConfig changed = config_;
+  changed.limits.exempt = {"1000"};
+  ASSERT_TRUE(head_->reconfigure(changed));
+  EXPECT_NE(submit(alice, heavy), JobId());
+  FakeClient bob = connect(kBob);
+  EXPECT_EQ(submit(bob, heavy), JobId());
+  changed.limits.max_weight = 500;
+  ASSERT_TRUE(head_->reconfigure(changed));
+  EXPECT_NE(submit(bob, heavy), JobId());
+}
+
+TEST_F(PolicyTest, BoundsTheTimeOfScoutsCommands) {
+  FakeClient alice = connect(kAlice);
+  wire::Submit command = asking([](auto& r) { r.set_overlay(true); });
+  command.mutable_resources()->add_only_nodes("n1");
+  const JobId job = submit(alice, command);
+  ASSERT_NE(job, JobId()) << "it takes nothing from others: nodes may be named " << refusal(alice);
+  EXPECT_EQ(Duration(status_of(alice, job).wall_limit_ns()), 1h);
+  FakeClient operator_ = connect(kOperator);
+  const JobId other = submit(operator_, command);
+  EXPECT_EQ(status_of(operator_, other).wall_limit_ns(), 0);
+}
+
+// A job's owner would otherwise undo at once what an operator does to it.
+TEST_F(PolicyTest, LetsNobodyButOperatorsGoOnWhatAnOperatorKeeps) {
+  FakeClient alice = connect(kAlice);
+  FakeClient operator_ = connect(kOperator);
+  wire::Submit message = submission(1);
+  message.set_detached(true);
+  const JobId job = submit(alice, message);
+  EXPECT_EQ(control(alice, job, wire::ControlJob::HOLD), "");
+  EXPECT_EQ(control(alice, job, wire::ControlJob::RELEASE), "") << "that was her own";
+  EXPECT_EQ(control(operator_, job, wire::ControlJob::HOLD), "");
+  EXPECT_EQ(control(alice, job, wire::ControlJob::RELEASE),
+            "u1002 keeps job 1 from running; only operators let it go on");
+  start_head();
+  FakeClient again = connect(kAlice);
+  EXPECT_NE(control(again, job, wire::ControlJob::RELEASE), "") << "also after a restart";
+  FakeClient root = connect(UserId(0));
+  EXPECT_EQ(control(root, job, wire::ControlJob::RELEASE), "");
+  EXPECT_EQ(control(again, job, wire::ControlJob::HOLD), "");
+  EXPECT_EQ(control(again, job, wire::ControlJob::RELEASE), "");
+}
+
+TEST_F(PolicyTest, HidesOthersNamesAndProgramsWhereTheClusterIsPrivate) {
+  FakeClient alice = connect(kAlice);
+  const JobId job = submit(alice, submission(1));
+  wire::Submit doomed = submission(1);
+  doomed.set_immediate_ns(1);
+  const JobId ended = submit(alice, doomed);
+  pass(1s);
+  HeadConfig changed = config_;
+  changed.monitor.is_private = true;
+  ASSERT_TRUE(head_->reconfigure(changed));
+  const auto seen_by = [this](UserId user, bool all, std::vector<JobId> jobs) {
+    FakeClient client = connect(user);
+    wire::ListJobs question;
+    question.set_all_users(all);
+    question.set_finished(true);
+    for (const JobId one : jobs) question.add_jobs(one.value());
+    client.say(question);
+    return client.connection->all<wire::JobList>().back();
+  };
+  for (const auto& list : {seen_by(kBob, true, {}), seen_by(kBob, false, {job, ended})}) {
+    ASSERT_EQ(list.jobs_size(), 2);
+    for (const wire::JobStatus& status : list.jobs()) {
+      EXPECT_NE(status.user(), kAlice.value());
+      EXPECT_EQ(status.user_name() + status.name() + status.command() + status.directory(), "");
+      EXPECT_EQ(status.events_size(), 0);
+    }
+  }
+  EXPECT_EQ(seen_by(kOperator, true, {}).jobs(0).name(), "true");
+  EXPECT_EQ(seen_by(kAlice, true, {}).jobs(0).name(), "true");
+  FakeClient bob = connect(kBob);
+  wire::GetAccounting question;
+  question.set_all_users(true);
+  bob.say(question);
+  const auto page = bob.connection->all<wire::Accounting>().back();
+  ASSERT_EQ(page.rows_size(), 1);
+  EXPECT_EQ(page.rows(0).name() + page.rows(0).user_name(), "");
+}
+
+TEST_F(PolicyTest, TakesNoWeightForTheDefault) {
+  FakeClient alice = connect(kAlice);
+  const JobId job = submit(alice, asking([](auto& r) { r.set_weight(0); }));
+  EXPECT_EQ(status_of(alice, job).weight(), limits::kDefaultWeight);
+}
+
+TEST_F(PolicyTest, AppliesAChangedNumberOfRequeues) {
+  HeadConfig changed = config_;
+  changed.max_requeues = 0;
+  ASSERT_TRUE(head_->reconfigure(changed));
+  FakeNode node = connect_node(0);
+  FakeClient alice = connect(kAlice);
+  const JobId job = submit(
+      alice, asking([](auto& r) { r.set_requeue(static_cast<std::uint32_t>(Requeue::Yes)); }));
+  const auto prepares = node.connection->all<wire::PrepareTasks>();
+  ASSERT_EQ(prepares.size(), 1U);
+  const AttemptId attempt(prepares[0].attempt());
+  node.say(Prepared{attempt});
+  pass(50ms);
+  node.say(Started{attempt});
+  settle();
+  FakeNode back = connect_node(0);  // and knows of nothing
+  settle();
+  EXPECT_EQ(state_of(alice, job), JobState::NodeFailed);
+}
+
+}  // namespace
+}  // namespace score::head

@@ -1,0 +1,87 @@
+// What goes through the head between nodes and front ends, as the sessions see it.
+#include "scored/head/head_fixture.hpp"
+
+#include <tuple>
+
+namespace score::head {
+namespace {
+
+class StreamsTest : public HeadFixture {
+ protected:
+  static wire::TaskOutput output(AttemptId attempt, std::string data, std::uint64_t offset) {
+    wire::TaskOutput message;
+    message.set_attempt(attempt.value());
+    message.set_stream(wire::STDOUT);
+    message.set_data(std::move(data));
+    message.set_offset(offset);
+    return message;
+  }
+};
+
+// Nodes repeat what was on its way: by these figures a front end knows what it has.
+TEST_F(StreamsTest, SaysOfOutputWhereItStandsInItsNodes) {
+  AttemptId attempt;
+  {
+    FakeNode first = connect_node(0);
+    FakeNode second = connect_node(1);
+    FakeClient client = connect(kAlice);
+    attempt = launch(client, first, second);
+  }
+  start_head();
+  FakeNode first = connect_node(0, {{attempt, AttemptPhase::Running, {}, {}}});
+  FakeNode second = connect_node(1, {{attempt, AttemptPhase::Running, {}, {}}});
+  second.session->dispatch(frame_of(output(attempt, "again", 70)));
+  first.session->dispatch(frame_of(output(attempt, "first", 5)));
+  FakeClient client = connect(kAlice);
+  wire::Attach attach = attachment(JobId(1));
+  attach.set_have_bytes(80);
+  client.say(attach);
+  settle();
+  second.session->dispatch(frame_of(output(attempt, "ain and more", 73)));
+  const auto sent = client.connection->all<wire::Output>();
+  ASSERT_EQ(sent.size(), 3u);
+  const auto stands = [&attempt](const wire::Output& one) {
+    EXPECT_EQ(one.attempt(), attempt.value());
+    return std::tuple(one.node_index(), one.offset(), one.data());
+  };
+  EXPECT_EQ(stands(sent[0]), std::tuple(1U, 70U, "again"));
+  EXPECT_EQ(stands(sent[1]), std::tuple(0U, 5U, "first"));
+  EXPECT_EQ(stands(sent[2]), std::tuple(1U, 75U, "n and more"));
+}
+
+// A shepherd is its user's: the link that it would fill is the other jobs', too.
+TEST_F(StreamsTest, EndsAJobThatEntersOneFenceOverAndOver) {
+  FakeNode first = connect_node(0);
+  FakeNode second = connect_node(1);
+  FakeClient client = connect(kAlice);
+  wire::FenceEnter enter;
+  enter.set_attempt(launch(client, first, second).value());
+  enter.set_key_values("a");
+  first.session->dispatch(frame_of(enter));
+  second.session->dispatch(frame_of(enter));
+  first.session->dispatch(frame_of(enter));
+  EXPECT_EQ(first.connection->all<wire::FenceDone>().size(), 2u) << "the answer may have been lost";
+  EXPECT_EQ(state_of(client, JobId(1)), JobState::Running);
+  for (int i = 0; i < 3; ++i) first.session->dispatch(frame_of(enter));
+  EXPECT_EQ(first.connection->all<wire::FenceDone>().size(), 2u);
+  EXPECT_EQ(state_of(client, JobId(1)), JobState::Completing);
+}
+
+TEST_F(StreamsTest, EndsAJobWhoseMessagesToANodePileUp) {
+  FakeNode first = connect_node(0);
+  FakeNode second = connect_node(1);
+  FakeClient client = connect(kAlice);
+  wire::JobRelay relay;
+  relay.set_attempt(launch(client, first, second).value());
+  relay.set_node_index(1);
+  relay.mutable_message()->set_data(std::string(1 << 20, 'x'));
+  for (int i = 0; i < 100; ++i) first.session->dispatch(frame_of(relay));
+  EXPECT_EQ(second.connection->all<wire::JobRelay>().size(), 100u) << "they are read";
+  second.connection->is_stuck = true;
+  for (int i = 0; i < 100; ++i) first.session->dispatch(frame_of(relay));
+  EXPECT_LT(second.connection->all<wire::JobRelay>().size(), 140u);
+  EXPECT_EQ(state_of(client, JobId(1)), JobState::Completing);
+}
+
+}  // namespace
+}  // namespace score::head

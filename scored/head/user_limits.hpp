@@ -1,0 +1,40 @@
+#pragma once
+// What users may ask for without an operator: the table [limits] of scored.toml(5). Pure.
+// Operators, root and who is exempt are held to none of it; the caller knows who asks.
+
+#include "base/config.hpp"
+#include "base/limits.hpp"
+#include "base/model.hpp"
+#include "base/result.hpp"
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace score::head {
+
+struct UserLimits {
+  std::uint32_t max_weight = limits::kDefaultWeight;  // nobody takes slices from others
+  std::int32_t max_priority = 0;                      // lower is allowed: "later than others"
+  std::uint32_t max_jobs = 5'000;                     // of one user, queued or running
+  std::array<bool, 3> queues = {false, false, true};  // [base::Queue]
+  Duration scout_time = 1h;                           // of one command of scout; 0: none
+  std::vector<std::string> exempt;                    // users, and groups as "@group"
+
+  // The names of the queues that users may choose.
+  [[nodiscard]] std::vector<std::string> queue_names() const;
+};
+
+// Problems are the section's.
+[[nodiscard]] UserLimits read_user_limits(ConfigSection& section);
+
+// The first limit that the request breaks, as an error (Denied) that names it and who may do more.
+// A command of scout without a limit of its own gets scout_time for it.
+[[nodiscard]] Status hold_to_limits(const UserLimits& limits, ResourceRequest& request);
+[[nodiscard]] Status check_weight(const UserLimits& limits, std::uint32_t weight);
+[[nodiscard]] Status check_priority(const UserLimits& limits, std::int32_t priority);
+// jobs: those the user has already.
+[[nodiscard]] Status check_job_count(const UserLimits& limits, std::size_t jobs);
+
+}  // namespace score::head

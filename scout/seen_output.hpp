@@ -1,0 +1,35 @@
+// What a front end has of its job's output, so that it shows nothing twice: a head that restarted
+// sends again what its nodes had on their way, and who watches again is sent what is kept. Pure.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <utility>
+
+namespace score::scout {
+
+class SeenOutput {
+ public:
+  struct Piece {
+    std::uint64_t attempt = 0;  // 0: not of a task, never known
+    std::uint32_t node_index = 0;
+    std::uint64_t offset = 0;  // of its first byte in all output of that node of that attempt
+    std::size_t bytes = 0;
+  };
+
+  // How many of its first bytes are known; from now on all are.
+  std::size_t see(const Piece& piece) {
+    if (piece.attempt == 0) return 0;
+    std::uint64_t& end = end_[{piece.attempt, piece.node_index}];
+    const std::uint64_t before = end > piece.offset ? end - piece.offset : 0;
+    end = std::max(end, piece.offset + piece.bytes);
+    return static_cast<std::size_t>(std::min<std::uint64_t>(before, piece.bytes));
+  }
+
+ private:
+  std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> end_;  // by attempt and node
+};
+
+}  // namespace score::scout
