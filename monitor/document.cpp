@@ -221,7 +221,7 @@ void Writer::write_job(const JobRow& job) {
   json_.list("reasons", is_visible ? job.reasons : std::vector<std::string>()).end_object();
 }
 
-constexpr std::array<const char*, 16> kProcessColumns = {"node",
+constexpr std::array<const char*, 17> kProcessColumns = {"node",
                                                          "job",
                                                          "rank",
                                                          "pid",
@@ -236,7 +236,8 @@ constexpr std::array<const char*, 16> kProcessColumns = {"node",
                                                          "received_messages_per_s",
                                                          "sent_bytes_per_s",
                                                          "received_bytes_per_s",
-                                                         "processes"};
+                                                         "processes",
+                                                         "waited"};
 
 void Writer::write_processes() {
   json_.key("processes").begin_object().list("columns", kProcessColumns).key("rows").begin_array();
@@ -262,7 +263,7 @@ void Writer::write_task(std::uint32_t node, const TaskLoad& task) {
   rate(&TrafficRate::received_messages);
   rate(&TrafficRate::sent_bytes);
   rate(&TrafficRate::received_bytes);
-  json_.value(task.processes).end_array();
+  json_.value(task.processes).value(rounded(task.waited)).end_array();
 }
 
 void Writer::write_quantiles(const Quantiles& of, bool with_count) {

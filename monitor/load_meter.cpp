@@ -73,11 +73,13 @@ TaskLoad LoadMeter::load_of(const TaskSample& now, Kept* before, Duration period
   // Of a gang that has been frozen all the time its last slice is still what there is to say.
   load.user = before->user;
   load.system = before->system;
+  load.waited = before->waited;
   load.switches = before->switches;
   if (scheduled >= kLeastScheduled) {
     const double ran = seconds(scheduled);
     load.user = cores(now.user, last.user, ran);
     load.system = cores(now.system, last.system, ran);
+    load.waited = cores(now.waited, last.waited, ran);
     load.switches = grown(now.switches, last.switches) / ran;
   }
   if (now.pm && last.pm) {
@@ -127,8 +129,8 @@ void LoadMeter::add_task(AttemptId attempt, const TaskSample& task, Duration sch
     if (!load_.traffic) load_.traffic = TrafficRate();
     add(*load_.traffic, *load.traffic);
   }
-  new_.push_back({attempt, task, load.pm_wait.value_or(0), load.user, load.system, load.switches,
-                  known != nullptr && task.pm ? known->traffic : std::nullopt});
+  new_.push_back({attempt, task, load.pm_wait.value_or(0), load.user, load.system, load.waited,
+                  load.switches, known != nullptr && task.pm ? known->traffic : std::nullopt});
   load_.tasks.push_back(std::move(load));
 }
 

@@ -21,6 +21,7 @@ struct TaskLoad {
   std::int32_t pid = 0;
   TaskState state = TaskState::Blocked;
   double user = 0, system = 0;  // cores, while it was scheduled; of when it was last
+  double waited = 0;            // share of scheduled time that it wanted a core and had none
   double scheduled = 0;         // share of the period
   double switches = 0;          // a second of scheduled time
   Bytes memory;
@@ -54,8 +55,8 @@ class LoadMeter {
     AttemptId attempt;
     TaskSample sample;
     double pm_wait = 0;
-    double user = 0, system = 0, switches = 0;  // as shown last
-    std::optional<TrafficRate> traffic;         // ... too; none: not known yet
+    double user = 0, system = 0, waited = 0, switches = 0;  // as shown last
+    std::optional<TrafficRate> traffic;                     // ... too; none: not known yet
   };
 
   struct Scheduled {

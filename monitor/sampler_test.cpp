@@ -69,11 +69,13 @@ class TaskWatchTest : public ::testing::Test {
 
   void TearDown() override { fs::remove_all(proc_); }
 
-  void set(pid_t pid, const std::string& stat, Duration ran, std::uint64_t turns) {
+  void set(pid_t pid, const std::string& stat, Duration ran, std::uint64_t turns,
+           Duration waited = 0s) {
     const fs::path directory = proc_ / std::to_string(pid);
     fs::create_directories(directory);
     std::ofstream(directory / "stat") << stat;
-    std::ofstream(directory / "schedstat") << fmt::format("{} 0 {}\n", ran.count(), turns);
+    std::ofstream(directory / "schedstat")
+        << fmt::format("{} {} {}\n", ran.count(), waited.count(), turns);
     if (std::find(found_.begin(), found_.end(), pid) == found_.end()) found_.push_back(pid);
   }
 
@@ -137,6 +139,16 @@ TEST_F(TaskWatchTest, BelievesNoPidThatIsNotAmongItsProcesses) {
   EXPECT_EQ(samples[0].user, 5ms);
   EXPECT_EQ(samples[1].user, 0ms);
   EXPECT_EQ(samples[1].state, TaskState::Ended);
+}
+
+TEST_F(TaskWatchTest, SumsWhatItsProcessesWaitedForAProcessor) {
+  set(10, stat_line('S', 1, 0, 0), 1ms, 5, 20ms);
+  set(11, stat_line('R', 10, 0, 0), 2ms, 6, 300ms);
+  TaskWatch watched = watch({10});
+  EXPECT_EQ(watched.read(false)[0].waited, 320ms);
+  found_ = {10};
+  watched.look_up();
+  EXPECT_EQ(watched.read(false)[0].waited, 320ms) << "the child ended";
 }
 
 TEST_F(TaskWatchTest, KeepsWhatAnEndedTaskUsed) {

@@ -54,6 +54,7 @@ struct TaskSample {
   std::int32_t pid = 0;
   TaskState state = TaskState::Blocked;
   Duration user{0}, system{0};  // CPU
+  Duration waited{0};           // for a processor: the first thread of each of its processes
   std::uint64_t switches = 0;   // of context
   Bytes memory;                 // resident
   std::uint32_t processes = 0;

@@ -95,6 +95,7 @@ void TaskWatch::look_up() {
     const bool is_task = tasks_.pids[current->second.task] == current->first;
     if (is_task) ended_[current->second.task].user += cpu.user;
     if (is_task) ended_[current->second.task].system += cpu.system;
+    ended_[current->second.task].waited += current->second.schedule.waited;
     processes_.erase(current);
   }
   for (const pid_t pid : found) {
@@ -165,6 +166,7 @@ void TaskWatch::add_to(TaskSample& sample, const Process& process, bool is_first
   const CpuTime cpu = cpu_of(process.stat, process.schedule);
   sample.user += cpu.user;
   sample.system += cpu.system;
+  sample.waited += process.schedule.waited;
   sample.switches += process.schedule.turns;
   static const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   sample.memory += Bytes(process.stat.resident_pages * page);
@@ -182,6 +184,7 @@ std::vector<TaskSample>& TaskWatch::read(bool frozen) {
     samples_[i].state = TaskState::Ended;
     samples_[i].user = ended_[i].user;
     samples_[i].system = ended_[i].system;
+    samples_[i].waited = ended_[i].waited;
   }
   for (auto& [pid, process] : processes_) {
     read_process(process, frozen);

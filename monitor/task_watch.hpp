@@ -69,7 +69,7 @@ class TaskWatch {
   FindProcesses find_;
   std::string proc_;
   std::map<pid_t, Process> processes_;
-  std::vector<TaskSample> ended_;    // [task]: what processes had that are gone, in user and system
+  std::vector<TaskSample> ended_;    // [task]: what processes had that are gone: times
   std::vector<TaskSample> samples_;  // [task]
 };
 

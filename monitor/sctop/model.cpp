@@ -114,6 +114,7 @@ class ProcessTable {
     process.user = number_of(at(row, "user"));
     process.system = number_of(at(row, "system"));
     process.pm = number_of(at(row, "pm"));
+    process.waited = number_of(at(row, "waited"));
     return process;
   }
 

@@ -36,7 +36,7 @@ struct JobView {
 struct ProcessView {
   std::int64_t node = 0, job = 0, rank = 0;
   std::string state;
-  double user = 0, system = 0, pm = 0;  // of scheduled time
+  double user = 0, system = 0, pm = 0, waited = 0;  // of scheduled time
 };
 
 struct Percentiles {

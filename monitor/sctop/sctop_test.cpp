@@ -18,9 +18,11 @@ constexpr std::string_view kDocument = R"({
             "slot": 0, "share": 0.5, "scheduled_s": 5, "elapsed_s": 10, "reasons": []},
            {"job": 8, "user": "bob", "name": "pi", "state": "pending", "nodes": 2, "tasks": 4,
             "slot": null, "share": 0, "reasons": ["no free cores"]}],
-  "processes": {"columns": ["node", "job", "rank", "pid", "state", "user", "system", "pm"],
+  "processes": {"columns": ["node", "job", "rank", "pid", "state", "user", "system", "pm",
+                            "waited"],
                 "rows": [[0, 7, 0, 100, "running", 0.5, 0.25, 0.25],
-                         [0, 7, 1, 101, "frozen", 1, 0, null]]},
+                         [0, 7, 1, 101, "frozen", 1, 0, null],
+                         [1, 8, 0, 102, "running", 0.25, 0, null, 0.5]]},
   "switches": {"phases": {"total": {"p50_s": 1e-5, "p95_s": 5e-5, "max_s": 2e-3}}, "skew": null,
                "late_total": 3}
 })";
@@ -42,7 +44,7 @@ TEST(Sctop, ShowsMatrixLoadsAndJobs) {
   const auto text = text_of(render(model(), {}, {.lines = 24, .columns = 120}));
   for (const char* part :
        {"quantum 100 ms", "nodes 2/2", "p50 10 us p95 50 us max 2.0 ms", "late 3", "> slot 0",
-        "  7   xxxxxx", "node00", "ann", "no free cores", "F10"}) {
+        "  7   xxxxxx", "node00", "[||||||...........     ]", "ann", "no free cores", "F10"}) {
     EXPECT_NE(text.find(part), text.npos) << part << "\n" << text;
   }
 }

@@ -83,7 +83,7 @@ void add_matrix(std::vector<Line>& out, const Model& model, ScreenSize size) {
   if (model.rows.empty()) out.push_back({{"  no slot is in use", Style::Faint}});
 }
 
-// "user|||sys/// pm..." of `width` characters.
+// "user|||sys///waiting for a processor...pm~~~" of `width` characters.
 std::vector<Span> bar(const ProcessView& process, std::size_t width) {
   const auto part = [&](double share) {
     return static_cast<std::size_t>(
@@ -91,13 +91,15 @@ std::vector<Span> bar(const ProcessView& process, std::size_t width) {
   };
   const auto user = part(process.user);
   const auto system = std::min(part(process.system), width - user);
-  const auto pm = std::min(part(process.pm), width - user - system);
+  const auto waited = std::min(part(process.waited), width - user - system);
+  const auto pm = std::min(part(process.pm), width - user - system - waited);
   const auto frozen = process.state == "frozen" ? Style::Faint : Style::Plain;
   return {
       {"[", Style::Faint},
       {std::string(user, '|'), process.state == "frozen" ? Style::Faint : Style::Job, process.job},
       {std::string(system, '/'), frozen},
-      {std::string(pm, '~') + std::string(width - user - system - pm, ' '), Style::Faint},
+      {std::string(waited, '.'), frozen},
+      {std::string(pm, '~') + std::string(width - user - system - waited - pm, ' '), Style::Faint},
       {"]", Style::Faint}};
 }
 
@@ -171,8 +173,8 @@ std::vector<Line> help() {
   for (const char* text :
        {"", "matrix: a row a slot, > is the one that runs; a column a node; the job's number",
         "        '.' idle, 'x' down or drained",
-        "bars:   of scheduled time: | user  / system  ~ waiting in PM; faint: frozen now", "",
-        "Up Down PgUp PgDn Home End   choose a job",
+        "bars:   of scheduled time: | user  / system  . waiting for a processor  ~ waiting in PM;",
+        "        faint: frozen now", "", "Up Down PgUp PgDn Home End   choose a job",
         "[ ]                          scroll the nodes",
         "/ F3    filter jobs           < > F6  sort by the next column    I  invert",
         "F9 k    cancel the chosen job (own jobs; operators any)",

@@ -23,7 +23,7 @@ bool are_times(std::initializer_list<std::int64_t> all) {
 
 Result<monitor::TaskSample> from_wire(const wire::TaskSample& message) {
   if (message.state() >= monitor::kTaskStates ||
-      !are_times({message.user_ns(), message.system_ns()})) {
+      !are_times({message.user_ns(), message.system_ns(), message.waited_ns()})) {
     return fail(Errc::Malformed, "task {}", message.rank());
   }
   monitor::TaskSample task;
@@ -32,6 +32,7 @@ Result<monitor::TaskSample> from_wire(const wire::TaskSample& message) {
   task.state = static_cast<monitor::TaskState>(message.state());
   task.user = Duration(message.user_ns());
   task.system = Duration(message.system_ns());
+  task.waited = Duration(message.waited_ns());
   task.switches = message.switches();
   task.memory = Bytes(message.memory_bytes());
   task.processes = message.processes();

@@ -18,6 +18,7 @@ wire::NodeSample sound() {
   auto& task = *gang.add_tasks();
   task.set_rank(3);
   task.set_user_ns(500);
+  task.set_waited_ns(700);
   task.set_has_pm(true);
   task.set_sent_bytes(9);
   auto& one = *sample.add_switches();
@@ -38,6 +39,7 @@ TEST(SampleWire, KeepsWhatWasMeasured) {
   EXPECT_EQ(sample->taken, TimePoint(5s));
   ASSERT_EQ(sample->gangs.size(), 1U);
   EXPECT_EQ(sample->gangs[0].tasks[0].rank, Rank(3));
+  EXPECT_EQ(sample->gangs[0].tasks[0].waited, 700ns);
   EXPECT_EQ(sample->gangs[0].tasks[0].pm->traffic.sent_bytes, 9U);
   EXPECT_EQ(sample->switches[0].done, 30ns);
   EXPECT_EQ(sample->totals->switches, 8U);
@@ -54,6 +56,7 @@ TEST(SampleWire, RefusesNumbersThatCannotBe) {
   EXPECT_TRUE(refuses([](auto& s) { s.mutable_gangs(0)->set_scheduled_ns(-5); }));
   EXPECT_TRUE(refuses([](auto& s) { s.mutable_gangs(0)->mutable_tasks(0)->set_state(77); }));
   EXPECT_TRUE(refuses([](auto& s) { s.mutable_gangs(0)->mutable_tasks(0)->set_user_ns(-1); }));
+  EXPECT_TRUE(refuses([](auto& s) { s.mutable_gangs(0)->mutable_tasks(0)->set_waited_ns(-1); }));
   EXPECT_TRUE(refuses([](auto& s) { s.mutable_switches(0)->set_stopped_ns(5); }));
   EXPECT_TRUE(refuses([](auto& s) { s.mutable_switches(0)->set_due_ns(INT64_MAX); }));
   EXPECT_TRUE(refuses([](auto& s) { s.mutable_totals()->set_lost_ns(INT64_MIN); }));

@@ -6,27 +6,32 @@
 
 namespace score::node {
 
+// At a full sample, since its start.
+struct TaskTotals {
+  Duration used{0};  // processor time, as TaskGlance::used
+  Duration ran{0};   // its gang, as Switcher::RunTime
+};
+
 class TaskTrack {
  public:
-  // Of `sample`, which was full, it had used so much, and its gang had run so long.
-  void mark(const monitor::TaskSample& sample, Duration used, Duration ran);
+  void mark(const monitor::TaskSample& sample, const TaskTotals& totals);
   // Where the next mark will be.
-  void expect(const monitor::TaskSample& next, Duration next_used);
+  void expect(const monitor::TaskSample& next, const TaskTotals& totals);
   // Glances after the mark, in their order.
   [[nodiscard]] monitor::TaskSample at(const GangGlance& gang, const TaskGlance& task);
 
  private:
-  void note_busy(Duration ran, Duration busy);
+  void note_lately(Duration ran, Duration used, Duration waited);
   void note_state(const GangGlance& gang, const TaskGlance& task);
+  [[nodiscard]] bool is_busy(Duration ran, Duration used) const;
 
   monitor::TaskSample before_, next_;
-  Duration used_before_{0}, next_used_{0};
-  double part_ = 0;  // of the way to the next mark
-  // At the last glance or mark.
-  Duration used_{0}, waited_{-1}, ran_{0};
+  TaskTotals at_mark_, at_next_;
+  double part_ = 0;                                         // of the way to the next mark
+  Duration used_{0}, ran_{0};                               // at the last glance or mark
   monitor::TaskState awake_ = monitor::TaskState::Running;  // when its gang ran last
-  // Of its gang's time lately, and how much of that it ran or could have.
-  double lately_ = 0, busy_ = 0;
+  // Of its gang's time lately, and how much of that it ran, or waited for a processor.
+  double lately_ = 0, used_lately_ = 0, waited_lately_ = 0;
 };
 
 }  // namespace score::node

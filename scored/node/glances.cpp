@@ -3,18 +3,11 @@
 // file; what else there is to know of a process has the main thread read by then.
 #include "scored/node/glances.hpp"
 
-#include "base/text.hpp"
-#include "monitor/proc_text.hpp"
 #include "pmlib/segment.hpp"
 #include "scored/node/kernel_call.hpp"
 #include "scored/node/switch_follower.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <array>
-#include <fcntl.h>
-#include <unistd.h>
 #include <utility>
 
 namespace score::node {
@@ -30,15 +23,6 @@ namespace {
   Duration sum{0};
   for (const pid_t process : processes) sum += used_by(process);
   return sum;
-}
-
-// < 0: it is gone. A gone file must not come to the parser: errors are allocated.
-[[gnu::hot]] Duration waited_by(int schedule) {
-  std::array<char, 128> text;
-  const ssize_t got = pread(schedule, text.data(), text.size(), 0);
-  if (got <= 0) return Duration{-1};
-  const auto read = monitor::parse_schedule({text.data(), static_cast<std::size_t>(got)});
-  return read ? read->waited : Duration{-1};
 }
 
 std::size_t count_tasks(const std::vector<Glances::Gang>& gangs) {
@@ -65,14 +49,6 @@ Glances::Glances(Duration period, std::vector<Gang> gangs)
   last_.gangs.resize(gangs_.size());
   last_.tasks.resize(count_tasks(gangs_));
   kept_.resize(kMostKept, last_);
-  for (const Gang& gang : gangs_) {
-    for (const auto& processes : gang.processes) {
-      UniqueFd& schedule = schedules_.emplace_back();
-      if (processes.empty()) continue;
-      auto opened = open_file(fmt::format("/proc/{}/schedstat", processes.front()), O_RDONLY);
-      if (opened) schedule = *std::move(opened);
-    }
-  }
 }
 
 [[gnu::hot]] bool Glances::is_time(TimePoint now, std::optional<TimePoint> boundary) const {
@@ -118,9 +94,6 @@ Glances::Glances(Duration period, std::vector<Gang> gangs)
   for (std::size_t i = 0; i < gang.processes.size(); ++i) {
     TaskGlance& task = last_.tasks[first + i];
     task.used = used_by(gang.processes[i]);
-    if (schedules_[first + i]) {
-      task.waited = std::max(task.waited, waited_by(schedules_[first + i].get()));
-    }
     if (gang.contexts && i < gang.contexts->size()) task.pm = read_context((*gang.contexts)[i]);
   }
 }

@@ -25,8 +25,7 @@ struct SwitchSlot;
 std::optional<monitor::PmReading> read_context(const UniqueFd& context);
 
 struct TaskGlance {
-  Duration used{0};    // processor time of those of its processes that live
-  Duration waited{0};  // for a processor: the first process's first thread, which is most MPI ranks
+  Duration used{0};  // processor time of those of its processes that live
   std::optional<monitor::PmReading> pm;
 };
 
@@ -91,10 +90,9 @@ class Glances {
 
   const Duration period_;
   const std::vector<Gang> gangs_;
-  std::vector<UniqueFd> schedules_;  // [task]: schedstat of its first process
-  TimePoint next_{};                 // the switcher's thread's
-  Glance last_;                      // ... too: of a gang that did not run since it is still true
-  std::vector<Glance> kept_;         // [kMostKept]
+  TimePoint next_{};          // the switcher's thread's
+  Glance last_;               // ... too: of a gang that did not run since it is still true
+  std::vector<Glance> kept_;  // [kMostKept]
   std::atomic<std::uint32_t> written_{0}, fetched_{0};  // ever
 };
 

@@ -137,8 +137,9 @@ TEST(Glances, SurviveAProcessThatIsGone) {
 
 // ---- samples of them ----------------------------------------------------------------------------
 
-TaskSample full(Duration user, Duration system, TaskState state) {
+TaskSample full(Duration user, Duration system, TaskState state, Duration waited = 0s) {
   TaskSample sample;
+  sample.waited = waited;
   sample.user = user;
   sample.system = system;
   sample.state = state;
@@ -157,51 +158,87 @@ GangGlance frozen(Duration ran) {
 
 TEST(TaskTrack, SharesOutWhatWasUsedAsTheProcessorTimeWas) {
   TaskTrack track;
-  track.mark(full(1s, 500ms, TaskState::Running), 1500ms, 2s);
-  track.expect(full(1300ms, 600ms, TaskState::Running), 1900ms);
-  const auto first = track.at(running(2100ms), {1600ms, 0ms, {}});
+  track.mark(full(1s, 500ms, TaskState::Running), {1500ms, 2s});
+  track.expect(full(1300ms, 600ms, TaskState::Running), {1900ms, 2400ms});
+  const auto first = track.at(running(2100ms), {1600ms, {}});
   EXPECT_EQ(first.user, 1075ms);
   EXPECT_EQ(first.system, 525ms);
   EXPECT_EQ(first.switches, 1'075U);
-  const auto second = track.at(frozen(2100ms), {1600ms, 0ms, {}});
+  const auto second = track.at(frozen(2100ms), {1600ms, {}});
   EXPECT_EQ(second.user, first.user);
   EXPECT_EQ(second.state, TaskState::Frozen);
-  const auto third = track.at(running(2400ms), {1900ms, 0ms, {}});
+  const auto third = track.at(running(2400ms), {1900ms, {}});
   EXPECT_EQ(third.user, 1300ms);
   EXPECT_EQ(third.system, 600ms);
 }
 
 TEST(TaskTrack, NeverGoesBackNorBeyondTheNextSample) {
   TaskTrack track;
-  track.mark(full(1s, 0s, TaskState::Running), 1s, 1s);
-  track.expect(full(1100ms, 0s, TaskState::Running), 1100ms);
-  EXPECT_EQ(track.at(running(1100ms), {1080ms, 0ms, {}}).user, 1080ms);
-  EXPECT_EQ(track.at(running(1200ms), {300ms, 0ms, {}}).user, 1080ms) << "a process ended";
-  EXPECT_EQ(track.at(running(1300ms), {9s, 0ms, {}}).user, 1100ms);
+  track.mark(full(1s, 0s, TaskState::Running), {1s, 1s});
+  track.expect(full(1100ms, 0s, TaskState::Running), {1100ms, 1300ms});
+  EXPECT_EQ(track.at(running(1100ms), {1080ms, {}}).user, 1080ms);
+  EXPECT_EQ(track.at(running(1200ms), {300ms, {}}).user, 1080ms) << "a process ended";
+  EXPECT_EQ(track.at(running(1300ms), {9s, {}}).user, 1100ms);
   // All of its processes are gone: less than before.
-  track.mark(full(1100ms, 0s, TaskState::Running), 1100ms, 1300ms);
-  track.expect(full(0s, 0s, TaskState::Ended), 0s);
-  EXPECT_EQ(track.at(running(1400ms), {0s, 0ms, {}}).user, 1100ms);
+  track.mark(full(1100ms, 0s, TaskState::Running), {1100ms, 1300ms});
+  track.expect(full(0s, 0s, TaskState::Ended), {0s, 1400ms});
+  EXPECT_EQ(track.at(running(1400ms), {0s, {}}).user, 1100ms);
 }
 
 TEST(TaskTrack, KnowsWhoComputesFromWhoWaits) {
-  TaskTrack busy, starved, asleep;
-  for (TaskTrack* track : {&busy, &starved, &asleep}) {
-    track->mark(full(0s, 0s, TaskState::Frozen), 0s, 0s);
-    track->expect(full(0s, 0s, TaskState::Frozen), 0s);
-  }
+  TaskTrack busy, asleep;
+  for (TaskTrack* track : {&busy, &asleep}) track->mark(full(0s, 0s, TaskState::Frozen), {});
   TaskState last{};
   for (int i = 1; i <= 20; ++i) {
     const auto gang = running(i * 100ms);
-    EXPECT_EQ(busy.at(gang, {i * 99ms, 0ms, {}}).state, TaskState::Running);
-    // It gets a processor in each third slice only, and what it waited is counted then.
-    EXPECT_EQ(starved.at(gang, {i / 3 * 9ms, i / 3 * 280ms, {}}).state, TaskState::Running) << i;
-    last = asleep.at(gang, {i * 1ms, i * 1ms, {}}).state;
+    EXPECT_EQ(busy.at(gang, {i * 99ms, {}}).state, TaskState::Running);
+    last = asleep.at(gang, {i * 1ms, {}}).state;
   }
   EXPECT_EQ(last, TaskState::Blocked);
-  monitor::PmReading waits{true, {}};
-  EXPECT_EQ(busy.at(running(2100ms), {2s, 0ms, waits}).state, TaskState::WaitsInPm);
-  EXPECT_EQ(busy.at(frozen(2100ms), {2s, 0ms, waits}).state, TaskState::Frozen);
+  const monitor::PmReading waits{true, {}};
+  EXPECT_EQ(busy.at(running(2100ms), {2s, waits}).state, TaskState::WaitsInPm);
+  EXPECT_EQ(busy.at(frozen(2100ms), {2s, waits}).state, TaskState::Frozen);
+}
+
+// Whole turns of half a second between two full samples, which found its gang frozen.
+TEST(TaskTrack, SeesInTheVerySliceThatATaskFellAsleepOrWokeUp) {
+  TaskTrack track;
+  track.mark(full(0s, 0s, TaskState::Running), {});
+  track.expect(full(250ms, 0s, TaskState::Frozen), {250ms, 500ms});
+  EXPECT_EQ(track.at(running(100ms), {100ms, {}}).state, TaskState::Running);
+  EXPECT_EQ(track.at(running(200ms), {200ms, {}}).state, TaskState::Running);
+  EXPECT_EQ(track.at(running(300ms), {205ms, {}}).state, TaskState::Blocked);
+  EXPECT_EQ(track.at(running(400ms), {205ms, {}}).state, TaskState::Blocked);
+  EXPECT_EQ(track.at(running(500ms), {290ms, {}}).state, TaskState::Running);
+}
+
+// 32 processes want each processor: this one gets it in each third slice only, for a moment, and
+// what it waited is counted then.
+TEST(TaskTrack, TakesAStarvedTaskForABusyOneUntilItIsSeenAsleep) {
+  TaskTrack track;
+  track.mark(full(0s, 0s, TaskState::Running), {});
+  const auto until = [](int slices) { return TaskTotals{slices / 3 * 9ms, slices * 100ms}; };
+  const auto at = [](int slices) { return full(1s, 0s, TaskState::Frozen, slices / 3 * 280ms); };
+  for (int slice = 1; slice <= 30; ++slice) {
+    if (slice % 5 == 1) track.expect(at(slice + 4), until(slice + 4));
+    EXPECT_EQ(track.at(running(slice * 100ms), {until(slice).used, {}}).state, TaskState::Running)
+        << slice;
+    if (slice % 5 == 0) track.mark(at(slice), until(slice));
+  }
+  TaskTotals later = until(30);
+  later.ran += 500ms;
+  track.expect(full(1s, 0s, TaskState::Blocked, at(30).waited), later);
+  EXPECT_EQ(track.at(running(3100ms), {later.used, {}}).state, TaskState::Blocked);
+}
+
+TEST(TaskTrack, SharesOutWhatWasWaitedAsItsGangRan) {
+  TaskTrack track;
+  track.mark(full(0s, 0s, TaskState::Running, 1s), {0s, 2s});
+  track.expect(full(10ms, 0s, TaskState::Running, 1400ms), {10ms, 2500ms});
+  EXPECT_EQ(track.at(running(2100ms), {0s, {}}).waited, 1080ms) << "it got no processor";
+  EXPECT_EQ(track.at(frozen(2100ms), {0s, {}}).waited, 1080ms);
+  EXPECT_EQ(track.at(running(2500ms), {10ms, {}}).waited, 1400ms);
+  EXPECT_EQ(track.at(running(2600ms), {10ms, {}}).waited, 1400ms) << "not beyond the next sample";
 }
 
 }  // namespace

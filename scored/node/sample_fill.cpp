@@ -22,6 +22,7 @@ void fill_task(const monitor::TaskSample& task, wire::TaskSample& out) {
   out.set_state(static_cast<std::uint32_t>(task.state));
   out.set_user_ns(task.user.count());
   out.set_system_ns(task.system.count());
+  out.set_waited_ns(task.waited.count());
   out.set_switches(task.switches);
   out.set_memory_bytes(task.memory.value());
   out.set_processes(task.processes);

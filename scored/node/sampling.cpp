@@ -185,17 +185,15 @@ void Sampling::keep_watching(TimePoint now) {
     next_look_up_ = now + kLookUpPeriod;
     read_all(now);
     choose_glances();
+    note_totals(now);
   }
   if (!glances_) return;
-  std::size_t first = 0;
-  const auto used = glances_->used();
+  auto totals = totals_.begin();
   for (const auto& gang : glances_->gangs()) {
     Watch& watch = watches_.at(gang.attempt);
-    const auto ran = parts_.switcher.run_time(gang.attempt, now).ran;
     for (std::size_t i = 0; i < watch.tracks.size(); ++i) {
-      watch.tracks[i].mark(watch.tasks.last()[i], used[first + i], ran);
+      watch.tracks[i].mark(watch.tasks.last()[i], *totals++);
     }
-    first += gang.processes.size();
   }
 }
 
@@ -235,17 +233,29 @@ void Sampling::choose_glances() {
   parts_.switcher.set_glances(glances_);
 }
 
+// After read_all().
+void Sampling::note_totals(TimePoint now) {
+  totals_.clear();
+  if (!glances_) return;
+  const auto used = glances_->used();
+  for (const auto& gang : glances_->gangs()) {
+    const auto ran = parts_.switcher.run_time(gang.attempt, now).ran;
+    for (std::size_t i = 0; i < gang.processes.size(); ++i) {
+      totals_.push_back({used[totals_.size()], ran});
+    }
+  }
+}
+
 // A sample of each. One that was seen just now is left out: a full one follows.
 void Sampling::tell_glances(TimePoint now) {
+  note_totals(now);
   if (!glances_) return;
-  std::size_t first = 0;
-  const auto used = glances_->used();
+  auto totals = totals_.begin();
   for (const auto& gang : glances_->gangs()) {
     Watch& watch = watches_.at(gang.attempt);
     for (std::size_t i = 0; i < watch.tracks.size(); ++i) {
-      watch.tracks[i].expect(watch.tasks.last()[i], used[first + i]);
+      watch.tracks[i].expect(watch.tasks.last()[i], *totals++);
     }
-    first += gang.processes.size();
   }
   glances_->fetch([&](const Glance& glance) {
     if (now - glance.taken < period_ / 2) return;

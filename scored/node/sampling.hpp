@@ -66,6 +66,7 @@ class Sampling {
   void keep_watching(TimePoint now);
   void look_up();
   void choose_glances();
+  void note_totals(TimePoint now);
   void tell_glances(TimePoint now);
   void fill_glance(const Glance& glance);
   monitor::FindProcesses finder(const Attempts::RunningTasks& tasks) const;
@@ -82,6 +83,7 @@ class Sampling {
   TimePoint next_look_up_{};
   std::map<AttemptId, Watch> watches_;
   std::shared_ptr<Glances> glances_;  // of watches_; null: none
+  std::vector<TaskTotals> totals_;    // of its tasks, in its order, at the last full sample
   TimePoint totals_told_{};
   wire::NodeSample sample_;  // the last one: its memory is used again
   std::string bytes_;        // ... and those that it was sent as

@@ -23,6 +23,7 @@ export function jobColour(job: number): JobColour {
 export const loadColours = {
   user: '#009e73',
   system: '#d55e00',
+  waited: '#cc79a7',
   pm: '#56b4e9',
 } as const;
 

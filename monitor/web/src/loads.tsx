@@ -1,5 +1,5 @@
 // A bar a process under its node, as SCore's monitor had: the share of its scheduled time spent in user
-// code, in the kernel, and waiting in PM. A gang that is frozen right now is dimmed, not empty.
+// code, in the kernel, waiting for a processor that others had, and waiting in PM. A gang that is frozen right now is dimmed, not empty.
 
 import { useState } from 'preact/hooks';
 import { Canvas, type Size } from './canvas';
@@ -16,6 +16,7 @@ export interface ProcessRow {
   user: number;
   system: number;
   pm: number;
+  waited: number;
   scheduled: number;
   memory: number;
 }
@@ -24,7 +25,7 @@ export function rowsOf(processes: Processes): ProcessRow[] {
   const at = (name: string) => processes.columns.indexOf(name);
   const column = {
     node: at('node'), job: at('job'), rank: at('rank'), state: at('state'), user: at('user'),
-    system: at('system'), pm: at('pm'), scheduled: at('scheduled'), memory: at('memory_bytes'),
+    system: at('system'), pm: at('pm'), waited: at('waited'), scheduled: at('scheduled'), memory: at('memory_bytes'),
   };
   return processes.rows.map((row) => ({
     node: Number(row[column.node]),
@@ -34,6 +35,7 @@ export function rowsOf(processes: Processes): ProcessRow[] {
     user: Number(row[column.user] ?? 0),
     system: Number(row[column.system] ?? 0),
     pm: Number(row[column.pm] ?? 0),
+    waited: Number(row[column.waited] ?? 0),
     scheduled: Number(row[column.scheduled] ?? 0),
     memory: Number(row[column.memory] ?? 0),
   }));
@@ -77,6 +79,7 @@ function drawBar(context: CanvasRenderingContext2D, row: ProcessRow, bar: Bar, t
   if (row.state === 'frozen') context.globalAlpha = 0.6 * alpha;
   part(row.user, loadColours.user);
   part(row.system, loadColours.system);
+  part(row.waited, loadColours.waited);
   part(row.pm, loadColours.pm);
   if (row.state === 'stopped') stripe(context, bar, theme.ink);
   context.globalAlpha = 1;
@@ -86,7 +89,11 @@ function drawBar(context: CanvasRenderingContext2D, row: ProcessRow, bar: Bar, t
 function meanOf(rows: ProcessRow[]): ProcessRow {
   const mean = (get: (row: ProcessRow) => number) => rows.reduce((sum, row) => sum + get(row), 0) / rows.length;
   const awake = rows.find((row) => row.state !== 'frozen');
-  return { ...(awake ?? rows[0]!), user: mean((row) => row.user), system: mean((row) => row.system), pm: mean((row) => row.pm) };
+  return {
+    ...(awake ?? rows[0]!),
+    user: mean((row) => row.user), system: mean((row) => row.system),
+    waited: mean((row) => row.waited), pm: mean((row) => row.pm),
+  };
 }
 
 function barsOf(rows: ProcessRow[]): ProcessRow[] {
@@ -155,7 +162,7 @@ function isSame(a: ProcessRow, b: ProcessRow): boolean {
 
 function describe(snapshot: Snapshot, row: ProcessRow | null): string {
   if (!row) return 'Point at a bar, or use the arrow keys.';
-  const shares = `user ${percent(row.user, 0)}, system ${percent(row.system, 0)}, in PM ${percent(row.pm, 0)}`;
+  const shares = `user ${percent(row.user, 0)}, system ${percent(row.system, 0)}, waiting for a processor ${percent(row.waited, 0)}, in PM ${percent(row.pm, 0)}`;
   const node = snapshot.nodes[row.node]?.name ?? '';
   return `${node}, job ${row.job} rank ${row.rank}, ${row.state}: ${shares} of its time; scheduled ${percent(row.scheduled, 0)}, ${bytes(row.memory)}`;
 }
@@ -163,10 +170,10 @@ function describe(snapshot: Snapshot, row: ProcessRow | null): string {
 function table(snapshot: Snapshot): Table {
   return {
     caption: 'Load of each process, of the time it was scheduled',
-    head: ['node', 'job', 'rank', 'state', 'user', 'system', 'in PM', 'scheduled', 'memory'],
+    head: ['node', 'job', 'rank', 'state', 'user', 'system', 'waiting for a processor', 'in PM', 'scheduled', 'memory'],
     rows: rowsOf(snapshot.processes).map((row) => [
       snapshot.nodes[row.node]?.name ?? String(row.node), row.job, row.rank, row.state,
-      percent(row.user, 0), percent(row.system, 0), percent(row.pm, 0), percent(row.scheduled, 0),
+      percent(row.user, 0), percent(row.system, 0), percent(row.waited, 0), percent(row.pm, 0), percent(row.scheduled, 0),
       bytes(row.memory),
     ]),
   };
@@ -175,6 +182,7 @@ function table(snapshot: Snapshot): Table {
 const legend = [
   ['user', loadColours.user],
   ['system', loadColours.system],
+  ['waiting for a processor', loadColours.waited],
   ['waiting in PM', loadColours.pm],
 ] as const;
 

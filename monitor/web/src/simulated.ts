@@ -7,7 +7,7 @@ const period = 0.1;
 const columns = [
   'node', 'job', 'rank', 'pid', 'state', 'user', 'system', 'pm', 'scheduled', 'memory_bytes',
   'switches_per_s', 'sent_messages_per_s', 'received_messages_per_s', 'sent_bytes_per_s',
-  'received_bytes_per_s', 'processes',
+  'received_bytes_per_s', 'processes', 'waited',
 ];
 
 function processRow(node: number, index: number, time: number): (number | string | null)[] {
@@ -15,7 +15,7 @@ function processRow(node: number, index: number, time: number): (number | string
   const user = 0.6 + 0.3 * Math.sin(time + node / 7 + index);
   const active = Math.floor(time / period) % 2 === index % 2;
   return [node, job, node * 8 + (index >> 1), 1000 + index, active ? 'running' : 'frozen',
-    user, 0.05, 0.9 - user > 0 ? 0.9 - user : 0, 0.5, 50e6, 120, 900, 900, 4e6, 4e6, 1];
+    user, 0.05, 0.9 - user > 0 ? 0.9 - user : 0, 0.5, 50e6, 120, 900, 900, 4e6, 4e6, 1, 0.05];
 }
 
 function jobs(nodes: number, ppn: number, time: number): Job[] {
