@@ -4,6 +4,34 @@
 
 namespace score::monitor {
 
+namespace {
+
+bool went_back(const NodeTotals& now, const NodeTotals& before) {
+  return now.switches < before.switches || now.busy < before.busy || now.lost < before.lost;
+}
+
+// Of a total and of the one before it.
+template <class Total>
+void add_growth(Total& sum, const Total& now, const Total& before) {
+  if (now > before) sum += now - before;
+}
+
+void add_growth(NodeTotals& sum, const NodeTotals& now, const NodeTotals& before) {
+  add_growth(sum.switches, now.switches, before.switches);
+  add_growth(sum.late, now.late, before.late);
+  add_growth(sum.lost, now.lost, before.lost);
+  add_growth(sum.busy, now.busy, before.busy);
+  for (std::size_t i = 0; i < kSwitchPhases; ++i) {
+    auto& counts = sum.phases[i].counts;
+    for (std::size_t bucket = 0; bucket < counts.size(); ++bucket) {
+      add_growth(counts[bucket], now.phases[i].counts[bucket], before.phases[i].counts[bucket]);
+    }
+    add_growth(sum.phases[i].sum, now.phases[i].sum, before.phases[i].sum);
+  }
+}
+
+}  // namespace
+
 const ClusterMeter::Node* ClusterMeter::find(NodeId node) const {
   return node.value() < nodes_.size() ? &nodes_[node.value()] : nullptr;
 }
@@ -22,8 +50,9 @@ std::vector<LateSwitch> ClusterMeter::feed(NodeId id, const NodeSample& sample) 
 void ClusterMeter::note_totals(Node& node, TimePoint taken, const NodeTotals& totals) {
   // Asked for by a scrape they overtake those that are played out later.
   if (!node.totals.empty() && taken < node.totals.back().at) return;
-  const bool has_restarted = node.has_totals && totals.switches < node.newest.switches;
+  const bool has_restarted = node.has_totals && went_back(totals, node.newest);
   if (has_restarted) node.totals.clear();
+  if (node.has_totals) add_growth(sum_, totals, has_restarted ? NodeTotals() : node.newest);
   node.totals.push_back({taken, totals.lost, totals.busy, totals.switches});
   // One beyond the window stays, to count from.
   while (node.totals.size() > 2 && node.totals[1].at < taken - kOverheadWindow) {

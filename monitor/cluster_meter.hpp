@@ -35,6 +35,11 @@ class ClusterMeter {
   // Of the nodes that switch, a node.
   [[nodiscard]] double switches_per_second() const;
 
+  // What switching did on all nodes together since each was heard of first, for counters. It never
+  // goes back, as the sum of their totals does where a daemon starts anew, nor has it what they did
+  // before: that would look like a burst.
+  [[nodiscard]] const NodeTotals& sum() const { return sum_; }
+
   [[nodiscard]] const SwitchWindow& switches() const { return switches_; }
 
  private:
@@ -53,10 +58,11 @@ class ClusterMeter {
   };
 
   [[nodiscard]] const Node* find(NodeId node) const;
-  static void note_totals(Node& node, TimePoint taken, const NodeTotals& totals);
+  void note_totals(Node& node, TimePoint taken, const NodeTotals& totals);
 
   std::vector<Node> nodes_;
   SwitchWindow switches_;
+  NodeTotals sum_;
 };
 
 }  // namespace score::monitor

@@ -52,6 +52,23 @@ TEST(LoadMeter, ShowsTheLastSliceOfAGangThatIsFrozen) {
   EXPECT_DOUBLE_EQ(meter.load().tasks[0].user, 0);
 }
 
+TEST(LoadMeter, TellsWhoHasNoProcessorFromWhoSleeps) {
+  LoadMeter meter;
+  const auto starved = [](Duration user, Duration waited) {
+    TaskSample made = task(user);
+    made.waited = waited;
+    return made;
+  };
+  meter.feed(sample(TimePoint(10s), 1s, starved(1s, 7s)));
+  EXPECT_DOUBLE_EQ(meter.load().tasks[0].waited, 0);
+  meter.feed(sample(TimePoint(10200ms), 1100ms, starved(1003ms, 7090ms)));
+  EXPECT_DOUBLE_EQ(meter.load().tasks[0].waited, 0.9);
+  meter.feed(sample(TimePoint(10300ms), 1100ms, starved(1003ms, 7090ms)));
+  EXPECT_DOUBLE_EQ(meter.load().tasks[0].waited, 0.9) << "frozen: its last slice";
+  meter.feed(sample(TimePoint(10400ms), 1200ms, starved(1003ms, 7090ms)));
+  EXPECT_DOUBLE_EQ(meter.load().tasks[0].waited, 0);
+}
+
 TEST(LoadMeter, HasNoRatesAfterOneSampleAndNoneOfTheFuture) {
   LoadMeter meter;
   EXPECT_FALSE(meter.has_sample());
@@ -254,6 +271,44 @@ TEST(ClusterMeter, TakesAnOlderSampleForNoRestart) {
   }
   EXPECT_NEAR(meter.switches_per_second(), 10, 1e-9);
   EXPECT_NEAR(*meter.overhead(), 0.01, 1e-9);
+}
+
+// ---- counters of the cluster
+// ----------------------------------------------------------------------
+
+NodeSample totals_of(int second, std::uint64_t switches) {
+  NodeSample made;
+  made.taken = TimePoint(1s * second);
+  made.totals_only = true;
+  made.totals.emplace();
+  made.totals->switches = switches;
+  made.totals->busy = switches * 1s;
+  for (std::uint64_t i = 0; i < switches; ++i) made.totals->phases[0].add(30us);
+  return made;
+}
+
+TEST(ClusterMeter, CountsOfANodeWhatItDidSinceItWasHeardOf) {
+  ClusterMeter meter;
+  meter.feed(NodeId(0), totals_of(1, 1'000));
+  EXPECT_EQ(meter.sum().switches, 0U) << "weeks of work in no time";
+  meter.feed(NodeId(0), totals_of(2, 1'007));
+  EXPECT_EQ(meter.sum().switches, 7U);
+  meter.feed(NodeId(1), totals_of(3, 500));
+  EXPECT_EQ(meter.sum().switches, 7U);
+}
+
+TEST(ClusterMeter, NeverCountsBackWhereADaemonStartsAnew) {
+  ClusterMeter meter;
+  for (const std::uint32_t node : {0U, 1U}) meter.feed(NodeId(node), totals_of(1, 0));
+  meter.feed(NodeId(0), totals_of(2, 100));
+  meter.feed(NodeId(1), totals_of(2, 50));
+  meter.interrupt(NodeId(0), TimePoint(3s));
+  meter.feed(NodeId(0), totals_of(4, 3));
+  EXPECT_EQ(meter.sum().switches, 153U);
+  EXPECT_EQ(meter.sum().busy, 153s);
+  EXPECT_EQ(meter.sum().phases[0].counts[1], 153U);
+  EXPECT_EQ(meter.sum().phases[0].sum, 153 * 30us);
+  EXPECT_EQ(meter.totals(NodeId(0))->switches, 3U) << "its own are its own";
 }
 
 }  // namespace

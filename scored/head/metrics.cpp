@@ -13,21 +13,6 @@ namespace {
 using monitor::Exporter;
 using monitor::NodeTotals;
 
-// Of all nodes that were heard of: what the cluster as a whole did.
-NodeTotals sum_of(const monitor::ClusterMeter& meter, std::size_t nodes) {
-  NodeTotals sum;
-  for (std::uint32_t i = 0; i < nodes; ++i) {
-    const NodeTotals* one = meter.totals(NodeId(i));
-    if (one == nullptr) continue;
-    sum.switches += one->switches;
-    sum.late += one->late;
-    sum.lost += one->lost;
-    sum.busy += one->busy;
-    for (std::size_t p = 0; p < monitor::kSwitchPhases; ++p) sum.phases[p].add(one->phases[p]);
-  }
-  return sum;
-}
-
 void export_cluster(Exporter& out, const monitor::ClusterView& view) {
   out.gauge("scored_build_info", "1; the labels say what runs.")
       .value(1, {{"version", view.version}, {"cluster", view.name}});
@@ -110,7 +95,7 @@ std::string metrics_text(Head& head, const monitor::ClusterMeter& meter, const m
   const monitor::ClusterView view = head.show();
   Exporter out;
   export_cluster(out, view);
-  monitor::export_node(out, sum_of(meter, view.nodes.size()));
+  monitor::export_node(out, meter.sum());
   out.histogram("scored_gang_switch_skew_seconds", "Last node minus first of one boundary.")
       .distribution(meter.switches().skews());
   out.histogram("scored_job_wait_seconds", "From submission to start.")

@@ -178,7 +178,7 @@ void Monitoring::wish_samples() {
 }
 
 void Monitoring::node_connected(NodeId node) {
-  if (sampling_ > Duration(0)) send_wish(node, false);
+  send_wish(node, true);  // its counters count from here on
 }
 
 void Monitoring::node_lost(NodeId node) {
