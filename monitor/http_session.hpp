@@ -65,6 +65,7 @@ class HttpSession final : public HttpConnection, public std::enable_shared_from_
   Result<ViewerOptions> options_of(const Routed& routed, std::uint32_t ticks) const;
   Result<void> join(const ViewerOptions& options, const Routed& routed);
   void leave();
+  [[nodiscard]] bool is_logged_out() const;
 
   Sight sight_of(const Routed& routed) {
     std::optional<WebUser> who;
@@ -78,6 +79,7 @@ class HttpSession final : public HttpConnection, public std::enable_shared_from_
   beast::flat_buffer buffer_;
   Mailbox mailbox_;
   std::optional<ViewerId> viewer_;
+  std::string cookie_;  // of its login; empty: none of ours
   std::shared_ptr<Socket> socket_;
   websocket::close_reason reason_;
   bool has_answered_ = false;

@@ -21,7 +21,13 @@ Result<void> HttpSession::join(const ViewerOptions& options, const Routed& route
   });
   if (!joined) return joined.error();
   viewer_ = *joined;
+  if (routed.session) cookie_ = routed.session->cookie;
   return {};
+}
+
+// Whoever logged in sees more than others, but not for longer than the login lasts.
+bool HttpSession::is_logged_out() const {
+  return !cookie_.empty() && !server_.parts_.logins.find(cookie_, server_.parts_.clock.now());
 }
 
 asio::awaitable<void> HttpSession::stream_documents(Routed routed) {
@@ -46,7 +52,7 @@ asio::awaitable<void> HttpSession::stream_documents(Routed routed) {
   while (!failed) {
     stream_.expires_never();
     const Frame frame = co_await mailbox_.take();
-    if (!frame) break;
+    if (!frame || is_logged_out()) break;
     const std::array<asio::const_buffer, 2> line = {asio::buffer(*frame), asio::buffer("\n", 1)};
     stream_.expires_after(kWriteTime);
     const auto chunk = http::make_chunk(line);
@@ -101,6 +107,10 @@ asio::awaitable<void> HttpSession::write_socket(std::shared_ptr<Socket> socket, 
   while (!failed) {
     const Frame frame = co_await mailbox_.take();
     if (!frame) break;
+    if (is_logged_out()) {
+      reason_ = websocket::close_reason(websocket::close_code::policy_error, "the login ended");
+      break;
+    }
     const auto bytes = asio::buffer(*frame);
     auto [broken, count] = co_await socket->async_write(bytes, kNoThrow);
     failed = broken;

@@ -78,6 +78,17 @@ def test_loads_are_of_scheduled_time(few, web):
     assert states <= {'running', 'frozen'}, states
 
 
+def test_processes_that_get_no_processor_are_seen_to_wait_for_one(few, web):
+    one = str(min(os.sched_getaffinity(0)))
+    job = few.submit('-w', 'node02', '-N', 1, '-n', 2, 'taskset', '-c', one, *BUSY)
+    few.wait_job(job, 'running')
+    for document in watched(web):
+        seen = [row for row in rows(document) if row['job'] == job]
+        if len(seen) == 2 and all(row['waited'] > 0.25 for row in seen):
+            break
+    few.cancel_all()
+
+
 def test_slices_and_switches_follow_the_timetable(few, web):
     jobs = [few.submit('-n', 16, *BUSY) for _ in range(2)]
     for job in jobs:
@@ -208,6 +219,21 @@ def test_login_works_once_and_actions_take_effect(few, web):
     few.wait_job(job, 'cancelled')
     assert browser.act('logout', {})[0] == 200
     assert browser.act('quantum', {'quantum': '30ms'})[0] == 401
+
+
+def test_streams_end_with_the_login(few, web):
+    """Who logged in may see more than others: not for longer than the login lasts."""
+    browser, other = Web(web.url.geturl()), Web(web.url.geturl())
+    for one in (browser, other):
+        one.login(few)
+    sockets = [WebSocket(one, '/api/v1/ws?rate=10&parts=cluster') for one in (browser, other, web)]
+    assert [socket.document()['role'] for socket in sockets] == ['operator', 'operator', 'viewer']
+    assert browser.act('logout', {})[0] == 200
+    assert sockets[0].closed() == 1008
+    for socket in sockets[1:]:
+        first = socket.document()['seq']
+        assert socket.document()['seq'] > first
+        socket.link.close()
 
 
 def test_address_of_a_login_is_used_up(few, web):
