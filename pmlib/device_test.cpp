@@ -115,6 +115,51 @@ TEST(UdpDevice, StrangersDatagramsAreHandedOnWholeAndHarmless) {
   close(stranger);
 }
 
+// A frame that UdpDevice.TheKernelDropsWhatIsNotForThisRank lets through, to be spoiled.
+std::vector<std::byte> fitting_frame(std::uint32_t number) {
+  FrameHeader h;
+  h.sequence = number;
+  h.channel = 3;
+  h.key = 0x1122334455667788;
+  h.destination = 0x01020304;
+  h.length = 300;
+  std::vector<std::byte> bytes(sizeof h + h.length);
+  std::memcpy(bytes.data(), &h, sizeof h);
+  return bytes;
+}
+
+TEST(UdpDevice, TheKernelDropsWhatIsNotForThisRank) {
+  const auto from = udp();
+  const auto to = udp();
+  ASSERT_EQ(to->drop_foreign(3, 0x01020304, 0x1122334455667788), 0);
+  // One byte of what is looked at, and the end.
+  for (const std::size_t at : {0u, 1u, 4u, 5u, 8u, 11u, 12u, 15u, 24u, 27u}) {
+    auto bytes = fitting_frame(0);
+    bytes[at] ^= std::byte{0x10};
+    const FrameOut frame{bytes, {}};
+    ASSERT_EQ(from->send(to->own_address(), {&frame, 1}), 1u);
+  }
+  for (const std::size_t length : {1u, 9u, 47u, 48u, 347u}) {
+    const auto bytes = fitting_frame(0);
+    const FrameOut frame{std::span(bytes).first(length), {}};
+    ASSERT_EQ(from->send(to->own_address(), {&frame, 1}), 1u);
+  }
+  EXPECT_EQ(to->dropped(), 15u);
+  Collector got;
+  carry(*from, to->own_address(), *to, got, {fitting_frame(1), fitting_frame(2), fitting_frame(3)});
+  for (std::uint32_t i = 0; i < got.frames.size(); ++i) EXPECT_EQ(number_of(got.frames[i]), i + 1);
+  EXPECT_EQ(to->dropped(), 15u);
+}
+
+TEST(UdpDevice, FramesWithTagsPassWhateverTheirKey) {
+  const auto from = udp();
+  const auto to = udp();
+  ASSERT_EQ(to->drop_foreign(3, 0x01020304, 0), 0);
+  Collector got;
+  carry(*from, to->own_address(), *to, got, {fitting_frame(1)});
+  EXPECT_EQ(to->dropped(), 0u);
+}
+
 TEST(UdpDevice, ReadsAddresses) {
   PeerAddress address;
   EXPECT_TRUE(UdpDevice::parse("10.1.2.3:258", address));

@@ -502,6 +502,15 @@ void Endpoint::set_idle(bool idle) {
   segment_.header().idle.store(idle ? 1 : 0, std::memory_order_release);
 }
 
+const Counters& Endpoint::counters() const {
+  Counters& c = segment_.header().counters;
+  if (device_) {
+    const std::uint32_t dropped = device_->dropped();
+    c.dropped_by_kernel += dropped - std::exchange(seen_dropped_, dropped);
+  }
+  return c;
+}
+
 bool Endpoint::is_quiet() const {
   return shmem_->is_quiet() && (!channel_ || channel_->is_quiet());
 }

@@ -125,7 +125,7 @@ class Endpoint {
   int save(std::span<std::byte> image) const;
   int restore(std::span<const std::byte> image);
 
-  const Counters& counters() const { return segment_.header().counters; }
+  const Counters& counters() const;
 
   // Nothing of this rank is under way; see pm_quiet().
   bool is_quiet() const;
@@ -165,6 +165,7 @@ class Endpoint {
   unsigned near_turns_ = 1;  // the device is looked at once in so many calls of receive()
   std::uint32_t dead_unreported_ = 0;
   std::uint64_t last_look_us_ = 0;
+  mutable std::uint32_t seen_dropped_ = 0;  // by the kernel
 };
 
 }  // namespace score::pm

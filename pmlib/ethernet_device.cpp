@@ -1,5 +1,7 @@
 #include "pmlib/ethernet_device.hpp"
 
+#include "pmlib/frame_filter.hpp"
+
 #include <algorithm>
 #include <arpa/inet.h>
 #include <array>
@@ -7,7 +9,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <linux/filter.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
@@ -34,39 +35,13 @@ constexpr std::size_t kShortBytes = 256;
 // payload share one cache line: one line less goes over from the processor that received them.
 constexpr int kReserve = 48;
 
-// Accepts frames of one job, rank and channel; everything else never reaches the ring. The socket
-// is bound to PM's EtherType, so that has not to be asked. Offsets count from the start of the
-// Ethernet header. BPF loads are in network order, the frame is little-endian: the constants are
-// swapped.
+// Everything else never reaches the ring. The socket is bound to PM's EtherType, so that has not to
+// be asked. Nobody can take the filter off or change it.
 int lock_filter(int fd, const EthernetPlace& place) {
-  const auto field = [](std::size_t offset) {
-    return static_cast<std::uint32_t>(kEthernetHeader + offset);
-  };
-  const auto key_low = static_cast<std::uint32_t>(place.key);
-  const auto key_high = static_cast<std::uint32_t>(place.key >> 32);
-  std::array<sock_filter, 10> code{{
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, field(offsetof(FrameHeader, destination))),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(place.rank), 0, 7),
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, field(offsetof(FrameHeader, key))),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(key_low), 0, 5),
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, field(offsetof(FrameHeader, key) + 4)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(key_high), 0, 3),
-      BPF_STMT(BPF_LD | BPF_H | BPF_ABS, field(offsetof(FrameHeader, channel))),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htons(place.channel), 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, 0xffff),
-      BPF_STMT(BPF_RET | BPF_K, 0),
-  }};
-  // Without a key in the frames the two tests of it compare nothing with nothing.
-  if (place.key == 0) {
-    code[2] = code[4] = BPF_STMT(BPF_LD | BPF_IMM, 0);
-  }
-  const sock_fprog program{code.size(), code.data()};
+  const FrameFilter filter{kEthernetHeader, place.channel, place.rank, place.key};
+  if (const int error = attach_filter(fd, filter); error != 0) return error;
   const int on = 1;
-  if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) != 0 ||
-      setsockopt(fd, SOL_SOCKET, SO_LOCK_FILTER, &on, sizeof on) != 0) {
-    return -errno;
-  }
-  return 0;
+  return setsockopt(fd, SOL_SOCKET, SO_LOCK_FILTER, &on, sizeof on) == 0 ? 0 : -errno;
 }
 
 // 0 if it cannot be told.

@@ -84,9 +84,19 @@ bool read_link(const std::vector<std::string_view>& words, JobNetwork& network) 
   return true;
 }
 
+bool read_weights(const std::vector<std::string_view>& words, LinkWeights& weights) {
+  weights = {};
+  if (words.size() < 2 || words.size() > 1 + weights.size()) return false;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (!read_number(words[i], weights[i - 1]) || weights[i - 1] == 0) return false;
+  }
+  return true;
+}
+
 bool read_line(const std::vector<std::string_view>& words, JobNetwork& network) {
   if (words[0] == "rank") return read_rank(words, network);
   if (words[0] == "link") return read_link(words, network);
+  if (words[0] == "weights") return read_weights(words, network.weights);
   if (words.size() != 2) return false;
   const std::string_view value = words[1];
   if (words[0] == "key") return read_number(value, network.key, 16);
@@ -183,6 +193,7 @@ std::unique_ptr<MappedSegment> create_context(const JobNetwork& network, std::ui
   identity.device = network.device;
   if (network.links.size() >= kMaxLinks) return nullptr;
   std::copy(network.links.begin(), network.links.end(), identity.more_links.begin());
+  identity.link_weights = network.weights;
   bool is_ethernet = network.device.kind == DeviceKind::Ethernet;
   for (const LinkConfig& link : network.links) is_ethernet |= link.kind == DeviceKind::Ethernet;
   // The receive ring of an Ethernet device holds 128 frames.

@@ -12,6 +12,7 @@
 //   provider tcp               # ofi: tcp, shm, verbs, "udp;ofi_rxd" ...
 //   link ethernet eth1         # a further link to the same ranks: udp, or ethernet and interface;
 //                              # each rank line then has one more address
+//   weights 1 4                # parts of the frames that the device and each link get
 //   payload 1424               # bytes of a frame's payload at most
 //   patience 10                # seconds of silence after which a peer on another node is dead
 //   auth tag                   # frames carry a tag by the key, not the key and a checksum
@@ -51,6 +52,7 @@ struct JobNetwork {
   std::uint16_t patience_s = 0;
   DeviceConfig device{};
   std::vector<LinkConfig> links{};  // beside the device, at most kMaxLinks - 1
+  LinkWeights weights{};            // of the device and the links
   std::uint32_t payload_bytes = 1424;
   std::string shmem;  // empty: none by path; contexts made together still share memory
   std::vector<RankPlace> ranks;

@@ -13,12 +13,16 @@ namespace score::pm {
 
 namespace {
 
+// In frames: with tags there is none.
+std::uint64_t visible_key(const SegmentHeader& h) {
+  return h.auth == FrameAuth::Tag ? 0 : h.key;
+}
+
 std::unique_ptr<PacketDevice> open_ethernet(const Segment& segment, const char* interface, int fd,
                                             int& error) {
   const SegmentHeader& h = segment.header();
   if (fd < 0) {
-    const std::uint64_t key = h.auth == FrameAuth::Tag ? 0 : h.key;
-    fd = open_ethernet_socket({interface, h.channel, h.rank, key});
+    fd = open_ethernet_socket({interface, h.channel, h.rank, visible_key(h)});
   }
   if (fd < 0) {
     error = -fd;
@@ -27,10 +31,12 @@ std::unique_ptr<PacketDevice> open_ethernet(const Segment& segment, const char* 
   return EthernetDevice::attach(fd, error);
 }
 
-std::unique_ptr<PacketDevice> open_udp(const PeerAddress& own, int fd, std::size_t frame_bytes,
-                                       int& error) {
+// A socket that was passed in may be a channel that jobs have in turn.
+std::unique_ptr<PacketDevice> open_udp(const SegmentHeader& h, const PeerAddress& own, int fd,
+                                       std::size_t frame_bytes, int& error) {
   auto device = fd >= 0 ? std::make_unique<UdpDevice>(fd, frame_bytes)
                         : UdpDevice::open(own, frame_bytes, error);
+  if (device && fd < 0) device->drop_foreign(h.channel, h.rank, visible_key(h));
   if (device && frame_bytes > PathLimits().floor) device->lose_what_is_too_large();
   return device;
 }
@@ -52,7 +58,7 @@ std::unique_ptr<PacketDevice> open_link(const Segment& segment, std::size_t inde
       error = ENODEV;
       break;
     case DeviceKind::Udp:
-      device = open_udp(segment.link_address(index, h.rank), fd, frame_bytes, error);
+      device = open_udp(h, segment.link_address(index, h.rank), fd, frame_bytes, error);
       break;
     case DeviceKind::Ethernet:
       device = open_ethernet(

@@ -54,6 +54,9 @@ class PacketDevice {
   // Whether frames for a process that has ended come back as FrameSink::on_refused().
   virtual bool tells_refusals() const { return false; }
 
+  // What the kernel has dropped on its way to this device: of others, or there was no room for it.
+  virtual std::uint32_t dropped() const { return 0; }
+
   // As many full frames as are cheapest to send at once, 1 .. kMaxBatch.
   virtual std::size_t batch_frames() const { return 16; }
 

@@ -40,6 +40,8 @@ class PathDevice final : public PacketDevice {
 
   bool wants_joined() const override { return inner_->wants_joined(); }
 
+  std::uint32_t dropped() const override { return inner_->dropped(); }
+
   std::size_t frame_bytes() const override { return inner_->frame_bytes(); }
 
   // Bytes of a frame that goes whole to `rank`.

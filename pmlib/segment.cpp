@@ -133,6 +133,7 @@ Segment format_segment(std::byte* memory, const Geometry& geometry, const Layout
   header->patience_s = identity.patience_s;
   header->device = identity.device;
   header->more_links = identity.more_links;
+  header->link_weights = identity.link_weights;
   header->free_descriptors = static_cast<std::uint16_t>(geometry.descriptors);
   header->room.capacity = static_cast<std::uint16_t>(geometry.receive_slots);
   header->nonce_state = identity.nonce_seed != 0 ? identity.nonce_seed : random_number();
@@ -460,6 +461,7 @@ int restore_image(const Segment& target, std::span<const std::byte> image) {
   h.patience_s = mine->patience_s;
   h.device = mine->device;
   h.more_links = mine->more_links;
+  h.link_weights = mine->link_weights;
   h.wake_name = mine->wake_name;
   h.owner_pid.store(mine->owner_pid.load(std::memory_order_relaxed), std::memory_order_relaxed);
   h.sleeping.store(0, std::memory_order_relaxed);

@@ -69,6 +69,9 @@ struct LinkConfig {
 
 using LinkConfigs = std::array<LinkConfig, kMaxLinks - 1>;
 
+// What part of the frames each link gets, the device first, beside the others; 0 counts as 1.
+using LinkWeights = std::array<std::uint8_t, kMaxLinks>;
+
 // Where a packet device finds a peer; written by whoever creates the job, kept on restore.
 struct PeerAddress {
   std::array<std::uint8_t, 6> bytes{};  // UDP: IPv4 and port in network order; Ethernet: MAC
@@ -208,6 +211,7 @@ struct Counters {
   std::uint64_t wakeups = 0;
   std::uint64_t sleeps = 0;
   std::uint64_t dropped_forged = 0;
+  std::uint64_t dropped_by_kernel = 0;  // as of the last look at the counters
 };
 
 constexpr std::size_t kCounterCount = sizeof(Counters) / sizeof(std::uint64_t);
@@ -219,6 +223,7 @@ struct SegmentHeader {
   std::uint32_t header_bytes = 0;
   std::uint64_t total_bytes = 0;
   Geometry geometry;
+  LinkWeights link_weights{};
 
   // Who this endpoint is. Restoring keeps the identity of the place restored to.
   std::uint64_t key = 0;
@@ -365,6 +370,7 @@ struct SegmentIdentity {
   std::uint16_t patience_s = 0;
   DeviceConfig device{};
   LinkConfigs more_links{};
+  LinkWeights link_weights{};
   std::uint64_t nonce_seed = 0;  // of region nonces and jitter; 0: the kernel's
 };
 

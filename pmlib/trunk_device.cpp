@@ -1,6 +1,7 @@
 // Spreading and gathering.
 //
-// Sending: a burst goes whole to one link, the next burst to the next link. Single frames stay on
+// Sending: a burst goes whole to one link, the next burst to the next link, more often to links of
+// more weight. Single frames stay on
 // one link: they are what somebody waits for, and between two links they could only overtake each
 // other. When a peer sends numbers again that were received, the acknowledgements may have been
 // lost: single frames go by the next link from then on, and control frames, which may come twice,
@@ -29,7 +30,6 @@ constexpr std::size_t kEarlyFrames = 128;      // for all sources
 constexpr std::int32_t kFar = 4096;            // no window is as wide
 constexpr std::uint32_t kPatientTurns = 2000;  // some hundred microseconds of polling
 constexpr std::uint32_t kMaxBlame = 3;
-constexpr std::uint32_t kFirstRest = 64;  // bursts
 constexpr std::uint32_t kLongestRest = 1 << 14;
 
 }  // namespace
@@ -63,7 +63,8 @@ TrunkDevice::TrunkDevice(const Segment& segment, Links links)
     frame_bytes_ = std::min(frame_bytes_, device->frame_bytes());
     batch_frames_ = std::min(batch_frames_, device->batch_frames());
     wants_joined_ &= device->wants_joined();
-    links_.push_back({std::move(device), 0, 0, kFirstRest});
+    const std::uint8_t weight = segment.header().link_weights[links_.size()];
+    links_.push_back({.device = std::move(device), .weight = std::max<std::int32_t>(1, weight)});
   }
   early_bytes_.resize(early_.size() * frame_bytes_);
   for (std::uint32_t i = 0; i < segment.geometry().size; ++i) {
@@ -84,6 +85,12 @@ int TrunkDevice::watch_links() {
     if (epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, link.device->poll_fd(), &event) != 0) return errno;
   }
   return 0;
+}
+
+std::uint32_t TrunkDevice::dropped() const {
+  std::uint32_t sum = 0;
+  for (const Link& link : links_) sum += link.device->dropped();
+  return sum;
 }
 
 // --- sending -----------------------------------------------------------------------------------
@@ -122,7 +129,23 @@ std::size_t TrunkDevice::pick_link(const FrameHeader& first, std::size_t count) 
   }
   for (Link& link : links_) link.rests -= link.rests > 0 ? 1 : 0;
   if (count == 1) return up_from(single_);
-  return up_from(++turn_);
+  return most_due();
+}
+
+// Bursts in proportion to the weights, as evenly as can be (smooth weighted round robin): of links
+// that rest the part goes to the others.
+std::size_t TrunkDevice::most_due() {
+  std::size_t next = links_.size();
+  std::int32_t sum = 0;
+  for (std::size_t i = 0; i < links_.size(); ++i) {
+    if (links_[i].rests != 0) continue;
+    sum += links_[i].weight;
+    links_[i].due += links_[i].weight;
+    if (next == links_.size() || links_[i].due > links_[next].due) next = i;
+  }
+  if (next == links_.size()) return ++all_rest_ % links_.size();
+  links_[next].due -= sum;
+  return next;
 }
 
 // The first link from `index` on that is up; if all rest, any.

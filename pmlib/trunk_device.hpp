@@ -43,17 +43,23 @@ class TrunkDevice final : public PacketDevice {
 
   bool wants_joined() const override { return wants_joined_; }
 
+  std::uint32_t dropped() const override;
+
   std::size_t frame_bytes() const override { return frame_bytes_; }
 
   // Whether link `index` is used now.
   bool is_up(std::size_t index) const { return links_[index].rests == 0; }
 
  private:
+  static constexpr std::uint32_t kFirstRest = 64;  // bursts
+
   struct Link {
     std::unique_ptr<PacketDevice> device;
+    std::int32_t weight = 1;  // the part of the bursts it gets, beside the others
+    std::int32_t due = 0;     // grows by the weight with each burst, whoever has most is next
     std::uint32_t blame = 0;  // losses in a row
     std::uint32_t rests = 0;  // bursts it is left out of; 0 = up
-    std::uint32_t next_rest = 0;
+    std::uint32_t next_rest = kFirstRest;
   };
 
   // What went out lately: to tell which link lost it.
@@ -78,6 +84,7 @@ class TrunkDevice final : public PacketDevice {
   std::size_t pick_link(const FrameHeader& first, std::size_t count);
   std::size_t send_by_all(std::uint32_t rank, std::span<const FrameOut> frames);
   std::size_t up_from(std::size_t index) const;
+  std::size_t most_due();
   void blame_for(std::uint32_t rank, std::uint32_t number);
   void praise_for(std::uint32_t rank, std::uint32_t acknowledged);
   void hand_on(FrameSink& sink, std::span<const std::byte> frame);
@@ -91,7 +98,7 @@ class TrunkDevice final : public PacketDevice {
 
   Segment segment_;
   std::vector<Link> links_;
-  std::size_t turn_ = 0;          // link of the next burst
+  std::size_t all_rest_ = 0;      // bursts sent while every link rested
   std::size_t single_ = 0;        // link of single frames
   std::size_t receive_turn_ = 0;  // link looked at first
   std::size_t batch_frames_ = 1;

@@ -13,8 +13,10 @@
 #include <cerrno>
 #include <cstdlib>
 #include <fcntl.h>
+#include <fstream>
 #include <numeric>
 #include <sched.h>
+#include <sstream>
 #include <unistd.h>
 
 namespace score::pm {
@@ -25,9 +27,10 @@ class Trunk : public testing::Test {
  protected:
   static constexpr std::size_t kBytes = 2 << 20;
 
-  Trunk() {
+  explicit Trunk(const LinkWeights& weights = {}) {
     JobNetwork network;
     network.key = 5;
+    network.weights = weights;
     network.device.kind = DeviceKind::Udp;
     network.links.push_back({DeviceKind::Udp, {}});
     for (const char* name : {"a", "b"})
@@ -100,6 +103,30 @@ TEST_F(Trunk, BurstsAreSpreadOverBothLinks) {
   EXPECT_GT(wires_[1][0].carried, all / 4);
 }
 
+class WeightedTrunk : public Trunk {
+ protected:
+  WeightedTrunk() : Trunk({1, 3}) {}
+
+  double share_of_second() {
+    const std::size_t first = wires_[0][0].carried, second = wires_[1][0].carried;
+    return static_cast<double>(second) / static_cast<double>(first + second);
+  }
+};
+
+TEST_F(WeightedTrunk, BurstsAreSpreadInProportionToTheWeights) {
+  EXPECT_EQ(write_all(), 0);
+  EXPECT_EQ(here_, there_);
+  EXPECT_NEAR(share_of_second(), 0.75, 0.05);
+  EXPECT_EQ(ends_[1]->counters().loses_sent, 0u);
+}
+
+TEST_F(WeightedTrunk, TheOtherLinkTakesThePartOfOneThatRests) {
+  wires_[1][0].is_dead = wires_[1][1].is_dead = true;
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(write_all(), 0);
+  EXPECT_EQ(here_, there_);
+  EXPECT_LT(share_of_second(), 0.5);
+}
+
 TEST_F(Trunk, ASlowerLinkDoesNotMakeFramesGoTwice) {
   wires_[1][0].slowness = 2;
   EXPECT_EQ(write_all(), 0);
@@ -166,13 +193,19 @@ TEST(TrunkNetwork, AddressFilesNameFurtherLinks) {
   const std::string b = "rank 1 b 10.0.0.2:1 00:11:22:33:44:56 10.1.0.2:2\n";
   ASSERT_TRUE(parse_network(head + a + b, network, error)) << error;
   EXPECT_EQ(network.links.size(), 2u);
+  EXPECT_EQ(network.weights, LinkWeights());
   int code = 0;
   const auto context = create_context(network, 0, false, "", code);
   ASSERT_TRUE(context);
   EXPECT_EQ(context->segment().link_address(1, 1).bytes[5], 0x56);
   EXPECT_EQ(context->segment().link_address(2, 1).bytes[3], 2);
+  ASSERT_TRUE(parse_network("weights 10 40 255\n" + head + a + b, network, error)) << error;
+  EXPECT_EQ(network.weights, (LinkWeights{10, 40, 255}));
+  const auto weighted = create_context(network, 0, false, "", code);
+  EXPECT_EQ(weighted->segment().header().link_weights, network.weights);
   for (const char* bad :
-       {"link\n", "link ofi\n", "link ethernet\n", "link udp\nlink udp\n", "link udp x\n"}) {
+       {"link\n", "link ofi\n", "link ethernet\n", "link udp\nlink udp\n", "link udp x\n",
+        "weights\n", "weights 0\n", "weights 256\n", "weights 1 2 3 4 5\n", "weights x\n"}) {
     EXPECT_FALSE(parse_network(bad + head + a + b, network, error)) << bad;
   }
   EXPECT_FALSE(parse_network(head + a + "rank 1 b 10.0.0.2:1\n", network, error));
@@ -199,30 +232,48 @@ class TwoCables : public testing::Test {
     close(original_);
   }
 
+  static constexpr const char* kNames[2][2] = {{"pma", "pmc"}, {"pmb", "pmd"}};
+
   // Ranks 0 and 1 over Ethernet, with one link or two.
   void make(std::size_t links, std::uint32_t payload_bytes) {
+    JobNetwork network = over_ethernet(payload_bytes);
+    for (RankPlace& rank : network.ranks) {
+      if (links > 1) rank.link_addresses.push_back("00:00:00:00:00:00");
+    }
+    if (links > 1) network.links.push_back({DeviceKind::Ethernet, {}});
+    open_ends(network);
+  }
+
+  static JobNetwork over_ethernet(std::uint32_t payload_bytes) {
     JobNetwork network;
     network.key = 5;
     network.device.kind = DeviceKind::Ethernet;
     network.payload_bytes = payload_bytes;
     network.ranks = {{"a", "00:00:00:00:00:00"}, {"b", "00:00:00:00:00:00"}};
-    if (links > 1) network.links.push_back({DeviceKind::Ethernet, {}});
-    for (RankPlace& rank : network.ranks) {
-      if (links > 1) rank.link_addresses.push_back("00:00:00:00:00:00");
-    }
+    return network;
+  }
+
+  // Fills in interfaces and their addresses.
+  void open_ends(JobNetwork& network) {
     std::vector<std::unique_ptr<MappedSegment>> contexts;
+    const auto is_ethernet = [&](std::size_t link) {
+      return link == 0 || network.links[link - 1].kind == DeviceKind::Ethernet;
+    };
+    const std::size_t links = network.links.size() + 1;
     int error = 0;
     for (std::uint32_t i = 0; i < 2; ++i) {
-      std::strcpy(network.device.interface.data(), i == 0 ? "pma" : "pmb");
-      if (links > 1) std::strcpy(network.links[0].interface.data(), i == 0 ? "pmc" : "pmd");
+      std::strcpy(network.device.interface.data(), kNames[i][0]);
+      if (links > 1 && is_ethernet(1)) {
+        std::strcpy(network.links[0].interface.data(), kNames[i][1]);
+      }
       contexts.push_back(create_context(network, i, false, "", error));
-      ASSERT_EQ(error, 0);
+      ASSERT_TRUE(contexts.back()) << error;
     }
-    const char* names[2][2] = {{"pma", "pmc"}, {"pmb", "pmd"}};
     for (auto& context : contexts) {
       for (std::uint32_t rank = 0; rank < 2; ++rank) {
         for (std::size_t link = 0; link < links; ++link) {
-          const int fd = open_ethernet_socket({names[rank][link], 9, 9, 9});
+          if (!is_ethernet(link)) continue;
+          const int fd = open_ethernet_socket({kNames[rank][link], 9, 9, 9});
           ASSERT_GE(fd, 0);
           context->segment().link_address(link, rank) =
               EthernetDevice::attach(fd, error)->own_address();
@@ -236,6 +287,22 @@ class TwoCables : public testing::Test {
           std::move(contexts[i]), std::move(device), [](std::uint32_t) { return -1; }, {}, error));
       ASSERT_EQ(error, 0);
     }
+  }
+
+  // What an interface of this thread's namespace has sent.
+  static std::uint64_t bytes_of(const std::string& name) {
+    std::ifstream in("/proc/thread-self/net/dev");
+    for (std::string line; std::getline(in, line);) {
+      const std::size_t colon = line.find(':');
+      if (colon == std::string::npos || line.substr(0, colon).find(name) == std::string::npos) {
+        continue;
+      }
+      std::istringstream words(line.substr(colon + 1));
+      std::uint64_t value = 0;
+      for (int i = 0; i < 9; ++i) words >> value;  // the ninth: bytes sent
+      return value;
+    }
+    return 0;
   }
 
   void write_four_megabytes() {
@@ -269,6 +336,23 @@ TEST_F(TwoCables, AnUnpluggedCableLeavesTheOtherWorking) {
   ASSERT_EQ(std::system("ip link set pmd down"), 0);
   write_four_megabytes();
   ASSERT_EQ(std::system("ip link set pmd up"), 0);
+  write_four_megabytes();
+}
+
+TEST_F(TwoCables, AnEthernetLinkAndAUdpLinkShareTheWork) {
+  ASSERT_EQ(std::system("ip link set lo up"), 0);
+  JobNetwork network = over_ethernet(1424);
+  network.links.push_back({DeviceKind::Udp, {}});
+  network.ranks[0].link_addresses = {"127.0.0.1:4100"};
+  network.ranks[1].link_addresses = {"127.0.0.1:4101"};
+  network.weights = {1, 2};
+  open_ends(network);
+  write_four_megabytes();
+  EXPECT_GT(bytes_of("pma"), 300'000u);
+  EXPECT_GT(bytes_of("lo"), 300'000u);
+  ASSERT_EQ(std::system("ip link set pmb down"), 0);
+  write_four_megabytes();
+  ASSERT_EQ(std::system("ip link set pmb up"), 0);
   write_four_megabytes();
 }
 

@@ -1,5 +1,7 @@
 #include "pmlib/udp_device.hpp"
 
+#include "pmlib/frame_filter.hpp"
+
 #include <algorithm>
 #include <arpa/inet.h>
 #include <array>
@@ -7,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <linux/errqueue.h>
+#include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <sys/socket.h>
@@ -19,6 +22,7 @@ namespace {
 
 constexpr std::size_t kMaxDatagram = 65507;  // IPv4 payload: 65535 - 20 - 8
 constexpr std::size_t kReceiveBytes = 65536;
+constexpr std::size_t kUdpHeader = 8;
 constexpr std::size_t kMaxErrors = 64;  // taken at once
 constexpr int kSocketBytes = 4 << 20;   // asked for; the kernel gives what net.core.*mem_max allows
 
@@ -95,6 +99,17 @@ UdpDevice::UdpDevice(int fd, std::size_t frame_bytes)
 
 UdpDevice::~UdpDevice() {
   close(fd_);
+}
+
+int UdpDevice::drop_foreign(std::uint16_t channel, std::uint32_t rank, std::uint64_t key) {
+  return attach_filter(fd_, {kUdpHeader, channel, rank, key});
+}
+
+std::uint32_t UdpDevice::dropped() const {
+  std::array<std::uint32_t, SK_MEMINFO_VARS> info{};
+  socklen_t length = sizeof info;
+  getsockopt(fd_, SOL_SOCKET, SO_MEMINFO, info.data(), &length);
+  return info[SK_MEMINFO_DROPS];
 }
 
 void UdpDevice::lose_what_is_too_large() {

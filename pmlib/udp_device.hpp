@@ -24,6 +24,10 @@ class UdpDevice final : public PacketDevice {
   UdpDevice(int fd, std::size_t frame_bytes);
   ~UdpDevice() override;
 
+  // From now on the kernel drops what is not for this rank of this job: not on a socket that jobs
+  // have in turn. 0 or a negative errno.
+  int drop_foreign(std::uint16_t channel, std::uint32_t rank, std::uint64_t key);
+
   // From now on datagrams are never cut into IP fragments; one that is too large for the path is
   // lost, also where this host knows it: for who finds the size that passes (PathDevice).
   void lose_what_is_too_large();
@@ -41,6 +45,8 @@ class UdpDevice final : public PacketDevice {
   bool tells_refusals() const override { return true; }
 
   bool prepare_to_sleep() override;
+
+  std::uint32_t dropped() const override;
 
   std::size_t frame_bytes() const override { return frame_bytes_; }
 

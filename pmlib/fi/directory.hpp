@@ -70,6 +70,8 @@ class Directory final : public PacketDevice, private FrameSink {
 
   bool wants_joined() const override { return device_->wants_joined(); }
 
+  std::uint32_t dropped() const override { return device_->dropped(); }
+
   std::size_t frame_bytes() const override { return device_->frame_bytes(); }
 
  private:

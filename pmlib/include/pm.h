@@ -207,6 +207,7 @@ typedef struct pm_statistics {
   uint64_t registration_hits, registration_misses;
   uint64_t wakeups, sleeps;
   uint64_t dropped_forged;
+  uint64_t dropped_by_kernel; /* udp: of others, or no room in the socket */
 } pm_statistics;
 
 /* Copies at most `bytes` bytes of the statistics; later versions have more at the end. */
