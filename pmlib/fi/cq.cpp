@@ -125,6 +125,7 @@ Cq::~Cq() {
 }
 
 void Cq::push(const Completion& completion) {
+  if (head_ == tail_) head_ = tail_ = 0;  // the place that was used last is still in the cache
   if (tail_ - head_ == ring_.size()) {
     std::vector<Completion> larger(ring_.size() * 2);
     const std::size_t n = tail_ - head_;

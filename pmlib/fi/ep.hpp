@@ -202,6 +202,9 @@ class Ep final : public fid_ep, public std::enable_shared_from_this<Ep>, private
   Receive& new_receive(const ReceiveArgs& args);
   void free_receive(Receive& receive);
   Claim claim(Receive& receive, std::size_t length);
+  bool fits_at_once(const Receive& receive, const MessageInfo& info,
+                    std::span<const std::byte> bytes) const;
+  void take_at_once(Receive& receive, const MessageInfo& info, std::span<const std::byte> bytes);
   void deliver(Receive& receive, Message& message);
   void fetch(const Claim& claim, const MessageInfo& info);
   ssize_t peek(const ReceiveArgs& args, Receive& probe);
