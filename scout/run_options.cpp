@@ -305,7 +305,9 @@ Status fill_spec(const RunOptions& options, wire::LaunchSpec& spec) {
   spec.set_cpu_bind(options.cpu_bind == "core"     ? wire::LaunchSpec::BIND_CORE
                     : options.cpu_bind == "socket" ? wire::LaunchSpec::BIND_SOCKET
                                                    : wire::LaunchSpec::BIND_NONE);
-  spec.set_job_name(options.job_name.empty() ? base_name(options.command[0]) : options.job_name);
+  spec.set_job_name(options.job_name.empty()
+                        ? base_name(options.command[0]).substr(0, limits::kMaxJobNameBytes)
+                        : options.job_name);
   add_limits(spec);
   return {};
 }

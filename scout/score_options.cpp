@@ -1,6 +1,7 @@
 #include "scout/score_options.hpp"
 
 #include "base/text.hpp"
+#include "scout/words.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -30,8 +31,9 @@ Result<std::uint32_t> count_of(std::string_view text, std::string_view whole) {
   return *number;
 }
 
-// "8": hosts; "8x2": hosts x processes on each; "16/2": processes / processes on each.
+// "8", "4-8": hosts; "8x2": hosts x processes on each; "16/2": processes / processes on each.
 Result<Words> rewrite_nodes(std::string_view value) {
+  if (parse_node_range(value)) return Words{fmt::format("--nodes={}", value)};
   const auto at = value.find_first_of("x/");
   const auto first = count_of(value.substr(0, at), value);
   if (!first) return first.error();

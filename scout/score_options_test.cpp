@@ -56,6 +56,7 @@ TEST_F(ScoreGroup, BecomesOurOptions) {
             (Words{"--nodes=8", "--ntasks-per-node=2", "--server=comp7"}));
   EXPECT_EQ(rewritten("hosts=16/2"), (Words{"--nodes=8", "--ntasks-per-node=2"}));
   EXPECT_EQ(rewritten("-nodes=4"), Words{"--nodes=4"});
+  EXPECT_EQ(rewritten("-hosts=4-8"), Words{"--nodes=4-8"});
   EXPECT_EQ(rewritten("--nodes=4"), Words{"--nodes=4"}) << "in SCORE_OPTIONS";
 }
 
