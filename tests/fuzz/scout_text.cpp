@@ -33,8 +33,8 @@ void read_as_options(std::string_view text) {
   }
   (void)parse_signal(text);
   (void)parse_queue(text);
-  if (const auto nodes = parse_node_range(text)) {
-    SCORE_ASSERT(nodes->least > 0 && (nodes->most == 0 || nodes->least <= nodes->most));
+  if (const auto range = parse_node_range(text)) {
+    SCORE_ASSERT(range->least > 0 && (range->most == 0 || range->least <= range->most));
   }
   (void)exported_environment(text, false);
 }
