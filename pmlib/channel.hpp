@@ -33,6 +33,7 @@ struct ChannelOptions {
   Microseconds ack_delay = 100;   // an ACK waits this long for a frame to ride on
   std::uint8_t ack_soon = 16;     // ... or until so many messages and no more have come
   std::uint8_t ack_at_most = 88;  // ... or until so many frames, at most half a window
+  bool may_shorten = true;        // take the short way where there is one
   // Time-outs in a row before a peer counts as dead; 0: as the context's patience says.
   std::uint16_t tries_before_dead = 0;
 };
@@ -113,16 +114,19 @@ class Channel final : private FrameSink {
 
   bool has_dead_peer() const { return dead_peers_ != 0; }
 
-  void declare_dead(std::uint32_t peer);
+  [[gnu::cold]] void declare_dead(std::uint32_t peer);
   // For channels without common ranks: nothing may be sent to `peer` before. Not part of a saved
   // context.
   void set_alias(std::uint32_t peer, const Alias& alias);
   // Sends the ACKs that are owed without waiting for something to ride on.
-  void flush_acks();
+  [[gnu::noinline]] void flush_acks();
 
   std::uint32_t payload_bytes() const { return segment_.geometry().payload_bytes; }
 
   const Segment& segment() const { return segment_; }
+
+  // Frames that were taken the short way since this object was made.
+  std::size_t plain_frames() const { return plain_frames_; }
 
   // True while a queued transfer reads own region `region`.
   bool is_region_in_use(std::uint32_t region) const;
@@ -136,31 +140,41 @@ class Channel final : private FrameSink {
   std::uint16_t take_send_slot();
   void free_send_slot(std::uint16_t slot);
   void enqueue(std::uint32_t peer, std::uint16_t descriptor);
-  void append_to_queue(std::uint32_t peer, std::uint16_t descriptor);
-  void transmit(std::uint32_t peer);
+  [[gnu::noinline]] void append_to_queue(std::uint32_t peer, std::uint16_t descriptor);
+  void link_frames(PeerState& peer, std::uint16_t descriptor, std::uint32_t frames);
+  [[gnu::noinline]] void transmit(std::uint32_t peer);
   bool should_wait_for_window(const PeerState& peer, std::size_t count) const;
   bool ends_window(const PeerState& peer, std::size_t count) const;
-  std::size_t transmit_batch(PeerState& peer, std::uint32_t rank,
-                             std::span<const std::uint32_t> numbers);
+  [[gnu::noinline]] std::size_t transmit_batch(PeerState& peer, std::uint32_t rank,
+                                               std::span<const std::uint32_t> numbers);
   void fill_frame(FrameHeader& h, const SendDescriptor& d, std::size_t place);
   void fill_write(FrameHeader& h, const SendDescriptor& d, std::size_t place);
   std::byte* next_joined(std::size_t bytes);
   void send_control(std::uint32_t rank, FrameKind kind, const Control<std::uint32_t>& control);
-  void release_acknowledged(std::uint32_t rank);
+  [[gnu::noinline]] void release_acknowledged(std::uint32_t rank);
   static bool is_postponed(const SendDescriptor& d);
   void ask_again(std::uint32_t rank, std::uint16_t index);
   FrameHeader header_for(std::uint32_t rank, FrameKind kind) const;
   void seal_header(FrameHeader& h) const;
-  void mark_ready(std::uint32_t rank);
+  [[gnu::noinline]] void mark_ready(std::uint32_t rank);
   std::uint32_t frames_for(FrameKind kind, std::uint32_t length) const;
+
+  // --- the short way of a message (channel_plain.cpp)
+  bool is_plain(const std::byte* frame, std::size_t length) const;
+  bool take_plain(std::span<const std::byte> frame);
+  void release_all(std::uint32_t rank);
+  bool send_plain(std::uint32_t rank, std::uint16_t index);
+
+  bool has_troubles() const { return !early_.is_empty() || !refused_since_.empty(); }
 
   // --- receiving (channel_receive.cpp)
   void on_frame(std::span<const std::byte> frame) override;
+  [[gnu::noinline]] void on_any_frame(std::span<const std::byte> frame);
   void on_refused(const PeerAddress& address) override;
-  void count_drop(FrameVerdict verdict);
+  [[gnu::cold]] void count_drop(FrameVerdict verdict);
   void on_sequenced(const FrameHeader& h, std::span<const std::byte> payload);
   void on_control(const FrameHeader& h, std::span<const std::byte> payload);
-  void on_deny(PeerState& peer, const FrameHeader& h);
+  [[gnu::cold]] void on_deny(PeerState& peer, const FrameHeader& h);
   bool deny_if_due(const FrameHeader& h, std::span<const std::byte> payload);
   bool can_answer(FrameKind kind) const;
   bool needs_slot(FrameKind kind) const;
@@ -169,13 +183,14 @@ class Channel final : private FrameSink {
   void store_in_slot(const FrameHeader& h, std::span<const std::byte> payload);
   void store_write(std::uint32_t source, std::span<const std::byte> payload);
   void owe_ack(const FrameHeader& h, bool at_once);
-  void invite_refused();
+  [[gnu::noinline]] void invite_refused();
   std::size_t after_frames();
   void refresh_now();
-  void run_timers();
-  void ask_for_refusals();
-  void serve_requests();
+  [[gnu::noinline]] void run_timers();
+  [[gnu::cold]] void ask_for_refusals();
+  [[gnu::noinline]] void serve_requests();
   bool serve_request(std::uint16_t slot);
+  std::uint16_t take_receive_slot(std::uint32_t source, FrameKind kind, std::size_t length);
   void append(FifoList& list, std::uint16_t slot);
   std::uint16_t pop(FifoList& list);
   void free_receive_slot(std::uint16_t slot);
@@ -185,7 +200,7 @@ class Channel final : private FrameSink {
   bool may_store_early(const FrameHeader& h, std::span<const std::byte> payload) const;
   void count_held(std::uint32_t source);
   Microseconds ask_again_after(std::uint32_t rank) const;
-  void tell_gaps();
+  [[gnu::noinline]] void tell_gaps();
   void send_lose(const EarlyFrames::Gap& gap);
   void on_missing(const FrameHeader& h, std::span<const std::byte> bits);
 
@@ -213,17 +228,21 @@ class Channel final : private FrameSink {
   std::uint32_t reserved_;  // descriptors kept for what peers wait for
   std::uint32_t dead_peers_ = 0;
   std::uint32_t seen_resumes_ = 0;
-  bool ack_soon_ = false;  // once nothing more arrives
+  bool may_shorten_;
+  std::uint32_t plain_sources_;   // ranks below it may send what goes the short way
+  std::uint8_t ack_plain_;        // frames not yet acknowledged that make nothing due
+  std::size_t plain_frames_ = 0;  // so far
+  bool ack_soon_ = false;         // once nothing more arrives
   bool ack_at_once_ = false;
   Microseconds now_ = 0;  // as of the last call that needed it
   bool is_now_fresh_ = false;
-  unsigned empty_polls_ = 0;
+  unsigned easy_polls_ = 0;
   Microseconds ack_deadline_ = 0;
   Microseconds last_timer_run_ = 0;
   std::uint64_t jitter_state_ = 1;
 
   // Who was heard of since this object was made, and since when whose node has refused frames.
-  std::vector<bool> heard_;
+  std::vector<std::uint8_t> heard_;
   bool has_heard_ = false;
   bool asks_ = false;  // see ask_for_refusals()
   std::map<std::uint32_t, Microseconds> refused_since_;

@@ -17,8 +17,8 @@ namespace {
 using Sender = SendSide<std::uint32_t>;
 using Receiver = ReceiveSide<std::uint32_t>;
 
-constexpr std::size_t kFramesPerTurn = 44;  // one joined datagram, then its ACK
-constexpr unsigned kEmptyPolls = 16;
+constexpr std::size_t kFramesPerTurn = 44;        // one joined datagram, then its ACK
+constexpr unsigned kEasyPolls = 128;              // some microseconds
 constexpr Microseconds kTimerStep = 200;          // timers are looked at this often
 constexpr Microseconds kRefusedLong = 3'000'000;  // somebody may be about to open the socket again
 constexpr Microseconds kAskEvery = 1'000'000;
@@ -65,9 +65,13 @@ T load(std::span<const std::byte> bytes, std::size_t offset = 0) {
 
 std::size_t Channel::poll() {
   is_now_fresh_ = false;
+  const std::size_t plain = plain_frames_;
   const std::size_t frames = device_.receive(*this, kFramesPerTurn);
-  // Reading the clock and looking at timers takes as long as a look for frames: not each time.
-  if (frames == 0 && !ack_soon_ && early_.is_empty() && ++empty_polls_ % kEmptyPolls != 0) return 0;
+  // Plain frames make nothing due at once. Reading the clock and looking at timers takes as long as
+  // a look for frames: not each time.
+  if (frames == plain_frames_ - plain && !ack_soon_ && early_.is_empty() &&
+      ++easy_polls_ % kEasyPolls != 0)
+    return frames;
   ack_at_once_ |= ack_soon_ && frames < kFramesPerTurn;
   return frames + after_frames();
 }
@@ -89,7 +93,8 @@ std::size_t Channel::after_frames() {
   refresh_now();
   std::size_t done = 0;
   if (segment_.header().requests.head != kNoIndex) serve_requests();
-  run_timers();
+  const std::uint32_t resumes = segment_.header().resumes.load(std::memory_order_relaxed);
+  if (now_ - last_timer_run_ >= kTimerStep || resumes != seen_resumes_) run_timers();
   if (!early_.is_empty()) tell_gaps();
   if (!ack_owed_.empty() && (ack_at_once_ || time_reached(now_, ack_deadline_))) {
     flush_acks();
@@ -105,7 +110,6 @@ void Channel::run_timers() {
   const Microseconds now = now_;
   const std::uint32_t resumes = segment_.header().resumes.load(std::memory_order_relaxed);
   const bool resumed = resumes != seen_resumes_;
-  if (!resumed && now - last_timer_run_ < kTimerStep) return;
   last_timer_run_ = now;
   seen_resumes_ = resumes;
   for (std::uint32_t rank = armed_.next(0); rank < armed_.size(); rank = armed_.next(rank + 1)) {
@@ -147,7 +151,7 @@ void Channel::ask_for_refusals() {
   for (std::uint32_t i = 0; i < identity_.size && asked < kAskAtOnce; ++i) {
     const std::uint32_t rank = next_asked_++ % identity_.size;
     PeerState& peer = segment_.peer(rank);
-    if (!heard_[rank] || peer.dead != 0) continue;
+    if (heard_[rank] == 0 || peer.dead != 0) continue;
     send_control(rank, FrameKind::Ack, E::on_app_ack(peer.receive));
     ++asked;
   }
@@ -158,7 +162,7 @@ void Channel::on_refused(const PeerAddress& address) {
   refresh_now();
   for (std::uint32_t rank = 0; rank < identity_.size; ++rank) {
     const PeerState& peer = segment_.peer(rank);
-    if (peer.dead != 0 || !heard_[rank] || !(peer.address == address)) continue;
+    if (peer.dead != 0 || heard_[rank] == 0 || !(peer.address == address)) continue;
     const auto since = refused_since_.try_emplace(rank, now_).first->second;
     if (now_ - since >= kRefusedLong) declare_dead(rank);
   }
@@ -237,6 +241,11 @@ void Channel::count_drop(FrameVerdict verdict) {
 }
 
 void Channel::on_frame(std::span<const std::byte> frame) {
+  if (!take_plain(frame)) [[unlikely]]
+    on_any_frame(frame);
+}
+
+void Channel::on_any_frame(std::span<const std::byte> frame) {
   FrameHeader h;
   const FrameVerdict verdict = check_frame(frame, identity_, h);
   if (verdict != FrameVerdict::Good) return count_drop(verdict);
@@ -244,7 +253,7 @@ void Channel::on_frame(std::span<const std::byte> frame) {
   PeerState& peer = segment_.peer(h.source);
   if (peer.dead != 0) return;
   ++segment_.header().counters.frames_received;
-  if (!heard_[h.source]) heard_[h.source] = has_heard_ = true;
+  if (heard_[h.source] == 0) heard_[h.source] = has_heard_ = true;
   if (!refused_since_.empty()) refused_since_.erase(h.source);
   E::on_sign_of_life(peer.send);
   if (is_control(h.kind)) {
@@ -398,17 +407,24 @@ void Channel::store(const FrameHeader& h, std::span<const std::byte> payload) {
 
 void Channel::store_in_slot(const FrameHeader& h, std::span<const std::byte> payload) {
   SegmentHeader& s = segment_.header();
-  const std::uint16_t slot = s.free_receive_slot;
-  ReceivedSlot& r = segment_.received(slot);
-  s.free_receive_slot = r.next;
-  r.source = h.source;
-  r.length = h.length;
-  r.kind = h.kind;
-  r.lent = 0;
+  const std::uint16_t slot = take_receive_slot(h.source, h.kind, h.length);
   std::byte* at = segment_.receive_slot(slot);
   std::memcpy(at, &h, sizeof h);
   std::memcpy(at + sizeof h, payload.data(), payload.size());
   append(h.kind == FrameKind::ReadRequest ? s.requests : s.delivered, slot);
+}
+
+// There is one: SharedRoom has been asked.
+std::uint16_t Channel::take_receive_slot(std::uint32_t source, FrameKind kind, std::size_t length) {
+  SegmentHeader& s = segment_.header();
+  const std::uint16_t slot = s.free_receive_slot;
+  ReceivedSlot& r = segment_.received(slot);
+  s.free_receive_slot = r.next;
+  r.source = source;
+  r.length = static_cast<std::uint16_t>(length);
+  r.kind = kind;
+  r.lent = 0;
+  return slot;
 }
 
 void Channel::store_write(std::uint32_t source, std::span<const std::byte> payload) {
@@ -434,7 +450,7 @@ void Channel::owe_ack(const FrameHeader& h, bool at_once) {
 
 void Channel::append(FifoList& list, std::uint16_t slot) {
   segment_.received(slot).next = kNoIndex;
-  if (list.tail == kNoIndex) {
+  if (list.tail == kNoIndex) [[likely]] {
     list.head = slot;
   } else {
     segment_.received(list.tail).next = slot;
@@ -446,7 +462,8 @@ std::uint16_t Channel::pop(FifoList& list) {
   const std::uint16_t slot = list.head;
   if (slot == kNoIndex) return kNoIndex;
   list.head = segment_.received(slot).next;
-  if (list.head == kNoIndex) list.tail = kNoIndex;
+  if (list.head == kNoIndex) [[likely]]
+    list.tail = kNoIndex;
   return slot;
 }
 

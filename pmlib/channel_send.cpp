@@ -54,6 +54,9 @@ Channel::Channel(const Segment& segment, PacketDevice& device, JobClock& clock,
   asks_ = h.patience_s != 0 && device_.tells_refusals();
   const unsigned half = std::max(1u, h.window / 2u);
   if (options_.ack_at_most > half) options_.ack_at_most = static_cast<std::uint8_t>(half);
+  ack_plain_ = std::min(options_.ack_soon, options_.ack_at_most);
+  may_shorten_ = options_.may_shorten && identity_.auth == FrameAuth::Key;
+  plain_sources_ = may_shorten_ ? identity_.size : 0;
   if (options_.tries_before_dead == 0) options_.tries_before_dead = tries_for(h.patience_s);
   seen_resumes_ = h.resumes.load(std::memory_order_relaxed);
   jitter_state_ = h.nonce_state | 1;
@@ -106,6 +109,8 @@ int Channel::send(bool more_follows) {
   Counters& c = segment_.header().counters;
   ++c.messages_sent;
   c.bytes_sent += d.length;
+  if (!more_follows && send_plain(peer, index)) [[likely]]
+    return 0;
   append_to_queue(peer, index);
   if (more_follows) {
     ready_.insert(peer);  // goes with the next turn at the latest
@@ -172,10 +177,15 @@ void Channel::enqueue(std::uint32_t rank, std::uint16_t index) {
 }
 
 void Channel::append_to_queue(std::uint32_t rank, std::uint16_t index) {
-  PeerState& peer = segment_.peer(rank);
+  const SendDescriptor& d = segment_.descriptor(index);
+  link_frames(segment_.peer(rank), index, frames_for(d.kind, d.length));
+  is_now_fresh_ = false;
+}
+
+void Channel::link_frames(PeerState& peer, std::uint16_t index, std::uint32_t frames) {
   SendDescriptor& d = segment_.descriptor(index);
   d.first = peer.send.queued + 1;
-  d.frames = frames_for(d.kind, d.length);
+  d.frames = frames;
   d.next = kNoIndex;
   if (peer.tail == kNoIndex) {
     peer.head = index;
@@ -183,8 +193,7 @@ void Channel::append_to_queue(std::uint32_t rank, std::uint16_t index) {
     segment_.descriptor(peer.tail).next = index;
   }
   peer.tail = index;
-  E::on_app_queue(peer.send, d.frames);
-  is_now_fresh_ = false;
+  E::on_app_queue(peer.send, frames);
 }
 
 void Channel::release_acknowledged(std::uint32_t rank) {
@@ -379,7 +388,7 @@ void Channel::fill_write(FrameHeader& h, const SendDescriptor& d, std::size_t pl
   std::byte* rma = at + sizeof h;
   const std::uint64_t end = is_last ? words_of(d.remote_op, d.notify)
                                     : words_of(h.sequence - d.first, RmaHeader::kMiddle);
-  put_words(rma, {words_of(d.remote_region, d.remote_nonce), d.remote_offset + done, end});
+  put_words(rma, words_of(d.remote_region, d.remote_nonce), d.remote_offset + done, end);
   std::span<const std::byte> rest(body, bytes);
   if (identity_.auth == FrameAuth::Tag) {
     seal_by_tag(h, identity_.key, {rma, sizeof(RmaHeader)}, rest);

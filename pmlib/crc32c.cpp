@@ -106,6 +106,26 @@ __attribute__((target("sse4.2,pclmul"))) std::uint32_t update_by_instruction(std
   return rest;
 }
 
+// Of what is so short that a message of it is mostly waiting for code: little of it.
+constexpr std::size_t kShortBytes = 256;
+
+__attribute__((target("sse4.2"), noinline)) std::uint32_t crc32c_of_short(std::uint32_t crc,
+                                                                          const std::uint8_t* p,
+                                                                          std::size_t length) {
+  std::uint64_t value = ~crc;
+  const std::uint8_t* const end = p + length;
+  for (; end - p >= 8; p += 8) value = _mm_crc32_u64(value, load(p));
+  auto rest = static_cast<std::uint32_t>(value);
+  if (end - p >= 4) {  // a frame's header ends so
+    std::uint32_t word = 0;
+    std::memcpy(&word, p, sizeof word);
+    rest = _mm_crc32_u32(rest, word);
+    p += 4;
+  }
+  for (; p != end; ++p) rest = _mm_crc32_u8(rest, *p);
+  return ~rest;
+}
+
 // --- with 512-bit carry-less multiplication ----------------------------------------------------
 //
 // Four registers of 64 bytes run over the data; before new bytes are added each is moved 256 bytes
@@ -242,6 +262,11 @@ std::uint32_t update(std::uint32_t crc, const std::uint8_t* p, std::size_t lengt
 }  // namespace
 
 std::uint32_t crc32c(std::uint32_t crc, const void* data, std::size_t length) {
+#if defined(__x86_64__)
+  if (length <= kShortBytes && __builtin_cpu_supports("sse4.2")) [[likely]] {
+    return crc32c_of_short(crc, static_cast<const std::uint8_t*>(data), length);
+  }
+#endif
   return ~update(~crc, static_cast<const std::uint8_t*>(data), length);
 }
 

@@ -32,10 +32,19 @@
 
 namespace score::pm {
 
+// Reading the processor's counter takes a third of the time of the system's clock, and the clock is
+// read twice for each message. Its rate is measured once, to a few parts in 10,000: enough for
+// time-outs.
+struct CounterRate {
+  std::uint64_t start_ticks = 0, start_us = 0;
+  std::uint64_t us_per_tick = 0;  // times 2^32; 0: the counter cannot be used
+};
+
 namespace {
 
-constexpr unsigned kDeviceEvery = 8;  // looks at shared memory for one at the device
-constexpr unsigned kDeadEvery = 64;   // empty receives, or turns, for one look at the clock
+constexpr unsigned kDeviceEvery = 8;   // looks at shared memory for one at the device
+constexpr unsigned kDeadEvery = 64;    // turns for one look at the clock
+constexpr unsigned kEmptyEvery = 256;  // empty receives for one
 constexpr std::uint64_t kDeathLookUs = 20'000;
 constexpr std::int32_t kSpinUs = 50;
 constexpr std::int64_t kRoomLookUs = 1000;  // for room that nobody tells of
@@ -48,14 +57,6 @@ std::uint64_t monotonic_us() {
 }
 
 #if defined(__x86_64__)
-
-// Reading the processor's counter takes a third of the time of the system's clock, and the clock is
-// read twice for each message. Its rate is measured once, to a few parts in 10,000: enough for
-// time-outs.
-struct CounterRate {
-  std::uint64_t start_ticks = 0, start_us = 0;
-  std::uint64_t us_per_tick = 0;  // times 2^32; 0: the counter cannot be used
-};
 
 CounterRate measure_counter() {
   constexpr std::uint64_t kMeasureUs = 200;
@@ -71,9 +72,9 @@ CounterRate measure_counter() {
   return rate;
 }
 
-std::uint64_t quick_us() {
-  static const CounterRate rate = measure_counter();
-  if (rate.us_per_tick == 0) return monotonic_us();
+std::uint64_t quick_us(const CounterRate& rate) {
+  if (rate.us_per_tick == 0) [[unlikely]]
+    return monotonic_us();
   __extension__ using Wide = unsigned __int128;
   const std::uint64_t ticks = __rdtsc() - rate.start_ticks;
   return rate.start_us + static_cast<std::uint64_t>(Wide{ticks} * rate.us_per_tick >> 32);
@@ -81,11 +82,20 @@ std::uint64_t quick_us() {
 
 #else
 
-std::uint64_t quick_us() {
+CounterRate measure_counter() {
+  return {};
+}
+
+std::uint64_t quick_us(const CounterRate&) {
   return monotonic_us();
 }
 
 #endif
+
+const CounterRate& counter_rate() {
+  static const CounterRate rate = measure_counter();
+  return rate;
+}
 
 std::uint32_t usable_processors() {
   cpu_set_t set;
@@ -131,9 +141,12 @@ std::size_t local_index(const Segment& segment, std::uint32_t peer) {
 
 }  // namespace
 
+StoppableClock::StoppableClock(const Segment& segment)
+    : header_(segment.header()), rate_(counter_rate()) {}
+
 Microseconds StoppableClock::now() {
-  return static_cast<Microseconds>(quick_us() -
-                                   segment_.header().stopped_us.load(std::memory_order_relaxed));
+  return static_cast<Microseconds>(quick_us(rate_) -
+                                   header_.stopped_us.load(std::memory_order_relaxed));
 }
 
 // --- opening and closing -----------------------------------------------------------------------
@@ -332,10 +345,11 @@ int Endpoint::receive(ReceivedMessage& message) {
   // Shared memory costs a look at one cache line, the device a system call: it is not asked while
   // there are messages that it brought before.
   const bool is_drained = segment_.header().delivered.head == kNoIndex;
-  if (channel_ && is_drained && ++receive_turn_ % near_turns_ == 0) channel_->poll();
-  if (shmem_->receive(message)) return 0;
+  if (channel_ && is_drained && (++receive_turn_ & (near_turns_ - 1)) == 0) channel_->poll();
+  if (shmem_->has_input() && shmem_->receive(message)) [[unlikely]]
+    return 0;
   if (channel_ && channel_->receive(message)) return 0;
-  if (++empty_turn_ % kDeadEvery == 0) look_for_dead();
+  if (++empty_turn_ % kEmptyEvery == 0) look_for_dead();
   if (dead_unreported_ > 0 && find_dead(message.source)) return EHOSTDOWN;
   return EAGAIN;
 }
@@ -422,7 +436,7 @@ bool Endpoint::has_input() const {
 }
 
 void Endpoint::look_for_dead() {
-  const std::uint64_t now = quick_us();
+  const std::uint64_t now = quick_us(counter_rate());
   if (now - last_look_us_ < kDeathLookUs) return;
   last_look_us_ = now;
   std::uint32_t rank = 0;

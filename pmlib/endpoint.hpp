@@ -23,12 +23,13 @@ namespace score::pm {
 // Monotonic microseconds less the time the job was stopped.
 class StoppableClock final : public JobClock {
  public:
-  explicit StoppableClock(const Segment& segment) : segment_(segment) {}
+  explicit StoppableClock(const Segment& segment);
 
   Microseconds now() override;
 
  private:
-  Segment segment_;
+  SegmentHeader& header_;
+  const struct CounterRate& rate_;
 };
 
 struct EndpointOptions {
@@ -139,8 +140,8 @@ class Endpoint {
   int start();
   void build();
   bool uses_shmem(std::uint32_t peer) const;
-  bool find_dead(std::uint32_t& peer);
-  void look_for_dead();
+  [[gnu::cold]] bool find_dead(std::uint32_t& peer);
+  [[gnu::noinline]] void look_for_dead();
   bool has_input() const;
   void watch(int fd);
   void watch_device(bool on);
@@ -162,7 +163,7 @@ class Endpoint {
   unsigned receive_turn_ = 0;
   unsigned empty_turn_ = 0;
   unsigned progress_turn_ = 0;
-  unsigned near_turns_ = 1;  // the device is looked at once in so many calls of receive()
+  unsigned near_turns_ = 1;  // the device is looked at once in so many calls of receive(); 2^n
   std::uint32_t dead_unreported_ = 0;
   std::uint64_t last_look_us_ = 0;
   mutable std::uint32_t seen_dropped_ = 0;  // by the kernel

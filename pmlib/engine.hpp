@@ -330,6 +330,40 @@ class Engine {
     return {ControlKind::Go, plus(r.recv, 1), r.flow_count, credit};
   }
 
+  // --- the everyday ---------------------------------------------------------------------------
+  // Cases in which little of the rules has a meaning, for whoever treats them apart.
+
+  // An ACK of nothing new; or of all that was handed over, with nothing to remember of time-outs,
+  // losses or a full receiver.
+  static bool is_plain_ack(const Send& s, Seq k) {
+    constexpr unsigned kPlain = Send::kArmed | Send::kTiming;
+    return k == s.acked || (k == s.sent && k == s.queued && s.srtt != 0 && s.backoff == 0 &&
+                            (s.flags & ~kPlain) == 0);
+  }
+
+  // The next in sequence, with nothing said or promised before.
+  static bool is_plain_data(const Receive& r, Seq seq) {
+    return seq == plus(r.recv, 1) && (r.flags & ~unsigned{Receive::kAckOwed}) == 0;
+  }
+
+  // As on_packet_control() with a plain ACK of something new.
+  void on_plain_ack(Send& s, Microseconds now) const {
+    if (s.has(Send::kTiming)) measure(s, now);
+    const unsigned grown = s.window + unsigned{minus(s.sent, s.acked)};
+    s.window = static_cast<std::uint16_t>(grown < limits_.window ? grown : limits_.window);
+    s.acked = s.sent;
+    s.flags = 0;
+    s.silent = 0;
+  }
+
+  // As on_packet_data() with plain data and room.
+  static void on_plain_data(Receive& r) { store(r); }
+
+  // One frame more could go, alone and at once.
+  bool is_plain_send(const Send& s) const {
+    return s.sent == s.queued && !s.has(Send::kStopped) && minus(s.sent, s.acked) < window_of(s);
+  }
+
   // --- shared -------------------------------------------------------------------------------
 
   static constexpr Seq plus(Seq a, Seq b) { return static_cast<Seq>(a + b); }

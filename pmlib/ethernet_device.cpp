@@ -28,8 +28,6 @@ constexpr std::uint32_t kFrames = 128;
 constexpr std::size_t kLargeBlock = 65536;
 constexpr std::size_t kKernelHeader = 128;  // its own, then kReserve, then that of Ethernet
 constexpr std::size_t kLargestMtu = 16'000;
-constexpr std::size_t kEthernetHeader = 14;
-constexpr std::size_t kShortBytes = 256;
 
 // The kernel puts the frame behind its own header. So much further on, PM's header and a short
 // payload share one cache line: one line less goes over from the processor that received them.
@@ -38,7 +36,7 @@ constexpr int kReserve = 48;
 // Everything else never reaches the ring. The socket is bound to PM's EtherType, so that has not to
 // be asked. Nobody can take the filter off or change it.
 int lock_filter(int fd, const EthernetPlace& place) {
-  const FrameFilter filter{kEthernetHeader, place.channel, place.rank, place.key};
+  const FrameFilter filter{ETH_HLEN, place.channel, place.rank, place.key};
   if (const int error = attach_filter(fd, filter); error != 0) return error;
   const int on = 1;
   return setsockopt(fd, SOL_SOCKET, SO_LOCK_FILTER, &on, sizeof on) == 0 ? 0 : -errno;
@@ -134,7 +132,8 @@ int EthernetDevice::map() {
   frame_bytes_ = std::min(mtu, shape_.space - kKernelHeader);
   void* memory = mmap(nullptr, shape_.bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
   if (memory == MAP_FAILED) return errno;
-  ring_ = static_cast<std::byte*>(memory);
+  ring_ = at_ = static_cast<std::byte*>(memory);
+  write_header({}, short_.data());
   return 0;
 }
 
@@ -145,13 +144,13 @@ EthernetDevice::~EthernetDevice() {
 
 // A short frame is put together here and goes by the cheapest call there is.
 bool EthernetDevice::send_short(const PeerAddress& to, const FrameOut& frame) {
-  std::array<std::byte, kEthernetHeader + kShortBytes> bytes;
-  write_header(to, bytes.data());
-  std::byte* end = bytes.data() + kEthernetHeader;
+  std::memcpy(short_.data(), to.bytes.data(), ETH_ALEN);  // the rest of the header is there
+  std::byte* end = short_.data() + kEthernetHeader;
   std::memcpy(end, frame.head.data(), frame.head.size());
   end += frame.head.size();
-  if (!frame.body.empty()) std::memcpy(end, frame.body.data(), frame.body.size());
-  return ::send(fd_, bytes.data(), kEthernetHeader + frame.size(), MSG_DONTWAIT) >= 0;
+  if (!frame.body.empty()) [[unlikely]]
+    std::memcpy(end, frame.body.data(), frame.body.size());
+  return ::send(fd_, short_.data(), kEthernetHeader + frame.size(), MSG_DONTWAIT) >= 0;
 }
 
 void EthernetDevice::write_header(const PeerAddress& to, std::byte* at) const {
@@ -162,7 +161,13 @@ void EthernetDevice::write_header(const PeerAddress& to, std::byte* at) const {
 }
 
 std::size_t EthernetDevice::send(const PeerAddress& to, std::span<const FrameOut> frames) {
-  if (frames.size() == 1 && frames[0].size() <= kShortBytes) return send_short(to, frames[0]);
+  const bool is_short = frames.size() == 1 && frames[0].size() <= kShortBytes;
+  if (!is_short) [[unlikely]]
+    return send_many(to, frames);
+  return send_short(to, frames[0]) ? 1 : 0;
+}
+
+std::size_t EthernetDevice::send_many(const PeerAddress& to, std::span<const FrameOut> frames) {
   std::array<std::byte, kEthernetHeader> header;
   write_header(to, header.data());
   std::array<iovec, 3 * kMaxBatch> pieces;
@@ -187,7 +192,7 @@ std::size_t EthernetDevice::send(const PeerAddress& to, std::span<const FrameOut
 std::size_t EthernetDevice::receive(FrameSink& sink, std::size_t limit) {
   std::size_t count = 0;
   for (; count < limit; ++count) {
-    auto* frame = reinterpret_cast<tpacket2_hdr*>(ring_ + shape_.offset(next_));
+    auto* frame = reinterpret_cast<tpacket2_hdr*>(at_);
     std::atomic_ref<std::uint32_t> status(frame->tp_status);
     if ((status.load(std::memory_order_acquire) & TP_STATUS_USER) == 0) break;
     const std::uint32_t start = frame->tp_mac;
@@ -202,6 +207,7 @@ std::size_t EthernetDevice::receive(FrameSink& sink, std::size_t limit) {
     }
     status.store(TP_STATUS_KERNEL, std::memory_order_release);
     if (++next_ == shape_.frames) next_ = 0;
+    at_ = ring_ + shape_.offset(next_);
     // A short frame is most likely what the application waits for, and the next place of the ring
     // was written by another processor: looking at it takes a while.
     if (length < kEthernetHeader + kShortBytes) return count + 1;

@@ -8,6 +8,7 @@
 
 #include "pmlib/packet_device.hpp"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -65,10 +66,14 @@ class EthernetDevice final : public PacketDevice {
   static bool parse(const char* text, PeerAddress& address);
 
  private:
+  static constexpr std::size_t kEthernetHeader = 14;
+  static constexpr std::size_t kShortBytes = 256;
+
   explicit EthernetDevice(int fd) : fd_(fd) {}
 
   int map();
   bool send_short(const PeerAddress& to, const FrameOut& frame);
+  [[gnu::noinline]] std::size_t send_many(const PeerAddress& to, std::span<const FrameOut> frames);
   void write_header(const PeerAddress& to, std::byte* at) const;
 
   int fd_;
@@ -78,6 +83,8 @@ class EthernetDevice final : public PacketDevice {
   std::byte* ring_ = nullptr;
   RingShape shape_;
   std::uint32_t next_ = 0;
+  std::byte* at_ = nullptr;                                     // place `next_` of the ring
+  std::array<std::byte, kEthernetHeader + kShortBytes> short_;  // a frame that goes out
 };
 
 }  // namespace score::pm

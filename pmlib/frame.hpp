@@ -145,9 +145,17 @@ constexpr std::uint64_t words_of(std::uint32_t low, std::uint32_t high) {
   return std::uint64_t{low} | std::uint64_t{high} << 32;
 }
 
-template <std::size_t N>
-void put_words(std::byte* at, const std::uint64_t (&words)[N]) {
-  for (std::size_t i = 0; i < N; ++i) std::memcpy(at + 8 * i, &words[i], 8);
+template <class... Words>
+void put_words(std::byte* at, Words... words) {
+  static_assert((std::is_same_v<Words, std::uint64_t> && ...));
+  ((std::memcpy(at, &words, 8), at += 8), ...);
+}
+
+// Completes a header at `at` of which only the last word is missing.
+inline void put_crc(std::byte* at, std::uint32_t payload_crc) {
+  std::memset(at + offsetof(FrameHeader, reserved), 0, sizeof(std::uint32_t));
+  const std::uint32_t crc = crc32c(payload_crc, at, offsetof(FrameHeader, crc));
+  std::memcpy(at + offsetof(FrameHeader, crc), &crc, sizeof crc);
 }
 
 // Writes `h` to `at` and completes its crc there.
@@ -156,10 +164,9 @@ inline void put_sealed(std::byte* at, const FrameHeader& h, std::uint32_t payloa
                                                 static_cast<int>(h.kind) << 16 | h.flags << 24);
   const auto sizes = std::uint32_t{h.channel} | std::uint32_t{h.length} << 16;
   const auto flow = std::uint32_t{h.count} | std::uint32_t{h.credit} << 16;
-  put_words(at, {words_of(kinds, sizes), h.key, words_of(h.generation, h.source),
-                 words_of(h.destination, h.sequence), words_of(h.ack, flow), h.reserved});
-  const std::uint32_t crc = crc32c(payload_crc, at, offsetof(FrameHeader, crc));
-  std::memcpy(at + offsetof(FrameHeader, crc), &crc, sizeof crc);
+  put_words(at, words_of(kinds, sizes), h.key, words_of(h.generation, h.source),
+            words_of(h.destination, h.sequence), words_of(h.ack, flow));
+  put_crc(at, payload_crc);
 }
 
 inline bool seal_fits(const FrameHeader& header, std::uint32_t payload_crc) {

@@ -21,14 +21,8 @@ namespace {
 
 constexpr std::int64_t kRetryUs = 200;  // between looks for a free buffer
 
-// What pm_message.internal holds.
-struct Internal {
-  std::uint32_t ticket;
-  std::uint32_t by_shmem;
-  LargeHeader large;
-};
-
-static_assert(sizeof(Internal) <= sizeof(pm_message::internal));
+// pm_message.internal holds the ticket and whether it is of shared memory, then what a Large says.
+static_assert(8 + sizeof(LargeHeader) <= sizeof(pm_message::internal));
 static_assert(sizeof(pm_statistics) == sizeof(Counters));
 
 RegionName name_of(const pm_handle& handle, std::uint64_t offset) {
@@ -51,6 +45,15 @@ bool is_registered(const pm_context* context, const pm_handle& handle) {
   if (handle.region >= segment.geometry().regions) return false;
   const Region& region = segment.region(handle.region);
   return region.references > 0 && region.nonce == handle.nonce;
+}
+
+[[gnu::noinline]] void tell_large(pm_message& message, const ReceivedMessage& received) {
+  LargeHeader large;
+  std::memcpy(&large, received.bytes.data(), sizeof large);
+  std::memcpy(&message.internal[1], received.bytes.data(), sizeof large);
+  message.flags = PM_LARGE;
+  message.data = nullptr;
+  message.length = large.length;
 }
 
 template <class Transfer>
@@ -156,26 +159,19 @@ int pm_receive(pm_context* context, pm_message* message) {
   const int error = context->endpoint->receive(received);
   message->source = received.source;
   if (error != 0) return error;
-  Internal internal{received.ticket, received.by_shmem ? 1u : 0u, {}};
+  message->internal[0] = words_of(received.ticket, received.by_shmem ? 1 : 0);
   message->flags = 0;
   message->data = received.bytes.data();
   message->length = received.bytes.size();
-  if (received.kind == FrameKind::Large) {
-    std::memcpy(&internal.large, received.bytes.data(), sizeof internal.large);
-    message->flags = PM_LARGE;
-    message->data = nullptr;
-    message->length = internal.large.length;
-  }
-  std::memcpy(message->internal, &internal, sizeof internal);
+  if (received.kind == FrameKind::Large) [[unlikely]]
+    tell_large(*message, received);
   return PM_SUCCESS;
 }
 
 void pm_release_receive_buffer(pm_context* context, const pm_message* message) {
-  Internal internal;
-  std::memcpy(&internal, message->internal, sizeof internal);
   ReceivedMessage received;
-  received.ticket = internal.ticket;
-  received.by_shmem = internal.by_shmem != 0;
+  received.ticket = static_cast<std::uint32_t>(message->internal[0]);
+  received.by_shmem = message->internal[0] >> 32 != 0;
   context->endpoint->release(received);
 }
 
@@ -232,9 +228,9 @@ int pm_fetch(pm_context* context, const pm_message* message, const pm_handle* lo
       !is_registered(context, *local)) {
     return PM_EINVAL;
   }
-  Internal internal;
-  std::memcpy(&internal, message->internal, sizeof internal);
-  return context->endpoint->fetch(message->source, internal.large, local->region,
+  LargeHeader large;
+  std::memcpy(static_cast<void*>(&large), &message->internal[1], sizeof large);
+  return context->endpoint->fetch(message->source, large, local->region,
                                   local->offset + local_offset, *op);
 }
 

@@ -237,11 +237,6 @@ void Shmem::free_message_slots(std::uint32_t peer) {
 
 // --- receiving ---------------------------------------------------------------------------------
 
-bool Shmem::has_input() const {
-  const std::uint32_t mask = segment_.geometry().inbox_entries - 1;
-  return segment_.inbox(head_ & mask).turn.load(std::memory_order_acquire) == head_ + 1;
-}
-
 bool Shmem::receive(ReceivedMessage& message) {
   const std::uint32_t mask = segment_.geometry().inbox_entries - 1;
   while (has_input()) {

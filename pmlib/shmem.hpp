@@ -47,13 +47,14 @@ class Shmem {
   std::uint32_t message_bytes() const { return segment_.geometry().pool_slot_bytes; }
 
   // As the functions of Channel.
-  int get_send_buffer(std::uint32_t peer, std::uint32_t length, std::byte** buffer);
-  int send();
+  [[gnu::noinline]] int get_send_buffer(std::uint32_t peer, std::uint32_t length,
+                                        std::byte** buffer);
+  [[gnu::noinline]] int send();
   void cancel_send();
 
   bool is_building() const { return building_; }
 
-  bool receive(ReceivedMessage& message);
+  [[gnu::noinline]] bool receive(ReceivedMessage& message);
   void release(std::uint32_t ticket);
   int announce(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, std::uint64_t length,
                OperationId& op);
@@ -77,7 +78,11 @@ class Shmem {
   bool waits_for_room() const { return running_ != 0 && pieces_ == 0; }
 
   // True if a message or a note waits.
-  bool has_input() const;
+  bool has_input() const {
+    const std::uint32_t mask = segment_.geometry().inbox_entries - 1;
+    return segment_.inbox(head_ & mask).turn.load(std::memory_order_acquire) == head_ + 1;
+  }
+
   bool is_quiet() const;
 
   // Looks which peers have died without leaving; each is reported once, by rank.
