@@ -56,7 +56,11 @@ int attach_filter(int fd, const FrameFilter& filter) {
   }};
   // Without a key in the frames the two tests of it compare nothing with nothing.
   if (filter.key == 0) code[4] = code[6] = BPF_STMT(BPF_LD | BPF_IMM, 0);
-  const sock_fprog program{code.size(), code.data()};
+  sock_fprog program{code.size(), code.data()};
+  if (filter.is_brief) {
+    program = {code.size() - 2, &code[2]};
+    code[10] = BPF_STMT(BPF_RET | BPF_K, 0xffffffff);
+  }
   if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) != 0) return -errno;
   return 0;
 }

@@ -12,6 +12,7 @@ struct FrameFilter {
   std::uint16_t channel = 0;
   std::uint32_t rank = 0;
   std::uint64_t key = 0;  // 0: frames carry tags, there is no key in them
+  bool is_brief = false;  // does not look at magic, version and length
 };
 
 // Of what shows itself only to who knows the generation or computes the checksum nothing is
