@@ -1,5 +1,6 @@
 // The first line: which cluster, how fresh, how fast.
 
+import type { RefObject } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { Feed, FeedState } from './feed';
 import { percent } from './format';
@@ -34,11 +35,10 @@ function Figure({ name, id, value }: { name: string; id: string; value: string }
 interface HeaderProps {
   feed: Feed;
   state: FeedState;
-  drawer: boolean;
-  onDrawer: () => void;
+  drawer: { isOpen: boolean; button: RefObject<HTMLButtonElement>; toggle: () => void };
 }
 
-export function Header({ feed, state, drawer, onDrawer }: HeaderProps) {
+export function Header({ feed, state, drawer }: HeaderProps) {
   const age = useAge(state.received);
   const cluster = state.snapshot?.cluster;
   const down = cluster ? cluster.nodes_down + cluster.nodes_drained : 0;
@@ -64,7 +64,13 @@ export function Header({ feed, state, drawer, onDrawer }: HeaderProps) {
           1 Hz
         </button>
         {state.session && !state.session.user && <span class="note">read only</span>}
-        <button type="button" aria-expanded={drawer} aria-controls="admin" onClick={onDrawer}>
+        <button
+          type="button"
+          ref={drawer.button}
+          aria-expanded={drawer.isOpen}
+          aria-controls="admin"
+          onClick={drawer.toggle}
+        >
           Admin{state.session?.user ? ` (${state.session.user}, ${state.session.role})` : ''}
         </button>
       </span>

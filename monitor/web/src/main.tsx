@@ -1,5 +1,5 @@
 import { render } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { Drawer } from './admin';
 import { EventsPanel } from './events';
 import { Feed } from './feed';
@@ -15,9 +15,26 @@ import type { Session } from './types';
 const feed = new Feed();
 const nobody: Session = { schema: '', role: 'viewer', user: null, csrf: null, can: [] };
 
+// Escape closes the drawer from anywhere but the parts below it, and gives the focus back to who opened it.
+function useDrawer() {
+  const [isOpen, setOpen] = useState(false);
+  const button = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    if (!isOpen) return undefined;
+    const close = (event: KeyboardEvent) => {
+      if (event.key !== 'Escape' || (event.target as Element).closest('main')) return;
+      setOpen(false);
+      button.current?.focus();
+    };
+    document.addEventListener('keydown', close);
+    return () => document.removeEventListener('keydown', close);
+  }, [isOpen]);
+  return { isOpen, button, toggle: () => setOpen(!isOpen) };
+}
+
 function App() {
   const [state, setState] = useState(feed.state);
-  const [drawer, setDrawer] = useState(false);
+  const drawer = useDrawer();
   const [chosen, setMarked] = useState<number | null>(null);
   useEffect(() => feed.subscribe(setState), []);
   const { snapshot, session } = state;
@@ -25,8 +42,8 @@ function App() {
   const marked = snapshot?.jobs.some((job) => job.job === chosen) ? chosen : null;
   return (
     <>
-      <Header feed={feed} state={state} drawer={drawer} onDrawer={() => setDrawer(!drawer)} />
-      {snapshot && drawer && <Drawer session={session ?? nobody} snapshot={snapshot} />}
+      <Header feed={feed} state={state} drawer={drawer} />
+      {snapshot && drawer.isOpen && <Drawer session={session ?? nobody} snapshot={snapshot} />}
       {snapshot ? (
         <main data-marked={marked ?? ''}>
           <div class="left">

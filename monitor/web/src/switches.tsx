@@ -43,6 +43,10 @@ class History {
   }
 }
 
+function clock(unix: number): string {
+  return new Date(unix * 1000).toLocaleTimeString([], { hour12: false });
+}
+
 function optionsOf(element: HTMLElement, width: number): uPlot.Options {
   const theme = themeOf(element);
   const axis = { stroke: theme.ink, grid: { stroke: theme.line }, ticks: { stroke: theme.line } };
@@ -53,7 +57,8 @@ function optionsOf(element: HTMLElement, width: number): uPlot.Options {
     height: plotHeight,
     legend: { show: false },
     cursor: { show: false },
-    axes: [{ ...axis, font, size: 22 }, { ...axis, font, size: 58, values: (_, marks) => marks.map((us) => `${us} µs`) }],
+    scales: { x: { range: (_, __, newest) => [newest - keptSeconds, newest] } },
+    axes: [{ ...axis, ticks: { ...axis.ticks, size: 4 }, gap: 2, font, size: 22, values: (_, marks) => marks.map(clock) }, { ...axis, font, size: 58, values: (_, marks) => marks.map((us) => `${us} µs`) }],
     series: [
       {},
       { label: 'p50', stroke: '#009e73', width: 2, points },

@@ -1,0 +1,202 @@
+// The page without a mouse, without colours, and on a narrow screen.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, before, describe, test } from 'node:test';
+import { Cluster, missing, picture, require, startBrowser, until } from './cluster.mjs';
+
+const skip = missing();
+let cluster, browser, job;
+
+// As an operator, whose drawer has everything.
+async function open(options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
+  const page = await context.newPage();
+  page.errors = [];
+  page.on('pageerror', (error) => page.errors.push(error.message));
+  await page.goto((await cluster.command('scadm', 'web-login')).trim().split('\n').at(-1));
+  await page.waitForSelector(`#jobs-table tr[data-job="${job}"]`);
+  await page.getByRole('button', { name: /Admin \(/ }).waitFor();
+  return page;
+}
+
+async function close(page) {
+  assert.deepEqual(page.errors, []);
+  await page.context().close();
+}
+
+// What has the focus: its words, and whether one sees that it has.
+const focused = (page) => page.evaluate(() => {
+  const element = document.activeElement;
+  const name = element.getAttribute('aria-label') ?? element.labels?.[0]?.textContent ?? element.textContent;
+  const body = element.classList.contains('panel-body') ? element.closest('section').id : '';
+  const wasHere = element.dataset.wasHere === 'yes';
+  element.dataset.wasHere = 'yes';
+  return { tag: element.tagName, name: body || name.trim(), outline: getComputedStyle(element).outlineStyle, wasHere };
+});
+
+// All that Tab comes to from the top, in its order, until it leaves the page or is where it was.
+async function tabOrder(page) {
+  const all = [];
+  await page.evaluate(() => {
+    document.body.tabIndex = -1;
+    document.body.focus();
+  });
+  for (let i = 0; i < 200; ++i) {
+    await page.keyboard.press('Tab');
+    const one = await focused(page);
+    if (one.tag === 'BODY' || one.wasHere) break;
+    all.push(one);
+  }
+  return all;
+}
+
+async function showTables(page) {
+  for (const button of await page.getByRole('button', { name: 'Table', exact: true }).all()) await button.click();
+}
+
+// Elements whose text is cut off, or that reach out of the screen where nothing scrolls.
+const cutOff = (page) => page.evaluate(() => {
+  const width = document.documentElement.clientWidth;
+  const found = document.documentElement.scrollWidth > width ? ['the page is wider than the screen'] : [];
+  const scrolls = (element) => ['auto', 'scroll'].includes(getComputedStyle(element).overflowX);
+  const ancestors = (element) => (element ? [element, ...ancestors(element.parentElement)] : []);
+  for (const element of document.querySelectorAll('#app *')) {
+    if (element.closest('.panel:not(.as-table) .twin')) continue; // for screen readers alone
+    const box = element.getBoundingClientRect();
+    if (box.width === 0 || box.height === 0) continue;
+    const what = `${element.tagName}.${element.getAttribute('class') ?? ''} ${element.textContent.slice(0, 40)}`;
+    const hides = getComputedStyle(element).overflowX === 'hidden' && element.scrollWidth > element.clientWidth + 1;
+    if (hides && !element.title) found.push(`cut: ${what}`);
+    const isOut = box.right > width + 1 || box.left < -1;
+    if (isOut && !ancestors(element.parentElement).some(scrolls)) found.push(`outside: ${what}`);
+  }
+  return found;
+});
+
+async function seriousFaults(page) {
+  const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => window.axe.run());
+  return violations.filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(' ')}`);
+}
+
+describe('access', { skip }, () => {
+  before(async () => {
+    cluster = await Cluster.start(2, '--cores', '2');
+    browser = await startBrowser();
+    job = await cluster.submit('-N', 2, '-J', 'a-job-with-a-rather-long-name', 'sh', '-c', 'while :; do sleep 0.1; done');
+  });
+
+  after(async () => {
+    await browser?.close();
+    await cluster?.stop();
+  });
+
+  test('Tab comes to everything that a mouse can use, and shows where it is', async () => {
+    const page = await open();
+    await page.getByRole('button', { name: /Admin/ }).click();
+    await page.locator('#admin select').selectOption(String(job)); // disabled buttons take no focus
+    await page.locator('#admin input[name=quantum]').fill('50ms');
+    await page.locator('#admin input[name=slots]').fill('2');
+    await page.locator('#admin input[name=nodes]').fill('node00');
+    const order = await tabOrder(page);
+    const names = order.map(({ name }) => name);
+    const wanted = await page.evaluate(() => [...document.querySelectorAll('button, input, select, a[href], canvas')]
+      .filter((element) => element.tagName !== 'CANVAS' || element.tabIndex === 0).length);
+    assert.equal(order.filter(({ tag }) => ['BUTTON', 'INPUT', 'SELECT', 'A', 'CANVAS'].includes(tag)).length, wanted, names.join(', '));
+    for (const name of ['Pause', '1 Hz', 'Quantum', 'Slots', 'Nodes', 'Reason', 'Drain', 'Resume', 'Job', 'Suspend', 'Continue',
+      'Cancel', 'Nodes × slots', 'Nodes × time', 'Filter', String(job)]) {
+      assert.ok(names.some((one) => one.startsWith(name)), `${name} among ${names.join(', ')}`);
+    }
+    assert.deepEqual(order.filter(({ outline }) => outline === 'none'), []);
+    await close(page);
+  });
+
+  test('the drawer opens and closes by the keyboard and gives the focus back', async () => {
+    const page = await open();
+    const button = page.getByRole('button', { name: /Admin/ });
+    await button.focus();
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('#admin');
+    assert.equal(await button.getAttribute('aria-expanded'), 'true');
+    await page.keyboard.press('Tab');
+    assert.match((await focused(page)).name, /^Quantum/);
+    await page.keyboard.press('Escape');
+    await page.waitForSelector('#admin', { state: 'detached' });
+    assert.match((await focused(page)).name, /^Admin/);
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('#admin');
+    await page.getByRole('searchbox').focus();
+    await page.keyboard.press('Escape'); // it clears the filter
+    assert.equal(await page.locator('#admin').count(), 1);
+    await close(page);
+  });
+
+  test('a job is marked and cancelled without a mouse', async () => {
+    const mine = await cluster.submit('-N', 1, '-J', 'short', 'sleep', 600);
+    const page = await open();
+    const chip = page.locator(`#jobs-table tr[data-job="${mine}"] button`);
+    await chip.focus();
+    await page.keyboard.press('Space');
+    await until(async () => (await chip.getAttribute('aria-pressed')) === 'true', 'marked');
+    await page.getByRole('button', { name: /Admin/ }).focus();
+    await page.keyboard.press('Enter');
+    await page.locator('#admin select').focus();
+    await page.keyboard.type(String(mine));
+    await until(async () => (await page.locator('#admin select').inputValue()) === String(mine), 'the job is chosen');
+    page.once('dialog', (dialog) => dialog.accept());
+    await page.getByRole('button', { name: 'Cancel' }).focus();
+    await page.keyboard.press('Enter');
+    await until(async () => /cancelled/.test(await page.locator(`#jobs-table tr[data-job="${mine}"]`).innerText()), 'cancelled');
+    await close(page);
+  });
+
+  test('what the head refuses is said in the drawer', async () => {
+    const page = await open();
+    await page.getByRole('button', { name: /Admin/ }).click();
+    await page.locator('#admin input[name=nodes]').fill('nowhere');
+    page.once('dialog', (dialog) => dialog.accept());
+    await page.getByRole('button', { name: 'Drain' }).click();
+    await until(async () => /nowhere/.test(await page.locator('#admin .failed').innerText().catch(() => '')), 'the reason');
+    await page.locator('#admin input[name=quantum]').fill('20ms');
+    page.once('dialog', (dialog) => dialog.dismiss());
+    await page.getByRole('button', { name: 'Set', exact: true }).first().click();
+    assert.equal((await cluster.info()).quantum_s, 0.1, 'nothing is done unless it is confirmed');
+    await close(page);
+  });
+
+  test('at 360 pixels nothing is cut off, and tables scroll', async () => {
+    const page = await open({ viewport: { width: 360, height: 740 } });
+    await page.getByRole('button', { name: /Admin/ }).click();
+    await page.locator('#admin select').selectOption(String(job));
+    await page.locator('#admin input[name=quantum]').fill('50ms');
+    await page.locator('#loads canvas').focus();
+    await page.keyboard.press('ArrowRight');
+    await until(async () => /waiting for a processor/.test(await page.locator('#loads .hint').innerText()), 'a bar is told of');
+    assert.deepEqual(await cutOff(page), []);
+    await page.screenshot({ path: picture('narrow'), fullPage: true });
+    await showTables(page);
+    assert.deepEqual(await cutOff(page), []);
+    const last = page.locator('#loads-table th').last();
+    await last.scrollIntoViewIfNeeded();
+    const box = await last.boundingBox();
+    assert.ok(box.x >= 0 && box.x < 360, `the last column can be reached: ${box.x}`);
+    await close(page);
+  });
+
+  for (const colorScheme of ['dark', 'light']) {
+    for (const width of [1440, 360]) {
+      test(`drawer and tables have no serious accessibility fault, ${colorScheme}, ${width} pixels`, async () => {
+        const page = await open({ colorScheme, viewport: { width, height: 900 } });
+        await page.getByRole('button', { name: /Admin/ }).click();
+        assert.deepEqual(await seriousFaults(page), []);
+        await showTables(page);
+        await until(async () => (await page.locator('#loads-table tbody tr').count()) > 0, 'processes');
+        assert.deepEqual(await seriousFaults(page), []);
+        await page.screenshot({ path: picture(`tables-${colorScheme}-${width}`), fullPage: true });
+        await close(page);
+      });
+    }
+  }
+});
