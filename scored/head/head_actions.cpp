@@ -175,7 +175,9 @@ void Head::note_state(Job& job, const gang::JobView& view) {
            kv("state", fmt::format("{}->{}", name_of(before), name_of(view.state))),
            kv("cause", view.reasons.empty() ? "" : view.reasons.front()));
   if (!is_final(view.state)) note_event(job, wall_now(), event_of(job, view, before));
-  tell_job(job, name_of(view.state), view.reasons.empty() ? "" : view.reasons.front());
+  const std::string why = view.reasons.empty() ? "" : view.reasons.front();
+  tell_job(job, name_of(shown_state(job, view.state)),
+           job.is_being_cancelled ? job.why_ended : why);
   if (view.state != JobState::Pending) deadlines_.clear(job.info.id, DeadlineKind::Immediate);
   if (view.state == JobState::Running && job.progress.started == WallTime()) {
     job.progress.started = wall_now();

@@ -78,6 +78,16 @@ def test_loads_are_of_scheduled_time(few, web):
     assert states <= {'running', 'frozen'}, states
 
 
+def test_events_call_a_job_that_heeds_its_cancelling_cancelled(few, web):
+    job = few.submit('-n', 1, 'sleep', 60)
+    few.wait_job(job, 'running')
+    few.run('sccancel', job)
+    few.wait_job(job, 'cancelled')
+    texts = [event['text'] for event in web.snapshot()['events'] if event['job'] == job]
+    assert any(') cancelled: cancelled by ' in text for text in texts), texts
+    assert not any('failed' in text for text in texts), texts
+
+
 def test_processes_that_get_no_processor_are_seen_to_wait_for_one(few, web):
     one = str(min(os.sched_getaffinity(0)))
     job = few.submit('-w', 'node02', '-N', 1, '-n', 2, 'taskset', '-c', one, *BUSY)
