@@ -89,3 +89,23 @@ def test_options_that_do_not_fit_together_are_refused():
                   ['--figure11', '--kernels', 'lu'], ['--sweep', '1s..1ms']):
         done = subprocess.run([BIN / 'scbench', 'gang', *words], capture_output=True, text=True, timeout=60)
         assert done.returncode == 2 and 'error' in done.stderr, words
+
+
+def test_a_case_comes_with_what_the_machine_does_to_bare_threads():
+    done = subprocess.run([BIN / 'scbench', 'gang', '--nodes', '2', '--slice', '10ms', '--seconds', '1', '--json'],
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)
+    assert figures['switches'] > 0
+    assert 0 <= figures['control_late_p50_us'] <= figures['control_late_p99_us']
+    assert 0 <= figures['control_skew_p50_us'] <= figures['control_skew_p99_us']
+    assert 0 <= figures['steal_percent'] <= 100
+
+
+def test_bare_threads_count_every_time_they_wake():
+    done = subprocess.run([BIN / 'scbench-sleeper', '10000000', '5000000', '1'], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)['wakes'] == 100 * len(os.sched_getaffinity(0))
+    for words in ([], ['0', '0', '1'], ['-1', '0', '1'], ['1', '0', 'x'], ['1', '0', '1000']):
+        done = subprocess.run([BIN / 'scbench-sleeper', *words], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 2 and 'usage' in done.stderr, words

@@ -1,5 +1,6 @@
 """What scbench gang measures, one function a figure. All times in nanoseconds unless named."""
 import math
+import json
 import os
 import pathlib
 import signal
@@ -7,7 +8,7 @@ import statistics
 import subprocess
 import time
 
-from cluster import EXAMPLES, wait_until
+from cluster import BIN, EXAMPLES, wait_until
 from progress import Counters, start_progress
 
 SETTLE = 0.3  # seconds after a job comes or goes, before its effect is measured
@@ -61,6 +62,31 @@ class DaemonCpu:
     def percent(self):
         spent = cpu_ns(self.pids) - self.used
         return 100 * spent / (time.monotonic_ns() - self.at) / os.cpu_count()
+
+
+class Processors:
+    """What all processors together did between its making and the question, from /proc/stat."""
+
+    def __init__(self):
+        self.ticks = self.read()
+
+    @staticmethod
+    def read():
+        with open('/proc/stat') as file:
+            return [int(word) for word in file.readline().split()[1:9]]  # user ... steal
+
+    def parts(self):
+        """(busy, stolen) percent of the machine."""
+        spent = [now - then for now, then in zip(self.read(), self.ticks)]
+        whole = max(1, sum(spent))
+        return 100 * (whole - spent[3] - spent[4]) / whole, 100 * spent[7] / whole
+
+
+def busy_percent(seconds=0.5):
+    """How busy the machine is now; the load average is what minutes before left."""
+    processors = Processors()
+    time.sleep(seconds)
+    return processors.parts()[0]
 
 
 def idle_daemons(cluster, seconds=3):
@@ -188,6 +214,37 @@ def boundary_skews(records, quantum_ns):
     return skews
 
 
+def measure_control(cluster, quantum_ns, seconds):
+    """Its figures while the jobs share the machine. Waits for the control to end."""
+    control = Control(cluster, quantum_ns, seconds)
+    try:
+        return control.figures()
+    finally:
+        control.end()
+
+
+class Control:
+    """A bare thread a processor that only sleeps until absolute times, once a slice and half a slice
+    away from the switches: how late the machine itself lets threads be, while the jobs share it."""
+
+    def __init__(self, cluster, quantum_ns, seconds):
+        records = [r for node in cluster.json('scadm', 'trace', '--seconds', 1)['nodes'] for r in node['switches']]
+        boundary = max((r['due_ns'] for r in records), default=0)
+        words = [quantum_ns, (boundary + quantum_ns // 2) % quantum_ns, max(1, round(seconds))]
+        self.processors = Processors()
+        self.process = subprocess.Popen([BIN / 'scbench-sleeper', *map(str, words)], stdout=subprocess.PIPE, text=True)
+
+    def figures(self):
+        text, _ = self.process.communicate(timeout=60)
+        told = json.loads(text)
+        return {f'control_{key}': told[key] for key in ('late_p50_us', 'late_p99_us', 'skew_p50_us', 'skew_p99_us')} | {
+            'control_real_time': told['real_time'], 'steal_percent': self.processors.parts()[1]}
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
 def measure_gang(cluster, nodes, quantum_ns, job_count, seconds, pairs, directory):
     """The figures of one case; `seconds` is what all windows take together, about."""
     window = max(0.4, seconds / (2 * pairs + 1))
@@ -200,10 +257,11 @@ def measure_gang(cluster, nodes, quantum_ns, job_count, seconds, pairs, director
         cpu = DaemonCpu(cluster)
         lost_shared = jobs.lost(nodes, max(2, window), jobs.counters)
         daemon_percent = cpu.percent()
+        control = measure_control(cluster, quantum_ns, max(2, window))
         trace = cluster.json('scadm', 'trace', '--seconds', max(2, window))
     finally:
         jobs.end()
-    figures = switch_figures(trace, quantum_ns)
+    figures = switch_figures(trace, quantum_ns) | control
     figures |= {'overhead_percent': overhead['median'], 'overhead_lowest': overhead['lowest'],
                 'overhead_highest': overhead['highest'], 'overhead_interval': [overhead['low'], overhead['high']],
                 'daemon_cpu_percent': daemon_percent}

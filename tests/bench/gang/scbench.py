@@ -29,6 +29,8 @@ import pm_cases  # noqa: E402
 from cluster import EXAMPLES, Cluster  # noqa: E402
 from kernels import note  # noqa: E402
 
+MOST_BUSY_PERCENT = 10  # by others, before the start
+
 UNITS = {'us': 1_000, 'ms': 1_000_000, 's': 1_000_000_000}
 
 
@@ -155,7 +157,10 @@ def judge(key, figures, bound):
         return ''
     if key == 'overhead_percent' and figures['overhead_interval'][0] <= bound < figures['overhead_interval'][1]:
         return 'unsure: within the spread of the windows (--pairs)'
-    return 'ok' if figures[key] <= bound else 'MISSED'
+    verdict = 'ok' if figures[key] <= bound else 'MISSED'
+    if key == 'skew_p99_us' and 'control_skew_p99_us' in figures:
+        verdict += f' (bare threads in the same seconds: {figures["control_skew_p99_us"]:.0f})'
+    return verdict
 
 
 def row(label, value, bound, verdict):
@@ -222,8 +227,9 @@ def main():
         return cosmo.run(options)
     if options.kind == 'mpi':
         return mpi_cases.run_mpi(options)
-    if os.getloadavg()[0] > os.cpu_count():
-        note(f'load {os.getloadavg()[0]:.1f} before the start: figures of work lost mean little now')
+    busy = measure.busy_percent()
+    if busy > MOST_BUSY_PERCENT:
+        note(f'the processors are {busy:.0f} % busy before the start: figures of work lost mean little now')
     if options.starting:
         return run_starting(options)
     if options.idle:

@@ -1,0 +1,144 @@
+// What this machine itself does to a thread that is to wake up on time: one thread a processor,
+// bound to it, real-time where that is allowed, only sleeps until absolute times of the monotonic
+// clock. No daemon has a part in it, so whatever is late here is late for everybody.
+//
+//   scbench-sleeper PERIOD_NS PHASE_NS SECONDS
+//
+// Wakes at all multiples of the period plus the phase. Prints one object of JSON: how late, and the
+// skew, which is the latest processor minus the earliest at the same time.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdint>
+#include <cstring>
+#include <ctime>
+#include <optional>
+#include <sched.h>
+#include <string_view>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <thread>
+#include <vector>
+
+namespace {
+
+// Below the switchers', so that none of them waits for a thread that only measures.
+constexpr int kPriority = 10;
+constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::int64_t kMostWakes = 10'000'000;
+constexpr std::int64_t kMostSeconds = 3'600;
+
+struct Times {
+  std::int64_t first, period;
+  std::size_t count;
+};
+
+std::int64_t monotonic_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * kSecond + now.tv_nsec;
+}
+
+void sleep_until(std::int64_t time) {
+  const timespec at{.tv_sec = time / kSecond, .tv_nsec = time % kSecond};
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr) == EINTR) continue;
+}
+
+// Writes each wake-up's lateness in ns into `late`; says whether the thread was real-time.
+bool sleep_on(int processor, const Times& times, std::vector<std::int64_t>& late) {
+  cpu_set_t only;
+  CPU_ZERO(&only);
+  CPU_SET(processor, &only);
+  sched_setaffinity(0, sizeof(only), &only);
+  prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+  const sched_param wanted{.sched_priority = kPriority};
+  const bool is_real_time = sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &wanted) == 0;
+  for (std::size_t i = 0; i < times.count; ++i) {
+    const auto at = times.first + static_cast<std::int64_t>(i) * times.period;
+    sleep_until(at);
+    late[i] = monotonic_ns() - at;
+  }
+  return is_real_time;
+}
+
+double percentile_us(std::vector<std::int64_t> values, double part) {
+  std::sort(values.begin(), values.end());
+  const auto at = static_cast<std::size_t>(part * static_cast<double>(values.size()));
+  return static_cast<double>(values[std::min(at, values.size() - 1)]) / 1e3;
+}
+
+void print(const std::vector<std::vector<std::int64_t>>& late, bool is_real_time) {
+  std::vector<std::int64_t> all;
+  std::vector<std::int64_t> skews;
+  for (std::size_t i = 0; i < late.front().size(); ++i) {
+    std::int64_t least = late.front()[i];
+    std::int64_t most = least;
+    for (const auto& one : late) {
+      all.push_back(one[i]);
+      least = std::min(least, one[i]);
+      most = std::max(most, one[i]);
+    }
+    skews.push_back(most - least);
+  }
+  fmt::print(
+      "{{\"real_time\": {}, \"wakes\": {}, \"late_p50_us\": {:.1f}, \"late_p99_us\": {:.1f}, "
+      "\"skew_p50_us\": {:.1f}, \"skew_p99_us\": {:.1f}}}\n",
+      is_real_time, all.size(), percentile_us(all, 0.5), percentile_us(all, 0.99),
+      percentile_us(skews, 0.5), percentile_us(skews, 0.99));
+}
+
+std::optional<std::int64_t> number(std::string_view text) {
+  std::int64_t value = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::vector<int> own_processors() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  sched_getaffinity(0, sizeof(allowed), &allowed);
+  std::vector<int> all;
+  for (int i = 0; i < CPU_SETSIZE; ++i) {
+    if (CPU_ISSET(i, &allowed)) all.push_back(i);
+  }
+  return all;
+}
+
+int run(std::int64_t period, std::int64_t phase, std::int64_t seconds) {
+  if (seconds > kMostSeconds) return 2;
+  const auto count = seconds * kSecond / period;
+  if (count < 1 || count > kMostWakes) return 2;
+  const auto processors = own_processors();
+  const std::int64_t first = (monotonic_ns() / period + 2) * period + phase % period;
+  const Times times{first, period, static_cast<std::size_t>(count)};
+  std::vector<std::vector<std::int64_t>> late(processors.size(),
+                                              std::vector<std::int64_t>(times.count));
+  std::vector<char> is_real_time(processors.size());
+  mlockall(MCL_CURRENT | MCL_FUTURE);
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < processors.size(); ++i) {
+    threads.emplace_back(
+        [&, i] { is_real_time[i] = sleep_on(processors[i], times, late[i]) ? 1 : 0; });
+  }
+  for (auto& thread : threads) thread.join();
+  print(late, std::all_of(is_real_time.begin(), is_real_time.end(), [](char c) { return c != 0; }));
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::vector<std::int64_t> numbers;
+  for (int i = 1; i < argc; ++i) {
+    const auto value = number(argv[i]);
+    if (!value || *value < 0) break;
+    numbers.push_back(*value);
+  }
+  const bool is_whole = argc == 4 && numbers.size() == 3 && numbers[0] > 0;
+  const int status = is_whole ? run(numbers[0], numbers[1], numbers[2]) : 2;
+  if (status != 0) fmt::print(stderr, "usage: scbench-sleeper PERIOD_NS PHASE_NS SECONDS\n");
+  return status;
+}
