@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <sched.h>
 
 namespace score::pmix {
 namespace {
@@ -61,6 +62,23 @@ std::string lines(std::uint32_t ranks, const std::string& text) {
   std::string all;
   for (std::uint32_t rank = 0; rank < ranks; ++rank) all += fmt::format(fmt::runtime(text), rank);
   return all;
+}
+
+TEST(PmixFlow, OpenMpiIsToldWhereTasksOutnumberProcessors) {
+  cpu_set_t usable;
+  ASSERT_EQ(sched_getaffinity(0, sizeof usable, &usable), 0);
+  const auto processors = static_cast<std::uint32_t>(CPU_COUNT(&usable));
+  auto spec = probe("");
+  spec.clear_argv();
+  for (const char* word : {"/bin/sh", "-c", "echo yields ${OMPI_MCA_mpi_yield_when_idle-not}"}) {
+    spec.add_argv(word);
+  }
+  spec.set_mpi(wire::LaunchSpec::PMIX);
+  TestCluster cluster({processors + 1, 1});
+  ASSERT_TRUE(cluster.run(spec)) << cluster.errors();
+  std::string expected;
+  for (std::uint32_t task = 0; task <= processors; ++task) expected += "yields 1\n";
+  EXPECT_EQ(cluster.output(), expected + "yields not\n") << cluster.errors();
 }
 
 TEST(PmixFlow, DataOfOneRankIsFetchedWithoutAFence) {

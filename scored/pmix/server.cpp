@@ -20,6 +20,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <sched.h>
 #include <span>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -306,9 +307,18 @@ base::Status register_job(const shepherd::Plan& plan, const std::string& directo
 // Open MPI 4 takes itself for a single process unless it knows the launcher; the launcher of this
 // variable is one that starts through PMIx and binds, as this one. Both it and Open MPI 5 keep
 // shared memory in files: in the job's own directory these meet no other job's and go with it.
-std::vector<std::string> open_mpi_variables(const std::string& directory) {
-  return {"JSM_JSRUN_PORT=0", "OMPI_MCA_btl_vader_backing_directory=" + directory,
-          "OMPI_MCA_btl_sm_backing_directory=" + directory};
+// With more tasks than processors a rank that waits has to let others on, as under mpirun.
+std::vector<std::string> open_mpi_variables(const shepherd::Plan& plan,
+                                            const std::string& directory) {
+  std::vector<std::string> out{"JSM_JSRUN_PORT=0",
+                               "OMPI_MCA_btl_vader_backing_directory=" + directory,
+                               "OMPI_MCA_btl_sm_backing_directory=" + directory};
+  cpu_set_t usable;
+  const bool is_known = sched_getaffinity(0, sizeof usable, &usable) == 0;
+  if (is_known && plan.local_tasks() > static_cast<std::uint32_t>(CPU_COUNT(&usable))) {
+    out.emplace_back("OMPI_MCA_mpi_yield_when_idle=1");
+  }
+  return out;
 }
 
 base::Result<std::vector<std::string>> task_environment(const shepherd::Plan& plan,
@@ -319,7 +329,7 @@ base::Result<std::vector<std::string>> task_environment(const shepherd::Plan& pl
   if (auto got = check(PMIx_server_setup_fork(&process, &variables), "environment"); !got) {
     return got.error();
   }
-  auto out = open_mpi_variables(directory);
+  auto out = open_mpi_variables(plan, directory);
   for (char** at = variables; at != nullptr && *at != nullptr; ++at) {
     if (!std::string_view(*at).starts_with("PMIX_RANK=")) out.emplace_back(*at);
     std::free(*at);  // NOLINT: PMIx gives malloc's memory

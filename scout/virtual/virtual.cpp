@@ -14,6 +14,7 @@
 
 #include <array>
 #include <csignal>
+#include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
 #include <poll.h>
@@ -26,6 +27,10 @@
 namespace score::scout {
 
 namespace {
+
+// Open MPI's ranks let others on while they wait if they know that there are more of them than
+// processors. Each node of this cluster takes all of the machine's for its own, so users are told.
+constexpr const char* kYieldVariable = "OMPI_MCA_mpi_yield_when_idle";
 
 struct Request {
   VirtualOptions options;
@@ -254,8 +259,10 @@ void Starter::on_up(const std::string& directory) {
   if (!options_.keep) return;
   done_ = true;
   tell(fmt::format("virtual cluster: {} nodes in {}", options_.nodes, directory));
-  tell(fmt::format("talk to it: export SCORED_SERVER={} PATH={}:$PATH", layout_.socket(),
-                   layout_.programs));
+  const char* yields = std::getenv(kYieldVariable);
+  tell(fmt::format("talk to it: export SCORED_SERVER={} PATH={}:$PATH{}", layout_.socket(),
+                   layout_.programs,
+                   yields == nullptr ? "" : fmt::format(" {}={}", kYieldVariable, yields)));
   tell(fmt::format("stop it:    {}/score virtual --stop {}", layout_.programs, directory));
 }
 
@@ -266,6 +273,12 @@ int Starter::run_kept_command() const {
   while (child > 0 && waitpid(child, &wait_status, 0) < 0 && errno == EINTR) {
   }
   return child > 0 ? shell_code(wait_status) : kExitError;
+}
+
+bool shares_processors(const VirtualOptions& options) {
+  const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+  const std::uint64_t cores = std::uint64_t{options.nodes} * options.cores;
+  return processors > 0 && cores > static_cast<std::uint64_t>(processors);
 }
 
 int virtual_main(const Invocation& invocation) {
@@ -286,6 +299,7 @@ int virtual_main(const Invocation& invocation) {
   if (!request.status.empty()) return print_status(invocation, request.status);
   if (request.list) return list_clusters(invocation);
   if (auto sound = check_options(request); !sound) return complain(invocation, sound.error());
+  if (shares_processors(request.options)) setenv(kYieldVariable, "1", 0);
   return Starter(invocation, request).run();
 }
 

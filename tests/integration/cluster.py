@@ -33,6 +33,8 @@ class Cluster:
         assert text, 'score virtual did not come up'
         self.description = json.loads(text)
         self.directory = pathlib.Path(self.description['directory'])
+        # As `score virtual` sets it for its command: nodes that share processors, which Open MPI cannot know.
+        base.setdefault('OMPI_MCA_mpi_yield_when_idle', '1')
         self.env = dict(base, SCORED_SERVER=self.description['socket'], PATH=f'{BIN}:{base["PATH"]}')
 
     # ---- commands

@@ -12,6 +12,7 @@ import pytest
 from cluster import BIN, Cluster, as_user, is_alive, users_of, wait_until
 
 SCORE = str(BIN / 'score')
+YIELD = 'OMPI_MCA_mpi_yield_when_idle'
 
 
 def virtual(*words, **options):
@@ -56,6 +57,13 @@ def start_stubborn_job(description):
     (['no-such-command'], 127), (['/etc/passwd'], 126)])
 def test_exit_code_is_the_commands(command, code):
     assert virtual('--nodes', 2, '--', *command).returncode == code
+
+
+@pytest.mark.parametrize('cores, given, expected', [(1000, None, '1'), (1000, '0', '0'), (1, None, '-')])
+def test_open_mpi_yields_where_nodes_share_processors(cores, given, expected):
+    env = {name: value for name, value in os.environ.items() if name != YIELD} | ({YIELD: given} if given else {})
+    result = virtual('--nodes', 1, '--cores', cores, '--', 'sh', '-c', f'echo ${{{YIELD}--}}', env=env)
+    assert (result.returncode, result.stdout) == (0, f'{expected}\n'), result.stderr
 
 
 def test_command_finds_the_cluster():
