@@ -25,7 +25,7 @@
 namespace score::pm {
 
 constexpr std::uint64_t kSegmentMagic = 0x31305458'54434d50;  // "PMCTXT01"
-constexpr std::uint32_t kSegmentVersion = 2;
+constexpr std::uint32_t kSegmentVersion = 3;
 constexpr std::uint16_t kNoIndex = 0xffff;
 
 // How large the parts of a segment are. Fixed when it is created.
