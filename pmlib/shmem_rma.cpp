@@ -286,17 +286,21 @@ bool Shmem::collect(std::uint32_t slot) {
   return true;
 }
 
-// Slots are stored in the order of offers, more or less. To look at others as well would take
-// their lines from the processors that store them.
+// Slots are stored in the order of offers, more or less. One is taken a call, and no others are
+// looked at: a look at a slot that is being stored takes its line from the processor that stores
+// it. The line of the next one comes while other things are done.
 bool Shmem::collect_oldest() {
-  bool something = false;
-  for (; offered_head_ != offered_tail_; ++offered_head_) {
-    const std::uint16_t slot = offered_[offered_head_ & (offered_.size() - 1)];
+  const auto mask = static_cast<std::uint32_t>(offered_.size() - 1);
+  while (offered_head_ != offered_tail_) {
+    const std::uint16_t slot = offered_[offered_head_ & mask];
     const auto state = state_of(segment_.pool_used(slot).load(std::memory_order_acquire));
-    if (state == SlotState::Offered || state == SlotState::Taken) break;
-    something |= collect(slot);
+    if (state == SlotState::Offered || state == SlotState::Taken) return false;
+    if (++offered_head_ != offered_tail_) {
+      __builtin_prefetch(&segment_.pool_used(offered_[offered_head_ & mask]));
+    }
+    if (collect(slot)) return true;
   }
-  return something;
+  return false;
 }
 
 bool Shmem::collect_all() {
