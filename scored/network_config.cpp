@@ -9,6 +9,8 @@ namespace score {
 namespace {
 
 constexpr std::uint32_t kMaxChannels = 4'096;
+// Below it a message of 1 KB would no longer fit; above it Ethernet devices use no frame.
+constexpr std::uint32_t kMinPayload = 1'024, kMaxPayload = 15'952;
 
 void read_devices(ConfigSection& section, NetworkConfig& config) {
   if (!section.has("devices")) return;
@@ -36,6 +38,7 @@ NetworkConfig read_network_config(ConfigSection& root) {
   ConfigSection section = root.section("network");
   read_devices(section, config);
   section.read("channels", config.channels, 1U, kMaxChannels);
+  section.read("payload", config.payload, kMinPayload, kMaxPayload);
   section.read("interface", config.interface);
   if (config.interface.size() >= IFNAMSIZ) section.refuse("interface", "too long");
   if (config.device == NetworkDevice::Ethernet && config.interface.empty()) {

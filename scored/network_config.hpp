@@ -22,6 +22,7 @@ struct NetworkConfig {
   std::uint32_t channels = 16;                // of each node; head only
   std::string interface;                      // empty: the one towards the head
   bool tags = false;                          // pm_auth = "tag"
+  std::uint32_t payload = 1424;               // bytes in a frame at most; head only
 
   SwitchMode switch_mode = SwitchMode::Clock;
 

@@ -23,18 +23,20 @@ TEST(NetworkConfig, WithoutATableJobsUseSharedMemoryAndUdp) {
   EXPECT_TRUE(config->shmem);
   EXPECT_EQ(config->device, NetworkDevice::Udp);
   EXPECT_EQ(config->channels, 16U);
+  EXPECT_EQ(config->payload, 1424U);
   EXPECT_FALSE(config->is_off());
 }
 
 TEST(NetworkConfig, TakesEveryKey) {
   const auto config = read(
       "[network]\ndevices = [\"ethernet\"]\nchannels = 1\ninterface = \"eth1\"\n"
-      "pm_auth = \"tag\"\n");
+      "pm_auth = \"tag\"\npayload = 8952\n");
   ASSERT_TRUE(config);
   EXPECT_FALSE(config->shmem);
   EXPECT_EQ(config->device, NetworkDevice::Ethernet);
   EXPECT_EQ(config->interface, "eth1");
   EXPECT_TRUE(config->tags);
+  EXPECT_EQ(config->payload, 8952U);
 }
 
 TEST(NetworkConfig, SwitchesByTheClockUnlessBarriersAreAskedFor) {
@@ -49,8 +51,9 @@ TEST(NetworkConfig, NoDeviceTurnsItOff) {
 TEST(NetworkConfig, RefusesWhatMakesNoSense) {
   for (const char* wrong :
        {"devices = [\"myrinet\"]", "devices = [\"udp\", \"ethernet\"]", "devices = [\"ethernet\"]",
-        "channels = 0", "channels = 5000", "interface = \"a-name-that-is-too-long\"",
-        "pm_auth = \"none\"", "switch_mode = \"flush\"", "channel = 1"}) {
+        "channels = 0", "channels = 5000", "payload = 1000", "payload = 16000",
+        "interface = \"a-name-that-is-too-long\"", "pm_auth = \"none\"", "switch_mode = \"flush\"",
+        "channel = 1"}) {
     EXPECT_FALSE(read("[network]\n" + std::string(wrong) + "\n")) << wrong;
   }
 }

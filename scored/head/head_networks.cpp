@@ -81,6 +81,7 @@ void Head::tell_nodes(AttemptId attempt, const NetworkPeer& peer,
     wire::NetworkReady message;
     message.set_attempt(attempt.value());
     message.set_addresses(ready->addresses);
+    message.set_payload(config_.network.payload);
     tell(message, ready->only_for);
   } else if (const auto* failed = std::get_if<NetworkBoard::Failed>(&answer)) {
     log_notice("a job gets no network", kv("job", job_of(attempt)), kv("why", failed->reason));

@@ -351,6 +351,7 @@ void Networks::on_ready(Network& network, wire::NetworkReady&& message) {
   network.is_open = true;
   auto whole = describe(network);
   whole.set_addresses(std::move(*message.mutable_addresses()));
+  whole.set_payload(message.payload());
   send(*network.shepherd, whole);
 }
 

@@ -21,6 +21,7 @@ Status make_directory(const std::string& path) {
 std::string network_config(const VirtualOptions& options) {
   std::string text = fmt::format("[network]\ndevices = [\"shmem\", \"{}\"]\n", options.device);
   text += fmt::format("channels = {}\n", options.channels);
+  text += fmt::format("payload = {}\n", options.payload);
   text += fmt::format("switch_mode = \"{}\"\n", options.switch_mode);
   if (options.netns) text += "interface = \"eth0\"\n";
   return text;

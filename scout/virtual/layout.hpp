@@ -19,9 +19,10 @@ struct VirtualOptions {
   bool netns = false;          // a network namespace and a veth for each node
   bool keep = false;
   bool print_json = false;
-  bool node_metrics = false;    // each node serves /metrics
-  bool no_cgroup = false;       // as for a user who may make none
-  std::uint32_t channels = 16;  // of the jobs' networks
+  bool node_metrics = false;     // each node serves /metrics
+  bool no_cgroup = false;        // as for a user who may make none
+  std::uint32_t channels = 16;   // of the jobs' networks
+  std::uint32_t payload = 1424;  // of a frame of theirs, at most
   std::string switch_mode = "clock";
   std::string device = "udp";  // between nodes: udp, ethernet
   std::vector<std::string> command;

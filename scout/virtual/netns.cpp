@@ -65,17 +65,18 @@ Status NodeNetworks::join_node(std::size_t index) {
   const auto peer = fmt::format("/proc/{}/fd/{}", getpid(), nodes_[index].get());
   auto status = inside(
       bridge_,
-      [&, join = fmt::format(
-              "link add v{0} type veth peer name eth0 netns {1}\nlink set v{0} master br0 up\n",
-              index, peer)] { return run_ip(join); });
+      [&, join = fmt::format("link add v{0} mtu {2} type veth peer name eth0 mtu {2} netns {1}\n"
+                             "link set v{0} master br0 up\n",
+                             index, peer, mtu_)] { return run_ip(join); });
   if (!status) return status;
   const auto setup =
       fmt::format("link set lo up\naddr add {}/16 dev eth0\nlink set eth0 up\n", address_of(index));
   return inside(nodes_[index], [&] { return run_ip(setup); });
 }
 
-Result<NodeNetworks> NodeNetworks::create(std::uint32_t nodes) {
+Result<NodeNetworks> NodeNetworks::create(std::uint32_t nodes, std::uint32_t mtu) {
   NodeNetworks networks;
+  networks.mtu_ = mtu;
   auto own = open_file(kOwnNamespace, O_RDONLY);
   if (!own) return own.error();
   networks.own_ = std::move(*own);

@@ -6,6 +6,7 @@
 #include "base/fd.hpp"
 #include "base/result.hpp"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,8 @@ namespace score::scout {
 class NodeNetworks {
  public:
   // Makes the bridge's namespace (the head's, address 10.77.0.1/16) and one a node (10.77.x.y),
-  // with the `ip` program. Needs root. Errors name the step.
-  static Result<NodeNetworks> create(std::uint32_t nodes);
+  // with the `ip` program. Links carry `mtu` bytes. Needs root. Errors name the step.
+  static Result<NodeNetworks> create(std::uint32_t nodes, std::uint32_t mtu);
 
   static constexpr const char* kHeadAddress = "10.77.0.1";
 
@@ -50,6 +51,7 @@ class NodeNetworks {
 
   UniqueFd own_;
   UniqueFd bridge_;
+  std::uint32_t mtu_ = 0;
   std::vector<UniqueFd> nodes_;
 };
 

@@ -9,6 +9,7 @@
 #include "scout/virtual/description.hpp"
 #include "scout/virtual/reaper.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -54,6 +55,12 @@ bool may_use(const std::string& cgroup) {
   return added && killed;
 }
 
+// The MTU that frames with this much payload need, headers of PM, UDP and IP included.
+std::uint32_t links_for(std::uint32_t payload) {
+  constexpr std::uint32_t kUsual = 1500, kHeaders = 76;
+  return std::max(kUsual, payload + kHeaders);
+}
+
 }  // namespace
 
 Supervisor::Supervisor(VirtualOptions options, std::string programs, UniqueFd starter)
@@ -83,7 +90,7 @@ Status Supervisor::boot() {
   layout_.head_address = options_.netns ? NodeNetworks::kHeadAddress : own_loopback_address();
   layout_.head_port = kHeadPort;
   if (options_.netns) {
-    auto networks = NodeNetworks::create(options_.nodes);
+    auto networks = NodeNetworks::create(options_.nodes, links_for(options_.payload));
     if (!networks) return networks.error();
     networks_ = std::move(*networks);
   }

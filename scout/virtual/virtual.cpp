@@ -62,6 +62,10 @@ void add_options(CLI::App& app, Request& request) {
   app.add_option("--channels", options.channels, "Network channels of each node (16)")
       ->type_name("N")
       ->check(CLI::Range(1U, 4096U));
+  app.add_option("--payload", options.payload,
+                 "Bytes in a frame of jobs, with --netns links as large (1424)")
+      ->type_name("BYTES")
+      ->check(CLI::Range(1024U, 15'952U));
   app.add_option("--device", options.device, "Network of jobs between nodes (udp)")
       ->type_name("udp|ethernet")
       ->check(CLI::IsMember({"udp", "ethernet"}));

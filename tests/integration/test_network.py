@@ -98,6 +98,19 @@ def test_between_network_namespaces(fresh, as_root, device):
     assert 'round trip' in cluster.run('scrun', '-N', 2, '-n', 2, PINGPONG, 500).stdout
 
 
+@pytest.mark.parametrize('device', ['udp', 'ethernet'])
+def test_large_frames_where_the_links_carry_them(fresh, as_root, device):
+    if shutil.which('ip') is None:
+        pytest.skip('needs iproute2')
+    for payload in (1424, 8000):
+        cluster = fresh(2, '--netns', '--device', device, '--payload', payload)
+        fits = cluster.run('scrun', '-N', 2, PINGPONG, 50, payload, code=None)
+        assert fits.returncode == 0 and 'round trip' in fits.stdout, fits.stderr
+        larger = cluster.run('scrun', '-N', 2, PINGPONG, 50, payload + 8, code=None)
+        assert larger.returncode != 0 and 'round trip' not in larger.stdout
+        cluster.stop()
+
+
 def channel_figures(cluster):
     nodes = cluster.json('scadm', 'trace', '--seconds', 1)['nodes']
     return {key: sum(int(node['channels'][key]) for node in nodes) for key in nodes[0]['channels']}
