@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <barrier>
 #include <cerrno>
 #include <charconv>
 #include <cstdint>
@@ -30,16 +31,44 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kMostWakes = 10'000'000;
 constexpr std::int64_t kMostSeconds = 3'600;
 
-struct Times {
-  std::int64_t first, period;
-  std::size_t count;
-};
-
 std::int64_t monotonic_ns() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   return now.tv_sec * kSecond + now.tv_nsec;
 }
+
+// When to wake up. The first time is known when all threads are ready: beside a load it may take a
+// thread half a second to get as far as being real-time.
+class Times {
+ public:
+  Times(std::int64_t period, std::int64_t phase, std::size_t wakes, std::size_t threads)
+      : period_(period),
+        phase_(phase % period),
+        wakes_(wakes),
+        ready_(static_cast<std::ptrdiff_t>(threads), Begin{this}) {}
+
+  std::size_t wakes() const { return wakes_; }
+
+  void wait_for_all() { ready_.arrive_and_wait(); }
+
+  // After wait_for_all().
+  std::int64_t at(std::size_t wake) const {
+    return first_ + static_cast<std::int64_t>(wake) * period_;
+  }
+
+ private:
+  struct Begin {
+    Times* times;
+
+    void operator()() noexcept {
+      times->first_ = (monotonic_ns() / times->period_ + 2) * times->period_ + times->phase_;
+    }
+  };
+
+  std::int64_t period_, phase_, first_ = 0;
+  std::size_t wakes_;
+  std::barrier<Begin> ready_;
+};
 
 void sleep_until(std::int64_t time) {
   const timespec at{.tv_sec = time / kSecond, .tv_nsec = time % kSecond};
@@ -47,7 +76,7 @@ void sleep_until(std::int64_t time) {
 }
 
 // Writes each wake-up's lateness in ns into `late`; says whether the thread was real-time.
-bool sleep_on(int processor, const Times& times, std::vector<std::int64_t>& late) {
+bool sleep_on(int processor, Times& times, std::vector<std::int64_t>& late) {
   cpu_set_t only;
   CPU_ZERO(&only);
   CPU_SET(processor, &only);
@@ -55,10 +84,10 @@ bool sleep_on(int processor, const Times& times, std::vector<std::int64_t>& late
   prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
   const sched_param wanted{.sched_priority = kPriority};
   const bool is_real_time = sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &wanted) == 0;
-  for (std::size_t i = 0; i < times.count; ++i) {
-    const auto at = times.first + static_cast<std::int64_t>(i) * times.period;
-    sleep_until(at);
-    late[i] = monotonic_ns() - at;
+  times.wait_for_all();
+  for (std::size_t i = 0; i < times.wakes(); ++i) {
+    sleep_until(times.at(i));
+    late[i] = monotonic_ns() - times.at(i);
   }
   return is_real_time;
 }
@@ -112,10 +141,9 @@ int run(std::int64_t period, std::int64_t phase, std::int64_t seconds) {
   const auto count = seconds * kSecond / period;
   if (count < 1 || count > kMostWakes) return 2;
   const auto processors = own_processors();
-  const std::int64_t first = (monotonic_ns() / period + 2) * period + phase % period;
-  const Times times{first, period, static_cast<std::size_t>(count)};
+  Times times(period, phase, static_cast<std::size_t>(count), processors.size());
   std::vector<std::vector<std::int64_t>> late(processors.size(),
-                                              std::vector<std::int64_t>(times.count));
+                                              std::vector<std::int64_t>(times.wakes()));
   std::vector<char> is_real_time(processors.size());
   mlockall(MCL_CURRENT | MCL_FUTURE);
   std::vector<std::thread> threads;
