@@ -43,7 +43,8 @@ def through(cluster, name, *words, **options):
 
 
 def test_a_job_of_a_login_node_is_as_any(login):
-    result = through(login, 'node01', 'scrun', '-N', 2, 'sh', '-c', 'cat; exit 3', code=3, input='in\n')
+    script = 'cat; [ "$SCORE_RANK" = 0 ] && exit 3; sleep 60'  # the other one has no input, and must not end the job first
+    result = through(login, 'node01', 'scrun', '-N', 2, 'sh', '-c', script, code=3, input='in\n')
     assert result.stdout == 'in\n'
     big = through(login, 'node01', 'scrun', '-N', 1, 'sh', '-c', 'seq 200000')
     assert big.stdout.splitlines() == [str(i) for i in range(1, 200001)]
