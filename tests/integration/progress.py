@@ -14,9 +14,9 @@ SLOT_BYTES = 64 + 64 + RING * 16
 class Counters:
     """The counters of one running job."""
 
-    def __init__(self, path, ranks):
+    def __init__(self, path, ranks, what=lambda: ''):
         self.path, self.ranks = path, ranks
-        wait_until(self._is_ready)
+        wait_until(self._is_ready, what=what)
         with open(path, 'rb') as file:
             self.memory = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
 
@@ -63,8 +63,8 @@ def start_progress(cluster, tmp_path, name, nodes, *options, seconds=0, gap_us=1
     path = tmp_path / name
     job = cluster.submit('-N', nodes, '-J', name, *options, EXAMPLES / 'progress', '--counters', path,
                          '--seconds', seconds, '--gap-us', gap_us)
-    counters = Counters(path, nodes)
-    wait_until(counters.all_started)
+    counters = Counters(path, nodes, lambda: cluster.job(job))
+    wait_until(counters.all_started, what=lambda: cluster.job(job))
     return job, counters
 
 

@@ -68,10 +68,10 @@ def test_when_the_busy_job_ends_the_idle_one_has_its_place_again(pair):
 
 
 def test_a_timer_wakes_it(pair):
-    script = 'sleep 3; ' + "python3 -c '" + SPINNER.format(600) + "'"
+    script = 'sleep 9; ' + "python3 -c '" + SPINNER.format(600) + "'"
     sleeper = pair.submit('-N', 2, 'sh', '-c', script)
     spin(pair)
-    wait_until(is_background(pair, sleeper))
+    wait_until(is_background(pair, sleeper), what=lambda: pair.job(sleeper))
     wait_until(is_back(pair, sleeper))
     assert counters(pair)['idle_returned'] > 0
 
