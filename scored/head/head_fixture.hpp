@@ -249,6 +249,16 @@ class HeadFixture : public ::testing::Test {
     return attempt;
   }
 
+  // What a task wrote, where it stands in all output of its node.
+  static wire::TaskOutput output(AttemptId attempt, std::string data, std::uint64_t offset) {
+    wire::TaskOutput message;
+    message.set_attempt(attempt.value());
+    message.set_stream(wire::STDOUT);
+    message.set_data(std::move(data));
+    message.set_offset(offset);
+    return message;
+  }
+
   static wire::Attach attachment(JobId job, bool front_end = true) {
     wire::Attach message;
     message.set_tag(9);

@@ -9,15 +9,6 @@ namespace {
 
 class HeadTest : public HeadFixture {
  protected:
-  static wire::TaskOutput output(AttemptId attempt, std::string data, std::uint64_t offset) {
-    wire::TaskOutput message;
-    message.set_attempt(attempt.value());
-    message.set_stream(wire::STDOUT);
-    message.set_data(std::move(data));
-    message.set_offset(offset);
-    return message;
-  }
-
   static void finish(FakeNode& node, AttemptId attempt, std::uint32_t rank, std::int32_t code = 0) {
     Exited exited;
     exited.attempt = attempt;

@@ -6,17 +6,7 @@
 namespace score::head {
 namespace {
 
-class StreamsTest : public HeadFixture {
- protected:
-  static wire::TaskOutput output(AttemptId attempt, std::string data, std::uint64_t offset) {
-    wire::TaskOutput message;
-    message.set_attempt(attempt.value());
-    message.set_stream(wire::STDOUT);
-    message.set_data(std::move(data));
-    message.set_offset(offset);
-    return message;
-  }
-};
+using StreamsTest = HeadFixture;
 
 // Nodes repeat what was on its way: by these figures a front end knows what it has.
 TEST_F(StreamsTest, SaysOfOutputWhereItStandsInItsNodes) {
