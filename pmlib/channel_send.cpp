@@ -20,9 +20,9 @@ constexpr int kBatchesPerTurn = 4;  // then other peers and arriving frames get 
 
 constexpr std::uint16_t kNever = 256;  // SendSide::silent never gets there
 
-// Time-outs double up to a second: the first ten take about one.
+// The first fifteen time-outs take two seconds, each further one a second.
 std::uint16_t tries_for(std::uint16_t patience_s) {
-  return patience_s == 0 ? kNever : static_cast<std::uint16_t>(patience_s + 9);
+  return patience_s == 0 ? kNever : static_cast<std::uint16_t>(patience_s + 13);
 }
 
 EngineLimits with_window(EngineLimits limits, std::uint16_t window) {

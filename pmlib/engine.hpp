@@ -41,7 +41,8 @@ struct EngineLimits {
   std::uint16_t window = 1024;       // W: frames unacknowledged at most; <= half the numbers
   Microseconds rto_min = 1000;       // time-outs are never shorter, RFC 6298 adapted to a LAN
   Microseconds rto_max = 1'000'000;  // nor longer, backed off or not
-  Microseconds rto_kept = 32'000;    // what backing off leaves after progress, at most
+  Microseconds rto_kept = 32'000;    // what backing off leaves after progress, at most; up to here
+                                     // each time-out doubles it, beyond every second one
   Microseconds rto_initial = 5000;   // before the first round trip is measured
 };
 
@@ -68,6 +69,7 @@ struct SendSide {
   static constexpr std::uint8_t kArmed = 4;       // `deadline` is set
   static constexpr std::uint8_t kTiming = 8;      // `timed` is set
   static constexpr std::uint8_t kCautious = 16;   // much was lost: the window grows slowly
+  static constexpr std::uint8_t kResent = 32;     // no progress since a time-out
 
   bool operator==(const SendSide&) const = default;
 
@@ -271,6 +273,7 @@ class Engine {
     // where a round trip takes longer than rto_initial there would be none.
     if (s.srtt != 0) s.set(Send::kTiming, false);
     s.set(Send::kRecovering, false);
+    s.set(Send::kResent, true);
     arm(s, now);
     if (s.has(Send::kStopped)) return R::kG9 ? TimerAction::Probe : TimerAction::None;
     s.sent = R::kG1 ? s.acked : plus(s.acked, 1);
@@ -283,6 +286,7 @@ class Engine {
     if (!s.has(Send::kArmed)) return;
     s.deadline = (time_reached(now, s.deadline) ? now : s.deadline) + jitter;
     s.set(Send::kTiming, false);
+    s.set(Send::kResent, false);
   }
 
   // After a restore the clock may be another host's: no deadline is further away than a time-out.
@@ -291,6 +295,7 @@ class Engine {
     if (!s.has(Send::kArmed) || !is_too_far) return;
     arm(s, now);
     s.set(Send::kTiming, false);
+    s.set(Send::kResent, false);
   }
 
   // The receiver misses many frames at once: the path does not carry what is sent (G21).
@@ -372,15 +377,27 @@ class Engine {
 
   // Microseconds until the next time-out of a frame sent now.
   Microseconds timeout_of(const Send& s) const {
-    const std::uint64_t base = s.srtt == 0 ? limits_.rto_initial : std::uint64_t{s.srtt} * 4;
-    const std::uint64_t floor = base < limits_.rto_min ? limits_.rto_min : base;
-    const unsigned shift = s.backoff < 20 ? s.backoff : 20;
-    const std::uint64_t backed_off = floor << shift;
-    return static_cast<Microseconds>(backed_off < limits_.rto_max ? backed_off : limits_.rto_max);
+    const std::uint64_t base = usual_timeout_of(s);
+    return s.backoff == 0 ? static_cast<Microseconds>(base) : backed_off(base, s.backoff);
   }
 
  private:
   static constexpr Seq kLeastWindow = 4;  // after losses; time-outs go down to 1
+
+  // While nothing times out.
+  Microseconds usual_timeout_of(const Send& s) const {
+    const std::uint64_t base = s.srtt == 0 ? limits_.rto_initial : std::uint64_t{s.srtt} * 4;
+    return static_cast<Microseconds>(
+        std::clamp<std::uint64_t>(base, limits_.rto_min, limits_.rto_max));
+  }
+
+  // No round trip is believed to be longer than rto_kept; what times out beyond was lost. If more
+  // than half is lost, times that double each time have no mean: so they double every second time.
+  [[gnu::noinline]] Microseconds backed_off(std::uint64_t timeout, unsigned times) const {
+    for (; times > 0 && timeout < limits_.rto_kept; --times) timeout *= 2;
+    timeout <<= std::min(times / 2, 20u);
+    return static_cast<Microseconds>(std::min<std::uint64_t>(timeout, limits_.rto_max));
+  }
 
   static void count_up(std::uint8_t& count) {
     if (count < std::numeric_limits<std::uint8_t>::max()) ++count;
@@ -405,6 +422,7 @@ class Engine {
   bool advance(Send& s, Seq k, Microseconds now) const {
     const Seq freed = minus(k, s.acked);
     if (freed == 0) return false;
+    if (s.has(Send::kResent)) judge_resend(s, now);
     const bool is_measured = s.has(Send::kTiming) && minus(s.timed, s.acked) <= freed;
     if (is_measured) measure(s, now);
     s.acked = k;
@@ -421,6 +439,15 @@ class Engine {
       arm(s, now);
     }
     return true;
+  }
+
+  // The first progress after a time-out. What comes within a usual time-out after the frame was
+  // sent again answers that: the frame was lost, and no round trip became longer. What comes later
+  // may well answer the frame that was sent first.
+  void judge_resend(Send& s, Microseconds now) const {
+    s.set(Send::kResent, false);
+    const Microseconds since = now - (s.deadline - timeout_of(s));
+    if (since <= usual_timeout_of(s)) s.backoff = 0;
   }
 
   // Karn's other half: the longer time-out stays until a frame sent once was measured. Round trips

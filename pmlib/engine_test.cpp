@@ -303,11 +303,61 @@ TEST_F(EngineTest, G21RoundTripsThatBecomeLongerAreLearntAndTimeOutNoMore) {
 TEST_F(EngineTest, G21AfterALongSilenceTheTimeOutIsNotKeptForLong) {
   for (int i = 0; i < 2; ++i) queue_and_send(1);
   obey(ControlKind::Ack, 1);
-  for (int i = 0; i < 12; ++i) time_out();
+  for (int i = 0; i < 15; ++i) time_out();
   EXPECT_EQ(engine.timeout_of(s), engine.limits().rto_max);
   send_all();
+  now += 500'000;
   obey(ControlKind::Ack, 2);
+  EXPECT_GT(s.backoff, 0u);
   EXPECT_LE(engine.timeout_of(s), engine.limits().rto_kept);
+}
+
+TEST_F(EngineTest, G21WhatIsAnsweredSoonAfterItWasSentAgainWasLost) {
+  queue_and_send(1);
+  now += 300;
+  obey(ControlKind::Ack, 1);
+  const Microseconds usual = engine.timeout_of(s);
+  for (const Microseconds takes : {Microseconds{300}, usual}) {
+    queue_and_send(1);
+    for (int i = 0; i < 5; ++i) time_out();
+    send_all();
+    now += takes;
+    obey(ControlKind::Ack, s.max_sent);
+    EXPECT_EQ(engine.timeout_of(s), usual) << takes;
+  }
+  queue_and_send(2);
+  for (int i = 0; i < 4; ++i) time_out();
+  send_all();
+  now += usual + 1;
+  obey(ControlKind::Ack, s.max_sent - 1);
+  EXPECT_EQ(s.backoff, 4u) << "may be the answer to what was sent first";
+  obey(ControlKind::Ack, s.max_sent);
+  EXPECT_EQ(s.backoff, 4u) << "only the first progress after a time-out tells";
+}
+
+TEST_F(EngineTest, G21WhatAJobWasStoppedForTellsNothingOfLosses) {
+  queue_and_send(1);
+  time_out();
+  time_out();
+  send_all();
+  E::on_resume(s, now, 100);
+  obey(ControlKind::Ack, 1);
+  EXPECT_EQ(s.backoff, 2u);
+}
+
+TEST_F(EngineTest, G21BeyondWhatIsKeptEverySecondTimeOutDoubles) {
+  queue_and_send(1);
+  const Microseconds kept = engine.limits().rto_kept;
+  while (engine.timeout_of(s) < kept) {
+    const Microseconds before = engine.timeout_of(s);
+    time_out();
+    EXPECT_EQ(engine.timeout_of(s), 2 * before);
+  }
+  const Microseconds first = engine.timeout_of(s);
+  for (const Microseconds factor : {1u, 2u, 2u, 4u, 4u, 8u}) {
+    time_out();
+    EXPECT_EQ(engine.timeout_of(s), factor * first);
+  }
 }
 
 TEST_F(EngineTest, G21OnALossyPathTheTimeOutIsNotKept) {

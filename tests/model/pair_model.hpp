@@ -252,6 +252,7 @@ class PairModel {
     s.send.timed_at = s.send.srtt = s.send.deadline = 0;
     s.send.backoff = s.send.silent = 0;
     s.send.set(E::Send::kTiming, false);
+    s.send.set(E::Send::kResent, false);
   }
 
   void fail(std::string_view what) {

@@ -211,7 +211,7 @@ TEST(ShortWay, TakesPlainAcksAsTheRulesDo) {
     s.max_sent = s.acked + static_cast<std::uint32_t>(random() % 8);
     s.sent = s.max_sent - (random() % 8 == 0 && s.max_sent != s.acked ? 1 : 0);
     s.queued = s.max_sent + (random() % 8 == 0 ? 1 : 0);
-    s.flags = static_cast<std::uint8_t>(random() % 2 == 0 ? random() % 32 : random() % 4 * 4);
+    s.flags = static_cast<std::uint8_t>(random() % 2 == 0 ? random() % 64 : random() % 4 * 4);
     const std::uint32_t flying = s.max_sent - s.acked;
     if (flying != 0) s.timed = s.max_sent - static_cast<std::uint32_t>(random() % flying);
     if (flying == 0) s.set(s.kTiming, false);

@@ -124,6 +124,9 @@ class Node {
            ops_.empty();
   }
 
+  // Counted in the segment, which lives through moves.
+  std::uint64_t time_outs() const { return segment_.header().counters.time_outs; }
+
   std::uint32_t sent_to(std::uint32_t peer) const { return next_to_[peer]; }
 
   std::uint32_t received_from(std::uint32_t peer) const { return next_from_[peer]; }
@@ -454,6 +457,14 @@ class Simulation {
 
   std::uint64_t frames() const { return network_.frames; }
 
+  std::uint64_t virtual_us() const { return network_.now - SimNetwork::kStart; }
+
+  std::uint64_t time_outs() const {
+    std::uint64_t sum = 0;
+    for (const auto& node : nodes_) sum += node->time_outs();
+    return sum;
+  }
+
  private:
   Faults faults() {
     if (plan_.hard) return {0.3, 0.1, 0.1, 0.1, 0.05};
@@ -496,7 +507,12 @@ class Simulation {
   std::vector<std::unique_ptr<Node>> nodes_;
 };
 
-bool run_one(const Plan& plan, std::uint64_t& frames) {
+// Of all seeds.
+struct Totals {
+  std::uint64_t seeds = 0, failed = 0, frames = 0, messages = 0, time_outs = 0, virtual_us = 0;
+};
+
+bool run_one(const Plan& plan, Totals& totals) {
   Simulation simulation(plan);
   try {
     simulation.run();
@@ -506,8 +522,21 @@ bool run_one(const Plan& plan, std::uint64_t& frames) {
                 simulation.describe().c_str());
     return false;
   }
-  frames += simulation.frames();
+  totals.frames += simulation.frames();
+  totals.messages += std::uint64_t{plan.messages} * plan.nodes;
+  totals.time_outs += simulation.time_outs();
+  totals.virtual_us += simulation.virtual_us();
   return true;
+}
+
+// What a change of the rules costs or gains shows in the time that a message takes.
+void print(const Totals& t) {
+  const double messages = static_cast<double>(std::max<std::uint64_t>(t.messages, 1));
+  std::printf("%llu seeds, %llu failed, %llu frames; a message: %.0f us, %.2f time-outs\n",
+              static_cast<unsigned long long>(t.seeds), static_cast<unsigned long long>(t.failed),
+              static_cast<unsigned long long>(t.frames),
+              static_cast<double>(t.virtual_us) / messages,
+              static_cast<double>(t.time_outs) / messages);
 }
 
 }  // namespace
@@ -541,13 +570,11 @@ int main(int argc, char** argv) {
       return 2;
     }
   }
-  std::uint64_t failed = 0, frames = 0;
-  for (std::uint64_t n = 0; n < seeds; ++n, ++plan.seed) {
+  Totals totals;
+  for (; totals.seeds < seeds && totals.failed < 5; ++totals.seeds, ++plan.seed) {
     if (!nodes_given) plan.nodes = 2 + static_cast<std::uint32_t>(plan.seed % 4);
-    if (!run_one(plan, frames)) ++failed;
-    if (failed >= 5) break;
+    if (!run_one(plan, totals)) ++totals.failed;
   }
-  std::printf("%llu seeds, %llu failed, %llu frames\n", static_cast<unsigned long long>(seeds),
-              static_cast<unsigned long long>(failed), static_cast<unsigned long long>(frames));
-  return failed == 0 ? 0 : 1;
+  print(totals);
+  return totals.failed == 0 ? 0 : 1;
 }

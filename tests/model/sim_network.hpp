@@ -29,7 +29,8 @@ class SimNetwork {
  public:
   SimNetwork(Random& random, Faults faults) : random_(random), faults_(faults) {}
 
-  std::uint64_t now = 1'000'000;  // the ranks see its low 32 bits, which wrap
+  static constexpr std::uint64_t kStart = 1'000'000;
+  std::uint64_t now = kStart;  // the ranks see its low 32 bits, which wrap
 
   void set_faults(Faults faults) { faults_ = faults; }
 

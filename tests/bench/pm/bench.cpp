@@ -143,8 +143,8 @@ void Bench::measure_loss(std::size_t size) {
       .add("unfiltered_mb_s", free, 1)
       .add("resent_percent", spread_of(resent), 2)
       .add("time_outs", spread_of(time_outs), 0)
-      .add("bandwidth_vs_lossless", ratio(with.median, without.median), 3)
-      .add("bandwidth_vs_unfiltered", ratio(with.median, free.median), 3)
+      .add("bandwidth_vs_lossless", ratios_of(lossy, filtered), 3)
+      .add("bandwidth_vs_unfiltered", ratios_of(lossy, bare), 3)
       .print();
 }
 
@@ -181,17 +181,15 @@ void Bench::measure_garbage(std::size_t size) {
   }
   const Spread with = spread_of(hit), pm_clean = spread_of(clean[0]);
   const Spread pm_elsewhere = spread_of(elsewhere[0]);
-  const auto left = [&](std::size_t k) {
-    return ratio(spread_of(elsewhere[k]).median, spread_of(clean[k]).median);
-  };
+  const auto left = [&](std::size_t k) { return ratios_of(elsewhere[k], clean[k]); };
   Line(options_, size)
       .add("garbage_frames_s", spread_of(sent), 0)
       .add("dropped", spread_of(dropped), 0)
       .add("bandwidth_mb_s", with, 1)
       .add("clean_mb_s", pm_clean, 1)
       .add("elsewhere_mb_s", pm_elsewhere, 1)
-      .add("goodput_vs_clean", ratio(with.median, pm_clean.median), 3)
-      .add("goodput_vs_elsewhere", ratio(with.median, pm_elsewhere.median), 3)
+      .add("goodput_vs_clean", ratios_of(hit, clean[0]), 3)
+      .add("goodput_vs_elsewhere", ratios_of(hit, elsewhere[0]), 3)
       .add("pm_elsewhere_vs_clean", left(0), 3)
       .add("raw_elsewhere_vs_clean", left(1), 3)
       .add("tcp_elsewhere_vs_clean", left(2), 3)
@@ -254,7 +252,7 @@ void Bench::measure_hits(std::size_t size) {
       .add("write_hit_0_mb_s", miss, 1)
       .add("message_with_copies_mb_s", message, 1)
       .add("message_bytes", static_cast<double>(piece), 0)
-      .add("write_vs_message", ratio(hit.median, message.median), 3)
+      .add("write_vs_message", ratios_of(writes[0], messages), 3)
       .print();
 }
 

@@ -2,6 +2,7 @@
 
 #include "pmlib/segment.hpp"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace score::bench {
@@ -23,6 +24,13 @@ std::string method_of(const Options& options) {
 
 double ratio(double a, double b) {
   return b > 0 ? a / b : 0;
+}
+
+Spread ratios_of(const std::vector<double>& a, const std::vector<double>& b) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    ratios.push_back(ratio(a[i], b[i]));
+  return spread_of(ratios);
 }
 
 Line::Line(const Options& options, std::size_t size) : options_(options) {
