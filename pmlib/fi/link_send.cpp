@@ -47,7 +47,10 @@ void gather(std::span<const iovec> pieces, std::size_t offset, std::byte* to, st
 
 std::size_t Link::eager_bytes(std::uint32_t peer) const {
   const std::size_t one = message_bytes(peer);
-  return pm_->segment().peer(peer).route == Route::Packet ? std::max(kEagerBytes, one) : one;
+  const Segment& segment = pm_->segment();
+  if (segment.peer(peer).route != Route::Packet) return one;
+  const bool is_joined = segment.header().device.kind == DeviceKind::Udp;
+  return std::max(is_joined ? kEagerBytes : std::min(kEagerBytes, kEagerFrames * one), one);
 }
 
 std::size_t Link::smallest_message() const {

