@@ -32,6 +32,15 @@ void InfoList::add_u16(const char* key, std::uint16_t value) {
   add_value(key, &value, PMIX_UINT16);
 }
 
+void InfoList::add_size(const char* key, std::size_t value) {
+  add_value(key, &value, PMIX_SIZE);
+}
+
+void InfoList::add_bytes(const char* key, const std::string& value) {
+  const pmix_byte_object_t bytes{const_cast<char*>(value.data()), value.size()};  // not written to
+  add_value(key, &bytes, PMIX_BYTE_OBJECT);
+}
+
 void InfoList::add_rank(const char* key, pmix_rank_t value) {
   add_value(key, &value, PMIX_PROC_RANK);
 }

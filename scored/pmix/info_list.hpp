@@ -21,6 +21,8 @@ class InfoList {
   void add(const char* key, bool value);
   void add_u32(const char* key, std::uint32_t value);
   void add_u16(const char* key, std::uint16_t value);
+  void add_size(const char* key, std::size_t value);
+  void add_bytes(const char* key, const std::string& value);
   void add_rank(const char* key, pmix_rank_t value);
   // A value that is itself a list; the list is left empty.
   void add_list(const char* key, InfoList& list);

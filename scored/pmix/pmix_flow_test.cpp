@@ -93,6 +93,12 @@ TEST(PmixFlow, SomeRanksFenceWhileTheOthersDoNot) {
   EXPECT_EQ(cluster.output(), lines(5, "rank {} of 5 fenced\n")) << cluster.errors();
 }
 
+TEST(PmixFlow, RanksOfSeveralNodesMakeGroupsOfTheSameNumber) {
+  TestCluster cluster({2, 2, 1});
+  ASSERT_TRUE(cluster.run(probe("groups"))) << cluster.errors();
+  EXPECT_EQ(cluster.output(), lines(5, "rank {} of 5 grouped\n")) << cluster.errors();
+}
+
 TEST(PmixFlow, NamesArePublishedLookedUpAndWithdrawn) {
   TestCluster cluster({1, 2, 1});
   ASSERT_TRUE(cluster.run(probe("names"))) << cluster.errors();

@@ -5,6 +5,7 @@
  *   info       prints size, local peers and node of each rank
  *   modex      every rank puts a value and reads every other's, without a fence that collects
  *   subset     the even ranks fence with data, twice, and read each other's values
+ *   groups     the even ranks make two groups, and one of them once more after its end
  *   directory  prints where the server keeps what the ranks of this node share
  *   names      publishes a name, looks up the next rank's and waits for it, withdraws its own
  *   garbage    writes random bytes to the server's port, then exchanges */
@@ -131,6 +132,52 @@ static void subset(void) {
   printf("rank %u of %u fenced\n", self.rank, size);
 }
 
+/* The number that all members of a new group get. */
+static size_t make_group(const char* name, const pmix_proc_t* members, size_t count) {
+  bool yes = true;
+  size_t i, number, context = 0;
+  pmix_info_t info, *results = NULL;
+  PMIX_INFO_LOAD(&info, PMIX_GROUP_ASSIGN_CONTEXT_ID, &yes, PMIX_BOOL);
+  check(PMIx_Group_construct(name, members, count, &info, 1, &results, &number), "construct");
+  for (i = 0; i < number; ++i) {
+    if (PMIX_CHECK_KEY(&results[i], PMIX_GROUP_CONTEXT_ID)) context = results[i].value.data.size;
+  }
+  PMIX_INFO_FREE(results, number);
+  return context;
+}
+
+/* Members tell each other their groups' numbers: the same for all, another for each group. */
+static void groups(void) {
+  const char* names[] = {"one", "two", "one"};
+  size_t contexts[3];
+  unsigned size = job_size(), rank, count = 0, turn, i;
+  pmix_proc_t some[64];
+  char key[16];
+  pmix_value_t mine, *theirs;
+  for (rank = 0; rank < size; rank += 2) {
+    PMIX_LOAD_PROCID(&some[count], self.nspace, rank);
+    ++count;
+  }
+  for (turn = 0; turn < 3 && self.rank % 2 == 0; ++turn) {
+    contexts[turn] = make_group(names[turn], some, count);
+    for (i = 0; i < turn; ++i)
+      if (contexts[i] == contexts[turn] || contexts[i] == 0) exit(4);
+    snprintf(key, sizeof key, "group %u", turn);
+    PMIX_VALUE_LOAD(&mine, &contexts[turn], PMIX_SIZE);
+    check(PMIx_Put(PMIX_GLOBAL, key, &mine), "put");
+    check(PMIx_Commit(), "commit");
+    if (turn != 1) check(PMIx_Group_destruct(names[turn], NULL, 0), "destruct");
+  }
+  fence(1);
+  for (turn = 0; turn < 3 && self.rank % 2 == 0; ++turn) {
+    snprintf(key, sizeof key, "group %u", turn);
+    check(PMIx_Get(&some[0], key, NULL, 0, &theirs), "get");
+    if (theirs->data.size != contexts[turn]) exit(5);
+    PMIX_VALUE_RELEASE(theirs);
+  }
+  printf("rank %u of %u grouped\n", self.rank, size);
+}
+
 static void publish_own(const char* key) {
   char text[64];
   pmix_info_t info;
@@ -219,6 +266,8 @@ int main(int argc, char** argv) {
     modex();
   } else if (strcmp(mode, "subset") == 0) {
     subset();
+  } else if (strcmp(mode, "groups") == 0) {
+    groups();
   } else if (strcmp(mode, "names") == 0) {
     names();
   } else if (strcmp(mode, "directory") == 0) {

@@ -8,6 +8,8 @@
 #include "proto/shepherd.pb.h"
 #include "scored/pmix/exchange.hpp"
 #include "scored/pmix/fence_queue.hpp"
+#include "scored/pmix/group_part.hpp"
+#include "scored/pmix/info_list.hpp"
 #include "scored/pmix/job_info.hpp"
 #include "scored/pmix/published.hpp"
 
@@ -46,6 +48,8 @@ struct State {
   std::optional<Exchange> exchange;
   std::map<Exchange::Token, Answered> calls;  // of libpmix, that wait for the exchange
   Exchange::Token last_token = 0;
+  std::uint32_t node = 0;
+  std::uint32_t last_group = 0;  // of those made with this node as the first
   base::UniqueFd wake;
 };
 
@@ -254,6 +258,75 @@ pmix_status_t on_fence(const pmix_proc_t processes[], std::size_t count, const p
   return PMIX_SUCCESS;
 }
 
+// ---- groups: a fence of their ranks, with a number that all of them get
+
+struct GroupCall {
+  pmix_info_cbfunc_t call;
+  void* data;
+};
+
+void answer_group(const GroupCall& to, pmix_status_t status, std::unique_ptr<InfoList> results) {
+  InfoList* const kept = results.release();  // until libpmix is done with it
+  to.call(
+      status, kept->data(), kept->size(), to.data,
+      [](void* list) { delete static_cast<InfoList*>(list); }, kept);
+}
+
+void answer_construct(const GroupCall& to, const Exchange::Answer& answer) {
+  auto results = std::make_unique<InfoList>();
+  if (answer.outcome != Outcome::Success) {
+    return answer_group(to, status_of(answer.outcome), std::move(results));
+  }
+  const auto whole = join_parts(answer.data);
+  if (!whole) return answer_group(to, PMIX_ERR_BAD_PARAM, std::move(results));
+  results->add_size(PMIX_GROUP_CONTEXT_ID, whole->context);
+  if (!whole->data.empty()) results->add_bytes(PMIX_GROUP_ENDPT_DATA, whole->data);
+  answer_group(to, PMIX_SUCCESS, std::move(results));
+}
+
+// What a rank's library has for those of the others.
+std::string endpoints_in(std::span<const pmix_info_t> directives) {
+  for (const auto& info : directives) {
+    const bool is_data = PMIX_CHECK_KEY(&info, PMIX_GROUP_ENDPT_DATA);
+    if (!is_data || info.value.type != PMIX_BYTE_OBJECT) continue;
+    const auto& bytes = info.value.data.bo;
+    return bytes.bytes == nullptr ? std::string() : std::string(bytes.bytes, bytes.size);
+  }
+  return {};
+}
+
+// Nothing if one of them is of another job.
+std::optional<std::vector<std::uint32_t>> ranks_of(std::span<const pmix_proc_t> processes) {
+  std::vector<std::uint32_t> ranks;
+  for (const auto& process : processes) {
+    if (!PMIX_CHECK_NSPACE(process.nspace, state().name.c_str())) return std::nullopt;
+    const bool is_all = process.rank == PMIX_RANK_WILDCARD;
+    const std::uint32_t first = is_all ? 0 : process.rank;
+    for (std::uint32_t i = 0; i < (is_all ? state().size : 1); ++i) ranks.push_back(first + i);
+  }
+  return ranks;
+}
+
+pmix_status_t on_group(pmix_group_operation_t operation, char group[],
+                       const pmix_proc_t processes[], std::size_t count,
+                       const pmix_info_t directives[], std::size_t directive_count,
+                       pmix_info_cbfunc_t call, void* data) {
+  auto ranks = ranks_of({processes, count});
+  if (!ranks || group == nullptr) return PMIX_ERR_NOT_SUPPORTED;
+  const bool constructs = operation == PMIX_GROUP_CONSTRUCT;
+  GroupPart part{0, group, constructs ? endpoints_in({directives, directive_count}) : ""};
+  ask(
+      [&](Exchange& exchange, auto token, auto now) {
+        part.context = (std::uint64_t{state().node} + 1) << 32 | ++state().last_group;
+        exchange.fence(token, std::move(*ranks), encode_part(part), now);
+      },
+      [constructs, to = GroupCall{call, data}](const Exchange::Answer& answer) {
+        if (constructs) return answer_construct(to, answer);
+        answer_group(to, status_of(answer.outcome), std::make_unique<InfoList>());
+      });
+  return PMIX_SUCCESS;
+}
+
 pmix_server_module_t make_module() {
   pmix_server_module_t module{};
   module.client_connected2 = on_connected;
@@ -264,6 +337,7 @@ pmix_server_module_t make_module() {
   module.publish = on_publish;
   module.lookup = on_lookup;
   module.unpublish = on_unpublish;
+  module.group = on_group;
   return module;
 }
 
@@ -346,6 +420,7 @@ base::Result<std::vector<std::string>> start_server(const shepherd::Plan& plan,
   state().ranks = plan.ranks;
   state().size = plan.size;
   state().name = namespace_of(plan);
+  state().node = plan.prepare.node_index();
   state().exchange.emplace(plan.prepare.node_index(), plan.nodes_of_ranks());
   state().wake = base::UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!state().wake) return base::fail(base::errno_code(errno), "eventfd");
