@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <sstream>
+#include <sys/stat.h>
 
 namespace score::shepherd::test {
 namespace {
@@ -59,6 +60,29 @@ TEST(Shepherd, InputReachesEveryTask) {
   ASSERT_TRUE(node.wait([&] { return node.done.has_value(); }));
   for (std::uint32_t rank = 0; rank < 4; ++rank) EXPECT_TRUE(node.out[rank] == sent) << rank;
   EXPECT_EQ(node.input_taken, sent.size());
+}
+
+// Each rank its own FIFO; the one that nobody writes to keeps neither the shepherd nor others.
+TEST(Shepherd, AFifoWithoutAWriterKeepsItsOwnTaskAlone) {
+  const TemporaryDirectory directory;
+  TestNode node;
+  const std::string pattern = directory.path() + "/input.";
+  ASSERT_EQ(mkfifo((pattern + "0").c_str(), 0600), 0);
+  ASSERT_EQ(mkfifo((pattern + "1").c_str(), 0600), 0);
+  auto spec = spec_of({"cat"});
+  spec.set_stdin_path(pattern + "%t");
+  node.prepare(spec, {.index = 0, .tasks_on_node = {2}});
+  ASSERT_TRUE(node.wait([&] { return node.ready.has_value(); }));
+  node.start();
+  ASSERT_TRUE(node.wait([&] { return node.started.has_value(); }));
+  std::ofstream(pattern + "1") << "one";  // returns when rank 1 has opened it
+  ASSERT_TRUE(node.wait([&] { return node.ended.size() == 1; }));
+  EXPECT_EQ(node.ended[0].rank(), 1U);
+  std::ofstream(pattern + "0") << "zero";
+  ASSERT_TRUE(node.wait([&] { return node.done.has_value(); }));
+  EXPECT_EQ(node.out[0], "zero");
+  EXPECT_EQ(node.out[1], "one");
+  EXPECT_EQ(node.exit_of(0)->code(), 0);
 }
 
 TEST(Shepherd, OnlyTheChosenRankReadsInput) {

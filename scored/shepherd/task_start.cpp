@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <fcntl.h>
 #include <linux/close_range.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -99,6 +100,7 @@ void TaskStarter::run(std::uint32_t task, std::span<const base::UniqueFd> fds) c
   leave_session(task);
   if (plan_->has_terminal(task)) take_terminal(task);
   umask(plan_->spec.umask() & 0777U);
+  open_input(task);
   execute(task);
 }
 
@@ -123,6 +125,16 @@ void TaskStarter::place_descriptors(std::uint32_t task, std::span<const base::Un
 void TaskStarter::leave_session(std::uint32_t task) const {
   if (!plan_->prepare.own_sessions() && !plan_->has_terminal(task)) return;
   if (setsid() < 0) fail(task, "session", errno, kCannotStart);
+}
+
+// A FIFO is found by the shepherd, which must not wait, and opened here: this task alone waits
+// until somebody writes to it.
+void TaskStarter::open_input(std::uint32_t task) const {
+  const int flags = fcntl(STDIN_FILENO, F_GETFL);
+  if (flags < 0 || (flags & O_PATH) == 0) return;
+  const int fifo = open("/proc/self/fd/0", O_RDONLY | O_NOCTTY | O_CLOEXEC);
+  if (fifo < 0 || dup2(fifo, STDIN_FILENO) < 0) fail(task, "input", errno, kCannotStart);
+  close(fifo);
 }
 
 void TaskStarter::take_terminal(std::uint32_t task) const {

@@ -36,6 +36,7 @@ class TaskStarter {
   void place_descriptors(std::uint32_t task, std::span<const base::UniqueFd> fds) const;
   void leave_session(std::uint32_t task) const;
   void take_terminal(std::uint32_t task) const;
+  void open_input(std::uint32_t task) const;
   void set_limits(std::uint32_t task) const;
   [[noreturn]] void execute(std::uint32_t task) const;
 

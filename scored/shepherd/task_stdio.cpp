@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -34,7 +35,7 @@ TaskStdio::Opened TaskStdio::open_stdin(std::uint32_t task) {
   if (!plan_.spec.stdin_path().empty()) {
     auto path = name_of(task, plan_.spec.stdin_path());
     if (!path) return path.error();
-    return base::open_file(*path, O_RDONLY | O_NOCTTY);
+    return open_input_file(*path);
   }
   if (!plan_.takes_input(task)) return base::open_file("/dev/null", O_RDONLY);
   auto pipe = base::make_pipe();
@@ -42,6 +43,20 @@ TaskStdio::Opened TaskStdio::open_stdin(std::uint32_t task) {
   if (auto set = base::set_nonblocking(pipe->write.get(), true); !set) return set.error();
   if (auto added = input_.add(std::move(pipe->write), false); !added) return added.error();
   return std::move(pipe->read);
+}
+
+// A FIFO opens when somebody opens its other end, which may be never: only its place is found here,
+// and the task opens it, who may wait (TaskStarter::open_input).
+TaskStdio::Opened TaskStdio::open_input_file(const std::string& path) {
+  auto place = base::open_file(path, O_PATH);
+  if (!place) return place;
+  struct stat info {};
+
+  if (fstat(place->get(), &info) == 0 && S_ISFIFO(info.st_mode)) return place;
+  auto file = base::open_file(path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+  if (!file) return file;
+  if (auto set = base::set_nonblocking(file->get(), false); !set) return set.error();
+  return file;
 }
 
 TaskStdio::Opened TaskStdio::open_stream(std::uint32_t task, wire::Stream stream) {

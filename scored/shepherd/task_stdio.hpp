@@ -25,6 +25,7 @@ class TaskStdio {
  private:
   using Opened = base::Result<base::UniqueFd>;
   Opened open_stdin(std::uint32_t task);
+  static Opened open_input_file(const std::string& path);
   Opened open_stream(std::uint32_t task, wire::Stream stream);
   Opened open_output_file(std::uint32_t task, const std::string& pattern);
   base::Result<std::vector<base::UniqueFd>> open_terminal(std::uint32_t task);
