@@ -101,6 +101,8 @@ asio::awaitable<void> LoginDoor::serve(proto::UnixPeer peer) {
     co_return;
   }
   const Presence presence(*this, user);
+  const TimePoint turn = budget_.reserve(user, parts_.clock.now());
+  if (turn > parts_.clock.now()) co_await parts_.clock.sleep_until(turn);
   auto head = co_await proto::tls_connect(parts_.tls, head_, limits::kHandshakeDeadline,
                                           connection_limits());
   if (!head) {

@@ -7,6 +7,7 @@
 #include "base/task_group.hpp"
 #include "proto/tls_connection.hpp"
 #include "proto/unix_connection.hpp"
+#include "scored/node/login_budget.hpp"
 
 #include <map>
 #include <memory>
@@ -45,6 +46,7 @@ class LoginDoor {
   std::optional<proto::UnixListener> listener_;
   std::size_t count_ = 0;
   std::map<UserId, std::size_t> of_user_;
+  LoginBudget budget_;
   LogLimiter limiter_;
 };
 
