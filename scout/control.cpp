@@ -35,7 +35,7 @@ Result<int> control(HeadLink& head, const Invocation& invocation, const ControlO
     request.set_weight(options.weight);
     request.set_priority(options.priority);
     if (const auto done = head.ask<wire::Done>(request); !done) {
-      code = complain(invocation, done.error().with_context("job {}", id));
+      code = complain(invocation, about_job(done.error(), id));
     }
   }
   return code;

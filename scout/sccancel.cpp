@@ -68,7 +68,7 @@ Result<int> cancel(HeadLink& head, const Invocation& invocation, const CancelOpt
   int code = kExitOk;
   for (const auto job : *jobs) {  // one that fails does not spare the others
     if (const auto done = act_on(head, job, signal, grace); !done) {
-      code = complain(invocation, done.error().with_context("job {}", job));
+      code = complain(invocation, about_job(done.error(), job));
     }
   }
   return code;

@@ -76,6 +76,16 @@ Result<std::uint64_t> parse_job(std::string_view word) {
   return *number;
 }
 
+Error about_job(const Error& error, std::uint64_t job) {
+  const std::string name = fmt::format("job {}", job);
+  const std::string& text = error.context();
+  for (auto at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
+    const std::size_t end = at + name.size();
+    if (end == text.size() || text[end] < '0' || text[end] > '9') return error;
+  }
+  return error.with_context("{}", name);
+}
+
 Result<NodeRange> parse_node_range(std::string_view word) {
   const auto dash = word.find('-');
   const bool is_range = dash != word.npos;

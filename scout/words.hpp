@@ -24,6 +24,9 @@ std::string signal_word(int signal);  // "SIGTERM", "signal 77"
 // Job ids: "7". Errors: Malformed with the word.
 Result<std::uint64_t> parse_job(std::string_view word);
 
+// The error with its job named first, unless it names that one itself.
+Error about_job(const Error& error, std::uint64_t job);
+
 struct NodeRange {
   std::uint32_t least = 0;
   std::uint32_t most = 0;  // 0: exactly `least`

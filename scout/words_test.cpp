@@ -18,5 +18,15 @@ TEST(Words, MomentsKeepTheirMillisecondsAndAreNeverRoundedUp) {
   EXPECT_EQ(moment(0), R"({"t":0})");
 }
 
+TEST(Words, AnErrorAboutAJobNamesItOnce) {
+  const Error none = fail(Errc::NotFound, "no job 9");
+  EXPECT_EQ(about_job(none, 9).context(), "no job 9");
+  EXPECT_EQ(about_job(none, 99).context(), "job 99: no job 9");
+  EXPECT_EQ(about_job(fail(Errc::NotFound, "no job 99"), 9).context(), "job 9: no job 99");
+  EXPECT_EQ(about_job(fail(Errc::WrongState, "job 9 has ended"), 9).context(), "job 9 has ended");
+  EXPECT_EQ(about_job(fail(Errc::Denied, "only its owner may"), 9).context(),
+            "job 9: only its owner may");
+}
+
 }  // namespace
 }  // namespace score::scout
