@@ -143,6 +143,7 @@ class Bench {
   std::map<NodeId, std::vector<SwitchPlan>> history;  // all of them
   std::set<NodeId> silent;                            // send no heartbeat, answer nothing
   std::set<NodeId> deaf;                              // do not answer PrepareTasks
+  std::set<NodeId> stuck;                             // do not answer StartTasks
   std::set<NodeId> unkillable;                        // do not answer KillTasks
   Actions last;                                       // of the last call
   std::uint64_t last_job = 0;
@@ -166,6 +167,8 @@ class Bench {
       timetables[node] = t->timetable;
     } else if (const auto* p = std::get_if<base::PrepareTasks>(&send->message)) {
       if (!deaf.contains(node)) answer(node, base::Prepared{p->placed.attempt});
+    } else if (const auto* s = std::get_if<base::StartTasks>(&send->message)) {
+      if (!stuck.contains(node)) answer(node, base::Started{s->attempt});
     } else if (const auto* k = std::get_if<base::KillTasks>(&send->message)) {
       if (!unkillable.contains(node)) answer(node, base::Exited{k->attempt, {}, {}});
     }

@@ -45,6 +45,7 @@ void Cluster::Impl::activity_changed(Job& job, std::size_t member, const base::A
 // A share that has ended can neither act nor send; what it had sent is not known, so nothing is
 // settled any more.
 Cluster::Impl::Whole Cluster::Impl::whole_activity(const Job& job) {
+  if (!job.to_begin.empty()) return {};  // who has not begun waits for nothing of its own
   Whole whole{true, true, true};
   std::uint64_t in_flight = 0;  // sent and not received, modulo 2^64
   for (std::size_t m = 0; m < job.members.size(); ++m) {

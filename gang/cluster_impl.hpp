@@ -91,8 +91,8 @@ struct Accrual {
   Duration base{0};
 };
 
-enum class DeadlineKind : std::uint8_t { Launch, Kill, Wall, Scheduled, Quiet };
-inline constexpr std::size_t kDeadlineKinds = 5;
+enum class DeadlineKind : std::uint8_t { Launch, Begin, Kill, Wall, Scheduled, Quiet };
+inline constexpr std::size_t kDeadlineKinds = 6;
 
 // Who has come to a meeting of the newest boundary that was heard of.
 struct Gathering {
@@ -127,6 +127,8 @@ struct Job {
   std::vector<std::uint32_t> node_of_rank;  // [rank]: node index within the job
   std::uint32_t waited_for = 0;             // members that are Asked
   std::uint32_t remaining = 0;              // members that are not Gone
+  std::set<std::size_t> to_begin;           // members told to start that have not said Started
+  Duration begin_from{0};                   // its scheduled time when the last of them was told
 
   std::vector<base::TaskExit> exits;  // [rank], if exit_known
   std::vector<bool> exit_known;       // [rank]; empty until placed
@@ -258,8 +260,9 @@ class Cluster::Impl {
   void launch(Job& job, TimePoint now, Actions& out);
   void prepare_on(const Job& job, std::size_t member, Actions& out) const;
   void prepared(Job& job, std::size_t member, TimePoint now, Actions& out);
-  void start_on_all(Job& job, Actions& out);
-  void start_on(Job& job, std::size_t member, Actions& out);
+  void start_on_all(Job& job, TimePoint now, Actions& out);
+  void start_on(Job& job, std::size_t member, TimePoint now, Actions& out);
+  void began(Job& job, std::size_t member, TimePoint now, Actions& out);
   void said_of_job(Job& job, std::size_t member, const base::NodeToHead& message, TimePoint now,
                    Actions& out);
   bool record_exit(Job& job, std::size_t member, const base::TaskExit& exit);
@@ -285,6 +288,7 @@ class Cluster::Impl {
   void clear_deadlines(Job& job);
   void deadline_due(Job& job, DeadlineKind kind, TimePoint now, Actions& out);
   void launch_overdue(Job& job, TimePoint now, Actions& out);
+  void begin_overdue(Job& job, TimePoint now, Actions& out);
   void kill_overdue(Job& job, TimePoint now, Actions& out);
   void watch_scheduled_limit(Job& job, TimePoint now, Actions& out);
   [[nodiscard]] std::string name_of(const Job& job, std::size_t member) const;

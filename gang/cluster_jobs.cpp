@@ -59,6 +59,7 @@ void Cluster::Impl::launch(Job& job, TimePoint now, Actions& out) {
   const std::size_t count = job.cells.nodes.size();
   ++job.attempts;
   job.members.assign(count, Member::Asked);
+  job.to_begin.clear();
   forget_activity(job);
   job.parts.assign(count, {});
   job.gatherings = {};
@@ -91,19 +92,31 @@ void Cluster::Impl::prepared(Job& job, std::size_t member, TimePoint now, Action
   if (job.request.wall_limit > Duration::zero()) {
     set_deadline(job, DeadlineKind::Wall, now + job.request.wall_limit);
   }
-  if (job.overlay()) return start_on_all(job, out);
+  if (job.overlay()) return start_on_all(job, now, out);
   start_due_.insert(job.id);
 }
 
-void Cluster::Impl::start_on(Job& job, std::size_t member, Actions& out) {
+void Cluster::Impl::start_on(Job& job, std::size_t member, TimePoint now, Actions& out) {
   job.members[member] = Member::Started;
+  job.to_begin.insert(member);
+  job.begin_from = scheduled(job, now);
+  set_deadline(job, DeadlineKind::Begin, now + config.launch_deadline);
   send(job.cells.nodes[member], base::StartTasks{job.attempt()}, out);
 }
 
-void Cluster::Impl::start_on_all(Job& job, Actions& out) {
+void Cluster::Impl::start_on_all(Job& job, TimePoint now, Actions& out) {
   for (std::size_t m = 0; m < job.members.size(); ++m) {
-    if (job.members[m] != Member::Gone) start_on(job, m, out);
+    if (job.members[m] != Member::Gone) start_on(job, m, now, out);
   }
+}
+
+// What the node has said of its share so far was about tasks that did not exist yet; if it is idle
+// all the same, that is said again.
+void Cluster::Impl::began(Job& job, std::size_t member, TimePoint now, Actions& out) {
+  if (job.to_begin.erase(member) == 0) return;
+  job.parts[member] = {};
+  if (!job.to_begin.empty()) return;
+  if (!job.overlay()) judge_activity(job, now, out);
 }
 
 // ---- what nodes say ---------------------------------------------------------------------------
@@ -169,6 +182,7 @@ void Cluster::Impl::said_of_job(Job& job, std::size_t member, const base::NodeTo
     if (!std::holds_alternative<base::Started>(message)) ++counters.stale_reports;
     return;
   }
+  if (std::holds_alternative<base::Started>(message)) return began(job, member, now, out);
   if (const auto* m = std::get_if<base::TaskEnded>(&message)) {
     if (record_exit(job, member, m->exit)) judge_exit(job, member, m->exit, now, out);
   } else if (const auto* c = std::get_if<base::ActivityChanged>(&message)) {
@@ -270,6 +284,7 @@ void Cluster::Impl::gone(Job& job, std::size_t member, TimePoint now, Actions& o
   if (job.members[member] == Member::Gone) return;
   if (job.members[member] == Member::Asked) --job.waited_for;
   job.members[member] = Member::Gone;
+  job.to_begin.erase(member);
   if (--job.remaining == 0) return finish(job, now, out);
   hold_meetings(job, out);
 }
@@ -387,6 +402,8 @@ void Cluster::Impl::deadline_due(Job& job, DeadlineKind kind, TimePoint now, Act
   switch (kind) {
     case DeadlineKind::Launch:
       return launch_overdue(job, now, out);
+    case DeadlineKind::Begin:
+      return begin_overdue(job, now, out);
     case DeadlineKind::Kill:
       return kill_overdue(job, now, out);
     case DeadlineKind::Wall:
@@ -410,6 +427,24 @@ void Cluster::Impl::launch_overdue(Job& job, TimePoint now, Actions& out) {
   }
   end(job, JobState::LaunchFailed,
       fmt::format("no answer within {} from {}", seconds(config.launch_deadline), silent),
+      kErrorExitCode, now, out);
+}
+
+// Tasks are forked in the job's own slices, so its own time counts: a job that is suspended, or has
+// one slice in many, is waited for as long as it takes.
+void Cluster::Impl::begin_overdue(Job& job, TimePoint now, Actions& out) {
+  if (job.to_begin.empty() || job.ending) return;
+  const Duration missing = config.launch_deadline - (scheduled(job, now) - job.begin_from);
+  if (missing > Duration::zero()) {
+    return set_deadline(job, DeadlineKind::Begin, now + std::max(missing, config.quantum));
+  }
+  std::string silent;
+  for (const std::size_t m : job.to_begin) {
+    if (!silent.empty()) silent += ",";
+    silent += name_of(job, m);
+  }
+  end(job, JobState::LaunchFailed,
+      fmt::format("no task began within {} on {}", seconds(config.launch_deadline), silent),
       kErrorExitCode, now, out);
 }
 

@@ -17,6 +17,14 @@ namespace {
 constexpr int kErrorExitCode = 125;
 constexpr Epoch kNoSuchEpoch{std::uint64_t{1} << 63U};  // or one node could use up all numbers
 
+// A head that is this late was kept from running itself: what nodes have answered meanwhile may be
+// waiting to be read.
+constexpr Duration kOwnStall = std::chrono::seconds{1};
+
+bool is_answer(DeadlineKind kind) {
+  return kind == DeadlineKind::Launch || kind == DeadlineKind::Begin || kind == DeadlineKind::Kill;
+}
+
 std::string seconds(Duration d) {
   return fmt::format("{:.1f}s", std::chrono::duration<double>(d).count());
 }
@@ -177,11 +185,16 @@ void Cluster::Impl::reconcile_known(Job& job, std::size_t member, const base::At
   for (const base::TaskExit& exit : report.exits) {
     if (record_exit(job, member, exit)) judge_exit(job, member, exit, now, out);
   }
-  if (report.phase == base::AttemptPhase::Running || job.state == JobState::Completing) return;
+  if (job.state == JobState::Completing) return;
+  if (report.phase == base::AttemptPhase::Running) {
+    // Its answer tells whether the tasks have begun.
+    if (job.to_begin.contains(member)) start_on(job, member, now, out);
+    return;
+  }
   if (report.phase == base::AttemptPhase::Preparing) {
     return reconcile_missing(job, member, now, out);
   }
-  if (!start_due_.contains(job.id)) start_on(job, member, out);
+  if (!start_due_.contains(job.id)) start_on(job, member, now, out);
 }
 
 // The head thinks the node has the attempt, and the node says it has not.
@@ -304,7 +317,11 @@ void Cluster::Impl::tick(TimePoint now, Actions& out) {
     Job* job = find_job(id);
     if (job == nullptr) continue;
     job->deadlines[static_cast<std::size_t>(kind)].reset();
-    deadline_due(*job, kind, now, out);
+    if (is_answer(kind) && now - at > kOwnStall) {
+      set_deadline(*job, kind, now + kOwnStall);
+    } else {
+      deadline_due(*job, kind, now, out);
+    }
   }
 }
 

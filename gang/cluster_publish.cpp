@@ -297,7 +297,7 @@ void Cluster::Impl::publish(TimePoint now, Actions& out) {
     send(index, base::SetTimetable{timetable_of(*nodes[index].column, start.at)}, out);
   }
   account(layout, start.at);
-  for (const JobId id : std::exchange(start_due_, {})) start_on_all(jobs.at(id), out);
+  for (const JobId id : std::exchange(start_due_, {})) start_on_all(jobs.at(id), now, out);
 }
 
 // ---- scheduled time ---------------------------------------------------------------------------

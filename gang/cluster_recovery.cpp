@@ -55,6 +55,7 @@ void Cluster::Impl::recover_one(const RecoveredJob& r, TimePoint now, Actions& o
                now, out);
   }
   job.members.assign(job.cells.nodes.size(), Member::Started);
+  for (std::size_t m = 0; m < job.members.size(); ++m) job.to_begin.insert(m);
   job.parts.assign(job.members.size(), {});
   job.remaining = static_cast<std::uint32_t>(job.members.size());
   job.accrual.from = now;

@@ -316,9 +316,10 @@ NodeActions NodeAgent::adopt(const base::PlacedTasks& placed, const base::Attemp
 NodeActions NodeAgent::on_activity(AttemptId id, const base::Activity& activity, TimePoint) {
   NodeActions out;
   const auto found = attempts_.find(id);
-  if (found == attempts_.end() || found->second.phase != Phase::Running) return out;
+  if (found == attempts_.end()) return out;
+  // Before it runs nobody asks; repeat_activities() tells then.
   if (std::exchange(found->second.activity, activity) == activity) return out;
-  say(base::ActivityChanged{id, activity}, out);
+  if (found->second.phase == Phase::Running) say(base::ActivityChanged{id, activity}, out);
   return out;
 }
 

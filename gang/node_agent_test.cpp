@@ -209,6 +209,19 @@ TEST(NodeAgent, RepeatsActivityUntilTheTimetableFollowsFromIt) {
   EXPECT_EQ(repeated(), 1U) << "busy, and in the background";
 }
 
+// The watch begins when the attempt is made ready, and says what it sees once.
+TEST(NodeAgent, TellsWhatWasSeenBeforeItRan) {
+  Agent a;
+  a.prepare();
+  a.synchronise();
+  EXPECT_TRUE(a.agent.on_activity(kJob, {.idle = true}, kNow).empty());
+  a.head(base::SetTimetable{{Epoch{1}, kNow + 1s, 100ms, {{0ms, 100ms, {kJob}}}, {kJob}}});
+  EXPECT_TRUE(a.agent.repeat_activities(kNow).empty());
+  a.head(base::StartTasks{kJob});
+  a.shepherd(ShepherdStarted{});
+  EXPECT_EQ(said<base::ActivityChanged>(a.agent.repeat_activities(kNow)).size(), 1U);
+}
+
 TEST(NodeAgent, SenselessMessagesAreCountedAndHarmless) {
   Agent a;
   auto bad = placed();

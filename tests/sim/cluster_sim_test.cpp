@@ -21,6 +21,8 @@ Seen add(Seen a, const Seen& b) {
   a.idle_returned += b.idle_returned;
   a.early_yields += b.early_yields;
   a.deadlocks_killed += b.deadlocks_killed;
+  a.launches_compared += b.launches_compared;
+  a.hangs_ended += b.hangs_ended;
   a.met += b.met;
   a.unmet += b.unmet;
   return a;
@@ -101,6 +103,31 @@ TEST(ClusterSim, InBarrierModeMisfortuneKeepsNobodyWaitingForEver) {
   EXPECT_GT(all.met, 500U);
   EXPECT_GT(all.unmet, 0U) << "nobody was late";
   EXPECT_GT(all.head_restarts, 0U);
+  EXPECT_GT(all.ends[JobState::Completed], 0U);
+}
+
+// What hangs is ended, what does not begins at once; so nobody who was accepted waits for ever.
+TEST(ClusterSim, WhoIsAcceptedBeginsOrEndsThoughNodesHang) {
+  Options calm;
+  calm.seed = 7;
+  calm.faults = false;
+  calm.hangs = true;
+  calm.steps = 15000;
+  Seen seen;
+  ASSERT_NO_THROW(seen = World(calm).run());
+  EXPECT_GT(seen.hangs_ended, 0U);
+  EXPECT_GT(seen.launches_compared, 500U);
+  Seen all;
+  for (std::uint64_t seed = 1; seed <= kSeedsATest; ++seed) {
+    Options options;
+    options.seed = seed;
+    options.hangs = true;
+    options.steps = 6000;
+    ASSERT_NO_THROW(all = add(all, World(options).run()))
+        << "scsim_cluster --hangs --seed " << seed << " --steps " << options.steps;
+  }
+  EXPECT_GT(all.hangs_ended, 5U);
+  EXPECT_GT(all.launches_compared, 500U);
   EXPECT_GT(all.ends[JobState::Completed], 0U);
 }
 

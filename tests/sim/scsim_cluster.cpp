@@ -1,5 +1,6 @@
-// scsim_cluster --seed N --nodes N --steps N [--seeds N] [--calm] [--barriers] [--crowded]: runs
-// the simulated cluster; a failure prints what broke and the seed that shows it again.
+// scsim_cluster --seed N --nodes N --steps N [--seeds N] [--calm] [--barriers] [--crowded]
+// [--hangs]: runs the simulated cluster; a failure prints what broke and the seed that shows it
+// again.
 #include "gang/job_state.hpp"
 #include "tests/sim/world.hpp"
 
@@ -48,6 +49,10 @@ int main(int argc, char** argv) {
       options.user_pause = std::chrono::milliseconds{400};
       continue;
     }
+    if (key == "--hangs") {
+      options.hangs = true;
+      continue;
+    }
     if (key == "--calm") {
       options.faults = false;
       continue;
@@ -60,7 +65,7 @@ int main(int argc, char** argv) {
     if (value == nullptr || i + 1 == argc || !read_number(argv[++i], *value)) {
       fmt::print(stderr,
                  "usage: scsim_cluster [--seed N] [--seeds N] [--nodes N] [--steps N] "
-                 "[--calm] [--barriers] [--crowded]\n");
+                 "[--calm] [--barriers] [--crowded] [--hangs]\n");
       return 2;
     }
   }

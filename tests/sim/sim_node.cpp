@@ -193,6 +193,7 @@ void SimNode::start(AttemptId id) {
   Shepherd& s = found->second;
   s.phase = base::AttemptPhase::Running;
   const Behaviour behaviour = world_.behaviour(id);
+  if (behaviour.hanging_node == s.placed.node_index) return;
   const std::uint32_t first = first_rank(s.placed);
   for (std::uint32_t i = 0; i < s.placed.tasks_on_node[s.placed.node_index]; ++i) {
     s.left[base::Rank{first + i}] = behaviour.work + world_.chance.between(0ns, 20ms);

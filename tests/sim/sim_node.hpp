@@ -21,6 +21,7 @@ using base::NodeId;
 struct Behaviour {
   Duration work{std::chrono::seconds{1}};    // scheduled time a task needs
   std::uint32_t refusing_node = UINT32_MAX;  // node index that refuses
+  std::uint32_t hanging_node = UINT32_MAX;   // ... that is told to start and never does
   std::uint32_t failing_rank = UINT32_MAX;
   int code = 0, signal = 0;  // of the failing rank
   bool aborts = false;       // the failing rank calls abort instead

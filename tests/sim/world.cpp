@@ -64,7 +64,10 @@ void World::keep_beating(std::size_t index) {
 }
 
 void World::keep_checking_idle() {
-  for (const JobId job : head_->jobs()) check_idle(job);
+  for (const JobId job : head_->jobs()) {
+    check_idle(job);
+    check_launch(job);
+  }
   events_.after(100ms, [this] {
     if (!healing_) keep_checking_idle();
   });
@@ -119,6 +122,7 @@ void World::heal() {
   // Jobs that wait for memory come one after the other, and each deadlock takes some seconds.
   for (int round = 0; round < 1000; ++round) {
     step_until(events_.now() + 1s);
+    for (const JobId job : head_->jobs()) check_launch(job);
     for (const JobId job : head_->jobs()) {
       const auto view = head_->job(job, head_now());
       if (view->activity != gang::JobActivity::Deadlocked) continue;

@@ -28,6 +28,7 @@ struct Options {
   bool slow_messages = true;  // some, without any fault
   bool barriers = false;      // barrier mode: gangs meet at boundaries
   bool crowded = false;  // every job wants half of the nodes or more, and most sleep now and then
+  bool hangs = false;    // some jobs never begin on one of their nodes
   Duration user_pause = std::chrono::milliseconds{25};  // mean time between users' requests
 };
 
@@ -43,6 +44,7 @@ struct Seen {
   std::uint64_t late_timetables = 0, stale_reports = 0;
   std::uint64_t idle_left = 0, idle_returned = 0, early_yields = 0, idle_compared = 0;
   std::uint64_t deadlocks_killed = 0;
+  std::uint64_t launches_compared = 0, hangs_ended = 0;
   std::uint64_t met = 0, unmet = 0;
   Duration worst_gang_skew{0};
 };
@@ -100,6 +102,7 @@ class World {
   void check_clock(std::size_t site);
   void check_healed();
   void check_idle(JobId job);
+  void check_launch(JobId job);
   void count_idle();
   [[nodiscard]] std::string describe(base::NodeId id, base::AttemptId attempt) const;
   [[noreturn]] void broken(const std::string& what) const;
@@ -137,7 +140,7 @@ class World {
   };
 
   std::map<base::AttemptId, Uneven> uneven_;  // runs on some of its nodes only
-  std::map<JobId, TimePoint> kept_out_since_, lingers_since_;
+  std::map<JobId, TimePoint> kept_out_since_, lingers_since_, launching_since_, not_begun_since_;
   Seen seen_;
 };
 

@@ -85,6 +85,10 @@ void World::submit() {
   if (!head_->check(request)) return;
   const JobId job{++last_job_};
   behaviours_[job] = some_behaviour();
+  // By its number, so that other chances stay what they are.
+  if (options_.hangs && job.value() % 11 == 0) {
+    behaviours_[job].hanging_node = static_cast<std::uint32_t>(job.value() / 11 % 2);
+  }
   // Nobody looks for deadlocks outside the timetable.
   if (request.overlay) behaviours_[job].deadlocks = false;
   // On disk before the answer, and before it is placed.

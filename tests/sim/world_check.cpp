@@ -167,6 +167,36 @@ void World::check_idle(JobId job) {
   }
 }
 
+// Who is accepted and has its place begins on all its nodes or ends with a reason: within the time
+// that answers may take, and where none of its nodes hangs at once. In calm weather.
+void World::check_launch(JobId job) {
+  const auto view = head_->job(job, head_now());
+  if (!view) return;
+  const auto lasts = [this](auto& since, JobId id, bool holds) {
+    if (!holds) since.erase(id);
+    return holds ? events_.now() - since.emplace(id, events_.now()).first->second : Duration{0};
+  };
+  const Duration limit = head_->config().launch_deadline + 1s;
+  ++seen_.launches_compared;
+  if (lasts(launching_since_, job, view->state == JobState::Launching) > limit) {
+    broken(fmt::format("job {} is being launched for ever", job));
+  }
+  const bool hangs = behaviours_[job].hanging_node < view->nodes.size();
+  bool has_begun = true;
+  for (const base::NodeId id : view->nodes) {
+    const auto& shepherds = sites_[id.value()].node->shepherds();
+    const auto found = shepherds.find(view->attempt);
+    has_begun &= found == shepherds.end() || found->second.phase >= base::AttemptPhase::Running;
+  }
+  const bool runs = view->state == JobState::Running;
+  if (lasts(not_begun_since_, job, runs && !has_begun) > 2s) {
+    broken(fmt::format("job {} runs and has not begun on all its nodes", job));
+  }
+  if (runs && hangs && view->scheduled > limit + quantum_ * slots_) {
+    broken(fmt::format("job {} hangs on one of its nodes and goes on", job));
+  }
+}
+
 std::string World::describe(base::NodeId id, base::AttemptId attempt) const {
   const auto& shepherds = sites_[id.value()].node->shepherds();
   const auto found = shepherds.find(attempt);

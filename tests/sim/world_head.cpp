@@ -48,6 +48,8 @@ gang::RecoveredJob World::recovered(const Stored& stored) const {
 void World::head_crash() {
   if (!head_) return;
   count_idle();
+  launching_since_.clear();
+  not_begun_since_.clear();
   kept_out_since_.clear();
   lingers_since_.clear();
   seen_.epochs += head_->counters().epochs;
@@ -77,6 +79,8 @@ void World::store(JobId job) {
     ++seen_.ends[view->state];
     const bool was_deadlock = !view->reasons.empty() && view->reasons[0].starts_with("deadlock");
     seen_.deadlocks_killed += was_deadlock ? 1 : 0;
+    const bool hung = !view->reasons.empty() && view->reasons[0].starts_with("no task began");
+    seen_.hangs_ended += hung ? 1 : 0;
   }
   stored.view = *view;
 }
