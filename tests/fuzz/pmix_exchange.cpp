@@ -3,10 +3,12 @@
 // a request of this node's tasks, or the library's word.
 //
 // What must hold whatever comes: messages go to nodes of the job, every request has at most one
-// answer, and answers name requests that were made.
+// answer, and answers name requests that were made. The same bytes are taken for what the nodes of
+// a group say of it: nothing comes out that was not in there.
 
 #include "base/assert.hpp"
 #include "scored/pmix/exchange.hpp"
+#include "scored/pmix/group_part.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -37,6 +39,8 @@ class Harness {
     if (what == 8) exchange_.unpublish(token(), rank % 2, {}, now_);
     exchange_.turn(now_);
     check();
+    const auto group = score::pmix::join_parts(bytes);
+    SCORE_ASSERT(!group || group->name.size() + group->data.size() < bytes.size());
   }
 
  private:
