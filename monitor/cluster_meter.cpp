@@ -10,6 +10,16 @@ bool went_back(const NodeTotals& now, const NodeTotals& before) {
   return now.switches < before.switches || now.busy < before.busy || now.lost < before.lost;
 }
 
+// What is not told is as it was.
+NodeTotals with_rest_of(const NodeTotals& before, const NodeTotals& told) {
+  NodeTotals made = before;
+  made.switches = told.switches;
+  made.late = told.late;
+  made.lost = told.lost;
+  made.busy = told.busy;
+  return made;
+}
+
 // Of a total and of the one before it.
 template <class Total>
 void add_growth(Total& sum, const Total& now, const Total& before) {
@@ -52,13 +62,17 @@ void ClusterMeter::note_totals(Node& node, TimePoint taken, const NodeTotals& to
   if (!node.totals.empty() && taken < node.totals.back().at) return;
   const bool has_restarted = node.has_totals && went_back(totals, node.newest);
   if (has_restarted) node.totals.clear();
-  if (node.has_totals) add_growth(sum_, totals, has_restarted ? NodeTotals() : node.newest);
   node.totals.push_back({taken, totals.lost, totals.busy, totals.switches});
   // One beyond the window stays, to count from.
   while (node.totals.size() > 2 && node.totals[1].at < taken - kOverheadWindow) {
     node.totals.pop_front();
   }
-  node.newest = totals;
+  // What was counted before it was heard of is no growth, and a part does not tell it.
+  if (!totals.is_whole && !node.has_totals) return;
+  const NodeTotals before = has_restarted ? NodeTotals() : node.newest;
+  const NodeTotals now = totals.is_whole ? totals : with_rest_of(before, totals);
+  if (node.has_totals) add_growth(sum_, now, before);
+  node.newest = now;
   node.has_totals = true;
 }
 

@@ -297,6 +297,39 @@ TEST(ClusterMeter, CountsOfANodeWhatItDidSinceItWasHeardOf) {
   EXPECT_EQ(meter.sum().switches, 7U);
 }
 
+NodeTotals counts_of(std::uint64_t switches) {
+  NodeTotals counts;
+  counts.switches = switches;
+  counts.busy = switches * 1s;
+  counts.is_whole = false;
+  return counts;
+}
+
+TEST(ClusterMeter, KeepsWhatAPartOfTheTotalsDoesNotTell) {
+  ClusterMeter meter;
+  NodeSample part;
+  part.taken = TimePoint(1s);
+  part.totals = counts_of(1'000);
+  meter.feed(NodeId(0), part);
+  EXPECT_EQ(meter.totals(NodeId(0)), nullptr) << "its phases are not known";
+  meter.feed(NodeId(0), totals_of(2, 1'000));
+  part.taken = TimePoint(3s);
+  part.totals = counts_of(1'004);
+  meter.feed(NodeId(0), part);
+  EXPECT_EQ(meter.sum().switches, 4U);
+  EXPECT_EQ(meter.totals(NodeId(0))->phases[0].counts[1], 1'000U);
+  EXPECT_EQ(meter.sum().phases[0].counts[1], 0U);
+  meter.feed(NodeId(0), totals_of(4, 1'006));
+  EXPECT_EQ(meter.sum().switches, 6U);
+  EXPECT_EQ(meter.sum().phases[0].counts[1], 6U);
+  part.taken = TimePoint(5s);
+  part.totals = counts_of(2);  // the daemon started anew
+  meter.feed(NodeId(0), part);
+  meter.feed(NodeId(0), totals_of(6, 3));
+  EXPECT_EQ(meter.sum().switches, 9U);
+  EXPECT_EQ(meter.sum().phases[0].counts[1], 9U);
+}
+
 TEST(ClusterMeter, NeverCountsBackWhereADaemonStartsAnew) {
   ClusterMeter meter;
   for (const std::uint32_t node : {0U, 1U}) meter.feed(NodeId(node), totals_of(1, 0));

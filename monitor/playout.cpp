@@ -4,7 +4,14 @@
 
 namespace score::monitor {
 
-void Playout::put(NodeId node, NodeSample sample) {
+Playout::Sample Playout::spare() {
+  if (spares_.empty()) return std::make_unique<NodeSample>();
+  Sample sample = std::move(spares_.back());
+  spares_.pop_back();
+  return sample;
+}
+
+void Playout::put(NodeId node, Sample sample) {
   if (node.value() >= nodes_.size()) nodes_.resize(node.value() + 1);
   auto& waiting = nodes_[node.value()];
   // Whoever reads too slowly or not at all loses the oldest, which cost nothing: they are totals.

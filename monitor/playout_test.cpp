@@ -5,9 +5,9 @@
 namespace score::monitor {
 namespace {
 
-NodeSample taken(TimePoint at) {
-  NodeSample sample;
-  sample.taken = at;
+Playout::Sample taken(TimePoint at) {
+  auto sample = std::make_unique<NodeSample>();
+  sample->taken = at;
   return sample;
 }
 
@@ -47,11 +47,24 @@ TEST(Playout, KeepsNoMoreThanSomeOfANodeThatFloods) {
   EXPECT_LE(play(playout, TimePoint(30s)).size(), 32U);
 }
 
+TEST(Playout, GivesPlayedSamplesBackToBeFilledAgain) {
+  Playout playout;
+  auto sample = playout.spare();
+  const NodeSample* const first = sample.get();
+  playout.put(NodeId(0), std::move(sample));
+  EXPECT_NE(playout.spare().get(), first) << "it still waits";
+  ASSERT_EQ(play(playout, TimePoint(1s)).size(), 1U);
+  EXPECT_EQ(playout.spare().get(), first);
+}
+
 TEST(Playout, DelaysOnlyWhatTravelsTogether) {
-  EXPECT_EQ(Playout::delay(0s), 0s);
-  EXPECT_GT(Playout::delay(100ms), kTogether);
-  EXPECT_EQ(Playout::delay(500ms), 0s);
-  EXPECT_EQ(Playout::delay(1s), 0s);
+  for (const Duration apart : {together(1), together(kMany), together(kMany + 1)}) {
+    EXPECT_EQ(Playout::delay(0s, apart), 0s);
+    EXPECT_GT(Playout::delay(100ms, apart), apart);
+    EXPECT_EQ(Playout::delay(500ms, apart), 0s);
+    EXPECT_EQ(Playout::delay(1s, apart), 0s);
+  }
+  EXPECT_LT(together(kMany), together(kMany + 1));
 }
 
 }  // namespace

@@ -15,8 +15,15 @@
 
 namespace score::monitor {
 
-// Samples of a shorter period than this travel together, this often (docs/adr/0032).
+// Samples of a shorter period travel together, this often (docs/adr/0032): with a heartbeat, where
+// the messages of many nodes would keep the head busy.
 inline constexpr Duration kTogether = 500ms;
+inline constexpr Duration kTogetherOfMany = 1s;
+inline constexpr std::size_t kMany = 16;  // nodes: more
+
+[[nodiscard]] constexpr Duration together(std::size_t nodes) {
+  return nodes > kMany ? kTogetherOfMany : kTogether;
+}
 
 enum class TaskState : std::uint8_t {
   Running,    // on a core or ready to be
@@ -129,8 +136,9 @@ using WaitHistogram = Histogram<kWaitBuckets>;
 // Of a node daemon since its start.
 struct NodeTotals {
   std::uint64_t switches = 0, late = 0;
-  Duration lost{0};  // switching took it from the entering jobs
-  Duration busy{0};  // at least one job ran
+  Duration lost{0};      // switching took it from the entering jobs
+  Duration busy{0};      // at least one job ran
+  bool is_whole = true;  // false: what follows is not told, a scrape asks for it
   std::array<TimeHistogram, kSwitchPhases> phases{};
   Duration user{0}, system{0};  // CPU of jobs
   Traffic traffic;

@@ -153,8 +153,18 @@ void Monitoring::close() {
 void Monitoring::send_wish(NodeId node, bool once) {
   wire::WatchNode wish;
   wish.set_period_ns(sampling_.count());
+  wish.set_together_ns(together().count());
   wish.set_once(once);
   head_.links().send(node, wish);
+}
+
+// Counts those that are away too: a delay that changed would show time running back.
+Duration Monitoring::together() const {
+  return monitor::together(head_.config().nodes.size());
+}
+
+Duration Monitoring::delay() const {
+  return monitor::Playout::delay(sampling_, together());
 }
 
 // Tells the nodes when the most eager viewer changed.
@@ -188,17 +198,17 @@ void Monitoring::node_lost(NodeId node) {
 }
 
 void Monitoring::node_sampled(NodeId node, const wire::NodeSample& message) {
-  auto sample = from_wire(message);
-  if (!sample) {
+  auto sample = playout_.spare();
+  if (auto read = from_wire(message, *sample); !read) {
     static LogLimiter limiter;
     if (limiter.allow(clock_.now())) {
-      log_warning("drop sample", kv("node", head_.links().name(node)), kv("err", sample.error()));
+      log_warning("drop sample", kv("node", head_.links().name(node)), kv("err", read.error()));
     }
     return;
   }
   // The first one says who is there.
   const bool can_wait = !sample->totals_only && meter_.load(node) != nullptr;
-  if (can_wait) return playout_.put(node, *std::move(sample));
+  if (can_wait) return playout_.put(node, std::move(sample));
   feed(node, *sample);
   if (awaited_.erase(node) > 0 && awaited_.empty()) all_came_.cancel();
 }
@@ -241,7 +251,7 @@ monitor::ClusterView Monitoring::view() {
   monitor::ClusterView made = head_.show();
   made.head = head_id_;
   if (sampling_ > Duration(0)) made.sample_period = sampling_;
-  made.sample_delay = monitor::Playout::delay(sampling_);
+  made.sample_delay = delay();
   made.viewers = hub_.viewer_count();
   made.events = &events_.events();
   return made;
@@ -265,7 +275,7 @@ asio::awaitable<void> Monitoring::make_documents() {
     }
     const auto number = clock_.now().time_since_epoch() / monitor::kTick + 1;
     co_await clock_.sleep_until(TimePoint(monitor::kTick * number));
-    play(clock_.now() - monitor::Playout::delay(sampling_));
+    play(clock_.now() - delay());
     if (hub_.shortest_ticks() == 0) continue;
     const monitor::ClusterView now = view();
     hub_.tick(static_cast<std::uint64_t>(number),
@@ -367,7 +377,8 @@ Result<std::string> Monitoring::act(const monitor::WebUser& who, const monitor::
   peer.name = who.name;
   peer.via = "web";
   if (!may(peer, action)) {
-    log_warning("refuse", kv("user", peer.name), kv("via", peer.via));
+    log_warning("refuse", kv("user", peer.name), kv("action", monitor::name_of(action.kind)),
+                kv("object", monitor::object_of(action)), kv("via", peer.via));
     return fail(Errc::Denied, "{} may not do this", peer.name);
   }
   if (action.job != JobId()) {

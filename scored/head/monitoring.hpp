@@ -67,6 +67,8 @@ class Monitoring final : public monitor::Site, public HeadObserver {
   void feed(NodeId node, const monitor::NodeSample& sample);
   void tell_late(const monitor::LateDigest::Told& told);
   void send_wish(NodeId node, bool once);
+  [[nodiscard]] Duration together() const;
+  [[nodiscard]] Duration delay() const;
   monitor::ClusterView view();
   monitor::Frame encode(const monitor::ClusterView& view, const monitor::DocumentOptions& options);
   [[nodiscard]] bool may(const Peer& peer, const monitor::Action& action);

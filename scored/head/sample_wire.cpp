@@ -21,12 +21,15 @@ bool are_times(std::initializer_list<std::int64_t> all) {
   return std::all_of(all.begin(), all.end(), is_time);
 }
 
-Result<monitor::TaskSample> from_wire(const wire::TaskSample& message) {
+// Into those that are there, for their memory.
+template <class Messages, class Value>
+Status each_from_wire(const Messages& messages, std::vector<Value>& out);
+
+Status from_wire(const wire::TaskSample& message, monitor::TaskSample& task) {
   if (message.state() >= monitor::kTaskStates ||
       !are_times({message.user_ns(), message.system_ns(), message.waited_ns()})) {
     return fail(Errc::Malformed, "task {}", message.rank());
   }
-  monitor::TaskSample task;
   task.rank = Rank(message.rank());
   task.pid = static_cast<std::int32_t>(std::clamp<std::int64_t>(message.pid(), 0, 1 << 30));
   task.state = static_cast<monitor::TaskState>(message.state());
@@ -36,38 +39,32 @@ Result<monitor::TaskSample> from_wire(const wire::TaskSample& message) {
   task.switches = message.switches();
   task.memory = Bytes(message.memory_bytes());
   task.processes = message.processes();
+  task.pm.reset();
   if (message.has_pm()) {
     task.pm = monitor::PmReading{message.waits_in_pm(),
                                  {message.sent_messages(), message.received_messages(),
                                   message.sent_bytes(), message.received_bytes()}};
   }
-  return task;
+  return {};
 }
 
-Result<monitor::GangSample> from_wire(const wire::GangSample& message) {
+Status from_wire(const wire::GangSample& message, monitor::GangSample& gang) {
   if (message.tasks_size() > kMaxTasks || !is_time(message.scheduled_ns())) {
     return fail(Errc::Malformed, "attempt {}", message.attempt());
   }
-  monitor::GangSample gang;
   gang.attempt = AttemptId(message.attempt());
   gang.scheduled = Duration(message.scheduled_ns());
   gang.runs = message.runs();
-  for (const auto& task : message.tasks()) {
-    auto taken = from_wire(task);
-    if (!taken) return taken.error();
-    gang.tasks.push_back(*std::move(taken));
-  }
-  return gang;
+  return each_from_wire(message.tasks(), gang.tasks);
 }
 
-Result<monitor::SwitchSample> from_wire(const wire::SwitchRecord& message) {
+Status from_wire(const wire::SwitchRecord& message, monitor::SwitchSample& sample) {
   const bool is_sound =
       are_times({message.due_ns(), message.woke_ns(), message.stopped_ns(), message.done_ns()}) &&
       message.woke_ns() <= message.stopped_ns() && message.stopped_ns() <= message.done_ns();
   if (!is_sound || message.left_size() > 64 || message.entered_size() > 64) {
     return fail(Errc::Malformed, "switch");
   }
-  monitor::SwitchSample sample;
   sample.due = TimePoint(Duration(message.due_ns()));
   sample.woke = Duration(message.woke_ns());
   sample.stopped = Duration(message.stopped_ns());
@@ -80,9 +77,20 @@ Result<monitor::SwitchSample> from_wire(const wire::SwitchRecord& message) {
       sample.restored < sample.saved || sample.done < sample.restored) {
     return fail(Errc::Malformed, "switch");
   }
+  sample.left.clear();
+  sample.entered.clear();
   for (const auto id : message.left()) sample.left.emplace_back(id);
   for (const auto id : message.entered()) sample.entered.emplace_back(id);
-  return sample;
+  return {};
+}
+
+template <class Messages, class Value>
+Status each_from_wire(const Messages& messages, std::vector<Value>& out) {
+  out.resize(static_cast<std::size_t>(messages.size()));
+  for (int i = 0; i < messages.size(); ++i) {
+    if (auto read = from_wire(messages[i], out[static_cast<std::size_t>(i)]); !read) return read;
+  }
+  return {};
 }
 
 Result<monitor::NodeTotals> from_wire(const wire::SwitchTotals& message) {
@@ -98,6 +106,7 @@ Result<monitor::NodeTotals> from_wire(const wire::SwitchTotals& message) {
   totals.system = Duration(message.system_ns());
   totals.traffic.sent_bytes = message.sent_bytes();
   totals.traffic.received_bytes = message.received_bytes();
+  totals.is_whole = message.phases_size() > 0;
   const int phases = std::min<int>(message.phases_size(), monitor::kSwitchPhases);
   for (int i = 0; i < phases; ++i) {
     auto& phase = totals.phases[static_cast<std::size_t>(i)];
@@ -114,32 +123,23 @@ Result<monitor::NodeTotals> from_wire(const wire::SwitchTotals& message) {
 
 }  // namespace
 
-Result<monitor::NodeSample> from_wire(const wire::NodeSample& message) {
+Status from_wire(const wire::NodeSample& message, monitor::NodeSample& sample) {
   if (message.gangs_size() > kMaxGangs || message.switches_size() > kMaxSwitches ||
       !is_time(message.taken_ns())) {
     return fail(Errc::Malformed, "sample");
   }
-  monitor::NodeSample sample;
   sample.taken = TimePoint(Duration(message.taken_ns()));
-  sample.gangs.reserve(static_cast<std::size_t>(message.gangs_size()));
-  for (const auto& gang : message.gangs()) {
-    auto taken = from_wire(gang);
-    if (!taken) return taken.error();
-    sample.gangs.push_back(*std::move(taken));
-  }
-  for (const auto& one : message.switches()) {
-    auto taken = from_wire(one);
-    if (!taken) return taken.error();
-    sample.switches.push_back(*std::move(taken));
-  }
+  if (auto read = each_from_wire(message.gangs(), sample.gangs); !read) return read;
+  if (auto read = each_from_wire(message.switches(), sample.switches); !read) return read;
   sample.switches_lost = message.switches_lost();
+  sample.totals.reset();
   if (message.has_totals()) {
     auto totals = from_wire(message.totals());
     if (!totals) return totals.error();
     sample.totals = *totals;
   }
   sample.totals_only = message.totals_only();
-  return sample;
+  return {};
 }
 
 }  // namespace score::head

@@ -7,7 +7,8 @@
 
 namespace score::head {
 
-// Errors: Malformed: a number that cannot be.
-[[nodiscard]] Result<monitor::NodeSample> from_wire(const wire::NodeSample& message);
+// Into `sample`, whose memory is used again. Errors: Malformed: a number that cannot be; then
+// `sample` is of no use.
+[[nodiscard]] Status from_wire(const wire::NodeSample& message, monitor::NodeSample& sample);
 
 }  // namespace score::head

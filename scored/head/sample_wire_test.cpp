@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <random>
 
 namespace score::head {
@@ -34,8 +35,9 @@ wire::NodeSample sound() {
 }
 
 TEST(SampleWire, KeepsWhatWasMeasured) {
-  const auto sample = from_wire(sound());
-  ASSERT_TRUE(sample) << sample.error().message();
+  const auto sample = std::make_unique<monitor::NodeSample>();
+  const auto read = from_wire(sound(), *sample);
+  ASSERT_TRUE(read) << read.error().message();
   EXPECT_EQ(sample->taken, TimePoint(5s));
   ASSERT_EQ(sample->gangs.size(), 1U);
   EXPECT_EQ(sample->gangs[0].tasks[0].rank, Rank(3));
@@ -46,11 +48,33 @@ TEST(SampleWire, KeepsWhatWasMeasured) {
   EXPECT_EQ(sample->totals->phases[0].counts.back(), 1U);
 }
 
+TEST(SampleWire, LeavesNothingOfTheOneBefore) {
+  monitor::NodeSample used, fresh;
+  ASSERT_TRUE(from_wire(sound(), used));
+  wire::NodeSample next;
+  next.set_taken_ns(6'000'000'000);
+  next.add_gangs()->add_tasks()->set_rank(1);
+  next.add_switches();
+  next.mutable_totals()->set_switches(9);
+  ASSERT_TRUE(from_wire(next, used));
+  ASSERT_TRUE(from_wire(next, fresh));
+  EXPECT_EQ(used.gangs, fresh.gangs);
+  EXPECT_EQ(used.switches, fresh.switches);
+  EXPECT_EQ(used.totals, fresh.totals);
+  EXPECT_FALSE(used.totals->is_whole);
+  next.clear_totals();
+  next.clear_gangs();
+  next.clear_switches();
+  ASSERT_TRUE(from_wire(next, used));
+  EXPECT_TRUE(used.gangs.empty() && used.switches.empty() && !used.totals);
+}
+
 TEST(SampleWire, RefusesNumbersThatCannotBe) {
   const auto refuses = [](auto change) {
     wire::NodeSample sample = sound();
     change(sample);
-    return !from_wire(sample).has_value();
+    monitor::NodeSample into;
+    return !from_wire(sample, into).has_value();
   };
   EXPECT_TRUE(refuses([](auto& s) { s.set_taken_ns(-1); }));
   EXPECT_TRUE(refuses([](auto& s) { s.mutable_gangs(0)->set_scheduled_ns(-5); }));
@@ -71,11 +95,12 @@ TEST(SampleWire, RefusesNumbersThatCannotBe) {
 TEST(SampleWire, SurvivesFlippedBits) {
   std::mt19937 random(11);
   const std::string bytes = sound().SerializeAsString();
+  monitor::NodeSample into;
   for (int i = 0; i < 20'000; ++i) {
     std::string broken = bytes;
     broken[random() % broken.size()] ^= static_cast<char>(1U << (random() % 8));
     wire::NodeSample sample;
-    if (sample.ParseFromString(broken)) (void)from_wire(sample);
+    if (sample.ParseFromString(broken)) (void)from_wire(sample, into);
   }
 }
 

@@ -98,6 +98,7 @@ Attempts::Handlers Daemon::attempt_handlers() {
   Attempts::Handlers handlers;
   handlers.event = [this](AttemptId attempt, const gang::ShepherdEvent& event) {
     carry_out(agent_.on_shepherd(attempt, event, parts_.clock.now()));
+    if (std::holds_alternative<gang::ShepherdStarted>(event)) sampling_.tasks_changed();
   };
   handlers.ended = [this](AttemptId attempt, std::string reason) {
     carry_out(agent_.end_attempt(attempt, std::move(reason), parts_.clock.now()));
@@ -135,7 +136,10 @@ void Daemon::carry_out_one(gang::NodeAction action) {
                  [&](gang::TellShepherdStart& a) { attempts_.start(a.attempt); },
                  [&](gang::TellShepherdSignal& a) { attempts_.signal(a.attempt, a.signal); },
                  [&](gang::KillAttempt& a) { attempts_.kill(a.attempt); },
-                 [&](gang::RemoveAttempt& a) { attempts_.remove(a.attempt); },
+                 [&](gang::RemoveAttempt& a) {
+                   attempts_.remove(a.attempt);
+                   sampling_.tasks_changed();
+                 },
                  [&](gang::FollowPlan& a) { follow(std::move(a)); },
                  [&](gang::SendToHead& a) { say(a.message); },
                  [&](gang::EndMeeting& a) { parts_.switcher.end_meeting(a.met); },

@@ -1,6 +1,6 @@
 // Looks at tasks between two samples, by the switcher's thread where it is awake anyway: a system
 // call of a microsecond a task that ran. A wake-up of the main thread costs twenty times that
-// (docs/adr/0032), so it fetches what was seen twice a second.
+// (docs/adr/0032), so it fetches what was seen once or twice a second.
 //
 // Made by the main thread, which says whom to look at; a change makes another one. The switcher's
 // thread neither allocates nor waits here.
@@ -45,7 +45,7 @@ struct Glance {
 class Glances {
  public:
   // Until they are fetched; what more is seen is dropped.
-  static constexpr std::size_t kMostKept = 16;
+  static constexpr std::size_t kMostKept = 32;
 
   struct Gang {
     AttemptId attempt;

@@ -54,11 +54,15 @@ void fill_switch(const SwitchRecord& record, Duration offset, wire::SwitchRecord
   }
 }
 
+void fill_counts(const monitor::NodeTotals& counts, wire::SwitchTotals& out) {
+  out.set_switches(counts.switches);
+  out.set_late(counts.late);
+  out.set_lost_ns(counts.lost.count());
+  out.set_busy_ns(counts.busy.count());
+}
+
 void fill_totals(const monitor::NodeTotals& totals, wire::SwitchTotals& out) {
-  out.set_switches(totals.switches);
-  out.set_late(totals.late);
-  out.set_lost_ns(totals.lost.count());
-  out.set_busy_ns(totals.busy.count());
+  fill_counts(totals, out);
   for (const auto& phase : totals.phases) {
     auto& added = *out.add_phases();
     for (const std::uint64_t count : phase.counts) added.add_buckets(count);

@@ -12,6 +12,8 @@ monitor::SwitchSample to_sample(const SwitchRecord& record);
 void fill_task(const monitor::TaskSample& task, wire::TaskSample& out);
 // `offset`: from the node's clock to the cluster's.
 void fill_switch(const SwitchRecord& record, Duration offset, wire::SwitchRecord& out);
+// What is_whole = false leaves of them.
+void fill_counts(const monitor::NodeTotals& counts, wire::SwitchTotals& out);
 void fill_totals(const monitor::NodeTotals& totals, wire::SwitchTotals& out);
 
 }  // namespace score::node

@@ -1,9 +1,10 @@
 // Samples are totals, so one that is not sent is not missed. What must not be missed are switches:
 // their phases are counted with every heartbeat, and while somebody watches each is told once.
 //
-// Waking up is what a sample costs. So with a period below kFullPeriod the switcher's thread looks
-// at the tasks where it is awake anyway (glances.hpp), and this one reads everything twice a
-// second, in the same wake-up as the heartbeat, and sends the samples since the last time together.
+// Waking up is what a sample costs. So with a period below kTogether the switcher's thread looks
+// at the tasks where it is awake anyway (glances.hpp), and this one reads everything once or twice
+// a second, in the same wake-up as the heartbeat, and sends the samples since the last time
+// together.
 #include "scored/node/sampling.hpp"
 
 #include "base/limits.hpp"
@@ -29,8 +30,9 @@ constexpr Duration kTotalsPeriod = std::chrono::milliseconds{950};  // a second 
 constexpr Duration kShortestPeriod = std::chrono::milliseconds{100};
 constexpr Duration kBeforeDocument = std::chrono::milliseconds{15};
 constexpr Duration kLongestPeriod = std::chrono::seconds{10};
-constexpr Duration kFullPeriod = monitor::kTogether;  // where glances are between
-static_assert(limits::kHeartbeatPeriod % kFullPeriod == Duration{0}, "they wake up together");
+static_assert(limits::kHeartbeatPeriod % monitor::kTogether == Duration{0} &&
+                  limits::kHeartbeatPeriod % monitor::kTogetherOfMany == Duration{0},
+              "they wake up together");
 // More would hold the switcher's thread for a tenth of a millisecond and longer.
 constexpr std::size_t kMostGlancedAt = 32;       // processes
 constexpr std::size_t kMaxToldSwitches = 4'096;  // in one sample
@@ -74,6 +76,8 @@ void Sampling::watch(const wire::WatchNode& message) {
   const Duration period =
       wanted <= Duration{0} ? Duration{0} : std::clamp(wanted, kShortestPeriod, kLongestPeriod);
   if (message.once() && wanted <= Duration{0}) return;
+  const bool is_of_many = Duration(message.together_ns()) >= monitor::kTogetherOfMany;
+  together_ = is_of_many ? monitor::kTogetherOfMany : monitor::kTogether;
   if (period == period_) return;
   stop();
   if (period == Duration{0}) return;
@@ -91,6 +95,11 @@ void Sampling::stop() {
   if (std::exchange(glances_, nullptr)) parts_.switcher.set_glances(nullptr);
 }
 
+void Sampling::tasks_changed() {
+  const bool waits_long = glances_ && together_ > monitor::kTogether;
+  if (waits_long && parts_.attempts.running_count() != watches_.size()) send_sample(true);
+}
+
 asio::awaitable<void> Sampling::run(std::uint64_t generation) {
   keep_up();
   pending_.clear();
@@ -103,7 +112,7 @@ asio::awaitable<void> Sampling::run(std::uint64_t generation) {
 // Alone shortly before the head makes a document; where the head plays them out later, together
 // with the heartbeat, which is sent at whole seconds of this clock.
 TimePoint Sampling::next_sample(TimePoint now) const {
-  if (glances_) return TimePoint((now.time_since_epoch() / kFullPeriod + 1) * kFullPeriod);
+  if (glances_) return TimePoint((now.time_since_epoch() / together_ + 1) * together_);
   const Duration shift = parts_.agent.clock().offset() + kBeforeDocument;
   const auto passed = now.time_since_epoch() + shift;
   return TimePoint((passed / period_ + 1) * period_ - shift);
@@ -142,7 +151,8 @@ void Sampling::send_sample(bool with_tasks) {
   }
   if (!with_tasks || now - totals_told_ >= kTotalsPeriod) {
     if (with_tasks) totals_told_ = now;
-    fill_totals(totals(with_tasks ? kLookUpPeriod : Duration(0)), *sample_.mutable_totals());
+    auto& out = *sample_.mutable_totals();
+    with_tasks ? fill_counts(counts(), out) : fill_totals(totals(), out);
   }
   send_it();
 }
@@ -226,7 +236,7 @@ void Sampling::choose_glances() {
     gangs.push_back({attempt, watch.tasks.processes(), parts_.contexts.of(attempt)});
     count += watch.tasks.process_count();
   }
-  const bool has_glances = period_ < kFullPeriod && count <= kMostGlancedAt;
+  const bool has_glances = period_ < monitor::kTogether && count <= kMostGlancedAt;
   if (has_glances && glances_ && glances_->gangs() == gangs) return;
   if (!has_glances && !glances_) return;
   glances_ = has_glances ? std::make_shared<Glances>(period_, std::move(gangs)) : nullptr;
@@ -363,19 +373,22 @@ void Sampling::refresh_usage() {
   if (const auto cpu = monitor::parse_cpu_stat(read)) cpu_ = *cpu;
 }
 
-monitor::NodeTotals Sampling::totals(Duration age) {
-  keep_up();
-  const TimePoint now = parts_.clock.now();
-  if (now - usage_read_ >= age) {
-    usage_read_ = now;
-    refresh_usage();
-  }
+monitor::NodeTotals Sampling::counts() const {
   const SwitchCounters& counters = parts_.switcher.counters();
-  monitor::NodeTotals totals;
-  totals.switches = counters.switches.load(std::memory_order_relaxed);
-  totals.late = counters.late.load(std::memory_order_relaxed);
-  totals.lost = Duration(counters.lost_ns.load(std::memory_order_relaxed));
-  totals.busy = counters.busy.read(now);
+  monitor::NodeTotals counts;
+  counts.switches = counters.switches.load(std::memory_order_relaxed);
+  counts.late = counters.late.load(std::memory_order_relaxed);
+  counts.lost = Duration(counters.lost_ns.load(std::memory_order_relaxed));
+  counts.busy = counters.busy.read(parts_.clock.now());
+  counts.is_whole = false;
+  return counts;
+}
+
+monitor::NodeTotals Sampling::totals() {
+  keep_up();
+  refresh_usage();
+  monitor::NodeTotals totals = counts();
+  totals.is_whole = true;
   totals.phases = phases_;
   totals.user = cpu_.user;
   totals.system = cpu_.system;

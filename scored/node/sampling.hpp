@@ -44,10 +44,12 @@ class Sampling {
   void watch(const wire::WatchNode& message);
   // Nobody to tell.
   void stop();
+  // Tasks began or are gone: a viewer is not to wait a second for that.
+  void tasks_changed();
   // Counts the switches since the last call: often enough that the trace does not run over.
   void keep_up();
-  // Of the switches so far; of the jobs' CPU and traffic as of at most `age` ago.
-  [[nodiscard]] monitor::NodeTotals totals(Duration age = Duration(0));
+  // Of the switches, the jobs' CPU and traffic so far.
+  [[nodiscard]] monitor::NodeTotals totals();
 
  private:
   asio::awaitable<void> run(std::uint64_t generation);
@@ -74,12 +76,14 @@ class Sampling {
   void add_contexts(AttemptId attempt, std::vector<monitor::TaskSample>& tasks) const;
   void count_traffic();
   void refresh_usage();
+  [[nodiscard]] monitor::NodeTotals counts() const;
   void read_all(TimePoint now);
   void fill_gangs(TimePoint now);
 
   Parts parts_;
   Duration period_{0};
-  std::uint64_t generation_ = 0;  // of the wish
+  Duration together_ = monitor::kTogether;  // samples travel, this often
+  std::uint64_t generation_ = 0;            // of the wish
   TimePoint next_look_up_{};
   std::map<AttemptId, Watch> watches_;
   std::shared_ptr<Glances> glances_;  // of watches_; null: none
@@ -92,7 +96,6 @@ class Sampling {
   std::array<monitor::TimeHistogram, monitor::kSwitchPhases> phases_{};
   std::vector<SwitchRecord> pending_;  // for the next sample
   monitor::CgroupCpu cpu_;             // of the jobs, as it was read last
-  TimePoint usage_read_{};
   UniqueFd usage_file_;
   std::map<AttemptId, monitor::Traffic> traffic_;
   monitor::Traffic ended_traffic_;  // of attempts that are gone, as they were seen last
