@@ -35,7 +35,16 @@ export interface Theme {
   accent: string;
 }
 
+// Asking for a style makes the browser bring all styles up to date first: once for each scheme is enough.
+const schemes = window.matchMedia('(prefers-color-scheme: light)');
+let kept: { light: boolean; theme: Theme } | null = null;
+
 export function themeOf(element: Element): Theme {
+  if (kept?.light !== schemes.matches) kept = { light: schemes.matches, theme: readTheme(element) };
+  return kept.theme;
+}
+
+function readTheme(element: Element): Theme {
   const style = getComputedStyle(element);
   const get = (name: string) => style.getPropertyValue(name).trim();
   return {

@@ -20,6 +20,7 @@ type Listener = (state: FeedState) => void;
 
 const firstPause = 250;
 const longestPause = 5000;
+const longestFirst = 1000;
 // A peer that is gone without a word (a laptop that slept, a cable) never closes the socket. Documents come
 // each second at least.
 const silentAfter = 10_000;
@@ -46,8 +47,9 @@ export class Feed {
       simulate(size, (snapshot) => this.take(snapshot));
       return;
     }
-    this.fetchFirst();
-    this.connect();
+    // The stream waits for the first paint, which needs the snapshot alone; but not for one that never comes.
+    const enough = new Promise((resolve) => setTimeout(resolve, longestFirst));
+    void Promise.race([this.fetchFirst(), enough]).then(() => setTimeout(() => this.connect()));
     setInterval(() => this.giveUpSilent(), 1000);
   }
 

@@ -168,14 +168,19 @@ function describe(snapshot: Snapshot, row: ProcessRow | null): string {
 }
 
 function table(snapshot: Snapshot): Table {
+  const rows = rowsOf(snapshot.processes);
   return {
     caption: 'Load of each process, of the time it was scheduled',
     head: ['node', 'job', 'rank', 'state', 'user', 'system', 'waiting for a processor', 'in PM', 'scheduled', 'memory'],
-    rows: rowsOf(snapshot.processes).map((row) => [
-      snapshot.nodes[row.node]?.name ?? String(row.node), row.job, row.rank, row.state,
-      percent(row.user, 0), percent(row.system, 0), percent(row.waited, 0), percent(row.pm, 0), percent(row.scheduled, 0),
-      bytes(row.memory),
-    ]),
+    rows: rows.length,
+    row: (index) => {
+      const row = rows[index]!;
+      return [
+        snapshot.nodes[row.node]?.name ?? String(row.node), row.job, row.rank, row.state,
+        percent(row.user, 0), percent(row.system, 0), percent(row.waited, 0), percent(row.pm, 0), percent(row.scheduled, 0),
+        bytes(row.memory),
+      ];
+    },
   };
 }
 

@@ -13,6 +13,7 @@ import { TrafficPanel } from './traffic';
 import type { Session } from './types';
 
 const feed = new Feed();
+const longestAlone = 200; // ms
 const nobody: Session = { schema: '', role: 'viewer', user: null, csrf: null, can: [] };
 
 // Escape closes the drawer from anywhere but the parts below it, and gives the focus back to who opened it.
@@ -32,12 +33,29 @@ function useDrawer() {
   return { isOpen, button, toggle: () => setOpen(!isOpen) };
 }
 
+// The matrix is painted first; what stands below and beside it follows, so that a busy machine shows something soon.
+function useRest(hasFirst: boolean): boolean {
+  const [isDue, setDue] = useState(false);
+  useEffect(() => {
+    if (!hasFirst) return undefined;
+    // A page in the background gets no frames.
+    const timer = setTimeout(() => setDue(true), longestAlone);
+    const frame = requestAnimationFrame(() => setTimeout(() => setDue(true)));
+    return () => {
+      clearTimeout(timer);
+      cancelAnimationFrame(frame);
+    };
+  }, [hasFirst]);
+  return isDue;
+}
+
 function App() {
   const [state, setState] = useState(feed.state);
   const drawer = useDrawer();
   const [chosen, setMarked] = useState<number | null>(null);
   useEffect(() => feed.subscribe(setState), []);
   const { snapshot, session } = state;
+  const hasRest = useRest(snapshot !== null);
   // A job that is gone marks nothing: all others would stay dimmed.
   const marked = snapshot?.jobs.some((job) => job.job === chosen) ? chosen : null;
   return (
@@ -48,13 +66,13 @@ function App() {
         <main data-marked={marked ?? ''}>
           <div class="left">
             <MatrixPanel snapshot={snapshot} marked={marked} />
-            <LoadPanel snapshot={snapshot} marked={marked} />
-            <JobsPanel snapshot={snapshot} marked={marked} onMark={setMarked} />
+            {hasRest && <LoadPanel snapshot={snapshot} marked={marked} />}
+            {hasRest && <JobsPanel snapshot={snapshot} marked={marked} onMark={setMarked} />}
           </div>
           <div class="right">
-            <SwitchPanel snapshot={snapshot} />
-            <TrafficPanel snapshot={snapshot} />
-            <EventsPanel snapshot={snapshot} />
+            {hasRest && <SwitchPanel snapshot={snapshot} />}
+            {hasRest && <TrafficPanel snapshot={snapshot} />}
+            {hasRest && <EventsPanel snapshot={snapshot} />}
           </div>
         </main>
       ) : (

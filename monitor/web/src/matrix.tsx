@@ -42,6 +42,14 @@ function columnX(node: number, width: number, nodes: number): number {
   return leftMargin + node * step + Math.floor(node / 8) * 3;
 }
 
+// Of digits, which are all as wide.
+function widthOf(context: Context, digits: string): number {
+  digitWidth ||= context.measureText('0').width;
+  return digits.length * digitWidth;
+}
+
+let digitWidth = 0;
+
 interface Box {
   x: number;
   y: number;
@@ -56,7 +64,7 @@ function drawCell(context: Context, jobs: number[], box: Box, marked: number | n
     const part = { x: box.x, y: box.y + index * h, w: box.w, h: h - 1 };
     fillJob(context, job, part);
     const text = String(job);
-    if (h < 11 || context.measureText(text).width > part.w - 2) return;
+    if (h < 11 || widthOf(context, text) > part.w - 2) return;
     context.fillStyle = jobColour(job).text;
     context.fillText(text, part.x + part.w / 2, part.y + h / 2);
   });
@@ -150,11 +158,12 @@ function matrixTable(snapshot: Snapshot): Table {
   return {
     caption: 'Jobs of each node in each slot',
     head: ['node', 'state', ...snapshot.matrix.rows.map((row) => `slot ${row.slot}`)],
-    rows: snapshot.nodes.map((node, index) => [
-      node.name,
-      nodeState(node),
+    rows: snapshot.nodes.length,
+    row: (index) => [
+      snapshot.nodes[index]!.name,
+      nodeState(snapshot.nodes[index]!),
       ...snapshot.matrix.rows.map((row) => (row.cells[index] ?? []).join(' ') || '–'),
-    ]),
+    ],
   };
 }
 

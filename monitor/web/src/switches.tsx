@@ -94,15 +94,17 @@ function table(snapshot: Snapshot): Table {
   const { phases, skew } = snapshot.switches;
   const named = [...Object.entries(phases), ['skew', skew] as const];
   const nodes = snapshot.nodes.filter(({ overhead }) => overhead !== null);
+  const rows = [
+    ...named.map(([name, value]) =>
+      value ? [name, micros(value.p50_s), micros(value.p95_s), micros(value.max_s)] : [name, '–', '–', '–'],
+    ),
+    ...nodes.map(({ name, overhead }) => [`lost on ${name}`, percent(overhead, 3), '', '']),
+  ];
   return {
     caption: `Gang switches of the last ${snapshot.switches.window_s.toFixed(1)} s`,
     head: ['phase', 'p50', 'p95', 'max'],
-    rows: [
-      ...named.map(([name, value]) =>
-        value ? [name, micros(value.p50_s), micros(value.p95_s), micros(value.max_s)] : [name, '–', '–', '–'],
-      ),
-      ...nodes.map(({ name, overhead }) => [`lost on ${name}`, percent(overhead, 3), '', '']),
-    ],
+    rows: rows.length,
+    row: (index) => rows[index]!,
   };
 }
 

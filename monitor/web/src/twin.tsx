@@ -1,5 +1,8 @@
 // The table beside a drawing: what it shows as text, renewed once a second. Hidden from sight unless
 // asked for, never from screen readers.
+//
+// A thousand rows are too much for one frame, so they are written where there is time between two, and
+// only cells that changed. The first of them follow the page's first paint.
 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
@@ -7,42 +10,106 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 export interface Table {
   caption: string;
   head: string[];
-  rows: (string | number)[][];
+  rows: number;
+  row: (index: number) => (string | number)[];
 }
 
-// The newest value of `make`, at most once a second.
-function useSlow<T>(make: () => T): T {
-  const latest = useRef(make);
-  latest.current = make;
-  const [value, setValue] = useState(make);
-  useEffect(() => {
-    const timer = setInterval(() => setValue(() => latest.current()), 1000);
-    return () => clearInterval(timer);
-  }, []);
-  return value;
+const period = 1000; // ms
+const mostAtOnce = 4; // ms, of a frame's 16
+const longestWait = 500; // ms, of a page that is always busy
+const least = 8; // rows at once, or it would never come to an end there
+
+type Step = (hasTime: () => boolean) => void;
+
+// Calls `step` once, between two frames; returns what takes that back.
+function whenIdle(step: Step): () => void {
+  const until = (end: number) => () => performance.now() < end;
+  if (!('requestIdleCallback' in window)) {
+    const timer = setTimeout(() => step(until(performance.now() + mostAtOnce)), 20);
+    return () => clearTimeout(timer);
+  }
+  const idle = requestIdleCallback(
+    (deadline) => step(until(performance.now() + Math.min(deadline.timeRemaining(), mostAtOnce))),
+    { timeout: longestWait },
+  );
+  return () => cancelIdleCallback(idle);
+}
+
+function writeRow(row: HTMLTableRowElement, cells: (string | number)[]): void {
+  while (row.cells.length > cells.length) row.deleteCell(-1);
+  cells.forEach((cell, column) => {
+    const text = String(cell);
+    const known = row.cells[column]?.firstChild as Text | null | undefined;
+    if (!known) (row.cells[column] ?? row.insertCell()).append(text);
+    else if (known.data !== text) known.data = text;
+  });
+}
+
+// Fills the body's rows now and each second, for as long as it lives.
+class Filling {
+  private table: Table | null = null;
+  private next = 0;
+  private cancel = () => {};
+
+  constructor(
+    private readonly body: HTMLTableSectionElement,
+    private readonly make: () => Table,
+    private readonly onTable: (table: Table) => void,
+  ) {
+    this.cancel = whenIdle(this.step);
+  }
+
+  stop(): void {
+    this.cancel();
+  }
+
+  private readonly step: Step = (hasTime) => {
+    if (!this.table) {
+      this.table = this.make();
+      this.next = 0;
+      this.onTable(this.table);
+    }
+    const { rows, row } = this.table;
+    for (let written = 0; this.next < rows && (written < least || hasTime()); ++written, ++this.next) {
+      writeRow(this.body.rows[this.next] ?? this.body.insertRow(), row(this.next));
+    }
+    if (this.next < rows) {
+      this.cancel = whenIdle(this.step);
+      return;
+    }
+    while (this.body.rows.length > rows) this.body.deleteRow(-1);
+    this.table = null;
+    const timer = setTimeout(() => (this.cancel = whenIdle(this.step)), period);
+    this.cancel = () => clearTimeout(timer);
+  };
 }
 
 export function Twin({ id, make }: { id: string; make: () => Table }) {
-  const table = useSlow(make);
+  const latest = useRef(make);
+  latest.current = make;
+  const body = useRef<HTMLTableSectionElement>(null);
+  const [{ caption, head }, setHead] = useState<{ caption: string; head: string[] }>({ caption: '', head: [] });
+  useEffect(() => {
+    let shown = '';
+    const show = (table: Table) => {
+      const text = JSON.stringify([table.caption, table.head]);
+      if (text !== shown) setHead(table);
+      shown = text;
+    };
+    const filling = new Filling(body.current!, () => latest.current(), show);
+    return () => filling.stop();
+  }, []);
   return (
     <table id={id}>
-      <caption>{table.caption}</caption>
+      <caption>{caption}</caption>
       <thead>
         <tr>
-          {table.head.map((text) => (
+          {head.map((text) => (
             <th key={text} scope="col">{text}</th>
           ))}
         </tr>
       </thead>
-      <tbody>
-        {table.rows.map((row, index) => (
-          <tr key={index}>
-            {row.map((cell, column) => (
-              <td key={column}>{cell}</td>
-            ))}
-          </tr>
-        ))}
-      </tbody>
+      <tbody ref={body} />
     </table>
   );
 }
