@@ -4,6 +4,8 @@
 #include "base/text.hpp"
 #include "monitor/json_input.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -82,6 +84,17 @@ Status take(Action& action, std::string_view name, const JsonValue& value) {
 }
 
 }  // namespace
+
+std::string_view name_of(ActionKind kind) {
+  const auto rule = std::find_if(rules().begin(), rules().end(),
+                                 [kind](const Rule& known) { return known.kind == kind; });
+  return rule != rules().end() ? rule->name : "";
+}
+
+std::string object_of(const Action& action) {
+  if (action.job != JobId()) return fmt::format("job {}", action.job);
+  return escape_terminal(action.nodes, 80);
+}
 
 Result<Action> parse_action(std::string_view name, std::string_view body) {
   const auto rule = std::find_if(rules().begin(), rules().end(),

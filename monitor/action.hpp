@@ -31,6 +31,11 @@ struct Action {
   std::optional<Duration> grace;  // none: the cluster's
 };
 
+// "quantum", "drain" ...: the last part of the path.
+[[nodiscard]] std::string_view name_of(ActionKind kind);
+// What it is about, e.g. "job 7", for logs; "" if it is about the cluster.
+[[nodiscard]] std::string object_of(const Action& action);
+
 // `name`: the last part of the path. Errors: NotFound (no such action), Malformed.
 [[nodiscard]] Result<Action> parse_action(std::string_view name, std::string_view body);
 

@@ -107,7 +107,7 @@ class HttpServer {
   std::map<std::uint64_t, std::function<void()>> closers_;  // of who is inside
   std::uint64_t last_id_ = 0;
   bool is_closing_ = false;
-  TokenBucket logins_allowed_{5, 20};
+  TokenBucket guesses_allowed_{5, 20};
   TokenBucket requests_allowed_{500, 2'000};
   LogLimiter limiter_;
   Counts counts_;

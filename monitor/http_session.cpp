@@ -189,13 +189,18 @@ Response HttpSession::page(const Routed& routed, std::string_view if_none_match)
 
 Response HttpSession::login(const Routed& routed) {
   const TimePoint now = server_.parts_.clock.now();
-  if (!server_.logins_allowed_.try_take(now)) return make_refusal({429, "too many logins", {}});
   std::string token;
   for (const auto& [name, value] : routed.target.query) {
     if (name == "token") token = value;
   }
   const auto session = server_.parts_.logins.redeem(token, now);
-  if (!session) return make_refusal({401, session.error().context(), {}});
+  if (!session) {
+    // Who guesses uses up what is allowed to guess, and keeps nobody out who was let in.
+    if (!server_.guesses_allowed_.try_take(now)) {
+      return make_refusal({429, "too many logins that failed", {}});
+    }
+    return make_refusal({401, session.error().context(), {}});
+  }
   Response response = make_response(302, "text/plain", "");
   response.set(http::field::location, "/");
   const bool is_tls = server_.rules_.scheme == "https";

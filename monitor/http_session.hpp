@@ -65,7 +65,8 @@ class HttpSession final : public HttpConnection, public std::enable_shared_from_
   Result<ViewerOptions> options_of(const Routed& routed, std::uint32_t ticks) const;
   Result<void> join(const ViewerOptions& options, const Routed& routed);
   void leave();
-  [[nodiscard]] bool is_logged_out() const;
+  // Of its stream: why it may not go on; null: it may.
+  [[nodiscard]] const char* why_over() const;
 
   Sight sight_of(const Routed& routed) {
     std::optional<WebUser> who;
@@ -73,13 +74,18 @@ class HttpSession final : public HttpConnection, public std::enable_shared_from_
     return server_.parts_.site->sight_of(who);
   }
 
+  struct Login {
+    WebSession session;
+    Sight sight;
+  };
+
   HttpServer& server_;
   Stream stream_;
   HttpDoor door_;
   beast::flat_buffer buffer_;
   Mailbox mailbox_;
   std::optional<ViewerId> viewer_;
-  std::string cookie_;  // of its login; empty: none of ours
+  std::optional<Login> login_;  // that its stream was opened with
   std::shared_ptr<Socket> socket_;
   websocket::close_reason reason_;
   bool has_answered_ = false;

@@ -21,13 +21,19 @@ Result<void> HttpSession::join(const ViewerOptions& options, const Routed& route
   });
   if (!joined) return joined.error();
   viewer_ = *joined;
-  if (routed.session) cookie_ = routed.session->cookie;
+  if (routed.session) login_ = Login{*routed.session, sight_of(routed)};
   return {};
 }
 
-// Whoever logged in sees more than others, but not for longer than the login lasts.
-bool HttpSession::is_logged_out() const {
-  return !cookie_.empty() && !server_.parts_.logins.find(cookie_, server_.parts_.clock.now());
+// Whoever logged in sees more than others, but for no longer than the login and the rights last.
+const char* HttpSession::why_over() const {
+  if (!login_) return nullptr;
+  const std::string& cookie = login_->session.cookie;
+  if (!cookie.empty() && !server_.parts_.logins.find(cookie, server_.parts_.clock.now())) {
+    return "the login ended";
+  }
+  const bool is_same = server_.parts_.site->sight_of(login_->session.who) == login_->sight;
+  return is_same ? nullptr : "the rights changed";
 }
 
 asio::awaitable<void> HttpSession::stream_documents(Routed routed) {
@@ -52,7 +58,7 @@ asio::awaitable<void> HttpSession::stream_documents(Routed routed) {
   while (!failed) {
     stream_.expires_never();
     const Frame frame = co_await mailbox_.take();
-    if (!frame || is_logged_out()) break;
+    if (!frame || why_over() != nullptr) break;
     const std::array<asio::const_buffer, 2> line = {asio::buffer(*frame), asio::buffer("\n", 1)};
     stream_.expires_after(kWriteTime);
     const auto chunk = http::make_chunk(line);
@@ -107,8 +113,8 @@ asio::awaitable<void> HttpSession::write_socket(std::shared_ptr<Socket> socket, 
   while (!failed) {
     const Frame frame = co_await mailbox_.take();
     if (!frame) break;
-    if (is_logged_out()) {
-      reason_ = websocket::close_reason(websocket::close_code::policy_error, "the login ended");
+    if (const char* why = why_over()) {
+      reason_ = websocket::close_reason(websocket::close_code::policy_error, why);
       break;
     }
     const auto bytes = asio::buffer(*frame);

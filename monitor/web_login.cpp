@@ -20,10 +20,27 @@ void drop_oldest(Sessions& sessions) {
       [](const auto& a, const auto& b) { return a.second.until < b.second.until; }));
 }
 
+// So that another of this user leaves `most`.
+template <class Kept>
+void make_room(Kept& kept, UserId user, std::size_t most) {
+  for (;;) {
+    auto oldest = kept.end();
+    std::size_t count = 0;
+    for (auto one = kept.begin(); one != kept.end(); ++one) {
+      if (one->second.who.user != user) continue;
+      ++count;
+      if (oldest == kept.end() || one->second.until < oldest->second.until) oldest = one;
+    }
+    if (count < most) return;
+    kept.erase(oldest);
+  }
+}
+
 }  // namespace
 
 Result<std::string> WebLogin::offer(const WebUser& who, TimePoint now) {
   forget_old(now);
+  make_room(offers_, who.user, kTokensOfUser);
   if (offers_.size() >= kMaxTokens) return fail(Errc::Busy, "too many logins at once");
   std::string token = random_();
   offers_[token] = {who, now + kTokenLife};
@@ -36,6 +53,7 @@ Result<WebSession> WebLogin::redeem(std::string_view token, TimePoint now) {
   if (found == offers_.end()) {
     return fail(Errc::Denied, "this address was used already, or is too old");
   }
+  make_room(sessions_, found->second.who.user, kSessionsOfUser);
   if (sessions_.size() >= kMaxSessions) drop_oldest(sessions_);
   WebSession session{random_(), random_(), std::move(found->second.who)};
   offers_.erase(found);

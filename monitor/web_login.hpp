@@ -33,6 +33,9 @@ class WebLogin {
   static constexpr Duration kSessionLife = 12h;
   static constexpr std::size_t kMaxTokens = 256;
   static constexpr std::size_t kMaxSessions = 1'024;
+  // Of one user: the oldest makes room, so that nobody can take everybody's places.
+  static constexpr std::size_t kTokensOfUser = 8;
+  static constexpr std::size_t kSessionsOfUser = 32;
 
   // Gives 256 bits as text, each time others.
   using Random = std::function<std::string()>;

@@ -275,6 +275,18 @@ TEST_F(RouterTest, SurvivesRandomRequests) {
   }
 }
 
+TEST(Action, HasANameAndAnObjectForLogs) {
+  const auto cancel = parse_action("cancel", R"({"job": 7})");
+  ASSERT_TRUE(cancel);
+  EXPECT_EQ(name_of(cancel->kind), "cancel");
+  EXPECT_EQ(object_of(*cancel), "job 7");
+  const auto drain = parse_action("drain", R"({"nodes": "n[0-1]\u001b"})");
+  ASSERT_TRUE(drain);
+  EXPECT_EQ(name_of(drain->kind), "drain");
+  EXPECT_EQ(object_of(*drain).find('\x1b'), std::string::npos);
+  EXPECT_EQ(object_of(*parse_action("slots", R"({"slots": 4})")), "");
+}
+
 TEST(WebLogin, WorksOnceAndNotForEver) {
   std::uint64_t secret = 0;
   WebLogin logins([&secret] { return "s" + std::to_string(++secret); });
@@ -297,11 +309,33 @@ TEST(WebLogin, BoundsWhatItKeeps) {
   std::uint64_t secret = 0;
   WebLogin logins([&secret] { return "s" + std::to_string(++secret); });
   const TimePoint now{1h};
-  for (std::size_t i = 0; i < WebLogin::kMaxTokens; ++i) {
-    ASSERT_TRUE(logins.offer({UserId(1), "a"}, now));
+  for (std::uint32_t i = 0; i < WebLogin::kMaxTokens; ++i) {
+    ASSERT_TRUE(logins.offer({UserId(1 + i / 4), "a"}, now));
   }
   EXPECT_FALSE(logins.offer({UserId(1), "a"}, now));
   EXPECT_TRUE(logins.offer({UserId(1), "a"}, now + WebLogin::kTokenLife));
+}
+
+TEST(WebLogin, LetsNobodyTakeEverybodysPlaces) {
+  std::uint64_t secret = 0;
+  WebLogin logins([&secret] { return "s" + std::to_string(++secret); });
+  const WebUser greedy{UserId(1), "greedy"}, bob{UserId(2), "bob"};
+  TimePoint now{1h};
+  const auto of_bob = logins.redeem(*logins.offer(bob, now), now);
+  const auto first = logins.redeem(*logins.offer(greedy, now), now);
+  const auto waiting = logins.offer(bob, now);
+  const auto unused = logins.offer(greedy, now);
+  for (std::size_t i = 0; i < 2 * WebLogin::kMaxSessions; ++i) {
+    now += 1ms;
+    const auto token = logins.offer(greedy, now);
+    ASSERT_TRUE(token) << i;
+    const bool is_used = i % 2 == 0;
+    ASSERT_TRUE(!is_used || logins.redeem(*token, now)) << i;
+  }
+  EXPECT_TRUE(logins.find(of_bob->cookie, now));
+  EXPECT_TRUE(logins.redeem(*waiting, now));
+  EXPECT_FALSE(logins.find(first->cookie, now)) << "his own oldest made room";
+  EXPECT_FALSE(logins.redeem(*unused, now));
 }
 
 // ---- viewers ------------------------------------------------------------------------------------

@@ -55,11 +55,14 @@ def test_snapshot_shows_nodes_and_jobs(few, web):
     assert any(event['job'] == job and event['kind'] == 'job' for event in document['events'])
 
 
-def test_loads_are_of_scheduled_time(few, web):
+def test_loads_are_of_scheduled_time(few, web, tmp_path):
     """Two gangs share two nodes: a load counts the time that its gang had, not that of the node."""
-    jobs = [few.submit('-w', 'node[00-01]', '-N', 2, '-n', 2, '-c', 2, *BUSY) for _ in range(2)]
+    # It says when it computes: before, a shell may wait for its own file.
+    begun = ['sh', '-c', f': >{tmp_path}/$SCORE_JOBID.$SCORE_RANK; {BUSY[2]}']
+    jobs = [few.submit('-w', 'node[00-01]', '-N', 2, '-n', 2, '-c', 2, *begun) for _ in range(2)]
     for job in jobs:
         few.wait_job(job, 'running')
+    wait_until(lambda: len(list(tmp_path.iterdir())) == 4)
     states, compared, most = set(), 0, 0
     for document in watched(web):
         busy = {0: 0, 1: 0}
