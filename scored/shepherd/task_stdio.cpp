@@ -50,8 +50,7 @@ TaskStdio::Opened TaskStdio::open_stdin(std::uint32_t task) {
 TaskStdio::Opened TaskStdio::open_input_file(const std::string& path) {
   auto place = base::open_file(path, O_PATH);
   if (!place) return place;
-  struct stat info {};
-
+  struct stat info = {};
   if (fstat(place->get(), &info) == 0 && S_ISFIFO(info.st_mode)) return place;
   auto file = base::open_file(path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
   if (!file) return file;
