@@ -502,8 +502,10 @@ int Endpoint::wait(std::int64_t timeout_us) {
     std::int64_t sleep_us = -1;
     if (before_select(sleep_us) != 0) return 0;
     if (timeout_us < 0 && is_quiet()) segment_.header().idle.store(2, std::memory_order_release);
-    const std::int64_t left = timeout_us < 0 ? -1 : timeout_us - passed();
-    if (left >= 0 && (sleep_us < 0 || left < sleep_us)) sleep_us = std::max(left, std::int64_t{0});
+    if (timeout_us >= 0) {  // which may be over by now
+      const std::int64_t left = std::max(timeout_us - passed(), std::int64_t{0});
+      sleep_us = sleep_us < 0 ? left : std::min(left, sleep_us);
+    }
     timespec time{sleep_us / 1'000'000, sleep_us % 1'000'000 * 1000};
     epoll_event event{};
     const int n = epoll_pwait2(epoll_fd_, &event, 1, sleep_us < 0 ? nullptr : &time, nullptr);

@@ -209,6 +209,15 @@ TEST_P(EveryDevice, WaitEndsWhenItsTimeIsOver) {
   EXPECT_GE(job[0].counters().sleeps, 1u);
 }
 
+// Also if it is over before the rank has gone to sleep: without an end there it slept for ever.
+TEST_P(EveryDevice, WaitEndsHoweverShortItsTimeIs) {
+  TestJob job(GetParam(), 2, {.spin_us = 0});
+  for (int i = 0; i < 2000; ++i) {
+    const int error = job[0].wait(i % 4);
+    EXPECT_TRUE(error == ETIMEDOUT || error == 0) << error;
+  }
+}
+
 // Runs `child` as rank 1 in another process and `parent` as rank 0 here.
 template <class Child, class Parent>
 void in_two_processes(Over over, Child child, Parent parent) {

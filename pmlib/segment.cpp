@@ -326,6 +326,9 @@ class ImageCheck {
     const Geometry& g = s_.geometry();
     if (!is_sequenced(d.kind)) return false;
     if (d.op != kNoIndex && d.op >= g.operations) return false;
+    if (d.kind == FrameKind::OpDone) {
+      return d.frames == 1 && d.slot == kNoIndex && d.length == 0 && d.local_region < g.regions;
+    }
     if (d.kind == FrameKind::Write) {
       if (d.local_region >= g.regions) return false;
       const Region& r = s_.region(d.local_region);
@@ -336,8 +339,7 @@ class ImageCheck {
       return false;
     }
     if (d.slot == kNoIndex) {
-      return d.kind == FrameKind::Write || d.kind == FrameKind::Void ||
-             (d.kind == FrameKind::OpDone && d.length == 0);
+      return d.kind == FrameKind::Write || d.kind == FrameKind::Void;
     }
     if (!claim(slots_, d.slot)) return false;
     return d.length <= g.payload_bytes;

@@ -9,6 +9,7 @@
 #include <random>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace score::pm {
@@ -148,6 +149,26 @@ TEST(Segment, BrokenListsAndIndicesAreNoticed) {
   expect_invalid([](const Segment& s) { s.set(PeerSetId::Ready).insert(60); });
   expect_invalid([](const Segment& s) { s.region(0) = {~0ull - 5, 100, 1, 1, 0}; });
   expect_invalid([](const Segment& s) { s.header().rank = 4; });
+}
+
+TEST(Segment, TheEndOfAnOperationHasNoBytesAndNamesNoMemoryOutsideTheTable) {
+  const auto segment = make();
+  const Segment& s = segment->segment();
+  SendDescriptor& d = s.descriptor(s.header().free_descriptor);
+  PeerState& peer = s.peer(1);
+  peer.head = peer.tail = std::exchange(s.header().free_descriptor, d.next);
+  --s.header().free_descriptors;
+  d = SendDescriptor();
+  d.kind = FrameKind::OpDone;
+  d.first = ++peer.send.queued;
+  ASSERT_EQ(validate_image(s.bytes()), 0);
+  d.local_region = s.geometry().regions;
+  EXPECT_EQ(validate_image(s.bytes()), EINVAL);
+  d.local_region = 0;
+  d.length = 8;
+  EXPECT_EQ(validate_image(s.bytes()), EINVAL);
+  d.slot = std::exchange(s.header().free_send_slot, kNoIndex);
+  EXPECT_EQ(validate_image(s.bytes()), EINVAL);
 }
 
 TEST(Segment, RandomDamageIsNeverUsedUnchecked) {

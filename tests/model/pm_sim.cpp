@@ -483,8 +483,7 @@ class Simulation {
   }
 
   void run_to_rest() {
-    // Far more than needed. At 40 % loss a frame in eight waits for a time-out of a second, for one
-    // that was doubled is kept until a round trip is measured; seeds of 70 s are known.
+    // Far more than needed, however many time-outs of a second an unlucky frame has to wait for.
     const std::uint64_t max_ticks =
         (300 + std::uint64_t{plan_.messages} * plan_.nodes / 5) * 1'000'000 / kTick;
     for (std::uint64_t tick = 0; tick < max_ticks; ++tick) {

@@ -54,6 +54,8 @@ def network():
     garbage, = rows('--device', 'udp', '--garbage', '20000')
     assert garbage['garbage_frames_s'] > 0 and garbage['goodput_vs_elsewhere'] > 0
     assert garbage['raw_elsewhere_vs_clean'] > 0 and garbage['tcp_elsewhere_vs_clean'] > 0
+    garbage, = rows('--device', 'ethernet', '--garbage', '20000')
+    assert garbage['goodput_vs_clean'] > 0 and garbage['goodput_vs_elsewhere'] > 0
     auth, = rows('--device', 'udp', '--auth', 'compare', '--size', '1000')
     assert auth['one_way_tag_vs_key'] > 0
     loss, = rows('--device', 'udp', '--loss', '1', '--cut')

@@ -29,7 +29,7 @@ namespace {
 using Bytes = std::vector<std::byte>;
 
 constexpr std::uint16_t kNobodysPort = 4999;
-constexpr std::uint16_t kNobodysType = 0x88b6;
+constexpr std::uint16_t kNobodysType = 0x88b7;  // not the bare ring's either
 constexpr std::size_t kBatch = 50;
 
 // A frame that would be good but for one thing.
