@@ -17,7 +17,8 @@ import time
 import measure
 from cluster import EXAMPLES, wait_until
 
-BOUNDS = {'slowed_percent': 1.0}
+BOUNDS = {'slowed_percent': 1.0, 'leave_slices': 2.0, 'leave_p90_slices': 2.0, 'return_slices': 1.0}
+TIMES = 20  # that the reader is woken
 # Answers each line with the time it came, works as long as the line says, and says when it is done.
 READER = '''
 import sys, time
@@ -83,37 +84,59 @@ def taken(jobs, seconds):
             'slices_lost_percent': 100 * (1 - scheduled / elapsed)}
 
 
-def first_reader(cluster, first):
+def only_other(cluster, first):
     jobs = [j for j in cluster.json('scq', '--active')['jobs'] if j['job'] != first]
     return jobs[0]['job']
 
 
-def latencies(cluster, nodes, directory, times):
-    """Medians in ms: from a line of input to the program's answer and to its place in the timetable,
-    and from its last work to leaving the timetable."""
+def turns(cluster, job, since_ns):
+    """When the job's turns began and ended, by the nodes' records: two lists of (ns, epoch)."""
+    seconds = (time.monotonic_ns() - since_ns) / 1e9 + 1
+    begun, ended = [], []
+    for node in cluster.json('scadm', 'trace', '--seconds', f'{seconds:.1f}')['nodes']:
+        for record in node['switches']:
+            for key, at, found in (('entered', 'done_ns', begun), ('left', 'stopped_ns', ended)):
+                if any(int(attempt) // 256 == job for attempt in record[key]):
+                    found.append((record['due_ns'] + record[at], record['due_ns'], record['epoch']))
+    return sorted(begun), sorted(ended)
+
+
+def left_at(begun, ended, slice_ns):
+    """(end of its last slice, start of the first timetable without it). A slice that is cut ends with the timetable;
+    else the next one, which is the other job's, is the last of the old timetable."""
+    stopped, due, epoch = ended[-1]
+    is_cut = begun[-1][1] < due and due - begun[-1][1] < slice_ns * 0.99 and epoch > begun[-1][2]
+    return stopped, due if is_cut else due + slice_ns
+
+
+def latencies(cluster, nodes, directory, times, slice_ns):
+    """Lists of ns: from a line of input to the program's answer and to its first turn; from the end of its last work
+    to the end of its last slice and to the start of the timetable that has it no more."""
     first, _ = measure.start_progress(cluster, directory, 'beside', nodes)
     front = cluster.start('scrun', '-q', '-N', 1, sys.executable, '-c', READER, stdin=subprocess.PIPE)
     wait_until(lambda: len(cluster.json('scq', '--active')['jobs']) == 2)
-    job = first_reader(cluster, first)
+    job = only_other(cluster, first)
 
     def is_background():
         return cluster.job(job)['background']
     wait_until(is_background)
-    answered, returned, left = [], [], []
-    for _ in range(times):
-        time.sleep(0.5)
+    answered, returned, last, left = [], [], [], []
+    for number in range(times):
+        time.sleep(0.4)
         sent = time.monotonic_ns()
-        front.stdin.write('0.5\n')
+        # It stops anywhere in its slice, and anywhere as often.
+        front.stdin.write(f'{0.3 + 2 * slice_ns / 1e9 * (number + 0.5) / times}\n')
         front.stdin.flush()
         answered.append(int(front.stdout.readline()) - sent)
-        wait_until(lambda: not is_background())
-        returned.append(time.monotonic_ns() - sent)
         done = int(front.stdout.readline())
         wait_until(is_background)
-        left.append(time.monotonic_ns() - done)
+        begun, ended = turns(cluster, job, sent)
+        returned.append(min(at for at, _, _ in begun if at > sent) - sent)
+        for values, at in zip((last, left), left_at(begun, ended, slice_ns)):
+            values.append(max(0, at - done))
     cluster.cancel_all()
     front.wait(60)
-    return [statistics.median(values) / 1e6 for values in (answered, returned, left)]
+    return answered, returned, last, left
 
 
 def run(options, case):
@@ -127,13 +150,15 @@ def run(options, case):
             figures = taken(jobs, max(5.0, options.seconds / 4))
         finally:
             jobs.end()
-        answered, returned, left = latencies(cluster, nodes, directory, 5)
+        answered, returned, last, left = latencies(cluster, nodes, directory, TIMES, options.slice)
     slice_ms = options.slice / 1e6
     error = 1.25 * statistics.stdev(losses) / math.sqrt(pairs)  # of a median
     figures |= {'nodes': nodes, 'slice_ms': slice_ms, 'idle_jobs': len(jobs.fronts), 'pairs': pairs,
                 'slowed_percent': statistics.median(losses), 'slowed_error': error,
-                'slowed_lowest': min(losses), 'slowed_highest': max(losses), 'answer_ms': answered,
-                'return_slices': returned / slice_ms, 'leave_slices': left / slice_ms}
+                'slowed_lowest': min(losses), 'slowed_highest': max(losses), 'answer_ms': statistics.median(answered) / 1e6}
+    for name, values in (('return', returned), ('last', last), ('leave', left)):
+        figures |= {f'{name}_slices': statistics.median(values) / options.slice,
+                    f'{name}_p90_slices': measure.percentile(values, 0.9) / options.slice}
     if options.json:
         print(json.dumps({'schema': 'scored.bench.idle/1', 'cores': os.cpu_count(), 'load': os.getloadavg()[0],
                           'results': [figures], 'bounds': BOUNDS}, indent=1))
