@@ -85,6 +85,8 @@ void SimNode::restart_daemon() {
       set_frozen(shepherds_.at(id), !s.placed.cores.empty());  // as it was born
     }
     carry_out(agent_->adopt(s.placed, {id, s.phase, s.exits, {}}, local()));
+    // Who is adopted between fork and answer counts as begun: so what hangs, hangs until then.
+    if (s.phase == base::AttemptPhase::Running && !s.begun && !s.killed) begin(id);
   }
 }
 
@@ -190,10 +192,14 @@ void SimNode::start(AttemptId id) {
       found->second.killed) {
     return;
   }
-  Shepherd& s = found->second;
-  s.phase = base::AttemptPhase::Running;
+  found->second.phase = base::AttemptPhase::Running;
+  if (world_.behaviour(id).hanging_node != found->second.placed.node_index) begin(id);
+}
+
+void SimNode::begin(AttemptId id) {
+  Shepherd& s = shepherds_.at(id);
+  s.begun = true;
   const Behaviour behaviour = world_.behaviour(id);
-  if (behaviour.hanging_node == s.placed.node_index) return;
   const std::uint32_t first = first_rank(s.placed);
   for (std::uint32_t i = 0; i < s.placed.tasks_on_node[s.placed.node_index]; ++i) {
     s.left[base::Rank{first + i}] = behaviour.work + world_.chance.between(0ns, 20ms);

@@ -61,6 +61,7 @@ class SimNode {
   struct Shepherd {
     base::PlacedTasks placed;
     base::AttemptPhase phase = base::AttemptPhase::Preparing;
+    bool begun = false;                   // has forked its tasks
     std::map<base::Rank, Duration> left;  // work of the tasks that have not ended
     std::vector<base::TaskExit> exits;
     bool killed = false;
@@ -118,6 +119,7 @@ class SimNode {
   void launch(const gang::LaunchShepherd& order);
   void check(AttemptId id, bool refuses);
   void start(AttemptId id);
+  void begin(AttemptId id);
   void kill(AttemptId id);
   void tell(AttemptId id, const gang::ShepherdEvent& event);
   void follow(const gang::SwitchPlan& plan);

@@ -141,6 +141,7 @@ class World {
 
   std::map<base::AttemptId, Uneven> uneven_;  // runs on some of its nodes only
   std::map<JobId, TimePoint> kept_out_since_, lingers_since_, launching_since_, not_begun_since_;
+  std::map<JobId, Duration> hangs_from_;  // scheduled time when it was first looked at
   Seen seen_;
 };
 

@@ -181,18 +181,26 @@ void World::check_launch(JobId job) {
   if (lasts(launching_since_, job, view->state == JobState::Launching) > limit) {
     broken(fmt::format("job {} is being launched for ever", job));
   }
-  const bool hangs = behaviours_[job].hanging_node < view->nodes.size();
   bool has_begun = true;
+  bool hangs = false;
   for (const base::NodeId id : view->nodes) {
     const auto& shepherds = sites_[id.value()].node->shepherds();
     const auto found = shepherds.find(view->attempt);
-    has_begun &= found == shepherds.end() || found->second.phase >= base::AttemptPhase::Running;
+    if (found == shepherds.end()) continue;
+    has_begun &= found->second.phase >= base::AttemptPhase::Running;
+    hangs |= found->second.phase == base::AttemptPhase::Running && !found->second.begun;
   }
   const bool runs = view->state == JobState::Running;
   if (lasts(not_begun_since_, job, runs && !has_begun) > 2s) {
     broken(fmt::format("job {} runs and has not begun on all its nodes", job));
   }
-  if (runs && hangs && view->scheduled > limit + quantum_ * slots_) {
+  if (!runs || !hangs) {
+    hangs_from_.erase(job);
+    return;
+  }
+  // Who lost its node or head meanwhile was asked again: so from the first look on.
+  const Duration from = hangs_from_.emplace(job, view->scheduled).first->second;
+  if (view->scheduled - from > limit + quantum_ * slots_) {
     broken(fmt::format("job {} hangs on one of its nodes and goes on", job));
   }
 }

@@ -50,6 +50,7 @@ void World::head_crash() {
   count_idle();
   launching_since_.clear();
   not_begun_since_.clear();
+  hangs_from_.clear();
   kept_out_since_.clear();
   lingers_since_.clear();
   seen_.epochs += head_->counters().epochs;
