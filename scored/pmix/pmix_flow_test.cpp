@@ -110,6 +110,19 @@ TEST(PmixFlow, NamesArePublishedLookedUpAndWithdrawn) {
   EXPECT_EQ(cluster.errors(), "");
 }
 
+TEST(PmixFlow, ARefusedSpawnIsToldOnceANode) {
+  TestCluster cluster({2, 1});
+  ASSERT_TRUE(cluster.run(probe("spawn"))) << cluster.errors();
+  EXPECT_EQ(cluster.output(), lines(3, "rank {} of 3 goes on\n")) << cluster.errors();
+  const auto errors = cluster.errors();
+  const std::string_view told = "MPI_Comm_spawn is not supported: start all ranks with scrun -n\n";
+  const auto first = errors.find(told);
+  ASSERT_NE(first, std::string::npos) << errors;
+  const auto second = errors.find(told, first + 1);
+  ASSERT_NE(second, std::string::npos) << errors;
+  EXPECT_EQ(errors.find(told, second + 1), std::string::npos) << errors;
+}
+
 TEST(PmixFlow, AnAbortNamesItsRankAndReason) {
   TestCluster cluster({1, 2});
   ASSERT_TRUE(cluster.run(probe("abort"))) << cluster.errors();

@@ -6,6 +6,7 @@
  *   modex      every rank puts a value and reads every other's, without a fence that collects
  *   subset     the even ranks fence with data, twice, and read each other's values
  *   groups     the even ranks make two groups, and one of them once more after its end
+ *   spawn      every rank asks twice for one more task, which is refused
  *   directory  prints where the server keeps what the ranks of this node share
  *   names      publishes a name, looks up the next rank's and waits for it, withdraws its own
  *   garbage    writes random bytes to the server's port, then exchanges */
@@ -225,6 +226,26 @@ static void names(void) {
   printf("rank %u of %u knows the next\n", self.rank, size);
 }
 
+static void spawn(void) {
+  char* words[] = {"/bin/true", NULL};
+  char child[PMIX_MAX_NSLEN + 1];
+  int turn;
+  pmix_app_t app;
+  pmix_status_t status;
+  PMIX_APP_CONSTRUCT(&app);
+  app.cmd = words[0];
+  app.argv = words;
+  app.maxprocs = 1;
+  for (turn = 0; turn < 2; ++turn) {
+    status = PMIx_Spawn(NULL, 0, &app, 1, child);
+    if (status != PMIX_ERR_NOT_SUPPORTED) {
+      fprintf(stderr, "spawn: %s\n", PMIx_Error_string(status));
+      exit(4);
+    }
+  }
+  printf("rank %u of %u goes on\n", self.rank, job_size());
+}
+
 static void print_directory(void) {
   pmix_proc_t job;
   pmix_value_t* value;
@@ -270,6 +291,8 @@ int main(int argc, char** argv) {
     groups();
   } else if (strcmp(mode, "names") == 0) {
     names();
+  } else if (strcmp(mode, "spawn") == 0) {
+    spawn();
   } else if (strcmp(mode, "directory") == 0) {
     print_directory();
   } else {

@@ -70,11 +70,14 @@ void send_fence(const FenceRequest& request) {
   send(fence);
 }
 
+std::uint32_t task_of(const pmix_proc_t& process) {
+  const auto& ranks = state().ranks;
+  return static_cast<std::uint32_t>(std::ranges::lower_bound(ranks, process.rank) - ranks.begin());
+}
+
 void send_task(const pmix_proc_t& process, bool is_initialised) {
   wire::PmixTaskState task;
-  const auto& ranks = state().ranks;
-  const auto at = std::ranges::lower_bound(ranks, process.rank);
-  task.set_task(static_cast<std::uint32_t>(at - ranks.begin()));
+  task.set_task(task_of(process));
   task.set_is_initialised(is_initialised);
   send(task);
 }
@@ -101,6 +104,15 @@ pmix_status_t on_abort(const pmix_proc_t* process, void*, int status, const char
       base::escape_terminal(text == nullptr ? "" : text, base::limits::kMaxErrorTextBytes));
   send(abort);
   return PMIX_OPERATION_SUCCEEDED;
+}
+
+// libpmix answers the task; the shepherd tells its user.
+pmix_status_t on_spawn(const pmix_proc_t* process, const pmix_info_t*, std::size_t,
+                       const pmix_app_t*, std::size_t, pmix_spawn_cbfunc_t, void*) {
+  wire::PmixSpawn spawn;
+  spawn.set_task(task_of(*process));
+  send(spawn);
+  return PMIX_ERR_NOT_SUPPORTED;
 }
 
 // ---- requests that other nodes have a part in
@@ -332,6 +344,7 @@ pmix_server_module_t make_module() {
   module.client_connected2 = on_connected;
   module.client_finalized = on_finalized;
   module.abort = on_abort;
+  module.spawn = on_spawn;
   module.fence_nb = on_fence;
   module.direct_modex = on_direct_modex;
   module.publish = on_publish;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 // What MPICH's client does with a reply fixes the texts here: it compares cmd=, looks for rc= and a
 // few keys, and reads a line into 1024 bytes. So the value limit told to it (get_maxes) is smaller
@@ -281,8 +282,7 @@ void PmiServer::handle_spawn_line(std::uint32_t task, std::string_view line, Pmi
   const bool last = line_value(*spawn, "totspawns") == line_value(*spawn, "spawnssofar");
   spawn.reset();
   if (!last) return;
-  out.notes.push_back(
-      {task, "MPI_Comm_spawn is not supported: a job's tasks are fixed when it starts"});
+  if (!std::exchange(has_refused_spawn_, true)) out.notes.push_back({task, kSpawnIsRefused});
   reply(task, "cmd=spawn_result rc=-1 msg=spawn_is_not_supported\n", out);
 }
 

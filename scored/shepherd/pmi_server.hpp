@@ -20,6 +20,10 @@
 
 namespace score::shepherd {
 
+// What users are told, once a job and node, whatever their MPI makes of the refusal.
+inline constexpr const char* kSpawnIsRefused =
+    "MPI_Comm_spawn is not supported: start all ranks with scrun -n";
+
 struct PmiJob {
   std::string name;        // of the key space; without blanks
   std::uint32_t size = 1;  // ranks of the whole job
@@ -118,6 +122,7 @@ class PmiServer {
 
   PmiJob job_;
   std::vector<Task> tasks_;  // [task]
+  bool has_refused_spawn_ = false;
   std::unordered_map<std::string, std::string> store_;
   std::vector<const std::string*> keys_;  // of store_, in the order they came
   std::string gathered_;                  // batch of puts since the last fence

@@ -161,8 +161,23 @@ TEST(PmiServer, SpawnIsRefusedOnceForAllItsPrograms) {
   const auto actions = server.receive(0, part + "2\nendcmd\n");
   ASSERT_EQ(actions.replies.size(), 1U);
   EXPECT_EQ(actions.replies[0].bytes, "cmd=spawn_result rc=-1 msg=spawn_is_not_supported\n");
-  EXPECT_EQ(actions.notes.size(), 1U);
+  ASSERT_EQ(actions.notes.size(), 1U);
+  EXPECT_EQ(actions.notes[0].text, kSpawnIsRefused);
   EXPECT_EQ(ask(server, 0, "cmd=get_appnum\n"), "cmd=appnum appnum=0\n");
+}
+
+TEST(PmiServer, RefusedSpawnsAreToldOnce) {
+  PmiServer server(job_of(2, 2));
+  const std::string whole =
+      "mcmd=spawn\nnprocs=1\nexecname=a\ntotspawns=1\nspawnssofar=1\nendcmd\n";
+  std::size_t notes = 0;
+  for (std::uint32_t turn = 0; turn < 4; ++turn) {
+    const auto actions = server.receive(turn % 2, whole);
+    ASSERT_EQ(actions.replies.size(), 1U);
+    EXPECT_EQ(actions.replies[0].task, turn % 2);
+    notes += actions.notes.size();
+  }
+  EXPECT_EQ(notes, 1U);
 }
 
 TEST(PmiServer, NamesArePolitelyNotPublished) {

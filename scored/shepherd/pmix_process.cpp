@@ -133,6 +133,9 @@ void PmixProcess::on_frame(const proto::InFrame& frame) {
   } else if (frame.type == FrameType::PmixAbort) {
     wire::PmixAbort abort;
     if (abort.ParseFromString(frame.payload)) handlers_.abort(abort);
+  } else if (frame.type == FrameType::PmixSpawn) {
+    wire::PmixSpawn spawn;
+    if (spawn.ParseFromString(frame.payload)) handlers_.spawn_refused(spawn.task());
   } else if (frame.type == FrameType::PmixTaskState) {
     wire::PmixTaskState state;
     if (!state.ParseFromString(frame.payload)) return;

@@ -27,6 +27,7 @@ class PmixProcess {
     std::function<void(const wire::PmixAbort&)> abort;
     std::function<void(wire::JobRelay&)> relay;  // for another node
     std::function<void(std::uint32_t task)> initialised;
+    std::function<void(std::uint32_t task)> spawn_refused;  // any number, from another process
   };
 
   // The loop must outlive it.

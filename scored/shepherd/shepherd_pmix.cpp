@@ -5,6 +5,8 @@
 #include "scored/shepherd/elf_needs.hpp"
 #include "scored/shepherd/shepherd.hpp"
 
+#include <utility>
+
 // The part of the shepherd that has to do with PMIx: whether a job wants it, and its server.
 
 namespace score::shepherd {
@@ -33,6 +35,9 @@ void Shepherd::start_pmix() {
   handlers.initialised = [this](std::uint32_t task) { look_at_mpi(task); };
   handlers.abort = [this](const wire::PmixAbort& abort) {
     abort_job(abort.rank(), abort.code(), abort.message());
+  };
+  handlers.spawn_refused = [this, is_told = false](std::uint32_t task) mutable {
+    if (task < plan_->local_tasks() && !std::exchange(is_told, true)) note(task, kSpawnIsRefused);
   };
   pmix_.emplace(loop_, std::move(handlers));
   if (auto started = pmix_->start(prepare_bytes()); !started) {

@@ -48,6 +48,7 @@ class Harness {
     handlers.fence = alive;
     handlers.abort = alive;
     handlers.relay = alive;
+    handlers.spawn_refused = alive;
     handlers.initialised = [this](std::uint32_t task) { initialised_.insert(task); };
     handlers.failed = [this](const std::string&) {
       SCORE_ASSERT(!has_ended_, "ended twice");
