@@ -70,6 +70,8 @@ def show(result):
     kernels.note(f'{result["kernel"]} {result["class"]}, {result["nodes"]:>2} nodes, {result["slice_ms"]:g} ms, '
                  f'{result["jobs"]} jobs, {result["mode"]}, {result["channels"]} channels: {result["slowdown_percent"]:6.2f} %  [{low:.2f}, {high:.2f}]  '
                  f'load {result["load"]}{verdict}')
+    if result.get('switches'):
+        kernels.note(f'    {result["switches"]} switches: {result["switch_p50_us"]:.0f} us p50, {result["switch_p99_us"]:.0f} us p99')
     return result
 
 

@@ -12,7 +12,7 @@ import sys
 import time
 
 from cluster import EXAMPLES, wait_until
-from measure import SETTLE, SharedJobs, summary
+from measure import SETTLE, SharedJobs, summary, switch_figures
 from progress import Counters
 
 UNSWITCHED = '10s'  # the longest quantum there is
@@ -104,7 +104,8 @@ def alone(cluster, jobs, slice_ns, seconds, pairs):
         time.sleep(SETTLE)
         return jobs.tick_rate(seconds / (2 * pairs + 1))
     losses = slowdowns(lambda: window(UNSWITCHED), lambda: window(time_text(slice_ns)), pairs)
-    return figures(losses, jobs)
+    cluster.run('scadm', 'set', 'quantum', time_text(slice_ns))
+    return figures(losses, jobs) | switch_times(cluster, slice_ns)
 
 
 def shared(jobs, slice_ns, seconds, pairs):
@@ -118,7 +119,17 @@ def shared(jobs, slice_ns, seconds, pairs):
         jobs.share(is_shared)
         jobs.check()
         return jobs.rate(length)
-    return figures(slowdowns(lambda: window(False), lambda: window(True), pairs), jobs)
+    losses = slowdowns(lambda: window(False), lambda: window(True), pairs)
+    jobs.share(True)
+    return figures(losses, jobs) | switch_times(jobs.cluster, slice_ns)
+
+
+def switch_times(cluster, slice_ns):
+    """What the nodes' own records tell of switches like those of the windows."""
+    seconds = max(1, 20 * slice_ns / 1e9)
+    time.sleep(seconds + SETTLE)
+    found = switch_figures(cluster.json('scadm', 'trace', '--seconds', seconds), slice_ns)
+    return {key: found[key] for key in ('switches', 'switch_p50_us', 'switch_p99_us') if key in found}
 
 
 def note(text):
