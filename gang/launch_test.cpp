@@ -80,13 +80,18 @@ TEST(Launch, NobodyIsIdleBeforeAllHaveBegun) {
 }
 
 // A head that was stopped finds its deadlines due before it has read what came meanwhile.
-TEST(Launch, AnswersThatCameWhileTheHeadStoodStillCount) {
-  Bench b;
+JobId launched_by_a_head_that_stood_still(Bench& b) {
   b.add_nodes(2);
   b.deaf = {NodeId{1}};
   const JobId job = b.submit(Bench::on_nodes(2));
   b.now += 15s;
   b.take(b.cluster.tick(b.now));
+  return job;
+}
+
+TEST(Launch, AnswersThatCameWhileTheHeadStoodStillCount) {
+  Bench b;
+  const JobId job = launched_by_a_head_that_stood_still(b);
   EXPECT_EQ(b.state(job), JobState::Launching);
   b.say(NodeId{1}, base::Prepared{b.view(job).attempt});
   b.pass(1s);
@@ -95,11 +100,7 @@ TEST(Launch, AnswersThatCameWhileTheHeadStoodStillCount) {
 
 TEST(Launch, AHeadThatStoodStillWaitsForOneMoreSecondOnly) {
   Bench b;
-  b.add_nodes(2);
-  b.deaf = {NodeId{1}};
-  const JobId job = b.submit(Bench::on_nodes(2));
-  b.now += 15s;
-  b.take(b.cluster.tick(b.now));
+  const JobId job = launched_by_a_head_that_stood_still(b);
   b.pass(1500ms);
   EXPECT_EQ(b.state(job), JobState::LaunchFailed);
 }

@@ -28,6 +28,16 @@ Seen add(Seen a, const Seen& b) {
   return a;
 }
 
+// One world for each seed; the one that breaks is named by the command that shows it.
+void run_seeds(Options options, const char* word, Seen& all) {
+  options.steps = 6000;
+  for (options.seed = 1; options.seed <= kSeedsATest; ++options.seed) {
+    ASSERT_NO_THROW(all = add(all, World(options).run()))
+        << "scsim_cluster " << word << " --seed " << options.seed << " --nodes " << options.nodes
+        << " --steps " << options.steps;
+  }
+}
+
 class ClusterSim : public testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(ClusterSim, HoldsItsInvariantsAndEndsEveryJobOnce) {
@@ -90,16 +100,10 @@ TEST(ClusterSim, InBarrierModeGangsMeet) {
 }
 
 TEST(ClusterSim, InBarrierModeMisfortuneKeepsNobodyWaitingForEver) {
+  Options options;
+  options.barriers = true;
   Seen all;
-  for (std::uint64_t seed = 1; seed <= kSeedsATest; ++seed) {
-    Options options;
-    options.seed = seed;
-    options.barriers = true;
-    options.steps = 6000;
-    ASSERT_NO_THROW(all = add(all, World(options).run()))
-        << "scsim_cluster --barriers --seed " << seed << " --nodes " << options.nodes << " --steps "
-        << options.steps;
-  }
+  ASSERT_NO_FATAL_FAILURE(run_seeds(options, "--barriers", all));
   EXPECT_GT(all.met, 500U);
   EXPECT_GT(all.unmet, 0U) << "nobody was late";
   EXPECT_GT(all.head_restarts, 0U);
@@ -117,15 +121,10 @@ TEST(ClusterSim, WhoIsAcceptedBeginsOrEndsThoughNodesHang) {
   ASSERT_NO_THROW(seen = World(calm).run());
   EXPECT_GT(seen.hangs_ended, 0U);
   EXPECT_GT(seen.launches_compared, 500U);
+  Options options;
+  options.hangs = true;
   Seen all;
-  for (std::uint64_t seed = 1; seed <= kSeedsATest; ++seed) {
-    Options options;
-    options.seed = seed;
-    options.hangs = true;
-    options.steps = 6000;
-    ASSERT_NO_THROW(all = add(all, World(options).run()))
-        << "scsim_cluster --hangs --seed " << seed << " --steps " << options.steps;
-  }
+  ASSERT_NO_FATAL_FAILURE(run_seeds(options, "--hangs", all));
   EXPECT_GT(all.hangs_ended, 5U);
   EXPECT_GT(all.launches_compared, 500U);
   EXPECT_GT(all.ends[JobState::Completed], 0U);
