@@ -9,6 +9,7 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/write.hpp>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>
@@ -248,22 +249,69 @@ Response HttpSession::snapshot(const Routed& routed) {
   return make_response(200, "application/json", *frame);
 }
 
+namespace {
+
+using TraceFormat = Site::TraceFormat;
+
+struct TraceFile {
+  std::string_view word;  // of the query
+  TraceFormat format;
+  std::string_view type;
+  std::string_view name;  // empty: to be read by programs, not kept
+};
+
+constexpr std::array<TraceFile, 3> kTraceFiles = {{
+    {"records", TraceFormat::Records, "application/json", ""},
+    {"chrome", TraceFormat::Chrome, "application/json", "switches.json"},
+    {"pftrace", TraceFormat::Perfetto, "application/octet-stream", "switches.pftrace"},
+}};
+
+const TraceFile& file_of(TraceFormat format) {
+  return kTraceFiles[static_cast<std::size_t>(format)];
+}
+
+bool apply(Site::TraceWish& wish, const std::string& name, const std::string& value) {
+  if (name == "format") {
+    for (const TraceFile& file : kTraceFiles) {
+      if (file.word != value) continue;
+      wish.format = file.format;
+      return true;
+    }
+    return false;
+  }
+  if (name == "at") {
+    const auto seconds = parse_decimal(value);
+    constexpr double kMost = 1e9;  // thirty years after the head's machine was started
+    if (!seconds || *seconds < 0 || *seconds > kMost) return false;
+    wish.at = TimePoint(Duration(static_cast<std::int64_t>(*seconds * 1e9)));
+    return true;
+  }
+  const auto number = parse_number<std::uint64_t>(value);
+  if (!number) return false;
+  if (name == "late") wish.late = *number;
+  if (name == "seconds") wish.since = std::chrono::seconds(std::min<std::uint64_t>(*number, 61));
+  return name == "late" || (name == "seconds" && *number >= 1 && *number <= 60);
+}
+
+}  // namespace
+
 asio::awaitable<Response> HttpSession::trace(Routed routed) {
   Site::TraceWish wish;
   for (const auto& [name, value] : routed.target.query) {
-    const auto number = parse_number<std::uint64_t>(value);
-    const bool is_sound =
-        number && (name == "late" || (name == "seconds" && *number >= 1 && *number <= 60));
-    if (!is_sound) co_return make_refusal({400, name, {}});
-    if (name == "late") wish.late = *number;
-    if (name == "seconds") wish.since = std::chrono::seconds(*number);
+    if (!apply(wish, name, value)) co_return make_refusal({400, name, {}});
   }
   auto found = co_await server_.parts_.site->trace(wish);
   if (!found) {
     co_return make_response(status_of(found.error()), "application/json",
                             error_body(found.error().message()));
   }
-  co_return make_response(200, "application/json", *std::move(found));
+  const TraceFile& file = file_of(wish.format);
+  Response response = make_response(200, file.type, *std::move(found));
+  if (!file.name.empty()) {
+    response.set(http::field::content_disposition,
+                 fmt::format("attachment; filename=\"{}\"", file.name));
+  }
+  co_return response;
 }
 
 }  // namespace score::monitor

@@ -27,9 +27,13 @@ class MetricsSource {
 // The head.
 class Site : public MetricsSource {
  public:
+  enum class TraceFormat { Records, Chrome, Perfetto };
+
   struct TraceWish {
     Duration since{5s};
     std::optional<std::uint64_t> late;  // around this one instead
+    std::optional<TimePoint> at;        // ... or around this moment, cluster time
+    TraceFormat format = TraceFormat::Records;
   };
 
   // One document with the slices of the last 5 s.
@@ -49,7 +53,7 @@ class Site : public MetricsSource {
   virtual std::string session_document(const std::optional<WebSession>& session) = 0;
   // The line to show. Errors: Denied, NotFound, WrongState, Malformed.
   virtual Result<std::string> act(const WebUser& who, const Action& action) = 0;
-  // JSON. Errors: NotFound.
+  // In that format. Errors: NotFound.
   virtual asio::awaitable<Result<std::string>> trace(TraceWish wish) = 0;
 };
 

@@ -17,16 +17,6 @@ constexpr std::array<std::string_view, kParts> kPartNames = {
 constexpr std::size_t kMaxUserBytes = 64;
 constexpr double kMaxExactNumber = 9'007'199'254'740'992.0;  // 2^53: JSON's whole numbers
 
-Result<double> parse_double(std::string_view text) {
-  double value = 0;
-  const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
-    return fail(Errc::Malformed, "'{}' is no number", escape_terminal(text, 40));
-  }
-  return value;
-}
-
 Result<std::optional<JobId>> parse_job(std::string_view text) {
   const auto number = parse_number<std::uint64_t>(text);
   if (!number || *number == 0) {
@@ -50,7 +40,7 @@ Status set_rate(ViewerOptions& options, Result<double> rate) {
 }
 
 Status apply(ViewerOptions& options, const std::string& name, const std::string& value) {
-  if (name == "rate") return set_rate(options, parse_double(value));
+  if (name == "rate") return set_rate(options, parse_decimal(value));
   if (name == "user") return set_user(options, value);
   if (name == "parts") {
     const auto parts = parse_parts(value);
@@ -116,6 +106,16 @@ Status apply(ViewerMessage& message, const std::string& name, const JsonValue& v
 }
 
 }  // namespace
+
+Result<double> parse_decimal(std::string_view text) {
+  double value = 0;
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
+    return fail(Errc::Malformed, "'{}' is no number", escape_terminal(text, 40));
+  }
+  return value;
+}
 
 Result<std::uint32_t> parse_parts(std::string_view text) {
   std::uint32_t parts = 0;

@@ -62,6 +62,8 @@ using Query = std::vector<std::pair<std::string, std::string>>;
 
 // "jobs,nodes". Errors: Malformed.
 [[nodiscard]] Result<std::uint32_t> parse_parts(std::string_view text);
+// "0.5", without an exponent; finite. Errors: Malformed.
+[[nodiscard]] Result<double> parse_decimal(std::string_view text);
 // In documents a second. Errors: Malformed, TooLarge.
 [[nodiscard]] Result<std::uint32_t> ticks_of_rate(double rate);
 

@@ -1,9 +1,9 @@
 // scadm: what operators change while the cluster runs, and the record of its switches.
 #include "base/hostlist.hpp"
 #include "base/limits.hpp"
+#include "proto/trace_export.hpp"
 #include "scout/commands.hpp"
 #include "scout/session.hpp"
-#include "scout/trace_export.hpp"
 #include "scout/trace_view.hpp"
 #include "scout/words.hpp"
 
@@ -110,8 +110,8 @@ Result<int> show_trace(HeadLink& head, const AdminOptions& options) {
   if (!trace) return trace.error();
   const std::string format = trace_format(options);
   const std::string text = options.common.json   ? trace_json(*trace)
-                           : format == "pftrace" ? trace_perfetto(*trace)
-                           : format == "json"    ? trace_chrome(*trace)
+                           : format == "pftrace" ? proto::trace_perfetto(*trace)
+                           : format == "json"    ? proto::trace_chrome(*trace)
                                                  : trace_page(*trace);
   if (options.output.empty()) {
     print(text);

@@ -13,6 +13,7 @@
 #include "base/text.hpp"
 #include "base/timeout.hpp"
 #include "proto/convert.hpp"
+#include "proto/trace_export.hpp"
 #include "proto/trace_json.hpp"
 #include "scored/head/metrics.hpp"
 #include "scored/head/sample_wire.hpp"
@@ -30,7 +31,7 @@ using monitor::ActionKind;
 constexpr Duration kLinger = 2s;         // of sampling, for a page that is loaded again
 constexpr Duration kTotalsWait = 300ms;  // of a scrape, for the nodes
 constexpr std::size_t kMaxPortText = 16;
-constexpr Duration kTraceMargin = 1s;           // around a late switch
+constexpr Duration kTraceMargin = 1s;           // around a moment
 constexpr std::uint32_t kSlowestSampling = 10;  // ticks: loads are averages over a second at most
 
 std::string random_text() {
@@ -433,15 +434,36 @@ Result<std::string> Monitoring::carry_out(const Peer& peer, const monitor::Actio
 
 // ---- traces and metrics -------------------------------------------------------------------------
 
+namespace {
+
+// Records are of the nodes' own clocks.
+void cut_after(wire::Trace& trace, TimePoint until) {
+  for (auto& node : *trace.mutable_nodes()) {
+    auto& switches = *node.mutable_switches();
+    const auto last = std::remove_if(switches.begin(), switches.end(), [&](const auto& record) {
+      return TimePoint(Duration(record.due_ns() + node.clock_offset_ns())) > until;
+    });
+    switches.erase(last, switches.end());
+  }
+}
+
+std::string text_of(const wire::Trace& trace, monitor::Site::TraceFormat format) {
+  using Format = monitor::Site::TraceFormat;
+  if (format == Format::Perfetto) return proto::trace_perfetto(trace);
+  if (format == Format::Chrome) return proto::trace_chrome(trace);
+  return proto::trace_json(trace, JsonWriter::Layout::Line);
+}
+
+}  // namespace
+
 asio::awaitable<Result<std::string>> Monitoring::trace(TraceWish wish) {
   const TimePoint now = clock_.now();
-  TimePoint until = now;
   if (wish.late) {
     const auto late = meter_.switches().late(*wish.late);
     if (!late) co_return fail(Errc::NotFound, "no late switch {} is remembered", *wish.late);
-    wish.since = now - late->due + kTraceMargin;
-    until = late->due + kTraceMargin;
+    wish.at = late->due;
   }
+  if (wish.at) wish.since = std::max<Duration>(now - *wish.at, Duration(0)) + kTraceMargin;
   using Channel = asio::experimental::channel<void(boost::system::error_code)>;
   const auto came = std::make_shared<Channel>(io_, 1);
   const auto found = std::make_shared<wire::Trace>();
@@ -452,16 +474,8 @@ asio::awaitable<Result<std::string>> Monitoring::trace(TraceWish wish) {
   });
   if (!asked) co_return asked.error();
   co_await came->async_receive(asio::use_awaitable);
-  if (wish.late) {
-    for (auto& node : *found->mutable_nodes()) {
-      auto& switches = *node.mutable_switches();
-      const auto last = std::remove_if(switches.begin(), switches.end(), [&](const auto& record) {
-        return TimePoint(Duration(record.due_ns() + node.clock_offset_ns())) > until;
-      });
-      switches.erase(last, switches.end());
-    }
-  }
-  co_return proto::trace_json(*found, JsonWriter::Layout::Line);
+  if (wish.at) cut_after(*found, *wish.at + kTraceMargin);
+  co_return text_of(*found, wish.format);
 }
 
 asio::awaitable<void> Monitoring::gather_totals() {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace score::scout {
+namespace score::proto {
 
 // One bar of the drawing.
 struct TraceBar {
@@ -30,4 +30,4 @@ std::string trace_perfetto(const wire::Trace& trace);
 // {"traceEvents": [...]}
 std::string trace_chrome(const wire::Trace& trace);
 
-}  // namespace score::scout
+}  // namespace score::proto

@@ -1,7 +1,7 @@
 // A job's bar ends when the leaving jobs are told to stop and begins when the network is switched,
 // so bars of jobs that follow each other never overlap. The records are those of the node, moved to
 // cluster time by the node's own offset.
-#include "scout/trace_export.hpp"
+#include "proto/trace_export.hpp"
 
 #include "base/json_writer.hpp"
 #include "base/model.hpp"
@@ -12,7 +12,9 @@
 #include <algorithm>
 #include <map>
 
-namespace score::scout {
+namespace score::proto {
+
+using base::JsonWriter;
 
 namespace {
 
@@ -213,4 +215,4 @@ std::string trace_chrome(const wire::Trace& trace) {
   return json.text() + "\n";
 }
 
-}  // namespace score::scout
+}  // namespace score::proto

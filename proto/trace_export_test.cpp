@@ -1,5 +1,5 @@
 // Writes a record both ways and reads it back.
-#include "scout/trace_export.hpp"
+#include "proto/trace_export.hpp"
 
 #include "proto/perfetto.pb.h"
 
@@ -8,7 +8,7 @@
 #include <map>
 #include <random>
 
-namespace score::scout {
+namespace score::proto {
 namespace {
 
 constexpr std::uint64_t kFirst = 1 * 256 + 1;
@@ -151,4 +151,4 @@ TEST(TraceExport, SurvivesARecordThatMakesNoSense) {
 }
 
 }  // namespace
-}  // namespace score::scout
+}  // namespace score::proto
