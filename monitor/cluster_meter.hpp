@@ -2,6 +2,7 @@
 // All that nodes measured, as far back as a document shows. Pure.
 
 #include "monitor/load_meter.hpp"
+#include "monitor/peer_meter.hpp"
 #include "monitor/run_history.hpp"
 #include "monitor/switch_window.hpp"
 
@@ -42,6 +43,11 @@ class ClusterMeter {
 
   [[nodiscard]] const SwitchWindow& switches() const { return switches_; }
 
+  // Fed by whoever knows where attempts run.
+  [[nodiscard]] PeerMeter& peers() { return peers_; }
+
+  [[nodiscard]] const PeerMeter& peers() const { return peers_; }
+
  private:
   struct Totals {
     TimePoint at{};
@@ -62,6 +68,7 @@ class ClusterMeter {
 
   std::vector<Node> nodes_;
   SwitchWindow switches_;
+  PeerMeter peers_;
   NodeTotals sum_;
 };
 

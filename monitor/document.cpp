@@ -68,6 +68,7 @@ class Writer {
   void write_quantiles(const Quantiles& of, bool with_count);
   void write_traffic();
   void write_events();
+  void write_peers();
 
   [[nodiscard]] bool may_know(UserId user) const {
     return !view_.is_private || options_.sight.is_operator || options_.sight.user == user;
@@ -109,6 +110,7 @@ std::string Writer::write() {
   if (filter.has(Part::Switches)) write_switches();
   if (filter.has(Part::Traffic)) write_traffic();
   if (filter.has(Part::Events)) write_events();
+  if (filter.has(Part::Peers)) write_peers();
   json_.end_object();
   return json_.take();
 }
@@ -344,6 +346,16 @@ void Writer::write_events() {
     }
   }
   json_.end_array();
+}
+
+void Writer::write_peers() {
+  json_.key("peers").begin_object().field("nodes_per_cell", meter_.peers().nodes_per_cell());
+  json_.key("cells").begin_array();
+  const TimePoint to = view_.now - view_.sample_delay;
+  for (const auto& cell : meter_.peers().cells(to, options_.filter.job)) {
+    json_.begin_array().value(cell.from).value(cell.to).value(rounded(cell.frames)).end_array();
+  }
+  json_.end_array().end_object();
 }
 
 }  // namespace

@@ -60,6 +60,25 @@ TEST(Document, LeavesOutPartsThatAreNotWanted) {
   EXPECT_TRUE(has(document(cluster(), {}, filter), "\"jobs\":[]"));
 }
 
+TEST(Document, TellsWhoSendsToWhomWhereAsked) {
+  ClusterMeter meter;
+  meter.peers().set_nodes(2);
+  GangSample gang;
+  gang.attempt = AttemptId(257);
+  const std::vector<NodeId> nodes = {NodeId(0), NodeId(1)};
+  for (const std::uint32_t second : {99U, 100U}) {
+    gang.frames_to = {0, second * 12};
+    meter.peers().feed(NodeId(0), TimePoint(Duration(1s) * second), gang, nodes);
+  }
+  DocumentOptions options;
+  EXPECT_FALSE(has(write_document(cluster(), meter, options), "peers"));
+  options.filter.parts = *parse_parts("peers");
+  const std::string text = write_document(cluster(), meter, options);
+  EXPECT_TRUE(has(text, R"("peers":{"nodes_per_cell":1,"cells":[[0,1,12)")) << text;
+  options.filter.job = JobId(2);
+  EXPECT_TRUE(has(write_document(cluster(), meter, options), R"("cells":[])"));
+}
+
 TEST(Document, HidesOthersWhenPrivate) {
   ClusterView view = cluster();
   EXPECT_TRUE(has(document(view, {}), "secret arguments"));

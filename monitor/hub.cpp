@@ -84,6 +84,12 @@ void Hub::tick(std::uint64_t number, const Encode& encode) {
   }
 }
 
+bool Hub::wants(Part part) const {
+  return std::any_of(groups_.begin(), groups_.end(), [&](const auto& group) {
+    return group.second.members > 0 && group.first.filter.has(part);
+  });
+}
+
 std::uint32_t Hub::shortest_ticks() const {
   std::uint32_t shortest = 0;
   for (const auto& [key, group] : groups_) {

@@ -46,6 +46,9 @@ class Hub {
   // Of the viewers that do not pause; 0: nobody looks.
   [[nodiscard]] std::uint32_t shortest_ticks() const;
 
+  // Some viewer that does not pause.
+  [[nodiscard]] bool wants(Part part) const;
+
   struct Counters {
     std::uint64_t encoded = 0, delivered = 0, skipped = 0, bytes = 0;
   };

@@ -76,6 +76,8 @@ struct GangSample {
   Duration scheduled{0};          // time it was allowed to run
   bool runs = false;              // in a turn of the timetable, as switches record it
   std::vector<TaskSample> tasks;  // by rank
+  // [node of the job]: frames sent there through PM's network, modulo 2^32; empty: not told.
+  std::vector<std::uint32_t> frames_to;
 
   friend bool operator==(const GangSample&, const GangSample&) = default;
 };

@@ -13,7 +13,7 @@ namespace score::monitor {
 namespace {
 
 constexpr std::array<std::string_view, kParts> kPartNames = {
-    "nodes", "matrix", "slices", "jobs", "processes", "switches", "traffic", "events"};
+    "nodes", "matrix", "slices", "jobs", "processes", "switches", "traffic", "events", "peers"};
 constexpr std::size_t kMaxUserBytes = 64;
 constexpr double kMaxExactNumber = 9'007'199'254'740'992.0;  // 2^53: JSON's whole numbers
 

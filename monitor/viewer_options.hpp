@@ -25,9 +25,11 @@ enum class Part : std::uint8_t {
   Switches,
   Traffic,
   Events,
+  Peers,  // measured only where somebody asks for it by name
 };
 
-inline constexpr std::size_t kParts = 8;
+inline constexpr std::size_t kParts = 9;
+inline constexpr std::uint32_t kUsualParts = (1U << static_cast<unsigned>(Part::Peers)) - 1;
 
 // Samples and documents are made at multiples of this.
 inline constexpr Duration kTick = 100ms;
@@ -36,7 +38,7 @@ inline constexpr double kSlowestRate = 0.1, kFastestRate = 10;
 
 // Two viewers with equal filters and rights get the same bytes.
 struct Filter {
-  std::uint32_t parts = (1U << kParts) - 1;  // bits by Part
+  std::uint32_t parts = kUsualParts;  // bits by Part
   std::optional<JobId> job;
   std::string user;  // empty: all
 
@@ -60,10 +62,10 @@ using Query = std::vector<std::pair<std::string, std::string>>;
 // `defaults` with what the query says. Errors: Malformed, for unknown names too.
 [[nodiscard]] Result<ViewerOptions> read_query(const Query& query, ViewerOptions defaults);
 
-// "jobs,nodes". Errors: Malformed.
-[[nodiscard]] Result<std::uint32_t> parse_parts(std::string_view text);
 // "0.5", without an exponent; finite. Errors: Malformed.
 [[nodiscard]] Result<double> parse_decimal(std::string_view text);
+// "jobs,nodes". Errors: Malformed.
+[[nodiscard]] Result<std::uint32_t> parse_parts(std::string_view text);
 // In documents a second. Errors: Malformed, TooLarge.
 [[nodiscard]] Result<std::uint32_t> ticks_of_rate(double rate);
 

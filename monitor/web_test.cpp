@@ -418,6 +418,22 @@ TEST(Hub, MakesNothingForThosePausing) {
   EXPECT_EQ(hub.viewer_count(), 0U);
 }
 
+TEST(Hub, KnowsWhetherSomebodyWantsAPart) {
+  Hub hub;
+  Viewer usual, curious;
+  ASSERT_TRUE(hub.add(every(1), {}, usual.take()));
+  EXPECT_FALSE(hub.wants(Part::Peers));
+  ViewerOptions options = every(10);
+  options.filter.parts = *parse_parts("peers");
+  const auto id = hub.add(options, {}, curious.take());
+  EXPECT_TRUE(hub.wants(Part::Peers));
+  hub.pause(*id, true);
+  EXPECT_FALSE(hub.wants(Part::Peers));
+  hub.pause(*id, false);
+  hub.remove(*id);
+  EXPECT_FALSE(hub.wants(Part::Peers));
+}
+
 TEST(Hub, HasLimits) {
   Hub hub;
   Viewer viewer;

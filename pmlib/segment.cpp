@@ -493,6 +493,29 @@ int read_summary(int fd, SegmentSummary& summary) {
   return 0;
 }
 
+int read_frames_to(int fd, std::span<std::uint32_t> frames) {
+  struct stat status {};
+
+  HeaderCopy header;
+  if (fstat(fd, &status) != 0) return errno;
+  if (pread(fd, header.bytes.data(), header.bytes.size(), 0) !=
+      static_cast<ssize_t>(header.bytes.size())) {
+    return EINVAL;
+  }
+  const auto layout = layout_of(*header, static_cast<std::uint64_t>(status.st_size));
+  if (!layout || header->geometry.size != frames.size()) return EINVAL;
+  constexpr std::size_t kAtOnce = 64;
+  std::array<PeerState, kAtOnce> peers;
+  for (std::size_t first = 0; first < frames.size(); first += kAtOnce) {
+    const std::size_t count = std::min(kAtOnce, frames.size() - first);
+    const auto bytes = static_cast<ssize_t>(count * sizeof(PeerState));
+    const auto at = static_cast<off_t>(layout->peers + first * sizeof(PeerState));
+    if (pread(fd, peers.data(), count * sizeof(PeerState), at) != bytes) return EINVAL;
+    for (std::size_t i = 0; i < count; ++i) frames[first + i] = peers[i].send.max_sent;
+  }
+  return 0;
+}
+
 int add_stopped_time(int fd, std::uint64_t microseconds) {
   HeaderCopy header;
   if (pread(fd, header.bytes.data(), header.bytes.size(), 0) !=

@@ -433,6 +433,11 @@ struct SegmentSummary {
 // error and not a SIGBUS. EINVAL if it is no context; nothing in it is believed unchecked.
 int read_summary(int fd, SegmentSummary& summary);
 
+// [rank]: frames that the context has sent to each rank over its device, without those sent again,
+// modulo 2^32; 0 to ranks of its own node. As read_summary(); EINVAL too if the job of the context
+// has not frames.size() ranks. What a hostile owner wrote there is a wrong number, nothing else.
+int read_frames_to(int fd, std::span<std::uint32_t> frames);
+
 // Tells a stopped context that it was stopped for `microseconds` more. Written by scored before it
 // lets the process go on. The value is only ever used by the owner.
 int add_stopped_time(int fd, std::uint64_t microseconds);

@@ -80,6 +80,36 @@ TEST(Segment, SummaryOfWhatIsNoSegmentIsAnError) {
   EXPECT_EQ(error, EINVAL);
 }
 
+TEST(Segment, TellsFramesSentToEachRank) {
+  const auto segment = make();
+  segment->segment().peer(2).send.max_sent = 0xffffffff;
+  segment->segment().peer(3).send.max_sent = 8;
+  std::array<std::uint32_t, 4> frames{9, 9, 9, 9};
+  ASSERT_EQ(read_frames_to(segment->fd(), frames), 0);
+  EXPECT_EQ(frames, (std::array<std::uint32_t, 4>{0, 0, 0xffffffff, 8}));
+}
+
+TEST(Segment, TellsFramesOfNoOtherJob) {
+  const auto segment = make();
+  std::array<std::uint32_t, 5> others{};
+  EXPECT_EQ(read_frames_to(segment->fd(), others), EINVAL);
+  EXPECT_EQ(read_frames_to(segment->fd(), std::span(others).first(3)), EINVAL);
+  EXPECT_NE(read_frames_to(-1, std::span(others).first(4)), 0);
+  std::vector<std::uint32_t> many(1'000);
+  segment->segment().header().geometry.size = 1'000;  // its owner says so; they are not there
+  EXPECT_EQ(read_frames_to(segment->fd(), many), EINVAL);
+}
+
+TEST(Segment, TellsFramesToManyRanks) {
+  const auto segment = make({.size = 1'000});
+  for (std::uint32_t rank = 0; rank < 1'000; ++rank) {
+    segment->segment().peer(rank).send.max_sent = rank * 3;
+  }
+  std::vector<std::uint32_t> frames(1'000);
+  ASSERT_EQ(read_frames_to(segment->fd(), frames), 0);
+  for (std::uint32_t rank = 0; rank < 1'000; ++rank) EXPECT_EQ(frames[rank], rank * 3);
+}
+
 TEST(Segment, SummaryShowsWhatTheOwnerWrote) {
   const auto segment = make();
   segment->segment().header().idle = 1;
@@ -189,6 +219,8 @@ TEST(Segment, RandomDamageIsNeverUsedUnchecked) {
     validate_image(bytes);
     SegmentSummary summary;
     read_summary(segment->fd(), summary);
+    std::array<std::uint32_t, 4> frames{};
+    read_frames_to(segment->fd(), frames);
   }
 }
 

@@ -32,6 +32,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -121,6 +122,10 @@ class Head {
 
   // The cluster as it is now; measurements, viewers and events are another's.
   [[nodiscard]] monitor::ClusterView show();
+
+  // [node of the job], of an attempt that is its job's last one; else none. Valid until the next
+  // event.
+  [[nodiscard]] std::span<const NodeId> nodes_of(AttemptId attempt) const;
 
   // Where the dashboard is, for info().
   void set_dashboard_url(std::string url) { dashboard_url_ = std::move(url); }

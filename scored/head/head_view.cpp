@@ -144,6 +144,12 @@ void Head::show_jobs(monitor::ClusterView& out) {
             [](const auto& a, const auto& b) { return a.job < b.job; });
 }
 
+std::span<const NodeId> Head::nodes_of(AttemptId attempt) const {
+  const auto job = jobs_.find(job_of(attempt));
+  if (job == jobs_.end() || job->second.progress.placement.attempt != attempt) return {};
+  return job->second.nodes;
+}
+
 monitor::ClusterView Head::show() {
   monitor::ClusterView out;
   out.name = config_.cluster;

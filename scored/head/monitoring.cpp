@@ -156,6 +156,7 @@ void Monitoring::send_wish(NodeId node, bool once) {
   wish.set_period_ns(sampling_.count());
   wish.set_together_ns(together().count());
   wish.set_once(once);
+  wish.set_peers(samples_peers_);
   head_.links().send(node, wish);
 }
 
@@ -179,12 +180,19 @@ void Monitoring::wish_samples() {
   } else {
     unwatched_since_.reset();
   }
-  if (wanted == sampling_) return;
-  if (wanted == Duration(0)) {
+  if (wanted == Duration(0) && sampling_ > Duration(0)) {
     meter_.interrupt_all(now);
     playout_.forget_all();
   }
-  sampling_ = wanted;
+  wish(wanted, hub_.wants(monitor::Part::Peers));
+}
+
+void Monitoring::wish(Duration period, bool peers) {
+  if (period == sampling_ && peers == samples_peers_) return;
+  sampling_ = period;
+  samples_peers_ = peers;
+  meter_.peers().set_nodes(static_cast<std::uint32_t>(head_.config().nodes.size()));
+  if (!peers) meter_.peers().forget();
   for (const NodeId node : head_.links().connected()) send_wish(node, false);
 }
 
@@ -219,6 +227,10 @@ void Monitoring::play(TimePoint until) {
 }
 
 void Monitoring::feed(NodeId node, const monitor::NodeSample& sample) {
+  for (const monitor::GangSample& gang : sample.gangs) {
+    if (!samples_peers_ || gang.frames_to.empty()) continue;
+    meter_.peers().feed(node, sample.taken, gang, head_.nodes_of(gang.attempt));
+  }
   for (const monitor::LateSwitch& late : meter_.feed(node, sample)) late_.add(late);
   if (const auto told = late_.take(clock_.now())) tell_late(*told);
 }

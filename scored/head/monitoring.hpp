@@ -63,6 +63,7 @@ class Monitoring final : public monitor::Site, public HeadObserver {
   Status open_where_it_was(std::uint16_t wanted);
   asio::awaitable<void> make_documents();
   void wish_samples();
+  void wish(Duration period, bool peers);
   void play(TimePoint until);
   void feed(NodeId node, const monitor::NodeSample& sample);
   void tell_late(const monitor::LateDigest::Told& told);
@@ -87,7 +88,8 @@ class Monitoring final : public monitor::Site, public HeadObserver {
   monitor::Hub hub_;
   monitor::WebLogin logins_;
   std::optional<monitor::HttpServer> server_;
-  Duration sampling_{0};  // period that nodes were told; 0: none
+  Duration sampling_{0};        // period that nodes were told; 0: none
+  bool samples_peers_ = false;  // ... too
   std::optional<TimePoint> unwatched_since_;
   std::set<NodeId> awaited_;  // totals asked of these for a scrape
   asio::steady_timer all_came_;

@@ -11,6 +11,7 @@ namespace {
 // Of one sample. A frame that holds more is well below its limit in bytes.
 constexpr int kMaxGangs = limits::kMaxJobsPerNode;
 constexpr int kMaxTasks = limits::kMaxTasksPerNode;
+constexpr int kMaxPeers = limits::kMaxNodes;
 constexpr int kMaxSwitches = 4'096;
 
 bool is_time(std::int64_t ns) {
@@ -49,12 +50,14 @@ Status from_wire(const wire::TaskSample& message, monitor::TaskSample& task) {
 }
 
 Status from_wire(const wire::GangSample& message, monitor::GangSample& gang) {
-  if (message.tasks_size() > kMaxTasks || !is_time(message.scheduled_ns())) {
+  if (message.tasks_size() > kMaxTasks || message.frames_to_size() > kMaxPeers ||
+      !is_time(message.scheduled_ns())) {
     return fail(Errc::Malformed, "attempt {}", message.attempt());
   }
   gang.attempt = AttemptId(message.attempt());
   gang.scheduled = Duration(message.scheduled_ns());
   gang.runs = message.runs();
+  gang.frames_to.assign(message.frames_to().begin(), message.frames_to().end());
   return each_from_wire(message.tasks(), gang.tasks);
 }
 

@@ -16,6 +16,8 @@ wire::NodeSample sound() {
   gang.set_attempt(257);
   gang.set_scheduled_ns(1'000);
   gang.set_runs(true);
+  gang.add_frames_to(0);
+  gang.add_frames_to(7);
   auto& task = *gang.add_tasks();
   task.set_rank(3);
   task.set_user_ns(500);
@@ -43,6 +45,7 @@ TEST(SampleWire, KeepsWhatWasMeasured) {
   EXPECT_EQ(sample->gangs[0].tasks[0].rank, Rank(3));
   EXPECT_EQ(sample->gangs[0].tasks[0].waited, 700ns);
   EXPECT_EQ(sample->gangs[0].tasks[0].pm->traffic.sent_bytes, 9U);
+  EXPECT_EQ(sample->gangs[0].frames_to, (std::vector<std::uint32_t>{0, 7}));
   EXPECT_EQ(sample->switches[0].done, 30ns);
   EXPECT_EQ(sample->totals->switches, 8U);
   EXPECT_EQ(sample->totals->phases[0].counts.back(), 1U);

@@ -86,7 +86,7 @@ Daemon::Daemon(Parts parts, NodeConfig config)
                  parts.switcher.priority() == SwitchPriority::None},
                 attempt_handlers()),
       sampling_({parts.clock, tasks_, head_, attempts_, parts.switcher, agent_, parts.cgroups,
-                 networks_.contexts()}),
+                 networks_}),
       login_({parts.io.get_executor(), parts.tls, parts.clock, tasks_}, config_.head),
       lease_(kMinLease) {
   networks_.set_opened([this](AttemptId attempt, std::shared_ptr<ChannelUser> user) {

@@ -1,5 +1,6 @@
 #include "scored/node/networks.hpp"
 
+#include "base/distribution.hpp"
 #include "base/limits.hpp"
 #include "base/log.hpp"
 #include "pmlib/segment.hpp"
@@ -107,6 +108,21 @@ void Networks::fill_figures(const ChannelCounters& counters, wire::ChannelFigure
       out.set_frames_resent(out.frames_resent() + summary.counters.frames_resent);
     }
   }
+}
+
+std::vector<std::uint32_t> Networks::frames_to_nodes(AttemptId attempt) const {
+  const auto found = networks_.find(attempt);
+  const auto contexts = contexts_.of(attempt);
+  if (found == networks_.end() || !contexts) return {};
+  const auto& placed = found->second.placed;
+  if (placed.tasks_on_node.size() < 2) return {};
+  const auto nodes = base::nodes_of_ranks(placed.tasks_on_node, placed.distribution);
+  std::vector<std::uint32_t> frames(nodes.size()), sums(placed.tasks_on_node.size());
+  for (const UniqueFd& context : *contexts) {
+    if (pm::read_frames_to(context.get(), frames) != 0) continue;
+    for (std::size_t rank = 0; rank < nodes.size(); ++rank) sums[nodes[rank]] += frames[rank];
+  }
+  return sums;
 }
 
 void Networks::open_user(Network& network, bool has_room) {

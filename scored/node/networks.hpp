@@ -61,6 +61,10 @@ class Networks {
   // Another attempt of this node has the same channel: it must not run beside that one.
   [[nodiscard]] bool shares_channel(AttemptId attempt) const;
 
+  // [node of the job]: frames that its tasks here have sent there so far, modulo 2^32. Empty: it
+  // has no network, or is on one node alone.
+  [[nodiscard]] std::vector<std::uint32_t> frames_to_nodes(AttemptId attempt) const;
+
   // What the channels did, and what the open contexts say they have sent.
   void fill_figures(const ChannelCounters& counters, wire::ChannelFigures& out) const;
 

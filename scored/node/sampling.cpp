@@ -78,6 +78,7 @@ void Sampling::watch(const wire::WatchNode& message) {
   if (message.once() && wanted <= Duration{0}) return;
   const bool is_of_many = Duration(message.together_ns()) >= monitor::kTogetherOfMany;
   together_ = is_of_many ? monitor::kTogetherOfMany : monitor::kTogether;
+  wants_peers_ = message.peers();
   if (period == period_) return;
   stop();
   if (period == Duration{0}) return;
@@ -146,6 +147,7 @@ void Sampling::send_sample(bool with_tasks) {
   sample_.set_totals_only(!with_tasks);
   if (with_tasks) {
     fill_gangs(now);
+    fill_peers(now);
     tell_switches(TimePoint::max());
     sample_.set_switches_lost(lost_);
   }
@@ -233,7 +235,7 @@ void Sampling::choose_glances() {
   std::vector<Glances::Gang> gangs;
   std::size_t count = 0;
   for (const auto& [attempt, watch] : watches_) {
-    gangs.push_back({attempt, watch.tasks.processes(), parts_.contexts.of(attempt)});
+    gangs.push_back({attempt, watch.tasks.processes(), parts_.networks.contexts().of(attempt)});
     count += watch.tasks.process_count();
   }
   const bool has_glances = period_ < monitor::kTogether && count <= kMostGlancedAt;
@@ -307,7 +309,7 @@ void add(monitor::Traffic& sum, const monitor::Traffic& part) {
 }  // namespace
 
 void Sampling::add_contexts(AttemptId attempt, std::vector<monitor::TaskSample>& tasks) const {
-  const auto contexts = parts_.contexts.of(attempt);
+  const auto contexts = parts_.networks.contexts().of(attempt);
   if (!contexts) return;
   for (std::size_t i = 0; i < tasks.size() && i < contexts->size(); ++i) {
     tasks[i].pm = read_context((*contexts)[i]);
@@ -321,8 +323,8 @@ void Sampling::add_contexts(AttemptId attempt, std::vector<monitor::TaskSample>&
 
 void Sampling::count_traffic() {
   std::map<AttemptId, monitor::Traffic> now;
-  for (const AttemptId attempt : parts_.contexts.attempts()) {
-    const auto contexts = parts_.contexts.of(attempt);
+  for (const AttemptId attempt : parts_.networks.contexts().attempts()) {
+    const auto contexts = parts_.networks.contexts().of(attempt);
     if (!contexts) continue;
     for (const UniqueFd& context : *contexts) {
       if (const auto reading = read_context(context)) add(now[attempt], reading->traffic);
@@ -355,6 +357,16 @@ void Sampling::fill_gangs(TimePoint now) {
     gang.set_scheduled_ns(time.ran.count());
     gang.set_runs(time.has_turn);
     for (const auto& task : watch.tasks.last()) fill_task(task, *gang.add_tasks());
+  }
+}
+
+// After fill_gangs(). Reads every peer of every context, so it is done while somebody asks for it.
+void Sampling::fill_peers(TimePoint now) {
+  if (!wants_peers_ || now - peers_told_ < kTotalsPeriod) return;
+  peers_told_ = now;
+  for (auto& gang : *sample_.mutable_gangs()) {
+    const auto frames = parts_.networks.frames_to_nodes(AttemptId(gang.attempt()));
+    gang.mutable_frames_to()->Add(frames.begin(), frames.end());
   }
 }
 

@@ -12,7 +12,7 @@
 #include "scored/node/glance_samples.hpp"
 #include "scored/node/glances.hpp"
 #include "scored/node/head_link.hpp"
-#include "scored/node/job_contexts.hpp"
+#include "scored/node/networks.hpp"
 #include "scored/node/switcher.hpp"
 
 #include <array>
@@ -35,7 +35,7 @@ class Sampling {
     Switcher& switcher;
     const gang::NodeAgent& agent;
     const JobCgroups* cgroups;  // null: process trees
-    const JobContexts& contexts;
+    const Networks& networks;
   };
 
   explicit Sampling(Parts parts);
@@ -79,6 +79,7 @@ class Sampling {
   [[nodiscard]] monitor::NodeTotals counts() const;
   void read_all(TimePoint now);
   void fill_gangs(TimePoint now);
+  void fill_peers(TimePoint now);
 
   Parts parts_;
   Duration period_{0};
@@ -88,7 +89,8 @@ class Sampling {
   std::map<AttemptId, Watch> watches_;
   std::shared_ptr<Glances> glances_;  // of watches_; null: none
   std::vector<TaskTotals> totals_;    // of its tasks, in its order, at the last full sample
-  TimePoint totals_told_{};
+  TimePoint totals_told_{}, peers_told_{};
+  bool wants_peers_ = false;
   wire::NodeSample sample_;  // the last one: its memory is used again
   std::string bytes_;        // ... and those that it was sent as
   std::uint64_t seen_ = 0;   // of the switcher's trace
