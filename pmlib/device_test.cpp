@@ -1,6 +1,7 @@
 // The packet devices: what they carry, what they refuse and what they leave alone. Ethernet runs
 // over a veth pair between two network namespaces, which needs root.
 #include "pmlib/ethernet_device.hpp"
+#include "pmlib/frame_filter.hpp"
 #include "pmlib/network.hpp"
 #include "pmlib/ofi_device.hpp"
 #include "pmlib/test_job.hpp"
@@ -149,6 +150,15 @@ TEST(UdpDevice, TheKernelDropsWhatIsNotForThisRank) {
   carry(*from, to->own_address(), *to, got, {fitting_frame(1), fitting_frame(2), fitting_frame(3)});
   for (std::uint32_t i = 0; i < got.frames.size(); ++i) EXPECT_EQ(number_of(got.frames[i]), i + 1);
   EXPECT_EQ(to->dropped(), 15u);
+}
+
+TEST(FrameFilter, IsOfAtMostSoManyOwners) {
+  const auto to = udp();
+  const std::vector<FrameOwner> owners(kMostFrameOwners + 1, {1, 2});
+  EXPECT_EQ(attach_filter(to->poll_fd(), {kUdpHeader, 3, owners}), -EINVAL);
+  EXPECT_EQ(attach_filter(to->poll_fd(), {kUdpHeader, 3, std::span(owners).first(64)}), 0);
+  EXPECT_EQ(detach_filter(to->poll_fd()), 0);
+  EXPECT_EQ(detach_filter(to->poll_fd()), 0);
 }
 
 TEST(UdpDevice, FramesWithTagsPassWhateverTheirKey) {

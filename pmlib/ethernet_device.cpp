@@ -37,7 +37,8 @@ constexpr int kReserve = 48;
 // be asked, and a broken frame is rare: a filter of all that would cost each message. Nobody can
 // take the filter off or change it.
 int lock_filter(int fd, const EthernetPlace& place) {
-  const FrameFilter filter{ETH_HLEN, place.channel, place.rank, place.key, true};
+  const FrameOwner owner{place.rank, place.key};
+  const FrameFilter filter{ETH_HLEN, place.channel, {&owner, 1}, true};
   if (const int error = attach_filter(fd, filter); error != 0) return error;
   const int on = 1;
   return setsockopt(fd, SOL_SOCKET, SO_LOCK_FILTER, &on, sizeof on) == 0 ? 0 : -errno;

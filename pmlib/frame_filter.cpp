@@ -3,66 +3,91 @@
 #include "pmlib/frame.hpp"
 
 #include <arpa/inet.h>
-#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <linux/filter.h>
 #include <sys/socket.h>
+#include <vector>
 
 namespace score::pm {
 
 namespace {
 
-constexpr std::size_t kProgram = 21;  // statements
+using Program = std::vector<sock_filter>;
 
-// How many statements lie between the test at `at` and the last one, which drops.
-constexpr std::uint8_t to_end(std::size_t at) {
-  return static_cast<std::uint8_t>(kProgram - 1 - (at + 1));
+constexpr sock_filter kPass = BPF_STMT(BPF_RET | BPF_K, 0xffffffff);
+constexpr sock_filter kDrop = BPF_STMT(BPF_RET | BPF_K, 0);
+
+// Loads `bytes` (BPF_B, BPF_H or BPF_W) at `at`. Beyond the end it drops the packet.
+sock_filter load(std::size_t bytes, std::size_t at) {
+  return BPF_STMT(static_cast<std::uint16_t>(BPF_LD | BPF_ABS | bytes),
+                  static_cast<std::uint32_t>(at));
+}
+
+// Skips `statements` unless what was loaded is `value`.
+sock_filter unless(std::uint32_t value, std::size_t statements) {
+  return BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, static_cast<std::uint8_t>(statements));
+}
+
+// Goes on if what was loaded is `value`, else drops.
+void require(Program& program, std::uint32_t value) {
+  program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 1, 0));
+  program.push_back(kDrop);
+}
+
+// Not shorter than it says. The length is put together from its bytes.
+void require_length(Program& program, std::size_t frame) {
+  constexpr std::size_t kAt = offsetof(FrameHeader, length);
+  const auto least = static_cast<std::uint32_t>(frame + sizeof(FrameHeader));
+  program.insert(
+      program.end(),
+      {load(BPF_B, frame + kAt + 1), BPF_STMT(BPF_ALU | BPF_LSH | BPF_K, 8),
+       BPF_STMT(BPF_MISC | BPF_TAX, 0), load(BPF_B, frame + kAt),
+       BPF_STMT(BPF_ALU | BPF_ADD | BPF_X, 0), BPF_STMT(BPF_ALU | BPF_ADD | BPF_K, least),
+       BPF_STMT(BPF_MISC | BPF_TAX, 0), BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0),
+       BPF_JUMP(BPF_JMP | BPF_JGE | BPF_X, 0, 1, 0), kDrop});
+}
+
+// Passes what is for `owner`, goes on with the rest.
+void pass_owner(Program& program, std::size_t frame, const FrameOwner& owner) {
+  const auto low = static_cast<std::uint32_t>(owner.key);
+  const auto high = static_cast<std::uint32_t>(owner.key >> 32);
+  const std::size_t key = frame + offsetof(FrameHeader, key);
+  const bool has_key = owner.key != 0;
+  program.push_back(load(BPF_W, frame + offsetof(FrameHeader, destination)));
+  program.push_back(unless(htonl(owner.rank), has_key ? 5 : 1));
+  if (has_key) {
+    program.insert(program.end(), {load(BPF_W, key), unless(htonl(low), 3), load(BPF_W, key + 4),
+                                   unless(htonl(high), 1)});
+  }
+  program.push_back(kPass);
 }
 
 }  // namespace
 
-// BPF loads are in network order, the frame is little-endian: the constants are swapped, and the
-// length is put together from its bytes. A load beyond the end drops the packet. Of frames that the
-// kernel has joined the first is looked at: they are all of one sender.
+// BPF loads are in network order, the frame is little-endian: the constants are swapped. Of frames
+// that the kernel has joined the first is looked at: they are all of one sender.
 int attach_filter(int fd, const FrameFilter& filter) {
-  const auto field = [&](std::size_t at) { return static_cast<std::uint32_t>(filter.offset + at); };
-  const auto key_low = static_cast<std::uint32_t>(filter.key);
-  const auto key_high = static_cast<std::uint32_t>(filter.key >> 32);
-  constexpr std::uint32_t kStart = kFrameMagic << 8 | kFrameVersion;
-  std::array<sock_filter, kProgram> code{{
-      BPF_STMT(BPF_LD | BPF_H | BPF_ABS, field(offsetof(FrameHeader, magic))),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kStart, 0, to_end(1)),
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, field(offsetof(FrameHeader, destination))),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(filter.rank), 0, to_end(3)),
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, field(offsetof(FrameHeader, key))),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(key_low), 0, to_end(5)),
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, field(offsetof(FrameHeader, key) + 4)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(key_high), 0, to_end(7)),
-      BPF_STMT(BPF_LD | BPF_H | BPF_ABS, field(offsetof(FrameHeader, channel))),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htons(filter.channel), 0, to_end(9)),
-      // Not shorter than it says.
-      BPF_STMT(BPF_LD | BPF_B | BPF_ABS, field(offsetof(FrameHeader, length) + 1)),
-      BPF_STMT(BPF_ALU | BPF_LSH | BPF_K, 8),
-      BPF_STMT(BPF_MISC | BPF_TAX, 0),
-      BPF_STMT(BPF_LD | BPF_B | BPF_ABS, field(offsetof(FrameHeader, length))),
-      BPF_STMT(BPF_ALU | BPF_ADD | BPF_X, 0),
-      BPF_STMT(BPF_ALU | BPF_ADD | BPF_K, field(sizeof(FrameHeader))),
-      BPF_STMT(BPF_MISC | BPF_TAX, 0),
-      BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0),
-      BPF_JUMP(BPF_JMP | BPF_JGE | BPF_X, 0, 0, to_end(18)),
-      BPF_STMT(BPF_RET | BPF_K, 0xffffffff),
-      BPF_STMT(BPF_RET | BPF_K, 0),
-  }};
-  // Without a key in the frames the two tests of it compare nothing with nothing.
-  if (filter.key == 0) code[4] = code[6] = BPF_STMT(BPF_LD | BPF_IMM, 0);
-  sock_fprog program{code.size(), code.data()};
-  if (filter.is_brief) {
-    program = {code.size() - 2, &code[2]};
-    code[10] = BPF_STMT(BPF_RET | BPF_K, 0xffffffff);
+  if (filter.owners.size() > kMostFrameOwners) return -EINVAL;
+  Program program;
+  if (!filter.is_brief) {
+    program.push_back(load(BPF_H, filter.offset + offsetof(FrameHeader, magic)));
+    require(program, kFrameMagic << 8 | kFrameVersion);
+    require_length(program, filter.offset);
   }
-  if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) != 0) return -errno;
-  return 0;
+  program.push_back(load(BPF_H, filter.offset + offsetof(FrameHeader, channel)));
+  require(program, htons(filter.channel));
+  for (const FrameOwner& owner : filter.owners) pass_owner(program, filter.offset, owner);
+  program.push_back(kDrop);
+  const sock_fprog whole{static_cast<unsigned short>(program.size()), program.data()};
+  return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &whole, sizeof whole) == 0 ? 0 : -errno;
+}
+
+int detach_filter(int fd) {
+  const int unused = 0;
+  const bool is_off =
+      setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &unused, sizeof unused) == 0 || errno == ENOENT;
+  return is_off ? 0 : -errno;
 }
 
 }  // namespace score::pm

@@ -22,7 +22,6 @@ namespace {
 
 constexpr std::size_t kMaxDatagram = 65507;  // IPv4 payload: 65535 - 20 - 8
 constexpr std::size_t kReceiveBytes = 65536;
-constexpr std::size_t kUdpHeader = 8;
 constexpr std::size_t kMaxErrors = 64;  // taken at once
 constexpr int kSocketBytes = 4 << 20;   // asked for; the kernel gives what net.core.*mem_max allows
 
@@ -102,7 +101,8 @@ UdpDevice::~UdpDevice() {
 }
 
 int UdpDevice::drop_foreign(std::uint16_t channel, std::uint32_t rank, std::uint64_t key) {
-  return attach_filter(fd_, {kUdpHeader, channel, rank, key});
+  const FrameOwner owner{rank, key};
+  return attach_filter(fd_, {kUdpHeader, channel, {&owner, 1}});
 }
 
 std::uint32_t UdpDevice::dropped() const {

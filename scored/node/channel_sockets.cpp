@@ -1,6 +1,7 @@
 #include "scored/node/channel_sockets.hpp"
 
 #include "base/errc.hpp"
+#include "base/log.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -58,7 +59,7 @@ Result<std::shared_ptr<ChannelSocket>> ChannelSockets::open(const Place& place, 
   }
   auto bound = own_address(fd->get());
   if (!bound) return bound.error();
-  auto made = std::make_shared<ChannelSocket>(ChannelSocket{std::move(*fd), bytes_of(*bound), 0});
+  auto made = std::make_shared<ChannelSocket>(ChannelSocket{std::move(*fd), bytes_of(*bound)});
   sockets_[place] = made;
   return made;
 }
@@ -72,9 +73,19 @@ Result<std::shared_ptr<ChannelSocket>> ChannelSockets::adopt(const Place& place,
   if (!bound) return bound.error();
   const auto address = bytes_of(*bound);
   if (auto known = sockets_[place].lock(); known && known->address == address) return known;
-  auto made = std::make_shared<ChannelSocket>(ChannelSocket{std::move(fd), address, 0});
+  auto made = std::make_shared<ChannelSocket>(ChannelSocket{std::move(fd), address, 0, true});
+  pass_only(*made, place.channel, {});
   if (sockets_[place].expired()) sockets_[place] = made;
   return made;
+}
+
+// Its users hold the socket, too, and may change the filter: it is their own socket.
+void pass_only(const ChannelSocket& socket, std::uint16_t channel,
+               std::span<const pm::FrameOwner> owners) {
+  const int error = socket.is_adopted || owners.size() > pm::kMostFrameOwners
+                        ? pm::detach_filter(socket.fd.get())
+                        : pm::attach_filter(socket.fd.get(), {pm::kUdpHeader, channel, owners});
+  if (error != 0) log_warning("leave a socket without its filter", kv("errno", -error));
 }
 
 Result<in_addr> address_towards(const std::string& host) {

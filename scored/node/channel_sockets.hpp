@@ -6,6 +6,7 @@
 #include "base/fd.hpp"
 #include "base/ids.hpp"
 #include "base/result.hpp"
+#include "pmlib/frame_filter.hpp"
 
 #include <array>
 #include <compare>
@@ -13,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <netinet/in.h>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,7 @@ struct ChannelSocket {
   UniqueFd fd;
   std::array<char, 6> address{};  // IPv4 and port, as pm::PeerAddress
   std::uint64_t holder = 0;       // key of the attempt that used it last; the switcher's
+  bool is_adopted = false;        // others may use it of whom this daemon has not heard yet
 };
 
 class ChannelSockets {
@@ -43,6 +46,12 @@ class ChannelSockets {
  private:
   std::map<Place, std::weak_ptr<ChannelSocket>> sockets_;
 };
+
+// From now on the kernel drops what comes for none of `owners`, the users of the socket: all of
+// them, whoever has it now, because frames of the next one may come early and those of the last one
+// late. An adopted socket, or one of too many, takes everything.
+void pass_only(const ChannelSocket& socket, std::uint16_t channel,
+               std::span<const pm::FrameOwner> owners);
 
 // The address of this host that packets to `host` would have. Errors: errno codes, NotFound.
 [[nodiscard]] Result<in_addr> address_towards(const std::string& host);

@@ -88,7 +88,8 @@ void Networks::add(const base::PlacedTasks& placed, std::shared_ptr<proto::Conne
 }
 
 void Networks::remove(AttemptId attempt) {
-  networks_.erase(attempt);
+  const auto removed = networks_.extract(attempt);
+  if (!removed.empty()) filter_sockets(removed.mapped());
   contexts_.remove(attempt);
 }
 
@@ -343,7 +344,21 @@ Status Networks::open_sockets(Network& network) {
     set_address(network.addresses, task, (*socket)->address);
     network.sockets.push_back(*std::move(socket));
   }
+  filter_sockets(network);
   return {};
+}
+
+// Who uses the sockets of `user` has changed.
+void Networks::filter_sockets(const Network& user) const {
+  for (std::size_t task = 0; task < user.sockets.size(); ++task) {
+    std::vector<pm::FrameOwner> owners;
+    for (const auto& [attempt, other] : networks_) {
+      if (other.sockets.size() <= task || other.sockets[task] != user.sockets[task]) continue;
+      const std::uint32_t rank = ranks_of_this_node(other.placed)[task];
+      owners.push_back({rank, config_.tags ? 0 : other.key});
+    }
+    pass_only(*user.sockets[task], user.channel, owners);
+  }
 }
 
 Result<in_addr> Networks::local_address() const {

@@ -101,6 +101,7 @@ class Networks {
   asio::awaitable<void> run_prepare(AttemptId attempt);
   asio::awaitable<Status> open_rings(AttemptId attempt);
   Status open_sockets(Network& network);
+  void filter_sockets(const Network& user) const;
   Network* find(AttemptId attempt);
   void say_prepared(const Network& network);
   void open_user(Network& network, bool has_room);

@@ -1,11 +1,15 @@
 // The real node daemon, launcher and shepherd; a test in the head's place.
 #include "base/fd.hpp"
 #include "base/text.hpp"
+#include "pmlib/frame.hpp"
 #include "scored/node/test_head.hpp"
 
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <cstring>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 namespace score::node {
@@ -213,6 +217,55 @@ TEST_P(NodeFlow, KeepsThePreparedSocketsOfANetworkOverARestart) {
   EXPECT_FALSE(after->is_open());
   head.kill(256);
   EXPECT_NE(head.expect<wire::Exited>(256), nullptr) << log();
+}
+
+// Frames of `key` for rank 0 that the kernel drops at a socket, of one sent.
+std::uint64_t drops_of(const std::string& address, std::uint64_t key) {
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  std::memcpy(&to.sin_addr, address.data(), 4);
+  std::memcpy(&to.sin_port, address.data() + 4, 2);
+  const auto end = fmt::format("{:08X}:{:04X}", to.sin_addr.s_addr, ntohs(to.sin_port));
+  const auto dropped = [&end] {  // the last word of the socket's line
+    const auto sockets = read_file("/proc/net/udp", 1U << 20U).value_or("");
+    for (const auto line : split(sockets, '\n')) {
+      if (line.find(end) == std::string_view::npos) continue;
+      const auto words = split(line.substr(0, line.find_last_not_of(' ') + 1), ' ');
+      return parse_number<std::uint64_t>(words.back()).value_or(0);
+    }
+    return std::uint64_t{0};
+  };
+  pm::FrameHeader h;
+  h.key = key;
+  const auto before = dropped();
+  const UniqueFd sender(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  EXPECT_GT(sendto(sender.get(), &h, sizeof h, 0, reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
+  return dropped() - before;
+}
+
+TEST_P(NodeFlow, TheKernelDropsFramesOfNoneOfASocketsJobs) {
+  std::string address;
+  for (const std::uint64_t attempt : {256, 512}) {
+    head.prepare_on(2, attempt, loop());
+    ASSERT_NE(head.expect<wire::Prepared>(attempt), nullptr) << log();
+    wire::NetworkPrepare prepare;
+    prepare.set_attempt(attempt);
+    prepare.set_key(attempt + 1);
+    head.send(prepare);
+    const auto prepared = head.expect<wire::NetworkPrepared>(attempt);
+    ASSERT_NE(prepared, nullptr) << log();
+    if (!address.empty()) EXPECT_EQ(prepared->addresses(), address);  // in turn
+    address = prepared->addresses();
+    EXPECT_EQ(drops_of(address, 257), 0U);
+    EXPECT_EQ(drops_of(address, 513), attempt == 512 ? 0U : 1U);
+    EXPECT_EQ(drops_of(address, 1), 1U);
+  }
+  head.kill(256);
+  EXPECT_NE(head.expect<wire::Exited>(256), nullptr) << log();
+  EXPECT_TRUE(head.wait([&] { return drops_of(address, 257) == 1; }));
+  EXPECT_EQ(drops_of(address, 513), 0U);
+  head.kill(512);
+  EXPECT_NE(head.expect<wire::Exited>(512), nullptr) << log();
 }
 
 TEST_P(NodeFlow, LosesNoOutputWithTheLink) {
