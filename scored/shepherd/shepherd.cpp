@@ -189,6 +189,7 @@ void Shepherd::send_ready() {
 void Shepherd::on_start() {
   if (phase_ != Phase::Prepared) return;
   phase_ = Phase::Starting;
+  began_ = base::wall_now() - 1s;  // the kernel's time of a file is some milliseconds behind
   spawner_.begin(plan_->local_tasks());
 }
 

@@ -90,6 +90,7 @@ class Shepherd {
 
   void drain();
   void kill_leftovers();
+  void remove_leftovers();
   void finish_if_drained();
   void send_done();
   void quit();  // kills what is left and ends the loop
@@ -120,6 +121,7 @@ class Shepherd {
   std::set<int> early_signals_;  // for tasks that the spawner has not forked yet
   bool is_killed_ = false;       // before all tasks were forked
   bool leftovers_are_dead_ = false;
+  base::WallTime began_{};  // as file systems tell it; of the tasks
   base::TimePoint drain_start_{};
   EventLoop::TimerId leftover_timer_ = 0;
   base::TimePoint lost_since_{};  // no connection since

@@ -1,5 +1,6 @@
 #include "base/limits.hpp"
 #include "base/text.hpp"
+#include "scored/shepherd/abandoned_memory.hpp"
 #include "scored/shepherd/children.hpp"
 #include "scored/shepherd/shepherd.hpp"
 
@@ -93,12 +94,17 @@ void Shepherd::kill_leftovers() {
     return;
   }
   leftovers_are_dead_ = true;
-  if (pmix_) pmix_->clean_up();  // before the end is told: then we may be killed at any time
+  remove_leftovers();  // before the end is told: then we may be killed at any time
   loop_.after(kDrainGrace, [this] {
     output_.limit_to_present();
     finish_if_drained();
   });
   finish_if_drained();
+}
+
+void Shepherd::remove_leftovers() {
+  if (pmix_) pmix_->clean_up();
+  if (began_ != base::WallTime()) remove_abandoned_memory("/dev/shm", began_);
 }
 
 void Shepherd::finish_if_drained() {
@@ -125,6 +131,7 @@ void Shepherd::quit() {
     while (read(signals_.get(), &info, sizeof info) == sizeof info) continue;
     reap_children();
   }
+  remove_leftovers();
   loop_.stop();
 }
 

@@ -1,9 +1,12 @@
 """MPI libraries under scrun: how their ranks find each other, and what happens when one goes."""
+import os
+import pathlib
+import signal
 import time
 
 import mpis
 import pytest
-from cluster import EXAMPLES, wait_until
+from cluster import EXAMPLES, is_alive, shared_memory, wait_until
 
 OPEN_MPI = EXAMPLES / 'openmpi'
 needs_open_mpi = pytest.mark.skipif(not (OPEN_MPI / 'ring').exists(),
@@ -64,6 +67,64 @@ def test_one_rank_that_goes_ends_the_job_everywhere(few, tmp_path, mpi, how):
     assert result.returncode == code, result
     lines = [line for line in result.stderr.splitlines() if 'rank 1 on node' in line and reason in line]
     assert len(lines) == 1, result.stderr
+
+
+SHARES = r'''
+#include <mpi.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  MPI_Comm node;
+  MPI_Win near, far;
+  char *memory, own[64];
+  MPI_Init(&argc, &argv);
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+  MPI_Win_allocate_shared(1 << 20, 1, MPI_INFO_NULL, node, &memory, &near);
+  MPI_Win_create(own, sizeof own, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &far);
+  memory[0] = 1;
+  MPI_Barrier(MPI_COMM_WORLD);
+  printf("%d\n", getpid());
+  fflush(stdout);
+  for (;;) MPI_Barrier(MPI_COMM_WORLD), usleep(1000);
+}
+'''
+
+
+def start_sharing(few, program, nodes):
+    """The job and its ranks' processes, once all of them share memory."""
+    job = few.start('scrun', '-q', '-N', nodes, '--ntasks-per-node', 2, program)
+    return job, [int(job.stdout.readline()) for _ in range(2 * nodes)]
+
+
+def job_of(pid):
+    variables = pathlib.Path(f'/proc/{pid}/environ').read_text().split('\0')
+    return int(next(v for v in variables if v.startswith('SCORE_JOBID=')).partition('=')[2])
+
+
+@pytest.mark.parametrize('mpi', mpis.NAMES)
+def test_killed_ranks_leave_no_shared_memory(few, tmp_path, mpi):
+    program = mpis.build(mpi, SHARES, tmp_path)
+    before = shared_memory()
+    (killed, first), (cancelled, second), (living, third) = [start_sharing(few, program, 1) for _ in range(3)]
+    os.kill(first[1], signal.SIGKILL)
+    few.cancel(job_of(second[0]))
+    for job in (killed, cancelled):
+        job.communicate(timeout=60)
+    assert is_alive(third[0]) and is_alive(third[1])
+    few.cancel(job_of(third[0]))
+    living.communicate(timeout=60)
+    wait_until(lambda: not shared_memory() - before, what=lambda: str(shared_memory() - before))
+
+
+@pytest.mark.parametrize('mpi', mpis.NAMES)
+def test_a_job_killed_while_it_starts_leaves_no_shared_memory(few, tmp_path, mpi):
+    program = mpis.build(mpi, SHARES, tmp_path)
+    before = shared_memory()
+    for seconds in (0.05, 0.1, 0.2, 0.3):
+        job = few.submit('-N', 1, '--ntasks-per-node', 2, program)
+        time.sleep(seconds)
+        few.cancel(job)
+    wait_until(lambda: not shared_memory() - before, what=lambda: str(shared_memory() - before))
 
 
 SPAWNS = r'''
