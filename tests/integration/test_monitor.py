@@ -1,4 +1,5 @@
 """The cluster as its viewers see it: documents, streams, rights, metrics."""
+import contextlib
 import http.client
 import json
 import os
@@ -444,6 +445,47 @@ def test_the_proxy_says_who_asks(fresh, tmp_path):
     # Who comes by TCP is not believed.
     web = Web(f'http://127.0.0.1:{dashboard_port(cluster)}/')
     assert web.json('/api/v1/session', X_Remote_User=me)['role'] == 'viewer'
+
+
+@pytest.fixture
+def account(as_root):
+    """A user in a group, made for the test and removed again."""
+    if shutil.which('useradd') is None or shutil.which('gpasswd') is None:
+        pytest.skip('no useradd')
+    name = group = f'scoretest{os.getpid()}'
+    subprocess.run(['groupadd', '--system', group], check=True)
+    try:
+        subprocess.run(['useradd', '--system', '--no-create-home', '--no-user-group', '--gid', 'nogroup', name], check=True)
+        subprocess.run(['gpasswd', '--add', name, group], check=True, capture_output=True)
+        yield name
+    finally:
+        subprocess.run(['userdel', name], capture_output=True)
+        subprocess.run(['groupdel', group], check=True)
+
+
+def test_a_stream_ends_when_its_user_leaves_the_group(fresh, tmp_path, account):
+    cluster = fresh(1)
+    door = tmp_path / 'web.sock'
+    file = cluster.directory / 'head/scored.toml'
+    file.write_text(file.read_text().replace('[head]\n', f'[head]\noperator_group = "{account}"\n'))
+    configure(cluster, f'[monitor]\npublic_url = "https://cluster.example.org/"\nproxy_socket = "{door}"\nproxy_user = "0"\n')
+    link = ThroughSocket(door)
+    link.request('GET', '/api/v1/stream?rate=10&parts=jobs', headers={'X-Remote-User': account})
+    stream = link.getresponse()
+    seen = [json.loads(stream.readline())['seq'] for _ in range(5)]
+    assert seen == sorted(set(seen))
+    session = ThroughSocket(door)
+    session.request('GET', '/api/v1/session', headers={'X-Remote-User': account})
+    assert json.loads(session.getresponse().read())['role'] == 'operator'
+    subprocess.run(['gpasswd', '--delete', account, account], check=True, capture_output=True)
+    cluster.run('scadm', 'reload')  # else the head asks for groups again within a minute
+    begin = time.monotonic()
+    with contextlib.suppress(http.client.IncompleteRead, ConnectionError):
+        while stream.readline():
+            assert time.monotonic() < begin + 20, 'it goes on'
+    session = ThroughSocket(door)
+    session.request('GET', '/api/v1/session', headers={'X-Remote-User': account})
+    assert json.loads(session.getresponse().read())['role'] == 'user'
 
 
 def dashboard_port(cluster):
