@@ -196,6 +196,18 @@ describe('dashboard', { skip }, () => {
     await page.context().close();
   });
 
+  test('who wants less motion gets a picture a second', async () => {
+    const asked = async (reducedMotion) => {
+      const context = await browser.newContext({ reducedMotion });
+      const page = await context.newPage();
+      const [socket] = await Promise.all([page.waitForEvent('websocket'), page.goto(url)]);
+      await context.close();
+      return new URL(socket.url()).searchParams.get('rate');
+    };
+    assert.equal(await asked('no-preference'), '10');
+    assert.equal(await asked('reduce'), '1');
+  });
+
   for (const colorScheme of ['dark', 'light']) {
     test(`has no serious accessibility fault, ${colorScheme}`, async () => {
       const page = await open({ colorScheme });

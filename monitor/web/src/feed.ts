@@ -32,7 +32,7 @@ export class Feed {
     session: null,
     received: 0,
     paused: false,
-    rate: 10,
+    rate: window.matchMedia('(prefers-reduced-motion: reduce)').matches ? 1 : 10,
   };
 
   private listeners = new Set<Listener>();

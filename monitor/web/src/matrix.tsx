@@ -10,7 +10,7 @@ import type { Node, Run, Snapshot } from './types';
 
 const leftMargin = 34;
 const topMargin = 16;
-const timelineSeconds = 2;
+const timelineSeconds = 5;
 
 interface Place {
   row: number;
@@ -57,12 +57,18 @@ interface Box {
   h: number;
 }
 
-function drawCell(context: Context, jobs: number[], box: Box, marked: number | null) {
+// The outline tells a bright cell from a bright page.
+function drawCell(context: Context, jobs: number[], box: Box, marked: number | null, outline: string) {
   jobs.forEach((job, index) => {
     context.globalAlpha = marked === null || job === marked ? 1 : unmarkedAlpha;
     const h = box.h / jobs.length;
     const part = { x: box.x, y: box.y + index * h, w: box.w, h: h - 1 };
     fillJob(context, job, part);
+    if (part.w > 4 && part.h > 4) {
+      context.strokeStyle = outline;
+      context.lineWidth = 1;
+      context.strokeRect(part.x + 0.5, part.y + 0.5, part.w - 1, part.h - 1);
+    }
     const text = String(job);
     if (h < 11 || widthOf(context, text) > part.w - 2) return;
     context.fillStyle = jobColour(job).text;
@@ -95,7 +101,7 @@ function drawSlots(snapshot: Snapshot, chosen: Place | null, marked: number | nu
         const box = { x, y: y + 1, w, h: h - 3 };
         context.fillStyle = theme.line;
         context.fillRect(box.x, box.y, box.w, box.h);
-        drawCell(context, row.cells[column] ?? [], box, marked);
+        drawCell(context, row.cells[column] ?? [], box, marked, theme.faint);
         if (node.state !== 'up' || node.drained) hatch(context, x, box.y, w, box.h, theme.ink);
         if (chosen?.row === index && chosen.node === column) {
           context.strokeStyle = theme.ink;
@@ -123,9 +129,14 @@ function drawTimeline(snapshot: Snapshot, runs: Run[], marked: number | null) {
     context.font = '11px system-ui, sans-serif';
     context.textBaseline = 'middle';
     context.fillStyle = theme.ink;
-    for (let back = timelineSeconds; back >= 0; back -= 0.5) {
+    for (let back = timelineSeconds; back >= 0; back -= 1) {
       context.textAlign = back === 0 ? 'right' : 'center';
       context.fillText(back === 0 ? newest : `−${back} s`, xOf(to - back), 7);
+    }
+    context.textAlign = 'left';
+    for (let node = 0; node < snapshot.nodes.length; node += Math.max(8, Math.ceil(11 / h))) {
+      const name = snapshot.nodes[node]!.name;
+      context.fillText(/\d+$/.exec(name)?.[0] ?? name, 2, topMargin + node * h + 6, leftMargin - 4);
     }
     for (const [node, job, start, end] of runs) {
       const x = xOf(start);
