@@ -33,6 +33,11 @@ export interface Theme {
   line: string;
   ground: string;
   accent: string;
+  // Curves.
+  p50: string;
+  p95: string;
+  max: string;
+  skew: string;
 }
 
 // Asking for a style makes the browser bring all styles up to date first: once for each scheme is enough.
@@ -53,6 +58,10 @@ function readTheme(element: Element): Theme {
     line: get('--line'),
     ground: get('--panel'),
     accent: get('--accent'),
+    p50: get('--p50'),
+    p95: get('--p95'),
+    max: get('--max'),
+    skew: get('--skew'),
   };
 }
 

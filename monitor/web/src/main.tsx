@@ -1,5 +1,5 @@
 import { render } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { Drawer } from './admin';
 import { EventsPanel } from './events';
 import { Feed } from './feed';
@@ -7,8 +7,10 @@ import { Header } from './header';
 import { JobsPanel } from './jobs';
 import { LoadPanel } from './loads';
 import { MatrixPanel } from './matrix';
+import { PeersDialog } from './peers';
 import './style.css';
 import { SwitchPanel } from './switches';
+import { TraceDialog, type Moment } from './trace';
 import { TrafficPanel } from './traffic';
 import type { Session } from './types';
 
@@ -53,6 +55,9 @@ function App() {
   const [state, setState] = useState(feed.state);
   const drawer = useDrawer();
   const [chosen, setMarked] = useState<number | null>(null);
+  const [isPeersOpen, setPeersOpen] = useState(false);
+  const [moment, setMoment] = useState<Moment | null>(null);
+  const dialog = useMemo(() => moment && <TraceDialog moment={moment} onClose={() => setMoment(null)} />, [moment]);
   useEffect(() => feed.subscribe(setState), []);
   const { snapshot, session } = state;
   const hasRest = useRest(snapshot !== null);
@@ -70,10 +75,12 @@ function App() {
             {hasRest && <JobsPanel snapshot={snapshot} marked={marked} onMark={setMarked} />}
           </div>
           <div class="right">
-            {hasRest && <SwitchPanel snapshot={snapshot} />}
-            {hasRest && <TrafficPanel snapshot={snapshot} />}
-            {hasRest && <EventsPanel snapshot={snapshot} />}
+            {hasRest && <SwitchPanel snapshot={snapshot} onTrace={setMoment} />}
+            {hasRest && <TrafficPanel snapshot={snapshot} onPeers={() => setPeersOpen(true)} />}
+            {hasRest && <EventsPanel snapshot={snapshot} onTrace={setMoment} />}
           </div>
+          {dialog}
+          {isPeersOpen && <PeersDialog snapshot={snapshot} onClose={() => setPeersOpen(false)} />}
         </main>
       ) : (
         <p class="loading">Waiting for the head …</p>

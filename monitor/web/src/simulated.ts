@@ -1,7 +1,7 @@
 // A made-up cluster for measuring the page: ?simulate=64x16 is 64 nodes with 16 processes each at
 // 10 Hz. The page says so.
 
-import type { Job, Run, Snapshot } from './types';
+import type { Job, Peers, Run, Snapshot } from './types';
 
 const period = 0.1;
 const columns = [
@@ -70,12 +70,26 @@ function document(nodes: number, ppn: number, seq: number): Snapshot {
     },
     switches: {
       window_s: 1, count: nodes * 10,
-      phases: { wake: spread, stop: spread, go: spread, total: spread },
+      phases: { wake: spread, stop: spread, guard: null, save: null, restore: null, go: spread, total: spread },
       skew: { ...spread, count: 10 }, mean_lost_s: 20e-6, late_total: 0, last_late: null,
     },
     traffic: all.map((node) => [4e6 * (1 + Math.sin(time + node)), 4e6, 900, 900]),
     events: [],
   };
+}
+
+// Everybody sends to the next ones.
+export function simulatePeers(nodes: number): Peers {
+  const nodes_per_cell = Math.ceil(nodes / 64);
+  const side = Math.ceil(nodes / nodes_per_cell);
+  const cells: Peers['cells'] = [];
+  for (let from = 0; from < side; ++from) {
+    for (let to = 0; to < side; ++to) {
+      const apart = (to - from + side) % side;
+      if (apart > 0) cells.push([from, to, 1e4 / apart + 50 * Math.random()]);
+    }
+  }
+  return { nodes_per_cell, cells };
 }
 
 export function simulate(size: string, take: (snapshot: Snapshot) => void): void {

@@ -1,91 +1,141 @@
-// What switching costs: percentiles of the last two minutes, the phases of a switch, the skew, and the
-// share of scheduled time that was lost.
+// What switching costs: p50, p95 and largest of each second of the last minute, of one phase of a switch,
+// beside the skew and the time slice that they are to be small against; and the share of scheduled time
+// that was lost.
 
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { useWidth } from './canvas';
-import { themeOf } from './colours';
-import { micros, percent } from './format';
+import { themeOf, type Theme } from './colours';
+import { clockTime, micros, percent } from './format';
 import { Panel, type Table } from './twin';
-import type { Node, Snapshot } from './types';
+import type { Moment } from './trace';
+import type { Node, Percentiles, Snapshot } from './types';
 
-const keptSeconds = 120;
-const plotHeight = 118;
+const keptSeconds = 60;
+const plotHeight = 150;
+const leastShown = 1e-7; // s: the axis is logarithmic and has no 0
 
+interface Second {
+  time: number;
+  quantum: number;
+  phases: Record<string, Percentiles | null>;
+  skew: Percentiles | null;
+}
+
+// A point a second; nothing is kept but what the plot shows.
 class History {
-  head = '';
-  times: number[] = [];
-  p50: (number | null)[] = [];
-  p95: (number | null)[] = [];
-  most: (number | null)[] = [];
+  private head = '';
+  seconds: Second[] = [];
 
   take(snapshot: Snapshot): void {
-    if (snapshot.head !== this.head) {
-      this.head = snapshot.head;
-      for (const list of this.columns()) list.length = 0;
-    }
-    const last = this.times[this.times.length - 1];
-    const passed = last === undefined ? 1 : snapshot.time_unix_s - last;
-    if (Math.abs(passed) < 1) return;
-    // The head's clock was set back: what is left of the curve would hide the new one until then.
-    if (passed < 0) for (const list of this.columns()) list.length = 0;
-    const total = snapshot.switches.phases['total'] ?? null;
-    this.times.push(snapshot.time_unix_s);
-    this.p50.push(total && total.p50_s * 1e6);
-    this.p95.push(total && total.p95_s * 1e6);
-    this.most.push(total && total.max_s * 1e6);
-    if (this.times.length > keptSeconds) for (const list of this.columns()) list.shift();
+    const time = snapshot.time_unix_s;
+    const passed = time - (this.newest ?? -Infinity);
+    // Another head, or its clock was set back: what is left of the curve would hide the new one until then.
+    if (snapshot.head !== this.head || passed < 0) this.seconds = [];
+    else if (passed < 1) return;
+    this.head = snapshot.head;
+    if (passed > 3 && this.newest) this.add({ time: this.newest + 1, quantum: NaN, phases: {}, skew: null });
+    this.add({ time, quantum: snapshot.cluster.quantum_s, phases: snapshot.switches.phases, skew: snapshot.switches.skew });
   }
 
-  columns(): (number | null)[][] {
-    return [this.times, this.p50, this.p95, this.most];
+  get newest(): number | undefined {
+    return this.seconds[this.seconds.length - 1]?.time;
+  }
+
+  columns(phase: string): uPlot.AlignedData {
+    const column = (get: (one: Second) => number | undefined) =>
+      this.seconds.map((one) => {
+        const value = get(one);
+        return value === undefined || Number.isNaN(value) ? null : Math.max(value, leastShown);
+      });
+    return [
+      this.seconds.map(({ time }) => time),
+      column(({ phases }) => phases[phase]?.p50_s),
+      column(({ phases }) => phases[phase]?.p95_s),
+      column(({ phases }) => phases[phase]?.max_s),
+      column(({ skew }) => skew?.p95_s),
+      column(({ quantum }) => quantum),
+    ];
+  }
+
+  private add(second: Second): void {
+    this.seconds = [...this.seconds, second].filter(({ time }) => time > second.time - keptSeconds - 1);
   }
 }
 
-function clock(unix: number): string {
-  return new Date(unix * 1000).toLocaleTimeString([], { hour12: false });
+// Says what the topmost line is, at its newest point.
+function nameSlice(plot: uPlot, theme: Theme): void {
+  const slices = plot.data[5];
+  const newest = slices?.[slices.length - 1];
+  if (!newest) return;
+  const { left, top, width } = plot.bbox;
+  const scale = window.devicePixelRatio || 1;
+  const y = Math.max(plot.valToPos(newest, 'y', true), top + 13 * scale);
+  plot.ctx.save();
+  plot.ctx.fillStyle = theme.ink;
+  plot.ctx.font = `${10 * scale}px system-ui, sans-serif`;
+  plot.ctx.textAlign = 'right';
+  plot.ctx.textBaseline = 'bottom';
+  plot.ctx.fillText(`slice ${micros(newest)}`, left + width - 2 * scale, y - 2 * scale);
+  plot.ctx.restore();
 }
 
-function optionsOf(element: HTMLElement, width: number): uPlot.Options {
-  const theme = themeOf(element);
-  const axis = { stroke: theme.ink, grid: { stroke: theme.line }, ticks: { stroke: theme.line } };
+function decades(_: uPlot, least: number | null, most: number | null): [number, number] {
+  const down = Math.floor(Math.log10(least ?? 1e-5));
+  const up = Math.ceil(Math.log10((most ?? 0.1) * 1.2));
+  return [10 ** down, 10 ** Math.max(up, down + 1)];
+}
+
+// One line a decade.
+function powersOfTen(_: uPlot, __: number, least: number, most: number): number[] {
+  const first = Math.round(Math.log10(least));
+  return Array.from({ length: Math.round(Math.log10(most)) - first + 1 }, (___, index) => 10 ** (first + index));
+}
+
+function optionsOf(theme: Theme, width: number): uPlot.Options {
   const font = '10px system-ui, sans-serif';
+  const axis = { stroke: theme.ink, grid: { stroke: theme.line }, ticks: { stroke: theme.line, size: 4 }, font, gap: 2 };
   const points = { show: false };
+  const { stepped } = uPlot.paths;
   return {
     width,
     height: plotHeight,
     legend: { show: false },
     cursor: { show: false },
-    scales: { x: { range: (_, __, newest) => [newest - keptSeconds, newest] } },
-    axes: [{ ...axis, ticks: { ...axis.ticks, size: 4 }, gap: 2, font, size: 22, values: (_, marks) => marks.map(clock) }, { ...axis, font, size: 58, values: (_, marks) => marks.map((us) => `${us} µs`) }],
+    scales: { x: { range: (_, __, newest) => [newest - keptSeconds, newest] }, y: { distr: 3, range: decades } },
+    axes: [
+      { ...axis, size: 20, values: (_, marks) => marks.map(clockTime) },
+      { ...axis, size: 46, splits: powersOfTen, filter: (_, marks) => marks, values: (_, marks) => marks.map(micros) },
+    ],
     series: [
       {},
-      { label: 'p50', stroke: '#009e73', width: 2, points },
-      { label: 'p95', stroke: '#e69f00', width: 2, dash: [6, 3], points },
-      { label: 'max', stroke: '#cc79a7', width: 1, dash: [2, 2], points },
+      { label: 'p50', stroke: theme.p50, width: 2, points },
+      { label: 'p95', stroke: theme.p95, width: 2, dash: [6, 3], points },
+      { label: 'max', stroke: theme.max, width: 1, dash: [2, 2], points },
+      { label: 'skew', stroke: theme.skew, width: 2, dash: [10, 3, 2, 3], points },
+      { label: 'slice', stroke: theme.ink, width: 1, points, ...(stepped && { paths: stepped({ align: 1 }) }) },
     ],
+    hooks: { draw: [(plot) => nameSlice(plot, theme)] },
   };
 }
 
-function Plot({ snapshot }: { snapshot: Snapshot }) {
+function Plot({ history, phase }: { history: History; phase: string }) {
   const [attach, width] = useWidth();
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
-  const history = useRef(new History());
-  history.current.take(snapshot);
+  const theme = themeOf(document.documentElement);
   useEffect(() => {
     if (!box.current || width === 0) return;
-    plot.current = new uPlot(optionsOf(box.current, width), [[], [], [], []], box.current);
+    plot.current = new uPlot(optionsOf(theme, width), [[], [], [], [], [], []], box.current);
     return () => plot.current?.destroy();
-  }, [width]);
-  const newest = history.current.times[history.current.times.length - 1];
+  }, [width, theme]);
   useEffect(() => {
-    plot.current?.setData(history.current.columns() as uPlot.AlignedData);
-  }, [newest, width]);
+    if (history.newest !== undefined) plot.current?.setData(history.columns(phase));
+  }, [history.newest, phase, width, theme]);
   return (
     <div ref={attach}>
-      <div ref={box} role="img" aria-label="Switch time in the last two minutes: p50, p95, largest" />
+      <div ref={box} role="img" aria-label={`Switches of the last minute, ${phase}: p50, p95, largest; skew; time slice. The table has the same`} />
     </div>
   );
 }
@@ -108,14 +158,31 @@ function table(snapshot: Snapshot): Table {
   };
 }
 
-function LateSwitch({ snapshot }: { snapshot: Snapshot }) {
+// The curves, newest first.
+function historyTable(history: History, phase: string): Table {
+  const [times, ...curves] = history.columns(phase);
+  const rows = times.length;
+  return {
+    caption: `The last minute, ${phase}`,
+    head: ['time', 'p50', 'p95', 'max', 'skew (p95)', 'slice'],
+    rows,
+    row: (index) => {
+      const at = rows - 1 - index;
+      return [clockTime(times[at]!), ...curves.map((curve) => (typeof curve[at] === 'number' ? micros(curve[at]) : '–'))];
+    },
+  };
+}
+
+function LateSwitch({ snapshot, onTrace }: { snapshot: Snapshot; onTrace: (moment: Moment) => void }) {
   const late = snapshot.switches.last_late;
   if (!late) return <span>no late switch</span>;
-  const node = snapshot.nodes[late.node]?.name ?? late.node;
+  const node = snapshot.nodes[late.node]?.name ?? String(late.node);
+  const text = `last late switch: ${node}, ${micros(late.late_s)}`;
+  const moment = { query: `late=${late.id}`, at_s: late.at_s, title: `Switch ${micros(late.late_s)} late on ${node}` };
   return (
-    <a href={`api/v1/trace?late=${late.id}`}>
-      last late switch: {node}, {micros(late.late_s)}
-    </a>
+    <button type="button" class="link" aria-haspopup="dialog" onClick={() => onTrace(moment)}>
+      {text}
+    </button>
   );
 }
 
@@ -128,30 +195,52 @@ function worst(snapshot: Snapshot): Node | null {
   return found;
 }
 
-export function SwitchPanel({ snapshot }: { snapshot: Snapshot }) {
+function Figures({ snapshot }: { snapshot: Snapshot }) {
   const { switches, cluster } = snapshot;
   const most = worst(snapshot);
   return (
-    <Panel id="switches" title="Gang switches" table={() => table(snapshot)}>
-      <dl class="figures">
-        <div>
-          <dt>lost</dt>
-          <dd id="overhead">{percent(cluster.overhead, 3)}</dd>
-        </div>
-        <div title={most ? `on ${most.name}` : ''}>
-          <dt>worst node</dt>
-          <dd id="overhead-worst">{percent(most?.overhead ?? null, 3)}</dd>
-        </div>
-        <div title="last node minus first, p95">
-          <dt>skew</dt>
-          <dd>{switches.skew ? micros(switches.skew.p95_s) : '–'}</dd>
-        </div>
-      </dl>
-      <Plot snapshot={snapshot} />
+    <dl class="figures">
+      <div>
+        <dt>lost</dt>
+        <dd id="overhead">{percent(cluster.overhead, 3)}</dd>
+      </div>
+      <div title={most ? `on ${most.name}` : ''}>
+        <dt>worst node</dt>
+        <dd id="overhead-worst">{percent(most?.overhead ?? null, 3)}</dd>
+      </div>
+      <div title="last node minus first, p95">
+        <dt>skew</dt>
+        <dd>{switches.skew ? micros(switches.skew.p95_s) : '–'}</dd>
+      </div>
+    </dl>
+  );
+}
+
+export function SwitchPanel({ snapshot, onTrace }: { snapshot: Snapshot; onTrace: (moment: Moment) => void }) {
+  const [phase, setPhase] = useState('total');
+  const history = useRef(new History()).current;
+  history.take(snapshot);
+  const names = Object.keys(snapshot.switches.phases).reverse(); // total first
+  const tools = (
+    <label class="filter">
+      Phase{' '}
+      <select value={phase} onChange={(event) => setPhase(event.currentTarget.value)}>
+        {names.map((name) => (
+          <option key={name} value={name}>{name}</option>
+        ))}
+      </select>
+    </label>
+  );
+  const tables = { table: () => table(snapshot), more: { id: 'switch-history', table: () => historyTable(history, phase) } };
+  return (
+    <Panel id="switches" title="Gang switches" tools={tools} {...tables}>
+      <Figures snapshot={snapshot} />
+      <Plot history={history} phase={phase} />
       <p class="hint">
-        <span class="series p50">p50</span> <span class="series p95">p95</span>{' '}
-        <span class="series max">max</span> · <LateSwitch snapshot={snapshot} />
+        <span class="series p50">p50</span> <span class="series p95">p95</span> <span class="series max">max</span>{' '}
+        <span class="series skew">skew p95</span> <span class="series slice">slice</span>
       </p>
+      <p class="hint"><LateSwitch snapshot={snapshot} onTrace={onTrace} /></p>
     </Panel>
   );
 }

@@ -1,27 +1,38 @@
-// PM traffic of each node: sent upwards, received downwards.
+// PM traffic of each node, bytes or messages: sent upwards, received downwards. Who sends to whom is a map that
+// is asked for.
 
+import { useState } from 'preact/hooks';
 import { Canvas, type Size } from './canvas';
 import type { Theme } from './colours';
 import { rate } from './format';
 import { Panel, type Table } from './twin';
 import type { Snapshot } from './types';
 
-type Traffic = Snapshot['traffic'][number];
+type Traffic = NonNullable<Snapshot['traffic'][number]>;
 
 const none: Traffic = [0, 0, 0, 0];
 
-function draw(snapshot: Snapshot, most: number) {
+// Where in a row of the stream the two are, and the least full height.
+const kinds = {
+  Bytes: { sent: 0, received: 1, unit: 'B/s', least: 1000 },
+  Messages: { sent: 2, received: 3, unit: 'msg/s', least: 10 },
+} as const;
+
+type Kind = keyof typeof kinds;
+
+function draw(snapshot: Snapshot, kind: Kind, most: number) {
   return (context: CanvasRenderingContext2D, size: Size, theme: Theme) => {
+    const { sent, received } = kinds[kind];
     const middle = size.h / 2;
     const w = size.w / Math.max(snapshot.nodes.length, 1);
     context.fillStyle = theme.line;
     context.fillRect(0, middle, size.w, 1);
     snapshot.nodes.forEach((_, node) => {
-      const [sent, received] = snapshot.traffic[node] ?? none!;
-      context.fillStyle = '#56b4e9';
-      context.fillRect(node * w, middle, Math.max(w - 1, 1), (-sent / most) * middle);
-      context.fillStyle = '#e69f00';
-      context.fillRect(node * w, middle + 1, Math.max(w - 1, 1), (received / most) * middle);
+      const row = snapshot.traffic[node] ?? none;
+      context.fillStyle = theme.skew;
+      context.fillRect(node * w, middle, Math.max(w - 1, 1), (-row[sent] / most) * middle);
+      context.fillStyle = theme.p95;
+      context.fillRect(node * w, middle + 1, Math.max(w - 1, 1), (row[received] / most) * middle);
     });
   };
 }
@@ -32,21 +43,32 @@ function table(snapshot: Snapshot): Table {
     head: ['node', 'sent', 'received', 'messages sent', 'messages received'],
     rows: snapshot.nodes.length,
     row: (index) => {
-      const [sent, received, out, into] = snapshot.traffic[index] ?? none!;
+      const [sent, received, out, into] = snapshot.traffic[index] ?? none;
       return [snapshot.nodes[index]!.name, rate(sent, 'B/s'), rate(received, 'B/s'), rate(out, '/s'), rate(into, '/s')];
     },
   };
 }
 
-export function TrafficPanel({ snapshot }: { snapshot: Snapshot }) {
-  const values = snapshot.traffic.flatMap((one) => (one ? [one[0], one[1]] : []));
-  const most = Math.max(1000, ...values);
-  const total = snapshot.traffic.reduce((sum, one) => sum + (one ? one[0] : 0), 0);
+export function TrafficPanel({ snapshot, onPeers }: { snapshot: Snapshot; onPeers: () => void }) {
+  const [kind, setKind] = useState<Kind>('Bytes');
+  const { sent, received, unit, least } = kinds[kind];
+  const known = snapshot.traffic.flatMap((row) => (row ? [row] : []));
+  const most = Math.max(least, ...known.map((row) => Math.max(row[sent], row[received])));
+  const total = known.reduce((sum, row) => sum + row[sent], 0);
+  const tools = (
+    <span class="tools">
+      <button type="button" aria-pressed={kind === 'Messages'} onClick={() => setKind(kind === 'Messages' ? 'Bytes' : 'Messages')}>
+        Messages
+      </button>
+      <button type="button" aria-haspopup="dialog" onClick={onPeers}>Who to whom</button>
+    </span>
+  );
+  const label = `PM traffic of each node, ${kind.toLowerCase()}: sent up, received down; the table has the same`;
   return (
-    <Panel id="traffic" title="PM traffic" table={() => table(snapshot)}>
-      <Canvas label="PM traffic of each node: sent up, received down" height={64} draw={draw(snapshot, most)} />
+    <Panel id="traffic" title="PM traffic" tools={tools} table={() => table(snapshot)}>
+      <Canvas label={label} height={64} draw={draw(snapshot, kind, most)} />
       <p class="hint">
-        {values.length === 0 ? 'No job uses PM now.' : `sent ${rate(total, 'B/s')} in all; full height ${rate(most, 'B/s')}`}
+        {known.length === 0 ? 'No job uses PM now.' : `up: sent, ${rate(total, unit)} in all; full height ${rate(most, unit)}`}
       </p>
     </Panel>
   );

@@ -120,10 +120,11 @@ interface PanelProps {
   children: ComponentChildren;
   tools?: ComponentChildren;
   table?: () => Table;
+  more?: { id: string; table: () => Table }; // of what else is drawn
 }
 
 // A titled part of the page; with a table, a button shows it in the drawing's place.
-export function Panel({ id, title, children, tools, table }: PanelProps) {
+export function Panel({ id, title, children, tools, table, more }: PanelProps) {
   const [asTable, setAsTable] = useState(false);
   return (
     <section id={id} class={asTable ? 'panel as-table' : 'panel'} aria-labelledby={`${id}-title`}>
@@ -142,6 +143,7 @@ export function Panel({ id, title, children, tools, table }: PanelProps) {
         {table && (
           <div class="twin">
             <Twin id={`${id}-table`} make={table} />
+            {more && <Twin id={`${more.id}-table`} make={more.table} />}
           </div>
         )}
       </div>

@@ -86,9 +86,15 @@ export interface Switches {
   last_late: { id: number; node: number; at_s: number; late_s: number } | null;
 }
 
+export interface Peers {
+  nodes_per_cell: number;
+  cells: [from: number, to: number, framesPerSecond: number][];
+}
+
 export interface Event {
   id: number;
   time_unix_s: number;
+  at_s: number; // cluster time
   kind: string;
   text: string;
   job: number | null;

@@ -5,7 +5,8 @@
 //
 // first_paint_ms: from the request to the first frame with the gang matrix in it, of --loads fresh browsers, over a virtual
 // cluster with two jobs. dropped_frames: of a simulated 64 x 16 processes at 10 Hz (the page says that it is simulated), frames
-// that a display of 60 Hz would have shown and the page did not, as intervals of requestAnimationFrame tell. encoded_per_s: of
+// that a display of 60 Hz would have shown and the page did not, as intervals of requestAnimationFrame tell; also over
+// time and with the map of who sends to whom. encoded_per_s: of
 // --viewers WebSockets at 10 Hz, from the head's counters. heap: of the simulated page after collecting, --minutes long.
 import os from 'node:os';
 import { parseArgs } from 'node:util';
@@ -51,12 +52,14 @@ async function firstPaint(url) {
 }
 
 // Intervals between frames, and tasks of more than 50 ms, of a page that shows `address`.
-async function frames(address, seconds) {
+async function frames(address, seconds, button) {
   const browser = await launch();
   const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
   await page.goto(address);
   await page.waitForSelector('#matrix canvas');
   await pause(1);
+  if (button) await page.getByRole('button', { name: button }).click();
+  if (button) await pause(1);
   const seen = await page.evaluate(async (length) => {
     const long = [];
     new PerformanceObserver((list) => long.push(...list.getEntries().map(({ duration }) => duration))).observe({ type: 'longtask' });
@@ -130,8 +133,11 @@ try {
   result.first_paint_ms = spread(paints);
   if (option.viewers > 0) result.encodings = await encodings(url, option.viewers, option.seconds);
   await cluster.command('sccancel', '--grace', 0, 1, 2);
-  result.frames_64x16 = await frames(`${url}?simulate=64x16`, option.seconds);
-  if (option.minutes > 0) result.heap_64x16 = await heap(`${url}?simulate=64x16`, option.minutes);
+  const simulated = `${url}?simulate=64x16`;
+  result.frames_64x16 = await frames(simulated, option.seconds);
+  result.frames_64x16_time = await frames(simulated, option.seconds, 'Nodes × time');
+  result.frames_64x16_map = await frames(simulated, option.seconds, 'Who to whom');
+  if (option.minutes > 0) result.heap_64x16 = await heap(simulated, option.minutes);
 } finally {
   await cluster.stop();
 }
