@@ -126,16 +126,19 @@ Cq::~Cq() {
 
 void Cq::push(const Completion& completion) {
   if (head_ == tail_) head_ = tail_ = 0;  // the place that was used last is still in the cache
-  if (tail_ - head_ == ring_.size()) {
-    std::vector<Completion> larger(ring_.size() * 2);
-    const std::size_t n = tail_ - head_;
-    for (std::size_t i = 0; i < n; ++i) larger[i] = ring_[(head_ + i) & (ring_.size() - 1)];
-    ring_.swap(larger);
-    head_ = 0;
-    tail_ = n;
-  }
+  if (tail_ - head_ == ring_.size()) [[unlikely]]
+    grow();
   ring_[tail_++ & (ring_.size() - 1)] = completion;
   domain_.link().tell_sleepers();
+}
+
+void Cq::grow() {
+  std::vector<Completion> larger(ring_.size() * 2);
+  const std::size_t n = tail_ - head_;
+  for (std::size_t i = 0; i < n; ++i) larger[i] = ring_[(head_ + i) & (ring_.size() - 1)];
+  ring_.swap(larger);
+  head_ = 0;
+  tail_ = n;
 }
 
 void Cq::push(const Failure& failure) {
@@ -145,6 +148,11 @@ void Cq::push(const Failure& failure) {
 
 void Cq::write_out(std::byte*& to, const Completion& c) const {
   const fi_cq_tagged_entry entry{c.context, c.flags, c.length, c.buffer, c.data, c.tag};
+  if (format_ == FI_CQ_FORMAT_TAGGED) [[likely]] {  // of a size that is known here: no call
+    std::memcpy(to, &entry, sizeof entry);
+    to += sizeof entry;
+    return;
+  }
   std::memcpy(to, &entry, entry_bytes(format_));
   to += entry_bytes(format_);
 }

@@ -144,8 +144,22 @@ class Ep final : public fid_ep, public std::enable_shared_from_this<Ep>, private
   // Sends what is queued, then forgets everything.
   void close();
 
-  ssize_t send(const SendArgs& args);
-  ssize_t receive(const ReceiveArgs& args);
+  [[gnu::noinline]] ssize_t send(const SendArgs& args);
+  [[gnu::noinline]] ssize_t receive(const ReceiveArgs& args);
+
+  // What most small messages are sent and received by; else as send() and receive().
+  struct Short {
+    Kind kind = Kind::Tagged;
+    fi_addr_t peer = FI_ADDR_UNSPEC;  // or from whom
+    std::uint64_t tag = 0;
+    std::uint64_t data = 0;
+    bool has_data = false;
+  };
+
+  // `buffer` may be used again at once; nobody hears of the end.
+  ssize_t inject(const Short& message, const void* buffer, std::size_t length);
+  // Tagged only, with the endpoint's own flags.
+  ssize_t receive_one(const Short& wanted, std::uint64_t ignore, const iovec& to, void* context);
   ssize_t write(const AccessArgs& args);
   ssize_t read(const AccessArgs& args);
   ssize_t atomic(const AtomicArgs& args);
@@ -185,6 +199,7 @@ class Ep final : public fid_ep, public std::enable_shared_from_this<Ep>, private
 
   Inflow* on_message(const Incoming& in, std::size_t& left) override;
   void on_access(const Incoming& in) override;
+  bool take_short(const Incoming& in) override;
   void on_write(const Incoming& in, const RmaExtra& extra, std::span<const std::byte> bytes);
   void on_read(const Incoming& in, const RmaExtra& extra);
   void on_atomic(const Incoming& in);
@@ -199,12 +214,11 @@ class Ep final : public fid_ep, public std::enable_shared_from_this<Ep>, private
   ssize_t send_slowly(const SendArgs& args, PortName to, Header header, std::size_t length);
   Header header_to(PortName to, Kind kind, std::uint64_t tag) const;
 
+  bool send_short(const Short& message, const void* buffer, std::size_t length);
+  Receive* add_storage();
   Receive& new_receive(const ReceiveArgs& args);
   void free_receive(Receive& receive);
   Claim claim(Receive& receive, std::size_t length);
-  bool fits_at_once(const Receive& receive, const MessageInfo& info,
-                    std::span<const std::byte> bytes) const;
-  void take_at_once(Receive& receive, const MessageInfo& info, std::span<const std::byte> bytes);
   void deliver(Receive& receive, Message& message);
   void fetch(const Claim& claim, const MessageInfo& info);
   ssize_t peek(const ReceiveArgs& args, Receive& probe);

@@ -63,9 +63,7 @@ ssize_t receive_message(fid_ep* ep, const fi_msg* m, std::uint64_t flags) {
 
 ssize_t tagged_receive(fid_ep* ep, void* buffer, std::size_t length, void*, fi_addr_t from,
                        std::uint64_t tag, std::uint64_t ignore, void* context) {
-  const iovec iov{buffer, length};
-  return of(ep).receive(
-      {Kind::Tagged, {&iov, 1}, from, tag, ignore, context, of(ep).receive_flags()});
+  return of(ep).receive_one({.peer = from, .tag = tag}, ignore, {buffer, length}, context);
 }
 
 ssize_t tagged_receive_pieces(fid_ep* ep, const iovec* iov, void**, std::size_t count,
@@ -123,10 +121,7 @@ ssize_t send_message(fid_ep* ep, const fi_msg* m, std::uint64_t flags) {
 }
 
 ssize_t inject(fid_ep* ep, const void* buffer, std::size_t length, fi_addr_t to) {
-  const iovec iov = piece_of(buffer, length);
-  SendArgs args = args_of(ep, Kind::Send, iov, to);
-  args.is_silent = true;
-  return of(ep).send(args);
+  return of(ep).inject({.kind = Kind::Send, .peer = to}, buffer, length);
 }
 
 ssize_t send_data(fid_ep* ep, const void* buffer, std::size_t length, void*, std::uint64_t data,
@@ -141,12 +136,8 @@ ssize_t send_data(fid_ep* ep, const void* buffer, std::size_t length, void*, std
 
 ssize_t inject_data(fid_ep* ep, const void* buffer, std::size_t length, std::uint64_t data,
                     fi_addr_t to) {
-  const iovec iov = piece_of(buffer, length);
-  SendArgs args = args_of(ep, Kind::Send, iov, to);
-  args.data = data;
-  args.has_data = true;
-  args.is_silent = true;
-  return of(ep).send(args);
+  return of(ep).inject({.kind = Kind::Send, .peer = to, .data = data, .has_data = true}, buffer,
+                       length);
 }
 
 ssize_t tagged_send(fid_ep* ep, const void* buffer, std::size_t length, void*, fi_addr_t to,
@@ -182,11 +173,7 @@ ssize_t tagged_send_message(fid_ep* ep, const fi_msg_tagged* m, std::uint64_t fl
 
 ssize_t tagged_inject(fid_ep* ep, const void* buffer, std::size_t length, fi_addr_t to,
                       std::uint64_t tag) {
-  const iovec iov = piece_of(buffer, length);
-  SendArgs args = args_of(ep, Kind::Tagged, iov, to);
-  args.tag = tag;
-  args.is_silent = true;
-  return of(ep).send(args);
+  return of(ep).inject({.peer = to, .tag = tag}, buffer, length);
 }
 
 ssize_t tagged_send_data(fid_ep* ep, const void* buffer, std::size_t length, void*,
@@ -202,13 +189,7 @@ ssize_t tagged_send_data(fid_ep* ep, const void* buffer, std::size_t length, voi
 
 ssize_t tagged_inject_data(fid_ep* ep, const void* buffer, std::size_t length, std::uint64_t data,
                            fi_addr_t to, std::uint64_t tag) {
-  const iovec iov = piece_of(buffer, length);
-  SendArgs args = args_of(ep, Kind::Tagged, iov, to);
-  args.tag = tag;
-  args.data = data;
-  args.has_data = true;
-  args.is_silent = true;
-  return of(ep).send(args);
+  return of(ep).inject({.peer = to, .tag = tag, .data = data, .has_data = true}, buffer, length);
 }
 
 }  // namespace

@@ -101,7 +101,9 @@ std::shared_ptr<Link> Link::open_own(std::uint32_t ip, int& error) {
 }
 
 Link::Link(std::unique_ptr<pm::Endpoint> pm, const Name& name, Directory* directory)
-    : directory_(directory), pm_(std::move(pm)), name_(name), peers_(pm_->size()) {}
+    : directory_(directory), pm_(std::move(pm)), name_(name), peers_(pm_->size()) {
+  choose_looks();
+}
 
 int Link::make_wait_fd() {
   wait_fd_ = epoll_create1(EPOLL_CLOEXEC);
@@ -119,6 +121,7 @@ Link::~Link() {
   while (!is_drained() && now_us() < end) {
     if (!progress()) pm_->wait(kBusyWaitUs);
   }
+  if (holds_) pm_->release(held_);  // who opens the context next finds all slots
   for (const std::uint32_t id : requests_.ids()) delete requests_.take(id);
   for (Peer& peer : peers_) {
     for (Request* request : peer.queue) {

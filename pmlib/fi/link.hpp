@@ -113,6 +113,9 @@ class Port {
   // Send, Tagged. The inflow takes the Fragments of a kSplit message, `left` bytes.
   virtual Inflow* on_message(const Incoming& in, std::size_t& left) = 0;
   virtual void on_access(const Incoming& in) = 0;  // Write, WriteLarge, Read, Atomic
+  // on_message() of one with no flags or kSmallData alone, for a receive that takes it at once and
+  // whole. False: there is none, and nothing was done.
+  virtual bool take_short(const Incoming& in) = 0;
 
  protected:
   ~Port() = default;
@@ -143,6 +146,11 @@ class Link final : private Directory::Listener {
   // Sends head and pieces at once. False if that is not possible now: make it a Request.
   bool try_send(std::uint32_t peer, std::span<const std::byte> head, std::span<const iovec> pieces,
                 std::size_t length);
+  // Memory for a message of `bytes`, to be sent by send_lent() before anything else is. Null if
+  // none can go at once.
+  std::byte* lend(std::uint32_t peer, std::size_t bytes);
+  // False: it was not sent, and the memory is given back.
+  bool send_lent();
   // Sends a request that needs no answer at once; its pieces are not used afterwards. False: not
   // all of it could be sent, submit() it.
   bool send_at_once(Request& request);
@@ -263,9 +271,17 @@ class Link final : private Directory::Listener {
   static std::shared_ptr<Link> open_job(int& error);
   static std::shared_ptr<Link> open_own(std::uint32_t ip, int& error);
   int make_wait_fd();
+  void choose_looks();
   void on_known(std::uint32_t index, std::uint64_t key, std::uint32_t own_index) override;
   void on_address(std::uint32_t index, const PeerAddress& address) override;
 
+  bool has_late_work() const {
+    return !waiting_peers_.empty() || has_transfers() ||
+           (directory_ != nullptr && directory_->has_unready());
+  }
+
+  [[gnu::noinline]] bool do_late_work();
+  [[gnu::noinline]] void rest_a_turn();
   void expect_more();
 
   bool is_ready(std::uint32_t peer) const { return !directory_ || directory_->is_ready(peer); }
@@ -274,17 +290,23 @@ class Link final : private Directory::Listener {
   int push(Request& request);
   void flush(std::uint32_t peer);
   void end(Request* request, int error);
-  void peer_died(std::uint32_t peer);
-  void disarm();
+  [[gnu::cold]] void peer_died(std::uint32_t peer);
+  [[gnu::noinline]] void disarm();
 
   void on_received(const ReceivedMessage& message);
-  void on_message(const Incoming& in);
+  void give_back_later(const ReceivedMessage& message);
+  bool take_short(const Incoming& in);
+  [[gnu::noinline]] void on_message(const Incoming& in);
   void on_fragment(Peer& peer, std::span<const std::byte> bytes);
   void on_go_ahead(const Incoming& in);
   void on_finished(const Incoming& in);
   void on_answer(const Incoming& in);
 
-  bool has_transfers() const;
+  bool has_transfers() const {
+    return !outbounds_.empty() || !waiting_outbounds_.empty() || !waiting_inbounds_.empty() ||
+           !undropped_.empty();
+  }
+
   void start_inbounds();
   bool start_inbound(Inbound& inbound, std::uint32_t id);
   void end_inbound(std::uint32_t id, int error);
@@ -318,7 +340,11 @@ class Link final : private Directory::Listener {
   int wake_fd_ = -1;
   bool is_armed_ = false;
   int sleepers_ = 0;
+  ReceivedMessage held_;  // that the next progress() gives back to PM
+  bool holds_ = false;    // one
   unsigned empty_turns_ = 0;
+  unsigned looks_at_once_ = 0;
+  unsigned looks_after_message_ = 0;
   unsigned looks_left_ = 0;
   std::uint64_t gave_up_ns_ = 0;  // 0: not since the last message
 };

@@ -18,6 +18,9 @@ constexpr unsigned kYieldEvery = 16;
 // Chosen: a look takes 50 to 300 ns, so a read takes 5 us at most, and this after a message only.
 constexpr unsigned kLooksAtOnce = 16;
 constexpr unsigned kLooksAfterMessage = 64;
+// Where frames come into memory of this process's: 25 ns. The MPI's own turn between two reads
+// takes as long as several looks, and an answer that comes meanwhile waits for its end.
+constexpr unsigned kQuickLooks = 128;
 constexpr std::uint64_t kAwayNs = 3'000;  // longer than the MPI's own part of a turn
 
 std::uint64_t now_ns() {
@@ -60,25 +63,34 @@ std::size_t Link::smallest_message() const {
 
 // --- sending -----------------------------------------------------------------------------------
 
+std::byte* Link::lend(std::uint32_t to, std::size_t bytes) {
+  const Peer& peer = peers_[to];
+  if (peer.is_waiting || peer.is_dead || !is_ready(to)) return nullptr;
+  std::byte* buffer = nullptr;
+  const bool has_one = pm_->get_send_buffer(to, static_cast<std::uint32_t>(bytes), &buffer) == 0;
+  return has_one ? buffer : nullptr;
+}
+
+bool Link::send_lent() {
+  if (pm_->send() == 0) [[likely]] {
+    tell_sleepers();
+    return true;
+  }
+  pm_->cancel_send();
+  return false;
+}
+
 bool Link::try_send(std::uint32_t to, std::span<const std::byte> head,
                     std::span<const iovec> pieces, std::size_t length) {
-  Peer& peer = peers_[to];
-  if (peer.is_waiting || peer.is_dead || !is_ready(to)) return false;
-  std::byte* buffer = nullptr;
-  const auto bytes = static_cast<std::uint32_t>(head.size() + length);
-  if (pm_->get_send_buffer(to, bytes, &buffer) != 0) return false;
+  std::byte* const buffer = lend(to, head.size() + length);
+  if (buffer == nullptr) return false;
   std::memcpy(buffer, head.data(), head.size());
   if (pieces.size() == 1) {
     if (length > 0) std::memcpy(buffer + head.size(), pieces[0].iov_base, length);
   } else {
     gather(pieces, 0, buffer + head.size(), length);
   }
-  if (pm_->send() == 0) {
-    tell_sleepers();
-    return true;
-  }
-  pm_->cancel_send();
-  return false;
+  return send_lent();
 }
 
 std::uint32_t Link::enter(Request& request) {
@@ -209,26 +221,56 @@ void Link::peer_died(std::uint32_t rank) {
 // --- progress ----------------------------------------------------------------------------------
 
 bool Link::progress() {
-  if (is_armed_) disarm();
+  if (is_armed_) [[unlikely]]
+    disarm();
+  if (std::exchange(holds_, false)) pm_->release(held_);
   const SegmentHeader& h = pm_->segment().header();
   int taken = 0;
   for (; taken < kMessagesPerTurn; ++taken) {
     ReceivedMessage message;
     const int error = pm_->receive(message);
     if (error == EAGAIN) break;
-    if (error == EHOSTDOWN) {
+    if (error == EHOSTDOWN) [[unlikely]] {
       peer_died(message.source);
       continue;
     }
     on_received(message);
-    pm_->release(message);
     // Asking the device once more costs a system call.
     if (h.delivered.head == kNoIndex && !pm_->has_near_input()) {
+      give_back_later(message);
       ++taken;
       break;
     }
+    pm_->release(message);
   }
   bool something = taken > 0;
+  if (has_late_work()) [[unlikely]]
+    something |= do_late_work();
+  if (something) {
+    empty_turns_ = 0;
+    expect_more();
+  } else if (++empty_turns_ > kPatientTurns) {
+    rest_a_turn();
+  }
+  return something;
+}
+
+// What is done now delays the answer; the next turn is one that waits. A slot of a peer is given
+// back at once: there are few, and a rank that computes next would keep it.
+void Link::give_back_later(const ReceivedMessage& message) {
+  if (message.by_shmem) return pm_->release(message);
+  held_ = message;
+  holds_ = true;
+}
+
+// MPIs never sleep: with more ranks than processors it is others' turn.
+void Link::rest_a_turn() {
+  if (empty_turns_ % kYieldEvery == 0) sched_yield();
+}
+
+// What could not be sent at once, large transfers, peers that are not known yet.
+bool Link::do_late_work() {
+  bool something = false;
   if (!waiting_peers_.empty()) {
     const std::vector<std::uint32_t> waiting = waiting_peers_;
     for (const std::uint32_t to : waiting) flush(to);
@@ -239,24 +281,24 @@ bool Link::progress() {
     something |= pump_all();
   }
   if (directory_ != nullptr && directory_->has_unready()) directory_->tick(now_us());
-  if (something) {
-    empty_turns_ = 0;
-    expect_more();
-  } else if (++empty_turns_ > kPatientTurns && empty_turns_ % kYieldEvery == 0) {
-    sched_yield();  // MPIs never sleep: with more ranks than processors it is others' turn
-  }
   return something;
 }
 
+void Link::choose_looks() {
+  const bool is_quick = pm_->segment().header().device.kind == DeviceKind::Ethernet;
+  looks_at_once_ = is_quick ? kQuickLooks : kLooksAtOnce;
+  looks_after_message_ = is_quick ? kQuickLooks : kLooksAfterMessage;
+}
+
 void Link::expect_more() {
-  looks_left_ = kLooksAfterMessage;
+  looks_left_ = looks_after_message_;
   gave_up_ns_ = 0;
 }
 
 unsigned Link::looks_before_giving_up() {
   if (looks_left_ == 0) return 0;
   if (gave_up_ns_ != 0 && now_ns() - gave_up_ns_ > kAwayNs) looks_left_ = 0;
-  const unsigned looks = std::min(looks_left_, kLooksAtOnce);
+  const unsigned looks = std::min(looks_left_, looks_at_once_);
   looks_left_ -= looks;
   return looks;
 }
@@ -269,7 +311,16 @@ void Link::on_received(const ReceivedMessage& message) {
   std::span<const std::byte> bytes = message.bytes;
   const auto header = take<Header>(bytes);
   if (message.kind != FrameKind::Message || !header) return;
-  on_message({*header, {message.source, header->from_port}, bytes});
+  const Incoming in{*header, {message.source, header->from_port}, bytes};
+  if (!take_short(in)) on_message(in);
+}
+
+bool Link::take_short(const Incoming& in) {
+  const Header& h = in.header;
+  const bool may_be_short = (h.kind == Kind::Tagged || h.kind == Kind::Send) &&
+                            (h.flags & ~kSmallData) == 0 && h.to_port < ports_.size() &&
+                            peers_[in.from.peer].inflow == nullptr;
+  return may_be_short && ports_[h.to_port] != nullptr && ports_[h.to_port]->take_short(in);
 }
 
 void Link::on_message(const Incoming& in) {

@@ -16,11 +16,6 @@ constexpr std::uint64_t kChunkBytes = 256ull << 20;  // PM takes less than 4 GB 
 
 }  // namespace
 
-bool Link::has_transfers() const {
-  return !outbounds_.empty() || !waiting_outbounds_.empty() || !waiting_inbounds_.empty() ||
-         !undropped_.empty();
-}
-
 // --- coming in ---------------------------------------------------------------------------------
 
 void Link::fetch(PortName from, std::uint32_t request, std::span<std::byte> memory,

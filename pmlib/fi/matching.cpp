@@ -129,24 +129,22 @@ EarlyMessage* MatchTable::take_early(const PostedReceive& receive) {
 
 // --- receives ----------------------------------------------------------------------------------
 
-void MatchTable::post(PostedReceive& receive) {
+void MatchTable::index(PostedReceive& receive) {
   receive.in_class = class_of(receive);
   receive.order = ++order_;
   Class& c = *classes_[receive.in_class];
   receive.queue = &c.receives.find_or_add(receive.source, receive.tag & ~c.ignore);
   receive.queue->elements.append(receive);
   ++c.posted;
-  ++posted_;
 }
 
-void MatchTable::remove(PostedReceive& receive) {
+void MatchTable::take_from_index(PostedReceive& receive) {
   Class& c = *classes_[receive.in_class];
   c.receives.take(*receive.queue, receive);
   --c.posted;
-  --posted_;
 }
 
-PostedReceive* MatchTable::find_receive(std::uint64_t source, std::uint64_t tag) const {
+PostedReceive* MatchTable::find_indexed(std::uint64_t source, std::uint64_t tag) const {
   PostedReceive* best = nullptr;
   for (const auto& c : classes_) {
     if (c->posted == 0) continue;

@@ -6,6 +6,9 @@
 // Varghese, SIGCOMM 1999): within it a match is a match of the remaining bits, which a hash finds.
 // A program has a handful of classes, so matching takes the same time with one receive posted as
 // with a thousand; messages that came too early are indexed by the same classes.
+//
+// The receive posted last stays outside of its class until the next one is posted: a program that
+// receives and waits in turns, as most small messages are received, needs no index.
 #pragma once
 
 #include <array>
@@ -114,9 +117,24 @@ class MatchTable {
   void add_early(EarlyMessage& message);
 
   // The receive that takes a message, left where it is; null if there is none.
-  PostedReceive* find_receive(std::uint64_t source, std::uint64_t tag) const;
-  void post(PostedReceive& receive);
-  void remove(PostedReceive& receive);
+  PostedReceive* find_receive(std::uint64_t source, std::uint64_t tag) const {
+    const bool is_alone = latest_ != nullptr && posted_ == 1;
+    PostedReceive* const older = is_alone ? nullptr : find_indexed(source, tag);
+    if (older != nullptr) return older;
+    return latest_ != nullptr && takes(*latest_, source, tag) ? latest_ : nullptr;
+  }
+
+  void post(PostedReceive& receive) {
+    if (latest_ != nullptr) index(*latest_);
+    latest_ = &receive;
+    ++posted_;
+  }
+
+  void remove(PostedReceive& receive) {
+    --posted_;
+    if (latest_ != &receive) return take_from_index(receive);
+    latest_ = nullptr;
+  }
 
   std::size_t posted_count() const { return posted_; }
 
@@ -139,12 +157,20 @@ class MatchTable {
     return c.any_source ? kAnySource : source;
   }
 
+  static bool takes(const PostedReceive& r, std::uint64_t source, std::uint64_t tag) {
+    return ((r.tag ^ tag) & ~r.ignore) == 0 && (r.source == kAnySource || r.source == source);
+  }
+
+  [[gnu::noinline]] PostedReceive* find_indexed(std::uint64_t source, std::uint64_t tag) const;
+  [[gnu::noinline]] void index(PostedReceive& receive);
+  [[gnu::noinline]] void take_from_index(PostedReceive& receive);
   std::size_t class_of(const PostedReceive& receive);
   void index_early(std::size_t in_class, EarlyMessage& message);
 
   std::vector<std::unique_ptr<Class>> classes_;
   Chain all_early_;
   std::uint64_t order_ = 0;
+  PostedReceive* latest_ = nullptr;  // the youngest, if it is not in its class
   std::size_t posted_ = 0;
   std::size_t early_ = 0;
 };

@@ -192,6 +192,7 @@ class Cq : public fid_cq {
  private:
   bool has_news() const { return head_ != tail_ || !failures_.empty(); }
 
+  [[gnu::noinline]] void grow();
   void look();
   void write_out(std::byte*& to, const Completion& completion) const;
 

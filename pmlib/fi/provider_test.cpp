@@ -1,5 +1,5 @@
 // Conformance of the provider: two endpoints in one process, by way of libfabric itself.
-#include "pmlib/fi/test_side.hpp"
+#include "pmlib/fi/provider_fixture.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -13,78 +13,6 @@ namespace score::pm::fi {
 namespace {
 
 constexpr auto kPatience = std::chrono::seconds(30);
-
-class Provider : public testing::Test {
- protected:
-  Provider() { make({}); }
-
-  void make(const SideOptions& options) {
-    a_to_b = b_to_a = FI_ADDR_NOTAVAIL;
-    a = std::make_unique<Side>(options);
-    b = std::make_unique<Side>(options);
-    a_to_b = a->know(b->name());
-    b_to_a = b->know(a->name());
-  }
-
-  // Lets both sides go on until `is_done()`, keeping their completions. False: it never was.
-  bool run_until(const std::function<bool()>& is_done) {
-    const auto end = std::chrono::steady_clock::now() + kPatience;
-    while (!is_done()) {
-      take(*a, done_a);
-      take(*b, done_b);
-      for (auto& relay : relays) relay->forward();
-      if (std::chrono::steady_clock::now() > end) return false;
-    }
-    return true;
-  }
-
-  void take(Side& side, std::deque<fi_cq_tagged_entry>& done) {
-    fi_cq_tagged_entry entry{};
-    if (side.poll(entry)) return done.push_back(entry);
-    fi_cq_err_entry error{};
-    while (fi_cq_readerr(side.cq, &error, 0) == 1) errors.push_back(error);
-  }
-
-  // For what only has to go on for a while.
-  void run_a_little() {
-    for (int i = 0; i < 2000; ++i) run_until([&, n = 0]() mutable { return n++ > 0; });
-  }
-
-  bool send_tagged(const void* bytes, std::size_t length, std::uint64_t tag) {
-    ssize_t error = -FI_EAGAIN;
-    return run_until([&] {
-             error = fi_tsend(a->ep, bytes, length, nullptr, a_to_b, tag, nullptr);
-             return error != -FI_EAGAIN;
-           }) &&
-           error == 0;
-  }
-
-  // The same, without a look at the other side.
-  bool send_only(const void* bytes, std::size_t length, std::uint64_t tag) {
-    const auto end = std::chrono::steady_clock::now() + kPatience;
-    ssize_t error = -FI_EAGAIN;
-    while (error == -FI_EAGAIN && std::chrono::steady_clock::now() < end) {
-      error = fi_tsend(a->ep, bytes, length, nullptr, a_to_b, tag, nullptr);
-      fi_cq_tagged_entry entry{};
-      fi_cq_read(a->cq, &entry, 1);
-    }
-    return error == 0;
-  }
-
-  std::unique_ptr<Side> a, b;
-  fi_addr_t a_to_b = 0, b_to_a = 0;
-  std::deque<fi_cq_tagged_entry> done_a, done_b;
-  std::vector<fi_cq_err_entry> errors;
-  std::vector<std::unique_ptr<Relay>> relays;
-};
-
-std::vector<std::uint8_t> pattern(std::size_t length, unsigned seed) {
-  std::vector<std::uint8_t> bytes(length);
-  for (std::size_t i = 0; i < length; ++i) {
-    bytes[i] = static_cast<std::uint8_t>((i * 2654435761u >> 8) + seed);
-  }
-  return bytes;
-}
 
 TEST_F(Provider, MessagesOfEveryLengthArriveWholeWhetherExpectedOrNot) {
   for (const bool is_expected : {true, false}) {

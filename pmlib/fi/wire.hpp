@@ -15,7 +15,7 @@
 namespace score::pm::fi {
 
 enum class Kind : std::uint8_t {
-  Send = 1,        // a message without a tag; Extra if flags are set
+  Send = 1,        // a message without a tag; Extra if flags are set, but for kSmallData alone
   Tagged = 2,      // a tagged message
   Fragment = 3,    // the next bytes of the message that was begun last by this peer
   Write = 4,       // RmaExtra, then bytes for the memory it names
@@ -29,18 +29,19 @@ enum class Kind : std::uint8_t {
 };
 
 // Header.flags.
-constexpr std::uint8_t kHasData = 1;    // Extra.data is for the completion
-constexpr std::uint8_t kSplit = 2;      // Fragments follow until Extra.length bytes are there
-constexpr std::uint8_t kLarge = 4;      // announced only: answer with GoAhead
-constexpr std::uint8_t kWantsDone = 8;  // answer with Done once received
-constexpr std::uint8_t kAllFlags = 15;
+constexpr std::uint8_t kHasData = 1;     // Extra.data is for the completion
+constexpr std::uint8_t kSplit = 2;       // Fragments follow until Extra.length bytes are there
+constexpr std::uint8_t kLarge = 4;       // announced only: answer with GoAhead
+constexpr std::uint8_t kWantsDone = 8;   // answer with Done once received
+constexpr std::uint8_t kSmallData = 16;  // Header.status is for the completion; no Extra
+constexpr std::uint8_t kAllFlags = 31;
 
 struct Header {
   Kind kind = Kind::Send;
   std::uint8_t flags = 0;
   std::uint16_t from_port = 0;  // which endpoint of the sender
   std::uint16_t to_port = 0;
-  std::uint16_t status = 0;  // errno, in Reply, Finished and Done
+  std::uint16_t status = 0;  // errno, in Reply, Finished and Done; data, with kSmallData
   std::uint64_t tag = 0;     // of a message; memory's key; request or transfer
 };
 
