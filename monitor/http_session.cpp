@@ -293,6 +293,13 @@ bool apply(Site::TraceWish& wish, const std::string& name, const std::string& va
   return name == "late" || (name == "seconds" && *number >= 1 && *number <= 60);
 }
 
+// Drawings are ten times the work of records, for the thread that also schedules.
+bool is_too_long(const Site::TraceWish& wish) {
+  constexpr Duration kLongestDrawn = 10s;
+  const bool is_around = wish.late || wish.at;
+  return wish.format != TraceFormat::Records && !is_around && wish.since > kLongestDrawn;
+}
+
 }  // namespace
 
 asio::awaitable<Response> HttpSession::trace(Routed routed) {
@@ -300,6 +307,7 @@ asio::awaitable<Response> HttpSession::trace(Routed routed) {
   for (const auto& [name, value] : routed.target.query) {
     if (!apply(wish, name, value)) co_return make_refusal({400, name, {}});
   }
+  if (is_too_long(wish)) co_return make_refusal({400, "format: of 10 s at most", {}});
   auto found = co_await server_.parts_.site->trace(wish);
   if (!found) {
     co_return make_response(status_of(found.error()), "application/json",

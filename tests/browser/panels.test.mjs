@@ -187,9 +187,10 @@ describe('panels', { skip }, () => {
     const status = async (query) => (await page.request.get(new URL(`api/v1/trace?${query}`, url).href)).status();
     const { nodes: found } = await (await page.request.get(new URL('api/v1/trace?at=0.5', url).href)).json();
     assert.deepEqual(found.flatMap(({ switches }) => switches), []);
-    for (const query of ['at=', 'at=x', 'at=-1', 'at=1e3', 'at=99999999999', 'format=exe', 'format=', 'late=-1', 'seconds=61', 'who=1']) {
+    for (const query of ['at=', 'at=x', 'at=-1', 'at=1e3', 'at=99999999999', 'format=exe', 'format=', 'late=-1', 'seconds=61', 'seconds=11&format=pftrace', 'who=1']) {
       assert.equal(await status(query), 400, query);
     }
+    assert.equal(await status('seconds=10&format=chrome'), 200);
     assert.equal(await status('late=999999&format=pftrace'), 404);
     await close(page);
   });
