@@ -11,8 +11,8 @@ from cluster import wait_until
 
 SECONDS = float(os.environ.get('SCORE_FREEZE_SECONDS', 5))
 ALL = [('mpich4', 'native'), ('mpich5', 'native'), ('mpich5', 'pm'), ('openmpi4', 'native'), ('openmpi4', 'pm'),
-       ('openmpi5', 'native'), ('openmpi5', 'pm')]
-SHORT = [('mpich4', 'native'), ('openmpi4', 'pm')]
+       ('openmpi5', 'native'), ('openmpi5', 'pm'), *[(mpi, 'ethernet') for mpi in mpis.ON_OFI]]
+SHORT = [('mpich4', 'native'), ('openmpi4', 'pm')]  # PM over udp
 # Sums and rings, small and large, until there is a file "stop"; rank 0 appends a byte to "rounds" each time.
 LOOP = r'''
 #include <mpi.h>
@@ -50,8 +50,16 @@ int main(int argc, char** argv) {
 
 
 @pytest.mark.parametrize('mpi,net', ALL if os.environ.get('SCORE_FREEZE_ALL') else SHORT)
-def test_a_frozen_job_goes_on(few, tmp_path, mpi, net):
-    program = mpis.build(mpi, LOOP, tmp_path)
+def test_a_frozen_job_goes_on(request, tmp_path, mpi, net):
+    if net == 'ethernet':
+        request.getfixturevalue('as_root')
+        cluster = request.getfixturevalue('fresh')(2, '--netns', '--cores', 2, '--slice', '20ms', '--device', net)
+        return freeze(cluster, mpis.build(mpi, LOOP, tmp_path), 'pm', tmp_path)
+    freeze(request.getfixturevalue('few'), mpis.build(mpi, LOOP, tmp_path), net, tmp_path)
+
+
+def freeze(few, program, net, tmp_path):
+    """Once it has begun and for SECONDS, then looks that it goes on and ends well."""
     rounds, stop = tmp_path / 'rounds', tmp_path / 'stop'
 
     def done():
