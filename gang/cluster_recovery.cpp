@@ -60,6 +60,7 @@ void Cluster::Impl::recover_one(const RecoveredJob& r, TimePoint now, Actions& o
   job.remaining = static_cast<std::uint32_t>(job.members.size());
   job.accrual.from = now;
   job.accrual.before = r.scheduled;
+  if (!job.started) job.started = now;
   job.state = r.state;
   job.exit_code = r.exit_code;
   job.reasons = r.reasons;

@@ -292,7 +292,7 @@ base::Exited NodeAgent::exited_message(AttemptId id) const {
 }
 
 NodeActions NodeAgent::adopt(const base::PlacedTasks& placed, const base::AttemptReport& report,
-                             TimePoint) {
+                             bool has_begun, TimePoint) {
   if (!well_formed(placed)) {
     ++unexpected_count_;
     NodeActions out;
@@ -303,7 +303,7 @@ NodeActions NodeAgent::adopt(const base::PlacedTasks& placed, const base::Attemp
   Attempt& attempt = attempts_[placed.attempt];
   attempt.placed = placed;
   attempt.phase = from_report(report.phase);
-  attempt.started = attempt.phase == Phase::Running;
+  attempt.started = has_begun;
   attempt.reason = report.reason;
   for (const base::TaskExit& exit : report.exits) attempt.exits.emplace(exit.rank, exit);
   NodeActions out;

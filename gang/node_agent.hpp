@@ -109,9 +109,10 @@ class NodeAgent {
   NodeActions on_shepherd(AttemptId attempt, const ShepherdEvent& event, TimePoint now);
   // A shepherd found after a restart of the daemon (before the first on_connected). If its tasks
   // run they go on unfrozen until the head sends a timetable; if they were not started yet, its
-  // cgroup is frozen again, as at its birth.
+  // cgroup is frozen again, as at its birth. One that was told to start may still be forking: only
+  // if it `has_begun` the head is told so, else ShepherdStarted follows.
   NodeActions adopt(const base::PlacedTasks& placed, const base::AttemptReport& report,
-                    TimePoint now);
+                    bool has_begun, TimePoint now);
   // The daemon ended the attempt for a reason of its own (memory limit): killed, reason reported.
   NodeActions end_attempt(AttemptId attempt, std::string reason, TimePoint now);
 

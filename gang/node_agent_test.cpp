@@ -222,6 +222,18 @@ TEST(NodeAgent, TellsWhatWasSeenBeforeItRan) {
   EXPECT_EQ(said<base::ActivityChanged>(a.agent.repeat_activities(kNow)).size(), 1U);
 }
 
+TEST(NodeAgent, WhoIsAdoptedWhileItForksHasNotBegun) {
+  for (const bool has_begun : {false, true}) {
+    NodeAgent agent{{{"node01", 2, base::Bytes{}}}};
+    agent.adopt(placed(), {kJob, base::AttemptPhase::Running, {}, {}}, has_begun, kNow);
+    agent.on_connected(kNow);
+    const auto answer = agent.on_head(base::StartTasks{kJob}, kNow);
+    EXPECT_EQ(count<TellShepherdStart>(answer), 0U) << "it was told before";
+    EXPECT_EQ(said<base::Started>(answer).size(), has_begun ? 1U : 0U);
+    EXPECT_EQ(said<base::Started>(agent.on_shepherd(kJob, ShepherdStarted{}, kNow)).size(), 1U);
+  }
+}
+
 TEST(NodeAgent, SenselessMessagesAreCountedAndHarmless) {
   Agent a;
   auto bad = placed();

@@ -85,7 +85,10 @@ base::Result<base::PlacedTasks> from_wire(const wire::ShepherdPrepare& message);
 struct FoundAttempt {
   base::PlacedTasks placed;
   base::AttemptReport report;
-  std::vector<pid_t> pids;  // in rank order
+  std::vector<pid_t> pids;  // in rank order; empty: some task was not forked yet
+
+  // Its tasks run, or have run.
+  [[nodiscard]] bool has_begun() const { return !pids.empty() || !report.exits.empty(); }
 
   friend bool operator==(const FoundAttempt&, const FoundAttempt&) = default;
 };

@@ -104,7 +104,7 @@ Attempts::Handlers Daemon::attempt_handlers() {
     carry_out(agent_.end_attempt(attempt, std::move(reason), parts_.clock.now()));
   };
   handlers.found = [this](const proto::FoundAttempt& found) {
-    carry_out(agent_.adopt(found.placed, found.report, parts_.clock.now()));
+    carry_out(agent_.adopt(found.placed, found.report, found.has_begun(), parts_.clock.now()));
   };
   return handlers;
 }

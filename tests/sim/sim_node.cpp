@@ -84,9 +84,7 @@ void SimNode::restart_daemon() {
     if (s.phase != base::AttemptPhase::Running) {
       set_frozen(shepherds_.at(id), !s.placed.cores.empty());  // as it was born
     }
-    carry_out(agent_->adopt(s.placed, {id, s.phase, s.exits, {}}, local()));
-    // Who is adopted between fork and answer counts as begun: so what hangs, hangs until then.
-    if (s.phase == base::AttemptPhase::Running && !s.begun && !s.killed) begin(id);
+    carry_out(agent_->adopt(s.placed, {id, s.phase, s.exits, {}}, s.begun, local()));
   }
 }
 
