@@ -163,6 +163,13 @@ Status Head::recover_jobs(const std::vector<StoredJob>& stored) {
   return {};
 }
 
+// By the monotonic clock if it was the same then: the other one may have been set since.
+TimePoint Head::start_of(const JobProgress& progress) const {
+  const TimePoint at = now();
+  if (progress.start_mark != TimePoint() && progress.start_mark <= at) return progress.start_mark;
+  return at - std::max<Duration>(wall_now() - progress.started, 0s);
+}
+
 Result<gang::RecoveredJob> Head::recover_job(const StoredJob& stored) {
   wire::ResourceRequest resources;
   if (!resources.ParseFromString(stored.info.resources)) {
@@ -213,9 +220,7 @@ Result<gang::RecoveredJob> Head::recover_job(const StoredJob& stored) {
   recovered.ending = stored.progress.ending;
   recovered.exit_code = stored.progress.exit_code;
   recovered.reasons = stored.progress.reasons;
-  if (stored.progress.started != WallTime()) {
-    recovered.started = now() - std::max<Duration>(wall_now() - stored.progress.started, 0s);
-  }
+  if (stored.progress.started != WallTime()) recovered.started = start_of(stored.progress);
   return recovered;
 }
 

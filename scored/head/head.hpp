@@ -237,6 +237,7 @@ class Head {
   Status recover_jobs(const std::vector<StoredJob>& stored);
   void recover_cancels(const std::map<std::string, std::string>& settings);
   Result<gang::RecoveredJob> recover_job(const StoredJob& stored);
+  [[nodiscard]] TimePoint start_of(const JobProgress& progress) const;
   Status add_node(const std::string& name);
   void check_idle();
   void finish_traces(TimePoint now);

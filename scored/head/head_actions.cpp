@@ -181,6 +181,7 @@ void Head::note_state(Job& job, const gang::JobView& view) {
   if (view.state != JobState::Pending) deadlines_.clear(job.info.id, DeadlineKind::Immediate);
   if (view.state == JobState::Running && job.progress.started == WallTime()) {
     job.progress.started = wall_now();
+    job.progress.start_mark = now();
     job_waits_.add(std::max(job.progress.started - job.info.submitted, Duration(0)));
     streams_.start_input(job.info.id);
   }
@@ -192,6 +193,7 @@ void Head::note_requeue(Job& job, const gang::JobView& view) {
   const JobId id = job.info.id;
   job.progress.restarts = view.restarts;
   job.progress.started = WallTime();
+  job.progress.start_mark = TimePoint();
   networks_.close(job.progress.placement.attempt);
   streams_.requeue(id);
   const std::string why = fmt::format("requeued, restart {}: {}", view.restarts, view.lost);

@@ -4,7 +4,9 @@
 // would lose jobs and give their numbers to others.
 #include "scored/head/store.hpp"
 
+#include "base/fd.hpp"
 #include "base/limits.hpp"
+#include "base/text.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -65,6 +67,8 @@ constexpr LaterColumn kLaterColumns[] = {
      "ALTER TABLE jobs ADD COLUMN reasons TEXT"},
     {"SELECT COUNT(*) FROM pragma_table_info('accounting') WHERE name = 'restarts'",
      "ALTER TABLE accounting ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0"},
+    {"SELECT COUNT(*) FROM pragma_table_info('jobs') WHERE name = 'start_mark'",
+     "ALTER TABLE jobs ADD COLUMN start_mark TEXT"},
 };
 constexpr const char* kInUse = "in use\n";
 
@@ -78,6 +82,23 @@ std::int64_t count(WallTime time) {
 
 std::int64_t number(std::uint64_t value) {
   return static_cast<std::int64_t>(value);
+}
+
+// The monotonic clock means something to a later head only if the machine was not booted between.
+std::string this_boot() {
+  const auto id = read_file("/proc/sys/kernel/random/boot_id", 64);
+  return id ? std::string(trim(*id)) : std::string();
+}
+
+std::string pack_mark(TimePoint at, const std::string& boot) {
+  if (at == TimePoint() || boot.empty()) return {};
+  return fmt::format("{} {}", boot, at.time_since_epoch().count());
+}
+
+TimePoint unpack_mark(std::string_view mark, const std::string& boot) {
+  if (boot.empty() || !mark.starts_with(boot + " ")) return {};
+  const auto ns = parse_number<std::uint64_t>(mark.substr(boot.size() + 1));
+  return TimePoint(Duration(ns ? static_cast<std::int64_t>(*ns) : 0));
 }
 
 // Little-endian 32-bit numbers, as this program only runs on such machines.
@@ -221,7 +242,7 @@ Status check_database(const Database& database) {
   return {};
 }
 
-void bind_progress(Statement& statement, const JobProgress& progress) {
+void bind_progress(Statement& statement, const JobProgress& progress, const std::string& boot) {
   statement.bind(2, static_cast<std::int64_t>(progress.state))
       .bind(3, number(progress.placement.attempt.value()))
       .bind_text(4, pack_names(progress.placement.nodes))
@@ -231,7 +252,8 @@ void bind_progress(Statement& statement, const JobProgress& progress) {
       .bind(8, count(progress.started))
       .bind(9, progress.detached ? 1 : 0)
       .bind(10, progress.restarts)
-      .bind_text(12, pack_names(progress.reasons));
+      .bind_text(12, pack_names(progress.reasons))
+      .bind_text(14, pack_mark(progress.start_mark, boot));
   if (progress.ending) {
     statement.bind(11, static_cast<std::int64_t>(*progress.ending));
   } else {
@@ -239,7 +261,7 @@ void bind_progress(Statement& statement, const JobProgress& progress) {
   }
 }
 
-StoredJob read_job(const Statement& row) {
+StoredJob read_job(const Statement& row, const std::string& boot) {
   StoredJob job;
   job.info.id = JobId(static_cast<std::uint64_t>(row.integer(0)));
   job.info.user = UserId(static_cast<std::uint32_t>(row.integer(1)));
@@ -264,6 +286,7 @@ StoredJob read_job(const Statement& row) {
   job.progress.exit_code = static_cast<std::int32_t>(row.integer(20));
   if (!row.is_null(21)) job.progress.ending = static_cast<JobState>(row.integer(21));
   job.progress.reasons = unpack_names(row.bytes(22));
+  job.progress.start_mark = unpack_mark(row.bytes(23), boot);
   return job;
 }
 
@@ -303,6 +326,7 @@ Status prepare_all(const Database& database, std::initializer_list<Preparation> 
 
 Result<Store> Store::open(const std::string& directory) {
   Store store;
+  store.boot_ = this_boot();
   if (auto sound = check_directory(directory); !sound) return sound.error();
   auto lock = lock_directory(directory);
   if (!lock) return lock.error();
@@ -357,11 +381,11 @@ Status Store::prepare() {
        {save_progress_,
         "UPDATE jobs SET state = ?2, attempt = ?3, nodes = ?4, tasks = ?5, cores = ?6, "
         "scheduled_ns = ?7, started_ns = ?8, detached = ?9, restarts = ?10, ending = ?11, "
-        "reasons = ?12, exit_code = ?13 WHERE id = ?1 AND state < 5"},
+        "reasons = ?12, exit_code = ?13, start_mark = ?14 WHERE id = ?1 AND state < 5"},
        {save_end_,
         "UPDATE jobs SET state = ?2, attempt = ?3, nodes = ?4, tasks = ?5, cores = ?6, "
         "scheduled_ns = ?7, started_ns = ?8, detached = ?9, restarts = ?10, ending = ?11, "
-        "reasons = ?12, exit_code = ?13, ended_ns = ?14, status = ?15 "
+        "reasons = ?12, exit_code = ?13, start_mark = ?14, ended_ns = ?15, status = ?16 "
         "WHERE id = ?1 AND state < 5"},
        {drop_spec_, "DELETE FROM specs WHERE job = ?"},
        {account_,
@@ -405,7 +429,7 @@ Status Store::apply_one(const AddJob& change) {
 
 Status Store::apply_one(const SaveProgress& change) {
   save_progress_.bind(1, number(change.id.value()));
-  bind_progress(save_progress_, change.progress);
+  bind_progress(save_progress_, change.progress, boot_);
   return save_progress_.bind(13, change.progress.exit_code).run();
 }
 
@@ -413,8 +437,8 @@ Status Store::apply_one(const SaveEnd& change) {
   std::int64_t tasks = 0;
   for (const std::uint32_t on_node : change.progress.placement.tasks_on_node) tasks += on_node;
   save_end_.bind(1, number(change.id.value()));
-  bind_progress(save_end_, change.progress);
-  save_end_.bind(13, change.exit_code).bind(14, count(change.ended)).bind_blob(15, change.status);
+  bind_progress(save_end_, change.progress, boot_);
+  save_end_.bind(13, change.exit_code).bind(15, count(change.ended)).bind_blob(16, change.status);
   if (auto saved = save_end_.run(); !saved) return saved;
   if (auto dropped = drop_spec_.bind(1, number(change.id.value())).run(); !dropped) return dropped;
   return account_.bind(1, number(change.id.value())).bind(2, tasks).run();
@@ -455,14 +479,15 @@ Result<std::vector<StoredJob>> Store::active_jobs() {
   auto statement = database_.prepare(
       "SELECT id, user, request, name, command, directory, resources, stdin_rank, detached, "
       "keep_going, immediate_ns, submitted_ns, state, attempt, nodes, tasks, cores, scheduled_ns, "
-      "started_ns, restarts, exit_code, ending, reasons FROM jobs WHERE state < 5 ORDER BY id");
+      "started_ns, restarts, exit_code, ending, reasons, start_mark FROM jobs WHERE state < 5 "
+      "ORDER BY id");
   if (!statement) return statement.error();
   std::vector<StoredJob> jobs;
   while (true) {
     auto row = statement->step();
     if (!row) return row.error();
     if (!*row) return jobs;
-    jobs.push_back(read_job(*statement));
+    jobs.push_back(read_job(*statement, boot_));
   }
 }
 

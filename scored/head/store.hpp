@@ -56,6 +56,7 @@ struct JobProgress {
   Placement placement;
   Duration scheduled{0};
   WallTime started{};          // 0: not yet
+  TimePoint start_mark{};      // the same by the monotonic clock; 0: not yet, or before a boot
   bool detached = false;       // goes on without a front end
   std::uint32_t restarts = 0;  // how often it was requeued
   // While it is Completing: how it will end.
@@ -146,6 +147,7 @@ class Store {
   [[nodiscard]] Status apply_one(const Barrier&) { return {}; }
 
   std::string path_;
+  std::string boot_;  // which boot of this machine it is
   UniqueFd lock_;
   Database database_;
   Statement add_job_, add_spec_, save_progress_, save_end_, drop_spec_, account_, save_resources_,

@@ -55,6 +55,7 @@ JobProgress placed(JobState state) {
   progress.placement.cores = {{0, 3}, {}};
   progress.scheduled = 3ms;
   progress.started = WallTime(7s);
+  progress.start_mark = TimePoint(70s);
   progress.restarts = 2;
   return progress;
 }
@@ -100,6 +101,25 @@ TEST_F(StoreTest, RemembersHowAJobIsEnding) {
   EXPECT_EQ(store.active_jobs().value().at(0).progress, ending);
 }
 
+TEST_F(StoreTest, TellsTheMonotonicClockOnlyToAHeadOfTheSameBoot) {
+  {
+    Store store = Store::open(directory_).value();
+    ASSERT_TRUE(apply(store, {add(1), SaveProgress{JobId(1), placed(JobState::Running)}}));
+  }
+  EXPECT_EQ(Store::open(directory_).value().active_jobs().value().at(0).progress.start_mark,
+            TimePoint(70s));
+  for (const char* mark : {"5f0c0a4e-0000-4000-8000-000000000000 70000000000", "", "x", "x y"}) {
+    {
+      auto booted = Database::open(file(), Database::Mode::ReadWrite);
+      ASSERT_TRUE(booted);
+      ASSERT_TRUE(booted->execute(fmt::format("UPDATE jobs SET start_mark = '{}'", mark).c_str()));
+    }
+    const auto job = Store::open(directory_).value().active_jobs().value().at(0);
+    EXPECT_EQ(job.progress.start_mark, TimePoint()) << mark;
+    EXPECT_EQ(job.progress.started, WallTime(7s));
+  }
+}
+
 TEST_F(StoreTest, TakesADatabaseOfBeforeRestartsWereCounted) {
   ASSERT_TRUE(Store::open(directory_));
   {
@@ -108,6 +128,7 @@ TEST_F(StoreTest, TakesADatabaseOfBeforeRestartsWereCounted) {
     ASSERT_TRUE(old->execute("ALTER TABLE jobs DROP COLUMN restarts"));
     ASSERT_TRUE(old->execute("ALTER TABLE jobs DROP COLUMN ending"));
     ASSERT_TRUE(old->execute("ALTER TABLE jobs DROP COLUMN reasons"));
+    ASSERT_TRUE(old->execute("ALTER TABLE jobs DROP COLUMN start_mark"));
     ASSERT_TRUE(old->execute("ALTER TABLE accounting DROP COLUMN restarts"));
   }
   Store store = Store::open(directory_).value();
