@@ -81,6 +81,15 @@ async function seriousFaults(page) {
     .map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(' ')}`);
 }
 
+// WCAG 2's, of colours as #rrggbb.
+function contrast(one, other) {
+  const luminance = (colour) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16) / 255)
+    .map((part) => (part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, part, i) => sum + part * [0.2126, 0.7152, 0.0722][i], 0);
+  const [low, high] = [luminance(one), luminance(other)].sort((a, b) => a - b);
+  return (high + 0.05) / (low + 0.05);
+}
+
 describe('access', { skip }, () => {
   before(async () => {
     cluster = await Cluster.start(2, '--cores', '2');
@@ -186,6 +195,26 @@ describe('access', { skip }, () => {
   });
 
   for (const colorScheme of ['dark', 'light']) {
+    test(`bars, curves and outlines stand out from their ground, ${colorScheme}`, async () => {
+      const page = await open({ colorScheme });
+      const colours = await page.evaluate(() => {
+        const style = getComputedStyle(document.documentElement);
+        const names = ['panel', 'line', 'faint', 'accent', 'user', 'system', 'waited', 'pm', 'p50', 'p95', 'max', 'skew'];
+        return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+      });
+      const low = [];
+      const check = (ground, names) => {
+        for (const name of names) {
+          const ratio = contrast(colours[name], colours[ground]);
+          if (!(ratio >= 3)) low.push(`${name} on ${ground}: ${ratio.toFixed(2)}`);
+        }
+      };
+      check('line', ['user', 'system', 'waited', 'pm']);
+      check('panel', ['faint', 'accent', 'p50', 'p95', 'max', 'skew', 'user', 'system', 'waited', 'pm']);
+      assert.deepEqual(low, []);
+      await close(page);
+    });
+
     for (const width of [1440, 360]) {
       test(`drawer and tables have no serious accessibility fault, ${colorScheme}, ${width} pixels`, async () => {
         const page = await open({ colorScheme, viewport: { width, height: 900 } });

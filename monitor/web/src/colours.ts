@@ -19,14 +19,6 @@ export function jobColour(job: number): JobColour {
   };
 }
 
-// Load bars: parts of a process's scheduled time.
-export const loadColours = {
-  user: '#009e73',
-  system: '#d55e00',
-  waited: '#cc79a7',
-  pm: '#56b4e9',
-} as const;
-
 export interface Theme {
   ink: string;
   faint: string;
@@ -38,6 +30,11 @@ export interface Theme {
   p95: string;
   max: string;
   skew: string;
+  // Load bars: parts of a process's scheduled time.
+  user: string;
+  system: string;
+  waited: string;
+  pm: string;
 }
 
 // Asking for a style makes the browser bring all styles up to date first: once for each scheme is enough.
@@ -62,6 +59,10 @@ function readTheme(element: Element): Theme {
     p95: get('--p95'),
     max: get('--max'),
     skew: get('--skew'),
+    user: get('--user'),
+    system: get('--system'),
+    waited: get('--waited'),
+    pm: get('--pm'),
   };
 }
 

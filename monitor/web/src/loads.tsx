@@ -3,7 +3,7 @@
 
 import { useState } from 'preact/hooks';
 import { Canvas, type Size } from './canvas';
-import { loadColours, unmarkedAlpha, type Theme } from './colours';
+import { unmarkedAlpha, type Theme } from './colours';
 import { bytes, percent } from './format';
 import { Panel, type Table } from './twin';
 import type { Processes, Snapshot } from './types';
@@ -77,10 +77,10 @@ function drawBar(context: CanvasRenderingContext2D, row: ProcessRow, bar: Bar, t
   context.fillStyle = theme.line;
   context.fillRect(bar.x, bar.top, bar.w, bar.h);
   if (row.state === 'frozen') context.globalAlpha = 0.6 * alpha;
-  part(row.user, loadColours.user);
-  part(row.system, loadColours.system);
-  part(row.waited, loadColours.waited);
-  part(row.pm, loadColours.pm);
+  part(row.user, theme.user);
+  part(row.system, theme.system);
+  part(row.waited, theme.waited);
+  part(row.pm, theme.pm);
   if (row.state === 'stopped') stripe(context, bar, theme.ink);
   context.globalAlpha = 1;
 }
@@ -185,10 +185,10 @@ function table(snapshot: Snapshot): Table {
 }
 
 const legend = [
-  ['user', loadColours.user],
-  ['system', loadColours.system],
-  ['waiting for a processor', loadColours.waited],
-  ['waiting in PM', loadColours.pm],
+  ['user', 'var(--user)'],
+  ['system', 'var(--system)'],
+  ['waiting for a processor', 'var(--waited)'],
+  ['waiting in PM', 'var(--pm)'],
 ] as const;
 
 export function LoadPanel({ snapshot, marked }: { snapshot: Snapshot; marked: number | null }) {

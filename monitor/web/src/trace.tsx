@@ -133,10 +133,14 @@ function draw(boundary: Boundary, chosen: number) {
       context.fillStyle = theme.ink;
       if (index % named === 0) context.fillText(line.node, 2, y + h / 2, leftMargin - 6);
       let from = line.due_s - boundary.at_s;
+      context.strokeStyle = theme.faint;
+      context.lineWidth = 1;
       line.ends_s.forEach((end, phase) => {
         const to = line.due_s - boundary.at_s + end;
         context.fillStyle = phases[phase]![1];
-        if (to > from) context.fillRect(xOf(from), y + 1, Math.max(xOf(to) - xOf(from), 1), Math.max(h - 2, 1));
+        const w = Math.max(xOf(to) - xOf(from), 1);
+        if (to > from) context.fillRect(xOf(from), y + 1, w, Math.max(h - 2, 1));
+        if (to > from && w > 3 && h > 5) context.strokeRect(xOf(from) + 0.5, y + 1.5, w - 1, h - 3);
         from = to;
       });
       if (index !== chosen) return;
