@@ -96,6 +96,11 @@ describe('dashboard', { skip }, () => {
     await page.getByRole('button', { name: 'Nodes × time' }).click();
     await page.waitForTimeout(2500);
     await page.screenshot({ path: picture('time') });
+    const shown = () => page.locator('#matrix canvas').getAttribute('aria-label');
+    assert.match(await shown(), /in the last 5 s$/);
+    await cluster.command('scadm', 'set', 'quantum', '10ms');
+    await until(async () => /in the last 1 s$/.test(await shown()), 'about a hundred slices');
+    await cluster.command('scadm', 'set', 'quantum', '50ms');
     for (const job of jobs) await cluster.cancel(job);
     assert.deepEqual(page.errors, []);
     await page.context().close();

@@ -10,7 +10,11 @@ import type { Node, Run, Snapshot } from './types';
 
 const leftMargin = 34;
 const topMargin = 16;
-const timelineSeconds = 5;
+
+// What nodes over time show: 5 s, of short slices about a hundred; more could not be told apart.
+function timelineSeconds({ cluster }: Snapshot): number {
+  return Math.min(Math.max(Math.round(100 * cluster.quantum_s), 1), 5);
+}
 
 interface Place {
   row: number;
@@ -120,18 +124,19 @@ function drawSlots(snapshot: Snapshot, chosen: Place | null, marked: number | nu
 function drawTimeline(snapshot: Snapshot, runs: Run[], marked: number | null) {
   return (context: Context, size: Size, theme: Theme) => {
     const to = snapshot.slices.to_s;
-    const from = to - timelineSeconds;
+    const seconds = timelineSeconds(snapshot);
+    const from = to - seconds;
     const age = snapshot.time_s - to; // samples that come together are shown later
     const newest = age < 0.05 ? 'now' : `${age.toFixed(1)} s ago`;
     const h = (size.h - topMargin) / Math.max(snapshot.nodes.length, 1);
     const xOf = (time: number) =>
-      leftMargin + (Math.max(0, time - from) / timelineSeconds) * (size.w - leftMargin);
+      leftMargin + (Math.max(0, time - from) / seconds) * (size.w - leftMargin);
     context.font = '11px system-ui, sans-serif';
     context.textBaseline = 'middle';
     context.fillStyle = theme.ink;
-    for (let back = timelineSeconds; back >= 0; back -= 1) {
-      context.textAlign = back === 0 ? 'right' : 'center';
-      context.fillText(back === 0 ? newest : `−${back} s`, xOf(to - back), 7);
+    for (let back = seconds; back > -0.01; back -= seconds / 5) {
+      context.textAlign = back < 0.01 ? 'right' : 'center';
+      context.fillText(back < 0.01 ? newest : `−${back.toFixed(seconds < 5 ? 1 : 0)} s`, xOf(to - back), 7);
     }
     context.textAlign = 'left';
     for (let node = 0; node < snapshot.nodes.length; node += Math.max(8, Math.ceil(11 / h))) {
@@ -153,7 +158,7 @@ function useRuns(snapshot: Snapshot): Run[] {
   if (kept.current.head !== snapshot.head) kept.current = { head: snapshot.head, runs: new Map() };
   const { runs } = kept.current;
   for (const run of snapshot.slices.runs) runs.set(`${run[0]} ${run[1]} ${run[2]}`, run);
-  const oldest = snapshot.slices.to_s - timelineSeconds;
+  const oldest = snapshot.slices.to_s - timelineSeconds(snapshot);
   for (const [key, run] of runs) {
     if ((run[3] ?? snapshot.slices.to_s) < oldest) runs.delete(key);
   }
@@ -252,7 +257,7 @@ export function MatrixPanel({ snapshot, marked }: { snapshot: Snapshot; marked: 
         </>
       ) : (
         <Canvas
-          label={`What each of ${nodes} nodes ran in the last ${timelineSeconds} seconds`}
+          label={`What each of ${nodes} nodes ran in the last ${timelineSeconds(snapshot)} s`}
           height={212}
           draw={drawTimeline(snapshot, runs, marked)}
         />
