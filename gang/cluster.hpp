@@ -36,7 +36,11 @@ struct ClusterConfig {
   Duration quantum = base::limits::kDefaultQuantum;
   std::uint32_t max_slots = base::limits::kDefaultSlots;  // rows of the matrix
   bool switch_always = false;  // at every boundary, also between slices of the same jobs
-  Duration epoch_lead = std::chrono::milliseconds{20};  // notice a new timetable needs when shared
+  // Notice that a new timetable needs where something runs: so much, a little for each node that is
+  // told, and no more than the most.
+  Duration epoch_lead = std::chrono::milliseconds{4};
+  Duration epoch_lead_per_node = std::chrono::microseconds{250};
+  Duration most_epoch_lead = std::chrono::milliseconds{20};
   Duration idle_lead = std::chrono::milliseconds{2};    // ... when none of its nodes runs anything
   Duration epoch_gap = std::chrono::milliseconds{5};    // changes that come faster share an epoch
   Duration launch_deadline = std::chrono::seconds{10};  // to Prepared from every node

@@ -321,6 +321,7 @@ class Cluster::Impl {
   void unify(Layout& layout) const;
   [[nodiscard]] std::vector<Column> columns_of(const Layout& layout, std::uint64_t serial) const;
   struct Change;
+  [[nodiscard]] Duration lead_for(std::size_t told) const;
   [[nodiscard]] Start choose_start(const Change& change, TimePoint now) const;
   [[nodiscard]] bool is_slice_over(const Layout& layout, TimePoint t) const;
   void begin_cycle(const Layout& layout, std::uint64_t serial, TimePoint start);

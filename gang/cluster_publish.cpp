@@ -10,12 +10,12 @@
 // Equal columns need no message, so a change of one job reaches only its nodes, unless the cycle
 // itself changes: then all nodes on which jobs take turns.
 //
-// When: changes on nodes where jobs take turns come into force at a boundary of slices, epoch_lead
-// ahead at least; where one set of jobs runs all the time, after epoch_lead; where nothing runs,
-// after idle_lead. A slice in which nobody is left ends at once, after epoch_lead. A node has at
-// most one timetable ahead of it: while one is on its way, the next either starts at the very same
-// time (and replaces it), or is not made before that has started.
-// It is tested by cluster_test.cpp.
+// When: changes on nodes where jobs take turns come into force at a boundary of slices, with notice
+// (lead_for()) at least; where one set of jobs runs all the time, after that notice; where nothing
+// runs, after idle_lead. A slice in which nobody is left ends at once, after that notice. A node
+// has at most one timetable ahead of it: while one is on its way, the next either starts at the
+// very same time (and replaces it), or is not made before that has started. It is tested by
+// cluster_test.cpp.
 #include "base/assert.hpp"
 #include "gang/cluster_impl.hpp"
 
@@ -207,6 +207,11 @@ bool Cluster::Impl::is_slice_over(const Layout& layout, TimePoint t) const {
                       [row](const WeightedRow& r) { return r.row == row; });
 }
 
+Duration Cluster::Impl::lead_for(std::size_t told) const {
+  const auto more = config.epoch_lead_per_node * static_cast<std::int64_t>(told);
+  return std::min(config.epoch_lead + more, config.most_epoch_lead);
+}
+
 Cluster::Impl::Start Cluster::Impl::choose_start(const Change& change, TimePoint now) const {
   bool was_shared = false;
   bool runs = false;
@@ -225,7 +230,7 @@ Cluster::Impl::Start Cluster::Impl::choose_start(const Change& change, TimePoint
   if (change.new_cycle) ahead.insert(latest_start_);
   ahead.erase(ahead.begin(), ahead.upper_bound(now));
 
-  const TimePoint soonest = now + (runs ? config.epoch_lead : config.idle_lead);
+  const TimePoint soonest = now + (runs ? lead_for(change.nodes.size()) : config.idle_lead);
   if (ahead.empty()) {
     const bool cut = was_shared && !newest.order.empty();
     const bool early = cut && change.new_cycle && is_slice_over(change.layout, soonest);

@@ -125,6 +125,30 @@ TEST(Idle, ASliceInWhichNobodyIsLeftEndsEarly) {
   EXPECT_EQ(b.cluster.counters().early_yields, 1U);
 }
 
+// 10 ms into a slice of the idle job all say so: when does the other one have its nodes?
+Duration notice_on(std::uint32_t count) {
+  IdleBench b;
+  b.add_nodes(count);
+  const JobId idle = b.submit(Bench::on_nodes(count));
+  const JobId busy = b.submit(Bench::on_nodes(count));
+  b.pass(500ms);
+  while (!b.runs(NodeId{0}, idle, b.now - 10ms) || b.runs(NodeId{0}, idle, b.now - 11ms)) {
+    b.pass(1ms);
+  }
+  b.all_say(idle, kIdle);
+  const TimePoint said = b.now;
+  b.pass(30ms);
+  TimePoint t = said;
+  while (!b.runs(NodeId{0}, busy, t)) t += 250us;
+  return t - said;
+}
+
+TEST(Idle, FewNodesNeedLittleNoticeAndManyNoMoreThanAFew) {
+  EXPECT_LE(notice_on(2), 5ms);
+  EXPECT_EQ(notice_on(64), 20ms);
+  EXPECT_EQ(notice_on(100), 20ms);
+}
+
 TEST(Idle, SomebodyElseInTheSliceKeepsIt) {
   IdleBench b;
   b.add_nodes(2);
