@@ -1,5 +1,6 @@
 """Idle jobs give their slices to others and come back when something wakes them."""
 import json
+import socket
 import subprocess
 import time
 
@@ -105,6 +106,18 @@ def test_a_signal_wakes_it(pair):
     wait_until(is_background(pair, sleeper))
     pair.run('sccancel', '--signal', 'USR1', sleeper)
     wait_until(is_back(pair, sleeper))
+
+
+def test_a_message_from_outside_wakes_it(pair, tmp_path):
+    path = tmp_path / 'door'
+    script = (f'import socket\ndoor = socket.socket(socket.AF_UNIX)\ndoor.bind("{path}")\ndoor.listen()\n'
+              'door.accept()\n' + SPINNER.format(600))
+    waits = pair.submit('-N', 1, 'python3', '-c', script)
+    spin(pair)
+    wait_until(is_background(pair, waits), what=lambda: pair.job(waits))
+    with socket.socket(socket.AF_UNIX) as visitor:
+        visitor.connect(str(path))
+        wait_until(is_back(pair, waits))
 
 
 def test_its_slice_ends_early_when_nobody_is_left_in_it(pair):
