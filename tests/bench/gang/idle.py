@@ -1,9 +1,10 @@
 """scbench gang --idle: what idle jobs cost a busy one beside them, and how soon they leave and return.
 
-What they cost is told in three ways. The busy job's work, in pairs of windows with and without idle
-jobs: the whole truth, but drowned by whatever else the machine does. The processor time that idle
-jobs use, and that the daemons use more with them than without: exact, without what a cache forgets.
-And the part of the time that the busy job has no slice.
+What they cost is told in four ways. The busy job's work, in pairs of windows with and without idle
+jobs: the whole truth, but drowned by whatever else the machine does. In the same windows the time in
+which its tasks did not run, as they saw it themselves: what was taken from them, without what a cache
+forgets or how fast the processor is. The processor time that idle jobs use, and that the daemons use
+more with them than without. And the part of the time that the busy job has no slice.
 """
 import json
 import math
@@ -54,6 +55,31 @@ class IdleJobs(measure.SharedJobs):
         super().share(shared)
         if shared:
             self.wait_background()
+
+
+def work_and_gaps(jobs, nodes, seconds):
+    """Steps a second of the busy job; percent of the time that its tasks did not run."""
+    busy = jobs.counters[0]
+    begin, before = time.monotonic_ns(), sum(measure.gap_time(busy, rank) for rank in range(nodes))
+    rate = jobs.rate(seconds)
+    gaps = sum(measure.gap_time(busy, rank) for rank in range(nodes)) - before
+    return rate, 100 * gaps / nodes / (time.monotonic_ns() - begin)
+
+
+def paired(jobs, nodes, window, pairs):
+    """Percent of its work, and of its time, that the busy job loses to idle ones: two lists. Each window beside them
+    against the mean of those alone around it."""
+    jobs.share(False)
+    alone, losses, gaps = work_and_gaps(jobs, nodes, window), [], []
+    for _ in range(pairs):
+        jobs.share(True)
+        beside = work_and_gaps(jobs, nodes, window)
+        jobs.share(False)
+        again = work_and_gaps(jobs, nodes, window)
+        losses.append(100 * (1 - beside[0] / ((alone[0] + again[0]) / 2)))
+        gaps.append(beside[1] - (alone[1] + again[1]) / 2)
+        alone = again
+    return losses, gaps
 
 
 def idle_cpu_ns(jobs):
@@ -146,7 +172,7 @@ def run(options, case):
         pairs = max(5, round(options.seconds / (2 * window)))
         jobs = IdleJobs(cluster, nodes, directory)
         try:
-            losses = measure.paired_losses(jobs, window, pairs)
+            losses, gaps = paired(jobs, nodes, window, pairs)
             figures = taken(jobs, max(5.0, options.seconds / 4))
         finally:
             jobs.end()
@@ -155,7 +181,8 @@ def run(options, case):
     error = 1.25 * statistics.stdev(losses) / math.sqrt(pairs)  # of a median
     figures |= {'nodes': nodes, 'slice_ms': slice_ms, 'idle_jobs': len(jobs.fronts), 'pairs': pairs,
                 'slowed_percent': statistics.median(losses), 'slowed_error': error,
-                'slowed_lowest': min(losses), 'slowed_highest': max(losses), 'answer_ms': statistics.median(answered) / 1e6}
+                'slowed_lowest': min(losses), 'slowed_highest': max(losses), 'gaps_percent': statistics.median(gaps),
+                'gaps_lowest': min(gaps), 'gaps_highest': max(gaps), 'answer_ms': statistics.median(answered) / 1e6}
     for name, values in (('return', returned), ('last', last), ('leave', left)):
         figures |= {f'{name}_slices': statistics.median(values) / options.slice,
                     f'{name}_p90_slices': measure.percentile(values, 0.9) / options.slice}
