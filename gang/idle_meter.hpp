@@ -32,6 +32,11 @@ class IdleMeter {
   // with use ends idleness. Who is idle for short moments only, again and again, must be quiet for
   // longer each time, up to kMaxPatience times as long.
   bool add(Duration ran, Duration used, Duration waited = Duration{0});
+
+  // Slices are so long from now on, 0: there are none. Of short ones a quarter is enough rest, or a
+  // tick of the kernel's, where that is less than IdleRule::least.
+  void set_slice(Duration slice) { slice_ = slice; }
+
   // Worth looking again before its slice is over, for a reason of the caller's.
   void doubt() { may_be_idle_ = true; }
 
@@ -54,10 +59,12 @@ class IdleMeter {
 
  private:
   void wake();
+  [[nodiscard]] Duration least() const;
 
   IdleRule rule_;
   std::uint32_t quiet_looks_ = 0;
   Duration quiet_{0};  // own time since the last use
+  Duration slice_{0};
   std::uint32_t patience_ = 1;
   bool is_idle_ = false;
   bool may_be_idle_ = false;

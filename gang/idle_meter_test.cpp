@@ -76,14 +76,25 @@ TEST(IdleMeter, ShortMomentsOfIdlenessNeedMorePatienceEachTime) {
   }
 }
 
-TEST(IdleMeter, LongRestGivesThePatienceBack) {
+TEST(IdleMeter, ARestThatPaysGivesThePatienceBack) {
   IdleMeter meter;
   looks_until_idle(meter, 10ms);
   meter.add(10ms, 5ms);
   EXPECT_EQ(looks_until_idle(meter, 10ms), 4);
-  meter.add(10s, 0ns);
+  meter.add(10ms, 5ms);
+  EXPECT_EQ(looks_until_idle(meter, 10ms), 8);
+  meter.add(200ms, 0ns);
   meter.add(10ms, 5ms);
   EXPECT_EQ(looks_until_idle(meter, 10ms), 2);
+}
+
+TEST(IdleMeter, OfShortSlicesAQuarterIsEnoughRest) {
+  for (const Duration slice : {0ms, 10ms, 20ms, 40ms, 1000ms}) {
+    IdleMeter meter;
+    meter.set_slice(slice);
+    const Duration least = slice == 0ms ? 20ms : std::clamp<Duration>(slice / 4, 3500us, 20ms);
+    EXPECT_EQ(looks_until_idle(meter, 1ms), (least + 999us) / 1ms);
+  }
 }
 
 TEST(IdleMeter, OnlyWhoUsesLittleIsWorthASecondLook) {

@@ -35,7 +35,7 @@ constexpr std::string_view kUsage =
     "  --method HOW           auto, freezer or signal\n"
     "  --priority HOW         of the switcher: auto or normal\n"
     "  --idle-percent N       a job that uses no more of its slices is idle (default: 1)\n"
-    "  --idle-slices N        ... after so many slices in a row (default: 2)\n"
+    "  --idle-slices N        ... after so many looks in a row (default: 2)\n"
     "  --log-level LEVEL      error, warning, notice, info or debug\n"
     "  --help                 this text\n";
 

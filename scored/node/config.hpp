@@ -38,7 +38,7 @@ struct NodeConfig {
   SwitchMethod method = SwitchMethod::Auto;
   PriorityChoice priority = PriorityChoice::Auto;  // Normal: as if real time were not allowed
   std::uint32_t idle_percent = 1;  // of its time: an attempt that uses no more is idle ...
-  std::uint32_t idle_slices = 2;   // ... after so many slices
+  std::uint32_t idle_slices = 2;   // ... after so many looks
   LogLevel log_level = LogLevel::Notice;
   NetworkConfig network;
   monitor::MonitorSettings monitor;

@@ -55,7 +55,9 @@ class CgroupUsage final : public CpuUsage {
 // How often attempts are looked at under a plan.
 struct WatchPace {
   Duration background{std::chrono::seconds{1}};
+  Duration slice{0};     // 0: nobody takes turns
   Duration in_slice{0};  // those that may be idle soon; 0: not before the end of the slice
+  Duration middle{0};    // after the start of a slice: everybody who is not crowded; 0: nobody
   Duration slow{std::chrono::seconds{1}};
   bool is_shared = false;  // somebody else runs while the background does
 
@@ -80,9 +82,9 @@ class SlotWatch {
   // Only what is known to be idle goes to the background. Who leaves it is what it was: it may come
   // back only because nobody wants its cores any more, and be idle for as long as before.
   void set_background(bool background, TimePoint now);
-  // It goes on; it is stopped, or would be if it did not run in the background.
+  // It goes on, or runs on; it is stopped, or still is.
   void goes_on(TimePoint now);
-  void stops(TimePoint now);
+  void stops(TimePoint now, const WatchPace& pace);
 
   [[nodiscard]] bool is_background() const { return is_background_; }
 
@@ -95,27 +97,37 @@ class SlotWatch {
   void look(TimePoint now, const WatchPace& pace);
 
  private:
+  [[nodiscard]] bool looks_soon(const WatchPace& pace) const;
   void measure(TimePoint now);
   void judge(Duration ran, Duration used);
+  bool ask_leader();  // false: it cannot be told
   bool is_leader_busy();
+  void suspect(bool is_quiet, bool is_whole);
 
   std::unique_ptr<CpuUsage> usage_;  // null: never looked at
   gang::IdleMeter meter_;
   Duration used_{-1};  // at the last look; < 0: there was none
   Duration waited_{0};
+  Duration unasked_{0};  // of its own time, since waited_ was read
+  TimePoint went_on_{};
   TimePoint since_{};  // the last look, or when it went on
   Duration ran_{0};    // of its own time, after the last look and before since_
 
   std::atomic<pid_t> leader_{0};  // 0: none
-  Duration leader_used_{0};
-  Duration leader_ran_{0};   // ran_ when the leader was asked
-  int trust_ = 0;            // slices in which the leader's word is enough
-  bool is_crowded_ = false;  // it used little because it had to wait for a processor
-  bool wanted_all_ = false;  // at the last look: used it, or waited for a processor
-  bool is_doubted_ = false;  // the leader has just used less than before
+  Duration leader_used_{0};       // when it was asked
+  Duration leader_part_{0};       // since it was asked before, if there was no look meanwhile
+  Duration leader_ran_{0};        // ran_ when the leader was asked
+  int trust_ = 0;                 // slices in which the leader's word is enough
+  bool is_crowded_ = false;       // it used little because it had to wait for a processor
+  bool wanted_all_ = false;       // at the last look: used it, or waited for a processor
+  bool is_doubted_ = false;       // the leader has just used less than before
+
+  bool is_suspected_ = false;  // did not need the end of the time before the last look
+  int mistakes_ = 0;           // looks on suspicion that saw it work; grows as 1, 3, 7, 15
+  int spared_ = 0;             // so many suspicions are not followed
 
   TimePoint held_until_{};
-  bool is_stopped_ = false;
+  bool is_stopped_ = true;
   bool is_background_ = false;
   bool is_held_ = false;
   std::atomic<bool> idle_{false};

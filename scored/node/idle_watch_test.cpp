@@ -35,8 +35,9 @@ struct FakeTask {
   int reads = 0;
   int waited_reads = 0;
   bool is_unreadable = false;
-  bool is_crowded = false;  // it gets a twentieth of a core
-  Duration wanted{1ms};     // of each millisecond
+  bool is_crowded = false;   // it gets a twentieth of a core
+  Duration wanted{1ms};      // of each millisecond
+  Duration counted_each{0};  // by its cgroup: the kernel counts at ticks
   Duration waited{0};
 };
 
@@ -61,7 +62,11 @@ struct FakeUsage final : CpuUsage {
 
   Duration used() noexcept override {
     ++task.reads;
-    return task.is_unreadable ? Duration{-1} : task.used;
+    if (g_now - counted_at >= task.counted_each) {
+      counted = task.used;
+      counted_at = g_now;
+    }
+    return task.is_unreadable ? Duration{-1} : counted;
   }
 
   Duration waited() noexcept override {
@@ -74,6 +79,8 @@ struct FakeUsage final : CpuUsage {
   }
 
   FakeTask& task;
+  Duration counted{0};
+  TimePoint counted_at{};
 };
 
 std::vector<AttemptId> ids(std::vector<std::uint64_t> numbers) {
@@ -154,12 +161,12 @@ TEST(IdleWatch, AnAttemptThatUsesNothingIsIdleAfterTwoOfItsSlices) {
   EXPECT_EQ(node.changes, 1);
 }
 
-TEST(IdleWatch, BusyAttemptsCostNoWakeUpBesideTheSwitches) {
+TEST(IdleWatch, BusyAttemptsCostOneWakeUpASliceBesideTheSwitches) {
   Node node;
   node.tasks[0].is_busy = true;
   node.follow({turns(TimePoint{1s})});
   node.pass(2s);
-  EXPECT_LE(node.steps, 21);
+  EXPECT_LE(node.steps, 41);
   EXPECT_EQ(node.changes, 0);
 }
 
@@ -194,9 +201,9 @@ TEST(IdleWatch, BusyAttemptsAreLookedAtInOneOfEightSlices) {
     node.pass(1s);
     const int before = node.tasks[0].reads;
     const int waited_before = node.tasks[0].waited_reads;
-    node.pass(18s);  // 90 slices
-    EXPECT_GE(node.tasks[0].reads - before, 10);
-    EXPECT_LE(node.tasks[0].reads - before, 12);
+    node.pass(18s);  // 90 slices; who is not crowded is asked twice in each
+    EXPECT_GE(node.tasks[0].reads - before, is_crowded ? 10 : 20);
+    EXPECT_LE(node.tasks[0].reads - before, is_crowded ? 12 : 24);
     EXPECT_LE(node.tasks[0].waited_reads - waited_before, is_crowded ? 12 : 0);
     EXPECT_EQ(node.changes, 0);
   }
@@ -255,18 +262,122 @@ TEST(IdleWatch, ALeaderThatIsGoneOrIdleHidesNobody) {
   EXPECT_TRUE(node.is_idle(0));
 }
 
-TEST(IdleWatch, ShortSlicesAreLookedAtTogether) {
+SwitchPlan short_turns(TimePoint start, Duration slice) {
+  return {
+      Epoch{1}, start, 2 * slice, {{0ms, slice, ids({1})}, {slice, slice, ids({2})}}, ids({1, 2})};
+}
+
+TEST(IdleWatch, ShortSlicesOfACrowdedNodeAreLookedAtTogether) {
   Node node;
-  node.tasks[0].is_busy = true;
-  const SwitchPlan plan{
-      Epoch{1}, TimePoint{1s}, 20ms, {{0ms, 10ms, ids({1})}, {10ms, 10ms, ids({2})}}, ids({1, 2})};
-  node.follow({plan});
-  node.pass(4s);  // 200 slices each
-  EXPECT_LE(node.tasks[0].reads, 51);
-  EXPECT_GE(node.tasks[0].reads, 45);
+  make_busy(node, true);
+  node.follow({short_turns(TimePoint{1s}, 10ms)});
+  node.pass(1s);
+  const int steps = node.steps;
+  const int before = node.tasks[0].reads;
+  node.pass(16s);  // 800 slices each
+  EXPECT_LE(node.tasks[0].reads - before, 26);
+  EXPECT_GE(node.tasks[0].reads - before, 22);
+  EXPECT_LE(node.steps - steps, 1601);
+  node.tasks[0].is_busy = false;
+  node.pass(400ms);
+  EXPECT_TRUE(node.is_idle(0));
+}
+
+// 8 ms in steps of 1 ms: an eighth is a millisecond.
+TEST(IdleWatch, WhoTurnsIdleInAShortSliceIsSeenInItsNextOne) {
+  for (int turn = 0; turn < 12; ++turn) {
+    for (const Duration at : {0ms, 3ms, 8ms, 12ms, 15ms}) {
+      Node node;
+      make_busy(node, false);
+      node.follow({short_turns(TimePoint{1s}, 16ms)});
+      node.pass(5s + turn * 32ms - 5s % 32ms + at);  // in its slice
+      node.tasks[0].is_busy = false;
+      node.pass(16ms - at + 16ms + 13ms);
+      EXPECT_TRUE(node.is_idle(0)) << turn << " " << at.count();
+    }
+  }
+}
+
+TEST(IdleWatch, WhatIsCountedLateMakesNobodyIdle) {
+  Node node;
+  make_busy(node, false);
+  node.tasks[0].counted_each = 4ms;
+  node.follow({short_turns(TimePoint{1s}, 16ms)});
+  for (int turn = 0; turn < 50; ++turn) {
+    node.tasks[0].is_busy = false;
+    node.pass(2ms);
+    node.tasks[0].is_busy = true;
+    node.pass(53ms);
+  }
+  EXPECT_EQ(node.changes, 0);
+}
+
+TEST(IdleWatch, BusyAttemptsOfShortSlicesAreAskedTwiceASlice) {
+  Node node;
+  make_busy(node, false);
+  node.follow({short_turns(TimePoint{1s}, 10ms)});
+  node.pass(1s);
+  const int steps = node.steps;
+  node.pass(2s);  // 200 slices
+  EXPECT_LE(node.steps - steps, 401);
+  EXPECT_EQ(node.changes, 0);
+}
+
+// It waits for others now and then, and a look on suspicion always finds it at work.
+TEST(IdleWatch, WhoOftenSeemsToRestIsSuspectedSeldom) {
+  Node node;
+  make_busy(node, false);
+  node.tasks[0].wanted = 600us;
+  node.pass(5s);
+  const int steps = node.steps;
+  node.pass(4s);  // 40 slices, of which 20 are its own
+  EXPECT_LE(node.steps - steps, 84);
   node.tasks[0].is_busy = false;
   node.pass(300ms);
-  EXPECT_TRUE(node.is_idle(0)) << "after three times 40 ms of its own";
+  EXPECT_TRUE(node.is_idle(0));
+}
+
+// In the background it had to share the processor; in its slices it has it alone.
+TEST(IdleWatch, WhoWasCrowdedInTheBackgroundIsNotInItsSlices) {
+  Node node;
+  node.slots[0]->watch.set_leader(kLeader);
+  node.follow({turns(TimePoint{1s})});
+  node.pass(600ms);
+  node.follow({with_background(g_now)});
+  node.pass(1s);
+  node.tasks[0].is_busy = node.tasks[0].is_crowded = true;
+  node.pass(60ms);
+  ASSERT_FALSE(node.tasks[0].is_running);
+  node.tasks[0].is_crowded = false;
+  node.follow({turns(g_now)});
+  node.pass(200ms + 50ms);
+  node.tasks[0].is_busy = false;  // in the middle of its second slice
+  node.pass(50ms + 100ms + 30ms);
+  EXPECT_TRUE(node.is_idle(0));
+}
+
+// Others came and went.
+TEST(IdleWatch, WhoNeedsAndGetsAllOfItsTimeIsNotCrowdedAnyMore) {
+  Node node;
+  make_busy(node, true);
+  node.pass(2s);
+  node.tasks[0].is_crowded = false;
+  node.pass(800ms);  // not yet eight slices
+  node.tasks[0].is_busy = false;
+  node.pass(100ms + 100ms + 30ms);
+  EXPECT_TRUE(node.is_idle(0));
+}
+
+// Beside a gang that has waited a little all the time before.
+TEST(IdleWatch, WhatItWaitedLongAgoSaysNothingAboutNow) {
+  Node node;
+  make_busy(node, false);
+  node.pass(5s);
+  node.tasks[0].waited += 2s;
+  node.pass(55s);
+  node.tasks[0].is_busy = false;
+  node.pass(100ms + 100ms + 60ms);
+  EXPECT_TRUE(node.is_idle(0));
 }
 
 TEST(IdleWatch, InTheBackgroundItRunsBesideTheOthers) {
@@ -297,6 +408,58 @@ TEST(IdleWatch, OneThatWakesInTheBackgroundIsStoppedAtTheNextLook) {
   node.follow({turns(g_now)});
   node.pass(50ms);
   EXPECT_TRUE(node.tasks[0].is_running) << "the timetable has it again";
+}
+
+// The kernel has not counted yet what it uses: its first task's clock has.
+TEST(IdleWatch, OneThatHasJustWokenIsSeenBeforeATickOfTheKernel) {
+  Node node;
+  node.slots[0]->watch.set_leader(kLeader);
+  node.follow({turns(TimePoint{1s})});
+  node.pass(600ms);
+  SwitchPlan plan = with_background(g_now);
+  plan.cycle = plan.segments[0].length = 10ms;
+  node.follow({plan});
+  node.pass(100ms);
+  node.tasks[0].counted_each = 1s;
+  node.tasks[0].is_busy = true;
+  node.pass(7ms);
+  EXPECT_FALSE(node.tasks[0].is_running);
+}
+
+// Each boundary of theirs would begin its time anew.
+TEST(IdleWatch, OneThatWakesBesideGangsThatTakeShortTurnsIsStopped) {
+  Node node;
+  node.slots.push_back(std::make_shared<SwitchSlot>(
+      AttemptId{3}, std::make_unique<FakeTarget>(node.tasks[1]), nullptr));
+  node.follow({turns(TimePoint{1s})});
+  node.pass(600ms);
+  SwitchPlan plan{Epoch{2}, g_now, 8ms, {{0ms, 4ms, ids({2})}, {4ms, 4ms, ids({3})}}, ids({2, 3})};
+  plan.background = ids({1});
+  node.follow({plan});
+  node.pass(500ms);
+  node.tasks[0].is_busy = true;
+  node.pass(12ms);
+  EXPECT_FALSE(node.tasks[0].is_running);
+}
+
+TEST(IdleWatch, ManyInTheBackgroundAreLookedAtTogether) {
+  Node node;
+  node.tasks[1].is_busy = false;
+  node.follow({turns(TimePoint{1s})});
+  node.pass(1s);
+  ASSERT_TRUE(node.is_idle(0) && node.is_idle(1));
+  SwitchPlan plan = with_background(g_now);
+  plan.segments[0].jobs = plan.managed = ids({3});
+  node.follow({plan});
+  node.pass(33ms);
+  plan.background = ids({1, 2});
+  node.follow({plan});
+  node.pass(200ms);
+  const int steps = node.steps;
+  const int reads = node.tasks[0].reads + node.tasks[1].reads;
+  node.pass(1s);
+  EXPECT_LE(node.steps - steps, 21);
+  EXPECT_GE(node.tasks[0].reads + node.tasks[1].reads - reads, 38);
 }
 
 TEST(IdleWatch, OneThatIsHeldRunsATenthOfTheTimeWhileTheHeadIsAway) {

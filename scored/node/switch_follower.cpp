@@ -307,7 +307,7 @@ void SwitchFollower::list_entered(const SwitchSlot& slot, SwitchRecord& record) 
   for (const auto& slot : program_->slots) {
     const bool was_idle = slot->watch.is_idle();
     if (slot->stopped) {
-      slot->watch.stops(woke);
+      slot->watch.stops(woke, pace_);
     } else {
       slot->watch.goes_on(stopped);
     }
@@ -315,20 +315,29 @@ void SwitchFollower::list_entered(const SwitchSlot& slot, SwitchRecord& record) 
   }
 }
 
-[[gnu::hot]] std::optional<TimePoint> SwitchFollower::look(TimePoint woke) {
+[[gnu::hot]] std::optional<TimePoint> SwitchFollower::next_look() const {
   std::optional<TimePoint> next;
   for (const auto& slot : program_->slots) {
     const auto due = slot->watch.next_look(pace_);
-    if (due && *due <= woke) {
-      const bool was_idle = slot->watch.is_idle();
-      slot->watch.look(woke, pace_);
-      obey_watch(*slot, woke);
-      activity_changed_ |= was_idle != slot->watch.is_idle();
-    }
-    const auto again = slot->watch.next_look(pace_);
-    if (again && (!next || *again < *next)) next = again;
+    if (due && (!next || *due < *next)) next = due;
   }
   return next;
+}
+
+// Those in the background are looked at together: one wake-up for all of them.
+[[gnu::hot]] std::optional<TimePoint> SwitchFollower::look(TimePoint woke) {
+  const auto next = next_look();
+  if (!next || *next > woke) return next;
+  for (const auto& slot : program_->slots) {
+    const bool joins = slot->watch.is_background() && !slot->watch.is_held();
+    const auto due = slot->watch.next_look(pace_);
+    if (!due || *due > woke + (joins ? pace_.background / 2 : Duration{0})) continue;
+    const bool was_idle = slot->watch.is_idle();
+    slot->watch.look(woke, pace_);
+    obey_watch(*slot, woke);
+    activity_changed_ |= was_idle != slot->watch.is_idle();
+  }
+  return next_look();
 }
 
 void SwitchFollower::obey_watch(SwitchSlot& slot, TimePoint now) {

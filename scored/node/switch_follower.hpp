@@ -155,6 +155,7 @@ class SwitchFollower {
   std::uint64_t let_entering_go(const Position& where, TimePoint stopped, SwitchRecord& record);
   void note(const SwitchRecord& record);
   void watch(TimePoint woke, TimePoint stopped);
+  [[nodiscard]] std::optional<TimePoint> next_look() const;
   std::optional<TimePoint> look(TimePoint woke);
   void obey_watch(SwitchSlot& slot, TimePoint now);
 
