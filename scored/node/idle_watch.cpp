@@ -18,7 +18,8 @@ using namespace std::chrono_literals;
 // 0.2 % of a core.
 constexpr Duration kShortestLook = 5ms;
 constexpr Duration kShortestSpan = 4ms;  // of its own time, between looks at the ends of slices
-// ... of who is crowded, or idle but in the timetable for others are busy.
+// ... of who is idle but in the timetable for others are busy, and of who was found crowded again
+// and again: a look that another program disturbed says little.
 constexpr Duration kLongSpan = 40ms;
 // A job that needed all of its time, or got little of a crowded node's, is looked at again after so
 // many slices in which its first task goes on like that, or at once. So few that one slice of rest
@@ -106,7 +107,7 @@ WatchPace pace_of(const gang::SwitchPlan& plan) {
   ran_ += now - since_;
   since_ = now;
   const Duration asked = ran_ - leader_ran_;  // since it was looked at or asked
-  const bool is_due = asked >= (is_crowded_ || meter_.is_idle() ? kLongSpan : kShortestSpan);
+  const bool is_due = asked >= (meter_.is_idle() ? kLongSpan : span_);
   meter_.set_slice(pace.slice);
   if (is_background_ || (is_due && !is_leader_busy())) measure(now);
 }
@@ -130,7 +131,10 @@ WatchPace pace_of(const gang::SwitchPlan& plan) {
   is_doubted_ = !goes_on && !is_crowded_;  // it needed all of its time until now
   --trust_;
   if (!goes_on || trust_ == 0) return false;
-  is_crowded_ = is_crowded_ && !is_whole;  // it got what it wanted
+  if (is_whole) {  // it got what it wanted
+    is_crowded_ = false;
+    span_ = kShortestSpan;
+  }
   suspect(false, true);
   return true;
 }
@@ -185,6 +189,7 @@ WatchPace pace_of(const gang::SwitchPlan& plan) {
   wanted_all_ = wants_all;
   const bool is_busy = wants_all || (meter_.has_used() && meter_.is_crowded(ran, waited));
   is_crowded_ = is_busy && !meter_.is_whole(ran, used);
+  span_ = is_crowded_ ? std::clamp(2 * span_, kShortestSpan, kLongSpan) : kShortestSpan;
   trust_ = is_busy && !is_doubted ? kTrustedSlices : 0;
 }
 

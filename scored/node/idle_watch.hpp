@@ -109,6 +109,7 @@ class SlotWatch {
   Duration used_{-1};  // at the last look; < 0: there was none
   Duration waited_{0};
   Duration unasked_{0};  // of its own time, since waited_ was read
+  Duration span_{0};     // of its own time between looks at the ends of slices, at least
   TimePoint went_on_{};
   TimePoint since_{};  // the last look, or when it went on
   Duration ran_{0};    // of its own time, after the last look and before since_

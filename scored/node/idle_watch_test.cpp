@@ -356,6 +356,18 @@ TEST(IdleWatch, WhoWasCrowdedInTheBackgroundIsNotInItsSlices) {
   EXPECT_TRUE(node.is_idle(0));
 }
 
+TEST(IdleWatch, WhoWasCrowdedInOneSliceIsStillLookedAtInEach) {
+  Node node;
+  make_busy(node, false);
+  node.follow({short_turns(TimePoint{1s}, 16ms)});
+  node.pass(31 * 32ms);
+  node.tasks[0].is_crowded = true;
+  node.pass(32ms);
+  node.tasks[0].is_busy = false;
+  node.pass(4 * 32ms);
+  EXPECT_TRUE(node.is_idle(0));
+}
+
 // Others came and went.
 TEST(IdleWatch, WhoNeedsAndGetsAllOfItsTimeIsNotCrowdedAnyMore) {
   Node node;
