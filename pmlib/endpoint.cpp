@@ -230,6 +230,7 @@ Endpoint::Endpoint(std::unique_ptr<MappedSegment> context, std::unique_ptr<Packe
                    Shmem::OpenPeer open_peer, const EndpointOptions& options)
     : context_(std::move(context)),
       segment_(context_->segment()),
+      operations_(segment_),
       device_(std::move(device)),
       open_peer_(std::move(open_peer)),
       options_(options),
@@ -403,13 +404,12 @@ int Endpoint::fetch(std::uint32_t source, const LargeHeader& large, std::uint32_
   const RegionName remote{large.region, large.nonce, large.offset};
   const int error =
       read(source, local, offset, remote, static_cast<std::uint32_t>(large.length), op);
-  if (error == 0) Operations(segment_).find(op)->then_end = large.op;
+  if (error == 0) operations_.find(op)->then_end = large.op;
   return error;
 }
 
 int Endpoint::test(OperationId id) {
-  Operations operations(segment_);
-  Operation* op = operations.find(id);
+  Operation* op = operations_.find(id);
   if (op != nullptr && op->state == static_cast<std::uint8_t>(OperationState::Done) &&
       op->then_end != 0) {
     const int error = uses_shmem(op->peer)
@@ -418,7 +418,7 @@ int Endpoint::test(OperationId id) {
     if (error == ENOBUFS) return EINPROGRESS;
     op->then_end = 0;
   }
-  return operations.test(id);
+  return operations_.test(id);
 }
 
 // --- progress and waiting ----------------------------------------------------------------------

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "pmlib/channel.hpp"
+#include "pmlib/operations.hpp"
 #include "pmlib/packet_device.hpp"
 #include "pmlib/regions.hpp"
 #include "pmlib/segment.hpp"
@@ -148,6 +149,7 @@ class Endpoint {
 
   std::unique_ptr<MappedSegment> context_;
   Segment segment_;
+  Operations operations_;
   std::unique_ptr<PacketDevice> device_;
   Shmem::OpenPeer open_peer_;
   EndpointOptions options_;

@@ -46,7 +46,7 @@ Shmem::Shmem(const Segment& segment, OpenPeer open_peer, int wake_socket, bool m
       offered_(std::bit_ceil(segment.geometry().pool_slots)),
       seen_(head_) {
   for (std::uint32_t i = 0; i < kNearTransfers; ++i) {
-    running_ += segment_.transfer(i).running;
+    if (segment_.transfer(i).running != 0) running_ |= std::uint64_t{1} << i;
     pieces_ += segment_.transfer(i).pieces;
   }
 }
@@ -165,7 +165,13 @@ int Shmem::push(std::uint32_t rank, std::uint16_t kind, std::uint32_t length, st
   entry->slot = slot;
   if (!bytes.empty()) std::memcpy(entry->bytes.data(), bytes.data(), bytes.size());
   // A full barrier: the reader's `sleeping` must be looked at after the entry can be seen.
-  entry->turn.exchange(ticket + 1, std::memory_order_seq_cst);
+  if (kind == kWrite && can_cross(rank)) {
+    // Nobody has to be woken for certain: the writer takes an offer back that nobody looks at. So
+    // it does not wait here for its stores.
+    entry->turn.store(ticket + 1, std::memory_order_release);
+  } else {
+    entry->turn.exchange(ticket + 1, std::memory_order_seq_cst);
+  }
   wake(h);
   return 0;
 }
@@ -174,9 +180,9 @@ int Shmem::push(std::uint32_t rank, std::uint16_t kind, std::uint32_t length, st
 std::uint16_t Shmem::take_pool_slot(std::uint32_t value) {
   const std::uint32_t slots = segment_.geometry().pool_slots;
   for (std::uint32_t i = 0; i < slots; ++i) {
-    const std::uint32_t slot = (pool_turn_ + i) % slots;
+    const std::uint32_t slot = pool_turn_;
+    pool_turn_ = slot + 1 < slots ? slot + 1 : 0;
     if (segment_.pool_used(slot).load(std::memory_order_acquire) != 0) continue;
-    pool_turn_ = slot + 1;
     segment_.pool_used(slot).store(value, std::memory_order_relaxed);
     return static_cast<std::uint16_t>(slot);
   }

@@ -136,12 +136,16 @@ class Shmem {
   static void postpone(std::vector<InboxEntry*>& waiting, InboxEntry& later);
   void forget_peer(std::uint32_t peer);
   void free_message_slots(std::uint32_t peer);
-  NearTransfer* free_transfer();
+  bool start_pieces(const NearTransfer& transfer);
+  void end_transfer(std::uint32_t index);
+  template <class F>
+  static void for_each(const std::uint64_t& transfers, F f);
   std::uint16_t take_pool_slot(std::uint32_t value);
   void pump(std::uint32_t index);
   bool offer(std::uint32_t index, std::uint32_t piece);
   bool collect_all();
-  bool collect_oldest();
+  bool collect_oldest(bool is_offering);
+  bool has_more(std::uint32_t index) const;
   bool collect(std::uint32_t slot);
   bool go_on();
   bool settle(std::uint32_t index);
@@ -163,9 +167,8 @@ class Shmem {
   // before.
   std::vector<std::uint16_t> offered_;
   std::uint32_t offered_head_ = 0, offered_tail_ = 0;
-  std::uint32_t pieces_ = 0;   // slots that hold one
-  std::uint32_t running_ = 0;  // transfers
-  std::uint32_t transfer_turn_ = 0;
+  std::uint32_t pieces_ = 0;         // slots that hold one
+  std::uint64_t running_ = 0;        // transfers, a bit each
   std::uint32_t serial_ = 0;         // of offers
   std::uint32_t seen_ = 0;           // entries before it were looked at by take_entries()
   std::uint32_t patient_turns_ = 0;  // of progress() since anything was stored

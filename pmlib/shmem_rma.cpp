@@ -16,6 +16,7 @@
 #include "pmlib/shmem_entries.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <sys/uio.h>
@@ -33,9 +34,10 @@ constexpr std::uint32_t kSerialShift = 11;
 constexpr std::uint32_t kLookEverywhere = 16;
 constexpr std::uint32_t kMaxPatientTurns = 200;  // of progress() without news, some microseconds
 constexpr std::uint32_t kKeptForMessages = 4;    // pool slots that writes leave free
-constexpr std::uint32_t kShortWrite = 8192;      // bytes, see copy_piece()
+constexpr std::uint32_t kShortWrite = 8192;      // bytes, see copy_out()
 
 static_assert(kNearTransfers <= 1u << (kSerialShift - kIndexShift));
+static_assert(kNearTransfers == 64, "a bit each in running_");
 
 SlotState state_of(std::uint32_t used) {
   return static_cast<SlotState>(used & kStateMask);
@@ -73,9 +75,10 @@ constexpr std::size_t kWideBytes = 256;
   return at;
 }
 
-// The C library copies a few kilobytes by one instruction (rep movsb), which between the caches of
-// two processors takes longer than vectors do. With more bytes under way it is the other way round.
-void copy_piece(std::byte* to, const std::byte* from, std::size_t length, bool is_short) {
+// Out of a slot. The C library copies a few kilobytes by one instruction (rep movsb). That is the
+// quickest way into a slot. But reading what the other processor has just written takes longer so
+// than by vectors; with more bytes under way it was the other way round. See docs/adr/0048.
+void copy_out(std::byte* to, const std::byte* from, std::size_t length, bool is_short) {
   static const bool is_wide = __builtin_cpu_supports("avx512f") != 0;
   const std::size_t done = is_short && is_wide ? copy_wide(to, from, length) : 0;
   if (done < length) std::memcpy(to + done, from + done, length - done);
@@ -83,7 +86,7 @@ void copy_piece(std::byte* to, const std::byte* from, std::size_t length, bool i
 
 #else
 
-void copy_piece(std::byte* to, const std::byte* from, std::size_t length, bool) {
+void copy_out(std::byte* to, const std::byte* from, std::size_t length, bool) {
   if (length > 0) std::memcpy(to, from, length);
 }
 
@@ -100,6 +103,14 @@ bool is_crossing_allowed(pid_t pid) {
   const iovec local{&byte, 1};
   const iovec remote{nullptr, 1};
   return process_vm_readv(pid, &local, 1, &remote, 1, 0) < 0 && errno == EFAULT;
+}
+
+// Calls `f` with the index of each of `transfers`, which may become fewer meanwhile.
+template <class F>
+void Shmem::for_each(const std::uint64_t& transfers, F f) {
+  for (std::uint64_t rest = transfers; rest != 0; rest &= (rest - 1) & transfers) {
+    f(static_cast<std::uint32_t>(std::countr_zero(rest)));
+  }
 }
 
 bool Shmem::can_cross(std::uint32_t rank) const {
@@ -187,22 +198,15 @@ int Shmem::start_transfer(const Transfer& t, OperationId op) {
   const bool by_pool =
       !is_own && t.length > 0 && is_covered && (!can_cross(t.peer) || (t.is_write && is_awake));
   if (by_pool && !t.is_write) return request_read(t, op);
-  if (NearTransfer* n = by_pool ? free_transfer() : nullptr; n != nullptr) {
-    *n = {1,
-          t.peer,
-          op,
-          0,
-          t.length,
-          0,
-          0,
-          0,
-          t.local,
-          t.remote.region,
-          t.remote.nonce,
-          t.offset,
-          t.remote.offset};
-    ++running_;
-    pump(static_cast<std::uint32_t>(n - &segment_.transfer(0)));
+  if (by_pool && start_pieces({.running = 1,
+                               .peer = t.peer,
+                               .op = op,
+                               .length = t.length,
+                               .local_region = t.local,
+                               .remote_region = t.remote.region,
+                               .remote_nonce = t.remote.nonce,
+                               .local_offset = t.offset,
+                               .remote_offset = t.remote.offset})) {
     return 0;
   }
   if (by_pool && !can_cross(t.peer)) return ENOBUFS;
@@ -224,10 +228,19 @@ int Shmem::request_read(const Transfer& t, OperationId op) {
   return push(t.peer, kRead, t.length, kNoIndex, std::as_bytes(std::span(&request, 1)));
 }
 
-NearTransfer* Shmem::free_transfer() {
-  if (running_ == kNearTransfers) return nullptr;
-  while (segment_.transfer(transfer_turn_ % kNearTransfers).running != 0) ++transfer_turn_;
-  return &segment_.transfer(transfer_turn_++ % kNearTransfers);
+// False if every entry is taken.
+bool Shmem::start_pieces(const NearTransfer& transfer) {
+  const auto index = static_cast<std::uint32_t>(std::countr_one(running_));
+  if (index == kNearTransfers) return false;
+  running_ |= std::uint64_t{1} << index;
+  segment_.transfer(index) = transfer;
+  pump(index);
+  return true;
+}
+
+void Shmem::end_transfer(std::uint32_t index) {
+  segment_.transfer(index) = NearTransfer();
+  running_ &= ~(std::uint64_t{1} << index);
 }
 
 // --- the sending side --------------------------------------------------------------------------
@@ -251,7 +264,10 @@ bool Shmem::offer(std::uint32_t index, std::uint32_t piece) {
   const auto* own = reinterpret_cast<const std::byte*>(segment_.region(t.local_region).address +
                                                        t.local_offset + t.given);
   const bool is_short = t.length <= kShortWrite;
-  copy_piece(segment_.pool_slot(slot), own, piece, is_short);
+  std::memcpy(segment_.pool_slot(slot), own, piece);
+  // The entry has to wait until what was copied has left the processor: done meanwhile, this costs
+  // nothing.
+  collect_oldest(true);
   const Offer told{t.remote_region, t.remote_nonce, t.remote_offset + t.given, token, is_short};
   offers_[slot] = {t.peer, piece, {told.region, told.nonce, told.offset}};
   const int error = push(t.peer, kWrite, piece, slot, std::as_bytes(std::span(&told, 1)));
@@ -288,19 +304,26 @@ bool Shmem::collect(std::uint32_t slot) {
 
 // Slots are stored in the order of offers, more or less. One is taken a call, and no others are
 // looked at: a look at a slot that is being stored takes its line from the processor that stores
-// it. The line of the next one comes while other things are done.
-bool Shmem::collect_oldest() {
+// it. The line of the next one comes while other things are done. Within an offer, those stay whose
+// transfers would make further ones.
+bool Shmem::collect_oldest(bool is_offering) {
   const auto mask = static_cast<std::uint32_t>(offered_.size() - 1);
   while (offered_head_ != offered_tail_) {
     const std::uint16_t slot = offered_[offered_head_ & mask];
-    const auto state = state_of(segment_.pool_used(slot).load(std::memory_order_acquire));
+    const std::uint32_t value = segment_.pool_used(slot).load(std::memory_order_acquire);
+    const auto state = state_of(value);
     if (state == SlotState::Offered || state == SlotState::Taken) return false;
+    if (is_offering && state >= SlotState::Stored && has_more(transfer_of(value))) return false;
     if (++offered_head_ != offered_tail_) {
       __builtin_prefetch(&segment_.pool_used(offered_[offered_head_ & mask]));
     }
     if (collect(slot)) return true;
   }
   return false;
+}
+
+bool Shmem::has_more(std::uint32_t index) const {
+  return index < kNearTransfers && segment_.transfer(index).given < segment_.transfer(index).length;
 }
 
 bool Shmem::collect_all() {
@@ -321,8 +344,7 @@ bool Shmem::settle(std::uint32_t index) {
   }
   if (t.error == 0) segment_.header().counters.rma_bytes_written += t.length;
   if (t.op != 0) operations_.finish_for(t.peer, t.op, t.error);
-  t = NearTransfer();
-  --running_;
+  end_transfer(index);
   return true;
 }
 
@@ -349,12 +371,12 @@ void Shmem::push_through() {
   for (std::uint32_t slot = 0; slot < segment_.geometry().pool_slots; ++slot) {
     steal(static_cast<std::uint16_t>(slot));
   }
-  for (std::uint32_t i = 0; i < kNearTransfers; ++i) cross_rest(segment_.transfer(i));
+  for_each(running_, [this](std::uint32_t i) { cross_rest(segment_.transfer(i)); });
 }
 
 // What no slot holds yet goes in one piece.
 void Shmem::cross_rest(NearTransfer& t) {
-  if (t.running == 0 || t.error != 0 || t.given == t.length || !can_cross(t.peer)) return;
+  if (t.error != 0 || t.given == t.length || !can_cross(t.peer)) return;
   const RegionName to{t.remote_region, t.remote_nonce, t.remote_offset + t.given};
   const int error =
       cross({t.peer, t.local_region, t.local_offset + t.given, to, t.length - t.given, true});
@@ -365,11 +387,11 @@ void Shmem::cross_rest(NearTransfer& t) {
 }
 
 bool Shmem::is_region_in_use(std::uint32_t region) const {
-  for (std::uint32_t i = 0; running_ != 0 && i < kNearTransfers; ++i) {
-    const NearTransfer& t = segment_.transfer(i);
-    if (t.running != 0 && t.local_region == region && t.given < t.length) return true;
-  }
-  return false;
+  bool is_used = false;
+  for_each(running_, [&](std::uint32_t i) {
+    is_used |= segment_.transfer(i).local_region == region && has_more(i);
+  });
+  return is_used;
 }
 
 void Shmem::forget_transfers(std::uint32_t rank) {
@@ -382,30 +404,28 @@ void Shmem::forget_transfers(std::uint32_t rank) {
       used.store(0, std::memory_order_relaxed);
     }
   }
-  for (std::uint32_t i = 0; i < kNearTransfers; ++i) {
-    NearTransfer& t = segment_.transfer(i);
-    if (t.running == 0 || t.peer != rank) continue;
+  for_each(running_, [this, rank](std::uint32_t i) {
+    const NearTransfer& t = segment_.transfer(i);
+    if (t.peer != rank) return;
     pieces_ -= std::min<std::uint32_t>(pieces_, t.pieces);
-    t = NearTransfer();
-    --running_;
-  }
+    end_transfer(i);
+  });
 }
 
 // What waits for a slot or for room in an inbox.
 bool Shmem::go_on() {
   bool something = false;
-  for (std::uint32_t i = 0; i < kNearTransfers; ++i) {
-    if (segment_.transfer(i).running == 0) continue;
+  for_each(running_, [this, &something](std::uint32_t i) {
     pump(i);
     something |= settle(i);
-  }
+  });
   return something;
 }
 
 bool Shmem::progress() {
   bool something = take_entries();
   if (running_ == 0) return something;
-  if (collect_oldest()) {
+  if (collect_oldest(false)) {
     patient_turns_ = 0;
     return true;
   }
@@ -482,7 +502,7 @@ void Shmem::store_offer(std::uint32_t source, const InboxEntry& entry) {
   const bool is_allowed = region_covers(segment_, offer.region, offer.nonce, offer.offset, length);
   if (is_allowed) {
     auto* to = reinterpret_cast<std::byte*>(segment_.region(offer.region).address + offer.offset);
-    copy_piece(to, from.pool_slot(slot), length, offer.is_short != 0);
+    copy_out(to, from.pool_slot(slot), length, offer.is_short != 0);
   }
   // A full barrier, as in push().
   used.exchange(with_state(expected, is_allowed ? SlotState::Stored : SlotState::Denied));
@@ -496,24 +516,15 @@ bool Shmem::serve_read(std::uint32_t source, const InboxEntry& entry) {
   const bool is_allowed =
       region_covers(segment_, request.region, request.nonce, request.offset, length);
   if (!is_allowed) return end_remote(source, request.op, EACCES) != ENOBUFS;
-  NearTransfer* t = free_transfer();
-  if (t == nullptr) return false;
-  *t = {1,
-        source,
-        0,
-        request.op,
-        length,
-        0,
-        0,
-        0,
-        request.region,
-        request.to_region,
-        request.to_nonce,
-        request.offset,
-        request.to_offset};
-  ++running_;
-  pump(static_cast<std::uint32_t>(t - &segment_.transfer(0)));
-  return true;
+  return start_pieces({.running = 1,
+                       .peer = source,
+                       .remote_op = request.op,
+                       .length = length,
+                       .local_region = request.region,
+                       .remote_region = request.to_region,
+                       .remote_nonce = request.to_nonce,
+                       .local_offset = request.offset,
+                       .remote_offset = request.to_offset});
 }
 
 }  // namespace score::pm

@@ -65,6 +65,32 @@ TEST_F(NearMemory, AWriteIsStoredByTheReceiverIfItLooks) {
   EXPECT_EQ(job_[0].test(op), 0);
 }
 
+TEST_F(NearMemory, AWriteThatIsStoredEndsWithTheNext) {
+  OperationId first = 0, second = 0;
+  ASSERT_EQ(job_[0].write(1, local_, 0, remote(), 8192, first), 0);
+  job_[1].progress();
+  EXPECT_EQ(job_[0].test(first), EINPROGRESS);
+  ASSERT_EQ(job_[0].write(1, local_, 8192, remote(8192), 8192, second), 0);
+  EXPECT_EQ(job_[0].test(first), 0);
+  EXPECT_EQ(job_[0].test(second), EINPROGRESS);
+  EXPECT_EQ(job_.finish(0, second), 0);
+  EXPECT_TRUE(std::equal(there_.begin(), there_.begin() + 16'384, here_.begin()));
+}
+
+TEST_F(NearMemory, AsManyWritesAsThereAreEntriesMayRun) {
+  std::vector<OperationId> ops(kNearTransfers);
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    ASSERT_EQ(job_[0].write(1, local_, 8192 * i, remote(8192 * i), 8192, ops[i]), 0);
+  }
+  // One more goes through the kernel.
+  OperationId more = 0;
+  ASSERT_EQ(job_[0].write(1, local_, 8192 * ops.size(), remote(8192 * ops.size()), 10, more), 0);
+  EXPECT_EQ(job_[0].test(more), 0);
+  for (const OperationId op : ops) EXPECT_EQ(job_.finish(0, op), 0);
+  EXPECT_TRUE(std::equal(there_.begin(), there_.begin() + 8192 * kNearTransfers, here_.begin()));
+  EXPECT_TRUE(job_[0].is_quiet());
+}
+
 TEST_F(NearMemory, AWriteEndsThoughTheReceiverNeverLooks) {
   OperationId op = 0;
   ASSERT_EQ(job_[0].write(1, local_, 5, remote(7), 900'000, op), 0);
