@@ -45,6 +45,15 @@ function(score_executable name)
   score_use_pch(${name} "${arg_PCH}" "${arg_LIBS}")
 endfunction()
 
+# Programs that only tests run are built by the target "score_tests", not by "all": they are two fifths
+# of the whole, and who wants to use the project needs none of them.
+add_custom_target(score_tests)
+function(score_only_for_tests target)
+  set_target_properties(${target} PROPERTIES
+    EXCLUDE_FROM_ALL ON RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
+  add_dependencies(score_tests ${target})
+endfunction()
+
 # One program per module and label; every TEST() in it is a test of ctest. Tests are listed when
 # ctest runs, not when the program is linked, so that building never executes anything.
 function(score_test name)
@@ -58,7 +67,7 @@ function(score_test name)
     set(arg_TIMEOUT 60)
   endif()
   add_executable(${name} ${arg_SOURCES})
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
+  score_only_for_tests(${name})
   target_link_libraries(${name} PRIVATE score_options ${arg_LIBS} GTest::gtest GTest::gtest_main)
   score_use_pch(${name} "${arg_PCH}" "${arg_LIBS}")
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX ${name}.
