@@ -470,17 +470,29 @@ int restore_image(const Segment& target, std::span<const std::byte> image) {
   return 0;
 }
 
-int read_summary(int fd, SegmentSummary& summary) {
+namespace {
+
+// 0: the header fits the file's size.
+int read_header(int fd, HeaderCopy& header, Layout& layout) {
   struct stat status {};
 
-  HeaderCopy header;
   if (fstat(fd, &status) != 0) return errno;
   if (pread(fd, header.bytes.data(), header.bytes.size(), 0) !=
       static_cast<ssize_t>(header.bytes.size())) {
     return EINVAL;
   }
-  const auto layout = layout_of(*header, static_cast<std::uint64_t>(status.st_size));
-  if (!layout) return EINVAL;
+  const auto found = layout_of(*header, static_cast<std::uint64_t>(status.st_size));
+  if (!found) return EINVAL;
+  layout = *found;
+  return 0;
+}
+
+}  // namespace
+
+int read_summary(int fd, SegmentSummary& summary) {
+  HeaderCopy header;
+  Layout layout;
+  if (const int error = read_header(fd, header, layout); error != 0) return error;
   summary.rank = header->rank;
   summary.size = header->geometry.size;
   summary.generation = header->generation;
@@ -488,28 +500,22 @@ int read_summary(int fd, SegmentSummary& summary) {
   const std::uint32_t idle = header->idle.load(std::memory_order_relaxed);
   summary.idle = idle == 1 || idle == 2;
   summary.waits = idle == 2;
-  summary.total_bytes = layout->total;
+  summary.total_bytes = layout.total;
   summary.counters = header->counters;
   return 0;
 }
 
 int read_frames_to(int fd, std::span<std::uint32_t> frames) {
-  struct stat status {};
-
   HeaderCopy header;
-  if (fstat(fd, &status) != 0) return errno;
-  if (pread(fd, header.bytes.data(), header.bytes.size(), 0) !=
-      static_cast<ssize_t>(header.bytes.size())) {
-    return EINVAL;
-  }
-  const auto layout = layout_of(*header, static_cast<std::uint64_t>(status.st_size));
-  if (!layout || header->geometry.size != frames.size()) return EINVAL;
+  Layout layout;
+  if (const int error = read_header(fd, header, layout); error != 0) return error;
+  if (header->geometry.size != frames.size()) return EINVAL;
   constexpr std::size_t kAtOnce = 64;
   std::array<PeerState, kAtOnce> peers;
   for (std::size_t first = 0; first < frames.size(); first += kAtOnce) {
     const std::size_t count = std::min(kAtOnce, frames.size() - first);
     const auto bytes = static_cast<ssize_t>(count * sizeof(PeerState));
-    const auto at = static_cast<off_t>(layout->peers + first * sizeof(PeerState));
+    const auto at = static_cast<off_t>(layout.peers + first * sizeof(PeerState));
     if (pread(fd, peers.data(), count * sizeof(PeerState), at) != bytes) return EINVAL;
     for (std::size_t i = 0; i < count; ++i) frames[first + i] = peers[i].send.max_sent;
   }
