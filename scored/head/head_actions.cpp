@@ -1,6 +1,7 @@
 // What gang::Cluster decided, carried out in its order. Actions can cause events that cause actions
 // (a specification that cannot be read is a refusal): they are queued, never nested. When the queue
 // is empty, jobs that changed are looked at once each: saved, shown, ended.
+#include "base/hostlist.hpp"
 #include "base/log.hpp"
 #include "proto/convert.hpp"
 #include "scored/head/head.hpp"
@@ -11,6 +12,16 @@
 #include <utility>
 
 namespace score::head {
+namespace {
+
+// Of a line about a node: that it takes jobs again, or no longer is there, is for everybody.
+LogLevel urgency_of(const gang::NodeView& node) {
+  if (node.state == gang::NodeState::Down) return LogLevel::Warning;
+  const bool takes_jobs = node.state == gang::NodeState::Up && !node.drained;
+  return takes_jobs ? LogLevel::Notice : LogLevel::Info;
+}
+
+}  // namespace
 
 void Head::perform(gang::Actions actions) {
   std::move(actions.begin(), actions.end(), std::back_inserter(actions_));
@@ -40,15 +51,15 @@ void Head::perform_one(gang::Action&& action) {
   } else if (const auto* node = std::get_if<gang::NodeChanged>(&action)) {
     const auto view = cluster_.node(node->node);
     if (!view) return;
-    log_info("change node", kv("node", view->info.name), kv("state", static_cast<int>(view->state)),
-             kv("drained", view->drained), kv("reason", view->down_reason));
+    constexpr std::array<const char*, 4> kStates = {"unknown", "up", "suspect", "down"};
+    const char* state = kStates.at(static_cast<std::size_t>(view->state));
+    log_event(urgency_of(*view), "change node", kv("node", view->info.name), kv("state", state),
+              kv("drained", view->drained), kv("reason", view->down_reason));
     EventAbout about;
     about.node = node->node;
-    constexpr std::array<const char*, 4> kStates = {"unknown", "up", "suspect", "down"};
     tell(monitor::EventKind::Node,
-         fmt::format("{} is {}{}{}", view->info.name,
-                     kStates.at(static_cast<std::size_t>(view->state)),
-                     view->down_reason.empty() ? "" : ": ", view->down_reason),
+         fmt::format("{} is {}{}{}", view->info.name, state, view->down_reason.empty() ? "" : ": ",
+                     view->down_reason),
          std::move(about));
     // What it says from now on is about jobs that are lost: it must say hello, and be told so.
     if (view->state == gang::NodeState::Down) {
@@ -183,6 +194,8 @@ void Head::note_state(Job& job, const gang::JobView& view) {
     job.progress.started = wall_now();
     job.progress.start_mark = now();
     job_waits_.add(std::max(job.progress.started - job.info.submitted, Duration(0)));
+    log_notice("start job", kv("job", job.info.id), kv("user", users_.name(job.info.user, now())),
+               kv("nodes", compress_hostlist(job.progress.placement.nodes)));
     streams_.start_input(job.info.id);
   }
   if (view.state == JobState::Completing) streams_.release(job.info.id);
@@ -247,7 +260,7 @@ void Head::end(Job& job, const gang::JobView& view) {
   --active_;
   count_out(job.info.user);
   deadlines_.clear(id);
-  log_notice("end job", kv("job", id), kv("user", job.info.user),
+  log_notice("end job", kv("job", id), kv("user", users_.name(job.info.user, now())),
              kv("state", name_of(job.progress.state)), kv("exit", status.exit_code()),
              kv("reason", status.reasons_size() > 0 ? status.reasons(0) : std::string()));
   lately_ended_.emplace_back(now(), status);
