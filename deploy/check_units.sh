@@ -20,6 +20,7 @@ for unit in scored-head scored-node scored-launcher; do
   program=$(sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' "$units/$unit.service")
   [ -x "$root$program" ] || { echo "$unit: $program is not installed"; exit 1; }
 done
+[ -f "$root/usr/lib/systemd/catalog/scored.catalog" ] || { echo "no message catalog"; exit 1; }
 exposure=$(systemd-analyze security --offline=true "$units/scored-head.service" |
   sed -n 's/.*exposure level.*: \([0-9.]*\).*/\1/p')
 echo "exposure of the head: $exposure"

@@ -8,6 +8,7 @@
 #include "proto/key.hpp"
 #include "scored/head/config.hpp"
 #include "scored/head/head.hpp"
+#include "scored/head/journal.hpp"
 #include "scored/head/monitoring.hpp"
 #include "scored/head/server.hpp"
 
@@ -15,6 +16,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <exception>
 #include <optional>
 #include <sys/stat.h>
@@ -271,6 +273,8 @@ int run_head(const std::vector<std::string>& arguments) {
   }
   if (line->log_level) config->log_level = *line->log_level;
   set_log_level(config->log_level);
+  // NOLINTNEXTLINE(concurrency-mt-unsafe)
+  if (is_journal(STDERR_FILENO, std::getenv("JOURNAL_STREAM"))) log_to_journal();
   ::signal(SIGPIPE, SIG_IGN);
   ::umask(0077);
   if (!set_nice(kNice)) log_debug("keep the ordinary priority");
