@@ -13,6 +13,8 @@ await build({
   bundle: true,
   minify: true,
   format: 'esm',
+  splitting: true, // page.js for the first paint, rest.js for afterwards, what both need in chunk.js
+  chunkNames: '[name]',
   target: 'es2022',
   jsx: 'automatic',
   jsxImportSource: 'preact',

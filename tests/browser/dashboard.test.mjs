@@ -30,6 +30,7 @@ async function open(options = {}) {
   page.on('pageerror', (error) => page.errors.push(error.message));
   await page.goto(options.address ?? url);
   await page.waitForSelector('#matrix canvas');
+  await page.waitForSelector('#events');
   return page;
 }
 
@@ -62,13 +63,40 @@ describe('dashboard', { skip }, () => {
     await page.context().close();
   });
 
+  test('the matrix is there without the rest of the page, which is asked for until it comes', async () => {
+    const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
+    const page = await context.newPage();
+    let refused = 0;
+    let isThere = false;
+    await page.route('**/rest.js', (asked) => {
+      if (isThere) return asked.continue();
+      ++refused;
+      return asked.abort();
+    });
+    await page.goto(url);
+    await page.waitForSelector('#matrix canvas');
+    await until(async () => /live/.test(await text(page, '#link')), 'live');
+    await until(() => refused > 0, 'asked for the rest');
+    assert.equal(await page.locator('#events').count(), 0);
+    const place = async (what) => {
+      const { x, y } = await page.locator(what).first().boundingBox();
+      return [what, x, y, (await page.locator('#matrix').boundingBox()).width];
+    };
+    const places = () => Promise.all(['.figures', '.tools button', '#matrix', '#matrix canvas'].map(place));
+    const before = await places();
+    isThere = true;
+    for (const part of ['loads', 'jobs', 'switches', 'traffic', 'events']) await page.waitForSelector(`#${part}`);
+    assert.deepEqual(await places(), before);
+    await context.close();
+  });
+
   test('asks no other host', async () => {
     const context = await browser.newContext();
     const page = await context.newPage();
     const hosts = new Set();
     page.on('request', (asked) => hosts.add(new URL(asked.url()).host));
     await page.goto(url);
-    await page.waitForSelector('#matrix canvas');
+    await page.waitForSelector('#events');
     assert.deepEqual([...hosts], [new URL(url).host]);
     await context.close();
   });

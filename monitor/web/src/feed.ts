@@ -4,6 +4,7 @@
 
 import { simulate } from './simulated';
 import type { Session, Snapshot } from './types';
+import { painted, pause } from './wait';
 
 export type Link = 'connecting' | 'live' | 'lost' | 'simulated';
 
@@ -40,17 +41,21 @@ export class Feed {
   private pause = firstPause;
   private heard = 0; // performance.now() of the last word on the socket, or of its begin
 
-  start(query: URLSearchParams): void {
+  // Done when there is something to show, or nothing came for a second.
+  async start(query: URLSearchParams): Promise<void> {
     const size = query.get('simulate');
     if (size !== null) {
       this.change({ link: 'simulated' });
-      simulate(size, (snapshot) => this.take(snapshot));
-      return;
+      return new Promise((resolve) =>
+        simulate(size, (snapshot) => {
+          this.take(snapshot);
+          resolve();
+        }));
     }
-    // The stream waits for the first paint, which needs the snapshot alone; but not for one that never comes.
-    const enough = new Promise((resolve) => setTimeout(resolve, longestFirst));
-    void Promise.race([this.fetchFirst(), enough]).then(() => setTimeout(() => this.connect()));
     setInterval(() => this.giveUpSilent(), 1000);
+    await Promise.race([this.fetchFirst(), pause(longestFirst)]);
+    // The first paint needs the snapshot alone, and the processor for itself.
+    void painted().then(() => this.connect());
   }
 
   subscribe(listener: Listener): () => void {

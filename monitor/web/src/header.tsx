@@ -57,13 +57,13 @@ export function Header({ feed, state, drawer }: HeaderProps) {
         </dl>
       )}
       <span class="tools">
+        {state.session && !state.session.user && <span class="note">read only</span>}
         <button type="button" aria-pressed={state.paused} onClick={() => feed.setPaused(!state.paused)}>
           Pause
         </button>
         <button type="button" aria-pressed={state.rate === 1} onClick={() => feed.setRate(state.rate === 1 ? 10 : 1)}>
           1 Hz
         </button>
-        {state.session && !state.session.user && <span class="note">read only</span>}
         <button
           type="button"
           ref={drawer.button}

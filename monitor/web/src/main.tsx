@@ -1,21 +1,19 @@
 import { render } from 'preact';
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { Drawer } from './admin';
-import { EventsPanel } from './events';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import 'uplot/dist/uPlot.min.css';
 import { Feed } from './feed';
 import { Header } from './header';
-import { JobsPanel } from './jobs';
-import { LoadPanel } from './loads';
 import { MatrixPanel } from './matrix';
-import { PeersDialog } from './peers';
 import './style.css';
-import { SwitchPanel } from './switches';
-import { TraceDialog, type Moment } from './trace';
-import { TrafficPanel } from './traffic';
+import type { Moment } from './trace';
 import type { Session } from './types';
+import { painted, pause } from './wait';
+
+type Rest = typeof import('./rest');
 
 const feed = new Feed();
-const longestAlone = 200; // ms
+const longestBlank = 300; // ms
+const pauseOfRest = 1000; // ms
 const nobody: Session = { schema: '', role: 'viewer', user: null, csrf: null, can: [] };
 
 // Escape closes the drawer from anywhere but the parts below it, and gives the focus back to who opened it.
@@ -35,52 +33,39 @@ function useDrawer() {
   return { isOpen, button, toggle: () => setOpen(!isOpen) };
 }
 
-// The matrix is painted first; what stands below and beside it follows, so that a busy machine shows something soon.
-function useRest(hasFirst: boolean): boolean {
-  const [isDue, setDue] = useState(false);
-  useEffect(() => {
-    if (!hasFirst) return undefined;
-    // A page in the background gets no frames.
-    const timer = setTimeout(() => setDue(true), longestAlone);
-    const frame = requestAnimationFrame(() => setTimeout(() => setDue(true)));
-    return () => {
-      clearTimeout(timer);
-      cancelAnimationFrame(frame);
-    };
-  }, [hasFirst]);
-  return isDue;
-}
-
-function App() {
+// The header and the matrix, and when it is there the rest beside and below them.
+function App({ rest }: { rest?: Rest }) {
   const [state, setState] = useState(feed.state);
   const drawer = useDrawer();
   const [chosen, setMarked] = useState<number | null>(null);
   const [isPeersOpen, setPeersOpen] = useState(false);
   const [moment, setMoment] = useState<Moment | null>(null);
-  const dialog = useMemo(() => moment && <TraceDialog moment={moment} onClose={() => setMoment(null)} />, [moment]);
-  useEffect(() => feed.subscribe(setState), []);
+  const dialog = useMemo(
+    () => rest && moment && <rest.TraceDialog moment={moment} onClose={() => setMoment(null)} />,
+    [rest, moment],
+  );
+  useLayoutEffect(() => feed.subscribe(setState), []);
   const { snapshot, session } = state;
-  const hasRest = useRest(snapshot !== null);
   // A job that is gone marks nothing: all others would stay dimmed.
   const marked = snapshot?.jobs.some((job) => job.job === chosen) ? chosen : null;
   return (
     <>
       <Header feed={feed} state={state} drawer={drawer} />
-      {snapshot && drawer.isOpen && <Drawer session={session ?? nobody} snapshot={snapshot} />}
+      {rest && snapshot && drawer.isOpen && <rest.Drawer session={session ?? nobody} snapshot={snapshot} />}
       {snapshot ? (
         <main data-marked={marked ?? ''}>
           <div class="left">
             <MatrixPanel snapshot={snapshot} marked={marked} />
-            {hasRest && <LoadPanel snapshot={snapshot} marked={marked} />}
-            {hasRest && <JobsPanel snapshot={snapshot} marked={marked} onMark={setMarked} />}
+            {rest && <rest.LoadPanel snapshot={snapshot} marked={marked} />}
+            {rest && <rest.JobsPanel snapshot={snapshot} marked={marked} onMark={setMarked} />}
           </div>
           <div class="right">
-            {hasRest && <SwitchPanel snapshot={snapshot} onTrace={setMoment} />}
-            {hasRest && <TrafficPanel snapshot={snapshot} onPeers={() => setPeersOpen(true)} />}
-            {hasRest && <EventsPanel snapshot={snapshot} onTrace={setMoment} />}
+            {rest && <rest.SwitchPanel snapshot={snapshot} onTrace={setMoment} />}
+            {rest && <rest.TrafficPanel snapshot={snapshot} onPeers={() => setPeersOpen(true)} />}
+            {rest && <rest.EventsPanel snapshot={snapshot} onTrace={setMoment} />}
           </div>
           {dialog}
-          {isPeersOpen && <PeersDialog snapshot={snapshot} onClose={() => setPeersOpen(false)} />}
+          {rest && isPeersOpen && <rest.PeersDialog snapshot={snapshot} onClose={() => setPeersOpen(false)} />}
         </main>
       ) : (
         <p class="loading">Waiting for the head …</p>
@@ -89,5 +74,26 @@ function App() {
   );
 }
 
-feed.start(new URLSearchParams(location.search));
-render(<App />, document.getElementById('app')!);
+// Again and again: the head may be away just now.
+async function restOfPage(): Promise<Rest> {
+  for (;;) {
+    try {
+      return await import('./rest');
+    } catch {
+      await pause(pauseOfRest);
+    }
+  }
+}
+
+// The first frame has the matrix in it if the head answers soon; everything else comes after that frame, so
+// that a busy machine shows something soon.
+async function show(into: Element): Promise<void> {
+  const first = feed.start(new URLSearchParams(location.search));
+  await Promise.race([first, pause(longestBlank)]);
+  render(<App />, into);
+  await first;
+  await painted();
+  render(<App rest={await restOfPage()} />, into);
+}
+
+void show(document.getElementById('app')!);

@@ -4,7 +4,7 @@
 import { useRef, useState } from 'preact/hooks';
 import { Canvas, type Size } from './canvas';
 import { fillJob, jobColour, unmarkedAlpha, type Theme } from './colours';
-import { rowsOf } from './loads';
+import { rowsOf } from './processes';
 import { Panel, type Table } from './twin';
 import type { Node, Run, Snapshot } from './types';
 

@@ -4,7 +4,6 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
-import 'uplot/dist/uPlot.min.css';
 import { useWidth } from './canvas';
 import { themeOf, type Theme } from './colours';
 import { clockTime, micros, percent } from './format';

@@ -1,10 +1,11 @@
 // What the page costs whoever looks at it, in Chromium without a screen.
 //
 // usage: SCORE_BIN=build/release/bin node tests/bench/monitor/page.mjs [--json] [--nodes 64] [--loads 5] [--seconds 10]
-//            [--viewers 100] [--minutes 0]
+//            [--viewers 100] [--minutes 0] [--against FILE.html]
 //
 // first_paint_ms: from the request to the first frame with the gang matrix in it, of --loads fresh browsers, over a virtual
-// cluster with two jobs. dropped_frames: of a simulated 64 x 16 processes at 10 Hz (the page says that it is simulated), frames
+// cluster with two jobs; --against: in turns with another page that was put beside index.html (with scripts and styles of other
+// names). --seconds 0: no more than that. dropped_frames: of a simulated 64 x 16 processes at 10 Hz (the page says that it is simulated), frames
 // that a display of 60 Hz would have shown and the page did not, as intervals of requestAnimationFrame tell; also over
 // time and with the map of who sends to whom. encoded_per_s: of
 // --viewers WebSockets at 10 Hz, from the head's counters. heap: of the simulated page after collecting, --minutes long.
@@ -16,8 +17,10 @@ const { values } = parseArgs({ options: {
   json: { type: 'boolean', default: false }, nodes: { type: 'string', default: '64' },
   loads: { type: 'string', default: '5' }, seconds: { type: 'string', default: '10' },
   viewers: { type: 'string', default: '100' }, minutes: { type: 'string', default: '0' },
+  against: { type: 'string' },
 } });
-const option = Object.fromEntries(Object.entries(values).map(([name, value]) => [name, name === 'json' ? value : Number(value)]));
+const words = new Set(['json', 'against']);
+const option = Object.fromEntries(Object.entries(values).map(([name, value]) => [name, words.has(name) ? value : Number(value)]));
 const { chromium } = require('playwright-core');
 const pause = (seconds) => new Promise((resolve) => setTimeout(resolve, seconds * 1000));
 const frameMs = 1000 / 60;
@@ -121,6 +124,25 @@ async function heap(address, minutes) {
   return { simulated: true, minutes, elements: nodes, megabytes: bytes.map((one) => Math.round(one / 1e5) / 10) };
 }
 
+// Of each page in turns.
+async function firstPaints(pages, loads) {
+  const paints = pages.map(() => []);
+  for (let i = 0; i < loads; ++i) {
+    for (const [which, page] of pages.entries()) paints[which].push(await firstPaint(page));
+  }
+  return paints.map(spread);
+}
+
+async function simulatedPage(address) {
+  const found = {
+    frames_64x16: await frames(address, option.seconds),
+    frames_64x16_time: await frames(address, option.seconds, 'Nodes × time'),
+    frames_64x16_map: await frames(address, option.seconds, 'Who to whom'),
+  };
+  if (option.minutes > 0) found.heap_64x16 = await heap(address, option.minutes);
+  return found;
+}
+
 const why = missing();
 if (why) throw new Error(why);
 const cluster = await Cluster.start(option.nodes);
@@ -128,16 +150,14 @@ const result = { schema: 'scored.bench.page/1', nodes: option.nodes, load_averag
 try {
   const url = (await cluster.info()).dashboard_url;
   for (let i = 0; i < 2; ++i) await cluster.submit('-N', option.nodes, 'sh', '-c', 'while :; do sleep 0.05; done');
-  const paints = [];
-  for (let i = 0; i < option.loads; ++i) paints.push(await firstPaint(url));
-  result.first_paint_ms = spread(paints);
-  if (option.viewers > 0) result.encodings = await encodings(url, option.viewers, option.seconds);
+  const pages = [url, ...(option.against ? [new URL(option.against, url).href] : [])];
+  const [ours, other] = await firstPaints(pages, option.loads);
+  result.first_paint_ms = ours;
+  if (other) result.first_paint_other_ms = other;
+  result.load_average_after = os.loadavg()[0];
+  if (option.seconds > 0 && option.viewers > 0) result.encodings = await encodings(url, option.viewers, option.seconds);
   await cluster.command('sccancel', '--grace', 0, 1, 2);
-  const simulated = `${url}?simulate=64x16`;
-  result.frames_64x16 = await frames(simulated, option.seconds);
-  result.frames_64x16_time = await frames(simulated, option.seconds, 'Nodes × time');
-  result.frames_64x16_map = await frames(simulated, option.seconds, 'Who to whom');
-  if (option.minutes > 0) result.heap_64x16 = await heap(simulated, option.minutes);
+  if (option.seconds > 0) Object.assign(result, await simulatedPage(`${url}?simulate=64x16`));
 } finally {
   await cluster.stop();
 }
