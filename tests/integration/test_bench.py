@@ -100,6 +100,8 @@ def test_a_case_comes_with_what_the_machine_does_to_bare_threads():
     assert 0 <= figures['control_late_p50_us'] <= figures['control_late_p99_us']
     assert 0 <= figures['control_skew_p50_us'] <= figures['control_skew_p99_us']
     assert 0 <= figures['steal_percent'] <= 100
+    if figures['method'] == 'cgroup.freeze':
+        assert figures['bare_switch_us'] > 0 and 0 < figures['bare_cpu_percent'] < 100
 
 
 def test_bare_threads_count_every_time_they_wake():

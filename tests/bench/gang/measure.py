@@ -245,6 +245,16 @@ class Control:
         self.process.wait()
 
 
+def measure_bare(cluster, nodes, quantum_ns, seconds):
+    """What processes that only sleep and write cgroup.freeze take of the machine for as many switches, right after the
+    daemons, which are idle meanwhile. Nothing where there are no cgroups."""
+    if not cluster.description['cgroup']:
+        return {}
+    words = [f"{cluster.description['cgroup']}/bare", nodes, quantum_ns, max(1, round(seconds))]
+    told = json.loads(subprocess.run([BIN / 'scbench-bare', *map(str, words)], capture_output=True, text=True, check=True).stdout)
+    return {'bare_switch_us': told['switch_us'], 'bare_cpu_percent': told['cpu_percent']}
+
+
 def measure_gang(cluster, nodes, quantum_ns, job_count, seconds, pairs, directory):
     """The figures of one case; `seconds` is what all windows take together, about."""
     window = max(0.4, seconds / (2 * pairs + 1))
@@ -264,7 +274,7 @@ def measure_gang(cluster, nodes, quantum_ns, job_count, seconds, pairs, director
     figures = switch_figures(trace, quantum_ns) | control
     figures |= {'overhead_percent': overhead['median'], 'overhead_lowest': overhead['lowest'],
                 'overhead_highest': overhead['highest'], 'overhead_interval': [overhead['low'], overhead['high']],
-                'daemon_cpu_percent': daemon_percent}
+                'daemon_cpu_percent': daemon_percent} | measure_bare(cluster, nodes, quantum_ns, max(2, window))
     if nodes <= os.cpu_count():  # a core for each task
         figures |= {'lost_alone_percent': lost_alone, 'lost_shared_percent': lost_shared}
     return figures

@@ -160,6 +160,8 @@ def judge(key, figures, bound):
     verdict = 'ok' if figures[key] <= bound else 'MISSED'
     if key == 'skew_p99_us' and 'control_skew_p99_us' in figures:
         verdict += f' (bare threads in the same seconds: {figures["control_skew_p99_us"]:.0f})'
+    if key == 'daemon_cpu_percent' and 'bare_cpu_percent' in figures:
+        verdict += f' (bare processes that switch as often: {figures["bare_cpu_percent"]:.2f})'
     return verdict
 
 
