@@ -108,6 +108,20 @@ TEST(Shepherd, WhatDoubleForksIsKilledAndHoldsNothingUp) {
   EXPECT_NE(node.out[0].find("bye"), std::string::npos);
 }
 
+// A name as UCX gives it. Who ends with 0 was not killed, and need not be looked after.
+TEST(Shepherd, LooksForAbandonedMemoryOnlyWhereATaskFailed) {
+  const auto file = "/dev/shm/ucx_shm_posix_test_" + std::to_string(getpid());
+  const auto make_and_exit = [&](int code) {
+    TestNode node;
+    ASSERT_TRUE(node.run(shell("echo x > " + file + "; exit " + std::to_string(code))));
+  };
+  make_and_exit(0);
+  EXPECT_EQ(access(file.c_str(), F_OK), 0);
+  make_and_exit(3);
+  EXPECT_NE(access(file.c_str(), F_OK), 0);
+  unlink(file.c_str());
+}
+
 TEST(Shepherd, RunsTwoHundredFiftySixTasks) {
   TestNode node;
   ASSERT_TRUE(node.run(shell("echo $SCORE_RANK"), {.index = 0, .tasks_on_node = {256}}));

@@ -2,6 +2,7 @@
 
 #include "base/spawn.hpp"
 
+#include <algorithm>
 #include <sys/wait.h>
 
 // The spawner does not reap, so a pid it reports belongs to its task until the spawner is gone;
@@ -52,6 +53,13 @@ void TaskTable::signal_all(int signal) {
   for (const Task& task : tasks_) {
     if (task.pidfd) std::ignore = base::send_signal(task.pidfd.get(), signal);
   }
+}
+
+bool TaskTable::all_ended_well() const {
+  const auto is_well = [](const wire::TaskExit& exit) {
+    return exit.code() == 0 && exit.signal() == 0;
+  };
+  return all_ended() && std::ranges::all_of(exits_, is_well);
 }
 
 std::vector<std::int64_t> TaskTable::pids() const {

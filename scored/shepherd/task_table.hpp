@@ -30,6 +30,9 @@ class TaskTable {
 
   [[nodiscard]] bool all_ended() const { return ended_count_ == tasks_.size(); }
 
+  // By themselves, and with 0.
+  [[nodiscard]] bool all_ended_well() const;
+
   [[nodiscard]] const std::vector<wire::TaskExit>& exits() const { return exits_; }  // as they came
 
   [[nodiscard]] std::vector<std::int64_t> pids() const;  // in rank order; 0: no process yet
