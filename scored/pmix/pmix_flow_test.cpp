@@ -158,6 +158,15 @@ TEST(PmixFlow, NothingOfTheServerStaysBehindWhenTheEndIsTold) {
   EXPECT_FALSE(std::filesystem::exists(directory));
 }
 
+// Ranks need not look for themselves what the host is made of.
+TEST(PmixFlow, TheHostsTopologyIsShared) {
+  TestNode node;
+  ASSERT_TRUE(node.run(probe("topology")));
+  const std::filesystem::path file = node.out[0];
+  EXPECT_TRUE(file.parent_path().filename().string().starts_with("scored-pmix.")) << file;
+  EXPECT_FALSE(std::filesystem::exists(file));
+}
+
 TEST(PmixFlow, OtherProgramsGetNoServer) {
   TestNode node;
   ASSERT_TRUE(node.run(shepherd::test::shell("env")));

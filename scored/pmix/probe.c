@@ -8,6 +8,7 @@
  *   groups     the even ranks make two groups, and one of them once more after its end
  *   spawn      every rank asks twice for one more task, which is refused
  *   directory  prints where the server keeps what the ranks of this node share
+ *   topology   prints the file in which the server shares the host's topology
  *   names      publishes a name, looks up the next rank's and waits for it, withdraws its own
  *   garbage    writes random bytes to the server's port, then exchanges */
 #include <pmix.h>
@@ -256,6 +257,16 @@ static void print_directory(void) {
   PMIX_VALUE_RELEASE(value);
 }
 
+static void print_topology(void) {
+  pmix_proc_t job;
+  pmix_value_t* value;
+  PMIX_LOAD_PROCID(&job, self.nspace, PMIX_RANK_WILDCARD);
+  check(PMIx_Get(&job, PMIX_HWLOC_SHMEM_FILE, NULL, 0, &value), "topology");
+  if (access(value->data.string, R_OK) != 0) exit(8);
+  printf("%s", value->data.string);
+  PMIX_VALUE_RELEASE(value);
+}
+
 static void send_garbage(void) {
   const char* port = strrchr(getenv("PMIX_SERVER_URI4"), ':');
   struct sockaddr_in address = {0};
@@ -295,6 +306,8 @@ int main(int argc, char** argv) {
     spawn();
   } else if (strcmp(mode, "directory") == 0) {
     print_directory();
+  } else if (strcmp(mode, "topology") == 0) {
+    print_topology();
   } else {
     exchange();
     exchange();

@@ -370,6 +370,7 @@ base::Status initialise(const shepherd::Plan& plan, const std::string& directory
   directives.add(PMIX_SYSTEM_TMPDIR, directory);
   directives.add(PMIX_HOSTNAME, plan.prepare.node_name());
   directives.add_u32(PMIX_NODEID, plan.prepare.node_index());
+  directives.add(PMIX_SERVER_SHARE_TOPOLOGY, true);  // found once a node, not once a rank
   return check(PMIx_server_init(&module, directives.data(), directives.size()), "server");
 }
 
