@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds the journal's catalog to the ids and fields that the head sends, and has journalctl compile it.
+"""Holds the journal's catalog to the ids and fields that the daemons send, and has journalctl compile it.
 
 usage: check_catalog.py SOURCE_DIR     exit 77: no journalctl, only the rest was checked
 """
@@ -31,11 +31,11 @@ def compiled(catalog):
 
 def main():
     source = pathlib.Path(sys.argv[1])
-    code = (source / 'scored/head/journal.cpp').read_text()
+    code = (source / 'scored/journal.cpp').read_text()
     catalog = source / 'deploy/systemd/scored.catalog'
     text = catalog.read_text()
     sent = re.findall(rf'\{{"({ID})"', code)
-    fields = set(re.findall(r'\{"[a-z]+", "([A-Z_]+)"\}', code))
+    fields = set(re.findall(r'\{"[a-z_]+", "([A-Z_]+)"\}', code))
     explained = re.findall(rf'^-- ({ID})$', text, re.M)
     listed = re.findall(rf'^({ID})$', (source / 'deploy/man/scored.8.scd').read_text(), re.M)
     faults = []

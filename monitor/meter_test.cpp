@@ -122,7 +122,8 @@ NodeSample switched(TimePoint taken, TimePoint due, AttemptId left, AttemptId en
 }
 
 TEST(LateDigest, TellsTheFirstAtOnceAndTheRestTogether) {
-  LateDigest digest;
+  constexpr Duration kPause = 10s;
+  LateDigest<LateSwitch> digest(kPause);
   EXPECT_FALSE(digest.take(TimePoint(1s)));
   digest.add({1, NodeId(3), TimePoint(1s), 2ms});
   const auto first = digest.take(TimePoint(1s));
@@ -133,7 +134,7 @@ TEST(LateDigest, TellsTheFirstAtOnceAndTheRestTogether) {
     digest.add({i, NodeId(4), TimePoint(2s), i == 30 ? 9ms : 3ms});
     EXPECT_FALSE(digest.take(TimePoint(2s)));
   }
-  const auto rest = digest.take(TimePoint(1s) + LateDigest::kPause);
+  const auto rest = digest.take(TimePoint(1s) + kPause);
   ASSERT_TRUE(rest);
   EXPECT_EQ(rest->count, 48U);
   EXPECT_EQ(rest->worst.id, 30U);

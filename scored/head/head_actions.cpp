@@ -21,6 +21,11 @@ LogLevel urgency_of(const gang::NodeView& node) {
   return takes_jobs ? LogLevel::Notice : LogLevel::Info;
 }
 
+// The rank, or nothing.
+std::string first_failed(const wire::JobStatus& status) {
+  return status.failed_tasks_size() > 0 ? std::to_string(status.failed_tasks(0).rank()) : "";
+}
+
 }  // namespace
 
 void Head::perform(gang::Actions actions) {
@@ -195,7 +200,8 @@ void Head::note_state(Job& job, const gang::JobView& view) {
     job.progress.start_mark = now();
     job_waits_.add(std::max(job.progress.started - job.info.submitted, Duration(0)));
     log_notice("start job", kv("job", job.info.id), kv("user", users_.name(job.info.user, now())),
-               kv("nodes", compress_hostlist(job.progress.placement.nodes)));
+               kv("nodes", compress_hostlist(job.progress.placement.nodes)),
+               kv("slot", view.slot ? std::to_string(view.slot->value()) : std::string()));
     streams_.start_input(job.info.id);
   }
   if (view.state == JobState::Completing) streams_.release(job.info.id);
@@ -262,6 +268,7 @@ void Head::end(Job& job, const gang::JobView& view) {
   deadlines_.clear(id);
   log_notice("end job", kv("job", id), kv("user", users_.name(job.info.user, now())),
              kv("state", name_of(job.progress.state)), kv("exit", status.exit_code()),
+             kv("rank", first_failed(status)),
              kv("reason", status.reasons_size() > 0 ? status.reasons(0) : std::string()));
   lately_ended_.emplace_back(now(), status);
   while (lately_ended_.size() > 100 || now() - lately_ended_.front().first > kShownAfterEnd) {

@@ -31,6 +31,7 @@ using monitor::ActionKind;
 constexpr Duration kLinger = 2s;         // of sampling, for a page that is loaded again
 constexpr Duration kTotalsWait = 300ms;  // of a scrape, for the nodes
 constexpr std::size_t kMaxPortText = 16;
+constexpr Duration kLatePause = 10s;            // between two events of late switches
 constexpr Duration kTraceMargin = 1s;           // around a moment
 constexpr std::uint32_t kSlowestSampling = 10;  // ticks: loads are averages over a second at most
 
@@ -78,6 +79,7 @@ Monitoring::Monitoring(asio::io_context& io, Clock& clock, TaskGroup& tasks, Hea
       tasks_(tasks),
       head_(head),
       head_id_(random_text().substr(0, 16)),
+      late_(kLatePause),
       logins_(&random_text),
       all_came_(io),
       wake_(io, 1) {
@@ -235,7 +237,7 @@ void Monitoring::feed(NodeId node, const monitor::NodeSample& sample) {
   if (const auto told = late_.take(clock_.now())) tell_late(*told);
 }
 
-void Monitoring::tell_late(const monitor::LateDigest::Told& told) {
+void Monitoring::tell_late(const monitor::LateDigest<monitor::LateSwitch>::Told& told) {
   monitor::Event event;
   event.at = told.worst.due;
   event.wall = wall_now();

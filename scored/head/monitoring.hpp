@@ -66,7 +66,7 @@ class Monitoring final : public monitor::Site, public HeadObserver {
   void wish(Duration period, bool peers);
   void play(TimePoint until);
   void feed(NodeId node, const monitor::NodeSample& sample);
-  void tell_late(const monitor::LateDigest::Told& told);
+  void tell_late(const monitor::LateDigest<monitor::LateSwitch>::Told& told);
   void send_wish(NodeId node, bool once);
   [[nodiscard]] Duration together() const;
   [[nodiscard]] Duration delay() const;
@@ -83,7 +83,7 @@ class Monitoring final : public monitor::Site, public HeadObserver {
   std::string head_id_;
   monitor::ClusterMeter meter_;
   monitor::Playout playout_;
-  monitor::LateDigest late_;
+  monitor::LateDigest<monitor::LateSwitch> late_;
   monitor::EventLog events_;
   monitor::Hub hub_;
   monitor::WebLogin logins_;

@@ -8,15 +8,14 @@
 #include "proto/key.hpp"
 #include "scored/head/config.hpp"
 #include "scored/head/head.hpp"
-#include "scored/head/journal.hpp"
 #include "scored/head/monitoring.hpp"
 #include "scored/head/server.hpp"
+#include "scored/journal.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <csignal>
-#include <cstdlib>
 #include <exception>
 #include <optional>
 #include <sys/stat.h>
@@ -273,8 +272,7 @@ int run_head(const std::vector<std::string>& arguments) {
   }
   if (line->log_level) config->log_level = *line->log_level;
   set_log_level(config->log_level);
-  // NOLINTNEXTLINE(concurrency-mt-unsafe)
-  if (is_journal(STDERR_FILENO, std::getenv("JOURNAL_STREAM"))) log_to_journal();
+  log_to_journal_if_started_by_it();
   ::signal(SIGPIPE, SIG_IGN);
   ::umask(0077);
   if (!set_nice(kNice)) log_debug("keep the ordinary priority");

@@ -114,7 +114,7 @@ HeadLink::Handlers Daemon::head_handlers() {
   handlers.connected = [this] { carry_out(agent_.on_connected(parts_.clock.now())); };
   handlers.frame = [this](const proto::InFrame& frame) { on_frame(frame); };
   handlers.disconnected = [this] {
-    log_notice("lose the head: following the last timetable");
+    log_notice("lose head", kv("node", config_.name), kv("timetable", "the last one"));
     parts_.switcher.set_meets(false);
     sampling_.stop();
     carry_out(agent_.on_disconnected(parts_.clock.now()));
@@ -214,7 +214,8 @@ void Daemon::on_welcome(const proto::InFrame& frame) {
   head_.set_greeted();
   parts_.switcher.set_meets(true);
   attempts_.resume_all();
-  log_notice("join", kv("cluster", message->cluster()), kv("epoch", head_epoch_));
+  log_notice("join", kv("node", config_.name), kv("cluster", message->cluster()),
+             kv("epoch", head_epoch_));
   release_constant_pages();  // the handshake's, before the first heartbeat tells the size
   tasks_.spawn("synchronise the clock", synchronise(head_.generation()));
   note_status();
@@ -260,7 +261,6 @@ void Daemon::beat(bool asks) {
   const bool is_tenth = vitals_.fill(message);
   if (is_tenth && attempts_.empty()) release_constant_pages();  // nothing is switched now
   set_guard();
-  sampling_.keep_up();
   message.set_clock_error_ns(agent_.clock().error_bound(now).count());
   message.set_switches(parts_.switcher.counters().switches.load(std::memory_order_relaxed));
   message.set_late_switches(parts_.switcher.counters().late.load(std::memory_order_relaxed));
@@ -282,10 +282,26 @@ asio::awaitable<void> Daemon::beat_regularly() {
   for (;;) {
     co_await parts_.clock.sleep_until(next_beat(parts_.clock.now()));
     renew_lease();
+    tell_late();
     if (head_.is_greeted()) beat(++beats_ % kBeatsAnExchange == 0);
     read_activities_again();
     head_.drop_if_silent();
   }
+}
+
+// With the worst one of those that were held back. Who looks for a job finds those that should have
+// gone on.
+void Daemon::tell_late() {
+  sampling_.keep_up();
+  const auto told = sampling_.take_late();
+  if (!told) return;
+  const SwitchRecord& worst = told->worst.record;
+  const AttemptId attempt = worst.entered_count > 0 ? worst.entered[0] : worst.left[0];
+  const bool has_job = worst.entered_count + worst.left_count > 0;
+  log_warning("late switch", kv("node", config_.name),
+              kv("job", has_job ? fmt::format("{}", job_of(attempt)) : std::string()),
+              kv("late_us", std::chrono::ceil<std::chrono::microseconds>(worst.woke).count()),
+              kv("epoch", worst.epoch), kv("held_back", told->count - 1));
 }
 
 asio::awaitable<void> Daemon::synchronise(std::uint64_t generation) {
@@ -380,7 +396,7 @@ asio::awaitable<void> Daemon::run() {
   notify_ready();
   note_status();
   release_constant_pages();
-  log_notice("start", kv("node", config_.name), kv("head", format_endpoint(config_.head)),
+  log_notice("start node", kv("node", config_.name), kv("head", format_endpoint(config_.head)),
              kv("cgroups", parts_.cgroups != nullptr ? parts_.cgroups->root() : "none"),
              kv("priority", priority_name(parts_.switcher.priority())));
   co_await wait_for_signal();
@@ -391,7 +407,7 @@ asio::awaitable<void> Daemon::run() {
   login_.close();
   if (metrics_) metrics_->close();
   co_await tasks_.stop();
-  log_notice("stop: jobs go on", kv("attempts", agent_.attempts().size()));
+  log_notice("stop node", kv("node", config_.name), kv("attempts", agent_.attempts().size()));
 }
 
 }  // namespace score::node

@@ -58,6 +58,7 @@ class Daemon {
   void beat(bool asks);
   void set_guard();
   asio::awaitable<void> beat_regularly();
+  void tell_late();
   asio::awaitable<void> synchronise(std::uint64_t generation);
   void renew_lease();
   asio::awaitable<void> watch_activity();

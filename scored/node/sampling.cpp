@@ -1,5 +1,5 @@
 // Samples are totals, so one that is not sent is not missed. What must not be missed are switches:
-// their phases are counted with every heartbeat, and while somebody watches each is told once.
+// their phases are counted every second, and while somebody watches each is told once.
 //
 // Waking up is what a sample costs. So with a period below kTogether the switcher's thread looks
 // at the tasks where it is awake anyway (glances.hpp), and this one reads everything once or twice
@@ -25,6 +25,7 @@ namespace score::node {
 
 namespace {
 
+constexpr Duration kLatePause = std::chrono::minutes{1};  // between two lines of late switches
 constexpr Duration kLookUpPeriod = std::chrono::seconds{1};
 constexpr Duration kTotalsPeriod = std::chrono::milliseconds{950};  // a second of samples
 constexpr Duration kShortestPeriod = std::chrono::milliseconds{100};
@@ -68,7 +69,7 @@ std::vector<pid_t> read_pids(int file) {
 
 }  // namespace
 
-Sampling::Sampling(Parts parts) : parts_(parts) {}
+Sampling::Sampling(Parts parts) : parts_(parts), late_(kLatePause) {}
 
 void Sampling::watch(const wire::WatchNode& message) {
   if (message.once()) send_sample(false);
@@ -128,6 +129,7 @@ void Sampling::keep_up() {
       const auto length = length_of(sample, static_cast<monitor::SwitchPhase>(i));
       if (length) phases_[i].add(*length);
     }
+    if (record.woke > parts_.switcher.late_after()) late_.add({record.woke, record});
     if (period_ > Duration{0} && pending_.size() < kMaxToldSwitches) pending_.push_back(record);
   }
 }

@@ -5,6 +5,7 @@
 #include "base/clock.hpp"
 #include "base/task_group.hpp"
 #include "gang/node_agent.hpp"
+#include "monitor/late_digest.hpp"
 #include "monitor/samples.hpp"
 #include "monitor/task_watch.hpp"
 #include "proto/node.pb.h"
@@ -48,6 +49,19 @@ class Sampling {
   void tasks_changed();
   // Counts the switches since the last call: often enough that the trace does not run over.
   void keep_up();
+
+  struct Late {
+    Duration late{0};
+    SwitchRecord record;
+  };
+
+  using LateDigest = monitor::LateDigest<Late>;
+
+  // Of the switches that keep_up() saw the late ones, for the log: at once, then one in a while.
+  [[nodiscard]] std::optional<LateDigest::Told> take_late() {
+    return late_.take(parts_.clock.now());
+  }
+
   // Of the switches, the jobs' CPU and traffic so far.
   [[nodiscard]] monitor::NodeTotals totals();
 
@@ -96,6 +110,7 @@ class Sampling {
   std::uint64_t seen_ = 0;   // of the switcher's trace
   std::uint64_t lost_ = 0;
   std::array<monitor::TimeHistogram, monitor::kSwitchPhases> phases_{};
+  LateDigest late_;
   std::vector<SwitchRecord> pending_;  // for the next sample
   monitor::CgroupCpu cpu_;             // of the jobs, as it was read last
   UniqueFd usage_file_;

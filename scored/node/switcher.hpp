@@ -42,6 +42,9 @@ class Switcher {
   // Everything goes on; the thread has ended when it returns. Idempotent.
   void stop();
 
+  // A switch that begins later than this is counted as late.
+  [[nodiscard]] Duration late_after() const { return options_.late_after; }
+
   // From plan.start on, or now if that is past, this plan is followed; plans that would start later
   // than it are dropped.
   void follow(gang::SwitchPlan plan);

@@ -1,7 +1,7 @@
 // A line is "verb key=value key="quoted value"" (base/log.hpp): verbs are ours and hold no '=',
 // values of others are quoted where they hold a blank or '='. So a line is taken apart without
 // doubt, and nobody's name can add a field. libsystemd is not linked: one datagram is all it sends.
-#include "scored/head/journal.hpp"
+#include "scored/journal.hpp"
 
 #include "base/fd.hpp"
 #include "base/limits.hpp"
@@ -12,6 +12,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <sys/socket.h>
@@ -21,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace score::head {
+namespace score {
 namespace {
 
 // A kind of line: its verb and, unless the key is empty, one of its values. The first that fits
@@ -33,7 +34,7 @@ struct Kind {
   std::string_view value;
 };
 
-constexpr std::array<Kind, 9> kKinds = {{
+constexpr std::array<Kind, 14> kKinds = {{
     {"4cadf51f3d2f4587bd10414e633ee8b1", "audit", "action", "set quantum"},
     {"d136862c717640af93530aad39b42132", "audit", "", ""},
     {"77f40fdfe0b944f19a94f8c73c6ede67", "refuse", "", ""},
@@ -43,18 +44,27 @@ constexpr std::array<Kind, 9> kKinds = {{
     {"6eb31b18a0da4116afc8c878962017ae", "change node", "state", "down"},
     {"e629c7df69754d83b18619d7d8dd48d3", "start head", "", ""},
     {"db58da3a52e34b28b1a72c6015f2103e", "stop head", "", ""},
+    {"739ff1a49c99449fbb8e5ca003655401", "late switch", "", ""},
+    {"23750421dfbd4c2b89e3d2163632ae9b", "start node", "", ""},
+    {"eeab6b992450455382590453dc49d683", "stop node", "", ""},
+    {"a665ad3c55184d4ca8c596e1458cd49a", "join", "", ""},
+    {"7759ad162f2141cea76a843e93876bf1", "lose head", "", ""},
 }};
 
 // Key of a line -> field of an entry.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kFields = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kFields = {{
     {"job", "JOB_ID"},
     {"node", "NODE"},
+    {"slot", "SLOT"},
+    {"rank", "RANK"},
     {"user", "USER_NAME"},
     {"action", "ACTION"},
     {"value", "VALUE"},
     {"via", "VIA"},
     {"state", "STATE"},
     {"reason", "REASON"},
+    {"late_us", "LATE_US"},
+    {"held_back", "HELD_BACK"},
 }};
 
 using Values = std::vector<std::pair<std::string_view, std::string>>;
@@ -190,4 +200,9 @@ void log_to_journal(std::string_view socket_path) {
   set_log_sink([journal](LogLevel level, std::string_view line) { journal->log(level, line); });
 }
 
-}  // namespace score::head
+void log_to_journal_if_started_by_it() {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe)
+  if (is_journal(STDERR_FILENO, std::getenv("JOURNAL_STREAM"))) log_to_journal();
+}
+
+}  // namespace score
