@@ -5,17 +5,19 @@ import { after, before, describe, test } from 'node:test';
 import { Cluster, missing, picture, require, startBrowser, until } from './cluster.mjs';
 
 const skip = missing();
+const jobNames = Array.from({ length: 8 }, (_, index) => `job${index}`);
 let cluster, browser, job;
 
 // As an operator, whose drawer has everything.
-async function open(options = {}) {
+async function open({ init, ...options } = {}) {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
+  if (init) await context.addInitScript(init);
   const page = await context.newPage();
   page.errors = [];
   page.on('pageerror', (error) => page.errors.push(error.message));
   await page.goto((await cluster.command('scadm', 'web-login')).trim().split('\n').at(-1));
   await page.waitForSelector(`#jobs-table tr[data-job="${job}"]`);
-  await page.getByRole('button', { name: /Admin \(/ }).waitFor();
+  await page.locator('#viewer', { hasText: 'operator' }).waitFor();
   return page;
 }
 
@@ -89,6 +91,46 @@ function contrast(one, other) {
   const [low, high] = [luminance(one), luminance(other)].sort((a, b) => a - b);
   return (high + 0.05) / (low + 0.05);
 }
+
+// Machado, Oliveira and Fernandes 2009, whole deficiency, of linear light.
+const visions = {
+  usual: [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
+  protan: [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+  deutan: [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]],
+  tritan: [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.3039]],
+};
+const product = (matrix, vector) => matrix.map((row) => row.reduce((sum, part, i) => sum + part * vector[i], 0));
+
+// Where the eye sees the colour, in Ottosson's Oklab: distances are differences.
+function seen(colour, vision) {
+  const linear = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16) / 255)
+    .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+  const cones = product([[0.4122214708, 0.5363325363, 0.0514459929], [0.2119034982, 0.6806995451, 0.1073969566],
+    [0.0883024619, 0.2817188376, 0.6299787005]], product(vision, linear).map((part) => Math.min(Math.max(part, 0), 1)));
+  return product([[0.2104542553, 0.793617785, -0.0040720468], [1.9779984951, -2.428592205, 0.4505937099],
+    [0.0259040371, 0.7827717662, -0.808675766]], cones.map(Math.cbrt));
+}
+
+const distance = (one, other, vision) => {
+  const [a, b] = [seen(one, vision), seen(other, vision)];
+  return Math.hypot(...a.map((part, i) => part - b[i]));
+};
+
+// Counts what moves without anybody having asked for it, from the first paint on: [share of the screen, what].
+const watchShifts = () => {
+  window.shifts = [];
+  const nameOf = (node) => {
+    const element = node?.nodeType === 1 ? node : node?.parentElement;
+    return `${element?.tagName}#${element?.closest('[id]')?.id}.${element?.getAttribute('class')}`;
+  };
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) {
+      // Rows that come and go are data.
+      const isData = entry.sources.every(({ node }) => (node?.nodeType === 1 ? node : node?.parentElement)?.closest('tbody, ol'));
+      if (!entry.hadRecentInput && !isData) window.shifts.push([entry.value, entry.sources.map(({ node, previousRect: a, currentRect: b }) => `${nameOf(node)} ${a.x},${a.y},${a.width}x${a.height}>${b.x},${b.y},${b.width}x${b.height}`).join(' ')]);
+    }
+  }).observe({ type: 'layout-shift', buffered: true });
+};
 
 describe('access', { skip }, () => {
   before(async () => {
@@ -194,14 +236,30 @@ describe('access', { skip }, () => {
     await close(page);
   });
 
+  for (const width of [1440, 1024, 768, 390]) {
+    test(`nothing moves by itself, ${width} pixels`, async () => {
+      const page = await open({ viewport: { width, height: 900 }, init: watchShifts });
+      const mine = await cluster.submit('-N', 2, '-J', 'comes-and-goes', 'sh', '-c', 'while :; do sleep 0.01; done');
+      await page.waitForSelector(`#jobs-table tr[data-job="${mine}"]`);
+      await page.waitForTimeout(3000);
+      await cluster.cancel(mine);
+      await page.waitForTimeout(2000);
+      const shifts = await page.evaluate(() => window.shifts);
+      const moved = shifts.reduce((sum, [value]) => sum + value, 0);
+      console.log(`${width} pixels: layout shift ${moved.toFixed(4)}`);
+      assert.ok(moved < 0.02, JSON.stringify(shifts, null, 1));
+      await close(page);
+    });
+  }
+
   for (const colorScheme of ['dark', 'light']) {
-    test(`bars, curves and outlines stand out from their ground, ${colorScheme}`, async () => {
+    test(`cells, bars, curves and outlines stand out from their ground, ${colorScheme}`, async () => {
       const page = await open({ colorScheme });
-      const colours = await page.evaluate(() => {
+      const colours = await page.evaluate((jobs) => {
         const style = getComputedStyle(document.documentElement);
-        const names = ['panel', 'line', 'faint', 'accent', 'user', 'system', 'waited', 'pm', 'p50', 'p95', 'max', 'skew'];
+        const names = ['panel', 'cell', 'line', 'faint', 'accent', ...jobs, 'user', 'system', 'waited', 'pm', 'p50', 'p95', 'max', 'skew'];
         return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
-      });
+      }, jobNames);
       const low = [];
       const check = (ground, names) => {
         for (const name of names) {
@@ -210,8 +268,17 @@ describe('access', { skip }, () => {
         }
       };
       check('line', ['user', 'system', 'waited', 'pm']);
-      check('panel', ['faint', 'accent', 'p50', 'p95', 'max', 'skew', 'user', 'system', 'waited', 'pm']);
+      check('cell', jobNames);
+      check('panel', [...jobNames, 'faint', 'accent', 'p50', 'p95', 'max', 'skew', 'user', 'system', 'waited', 'pm']);
       assert.deepEqual(low, []);
+      for (const [name, vision] of Object.entries(visions)) {
+        for (const one of jobNames) {
+          for (const other of jobNames.filter((each) => each > one)) {
+            const apart = distance(colours[one], colours[other], vision);
+            assert.ok(apart > 0.05, `${one} and ${other}, ${name}: ${apart.toFixed(3)}`);
+          }
+        }
+      }
       await close(page);
     });
 

@@ -120,7 +120,10 @@ describe('dashboard', { skip }, () => {
   test('two jobs take turns in the picture over time', async () => {
     const page = await open();
     const jobs = [await mpiJob(60, '-c', 2), await mpiJob(60, '-c', 2)];
-    await until(async () => /50 %/.test(await text(page, '#jobs-table')), 'half of the time each');
+    const heads = await page.locator('#jobs-table th').allTextContents();
+    assert.deepEqual(heads.slice(6, 10), ['share %', 'scheduled h:mm:ss', 'elapsed h:mm:ss', 'limit h:mm:ss']);
+    const shares = () => Promise.all(jobs.map((job) => text(page, `#jobs-table tr[data-job="${job}"] td:nth-child(7)`)));
+    await until(async () => (await shares()).join() === '50,50', 'half of the time each');
     await page.getByRole('button', { name: 'Nodes × time' }).click();
     await page.waitForTimeout(2500);
     await page.screenshot({ path: picture('time') });
@@ -185,6 +188,9 @@ describe('dashboard', { skip }, () => {
     page.once('dialog', (dialog) => dialog.accept());
     await page.getByRole('button', { name: 'Set', exact: true }).first().click();
     await until(async () => (await cluster.info()).quantum_s === 0.02, 'the new quantum');
+    await until(async () => /quantum/.test(await text(page, '#audit')), 'who did that');
+    await page.locator('#admin input[name=nodes]').fill('node[01-02,07]');
+    assert.match(await text(page, '#admin'), /3 of 8 nodes take no new jobs; 0 jobs there go on/);
     await until(async () => (await text(page, '#quantum')) === '20 ms', 'shown too');
     await cluster.command('scadm', 'set', 'quantum', '50ms');
     const slots = (await cluster.info()).max_slots;

@@ -82,9 +82,11 @@ describe('panels', { skip }, () => {
     await until(async () => (await history()).filter(([, p50, , , skew]) => p50 !== '–' && skew !== '–').length >= 3, 'three seconds');
     assert.equal(await caption(page, 'switch-history-table'), 'The last minute, total');
     const [[time, p50, p95, max, skew, slice]] = await history();
-    for (const value of [p50, p95, max, skew]) assert.match(value, /^[\d.]+ (µs|ms|s)$/);
+    for (const value of [p50, p95, max, skew]) assert.match(value, /^\d+$/);
     assert.match(time, /^\d\d:\d\d:\d\d$/);
-    assert.equal(slice, '50 ms');
+    assert.equal(slice, '50000');
+    const heads = await page.locator('#switch-history-table th').allTextContents();
+    assert.deepEqual(heads.slice(1), ['p50 µs', 'p95 µs', 'max µs', 'skew (p95) µs', 'slice µs']);
     const times = (await history()).map(([one]) => one);
     assert.equal(new Set(times).size, times.length, `a second has one point: ${times}`);
     await close(page);
@@ -102,16 +104,16 @@ describe('panels', { skip }, () => {
     assert.deepEqual([...new Set(guards)], ['–'], 'these jobs have no network to guard');
     await page.keyboard.press('ArrowDown');
     await until(async () => /stop/.test(await caption(page, 'switch-history-table')), 'the next one');
-    await until(async () => (await cellsOf(page, 'switch-history-table')).some(([, p50]) => /µs|ms/.test(p50)), 'stop');
+    await until(async () => (await cellsOf(page, 'switch-history-table')).some(([, p50]) => /^\d+$/.test(p50)), 'stop');
     await close(page);
   });
 
   test('a change of the slice shows in the curve', async () => {
     const page = await open();
     const slices = async () => [...new Set((await cellsOf(page, 'switch-history-table')).map((row) => row[5]))];
-    await until(async () => (await slices()).join() === '50 ms', 'as it is');
+    await until(async () => (await slices()).join() === '50000', 'as it is');
     await cluster.command('scadm', 'set', 'quantum', '20ms');
-    await until(async () => (await slices()).join() === '20 ms,50 ms', 'newest first');
+    await until(async () => (await slices()).join() === '20000,50000', 'newest first');
     await page.screenshot({ path: picture('curves') });
     await cluster.command('scadm', 'set', 'quantum', '50ms');
     await close(page);
@@ -121,11 +123,11 @@ describe('panels', { skip }, () => {
     const page = await openLate();
     const title = await page.locator('#trace-dialog-title').innerText();
     const [, late, node] = /^Switch (.+) late on (node\d\d)$/.exec(title);
-    await until(async () => (await cellsOf(page, 'trace-table')).some(([name, wake]) => name === node && wake === late), `${title} in the table`);
+    await until(async () => (await cellsOf(page, 'trace-table')).some(([name, wake]) => name === node && Math.abs(Number(wake) / 1000 - parseFloat(late)) <= 0.5), `${title} in the table`);
     assert.match(await caption(page, 'trace-table'), /at that moment/);
     const rows = await cellsOf(page, 'trace-table');
     for (const row of rows) {
-      assert.match(row[7], /µs|ms/, `a total: ${row}`);
+      assert.match(row[7], /^[1-9]\d*$/, `a total: ${row}`);
       assert.ok(jobs.some((job) => row[8].includes(job) || row[9].includes(job)), `jobs: ${row}`);
     }
     await page.locator('#trace canvas').focus();
@@ -211,7 +213,7 @@ describe('panels', { skip }, () => {
     // Each rank talks to the next one.
     const ring = ['node00 > node01', 'node01 > node02', 'node02 > node03', 'node03 > node00'];
     await until(async () => (await cells()).map(([from, to]) => `${from} > ${to}`).sort().join() === ring.join(), 'a ring', 40_000);
-    for (const [, , sent] of await cells()) assert.match(sent, /^[\d.]+ k?frames\/s$/);
+    for (const [, , sent] of await cells()) assert.match(sent, /^[\d.]+$/);
     await page.locator('#peers canvas').focus();
     await page.keyboard.press('ArrowRight');
     await until(async () => /^node00 to node01: [1-9]/.test(await page.locator('#peers .hint').innerText()), 'the cell');

@@ -3,7 +3,7 @@
 
 import { useState } from 'preact/hooks';
 import { act, type ActionResult } from './feed';
-import { percent } from './format';
+import { clockTime, percent } from './format';
 import type { Session, Snapshot } from './types';
 
 interface DrawerProps {
@@ -90,7 +90,31 @@ function Slots({ snapshot, run }: { snapshot: Snapshot; run: Run }) {
   );
 }
 
-function Nodes({ run }: { run: Run }) {
+// "node[00-03,07],other" as names; what is no such list is for the head to refuse.
+function expand(list: string): string[] {
+  const parts = list.match(/[^,[\]]+(\[[^\]]*\])?[^,[\]]*/g) ?? [];
+  return parts.flatMap((part) => {
+    const [, before, inside, after] = /^([^[]*)\[([^\]]*)\](.*)$/.exec(part) ?? [];
+    if (inside === undefined) return [part.trim()];
+    return inside.split(',').flatMap((range) => {
+      const [first = '', last = first] = range.split('-');
+      const count = Math.min(Math.max(Number(last) - Number(first) + 1, 0), mostNodes) || 0;
+      const name = (index: number) => `${before}${String(Number(first) + index).padStart(first.length, '0')}${after}`;
+      return Array.from({ length: count }, (_, index) => name(index));
+    });
+  });
+}
+
+const mostNodes = 16_384;
+
+function previewDrain({ nodes, matrix }: Snapshot, list: string): string {
+  const names = new Set(expand(list));
+  const chosen = nodes.flatMap(({ name }, index) => (names.has(name) ? [index] : []));
+  const jobs = new Set(matrix.rows.flatMap((row) => chosen.flatMap((index) => row.cells[index] ?? [])));
+  return `${chosen.length} of ${nodes.length} nodes take no new jobs; ${jobs.size} jobs there go on`;
+}
+
+function Nodes({ run, snapshot }: { run: Run; snapshot: Snapshot }) {
   const [nodes, setNodes] = useState('');
   const [reason, setReason] = useState('');
   return (
@@ -107,8 +131,16 @@ function Nodes({ run }: { run: Run }) {
       <button type="button" disabled={!nodes} onClick={() => run(`Resume ${nodes}?`, 'resume', { nodes })}>
         Resume
       </button>
+      <output>{nodes ? previewDrain(snapshot, nodes) : ''}</output>
     </form>
   );
+}
+
+function previewJob({ jobs }: Snapshot, number: number): string {
+  const job = jobs.find((one) => one.job === number);
+  if (!job) return '';
+  const share = job.share > 0 ? `, ${percent(job.share, 0)} of the time there` : '';
+  return `${job.tasks} tasks on ${job.nodes} nodes${share}: suspended it keeps its memory, cancelled its tasks end`;
 }
 
 function Jobs({ run, snapshot }: { run: Run; snapshot: Snapshot }) {
@@ -133,8 +165,15 @@ function Jobs({ run, snapshot }: { run: Run; snapshot: Snapshot }) {
       {action('Suspend', 'suspend')}
       {action('Continue', 'continue')}
       {action('Cancel', 'cancel')}
+      <output>{number ? previewJob(snapshot, number) : ''}</output>
     </form>
   );
+}
+
+// Who did what last, as it is in the events and in the head's journal.
+function Audit({ snapshot }: { snapshot: Snapshot }) {
+  const last = snapshot.events.filter(({ kind }) => kind === 'admin').at(-1);
+  return <p id="audit">{last ? `Last: ${clockTime(last.time_unix_s)} ${last.text}` : ''}</p>;
 }
 
 export function Drawer({ session, snapshot }: DrawerProps) {
@@ -150,8 +189,9 @@ export function Drawer({ session, snapshot }: DrawerProps) {
     <aside id="admin" aria-label="Administration">
       {session.role === 'operator' && <Quantum snapshot={snapshot} run={run} />}
       {session.role === 'operator' && <Slots snapshot={snapshot} run={run} />}
-      {session.role === 'operator' && <Nodes run={run} />}
+      {session.role === 'operator' && <Nodes run={run} snapshot={snapshot} />}
       <Jobs run={run} snapshot={snapshot} />
+      <Audit snapshot={snapshot} />
       <p role="status" class={result && !result.ok ? 'failed' : ''}>{result?.text ?? ''}</p>
     </aside>
   );

@@ -1,22 +1,29 @@
-// A colour a job: Okabe and Ito's palette, told apart by every common kind of colour vision; after its
-// eight the same ones striped. Text on them is black or white, whichever is read better.
+// A colour a job, from the eight of the scheme (style.css), told apart by every common kind of colour vision;
+// after its eight the same ones striped. Text on them is black or white, whichever is read better.
 
-const palette = ['#e69f00', '#56b4e9', '#009e73', '#f0e442', '#0072b2', '#d55e00', '#cc79a7', '#999999'];
-const whiteText = new Set(['#0072b2']);
+const jobColours = 8;
 
 export interface JobColour {
   fill: string;
   text: string;
-  striped: boolean;
 }
 
-export function jobColour(job: number): JobColour {
-  const fill = palette[job % palette.length]!;
-  return {
-    fill,
-    text: whiteText.has(fill) ? '#ffffff' : '#000000',
-    striped: Math.floor(job / palette.length) % 2 === 1,
+// WCAG's relative luminance of #rrggbb.
+function luminance(colour: string): number {
+  const part = (at: number) => {
+    const share = parseInt(colour.slice(at, at + 2), 16) / 255;
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
   };
+  return 0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5);
+}
+
+// Above 0.179 black is read better, below it white; either way at 4.5:1 or better.
+function withText(fill: string): JobColour {
+  return { fill, text: luminance(fill) > 0.179 ? '#000000' : '#ffffff' };
+}
+
+export function jobColour(job: number, theme: Theme): JobColour {
+  return theme.jobs[job % jobColours]!;
 }
 
 export interface Theme {
@@ -24,6 +31,8 @@ export interface Theme {
   faint: string;
   line: string;
   ground: string;
+  cell: string; // where no job is
+  jobs: JobColour[];
   accent: string;
   // Curves.
   p50: string;
@@ -54,6 +63,8 @@ function readTheme(element: Element): Theme {
     faint: get('--faint'),
     line: get('--line'),
     ground: get('--panel'),
+    cell: get('--cell'),
+    jobs: Array.from({ length: jobColours }, (_, index) => withText(get(`--job${index}`))),
     accent: get('--accent'),
     p50: get('--p50'),
     p95: get('--p95'),
@@ -73,17 +84,18 @@ export function fillJob(
   context: CanvasRenderingContext2D,
   job: number,
   box: { x: number; y: number; w: number; h: number },
+  theme: Theme,
 ): void {
   const { x, y, w, h } = box;
-  const colour = jobColour(job);
+  const colour = jobColour(job, theme);
   context.fillStyle = colour.fill;
   context.fillRect(x, y, w, h);
-  if (!colour.striped) return;
+  if (Math.floor(job / jobColours) % 2 === 0) return;
   context.save();
   context.beginPath();
   context.rect(x, y, w, h);
   context.clip();
-  context.strokeStyle = 'rgba(0, 0, 0, 0.35)';
+  context.strokeStyle = `${colour.text}59`; // a third of it
   context.lineWidth = 2;
   context.beginPath();
   for (let at = x - h; at < x + w; at += 6) {

@@ -1,4 +1,4 @@
-// Numbers with their units, short enough for a table.
+// Numbers for people. With their units:
 
 const scales: [number, string][] = [
   [1e9, 'G'],
@@ -21,11 +21,23 @@ export function micros(seconds: number): string {
   return `${us.toFixed(0)} µs`;
 }
 
-export function duration(seconds: number): string {
+// For columns whose heads say the unit: %, µs, h:mm:ss, MiB.
+
+export function hundredths(ratio: number | null, digits = 0): string {
+  return ratio === null ? '–' : (ratio * 100).toFixed(digits);
+}
+
+export function inMicros(seconds: number): string {
+  return (seconds * 1e6).toFixed(0);
+}
+
+export function inMebibytes(count: number): string {
+  return (count / 2 ** 20).toFixed(1);
+}
+
+export function hours(seconds: number): string {
   const s = Math.floor(seconds);
   const two = (n: number) => String(n).padStart(2, '0');
-  if (s < 60) return `${seconds.toFixed(1)} s`;
-  if (s < 3600) return `${Math.floor(s / 60)}:${two(s % 60)}`;
   return `${Math.floor(s / 3600)}:${two(Math.floor(s / 60) % 60)}:${two(s % 60)}`;
 }
 

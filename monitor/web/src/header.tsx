@@ -4,6 +4,7 @@ import type { RefObject } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { Feed, FeedState } from './feed';
 import { percent } from './format';
+import type { Session } from './types';
 
 const staleAfter = 2.5; // s
 
@@ -21,6 +22,10 @@ function linkText(state: FeedState, age: number): string {
   if (state.link === 'simulated') return '◇ simulated, not a cluster';
   if (state.link === 'live' && age < staleAfter) return '● live';
   return `○ ${state.link === 'lost' ? 'connection lost' : 'stale'} ${age.toFixed(0)} s`;
+}
+
+function roleText({ user, role }: Session): string {
+  return user ? `${user}, ${role}` : 'viewer, read only';
 }
 
 function Figure({ name, id, value }: { name: string; id: string; value: string }) {
@@ -57,7 +62,8 @@ export function Header({ feed, state, drawer }: HeaderProps) {
         </dl>
       )}
       <span class="tools">
-        {state.session && !state.session.user && <span class="note">read only</span>}
+        {/* First, so that nothing moves when it comes. */}
+        {state.session && <span id="viewer" class="note">{roleText(state.session)}</span>}
         <button type="button" aria-pressed={state.paused} onClick={() => feed.setPaused(!state.paused)}>
           Pause
         </button>
@@ -71,7 +77,7 @@ export function Header({ feed, state, drawer }: HeaderProps) {
           aria-controls="admin"
           onClick={drawer.toggle}
         >
-          Admin{state.session?.user ? ` (${state.session.user}, ${state.session.role})` : ''}
+          Admin
         </button>
       </span>
     </header>

@@ -1,8 +1,8 @@
 // The jobs, as scq has them. A click marks one: the other parts dim what is not its.
 
 import { useState } from 'preact/hooks';
-import { jobColour } from './colours';
-import { duration, percent } from './format';
+import { jobColour, themeOf } from './colours';
+import { hours, hundredths } from './format';
 import { Panel } from './twin';
 import type { Job, Snapshot } from './types';
 
@@ -12,7 +12,7 @@ function matches(job: Job, filter: string): boolean {
 }
 
 function limit(job: Job): string {
-  return job.scheduled_limit_s > 0 ? duration(job.scheduled_limit_s) : '–';
+  return job.scheduled_limit_s > 0 ? hours(job.scheduled_limit_s) : '–';
 }
 
 interface JobRowProps {
@@ -22,7 +22,7 @@ interface JobRowProps {
 }
 
 function JobRow({ job, marked, onMark }: JobRowProps) {
-  const colour = jobColour(job.job);
+  const colour = jobColour(job.job, themeOf(document.documentElement));
   return (
     <tr class={`${job.final ? 'final' : ''} ${marked ? 'marked' : ''}`} data-job={job.job} onClick={onMark}>
       <td>
@@ -41,17 +41,29 @@ function JobRow({ job, marked, onMark }: JobRowProps) {
       <td class="number">{job.nodes} × {job.ppn}</td>
       <td class="number">{job.slot ?? '–'}</td>
       <td>{job.idle ? `${job.state}, idle` : job.state}</td>
-      <td class="number">{percent(job.share, 0)}</td>
-      <td class="number">{duration(job.scheduled_s)}</td>
-      <td class="number">{duration(job.elapsed_s)}</td>
+      <td class="number">{hundredths(job.share)}</td>
+      <td class="number">{hours(job.scheduled_s)}</td>
+      <td class="number">{hours(job.elapsed_s)}</td>
       <td class="number">{limit(job)}</td>
       <td class="reason">{job.reasons[0] ?? ''}</td>
     </tr>
   );
 }
 
-const heads = ['job', 'user', 'name', 'nodes × ppn', 'slot', 'state', 'share', 'scheduled', 'elapsed', 'limit', 'reason'];
-const numbers = new Set(['nodes × ppn', 'slot', 'share', 'scheduled', 'elapsed', 'limit']);
+// Head, its unit, whether numbers stand below it.
+const columns: [name: string, unit: string, isNumber: boolean][] = [
+  ['job', '', false],
+  ['user', '', false],
+  ['name', '', false],
+  ['nodes × ppn', '', true],
+  ['slot', '', true],
+  ['state', '', false],
+  ['share', '%', true],
+  ['scheduled', 'h:mm:ss', true],
+  ['elapsed', 'h:mm:ss', true],
+  ['limit', 'h:mm:ss', true],
+  ['reason', '', false],
+];
 
 interface JobsPanelProps {
   snapshot: Snapshot;
@@ -73,8 +85,10 @@ export function JobsPanel({ snapshot, marked, onMark }: JobsPanelProps) {
       <table id="jobs-table" class="list">
         <thead>
           <tr>
-            {heads.map((head) => (
-              <th key={head} scope="col" class={numbers.has(head) ? 'number' : ''}>{head}</th>
+            {columns.map(([name, unit, isNumber]) => (
+              <th key={name} scope="col" class={isNumber ? 'number' : ''}>
+                {name}{unit && <small> {unit}</small>}
+              </th>
             ))}
           </tr>
         </thead>

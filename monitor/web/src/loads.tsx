@@ -4,7 +4,7 @@
 import { useState } from 'preact/hooks';
 import { Canvas, type Size } from './canvas';
 import { unmarkedAlpha, type Theme } from './colours';
-import { bytes, percent } from './format';
+import { bytes, hundredths, inMebibytes, percent } from './format';
 import { rowsOf, type ProcessRow } from './processes';
 import { Panel, type Table } from './twin';
 import type { Snapshot } from './types';
@@ -139,14 +139,13 @@ function table(snapshot: Snapshot): Table {
   const rows = rowsOf(snapshot.processes);
   return {
     caption: 'Load of each process, of the time it was scheduled',
-    head: ['node', 'job', 'rank', 'state', 'user', 'system', 'waiting for a processor', 'in PM', 'scheduled', 'memory'],
+    head: ['node', 'job', 'rank', 'state', 'user %', 'system %', 'waiting for a processor %', 'in PM %', 'scheduled %', 'memory MiB'],
     rows: rows.length,
     row: (index) => {
       const row = rows[index]!;
       return [
         snapshot.nodes[row.node]?.name ?? String(row.node), row.job, row.rank, row.state,
-        percent(row.user, 0), percent(row.system, 0), percent(row.waited, 0), percent(row.pm, 0), percent(row.scheduled, 0),
-        bytes(row.memory),
+        ...[row.user, row.system, row.waited, row.pm, row.scheduled].map((share) => hundredths(share)), inMebibytes(row.memory),
       ];
     },
   };

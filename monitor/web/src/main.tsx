@@ -90,6 +90,7 @@ async function restOfPage(): Promise<Rest> {
 async function show(into: Element): Promise<void> {
   const first = feed.start(new URLSearchParams(location.search));
   await Promise.race([first, pause(longestBlank)]);
+  into.replaceChildren(); // or what stood there moves below before it goes
   render(<App />, into);
   await first;
   await painted();

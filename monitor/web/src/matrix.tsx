@@ -61,21 +61,21 @@ interface Box {
   h: number;
 }
 
-// The outline tells a bright cell from a bright page.
-function drawCell(context: Context, jobs: number[], box: Box, marked: number | null, outline: string) {
+// The outline tells neighbours of one job apart.
+function drawCell(context: Context, jobs: number[], box: Box, marked: number | null, theme: Theme) {
   jobs.forEach((job, index) => {
     context.globalAlpha = marked === null || job === marked ? 1 : unmarkedAlpha;
     const h = box.h / jobs.length;
     const part = { x: box.x, y: box.y + index * h, w: box.w, h: h - 1 };
-    fillJob(context, job, part);
+    fillJob(context, job, part, theme);
     if (part.w > 4 && part.h > 4) {
-      context.strokeStyle = outline;
+      context.strokeStyle = theme.faint;
       context.lineWidth = 1;
       context.strokeRect(part.x + 0.5, part.y + 0.5, part.w - 1, part.h - 1);
     }
     const text = String(job);
     if (h < 11 || widthOf(context, text) > part.w - 2) return;
-    context.fillStyle = jobColour(job).text;
+    context.fillStyle = jobColour(job, theme).text;
     context.fillText(text, part.x + part.w / 2, part.y + h / 2);
   });
   context.globalAlpha = 1;
@@ -103,9 +103,9 @@ function drawSlots(snapshot: Snapshot, chosen: Place | null, marked: number | nu
         const x = columnX(column, size.w, nodes.length);
         const w = Math.max((size.w - leftMargin) / nodes.length - 1.5, 1);
         const box = { x, y: y + 1, w, h: h - 3 };
-        context.fillStyle = theme.line;
+        context.fillStyle = theme.cell;
         context.fillRect(box.x, box.y, box.w, box.h);
-        drawCell(context, row.cells[column] ?? [], box, marked, theme.faint);
+        drawCell(context, row.cells[column] ?? [], box, marked, theme);
         if (node.state !== 'up' || node.drained) hatch(context, x, box.y, w, box.h, theme.ink);
         if (chosen?.row === index && chosen.node === column) {
           context.strokeStyle = theme.ink;
@@ -146,7 +146,7 @@ function drawTimeline(snapshot: Snapshot, runs: Run[], marked: number | null) {
     for (const [node, job, start, end] of runs) {
       const x = xOf(start);
       context.globalAlpha = marked === null || job === marked ? 1 : unmarkedAlpha;
-      fillJob(context, job, { x, y: topMargin + node * h, w: Math.max(xOf(end ?? to) - x, 0), h: h - 0.3 });
+      fillJob(context, job, { x, y: topMargin + node * h, w: Math.max(xOf(end ?? to) - x, 0), h: h - 0.3 }, theme);
     }
     context.globalAlpha = 1;
   };

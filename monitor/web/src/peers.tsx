@@ -129,11 +129,11 @@ function tableOf(snapshot: Snapshot, peers: Peers): Table {
   const cells = [...peers.cells].sort((a, b) => b[2] - a[2] || a[0] - b[0] || a[1] - b[1]);
   return {
     caption: 'Who sends to whom, the most first',
-    head: ['from', 'to', 'sent'],
+    head: ['from', 'to', 'sent frames/s'],
     rows: cells.length,
     row: (index) => {
       const [from, to, value] = cells[index]!;
-      return [nameOf(snapshot, peers, from), nameOf(snapshot, peers, to), frames(value)];
+      return [nameOf(snapshot, peers, from), nameOf(snapshot, peers, to), value.toFixed(1)];
     },
   };
 }

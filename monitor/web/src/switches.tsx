@@ -6,7 +6,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
 import { useWidth } from './canvas';
 import { themeOf, type Theme } from './colours';
-import { clockTime, micros, percent } from './format';
+import { clockTime, hundredths, inMicros, micros, percent } from './format';
 import { Panel, type Table } from './twin';
 import type { Moment } from './trace';
 import type { Node, Percentiles, Snapshot } from './types';
@@ -133,7 +133,7 @@ function Plot({ history, phase }: { history: History; phase: string }) {
     if (history.newest !== undefined) plot.current?.setData(history.columns(phase));
   }, [history.newest, phase, width, theme]);
   return (
-    <div ref={attach}>
+    <div ref={attach} style={{ height: `${plotHeight}px` }}>
       <div ref={box} role="img" aria-label={`Switches of the last minute, ${phase}: p50, p95, largest; skew; time slice. The table has the same`} />
     </div>
   );
@@ -145,13 +145,13 @@ function table(snapshot: Snapshot): Table {
   const nodes = snapshot.nodes.filter(({ overhead }) => overhead !== null);
   const rows = [
     ...named.map(([name, value]) =>
-      value ? [name, micros(value.p50_s), micros(value.p95_s), micros(value.max_s)] : [name, '–', '–', '–'],
+      value ? [name, inMicros(value.p50_s), inMicros(value.p95_s), inMicros(value.max_s)] : [name, '–', '–', '–'],
     ),
-    ...nodes.map(({ name, overhead }) => [`lost on ${name}`, percent(overhead, 3), '', '']),
+    ...nodes.map(({ name, overhead }) => [`lost on ${name}, %`, hundredths(overhead, 3), '', '']),
   ];
   return {
     caption: `Gang switches of the last ${snapshot.switches.window_s.toFixed(1)} s`,
-    head: ['phase', 'p50', 'p95', 'max'],
+    head: ['phase', 'p50 µs', 'p95 µs', 'max µs'],
     rows: rows.length,
     row: (index) => rows[index]!,
   };
@@ -163,11 +163,11 @@ function historyTable(history: History, phase: string): Table {
   const rows = times.length;
   return {
     caption: `The last minute, ${phase}`,
-    head: ['time', 'p50', 'p95', 'max', 'skew (p95)', 'slice'],
+    head: ['time', 'p50 µs', 'p95 µs', 'max µs', 'skew (p95) µs', 'slice µs'],
     rows,
     row: (index) => {
       const at = rows - 1 - index;
-      return [clockTime(times[at]!), ...curves.map((curve) => (typeof curve[at] === 'number' ? micros(curve[at]) : '–'))];
+      return [clockTime(times[at]!), ...curves.map((curve) => (typeof curve[at] === 'number' ? inMicros(curve[at]) : '–'))];
     },
   };
 }

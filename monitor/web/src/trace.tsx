@@ -5,7 +5,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { Canvas, type Size } from './canvas';
 import type { Theme } from './colours';
-import { micros } from './format';
+import { inMicros, micros } from './format';
 import { Panel, type Table } from './twin';
 
 // What to look at: a query of /api/v1/trace, and the cluster time in question.
@@ -167,12 +167,12 @@ function describe(boundary: Boundary, line: Line | undefined): string {
 function tableOf(boundary: Boundary, at_s: number): Table {
   return {
     caption: `Switch ${offset(boundary, at_s)}, a line a node`,
-    head: ['node', ...phases.map(([name]) => name), 'total', 'stopped', 'goes on'],
+    head: ['node', ...phases.map(([name]) => `${name} µs`), 'total µs', 'stopped', 'goes on'],
     rows: boundary.lines.length,
     row: (index) => {
       const line = boundary.lines[index]!;
       const total = line.ends_s[line.ends_s.length - 1]!;
-      return [line.node, ...partsOf(line).map(micros), micros(total), ofJobs(line.left), ofJobs(line.entered)];
+      return [line.node, ...partsOf(line).map(inMicros), inMicros(total), ofJobs(line.left), ofJobs(line.entered)];
     },
   };
 }

@@ -40,11 +40,11 @@ function draw(snapshot: Snapshot, kind: Kind, most: number) {
 function table(snapshot: Snapshot): Table {
   return {
     caption: 'PM traffic of each node',
-    head: ['node', 'sent', 'received', 'messages sent', 'messages received'],
+    head: ['node', 'sent kB/s', 'received kB/s', 'messages sent /s', 'messages received /s'],
     rows: snapshot.nodes.length,
     row: (index) => {
       const [sent, received, out, into] = snapshot.traffic[index] ?? none;
-      return [snapshot.nodes[index]!.name, rate(sent, 'B/s'), rate(received, 'B/s'), rate(out, '/s'), rate(into, '/s')];
+      return [snapshot.nodes[index]!.name, (sent / 1e3).toFixed(1), (received / 1e3).toFixed(1), out.toFixed(0), into.toFixed(0)];
     },
   };
 }
