@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import time
 
@@ -174,6 +175,21 @@ def wait_until(claim, limit=LIMIT, what=lambda: ''):
     while not claim():
         assert time.monotonic() < end, f'not within {limit} s {what()}'
         time.sleep(0.02)
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(('127.0.0.1', 0))
+        return free.getsockname()[1]
+
+
+def configure_head(cluster, text):
+    """Adds to the head's configuration and starts the head anew."""
+    with open(cluster.directory / 'head/scored.toml', 'a') as config:
+        config.write(text)
+    cluster.kill('head')
+    cluster.restart('head')
+    cluster.wait_up()
 
 
 def is_alive(pid):

@@ -1,12 +1,10 @@
-"""The cluster as its viewers see it: documents, streams, rights, metrics."""
+"""The cluster as its viewers see it: documents, streams, rights, bad input."""
 import contextlib
 import http.client
 import json
 import os
-import pathlib
 import pwd
 import random
-import resource
 import shutil
 import signal
 import socket
@@ -14,8 +12,8 @@ import subprocess
 import time
 
 import pytest
-from cluster import BIN, wait_until
-from web import Web, WebSocket, faults
+from cluster import configure_head, wait_until
+from web import Web, WebSocket, faults, value
 
 BUSY = ['sh', '-c', 'while :; do :; done']
 
@@ -273,142 +271,6 @@ def test_private_cluster_hides_other_users(fresh):
     assert 'hidden-name' in cluster.run('score', 'top', '--json', '--once').stdout
 
 
-def test_open_address_without_tls_refuses_to_start(tmp_path):
-    config = tmp_path / 'scored.toml'
-    config.write_text('[head]\nnodes = "n0"\n[monitor]\nlisten = "0.0.0.0:8080"\n')
-    result = subprocess.run([BIN / 'scored', '--role=head', '--config', config], capture_output=True, text=True,
-                            timeout=30)
-    assert result.returncode == 2
-    assert result.stderr.startswith(f'scored: head: {config}:4: listen: not a loopback address: '
-                                    'that needs tls_certificate, tls_key and token_file')
-    assert result.stderr.count('\n') == 1
-
-
-def free_port():
-    with socket.socket() as free:
-        free.bind(('127.0.0.1', 0))
-        return free.getsockname()[1]
-
-
-def configure(cluster, text):
-    """Adds to the head's configuration and starts the head anew."""
-    with open(cluster.directory / 'head/scored.toml', 'a') as config:
-        config.write(text)
-    cluster.kill('head')
-    cluster.restart('head')
-    cluster.wait_up()
-
-
-@pytest.fixture
-def certificate(tmp_path):
-    """(certificate, key, token file) of this host."""
-    if shutil.which('openssl') is None or shutil.which('curl') is None:
-        pytest.skip('no openssl or curl')
-    subprocess.run(['openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes',
-                    '-days', '2', '-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1',
-                    '-keyout', tmp_path / 'key', '-out', tmp_path / 'certificate'], check=True, capture_output=True)
-    (tmp_path / 'key').chmod(0o600)
-    (tmp_path / 'token').write_text('0123456789abcdef0123\n')
-    (tmp_path / 'token').chmod(0o600)
-    return tmp_path / 'certificate', tmp_path / 'key', tmp_path / 'token'
-
-
-def open_to_others(certificate, port):
-    crt, key, token = certificate
-    return (f'[monitor]\nlisten = "0.0.0.0:{port}"\nnames = ["localhost:{port}"]\ntls_certificate = "{crt}"\n'
-            f'tls_key = "{key}"\ntoken_file = "{token}"\n')
-
-
-def test_tls_and_token_open_the_dashboard_to_other_hosts(fresh, certificate):
-    cluster = fresh(2)
-    port = free_port()
-    configure(cluster, open_to_others(certificate, port))
-    url = f'https://localhost:{port}/'
-    assert cluster.json('score', 'info')['dashboard_url'] == url
-    token = '-H', 'Authorization: Bearer 0123456789abcdef0123'
-
-    def curl(*words, path=''):
-        return subprocess.run(['curl', '-sS', '--cacert', certificate[0], '-w', '\n%{http_code}', *words, url + path],
-                              capture_output=True, text=True, timeout=60)
-    assert curl(path='api/v1/snapshot').stdout.endswith('\n401')
-    assert curl('-H', 'Authorization: Bearer guess', path='api/v1/snapshot').stdout.endswith('\n401')
-    document, status = curl(*token, path='api/v1/snapshot').stdout.rsplit('\n', 1)
-    assert status == '200' and faults(json.loads(document)) == []
-    streamed = curl(*token, '-N', path='api/v1/stream?rate=10&count=5').stdout.splitlines()
-    assert len([json.loads(line) for line in streamed[:-1] if line]) == 5
-    address = cluster.run('scadm', 'web-login').stdout.strip()
-    assert address.startswith(url)
-    login = curl('-i', path=address[len(url):]).stdout
-    assert 'HTTP/1.1 302' in login and '; Secure' in login
-    # Not without the certificate's authority, not in plain, not by an old version.
-    assert subprocess.run(['curl', '-sS', url], capture_output=True, timeout=60).returncode == 60
-    assert subprocess.run(['curl', '-sS', '--cacert', certificate[0], '--tls-max', '1.1', url], capture_output=True,
-                          timeout=60).returncode != 0
-    assert b'200' not in Web(f'http://localhost:{port}/').raw(b'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
-
-
-def test_tls_survives_nonsense_and_who_never_speaks(fresh, certificate):
-    cluster = fresh(1)
-    port = free_port()
-    configure(cluster, open_to_others(certificate, port))
-    silent = [socket.create_connection(('127.0.0.1', port)) for _ in range(20)]
-    rng = random.Random(6)
-    for _ in range(50):
-        with socket.create_connection(('127.0.0.1', port), timeout=30) as link:
-            link.sendall(bytes([22, 3, 1]) + bytes(rng.randrange(256) for _ in range(rng.randrange(1, 200))))
-    got = subprocess.run(['curl', '-sS', '--cacert', certificate[0], '-H', 'Authorization: Bearer 0123456789abcdef0123',
-                          f'https://localhost:{port}/metrics'], capture_output=True, text=True, timeout=60)
-    assert value(got.stdout, 'scored_nodes', '{state="up"}') == 1
-    for link in silent:
-        link.settimeout(60)
-        assert link.recv(1) == b''  # the handshake has its time
-
-
-def test_who_never_speaks_over_tls_counts_as_a_connection(fresh, certificate):
-    limit = 1024 + 128
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard < limit + 500:
-        pytest.skip(f'only {hard} descriptors')
-    cluster = fresh(1)
-    port = free_port()
-    configure(cluster, open_to_others(certificate, port))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, limit + 500), hard))
-    try:
-        for _ in range(10):  # who is slower than the 5 s of a handshake never meets the limit
-            silent = [socket.create_connection(('127.0.0.1', port)) for _ in range(limit + 100)]
-            end = time.monotonic() + 6
-            is_full = False
-            while not is_full and time.monotonic() < end:
-                is_full = 'refuse viewer: too many' in (cluster.directory / 'log/head').read_text()
-                time.sleep(0.05)
-            for link in silent:
-                link.close()
-            if is_full:
-                return
-        pytest.fail('all were let in')
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
-@pytest.mark.parametrize('wrong, says', [
-    ('chmod', 'key is open to others: chmod 640'), ('key', 'tls_key'), ('certificate', 'tls_certificate')])
-def test_bad_certificates_are_told_at_the_start(tmp_path, certificate, wrong, says):
-    crt, key, token = certificate
-    if wrong == 'chmod':
-        key.chmod(0o644)
-    else:
-        (tmp_path / wrong).write_text('nonsense')
-    config = tmp_path / 'scored.toml'
-    secret = tmp_path / 'cluster.key'
-    config.write_text(f'[head]\nnodes = "n0"\nlisten = "127.0.0.1:0"\nrun_dir = "{tmp_path}/run"\n'
-                      f'state_dir = "{tmp_path}/state"\nkey_file = "{secret}"\n' + open_to_others(certificate, 0))
-    subprocess.run([BIN / 'scored', '--role=head', '--config', config, '--new-key'], check=True, timeout=30)
-    result = subprocess.run([BIN / 'scored', '--role=head', '--config', config], capture_output=True, text=True,
-                            timeout=30)
-    assert result.returncode == 1 and says in result.stderr, result
-    assert result.stderr.count('\n') == 1
-
-
 class ThroughSocket(http.client.HTTPConnection):
     def __init__(self, path):
         super().__init__('cluster.example.org', timeout=30)
@@ -422,7 +284,7 @@ class ThroughSocket(http.client.HTTPConnection):
 def test_the_proxy_says_who_asks(fresh, tmp_path):
     cluster = fresh(1)
     door = tmp_path / 'web.sock'
-    configure(cluster, f'[monitor]\npublic_url = "https://cluster.example.org/"\nproxy_socket = "{door}"\n'
+    configure_head(cluster, f'[monitor]\npublic_url = "https://cluster.example.org/"\nproxy_socket = "{door}"\n'
                        f'proxy_user = "{os.geteuid()}"\n')
 
     def ask(path, method='GET', body=None, **headers):
@@ -468,7 +330,7 @@ def test_a_stream_ends_when_its_user_leaves_the_group(fresh, tmp_path, account):
     door = tmp_path / 'web.sock'
     file = cluster.directory / 'head/scored.toml'
     file.write_text(file.read_text().replace('[head]\n', f'[head]\noperator_group = "{account}"\n'))
-    configure(cluster, f'[monitor]\npublic_url = "https://cluster.example.org/"\nproxy_socket = "{door}"\nproxy_user = "0"\n')
+    configure_head(cluster, f'[monitor]\npublic_url = "https://cluster.example.org/"\nproxy_socket = "{door}"\nproxy_user = "0"\n')
     link = ThroughSocket(door)
     link.request('GET', '/api/v1/stream?rate=10&parts=jobs', headers={'X-Remote-User': account})
     stream = link.getresponse()
@@ -568,71 +430,3 @@ def test_late_switch_has_its_trace(few, web):
     assert trace['schema'] == 'scored.trace/1' and len(trace['nodes']) == 8
     assert web.ask('/api/v1/trace?late=99999').status == 404
     assert web.ask('/api/v1/trace?seconds=0').status == 400
-
-
-# ---- metrics
-
-def value(text, name, labels=''):
-    for line in text.splitlines():
-        if line.startswith(name + labels + ' '):
-            return float(line.rsplit(' ', 1)[1])
-    raise AssertionError(f'no {name}{labels}')
-
-
-def promtool(*words, **options):
-    if shutil.which('promtool') is None:
-        pytest.skip('no promtool')
-    return subprocess.run(['promtool', *words], capture_output=True, text=True, timeout=60, **options)
-
-
-def test_metrics_of_head_and_nodes_are_clean(fresh):
-    cluster = fresh(3, '--node-metrics', '--slice', '20ms')
-    jobs = [cluster.submit('-n', 3, *BUSY) for _ in range(2)]
-    for job in jobs:
-        cluster.wait_job(job, 'running')
-    head = Web(cluster.json('score', 'info')['dashboard_url'])
-    port = (cluster.directory / 'node01/metrics.port').read_text().strip()
-    node = Web(f'http://127.0.0.1:{port}/')
-    for web in (head, node):
-        wait_until(lambda: value(web.ask('/metrics').body.decode(), 'scored_gang_switches_total') > 5)
-        text = web.ask('/metrics').body.decode()
-        checked = promtool('check', 'metrics', input=text)
-        assert checked.returncode == 0 and not checked.stderr.strip(), checked
-        assert value(text, 'scored_gang_switch_duration_seconds_count', '{phase="total"}') > 0
-        assert value(text, 'scored_gang_slot_seconds_total') > 0
-    text = head.ask('/metrics').body.decode()
-    assert value(text, 'scored_nodes', '{state="up"}') == 3
-    assert value(text, 'scored_jobs', '{state="running"}') == 2
-    if cluster.description['cgroup']:
-        assert value(text, 'scored_node_cpu_seconds_total', '{node="node00",mode="user"}') > 0
-    assert node.ask('/').status == 404 and node.ask('/api/v1/snapshot').status == 404
-    cluster.cancel_all()
-
-
-def test_prometheus_scrapes_the_cluster(few, web, tmp_path):
-    if shutil.which('prometheus') is None:
-        pytest.skip('no prometheus')
-    rules = pathlib.Path(__file__).parents[2] / 'deploy/prometheus/scored.rules.yml'
-    (tmp_path / 'p.yml').write_text(
-        'global: {scrape_interval: 1s, evaluation_interval: 1s}\n'
-        f'rule_files: ["{rules}"]\n'
-        'scrape_configs: [{job_name: scored-head, static_configs: [{targets: ["' + web.url.netloc + '"]}]}]\n')
-    with socket.socket() as free:
-        free.bind(('127.0.0.1', 0))
-        address = '127.0.0.1:%d' % free.getsockname()[1]
-    server = subprocess.Popen(['prometheus', f'--config.file={tmp_path}/p.yml', f'--storage.tsdb.path={tmp_path}/db',
-                               f'--web.listen-address={address}'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        def asked(expression):
-            try:
-                answer = Web(f'http://{address}/').ask('/api/v1/query?query=' + expression)
-                return json.loads(answer.body)['data']['result'] if answer.status == 200 else []
-            except OSError:
-                return []
-        wait_until(lambda: asked('scored_slots'))
-        assert asked('up')[0]['value'][1] == '1'
-        assert float(asked('sum(scored_nodes)')[0]['value'][1]) == 8
-        assert asked('scored_build_info')[0]['metric']['cluster'] == 'virtual'
-    finally:
-        server.terminate()
-        server.wait(30)

@@ -45,6 +45,14 @@ def faults(value, schema=SCHEMA, where='$'):
     return found
 
 
+def value(text, name, labels=''):
+    """Of a metric in the text of a scrape."""
+    for line in text.splitlines():
+        if line.startswith(name + labels + ' '):
+            return float(line.rsplit(' ', 1)[1])
+    raise AssertionError(f'no {name}{labels}')
+
+
 class Web:
     """A browser without a window: keeps its cookie."""
 

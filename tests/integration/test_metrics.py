@@ -1,0 +1,73 @@
+"""/metrics of head and nodes, and Prometheus that scrapes them."""
+import json
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+from cluster import free_port, wait_until
+from web import Web, value
+
+BUSY = ['sh', '-c', 'while :; do :; done']
+
+
+@pytest.fixture(scope='module')
+def web(few):
+    return Web(few.json('score', 'info')['dashboard_url'])
+
+
+def promtool(*words, **options):
+    if shutil.which('promtool') is None:
+        pytest.skip('no promtool')
+    return subprocess.run(['promtool', *words], capture_output=True, text=True, timeout=60, **options)
+
+
+def test_metrics_of_head_and_nodes_are_clean(fresh):
+    cluster = fresh(3, '--node-metrics', '--slice', '20ms')
+    jobs = [cluster.submit('-n', 3, *BUSY) for _ in range(2)]
+    for job in jobs:
+        cluster.wait_job(job, 'running')
+    head = Web(cluster.json('score', 'info')['dashboard_url'])
+    port = (cluster.directory / 'node01/metrics.port').read_text().strip()
+    node = Web(f'http://127.0.0.1:{port}/')
+    for web in (head, node):
+        wait_until(lambda: value(web.ask('/metrics').body.decode(), 'scored_gang_switches_total') > 5)
+        text = web.ask('/metrics').body.decode()
+        checked = promtool('check', 'metrics', input=text)
+        assert checked.returncode == 0 and not checked.stderr.strip(), checked
+        assert value(text, 'scored_gang_switch_duration_seconds_count', '{phase="total"}') > 0
+        assert value(text, 'scored_gang_slot_seconds_total') > 0
+    text = head.ask('/metrics').body.decode()
+    assert value(text, 'scored_nodes', '{state="up"}') == 3
+    assert value(text, 'scored_jobs', '{state="running"}') == 2
+    if cluster.description['cgroup']:
+        assert value(text, 'scored_node_cpu_seconds_total', '{node="node00",mode="user"}') > 0
+    assert node.ask('/').status == 404 and node.ask('/api/v1/snapshot').status == 404
+    cluster.cancel_all()
+
+
+def test_prometheus_scrapes_the_cluster(few, web, tmp_path):
+    if shutil.which('prometheus') is None:
+        pytest.skip('no prometheus')
+    rules = pathlib.Path(__file__).parents[2] / 'deploy/prometheus/scored.rules.yml'
+    (tmp_path / 'p.yml').write_text(
+        'global: {scrape_interval: 1s, evaluation_interval: 1s}\n'
+        f'rule_files: ["{rules}"]\n'
+        'scrape_configs: [{job_name: scored-head, static_configs: [{targets: ["' + web.url.netloc + '"]}]}]\n')
+    address = f'127.0.0.1:{free_port()}'
+    server = subprocess.Popen(['prometheus', f'--config.file={tmp_path}/p.yml', f'--storage.tsdb.path={tmp_path}/db',
+                               f'--web.listen-address={address}'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        def asked(expression):
+            try:
+                answer = Web(f'http://{address}/').ask('/api/v1/query?query=' + expression)
+                return json.loads(answer.body)['data']['result'] if answer.status == 200 else []
+            except OSError:
+                return []
+        wait_until(lambda: asked('scored_slots'))
+        assert asked('up')[0]['value'][1] == '1'
+        assert float(asked('sum(scored_nodes)')[0]['value'][1]) == 8
+        assert asked('scored_build_info')[0]['metric']['cluster'] == 'virtual'
+    finally:
+        server.terminate()
+        server.wait(30)
