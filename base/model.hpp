@@ -81,6 +81,8 @@ struct TaskExit {
   Rank rank{0};
   std::int32_t code = 0;    // exit status 0 ... 255 if signal == 0
   std::int32_t signal = 0;  // terminating signal, else 0
+  TimePoint ended{};        // when its shepherd saw it; at the head cluster time; 0: not known
+  bool was_ending = false;  // already when its node was told to kill it
 
   friend bool operator==(const TaskExit&, const TaskExit&) = default;
 };
@@ -240,6 +242,8 @@ struct AbortRequested {  // a rank called MPI_Abort (PMI abort)
   Rank rank{0};
   std::int32_t code = 1;
   std::string message;
+  TimePoint asked{};  // as TaskExit::ended
+  bool left = false;  // it did not: it ended without MPI_Finalize
 };
 
 struct TimetableApplied {  // once an epoch that was late or refused; in time: silent

@@ -136,6 +136,15 @@ struct Job {
   int exit_code = 0;
   std::optional<JobState> ending;
 
+  struct Failure {  // of a task
+    std::string reason;
+    int exit_code = 0;
+    TimePoint at{};        // cluster time; 0: not known
+    bool is_loss = false;  // it went without a word: others may notice
+  };
+
+  std::optional<Failure> failure;  // that `reasons` tell of
+
   std::optional<TimePoint> submitted, started, ended;
   std::array<std::optional<TimePoint>, kDeadlineKinds> deadlines;
   Accrual accrual;
@@ -269,6 +278,10 @@ class Cluster::Impl {
   [[nodiscard]] std::string failure_of(const Job& job, std::size_t member,
                                        const base::TaskExit& exit) const;
   [[nodiscard]] std::string failures_of(const Job& job) const;
+  [[nodiscard]] std::string abort_of(const Job& job, std::size_t member,
+                                     const base::AbortRequested& abort) const;
+
+  void blame(Job& job, Job::Failure failure, TimePoint now, Actions& out);
   void judge_exit(Job& job, std::size_t member, const base::TaskExit& exit, TimePoint now,
                   Actions& out);
   void exited(Job& job, std::size_t member, const base::Exited& message, TimePoint now,

@@ -7,6 +7,8 @@
 #include "gang/cluster_impl.hpp"
 
 #include <algorithm>
+#include <array>
+#include <csignal>
 
 namespace score::gang {
 
@@ -18,6 +20,12 @@ constexpr int kSignalBase = 128;
 
 int code_of(const base::TaskExit& exit) {
   return exit.signal != 0 ? kSignalBase + exit.signal : exit.code;
+}
+
+// Signals that nobody gives himself because others have gone.
+bool is_crash(int signal) {
+  constexpr std::array kCrashes{SIGKILL, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+  return std::ranges::find(kCrashes, signal) != kCrashes.end();
 }
 
 std::string seconds(Duration d) {
@@ -184,17 +192,16 @@ void Cluster::Impl::said_of_job(Job& job, std::size_t member, const base::NodeTo
   }
   if (std::holds_alternative<base::Started>(message)) return began(job, member, now, out);
   if (const auto* m = std::get_if<base::TaskEnded>(&message)) {
-    if (record_exit(job, member, m->exit)) judge_exit(job, member, m->exit, now, out);
+    auto exit = m->exit;
+    exit.was_ending = true;  // else it came with Exited
+    if (record_exit(job, member, exit)) judge_exit(job, member, exit, now, out);
   } else if (const auto* c = std::get_if<base::ActivityChanged>(&message)) {
     activity_changed(job, member, c->activity, now, out);
   } else if (const auto* r = std::get_if<base::MeetingReached>(&message)) {
     meeting_reached(job, member, *r, out);
   } else if (const auto* a = std::get_if<base::AbortRequested>(&message)) {
     const int code = a->code >= 1 && a->code <= 255 ? a->code : 1;
-    end(job, JobState::Failed,
-        fmt::format("rank {} on {} aborted with {}{}{}", a->rank, name_of(job, member), a->code,
-                    a->message.empty() ? "" : ": ", a->message),
-        code, now, out);
+    blame(job, {abort_of(job, member, *a), code, a->asked, a->left}, now, out);
   }
 }
 
@@ -212,6 +219,12 @@ bool Cluster::Impl::record_exit(Job& job, std::size_t member, const base::TaskEx
   const bool counts = !job.ending || (*job.ending == JobState::Failed && exit.signal == 0);
   if (counts) job.exit_code = std::max(job.exit_code, code_of(exit));
   return true;
+}
+
+std::string Cluster::Impl::abort_of(const Job& job, std::size_t member,
+                                    const base::AbortRequested& abort) const {
+  return fmt::format("rank {} on {} aborted with {}{}{}", abort.rank, name_of(job, member),
+                     abort.code, abort.message.empty() ? "" : ": ", abort.message);
 }
 
 std::string Cluster::Impl::failure_of(const Job& job, std::size_t member,
@@ -240,7 +253,29 @@ std::string Cluster::Impl::failures_of(const Job& job) const {
 void Cluster::Impl::judge_exit(Job& job, std::size_t member, const base::TaskExit& exit,
                                TimePoint now, Actions& out) {
   if (job.keep_going || code_of(exit) == 0) return;
-  end(job, JobState::Failed, failure_of(job, member, exit), job.exit_code, now, out);
+  const bool by_itself = !job.ending || exit.was_ending;
+  blame(job,
+        {failure_of(job, member, exit), code_of(exit), exit.ended,
+         by_itself && is_crash(exit.signal)},
+        now, out);
+}
+
+// Ranks that lose a peer abort, and that is often told before the peer's end is: a process that
+// ends closes its connections first. So whoever went without a word is named before those that
+// called abort; else who was first, as far as the clocks tell. What we kill ends later than what we
+// kill it for.
+void Cluster::Impl::blame(Job& job, Job::Failure failure, TimePoint now, Actions& out) {
+  const int exit_code = std::max(job.exit_code, failure.exit_code);
+  if (!job.ending) {
+    job.failure = failure;
+    return end(job, JobState::Failed, std::move(failure.reason), exit_code, now, out);
+  }
+  if (!job.failure || job.failure->is_loss > failure.is_loss) return;
+  const bool is_earlier = failure.at != TimePoint() && failure.at < job.failure->at;
+  if (job.failure->is_loss == failure.is_loss && !is_earlier) return;
+  job.reasons = {failure.reason};
+  job.exit_code = exit_code;
+  job.failure = std::move(failure);
 }
 
 void Cluster::Impl::refused(Job& job, std::size_t member, const base::Refused& message,
@@ -362,6 +397,7 @@ void Cluster::Impl::requeue(Job& job, Actions& out) {
   job.lost = job.reasons.empty() ? std::string() : job.reasons.front();
   job.reasons.clear();
   job.exit_code = 0;
+  job.failure.reset();
   job.started.reset();
   job.accrual = {};
   job.previous.reset();

@@ -115,6 +115,79 @@ TEST(Cluster, TheFirstFailingTaskEndsTheJobAndGivesTheExitCode) {
   EXPECT_EQ(b.view(job).reasons.at(0), "rank 1 on node01 exited with 3");
 }
 
+// Ranks that lose a peer abort, and that may be told before the peer's end is.
+TEST(Cluster, TheTaskThatEndedFirstIsNamedWhoeverIsToldFirst) {
+  Bench b;
+  b.add_nodes(3);
+  b.unkillable = {NodeId{0}, NodeId{1}, NodeId{2}};
+  const JobId job = b.submit(Bench::on_nodes(3));
+  const AttemptId attempt = b.view(job).attempt;
+  const base::TimePoint lost{5s};
+  b.say(NodeId{0}, base::AbortRequested{attempt, base::Rank{0}, 14, "lost a peer", lost + 1ms});
+  EXPECT_EQ(b.sent<base::KillTasks>().size(), 3U);
+  b.say(NodeId{2}, base::AbortRequested{attempt, base::Rank{2}, 14, "lost a peer", lost + 2ms});
+  EXPECT_EQ(b.view(job).reasons.at(0), "rank 0 on node00 aborted with 14: lost a peer");
+  b.say(NodeId{0}, base::Exited{attempt, {{base::Rank{0}, 14, 0, lost + 3ms}}, {}});
+  b.say(NodeId{1}, base::Exited{attempt, {{base::Rank{1}, 0, 11, lost}}, {}});
+  b.say(NodeId{2}, base::Exited{attempt, {{base::Rank{2}, 0, 9}}, {}});
+  EXPECT_EQ(b.state(job), JobState::Failed);
+  EXPECT_EQ(b.view(job).reasons.at(0), "rank 1 on node01 was ended by signal 11");
+  EXPECT_EQ(b.view(job).exit_code, 139);
+}
+
+// Its connections were closed before its end could be told.
+TEST(Cluster, ATaskThatCrashedIsNamedBeforeThoseThatAbortedForIt) {
+  for (const bool was_ending : {true, false}) {
+    Bench b;
+    b.add_nodes(2);
+    b.unkillable = {NodeId{0}, NodeId{1}};
+    const JobId job = b.submit(Bench::on_nodes(2));
+    const AttemptId attempt = b.view(job).attempt;
+    const base::TimePoint lost{5s};
+    b.say(NodeId{0}, base::AbortRequested{attempt, base::Rank{0}, 14, "lost a peer", lost});
+    b.say(NodeId{0}, base::Exited{attempt, {{base::Rank{0}, 14, 0, lost + 1ms}}, {}});
+    b.say(NodeId{1}, base::Exited{attempt, {{base::Rank{1}, 0, 9, lost + 2ms, was_ending}}, {}});
+    EXPECT_EQ(b.view(job).reasons.at(0), was_ending
+                                             ? "rank 1 on node01 was ended by signal 9"
+                                             : "rank 0 on node00 aborted with 14: lost a peer");
+    EXPECT_EQ(b.view(job).exit_code, was_ending ? 137 : 14);
+  }
+}
+
+TEST(Cluster, ACrashThatWasToldBeforeItsNodeWasToldToKillIsNamed) {
+  Bench b;
+  b.add_nodes(2);
+  b.unkillable = {NodeId{0}, NodeId{1}};
+  const JobId job = b.submit(Bench::on_nodes(2));
+  const AttemptId attempt = b.view(job).attempt;
+  b.say(NodeId{0}, base::AbortRequested{attempt, base::Rank{0}, 14, "lost a peer"});
+  b.say(NodeId{1}, base::TaskEnded{attempt, {base::Rank{1}, 0, 9}});
+  EXPECT_EQ(b.view(job).reasons.at(0), "rank 1 on node01 was ended by signal 9");
+}
+
+TEST(Cluster, ATaskThatLeftIsNamedBeforeThoseThatAbortedForIt) {
+  Bench b;
+  b.add_nodes(2);
+  b.unkillable = {NodeId{0}, NodeId{1}};
+  const JobId job = b.submit(Bench::on_nodes(2));
+  const AttemptId attempt = b.view(job).attempt;
+  b.say(NodeId{0}, base::AbortRequested{attempt, base::Rank{0}, 14, "", base::TimePoint(1s)});
+  b.say(NodeId{1},
+        base::AbortRequested{attempt, base::Rank{1}, 1, "left", base::TimePoint(2s), true});
+  EXPECT_EQ(b.view(job).reasons.at(0), "rank 1 on node01 aborted with 1: left");
+}
+
+TEST(Cluster, AnEarlierEndDoesNotExplainACancelledJob) {
+  Bench b;
+  b.add_nodes(1);
+  b.unkillable = {NodeId{0}};
+  const JobId job = b.submit(Bench::on_nodes(1));
+  b.cancel(job);
+  b.say(NodeId{0},
+        base::Exited{b.view(job).attempt, {{base::Rank{0}, 1, 0, base::TimePoint(1s)}}, {}});
+  EXPECT_EQ(b.state(job), JobState::Cancelled);
+}
+
 TEST(Cluster, KeepGoingJobsEndWithTheHighestCode) {
   Bench b;
   b.add_nodes(3);

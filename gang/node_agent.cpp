@@ -210,7 +210,7 @@ NodeActions NodeAgent::end_attempt(AttemptId id, std::string reason, TimePoint) 
 
 // ---- what shepherds tell ----------------------------------------------------------------------
 
-NodeActions NodeAgent::on_shepherd(AttemptId id, const ShepherdEvent& event, TimePoint) {
+NodeActions NodeAgent::on_shepherd(AttemptId id, const ShepherdEvent& event, TimePoint now) {
   NodeActions out;
   const auto found = attempts_.find(id);
   if (found == attempts_.end()) {
@@ -229,11 +229,12 @@ NodeActions NodeAgent::on_shepherd(AttemptId id, const ShepherdEvent& event, Tim
                    say(base::Started{id}, out);
                  },
                  [&](const ShepherdTaskExited& e) {
-                   if (step(id, AttemptEvent::TaskEnd)) task_ended(attempt, e.exit, out);
+                   if (step(id, AttemptEvent::TaskEnd))
+                     task_ended(attempt, in_cluster_time(e.exit, now), out);
                  },
                  [&](const ShepherdAbort& e) {
                    if (!step(id, AttemptEvent::Abort) || attempt.abort) return;
-                   attempt.abort = base::AbortRequested{id, e.rank, e.code, e.message};
+                   attempt.abort = abort_of(id, e, now);
                    say(*attempt.abort, out);
                  },
                  [&](const ShepherdDone&) {
@@ -253,6 +254,22 @@ NodeActions NodeAgent::on_shepherd(AttemptId id, const ShepherdEvent& event, Tim
              },
              event);
   return out;
+}
+
+// 0, not known, if it cannot be compared with times of other nodes, or has not been yet.
+TimePoint NodeAgent::in_cluster_time(TimePoint node, TimePoint now) const {
+  const bool is_known = node > TimePoint() && node <= now && clock_.synchronised();
+  return is_known ? clock_.to_cluster(node) : TimePoint();
+}
+
+base::TaskExit NodeAgent::in_cluster_time(base::TaskExit exit, TimePoint now) const {
+  exit.ended = in_cluster_time(exit.ended, now);
+  return exit;
+}
+
+base::AbortRequested NodeAgent::abort_of(AttemptId id, const ShepherdAbort& abort,
+                                         TimePoint now) const {
+  return {id, abort.rank, abort.code, abort.message, in_cluster_time(abort.asked, now), abort.left};
 }
 
 void NodeAgent::refuse(AttemptId id, int exit_code, std::string reason, NodeActions& out) {
@@ -305,7 +322,10 @@ NodeActions NodeAgent::adopt(const base::PlacedTasks& placed, const base::Attemp
   attempt.phase = from_report(report.phase);
   attempt.started = has_begun;
   attempt.reason = report.reason;
-  for (const base::TaskExit& exit : report.exits) attempt.exits.emplace(exit.rank, exit);
+  for (base::TaskExit exit : report.exits) {
+    exit.ended = {};  // the clock is not synchronised yet
+    attempt.exits.emplace(exit.rank, exit);
+  }
   NodeActions out;
   if (attempt.phase == Phase::Exited) out.push_back(RemoveAttempt{placed.attempt});
   return out;

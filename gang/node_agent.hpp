@@ -71,13 +71,15 @@ struct ShepherdRefused {
 struct ShepherdStarted {};
 
 struct ShepherdTaskExited {
-  base::TaskExit exit;
+  base::TaskExit exit;  // its time is the node's
 };
 
 struct ShepherdAbort {
   base::Rank rank{0};
   int code = 1;
   std::string message;
+  TimePoint asked{};  // the node's time; 0: not known
+  bool left = false;
 };
 
 struct ShepherdDone {};  // every task ended and its cgroup is empty
@@ -160,6 +162,10 @@ class NodeAgent {
   void kill(AttemptId id, NodeActions& out);
   void forget(AttemptId id);
   void set_timetable(const base::Timetable& timetable, TimePoint now, NodeActions& out);
+  [[nodiscard]] TimePoint in_cluster_time(TimePoint node, TimePoint now) const;
+  [[nodiscard]] base::TaskExit in_cluster_time(base::TaskExit exit, TimePoint now) const;
+  [[nodiscard]] base::AbortRequested abort_of(AttemptId id, const ShepherdAbort& abort,
+                                              TimePoint now) const;
   void refuse(AttemptId id, int exit_code, std::string reason, NodeActions& out);
   void task_ended(Attempt& attempt, const base::TaskExit& exit, NodeActions& out);
   void finish(AttemptId id, NodeActions& out);

@@ -103,6 +103,27 @@ TEST(NodeAgent, RefusalLeavesNothing) {
   EXPECT_TRUE(a.agent.attempts().empty());
 }
 
+TEST(NodeAgent, TellsInClusterTimeWhenTasksEnded) {
+  Agent a;
+  a.run();
+  a.synchronise(1000s);
+  const auto ended = a.shepherd(ShepherdTaskExited{{Rank{2}, 5, 0, kNow - 1ms}});
+  EXPECT_EQ(said<base::TaskEnded>(ended).at(0).exit.ended, kNow - 1ms + 1000s);
+  const auto abort = a.shepherd(ShepherdAbort{Rank{3}, 7, "why", kNow - 2ms});
+  EXPECT_EQ(said<base::AbortRequested>(abort).at(0).asked, kNow - 2ms + 1000s);
+}
+
+TEST(NodeAgent, TellsNoTimeThatCannotBeCompared) {
+  constexpr base::TimePoint kNever{};
+  Agent a;
+  a.run();
+  const auto early = a.shepherd(ShepherdTaskExited{{Rank{2}, 5, 0, kNow - 1ms}});
+  EXPECT_EQ(said<base::TaskEnded>(early).at(0).exit.ended, kNever) << "not synchronised";
+  a.synchronise();
+  const auto future = a.shepherd(ShepherdTaskExited{{Rank{3}, 5, 0, base::TimePoint::max()}});
+  EXPECT_EQ(said<base::TaskEnded>(future).at(0).exit.ended, kNever);
+}
+
 TEST(NodeAgent, ADeadShepherdsTasksCountAsKilled) {
   Agent a;
   a.run();

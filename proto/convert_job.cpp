@@ -182,6 +182,8 @@ wire::TaskExit to_wire(const base::TaskExit& exit) {
   out.set_rank(exit.rank.value());
   out.set_code(exit.code);
   out.set_signal(exit.signal);
+  out.set_ended_ns(exit.ended.time_since_epoch().count());
+  out.set_was_ending(exit.was_ending);
   return out;
 }
 
@@ -191,7 +193,8 @@ Result<base::TaskExit> from_wire(const wire::TaskExit& message) {
   check.within("code", message.code(), 0, 255);
   check.within("signal", message.signal(), 0, _NSIG);
   if (!check.ok()) return check.error();
-  return base::TaskExit{base::Rank(message.rank()), message.code(), message.signal()};
+  return base::TaskExit{base::Rank(message.rank()), message.code(), message.signal(),
+                        TimePoint(Duration(message.ended_ns())), message.was_ending()};
 }
 
 void to_wire(std::span<const base::TaskExit> exits, WireExits& out) {

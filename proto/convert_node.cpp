@@ -186,6 +186,8 @@ struct Codec<base::AbortRequested> {
     out.set_rank(value.rank.value());
     out.set_code(value.code);
     out.set_message(cut_reason(value.message));
+    out.set_asked_ns(value.asked.time_since_epoch().count());
+    out.set_left(value.left);
   }
 
   static Result<base::AbortRequested> take(const wire::AbortRequested& message) {
@@ -193,8 +195,12 @@ struct Codec<base::AbortRequested> {
     check.not_zero("attempt", message.attempt());
     check.within("rank", message.rank(), 0, limits::kMaxTasksPerJob - 1);
     if (!check.ok()) return check.error();
-    return base::AbortRequested{AttemptId(message.attempt()), base::Rank(message.rank()),
-                                message.code(), cut_reason(message.message())};
+    return base::AbortRequested{AttemptId(message.attempt()),
+                                base::Rank(message.rank()),
+                                message.code(),
+                                cut_reason(message.message()),
+                                TimePoint(Duration(message.asked_ns())),
+                                message.left()};
   }
 };
 

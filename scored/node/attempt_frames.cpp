@@ -3,6 +3,7 @@
 #include "base/log.hpp"
 #include "scored/node/attempts.hpp"
 
+#include <algorithm>
 #include <csignal>
 
 namespace score::node {
@@ -93,8 +94,9 @@ bool Attempts::on_event(Attempt& attempt, const proto::InFrame& frame) {
     case FrameType::ShepherdAbort: {
       const auto message = proto::parse<wire::ShepherdAbort>(frame);
       if (!message) return false;
-      handlers_.event(attempt.id, gang::ShepherdAbort{Rank{message->rank()}, message->code(),
-                                                      message->message()});
+      handlers_.event(attempt.id, gang::ShepherdAbort{
+                                      Rank{message->rank()}, message->code(), message->message(),
+                                      TimePoint(Duration(message->asked_ns())), message->left()});
       return true;
     }
     default:
@@ -105,8 +107,10 @@ bool Attempts::on_event(Attempt& attempt, const proto::InFrame& frame) {
 bool Attempts::on_task_ended(Attempt& attempt, const proto::InFrame& frame) {
   const auto message = proto::parse<wire::ShepherdTaskEnded>(frame);
   if (!message) return false;
-  const auto exit = proto::from_wire(message->exit());
+  auto exit = proto::from_wire(message->exit());
   if (!exit) return false;
+  exit->was_ending =
+      std::ranges::find(attempt.was_ending, exit->rank.value()) != attempt.was_ending.end();
   const bool may_be_memory = exit->signal == SIGKILL && parts_.cgroups != nullptr;
   if (may_be_memory && parts_.cgroups->hit_memory_limit(attempt.id)) {
     handlers_.ended(attempt.id, fmt::format("memory limit {} exceeded", attempt.memory));

@@ -78,9 +78,17 @@ void Attempts::signal(AttemptId id, int number) {
 void Attempts::kill(AttemptId id) {
   const auto attempt = find(id);
   if (!attempt || attempt->is_removed) return;
+  if (!attempt->is_killed) note_ending(*attempt);
   kill_tasks(*attempt);
   if (!std::exchange(attempt->is_killed, true)) {
     parts_.tasks.spawn("kill an attempt", run_kill(attempt));
+  }
+}
+
+// Who ends already does so by itself, and may be why the others are to be killed.
+void Attempts::note_ending(Attempt& attempt) {
+  for (std::size_t i = 0; i < std::min(attempt.tasks.size(), attempt.ranks.size()); ++i) {
+    if (is_ending(attempt.tasks[i])) attempt.was_ending.push_back(attempt.ranks[i]);
   }
 }
 

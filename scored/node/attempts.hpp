@@ -88,8 +88,9 @@ class Attempts {
     std::string socket;
     std::optional<UserId> user;  // whose it is: the launcher was told, or the socket's name says
     Bytes memory{};
-    std::vector<std::uint32_t> ranks;  // of its tasks here
-    std::vector<pid_t> tasks;          // once they started
+    std::vector<std::uint32_t> ranks;       // of its tasks here
+    std::vector<pid_t> tasks;               // once they started
+    std::vector<std::uint32_t> was_ending;  // ranks that were to be killed too late
     std::shared_ptr<proto::Connection> connection;
     pid_t shepherd = 0;
     pid_t group = 0;
@@ -125,6 +126,7 @@ class Attempts {
   asio::awaitable<void> run_kill(AttemptPtr attempt);
   asio::awaitable<void> run_remove(AttemptPtr attempt);
   void kill_tasks(Attempt& attempt);
+  static void note_ending(Attempt& attempt);
   void kill_everything(Attempt& attempt);
   [[nodiscard]] bool is_gone(const Attempt& attempt) const;
   // attempt_frames.cpp

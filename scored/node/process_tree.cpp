@@ -39,6 +39,19 @@ std::vector<pid_t> descendants(pid_t pid) {
   return all;
 }
 
+// proc(5): "pid (name) state ppid pgrp session tty tpgid flags ...".
+bool is_ending(pid_t pid) {
+  constexpr std::size_t kFlags = 6;   // behind the name, which may have spaces
+  constexpr unsigned kExiting = 0x4;  // PF_EXITING, include/linux/sched.h
+  const auto text = read_file(fmt::format("/proc/{}/stat", pid), kMaxListBytes);
+  if (!text) return false;
+  const auto behind = text->rfind(')');
+  if (behind == std::string::npos) return false;
+  const auto fields = split(trim(std::string_view(*text).substr(behind + 1)), ' ');
+  if (fields.size() <= kFlags) return false;
+  return fields[0] == "Z" || (parse_number<unsigned>(fields[kFlags]).value_or(0) & kExiting) != 0;
+}
+
 std::size_t kill_tree(pid_t shepherd, pid_t group) {
   if (group > 1) kill(-group, SIGKILL);
   if (shepherd <= 1) return 0;

@@ -265,7 +265,7 @@ void Shepherd::on_task_ended(std::uint32_t task, const wire::TaskExit& exit) {
   const bool has_failed = exit.code() != 0 || exit.signal() != 0;
   if (pmi_) pmi_->task_ended(task, has_failed);
   if (pmix_ && !has_failed && pmix_->was_initialised(task)) {
-    abort_job(exit.rank(), 1, "ended without MPI_Finalize");
+    abort_job(exit.rank(), 1, "ended without MPI_Finalize", true);
   }
   wire::ShepherdTaskEnded ended;
   *ended.mutable_exit() = exit;

@@ -67,7 +67,8 @@ class Shepherd {
   void on_relay(const std::string& payload);
   void on_pmix_failed(const std::string& why);
   void finish_prepare();
-  void abort_job(std::uint32_t rank, std::int32_t code, const std::string& message);
+  void abort_job(std::uint32_t rank, std::int32_t code, const std::string& message,
+                 bool left = false);
   void send_ready();
   void make_parts();
   void make_pmi();

@@ -64,12 +64,15 @@ void Shepherd::on_pmix_failed(const std::string& why) {
   if (phase_ < Phase::Draining) abort_job(plan_->rank_of(0), kCannotStart, why);
 }
 
-void Shepherd::abort_job(std::uint32_t rank, std::int32_t code, const std::string& message) {
+void Shepherd::abort_job(std::uint32_t rank, std::int32_t code, const std::string& message,
+                         bool left) {
   if (abort_) return;
   abort_.emplace();
   abort_->set_rank(rank);
   abort_->set_code(code);
   abort_->set_message(message);
+  abort_->set_left(left);
+  abort_->set_asked_ns(base::monotonic_now().time_since_epoch().count());
   link_.send(*abort_);
 }
 

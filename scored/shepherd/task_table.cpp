@@ -1,6 +1,7 @@
 #include "scored/shepherd/task_table.hpp"
 
 #include "base/spawn.hpp"
+#include "base/time.hpp"
 
 #include <algorithm>
 #include <sys/wait.h>
@@ -32,6 +33,7 @@ void TaskTable::end(std::uint32_t task, int code, int signal) {
   exit.set_rank(ranks_[task]);
   exit.set_code(code);
   exit.set_signal(signal);
+  exit.set_ended_ns(base::monotonic_now().time_since_epoch().count());
   exits_.push_back(exit);
   ended_(task, exit);
 }
