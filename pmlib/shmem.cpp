@@ -46,7 +46,10 @@ Shmem::Shmem(const Segment& segment, OpenPeer open_peer, int wake_socket, bool m
       offered_(std::bit_ceil(segment.geometry().pool_slots)),
       seen_(head_) {
   for (std::uint32_t i = 0; i < kNearTransfers; ++i) {
-    if (segment_.transfer(i).running != 0) running_ |= std::uint64_t{1} << i;
+    if (segment_.transfer(i).running != 0) {
+      running_ |= std::uint64_t{1} << i;
+      running_bytes_ += segment_.transfer(i).length;
+    }
     pieces_ += segment_.transfer(i).pieces;
   }
 }

@@ -1,13 +1,14 @@
 // PM between processes of one node: each context's inbox and buffers lie in its segment, which its
-// peers map. Latency is that of one cache line going over. Remote memory up to kRingBytes goes
-// through the sender's pool like a message, if the target is awake: the two copies run side by
-// side. Longer transfers are one copy by the kernel from one process's memory into the other's
-// (cross-memory attach); where that is forbidden, everything goes through the pool.
+// peers map. Latency is that of one cache line going over. Writes go through the sender's pool like
+// messages (the two copies run side by side) if the target is awake and that is quicker; else they
+// are one copy by the kernel from one process's memory into the other's (cross-memory attach), as
+// reads are. Where that is forbidden, everything goes through the pool.
 //
 // Works between contexts of one user only: segments of others cannot be attached. Not thread-safe.
 #pragma once
 
 #include "pmlib/channel.hpp"
+#include "pmlib/copy_choice.hpp"
 #include "pmlib/operations.hpp"
 #include "pmlib/regions.hpp"
 #include "pmlib/segment.hpp"
@@ -122,6 +123,7 @@ class Shmem {
   };
 
   int transfer(const Transfer& t, OperationId& op);
+  CopyWay choose_way(std::uint32_t length);
   int start_transfer(const Transfer& t, OperationId op);
   int cross(const Transfer& t);
   int copy(std::uint32_t peer, std::byte* own, std::uint64_t theirs, std::uint64_t length,
@@ -169,10 +171,12 @@ class Shmem {
   std::uint32_t offered_head_ = 0, offered_tail_ = 0;
   std::uint32_t pieces_ = 0;         // slots that hold one
   std::uint64_t running_ = 0;        // transfers, a bit each
+  std::uint64_t running_bytes_ = 0;  // their lengths
   std::uint32_t serial_ = 0;         // of offers
   std::uint32_t seen_ = 0;           // entries before it were looked at by take_entries()
   std::uint32_t patient_turns_ = 0;  // of progress() since anything was stored
   std::uint32_t pool_turn_ = 0;
+  CopyChoice choice_;  // the same for all peers
 
   // The message being built.
   bool building_ = false;

@@ -1,10 +1,11 @@
 // Remote memory between processes of a node.
 //
 // The kernel's copy from process to process (cross-memory attach) costs a microsecond before the
-// first byte moves: as long as copying 16 KB. So a write goes like a message through the sender's
-// pool: the sender copies a piece into a slot and offers it through the
-// receiver's inbox, the receiver copies it to its place whenever it progresses and marks the slot.
-// No answer has to be sent, and the two copies of consecutive pieces run side by side.
+// first byte moves: as long as copying 16 KB. So short writes go like messages through the sender's
+// pool, and longer ones where that is quicker, see copy_choice.hpp: the sender copies a piece into
+// a slot and offers it through the receiver's inbox, the receiver copies it to its place whenever
+// it progresses and marks the slot. No answer has to be sent, and the two copies of consecutive
+// pieces run side by side.
 //
 // A receiver that computes does not look. So an offer may be taken by either side: after some
 // turns without news, and before it sleeps, the sender takes it back and lets the kernel copy. Who
@@ -19,6 +20,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <sys/uio.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -188,6 +190,15 @@ int Shmem::transfer(const Transfer& t, OperationId& op) {
   return error;
 }
 
+CopyWay Shmem::choose_way(std::uint32_t length) {
+  return choice_.choose(length, running_bytes_, [] {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+           static_cast<std::uint64_t>(now.tv_nsec);
+  });
+}
+
 // 0: it has ended or goes on by itself.
 int Shmem::start_transfer(const Transfer& t, OperationId op) {
   const Segment& to = *peer_segment(t.peer);
@@ -196,7 +207,8 @@ int Shmem::start_transfer(const Transfer& t, OperationId op) {
   const bool is_own = t.peer == segment_.header().rank;
   const bool is_awake = to.header().sleeping.load(std::memory_order_relaxed) == 0;
   const bool by_pool =
-      !is_own && t.length > 0 && is_covered && (!can_cross(t.peer) || (t.is_write && is_awake));
+      !is_own && t.length > 0 && is_covered &&
+      (!can_cross(t.peer) || (t.is_write && is_awake && choose_way(t.length) == CopyWay::Pool));
   if (by_pool && !t.is_write) return request_read(t, op);
   if (by_pool && start_pieces({.running = 1,
                                .peer = t.peer,
@@ -234,11 +246,13 @@ bool Shmem::start_pieces(const NearTransfer& transfer) {
   if (index == kNearTransfers) return false;
   running_ |= std::uint64_t{1} << index;
   segment_.transfer(index) = transfer;
+  running_bytes_ += transfer.length;
   pump(index);
   return true;
 }
 
 void Shmem::end_transfer(std::uint32_t index) {
+  running_bytes_ -= segment_.transfer(index).length;
   segment_.transfer(index) = NearTransfer();
   running_ &= ~(std::uint64_t{1} << index);
 }

@@ -108,6 +108,19 @@ TEST_F(NearMemory, AWriteEndsThoughTheReceiverNeverLooks) {
   EXPECT_TRUE(job_[1].is_quiet());
 }
 
+TEST_F(NearMemory, AfterSomeMegabytesTheKernelIsTried) {
+  OperationId op = 0;
+  for (std::uint64_t bytes = 0; bytes < CopyChoice::kTurnBytes; bytes += kBytes) {
+    ASSERT_EQ(job_[0].write(1, local_, 0, remote(), kBytes, op), 0);
+    EXPECT_EQ(job_[0].test(op), EINPROGRESS);
+    EXPECT_EQ(job_.finish(0, op), 0);
+  }
+  std::fill(there_.begin(), there_.end(), std::uint8_t{0});
+  ASSERT_EQ(job_[0].write(1, local_, 0, remote(), kBytes, op), 0);
+  EXPECT_EQ(job_[0].test(op), 0);
+  EXPECT_EQ(there_, here_);
+}
+
 TEST_F(NearMemory, AWriteToASleepingReceiverDoesNotWait) {
   job_[1].segment().header().sleeping = 1;
   OperationId op = 0;

@@ -1,0 +1,92 @@
+// Which way writes to peers of this node go: through the pool, or by one copy of the kernel's.
+//
+// Which is quicker differs between hosts by a factor of two in both directions (docs/adr/0052), and
+// depends on what the receiver does with the bytes. So it is tried: some megabytes go one way, some
+// the other, in turns, and what took less time by the best of its turns is kept for a while.
+// Pure: no clock inside. Not thread-safe.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+
+namespace score::pm {
+
+enum class CopyWay : std::uint8_t { Pool = 0, Kernel = 1 };
+
+class CopyChoice {
+ public:
+  // Shorter writes always use the pool: the kernel takes most of a microsecond before the first
+  // byte.
+  static constexpr std::uint32_t kMinKernelBytes = 4096;
+  static constexpr std::uint64_t kTurnBytes = 2 << 20;
+  static constexpr std::uint32_t kTurns = 6;  // three each way
+  static constexpr std::uint64_t kKeptBytes = std::uint64_t{512} << 20;
+
+  // For a write of `length` bytes that starts now, while writes of `under_way` bytes go through the
+  // pool; `clock()` gives nanoseconds and is read a few times a turn. Writes of about one length
+  // are compared with each other.
+  template <class Clock>
+  CopyWay choose(std::uint32_t length, std::uint64_t under_way, Clock&& clock) {
+    if (length < kMinKernelBytes) return CopyWay::Pool;
+    Class& c = classes_[class_of(length)];
+    const std::uint64_t done = c.bytes - std::min(c.bytes, under_way);
+    if (done >= c.limit) [[unlikely]] {
+      next_turn(c, done, clock());
+    } else if (c.shares_time) {
+      c.bytes = 0;
+      c.started_ns = clock();
+    }
+    // What the pool's turn left behind is not the kernel's time. But there may always be something,
+    // of other lengths.
+    c.shares_time =
+        c.turn > 0 && c.way == CopyWay::Kernel && under_way > 0 && c.skipped < kMaxSkipped;
+    c.skipped += c.shares_time ? 1 : 0;
+    c.bytes += length;
+    return c.way;
+  }
+
+ private:
+  // Writes of less than 8 KB, 16 KB and so on; the last takes all that are longer.
+  static constexpr std::size_t kClasses = 8;
+  static constexpr std::uint32_t kMaxSkipped = 64;  // writes of a turn
+
+  struct Class {
+    CopyWay way = CopyWay::Kernel;  // so that the first turn is the pool's
+    bool shares_time = false;
+    std::uint32_t skipped = 0;
+    std::uint32_t turn = 0;              // 0: nothing is tried
+    std::uint64_t bytes = 0, limit = 0;  // of this turn
+    std::uint64_t started_ns = 0;
+    std::array<std::uint64_t, 2> best_ns{UINT64_MAX, UINT64_MAX};  // a megabyte, each way
+  };
+
+  static std::size_t class_of(std::uint32_t length) {
+    return std::min(static_cast<std::size_t>(std::bit_width(length >> 13)), kClasses - 1);
+  }
+
+  static void next_turn(Class& c, std::uint64_t done, std::uint64_t now_ns) {
+    if (c.turn > 0) {
+      std::uint64_t& best = c.best_ns[static_cast<std::size_t>(c.way)];
+      best = std::min(best, ((now_ns - c.started_ns) << 20) / done);
+    }
+    const bool is_tried = c.turn == kTurns;
+    if (is_tried) {
+      c.way = c.best_ns[1] < c.best_ns[0] ? CopyWay::Kernel : CopyWay::Pool;
+      c.turn = 0;
+      c.best_ns = {UINT64_MAX, UINT64_MAX};
+    } else {
+      c.way = c.way == CopyWay::Pool ? CopyWay::Kernel : CopyWay::Pool;
+      ++c.turn;
+    }
+    c.bytes = 0;
+    c.skipped = 0;
+    c.limit = is_tried ? kKeptBytes : kTurnBytes;
+    c.started_ns = now_ns;
+  }
+
+  std::array<Class, kClasses> classes_;
+};
+
+}  // namespace score::pm
