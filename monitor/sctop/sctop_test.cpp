@@ -49,6 +49,16 @@ TEST(Sctop, ShowsMatrixLoadsAndJobs) {
   }
 }
 
+TEST(Sctop, ShowsAllJobsOfACellOrThatThereAreMore) {
+  Model both = model();
+  both.rows[0].cells[0] = {7, 8};
+  EXPECT_NE(text_of(render(both, {}, {.lines = 24, .columns = 80})).find(" 7,8  "),
+            std::string::npos);
+  both.rows[0].cells[0] = {700, 800};
+  EXPECT_NE(text_of(render(both, {}, {.lines = 24, .columns = 80})).find(" 700+ "),
+            std::string::npos);
+}
+
 TEST(Sctop, ShowsAllFiguresOfItsFirstLineInEightyColumns) {
   ViewState paused;
   paused.paused = true;

@@ -56,13 +56,20 @@ void add_header(std::vector<Line>& out, const Model& model, const ViewState& vie
        {model.late > 0 ? fmt::format("   late {}", model.late) : "", Style::Bad}});
 }
 
+// "7", or "7,8" where cores of the node run another job in the same slot; "7+" if that is too wide.
+std::string numbers_of(const std::vector<std::int64_t>& jobs, std::size_t width) {
+  std::string all;
+  for (const auto job : jobs) all += (all.empty() ? "" : ",") + std::to_string(job);
+  if (all.size() <= width) return all;
+  const auto text = std::to_string(jobs.front()) + (jobs.size() > 1 ? "+" : "");
+  return text.size() > width ? text.substr(text.size() - width) : text;
+}
+
 Span cell_of(const NodeView& node, const std::vector<std::int64_t>* jobs, std::size_t width) {
   const bool is_up = node.state == "up" && !node.drained;
   if (!is_up) return {std::string(width, 'x'), Style::Bad};
   if (jobs == nullptr || jobs->empty()) return {std::string(width, '.'), Style::Faint};
-  auto text = std::to_string(jobs->front());
-  if (text.size() > width) text = text.substr(text.size() - width);
-  return {fmt::format("{:^{}}", text, width), Style::Job, jobs->front()};
+  return {fmt::format("{:^{}}", numbers_of(*jobs, width), width), Style::Job, jobs->front()};
 }
 
 void add_matrix(std::vector<Line>& out, const Model& model, ScreenSize size) {

@@ -198,6 +198,22 @@ def test_slow_viewer_misses_documents_and_holds_nobody_up(few, web):
     slow.link.close()
 
 
+def test_a_hundred_viewers_cost_one_encoding(few, web):
+    viewers = [WebSocket(web, '/api/v1/ws?rate=10&parts=cluster') for _ in range(100)]
+    before = web.ask('/metrics').body.decode()
+    for _ in range(20):
+        for viewer in viewers:
+            viewer.document()
+    after = web.ask('/metrics').body.decode()
+    assert value(after, 'scored_viewers') >= 100
+
+    def grown(what):
+        return value(after, f'scored_documents_{what}_total') - value(before, f'scored_documents_{what}_total')
+    assert grown('delivered') >= 1000 and grown('delivered') >= 50 * grown('encoded'), (grown('delivered'), grown('encoded'))
+    for viewer in viewers:
+        viewer.link.close()
+
+
 # ---- rights
 
 def test_login_works_once_and_actions_take_effect(few, web):

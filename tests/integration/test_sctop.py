@@ -136,3 +136,18 @@ def test_once_prints_a_picture_for_scripts(few):
     text = few.run('sctop', '--once', '--columns', '100').stdout
     assert 'printed' in text and str(job) in text and '\x1b' not in text
     assert max(map(len, text.splitlines())) <= 100
+
+
+def test_once_has_matrix_bars_and_switch_times(few):
+    busy = ['sh', '-c', 'while :; do :; done']
+    jobs = [few.submit('-N', 8, '-n', 16, '-J', name, *busy) for name in ('first', 'second')]
+    for job in jobs:
+        few.wait_job(job, 'running')
+    # Several documents: the first have no rates.
+    wait_until(lambda: re.search(r'^switch p50', few.run('sctop', '--once').stdout, re.MULTILINE))
+    wait_until(lambda: re.search(r'^node00 .*\[\|+', few.run('sctop', '--once').stdout, re.MULTILINE))
+    text = few.run('sctop', '--once', '--columns', '100').stdout
+    for slot, job in enumerate(jobs):
+        assert re.search(rf'^[> ] slot {slot} +({job} +){{7}}{job}\s*$', text, re.MULTILINE), text
+        assert re.search(rf'^ +{job} .*running', text, re.MULTILINE), text
+    assert re.search(r'skew', text) and len(re.findall(r'^node0\d', text, re.MULTILINE)) == 8, text
