@@ -154,7 +154,7 @@ struct NodeSample {
   std::vector<SwitchSample> switches;  // since the sample before
   std::uint64_t switches_lost = 0;     // more than that
   std::optional<NodeTotals> totals;    // none: little of them has changed
-  bool totals_only = false;            // says nothing about gangs and switches
+  bool totals_only = false;            // says nothing about gangs
 };
 
 }  // namespace score::monitor

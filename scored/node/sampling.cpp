@@ -28,6 +28,7 @@ namespace {
 constexpr Duration kLatePause = std::chrono::minutes{1};  // between two lines of late switches
 constexpr Duration kLookUpPeriod = std::chrono::seconds{1};
 constexpr Duration kTotalsPeriod = std::chrono::milliseconds{950};  // a second of samples
+constexpr Duration kLastSwitches = std::chrono::seconds{1};
 constexpr Duration kShortestPeriod = std::chrono::milliseconds{100};
 constexpr Duration kBeforeDocument = std::chrono::milliseconds{15};
 constexpr Duration kLongestPeriod = std::chrono::seconds{10};
@@ -37,6 +38,7 @@ static_assert(limits::kHeartbeatPeriod % monitor::kTogether == Duration{0} &&
 // More would hold the switcher's thread for a tenth of a millisecond and longer.
 constexpr std::size_t kMostGlancedAt = 32;       // processes
 constexpr std::size_t kMaxToldSwitches = 4'096;  // in one sample
+constexpr std::size_t kMostOfAScrape = 100;      // switches, of its last second
 constexpr std::size_t kMaxListBytes = 64 * limits::kKiB;
 
 // Three descriptors a process are kept.
@@ -152,6 +154,8 @@ void Sampling::send_sample(bool with_tasks) {
     fill_peers(now);
     tell_switches(TimePoint::max());
     sample_.set_switches_lost(lost_);
+  } else if (period_ == Duration{0}) {
+    tell_last_switches(now);
   }
   if (!with_tasks || now - totals_told_ >= kTotalsPeriod) {
     if (with_tasks) totals_told_ = now;
@@ -180,6 +184,19 @@ void Sampling::tell_switches(TimePoint until) {
     fill_switch(*record, parts_.agent.clock().offset(), *sample_.add_switches());
   }
   pending_.erase(pending_.begin(), later);
+}
+
+// For a scrape while nobody watches: the skew between nodes can be told only by the head, which
+// needs all nodes' switches of the same boundaries.
+void Sampling::tell_last_switches(TimePoint now) {
+  std::uint64_t seen = 0;
+  const auto last = parts_.switcher.trace().read_new(seen, kMostOfAScrape);
+  const TimePoint since = std::max(told_until_, now - kLastSwitches);
+  for (const SwitchRecord& record : last.records) {
+    if (record.due <= since) continue;
+    fill_switch(record, parts_.agent.clock().offset(), *sample_.add_switches());
+    told_until_ = record.due;
+  }
 }
 
 monitor::FindProcesses Sampling::finder(const Attempts::RunningTasks& tasks) const {

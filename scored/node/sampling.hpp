@@ -79,6 +79,7 @@ class Sampling {
   void begin_sample(TimePoint taken);
   void send_it();
   void tell_switches(TimePoint until);
+  void tell_last_switches(TimePoint now);
   void keep_watching(TimePoint now);
   void look_up();
   void choose_glances();
@@ -112,6 +113,7 @@ class Sampling {
   std::array<monitor::TimeHistogram, monitor::kSwitchPhases> phases_{};
   LateDigest late_;
   std::vector<SwitchRecord> pending_;  // for the next sample
+  TimePoint told_until_{};             // of switches that were told while nobody watches
   monitor::CgroupCpu cpu_;             // of the jobs, as it was read last
   UniqueFd usage_file_;
   std::map<AttemptId, monitor::Traffic> traffic_;

@@ -37,6 +37,8 @@ def test_metrics_of_head_and_nodes_are_clean(fresh):
         assert checked.returncode == 0 and not checked.stderr.strip(), checked
         assert value(text, 'scored_gang_switch_duration_seconds_count', '{phase="total"}') > 0
         assert value(text, 'scored_gang_slot_seconds_total') > 0
+    # Nobody watches: of the boundaries before a scrape, once they are settled.
+    wait_until(lambda: value(head.ask('/metrics').body.decode(), 'scored_gang_switch_skew_seconds_count') > 0)
     text = head.ask('/metrics').body.decode()
     assert value(text, 'scored_nodes', '{state="up"}') == 3
     assert value(text, 'scored_jobs', '{state="running"}') == 2
