@@ -272,6 +272,25 @@ def test_address_of_a_login_is_used_up(few, web):
     assert web.ask('/login?token=guess').status == 401
 
 
+def test_who_guesses_logins_is_stopped_and_keeps_nobody_out(fresh):
+    cluster = fresh(1)
+    web = Web(cluster.json('score', 'info')['dashboard_url'])
+    answers = [web.ask('/login?token=guess').status for _ in range(40)]
+    assert answers[0] == 401 and answers[-1] == 429 and set(answers) == {401, 429}, answers
+    web.login(cluster)
+    assert web.json('/api/v1/session')['role'] == 'operator'
+
+
+def test_who_asks_too_often_is_told(fresh):
+    cluster = fresh(1)
+    web = Web(cluster.json('score', 'info')['dashboard_url'])
+    line = f'GET /api/v1/session HTTP/1.1\r\nHost: {web.url.netloc}\r\n'
+    # One after the other over one connection, more than the server lets through at once.
+    got = web.raw(f'{line}\r\n'.encode() * 9_999 + f'{line}Connection: close\r\n\r\n'.encode())
+    assert got.startswith(b'HTTP/1.1 200 ') and b'HTTP/1.1 429 ' in got
+    wait_until(lambda: web.ask('/api/v1/session').status == 200)
+
+
 def test_private_cluster_hides_other_users(fresh):
     cluster = fresh(2)
     with open(cluster.directory / 'head/scored.toml', 'a') as config:
