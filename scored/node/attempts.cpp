@@ -88,7 +88,8 @@ void Attempts::kill(AttemptId id) {
 // Who ends already does so by itself, and may be why the others are to be killed.
 void Attempts::note_ending(Attempt& attempt) {
   for (std::size_t i = 0; i < std::min(attempt.tasks.size(), attempt.ranks.size()); ++i) {
-    if (is_ending(attempt.tasks[i])) attempt.was_ending.push_back(attempt.ranks[i]);
+    if (attempt.tasks[i] > 0 && is_ending(attempt.tasks[i]))
+      attempt.was_ending.push_back(attempt.ranks[i]);
   }
 }
 

@@ -44,7 +44,7 @@ bool is_ending(pid_t pid) {
   constexpr std::size_t kFlags = 6;   // behind the name, which may have spaces
   constexpr unsigned kExiting = 0x4;  // PF_EXITING, include/linux/sched.h
   const auto text = read_file(fmt::format("/proc/{}/stat", pid), kMaxListBytes);
-  if (!text) return false;
+  if (!text) return text.error().is(std::errc::no_such_file_or_directory);
   const auto behind = text->rfind(')');
   if (behind == std::string::npos) return false;
   const auto fields = split(trim(std::string_view(*text).substr(behind + 1)), ' ');

@@ -10,8 +10,7 @@ namespace score::node {
 // forks can leave the tree while it lives.
 std::vector<pid_t> descendants(pid_t pid);
 
-// It has begun to end, or has ended and nobody has taken note of it yet. A signal changes nothing
-// of how it ends. False if there is none.
+// It has begun to end or is not there any more: a signal changes nothing of how it ends.
 bool is_ending(pid_t pid);
 
 // SIGKILL to the group and to all descendants of `shepherd` (0: unknown). How many descendants it
