@@ -22,9 +22,10 @@ ROOT = HERE.parent.parent.parent
 NPB_SOURCES = ['cg', 'cg_matrix', 'communicator', 'ep', 'ft', 'is', 'kernel', 'run', 'main_mpi', 'mpi_communicator']
 LARGE = 1048576
 MTU = 1500  # without --mtu
-HEADERS = {'udp': 28 + 48, 'ethernet': 48}  # bytes of the MTU that a frame's payload has not
+HEADERS = {'udp': 28 + 48, 'ethernet': 48, 'both': 28 + 48}  # bytes of the MTU that a frame's payload has not
 KERNELS = [('is', 'S'), ('is', 'W'), ('cg', 'S'), ('cg', 'W')]
 NETWORKS = {'udp': '', 'ethernet': '_ethernet'}  # that NPB runs over, with the ends of their keys
+BOTH = ['link udp', 'weights 1 255']  # beside Ethernet: single frames go there, bursts by UDP
 KERNEL_SECONDS = 0.4
 ATTEMPTS = 3
 UP_SECONDS = 5
@@ -106,13 +107,15 @@ def two_namespaces(mtu=MTU):
 def address_file(directory, device, mtu=MTU):
     """The job's network for one device over links of this MTU; its path."""
     places = {'ethernet': ('02:00:00:00:00:01', '02:00:00:00:00:02'),
-              'udp': ('10.197.0.1:4100', '10.197.0.2:4100'), 'shmem': ('-', '-')}[device]
+              'udp': ('10.197.0.1:4100', '10.197.0.2:4100'), 'shmem': ('-', '-')}
+    places['both'] = [' '.join(pair) for pair in zip(places['ethernet'], places['udp'])]
     lines = [f'key {int.from_bytes(os.urandom(8), "big") | 1:x}']
-    lines += ['device none', f'shmem {directory}/{device}'] if device == 'shmem' else [f'device {device}']
+    lines += ['device none', f'shmem {directory}/{device}'] if device == 'shmem' else [f'device {"ethernet" if device == "both" else device}']
     lines += ['interface pm0'] if device == 'ethernet' else []
+    lines += ['interface pm0', *BOTH] if device == 'both' else []
     lines += [f'payload {mtu - HEADERS[device]}'] if mtu != MTU and device in HEADERS else []
     hosts = ('a', 'a') if device == 'shmem' else ('a', 'b')
-    lines += [f'rank {i} {hosts[i]} {places[i]}' for i in (0, 1)]
+    lines += [f'rank {i} {hosts[i]} {places[device][i]}' for i in (0, 1)]
     path = pathlib.Path(directory) / f'{device}.pm'
     path.write_text('\n'.join(lines) + '\n')
     return str(path)
@@ -269,7 +272,7 @@ def figures_of(results):
 def measure_kernels(bench, rounds):
     program, figures = bench.build_npb(), {}
     for kernel, size in KERNELS:
-        seconds = {transport: [] for transport in (*NETWORKS, 'tcp', 'shmem')}
+        seconds = {transport: [] for transport in (*NETWORKS, 'both', 'tcp', 'shmem')}
         for _ in range(rounds):
             for transport, samples in seconds.items():
                 with contextlib.suppress(Missing):
@@ -282,6 +285,7 @@ def measure_kernels(bench, rounds):
             figures[f'{name}_{transport}_s'], figures[f'{name}_{transport}_s_spread'] = summary(samples)
         for network, end in NETWORKS.items():
             figures[f'{name}{end}_vs_tcp'] = figures[f'{name}_tcp_s'] / figures[f'{name}_{network}_s']
+        figures[f'{name}_both_vs_tcp'] = figures[f'{name}_tcp_s'] / figures[f'{name}_both_s']
         # Both ranks at work beside each other, and hardly a network between them.
         figures[f'{name}_shmem_vs_tcp'] = figures[f'{name}_tcp_s'] / figures[f'{name}_shmem_s']
         # What a network that takes no time at all would reach, did two ranks compute as fast as one.
