@@ -465,6 +465,8 @@ int restore_image(const Segment& target, std::span<const std::byte> image) {
   h.more_links = mine->more_links;
   h.link_weights = mine->link_weights;
   h.wake_name = mine->wake_name;
+  h.stopped_us.store(mine->stopped_us.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  h.resumes.store(mine->resumes.load(std::memory_order_relaxed), std::memory_order_relaxed);
   h.owner_pid.store(mine->owner_pid.load(std::memory_order_relaxed), std::memory_order_relaxed);
   h.sleeping.store(0, std::memory_order_relaxed);
   return 0;
@@ -522,21 +524,12 @@ int read_frames_to(int fd, std::span<std::uint32_t> frames) {
   return 0;
 }
 
-int add_stopped_time(int fd, std::uint64_t microseconds) {
+int read_stopped_time(int fd, StoppedTime& stopped) {
   HeaderCopy header;
-  if (pread(fd, header.bytes.data(), header.bytes.size(), 0) !=
-      static_cast<ssize_t>(header.bytes.size())) {
-    return EINVAL;
-  }
-  if (!layout_of(*header, ~std::uint64_t{0})) return EINVAL;
-  // Through a descriptor and not a mapping, for the reason given at read_summary().
-  const std::uint64_t stopped = header->stopped_us.load(std::memory_order_relaxed) + microseconds;
-  const std::uint32_t resumes = header->resumes.load(std::memory_order_relaxed) + 1;
-  const auto* base = reinterpret_cast<const std::byte*>(&*header);
-  const auto stopped_at = reinterpret_cast<const std::byte*>(&header->stopped_us) - base;
-  const auto resumes_at = reinterpret_cast<const std::byte*>(&header->resumes) - base;
-  if (pwrite(fd, &stopped, sizeof stopped, stopped_at) != sizeof stopped) return errno;
-  if (pwrite(fd, &resumes, sizeof resumes, resumes_at) != sizeof resumes) return errno;
+  Layout layout;
+  if (const int error = read_header(fd, header, layout); error != 0) return error;
+  stopped.microseconds = header->stopped_us.load(std::memory_order_relaxed);
+  stopped.times = header->resumes.load(std::memory_order_relaxed);
   return 0;
 }
 

@@ -438,8 +438,19 @@ int read_summary(int fd, SegmentSummary& summary);
 // has not frames.size() ranks. What a hostile owner wrote there is a wrong number, nothing else.
 int read_frames_to(int fd, std::span<std::uint32_t> frames);
 
-// Tells a stopped context that it was stopped for `microseconds` more. Written by scored before it
-// lets the process go on. The value is only ever used by the owner.
-int add_stopped_time(int fd, std::uint64_t microseconds);
+// How a context is told of its job's stops: by scored, which writes both before it lets the process
+// go on. They are only ever used by the owner, and belong to the place, not to what is saved.
+struct StoppedTime {
+  std::uint64_t microseconds = 0;  // all of them so far
+  std::uint32_t times = 0;
+};
+
+// Where a context has them, one behind the other as here: one pwrite of so many bytes.
+inline constexpr std::size_t kStoppedTimeAt = offsetof(SegmentHeader, stopped_us);
+inline constexpr std::size_t kStoppedTimeBytes = 12;
+static_assert(offsetof(SegmentHeader, resumes) == kStoppedTimeAt + 8);
+
+// As read_summary().
+int read_stopped_time(int fd, StoppedTime& stopped);
 
 }  // namespace score::pm

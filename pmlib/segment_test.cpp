@@ -129,12 +129,20 @@ TEST(Segment, SummaryShowsWhatTheOwnerWrote) {
   EXPECT_EQ(summary.channel, 6u);
 }
 
-TEST(Segment, StoppedTimeAddsUp) {
+TEST(Segment, StoppedTimeIsReadAsItWasWritten) {
   const auto segment = make();
-  ASSERT_EQ(add_stopped_time(segment->fd(), 100), 0);
-  ASSERT_EQ(add_stopped_time(segment->fd(), 50), 0);
+  const StoppedTime written{150, 2};
+  ASSERT_EQ(pwrite(segment->fd(), &written, kStoppedTimeBytes, kStoppedTimeAt),
+            static_cast<ssize_t>(kStoppedTimeBytes));
   EXPECT_EQ(segment->segment().header().stopped_us.load(), 150u);
   EXPECT_EQ(segment->segment().header().resumes.load(), 2u);
+  StoppedTime read;
+  ASSERT_EQ(read_stopped_time(segment->fd(), read), 0);
+  EXPECT_EQ(read.microseconds, 150u);
+  EXPECT_EQ(read.times, 2u);
+  const int empty = memfd_create("empty", MFD_CLOEXEC);
+  EXPECT_EQ(read_stopped_time(empty, read), EINVAL);
+  close(empty);
 }
 
 TEST(Segment, RestoreKeepsTheIdentityOfThePlace) {
@@ -145,11 +153,16 @@ TEST(Segment, RestoreKeepsTheIdentityOfThePlace) {
   from->segment().peer(2).receive.recv = 1234;
   from->segment().peer(2).address.bytes[0] = 1;
   to->segment().peer(2).address.bytes[0] = 2;
+  from->segment().header().stopped_us = 7;
+  to->segment().header().stopped_us = 8;
+  to->segment().header().resumes = 3;
   ASSERT_EQ(restore_image(to->segment(), from->segment().bytes()), 0);
   EXPECT_EQ(to->segment().header().generation, 2u);
   EXPECT_EQ(to->segment().header().counters.bytes_sent, 99u);
   EXPECT_EQ(to->segment().peer(2).receive.recv, 1234u);
   EXPECT_EQ(to->segment().peer(2).address.bytes[0], 2);
+  EXPECT_EQ(to->segment().header().stopped_us.load(), 8u);
+  EXPECT_EQ(to->segment().header().resumes.load(), 3u);
 }
 
 TEST(Segment, RestoreRefusesAnotherGeometryAndLeavesTheTargetAlone) {

@@ -8,6 +8,7 @@
 
 #include "base/ids.hpp"
 #include "base/time.hpp"
+#include "pmlib/segment.hpp"
 #include "scored/node/channel_sockets.hpp"
 #include "scored/node/job_contexts.hpp"
 
@@ -75,8 +76,15 @@ class ChannelUser {
                     ChannelCounters& counters) noexcept;
   void save(std::size_t task, std::span<const std::byte> burst, ChannelCounters& counters) noexcept;
 
+  // What a context was told so far. It is read once: nobody else writes it there.
+  struct Told {
+    bool is_known = false;
+    pm::StoppedTime stopped;
+  };
+
   std::uint64_t key_;
   std::shared_ptr<const ContextSet> contexts_;
+  std::vector<Told> told_;  // [context]; the switcher's thread's
   Sockets sockets_;
   std::vector<Saved> saved_;  // [task]
 };

@@ -1,6 +1,6 @@
 // The PM contexts of this node's attempts, as their shepherds handed them in. What is behind the
 // descriptors belongs to the user and may be anything: read it by pm::read_summary(), write it by
-// pm::add_stopped_time(), map it never.
+// pwrite, map it never.
 #pragma once
 
 #include "base/fd.hpp"
