@@ -121,11 +121,11 @@ bool SwitchFollower::may_take_channel(std::size_t i, TimePoint now) const {
 
 void SwitchFollower::attend_one(std::size_t i, TimePoint now) {
   SwitchSlot& slot = *program_->slots[i];
+  ChannelUser* const network = program_->networks[i].get();
   if (!slot.is_restored) {
     if (!may_take_channel(i, now)) return;
-    const auto& network = program_->networks[i];
     SwitchRecord& record = *open_record_;
-    if (network && !network->holds_channel()) {
+    if (network != nullptr && !network->holds_channel()) {
       record.guarded = clock_.now() - record.due;
       network->take_channel(program_->networks, counters_.channels);
       record.saved = clock_.now() - record.due;
@@ -140,7 +140,7 @@ void SwitchFollower::attend_one(std::size_t i, TimePoint now) {
   if (!met) counters_.unmet.fetch_add(1, kRelaxed);
   slot.waits_for = 0;
   const TimePoint gone = clock_.now();
-  counters_.failed.fetch_add(let_go(i, gone), kRelaxed);
+  counters_.failed.fetch_add(let_go(slot, network, gone, gone), kRelaxed);
   slot.has_turn = true;
   slot.watch.goes_on(gone);
   counters_.busy.start(gone);

@@ -42,6 +42,33 @@ std::vector<char> rows(const gang::SwitchPlan& plan,
   return runs;
 }
 
+// Who runs in a row, < 0: nobody; nullopt: several.
+std::optional<std::ptrdiff_t> only_one(std::span<const char> row) {
+  const auto is_running = [](char runs) { return runs != 0; };
+  const auto first = std::find_if(row.begin(), row.end(), is_running);
+  if (first == row.end()) return -1;
+  if (std::find_if(first + 1, row.end(), is_running) != row.end()) return std::nullopt;
+  return first - row.begin();
+}
+
+std::vector<SwitchProgram::Turn> turns_of(const gang::SwitchPlan& plan,
+                                          const std::vector<std::shared_ptr<SwitchSlot>>& slots,
+                                          std::span<const char> runs) {
+  std::vector<SwitchProgram::Turn> turns;
+  const auto is_managed = [&](const auto& slot) { return contains(plan.managed, slot->attempt); };
+  if (plan.slice > Duration{0} || !std::all_of(slots.begin(), slots.end(), is_managed)) return {};
+  for (std::size_t i = 0; i < plan.segments.size(); ++i) {
+    const auto who = only_one(runs.subspan(i * slots.size(), slots.size()));
+    if (!who) return {};
+    SwitchProgram::Turn turn{.offset = plan.segments[i].offset};
+    if (*who >= 0) turn.index = static_cast<std::size_t>(*who);
+    if (*who >= 0) turn.slot = slots[turn.index].get();
+    if (turns.empty() || turns.back().slot != turn.slot) turns.push_back(turn);
+  }
+  if (turns.size() > 1 && turns.front().slot == turns.back().slot) turns.erase(turns.begin());
+  return turns.size() > 1 ? turns : std::vector<SwitchProgram::Turn>();
+}
+
 }  // namespace
 
 SwitchProgram::SwitchProgram(std::vector<gang::SwitchPlan> plans,
@@ -52,12 +79,18 @@ SwitchProgram::SwitchProgram(std::vector<gang::SwitchPlan> plans,
     std::vector<char> background;
     for (const auto& slot : slots) background.push_back(contains(plan.background, slot->attempt));
     const WatchPace pace = pace_of(plan);
-    parts.push_back({std::move(plan), std::move(runs), std::move(background), pace});
+    auto turns = turns_of(plan, slots, runs);
+    parts.push_back(
+        {std::move(plan), std::move(runs), std::move(background), pace, std::move(turns)});
   }
 }
 
 SwitchProgram* SwitchFollower::take(SwitchProgram* program) {
   is_fresh_ = true;
+  next_turn_.part = nullptr;
+  for (auto& part : program->parts) {
+    for (auto& turn : part.turns) turn.network = program->networks[turn.index].get();
+  }
   return std::exchange(program_, program);
 }
 
@@ -87,6 +120,7 @@ SwitchProgram* SwitchFollower::take(SwitchProgram* program) {
 [[gnu::hot]] std::optional<TimePoint> SwitchFollower::step() {
   if (program_ == nullptr) return std::nullopt;
   const TimePoint woke = clock_.now();
+  if (is_plain_turn(woke)) return take_turn(woke);
   if (is_fresh_ || (awaited_ && woke >= *awaited_)) follow(woke);
   std::optional<TimePoint> next = awaited_;
   const auto sooner = [&next](std::optional<TimePoint> other) {
@@ -107,7 +141,8 @@ SwitchProgram* SwitchFollower::take(SwitchProgram* program) {
   is_fresh_ = false;
   if (settles) return;
   is_due_ = is_due;
-  apply(where, due, woke);
+  next_turn_.part = nullptr;
+  if (apply(where, due, woke) == 0) expect_turn(where.part, woke);
 }
 
 namespace {
@@ -175,7 +210,9 @@ bool is_managed(const SwitchSlot& slot, const SwitchProgram::Part* part) {
   clock_.sleep_until(record.due + guard + restore_time_);
 }
 
-[[gnu::hot]] void SwitchFollower::apply(const Position& where, TimePoint due, TimePoint woke) {
+// Gives how many could not be stopped or continued.
+[[gnu::hot]] std::uint64_t SwitchFollower::apply(const Position& where, TimePoint due,
+                                                 TimePoint woke) {
   SwitchRecord record;
   has_switched_ = false;
   assign_background(where, woke);
@@ -190,7 +227,7 @@ bool is_managed(const SwitchSlot& slot, const SwitchProgram::Part* part) {
   switch_networks(where, record);
   failed += let_entering_go(where, stopped, record);
   record.done = clock_.now() - due;
-  counters_.failed.fetch_add(failed, std::memory_order_relaxed);
+  count(counters_.failed, failed);
   const auto waits = [](const auto& slot) { return slot->waits_for != 0; };
   if (uses_barriers_ && std::any_of(program_->slots.begin(), program_->slots.end(), waits)) {
     open_record_ = record;
@@ -198,6 +235,7 @@ bool is_managed(const SwitchSlot& slot, const SwitchProgram::Part* part) {
     note(record);
   }
   watch(woke, stopped);
+  return failed;
 }
 
 [[gnu::hot]] void SwitchFollower::assign_background(const Position& where, TimePoint woke) {
@@ -235,19 +273,11 @@ void SwitchFollower::list_entered(const SwitchSlot& slot, SwitchRecord& record) 
     const bool runs = where.runs == nullptr || where.runs[i] != 0;
     const bool stops = must_stop(slot, where, runs && !slot.watch.is_held(), due);
     const bool is_background = slot.watch.is_background();
-    if (stops) {
-      slot.stopped = slot.target->stop() == 0;
-      has_switched_ = true;
-      if (slot.stopped) {
-        slot.clock.stop(woke);
-        slot.stopped_at = woke;
-      }
-      failed += slot.stopped ? 0 : 1;
-    }
+    if (stops) failed += stop(slot, woke);
     // Who is new and stopped before its first turn does not leave: it has never been there.
     const bool loses_turn = slot.has_turn && (stops || !runs || is_background);
     if (!loses_turn) continue;
-    slot.has_turn = runs && !is_background;
+    slot.has_turn.store(runs && !is_background, std::memory_order_relaxed);
     list(slot, record.left, record.left_count);
   }
   return failed;
@@ -257,6 +287,7 @@ void SwitchFollower::list_entered(const SwitchSlot& slot, SwitchRecord& record) 
                                                            SwitchRecord& record) {
   std::uint64_t failed = 0;
   bool is_busy = false;
+  const TimePoint now = record.due + record.restored > stopped ? clock_.now() : stopped;
   const auto& slots = program_->slots;
   for (std::size_t i = 0; i < slots.size(); ++i) {
     SwitchSlot& slot = *slots[i];
@@ -264,12 +295,12 @@ void SwitchFollower::list_entered(const SwitchSlot& slot, SwitchRecord& record) 
     is_busy = is_busy || !slot.stopped || runs;
     const bool goes = enters(i, where);
     if (slot.waits_for != 0) continue;
-    if (goes) failed += let_go(i, stopped);
+    if (goes) failed += let_go(slot, program_->networks[i].get(), stopped, now);
     // Who is new and no plan knows yet runs, but has no turn.
     const bool has_turn =
         runs && !slot.watch.is_background() && (goes || is_managed(slot, where.part));
     if (has_turn && (goes || !slot.has_turn)) list(slot, record.entered, record.entered_count);
-    if (has_turn) slot.has_turn = true;
+    if (has_turn) slot.has_turn.store(true, std::memory_order_relaxed);
   }
   if (is_busy) {
     counters_.busy.start(stopped);
@@ -279,11 +310,21 @@ void SwitchFollower::list_entered(const SwitchSlot& slot, SwitchRecord& record) 
   return failed;
 }
 
+// Its clock stops at `at`. Gives 1 if it could not be stopped.
+[[gnu::hot]] std::uint64_t SwitchFollower::stop(SwitchSlot& slot, TimePoint at) {
+  slot.stopped = slot.stop() == 0;
+  has_switched_ = true;
+  if (!slot.stopped) return 1;
+  slot.clock.stop(at);
+  slot.stopped_at = at;
+  return 0;
+}
+
 // Its clock starts at `at`. Gives 1 if it could not be continued.
-[[gnu::hot]] std::uint64_t SwitchFollower::let_go(std::size_t i, TimePoint at) {
-  SwitchSlot& slot = *program_->slots[i];
-  if (program_->networks[i]) program_->networks[i]->add_stopped(clock_.now() - slot.stopped_at);
-  slot.stopped = slot.target->go() != 0;
+[[gnu::hot]] std::uint64_t SwitchFollower::let_go(SwitchSlot& slot, ChannelUser* network,
+                                                  TimePoint at, TimePoint now) {
+  if (network != nullptr) network->add_stopped(now - slot.stopped_at);
+  slot.stopped = slot.go() != 0;
   has_switched_ = true;
   if (!slot.stopped) slot.clock.start(at);
   slot.left_at = 0;
@@ -293,11 +334,9 @@ void SwitchFollower::list_entered(const SwitchSlot& slot, SwitchRecord& record) 
 [[gnu::hot]] void SwitchFollower::note(const SwitchRecord& record) {
   trace_.put(record);
   // Who is new and runs already is only recorded.
-  counters_.switches.fetch_add(has_switched_ ? 1 : 0, std::memory_order_relaxed);
-  if (record.entered_count > 0) {
-    counters_.lost_ns.fetch_add(record.done.count(), std::memory_order_relaxed);
-  }
-  if (record.woke > late_after_) counters_.late.fetch_add(1, std::memory_order_relaxed);
+  if (has_switched_) count(counters_.switches, std::uint64_t{1});
+  if (record.entered_count > 0) count(counters_.lost_ns, record.done.count());
+  if (record.woke > late_after_) count(counters_.late, std::uint64_t{1});
 }
 
 // ---- idleness ---------------------------------------------------------------------------------

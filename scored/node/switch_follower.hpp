@@ -19,8 +19,11 @@
 
 namespace score::node {
 
-// One attempt. Its state belongs to the follower, the rest does not change.
-struct SwitchSlot {
+// One attempt. Its state belongs to the follower, the rest does not change. What every switch needs
+// comes first, in as few cache lines as it takes: a switch finds them cold.
+struct alignas(64) SwitchSlot {
+  using Boundary = TimePoint::rep;  // in ns of cluster time; 0: none
+
   // Without `usage` nobody can tell whether it is idle.
   SwitchSlot(AttemptId id, std::unique_ptr<SwitchTarget> how,
              std::unique_ptr<CpuUsage> usage = nullptr, gang::IdleRule rule = {})
@@ -28,33 +31,47 @@ struct SwitchSlot {
 
   const AttemptId attempt;
   const std::unique_ptr<SwitchTarget> target;
+  const int freezer = target->freezer();  // < 0: ask the target
   bool stopped = false;
-  TimePoint stopped_at{};  // if stopped
   // It is let run by the timetable: not in the background, nor because no plan knows it.
   std::atomic<bool> has_turn{false};
+  TimePoint stopped_at{};  // if stopped
+  RunClock clock;          // not stopped; whoever makes the slot starts it
+  Boundary waits_for = 0;  // barrier mode: it enters; stopped until its gang has met, at this one
   SlotWatch watch;
-  RunClock clock;  // not stopped; whoever makes the slot starts it
 
-  // Barrier mode. Boundaries are in ns of cluster time, [base::Meeting]; 0: none.
-  using Boundary = TimePoint::rep;
+  // Barrier mode. [base::Meeting]
   std::array<std::atomic<Boundary>, base::kMeetings> reached{};  // for the main thread to tell
   std::array<std::atomic<Boundary>, base::kMeetings> met{};      // the main thread was told
   std::array<Boundary, base::kMeetings> told{};                  // the main thread has told
   Boundary left_at = 0;                                          // the meeting of who leaves
-  Boundary waits_for = 0;    // it enters; stopped until its gang has met, at this boundary
-  bool is_restored = false;  // waits_for: has its channel
-  TimePoint drained_by{};    // until then it waits for those who leave to have met
-  TimePoint goes_by{};       // then it goes alone
+  bool is_restored = false;                                      // waits_for: has its channel
+  TimePoint drained_by{};  // until then it waits for those who leave to have met
+  TimePoint goes_by{};     // then it goes alone
+
+  // The follower's: an errno or 0.
+  int stop() noexcept { return freezer >= 0 ? write_freezer(freezer, '1') : target->stop(); }
+
+  int go() noexcept { return freezer >= 0 ? write_freezer(freezer, '0') : target->go(); }
 };
 
 // Made by the main thread, handed over as a whole, given back as a whole: the follower neither
 // allocates nor frees.
 struct SwitchProgram {
+  // Until the next one only this attempt runs, on this node.
+  struct Turn {
+    Duration offset{0};  // in the cycle
+    std::size_t index = 0;
+    SwitchSlot* slot = nullptr;      // null: nobody
+    ChannelUser* network = nullptr;  // null: it has none; known when the program is taken
+  };
+
   struct Part {
     gang::SwitchPlan plan;
     std::vector<char> runs;  // [segment][slot], row-major: not 0 if it runs; unmanaged always do
     std::vector<char> background;  // [slot]
     WatchPace pace;
+    std::vector<Turn> turns;  // in order, neighbours differ; empty: there is more to it than turns
   };
 
   // `plans` by start, each in force until the next one starts. Before the first, and under a plan
@@ -80,6 +97,13 @@ struct SwitchCounters {
   std::atomic<std::uint64_t> unmet{0};
   ChannelCounters channels;
 };
+
+// Of counters that only the caller writes. An atomic addition would wait for all that is written
+// before it.
+template <class T>
+void count(std::atomic<T>& counter, T more) {
+  counter.store(counter.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+}
 
 class SwitchFollower {
  public:
@@ -130,14 +154,32 @@ class SwitchFollower {
     std::optional<TimePoint> next;
   };
 
+  // The next boundary, where all there is to do is that one attempt follows another.
+  struct NextTurn {
+    const SwitchProgram::Part* part = nullptr;  // null: it is not so
+    std::size_t turn = 0;                       // of the part: who enters
+    TimePoint due, until;                       // until: the boundary after it
+    TimePoint ends;                             // of the part: when a later one starts
+  };
+
+  // switch_turn.cpp
+  void expect_turn(const SwitchProgram::Part* part, TimePoint now);
+  void expect_following_turn();
+  [[nodiscard]] bool is_plain_turn(TimePoint woke) const;
+  std::optional<TimePoint> take_turn(TimePoint woke);
+  std::optional<TimePoint> leave_turns(std::uint64_t failed, TimePoint woke, TimePoint stopped);
+  std::optional<TimePoint> watch_turn(SwitchSlot* leaves, SwitchSlot* enters, TimePoint woke,
+                                      TimePoint stopped);
+
   [[nodiscard]] Position position(TimePoint now) const;
   [[nodiscard]] static bool must_stop(const SwitchSlot& slot, const Position& where, bool stays,
                                       TimePoint due);
   void follow(TimePoint woke);
-  void apply(const Position& where, TimePoint due, TimePoint woke);
+  std::uint64_t apply(const Position& where, TimePoint due, TimePoint woke);
   [[nodiscard]] bool enters(std::size_t slot, const Position& where) const;
   void switch_networks(const Position& where, SwitchRecord& record);
-  std::uint64_t let_go(std::size_t slot, TimePoint at);
+  std::uint64_t stop(SwitchSlot& slot, TimePoint at);
+  std::uint64_t let_go(SwitchSlot& slot, ChannelUser* network, TimePoint at, TimePoint now);
   static void list_entered(const SwitchSlot& slot, SwitchRecord& record);
 
   // switch_barrier.cpp
@@ -168,6 +210,7 @@ class SwitchFollower {
   bool is_due_ = false;               // what is applied was awaited
   bool has_switched_ = false;         // this time somebody was stopped or continued
   std::optional<TimePoint> awaited_;  // the next boundary
+  NextTurn next_turn_;
   WatchPace pace_;
   Duration restore_time_ = kMostRestore;  // after the guard; what it took lately
   bool activity_changed_ = false;

@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <arpa/inet.h>
+#include <array>
+#include <cerrno>
+#include <numeric>
 #include <random>
+#include <tuple>
 
 namespace score::node {
 namespace {
@@ -45,10 +49,12 @@ struct Node {
     g_tick = Duration{0};
   }
 
-  FakeTarget& add(std::uint64_t id) {
+  FakeTarget& add(std::uint64_t id, std::unique_ptr<CpuUsage> usage = nullptr) {
     auto target = std::make_unique<FakeTarget>();
     targets.push_back(target.get());
-    slots.push_back(std::make_shared<SwitchSlot>(AttemptId{id}, std::move(target)));
+    slots.push_back(
+        std::make_shared<SwitchSlot>(AttemptId{id}, std::move(target), std::move(usage)));
+    slots.back()->clock.start(g_now);
     return *targets.back();
   }
 
@@ -69,6 +75,7 @@ struct Node {
   std::vector<FakeTarget*> targets;
   std::vector<std::shared_ptr<SwitchSlot>> slots;
   std::unique_ptr<SwitchProgram> program;
+  std::optional<TimePoint> next;
 };
 
 std::vector<AttemptId> ids(std::vector<std::uint64_t> numbers) {
@@ -123,6 +130,7 @@ struct SharedChannel {
     }
     node.follow({turns(TimePoint{1s})});
     node.program->networks = users;
+    node.follower.take(node.program.get());
   }
 
   ChannelSockets sockets;
@@ -427,6 +435,103 @@ TEST(SwitchFollower, WhatRunsIsWhatThePlanSays) {
       now = *next;
     }
   }
+}
+
+// Uses a part of the time, some of it or none, in stretches of 300 ms.
+struct FakeUsage final : CpuUsage {
+  explicit FakeUsage(std::uint64_t seed) : seed_(seed) {}
+
+  Duration used() noexcept override {
+    Duration sum{0};
+    const Duration end = g_now.time_since_epoch();
+    for (Duration from{0}; from < end; from += 300ms) {
+      const auto halves = (seed_ + static_cast<std::uint64_t>(from / 300ms)) % 3;
+      sum += std::min<Duration>(300ms, end - from) * halves / 2;
+    }
+    return sum;
+  }
+
+  Duration waited() noexcept override { return Duration{0}; }
+
+  Duration used_by(pid_t) noexcept override { return Duration{-1}; }
+
+ private:
+  std::uint64_t seed_;
+};
+
+// A random plan of attempts 1 to `jobs`, at most one of them at a time.
+SwitchPlan random_turns(std::mt19937& random, std::uint64_t jobs, TimePoint start) {
+  std::vector<std::uint64_t> all(jobs);
+  std::iota(all.begin(), all.end(), 1);
+  SwitchPlan plan;
+  plan.epoch = Epoch{random() % 100};
+  plan.start = start;
+  plan.managed = ids(all);
+  const std::size_t segments = 1 + random() % 5;
+  for (std::size_t i = 0; i < segments; ++i) {
+    const Duration length = std::chrono::milliseconds{1 + random() % 50};
+    const std::uint64_t who = random() % (jobs + 1);
+    plan.segments.push_back({plan.cycle, length, who == 0 ? ids({}) : ids({who})});
+    plan.cycle += length;
+  }
+  return plan;
+}
+
+// Who left and entered, and when: without the boundary, which is another for who is late and sleeps
+// until boundaries at which nobody changes.
+auto what_happened(const SwitchRecord& record) {
+  return std::tuple{record.due + record.woke, record.due + record.stopped,
+                    record.due + record.done, record.left,
+                    record.entered,           record.epoch};
+}
+
+// A turn by the short way does what every other switch does: the second node has an attempt more
+// that no plan knows, so that it never goes the short way.
+TEST(SwitchFollower, ShortTurnsDoWhatAllSwitchesDo) {
+  std::size_t switches = 0;
+  for (unsigned seed = 1; seed <= 300; ++seed) {
+    std::mt19937 random(seed);
+    const std::uint64_t jobs = 1 + random() % 3;
+    std::array<Node, 2> nodes;
+    for (Node& node : nodes) {
+      for (std::uint64_t id = 1; id <= jobs; ++id) node.add(id, std::make_unique<FakeUsage>(id));
+    }
+    nodes[1].add(99);
+    TimePoint now{1s};
+    const auto follow_new = [&] {
+      std::vector<SwitchPlan> plans{
+          random_turns(random, jobs, now - Duration(random() % 100'000'000))};
+      if (random() % 2 == 0)
+        plans.push_back(random_turns(random, jobs, now + Duration(random() % 200'000'000)));
+      for (Node& node : nodes) node.follow(plans);
+    };
+    follow_new();
+    for (int i = 0; i < 300; ++i) {
+      for (Node& node : nodes) node.next = node.step(now);
+      for (std::size_t slot = 0; slot < jobs; ++slot) {
+        const SwitchSlot& quick = *nodes[0].slots[slot];
+        const SwitchSlot& slow = *nodes[1].slots[slot];
+        ASSERT_EQ(nodes[0].targets[slot]->is_running, nodes[1].targets[slot]->is_running) << seed;
+        ASSERT_EQ(quick.has_turn, slow.has_turn) << seed;
+        ASSERT_EQ(quick.clock.read(now), slow.clock.read(now)) << seed;
+        ASSERT_EQ(quick.watch.is_idle(), slow.watch.is_idle()) << seed;
+      }
+      ASSERT_EQ(nodes[0].follower.take_activity_change(), nodes[1].follower.take_activity_change());
+      if (random() % 30 == 0) {  // a stop or a start that fails, and comes right again
+        const int error = random() % 2 == 0 ? EIO : 0;
+        for (Node& node : nodes) node.targets[0]->error = error;
+      }
+      if (random() % 50 == 0) follow_new();
+      const Duration ahead{random() % 70'000'000};
+      const TimePoint next = nodes[1].next.value_or(now) + ahead / 500;
+      now = std::max(now, random() % 3 == 0 ? now + ahead : next);
+    }
+    const auto quick = nodes[0].trace.read(TimePoint{}).records;
+    const auto slow = nodes[1].trace.read(TimePoint{}).records;
+    ASSERT_TRUE(std::ranges::equal(quick, slow, {}, what_happened, what_happened)) << seed;
+    switches += quick.size();
+  }
+  EXPECT_GT(switches, 10'000U);
 }
 
 }  // namespace

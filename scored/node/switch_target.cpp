@@ -14,8 +14,8 @@ Result<std::unique_ptr<SwitchTarget>> CgroupFreeze::open(const std::string& cgro
   return std::make_unique<CgroupFreeze>(*std::move(control));
 }
 
-[[gnu::hot]] int CgroupFreeze::put(char value) noexcept {
-  const long done = kernel_call(SYS_pwrite64, control_.get(), address_of(&value), 1, 0);
+[[gnu::hot]] int write_freezer(int control, char value) noexcept {
+  const long done = kernel_call(SYS_pwrite64, control, address_of(&value), 1, 0);
   if (done < 0) return static_cast<int>(-done);
   return done == 1 ? 0 : EIO;
 }

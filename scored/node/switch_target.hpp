@@ -10,17 +10,27 @@
 
 namespace score::node {
 
+// Writes '1' (stop) or '0' (go on) to cgroup.freeze. Gives 0 or an errno.
+int write_freezer(int control, char value) noexcept;
+
 // Called by the switcher's real-time thread: one system call, no allocation, no log, no wait. Both
 // may be repeated. Give 0 or an errno.
 class SwitchTarget {
  public:
-  SwitchTarget() = default;
+  // freezer: the descriptor of cgroup.freeze, if all there is to do is to write there.
+  explicit SwitchTarget(int freezer = -1) : freezer_(freezer) {}
+
   SwitchTarget(const SwitchTarget&) = delete;
   SwitchTarget& operator=(const SwitchTarget&) = delete;
   virtual ~SwitchTarget() = default;
 
   virtual int stop() noexcept = 0;
   virtual int go() noexcept = 0;
+
+  [[nodiscard]] int freezer() const { return freezer_; }
+
+ private:
+  int freezer_;
 };
 
 // The cgroup2 freezer: everything in the cgroup stops, whatever it does about signals, and the
@@ -30,15 +40,14 @@ class CgroupFreeze final : public SwitchTarget {
   // `cgroup` is the directory of the tasks.
   static Result<std::unique_ptr<SwitchTarget>> open(const std::string& cgroup);
 
-  explicit CgroupFreeze(UniqueFd control) : control_(std::move(control)) {}
+  explicit CgroupFreeze(UniqueFd control)
+      : SwitchTarget(control.get()), control_(std::move(control)) {}
 
-  [[gnu::hot]] int stop() noexcept override { return put('1'); }
+  int stop() noexcept override { return write_freezer(freezer(), '1'); }
 
-  [[gnu::hot]] int go() noexcept override { return put('0'); }
+  int go() noexcept override { return write_freezer(freezer(), '0'); }
 
  private:
-  int put(char value) noexcept;
-
   UniqueFd control_;  // cgroup.freeze
 };
 

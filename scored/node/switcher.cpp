@@ -287,7 +287,8 @@ void Switcher::get_priority() {
   if (options_.uses_barriers) follower.use_barriers();
   while (!stopping_.load(std::memory_order_acquire)) {
     const std::uint32_t seen = bell_.load(std::memory_order_acquire);
-    if (auto* program = inbox_.exchange(nullptr, std::memory_order_acq_rel)) {
+    const bool has_come = inbox_.load(std::memory_order_relaxed) != nullptr;
+    if (auto* program = has_come ? inbox_.exchange(nullptr, std::memory_order_acq_rel) : nullptr) {
       retire(follower.take(program));
     }
     follower.set_meets(meets_.load(std::memory_order_acquire));
