@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cerrno>
+#include <filesystem>
 #include <sched.h>
 #include <set>
 #include <sys/utsname.h>
@@ -90,6 +91,14 @@ Result<HostFacts> read_host_facts() {
   facts.boot_id = trim(*boot_id);
   facts.cgroup2_mount = find_cgroup2_mount().value_or("");
   return facts;
+}
+
+std::string monotonic_clock_name() {
+  const auto boot_id = read_file("/proc/sys/kernel/random/boot_id", kMaxProcBytes);
+  std::error_code no_namespaces;
+  const auto offsets = std::filesystem::read_symlink("/proc/self/ns/time", no_namespaces);
+  if (!boot_id || trim(*boot_id).empty()) return {};
+  return std::string(trim(*boot_id)) + ' ' + offsets.string();
 }
 
 }  // namespace score::inline base

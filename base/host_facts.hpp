@@ -28,6 +28,11 @@ struct HostFacts {
 // "" gives none. Errors: Malformed, TooLarge (a number of 65,536 or more).
 [[nodiscard]] Result<std::vector<std::uint32_t>> parse_cpu_list(std::string_view text);
 
+// Which monotonic clock this process reads: the machine's boot and the time namespace, both as the
+// kernel names them. Empty: not known. Clones of a virtual machine may have the same name, and
+// clocks of their own.
+[[nodiscard]] std::string monotonic_clock_name();
+
 // Asks the kernel. Errors: errno codes, with what was asked.
 [[nodiscard]] Result<HostFacts> read_host_facts();
 

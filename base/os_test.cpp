@@ -56,6 +56,7 @@ TEST(RealHost, KnowsItself) {
   EXPECT_GE(facts->cores.size(), 1U);
   EXPECT_GT(facts->memory, 64_MiB);
   EXPECT_EQ(facts->boot_id.size(), 36U);
+  EXPECT_TRUE(monotonic_clock_name().starts_with(facts->boot_id + " "));
 }
 
 TEST(RealProcesses, RunAProgramToItsEnd) {

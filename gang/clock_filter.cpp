@@ -47,6 +47,7 @@ bool ClockFilter::contradicts(const Point& point) const {
 
 void ClockFilter::restart() {
   restart_ = true;
+  is_same_ = false;
 }
 
 bool ClockFilter::add(const ClockSample& s) {
@@ -61,6 +62,7 @@ bool ClockFilter::add(const ClockSample& s) {
   const Point point{s.node_received,
                     ((s.head_received - s.node_sent) + (s.head_sent - s.node_received)) / 2,
                     there_and_back - in_head};
+  if (std::chrono::abs(point.offset) > point.round_trip / 2 + 1us) is_same_ = false;
   const bool contradiction = best_ && !restart_ && contradicts(point);
   if (contradiction && !suspicious_) {
     suspicious_ = true;
@@ -105,22 +107,23 @@ void ClockFilter::estimate_drift() {
 }
 
 TimePoint ClockFilter::to_cluster(TimePoint node) const {
-  if (!best_) return node;
+  if (is_identity()) return node;
   return node + best_->offset + scaled(node - best_->node, drift_);
 }
 
 TimePoint ClockFilter::to_node(TimePoint cluster) const {
-  if (!best_) return cluster;
+  if (is_identity()) return cluster;
   const Duration since = cluster - (best_->node + best_->offset);
   return best_->node + since - scaled(since, drift_ / (1 + drift_));
 }
 
 Duration ClockFilter::offset() const {
-  return best_ ? best_->offset : 0ns;
+  return is_identity() ? 0ns : best_->offset;
 }
 
 Duration ClockFilter::error_bound(TimePoint node) const {
-  return best_ ? bound_at(*best_, node) : Duration::max();
+  if (!best_) return Duration::max();
+  return is_identity() ? 0ns : bound_at(*best_, node);
 }
 
 }  // namespace score::gang

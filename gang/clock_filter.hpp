@@ -29,6 +29,11 @@ class ClockFilter {
   // the old estimate goes on, but is not called synchronised.
   void restart();
 
+  // Both ends of this connection say that they read the very same clock. Then the estimate is
+  // exactly that, from the first sample on and until one contradicts: clones of a virtual machine
+  // say so too.
+  void set_same(bool same) { is_same_ = same; }
+
   [[nodiscard]] bool synchronised() const { return best_.has_value() && !restart_; }
 
   // Before the first sample: the identity.
@@ -39,7 +44,8 @@ class ClockFilter {
   [[nodiscard]] double drift() const { return drift_; }
 
   // Bound on the error of to_cluster at `node`: half the best round trip plus assumed drift
-  // (100 ppm, the worst of PC oscillators) since that sample. Before the first sample: max().
+  // (100 ppm, the worst of PC oscillators) since that sample. Before the first sample: max(); of
+  // the same clock: 0.
   [[nodiscard]] Duration error_bound(TimePoint node) const;
 
  private:
@@ -51,6 +57,9 @@ class ClockFilter {
 
   static Duration bound_at(const Point& point, TimePoint node);
   [[nodiscard]] bool contradicts(const Point& point) const;
+
+  [[nodiscard]] bool is_identity() const { return !best_ || (is_same_ && !restart_); }
+
   void choose(TimePoint now);
   void estimate_drift();
 
@@ -60,6 +69,7 @@ class ClockFilter {
   std::optional<Point> best_;
   double drift_ = 0;  // cluster seconds a node second, minus 1
   bool restart_ = false;
+  bool is_same_ = false;
   bool suspicious_ = false;  // the last sample contradicted the estimate
 };
 

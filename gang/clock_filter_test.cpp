@@ -113,6 +113,34 @@ TEST(ClockFilter, ANewConnectionStartsAnew) {
   EXPECT_LT(node.error(filter, TimePoint{1001s}), 10us);
 }
 
+TEST(ClockFilter, TheSameClockIsNotEstimated) {
+  Node node;
+  node.offset = 0s;
+  ClockFilter filter;
+  filter.set_same(true);
+  EXPECT_FALSE(filter.synchronised()) << "no sample has confirmed it";
+  EXPECT_TRUE(filter.add(node.exchange(TimePoint{1000s}, 10us, 400us)));
+  EXPECT_TRUE(filter.synchronised());
+  EXPECT_EQ(filter.to_cluster(TimePoint{1100s}), TimePoint{1100s});
+  EXPECT_EQ(filter.to_node(TimePoint{1100s}), TimePoint{1100s});
+  EXPECT_EQ(filter.offset(), 0ns);
+  EXPECT_EQ(filter.error_bound(TimePoint{1100s}), 0ns);
+  filter.restart();
+  EXPECT_TRUE(filter.add(node.exchange(TimePoint{1200s}, 10us, 400us)));
+  EXPECT_GT(filter.error_bound(TimePoint{1200s}), 0ns) << "the next connection did not say so";
+}
+
+// Two clones of one virtual machine name the same clock.
+TEST(ClockFilter, ASampleRefutesTheSameClock) {
+  Node node;
+  node.offset = 1ms;
+  ClockFilter filter;
+  filter.set_same(true);
+  EXPECT_TRUE(filter.add(node.exchange(TimePoint{1000s}, 50us, 50us)));
+  EXPECT_LT(node.error(filter, TimePoint{1000s}), 10us);
+  EXPECT_GT(filter.error_bound(TimePoint{1000s}), 0ns);
+}
+
 TEST(ClockFilter, RefusesImpossibleSamples) {
   const ClockSample cases[] = {
       {TimePoint{2s}, TimePoint{5s}, TimePoint{5s}, TimePoint{1s}},

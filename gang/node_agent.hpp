@@ -106,6 +106,10 @@ class NodeAgent {
   // A timetable that comes before the first clock sample waits for it. One with an epoch that is
   // not greater is ignored; one that is malformed is reported as TimetableApplied with late max().
   NodeActions on_head(const base::HeadToNode& message, TimePoint now);
+
+  // After on_connected(): ClockFilter::set_same().
+  void set_same_clock(bool same) { clock_.set_same(same); }
+
   // Every connection begins with an exchange: without it no timetable can be followed.
   NodeActions on_clock(const ClockSample& sample, TimePoint now);
   NodeActions on_shepherd(AttemptId attempt, const ShepherdEvent& event, TimePoint now);

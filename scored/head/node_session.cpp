@@ -1,5 +1,6 @@
 #include "scored/head/node_session.hpp"
 
+#include "base/host_facts.hpp"
 #include "base/limits.hpp"
 #include "proto/convert.hpp"
 #include "proto/hello.hpp"
@@ -87,6 +88,7 @@ bool NodeSession::greet(const proto::InFrame& frame) {
   welcome.set_cluster(head_.config().cluster);
   welcome.set_head_epoch(head_.incarnation().value());
   welcome.set_head_proof(head_.proof());
+  welcome.set_clock(monotonic_clock_name());
   proto::send(*connection_, welcome);
   head_.node_connected(node_, *known, std::move(vitals), connection_);
   return true;

@@ -1,5 +1,6 @@
 #include "scored/node/daemon.hpp"
 
+#include "base/host_facts.hpp"
 #include "base/limits.hpp"
 #include "base/log.hpp"
 #include "base/notify.hpp"
@@ -210,6 +211,7 @@ void Daemon::on_welcome(const proto::InFrame& frame) {
   }
   head_epoch_ = message->head_epoch();
   head_proof_ = message->head_proof();
+  agent_.set_same_clock(!message->clock().empty() && message->clock() == monotonic_clock_name());
   beats_ = 0;
   head_.set_greeted();
   parts_.switcher.set_meets(true);
