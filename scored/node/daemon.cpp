@@ -285,6 +285,7 @@ asio::awaitable<void> Daemon::beat_regularly() {
     co_await parts_.clock.sleep_until(next_beat(parts_.clock.now()));
     renew_lease();
     tell_late();
+    parts_.switcher.collect();  // contexts of jobs that have ended are in there
     if (head_.is_greeted()) beat(++beats_ % kBeatsAnExchange == 0);
     read_activities_again();
     head_.drop_if_silent();

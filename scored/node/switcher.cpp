@@ -102,7 +102,7 @@ Switcher::Switcher(SwitcherOptions options) : options_(options) {}
 
 Switcher::~Switcher() {
   stop();
-  free_retired();
+  collect();
 }
 
 Status Switcher::start() {
@@ -238,7 +238,7 @@ void Switcher::publish() {
   const std::unique_ptr<SwitchProgram> not_taken(
       inbox_.exchange(program.release(), std::memory_order_acq_rel));
   wake();
-  free_retired();
+  collect();
 }
 
 void Switcher::wake() {
@@ -246,7 +246,7 @@ void Switcher::wake() {
   futex(bell_, FUTEX_WAKE_BITSET | FUTEX_PRIVATE_FLAG, 1, nullptr);
 }
 
-void Switcher::free_retired() {
+void Switcher::collect() {
   SwitchProgram* program = retired_.exchange(nullptr, std::memory_order_acquire);
   if (!is_running_) delete inbox_.exchange(nullptr, std::memory_order_acquire);
   while (program != nullptr) {

@@ -57,6 +57,9 @@ class Switcher {
   // The attempt has ended: it is never touched again once the thread has seen this (at once, unless
   // it is switching). Unknown: nothing happens.
   void remove(AttemptId attempt);
+  // Frees what was replaced and the thread has given back. What follow(), add() and the like
+  // replace is freed by the next of them, or by this: to be called now and then.
+  void collect();
   // The attempt's network, from now on; null: none. Before add() or after it. remove() drops it.
   void set_network(AttemptId attempt, std::shared_ptr<ChannelUser> network);
 
@@ -107,7 +110,6 @@ class Switcher {
   void get_priority();
   void publish();
   void wake();
-  void free_retired();
   void retire(SwitchProgram* program);
 
   SwitcherOptions options_;

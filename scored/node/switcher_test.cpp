@@ -103,6 +103,25 @@ TEST(Switcher, FreezesAndThawsCgroups) {
   EXPECT_TRUE(eventually([&] { return !frozen(0) && !frozen(1); }));
 }
 
+// A daemon that never gets another plan must not keep the memory of jobs that have ended.
+TEST(Switcher, LetsGoOfNetworksThatWereRemoved) {
+  for (int i = 0; i < 50; ++i) {
+    const Sleeper process;
+    Switcher switcher;
+    ASSERT_TRUE(switcher.start());
+    auto network = std::make_shared<ChannelUser>(1, nullptr, ChannelUser::Sockets{});
+    const std::weak_ptr<ChannelUser> held = network;
+    switcher.add(AttemptId{1}, std::make_unique<SignalGroup>(process.pid()));
+    switcher.set_network(AttemptId{1}, std::move(network));
+    switcher.follow(only(1));
+    switcher.remove(AttemptId{1});
+    EXPECT_TRUE(eventually([&] {
+      switcher.collect();
+      return held.expired();
+    }));
+  }
+}
+
 struct CountingTarget final : SwitchTarget {
   explicit CountingTarget(std::atomic<int>& stops) : stops_(stops) {}
 
