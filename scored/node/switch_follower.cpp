@@ -89,7 +89,9 @@ SwitchProgram* SwitchFollower::take(SwitchProgram* program) {
   is_fresh_ = true;
   next_turn_.part = nullptr;
   for (auto& part : program->parts) {
-    for (auto& turn : part.turns) turn.network = program->networks[turn.index].get();
+    for (auto& turn : part.turns) {
+      if (turn.slot != nullptr) turn.network = program->networks[turn.index].get();
+    }
   }
   return std::exchange(program_, program);
 }

@@ -489,6 +489,7 @@ auto what_happened(const SwitchRecord& record) {
 // that no plan knows, so that it never goes the short way.
 TEST(SwitchFollower, ShortTurnsDoWhatAllSwitchesDo) {
   std::size_t switches = 0;
+  std::size_t short_plans = 0;
   for (unsigned seed = 1; seed <= 300; ++seed) {
     std::mt19937 random(seed);
     const std::uint64_t jobs = 1 + random() % 3;
@@ -504,6 +505,8 @@ TEST(SwitchFollower, ShortTurnsDoWhatAllSwitchesDo) {
       if (random() % 2 == 0)
         plans.push_back(random_turns(random, jobs, now + Duration(random() % 200'000'000)));
       for (Node& node : nodes) node.follow(plans);
+      short_plans += nodes[0].program->parts[0].turns.empty() ? 0 : 1;
+      EXPECT_TRUE(nodes[1].program->parts[0].turns.empty());
     };
     follow_new();
     for (int i = 0; i < 300; ++i) {
@@ -532,6 +535,20 @@ TEST(SwitchFollower, ShortTurnsDoWhatAllSwitchesDo) {
     switches += quick.size();
   }
   EXPECT_GT(switches, 10'000U);
+  EXPECT_GT(short_plans, 500U);
+}
+
+TEST(SwitchFollower, SleepsThroughBoundariesAtWhichNobodyChangesHere) {
+  Node node;
+  node.add(1);
+  node.add(2);
+  SwitchPlan plan = turns(TimePoint{1s});  // 1, 1 beside somebody elsewhere, 2
+  plan.cycle = 300ms;
+  plan.segments = {{0ms, 100ms, ids({1})}, {100ms, 100ms, ids({1, 7})}, {200ms, 100ms, ids({2})}};
+  node.follow({plan});
+  EXPECT_EQ(node.step(TimePoint{1s}), TimePoint{1200ms});
+  EXPECT_EQ(node.step(TimePoint{1200ms}), TimePoint{1300ms});
+  EXPECT_EQ(node.step(TimePoint{1300ms}), TimePoint{1500ms});
 }
 
 }  // namespace
