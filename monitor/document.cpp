@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 
 namespace score::monitor {
 
@@ -363,6 +364,20 @@ void Writer::write_peers() {
 const char* name_of(EventKind kind) {
   constexpr std::array<const char*, 5> kNames = {"job", "node", "admin", "late", "head"};
   return kNames[static_cast<std::size_t>(kind)];
+}
+
+bool has_all_loads(const ClusterView& view, const ClusterMeter& meter) {
+  std::map<JobId, std::size_t> measured;
+  for (std::uint32_t node = 0; node < view.nodes.size(); ++node) {
+    const NodeLoad* load = meter.load(NodeId(node));
+    if (load == nullptr) continue;
+    for (const TaskLoad& task : load->tasks) {
+      if (task.has_rates) ++measured[base::job_of(task.attempt)];
+    }
+  }
+  return std::ranges::all_of(view.jobs, [&](const JobRow& job) {
+    return job.state != "running" || job.idle || measured[job.job] >= job.tasks;
+  });
 }
 
 std::string write_document(const ClusterView& view, const ClusterMeter& meter,

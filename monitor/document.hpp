@@ -31,4 +31,8 @@ struct DocumentOptions {
 [[nodiscard]] std::string write_document(const ClusterView& view, const ClusterMeter& meter,
                                          const DocumentOptions& options);
 
+// Every task of a job that runs was measured: a document has a load of each. A job that gave its
+// slices away does not count.
+[[nodiscard]] bool has_all_loads(const ClusterView& view, const ClusterMeter& meter);
+
 }  // namespace score::monitor

@@ -49,6 +49,41 @@ TEST(Document, IsOneLineWithEverySection) {
   }
 }
 
+// As after two samples between which it ran so long.
+void measure(ClusterMeter& meter, NodeId node, Duration ran) {
+  GangSample gang;
+  gang.attempt = AttemptId(257);
+  gang.tasks.resize(1);
+  for (const Duration scheduled : {Duration(1s), 1s + ran}) {
+    NodeSample sample;
+    sample.taken = TimePoint(90s) + scheduled;
+    gang.scheduled = scheduled;
+    sample.gangs = {gang};
+    meter.feed(node, sample);
+  }
+}
+
+TEST(Document, HasAllLoadsOnceEachTaskOfARunningJobWasMeasured) {
+  ClusterView view = cluster();
+  view.nodes.push_back(view.nodes[0]);
+  view.jobs[0].tasks = 2;
+  ClusterMeter meter;
+  EXPECT_FALSE(has_all_loads(view, meter));
+  measure(meter, NodeId(0), 50ms);
+  EXPECT_FALSE(has_all_loads(view, meter)) << "of one node";
+  measure(meter, NodeId(1), 0ms);
+  EXPECT_FALSE(has_all_loads(view, meter)) << "it did not run there between two samples";
+  measure(meter, NodeId(1), 200ms);
+  EXPECT_TRUE(has_all_loads(view, meter));
+  meter.interrupt(NodeId(0), TimePoint(100s));
+  EXPECT_FALSE(has_all_loads(view, meter)) << "of a node that was lost";
+  view.jobs[0].idle = true;
+  EXPECT_TRUE(has_all_loads(view, meter)) << "it has no slices";
+  view.jobs[0].idle = false;
+  view.jobs[0].state = "suspended";
+  EXPECT_TRUE(has_all_loads(view, meter));
+}
+
 TEST(Document, LeavesOutPartsThatAreNotWanted) {
   Filter filter;
   filter.parts = *parse_parts("jobs");

@@ -64,6 +64,7 @@ TaskLoad LoadMeter::load_of(const TaskSample& now, Kept* before, Duration period
   load.state = now.state;
   load.memory = now.memory;
   load.processes = now.processes;
+  load.has_rates = now.state == TaskState::Ended;
   const double real = seconds(period);
   if (real > 0) load.scheduled = std::clamp(seconds(scheduled) / real, 0.0, 1.0);
   if (now.pm) load.traffic = TrafficRate();
@@ -75,6 +76,7 @@ TaskLoad LoadMeter::load_of(const TaskSample& now, Kept* before, Duration period
   load.system = before->system;
   load.waited = before->waited;
   load.switches = before->switches;
+  load.has_rates |= before->has_rates || scheduled >= kLeastScheduled;
   if (scheduled >= kLeastScheduled) {
     const double ran = seconds(scheduled);
     load.user = cores(now.user, last.user, ran);
@@ -130,7 +132,8 @@ void LoadMeter::add_task(AttemptId attempt, const TaskSample& task, Duration sch
     add(*load_.traffic, *load.traffic);
   }
   new_.push_back({attempt, task, load.pm_wait.value_or(0), load.user, load.system, load.waited,
-                  load.switches, known != nullptr && task.pm ? known->traffic : std::nullopt});
+                  load.switches, load.has_rates,
+                  known != nullptr && task.pm ? known->traffic : std::nullopt});
   load_.tasks.push_back(std::move(load));
 }
 

@@ -26,6 +26,7 @@ struct TaskLoad {
   double switches = 0;          // a second of scheduled time
   Bytes memory;
   std::uint32_t processes = 0;
+  bool has_rates = false;  // it was scheduled between two samples; or there is nothing to measure
   std::optional<double> pm_wait;       // share of scheduled time, as sampled over about a second
   std::optional<TrafficRate> traffic;  // over about a second
 };
@@ -56,6 +57,7 @@ class LoadMeter {
     TaskSample sample;
     double pm_wait = 0;
     double user = 0, system = 0, waited = 0, switches = 0;  // as shown last
+    bool has_rates = false;                                 // ... too
     std::optional<TrafficRate> traffic;                     // ... too; none: not known yet
   };
 

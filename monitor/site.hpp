@@ -7,6 +7,7 @@
 #include "monitor/hub.hpp"
 #include "monitor/web_login.hpp"
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -38,6 +39,10 @@ class Site : public MetricsSource {
 
   // One document with the slices of the last 5 s.
   virtual Frame snapshot(const Filter& filter, const Sight& sight) = 0;
+  // Gives it, once, when every task that runs was measured, or 3 s later as it is then; at once
+  // where the filter wants nothing that is measured. Errors: Busy.
+  virtual Status measured_snapshot(const Filter& filter, const Sight& sight,
+                                   std::function<void(Frame)> give) = 0;
   // Documents from now on. Errors: Busy.
   virtual Result<ViewerId> join(const ViewerOptions& options, const Sight& sight,
                                 Deliver deliver) = 0;

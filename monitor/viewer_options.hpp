@@ -49,6 +49,12 @@ struct Filter {
   friend auto operator<=>(const Filter&, const Filter&) = default;
 };
 
+// Does it want anything that nodes measure?
+[[nodiscard]] inline bool is_measured(const Filter& filter) {
+  return filter.has(Part::Nodes) || filter.has(Part::Slices) || filter.has(Part::Processes) ||
+         filter.has(Part::Switches) || filter.has(Part::Traffic) || filter.has(Part::Peers);
+}
+
 struct ViewerOptions {
   std::uint32_t ticks = 10;  // between documents
   Filter filter;

@@ -20,10 +20,14 @@ constexpr Duration kSpareIdle = limits::kHeaderDeadline;
 constexpr double kStreamFrameCost = 1.0 / 16;  // windows bound what they can do
 
 template <class Message>
-concept AboutJob = requires(const Message& message) { message.job(); };
+concept AboutJob = requires(const Message& message) {
+  message.job();
+};
 
 template <class Message>
-concept Tagged = requires(const Message& message) { message.tag(); };
+concept Tagged = requires(const Message& message) {
+  message.tag();
+};
 
 template <class Message>
 std::uint64_t tag_of([[maybe_unused]] const Message& message) {
@@ -338,8 +342,8 @@ Status ClientSession::on(const wire::WatchCluster& message) {
     proto::send(*connection, snapshot);
   };
   if (!message.follow()) {
-    give(*daemon_.site->snapshot(options->filter, sight));
-    return {};
+    return daemon_.site->measured_snapshot(options->filter, sight,
+                                           [give](const monitor::Frame& frame) { give(*frame); });
   }
   if (viewer_) return fail(Errc::WrongState, "it watches already");
   // What a client has not read yet is enough: it misses this one.

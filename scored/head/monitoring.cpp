@@ -28,8 +28,10 @@ namespace {
 
 using monitor::ActionKind;
 
-constexpr Duration kLinger = 2s;         // of sampling, for a page that is loaded again
-constexpr Duration kTotalsWait = 300ms;  // of a scrape, for the nodes
+constexpr Duration kLinger = 2s;          // of sampling, for a page that is loaded again
+constexpr Duration kTotalsWait = 300ms;   // of a scrape, for the nodes
+constexpr Duration kLoadsWait = 3s;       // of a snapshot with loads, for the nodes
+constexpr std::uint32_t kAskedTicks = 5;  // samples as often, that are not played out later
 constexpr std::size_t kMaxPortText = 16;
 constexpr Duration kLatePause = 10s;            // between two events of late switches
 constexpr Duration kTraceMargin = 1s;           // around a moment
@@ -280,6 +282,33 @@ monitor::Frame Monitoring::snapshot(const monitor::Filter& filter, const monitor
   return std::make_shared<const std::string>(write_document(now, meter_, options));
 }
 
+// Two samples of each node are needed, and nodes send none while nobody watches.
+Status Monitoring::measured_snapshot(const monitor::Filter& filter, const monitor::Sight& sight,
+                                     std::function<void(monitor::Frame)> give) {
+  if (!monitor::is_measured(filter) || has_all_loads(view(), meter_)) {
+    give(snapshot(filter, sight));
+    return {};
+  }
+  monitor::ViewerOptions options;
+  options.ticks = kAskedTicks;
+  options.filter = filter;
+  const auto viewer = join(options, sight, [](const monitor::Frame&) { return true; });
+  if (!viewer) return viewer.error();
+  asked_.push_back({*viewer, filter, sight, clock_.now() + kLoadsWait, std::move(give)});
+  return {};
+}
+
+void Monitoring::answer_asked(const monitor::ClusterView& view) {
+  if (asked_.empty()) return;
+  const bool has_all = has_all_loads(view, meter_);
+  std::erase_if(asked_, [&](const Asked& asked) {
+    if (!has_all && view.now < asked.give_up) return false;
+    hub_.remove(asked.viewer);
+    asked.give(snapshot(asked.filter, asked.sight));
+    return true;
+  });
+}
+
 asio::awaitable<void> Monitoring::make_documents() {
   using namespace asio::experimental::awaitable_operators;
   for (;;) {
@@ -304,6 +333,7 @@ asio::awaitable<void> Monitoring::make_documents() {
                 options.window = std::max<Duration>(viewer.period(), 1s);
                 return std::make_shared<const std::string>(write_document(now, meter_, options));
               });
+    answer_asked(now);
   }
 }
 

@@ -16,11 +16,13 @@
 #include "scored/head/head.hpp"
 #include "scored/head/observer.hpp"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace score::head {
 
@@ -40,6 +42,8 @@ class Monitoring final : public monitor::Site, public HeadObserver {
 
   // monitor::Site
   monitor::Frame snapshot(const monitor::Filter& filter, const monitor::Sight& sight) override;
+  Status measured_snapshot(const monitor::Filter& filter, const monitor::Sight& sight,
+                           std::function<void(monitor::Frame)> give) override;
   Result<monitor::ViewerId> join(const monitor::ViewerOptions& options, const monitor::Sight& sight,
                                  monitor::Deliver deliver) override;
   Status change(monitor::ViewerId viewer, const monitor::ViewerOptions& options) override;
@@ -61,7 +65,17 @@ class Monitoring final : public monitor::Site, public HeadObserver {
 
  private:
   Status open_where_it_was(std::uint16_t wanted);
+
+  struct Asked {  // for a snapshot with loads; watches meanwhile
+    monitor::ViewerId viewer;
+    monitor::Filter filter;
+    monitor::Sight sight;
+    TimePoint give_up;
+    std::function<void(monitor::Frame)> give;
+  };
+
   asio::awaitable<void> make_documents();
+  void answer_asked(const monitor::ClusterView& view);
   void wish_samples();
   void wish(Duration period, bool peers);
   void play(TimePoint until);
@@ -86,6 +100,7 @@ class Monitoring final : public monitor::Site, public HeadObserver {
   monitor::LateDigest<monitor::LateSwitch> late_;
   monitor::EventLog events_;
   monitor::Hub hub_;
+  std::vector<Asked> asked_;
   monitor::WebLogin logins_;
   std::optional<monitor::HttpServer> server_;
   Duration sampling_{0};        // period that nodes were told; 0: none

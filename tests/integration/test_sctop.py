@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 from cluster import BIN, wait_until
+from web import Web
 
 pytestmark = pytest.mark.skipif(shutil.which('tmux') is None, reason='no tmux')
 
@@ -138,16 +139,46 @@ def test_once_prints_a_picture_for_scripts(few):
     assert max(map(len, text.splitlines())) <= 100
 
 
+def few_with_no_samples(few):
+    """Waits until nodes send none: what was watched before must not help."""
+    web = Web(few.json('score', 'info')['dashboard_url'])
+    wait_until(lambda: web.snapshot()['cluster']['sample_period_s'] is None)
+    return few
+
+
+def nodes_with_bars(text):
+    return re.findall(r'^(node0\d) .*\[', text, re.MULTILINE)
+
+
+def test_once_waits_for_the_loads_of_all_nodes(few):
+    job = few.submit('-N', 8, '-n', 8, 'sh', '-c', 'while :; do :; done')
+    few.wait_job(job, 'running')
+    few_with_no_samples(few)
+    # One look is enough, but where a node is held up for seconds: the next one has its samples.
+    wait_until(lambda: len(nodes_with_bars(few.run('sctop', '--once').stdout)) == 8)
+    few_with_no_samples(few)
+    document = {}
+
+    def measured():
+        document.update(few.json('score', 'top', '--once'))
+        column = document['processes']['columns'].index('user')
+        return [row for row in document['processes']['rows'] if row[column] > 0]
+    wait_until(lambda: len(measured()) == 8, what=lambda: document['processes'])
+
+
 def test_once_has_matrix_bars_and_switch_times(few):
     busy = ['sh', '-c', 'while :; do :; done']
     jobs = [few.submit('-N', 8, '-n', 16, '-J', name, *busy) for name in ('first', 'second')]
     for job in jobs:
         few.wait_job(job, 'running')
-    # Several documents: the first have no rates.
-    wait_until(lambda: re.search(r'^switch p50', few.run('sctop', '--once').stdout, re.MULTILINE))
-    wait_until(lambda: re.search(r'^node00 .*\[\|+', few.run('sctop', '--once').stdout, re.MULTILINE))
-    text = few.run('sctop', '--once', '--columns', '100').stdout
+    texts = []
+
+    def is_whole():
+        texts.append(few.run('sctop', '--once', '--columns', '100').stdout)
+        return (re.search(r'^switch p50.*skew p50', texts[-1], re.MULTILINE) and
+                re.search(r'^node00 .*\[\|+', texts[-1], re.MULTILINE) and len(nodes_with_bars(texts[-1])) == 8)
+    wait_until(is_whole, what=lambda: texts[-1])
+    text = texts[-1]
     for slot, job in enumerate(jobs):
         assert re.search(rf'^[> ] slot {slot} +({job} +){{7}}{job}\s*$', text, re.MULTILINE), text
         assert re.search(rf'^ +{job} .*running', text, re.MULTILINE), text
-    assert re.search(r'skew', text) and len(re.findall(r'^node0\d', text, re.MULTILINE)) == 8, text
