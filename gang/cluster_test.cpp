@@ -408,6 +408,19 @@ TEST(Cluster, StaleAndImpossibleReportsAreCountedAndHarmless) {
   EXPECT_EQ(b.state(job), JobState::Running);
 }
 
+// A reason is a line of a table, also on a cluster of thousands.
+TEST(Cluster, ReasonsNameManyNodesShortly) {
+  Bench b;
+  b.add_nodes(99);
+  for (std::uint32_t id = 3; id < 12; ++id) b.expect_ok(b.cluster.drain(NodeId{id}, "fan", b.now));
+  const JobId job = b.submit(Bench::on_nodes(99));
+  EXPECT_EQ(b.view(job).reasons.at(1), "drained: node[03-11]");
+  for (std::uint32_t id = 13; id < 99; id += 2) {
+    b.expect_ok(b.cluster.drain(NodeId{id}, "fan", b.now));
+  }
+  EXPECT_EQ(b.view(job).reasons.at(1).substr(0, 40), "drained: node[03-11,13,15,17,19,21,23,25");
+}
+
 TEST(Cluster, DrainedNodesGetNothingNewAndKeepWhatTheyHave) {
   Bench b;
   b.add_nodes(2);

@@ -1,21 +1,22 @@
 // This file is tested by cluster_test.cpp.
+#include "base/hostlist.hpp"
 #include "gang/cluster_impl.hpp"
 
 #include <algorithm>
+#include <span>
 
 namespace score::gang {
 
 namespace {
 
-constexpr std::size_t kNamesShown = 8;
+constexpr std::size_t kMostNamesBytes = 160;  // in a reason: it is a line of a table
+constexpr std::size_t kNamesShown = 8;        // where all of them are too many
 
 std::string join(const std::vector<std::string>& names) {
-  std::string out;
-  for (std::size_t i = 0; i < names.size() && i < kNamesShown; ++i) {
-    out += (i == 0 ? "" : ",") + names[i];
-  }
-  if (names.size() > kNamesShown) out += fmt::format(" and {} more", names.size() - kNamesShown);
-  return out;
+  std::string all = base::compress_hostlist(names);
+  if (all.size() <= kMostNamesBytes || names.size() <= kNamesShown) return all;
+  const std::span first(names.data(), kNamesShown);
+  return fmt::format("{} and {} more", base::compress_hostlist(first), names.size() - kNamesShown);
 }
 
 }  // namespace

@@ -93,7 +93,7 @@ TEST(Placement, ExclusiveJobsShareTheirNodesWithNobodyAndAreNotStarved) {
   request.queue = base::Queue::Exclusive;
   const JobId alone = b.submit(request);
   EXPECT_EQ(b.state(alone), JobState::Pending);
-  EXPECT_EQ(b.view(alone).reasons.at(0), "exclusive: other jobs hold node00,node01");
+  EXPECT_EQ(b.view(alone).reasons.at(0), "exclusive: other jobs hold node[00-01]");
   // Younger jobs pass, but not onto the node that was promised.
   const JobId passes = b.submit(Bench::on_nodes(1));
   const JobId too_large = b.submit(Bench::on_nodes(2));
@@ -379,7 +379,7 @@ TEST(Recovery, ARunningJobThatNamedANodeWhichIsNoMoreGoesOn) {
 TEST(Recovery, JobsGoOnOnTheirOldCoresAndTimetablesAboveTheOldOnes) {
   Restarted r;
   const JobId waits = r.after.submit({});
-  EXPECT_EQ(r.after.view(waits).reasons.at(0), "the head restarted and waits for node00,node01");
+  EXPECT_EQ(r.after.view(waits).reasons.at(0), "the head restarted and waits for node[00-01]");
   r.after.connect(NodeId{0}, {r.report(base::AttemptPhase::Running)}, Epoch{41});
   EXPECT_TRUE(r.after.timetables.empty()) << "gangs stay in step by the old ones";
   r.after.connect(NodeId{1}, {r.report(base::AttemptPhase::Running)}, Epoch{40});
