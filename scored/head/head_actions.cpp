@@ -21,6 +21,15 @@ LogLevel urgency_of(const gang::NodeView& node) {
   return takes_jobs ? LogLevel::Notice : LogLevel::Info;
 }
 
+// "node03 is down: lost", "node03 is up, but drained: new fans".
+std::string state_text(const gang::NodeView& node, const char* state) {
+  const auto because = [](const std::string& why) { return why.empty() ? "" : ": " + why; };
+  std::string text = fmt::format("{} is {}{}", node.info.name, state, because(node.down_reason));
+  if (!node.drained) return text;
+  const bool is_up = node.state == gang::NodeState::Up;
+  return text + (is_up ? ", but drained" : ", and drained") + because(node.drain_reason);
+}
+
 // The rank, or nothing.
 std::string first_failed(const wire::JobStatus& status) {
   return status.failed_tasks_size() > 0 ? std::to_string(status.failed_tasks(0).rank()) : "";
@@ -62,10 +71,7 @@ void Head::perform_one(gang::Action&& action) {
               kv("drained", view->drained), kv("reason", view->down_reason));
     EventAbout about;
     about.node = node->node;
-    tell(monitor::EventKind::Node,
-         fmt::format("{} is {}{}{}", view->info.name, state, view->down_reason.empty() ? "" : ": ",
-                     view->down_reason),
-         std::move(about));
+    tell(monitor::EventKind::Node, state_text(*view, state), std::move(about));
     // What it says from now on is about jobs that are lost: it must say hello, and be told so.
     if (view->state == gang::NodeState::Down) {
       if (const auto connection = links_.link(node->node).connection) connection->close();

@@ -68,5 +68,41 @@ TEST_F(HeadJournal, KnowsTheLinesOfTheHead) {
   EXPECT_EQ(journal.count("NODE", "n1"), 2);
 }
 
+// Keeps the texts of what happened.
+class Listener final : public HeadObserver {
+ public:
+  void node_connected(NodeId) override {}
+
+  void node_lost(NodeId) override {}
+
+  void node_sampled(NodeId, const wire::NodeSample&) override {}
+
+  void task_ended(NodeId, JobId) override {}
+
+  void happened(monitor::Event event) override {
+    if (event.kind == monitor::EventKind::Node) texts.push_back(event.text);
+  }
+
+  std::vector<std::string> texts;
+};
+
+TEST_F(HeadJournal, TellsTheMonitorOfNodesThatAreDrained) {
+  Listener listener;
+  head_->observe(&listener);
+  FakeNode node = connect_node(0);
+  FakeClient root = connect(UserId(0));
+  wire::DrainNodes drain;
+  drain.add_nodes("n[0-1]");
+  drain.set_reason("disk");
+  root.say(drain);
+  drain.set_resume(true);
+  root.say(drain);
+  const std::vector<std::string> told = {"n0 is up", "n0 is up, but drained: disk",
+                                         "n1 is unknown, and drained: disk", "n0 is up",
+                                         "n1 is unknown"};
+  EXPECT_EQ(listener.texts, told);
+  head_->observe(nullptr);
+}
+
 }  // namespace
 }  // namespace score::head
