@@ -44,31 +44,21 @@ PmixProcess::~PmixProcess() {
 }
 
 void PmixProcess::clean_up() {
-  std::error_code ignored;
-  if (!directory_.empty()) std::filesystem::remove_all(directory_, ignored);
-  directory_.clear();
-}
-
-base::Status PmixProcess::make_directory() {
-  for (const char* parent : {"/dev/shm", "/tmp"}) {
-    std::string name = fmt::format("{}/scored-pmix.XXXXXX", parent);
-    if (mkdtemp(name.data()) == nullptr) continue;
-    directory_ = std::move(name);
-    return {};
-  }
-  return base::fail(base::errno_code(errno), "directory in /tmp");
+  directory_.remove();
 }
 
 base::Status PmixProcess::start(std::string_view plan) {
   if (access(program_path().c_str(), X_OK) != 0) {
     return base::fail(base::Errc::NotFound, "no PMIx on this node (program scored-pmix)");
   }
-  if (auto made = make_directory(); !made) return made;
+  auto directory = base::PmixDirectory::make();
+  if (!directory) return directory.error();
+  directory_ = std::move(*directory);
   auto pair = base::make_socket_pair(SOCK_STREAM);
   if (!pair) return pair.error();
   base::SpawnSpec spec;
   spec.path = program_path();
-  spec.argv = {"scored-pmix", directory_};
+  spec.argv = {"scored-pmix", directory_.path()};
   spec.environment = server_environment();
   spec.fds = {{STDERR_FILENO, STDERR_FILENO}, {pair->second.get(), kSocketOfServer}};
   spec.directory = "/";

@@ -3,6 +3,7 @@
 // end of a socket, and a directory for its files that goes when this does.
 
 #include "base/fd.hpp"
+#include "base/pmix_directory.hpp"
 #include "proto/frame_reader.hpp"
 #include "proto/node.pb.h"
 #include "proto/shepherd.pb.h"
@@ -56,7 +57,6 @@ class PmixProcess {
   [[nodiscard]] const std::optional<PmiActions::Fence>& pending_fence() const { return fence_; }
 
  private:
-  base::Status make_directory();
   void on_ready(std::uint32_t events);
   bool read_some();  // false: nothing there, or closed
   void on_frame(const proto::InFrame& frame);
@@ -66,7 +66,7 @@ class PmixProcess {
 
   EventLoop& loop_;
   Handlers handlers_;
-  std::string directory_;
+  base::PmixDirectory directory_;
   base::UniqueFd socket_;
   base::UniqueFd process_;  // pidfd
   proto::FrameReader reader_;

@@ -1,6 +1,7 @@
 #include "scout/virtual/registry.hpp"
 
 #include "base/cgroup.hpp"
+#include "base/pmix_directory.hpp"
 #include "scout/virtual/reaper.hpp"
 
 #include <cerrno>
@@ -87,6 +88,7 @@ Status clear_directory(const std::string& directory) {
   const bool is_ours = cgroup && fs::path(*cgroup).filename().native().starts_with(kCgroupPrefix);
   if (is_ours) clear_cgroup(*cgroup);
   kill_users_of(directory);
+  remove_abandoned_pmix_directories();
   return remove_files(directory);
 }
 

@@ -1,6 +1,7 @@
 #include "scout/virtual/supervisor.hpp"
 
 #include "base/cgroup.hpp"
+#include "base/pmix_directory.hpp"
 #include "base/text.hpp"
 #include "scout/head_link.hpp"
 #include "scout/virtual/command_process.hpp"
@@ -256,6 +257,7 @@ void Supervisor::tear_down() {
     tell_starter(fmt::format("error process {} cannot be killed", pid));
   }
   if (!layout_.cgroup.empty()) clear_cgroup(layout_.cgroup);
+  remove_abandoned_pmix_directories();
   if (!directory_) return;
   if (auto removed = remove_files(directory_->path); !removed) {
     tell_starter("error " + removed.error().message());

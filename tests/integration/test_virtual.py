@@ -108,6 +108,28 @@ def test_next_start_sweeps_what_sigkill_of_everything_left(options):
     check_gone(description)
 
 
+def pmix_directories():
+    return {path.name for path in pathlib.Path('/dev/shm').glob('scored-pmix.*')}
+
+
+# Killed with its cgroup, a shepherd has no time to remove what its PMIx server left.
+def test_next_start_sweeps_what_pmix_servers_left():
+    process, description = boot('--nodes', 2)
+    before = pmix_directories()
+    env = dict(os.environ, SCORED_SERVER=description['socket'])
+    subprocess.run([SCORE, 'scrun', '--detach', '-N', '2', '--mpi=pmix', 'sleep', '600'], env=env, check=True,
+                   timeout=60, stdout=subprocess.DEVNULL)
+    wait_until(lambda: len(pmix_directories() - before) == 2)
+    made = pmix_directories() - before
+    os.kill(description['supervisor_pid'], signal.SIGSTOP)
+    process.kill()
+    os.kill(description['supervisor_pid'], signal.SIGKILL)
+    process.communicate(timeout=60)
+    assert virtual('--nodes', 2, '--', 'true').returncode == 0
+    check_gone(description)
+    wait_until(lambda: not made & pmix_directories())
+
+
 def test_supervisor_killed_is_cleared_by_the_starter():
     process, description = boot('--nodes', 3)
     start_stubborn_job(description)
