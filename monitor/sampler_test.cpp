@@ -130,6 +130,17 @@ TEST_F(TaskWatchTest, SaysFrozenAndEnded) {
   EXPECT_EQ(samples[1].state, TaskState::Ended);
 }
 
+TEST_F(TaskWatchTest, ReadsStatesAnewThatItMustNotTrust) {
+  set(10, stat_line('R', 1, 0, 0), 1ms, 5);
+  TaskWatch watched = watch({10});
+  std::ignore = watched.read(false);
+  set(10, stat_line('S', 1, 0, 0), 2ms, 6);
+  EXPECT_EQ(watched.read(false)[0].state, TaskState::Blocked) << "or frozen in the meantime";
+  set(10, stat_line('R', 1, 0, 0), 3ms, 7);
+  watched.distrust();
+  EXPECT_EQ(watched.read(false)[0].state, TaskState::Running);
+}
+
 TEST_F(TaskWatchTest, BelievesNoPidThatIsNotAmongItsProcesses) {
   set(10, stat_line('R', 1, 0, 0), 5ms, 5);
   set(99, stat_line('R', 1, 0, 0), 500s, 5);

@@ -176,6 +176,10 @@ void TaskWatch::add_to(TaskSample& sample, const Process& process, bool is_first
   if (is_first || state == TaskState::Running) sample.state = state;
 }
 
+void TaskWatch::distrust() {
+  for (auto& [pid, process] : processes_) process.was_frozen = true;
+}
+
 std::vector<TaskSample>& TaskWatch::read(bool frozen) {
   for (std::size_t i = 0; i < samples_.size(); ++i) {
     samples_[i] = TaskSample();

@@ -38,6 +38,10 @@ class TaskWatch {
   // who called may add to it.
   [[nodiscard]] std::vector<TaskSample>& read(bool frozen);
 
+  // What was read last may be of processes that were frozen although read() was not told: their
+  // states are read anew.
+  void distrust();
+
   // The samples of the last read(): of a gang that did not run since, they are still true.
   [[nodiscard]] const std::vector<TaskSample>& last() const { return samples_; }
 

@@ -39,6 +39,7 @@ static_assert(limits::kHeartbeatPeriod % monitor::kTogether == Duration{0} &&
 constexpr std::size_t kMostGlancedAt = 32;       // processes
 constexpr std::size_t kMaxToldSwitches = 4'096;  // in one sample
 constexpr std::size_t kMostOfAScrape = 100;      // switches, of its last second
+constexpr int kMostReadings = 3;                 // of a gang, where it is switched meanwhile
 constexpr std::size_t kMaxListBytes = 64 * limits::kKiB;
 
 // Three descriptors a process are kept.
@@ -143,7 +144,7 @@ void Sampling::send_sample(bool with_tasks) {
   keep_up();
   const TimePoint now = parts_.clock.now();
   if (with_tasks) {
-    read_all(now);
+    read_all();
     tell_glances(now);
     keep_watching(now);
   }
@@ -214,7 +215,7 @@ void Sampling::keep_watching(TimePoint now) {
   if (now >= next_look_up_ || has_new) {
     look_up();
     next_look_up_ = now + kLookUpPeriod;
-    read_all(now);
+    read_all();
     choose_glances();
     note_totals(now);
   }
@@ -355,17 +356,23 @@ void Sampling::count_traffic() {
   traffic_ = std::move(now);
 }
 
-// A gang that was frozen when it was read and has not run since is as it was.
-void Sampling::read(AttemptId attempt, Watch& watch, Switcher::RunTime time) {
-  if (!time.runs && watch.frozen_at == time.ran) return;
-  watch.frozen_at = time.runs ? std::nullopt : std::optional(time.ran);
-  add_contexts(attempt, watch.tasks.read(!time.runs));
+// A gang that was frozen when it was read and has not run since is as it was. One that was frozen
+// while it was read would look as if its tasks slept: it is read again.
+void Sampling::read(AttemptId attempt, Watch& watch) {
+  for (int tries = 0; tries < kMostReadings; ++tries) {
+    const TimePoint begin = parts_.clock.now();
+    const auto time = parts_.switcher.run_time(attempt, begin);
+    if (!time.runs && watch.frozen_at == time.ran) return;
+    watch.frozen_at = time.runs ? std::nullopt : std::optional(time.ran);
+    add_contexts(attempt, watch.tasks.read(!time.runs));
+    const TimePoint end = parts_.clock.now();
+    if (!time.runs || parts_.switcher.run_time(attempt, end).ran - time.ran == end - begin) return;
+    watch.tasks.distrust();
+  }
 }
 
-void Sampling::read_all(TimePoint now) {
-  for (auto& [attempt, watch] : watches_) {
-    read(attempt, watch, parts_.switcher.run_time(attempt, now));
-  }
+void Sampling::read_all() {
+  for (auto& [attempt, watch] : watches_) read(attempt, watch);
 }
 
 void Sampling::fill_gangs(TimePoint now) {

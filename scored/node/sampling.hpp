@@ -87,12 +87,12 @@ class Sampling {
   void tell_glances(TimePoint now);
   void fill_glance(const Glance& glance);
   monitor::FindProcesses finder(const Attempts::RunningTasks& tasks) const;
-  void read(AttemptId attempt, Watch& watch, Switcher::RunTime time);
+  void read(AttemptId attempt, Watch& watch);
   void add_contexts(AttemptId attempt, std::vector<monitor::TaskSample>& tasks) const;
   void count_traffic();
   void refresh_usage();
   [[nodiscard]] monitor::NodeTotals counts() const;
-  void read_all(TimePoint now);
+  void read_all();
   void fill_gangs(TimePoint now);
   void fill_peers(TimePoint now);
 

@@ -312,12 +312,17 @@ void SwitchFollower::list_entered(const SwitchSlot& slot, SwitchRecord& record) 
   return failed;
 }
 
-// Its clock stops at `at`. Gives 1 if it could not be stopped.
+// Its clock stops at `at`, and before its processes do: who reads them and sees it run before and
+// afterwards has read none that was stopped. Gives 1 if it could not be stopped.
 [[gnu::hot]] std::uint64_t SwitchFollower::stop(SwitchSlot& slot, TimePoint at) {
+  const bool ran = slot.clock.is_running();
+  slot.clock.stop(at);
   slot.stopped = slot.stop() == 0;
   has_switched_ = true;
-  if (!slot.stopped) return 1;
-  slot.clock.stop(at);
+  if (!slot.stopped) {
+    if (ran) slot.clock.start(at);
+    return 1;
+  }
   slot.stopped_at = at;
   return 0;
 }
@@ -384,8 +389,9 @@ void SwitchFollower::list_entered(const SwitchSlot& slot, SwitchRecord& record) 
 void SwitchFollower::obey_watch(SwitchSlot& slot, TimePoint now) {
   if (!slot.watch.is_background() || slot.stopped == slot.watch.is_held()) return;
   if (slot.watch.is_held()) {
+    slot.clock.stop(now);
     slot.stopped = slot.target->stop() == 0;
-    if (slot.stopped) slot.clock.stop(now);
+    if (!slot.stopped) slot.clock.start(now);
     slot.stopped_at = now;
     return;
   }

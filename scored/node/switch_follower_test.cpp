@@ -29,6 +29,7 @@ void fake_sleep(TimePoint until) {
 struct FakeTarget final : SwitchTarget {
   int stop() noexcept override {
     ++stops;
+    clock_ran_at_stop = clock != nullptr && clock->is_running();
     if (error == 0) is_running = false;
     return error;
   }
@@ -41,6 +42,8 @@ struct FakeTarget final : SwitchTarget {
   bool is_running = true;
   int stops = 0;
   int error = 0;
+  const RunClock* clock = nullptr;  // its slot's
+  bool clock_ran_at_stop = false;
 };
 
 struct Node {
@@ -55,6 +58,7 @@ struct Node {
     slots.push_back(
         std::make_shared<SwitchSlot>(AttemptId{id}, std::move(target), std::move(usage)));
     slots.back()->clock.start(g_now);
+    targets.back()->clock = &slots.back()->clock;
     return *targets.back();
   }
 
@@ -289,6 +293,22 @@ TEST(SwitchFollower, CountsHowLongEachRanAndWhatTheSwitchTook) {
   EXPECT_EQ(node.slots[1]->clock.read(TimePoint{1150ms} + 40us), 50ms);
   EXPECT_EQ(node.counters.lost_ns.load(), Duration(40us).count());
   EXPECT_EQ(node.counters.busy.read(TimePoint{2s}), 1s);
+}
+
+// Whoever reads its processes then, and finds the clock running, has read none that was stopped.
+TEST(SwitchFollower, StopsTheClockBeforeTheProcesses) {
+  Node node;
+  auto& first = node.add(1);
+  auto& second = node.add(2);
+  node.follow({turns(TimePoint{1s})});
+  node.step(TimePoint{1s});
+  node.step(TimePoint{1100ms});
+  EXPECT_EQ(first.stops, 1);
+  EXPECT_FALSE(first.clock_ran_at_stop);
+  second.error = EBUSY;
+  node.step(TimePoint{1200ms});
+  EXPECT_FALSE(second.clock_ran_at_stop);
+  EXPECT_EQ(node.slots[1]->clock.read(TimePoint{1250ms}), 150ms) << "it runs on";
 }
 
 TEST(RunClock, CountsARepeatedStartOnce) {
