@@ -3,7 +3,7 @@
 #   score_library(gang SOURCES a.cpp b.cpp LIBS score::core)       static library score_gang, score::gang
 #   score_executable(scored SOURCES main.cpp LIBS score::base)     ${build}/bin/scored
 #   score_test(gang_test SOURCES a_test.cpp LIBS score::gang)      GoogleTest program, label "unit"
-#   score_test(gang_flow SOURCES f_test.cpp LIBS score::gang LABEL flow TIMEOUT 120)
+#   score_test(gang_flow SOURCES f_test.cpp LIBS score::gang LABEL flow TIMEOUT 600)
 #
 # Every function takes PCH core|asio|none: "core" precompiles standard and fmt headers, "asio" adds
 # base/asio.hpp. Default: asio if LIBS names score::base or score::asio, else core. Both need fmt,
@@ -64,7 +64,7 @@ function(score_test name)
     set(arg_LABEL unit)
   endif()
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 60)
+    set(arg_TIMEOUT 300)
   endif()
   add_executable(${name} ${arg_SOURCES})
   score_only_for_tests(${name})

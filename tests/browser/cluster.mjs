@@ -67,9 +67,19 @@ export class Cluster {
   }
 }
 
+// Of whatever is waited for: it only ends a failed test, on a machine as slow as may be.
+const limitMs = 120_000;
+
 export async function startBrowser() {
   const { chromium } = require('playwright-core');
-  return chromium.launch({ executablePath: browserPath, args: ['--no-sandbox', '--disable-gpu'] });
+  const browser = await chromium.launch({ executablePath: browserPath, args: ['--no-sandbox', '--disable-gpu'], timeout: limitMs });
+  const newContext = browser.newContext.bind(browser);
+  browser.newContext = async (options) => {
+    const context = await newContext(options);
+    context.setDefaultTimeout(limitMs);
+    return context;
+  };
+  return browser;
 }
 
 export function picture(name) {
@@ -77,8 +87,8 @@ export function picture(name) {
   return `${pictures}/${name}.png`;
 }
 
-// Waits until `claim` holds; gives the milliseconds it took. The limit only ends a failed test.
-export async function until(claim, what, limit = 20_000) {
+// Waits until `claim` holds; gives the milliseconds it took.
+export async function until(claim, what, limit = limitMs) {
   const begin = performance.now();
   for (;;) {
     const held = await claim();

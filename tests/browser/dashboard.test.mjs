@@ -56,8 +56,7 @@ describe('dashboard', { skip }, () => {
     const page = await open();
     assert.match(await text(page, 'h1'), /Scored/);
     await until(async () => /live/.test(await text(page, '#link')), 'live');
-    assert.equal(await text(page, '#quantum'), '50 ms');
-    assert.equal(await text(page, '#nodes-up'), '8');
+    await until(async () => (await text(page, '#quantum')) === '50 ms' && (await text(page, '#nodes-up')) === '8', 'the cluster');
     assert.equal(await page.evaluate(() => document.documentElement.scrollHeight), 900);
     assert.deepEqual(page.errors, []);
     await page.context().close();
@@ -103,7 +102,7 @@ describe('dashboard', { skip }, () => {
 
   test('cells and bars follow a job from its start to its end', async () => {
     const page = await open();
-    const job = await mpiJob(60, '-c', 2);
+    const job = await mpiJob(600, '-c', 2);
     const cells = async () => (await tableRows(page, 'matrix-table')).filter((row) => row.endsWith(String(job)));
     const shown = await until(async () => (await cells()).length === 8, 'eight cells');
     await until(async () => (await tableRows(page, 'loads-table')).length === 8, 'eight processes');
@@ -119,7 +118,7 @@ describe('dashboard', { skip }, () => {
 
   test('two jobs take turns in the picture over time', async () => {
     const page = await open();
-    const jobs = [await mpiJob(60, '-c', 2), await mpiJob(60, '-c', 2)];
+    const jobs = [await mpiJob(600, '-c', 2), await mpiJob(600, '-c', 2)];
     const heads = await page.locator('#jobs-table th').allTextContents();
     assert.deepEqual(heads.slice(6, 10), ['share %', 'scheduled h:mm:ss', 'elapsed h:mm:ss', 'limit h:mm:ss']);
     const shares = () => Promise.all(jobs.map((job) => text(page, `#jobs-table tr[data-job="${job}"] td:nth-child(7)`)));
@@ -128,7 +127,7 @@ describe('dashboard', { skip }, () => {
     await page.waitForTimeout(2500);
     await page.screenshot({ path: picture('time') });
     const shown = () => page.locator('#matrix canvas').getAttribute('aria-label');
-    assert.match(await shown(), /in the last 5 s$/);
+    await until(async () => /in the last 5 s$/.test(await shown()), 'a hundred slices');
     await cluster.command('scadm', 'set', 'quantum', '10ms');
     await until(async () => /in the last 1 s$/.test(await shown()), 'about a hundred slices');
     await cluster.command('scadm', 'set', 'quantum', '50ms');
@@ -139,12 +138,12 @@ describe('dashboard', { skip }, () => {
 
   test('a click on a job marks it, a bar says what it is', async () => {
     const page = await open();
-    const job = await mpiJob(60, '-c', 2);
+    const job = await mpiJob(600, '-c', 2);
     const button = page.locator(`#jobs-table tr[data-job="${job}"] button`);
     await button.waitFor();
     assert.equal(await button.getAttribute('aria-pressed'), 'false');
     await button.click();
-    assert.equal(await button.getAttribute('aria-pressed'), 'true');
+    await until(async () => (await button.getAttribute('aria-pressed')) === 'true', 'marked');
     await until(async () => (await tableRows(page, 'loads-table')).length === 8, 'eight processes');
     await page.locator('#loads canvas').focus();
     await page.keyboard.press('ArrowRight');
@@ -154,7 +153,7 @@ describe('dashboard', { skip }, () => {
     await until(async () => /rank 1 \w+/.test(await text(page, '#matrix .hint')), 'state of the rank there');
     await page.screenshot({ path: picture('marked') });
     await button.click();
-    assert.equal(await button.getAttribute('aria-pressed'), 'false');
+    await until(async () => (await button.getAttribute('aria-pressed')) === 'false', 'not marked');
     await cluster.cancel(job);
     assert.deepEqual(page.errors, []);
     await page.context().close();
@@ -163,7 +162,7 @@ describe('dashboard', { skip }, () => {
   test('a job name is text, whatever it says', async () => {
     const page = await open();
     const name = '<script>window.bad = 1</script><img src=x onerror="window.bad=1">';
-    const job = await cluster.submit('-N', 1, '-J', name, 'sleep', 30);
+    const job = await cluster.submit('-N', 1, '-J', name, 'sleep', 600);
     await until(async () => (await text(page, '#jobs-table')).includes(name), 'the name');
     assert.equal(await page.evaluate(() => window.bad), undefined);
     await cluster.cancel(job);
@@ -173,7 +172,7 @@ describe('dashboard', { skip }, () => {
   test('changes need a login, and take effect', async () => {
     const page = await open();
     await page.getByRole('button', { name: /Admin/ }).click();
-    assert.match(await text(page, '#admin'), /web-login/);
+    await until(async () => /web-login/.test(await text(page, '#admin')), 'how to log in');
     assert.equal(await page.locator('#admin input').count(), 0);
     const json = { 'content-type': 'application/json' };
     assert.equal(await request('api/v1/admin/quantum', json, 'POST', '{"quantum":"20ms"}'), 401);
@@ -183,14 +182,14 @@ describe('dashboard', { skip }, () => {
     await page.waitForSelector('#matrix canvas');
     await page.getByRole('button', { name: /Admin/ }).click();
     await page.locator('#admin input[name=quantum]').fill('20ms');
-    assert.match(await text(page, '#admin'), /switches\/s 20\.0 → 50\.0/);
+    await until(async () => /switches\/s 20\.0 → 50\.0/.test(await text(page, '#admin')), 'what it means');
     await page.screenshot({ path: picture('admin') });
     page.once('dialog', (dialog) => dialog.accept());
     await page.getByRole('button', { name: 'Set', exact: true }).first().click();
     await until(async () => (await cluster.info()).quantum_s === 0.02, 'the new quantum');
     await until(async () => /quantum/.test(await text(page, '#audit')), 'who did that');
     await page.locator('#admin input[name=nodes]').fill('node[01-02,07]');
-    assert.match(await text(page, '#admin'), /3 of 8 nodes take no new jobs; 0 jobs there go on/);
+    await until(async () => /3 of 8 nodes take no new jobs; 0 jobs there go on/.test(await text(page, '#admin')), 'whom it concerns');
     await until(async () => (await text(page, '#quantum')) === '20 ms', 'shown too');
     await cluster.command('scadm', 'set', 'quantum', '50ms');
     const slots = (await cluster.info()).max_slots;
@@ -229,7 +228,7 @@ describe('dashboard', { skip }, () => {
   test('pause holds the picture', async () => {
     const page = await open();
     await page.getByRole('button', { name: 'Pause' }).click();
-    assert.match(await text(page, '#link'), /paused/);
+    await until(async () => /paused/.test(await text(page, '#link')), 'paused');
     await page.getByRole('button', { name: 'Pause' }).click();
     await until(async () => /live/.test(await text(page, '#link')), 'live again');
     await page.context().close();
@@ -286,7 +285,7 @@ describe('dashboard', { skip }, () => {
     const page = await open({ address: `${url}?simulate=4096x1` });
     await page.locator('#loads canvas').focus();
     await page.keyboard.press('ArrowRight');
-    await until(async () => /^node0+, job \d+ rank 0, /.test(await text(page, '#loads .hint')), 'the first bar', 20_000);
+    await until(async () => /^node0+, job \d+ rank 0, /.test(await text(page, '#loads .hint')), 'the first bar');
     assert.deepEqual(page.errors, []);
     await page.screenshot({ path: picture('nodes-4096') });
     await page.context().close();
@@ -294,12 +293,12 @@ describe('dashboard', { skip }, () => {
 
   test('a job that is gone dims nothing', async () => {
     const page = await open();
-    const job = await mpiJob(60, '-c', 2);
+    const job = await mpiJob(600, '-c', 2);
     const button = page.locator(`#jobs-table tr[data-job="${job}"] button`);
     await button.click();
     await until(async () => (await page.locator('main').getAttribute('data-marked')) === String(job), 'marked');
     await cluster.cancel(job);
-    await until(async () => (await button.count()) === 0, 'the job is no longer listed', 30_000);
+    await until(async () => (await button.count()) === 0, 'the job is no longer listed');
     await until(async () => (await page.locator('main').getAttribute('data-marked')) === '', 'nothing marked');
     await page.context().close();
   });
@@ -311,7 +310,7 @@ describe('dashboard', { skip }, () => {
     await page.routeWebSocket(/api\/v1\/ws/, (socket) => asked.push(socket.url()));
     await page.goto(url);
     await page.getByRole('button', { name: '1 Hz' }).click();
-    await until(async () => asked.length >= 2, 'a second connection', 30_000);
+    await until(async () => asked.length >= 2, 'a second connection');
     assert.match(asked[1], /rate=1$/);
     await context.close();
   });
@@ -319,7 +318,7 @@ describe('dashboard', { skip }, () => {
   // Late: jobs are placed in another order after it.
   test('a drained node is hatched, and told of', async () => {
     const page = await open();
-    const job = await mpiJob(60, '-c', 2);
+    const job = await mpiJob(600, '-c', 2);
     await until(async () => (await tableRows(page, 'matrix-table')).filter((row) => row.endsWith(String(job))).length === 8, 'cells');
     // Colours in the middle of a node's cell, of which there is one: the job's, its number's, and the hatching's.
     const colours = (node) => page.locator('#matrix canvas').evaluate((canvas, index) => {
@@ -332,7 +331,7 @@ describe('dashboard', { skip }, () => {
       for (let at = 0; at < data.length; at += 4) found.add(data.slice(at, at + 3).join());
       return found.size;
     }, node);
-    assert.equal(await colours(3), 1);
+    await until(async () => (await colours(3)) === 1, 'the job alone');
     await cluster.command('scadm', 'drain', 'node03', '-m', 'test');
     await until(async () => (await colours(3)) > 1, 'hatched');
     await until(async () => (await tableRows(page, 'matrix-table'))[3].includes('drained'), 'in the table');
@@ -350,10 +349,10 @@ describe('dashboard', { skip }, () => {
     await until(async () => /live/.test(await text(page, '#link')), 'live');
     const before = (await cluster.info()).dashboard_url;
     await cluster.restartHead();
-    await until(async () => (await cluster.info().catch(() => ({}))).nodes_up === 8, 'nodes back', 40_000);
+    await until(async () => (await cluster.info().catch(() => ({}))).nodes_up === 8, 'nodes back');
     assert.equal((await cluster.info()).dashboard_url, before);
-    await until(async () => /live/.test(await text(page, '#link')), 'live again', 40_000);
-    const job = await cluster.submit('-N', 8, 'sleep', 30);
+    await until(async () => /live/.test(await text(page, '#link')), 'live again');
+    const job = await cluster.submit('-N', 8, 'sleep', 600);
     await until(async () => (await tableRows(page, 'matrix-table')).some((row) => row.endsWith(String(job))), 'a new job');
     await page.context().close();
   });

@@ -52,7 +52,7 @@ async function openLate(options) {
     await beLate('node02');
     await sleep(1500); // samples travel together
     return (await lateButton(page).count()) > 0 && /node02/.test(await lateButton(page).innerText());
-  }, 'a late switch', 40_000);
+  }, 'a late switch');
   // Others may be late at any time: the one whose dialog opens counts.
   await lateButton(page).focus();
   await page.keyboard.press('Enter');
@@ -137,11 +137,11 @@ describe('panels', { skip }, () => {
     const before = await place.innerText();
     await page.keyboard.press('ArrowRight');
     await until(async () => (await place.innerText()) !== before, 'the next switch');
-    assert.match(await place.innerText(), /after/);
+    await until(async () => /after/.test(await place.innerText()), 'how long after');
     await page.screenshot({ path: picture('late') });
     await page.keyboard.press('Escape');
     await page.waitForSelector('#trace-dialog', { state: 'detached' });
-    assert.match(await page.evaluate(() => document.activeElement.textContent), /^last late switch/);
+    await until(() => page.evaluate(() => /^last late switch/.test(document.activeElement.textContent)), 'the focus is back');
     await close(page);
   });
 
@@ -167,7 +167,7 @@ describe('panels', { skip }, () => {
 
   test('an event leads to the switches around it', async () => {
     const page = await open();
-    const job = await cluster.submit('-N', nodes, '-J', 'of-the-event', 'sleep', 3);
+    const job = await cluster.submit('-N', nodes, '-J', 'of-the-event', 'sleep', 600);
     const item = page.locator('#events li', { hasText: new RegExp(`job ${job}\\b`) }).last();
     const button = item.getByRole('button', { name: /^trace: / });
     await button.waitFor();
@@ -181,6 +181,7 @@ describe('panels', { skip }, () => {
     assert.ok(entered.includes(job), `job ${job} among ${[...new Set(entered)]}`);
     await page.getByRole('button', { name: 'Close' }).click();
     await page.waitForSelector('#trace-dialog', { state: 'detached' });
+    await cluster.cancel(job);
     await close(page);
   });
 
@@ -199,7 +200,7 @@ describe('panels', { skip }, () => {
 
   test('the map shows who sends to whom, while it is open', async () => {
     const page = await open();
-    const talk = await cluster.submit('-N', nodes, '-n', nodes, '-J', 'talk', `${examples}/pm_talk`, 60);
+    const talk = await cluster.submit('-N', nodes, '-n', nodes, '-J', 'talk', `${examples}/pm_talk`, 600);
     const counted = async () => {
       const { peers } = await (await page.request.get(new URL('api/v1/snapshot?parts=peers', url).href)).json();
       return peers.cells.length;
@@ -212,7 +213,7 @@ describe('panels', { skip }, () => {
     const cells = () => cellsOf(page, 'peers-table');
     // Each rank talks to the next one.
     const ring = ['node00 > node01', 'node01 > node02', 'node02 > node03', 'node03 > node00'];
-    await until(async () => (await cells()).map(([from, to]) => `${from} > ${to}`).sort().join() === ring.join(), 'a ring', 40_000);
+    await until(async () => (await cells()).map(([from, to]) => `${from} > ${to}`).sort().join() === ring.join(), 'a ring');
     for (const [, , sent] of await cells()) assert.match(sent, /^[\d.]+$/);
     await page.locator('#peers canvas').focus();
     await page.keyboard.press('ArrowRight');
@@ -220,10 +221,10 @@ describe('panels', { skip }, () => {
     await page.keyboard.press('ArrowLeft');
     await until(async () => /within a node, not counted/.test(await page.locator('#peers .hint').innerText()), 'the diagonal');
     await page.screenshot({ path: picture('map') });
-    assert.ok((await counted()) > 0);
+    await until(async () => (await counted()) > 0, 'cells in a snapshot');
     await page.keyboard.press('Escape');
     await page.waitForSelector('#peers-dialog', { state: 'detached' });
-    assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Who to whom');
+    await until(() => page.evaluate(() => document.activeElement.textContent === 'Who to whom'), 'the focus is back');
     await until(async () => (await counted()) === 0, 'nobody asks for it any more');
     await cluster.cancel(talk);
     await close(page);
@@ -232,9 +233,9 @@ describe('panels', { skip }, () => {
   test('traffic is of bytes or of messages', async () => {
     const page = await open();
     await page.getByRole('button', { name: 'Messages' }).click();
-    assert.match(await page.locator('#traffic canvas').getAttribute('aria-label'), /messages/);
+    await until(async () => /messages/.test(await page.locator('#traffic canvas').getAttribute('aria-label')), 'messages');
     await page.getByRole('button', { name: 'Messages' }).click();
-    assert.match(await page.locator('#traffic canvas').getAttribute('aria-label'), /bytes/);
+    await until(async () => /bytes/.test(await page.locator('#traffic canvas').getAttribute('aria-label')), 'bytes');
     await close(page);
   });
 

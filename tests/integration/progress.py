@@ -93,6 +93,17 @@ def overlaps(left, right):
     return found
 
 
+def wait_shares(counters, claim, seconds=3):
+    """Until the jobs' work of some such time is as claimed. Others on the machine may spoil one; a
+    timetable that gives other shares gives them always."""
+    seen = []
+
+    def is_so():
+        seen.append(advance(counters, seconds))
+        return all(seen[-1]) and claim(seen[-1])
+    wait_until(is_so, what=lambda: seen)
+
+
 def advance(counters, seconds):
     """How far each of several jobs' totals came in that time."""
     before = [c.total() for c in counters]

@@ -8,7 +8,7 @@ import xml.dom.minidom
 
 import pytest
 
-from cluster import BIN, EXAMPLES, Cluster
+from cluster import BIN, EXAMPLES, LIMIT, Cluster
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / 'bench' / 'gang'))
 import measure  # noqa: E402
@@ -87,7 +87,7 @@ def test_speed_ups_are_drawn_without_matplotlib(tmp_path):
 def test_options_that_do_not_fit_together_are_refused():
     for words in (['--nodes', '1,2'], ['--plot', 'x.svg'], ['--resume', 'x.json'],
                   ['--figure11', '--kernels', 'lu'], ['--sweep', '1s..1ms']):
-        done = subprocess.run([BIN / 'scbench', 'gang', *words], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([BIN / 'scbench', 'gang', *words], capture_output=True, text=True, timeout=LIMIT)
         assert done.returncode == 2 and 'error' in done.stderr, words
 
 
@@ -105,9 +105,9 @@ def test_a_case_comes_with_what_the_machine_does_to_bare_threads():
 
 
 def test_bare_threads_count_every_time_they_wake():
-    done = subprocess.run([BIN / 'scbench-sleeper', '10000000', '5000000', '1'], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([BIN / 'scbench-sleeper', '10000000', '5000000', '1'], capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)['wakes'] == 100 * len(os.sched_getaffinity(0))
     for words in ([], ['0', '0', '1'], ['-1', '0', '1'], ['1', '0', 'x'], ['1', '0', '1000']):
-        done = subprocess.run([BIN / 'scbench-sleeper', *words], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([BIN / 'scbench-sleeper', *words], capture_output=True, text=True, timeout=LIMIT)
         assert done.returncode == 2 and 'usage' in done.stderr, words

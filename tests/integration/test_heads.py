@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 import subprocess
 
-from cluster import BIN, wait_until
+from cluster import BIN, LIMIT, wait_until
 from forwarder import Forwarder
 
 
@@ -73,7 +73,7 @@ def test_the_older_of_two_heads_ends(fresh, tmp_path):
         wait_until(lambda: has_nodes(cluster, newer))
         assert older.process.poll() is None
         way.lead_to(older.port)
-        assert older.process.wait(60) == 3, older.log()
+        assert older.process.wait(LIMIT) == 3, older.log()
         assert 'end: the cluster has a newer head' in older.log()
         way.lead_to(newer.port)
         wait_until(lambda: has_nodes(cluster, newer))

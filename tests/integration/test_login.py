@@ -7,7 +7,7 @@ import socket
 import tempfile
 
 import pytest
-from cluster import wait_until
+from cluster import LIMIT, wait_until
 
 
 def add_key(cluster, name, table, line):
@@ -62,7 +62,7 @@ def test_the_user_is_the_one_the_kernel_names(login, as_root):
     def ask(*words):
         process = login.start(*words, extra_env=server, user=nobody.pw_uid, group=nobody.pw_gid,
                               extra_groups=[], cwd='/')
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=LIMIT)
         return process.returncode, out, err
 
     code, out, err = ask('scrun', 'id', '-u')

@@ -12,7 +12,7 @@ import subprocess
 import time
 
 import pytest
-from cluster import configure_head, wait_until
+from cluster import LIMIT, configure_head, wait_until
 from web import Web, WebSocket, faults, value
 
 BUSY = ['sh', '-c', 'while :; do :; done']
@@ -29,16 +29,18 @@ def rows(document):
 
 
 def watched(web, query='?rate=10'):
-    """Documents of a stream from the first that has processes on."""
+    """Documents of a stream, until who looks has seen what it waits for."""
+    end = time.monotonic() + LIMIT
     for document in web.stream(query):
         assert faults(document) == [], faults(document)[:5]
+        assert time.monotonic() < end, (f'not within {LIMIT} s', document['processes'])
         yield document
 
 
 # ---- documents
 
 def test_snapshot_shows_nodes_and_jobs(few, web):
-    job = few.submit('-n', 8, '-J', '<script>alert(1)</script>', 'sleep', 60)
+    job = few.submit('-n', 8, '-J', '<script>alert(1)</script>', 'sleep', 600)
     few.wait_job(job, 'running')
     document = web.snapshot()
     assert [node['name'] for node in document['nodes']] == [f'node{i:02}' for i in range(8)]
@@ -62,13 +64,16 @@ def test_loads_are_of_scheduled_time(few, web, tmp_path):
     for job in jobs:
         few.wait_job(job, 'running')
     wait_until(lambda: len(list(tmp_path.iterdir())) == 4)
-    states, compared, most = set(), 0, 0
+    states, compared, most = set(), 0, 0  # of the last documents
     for document in watched(web):
         busy = {0: 0, 1: 0}
         seen = [row for row in rows(document) if row['job'] in jobs]
         for row in seen:
             busy[row['node']] += (row['user'] + row['system']) * row['scheduled']
             states.add(row['state'])
+            # A glance takes who gets no processor for one that waits, until it has waited before.
+            if row['state'] == 'blocked':
+                states, compared = set(), 0
             most = max(most, row['user'] + row['system'])
         if len(seen) == 4 and all(0.1 < row['scheduled'] < 0.9 for row in seen):
             for node, load in busy.items():
@@ -81,7 +86,7 @@ def test_loads_are_of_scheduled_time(few, web, tmp_path):
 
 
 def test_events_call_a_job_that_heeds_its_cancelling_cancelled(few, web):
-    job = few.submit('-n', 1, 'sleep', 60)
+    job = few.submit('-n', 1, 'sleep', 600)
     few.wait_job(job, 'running')
     few.run('sccancel', job)
     few.wait_job(job, 'cancelled')
@@ -133,11 +138,15 @@ def test_a_shell_and_its_program_are_one_task(few, web):
 
 
 def test_rates_filters_and_counts(few, web):
-    documents = list(web.stream('?rate=10&count=5&parts=jobs'))
-    assert len(documents) == 5
-    assert 'nodes' not in documents[0] and 'jobs' in documents[0]
-    assert [b['seq'] - a['seq'] for a, b in zip(documents, documents[1:])] == [1] * 4
-    assert documents[-1]['time_s'] - documents[0]['time_s'] < 5
+    documents = []
+
+    def is_smooth():  # who is held up misses some
+        documents[:] = web.stream('?rate=10&count=5&parts=jobs')
+        assert len(documents) == 5
+        assert 'nodes' not in documents[0] and 'jobs' in documents[0]
+        steps = [b['seq'] - a['seq'] for a, b in zip(documents, documents[1:])]
+        return steps == [1] * 4 and documents[-1]['time_s'] - documents[0]['time_s'] < 5
+    wait_until(is_smooth, what=lambda: [(one['seq'], one['time_s']) for one in documents])
     for bad in ('rate=0', 'rate=100', 'rate=x', 'parts=x', 'job=0', 'nothing=1', 'count=0', 'rate=1&rate=2'):
         assert web.ask('/api/v1/stream?' + bad).status == 400, bad
 
@@ -151,7 +160,7 @@ def test_curl_reads_the_stream(few, web):
     if shutil.which('curl') is None:
         pytest.skip('no curl')
     got = subprocess.run(['curl', '-sN', web.url.geturl() + 'api/v1/stream?rate=5&count=3'], capture_output=True,
-                         timeout=60, check=True)
+                         timeout=LIMIT, check=True)
     assert len([json.loads(line) for line in got.stdout.splitlines()]) == 3
 
 
@@ -188,12 +197,18 @@ def test_slow_viewer_misses_documents_and_holds_nobody_up(few, web):
     slow = WebSocket(web, '/api/v1/ws?rate=10')
     slow.link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     quick = WebSocket(web, '/api/v1/ws?rate=10')
-    quick.document()
+    quick.document()  # the session's
+    begin = quick.document()['seq']
     before = web.ask('/metrics').body.decode()
     for _ in range(60):
         quick.document()
     after = web.ask('/metrics').body.decode()
-    assert value(after, 'scored_documents_encoded_total') - value(before, 'scored_documents_encoded_total') < 75
+    fetched = time.time()
+    while (document := quick.document())['time_unix_s'] < fetched:  # some were on their way
+        pass
+    made = document['seq'] - begin
+    assert value(after, 'scored_documents_encoded_total') - value(before, 'scored_documents_encoded_total') <= made
+    assert made >= 60
     assert value(after, 'process_resident_memory_bytes') < value(before, 'process_resident_memory_bytes') + 8e6
     slow.link.close()
 
@@ -238,7 +253,7 @@ def test_login_works_once_and_actions_take_effect(few, web):
     assert browser.act('resume', {'nodes': 'node07'})[0] == 200
     assert any(e['kind'] == 'admin' and 'quantum' in e['text'] for e in browser.snapshot()['events'])
     assert 'via=web' in (few.directory / 'log/head').read_text()
-    job = few.submit('-n', 1, 'sleep', 60)
+    job = few.submit('-n', 1, 'sleep', 600)
     few.wait_job(job, 'running')
     assert browser.act('suspend', {'job': job})[0] == 200
     assert few.job(job)['state'] == 'suspended'
@@ -308,7 +323,7 @@ def test_private_cluster_hides_other_users(fresh):
 
 class ThroughSocket(http.client.HTTPConnection):
     def __init__(self, path):
-        super().__init__('cluster.example.org', timeout=30)
+        super().__init__('cluster.example.org', timeout=LIMIT)
         self.path = path
 
     def connect(self):
@@ -451,10 +466,10 @@ def test_scq_watches(few):
     watcher = few.start('scq', '--json', '--watch', '0.2')
     first = json.loads(watcher.stdout.readline())
     assert first['schema'] == 'scored.jobs/1'
-    job = few.submit('-n', 1, 'sleep', 60)
+    job = few.submit('-n', 1, 'sleep', 600)
     wait_until(lambda: job in [one['job'] for one in json.loads(watcher.stdout.readline())['jobs']])
     watcher.send_signal(signal.SIGINT)
-    watcher.communicate(timeout=30)
+    watcher.communicate(timeout=LIMIT)
 
 
 def test_late_switch_has_its_trace(few, web):

@@ -8,7 +8,7 @@ import subprocess
 import time
 
 import pytest
-from cluster import BIN, configure_head, free_port
+from cluster import BIN, LIMIT, configure_head, free_port
 from web import Web, faults, value
 
 
@@ -16,7 +16,7 @@ def test_open_address_without_tls_refuses_to_start(tmp_path):
     config = tmp_path / 'scored.toml'
     config.write_text('[head]\nnodes = "n0"\n[monitor]\nlisten = "0.0.0.0:8080"\n')
     result = subprocess.run([BIN / 'scored', '--role=head', '--config', config], capture_output=True, text=True,
-                            timeout=30)
+                            timeout=LIMIT)
     assert result.returncode == 2
     assert result.stderr.startswith(f'scored: head: {config}:4: listen: not a loopback address: '
                                     'that needs tls_certificate, tls_key and token_file')
@@ -53,7 +53,7 @@ def test_tls_and_token_open_the_dashboard_to_other_hosts(fresh, certificate):
 
     def curl(*words, path=''):
         return subprocess.run(['curl', '-sS', '--cacert', certificate[0], '-w', '\n%{http_code}', *words, url + path],
-                              capture_output=True, text=True, timeout=60)
+                              capture_output=True, text=True, timeout=LIMIT)
     assert curl(path='api/v1/snapshot').stdout.endswith('\n401')
     assert curl('-H', 'Authorization: Bearer guess', path='api/v1/snapshot').stdout.endswith('\n401')
     document, status = curl(*token, path='api/v1/snapshot').stdout.rsplit('\n', 1)
@@ -65,9 +65,9 @@ def test_tls_and_token_open_the_dashboard_to_other_hosts(fresh, certificate):
     login = curl('-i', path=address[len(url):]).stdout
     assert 'HTTP/1.1 302' in login and '; Secure' in login
     # Not without the certificate's authority, not in plain, not by an old version.
-    assert subprocess.run(['curl', '-sS', url], capture_output=True, timeout=60).returncode == 60
+    assert subprocess.run(['curl', '-sS', url], capture_output=True, timeout=LIMIT).returncode == 60
     assert subprocess.run(['curl', '-sS', '--cacert', certificate[0], '--tls-max', '1.1', url], capture_output=True,
-                          timeout=60).returncode != 0
+                          timeout=LIMIT).returncode != 0
     assert b'200' not in Web(f'http://localhost:{port}/').raw(b'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
 
 
@@ -78,10 +78,10 @@ def test_tls_survives_nonsense_and_who_never_speaks(fresh, certificate):
     silent = [socket.create_connection(('127.0.0.1', port)) for _ in range(20)]
     rng = random.Random(6)
     for _ in range(50):
-        with socket.create_connection(('127.0.0.1', port), timeout=30) as link:
+        with socket.create_connection(('127.0.0.1', port), timeout=LIMIT) as link:
             link.sendall(bytes([22, 3, 1]) + bytes(rng.randrange(256) for _ in range(rng.randrange(1, 200))))
     got = subprocess.run(['curl', '-sS', '--cacert', certificate[0], '-H', 'Authorization: Bearer 0123456789abcdef0123',
-                          f'https://localhost:{port}/metrics'], capture_output=True, text=True, timeout=60)
+                          f'https://localhost:{port}/metrics'], capture_output=True, text=True, timeout=LIMIT)
     assert value(got.stdout, 'scored_nodes', '{state="up"}') == 1
     for link in silent:
         link.settimeout(60)
@@ -126,8 +126,8 @@ def test_bad_certificates_are_told_at_the_start(tmp_path, certificate, wrong, sa
     secret = tmp_path / 'cluster.key'
     config.write_text(f'[head]\nnodes = "n0"\nlisten = "127.0.0.1:0"\nrun_dir = "{tmp_path}/run"\n'
                       f'state_dir = "{tmp_path}/state"\nkey_file = "{secret}"\n' + open_to_others(certificate, 0))
-    subprocess.run([BIN / 'scored', '--role=head', '--config', config, '--new-key'], check=True, timeout=30)
+    subprocess.run([BIN / 'scored', '--role=head', '--config', config, '--new-key'], check=True, timeout=LIMIT)
     result = subprocess.run([BIN / 'scored', '--role=head', '--config', config], capture_output=True, text=True,
-                            timeout=30)
+                            timeout=LIMIT)
     assert result.returncode == 1 and says in result.stderr, result
     assert result.stderr.count('\n') == 1

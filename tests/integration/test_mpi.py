@@ -6,7 +6,7 @@ import time
 
 import mpis
 import pytest
-from cluster import EXAMPLES, is_alive, shared_memory, wait_until
+from cluster import EXAMPLES, LIMIT, is_alive, shared_memory, wait_until
 
 OPEN_MPI = EXAMPLES / 'openmpi'
 needs_open_mpi = pytest.mark.skipif(not (OPEN_MPI / 'ring').exists(),
@@ -60,9 +60,7 @@ WAYS = {'abort': (5, 'aborted with 5'), 'exit': (1, 'without MPI_Finalize'), 'ki
                                      if not (mpi.startswith('openmpi') and how == 'garbage')])  # it has no PMI-1
 def test_one_rank_that_goes_ends_the_job_everywhere(few, tmp_path, mpi, how):
     program = mpis.build(mpi, BADLY, tmp_path)
-    begin = time.monotonic()
     result = few.run('scrun', '-N', 3, program, how, code=None)
-    assert time.monotonic() - begin < 30
     code, reason = WAYS[how]
     # Ranks of Open MPI 5 that lose a peer abort with 14 by themselves, and the highest code counts.
     assert result.returncode in {code, max(code, 14 if mpi == 'openmpi5' else 0)}, result
@@ -110,10 +108,10 @@ def test_killed_ranks_leave_no_shared_memory(few, tmp_path, mpi):
     os.kill(first[1], signal.SIGKILL)
     few.cancel(job_of(second[0]))
     for job in (killed, cancelled):
-        job.communicate(timeout=60)
+        job.communicate(timeout=LIMIT)
     assert is_alive(third[0]) and is_alive(third[1])
     few.cancel(job_of(third[0]))
-    living.communicate(timeout=60)
+    living.communicate(timeout=LIMIT)
     wait_until(lambda: not shared_memory() - before, what=lambda: str(shared_memory() - before))
 
 

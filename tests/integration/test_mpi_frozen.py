@@ -7,7 +7,7 @@ import time
 
 import mpis
 import pytest
-from cluster import wait_until
+from cluster import LIMIT, wait_until
 
 SECONDS = float(os.environ.get('SCORE_FREEZE_SECONDS', 5))
 ALL = [('mpich4', 'native'), ('mpich5', 'native'), ('mpich5', 'pm'), ('openmpi4', 'native'), ('openmpi4', 'pm'),
@@ -70,12 +70,18 @@ def freeze(few, program, net, tmp_path):
     [number] = [j['job'] for j in few.json('scq', '--active')['jobs']]
     job.send_signal(signal.SIGTSTP)
     few.wait_job(number, 'suspended')
-    time.sleep(0.5)
+    seen = [done()]
+
+    def stands_still():  # the round that was under way is over
+        time.sleep(0.5)
+        seen.append(done())
+        return seen[-1] == seen[-2]
+    wait_until(stands_still)
     before = done()
     time.sleep(SECONDS)
     assert done() == before  # it was frozen indeed
     job.send_signal(signal.SIGCONT)
     wait_until(lambda: done() > before + 10, what=lambda: job.poll())
     stop.touch()
-    out, err = job.communicate(timeout=60)
+    out, err = job.communicate(timeout=LIMIT)
     assert job.returncode == 0, (out, err)

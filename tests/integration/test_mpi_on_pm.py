@@ -38,7 +38,7 @@ def test_fi_pingpong_inside_and_between_nodes(few, nodes):
     port = 21000 + os.getpid() % 8000 + nodes
     # Rank 0 listens; rank 1 tries until it does. They tell each other their names by TCP.
     roles = (f'if [ "$PMI_RANK" = 0 ]; then exec fi_pingpong -p pm -e rdm -I 100 -v -B {port}; fi; '
-             f'for i in $(seq 50); do fi_pingpong -p pm -e rdm -I 100 -v -P {port} 127.0.0.1 && exit; sleep 0.2; done; exit 1')
+             f'for i in $(seq 300); do fi_pingpong -p pm -e rdm -I 100 -v -P {port} 127.0.0.1 && exit; sleep 0.2; done; exit 1')
     out = few.run('scrun', '-N', nodes, '-n', 2, '--mpi=pmi1', '--net=pm', 'sh', '-c', roles).stdout
     assert '1m ' in out, out
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from cluster import BIN, EXAMPLES, wait_until
+from cluster import BIN, EXAMPLES, LIMIT, wait_until
 from frozen import FrozenWatch
 from web import Web, faults
 
@@ -44,14 +44,14 @@ def test_pm_program_runs_inside_and_between_nodes(few):
 def test_two_pm_jobs_share_their_nodes(few):
     jobs = [few.start('scrun', '-q', '-N', 4, '--ntasks-per-node', 2, QUEENS, 10) for _ in range(2)]
     for job in jobs:
-        out, err = job.communicate(timeout=60)
+        out, err = job.communicate(timeout=LIMIT)
         assert job.returncode == 0 and '724 solutions' in out, (out, err)
 
 
 def test_jobs_without_pm_open_nothing(few):
     daemon = few.daemon('node00')['pid']
     wait_until(lambda: network_of(daemon) == [])  # what ran before is gone
-    job = few.submit('-w', 'node00', 'sleep', 60)
+    job = few.submit('-w', 'node00', 'sleep', 600)
     few.wait_job(job, 'running')
     assert network_of(daemon) == []
     few.cancel(job)
@@ -71,7 +71,7 @@ def test_network_goes_on_after_restarts(few):
     few.restart('node00')
     few.restart('head')
     few.wait_up()
-    out, err = job.communicate(timeout=60)
+    out, err = job.communicate(timeout=LIMIT)
     assert job.returncode == 0 and 'round trip' in out, (out, err, few.logs())
 
 
@@ -181,10 +181,10 @@ def test_a_node_daemon_killed_among_switches_hurts_no_job(fresh):
             cluster.restart('node00')
             cluster.wait_up()
         for job in jobs:
-            out, err = job.communicate(timeout=60 + KILLS)
+            out, err = job.communicate(timeout=LIMIT + KILLS)
             assert job.returncode == 0 and out.count(': correct') == 2, (out, err, cluster.logs())
     print(f'frozen for {watch.longest:.2f} s at most, {watch.looks} looks')
-    assert watch.longest < 5
+    assert watch.longest < 30  # its lease is a second; who was forgotten stays for ever
     assert watch.looks > 0 or not cluster.description['cgroup']
 
 
@@ -202,6 +202,6 @@ def test_an_overwritten_context_ends_its_own_job_alone(fresh):
     library = BIN.parent / 'lib' / 'libpm.so.1'
     broken = cluster.run('scrun', '-q', '-n', 1, 'python3', '-c', script, library, code=None)
     assert broken.returncode != 0
-    out, err = talker.communicate(timeout=60)
+    out, err = talker.communicate(timeout=LIMIT)
     assert talker.returncode == 0 and 'correct' in out, (out, err)
     assert cluster.nodes_up() == 1

@@ -9,7 +9,7 @@ import subprocess
 import time
 
 import pytest
-from cluster import is_alive, wait_until
+from cluster import LIMIT, is_alive, wait_until
 
 
 # ---- exit codes
@@ -31,9 +31,7 @@ def test_exit_code(few, command, code):
 
 
 def test_first_failure_ends_the_job(few):
-    begin = time.monotonic()
-    few.run('scrun', '-N', 4, 'sh', '-c', '[ $SCORE_RANK = 2 ] && exit 3; sleep 60', code=3)
-    assert time.monotonic() - begin < 40
+    few.run('scrun', '-N', 4, 'sh', '-c', '[ $SCORE_RANK = 2 ] && exit 3; sleep 1000', code=3)
 
 
 def test_time_limit_counts_scheduled_time(few):
@@ -47,7 +45,7 @@ def test_wall_limit(few):
 
 def test_signal_before_the_limit(few):
     script = 'trap "echo warned; exit 0" USR1; while :; do sleep 0.05; done'
-    result = few.run('scrun', '-N', 1, '-t', '3s', '--signal', 'USR1@2s', 'sh', '-c', script)
+    result = few.run('scrun', '-N', 1, '-t', '20s', '--signal', 'USR1@17s', 'sh', '-c', script)
     assert result.stdout == 'warned\n'
 
 
@@ -160,7 +158,7 @@ def test_a_slow_reader_stalls_nobody(few):
     time.sleep(1)
     assert few.run('scrun', '-N', 8, 'echo', 'x').stdout == 'x\n' * 8
     flood.stdout.close()  # as `| head -1`: the job ends
-    assert flood.wait(60) != 0
+    assert flood.wait(LIMIT) != 0
     flood.stderr.close()
 
 
@@ -169,7 +167,7 @@ def test_a_reader_that_goes_takes_the_job_along(few):
     flood = few.start('scrun', '-N', 8, 'yes', 'y' * 60)
     flood.stdout.readline()
     flood.stdout.close()
-    assert flood.wait(60) == 128 + signal.SIGPIPE
+    assert flood.wait(LIMIT) == 128 + signal.SIGPIPE
     flood.stderr.close()
 
 
@@ -192,7 +190,7 @@ def test_output_that_nobody_reads_keeps_no_front_end(few):
 
 # ---- control
 
-def read_until(fd, pattern, limit=30):
+def read_until(fd, pattern, limit=LIMIT):
     text = b''
     end = time.monotonic() + limit
     while not re.search(pattern, text):
@@ -214,10 +212,16 @@ def test_interrupt_tells_then_ends(few):
     process, terminal = on_terminal(few, 'scrun', '-N', 2, 'sleep', '60')
     read_until(terminal, b'2 hosts ready')
     os.write(terminal, b'\x03')
-    read_until(terminal, b'is running')
-    assert process.poll() is None
-    os.write(terminal, b'\x03')
-    assert process.wait(30) == 130
+    told = read_until(terminal, b'is running')
+
+    def is_over():  # the second must follow soon, and it may be held up
+        if process.poll() is None:
+            os.write(terminal, b'\x03')
+            time.sleep(0.3)
+        return process.poll() is not None
+    assert process.poll() is None, told
+    wait_until(is_over)
+    assert process.returncode == 130
     os.close(terminal)
     wait_until(lambda: not few.json('scq', '--active')['jobs'])
 
@@ -226,7 +230,7 @@ def test_interrupt_without_a_terminal_ends_at_once(few):
     process = few.start('scrun', '-N', 2, 'sleep', '60')
     wait_until(lambda: few.json('scq', '--active')['jobs'])
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=LIMIT)
     assert process.returncode == 130
 
 
@@ -234,7 +238,7 @@ def test_terminal_for_rank_0(few):
     process, terminal = on_terminal(few, 'scrun', '--pty', 'sh')
     os.write(terminal, b'tty >/dev/null && echo has-$((20+3))-terminal; exit 5\n')
     read_until(terminal, b'has-23-terminal')
-    assert process.wait(30) == 5
+    assert process.wait(LIMIT) == 5
     os.close(terminal)
 
 
@@ -242,7 +246,7 @@ def test_signals_are_forwarded(few):
     process = few.start('scrun', 'sh', '-c', 'trap "echo got; exit 4" USR2; echo on; while :; do sleep 0.05; done')
     assert process.stdout.readline() == 'on\n'
     process.send_signal(signal.SIGUSR2)
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=LIMIT)
     assert (out, process.returncode) == ('got\n', 4)
 
 
@@ -251,7 +255,7 @@ def test_sccancel_sends_a_signal(few):
     assert process.stdout.readline() == 'on\n'
     job = few.json('scq', '--active')['jobs'][0]['job']
     few.run('sccancel', '-s', 'HUP', job)
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=LIMIT)
     assert (out, process.returncode) == ('got\n', 4)
 
 
@@ -267,12 +271,17 @@ def test_double_forker_that_ignores_term_is_gone(few, tmp_path):
     wait_until(lambda: not is_alive(pid))
 
 
-def test_detached_job_is_watched_by_others(few):
-    job = few.submit('sh', '-c', 'sleep 1; echo seen; exit 6')
+def test_detached_job_is_watched_by_others(few, tmp_path):
+    job = few.submit('sh', '-c', f'while [ ! -e {tmp_path}/go ]; do echo on; sleep 0.1; done; echo seen; exit 6')
     watchers = [few.start('scattach', job) for _ in range(2)]
     for watcher in watchers:
-        out, _ = watcher.communicate(timeout=30)
-        assert (out, watcher.returncode) == ('seen\n', 6)
+        assert watcher.stdout.readline() == 'on\n'
+    (tmp_path / 'go').touch()
+    for watcher in watchers:
+        *before, last = watcher.stdout.read().splitlines()
+        assert last == 'seen' and set(before) <= {'on'}
+        assert watcher.wait(LIMIT) == 6
+        watcher.stderr.close()
 
 
 def test_front_end_killed_ends_its_job(few):
@@ -298,7 +307,7 @@ def test_held_job_starts_when_it_is_released(few):
 
 
 def test_a_waiting_job_is_held(few):
-    runs = few.submit('--queue', 'exclusive', '-N', 8, 'sleep', 60)
+    runs = few.submit('--queue', 'exclusive', '-N', 8, 'sleep', 600)
     few.wait_job(runs, 'running')
     waits = few.submit('true')
     few.run('score', 'hold', waits)
@@ -320,7 +329,7 @@ def test_priority_of_a_waiting_job_is_changed(few):
 def test_a_range_of_nodes_takes_what_is_free(few):
     assert few.run('scrun', '-N', '2-4', 'sh', '-c', 'echo $SCORE_SIZE').stdout == '4\n' * 4
     assert few.run('scrun', '-N', '2-99', '-n', 3, 'sh', '-c', 'echo $SCORE_NNODES').stdout == '3\n' * 3
-    half = few.submit('-N', 6, '-c', 2, 'sleep', 60)
+    half = few.submit('-N', 6, '-c', 2, 'sleep', 600)
     few.wait_job(half, 'running')
     assert few.run('scrun', '-N', '1-8', 'sh', '-c', 'echo $SCORE_SIZE').stdout == '2\n' * 2
     few.cancel(half)
@@ -401,9 +410,9 @@ def test_a_full_disk_ends_the_job(few):
 
 def test_cancel_reaches_stopped_tasks(few, tmp_path):
     job = few.submit('sh', '-c', f'echo $$ > {tmp_path}/new; mv {tmp_path}/new {tmp_path}/pid; kill -STOP $$; sleep 60')
-    wait_until((tmp_path / 'pid').exists, 20)
+    wait_until((tmp_path / 'pid').exists)
     stat = pathlib.Path('/proc', (tmp_path / 'pid').read_text().strip(), 'stat')
-    wait_until(lambda: ') T ' in stat.read_text(), 20)
+    wait_until(lambda: ') T ' in stat.read_text())
     few.run('sccancel', '--grace', '1h', job)
     told = few.wait_job(job, 'cancelled')
     assert told['exit_code'] == 128 + signal.SIGTERM

@@ -4,7 +4,7 @@ import shutil
 import subprocess
 
 import pytest
-from cluster import BIN, wait_until
+from cluster import BIN, LIMIT, wait_until
 from web import Web
 
 pytestmark = pytest.mark.skipif(shutil.which('tmux') is None, reason='no tmux')
@@ -22,7 +22,7 @@ class Terminal:
 
     def tmux(self, *words):
         command = ['tmux', '-S', str(self.socket), *map(str, words)]
-        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=30, env=self.env).stdout
+        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=LIMIT, env=self.env).stdout
 
     def text(self):
         return self.tmux('capture-pane', '-p', '-t', 'test')
@@ -37,7 +37,7 @@ class Terminal:
         wait_until(lambda: not re.search(pattern, self.text(), re.MULTILINE), what=self.text)
 
     def close(self):
-        subprocess.run(['tmux', '-S', str(self.socket), 'kill-server'], capture_output=True, timeout=30)
+        subprocess.run(['tmux', '-S', str(self.socket), 'kill-server'], capture_output=True, timeout=LIMIT)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import subprocess
 import time
 
 import pytest
-from cluster import BIN, Cluster, as_user, is_alive, users_of, wait_until
+from cluster import BIN, LIMIT, Cluster, as_user, is_alive, users_of, wait_until
 
 SCORE = str(BIN / 'score')
 YIELD = 'OMPI_MCA_mpi_yield_when_idle'
@@ -17,7 +17,7 @@ YIELD = 'OMPI_MCA_mpi_yield_when_idle'
 
 def virtual(*words, **options):
     return subprocess.run([SCORE, 'virtual', *map(str, words)], capture_output=True, text=True,
-                          timeout=90, **options)
+                          timeout=LIMIT, **options)
 
 
 def boot(*words, **options):
@@ -48,7 +48,7 @@ def start_stubborn_job(description):
     script = 'trap "" TERM; (setsid sh -c "trap \\"\\" TERM; while :; do sleep 1; done" &); while :; do sleep 1; done'
     count = len(description['nodes'])
     subprocess.run([SCORE, 'scrun', '--detach', '-N', str(count), 'sh', '-c', script], env=env,
-                   check=True, timeout=60, stdout=subprocess.DEVNULL)
+                   check=True, timeout=LIMIT, stdout=subprocess.DEVNULL)
     time.sleep(0.5)
 
 
@@ -76,7 +76,7 @@ def test_nothing_left_after_a_signal(number):
     process, description = boot('--nodes', 3)
     start_stubborn_job(description)
     process.send_signal(number)
-    process.communicate(timeout=60)
+    process.communicate(timeout=LIMIT)
     assert process.returncode == 128 + number
     check_gone(description)
 
@@ -85,7 +85,7 @@ def test_nothing_left_after_sigkill_of_the_starter():
     process, description = boot('--nodes', 3)
     start_stubborn_job(description)
     process.kill()
-    process.communicate(timeout=60)
+    process.communicate(timeout=LIMIT)
     check_gone(description)
 
 
@@ -96,7 +96,7 @@ def test_next_start_sweeps_what_sigkill_of_everything_left(options):
     os.kill(description['supervisor_pid'], signal.SIGSTOP)  # so that neither clears up after the other
     process.kill()
     os.kill(description['supervisor_pid'], signal.SIGKILL)
-    process.communicate(timeout=60)
+    process.communicate(timeout=LIMIT)
     # Somebody's shell may know the way to the cluster; it is not the cluster's.
     bystander = subprocess.Popen(['sleep', '600'], env=dict(os.environ, SCORED_SERVER=description['socket']))
     try:
@@ -134,7 +134,7 @@ def test_supervisor_killed_is_cleared_by_the_starter():
     process, description = boot('--nodes', 3)
     start_stubborn_job(description)
     os.kill(description['supervisor_pid'], signal.SIGKILL)
-    process.communicate(timeout=60)
+    process.communicate(timeout=LIMIT)
     assert process.returncode == 125
     check_gone(description)
 
@@ -190,7 +190,7 @@ def test_plain_user(as_root, tmp_path_factory):
     try:
         jobs = [cluster.start('scrun', '-N', 4, 'sh', '-c', 'id -u; sleep 1') for _ in range(2)]
         for job in jobs:
-            assert job.communicate(timeout=60)[0] == '65534\n' * 4
+            assert job.communicate(timeout=LIMIT)[0] == '65534\n' * 4
     finally:
         cluster.stop()
     assert pwd.getpwuid(65534)
@@ -216,7 +216,7 @@ def test_private_files():
             assert key.stat().st_mode & 0o777 == 0o600
     finally:
         process.terminate()
-        process.communicate(timeout=60)
+        process.communicate(timeout=LIMIT)
     check_gone(description)
 
 

@@ -8,6 +8,8 @@ import socket
 import struct
 import urllib.parse
 
+from cluster import LIMIT
+
 SCHEMA = json.loads((pathlib.Path(__file__).parents[2] / 'docs/stream.schema.json').read_text())
 TYPES = {'object': dict, 'array': list, 'string': str, 'boolean': bool, 'null': type(None)}
 
@@ -61,7 +63,7 @@ class Web:
         self.cookie = None
 
     def ask(self, path, method='GET', body=None, **headers):
-        connection = http.client.HTTPConnection(self.url.netloc, timeout=30)
+        connection = http.client.HTTPConnection(self.url.netloc, timeout=LIMIT)
         headers = {name.replace('_', '-'): value for name, value in headers.items()}
         if self.cookie:
             headers.setdefault('Cookie', self.cookie)
@@ -97,7 +99,7 @@ class Web:
 
     def raw(self, text):
         """Bytes to the server and what comes back until it closes."""
-        with socket.create_connection((self.url.hostname, self.url.port), timeout=30) as link:
+        with socket.create_connection((self.url.hostname, self.url.port), timeout=LIMIT) as link:
             link.sendall(text)
             link.shutdown(socket.SHUT_WR)
             got = b''
@@ -107,7 +109,7 @@ class Web:
 
     def stream(self, query=''):
         """Lines of the NDJSON stream."""
-        connection = http.client.HTTPConnection(self.url.netloc, timeout=30)
+        connection = http.client.HTTPConnection(self.url.netloc, timeout=LIMIT)
         connection.request('GET', '/api/v1/stream' + query)
         response = connection.getresponse()
         assert response.status == 200, response.read()
@@ -120,7 +122,7 @@ class WebSocket:
     """Enough of RFC 6455 to be a viewer."""
 
     def __init__(self, web, path='/api/v1/ws', **headers):
-        self.link = socket.create_connection((web.url.hostname, web.url.port), timeout=30)
+        self.link = socket.create_connection((web.url.hostname, web.url.port), timeout=LIMIT)
         key = base64.b64encode(os.urandom(16)).decode()
         lines = [f'GET {path} HTTP/1.1', f'Host: {web.url.netloc}', 'Upgrade: websocket', 'Connection: Upgrade',
                  f'Sec-WebSocket-Key: {key}', 'Sec-WebSocket-Version: 13']
