@@ -11,7 +11,7 @@
 
 namespace score::pm::fi {
 
-constexpr std::uint64_t kPatienceUs = 30'000'000;  // that a test which fails has
+constexpr std::uint64_t kPatienceUs = 120'000'000;  // that a test which fails has
 
 class Provider : public testing::Test {
  protected:

@@ -12,7 +12,7 @@
 namespace score::pm::fi {
 namespace {
 
-constexpr auto kPatience = std::chrono::seconds(30);
+constexpr auto kPatience = std::chrono::seconds(120);
 
 TEST_F(Provider, MessagesOfEveryLengthArriveWholeWhetherExpectedOrNot) {
   for (const bool is_expected : {true, false}) {

@@ -147,7 +147,7 @@ class HeadFixture : public ::testing::Test {
     io_.restart();
     const auto work = asio::require(io_.get_executor(), asio::execution::outstanding_work.tracked);
     while (!done()) {
-      if (io_.run_one_for(std::chrono::seconds(20)) == 0) return false;
+      if (io_.run_one_for(std::chrono::seconds(120)) == 0) return false;
     }
     return true;
   }

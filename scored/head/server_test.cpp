@@ -84,7 +84,7 @@ class ServerTest : public HeadFixture {
   template <typename Predicate>
   bool pump_until_ready(Predicate done) {
     io_.restart();
-    for (int i = 0; i < 10'000; ++i) {
+    for (int i = 0; i < 120'000; ++i) {
       if (done()) return true;
       io_.run_for(std::chrono::milliseconds(1));
       io_.restart();

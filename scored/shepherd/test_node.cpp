@@ -217,7 +217,7 @@ bool TestNode::run(const wire::LaunchSpec& spec, const NodePlace& place) {
 
 bool TestNode::wait_ended() {
   if (shepherd_ <= 0) return true;
-  const auto deadline = Clock::now() + std::chrono::seconds(10);
+  const auto deadline = Clock::now() + std::chrono::seconds(120);
   while (Clock::now() < deadline) {
     if (waitpid(shepherd_, nullptr, WNOHANG) == shepherd_) {
       shepherd_ = 0;

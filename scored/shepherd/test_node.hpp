@@ -70,7 +70,7 @@ class TestNode {
 
   // Handles what comes until `happened` holds. False: not within the time, or the connection ended.
   bool wait(const std::function<bool()>& happened,
-            std::chrono::milliseconds time = std::chrono::seconds(20));
+            std::chrono::milliseconds time = std::chrono::seconds(120));
   // One turn for several nodes at once.
   static void turn(const std::vector<TestNode*>& nodes, int timeout_ms);
   // Prepare, Start, until Done or Refused.
