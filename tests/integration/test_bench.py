@@ -86,7 +86,7 @@ def test_speed_ups_are_drawn_without_matplotlib(tmp_path):
 
 def test_options_that_do_not_fit_together_are_refused():
     for words in (['--nodes', '1,2'], ['--plot', 'x.svg'], ['--resume', 'x.json'],
-                  ['--figure11', '--kernels', 'lu'], ['--sweep', '1s..1ms']):
+                  ['--idle', 'pm,lu'], ['--figure11', '--kernels', 'lu'], ['--sweep', '1s..1ms']):
         done = subprocess.run([BIN / 'scbench', 'gang', *words], capture_output=True, text=True, timeout=LIMIT)
         assert done.returncode == 2 and 'error' in done.stderr, words
 
@@ -102,6 +102,21 @@ def test_a_case_comes_with_what_the_machine_does_to_bare_threads():
     assert 0 <= figures['steal_percent'] <= 100
     if figures['method'] == 'cgroup.freeze':
         assert figures['bare_switch_us'] > 0 and 0 < figures['bare_cpu_percent'] < 100
+
+
+# Both ways that a PM job is woken; how soon it leaves is the machine's matter.
+def test_idle_pm_jobs_are_timed():
+    done = subprocess.run([BIN / 'scbench', 'gang', '--idle', 'pm,pm_timer', '--times', '1', '--nodes', '2', '--json'],
+                          capture_output=True, text=True, timeout=LIMIT)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    figures = told['results'][0]
+    for kind in ('pm', 'pm_timer'):
+        assert figures[f'{kind}_answer_ms'] > 0
+        for name in ('return', 'last', 'leave'):
+            assert 0 <= figures[f'{kind}_{name}_slices'] <= figures[f'{kind}_{name}_p90_slices']
+            assert name == 'last' or f'{kind}_{name}_slices' in told['bounds']
+    assert 'slowed_percent' not in figures
 
 
 def test_bare_threads_count_every_time_they_wake():

@@ -16,10 +16,12 @@ import sys
 import time
 
 import measure
-from cluster import EXAMPLES, wait_until
+from cluster import BIN, EXAMPLES, wait_until
 
-BOUNDS = {'slowed_percent': 1.0, 'leave_slices': 2.0, 'leave_p90_slices': 2.0, 'return_slices': 1.0}
-TIMES = 20  # that the reader is woken
+BOUNDS = {'slowed_percent': 1.0, 'leave_slices': 2.0, 'leave_p90_slices': 2.0, 'return_slices': 1.0,
+          'pm_leave_slices': 2.0, 'pm_return_slices': 1.0, 'pm_timer_leave_slices': 2.0, 'pm_timer_return_slices': 1.0}
+PARTS = ('cost', 'reader', 'pm', 'pm_timer')
+ASLEEP = 1.0  # seconds from telling a PM job when to wake until then: it has left the timetable again
 # Answers each line with the time it came, works as long as the line says, and says when it is done.
 READER = '''
 import sys, time
@@ -135,11 +137,46 @@ def left_at(begun, ended, slice_ns):
     return stopped, due if is_cut else due + slice_ns
 
 
-def latencies(cluster, nodes, directory, times, slice_ns):
-    """Lists of ns: from a line of input to the program's answer and to its first turn; from the end of its last work
-    to the end of its last slice and to the start of the timetable that has it no more."""
-    first, _ = measure.start_progress(cluster, directory, 'beside', nodes)
-    front = cluster.start('scrun', '-q', '-N', 1, sys.executable, '-c', READER, stdin=subprocess.PIPE)
+class Reader:
+    """A job on one node that waits for its input."""
+    prefix, nodes = '', 1
+    words = (sys.executable, '-c', READER)
+
+    @staticmethod
+    def tell(front, work):
+        """Has it work so many seconds; gives when it is woken."""
+        sent = time.monotonic_ns()
+        front.stdin.write(f'{work}\n')
+        front.stdin.flush()
+        return sent
+
+
+class PmWaiter:
+    """A PM job on all nodes, whose ranks wait for messages and one of them for its input too."""
+    prefix, words, delay = 'pm_', (BIN / 'scbench-waiter',), 0
+
+    def __init__(self, nodes):
+        self.nodes = nodes
+
+    def tell(self, front, work):
+        sent = time.monotonic_ns()
+        at = sent + int(self.delay * 1e9)
+        front.stdin.write(f'{at if self.delay else 0} {int(work * 1e9)}\n')
+        front.stdin.flush()
+        return at
+
+
+class PmTimer(PmWaiter):
+    """The same, woken by the end of a pm_wait()."""
+    prefix, delay = 'pm_timer_', ASLEEP
+
+
+def latencies(cluster, program, directory, times, slice_ns):
+    """Lists of ns: from what wakes it (a line of input, a timer) to the program's answer and to its first turn; from
+    the end of its last work to the end of its last slice and to the start of the timetable that has it no more."""
+    nodes = len(cluster.describe()['nodes'])
+    first, _ = measure.start_progress(cluster, directory, f'beside-{program.prefix}', nodes)
+    front = cluster.start('scrun', '-q', '-N', program.nodes, *program.words, stdin=subprocess.PIPE)
     wait_until(lambda: len(cluster.json('scq', '--active')['jobs']) == 2)
     job = only_other(cluster, first)
 
@@ -149,15 +186,13 @@ def latencies(cluster, nodes, directory, times, slice_ns):
     answered, returned, last, left = [], [], [], []
     for number in range(times):
         time.sleep(0.4)
-        sent = time.monotonic_ns()
         # It stops anywhere in its slice, and anywhere as often.
-        front.stdin.write(f'{0.3 + 2 * slice_ns / 1e9 * (number + 0.5) / times}\n')
-        front.stdin.flush()
-        answered.append(int(front.stdout.readline()) - sent)
+        woken = program.tell(front, 0.3 + 2 * slice_ns / 1e9 * (number + 0.5) / times)
+        answered.append(int(front.stdout.readline()) - woken)
         done = int(front.stdout.readline())
         wait_until(is_background)
-        begun, ended = turns(cluster, job, sent)
-        returned.append(min(at for at, _, _ in begun if at > sent) - sent)
+        begun, ended = turns(cluster, job, woken)
+        returned.append(min(at for at, _, _ in begun if at > woken) - woken)
         for values, at in zip((last, left), left_at(begun, ended, slice_ns)):
             values.append(max(0, at - done))
     cluster.cancel_all()
@@ -165,36 +200,60 @@ def latencies(cluster, nodes, directory, times, slice_ns):
     return answered, returned, last, left
 
 
+def latency_figures(program, measured, slice_ns):
+    answered, *others = measured
+    figures = {f'{program.prefix}answer_ms': statistics.median(answered) / 1e6}
+    for name, values in zip(('return', 'last', 'leave'), others):
+        name = program.prefix + name
+        figures |= {f'{name}_slices': statistics.median(values) / slice_ns,
+                    f'{name}_p90_slices': measure.percentile(values, 0.9) / slice_ns}
+    return figures
+
+
+def cost(options, cluster, directory, nodes):
+    """What idle jobs cost a busy one."""
+    window = 1.0
+    pairs = max(5, round(options.seconds / (2 * window)))
+    jobs = IdleJobs(cluster, nodes, directory)
+    try:
+        losses, gaps = paired(jobs, nodes, window, pairs)
+        figures = taken(jobs, max(5.0, options.seconds / 4))
+    finally:
+        jobs.end()
+    error = 1.25 * statistics.stdev(losses) / math.sqrt(pairs)  # of a median
+    return figures | {'idle_jobs': len(jobs.fronts), 'pairs': pairs, 'window_s': window,
+                      'slowed_percent': statistics.median(losses), 'slowed_error': error,
+                      'slowed_lowest': min(losses), 'slowed_highest': max(losses),
+                      'gaps_percent': statistics.median(gaps), 'gaps_lowest': min(gaps), 'gaps_highest': max(gaps)}
+
+
+def show(figures):
+    print(f'{figures["nodes"]} nodes, slice {figures["slice_ms"]:g} ms, load {os.getloadavg()[0]:.1f}')
+    if 'pairs' in figures:
+        print(f'  {figures["idle_jobs"]} idle jobs beside a busy one, {figures["pairs"]} pairs of windows of '
+              f'{figures["window_s"]:.1f} s')
+    for name, value in figures.items():
+        if isinstance(value, float) and name not in ('slice_ms', 'slowed_error', 'window_s'):
+            print(f'  {name:<25} {value:>9.2f}')
+    if 'slowed_error' in figures:
+        sure = 2 * figures['slowed_error'] < BOUNDS['slowed_percent']
+        print(f'  slowed: {"sure" if sure else "the machine was too busy to tell"} within '
+              f'{2 * figures["slowed_error"]:.2f}')
+
+
 def run(options, case):
     nodes = options.nodes[0] if options.nodes else 2
+    figures = {'nodes': nodes, 'slice_ms': options.slice / 1e6}
     with case(nodes, options.slice) as (cluster, directory):
-        window = 1.0
-        pairs = max(5, round(options.seconds / (2 * window)))
-        jobs = IdleJobs(cluster, nodes, directory)
-        try:
-            losses, gaps = paired(jobs, nodes, window, pairs)
-            figures = taken(jobs, max(5.0, options.seconds / 4))
-        finally:
-            jobs.end()
-        answered, returned, last, left = latencies(cluster, nodes, directory, TIMES, options.slice)
-    slice_ms = options.slice / 1e6
-    error = 1.25 * statistics.stdev(losses) / math.sqrt(pairs)  # of a median
-    figures |= {'nodes': nodes, 'slice_ms': slice_ms, 'idle_jobs': len(jobs.fronts), 'pairs': pairs,
-                'slowed_percent': statistics.median(losses), 'slowed_error': error,
-                'slowed_lowest': min(losses), 'slowed_highest': max(losses), 'gaps_percent': statistics.median(gaps),
-                'gaps_lowest': min(gaps), 'gaps_highest': max(gaps), 'answer_ms': statistics.median(answered) / 1e6}
-    for name, values in (('return', returned), ('last', last), ('leave', left)):
-        figures |= {f'{name}_slices': statistics.median(values) / options.slice,
-                    f'{name}_p90_slices': measure.percentile(values, 0.9) / options.slice}
+        if 'cost' in options.idle:
+            figures |= cost(options, cluster, directory, nodes)
+        for part, program in (('reader', Reader()), ('pm', PmWaiter(nodes)), ('pm_timer', PmTimer(nodes))):
+            if part in options.idle:
+                measured = latencies(cluster, program, directory, options.times, options.slice)
+                figures |= latency_figures(program, measured, options.slice)
     if options.json:
         print(json.dumps({'schema': 'scored.bench.idle/1', 'cores': os.cpu_count(), 'load': os.getloadavg()[0],
                           'results': [figures], 'bounds': BOUNDS}, indent=1))
     else:
-        print(f'{nodes} nodes, slice {slice_ms:g} ms, {len(jobs.fronts)} idle jobs beside a busy one, '
-              f'{pairs} pairs of windows of {window:.1f} s, load {os.getloadavg()[0]:.1f}')
-        for name, value in figures.items():
-            if isinstance(value, float) and name != 'slowed_error':
-                print(f'  {name:<16} {value:>9.2f}')
-        sure = 2 * error < BOUNDS['slowed_percent']
-        print(f'  slowed: {"sure" if sure else "the machine was too busy to tell"} within {2 * error:.2f}')
-    return 1 if figures['slowed_percent'] - 2 * error > BOUNDS['slowed_percent'] else 0
+        show(figures)
+    return 1 if figures.get('slowed_percent', 0) - 2 * figures.get('slowed_error', 0) > BOUNDS['slowed_percent'] else 0

@@ -51,6 +51,14 @@ def positive(text):
     return int(text)
 
 
+def idle_parts(text):
+    parts = text.split(',')
+    for part in parts:
+        if part not in idle.PARTS:
+            raise argparse.ArgumentTypeError(f"'{part}': use some of {','.join(idle.PARTS)}")
+    return parts
+
+
 def parse():
     parser = argparse.ArgumentParser(prog='scbench', description='Measures gang scheduling on virtual clusters, and PM')
     kinds = parser.add_subparsers(dest='kind', required=True)
@@ -63,7 +71,10 @@ def parse():
     gang.add_argument('--pairs', type=positive, default=5, metavar='N',
                       help='pairs of windows of one case (5); from 6 on the 95%% interval of the median is told')
     gang.add_argument('--starting', action='store_true', help='only times to start, memory, and CPU without jobs')
-    gang.add_argument('--idle', action='store_true', help='what idle jobs cost a busy one beside them')
+    gang.add_argument('--idle', type=idle_parts, nargs='?', const=idle.PARTS, metavar='PART[,PART...]',
+                      help='what idle jobs cost a busy one, how soon they leave and return; of '
+                      f'{",".join(idle.PARTS)} (all)')
+    gang.add_argument('--times', type=positive, default=20, metavar='N', help='that a job is woken with --idle (20)')
     gang.add_argument('--json', action='store_true')
     figure11.add_options(gang, nanoseconds)
     pm = kinds.add_parser('pm', help='latency and bandwidth of PM beside bare devices and TCP, faults, memory')
