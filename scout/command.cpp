@@ -77,12 +77,16 @@ int complain(const Invocation& invocation, std::string_view text) {
   return kExitError;
 }
 
-int complain(const Invocation& invocation, const Error& error) {
+std::string words_of(const Error& error) {
   // What our own checks and the head say is a whole sentence; the kernel's codes need their words.
   const auto& category = error.code().category();
   const bool is_sentence =
       !error.context().empty() && (category == errc_category() || category == head_category());
-  complain(invocation, escape_terminal(is_sentence ? error.context() : error.message(), 4096));
+  return is_sentence ? error.context() : error.message();
+}
+
+int complain(const Invocation& invocation, const Error& error) {
+  complain(invocation, escape_terminal(words_of(error), 4096));
   return exit_code_of(error);
 }
 

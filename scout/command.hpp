@@ -61,6 +61,8 @@ void add_table_options(CLI::App& app, CommonOptions& options);  // json, no-head
 // Parses; a value is the exit code of a command that has to end now (--help: 0, error: 125, said).
 std::optional<int> parse(CLI::App& app, const Invocation& invocation);
 
+// What users are told of it.
+std::string words_of(const Error& error);
 // "NAME: TEXT" to stderr; gives kExitError.
 int complain(const Invocation& invocation, std::string_view text);
 // The same for an Error; an answer of the head that names an exit code gives that one.

@@ -27,18 +27,15 @@ Result<int> control(HeadLink& head, const Invocation& invocation, const ControlO
     if (!id) return id.error();
     ids.push_back(*id);
   }
-  int code = kExitOk;
-  for (const auto id : ids) {  // one that fails does not spare the others
+  return for_each_job(invocation, options.common, ids, [&](std::uint64_t id) -> Result<void> {
     wire::ControlJob request;
     request.set_job(id);
     request.set_what(what);
     request.set_weight(options.weight);
     request.set_priority(options.priority);
-    if (const auto done = head.ask<wire::Done>(request); !done) {
-      code = complain(invocation, about_job(done.error(), id));
-    }
-  }
-  return code;
+    if (const auto done = head.ask<wire::Done>(request); !done) return done.error();
+    return {};
+  });
 }
 
 int control_main(const Invocation& invocation, wire::ControlJob::What what,
@@ -47,6 +44,7 @@ int control_main(const Invocation& invocation, wire::ControlJob::What what,
   CLI::App app;
   describe(app, invocation, description);
   add_server_option(app, options.common);
+  add_json_option(app, options.common);
   if (what == wire::ControlJob::SET_WEIGHT) {
     app.add_option("weight", options.weight, "Share of slices; others have 100")
         ->type_name("N")

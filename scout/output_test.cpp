@@ -176,6 +176,19 @@ TEST(OutputWriter, GathersEqualOutputsUnderTheirNodes) {
   EXPECT_EQ(written(output), "node[00,02-03]:\nsame\nnode01:\nodd\n");
 }
 
+TEST(OutputWriter, GathersEqualOutputsAsJson) {
+  OutputWriter output(OutputStyle::Json);
+  for (const std::uint32_t rank : {0U, 1U, 2U}) output.take(rank, rank == 1, "a\"b\n");
+  output.finish({"node00", "node01", "node02"}, false);
+  const std::string text = written(output);
+  EXPECT_NE(text.find(R"({"nodes": ["node00", "node02"], "stream": "stdout", "text": "a\"b\n"})"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find(R"({"nodes": ["node01"], "stream": "stderr", "text": "a\"b\n"})"),
+            std::string::npos)
+      << text;
+}
+
 TEST(TracePage, SkewIsBetweenNodesOfOneBoundary) {
   wire::Trace trace;
   for (const std::int64_t late : {10'000, 40'000}) {

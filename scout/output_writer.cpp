@@ -1,6 +1,7 @@
 #include "scout/output_writer.hpp"
 
 #include "base/hostlist.hpp"
+#include "base/json_writer.hpp"
 
 #include <climits>
 #include <fmt/core.h>
@@ -36,7 +37,7 @@ void OutputWriter::take(std::uint32_t rank, bool is_error, std::string_view data
   std::string text;
   if (style_ == OutputStyle::Plain) text = data;
   if (style_ == OutputStyle::Labelled) text = labelled(rank, is_error, data);
-  if (style_ == OutputStyle::Gathered) gather(rank, is_error, data);
+  if (style_ == OutputStyle::Gathered || style_ == OutputStyle::Json) gather(rank, is_error, data);
   queues_[is_error ? 1 : 0].chunks.push_back({std::move(text), original});
 }
 
@@ -64,10 +65,10 @@ void OutputWriter::gather(std::uint32_t rank, bool is_error, std::string_view da
 
 void OutputWriter::finish(const std::vector<std::string>& names, bool bold) {
   if (style_ == OutputStyle::Gathered) {
-    finish_gathered(false, names, bold);
-    finish_gathered(true, names, bold);
+    finish_gathered(names, bold);
     return;
   }
+  if (style_ == OutputStyle::Json) return finish_json(names);
   for (auto& [key, line] : partial_) {
     if (line.empty()) continue;
     queues_[key.second ? 1 : 0].chunks.push_back({fmt::format("{}: {}\n", key.first, line), 0});
@@ -76,23 +77,41 @@ void OutputWriter::finish(const std::vector<std::string>& names, bool bold) {
 }
 
 // Groups stand in the order of their first rank.
-void OutputWriter::finish_gathered(bool is_error, const std::vector<std::string>& names,
-                                   bool bold) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> groups;
-  for (const auto& [key, text] : partial_) {
-    if (key.second != is_error || text.empty()) continue;
-    const auto same = [&](const auto& group) { return group.first == text; };
-    auto group = std::find_if(groups.begin(), groups.end(), same);
-    if (group == groups.end()) group = groups.insert(groups.end(), {text, {}});
-    const bool known = key.first < names.size();
-    group->second.push_back(known ? names[key.first] : std::to_string(key.first));
+std::vector<OutputWriter::Group> OutputWriter::groups(const std::vector<std::string>& names) const {
+  std::vector<Group> groups;
+  for (const bool is_error : {false, true}) {
+    for (const auto& [key, text] : partial_) {
+      if (key.second != is_error || text.empty()) continue;
+      const auto same = [&](const Group& group) {
+        return group.is_error == is_error && group.text == text;
+      };
+      auto group = std::find_if(groups.begin(), groups.end(), same);
+      if (group == groups.end()) group = groups.insert(groups.end(), {is_error, text, {}});
+      const bool known = key.first < names.size();
+      group->nodes.push_back(known ? names[key.first] : std::to_string(key.first));
+    }
   }
-  for (const auto& [text, nodes] : groups) {
-    const auto list = compress_hostlist(nodes);
+  return groups;
+}
+
+void OutputWriter::finish_gathered(const std::vector<std::string>& names, bool bold) {
+  for (const auto& group : groups(names)) {
+    const auto list = compress_hostlist(group.nodes);
     auto heading = bold ? fmt::format("\x1b[1m{}:\x1b[0m\n", list) : list + ":\n";
-    const char* end = text.ends_with('\n') ? "" : "\n";
-    queues_[is_error ? 1 : 0].chunks.push_back({heading + text + end, 0});
+    const char* end = group.text.ends_with('\n') ? "" : "\n";
+    queues_[group.is_error ? 1 : 0].chunks.push_back({heading + group.text + end, 0});
   }
+}
+
+void OutputWriter::finish_json(const std::vector<std::string>& names) {
+  JsonWriter json;
+  json.begin_object().field("schema", "scored.outputs/1").key("outputs").begin_array();
+  for (const auto& group : groups(names)) {
+    json.begin_object().list("nodes", group.nodes);
+    json.field("stream", group.is_error ? "stderr" : "stdout").field("text", group.text);
+    json.end_object();
+  }
+  queues_[0].chunks.push_back({json.end_array().end_object().text() + "\n", 0});
 }
 
 Result<std::uint64_t> OutputWriter::write_some(bool is_error) {

@@ -19,6 +19,7 @@ enum class OutputStyle {
   Plain,
   Labelled,  // "rank: " before each line
   Gathered,  // at the end, equal outputs once under the names of their ranks' nodes
+  Json,      // the same as one object on stdout
 };
 
 class OutputWriter {
@@ -61,7 +62,17 @@ class OutputWriter {
 
   std::string labelled(std::uint32_t rank, bool is_error, std::string_view data);
   void gather(std::uint32_t rank, bool is_error, std::string_view data);
-  void finish_gathered(bool is_error, const std::vector<std::string>& names, bool bold);
+
+  struct Group {
+    bool is_error = false;
+    std::string text;
+    std::vector<std::string> nodes;
+  };
+
+  // What was gathered, equal texts of a stream once; stdout's first.
+  [[nodiscard]] std::vector<Group> groups(const std::vector<std::string>& names) const;
+  void finish_gathered(const std::vector<std::string>& names, bool bold);
+  void finish_json(const std::vector<std::string>& names);
 
   OutputStyle style_;
   std::array<Queue, 2> queues_;

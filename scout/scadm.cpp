@@ -1,5 +1,6 @@
 // scadm: what operators change while the cluster runs, and the record of its switches.
 #include "base/hostlist.hpp"
+#include "base/json_writer.hpp"
 #include "base/limits.hpp"
 #include "proto/trace_export.hpp"
 #include "scout/commands.hpp"
@@ -29,16 +30,27 @@ struct AdminOptions {
   std::string format;  // text, json, pftrace; empty: by the name of the output
 };
 
+void print_json(const char* schema, const char* name, const std::string& text) {
+  JsonWriter json;
+  json.begin_object().field("schema", schema).field(name, text).end_object();
+  print(json.text() + "\n");
+}
+
 // Sends a request whose answer is Done and shows its line.
 template <class Request>
-Result<int> carry_out(HeadLink& head, const Request& request) {
+Result<int> carry_out(HeadLink& head, const AdminOptions& options, const Request& request) {
   const auto done = head.ask<wire::Done>(request);
   if (!done) return done.error();
-  if (!done->text().empty()) tell(escape_terminal(done->text()));
+  if (options.common.json) {
+    print_json("scored.done/1", "text", done->text());
+  } else if (!done->text().empty()) {
+    tell(escape_terminal(done->text()));
+  }
   return kExitOk;
 }
 
-Result<int> set_quantum(HeadLink& head, const std::string& value) {
+Result<int> set_quantum(HeadLink& head, const AdminOptions& options) {
+  const std::string& value = options.value;
   const auto quantum = parse_duration(value);
   if (!quantum) return quantum.error().with_context("quantum '{}'", value);
   if (*quantum < limits::kMinQuantum || *quantum > limits::kMaxQuantum) {
@@ -47,10 +59,11 @@ Result<int> set_quantum(HeadLink& head, const std::string& value) {
   }
   wire::SetQuantum request;
   request.set_quantum_ns(quantum->count());
-  return carry_out(head, request);
+  return carry_out(head, options, request);
 }
 
-Result<int> set_slots(HeadLink& head, const std::string& value) {
+Result<int> set_slots(HeadLink& head, const AdminOptions& options) {
+  const std::string& value = options.value;
   const auto slots = parse_number<std::uint32_t>(value);
   if (!slots || *slots == 0 || *slots > limits::kMaxSlots) {
     return fail(Errc::TooLarge, "slots '{}': it must be between 1 and {}", value,
@@ -58,22 +71,23 @@ Result<int> set_slots(HeadLink& head, const std::string& value) {
   }
   wire::SetSlots request;
   request.set_slots(*slots);
-  return carry_out(head, request);
+  return carry_out(head, options, request);
 }
 
-Result<int> set_idle(HeadLink& head, const std::string& value) {
+Result<int> set_idle(HeadLink& head, const AdminOptions& options) {
+  const std::string& value = options.value;
   if (value != "on" && value != "off") {
     return fail(Errc::Malformed, "idle '{}': it must be on or off", escape_terminal(value, 80));
   }
   wire::SetIdleDetection request;
   request.set_on(value == "on");
-  return carry_out(head, request);
+  return carry_out(head, options, request);
 }
 
 Result<int> set_value(HeadLink& head, const AdminOptions& options) {
-  if (options.what == "idle") return set_idle(head, options.value);
-  if (options.what == "slots") return set_slots(head, options.value);
-  return set_quantum(head, options.value);
+  if (options.what == "idle") return set_idle(head, options);
+  if (options.what == "slots") return set_slots(head, options);
+  return set_quantum(head, options);
 }
 
 Result<int> drain(HeadLink& head, const AdminOptions& options, bool resume) {
@@ -85,13 +99,17 @@ Result<int> drain(HeadLink& head, const AdminOptions& options, bool resume) {
   }
   request.set_reason(options.reason);
   request.set_resume(resume);
-  return carry_out(head, request);
+  return carry_out(head, options, request);
 }
 
 // The address goes to stdout alone, for a browser's command line.
-Result<int> web_login(HeadLink& head) {
+Result<int> web_login(HeadLink& head, const AdminOptions& options) {
   const auto done = head.ask<wire::Done>(wire::WebLogin());
   if (!done) return done.error();
+  if (options.common.json) {
+    print_json("scored.login/1", "url", done->text());
+    return kExitOk;
+  }
   tell("works once, within a minute:");
   print(escape_terminal(done->text()) + "\n");
   return kExitOk;
@@ -136,13 +154,15 @@ Work chosen_work(const CLI::App& app) {
     return [](HeadLink& head, const AdminOptions& options) { return drain(head, options, true); };
   }
   if (app.got_subcommand("reload")) {
-    return [](HeadLink& head, const AdminOptions&) { return carry_out(head, wire::Reload()); };
+    return [](HeadLink& head, const AdminOptions& options) {
+      return carry_out(head, options, wire::Reload());
+    };
   }
-  if (app.got_subcommand("web-login")) {
-    return [](HeadLink& head, const AdminOptions&) { return web_login(head); };
-  }
+  if (app.got_subcommand("web-login")) return web_login;
   if (app.got_subcommand("shutdown")) {
-    return [](HeadLink& head, const AdminOptions&) { return carry_out(head, wire::Shutdown()); };
+    return [](HeadLink& head, const AdminOptions& options) {
+      return carry_out(head, options, wire::Shutdown());
+    };
   }
   return show_trace;
 }
@@ -175,7 +195,6 @@ void add_subcommands(CLI::App& app, AdminOptions& options) {
       ->type_name("FILE");
   trace->add_option("--format", options.format, "text, pftrace (Perfetto), json (chrome://tracing)")
       ->check(CLI::IsMember({"text", "pftrace", "json"}));
-  add_json_option(*trace, options.common);
 }
 
 // CLI11 would only say that a subcommand is missing.
@@ -194,6 +213,7 @@ int scadm_main(const Invocation& invocation) {
   CLI::App app;
   describe(app, invocation, "Administers the cluster (operators only)");
   add_server_option(app, options.common);
+  add_json_option(app, options.common);
   add_subcommands(app, options);
   if (const auto known = check_subcommand(app, invocation.args); !known) {
     return complain(invocation, known.error());

@@ -65,13 +65,8 @@ Result<int> cancel(HeadLink& head, const Invocation& invocation, const CancelOpt
   }
   const auto jobs = chosen_jobs(head, options);
   if (!jobs) return jobs.error();
-  int code = kExitOk;
-  for (const auto job : *jobs) {  // one that fails does not spare the others
-    if (const auto done = act_on(head, job, signal, grace); !done) {
-      code = complain(invocation, about_job(done.error(), job));
-    }
-  }
-  return code;
+  return for_each_job(invocation, options.common, *jobs,
+                      [&](std::uint64_t job) { return act_on(head, job, signal, grace); });
 }
 
 }  // namespace
@@ -82,6 +77,7 @@ int sccancel_main(const Invocation& invocation) {
   describe(app, invocation,
            "Ends jobs: TERM and CONT to every task, after the grace time KILL to all that is left");
   add_server_option(app, options.common);
+  add_json_option(app, options.common);
   app.add_option("-s,--signal", options.signal, "Only send this signal to the tasks")
       ->type_name("SIG");
   app.add_option("--grace", options.grace, "Time between TERM and KILL; 0: KILL at once")

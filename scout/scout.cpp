@@ -91,7 +91,10 @@ Result<int> run_line(const Invocation& invocation, const ScoutOptions& options,
   front.socket = options.socket;
   front.submission = std::move(*submission);
   front.reads_input = false;
-  front.style = options.label ? OutputStyle::Labelled : OutputStyle::Gathered;
+  front.style = options.common.json ? OutputStyle::Json
+                : options.label     ? OutputStyle::Labelled
+                                    : OutputStyle::Gathered;
+  front.json = options.common.json;
   front.bold = use_color(options.common, STDOUT_FILENO);
   return FrontEnd(std::move(front), std::move(*head)).run();
 }
@@ -125,6 +128,7 @@ int scout_main(const Invocation& invocation) {
            "Runs a shell command on every node at once; equal outputs are shown once. "
            "Without a command: reads commands from standard input");
   add_server_option(app, options.common);
+  add_json_option(app, options.common);
   app.add_option("-w,--nodelist", options.only_nodes, "These nodes")->type_name("NODES");
   app.add_option("-x,--exclude", options.except_nodes, "None of these nodes")->type_name("NODES");
   app.add_option("--timeout", options.timeout, "End it after this time; a bare number: minutes")

@@ -117,6 +117,7 @@ int scattach_main(const Invocation& invocation) {
   CLI::App app;
   describe(app, invocation, "Watches a running job: its output, and its end. ^C leaves it alone");
   add_server_option(app, common);
+  add_json_option(app, common);
   app.add_flag("--input", input, "Provide its standard input");
   app.add_flag("-l,--label", label, "Put \"rank: \" before each line");
   app.add_flag("-q,--quiet", front.quiet, "No word about how it ended");
@@ -132,6 +133,7 @@ int scattach_main(const Invocation& invocation) {
   front.socket = *server;
   front.job = *id;
   front.reads_input = input;
+  front.json = common.json;
   if (label) front.style = OutputStyle::Labelled;
   return FrontEnd(std::move(front), std::move(*link)).run();
 }

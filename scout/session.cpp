@@ -1,5 +1,8 @@
 #include "scout/session.hpp"
 
+#include "base/json_writer.hpp"
+#include "scout/words.hpp"
+
 #include <algorithm>
 
 namespace score::scout {
@@ -27,6 +30,26 @@ Result<wire::JobList> ask_jobs(HeadLink& head, const std::vector<std::uint64_t>&
     if (!found) return fail(Errc::NotFound, "no job {}", job);
   }
   return list;
+}
+
+int for_each_job(const Invocation& invocation, const CommonOptions& options,
+                 const std::vector<std::uint64_t>& jobs,
+                 const std::function<Result<void>(std::uint64_t)>& work) {
+  int code = kExitOk;
+  JsonWriter json;
+  json.begin_object().field("schema", "scored.done/1").key("jobs").begin_array();
+  for (const auto job : jobs) {
+    const auto done = work(job);
+    json.begin_object().field("job", job).field("done", static_cast<bool>(done));
+    if (!done) {
+      const Error error = about_job(done.error(), job);
+      json.field("error", words_of(error));
+      code = complain(invocation, error);
+    }
+    json.end_object();
+  }
+  if (options.json) print(json.end_array().end_object().text() + "\n");
+  return code;
 }
 
 }  // namespace score::scout

@@ -5,6 +5,8 @@
 #include "scout/head_link.hpp"
 
 #include <functional>
+#include <string>
+#include <vector>
 
 namespace score::scout {
 
@@ -14,5 +16,11 @@ int with_head(const Invocation& invocation, const CommonOptions& options,
 
 // The jobs with these ids. Errors: the head's; NotFound naming the first that is missing.
 Result<wire::JobList> ask_jobs(HeadLink& head, const std::vector<std::uint64_t>& jobs);
+
+// What is done to each of several jobs, one that fails not sparing the others: failures are told as
+// they come, and with --json one object says of each job whether it was done. Gives the exit code.
+int for_each_job(const Invocation& invocation, const CommonOptions& options,
+                 const std::vector<std::uint64_t>& jobs,
+                 const std::function<Result<void>(std::uint64_t)>& work);
 
 }  // namespace score::scout

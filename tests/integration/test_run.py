@@ -432,6 +432,28 @@ def test_parallel_shell_merges_equal_output(few):
     assert few.run('scout', '-w', 'node05', 'exit 3', code=3).stdout == ''
 
 
+def test_json_of_what_changes_something(few):
+    job = few.submit('--hold', '-N', 1, 'true')
+    assert few.json('score', 'release', job) == {'schema': 'scored.done/1', 'jobs': [{'job': job, 'done': True}]}
+    few.wait_job(job, 'completed')
+    result = few.run('sccancel', '--json', job, 99999, code=125)
+    first, second = json.loads(result.stdout)['jobs']
+    assert not first['done'] and 'has ended' in first['error'] and second == {
+        'job': 99999, 'done': False, 'error': 'no job 99999'}
+    assert json.loads(few.run('scattach', '--json', job).stderr.splitlines()[-1])['job']['job'] == job
+    told = few.json('scadm', 'set', 'quantum', '100ms')
+    assert told['schema'] == 'scored.done/1' and '100ms' in told['text']
+    assert few.json('scadm', 'drain', 'node07')['text'] == ''
+    assert few.json('scadm', 'resume', 'node07')['schema'] == 'scored.done/1'
+    assert few.json('scadm', 'web-login')['url'].startswith('http://127.0.0.1:')
+    result = few.run('scout', '--json', 'echo $((SCORE_RANK / 7)); exit $((SCORE_RANK / 7))', code=1)
+    names = [f'node0{i}' for i in range(8)]
+    assert json.loads(result.stdout) == {'schema': 'scored.outputs/1', 'outputs': [
+        {'nodes': names[:7], 'stream': 'stdout', 'text': '0\n'},
+        {'nodes': names[7:], 'stream': 'stdout', 'text': '1\n'}]}
+    assert json.loads(result.stderr.splitlines()[-1])['job']['exit_code'] == 1
+
+
 def test_json_has_a_schema(few):
     few.run('scrun', 'true')
     for words in (['scq'], ['scnodes'], ['score', 'info'], ['scadm', 'trace']):
