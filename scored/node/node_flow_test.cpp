@@ -401,7 +401,8 @@ TEST(LyingShepherd, IsNotTakenForAnotherUsersAfterARestart) {
   head.start_node();
   ASSERT_TRUE(head.wait_for_node());
   head.prepare(256, "true");
-  ASSERT_NE(head.expect<wire::Prepared>(256), nullptr);
+  ASSERT_NE(head.expect<wire::Prepared>(256), nullptr)
+      << read_file(head.dir / "node.log", 1U << 20U).value_or("");
   head.kill_node();
   head.start_node();
   ASSERT_TRUE(head.wait_for_node(2));
