@@ -4,7 +4,8 @@
 usage: tidy.py ROOT        prints one line a fault, `file:line: rule: what`, and exits 1 if any
 
 Rules: size (file, function, line), include (who may include whom), banned (calls that break
-testability or safety), trap (g++ 12 coroutine faults), pragma, test (a source without a test).
+testability or safety), trap (g++ 12 coroutine faults), pragma, test (a source without a test),
+readme (a folder without one, or a long one), left (what a crash or a merge left).
 A line is excused by a comment on it or the line above: `tidy: allow RULE, reason`.
 """
 import pathlib
@@ -47,6 +48,8 @@ BANNED = [  # (pattern, where it is allowed, why)
      'libraries return, daemons log'),
 ]
 SOURCE = re.compile(r'\.(cpp|hpp|h|c)$')
+README_LINES = 40
+LEFT_BEHIND = re.compile(r'\.(btr|orig|rej|pyc|log)$|(^|/)core(\.\d+)?$|,vm\.')
 NEEDS_TEST = re.compile(r'^(base|gang|proto)/(?!pch|asio_|generate_)[^/]+\.cpp$')
 
 
@@ -178,9 +181,24 @@ def check_test(path, files, lines):
     yield 1, 'test', 'no _test.cpp beside it and no "tested by" in its head'
 
 
+def check_tree(root, files):
+    """What is there and should not be, and the other way round."""
+    for path in files:
+        if LEFT_BEHIND.search(path) and pathlib.Path(root, path).exists():
+            yield path, 'left', 'no part of the project'
+    for folder in sorted({path.split('/')[0] for path in files if '/' in path} - {'.ci', 'cmake', 'packaging'}):
+        readme = pathlib.Path(root, folder, 'README.md')
+        if not readme.is_file():
+            yield folder, 'readme', 'no README.md'
+        elif len(readme.read_text(encoding='utf-8').splitlines()) > README_LINES:
+            yield f'{folder}/README.md', 'readme', f'more than {README_LINES} lines'
+
+
 def faults(root):
     files = tracked(root)
     known = set(files)
+    for path, rule, what in check_tree(root, files):
+        yield f'{path}:1: {rule}: {what}'
     for path in files:
         if not SOURCE.search(path) or path.startswith(('build/', 'tests/fuzz/corpus')):
             continue

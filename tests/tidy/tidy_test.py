@@ -9,10 +9,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import tidy  # noqa: E402
 
 
-def rules_of(path, text):
+def rules_of(path, text, readme='# scored\n'):
     with tempfile.TemporaryDirectory() as root:
         file = pathlib.Path(root, path)
         file.parent.mkdir(parents=True)
+        if readme is not None:
+            pathlib.Path(root, path.split('/')[0], 'README.md').write_text(readme)
         file.write_text(text)
         return [fault.split(': ')[1] for fault in tidy.faults(root)]
 
@@ -38,6 +40,9 @@ CASES = {
     'named local': ('scored/a.cpp', 'Agg a{x, 3};\nco_await take(std::move(a));\n', []),
     'subscript': ('scored/a.cpp', 'co_await take(table[index](1));\n', []),
     'pragma': ('scored/a.hpp', 'int f();\n', ['pragma']),
+    'backtrace': ('scored/a.80s-28525,vm.btr', 'terminated\n', ['left']),
+    'core': ('scored/core.123', '\n', ['left']),
+    'header of that name': ('scored/core.hpp', '#pragma once\n', []),
     'no test': ('base/a.cpp', 'int f() { return 1; }\n', ['test']),
 }
 
@@ -47,6 +52,10 @@ class Tidy(unittest.TestCase):
         for name, (path, text, expected) in CASES.items():
             with self.subTest(name):
                 self.assertEqual(rules_of(path, text), expected)
+
+    def test_every_folder_has_a_short_readme(self):
+        self.assertEqual(rules_of('scored/a.cpp', '\n', readme=None), ['readme'])
+        self.assertEqual(rules_of('scored/a.cpp', '\n', readme='\n' * 41), ['readme'])
 
 
 if __name__ == '__main__':
