@@ -114,6 +114,9 @@ class Channel final : private FrameSink {
 
   bool has_dead_peer() const { return dead_peers_ != 0; }
 
+  // Differs from before when a peer was found dead since.
+  std::uint32_t dead_peers() const { return dead_peers_; }
+
   [[gnu::cold]] void declare_dead(std::uint32_t peer);
   // For channels without common ranks: nothing may be sent to `peer` before. Not part of a saved
   // context.

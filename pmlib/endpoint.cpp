@@ -1,5 +1,5 @@
 // Waiting. A rank that waits polls for a while, because an answer often comes within microseconds,
-// and then sleeps in epoll_wait on everything that can bring news: the packet device, the wake
+// and then sleeps in poll on everything that can bring news: the packet device, the wake
 // socket that peers of this node write to when `sleeping` is set, and the pidfds of those peers.
 // `sleeping` is set before the last look at the inbox and peers look at it after they have filled
 // an entry, both with full barriers: one of the two always sees the other.
@@ -18,6 +18,7 @@
 #include <fcntl.h>
 #include <fstream>
 #include <iterator>
+#include <poll.h>
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
@@ -278,6 +279,7 @@ void Endpoint::build() {
   if (device_) {
     channel_ = std::make_unique<Channel>(segment_, *device_, clock_, options_.channel);
   }
+  count_dead();
 }
 
 void Endpoint::watch(int fd) {
@@ -427,6 +429,8 @@ bool Endpoint::progress() {
   if (progress_turn_++ % kDeadEvery == 0) look_for_dead();
   bool something = shmem_->progress();
   something |= channel_ && channel_->progress() > 0;
+  if (channel_ && channel_->dead_peers() != seen_dead_) [[unlikely]]
+    count_dead();
   return something || has_input();
 }
 
@@ -440,9 +444,17 @@ void Endpoint::look_for_dead() {
   if (now - last_look_us_ < kDeathLookUs) return;
   last_look_us_ = now;
   std::uint32_t rank = 0;
+  bool found = false;
   while (shmem_->find_dead(rank)) {
     segment_.peer(rank).dead = 1;
+    found = true;
   }
+  if (found) count_dead();
+}
+
+// Those whom nobody was told of yet. A walk through all peers: only when there are new ones.
+void Endpoint::count_dead() {
+  seen_dead_ = channel_ ? channel_->dead_peers() : 0;
   dead_unreported_ = 0;
   for (std::uint32_t i = 0; i < size(); ++i) dead_unreported_ += segment_.peer(i).dead == 1 ? 1 : 0;
 }
@@ -459,15 +471,25 @@ bool Endpoint::find_dead(std::uint32_t& rank) {
 }
 
 int Endpoint::before_select(std::int64_t& timeout_us) {
+  watch_device(true);
+  const int error = get_ready_to_sleep(timeout_us);
+  if (error != 0) watch_device(false);
+  return error;
+}
+
+void Endpoint::after_select() {
+  watch_device(false);
+  wake_up(true);
+}
+
+int Endpoint::get_ready_to_sleep(std::int64_t& timeout_us) {
   SegmentHeader& h = segment_.header();
-  for (const int fd : shmem_->new_death_fds()) watch(fd);
+  for (const int fd : shmem_->take_new_death_fds()) watch(fd);
   if (channel_) channel_->flush_acks();
   shmem_->push_through();  // then progress() below ends what that completed
-  watch_device(true);
   h.sleeping.store(1, std::memory_order_seq_cst);
   if (progress() || (device_ && !device_->prepare_to_sleep())) {
     h.sleeping.store(0, std::memory_order_relaxed);
-    watch_device(false);
     return EBUSY;
   }
   Microseconds due = 0;
@@ -480,10 +502,10 @@ int Endpoint::before_select(std::int64_t& timeout_us) {
   return 0;
 }
 
-void Endpoint::after_select() {
+void Endpoint::wake_up(bool by_peers) {
   set_idle(false);
   segment_.header().sleeping.store(0, std::memory_order_relaxed);
-  watch_device(false);
+  if (!by_peers) return;
   std::array<char, 16> drained{};
   while (recv(wake_fd_, drained.data(), drained.size(), MSG_DONTWAIT) > 0) {
   }
@@ -507,9 +529,11 @@ int Endpoint::wait(std::int64_t timeout_us) {
       sleep_us = sleep_us < 0 ? left : std::min(left, sleep_us);
     }
     timespec time{sleep_us / 1'000'000, sleep_us % 1'000'000 * 1000};
-    epoll_event event{};
-    const int n = epoll_pwait2(epoll_fd_, &event, 1, sleep_us < 0 ? nullptr : &time, nullptr);
-    after_select();
+    std::array<pollfd, 2> news{pollfd{epoll_fd_, POLLIN, 0},
+                               pollfd{device_ ? device_->poll_fd() : -1, POLLIN, 0}};
+    // Not epoll_wait: that ends when the process is frozen and thawed, poll goes on by itself.
+    const int n = ppoll(news.data(), news.size(), sleep_us < 0 ? nullptr : &time, nullptr);
+    wake_up(n > 0 && news[0].revents != 0);
     if (progress() || n > 0) return 0;
   }
 }

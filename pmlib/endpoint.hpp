@@ -143,7 +143,13 @@ class Endpoint {
   bool uses_shmem(std::uint32_t peer) const;
   [[gnu::cold]] bool find_dead(std::uint32_t& peer);
   [[gnu::noinline]] void look_for_dead();
+  void count_dead();
   bool has_input() const;
+  // As before_select(), but the device is not part of poll_fd().
+  int get_ready_to_sleep(std::int64_t& timeout_us);
+  // `by_peers`: poll_fd() may have something of peers of this node, who wake, or whose end can be
+  // seen.
+  void wake_up(bool by_peers);
   void watch(int fd);
   void watch_device(bool on);
 
@@ -167,6 +173,7 @@ class Endpoint {
   unsigned progress_turn_ = 0;
   unsigned near_turns_ = 1;  // the device is looked at once in so many calls of receive(); 2^n
   std::uint32_t dead_unreported_ = 0;
+  std::uint32_t seen_dead_ = 0;  // channel_->dead_peers() at the last count
   std::uint64_t last_look_us_ = 0;
   mutable std::uint32_t seen_dropped_ = 0;  // by the kernel
 };

@@ -88,11 +88,13 @@ int Shmem::attach(std::uint32_t rank) {
   peer.pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   peer.can_cross = may_cross_ && is_crossing_allowed(static_cast<pid_t>(pid));
   peer.mapping = std::move(mapping);
+  if (peer.pidfd >= 0) new_death_fds_.push_back(peer.pidfd);
+  ++attached_;
   return 0;
 }
 
 bool Shmem::find_dead(std::uint32_t& rank) {
-  for (std::uint32_t i = 0; i < peers_.size(); ++i) {
+  for (std::uint32_t i = 0; attached_ > 0 && i < peers_.size(); ++i) {
     Peer& peer = peers_[i];
     if (!peer.mapping || peer.is_gone) continue;
     pollfd ended{peer.pidfd, POLLIN, 0};
@@ -112,20 +114,16 @@ void Shmem::forget_peer(std::uint32_t rank) {
   take_entries();  // what it said last still counts
   Peer& peer = peers_[rank];
   peer.is_gone = true;
+  --attached_;
+  std::erase(new_death_fds_, peer.pidfd);
   if (peer.pidfd >= 0) close(std::exchange(peer.pidfd, -1));
   operations_.fail_peer(rank, EHOSTDOWN);
   forget_transfers(rank);
   free_message_slots(rank);
 }
 
-std::vector<int> Shmem::new_death_fds() {
-  std::vector<int> fds;
-  for (Peer& peer : peers_) {
-    if (peer.pidfd < 0 || peer.is_watched) continue;
-    peer.is_watched = true;
-    fds.push_back(peer.pidfd);
-  }
-  return fds;
+std::vector<int> Shmem::take_new_death_fds() {
+  return std::exchange(new_death_fds_, {});
 }
 
 void Shmem::wake(const SegmentHeader& peer) const {

@@ -90,13 +90,12 @@ class Shmem {
   bool find_dead(std::uint32_t& peer);
   // Descriptors that poll readable when a peer ends, of peers attached since the last call. They
   // are closed as soon as find_dead() has noticed it, so nobody waits on them any more.
-  std::vector<int> new_death_fds();
+  std::vector<int> take_new_death_fds();
 
  private:
   struct Peer {
     std::unique_ptr<MappedSegment> mapping;
     int pidfd = -1;
-    bool is_watched = false;
     bool is_gone = false;    // has died or left
     bool can_cross = false;  // cross-memory attach is allowed
   };
@@ -164,6 +163,8 @@ class Shmem {
   std::uint32_t& head_;
   bool may_cross_;
   std::vector<Peer> peers_;
+  std::uint32_t attached_ = 0;  // of them: have a mapping and are not gone
+  std::vector<int> new_death_fds_;
   std::vector<Offered> offers_;  // of each pool slot
   // Slots with pieces, in the order of offers; an entry is void if its slot was found stored
   // before.

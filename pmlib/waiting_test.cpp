@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <csignal>
 #include <cstring>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 namespace score::pm {
@@ -102,6 +105,42 @@ TEST_P(Crowd, SixtyFourProcessesPassATokenAndSleepMeanwhile) {
 
 TEST_P(Crowd, SixtyFourProcessesExchangeAllToAll) {
   run_ranks(GetParam(), 64, [](Endpoint& e) { return all_to_all(e, 3); });
+}
+
+bool sleeps_within(Endpoint& e, std::chrono::seconds limit) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  while (e.segment().header().sleeping.load() == 0) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+// As all ranks of a gang are, with each switch: who sleeps need not look what is there.
+TEST_P(Crowd, AWaitGoesOnWhenItsProcessIsStoppedAndContinued) {
+  TestJob job(GetParam(), 2);
+  const pid_t pid = fork();
+  ASSERT_GE(pid, 0);
+  if (pid == 0) {
+    alarm(120);
+    job[0].segment().header().owner_pid = static_cast<std::uint32_t>(getpid());
+    std::uint32_t value = 0, source = 0;
+    const bool good = receive_number(job[0], value, source) && value == 7;
+    _exit(good && job[0].counters().sleeps == 1 ? 0 : 1);
+  }
+  EXPECT_TRUE(sleeps_within(job[0], std::chrono::seconds(60)));
+  for (int i = 0; i < 10; ++i) {
+    int status = 0;
+    kill(pid, SIGSTOP);
+    ASSERT_EQ(waitpid(pid, &status, WUNTRACED), pid);
+    ASSERT_TRUE(WIFSTOPPED(status));
+    kill(pid, SIGCONT);
+    ASSERT_EQ(waitpid(pid, &status, WCONTINUED), pid);
+  }
+  EXPECT_TRUE(send_number(job[1], 0, 7));
+  int status = 0;
+  ASSERT_EQ(waitpid(pid, &status, 0), pid);
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace
