@@ -21,6 +21,8 @@ Seen add(Seen a, const Seen& b) {
   a.idle_returned += b.idle_returned;
   a.early_yields += b.early_yields;
   a.deadlocks_killed += b.deadlocks_killed;
+  a.lost_reports += b.lost_reports;
+  a.fake_wakes += b.fake_wakes;
   a.launches_compared += b.launches_compared;
   a.hangs_ended += b.hangs_ended;
   a.met += b.met;
@@ -66,6 +68,8 @@ TEST_P(ClusterSim, HoldsItsInvariantsAndEndsEveryJobOnce) {
   EXPECT_GT(all.idle_returned, 5U);
   EXPECT_GT(all.early_yields, 0U);
   EXPECT_GT(all.deadlocks_killed, 0U);
+  EXPECT_GT(all.lost_reports, 20U);
+  EXPECT_GT(all.fake_wakes, 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, ClusterSim, testing::Values(1, 11, 21, 31, 41));

@@ -26,10 +26,11 @@ void print(const score::sim::Options& options, const score::sim::Seen& seen) {
   fmt::print(
       "; {} head restarts, {} cuts, {} node crashes, {} daemon restarts, {} duplicates, {} stale "
       "reports; compared {} gang switches (worst {}), {} cores, {} clocks; {} idle jobs left, {} "
-      "returned\n",
+      "returned, {} reports lost, {} fake wake-ups\n",
       seen.head_restarts, seen.cuts, seen.node_crashes, seen.daemon_restarts, seen.duplicates,
       seen.stale_reports, seen.gangs_compared, score::base::format_duration(seen.worst_gang_skew),
-      seen.cores_compared, seen.clocks_compared, seen.idle_left, seen.idle_returned);
+      seen.cores_compared, seen.clocks_compared, seen.idle_left, seen.idle_returned,
+      seen.lost_reports, seen.fake_wakes);
 }
 
 }  // namespace

@@ -147,7 +147,9 @@ void SimNode::carry_out(const gang::NodeActions& actions) {
     } else if (const auto* m = std::get_if<gang::SendToHead>(&action)) {
       // Reports of this kind may be lost: they are repeated as long as it matters.
       const bool is_activity = std::holds_alternative<base::ActivityChanged>(m->message);
-      if (!is_activity || !world_.chance.one_in(20 * world_.rarity)) world_.send(m->message);
+      const bool is_lost = is_activity && world_.chance.one_in(20 * world_.rarity);
+      if (is_lost) ++lost_reports_;
+      if (!is_lost) world_.send(m->message);
     }
   }
   world_.state_changed(id_);
@@ -343,7 +345,11 @@ void SimNode::judge_unswitched() {
 void SimNode::look(AttemptId id) {
   const auto found = shepherds_.find(id);
   if (found == shepherds_.end() || found->second.phase != base::AttemptPhase::Running) return;
-  if (!found->second.frozen) judge(found->second, world_.chance.one_in(1000 * world_.rarity));
+  if (!found->second.frozen) {
+    const bool is_fake = world_.chance.one_in(1000 * world_.rarity);
+    if (is_fake && found->second.asleep_until > world_.events.now()) ++fake_wakes_;
+    judge(found->second, is_fake);
+  }
   const auto again = shepherds_.find(id);
   if (again == shepherds_.end() || !again->second.background) return;
   again->second.held = again->second.meter.has_used();

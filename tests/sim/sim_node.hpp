@@ -98,6 +98,12 @@ class SimNode {
 
   [[nodiscard]] std::uint64_t unmet() const { return unmet_; }
 
+  // Reports of (in)activity that the head never got.
+  [[nodiscard]] std::uint64_t lost_reports() const { return lost_reports_; }
+
+  // Looks at sleepers that took them for awake.
+  [[nodiscard]] std::uint64_t fake_wakes() const { return fake_wakes_; }
+
   [[nodiscard]] const base::NodeInfo& info() const { return info_; }
 
   [[nodiscard]] NodeId id() const { return id_; }
@@ -159,6 +165,7 @@ class SimNode {
   bool misled_ = false;                  // until the plan ahead starts
   base::Epoch first_epoch_{UINT64_MAX};  // of this connection
   std::uint64_t met_ = 0, unmet_ = 0;
+  std::uint64_t lost_reports_ = 0, fake_wakes_ = 0;
 };
 
 }  // namespace score::sim

@@ -43,7 +43,7 @@ struct Seen {
   std::uint64_t head_restarts = 0, cuts = 0, node_crashes = 0, daemon_restarts = 0, duplicates = 0;
   std::uint64_t late_timetables = 0, stale_reports = 0;
   std::uint64_t idle_left = 0, idle_returned = 0, early_yields = 0, idle_compared = 0;
-  std::uint64_t deadlocks_killed = 0;
+  std::uint64_t deadlocks_killed = 0, lost_reports = 0, fake_wakes = 0;
   std::uint64_t launches_compared = 0, hangs_ended = 0;
   std::uint64_t met = 0, unmet = 0;
   Duration worst_gang_skew{0};

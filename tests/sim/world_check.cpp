@@ -243,6 +243,8 @@ void World::check_healed() {
   for (const Site& site : sites_) {
     seen_.met += site.node->met();
     seen_.unmet += site.node->unmet();
+    seen_.lost_reports += site.node->lost_reports();
+    seen_.fake_wakes += site.node->fake_wakes();
   }
   seen_.epochs += head_->counters().epochs;
   seen_.stale_reports += head_->counters().stale_reports;
