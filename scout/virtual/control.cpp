@@ -3,6 +3,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -13,6 +14,7 @@ namespace score::scout {
 namespace {
 
 constexpr std::size_t kMaxLine = 1024;
+constexpr std::size_t kMaxVisitors = 16;  // who have not said their line yet
 
 struct Address {
   sockaddr_un address{};
@@ -43,27 +45,56 @@ void set_deadline(int fd) {
   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
 }
 
-}  // namespace
-
-Result<UniqueFd> listen_control(const std::string& path) {
-  const auto address = address_of(path);
-  if (!address) return address.error();
-  UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!listener || ::bind(listener.get(), address->raw(), sizeof(sockaddr_un)) != 0 ||
-      ::listen(listener.get(), 8) != 0) {
-    return fail(errno_code(errno), "listen at {}", path);
-  }
-  return listener;
+bool watch(int ready, int fd) {
+  epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
+  return ::epoll_ctl(ready, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-void serve_control(int listener, const std::function<std::string(const std::string&)>& answer) {
-  const UniqueFd client(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
-  if (!client) return;
-  const auto peer = peer_credentials(client.get());
-  if (!peer || (peer->uid.value() != geteuid() && peer->uid.value() != 0)) return;
-  set_deadline(client.get());
-  const auto reply = answer(read_line(client.get())) + "\n";
-  if (const auto written = write_all(client.get(), reply); !written) return;  // nobody waits for it
+}  // namespace
+
+Result<ControlDoor> ControlDoor::open(const std::string& path) {
+  const auto address = address_of(path);
+  if (!address) return address.error();
+  UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  UniqueFd ready(::epoll_create1(EPOLL_CLOEXEC));
+  if (!listener || !ready || ::bind(listener.get(), address->raw(), sizeof(sockaddr_un)) != 0 ||
+      ::listen(listener.get(), kMaxVisitors) != 0 || !watch(ready.get(), listener.get())) {
+    return fail(errno_code(errno), "listen at {}", path);
+  }
+  return ControlDoor(std::move(listener), std::move(ready));
+}
+
+ControlDoor::ControlDoor(UniqueFd listener, UniqueFd ready)
+    : listener_(std::move(listener)), ready_(std::move(ready)) {}
+
+void ControlDoor::serve(const Answer& answer) {
+  let_in();
+  std::erase_if(visitors_, [&](Visitor& visitor) { return hear(visitor, answer); });
+}
+
+void ControlDoor::let_in() {
+  for (;;) {
+    UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket) return;
+    const auto peer = peer_credentials(socket.get());
+    if (!peer || (peer->uid.value() != geteuid() && peer->uid.value() != 0)) continue;
+    if (!watch(ready_.get(), socket.get())) continue;
+    if (visitors_.size() == kMaxVisitors) visitors_.pop_front();
+    visitors_.push_back({std::move(socket), ""});
+  }
+}
+
+bool ControlDoor::hear(Visitor& visitor, const Answer& answer) {
+  std::array<char, kMaxLine> part{};
+  const ssize_t count = ::read(visitor.socket.get(), part.data(), part.size());
+  if (count < 0) return errno != EAGAIN && errno != EINTR;
+  visitor.line.append(part.data(), static_cast<std::size_t>(count));
+  const std::size_t end = visitor.line.find('\n');
+  if (end == visitor.line.npos && count > 0 && visitor.line.size() < kMaxLine) return false;
+  const auto reply = answer(visitor.line.substr(0, end)) + "\n";
+  // It fits, or nobody waits for it.
+  (void)::send(visitor.socket.get(), reply.data(), reply.size(), MSG_NOSIGNAL);
+  return true;
 }
 
 Result<std::string> ask_control(const std::string& path, const std::string& request) {

@@ -6,7 +6,6 @@
 #include "scout/head_link.hpp"
 #include "scout/virtual/command_process.hpp"
 #include "scout/virtual/config_files.hpp"
-#include "scout/virtual/control.hpp"
 #include "scout/virtual/description.hpp"
 #include "scout/virtual/reaper.hpp"
 
@@ -98,7 +97,7 @@ Status Supervisor::boot() {
   auto status = make_cgroup();
   if (status) status = write_configuration(layout_, options_);
   if (!status) return status;
-  auto control = listen_control(layout_.control());
+  auto control = ControlDoor::open(layout_.control());
   if (!control) return control.error();
   control_ = std::move(*control);
   daemons_.emplace(layout_, options_, networks_);
@@ -129,7 +128,7 @@ void Supervisor::turn() {
   std::array<pollfd, 3> fds = {
       {{.fd = signals_.get(), .events = POLLIN, .revents = 0},
        {.fd = starter_ ? starter_.get() : -1, .events = POLLIN, .revents = 0},
-       {.fd = control_.get(), .events = POLLIN, .revents = 0}}};
+       {.fd = control_ ? control_->fd() : -1, .events = POLLIN, .revents = 0}}};
   const int timeout = state_ == State::Booting ? kBootTick_ms : -1;
   if (::poll(fds.data(), fds.size(), timeout) < 0 && errno != EINTR)
     return stop("error poll failed");
@@ -210,7 +209,7 @@ std::string Supervisor::last_words(const std::string& daemon) const {
 }
 
 void Supervisor::on_control() {
-  serve_control(control_.get(), [this](const std::string& request) { return answer(request); });
+  control_->serve([this](const std::string& request) { return answer(request); });
 }
 
 std::string Supervisor::answer(const std::string& request) {

@@ -8,6 +8,7 @@
 #include "base/fd.hpp"
 #include "base/result.hpp"
 #include "base/time.hpp"
+#include "scout/virtual/control.hpp"
 #include "scout/virtual/daemons.hpp"
 #include "scout/virtual/layout.hpp"
 #include "scout/virtual/netns.hpp"
@@ -51,7 +52,7 @@ class Supervisor {
   Layout layout_;
   UniqueFd starter_;
   UniqueFd signals_;
-  UniqueFd control_;
+  std::optional<ControlDoor> control_;
   std::optional<ClusterDirectory> directory_;
   std::optional<NodeNetworks> networks_;
   std::optional<Daemons> daemons_;

@@ -5,6 +5,7 @@ import pathlib
 import random
 import resource
 import socket
+import sys
 
 import pytest
 from cluster import is_alive
@@ -95,10 +96,28 @@ def test_unreadable_directory(few, tmp_path, as_root):
     assert str(closed) in result.stderr and 'node' in result.stderr
 
 
+def tcp_listeners(few):
+    """Of the daemons in this network namespace."""
+    held = set()
+    for pid in pids_of(few):
+        for descriptor in os.listdir(f'/proc/{pid}/fd'):
+            with contextlib.suppress(OSError):  # closed since
+                held.add(os.readlink(f'/proc/{pid}/fd/{descriptor}'))
+    for line in pathlib.Path('/proc/net/tcp').read_text().splitlines()[1:]:
+        words = line.split()
+        if words[3] == '0A' and f'socket:[{words[9]}]' in held:
+            host, port = words[1].split(':')
+            yield socket.inet_ntoa(int(host, 16).to_bytes(4, sys.byteorder)), int(port, 16)
+
+
+def pids_of(few):
+    description = few.describe()
+    return [daemon['pid'] for daemon in [description['head'], *description['nodes'], *description['launchers']]]
+
+
 def listeners(few):
-    """Every socket of the cluster that takes connections."""
-    host, port = few.description['address'].rsplit(':', 1)
-    yield socket.AF_INET, (host, int(port))
+    """Every socket of the cluster that takes connections: nodes', the dashboard's, Unix sockets."""
+    yield from ((socket.AF_INET, address) for address in tcp_listeners(few))
     for line in pathlib.Path('/proc/net/unix').read_text().splitlines():
         path = line.split()[-1]
         if path.startswith(str(few.directory) + '/') and line.split()[3] == '00010000':
@@ -127,12 +146,10 @@ def test_random_bytes_on_every_listener(few):
     chance = random.Random(5)
     job = few.submit('-N', 8, 'sleep', '600')
     few.wait_job(job, 'running')
-    pids = [daemon['pid'] for daemon in [few.describe()['head'], *few.describe()['nodes'], *few.describe()['launchers']]]
-    seen = 0
+    pids = pids_of(few)
+    seen = []
     for family, address in listeners(few):
-        if family == socket.AF_UNIX and address.endswith('/control'):
-            continue  # of score virtual itself; asked one line at a time
-        seen += 1
+        seen.append(address)
         for data in hostile_bytes(chance):
             with socket.socket(family, kind_of(address) if family == socket.AF_UNIX else socket.SOCK_STREAM) as peer:
                 peer.settimeout(0.3)  # a launcher hears one node daemon only: nobody answers
@@ -144,7 +161,10 @@ def test_random_bytes_on_every_listener(few):
                         pass
                 except OSError:
                     pass  # closed on us: as it should be
-    assert seen >= 2 + 8
+    for name in ('control', 'head.sock', *['launcher.sock'] * 8):
+        paths = [path for path in seen if isinstance(path, str) and path.endswith('/' + name)]
+        assert len(paths) == (8 if name == 'launcher.sock' else 1), (name, seen)
+    assert len([address for address in seen if isinstance(address, tuple)]) == 2, seen
     assert all(is_alive(pid) for pid in pids)
     assert few.job(job)['state'] == 'running'
     assert few.run('scrun', '-N', 8, 'echo', 'x').stdout == 'x\n' * 8

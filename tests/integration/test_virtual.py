@@ -1,10 +1,12 @@
 """score virtual: exit codes, and nothing left behind whatever ends it."""
+import contextlib
 import json
 import os
 import pathlib
 import pwd
 import shutil
 import signal
+import socket
 import subprocess
 import time
 
@@ -128,6 +130,23 @@ def test_next_start_sweeps_what_pmix_servers_left():
     assert virtual('--nodes', 2, '--', 'true').returncode == 0
     check_gone(description)
     wait_until(lambda: not made & pmix_directories())
+
+
+def test_who_says_nothing_to_the_supervisor_holds_nobody_up():
+    process, description = boot('--nodes', 2)
+    control = str(pathlib.Path(description['directory']) / 'control')
+    with contextlib.ExitStack() as crowd:
+        for i in range(40):
+            silent = crowd.enter_context(socket.socket(socket.AF_UNIX))
+            silent.connect(control)
+            with contextlib.suppress(OSError):  # others took its place
+                silent.sendall(b'restart nod' if i % 2 else b'')
+        restarted = virtual('--restart', 'node01', description['directory'])
+        assert restarted.returncode == 0 and int(restarted.stdout) > 0, restarted
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=LIMIT)
+    assert process.returncode == 128 + signal.SIGINT
+    check_gone(description)
 
 
 def test_supervisor_killed_is_cleared_by_the_starter():
