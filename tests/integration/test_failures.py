@@ -1,6 +1,13 @@
 """Daemons that are killed: nothing acknowledged is lost, jobs go on, exit codes are kept."""
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
 import threading
 import time
+
+import pytest
 
 from cluster import LIMIT, wait_until
 from progress import start_progress, wait_shares
@@ -108,6 +115,88 @@ def test_node_lost_ends_its_jobs_with_the_reason(fresh, tmp_path):
     nodes = {node['node']: node['state'] for node in cluster.json('scnodes')['nodes']}
     assert nodes['node02'] == 'down'
     cluster.cancel_all()
+
+
+@contextlib.contextmanager
+def stopped(node):
+    os.kill(node['pid'], signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(node['pid'], signal.SIGCONT)
+
+
+@contextlib.contextmanager
+def cut_off(node):
+    """Nothing comes in any more, and nobody is told."""
+    def nft(words):
+        return subprocess.run(['nsenter', '-t', str(node['pid']), '-n', 'nft', words], capture_output=True, text=True)
+
+    for words in ('add table netdev cut', 'add chain netdev cut in { type filter hook ingress device eth0 priority 0; }',
+                  'add rule netdev cut in drop'):
+        done = nft(words)
+        if done.returncode != 0:
+            pytest.skip(f'nftables cannot do: {words}: {done.stderr}')
+    yield
+    assert nft('delete table netdev cut').returncode == 0
+
+
+@pytest.mark.parametrize('trouble, options', [(stopped, []), (cut_off, ['--netns'])])
+def test_a_silent_node_is_given_up_and_comes_back(fresh, as_root, tmp_path, trouble, options):
+    """It hangs, or its link says nothing: jobs end, others go on; later its old tasks are killed first."""
+    for program in ('ip', 'nft', 'nsenter') if options else ():
+        if shutil.which(program) is None:
+            pytest.skip(f'needs {program}')
+    cluster = fresh(3, '--cores', 1, *options)
+    lost, of_lost = start_progress(cluster, tmp_path, 'lost', 3)
+    other, of_other = start_progress(cluster, tmp_path, 'other', 1, '-w', 'node00')
+    with trouble(cluster.daemon('node02')):
+        end = cluster.wait_job(lost, 'node-failed')
+        assert any('node02' in reason and 'heartbeat' in reason for reason in end['reasons']), end
+        before = of_other.total()
+        wait_until(lambda: of_other.total() > before)
+    cluster.wait_up()
+    assert cluster.run('scrun', '-q', '-N', 3, 'echo', 'x').stdout == 'x\n' * 3
+    before = of_lost.counter(2)
+    time.sleep(0.5)
+    assert of_lost.counter(2) == before, 'a task of the attempt that was given up lives on'
+    assert cluster.job(other)['state'] == 'running'
+    cluster.cancel_all()
+
+
+def test_a_full_disk_refuses_and_loses_nothing(fresh, as_root):
+    """The head's directory is a small file system of its own."""
+    cluster = fresh(2)
+    directory = cluster.directory / 'head'
+    cluster.kill('head')
+    copy = cluster.directory / 'copy'
+    shutil.copytree(directory, copy, ignore=shutil.ignore_patterns('*.sock'))
+    mounted = subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=1m,mode=700', 'none', str(directory)])
+    if mounted.returncode != 0:
+        pytest.skip('cannot mount')
+    try:
+        shutil.copytree(copy, directory, dirs_exist_ok=True)
+        cluster.restart('head')
+        cluster.wait_up()
+        acknowledged, refused = [], None
+        while refused is None and len(acknowledged) < 100:
+            result = cluster.run('scrun', '--detach', 'true', 'x' * 60000, code=None)
+            if result.returncode == 0:
+                acknowledged.append(int(result.stdout))
+            else:
+                refused = result
+        assert refused is not None and refused.returncode == 125 and 'full' in refused.stderr, refused
+        assert len(refused.stderr.splitlines()) == 1, refused
+        subprocess.run(['mount', '-o', 'remount,size=64m', str(directory)], check=True)
+        assert cluster.run('scrun', '-q', 'echo', 'again').stdout == 'again\n'
+        wait_until(lambda: all(cluster.job(job)['final'] for job in acknowledged))
+        cluster.kill('head')
+        cluster.restart('head')
+        cluster.wait_up()
+        assert {cluster.job(job)['state'] for job in acknowledged} == {'completed'}
+    finally:
+        cluster.kill('head')
+        subprocess.run(['umount', '-l', str(directory)], check=True)
 
 
 def test_drain_and_resume(fresh):
