@@ -6,6 +6,9 @@
 
 #include <fmt/core.h>
 
+#include <map>
+#include <utility>
+
 namespace score::scout {
 
 using Job = wire::JobStatus;
@@ -34,6 +37,39 @@ std::string state_text(const Job& job) {
   const auto activity = activity_word(job);
   return std::string(activity == "idle" || activity == "deadlocked" ? activity
                                                                     : state_word(job.state()));
+}
+
+std::string range(std::uint32_t from, std::uint32_t to) {
+  return from == to ? std::to_string(from) : fmt::format("{}-{}", from, to);
+}
+
+// "0-3,7"; ascending.
+std::string rank_list(const std::vector<std::uint32_t>& ranks) {
+  std::string list;
+  for (std::size_t i = 0; i < ranks.size();) {
+    std::size_t end = i + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
+    list += (list.empty() ? "" : ",") + range(ranks[i], ranks[end - 1]);
+    i = end;
+  }
+  return list;
+}
+
+// A line for each way in which tasks ended.
+std::vector<std::string> failure_lines(const Job& job) {
+  std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::uint32_t>>
+      ranks;  // by signal, code
+  for (const auto& exit : job.failed_tasks()) {
+    ranks[{exit.signal(), exit.signal() != 0 ? 0 : exit.code()}].push_back(exit.rank());
+  }
+  std::vector<std::string> lines;
+  for (const auto& [end, which] : ranks) {
+    const auto [signal, code] = end;
+    lines.push_back(fmt::format(
+        "{} {}: {}", which.size() == 1 ? "rank" : "ranks", rank_list(which),
+        signal != 0 ? std::string(signal_word(signal)) : fmt::format("exit code {}", code)));
+  }
+  return lines;
 }
 
 std::string_view kind_of_end(const wire::TaskExit& exit) {
@@ -159,11 +195,7 @@ std::string job_page(const Job& job) {
   line("submitted", local_time(job.submitted_wall_ns()));
   line("started", local_time(job.started_wall_ns()));
   line("ended", local_time(job.ended_wall_ns()));
-  for (const auto& exit : job.failed_tasks()) {
-    line("failed", exit.signal() != 0
-                       ? fmt::format("rank {}: {}", exit.rank(), signal_word(exit.signal()))
-                       : fmt::format("rank {}: exit code {}", exit.rank(), exit.code()));
-  }
+  for (const auto& failed : failure_lines(job)) line("failed", failed);
   return page;
 }
 

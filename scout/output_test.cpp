@@ -1,6 +1,7 @@
 // What commands print: JSON, tables, words, and the front end's output.
 #include "base/fd.hpp"
 #include "scout/environment.hpp"
+#include "scout/job_views.hpp"
 #include "scout/output_writer.hpp"
 #include "scout/seen_output.hpp"
 #include "scout/text_table.hpp"
@@ -29,6 +30,18 @@ TEST(TextTable, CutsOnlyForATerminalAndShowsIt) {
   table.add({"äöü-long"});
   EXPECT_EQ(table.to_text(false, 4), "äöü…\n");
   EXPECT_EQ(table.to_text(false, 0), "äöü-long\n");
+}
+
+TEST(JobPage, TellsOfEachWayToFailOnceWithItsRanks) {
+  wire::JobStatus job;
+  for (const std::uint32_t rank : {0U, 1U, 2U, 4U, 7U}) {
+    auto* exit = job.add_failed_tasks();
+    exit->set_rank(rank);
+    rank == 4 ? exit->set_code(3) : exit->set_signal(SIGTERM);
+  }
+  const std::string page = job_page(job);
+  EXPECT_NE(page.find("failed  rank 4: exit code 3\n"), page.npos) << page;
+  EXPECT_NE(page.find("failed  ranks 0-2,7: SIGTERM\n"), page.npos) << page;
 }
 
 TEST(Words, SignalsHaveThreeSpellings) {

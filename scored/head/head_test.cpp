@@ -187,6 +187,32 @@ TEST_F(HeadTest, CancelsWithTermFirstAndKillAfterTheGrace) {
   EXPECT_EQ(state_of(client, JobId(1)), JobState::Cancelled);
 }
 
+TEST_F(HeadTest, TellsOfACancelledJobWhoDidItAndNotWhichRankHeardItFirst) {
+  FakeNode first = connect_node(0);
+  FakeNode second = connect_node(1);
+  FakeClient client = connect(kAlice);
+  const AttemptId attempt = launch(client, first, second);
+  wire::CancelJob cancel;
+  cancel.set_job(1);
+  cancel.set_grace_ns(Duration(3s).count());
+  client.say(cancel);
+  const auto reasons = [&] {
+    wire::ListJobs question;
+    question.add_jobs(1);
+    client.say(question);
+    const auto job = client.connection->all<wire::JobList>().back().jobs(0);
+    return std::vector<std::string>(job.reasons().begin(), job.reasons().end());
+  };
+  first.say(TaskEnded{attempt, {Rank(0), 0, SIGTERM}});
+  settle();
+  EXPECT_EQ(reasons(), std::vector<std::string>{"cancelled by u1000"}) << "while it ends";
+  first.say(Exited{attempt, {{Rank(0), 0, SIGTERM}}, {}});
+  second.say(Exited{attempt, {{Rank(1), 0, SIGTERM}}, {}});
+  settle();
+  EXPECT_EQ(state_of(client, JobId(1)), JobState::Cancelled);
+  EXPECT_EQ(reasons(), std::vector<std::string>{"cancelled by u1000"});
+}
+
 TEST_F(HeadTest, GoesOnCancellingAfterARestart) {
   AttemptId attempt;
   {

@@ -48,6 +48,15 @@ void add_end(const Job& job, const StatusContext& context, wire::JobStatus& out)
   }
 }
 
+// How many of the scheduler's reasons say less than why_ended. We know better who cancelled it, and
+// why, than that it was cancelled; that tasks then ended by a signal is our own doing.
+std::size_t count_known(const Job& job, const gang::JobView& view) {
+  if (job.why_ended.empty()) return 0;
+  const JobState state = view.ending.value_or(view.state);
+  if (state == JobState::Cancelled) return std::min<std::size_t>(1, view.reasons.size());
+  return shown_state(job, state) == JobState::Cancelled ? view.reasons.size() : 0;
+}
+
 }  // namespace
 
 wire::JobStatus make_status(const Job& job, const StatusContext& context) {
@@ -59,9 +68,7 @@ wire::JobStatus make_status(const Job& job, const StatusContext& context) {
   out.set_name(job.info.name);
   out.set_state(static_cast<std::uint32_t>(shown_state(job, view.state)));
   if (!job.why_ended.empty()) out.add_reasons(job.why_ended);
-  // We know better who cancelled it, and why, than that it was cancelled.
-  const bool is_known = !job.why_ended.empty() && view.state == JobState::Cancelled;
-  for (std::size_t i = is_known ? 1 : 0; i < view.reasons.size(); ++i) {
+  for (std::size_t i = count_known(job, view); i < view.reasons.size(); ++i) {
     out.add_reasons(view.reasons[i]);
   }
   out.set_tasks(task_count(view));
