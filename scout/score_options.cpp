@@ -96,6 +96,13 @@ bool is_score_group(std::string_view word) {
   return end != word.end() && *end == '=' && end - word.begin() > 2;
 }
 
+bool is_bare_score_group(std::string_view word) {
+  for (const std::string_view key : {"nodes=", "node=", "hosts=", "host=", "scored="}) {
+    if (word.starts_with(key)) return true;
+  }
+  return false;
+}
+
 Result<Words> rewrite_score_group(const CLI::App& app, std::string_view group) {
   group.remove_prefix(std::min({group.find_first_not_of('-'), std::size_t{2}, group.size()}));
   Words words;
@@ -123,8 +130,9 @@ Result<SplitCommand> split_command(const CLI::App& app, const Words& args,
       ++at;
       break;
     }
-    if (word.size() < 2 || word[0] != '-') break;
-    if (is_score_group(word)) {
+    const bool is_bare = is_bare_score_group(word);
+    if (!is_bare && (word.size() < 2 || word[0] != '-')) break;
+    if (is_bare || is_score_group(word)) {
       auto words = rewrite_score_group(app, word);
       if (!words) return words.error();
       append(result.options, std::move(*words));

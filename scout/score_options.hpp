@@ -23,6 +23,10 @@ struct SplitCommand {
 // True for `-` followed by two or more small letters and `=`: no getopt cluster means that.
 bool is_score_group(std::string_view word);
 
+// True for what begins with one of SCore's own keys and an equal sign, "hosts=8x2": no program is
+// called so (`./hosts=8x2`, or what follows `--`, is one).
+bool is_bare_score_group(std::string_view word);
+
 // "nodes=8x2,scored=comp7", with or without one or two dashes -> {"--nodes=8",
 // "--ntasks-per-node=2",
 // "--server=comp7"}; other keys are app's long options: "requeue,wall-time=5m" -> {"--requeue",

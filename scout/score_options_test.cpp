@@ -74,6 +74,17 @@ TEST_F(ScoreGroup, RefusesWhatItDoesNotKnow) {
   }
 }
 
+TEST_F(Split, TakesScoresOwnKeysWithoutADash) {
+  const auto result = split({"-l", "hosts=2", "prog", "hosts=3"});
+  EXPECT_EQ(result.options, (Words{"-l", "--nodes=2"}));
+  EXPECT_EQ(result.command, (Words{"prog", "hosts=3"}));
+  EXPECT_EQ(split({"nodes=8x2,label", "prog"}).options,
+            (Words{"--nodes=8", "--ntasks-per-node=2", "--label"}));
+  EXPECT_EQ(split({"--", "hosts=2"}).command, Words{"hosts=2"});
+  EXPECT_EQ(split({"./hosts=2"}).command, Words{"./hosts=2"});
+  EXPECT_EQ(split({"env=1", "prog"}).command, (Words{"env=1", "prog"}));
+}
+
 TEST_F(Split, CommandStartsAtTheFirstWordThatIsNoOption) {
   const auto result = split({"-N", "8", "-l", "--ppn", "2", "prog", "-N", "--label"});
   EXPECT_EQ(result.options, (Words{"-N", "8", "-l", "--ppn", "2"}));

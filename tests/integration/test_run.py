@@ -30,6 +30,11 @@ def test_exit_code(few, command, code):
         assert command[0] in result.stderr and 'node' in result.stderr, result.stderr
 
 
+def test_scores_keys_stand_without_a_dash(few):
+    assert few.run('scrun', 'hosts=2', 'echo', 'x').stdout == 'x\nx\n'
+    assert few.run('scrun', '-l', 'nodes=1x2', 'true').returncode == 0
+
+
 def test_first_failure_ends_the_job(few):
     few.run('scrun', '-N', 4, 'sh', '-c', '[ $SCORE_RANK = 2 ] && exit 3; sleep 1000', code=3)
 
