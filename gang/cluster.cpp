@@ -337,6 +337,10 @@ Result<void> Cluster::check(const base::ResourceRequest& request) const {
   return {};
 }
 
+Result<JobView> Cluster::plan(const base::ResourceRequest& request) const {
+  return impl_->plan(request);
+}
+
 Result<Actions> Cluster::submit(JobId job, UserId user, const base::ResourceRequest& request,
                                 TimePoint now) {
   return try_apply(*impl_, now,

@@ -192,6 +192,9 @@ class Cluster {
   // it can; else the job is Pending and job(job).reasons says why.
   base::Result<Actions> submit(JobId job, UserId user, const base::ResourceRequest& request,
                                TimePoint now);
+  // What submit() would come to now: Pending with its reasons, or Launching with nodes,
+  // tasks_on_node and slot. Changes nothing. Errors as check().
+  base::Result<JobView> plan(const base::ResourceRequest& request) const;
   Actions recover(const std::vector<RecoveredJob>& jobs, TimePoint now);
   base::Result<Actions> cancel(JobId job, EndCause cause, TimePoint now);
   base::Result<Actions> signal(JobId job, int signal, TimePoint now);  // running or suspended only

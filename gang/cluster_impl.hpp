@@ -210,6 +210,7 @@ class Cluster::Impl {
   base::Result<Shape> check(const base::ResourceRequest& request) const;
   base::Result<void> submit(JobId id, UserId user, const base::ResourceRequest& request,
                             TimePoint now, Actions& out);
+  [[nodiscard]] base::Result<JobView> plan(const base::ResourceRequest& request) const;
   void recover(const std::vector<RecoveredJob>& recovered, TimePoint now, Actions& out);
   base::Result<void> cancel(JobId id, EndCause cause, TimePoint now, Actions& out);
   base::Result<void> signal(JobId id, int signal, Actions& out);

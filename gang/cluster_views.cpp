@@ -82,6 +82,35 @@ MatrixView Cluster::Impl::matrix_view() const {
   return v;
 }
 
+// ---- what would be ----------------------------------------------------------------------------
+
+// As submit(), with a job that is in no list.
+base::Result<JobView> Cluster::Impl::plan(const base::ResourceRequest& request) const {
+  const auto shape = check(request);
+  if (!shape) return shape.error();
+  Job job;
+  job.request = request;
+  job.shape = *shape;
+  job.allowed = allowed_nodes(request);
+  job.wait = {request.queue != base::Queue::High, -std::int64_t{request.priority}, submissions_ + 1,
+              JobId{0}};
+  JobView v;
+  v.request = request;
+  const auto spot = request.held || recovering_ ? std::nullopt : find_spot(job);
+  if (!spot) {
+    v.reasons = wait_reasons(job);
+    return v;
+  }
+  v.state = JobState::Launching;
+  for (const NodeIndex index : spot->choice.nodes) v.nodes.push_back(nodes[index].id);
+  v.tasks_on_node = spot->choice.tasks_on_node;
+  if (!job.overlay()) {
+    const std::size_t row = spot->row.value_or(matrix_.row_count());
+    v.slot = base::SlotIndex{static_cast<std::uint32_t>(row)};
+  }
+  return v;
+}
+
 // ---- why a job waits --------------------------------------------------------------------------
 
 std::vector<std::string> Cluster::Impl::wait_reasons(const Job& job) const {

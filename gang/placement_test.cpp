@@ -23,6 +23,30 @@ TEST(Placement, PrefersARowWithRoomAndTheLeastLoadedNodes) {
   EXPECT_EQ(nodes_of(b, third), (std::vector<std::uint32_t>{0}));
 }
 
+TEST(Placement, APlanIsWhatASubmissionComesToAndChangesNothing) {
+  Bench b;
+  b.add_nodes(2, 2);
+  const JobId first = b.submit(Bench::on_nodes(2));
+  const auto beside = b.cluster.plan(Bench::on_nodes(2));
+  ASSERT_TRUE(beside);
+  EXPECT_EQ(beside->state, JobState::Launching);
+  EXPECT_EQ(beside->nodes.size(), 2U);
+  EXPECT_EQ(beside->slot, base::SlotIndex{0}) << "there is a core left on each";
+  auto wide = Bench::on_nodes(2);
+  wide.cpus_per_task = 2;
+  EXPECT_EQ(b.cluster.plan(wide)->slot, base::SlotIndex{1}) << "a new one";
+  wide.queue = base::Queue::Exclusive;
+  const auto waits = b.cluster.plan(wide);
+  ASSERT_TRUE(waits);
+  EXPECT_EQ(waits->state, JobState::Pending);
+  EXPECT_TRUE(waits->nodes.empty());
+  ASSERT_FALSE(waits->reasons.empty());
+  wide.held = true;
+  EXPECT_EQ(b.cluster.plan(wide)->reasons.at(0), "held until it is released");
+  EXPECT_FALSE(b.cluster.plan(Bench::on_nodes(3))) << "could never be";
+  EXPECT_EQ(b.cluster.jobs(), std::vector{first});
+}
+
 TEST(Placement, SlotUnificationLeavesNoCoreIdleThatAJobCouldUse) {
   Bench b;
   b.add_nodes(4);

@@ -36,7 +36,13 @@ void any_event(Bench& b) {
     case 1:
     case 2: {
       const auto request = any_request();
-      if (b.cluster.check(request)) b.submit(request);
+      const auto plan = b.cluster.plan(request);
+      EXPECT_EQ(plan.has_value(), b.cluster.check(request).has_value());
+      if (!plan) return;
+      const JobView made = b.view(b.submit(request));
+      EXPECT_EQ(plan->state == JobState::Pending, made.nodes.empty());
+      EXPECT_EQ(plan->nodes, made.nodes);
+      EXPECT_EQ(plan->tasks_on_node, made.tasks_on_node);
       return;
     }
     case 3:

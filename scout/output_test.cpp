@@ -1,5 +1,6 @@
 // What commands print: JSON, tables, words, and the front end's output.
 #include "base/fd.hpp"
+#include "scout/dry_run.hpp"
 #include "scout/environment.hpp"
 #include "scout/job_views.hpp"
 #include "scout/output_writer.hpp"
@@ -42,6 +43,24 @@ TEST(JobPage, TellsOfEachWayToFailOnceWithItsRanks) {
   const std::string page = job_page(job);
   EXPECT_NE(page.find("failed  rank 4: exit code 3\n"), page.npos) << page;
   EXPECT_NE(page.find("failed  ranks 0-2,7: SIGTERM\n"), page.npos) << page;
+}
+
+TEST(DryRun, SaysInOneLineWhatWouldBe) {
+  wire::Planned planned;
+  planned.set_slot(-1);
+  planned.add_reasons("held");
+  planned.add_reasons("down:\nnode01");
+  EXPECT_EQ(plan_line(planned).find('\n'), std::string::npos);
+  EXPECT_EQ(plan_line(planned).substr(0, 18), "would wait: held; ");
+  planned.set_starts(true);
+  planned.set_slot(1);
+  planned.set_tasks(3);
+  for (const std::uint32_t tasks : {2U, 1U}) {
+    planned.add_nodes(tasks == 2 ? "node00" : "node01");
+    planned.add_tasks_on_node(tasks);
+  }
+  EXPECT_EQ(plan_line(planned),
+            "would start now in slot 1 on node[00-01]: 3 tasks, 1 to 2 on each node");
 }
 
 TEST(Words, SignalsHaveThreeSpellings) {

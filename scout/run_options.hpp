@@ -50,6 +50,7 @@ struct RunOptions {
   bool unbuffered = false;
   bool pty = false;
   bool detach = false;
+  bool dry_run = false;
   bool keep_going = false;
   bool kill_deadlock = false;
   bool requeue = false;

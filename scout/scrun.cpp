@@ -1,6 +1,7 @@
 // scrun: submits a parallel program and stays as its front end.
 #include "base/json_writer.hpp"
 #include "scout/commands.hpp"
+#include "scout/dry_run.hpp"
 #include "scout/front_end.hpp"
 #include "scout/run_options.hpp"
 #include "scout/session.hpp"
@@ -97,6 +98,10 @@ int scrun_main(const Invocation& invocation) {
   if (!link) return complain(invocation, link.error());
   if (const auto allowed = check_root(*link, *submission); !allowed) {
     return complain(invocation, allowed.error());
+  }
+  if (options.dry_run) {
+    const auto code = dry_run(invocation, *link, options.common.json, *submission);
+    return code ? *code : complain(invocation, code.error());
   }
   if (options.detach) {
     const auto code = detach(*link, *server, options, *submission);

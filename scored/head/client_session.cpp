@@ -124,6 +124,8 @@ bool ClientSession::dispatch(const proto::InFrame& frame) {
       return handle<wire::ClientHello>(frame);
     case FrameType::Submit:
       return handle<wire::Submit>(frame);
+    case FrameType::Plan:
+      return handle<wire::Plan>(frame);
     case FrameType::Attach:
       return handle<wire::Attach>(frame);
     case FrameType::Detach:
@@ -240,6 +242,14 @@ Status ClientSession::on(wire::Submit& message) {
                  reply.set_tag(tag);
                  proto::send(*connection, reply);
                });
+  return {};
+}
+
+Status ClientSession::on(wire::Plan& message) {
+  auto planned = head_.plan(peer_, std::move(*message.mutable_submission()));
+  if (!planned) return planned.error();
+  planned->set_tag(message.tag());
+  proto::send(*connection_, *planned);
   return {};
 }
 

@@ -20,7 +20,7 @@ namespace score::head {
 // What a session can ask of the daemon itself.
 struct DaemonRequests {
   std::function<Status()> reload;
-  std::function<void()> exit;  // after a shutdown: everything has ended
+  std::function<void()> exit;     // after a shutdown: everything has ended
   monitor::Site* site = nullptr;  // null: nothing to watch
   std::function<Result<std::string>(const Peer&)> web_login{};
 };
@@ -71,6 +71,7 @@ class ClientSession {
   // A failure becomes Failed with the request's tag.
   Status on(const wire::ClientHello& message);
   Status on(wire::Submit& message);
+  Status on(wire::Plan& message);
   Status on(const wire::Attach& message);
   Status on(const wire::Detach& message);
   Status on(const wire::OutputTaken& message);

@@ -60,6 +60,8 @@ class Head {
 
   // ---- clients; the caller has checked the permission. Replies have no tag yet.
   void submit(const Peer& peer, wire::Submit&& message, SubmitDone done);
+  // What submit() would come to. Errors: its refusals.
+  [[nodiscard]] Result<wire::Planned> plan(const Peer& peer, wire::Submit&& message);
   [[nodiscard]] Status attach(const wire::Attach& message, ClientId client,
                               std::shared_ptr<proto::Connection> connection);
   [[nodiscard]] Status detach(JobId job, ClientId client);
@@ -214,6 +216,12 @@ class Head {
                   std::optional<JobId> job);
 
   // head_jobs.cpp, head_control.cpp
+  struct Checked {
+    AddJob add;
+    ResourceRequest request;
+  };
+
+  Result<Checked> check(const Peer& peer, wire::Submit& message);
   Status check_limits(const Peer& peer, ResourceRequest& request);
   Result<AddJob> check_submission(const Peer& peer, wire::Submit& message,
                                   ResourceRequest& request);

@@ -59,21 +59,47 @@ void Head::submit(const Peer& peer, wire::Submit&& message, SubmitDone done) {
     key.second = *request;
   }
   if (answer_repeated(key, done)) return;
+  auto checked = check(peer, message);
+  if (!checked) return done(checked.error());
+  checked->add.info.request = key.second;
+  store_submission(std::move(checked->add), checked->request, done);
+}
+
+Result<wire::Planned> Head::plan(const Peer& peer, wire::Submit&& message) {
+  const auto checked = check(peer, message);
+  if (!checked) return checked.error();
+  const auto planned = cluster_.plan(checked->request);
+  if (!planned) return planned.error();
+  wire::Planned out;
+  out.set_starts(planned->state != JobState::Pending);
+  for (const std::string& reason : planned->reasons) out.add_reasons(reason);
+  for (const NodeId node : planned->nodes) out.add_nodes(links_.name(node));
+  std::uint32_t tasks = 0;
+  for (const std::uint32_t on_node : planned->tasks_on_node) {
+    out.add_tasks_on_node(on_node);
+    tasks += on_node;
+  }
+  out.set_tasks(out.starts() ? tasks : tasks_of(checked->request));
+  out.set_slot(planned->slot ? static_cast<std::int32_t>(planned->slot->value()) : -1);
+  return out;
+}
+
+// All that can be said of a submission before it is stored, with defaults filled in.
+Result<Head::Checked> Head::check(const Peer& peer, wire::Submit& message) {
   auto resources = proto::from_wire(message.resources());
-  if (!resources) return done(resources.error());
+  if (!resources) return resources.error();
   if (message.resources().weight() == 0) resources->weight = limits::kDefaultWeight;
   if (resources->requeue == Requeue::Default) {
     resources->requeue = config_.requeue ? Requeue::Yes : Requeue::No;
   }
-  auto checked = check_submission(peer, message, *resources);
-  if (!checked) return done(checked.error());
-  if (auto possible = cluster_.check(*resources); !possible) return done(possible.error());
-  if (checked->info.stdin_rank >= tasks_of(*resources)) {
-    return done(fail(Errc::NotFound, "input is for rank {}, but there are {} tasks",
-                     checked->info.stdin_rank, tasks_of(*resources)));
+  auto add = check_submission(peer, message, *resources);
+  if (!add) return add.error();
+  if (auto possible = cluster_.check(*resources); !possible) return possible.error();
+  if (add->info.stdin_rank >= tasks_of(*resources)) {
+    return fail(Errc::NotFound, "input is for rank {}, but there are {} tasks",
+                add->info.stdin_rank, tasks_of(*resources));
   }
-  checked->info.request = key.second;
-  store_submission(std::move(*checked), *resources, done);
+  return Checked{std::move(*add), *resources};
 }
 
 bool Head::is_limited(const Peer& peer) {

@@ -117,6 +117,39 @@ TEST_F(PolicyTest, SparesWhoIsExemptAndTakesChangesOfTheFile) {
   EXPECT_NE(submit(bob, heavy), JobId());
 }
 
+TEST_F(PolicyTest, PlansAreRefusedAsSubmissionsAreAndLeaveNothing) {
+  const auto node = connect_node(0);
+  FakeClient alice = connect(kAlice);
+  wire::Plan plan;
+  plan.set_tag(7);
+  *plan.mutable_submission() = asking([](auto& r) { r.set_weight(500); });
+  alice.say(plan);
+  EXPECT_NE(refusal(alice).find("(limits."), std::string::npos) << refusal(alice);
+  *plan.mutable_submission() = submission(99);
+  alice.say(plan);
+  EXPECT_NE(refusal(alice).find("99 nodes"), std::string::npos) << refusal(alice);
+  plan.mutable_submission()->mutable_spec()->clear_argv();
+  alice.say(plan);
+  EXPECT_EQ(alice.connection->all<wire::Failed>().size(), 3U);
+  EXPECT_TRUE(alice.connection->all<wire::Planned>().empty());
+  *plan.mutable_submission() = submission(1);
+  alice.say(plan);
+  settle();
+  const auto planned = alice.connection->all<wire::Planned>();
+  ASSERT_EQ(planned.size(), 1U) << refusal(alice);
+  EXPECT_EQ(planned[0].tag(), 7U);
+  EXPECT_TRUE(planned[0].starts());
+  ASSERT_EQ(planned[0].nodes_size(), 1);
+  EXPECT_EQ(planned[0].nodes(0), "n0");
+  EXPECT_EQ(planned[0].tasks(), 1U);
+  wire::ListJobs question;
+  question.set_finished(true);
+  alice.say(question);
+  EXPECT_EQ(alice.connection->all<wire::JobList>().back().jobs_size(), 0);
+  EXPECT_TRUE(node.connection->all<wire::PrepareTasks>().empty());
+  EXPECT_EQ(submit(alice, submission(1)), JobId(1)) << "it took no number";
+}
+
 TEST_F(PolicyTest, BoundsTheTimeOfScoutsCommands) {
   FakeClient alice = connect(kAlice);
   wire::Submit command = asking([](auto& r) { r.set_overlay(true); });

@@ -30,6 +30,25 @@ def test_exit_code(few, command, code):
         assert command[0] in result.stderr and 'node' in result.stderr, result.stderr
 
 
+def test_dry_run_says_where_and_starts_nothing(few):
+    before = [job['job'] for job in few.json('scq', '--all')['jobs']]
+    line = few.run('scrun', '--dry-run', '-N', 4, '--ppn', 2, 'true').stdout
+    assert re.fullmatch(r'would start now in slot \d+ on \S+: 8 tasks, 2 on each node\n', line)
+    plan = json.loads(few.run('scrun', '--dry-run', '--json', '-nodes=4x2', 'true').stdout)
+    assert plan['starts'] and plan['tasks'] == 8 and plan['tasks_on_node'] == [2] * 4, plan
+    few.run('scadm', 'drain', 'node00', '-m', 'test')
+    try:
+        line = few.run('scrun', '--dry-run', '-N', 8, 'true').stdout
+        assert line.startswith('would wait: ') and 'node00' in line and line.count('\n') == 1
+    finally:
+        few.run('scadm', 'resume', 'node00')
+    refused = few.run('scrun', '--dry-run', '-N', 9, 'true', code=125).stderr
+    assert refused == few.run('scrun', '-N', 9, 'true', code=125).stderr
+    assert few.run('scrun', '--dry-run', 'no-such-program', code=127).stderr.count('\n') == 1
+    few.run('scrun', '--dry-run', '/etc/passwd', code=126)
+    assert [job['job'] for job in few.json('scq', '--all')['jobs']] == before
+
+
 def test_scores_keys_stand_without_a_dash(few):
     assert few.run('scrun', 'hosts=2', 'echo', 'x').stdout == 'x\nx\n'
     assert few.run('scrun', '-l', 'nodes=1x2', 'true').returncode == 0
