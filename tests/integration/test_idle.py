@@ -7,6 +7,7 @@ import time
 import pytest
 
 from cluster import EXAMPLES, LIMIT, wait_until
+from perfetto import job_bars
 
 # What a job does is written where the test sees it: one file a rank.
 SPINNER = 'import time\nend = time.monotonic() + {}\nwhile time.monotonic() < end: pass\n'
@@ -208,5 +209,20 @@ def test_the_record_of_switches_can_be_drawn(pair, tmp_path):
     # Cluster time: both nodes draw the same slices at the same place.
     starts = [sorted(begin for begin, _, _ in node)[3] for node in bars.values()]
     assert abs(starts[0] - starts[1]) < 20_000 or len(bars[1]) != len(bars[2])
-    pair.run('scadm', 'trace', '--seconds', 2, '-o', tmp_path / 'switch.pftrace')
-    assert (tmp_path / 'switch.pftrace').stat().st_size > 1000
+
+
+def test_perfetto_reads_that_slices_of_a_node_do_not_overlap(pair, tmp_path):
+    jobs = [spin(pair), spin(pair)]
+    path = tmp_path / 'switch.pftrace'
+    bars = {}
+
+    def drawn():
+        pair.run('scadm', 'trace', '--seconds', 2, '-o', path)
+        bars.clear()
+        bars.update(job_bars(path.read_bytes()))
+        return len(bars) == 2 and all(len(node) > 10 and {job for _, _, job in node} == {f'job {job}' for job in jobs}
+                                      for node in bars.values())
+    wait_until(drawn, what=lambda: bars)
+    for node in bars.values():
+        for (_, end, left), (begin, _, entered) in zip(sorted(node), sorted(node)[1:]):
+            assert begin >= end and left != entered, (left, end, entered, begin)

@@ -1,0 +1,55 @@
+"""Reads back what `scadm trace -o FILE.pftrace` wrote: just enough of protobuf and of Perfetto's TrackEvent format
+(proto/perfetto.proto), and none of the code that wrote it."""
+
+
+def fields(data):
+    """(number, value) of a message: integers, or bytes of what has a length."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(data):
+        key = varint()
+        assert key & 7 in (0, 2), f'wire type {key & 7}'
+        if key & 7 == 0:
+            yield key >> 3, varint()
+        else:
+            size = varint()
+            assert at + size <= len(data), 'cut off'
+            yield key >> 3, data[at:at + size]
+            at += size
+
+
+def job_bars(data):
+    """{node: [(begin, end, job)]} in ns, of all tracks but those of the switches themselves."""
+    tracks, nodes, begun, bars = {}, {}, {}, {}
+    for _, packet in fields(data):
+        packet = dict(fields(packet))
+        if 60 in packet:
+            track = dict(fields(packet[60]))
+            tracks[track[1]] = (track[2].decode(), track.get(5))
+            if 3 in track:
+                nodes[track[1]] = dict(fields(track[3]))[6].decode()
+                bars[nodes[track[1]]] = []
+            continue
+        event, when = dict(fields(packet[11])), packet[8]
+        name, parent = tracks[event[11]]
+        if name == 'switches':
+            continue
+        if event[9] == 1:
+            assert event[11] not in begun, 'two begins of a track'
+            begun[event[11]] = when
+        else:
+            assert event[9] == 2
+            bars[nodes[parent]].append((begun.pop(event[11]), when, name))
+    assert not begun, 'a begin without an end'
+    return bars
