@@ -86,9 +86,14 @@ Result<void> Cluster::Impl::check_room(const base::ResourceRequest& request,
       shape.nodes == 0 ? 1 : (shape.tasks + shape.nodes - 1) / shape.nodes;
   const std::uint64_t cores = std::uint64_t{on_node} * shape.cpus_per_task;
   if (all_seen && !request.overlay && cores > most_cores->info.cores) {
+    const std::uint32_t each = most_cores->info.cores / shape.cpus_per_task;
+    const std::uint32_t nodes_needed = each == 0 ? 0 : (shape.tasks + each - 1) / each;
+    const bool is_enough = nodes_needed > 0 && nodes_needed <= count;
     return fail(Errc::TooLarge,
-                "{} cores a node were asked for ({} tasks x {}); the most there is are {} ({})",
-                cores, on_node, shape.cpus_per_task, most_cores->info.cores, most_cores->info.name);
+                "{} cores a node at the same time were asked for ({} tasks x {}); the most there "
+                "is are {} ({}){}",
+                cores, on_node, shape.cpus_per_task, most_cores->info.cores, most_cores->info.name,
+                is_enough ? fmt::format(": -N {} -n {} may fit", nodes_needed, shape.tasks) : "");
   }
   if (all_seen && shape.memory > most_memory->info.memory) {
     return fail(Errc::TooLarge, "{} of memory a node were asked for; the most there is are {} ({})",
