@@ -1,5 +1,7 @@
 #include "scored/node/switch_follower.hpp"
 
+#include "pmlib/network.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -196,6 +198,29 @@ TEST(SwitchFollower, AResidentNetworkCostsNoRest) {
   for (int i = 0; i < 10; ++i) node.step(TimePoint{1s} + i * 100ms);
   EXPECT_EQ(g_now, TimePoint{1900ms});
   EXPECT_EQ(node.counters.channels.handovers, 1U);
+}
+
+// By whichever way the switch is made: the first is a long one, the others are turns.
+TEST(SwitchFollower, TellsContextsHowLongTheyWereStopped) {
+  Node node;
+  for (const std::uint64_t id : {1U, 2U}) node.add(id);
+  pm::JobNetwork network;
+  network.key = 2;
+  network.ranks.assign(1, {"node", "-"});
+  int error = 0;
+  const auto context = pm::create_context(network, 0, true, "", error);
+  auto contexts = std::make_shared<ContextSet>();
+  contexts->push_back(*duplicate(context->fd()));
+  node.follow({turns(TimePoint{1s})});
+  node.program->networks[1] = std::make_shared<ChannelUser>(2, contexts, ChannelUser::Sockets{});
+  node.follower.take(node.program.get());
+  const auto& told = context->segment().header();
+  for (const std::uint64_t turn : {1U, 2U, 3U}) {
+    node.step(TimePoint{800ms} + turn * 200ms);
+    node.step(TimePoint{900ms} + turn * 200ms);
+    EXPECT_EQ(told.stopped_us, turn * 100'000U);
+    EXPECT_EQ(told.resumes, turn);
+  }
 }
 
 TEST(SwitchFollower, ANetworkOpenedInItsOwnSliceTakesTheChannelAtOnce) {
