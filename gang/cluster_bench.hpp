@@ -32,7 +32,10 @@ class Bench {
     now += 10ms;  // what follows needs not wait for ClusterConfig::epoch_gap
   }
 
+  // It is told anew what to follow, so what it was told before of later times is void
+  // (NodeAgent, Switcher::follow).
   void connect(NodeId node, std::vector<base::AttemptReport> attempts = {}, Epoch epoch = {}) {
+    std::erase_if(history[node], [this](const SwitchPlan& plan) { return plan.start > now; });
     take(cluster.node_connected(node, {infos.at(node), std::move(attempts), epoch}, now));
   }
 
