@@ -381,6 +381,38 @@ TEST(Regions, TheOldestUnregisteredOneMakesRoom) {
   EXPECT_EQ(extra, regions[3]);
 }
 
+// What a gang was stopped for, and how often, as its nodes' switchers write it into contexts.
+void tell_stopped(TestJob& job, std::uint32_t ranks, Microseconds time) {
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    SegmentHeader& header = job[rank].segment().header();
+    header.stopped_us += time;
+    ++header.resumes;
+  }
+}
+
+TEST(Stopped, NothingIsSentAgainBecauseItsGangWasStopped) {
+  constexpr Microseconds kStopped = 300'000;
+  for (const bool was_stopped : {true, false}) {
+    TestJob job(Over::Udp, 2);
+    job.send(0, 1, "on its way");
+    usleep(kStopped);
+    if (was_stopped) tell_stopped(job, 2, kStopped);
+    job[0].progress();
+    EXPECT_EQ(job[0].counters().time_outs, was_stopped ? 0u : 1u);
+    EXPECT_EQ(job[0].counters().frames_resent, was_stopped ? 0u : 1u);
+    EXPECT_EQ(job.receive(1), "on its way");
+  }
+}
+
+TEST(Stopped, TimeStandsStillForTheJob) {
+  TestJob job(Over::Udp, 1);
+  constexpr Microseconds kLong = 1'000'000'000;  // longer than any machine's hiccup
+  StoppableClock clock(job[0].segment());
+  const Microseconds before = clock.now();
+  tell_stopped(job, 1, kLong);
+  EXPECT_LT(static_cast<std::int32_t>(clock.now() - before), 0);
+}
+
 TEST(Idle, AWaitingQuietContextIsSeenAsIdleFromOutside) {
   TestJob job(Over::Udp, 2, {.spin_us = 0});
   std::int64_t timeout = 0;
