@@ -218,11 +218,15 @@ Result<proto::InFrame> HeadLink::wait_answer(std::uint64_t tag, proto::FrameType
                                              TimePoint deadline) {
   std::deque<proto::InFrame> others;
   std::swap(others, frames_);
+  // A request that the head did not even read has no tag there: 0.
+  const auto answers = [tag, type](const proto::InFrame& frame) {
+    if (frame.type != type && frame.type != proto::FrameType::Failed) return false;
+    const std::uint64_t about = tag_of(frame).value_or(0);
+    return about == tag || (about == 0 && frame.type == proto::FrameType::Failed);
+  };
   for (;;) {
     auto frame = wait_frame(deadline);
-    const bool is_answer = frame &&
-                           (frame->type == type || frame->type == proto::FrameType::Failed) &&
-                           tag_of(*frame) == tag;
+    const bool is_answer = frame && answers(*frame);
     if (frame && !is_answer) {
       others.push_back(std::move(*frame));
       continue;

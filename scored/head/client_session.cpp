@@ -3,6 +3,7 @@
 #include "base/limits.hpp"
 #include "monitor/url.hpp"
 #include "proto/convert.hpp"
+#include "proto/errc.hpp"
 #include "proto/hello.hpp"
 #include "proto/parse.hpp"
 #include "scored/head/settings.hpp"
@@ -99,6 +100,7 @@ asio::awaitable<void> ClientSession::serve() {
         log_warning("refuse client", kv("peer", connection_->peer()), kv("err", frame.error()),
                     kv("suppressed", limiter.take_suppressed()));
       }
+      co_await tell_refused(frame.error());
       co_return;
     }
     last_frame_ = clock_.now();
@@ -106,6 +108,14 @@ asio::awaitable<void> ClientSession::serve() {
     if (!dispatch(*frame)) co_return;
     if (connection_->queued_bytes() > kUnreadReplies) co_await connection_->drained(kUnreadReplies);
   }
+}
+
+// Whose frame was not even read still learns why. The connection is of no more use.
+asio::awaitable<void> ClientSession::tell_refused(const Error& error) {
+  if (!greeted_ || !error.is(proto::WireErrc::NotAllowed)) co_return;
+  const char* who = peer_.role == proto::Role::OtherUser ? "operators" : "root";
+  send_failed(*connection_, 0, fail(Errc::Denied, "{}: only {} may do this", peer_.name, who));
+  co_await connection_->drained(1);
 }
 
 // A user who asks too much waits; others do not notice.

@@ -60,6 +60,7 @@ class ClientSession {
 
  private:
   asio::awaitable<void> serve();
+  asio::awaitable<void> tell_refused(const Error& error);
   asio::awaitable<void> pay_for(proto::FrameType type);
   [[nodiscard]] Result<wire::ServerHello> greet(const wire::ClientHello& hello) const;
 

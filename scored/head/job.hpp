@@ -21,7 +21,7 @@ struct Peer {
   UserId user;
   proto::Role role = proto::Role::Anonymous;  // OtherUser, Operator or Root
   std::string name;                           // "alice", or the number
-  std::string via = "socket";                 // or "web"
+  std::string via = "socket";                 // or "web", or the login node's name
 };
 
 struct Job {

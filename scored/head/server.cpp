@@ -95,11 +95,11 @@ asio::awaitable<void> Server::accept_clients() {
   for (;;) {
     auto peer = co_await commands_->accept();
     if (!peer && (peer.error().is(Errc::Closed) || peer.error().is(Errc::Cancelled))) co_return;
-    if (peer) admit(peer->credentials.uid, std::move(peer->connection));
+    if (peer) admit(peer->credentials.uid, std::move(peer->connection), "socket");
   }
 }
 
-void Server::admit(UserId user, std::shared_ptr<proto::Connection> connection) {
+void Server::admit(UserId user, std::shared_ptr<proto::Connection> connection, std::string via) {
   PerUser& of_user = users_[user];
   const bool is_full =
       clients_.size() >= limits_.clients || of_user.count >= limits_.clients_per_user;
@@ -119,7 +119,7 @@ void Server::admit(UserId user, std::shared_ptr<proto::Connection> connection) {
   ClientSession::Setup setup;
   setup.id = ClientId(next_client_);
   setup.peer = {user, head_.users().role(user, clock_.now()),
-                head_.users().name(user, clock_.now())};
+                head_.users().name(user, clock_.now()), std::move(via)};
   setup.connection = std::move(connection);
   setup.budget = of_user.budget;
   setup.is_spare = is_spare;
@@ -224,7 +224,7 @@ void Server::admit_login(const proto::TlsPeer& node, const proto::InFrame& hello
   if (!message) return node.connection->close();
   const auto& trusted = head_.config().login_nodes;
   if (std::ranges::find(trusted, node.name) != trusted.end()) {
-    return admit(UserId(message->user()), node.connection);
+    return admit(UserId(message->user()), node.connection, node.name);
   }
   if (limiter_.allow(clock_.now())) {
     log_warning("refuse a command: not a login node", kv("node", node.name),

@@ -51,7 +51,8 @@ class Server {
   };
 
   asio::awaitable<void> accept_clients();
-  void admit(UserId user, std::shared_ptr<proto::Connection> connection);
+  // `via`: how he reached the head, for the journal: "socket", or the login node.
+  void admit(UserId user, std::shared_ptr<proto::Connection> connection, std::string via);
   void admit_login(const proto::TlsPeer& node, const proto::InFrame& hello);
   bool close_half_open(UserId user);
   asio::awaitable<void> serve_client(std::shared_ptr<ClientSession> session, UserId user,

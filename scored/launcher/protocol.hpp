@@ -56,6 +56,9 @@ struct Request {
 
 static_assert(sizeof(Request) == 48);
 
+// Reply::step when the node has no such user (error ENOENT), or cannot say.
+inline constexpr char kLookUpUser[] = "look up the user";
+
 struct Reply {
   std::uint32_t magic = kMagic;
   std::uint32_t error = 0;  // errno of what failed, 0: running

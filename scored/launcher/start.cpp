@@ -7,6 +7,7 @@
 #include "scored/launcher/start.hpp"
 
 #include "scored/launcher/identity.hpp"
+#include "scored/launcher/protocol.hpp"
 
 #include <cerrno>
 #include <csignal>
@@ -212,7 +213,7 @@ void destroy(const Started& started) {
 Failure start_attempt(const StartSpec& spec, Started& started) {
   Identity identity;
   if (const int error = look_up(spec.user, identity); error != 0) {
-    return failure("look up the user", error);
+    return failure(kLookUpUser, error);
   }
   Descriptors fds;
   if (Failure failed = open_all(spec, fds); failed.error != 0) return failed;

@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "base/timeout.hpp"
 #include "proto/unix_connection.hpp"
+#include "scored/launcher/protocol.hpp"
 #include "scored/node/attempts.hpp"
 
 #include <csignal>
@@ -57,6 +58,14 @@ proto::ConnectionLimits connection_limits() {
   return chosen;
 }
 
+Error why_not_launched(const Error& error, UserId user) {
+  const bool is_unknown = error.is(std::errc::no_such_file_or_directory);
+  if (is_unknown && error.context() == launcher::kLookUpUser) {
+    return fail(Errc::NotFound, "user {} on this node", user.value());
+  }
+  return error.with_context("start the shepherd");
+}
+
 }  // namespace
 
 void Attempts::launch(gang::LaunchShepherd order) {
@@ -92,7 +101,7 @@ asio::awaitable<Result<void>> Attempts::start_shepherd(AttemptPtr attempt,
   if (!listener) co_return listener.error();
   LaunchOrder order{placed.attempt, placed.user, parts_.cgroups != nullptr, settings_.low_priority};
   auto launched = co_await parts_.launcher.launch(order, *std::move(listener));
-  if (!launched) co_return launched.error().with_context("start the shepherd");
+  if (!launched) co_return why_not_launched(launched.error(), placed.user);
   attempt->shepherd = launched->shepherd;
   attempt->group = launched->group;
   if (auto pidfd = open_pidfd(launched->shepherd)) attempt->pidfd = *std::move(pidfd);
