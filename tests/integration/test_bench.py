@@ -46,6 +46,16 @@ def test_figure11_has_a_result_for_each_kernel_and_number_of_jobs(tmp_path):
     assert len((tmp_path / 'figure.csv').read_text().splitlines()) == 5
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason='bare processes make cgroups')
+def test_two_jobs_are_compared_with_what_the_machine_alone_takes():
+    done = subprocess.run([BIN / 'scbench', 'gang', '--figure11', '--nodes', '2', '--slice', '10ms', '--kernels', 'ft,cg', '--mode',
+                           'bare', '--seconds', '1', '--json'], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    results = json.loads(done.stdout)['results']
+    assert [(r['mode'], r['jobs'], r['kernel']) for r in results] == [('bare', 2, 'ft'), ('bare', 2, 'cg')]
+    assert all(r['switch_mean_us'] > 0 and r['spread'][0] <= r['slowdown_percent'] for r in results)
+
+
 @pytest.mark.parametrize(('values', 'first', 'last'), [(5, 1, 5), (6, 1, 6), (9, 2, 8), (15, 4, 12), (25, 8, 18)])
 def test_the_interval_of_a_median_leaves_out_as_many_values_as_tables_say(values, first, last):
     assert measure.interval(list(range(values, 0, -1))) == (first, last)
@@ -86,7 +96,7 @@ def test_speed_ups_are_drawn_without_matplotlib(tmp_path):
 
 def test_options_that_do_not_fit_together_are_refused():
     for words in (['--nodes', '1,2'], ['--plot', 'x.svg'], ['--resume', 'x.json'],
-                  ['--idle', 'pm,lu'], ['--figure11', '--kernels', 'lu'], ['--sweep', '1s..1ms']):
+                  ['--idle', 'pm,lu'], ['--figure11', '--kernels', 'lu'], ['--figure11', '--mode', 'bear'], ['--sweep', '1s..1ms']):
         done = subprocess.run([BIN / 'scbench', 'gang', *words], capture_output=True, text=True, timeout=LIMIT)
         assert done.returncode == 2 and 'error' in done.stderr, words
 

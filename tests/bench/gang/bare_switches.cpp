@@ -3,21 +3,30 @@
 // writes cgroup.freeze twice, for two tasks that compute in turns. No daemon has a part in it, so
 // daemons cannot use less.
 //
-//   scbench-bare CGROUP NODES PERIOD_NS SECONDS
+//   scbench-bare CGROUP NODES PERIOD_NS SECONDS [COMMAND...]
 //
 // Makes CGROUP, a directory of cgroup2, and removes it. Prints one object of JSON: the processor
 // time of the switching processes, for a switch and as a part of the machine.
+//
+// With COMMAND the two tasks of a node run it, each in a session of its own and on one processor,
+// which nodes take in turns; BARE_NODE and BARE_JOB (0, 1) say who they are. Then lines of standard
+// input say how: `alone`, as at the beginning, job 0 runs and nobody is switched; `shared`, both
+// take turns. Its end ends everything, at the latest SECONDS do.
 #include "base/cgroup.hpp"
 
 #include <fmt/format.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
 #include <cstdint>
+#include <cstdlib>
 #include <ctime>
+#include <iostream>
 #include <linux/futex.h>
+#include <new>
 #include <optional>
 #include <sched.h>
 #include <string>
@@ -42,12 +51,19 @@ constexpr std::int64_t kMostSeconds = 3'600;
 struct Plan {
   std::string root;
   std::int64_t nodes = 0, period = 0, seconds = 0;
-  std::int64_t start = 0;  // of the first switch
+  char** command = nullptr;  // null: the tasks compute
+  std::int64_t start = 0;    // of the first switch
 };
 
-// What a node has done, in memory that it shares with the parent.
+// What a node has done.
 struct Tally {
   std::int64_t used_ns = 0, switches = 0;
+};
+
+// In memory that the parent and its nodes share. The tallies of the nodes follow it.
+struct alignas(64) Shared {
+  std::atomic<bool> takes_turns{true};  // else job 0 runs alone
+  std::atomic<bool> is_over{false};
 };
 
 std::int64_t clock_ns(clockid_t clock) {
@@ -71,50 +87,83 @@ void sleep_until(std::int64_t time) {
   for (volatile std::uint64_t i = 0;;) i = i + 1;
 }
 
+void keep_to_processor(std::int64_t node) {
+  cpu_set_t own;
+  CPU_ZERO(&own);
+  CPU_SET(static_cast<std::size_t>(node % sysconf(_SC_NPROCESSORS_ONLN)), &own);
+  sched_setaffinity(0, sizeof own, &own);
+}
+
+[[noreturn]] void run_command(const Plan& plan, std::int64_t node, int job) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  setsid();
+  keep_to_processor(node);
+  setenv("BARE_NODE", std::to_string(node).c_str(), 1);
+  setenv("BARE_JOB", std::to_string(job).c_str(), 1);
+  execvp(plan.command[0], plan.command);
+  fmt::print(stderr, "scbench-bare: cannot run {}\n", plan.command[0]);
+  _exit(127);
+}
+
 // A stopped cgroup with a task in it.
-std::optional<Cgroup> make_job(const std::string& path) {
-  auto cgroup = Cgroup::create(path);
+std::optional<Cgroup> make_job(const Plan& plan, std::int64_t node, int job) {
+  auto cgroup = Cgroup::create(fmt::format("{}/{}{}", plan.root, node, job == 0 ? 'a' : 'b'));
   if (!cgroup || !cgroup->freeze(true)) return std::nullopt;
   const pid_t task = fork();
+  if (task == 0 && plan.command != nullptr) run_command(plan, node, job);
   if (task == 0) compute();
   if (task < 0 || !cgroup->add(task)) return std::nullopt;
   return *std::move(cgroup);
 }
 
-bool follow(const Plan& plan, std::array<Cgroup, 2>& jobs, Tally& tally) {
+bool follow(const Plan& plan, std::array<Cgroup, 2>& jobs, const Shared& shared, Tally& tally) {
   const sched_param wanted{.sched_priority = kPriority};
   sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &wanted);
   prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
   mlockall(MCL_CURRENT);
-  std::int64_t before = 0;
+  std::size_t leaves = 1;
+  std::int64_t before = clock_ns(CLOCK_THREAD_CPUTIME_ID);
   const std::int64_t end = plan.start + plan.seconds * kSecond;
-  for (std::int64_t at = plan.start; at < end; at += plan.period, ++tally.switches) {
+  for (std::int64_t at = plan.start; at < end && !shared.is_over; at += plan.period) {
     sleep_until(at);
-    if (tally.switches == 0) before = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    const std::size_t leaves = tally.switches % 2;
-    if (!jobs[leaves].freeze(true) || !jobs[1 - leaves].freeze(false)) return false;
+    const bool does_switch = leaves != 0 || shared.takes_turns;
+    if (does_switch && !(jobs[leaves].freeze(true) && jobs[1 - leaves].freeze(false))) return false;
+    const std::int64_t now = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    if (does_switch) {
+      tally.used_ns += now - before;
+      ++tally.switches;
+      leaves = 1 - leaves;
+    }
+    before = now;
   }
-  tally.used_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - before;
   return true;
 }
 
-int run_node(const Plan& plan, std::int64_t node, Tally& tally) {
+int run_node(const Plan& plan, std::int64_t node, const Shared& shared, Tally& tally) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  auto first = make_job(fmt::format("{}/{}a", plan.root, node));
-  auto second = make_job(fmt::format("{}/{}b", plan.root, node));
+  auto first = make_job(plan, node, 0);
+  auto second = make_job(plan, node, 1);
   if (!first || !second) return 1;
   std::array<Cgroup, 2> jobs{*std::move(first), *std::move(second)};
-  return follow(plan, jobs, tally) ? 0 : 1;
+  return follow(plan, jobs, shared, tally) ? 0 : 1;
+}
+
+// Does what standard input says until it ends.
+void obey(Shared& shared) {
+  for (std::string line; std::getline(std::cin, line);) shared.takes_turns = line == "shared";
+  shared.is_over = true;
 }
 
 // True: every node ended well.
-bool run_nodes(const Plan& plan, Tally* tallies) {
+bool run_nodes(const Plan& plan, Shared& shared, Tally* tallies) {
+  shared.takes_turns = plan.command == nullptr;
   std::vector<pid_t> nodes;
   for (std::int64_t i = 0; i < plan.nodes; ++i) {
     const pid_t node = fork();
-    if (node == 0) _exit(run_node(plan, i, tallies[i]));
+    if (node == 0) _exit(run_node(plan, i, shared, tallies[i]));
     if (node > 0) nodes.push_back(node);
   }
+  if (plan.command != nullptr) obey(shared);
   bool went_well = static_cast<std::int64_t>(nodes.size()) == plan.nodes;
   for (const pid_t node : nodes) {
     int status = 0;
@@ -148,17 +197,18 @@ bool remove_all(Cgroup& root) {
 }
 
 int run(Plan plan) {
-  const auto bytes = static_cast<std::size_t>(plan.nodes) * sizeof(Tally);
-  void* const shared =
+  const auto bytes = sizeof(Shared) + static_cast<std::size_t>(plan.nodes) * sizeof(Tally);
+  void* const memory =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   auto root = Cgroup::create(plan.root);
-  if (shared == MAP_FAILED || !root) {
+  if (memory == MAP_FAILED || !root) {
     fmt::print(stderr, "scbench-bare: cannot make cgroup {}\n", plan.root);
     return 1;
   }
-  auto* const tallies = static_cast<Tally*>(shared);
+  auto* const shared = new (memory) Shared;
+  auto* const tallies = reinterpret_cast<Tally*>(shared + 1);
   plan.start = (clock_ns(CLOCK_MONOTONIC) + kToGetReady) / plan.period * plan.period + plan.period;
-  const bool went_well = run_nodes(plan, tallies);
+  const bool went_well = run_nodes(plan, *shared, tallies);
   if (!remove_all(*root) || !went_well) {
     fmt::print(stderr, "scbench-bare: failed below {}\n", plan.root);
     return 1;
@@ -177,10 +227,11 @@ std::optional<std::int64_t> number(std::string_view text, std::int64_t most) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto nodes = argc == 5 ? number(argv[2], kMostNodes) : std::nullopt;
-  const auto period = argc == 5 ? number(argv[3], kMostSeconds * kSecond) : std::nullopt;
-  const auto seconds = argc == 5 ? number(argv[4], kMostSeconds) : std::nullopt;
-  if (nodes && period && seconds) return run({argv[1], *nodes, *period, *seconds});
-  fmt::print(stderr, "usage: scbench-bare CGROUP NODES PERIOD_NS SECONDS\n");
+  const auto nodes = argc >= 5 ? number(argv[2], kMostNodes) : std::nullopt;
+  const auto period = argc >= 5 ? number(argv[3], kMostSeconds * kSecond) : std::nullopt;
+  const auto seconds = argc >= 5 ? number(argv[4], kMostSeconds) : std::nullopt;
+  char** const command = argc > 5 ? argv + 5 : nullptr;
+  if (nodes && period && seconds) return run({argv[1], *nodes, *period, *seconds, command});
+  fmt::print(stderr, "usage: scbench-bare CGROUP NODES PERIOD_NS SECONDS [COMMAND...]\n");
   return 2;
 }

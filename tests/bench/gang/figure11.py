@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 
+import bare
 import kernels
 import plot
 
@@ -14,7 +15,8 @@ METHOD = ('slowdown = work of a window without switches / work of a window with 
           'message parts that have come and pieces of computing, many an iteration; windows alternate, each is '
           'compared with the mean of its two neighbours; median of {pairs} pairs, [95 % interval of the median; lowest, highest with fewer than 6 pairs]. One job: stopped and '
           'continued at every boundary, against boundaries 10 s apart. Two jobs: both together, against the first while '
-          'the other is suspended. The tasks of a node keep to one core; more nodes than cores take them in turns.')
+          'the other is suspended. The tasks of a node keep to one core; more nodes than cores take them in turns. '
+          'Mode bare: datagrams in place of PM, and processes that only sleep and write cgroup.freeze in place of daemons.')
 BOUNDS = {(64, 100, 1): 2.0, (64, 100, 2): 3.3, (2, 10, 1): 2.0}  # (nodes, slice in ms, jobs): percent
 STEPS = (1, 2, 5)
 SCHEMA = 'scored.bench.kernels/1'
@@ -29,8 +31,8 @@ def names(text):
 
 
 def modes(text):
-    if any(word not in ('clock', 'barrier') for word in text.split(',')):
-        raise argparse.ArgumentTypeError(f"'{text}': use clock, barrier or both")
+    if any(word not in ('clock', 'barrier', 'bare') for word in text.split(',')):
+        raise argparse.ArgumentTypeError(f"'{text}': use some of clock,barrier,bare")
     return text.split(',')
 
 
@@ -51,7 +53,8 @@ def add_options(parser, nanoseconds):
     parser.add_argument('--sweep', type=quanta, metavar='D..D', help='slowdown of kernels on PM over the slice')
     parser.add_argument('--kernels', type=names, default=['ep', 'cg', 'ft', 'is'], metavar='LIST', help='ep,cg,ft,is')
     parser.add_argument('--class', dest='size', choices=['S', 'W', 'A'], default='S', help='size of the kernels (S)')
-    parser.add_argument('--mode', type=modes, default=['clock'], metavar='M[,M]', help='clock,barrier: compares both')
+    parser.add_argument('--mode', type=modes, default=['clock'], metavar='M[,M...]',
+                        help='clock,barrier: compares both; bare: two jobs without daemons and PM, what the machine takes')
     parser.add_argument('--channels', type=node_counts, default=[16], metavar='N[,N...]',
                         help='channels of a node (16): two jobs on 1 are saved and restored')
     parser.add_argument('--plot', metavar='FILE', help='draw it: .svg, .png or .pdf')
@@ -70,6 +73,8 @@ def show(result):
     kernels.note(f'{result["kernel"]} {result["class"]}, {result["nodes"]:>2} nodes, {result["slice_ms"]:g} ms, '
                  f'{result["jobs"]} jobs, {result["mode"]}, {result["channels"]} channels: {result["slowdown_percent"]:6.2f} %  [{low:.2f}, {high:.2f}]  '
                  f'load {result["load"]}{verdict}')
+    if result.get('switch_mean_us'):
+        kernels.note(f'    a switch {result["switch_mean_us"]:.0f} us, mean')
     if result.get('switches'):
         kernels.note(f'    {result["switches"]} switches: {result["switch_p50_us"]:.0f} us p50, {result["switch_p99_us"]:.0f} us p99')
     return result
@@ -78,9 +83,13 @@ def show(result):
 def cases(options):
     """(nodes, jobs, what they are called in results, options of score virtual)"""
     for nodes, mode, channels in itertools.product(options.nodes, options.mode, options.channels):
+        called = {'nodes': nodes, 'mode': mode, 'channels': channels}
+        if mode == 'bare':
+            yield nodes, bare.JOBS, called, []
+            continue
         for jobs in (1,) if options.sweep else (1, 2):
-            words = ['--switch-mode', mode, '--channels', channels, *(['--switch-always'] if jobs == 1 else [])]
-            yield nodes, jobs, {'nodes': nodes, 'mode': mode, 'channels': channels}, words
+            yield nodes, jobs, called, ['--switch-mode', mode, '--channels', channels,
+                                        *(['--switch-always'] if jobs == 1 else [])]
 
 
 class Results:
@@ -116,10 +125,11 @@ def measure(options, make_case, results):
         asked += map(results.key, wanted)
         missing = [case for case in wanted if results.key(case) not in results.found]
         if missing:
-            with make_case(nodes, options.slice, *words) as (cluster, directory):
+            is_bare = names_of_case['mode'] == 'bare'  # the cluster only lends its cgroup
+            with make_case(1 if is_bare else nodes, options.slice, *words) as (cluster, directory):
                 kernels.bind_nodes(cluster)
                 for kernel, group in itertools.groupby(missing, lambda case: case['kernel']):
-                    measure_kernel(options, cluster, directory, list(group), results)
+                    (measure_bare if is_bare else measure_kernel)(options, cluster, directory, list(group), results)
     return [results.found[key] for key in asked]
 
 
@@ -135,6 +145,18 @@ def measure_kernel(options, cluster, directory, missing, results):
     finally:
         jobs.end()
         clear(directory)
+
+
+def measure_bare(options, cluster, directory, missing, results):
+    for case in missing:
+        slice_ns = round(case['slice_ms'] * 1e6)
+        jobs = bare.BareJobs(cluster, case['kernel'], case['class'], case['nodes'], slice_ns, directory)
+        try:
+            found = kernels.shared_windows(jobs, slice_ns, options.seconds, options.pairs)
+        finally:
+            mean = jobs.end()
+            clear(directory)
+        results.add(show({**case, **found, **mean}))
 
 
 def clear(directory):

@@ -109,8 +109,14 @@ def alone(cluster, jobs, slice_ns, seconds, pairs):
 
 
 def shared(jobs, slice_ns, seconds, pairs):
-    """Several jobs that take turns. The slowdown is that of the nodes' work: of each job, beyond the
-    factor that sharing costs anyway."""
+    """Several jobs that take turns."""
+    found = shared_windows(jobs, slice_ns, seconds, pairs)
+    jobs.share(True)
+    return found | switch_times(jobs.cluster, slice_ns)
+
+
+def shared_windows(jobs, slice_ns, seconds, pairs):
+    """The slowdown is that of the nodes' work: of each job, beyond the factor that sharing costs anyway."""
     count = len(jobs.counters)
     cycle = count * slice_ns / 1e9
     length = max(1, round(seconds / (2 * pairs + 1) / cycle)) * cycle
@@ -119,9 +125,7 @@ def shared(jobs, slice_ns, seconds, pairs):
         jobs.share(is_shared)
         jobs.check()
         return jobs.rate(length)
-    losses = slowdowns(lambda: window(False), lambda: window(True), pairs)
-    jobs.share(True)
-    return figures(losses, jobs) | switch_times(jobs.cluster, slice_ns)
+    return figures(slowdowns(lambda: window(False), lambda: window(True), pairs), jobs)
 
 
 def switch_times(cluster, slice_ns):

@@ -17,7 +17,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / 'pm'), str(HERE.parent / 'cosmo'), str(HERE.parent / 'mpi'),
-                str(HERE.parent.parent / 'integration')]
+                str(HERE.parent / 'npb'), str(HERE.parent.parent / 'integration')]
 
 import cosmo  # noqa: E402
 import figure11  # noqa: E402

@@ -1,6 +1,6 @@
 // What the kernels need of a network: the ranks of one job, pairs of whom exchange bytes, and the
-// few collective operations that follow from it. One implementation over PM (pm_communicator.hpp)
-// and one over MPI (mpi_communicator.hpp); the kernels know neither.
+// few collective operations that follow from it. Implemented over PM (pm_communicator.hpp), over
+// MPI (mpi_communicator.hpp) and over bare datagrams (udp_communicator.hpp); the kernels know none.
 //
 // All functions are collective among the ranks they concern: each of them calls, in the same order.
 #pragma once

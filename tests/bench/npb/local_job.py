@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""local_job.py RANKS shmem|udp COMMAND...: runs the ranks of a PM job as processes of this machine,
-without scored, by an address file. Exits with 0 if all ranks do; one that fails ends the others."""
+"""local_job.py RANKS shmem|udp|datagrams COMMAND...: runs the ranks of a job as processes of this machine, without scored:
+of a PM job by an address file, with `datagrams` of npb-udp by its sockets. Exits with 0 if all ranks do; one that fails ends
+the others."""
 import os
 import pathlib
 import secrets
@@ -10,6 +11,7 @@ import sys
 import tempfile
 
 LIMIT = 120  # seconds that a job may take
+FIRST_SOCKET = 300  # as a descriptor of its heirs
 
 
 def free_ports(count):
@@ -31,11 +33,24 @@ def address_file(ranks, device, directory):
     return path
 
 
+def bound_sockets(count):
+    """Descriptors in a row from FIRST_SOCKET on, bound, so that nothing sent is lost. The caller closes them."""
+    found = range(FIRST_SOCKET, FIRST_SOCKET + count)
+    for descriptor in found:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as each:
+            each.bind(('127.0.0.1', 0))
+            os.dup2(each.fileno(), descriptor)
+    return found
+
+
 def run(ranks, device, command):
     with tempfile.TemporaryDirectory(prefix='pm-job-') as directory:
-        path = address_file(ranks, device, pathlib.Path(directory))
-        processes = [subprocess.Popen(command, env=dict(os.environ, PM_ADDRESS_FILE=str(path), PM_RANK=str(rank)))
-                     for rank in range(ranks)]
+        if device == 'datagrams':
+            inherited, words = bound_sockets(ranks), {'NPB_RANKS': str(ranks), 'NPB_FIRST_SOCKET': str(FIRST_SOCKET)}
+        else:
+            inherited, words = (), {'PM_ADDRESS_FILE': str(address_file(ranks, device, pathlib.Path(directory)))}
+        processes = [subprocess.Popen(command, env={**os.environ, **words, 'PM_RANK': str(rank), 'NPB_RANK': str(rank)},
+                                      pass_fds=inherited) for rank in range(ranks)]
         try:
             return max(abs(process.wait(LIMIT)) for process in processes)
         finally:
@@ -45,6 +60,6 @@ def run(ranks, device, command):
 
 
 if __name__ == '__main__':
-    if len(sys.argv) < 4 or not sys.argv[1].isdigit() or sys.argv[2] not in ('shmem', 'udp'):
+    if len(sys.argv) < 4 or not sys.argv[1].isdigit() or sys.argv[2] not in ('shmem', 'udp', 'datagrams'):
         sys.exit(__doc__)
     sys.exit(run(int(sys.argv[1]), sys.argv[2], sys.argv[3:]))
