@@ -282,10 +282,13 @@ bool Channel::should_wait_for_window(const PeerState& peer, std::size_t count) c
   return count < batch_frames_ / 2 && s.sent != s.acked && s.queued - s.sent > count;
 }
 
-// Are `count` frames the last for now, although more wait? Then the receiver should know.
+// Are `count` frames the last for now, although more wait? Then the receiver should know. They are
+// not if all that waits goes in the next batch.
 bool Channel::ends_window(const PeerState& peer, std::size_t count) const {
   const auto& s = peer.send;
-  return s.queued - s.sent > count && engine_.sendable(s) < count + batch_frames_ / 2;
+  const std::size_t sendable = engine_.sendable(s);
+  const bool is_cut = s.queued - s.sent > sendable;
+  return is_cut && sendable < count + batch_frames_ / 2;
 }
 
 // Sends what the window allows; what the device does not take stays in the ready set. The clock is

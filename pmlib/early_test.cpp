@@ -152,5 +152,34 @@ TEST_F(Losses, DoNotLetAWriteComeToLieOverANewerOne) {
   }
 }
 
+// Each answer that a write asks for costs the receiver a system call and the sender another.
+class Bursts : public Losses {
+ protected:
+  // By number of frame, from 0, of what rank 0 has sent.
+  std::vector<std::size_t> frames_that_ask() const {
+    std::vector<std::size_t> asking;
+    for (std::size_t i = 0; i < wires_[0].frames.size(); ++i) {
+      FrameHeader h;
+      std::memcpy(&h, wires_[0].frames[i].data(), sizeof h);
+      if (h.flags == kAckNow) asking.push_back(i);
+    }
+    return asking;
+  }
+};
+
+TEST_F(Bursts, OfAWriteThatFitsTheWindowAskForAnAnswerAtItsEnd) {
+  write(0, 0, 25'000);
+  ends_[0]->progress();
+  const std::size_t sent = wires_[0].frames.size();
+  ASSERT_GT(sent, devices_[0]->batch_frames());
+  EXPECT_EQ(frames_that_ask(), std::vector<std::size_t>{sent - 1});
+}
+
+TEST_F(Bursts, OfALongerWriteAskWhenTheWindowEnds) {
+  write(0, 0, kBytes);
+  for (int i = 0; i < 4; ++i) ends_[0]->progress();
+  EXPECT_EQ(frames_that_ask(), std::vector<std::size_t>{wires_[0].frames.size() - 1});
+}
+
 }  // namespace
 }  // namespace score::pm
