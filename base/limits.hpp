@@ -73,12 +73,17 @@ inline constexpr std::uint32_t kThawLeaseQuanta = 2;
 inline constexpr nanoseconds kClockErrorWarning = milliseconds(2);
 
 // --- Liveness: a node sends a heartbeat each period ---
-inline constexpr nanoseconds kHeartbeatPeriod = seconds(1);
-inline constexpr nanoseconds kSuspectAfter = seconds(2);
+// The longest of which two still fit before a node is given up (docs/adr/0056).
+inline constexpr nanoseconds kHeartbeatPeriod = milliseconds(1'400);
+// ... and while somebody watches its samples, which travel in the same wake-up.
+inline constexpr nanoseconds kWatchedHeartbeatPeriod = seconds(1);
+inline constexpr nanoseconds kSuspectAfter = milliseconds(2'400);
 inline constexpr nanoseconds kDeadAfter = seconds(3);
 static_assert(
-    kHeartbeatPeriod < kSuspectAfter && kSuspectAfter < kDeadAfter,
+    kHeartbeatPeriod + seconds(1) <= kSuspectAfter && kSuspectAfter < kDeadAfter,
     "one late heartbeat makes no suspect, and a suspect may clear itself before it is dead");
+static_assert(2 * kHeartbeatPeriod < kDeadAfter, "one heartbeat may be missing altogether");
+static_assert(kWatchedHeartbeatPeriod <= kHeartbeatPeriod);
 static_assert(kMinThawLease < kDeadAfter, "a node's jobs run again before they are given up");
 
 // --- Deadlines ---

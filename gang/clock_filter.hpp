@@ -34,6 +34,9 @@ class ClockFilter {
   // say so too.
   void set_same(bool same) { is_same_ = same; }
 
+  // set_same(true), and no sample has contradicted since.
+  [[nodiscard]] bool is_same() const { return is_same_ && synchronised(); }
+
   [[nodiscard]] bool synchronised() const { return best_.has_value() && !restart_; }
 
   // Before the first sample: the identity.
@@ -58,7 +61,7 @@ class ClockFilter {
   static Duration bound_at(const Point& point, TimePoint node);
   [[nodiscard]] bool contradicts(const Point& point) const;
 
-  [[nodiscard]] bool is_identity() const { return !best_ || (is_same_ && !restart_); }
+  [[nodiscard]] bool is_identity() const { return !best_ || is_same(); }
 
   void choose(TimePoint now);
   void estimate_drift();

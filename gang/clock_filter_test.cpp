@@ -118,9 +118,9 @@ TEST(ClockFilter, TheSameClockIsNotEstimated) {
   node.offset = 0s;
   ClockFilter filter;
   filter.set_same(true);
-  EXPECT_FALSE(filter.synchronised()) << "no sample has confirmed it";
+  EXPECT_FALSE(filter.synchronised() || filter.is_same()) << "no sample has confirmed it";
   EXPECT_TRUE(filter.add(node.exchange(TimePoint{1000s}, 10us, 400us)));
-  EXPECT_TRUE(filter.synchronised());
+  EXPECT_TRUE(filter.synchronised() && filter.is_same());
   EXPECT_EQ(filter.to_cluster(TimePoint{1100s}), TimePoint{1100s});
   EXPECT_EQ(filter.to_node(TimePoint{1100s}), TimePoint{1100s});
   EXPECT_EQ(filter.offset(), 0ns);
@@ -139,6 +139,7 @@ TEST(ClockFilter, ASampleRefutesTheSameClock) {
   EXPECT_TRUE(filter.add(node.exchange(TimePoint{1000s}, 50us, 50us)));
   EXPECT_LT(node.error(filter, TimePoint{1000s}), 10us);
   EXPECT_GT(filter.error_bound(TimePoint{1000s}), 0ns);
+  EXPECT_FALSE(filter.is_same());
 }
 
 TEST(ClockFilter, RefusesImpossibleSamples) {

@@ -45,8 +45,8 @@ struct ClusterConfig {
   Duration epoch_gap = std::chrono::milliseconds{5};    // changes that come faster share an epoch
   Duration launch_deadline = std::chrono::seconds{10};  // to Prepared from every node
   Duration kill_deadline = std::chrono::seconds{5};     // to Exited, then the node is suspect
-  Duration suspect_after = std::chrono::seconds{2};     // without a heartbeat
-  Duration dead_after = std::chrono::seconds{3};
+  Duration suspect_after = limits::kSuspectAfter;       // without a heartbeat
+  Duration dead_after = limits::kDeadAfter;
   Duration rejoin_grace = std::chrono::seconds{10};   // a restarted head waits for its nodes
   std::uint32_t max_requeues = 3;                     // of one job, after a lost node
   bool idle_detection = true;                         // idle jobs give their slices to the others

@@ -19,7 +19,7 @@ namespace score::node {
 namespace {
 
 // The launcher thaws at once when this daemon dies; the lease is for one that hangs.
-constexpr Duration kMinLease = std::chrono::milliseconds{2'500};
+constexpr Duration kMinLease = std::chrono::milliseconds{2'900};
 static_assert(kMinLease >= limits::kMinThawLease);
 static_assert(limits::kHeartbeatPeriod * 2 < kMinLease, "renewed with each beat; one may be late");
 static_assert(kMinLease < limits::kDeadAfter, "its jobs run again before the node is given up");
@@ -30,10 +30,14 @@ constexpr Duration kWireTime = std::chrono::microseconds{50};
 constexpr Duration kMostGuard = std::chrono::milliseconds{2};
 constexpr int kFirstExchanges = 10;
 constexpr Duration kFirstExchangePause = std::chrono::milliseconds{20};
-// Waking up for an answer costs a node as much as the beat itself, so only each third asks for one:
-// the clock filter knows the drift in between.
-constexpr unsigned kBeatsAnExchange = 3;
+// Waking up for an answer costs a node as much as the beat itself, so few ask for one: the clock
+// filter knows the drift in between, and a clock that is the head's own has none.
+constexpr unsigned kBeatsAnExchange = 2;
+constexpr unsigned kBeatsAnExchangeOfSame = 3;
 static_assert(kBeatsAnExchange * limits::kHeartbeatPeriod <= limits::kDeadAfter);
+static_assert(kBeatsAnExchangeOfSame * limits::kHeartbeatPeriod + std::chrono::seconds{1} <
+                  HeadLink::kSilenceLimit,
+              "an answer may be a second late before the head is taken for gone");
 
 template <typename... Handlers>
 struct Overloaded : Handlers... {
@@ -49,9 +53,8 @@ gang::NodeAgentConfig agent_config(const NodeConfig& config) {
 // Whole periods of the machine's own clock: its virtual nodes beat one after another,
 // while the caches know the way, which halves the cost. Machines were booted at different times, so
 // the head of a real cluster does not hear all at once.
-TimePoint next_beat(TimePoint now) {
-  constexpr Duration kPeriod = limits::kHeartbeatPeriod;
-  return TimePoint((now.time_since_epoch() / kPeriod + 1) * kPeriod);
+TimePoint next_beat(TimePoint now, Duration period) {
+  return TimePoint((now.time_since_epoch() / period + 1) * period);
 }
 
 const char* priority_name(SwitchPriority priority) {
@@ -282,11 +285,14 @@ void Daemon::set_guard() {
 // All that is regular is done in one go: waking up is what costs.
 asio::awaitable<void> Daemon::beat_regularly() {
   for (;;) {
-    co_await parts_.clock.sleep_until(next_beat(parts_.clock.now()));
+    const Duration period =
+        sampling_.is_watched() ? limits::kWatchedHeartbeatPeriod : limits::kHeartbeatPeriod;
+    co_await parts_.clock.sleep_until(next_beat(parts_.clock.now(), period));
     renew_lease();
     tell_late();
     parts_.switcher.collect();  // contexts of jobs that have ended are in there
-    if (head_.is_greeted()) beat(++beats_ % kBeatsAnExchange == 0);
+    const unsigned exchange = agent_.clock().is_same() ? kBeatsAnExchangeOfSame : kBeatsAnExchange;
+    if (head_.is_greeted()) beat(++beats_ % exchange == 0);
     read_activities_again();
     head_.drop_if_silent();
   }
@@ -295,7 +301,7 @@ asio::awaitable<void> Daemon::beat_regularly() {
 // With the worst one of those that were held back. Who looks for a job finds those that should have
 // gone on.
 void Daemon::tell_late() {
-  sampling_.keep_up();
+  sampling_.look_for_late();
   const auto told = sampling_.take_late();
   if (!told) return;
   const SwitchRecord& worst = told->worst.record;

@@ -12,7 +12,6 @@ namespace score::node {
 namespace {
 
 constexpr std::size_t kQueuedBytes = 1 * limits::kMiB;  // then shepherds are not read
-constexpr Duration kSilenceLimit = 2 * limits::kDeadAfter;
 constexpr Duration kParkedPoll = std::chrono::milliseconds{20};
 
 proto::ConnectionLimits connection_limits() {

@@ -3,6 +3,7 @@
 
 #include "base/backoff.hpp"
 #include "base/clock.hpp"
+#include "base/limits.hpp"
 #include "base/result.hpp"
 #include "proto/connection.hpp"
 #include "proto/tls_connection.hpp"
@@ -15,6 +16,8 @@ namespace score::node {
 
 class HeadLink {
  public:
+  static constexpr Duration kSilenceLimit = 2 * limits::kDeadAfter;
+
   struct Handlers {
     std::function<void()> connected;            // proven by its key; nothing was sent yet
     std::function<void(proto::InFrame)> frame;  // while connected

@@ -32,14 +32,19 @@ constexpr Duration kLastSwitches = std::chrono::seconds{1};
 constexpr Duration kShortestPeriod = std::chrono::milliseconds{100};
 constexpr Duration kBeforeDocument = std::chrono::milliseconds{15};
 constexpr Duration kLongestPeriod = std::chrono::seconds{10};
-static_assert(limits::kHeartbeatPeriod % monitor::kTogether == Duration{0} &&
-                  limits::kHeartbeatPeriod % monitor::kTogetherOfMany == Duration{0},
+static_assert(limits::kWatchedHeartbeatPeriod % monitor::kTogether == Duration{0} &&
+                  limits::kWatchedHeartbeatPeriod % monitor::kTogetherOfMany == Duration{0},
               "they wake up together");
 // More would hold the switcher's thread for a tenth of a millisecond and longer.
 constexpr std::size_t kMostGlancedAt = 32;       // processes
 constexpr std::size_t kMaxToldSwitches = 4'096;  // in one sample
 constexpr std::size_t kMostOfAScrape = 100;      // switches, of its last second
-constexpr int kMostReadings = 3;                 // of a gang, where it is switched meanwhile
+// Of the switcher's ring: records wait there until so many have come, so nothing is lost if as many
+// more come until the next look.
+constexpr std::uint64_t kMostWaiting = SwitchTrace::kEntries / 4;
+static_assert(kMostWaiting + limits::kHeartbeatPeriod / limits::kMinQuantum <
+              SwitchTrace::kEntries * 3 / 4);
+constexpr int kMostReadings = 3;  // of a gang, where it is switched meanwhile
 constexpr std::size_t kMaxListBytes = 64 * limits::kKiB;
 
 // Three descriptors a process are kept.
@@ -115,7 +120,7 @@ asio::awaitable<void> Sampling::run(std::uint64_t generation) {
 }
 
 // Alone shortly before the head makes a document; where the head plays them out later, together
-// with the heartbeat, which is sent at whole seconds of this clock.
+// with the heartbeat, which is sent at whole seconds of this clock then.
 TimePoint Sampling::next_sample(TimePoint now) const {
   if (glances_) return TimePoint((now.time_since_epoch() / together_ + 1) * together_);
   const Duration shift = parts_.agent.clock().offset() + kBeforeDocument;
@@ -123,8 +128,15 @@ TimePoint Sampling::next_sample(TimePoint now) const {
   return TimePoint((passed / period_ + 1) * period_ - shift);
 }
 
+// Of switches that were in time nobody asks at once, and they lie in the other thread's caches.
+void Sampling::look_for_late() {
+  const auto late = parts_.switcher.counters().late.load(std::memory_order_relaxed);
+  const bool has_late = std::exchange(late_seen_, late) != late;
+  if (has_late || parts_.switcher.trace().written() - seen_ > kMostWaiting) keep_up();
+}
+
 void Sampling::keep_up() {
-  const auto extract = parts_.switcher.trace().read_new(seen_, SwitchTrace::kEntries / 2);
+  const auto extract = parts_.switcher.trace().read_new(seen_, SwitchTrace::kEntries * 3 / 4);
   lost_ += extract.lost;
   for (const SwitchRecord& record : extract.records) {
     const auto sample = to_sample(record);

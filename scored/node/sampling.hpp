@@ -47,8 +47,13 @@ class Sampling {
   void stop();
   // Tasks began or are gone: a viewer is not to wait a second for that.
   void tasks_changed();
-  // Counts the switches since the last call: often enough that the trace does not run over.
-  void keep_up();
+
+  // Somebody wants samples again and again.
+  [[nodiscard]] bool is_watched() const { return period_ > Duration{0}; }
+
+  // Counts the switches since the last call if one of them was late or many wait to be counted.
+  // Once a heartbeat, so that the trace does not run over.
+  void look_for_late();
 
   struct Late {
     Duration late{0};
@@ -57,7 +62,8 @@ class Sampling {
 
   using LateDigest = monitor::LateDigest<Late>;
 
-  // Of the switches that keep_up() saw the late ones, for the log: at once, then one in a while.
+  // Of the switches that look_for_late() saw the late ones, for the log: at once, then one in a
+  // while.
   [[nodiscard]] std::optional<LateDigest::Told> take_late() {
     return late_.take(parts_.clock.now());
   }
@@ -67,6 +73,7 @@ class Sampling {
 
  private:
   asio::awaitable<void> run(std::uint64_t generation);
+  void keep_up();
 
   struct Watch {
     monitor::TaskWatch tasks;
@@ -106,9 +113,10 @@ class Sampling {
   std::vector<TaskTotals> totals_;    // of its tasks, in its order, at the last full sample
   TimePoint totals_told_{}, peers_told_{};
   bool wants_peers_ = false;
-  wire::NodeSample sample_;  // the last one: its memory is used again
-  std::string bytes_;        // ... and those that it was sent as
-  std::uint64_t seen_ = 0;   // of the switcher's trace
+  wire::NodeSample sample_;      // the last one: its memory is used again
+  std::string bytes_;            // ... and those that it was sent as
+  std::uint64_t seen_ = 0;       // of the switcher's trace
+  std::uint64_t late_seen_ = 0;  // of the switcher's counter
   std::uint64_t lost_ = 0;
   std::array<monitor::TimeHistogram, monitor::kSwitchPhases> phases_{};
   LateDigest late_;

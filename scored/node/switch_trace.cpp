@@ -38,6 +38,7 @@ SwitchTrace::SwitchTrace()
 }
 
 void SwitchTrace::read_range(std::uint64_t from, std::uint64_t end, Extract& extract) const {
+  extract.records.reserve(end - from);
   for (std::uint64_t index = from; index < end; ++index) {
     Words words{};
     std::uint64_t* cell = &words_[index % kEntries * kWords];

@@ -42,6 +42,9 @@ class SwitchTrace {
   // Thread: the switcher's.
   void put(const SwitchRecord& record) noexcept;
 
+  // How many were put so far. Thread: any.
+  [[nodiscard]] std::uint64_t written() const { return written_.load(std::memory_order_relaxed); }
+
   struct Extract {
     std::vector<SwitchRecord> records;  // oldest first
     std::uint64_t lost = 0;             // written ever, but overwritten by now

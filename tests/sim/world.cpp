@@ -43,7 +43,8 @@ void World::build_site(std::uint32_t index) {
                        options_.crowded ? std::max(1U, options_.nodes / 12) : 1U};
   site.node = std::make_unique<SimNode>(NodeId{index}, info, world);
   events_.after(chance_.between(0ns, 50ms), [this, index] { keep_connected(index); });
-  events_.after(chance_.between(0ns, 1s), [this, index] { keep_beating(index); });
+  events_.after(chance_.between(0ns, limits::kHeartbeatPeriod),
+                [this, index] { keep_beating(index); });
 }
 
 void World::keep_connected(std::size_t index) {
@@ -60,7 +61,7 @@ void World::keep_connected(std::size_t index) {
 void World::keep_beating(std::size_t index) {
   sites_[index].node->heartbeat();
   check_clock(index);
-  events_.after(1s, [this, index] { keep_beating(index); });
+  events_.after(limits::kHeartbeatPeriod, [this, index] { keep_beating(index); });
 }
 
 void World::keep_checking_idle() {
