@@ -11,6 +11,7 @@ import time
 from cluster import BIN, EXAMPLES, wait_until
 from progress import Counters, start_progress
 
+DAEMONS = 7  # seconds in which the daemons' CPU is measured: whole periods of their heartbeats, which come all at once
 SETTLE = 0.3  # seconds after a job comes or goes, before its effect is measured
 
 
@@ -260,12 +261,11 @@ def measure_gang(cluster, nodes, quantum_ns, job_count, seconds, pairs, director
     window = max(0.4, seconds / (2 * pairs + 1))
     jobs = SharedJobs(cluster, nodes, job_count, directory, gap_us=20)
     try:
-        cpu = DaemonCpu(cluster)
         overhead = measure_overhead(jobs, window, pairs)
         lost_alone = jobs.lost(nodes, window, jobs.counters[:1])
         jobs.share(True)
         cpu = DaemonCpu(cluster)
-        lost_shared = jobs.lost(nodes, max(2, window), jobs.counters)
+        lost_shared = jobs.lost(nodes, DAEMONS, jobs.counters)
         daemon_percent = cpu.percent()
         control = measure_control(cluster, quantum_ns, max(2, window))
         trace = cluster.json('scadm', 'trace', '--seconds', max(2, window))
