@@ -6,9 +6,14 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <utility>
 
 namespace score::node {
@@ -18,6 +23,22 @@ namespace {
 constexpr std::size_t kMostBursts = 4'096;  // of one socket: a flood must not hold up the switch
 constexpr std::size_t kBurstBytes = 65'536;
 constexpr auto kRelaxed = std::memory_order_relaxed;
+constexpr std::size_t kPageBytes = 4'096;
+constexpr std::size_t kStoppedPage = pm::kStoppedTimeAt / kPageBytes * kPageBytes;
+static_assert(pm::kStoppedTimeAt % kPageBytes + pm::kStoppedTimeBytes <= kPageBytes);
+
+// What is behind the descriptor is the user's, who can write there, but must not be able to make an
+// access fail: sealed against being cut short, and of ordinary pages (huge ones may run out).
+bool is_always_there(int memory) {
+  struct statfs system {};
+
+  struct stat file {};
+
+  const int seals = fcntl(memory, F_GET_SEALS);
+  return seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && fstatfs(memory, &system) == 0 &&
+         system.f_type == TMPFS_MAGIC && fstat(memory, &file) == 0 &&
+         file.st_size >= static_cast<off_t>(kStoppedPage + kPageBytes);
+}
 
 // Only the switcher's thread switches.
 alignas(64) std::array<std::byte, kBurstBytes> burst_buffer;
@@ -57,7 +78,22 @@ ChannelUser::ChannelUser(std::uint64_t key, std::shared_ptr<const ContextSet> co
       contexts_(std::move(contexts)),
       told_(contexts_ ? contexts_->size() : 0),
       sockets_(std::move(sockets)),
-      saved_(sockets_.size()) {}
+      saved_(sockets_.size()) {
+  for (std::size_t i = 0; i < told_.size(); ++i) {
+    told_[i].page = map_stopped_time((*contexts_)[i].get());
+  }
+}
+
+void ChannelUser::Unmap::operator()(std::byte* page) const noexcept {
+  munmap(page, kPageBytes);
+}
+
+ChannelUser::Page ChannelUser::map_stopped_time(int context) {
+  if (!is_always_there(context)) return nullptr;
+  void* const page = mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
+                          context, kStoppedPage);
+  return Page(page == MAP_FAILED ? nullptr : static_cast<std::byte*>(page));
+}
 
 void ChannelUser::make_room() {
   for (Saved& saved : saved_) {
@@ -75,10 +111,20 @@ void ChannelUser::make_room() {
     if (!told.is_known) continue;
     told.stopped.microseconds += static_cast<std::uint64_t>(us);
     ++told.stopped.times;
-    // Not through a mapping: what is behind the descriptor is the user's.
+    tell(told, context);
+  }
+}
+
+[[gnu::hot]] void ChannelUser::tell(const Told& told, int context) noexcept {
+  if (told.page == nullptr) {
     kernel_call(SYS_pwrite64, context, address_of(&told.stopped), pm::kStoppedTimeBytes,
                 pm::kStoppedTimeAt);
+    return;
   }
+  std::byte* const at = told.page.get() + pm::kStoppedTimeAt % kPageBytes;
+  std::atomic_ref(*reinterpret_cast<std::uint64_t*>(at)).store(told.stopped.microseconds, kRelaxed);
+  std::atomic_ref(*reinterpret_cast<std::uint32_t*>(at + sizeof told.stopped.microseconds))
+      .store(told.stopped.times, std::memory_order_release);
 }
 
 bool ChannelUser::is_flushed() const noexcept {

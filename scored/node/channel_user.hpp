@@ -76,11 +76,21 @@ class ChannelUser {
                     ChannelCounters& counters) noexcept;
   void save(std::size_t task, std::span<const std::byte> burst, ChannelCounters& counters) noexcept;
 
+  struct Unmap {
+    void operator()(std::byte* page) const noexcept;
+  };
+
+  using Page = std::unique_ptr<std::byte, Unmap>;
+
   // What a context was told so far. It is read once: nobody else writes it there.
   struct Told {
+    Page page;  // of the context, where it is told; null: by a system call
     bool is_known = false;
     pm::StoppedTime stopped;
   };
+
+  static Page map_stopped_time(int context);
+  static void tell(const Told& told, int context) noexcept;
 
   std::uint64_t key_;
   std::shared_ptr<const ContextSet> contexts_;

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <random>
 #include <string>
+#include <sys/mman.h>
 #include <sys/socket.h>
 
 namespace score::node {
@@ -185,6 +186,28 @@ TEST_F(ChannelUserTest, ContextsLearnHowLongTheyWereStopped) {
   one.add_stopped(std::chrono::milliseconds(20));
   EXPECT_EQ(context->segment().header().stopped_us, 50'000U);
   EXPECT_EQ(context->segment().header().resumes, 2U);
+}
+
+// Its user gives it back to the kernel; and of one that is not sealed there may be nothing left.
+TEST_F(ChannelUserTest, MemoryThatIsGoneHurtsNobody) {
+  pm::JobNetwork network;
+  network.key = 1;
+  network.ranks.assign(1, {"node", "-"});
+  int error = 0;
+  const auto context = pm::create_context(network, 0, true, "", error);
+  const auto bytes = context->segment().bytes();
+  const UniqueFd loose(memfd_create("loose", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(write(loose.get(), bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+  auto set = std::make_shared<ContextSet>();
+  set->push_back(*duplicate(context->fd()));
+  set->push_back(*duplicate(loose.get()));
+  ChannelUser both(1, set, {});
+  both.add_stopped(std::chrono::milliseconds(30));
+  constexpr int kGiveBack = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+  ASSERT_EQ(fallocate(context->fd(), kGiveBack, 0, static_cast<off_t>(bytes.size())), 0);
+  ASSERT_EQ(ftruncate(loose.get(), 0), 0);
+  both.add_stopped(std::chrono::milliseconds(20));
+  EXPECT_EQ(context->segment().header().stopped_us, 50'000U);
 }
 
 // Its own user may write anything there.
