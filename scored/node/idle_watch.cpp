@@ -109,7 +109,9 @@ WatchPace pace_of(const gang::SwitchPlan& plan) {
   const Duration asked = ran_ - leader_ran_;  // since it was looked at or asked
   const bool is_due = asked >= (meter_.is_idle() ? kLongSpan : span_);
   meter_.set_slice(pace.slice);
+  asks_again_ = is_background_ || pace.in_slice > Duration{0};
   if (is_background_ || (is_due && !is_leader_busy())) measure(now);
+  has_stopped_ = true;
 }
 
 [[gnu::hot]] bool SlotWatch::ask_leader() {
@@ -162,24 +164,44 @@ WatchPace pace_of(const gang::SwitchPlan& plan) {
   if (used < Duration{0}) return;
   const Duration ran = ran_ + (now - since_);
   const Duration at_least = std::exchange(leader_part_, Duration{0});
-  if (used_ >= Duration{0} && ran > Duration{0}) judge(ran, std::max(used - used_, at_least));
-  used_ = used;
   since_ = now;
+  if (used_ >= Duration{0} && ran > Duration{0} && !judge(ran, std::max(used - used_, at_least))) {
+    ran_ = leader_ran_ = ran;  // the next look tells of this time too
+    return;
+  }
+  used_ = used;
   ran_ = leader_ran_ = Duration{0};
   idle_.store(meter_.is_idle(), std::memory_order_release);
 }
 
-// What it waited is asked for only if it did not use all of its time. What it waited before is
-// taken to be spread over that time.
-[[gnu::hot]] void SlotWatch::judge(Duration ran, Duration used) {
+// What it waited since that was read is taken to be spread over that time.
+[[gnu::hot]] Duration SlotWatch::ask_waited(Duration ran) {
+  const Duration total = usage_->waited();
+  const Duration whole = total - std::exchange(waited_, total);
+  const double part = std::chrono::duration<double>(ran) / std::exchange(unasked_, Duration{0});
+  return std::min(std::chrono::duration_cast<Duration>(whole * part), ran);
+}
+
+// What it waited is asked for only if it did not use all of its time.
+//
+// A task that is told to stop needs the processor for that; most often its successor has got it by
+// then, and the kernel counts up to a whole slice as waited, of which it is none. So only what was
+// waited since it went on makes anybody crowded who was not.
+[[gnu::hot]] bool SlotWatch::judge(Duration ran, Duration used) {
   const bool is_doubted = std::exchange(is_doubted_, false);
   Duration waited{0};
   unasked_ += ran;
   if (!meter_.is_whole(ran, used)) {
-    const Duration total = usage_->waited();
-    const Duration whole = total - std::exchange(waited_, total);
-    const double part = std::chrono::duration<double>(ran) / std::exchange(unasked_, Duration{0});
-    waited = std::min(std::chrono::duration_cast<Duration>(whole * part), ran);
+    waited = ask_waited(ran);
+    const bool has_stopped = std::exchange(has_stopped_, false);
+    if (has_stopped && asks_again_ && !is_crowded_ && meter_.is_crowded(ran, waited)) {
+      if (!meter_.is_use(ran, used)) {
+        is_suspected_ = true;
+        unasked_ = -ran;  // the next look's time begins with this one
+        return false;
+      }
+      waited = Duration{0};
+    }
   }
   meter_.add(ran, used, waited);
   const bool wants_all = meter_.is_whole(ran, used + waited);
@@ -191,6 +213,7 @@ WatchPace pace_of(const gang::SwitchPlan& plan) {
   is_crowded_ = is_busy && !meter_.is_whole(ran, used);
   span_ = is_crowded_ ? std::clamp(2 * span_, kShortestSpan, kLongSpan) : kShortestSpan;
   trust_ = is_busy && !is_doubted ? kTrustedSlices : 0;
+  return true;
 }
 
 [[gnu::hot]] bool SlotWatch::looks_soon(const WatchPace& pace) const {
@@ -218,10 +241,12 @@ void SlotWatch::look(TimePoint now, const WatchPace& pace) {
   ran_ += now - since_;
   since_ = now;
   meter_.set_slice(pace.slice);
+  asks_again_ = is_background_ || pace.in_slice > Duration{0};
   if (is_background_) ask_leader();
   if (is_background_ || !is_leader_busy()) measure(now);
   is_held_ = is_background_ && pace.is_shared && meter_.has_used();
   is_stopped_ = is_held_;
+  has_stopped_ = has_stopped_ || is_held_;
   if (is_held_) held_until_ = now + kHeldLooks * pace.background;
 }
 

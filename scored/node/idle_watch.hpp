@@ -99,7 +99,8 @@ class SlotWatch {
  private:
   [[nodiscard]] bool looks_soon(const WatchPace& pace) const;
   void measure(TimePoint now);
-  void judge(Duration ran, Duration used);
+  bool judge(Duration ran, Duration used);  // false: it cannot be told yet
+  Duration ask_waited(Duration ran);
   bool ask_leader();  // false: it cannot be told
   bool is_leader_busy();
   void suspect(bool is_quiet, bool is_whole);
@@ -108,8 +109,10 @@ class SlotWatch {
   gang::IdleMeter meter_;
   Duration used_{-1};  // at the last look; < 0: there was none
   Duration waited_{0};
-  Duration unasked_{0};  // of its own time, since waited_ was read
-  Duration span_{0};     // of its own time between looks at the ends of slices, at least
+  Duration unasked_{0};       // of its own time, since waited_ was read
+  bool has_stopped_ = false;  // since then
+  bool asks_again_ = false;   // by now: before it is stopped again
+  Duration span_{0};          // of its own time between looks at the ends of slices, at least
   TimePoint went_on_{};
   TimePoint since_{};  // the last look, or when it went on
   Duration ran_{0};    // of its own time, after the last look and before since_

@@ -1,14 +1,9 @@
-// What the watch sees and does, with a follower and fake attempts; and a real cpu.stat.
+// What the watch sees and does, with a follower and fake attempts.
 #include "scored/node/idle_watch.hpp"
 
-#include "base/cgroup.hpp"
 #include "scored/node/switch_follower.hpp"
 
 #include <gtest/gtest.h>
-
-#include <fstream>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace score::node {
 namespace {
@@ -36,9 +31,12 @@ struct FakeTask {
   int waited_reads = 0;
   bool is_unreadable = false;
   bool is_crowded = false;   // it gets a twentieth of a core
+  bool is_starved = false;   // it gets nothing
   Duration wanted{1ms};      // of each millisecond
   Duration counted_each{0};  // by its cgroup: the kernel counts at ticks
   Duration waited{0};
+  Duration stopping{0};  // that it waits, as the kernel counts, when it is told to stop
+  Duration to_stop{0};
 };
 
 struct FakeTarget final : SwitchTarget {
@@ -46,11 +44,13 @@ struct FakeTarget final : SwitchTarget {
 
   int stop() noexcept override {
     task.is_running = false;
+    if (task.is_busy) task.to_stop = task.stopping;
     return 0;
   }
 
   int go() noexcept override {
     task.is_running = true;
+    task.to_stop = Duration{0};
     return 0;
   }
 
@@ -121,8 +121,12 @@ struct Node {
   void pass(Duration time) {
     for (const TimePoint end = g_now + time; g_now < end; g_now += 1ms) {
       for (FakeTask& task : tasks) {
+        const Duration stopping = std::min<Duration>(task.to_stop, 1ms);
+        task.waited += stopping;
+        task.to_stop -= stopping;
         if (!task.is_running || !task.is_busy) continue;
-        const Duration got = task.is_crowded ? Duration{50us} : Duration{1ms};
+        Duration got = task.is_crowded ? Duration{50us} : Duration{1ms};
+        if (task.is_starved) got = Duration{0};
         task.used += std::min(got, task.wanted);
         if (task.wanted > got) task.waited += task.wanted - got;
       }
@@ -295,6 +299,37 @@ TEST(IdleWatch, WhoTurnsIdleInAShortSliceIsSeenInItsNextOne) {
       node.pass(16ms - at + 16ms + 13ms);
       EXPECT_TRUE(node.is_idle(0)) << turn << " " << at.count();
     }
+  }
+}
+
+// The kernel counts as waited that its successor had the processor when it was to stop.
+TEST(IdleWatch, WhatStoppingTakesHidesNobodysRest) {
+  for (int turn = 0; turn < 12; ++turn) {
+    for (const Duration at : {0ms, 3ms, 8ms, 12ms, 15ms}) {
+      Node node;
+      make_busy(node, false);
+      node.tasks[0].stopping = 9ms;
+      node.follow({short_turns(TimePoint{1s}, 16ms)});
+      node.pass(5s + turn * 32ms - 5s % 32ms + at);  // in its slice
+      node.tasks[0].is_busy = false;
+      node.pass(16ms - at + 16ms + 14ms);
+      EXPECT_TRUE(node.is_idle(0)) << turn << " " << at.count();
+    }
+  }
+}
+
+// It gets nothing for two slices, and was not crowded before.
+TEST(IdleWatch, WhoGetsNoProcessorIsNotIdle) {
+  for (const Duration at : {0ms, 8ms, 15ms}) {
+    Node node;
+    make_busy(node, false);
+    node.tasks[0].stopping = 9ms;
+    node.follow({short_turns(TimePoint{1s}, 16ms)});
+    node.pass(5s - 5s % 32ms + at);
+    node.tasks[0].is_starved = true;
+    node.pass(2s);
+    EXPECT_FALSE(node.is_idle(0)) << at.count();
+    EXPECT_EQ(node.changes, 0);
   }
 }
 
@@ -554,38 +589,6 @@ TEST(IdleWatch, WhatCannotBeReadIsNeverIdle) {
   node.pass(2s);
   EXPECT_FALSE(node.is_idle(0));
   EXPECT_EQ(node.changes, 0);
-}
-
-TEST(CgroupUsage, ReadsTheFirstLineOnly) {
-  const std::string directory = testing::TempDir() + "usage" + std::to_string(getpid());
-  ASSERT_EQ(mkdir(directory.c_str(), 0700), 0);
-  const auto with = [&](const std::string& text) {
-    std::ofstream(directory + "/cpu.stat") << text;
-    auto usage = CgroupUsage::open(directory);
-    EXPECT_TRUE(usage);
-    return *std::move(usage);
-  };
-  EXPECT_EQ(with("usage_usec 1234\nuser_usec 7\n")->used(), 1234us);
-  for (const char* text :
-       {"", "usage_usec", "usage_usec ", "usage_usec x", "user_usec 7\n",
-        "usage_usec 99999999999999999999\n", "usage_usec 9223372036854775807\n"}) {
-    EXPECT_LT(with(text)->used(), Duration{0}) << text;
-  }
-  EXPECT_EQ(with("usage_usec 1000\n")->waited(), 0us);
-  const std::string pressure = directory + "/cpu.pressure";
-  std::ofstream(pressure) << "some avg10=0.00 avg60=0.10 avg300=0.20 total=77\nfull total=9\n";
-  EXPECT_EQ(with("usage_usec 1000\n")->waited(), 77us);
-  std::ofstream(pressure) << "nonsense\n";
-  EXPECT_EQ(with("usage_usec 1000\n")->waited(), 0us);
-  const auto usage = with("usage_usec 1000\n");
-  const Duration own = usage->used_by(getpid());
-  EXPECT_GT(own, 0ns);
-  EXPECT_GE(usage->used_by(getpid()), own);
-  EXPECT_LT(usage->used_by(1 << 25), 0ns);
-  unlink(pressure.c_str());
-  unlink((directory + "/cpu.stat").c_str());
-  rmdir(directory.c_str());
-  EXPECT_FALSE(CgroupUsage::open(directory));
 }
 
 }  // namespace
