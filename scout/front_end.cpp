@@ -10,6 +10,7 @@
 #include <csignal>
 #include <poll.h>
 #include <unistd.h>
+#include <utility>
 
 namespace score::scout {
 
@@ -182,6 +183,10 @@ void FrontEnd::on_news(const wire::JobStatus& status) {
     say(fmt::format("job {} lost a node and starts again (restart {})", job_, restarts_));
   }
   if (state == base::JobState::Pending) show_reasons(status);
+  const bool was_deadlocked = std::exchange(is_deadlocked_, activity_word(status) == "deadlocked");
+  if (is_deadlocked_ && !was_deadlocked) {
+    say(fmt::format("job {} is deadlocked: every task waits for a message", job_));
+  }
   const bool runs = state == base::JobState::Running || state == base::JobState::Suspended;
   if (!runs || is_running_) return;
   is_running_ = true;

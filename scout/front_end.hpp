@@ -117,6 +117,7 @@ class FrontEnd {
   wire::JobStatus status_;
   bool is_running_ = false;
   std::uint32_t restarts_ = 0;
+  bool is_deadlocked_ = false;
   std::set<std::string> reasons_shown_;
 
   OutputWriter output_;

@@ -243,6 +243,7 @@ void Head::note_activity(Job& job, const gang::JobView& view) {
   if (view.activity == gang::JobActivity::Deadlocked) {
     log_notice("deadlock", kv("job", job.info.id), kv("user", job.info.user));
     note_event(job, wall_now(), "deadlocked: every task waits for a message");
+    tell_job(job, "deadlocked", "every task waits for a message");
   }
 }
 
@@ -256,6 +257,7 @@ void Head::save_progress(Job& job) {
 void Head::tell_watchers(Job& job, const gang::JobView& view) {
   if (!streams_.has_clients(job.info.id)) return;
   std::string news(name_of(view.state));
+  if (view.activity == gang::JobActivity::Deadlocked) news += ", deadlocked";
   for (const std::string& reason : view.reasons) (news += '\n') += reason;
   if (news == job.last_news) return;
   job.last_news = std::move(news);

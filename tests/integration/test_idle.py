@@ -1,5 +1,7 @@
 """Idle jobs give their slices to others and come back when something wakes them."""
 import json
+import os
+import signal
 import socket
 import subprocess
 import time
@@ -110,6 +112,35 @@ def test_a_signal_wakes_it(pair):
     wait_until(is_back(pair, sleeper))
 
 
+def start_front(cluster, *words):
+    """(process, job) of a scrun that reads nothing."""
+    process = cluster.start('scrun', *words)
+    wait_until(lambda: cluster.json('scq', '--active')['jobs'])
+    return process, cluster.json('scq', '--active')['jobs'][0]['job']
+
+
+def test_a_signal_that_scrun_forwards_wakes_it(pair):
+    script = "trap 'python3 -c \"" + SPINNER.format(600) + "\"' USR1; while :; do sleep 600 & wait $!; done"
+    front, sleeper = start_front(pair, '-N', 2, 'sh', '-c', script)
+    spin(pair)
+    wait_until(is_background(pair, sleeper), what=lambda: pair.job(sleeper))
+    front.send_signal(signal.SIGUSR1)
+    wait_until(is_back(pair, sleeper))
+    pair.cancel(sleeper)
+    front.communicate(timeout=LIMIT)
+
+
+def test_a_signal_of_its_own_tasks_wakes_it(pair, tmp_path):
+    path = tmp_path / 'task'
+    script = (f"trap 'python3 -c \"{SPINNER.format(600)}\"' USR1; "
+              f'if [ $SCORE_RANK = 0 ]; then echo $$ > {path}; fi; while :; do sleep 600 & wait $!; done')
+    sleeper = pair.submit('-N', 2, 'sh', '-c', script)
+    spin(pair)
+    wait_until(is_background(pair, sleeper), what=lambda: pair.job(sleeper))
+    os.kill(int(path.read_text()), signal.SIGUSR1)
+    wait_until(is_back(pair, sleeper))
+
+
 def test_a_message_from_outside_wakes_it(pair, tmp_path):
     path = tmp_path / 'door'
     script = (f'import socket\ndoor = socket.socket(socket.AF_UNIX)\ndoor.bind("{path}")\ndoor.listen()\n'
@@ -179,6 +210,15 @@ def test_a_deadlock_is_told_and_left_alone(pair):
     assert 'deadlocked' in pair.run('score', 'job', '--events', job).stdout
 
 
+def test_scrun_says_once_that_its_job_is_deadlocked(pair):
+    front, job = start_front(pair, '-N', 2, PATIENT)
+    wait_until(lambda: pair.job(job)['activity'] == 'deadlocked')
+    time.sleep(1.5)  # what is told is told each second
+    pair.cancel(job)
+    out, err = front.communicate(timeout=LIMIT)
+    assert err.count('deadlocked: every task waits for a message') == 1, (out, err)
+
+
 def test_a_deadlocked_job_is_ended_if_asked_for(pair):
     result = pair.run('scrun', '-N', 2, '--kill-deadlock', PATIENT, code=125)
     assert 'deadlock' in result.stderr
@@ -187,6 +227,19 @@ def test_a_deadlocked_job_is_ended_if_asked_for(pair):
 def test_a_rank_that_sleeps_is_no_deadlock(pair):
     result = pair.run('scrun', '-N', 2, '--kill-deadlock', PATIENT, 6)
     assert 'deadlock' not in result.stderr
+
+
+def test_a_rank_that_reads_a_file_is_no_deadlock(pair, tmp_path):
+    path = tmp_path / 'pipe'
+    os.mkfifo(path)
+    script = f'[ $SCORE_RANK = 0 ] && read line < {path}; exec {PATIENT} 0'
+    front, job = start_front(pair, '-N', 2, '--kill-deadlock', 'sh', '-c', script)
+    wait_until(lambda: pair.job(job)['activity'] == 'idle')
+    time.sleep(4)  # a deadlock is told after two
+    assert pair.job(job)['activity'] == 'idle'
+    path.write_text('go on\n')
+    out, err = front.communicate(timeout=LIMIT)
+    assert front.returncode == 0 and 'deadlock' not in err, (out, err)
 
 
 def test_the_record_of_switches_can_be_drawn(pair, tmp_path):
