@@ -97,10 +97,13 @@ int main(int argc, char** argv) {
   for (end = now() + 10; now() < end && !pm_quiet(pm);) pm_wait(pm, 1000);
   memset(&statistics, 0, sizeof statistics);
   pm_get_statistics(pm, &statistics, sizeof statistics);
-  printf("rank %u: %llu sent, %llu received, resent %llu, time-outs %llu, foreign %llu: correct\n",
-         pm_self(pm), (unsigned long long)sent, (unsigned long long)received,
-         (unsigned long long)statistics.frames_resent, (unsigned long long)statistics.time_outs,
-         (unsigned long long)statistics.dropped_foreign);
+  printf(
+      "rank %u: %llu sent, %llu received, resent %llu, time-outs %llu, foreign %llu, "
+      "forged %llu, by the kernel %llu: correct\n",
+      pm_self(pm), (unsigned long long)sent, (unsigned long long)received,
+      (unsigned long long)statistics.frames_resent, (unsigned long long)statistics.time_outs,
+      (unsigned long long)statistics.dropped_foreign, (unsigned long long)statistics.dropped_forged,
+      (unsigned long long)statistics.dropped_by_kernel);
   pm_close(pm);
   return 0;
 }

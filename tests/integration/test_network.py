@@ -3,7 +3,9 @@ import contextlib
 import os
 import pathlib
 import random
+import re
 import shutil
+import socket
 import time
 
 import pytest
@@ -87,6 +89,68 @@ def test_without_a_device_pm_says_why(fresh):
     result = cluster.run('scrun', '-n', 1, QUEENS, 4, code=None)
     assert result.returncode != 0
     assert 'no PM network' in result.stderr and 'node00' in result.stderr
+
+
+def crc32c(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+    return crc ^ 0xffffffff
+
+
+def frames_on_the_way(count):
+    """PM's messages over UDP that pass on loopback: [(address, port, bytes)]."""
+    found = []
+    with socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0800)) as tap:
+        tap.bind(('lo', 0))
+        tap.settimeout(LIMIT)
+        while len(found) < count:
+            packet = tap.recv(1 << 16)
+            start = packet[0] % 16 * 4 + 8
+            if packet[9] != socket.IPPROTO_UDP or packet[start:start + 3] != b'P\x02\x01':  # magic, version, Message
+                continue
+            length = 48 + int.from_bytes(packet[start + 6:start + 8], 'little')
+            port = int.from_bytes(packet[start - 6:start - 4], 'big')
+            found.append((socket.inet_ntoa(packet[16:20]), port, packet[start:start + length]))
+    return found
+
+
+def forged(frame, auth):
+    """As if it were of another job; whoever has no key can still compute a checksum."""
+    if auth == 'tag':
+        return frame[:-1] + bytes([frame[-1] ^ 1])
+    head = frame[:8] + bytes(byte ^ 0x5a for byte in frame[8:16]) + frame[16:44]
+    return head + crc32c(frame[48:] + head).to_bytes(4, 'little') + frame[48:]
+
+
+@pytest.mark.parametrize('auth', ['key', 'tag'])
+def test_forged_frames_are_refused_and_counted(fresh, as_root, auth):
+    cluster = fresh(2, '--device', 'udp', '--cores', 1)
+    for path in cluster.directory.rglob('*.toml'):
+        path.write_text(path.read_text().replace('switch_mode', f'pm_auth = "{auth}"\nswitch_mode'))
+    for name in ('head', 'node00', 'node01'):
+        cluster.restart(name)
+    cluster.wait_up()
+    job = cluster.start('scrun', '-q', '-N', 2, TALK, 4)
+    seen = frames_on_the_way(20)
+    # Of two ranks' frames: with keys all carry the job's, with tags each its own.
+    marks = {frame[8:16] for _, _, frame in seen}
+    assert (len(marks) == 1) == (auth == 'key'), marks
+    assert all((frame[44:48] == bytes(4)) == (auth == 'tag') for _, _, frame in seen)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        for number in range(400):
+            address, port, frame = seen[number % len(seen)]
+            stranger.sendto(forged(frame, auth), (address, port))
+            time.sleep(0.002)
+    out, err = job.communicate(timeout=LIMIT)
+    print(out)
+    assert job.returncode == 0 and out.count(': correct') == 2, (out, err, cluster.logs())
+    # A socket has the kernel drop what carries another key.
+    counter = 'forged' if auth == 'tag' else 'by the kernel'
+    refused = sum(int(text) for text in re.findall(counter + r' (\d+)', out))
+    assert refused >= 300, out
 
 
 @pytest.mark.parametrize('device', ['udp', 'ethernet'])
