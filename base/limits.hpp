@@ -21,6 +21,8 @@ inline constexpr std::uint32_t kMaxNodes = 16'384;
 inline constexpr std::uint32_t kMaxCoresPerNode = 1'024;
 inline constexpr std::uint32_t kMaxTasksPerNode = 4'096;
 inline constexpr std::uint32_t kMaxTasksPerJob = 1U << 20;
+inline constexpr std::uint32_t kMaxTasksPerCore = 128;  // of one job, where they share it
+static_assert(kMaxTasksPerCore <= kMaxTasksPerNode);
 inline constexpr std::size_t kMaxNodeNameBytes = 64;  // HOST_NAME_MAX of Linux
 inline constexpr std::size_t kMaxHostlistBytes = 256 * kKiB;
 

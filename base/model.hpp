@@ -53,6 +53,7 @@ struct ResourceRequest {
   bool kill_deadlock = false;  // end it when all of it waits for messages that nobody can send
   Requeue requeue = Requeue::Default;
   std::uint32_t most_nodes = 0;  // as many as there is room for, at least `nodes`; 0: `nodes`
+  bool own_cores = false;        // refuse it rather than let its tasks share cores
 
   friend bool operator==(const ResourceRequest&, const ResourceRequest&) = default;
 };
@@ -139,8 +140,8 @@ struct PlacedTasks {
   std::uint32_t node_index = 0;              // 0 ... nodes-1 within the job
   std::vector<std::uint32_t> tasks_on_node;  // [node index]
   Distribution distribution = Distribution::Block;
-  std::vector<std::uint32_t> cores;  // of this node, cpus_per_task a task, in task order;
-                                     // empty: an overlay job, never frozen
+  std::vector<std::uint32_t> cores;  // of this node, cpus_per_task a task, in task order; fewer:
+                                     // tasks share them; empty: an overlay job, never frozen
   Bytes memory{0};                   // limit on this node; 0: none
   std::uint32_t restarts = 0;        // how often the job was requeued before
 

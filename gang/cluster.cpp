@@ -53,38 +53,76 @@ Result<void> Cluster::Impl::check_names(const base::ResourceRequest& request) co
   return {};
 }
 
-// Nodes that were never seen are taken to be as large as needed.
-Result<void> Cluster::Impl::check_room(const base::ResourceRequest& request,
-                                       const Shape& shape) const {
+bool Cluster::Impl::is_allowed(const std::vector<bool>& allowed, NodeIndex index) const {
+  return allowed.empty() || (index < allowed.size() && allowed[index]);
+}
+
+// On empty nodes. Those that were never seen are taken to be as large as needed.
+bool Cluster::Impl::fits_somewhere(const base::ResourceRequest& request, const Shape& shape) const {
+  const std::vector<bool> allowed = allowed_nodes(request);
+  std::vector<Candidate> room;
+  for (NodeIndex index = 0; index < nodes.size(); ++index) {
+    const Node& node = nodes[index];
+    if (!is_allowed(allowed, index)) continue;
+    if (node.seen && node.info.memory < shape.memory) continue;
+    const bool bounded = node.seen && !request.overlay;
+    const std::uint64_t enough = std::uint64_t{limits::kMaxTasksPerNode} * shape.cpus_per_task;
+    const auto cores = static_cast<std::uint32_t>(std::min<std::uint64_t>(enough, UINT32_MAX));
+    const std::uint32_t tasks = tasks_on_cores(shape, bounded ? node.info.cores : cores);
+    if (tasks > 0) room.push_back({index, tasks, 0});
+  }
+  return choose(shape, room).has_value();
+}
+
+// With as few tasks on a core as it takes (docs/adr/0057): where k hold them, more do.
+bool Cluster::Impl::fits_shared(const base::ResourceRequest& request, Shape& shape) const {
+  if (!config.overcommit || request.own_cores || request.overlay) return false;
+  Shape shared = shape;
+  std::uint32_t too_few = 1;
+  std::uint32_t enough = limits::kMaxTasksPerCore + 1;
+  while (enough - too_few > 1) {
+    shared.tasks_per_core = too_few + (enough - too_few) / 2;
+    (fits_somewhere(request, shared) ? enough : too_few) = shared.tasks_per_core;
+  }
+  if (enough > limits::kMaxTasksPerCore) return false;
+  shape.tasks_per_core = enough;
+  return true;
+}
+
+// One line that says what is too much of it.
+base::Error Cluster::Impl::no_room(const base::ResourceRequest& request, const Shape& shape) const {
   const std::vector<bool> allowed = allowed_nodes(request);
   std::size_t count = 0;
   bool all_seen = true;
   const Node* most_cores = nullptr;
   const Node* most_memory = nullptr;
-  std::vector<Candidate> room;
   for (NodeIndex index = 0; index < nodes.size(); ++index) {
-    if (!allowed.empty() && !allowed[index]) continue;
+    if (!is_allowed(allowed, index)) continue;
     const Node& node = nodes[index];
     ++count;
     all_seen &= node.seen;
     if (most_cores == nullptr || node.info.cores > most_cores->info.cores) most_cores = &node;
     if (most_memory == nullptr || node.info.memory > most_memory->info.memory) most_memory = &node;
-    if (node.seen && node.info.memory < shape.memory) continue;
-    const bool bounded = node.seen && !request.overlay;
-    std::uint32_t tasks =
-        bounded ? node.info.cores / shape.cpus_per_task : limits::kMaxTasksPerNode;
-    if (shape.most_on_node > 0) tasks = std::min(tasks, shape.most_on_node);
-    if (tasks > 0) room.push_back({index, tasks, 0});
   }
-  const std::uint32_t wanted = std::max(1U, shape.nodes);
-  if (count < wanted) {
-    return fail(Errc::TooLarge, "{} nodes were asked for; {} {}", wanted,
-                allowed.empty() ? "the cluster has" : "the node lists leave", count);
+  if (all_seen && shape.memory > most_memory->info.memory) {
+    return fail(Errc::TooLarge, "{} of memory a node were asked for; the most there is are {} ({})",
+                base::human_bytes(shape.memory), base::human_bytes(most_memory->info.memory),
+                most_memory->info.name);
   }
-  if (choose(shape, room)) return {};
   const std::uint32_t on_node =
       shape.nodes == 0 ? 1 : (shape.tasks + shape.nodes - 1) / shape.nodes;
   const std::uint64_t cores = std::uint64_t{on_node} * shape.cpus_per_task;
+  const bool may_share = config.overcommit && !request.own_cores;
+  Shape crowded = shape;
+  crowded.tasks_per_core = limits::kMaxTasksPerCore;
+  const std::uint32_t most = all_seen ? tasks_on_cores(crowded, most_cores->info.cores) : 0;
+  if (may_share && !request.overlay && most > 0 && on_node > most) {
+    return fail(Errc::TooLarge,
+                "{} tasks a node were asked for; the most there is room for are {} ({}: {} cores, "
+                "{} tasks on each)",
+                on_node, most, most_cores->info.name, most_cores->info.cores,
+                limits::kMaxTasksPerCore);
+  }
   if (all_seen && !request.overlay && cores > most_cores->info.cores) {
     const std::uint32_t each = most_cores->info.cores / shape.cpus_per_task;
     const std::uint32_t nodes_needed = each == 0 ? 0 : (shape.tasks + each - 1) / each;
@@ -95,13 +133,22 @@ Result<void> Cluster::Impl::check_room(const base::ResourceRequest& request,
                 cores, on_node, shape.cpus_per_task, most_cores->info.cores, most_cores->info.name,
                 is_enough ? fmt::format(": -N {} -n {} may fit", nodes_needed, shape.tasks) : "");
   }
-  if (all_seen && shape.memory > most_memory->info.memory) {
-    return fail(Errc::TooLarge, "{} of memory a node were asked for; the most there is are {} ({})",
-                base::human_bytes(shape.memory), base::human_bytes(most_memory->info.memory),
-                most_memory->info.name);
+  return fail(Errc::TooLarge, "{} tasks with {} cores each do not fit on {} nodes that qualify{}",
+              shape.tasks, shape.cpus_per_task, count,
+              may_share ? fmt::format(" (at most {} share a core)", limits::kMaxTasksPerCore) : "");
+}
+
+Result<void> Cluster::Impl::check_room(const base::ResourceRequest& request, Shape& shape) const {
+  const std::vector<bool> allowed = allowed_nodes(request);
+  const auto count = allowed.empty() ? static_cast<std::ptrdiff_t>(nodes.size())
+                                     : std::count(allowed.begin(), allowed.end(), true);
+  const std::uint32_t wanted = std::max(1U, shape.nodes);
+  if (count < std::ptrdiff_t{wanted}) {
+    return fail(Errc::TooLarge, "{} nodes were asked for; {} {}", wanted,
+                allowed.empty() ? "the cluster has" : "the node lists leave", count);
   }
-  return fail(Errc::TooLarge, "{} tasks with {} cores each do not fit on {} nodes that qualify",
-              shape.tasks, shape.cpus_per_task, room.size());
+  if (fits_somewhere(request, shape) || fits_shared(request, shape)) return {};
+  return no_room(request, shape);
 }
 
 Result<Shape> Cluster::Impl::check(const base::ResourceRequest& request) const {
@@ -243,11 +290,13 @@ Result<void> Cluster::Impl::release(JobId id, TimePoint now, Actions& out) {
   }
   if (!(*job)->request.held) return {};
   (*job)->request.held = false;
-  if (const auto possible = check((*job)->request); !possible) {  // nodes became known meanwhile
+  const auto possible = check((*job)->request);
+  if (!possible) {  // nodes became known meanwhile
     waiting_.insert((*job)->wait);
     end(**job, JobState::LaunchFailed, possible.error().context(), kErrorExitCode, now, out);
     return {};
   }
+  (*job)->shape = *possible;
   try_new(**job, now, out);
   if ((*job)->state == JobState::Pending) out.push_back(JobChanged{id});
   return {};
@@ -387,6 +436,10 @@ Result<Actions> Cluster::set_weight(JobId job, std::uint32_t weight, TimePoint n
 Result<Actions> Cluster::set_priority(JobId job, std::int32_t priority, TimePoint now) {
   return try_apply(*impl_, now,
                    [&](Actions& out) { return impl_->set_priority(job, priority, out); });
+}
+
+void Cluster::set_overcommit(bool on) {
+  impl_->config.overcommit = on;
 }
 
 void Cluster::set_max_requeues(std::uint32_t times) {

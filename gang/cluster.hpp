@@ -47,9 +47,10 @@ struct ClusterConfig {
   Duration kill_deadline = std::chrono::seconds{5};     // to Exited, then the node is suspect
   Duration suspect_after = limits::kSuspectAfter;       // without a heartbeat
   Duration dead_after = limits::kDeadAfter;
-  Duration rejoin_grace = std::chrono::seconds{10};   // a restarted head waits for its nodes
-  std::uint32_t max_requeues = 3;                     // of one job, after a lost node
-  bool idle_detection = true;                         // idle jobs give their slices to the others
+  Duration rejoin_grace = std::chrono::seconds{10};  // a restarted head waits for its nodes
+  std::uint32_t max_requeues = 3;                    // of one job, after a lost node
+  bool idle_detection = true;                        // idle jobs give their slices to the others
+  bool overcommit = true;  // tasks of a job share cores where each cannot have its own
   Duration unsettled_idle = std::chrono::seconds{1};  // idle although messages lie about
   Duration deadlock_after = std::chrono::seconds{3};  // all waits for messages, for this long
 };
@@ -120,6 +121,7 @@ struct JobView {
   std::uint32_t restarts = 0;                     // how often it was requeued
   std::string lost;                               // why, the last time
   std::vector<std::vector<std::uint32_t>> cores;  // [node index]; empty until placed
+  std::uint32_t tasks_per_core = 1;               // > 1: so many share the cores of one task
 };
 
 // One slice of the current cycle, for display.
@@ -216,7 +218,8 @@ class Cluster {
   base::Result<Actions> set_max_slots(std::uint32_t slots, TimePoint now);
   Actions set_idle_detection(bool on, TimePoint now);
   void set_max_requeues(std::uint32_t times);
-  Actions tick(TimePoint now);  // deadlines, limits; call at next_deadline() or later
+  void set_overcommit(bool on);  // of jobs that are submitted from now on
+  Actions tick(TimePoint now);   // deadlines, limits; call at next_deadline() or later
   std::optional<TimePoint> next_deadline() const;
   // Forgets a job in a final state. Its id stays used.
   void forget(JobId job);

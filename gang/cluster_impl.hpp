@@ -379,7 +379,11 @@ class Cluster::Impl {
                std::optional<TimePoint> submitted);
   [[nodiscard]] base::Result<void> check_names(const base::ResourceRequest& request) const;
   [[nodiscard]] base::Result<void> check_room(const base::ResourceRequest& request,
-                                              const Shape& shape) const;
+                                              Shape& shape) const;
+  [[nodiscard]] bool fits_somewhere(const base::ResourceRequest& request, const Shape& shape) const;
+  [[nodiscard]] bool fits_shared(const base::ResourceRequest& request, Shape& shape) const;
+  [[nodiscard]] base::Error no_room(const base::ResourceRequest& request, const Shape& shape) const;
+  [[nodiscard]] bool is_allowed(const std::vector<bool>& allowed, NodeIndex index) const;
 
   // cluster_views.cpp
   [[nodiscard]] std::vector<std::string> wait_reasons(const Job& job) const;

@@ -43,7 +43,7 @@ base::Result<void> Cluster::Impl::check_matrix() const {
     if (!row) return fail(Errc::WrongState, "job {} has no row", id);
     for (std::size_t m = 0; m < job.cells.nodes.size(); ++m) {
       const NodeIndex node = job.cells.nodes[m];
-      if (job.cells.cores[m].size() != job.tasks_on_node[m] * job.shape.cpus_per_task) {
+      if (job.cells.cores[m].size() != cores_of_tasks(job.shape, job.tasks_on_node[m])) {
         return fail(Errc::WrongState, "job {} has a wrong number of cores", id);
       }
       const auto& there = matrix_.jobs_at(*row, node);

@@ -413,6 +413,7 @@ void Cluster::Impl::requeue(Job& job, Actions& out) {
   job.node_of_rank.clear();
   job.exits.clear();
   job.exit_known.clear();
+  if (auto now_possible = check(job.request)) job.shape = *now_possible;
   if (!job.request.held) waiting_.insert(job.wait);
   capacity_grew();
 }

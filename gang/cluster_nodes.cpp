@@ -112,14 +112,15 @@ void Cluster::Impl::end_impossible(TimePoint now, Actions& out) {
   const std::set<WaitKey> waiting = waiting_;
   for (const WaitKey& wait : waiting) {
     Job& job = jobs.at(wait.job);
-    const bool plain = job.allowed.empty() && !job.overlay();
+    const bool plain = job.allowed.empty() && !job.overlay() && job.shape.tasks_per_core == 1;
     const auto as_small = [&job](const Shape& s) { return needs_no_less(s, job.shape); };
     if (plain && std::any_of(possible.begin(), possible.end(), as_small)) continue;
     const auto checked = check(job.request);
     if (!checked) {
       end(job, JobState::LaunchFailed, checked.error().context(), kErrorExitCode, now, out);
-    } else if (plain) {
-      possible.push_back(job.shape);
+    } else {
+      job.shape = *checked;
+      if (plain) possible.push_back(job.shape);
     }
   }
 }

@@ -82,9 +82,10 @@ std::vector<Candidate> Cluster::Impl::candidates(const Job& job,
     if (!job.overlay()) {
       if (node.exclusive || (is_exclusive(job) && matrix_.load(index) > 0)) continue;
       const std::uint32_t free = row ? matrix_.free_cores(*row, index) : matrix_.cores(index);
-      room = free / job.shape.cpus_per_task;
+      room = tasks_on_cores(job.shape, free);
+    } else if (job.shape.most_on_node > 0) {
+      room = std::min(room, job.shape.most_on_node);
     }
-    if (job.shape.most_on_node > 0) room = std::min(room, job.shape.most_on_node);
     if (room > 0) out.push_back({index, room, static_cast<std::uint32_t>(node.jobs.size())});
   }
   return out;
@@ -93,7 +94,7 @@ std::vector<Candidate> Cluster::Impl::candidates(const Job& job,
 // A job that takes more nodes where there is room takes those of the row that has most: it opens
 // no row, and costs nobody a slice, for more than the least.
 std::optional<Spot> Cluster::Impl::find_spot(const Job& job) const {
-  const std::uint64_t cores = std::uint64_t{job.shape.tasks} * job.shape.cpus_per_task;
+  const std::uint64_t cores = cores_of_tasks(job.shape, job.shape.tasks);
   const std::size_t rows = job.overlay() ? 0 : matrix_.row_count();
   const std::size_t enough = std::max(job.shape.nodes, job.shape.most_nodes);
   std::optional<Spot> best;
@@ -123,7 +124,7 @@ void Cluster::Impl::put(Job& job, const Spot& spot) {
   const std::size_t row = spot.row ? *spot.row : matrix_.open_row();
   for (std::size_t m = 0; m < job.cells.nodes.size(); ++m) {
     job.cells.cores[m] = matrix_.lowest_free(row, job.cells.nodes[m],
-                                             job.tasks_on_node[m] * job.shape.cpus_per_task);
+                                             cores_of_tasks(job.shape, job.tasks_on_node[m]));
   }
   place_cells(job, row);
 }
@@ -218,14 +219,15 @@ void Cluster::Impl::promise_to(const Job& job) {
   for (NodeIndex index = 0; index < nodes.size(); ++index) {
     const Node& node = nodes[index];
     if (!may_use(job, index) || node.info.memory < job.shape.memory) continue;
-    std::uint32_t tasks = matrix_.cores(index) / job.shape.cpus_per_task;
-    if (job.shape.most_on_node > 0) tasks = std::min(tasks, job.shape.most_on_node);
+    const std::uint32_t tasks = tasks_on_cores(job.shape, matrix_.cores(index));
     if (tasks == 0) continue;
     const auto in_row = row ? matrix_.jobs_at(*row, index).size() : matrix_.load(index);
     const bool short_of_memory = node.info.memory - node.reserved < job.shape.memory;
     room.push_back({index, tasks, static_cast<std::uint32_t>(in_row) + (short_of_memory ? 1 : 0)});
   }
-  const auto choice = choose(at_least(job.shape), room);
+  std::vector<Candidate> again = room;
+  auto choice = choose(at_least(job.shape), room);
+  if (!choice) choice = choose(job.shape, again);  // that many nodes do not hold it
   if (!choice) return;
   for (const NodeIndex index : choice->nodes) promise.nodes[index] = true;
   if (promise_) capacity_grew();  // for those who were behind the one before

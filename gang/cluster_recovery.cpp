@@ -38,9 +38,11 @@ void Cluster::Impl::recover_one(const RecoveredJob& r, TimePoint now, Actions& o
   if (r.started) job.started = std::min(*r.started, now);
   if (r.state == JobState::Pending || r.state == JobState::Launching) {
     job.started.reset();
-    if (const auto possible = check(r.request); !possible) {
+    const auto possible = check(r.request);
+    if (!possible) {
       return end(job, JobState::LaunchFailed, possible.error().context(), 125, now, out);
     }
+    job.shape = *possible;
     if (job.attempts + 1 >= base::kAttemptsPerJob) {  // as by a head that ends in each launch
       return end(job, JobState::LaunchFailed,
                  fmt::format("it was launched {} times; no more can be told apart", job.attempts),
@@ -88,6 +90,7 @@ bool Cluster::Impl::recover_placement(Job& job, const RecoveredJob& r) {
     if (!sane) return false;
     job.cells.nodes.push_back(*index);
   }
+  job.shape.tasks_per_core = tasks_per_core_of(r.tasks_on_node, r.cores, job.shape.cpus_per_task);
   job.cells.cores = r.cores;
   job.tasks_on_node = r.tasks_on_node;
   for (std::size_t m = 0; m < count; ++m) {

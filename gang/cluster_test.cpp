@@ -447,13 +447,18 @@ TEST(Cluster, CheckRefusesWhatCanNeverRunWithOneClearLine) {
   b.add_nodes(4, 2, 4_GiB);
   const BadRequest cases[] = {
       {"too many nodes", [](auto& r) { r.nodes = 5; }, "5 nodes were asked for; the cluster has 4"},
-      {"too many tasks a node", [](auto& r) { r.nodes = 2, r.tasks_per_node = 3; },
+      {"too many tasks a node",
+       [](auto& r) { r.nodes = 2, r.tasks_per_node = 3, r.own_cores = true; },
        "3 cores a node at the same time were asked for (3 tasks x 1); the most there is are 2 "
        "(node00): -N 3 -n 6 may fit"},
       {"too many cores a task", [](auto& r) { r.cpus_per_task = 4; },
        "4 cores a node at the same time were asked for (1 tasks x 4); the most there is are 2 "
        "(node00)"},
-      {"too many tasks", [](auto& r) { r.tasks = 9; }, "9 tasks with 1 cores each do not fit"},
+      {"too many tasks", [](auto& r) { r.tasks = 9, r.own_cores = true; },
+       "9 tasks with 1 cores each do not fit"},
+      {"too many on a core", [](auto& r) { r.nodes = 1, r.tasks = 257; },
+       "257 tasks a node were asked for; the most there is room for are 256 (node00: 2 cores, 128 "
+       "tasks on each)"},
       {"too much memory", [](auto& r) { r.memory_per_node = 5_GiB; },
        "5G of memory a node were asked for; the most there is are 4G (node00)"},
       {"unknown node", [](auto& r) { r.only_nodes = {"node99"}; }, "no node node99"},

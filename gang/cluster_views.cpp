@@ -31,6 +31,7 @@ JobView Cluster::Impl::view(const Job& job, TimePoint now) const {
   for (const NodeIndex index : job.cells.nodes) v.nodes.push_back(nodes[index].id);
   v.tasks_on_node = job.tasks_on_node;
   v.cores = job.cells.cores;
+  v.tasks_per_core = job.shape.tasks_per_core;
   if (const auto row = matrix_.position(job.home); row && job.placed) {
     v.slot = base::SlotIndex{static_cast<std::uint32_t>(*row)};
   }
@@ -96,6 +97,7 @@ base::Result<JobView> Cluster::Impl::plan(const base::ResourceRequest& request) 
               JobId{0}};
   JobView v;
   v.request = request;
+  v.tasks_per_core = shape->tasks_per_core;
   const auto spot = request.held || recovering_ ? std::nullopt : find_spot(job);
   if (!spot) {
     v.reasons = wait_reasons(job);

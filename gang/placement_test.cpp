@@ -47,6 +47,94 @@ TEST(Placement, APlanIsWhatASubmissionComesToAndChangesNothing) {
   EXPECT_EQ(b.cluster.jobs(), std::vector{first});
 }
 
+TEST(Placement, TasksShareCoresEvenlyWhereEachCannotHaveItsOwn) {
+  Bench b;
+  b.add_nodes(2, 2);
+  base::ResourceRequest request;
+  request.tasks = 64;
+  const JobView crowd = b.view(b.submit(request));
+  EXPECT_EQ(crowd.state, JobState::Running);
+  EXPECT_EQ(crowd.tasks_on_node, (std::vector<std::uint32_t>{32, 32}));
+  EXPECT_EQ(crowd.cores, (std::vector<std::vector<std::uint32_t>>{{0, 1}, {0, 1}}));
+  EXPECT_EQ(crowd.tasks_per_core, 16U);
+  const JobId beside = b.submit(request);
+  EXPECT_EQ(b.view(beside).slot, base::SlotIndex{1}) << "a gang as any other";
+  b.pass(1s);
+  EXPECT_EQ(b.view(beside).share, 0.5);
+  EXPECT_EQ(b.cluster.plan(request)->tasks_per_core, 16U);
+}
+
+struct Sharing {
+  const char* name;
+  void (*change)(base::ResourceRequest&);
+  std::uint32_t tasks_per_core;
+  std::vector<std::uint32_t> tasks_on_node, cores_on_node;
+};
+
+TEST(Placement, AsFewTasksShareACoreAsItTakes) {
+  const Sharing cases[] = {
+      {"all have their own", [](auto& r) { r.tasks = 4; }, 1, {2, 2}, {2, 2}},
+      {"one too many", [](auto& r) { r.tasks = 5; }, 2, {3, 2}, {2, 1}},
+      {"said how many a node",
+       [](auto& r) { r.nodes = 2, r.tasks_per_node = 3; },
+       2,
+       {3, 3},
+       {2, 2}},
+      {"on one node", [](auto& r) { r.nodes = 1, r.tasks = 3; }, 2, {3}, {2}},
+      {"of two cores each", [](auto& r) { r.tasks = 6, r.cpus_per_task = 2; }, 3, {3, 3}, {2, 2}},
+      {"as many nodes as there are",
+       [](auto& r) { r.nodes = 1, r.most_nodes = 2, r.tasks = 7; },
+       2,
+       {4, 3},
+       {2, 2}},
+  };
+  for (const Sharing& c : cases) {
+    Bench b;
+    b.add_nodes(2, 2);
+    base::ResourceRequest request;
+    c.change(request);
+    const JobView job = b.view(b.submit(request));
+    EXPECT_EQ(job.tasks_per_core, c.tasks_per_core) << c.name;
+    EXPECT_EQ(job.tasks_on_node, c.tasks_on_node) << c.name;
+    std::vector<std::uint32_t> cores;
+    for (const auto& on_node : job.cores)
+      cores.push_back(static_cast<std::uint32_t>(on_node.size()));
+    EXPECT_EQ(cores, c.cores_on_node) << c.name;
+  }
+}
+
+TEST(Placement, NobodySharesACoreWhereTheAdministratorDoesNotWantIt) {
+  ClusterConfig config;
+  config.overcommit = false;
+  Bench b(config);
+  b.add_nodes(2, 2);
+  base::ResourceRequest request;
+  request.tasks = 5;
+  EXPECT_FALSE(b.cluster.check(request));
+  b.cluster.set_overcommit(true);
+  EXPECT_TRUE(b.cluster.check(request));
+  request.own_cores = true;
+  EXPECT_FALSE(b.cluster.check(request));
+}
+
+// How many share a core is known when all nodes are; until then the job waits.
+TEST(Placement, SharingFollowsTheHardwareThatTurnsUp) {
+  Bench b;
+  for (std::uint32_t id = 0; id < 2; ++id) {
+    const std::string name = fmt::format("node{:02}", id);
+    ASSERT_TRUE(b.cluster.add_node(NodeId{id}, name));
+    b.infos[NodeId{id}] = {name, 2, 4_GiB};
+  }
+  base::ResourceRequest request;
+  request.tasks = 12;
+  const JobId job = b.submit(request);
+  EXPECT_EQ(b.state(job), JobState::Pending);
+  b.connect(NodeId{0});
+  b.connect(NodeId{1});
+  EXPECT_EQ(b.state(job), JobState::Running);
+  EXPECT_EQ(b.view(job).tasks_per_core, 3U);
+}
+
 TEST(Placement, SlotUnificationLeavesNoCoreIdleThatAJobCouldUse) {
   Bench b;
   b.add_nodes(4);

@@ -13,6 +13,8 @@ base::ResourceRequest any_request() {
   r.nodes = *rc::gen::inRange(0U, kNodes + 1);
   r.tasks = r.nodes == 0 ? *rc::gen::inRange(1U, 9U) : 0;
   r.cpus_per_task = *rc::gen::inRange(1U, 3U);
+  r.tasks_per_node = r.nodes > 0 ? *rc::gen::inRange(0U, 6U) : 0;  // of two cores
+  r.own_cores = *rc::gen::inRange(0, 4) == 0;
   r.memory_per_node = base::Bytes{*rc::gen::inRange<std::uint64_t>(0, 5)};
   r.queue = *rc::gen::elementOf(std::vector<base::Queue>{
       base::Queue::Normal, base::Queue::Normal, base::Queue::High, base::Queue::Exclusive});

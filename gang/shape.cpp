@@ -137,7 +137,7 @@ base::Status open_range(const base::ResourceRequest& r, Shape& s) {
 }  // namespace
 
 base::Result<Shape> shape_of(const base::ResourceRequest& r) {
-  Shape s{r.nodes, r.tasks, r.tasks_per_node, r.cpus_per_task, r.memory_per_node, 0, 0};
+  Shape s{r.nodes, r.tasks, r.tasks_per_node, r.cpus_per_task, r.memory_per_node};
   if (s.cpus_per_task == 0) return fail(Errc::Malformed, "a task needs at least 1 core");
   if (auto open = open_range(r, s); !open) return open.error();
   if (s.tasks == 0) {
@@ -165,6 +165,28 @@ base::Result<Shape> shape_of(const base::ResourceRequest& r) {
   return s;
 }
 
+std::uint32_t tasks_on_cores(const Shape& shape, std::uint32_t cores) {
+  const std::uint64_t room = std::uint64_t{cores / shape.cpus_per_task} * shape.tasks_per_core;
+  const auto tasks =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(room, limits::kMaxTasksPerNode));
+  return shape.most_on_node > 0 ? std::min(tasks, shape.most_on_node) : tasks;
+}
+
+std::uint32_t cores_of_tasks(const Shape& shape, std::uint32_t tasks) {
+  return divide_up(tasks, shape.tasks_per_core) * shape.cpus_per_task;
+}
+
+std::uint32_t tasks_per_core_of(std::span<const std::uint32_t> tasks_on_node,
+                                std::span<const std::vector<std::uint32_t>> cores,
+                                std::uint32_t cpus_per_task) {
+  std::uint32_t most = 1;
+  for (std::size_t m = 0; m < std::min(tasks_on_node.size(), cores.size()); ++m) {
+    const std::size_t places = cores[m].size() / std::max(1U, cpus_per_task);
+    if (places > 0) most = std::max(most, divide_up(tasks_on_node[m], places));
+  }
+  return most;
+}
+
 Shape at_least(const Shape& shape) {
   Shape least = shape;
   least.most_nodes = least.tasks_of_each_more = 0;
@@ -178,7 +200,8 @@ bool needs_no_less(const Shape& larger, const Shape& smaller) {
   return larger.nodes >= smaller.nodes && larger.tasks >= smaller.tasks &&
          (larger.nodes == 0 || std::uint64_t{larger.tasks} * smaller.nodes >=
                                    std::uint64_t{smaller.tasks} * larger.nodes) &&
-         larger.cpus_per_task >= smaller.cpus_per_task && larger.memory >= smaller.memory &&
+         larger.cpus_per_task >= smaller.cpus_per_task &&
+         larger.tasks_per_core <= smaller.tasks_per_core && larger.memory >= smaller.memory &&
          unlimited(larger.most_on_node) <= unlimited(smaller.most_on_node);
 }
 

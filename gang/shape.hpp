@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace score::gang {
@@ -22,12 +23,26 @@ struct Shape {
   base::Bytes memory{0};                 // on each node
   std::uint32_t most_nodes = 0;          // > nodes: it takes more of them where there is room
   std::uint32_t tasks_of_each_more = 0;  // what each brings; 0: the same tasks on more nodes
+  std::uint32_t tasks_per_core = 1;      // so many share the cores of one task
 
   friend bool operator==(const Shape&, const Shape&) = default;
 };
 
 // Errors (Malformed, TooLarge): one line for the user, e.g. fewer tasks than nodes.
 base::Result<Shape> shape_of(const base::ResourceRequest& request);
+
+// What a node with so many free cores takes of it, whatever else there is: 0 ...
+// limits::kMaxTasksPerNode.
+std::uint32_t tasks_on_cores(const Shape& shape, std::uint32_t cores);
+
+// The cores that so many tasks of it take on a node.
+std::uint32_t cores_of_tasks(const Shape& shape, std::uint32_t tasks);
+
+// The least tasks_per_core with which this many cores [node] hold these tasks [node]; 1 if they
+// take none. Where cores_of_tasks() gave the cores, it does so again with what this returns.
+std::uint32_t tasks_per_core_of(std::span<const std::uint32_t> tasks_on_node,
+                                std::span<const std::vector<std::uint32_t>> cores,
+                                std::uint32_t cpus_per_task);
 
 // The same, content with the least.
 Shape at_least(const Shape& shape);

@@ -109,7 +109,29 @@ TEST(Shape, ChoosesTheLeastLoadedThenTheLowestAndSpreadsEvenly) {
   }
 }
 
+// A restarted head reads from the cores how many shared them.
+TEST(Shape, CoresTellHowManyTasksShareThem) {
+  for (std::uint32_t per_core = 1; per_core <= 9; ++per_core) {
+    for (std::uint32_t tasks = 1; tasks <= 40; ++tasks) {
+      Shape shape{0, tasks};
+      shape.cpus_per_task = 2;
+      shape.tasks_per_core = per_core;
+      const Numbers on_node = {tasks, 3};
+      std::vector<Numbers> cores;
+      for (const std::uint32_t n : on_node) cores.emplace_back(cores_of_tasks(shape, n));
+      shape.tasks_per_core = tasks_per_core_of(on_node, cores, 2);
+      EXPECT_LE(shape.tasks_per_core, per_core);
+      for (std::size_t m = 0; m < 2; ++m) {
+        EXPECT_EQ(cores_of_tasks(shape, on_node[m]), cores[m].size()) << per_core << " " << tasks;
+      }
+    }
+  }
+  EXPECT_EQ(tasks_per_core_of(Numbers{5}, std::vector<Numbers>{{}}, 1), 1U) << "a parallel shell";
+}
+
 TEST(Shape, MoreTasksOnEachNodeNeedNoLess) {
+  EXPECT_FALSE(needs_no_less({4, 8, 0, 1, {}, 0, 0, 2}, {2, 4})) << "they share cores";
+  EXPECT_TRUE(needs_no_less({4, 8, 0, 1, {}, 0, 0, 2}, {2, 4, 0, 1, {}, 0, 0, 2}));
   EXPECT_TRUE(needs_no_less({4, 8}, {2, 4}));
   EXPECT_TRUE(needs_no_less({0, 8}, {0, 3}));
   EXPECT_FALSE(needs_no_less({4, 4}, {1, 4})) << "one node may be too small for four";

@@ -104,6 +104,7 @@ wire::ResourceRequest to_wire(const base::ResourceRequest& request) {
   out.set_kill_deadlock(request.kill_deadlock);
   out.set_requeue(static_cast<std::uint32_t>(request.requeue));
   out.set_most_nodes(request.most_nodes);
+  out.set_own_cores(request.own_cores);
   return out;
 }
 
@@ -144,6 +145,7 @@ Result<base::ResourceRequest> from_wire(const wire::ResourceRequest& message) {
   out.kill_deadlock = message.kill_deadlock();
   out.requeue = static_cast<base::Requeue>(message.requeue());
   out.most_nodes = message.most_nodes();
+  out.own_cores = message.own_cores();
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include "base/hostlist.hpp"
 #include "base/json_writer.hpp"
 #include "base/text.hpp"
+#include "scout/words.hpp"
 
 #include <fmt/ranges.h>
 
@@ -60,13 +61,14 @@ std::string plan_document(const wire::Planned& planned) {
   json.begin_object().field("schema", "scored.plan/1").field("starts", planned.starts());
   json.list("reasons", planned.reasons()).field("tasks", planned.tasks());
   json.list("nodes", planned.nodes()).list("tasks_on_node", planned.tasks_on_node());
+  json.field("tasks_per_core", std::max(1U, planned.tasks_per_core()));
   if (planned.slot() >= 0) json.field("slot", planned.slot());
   return json.end_object().take();
 }
 
 }  // namespace
 
-std::string plan_line(const wire::Planned& planned) {
+std::string plan_line(const wire::Planned& planned, std::uint32_t cpus_per_task) {
   if (!planned.starts()) {
     return escape_terminal(fmt::format("would wait: {}", fmt::join(planned.reasons(), "; ")),
                            kMostReasonBytes);
@@ -78,9 +80,10 @@ std::string plan_line(const wire::Planned& planned) {
   if (!is_even) each = fmt::format("{} to {}", *least, *most);
   const std::string slot =
       planned.slot() < 0 ? "beside the slots" : fmt::format("in slot {}", planned.slot());
-  return fmt::format("would start now {} on {}: {} task{}, {} on each node", slot,
+  const auto sharing = sharing_text(planned.tasks_per_core(), cpus_per_task);
+  return fmt::format("would start now {} on {}: {} task{}, {} on each node{}{}", slot,
                      compress_hostlist(names_of(planned)), planned.tasks(),
-                     planned.tasks() == 1 ? "" : "s", each);
+                     planned.tasks() == 1 ? "" : "s", each, sharing.empty() ? "" : "; ", sharing);
 }
 
 Result<int> dry_run(const Invocation& invocation, HeadLink& link, bool json,
@@ -89,7 +92,8 @@ Result<int> dry_run(const Invocation& invocation, HeadLink& link, bool json,
   *question.mutable_submission() = submission;
   const auto planned = link.ask<wire::Planned>(question);
   if (!planned) return planned.error();
-  print((json ? plan_document(*planned) : plan_line(*planned)) + "\n");
+  const auto cpus = submission.resources().cpus_per_task();
+  print((json ? plan_document(*planned) : plan_line(*planned, cpus)) + "\n");
   const int code = judge_program(submission.spec());
   if (code != kExitOk) {
     complain(invocation, fmt::format("{} {} here; the nodes look for themselves",

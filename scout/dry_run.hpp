@@ -10,8 +10,8 @@
 
 namespace score::scout {
 
-// One line for people.
-std::string plan_line(const wire::Planned& planned);
+// One line for people, about tasks of so many cores each.
+std::string plan_line(const wire::Planned& planned, std::uint32_t cpus_per_task);
 
 // Asks the head and prints its answer; nothing is stored or started. The exit code: 127 or 126 if
 // this host could not run the program, though nodes might. Errors: what a submission is refused

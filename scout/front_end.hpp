@@ -34,10 +34,11 @@ struct FrontEndOptions {
   bool reads_input = true;
   bool pty = false;
   OutputStyle style = OutputStyle::Plain;
-  bool bold = false;         // headings of gathered output
-  bool quiet = false;        // no start lines, no reasons
-  bool start_lines = false;  // SCORE: connected ...
-  bool json = false;         // at the end, the job as JSON on standard error
+  bool bold = false;           // headings of gathered output
+  bool quiet = false;          // no start lines, no reasons
+  bool start_lines = false;    // SCORE: connected ...
+  bool tells_sharing = false;  // that tasks share cores
+  bool json = false;           // at the end, the job as JSON on standard error
   std::optional<LimitSignal> limit_signal;
   Duration scheduled_limit{};
 };

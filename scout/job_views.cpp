@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -102,6 +103,8 @@ const std::vector<Column<Job>>& job_columns() {
       {"rows", "ROWS", kRight, [](const Job& j) { return std::to_string(j.rows_used()); }},
       {"nodes", "NODES", kRight, [](const Job& j) { return std::to_string(j.nodes_size()); }},
       {"tasks", "TASKS", kRight, [](const Job& j) { return std::to_string(j.tasks()); }},
+      {"percore", "PERCORE", kRight,
+       [](const Job& j) { return std::to_string(std::max(1U, j.tasks_per_core())); }},
       {"share", "SHARE", kRight, share_percent},
       {"slices", "SLICES", kRight, [](const Job& j) { return std::to_string(j.slices()); }},
       {"scheduled", "SCHED", kRight, [](const Job& j) { return short_time(j.scheduled_ns()); }},
@@ -136,6 +139,7 @@ void write_job(JsonWriter& json, const Job& job) {
   json.list("reasons", job.reasons());
   json.field("tasks", job.tasks()).list("nodes", job.nodes());
   json.list("tasks_on_node", job.tasks_on_node());
+  json.field("tasks_per_core", std::max(1U, job.tasks_per_core()));
   if (job.slot() >= 0) json.field("slot", job.slot());
   json.field("rows_used", job.rows_used()).field("share", job.share());
   json.field("slices", job.slices()).field("weight", job.weight());
@@ -181,7 +185,9 @@ std::string job_page(const Job& job) {
   line("state", state);
   for (const auto& reason : job.reasons()) line("reason", reason);
   if (job.restarts() > 0) line("restarts", fmt::format("{}, after lost nodes", job.restarts()));
-  line("tasks", fmt::format("{} on {} nodes", job.tasks(), job.nodes_size()));
+  const auto sharing = sharing_text(job.tasks_per_core(), job.cpus_per_task());
+  line("tasks", fmt::format("{} on {} nodes{}{}", job.tasks(), job.nodes_size(),
+                            sharing.empty() ? "" : "; ", sharing));
   line("nodes", node_list(job));
   if (job.slot() >= 0 && !is_final_state(job.state())) {
     line("slot", fmt::format("{} (runs in {} rows), share {:.1f}%, weight {}", job.slot(),

@@ -50,8 +50,8 @@ TEST(DryRun, SaysInOneLineWhatWouldBe) {
   planned.set_slot(-1);
   planned.add_reasons("held");
   planned.add_reasons("down:\nnode01");
-  EXPECT_EQ(plan_line(planned).find('\n'), std::string::npos);
-  EXPECT_EQ(plan_line(planned).substr(0, 18), "would wait: held; ");
+  EXPECT_EQ(plan_line(planned, 1).find('\n'), std::string::npos);
+  EXPECT_EQ(plan_line(planned, 1).substr(0, 18), "would wait: held; ");
   planned.set_starts(true);
   planned.set_slot(1);
   planned.set_tasks(3);
@@ -59,8 +59,11 @@ TEST(DryRun, SaysInOneLineWhatWouldBe) {
     planned.add_nodes(tasks == 2 ? "node00" : "node01");
     planned.add_tasks_on_node(tasks);
   }
-  EXPECT_EQ(plan_line(planned),
+  EXPECT_EQ(plan_line(planned, 1),
             "would start now in slot 1 on node[00-01]: 3 tasks, 1 to 2 on each node");
+  planned.set_tasks_per_core(2);
+  EXPECT_TRUE(plan_line(planned, 1).ends_with("on each node; 2 tasks share each core"));
+  EXPECT_TRUE(plan_line(planned, 3).ends_with("on each node; 2 tasks share every 3 cores"));
 }
 
 TEST(Words, SignalsHaveThreeSpellings) {

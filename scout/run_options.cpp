@@ -42,6 +42,10 @@ void add_size_options(CLI::App& app, RunOptions& options) {
   app.add_option("-c,--cpus-per-task", options.cpus_per_task, "Cores for each task")
       ->type_name("N")
       ->check(CLI::Range(1U, limits::kMaxCoresPerNode));
+  auto* overcommit = app.add_flag("-O,--overcommit", options.overcommit,
+                                  "Say nothing when tasks must share cores");
+  app.add_flag("--no-overcommit", options.no_overcommit, "Fail if tasks must share cores")
+      ->excludes(overcommit);
   app.add_option("--mem", options.memory, "Memory reserved, and its limit, on each node")
       ->type_name("SIZE");
   app.add_option("-w,--nodelist", options.only_nodes, "Exactly these nodes (operators)")
@@ -138,7 +142,7 @@ constexpr ForeignOption kOfSlurm[] = {
     {" -A --account ", "jobs are accounted to their user"},
     {" -I ", "here it is --immediate"},
     {" --exclusive ", "here it is --queue exclusive"},
-    {" -s --oversubscribe -O --overcommit ", "jobs share the nodes in time anyway"},
+    {" -s --oversubscribe ", "jobs share the nodes in time anyway"},
     {" -K --kill-on-bad-exit ", "a failing task ends the job anyway, unless --keep-going"},
     {" -G --gpus --gres ", "devices are not given out"},
     {" -d --dependency ", "jobs do not wait for others; scattach waits for one"},
@@ -204,6 +208,7 @@ Status fill_resources(const RunOptions& options, wire::ResourceRequest& resource
   resources.set_tasks(options.tasks);
   resources.set_tasks_per_node(options.tasks_per_node);
   resources.set_cpus_per_task(options.cpus_per_task);
+  resources.set_own_cores(options.no_overcommit);
   const auto distribution =
       options.distribution == "cyclic" ? Distribution::Cyclic : Distribution::Block;
   resources.set_distribution(static_cast<std::uint32_t>(distribution));

@@ -24,6 +24,8 @@ struct RunOptions {
   std::uint32_t tasks = 0;
   std::uint32_t tasks_per_node = 0;
   std::uint32_t cpus_per_task = 1;
+  bool overcommit = false;  // it is known that tasks may share cores: no word about it
+  bool no_overcommit = false;
   std::string memory;
   std::string only_nodes;
   std::string except_nodes;

@@ -56,10 +56,16 @@ Result<wire::Submitted> submit_surely(HeadLink& link, const std::string& socket,
   return submitted;
 }
 
-Result<int> detach(HeadLink& link, const std::string& socket, const RunOptions& options,
-                   const wire::Submit& submission) {
+bool tells_sharing(const RunOptions& options) {
+  return !options.quiet && !options.overcommit;
+}
+
+Result<int> detach(HeadLink& link, const Invocation& invocation, const std::string& socket,
+                   const RunOptions& options, const wire::Submit& submission) {
   const auto submitted = submit_surely(link, socket, submission);
   if (!submitted) return submitted.error();
+  const auto sharing = sharing_text(submitted->tasks_per_core(), options.cpus_per_task);
+  if (!sharing.empty() && tells_sharing(options)) complain(invocation, sharing);
   JsonWriter json;
   json.begin_object().field("schema", "scored.submitted/1").field("job", submitted->job());
   json.end_object();
@@ -76,6 +82,7 @@ FrontEndOptions front_end_options(const Invocation& invocation, const RunOptions
   front.pty = options.pty;
   front.style = options.label ? OutputStyle::Labelled : OutputStyle::Plain;
   front.quiet = options.quiet;
+  front.tells_sharing = tells_sharing(options);
   front.json = options.common.json;
   front.start_lines = !options.quiet && (options.verbose || isatty(STDERR_FILENO) == 1);
   front.scheduled_limit = Duration(submission.resources().scheduled_limit_ns());
@@ -104,7 +111,7 @@ int scrun_main(const Invocation& invocation) {
     return code ? *code : complain(invocation, code.error());
   }
   if (options.detach) {
-    const auto code = detach(*link, *server, options, *submission);
+    const auto code = detach(*link, invocation, *server, options, *submission);
     return code ? *code : complain(invocation, code.error());
   }
   auto front = front_end_options(invocation, options, std::move(*submission));

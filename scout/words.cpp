@@ -86,6 +86,13 @@ Error about_job(const Error& error, std::uint64_t job) {
   return error.with_context("{}", name);
 }
 
+std::string sharing_text(std::uint32_t tasks_per_core, std::uint32_t cpus_per_task) {
+  if (tasks_per_core <= 1) return "";
+  const auto cores =
+      cpus_per_task <= 1 ? "each core" : fmt::format("every {} cores", cpus_per_task);
+  return fmt::format("{} tasks share {}", tasks_per_core, cores);
+}
+
 Result<NodeRange> parse_node_range(std::string_view word) {
   const auto dash = word.find('-');
   const bool is_range = dash != word.npos;

@@ -32,6 +32,9 @@ struct NodeRange {
   std::uint32_t most = 0;  // 0: exactly `least`
 };
 
+// "16 tasks share each core"; empty if each has its own, or that is not known yet.
+std::string sharing_text(std::uint32_t tasks_per_core, std::uint32_t cpus_per_task);
+
 // How many nodes: "4", or "2-4". Errors: Malformed with the word.
 Result<NodeRange> parse_node_range(std::string_view word);
 

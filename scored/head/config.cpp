@@ -80,6 +80,7 @@ void read_policy(ConfigSection& section, HeadConfig& config) {
   section.read("requeue", config.requeue);
   section.read("max_requeues", config.max_requeues, 0U, kMostRequeues);
   section.read("idle_detection", config.idle_detection);
+  section.read("overcommit", config.overcommit);
   section.read("front_end_grace", config.front_end_grace, 0s, kMaxGrace);
   section.read("kill_grace", config.kill_grace, 0s, kMaxGrace);
   section.read("launch_deadline", config.launch_deadline, 1s, kMaxGrace);
@@ -115,6 +116,7 @@ gang::ClusterConfig HeadConfig::for_cluster() const {
   out.switch_always = switch_always;
   out.max_requeues = max_requeues;
   out.idle_detection = idle_detection;
+  out.overcommit = overcommit;
   out.launch_deadline = launch_deadline;
   out.kill_deadline = kill_deadline;
   out.rejoin_grace = rejoin_grace;

@@ -38,6 +38,7 @@ struct HeadConfig {
   bool requeue = false;                      // jobs that lost a node, unless they say
   std::uint32_t max_requeues = 3;            // of one job
   bool idle_detection = true;                // idle jobs give their slices away
+  bool overcommit = true;                    // tasks of a job share cores if they must
   Duration front_end_grace = 10s;            // a lost front end may come back within it
   Duration kill_grace = limits::kKillGrace;  // SIGTERM to kill, unless the command says
   Duration launch_deadline = 10s;            // all nodes must have prepared a job

@@ -17,6 +17,8 @@ TEST(HeadConfig, HasDefaultsForAllButTheNodes) {
   EXPECT_EQ(config->socket, "/run/scored/head.sock");
   EXPECT_EQ(config->quantum, 100ms);
   EXPECT_TRUE(config->idle_detection);
+  EXPECT_TRUE(config->overcommit);
+  EXPECT_FALSE(parse_config("[head]\nnodes = \"a\"\novercommit = false", "x")->overcommit);
   EXPECT_FALSE(parse_config("[head]\nnodes = \"a\"\nidle_detection = false", "x")->idle_detection);
 }
 

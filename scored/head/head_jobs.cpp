@@ -81,6 +81,7 @@ Result<wire::Planned> Head::plan(const Peer& peer, wire::Submit&& message) {
   }
   out.set_tasks(out.starts() ? tasks : tasks_of(checked->request));
   out.set_slot(planned->slot ? static_cast<std::int32_t>(planned->slot->value()) : -1);
+  out.set_tasks_per_core(planned->tasks_per_core);
   return out;
 }
 
@@ -204,6 +205,9 @@ void Head::store_submission(AddJob&& add, const ResourceRequest& request, const 
                   const bool is_stored = stored.has_value();
                   if (!is_stored) count_out(kept.info.user);
                   if (is_stored) begin_job(std::move(kept), request);
+                  if (const auto view = cluster_.job(JobId(reply ? reply->job() : 0), now())) {
+                    reply->set_tasks_per_core(view->tasks_per_core);
+                  }
                   for (std::size_t i = 0; i < waiting.size(); ++i) {
                     if (is_stored) reply->set_repeated_request(i > 0);
                     waiting[i](reply);

@@ -277,6 +277,7 @@ Status Head::reconfigure(HeadConfig wanted) {
     set_idle_detection(self, wanted.idle_detection);
   }
   cluster_.set_max_requeues(wanted.max_requeues);
+  cluster_.set_overcommit(wanted.overcommit);
   users_.set_rule(wanted.operators);
   users_.set_exempt(wanted.limits.exempt);
   set_log_level(wanted.log_level);

@@ -89,6 +89,8 @@ wire::JobStatus make_status(const Job& job, const StatusContext& context) {
   out.set_activity(static_cast<std::uint32_t>(view.activity));
   out.set_background(view.background);
   out.set_restarts(view.restarts);
+  out.set_cpus_per_task(view.request.cpus_per_task);
+  out.set_tasks_per_core(view.tasks_per_core);
   add_times(job, context, out);
   add_end(job, context, out);
   return out;

@@ -3,6 +3,7 @@
 #include "scored/shepherd/output.hpp"
 #include "scored/shepherd/path_pattern.hpp"
 #include "scored/shepherd/task_env.hpp"
+#include "scored/shepherd/task_start.hpp"
 
 #include <gtest/gtest.h>
 
@@ -87,6 +88,30 @@ TEST(TaskEnvironment, ThreadsFollowCpusPerTask) {
   EXPECT_TRUE(holds(own_variables(plan, 0), "OMP_NUM_THREADS=4"));
   plan.spec.add_env("OMP_NUM_THREADS=2");
   EXPECT_FALSE(holds(own_variables(plan, 0), "OMP_NUM_THREADS=4"));
+}
+
+TEST(TaskEnvironment, OpenMpiGivesSharedCoresAwayWhenItWaits) {
+  auto plan = plan_of({3}, 0);
+  EXPECT_FALSE(holds(own_variables(plan, 0), "OMPI_MCA_mpi_yield_when_idle=1"));
+  for (const std::uint32_t core : {0U, 1U, 2U}) plan.prepare.add_cores(core);
+  EXPECT_FALSE(holds(own_variables(plan, 0), "OMPI_MCA_mpi_yield_when_idle=1"));
+  plan.prepare.mutable_cores()->RemoveLast();
+  EXPECT_TRUE(holds(own_variables(plan, 0), "OMPI_MCA_mpi_yield_when_idle=1"));
+  plan.spec.add_env("OMPI_MCA_mpi_yield_when_idle=0");
+  EXPECT_FALSE(holds(own_variables(plan, 0), "OMPI_MCA_mpi_yield_when_idle=1"));
+}
+
+TEST(TaskCores, ThoseWhoShareAreSplitEvenly) {
+  auto plan = plan_of({5}, 0);
+  plan.spec.set_cpu_bind(wire::LaunchSpec::BIND_CORE);
+  for (const std::uint32_t core : {0U, 1U}) plan.prepare.add_cores(core);
+  const auto sets = cores_of_tasks(plan);
+  ASSERT_EQ(sets.size(), 5U);
+  for (std::size_t task : {1U, 2U}) EXPECT_TRUE(CPU_EQUAL(&sets[task], &sets[0])) << task;
+  EXPECT_TRUE(CPU_EQUAL(&sets[4], &sets[3]));
+  for (const cpu_set_t& set : sets) EXPECT_EQ(CPU_COUNT(&set), 1);
+  plan.spec.set_cpus_per_task(2);
+  EXPECT_TRUE(CPU_EQUAL(&cores_of_tasks(plan)[0], &cores_of_tasks(plan)[4]));
 }
 
 TEST(OutputWindow, CountsWhatIsOnTheWay) {

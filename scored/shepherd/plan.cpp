@@ -43,6 +43,12 @@ std::vector<std::uint32_t> Plan::nodes_of_ranks() const {
   return base::nodes_of_ranks(counts_of(prepare), distribution());
 }
 
+std::uint32_t Plan::places() const {
+  const std::uint32_t each = std::max(1U, spec.cpus_per_task());
+  const std::uint32_t places = static_cast<std::uint32_t>(prepare.cores_size()) / each;
+  return places == 0 ? local_tasks() : std::min(places, local_tasks());
+}
+
 bool Plan::takes_input(std::uint32_t task) const {
   if (!spec.stdin_path().empty()) return false;
   if (has_terminal(task)) return true;

@@ -32,6 +32,11 @@ struct Plan {
 
   [[nodiscard]] std::uint32_t rank_of(std::uint32_t task) const { return ranks[task]; }
 
+  // How many tasks this node has cores for: as many as it has, or fewer, if they share them.
+  [[nodiscard]] std::uint32_t places() const;
+
+  [[nodiscard]] bool shares_cores() const { return places() < local_tasks(); }
+
   [[nodiscard]] base::Distribution distribution() const {
     return static_cast<base::Distribution>(prepare.distribution());
   }

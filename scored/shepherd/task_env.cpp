@@ -35,6 +35,10 @@ void add_slurm(std::vector<std::string>& out, const Plan& plan, std::uint32_t ta
   add("SLURM_CPUS_PER_TASK", std::max(1U, spec.cpus_per_task()));
 }
 
+// An Open MPI that polls for a message would keep the core from the rank that is to send it. MPICH
+// has no such switch that makes a difference (docs/mpi-mpich.md).
+constexpr std::string_view kYield = "OMPI_MCA_mpi_yield_when_idle";
+
 }  // namespace
 
 std::string slurm_tasks_per_node(const Plan& plan) {
@@ -83,6 +87,9 @@ std::vector<std::string> own_variables(const Plan& plan, std::uint32_t task) {
   if (plan.spec.cpus_per_task() > 1 && !find_variable(plan.spec, "OMP_NUM_THREADS")) {
     add("OMP_NUM_THREADS", plan.spec.cpus_per_task());
   }
+  const auto yields = [](const std::string& other) { return name_of(other) == kYield; };
+  const bool is_set = find_variable(plan.spec, kYield) || std::ranges::any_of(out, yields);
+  if (plan.shares_cores() && !is_set) add(kYield, 1);
   return out;
 }
 

@@ -66,9 +66,10 @@ std::vector<cpu_set_t> cores_of_tasks(const Plan& plan) {
   const auto& cores = plan.prepare.cores();
   const auto each = static_cast<int>(std::max(1U, plan.spec.cpus_per_task()));
   if (plan.spec.cpu_bind() == wire::LaunchSpec::BIND_NONE || usable.empty()) return {};
+  const std::uint32_t places = plan.places();
   std::vector<cpu_set_t> sets;
   for (std::uint32_t task = 0; task < plan.local_tasks(); ++task) {
-    const int first = static_cast<int>(task) * each;
+    const int first = static_cast<int>(task * places / plan.local_tasks()) * each;
     if (first + each > cores.size()) return {};
     cpu_set_t set;
     CPU_ZERO(&set);

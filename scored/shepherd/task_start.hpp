@@ -47,7 +47,8 @@ class TaskStarter {
 };
 
 // The cores of each task ([task]): cpus_per_task of the plan's cores each, or for cpu_bind = socket
-// all of their sockets'. Core numbers count the cores this process may use. Not bound: empty.
+// all of their sockets'. Tasks that share cores are split evenly, neighbours together. Core numbers
+// count the cores this process may use. Not bound: empty.
 std::vector<cpu_set_t> cores_of_tasks(const Plan& plan);
 
 }  // namespace score::shepherd

@@ -38,6 +38,7 @@ base::ResourceRequest World::some_request() {
     r.most_nodes = r.nodes + static_cast<std::uint32_t>(chance_.below(nodes));
   }
   if (r.nodes > 0 && chance_.one_in(3)) r.tasks_per_node = 2;
+  if (r.nodes > 0 && chance_.one_in(6)) r.tasks_per_node = 7;  // more than a node has cores
   if (chance_.one_in(5)) r.cpus_per_task = 2;
   if (chance_.one_in(2)) r.memory_per_node = base::Bytes{chance_.between(1, 6)};
   if (chance_.one_in(12)) r.queue = base::Queue::Exclusive;
