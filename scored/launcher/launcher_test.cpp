@@ -3,6 +3,7 @@
 #include "base/fd.hpp"
 #include "scored/launcher/protocol.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -209,6 +210,11 @@ class LauncherTest : public ::testing::Test {
     return "missing";
   }
 
+  std::string log() const {
+    std::ifstream file(dir_ / "log");
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
   static std::uint32_t own_user() { return geteuid(); }
 
   // Jobs of the test's own user need it if that is root.
@@ -320,6 +326,8 @@ TEST_F(LauncherTest, BearsMalformedPackets) {
   Request request;
   request.magic ^= 1;
   refuses(&request, sizeof request);
+  EXPECT_NE(log().find(fmt::format(" pid={} uid={} ", getpid(), own_user())), std::string::npos)
+      << log();
   request = {};
   request.version = 77;
   refuses(&request, sizeof request);

@@ -161,14 +161,14 @@ void Server::turn() {
 void Server::accept_daemon() {
   const int accepted = high(accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (accepted < 0) return;
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  const bool known = getsockopt(accepted, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
+  socklen_t size = sizeof peer_;
+  peer_ = {};
+  const bool known = getsockopt(accepted, SOL_SOCKET, SO_PEERCRED, &peer_, &size) == 0;
   daemon_ = accepted;
-  if (!known || peer.uid != options_.daemon_user) return drop("not the daemon's user");
+  if (!known || peer_.uid != options_.daemon_user) return drop("not the daemon's user");
   if (options_.cgroup_root == nullptr || strcmp(options_.cgroup_root, "auto") != 0) return;
   if (cgroup_root_ >= 0) close(cgroup_root_);
-  cgroup_root_ = high(open_cgroup_of(peer.pid));
+  cgroup_root_ = high(open_cgroup_of(peer_.pid));
 }
 
 void Server::drop(const char* why) {
@@ -179,7 +179,7 @@ void Server::drop(const char* why) {
   const std::int64_t now = now_ns();
   if (last_complaint_ns_ != 0 && now - last_complaint_ns_ < kSecondNs) return;
   last_complaint_ns_ = now;
-  say(4, "refuse connection why=\"%s\" refused=%llu", why,
+  say(4, "refuse connection why=\"%s\" pid=%d uid=%u refused=%llu", why, peer_.pid, peer_.uid,
       static_cast<unsigned long long>(refused_));
 }
 

@@ -6,6 +6,7 @@
 #include "scored/launcher/shepherds.hpp"
 
 #include <cstdint>
+#include <sys/socket.h>
 
 namespace score::launcher {
 
@@ -38,6 +39,7 @@ class Server {
   Shepherds shepherds_;
   int listener_ = -1;
   int daemon_ = -1;  // the one connection
+  ucred peer_{};     // who made it; pid 0: not known
   int lease_ = -1;   // the daemon's timer
   int cgroup_root_ = -1;
   int null_device_ = -1;
