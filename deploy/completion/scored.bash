@@ -34,7 +34,7 @@ _scored() {
       scrun:--distribution) words='block cyclic' ;;
       scrun:--cpu-bind) words='none core socket' ;;
       score:score) words='job hold release suspend resume weight priority info top virtual' ;;
-      scbench:scbench) words='gang pm cosmo mpi' ;;
+      scbench:scbench) words='gang pm cosmo mpi load' ;;
       scrun:* | scout:*)
         COMPREPLY=($(compgen -c -- "$current"))
         return

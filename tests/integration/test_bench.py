@@ -136,3 +136,14 @@ def test_bare_threads_count_every_time_they_wake():
     for words in ([], ['0', '0', '1'], ['-1', '0', '1'], ['1', '0', 'x'], ['1', '0', '1000']):
         done = subprocess.run([BIN / 'scbench-sleeper', *words], capture_output=True, text=True, timeout=LIMIT)
         assert done.returncode == 2 and 'usage' in done.stderr, words
+
+
+def test_load_measures_each_part(tmp_path):
+    words = ['--starts', '5', '--seconds', '0.3', '--connections', '20', '--queued', '40', '--finished', '50', '--rounds', '3']
+    done = subprocess.run([BIN / 'scbench', 'load', '--json', *words], capture_output=True, text=True, timeout=LIMIT)
+    assert done.returncode in (0, 1), done.stderr
+    report = json.loads(done.stdout)
+    assert (report['open'], report['half_open'], report['finished']) == (20, 20, 50)
+    assert report['queued'] >= 40 and report['list_bytes'] > 0
+    for name in report['bounds']:
+        assert report[name] > 0, name

@@ -22,6 +22,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / 'pm'), str(HERE.parent / 'cosmo'), 
 import cosmo  # noqa: E402
 import figure11  # noqa: E402
 import idle  # noqa: E402
+import load  # noqa: E402
 import measure  # noqa: E402
 import mpi_cases  # noqa: E402
 import plot  # noqa: E402
@@ -81,6 +82,7 @@ def parse():
     pm_cases.add_options(pm)
     cosmo.add_options(kinds.add_parser('cosmo', help='Linpack and CG on MPI: speed-up over nodes and cores'))
     mpi_cases.add_options(kinds.add_parser('mpi', help='MPICH over PM beside MPICH over TCP'))
+    load.add_options(kinds.add_parser('load', help='what one head bears: submissions, starts, a long queue, connections'))
     options = parser.parse_args()
     if options.kind == 'gang':
         check(gang, options)
@@ -240,6 +242,8 @@ def main():
         return cosmo.run(options)
     if options.kind == 'mpi':
         return mpi_cases.run_mpi(options)
+    if options.kind == 'load':
+        return load.run(options)
     busy = measure.busy_percent()
     if busy > MOST_BUSY_PERCENT:
         note(f'the processors are {busy:.0f} % busy before the start: figures of work lost mean little now')

@@ -1,0 +1,294 @@
+"""scbench load: what one head bears on one machine. Real daemons on loopback, real commits to disk.
+
+A client here speaks the wire protocol itself (docs/wire.md) with the few messages that it needs, so
+that starting commands is not what is measured."""
+import json
+import os
+import resource
+import socket
+import sqlite3
+import struct
+import threading
+import time
+
+from cluster import Cluster, wait_until
+from kernels import note
+from measure import percentile
+
+HEADER = struct.Struct('<IHHII')
+MAGIC = 0x44524353
+CLIENT_HELLO, SERVER_HELLO, FAILED, DONE = 1, 2, 3, 4
+SUBMIT, SUBMITTED, CANCEL, LIST, JOBS, GET_INFO, INFO = 10, 11, 31, 40, 41, 44, 45
+BOUNDS = {'submissions_per_second': 1000, 'starts_per_second': 100, 'submit_p99_ms': 50, 'list_p99_ms': 50,
+          'cancel_p99_ms': 50, 'restart_seconds': 2}
+AT_LEAST = {'submissions_per_second', 'starts_per_second'}
+JOBS_ACTIVE = 11  # field of Info
+
+
+def varint(number):
+    number &= (1 << 64) - 1
+    out = bytearray()
+    while number > 0x7f:
+        out.append(number & 0x7f | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def field(number, value):
+    """A protobuf field: bytes, text, or a number."""
+    if isinstance(value, str):
+        value = value.encode()
+    if isinstance(value, bytes):
+        return varint(number << 3 | 2) + varint(len(value)) + value
+    return varint(number << 3) + varint(int(value))
+
+
+def numbers(payload):
+    """The fields of a message that are numbers, the last of each."""
+    found, at = {}, 0
+
+    def read():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = payload[at]
+            at += 1
+            value |= (byte & 0x7f) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+    while at < len(payload):
+        tag = read()
+        kind = tag & 7
+        value = read() if kind in (0, 2) else 0
+        if kind == 0:
+            found[tag >> 3] = value
+        else:
+            at += value if kind == 2 else 8 if kind == 1 else 4
+    return found
+
+
+class Refused(Exception):
+    pass
+
+
+class Client:
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(60)
+        self.socket.connect(str(path))
+        self.tag = 0
+        self.send(CLIENT_HELLO, field(1, 1) + field(2, 1) + field(3, 'scbench'))
+        self.receive(SERVER_HELLO)
+
+    def send(self, kind, payload):
+        self.socket.sendall(HEADER.pack(MAGIC, 1, kind, len(payload), 0) + payload)
+
+    def exactly(self, count):
+        parts = []
+        while count:
+            part = self.socket.recv(min(count, 1 << 20))
+            if not part:
+                raise ConnectionError('the head closed the connection')
+            parts.append(part)
+            count -= len(part)
+        return b''.join(parts)
+
+    def receive(self, wanted):
+        _, _, kind, length, _ = HEADER.unpack(self.exactly(HEADER.size))
+        payload = self.exactly(length)
+        if kind == FAILED:
+            raise Refused(payload.decode(errors='replace'))
+        assert kind == wanted, f'frame {kind} instead of {wanted}'
+        return payload
+
+    def ask(self, kind, payload, answer):
+        self.tag += 1
+        self.send(kind, field(1, self.tag) + payload)
+        return self.receive(answer)
+
+    def submit(self, *argv, held=False):
+        resources = field(2, 1) + field(4, 1) + (field(11, 1) if held else b'')
+        spec = b''.join(field(2, word) for word in argv) + field(3, 'PATH=/usr/bin:/bin') + field(4, '/')
+        spec += field(9, -2) + field(14, 1)
+        payload = field(2, os.urandom(16)) + field(3, resources) + field(4, spec) + field(5, 1) + field(7, 1)
+        return numbers(self.ask(SUBMIT, payload, SUBMITTED))[2]
+
+    def cancel(self, job):
+        self.ask(CANCEL, field(2, job) + field(3, 0), DONE)
+
+    def list(self, finished=True):
+        return len(self.ask(LIST, field(3, 1) if finished else b'', JOBS))
+
+    def active(self):
+        return numbers(self.ask(GET_INFO, b'', INFO)).get(JOBS_ACTIVE, 0)
+
+
+def milliseconds(call, *words, **named):
+    begun = time.monotonic()
+    call(*words, **named)
+    return (time.monotonic() - begun) * 1000
+
+
+def in_turn(path, seconds, clients):
+    """Every client submits as soon as it has its answer; held jobs, so that nothing starts."""
+    times, refused = [], [0]
+    end = time.monotonic() + seconds
+
+    def work():
+        client = Client(path)
+        while time.monotonic() < end:
+            try:
+                times.append(milliseconds(client.submit, 'true', held=True))
+            except Refused:
+                refused[0] += 1
+                time.sleep(0.01)
+    threads = [threading.Thread(target=work) for _ in range(clients)]
+    begun = time.monotonic()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return times, refused[0], time.monotonic() - begun
+
+
+def measure_submissions(path, seconds, clients=16):
+    note(f'{clients} clients submit for {seconds:g} s')
+    times, refused, took = in_turn(path, seconds, clients)
+    return {'submissions_per_second': len(times) / took, 'submissions_p50_ms': percentile(times, 0.5),
+            'submissions_p99_ms': percentile(times, 0.99), 'submissions_refused': refused}
+
+
+def measure_starts(path, jobs):
+    note(f'{jobs} jobs of one task, from submission to record')
+    client = Client(path)
+    before = client.active()
+    begun = time.monotonic()
+    for _ in range(jobs):
+        client.submit('true')
+    wait_until(lambda: client.active() <= before, 300)
+    return {'starts_per_second': jobs / (time.monotonic() - begun)}
+
+
+def finish(cluster, jobs):
+    """The database gets so many ended jobs: copies of one, while the head is stopped."""
+    database = next(cluster.directory.rglob('*.db'))
+    cluster.kill('head')
+    time.sleep(0.2)
+    with sqlite3.connect(database) as store:
+        for table, key in (('jobs', 'id'), ('accounting', 'job')):
+            names = [row[1] for row in store.execute(f'PRAGMA table_info({table})')]
+            where = 'WHERE state >= 5 ORDER BY rowid LIMIT 1'
+            row = dict(zip(names, store.execute(f'SELECT {",".join(names)} FROM {table} {where}').fetchone()))
+            if 'request' in row:
+                row['request'] = None
+            marks = ','.join('?' * len(names))
+            store.executemany(f'INSERT INTO {table} VALUES ({marks})',
+                              ([{**row, key: 10_000_000 + i}[name] for name in names] for i in range(jobs)))
+    cluster.restart('head')
+    cluster.wait_up()
+
+
+def measure_queue(cluster, path, queued, finished, rounds):
+    note(f'{queued} jobs queued, {finished} ended')
+    finish(cluster, finished)
+    client = Client(path)
+    while client.active() < queued:
+        client.submit('true', held=True)
+    submits, lists, cancels = [], [], []
+    for _ in range(rounds):
+        job = None
+
+        def submit():
+            nonlocal job
+            job = client.submit('true', held=True)
+        submits.append(milliseconds(submit))
+        lists.append(milliseconds(client.list))
+        cancels.append(milliseconds(client.cancel, job))
+    figures = {'queued': client.active(), 'finished': finished, 'list_bytes': client.list()}
+    for name, times in (('submit', submits), ('list', lists), ('cancel', cancels)):
+        figures |= {f'{name}_p50_ms': percentile(times, 0.5), f'{name}_p99_ms': percentile(times, 0.99)}
+    return figures
+
+
+def measure_restart(cluster, path):
+    """With all those jobs: from the order to start a killed head anew to its first answer."""
+    note('the head killed and started anew')
+    jobs = Client(path).active()
+    pid = cluster.daemon('head')['pid']
+    cluster.kill('head')
+    wait_until(lambda: not os.path.exists(f'/proc/{pid}'))
+    begun = time.monotonic()
+    cluster.restart('head')
+
+    def answers():
+        try:
+            return Client(path).active() == jobs
+        except OSError:
+            return False
+    wait_until(answers)
+    return {'restart_seconds': time.monotonic() - begun}
+
+
+def resident_bytes(pid):
+    with open(f'/proc/{pid}/statm') as file:
+        return int(file.read().split()[1]) * os.sysconf('SC_PAGE_SIZE')
+
+
+def measure_connections(cluster, path, count):
+    """So many that have said hello, so many that say nothing: what another one's question takes."""
+    note(f'{count} connections open, {count} half-open')
+    head = cluster.daemon('head')['pid']
+    asker = Client(path)
+    before = resident_bytes(head)
+    alone = [milliseconds(asker.active) for _ in range(200)]
+    opened = [Client(path) for _ in range(count)]
+    half = []
+    for _ in range(count):
+        half.append(socket.socket(socket.AF_UNIX))
+        half[-1].settimeout(20)
+        half[-1].connect(str(path))
+    beside = [milliseconds(asker.active) for _ in range(200)]
+    grown = resident_bytes(head) - before
+    answered = 0
+    for client in opened:
+        answered += client.active() >= 0
+    for one in [*half, *[client.socket for client in opened]]:
+        one.close()
+    return {'open': answered, 'half_open': len(half), 'ask_alone_p99_ms': percentile(alone, 0.99),
+            'ask_beside_p99_ms': percentile(beside, 0.99), 'head_grew_bytes': grown}
+
+
+def add_options(parser):
+    parser.add_argument('--seconds', type=float, default=5, help='of submissions (5)')
+    parser.add_argument('--starts', type=int, default=300, metavar='N', help='jobs to start (300)')
+    parser.add_argument('--queued', type=int, default=10_000, metavar='N', help='jobs that wait (10000)')
+    parser.add_argument('--finished', type=int, default=100_000, metavar='N', help='jobs that have ended (100000)')
+    parser.add_argument('--rounds', type=int, default=300, metavar='N', help='submit, list and cancel so often (300)')
+    parser.add_argument('--connections', type=int, default=1000, metavar='N', help='open, and half-open (1000)')
+    parser.add_argument('--json', action='store_true')
+
+
+def run(options):
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    cluster = Cluster(8)
+    try:
+        path = cluster.description['socket']
+        figures = measure_starts(path, options.starts)
+        figures |= measure_connections(cluster, path, options.connections)
+        figures |= measure_queue(cluster, path, options.queued, options.finished, options.rounds)
+        figures |= measure_restart(cluster, path)
+        figures |= measure_submissions(path, options.seconds)
+    finally:
+        cluster.stop()
+    missed = [name for name, bound in BOUNDS.items()
+              if (figures[name] < bound if name in AT_LEAST else figures[name] > bound)]
+    if options.json:
+        print(json.dumps({'schema': 'scored.bench.load/1', 'cores': os.cpu_count(), **figures, 'bounds': BOUNDS, 'missed': missed}, indent=1))
+    else:
+        for name, value in figures.items():
+            bound = f'  bound {BOUNDS[name]}{"  MISSED" if name in missed else ""}' if name in BOUNDS else ''
+            print(f'{name:28} {value:12.2f}{bound}')
+    return 1 if missed else 0
