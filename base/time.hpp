@@ -2,7 +2,7 @@
 // Time as types. Only the monotonic clock decides anything; wall time is for people to read.
 //
 // This header is free of Asio. Code that waits or asks for the time takes a Clock&
-// (base/clock.hpp); pure objects get `TimePoint now` as an argument.
+// (base/async/clock.hpp); pure objects get `TimePoint now` as an argument.
 
 #include "base/result.hpp"
 

@@ -6,7 +6,7 @@
 #   score_test(gang_flow SOURCES f_test.cpp LIBS score::gang LABEL flow TIMEOUT 600)
 #
 # Every function takes PCH core|asio|none: "core" precompiles standard and fmt headers, "asio" adds
-# base/asio.hpp. Default: asio if LIBS names score::base or score::asio, else core. Both need fmt,
+# base/async/asio.hpp. Default: asio if LIBS names score::base or score::asio, else core. Both need fmt,
 # which score::core brings; targets without score::core (pmlib, C programs) say PCH none.
 
 # Chooses and attaches the precompiled header. They are made by base/CMakeLists.txt.

@@ -1,7 +1,7 @@
 #pragma once
 // The life of one attempt on one node, as a table. docs/states.md shows the same rows.
 
-#include "base/model.hpp"
+#include "base/model/model.hpp"
 
 #include <array>
 #include <cstdint>

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "base/limits.hpp"
-#include "base/model.hpp"
+#include "base/model/model.hpp"
 #include "base/result.hpp"
 
 #include <map>

@@ -1,5 +1,5 @@
 // This file is tested by cluster_test.cpp.
-#include "base/hostlist.hpp"
+#include "base/text/hostlist.hpp"
 #include "gang/cluster_impl.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #pragma once
 // The life of a job on the head, as a table. docs/states.md shows the same rows.
 
-#include "base/model.hpp"
+#include "base/model/model.hpp"
 
 #include <array>
 #include <optional>

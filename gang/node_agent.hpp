@@ -3,7 +3,7 @@
 // turned into the node's time with the clock filter.
 #pragma once
 
-#include "base/model.hpp"
+#include "base/model/model.hpp"
 #include "gang/attempt_phase.hpp"
 #include "gang/clock_filter.hpp"
 #include "gang/switch_plan.hpp"

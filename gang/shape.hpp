@@ -2,7 +2,7 @@
 // From a request to numbers, and from room on nodes to a distribution of tasks. No matrix here: a
 // candidate is a node and how many tasks it could take.
 
-#include "base/model.hpp"
+#include "base/model/model.hpp"
 #include "base/result.hpp"
 #include "gang/matrix.hpp"
 

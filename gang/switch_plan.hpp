@@ -1,7 +1,7 @@
 #pragma once
 // A timetable in a node's own time: what the switcher thread follows without asking anyone.
 
-#include "base/model.hpp"
+#include "base/model/model.hpp"
 
 #include <optional>
 #include <vector>

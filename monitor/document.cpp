@@ -2,8 +2,8 @@
 // with 1,024 tasks names would be most of the document.
 #include "monitor/document.hpp"
 
-#include "base/json_writer.hpp"
-#include "base/model.hpp"
+#include "base/model/model.hpp"
+#include "base/text/json_writer.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 #include "monitor/exporter.hpp"
 
-#include "base/fd.hpp"
+#include "base/os/fd.hpp"
 #include "base/text.hpp"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 #pragma once
 // What the server knows of a connection: how to run and how to end it. Keeps Beast out of the rest.
 
-#include "base/asio_generic.hpp"
+#include "base/async/asio_generic.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -1,6 +1,6 @@
 #include "monitor/http_message.hpp"
 
-#include "base/json_writer.hpp"
+#include "base/text/json_writer.hpp"
 
 #include <boost/beast/core/error.hpp>
 #include <boost/beast/http/error.hpp>

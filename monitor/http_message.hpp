@@ -1,7 +1,7 @@
 #pragma once
 // Between Beast's messages and ours.
 
-#include "base/asio.hpp"
+#include "base/async/asio.hpp"
 #include "base/result.hpp"
 #include "monitor/router.hpp"
 

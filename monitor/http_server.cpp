@@ -2,7 +2,7 @@
 // is served the same by HttpConnection.
 #include "monitor/http_server.hpp"
 
-#include "base/fd.hpp"
+#include "base/os/fd.hpp"
 #include "monitor/hub.hpp"
 
 #include <algorithm>

@@ -2,11 +2,11 @@
 // The web server: HTTP/1.1 and WebSockets on the io_context of its daemon. Decides nothing itself:
 // the router says what a request may have, the site gives it.
 
-#include "base/clock.hpp"
-#include "base/log.hpp"
+#include "base/async/clock.hpp"
+#include "base/async/task_group.hpp"
+#include "base/async/token_bucket.hpp"
+#include "base/os/log.hpp"
 #include "base/result.hpp"
-#include "base/task_group.hpp"
-#include "base/token_bucket.hpp"
 #include "monitor/http_connection.hpp"
 #include "monitor/http_tls.hpp"
 #include "monitor/page_files.hpp"

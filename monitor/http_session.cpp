@@ -2,8 +2,8 @@
 // the few fields that matter, and given to the router, which is pure; only then is anything done.
 #include "monitor/http_session.hpp"
 
-#include "base/json_writer.hpp"
 #include "base/text.hpp"
+#include "base/text/json_writer.hpp"
 
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/parser.hpp>

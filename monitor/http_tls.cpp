@@ -7,8 +7,8 @@
 #include "monitor/http_tls.hpp"
 
 #include "base/asio_ssl.hpp"
-#include "base/fd.hpp"
-#include "base/timeout.hpp"
+#include "base/async/timeout.hpp"
+#include "base/os/fd.hpp"
 
 #include <sys/socket.h>
 #include <sys/stat.h>

@@ -1,10 +1,10 @@
 #pragma once
 // TLS of the web server: a certificate for browsers, unlike the daemons' own keys.
 
-#include "base/asio_generic.hpp"
-#include "base/clock.hpp"
+#include "base/async/asio_generic.hpp"
+#include "base/async/clock.hpp"
+#include "base/async/task_group.hpp"
 #include "base/result.hpp"
-#include "base/task_group.hpp"
 
 #include <memory>
 #include <string>

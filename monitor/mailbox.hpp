@@ -1,7 +1,7 @@
 #pragma once
 // The one document that waits for a viewer who is busy with the one before. One thread.
 
-#include "base/asio.hpp"
+#include "base/async/asio.hpp"
 #include "monitor/hub.hpp"
 
 #include <utility>

@@ -1,5 +1,5 @@
 // From samples to what a document shows.
-#include "base/model.hpp"
+#include "base/model/model.hpp"
 #include "monitor/cluster_meter.hpp"
 #include "monitor/late_digest.hpp"
 

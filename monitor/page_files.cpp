@@ -1,6 +1,6 @@
 #include "monitor/page_files.hpp"
 
-#include "base/fd.hpp"
+#include "base/os/fd.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 #include "monitor/peer_meter.hpp"
 
-#include "base/model.hpp"
+#include "base/model/model.hpp"
 
 #include <algorithm>
 

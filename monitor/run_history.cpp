@@ -1,7 +1,7 @@
 #include "monitor/run_history.hpp"
 
 #include "base/limits.hpp"
-#include "base/model.hpp"
+#include "base/model/model.hpp"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 #pragma once
 // The table [monitor] of the configuration, the same for head and nodes. See scored.toml(5).
 
-#include "base/config.hpp"
+#include "base/config/config.hpp"
 #include "base/result.hpp"
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 #pragma once
 // What the web server serves: a daemon, seen from the web.
 
-#include "base/asio.hpp"
+#include "base/async/asio.hpp"
 #include "base/result.hpp"
 #include "monitor/action.hpp"
 #include "monitor/hub.hpp"

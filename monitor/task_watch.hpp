@@ -6,7 +6,7 @@
 // Which ranks there are is what the shepherd says, and it runs as the user: a pid is believed only
 // if it is among the processes found. What is found and belongs to no rank counts for the lowest.
 
-#include "base/fd.hpp"
+#include "base/os/fd.hpp"
 #include "monitor/proc_text.hpp"
 #include "monitor/samples.hpp"
 

@@ -24,9 +24,9 @@ struct BrokerRequest {
 
 struct BrokerReply {
   std::uint32_t magic = kBrokerMagic;
-  std::int32_t error = 0;       // errno: there is no network, and no other packet
-  std::uint32_t contexts = 0;   // of this node
-  std::uint32_t own = 0;        // which of them is the task's
+  std::int32_t error = 0;      // errno: there is no network, and no other packet
+  std::uint32_t contexts = 0;  // of this node
+  std::uint32_t own = 0;       // which of them is the task's
   std::uint32_t has_device = 0;
   std::uint32_t reserved = 0;
 };

@@ -3,11 +3,12 @@
 #include "pmlib/endpoint.hpp"
 #include "pmlib/network.hpp"
 
+#include <gtest/gtest.h>
+
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
-#include <gtest/gtest.h>
 #include <random>
 #include <sys/socket.h>
 #include <thread>
@@ -76,11 +77,8 @@ TEST_F(BrokerTest, ThatIsGoneIsAnError) {
 
 TEST_F(BrokerTest, AnswersThatMakeNoSenseAreRefused) {
   const std::vector<BrokerReply> hostile = {
-      {.contexts = 0, .own = 0},
-      {.contexts = 2, .own = 2},
-      {.contexts = 0xffffffff, .own = 0},
-      {.magic = 1, .contexts = 1},
-      {.contexts = 1, .own = 0},  // with two descriptors
+      {.contexts = 0, .own = 0},   {.contexts = 2, .own = 2}, {.contexts = 0xffffffff, .own = 0},
+      {.magic = 1, .contexts = 1}, {.contexts = 1, .own = 0},  // with two descriptors
   };
   for (const BrokerReply& reply : hostile) {
     answer(reply, {ends_[0], ends_[0]});

@@ -1,8 +1,8 @@
 // The part of accepting that Unix and TCP listeners share.
 #pragma once
 
-#include "base/asio.hpp"
-#include "base/fd.hpp"
+#include "base/async/asio.hpp"
+#include "base/os/fd.hpp"
 #include "base/result.hpp"
 
 namespace score::proto {

@@ -2,7 +2,7 @@
 // waiting, framing and queueing are StreamConnection's.
 #pragma once
 
-#include "base/fd.hpp"
+#include "base/os/fd.hpp"
 
 #include <cstddef>
 #include <cstdint>

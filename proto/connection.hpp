@@ -2,8 +2,8 @@
 // Thread: the io_context's only one. The owner keeps it in a shared_ptr until both loops ended.
 #pragma once
 
-#include "base/asio.hpp"
-#include "base/fd.hpp"
+#include "base/async/asio.hpp"
+#include "base/os/fd.hpp"
 #include "base/result.hpp"
 #include "base/time.hpp"
 #include "proto/frame_reader.hpp"

@@ -1,9 +1,9 @@
-// The one place where messages of the wire become values of base/model.hpp and back. Everything a
-// peer sent is checked here, against base/limits.hpp: an error is WireErrc::BadMessage and its text
-// names the field. Nothing here asserts on what it reads.
+// The one place where messages of the wire become values of base/model/model.hpp and back.
+// Everything a peer sent is checked here, against base/limits.hpp: an error is WireErrc::BadMessage
+// and its text names the field. Nothing here asserts on what it reads.
 #pragma once
 
-#include "base/model.hpp"
+#include "base/model/model.hpp"
 #include "base/result.hpp"
 #include "proto/client.pb.h"
 #include "proto/common.pb.h"

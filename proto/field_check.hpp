@@ -2,10 +2,10 @@
 // conversion reads as a list of what must hold.
 #pragma once
 
-#include "base/hostlist.hpp"
 #include "base/limits.hpp"
 #include "base/result.hpp"
 #include "base/text.hpp"
+#include "base/text/hostlist.hpp"
 #include "proto/errc.hpp"
 
 #include <concepts>

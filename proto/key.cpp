@@ -1,7 +1,7 @@
 #include "proto/key.hpp"
 
 #include "base/assert.hpp"
-#include "base/fd.hpp"
+#include "base/os/fd.hpp"
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>

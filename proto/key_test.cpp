@@ -1,6 +1,6 @@
 #include "proto/key.hpp"
 
-#include "base/fd.hpp"
+#include "base/os/fd.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #include "proto/memory_connection.hpp"
 
-#include "base/task_group.hpp"
+#include "base/async/task_group.hpp"
 #include "proto/errc.hpp"
 
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/limits.hpp"
-#include "base/model.hpp"
+#include "base/model/model.hpp"
 #include "proto/field_check.hpp"
 
 #include <string_view>

@@ -11,7 +11,7 @@
 
 #include "base/assert.hpp"
 #include "base/errc.hpp"
-#include "base/hostlist.hpp"
+#include "base/text/hostlist.hpp"
 #include "proto/errc.hpp"
 
 #include <openssl/bio.h>

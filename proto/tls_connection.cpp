@@ -1,7 +1,7 @@
 #include "proto/tls_connection.hpp"
 
+#include "base/async/timeout.hpp"
 #include "base/text.hpp"
-#include "base/timeout.hpp"
 #include "proto/accept.hpp"
 #include "proto/errc.hpp"
 #include "proto/stream_connection.hpp"

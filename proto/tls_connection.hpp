@@ -1,7 +1,7 @@
 // Connections between head and nodes: TCP under TLS 1.3 with the node's pre-shared key.
 #pragma once
 
-#include "base/fd.hpp"
+#include "base/os/fd.hpp"
 #include "proto/connection.hpp"
 #include "proto/tls.hpp"
 

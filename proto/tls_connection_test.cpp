@@ -3,7 +3,7 @@
 
 #include "proto/tls_connection.hpp"
 
-#include "base/task_group.hpp"
+#include "base/async/task_group.hpp"
 #include "base/time.hpp"
 #include "proto/errc.hpp"
 

@@ -3,8 +3,8 @@
 // cluster time by the node's own offset.
 #include "proto/trace_export.hpp"
 
-#include "base/json_writer.hpp"
-#include "base/model.hpp"
+#include "base/model/model.hpp"
+#include "base/text/json_writer.hpp"
 #include "proto/perfetto.pb.h"
 
 #include <fmt/core.h>

@@ -1,7 +1,7 @@
 // The nodes' records of their switches as JSON, schema scored.trace/1 (scout/JSON.md).
 #pragma once
 
-#include "base/json_writer.hpp"
+#include "base/text/json_writer.hpp"
 #include "proto/client.pb.h"
 
 #include <string>

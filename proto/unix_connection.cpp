@@ -1,7 +1,7 @@
 #include "proto/unix_connection.hpp"
 
+#include "base/async/timeout.hpp"
 #include "base/errc.hpp"
-#include "base/timeout.hpp"
 #include "proto/accept.hpp"
 #include "proto/stream_connection.hpp"
 

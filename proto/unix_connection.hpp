@@ -2,7 +2,7 @@
 // tells (SO_PEERCRED), never the peer.
 #pragma once
 
-#include "base/fd.hpp"
+#include "base/os/fd.hpp"
 #include "proto/connection.hpp"
 
 #include <memory>

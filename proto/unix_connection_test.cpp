@@ -2,7 +2,7 @@
 
 #include "proto/unix_connection.hpp"
 
-#include "base/task_group.hpp"
+#include "base/async/task_group.hpp"
 #include "proto/errc.hpp"
 #include "proto/node.pb.h"
 #include "proto/parse.hpp"

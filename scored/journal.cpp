@@ -1,10 +1,10 @@
-// A line is "verb key=value key="quoted value"" (base/log.hpp): verbs are ours and hold no '=',
+// A line is "verb key=value key="quoted value"" (base/os/log.hpp): verbs are ours and hold no '=',
 // values of others are quoted where they hold a blank or '='. So a line is taken apart without
 // doubt, and nobody's name can add a field. libsystemd is not linked: one datagram is all it sends.
 #include "scored/journal.hpp"
 
-#include "base/fd.hpp"
 #include "base/limits.hpp"
+#include "base/os/fd.hpp"
 
 #include <fmt/format.h>
 

@@ -2,9 +2,9 @@
 // What people search for later goes to systemd's journal with fields: who asked for what, jobs that
 // start and end, nodes that come and go, late switches. `journalctl JOB_ID=7` then finds it, and
 // `journalctl -x` explains it from deploy/systemd/scored.catalog. The lines are those of
-// base/log.hpp; what they are of is told by their verb. Asio-free.
+// base/os/log.hpp; what they are of is told by their verb. Asio-free.
 
-#include "base/log.hpp"
+#include "base/os/log.hpp"
 
 #include <string>
 #include <string_view>

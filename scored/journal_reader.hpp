@@ -1,7 +1,7 @@
 // For tests: the journal's side of its protocol, as systemd.io/JOURNAL_NATIVE_PROTOCOL says.
 #pragma once
 
-#include "base/fd.hpp"
+#include "base/os/fd.hpp"
 
 #include <algorithm>
 #include <array>

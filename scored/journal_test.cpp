@@ -1,6 +1,6 @@
 #include "scored/journal.hpp"
 
-#include "base/fd.hpp"
+#include "base/os/fd.hpp"
 #include "scored/journal_reader.hpp"
 
 #include <gtest/gtest.h>

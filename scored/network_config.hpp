@@ -2,7 +2,7 @@
 // The table [network] of the configuration, which head and nodes share: what the jobs' PM networks
 // are made of. See scored.toml(5).
 
-#include "base/config.hpp"
+#include "base/config/config.hpp"
 
 #include <cstdint>
 #include <string>

@@ -1,6 +1,6 @@
 #include "scout/command.hpp"
 
-#include "base/fd.hpp"
+#include "base/os/fd.hpp"
 #include "base/text.hpp"
 #include "scout/head_link.hpp"
 

@@ -1,8 +1,8 @@
 #include "scout/dry_run.hpp"
 
-#include "base/hostlist.hpp"
-#include "base/json_writer.hpp"
 #include "base/text.hpp"
+#include "base/text/hostlist.hpp"
+#include "base/text/json_writer.hpp"
 #include "scout/words.hpp"
 
 #include <fmt/ranges.h>

@@ -7,7 +7,7 @@
 //   again)
 #pragma once
 
-#include "base/fd.hpp"
+#include "base/os/fd.hpp"
 #include "base/time.hpp"
 #include "scout/command.hpp"
 #include "scout/head_link.hpp"

@@ -2,8 +2,8 @@
 // poll for those that stream. No event loop library: a command starts in a few milliseconds.
 #pragma once
 
-#include "base/fd.hpp"
 #include "base/limits.hpp"
+#include "base/os/fd.hpp"
 #include "base/result.hpp"
 #include "base/time.hpp"
 #include "proto/client.pb.h"

@@ -1,7 +1,7 @@
 #include "scout/job_views.hpp"
 
-#include "base/hostlist.hpp"
 #include "base/text.hpp"
+#include "base/text/hostlist.hpp"
 #include "scout/words.hpp"
 
 #include <fmt/core.h>

@@ -1,7 +1,7 @@
 // A job as a row, as JSON, and as a page.
 #pragma once
 
-#include "base/json_writer.hpp"
+#include "base/text/json_writer.hpp"
 #include "proto/client.pb.h"
 #include "scout/text_table.hpp"
 

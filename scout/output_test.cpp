@@ -1,5 +1,5 @@
 // What commands print: JSON, tables, words, and the front end's output.
-#include "base/fd.hpp"
+#include "base/os/fd.hpp"
 #include "scout/dry_run.hpp"
 #include "scout/environment.hpp"
 #include "scout/job_views.hpp"

@@ -1,7 +1,7 @@
 #include "scout/output_writer.hpp"
 
-#include "base/hostlist.hpp"
-#include "base/json_writer.hpp"
+#include "base/text/hostlist.hpp"
+#include "base/text/json_writer.hpp"
 
 #include <climits>
 #include <fmt/core.h>

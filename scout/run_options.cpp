@@ -1,9 +1,9 @@
 #include "scout/run_options.hpp"
 
-#include "base/distribution.hpp"
-#include "base/hostlist.hpp"
 #include "base/limits.hpp"
+#include "base/model/distribution.hpp"
 #include "base/text.hpp"
+#include "base/text/hostlist.hpp"
 #include "base/units.hpp"
 #include "scout/environment.hpp"
 #include "scout/score_options.hpp"

@@ -1,6 +1,6 @@
 // scacct: what ended jobs used. Rows come in pages and are printed page by page, so that a year of
 // jobs takes no more memory than an hour.
-#include "base/json_writer.hpp"
+#include "base/text/json_writer.hpp"
 #include "base/time.hpp"
 #include "scout/commands.hpp"
 #include "scout/session.hpp"

@@ -1,7 +1,7 @@
 // scadm: what operators change while the cluster runs, and the record of its switches.
-#include "base/hostlist.hpp"
-#include "base/json_writer.hpp"
 #include "base/limits.hpp"
+#include "base/text/hostlist.hpp"
+#include "base/text/json_writer.hpp"
 #include "proto/trace_export.hpp"
 #include "scout/commands.hpp"
 #include "scout/session.hpp"

@@ -1,5 +1,5 @@
 // scnodes: the nodes, one a line; -v: how each switches, its clock, its daemon.
-#include "base/json_writer.hpp"
+#include "base/text/json_writer.hpp"
 #include "base/units.hpp"
 #include "scout/commands.hpp"
 #include "scout/session.hpp"

@@ -1,5 +1,5 @@
 // scout: a command on every node at once, outside the timetable, its equal outputs shown once.
-#include "base/hostlist.hpp"
+#include "base/text/hostlist.hpp"
 #include "scout/commands.hpp"
 #include "scout/front_end.hpp"
 #include "scout/score_options.hpp"

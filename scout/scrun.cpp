@@ -1,5 +1,5 @@
 // scrun: submits a parallel program and stays as its front end.
-#include "base/json_writer.hpp"
+#include "base/text/json_writer.hpp"
 #include "scout/commands.hpp"
 #include "scout/dry_run.hpp"
 #include "scout/front_end.hpp"

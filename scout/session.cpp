@@ -1,6 +1,6 @@
 #include "scout/session.hpp"
 
-#include "base/json_writer.hpp"
+#include "base/text/json_writer.hpp"
 #include "scout/words.hpp"
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 // 0.5 ms (the smallest quantum is 1 ms).
 #include "scout/trace_view.hpp"
 
-#include "base/hostlist.hpp"
+#include "base/text/hostlist.hpp"
 #include "proto/trace_json.hpp"
 
 #include <fmt/core.h>

@@ -1,9 +1,9 @@
 // Words of the vocabulary as commands print and read them.
 #pragma once
 
-#include "base/json_writer.hpp"
-#include "base/model.hpp"
+#include "base/model/model.hpp"
 #include "base/result.hpp"
+#include "base/text/json_writer.hpp"
 
 #include <cstdint>
 #include <string>

@@ -2,7 +2,7 @@
 // Where documents come from: `score top --json` as a child, or a file of documents ("-": standard
 // input). Lines come as bytes arrive; nothing blocks but read().
 
-#include "base/spawn.hpp"
+#include "base/os/spawn.hpp"
 
 #include <optional>
 #include <string>

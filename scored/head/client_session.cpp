@@ -21,10 +21,14 @@ constexpr Duration kSpareIdle = limits::kHeaderDeadline;
 constexpr double kStreamFrameCost = 1.0 / 16;  // windows bound what they can do
 
 template <class Message>
-concept AboutJob = requires(const Message& message) { message.job(); };
+concept AboutJob = requires(const Message& message) {
+  message.job();
+};
 
 template <class Message>
-concept Tagged = requires(const Message& message) { message.tag(); };
+concept Tagged = requires(const Message& message) {
+  message.tag();
+};
 
 template <class Message>
 std::uint64_t tag_of([[maybe_unused]] const Message& message) {

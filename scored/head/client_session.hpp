@@ -2,9 +2,9 @@
 // One command's connection. Every frame goes through one dispatch point, which asks the permission
 // table with the role its sender has (towards the job, if it is about one) before any handler runs.
 
-#include "base/asio.hpp"
-#include "base/log.hpp"
-#include "base/token_bucket.hpp"
+#include "base/async/asio.hpp"
+#include "base/async/token_bucket.hpp"
+#include "base/os/log.hpp"
 #include "monitor/site.hpp"
 #include "proto/client.pb.h"
 #include "proto/connection.hpp"

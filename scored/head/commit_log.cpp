@@ -1,6 +1,6 @@
 #include "scored/head/commit_log.hpp"
 
-#include "base/log.hpp"
+#include "base/os/log.hpp"
 
 #include <chrono>
 #include <utility>

@@ -6,7 +6,7 @@
 // One thread of its own owns the Store; it takes plain values and gives answers back by posting to
 // the loop. Every function here is called on the loop's thread, every callback runs there.
 
-#include "base/asio.hpp"
+#include "base/async/asio.hpp"
 #include "base/result.hpp"
 #include "scored/head/store.hpp"
 

@@ -1,7 +1,7 @@
 #include "scored/head/config.hpp"
 
-#include "base/config.hpp"
-#include "base/hostlist.hpp"
+#include "base/config/config.hpp"
+#include "base/text/hostlist.hpp"
 
 #include <algorithm>
 #include <set>

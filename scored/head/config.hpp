@@ -2,7 +2,7 @@
 // What the head reads from its configuration file: the table [head]. See scored.toml(5).
 
 #include "base/limits.hpp"
-#include "base/log.hpp"
+#include "base/os/log.hpp"
 #include "base/result.hpp"
 #include "base/time.hpp"
 #include "gang/cluster.hpp"

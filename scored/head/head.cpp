@@ -1,6 +1,6 @@
 #include "scored/head/head.hpp"
 
-#include "base/log.hpp"
+#include "base/os/log.hpp"
 #include "proto/convert.hpp"
 #include "scored/head/settings.hpp"
 

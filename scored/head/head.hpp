@@ -9,9 +9,9 @@
 //   tasks are started when their placement is on disk (so a restarted head runs nothing twice);
 //   nodes may forget an attempt when its end is on disk.
 
-#include "base/asio.hpp"
-#include "base/clock.hpp"
-#include "base/task_group.hpp"
+#include "base/async/asio.hpp"
+#include "base/async/clock.hpp"
+#include "base/async/task_group.hpp"
 #include "gang/cluster.hpp"
 #include "monitor/cluster_view.hpp"
 #include "monitor/samples.hpp"

@@ -1,5 +1,5 @@
 // What `scacct` asks: rows of ended jobs, a page at a time, so that no answer keeps the head busy.
-#include "base/hostlist.hpp"
+#include "base/text/hostlist.hpp"
 #include "scored/head/head.hpp"
 
 namespace score::head {

@@ -1,8 +1,8 @@
 // What gang::Cluster decided, carried out in its order. Actions can cause events that cause actions
 // (a specification that cannot be read is a refusal): they are queued, never nested. When the queue
 // is empty, jobs that changed are looked at once each: saved, shown, ended.
-#include "base/hostlist.hpp"
-#include "base/log.hpp"
+#include "base/os/log.hpp"
+#include "base/text/hostlist.hpp"
 #include "proto/convert.hpp"
 #include "scored/head/head.hpp"
 #include "scored/head/settings.hpp"

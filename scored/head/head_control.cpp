@@ -1,6 +1,6 @@
 // What clients change about jobs that are there: signals, the end, hold and release, share and
 // priority. Who asked is written down.
-#include "base/log.hpp"
+#include "base/os/log.hpp"
 #include "proto/convert.hpp"
 #include "scored/head/head.hpp"
 #include "scored/head/settings.hpp"

@@ -1,6 +1,6 @@
 // What clients ask about jobs. Text of users is escaped here, once, where it becomes something to
 // show; the specification itself is kept as it came.
-#include "base/log.hpp"
+#include "base/os/log.hpp"
 #include "base/text.hpp"
 #include "gang/shape.hpp"
 #include "proto/convert.hpp"

@@ -1,5 +1,5 @@
 // The networks of jobs: what NetworkBoard decides, sent to the nodes.
-#include "base/log.hpp"
+#include "base/os/log.hpp"
 #include "base/text.hpp"
 #include "scored/head/head.hpp"
 

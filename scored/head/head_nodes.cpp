@@ -1,7 +1,7 @@
 // What nodes say, and what operators ask of nodes and of the cluster as a whole.
-#include "base/hostlist.hpp"
-#include "base/log.hpp"
+#include "base/os/log.hpp"
 #include "base/text.hpp"
+#include "base/text/hostlist.hpp"
 #include "proto/convert.hpp"
 #include "scored/head/head.hpp"
 #include "scored/head/settings.hpp"

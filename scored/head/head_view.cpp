@@ -1,5 +1,5 @@
 // The head's part of a document: nodes, matrix and jobs as they are at this moment.
-#include "base/hostlist.hpp"
+#include "base/text/hostlist.hpp"
 #include "scored/head/head.hpp"
 #include "scored/head/settings.hpp"
 

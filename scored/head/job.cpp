@@ -1,7 +1,7 @@
 #include "scored/head/job.hpp"
 
-#include "base/hostlist.hpp"
 #include "base/text.hpp"
+#include "base/text/hostlist.hpp"
 #include "gang/shape.hpp"
 #include "proto/convert.hpp"
 

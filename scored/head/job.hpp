@@ -3,7 +3,7 @@
 // is on disk, and how it is shown.
 
 #include "base/ids.hpp"
-#include "base/model.hpp"
+#include "base/model/model.hpp"
 #include "base/time.hpp"
 #include "gang/cluster.hpp"
 #include "proto/client.pb.h"

@@ -1,6 +1,6 @@
 #include "scored/head/job_streams.hpp"
 
-#include "base/model.hpp"
+#include "base/model/model.hpp"
 
 #include <fmt/format.h>
 

@@ -3,8 +3,8 @@
 // PMI fences between nodes. A shell around JobOutput, JobInput and FenceBoard: it turns their
 // actions into frames. One thread.
 
-#include "base/distribution.hpp"
 #include "base/ids.hpp"
+#include "base/model/distribution.hpp"
 #include "base/result.hpp"
 #include "proto/client.pb.h"
 #include "proto/connection.hpp"

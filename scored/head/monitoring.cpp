@@ -6,12 +6,12 @@
 // come in time is as it was.
 #include "scored/head/monitoring.hpp"
 
-#include "base/fd.hpp"
-#include "base/hostlist.hpp"
-#include "base/json_writer.hpp"
-#include "base/log.hpp"
+#include "base/async/timeout.hpp"
+#include "base/os/fd.hpp"
+#include "base/os/log.hpp"
 #include "base/text.hpp"
-#include "base/timeout.hpp"
+#include "base/text/hostlist.hpp"
+#include "base/text/json_writer.hpp"
 #include "proto/convert.hpp"
 #include "proto/trace_export.hpp"
 #include "proto/trace_json.hpp"

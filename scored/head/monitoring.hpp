@@ -3,9 +3,9 @@
 // documents, serves the web. Everything it changes goes through the permission table and Head, as
 // what commands ask does.
 
-#include "base/asio.hpp"
-#include "base/clock.hpp"
-#include "base/task_group.hpp"
+#include "base/async/asio.hpp"
+#include "base/async/clock.hpp"
+#include "base/async/task_group.hpp"
 #include "monitor/cluster_meter.hpp"
 #include "monitor/event_log.hpp"
 #include "monitor/http_server.hpp"

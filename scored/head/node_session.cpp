@@ -1,7 +1,7 @@
 #include "scored/head/node_session.hpp"
 
-#include "base/host_facts.hpp"
 #include "base/limits.hpp"
+#include "base/os/host_facts.hpp"
 #include "proto/convert.hpp"
 #include "proto/hello.hpp"
 #include "proto/parse.hpp"

@@ -1,8 +1,8 @@
 #pragma once
 // One node daemon's connection, after its key was proven.
 
-#include "base/asio.hpp"
-#include "base/log.hpp"
+#include "base/async/asio.hpp"
+#include "base/os/log.hpp"
 #include "proto/connection.hpp"
 #include "scored/head/head.hpp"
 

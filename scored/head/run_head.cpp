@@ -1,9 +1,9 @@
 #include "scored/head/run_head.hpp"
 
-#include "base/fd.hpp"
-#include "base/log.hpp"
-#include "base/notify.hpp"
-#include "base/priority.hpp"
+#include "base/os/fd.hpp"
+#include "base/os/log.hpp"
+#include "base/os/notify.hpp"
+#include "base/os/priority.hpp"
 #include "base/text.hpp"
 #include "proto/key.hpp"
 #include "scored/head/config.hpp"

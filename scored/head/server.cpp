@@ -1,7 +1,7 @@
 #include "scored/head/server.hpp"
 
 #include "base/limits.hpp"
-#include "base/log.hpp"
+#include "base/os/log.hpp"
 #include "proto/parse.hpp"
 #include "scored/head/node_session.hpp"
 

@@ -2,9 +2,9 @@
 // The head's doors: a Unix socket for commands, TLS for nodes. Counts who is inside, keeps places
 // back for ending jobs when all are taken, and shows idle ones out.
 
-#include "base/asio.hpp"
-#include "base/clock.hpp"
-#include "base/task_group.hpp"
+#include "base/async/asio.hpp"
+#include "base/async/clock.hpp"
+#include "base/async/task_group.hpp"
 #include "proto/tls_connection.hpp"
 #include "proto/unix_connection.hpp"
 #include "scored/head/client_session.hpp"

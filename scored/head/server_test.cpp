@@ -1,7 +1,7 @@
 // The head's doors with real sockets: friends, enemies and crowds.
 #include "scored/head/server.hpp"
 
-#include "base/fd.hpp"
+#include "base/os/fd.hpp"
 #include "proto/parse.hpp"
 #include "scored/head/head_fixture.hpp"
 

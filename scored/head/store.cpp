@@ -4,8 +4,8 @@
 // would lose jobs and give their numbers to others.
 #include "scored/head/store.hpp"
 
-#include "base/fd.hpp"
 #include "base/limits.hpp"
+#include "base/os/fd.hpp"
 #include "base/text.hpp"
 
 #include <cerrno>

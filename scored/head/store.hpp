@@ -9,8 +9,8 @@
 // The states of jobs are stored as numbers of base::JobState; finished jobs keep a row (for ids,
 // repeated requests and `scq`), their specification is dropped.
 
-#include "base/fd.hpp"
-#include "base/model.hpp"
+#include "base/model/model.hpp"
+#include "base/os/fd.hpp"
 #include "base/result.hpp"
 #include "scored/head/sqlite.hpp"
 

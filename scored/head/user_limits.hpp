@@ -2,9 +2,9 @@
 // What users may ask for without an operator: the table [limits] of scored.toml(5). Pure.
 // Operators, root and who is exempt are held to none of it; the caller knows who asks.
 
-#include "base/config.hpp"
+#include "base/config/config.hpp"
 #include "base/limits.hpp"
-#include "base/model.hpp"
+#include "base/model/model.hpp"
 #include "base/result.hpp"
 
 #include <array>

@@ -1,6 +1,6 @@
 // The real launcher, a script as the shepherd, this process as the node daemon.
-#include "base/cgroup.hpp"
-#include "base/fd.hpp"
+#include "base/os/cgroup.hpp"
+#include "base/os/fd.hpp"
 #include "scored/launcher/protocol.hpp"
 
 #include <fmt/format.h>

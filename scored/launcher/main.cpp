@@ -1,5 +1,5 @@
 // scored-launcher: the one part that may be root. See protocol.hpp.
-#include "base/priority.hpp"
+#include "base/os/priority.hpp"
 #include "scored/launcher/options.hpp"
 #include "scored/launcher/server.hpp"
 

@@ -1,7 +1,7 @@
 // What the tasks of an attempt do, from their processor time and their PM contexts.
 #pragma once
 
-#include "base/model.hpp"
+#include "base/model/model.hpp"
 #include "scored/node/job_contexts.hpp"
 
 namespace score::node {

@@ -1,6 +1,6 @@
 // What shepherds and the head say to each other through this daemon. A shepherd runs as its user,
 // so what it says is not to be trusted: it may speak for its own attempt alone.
-#include "base/log.hpp"
+#include "base/os/log.hpp"
 #include "scored/node/attempts.hpp"
 
 #include <algorithm>

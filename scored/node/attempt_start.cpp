@@ -2,11 +2,11 @@
 // handed to the launcher, inherited by the shepherd. So it can be connected to before the shepherd
 // runs, and its name in the directory, "attempt.user.sock", is how a restarted daemon finds it and
 // knows whose it is, whatever it says itself.
+#include "base/async/timeout.hpp"
 #include "base/limits.hpp"
-#include "base/log.hpp"
-#include "base/spawn.hpp"
+#include "base/os/log.hpp"
+#include "base/os/spawn.hpp"
 #include "base/text.hpp"
-#include "base/timeout.hpp"
 #include "proto/unix_connection.hpp"
 #include "scored/launcher/protocol.hpp"
 #include "scored/node/attempts.hpp"

@@ -1,7 +1,7 @@
 #include "scored/node/attempts.hpp"
 
-#include "base/log.hpp"
-#include "base/spawn.hpp"
+#include "base/os/log.hpp"
+#include "base/os/spawn.hpp"
 #include "scored/node/process_tree.hpp"
 
 #include <algorithm>

@@ -3,9 +3,9 @@
 // shepherds say.
 #pragma once
 
-#include "base/clock.hpp"
-#include "base/fd.hpp"
-#include "base/task_group.hpp"
+#include "base/async/clock.hpp"
+#include "base/async/task_group.hpp"
+#include "base/os/fd.hpp"
 #include "gang/node_agent.hpp"
 #include "proto/connection.hpp"
 #include "proto/convert.hpp"

@@ -1,7 +1,7 @@
 #include "scored/node/channel_sockets.hpp"
 
 #include "base/errc.hpp"
-#include "base/log.hpp"
+#include "base/os/log.hpp"
 
 #include <cerrno>
 #include <cstring>

@@ -3,8 +3,8 @@
 // share one: who holds a socket can read what lies in it, and connect or filter it.
 #pragma once
 
-#include "base/fd.hpp"
 #include "base/ids.hpp"
+#include "base/os/fd.hpp"
 #include "base/result.hpp"
 #include "pmlib/frame_filter.hpp"
 

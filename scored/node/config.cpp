@@ -2,11 +2,11 @@
 // read as the value of the key would be.
 #include "scored/node/config.hpp"
 
-#include "base/config.hpp"
-#include "base/host_facts.hpp"
-#include "base/hostlist.hpp"
+#include "base/config/config.hpp"
 #include "base/limits.hpp"
+#include "base/os/host_facts.hpp"
 #include "base/text.hpp"
+#include "base/text/hostlist.hpp"
 
 #include <algorithm>
 

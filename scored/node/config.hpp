@@ -2,7 +2,7 @@
 // line, which overrides it. See scored.toml(5).
 #pragma once
 
-#include "base/log.hpp"
+#include "base/os/log.hpp"
 #include "base/result.hpp"
 #include "base/units.hpp"
 #include "monitor/settings.hpp"

@@ -1,9 +1,9 @@
 #include "scored/node/daemon.hpp"
 
-#include "base/host_facts.hpp"
 #include "base/limits.hpp"
-#include "base/log.hpp"
-#include "base/notify.hpp"
+#include "base/os/host_facts.hpp"
+#include "base/os/log.hpp"
+#include "base/os/notify.hpp"
 #include "proto/convert.hpp"
 #include "proto/hello.hpp"
 #include "scored/node/activity.hpp"

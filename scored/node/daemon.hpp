@@ -2,9 +2,9 @@
 // beside the switcher's.
 #pragma once
 
-#include "base/asio.hpp"
-#include "base/clock.hpp"
-#include "base/task_group.hpp"
+#include "base/async/asio.hpp"
+#include "base/async/clock.hpp"
+#include "base/async/task_group.hpp"
 #include "gang/node_agent.hpp"
 #include "scored/node/attempts.hpp"
 #include "scored/node/config.hpp"

@@ -1,7 +1,7 @@
 #include "scored/node/head_link.hpp"
 
 #include "base/limits.hpp"
-#include "base/log.hpp"
+#include "base/os/log.hpp"
 #include "proto/errc.hpp"
 
 #include <algorithm>

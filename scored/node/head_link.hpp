@@ -1,8 +1,8 @@
 // The node's connection to the head: kept up, found again after a loss.
 #pragma once
 
-#include "base/backoff.hpp"
-#include "base/clock.hpp"
+#include "base/async/backoff.hpp"
+#include "base/async/clock.hpp"
 #include "base/limits.hpp"
 #include "base/result.hpp"
 #include "proto/connection.hpp"

@@ -6,7 +6,7 @@
 // a moment now and then, until a timetable has it again: a head that is away stops nobody for good.
 #pragma once
 
-#include "base/fd.hpp"
+#include "base/os/fd.hpp"
 #include "base/result.hpp"
 #include "gang/idle_meter.hpp"
 #include "gang/switch_plan.hpp"

@@ -1,7 +1,7 @@
 #include "scored/node/job_cgroups.hpp"
 
-#include "base/cgroup.hpp"
-#include "base/fd.hpp"
+#include "base/os/cgroup.hpp"
+#include "base/os/fd.hpp"
 #include "base/text.hpp"
 
 #include <fcntl.h>

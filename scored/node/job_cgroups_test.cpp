@@ -1,6 +1,6 @@
 #include "scored/node/job_cgroups.hpp"
 
-#include "base/cgroup.hpp"
+#include "base/os/cgroup.hpp"
 #include "scored/node/process_tree.hpp"
 
 #include <gtest/gtest.h>

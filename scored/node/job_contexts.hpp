@@ -3,8 +3,8 @@
 // pwrite, map it never.
 #pragma once
 
-#include "base/fd.hpp"
 #include "base/ids.hpp"
+#include "base/os/fd.hpp"
 #include "base/result.hpp"
 
 #include <cstddef>

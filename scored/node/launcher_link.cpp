@@ -1,6 +1,6 @@
 #include "scored/node/launcher_link.hpp"
 
-#include "base/log.hpp"
+#include "base/os/log.hpp"
 
 #include <cstring>
 #include <sys/socket.h>

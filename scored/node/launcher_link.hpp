@@ -1,12 +1,12 @@
 // The node daemon's end of the launcher's socket.
 #pragma once
 
-#include "base/asio.hpp"
-#include "base/clock.hpp"
-#include "base/fd.hpp"
+#include "base/async/asio.hpp"
+#include "base/async/clock.hpp"
+#include "base/async/task_group.hpp"
 #include "base/ids.hpp"
+#include "base/os/fd.hpp"
 #include "base/result.hpp"
-#include "base/task_group.hpp"
 #include "scored/launcher/protocol.hpp"
 
 #include <list>

@@ -2,8 +2,8 @@
 // Pure; one thread.
 #pragma once
 
+#include "base/async/token_bucket.hpp"
 #include "base/ids.hpp"
-#include "base/token_bucket.hpp"
 
 #include <map>
 

@@ -2,9 +2,9 @@
 // It says who they are, as the kernel does (SO_PEERCRED), and carries frames; the head decides.
 #pragma once
 
-#include "base/clock.hpp"
-#include "base/log.hpp"
-#include "base/task_group.hpp"
+#include "base/async/clock.hpp"
+#include "base/async/task_group.hpp"
+#include "base/os/log.hpp"
 #include "proto/tls_connection.hpp"
 #include "proto/unix_connection.hpp"
 #include "scored/node/login_budget.hpp"

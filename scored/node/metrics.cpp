@@ -1,6 +1,6 @@
 #include "scored/node/metrics.hpp"
 
-#include "base/log.hpp"
+#include "base/os/log.hpp"
 #include "monitor/exporter.hpp"
 
 namespace score::node {

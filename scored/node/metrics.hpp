@@ -2,8 +2,8 @@
 // is made otherwise: a node daemon has 8 MB in all.
 #pragma once
 
-#include "base/clock.hpp"
-#include "base/task_group.hpp"
+#include "base/async/clock.hpp"
+#include "base/async/task_group.hpp"
 #include "monitor/http_server.hpp"
 #include "monitor/settings.hpp"
 #include "monitor/site.hpp"

@@ -1,8 +1,8 @@
 #include "scored/node/networks.hpp"
 
-#include "base/distribution.hpp"
 #include "base/limits.hpp"
-#include "base/log.hpp"
+#include "base/model/distribution.hpp"
+#include "base/os/log.hpp"
 #include "pmlib/segment.hpp"
 #include "proto/parse.hpp"
 

@@ -4,10 +4,10 @@
 // here.
 #pragma once
 
+#include "base/async/task_group.hpp"
 #include "base/ids.hpp"
-#include "base/model.hpp"
+#include "base/model/model.hpp"
 #include "base/result.hpp"
-#include "base/task_group.hpp"
 #include "proto/client.pb.h"
 #include "proto/connection.hpp"
 #include "proto/node.pb.h"

@@ -1,5 +1,5 @@
 // The real node daemon, launcher and shepherd; a test in the head's place.
-#include "base/fd.hpp"
+#include "base/os/fd.hpp"
 #include "base/text.hpp"
 #include "pmlib/frame.hpp"
 #include "scored/node/test_head.hpp"

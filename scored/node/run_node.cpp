@@ -1,8 +1,8 @@
 #include "scored/node/run_node.hpp"
 
-#include "base/fd.hpp"
-#include "base/log.hpp"
-#include "base/priority.hpp"
+#include "base/os/fd.hpp"
+#include "base/os/log.hpp"
+#include "base/os/priority.hpp"
 #include "proto/key.hpp"
 #include "scored/journal.hpp"
 #include "scored/node/config.hpp"

@@ -2,8 +2,8 @@
 // of its switches always. Nothing is opened or read for nobody.
 #pragma once
 
-#include "base/clock.hpp"
-#include "base/task_group.hpp"
+#include "base/async/clock.hpp"
+#include "base/async/task_group.hpp"
 #include "gang/node_agent.hpp"
 #include "monitor/late_digest.hpp"
 #include "monitor/samples.hpp"

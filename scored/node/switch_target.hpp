@@ -1,7 +1,7 @@
 // Stopping and continuing the tasks of one attempt: the one thing a gang switch does to a node.
 #pragma once
 
-#include "base/fd.hpp"
+#include "base/os/fd.hpp"
 #include "base/result.hpp"
 
 #include <memory>

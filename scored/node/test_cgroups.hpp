@@ -1,7 +1,7 @@
 // For tests: two cgroups of this process's own, and waiting for what the kernel does in its time.
 #pragma once
 
-#include "base/cgroup.hpp"
+#include "base/os/cgroup.hpp"
 #include "scored/node/switch_target.hpp"
 
 #include <functional>

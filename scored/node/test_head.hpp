@@ -2,7 +2,7 @@
 // heartbeats and remembers what it said. Starts and ends the node's processes.
 #pragma once
 
-#include "base/task_group.hpp"
+#include "base/async/task_group.hpp"
 #include "proto/convert.hpp"
 #include "proto/tls_connection.hpp"
 
@@ -78,7 +78,7 @@ class TestHead {
   // The attempt's standard output as far as it has come, each byte once, by its offset.
   [[nodiscard]] std::string output(std::uint64_t attempt) const;
 
-  bool is_mute = false;  // heartbeats are not answered
+  bool is_mute = false;   // heartbeats are not answered
   std::size_t beats = 0;  // since the last hello
   std::uint64_t head_epoch = 1;
   std::string head_proof;

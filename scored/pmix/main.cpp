@@ -5,8 +5,8 @@
 // statically and started for every job, must not carry; and what goes wrong in it is a line, not
 // the end of the shepherd.
 
-#include "base/fd.hpp"
-#include "base/log.hpp"
+#include "base/os/fd.hpp"
+#include "base/os/log.hpp"
 #include "proto/frame_reader.hpp"
 #include "proto/node.pb.h"
 #include "proto/shepherd.pb.h"

@@ -1,8 +1,8 @@
 #include "scored/pmix/server.hpp"
 
 #include "base/errc.hpp"
-#include "base/fd.hpp"
 #include "base/limits.hpp"
+#include "base/os/fd.hpp"
 #include "base/text.hpp"
 #include "proto/node.pb.h"
 #include "proto/shepherd.pb.h"

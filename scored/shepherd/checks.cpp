@@ -1,8 +1,8 @@
 #include "scored/shepherd/checks.hpp"
 
 #include "base/errc.hpp"
-#include "base/fd.hpp"
-#include "base/spawn.hpp"
+#include "base/os/fd.hpp"
+#include "base/os/spawn.hpp"
 #include "base/text.hpp"
 #include "scored/shepherd/path_pattern.hpp"
 #include "scored/shepherd/task_env.hpp"

@@ -1,7 +1,7 @@
 #include "scored/shepherd/children.hpp"
 
-#include "base/fd.hpp"
-#include "base/spawn.hpp"
+#include "base/os/fd.hpp"
+#include "base/os/spawn.hpp"
 #include "base/text.hpp"
 
 #include <signal.h>

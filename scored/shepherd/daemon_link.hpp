@@ -2,8 +2,8 @@
 // The shepherd's end of the node daemon's connection: one at a time, accepted only from those who
 // may command it, lost and found again while the tasks go on.
 
-#include "base/fd.hpp"
-#include "base/log.hpp"
+#include "base/os/fd.hpp"
+#include "base/os/log.hpp"
 #include "proto/frame_reader.hpp"
 #include "proto/shepherd.pb.h"
 #include "scored/shepherd/event_loop.hpp"

@@ -1,7 +1,7 @@
 #include "scored/shepherd/elf_needs.hpp"
 
 #include "base/errc.hpp"
-#include "base/fd.hpp"
+#include "base/os/fd.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,6 +1,6 @@
 #include "scored/shepherd/elf_needs.hpp"
 
-#include "base/fd.hpp"
+#include "base/os/fd.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 // One thread, one epoll. Callbacks may add, change and remove descriptors and timers freely, their
 // own included: what was removed is not called any more, even if it was ready already.
 
-#include "base/fd.hpp"
+#include "base/os/fd.hpp"
 #include "base/result.hpp"
 #include "base/time.hpp"
 

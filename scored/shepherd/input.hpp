@@ -3,7 +3,7 @@
 // reader. The sender keeps to a window of limits::kIoWindowBytes; bytes count as taken when every
 // reader has them or is gone.
 
-#include "base/fd.hpp"
+#include "base/os/fd.hpp"
 #include "base/result.hpp"
 #include "scored/shepherd/event_loop.hpp"
 

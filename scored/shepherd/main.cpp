@@ -1,7 +1,7 @@
 // scored-shepherd: started by the launcher as the job's user, once as `shepherd` (A) and once as
 // `spawner` (B); see scored/launcher/protocol.hpp. Statically linked: an exec must cost little.
 
-#include "base/log.hpp"
+#include "base/os/log.hpp"
 #include "scored/shepherd/children.hpp"
 #include "scored/shepherd/shepherd.hpp"
 #include "scored/shepherd/spawner.hpp"

@@ -3,8 +3,8 @@
 // makes the node daemon gather the job's addresses. When they are here, the contexts of all tasks
 // of this node are made, as the user, shown to the node daemon and handed to whoever asks.
 
-#include "base/distribution.hpp"
-#include "base/fd.hpp"
+#include "base/model/distribution.hpp"
+#include "base/os/fd.hpp"
 #include "pmlib/broker.hpp"
 #include "pmlib/segment.hpp"
 #include "proto/node.pb.h"

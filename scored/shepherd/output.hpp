@@ -2,7 +2,7 @@
 // The tasks' output: read in chunks from their pipes as long as the window has room, kept until the
 // front end took it. A task that floods its output waits in write(2); the shepherd never grows.
 
-#include "base/fd.hpp"
+#include "base/os/fd.hpp"
 #include "base/result.hpp"
 #include "proto/common.pb.h"
 

@@ -2,7 +2,7 @@
 // What one node does of one attempt: ShepherdPrepare, read once and checked for sense. The shepherd
 // and the spawner read the same bytes through parse_plan().
 
-#include "base/distribution.hpp"
+#include "base/model/distribution.hpp"
 #include "base/result.hpp"
 #include "proto/common.pb.h"
 #include "proto/node.pb.h"

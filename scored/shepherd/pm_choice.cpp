@@ -4,8 +4,8 @@
 #include "scored/shepherd/pm_choice.hpp"
 
 #include "base/errc.hpp"
-#include "base/fd.hpp"
-#include "base/spawn.hpp"
+#include "base/os/fd.hpp"
+#include "base/os/spawn.hpp"
 #include "base/text.hpp"
 #include "scored/shepherd/checks.hpp"
 #include "scored/shepherd/elf_needs.hpp"

@@ -2,7 +2,7 @@
 // The sockets of PmiServer: one to each task, non-blocking. A task that does not read its replies
 // is not read either.
 
-#include "base/fd.hpp"
+#include "base/os/fd.hpp"
 #include "scored/shepherd/event_loop.hpp"
 #include "scored/shepherd/pmi_server.hpp"
 

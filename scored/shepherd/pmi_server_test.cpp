@@ -1,7 +1,7 @@
 #include "scored/shepherd/pmi_server.hpp"
 
-#include "base/distribution.hpp"
 #include "base/limits.hpp"
+#include "base/model/distribution.hpp"
 #include "proto/key_values.hpp"
 #include "scored/shepherd/process_mapping.hpp"
 

@@ -2,7 +2,7 @@
 #include "scored/shepherd/pmix_process.hpp"
 
 #include "base/errc.hpp"
-#include "base/spawn.hpp"
+#include "base/os/spawn.hpp"
 
 #include <array>
 #include <cerrno>

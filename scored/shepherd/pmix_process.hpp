@@ -2,8 +2,8 @@
 // The PMIx server of this node and job as the shepherd sees it: a child (scored-pmix) at the other
 // end of a socket, and a directory for its files that goes when this does.
 
-#include "base/fd.hpp"
-#include "base/pmix_directory.hpp"
+#include "base/os/fd.hpp"
+#include "base/os/pmix_directory.hpp"
 #include "proto/frame_reader.hpp"
 #include "proto/node.pb.h"
 #include "proto/shepherd.pb.h"

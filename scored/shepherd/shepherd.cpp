@@ -1,8 +1,8 @@
 #include "scored/shepherd/shepherd.hpp"
 
 #include "base/limits.hpp"
-#include "base/log.hpp"
-#include "base/model.hpp"
+#include "base/model/model.hpp"
+#include "base/os/log.hpp"
 #include "scored/shepherd/checks.hpp"
 #include "scored/shepherd/children.hpp"
 #include "scored/shepherd/pm_choice.hpp"

@@ -1,5 +1,5 @@
 // Tested by pmix_flow_test.cpp.
-#include "base/log.hpp"
+#include "base/os/log.hpp"
 #include "scored/pmix/exchange.hpp"
 #include "scored/shepherd/checks.hpp"
 #include "scored/shepherd/elf_needs.hpp"

@@ -2,7 +2,7 @@
 // A's side of spawn_wire.hpp: hands the tasks' descriptors to the spawner batch by batch and
 // gathers the pids. Never waits: the spawner may be frozen for as long as the timetable likes.
 
-#include "base/fd.hpp"
+#include "base/os/fd.hpp"
 #include "scored/shepherd/event_loop.hpp"
 #include "scored/shepherd/spawn_wire.hpp"
 

@@ -1,7 +1,7 @@
 #include "scored/shepherd/spawner.hpp"
 
-#include "base/fd.hpp"
 #include "base/limits.hpp"
+#include "base/os/fd.hpp"
 #include "scored/shepherd/spawn_wire.hpp"
 #include "scored/shepherd/task_start.hpp"
 

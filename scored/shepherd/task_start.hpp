@@ -2,7 +2,7 @@
 // The last steps of a task before it becomes the user's program: descriptors, terminal, directory,
 // limits, cores, environment, exec. Runs in the forked child.
 
-#include "base/fd.hpp"
+#include "base/os/fd.hpp"
 #include "scored/shepherd/plan.hpp"
 
 #include <sched.h>

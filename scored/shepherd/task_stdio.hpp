@@ -1,7 +1,7 @@
 #pragma once
 // Where each task's standard streams lead: pipes to the shepherd, a terminal, files, /dev/null.
 
-#include "base/fd.hpp"
+#include "base/os/fd.hpp"
 #include "scored/shepherd/input.hpp"
 #include "scored/shepherd/output.hpp"
 #include "scored/shepherd/plan.hpp"

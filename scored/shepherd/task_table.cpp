@@ -1,6 +1,6 @@
 #include "scored/shepherd/task_table.hpp"
 
-#include "base/spawn.hpp"
+#include "base/os/spawn.hpp"
 #include "base/time.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #pragma once
 // The tasks of this node as processes: pid, pidfd, how each ended.
 
-#include "base/fd.hpp"
+#include "base/os/fd.hpp"
 #include "proto/common.pb.h"
 
 #include <cstdint>

@@ -3,8 +3,8 @@
 // talks to the shepherd as the node daemon does, and remembers what it said. Blocking calls have
 // deadlines; the destructor leaves no process behind.
 
-#include "base/distribution.hpp"
-#include "base/fd.hpp"
+#include "base/model/distribution.hpp"
+#include "base/os/fd.hpp"
 #include "proto/frame_reader.hpp"
 #include "proto/node.pb.h"
 #include "proto/shepherd.pb.h"

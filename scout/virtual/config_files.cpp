@@ -1,7 +1,7 @@
 #include "scout/virtual/config_files.hpp"
 
-#include "base/fd.hpp"
-#include "base/hostlist.hpp"
+#include "base/os/fd.hpp"
+#include "base/text/hostlist.hpp"
 #include "proto/key.hpp"
 
 #include <fmt/core.h>

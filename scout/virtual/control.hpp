@@ -2,7 +2,7 @@
 // ...").
 #pragma once
 
-#include "base/fd.hpp"
+#include "base/os/fd.hpp"
 #include "base/result.hpp"
 
 #include <deque>

@@ -1,8 +1,8 @@
 // The daemons of a virtual cluster: started, looked after, restarted on request.
 #pragma once
 
+#include "base/os/spawn.hpp"
 #include "base/result.hpp"
-#include "base/spawn.hpp"
 #include "scout/virtual/layout.hpp"
 #include "scout/virtual/netns.hpp"
 

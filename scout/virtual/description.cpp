@@ -1,6 +1,6 @@
 #include "scout/virtual/description.hpp"
 
-#include "base/json_writer.hpp"
+#include "base/text/json_writer.hpp"
 
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 #include "scout/virtual/netns.hpp"
 
 #include "base/assert.hpp"
-#include "base/spawn.hpp"
+#include "base/os/spawn.hpp"
 
 #include <fmt/core.h>
 

@@ -3,7 +3,7 @@
 // so nothing can be left behind.
 #pragma once
 
-#include "base/fd.hpp"
+#include "base/os/fd.hpp"
 #include "base/result.hpp"
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 #include "scout/virtual/reaper.hpp"
 
-#include "base/cgroup.hpp"
-#include "base/spawn.hpp"
+#include "base/os/cgroup.hpp"
+#include "base/os/spawn.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>

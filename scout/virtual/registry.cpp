@@ -1,7 +1,7 @@
 #include "scout/virtual/registry.hpp"
 
-#include "base/cgroup.hpp"
-#include "base/pmix_directory.hpp"
+#include "base/os/cgroup.hpp"
+#include "base/os/pmix_directory.hpp"
 #include "scout/virtual/reaper.hpp"
 
 #include <cerrno>

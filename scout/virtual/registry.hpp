@@ -3,7 +3,7 @@
 // free is what somebody killed with SIGKILL left behind, and the next start sweeps it.
 #pragma once
 
-#include "base/fd.hpp"
+#include "base/os/fd.hpp"
 #include "base/result.hpp"
 
 #include <string>

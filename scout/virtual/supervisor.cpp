@@ -1,7 +1,7 @@
 #include "scout/virtual/supervisor.hpp"
 
-#include "base/cgroup.hpp"
-#include "base/pmix_directory.hpp"
+#include "base/os/cgroup.hpp"
+#include "base/os/pmix_directory.hpp"
 #include "base/text.hpp"
 #include "scout/head_link.hpp"
 #include "scout/virtual/command_process.hpp"

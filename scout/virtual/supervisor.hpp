@@ -5,7 +5,7 @@
 //   Booting --all nodes up--> Up --command ended, stop, starter gone--> Stopping --> nothing left
 #pragma once
 
-#include "base/fd.hpp"
+#include "base/os/fd.hpp"
 #include "base/result.hpp"
 #include "base/time.hpp"
 #include "scout/virtual/control.hpp"

@@ -1,7 +1,7 @@
 // Configuration files: whatever the bytes are, reading them gives values or one error, and an error
 // names the file.
 
-#include "base/config.hpp"
+#include "base/config/config.hpp"
 #include "base/limits.hpp"
 
 #include <cstddef>

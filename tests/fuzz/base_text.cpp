@@ -1,10 +1,10 @@
 // The small parsers of text that users and files give. The first byte chooses one. What was
 // accepted must keep its promises: limits hold, printed values come back.
 
-#include "base/cgroup.hpp"
-#include "base/host_facts.hpp"
-#include "base/hostlist.hpp"
+#include "base/os/cgroup.hpp"
+#include "base/os/host_facts.hpp"
 #include "base/text.hpp"
+#include "base/text/hostlist.hpp"
 #include "base/time.hpp"
 #include "base/units.hpp"
 

@@ -7,7 +7,7 @@
 #include "scored/shepherd/pmix_process.hpp"
 
 #include "base/assert.hpp"
-#include "base/fd.hpp"
+#include "base/os/fd.hpp"
 #include "proto/node.pb.h"
 #include "proto/shepherd.pb.h"
 

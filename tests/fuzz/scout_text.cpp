@@ -2,7 +2,7 @@
 // print of others' text: JSON stays free of control characters, labelled output loses no byte's
 // count.
 #include "base/assert.hpp"
-#include "base/json_writer.hpp"
+#include "base/text/json_writer.hpp"
 #include "scout/environment.hpp"
 #include "scout/output_writer.hpp"
 #include "scout/score_options.hpp"

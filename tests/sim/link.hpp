@@ -3,7 +3,7 @@
 // cut, and is kept apart by a partition. Messages are never lost or reordered within a connection;
 // what is under way when it is cut is gone.
 
-#include "base/model.hpp"
+#include "base/model/model.hpp"
 #include "gang/clock_filter.hpp"
 #include "tests/sim/events.hpp"
 

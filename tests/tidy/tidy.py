@@ -28,29 +28,29 @@ MAY_INCLUDE = {
 }
 # Asio-free headers of base, the only ones that pure code may use.
 PURE_FOLDERS = ('gang', 'pmlib')
-PURE_BASE = {'ids', 'units', 'time', 'result', 'errc', 'limits', 'assert', 'model', 'text',
-             'hostlist'}
+PURE_BASE = {'ids', 'units', 'time', 'result', 'errc', 'limits', 'assert', 'model/model', 'model/distribution', 'text',
+             'text/hostlist'}
 LIBRARY_ONLY_IN = [  # (include pattern, where it is allowed)
-    (re.compile(r'<rdma/'), re.compile(r'^(pmlib|tests)/')),
-    (re.compile(r'<prometheus/'), re.compile(r'metrics\.|^monitor/exporter\.')),
-    (re.compile(r'<systemd/'), re.compile(r'^base/notify\.cpp$')),
+    (re.compile(r'<rdma/'), re.compile(r'^(bench|pmlib|tests)/')),
+    (re.compile(r'<prometheus/'), re.compile(r'metrics\.|^monitor/http/exporter\.')),
+    (re.compile(r'<systemd/'), re.compile(r'^base/os/notify\.cpp$')),
     (re.compile(r'\.pb\.h[">]'), re.compile(r'^(proto|scored|scout|tests)/')),
-    (re.compile(r'<boost/asio'), re.compile(r'^(base|tests)/')),
+    (re.compile(r'<boost/asio'), re.compile(r'^(base|bench|tests)/')),
 ]
 BANNED = [  # (pattern, where it is allowed, why)
     (re.compile(r'\basio::detached\b|[^_\w]detached\)'), None, 'a detached coroutine swallows exceptions: TaskGroup'),
-    (re.compile(r'(?<![\w.:>])(u?sleep|nanosleep)\s*\('), re.compile(r'^(examples|tests)/|_test\.cpp$'),
+    (re.compile(r'(?<![\w.:>])(u?sleep|nanosleep)\s*\('), re.compile(r'^(bench|examples|tests)/|_test\.cpp$'),
      'waiting is the clock\'s'),
     (re.compile(r'steady_clock::now|system_clock::now'),
-     re.compile(r'^(base|examples|tests)/|_test\.cpp$'), 'time is passed in (base/clock.hpp)'),
+     re.compile(r'^(base|bench|examples|tests)/|_test\.cpp$'), 'time is passed in (base/async/clock.hpp)'),
     (re.compile(r'(?<![\w.:>])(s?rand|system|popen|strcpy|strcat|sprintf|gets)\s*\('), None, 'unsafe or global'),
-    (re.compile(r'\bstd::(cout|cerr)\b'), re.compile(r'^(scout|tests|examples|pmlib/examples)/|_test\.cpp$'),
+    (re.compile(r'\bstd::(cout|cerr)\b'), re.compile(r'^(bench|scout|tests|examples)/|_test\.cpp$'),
      'libraries return, daemons log'),
 ]
 SOURCE = re.compile(r'\.(cpp|hpp|h|c)$')
 README_LINES = 40
 LEFT_BEHIND = re.compile(r'\.(btr|orig|rej|pyc|log)$|(^|/)core(\.\d+)?$|,vm\.')
-NEEDS_TEST = re.compile(r'^(base|gang|proto)/(?!pch|asio_|generate_)[^/]+\.cpp$')
+NEEDS_TEST = re.compile(r'^(base|gang|proto)/(?!pch/|async/asio_|generate_)[^.]+\.cpp$')
 
 
 def tracked(root):
@@ -110,7 +110,7 @@ def function_sizes(lines):
 
 def check_includes(path, lines):
     folder = path.split('/')[0]
-    is_test = path.endswith('_test.cpp') or folder == 'tests'
+    is_test = path.endswith('_test.cpp') or folder in ('bench', 'tests')
     for number, line in enumerate(lines, 1):
         if not line.lstrip().startswith('#include'):
             continue

@@ -25,7 +25,7 @@ CASES = {
     'long function': ('scored/a.cpp', 'int f() {\n' + '  g();\n' * 61 + '}\n', ['size']),
     'function at the limit': ('scored/a.cpp', 'int f() {\n' + '  g();\n' * 60 + '}\n', []),
     'layer': ('gang/a.hpp', '#pragma once\n#include "proto/frames.hpp"\n', ['include']),
-    'impure': ('gang/a.hpp', '#pragma once\n#include "base/asio.hpp"\n', ['include']),
+    'impure': ('gang/a.hpp', '#pragma once\n#include "base/async/asio.hpp"\n', ['include']),
     'pure': ('gang/a.hpp', '#pragma once\n#include "base/ids.hpp"\n', []),
     'library': ('scored/a.cpp', '#include <rdma/fabric.h>\n', ['include']),
     'detached': ('scored/a.cpp', 'co_spawn(io, f(), asio::detached);\n', ['banned']),

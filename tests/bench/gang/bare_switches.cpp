@@ -12,7 +12,7 @@
 // which nodes take in turns; BARE_NODE and BARE_JOB (0, 1) say who they are. Then lines of standard
 // input say how: `alone`, as at the beginning, job 0 runs and nobody is switched; `shared`, both
 // take turns. Its end ends everything, at the latest SECONDS do.
-#include "base/cgroup.hpp"
+#include "base/os/cgroup.hpp"
 
 #include <fmt/format.h>
 

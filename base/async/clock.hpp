@@ -1,0 +1,79 @@
+#pragma once
+// Time as a service: what waits or asks for the time takes a Clock&, so that tests run hours in
+// milliseconds. Nothing outside base reads a clock or makes a timer. One thread: that of the
+// io_context.
+
+#include "base/async/asio.hpp"
+#include "base/time.hpp"
+
+#include <cstddef>
+#include <map>
+
+namespace score::inline base {
+
+class Clock {
+ public:
+  Clock() = default;
+  Clock(const Clock&) = delete;
+  Clock& operator=(const Clock&) = delete;
+  virtual ~Clock() = default;
+
+  [[nodiscard]] virtual TimePoint now() const = 0;
+  // Returns when now() >= time; at once if it is already. When the task is cancelled it throws
+  // boost::system::system_error (operation_aborted), as Asio's own operations do. The clock must
+  // outlive the wait.
+  virtual asio::awaitable<void> sleep_until(TimePoint time) = 0;
+
+  asio::awaitable<void> sleep_for(Duration duration) { return sleep_until(now() + duration); }
+};
+
+// CLOCK_MONOTONIC.
+class SteadyClock final : public Clock {
+ public:
+  [[nodiscard]] TimePoint now() const override { return monotonic_now(); }
+
+  asio::awaitable<void> sleep_until(TimePoint time) override;
+};
+
+// A clock that moves when told. Sleepers wake in order of time, then in order of arrival, each
+// seeing its own time as now(); between two of them everything that is ready to run has run. Only
+// for programs whose I/O completes without waiting for the kernel (memory transports, not sockets).
+class SimClock final : public Clock {
+ public:
+  // `io` must outlive the clock. Time starts at `start`.
+  explicit SimClock(asio::io_context& io, TimePoint start = TimePoint(std::chrono::hours(1)))
+      : io_(io), now_(start) {}
+
+  [[nodiscard]] TimePoint now() const override { return now_; }
+
+  asio::awaitable<void> sleep_until(TimePoint time) override;
+
+  // Runs what is ready, then moves time sleeper by sleeper up to `time`, running all they cause.
+  // Not from inside a task of the io_context.
+  void run_until(TimePoint time);
+
+  void run_for(Duration duration) { run_until(now_ + duration); }
+
+  // Runs what is ready; if anybody sleeps, moves to the next wake-up and runs that. False: nobody
+  // slept.
+  bool run_next();
+
+  [[nodiscard]] std::size_t sleeper_count() const { return sleepers_.size(); }
+
+ private:
+  struct Sleeper {
+    asio::steady_timer timer;  // at infinity; cancelled when due
+    bool is_due = false;
+  };
+
+  using Sleepers = std::multimap<TimePoint, Sleeper*>;
+
+  void run_ready();
+  void wake_first();
+
+  asio::io_context& io_;
+  TimePoint now_;
+  Sleepers sleepers_;
+};
+
+}  // namespace score::inline base

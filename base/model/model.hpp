@@ -1,0 +1,278 @@
+// The vocabulary that crosses process boundaries: jobs, nodes, timetables and the messages between
+// the head's brain (gang::Cluster) and a node's brain (gang::NodeAgent). Plain values, no I/O.
+// proto/convert.* is the only place that turns them into bytes and back.
+#pragma once
+
+#include "base/ids.hpp"
+#include "base/model/distribution.hpp"
+#include "base/time.hpp"
+#include "base/units.hpp"
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace score::base {
+
+// ---- nodes ---------------------------------------------------------------------------------
+
+// What a node offers. Reported by the node itself when it connects.
+struct NodeInfo {
+  std::string name;         // as in the configuration; a host name part, at most 63 bytes
+  std::uint32_t cores = 1;  // columns of the matrix that belong to this node, >= 1
+  Bytes memory{0};          // what jobs may reserve, all rows together
+
+  friend bool operator==(const NodeInfo&, const NodeInfo&) = default;
+};
+
+// ---- jobs ----------------------------------------------------------------------------------
+
+enum class Queue : std::uint8_t { Exclusive, High, Normal };
+
+// Does a job start again when it has lost a node? The head takes its own default for Default.
+enum class Requeue : std::uint8_t { Default, No, Yes };
+
+// What placement needs to know of a job. Everything else about it is opaque to the scheduler.
+struct ResourceRequest {
+  std::uint32_t nodes = 0;           // 0: as few as hold the tasks
+  std::uint32_t tasks = 0;           // 0: one a node, or tasks_per_node on each
+  std::uint32_t tasks_per_node = 0;  // 0: spread evenly
+  std::uint32_t cpus_per_task = 1;
+  Bytes memory_per_node{0};               // reserved on each of its nodes; 0: nothing reserved
+  std::vector<std::string> only_nodes;    // operators: exactly these may be used; empty: any
+  std::vector<std::string> except_nodes;  // never these
+  Queue queue = Queue::Normal;
+  std::uint32_t weight = 1;     // share of slices, 1 ... limits::kMaxWeight
+  std::int32_t priority = 0;    // larger is placed earlier among waiting jobs
+  bool held = false;            // waits until released
+  Duration scheduled_limit{0};  // counts scheduled time only; 0: none
+  Duration wall_limit{0};       // counts from the start of the tasks; 0: none
+  bool overlay = false;         // parallel shell: takes no cores, is in no segment, never frozen
+  Distribution distribution = Distribution::Block;  // of ranks; says nothing about where tasks go
+  bool kill_deadlock = false;  // end it when all of it waits for messages that nobody can send
+  Requeue requeue = Requeue::Default;
+  std::uint32_t most_nodes = 0;  // as many as there is room for, at least `nodes`; 0: `nodes`
+  bool own_cores = false;        // refuse it rather than let its tasks share cores
+
+  friend bool operator==(const ResourceRequest&, const ResourceRequest&) = default;
+};
+
+enum class JobState : std::uint8_t {
+  Pending,     // accepted and on disk; waits for cores, memory or release
+  Launching,   // placed; its nodes check and prepare; no task runs yet
+  Running,     // every node was told to start
+  Suspended,   // off the timetable by request; keeps its place and memory
+  Completing,  // end decided; nodes are killing and reporting
+  // final states, exactly one of them is ever reached:
+  Completed,     // all tasks exited 0
+  Failed,        // a task exited non-zero, was killed by a signal, or aborted
+  Cancelled,     // by its owner, an operator, or its front end going away
+  TimedOut,      // scheduled_limit or wall_limit
+  NodeFailed,    // a node of it was lost
+  LaunchFailed,  // a node refused it; the reason names node and cause
+};
+
+constexpr bool is_final(JobState s) {
+  return s >= JobState::Completed;
+}
+
+// How one task ended.
+struct TaskExit {
+  Rank rank{0};
+  std::int32_t code = 0;    // exit status 0 ... 255 if signal == 0
+  std::int32_t signal = 0;  // terminating signal, else 0
+  TimePoint ended{};        // when its shepherd saw it; at the head cluster time; 0: not known
+  bool was_ending = false;  // already when its node was told to kill it
+
+  friend bool operator==(const TaskExit&, const TaskExit&) = default;
+};
+
+// An attempt is one try at running a job: a message about an older try is recognised as stale.
+inline constexpr std::uint64_t kAttemptsPerJob = 256;
+
+constexpr AttemptId make_attempt(JobId job, std::uint64_t number) {
+  return AttemptId{job.value() * kAttemptsPerJob + number};
+}
+
+constexpr JobId job_of(AttemptId attempt) {
+  return JobId{attempt.value() / kAttemptsPerJob};
+}
+
+// ---- timetable -----------------------------------------------------------------------------
+
+// During [offset, offset + length) of every cycle exactly `jobs` run on the node.
+struct Segment {
+  Duration offset{0};
+  Duration length{0};
+  std::vector<AttemptId> jobs;  // sorted, unique; empty: the node idles
+
+  friend bool operator==(const Segment&, const Segment&) = default;
+};
+
+// A node's column of the matrix, in cluster time (the head's monotonic clock). Followed alone,
+// for ever, until one with a greater epoch starts. Segments are sorted, do not overlap and cover
+// [0, cycle). No segments: the node has no jobs (cycle is then 0). An attempt with cores is frozen
+// from its birth until a timetable runs it: its first one may still lie ahead when it starts.
+struct Timetable {
+  Epoch epoch{0};
+  TimePoint start{};  // cluster time at which it takes over; phase 0 of its first cycle
+  Duration cycle{0};
+  std::vector<Segment> segments;
+  std::vector<AttemptId> managed;  // all attempts the node must hold frozen unless in the segment
+  // If not 0: what runs on is stopped and continued too, at start + first_slice + any number of
+  // these. Every change between segments lies at such a boundary, or at the start.
+  Duration slice{0};
+  Duration first_slice{0};  // (0, slice]
+  // Idle attempts that gave their slices away, not managed: they run, watched by the node, which
+  // stops one that needs the processor until a timetable has it again. Sorted.
+  std::vector<AttemptId> background{};
+
+  friend bool operator==(const Timetable&, const Timetable&) = default;
+};
+
+// ---- head -> node --------------------------------------------------------------------------
+
+// A node's share of one attempt. `spec` is a serialised proto LaunchSpec: opaque to the brains.
+struct PlacedTasks {
+  AttemptId attempt{0};
+  UserId user{0};
+  std::uint32_t node_index = 0;              // 0 ... nodes-1 within the job
+  std::vector<std::uint32_t> tasks_on_node;  // [node index]
+  Distribution distribution = Distribution::Block;
+  std::vector<std::uint32_t> cores;  // of this node, cpus_per_task a task, in task order; fewer:
+                                     // tasks share them; empty: an overlay job, never frozen
+  Bytes memory{0};                   // limit on this node; 0: none
+  std::uint32_t restarts = 0;        // how often the job was requeued before
+
+  friend bool operator==(const PlacedTasks&, const PlacedTasks&) = default;
+};
+
+struct PrepareTasks {  // check everything, start nothing; answered by Prepared or Refused
+  PlacedTasks placed;
+  std::string spec;
+};
+
+struct StartTasks {  // answered by Started, or Exited at once
+  AttemptId attempt{0};
+};
+
+struct SignalTasks {  // forwarded to every task of the attempt on this node
+  AttemptId attempt{0};
+  std::int32_t signal = 0;
+};
+
+struct KillTasks {  // empty the cgroup now; answered by Exited (also if the attempt is unknown)
+  AttemptId attempt{0};
+};
+
+struct ForgetTasks {  // the head has recorded the end: drop what is kept for a repeated Exited
+  AttemptId attempt{0};
+};
+
+struct SetTimetable {
+  Timetable timetable;
+};
+
+// Where the nodes of an attempt meet at a boundary, in barrier mode.
+enum class Meeting : std::uint8_t {
+  Stopped,  // it was stopped, and what it had sent has left the node
+  Ready,    // it may go on: its network is restored
+};
+
+inline constexpr std::size_t kMeetings = 2;
+// Boundaries in cluster time that are not farther apart are the same one.
+inline constexpr Duration kSameBoundary = std::chrono::microseconds{300};
+
+struct MetAll {  // every node of the attempt has said MeetingReached
+  AttemptId attempt{0};
+  Meeting meeting = Meeting::Stopped;
+  TimePoint boundary{};  // cluster time
+};
+
+using HeadToNode = std::variant<PrepareTasks, StartTasks, SignalTasks, KillTasks, ForgetTasks,
+                                SetTimetable, MetAll>;
+
+// ---- node -> head --------------------------------------------------------------------------
+
+enum class AttemptPhase : std::uint8_t { Preparing, Prepared, Running, Exited };
+
+// What a node has of one attempt, reported when it connects (again).
+struct AttemptReport {
+  AttemptId attempt{0};
+  AttemptPhase phase = AttemptPhase::Preparing;
+  std::vector<TaskExit> exits;  // of tasks that ended already
+  std::string reason;           // Exited: as in the message
+
+  friend bool operator==(const AttemptReport&, const AttemptReport&) = default;
+};
+
+struct NodeHello {
+  NodeInfo info;
+  std::vector<AttemptReport> attempts;
+  Epoch epoch{0};  // greatest timetable it has seen: a restarted head goes on above it
+};
+
+struct Prepared {
+  AttemptId attempt{0};
+};
+
+struct Refused {  // nothing of the attempt is left on the node
+  AttemptId attempt{0};
+  std::int32_t exit_code = 126;  // what scrun exits with: 126 cannot execute, 127 not found, 125
+  std::string reason;            // one line, without the node's name
+};
+
+struct Started {
+  AttemptId attempt{0};
+};
+
+struct TaskEnded {  // sent at once for each task, so that one failure can end the whole job
+  AttemptId attempt{0};
+  TaskExit exit;
+};
+
+struct Exited {  // nothing of the attempt runs on the node any more; repeated until forgotten
+  AttemptId attempt{0};
+  std::vector<TaskExit> exits;  // every task of the node, in rank order
+  std::string reason;           // empty, or why the node ended it ("memory limit 64M exceeded")
+};
+
+struct AbortRequested {  // a rank called MPI_Abort (PMI abort)
+  AttemptId attempt{0};
+  Rank rank{0};
+  std::int32_t code = 1;
+  std::string message;
+  TimePoint asked{};  // as TaskExit::ended
+  bool left = false;  // it did not: it ended without MPI_Finalize
+};
+
+struct TimetableApplied {  // once an epoch that was late or refused; in time: silent
+  Epoch epoch{0};
+  Duration late{0};
+};
+
+// What a node's share of an attempt does. Until the node says otherwise it is busy.
+struct Activity {
+  bool idle = false;   // has needed no processor for some slices
+  bool waits = false;  // ... and every task of it waits for a message of the job, for ever
+  std::uint64_t sent = 0, received = 0;  // messages so far, of all its contexts
+
+  friend bool operator==(const Activity&, const Activity&) = default;
+};
+
+struct ActivityChanged {  // of an attempt that runs; said again after a lost connection
+  AttemptId attempt{0};
+  Activity activity;
+};
+
+struct MeetingReached {
+  AttemptId attempt{0};
+  Meeting meeting = Meeting::Stopped;
+  TimePoint boundary{};  // cluster time
+};
+
+using NodeToHead = std::variant<NodeHello, Prepared, Refused, Started, TaskEnded, Exited,
+                                AbortRequested, TimetableApplied, ActivityChanged, MeetingReached>;
+
+}  // namespace score::base

@@ -1,0 +1,104 @@
+// Its functions are tested by os_test.cpp.
+
+#include "base/os/host_facts.hpp"
+
+#include "base/os/cgroup.hpp"
+#include "base/os/fd.hpp"
+#include "base/text.hpp"
+
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <sched.h>
+#include <set>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+namespace score::inline base {
+
+namespace {
+
+constexpr std::uint32_t kMaxCpu = 65'536;
+constexpr std::size_t kMaxProcBytes = 65'536;
+
+// cpu_set_t ends at 1,024 processors; the kernel refuses sets that are too small for the host.
+Result<std::vector<std::uint32_t>> allowed_cores() {
+  for (std::size_t room = CPU_SETSIZE; room <= kMaxCpu; room *= 2) {
+    cpu_set_t* set = CPU_ALLOC(room);
+    const std::size_t bytes = CPU_ALLOC_SIZE(room);
+    const bool done = set != nullptr && sched_getaffinity(0, bytes, set) == 0;
+    const int error = errno;
+    std::vector<std::uint32_t> cores;
+    for (std::uint32_t cpu = 0; done && cpu < room; ++cpu) {
+      if (CPU_ISSET_S(cpu, bytes, set)) cores.push_back(cpu);
+    }
+    CPU_FREE(set);
+    if (done) return cores;
+    if (error != EINVAL) return fail(errno_code(error), "ask for the allowed processors");
+  }
+  return fail(Errc::TooLarge, "number of processors");
+}
+
+}  // namespace
+
+Result<Bytes> parse_meminfo(std::string_view text, std::string_view key) {
+  for (auto line : split(text, '\n')) {
+    if (!line.starts_with(key) || !line.substr(key.size()).starts_with(':')) continue;
+    line = trim(line.substr(key.size() + 1));
+    const bool is_kib = line.ends_with(" kB");
+    if (is_kib) line = trim(line.substr(0, line.size() - 3));
+    const auto value = parse_number<std::uint64_t>(line);
+    if (!value) return value.error().with_context("{} of /proc/meminfo", key);
+    return Bytes(*value) * (is_kib ? 1024 : 1);
+  }
+  return fail(Errc::NotFound, "{} in /proc/meminfo", key);
+}
+
+Result<std::vector<std::uint32_t>> parse_cpu_list(std::string_view text) {
+  std::set<std::uint32_t> cpus;
+  text = trim(text);
+  if (text.empty()) return std::vector<std::uint32_t>();
+  for (const auto part : split(text, ',')) {
+    const auto dash = part.find('-');
+    const auto first = parse_number<std::uint32_t>(part.substr(0, dash));
+    const auto last =
+        dash == part.npos ? first : parse_number<std::uint32_t>(part.substr(dash + 1));
+    if (!first) return first.error().with_context("processor list");
+    if (!last) return last.error().with_context("processor list");
+    if (*last >= kMaxCpu) return fail(Errc::TooLarge, "processor list");
+    if (*first > *last) return fail(Errc::Malformed, "processor list");
+    for (std::uint32_t cpu = *first; cpu <= *last; ++cpu) cpus.insert(cpu);
+  }
+  return std::vector<std::uint32_t>(cpus.begin(), cpus.end());
+}
+
+Result<HostFacts> read_host_facts() {
+  HostFacts facts;
+  utsname names{};
+  if (uname(&names) != 0) return fail(errno_code(errno), "uname");
+  facts.name = split(names.nodename, '.')[0];
+  facts.kernel = names.release;
+  auto cores = allowed_cores();
+  if (!cores) return cores.error();
+  facts.cores = *std::move(cores);
+  const auto meminfo = read_file("/proc/meminfo", kMaxProcBytes);
+  if (!meminfo) return meminfo.error();
+  const auto memory = parse_meminfo(*meminfo, "MemTotal");
+  if (!memory) return memory.error();
+  facts.memory = *memory;
+  const auto boot_id = read_file("/proc/sys/kernel/random/boot_id", kMaxProcBytes);
+  if (!boot_id) return boot_id.error();
+  facts.boot_id = trim(*boot_id);
+  facts.cgroup2_mount = find_cgroup2_mount().value_or("");
+  return facts;
+}
+
+std::string monotonic_clock_name() {
+  const auto boot_id = read_file("/proc/sys/kernel/random/boot_id", kMaxProcBytes);
+  std::error_code no_namespaces;
+  const auto offsets = std::filesystem::read_symlink("/proc/self/ns/time", no_namespaces);
+  if (!boot_id || trim(*boot_id).empty()) return {};
+  return std::string(trim(*boot_id)) + ' ' + offsets.string();
+}
+
+}  // namespace score::inline base

@@ -1,0 +1,327 @@
+#include "base/os/spawn.hpp"
+
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/close_range.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+// clone3 gives what fork and posix_spawn cannot: a pidfd from the start, birth in a cgroup (no
+// migration, which would wait for a grace period of the kernel), and default signal handlers. The
+// child is a copy, not a vfork on our memory: it may be put together with ordinary code, as long as
+// it only makes system calls, for other threads' locks may be held in the copy. Everything it needs
+// is laid out by the parent beforehand. Its first failure goes through a close-on-exec pipe as
+// {step, errno}; end of file without a byte means that exec happened.
+
+namespace score::inline base {
+
+namespace {
+
+constexpr int kMaxTargetFd = 64;
+
+struct Report {
+  SpawnStep step;
+  int error;
+};
+
+// All that the child reads, made before it exists.
+struct Plan {
+  const SpawnSpec* spec = nullptr;
+  std::vector<char*> argv;
+  std::vector<char*> environment;
+  std::vector<std::pair<int, int>> fds;  // sorted by target; sources are replaced by the child
+  std::vector<gid_t> groups;
+  std::vector<gid_t> groups_back;  // room for reading them back
+  int report_fd = -1;
+};
+
+[[noreturn]] void give_up(const Plan& plan, SpawnStep step, int error) {
+  const Report report{.step = step, .error = error};
+  [[maybe_unused]] const auto written = write(plan.report_fd, &report, sizeof report);
+  _exit(127);
+}
+
+void check(const Plan& plan, SpawnStep step, bool good) {
+  if (!good) give_up(plan, step, errno);
+}
+
+// A daemon ignores SIGPIPE and blocks what it waits for; a program expects neither.
+// CLONE_CLEAR_SIGHAND leaves ignored signals ignored, hence the loop. For SIGKILL and the like
+// signal() fails: fine.
+void clear_signals(const Plan& plan) {
+  for (int number = 1; number <= SIGRTMAX; ++number) signal(number, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  check(plan, SpawnStep::Session, sigprocmask(SIG_SETMASK, &none, nullptr) == 0);
+}
+
+void enter_session(const Plan& plan) {
+  if (plan.spec->new_session) check(plan, SpawnStep::Session, setsid() >= 0);
+}
+
+void set_limits(const Plan& plan) {
+  for (const auto& [resource, limit] : plan.spec->limits) {
+    const auto kind = static_cast<__rlimit_resource>(resource);
+    check(plan, SpawnStep::Limits, setrlimit(kind, &limit) == 0);
+  }
+  if (const auto& cpus = plan.spec->affinity) {
+    check(plan, SpawnStep::Affinity, sched_setaffinity(0, sizeof *cpus, &*cpus) == 0);
+  }
+}
+
+// Reads everything back: a partly dropped identity must not reach exec.
+bool identity_holds(Plan& plan, const Identity& wanted) {
+  uid_t uid[3];
+  gid_t gid[3];
+  if (getresuid(&uid[0], &uid[1], &uid[2]) != 0) return false;
+  if (getresgid(&gid[0], &gid[1], &gid[2]) != 0) return false;
+  const auto is_uid = [&](uid_t id) { return id == wanted.uid.value(); };
+  const auto is_gid = [&](gid_t id) { return id == wanted.gid.value(); };
+  if (!std::ranges::all_of(uid, is_uid) || !std::ranges::all_of(gid, is_gid)) return false;
+  const int count = getgroups(static_cast<int>(plan.groups_back.size()), plan.groups_back.data());
+  if (count != static_cast<int>(plan.groups.size())) return false;
+  const auto end = plan.groups_back.begin() + count;
+  std::sort(plan.groups_back.begin(), end);
+  return std::equal(plan.groups.begin(), plan.groups.end(), plan.groups_back.begin(), end);
+}
+
+// System calls themselves, not glibc's wrappers: those signal all threads of the parent they think
+// they run in.
+void take_identity(Plan& plan) {
+  if (!plan.spec->identity) return;
+  const auto& wanted = *plan.spec->identity;
+  const auto uid = wanted.uid.value();
+  const auto gid = wanted.gid.value();
+  const auto step = SpawnStep::Identity;
+  check(plan, step, syscall(SYS_setgroups, plan.groups.size(), plan.groups.data()) == 0);
+  check(plan, step, syscall(SYS_setresgid, gid, gid, gid) == 0);
+  check(plan, step, syscall(SYS_setresuid, uid, uid, uid) == 0);
+  if (!identity_holds(plan, wanted)) give_up(plan, step, EPERM);
+}
+
+// After the identity: a change of it clears the setting.
+void die_with_parent(const Plan& plan, pid_t parent) {
+  if (!plan.spec->die_with_parent) return;
+  check(plan, SpawnStep::Session, prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
+  if (getppid() != parent) _exit(127);
+}
+
+void enter_directory(const Plan& plan) {
+  const auto& directory = plan.spec->directory;
+  if (!directory.empty()) check(plan, SpawnStep::Directory, chdir(directory.c_str()) == 0);
+}
+
+// First every source (and the report pipe) is moved above all targets, so that no target can hit
+// one that is still needed; then into place; then the gaps are closed.
+void place_descriptors(Plan& plan) {
+  const auto step = SpawnStep::Descriptors;
+  const int report = fcntl(plan.report_fd, F_DUPFD_CLOEXEC, kMaxTargetFd);
+  check(plan, step, report >= 0);
+  plan.report_fd = report;
+  for (auto& [source, target] : plan.fds) {
+    if (source < 0) source = open("/dev/null", O_RDWR | O_CLOEXEC);
+    const int moved = fcntl(source, F_DUPFD_CLOEXEC, kMaxTargetFd);
+    check(plan, step, moved >= 0);
+    source = moved;
+  }
+  unsigned next = 0;
+  for (const auto& [source, target] : plan.fds) {
+    check(plan, step, dup2(source, target) >= 0);
+    const auto place = static_cast<unsigned>(target);
+    if (place > next) close_range(next, place - 1, CLOSE_RANGE_CLOEXEC);
+    next = place + 1;
+  }
+  check(plan, step, close_range(next, ~0U, CLOSE_RANGE_CLOEXEC) == 0);
+}
+
+[[noreturn]] void run_child(Plan& plan, pid_t parent) {
+  clear_signals(plan);
+  enter_session(plan);
+  place_descriptors(plan);
+  set_limits(plan);
+  take_identity(plan);
+  die_with_parent(plan, parent);
+  enter_directory(plan);
+  execve(plan.spec->path.c_str(), plan.argv.data(), plan.environment.data());
+  give_up(plan, SpawnStep::Exec, errno);
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  out.reserve(texts.size() + 1);
+  for (const auto& text : texts) out.push_back(const_cast<char*>(text.c_str()));
+  out.push_back(nullptr);
+  return out;
+}
+
+// Errors: EINVAL for a plan that cannot be carried out.
+Result<Plan> make_plan(const SpawnSpec& spec) {
+  Plan plan;
+  plan.spec = &spec;
+  plan.argv = pointers(spec.argv);
+  plan.environment = pointers(spec.environment);
+  plan.fds = spec.fds;
+  for (int standard = 0; standard <= 2; ++standard) {
+    const auto is_it = [&](const auto& entry) { return entry.second == standard; };
+    if (std::ranges::none_of(plan.fds, is_it)) plan.fds.emplace_back(-1, standard);
+  }
+  std::ranges::sort(plan.fds, {}, &std::pair<int, int>::second);
+  const auto twice = std::ranges::adjacent_find(plan.fds, {}, &std::pair<int, int>::second);
+  if (twice != plan.fds.end() || plan.fds.front().second < 0 ||
+      plan.fds.back().second >= kMaxTargetFd || spec.argv.empty()) {
+    return fail(errno_code(EINVAL), "start {}", spec.path);
+  }
+  if (spec.identity) {
+    for (const GroupId group : spec.identity->groups) plan.groups.push_back(group.value());
+    // The kernel keeps the list sorted; equal groups stay.
+    std::ranges::sort(plan.groups);
+    plan.groups_back.resize(plan.groups.size() + 1);
+  }
+  return plan;
+}
+
+Error describe(const SpawnSpec& spec, const Report& report) {
+  const auto code = errno_code(report.error);
+  switch (report.step) {
+    case SpawnStep::Exec:
+      return fail(code, "exec {}", spec.path);
+    case SpawnStep::Directory:
+      return fail(code, "enter {}", spec.directory);
+    case SpawnStep::Identity:
+      return fail(code, "become uid {}", spec.identity.value_or(Identity()).uid);
+    default:
+      return fail(code, "{}", spawn_step_name(report.step));
+  }
+}
+
+clone_args arguments_for(const SpawnSpec& spec, int& pidfd) {
+  clone_args args{};
+  args.flags = CLONE_PIDFD | CLONE_CLEAR_SIGHAND;
+  args.pidfd = reinterpret_cast<std::uintptr_t>(&pidfd);
+  args.exit_signal = SIGCHLD;
+  if (spec.cgroup_fd >= 0) {
+    args.flags |= CLONE_INTO_CGROUP;
+    args.cgroup = static_cast<std::uint64_t>(spec.cgroup_fd);
+  }
+  return args;
+}
+
+Duration from_timeval(const timeval& time) {
+  return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
+}
+
+}  // namespace
+
+const char* spawn_step_name(SpawnStep step) {
+  switch (step) {
+    case SpawnStep::Fork:
+      return "fork";
+    case SpawnStep::Session:
+      return "start session";
+    case SpawnStep::Limits:
+      return "set limits";
+    case SpawnStep::Affinity:
+      return "bind to cores";
+    case SpawnStep::Identity:
+      return "change user";
+    case SpawnStep::Directory:
+      return "enter directory";
+    case SpawnStep::Descriptors:
+      return "pass descriptors";
+    case SpawnStep::Exec:
+      return "exec";
+  }
+  return "start";
+}
+
+std::expected<SpawnedProcess, SpawnFailure> spawn(const SpawnSpec& spec) {
+  const auto failed = [](SpawnStep step, Error error) {
+    return std::unexpected(SpawnFailure{.step = step, .error = std::move(error)});
+  };
+  auto plan = make_plan(spec);
+  if (!plan) return failed(SpawnStep::Descriptors, plan.error());
+  auto pipe = make_pipe();
+  if (!pipe) return failed(SpawnStep::Fork, pipe.error());
+  plan->report_fd = pipe->write.get();
+
+  const pid_t parent = getpid();
+  int raw_pidfd = -1;
+  auto args = arguments_for(spec, raw_pidfd);
+  const auto pid = static_cast<pid_t>(syscall(SYS_clone3, &args, sizeof args));
+  if (pid == 0) run_child(*plan, parent);
+  if (pid < 0) return failed(SpawnStep::Fork, fail(errno_code(errno), "fork for {}", spec.path));
+  UniqueFd pidfd(raw_pidfd);
+  pipe->write.reset();
+
+  Report report{};
+  ssize_t got = 0;
+  do {
+    got = read(pipe->read.get(), &report, sizeof report);
+  } while (got < 0 && errno == EINTR);
+  if (got == 0) return SpawnedProcess{.pid = pid, .pidfd = std::move(pidfd)};
+  std::ignore = reap(pidfd.get(), true);
+  return failed(report.step, describe(spec, report));
+}
+
+Result<std::optional<ExitStatus>> reap(int pidfd, bool block) {
+  siginfo_t info{};
+  rusage usage{};
+  // The system call, unlike glibc's waitid, also gives the child's resource usage.
+  long done = 0;
+  do {
+    done = syscall(SYS_waitid, P_PIDFD, pidfd, &info, WEXITED | (block ? 0 : WNOHANG), &usage);
+  } while (done < 0 && errno == EINTR);
+  if (done < 0) return fail(errno_code(errno), "wait for process");
+  if (info.si_pid == 0) return std::optional<ExitStatus>();
+  ExitStatus status;
+  (info.si_code == CLD_EXITED ? status.code : status.signal) = info.si_status;
+  status.core_dumped = info.si_code == CLD_DUMPED;
+  status.user_time = from_timeval(usage.ru_utime);
+  status.system_time = from_timeval(usage.ru_stime);
+  status.max_rss_kib = static_cast<std::uint64_t>(usage.ru_maxrss);
+  return std::optional(status);
+}
+
+Status send_signal(int pidfd, int signal) {
+  if (syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0) == 0) return {};
+  return fail(errno_code(errno), "send signal {}", signal);
+}
+
+Result<UniqueFd> open_pidfd(pid_t pid) {
+  UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (!pidfd) return fail(errno_code(errno), "open pidfd of {}", pid);
+  return pidfd;
+}
+
+Result<std::string> find_executable(const std::string& name, std::string_view path_variable) {
+  bool denied = false;
+  const auto usable = [&](const std::string& path) {
+    struct stat info {};
+    if (stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return false;
+    if (access(path.c_str(), X_OK) == 0) return true;
+    denied = true;
+    return false;
+  };
+  if (name.find('/') != name.npos) {
+    if (usable(name)) return name;
+  } else if (!name.empty()) {
+    for (const auto directory : split(path_variable, ':')) {
+      // An empty entry is the current directory, as the shell has it.
+      const auto path = fmt::format("{}/{}", directory.empty() ? "." : directory, name);
+      if (usable(path)) return path;
+    }
+  }
+  return fail(denied ? Errc::Denied : Errc::NotFound, "executable {}", name);
+}
+
+}  // namespace score::inline base
