@@ -1,4 +1,4 @@
-#include "proto/trace_json.hpp"
+#include "proto/trace/trace_json.hpp"
 
 #include <gtest/gtest.h>
 

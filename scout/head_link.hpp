@@ -7,7 +7,7 @@
 #include "base/result.hpp"
 #include "base/time.hpp"
 #include "proto/client.pb.h"
-#include "proto/frame_reader.hpp"
+#include "proto/frames/frame_reader.hpp"
 
 #include <cstdint>
 #include <deque>

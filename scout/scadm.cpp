@@ -2,7 +2,7 @@
 #include "base/limits.hpp"
 #include "base/text/hostlist.hpp"
 #include "base/text/json_writer.hpp"
-#include "proto/trace_export.hpp"
+#include "proto/trace/trace_export.hpp"
 #include "scout/commands.hpp"
 #include "scout/session.hpp"
 #include "scout/trace_view.hpp"

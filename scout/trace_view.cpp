@@ -5,7 +5,7 @@
 #include "scout/trace_view.hpp"
 
 #include "base/text/hostlist.hpp"
-#include "proto/trace_json.hpp"
+#include "proto/trace/trace_json.hpp"
 
 #include <fmt/core.h>
 

@@ -2,10 +2,10 @@
 
 #include "base/limits.hpp"
 #include "monitor/url.hpp"
-#include "proto/convert.hpp"
-#include "proto/errc.hpp"
-#include "proto/hello.hpp"
-#include "proto/parse.hpp"
+#include "proto/convert/convert.hpp"
+#include "proto/frames/errc.hpp"
+#include "proto/frames/hello.hpp"
+#include "proto/frames/parse.hpp"
 #include "scored/head/settings.hpp"
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 #include "base/os/log.hpp"
 #include "monitor/site.hpp"
 #include "proto/client.pb.h"
-#include "proto/connection.hpp"
+#include "proto/transport/connection.hpp"
 #include "scored/head/head.hpp"
 
 #include <functional>

@@ -7,7 +7,7 @@
 #include "base/time.hpp"
 #include "gang/cluster.hpp"
 #include "monitor/settings.hpp"
-#include "proto/tls_connection.hpp"
+#include "proto/transport/tls_connection.hpp"
 #include "scored/head/user_limits.hpp"
 #include "scored/head/users.hpp"
 #include "scored/network_config.hpp"

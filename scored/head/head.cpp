@@ -1,7 +1,7 @@
 #include "scored/head/head.hpp"
 
 #include "base/os/log.hpp"
-#include "proto/convert.hpp"
+#include "proto/convert/convert.hpp"
 #include "scored/head/settings.hpp"
 
 #include <fmt/format.h>

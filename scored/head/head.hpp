@@ -15,7 +15,7 @@
 #include "gang/cluster.hpp"
 #include "monitor/cluster_view.hpp"
 #include "monitor/samples.hpp"
-#include "proto/key.hpp"
+#include "proto/transport/key.hpp"
 #include "scored/head/commit_log.hpp"
 #include "scored/head/config.hpp"
 #include "scored/head/deadlines.hpp"

@@ -3,7 +3,7 @@
 // is empty, jobs that changed are looked at once each: saved, shown, ended.
 #include "base/os/log.hpp"
 #include "base/text/hostlist.hpp"
-#include "proto/convert.hpp"
+#include "proto/convert/convert.hpp"
 #include "scored/head/head.hpp"
 #include "scored/head/settings.hpp"
 

@@ -1,7 +1,7 @@
 // What clients change about jobs that are there: signals, the end, hold and release, share and
 // priority. Who asked is written down.
 #include "base/os/log.hpp"
-#include "proto/convert.hpp"
+#include "proto/convert/convert.hpp"
 #include "scored/head/head.hpp"
 #include "scored/head/settings.hpp"
 

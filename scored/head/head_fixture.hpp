@@ -2,8 +2,8 @@
 // For tests: a head with a store in a temporary directory, a clock that moves when told, and
 // connections that only remember what was sent.
 
-#include "proto/convert.hpp"
-#include "proto/parse.hpp"
+#include "proto/convert/convert.hpp"
+#include "proto/frames/parse.hpp"
 #include "scored/head/client_session.hpp"
 #include "scored/head/head.hpp"
 #include "scored/head/node_session.hpp"

@@ -3,7 +3,7 @@
 #include "base/os/log.hpp"
 #include "base/text.hpp"
 #include "gang/shape.hpp"
-#include "proto/convert.hpp"
+#include "proto/convert/convert.hpp"
 #include "scored/head/head.hpp"
 #include "scored/head/settings.hpp"
 

@@ -3,7 +3,7 @@
 #include "base/text.hpp"
 #include "base/text/hostlist.hpp"
 #include "gang/shape.hpp"
-#include "proto/convert.hpp"
+#include "proto/convert/convert.hpp"
 
 #include <fmt/ranges.h>
 

@@ -7,7 +7,7 @@
 #include "base/time.hpp"
 #include "gang/cluster.hpp"
 #include "proto/client.pb.h"
-#include "proto/frames.hpp"
+#include "proto/frames/frames.hpp"
 #include "scored/head/store.hpp"
 
 #include <optional>

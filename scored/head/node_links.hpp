@@ -3,7 +3,7 @@
 
 #include "base/ids.hpp"
 #include "base/time.hpp"
-#include "proto/connection.hpp"
+#include "proto/transport/connection.hpp"
 
 #include <map>
 #include <memory>

@@ -2,9 +2,9 @@
 
 #include "base/limits.hpp"
 #include "base/os/host_facts.hpp"
-#include "proto/convert.hpp"
-#include "proto/hello.hpp"
-#include "proto/parse.hpp"
+#include "proto/convert/convert.hpp"
+#include "proto/frames/hello.hpp"
+#include "proto/frames/parse.hpp"
 
 #include <utility>
 

@@ -3,7 +3,7 @@
 
 #include "base/async/asio.hpp"
 #include "base/os/log.hpp"
-#include "proto/connection.hpp"
+#include "proto/transport/connection.hpp"
 #include "scored/head/head.hpp"
 
 #include <memory>

@@ -5,7 +5,7 @@
 #include "base/os/notify.hpp"
 #include "base/os/priority.hpp"
 #include "base/text.hpp"
-#include "proto/key.hpp"
+#include "proto/transport/key.hpp"
 #include "scored/head/config.hpp"
 #include "scored/head/head.hpp"
 #include "scored/head/monitoring.hpp"

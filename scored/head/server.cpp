@@ -2,7 +2,7 @@
 
 #include "base/limits.hpp"
 #include "base/os/log.hpp"
-#include "proto/parse.hpp"
+#include "proto/frames/parse.hpp"
 #include "scored/head/node_session.hpp"
 
 #include <algorithm>

@@ -5,8 +5,8 @@
 #include "base/async/asio.hpp"
 #include "base/async/clock.hpp"
 #include "base/async/task_group.hpp"
-#include "proto/tls_connection.hpp"
-#include "proto/unix_connection.hpp"
+#include "proto/transport/tls_connection.hpp"
+#include "proto/transport/unix_connection.hpp"
 #include "scored/head/client_session.hpp"
 #include "scored/head/head.hpp"
 

@@ -2,7 +2,7 @@
 #include "scored/head/server.hpp"
 
 #include "base/os/fd.hpp"
-#include "proto/parse.hpp"
+#include "proto/frames/parse.hpp"
 #include "scored/head/head_fixture.hpp"
 
 #include <arpa/inet.h>

@@ -4,7 +4,7 @@
 
 #include "base/ids.hpp"
 #include "base/time.hpp"
-#include "proto/frames.hpp"
+#include "proto/frames/frames.hpp"
 
 #include <map>
 #include <optional>

@@ -7,7 +7,7 @@
 #include "base/os/log.hpp"
 #include "base/os/spawn.hpp"
 #include "base/text.hpp"
-#include "proto/unix_connection.hpp"
+#include "proto/transport/unix_connection.hpp"
 #include "scored/launcher/protocol.hpp"
 #include "scored/node/attempts.hpp"
 

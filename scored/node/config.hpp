@@ -6,7 +6,7 @@
 #include "base/result.hpp"
 #include "base/units.hpp"
 #include "monitor/settings.hpp"
-#include "proto/tls_connection.hpp"
+#include "proto/transport/tls_connection.hpp"
 #include "scored/network_config.hpp"
 
 #include <cstdint>

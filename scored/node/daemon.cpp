@@ -4,8 +4,8 @@
 #include "base/os/host_facts.hpp"
 #include "base/os/log.hpp"
 #include "base/os/notify.hpp"
-#include "proto/convert.hpp"
-#include "proto/hello.hpp"
+#include "proto/convert/convert.hpp"
+#include "proto/frames/hello.hpp"
 #include "scored/node/activity.hpp"
 #include "scored/node/memory.hpp"
 

@@ -2,7 +2,7 @@
 
 #include "base/limits.hpp"
 #include "base/os/log.hpp"
-#include "proto/errc.hpp"
+#include "proto/frames/errc.hpp"
 
 #include <algorithm>
 #include <functional>

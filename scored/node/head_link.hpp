@@ -5,8 +5,8 @@
 #include "base/async/clock.hpp"
 #include "base/limits.hpp"
 #include "base/result.hpp"
-#include "proto/connection.hpp"
-#include "proto/tls_connection.hpp"
+#include "proto/transport/connection.hpp"
+#include "proto/transport/tls_connection.hpp"
 
 #include <functional>
 #include <memory>

@@ -1,7 +1,7 @@
 #include "scored/node/login_door.hpp"
 
 #include "base/limits.hpp"
-#include "proto/convert.hpp"
+#include "proto/convert/convert.hpp"
 
 namespace score::node {
 

@@ -5,8 +5,8 @@
 #include "base/async/clock.hpp"
 #include "base/async/task_group.hpp"
 #include "base/os/log.hpp"
-#include "proto/tls_connection.hpp"
-#include "proto/unix_connection.hpp"
+#include "proto/transport/tls_connection.hpp"
+#include "proto/transport/unix_connection.hpp"
 #include "scored/node/login_budget.hpp"
 
 #include <map>

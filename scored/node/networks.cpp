@@ -4,7 +4,7 @@
 #include "base/model/distribution.hpp"
 #include "base/os/log.hpp"
 #include "pmlib/segment.hpp"
-#include "proto/parse.hpp"
+#include "proto/frames/parse.hpp"
 
 #include <algorithm>
 #include <array>

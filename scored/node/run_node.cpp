@@ -3,7 +3,7 @@
 #include "base/os/fd.hpp"
 #include "base/os/log.hpp"
 #include "base/os/priority.hpp"
-#include "proto/key.hpp"
+#include "proto/transport/key.hpp"
 #include "scored/journal.hpp"
 #include "scored/node/config.hpp"
 #include "scored/node/daemon.hpp"

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "base/async/task_group.hpp"
-#include "proto/convert.hpp"
-#include "proto/tls_connection.hpp"
+#include "proto/convert/convert.hpp"
+#include "proto/transport/tls_connection.hpp"
 
 #include <chrono>
 #include <deque>

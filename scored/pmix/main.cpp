@@ -7,7 +7,7 @@
 
 #include "base/os/fd.hpp"
 #include "base/os/log.hpp"
-#include "proto/frame_reader.hpp"
+#include "proto/frames/frame_reader.hpp"
 #include "proto/node.pb.h"
 #include "proto/shepherd.pb.h"
 #include "scored/pmix/server.hpp"

@@ -7,7 +7,7 @@
 // functions may be called from any thread.
 
 #include "proto/common.pb.h"
-#include "proto/frames.hpp"
+#include "proto/frames/frames.hpp"
 #include "scored/shepherd/plan.hpp"
 
 #include <cstdint>

@@ -3,8 +3,8 @@
 #include "base/errc.hpp"
 #include "base/limits.hpp"
 #include "base/text.hpp"
-#include "proto/frames.hpp"
-#include "proto/key_values.hpp"
+#include "proto/frames/frames.hpp"
+#include "proto/frames/key_values.hpp"
 
 #include <algorithm>
 #include <array>

@@ -40,7 +40,7 @@ struct PmiActions {
 
   struct Fence {
     std::uint64_t sequence = 0;  // 1, 2 ...
-    std::string key_values;      // proto/key_values.hpp
+    std::string key_values;      // proto/frames/key_values.hpp
     friend bool operator==(const Fence&, const Fence&) = default;
   };
 

@@ -2,7 +2,7 @@
 
 #include "base/limits.hpp"
 #include "base/model/distribution.hpp"
-#include "proto/key_values.hpp"
+#include "proto/frames/key_values.hpp"
 #include "scored/shepherd/process_mapping.hpp"
 
 #include <gtest/gtest.h>

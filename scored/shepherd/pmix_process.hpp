@@ -4,7 +4,7 @@
 
 #include "base/os/fd.hpp"
 #include "base/os/pmix_directory.hpp"
-#include "proto/frame_reader.hpp"
+#include "proto/frames/frame_reader.hpp"
 #include "proto/node.pb.h"
 #include "proto/shepherd.pb.h"
 #include "scored/shepherd/event_loop.hpp"

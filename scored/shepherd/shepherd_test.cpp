@@ -1,5 +1,5 @@
 // The life of a shepherd: start, signals, end, loss of the node daemon; and real programs.
-#include "proto/convert.hpp"
+#include "proto/convert/convert.hpp"
 #include "scored/shepherd/test_node.hpp"
 
 #include <gtest/gtest.h>

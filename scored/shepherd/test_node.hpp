@@ -5,7 +5,7 @@
 
 #include "base/model/distribution.hpp"
 #include "base/os/fd.hpp"
-#include "proto/frame_reader.hpp"
+#include "proto/frames/frame_reader.hpp"
 #include "proto/node.pb.h"
 #include "proto/shepherd.pb.h"
 

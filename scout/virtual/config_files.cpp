@@ -2,7 +2,7 @@
 
 #include "base/os/fd.hpp"
 #include "base/text/hostlist.hpp"
-#include "proto/key.hpp"
+#include "proto/transport/key.hpp"
 
 #include <fmt/core.h>
 

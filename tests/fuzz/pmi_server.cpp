@@ -8,7 +8,7 @@
 #include "scored/shepherd/pmi_server.hpp"
 
 #include "base/assert.hpp"
-#include "proto/key_values.hpp"
+#include "proto/frames/key_values.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -2,7 +2,7 @@
 // the same frames and the same error must come out, and never more bytes than went in.
 
 #include "base/assert.hpp"
-#include "proto/frame_reader.hpp"
+#include "proto/frames/frame_reader.hpp"
 
 #include <cstddef>
 #include <cstdint>

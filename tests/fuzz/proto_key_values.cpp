@@ -1,7 +1,7 @@
 // Batches of PMI pairs: what parses must encode to the same bytes, alone and laid end to end.
 
 #include "base/assert.hpp"
-#include "proto/key_values.hpp"
+#include "proto/frames/key_values.hpp"
 
 #include <cstddef>
 #include <cstdint>

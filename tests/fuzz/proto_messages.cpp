@@ -2,7 +2,7 @@
 // What is accepted must survive the way out and in again unchanged.
 
 #include "base/assert.hpp"
-#include "proto/convert.hpp"
+#include "proto/convert/convert.hpp"
 
 #include <cstddef>
 #include <cstdint>

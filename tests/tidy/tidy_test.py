@@ -24,7 +24,7 @@ CASES = {
     'long line': ('scored/a.cpp', 'int ' + 'x' * 100 + ';\n', ['size']),
     'long function': ('scored/a.cpp', 'int f() {\n' + '  g();\n' * 61 + '}\n', ['size']),
     'function at the limit': ('scored/a.cpp', 'int f() {\n' + '  g();\n' * 60 + '}\n', []),
-    'layer': ('gang/a.hpp', '#pragma once\n#include "proto/frames.hpp"\n', ['include']),
+    'layer': ('gang/a.hpp', '#pragma once\n#include "proto/frames/frames.hpp"\n', ['include']),
     'impure': ('gang/a.hpp', '#pragma once\n#include "base/async/asio.hpp"\n', ['include']),
     'pure': ('gang/a.hpp', '#pragma once\n#include "base/ids.hpp"\n', []),
     'library': ('scored/a.cpp', '#include <rdma/fabric.h>\n', ['include']),

@@ -1,0 +1,101 @@
+// The one place where messages of the wire become values of base/model/model.hpp and back.
+// Everything a peer sent is checked here, against base/limits.hpp: an error is WireErrc::BadMessage
+// and its text names the field. Nothing here asserts on what it reads.
+#pragma once
+
+#include "base/model/model.hpp"
+#include "base/result.hpp"
+#include "proto/client.pb.h"
+#include "proto/common.pb.h"
+#include "proto/frames/frames.hpp"
+#include "proto/frames/parse.hpp"
+#include "proto/node.pb.h"
+#include "proto/shepherd.pb.h"
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace score::proto {
+
+// ---- jobs (convert_job.cpp)
+
+wire::ResourceRequest to_wire(const base::ResourceRequest& request);
+base::Result<base::ResourceRequest> from_wire(const wire::ResourceRequest& message);
+
+// The launch specification stays a message: only the shepherd looks inside. Whoever takes one from
+// another user (head, shepherd) has it checked: argv, environment, paths, counts.
+base::Result<void> check_launch_spec(const wire::LaunchSpec& spec);
+// Parses and checks.
+base::Result<wire::LaunchSpec> parse_launch_spec(std::string_view bytes);
+
+wire::TaskExit to_wire(const base::TaskExit& exit);
+base::Result<base::TaskExit> from_wire(const wire::TaskExit& message);
+using WireExits = google::protobuf::RepeatedPtrField<wire::TaskExit>;
+void to_wire(std::span<const base::TaskExit> exits, WireExits& out);
+base::Result<std::vector<base::TaskExit>> from_wire(const WireExits& message);
+
+base::Result<base::JobState> job_state_from_wire(std::uint32_t state);
+base::Result<base::AttemptPhase> phase_from_wire(std::uint32_t phase);
+
+// 16 bytes, high half first. Error also for the id of all zeros.
+std::string to_wire(const base::RequestId& id);
+base::Result<base::RequestId> request_id_from_wire(std::string_view bytes);
+
+// Errors between programs: codes of base::Errc keep their number, those of the wire count from 100,
+// errno values from 1000; any other is 0. Texts are cut at limits::kMaxErrorTextBytes.
+wire::Error to_wire(const base::Error& error, int exit_code = 0);
+// The context is the sender's whole line, made safe to print; an unknown code becomes WrongState.
+base::Error from_wire(const wire::Error& message);
+
+// ---- head <-> node (convert_node.cpp)
+
+struct OutFrame {
+  FrameType type{};
+  std::string payload;
+};
+
+// A hello has its versions set to what this program speaks; a daemon that has more to say in it
+// (how it switches, its pid) uses to_wire and sets the fields.
+OutFrame encode(const base::HeadToNode& message);
+OutFrame encode(const base::NodeToHead& message);
+wire::NodeHello to_wire(const base::NodeHello& hello);
+
+// Is it one of the variant's? The other frames of the link (output, fences, heartbeats) are the
+// daemons' own business.
+bool is_head_to_node(FrameType type);
+bool is_node_to_head(FrameType type);
+// Error UnknownType if it is none of the variant's.
+base::Result<base::HeadToNode> decode_head_to_node(FrameType type, std::string_view payload);
+base::Result<base::NodeToHead> decode_node_to_head(FrameType type, std::string_view payload);
+
+base::Result<base::NodeHello> from_wire(const wire::NodeHello& message);
+wire::SetTimetable to_wire(const base::Timetable& timetable);
+// Checks the whole contract of base::Timetable: segments cover the cycle without gap or overlap.
+base::Result<base::Timetable> from_wire(const wire::SetTimetable& message);
+
+// ---- node daemon <-> shepherd (convert_shepherd.cpp)
+
+wire::ShepherdPrepare to_wire(const base::PlacedTasks& placed, std::string spec);
+// The user is not in it: the shepherd runs as that user already; the value's user is 0.
+base::Result<base::PlacedTasks> from_wire(const wire::ShepherdPrepare& message);
+
+// What a shepherd that was found again has.
+struct FoundAttempt {
+  base::PlacedTasks placed;
+  base::AttemptReport report;
+  std::vector<pid_t> pids;  // in rank order; empty: some task was not forked yet
+
+  // Its tasks run, or have run.
+  [[nodiscard]] bool has_begun() const { return !pids.empty() || !report.exits.empty(); }
+
+  friend bool operator==(const FoundAttempt&, const FoundAttempt&) = default;
+};
+
+wire::ShepherdReport to_wire(const FoundAttempt& found);
+base::Result<FoundAttempt> from_wire(const wire::ShepherdReport& message);
+// In rank order; each > 1.
+base::Result<std::vector<pid_t>> from_wire(const wire::ShepherdStarted& message);
+
+}  // namespace score::proto

@@ -1,0 +1,285 @@
+// Both directions of the head's link, with convert_timetable.cpp.
+
+#include "base/limits.hpp"
+#include "proto/convert/convert.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace score::proto {
+namespace {
+
+namespace limits = base::limits;
+const base::AttemptId kAttempt = base::make_attempt(base::JobId(7), 1);
+const base::AttemptId kOther = base::make_attempt(base::JobId(8), 3);
+
+base::PlacedTasks some_placed() {
+  base::PlacedTasks placed;
+  placed.attempt = kAttempt;
+  placed.user = base::UserId(1000);
+  placed.node_index = 1;
+  placed.tasks_on_node = {2, 2, 1};
+  placed.cores = {0, 3};
+  placed.memory = base::Bytes(1U << 20U);
+  placed.distribution = base::Distribution::Cyclic;
+  placed.restarts = 2;
+  return placed;
+}
+
+base::Timetable some_timetable() {
+  base::Segment first;
+  first.length = 100ms;
+  first.jobs = {kAttempt, kOther};
+  base::Segment second;
+  second.offset = 100ms;
+  second.length = 50ms;
+  base::Timetable timetable;
+  timetable.epoch = base::Epoch(9);
+  timetable.start = base::TimePoint(5s);
+  timetable.cycle = 150ms;
+  timetable.segments = {first, second};
+  timetable.managed = {kAttempt, kOther};
+  timetable.slice = 50ms;
+  timetable.first_slice = 30ms;
+  timetable.background = {base::make_attempt(base::JobId(9), 1)};
+  return timetable;
+}
+
+base::NodeHello some_hello() {
+  base::AttemptReport report;
+  report.attempt = kAttempt;
+  report.phase = base::AttemptPhase::Exited;
+  report.exits = {{base::Rank(0), 3, 0}};
+  report.reason = "memory limit";
+  base::NodeHello hello;
+  hello.info = {"node01", 8, base::Bytes(1U << 30U)};
+  hello.attempts = {report};
+  hello.epoch = base::Epoch(4);
+  return hello;
+}
+
+// Out and in again; the payload of a second encoding must be the same, byte for byte.
+template <class Variant, class Decode>
+Variant round_trip(const Variant& message, Decode decode) {
+  const OutFrame frame = encode(message);
+  const auto back = decode(frame.type, frame.payload);
+  EXPECT_TRUE(back.has_value()) << back.error().message();
+  if (!back) return message;
+  EXPECT_EQ(back->index(), message.index());
+  EXPECT_EQ(encode(*back).payload, frame.payload);
+  return *back;
+}
+
+template <class Value>
+Value to_node_and_back(const Value& value) {
+  return std::get<Value>(round_trip(base::HeadToNode(value), decode_head_to_node));
+}
+
+template <class Value>
+Value to_head_and_back(const Value& value) {
+  return std::get<Value>(round_trip(base::NodeToHead(value), decode_node_to_head));
+}
+
+TEST(HeadToNode, EveryMessageSurvivesTheWire) {
+  const auto prepare = to_node_and_back(base::PrepareTasks{some_placed(), "spec"});
+  EXPECT_EQ(prepare.placed, some_placed());
+  EXPECT_EQ(prepare.spec, "spec");
+  EXPECT_EQ(to_node_and_back(base::StartTasks{kAttempt}).attempt, kAttempt);
+  const auto signal = to_node_and_back(base::SignalTasks{kAttempt, 15});
+  EXPECT_EQ(signal.attempt, kAttempt);
+  EXPECT_EQ(signal.signal, 15);
+  EXPECT_EQ(to_node_and_back(base::KillTasks{kAttempt}).attempt, kAttempt);
+  EXPECT_EQ(to_node_and_back(base::ForgetTasks{kAttempt}).attempt, kAttempt);
+  EXPECT_EQ(to_node_and_back(base::SetTimetable{some_timetable()}).timetable, some_timetable());
+  EXPECT_EQ(to_node_and_back(base::SetTimetable()).timetable, base::Timetable());
+}
+
+TEST(NodeToHead, EveryMessageSurvivesTheWire) {
+  const auto hello = to_head_and_back(some_hello());
+  EXPECT_EQ(hello.info, some_hello().info);
+  EXPECT_EQ(hello.attempts, some_hello().attempts);
+  EXPECT_EQ(hello.epoch, some_hello().epoch);
+  EXPECT_EQ(to_head_and_back(base::Prepared{kAttempt}).attempt, kAttempt);
+  const auto refused = to_head_and_back(base::Refused{kAttempt, 127, "no \xff such file"});
+  EXPECT_EQ(refused.exit_code, 127);
+  EXPECT_EQ(refused.reason, "no \xff such file");
+  EXPECT_EQ(to_head_and_back(base::Started{kAttempt}).attempt, kAttempt);
+  const base::TaskExit exit{base::Rank(3), 0, 11};
+  EXPECT_EQ(to_head_and_back(base::TaskEnded{kAttempt, exit}).exit, exit);
+  const auto exited = to_head_and_back(base::Exited{kAttempt, {exit}, "why"});
+  EXPECT_EQ(exited.exits, std::vector<base::TaskExit>{exit});
+  EXPECT_EQ(exited.reason, "why");
+  const auto abort = to_head_and_back(base::AbortRequested{kAttempt, base::Rank(2), -6, "bad"});
+  EXPECT_EQ(abort.rank, base::Rank(2));
+  EXPECT_EQ(abort.code, -6);
+  EXPECT_EQ(abort.message, "bad");
+  const auto applied = to_head_and_back(base::TimetableApplied{base::Epoch(9), 3ms});
+  EXPECT_EQ(applied.epoch, base::Epoch(9));
+  EXPECT_EQ(applied.late, 3ms);
+  const base::MeetingReached reached{kAttempt, base::Meeting::Ready, base::TimePoint{7s}};
+  EXPECT_EQ(to_head_and_back(reached).meeting, base::Meeting::Ready);
+  EXPECT_EQ(to_head_and_back(reached).boundary, base::TimePoint{7s});
+  const base::Activity activity{true, true, UINT64_MAX, 7};
+  EXPECT_EQ(to_head_and_back(base::ActivityChanged{kAttempt, activity}).activity, activity);
+}
+
+TEST(HeadToNode, KnowsItsFrames) {
+  EXPECT_TRUE(is_head_to_node(FrameType::StartTasks));
+  EXPECT_FALSE(is_head_to_node(FrameType::Heartbeat));
+  EXPECT_TRUE(is_node_to_head(FrameType::Exited));
+  EXPECT_FALSE(is_node_to_head(FrameType::StartTasks));
+  EXPECT_TRUE(decode_node_to_head(FrameType::Heartbeat, "").error().is(WireErrc::UnknownType));
+  EXPECT_TRUE(decode_head_to_node(FrameType{4711}, "").error().is(WireErrc::UnknownType));
+}
+
+TEST(NodeToHead, LongReasonsAreCutNotRefused) {
+  const auto exited = to_head_and_back(base::Exited{kAttempt, {}, std::string(100'000, 'r')});
+  EXPECT_EQ(exited.reason.size(), limits::kMaxErrorTextBytes);
+}
+
+TEST(NodeToHead, EveryFieldAtItsLargestFitsTheFramesLimit) {
+  const auto attempt = base::AttemptId(UINT64_MAX);
+  const base::TaskExit exit{base::Rank(limits::kMaxTasksPerJob - 1), 255, 64};
+  const std::vector<base::TaskExit> exits(limits::kMaxTasksPerNode, exit);
+  const std::string reason(limits::kMaxErrorTextBytes, '\xff');
+  const base::NodeToHead messages[] = {
+      base::Prepared{attempt},
+      base::Refused{attempt, 255, reason},
+      base::Started{attempt},
+      base::TaskEnded{attempt, exit},
+      base::Exited{attempt, exits, reason},
+      base::AbortRequested{attempt, base::Rank(UINT32_MAX), INT32_MIN, reason},
+      base::TimetableApplied{base::Epoch(UINT64_MAX), base::Duration(INT64_MIN)}};
+  for (const auto& message : messages) {
+    const OutFrame frame = encode(message);
+    EXPECT_LE(frame.payload.size(), find_rule(frame.type)->max_bytes) << name_of(frame.type);
+  }
+}
+
+TEST(HeadToNode, EveryFieldAtItsLargestFitsTheFramesLimit) {
+  const auto attempt = base::AttemptId(UINT64_MAX);
+  base::PlacedTasks placed = some_placed();
+  placed.tasks_on_node.assign(limits::kMaxNodes, limits::kMaxTasksPerNode);
+  placed.cores.assign(limits::kMaxCoresPerNode, limits::kMaxCoresPerNode - 1);
+  const std::string spec(limits::kMaxArgumentBytes + limits::kMaxEnvironmentBytes + 100'000, 's');
+  const base::HeadToNode messages[] = {base::PrepareTasks{placed, spec}, base::StartTasks{attempt},
+                                       base::SignalTasks{attempt, 64}, base::KillTasks{attempt},
+                                       base::ForgetTasks{attempt}};
+  for (const auto& message : messages) {
+    const OutFrame frame = encode(message);
+    EXPECT_LE(frame.payload.size(), find_rule(frame.type)->max_bytes) << name_of(frame.type);
+  }
+}
+
+template <class Message>
+struct Bad {
+  const char* field;
+  std::function<void(Message&)> spoil;
+};
+
+TEST(Timetable, NamesTheFieldThatIsWrong) {
+  const Bad<wire::SetTimetable> cases[] = {
+      {"cycle_ns", [](auto& m) { m.set_cycle_ns(-1); }},
+      {"slice_ns", [](auto& m) { m.set_slice_ns(-1); }},
+      {"slice_ns", [](auto& m) { m.set_slice_ns(1); }},
+      {"first_slice_ns", [](auto& m) { m.set_first_slice_ns(0); }},
+      {"first_slice_ns", [](auto& m) { m.set_first_slice_ns(60'000'000); }},
+      {"segments", [](auto& m) { m.set_cycle_ns(151'000'000); }},
+      {"segments", [](auto& m) { m.clear_segments(); }},
+      {"segments", [](auto& m) { m.mutable_segments(0)->set_offset_ns(1); }},
+      {"segments", [](auto& m) { m.mutable_segments(0)->set_length_ns(0); }},
+      {"segments", [](auto& m) { m.mutable_segments(0)->set_length_ns(-5); }},
+      {"segments", [](auto& m) { m.mutable_segments(1)->set_offset_ns(99'000'000); }},
+      {"segments", [](auto& m) { m.mutable_segments(1)->set_length_ns(INT64_MAX); }},
+      {"segments",
+       [](auto& m) {
+         for (std::size_t i = 0; i < limits::kMaxSegmentsPerCycle; ++i) m.add_segments();
+       }},
+      {"segments.jobs", [](auto& m) { m.mutable_segments(0)->add_jobs(1); }},
+      {"segments.jobs",
+       [](auto& m) {
+         m.mutable_segments(0)->clear_jobs();
+         for (std::uint64_t i = 0; i <= limits::kMaxJobsPerNode; ++i) {
+           m.mutable_segments(0)->add_jobs(i);
+         }
+       }},
+      {"managed",
+       [](auto& m) {
+         for (std::size_t i = 0; i < limits::kMaxActiveJobs; ++i) m.add_managed(i);
+       }},
+  };
+  for (const auto& [field, spoil] : cases) {
+    auto message = to_wire(some_timetable());
+    spoil(message);
+    const auto timetable = from_wire(message);
+    ASSERT_FALSE(timetable.has_value()) << field;
+    EXPECT_TRUE(timetable.error().context().starts_with(fmt::format("SetTimetable.{} ", field)))
+        << timetable.error().message();
+  }
+}
+
+TEST(NodeHello, NamesTheFieldThatIsWrong) {
+  const Bad<wire::NodeHello> cases[] = {
+      {"name", [](auto& m) { m.set_name(""); }},
+      {"name", [](auto& m) { m.set_name("node\n01"); }},
+      {"name", [](auto& m) { m.set_name(std::string(65, 'n')); }},
+      {"cores", [](auto& m) { m.set_cores(0); }},
+      {"cores", [](auto& m) { m.set_cores(limits::kMaxCoresPerNode + 1); }},
+      {"attempts.attempt", [](auto& m) { m.mutable_attempts(0)->set_attempt(0); }},
+      {"attempts", [](auto& m) { m.mutable_attempts(0)->set_phase(4); }},
+      {"attempts", [](auto& m) { m.mutable_attempts(0)->add_exits()->set_code(999); }},
+  };
+  for (const auto& [field, spoil] : cases) {
+    auto message = to_wire(some_hello());
+    spoil(message);
+    const auto hello = from_wire(message);
+    ASSERT_FALSE(hello.has_value()) << field;
+    EXPECT_TRUE(hello.error().context().starts_with(fmt::format("NodeHello.{} ", field)))
+        << hello.error().message();
+  }
+}
+
+TEST(PlacedTasks, RefusesWhatCannotBe) {
+  const Bad<wire::PrepareTasks> cases[] = {
+      {"attempt", [](auto& m) { m.set_attempt(0); }},
+      {"node_index", [](auto& m) { m.set_node_index(3); }},
+      {"node_index", [](auto& m) { m.clear_tasks_on_node(); }},
+      {"tasks_on_node", [](auto& m) { m.set_tasks_on_node(0, limits::kMaxTasksPerNode + 1); }},
+      {"tasks_on_node",
+       [](auto& m) {
+         for (std::size_t i = 0; i < limits::kMaxNodes; ++i) m.add_tasks_on_node(1);
+       }},
+      {"tasks_on_node",
+       [](auto& m) {
+         for (int i = 0; i < 257; ++i) m.add_tasks_on_node(limits::kMaxTasksPerNode);
+       }},
+      {"cores", [](auto& m) { m.add_cores(limits::kMaxCoresPerNode); }},
+      {"restarts", [](auto& m) { m.set_restarts(base::kAttemptsPerJob); }},
+  };
+  for (const auto& [field, spoil] : cases) {
+    wire::PrepareTasks message;
+    ASSERT_TRUE(parse_into(message, encode(base::PrepareTasks{some_placed(), "x"}).payload));
+    spoil(message);
+    const auto value = decode_head_to_node(FrameType::PrepareTasks, message.SerializeAsString());
+    ASSERT_FALSE(value.has_value()) << field;
+    EXPECT_TRUE(value.error().context().starts_with(fmt::format("PrepareTasks.{} ", field)))
+        << value.error().message();
+  }
+}
+
+TEST(NodeToHead, TruncatedAtAnyByteIsRefusedOrAnotherValue) {
+  const OutFrame frame = encode(base::NodeToHead(some_hello()));
+  for (std::size_t size = 0; size < frame.payload.size(); ++size) {
+    const auto hello = decode_node_to_head(frame.type, frame.payload.substr(0, size));
+    if (hello) {
+      EXPECT_EQ(std::get<base::NodeHello>(*hello).info.name, "node01");
+    }
+  }
+  EXPECT_FALSE(decode_node_to_head(FrameType::NodeHello, "").has_value());
+  EXPECT_FALSE(decode_node_to_head(FrameType::Exited, "").has_value());
+  EXPECT_FALSE(decode_head_to_node(FrameType::SignalTasks, "\x08\x01").has_value());
+}
+
+}  // namespace
+}  // namespace score::proto

@@ -1,0 +1,94 @@
+#include "proto/frames/frames.hpp"
+
+#include "proto/client.pb.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <set>
+
+namespace score::proto {
+namespace {
+
+constexpr const char* kPermissionsFile = SCORE_SOURCE_DIR "/proto/permissions.md";
+constexpr const char* kPreface =
+    "# Who may send what\n\n"
+    "Every frame and every role; the annotations in the .proto files are the source, and a test\n"
+    "compares. For requests about one job OTHER_USER is a user who does not own it. A new frame\n"
+    "needs a row here: whoever adds one says who may send it twice, and a reviewer sees it.\n\n";
+
+std::string permission_table() {
+  std::string text = kPreface;
+  text += "| type | frame | max bytes |";
+  for (const char* role : kRoleNames) text += fmt::format(" {} |", role);
+  text += "\n| --- | --- | --- |";
+  for (std::size_t i = 0; i < kRoleCount; ++i) text += " --- |";
+  text += "\n";
+  for (const FrameRule& rule : kFrameRules) {
+    text += fmt::format("| {} | {} | {} |", static_cast<unsigned>(rule.type), rule.name,
+                        rule.max_bytes);
+    for (std::size_t i = 0; i < kRoleCount; ++i) {
+      text += may_send(Role{static_cast<std::uint8_t>(i)}, rule.type) ? " yes |" : " |";
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+TEST(Permissions, EveryRequestAndRoleIsAsThePageSays) {
+  std::ifstream file(kPermissionsFile);
+  const std::string page{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const std::string table = permission_table();
+  EXPECT_TRUE(page == table) << kPermissionsFile << " must be:\n" << table;
+}
+
+TEST(Permissions, NobodyUnprovenMaySendMoreThanAHello) {
+  for (const FrameRule& rule : kFrameRules) {
+    EXPECT_EQ(may_open(Role::Anonymous, rule.type), rule.type == FrameType::ClientHello)
+        << rule.name;
+    EXPECT_FALSE(may_open(Role::WrongNode, rule.type)) << rule.name;
+  }
+}
+
+TEST(Permissions, OnlyRootAndOperatorsControlTheCluster) {
+  for (FrameType type : {FrameType::SetQuantum, FrameType::SetSlots, FrameType::DrainNodes,
+                         FrameType::Reload, FrameType::Shutdown}) {
+    for (Role role : {Role::Anonymous, Role::OtherUser, Role::Owner, Role::Node, Role::Head,
+                      Role::NodeDaemon, Role::Shepherd}) {
+      EXPECT_FALSE(may_open(role, type)) << name_of(type) << " from " << name_of(role);
+    }
+  }
+}
+
+TEST(Permissions, AUserMayOpenWhatTheOwnerOfAJobMaySend) {
+  EXPECT_FALSE(may_send(Role::OtherUser, FrameType::CancelJob));
+  EXPECT_TRUE(may_open(Role::OtherUser, FrameType::CancelJob));
+  EXPECT_TRUE(may_send(Role::Owner, FrameType::CancelJob));
+}
+
+TEST(Frames, AreFoundByNumberAndByMessage) {
+  EXPECT_EQ(frame_type<wire::Submit>(), FrameType::Submit);
+  const FrameRule* rule = find_rule(FrameType::Submit);
+  ASSERT_NE(rule, nullptr);
+  EXPECT_STREQ(rule->name, "Submit");
+  EXPECT_EQ(name_of(FrameType::Submit), "Submit");
+  EXPECT_EQ(name_of(Role::OtherUser), "OTHER_USER");
+}
+
+TEST(Frames, AnyNumberMayBeAskedAbout) {
+  std::size_t known = 0;
+  for (unsigned number = 0; number <= 0xffff; ++number) {
+    const FrameType type{static_cast<std::uint16_t>(number)};
+    known += find_rule(type) != nullptr ? 1 : 0;
+    if (find_rule(type) != nullptr) continue;
+    ASSERT_EQ(name_of(type), "unknown");
+    ASSERT_FALSE(may_open(Role::Root, type));
+  }
+  EXPECT_EQ(known, kFrameRules.size());
+  EXPECT_EQ(name_of(Role{77}), "unknown");
+}
+
+}  // namespace
+}  // namespace score::proto

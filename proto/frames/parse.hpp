@@ -1,0 +1,37 @@
+// Bytes to message, within limits; the fields are checked afterwards (convert.hpp).
+#pragma once
+
+#include "base/result.hpp"
+#include "proto/frames/errc.hpp"
+#include "proto/frames/frame_reader.hpp"
+
+#include <string_view>
+
+namespace google::protobuf {
+class MessageLite;
+}
+
+namespace score::proto {
+
+// Fills `message`. Nesting is limited to limits::kMaxMessageDepth. False: not such a message.
+bool parse_into(google::protobuf::MessageLite& message, std::string_view bytes);
+
+template <class Message>
+base::Result<Message> parse(std::string_view bytes, std::string_view name) {
+  Message message;
+  if (!parse_into(message, bytes)) return base::fail(WireErrc::BadMessage, "broken {}", name);
+  return message;
+}
+
+// The message a frame carries. Errors: BadMessage; also if the frame is of another type.
+template <class Message>
+base::Result<Message> parse(const InFrame& frame) {
+  constexpr FrameType kType = frame_type<Message>();
+  if (frame.type != kType) {
+    return base::fail(WireErrc::BadMessage, "{} where {} is due", name_of(frame.type),
+                      name_of(kType));
+  }
+  return parse<Message>(frame.payload, name_of(kType));
+}
+
+}  // namespace score::proto

@@ -1,0 +1,345 @@
+// Reading: every connection of a thread reads through one scratch buffer, so that an idle one holds
+// no buffer at all; what is left of an incomplete frame is kept by its FrameReader, in proportion
+// to what came. Writing: frames are appended to the queue and one posted flush writes them
+// together; when the socket is full, the flush waits for it. A failed write does not close: what
+// the peer sent before it went is still read, up to its end of file.
+// (tested by unix_connection_test.cpp and tls_connection_test.cpp)
+
+#include "proto/transport/stream_connection.hpp"
+
+#include "proto/frames/errc.hpp"
+
+#include <array>
+#include <utility>
+
+namespace score::proto {
+
+namespace asio = boost::asio;
+using base::Result;
+
+namespace {
+
+constexpr std::size_t kScratchBytes = 32U << 10U;
+constexpr std::size_t kCoalesceBytes = 16U << 10U;  // a TLS record
+constexpr std::size_t kFlushBytes = 1U << 20U;      // then others get their turn
+constexpr std::size_t kPartsPerWrite = 16;
+// After so many reads that found data at once, others get their turn.
+constexpr unsigned kReadsPerTurn = 32;
+
+std::span<char> scratch() {
+  thread_local std::array<char, kScratchBytes> buffer;
+  return buffer;
+}
+
+}  // namespace
+
+std::shared_ptr<const std::string> encode_frame(FrameType type, std::string_view payload) {
+  return std::make_shared<const std::string>(encode_frame_bytes(type, payload));
+}
+
+StreamConnection::StreamConnection(asio::posix::stream_descriptor descriptor,
+                                   std::unique_ptr<ByteStream> stream, std::string peer,
+                                   ConnectionLimits limits)
+    : descriptor_(std::move(descriptor)),
+      stream_(std::move(stream)),
+      peer_(std::move(peer)),
+      limits_(limits) {}
+
+StreamConnection::~StreamConnection() {
+  close();
+}
+
+asio::awaitable<Result<void>> StreamConnection::handshake(base::Duration deadline) {
+  auto self = shared_from_this();
+  arm(&StreamConnection::read_timer_, deadline);
+  for (;;) {
+    if (!is_open()) co_return read_failure({IoStep::Kind::End, 0, {}});
+    IoStep step = stream_->handshake();
+    if (step.kind == IoStep::Kind::Done) break;
+    if (step.kind == IoStep::Kind::End || step.kind == IoStep::Kind::Failed) {
+      base::Error error = read_failure(step);
+      close();
+      co_return error;
+    }
+    auto waited = co_await wait(step.kind);
+    if (!waited) co_return waited.error();
+  }
+  disarm(&StreamConnection::read_timer_);
+  co_return Result<void>();
+}
+
+asio::awaitable<Result<InFrame>> StreamConnection::read(Role sender) {
+  auto self = shared_from_this();
+  for (;;) {
+    auto frame = reader_.next(sender);
+    if (!frame) {
+      disarm(&StreamConnection::read_timer_);
+      co_return frame.error();
+    }
+    if (*frame) {
+      had_frame_ = true;
+      disarm(&StreamConnection::read_timer_);
+      co_return std::move(**frame);
+    }
+    auto more = co_await read_more();
+    if (!more) {
+      disarm(&StreamConnection::read_timer_);
+      co_return more.error();
+    }
+  }
+}
+
+// Feeds the reader once, waiting for the socket if need be.
+asio::awaitable<Result<void>> StreamConnection::read_more() {
+  if (++reads_without_wait_ > kReadsPerTurn) {
+    reads_without_wait_ = 0;
+    co_await asio::post(descriptor_.get_executor(), asio::use_awaitable);
+  }
+  for (;;) {
+    if (!is_open()) co_return read_failure({IoStep::Kind::End, 0, {}});
+    IoStep step = stream_->read_some(scratch());
+    if (step.kind == IoStep::Kind::Done) {
+      reader_.feed({scratch().data(), step.bytes});
+      co_return Result<void>();
+    }
+    if (step.kind == IoStep::Kind::End || step.kind == IoStep::Kind::Failed) {
+      co_return read_failure(step);
+    }
+    watch_read_deadline();
+    reads_without_wait_ = 0;
+    auto waited = co_await wait(step.kind);
+    if (!waited) co_return waited.error();
+  }
+}
+
+asio::awaitable<Result<void>> StreamConnection::wait(IoStep::Kind kind) {
+  auto direction = kind == IoStep::Kind::WaitRead ? asio::posix::descriptor_base::wait_read
+                                                  : asio::posix::descriptor_base::wait_write;
+  auto [ec] = co_await descriptor_.async_wait(direction, kNoThrow);
+  if (!is_open()) co_return read_failure({IoStep::Kind::End, 0, {}});
+  if (ec == asio::error::operation_aborted) co_return base::fail(base::Errc::Cancelled, "read");
+  if (ec) co_return base::fail(ec, "read");
+  co_return Result<void>();
+}
+
+base::Error StreamConnection::read_failure(const IoStep& step) {
+  if (timed_out_) return base::fail(base::Errc::Timeout, "{}", peer_);
+  if (step.kind == IoStep::Kind::Failed) {
+    if (step.error == std::errc::connection_reset || step.error == std::errc::broken_pipe) {
+      return base::fail(base::Errc::Closed, "{}", peer_);
+    }
+    return base::fail(step.error, "{}", peer_);
+  }
+  if (!reader_.is_between_frames() && is_open()) {
+    return base::fail(WireErrc::BadFrame, "{}: stream ends inside a frame", peer_);
+  }
+  return base::fail(base::Errc::Closed, "{}", peer_);
+}
+
+// The first frame has a deadline from the start, the others from when their header began. A timer
+// that runs already goes on: bytes trickling in win no time.
+void StreamConnection::watch_read_deadline() {
+  if (is_armed(&StreamConnection::read_timer_)) return;
+  if (!had_frame_ && limits_.header_deadline.count() > 0) {
+    arm(&StreamConnection::read_timer_, limits_.header_deadline);
+  } else if (!reader_.is_between_frames() && limits_.frame_deadline.count() > 0) {
+    arm(&StreamConnection::read_timer_, limits_.frame_deadline);
+  }
+}
+
+void StreamConnection::arm(Timer StreamConnection::*which, base::Duration after) {
+  Timer& timer = this->*which;
+  if (!timer) timer.emplace(descriptor_.get_executor());
+  timer->expires_after(after);
+  timer->async_wait([weak = weak_from_this(), which](const boost::system::error_code& ec) {
+    auto self = weak.lock();
+    // A timer that was disarmed when its handler was already on its way is none.
+    if (ec || !self || !self->is_open() || !self->is_armed(which)) return;
+    self->timed_out_ = true;
+    self->close();
+  });
+}
+
+void StreamConnection::disarm(Timer StreamConnection::*which) {
+  if (is_armed(which)) (this->*which)->expires_at(asio::steady_timer::time_point::max());
+}
+
+bool StreamConnection::is_armed(Timer StreamConnection::*which) const {
+  const Timer& timer = this->*which;
+  return timer && timer->expiry() != asio::steady_timer::time_point::max();
+}
+
+bool StreamConnection::may_queue(FrameType type, std::size_t frame_bytes) {
+  const FrameRule* rule = find_rule(type);
+  if (!is_open() || writing_stopped_ || rule == nullptr) return false;
+  if (frame_bytes - kHeaderBytes > rule->max_bytes) return false;
+  if (queued_bytes_ > 0 && queued_bytes_ + frame_bytes > limits_.write_queue_bytes) {
+    close();
+    return false;
+  }
+  return true;
+}
+
+bool StreamConnection::send(FrameType type, std::string_view payload) {
+  std::size_t bytes = kHeaderBytes + payload.size();
+  if (!may_queue(type, bytes)) return false;
+  bool has_room = queue_.size() > queue_front_ && !queue_.back().shared &&
+                  queue_.back().owned.size() + bytes <= kCoalesceBytes;
+  if (has_room) {
+    append_frame(queue_.back().owned, type, payload);
+  } else {
+    Chunk& chunk = queue_.emplace_back();
+    append_frame(chunk.owned, type, payload);
+  }
+  queued_bytes_ += bytes;
+  schedule_flush();
+  return true;
+}
+
+bool StreamConnection::send_descriptors(FrameType type, std::string_view payload,
+                                        std::vector<base::UniqueFd> fds) {
+  const std::size_t bytes = kHeaderBytes + payload.size();
+  if (!may_queue(type, bytes)) return false;
+  Chunk& chunk = queue_.emplace_back();
+  append_frame(chunk.owned, type, payload);
+  chunk.fds = std::move(fds);
+  queued_bytes_ += bytes;
+  schedule_flush();
+  return true;
+}
+
+bool StreamConnection::send_shared(std::shared_ptr<const std::string> frame_bytes) {
+  if (frame_bytes->size() < kHeaderBytes) return false;
+  auto header = decode_header(std::as_bytes(std::span(*frame_bytes)).first<kHeaderBytes>());
+  if (!header || !may_queue(FrameType{header->type}, frame_bytes->size())) return false;
+  queued_bytes_ += frame_bytes->size();
+  queue_.emplace_back().shared = std::move(frame_bytes);
+  schedule_flush();
+  return true;
+}
+
+void StreamConnection::schedule_flush() {
+  if (flush_scheduled_) return;
+  flush_scheduled_ = true;
+  asio::post(descriptor_.get_executor(), [weak = weak_from_this()] {
+    auto self = weak.lock();
+    if (!self) return;
+    self->flush_scheduled_ = false;
+    self->flush();
+  });
+}
+
+void StreamConnection::flush() {
+  std::size_t written = 0;
+  while (queued_bytes_ > 0 && is_open()) {
+    if (written >= kFlushBytes) return schedule_flush();
+    IoStep step = write_front();
+    switch (step.kind) {
+      case IoStep::Kind::Done:
+        advance(step.bytes);
+        written += step.bytes;
+        break;
+      case IoStep::Kind::WaitRead:
+      case IoStep::Kind::WaitWrite:
+        return wait_to_write(step.kind);
+      case IoStep::Kind::End:
+      case IoStep::Kind::Failed:
+        return stop_writing();
+    }
+  }
+}
+
+IoStep StreamConnection::write_front() {
+  std::array<std::string_view, kPartsPerWrite> parts;
+  std::size_t count = 0;
+  if (Chunk& front = queue_[queue_front_]; !front.fds.empty()) {
+    const IoStep step = stream_->write_with(front.bytes(), front.fds);
+    if (step.kind == IoStep::Kind::Done) front.fds.clear();
+    return step;
+  }
+  for (std::size_t i = queue_front_; i < queue_.size() && count < parts.size(); ++i) {
+    if (!queue_[i].fds.empty()) break;
+    parts[count++] = queue_[i].bytes();
+  }
+  parts[0].remove_prefix(front_written_);
+  return stream_->write_some(std::span(parts).first(count));
+}
+
+void StreamConnection::advance(std::size_t bytes) {
+  queued_bytes_ -= bytes;
+  bytes += front_written_;
+  while (queue_front_ < queue_.size() && bytes >= queue_[queue_front_].bytes().size()) {
+    bytes -= queue_[queue_front_].bytes().size();
+    queue_[queue_front_++] = Chunk();
+  }
+  front_written_ = bytes;
+  if (queue_front_ == queue_.size()) {
+    queue_.clear();
+    queue_front_ = 0;
+    if (queue_.capacity() > kPartsPerWrite) queue_.shrink_to_fit();
+  } else if (queue_front_ >= queue_.size() / 2 && queue_front_ >= kPartsPerWrite) {
+    queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(queue_front_));
+    queue_front_ = 0;
+  }
+  disarm(&StreamConnection::write_timer_);
+  queue_shrank();
+}
+
+void StreamConnection::wait_to_write(IoStep::Kind kind) {
+  if (!is_armed(&StreamConnection::write_timer_) && limits_.write_deadline.count() > 0) {
+    arm(&StreamConnection::write_timer_, limits_.write_deadline);
+  }
+  flush_scheduled_ = true;
+  auto direction = kind == IoStep::Kind::WaitRead ? asio::posix::descriptor_base::wait_read
+                                                  : asio::posix::descriptor_base::wait_write;
+  descriptor_.async_wait(direction, [weak = weak_from_this()](const boost::system::error_code& ec) {
+    auto self = weak.lock();
+    if (!self) return;
+    self->flush_scheduled_ = false;
+    if (!ec) self->flush();
+  });
+}
+
+void StreamConnection::stop_writing() {
+  writing_stopped_ = true;
+  queue_ = std::vector<Chunk>();
+  queue_front_ = 0;
+  front_written_ = 0;
+  queued_bytes_ = 0;
+  disarm(&StreamConnection::write_timer_);
+  queue_shrank();
+}
+
+void StreamConnection::queue_shrank() {
+  if (drain_signal_) drain_signal_->cancel();
+}
+
+asio::awaitable<void> StreamConnection::drained(std::size_t bytes) {
+  auto self = shared_from_this();
+  while (is_open() && queued_bytes_ >= bytes && queued_bytes_ > 0) {
+    if (!drain_signal_) {
+      drain_signal_.emplace(descriptor_.get_executor(), asio::steady_timer::time_point::max());
+    }
+    [[maybe_unused]] auto [ec] = co_await drain_signal_->async_wait(kNoThrow);
+  }
+}
+
+void StreamConnection::close() {
+  if (!is_open()) return;
+  // A last try for what was queued in this turn, such as the reason for the closing.
+  while (queued_bytes_ > 0 && !writing_stopped_) {
+    IoStep step = write_front();
+    if (step.kind != IoStep::Kind::Done) {
+      stop_writing();
+      break;
+    }
+    advance(step.bytes);
+  }
+  if (!writing_stopped_) stream_->say_goodbye();
+  stop_writing();
+  disarm(&StreamConnection::read_timer_);
+  boost::system::error_code ignored;
+  descriptor_.close(ignored);
+}
+
+}  // namespace score::proto

@@ -1,0 +1,100 @@
+// Connection over a byte stream: waiting, framing, deadlines and the write queue, the same for a
+// Unix socket and for TLS.
+#pragma once
+
+#include "proto/transport/byte_stream.hpp"
+#include "proto/transport/connection.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace score::proto {
+
+class StreamConnection final : public Connection,
+                               public std::enable_shared_from_this<StreamConnection> {
+ public:
+  // Takes over the descriptor, which must not block; `stream` moves bytes on the same one.
+  StreamConnection(boost::asio::posix::stream_descriptor descriptor,
+                   std::unique_ptr<ByteStream> stream, std::string peer, ConnectionLimits limits);
+  ~StreamConnection() override;
+
+  // Once, before anything else, where the stream has one. `deadline` > 0. On an error it is closed.
+  boost::asio::awaitable<base::Result<void>> handshake(base::Duration deadline);
+
+  void set_peer(std::string peer) { peer_ = std::move(peer); }
+
+  ByteStream& stream() { return *stream_; }
+
+  boost::asio::awaitable<base::Result<InFrame>> read(Role sender) override;
+  bool send(FrameType type, std::string_view payload) override;
+  bool send_descriptors(FrameType type, std::string_view payload,
+                        std::vector<base::UniqueFd> fds) override;
+
+  std::vector<base::UniqueFd> take_descriptors(std::size_t count) override {
+    return stream_->take_descriptors(count);
+  }
+
+  bool send_shared(std::shared_ptr<const std::string> frame_bytes) override;
+  boost::asio::awaitable<void> drained(std::size_t bytes) override;
+
+  std::size_t queued_bytes() const override { return queued_bytes_; }
+
+  void close() override;
+
+  bool is_open() const override { return descriptor_.is_open(); }
+
+  const std::string& peer() const override { return peer_; }
+
+ private:
+  // A run of small frames that share one buffer, or one frame that many connections share.
+  struct Chunk {
+    std::string owned;
+    std::shared_ptr<const std::string> shared;
+    std::vector<base::UniqueFd> fds;  // ride on its first byte; gone with it
+
+    std::string_view bytes() const { return shared ? *shared : owned; }
+  };
+
+  boost::asio::awaitable<base::Result<void>> wait(IoStep::Kind kind);
+  boost::asio::awaitable<base::Result<void>> read_more();
+  base::Error read_failure(const IoStep& step);
+  void watch_read_deadline();
+
+  using Timer = std::optional<boost::asio::steady_timer>;
+  void arm(Timer StreamConnection::*which, base::Duration after);
+  void disarm(Timer StreamConnection::*which);
+  bool is_armed(Timer StreamConnection::*which) const;
+
+  bool may_queue(FrameType type, std::size_t frame_bytes);
+  void schedule_flush();
+  void flush();
+  IoStep write_front();
+  void advance(std::size_t bytes);
+  void wait_to_write(IoStep::Kind kind);
+  void stop_writing();
+  void queue_shrank();
+
+  boost::asio::posix::stream_descriptor descriptor_;
+  std::unique_ptr<ByteStream> stream_;
+  std::string peer_;
+  ConnectionLimits limits_;
+
+  FrameReader reader_;
+  bool had_frame_ = false;
+  bool timed_out_ = false;
+  unsigned reads_without_wait_ = 0;
+  Timer read_timer_;
+
+  std::vector<Chunk> queue_;  // from queue_front_ on
+  std::size_t queue_front_ = 0;
+  std::size_t front_written_ = 0;  // bytes of the front chunk that are gone
+  std::size_t queued_bytes_ = 0;
+  bool flush_scheduled_ = false;  // a flush is posted or waits for the socket
+  bool writing_stopped_ = false;  // the peer takes no more
+  Timer write_timer_;
+  Timer drain_signal_;
+};
+
+}  // namespace score::proto

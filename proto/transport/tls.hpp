@@ -1,0 +1,77 @@
+// TLS 1.3 with external pre-shared keys and nothing else: no certificates, no tickets, no older
+// version, one cipher. The identity in the handshake is the node's name; the handshake proves that
+// the peer holds the key of that name, in both directions.
+#pragma once
+
+#include "proto/transport/byte_stream.hpp"
+#include "proto/transport/key.hpp"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+struct ssl_st;
+struct ssl_ctx_st;
+
+namespace score::proto {
+
+struct SslFree {
+  void operator()(ssl_st* ssl) const;
+  void operator()(ssl_ctx_st* context) const;
+};
+
+// One for all connections of a listener, or of a node. Immovable: OpenSSL's callbacks point to it.
+// It must outlive every TlsStream made from it.
+class TlsContext {
+ public:
+  // The head: the key of each name is derived. `is_known` says which names may connect at all; it
+  // is asked during each handshake, with text from an unproven peer (already a valid node name).
+  static std::unique_ptr<TlsContext> server(const Key& cluster_key,
+                                            std::function<bool(std::string_view)> is_known);
+  // A node.
+  static std::unique_ptr<TlsContext> client(const Key& node_key, std::string node_name);
+
+  TlsContext(const TlsContext&) = delete;
+  TlsContext& operator=(const TlsContext&) = delete;
+
+  struct Secrets;  // what the callbacks need
+
+  ssl_ctx_st* handle() const { return context_.get(); }
+
+  bool is_server() const { return is_server_; }
+
+  ~TlsContext();
+
+ private:
+  TlsContext(bool is_server, std::unique_ptr<Secrets> secrets);
+
+  bool is_server_;
+  std::unique_ptr<Secrets> secrets_;
+  std::unique_ptr<ssl_ctx_st, SslFree> context_;
+};
+
+class TlsStream final : public ByteStream {
+ public:
+  TlsStream(const TlsContext& context, int fd);
+  ~TlsStream() override;
+
+  IoStep handshake() override;
+  IoStep read_some(std::span<char> into) override;
+  IoStep write_some(std::span<const std::string_view> parts) override;
+  void say_goodbye() override;
+
+  // The proven name of the node at the other end; empty on the node's own side and before the
+  // handshake is complete.
+  std::string peer_name() const;
+
+ private:
+  IoStep step_of(int result);
+
+  int fd_;
+  bool is_complete_ = false;
+  bool is_broken_ = false;
+  std::unique_ptr<ssl_st, SslFree> ssl_;
+};
+
+}  // namespace score::proto

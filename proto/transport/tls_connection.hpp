@@ -1,0 +1,61 @@
+// Connections between head and nodes: TCP under TLS 1.3 with the node's pre-shared key.
+#pragma once
+
+#include "base/os/fd.hpp"
+#include "proto/transport/connection.hpp"
+#include "proto/transport/tls.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace score::proto {
+
+struct TlsPeer {
+  std::shared_ptr<Connection> connection;
+  std::string name;  // proven name of the node; on a node: empty
+};
+
+struct TcpEndpoint {
+  std::string host;  // address or name
+  std::uint16_t port = 0;
+};
+
+// "host:port", "[v6]:port". Error: Malformed.
+base::Result<TcpEndpoint> parse_endpoint(std::string_view text);
+std::string format_endpoint(const TcpEndpoint& endpoint);
+
+// The head's side. Accepting and the handshake are two steps, so that a peer that is slow with the
+// second holds up nobody: loop { accept(); spawn { handshake } }.
+class TcpListener {
+ public:
+  // `host` must be an address ("0.0.0.0", "::", "127.0.0.1"); port 0: the kernel chooses one.
+  static base::Result<TcpListener> open(boost::asio::any_io_executor executor,
+                                        const TcpEndpoint& where);
+
+  // A connected socket; for tls_accept. See accept_descriptor for errors.
+  boost::asio::awaitable<base::Result<base::UniqueFd>> accept();
+  void close();
+
+  std::uint16_t port() const { return port_; }
+
+ private:
+  TcpListener(boost::asio::ip::tcp::acceptor acceptor, std::uint16_t port);
+
+  boost::asio::ip::tcp::acceptor acceptor_;
+  std::uint16_t port_;
+};
+
+// Proves the peer on a socket from TcpListener::accept. `context`
+// must outlive the connection. Errors: BadPeer (unknown name, wrong key, not TLS), Timeout, Closed.
+boost::asio::awaitable<base::Result<TlsPeer>> tls_accept(const TlsContext& context,
+                                                         base::UniqueFd fd, base::Duration deadline,
+                                                         ConnectionLimits limits);
+
+// A node's side; `deadline` covers name lookup, connecting and the handshake, each.
+boost::asio::awaitable<base::Result<TlsPeer>> tls_connect(const TlsContext& context,
+                                                          TcpEndpoint where,
+                                                          base::Duration deadline,
+                                                          ConnectionLimits limits);
+
+}  // namespace score::proto

@@ -1,0 +1,60 @@
+// Connections over Unix stream sockets: commands and shepherds. Who the other side is, the kernel
+// tells (SO_PEERCRED), never the peer.
+#pragma once
+
+#include "base/os/fd.hpp"
+#include "proto/transport/connection.hpp"
+
+#include <memory>
+#include <string>
+#include <sys/types.h>
+
+namespace score::proto {
+
+struct UnixPeer {
+  std::shared_ptr<Connection> connection;
+  base::PeerCredentials credentials;  // of the process that connected, or listened
+};
+
+// Takes over a connected stream socket (a shepherd's inherited one, an end of a socketpair).
+base::Result<UnixPeer> adopt_unix(boost::asio::any_io_executor executor, base::UniqueFd fd,
+                                  ConnectionLimits limits);
+
+// Error: errno (NotFound-like: std::errc::no_such_file_or_directory, connection_refused), Timeout.
+boost::asio::awaitable<base::Result<UnixPeer>> connect_unix(std::string path,
+                                                            base::Duration deadline,
+                                                            ConnectionLimits limits);
+
+class UnixListener {
+ public:
+  // Binds and listens. A socket file that nobody listens on is replaced; one that is in use, or
+  // anything else of that name, is an error. `mode` is the file's, e.g. 0666 for commands
+  // (everybody may connect, the credentials decide), 0600 for shepherds. The path holds at most 107
+  // bytes.
+  static base::Result<UnixListener> open(boost::asio::any_io_executor executor, std::string path,
+                                         mode_t mode, ConnectionLimits limits);
+  // Takes over a socket that listens already (systemd). `path` for messages only.
+  static base::Result<UnixListener> adopt(boost::asio::any_io_executor executor, base::UniqueFd fd,
+                                          std::string path, ConnectionLimits limits);
+  UnixListener(UnixListener&&) noexcept = default;
+  UnixListener& operator=(UnixListener&&) noexcept = default;
+  ~UnixListener();
+
+  // The next peer. When descriptors or memory are short it waits a little and tries again, so a
+  // loop around it never spins. Errors: Cancelled, Closed (close() was called).
+  boost::asio::awaitable<base::Result<UnixPeer>> accept();
+  void close();  // and removes the file that open() made
+
+  const std::string& path() const { return path_; }
+
+ private:
+  UnixListener(boost::asio::local::stream_protocol::acceptor acceptor, std::string path,
+               bool owns_file, ConnectionLimits limits);
+
+  boost::asio::local::stream_protocol::acceptor acceptor_;
+  std::string path_;
+  bool owns_file_ = false;
+  ConnectionLimits limits_;
+};
+
+}  // namespace score::proto
