@@ -5,7 +5,7 @@
 #include "base/os/log.hpp"
 #include "base/result.hpp"
 #include "base/time.hpp"
-#include "gang/cluster.hpp"
+#include "gang/head/cluster.hpp"
 #include "monitor/settings.hpp"
 #include "proto/transport/tls_connection.hpp"
 #include "scored/head/user_limits.hpp"

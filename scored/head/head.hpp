@@ -12,7 +12,7 @@
 #include "base/async/asio.hpp"
 #include "base/async/clock.hpp"
 #include "base/async/task_group.hpp"
-#include "gang/cluster.hpp"
+#include "gang/head/cluster.hpp"
 #include "monitor/cluster_view.hpp"
 #include "monitor/samples.hpp"
 #include "proto/transport/key.hpp"

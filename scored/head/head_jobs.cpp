@@ -2,7 +2,7 @@
 // show; the specification itself is kept as it came.
 #include "base/os/log.hpp"
 #include "base/text.hpp"
-#include "gang/shape.hpp"
+#include "gang/matrix/shape.hpp"
 #include "proto/convert/convert.hpp"
 #include "scored/head/head.hpp"
 #include "scored/head/settings.hpp"

@@ -2,7 +2,7 @@
 
 #include "base/text.hpp"
 #include "base/text/hostlist.hpp"
-#include "gang/shape.hpp"
+#include "gang/matrix/shape.hpp"
 #include "proto/convert/convert.hpp"
 
 #include <fmt/ranges.h>

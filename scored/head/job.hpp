@@ -5,7 +5,7 @@
 #include "base/ids.hpp"
 #include "base/model/model.hpp"
 #include "base/time.hpp"
-#include "gang/cluster.hpp"
+#include "gang/head/cluster.hpp"
 #include "proto/client.pb.h"
 #include "proto/frames/frames.hpp"
 #include "scored/head/store.hpp"

@@ -8,7 +8,7 @@
 
 #include "base/ids.hpp"
 #include "base/result.hpp"
-#include "gang/channels.hpp"
+#include "gang/matrix/channels.hpp"
 
 #include <cstdint>
 #include <map>

@@ -6,7 +6,7 @@
 #include "base/async/clock.hpp"
 #include "base/async/task_group.hpp"
 #include "base/os/fd.hpp"
-#include "gang/node_agent.hpp"
+#include "gang/node/node_agent.hpp"
 #include "proto/convert/convert.hpp"
 #include "proto/transport/connection.hpp"
 #include "scored/node/head_link.hpp"

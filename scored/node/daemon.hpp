@@ -5,7 +5,7 @@
 #include "base/async/asio.hpp"
 #include "base/async/clock.hpp"
 #include "base/async/task_group.hpp"
-#include "gang/node_agent.hpp"
+#include "gang/node/node_agent.hpp"
 #include "scored/node/attempts.hpp"
 #include "scored/node/config.hpp"
 #include "scored/node/head_link.hpp"

@@ -8,8 +8,8 @@
 
 #include "base/os/fd.hpp"
 #include "base/result.hpp"
-#include "gang/idle_meter.hpp"
-#include "gang/switch_plan.hpp"
+#include "gang/node/idle_meter.hpp"
+#include "gang/node/switch_plan.hpp"
 
 #include <atomic>
 #include <memory>

@@ -4,7 +4,7 @@
 
 #include "base/async/clock.hpp"
 #include "base/async/task_group.hpp"
-#include "gang/node_agent.hpp"
+#include "gang/node/node_agent.hpp"
 #include "monitor/late_digest.hpp"
 #include "monitor/samples.hpp"
 #include "monitor/task_watch.hpp"

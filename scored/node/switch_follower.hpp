@@ -2,7 +2,7 @@
 // continue whom the plan says.
 #pragma once
 
-#include "gang/switch_plan.hpp"
+#include "gang/node/switch_plan.hpp"
 #include "scored/node/channel_user.hpp"
 #include "scored/node/glances.hpp"
 #include "scored/node/idle_watch.hpp"

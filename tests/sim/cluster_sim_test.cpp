@@ -1,5 +1,5 @@
 // Fixed seeds of the simulated cluster. scsim_cluster --seed N runs one by hand.
-#include "gang/job_state.hpp"
+#include "gang/job/job_state.hpp"
 #include "tests/sim/world.hpp"
 
 #include <gtest/gtest.h>

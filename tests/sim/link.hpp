@@ -4,7 +4,7 @@
 // what is under way when it is cut is gone.
 
 #include "base/model/model.hpp"
-#include "gang/clock_filter.hpp"
+#include "gang/node/clock_filter.hpp"
 #include "tests/sim/events.hpp"
 
 #include <functional>

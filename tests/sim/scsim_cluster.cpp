@@ -1,7 +1,7 @@
 // scsim_cluster --seed N --nodes N --steps N [--seeds N] [--calm] [--barriers] [--crowded]
 // [--hangs]: runs the simulated cluster; a failure prints what broke and the seed that shows it
 // again.
-#include "gang/job_state.hpp"
+#include "gang/job/job_state.hpp"
 #include "tests/sim/world.hpp"
 
 #include <fmt/format.h>

@@ -2,8 +2,8 @@
 // One simulated node: the real NodeAgent, a clock with offset and drift, a switcher that follows
 // plans with some lateness, and shepherds whose tasks work only while they are thawed.
 
-#include "gang/idle_meter.hpp"
-#include "gang/node_agent.hpp"
+#include "gang/node/idle_meter.hpp"
+#include "gang/node/node_agent.hpp"
 #include "tests/sim/events.hpp"
 #include "tests/sim/link.hpp"
 

@@ -2,7 +2,7 @@
 // A whole cluster in one thread from one seed: the real Cluster, real NodeAgents, a disk for the
 // head, users, operators and misfortune. Throws Broken when something that must hold does not.
 
-#include "gang/cluster.hpp"
+#include "gang/head/cluster.hpp"
 #include "tests/sim/events.hpp"
 #include "tests/sim/link.hpp"
 #include "tests/sim/sim_node.hpp"

@@ -1,0 +1,108 @@
+// A heartbeat only notes the time. The queue holds for each node a time at which its verdict may
+// change; when that comes and the node was heard of meanwhile, it is queued again. So heartbeats
+// cost nothing and each node is looked at about once in suspect_after.
+#include "gang/head/failure_detector.hpp"
+
+#include "base/assert.hpp"
+
+namespace score::gang {
+
+using base::Duration;
+using base::NodeId;
+using base::TimePoint;
+
+namespace {
+constexpr Duration kOwnStall = std::chrono::seconds{1};
+}
+
+FailureDetector::FailureDetector(Duration suspect_after, Duration dead_after)
+    : suspect_after_(suspect_after), dead_after_(dead_after) {
+  SCORE_ASSERT(suspect_after < dead_after, "a node is suspect before it is dead");
+}
+
+TimePoint FailureDetector::due(const Watched& w) const {
+  if (w.verdict == Verdict::Alive) return w.heard + suspect_after_;
+  return w.deadline.value_or(w.heard + dead_after_);
+}
+
+void FailureDetector::requeue(NodeId node, Watched& w) {
+  queue_.erase({w.queued, node});
+  if (w.verdict == Verdict::Dead) return;
+  w.queued = due(w);
+  queue_.emplace(w.queued, node);
+}
+
+void FailureDetector::watch(NodeId node, TimePoint now) {
+  Watched& w = nodes_[node];
+  queue_.erase({w.queued, node});
+  w = {now, {}, Verdict::Alive, true, std::nullopt};
+  requeue(node, w);
+}
+
+void FailureDetector::expect(NodeId node, TimePoint now, TimePoint deadline) {
+  Watched& w = nodes_[node];
+  queue_.erase({w.queued, node});
+  w = {now, {}, Verdict::Suspect, false, deadline};
+  requeue(node, w);
+}
+
+bool FailureDetector::heard(NodeId node, TimePoint now) {
+  const auto found = nodes_.find(node);
+  if (found == nodes_.end() || !found->second.linked) return false;
+  Watched& w = found->second;
+  if (w.verdict == Verdict::Dead) return false;
+  w.heard = std::max(w.heard, now);
+  if (w.verdict == Verdict::Alive) return false;
+  w.verdict = Verdict::Alive;
+  requeue(node, w);
+  return true;
+}
+
+bool FailureDetector::lost_link(NodeId node, TimePoint) {
+  const auto found = nodes_.find(node);
+  if (found == nodes_.end() || found->second.verdict == Verdict::Dead) return false;
+  Watched& w = found->second;
+  w.linked = false;
+  if (w.verdict == Verdict::Suspect) return false;
+  w.verdict = Verdict::Suspect;
+  requeue(node, w);
+  return true;
+}
+
+void FailureDetector::forgive(Duration time) {
+  queue_.clear();
+  for (auto& [node, w] : nodes_) {
+    w.heard += time;
+    if (w.deadline) *w.deadline += time;
+    requeue(node, w);
+  }
+}
+
+std::vector<FailureDetector::Change> FailureDetector::advance(TimePoint now) {
+  std::vector<Change> changes;
+  if (!queue_.empty() && now - queue_.begin()->first > kOwnStall) {
+    forgive(now - queue_.begin()->first);
+  }
+  while (!queue_.empty() && queue_.begin()->first <= now) {
+    const NodeId node = queue_.begin()->second;
+    Watched& w = nodes_.at(node);
+    if (due(w) <= now) {
+      w.verdict = w.verdict == Verdict::Alive ? Verdict::Suspect : Verdict::Dead;
+      changes.push_back({node, w.verdict, now - w.heard});
+    }
+    requeue(node, w);
+  }
+  return changes;
+}
+
+std::optional<TimePoint> FailureDetector::next_deadline() const {
+  if (queue_.empty()) return std::nullopt;
+  return queue_.begin()->first;
+}
+
+Verdict FailureDetector::verdict(NodeId node) const {
+  const auto found = nodes_.find(node);
+  return found == nodes_.end() ? Verdict::Dead : found->second.verdict;
+}
+
+}  // namespace score::gang

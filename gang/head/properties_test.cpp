@@ -1,0 +1,172 @@
+// What holds for every sequence of events (rapidcheck).
+#include "gang/head/cluster_bench.hpp"
+
+#include <rapidcheck.h>
+
+namespace score::gang {
+namespace {
+
+constexpr std::uint32_t kNodes = 5;
+
+base::ResourceRequest any_request() {
+  base::ResourceRequest r;
+  r.nodes = *rc::gen::inRange(0U, kNodes + 1);
+  r.tasks = r.nodes == 0 ? *rc::gen::inRange(1U, 9U) : 0;
+  r.cpus_per_task = *rc::gen::inRange(1U, 3U);
+  r.tasks_per_node = r.nodes > 0 ? *rc::gen::inRange(0U, 6U) : 0;  // of two cores
+  r.own_cores = *rc::gen::inRange(0, 4) == 0;
+  r.memory_per_node = base::Bytes{*rc::gen::inRange<std::uint64_t>(0, 5)};
+  r.queue = *rc::gen::elementOf(std::vector<base::Queue>{
+      base::Queue::Normal, base::Queue::Normal, base::Queue::High, base::Queue::Exclusive});
+  r.weight = *rc::gen::inRange(1U, 6U);
+  return r;
+}
+
+JobId any_job(const Bench& b) {
+  return JobId{*rc::gen::inRange<std::uint64_t>(1, b.last_job + 2)};
+}
+
+void any_event(Bench& b) {
+  const NodeId node{*rc::gen::inRange(0U, kNodes)};
+  const JobId job = any_job(b);
+  const auto view = b.cluster.job(job, b.now);
+  const auto maybe = [&b](const base::Result<Actions>& actions) {
+    if (actions) b.take(*actions);
+  };
+  switch (*rc::gen::inRange(0, 14)) {
+    case 0:
+    case 1:
+    case 2: {
+      const auto request = any_request();
+      const auto plan = b.cluster.plan(request);
+      EXPECT_EQ(plan.has_value(), b.cluster.check(request).has_value());
+      if (!plan) return;
+      const JobView made = b.view(b.submit(request));
+      EXPECT_EQ(plan->state == JobState::Pending, made.nodes.empty());
+      EXPECT_EQ(plan->nodes, made.nodes);
+      EXPECT_EQ(plan->tasks_on_node, made.tasks_on_node);
+      return;
+    }
+    case 3:
+      return maybe(b.cluster.cancel(job, EndCause::User, b.now));
+    case 4:
+      return maybe(b.cluster.suspend(job, b.now));
+    case 5:
+      return maybe(b.cluster.resume(job, b.now));
+    case 6:
+      return maybe(b.cluster.set_weight(job, *rc::gen::inRange(1U, 6U), b.now));
+    case 7:
+      if (view && view->state == JobState::Running) b.finish(job, *rc::gen::inRange(0, 3));
+      return;
+    case 8:
+      if (view) b.say(node, base::TaskEnded{view->attempt, {base::Rank{0}, 1, 0}});
+      return;
+    case 9:
+      if (view) b.say(node, base::Refused{view->attempt, 127, "no"});
+      return;
+    case 10:
+      return b.take(b.cluster.node_disconnected(node, b.now));
+    case 11:
+      return b.connect(node);
+    case 12:
+      return maybe(b.cluster.drain(node, "why not", b.now));
+    default:
+      return maybe(b.cluster.resume_node(node, b.now));
+  }
+}
+
+TEST(Properties, InvariantsHoldAndEveryJobEndsOnce) {
+  const bool ok = rc::check([] {
+    Bench b;
+    b.add_nodes(kNodes, 2, base::Bytes{8});
+    std::map<JobId, JobState> ended;
+    const int events = *rc::gen::inRange(1, 60);
+    for (int i = 0; i < events; ++i) {
+      any_event(b);  // Bench checks the invariants after every call
+      b.pass(*rc::gen::inRange(0, 300) * 1ms);
+      for (const JobId job : b.cluster.jobs()) {
+        const JobState state = b.state(job);
+        if (ended.contains(job)) RC_ASSERT(ended[job] == state);
+        if (base::is_final(state)) ended[job] = state;
+      }
+    }
+    for (std::uint32_t n = 0; n < kNodes; ++n) {
+      b.connect(NodeId{n});
+      b.expect_ok(b.cluster.resume_node(NodeId{n}, b.now));
+    }
+    for (const JobId job : b.cluster.jobs()) {
+      if (!base::is_final(b.state(job))) b.cancel(job);
+    }
+    b.pass(20s);
+    for (const JobId job : b.cluster.jobs()) RC_ASSERT(base::is_final(b.state(job)));
+    for (std::uint32_t n = 0; n < kNodes; ++n) {
+      RC_ASSERT(b.cluster.node(NodeId{n})->memory_reserved == base::Bytes{0});
+    }
+    RC_ASSERT(!testing::Test::HasFailure());
+  });
+  EXPECT_TRUE(ok);
+}
+
+// Overlapping gangs of any weights, each on all nodes: at every millisecond exactly one runs, the
+// same on all nodes, and each gets its share within a cycle.
+TEST(Properties, GangsRunTogetherAndSharesFollowWeights) {
+  const bool ok = rc::check([] {
+    Bench b;
+    b.add_nodes(2);
+    std::map<JobId, std::uint32_t> weights;
+    std::uint32_t sum = 0;
+    const int count = *rc::gen::inRange(1, 6);
+    for (int i = 0; i < count; ++i) {
+      base::ResourceRequest r = Bench::on_nodes(2);
+      r.weight = *rc::gen::inRange(1U, 5U);
+      sum += r.weight;
+      weights[b.submit(r)] = r.weight;
+      b.pass(*rc::gen::inRange(0, 400) * 1ms);
+    }
+    b.pass(2s);
+    const Duration cycle = std::max(b.timetables.at(NodeId{0}).cycle, Duration{100ms});
+    std::map<JobId, int> ran;
+    const int steps = static_cast<int>(cycle / 10ms);
+    for (int i = 0; i < steps; ++i) {
+      const TimePoint t = b.now + i * 10ms;
+      int at_once = 0;
+      for (const auto& [job, weight] : weights) {
+        const bool here = b.runs(NodeId{0}, job, t);
+        RC_ASSERT(here == b.runs(NodeId{1}, job, t));
+        at_once += here;
+        ran[job] += here;
+      }
+      RC_ASSERT(at_once == 1);
+    }
+    for (const auto& [job, weight] : weights) {
+      const double share = static_cast<double>(ran[job]) / steps;
+      RC_ASSERT(std::abs(share - static_cast<double>(weight) / sum) < 1e-6);
+    }
+  });
+  EXPECT_TRUE(ok);
+}
+
+// Whatever comes and goes beside it, a job gets at least half of what its weight is worth.
+TEST(Properties, ChurnStarvesNobody) {
+  const bool ok = rc::check([] {
+    Bench b;
+    b.add_nodes(1);
+    const JobId steady = b.submit(Bench::on_nodes(1));
+    const JobId other = b.submit(Bench::on_nodes(1));
+    b.pass(1s);
+    const Duration before = b.view(steady).scheduled;
+    std::vector<JobId> passing;
+    for (int i = 0; i < 40; ++i) {
+      passing.push_back(b.submit(Bench::on_nodes(1)));
+      b.pass(*rc::gen::inRange(30, 250) * 1ms);
+      if (b.state(passing.back()) == JobState::Running) b.finish(passing.back());
+    }
+    const Duration elapsed = b.now - TimePoint{1h} - 1s;
+    RC_ASSERT(b.view(steady).scheduled - before > elapsed / 6);
+    RC_ASSERT(b.view(other).scheduled > elapsed / 6);
+  });
+  EXPECT_TRUE(ok);
+}
+
+}  // namespace
+}  // namespace score::gang

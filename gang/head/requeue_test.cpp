@@ -1,0 +1,183 @@
+// Jobs that lost a node and start again.
+#include "gang/head/cluster_bench.hpp"
+
+namespace score::gang {
+namespace {
+
+base::ResourceRequest requeued(std::uint32_t nodes) {
+  auto request = Bench::on_nodes(nodes);
+  request.requeue = base::Requeue::Yes;
+  return request;
+}
+
+// Of a running job's nodes, the first one falls silent for good.
+NodeId lose_a_node(Bench& b, JobId job) {
+  const NodeId lost = b.view(job).nodes.at(0);
+  b.silent.insert(lost);
+  b.pass(4s);
+  return lost;
+}
+
+TEST(Requeue, RunsOnOtherNodesAsANewAttempt) {
+  Bench b;
+  b.add_nodes(3);
+  const JobId job = b.submit(requeued(2));
+  b.pass(1s);
+  const AttemptId first = b.view(job).attempt;
+  const NodeId lost = lose_a_node(b, job);
+  const JobView v = b.view(job);
+  EXPECT_EQ(v.state, JobState::Running);
+  EXPECT_EQ(v.restarts, 1U);
+  EXPECT_GT(v.attempt, first);
+  EXPECT_EQ(std::count(v.nodes.begin(), v.nodes.end(), lost), 0);
+  EXPECT_LT(v.scheduled, 1s) << "the lost attempt does not count";
+  b.finish(job);
+  EXPECT_EQ(b.state(job), JobState::Completed);
+  EXPECT_TRUE(b.view(job).reasons.empty());
+}
+
+TEST(Requeue, TheNewAttemptIsToldHowOftenItWasRequeued) {
+  Bench b;
+  b.add_nodes(2);
+  const JobId job = b.submit(requeued(1));
+  const NodeId lost = lose_a_node(b, job);
+  b.silent.erase(lost);
+  b.deaf = {NodeId{0}, NodeId{1}};
+  const NodeId other = b.view(job).nodes.at(0);
+  b.take(b.cluster.node_connected(other, {b.infos.at(other), {}, {}}, b.now));
+  const auto sent = b.sent<base::PrepareTasks>();
+  ASSERT_EQ(sent.size(), 1U) << "it came back without the job";
+  EXPECT_EQ(sent[0].second.placed.restarts, 2U);
+}
+
+TEST(Requeue, WaitsInItsOldPlaceWhereNoNodeIsLeft) {
+  Bench b;
+  b.add_nodes(2);
+  const JobId job = b.submit(requeued(2));
+  b.pass(100ms);
+  const NodeId lost = lose_a_node(b, job);
+  EXPECT_EQ(b.state(job), JobState::Pending);
+  EXPECT_TRUE(b.view(job).nodes.empty());
+  EXPECT_FALSE(b.view(job).reasons.empty());
+  b.silent.erase(lost);
+  b.connect(lost);
+  b.pass(10ms);
+  EXPECT_EQ(b.state(job), JobState::Running);
+}
+
+TEST(Requeue, HappensNotMoreOftenThanAllowed) {
+  ClusterConfig config;
+  config.max_requeues = 2;
+  Bench b(config);
+  b.add_nodes(4);
+  const JobId job = b.submit(requeued(1));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(b.state(job), JobState::Running) << i;
+    lose_a_node(b, job);
+  }
+  EXPECT_EQ(b.state(job), JobState::NodeFailed);
+  EXPECT_EQ(b.view(job).restarts, 2U);
+}
+
+TEST(Requeue, OnlyWhatWasAskedForAndOnlyAfterALostNode) {
+  Bench b;
+  b.add_nodes(3);
+  const JobId failing = b.submit(requeued(1));
+  b.finish(failing, 3);
+  EXPECT_EQ(b.state(failing), JobState::Failed);
+  for (const auto wish : {base::Requeue::Default, base::Requeue::No}) {
+    auto request = Bench::on_nodes(1);
+    request.requeue = wish;
+    const JobId job = b.submit(request);
+    lose_a_node(b, job);
+    EXPECT_EQ(b.state(job), JobState::NodeFailed);
+  }
+}
+
+TEST(Requeue, CancelledWhileItIsBeingClearedAwayItEnds) {
+  Bench b;
+  b.add_nodes(3);
+  b.unkillable = {NodeId{1}};
+  const JobId job = b.submit(requeued(2));
+  b.pass(100ms);
+  ASSERT_EQ(b.view(job).nodes.at(1), NodeId{1});
+  b.silent.insert(NodeId{0});
+  b.pass(3500ms);
+  ASSERT_EQ(b.state(job), JobState::Completing);
+  b.cancel(job);
+  b.pass(6s);
+  EXPECT_EQ(b.state(job), JobState::Cancelled);
+  EXPECT_EQ(b.view(job).restarts, 0U);
+}
+
+TEST(Requeue, ANodeThatDoesNotKillItsTasksHoldsItUpOnlyForTheDeadline) {
+  Bench b;
+  b.add_nodes(4);
+  b.unkillable = {NodeId{0}};
+  const JobId job = b.submit(requeued(2));
+  b.pass(100ms);
+  ASSERT_EQ(b.view(job).nodes, (std::vector{NodeId{0}, NodeId{1}}));
+  b.silent.insert(NodeId{1});
+  b.pass(3500ms);
+  ASSERT_EQ(b.state(job), JobState::Completing);
+  b.pass(6s);
+  EXPECT_EQ(b.state(job), JobState::Running);
+  EXPECT_EQ(b.view(job).restarts, 1U);
+  EXPECT_EQ(b.view(job).nodes, (std::vector{NodeId{2}, NodeId{3}}));
+}
+
+TEST(Requeue, AChangedLimitHoldsForJobsThatAreThere) {
+  Bench b;
+  b.add_nodes(4);
+  const JobId job = b.submit(requeued(1));
+  lose_a_node(b, job);
+  b.cluster.set_max_requeues(1);
+  EXPECT_EQ(b.state(job), JobState::Running);
+  lose_a_node(b, job);
+  EXPECT_EQ(b.state(job), JobState::NodeFailed);
+}
+
+// A head that ends in each launch of a job launches it again each time it starts.
+TEST(Requeue, AJobWhoseAttemptsCannotBeToldApartAnyMoreEnds) {
+  constexpr std::uint64_t kLast = base::kAttemptsPerJob - 1;
+  for (const auto state : {JobState::Pending, JobState::Launching}) {
+    for (const bool is_last : {false, true}) {
+      Bench b;
+      b.add_nodes(1);
+      RecoveredJob old;
+      old.id = JobId{7};
+      old.request = requeued(1);
+      old.state = state;
+      old.attempt = base::make_attempt(old.id, is_last ? kLast : kLast - 1);
+      b.take(b.cluster.recover({old}, b.now));
+      b.pass(10ms);
+      EXPECT_EQ(b.state(old.id), is_last ? JobState::LaunchFailed : JobState::Running);
+      EXPECT_EQ(base::job_of(b.view(old.id).attempt), old.id);
+      if (!is_last) continue;
+      EXPECT_EQ(b.view(old.id).reasons.at(0),
+                "it was launched 255 times; no more can be told apart");
+    }
+  }
+}
+
+TEST(Requeue, ARestartedHeadGoesOnCounting) {
+  ClusterConfig config;
+  config.max_requeues = 2;
+  Bench b(config);
+  b.add_nodes(2);
+  RecoveredJob old;
+  old.id = JobId{7};
+  old.request = requeued(1);
+  old.state = JobState::Pending;
+  old.attempt = base::make_attempt(old.id, 5);
+  old.restarts = 2;
+  b.take(b.cluster.recover({old}, b.now));
+  b.pass(10ms);
+  ASSERT_EQ(b.state(old.id), JobState::Running);
+  EXPECT_EQ(b.view(old.id).restarts, 2U);
+  lose_a_node(b, old.id);
+  EXPECT_EQ(b.state(old.id), JobState::NodeFailed);
+}
+
+}  // namespace
+}  // namespace score::gang

@@ -1,0 +1,125 @@
+// This file is tested by placement_test.cpp.
+#include "gang/matrix/matrix.hpp"
+
+#include "base/assert.hpp"
+
+#include <algorithm>
+
+namespace score::gang {
+
+NodeIndex Matrix::add_node() {
+  columns_.emplace_back();
+  for (Row& row : rows_) {
+    row.free.push_back(0);
+    row.jobs.emplace_back();
+  }
+  return static_cast<NodeIndex>(columns_.size() - 1);
+}
+
+void Matrix::reserve(NodeIndex node, std::uint32_t cores) {
+  Column& column = columns_[node];
+  SCORE_ASSERT(column.load == 0, "node={} load={}", node, column.load);
+  if (cores <= column.room) return;
+  // New bits at the end; nodes rarely grow, so the old ones are just left.
+  column.first_bit = bits_;
+  column.room = (cores + 63) / 64 * 64;
+  bits_ += column.room;
+  for (Row& row : rows_) row.taken.resize(bits_ / 64);
+}
+
+bool Matrix::set_cores(NodeIndex node, std::uint32_t cores) {
+  Column& column = columns_[node];
+  if (column.load > 0 && (cores < column.cores || cores > column.room)) return false;
+  if (column.load == 0) reserve(node, cores);
+  for (Row& row : rows_) {
+    row.free[node] = row.free[node] + cores - column.cores;
+    row.free_total = row.free_total + cores - column.cores;
+  }
+  column.cores = cores;
+  return true;
+}
+
+std::optional<std::size_t> Matrix::position(RowId row) const {
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    if (rows_[i].id == row) return i;
+  }
+  return std::nullopt;
+}
+
+std::size_t Matrix::open_row() {
+  Row row;
+  row.id = RowId{next_row_++};
+  row.taken = empty_map();
+  row.jobs.resize(columns_.size());
+  for (const Column& column : columns_) {
+    row.free.push_back(column.cores);
+    row.free_total += column.cores;
+  }
+  rows_.push_back(std::move(row));
+  return rows_.size() - 1;
+}
+
+void Matrix::drop_empty_rows() {
+  std::erase_if(rows_, [](const Row& row) { return row.job_count == 0; });
+}
+
+void Matrix::occupy(std::size_t position, const Footprint& cells, base::JobId job) {
+  Row& row = rows_[position];
+  for (std::size_t i = 0; i < cells.nodes.size(); ++i) {
+    const NodeIndex node = cells.nodes[i];
+    for (const std::uint32_t core : cells.cores[i]) {
+      SCORE_ASSERT(!row.taken.taken(bit(node, core)), "job={} node={} core={}", job, node, core);
+      row.taken.take(bit(node, core));
+    }
+    const auto count = static_cast<std::uint32_t>(cells.cores[i].size());
+    row.free[node] -= count;
+    row.free_total -= count;
+    row.jobs[node].push_back(job);
+    ++columns_[node].load;
+  }
+  ++row.job_count;
+}
+
+void Matrix::vacate(std::size_t position, const Footprint& cells, base::JobId job) {
+  Row& row = rows_[position];
+  for (std::size_t i = 0; i < cells.nodes.size(); ++i) {
+    const NodeIndex node = cells.nodes[i];
+    for (const std::uint32_t core : cells.cores[i]) {
+      SCORE_ASSERT(row.taken.taken(bit(node, core)), "job={} node={} core={}", job, node, core);
+      row.taken.give_back(bit(node, core));
+    }
+    const auto count = static_cast<std::uint32_t>(cells.cores[i].size());
+    row.free[node] += count;
+    row.free_total += count;
+    std::erase(row.jobs[node], job);
+    --columns_[node].load;
+  }
+  --row.job_count;
+}
+
+bool Matrix::is_free_on(std::size_t position, NodeIndex node,
+                        std::span<const std::uint32_t> cores) const {
+  const CoreMap& taken = rows_[position].taken;
+  return std::none_of(cores.begin(), cores.end(),
+                      [&](std::uint32_t core) { return taken.taken(bit(node, core)); });
+}
+
+bool Matrix::is_free(std::size_t position, const Footprint& cells) const {
+  for (std::size_t i = 0; i < cells.nodes.size(); ++i) {
+    if (!is_free_on(position, cells.nodes[i], cells.cores[i])) return false;
+  }
+  return true;
+}
+
+std::vector<std::uint32_t> Matrix::lowest_free(std::size_t position, NodeIndex node,
+                                               std::uint32_t count) const {
+  std::vector<std::uint32_t> out;
+  const CoreMap& taken = rows_[position].taken;
+  for (std::uint32_t core = 0; out.size() < count && core < columns_[node].cores; ++core) {
+    if (!taken.taken(bit(node, core))) out.push_back(core);
+  }
+  SCORE_ASSERT(out.size() == count, "node={} wanted={} free={}", node, count, out.size());
+  return out;
+}
+
+}  // namespace score::gang

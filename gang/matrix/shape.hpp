@@ -1,0 +1,69 @@
+#pragma once
+// From a request to numbers, and from room on nodes to a distribution of tasks. No matrix here: a
+// candidate is a node and how many tasks it could take.
+
+#include "base/model/model.hpp"
+#include "base/result.hpp"
+#include "gang/matrix/matrix.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace score::gang {
+
+// A request with its defaults filled in. If it leaves open how many nodes, `nodes` and `tasks` are
+// the least.
+struct Shape {
+  std::uint32_t nodes = 0;         // 0: as few as hold the tasks
+  std::uint32_t tasks = 1;         // >= nodes
+  std::uint32_t most_on_node = 0;  // tasks; 0: as its cores allow
+  std::uint32_t cpus_per_task = 1;
+  base::Bytes memory{0};                 // on each node
+  std::uint32_t most_nodes = 0;          // > nodes: it takes more of them where there is room
+  std::uint32_t tasks_of_each_more = 0;  // what each brings; 0: the same tasks on more nodes
+  std::uint32_t tasks_per_core = 1;      // so many share the cores of one task
+
+  friend bool operator==(const Shape&, const Shape&) = default;
+};
+
+// Errors (Malformed, TooLarge): one line for the user, e.g. fewer tasks than nodes.
+base::Result<Shape> shape_of(const base::ResourceRequest& request);
+
+// What a node with so many free cores takes of it, whatever else there is: 0 ...
+// limits::kMaxTasksPerNode.
+std::uint32_t tasks_on_cores(const Shape& shape, std::uint32_t cores);
+
+// The cores that so many tasks of it take on a node.
+std::uint32_t cores_of_tasks(const Shape& shape, std::uint32_t tasks);
+
+// The least tasks_per_core with which this many cores [node] hold these tasks [node]; 1 if they
+// take none. Where cores_of_tasks() gave the cores, it does so again with what this returns.
+std::uint32_t tasks_per_core_of(std::span<const std::uint32_t> tasks_on_node,
+                                std::span<const std::vector<std::uint32_t>> cores,
+                                std::uint32_t cpus_per_task);
+
+// The same, content with the least.
+Shape at_least(const Shape& shape);
+
+// True if any room that holds `larger` also holds `smaller`: when `smaller` found no place,
+// `larger` need not look.
+bool needs_no_less(const Shape& larger, const Shape& smaller);
+
+struct Candidate {
+  NodeIndex node = 0;
+  std::uint32_t tasks = 0;  // that it could take now, >= 1
+  std::uint32_t load = 0;   // jobs on it, over all rows
+};
+
+struct Choice {
+  std::vector<NodeIndex> nodes;              // ascending
+  std::vector<std::uint32_t> tasks_on_node;  // >= 1 each, as even as the nodes allow
+};
+
+// The least loaded nodes, then the lowest, on which the shape fits; as many as it takes and have
+// room. The order of `candidates` changes. nullopt: it does not fit.
+std::optional<Choice> choose(const Shape& shape, std::vector<Candidate>& candidates);
+
+}  // namespace score::gang

@@ -1,0 +1,63 @@
+#include "gang/node/idle_meter.hpp"
+
+#include <algorithm>
+
+namespace score::gang {
+
+namespace {
+
+constexpr double kWhole = 0.9;  // who uses less than this of its time waits now and then
+constexpr double kCrowd = 0.1;  // who waits for a processor for more than this has many neighbours
+constexpr int kMoment = 10;     // idle for less than this many times `least` does not pay
+// What a task that runs has used is counted at the kernel's ticks, most often 4 ms apart.
+constexpr Duration kTick = std::chrono::microseconds{3500};
+
+Duration part_of(Duration whole, double share) {
+  return Duration{static_cast<std::int64_t>(static_cast<double>(whole.count()) * share)};
+}
+
+}  // namespace
+
+[[gnu::hot]] bool IdleMeter::is_use(Duration ran, Duration used) const {
+  return used > part_of(ran, rule_.share) + rule_.per_look;
+}
+
+[[gnu::hot]] bool IdleMeter::is_whole(Duration ran, Duration used) {
+  return used >= part_of(ran, kWhole);
+}
+
+bool IdleMeter::is_crowded(Duration ran, Duration waited) {
+  return waited > part_of(ran, kCrowd);
+}
+
+[[gnu::hot]] bool IdleMeter::add(Duration ran, Duration used, Duration waited) {
+  const bool was_idle = is_idle_;
+  has_used_ = is_use(ran, used) || waited > part_of(ran, rule_.waiting);
+  may_be_idle_ = !has_used_ || (!is_whole(ran, used + waited) && !is_crowded(ran, waited));
+  if (has_used_) {
+    wake();
+    return was_idle;
+  }
+  ++quiet_looks_;
+  quiet_ += ran;
+  const bool is_long = quiet_looks_ >= rule_.looks * patience_ && quiet_ >= least() * patience_;
+  is_idle_ = is_idle_ || is_long;
+  return is_idle_ != was_idle;
+}
+
+Duration IdleMeter::least() const {
+  if (slice_ == Duration{0}) return rule_.least;
+  return std::min(rule_.least, std::max<Duration>(slice_ / 4, kTick));
+}
+
+void IdleMeter::wake() {
+  if (is_idle_) {
+    const bool was_moment = quiet_ < rule_.least * kMoment;
+    patience_ = was_moment ? std::min(patience_ * 2, kMaxPatience) : 1;
+  }
+  is_idle_ = false;
+  quiet_looks_ = 0;
+  quiet_ = Duration{0};
+}
+
+}  // namespace score::gang

@@ -1,0 +1,119 @@
+#include "gang/node/idle_meter.hpp"
+
+#include <gtest/gtest.h>
+
+namespace score::gang {
+namespace {
+
+using namespace std::chrono_literals;
+
+int looks_until_idle(IdleMeter& meter, Duration ran) {
+  for (int looks = 1; looks < 10'000; ++looks) {
+    meter.add(ran, 0ns);
+    if (meter.is_idle()) return looks;
+  }
+  return -1;
+}
+
+TEST(IdleMeter, IsIdleAfterTwoSlicesWithoutUse) {
+  IdleMeter meter;
+  EXPECT_FALSE(meter.add(100ms, 0ns));
+  EXPECT_FALSE(meter.is_idle());
+  EXPECT_TRUE(meter.add(100ms, 900us));
+  EXPECT_TRUE(meter.is_idle());
+  EXPECT_FALSE(meter.add(100ms, 0ns));
+}
+
+TEST(IdleMeter, WakesByOneLookWithUse) {
+  IdleMeter meter;
+  looks_until_idle(meter, 100ms);
+  EXPECT_TRUE(meter.add(50ms, 2ms));
+  EXPECT_FALSE(meter.is_idle());
+  EXPECT_FALSE(meter.add(50ms, 2ms));
+}
+
+TEST(IdleMeter, AUseInBetweenStartsAnew) {
+  IdleMeter meter;
+  meter.add(100ms, 0ns);
+  meter.add(100ms, 5ms);
+  EXPECT_FALSE(meter.add(100ms, 0ns));
+  EXPECT_TRUE(meter.add(100ms, 0ns));
+}
+
+TEST(IdleMeter, TinySlicesCountOnlyTogether) {
+  IdleMeter meter;
+  EXPECT_EQ(looks_until_idle(meter, 1ms), 20);
+}
+
+TEST(IdleMeter, TheCostOfTheSwitchIsNotUse) {
+  IdleMeter meter;
+  for (int i = 0; i < 20; ++i) meter.add(1ms, 90us);
+  EXPECT_TRUE(meter.is_idle());
+}
+
+TEST(IdleMeter, WhoHasToWaitForAProcessorIsNotIdle) {
+  IdleMeter meter;
+  for (int i = 0; i < 10; ++i) meter.add(100ms, 900us, 90ms);
+  EXPECT_FALSE(meter.is_idle());
+  EXPECT_FALSE(meter.may_be_idle());
+  for (int i = 0; i < 2; ++i) meter.add(100ms, 100us, 5ms);
+  EXPECT_TRUE(meter.is_idle()) << "it waited a moment when it was let go";
+}
+
+TEST(IdleMeter, ShortMomentsOfIdlenessNeedMorePatienceEachTime) {
+  IdleMeter meter;
+  EXPECT_EQ(looks_until_idle(meter, 10ms), 2);
+  int before = 2;
+  for (int i = 0; i < 4; ++i) {
+    meter.add(50ms, 20ms);
+    const int looks = looks_until_idle(meter, 10ms);
+    EXPECT_EQ(looks, before * 2);
+    before = looks;
+  }
+  for (int i = 0; i < 10; ++i) {
+    meter.add(10ms, 5ms);
+    EXPECT_LE(looks_until_idle(meter, 10ms), 2 * static_cast<int>(IdleMeter::kMaxPatience));
+  }
+}
+
+TEST(IdleMeter, ARestThatPaysGivesThePatienceBack) {
+  IdleMeter meter;
+  looks_until_idle(meter, 10ms);
+  meter.add(10ms, 5ms);
+  EXPECT_EQ(looks_until_idle(meter, 10ms), 4);
+  meter.add(10ms, 5ms);
+  EXPECT_EQ(looks_until_idle(meter, 10ms), 8);
+  meter.add(200ms, 0ns);
+  meter.add(10ms, 5ms);
+  EXPECT_EQ(looks_until_idle(meter, 10ms), 2);
+}
+
+TEST(IdleMeter, OfShortSlicesAQuarterIsEnoughRest) {
+  for (const Duration slice : {0ms, 10ms, 20ms, 40ms, 1000ms}) {
+    IdleMeter meter;
+    meter.set_slice(slice);
+    const Duration least = slice == 0ms ? 20ms : std::clamp<Duration>(slice / 4, 3500us, 20ms);
+    EXPECT_EQ(looks_until_idle(meter, 1ms), (least + 999us) / 1ms);
+  }
+}
+
+TEST(IdleMeter, OnlyWhoUsesLittleIsWorthASecondLook) {
+  IdleMeter meter;
+  meter.add(100ms, 99ms);
+  EXPECT_FALSE(meter.may_be_idle());
+  meter.add(100ms, 60ms);
+  EXPECT_TRUE(meter.may_be_idle());
+}
+
+// Where 64 ranks share two cores one that talks computes 2 % of its time, waits for a core for a
+// quarter of it, and for others for the rest.
+TEST(IdleMeter, WhoIsBusyAmongManyIsNotWorthASecondLook) {
+  IdleMeter meter;
+  meter.add(100ms, 2ms, 20ms);
+  EXPECT_FALSE(meter.may_be_idle());
+  meter.add(100ms, 100us, 20ms);
+  EXPECT_TRUE(meter.may_be_idle()) << "it did nothing";
+}
+
+}  // namespace
+}  // namespace score::gang

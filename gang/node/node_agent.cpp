@@ -1,0 +1,399 @@
+// Every message and report becomes an event of one attempt; attempt_phase.hpp says what follows.
+// Repeated messages repeat their answer, so a head that lost its memory or its link may ask again.
+//
+// Time: a timetable is followed at cluster times. When the clock estimate moves by more than
+// replan_above, the same timetable is turned into a plan again. A timetable of an earlier
+// connection is not: the head, and with it the meaning of cluster time, may have changed.
+#include "gang/node/node_agent.hpp"
+
+#include "base/limits.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace score::gang {
+
+namespace {
+
+template <typename... Handlers>
+struct Overloaded : Handlers... {
+  using Handlers::operator()...;
+};
+
+constexpr int kErrorExitCode = 125;  // of scored, not of the program
+constexpr int kKillSignal = 9;
+
+base::AttemptPhase reported(Phase phase) {
+  switch (phase) {
+    case Phase::Absent:
+    case Phase::Preparing:
+      return base::AttemptPhase::Preparing;
+    case Phase::Prepared:
+      return base::AttemptPhase::Prepared;
+    case Phase::Running:
+      return base::AttemptPhase::Running;
+    case Phase::Exited:
+      return base::AttemptPhase::Exited;
+  }
+  return base::AttemptPhase::Preparing;
+}
+
+Phase from_report(base::AttemptPhase phase) {
+  switch (phase) {
+    case base::AttemptPhase::Preparing:
+      return Phase::Preparing;
+    case base::AttemptPhase::Prepared:
+      return Phase::Prepared;
+    case base::AttemptPhase::Running:
+      return Phase::Running;
+    case base::AttemptPhase::Exited:
+      return Phase::Exited;
+  }
+  return Phase::Preparing;
+}
+
+// The ranks of this node, ascending.
+std::vector<std::uint32_t> local_ranks(const base::PlacedTasks& placed) {
+  return base::ranks_of_node(placed.tasks_on_node, placed.node_index, placed.distribution);
+}
+
+bool well_formed(const base::PlacedTasks& placed) {
+  if (placed.node_index >= placed.tasks_on_node.size()) return false;
+  const auto tasks =
+      std::accumulate(placed.tasks_on_node.begin(), placed.tasks_on_node.end(), std::uint64_t{0});
+  return tasks <= base::limits::kMaxTasksPerJob;
+}
+
+std::vector<base::TaskExit> values(const std::map<base::Rank, base::TaskExit>& exits) {
+  std::vector<base::TaskExit> out;
+  for (const auto& [rank, exit] : exits) out.push_back(exit);
+  return out;
+}
+
+}  // namespace
+
+NodeAgent::NodeAgent(NodeAgentConfig config) : config_(std::move(config)) {}
+
+void NodeAgent::say(base::NodeToHead message, NodeActions& out) const {
+  if (connected_) out.push_back(SendToHead{std::move(message)});
+}
+
+// The phase after the event, or nullopt if it has no place in this phase. The new phase is set.
+std::optional<Phase> NodeAgent::step(AttemptId id, AttemptEvent event) {
+  const auto found = attempts_.find(id);
+  const Phase from = found == attempts_.end() ? Phase::Absent : found->second.phase;
+  const std::optional<Phase> to = next_phase(from, event);
+  if (!to) {
+    ++unexpected_count_;
+  } else if (found != attempts_.end() && *to != Phase::Absent) {
+    found->second.phase = *to;
+  }
+  return to;
+}
+
+// ---- the link ---------------------------------------------------------------------------------
+
+std::vector<base::AttemptReport> NodeAgent::attempts() const {
+  std::vector<base::AttemptReport> out;
+  for (const auto& [id, attempt] : attempts_) {
+    out.push_back({id, reported(attempt.phase), values(attempt.exits), attempt.reason});
+  }
+  return out;
+}
+
+NodeActions NodeAgent::on_connected(TimePoint) {
+  connected_ = true;
+  timetable_.reset();
+  following_ = false;
+  clock_.restart();
+  NodeActions out;
+  say(base::NodeHello{config_.info, attempts(), greatest_epoch_}, out);
+  for (const auto& [id, attempt] : attempts_) {
+    if (attempt.phase == Phase::Exited) {
+      say(exited_message(id), out);
+    } else if (attempt.abort) {
+      say(*attempt.abort, out);
+    }
+    if (attempt.phase == Phase::Running && !attempt.placed.cores.empty()) {
+      say(base::ActivityChanged{id, attempt.activity}, out);
+    }
+  }
+  return out;
+}
+
+NodeActions NodeAgent::on_disconnected(TimePoint) {
+  connected_ = false;
+  return {};
+}
+
+NodeActions NodeAgent::on_head(const base::HeadToNode& message, TimePoint now) {
+  NodeActions out;
+  std::visit(Overloaded{
+                 [&](const base::PrepareTasks& m) { prepare(m, out); },
+                 [&](const base::StartTasks& m) { start(m.attempt, out); },
+                 [&](const base::SignalTasks& m) { signal(m, out); },
+                 [&](const base::KillTasks& m) { kill(m.attempt, out); },
+                 [&](const base::ForgetTasks& m) { forget(m.attempt); },
+                 [&](const base::SetTimetable& m) { set_timetable(m.timetable, now, out); },
+                 [&](const base::MetAll& m) { out.push_back(EndMeeting{m}); },
+             },
+             message);
+  return out;
+}
+
+// ---- what the head asks -----------------------------------------------------------------------
+
+void NodeAgent::prepare(const base::PrepareTasks& message, NodeActions& out) {
+  const AttemptId id = message.placed.attempt;
+  if (!well_formed(message.placed)) {
+    ++unexpected_count_;
+    say(base::Refused{id, kErrorExitCode, "the placement makes no sense"}, out);
+    return;
+  }
+  const bool is_new = !attempts_.contains(id);
+  const std::optional<Phase> phase = step(id, AttemptEvent::Prepare);
+  if (!phase) return;
+  if (is_new) {
+    attempts_[id].placed = message.placed;
+    out.push_back(LaunchShepherd{message.placed, message.spec});
+  } else if (*phase == Phase::Prepared) {
+    say(base::Prepared{id}, out);
+  } else if (*phase == Phase::Exited) {
+    say(exited_message(id), out);
+  }
+}
+
+void NodeAgent::start(AttemptId id, NodeActions& out) {
+  const auto found = attempts_.find(id);
+  const bool again = found != attempts_.end() && found->second.phase == Phase::Running;
+  const std::optional<Phase> phase = step(id, AttemptEvent::Start);
+  if (!phase) return;
+  if (*phase != Phase::Running) {
+    say(exited_message(id), out);
+  } else if (!again) {
+    out.push_back(TellShepherdStart{id});
+  } else if (found->second.started) {
+    say(base::Started{id}, out);
+  }
+}
+
+void NodeAgent::signal(const base::SignalTasks& message, NodeActions& out) {
+  if (step(message.attempt, AttemptEvent::Signal) == Phase::Running) {
+    out.push_back(TellShepherdSignal{message.attempt, message.signal});
+  }
+}
+
+void NodeAgent::kill(AttemptId id, NodeActions& out) {
+  const std::optional<Phase> phase = step(id, AttemptEvent::Kill);
+  if (!phase) return;
+  if (*phase == Phase::Absent || *phase == Phase::Exited) {
+    say(exited_message(id), out);
+    return;
+  }
+  attempts_[id].killed = true;
+  out.push_back(KillAttempt{id});
+}
+
+void NodeAgent::forget(AttemptId id) {
+  if (step(id, AttemptEvent::Forget) == Phase::Absent) attempts_.erase(id);
+}
+
+NodeActions NodeAgent::end_attempt(AttemptId id, std::string reason, TimePoint) {
+  NodeActions out;
+  const auto found = attempts_.find(id);
+  if (found == attempts_.end() || found->second.phase == Phase::Exited) return out;
+  if (found->second.reason.empty()) found->second.reason = std::move(reason);
+  kill(id, out);
+  return out;
+}
+
+// ---- what shepherds tell ----------------------------------------------------------------------
+
+NodeActions NodeAgent::on_shepherd(AttemptId id, const ShepherdEvent& event, TimePoint now) {
+  NodeActions out;
+  const auto found = attempts_.find(id);
+  if (found == attempts_.end()) {
+    ++unexpected_count_;
+    return out;
+  }
+  Attempt& attempt = found->second;
+  std::visit(Overloaded{
+                 [&](const ShepherdReady&) {
+                   if (step(id, AttemptEvent::Ready)) say(base::Prepared{id}, out);
+                 },
+                 [&](const ShepherdRefused& e) { refuse(id, e.exit_code, e.reason, out); },
+                 [&](const ShepherdStarted&) {
+                   if (!step(id, AttemptEvent::Started)) return;
+                   attempt.started = true;
+                   say(base::Started{id}, out);
+                 },
+                 [&](const ShepherdTaskExited& e) {
+                   if (step(id, AttemptEvent::TaskEnd))
+                     task_ended(attempt, in_cluster_time(e.exit, now), out);
+                 },
+                 [&](const ShepherdAbort& e) {
+                   if (!step(id, AttemptEvent::Abort) || attempt.abort) return;
+                   attempt.abort = abort_of(id, e, now);
+                   say(*attempt.abort, out);
+                 },
+                 [&](const ShepherdDone&) {
+                   if (step(id, AttemptEvent::Done)) finish(id, out);
+                 },
+                 [&](const ShepherdGone&) {
+                   if (attempt.phase == Phase::Exited) return;  // after its end: as it should be
+                   out.push_back(KillAttempt{id});
+                   if (attempt.phase == Phase::Preparing && !attempt.killed) {
+                     return refuse(id, kErrorExitCode, "the shepherd died before it was ready",
+                                   out);
+                   }
+                   if (!attempt.killed && attempt.reason.empty())
+                     attempt.reason = "its shepherd died";
+                   if (step(id, AttemptEvent::Gone)) finish(id, out);
+                 },
+             },
+             event);
+  return out;
+}
+
+// 0, not known, if it cannot be compared with times of other nodes, or has not been yet.
+TimePoint NodeAgent::in_cluster_time(TimePoint node, TimePoint now) const {
+  const bool is_known = node > TimePoint() && node <= now && clock_.synchronised();
+  return is_known ? clock_.to_cluster(node) : TimePoint();
+}
+
+base::TaskExit NodeAgent::in_cluster_time(base::TaskExit exit, TimePoint now) const {
+  exit.ended = in_cluster_time(exit.ended, now);
+  return exit;
+}
+
+base::AbortRequested NodeAgent::abort_of(AttemptId id, const ShepherdAbort& abort,
+                                         TimePoint now) const {
+  return {id, abort.rank, abort.code, abort.message, in_cluster_time(abort.asked, now), abort.left};
+}
+
+void NodeAgent::refuse(AttemptId id, int exit_code, std::string reason, NodeActions& out) {
+  if (!step(id, AttemptEvent::Refuse)) return;
+  attempts_.erase(id);
+  out.push_back(RemoveAttempt{id});
+  say(base::Refused{id, exit_code, std::move(reason)}, out);
+}
+
+void NodeAgent::task_ended(Attempt& attempt, const base::TaskExit& exit, NodeActions& out) {
+  const auto ranks = local_ranks(attempt.placed);
+  const bool known = std::ranges::binary_search(ranks, exit.rank.value());
+  if (!known || !attempt.exits.emplace(exit.rank, exit).second) {
+    ++unexpected_count_;
+    return;
+  }
+  // Of tasks that were killed only the Exited tells, after its reason.
+  if (!attempt.killed) say(base::TaskEnded{attempt.placed.attempt, exit}, out);
+}
+
+// The attempt has just become Exited. Tasks that were started but whose end nobody saw were killed.
+void NodeAgent::finish(AttemptId id, NodeActions& out) {
+  Attempt& attempt = attempts_[id];
+  const bool ran = attempt.started || !attempt.exits.empty();
+  for (const std::uint32_t rank : local_ranks(attempt.placed)) {
+    if (!ran) break;
+    attempt.exits.try_emplace(base::Rank{rank}, base::TaskExit{base::Rank{rank}, 0, kKillSignal});
+  }
+  out.push_back(RemoveAttempt{id});
+  say(exited_message(id), out);
+}
+
+base::Exited NodeAgent::exited_message(AttemptId id) const {
+  const auto found = attempts_.find(id);
+  if (found == attempts_.end()) return {id, {}, {}};
+  return {id, values(found->second.exits), found->second.reason};
+}
+
+NodeActions NodeAgent::adopt(const base::PlacedTasks& placed, const base::AttemptReport& report,
+                             bool has_begun, TimePoint) {
+  if (!well_formed(placed)) {
+    ++unexpected_count_;
+    NodeActions out;
+    out.push_back(KillAttempt{placed.attempt});
+    out.push_back(RemoveAttempt{placed.attempt});
+    return out;
+  }
+  Attempt& attempt = attempts_[placed.attempt];
+  attempt.placed = placed;
+  attempt.phase = from_report(report.phase);
+  attempt.started = has_begun;
+  attempt.reason = report.reason;
+  for (base::TaskExit exit : report.exits) {
+    exit.ended = {};  // the clock is not synchronised yet
+    attempt.exits.emplace(exit.rank, exit);
+  }
+  NodeActions out;
+  if (attempt.phase == Phase::Exited) out.push_back(RemoveAttempt{placed.attempt});
+  return out;
+}
+
+// ---- idleness ---------------------------------------------------------------------------------
+
+NodeActions NodeAgent::on_activity(AttemptId id, const base::Activity& activity, TimePoint) {
+  NodeActions out;
+  const auto found = attempts_.find(id);
+  if (found == attempts_.end()) return out;
+  // Before it runs nobody asks; repeat_activities() tells then.
+  if (std::exchange(found->second.activity, activity) == activity) return out;
+  if (found->second.phase == Phase::Running) say(base::ActivityChanged{id, activity}, out);
+  return out;
+}
+
+NodeActions NodeAgent::on_meeting(const base::MeetingReached& reached) {
+  NodeActions out;
+  if (attempts_.contains(reached.attempt)) say(reached, out);
+  return out;
+}
+
+NodeActions NodeAgent::repeat_activities(TimePoint) {
+  NodeActions out;
+  const auto has = [](const std::vector<AttemptId>& list, AttemptId id) {
+    return std::binary_search(list.begin(), list.end(), id);
+  };
+  for (const auto& [id, attempt] : attempts_) {
+    if (attempt.phase != Phase::Running) continue;
+    const bool fits = attempt.activity.idle ? !has(plan_.managed, id) : !has(plan_.background, id);
+    if (!fits) say(base::ActivityChanged{id, attempt.activity}, out);
+  }
+  return out;
+}
+
+// ---- timetable and clock ----------------------------------------------------------------------
+
+void NodeAgent::set_timetable(const base::Timetable& timetable, TimePoint now, NodeActions& out) {
+  if (timetable.epoch <= greatest_epoch_) return;
+  greatest_epoch_ = timetable.epoch;
+  if (!make_plan(timetable, now)) {
+    ++unexpected_count_;
+    say(base::TimetableApplied{timetable.epoch, Duration::max()}, out);
+    return;
+  }
+  timetable_ = timetable;
+  following_ = false;
+  if (clock_.synchronised()) follow(now, out);
+}
+
+// Turns timetable_ into a plan if it has none yet or the clock estimate has moved.
+void NodeAgent::follow(TimePoint now, NodeActions& out) {
+  const TimePoint start = now + (timetable_->start - clock_.to_cluster(now));
+  if (following_ && std::chrono::abs(start - plan_.start) <= config_.replan_above) return;
+  const bool is_new = !std::exchange(following_, true);
+  plan_ = *make_plan(*timetable_, start);
+  out.push_back(FollowPlan{plan_});
+  if (is_new && now - start > config_.late_after) {
+    ++late_count_;
+    say(base::TimetableApplied{timetable_->epoch, now - start}, out);
+  }
+}
+
+NodeActions NodeAgent::on_clock(const ClockSample& sample, TimePoint now) {
+  NodeActions out;
+  if (clock_.add(sample) && timetable_) follow(now, out);
+  return out;
+}
+
+}  // namespace score::gang
