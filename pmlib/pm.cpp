@@ -2,7 +2,7 @@
 // opening.
 #include "pmlib/include/pm.h"
 
-#include "pmlib/endpoint.hpp"
+#include "pmlib/core/endpoint.hpp"
 
 #include <algorithm>
 #include <cstdlib>

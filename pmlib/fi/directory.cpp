@@ -1,6 +1,6 @@
 #include "pmlib/fi/directory.hpp"
 
-#include "pmlib/crc32c.hpp"
+#include "pmlib/wire/crc32c.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -8,9 +8,9 @@
 // Sits between a channel and its UDP device and takes HELLO and WELCOME out of the frames.
 #pragma once
 
+#include "pmlib/devices/packet_device.hpp"
+#include "pmlib/devices/udp_device.hpp"
 #include "pmlib/fi/name.hpp"
-#include "pmlib/packet_device.hpp"
-#include "pmlib/udp_device.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Domain and memory registration. Registering enters the memory in a table of the domain, no more:
 // PM's own regions, which are few, are taken for the time of a transfer.
-#include "pmlib/fi/ep.hpp"
+#include "pmlib/fi/endpoint/ep.hpp"
 #include "pmlib/fi/no_ops.hpp"
 #include "pmlib/fi/objects.hpp"
 

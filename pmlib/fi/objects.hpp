@@ -3,7 +3,7 @@
 // errno.
 #pragma once
 
-#include "pmlib/fi/link.hpp"
+#include "pmlib/fi/progress/link.hpp"
 
 #include <rdma/fabric.h>
 #include <rdma/fi_atomic.h>

@@ -2,7 +2,7 @@
 // peers that become known later.
 #pragma once
 
-#include "pmlib/endpoint.hpp"
+#include "pmlib/core/endpoint.hpp"
 #include "pmlib/fi/directory.hpp"
 #include "pmlib/fi/name.hpp"
 

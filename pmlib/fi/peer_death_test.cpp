@@ -1,7 +1,7 @@
 // What an endpoint of the provider makes of a peer that dies in the middle of something. The peer
 // is played by the test, message by message.
-#include "pmlib/fi/ep.hpp"
-#include "pmlib/network.hpp"
+#include "pmlib/fi/endpoint/ep.hpp"
+#include "pmlib/network/network.hpp"
 
 #include <gtest/gtest.h>
 

@@ -18,7 +18,7 @@
 // and again: a renewal wakes nobody. When it fires, everything is thawed; while it runs, so does a
 // lost connection, at once.
 // Ring: a raw socket on the one interface that the command line names, with the receive ring and
-// the filter of pmlib/ethernet_device.hpp.
+// the filter of pmlib/devices/ethernet_device.hpp.
 //
 // A packet that does not keep to this ends the connection. Replies come in the order of the
 // requests. Packets of anyone but the daemon's user are never read.

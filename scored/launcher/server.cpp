@@ -1,6 +1,6 @@
 #include "scored/launcher/server.hpp"
 
-#include "pmlib/ethernet_device.hpp"
+#include "pmlib/devices/ethernet_device.hpp"
 #include "scored/launcher/thaw.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "scored/node/activity.hpp"
 
-#include "pmlib/segment.hpp"
+#include "pmlib/core/segment.hpp"
 
 #include <gtest/gtest.h>
 

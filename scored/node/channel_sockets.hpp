@@ -6,7 +6,7 @@
 #include "base/ids.hpp"
 #include "base/os/fd.hpp"
 #include "base/result.hpp"
-#include "pmlib/frame_filter.hpp"
+#include "pmlib/wire/frame_filter.hpp"
 
 #include <array>
 #include <compare>

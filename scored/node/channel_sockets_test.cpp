@@ -1,6 +1,6 @@
 #include "scored/node/channel_sockets.hpp"
 
-#include "pmlib/frame.hpp"
+#include "pmlib/wire/frame.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #include "scored/node/channel_user.hpp"
 
-#include "pmlib/frame.hpp"
+#include "pmlib/wire/frame.hpp"
 #include "scored/node/kernel_call.hpp"
 
 #include <array>

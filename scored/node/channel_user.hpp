@@ -8,7 +8,7 @@
 
 #include "base/ids.hpp"
 #include "base/time.hpp"
-#include "pmlib/segment.hpp"
+#include "pmlib/core/segment.hpp"
 #include "scored/node/channel_sockets.hpp"
 #include "scored/node/job_contexts.hpp"
 

@@ -1,7 +1,7 @@
 #include "scored/node/channel_user.hpp"
 
-#include "pmlib/frame.hpp"
-#include "pmlib/network.hpp"
+#include "pmlib/network/network.hpp"
+#include "pmlib/wire/frame.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 // file; what else there is to know of a process has the main thread read by then.
 #include "scored/node/glances.hpp"
 
-#include "pmlib/segment.hpp"
+#include "pmlib/core/segment.hpp"
 #include "scored/node/kernel_call.hpp"
 #include "scored/node/switch_follower.hpp"
 

@@ -3,7 +3,7 @@
 #include "base/limits.hpp"
 #include "base/model/distribution.hpp"
 #include "base/os/log.hpp"
-#include "pmlib/segment.hpp"
+#include "pmlib/core/segment.hpp"
 #include "proto/frames/parse.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // The real node daemon, launcher and shepherd; a test in the head's place.
 #include "base/os/fd.hpp"
 #include "base/text.hpp"
-#include "pmlib/frame.hpp"
+#include "pmlib/wire/frame.hpp"
 #include "scored/node/test_head.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 #include "scored/node/switch_follower.hpp"
 
-#include "pmlib/network.hpp"
+#include "pmlib/network/network.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 
 #include "base/errc.hpp"
 #include "base/limits.hpp"
-#include "pmlib/network.hpp"
+#include "pmlib/network/network.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -5,8 +5,8 @@
 
 #include "base/model/distribution.hpp"
 #include "base/os/fd.hpp"
-#include "pmlib/broker.hpp"
-#include "pmlib/segment.hpp"
+#include "pmlib/core/segment.hpp"
+#include "pmlib/network/broker.hpp"
 #include "proto/node.pb.h"
 #include "proto/shepherd.pb.h"
 #include "scored/shepherd/event_loop.hpp"

@@ -1,6 +1,6 @@
 #include "scored/shepherd/task_env.hpp"
 
-#include "pmlib/broker.hpp"
+#include "pmlib/network/broker.hpp"
 
 #include <algorithm>
 

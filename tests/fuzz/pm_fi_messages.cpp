@@ -3,8 +3,8 @@
 //
 // The input is a list of messages, each led by its length. The first byte of a message is its kind.
 // They come from rank 0, which is the endpoint's own.
-#include "pmlib/fi/ep.hpp"
-#include "pmlib/network.hpp"
+#include "pmlib/fi/endpoint/ep.hpp"
+#include "pmlib/network/network.hpp"
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,7 @@
 // what the fuzzer wants, and frames that fit the context.
 #pragma once
 
-#include "pmlib/channel.hpp"
+#include "pmlib/core/channel.hpp"
 #include "tests/model/sim_network.hpp"
 
 #include <algorithm>

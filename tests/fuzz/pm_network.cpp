@@ -1,6 +1,6 @@
 // Address files: whatever the bytes are, reading them gives a network that contexts can be made
 // for, or one line that says what is wrong.
-#include "pmlib/network.hpp"
+#include "pmlib/network/network.hpp"
 
 #include <cstdint>
 #include <cstdlib>

@@ -1,6 +1,6 @@
 // Probes, answers and pieces of frames from a hostile path: whatever is put together from them is
 // no longer than a frame may be, and the channel's promises hold (see pm_frames).
-#include "pmlib/path_device.hpp"
+#include "pmlib/devices/path_device.hpp"
 #include "tests/fuzz/pm_hostile.hpp"
 
 #include <memory>

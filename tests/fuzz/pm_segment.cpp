@@ -1,6 +1,6 @@
 // Images of contexts that somebody has changed: what validation lets pass can be restored and used.
 // The input is a list of changes to a good image: two bytes of offset, one of value.
-#include "pmlib/channel.hpp"
+#include "pmlib/core/channel.hpp"
 #include "tests/model/sim_network.hpp"
 
 #include <cstdint>

@@ -2,9 +2,9 @@
 // that is not registered stays as it is, and what is received lies in a segment.
 //
 // The input is a list of entries of 56 bytes: kind, slot, length, source, then the contents.
-#include "pmlib/network.hpp"
-#include "pmlib/regions.hpp"
-#include "pmlib/shmem.hpp"
+#include "pmlib/core/regions.hpp"
+#include "pmlib/devices/shmem.hpp"
+#include "pmlib/network/network.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Frames from two hostile links of one trunk against a live channel. What the trunk puts in order
 // it has not verified: whatever arrives, nothing is kept back for ever, no frame is made longer or
 // handed on more often than it came, and the channel's promises hold (see pm_frames).
-#include "pmlib/trunk_device.hpp"
+#include "pmlib/devices/trunk_device.hpp"
 #include "tests/fuzz/pm_hostile.hpp"
 
 #include <array>

@@ -16,7 +16,7 @@ scripts = set()
 for path in (root / 'pmlib').glob('*_test.cpp'):
     for name in re.findall(r'TEST(?:_F|_P)?\(\w+,\s*(\w+)\)', path.read_text()):
         scripts |= set(re.findall(r'G\d+(?=[A-Z])', name))
-switches = set(re.findall(r'static constexpr bool k(G\d+)', (root / 'pmlib/engine.hpp').read_text()))
+switches = set(re.findall(r'static constexpr bool k(G\d+)', (root / 'pmlib/core/engine.hpp').read_text()))
 model = (root / 'tests/model/pair_model_test.cpp').read_text()
 searched = {g for g in switches if f'BreaksWithout{g})' in model and f'k{g} = false' in model}
 

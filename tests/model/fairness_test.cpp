@@ -3,8 +3,8 @@
 //   while one sender waits for GO, the other stores at most what it was promised before and what
 //   it is invited to in its turn: it cannot starve the one that waits.
 // Without the promised slot the search must find a violation.
-#include "pmlib/engine.hpp"
-#include "pmlib/peer_set.hpp"
+#include "pmlib/core/engine.hpp"
+#include "pmlib/core/peer_set.hpp"
 
 #include <gtest/gtest.h>
 

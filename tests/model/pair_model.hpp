@@ -9,7 +9,7 @@
 //             can still be reached
 #pragma once
 
-#include "pmlib/engine.hpp"
+#include "pmlib/core/engine.hpp"
 
 #include <algorithm>
 #include <array>

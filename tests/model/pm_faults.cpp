@@ -5,7 +5,7 @@
 // way that the link itself does not notice. Each message carries a hash over all of it that PM
 // knows nothing of. Time is virtual: when nothing can happen, it jumps to the next timer. Says what
 // is not true, else how much happened; the same seed gives the same run.
-#include "pmlib/siphash.hpp"
+#include "pmlib/wire/siphash.hpp"
 #include "tests/model/sim_network.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "tests/netns/conversation.hpp"
 
-#include "pmlib/siphash.hpp"
+#include "pmlib/wire/siphash.hpp"
 
 #include <algorithm>
 #include <array>

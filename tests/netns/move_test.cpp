@@ -1,5 +1,5 @@
 // A running conversation is saved, its processes end, and other processes, on other nodes, go on.
-#include "pmlib/segment.hpp"
+#include "pmlib/core/segment.hpp"
 #include "tests/netns/conversation.hpp"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 #include "tests/bench/pm/garbage.hpp"
 
-#include "pmlib/ethernet_device.hpp"
-#include "pmlib/frame.hpp"
+#include "pmlib/devices/ethernet_device.hpp"
+#include "pmlib/wire/frame.hpp"
 
 #include <algorithm>
 #include <arpa/inet.h>

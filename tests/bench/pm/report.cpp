@@ -1,6 +1,6 @@
 #include "tests/bench/pm/report.hpp"
 
-#include "pmlib/segment.hpp"
+#include "pmlib/core/segment.hpp"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,0 +1,60 @@
+// Registered memory and the pin-down cache (Tezuka et al., "Pin-down Cache: A Virtual Memory
+// Management Technique for Zero-copy Communication", IPPS 1998).
+//
+// Registering pins memory and lets others write and read it by name. Pinning is slow, so releasing
+// it is lazy: a region that is not registered any more stays pinned until its place in the table or
+// its memory is needed, and is found again when the same memory is registered next. Protection is
+// not lazy: a region nobody has registered cannot be named, and a new registration has a new nonce.
+#pragma once
+
+#include "pmlib/core/segment.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace score::pm {
+
+// Why a lookup of an own or a foreign name may fail is not told: a stranger learns nothing.
+inline bool region_covers(const Segment& segment, std::uint32_t region, std::uint32_t nonce,
+                          std::uint64_t offset, std::uint64_t length) {
+  if (region >= segment.geometry().regions) return false;
+  const Region& r = segment.region(region);
+  return r.references > 0 && r.nonce == nonce && offset <= r.length && length <= r.length - offset;
+}
+
+class Regions {
+ public:
+  explicit Regions(const Segment& segment) : segment_(segment) {}
+
+  // Unpins what is pinned; the table is left as it is.
+  ~Regions();
+  Regions(const Regions&) = delete;
+  Regions& operator=(const Regions&) = delete;
+
+  // Registers [address, address + length). ENOSPC: every entry of the table is registered.
+  // EINVAL: empty or wrapping. On success `index` names the region and `offset` is where in it the
+  // address lies.
+  int add(const void* address, std::uint64_t length, std::uint32_t& index, std::uint64_t& offset);
+  // Takes one registration back. EINVAL if there is none.
+  int drop(std::uint32_t index);
+  // After a restore into another process: the region lies at `address` now.
+  int rebind(std::uint32_t index, void* address);
+
+  // For measuring: how many percent of the releases are lazy. 100 is the normal case; 0 unpins at
+  // once, so that every registration misses.
+  void set_lazy_percent(unsigned percent) { lazy_percent_ = percent < 100 ? percent : 100; }
+
+ private:
+  bool find(std::uint64_t address, std::uint64_t length, std::uint32_t& index) const;
+  bool find_place(std::uint32_t& index);
+  void pin(Region& region);
+  void forget(Region& region);
+  bool forget_oldest();
+  std::uint32_t next_nonce();
+
+  Segment segment_;
+  unsigned lazy_percent_ = 100;
+  unsigned lazy_sum_ = 0;
+};
+
+}  // namespace score::pm

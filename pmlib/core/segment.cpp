@@ -1,0 +1,536 @@
+// Layout, creation and validation of context segments.
+//
+// The rule that makes a segment copyable: nothing in it is an address. Lists are chained by 16-bit
+// indices, the parts follow from the geometry. The rule that makes it readable while hostile: the
+// reader copies first and checks the copy, so that nothing can change between check and use.
+#include "pmlib/core/segment.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <new>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+namespace score::pm {
+
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+
+constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t step) {
+  return (value + step - 1) / step * step;
+}
+
+template <class T>
+constexpr bool is_within(T value, T low, T high) {
+  return low <= value && value <= high;
+}
+
+bool is_sound(const Geometry& g) {
+  constexpr std::uint32_t kMaxIndex = kNoIndex - 1;
+  return is_within(g.size, 1u, kMaxRanks) && is_within(g.payload_bytes, kMinPayload, kMaxPayload) &&
+         is_within(g.send_slots, 2u, kMaxIndex) && is_within(g.receive_slots, 2u, kMaxIndex) &&
+         is_within(g.descriptors, 2u, kMaxIndex) && is_within(g.regions, 1u, kMaxIndex) &&
+         is_within(g.operations, 1u, kMaxIndex) && is_within(g.inbox_entries, 8u, 65536u) &&
+         std::has_single_bit(g.inbox_entries) && is_within(g.pool_slots, 1u, kMaxIndex) &&
+         is_within(g.pool_slot_bytes, 256u, 1u << 20) && is_within(g.links, 1u, kMaxLinks);
+}
+
+// Chains entries 0 .. count-1 through `next`.
+template <class Next>
+void chain_all(std::uint32_t count, Next next) {
+  for (std::uint32_t i = 0; i < count; ++i) {
+    next(static_cast<std::uint16_t>(i)) =
+        i + 1 < count ? static_cast<std::uint16_t>(i + 1) : kNoIndex;
+  }
+}
+
+std::uint64_t random_number() {
+  std::uint64_t value = 0;
+  if (getrandom(&value, sizeof value, 0) != sizeof value) value = 0x9e3779b97f4a7c15;
+  return value | 1;
+}
+
+// A header copied out of a segment, with the layout that its geometry gives.
+std::optional<Layout> layout_of(const SegmentHeader& header, std::uint64_t available) {
+  if (header.magic != kSegmentMagic || header.version != kSegmentVersion ||
+      header.header_bytes != sizeof(SegmentHeader)) {
+    return std::nullopt;
+  }
+  const auto layout = Layout::of(header.geometry);
+  if (!layout || layout->total != header.total_bytes || layout->total > available) {
+    return std::nullopt;
+  }
+  if (header.rank >= header.geometry.size || header.window == 0 || header.auth > FrameAuth::Tag) {
+    return std::nullopt;
+  }
+  return layout;
+}
+
+// The header has atomics, so a copy of its bytes is looked at in aligned storage.
+struct HeaderCopy {
+  alignas(SegmentHeader) std::array<std::byte, sizeof(SegmentHeader)> bytes{};
+
+  const SegmentHeader& operator*() const {
+    return *std::launder(reinterpret_cast<const SegmentHeader*>(bytes.data()));
+  }
+
+  const SegmentHeader* operator->() const { return &**this; }
+};
+
+}  // namespace
+
+std::optional<Layout> Layout::of(const Geometry& g) {
+  if (!is_sound(g)) return std::nullopt;
+  Layout l;
+  l.slot_bytes = static_cast<std::uint32_t>(round_up(sizeof(FrameHeader) + g.payload_bytes, 64));
+  std::uint64_t end = round_up(sizeof(SegmentHeader), kPage);
+  auto place = [&end](std::uint64_t bytes) {
+    return std::exchange(end, round_up(end + bytes, 64));
+  };
+  l.peers = place(std::uint64_t{g.size} * sizeof(PeerState));
+  l.sets = place(std::uint64_t{PeerSet::words_for(g.size)} * sizeof(std::uint64_t) *
+                 static_cast<std::uint64_t>(PeerSetId::kCount));
+  l.descriptors = place(std::uint64_t{g.descriptors} * sizeof(SendDescriptor));
+  l.regions = place(std::uint64_t{g.regions} * sizeof(Region));
+  l.operations = place(std::uint64_t{g.operations} * sizeof(Operation));
+  l.received = place(std::uint64_t{g.receive_slots} * sizeof(ReceivedSlot));
+  l.send_slots = place(std::uint64_t{g.send_slots} * l.slot_bytes);
+  l.receive_slots = place(std::uint64_t{g.receive_slots} * l.slot_bytes);
+  l.inbox = place(std::uint64_t{g.inbox_entries} * sizeof(InboxEntry));
+  l.link_addresses = place(std::uint64_t{g.links - 1} * g.size * sizeof(PeerAddress));
+  l.transfers = place(std::uint64_t{kNearTransfers} * sizeof(NearTransfer));
+  l.pool_free = place(std::uint64_t{g.pool_slots} * sizeof(PoolState));
+  l.pool = place(std::uint64_t{g.pool_slots} * g.pool_slot_bytes);
+  l.total = round_up(end, kPage);
+  return l;
+}
+
+PeerSet Segment::set(PeerSetId id) const {
+  const std::uint32_t words = PeerSet::words_for(geometry_.size);
+  auto* all = at<std::uint64_t>(layout_.sets);
+  return PeerSet({all + static_cast<std::uint32_t>(id) * words, words}, geometry_.size);
+}
+
+Segment format_segment(std::byte* memory, const Geometry& geometry, const Layout& layout,
+                       const SegmentIdentity& identity) {
+  auto* header = new (memory) SegmentHeader();
+  header->header_bytes = sizeof(SegmentHeader);
+  header->total_bytes = layout.total;
+  header->geometry = geometry;
+  header->key = identity.key;
+  header->generation = identity.generation;
+  header->rank = identity.rank;
+  header->channel = identity.channel;
+  header->window = identity.window;
+  header->auth = identity.auth;
+  header->patience_s = identity.patience_s;
+  header->device = identity.device;
+  header->more_links = identity.more_links;
+  header->link_weights = identity.link_weights;
+  header->free_descriptors = static_cast<std::uint16_t>(geometry.descriptors);
+  header->room.capacity = static_cast<std::uint16_t>(geometry.receive_slots);
+  header->nonce_state = identity.nonce_seed != 0 ? identity.nonce_seed : random_number();
+
+  const Segment s(memory, geometry, layout);
+  const Engine<> engine(EngineLimits{.window = identity.window});
+  for (std::uint32_t i = 0; i < geometry.size; ++i) {
+    (new (&s.peer(i)) PeerState())->send = engine.fresh_sender();
+  }
+  for (std::uint32_t i = 0; i < geometry.descriptors; ++i) {
+    new (&s.descriptor(static_cast<std::uint16_t>(i))) SendDescriptor();
+  }
+  for (std::uint32_t i = 0; i < geometry.regions; ++i) new (&s.region(i)) Region();
+  for (std::uint32_t i = 0; i < geometry.operations; ++i) new (&s.operation(i)) Operation();
+  for (std::uint32_t i = 0; i < kNearTransfers; ++i) new (&s.transfer(i)) NearTransfer();
+  for (std::uint32_t i = 0; i < geometry.receive_slots; ++i) {
+    new (&s.received(static_cast<std::uint16_t>(i))) ReceivedSlot();
+  }
+  for (std::uint32_t i = 0; i < geometry.inbox_entries; ++i) {
+    (new (&s.inbox(i)) InboxEntry())->turn.store(i, std::memory_order_relaxed);
+  }
+  chain_all(geometry.descriptors,
+            [&](std::uint16_t i) -> std::uint16_t& { return s.descriptor(i).next; });
+  chain_all(geometry.receive_slots,
+            [&](std::uint16_t i) -> std::uint16_t& { return s.received(i).next; });
+  // A free send slot holds the index of the next free one.
+  chain_all(geometry.send_slots, [&](std::uint16_t i) -> std::uint16_t& {
+    return *reinterpret_cast<std::uint16_t*>(s.send_slot(i));
+  });
+  return s;
+}
+
+// --- files -------------------------------------------------------------------------------------
+
+std::unique_ptr<MappedSegment> MappedSegment::format(int fd, const Geometry& geometry,
+                                                     const SegmentIdentity& identity, int& error) {
+  const auto layout = Layout::of(geometry);
+  void* memory = MAP_FAILED;
+  error = EINVAL;
+  if (layout && ftruncate(fd, static_cast<off_t>(layout->total)) == 0) {
+    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    memory = mmap(nullptr, layout->total, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    error = errno;
+  }
+  if (memory == MAP_FAILED) {
+    close(fd);
+    return nullptr;
+  }
+  error = 0;
+  const Segment segment =
+      format_segment(static_cast<std::byte*>(memory), geometry, *layout, identity);
+  return std::unique_ptr<MappedSegment>(new MappedSegment(fd, segment));
+}
+
+std::unique_ptr<MappedSegment> MappedSegment::create(const Geometry& geometry,
+                                                     const SegmentIdentity& identity, int& error) {
+  const int fd = memfd_create("pm-context", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (fd < 0) {
+    error = errno;
+    return nullptr;
+  }
+  return format(fd, geometry, identity, error);
+}
+
+std::unique_ptr<MappedSegment> MappedSegment::create_at(const std::string& path,
+                                                        const Geometry& geometry,
+                                                        const SegmentIdentity& identity,
+                                                        int& error) {
+  // Formatted under another name first, so that who opens `path` finds it complete.
+  const std::string draft = path + ".new";
+  unlink(draft.c_str());
+  const int fd = open(draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0) {
+    error = errno;
+    return nullptr;
+  }
+  auto segment = format(fd, geometry, identity, error);
+  if (segment && rename(draft.c_str(), path.c_str()) != 0) {
+    error = errno;
+    segment.reset();
+  }
+  if (!segment) unlink(draft.c_str());
+  return segment;
+}
+
+std::unique_ptr<MappedSegment> MappedSegment::attach(int fd, int& error) {
+  struct stat status {};
+
+  HeaderCopy header;
+  std::optional<Layout> layout;
+  error = EINVAL;
+  if (fstat(fd, &status) != 0) {
+    error = errno;
+  } else if (status.st_uid != geteuid()) {
+    error = EACCES;  // only contexts of one user touch each other's memory
+  } else if (pread(fd, header.bytes.data(), header.bytes.size(), 0) ==
+             static_cast<ssize_t>(header.bytes.size())) {
+    layout = layout_of(*header, static_cast<std::uint64_t>(status.st_size));
+  }
+  void* memory = MAP_FAILED;
+  if (layout) {
+    memory = mmap(nullptr, layout->total, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    error = errno;
+  }
+  if (memory == MAP_FAILED) {
+    if (fd >= 0) close(fd);
+    return nullptr;
+  }
+  error = 0;
+  return std::unique_ptr<MappedSegment>(
+      new MappedSegment(fd, Segment(static_cast<std::byte*>(memory), header->geometry, *layout)));
+}
+
+MappedSegment::~MappedSegment() {
+  munmap(segment_.bytes().data(), segment_.bytes().size());
+  close(fd_);
+}
+
+// --- images ------------------------------------------------------------------------------------
+
+namespace {
+
+// Follows every list of an image once. An entry met twice, or an index out of bounds, is an error.
+class ImageCheck {
+ public:
+  ImageCheck(const Segment& s)
+      : s_(s),
+        descriptors_(s.geometry().descriptors),
+        slots_(s.geometry().send_slots),
+        received_(s.geometry().receive_slots) {}
+
+  bool is_sound() {
+    const SegmentHeader& h = s_.header();
+    std::uint32_t free_count = 0;
+    if (!walk_descriptors(h.free_descriptor, free_count) || free_count != h.free_descriptors) {
+      return false;
+    }
+    for (std::uint32_t i = 0; i < s_.geometry().size; ++i) {
+      if (!check_peer(s_.peer(i))) return false;
+    }
+    return walk_free_slots(h.free_send_slot) && walk_received(h.free_receive_slot, nullptr) &&
+           walk_received(h.delivered.head, &h.delivered.tail) &&
+           walk_received(h.requests.head, &h.requests.tail) && check_room() && check_tables() &&
+           check_transfers();
+  }
+
+ private:
+  // Each entry belongs to exactly one list.
+  static bool claim(std::vector<bool>& taken, std::uint16_t index) {
+    if (index >= taken.size() || taken[index]) return false;
+    return taken[index] = true;
+  }
+
+  bool walk_descriptors(std::uint16_t at, std::uint32_t& count) {
+    for (; at != kNoIndex; at = s_.descriptor(at).next, ++count) {
+      if (!claim(descriptors_, at)) return false;
+    }
+    return true;
+  }
+
+  bool check_peer(const PeerState& peer) {
+    const auto& side = peer.send;
+    const std::uint32_t waiting = side.queued - side.acked;
+    const std::uint32_t sent = side.sent - side.acked;
+    const std::uint32_t highest = side.max_sent - side.acked;
+    if (sent > highest || highest > waiting || highest > s_.header().window) return false;
+    if ((peer.head == kNoIndex) != (peer.tail == kNoIndex)) return false;
+    if (peer.route > Route::Self) return false;
+    return check_queue(peer, waiting);
+  }
+
+  // The descriptors of a peer cover its numbers without a hole, up to `queued`.
+  bool check_queue(const PeerState& peer, std::uint32_t waiting) {
+    std::uint32_t covered = 0;
+    std::uint16_t last = kNoIndex;
+    for (std::uint16_t at = peer.head; at != kNoIndex; at = s_.descriptor(at).next) {
+      if (!claim(descriptors_, at)) return false;
+      const SendDescriptor& d = s_.descriptor(at);
+      const std::uint32_t end = d.first + d.frames - 1 - peer.send.acked;
+      if (d.frames == 0 || end <= covered || end > waiting) return false;
+      if (last != kNoIndex && d.first - peer.send.acked != covered + 1) return false;
+      if (!check_descriptor(d)) return false;
+      covered = end;
+      last = at;
+    }
+    return covered == waiting && last == peer.tail;
+  }
+
+  bool check_descriptor(const SendDescriptor& d) {
+    const Geometry& g = s_.geometry();
+    if (!is_sequenced(d.kind)) return false;
+    if (d.op != kNoIndex && d.op >= g.operations) return false;
+    if (d.kind == FrameKind::OpDone) {
+      return d.frames == 1 && d.slot == kNoIndex && d.length == 0 && d.local_region < g.regions;
+    }
+    if (d.kind == FrameKind::Write) {
+      if (d.local_region >= g.regions) return false;
+      const Region& r = s_.region(d.local_region);
+      if (d.local_offset > r.length || d.length > r.length - d.local_offset) return false;
+      const std::uint32_t each = g.payload_bytes - std::uint32_t{sizeof(RmaHeader)};
+      if (d.frames != std::max(1u, (d.length + each - 1) / each)) return false;
+    } else if (d.frames != 1 && d.kind != FrameKind::Void) {
+      return false;
+    }
+    if (d.slot == kNoIndex) {
+      return d.kind == FrameKind::Write || d.kind == FrameKind::Void;
+    }
+    if (!claim(slots_, d.slot)) return false;
+    return d.length <= g.payload_bytes;
+  }
+
+  bool walk_free_slots(std::uint16_t at) {
+    while (at != kNoIndex) {
+      if (!claim(slots_, at)) return false;
+      std::memcpy(&at, s_.send_slot(at), sizeof at);
+    }
+    return true;
+  }
+
+  bool walk_received(std::uint16_t at, const std::uint16_t* tail) {
+    std::uint16_t last = kNoIndex;
+    for (; at != kNoIndex; at = s_.received(at).next) {
+      if (!claim(received_, at)) return false;
+      const ReceivedSlot& slot = s_.received(at);
+      if (tail != nullptr &&
+          (slot.source >= s_.geometry().size || slot.length > s_.geometry().payload_bytes)) {
+        return false;
+      }
+      if (tail == nullptr) ++free_received_;
+      last = at;
+    }
+    return tail == nullptr || last == *tail;
+  }
+
+  bool check_room() {
+    const SharedRoom& room = s_.header().room;
+    std::uint32_t promised = 0;
+    for (std::uint32_t i = 0; i < s_.geometry().size; ++i) {
+      promised += s_.peer(i).receive.has(ReceiveSide<std::uint32_t>::kPromised) ? 1 : 0;
+    }
+    return room.capacity == s_.geometry().receive_slots && room.promised == promised &&
+           room.used + free_received_ == room.capacity && promised <= free_received_;
+  }
+
+  bool check_tables() {
+    const Geometry& g = s_.geometry();
+    for (std::uint32_t i = 0; i < g.regions; ++i) {
+      if (s_.region(i).address + s_.region(i).length < s_.region(i).address) return false;
+    }
+    for (std::uint32_t i = 0; i < g.operations; ++i) {
+      const Operation& op = s_.operation(i);
+      if (op.state > static_cast<std::uint8_t>(OperationState::Done) || op.peer >= g.size) {
+        return false;
+      }
+    }
+    for (std::uint32_t id = 0; id < static_cast<std::uint32_t>(PeerSetId::kCount); ++id) {
+      const PeerSet set = s_.set(static_cast<PeerSetId>(id));
+      const std::uint32_t padded = PeerSet::words_for(g.size) * 64;
+      for (std::uint32_t bit = g.size; bit < padded; ++bit) {
+        if (set.contains(bit)) return false;
+      }
+    }
+    return true;
+  }
+
+  bool check_transfers() const {
+    for (std::uint32_t i = 0; i < kNearTransfers; ++i) {
+      const NearTransfer& t = s_.transfer(i);
+      if (t.running == 0) continue;
+      if (t.peer >= s_.geometry().size || t.given > t.length ||
+          t.pieces > s_.geometry().pool_slots || t.local_region >= s_.geometry().regions) {
+        return false;
+      }
+      const Region& r = s_.region(t.local_region);
+      if (t.local_offset > r.length || t.length > r.length - t.local_offset) return false;
+    }
+    return true;
+  }
+
+  const Segment& s_;
+  std::vector<bool> descriptors_, slots_, received_;
+  std::uint32_t free_received_ = 0;
+};
+
+}  // namespace
+
+int validate_image(std::span<const std::byte> image) {
+  HeaderCopy header;
+  if (image.size() < header.bytes.size()) return EINVAL;
+  std::memcpy(header.bytes.data(), image.data(), header.bytes.size());
+  const auto layout = layout_of(*header, image.size());
+  if (!layout || reinterpret_cast<std::uintptr_t>(image.data()) % 64 != 0) return EINVAL;
+  // The checks only read; Segment has no constant twin because its owner always writes.
+  const Segment s(const_cast<std::byte*>(image.data()), header->geometry, *layout);
+  return ImageCheck(s).is_sound() ? 0 : EINVAL;
+}
+
+int restore_image(const Segment& target, std::span<const std::byte> image) {
+  if (const int error = validate_image(image); error != 0) return error;
+  HeaderCopy saved;
+  std::memcpy(saved.bytes.data(), image.data(), saved.bytes.size());
+  SegmentHeader& h = target.header();
+  if (!(saved->geometry == target.geometry()) || saved->rank != h.rank) return EINVAL;
+
+  HeaderCopy mine;  // what belongs to this place and not to the context
+  std::memcpy(mine.bytes.data(), &h, mine.bytes.size());
+  const std::uint32_t links = target.geometry().links;
+  std::vector<PeerAddress> addresses(std::size_t{target.geometry().size} * links);
+  std::vector<Route> routes(target.geometry().size);
+  for (std::uint32_t i = 0; i < target.geometry().size; ++i) {
+    for (std::uint32_t k = 0; k < links; ++k) {
+      addresses[i * links + k] = target.link_address(k, i);
+    }
+    routes[i] = target.peer(i).route;
+  }
+  std::memcpy(target.bytes().data(), image.data(), target.bytes().size());
+  for (std::uint32_t i = 0; i < target.geometry().size; ++i) {
+    for (std::uint32_t k = 0; k < links; ++k) {
+      target.link_address(k, i) = addresses[i * links + k];
+    }
+    target.peer(i).route = routes[i];
+  }
+  h.key = mine->key;
+  h.generation = mine->generation;
+  h.channel = mine->channel;
+  h.auth = mine->auth;
+  h.patience_s = mine->patience_s;
+  h.device = mine->device;
+  h.more_links = mine->more_links;
+  h.link_weights = mine->link_weights;
+  h.wake_name = mine->wake_name;
+  h.stopped_us.store(mine->stopped_us.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  h.resumes.store(mine->resumes.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  h.owner_pid.store(mine->owner_pid.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  h.sleeping.store(0, std::memory_order_relaxed);
+  return 0;
+}
+
+namespace {
+
+// 0: the header fits the file's size.
+int read_header(int fd, HeaderCopy& header, Layout& layout) {
+  struct stat status {};
+
+  if (fstat(fd, &status) != 0) return errno;
+  if (pread(fd, header.bytes.data(), header.bytes.size(), 0) !=
+      static_cast<ssize_t>(header.bytes.size())) {
+    return EINVAL;
+  }
+  const auto found = layout_of(*header, static_cast<std::uint64_t>(status.st_size));
+  if (!found) return EINVAL;
+  layout = *found;
+  return 0;
+}
+
+}  // namespace
+
+int read_summary(int fd, SegmentSummary& summary) {
+  HeaderCopy header;
+  Layout layout;
+  if (const int error = read_header(fd, header, layout); error != 0) return error;
+  summary.rank = header->rank;
+  summary.size = header->geometry.size;
+  summary.generation = header->generation;
+  summary.channel = header->channel;
+  const std::uint32_t idle = header->idle.load(std::memory_order_relaxed);
+  summary.idle = idle == 1 || idle == 2;
+  summary.waits = idle == 2;
+  summary.total_bytes = layout.total;
+  summary.counters = header->counters;
+  return 0;
+}
+
+int read_frames_to(int fd, std::span<std::uint32_t> frames) {
+  HeaderCopy header;
+  Layout layout;
+  if (const int error = read_header(fd, header, layout); error != 0) return error;
+  if (header->geometry.size != frames.size()) return EINVAL;
+  constexpr std::size_t kAtOnce = 64;
+  std::array<PeerState, kAtOnce> peers;
+  for (std::size_t first = 0; first < frames.size(); first += kAtOnce) {
+    const std::size_t count = std::min(kAtOnce, frames.size() - first);
+    const auto bytes = static_cast<ssize_t>(count * sizeof(PeerState));
+    const auto at = static_cast<off_t>(layout.peers + first * sizeof(PeerState));
+    if (pread(fd, peers.data(), count * sizeof(PeerState), at) != bytes) return EINVAL;
+    for (std::size_t i = 0; i < count; ++i) frames[first + i] = peers[i].send.max_sent;
+  }
+  return 0;
+}
+
+int read_stopped_time(int fd, StoppedTime& stopped) {
+  HeaderCopy header;
+  Layout layout;
+  if (const int error = read_header(fd, header, layout); error != 0) return error;
+  stopped.microseconds = header->stopped_us.load(std::memory_order_relaxed);
+  stopped.times = header->resumes.load(std::memory_order_relaxed);
+  return 0;
+}
+
+}  // namespace score::pm

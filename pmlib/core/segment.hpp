@@ -1,0 +1,456 @@
+// The context segment: everything of one endpoint of a job's network, in one contiguous piece of
+// memory without a pointer in it. Saving a context is copying these bytes, restoring it is copying
+// them back, also into another process or onto another node. The layout is described in docs/pm.md.
+//
+// Two kinds of readers:
+//   the owner maps the segment and trusts it: it wrote it, or checked it with validate_image();
+//   scored reads it while the owner runs and may be hostile: only through read_summary(), which
+//   copies the header by pread and believes no number before it is checked.
+#pragma once
+
+#include "pmlib/core/engine.hpp"
+#include "pmlib/core/peer_set.hpp"
+#include "pmlib/wire/frame.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+
+namespace score::pm {
+
+constexpr std::uint64_t kSegmentMagic = 0x31305458'54434d50;  // "PMCTXT01"
+constexpr std::uint32_t kSegmentVersion = 3;
+constexpr std::uint16_t kNoIndex = 0xffff;
+
+// How large the parts of a segment are. Fixed when it is created.
+struct Geometry {
+  std::uint32_t size = 1;              // ranks of the job, 1 .. kMaxRanks
+  std::uint32_t payload_bytes = 1424;  // of a frame at most; MTU less headers
+  std::uint32_t send_slots = 64;       // messages being sent
+  std::uint32_t receive_slots = 64;    // messages received and not yet released
+  std::uint32_t descriptors = 128;     // entries of send queues: messages, writes, replies
+  std::uint32_t regions = 128;         // registered memory
+  std::uint32_t operations = 128;      // remote memory operations under way
+  std::uint32_t inbox_entries = 512;   // shared-memory inbox, a power of two
+  std::uint32_t pool_slots = 16;       // shared-memory buffers for messages that do not fit inline
+  std::uint32_t pool_slot_bytes = 8192;
+  std::uint32_t links = 1;  // to other nodes; see trunk_device.hpp
+  bool operator==(const Geometry&) const = default;
+};
+
+constexpr std::uint32_t kMaxRanks = 65536;
+constexpr std::uint32_t kMaxLinks = 4;
+constexpr std::uint32_t kMinPayload = 256;
+constexpr std::uint32_t kMaxPayload = 65000;
+
+// Which network a peer is reached by.
+enum class Route : std::uint8_t { None = 0, Shmem = 1, Packet = 2, Self = 3 };
+
+// The packet device of a context, if its peers are on other nodes.
+enum class DeviceKind : std::uint8_t { None = 0, Udp = 1, Ethernet = 2, Ofi = 3 };
+
+struct DeviceConfig {
+  DeviceKind kind = DeviceKind::None;
+  std::array<char, 15> interface {};  // Ethernet: its name, ended by 0
+  std::array<char, 32> provider{};    // libfabric: its name, ended by 0
+};
+
+// A further link beside the device.
+struct LinkConfig {
+  DeviceKind kind = DeviceKind::None;  // Udp or Ethernet
+  std::array<char, 15> interface {};   // Ethernet: its name, ended by 0
+};
+
+using LinkConfigs = std::array<LinkConfig, kMaxLinks - 1>;
+
+// What part of the frames each link gets, the device first, beside the others; 0 counts as 1.
+using LinkWeights = std::array<std::uint8_t, kMaxLinks>;
+
+// Where a packet device finds a peer; written by whoever creates the job, kept on restore.
+struct PeerAddress {
+  std::array<std::uint8_t, 6> bytes{};  // UDP: IPv4 and port in network order; Ethernet: MAC
+  bool operator==(const PeerAddress&) const = default;
+};
+
+// Everything kept of one peer.
+struct PeerState {
+  SendSide<std::uint32_t> send;        // 40 bytes
+  ReceiveSide<std::uint32_t> receive;  // 8
+  std::uint16_t head = kNoIndex;       // oldest descriptor not acknowledged
+  std::uint16_t tail = kNoIndex;       // newest descriptor
+  Route route : 4 = Route::None;
+  std::uint8_t dead : 4 = 0;  // 1 once the peer was declared dead, 2 when that was told
+  std::uint8_t unacked = 0;   // frames stored since the last ACK; saturates
+  PeerAddress address;
+};
+
+// 60 bytes, and a bit in each of four sets.
+static_assert(sizeof(PeerState) == 60, "a peer is promised to cost at most 64 bytes");
+
+// One entry of a send queue: a message in a slot, or a remote write of many frames.
+struct SendDescriptor {
+  std::uint32_t first = 0;        // number of its first frame
+  std::uint32_t frames = 1;       // how many numbers it covers
+  std::uint32_t length = 0;       // bytes of payload in all, without RmaHeaders
+  std::uint32_t payload_crc = 0;  // of a slot's payload
+  std::uint16_t next = kNoIndex;
+  std::uint16_t slot = kNoIndex;  // send slot, if the payload lies in one
+  FrameKind kind = FrameKind::Void;
+  std::uint8_t notify = 0;      // its last frame completes `remote_op` at the receiver
+  std::uint16_t op = kNoIndex;  // own operation completed by the last acknowledgement
+  std::uint32_t local_region = 0;
+  std::uint32_t remote_region = 0;
+  std::uint32_t remote_nonce = 0;
+  std::uint32_t remote_op = 0;
+  std::uint64_t local_offset = 0;
+  std::uint64_t remote_offset = 0;
+};
+
+static_assert(sizeof(SendDescriptor) == 56);
+
+// Memory of the owner that others may read and write while `references` > 0.
+struct Region {
+  std::uint64_t address = 0;  // in the owner's address space; rebound after a restore elsewhere
+  std::uint64_t length = 0;   // bytes; 0 = entry not in use
+  std::uint32_t nonce = 0;
+  std::uint32_t references = 0;  // 0 = only remembered by the pin-down cache
+  std::uint64_t last_used = 0;   // order of use, for the cache
+};
+
+struct Operation {
+  std::uint16_t tag = 1;   // tells users of one entry apart
+  std::uint8_t state = 0;  // OperationState
+  std::uint8_t error = 0;  // errno if it failed
+  std::uint32_t peer = 0;
+  std::uint32_t then_end = 0;  // operation of the peer to be ended after this one; 0 = none
+};
+
+enum class OperationState : std::uint8_t { Free = 0, Running = 1, Done = 2 };
+
+// A write to a peer of this node that goes through the pool, piece by piece: an own write, or the
+// answer to a read that the peer asked for. See shmem_rma.cpp.
+struct NearTransfer {
+  std::uint32_t running = 0;  // 0 = entry not in use
+  std::uint32_t peer = 0;
+  std::uint32_t op = 0;         // own operation that it ends; 0 = none
+  std::uint32_t remote_op = 0;  // the peer's operation that it ends; 0 = none
+  std::uint32_t length = 0;     // bytes
+  std::uint32_t given = 0;      // bytes put into slots so far
+  std::uint16_t pieces = 0;     // slots that are not stored yet
+  std::uint16_t error = 0;      // errno
+  std::uint32_t local_region = 0;
+  std::uint32_t remote_region = 0;
+  std::uint32_t remote_nonce = 0;
+  std::uint64_t local_offset = 0;
+  std::uint64_t remote_offset = 0;
+};
+
+// On a cache line of its own: two processors write it in turn.
+struct alignas(64) PoolState {
+  std::atomic<std::uint32_t> used;
+};
+
+static_assert(sizeof(NearTransfer) == 56);
+constexpr std::uint32_t kNearTransfers = 64;
+
+// A message that was received and is not released yet.
+struct ReceivedSlot {
+  std::uint32_t source = 0;
+  std::uint16_t length = 0;
+  std::uint16_t next = kNoIndex;  // in the free list or the queue of delivered messages
+  FrameKind kind = FrameKind::Message;
+  std::uint8_t lent = 0;  // the application reads it now
+  std::uint16_t reserved = 0;
+};
+
+// An entry of the shared-memory inbox: one cache line, filled by a peer on the same node.
+struct alignas(64) InboxEntry {
+  std::atomic<std::uint32_t> turn;  // lap protocol, see shmem.cpp
+  std::uint32_t source;
+  std::uint32_t length;
+  std::uint16_t kind;  // InboxKind
+  std::uint16_t slot;  // sender's pool slot, if the bytes lie there
+  std::array<std::byte, 48> bytes;
+};
+
+static_assert(sizeof(InboxEntry) == 64);
+
+struct FifoList {
+  std::uint16_t head = kNoIndex;
+  std::uint16_t tail = kNoIndex;
+};
+
+// What is counted. Only grows; read by statistics, scored and tests.
+struct Counters {
+  std::uint64_t messages_sent = 0;
+  std::uint64_t messages_received = 0;
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_received = 0;
+  std::uint64_t frames_sent = 0;
+  std::uint64_t frames_received = 0;
+  std::uint64_t frames_resent = 0;
+  std::uint64_t time_outs = 0;
+  std::uint64_t stops_sent = 0;
+  std::uint64_t loses_sent = 0;
+  std::uint64_t dropped_malformed = 0;
+  std::uint64_t dropped_foreign = 0;
+  std::uint64_t dropped_stale = 0;
+  std::uint64_t dropped_corrupt = 0;
+  std::uint64_t dropped_strange = 0;
+  std::uint64_t duplicates = 0;
+  std::uint64_t denied = 0;
+  std::uint64_t rma_bytes_written = 0;
+  std::uint64_t registration_hits = 0;
+  std::uint64_t registration_misses = 0;
+  std::uint64_t wakeups = 0;
+  std::uint64_t sleeps = 0;
+  std::uint64_t dropped_forged = 0;
+  std::uint64_t dropped_by_kernel = 0;  // as of the last look at the counters
+};
+
+constexpr std::size_t kCounterCount = sizeof(Counters) / sizeof(std::uint64_t);
+
+// The first page of the segment.
+struct SegmentHeader {
+  std::uint64_t magic = kSegmentMagic;
+  std::uint32_t version = kSegmentVersion;
+  std::uint32_t header_bytes = 0;
+  std::uint64_t total_bytes = 0;
+  Geometry geometry;
+  LinkWeights link_weights{};
+
+  // Who this endpoint is. Restoring keeps the identity of the place restored to.
+  std::uint64_t key = 0;
+  std::uint32_t generation = 0;
+  std::uint32_t rank = 0;
+  std::uint16_t channel = 0;
+  std::uint16_t window = 0;  // EngineLimits::window
+  FrameAuth auth = FrameAuth::Key;
+  std::uint16_t patience_s =
+      0;  // silence after which a peer counts as dead; 0 = any, see network.hpp
+  DeviceConfig device{};
+  LinkConfigs more_links{};
+
+  // Written by scored while the owner does not run.
+  alignas(64) std::atomic<std::uint64_t> stopped_us;  // all the time the job was stopped so far
+  std::atomic<std::uint32_t> resumes;                 // how often it went on
+
+  // Written by the owner, read by scored and by peers on this node.
+  alignas(64) std::atomic<std::uint32_t> idle;  // 1 = has nothing to do; 2 = and waits for PM alone
+  std::atomic<std::uint32_t> sleeping;          // 1 = wake it after giving it something
+  std::atomic<std::uint32_t> owner_pid;         // 0 = nobody attached yet
+  std::atomic<std::uint32_t> closed;            // 1 = the owner has left in good order
+  std::array<char, 16> wake_name;               // abstract Unix datagram address, not ended by 0
+
+  // Allocation.
+  alignas(64) std::uint16_t free_descriptor = 0;  // list heads
+  std::uint16_t free_send_slot = 0;
+  std::uint16_t free_receive_slot = 0;
+  FifoList delivered;  // messages for the application
+  FifoList requests;   // reads asked by others, waiting for a descriptor
+  SharedRoom room;
+  std::uint16_t free_descriptors = 0;  // how many
+  std::uint32_t turn = 0;              // whose GO is next
+  std::uint64_t use_clock = 0;         // orders uses of regions
+  std::uint64_t nonce_state = 0;
+  std::uint32_t live_operations = 0;
+
+  // The shared-memory inbox.
+  alignas(64) std::atomic<std::uint32_t> inbox_tail;  // next place, taken by senders
+  alignas(64) std::uint32_t inbox_head = 0;           // next to read, owner only
+
+  alignas(64) Counters counters;
+};
+
+static_assert(sizeof(SegmentHeader) <= 4096);
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+// Where the parts lie. Computed from the geometry, never stored: nothing to forge.
+struct Layout {
+  std::uint64_t peers = 0, sets = 0, descriptors = 0, regions = 0, operations = 0;
+  std::uint64_t received = 0, send_slots = 0, receive_slots = 0, inbox = 0, pool_free = 0, pool = 0;
+  std::uint64_t transfers = 0, link_addresses = 0;
+  std::uint64_t total = 0;       // bytes, a multiple of the page size
+  std::uint32_t slot_bytes = 0;  // header and payload, a multiple of 64
+
+  // Nothing if a number is outside its limits.
+  static std::optional<Layout> of(const Geometry& geometry);
+
+  // Bytes that grow with the number of peers, and those that do not.
+  std::uint64_t bytes_per_peer() const { return sizeof(PeerState); }
+};
+
+// Sets of peers kept in the segment.
+enum class PeerSetId : std::uint32_t { Armed, AckOwed, Ready, Refused, kCount };
+
+// Typed access to a segment's bytes. Copyable; does not own the memory.
+class Segment {
+ public:
+  Segment() = default;
+
+  // `base` holds layout.total bytes, 64-byte aligned, and outlives the object.
+  Segment(std::byte* base, const Geometry& geometry, const Layout& layout)
+      : base_(base), geometry_(geometry), layout_(layout) {}
+
+  SegmentHeader& header() const { return *at<SegmentHeader>(0); }
+
+  const Geometry& geometry() const { return geometry_; }
+
+  const Layout& layout() const { return layout_; }
+
+  PeerState& peer(std::uint32_t rank) const { return at<PeerState>(layout_.peers)[rank]; }
+
+  SendDescriptor& descriptor(std::uint16_t i) const {
+    return at<SendDescriptor>(layout_.descriptors)[i];
+  }
+
+  Region& region(std::uint32_t i) const { return at<Region>(layout_.regions)[i]; }
+
+  Operation& operation(std::uint32_t i) const { return at<Operation>(layout_.operations)[i]; }
+
+  ReceivedSlot& received(std::uint16_t i) const { return at<ReceivedSlot>(layout_.received)[i]; }
+
+  InboxEntry& inbox(std::uint32_t i) const { return at<InboxEntry>(layout_.inbox)[i]; }
+
+  // Where link `link` < geometry().links finds `rank`.
+  PeerAddress& link_address(std::size_t link, std::uint32_t rank) const {
+    if (link == 0) return peer(rank).address;
+    return at<PeerAddress>(layout_.link_addresses)[(link - 1) * geometry_.size + rank];
+  }
+
+  NearTransfer& transfer(std::uint32_t i) const { return at<NearTransfer>(layout_.transfers)[i]; }
+
+  // State of a pool slot, see shmem.hpp.
+  std::atomic<std::uint32_t>& pool_used(std::uint32_t i) const {
+    return at<PoolState>(layout_.pool_free)[i].used;
+  }
+
+  std::byte* pool_slot(std::uint32_t i) const {
+    return base_ + layout_.pool + std::uint64_t{i} * geometry_.pool_slot_bytes;
+  }
+
+  // A slot holds a FrameHeader, then the payload.
+  std::byte* send_slot(std::uint16_t i) const {
+    return base_ + layout_.send_slots + std::uint64_t{i} * layout_.slot_bytes;
+  }
+
+  std::byte* receive_slot(std::uint16_t i) const {
+    return base_ + layout_.receive_slots + std::uint64_t{i} * layout_.slot_bytes;
+  }
+
+  PeerSet set(PeerSetId id) const;
+
+  std::span<std::byte> bytes() const { return {base_, static_cast<std::size_t>(layout_.total)}; }
+
+ private:
+  template <class T>
+  T* at(std::uint64_t offset) const {
+    return reinterpret_cast<T*>(base_ + offset);
+  }
+
+  std::byte* base_ = nullptr;
+  Geometry geometry_;
+  Layout layout_;
+};
+
+// How a new segment begins.
+struct SegmentIdentity {
+  std::uint64_t key = 0;
+  std::uint32_t generation = 1;
+  std::uint32_t rank = 0;
+  std::uint16_t channel = 0;
+  std::uint16_t window = 192;
+  FrameAuth auth = FrameAuth::Key;
+  std::uint16_t patience_s = 0;
+  DeviceConfig device{};
+  LinkConfigs more_links{};
+  LinkWeights link_weights{};
+  std::uint64_t nonce_seed = 0;  // of region nonces and jitter; 0: the kernel's
+};
+
+// Fills `memory` with an empty context. The memory is zero and layout.total bytes long.
+Segment format_segment(std::byte* memory, const Geometry& geometry, const Layout& layout,
+                       const SegmentIdentity& identity);
+
+// A mapped segment, unmapped and closed with the object.
+class MappedSegment {
+ public:
+  // A new memfd, sealed against shrinking and growing. Negative errno in `error` on failure.
+  static std::unique_ptr<MappedSegment> create(const Geometry& geometry,
+                                               const SegmentIdentity& identity, int& error);
+  // A new file that only the user may open, for processes that share no ancestor.
+  static std::unique_ptr<MappedSegment> create_at(const std::string& path, const Geometry& geometry,
+                                                  const SegmentIdentity& identity, int& error);
+  // Maps what `fd` holds; takes the descriptor over, also on failure. Checks owner, size and
+  // header.
+  static std::unique_ptr<MappedSegment> attach(int fd, int& error);
+  ~MappedSegment();
+  MappedSegment(const MappedSegment&) = delete;
+  MappedSegment& operator=(const MappedSegment&) = delete;
+
+  const Segment& segment() const { return segment_; }
+
+  int fd() const { return fd_; }
+
+ private:
+  MappedSegment(int fd, Segment segment) : fd_(fd), segment_(segment) {}
+
+  static std::unique_ptr<MappedSegment> format(int fd, const Geometry& geometry,
+                                               const SegmentIdentity& identity, int& error);
+
+  int fd_;
+  Segment segment_;
+};
+
+// 0 if every index, list and count in the image is within its bounds, else an errno. An image that
+// passes can be used without any further check of its contents.
+int validate_image(std::span<const std::byte> image);
+
+// Makes `target` go on where `image` stopped. Identity and addresses of the target stay; regions
+// keep their addresses and have to be rebound in another process. EINVAL if the image is not
+// valid or of another geometry.
+int restore_image(const Segment& target, std::span<const std::byte> image);
+
+// What scored wants to know of a running context.
+struct SegmentSummary {
+  std::uint32_t rank = 0;
+  std::uint32_t size = 0;
+  std::uint32_t generation = 0;
+  std::uint32_t channel = 0;
+  bool idle = false;
+  bool waits = false;  // idle, until a message comes: nothing else can wake it
+  std::uint64_t total_bytes = 0;
+  Counters counters;
+};
+
+// Reads the summary from a context that may be hostile: by pread, so that a truncated file is an
+// error and not a SIGBUS. EINVAL if it is no context; nothing in it is believed unchecked.
+int read_summary(int fd, SegmentSummary& summary);
+
+// [rank]: frames that the context has sent to each rank over its device, without those sent again,
+// modulo 2^32; 0 to ranks of its own node. As read_summary(); EINVAL too if the job of the context
+// has not frames.size() ranks. What a hostile owner wrote there is a wrong number, nothing else.
+int read_frames_to(int fd, std::span<std::uint32_t> frames);
+
+// How a context is told of its job's stops: by scored, which writes both before it lets the process
+// go on. They are only ever used by the owner, and belong to the place, not to what is saved.
+struct StoppedTime {
+  std::uint64_t microseconds = 0;  // all of them so far
+  std::uint32_t times = 0;
+};
+
+// Where a context has them, one behind the other as here: one pwrite of so many bytes.
+inline constexpr std::size_t kStoppedTimeAt = offsetof(SegmentHeader, stopped_us);
+inline constexpr std::size_t kStoppedTimeBytes = 12;
+static_assert(offsetof(SegmentHeader, resumes) == kStoppedTimeAt + 8);
+
+// As read_summary().
+int read_stopped_time(int fd, StoppedTime& stopped);
+
+}  // namespace score::pm

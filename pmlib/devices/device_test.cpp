@@ -1,0 +1,376 @@
+// The packet devices: what they carry, what they refuse and what they leave alone. Ethernet runs
+// over a veth pair between two network namespaces, which needs root.
+#include "pmlib/core/test_job.hpp"
+#include "pmlib/devices/ethernet_device.hpp"
+#include "pmlib/devices/ofi_device.hpp"
+#include "pmlib/devices/udp_device.hpp"
+#include "pmlib/network/network.hpp"
+#include "pmlib/wire/frame_filter.hpp"
+
+#include <gtest/gtest.h>
+
+#include <arpa/inet.h>
+#include <cerrno>
+#include <cstdlib>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <netinet/in.h>
+#include <random>
+#include <sched.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace score::pm {
+namespace {
+
+constexpr std::size_t kFrameBytes = 48 + 1424;
+
+struct Collector final : FrameSink {
+  void on_frame(std::span<const std::byte> frame) override {
+    frames.emplace_back(frame.begin(), frame.end());
+  }
+
+  std::vector<std::vector<std::byte>> frames;
+};
+
+std::vector<std::byte> frame_of(std::uint16_t payload, std::uint32_t number,
+                                std::uint16_t channel = 3) {
+  FrameHeader h;
+  h.kind = FrameKind::Message;
+  h.length = payload;
+  h.sequence = number;
+  h.channel = channel;
+  h.key = 99;
+  std::vector<std::byte> bytes(sizeof h + payload, static_cast<std::byte>(number));
+  std::memcpy(bytes.data(), &h, sizeof h);
+  return bytes;
+}
+
+std::uint32_t number_of(const std::vector<std::byte>& frame) {
+  FrameHeader h;
+  std::memcpy(&h, frame.data(), sizeof h);
+  return h.sequence;
+}
+
+std::unique_ptr<UdpDevice> udp() {
+  int error = 0;
+  auto device = UdpDevice::open({{127, 0, 0, 1, 0, 0}}, kFrameBytes, error);
+  EXPECT_TRUE(device) << error;
+  return device;
+}
+
+// Sends, then receives until `count` frames are there.
+void carry(PacketDevice& from, const PeerAddress& to, PacketDevice& into, Collector& got,
+           const std::vector<std::vector<std::byte>>& frames) {
+  std::vector<FrameOut> out;
+  for (const auto& f : frames) {
+    out.push_back(
+        {std::span(f).first(sizeof(FrameHeader)), std::span(f).subspan(sizeof(FrameHeader))});
+  }
+  std::size_t sent = 0;
+  for (int i = 0; i < 2'000'000 && got.frames.size() < frames.size(); ++i) {
+    if (sent < out.size()) sent += from.send(to, std::span(out).subspan(sent));
+    into.receive(got, 64);
+    Collector nothing;
+    from.receive(nothing, 64);
+  }
+  ASSERT_EQ(got.frames.size(), frames.size());
+}
+
+TEST(UdpDevice, CarriesBurstsOfMixedSizesInOrder) {
+  const auto a = udp();
+  const auto b = udp();
+  std::vector<std::vector<std::byte>> frames;
+  std::mt19937 random(1);
+  for (std::uint32_t i = 0; i < 60; ++i) {
+    frames.push_back(frame_of(static_cast<std::uint16_t>(i % 3 != 0 ? 1424 : random() % 1425), i));
+  }
+  Collector got;
+  carry(*a, b->own_address(), *b, got, frames);
+  for (std::size_t i = 0; i < got.frames.size(); ++i) EXPECT_EQ(got.frames[i], frames[i]) << i;
+}
+
+TEST(UdpDevice, StrangersDatagramsAreHandedOnWholeAndHarmless) {
+  const auto a = udp();
+  const int stranger = socket(AF_INET, SOCK_DGRAM, 0);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  std::memcpy(&to.sin_addr, a->own_address().bytes.data(), 4);
+  std::memcpy(&to.sin_port, a->own_address().bytes.data() + 4, 2);
+  std::mt19937 random(2);
+  const FrameIdentity me{.key = 1, .generation = 1, .rank = 0, .size = 2};
+  for (int i = 0; i < 500; ++i) {
+    std::vector<std::byte> bytes(random() % 3000);
+    for (auto& b : bytes) b = static_cast<std::byte>(random());
+    sendto(stranger, bytes.data(), bytes.size(), 0, reinterpret_cast<sockaddr*>(&to), sizeof to);
+    Collector got;
+    a->receive(got, 64);
+    std::size_t sum = 0;
+    for (const auto& f : got.frames) {
+      FrameHeader h;
+      EXPECT_NE(check_frame(f, me, h), FrameVerdict::Good);
+      sum += f.size();
+    }
+    EXPECT_TRUE(sum == 0 || sum == bytes.size());
+  }
+  close(stranger);
+}
+
+// A frame that UdpDevice.TheKernelDropsWhatIsNotForThisRank lets through, to be spoiled.
+std::vector<std::byte> fitting_frame(std::uint32_t number) {
+  FrameHeader h;
+  h.sequence = number;
+  h.channel = 3;
+  h.key = 0x1122334455667788;
+  h.destination = 0x01020304;
+  h.length = 300;
+  std::vector<std::byte> bytes(sizeof h + h.length);
+  std::memcpy(bytes.data(), &h, sizeof h);
+  return bytes;
+}
+
+TEST(UdpDevice, TheKernelDropsWhatIsNotForThisRank) {
+  const auto from = udp();
+  const auto to = udp();
+  ASSERT_EQ(to->drop_foreign(3, 0x01020304, 0x1122334455667788), 0);
+  // One byte of what is looked at, and the end.
+  for (const std::size_t at : {0u, 1u, 4u, 5u, 8u, 11u, 12u, 15u, 24u, 27u}) {
+    auto bytes = fitting_frame(0);
+    bytes[at] ^= std::byte{0x10};
+    const FrameOut frame{bytes, {}};
+    ASSERT_EQ(from->send(to->own_address(), {&frame, 1}), 1u);
+  }
+  for (const std::size_t length : {1u, 9u, 47u, 48u, 347u}) {
+    const auto bytes = fitting_frame(0);
+    const FrameOut frame{std::span(bytes).first(length), {}};
+    ASSERT_EQ(from->send(to->own_address(), {&frame, 1}), 1u);
+  }
+  EXPECT_EQ(to->dropped(), 15u);
+  Collector got;
+  carry(*from, to->own_address(), *to, got, {fitting_frame(1), fitting_frame(2), fitting_frame(3)});
+  for (std::uint32_t i = 0; i < got.frames.size(); ++i) EXPECT_EQ(number_of(got.frames[i]), i + 1);
+  EXPECT_EQ(to->dropped(), 15u);
+}
+
+TEST(FrameFilter, IsOfAtMostSoManyOwners) {
+  const auto to = udp();
+  const std::vector<FrameOwner> owners(kMostFrameOwners + 1, {1, 2});
+  EXPECT_EQ(attach_filter(to->poll_fd(), {kUdpHeader, 3, owners}), -EINVAL);
+  EXPECT_EQ(attach_filter(to->poll_fd(), {kUdpHeader, 3, std::span(owners).first(64)}), 0);
+  EXPECT_EQ(detach_filter(to->poll_fd()), 0);
+  EXPECT_EQ(detach_filter(to->poll_fd()), 0);
+}
+
+TEST(UdpDevice, FramesWithTagsPassWhateverTheirKey) {
+  const auto from = udp();
+  const auto to = udp();
+  ASSERT_EQ(to->drop_foreign(3, 0x01020304, 0), 0);
+  Collector got;
+  carry(*from, to->own_address(), *to, got, {fitting_frame(1)});
+  EXPECT_EQ(to->dropped(), 0u);
+}
+
+TEST(UdpDevice, ReadsAddresses) {
+  PeerAddress address;
+  EXPECT_TRUE(UdpDevice::parse("10.1.2.3:258", address));
+  EXPECT_EQ(address, (PeerAddress{{10, 1, 2, 3, 1, 2}}));
+  for (const char* bad : {"", "10.1.2.3", "10.1.2.3:70000", "10.1.2:5", "10.1.2.3:5x", "a:1"}) {
+    EXPECT_FALSE(UdpDevice::parse(bad, address)) << bad;
+  }
+}
+
+// --- Ethernet ----------------------------------------------------------------------------------
+
+// A veth pair between this thread's namespace and another one, gone at the end.
+class EthernetTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (geteuid() != 0) GTEST_SKIP() << "needs root for network namespaces";
+    original_ = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    if (unshare(CLONE_NEWNET) != 0) GTEST_SKIP() << "no network namespaces here";
+    if (std::system("ip link add pma type veth peer name pmb && ip link set pma up && "
+                    "ip link set pmb up && ip link set lo up") != 0) {
+      GTEST_SKIP() << "cannot make a veth pair";
+    }
+  }
+
+  void TearDown() override {
+    if (original_ < 0) return;
+    if (setns(original_, CLONE_NEWNET) != 0) std::abort();
+    close(original_);
+  }
+
+  std::unique_ptr<EthernetDevice> device(const char* interface, std::uint32_t rank) {
+    const int fd = open_ethernet_socket({interface, 3, rank, 99});
+    EXPECT_GE(fd, 0);
+    int error = 0;
+    auto made = EthernetDevice::attach(fd, error);
+    EXPECT_TRUE(made) << error;
+    return made;
+  }
+
+  int original_ = -1;
+};
+
+TEST_F(EthernetTest, CarriesFramesOfAllSizesAndKeepsTheirLength) {
+  const auto a = device("pma", 0);
+  const auto b = device("pmb", 1);
+  EXPECT_EQ(a->frame_bytes(), 1500u);
+  std::vector<std::vector<std::byte>> frames;
+  for (std::uint32_t i = 0; i < 50; ++i) {
+    auto f = frame_of(static_cast<std::uint16_t>(i * 29), i);
+    const std::uint32_t rank = 1;
+    std::memcpy(f.data() + offsetof(FrameHeader, destination), &rank, sizeof rank);
+    frames.push_back(f);
+  }
+  Collector got;
+  carry(*a, b->own_address(), *b, got, frames);
+  for (std::size_t i = 0; i < got.frames.size(); ++i) EXPECT_EQ(got.frames[i], frames[i]) << i;
+}
+
+TEST_F(EthernetTest, TheFilterPassesOnlyTheOwnChannelRankAndJob) {
+  const auto a = device("pma", 0);
+  const auto b = device("pmb", 1);
+  auto send = [&](std::uint16_t channel, std::uint32_t rank, std::uint64_t key) {
+    auto f = frame_of(10, 7, channel);
+    std::memcpy(f.data() + offsetof(FrameHeader, destination), &rank, sizeof rank);
+    std::memcpy(f.data() + offsetof(FrameHeader, key), &key, sizeof key);
+    const FrameOut out{f, {}};
+    ASSERT_EQ(a->send(b->own_address(), {&out, 1}), 1u);
+  };
+  send(4, 1, 99);
+  send(3, 2, 99);
+  send(3, 1, 98);
+  send(3, 1, 99);
+  Collector got;
+  for (int i = 0; i < 100'000 && got.frames.empty(); ++i) b->receive(got, 64);
+  ASSERT_EQ(got.frames.size(), 1u);
+  EXPECT_EQ(number_of(got.frames[0]), 7u);
+}
+
+TEST_F(EthernetTest, TheFilterIsLocked) {
+  const int fd = open_ethernet_socket({"pma", 3, 0, 99});
+  ASSERT_GE(fd, 0);
+  const int nothing = 0;
+  EXPECT_NE(setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &nothing, sizeof nothing), 0);
+  close(fd);
+  EXPECT_EQ(open_ethernet_socket({"absent", 3, 0, 99}), -ENODEV);
+}
+
+TEST_F(EthernetTest, AJobRunsOverItWhileTcpIpGoesOn) {
+  ASSERT_EQ(std::system("ip addr add 10.78.0.1/24 dev pma"), 0);
+  JobNetwork network;
+  network.key = 99;
+  network.channel = 3;
+  network.device.kind = DeviceKind::Ethernet;
+  network.ranks = {{"a", "00:00:00:00:00:00"}, {"b", "00:00:00:00:00:00"}};
+  std::vector<std::unique_ptr<EthernetDevice>> devices;
+  devices.push_back(device("pma", 0));
+  devices.push_back(device("pmb", 1));
+  std::vector<std::unique_ptr<Endpoint>> ends;
+  int error = 0;
+  const std::vector<PeerAddress> addresses{devices[0]->own_address(), devices[1]->own_address()};
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    auto context = create_context(network, i, false, "", error);
+    for (std::uint32_t k = 0; k < 2; ++k) context->segment().peer(k).address = addresses[k];
+    ends.push_back(Endpoint::make(
+        std::move(context), std::move(devices[i]), [](std::uint32_t) { return -1; }, {}, error));
+    ASSERT_TRUE(ends[i]) << error;
+  }
+  std::uint32_t received = 0;
+  for (std::uint32_t sent = 0; received < 2000;) {
+    std::byte* buffer = nullptr;
+    if (sent < 2000 && ends[0]->get_send_buffer(1, 1000, &buffer) == 0) {
+      std::memcpy(buffer, &sent, sizeof sent);
+      ASSERT_EQ(ends[0]->send(), 0);
+      ++sent;
+    }
+    ends[0]->progress();
+    ReceivedMessage m;
+    while (ends[1]->receive(m) == 0) {
+      std::uint32_t value = 0;
+      std::memcpy(&value, m.bytes.data(), sizeof value);
+      ASSERT_EQ(value, received);
+      ++received;
+      ends[1]->release(m);
+    }
+  }
+  // The interface's IP address still answers its own host.
+  const int tcp = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(1);
+  inet_pton(AF_INET, "10.78.0.1", &to.sin_addr);
+  EXPECT_EQ(connect(tcp, reinterpret_cast<sockaddr*>(&to), sizeof to), -1);
+  EXPECT_TRUE(errno == ECONNREFUSED || errno == EINPROGRESS);
+  close(tcp);
+}
+
+// --- libfabric ---------------------------------------------------------------------------------
+
+class OfiTest : public testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(Providers, OfiTest, testing::Values("tcp", "shm", "udp;ofi_rxd"),
+                         [](const auto& parameter) {
+                           const std::string name = parameter.param;
+                           return name == "udp;ofi_rxd" ? std::string("rxd") : name;
+                         });
+
+TEST_P(OfiTest, CarriesAJob) {
+  JobNetwork network;
+  network.key = 99;
+  network.device.kind = DeviceKind::Ofi;
+  std::strcpy(network.device.provider.data(), GetParam());
+  // Ports that are free now; libfabric binds them itself.
+  for (int i = 0; i < 2; ++i) {
+    const auto probe = udp();
+    const PeerAddress address = probe->own_address();
+    const int port = address.bytes[4] << 8 | address.bytes[5];
+    network.ranks.push_back({"h", "127.0.0.1:" + std::to_string(port)});
+  }
+  std::vector<std::unique_ptr<Endpoint>> ends;
+  // Both ends connect at once, and a connection given up by libfabric takes frames with it.
+  EndpointOptions options;
+  options.channel.limits.rto_max = 20'000;
+  options.channel.tries_before_dead = 255;
+  int error = 0;
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    auto context = create_context(network, i, false, "", error);
+    ASSERT_TRUE(context);
+    auto device = OfiDevice::open(context->segment(), error);
+    if (!device && error == ENOSYS) GTEST_SKIP() << "no provider " << GetParam();
+    ASSERT_TRUE(device) << strerror(error);
+    ends.push_back(Endpoint::make(
+        std::move(context), std::move(device), [](std::uint32_t) { return -1; }, options, error));
+    ASSERT_TRUE(ends[i]) << error;
+  }
+  std::uint32_t received = 0;
+  const double limit = 1e6;
+  double polls = 0;
+  for (std::uint32_t sent = 0; received < 300 && polls < limit; ++polls) {
+    std::byte* buffer = nullptr;
+    if (sent < 300 && ends[0]->get_send_buffer(1, 1000, &buffer) == 0) {
+      std::memcpy(buffer, &sent, sizeof sent);
+      ASSERT_EQ(ends[0]->send(), 0);
+      ++sent;
+    }
+    // Not a busy loop: libfabric's own thread makes the connection.
+    ends[0]->wait(100);
+    ReceivedMessage m;
+    while (ends[1]->receive(m) == 0) {
+      std::uint32_t value = 0;
+      std::memcpy(&value, m.bytes.data(), sizeof value);
+      ASSERT_EQ(value, received);
+      ++received;
+      ends[1]->release(m);
+    }
+  }
+  EXPECT_EQ(received, 300u);
+  // libfabric's shm does not bear a peer of the same process that has gone: come to rest first.
+  for (polls = 0; polls < limit && !(ends[0]->is_quiet() && ends[1]->is_quiet()); ++polls) {
+    for (auto& end : ends) end->progress();
+  }
+}
+
+}  // namespace
+}  // namespace score::pm

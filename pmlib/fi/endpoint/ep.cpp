@@ -1,0 +1,181 @@
+// The endpoint's life: opening, binding, options, closing.
+#include "pmlib/fi/endpoint/ep.hpp"
+
+#include "pmlib/fi/endpoint/ep_tables.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+namespace score::pm::fi {
+
+namespace {
+
+constexpr std::uint64_t kCloseUs = 2'000'000;  // for what is still under way
+
+int close_endpoint(fid* f) {
+  object_of<Ep>(f).close();
+  return 0;
+}
+
+int bind_endpoint(fid* f, fid* other, std::uint64_t flags) {
+  return object_of<Ep>(f).bind(other, flags);
+}
+
+int control_endpoint(fid* f, int command, void* argument) {
+  Ep& ep = object_of<Ep>(f);
+  switch (command) {
+    case FI_ENABLE:
+      return ep.enable();
+    case FI_GETOPSFLAG:
+      return ep.get_flags(*static_cast<std::uint64_t*>(argument));
+    case FI_SETOPSFLAG:
+      return ep.set_flags(*static_cast<const std::uint64_t*>(argument));
+    default:
+      return -FI_ENOSYS;
+  }
+}
+
+}  // namespace
+
+int Ep::open(Domain& domain, const fi_info& info, fid_ep** ep, void* context) try {
+  if (info.ep_attr != nullptr && info.ep_attr->type != FI_EP_UNSPEC &&
+      info.ep_attr->type != FI_EP_RDM) {
+    return -FI_ENOSYS;
+  }
+  auto made = std::make_shared<Ep>(domain, info, context);
+  made->self_ = made;
+  *ep = made.get();
+  return 0;
+
+} catch (const std::bad_alloc&) {
+  return -FI_ENOMEM;
+}
+
+Ep::Ep(Domain& domain, const fi_info& info, void* context)
+    : fid_ep{},
+      domain_(domain),
+      link_(domain.link()),
+      caps_(info.caps),
+      send_flags_(info.tx_attr != nullptr ? info.tx_attr->op_flags : 0),
+      receive_flags_(info.rx_attr != nullptr ? info.rx_attr->op_flags : 0) {
+  static fi_ops fid_ops = {sizeof(fi_ops), close_endpoint, bind_endpoint, control_endpoint,
+                           no_op,          nullptr,        nullptr};
+  this->fid = {FI_CLASS_EP, context, &fid_ops};
+  set_tables(*this);
+  ++domain_.users;
+}
+
+Ep::~Ep() = default;
+
+int Ep::bind_cq(Cq& cq, std::uint64_t flags) {
+  const bool is_selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
+  if ((flags & (FI_SEND | FI_RECV)) == 0) return -FI_EINVAL;
+  if ((flags & FI_SEND) != 0) {
+    send_cq_ = &cq;
+    is_selective_send_ = is_selective;
+  }
+  if ((flags & FI_RECV) != 0) {
+    receive_cq_ = &cq;
+    is_selective_receive_ = is_selective;
+  }
+  return 0;
+}
+
+int Ep::bind(fid_t other, std::uint64_t flags) {
+  Guard guard(link_);
+  switch (other->fclass) {
+    case FI_CLASS_EQ:
+      return 0;
+    case FI_CLASS_AV:
+      av_ = &object_of<Av>(other);
+      return 0;
+    case FI_CLASS_CQ:
+      return bind_cq(object_of<Cq>(other), flags);
+    case FI_CLASS_CNTR: {
+      Counter* const counter = &object_of<Counter>(other);
+      if ((flags & FI_SEND) != 0) counters_.send = counter;
+      if ((flags & FI_RECV) != 0) counters_.receive = counter;
+      if ((flags & FI_READ) != 0) counters_.read = counter;
+      if ((flags & FI_WRITE) != 0) counters_.write = counter;
+      if ((flags & FI_REMOTE_READ) != 0) counters_.remote_read = counter;
+      if ((flags & FI_REMOTE_WRITE) != 0) counters_.remote_write = counter;
+      return 0;
+    }
+    default:
+      return -FI_EINVAL;
+  }
+}
+
+int Ep::enable() {
+  Guard guard(link_);
+  if (is_enabled_) return 0;
+  if (av_ == nullptr) return -FI_ENOAV;
+  if (const int error = link_.add_port(*this, port_); error != 0) return -error;
+  is_enabled_ = true;
+  return 0;
+}
+
+int Ep::name(void* address, std::size_t* length) {
+  Guard guard(link_);
+  if (!is_enabled_) return -FI_EOPBADSTATE;
+  const Name own = link_.name_of(port_);
+  std::memcpy(address, &own, std::min(*length, sizeof own));
+  const bool fits = *length >= sizeof own;
+  *length = sizeof own;
+  return fits ? 0 : -FI_ETOOSMALL;
+}
+
+// --- options -----------------------------------------------------------------------------------
+
+int Ep::get_option(int option, void* value, std::size_t* length) const {
+  if (option != FI_OPT_MIN_MULTI_RECV) return -FI_ENOPROTOOPT;
+  if (*length < sizeof min_multi_) return -FI_ETOOSMALL;
+  std::memcpy(value, &min_multi_, sizeof min_multi_);
+  *length = sizeof min_multi_;
+  return 0;
+}
+
+int Ep::set_option(int option, const void* value, std::size_t length) {
+  if (option != FI_OPT_MIN_MULTI_RECV) return -FI_ENOPROTOOPT;
+  if (length < sizeof min_multi_) return -FI_EINVAL;
+  Guard guard(link_);
+  std::memcpy(&min_multi_, value, sizeof min_multi_);
+  min_multi_ = std::max<std::size_t>(min_multi_, 1);
+  return 0;
+}
+
+int Ep::get_flags(std::uint64_t& flags) const {
+  const bool is_send = (flags & FI_TRANSMIT) != 0;
+  if (is_send == ((flags & FI_RECV) != 0)) return -FI_EINVAL;
+  flags = is_send ? send_flags_ : receive_flags_;
+  return 0;
+}
+
+int Ep::set_flags(std::uint64_t flags) {
+  const bool is_send = (flags & FI_TRANSMIT) != 0;
+  if (is_send == ((flags & FI_RECV) != 0)) return -FI_EINVAL;
+  flags &= ~(std::uint64_t{FI_TRANSMIT} | FI_RECV);
+  (is_send ? send_flags_ : receive_flags_) = flags;
+  return 0;
+}
+
+// --- the end -----------------------------------------------------------------------------------
+
+void Ep::close() {
+  const std::shared_ptr<Ep> keep = self_;  // until the lock is given back
+  Guard guard(link_);
+  const std::uint64_t end = Link::now_us() + kCloseUs;
+  while (is_enabled_ && !link_.is_drained() && Link::now_us() < end) link_.progress();
+  if (is_enabled_) link_.remove_port(port_);
+  is_enabled_ = false;
+  send_cq_ = receive_cq_ = nullptr;
+  counters_ = {};
+  while (!messages_.is_alone()) drop(*static_cast<Message::Alive*>(messages_.next)->message);
+  av_ = nullptr;
+  --domain_.users;
+  self_.reset();
+}
+
+}  // namespace score::pm::fi

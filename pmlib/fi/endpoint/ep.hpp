@@ -1,0 +1,252 @@
+// The endpoint: matches what arrives with what was posted, and turns libfabric's calls into
+// messages of the link. ep_send.cpp, ep_receive.cpp, ep_access.cpp (remote memory, atomics) and
+// ep.cpp.
+#pragma once
+
+#include "pmlib/fi/objects.hpp"
+#include "pmlib/fi/progress/matching.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace score::pm::fi {
+
+// Arguments of a send, whichever of libfabric's ten functions it came by.
+struct SendArgs {
+  Kind kind = Kind::Send;
+  std::span<const iovec> iov;
+  fi_addr_t to = FI_ADDR_UNSPEC;
+  std::uint64_t tag = 0;
+  std::uint64_t data = 0;
+  bool has_data = false;
+  bool is_silent = false;  // an inject function: no completion
+  void* context = nullptr;
+  std::uint64_t flags = 0;
+};
+
+struct ReceiveArgs {
+  Kind kind = Kind::Send;
+  std::span<const iovec> iov;
+  fi_addr_t from = FI_ADDR_UNSPEC;
+  std::uint64_t tag = 0;
+  std::uint64_t ignore = 0;
+  void* context = nullptr;
+  std::uint64_t flags = 0;
+};
+
+struct AccessArgs {
+  std::span<const iovec> iov;
+  fi_addr_t to = FI_ADDR_UNSPEC;
+  std::uint64_t address = 0;
+  std::uint64_t key = 0;
+  std::uint64_t data = 0;
+  bool has_data = false;
+  bool is_silent = false;
+  void* context = nullptr;
+  std::uint64_t flags = 0;
+};
+
+struct AtomicArgs {
+  AccessArgs access;
+  AtomicForm form = AtomicForm::Plain;
+  fi_op operation = FI_SUM;
+  fi_datatype datatype = FI_INT8;
+  std::size_t count = 0;
+  std::span<const iovec> compare;
+  std::span<const iovec> result;
+};
+
+// A posted receive.
+struct Receive : PostedReceive {
+  struct Hook : Chain {
+    Receive* receive = nullptr;
+  };
+
+  Hook own;  // in the endpoint's list
+  std::array<iovec, kMaxIov> iov{};
+  std::size_t iov_count = 0;
+  std::size_t length = 0;
+  void* context = nullptr;
+  std::uint64_t flags = 0;  // of its completions
+  bool reports = true;
+  bool is_posted = false;
+  // FI_MULTI_RECV: the buffer is used up piece by piece.
+  bool is_multi = false;
+  std::size_t used = 0;
+  std::size_t unfinished = 0;
+};
+
+// Where one message goes: a receive, or the next piece of its buffer.
+struct Claim {
+  Receive* receive = nullptr;
+  std::array<iovec, kMaxIov> iov{};
+  std::size_t iov_count = 0;
+  std::size_t capacity = 0;
+};
+
+// What a completion says of a message.
+struct MessageInfo {
+  PortName from;
+  std::uint64_t tag = 0;
+  std::uint64_t data = 0;
+  bool has_data = false;
+  bool wants_done = false;
+  std::uint32_t request = 0;
+  std::size_t length = 0;
+};
+
+class Ep;
+
+// A message that is not complete yet, or that no receive was posted for.
+struct Message final : EarlyMessage, Inflow {
+  void add(std::span<const std::byte> bytes, std::size_t left) override;
+  void fail(int error) override;
+
+  struct Alive : Chain {
+    Message* message = nullptr;
+  };
+
+  Ep* ep = nullptr;
+  MatchTable* table = nullptr;  // while it waits there
+  Alive alive;
+  MessageInfo info;
+  std::unique_ptr<std::byte[]> buffer;  // null: `claim` takes the bytes at once
+  std::size_t filled = 0;
+  bool is_large = false;
+  bool is_discarded = false;
+  bool has_claim = false;
+  Claim claim;
+};
+
+class Ep final : public fid_ep, public std::enable_shared_from_this<Ep>, private Port {
+ public:
+  using Base = fid_ep;
+
+  static int open(Domain& domain, const fi_info& info, fid_ep** ep, void* context);
+  Ep(Domain& domain, const fi_info& info, void* context);
+  ~Ep();
+
+  int bind(fid_t other, std::uint64_t flags);
+  int enable();
+  int name(void* address, std::size_t* length);
+  int get_option(int name, void* value, std::size_t* length) const;
+  int set_option(int name, const void* value, std::size_t length);
+  // Default flags of operations; `flags` says of which direction.
+  int get_flags(std::uint64_t& flags) const;
+  int set_flags(std::uint64_t flags);
+  ssize_t cancel(const void* context);
+  // Sends what is queued, then forgets everything.
+  void close();
+
+  [[gnu::noinline]] ssize_t send(const SendArgs& args);
+  [[gnu::noinline]] ssize_t receive(const ReceiveArgs& args);
+
+  // What most small messages are sent and received by; else as send() and receive().
+  struct Short {
+    Kind kind = Kind::Tagged;
+    fi_addr_t peer = FI_ADDR_UNSPEC;  // or from whom
+    std::uint64_t tag = 0;
+    std::uint64_t data = 0;
+    bool has_data = false;
+  };
+
+  // `buffer` may be used again at once; nobody hears of the end.
+  ssize_t inject(const Short& message, const void* buffer, std::size_t length);
+  // Tagged only, with the endpoint's own flags.
+  ssize_t receive_one(const Short& wanted, std::uint64_t ignore, const iovec& to, void* context);
+  ssize_t write(const AccessArgs& args);
+  ssize_t read(const AccessArgs& args);
+  ssize_t atomic(const AtomicArgs& args);
+  // Elements that one operation may have; -FI_EOPNOTSUPP.
+  int atomic_count(AtomicForm form, fi_datatype datatype, fi_op operation, std::size_t* count);
+  static int query_atomic(fid_domain* domain, fi_datatype datatype, fi_op operation,
+                          fi_atomic_attr* attr, std::uint64_t flags);
+
+  std::uint64_t send_flags() const { return send_flags_; }
+
+  std::uint64_t receive_flags() const { return receive_flags_; }
+
+  // Reports the end of an operation; `flags` are those of the completion.
+  struct Report {
+    Completion completion;
+    bool reports = true;
+    std::uint64_t counter = 0;  // FI_SEND, FI_READ, FI_WRITE
+  };
+
+  void ended(const Report& report, int error);
+  void received(const Claim& claim, const MessageInfo& info, int error);
+  void scatter(const Claim& claim, std::size_t offset, std::span<const std::byte> bytes) const;
+  // Tells of a write by a peer.
+  void was_written(std::uint64_t key, const RmaExtra& extra, bool has_data);
+  void message_complete(Message& message);
+  void drop(Message& message);
+
+ private:
+  struct Counters {
+    Counter* send = nullptr;
+    Counter* receive = nullptr;
+    Counter* read = nullptr;
+    Counter* write = nullptr;
+    Counter* remote_read = nullptr;
+    Counter* remote_write = nullptr;
+  };
+
+  Inflow* on_message(const Incoming& in, std::size_t& left) override;
+  void on_access(const Incoming& in) override;
+  bool take_short(const Incoming& in) override;
+  void on_write(const Incoming& in, const RmaExtra& extra, std::span<const std::byte> bytes);
+  void on_read(const Incoming& in, const RmaExtra& extra);
+  void on_atomic(const Incoming& in);
+  void reply(PortName to, std::uint32_t request, std::span<const std::byte> bytes);
+
+  MatchTable& table_of(Kind kind) { return kind == Kind::Tagged ? tagged_ : plain_; }
+
+  int bind_cq(Cq& cq, std::uint64_t flags);
+  int resolve(fi_addr_t address, PortName& port) const;
+  bool is_full();
+  Report report_of(void* context, std::uint64_t flags, bool is_silent, std::uint64_t event) const;
+  ssize_t send_slowly(const SendArgs& args, PortName to, Header header, std::size_t length);
+  Header header_to(PortName to, Kind kind, std::uint64_t tag) const;
+
+  bool send_short(const Short& message, const void* buffer, std::size_t length);
+  Receive* add_storage();
+  Receive& new_receive(const ReceiveArgs& args);
+  void free_receive(Receive& receive);
+  Claim claim(Receive& receive, std::size_t length);
+  void deliver(Receive& receive, Message& message);
+  void fetch(const Claim& claim, const MessageInfo& info);
+  ssize_t peek(const ReceiveArgs& args, Receive& probe);
+  ssize_t receive_claimed(const ReceiveArgs& args);
+  void discard(Message& message);
+  Message& new_message(const Incoming& in, const MessageInfo& info);
+
+  Domain& domain_;
+  Link& link_;
+  std::shared_ptr<Ep> self_;  // until close()
+  Av* av_ = nullptr;
+  Cq* send_cq_ = nullptr;
+  Cq* receive_cq_ = nullptr;
+  Counters counters_;
+  bool is_selective_send_ = false;
+  bool is_selective_receive_ = false;
+  std::uint64_t caps_;
+  std::uint64_t send_flags_;
+  std::uint64_t receive_flags_;
+  std::size_t min_multi_ = 256;
+  std::uint16_t port_ = 0;
+  bool is_enabled_ = false;
+  MatchTable tagged_, plain_;
+  Chain receives_;  // posted ones
+  Chain messages_;  // all Messages
+  std::deque<Receive> storage_;
+  std::vector<Receive*> spare_;
+  std::unordered_map<const void*, Message*> claimed_;  // by context, after FI_PEEK with FI_CLAIM
+};
+
+}  // namespace score::pm::fi

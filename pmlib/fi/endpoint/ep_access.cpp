@@ -1,0 +1,308 @@
+// Remote memory and atomics, both sides. Small accesses are one message and its answer; large ones
+// are transfers of the link, a write announced and fetched like a message, a read answered by one.
+#include "pmlib/fi/endpoint/atomics.hpp"
+#include "pmlib/fi/endpoint/ep.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace score::pm::fi {
+
+namespace {
+
+struct AccessRequest final : Request {
+  std::shared_ptr<Ep> ep;
+  Ep::Report report;
+  Claim result;  // where the reply goes
+  bool has_reply = false;
+  std::unique_ptr<std::byte[]> bounce;  // of a large read into several pieces
+
+  void take_reply(std::span<const std::byte> bytes) override {
+    has_reply = bytes.size() == result.capacity;
+    if (has_reply) ep->scatter(result, 0, bytes);
+  }
+
+  void finish(int error) override {
+    if (error == 0 && bounce) ep->scatter(result, 0, {bounce.get(), result.capacity});
+    if (error == 0 && result.capacity > 0 && inbound == 0 && !has_reply) error = EIO;
+    ep->ended(report, error);
+  }
+};
+
+// The bytes of a peer's large write.
+struct WriteArrival final : Arrival {
+  std::shared_ptr<Ep> ep;
+  std::uint64_t key = 0;
+  RmaExtra extra;
+  bool has_data = false;
+
+  void finish(int error) override {
+    if (error == 0) ep->was_written(key, extra, has_data);
+  }
+};
+
+Claim claim_of(std::span<const iovec> iov) {
+  Claim c;
+  c.iov_count = iov.size();
+  std::copy(iov.begin(), iov.end(), c.iov.begin());
+  for (const iovec& piece : iov) c.capacity += piece.iov_len;
+  return c;
+}
+
+void gather(std::span<const iovec> iov, std::byte* to) {
+  for (const iovec& piece : iov) {
+    if (piece.iov_len > 0) std::memcpy(to, piece.iov_base, piece.iov_len);
+    to += piece.iov_len;
+  }
+}
+
+// Bytes the request keeps until they are sent.
+void keep(Request& request, std::span<const iovec> iov, std::size_t length) {
+  request.copy = std::make_unique_for_overwrite<std::byte[]>(length);
+  request.copied = length;
+  gather(iov, request.copy.get());
+  request.pieces = {{request.copy.get(), length}};
+}
+
+}  // namespace
+
+// --- this side ---------------------------------------------------------------------------------
+
+ssize_t Ep::write(const AccessArgs& args) {
+  if (args.iov.size() > kMaxIov) return -FI_EINVAL;
+  Guard guard(link_);
+  PortName to;
+  if (const int error = resolve(args.to, to); error != 0) return error;
+  if (is_full()) return -FI_EAGAIN;
+  const Claim source = claim_of(args.iov);
+  const std::size_t length = source.capacity;
+  auto request = std::make_unique<AccessRequest>();
+  request->ep = shared_from_this();
+  request->report = report_of(args.context, args.flags, args.is_silent, FI_RMA | FI_WRITE);
+  request->to = to;
+  Header header = header_to(to, Kind::Write, args.key);
+  if (args.has_data) header.flags = kHasData;
+  const bool is_large = sizeof(Header) + sizeof(RmaExtra) + length > link_.message_bytes(to.peer);
+  const bool copies = args.is_silent || (args.flags & FI_INJECT) != 0;
+  request->pieces.assign(args.iov.begin(), args.iov.end());
+  if (copies || (is_large && args.iov.size() > 1)) keep(*request, args.iov, length);
+  if (is_large) {
+    header.kind = Kind::WriteLarge;
+    request->large = {static_cast<const std::byte*>(request->pieces[0].iov_base), length};
+  } else {
+    request->length = length;
+  }
+  RmaExtra extra{args.address, length, args.data, link_.enter(*request), 0, {}};
+  request->set_head(Head(header).add(extra));
+  link_.submit(std::move(request));
+  return 0;
+}
+
+Header Ep::header_to(PortName to, Kind kind, std::uint64_t tag) const {
+  Header header;
+  header.kind = kind;
+  header.from_port = port_;
+  header.to_port = to.port;
+  header.tag = tag;
+  return header;
+}
+
+ssize_t Ep::read(const AccessArgs& args) {
+  if (args.iov.size() > kMaxIov) return -FI_EINVAL;
+  Guard guard(link_);
+  PortName to;
+  if (const int error = resolve(args.to, to); error != 0) return error;
+  if (is_full()) return -FI_EAGAIN;
+  auto request = std::make_unique<AccessRequest>();
+  request->ep = shared_from_this();
+  request->report = report_of(args.context, args.flags, args.is_silent, FI_RMA | FI_READ);
+  request->to = to;
+  request->result = claim_of(args.iov);
+  const std::size_t length = request->result.capacity;
+  const Header header = header_to(to, Kind::Read, args.key);
+  RmaExtra extra{args.address, length, 0, 0, 0, {}};
+  if (sizeof(Header) + length <= link_.message_bytes(to.peer)) {
+    extra.request = link_.enter(*request);
+    request->set_head(Head(header).add(extra));
+    link_.submit(std::move(request));
+    return 0;
+  }
+  std::span<std::byte> memory(static_cast<std::byte*>(args.iov[0].iov_base), length);
+  if (args.iov.size() > 1) {
+    request->bounce = std::make_unique_for_overwrite<std::byte[]>(length);
+    memory = {request->bounce.get(), length};
+  }
+  link_.read_into(std::move(request), header, extra, memory);
+  return 0;
+}
+
+ssize_t Ep::atomic(const AtomicArgs& args) {
+  std::size_t most = 0;
+  if (const int error = atomic_count(args.form, args.datatype, args.operation, &most); error != 0) {
+    return error;
+  }
+  if (args.count == 0 || args.count > most) return -FI_EINVAL;
+  Guard guard(link_);
+  PortName to;
+  if (const int error = resolve(args.access.to, to); error != 0) return error;
+  if (is_full()) return -FI_EAGAIN;
+  auto request = std::make_unique<AccessRequest>();
+  request->ep = shared_from_this();
+  const bool fetches = args.form != AtomicForm::Plain;
+  request->report = report_of(args.access.context, args.access.flags, args.access.is_silent,
+                              FI_ATOMIC | (fetches ? FI_READ : FI_WRITE));
+  request->to = to;
+  request->result = claim_of(args.result);
+  std::vector<iovec> operands;
+  if (args.operation != FI_ATOMIC_READ) {
+    operands.assign(args.access.iov.begin(), args.access.iov.end());
+  }
+  operands.insert(operands.end(), args.compare.begin(), args.compare.end());
+  request->length = 0;
+  for (const iovec& piece : operands) request->length += piece.iov_len;
+  keep(*request, operands, request->length);
+  const AtomicExtra extra{args.access.address,
+                          link_.enter(*request),
+                          static_cast<std::uint16_t>(args.count),
+                          static_cast<std::uint8_t>(args.operation),
+                          static_cast<std::uint8_t>(args.datatype),
+                          args.form,
+                          {}};
+  request->set_head(Head(header_to(to, Kind::Atomic, args.access.key)).add(extra));
+  link_.submit(std::move(request));
+  return 0;
+}
+
+int Ep::atomic_count(AtomicForm form, fi_datatype datatype, fi_op operation, std::size_t* count) {
+  const std::size_t each = atomic_bytes(form, operation, datatype);
+  if (each == 0) return -FI_EOPNOTSUPP;
+  const std::size_t room = link_.smallest_message() - sizeof(Header) - sizeof(AtomicExtra);
+  *count = room / (form == AtomicForm::Compare ? 2 * each : each);
+  return 0;
+}
+
+int Ep::query_atomic(fid_domain* domain, fi_datatype datatype, fi_op operation,
+                     fi_atomic_attr* attr, std::uint64_t flags) {
+  AtomicForm form = AtomicForm::Plain;
+  if ((flags & FI_FETCH_ATOMIC) != 0) form = AtomicForm::Fetch;
+  if ((flags & FI_COMPARE_ATOMIC) != 0) form = AtomicForm::Compare;
+  const std::size_t each = atomic_bytes(form, operation, datatype);
+  if (each == 0) return -FI_EOPNOTSUPP;
+  const std::size_t room = static_cast<Domain*>(domain)->link().smallest_message() -
+                           sizeof(Header) - sizeof(AtomicExtra);
+  attr->size = each;
+  attr->count = room / (form == AtomicForm::Compare ? 2 * each : each);
+  return 0;
+}
+
+// --- the other side ----------------------------------------------------------------------------
+
+void Ep::on_access(const Incoming& in) {
+  std::span<const std::byte> bytes = in.bytes;
+  if (!is_enabled_) return;
+  if (in.header.kind == Kind::Atomic) return on_atomic(in);
+  const auto extra = take<RmaExtra>(bytes);
+  if (!extra) return;
+  if (in.header.kind == Kind::Read) return on_read(in, *extra);
+  on_write(in, *extra, bytes);
+}
+
+void Ep::on_write(const Incoming& in, const RmaExtra& extra, std::span<const std::byte> bytes) {
+  const bool is_large = in.header.kind == Kind::WriteLarge;
+  const bool has_data = (in.header.flags & kHasData) != 0;
+  std::span<std::byte> memory;
+  int error = !is_large && bytes.size() != extra.length ? EINVAL : 0;
+  if (error == 0) {
+    error = domain_.locate(in.header.tag, extra.address, extra.length, FI_REMOTE_WRITE, memory);
+  }
+  if (error != 0 || !is_large || memory.empty()) {
+    if (error == 0) {
+      std::copy(bytes.begin(), bytes.end(), memory.begin());
+      was_written(in.header.tag, extra, has_data);
+    }
+    return link_.send_done(in.from, extra.request, error);
+  }
+  auto arrival = std::make_unique<WriteArrival>();
+  arrival->ep = shared_from_this();
+  arrival->key = in.header.tag;
+  arrival->extra = extra;
+  arrival->has_data = has_data;
+  link_.fetch(in.from, extra.request, memory, std::move(arrival));
+}
+
+void Ep::was_written(std::uint64_t key, const RmaExtra& extra, bool has_data) {
+  if (!is_enabled_) return;  // closed, and the domain perhaps too
+  if (Counter* const counter = domain_.counter_of(key); counter != nullptr) counter->add(1);
+  if (counters_.remote_write != nullptr) counters_.remote_write->add(1);
+  if (!has_data || receive_cq_ == nullptr) return;
+  Completion event;
+  event.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA;
+  event.length = extra.length;
+  event.data = extra.data;
+  receive_cq_->push(event);
+}
+
+void Ep::on_read(const Incoming& in, const RmaExtra& extra) {
+  std::span<std::byte> memory;
+  int error = domain_.locate(in.header.tag, extra.address, extra.length, FI_REMOTE_READ, memory);
+  const bool is_small = sizeof(Header) + extra.length <= link_.message_bytes(in.from.peer);
+  if (error == 0 && extra.inbound == 0 && !is_small) error = EMSGSIZE;
+  if (error != 0) return link_.send_done(in.from, extra.request, error);
+  if (counters_.remote_read != nullptr) counters_.remote_read->add(1);
+  if (extra.inbound != 0) return link_.answer_read(in.from, extra, memory);
+  reply(in.from, extra.request, memory);
+}
+
+void Ep::on_atomic(const Incoming& in) {
+  std::span<const std::byte> bytes = in.bytes;
+  const auto extra = take<AtomicExtra>(bytes);
+  if (!extra) return;
+  const auto operation = static_cast<fi_op>(extra->operation);
+  const auto datatype = static_cast<fi_datatype>(extra->datatype);
+  const std::size_t each = atomic_bytes(extra->form, operation, datatype);
+  const std::size_t length = each * extra->count;
+  const std::size_t operands = (operation != FI_ATOMIC_READ ? length : 0) +
+                               (extra->form == AtomicForm::Compare ? length : 0);
+  std::span<std::byte> memory;
+  int error = each == 0 || length == 0 || bytes.size() != operands ? EINVAL : 0;
+  const bool fetches = extra->form != AtomicForm::Plain;
+  if (error == 0 && fetches && sizeof(Header) + length > link_.message_bytes(in.from.peer)) {
+    error = EMSGSIZE;
+  }
+  const std::uint64_t access =
+      operation == FI_ATOMIC_READ ? FI_REMOTE_READ : std::uint64_t{FI_REMOTE_WRITE};
+  if (error == 0) {
+    error = domain_.locate(in.header.tag, extra->address, length, access, memory);
+  }
+  if (error != 0) return link_.send_done(in.from, extra->request, error);
+  const std::vector<std::byte> before(memory.begin(), memory.end());
+  const std::size_t first = operation != FI_ATOMIC_READ ? length : 0;
+  apply_atomic(operation, datatype, memory, bytes.first(first), bytes.subspan(first));
+  if (Counter* const counter = domain_.counter_of(in.header.tag); counter != nullptr) {
+    counter->add(1);
+  }
+  if (counters_.remote_write != nullptr) counters_.remote_write->add(1);
+  if (fetches) return reply(in.from, extra->request, before);
+  link_.send_done(in.from, extra->request, 0);
+}
+
+// Sends bytes back, of which a copy is made if they cannot leave now.
+void Ep::reply(PortName to, std::uint32_t request, std::span<const std::byte> bytes) {
+  const Head head(header_to(to, Kind::Reply, request));
+  const iovec piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
+  if (link_.try_send(to.peer, head.span(), {&piece, 1}, bytes.size())) return;
+
+  struct ReplyRequest final : Request {
+    void finish(int) override {}
+  };
+
+  auto late = std::make_unique<ReplyRequest>();
+  late->to = to;
+  late->length = bytes.size();
+  keep(*late, {&piece, 1}, bytes.size());
+  late->set_head(head);
+  link_.submit(std::move(late));
+}
+
+}  // namespace score::pm::fi

@@ -1,0 +1,190 @@
+// Sending. What fits one PM message goes at once, without a Request; the rest takes the slow way.
+#include "pmlib/fi/endpoint/ep.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace score::pm::fi {
+
+namespace {
+
+constexpr std::size_t kShortBytes = 1024;  // chosen
+constexpr std::uint64_t kWantsDoneFlags =
+    FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE | FI_COMMIT_COMPLETE;
+
+struct SendRequest final : Request {
+  std::shared_ptr<Ep> ep;
+  Ep::Report report;
+
+  void finish(int error) override { ep->ended(report, error); }
+};
+
+std::size_t length_of(std::span<const iovec> iov) {
+  std::size_t n = 0;
+  for (const iovec& piece : iov) n += piece.iov_len;
+  return n;
+}
+
+// Makes the request own its bytes, in one piece.
+void copy_pieces(Request& request, std::span<const iovec> iov, std::size_t length) {
+  request.copy = std::make_unique_for_overwrite<std::byte[]>(length);
+  request.copied = length;
+  std::byte* to = request.copy.get();
+  for (const iovec& piece : iov) {
+    if (piece.iov_len > 0) std::memcpy(to, piece.iov_base, piece.iov_len);
+    to += piece.iov_len;
+  }
+}
+
+}  // namespace
+
+int Ep::resolve(fi_addr_t address, PortName& port) const {
+  if (!is_enabled_ || av_ == nullptr) return -FI_EOPBADSTATE;
+  return av_->find(address, port) ? 0 : -FI_EINVAL;
+}
+
+// Too much is under way; the caller comes again later.
+bool Ep::is_full() {
+  const auto has_room = [this] {
+    return link_.waiting_requests() < kMostRequests && link_.waiting_bytes() < kMostCopied;
+  };
+  if (has_room()) return false;
+  link_.progress();
+  return !has_room();
+}
+
+Ep::Report Ep::report_of(void* context, std::uint64_t flags, bool is_silent,
+                         std::uint64_t event) const {
+  Report report;
+  report.completion.context = context;
+  report.completion.flags = event;
+  report.reports = !is_silent && (!is_selective_send_ || (flags & FI_COMPLETION) != 0);
+  report.counter = event & (FI_SEND | FI_READ | FI_WRITE);
+  return report;
+}
+
+void Ep::ended(const Report& report, int error) {
+  if (send_cq_ != nullptr) {
+    if (error != 0) {
+      send_cq_->push(Failure{report.completion, error, 0});
+    } else if (report.reports) {
+      send_cq_->push(report.completion);
+    }
+  }
+  Counter* counter = counters_.send;
+  if (report.counter == FI_READ) counter = counters_.read;
+  if (report.counter == FI_WRITE) counter = counters_.write;
+  if (counter == nullptr) return;
+  if (error != 0) return counter->add_error(1);
+  counter->add(1);
+}
+
+// A short message takes as long as its code has cache lines (docs/adr/0036), so the usual one has a
+// way of its own. False: it has to go the long way, and nothing was done.
+bool Ep::send_short(const Short& m, const void* buffer, std::size_t length) {
+  PortName to;
+  const bool is_plain = m.data <= UINT16_MAX && length <= kShortBytes && is_enabled_;
+  if (!is_plain || !av_->find(m.peer, to)) return false;
+  std::byte* const at = link_.lend(to.peer, sizeof(Header) + length);
+  if (at == nullptr) return false;
+  const std::uint8_t flags = m.has_data ? kSmallData : 0;
+  const Header header{m.kind, flags, port_, to.port, static_cast<std::uint16_t>(m.data), m.tag};
+  std::memcpy(at, &header, sizeof header);
+  if (length == sizeof(std::uint64_t)) {  // a number: no call
+    std::memcpy(at + sizeof header, buffer, sizeof(std::uint64_t));
+  } else if (length > 0) {
+    std::memcpy(at + sizeof header, buffer, length);
+  }
+  return link_.send_lent();
+}
+
+ssize_t Ep::inject(const Short& m, const void* buffer, std::size_t length) {
+  {
+    Guard guard(link_);
+    if (counters_.send == nullptr && send_short(m, buffer, length)) [[likely]]
+      return 0;
+  }
+  const iovec iov{const_cast<void*>(buffer), length};
+  SendArgs args;
+  args.kind = m.kind;
+  args.iov = {&iov, 1};
+  args.to = m.peer;
+  args.tag = m.tag;
+  args.data = m.data;
+  args.has_data = m.has_data;
+  args.is_silent = true;
+  args.flags = send_flags_;
+  return send(args);
+}
+
+ssize_t Ep::send(const SendArgs& args) {
+  if (args.iov.size() > kMaxIov) return -FI_EINVAL;
+  Guard guard(link_);
+  PortName to;
+  if (const int error = resolve(args.to, to); error != 0) return error;
+  const std::size_t length = length_of(args.iov);
+  const bool injects = args.is_silent || (args.flags & FI_INJECT) != 0;
+  if (injects && length > kInjectBytes) return -FI_EINVAL;
+  Header header;
+  header.kind = args.kind;
+  header.flags = args.has_data ? kHasData : 0;
+  header.from_port = port_;
+  header.to_port = to.port;
+  header.tag = args.tag;
+  // What the inject functions send has no completion that could wait for the peer.
+  if (!args.is_silent && (args.flags & kWantsDoneFlags) != 0) header.flags |= kWantsDone;
+  if ((header.flags & kWantsDone) == 0 &&
+      sizeof(Header) + sizeof(Extra) + length <= link_.message_bytes(to.peer)) {
+    Head head(header);
+    if (args.has_data) head.add(Extra{args.data, length, 0, 0});
+    if (link_.try_send(to.peer, head.span(), args.iov, length)) {
+      if (args.is_silent && counters_.send == nullptr) return 0;  // nobody to be told
+      const std::uint64_t event = FI_SEND | (args.kind == Kind::Tagged ? FI_TAGGED : FI_MSG);
+      ended(report_of(args.context, args.flags, args.is_silent, event), 0);
+      return 0;
+    }
+  }
+  return send_slowly(args, to, header, length);
+}
+
+ssize_t Ep::send_slowly(const SendArgs& args, PortName to, Header header, std::size_t length) {
+  if (is_full()) return -FI_EAGAIN;
+  const std::uint64_t event = FI_SEND | (args.kind == Kind::Tagged ? FI_TAGGED : FI_MSG);
+  auto request = std::make_unique<SendRequest>();
+  request->ep = shared_from_this();
+  request->report = report_of(args.context, args.flags, args.is_silent, event);
+  request->to = to;
+  const bool copies = args.is_silent || (args.flags & FI_INJECT) != 0;
+  const bool is_large = !copies && length > link_.eager_bytes(to.peer);
+  const bool fits = sizeof(Header) + sizeof(Extra) + length <= link_.message_bytes(to.peer);
+  if (is_large) {
+    header.flags |= kLarge;
+  } else if (!fits) {
+    header.flags |= kSplit;
+  }
+  request->pieces.assign(args.iov.begin(), args.iov.end());
+  request->length = length;
+  Extra extra{args.data, length, 0, 0};
+  const bool is_answered = is_large || (header.flags & kWantsDone) != 0;
+  if (is_answered) extra.request = link_.enter(*request);
+  Head head(header);
+  if (header.flags != 0) head.add(extra);
+  request->set_head(head);
+  if (!is_answered && link_.send_at_once(*request)) {
+    request->finish(0);
+    return 0;
+  }
+  if (copies || (is_large && args.iov.size() > 1)) {
+    copy_pieces(*request, args.iov, length);
+    request->pieces = {{request->copy.get(), length}};
+  }
+  if (is_large) {
+    request->large = {static_cast<const std::byte*>(request->pieces[0].iov_base), length};
+    request->length = 0;
+  }
+  link_.submit(std::move(request));
+  return 0;
+}
+
+}  // namespace score::pm::fi

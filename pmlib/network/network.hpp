@@ -1,0 +1,72 @@
+// The network of one job: who its ranks are, where they live and how they reach each other. Read
+// from an address file (tests, debugging, jobs without scored) or filled in by whoever starts a
+// job; both make contexts from it.
+//
+// An address file, `#` starts a comment:
+//
+//   key 0123456789abcdef       # 64-bit key of the job, hexadecimal; required
+//   generation 1               # incarnation of the job
+//   channel 0
+//   device udp                 # udp, ethernet, ofi or none (shared memory only)
+//   interface eth0             # ethernet
+//   provider tcp               # ofi: tcp, shm, verbs, "udp;ofi_rxd" ...
+//   link ethernet eth1         # a further link to the same ranks: udp, or ethernet and interface;
+//                              # each rank line then has one more address
+//   weights 1 4                # parts of the frames that the device and each link get
+//   payload 1424               # bytes of a frame's payload at most
+//   patience 10                # seconds of silence after which a peer on another node is dead
+//   auth tag                   # frames carry a tag by the key, not the key and a checksum
+//   shmem /run/user/1000/job7  # ranks of one host find each other's contexts at PATH.RANK
+//   rank 0 node0 10.0.0.1:4000 # rank, host, address: a.b.c.d:port, MAC, or libfabric's; "-" = none
+//   rank 1 node0 10.0.0.1:4001
+#pragma once
+
+#include "pmlib/core/segment.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace score::pm {
+
+struct RankPlace {
+  std::string host;
+  std::string address;
+  std::vector<std::string> link_addresses{};  // of further links, in their order
+};
+
+// Of an address file that says nothing else. At most kMaxPatience.
+constexpr std::uint16_t kDefaultPatience = 10;
+constexpr std::uint16_t kMaxPatience = 240;
+
+struct JobNetwork {
+  std::uint64_t key = 0;
+  std::uint32_t generation = 1;
+  std::uint16_t channel = 0;
+  FrameAuth auth = FrameAuth::Key;
+  // Seconds without an answer after which a peer on another node counts as dead. A rank answers
+  // only while it is in PM, so one that computes for longer is taken for dead. 0: silence means
+  // nothing, because whoever started the job watches the ranks.
+  std::uint16_t patience_s = 0;
+  DeviceConfig device{};
+  std::vector<LinkConfig> links{};  // beside the device, at most kMaxLinks - 1
+  LinkWeights weights{};            // of the device and the links
+  std::uint32_t payload_bytes = 1424;
+  std::string shmem;  // empty: none by path; contexts made together still share memory
+  std::vector<RankPlace> ranks;
+};
+
+// False and what is wrong in `error`, with the line, if `text` is no address file.
+bool parse_network(std::string_view text, JobNetwork& network, std::string& error);
+
+// What a context of this job is made of.
+Geometry geometry_for(const JobNetwork& network);
+
+// Makes the context of `rank` with routes and addresses filled in: a memfd if `path` is empty, else
+// a file of that name. `with_shmem`: ranks of the same host are reached by shared memory.
+std::unique_ptr<MappedSegment> create_context(const JobNetwork& network, std::uint32_t rank,
+                                              bool with_shmem, const std::string& path, int& error);
+
+}  // namespace score::pm

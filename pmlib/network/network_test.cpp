@@ -1,0 +1,169 @@
+#include "pmlib/network/network.hpp"
+
+#include "pmlib/core/endpoint.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <thread>
+
+namespace score::pm {
+namespace {
+
+constexpr const char* kGood =
+    "# a job\n"
+    "key 00ff00ff00ff00ff\n"
+    "generation 3\n"
+    "channel 2   # comment\n"
+    "device udp\n"
+    "\n"
+    "rank 0 a 10.0.0.1:4000\n"
+    "rank 1 b 10.0.0.2:4000\n"
+    "rank 2 a 10.0.0.1:4001\n";
+
+std::string error_of(const std::string& text) {
+  JobNetwork network;
+  std::string error;
+  EXPECT_FALSE(parse_network(text, network, error)) << text;
+  return error;
+}
+
+TEST(Network, ReadsAnAddressFile) {
+  JobNetwork network;
+  std::string error;
+  ASSERT_TRUE(parse_network(kGood, network, error)) << error;
+  EXPECT_EQ(network.key, 0x00ff00ff00ff00ffu);
+  EXPECT_EQ(network.generation, 3u);
+  EXPECT_EQ(network.channel, 2u);
+  EXPECT_EQ(network.device.kind, DeviceKind::Udp);
+  ASSERT_EQ(network.ranks.size(), 3u);
+  EXPECT_EQ(network.ranks[2].host, "a");
+}
+
+TEST(Network, SaysWhichLineIsWrong) {
+  EXPECT_NE(error_of("key 1\nfoo bar\n").find("line 2"), std::string::npos);
+  EXPECT_NE(error_of("key xyz\n").find("line 1"), std::string::npos);
+  EXPECT_NE(error_of("key 1\ndevice carrier-pigeon\n").find("line 2"), std::string::npos);
+  EXPECT_NE(error_of("key 1\nrank 0 a\n").find("line 2"), std::string::npos);
+  EXPECT_NE(error_of("key 1\nrank 0 a -\nrank 0 a -\n").find("line 3"), std::string::npos);
+  EXPECT_NE(error_of("key 1\nrank 1 a -\n").find("rank 0"), std::string::npos);
+  EXPECT_NE(error_of("key 1\ndevice udp\nrank 0 a 1.2.3:4\n").find("rank 0"), std::string::npos);
+  EXPECT_NE(error_of("key 1\nrank 99999999 a -\n").find("line 2"), std::string::npos);
+  EXPECT_NE(error_of("key 1\npayload 9\nrank 0 a -\n"), "");
+  EXPECT_NE(error_of(""), "");
+}
+
+TEST(Network, AuthAndPatienceReachTheContext) {
+  JobNetwork network;
+  std::string error;
+  ASSERT_TRUE(parse_network(std::string(kGood) + "auth tag\npatience 77\n", network, error))
+      << error;
+  int failed = 0;
+  const auto context = create_context(network, 1, false, "", failed);
+  ASSERT_TRUE(context);
+  EXPECT_EQ(context->segment().header().auth, FrameAuth::Tag);
+  EXPECT_EQ(context->segment().header().patience_s, 77);
+  ASSERT_TRUE(parse_network(kGood, network, error));
+  EXPECT_EQ(network.auth, FrameAuth::Key);
+  EXPECT_EQ(network.patience_s, kDefaultPatience);
+  EXPECT_NE(error_of("key 1\nauth none\n").find("line 2"), std::string::npos);
+  EXPECT_NE(error_of("key 1\npatience 1h\n").find("line 2"), std::string::npos);
+  EXPECT_NE(error_of("key 1\npatience 241\nrank 0 a -\n"), "");
+}
+
+TEST(Network, RandomTextNeverCrashes) {
+  std::mt19937 random(3);
+  for (int i = 0; i < 5000; ++i) {
+    std::string text = kGood;
+    for (int k = 0; k < 5; ++k) {
+      text[random() % text.size()] = static_cast<char>(random());
+    }
+    JobNetwork network;
+    std::string error;
+    parse_network(text, network, error);
+  }
+}
+
+TEST(Network, RoutesFollowTheHosts) {
+  JobNetwork network;
+  std::string error;
+  ASSERT_TRUE(parse_network(kGood, network, error));
+  int failed = 0;
+  const auto near = create_context(network, 0, true, "", failed);
+  ASSERT_TRUE(near);
+  EXPECT_EQ(near->segment().peer(0).route, Route::Self);
+  EXPECT_EQ(near->segment().peer(1).route, Route::Packet);
+  EXPECT_EQ(near->segment().peer(2).route, Route::Shmem);
+  const auto far = create_context(network, 0, false, "", failed);
+  EXPECT_EQ(far->segment().peer(2).route, Route::Packet);
+  EXPECT_FALSE(create_context(network, 3, false, "", failed));
+  EXPECT_EQ(failed, EINVAL);
+}
+
+TEST(Network, RanksFindEachOtherThroughAFile) {
+  const auto directory =
+      std::filesystem::temp_directory_path() / ("pm-network-test-" + std::to_string(getpid()));
+  std::filesystem::create_directory(directory);
+  const std::string file = directory / "addresses";
+  std::ofstream(file) << "key 5\ndevice none\nshmem " << (directory / "job").string()
+                      << "\nrank 0 x -\nrank 1 x -\n";
+  int error = 0;
+  std::string message;
+  {
+    auto zero = Endpoint::open_file(file, 0, error, message);
+    ASSERT_TRUE(zero) << message;
+    std::byte* buffer = nullptr;
+    EXPECT_EQ(zero->get_send_buffer(1, 1, &buffer), ENOBUFS);  // not there yet
+    auto one = Endpoint::open_file(file, 1, error, message);
+    ASSERT_TRUE(one) << message;
+    ASSERT_EQ(zero->get_send_buffer(1, 1, &buffer), 0);
+    buffer[0] = std::byte{77};
+    ASSERT_EQ(zero->send(), 0);
+    ReceivedMessage received;
+    ASSERT_EQ(one->receive(received), 0);
+    EXPECT_EQ(received.bytes[0], std::byte{77});
+    one->release(received);
+    EXPECT_FALSE(Endpoint::open_file(file, 2, error, message));
+  }
+  EXPECT_FALSE(std::filesystem::exists(directory / "job.0"));
+  EXPECT_FALSE(Endpoint::open_file(directory / "absent", 0, error, message));
+  EXPECT_EQ(error, ENOENT);
+  std::filesystem::remove_all(directory);
+}
+
+TEST(Network, AnInheritedContextIsFoundThroughTheEnvironment) {
+  JobNetwork network;
+  network.key = 9;
+  network.ranks = {{"x", "-"}, {"x", "-"}};
+  int error = 0;
+  const auto zero = create_context(network, 0, true, "", error);
+  const auto one = create_context(network, 1, true, "", error);
+  const int first = 200;
+  ASSERT_EQ(dup2(zero->fd(), first), first);
+  ASSERT_EQ(dup2(one->fd(), first + 1), first + 1);
+  unsetenv("PM_CONTEXT_FD");
+  EXPECT_FALSE(Endpoint::open_inherited(error));
+  EXPECT_EQ(error, ENOENT);
+  setenv("PM_LOCAL_FDS", "200", 1);
+  setenv("PM_CONTEXT_FD", "201", 1);
+  auto b = Endpoint::open_inherited(error);
+  setenv("PM_CONTEXT_FD", "200", 1);
+  auto a = Endpoint::open_inherited(error);
+  ASSERT_TRUE(a && b);
+  std::byte* buffer = nullptr;
+  ASSERT_EQ(a->get_send_buffer(1, 1, &buffer), 0);
+  ASSERT_EQ(a->send(), 0);
+  ReceivedMessage received;
+  EXPECT_EQ(b->receive(received), 0);
+  b->release(received);
+  for (const char* name : {"PM_LOCAL_FDS", "PM_CONTEXT_FD"}) unsetenv(name);
+  close(first);
+  close(first + 1);
+}
+
+}  // namespace
+}  // namespace score::pm
