@@ -1,7 +1,7 @@
 #include "scored/head/client_session.hpp"
 
 #include "base/limits.hpp"
-#include "monitor/url.hpp"
+#include "monitor/http/url.hpp"
 #include "proto/convert/convert.hpp"
 #include "proto/frames/errc.hpp"
 #include "proto/frames/hello.hpp"

@@ -5,7 +5,7 @@
 #include "base/async/asio.hpp"
 #include "base/async/token_bucket.hpp"
 #include "base/os/log.hpp"
-#include "monitor/site.hpp"
+#include "monitor/http/site.hpp"
 #include "proto/client.pb.h"
 #include "proto/transport/connection.hpp"
 #include "scored/head/head.hpp"

@@ -6,7 +6,7 @@
 #include "base/result.hpp"
 #include "base/time.hpp"
 #include "gang/head/cluster.hpp"
-#include "monitor/settings.hpp"
+#include "monitor/model/settings.hpp"
 #include "proto/transport/tls_connection.hpp"
 #include "scored/head/user_limits.hpp"
 #include "scored/head/users.hpp"

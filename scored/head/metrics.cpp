@@ -2,7 +2,7 @@
 // the configuration names.
 #include "scored/head/metrics.hpp"
 
-#include "monitor/exporter.hpp"
+#include "monitor/http/exporter.hpp"
 #include "scored/head/settings.hpp"
 
 #include <map>

@@ -1,9 +1,9 @@
 #pragma once
 // What /metrics of the head says: docs/metrics.md has every name.
 
-#include "monitor/cluster_meter.hpp"
-#include "monitor/http_server.hpp"
-#include "monitor/hub.hpp"
+#include "monitor/http/http_server.hpp"
+#include "monitor/meters/cluster_meter.hpp"
+#include "monitor/model/hub.hpp"
 #include "scored/head/head.hpp"
 
 #include <string>

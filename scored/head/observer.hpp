@@ -2,7 +2,7 @@
 // Whoever wants to know what happens in the head. Called at once, on the head's thread; must not
 // call back into what it is told about.
 
-#include "monitor/event_log.hpp"
+#include "monitor/model/event_log.hpp"
 #include "proto/node.pb.h"
 
 namespace score::head {

@@ -2,7 +2,7 @@
 // A node's sample as it came, checked: nodes are trusted to switch jobs, not to be free of faults.
 
 #include "base/result.hpp"
-#include "monitor/samples.hpp"
+#include "monitor/sampler/samples.hpp"
 #include "proto/node.pb.h"
 
 namespace score::head {

@@ -5,7 +5,7 @@
 #include "base/os/log.hpp"
 #include "base/result.hpp"
 #include "base/units.hpp"
-#include "monitor/settings.hpp"
+#include "monitor/model/settings.hpp"
 #include "proto/transport/tls_connection.hpp"
 #include "scored/network_config.hpp"
 

@@ -1,7 +1,7 @@
 // From glances to samples: what a task was at moments between two full ones. Pure.
 #pragma once
 
-#include "monitor/samples.hpp"
+#include "monitor/sampler/samples.hpp"
 #include "scored/node/glances.hpp"
 
 namespace score::node {

@@ -6,7 +6,7 @@
 // thread neither allocates nor waits here.
 #pragma once
 
-#include "monitor/samples.hpp"
+#include "monitor/sampler/samples.hpp"
 #include "scored/node/job_contexts.hpp"
 
 #include <atomic>

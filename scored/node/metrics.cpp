@@ -1,7 +1,7 @@
 #include "scored/node/metrics.hpp"
 
 #include "base/os/log.hpp"
-#include "monitor/exporter.hpp"
+#include "monitor/http/exporter.hpp"
 
 namespace score::node {
 

@@ -4,9 +4,9 @@
 
 #include "base/async/clock.hpp"
 #include "base/async/task_group.hpp"
-#include "monitor/http_server.hpp"
-#include "monitor/settings.hpp"
-#include "monitor/site.hpp"
+#include "monitor/http/http_server.hpp"
+#include "monitor/http/site.hpp"
+#include "monitor/model/settings.hpp"
 #include "scored/node/attempts.hpp"
 #include "scored/node/sampling.hpp"
 

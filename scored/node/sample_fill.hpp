@@ -1,7 +1,7 @@
 // What a node measured, as the messages of node.proto.
 #pragma once
 
-#include "monitor/samples.hpp"
+#include "monitor/sampler/samples.hpp"
 #include "proto/node.pb.h"
 #include "scored/node/switch_trace.hpp"
 

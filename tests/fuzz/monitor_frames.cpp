@@ -2,9 +2,9 @@
 // as the server does, until the viewer leaves or breaks the protocol. Nothing goes over a wire.
 
 #include "base/assert.hpp"
-#include "monitor/http_message.hpp"
-#include "monitor/json_input.hpp"
-#include "monitor/viewer_options.hpp"
+#include "monitor/http/http_message.hpp"
+#include "monitor/model/json_input.hpp"
+#include "monitor/model/viewer_options.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/beast/_experimental/test/stream.hpp>

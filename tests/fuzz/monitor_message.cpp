@@ -1,9 +1,9 @@
 // What a WebSocket viewer says, and the bodies of actions.
 
 #include "base/assert.hpp"
-#include "monitor/action.hpp"
-#include "monitor/json_input.hpp"
-#include "monitor/viewer_options.hpp"
+#include "monitor/model/action.hpp"
+#include "monitor/model/json_input.hpp"
+#include "monitor/model/viewer_options.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -2,9 +2,9 @@
 // session. What comes out must be a decision that keeps the rules.
 
 #include "base/assert.hpp"
-#include "monitor/action.hpp"
-#include "monitor/http_message.hpp"
-#include "monitor/viewer_options.hpp"
+#include "monitor/http/http_message.hpp"
+#include "monitor/model/action.hpp"
+#include "monitor/model/viewer_options.hpp"
 
 #include <boost/beast/http/parser.hpp>
 

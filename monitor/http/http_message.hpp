@@ -1,0 +1,37 @@
+#pragma once
+// Between Beast's messages and ours.
+
+#include "base/async/asio.hpp"
+#include "base/result.hpp"
+#include "monitor/http/router.hpp"
+
+#include <boost/beast/http/message.hpp>
+#include <boost/beast/http/string_body.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace score::monitor {
+
+namespace beast = boost::beast;
+namespace http = beast::http;
+
+inline constexpr std::size_t kMaxHeaderBytes = 16 * 1024;
+inline constexpr std::size_t kMaxTargetBytes = 4 * 1024;
+inline constexpr std::size_t kMaxBodyBytes = 64 * 1024;
+inline constexpr std::size_t kMaxMessageBytes = 4 * 1024;
+
+using Response = http::response<http::string_body>;
+
+// The parts of a parsed request that matter.
+[[nodiscard]] Request request_of(const http::request<http::string_body>& message);
+// What a request that could not be read is answered with; 0: nothing, close. `has_target`: its
+// first line was read.
+[[nodiscard]] int status_of(const beast::error_code& failed, bool has_target);
+// With every header that all answers have.
+[[nodiscard]] Response make_response(int status, std::string_view type, std::string body);
+[[nodiscard]] Response make_refusal(const Refusal& refusal);
+[[nodiscard]] std::string error_body(std::string_view text);
+[[nodiscard]] int status_of(const Error& error);
+
+}  // namespace score::monitor

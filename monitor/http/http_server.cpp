@@ -1,0 +1,245 @@
+// Doors: TCP, TLS over it, and a Unix socket for a proxy that vouches for its users. What comes in
+// is served the same by HttpConnection.
+#include "monitor/http/http_server.hpp"
+
+#include "base/os/fd.hpp"
+#include "monitor/model/hub.hpp"
+
+#include <algorithm>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace score::monitor {
+
+namespace {
+
+constexpr std::size_t kMaxConnections = Hub::kMaxViewers + 128;
+
+std::string authority_of(const std::string& url) {
+  return url.substr(url.find("://") + 3);
+}
+
+}  // namespace
+
+struct HttpServer::Listener {
+  explicit Listener(asio::io_context& io) : acceptor(io), proxy(io) {}
+
+  asio::ip::tcp::acceptor acceptor;
+  asio::local::stream_protocol::acceptor proxy;
+};
+
+HttpServer::HttpServer(Parts parts, HttpOptions options, PageFiles pages)
+    : parts_(parts), options_(std::move(options)), pages_(std::move(pages)) {}
+
+HttpServer::~HttpServer() = default;
+
+bool is_loopback(const std::string& host) {
+  boost::system::error_code failed;
+  const auto address = asio::ip::make_address(host, failed);
+  return !failed && address.is_loopback();
+}
+
+Status HttpServer::open(std::uint16_t port) {
+  boost::system::error_code failed;
+  const auto address = asio::ip::make_address(options_.host, failed);
+  if (failed) return fail(Errc::Malformed, "monitor: {} is no IP address", options_.host);
+  const bool is_local = address.is_loopback();
+  if (!is_local && (options_.certificate.empty() || options_.token.empty())) {
+    return fail(Errc::Denied,
+                "monitor: {} is not a loopback address: that needs tls_certificate, tls_key and "
+                "token_file",
+                options_.host);
+  }
+  if (!options_.certificate.empty()) {
+    auto loaded = load_tls(options_.certificate, options_.key);
+    if (!loaded) return loaded.error().with_context("monitor");
+    tls_ = *std::move(loaded);
+    rules_.scheme = "https";
+  }
+  listener_ = std::make_unique<Listener>(parts_.io);
+  if (auto done = listen({address, port}); !done) return done;
+  if (options_.proxy) {
+    if (auto done = listen_for_proxy(); !done) return done;
+  }
+  set_rules(is_local, address.is_v6() ? "[" + options_.host + "]" : options_.host);
+  return {};
+}
+
+Status HttpServer::listen(const asio::ip::tcp::endpoint& endpoint) {
+  boost::system::error_code failed;
+  auto& acceptor = listener_->acceptor;
+  acceptor.open(endpoint.protocol(), failed);
+  if (!failed) acceptor.set_option(asio::socket_base::reuse_address(true), failed);
+  if (!failed) acceptor.bind(endpoint, failed);
+  if (!failed) acceptor.listen(asio::socket_base::max_listen_connections, failed);
+  if (failed) return fail(failed, "monitor: listen at {}:{}", options_.host, endpoint.port());
+  return {};
+}
+
+// Anybody may connect to it, but only the proxy's user is served.
+Status HttpServer::listen_for_proxy() {
+  const std::string& path = options_.proxy->path;
+
+  struct stat old {};
+
+  if (lstat(path.c_str(), &old) == 0 && S_ISSOCK(old.st_mode)) unlink(path.c_str());
+  boost::system::error_code failed;
+  auto& proxy = listener_->proxy;
+  const asio::local::stream_protocol::endpoint endpoint(path);
+  proxy.open(endpoint.protocol(), failed);
+  if (!failed) proxy.bind(endpoint, failed);
+  if (!failed) proxy.listen(asio::socket_base::max_listen_connections, failed);
+  if (!failed && chmod(path.c_str(), 0666) != 0) failed = {errno, boost::system::system_category()};
+  if (failed) return fail(failed, "monitor: listen at {}", path);
+  return {};
+}
+
+void HttpServer::set_rules(bool is_local, const std::string& shown) {
+  rules_.needs_login = !is_local;
+  rules_.token = options_.token;
+  rules_.cookie_name = "scored_" + std::to_string(port());
+  const std::string at = ":" + std::to_string(port());
+  rules_.hosts = options_.names;
+  const bool is_any = !options_.names.empty() && !is_local;  // "0.0.0.0" is no name for others
+  rules_.hosts.insert(is_any ? rules_.hosts.end() : rules_.hosts.begin(), shown + at);
+  if (is_local) rules_.hosts.push_back("localhost" + at);
+  rules_.origins.clear();
+  for (const std::string& host : rules_.hosts) {
+    rules_.origins.push_back(rules_.scheme + "://" + host);
+  }
+  if (options_.public_url.empty()) return;
+  rules_.hosts.push_back(authority_of(options_.public_url));
+  rules_.origins.push_back(options_.public_url);
+}
+
+std::uint16_t HttpServer::port() const {
+  boost::system::error_code ignored;
+  return listener_ ? listener_->acceptor.local_endpoint(ignored).port() : std::uint16_t{0};
+}
+
+std::string HttpServer::url() const {
+  if (!options_.public_url.empty()) return options_.public_url + "/";
+  return rules_.scheme + "://" + rules_.hosts.front() + "/";
+}
+
+void HttpServer::start() {
+  parts_.tasks.spawn("serve the web", accept());
+  if (options_.proxy) parts_.tasks.spawn("serve the proxy", accept_proxy());
+}
+
+void HttpServer::close() {
+  is_closing_ = true;
+  boost::system::error_code ignored;
+  if (listener_) listener_->acceptor.close(ignored);
+  if (listener_) listener_->proxy.close(ignored);
+  if (options_.proxy) unlink(options_.proxy->path.c_str());
+  for (const auto& [id, closer] : std::map(closers_)) closer();
+}
+
+bool HttpServer::may_come_in() {
+  if (connections_ < kMaxConnections) return true;
+  if (limiter_.allow(parts_.clock.now())) {
+    log_warning("refuse viewer: too many", kv("connections", connections_),
+                kv("suppressed", limiter_.take_suppressed()));
+  }
+  return false;
+}
+
+asio::awaitable<void> HttpServer::accept() {
+  while (!is_closing_) {
+    auto [failed, socket] = co_await listener_->acceptor.async_accept(kNoThrow);
+    if (failed == asio::error::operation_aborted || is_closing_) co_return;
+    if (failed) {  // of descriptors there may be more in a moment
+      co_await parts_.clock.sleep_for(100ms);
+      continue;
+    }
+    if (!may_come_in()) continue;  // closes it
+    boost::system::error_code ignored;
+    socket.set_option(asio::ip::tcp::no_delay(true), ignored);
+    auto serving =
+        tls_ ? serve_tls(std::move(socket)) : serve(Socket(std::move(socket)), HttpDoor::Open);
+    parts_.tasks.spawn("serve client", std::move(serving));
+  }
+}
+
+asio::awaitable<void> HttpServer::accept_proxy() {
+  while (!is_closing_) {
+    auto [failed, socket] = co_await listener_->proxy.async_accept(kNoThrow);
+    if (failed == asio::error::operation_aborted || is_closing_) co_return;
+    if (failed) {
+      co_await parts_.clock.sleep_for(100ms);
+      continue;
+    }
+    const auto peer = peer_credentials(socket.native_handle());
+    if (!peer || peer->uid != options_.proxy->user) {
+      if (limiter_.allow(parts_.clock.now())) {
+        log_warning("refuse proxy: another user",
+                    kv("uid", peer ? std::to_string(peer->uid.value()) : "?"),
+                    kv("suppressed", limiter_.take_suppressed()));
+      }
+      continue;
+    }
+    if (!may_come_in()) continue;
+    auto serving = serve(Socket(std::move(socket)), HttpDoor::Proxy);
+    parts_.tasks.spawn("serve client", std::move(serving));
+  }
+}
+
+namespace {
+
+// Counts a connection while its task runs, however that ends.
+class Presence {
+ public:
+  Presence(std::size_t& count, std::map<std::uint64_t, std::function<void()>>& closers,
+           std::uint64_t id)
+      : count_(count), closers_(closers), id_(id) {
+    ++count_;
+  }
+
+  Presence(const Presence&) = delete;
+  Presence& operator=(const Presence&) = delete;
+
+  ~Presence() {
+    --count_;
+    closers_.erase(id_);
+  }
+
+ private:
+  std::size_t& count_;
+  std::map<std::uint64_t, std::function<void()>>& closers_;
+  std::uint64_t id_;
+};
+
+}  // namespace
+
+asio::awaitable<void> HttpServer::serve(Socket socket, HttpDoor door) {
+  const std::uint64_t id = ++last_id_;
+  const Presence presence(connections_, closers_, id);
+  auto connection = make_connection(*this, std::move(socket), door);
+  closers_[id] = [connection] { connection->close(); };
+  co_await connection->run();
+}
+
+// Who has not said a word yet counts, too: each holds three descriptors.
+asio::awaitable<Result<HttpServer::Socket>> HttpServer::shake_hands(asio::ip::tcp::socket socket) {
+  const Presence presence(connections_, closers_, ++last_id_);
+  auto secured = secure(parts_.clock, parts_.tasks, *tls_, std::move(socket));
+  auto plain = co_await std::move(secured);
+  co_return plain;
+}
+
+asio::awaitable<void> HttpServer::serve_tls(asio::ip::tcp::socket socket) {
+  auto plain = co_await shake_hands(std::move(socket));
+  if (!plain) co_return;
+  auto serving = serve(*std::move(plain), HttpDoor::Open);
+  co_await std::move(serving);
+}
+
+void HttpServer::count(const std::string& method, int status, Duration time) {
+  const bool is_known = method == "GET" || method == "POST" || method == "HEAD" || method == "-";
+  Count& count = counts_[{is_known ? method : "other", status}];
+  ++count.requests;
+  count.times.add(time);
+}
+
+}  // namespace score::monitor

@@ -1,0 +1,119 @@
+#pragma once
+// The web server: HTTP/1.1 and WebSockets on the io_context of its daemon. Decides nothing itself:
+// the router says what a request may have, the site gives it.
+
+#include "base/async/clock.hpp"
+#include "base/async/task_group.hpp"
+#include "base/async/token_bucket.hpp"
+#include "base/os/log.hpp"
+#include "base/result.hpp"
+#include "monitor/http/http_connection.hpp"
+#include "monitor/http/http_tls.hpp"
+#include "monitor/http/page_files.hpp"
+#include "monitor/http/router.hpp"
+#include "monitor/http/site.hpp"
+#include "monitor/http/web_login.hpp"
+#include "monitor/sampler/samples.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace score::monitor {
+
+// A Unix socket for a reverse proxy that says in X-Remote-User who asks.
+struct ProxyDoor {
+  std::string path;
+  UserId user;  // whose processes may connect
+};
+
+struct HttpOptions {
+  std::string host = "127.0.0.1";  // an IP address
+  std::vector<std::string> names;  // further names in Host, with port if it is not the scheme's own
+  std::string public_url;          // "https://name:port", where a proxy shows us; empty: none
+  std::optional<ProxyDoor> proxy;
+  std::string token;             // bearer; empty: none
+  std::string certificate, key;  // PEM files; both: TLS
+};
+
+class HttpServer {
+ public:
+  using Socket = asio::generic::stream_protocol::socket;
+
+  // All outlive it.
+  struct Parts {
+    asio::io_context& io;
+    Clock& clock;
+    TaskGroup& tasks;
+    WebLogin& logins;
+    MetricsSource& metrics;
+    Site* site;  // null: /metrics, no page, no stream, nothing else
+  };
+
+  HttpServer(Parts parts, HttpOptions options, PageFiles pages);
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+  ~HttpServer();
+
+  // Listens; serves from start() on. Port 0: any. Errors name the address; Denied: off loopback
+  // without TLS and token. After an error it may be tried again with another port.
+  [[nodiscard]] Status open(std::uint16_t port);
+  void start();
+  // No more is let in; who is inside goes soon.
+  void close();
+
+  // After open(): "http://127.0.0.1:4711/", or the public one.
+  [[nodiscard]] std::string url() const;
+
+  [[nodiscard]] std::uint16_t port() const;
+
+  // Requests answered so far, by method and status code; for metrics.
+  struct Count {
+    std::uint64_t requests = 0;
+    TimeHistogram times;
+  };
+
+  using Counts = std::map<std::pair<std::string, int>, Count>;
+
+  [[nodiscard]] const Counts& counts() const { return counts_; }
+
+ private:
+  friend class HttpSession;
+  struct Listener;
+
+  [[nodiscard]] Status listen(const asio::ip::tcp::endpoint& endpoint);
+  [[nodiscard]] Status listen_for_proxy();
+  void set_rules(bool is_local, const std::string& shown);
+  asio::awaitable<void> accept();
+  asio::awaitable<void> accept_proxy();
+  bool may_come_in();
+  asio::awaitable<void> serve(Socket socket, HttpDoor door);
+  asio::awaitable<void> serve_tls(asio::ip::tcp::socket socket);
+  asio::awaitable<Result<Socket>> shake_hands(asio::ip::tcp::socket socket);
+  void count(const std::string& method, int status, Duration time);
+
+  Parts parts_;
+  HttpOptions options_;
+  PageFiles pages_;
+  DoorRules rules_;
+  std::unique_ptr<Listener> listener_;
+  TlsFrontPtr tls_;  // null: plain HTTP
+  std::size_t connections_ = 0;
+  std::map<std::uint64_t, std::function<void()>> closers_;  // of who is inside
+  std::uint64_t last_id_ = 0;
+  bool is_closing_ = false;
+  TokenBucket guesses_allowed_{5, 20};
+  TokenBucket requests_allowed_{500, 2'000};
+  LogLimiter limiter_;
+  Counts counts_;
+};
+
+// Is it an address of this host alone?
+[[nodiscard]] bool is_loopback(const std::string& host);
+
+}  // namespace score::monitor

@@ -1,0 +1,325 @@
+// HTTP by Boost.Beast. A request is read whole (headers 16 KiB, body 64 KiB, 5 s), taken apart into
+// the few fields that matter, and given to the router, which is pure; only then is anything done.
+#include "monitor/http/http_session.hpp"
+
+#include "base/text.hpp"
+#include "base/text/json_writer.hpp"
+
+#include <boost/beast/http/empty_body.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/write.hpp>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace score::monitor {
+
+std::shared_ptr<HttpConnection> make_connection(HttpServer& server,
+                                                asio::generic::stream_protocol::socket socket,
+                                                HttpDoor door) {
+  return std::make_shared<HttpSession>(server, Stream(std::move(socket)), door);
+}
+
+asio::awaitable<void> HttpSession::run() {
+  const auto self = shared_from_this();
+  for (;;) {
+    const bool goes_on = co_await serve_one();
+    if (!goes_on) break;
+  }
+  leave();
+  co_await hang_up();
+}
+
+// What the peer still sends is read for a moment: closed at once, its kernel would throw our last
+// answer away.
+asio::awaitable<void> HttpSession::hang_up() {
+  beast::error_code ignored;
+  stream_.socket().shutdown(asio::socket_base::shutdown_send, ignored);
+  std::array<char, 4'096> rest;
+  stream_.expires_after(std::chrono::seconds(1));
+  for (std::size_t left = 4 * kMaxBodyBytes; left > 0;) {
+    const auto into = asio::buffer(rest);
+    auto [failed, got] = co_await stream_.async_read_some(into, kNoThrow);
+    if (failed) break;
+    left -= std::min(left, got);
+  }
+  stream_.close();
+}
+
+void HttpSession::close() {
+  reason_ = websocket::close_reason(websocket::close_code::going_away);
+  mailbox_.close();
+  if (!socket_) stream_.cancel();
+}
+
+void HttpSession::leave() {
+  mailbox_.close();
+  if (viewer_) server_.parts_.site->leave(*viewer_);
+  viewer_.reset();
+}
+
+// One request and its answer; false: the connection is of no more use.
+asio::awaitable<bool> HttpSession::serve_one() {
+  http::request_parser<http::string_body> parser;
+  parser.header_limit(kMaxHeaderBytes);
+  parser.body_limit(kMaxBodyBytes);
+  stream_.expires_after(has_answered_ ? kKeepAliveTime : kHeaderTime);
+  auto [failed, got] = co_await http::async_read_header(stream_, buffer_, parser, kNoThrow);
+  if (!failed && parser.get()[http::field::expect] == "100-continue") {
+    http::response<http::empty_body> go_on(http::status::continue_, 11);
+    auto [unsent, bytes] = co_await http::async_write(stream_, go_on, kNoThrow);
+    failed = unsent;
+  }
+  if (!failed) {
+    stream_.expires_after(kHeaderTime);
+    auto [broken, bytes] = co_await http::async_read(stream_, buffer_, parser, kNoThrow);
+    failed = broken;
+  }
+  if (failed) {
+    const int status = status_of(failed, !parser.get().target().empty());
+    if (status == 0 || (status == 408 && buffer_.size() == 0 && got == 0)) co_return false;
+    const Refusal refusal{status, "the request cannot be read", {}};
+    server_.count("-", status, Duration(0));
+    Response refused = make_refusal(refusal);
+    co_await send(std::move(refused), false);
+    co_return false;
+  }
+  has_answered_ = true;
+  auto message = parser.release();
+  const bool goes_on = co_await answer(std::move(message));
+  co_return goes_on;
+}
+
+asio::awaitable<bool> HttpSession::answer(http::request<http::string_body> message) {
+  const TimePoint begun = server_.parts_.clock.now();
+  Request request = request_of(message);
+  const bool keep_alive = message.keep_alive() && !server_.is_closing_;
+  auto routed = route_from(message, request);
+  if (message.target().size() > kMaxTargetBytes) routed = Refusal{414, "the target is long", {}};
+  if (!server_.requests_allowed_.try_take(begun)) routed = Refusal{429, "too many requests", {}};
+  const auto* may = std::get_if<Routed>(&routed);
+  if (may != nullptr && server_.parts_.site == nullptr && may->endpoint != Endpoint::Metrics) {
+    routed = Refusal{404, "only /metrics", {}};
+    may = nullptr;
+  }
+  if (may != nullptr && may->endpoint == Endpoint::WebSocket) {
+    Routed wanted = *may;
+    co_await serve_socket(std::move(wanted), std::move(message));
+    co_return false;
+  }
+  if (may != nullptr && may->endpoint == Endpoint::Stream) {
+    Routed wanted = *may;
+    co_await stream_documents(std::move(wanted));
+    co_return false;
+  }
+  Response response;
+  if (may == nullptr) {
+    response = make_refusal(std::get<Refusal>(routed));
+  } else {
+    Routed wanted = *may;
+    Request asked = request;
+    response = co_await respond(std::move(wanted), std::move(asked));
+  }
+  const bool is_head = message.method() == http::verb::head;
+  response.prepare_payload();
+  if (is_head) response.body().clear();
+  server_.count(std::string(message.method_string()), static_cast<int>(response.result_int()),
+                server_.parts_.clock.now() - begun);
+  const bool is_sent = co_await send(std::move(response), keep_alive);
+  co_return is_sent&& keep_alive;
+}
+
+// Only the trusted proxy is asked who its user is; others may send that header in vain.
+std::variant<Routed, Refusal> HttpSession::route_from(
+    const http::request<http::string_body>& message, Request& request) {
+  constexpr const char* kRemoteUser = "X-Remote-User";
+  if (door_ == HttpDoor::Proxy && message.count(kRemoteUser) > 0) {
+    if (server_.parts_.site != nullptr && message.count(kRemoteUser) == 1) {
+      request.remote = server_.parts_.site->user_named(std::string(message[kRemoteUser]));
+    }
+    if (!request.remote) return Refusal{403, "X-Remote-User names no account", {}};
+  }
+  return route(request, server_.rules_, server_.parts_.logins, server_.parts_.clock.now());
+}
+
+asio::awaitable<bool> HttpSession::send(Response response, bool keep_alive) {
+  response.keep_alive(keep_alive);
+  if (!response.has_content_length()) response.prepare_payload();
+  stream_.expires_after(kWriteTime);
+  http::response_serializer<http::string_body> serializer(response);
+  auto [failed, bytes] = co_await http::async_write(stream_, serializer, kNoThrow);
+  co_return !failed;
+}
+
+asio::awaitable<Response> HttpSession::respond(Routed routed, Request request) {
+  switch (routed.endpoint) {
+    case Endpoint::Snapshot:
+      co_return snapshot(routed);
+    case Endpoint::Session:
+      co_return make_response(200, "application/json",
+                              server_.parts_.site->session_document(routed.session));
+    case Endpoint::Trace: {
+      Response found = co_await trace(std::move(routed));
+      co_return found;
+    }
+    case Endpoint::Metrics: {
+      std::string text = co_await server_.parts_.metrics.metrics();
+      co_return make_response(200, "text/plain; version=0.0.4; charset=utf-8", std::move(text));
+    }
+    case Endpoint::Login:
+      co_return login(routed);
+    case Endpoint::Admin:
+      co_return act(routed, request);
+    default:
+      co_return page(routed, request.if_none_match);
+  }
+}
+
+Response HttpSession::page(const Routed& routed, std::string_view if_none_match) {
+  const PageFile* file = server_.pages_.find(routed.target.path);
+  if (file == nullptr) return make_refusal({404, "no such path", {}});
+  const bool is_same = !if_none_match.empty() && if_none_match == file->etag;
+  Response response = make_response(is_same ? 304 : 200, file->type, is_same ? "" : file->bytes);
+  response.set(http::field::etag, file->etag);
+  response.set(http::field::cache_control, "no-cache");
+  return response;
+}
+
+Response HttpSession::login(const Routed& routed) {
+  const TimePoint now = server_.parts_.clock.now();
+  std::string token;
+  for (const auto& [name, value] : routed.target.query) {
+    if (name == "token") token = value;
+  }
+  const auto session = server_.parts_.logins.redeem(token, now);
+  if (!session) {
+    // Who guesses uses up what is allowed to guess, and keeps nobody out who was let in.
+    if (!server_.guesses_allowed_.try_take(now)) {
+      return make_refusal({429, "too many logins that failed", {}});
+    }
+    return make_refusal({401, session.error().context(), {}});
+  }
+  Response response = make_response(302, "text/plain", "");
+  response.set(http::field::location, "/");
+  const bool is_tls = server_.rules_.scheme == "https";
+  response.set(http::field::set_cookie, server_.rules_.cookie_name + "=" + session->cookie +
+                                            "; Path=/; HttpOnly; SameSite=Strict; Max-Age=43200" +
+                                            (is_tls ? "; Secure" : ""));
+  return response;
+}
+
+Response HttpSession::act(const Routed& routed, const Request& request) {
+  const std::string& path = routed.target.path;
+  const auto action =
+      parse_action(std::string_view(path).substr(path.rfind('/') + 1), request.body);
+  if (!action)
+    return make_response(status_of(action.error()), "application/json",
+                         error_body(action.error().message()));
+  if (action->kind == ActionKind::Logout) {
+    server_.parts_.logins.end(routed.session->cookie);
+    return make_response(200, "application/json", "{\"ok\":true,\"text\":\"logged out\"}\n");
+  }
+  const auto done = server_.parts_.site->act(routed.session->who, *action);
+  if (!done) {
+    return make_response(status_of(done.error()), "application/json",
+                         error_body(done.error().message()));
+  }
+  JsonWriter json(JsonWriter::Layout::Line);
+  json.begin_object().field("ok", true).field("text", *done).end_object();
+  return make_response(200, "application/json", json.take() + "\n");
+}
+
+Result<ViewerOptions> HttpSession::options_of(const Routed& routed, std::uint32_t ticks) const {
+  ViewerOptions options;
+  options.ticks = ticks;
+  return read_query(routed.target.query, options);
+}
+
+Response HttpSession::snapshot(const Routed& routed) {
+  for (const auto& [name, value] : routed.target.query) {
+    if (name == "rate" || name == "count")
+      return make_refusal({400, name + ": only of a stream", {}});
+  }
+  const auto options = options_of(routed, 1);
+  if (!options) return make_refusal({400, options.error().message(), {}});
+  const Frame frame = server_.parts_.site->snapshot(options->filter, sight_of(routed));
+  return make_response(200, "application/json", *frame);
+}
+
+namespace {
+
+using TraceFormat = Site::TraceFormat;
+
+struct TraceFile {
+  std::string_view word;  // of the query
+  TraceFormat format;
+  std::string_view type;
+  std::string_view name;  // empty: to be read by programs, not kept
+};
+
+constexpr std::array<TraceFile, 3> kTraceFiles = {{
+    {"records", TraceFormat::Records, "application/json", ""},
+    {"chrome", TraceFormat::Chrome, "application/json", "switches.json"},
+    {"pftrace", TraceFormat::Perfetto, "application/octet-stream", "switches.pftrace"},
+}};
+
+const TraceFile& file_of(TraceFormat format) {
+  return kTraceFiles[static_cast<std::size_t>(format)];
+}
+
+bool apply(Site::TraceWish& wish, const std::string& name, const std::string& value) {
+  if (name == "format") {
+    for (const TraceFile& file : kTraceFiles) {
+      if (file.word != value) continue;
+      wish.format = file.format;
+      return true;
+    }
+    return false;
+  }
+  if (name == "at") {
+    const auto seconds = parse_decimal(value);
+    constexpr double kMost = 1e9;  // thirty years after the head's machine was started
+    if (!seconds || *seconds < 0 || *seconds > kMost) return false;
+    wish.at = TimePoint(Duration(static_cast<std::int64_t>(*seconds * 1e9)));
+    return true;
+  }
+  const auto number = parse_number<std::uint64_t>(value);
+  if (!number) return false;
+  if (name == "late") wish.late = *number;
+  if (name == "seconds") wish.since = std::chrono::seconds(std::min<std::uint64_t>(*number, 61));
+  return name == "late" || (name == "seconds" && *number >= 1 && *number <= 60);
+}
+
+// Drawings are ten times the work of records, for the thread that also schedules.
+bool is_too_long(const Site::TraceWish& wish) {
+  constexpr Duration kLongestDrawn = 10s;
+  const bool is_around = wish.late || wish.at;
+  return wish.format != TraceFormat::Records && !is_around && wish.since > kLongestDrawn;
+}
+
+}  // namespace
+
+asio::awaitable<Response> HttpSession::trace(Routed routed) {
+  Site::TraceWish wish;
+  for (const auto& [name, value] : routed.target.query) {
+    if (!apply(wish, name, value)) co_return make_refusal({400, name, {}});
+  }
+  if (is_too_long(wish)) co_return make_refusal({400, "format: of 10 s at most", {}});
+  auto found = co_await server_.parts_.site->trace(wish);
+  if (!found) {
+    co_return make_response(status_of(found.error()), "application/json",
+                            error_body(found.error().message()));
+  }
+  const TraceFile& file = file_of(wish.format);
+  Response response = make_response(200, file.type, *std::move(found));
+  if (!file.name.empty()) {
+    response.set(http::field::content_disposition,
+                 fmt::format("attachment; filename=\"{}\"", file.name));
+  }
+  co_return response;
+}
+
+}  // namespace score::monitor

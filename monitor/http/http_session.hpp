@@ -1,0 +1,94 @@
+#pragma once
+// One connection of the web server, over whatever carries bytes: TCP, a Unix socket, or one end of
+// a socket pair behind which TLS is spoken (http_tls.cpp). Beast is expensive to compile: only
+// http_message, http_session and http_streams know it.
+
+#include "monitor/http/http_connection.hpp"
+#include "monitor/http/http_message.hpp"
+#include "monitor/http/http_server.hpp"
+#include "monitor/model/mailbox.hpp"
+
+#include <boost/beast/core/basic_stream.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/websocket.hpp>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace score::monitor {
+
+namespace websocket = beast::websocket;
+
+inline constexpr std::chrono::seconds kHeaderTime{5};
+inline constexpr std::chrono::seconds kKeepAliveTime{30};
+inline constexpr std::chrono::seconds kWriteTime{30};
+
+using Stream = beast::basic_stream<asio::generic::stream_protocol>;
+
+class HttpSession final : public HttpConnection, public std::enable_shared_from_this<HttpSession> {
+ public:
+  HttpSession(HttpServer& server, Stream stream, HttpDoor door)
+      : server_(server),
+        stream_(std::move(stream)),
+        door_(door),
+        mailbox_(stream_.get_executor()) {}
+
+  HttpSession(const HttpSession&) = delete;
+  HttpSession& operator=(const HttpSession&) = delete;
+
+  ~HttpSession() override { leave(); }
+
+  asio::awaitable<void> run() override;
+  void close() override;
+
+ private:
+  using Socket = websocket::stream<Stream&>;
+
+  asio::awaitable<bool> serve_one();
+  asio::awaitable<void> hang_up();
+  asio::awaitable<bool> answer(http::request<http::string_body> message);
+  std::variant<Routed, Refusal> route_from(const http::request<http::string_body>& message,
+                                           Request& request);
+  asio::awaitable<Response> respond(Routed routed, Request request);
+  asio::awaitable<bool> send(Response response, bool keep_alive);
+  Response page(const Routed& routed, std::string_view if_none_match);
+  Response login(const Routed& routed);
+  Response act(const Routed& routed, const Request& request);
+  Response snapshot(const Routed& routed);
+  asio::awaitable<Response> trace(Routed routed);
+  asio::awaitable<void> stream_documents(Routed routed);
+  asio::awaitable<void> serve_socket(Routed routed, http::request<http::string_body> message);
+  asio::awaitable<void> read_socket(std::shared_ptr<Socket> socket, ViewerOptions options);
+  asio::awaitable<void> write_socket(std::shared_ptr<Socket> socket, std::string first);
+  Result<ViewerOptions> options_of(const Routed& routed, std::uint32_t ticks) const;
+  Result<void> join(const ViewerOptions& options, const Routed& routed);
+  void leave();
+  // Of its stream: why it may not go on; null: it may.
+  [[nodiscard]] const char* why_over() const;
+
+  Sight sight_of(const Routed& routed) {
+    std::optional<WebUser> who;
+    if (routed.session) who = routed.session->who;
+    return server_.parts_.site->sight_of(who);
+  }
+
+  struct Login {
+    WebSession session;
+    Sight sight;
+  };
+
+  HttpServer& server_;
+  Stream stream_;
+  HttpDoor door_;
+  beast::flat_buffer buffer_;
+  Mailbox mailbox_;
+  std::optional<ViewerId> viewer_;
+  std::optional<Login> login_;  // that its stream was opened with
+  std::shared_ptr<Socket> socket_;
+  websocket::close_reason reason_;
+  bool has_answered_ = false;
+};
+
+}  // namespace score::monitor

@@ -1,0 +1,138 @@
+#include "monitor/http/router.hpp"
+
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+namespace score::monitor {
+
+namespace {
+
+constexpr std::string_view kAdmin = "/api/v1/admin/";
+
+struct Path {
+  std::string_view path;
+  Endpoint endpoint;
+};
+
+constexpr Path kPaths[] = {
+    {"/api/v1/snapshot", Endpoint::Snapshot}, {"/api/v1/stream", Endpoint::Stream},
+    {"/api/v1/ws", Endpoint::WebSocket},      {"/api/v1/session", Endpoint::Session},
+    {"/api/v1/trace", Endpoint::Trace},       {"/login", Endpoint::Login},
+    {"/metrics", Endpoint::Metrics},
+};
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return out;
+}
+
+std::optional<Endpoint> endpoint_of(std::string_view path) {
+  for (const Path& known : kPaths) {
+    if (known.path == path) return known.endpoint;
+  }
+  if (path.starts_with(kAdmin)) return Endpoint::Admin;
+  if (path.starts_with("/api/")) return std::nullopt;
+  return Endpoint::Page;
+}
+
+bool is_our_host(std::string_view host, const DoorRules& rules) {
+  return std::find(rules.hosts.begin(), rules.hosts.end(), lower(host)) != rules.hosts.end();
+}
+
+bool is_our_origin(std::string_view origin, const DoorRules& rules) {
+  return std::find(rules.origins.begin(), rules.origins.end(), lower(origin)) !=
+         rules.origins.end();
+}
+
+std::optional<Refusal> check_method(const Request& request, Endpoint endpoint) {
+  if (endpoint == Endpoint::Admin) {
+    if (request.method == "POST") return std::nullopt;
+    return Refusal{405, "only POST", "POST"};
+  }
+  const bool may_be_head = endpoint != Endpoint::Stream && endpoint != Endpoint::WebSocket &&
+                           endpoint != Endpoint::Login;
+  if (request.method == "GET" || (may_be_head && request.method == "HEAD")) return std::nullopt;
+  return Refusal{405, "only GET", may_be_head ? "GET, HEAD" : "GET"};
+}
+
+bool has_token(const Request& request, const DoorRules& rules) {
+  constexpr std::string_view kScheme = "Bearer ";
+  const std::string_view given = request.authorization;
+  return !rules.token.empty() && given.starts_with(kScheme) &&
+         equal_secrets(given.substr(kScheme.size()), rules.token);
+}
+
+// Cross-site requests carry an Origin that is not ours; tools carry none.
+std::optional<Refusal> check_origin(const Request& request, const DoorRules& rules) {
+  if (request.origin.empty() || is_our_origin(request.origin, rules)) return std::nullopt;
+  return Refusal{403, "this Origin may not", {}};
+}
+
+std::optional<Refusal> check_post(const Request& request, const Routed& routed,
+                                  const DoorRules& rules) {
+  if (auto refused = check_origin(request, rules)) return refused;
+  if (!routed.session) return Refusal{401, "log in with the address of scadm web-login", {}};
+  if (!equal_secrets(request.csrf, routed.session->csrf)) {
+    return Refusal{403, "the header X-Scored-Csrf is missing or wrong", {}};
+  }
+  const std::string type =
+      lower(trim(request.content_type.substr(0, request.content_type.find(';'))));
+  if (type != "application/json") return Refusal{415, "the body must be application/json", {}};
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool equal_secrets(std::string_view a, std::string_view b) {
+  unsigned differs = a.size() == b.size() ? 0 : 1;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    differs |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
+  }
+  return differs == 0;
+}
+
+std::string_view find_cookie(std::string_view header, std::string_view name) {
+  for (const auto part : split(header, ';')) {
+    const auto trimmed = trim(part);
+    const auto equals = trimmed.find('=');
+    if (equals != trimmed.npos && trimmed.substr(0, equals) == name) {
+      return trimmed.substr(equals + 1);
+    }
+  }
+  return {};
+}
+
+std::variant<Routed, Refusal> route(const Request& request, const DoorRules& rules,
+                                    WebLogin& logins, TimePoint now) {
+  if (request.host.empty()) return Refusal{400, "the header Host is missing", {}};
+  if (!is_our_host(request.host, rules)) return Refusal{421, "this Host is not us", {}};
+  auto target = parse_target(request.target);
+  if (!target) return Refusal{400, target.error().message(), {}};
+  const auto endpoint = endpoint_of(target->path);
+  if (!endpoint) return Refusal{404, "no such path", {}};
+  if (auto refused = check_method(request, *endpoint)) return *std::move(refused);
+  Routed routed;
+  routed.endpoint = *endpoint;
+  routed.target = *std::move(target);
+  routed.is_head = request.method == "HEAD";
+  routed.session = request.remote
+                       ? logins.vouched(*request.remote, now)
+                       : logins.find(find_cookie(request.cookie, rules.cookie_name), now);
+  const bool is_let_in = !rules.needs_login || routed.session || has_token(request, rules) ||
+                         *endpoint == Endpoint::Login;
+  if (!is_let_in) return Refusal{401, "log in with the address of scadm web-login", {}};
+  if (*endpoint == Endpoint::Admin) {
+    if (auto refused = check_post(request, routed, rules)) return *std::move(refused);
+  }
+  if (*endpoint == Endpoint::WebSocket) {
+    if (auto refused = check_origin(request, rules)) return *std::move(refused);
+    if (!request.is_upgrade) return Refusal{426, "only as a WebSocket", {}};
+  }
+  return routed;
+}
+
+}  // namespace score::monitor

@@ -1,0 +1,71 @@
+#pragma once
+// What a request may have: every check before anything happens, in the order of docs/stream.md.
+// Pure, so that the fuzzer and the tests of rights need no socket.
+
+#include "base/result.hpp"
+#include "monitor/http/url.hpp"
+#include "monitor/http/web_login.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace score::monitor {
+
+// The parts of an HTTP request that matter. Absent headers are empty.
+struct Request {
+  std::string method, target;
+  std::string host, origin, cookie, csrf, authorization, content_type, if_none_match;
+  std::optional<WebUser> remote;  // who the trusted proxy says it is
+  bool is_upgrade = false;        // to a WebSocket
+  std::string body;
+};
+
+enum class Endpoint : std::uint8_t {
+  Page,
+  Snapshot,
+  Stream,
+  WebSocket,
+  Session,
+  Trace,
+  Admin,
+  Login,
+  Metrics,
+};
+
+struct Routed {
+  Endpoint endpoint = Endpoint::Page;
+  Target target;
+  std::optional<WebSession> session;  // none: a viewer
+  bool is_head = false;               // headers only
+};
+
+struct Refusal {
+  int status = 400;
+  std::string text;   // one line
+  std::string allow;  // of a 405
+};
+
+// How we are reached.
+struct DoorRules {
+  std::vector<std::string> hosts;    // that Host may name, with port, lower case
+  std::vector<std::string> origins;  // of our own pages: scheme, name and port, lower case
+  std::string scheme = "http";
+  bool needs_login = false;  // off loopback
+  std::string token;         // of Authorization: Bearer; empty: none
+  std::string cookie_name = "scored";
+};
+
+// The login and its time; sessions are looked up, nothing is changed.
+[[nodiscard]] std::variant<Routed, Refusal> route(const Request& request, const DoorRules& rules,
+                                                  WebLogin& logins, TimePoint now);
+
+// The value of one cookie in a Cookie header; empty: not there.
+[[nodiscard]] std::string_view find_cookie(std::string_view header, std::string_view name);
+
+// True if they are equal; takes as long if they are not.
+[[nodiscard]] bool equal_secrets(std::string_view a, std::string_view b);
+
+}  // namespace score::monitor

@@ -1,0 +1,65 @@
+#pragma once
+// What the web server serves: a daemon, seen from the web.
+
+#include "base/async/asio.hpp"
+#include "base/result.hpp"
+#include "monitor/http/web_login.hpp"
+#include "monitor/model/action.hpp"
+#include "monitor/model/hub.hpp"
+
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace score::monitor {
+
+// Who has figures for Prometheus: a head or a node.
+class MetricsSource {
+ public:
+  MetricsSource() = default;
+  MetricsSource(const MetricsSource&) = delete;
+  MetricsSource& operator=(const MetricsSource&) = delete;
+  virtual ~MetricsSource() = default;
+
+  // The text that Prometheus reads.
+  virtual asio::awaitable<std::string> metrics() = 0;
+};
+
+// The head.
+class Site : public MetricsSource {
+ public:
+  enum class TraceFormat { Records, Chrome, Perfetto };
+
+  struct TraceWish {
+    Duration since{5s};
+    std::optional<std::uint64_t> late;  // around this one instead
+    std::optional<TimePoint> at;        // ... or around this moment, cluster time
+    TraceFormat format = TraceFormat::Records;
+  };
+
+  // One document with the slices of the last 5 s.
+  virtual Frame snapshot(const Filter& filter, const Sight& sight) = 0;
+  // Gives it, once, when every task that runs was measured, or 3 s later as it is then; at once
+  // where the filter wants nothing that is measured. Errors: Busy.
+  virtual Status measured_snapshot(const Filter& filter, const Sight& sight,
+                                   std::function<void(Frame)> give) = 0;
+  // Documents from now on. Errors: Busy.
+  virtual Result<ViewerId> join(const ViewerOptions& options, const Sight& sight,
+                                Deliver deliver) = 0;
+  virtual Status change(ViewerId viewer, const ViewerOptions& options) = 0;
+  virtual void pause(ViewerId viewer, bool paused) = 0;
+  virtual void leave(ViewerId viewer) = 0;
+
+  // What this user may see now; nobody: a viewer.
+  virtual Sight sight_of(const std::optional<WebUser>& who) = 0;
+  // The account of this name, for whom a proxy vouches; none: there is none.
+  virtual std::optional<WebUser> user_named(const std::string& name) = 0;
+  // scored.session/1.
+  virtual std::string session_document(const std::optional<WebSession>& session) = 0;
+  // The line to show. Errors: Denied, NotFound, WrongState, Malformed.
+  virtual Result<std::string> act(const WebUser& who, const Action& action) = 0;
+  // In that format. Errors: NotFound.
+  virtual asio::awaitable<Result<std::string>> trace(TraceWish wish) = 0;
+};
+
+}  // namespace score::monitor

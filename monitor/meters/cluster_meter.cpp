@@ -1,0 +1,152 @@
+#include "monitor/meters/cluster_meter.hpp"
+
+#include <algorithm>
+
+namespace score::monitor {
+
+namespace {
+
+bool went_back(const NodeTotals& now, const NodeTotals& before) {
+  return now.switches < before.switches || now.busy < before.busy || now.lost < before.lost;
+}
+
+// What is not told is as it was.
+NodeTotals with_rest_of(const NodeTotals& before, const NodeTotals& told) {
+  NodeTotals made = before;
+  made.switches = told.switches;
+  made.late = told.late;
+  made.lost = told.lost;
+  made.busy = told.busy;
+  return made;
+}
+
+// Of a total and of the one before it.
+template <class Total>
+void add_growth(Total& sum, const Total& now, const Total& before) {
+  if (now > before) sum += now - before;
+}
+
+void add_growth(NodeTotals& sum, const NodeTotals& now, const NodeTotals& before) {
+  add_growth(sum.switches, now.switches, before.switches);
+  add_growth(sum.late, now.late, before.late);
+  add_growth(sum.lost, now.lost, before.lost);
+  add_growth(sum.busy, now.busy, before.busy);
+  for (std::size_t i = 0; i < kSwitchPhases; ++i) {
+    auto& counts = sum.phases[i].counts;
+    for (std::size_t bucket = 0; bucket < counts.size(); ++bucket) {
+      add_growth(counts[bucket], now.phases[i].counts[bucket], before.phases[i].counts[bucket]);
+    }
+    add_growth(sum.phases[i].sum, now.phases[i].sum, before.phases[i].sum);
+  }
+}
+
+}  // namespace
+
+const ClusterMeter::Node* ClusterMeter::find(NodeId node) const {
+  return node.value() < nodes_.size() ? &nodes_[node.value()] : nullptr;
+}
+
+std::vector<LateSwitch> ClusterMeter::feed(NodeId id, const NodeSample& sample) {
+  if (id.value() >= nodes_.size()) nodes_.resize(id.value() + 1);
+  Node& node = nodes_[id.value()];
+  if (!sample.totals_only) {
+    node.load.feed(sample);
+    node.runs.feed(sample);
+  }
+  if (sample.totals) note_totals(node, sample.taken, *sample.totals);
+  return switches_.feed(id, sample);
+}
+
+void ClusterMeter::note_totals(Node& node, TimePoint taken, const NodeTotals& totals) {
+  // Asked for by a scrape they overtake those that are played out later.
+  if (!node.totals.empty() && taken < node.totals.back().at) return;
+  const bool has_restarted = node.has_totals && went_back(totals, node.newest);
+  if (has_restarted) node.totals.clear();
+  node.totals.push_back({taken, totals.lost, totals.busy, totals.switches});
+  // One beyond the window stays, to count from.
+  while (node.totals.size() > 2 && node.totals[1].at < taken - kOverheadWindow) {
+    node.totals.pop_front();
+  }
+  // What was counted before it was heard of is no growth, and a part does not tell it.
+  if (!totals.is_whole && !node.has_totals) return;
+  const NodeTotals before = has_restarted ? NodeTotals() : node.newest;
+  const NodeTotals now = totals.is_whole ? totals : with_rest_of(before, totals);
+  if (node.has_totals) add_growth(sum_, now, before);
+  node.newest = now;
+  node.has_totals = true;
+}
+
+void ClusterMeter::task_ended(NodeId node, JobId job, TimePoint at) {
+  if (node.value() < nodes_.size()) nodes_[node.value()].runs.task_ended(job, at);
+}
+
+void ClusterMeter::interrupt(NodeId node, TimePoint now) {
+  if (node.value() >= nodes_.size()) return;
+  nodes_[node.value()].load.forget();
+  nodes_[node.value()].runs.interrupt(now);
+  nodes_[node.value()].totals.clear();
+}
+
+void ClusterMeter::interrupt_all(TimePoint now) {
+  for (std::uint32_t i = 0; i < nodes_.size(); ++i) interrupt(NodeId(i), now);
+}
+
+const NodeLoad* ClusterMeter::load(NodeId id) const {
+  const Node* node = find(id);
+  return node != nullptr && node->load.has_sample() ? &node->load.load() : nullptr;
+}
+
+const NodeTotals* ClusterMeter::totals(NodeId id) const {
+  const Node* node = find(id);
+  return node != nullptr && node->has_totals ? &node->newest : nullptr;
+}
+
+std::vector<Run> ClusterMeter::runs(NodeId id, TimePoint from, TimePoint to) const {
+  const Node* node = find(id);
+  return node != nullptr ? node->runs.between(from, to) : std::vector<Run>();
+}
+
+namespace {
+
+std::optional<double> share(Duration part, Duration whole) {
+  if (whole <= Duration(0)) return std::nullopt;
+  return std::clamp(static_cast<double>(part.count()) / static_cast<double>(whole.count()), 0.0,
+                    1.0);
+}
+
+}  // namespace
+
+std::optional<double> ClusterMeter::overhead(NodeId id) const {
+  const Node* node = find(id);
+  if (node == nullptr || node->totals.size() < 2) return std::nullopt;
+  const Totals& first = node->totals.front();
+  const Totals& last = node->totals.back();
+  return share(last.lost - first.lost, last.busy - first.busy);
+}
+
+std::optional<double> ClusterMeter::overhead() const {
+  Duration lost{0}, busy{0};
+  for (const Node& node : nodes_) {
+    if (node.totals.size() < 2) continue;
+    lost += node.totals.back().lost - node.totals.front().lost;
+    busy += node.totals.back().busy - node.totals.front().busy;
+  }
+  return share(lost, busy);
+}
+
+double ClusterMeter::switches_per_second() const {
+  double sum = 0;
+  std::size_t count = 0;
+  for (const Node& node : nodes_) {
+    if (node.totals.size() < 2) continue;
+    const Totals& first = node.totals.front();
+    const Totals& last = node.totals.back();
+    if (last.switches <= first.switches) continue;
+    const double period = std::chrono::duration<double>(last.at - first.at).count();
+    sum += static_cast<double>(last.switches - first.switches) / period;
+    ++count;
+  }
+  return count == 0 ? 0 : sum / static_cast<double>(count);
+}
+
+}  // namespace score::monitor

@@ -1,0 +1,164 @@
+#include "monitor/meters/load_meter.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace score::monitor {
+
+namespace {
+
+// Loads of less scheduled time than this say more about the clocks than about the task.
+constexpr Duration kLeastScheduled = 2ms;
+constexpr Duration kTrafficWindow = 1s;
+constexpr double kMostCores = 4'096;  // a broken total is shown as no more
+constexpr Duration kPmWindow = 1s;
+
+double seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+// A total that went back belongs to something else: nothing happened.
+double grown(std::uint64_t now, std::uint64_t before) {
+  return now > before ? static_cast<double>(now - before) : 0;
+}
+
+double cores(Duration now, Duration before, double period) {
+  if (period <= 0 || now <= before) return 0;
+  return std::min(seconds(now - before) / period, kMostCores);
+}
+
+TrafficRate rate(const Traffic& now, const Traffic& before, double period) {
+  if (period <= 0) return {};
+  return {grown(now.sent_messages, before.sent_messages) / period,
+          grown(now.received_messages, before.received_messages) / period,
+          grown(now.sent_bytes, before.sent_bytes) / period,
+          grown(now.received_bytes, before.received_bytes) / period};
+}
+
+// `part` of what is new, the rest of what was.
+TrafficRate mix(const TrafficRate& was, const TrafficRate& is, double part) {
+  const auto one = [part](double before, double now) { return before + part * (now - before); };
+  return {one(was.sent_messages, is.sent_messages),
+          one(was.received_messages, is.received_messages), one(was.sent_bytes, is.sent_bytes),
+          one(was.received_bytes, is.received_bytes)};
+}
+
+void add(TrafficRate& sum, const TrafficRate& part) {
+  sum.sent_messages += part.sent_messages;
+  sum.received_messages += part.received_messages;
+  sum.sent_bytes += part.sent_bytes;
+  sum.received_bytes += part.received_bytes;
+}
+
+}  // namespace
+
+void LoadMeter::forget() {
+  *this = LoadMeter();
+}
+
+TaskLoad LoadMeter::load_of(const TaskSample& now, Kept* before, Duration period,
+                            Duration scheduled) {
+  TaskLoad load;
+  load.rank = now.rank;
+  load.pid = now.pid;
+  load.state = now.state;
+  load.memory = now.memory;
+  load.processes = now.processes;
+  load.has_rates = now.state == TaskState::Ended;
+  const double real = seconds(period);
+  if (real > 0) load.scheduled = std::clamp(seconds(scheduled) / real, 0.0, 1.0);
+  if (now.pm) load.traffic = TrafficRate();
+  if (now.pm) load.pm_wait = before != nullptr ? before->pm_wait : 0;
+  if (before == nullptr || before->sample.pid != now.pid) return load;
+  const TaskSample& last = before->sample;
+  // Of a gang that has been frozen all the time its last slice is still what there is to say.
+  load.user = before->user;
+  load.system = before->system;
+  load.waited = before->waited;
+  load.switches = before->switches;
+  load.has_rates |= before->has_rates || scheduled >= kLeastScheduled;
+  if (scheduled >= kLeastScheduled) {
+    const double ran = seconds(scheduled);
+    load.user = cores(now.user, last.user, ran);
+    load.system = cores(now.system, last.system, ran);
+    load.waited = cores(now.waited, last.waited, ran);
+    load.switches = grown(now.switches, last.switches) / ran;
+  }
+  if (now.pm && last.pm) {
+    // A gang sends in its slices alone; of shorter periods half would have none.
+    const auto measured = rate(now.pm->traffic, last.pm->traffic, real);
+    const double part = std::min(1.0, real / seconds(kTrafficWindow));
+    load.traffic = mix(before->traffic.value_or(measured), measured, part);
+    before->traffic = load.traffic;
+    // Only what is seen while it runs says anything; older looks count less and less.
+    const double weight = std::min(1.0, seconds(scheduled) / seconds(kPmWindow));
+    load.pm_wait = *load.pm_wait + weight * ((now.pm->waits ? 1.0 : 0.0) - *load.pm_wait);
+  }
+  return load;
+}
+
+// A node tells its tasks in the same order each time: most often it is the next one.
+LoadMeter::Kept* LoadMeter::find(AttemptId attempt, Rank rank) {
+  const auto is_it = [&](const Kept& kept) {
+    return kept.attempt == attempt && kept.sample.rank == rank;
+  };
+  if (next_ >= last_.size() || !is_it(last_[next_])) {
+    const auto place = std::lower_bound(
+        last_.begin(), last_.end(), std::pair(attempt, rank),
+        [](const Kept& kept, const auto& wanted) { return key_of(kept) < wanted; });
+    if (place == last_.end() || !is_it(*place)) return nullptr;
+    next_ = static_cast<std::size_t>(place - last_.begin());
+  }
+  return &last_[next_++];
+}
+
+Duration LoadMeter::scheduled_since(const GangSample& gang) const {
+  for (const auto& [attempt, total] : scheduled_) {
+    if (attempt == gang.attempt) return gang.scheduled - total;
+  }
+  return Duration(0);
+}
+
+void LoadMeter::add_task(AttemptId attempt, const TaskSample& task, Duration scheduled) {
+  Kept* known = find(attempt, task.rank);
+  TaskLoad load = load_of(task, known, period_, scheduled);
+  load.attempt = attempt;
+  if (known != nullptr && period_ > Duration(0)) {
+    load_.user += cores(task.user, known->sample.user, seconds(period_));
+    load_.system += cores(task.system, known->sample.system, seconds(period_));
+  }
+  if (load.traffic) {
+    if (!load_.traffic) load_.traffic = TrafficRate();
+    add(*load_.traffic, *load.traffic);
+  }
+  new_.push_back({attempt, task, load.pm_wait.value_or(0), load.user, load.system, load.waited,
+                  load.switches, load.has_rates,
+                  known != nullptr && task.pm ? known->traffic : std::nullopt});
+  load_.tasks.push_back(std::move(load));
+}
+
+void LoadMeter::feed(const NodeSample& sample) {
+  if (has_sample_ && sample.taken <= load_.taken) return;
+  period_ = has_sample_ ? sample.taken - load_.taken : Duration(0);
+  load_.taken = sample.taken;
+  load_.user = load_.system = 0;
+  load_.traffic.reset();
+  load_.tasks.clear();
+  new_.clear();
+  new_scheduled_.clear();
+  for (const GangSample& gang : sample.gangs) {
+    const Duration scheduled = scheduled_since(gang);
+    new_scheduled_.push_back({gang.attempt, gang.scheduled});
+    for (const TaskSample& task : gang.tasks) add_task(gang.attempt, task, scheduled);
+  }
+  const auto by_key = [](const Kept& a, const Kept& b) { return key_of(a) < key_of(b); };
+  if (!std::is_sorted(new_.begin(), new_.end(), by_key)) {
+    std::sort(new_.begin(), new_.end(), by_key);
+  }
+  last_.swap(new_);
+  next_ = 0;
+  scheduled_.swap(new_scheduled_);
+  has_sample_ = true;
+}
+
+}  // namespace score::monitor

@@ -1,0 +1,87 @@
+#pragma once
+// From totals to rates: what each task, and each node's tasks together, did between the last two
+// samples of a node. CPU is per second of scheduled time: a gang that was frozen is not idle. Pure.
+
+#include "monitor/sampler/samples.hpp"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace score::monitor {
+
+struct TrafficRate {  // a second of real time
+  double sent_messages = 0, received_messages = 0;
+  double sent_bytes = 0, received_bytes = 0;
+};
+
+struct TaskLoad {
+  AttemptId attempt;
+  Rank rank;
+  std::int32_t pid = 0;
+  TaskState state = TaskState::Blocked;
+  double user = 0, system = 0;  // cores, while it was scheduled; of when it was last
+  double waited = 0;            // share of scheduled time that it wanted a core and had none
+  double scheduled = 0;         // share of the period
+  double switches = 0;          // a second of scheduled time
+  Bytes memory;
+  std::uint32_t processes = 0;
+  bool has_rates = false;  // it was scheduled between two samples; or there is nothing to measure
+  std::optional<double> pm_wait;       // share of scheduled time, as sampled over about a second
+  std::optional<TrafficRate> traffic;  // over about a second
+};
+
+struct NodeLoad {
+  TimePoint taken{};
+  double user = 0, system = 0;  // cores, of real time
+  std::optional<TrafficRate> traffic;
+  std::vector<TaskLoad> tasks;  // by attempt, then rank
+};
+
+// Of one node.
+class LoadMeter {
+ public:
+  // Samples in the order they were taken; an older one than the last is dropped.
+  void feed(const NodeSample& sample);
+  // The connection was lost, or nobody watched for a while: the next sample is a first one.
+  void forget();
+
+  // Rates are 0 after the first sample.
+  [[nodiscard]] const NodeLoad& load() const { return load_; }
+
+  [[nodiscard]] bool has_sample() const { return has_sample_; }
+
+ private:
+  struct Kept {
+    AttemptId attempt;
+    TaskSample sample;
+    double pm_wait = 0;
+    double user = 0, system = 0, waited = 0, switches = 0;  // as shown last
+    bool has_rates = false;                                 // ... too
+    std::optional<TrafficRate> traffic;                     // ... too; none: not known yet
+  };
+
+  struct Scheduled {
+    AttemptId attempt;
+    Duration total{0};
+  };
+
+  static std::pair<AttemptId, Rank> key_of(const Kept& kept) {
+    return {kept.attempt, kept.sample.rank};
+  }
+
+  void add_task(AttemptId attempt, const TaskSample& task, Duration scheduled);
+  TaskLoad load_of(const TaskSample& now, Kept* before, Duration period, Duration scheduled);
+  Kept* find(AttemptId attempt, Rank rank);
+  [[nodiscard]] Duration scheduled_since(const GangSample& gang) const;
+
+  bool has_sample_ = false;
+  // Of the last sample; and the next one's, for their memory.
+  std::vector<Scheduled> scheduled_, new_scheduled_;
+  std::vector<Kept> last_, new_;  // by attempt, then rank
+  std::size_t next_ = 0;          // of last_: where the next task is likely to be
+  Duration period_{0};
+  NodeLoad load_;
+};
+
+}  // namespace score::monitor

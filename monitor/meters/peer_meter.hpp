@@ -1,0 +1,61 @@
+#pragma once
+// Who sends to whom: from the frames that nodes have sent to each other to a map of rates, which is
+// never larger than kMostSide x kMostSide: of more nodes some share a row and a column. Pure.
+
+#include "base/ids.hpp"
+#include "base/time.hpp"
+#include "monitor/sampler/samples.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace score::monitor {
+
+class PeerMeter {
+ public:
+  static constexpr std::uint32_t kMostSide = 64;
+  static constexpr Duration kKept = 3s;  // a rate that is not told again
+
+  struct Cell {
+    std::uint32_t from = 0, to = 0;  // rows and columns of the map
+    double frames = 0;               // a second of real time
+
+    friend bool operator==(const Cell&, const Cell&) = default;
+  };
+
+  // Of how many nodes the cluster is.
+  void set_nodes(std::uint32_t count);
+  // `nodes`: those of the attempt, in its order. What does not fit it is dropped.
+  void feed(NodeId from, TimePoint taken, const GangSample& gang, std::span<const NodeId> nodes);
+
+  void forget() { rows_.clear(); }
+
+  // At least 1: rows and columns stand for so many neighbours.
+  [[nodiscard]] std::uint32_t nodes_per_cell() const { return nodes_per_cell_; }
+
+  // Those that are not 0, by row and column; of all jobs or of one.
+  [[nodiscard]] std::vector<Cell> cells(TimePoint now, std::optional<JobId> job) const;
+
+ private:
+  struct Row {
+    TimePoint taken{};
+    std::vector<std::uint32_t> frames;  // [column], so far, modulo 2^32
+    std::vector<double> rates;          // [column]; empty: told once
+  };
+
+  [[nodiscard]] std::size_t side() const {
+    return (node_count_ + nodes_per_cell_ - 1) / nodes_per_cell_;
+  }
+
+  void sweep(TimePoint now);
+
+  std::uint32_t node_count_ = 0, nodes_per_cell_ = 1;
+  std::map<std::pair<AttemptId, NodeId>, Row> rows_;
+  TimePoint swept_{};
+};
+
+}  // namespace score::monitor

@@ -1,0 +1,54 @@
+#pragma once
+// What ran when on one node, as it was measured: the second mode of the gang matrix. Fed with
+// switches and, for what ran without any switch, with who runs at a sample. Pure.
+
+#include "monitor/sampler/samples.hpp"
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <vector>
+
+namespace score::monitor {
+
+struct Run {
+  JobId job;
+  TimePoint start{};
+  std::optional<TimePoint> end;  // none: it still runs
+
+  friend bool operator==(const Run&, const Run&) = default;
+};
+
+class RunHistory {
+ public:
+  // Runs that ended longer ago are forgotten; so are the oldest beyond kMostRuns.
+  static constexpr Duration kKept = 6s;
+  static constexpr std::size_t kMostRuns = 8'192;
+
+  void feed(const NodeSample& sample);
+
+  // A job that no sample has any more ran until its last task ended, if that was told before.
+  void task_ended(JobId job, TimePoint at) { last_task_[job] = at; }
+
+  // Nothing is known from `now` on: what ran has ended for us.
+  void interrupt(TimePoint now);
+
+  // Those that touch [from, to), by start; those that still run last.
+  [[nodiscard]] std::vector<Run> between(TimePoint from, TimePoint to) const;
+
+ private:
+  void end(JobId job, TimePoint at);
+
+  struct Open {
+    JobId job;
+    TimePoint start{};
+  };
+
+  void begin(JobId job, TimePoint at);
+
+  std::vector<Open> open_;  // by job
+  std::deque<Run> ended_;
+  std::map<JobId, TimePoint> last_task_;  // when one ended, of lately
+};
+
+}  // namespace score::monitor

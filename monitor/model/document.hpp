@@ -1,0 +1,38 @@
+#pragma once
+// The document of docs/stream.md: what the head knows and what nodes measured, as one line of JSON.
+// Pure.
+
+#include "monitor/meters/cluster_meter.hpp"
+#include "monitor/model/cluster_view.hpp"
+#include "monitor/model/viewer_options.hpp"
+
+#include <compare>
+#include <optional>
+#include <string>
+
+namespace score::monitor {
+
+// Whose eyes it is for.
+struct Sight {
+  std::optional<UserId> user;  // none: nobody logged in
+  bool is_operator = false;
+
+  friend auto operator<=>(const Sight&, const Sight&) = default;
+};
+
+struct DocumentOptions {
+  std::uint64_t sequence = 0;
+  Filter filter;
+  Sight sight;
+  Duration slices{5s};  // how far back
+  Duration window{1s};  // of the switches' figures
+};
+
+[[nodiscard]] std::string write_document(const ClusterView& view, const ClusterMeter& meter,
+                                         const DocumentOptions& options);
+
+// Every task of a job that runs was measured: a document has a load of each. A job that gave its
+// slices away does not count.
+[[nodiscard]] bool has_all_loads(const ClusterView& view, const ClusterMeter& meter);
+
+}  // namespace score::monitor

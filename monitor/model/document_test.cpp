@@ -1,0 +1,161 @@
+// One document, and who sees what of it.
+#include "monitor/model/document.hpp"
+
+#include <gtest/gtest.h>
+
+namespace score::monitor {
+namespace {
+
+ClusterView cluster() {
+  ClusterView view;
+  view.head = "h";
+  view.now = TimePoint(100s);
+  view.quantum = 100ms;
+  NodeRow node;
+  node.name = "n0";
+  node.state = "up";
+  node.jobs = {JobId(1)};
+  view.nodes.push_back(node);
+  view.rows.push_back({SlotIndex(0), true, {{JobId(1)}}});
+  view.order = {SlotIndex(0)};
+  JobRow job;
+  job.job = JobId(1);
+  job.user = UserId(5);
+  job.user_name = "alice";
+  job.name = "<script>";
+  job.command = "secret arguments";
+  job.state = "running";
+  view.jobs.push_back(job);
+  return view;
+}
+
+std::string document(const ClusterView& view, const Sight& sight, const Filter& filter = {}) {
+  DocumentOptions options;
+  options.sight = sight;
+  options.filter = filter;
+  return write_document(view, ClusterMeter(), options);
+}
+
+bool has(const std::string& text, std::string_view part) {
+  return text.find(part) != text.npos;
+}
+
+TEST(Document, IsOneLineWithEverySection) {
+  const std::string text = document(cluster(), {});
+  EXPECT_FALSE(has(text, "\n"));
+  for (const char* key : {"cluster", "nodes", "matrix", "slices", "jobs", "processes", "switches",
+                          "traffic", "events"}) {
+    EXPECT_TRUE(has(text, "\"" + std::string(key) + "\":")) << key;
+  }
+}
+
+// As after two samples between which it ran so long.
+void measure(ClusterMeter& meter, NodeId node, Duration ran) {
+  GangSample gang;
+  gang.attempt = AttemptId(257);
+  gang.tasks.resize(1);
+  for (const Duration scheduled : {Duration(1s), 1s + ran}) {
+    NodeSample sample;
+    sample.taken = TimePoint(90s) + scheduled;
+    gang.scheduled = scheduled;
+    sample.gangs = {gang};
+    meter.feed(node, sample);
+  }
+}
+
+TEST(Document, HasAllLoadsOnceEachTaskOfARunningJobWasMeasured) {
+  ClusterView view = cluster();
+  view.nodes.push_back(view.nodes[0]);
+  view.jobs[0].tasks = 2;
+  ClusterMeter meter;
+  EXPECT_FALSE(has_all_loads(view, meter));
+  measure(meter, NodeId(0), 50ms);
+  EXPECT_FALSE(has_all_loads(view, meter)) << "of one node";
+  measure(meter, NodeId(1), 0ms);
+  EXPECT_FALSE(has_all_loads(view, meter)) << "it did not run there between two samples";
+  measure(meter, NodeId(1), 200ms);
+  EXPECT_TRUE(has_all_loads(view, meter));
+  meter.interrupt(NodeId(0), TimePoint(100s));
+  EXPECT_FALSE(has_all_loads(view, meter)) << "of a node that was lost";
+  view.jobs[0].idle = true;
+  EXPECT_TRUE(has_all_loads(view, meter)) << "it has no slices";
+  view.jobs[0].idle = false;
+  view.jobs[0].state = "suspended";
+  EXPECT_TRUE(has_all_loads(view, meter));
+}
+
+TEST(Document, LeavesOutPartsThatAreNotWanted) {
+  Filter filter;
+  filter.parts = *parse_parts("jobs");
+  const std::string text = document(cluster(), {}, filter);
+  EXPECT_TRUE(has(text, "\"cluster\":"));
+  EXPECT_TRUE(has(text, "\"jobs\":[{"));
+  EXPECT_FALSE(has(text, "\"nodes\":["));
+  filter.job = JobId(2);
+  EXPECT_TRUE(has(document(cluster(), {}, filter), "\"jobs\":[]"));
+}
+
+TEST(Document, TellsWhoSendsToWhomWhereAsked) {
+  ClusterMeter meter;
+  meter.peers().set_nodes(2);
+  GangSample gang;
+  gang.attempt = AttemptId(257);
+  const std::vector<NodeId> nodes = {NodeId(0), NodeId(1)};
+  for (const std::uint32_t second : {99U, 100U}) {
+    gang.frames_to = {0, second * 12};
+    meter.peers().feed(NodeId(0), TimePoint(Duration(1s) * second), gang, nodes);
+  }
+  DocumentOptions options;
+  EXPECT_FALSE(has(write_document(cluster(), meter, options), "peers"));
+  options.filter.parts = *parse_parts("peers");
+  const std::string text = write_document(cluster(), meter, options);
+  EXPECT_TRUE(has(text, R"("peers":{"nodes_per_cell":1,"cells":[[0,1,12)")) << text;
+  options.filter.job = JobId(2);
+  EXPECT_TRUE(has(write_document(cluster(), meter, options), R"("cells":[])"));
+}
+
+TEST(Document, HidesOthersWhenPrivate) {
+  ClusterView view = cluster();
+  EXPECT_TRUE(has(document(view, {}), "secret arguments"));
+  view.is_private = true;
+  for (const Sight& sight : {Sight{}, Sight{UserId(6), false}}) {
+    const std::string text = document(view, sight);
+    EXPECT_FALSE(has(text, "secret"));
+    EXPECT_FALSE(has(text, "alice"));
+    EXPECT_FALSE(has(text, "script"));
+    EXPECT_TRUE(has(text, "\"user\":null"));
+  }
+  EXPECT_TRUE(has(document(view, {UserId(5), false}), "secret arguments"));
+  EXPECT_TRUE(has(document(view, {UserId(6), true}), "secret arguments"));
+}
+
+TEST(Document, DoesNotTellAUserNameByAFilterThatFindsIt) {
+  ClusterView view = cluster();
+  Filter filter;
+  filter.user = "alice";
+  EXPECT_FALSE(has(document(view, {}, filter), "\"jobs\":[]"));
+  view.is_private = true;
+  EXPECT_TRUE(has(document(view, {}, filter), "\"jobs\":[]"));
+}
+
+TEST(Document, TellsEventsOfOthersWithoutNames) {
+  ClusterView view = cluster();
+  EventLog log;
+  Event event;
+  event.kind = EventKind::Job;
+  event.text = "job 1 (<script> of alice) running";
+  event.public_text = "job 1 running";
+  event.job = JobId(1);
+  log.add(event);
+  event.job = JobId(9);  // no longer in the list
+  log.add(event);
+  view.events = &log.events();
+  EXPECT_TRUE(has(document(view, {}), "of alice"));
+  view.is_private = true;
+  EXPECT_FALSE(has(document(view, {}), "of alice"));
+  EXPECT_TRUE(has(document(view, {}), "\"text\":\"job 1 running\""));
+  EXPECT_TRUE(has(document(view, {UserId(7), true}), "of alice"));
+}
+
+}  // namespace
+}  // namespace score::monitor

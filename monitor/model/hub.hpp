@@ -1,0 +1,89 @@
+#pragma once
+// Who watches what. Viewers with the same rate, filter and rights form a group: one document is
+// made for all of them and its bytes are shared. Holds no queue: a viewer keeps at most the newest
+// document it has not taken. One thread, no I/O.
+
+#include "base/result.hpp"
+#include "monitor/model/document.hpp"
+#include "monitor/model/viewer_options.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+namespace score::monitor {
+
+using Frame = std::shared_ptr<const std::string>;
+
+// Takes a document; false: the one before was not taken yet and is given up.
+using Deliver = std::function<bool(Frame)>;
+
+enum class ViewerId : std::uint64_t {};
+
+class Hub {
+ public:
+  static constexpr std::size_t kMaxViewers = 1'024;
+  static constexpr std::size_t kMaxGroups = 32;
+
+  // Makes the document that `sequence` documents of its group preceded.
+  using Encode = std::function<Frame(const ViewerOptions&, const Sight&, std::uint64_t sequence)>;
+
+  // Its group's newest document is delivered at once, if there is one. Errors: Busy.
+  [[nodiscard]] Result<ViewerId> add(const ViewerOptions& options, const Sight& sight,
+                                     Deliver deliver);
+  // Errors: Busy (it stays as it was), NotFound.
+  [[nodiscard]] Status change(ViewerId viewer, const ViewerOptions& options);
+  void pause(ViewerId viewer, bool paused);
+  void remove(ViewerId viewer);
+
+  // Delivers to all groups that are due at this tick.
+  void tick(std::uint64_t number, const Encode& encode);
+
+  [[nodiscard]] std::size_t viewer_count() const { return viewers_.size(); }
+
+  // Of the viewers that do not pause; 0: nobody looks.
+  [[nodiscard]] std::uint32_t shortest_ticks() const;
+
+  // Some viewer that does not pause.
+  [[nodiscard]] bool wants(Part part) const;
+
+  struct Counters {
+    std::uint64_t encoded = 0, delivered = 0, skipped = 0, bytes = 0;
+  };
+
+  [[nodiscard]] const Counters& counters() const { return counters_; }
+
+ private:
+  struct Key {
+    std::uint32_t ticks = 0;
+    Filter filter;
+    Sight sight;
+
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+
+  struct Group {
+    std::uint64_t sequence = 0;
+    std::size_t members = 0;  // that do not pause
+    std::size_t viewers = 0;
+    Frame newest;
+  };
+
+  struct Viewer {
+    Key key;
+    Deliver deliver;
+    bool paused = false;
+  };
+
+  void leave(const Key& key, bool paused);
+  void deliver(Viewer& viewer, const Frame& frame);
+
+  std::map<ViewerId, Viewer> viewers_;
+  std::map<Key, Group> groups_;
+  std::uint64_t last_id_ = 0;
+  Counters counters_;
+};
+
+}  // namespace score::monitor

@@ -1,0 +1,44 @@
+#pragma once
+// The one document that waits for a viewer who is busy with the one before. One thread.
+
+#include "base/async/asio.hpp"
+#include "monitor/model/hub.hpp"
+
+#include <utility>
+
+namespace score::monitor {
+
+class Mailbox {
+ public:
+  explicit Mailbox(asio::any_io_executor executor) : wake_(std::move(executor), 1) {}
+
+  // False: one that was not taken is replaced. Nothing is put into a closed one.
+  bool put(Frame frame) {
+    if (is_closed_) return true;
+    const bool is_free = frame_ == nullptr;
+    frame_ = std::move(frame);
+    wake_.try_send(boost::system::error_code());
+    return is_free;
+  }
+
+  // The newest; waits for it. Null: closed.
+  asio::awaitable<Frame> take() {
+    while (!frame_ && !is_closed_) co_await wake_.async_receive(kNoThrow);
+    co_return std::exchange(frame_, nullptr);
+  }
+
+  void close() {
+    is_closed_ = true;
+    frame_ = nullptr;
+    wake_.try_send(boost::system::error_code());
+  }
+
+  [[nodiscard]] bool is_closed() const { return is_closed_; }
+
+ private:
+  asio::experimental::channel<void(boost::system::error_code)> wake_;
+  Frame frame_;
+  bool is_closed_ = false;
+};
+
+}  // namespace score::monitor
