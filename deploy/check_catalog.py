@@ -31,7 +31,7 @@ def compiled(catalog):
 
 def main():
     source = pathlib.Path(sys.argv[1])
-    code = (source / 'scored/journal.cpp').read_text()
+    code = (source / 'scored/journal/journal.cpp').read_text()
     catalog = source / 'deploy/systemd/scored.catalog'
     text = catalog.read_text()
     sent = re.findall(rf'\{{"({ID})"', code)

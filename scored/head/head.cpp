@@ -2,7 +2,7 @@
 
 #include "base/os/log.hpp"
 #include "proto/convert/convert.hpp"
-#include "scored/head/settings.hpp"
+#include "scored/head/config/settings.hpp"
 
 #include <fmt/format.h>
 

@@ -4,9 +4,9 @@
 
 #include "proto/convert/convert.hpp"
 #include "proto/frames/parse.hpp"
-#include "scored/head/client_session.hpp"
+#include "scored/head/clients/client_session.hpp"
 #include "scored/head/head.hpp"
-#include "scored/head/node_session.hpp"
+#include "scored/head/nodes/node_session.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
-#include "scored/journal.hpp"
+#include "scored/journal/journal.hpp"
 
 #include "scored/head/head_fixture.hpp"
-#include "scored/journal_reader.hpp"
+#include "scored/journal/journal_reader.hpp"
 
 #include <gtest/gtest.h>
 

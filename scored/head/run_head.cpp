@@ -6,11 +6,11 @@
 #include "base/os/priority.hpp"
 #include "base/text.hpp"
 #include "proto/transport/key.hpp"
-#include "scored/head/config.hpp"
+#include "scored/head/config/config.hpp"
 #include "scored/head/head.hpp"
-#include "scored/head/monitoring.hpp"
+#include "scored/head/observe/monitoring.hpp"
 #include "scored/head/server.hpp"
-#include "scored/journal.hpp"
+#include "scored/journal/journal.hpp"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 #include "base/limits.hpp"
 #include "base/os/log.hpp"
 #include "proto/frames/parse.hpp"
-#include "scored/head/node_session.hpp"
+#include "scored/head/nodes/node_session.hpp"
 
 #include <algorithm>
 #include <sys/resource.h>

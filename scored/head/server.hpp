@@ -7,7 +7,7 @@
 #include "base/async/task_group.hpp"
 #include "proto/transport/tls_connection.hpp"
 #include "proto/transport/unix_connection.hpp"
-#include "scored/head/client_session.hpp"
+#include "scored/head/clients/client_session.hpp"
 #include "scored/head/head.hpp"
 
 #include <list>

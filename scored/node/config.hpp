@@ -7,7 +7,7 @@
 #include "base/units.hpp"
 #include "monitor/model/settings.hpp"
 #include "proto/transport/tls_connection.hpp"
-#include "scored/network_config.hpp"
+#include "scored/config/network_config.hpp"
 
 #include <cstdint>
 #include <optional>

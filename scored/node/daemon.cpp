@@ -6,8 +6,8 @@
 #include "base/os/notify.hpp"
 #include "proto/convert/convert.hpp"
 #include "proto/frames/hello.hpp"
-#include "scored/node/activity.hpp"
-#include "scored/node/memory.hpp"
+#include "scored/node/observe/activity.hpp"
+#include "scored/node/observe/memory.hpp"
 
 #include <algorithm>
 #include <csignal>

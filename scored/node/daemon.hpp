@@ -6,15 +6,15 @@
 #include "base/async/clock.hpp"
 #include "base/async/task_group.hpp"
 #include "gang/node/node_agent.hpp"
-#include "scored/node/attempts.hpp"
+#include "scored/node/attempts/attempts.hpp"
+#include "scored/node/attempts/launcher_link.hpp"
 #include "scored/node/config.hpp"
-#include "scored/node/head_link.hpp"
-#include "scored/node/launcher_link.hpp"
-#include "scored/node/login_door.hpp"
-#include "scored/node/metrics.hpp"
-#include "scored/node/sampling.hpp"
-#include "scored/node/switcher.hpp"
-#include "scored/node/vitals.hpp"
+#include "scored/node/link/head_link.hpp"
+#include "scored/node/link/login_door.hpp"
+#include "scored/node/observe/metrics.hpp"
+#include "scored/node/observe/sampling.hpp"
+#include "scored/node/observe/vitals.hpp"
+#include "scored/node/switch/switcher.hpp"
 
 #include <optional>
 #include <string>

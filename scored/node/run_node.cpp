@@ -4,10 +4,10 @@
 #include "base/os/log.hpp"
 #include "base/os/priority.hpp"
 #include "proto/transport/key.hpp"
-#include "scored/journal.hpp"
+#include "scored/journal/journal.hpp"
 #include "scored/node/config.hpp"
 #include "scored/node/daemon.hpp"
-#include "scored/node/memory.hpp"
+#include "scored/node/observe/memory.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // Lines of PMI: however the bytes are cut, the same lines come out, and a parsed command's parts
 // lie inside its line.
 
-#include "scored/shepherd/pmi_line.hpp"
+#include "scored/job/pmi/pmi_line.hpp"
 
 #include "base/assert.hpp"
 

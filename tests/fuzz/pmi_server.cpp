@@ -5,7 +5,7 @@
 // What must hold whatever comes: replies are whole lines to tasks that are there, a fence leaves
 // only when both tasks wait, and a task's replies stay in proportion to what it sent.
 
-#include "scored/shepherd/pmi_server.hpp"
+#include "scored/job/pmi/pmi_server.hpp"
 
 #include "base/assert.hpp"
 #include "proto/frames/key_values.hpp"

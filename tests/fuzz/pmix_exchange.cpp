@@ -7,8 +7,8 @@
 // a group say of it: nothing comes out that was not in there.
 
 #include "base/assert.hpp"
-#include "scored/pmix/exchange.hpp"
-#include "scored/pmix/group_part.hpp"
+#include "scored/job/pmix/exchange.hpp"
+#include "scored/job/pmix/group_part.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -3,7 +3,7 @@
 // What must hold: what is taken for a group can be said again as one part, and means the same then.
 
 #include "base/assert.hpp"
-#include "scored/pmix/group_part.hpp"
+#include "scored/job/pmix/group_part.hpp"
 
 #include <cstddef>
 #include <cstdint>

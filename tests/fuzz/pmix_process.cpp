@@ -4,7 +4,7 @@
 // What must hold: nothing is heard any more after the end, which is told once, and a task counts as
 // initialised only if that was said.
 
-#include "scored/shepherd/pmix_process.hpp"
+#include "scored/job/pmix/pmix_process.hpp"
 
 #include "base/assert.hpp"
 #include "base/os/fd.hpp"

@@ -1,0 +1,166 @@
+#include "scored/head/config/config.hpp"
+
+#include "base/config/config.hpp"
+#include "base/text/hostlist.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace score::head {
+namespace {
+
+constexpr std::uint32_t kMostRequeues = 100;
+static_assert(kMostRequeues < base::kAttemptsPerJob, "each takes a number");
+constexpr Duration kMaxGrace = 3600s;
+
+void read_login_nodes(ConfigSection& section, const std::set<std::string>& nodes,
+                      HeadConfig& config) {
+  std::string text;
+  section.read("login_nodes", text);
+  if (text.empty()) return;
+  auto names = expand_hostlist(text);
+  if (!names) return section.refuse("login_nodes", names.error().message());
+  for (const std::string& name : *names) {
+    if (!nodes.contains(name)) section.refuse("login_nodes", name + " is not one of the nodes");
+  }
+  config.login_nodes = *std::move(names);
+}
+
+void read_names(ConfigSection& section, HeadConfig& config) {
+  std::string nodes;
+  section.read("nodes", nodes);
+  auto names = expand_hostlist(nodes);
+  if (!names) {
+    section.refuse("nodes", names.error().message());
+    return;
+  }
+  config.nodes = std::move(*names);
+  const std::set<std::string> unique(config.nodes.begin(), config.nodes.end());
+  if (config.nodes.empty()) section.refuse("nodes", "name at least one node");
+  if (unique.size() != config.nodes.size()) section.refuse("nodes", "a node is named twice");
+  read_login_nodes(section, unique, config);
+  section.read("cluster", config.cluster);
+  if (!is_host_name(config.cluster)) section.refuse("cluster", "letters, digits, '-' only");
+}
+
+void read_path(ConfigSection& section, std::string_view key, std::string& path) {
+  section.read(key, path);
+  if (section.has(key) && !path.starts_with('/')) section.refuse(key, "must be an absolute path");
+}
+
+void read_places(ConfigSection& section, HeadConfig& config) {
+  std::string listen = proto::format_endpoint(config.listen);
+  section.read("listen", listen);
+  if (auto endpoint = proto::parse_endpoint(listen)) {
+    config.listen = *endpoint;
+  } else {
+    section.refuse("listen", "must be \"address:port\"");
+  }
+  read_path(section, "run_dir", config.run_dir);
+  read_path(section, "socket", config.socket);
+  if (config.socket.empty()) config.socket = config.run_dir + "/head.sock";
+  read_path(section, "state_dir", config.state_dir);
+  read_path(section, "key_file", config.key_file);
+}
+
+void read_policy(ConfigSection& section, HeadConfig& config) {
+  section.read("operators", config.operators.users);
+  section.read("operator_group", config.operators.group);
+  section.read("virtual", config.virtual_cluster);
+  section.read_choice("log_level", config.log_level,
+                      {{"error", LogLevel::Error},
+                       {"warning", LogLevel::Warning},
+                       {"notice", LogLevel::Notice},
+                       {"info", LogLevel::Info},
+                       {"debug", LogLevel::Debug}});
+  section.read("quantum", config.quantum, limits::kMinQuantum, limits::kMaxQuantum);
+  section.read("slots", config.slots, 1U, limits::kMaxSlots);
+  section.read("switch_always", config.switch_always);
+  section.read("requeue", config.requeue);
+  section.read("max_requeues", config.max_requeues, 0U, kMostRequeues);
+  section.read("idle_detection", config.idle_detection);
+  section.read("overcommit", config.overcommit);
+  section.read("front_end_grace", config.front_end_grace, 0s, kMaxGrace);
+  section.read("kill_grace", config.kill_grace, 0s, kMaxGrace);
+  section.read("launch_deadline", config.launch_deadline, 1s, kMaxGrace);
+  section.read("kill_deadline", config.kill_deadline, 1s, kMaxGrace);
+  section.read("rejoin_grace", config.rejoin_grace, 1s, kMaxGrace);
+  section.read("idle_timeout", config.idle_timeout, 1s, 24h);
+}
+
+Result<HeadConfig> read_config(Result<ConfigFile> file) {
+  if (!file) return file.error();
+  HeadConfig config;
+  ConfigSection root = file->root();
+  ConfigSection section = root.section("head");
+  read_names(section, config);
+  read_places(section, config);
+  read_policy(section, config);
+  config.network = read_network_config(root);
+  ConfigSection bounds = root.section("limits");
+  config.limits = read_user_limits(bounds);
+  ConfigSection watched = root.section("monitor");
+  monitor::read_settings(watched, config.monitor);
+  for (const char* role : {"node", "launcher"}) root.ignore(role);
+  if (auto sound = file->finish(); !sound) return sound.error();
+  return config;
+}
+
+}  // namespace
+
+gang::ClusterConfig HeadConfig::for_cluster() const {
+  gang::ClusterConfig out;
+  out.quantum = quantum;
+  out.max_slots = slots;
+  out.switch_always = switch_always;
+  out.max_requeues = max_requeues;
+  out.idle_detection = idle_detection;
+  out.overcommit = overcommit;
+  out.launch_deadline = launch_deadline;
+  out.kill_deadline = kill_deadline;
+  out.rejoin_grace = rejoin_grace;
+  out.suspect_after = limits::kSuspectAfter;
+  out.dead_after = limits::kDeadAfter;
+  return out;
+}
+
+Result<HeadConfig> load_config(const std::string& path) {
+  return read_config(ConfigFile::load(path));
+}
+
+Result<HeadConfig> parse_config(std::string_view text, const std::string& name) {
+  return read_config(ConfigFile::parse(text, name));
+}
+
+Status check_reload(const HeadConfig& running, const HeadConfig& wanted) {
+  const auto fixed = [](std::string_view key) {
+    return fail(Errc::WrongState, "{}: a change needs a restart of the head", key);
+  };
+  if (wanted.cluster != running.cluster) return fixed("cluster");
+  if (proto::format_endpoint(wanted.listen) != proto::format_endpoint(running.listen)) {
+    return fixed("listen");
+  }
+  if (wanted.run_dir != running.run_dir) return fixed("run_dir");
+  if (wanted.socket != running.socket) return fixed("socket");
+  if (wanted.state_dir != running.state_dir) return fixed("state_dir");
+  if (wanted.key_file != running.key_file) return fixed("key_file");
+  if (wanted.launch_deadline != running.launch_deadline) return fixed("launch_deadline");
+  if (wanted.kill_deadline != running.kill_deadline) return fixed("kill_deadline");
+  if (wanted.rejoin_grace != running.rejoin_grace) return fixed("rejoin_grace");
+  if (wanted.switch_always != running.switch_always) return fixed("switch_always");
+  {
+    monitor::MonitorSettings changed = wanted.monitor;
+    changed.is_private = running.monitor.is_private;
+    if (!(changed == running.monitor)) return fixed("monitor");
+  }
+  for (const std::string& name : running.nodes) {
+    if (std::find(wanted.nodes.begin(), wanted.nodes.end(), name) == wanted.nodes.end()) {
+      return fail(Errc::WrongState, "nodes: {} cannot be taken away from a running head; drain it",
+                  name);
+    }
+  }
+  return {};
+}
+
+}  // namespace score::head

@@ -1,0 +1,55 @@
+#include "scored/head/config/config.hpp"
+
+#include <gtest/gtest.h>
+
+namespace score::head {
+namespace {
+
+std::string problem(std::string_view text) {
+  const auto config = parse_config(text, "x.toml");
+  return config ? "" : config.error().context();
+}
+
+TEST(HeadConfig, HasDefaultsForAllButTheNodes) {
+  const auto config = parse_config("[head]\nnodes = \"n[0-3]\"", "x.toml");
+  ASSERT_TRUE(config);
+  EXPECT_EQ(config->nodes, (std::vector<std::string>{"n0", "n1", "n2", "n3"}));
+  EXPECT_EQ(config->socket, "/run/scored/head.sock");
+  EXPECT_EQ(config->quantum, 100ms);
+  EXPECT_TRUE(config->idle_detection);
+  EXPECT_TRUE(config->overcommit);
+  EXPECT_FALSE(parse_config("[head]\nnodes = \"a\"\novercommit = false", "x")->overcommit);
+  EXPECT_FALSE(parse_config("[head]\nnodes = \"a\"\nidle_detection = false", "x")->idle_detection);
+}
+
+TEST(HeadConfig, RefusesWithFileAndLine) {
+  EXPECT_EQ(problem("[head]\nnodes = \"a\"\nquantm = \"1s\""),
+            "x.toml:3: unknown key 'head.quantm'");
+  EXPECT_EQ(problem("[head]\nnodes = \"a\"\nquantum = \"1h\"").substr(0, 9), "x.toml:3:");
+  EXPECT_EQ(problem("[head]\nnodes = \"a,a\"").substr(0, 9), "x.toml:2:");
+  EXPECT_EQ(problem("[head]\nnodes = \"a[\"").substr(0, 9), "x.toml:2:");
+  EXPECT_EQ(problem("[head]\nnodes = \"a\"\nlisten = \"here\"").substr(0, 9), "x.toml:3:");
+  EXPECT_EQ(problem("[head]\nnodes = \"a\"\nstate_dir = \"x\"").substr(0, 9), "x.toml:3:");
+  EXPECT_EQ(problem("[head]\nnodes = \"a\"\nlogin_nodes = \"b\""),
+            "x.toml:3: login_nodes: b is not one of the nodes");
+  EXPECT_NE(problem("[head]\nslots = 3"), "");
+}
+
+TEST(HeadConfig, LeavesTheNodesSectionToTheNode) {
+  EXPECT_EQ(problem("[head]\nnodes = \"a\"\n[node]\nanything = 1"), "");
+}
+
+TEST(HeadConfig, ReloadsWhatCanChange) {
+  const HeadConfig running = *parse_config("[head]\nnodes = \"n[0-1]\"", "x");
+  const auto reload = [&running](std::string_view text) {
+    return check_reload(running, *parse_config(text, "x"));
+  };
+  EXPECT_TRUE(reload("[head]\nnodes = \"n[0-2]\"\nquantum = \"20ms\"\noperators = [\"a\"]"));
+  EXPECT_FALSE(reload("[head]\nnodes = \"n0\""));
+  EXPECT_FALSE(reload("[head]\nnodes = \"n[0-1]\"\nlisten = \"127.0.0.1:1\""));
+  EXPECT_FALSE(reload("[head]\nnodes = \"n[0-1]\"\nstate_dir = \"/x\""));
+  EXPECT_FALSE(reload("[head]\nnodes = \"n[0-1]\"\nswitch_always = true"));
+}
+
+}  // namespace
+}  // namespace score::head

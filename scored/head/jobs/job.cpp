@@ -1,0 +1,156 @@
+#include "scored/head/jobs/job.hpp"
+
+#include "base/text.hpp"
+#include "base/text/hostlist.hpp"
+#include "gang/matrix/shape.hpp"
+#include "proto/convert/convert.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+namespace score::head {
+namespace {
+
+constexpr int kMaxFailedShown = 64;
+constexpr std::size_t kMaxEvents = 64;
+constexpr std::size_t kMaxEventBytes = 512;
+
+std::uint32_t task_count(const gang::JobView& view) {
+  std::uint32_t placed = 0;
+  for (const std::uint32_t tasks : view.tasks_on_node) placed += tasks;
+  if (placed > 0) return placed;
+  const auto shape = gang::shape_of(view.request);
+  return shape ? shape->tasks : 0;
+}
+
+void add_times(const Job& job, const StatusContext& context, wire::JobStatus& out) {
+  const WallTime never{};
+  out.set_scheduled_ns(context.view.scheduled.count());
+  if (context.quantum > Duration{0}) {
+    out.set_slices(static_cast<std::uint64_t>(context.view.scheduled / context.quantum));
+  }
+  out.set_submitted_wall_ns(job.info.submitted.time_since_epoch().count());
+  if (job.progress.started == never) return;
+  out.set_started_wall_ns(job.progress.started.time_since_epoch().count());
+  out.set_elapsed_ns((context.now - job.progress.started).count());
+}
+
+void add_end(const Job& job, const StatusContext& context, wire::JobStatus& out) {
+  if (!is_final(context.view.state)) return;
+  out.set_ended_wall_ns(context.now.time_since_epoch().count());
+  out.set_exit_code(job.exit_code.value_or(context.view.exit_code));
+  for (const TaskExit& exit : context.view.exits) {
+    if (exit.code == 0 && exit.signal == 0) continue;
+    if (out.failed_tasks_size() == kMaxFailedShown) break;
+    *out.add_failed_tasks() = proto::to_wire(exit);
+  }
+}
+
+// How many of the scheduler's reasons say less than why_ended. We know better who cancelled it, and
+// why, than that it was cancelled; that tasks then ended by a signal is our own doing.
+std::size_t count_known(const Job& job, const gang::JobView& view) {
+  if (job.why_ended.empty()) return 0;
+  const JobState state = view.ending.value_or(view.state);
+  if (state == JobState::Cancelled) return std::min<std::size_t>(1, view.reasons.size());
+  return shown_state(job, state) == JobState::Cancelled ? view.reasons.size() : 0;
+}
+
+}  // namespace
+
+wire::JobStatus make_status(const Job& job, const StatusContext& context) {
+  const gang::JobView& view = context.view;
+  wire::JobStatus out;
+  out.set_job(job.info.id.value());
+  out.set_user(job.info.user.value());
+  out.set_user_name(context.user_name);
+  out.set_name(job.info.name);
+  out.set_state(static_cast<std::uint32_t>(shown_state(job, view.state)));
+  if (!job.why_ended.empty()) out.add_reasons(job.why_ended);
+  for (std::size_t i = count_known(job, view); i < view.reasons.size(); ++i) {
+    out.add_reasons(view.reasons[i]);
+  }
+  out.set_tasks(task_count(view));
+  for (const std::string& node : job.progress.placement.nodes) out.add_nodes(node);
+  for (const std::uint32_t tasks : job.progress.placement.tasks_on_node) {
+    out.add_tasks_on_node(tasks);
+  }
+  out.set_slot(view.slot ? static_cast<std::int32_t>(view.slot->value()) : -1);
+  out.set_rows_used(view.rows_used);
+  out.set_share(view.share);
+  out.set_weight(view.request.weight);
+  out.set_scheduled_limit_ns(view.request.scheduled_limit.count());
+  out.set_wall_limit_ns(view.request.wall_limit.count());
+  out.set_command(job.info.command);
+  out.set_directory(job.info.directory);
+  out.set_queue(static_cast<std::uint32_t>(view.request.queue));
+  out.set_priority(view.request.priority);
+  out.set_activity(static_cast<std::uint32_t>(view.activity));
+  out.set_background(view.background);
+  out.set_restarts(view.restarts);
+  out.set_cpus_per_task(view.request.cpus_per_task);
+  out.set_tasks_per_core(view.tasks_per_core);
+  add_times(job, context, out);
+  add_end(job, context, out);
+  return out;
+}
+
+void note_event(Job& job, WallTime at, std::string_view text) {
+  wire::JobEvent event;
+  event.set_wall_ns(at.time_since_epoch().count());
+  event.set_text(escape_terminal(text, kMaxEventBytes));
+  if (job.events.size() == kMaxEvents) job.events.erase(job.events.begin() + kMaxEvents / 4);
+  job.events.push_back(std::move(event));
+}
+
+std::string joined(const std::vector<std::string>& reasons) {
+  return fmt::format("{}", fmt::join(reasons, "; "));
+}
+
+std::string event_of(const Job& job, const gang::JobView& view, JobState before) {
+  std::string text(name_of(view.state));
+  switch (view.state) {
+    case JobState::Launching:
+      text = "launching on " + compress_hostlist(job.progress.placement.nodes);
+      if (view.slot) text += fmt::format(", slot {}", view.slot->value());
+      return text;
+    case JobState::Running:
+      if (before == JobState::Suspended) return "goes on";
+      return fmt::format("{} tasks started", task_count(view));
+    default:
+      if (!view.reasons.empty()) text += ": " + joined(view.reasons);
+      return text;
+  }
+}
+
+std::string end_event(const wire::JobStatus& status) {
+  auto text = fmt::format("{}, exit code {}", name_of(static_cast<JobState>(status.state())),
+                          status.exit_code());
+  const std::vector<std::string> reasons(status.reasons().begin(), status.reasons().end());
+  if (!reasons.empty()) text += ": " + joined(reasons);
+  return text;
+}
+
+void add_events(const Job& job, wire::JobStatus& status) {
+  for (const auto& event : job.events) *status.add_events() = event;
+}
+
+JobState shown_state(const Job& job, JobState state) {
+  const bool ended_itself = state == JobState::Completed || state == JobState::Failed;
+  return job.is_being_cancelled && ended_itself ? JobState::Cancelled : state;
+}
+
+std::string_view name_of(gang::JobActivity activity) {
+  constexpr std::array<std::string_view, 3> kNames = {"busy", "idle", "deadlocked"};
+  return kNames.at(static_cast<std::size_t>(activity));
+}
+
+std::string_view name_of(JobState state) {
+  constexpr std::array<std::string_view, 11> kNames = {
+      "pending", "launching", "running",   "suspended",   "completing",   "completed",
+      "failed",  "cancelled", "timed_out", "node_failed", "launch_failed"};
+  return kNames.at(static_cast<std::size_t>(state));
+}
+
+}  // namespace score::head

@@ -1,0 +1,71 @@
+#pragma once
+// One job as the head keeps it beside the scheduler: what its user gave, where it runs, what of it
+// is on disk, and how it is shown.
+
+#include "base/ids.hpp"
+#include "base/model/model.hpp"
+#include "base/time.hpp"
+#include "gang/head/cluster.hpp"
+#include "proto/client.pb.h"
+#include "proto/frames/frames.hpp"
+#include "scored/head/store/store.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace score::head {
+
+// Who asked, as the kernel says.
+struct Peer {
+  UserId user;
+  proto::Role role = proto::Role::Anonymous;  // OtherUser, Operator or Root
+  std::string name;                           // "alice", or the number
+  std::string via = "socket";                 // or "web", or the login node's name
+};
+
+struct Job {
+  JobInfo info;
+  JobProgress progress;                   // as it is now
+  std::optional<JobProgress> saved;       // as it was last given to the commit log
+  std::vector<NodeId> nodes;              // [node index], of progress.placement
+  AttemptId killed;                       // attempt whose nodes were told to kill it
+  bool is_being_cancelled = false;        // SIGTERM was sent; the grace is running
+  gang::EndCause cancel_cause{};          // meaningful while it is being cancelled
+  std::string kept_by;                    // the operator who held or suspended another's job
+  std::string why_ended;                  // goes before the scheduler's reasons
+  std::optional<std::int32_t> exit_code;  // instead of the scheduler's
+  gang::JobActivity activity = gang::JobActivity::Busy;
+  std::string last_news;                 // state and reasons that watchers know
+  std::string last_wait;                 // reasons of which the events tell
+  std::vector<wire::JobEvent> events;    // see note_event()
+  std::optional<wire::JobStatus> ended;  // the last word
+  bool end_is_stored = false;
+};
+
+// What a status is made from besides the job.
+struct StatusContext {
+  const gang::JobView& view;
+  const std::string& user_name;
+  Duration quantum{};
+  WallTime now{};
+};
+
+[[nodiscard]] wire::JobStatus make_status(const Job& job, const StatusContext& context);
+
+// Writes into the job's time line. It keeps its beginning and the newest, 64 in all.
+void note_event(Job& job, WallTime at, std::string_view text);
+void add_events(const Job& job, wire::JobStatus& status);
+// What the time line says of a new state, and of the end.
+[[nodiscard]] std::string event_of(const Job& job, const gang::JobView& view, JobState before);
+[[nodiscard]] std::string end_event(const wire::JobStatus& status);
+
+[[nodiscard]] std::string joined(const std::vector<std::string>& reasons);  // "; " between
+
+// The scheduler's state, except that what ends while it is being cancelled was cancelled.
+[[nodiscard]] JobState shown_state(const Job& job, JobState state);
+
+[[nodiscard]] std::string_view name_of(JobState state);              // "running"
+[[nodiscard]] std::string_view name_of(gang::JobActivity activity);  // "idle"
+
+}  // namespace score::head

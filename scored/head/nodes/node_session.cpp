@@ -1,0 +1,210 @@
+#include "scored/head/nodes/node_session.hpp"
+
+#include "base/limits.hpp"
+#include "base/os/host_facts.hpp"
+#include "proto/convert/convert.hpp"
+#include "proto/frames/hello.hpp"
+#include "proto/frames/parse.hpp"
+
+#include <utility>
+
+namespace score::head {
+namespace {
+
+using proto::FrameType;
+
+class Farewell {
+ public:
+  Farewell(Head& head, NodeId node, std::shared_ptr<proto::Connection> connection)
+      : head_(head), node_(node), connection_(std::move(connection)) {}
+
+  Farewell(const Farewell&) = delete;
+  Farewell& operator=(const Farewell&) = delete;
+
+  ~Farewell() {
+    connection_->close();
+    head_.node_lost(node_, *connection_);
+  }
+
+ private:
+  Head& head_;
+  NodeId node_;
+  std::shared_ptr<proto::Connection> connection_;
+};
+
+// 0: the message is not about an attempt.
+AttemptId attempt_of(const NodeToHead& message) {
+  return std::visit(
+      [](const auto& one) {
+        if constexpr (requires { one.attempt; }) return one.attempt;
+        return AttemptId();
+      },
+      message);
+}
+
+}  // namespace
+
+NodeSession::NodeSession(Head& head, Clock& clock, NodeId node,
+                         std::shared_ptr<proto::Connection> connection)
+    : head_(head), clock_(clock), node_(node), connection_(std::move(connection)) {}
+
+asio::awaitable<void> NodeSession::run(Result<proto::InFrame> hello) {
+  const Farewell farewell(head_, node_, connection_);
+  if (!hello) {
+    refuse(hello.error());
+    co_return;
+  }
+  if (!greet(*hello)) co_return;
+  for (;;) {
+    auto frame = co_await connection_->read(proto::Role::Node);
+    if (!frame) {
+      if (!frame.error().is(Errc::Closed)) refuse(frame.error());
+      co_return;
+    }
+    if (!dispatch(*frame)) co_return;
+  }
+}
+
+bool NodeSession::greet(const proto::InFrame& frame) {
+  auto hello = proto::parse<wire::NodeHello>(frame);
+  if (!hello) return refuse(hello.error());
+  const std::string& name = head_.links().name(node_);
+  if (hello->name() != name) {
+    return refuse(fail(Errc::Denied, "the key of {} says it is {}", name,
+                       escape_terminal(hello->name(), 80)));
+  }
+  const auto version =
+      proto::choose_version({hello->lowest_version(), hello->highest_version()}, name);
+  if (!version) return refuse(version.error());
+  auto known = proto::from_wire(*hello);
+  if (!known) return refuse(known.error());
+  if (head_.is_outlived(node_, Epoch(hello->head_epoch()), hello->head_proof())) return false;
+  NodeVitals vitals;
+  vitals.switch_method = escape_terminal(hello->switch_method(), 80);
+  vitals.priority_method = escape_terminal(hello->priority_method(), 80);
+  vitals.pid = hello->pid();
+  wire::NodeWelcome welcome;
+  welcome.set_version(*version);
+  welcome.set_cluster(head_.config().cluster);
+  welcome.set_head_epoch(head_.incarnation().value());
+  welcome.set_head_proof(head_.proof());
+  welcome.set_clock(monotonic_clock_name());
+  proto::send(*connection_, welcome);
+  head_.node_connected(node_, *known, std::move(vitals), connection_);
+  return true;
+}
+
+bool NodeSession::dispatch(const proto::InFrame& frame) {
+  const TimePoint received = clock_.now();
+  switch (frame.type) {
+    case FrameType::Heartbeat:
+      answer_heartbeat(frame, received);
+      return true;
+    case FrameType::TaskOutput:
+      return handle_stream<wire::TaskOutput>(frame, [this](auto&& message) {
+        head_.streams().task_output(node_, std::move(message));
+      });
+    case FrameType::TaskInputTaken:
+      return handle_stream<wire::TaskInputTaken>(
+          frame, [this](auto&& message) { head_.streams().task_input_taken(node_, message); });
+    case FrameType::FenceEnter:
+      return handle_stream<wire::FenceEnter>(frame, [this](auto&& message) {
+        head_.streams().fence_enter(node_, std::move(message));
+      });
+    case FrameType::JobRelay:
+      return handle_stream<wire::JobRelay>(
+          frame, [this](auto&& message) { head_.streams().relay(node_, std::move(message)); });
+    case FrameType::NetworkRequest:
+      return handle_stream<wire::NetworkRequest>(frame, [this](auto&& message) {
+        head_.network_request(node_, AttemptId(message.attempt()));
+      });
+    case FrameType::NetworkPrepared:
+      return handle_stream<wire::NetworkPrepared>(
+          frame, [this](auto&& message) { head_.network_prepared(node_, std::move(message)); });
+    case FrameType::NetworkRefused:
+      return handle_stream<wire::NetworkRefused>(
+          frame, [this](auto&& message) { head_.network_refused(node_, message); });
+    case FrameType::NodeTraceReply: {
+      auto reply = proto::parse<wire::NodeTraceReply>(frame);
+      if (!reply) return refuse(reply.error());
+      head_.trace_reply(node_, std::move(*reply));
+      return true;
+    }
+    case FrameType::NodeSample:
+      return handle_sample(frame);
+    default:
+      return handle_report(frame);
+  }
+}
+
+// The clock exchange: stamped as it came and as it goes, before anything else is done.
+void NodeSession::answer_heartbeat(const proto::InFrame& frame, TimePoint received) {
+  auto heartbeat = proto::parse<wire::Heartbeat>(frame);
+  if (!heartbeat) {
+    refuse(heartbeat.error());
+    return;
+  }
+  if (heartbeat->node_sent_ns() != 0) {
+    wire::HeartbeatReply reply;
+    reply.set_node_sent_ns(heartbeat->node_sent_ns());
+    reply.set_head_received_ns(received.time_since_epoch().count());
+    reply.set_head_sent_ns(clock_.now().time_since_epoch().count());
+    proto::send(*connection_, reply);
+  }
+  head_.heartbeat(node_, *heartbeat);
+}
+
+// About an attempt that is over or older it is late, not wrong, and dropped.
+template <class Message, class Handler>
+bool NodeSession::handle_stream(const proto::InFrame& frame, Handler handler) {
+  auto message = proto::parse<Message>(frame);
+  if (!message) return refuse(message.error());
+  const AttemptId attempt(message->attempt());
+  if (!head_.streams().is_current(attempt)) return true;
+  if (!head_.streams().is_on(node_, attempt)) {
+    refuse(
+        fail(Errc::Denied, "{} of attempt {} on other nodes", proto::name_of(frame.type), attempt));
+    return true;
+  }
+  handler(std::move(*message));
+  return true;
+}
+
+// Hundreds a second while somebody watches: they are read into the same memory, unless one is big.
+bool NodeSession::handle_sample(const proto::InFrame& frame) {
+  constexpr std::size_t kMostKept = 16 * limits::kKiB;
+  static thread_local wire::NodeSample kept;
+  wire::NodeSample big;
+  wire::NodeSample& sample = frame.payload.size() <= kMostKept ? kept : big;
+  if (!proto::parse_into(sample, frame.payload)) {
+    return refuse(fail(proto::WireErrc::BadMessage, "broken {}", name_of(frame.type)));
+  }
+  head_.node_sampled(node_, sample);
+  return true;
+}
+
+bool NodeSession::handle_report(const proto::InFrame& frame) {
+  if (frame.type == FrameType::NodeHello) return refuse(fail(Errc::WrongState, "a second hello"));
+  auto report = proto::decode_node_to_head(frame.type, frame.payload);
+  if (!report) return refuse(report.error());
+  const AttemptId attempt = attempt_of(*report);
+  const bool is_wrong_node = attempt != AttemptId() && head_.streams().is_current(attempt) &&
+                             !head_.streams().is_on(node_, attempt);
+  if (is_wrong_node && !proto::may_send(proto::Role::WrongNode, frame.type)) {
+    refuse(
+        fail(Errc::Denied, "{} of attempt {} on other nodes", proto::name_of(frame.type), attempt));
+    return true;
+  }
+  head_.node_says(node_, *report);
+  return true;
+}
+
+bool NodeSession::refuse(const Error& error) {
+  if (limiter_.allow(clock_.now())) {
+    log_warning("refuse node", kv("peer", connection_->peer()), kv("err", error),
+                kv("suppressed", limiter_.take_suppressed()));
+  }
+  return false;
+}
+
+}  // namespace score::head

@@ -1,0 +1,118 @@
+// Job ids and ranks stay out of labels: they have no end. Nodes are labels, as there are as many as
+// the configuration names.
+#include "scored/head/observe/metrics.hpp"
+
+#include "monitor/http/exporter.hpp"
+#include "scored/head/config/settings.hpp"
+
+#include <map>
+
+namespace score::head {
+namespace {
+
+using monitor::Exporter;
+using monitor::NodeTotals;
+
+void export_cluster(Exporter& out, const monitor::ClusterView& view) {
+  out.gauge("scored_build_info", "1; the labels say what runs.")
+      .value(1, {{"version", view.version}, {"cluster", view.name}});
+  out.gauge("scored_time_slice_seconds", "Length of a slice.").value(view.quantum);
+  out.gauge("scored_slots", "Most rows of the gang matrix.").value(static_cast<double>(view.slots));
+  out.gauge("scored_slots_used", "Rows of the gang matrix with a job.")
+      .value(static_cast<double>(view.rows.size()));
+  std::map<std::string, int> nodes = {{"up", 0}, {"suspect", 0}, {"down", 0}, {"unknown", 0}};
+  for (const auto& node : view.nodes) ++nodes[node.state];
+  out.gauge("scored_nodes", "Nodes by state.");
+  for (const auto& [state, count] : nodes) out.value(count, {{"state", state}});
+  out.gauge("scored_nodes_drained", "Nodes that take no new jobs.")
+      .value(static_cast<double>(view.nodes_drained));
+  std::map<std::string, int> jobs = {
+      {"pending", 0}, {"launching", 0}, {"running", 0}, {"suspended", 0}, {"completing", 0}};
+  for (const auto& job : view.jobs) {
+    if (!job.final) ++jobs[job.state];
+  }
+  out.gauge("scored_jobs", "Jobs that have not ended, by state.");
+  for (const auto& [state, count] : jobs) out.value(count, {{"state", state}});
+}
+
+void export_nodes(Exporter& out, const monitor::ClusterView& view,
+                  const monitor::ClusterMeter& meter) {
+  const double wall = std::chrono::duration<double>(view.wall.time_since_epoch()).count();
+  out.gauge("scored_node_last_heartbeat_timestamp_seconds", "When a node was heard last.");
+  for (const auto& node : view.nodes) {
+    if (!node.last_heard) continue;
+    out.value(wall - std::chrono::duration<double>(*node.last_heard).count(),
+              {{"node", node.name}});
+  }
+  out.gauge("scored_node_clock_error_seconds", "Bound of a node's clock error.");
+  for (const auto& node : view.nodes) out.value(node.clock_error, {{"node", node.name}});
+  out.counter("scored_node_cpu_seconds_total", "CPU time of the jobs of a node.");
+  for (std::uint32_t i = 0; i < view.nodes.size(); ++i) {
+    const NodeTotals* totals = meter.totals(NodeId(i));
+    if (totals == nullptr) continue;
+    out.value(totals->user, {{"node", view.nodes[i].name}, {"mode", "user"}});
+    out.value(totals->system, {{"node", view.nodes[i].name}, {"mode", "system"}});
+  }
+  out.counter("scored_comm_bytes_total", "Bytes through PM, by node.");
+  for (std::uint32_t i = 0; i < view.nodes.size(); ++i) {
+    const NodeTotals* totals = meter.totals(NodeId(i));
+    if (totals == nullptr) continue;
+    const auto bytes = [](std::uint64_t count) { return static_cast<double>(count); };
+    out.value(bytes(totals->traffic.sent_bytes),
+              {{"node", view.nodes[i].name}, {"direction", "sent"}});
+    out.value(bytes(totals->traffic.received_bytes),
+              {{"node", view.nodes[i].name}, {"direction", "received"}});
+  }
+}
+
+// One observation a request is all we keep of a time: its sum and count.
+void export_requests(Exporter& out, const monitor::HttpServer::Counts& requests) {
+  out.counter("scored_api_requests_total", "Requests of the web server that were answered.");
+  for (const auto& [key, count] : requests) {
+    out.value(static_cast<double>(count.requests),
+              {{"method", key.first}, {"code", std::to_string(key.second)}});
+  }
+  out.histogram("scored_api_request_duration_seconds", "Time to answer a request.");
+  for (const auto& [key, count] : requests) {
+    out.distribution(count.times, {{"method", key.first}, {"code", std::to_string(key.second)}});
+  }
+}
+
+void export_documents(Exporter& out, const monitor::Hub::Counters& documents, std::size_t viewers) {
+  out.gauge("scored_viewers", "Who watches the stream now.").value(static_cast<double>(viewers));
+  out.counter("scored_documents_encoded_total", "Documents made, however many watched.")
+      .value(static_cast<double>(documents.encoded));
+  out.counter("scored_documents_delivered_total", "Documents given to viewers.")
+      .value(static_cast<double>(documents.delivered));
+  out.counter("scored_documents_skipped_total", "Documents that a slow viewer missed.")
+      .value(static_cast<double>(documents.skipped));
+}
+
+}  // namespace
+
+std::string metrics_text(Head& head, const monitor::ClusterMeter& meter, const monitor::Hub& hub,
+                         const monitor::HttpServer::Counts& requests) {
+  const monitor::ClusterView view = head.show();
+  Exporter out;
+  export_cluster(out, view);
+  monitor::export_node(out, meter.sum());
+  out.histogram("scored_gang_switch_skew_seconds", "Last node minus first of one boundary.")
+      .distribution(meter.switches().skews());
+  out.histogram("scored_job_wait_seconds", "From submission to start.")
+      .distribution(head.job_waits());
+  out.counter("scored_jobs_started_total", "Jobs that were started.")
+      .value(static_cast<double>(head.counters().jobs_started));
+  out.counter("scored_jobs_ended_total", "Jobs that ended.")
+      .value(static_cast<double>(head.counters().jobs_ended));
+  out.counter("scored_timetables_total", "Timetables published.")
+      .value(static_cast<double>(head.counters().epochs));
+  out.counter("scored_timetables_late_total", "Timetables that reached a node late.")
+      .value(static_cast<double>(head.counters().late_epochs));
+  export_nodes(out, view, meter);
+  export_requests(out, requests);
+  export_documents(out, hub.counters(), hub.viewer_count());
+  monitor::export_process(out);
+  return out.text();
+}
+
+}  // namespace score::head

@@ -1,0 +1,598 @@
+// Why it cannot start empty by mistake: a new database is made under another name, filled with its
+// tables and renamed, so a crash leaves no half-made one; and the lock file remembers that there
+// was one. A database that is missing or empty after that is an error, because starting without it
+// would lose jobs and give their numbers to others.
+#include "scored/head/store/store.hpp"
+
+#include "base/limits.hpp"
+#include "base/os/fd.hpp"
+#include "base/text.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace score::head {
+namespace {
+
+static_assert(static_cast<int>(JobState::Completed) == 5,
+              "states are stored as numbers: the index jobs_active says state < 5");
+
+constexpr const char* kSchema = R"(
+  PRAGMA application_id = 1396920900;
+  PRAGMA user_version = 1;
+  CREATE TABLE jobs (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    user INTEGER NOT NULL, request BLOB, name TEXT NOT NULL, command TEXT NOT NULL,
+    directory TEXT NOT NULL, resources BLOB NOT NULL, stdin_rank INTEGER NOT NULL,
+    detached INTEGER NOT NULL, keep_going INTEGER NOT NULL, immediate_ns INTEGER NOT NULL,
+    submitted_ns INTEGER NOT NULL,
+    state INTEGER NOT NULL, attempt INTEGER NOT NULL DEFAULT 0, nodes TEXT, tasks BLOB, cores BLOB,
+    scheduled_ns INTEGER NOT NULL DEFAULT 0, started_ns INTEGER NOT NULL DEFAULT 0,
+    exit_code INTEGER, ended_ns INTEGER, status BLOB);
+  CREATE UNIQUE INDEX jobs_request ON jobs (user, request) WHERE request IS NOT NULL;
+  CREATE INDEX jobs_active ON jobs (id) WHERE state < 5;
+  CREATE INDEX jobs_ended ON jobs (ended_ns) WHERE state >= 5;
+  CREATE INDEX jobs_ended_user ON jobs (user, ended_ns) WHERE state >= 5;
+  CREATE TABLE specs (job INTEGER PRIMARY KEY, spec BLOB NOT NULL);
+  CREATE TABLE accounting (
+    job INTEGER PRIMARY KEY, user INTEGER NOT NULL, name TEXT NOT NULL, state INTEGER NOT NULL,
+    exit_code INTEGER NOT NULL, nodes TEXT, tasks INTEGER NOT NULL, submitted_ns INTEGER NOT NULL,
+    started_ns INTEGER NOT NULL, ended_ns INTEGER NOT NULL, scheduled_ns INTEGER NOT NULL);
+  CREATE TABLE settings (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+  INSERT INTO settings VALUES ('head_epoch', 0);
+)";
+constexpr const char* kApplicationId = "1396920900";  // "SCRD"
+constexpr const char* kSchemaVersion = "1";
+// Indexes that came after the first release of the schema.
+constexpr const char* kIndexes = R"(
+  CREATE INDEX IF NOT EXISTS accounting_ended ON accounting (ended_ns, job);
+  CREATE INDEX IF NOT EXISTS accounting_ended_user ON accounting (user, ended_ns, job);
+)";
+
+struct LaterColumn {
+  const char* is_there;
+  const char* add;
+};
+
+constexpr LaterColumn kLaterColumns[] = {
+    {"SELECT COUNT(*) FROM pragma_table_info('jobs') WHERE name = 'restarts'",
+     "ALTER TABLE jobs ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0"},
+    {"SELECT COUNT(*) FROM pragma_table_info('jobs') WHERE name = 'ending'",
+     "ALTER TABLE jobs ADD COLUMN ending INTEGER"},
+    {"SELECT COUNT(*) FROM pragma_table_info('jobs') WHERE name = 'reasons'",
+     "ALTER TABLE jobs ADD COLUMN reasons TEXT"},
+    {"SELECT COUNT(*) FROM pragma_table_info('accounting') WHERE name = 'restarts'",
+     "ALTER TABLE accounting ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0"},
+    {"SELECT COUNT(*) FROM pragma_table_info('jobs') WHERE name = 'start_mark'",
+     "ALTER TABLE jobs ADD COLUMN start_mark TEXT"},
+};
+constexpr const char* kInUse = "in use\n";
+
+std::int64_t count(Duration duration) {
+  return duration.count();
+}
+
+std::int64_t count(WallTime time) {
+  return time.time_since_epoch().count();
+}
+
+std::int64_t number(std::uint64_t value) {
+  return static_cast<std::int64_t>(value);
+}
+
+// The monotonic clock means something to a later head only if the machine was not booted between.
+std::string this_boot() {
+  const auto id = read_file("/proc/sys/kernel/random/boot_id", 64);
+  return id ? std::string(trim(*id)) : std::string();
+}
+
+std::string pack_mark(TimePoint at, const std::string& boot) {
+  if (at == TimePoint() || boot.empty()) return {};
+  return fmt::format("{} {}", boot, at.time_since_epoch().count());
+}
+
+TimePoint unpack_mark(std::string_view mark, const std::string& boot) {
+  if (boot.empty() || !mark.starts_with(boot + " ")) return {};
+  const auto ns = parse_number<std::uint64_t>(mark.substr(boot.size() + 1));
+  return TimePoint(Duration(ns ? static_cast<std::int64_t>(*ns) : 0));
+}
+
+// Little-endian 32-bit numbers, as this program only runs on such machines.
+std::string pack(std::span<const std::uint32_t> numbers) {
+  return {reinterpret_cast<const char*>(numbers.data()), numbers.size_bytes()};
+}
+
+std::vector<std::uint32_t> unpack(std::string_view bytes) {
+  std::vector<std::uint32_t> numbers(bytes.size() / sizeof(std::uint32_t));
+  if (!numbers.empty()) std::memcpy(numbers.data(), bytes.data(), numbers.size() * 4);
+  return numbers;
+}
+
+// [count, core, core, ...] a node.
+std::string pack_cores(const std::vector<std::vector<std::uint32_t>>& cores) {
+  std::vector<std::uint32_t> flat;
+  for (const auto& of_node : cores) {
+    flat.push_back(static_cast<std::uint32_t>(of_node.size()));
+    flat.insert(flat.end(), of_node.begin(), of_node.end());
+  }
+  return pack(flat);
+}
+
+std::vector<std::vector<std::uint32_t>> unpack_cores(std::string_view bytes) {
+  const std::vector<std::uint32_t> flat = unpack(bytes);
+  std::vector<std::vector<std::uint32_t>> cores;
+  for (std::size_t at = 0; at < flat.size();) {
+    const std::size_t length = std::min<std::size_t>(flat[at], flat.size() - at - 1);
+    const auto first = flat.begin() + static_cast<std::ptrdiff_t>(at) + 1;
+    cores.emplace_back(first, first + static_cast<std::ptrdiff_t>(length));
+    at += 1 + length;
+  }
+  return cores;
+}
+
+std::string pack_names(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) (text += name) += '\n';
+  return text;
+}
+
+std::vector<std::string> unpack_names(std::string_view text) {
+  std::vector<std::string> names;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    names.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return names;
+}
+
+std::string pack_request(const RequestId& request) {
+  std::string bytes(16, '\0');
+  std::memcpy(bytes.data(), &request.high, 8);
+  std::memcpy(bytes.data() + 8, &request.low, 8);
+  return bytes;
+}
+
+RequestId unpack_request(std::string_view bytes) {
+  RequestId request;
+  if (bytes.size() != 16) return request;
+  std::memcpy(&request.high, bytes.data(), 8);
+  std::memcpy(&request.low, bytes.data() + 8, 8);
+  return request;
+}
+
+bool exists(const std::string& path) {
+  struct stat info {};
+
+  return ::lstat(path.c_str(), &info) == 0;
+}
+
+// The directory must be the head's alone: whoever can write there can submit as anybody.
+Status check_directory(const std::string& directory) {
+  struct stat info {};
+
+  if (::lstat(directory.c_str(), &info) != 0) {
+    return fail(errno_code(errno), "state directory {}", directory);
+  }
+  if (!S_ISDIR(info.st_mode)) {
+    return fail(Errc::Denied, "state directory {}: not a directory", directory);
+  }
+  if (info.st_uid != ::geteuid() || (info.st_mode & 022) != 0) {
+    return fail(Errc::Denied,
+                "state directory {}: must belong to uid {} and be writable by nobody else",
+                directory, ::geteuid());
+  }
+  return {};
+}
+
+Status sync_directory(const std::string& directory) {
+  auto fd = open_file(directory, O_RDONLY | O_DIRECTORY);
+  if (!fd) return fd.error();
+  if (::fsync(fd->get()) != 0) return fail(errno_code(errno), "sync {}", directory);
+  return {};
+}
+
+Result<UniqueFd> lock_directory(const std::string& directory) {
+  const std::string path = directory + "/head.lock";
+  auto fd = open_file(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+  if (!fd) return fd.error();
+  if (::flock(fd->get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return fail(Errc::Busy, "{}: another head is running", path);
+    return fail(errno_code(errno), "lock {}", path);
+  }
+  return fd;
+}
+
+Status make_database(const std::string& directory, const std::string& path) {
+  const std::string fresh = path + ".new";
+  for (const char* suffix : {"", "-wal", "-shm", "-journal"}) ::unlink((fresh + suffix).c_str());
+  {
+    auto database = Database::open(fresh, Database::Mode::Create);
+    if (!database) return database.error();
+    if (auto made = database->execute("PRAGMA synchronous = FULL; BEGIN"); !made) return made;
+    if (auto made = database->execute(kSchema); !made) return made;
+    if (auto made = database->execute("COMMIT; PRAGMA journal_mode = WAL"); !made) return made;
+  }
+  if (::chmod(fresh.c_str(), 0600) != 0) return fail(errno_code(errno), "chmod {}", fresh);
+  if (::rename(fresh.c_str(), path.c_str()) != 0) {
+    return fail(errno_code(errno), "rename {}", fresh);
+  }
+  return sync_directory(directory);
+}
+
+Status check_database(const Database& database) {
+  auto application = database.value("PRAGMA application_id");
+  if (!application) return application.error();
+  if (*application != kApplicationId) {
+    return fail(Errc::Malformed, "not a database of this program");
+  }
+  auto version = database.value("PRAGMA user_version");
+  if (!version) return version.error();
+  if (*version != kSchemaVersion) {
+    return fail(Errc::Malformed, "schema version {}, this program knows {}", *version,
+                kSchemaVersion);
+  }
+  auto sound = database.value("PRAGMA quick_check(1)");
+  if (!sound) return sound.error();
+  if (*sound != "ok") return fail(Errc::Malformed, "damaged: {}", *sound);
+  return {};
+}
+
+void bind_progress(Statement& statement, const JobProgress& progress, const std::string& boot) {
+  statement.bind(2, static_cast<std::int64_t>(progress.state))
+      .bind(3, number(progress.placement.attempt.value()))
+      .bind_text(4, pack_names(progress.placement.nodes))
+      .bind_blob(5, pack(progress.placement.tasks_on_node))
+      .bind_blob(6, pack_cores(progress.placement.cores))
+      .bind(7, count(progress.scheduled))
+      .bind(8, count(progress.started))
+      .bind(9, progress.detached ? 1 : 0)
+      .bind(10, progress.restarts)
+      .bind_text(12, pack_names(progress.reasons))
+      .bind_text(14, pack_mark(progress.start_mark, boot));
+  if (progress.ending) {
+    statement.bind(11, static_cast<std::int64_t>(*progress.ending));
+  } else {
+    statement.bind_null(11);
+  }
+}
+
+StoredJob read_job(const Statement& row, const std::string& boot) {
+  StoredJob job;
+  job.info.id = JobId(static_cast<std::uint64_t>(row.integer(0)));
+  job.info.user = UserId(static_cast<std::uint32_t>(row.integer(1)));
+  job.info.request = unpack_request(row.bytes(2));
+  job.info.name = row.bytes(3);
+  job.info.command = row.bytes(4);
+  job.info.directory = row.bytes(5);
+  job.info.resources = row.bytes(6);
+  job.info.stdin_rank = row.integer(7);
+  job.progress.detached = row.integer(8) != 0;
+  job.info.keep_going = row.integer(9) != 0;
+  job.info.immediate = Duration(row.integer(10));
+  job.info.submitted = WallTime(Duration(row.integer(11)));
+  job.progress.state = static_cast<JobState>(row.integer(12));
+  job.progress.placement.attempt = AttemptId(static_cast<std::uint64_t>(row.integer(13)));
+  job.progress.placement.nodes = unpack_names(row.bytes(14));
+  job.progress.placement.tasks_on_node = unpack(row.bytes(15));
+  job.progress.placement.cores = unpack_cores(row.bytes(16));
+  job.progress.scheduled = Duration(row.integer(17));
+  job.progress.started = WallTime(Duration(row.integer(18)));
+  job.progress.restarts = static_cast<std::uint32_t>(row.integer(19));
+  job.progress.exit_code = static_cast<std::int32_t>(row.integer(20));
+  if (!row.is_null(21)) job.progress.ending = static_cast<JobState>(row.integer(21));
+  job.progress.reasons = unpack_names(row.bytes(22));
+  job.progress.start_mark = unpack_mark(row.bytes(23), boot);
+  return job;
+}
+
+AccountedJob read_account(const Statement& row) {
+  AccountedJob job;
+  job.id = JobId(static_cast<std::uint64_t>(row.integer(0)));
+  job.user = UserId(static_cast<std::uint32_t>(row.integer(1)));
+  job.name = row.bytes(2);
+  job.state = static_cast<JobState>(row.integer(3));
+  job.exit_code = static_cast<std::int32_t>(row.integer(4));
+  job.nodes = unpack_names(row.bytes(5));
+  job.tasks = static_cast<std::uint32_t>(row.integer(6));
+  job.submitted = WallTime(Duration(row.integer(7)));
+  job.started = WallTime(Duration(row.integer(8)));
+  job.ended = WallTime(Duration(row.integer(9)));
+  job.scheduled = Duration(row.integer(10));
+  job.restarts = static_cast<std::uint32_t>(row.integer(11));
+  return job;
+}
+
+// Prepares several statements; the first failure is the answer.
+struct Preparation {
+  Statement& statement;
+  const char* sql;
+};
+
+Status prepare_all(const Database& database, std::initializer_list<Preparation> list) {
+  for (const Preparation& wanted : list) {
+    auto statement = database.prepare(wanted.sql);
+    if (!statement) return statement.error();
+    wanted.statement = std::move(*statement);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Store> Store::open(const std::string& directory) {
+  Store store;
+  store.boot_ = this_boot();
+  if (auto sound = check_directory(directory); !sound) return sound.error();
+  auto lock = lock_directory(directory);
+  if (!lock) return lock.error();
+  store.lock_ = std::move(*lock);
+  store.path_ = directory + "/jobs.db";
+  if (auto opened = store.open_database(directory); !opened) {
+    return opened.error().with_context("{}", store.path_);
+  }
+  if (auto prepared = store.prepare(); !prepared) {
+    return prepared.error().with_context("{}", store.path_);
+  }
+  return store;
+}
+
+Status Store::open_database(const std::string& directory) {
+  auto marker = read_all(lock_.get(), 64);
+  if (!marker) return marker.error();
+  const bool was_there = !marker->empty();
+  if (!exists(path_)) {
+    if (was_there) {
+      return fail(Errc::NotFound, "missing; restore it, or remove {} to start anew without jobs",
+                  directory);
+    }
+    if (auto made = make_database(directory, path_); !made) return made;
+  }
+  auto database = Database::open(path_, Database::Mode::ReadWrite);
+  if (!database) return database.error();
+  database_ = std::move(*database);
+  if (auto sound = check_database(database_); !sound) return sound;
+  if (!was_there) {
+    if (auto marked = write_all(lock_.get(), kInUse); !marked) return marked;
+    ::fsync(lock_.get());
+  }
+  if (auto made = database_.execute(kIndexes); !made) return made;
+  for (const LaterColumn& column : kLaterColumns) {
+    auto count = database_.value(column.is_there);
+    if (!count) return count.error();
+    if (*count != "0") continue;
+    if (auto added = database_.execute(column.add); !added) return added;
+  }
+  return database_.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
+}
+
+Status Store::prepare() {
+  return prepare_all(
+      database_,
+      {{add_job_,
+        "INSERT INTO jobs (id, user, request, name, command, directory, resources, stdin_rank, "
+        "detached, keep_going, immediate_ns, submitted_ns, state) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)"},
+       {add_spec_, "INSERT INTO specs (job, spec) VALUES (?, ?)"},
+       {save_progress_,
+        "UPDATE jobs SET state = ?2, attempt = ?3, nodes = ?4, tasks = ?5, cores = ?6, "
+        "scheduled_ns = ?7, started_ns = ?8, detached = ?9, restarts = ?10, ending = ?11, "
+        "reasons = ?12, exit_code = ?13, start_mark = ?14 WHERE id = ?1 AND state < 5"},
+       {save_end_,
+        "UPDATE jobs SET state = ?2, attempt = ?3, nodes = ?4, tasks = ?5, cores = ?6, "
+        "scheduled_ns = ?7, started_ns = ?8, detached = ?9, restarts = ?10, ending = ?11, "
+        "reasons = ?12, exit_code = ?13, start_mark = ?14, ended_ns = ?15, status = ?16 "
+        "WHERE id = ?1 AND state < 5"},
+       {drop_spec_, "DELETE FROM specs WHERE job = ?"},
+       {account_,
+        "INSERT OR IGNORE INTO accounting SELECT id, user, name, state, exit_code, nodes, ?2, "
+        "submitted_ns, started_ns, ended_ns, scheduled_ns, restarts FROM jobs WHERE id = ?1"},
+       {save_resources_, "UPDATE jobs SET resources = ?2 WHERE id = ?1 AND state < 5"},
+       {put_, "INSERT OR REPLACE INTO settings VALUES (?, ?)"},
+       {drop_, "DELETE FROM settings WHERE key = ?"}});
+}
+
+Status Store::apply(std::span<const Change> changes) {
+  auto transaction = Transaction::begin(database_);
+  if (!transaction) return transaction.error();
+  for (const Change& change : changes) {
+    auto done = std::visit([this](const auto& one) { return apply_one(one); }, change);
+    if (!done) return done;
+  }
+  return transaction->commit();
+}
+
+Status Store::apply_one(const AddJob& change) {
+  const JobInfo& info = change.info;
+  add_job_.bind(1, number(info.id.value())).bind(2, info.user.value());
+  if (info.request.is_none()) {
+    add_job_.bind_null(3);
+  } else {
+    add_job_.bind_blob(3, pack_request(info.request));
+  }
+  add_job_.bind_text(4, info.name)
+      .bind_text(5, info.command)
+      .bind_text(6, info.directory)
+      .bind_blob(7, info.resources)
+      .bind(8, info.stdin_rank)
+      .bind(9, change.detached ? 1 : 0)
+      .bind(10, info.keep_going ? 1 : 0)
+      .bind(11, count(info.immediate))
+      .bind(12, count(info.submitted));
+  if (auto added = add_job_.run(); !added) return added;
+  return add_spec_.bind(1, number(info.id.value())).bind_blob(2, change.spec).run();
+}
+
+Status Store::apply_one(const SaveProgress& change) {
+  save_progress_.bind(1, number(change.id.value()));
+  bind_progress(save_progress_, change.progress, boot_);
+  return save_progress_.bind(13, change.progress.exit_code).run();
+}
+
+Status Store::apply_one(const SaveEnd& change) {
+  std::int64_t tasks = 0;
+  for (const std::uint32_t on_node : change.progress.placement.tasks_on_node) tasks += on_node;
+  save_end_.bind(1, number(change.id.value()));
+  bind_progress(save_end_, change.progress, boot_);
+  save_end_.bind(13, change.exit_code).bind(15, count(change.ended)).bind_blob(16, change.status);
+  if (auto saved = save_end_.run(); !saved) return saved;
+  if (auto dropped = drop_spec_.bind(1, number(change.id.value())).run(); !dropped) return dropped;
+  return account_.bind(1, number(change.id.value())).bind(2, tasks).run();
+}
+
+Status Store::apply_one(const SaveResources& change) {
+  return save_resources_.bind(1, number(change.id.value())).bind_blob(2, change.resources).run();
+}
+
+Status Store::apply_one(const SaveSetting& change) {
+  if (!change.value) return drop_.bind_text(1, change.key).run();
+  return put_.bind_text(1, change.key).bind_blob(2, *change.value).run();
+}
+
+Result<Epoch> Store::begin_incarnation() {
+  if (auto done = database_.execute(
+          "UPDATE settings SET value = CAST(value AS INTEGER) + 1 WHERE key = 'head_epoch'");
+      !done) {
+    return done.error();
+  }
+  auto statement = database_.prepare("SELECT value FROM settings WHERE key = 'head_epoch'");
+  if (!statement) return statement.error();
+  auto row = statement->step();
+  if (!row) return row.error();
+  if (!*row) return fail(Errc::Malformed, "{}: no head_epoch", path_);
+  return Epoch(static_cast<std::uint64_t>(statement->integer(0)));
+}
+
+Result<JobId> Store::last_job() {
+  auto statement = database_.prepare("SELECT seq FROM sqlite_sequence WHERE name = 'jobs'");
+  if (!statement) return statement.error();
+  auto row = statement->step();
+  if (!row) return row.error();
+  return JobId(*row ? static_cast<std::uint64_t>(statement->integer(0)) : 0);
+}
+
+Result<std::vector<StoredJob>> Store::active_jobs() {
+  auto statement = database_.prepare(
+      "SELECT id, user, request, name, command, directory, resources, stdin_rank, detached, "
+      "keep_going, immediate_ns, submitted_ns, state, attempt, nodes, tasks, cores, scheduled_ns, "
+      "started_ns, restarts, exit_code, ending, reasons, start_mark FROM jobs WHERE state < 5 "
+      "ORDER BY id");
+  if (!statement) return statement.error();
+  std::vector<StoredJob> jobs;
+  while (true) {
+    auto row = statement->step();
+    if (!row) return row.error();
+    if (!*row) return jobs;
+    jobs.push_back(read_job(*statement, boot_));
+  }
+}
+
+Result<std::map<std::string, std::string>> Store::settings() {
+  auto statement = database_.prepare("SELECT key, value FROM settings");
+  if (!statement) return statement.error();
+  std::map<std::string, std::string> settings;
+  while (true) {
+    auto row = statement->step();
+    if (!row) return row.error();
+    if (!*row) return settings;
+    settings[statement->bytes(0)] = statement->bytes(1);
+  }
+}
+
+Status Store::prune(std::int64_t keep_finished) {
+  auto statement = database_.prepare(
+      "DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE state >= 5 ORDER BY ended_ns DESC "
+      "LIMIT -1 OFFSET ?)");
+  if (!statement) return statement.error();
+  return statement->bind(1, keep_finished).run();
+}
+
+Result<StoreReader> StoreReader::open(const std::string& path) {
+  auto database = Database::open(path, Database::Mode::Read);
+  if (!database) return database.error();
+  StoreReader reader;
+  reader.database_ = std::move(*database);
+  auto prepared = prepare_all(
+      reader.database_,
+      {{reader.spec_, "SELECT spec FROM specs WHERE job = ?"},
+       {reader.request_, "SELECT id FROM jobs WHERE user = ? AND request = ?"},
+       {reader.status_, "SELECT status FROM jobs WHERE id = ? AND state >= 5"},
+       {reader.ended_, "SELECT status FROM jobs WHERE state >= 5 ORDER BY ended_ns DESC LIMIT ?1"},
+       {reader.ended_of_user_,
+        "SELECT status FROM jobs WHERE state >= 5 AND user = ?2 ORDER BY ended_ns DESC "
+        "LIMIT ?1"},
+       {reader.account_,
+        "SELECT job, user, name, state, exit_code, nodes, tasks, submitted_ns, started_ns, "
+        "ended_ns, scheduled_ns, restarts FROM accounting WHERE (ended_ns, job) > (?2, ?3) "
+        "ORDER BY ended_ns, job LIMIT ?1"},
+       {reader.account_of_user_,
+        "SELECT job, user, name, state, exit_code, nodes, tasks, submitted_ns, started_ns, "
+        "ended_ns, scheduled_ns, restarts FROM accounting "
+        "WHERE user = ?4 AND (ended_ns, job) > (?2, ?3) "
+        "ORDER BY ended_ns, job LIMIT ?1"}});
+  if (!prepared) return prepared.error();
+  return reader;
+}
+
+namespace {
+
+// The first column of the only row, and the statement ready for its next use.
+Result<std::string> only_row(Statement& statement, JobId job) {
+  auto row = statement.step();
+  Result<std::string> answer = fail(Errc::NotFound, "job {}", job);
+  if (row && *row) answer = statement.bytes(0);
+  if (!row) answer = row.error();
+  statement.reset();
+  return answer;
+}
+
+}  // namespace
+
+Result<std::string> StoreReader::spec(JobId job) {
+  return only_row(spec_.bind(1, number(job.value())), job);
+}
+
+Result<std::string> StoreReader::ended_status(JobId job) {
+  return only_row(status_.bind(1, number(job.value())), job);
+}
+
+Result<std::optional<JobId>> StoreReader::find_request(UserId user, const RequestId& request) {
+  request_.bind(1, user.value()).bind_blob(2, pack_request(request));
+  auto row = request_.step();
+  std::optional<JobId> found;
+  if (row && *row) found = JobId(static_cast<std::uint64_t>(request_.integer(0)));
+  request_.reset();
+  if (!row) return row.error();
+  return found;
+}
+
+Result<std::vector<std::string>> StoreReader::lately_ended(std::optional<UserId> user,
+                                                           std::int64_t limit) {
+  Statement& statement = user ? ended_of_user_ : ended_;
+  statement.bind(1, limit);
+  if (user) statement.bind(2, user->value());
+  std::vector<std::string> found;
+  auto row = statement.step();
+  for (; row && *row; row = statement.step()) found.push_back(statement.bytes(0));
+  statement.reset();
+  if (!row) return row.error();
+  return found;
+}
+
+Result<std::vector<AccountedJob>> StoreReader::accounting(const AccountQuery& query) {
+  Statement& statement = query.user ? account_of_user_ : account_;
+  statement.bind(1, query.limit).bind(2, count(query.since)).bind(3, number(query.after.value()));
+  if (query.user) statement.bind(4, query.user->value());
+  std::vector<AccountedJob> found;
+  auto row = statement.step();
+  for (; row && *row; row = statement.step()) found.push_back(read_account(statement));
+  statement.reset();
+  if (!row) return row.error();
+  return found;
+}
+
+}  // namespace score::head

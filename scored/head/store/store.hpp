@@ -1,0 +1,199 @@
+#pragma once
+// The head's memory on disk: jobs, settings, incarnations, accounting. SQLite in WAL mode with
+// synchronous=FULL: what a committed transaction wrote survives a crash of the machine.
+//
+//   Store        the only writer. Changes come as plain values, one transaction an apply(). After
+//                open() it belongs to the commit thread (commit_log.hpp).
+//   StoreReader  read-only lookups by key for the loop's thread; sees what is committed.
+//
+// The states of jobs are stored as numbers of base::JobState; finished jobs keep a row (for ids,
+// repeated requests and `scq`), their specification is dropped.
+
+#include "base/model/model.hpp"
+#include "base/os/fd.hpp"
+#include "base/result.hpp"
+#include "scored/head/store/sqlite.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace score::head {
+
+// What a submission fixes.
+struct JobInfo {
+  JobId id;
+  UserId user;
+  RequestId request;             // none: the client gave none
+  std::string name;              // as given
+  std::string command;           // for display, escaped
+  std::string directory;         // for display, escaped
+  std::string resources;         // serialised wire::ResourceRequest
+  std::int64_t stdin_rank = -2;  // -1 all, -2 none
+  bool keep_going = false;
+  Duration immediate{0};  // 0: waits as long as it takes
+  WallTime submitted{};
+
+  friend bool operator==(const JobInfo&, const JobInfo&) = default;
+};
+
+struct Placement {
+  AttemptId attempt;
+  std::vector<std::string> nodes;                 // [node index]
+  std::vector<std::uint32_t> tasks_on_node;       // [node index]
+  std::vector<std::vector<std::uint32_t>> cores;  // [node index]
+
+  friend bool operator==(const Placement&, const Placement&) = default;
+};
+
+// What changes while it is active.
+struct JobProgress {
+  JobState state = JobState::Pending;
+  Placement placement;
+  Duration scheduled{0};
+  WallTime started{};          // 0: not yet
+  TimePoint start_mark{};      // the same by the monotonic clock; 0: not yet, or before a boot
+  bool detached = false;       // goes on without a front end
+  std::uint32_t restarts = 0;  // how often it was requeued
+  // While it is Completing: how it will end.
+  std::optional<JobState> ending;
+  std::int32_t exit_code = 0;
+  std::vector<std::string> reasons;
+
+  friend bool operator==(const JobProgress&, const JobProgress&) = default;
+};
+
+struct StoredJob {
+  JobInfo info;
+  JobProgress progress;
+
+  friend bool operator==(const StoredJob&, const StoredJob&) = default;
+};
+
+// ---- changes ---------------------------------------------------------------------------------
+
+struct AddJob {
+  JobInfo info;
+  bool detached = false;
+  std::string spec;  // serialised wire::LaunchSpec
+};
+
+struct SaveProgress {
+  JobId id;
+  JobProgress progress;
+};
+
+// The final state and the accounting row.
+struct SaveEnd {
+  JobId id;
+  JobProgress progress;  // state is final
+  std::int32_t exit_code = 0;
+  WallTime ended{};
+  std::string status;  // serialised wire::JobStatus, for later listings
+};
+
+// Its user or an operator changed what it asks for (weight, hold).
+struct SaveResources {
+  JobId id;
+  std::string resources;  // serialised wire::ResourceRequest
+};
+
+struct SaveSetting {
+  std::string key;
+  std::optional<std::string> value;  // nullopt: forget it
+};
+
+struct Barrier {};  // changes nothing: for those who want to know when what was before is durable
+
+using Change = std::variant<AddJob, SaveProgress, SaveEnd, SaveResources, SaveSetting, Barrier>;
+
+class Store {
+ public:
+  // Opens or makes DIRECTORY/jobs.db and locks the directory against a second head. Errors, all
+  // with a line an operator can act upon: another head has it (Busy), the file is damaged, of
+  // another program or version (Malformed), it was there before and is gone or empty (NotFound),
+  // and the kernel's (ENOSPC, EACCES ...).
+  [[nodiscard]] static Result<Store> open(const std::string& directory);
+
+  // All of it is durable, or (error) nothing was changed.
+  [[nodiscard]] Status apply(std::span<const Change> changes);
+
+  // This start's number: larger than every one before, durable when it returns.
+  [[nodiscard]] Result<Epoch> begin_incarnation();
+  // The largest number ever given to a job; 0: none.
+  [[nodiscard]] Result<JobId> last_job();
+  // Jobs that have not ended, ascending.
+  [[nodiscard]] Result<std::vector<StoredJob>> active_jobs();
+  [[nodiscard]] Result<std::map<std::string, std::string>> settings();
+  // Drops the oldest finished jobs above the limit (their accounting rows stay).
+  [[nodiscard]] Status prune(std::int64_t keep_finished);
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  Store() = default;
+  [[nodiscard]] Status open_database(const std::string& directory);
+  [[nodiscard]] Status prepare();
+  [[nodiscard]] Status apply_one(const AddJob& change);
+  [[nodiscard]] Status apply_one(const SaveProgress& change);
+  [[nodiscard]] Status apply_one(const SaveEnd& change);
+  [[nodiscard]] Status apply_one(const SaveResources& change);
+  [[nodiscard]] Status apply_one(const SaveSetting& change);
+
+  [[nodiscard]] Status apply_one(const Barrier&) { return {}; }
+
+  std::string path_;
+  std::string boot_;  // which boot of this machine it is
+  UniqueFd lock_;
+  Database database_;
+  Statement add_job_, add_spec_, save_progress_, save_end_, drop_spec_, account_, save_resources_,
+      put_, drop_;
+};
+
+// A job that ended, as it is accounted.
+struct AccountedJob {
+  JobId id;
+  UserId user;
+  std::string name;
+  JobState state{};
+  std::int32_t exit_code = 0;
+  std::vector<std::string> nodes;  // [node index]; empty: never placed
+  std::uint32_t tasks = 0;
+  WallTime submitted{}, started{}, ended{};  // started 0: never
+  Duration scheduled{0};
+  std::uint32_t restarts = 0;
+};
+
+struct AccountQuery {
+  std::optional<UserId> user;  // nullopt: all
+  WallTime since{};
+  JobId after;  // of those that ended at `since`, only with greater ids
+  std::int64_t limit = 0;
+};
+
+class StoreReader {
+ public:
+  // path: of an open Store.
+  [[nodiscard]] static Result<StoreReader> open(const std::string& path);
+
+  // Errors: NotFound (ended, or never there).
+  [[nodiscard]] Result<std::string> spec(JobId job);
+  [[nodiscard]] Result<std::optional<JobId>> find_request(UserId user, const RequestId& request);
+  // The serialised wire::JobStatus of a finished job. Errors: NotFound.
+  [[nodiscard]] Result<std::string> ended_status(JobId job);
+  // Those of the last ones to end, latest first; of one user, or of all.
+  [[nodiscard]] Result<std::vector<std::string>> lately_ended(std::optional<UserId> user,
+                                                              std::int64_t limit);
+  // In the order of their ends, those of one end by id.
+  [[nodiscard]] Result<std::vector<AccountedJob>> accounting(const AccountQuery& query);
+
+ private:
+  Database database_;
+  Statement spec_, request_, status_, ended_, ended_of_user_, account_, account_of_user_;
+};
+
+}  // namespace score::head

@@ -1,0 +1,209 @@
+#include "scored/job/plan/checks.hpp"
+
+#include "base/errc.hpp"
+#include "base/os/fd.hpp"
+#include "base/os/spawn.hpp"
+#include "base/text.hpp"
+#include "scored/job/plan/path_pattern.hpp"
+#include "scored/job/plan/task_env.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace score::shepherd {
+
+namespace {
+
+constexpr int kCannotStart = 125;
+constexpr int kCannotExecute = 126;
+constexpr int kNotFound = 127;
+
+// Linux: one string of argv or envp is at most 32 pages, all together a quarter of the stack limit,
+// between 128 KiB and 6 MiB (execve(2)).
+constexpr std::size_t kMaxStringBytes = 128 * 1024;
+constexpr std::size_t kMinExecBytes = 128 * 1024;
+constexpr std::size_t kMaxExecBytes = 6 * 1024 * 1024;
+
+struct LimitName {
+  int resource;
+  const char* name;
+  // The kernel derives its default from the size of memory, or it is only a ceiling nobody counts
+  // on: taken as far as this node goes instead of refusing.
+  bool is_soft;
+};
+
+constexpr std::array<LimitName, 16> kLimits{{
+    {RLIMIT_CPU, "cpu time", false},
+    {RLIMIT_FSIZE, "file size", false},
+    {RLIMIT_DATA, "data size", false},
+    {RLIMIT_STACK, "stack size", false},
+    {RLIMIT_CORE, "core file size", true},
+    {RLIMIT_RSS, "resident size", true},
+    {RLIMIT_NPROC, "processes", true},
+    {RLIMIT_NOFILE, "open files", false},
+    {RLIMIT_MEMLOCK, "locked memory", false},
+    {RLIMIT_AS, "address space", false},
+    {RLIMIT_LOCKS, "file locks", true},
+    {RLIMIT_SIGPENDING, "pending signals", true},
+    {RLIMIT_MSGQUEUE, "message queues", true},
+    {RLIMIT_NICE, "nice", true},
+    {RLIMIT_RTPRIO, "real-time priority", true},
+    {RLIMIT_RTTIME, "real-time cpu time", true},
+}};
+
+rlimit current_limit(int resource) {
+  rlimit limit{.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
+  getrlimit(static_cast<__rlimit_resource>(resource), &limit);
+  return limit;
+}
+
+std::string printable(std::string_view text) {
+  return base::quote_value(text, 256);
+}
+
+Refusal refuse(int exit_code, const base::Error& error) {
+  return {.exit_code = exit_code, .reason = error.message()};
+}
+
+std::optional<Refusal> check_directory(const wire::LaunchSpec& spec) {
+  if (chdir(spec.directory().c_str()) == 0) return std::nullopt;
+  return refuse(kCannotExecute,
+                base::fail(base::errno_code(errno), "directory {}", printable(spec.directory())));
+}
+
+std::optional<Refusal> check_executable(const wire::LaunchSpec& spec) {
+  const std::string& name = spec.argv(0);
+  auto path = executable_of(spec);
+  if (path) return std::nullopt;
+  const bool has_slash = name.find('/') != std::string::npos;
+
+  struct stat info {};
+
+  if (has_slash && stat(name.c_str(), &info) != 0 && errno != ENOENT) {
+    return refuse(kCannotExecute,
+                  base::fail(base::errno_code(errno), "executable {}", printable(name)));
+  }
+  if (has_slash && S_ISDIR(info.st_mode)) {
+    return Refusal{kCannotExecute, fmt::format("executable {}: is a directory", printable(name))};
+  }
+  if (path.error().is(base::Errc::NotFound)) {
+    return Refusal{kNotFound, fmt::format("executable {}: not found{}", printable(name),
+                                          has_slash ? "" : " in PATH")};
+  }
+  return Refusal{kCannotExecute, fmt::format("executable {}: permission denied", printable(name))};
+}
+
+// Without this the tasks would be started everywhere only to fail in execve.
+std::optional<Refusal> check_sizes(const Plan& plan) {
+  std::size_t sum = 0;
+  const auto add = [&sum](const std::string& text) {
+    sum += text.size() + 1 + sizeof(char*);
+    return text.size() < kMaxStringBytes;
+  };
+  for (const auto& argument : plan.spec.argv()) {
+    if (!add(argument)) {
+      return Refusal{kCannotExecute, fmt::format("argument of {} bytes: this system allows {}",
+                                                 argument.size(), kMaxStringBytes - 1)};
+    }
+  }
+  for (const auto& variable : plan.spec.env()) {
+    if (add(variable)) continue;
+    const auto name = std::string_view(variable).substr(0, variable.find('='));
+    return Refusal{kCannotExecute,
+                   fmt::format("environment variable {} of {} bytes: this system allows {}",
+                               printable(name), variable.size(), kMaxStringBytes - 1)};
+  }
+  for (const auto& variable : own_variables(plan, 0)) add(variable);
+  rlimit stack = current_limit(RLIMIT_STACK);
+  for (const auto& limit : plan.spec.limits()) {
+    if (limit.resource() == RLIMIT_STACK) stack.rlim_cur = std::min(limit.soft(), stack.rlim_max);
+  }
+  const std::size_t allowed =
+      std::clamp<std::size_t>(stack.rlim_cur / 4, kMinExecBytes, kMaxExecBytes);
+  if (sum <= allowed) return std::nullopt;
+  return Refusal{kCannotExecute, fmt::format("arguments and environment of {} bytes: this system "
+                                             "allows {} (a quarter of the stack limit)",
+                                             sum, allowed)};
+}
+
+// Could it be written? Nothing is created or truncated: another node may still refuse.
+base::Status check_output(const std::string& path) {
+  auto file = base::open_file(path, O_WRONLY | O_NONBLOCK | O_NOCTTY);
+  if (file) return {};
+  if (file.error().code() == std::errc::no_such_device_or_address)
+    return {};  // FIFO, no reader yet
+  if (file.error().code() != std::errc::no_such_file_or_directory) return file.error();
+  const std::size_t slash = path.rfind('/');
+  const std::string directory = slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  if (faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return {};
+  return base::fail(base::errno_code(errno), "create {}", path);
+}
+
+base::Status check_input(const std::string& path) {
+  auto file = base::open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  return file ? base::Status() : file.error();
+}
+
+std::optional<Refusal> check_files(const Plan& plan, const std::string& pattern,
+                                   base::Status (*check)(const std::string& path)) {
+  if (pattern.empty()) return std::nullopt;
+  const std::uint32_t files = scope_of(pattern).per_rank ? plan.local_tasks() : 1;
+  for (std::uint32_t task = 0; task < files; ++task) {
+    auto path = expand_pattern(
+        pattern,
+        {.job = plan.spec.job(), .rank = plan.rank_of(task), .node = plan.prepare.node_name()});
+    if (!path) return refuse(kCannotStart, path.error());
+    if (auto good = check(*path); !good) return refuse(kCannotStart, good.error());
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+base::Result<std::string> executable_of(const wire::LaunchSpec& spec) {
+  constexpr std::string_view kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
+  return base::find_executable(spec.argv(0), find_variable(spec, "PATH").value_or(kDefaultPath));
+}
+
+base::Result<std::vector<std::pair<int, rlimit>>> limits_of(const Plan& plan) {
+  std::vector<std::pair<int, rlimit>> out;
+  for (const auto& wanted : plan.spec.limits()) {
+    const auto known =
+        std::ranges::find(kLimits, static_cast<int>(wanted.resource()), &LimitName::resource);
+    if (known == kLimits.end()) continue;  // of a newer kernel
+    const rlimit here = current_limit(known->resource);
+    rlimit limit{.rlim_cur = wanted.soft(), .rlim_max = std::min(wanted.hard(), here.rlim_max)};
+    if (limit.rlim_cur > limit.rlim_max) {
+      if (!known->is_soft && here.rlim_max < wanted.soft()) {
+        return base::fail(base::Errc::Denied, "limit on {} of {}: this node grants {}", known->name,
+                          wanted.soft(), here.rlim_max);
+      }
+      limit.rlim_cur = limit.rlim_max;
+    }
+    out.emplace_back(known->resource, limit);
+  }
+  if (plan.prepare.limit_by_rlimit() && plan.prepare.memory_bytes() > 0) {
+    const rlim_t share = plan.prepare.memory_bytes() / plan.local_tasks();
+    out.emplace_back(RLIMIT_DATA, rlimit{.rlim_cur = share, .rlim_max = share});
+  }
+  return out;
+}
+
+std::optional<Refusal> check_plan(const Plan& plan) {
+  const auto& spec = plan.spec;
+  if (auto refusal = check_directory(spec)) return refusal;
+  if (auto refusal = check_executable(spec)) return refusal;
+  if (auto refusal = check_sizes(plan)) return refusal;
+  if (auto limits = limits_of(plan); !limits) {
+    return Refusal{kCannotStart, limits.error().context()};
+  }
+  if (auto refusal = check_files(plan, spec.stdin_path(), check_input)) return refusal;
+  if (auto refusal = check_files(plan, spec.stdout_path(), check_output)) return refusal;
+  return check_files(plan, spec.stderr_path(), check_output);
+}
+
+}  // namespace score::shepherd

@@ -1,0 +1,32 @@
+#pragma once
+// Whether the tasks could start here, found out as the user and before anything is started or left
+// behind. The process enters the job's directory on the way: names in the plan are relative to it.
+
+#include "scored/job/plan/plan.hpp"
+
+#include <optional>
+#include <string>
+#include <sys/resource.h>
+#include <utility>
+#include <vector>
+
+namespace score::shepherd {
+
+struct Refusal {
+  int exit_code = 125;  // 127 not found, 126 cannot be executed, 125 anything else
+  std::string reason;   // one line: what and where
+};
+
+// Directory, executable, size of arguments and environment, limits, input and output files.
+std::optional<Refusal> check_plan(const Plan& plan);
+
+// What execve gets. Errors: NotFound, Denied; as find_executable. The working directory must be the
+// job's.
+base::Result<std::string> executable_of(const wire::LaunchSpec& spec);
+
+// Resource limits of a task: those of the submitting shell as far as this node knows them, and the
+// share of the node's memory if no cgroup watches it. Errors: Denied (a limit is above what this
+// node grants); the text names it.
+base::Result<std::vector<std::pair<int, rlimit>>> limits_of(const Plan& plan);
+
+}  // namespace score::shepherd

@@ -1,0 +1,115 @@
+#include "scored/job/plan/elf_needs.hpp"
+
+#include "base/errc.hpp"
+#include "base/os/fd.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <elf.h>
+#include <fcntl.h>
+#include <span>
+#include <unistd.h>
+
+namespace score::shepherd {
+
+namespace {
+
+constexpr std::size_t kMaxHeaders = 128;
+constexpr std::size_t kMaxDynamic = 4096;
+constexpr std::uint64_t kMaxName = 4096;
+constexpr std::size_t kMaxStrings = 256UL * 1024;
+
+// At most `most` bytes from `offset`; fewer at the end of the file, none if it cannot be read.
+std::string read_at(int file, std::uint64_t offset, std::uint64_t most) {
+  std::string bytes(most, '\0');
+  const ssize_t got = pread(file, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+  bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  return bytes;
+}
+
+template <class Entry>
+std::vector<Entry> read_entries(int file, std::uint64_t offset, std::uint64_t count) {
+  const auto bytes = read_at(file, offset, count * sizeof(Entry));
+  std::vector<Entry> entries(bytes.size() / sizeof(Entry));
+  if (!entries.empty()) std::memcpy(entries.data(), bytes.data(), entries.size() * sizeof(Entry));
+  return entries;
+}
+
+bool is_our_kind(const Elf64_Ehdr& header) {
+  return std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 &&
+         header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_ident[EI_DATA] == ELFDATA2LSB &&
+         header.e_phentsize == sizeof(Elf64_Phdr) && header.e_phnum <= kMaxHeaders;
+}
+
+// Where in the file the byte lies that the program will see at `address`.
+std::optional<std::uint64_t> file_offset(std::span<const Elf64_Phdr> segments,
+                                         std::uint64_t address) {
+  for (const auto& segment : segments) {
+    const bool holds = segment.p_type == PT_LOAD && address >= segment.p_vaddr &&
+                       address - segment.p_vaddr < segment.p_filesz;
+    if (holds) return segment.p_offset + (address - segment.p_vaddr);
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> names_of(int file, std::span<const Elf64_Phdr> segments,
+                                  std::span<const Elf64_Dyn> dynamic) {
+  const auto strings = std::ranges::find(dynamic, DT_STRTAB, &Elf64_Dyn::d_tag);
+  if (strings == dynamic.end()) return {};
+  const auto offset = file_offset(segments, strings->d_un.d_ptr);
+  if (!offset) return {};
+  const auto table = read_at(file, *offset, kMaxStrings);
+  std::vector<std::string> names;
+  for (const auto& entry : dynamic) {
+    if (entry.d_tag == DT_NULL) break;
+    if (entry.d_tag != DT_NEEDED || entry.d_un.d_val >= table.size()) continue;
+    const std::string_view rest = std::string_view(table).substr(entry.d_un.d_val);
+    names.emplace_back(rest.substr(0, rest.find('\0')));
+  }
+  return names;
+}
+
+}  // namespace
+
+base::Result<std::vector<std::string>> needed_libraries(const std::string& path) {
+  const auto file = base::open_file(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (!file) return file.error();
+  const auto headers = read_entries<Elf64_Ehdr>(file->get(), 0, 1);
+  if (headers.empty() || !is_our_kind(headers[0])) return std::vector<std::string>{};
+  const auto segments =
+      read_entries<Elf64_Phdr>(file->get(), headers[0].e_phoff, headers[0].e_phnum);
+  const auto dynamic = std::ranges::find(segments, Elf64_Word{PT_DYNAMIC}, &Elf64_Phdr::p_type);
+  if (dynamic == segments.end()) return std::vector<std::string>{};
+  const auto count = std::min<std::uint64_t>(dynamic->p_filesz / sizeof(Elf64_Dyn), kMaxDynamic);
+  const auto entries = read_entries<Elf64_Dyn>(file->get(), dynamic->p_offset, count);
+  return names_of(file->get(), segments, entries);
+}
+
+base::Result<std::string> dynamic_linker(const std::string& path) {
+  const auto file = base::open_file(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (!file) return file.error();
+  const auto headers = read_entries<Elf64_Ehdr>(file->get(), 0, 1);
+  if (headers.empty() || !is_our_kind(headers[0])) return std::string();
+  const auto segments =
+      read_entries<Elf64_Phdr>(file->get(), headers[0].e_phoff, headers[0].e_phnum);
+  const auto name = std::ranges::find(segments, Elf64_Word{PT_INTERP}, &Elf64_Phdr::p_type);
+  if (name == segments.end()) return std::string();
+  const auto text = read_at(file->get(), name->p_offset, std::min(name->p_filesz, kMaxName));
+  return text.substr(0, text.find('\0'));
+}
+
+MpiLibrary mpi_library_of(const std::vector<std::string>& needed) {
+  for (const std::string_view name : needed) {
+    // MPICH and its kin have the ABI's number 12; Open MPI 4 and 5 have 40.
+    if (name.starts_with("libmpich.so") || name.starts_with("libmpi.so.12")) {
+      return MpiLibrary::Mpich;
+    }
+    const bool is_open_mpi = name.starts_with("libmpi.so.") || name.starts_with("libmpi_") ||
+                             name.starts_with("liboshmem.so") || name.starts_with("libpmix.so");
+    if (is_open_mpi) return MpiLibrary::OpenMpi;
+  }
+  return MpiLibrary::Unknown;
+}
+
+}  // namespace score::shepherd

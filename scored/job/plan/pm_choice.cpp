@@ -1,0 +1,214 @@
+// What a program loads is asked of its own dynamic linker, as ldd(1) does: only it knows all places
+// where it looks. Then OFI is there if libfabric is, be it a library of its own, inside the MPI
+// library, or behind a plug-in of Open MPI.
+#include "scored/job/plan/pm_choice.hpp"
+
+#include "base/errc.hpp"
+#include "base/os/fd.hpp"
+#include "base/os/spawn.hpp"
+#include "base/text.hpp"
+#include "scored/job/plan/checks.hpp"
+#include "scored/job/plan/elf_needs.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fcntl.h>
+#include <filesystem>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+namespace score::shepherd {
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+constexpr base::Duration kListLimit = 5s;  // of the dynamic linker, which takes milliseconds
+constexpr std::size_t kMaxListBytes = 256UL * 1024;
+constexpr std::size_t kMaxLibraryBytes = 256UL << 20U;
+constexpr std::size_t kMaxMapsBytes = 4UL << 20U;
+constexpr std::size_t kMaxFamily = 64;
+
+std::string provider_directory() {
+  std::error_code ignored;
+  const auto here = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  for (const char* place : {"../lib/libfabric", "../../" SCORE_LIBDIR "/libfabric"}) {
+    const auto directory = (here / place).lexically_normal();
+    if (fs::exists(directory / "libpm-fi.so", ignored)) return directory.string();
+  }
+  return "";
+}
+
+// All that comes until the end, the limit of bytes or of time.
+std::string read_for_a_while(int fd) {
+  std::string text;
+  std::array<char, 4096> buffer;
+  const auto end = base::monotonic_now() + kListLimit;
+  while (text.size() < kMaxListBytes && base::monotonic_now() < end) {
+    pollfd ready{.fd = fd, .events = POLLIN, .revents = 0};
+    if (poll(&ready, 1, static_cast<int>(kListLimit / 1ms)) <= 0) break;
+    const ssize_t got = read(fd, buffer.data(), buffer.size());
+    if (got <= 0) break;
+    text.append(buffer.data(), static_cast<std::size_t>(got));
+  }
+  return text;
+}
+
+// What the dynamic linker says of a program ("	libm.so.6 => /lib/libm.so.6 (0x...)"); empty if
+// it does not.
+std::string linker_list(const std::string& linker, const std::string& program, const Plan& plan) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return "";
+  base::UniqueFd out(ends[0]);
+  base::UniqueFd in(ends[1]);
+  base::SpawnSpec spec;
+  spec.path = linker;
+  spec.argv = {linker, "--list", program};
+  spec.environment = {plan.spec.env().begin(), plan.spec.env().end()};
+  spec.fds = {{in.get(), STDOUT_FILENO}};
+  spec.die_with_parent = true;
+  auto started = base::spawn(spec);
+  if (!started) return "";
+  in.reset();
+  auto text = read_for_a_while(out.get());
+  std::ignore = base::send_signal(started->pidfd.get(), SIGKILL);
+  std::ignore = base::reap(started->pidfd.get(), true);
+  return text;
+}
+
+std::vector<std::string> libraries_of(const std::string& program, const Plan& plan) {
+  const auto linker = dynamic_linker(program);
+  if (!linker || linker->empty()) return {};
+  const auto text = linker_list(*linker, program, plan);
+  std::vector<std::string> paths;
+  for (const auto line : base::split(text, '\n')) {
+    const auto arrow = line.find("=> ");
+    if (arrow == line.npos) continue;
+    const auto path = line.substr(arrow + 3);
+    paths.emplace_back(path.substr(0, path.find(" (")));
+  }
+  return paths;
+}
+
+std::string name_of(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+bool contains(const std::string& path, std::string_view text) {
+  const auto bytes = base::read_file(path, kMaxLibraryBytes);
+  return bytes && bytes->find(text) != bytes->npos;
+}
+
+// Where Open MPI keeps its plug-ins: in openmpi/ beside the library; Debian's in
+// openmpi/lib/openmpi3/.
+std::vector<fs::path> plugin_folders(const std::string& library) {
+  std::error_code error;
+  std::vector<fs::path> folders;
+  const auto add_of = [&](const fs::path& parent) {
+    for (const auto& entry : fs::directory_iterator(parent, error)) {
+      if (entry.path().filename().string().starts_with("openmpi")) folders.push_back(entry.path());
+    }
+  };
+  add_of(fs::canonical(library, error).parent_path());
+  const auto outer = folders;
+  for (const auto& folder : outer) add_of(folder / "lib");
+  return folders;
+}
+
+// Nothing is known of an Open MPI whose plug-ins are elsewhere.
+bool lacks_ofi_plugin(const std::string& library) {
+  std::error_code error;
+  bool has_others = false;
+  for (const auto& folder : plugin_folders(library)) {
+    if (fs::exists(folder / "mca_mtl_ofi.so", error)) return false;
+    has_others = has_others || fs::exists(folder / "mca_pml_cm.so", error);
+  }
+  return has_others;
+}
+
+base::Status check_library(const Plan& plan) {
+  // A script, a Python: its library is loaded later, and looked at then.
+  if (!is_linked_to_mpi(plan)) return {};
+  const auto objection = ofi_objection(libraries_of(*executable_of(plan.spec), plan));
+  if (objection.empty()) return {};
+  return base::fail(base::Errc::Unsupported, "--net=pm: {}", objection);
+}
+
+// Files that a process has mapped ("7f00-7f01 r--p 0 08:01 42   /lib/libc.so.6").
+std::vector<std::string> mapped_files(pid_t pid) {
+  std::vector<std::string> paths;
+  const auto text = base::read_file(fmt::format("/proc/{}/maps", pid), kMaxMapsBytes);
+  if (!text) return paths;
+  for (const auto line : base::split(*text, '\n')) {
+    const auto slash = line.find('/');
+    if (slash == line.npos) continue;
+    if (paths.empty() || paths.back() != line.substr(slash)) paths.emplace_back(line.substr(slash));
+  }
+  return paths;
+}
+
+// A process and its descendants, parents first; not more than a few.
+std::vector<pid_t> family_of(pid_t first) {
+  std::vector<pid_t> family{first};
+  for (std::size_t i = 0; i < family.size() && family.size() < kMaxFamily; ++i) {
+    const auto path = fmt::format("/proc/{0}/task/{0}/children", family[i]);
+    const auto text = base::read_file(path, kMaxListBytes);
+    if (!text) continue;
+    for (const auto word : base::split(*text, ' ')) {
+      if (auto pid = base::parse_number<pid_t>(word)) family.push_back(*pid);
+    }
+  }
+  return family;
+}
+
+}  // namespace
+
+bool is_linked_to_mpi(const Plan& plan) {
+  const auto path = executable_of(plan.spec);
+  const auto needed = path ? needed_libraries(*path) : path.error();
+  return needed && mpi_library_of(*needed) != MpiLibrary::Unknown;
+}
+
+std::string ofi_objection_of_task(pid_t task) {
+  for (const pid_t pid : family_of(task)) {
+    auto objection = ofi_objection(mapped_files(pid));
+    if (!objection.empty()) return objection;
+  }
+  return "";
+}
+
+std::string ofi_objection(const std::vector<std::string>& libraries) {
+  const auto is_ofi = [](const auto& path) { return name_of(path).starts_with("libfabric.so"); };
+  if (std::ranges::any_of(libraries, is_ofi)) return "";
+  const auto mpi = std::ranges::find_if(libraries, [](const auto& path) {
+    const auto name = name_of(path);
+    return name.starts_with("libmpi.so") || name.starts_with("libmpich.so");
+  });
+  if (mpi == libraries.end()) return "";
+  const bool is_open_mpi = mpi_library_of({name_of(*mpi)}) == MpiLibrary::OpenMpi;
+  if (is_open_mpi && !lacks_ofi_plugin(*mpi)) return "";
+  if (contains(*mpi, "FI_PROVIDER_PATH")) return "";
+  return fmt::format(
+      "{} is built without OFI (libfabric): MPICH with ch4:ofi and Open MPI with mtl/ofi would "
+      "work; --net=native runs it on its own transports",
+      *mpi);
+}
+
+base::Result<std::vector<std::string>> pm_variables(const Plan& plan) {
+  const auto directory = provider_directory();
+  if (directory.empty()) {
+    return base::fail(base::Errc::NotFound, "--net=pm: no libpm-fi.so on this node");
+  }
+  if (auto good = check_library(plan); !good) return good.error();
+  // Each MPI reads its own.
+  return std::vector<std::string>{"FI_PROVIDER_PATH=" + directory,
+                                  "FI_PROVIDER=pm",
+                                  "MPIR_CVAR_CH4_NETMOD=ofi",
+                                  "OMPI_MCA_pml=cm",
+                                  "OMPI_MCA_mtl=ofi",
+                                  "OMPI_MCA_mtl_ofi_provider_include=pm"};
+}
+
+}  // namespace score::shepherd

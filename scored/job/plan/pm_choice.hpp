@@ -1,0 +1,30 @@
+#pragma once
+// --net=pm: what makes an MPI library choose the libfabric provider `pm`, and whether the one a
+// program is linked to can choose it at all.
+
+#include "scored/job/plan/plan.hpp"
+
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+namespace score::shepherd {
+
+// "NAME=value" for every task. The working directory must be the job's.
+// Errors: NotFound (the provider is not installed on this node), Unsupported (the program's MPI
+// library cannot use it); the text names what would work.
+base::Result<std::vector<std::string>> pm_variables(const Plan& plan);
+
+// Whether the program itself is linked to an MPI library, at which pm_variables() has looked then.
+// The working directory must be the job's.
+bool is_linked_to_mpi(const Plan& plan);
+
+// Why this MPI library cannot use libfabric, or nothing. libraries: paths of all that a program
+// loads. Reads the library's folder and, if nothing else tells, the library itself.
+std::string ofi_objection(const std::vector<std::string>& libraries);
+
+// The same of a task that runs, a script perhaps: of the first of it and its descendants that has
+// loaded such a library. Nothing too of processes that this one may not look at.
+std::string ofi_objection_of_task(pid_t task);
+
+}  // namespace score::shepherd

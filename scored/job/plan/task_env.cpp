@@ -1,0 +1,107 @@
+#include "scored/job/plan/task_env.hpp"
+
+#include "pmlib/network/broker.hpp"
+
+#include <algorithm>
+
+namespace score::shepherd {
+
+namespace {
+
+std::string_view name_of(std::string_view variable) {
+  return variable.substr(0, variable.find('='));
+}
+
+void add_slurm(std::vector<std::string>& out, const Plan& plan, std::uint32_t task) {
+  const auto& spec = plan.spec;
+  std::string nodes;
+  for (const auto& node : spec.node_names()) (nodes += nodes.empty() ? "" : ",") += node;
+  const auto add = [&out](std::string_view name, const auto& value) {
+    out.push_back(fmt::format("{}={}", name, value));
+  };
+  for (const auto* name : {"SLURM_JOB_ID", "SLURM_JOBID"}) add(name, spec.job());
+  for (const auto* name : {"SLURM_NTASKS", "SLURM_NPROCS"}) add(name, plan.size);
+  for (const auto* name : {"SLURM_NNODES", "SLURM_JOB_NUM_NODES"}) add(name, plan.node_count());
+  for (const auto* name : {"SLURM_NODELIST", "SLURM_JOB_NODELIST"}) add(name, nodes);
+  add("SLURM_TASKS_PER_NODE", slurm_tasks_per_node(plan));
+  add("SLURM_PROCID", plan.rank_of(task));
+  add("SLURM_LOCALID", task);
+  add("SLURM_NODEID", plan.prepare.node_index());
+  add("SLURM_STEP_ID", 0);
+  add("SLURMD_NODENAME", plan.prepare.node_name());
+  add("SLURM_JOB_NAME", spec.job_name());
+  add("SLURM_SUBMIT_DIR", spec.directory());
+  if (plan.prepare.restarts() > 0) add("SLURM_RESTART_COUNT", plan.prepare.restarts());
+  add("SLURM_CPUS_PER_TASK", std::max(1U, spec.cpus_per_task()));
+}
+
+// An Open MPI that polls for a message would keep the core from the rank that is to send it. MPICH
+// has no such switch that makes a difference (docs/mpi-mpich.md).
+constexpr std::string_view kYield = "OMPI_MCA_mpi_yield_when_idle";
+
+}  // namespace
+
+std::string slurm_tasks_per_node(const Plan& plan) {
+  const auto& counts = plan.prepare.tasks_on_node();
+  std::string text;
+  for (int node = 0; node < counts.size();) {
+    int end = node + 1;
+    while (end < counts.size() && counts[end] == counts[node]) ++end;
+    if (node > 0) text += ',';
+    text += std::to_string(counts[node]);
+    if (end - node > 1) text += fmt::format("(x{})", end - node);
+    node = end;
+  }
+  return text;
+}
+
+std::vector<std::string> own_variables(const Plan& plan, std::uint32_t task) {
+  std::vector<std::string> out;
+  const auto add = [&out](std::string_view name, const auto& value) {
+    out.push_back(fmt::format("{}={}", name, value));
+  };
+  const auto rank = plan.rank_of(task);
+  add("SCORE_JOBID", plan.spec.job());
+  add("SCORE_RANK", rank);
+  add("SCORE_SIZE", plan.size);
+  add("SCORE_NNODES", plan.node_count());
+  add("SCORE_NODEID", plan.prepare.node_index());
+  add("SCORE_LOCALID", task);
+  add("SCORE_NODENAME", plan.prepare.node_name());
+  add("SCORE_RESTART_COUNT", plan.prepare.restarts());
+  add("PWD", plan.spec.directory());
+  if (plan.wants_pmi()) {
+    add("PMI_FD", kTaskPmiFd);
+    add("PMI_RANK", rank);
+    add("PMI_SIZE", plan.size);
+  }
+  if (plan.wants_pmix()) {
+    out.insert(out.end(), plan.prepare.pmix_env().begin(), plan.prepare.pmix_env().end());
+    add("PMIX_RANK", rank);
+  }
+  out.insert(out.end(), plan.prepare.net_env().begin(), plan.prepare.net_env().end());
+  // Where the submitting task had a network of its own, it must not be taken for this one's.
+  if (plan.wants_network())
+    add(pm::kBrokerVariable, plan.wants_pmi() ? kTaskPmiFd + 1 : kTaskPmiFd);
+  if (plan.spec.slurm_env()) add_slurm(out, plan, task);
+  if (plan.spec.cpus_per_task() > 1 && !find_variable(plan.spec, "OMP_NUM_THREADS")) {
+    add("OMP_NUM_THREADS", plan.spec.cpus_per_task());
+  }
+  const auto yields = [](const std::string& other) { return name_of(other) == kYield; };
+  const bool is_set = find_variable(plan.spec, kYield) || std::ranges::any_of(out, yields);
+  if (plan.shares_cores() && !is_set) add(kYield, 1);
+  return out;
+}
+
+bool is_replaced(std::string_view variable, const std::vector<std::string>& own) {
+  for (const auto* inherited : {"PM_CONTEXT_FD=", "PM_LOCAL_FDS=", "PM_DEVICE_FD="}) {
+    if (variable.starts_with(inherited)) return true;
+  }
+  // Of the job or shell this was submitted from. What tunes the user's libpmix stays.
+  const bool is_pmix = variable.starts_with("PMIX_") && !variable.starts_with("PMIX_MCA_");
+  if (variable.starts_with("PMI_") || is_pmix) return true;
+  const auto name = name_of(variable);
+  return std::ranges::any_of(own, [&](const auto& other) { return name_of(other) == name; });
+}
+
+}  // namespace score::shepherd

@@ -1,0 +1,133 @@
+#pragma once
+// One node's PMI-1 server, as a pure object: bytes of its tasks in, replies and actions out.
+// Nothing here blocks, allocates without bound or trusts a task.
+//
+// Key/value pairs put since the last barrier are gathered; when every local task is in the barrier
+// they leave as a Fence, and fence_done() brings what all nodes gathered. Gets are answered from
+// the local store. A node that is alone in its job needs nobody: its fences end at once.
+//
+// "task" is a local index, 0 ... local_tasks - 1.
+
+#include "base/result.hpp"
+#include "scored/job/pmi/pmi_line.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace score::shepherd {
+
+// What users are told, once a job and node, whatever their MPI makes of the refusal.
+inline constexpr const char* kSpawnIsRefused =
+    "MPI_Comm_spawn is not supported: start all ranks with scrun -n";
+
+struct PmiJob {
+  std::string name;        // of the key space; without blanks
+  std::uint32_t size = 1;  // ranks of the whole job
+  std::uint32_t local_tasks = 1;
+  std::string process_mapping;  // see process_mapping.hpp
+};
+
+// What the shell must do now, in this order.
+struct PmiActions {
+  struct Reply {
+    std::uint32_t task;
+    std::string bytes;
+  };
+
+  struct Fence {
+    std::uint64_t sequence = 0;  // 1, 2 ...
+    std::string key_values;      // proto/frames/key_values.hpp
+    friend bool operator==(const Fence&, const Fence&) = default;
+  };
+
+  struct Abort {
+    std::uint32_t task;
+    std::int32_t code;
+    std::string message;
+  };
+
+  struct Note {  // one line for the user, about a task
+    std::uint32_t task;
+    std::string text;
+  };
+
+  std::vector<Reply> replies;
+  std::vector<Note> notes;
+  std::optional<Fence> fence;              // to the other nodes
+  std::vector<Abort> aborts;               // the whole job is to end
+  std::vector<std::uint32_t> closed;       // tasks whose connection is to be closed
+  std::vector<std::uint32_t> initialised;  // tasks whose MPI library has just begun
+};
+
+class PmiServer {
+ public:
+  explicit PmiServer(PmiJob job);
+
+  // Bytes from a task's socket. Ignored when its connection was closed.
+  PmiActions receive(std::uint32_t task, std::string_view bytes);
+  // All nodes are in. A sequence that is not waited for is ignored (a repeat after a reconnection).
+  // Errors: BadMessage (not a batch); nothing has changed then.
+  base::Result<PmiActions> fence_done(std::uint64_t sequence, std::string_view key_values);
+  // The task's process is gone; `failed`: not with exit code 0.
+  PmiActions task_ended(std::uint32_t task, bool failed);
+
+  // The fence that other nodes have not completed yet: to be sent again after a reconnection.
+  [[nodiscard]] const std::optional<PmiActions::Fence>& pending_fence() const { return fence_; }
+
+ private:
+  enum class State {
+    Fresh,        // not a word yet, or finalized
+    Initialised,  // between init and finalize
+    InBarrier,    // waits for barrier_out
+    Closed,       // ended, or its connection was closed
+  };
+
+  struct Task {
+    State state = State::Fresh;
+    PmiLineReader reader;
+    std::optional<std::string> spawn;  // lines of a spawn command that has not ended
+    std::size_t bytes_put = 0;
+  };
+
+  using Handler = void (PmiServer::*)(std::uint32_t task, const PmiCommand&, PmiActions&);
+
+  static Handler handler_of(std::string_view name);
+  void handle_line(std::uint32_t task, std::string_view line, PmiActions& out);
+  void handle_spawn_line(std::uint32_t task, std::string_view line, PmiActions& out);
+  void close(std::uint32_t task, const std::string& why, PmiActions& out);
+  void reply(std::uint32_t task, std::string bytes, PmiActions& out);
+
+  void on_init(std::uint32_t task, const PmiCommand& command, PmiActions& out);
+  void on_get_maxes(std::uint32_t task, const PmiCommand& command, PmiActions& out);
+  void on_get_appnum(std::uint32_t task, const PmiCommand& command, PmiActions& out);
+  void on_get_universe_size(std::uint32_t task, const PmiCommand& command, PmiActions& out);
+  void on_get_my_kvsname(std::uint32_t task, const PmiCommand& command, PmiActions& out);
+  void on_put(std::uint32_t task, const PmiCommand& command, PmiActions& out);
+  void on_get(std::uint32_t task, const PmiCommand& command, PmiActions& out);
+  void on_getbyidx(std::uint32_t task, const PmiCommand& command, PmiActions& out);
+  void on_barrier_in(std::uint32_t task, const PmiCommand& command, PmiActions& out);
+  void on_finalize(std::uint32_t task, const PmiCommand& command, PmiActions& out);
+  void on_abort(std::uint32_t task, const PmiCommand& command, PmiActions& out);
+  void on_unsupported(std::uint32_t task, const PmiCommand& command, PmiActions& out);
+
+  // Why the pair may not be put, or nothing.
+  std::string put_error(const Task& task, const PmiCommand& command) const;
+  void store(std::string_view key, std::string_view value);
+  void try_fence(PmiActions& out);
+  void release_barrier(PmiActions& out);
+
+  PmiJob job_;
+  std::vector<Task> tasks_;  // [task]
+  bool has_refused_spawn_ = false;
+  std::unordered_map<std::string, std::string> store_;
+  std::vector<const std::string*> keys_;  // of store_, in the order they came
+  std::string gathered_;                  // batch of puts since the last fence
+  std::uint64_t sequence_ = 0;            // of the last fence begun
+  std::optional<PmiActions::Fence> fence_;
+};
+
+}  // namespace score::shepherd

@@ -1,0 +1,125 @@
+// Tested by server_test.cpp.
+#include "scored/job/pmix/job_info.hpp"
+
+#include "base/errc.hpp"
+
+#include <pmix_server.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace score::pmix {
+
+namespace {
+
+using shepherd::Plan;
+
+std::string ranks_text(const std::vector<std::uint32_t>& ranks) {
+  std::string text;
+  for (const std::uint32_t rank : ranks) (text += text.empty() ? "" : ",") += std::to_string(rank);
+  return text;
+}
+
+// PMIx packs a list into a text of its own ("pmix[node[2:0-63]]").
+template <class Generate>
+base::Result<std::string> packed(Generate generate, const std::string& list) {
+  char* text = nullptr;
+  if (generate(list.c_str(), &text) != PMIX_SUCCESS || text == nullptr) {
+    return base::fail(base::Errc::Malformed, "PMIx cannot pack {}", list);
+  }
+  std::string out(text);
+  std::free(text);  // NOLINT: PMIx gives malloc's memory
+  return out;
+}
+
+std::string node_list(const Plan& plan) {
+  std::string nodes;
+  for (int node = 0; node < plan.prepare.tasks_on_node_size(); ++node) {
+    if (plan.prepare.tasks_on_node(node) == 0) continue;
+    const bool is_named = node < plan.spec.node_names_size();
+    nodes += nodes.empty() ? "" : ",";
+    nodes += is_named ? plan.spec.node_names(node) : "node" + std::to_string(node);
+  }
+  return nodes;
+}
+
+std::string rank_list(const Plan& plan) {
+  std::vector<std::vector<std::uint32_t>> of_nodes(plan.node_count());
+  std::uint32_t rank = 0;
+  for (const std::uint32_t node : plan.nodes_of_ranks()) of_nodes[node].push_back(rank++);
+  std::string text;
+  for (const auto& ranks : of_nodes) {
+    if (!ranks.empty()) (text += text.empty() ? "" : ";") += ranks_text(ranks);
+  }
+  return text;
+}
+
+void add_sizes(InfoList& out, const Plan& plan) {
+  const auto nodes = std::ranges::count_if(plan.prepare.tasks_on_node(),
+                                           [](std::uint32_t tasks) { return tasks > 0; });
+  for (const char* key : {PMIX_UNIV_SIZE, PMIX_JOB_SIZE, PMIX_APP_SIZE, PMIX_MAX_PROCS}) {
+    out.add_u32(key, plan.size);
+  }
+  out.add_u32(PMIX_NUM_NODES, static_cast<std::uint32_t>(nodes));
+  out.add_u32(PMIX_LOCAL_SIZE, plan.local_tasks());
+  out.add_u32(PMIX_NODE_SIZE, plan.local_tasks());
+  out.add_u32(PMIX_JOB_NUM_APPS, 1);
+  out.add_u32(PMIX_APPNUM, 0);
+  out.add_rank(PMIX_APPLDR, 0);
+  out.add_rank(PMIX_LOCALLDR, plan.rank_of(0));
+  out.add(PMIX_LOCAL_PEERS, ranks_text(plan.ranks));
+}
+
+// [node index]: its number among those that have tasks.
+std::vector<std::uint32_t> node_numbers(const Plan& plan) {
+  std::vector<std::uint32_t> numbers;
+  std::uint32_t next = 0;
+  for (const std::uint32_t tasks : plan.prepare.tasks_on_node()) {
+    numbers.push_back(next);
+    if (tasks > 0) ++next;
+  }
+  return numbers;
+}
+
+void add_ranks(InfoList& out, const Plan& plan) {
+  const auto numbers = node_numbers(plan);
+  std::vector<std::uint16_t> locals(plan.node_count(), 0);
+  pmix_rank_t rank = 0;
+  for (const std::uint32_t node : plan.nodes_of_ranks()) {
+    const std::uint16_t local = locals[node]++;
+    InfoList proc;
+    proc.add_rank(PMIX_RANK, rank);
+    proc.add_u32(PMIX_APPNUM, 0);
+    proc.add_rank(PMIX_APP_RANK, rank);
+    proc.add_rank(PMIX_GLOBAL_RANK, rank);
+    proc.add_u16(PMIX_LOCAL_RANK, local);
+    proc.add_u16(PMIX_NODE_RANK, local);
+    proc.add_u32(PMIX_NODEID, numbers[node]);
+    out.add_list(PMIX_PROC_DATA, proc);
+    ++rank;
+  }
+}
+
+}  // namespace
+
+std::string namespace_of(const Plan& plan) {
+  return fmt::format("scored.{}.{}", plan.spec.job(), plan.prepare.attempt());
+}
+
+base::Status add_job_info(InfoList& out, const Plan& plan, const std::string& directory) {
+  auto nodes = packed(PMIx_generate_regex, node_list(plan));
+  if (!nodes) return nodes.error();
+  auto ranks = packed(PMIx_generate_ppn, rank_list(plan));
+  if (!ranks) return ranks.error();
+  out.add(PMIX_JOBID, namespace_of(plan));
+  add_sizes(out, plan);
+  out.add(PMIX_NODE_MAP, *nodes);
+  out.add(PMIX_PROC_MAP, *ranks);
+  out.add(PMIX_TMPDIR, directory);
+  out.add(PMIX_NSDIR, directory);
+  out.add(PMIX_TDIR_RMCLEAN, true);
+  add_ranks(out, plan);
+  return {};
+}
+
+}  // namespace score::pmix

@@ -1,0 +1,132 @@
+// scored-pmix: started by a shepherd, as the job's user, for a job that speaks PMIx. Descriptor 3
+// is a socket to the shepherd; frames of proto/shepherd.proto. It ends when the socket does.
+//
+// A process of its own because libpmix brings a thread and libraries that a shepherd, linked
+// statically and started for every job, must not carry; and what goes wrong in it is a line, not
+// the end of the shepherd.
+
+#include "base/os/fd.hpp"
+#include "base/os/log.hpp"
+#include "proto/frames/frame_reader.hpp"
+#include "proto/node.pb.h"
+#include "proto/shepherd.pb.h"
+#include "scored/job/plan/plan.hpp"
+#include "scored/job/pmix/server.hpp"
+
+#include <array>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <poll.h>
+#include <signal.h>
+#include <string_view>
+#include <unistd.h>
+
+namespace {
+
+namespace base = score::base;
+namespace proto = score::proto;
+namespace wire = score::wire;
+
+constexpr int kShepherdFd = 3;
+constexpr std::size_t kReadBytes = 64UL * 1024;
+
+// The shepherd always reads, so that a blocking write here never waits for long.
+void send_frame(proto::FrameType type, std::string_view payload) {
+  static std::mutex one_frame_a_time;
+  const std::lock_guard lock(one_frame_a_time);
+  if (!base::write_all(kShepherdFd, proto::encode_frame_bytes(type, payload))) _exit(0);
+}
+
+template <class Message>
+void send(const Message& message) {
+  send_frame(proto::frame_type<Message>(), message.SerializeAsString());
+}
+
+int fail(std::string_view reason) {
+  wire::PmixFailed failed;
+  failed.set_reason(std::string(reason));
+  send(failed);
+  return 1;
+}
+
+// Until the shepherd says something; what libpmix and other nodes want is done meanwhile.
+void wait_for_shepherd() {
+  constexpr int kTurnMs = 1000;
+  static bool has_pending = false;
+  while (true) {
+    const int wake = score::pmix::wake_descriptor();  // -1 before the server runs
+    std::array<pollfd, 2> ready{{{kShepherdFd, POLLIN, 0}, {wake, POLLIN, 0}}};
+    const int count = poll(ready.data(), ready.size(), has_pending ? kTurnMs : -1);
+    if (count < 0 && errno != EINTR) return;
+    if (wake >= 0) has_pending = score::pmix::take_turn();
+    if (count > 0 && ready[0].revents != 0) return;
+  }
+}
+
+// The next frame of the shepherd; nothing at the end of the stream.
+std::optional<proto::InFrame> next_frame(proto::FrameReader& reader) {
+  static std::array<char, kReadBytes> buffer;
+  while (true) {
+    auto frame = reader.next(proto::Role::Shepherd);
+    if (!frame) {
+      base::log_error("read from shepherd", base::kv("err", frame.error()));
+      return std::nullopt;
+    }
+    if (*frame) return std::move(*frame);
+    wait_for_shepherd();
+    const ssize_t got = read(kShepherdFd, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return std::nullopt;
+    reader.feed({buffer.data(), static_cast<std::size_t>(got)});
+  }
+}
+
+void on_frame(const proto::InFrame& frame) {
+  if (frame.type == proto::FrameType::JobRelay) {
+    wire::JobRelay relay;
+    if (relay.ParseFromString(frame.payload)) {
+      score::pmix::receive_relay(relay.node_index(), relay.message());
+    }
+    return;
+  }
+  if (frame.type != proto::FrameType::PmixFenceDone) return;
+  wire::PmixFenceDone done;
+  if (!done.ParseFromString(frame.payload)) return;
+  score::pmix::complete_fence(done.sequence(), std::move(*done.mutable_data()));
+}
+
+int serve(const std::string& directory) {
+  proto::FrameReader reader;
+  const auto first = next_frame(reader);
+  wire::PmixStart start;
+  if (!first || first->type != proto::FrameType::PmixStart ||
+      !start.ParseFromString(first->payload)) {
+    return fail("no plan");
+  }
+  const auto plan = score::shepherd::parse_plan(start.plan());
+  if (!plan) return fail(plan.error().message());
+  auto environment = score::pmix::start_server(*plan, directory, send_frame);
+  if (!environment) return fail(environment.error().message());
+  wire::PmixReady ready;
+  for (auto& variable : *environment) ready.add_env(std::move(variable));
+  send(ready);
+  while (const auto frame = next_frame(reader)) on_frame(*frame);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    base::log_error("usage: scored-pmix DIRECTORY (started by scored-shepherd)");
+    return 125;
+  }
+  signal(SIGPIPE, SIG_IGN);
+  try {
+    const int code = serve(argv[1]);
+    std::quick_exit(code);  // libpmix's thread goes with the process; its files are the shepherd's
+  } catch (const std::exception& error) {
+    return fail(error.what());
+  }
+}

@@ -1,0 +1,178 @@
+// Real PMIx clients under real shepherds of several nodes, without daemons.
+#include "scored/job/shepherd/test_node.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <sched.h>
+
+namespace score::pmix {
+namespace {
+
+using shepherd::test::spec_of;
+using shepherd::test::TestCluster;
+using shepherd::test::TestNode;
+
+wire::LaunchSpec probe(const std::string& mode) {
+  auto spec = spec_of({std::getenv("PMIX_PROBE"), mode});
+  spec.clear_node_names();
+  for (int node = 0; node < 8; ++node) spec.add_node_names("node" + std::to_string(node));
+  return spec;
+}
+
+const wire::ShepherdAbort* abort_of(const TestCluster& cluster) {
+  for (const auto& node : cluster.nodes) {
+    if (node->abort) return &*node->abort;
+  }
+  return nullptr;
+}
+
+TEST(PmixFlow, RanksOfSeveralNodesExchangeValues) {
+  TestCluster cluster({2, 3, 1});
+  ASSERT_TRUE(cluster.run(probe("exchange"))) << cluster.errors();
+  std::string expected;
+  for (int rank = 0; rank < 6; ++rank) {
+    for (int round = 0; round < 2; ++round) {
+      expected += "rank " + std::to_string(rank) + " of 6 has all\n";
+    }
+  }
+  EXPECT_EQ(cluster.output(), expected) << cluster.errors();
+  EXPECT_EQ(cluster.errors(), "");
+  EXPECT_GE(cluster.fences_done, 2U);
+}
+
+TEST(PmixFlow, ANodeAloneNeedsNoOtherForItsFences) {
+  TestCluster cluster({3});
+  ASSERT_TRUE(cluster.run(probe("exchange"))) << cluster.errors();
+  EXPECT_EQ(cluster.errors(), "");
+}
+
+TEST(PmixFlow, TasksAreToldWhoRunsWhere) {
+  TestCluster cluster({2, 1});
+  ASSERT_TRUE(cluster.run(probe("info"))) << cluster.errors();
+  EXPECT_EQ(cluster.output(),
+            "rank 0 of 3 peers 0,1 nodes node0 node0 node1\n"
+            "rank 1 of 3 peers 0,1 nodes node0 node0 node1\n"
+            "rank 2 of 3 peers 2 nodes node0 node0 node1\n")
+      << cluster.errors();
+}
+
+std::string lines(std::uint32_t ranks, const std::string& text) {
+  std::string all;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) all += fmt::format(fmt::runtime(text), rank);
+  return all;
+}
+
+TEST(PmixFlow, OpenMpiIsToldWhereTasksOutnumberProcessors) {
+  cpu_set_t usable;
+  ASSERT_EQ(sched_getaffinity(0, sizeof usable, &usable), 0);
+  const auto processors = static_cast<std::uint32_t>(CPU_COUNT(&usable));
+  auto spec = probe("");
+  spec.clear_argv();
+  for (const char* word : {"/bin/sh", "-c", "echo yields ${OMPI_MCA_mpi_yield_when_idle-not}"}) {
+    spec.add_argv(word);
+  }
+  spec.set_mpi(wire::LaunchSpec::PMIX);
+  TestCluster cluster({processors + 1, 1});
+  ASSERT_TRUE(cluster.run(spec)) << cluster.errors();
+  std::string expected;
+  for (std::uint32_t task = 0; task <= processors; ++task) expected += "yields 1\n";
+  EXPECT_EQ(cluster.output(), expected + "yields not\n") << cluster.errors();
+}
+
+TEST(PmixFlow, DataOfOneRankIsFetchedWithoutAFence) {
+  TestCluster cluster({2, 1, 1});
+  ASSERT_TRUE(cluster.run(probe("modex"))) << cluster.errors();
+  EXPECT_EQ(cluster.output(), lines(4, "rank {} of 4 has all\n")) << cluster.errors();
+}
+
+TEST(PmixFlow, SomeRanksFenceWhileTheOthersDoNot) {
+  TestCluster cluster({2, 2, 1});
+  ASSERT_TRUE(cluster.run(probe("subset"))) << cluster.errors();
+  EXPECT_EQ(cluster.output(), lines(5, "rank {} of 5 fenced\n")) << cluster.errors();
+}
+
+TEST(PmixFlow, RanksOfSeveralNodesMakeGroupsOfTheSameNumber) {
+  TestCluster cluster({2, 2, 1});
+  ASSERT_TRUE(cluster.run(probe("groups"))) << cluster.errors();
+  EXPECT_EQ(cluster.output(), lines(5, "rank {} of 5 grouped\n")) << cluster.errors();
+}
+
+TEST(PmixFlow, NamesArePublishedLookedUpAndWithdrawn) {
+  TestCluster cluster({1, 2, 1});
+  ASSERT_TRUE(cluster.run(probe("names"))) << cluster.errors();
+  std::string expected;
+  for (int rank = 0; rank < 4; ++rank) {
+    expected += "published twice\n" + fmt::format("rank {} of 4 knows the next\n", rank);
+  }
+  EXPECT_EQ(cluster.output(), expected) << cluster.errors();
+  EXPECT_EQ(cluster.errors(), "");
+}
+
+TEST(PmixFlow, ARefusedSpawnIsToldOnceANode) {
+  TestCluster cluster({2, 1});
+  ASSERT_TRUE(cluster.run(probe("spawn"))) << cluster.errors();
+  EXPECT_EQ(cluster.output(), lines(3, "rank {} of 3 goes on\n")) << cluster.errors();
+  const auto errors = cluster.errors();
+  const std::string_view told = "MPI_Comm_spawn is not supported: start all ranks with scrun -n\n";
+  const auto first = errors.find(told);
+  ASSERT_NE(first, std::string::npos) << errors;
+  const auto second = errors.find(told, first + 1);
+  ASSERT_NE(second, std::string::npos) << errors;
+  EXPECT_EQ(errors.find(told, second + 1), std::string::npos) << errors;
+}
+
+TEST(PmixFlow, AnAbortNamesItsRankAndReason) {
+  TestCluster cluster({1, 2});
+  ASSERT_TRUE(cluster.run(probe("abort"))) << cluster.errors();
+  const auto* abort = abort_of(cluster);
+  ASSERT_NE(abort, nullptr);
+  EXPECT_EQ(abort->rank(), 0U);
+  EXPECT_EQ(abort->code(), 9);
+  EXPECT_EQ(abort->message(), "no more");
+}
+
+TEST(PmixFlow, ATaskThatLeavesWithoutFinalizeEndsTheJob) {
+  TestCluster cluster({1, 2});
+  ASSERT_TRUE(cluster.run(probe("leave"))) << cluster.errors();
+  const auto* abort = abort_of(cluster);
+  ASSERT_NE(abort, nullptr);
+  EXPECT_EQ(abort->rank(), 0U);
+  EXPECT_EQ(abort->message(), "ended without MPI_Finalize");
+}
+
+TEST(PmixFlow, GarbageOnTheServersPortHarmsNobody) {
+  TestCluster cluster({1, 1});
+  ASSERT_TRUE(cluster.run(probe("garbage"))) << cluster.errors();
+  EXPECT_EQ(cluster.output().substr(0, 22), "rank 0 of 2 has all\nra") << cluster.errors();
+  EXPECT_EQ(abort_of(cluster), nullptr);
+}
+
+// Whoever has told the end may be killed at any time: a node that stops does so.
+TEST(PmixFlow, NothingOfTheServerStaysBehindWhenTheEndIsTold) {
+  TestNode node;
+  ASSERT_TRUE(node.run(probe("directory")));
+  const std::filesystem::path directory = node.out[0];
+  EXPECT_TRUE(directory.filename().string().starts_with("scored-pmix.")) << directory;
+  EXPECT_FALSE(std::filesystem::exists(directory));
+}
+
+// Ranks need not look for themselves what the host is made of.
+TEST(PmixFlow, TheHostsTopologyIsShared) {
+  TestNode node;
+  ASSERT_TRUE(node.run(probe("topology")));
+  const std::filesystem::path file = node.out[0];
+  EXPECT_TRUE(file.parent_path().filename().string().starts_with("scored-pmix.")) << file;
+  EXPECT_FALSE(std::filesystem::exists(file));
+}
+
+TEST(PmixFlow, OtherProgramsGetNoServer) {
+  TestNode node;
+  ASSERT_TRUE(node.run(shepherd::test::shell("env")));
+  EXPECT_EQ(node.out[0].find("PMIX_"), std::string::npos);
+  EXPECT_NE(node.out[0].find("PMI_FD="), std::string::npos);
+}
+
+}  // namespace
+}  // namespace score::pmix

@@ -1,0 +1,183 @@
+// Tested by pmix_flow_test.cpp.
+#include "scored/job/pmix/pmix_process.hpp"
+
+#include "base/errc.hpp"
+#include "base/os/spawn.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace score::shepherd {
+
+namespace {
+
+constexpr int kSocketOfServer = 3;
+constexpr std::size_t kReadBytes = 64UL * 1024;
+constexpr int kMaxLastReads = 64;
+
+std::string program_path() {
+  std::error_code ignored;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  return (self.parent_path() / "scored-pmix").string();
+}
+
+// libpmix is told to keep its data in plain tables and hwloc to load no plugins: half of what
+// starting costs, and no files in shared memory.
+std::vector<std::string> server_environment() {
+  return {"PATH=/usr/bin:/bin", "PMIX_MCA_gds=hash", "HWLOC_PLUGINS_PATH=/nonexistent"};
+}
+
+}  // namespace
+
+PmixProcess::PmixProcess(EventLoop& loop, Handlers handlers)
+    : loop_(loop), handlers_(std::move(handlers)) {}
+
+PmixProcess::~PmixProcess() {
+  if (socket_) loop_.remove(socket_.get());
+  if (process_) std::ignore = base::send_signal(process_.get(), SIGKILL);
+  clean_up();
+}
+
+void PmixProcess::clean_up() {
+  directory_.remove();
+}
+
+base::Status PmixProcess::start(std::string_view plan) {
+  if (access(program_path().c_str(), X_OK) != 0) {
+    return base::fail(base::Errc::NotFound, "no PMIx on this node (program scored-pmix)");
+  }
+  auto directory = base::PmixDirectory::make();
+  if (!directory) return directory.error();
+  directory_ = std::move(*directory);
+  auto pair = base::make_socket_pair(SOCK_STREAM);
+  if (!pair) return pair.error();
+  base::SpawnSpec spec;
+  spec.path = program_path();
+  spec.argv = {"scored-pmix", directory_.path()};
+  spec.environment = server_environment();
+  spec.fds = {{STDERR_FILENO, STDERR_FILENO}, {pair->second.get(), kSocketOfServer}};
+  spec.directory = "/";
+  spec.new_session = true;
+  spec.die_with_parent = true;
+  auto spawned = base::spawn(spec);
+  if (!spawned) return spawned.error().error;
+  process_ = std::move(spawned->pidfd);
+  if (auto attached = attach(std::move(pair->first)); !attached) return attached;
+  wire::PmixStart start;
+  start.set_plan(std::string(plan));
+  send_frame(proto::frame_type<wire::PmixStart>(), start.SerializeAsString());
+  return {};
+}
+
+base::Status PmixProcess::attach(base::UniqueFd socket) {
+  if (auto set = base::set_nonblocking(socket.get(), true); !set) return set;
+  socket_ = std::move(socket);
+  return loop_.add(socket_.get(), EPOLLIN, [this](std::uint32_t at) { on_ready(at); });
+}
+
+void PmixProcess::on_ready(std::uint32_t events) {
+  if ((events & EPOLLOUT) != 0) write_queue();
+  if (socket_ && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) read_some();
+}
+
+bool PmixProcess::read_some() {
+  if (!socket_) return false;
+  std::array<char, kReadBytes> buffer;
+  const ssize_t got = read(socket_.get(), buffer.data(), buffer.size());
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  if (got <= 0) {
+    fail("the PMIx server ended");
+    return false;
+  }
+  reader_.feed({buffer.data(), static_cast<std::size_t>(got)});
+  while (socket_) {
+    auto frame = reader_.next(proto::Role::PmixServer);
+    if (!frame) fail(frame.error().message());
+    if (!frame || !*frame) break;
+    on_frame(**frame);
+  }
+  return true;
+}
+
+void PmixProcess::on_frame(const proto::InFrame& frame) {
+  using proto::FrameType;
+  if (frame.type == FrameType::PmixReady) {
+    wire::PmixReady ready;
+    if (ready.ParseFromString(frame.payload)) handlers_.ready(ready);
+  } else if (frame.type == FrameType::PmixFailed) {
+    wire::PmixFailed failed;
+    fail(failed.ParseFromString(frame.payload) ? failed.reason() : "no reason");
+  } else if (frame.type == FrameType::PmixFence) {
+    wire::PmixFence fence;
+    if (!fence.ParseFromString(frame.payload)) return;
+    fence_ = PmiActions::Fence{fence.sequence(), fence.data()};
+    handlers_.fence(*fence_);
+  } else if (frame.type == FrameType::JobRelay) {
+    wire::JobRelay message;
+    if (message.ParseFromString(frame.payload)) handlers_.relay(message);
+  } else if (frame.type == FrameType::PmixAbort) {
+    wire::PmixAbort abort;
+    if (abort.ParseFromString(frame.payload)) handlers_.abort(abort);
+  } else if (frame.type == FrameType::PmixSpawn) {
+    wire::PmixSpawn spawn;
+    if (spawn.ParseFromString(frame.payload)) handlers_.spawn_refused(spawn.task());
+  } else if (frame.type == FrameType::PmixTaskState) {
+    wire::PmixTaskState state;
+    if (!state.ParseFromString(frame.payload)) return;
+    if (state.is_initialised()) initialised_.insert(state.task());
+    if (state.is_initialised()) handlers_.initialised(state.task());
+    if (!state.is_initialised()) initialised_.erase(state.task());
+  }
+}
+
+void PmixProcess::fence_done(std::uint64_t sequence, std::string_view data) {
+  if (!fence_ || fence_->sequence != sequence) return;  // a repeat
+  fence_.reset();
+  wire::PmixFenceDone done;
+  done.set_sequence(sequence);
+  done.set_data(std::string(data));
+  send_frame(proto::frame_type<wire::PmixFenceDone>(), done.SerializeAsString());
+}
+
+void PmixProcess::relay(std::string_view bytes) {
+  send_frame(proto::FrameType::JobRelay, bytes);
+}
+
+bool PmixProcess::was_initialised(std::uint32_t task) {
+  // What the server said before the task ended is heard first.
+  for (int reads = 0; reads < kMaxLastReads && read_some(); ++reads) continue;
+  return initialised_.contains(task);
+}
+
+void PmixProcess::send_frame(proto::FrameType type, std::string_view payload) {
+  if (!socket_) return;
+  proto::append_frame(out_, type, payload);
+  write_queue();
+}
+
+void PmixProcess::write_queue() {
+  std::size_t written = 0;
+  while (written < out_.size()) {
+    const ssize_t put = ::send(socket_.get(), out_.data() + written, out_.size() - written,
+                               MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) break;  // full: later; broken: read_some() hears of it
+    written += static_cast<std::size_t>(put);
+  }
+  out_.erase(0, written);
+  loop_.change(socket_.get(), out_.empty() ? EPOLLIN : EPOLLIN | EPOLLOUT);
+}
+
+void PmixProcess::fail(const std::string& why) {
+  if (!socket_) return;
+  loop_.remove(socket_.get());
+  socket_.reset();
+  handlers_.failed(why);
+}
+
+}  // namespace score::shepherd

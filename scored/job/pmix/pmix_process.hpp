@@ -1,0 +1,78 @@
+#pragma once
+// The PMIx server of this node and job as the shepherd sees it: a child (scored-pmix) at the other
+// end of a socket, and a directory for its files that goes when this does.
+
+#include "base/os/fd.hpp"
+#include "base/os/pmix_directory.hpp"
+#include "proto/frames/frame_reader.hpp"
+#include "proto/node.pb.h"
+#include "proto/shepherd.pb.h"
+#include "scored/job/pmi/pmi_server.hpp"
+#include "scored/job/tasks/event_loop.hpp"
+
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace score::shepherd {
+
+class PmixProcess {
+ public:
+  struct Handlers {
+    std::function<void(const wire::PmixReady&)> ready;
+    std::function<void(const std::string& why)> failed;  // it ended or cannot start; once
+    std::function<void(const PmiActions::Fence&)> fence;
+    std::function<void(const wire::PmixAbort&)> abort;
+    std::function<void(wire::JobRelay&)> relay;  // for another node
+    std::function<void(std::uint32_t task)> initialised;
+    std::function<void(std::uint32_t task)> spawn_refused;  // any number, from another process
+  };
+
+  // The loop must outlive it.
+  PmixProcess(EventLoop& loop, Handlers handlers);
+  ~PmixProcess();
+  PmixProcess(const PmixProcess&) = delete;
+  PmixProcess& operator=(const PmixProcess&) = delete;
+
+  // plan: bytes of ShepherdPrepare. Errors: NotFound (no scored-pmix here), errno codes.
+  base::Status start(std::string_view plan);
+  // Only the talking: with who has the other end of this socket. Errors: errno codes.
+  base::Status attach(base::UniqueFd socket);
+  void fence_done(std::uint64_t sequence, std::string_view data);
+  void relay(std::string_view bytes);  // of a JobRelay from another node
+
+  // False once it has ended, as it does with the node's last task.
+  [[nodiscard]] bool is_running() const { return static_cast<bool>(socket_); }
+
+  // Whether the task, whose process is gone, was between init and finalize.
+  [[nodiscard]] bool was_initialised(std::uint32_t task);
+
+  // Removes its directory. Only when the server's process is gone; what it said is still heard.
+  void clean_up();
+
+  // The fence that other nodes have not completed yet.
+  [[nodiscard]] const std::optional<PmiActions::Fence>& pending_fence() const { return fence_; }
+
+ private:
+  void on_ready(std::uint32_t events);
+  bool read_some();  // false: nothing there, or closed
+  void on_frame(const proto::InFrame& frame);
+  void send_frame(proto::FrameType type, std::string_view payload);
+  void write_queue();
+  void fail(const std::string& why);
+
+  EventLoop& loop_;
+  Handlers handlers_;
+  base::PmixDirectory directory_;
+  base::UniqueFd socket_;
+  base::UniqueFd process_;  // pidfd
+  proto::FrameReader reader_;
+  std::string out_;
+  std::set<std::uint32_t> initialised_;  // local tasks
+  std::optional<PmiActions::Fence> fence_;
+};
+
+}  // namespace score::shepherd

@@ -1,0 +1,495 @@
+#include "scored/job/pmix/server.hpp"
+
+#include "base/errc.hpp"
+#include "base/limits.hpp"
+#include "base/os/fd.hpp"
+#include "base/text.hpp"
+#include "proto/node.pb.h"
+#include "proto/shepherd.pb.h"
+#include "scored/job/pmix/exchange.hpp"
+#include "scored/job/pmix/fence_queue.hpp"
+#include "scored/job/pmix/group_part.hpp"
+#include "scored/job/pmix/info_list.hpp"
+#include "scored/job/pmix/job_info.hpp"
+#include "scored/job/pmix/published.hpp"
+
+#include <pmix.h>
+#include <pmix_server.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <sched.h>
+#include <span>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+namespace score::pmix {
+
+namespace {
+
+struct FenceToken {
+  pmix_modex_cbfunc_t call;
+  void* data;
+};
+
+using Answered = std::function<void(const Exchange::Answer&)>;
+
+struct State {
+  std::mutex mutex;
+  Send send;
+  std::string name;                  // the job's
+  std::vector<std::uint32_t> ranks;  // of this node, ascending
+  std::uint32_t size = 0;
+  FenceQueue<FenceToken> fences;
+  std::optional<Exchange> exchange;
+  std::map<Exchange::Token, Answered> calls;  // of libpmix, that wait for the exchange
+  Exchange::Token last_token = 0;
+  std::uint32_t node = 0;
+  std::uint32_t last_group = 0;  // of those made with this node as the first
+  base::UniqueFd wake;
+};
+
+State& state() {
+  static State instance;
+  return instance;
+}
+
+template <class Message>
+void send(const Message& message) {
+  state().send(proto::frame_type<Message>(), message.SerializeAsString());
+}
+
+void send_fence(const FenceRequest& request) {
+  wire::PmixFence fence;
+  fence.set_sequence(request.sequence);
+  fence.set_data(request.data);
+  send(fence);
+}
+
+std::uint32_t task_of(const pmix_proc_t& process) {
+  const auto& ranks = state().ranks;
+  return static_cast<std::uint32_t>(std::ranges::lower_bound(ranks, process.rank) - ranks.begin());
+}
+
+void send_task(const pmix_proc_t& process, bool is_initialised) {
+  wire::PmixTaskState task;
+  task.set_task(task_of(process));
+  task.set_is_initialised(is_initialised);
+  send(task);
+}
+
+// ---- what libpmix asks of its host; each call is one task's request
+
+pmix_status_t on_connected(const pmix_proc_t* process, void*, pmix_info_t*, std::size_t,
+                           pmix_op_cbfunc_t, void*) {
+  send_task(*process, true);
+  return PMIX_OPERATION_SUCCEEDED;
+}
+
+pmix_status_t on_finalized(const pmix_proc_t* process, void*, pmix_op_cbfunc_t, void*) {
+  send_task(*process, false);
+  return PMIX_OPERATION_SUCCEEDED;
+}
+
+pmix_status_t on_abort(const pmix_proc_t* process, void*, int status, const char* text,
+                       pmix_proc_t*, std::size_t, pmix_op_cbfunc_t, void*) {
+  wire::PmixAbort abort;
+  abort.set_rank(process->rank);
+  abort.set_code(status);
+  abort.set_message(
+      base::escape_terminal(text == nullptr ? "" : text, base::limits::kMaxErrorTextBytes));
+  send(abort);
+  return PMIX_OPERATION_SUCCEEDED;
+}
+
+// libpmix answers the task; the shepherd tells its user.
+pmix_status_t on_spawn(const pmix_proc_t* process, const pmix_info_t*, std::size_t,
+                       const pmix_app_t*, std::size_t, pmix_spawn_cbfunc_t, void*) {
+  wire::PmixSpawn spawn;
+  spawn.set_task(task_of(*process));
+  send(spawn);
+  return PMIX_ERR_NOT_SUPPORTED;
+}
+
+// ---- requests that other nodes have a part in
+
+// Never from the caller's own thread, which is libpmix's, inside the call that asks.
+template <class Request>
+void ask(Request request, Answered answered) {
+  const std::lock_guard lock(state().mutex);
+  const auto token = ++state().last_token;
+  state().calls.emplace(token, std::move(answered));
+  request(*state().exchange, token, base::monotonic_now());
+  const std::uint64_t one = 1;
+  std::ignore = write(state().wake.get(), &one, sizeof one);
+}
+
+pmix_status_t status_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::Success:
+      return PMIX_SUCCESS;
+    case Outcome::NotFound:
+      return PMIX_ERR_NOT_FOUND;
+    case Outcome::Partial:
+      return PMIX_ERR_PARTIAL_SUCCESS;
+    case Outcome::Duplicate:
+      return PMIX_ERR_DUPLICATE_KEY;
+    case Outcome::TimedOut:
+      return PMIX_ERR_TIMEOUT;
+    case Outcome::Refused:
+      break;
+  }
+  return PMIX_ERR_OUT_OF_RESOURCE;
+}
+
+Exchange::Options options_of(const pmix_info_t info[], std::size_t count) {
+  Exchange::Options options;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (PMIX_CHECK_KEY(&info[i], PMIX_WAIT)) options.waits = true;
+    const bool is_limit = PMIX_CHECK_KEY(&info[i], PMIX_TIMEOUT);
+    if (!is_limit || info[i].value.type != PMIX_INT || info[i].value.data.integer <= 0) continue;
+    options.deadline = base::monotonic_now() + std::chrono::seconds(info[i].value.data.integer);
+  }
+  return options;
+}
+
+void free_data(void* data) {
+  delete static_cast<std::string*>(data);
+}
+
+void answer_data(const FenceToken& token, pmix_status_t status, std::string data) {
+  auto* kept = new std::string(std::move(data));  // until libpmix calls free_data
+  token.call(status, kept->data(), kept->size(), token.data, free_data, kept);
+}
+
+pmix_status_t on_direct_modex(const pmix_proc_t* process, const pmix_info_t info[],
+                              std::size_t count, pmix_modex_cbfunc_t call, void* data) {
+  if (!PMIX_CHECK_NSPACE(process->nspace, state().name.c_str())) return PMIX_ERR_NOT_FOUND;
+  const auto options = options_of(info, count);
+  ask([&](Exchange& exchange, auto token,
+          auto now) { exchange.get(token, process->rank, options, now); },
+      [=](const Exchange::Answer& answer) {
+        answer_data({call, data}, status_of(answer.outcome), answer.data);
+      });
+  return PMIX_SUCCESS;
+}
+
+// The library's word about one of its own ranks.
+void on_told(pmix_status_t status, char* data, std::size_t bytes, void* ticket) {
+  const std::unique_ptr<std::uint64_t> owned(static_cast<std::uint64_t*>(ticket));
+  const std::lock_guard lock(state().mutex);
+  const auto outcome = status == PMIX_SUCCESS ? Outcome::Success : Outcome::NotFound;
+  state().exchange->told(*owned, outcome, std::string(data == nullptr ? "" : data, bytes));
+  const std::uint64_t one = 1;
+  std::ignore = write(state().wake.get(), &one, sizeof one);
+}
+
+void ask_library(const Exchange::Ask& ask) {
+  pmix_proc_t process;
+  PMIX_LOAD_PROCID(&process, state().name.c_str(), ask.rank);
+  auto* ticket = new std::uint64_t(ask.ticket);  // on_told takes it
+  const auto status = PMIx_server_dmodex_request(&process, on_told, ticket);
+  if (status != PMIX_SUCCESS) on_told(status, nullptr, 0, ticket);
+}
+
+// ---- names
+
+void ask_about_names(auto request, pmix_op_cbfunc_t call, void* data) {
+  ask(std::move(request),
+      [=](const Exchange::Answer& answer) { call(status_of(answer.outcome), data); });
+}
+
+pmix_status_t on_publish(const pmix_proc_t* process, const pmix_info_t info[], std::size_t count,
+                         pmix_op_cbfunc_t call, void* data) {
+  auto items = items_of(process->rank, {info, count});
+  if (!items) return PMIX_ERR_NOT_SUPPORTED;
+  ask_about_names([&](Exchange& exchange, auto token,
+                      auto now) { exchange.publish(token, std::move(*items), now); },
+                  call, data);
+  return PMIX_SUCCESS;
+}
+
+std::vector<std::string> list_of(char** keys) {
+  std::vector<std::string> list;
+  for (; keys != nullptr && *keys != nullptr; ++keys) list.emplace_back(*keys);
+  return list;
+}
+
+pmix_status_t on_lookup(const pmix_proc_t*, char** keys, const pmix_info_t info[],
+                        std::size_t count, pmix_lookup_cbfunc_t call, void* data) {
+  const auto options = options_of(info, count);
+  ask([&](Exchange& exchange, auto token,
+          auto now) { exchange.lookup(token, list_of(keys), options, now); },
+      [=](const Exchange::Answer& answer) {
+        LookupResult found(state().name, answer.items);
+        call(status_of(answer.outcome), found.data(), found.size(), data);
+      });
+  return PMIX_SUCCESS;
+}
+
+pmix_status_t on_unpublish(const pmix_proc_t* process, char** keys, const pmix_info_t[],
+                           std::size_t, pmix_op_cbfunc_t call, void* data) {
+  ask_about_names([&](Exchange& exchange, auto token,
+                      auto now) { exchange.unpublish(token, process->rank, list_of(keys), now); },
+                  call, data);
+  return PMIX_SUCCESS;
+}
+
+// ---- fences
+
+bool is_whole_job(const pmix_proc_t* processes, std::size_t count) {
+  if (count == 1 && processes[0].rank == PMIX_RANK_WILDCARD) return true;
+  return count == state().size;
+}
+
+void fence_some(std::span<const pmix_proc_t> processes, std::string data, FenceToken asker) {
+  std::vector<std::uint32_t> ranks;
+  for (const auto& process : processes) ranks.push_back(process.rank);
+  ask([&](Exchange& exchange, auto token,
+          auto now) { exchange.fence(token, std::move(ranks), std::move(data), now); },
+      [asker](const Exchange::Answer& answer) {
+        answer_data(asker, status_of(answer.outcome), answer.data);
+      });
+}
+
+pmix_status_t on_fence(const pmix_proc_t processes[], std::size_t count, const pmix_info_t*,
+                       std::size_t, char* data, std::size_t bytes, pmix_modex_cbfunc_t call,
+                       void* call_data) {
+  std::string copy(data == nullptr ? "" : data, data == nullptr ? 0 : bytes);
+  std::free(data);  // NOLINT: ours from here on, from malloc
+  if (!is_whole_job(processes, count)) {
+    fence_some({processes, count}, std::move(copy), {call, call_data});
+    return PMIX_SUCCESS;
+  }
+  const std::lock_guard lock(state().mutex);
+  if (auto request = state().fences.enter(std::move(copy), {call, call_data})) send_fence(*request);
+  return PMIX_SUCCESS;
+}
+
+// ---- groups: a fence of their ranks, with a number that all of them get
+
+struct GroupCall {
+  pmix_info_cbfunc_t call;
+  void* data;
+};
+
+void answer_group(const GroupCall& to, pmix_status_t status, std::unique_ptr<InfoList> results) {
+  InfoList* const kept = results.release();  // until libpmix is done with it
+  to.call(
+      status, kept->data(), kept->size(), to.data,
+      [](void* list) { delete static_cast<InfoList*>(list); }, kept);
+}
+
+void answer_construct(const GroupCall& to, const Exchange::Answer& answer) {
+  auto results = std::make_unique<InfoList>();
+  if (answer.outcome != Outcome::Success) {
+    return answer_group(to, status_of(answer.outcome), std::move(results));
+  }
+  const auto whole = join_parts(answer.data);
+  if (!whole) return answer_group(to, PMIX_ERR_BAD_PARAM, std::move(results));
+  results->add_size(PMIX_GROUP_CONTEXT_ID, whole->context);
+  if (!whole->data.empty()) results->add_bytes(PMIX_GROUP_ENDPT_DATA, whole->data);
+  answer_group(to, PMIX_SUCCESS, std::move(results));
+}
+
+// What a rank's library has for those of the others.
+std::string endpoints_in(std::span<const pmix_info_t> directives) {
+  for (const auto& info : directives) {
+    const bool is_data = PMIX_CHECK_KEY(&info, PMIX_GROUP_ENDPT_DATA);
+    if (!is_data || info.value.type != PMIX_BYTE_OBJECT) continue;
+    const auto& bytes = info.value.data.bo;
+    return bytes.bytes == nullptr ? std::string() : std::string(bytes.bytes, bytes.size);
+  }
+  return {};
+}
+
+// Nothing if one of them is of another job.
+std::optional<std::vector<std::uint32_t>> ranks_of(std::span<const pmix_proc_t> processes) {
+  std::vector<std::uint32_t> ranks;
+  for (const auto& process : processes) {
+    if (!PMIX_CHECK_NSPACE(process.nspace, state().name.c_str())) return std::nullopt;
+    const bool is_all = process.rank == PMIX_RANK_WILDCARD;
+    const std::uint32_t first = is_all ? 0 : process.rank;
+    for (std::uint32_t i = 0; i < (is_all ? state().size : 1); ++i) ranks.push_back(first + i);
+  }
+  return ranks;
+}
+
+pmix_status_t on_group(pmix_group_operation_t operation, char group[],
+                       const pmix_proc_t processes[], std::size_t count,
+                       const pmix_info_t directives[], std::size_t directive_count,
+                       pmix_info_cbfunc_t call, void* data) {
+  auto ranks = ranks_of({processes, count});
+  if (!ranks || group == nullptr) return PMIX_ERR_NOT_SUPPORTED;
+  const bool constructs = operation == PMIX_GROUP_CONSTRUCT;
+  GroupPart part{0, group, constructs ? endpoints_in({directives, directive_count}) : ""};
+  ask(
+      [&](Exchange& exchange, auto token, auto now) {
+        part.context = (std::uint64_t{state().node} + 1) << 32 | ++state().last_group;
+        exchange.fence(token, std::move(*ranks), encode_part(part), now);
+      },
+      [constructs, to = GroupCall{call, data}](const Exchange::Answer& answer) {
+        if (constructs) return answer_construct(to, answer);
+        answer_group(to, status_of(answer.outcome), std::make_unique<InfoList>());
+      });
+  return PMIX_SUCCESS;
+}
+
+pmix_server_module_t make_module() {
+  pmix_server_module_t module{};
+  module.client_connected2 = on_connected;
+  module.client_finalized = on_finalized;
+  module.abort = on_abort;
+  module.spawn = on_spawn;
+  module.fence_nb = on_fence;
+  module.direct_modex = on_direct_modex;
+  module.publish = on_publish;
+  module.lookup = on_lookup;
+  module.unpublish = on_unpublish;
+  module.group = on_group;
+  return module;
+}
+
+bool is_good(pmix_status_t status) {
+  return status == PMIX_SUCCESS || status == PMIX_OPERATION_SUCCEEDED;
+}
+
+base::Status check(pmix_status_t status, const char* what) {
+  if (is_good(status)) return {};
+  return base::fail(base::Errc::Unsupported, "PMIx {}: {}", what, PMIx_Error_string(status));
+}
+
+base::Status initialise(const shepherd::Plan& plan, const std::string& directory) {
+  static pmix_server_module_t module = make_module();
+  InfoList directives;
+  directives.add(PMIX_SERVER_TMPDIR, directory);
+  directives.add(PMIX_SYSTEM_TMPDIR, directory);
+  directives.add(PMIX_HOSTNAME, plan.prepare.node_name());
+  directives.add_u32(PMIX_NODEID, plan.prepare.node_index());
+  directives.add(PMIX_SERVER_SHARE_TOPOLOGY, true);  // found once a node, not once a rank
+  return check(PMIx_server_init(&module, directives.data(), directives.size()), "server");
+}
+
+base::Status register_job(const shepherd::Plan& plan, const std::string& directory) {
+  const auto name = namespace_of(plan);
+  InfoList infos;
+  if (auto added = add_job_info(infos, plan, directory); !added) return added;
+  const auto tasks = static_cast<int>(plan.local_tasks());
+  auto status = check(PMIx_server_register_nspace(name.c_str(), tasks, infos.data(), infos.size(),
+                                                  nullptr, nullptr),
+                      "job");
+  for (std::uint32_t task = 0; status && task < plan.local_tasks(); ++task) {
+    pmix_proc_t process;
+    PMIX_LOAD_PROCID(&process, name.c_str(), plan.rank_of(task));
+    status =
+        check(PMIx_server_register_client(&process, getuid(), getgid(), nullptr, nullptr, nullptr),
+              "task");
+  }
+  return status;
+}
+
+// Open MPI 4 takes itself for a single process unless it knows the launcher; the launcher of this
+// variable is one that starts through PMIx and binds, as this one. Both it and Open MPI 5 keep
+// shared memory in files: in the job's own directory these meet no other job's and go with it.
+// With more tasks than processors a rank that waits has to let others on, as under mpirun.
+std::vector<std::string> open_mpi_variables(const shepherd::Plan& plan,
+                                            const std::string& directory) {
+  std::vector<std::string> out{"JSM_JSRUN_PORT=0",
+                               "OMPI_MCA_btl_vader_backing_directory=" + directory,
+                               "OMPI_MCA_btl_sm_backing_directory=" + directory};
+  cpu_set_t usable;
+  const bool is_known = sched_getaffinity(0, sizeof usable, &usable) == 0;
+  if (is_known && plan.local_tasks() > static_cast<std::uint32_t>(CPU_COUNT(&usable))) {
+    out.emplace_back("OMPI_MCA_mpi_yield_when_idle=1");
+  }
+  return out;
+}
+
+base::Result<std::vector<std::string>> task_environment(const shepherd::Plan& plan,
+                                                        const std::string& directory) {
+  pmix_proc_t process;
+  PMIX_LOAD_PROCID(&process, namespace_of(plan).c_str(), plan.rank_of(0));
+  char** variables = nullptr;
+  if (auto got = check(PMIx_server_setup_fork(&process, &variables), "environment"); !got) {
+    return got.error();
+  }
+  auto out = open_mpi_variables(plan, directory);
+  for (char** at = variables; at != nullptr && *at != nullptr; ++at) {
+    if (!std::string_view(*at).starts_with("PMIX_RANK=")) out.emplace_back(*at);
+    std::free(*at);  // NOLINT: PMIx gives malloc's memory
+  }
+  std::free(variables);  // NOLINT
+  return out;
+}
+
+}  // namespace
+
+base::Result<std::vector<std::string>> start_server(const shepherd::Plan& plan,
+                                                    const std::string& directory, Send send) {
+  state().send = std::move(send);
+  state().ranks = plan.ranks;
+  state().size = plan.size;
+  state().name = namespace_of(plan);
+  state().node = plan.prepare.node_index();
+  state().exchange.emplace(plan.prepare.node_index(), plan.nodes_of_ranks());
+  state().wake = base::UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!state().wake) return base::fail(base::errno_code(errno), "eventfd");
+  if (auto started = initialise(plan, directory); !started) return started.error();
+  if (auto registered = register_job(plan, directory); !registered) return registered.error();
+  return task_environment(plan, directory);
+}
+
+void complete_fence(std::uint64_t sequence, std::string data) {
+  std::optional<FenceQueue<FenceToken>::Completed> done;
+  {
+    const std::lock_guard lock(state().mutex);
+    done = state().fences.complete(sequence);
+    if (done && done->next) send_fence(*done->next);
+  }
+  if (!done) return;
+  answer_data(done->token, PMIX_SUCCESS, std::move(data));
+}
+
+int wake_descriptor() {
+  return state().wake.get();
+}
+
+void receive_relay(std::uint32_t from, const wire::PmixPeer& message) {
+  {
+    const std::lock_guard lock(state().mutex);
+    state().exchange->receive(from, message);
+  }
+  take_turn();
+}
+
+bool take_turn() {
+  std::uint64_t drained = 0;
+  std::ignore = read(state().wake.get(), &drained, sizeof drained);
+  Exchange::Actions actions;
+  std::vector<Answered> calls;
+  bool has_pending = false;
+  {
+    const std::lock_guard lock(state().mutex);
+    state().exchange->turn(base::monotonic_now());
+    actions = state().exchange->take_actions();
+    for (const auto& answer : actions.answers) {
+      calls.push_back(std::move(state().calls.extract(answer.token).mapped()));
+    }
+    has_pending = state().exchange->has_pending();
+  }
+  for (const auto& message : actions.messages) {
+    wire::JobRelay relay;
+    relay.set_node_index(message.node);
+    *relay.mutable_message() = message.message;
+    send(relay);
+  }
+  for (std::size_t i = 0; i < calls.size(); ++i) calls[i](actions.answers[i]);
+  for (const auto& ask : actions.asks) ask_library(ask);
+  return has_pending;
+}
+
+}  // namespace score::pmix

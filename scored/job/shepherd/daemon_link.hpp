@@ -1,0 +1,82 @@
+#pragma once
+// The shepherd's end of the node daemon's connection: one at a time, accepted only from those who
+// may command it, lost and found again while the tasks go on.
+
+#include "base/os/fd.hpp"
+#include "base/os/log.hpp"
+#include "proto/frames/frame_reader.hpp"
+#include "proto/shepherd.pb.h"
+#include "scored/job/tasks/event_loop.hpp"
+
+#include <deque>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <sys/types.h>
+#include <vector>
+
+namespace score::shepherd {
+
+class DaemonLink {
+ public:
+  struct Handlers {
+    // With the descriptors that came with it.
+    std::function<void(proto::InFrame, std::vector<base::UniqueFd>)> frame;
+    std::function<void()> lost;
+  };
+
+  // listener: a listening Unix stream socket; made non-blocking. allowed: uids that may connect.
+  // The loop must outlive the link. start() begins to accept. Errors: errno codes.
+  DaemonLink(EventLoop& loop, base::UniqueFd listener, std::vector<uid_t> allowed);
+  base::Status start(Handlers handlers);
+
+  [[nodiscard]] bool is_connected() const { return static_cast<bool>(socket_); }
+
+  // True if the listener's name is gone from the file system: nobody can connect any more.
+  [[nodiscard]] bool is_unreachable() const;
+
+  // Queues a frame; dropped if there is no connection. What must not get lost is kept by the caller
+  // and sent again after a resume.
+  template <class Message>
+  void send(const Message& message) {
+    send_frame(proto::frame_type<Message>(), message.SerializeAsString());
+  }
+
+  void send_frame(proto::FrameType type, std::string_view payload);
+  // At most base::kMaxPassedFds descriptors.
+  void send_descriptors(const wire::PassedDescriptors& message, std::vector<base::UniqueFd> fds);
+  // Writes what is queued and gives up soon; for the last words before exit.
+  void flush();
+  void drop();  // closes the connection and tells `lost`; accepts the next one
+
+ private:
+  struct Rider {  // goes with the byte at `offset` of out_
+    std::size_t offset = 0;
+    std::vector<base::UniqueFd> fds;
+  };
+
+  void on_accept();
+  void on_ready(std::uint32_t events);
+  void read_frames();
+  void deliver_frames();
+  void write_queue();
+  base::Result<std::size_t> write_some();
+  std::vector<base::UniqueFd> take_arrived(const proto::InFrame& frame);
+  void complain(const std::string& what);
+
+  EventLoop& loop_;
+  base::UniqueFd listener_;
+  std::vector<uid_t> allowed_;
+  Handlers handlers_;
+  base::UniqueFd socket_;
+  std::uint64_t connection_ = 0;  // counts connections
+  proto::FrameReader reader_;
+  std::string out_;
+  std::size_t written_ = 0;  // of out_
+  std::deque<Rider> riders_;
+  std::vector<base::UniqueFd> arrived_;  // not yet taken by a frame
+  EventLoop::TimerId first_frame_timer_ = 0;
+  base::LogLimiter limiter_;
+};
+
+}  // namespace score::shepherd

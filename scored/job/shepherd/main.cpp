@@ -1,0 +1,109 @@
+// scored-shepherd: started by the launcher as the job's user, once as `shepherd` (A) and once as
+// `spawner` (B); see scored/launcher/protocol.hpp. Statically linked: an exec must cost little.
+
+#include "base/os/log.hpp"
+#include "scored/job/shepherd/shepherd.hpp"
+#include "scored/job/tasks/children.hpp"
+#include "scored/job/tasks/spawner.hpp"
+
+#include <array>
+#include <exception>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <string_view>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace {
+
+namespace base = score::base;
+namespace shepherd = score::shepherd;
+
+// Descriptors 0 to `last` are open, so that nothing opened later takes the place of a standard
+// stream; what lies above the two that the launcher promises is closed.
+void tidy_descriptors(int last) {
+  close_range(shepherd::kSpawnFd + 1, ~0U, 0);
+  for (int fd = 0; fd <= last; ++fd) {
+    if (fcntl(fd, F_GETFD) >= 0) continue;
+    const int opened = open("/dev/null", O_RDWR | O_CLOEXEC);  // the lowest free one: fd
+    if (opened != fd) _exit(125);
+  }
+  close_range(shepherd::kListenerFd, shepherd::kSpawnFd, CLOSE_RANGE_CLOEXEC);
+}
+
+base::UniqueFd open_signals() {
+  for (const int ignored : {SIGPIPE, SIGHUP, SIGINT}) signal(ignored, SIG_IGN);
+  signal(SIGCHLD, SIG_DFL);
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGCHLD);
+  sigaddset(&set, SIGTERM);
+  sigprocmask(SIG_SETMASK, &set, nullptr);
+  return base::UniqueFd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+// Five descriptors a task: as many as the system grants.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// Root, this user, and the node daemon's user: the kernel notes who called listen() on the socket.
+std::vector<uid_t> allowed_users() {
+  std::vector<uid_t> users{0, getuid()};
+  if (auto daemon = base::peer_credentials(shepherd::kListenerFd)) {
+    users.push_back(daemon->uid.value());
+  }
+  return users;
+}
+
+int run_shepherd() {
+  shepherd::become_subreaper();
+  raise_descriptor_limit();
+  umask(0);  // files get the job's
+  auto loop = shepherd::EventLoop::create();
+  auto output = shepherd::OutputPump::create();
+  shepherd::ShepherdOptions options{.listener = base::UniqueFd(shepherd::kListenerFd),
+                                    .spawner = base::UniqueFd(shepherd::kSpawnFd),
+                                    .signals = open_signals(),
+                                    .allowed = allowed_users()};
+  if (!loop || !output || !options.signals) return 125;
+  shepherd::Shepherd shepherd(*loop, std::move(*output), std::move(options));
+  if (auto started = shepherd.start(); !started) {
+    base::log_error("start shepherd", base::kv("err", started.error()));
+    return 125;
+  }
+  loop->run();
+  return 0;
+}
+
+int run_mode(std::string_view mode) {
+  if (mode == "spawner") {
+    tidy_descriptors(shepherd::kListenerFd);
+    signal(SIGPIPE, SIG_IGN);
+    return shepherd::run_spawner(shepherd::kSpawnFd);
+  }
+  tidy_descriptors(STDERR_FILENO);
+  return run_shepherd();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string_view mode = argc == 2 ? argv[1] : "";
+  if (mode != "shepherd" && mode != "spawner") {
+    base::log_error("usage: scored-shepherd shepherd|spawner (started by scored-launcher)");
+    return 125;
+  }
+  try {
+    return run_mode(mode);
+  } catch (const std::exception& error) {
+    base::log_error("end shepherd", base::kv("err", std::string_view(error.what())));
+    return 125;
+  }
+}

@@ -1,0 +1,240 @@
+#include "scored/job/shepherd/network_hub.hpp"
+
+#include "base/errc.hpp"
+#include "base/limits.hpp"
+#include "pmlib/network/network.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <numeric>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <utility>
+
+namespace score::shepherd {
+
+namespace {
+
+constexpr base::Duration kAnswerAgain = std::chrono::milliseconds{5};
+constexpr std::size_t kAddressBytes = sizeof(pm::PeerAddress);
+static_assert(kAddressBytes == 6);
+static_assert(pm::kBrokerFds <= base::kMaxPassedFds);
+
+pm::DeviceKind device_of(const wire::ShepherdNetwork& network) {
+  switch (network.device()) {
+    case static_cast<std::uint32_t>(pm::DeviceKind::Udp):
+      return pm::DeviceKind::Udp;
+    case static_cast<std::uint32_t>(pm::DeviceKind::Ethernet):
+      return pm::DeviceKind::Ethernet;
+    default:
+      return pm::DeviceKind::None;
+  }
+}
+
+}  // namespace
+
+NetworkHub::NetworkHub(EventLoop& loop, Job job, Handlers handlers)
+    : loop_(loop), job_(std::move(job)), handlers_(std::move(handlers)) {
+  const auto& counts = job_.tasks_on_node;
+  size_ = std::accumulate(counts.begin(), counts.end(), 0U);
+  ranks_ = base::ranks_of_node(counts, job_.node_index, job_.distribution);
+  connections_.resize(local_tasks());
+}
+
+NetworkHub::~NetworkHub() {
+  for (std::uint32_t task = 0; task < connections_.size(); ++task) close(task);
+}
+
+// ---- tasks
+
+base::Result<base::UniqueFd> NetworkHub::connect(std::uint32_t task) {
+  auto pair = base::make_socket_pair(SOCK_SEQPACKET);
+  if (!pair) return pair.error();
+  if (auto set = base::set_nonblocking(pair->first.get(), true); !set) return set.error();
+  auto watched =
+      loop_.add(pair->first.get(), EPOLLIN, [this, task](std::uint32_t) { on_request(task); });
+  if (!watched) return watched.error();
+  connections_[task].socket = std::move(pair->first);
+  return std::move(pair->second);
+}
+
+void NetworkHub::on_request(std::uint32_t task) {
+  Connection& connection = connections_[task];
+  pm::BrokerRequest request;
+  const ssize_t got = recv(connection.socket.get(), &request, sizeof request, MSG_TRUNC);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got != sizeof request || request.magic != pm::kBrokerMagic) return close(task);
+  has_served_ = true;
+  connection.is_waiting = true;
+  connection.answered = 0;
+  if (failure_ || !contexts_.empty()) return answer(task);
+  if (!std::exchange(is_wanted_, true)) handlers_.wanted();
+}
+
+void NetworkHub::answer(std::uint32_t task) {
+  if (!connections_[task].socket || !connections_[task].is_waiting) return;
+  if (failure_) return answer_error(task);
+  while (connections_[task].is_waiting && answer_part(task)) continue;
+}
+
+void NetworkHub::answer_error(std::uint32_t task) {
+  connections_[task].is_waiting = false;
+  handlers_.note(task, "no PM network: " + *failure_);
+  const pm::BrokerReply reply{.error = ENETDOWN};
+  send(connections_[task].socket.get(), &reply, sizeof reply, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+// One packet. False: not now, or never.
+bool NetworkHub::answer_part(std::uint32_t task) {
+  Connection& connection = connections_[task];
+  const bool has_device = !sockets_.empty();
+  const pm::BrokerReply reply{.contexts = static_cast<std::uint32_t>(contexts_.size()),
+                              .own = task,
+                              .has_device = has_device ? 1U : 0U};
+  const std::size_t all = contexts_.size() + (has_device ? 1 : 0);
+  const std::size_t end = std::min(all, connection.answered + pm::kBrokerFds);
+  std::vector<int> fds;
+  for (std::size_t i = connection.answered; i < end; ++i) {
+    fds.push_back(i < contexts_.size() ? contexts_[i].get() : sockets_[task].get());
+  }
+  const auto sent =
+      base::send_with_fds(connection.socket.get(), std::as_bytes(std::span(&reply, 1)), fds);
+  if (sent) {
+    connection.answered = end;
+    connection.is_waiting = end < all;
+    return true;
+  }
+  // Descriptors on their way count against the user's limit.
+  if (sent.error().is(std::errc::resource_unavailable_try_again) ||
+      sent.error().code() == std::error_code(ETOOMANYREFS, std::generic_category())) {
+    loop_.after(kAnswerAgain, [this, task] { answer(task); });
+    return false;
+  }
+  close(task);
+  return false;
+}
+
+void NetworkHub::answer_all() {
+  for (std::uint32_t task = 0; task < connections_.size(); ++task) answer(task);
+}
+
+void NetworkHub::close(std::uint32_t task) {
+  Connection& connection = connections_[task];
+  if (!connection.socket) return;
+  loop_.remove(connection.socket.get());
+  connection.socket.reset();
+  connection.is_waiting = false;
+}
+
+// ---- the node daemon
+
+void NetworkHub::prepare(wire::ShepherdNetwork network) {
+  if (!contexts_.empty() || failure_) return;
+  const bool is_first = network.addresses().empty();
+  const bool is_whole = network.addresses().size() == kAddressBytes * size_;
+  if (!(is_first || is_whole) || network.key() == 0) {
+    return handlers_.broken("the addresses of the network make no sense");
+  }
+  network_ = std::move(network);
+  if (is_first) return sockets_.clear();
+  if (device_of(*network_) == pm::DeviceKind::None || has_all_sockets()) create_contexts();
+}
+
+void NetworkHub::take_sockets(const wire::PassedDescriptors& message,
+                              std::vector<base::UniqueFd> sockets) {
+  if (!network_ || !contexts_.empty() || message.first() != sockets_.size()) return;
+  if (sockets.size() != message.count() || sockets.size() > local_tasks() - sockets_.size()) {
+    return handlers_.broken("the sockets of the network did not arrive");
+  }
+  std::move(sockets.begin(), sockets.end(), std::back_inserter(sockets_));
+  if (has_all_sockets() && !network_->addresses().empty()) create_contexts();
+}
+
+void NetworkHub::fail(const std::string& reason) {
+  if (failure_ || !contexts_.empty()) return;
+  failure_ = reason;
+  answer_all();
+}
+
+void NetworkHub::create_contexts() {
+  std::vector<base::UniqueFd> made;
+  for (std::uint32_t task = 0; task < local_tasks(); ++task) {
+    const auto context = create_context(ranks_[task]);
+    auto fd = context ? base::duplicate(context->fd())
+                      : base::Result<base::UniqueFd>(base::fail(
+                            base::errno_code(errno), "context of rank {}", ranks_[task]));
+    if (!fd) return handlers_.broken("cannot make contexts: " + fd.error().message());
+    made.push_back(std::move(*fd));
+  }
+  contexts_ = std::move(made);
+  show(wire::PassedDescriptors::CONTEXTS, contexts_.size(),
+       [this](std::size_t i) { return contexts_[i].get(); });
+  answer_all();
+}
+
+std::unique_ptr<pm::MappedSegment> NetworkHub::create_context(std::uint32_t rank) {
+  pm::JobNetwork network;
+  network.key = network_->key();
+  network.channel = static_cast<std::uint16_t>(network_->channel());
+  network.auth = network_->tags() ? pm::FrameAuth::Tag : pm::FrameAuth::Key;
+  network.device.kind = device_of(*network_);
+  if (network_->payload() != 0) network.payload_bytes = network_->payload();
+  const auto& interface = network_->interface();
+  std::copy_n(interface.begin(), std::min(interface.size(), network.device.interface.size() - 1),
+              network.device.interface.begin());
+  const auto nodes = base::nodes_of_ranks(job_.tasks_on_node, job_.distribution);
+  for (const std::uint32_t node : nodes) network.ranks.push_back({std::to_string(node), "-"});
+  int error = 0;
+  auto context = pm::create_context(network, rank, network_->shmem(), "", error);
+  errno = error;
+  if (!context) return nullptr;
+  // Addresses come in the order of nodes and their tasks.
+  const auto& counts = job_.tasks_on_node;
+  std::vector<std::uint32_t> next(counts.size());
+  std::exclusive_scan(counts.begin(), counts.end(), next.begin(), 0U);
+  for (std::uint32_t i = 0; i < size_; ++i) {
+    const std::size_t place = next[nodes[i]]++;
+    std::memcpy(context->segment().peer(i).address.bytes.data(),
+                network_->addresses().data() + place * kAddressBytes, kAddressBytes);
+  }
+  return context;
+}
+
+void NetworkHub::show(wire::PassedDescriptors::What what, std::size_t count,
+                      const std::function<int(std::size_t)>& descriptor) {
+  for (std::size_t first = 0; first < count; first += base::kMaxPassedFds) {
+    std::vector<base::UniqueFd> copies;
+    for (std::size_t i = first; i < std::min(count, first + base::kMaxPassedFds); ++i) {
+      if (auto copy = base::duplicate(descriptor(i))) copies.push_back(std::move(*copy));
+    }
+    wire::PassedDescriptors message;
+    message.set_what(what);
+    message.set_first(static_cast<std::uint32_t>(first));
+    message.set_count(static_cast<std::uint32_t>(copies.size()));
+    handlers_.pass(message, std::move(copies));
+  }
+}
+
+void NetworkHub::show_sockets() {
+  show(wire::PassedDescriptors::SOCKETS, sockets_.size(),
+       [this](std::size_t i) { return sockets_[i].get(); });
+}
+
+void NetworkHub::resume() {
+  if (contexts_.empty()) {
+    if (failure_) return;
+    if (network_ && has_all_sockets()) {
+      handlers_.tell(*network_);
+      show_sockets();
+    }
+    return is_wanted_ ? handlers_.wanted() : void();
+  }
+  handlers_.tell(*network_);
+  show_sockets();
+  show(wire::PassedDescriptors::CONTEXTS, contexts_.size(),
+       [this](std::size_t i) { return contexts_[i].get(); });
+}
+
+}  // namespace score::shepherd

@@ -1,0 +1,100 @@
+#pragma once
+// The network of this node's tasks. A task that opens PM asks at its broker socket; the first one
+// makes the node daemon gather the job's addresses. When they are here, the contexts of all tasks
+// of this node are made, as the user, shown to the node daemon and handed to whoever asks.
+
+#include "base/model/distribution.hpp"
+#include "base/os/fd.hpp"
+#include "pmlib/core/segment.hpp"
+#include "pmlib/network/broker.hpp"
+#include "proto/node.pb.h"
+#include "proto/shepherd.pb.h"
+#include "scored/job/tasks/event_loop.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace score::shepherd {
+
+class NetworkHub {
+ public:
+  struct Job {
+    std::uint64_t attempt = 0;
+    std::uint32_t node_index = 0;
+    std::vector<std::uint32_t> tasks_on_node;
+    base::Distribution distribution = base::Distribution::Block;
+  };
+
+  struct Handlers {
+    std::function<void()> wanted;  // ask the node daemon
+    std::function<void(const wire::ShepherdNetwork&)> tell;
+    std::function<void(const wire::PassedDescriptors&, std::vector<base::UniqueFd>)> pass;
+    std::function<void(std::uint32_t task, const std::string& text)> note;
+    std::function<void(const std::string& why)> broken;  // the job cannot go on
+  };
+
+  // The loop must outlive the hub.
+  NetworkHub(EventLoop& loop, Job job, Handlers handlers);
+  ~NetworkHub();
+  NetworkHub(const NetworkHub&) = delete;
+  NetworkHub& operator=(const NetworkHub&) = delete;
+
+  // The end that the task inherits. Errors: errno codes.
+  base::Result<base::UniqueFd> connect(std::uint32_t task);
+
+  void task_ended(std::uint32_t task) { close(task); }
+
+  [[nodiscard]] bool has_served() const { return has_served_; }  // a task has asked
+
+  // ---- the node daemon; what comes twice is ignored
+  // First without addresses, before others learn those of this node's sockets, which come next: so
+  // that they outlive the daemon. Then with all addresses. Without sockets only the latter comes.
+  void prepare(wire::ShepherdNetwork network);
+  void take_sockets(const wire::PassedDescriptors& message, std::vector<base::UniqueFd> sockets);
+  void fail(const std::string& reason);
+  // It lost everything that was said: the request is repeated, or what there is is shown again.
+  void resume();
+
+ private:
+  struct Connection {
+    base::UniqueFd socket;
+    bool is_waiting = false;
+    std::size_t answered = 0;  // descriptors sent of this answer
+  };
+
+  [[nodiscard]] std::uint32_t local_tasks() const { return job_.tasks_on_node[job_.node_index]; }
+
+  void on_request(std::uint32_t task);
+  void answer(std::uint32_t task);
+  bool answer_part(std::uint32_t task);
+  void answer_error(std::uint32_t task);
+  void answer_all();
+  void close(std::uint32_t task);
+
+  [[nodiscard]] bool has_all_sockets() const { return sockets_.size() == local_tasks(); }
+
+  void create_contexts();
+  void show_sockets();
+  std::unique_ptr<pm::MappedSegment> create_context(std::uint32_t rank);
+  void show(wire::PassedDescriptors::What what, std::size_t count,
+            const std::function<int(std::size_t)>& descriptor);
+
+  EventLoop& loop_;
+  Job job_;
+  Handlers handlers_;
+  std::uint32_t size_ = 0;
+  std::vector<std::uint32_t> ranks_;     // [task]
+  std::vector<Connection> connections_;  // [task]
+  bool is_wanted_ = false;               // the node daemon was asked
+  bool has_served_ = false;
+  std::optional<wire::ShepherdNetwork> network_;
+  std::vector<base::UniqueFd> sockets_;   // [task]; none: shared memory alone
+  std::vector<base::UniqueFd> contexts_;  // [task]; empty: not yet
+  std::optional<std::string> failure_;
+};
+
+}  // namespace score::shepherd

@@ -1,0 +1,238 @@
+// What a shepherd refuses: plans that cannot run, strangers, hostile bytes from peers and tasks.
+#include "scored/job/shepherd/test_node.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <random>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace score::shepherd::test {
+namespace {
+
+constexpr uid_t kNobody = 65534;
+
+TestNode::Options as_nobody() {
+  return {.user = getuid() == 0 ? kNobody : 0, .daemon = 0, .connect = true, .program = ""};
+}
+
+std::pair<int, std::string> refusal_of(const wire::LaunchSpec& spec) {
+  TestNode node(as_nobody());
+  node.prepare(spec);
+  if (!node.wait([&] { return node.ready || node.refused; }) || !node.refused) return {0, ""};
+  EXPECT_TRUE(node.wait_ended());
+  return {node.refused->exit_code(), node.refused->reason()};
+}
+
+TEST(Shepherd, RefusesWhatCannotRun) {
+  TemporaryDirectory directory;
+  const auto plain = directory.path() + "/plain";
+  std::ofstream(plain) << "text";
+  chmod(directory.path().c_str(), 0755);
+  using Answer = std::pair<int, std::string>;
+  EXPECT_EQ(refusal_of(spec_of({"no-such-program"})),
+            Answer(127, "executable no-such-program: not found in PATH"));
+  EXPECT_EQ(refusal_of(spec_of({"./no/such"})), Answer(127, "executable ./no/such: not found"));
+  EXPECT_EQ(refusal_of(spec_of({plain})),
+            Answer(126, "executable " + plain + ": permission denied"));
+  EXPECT_EQ(refusal_of(spec_of({"/tmp"})), Answer(126, "executable /tmp: is a directory"));
+  auto spec = spec_of({"true"});
+  spec.set_directory("/no/such/place");
+  EXPECT_EQ(refusal_of(spec), Answer(126, "directory /no/such/place: No such file or directory"));
+}
+
+TEST(Shepherd, RefusesDirectoriesAndFilesOfOthers) {
+  if (getuid() != 0) GTEST_SKIP() << "needs root to be somebody else";
+  TemporaryDirectory directory;  // 0700, root's
+  auto spec = spec_of({"true"});
+  spec.set_directory(directory.path());
+  EXPECT_EQ(refusal_of(spec).first, 126);
+  EXPECT_EQ(refusal_of(spec).second, "directory " + directory.path() + ": Permission denied");
+  spec.set_directory("/tmp");
+  spec.set_stdout_path(directory.path() + "/out");
+  EXPECT_EQ(refusal_of(spec).first, 125);
+  spec.set_stdout_path("");
+  spec.set_stdin_path("/no/such/input");
+  EXPECT_EQ(refusal_of(spec).second, "open /no/such/input: No such file or directory");
+  spec.set_stdin_path("");
+  spec.set_stderr_path("err.%q");
+  EXPECT_NE(refusal_of(spec).second.find("%q"), std::string::npos);
+}
+
+TEST(Shepherd, RefusesLimitsTheNodeDoesNotGrant) {
+  auto spec = spec_of({"true"});
+  auto* limit = spec.add_limits();
+  limit->set_resource(7);  // RLIMIT_NOFILE
+  limit->set_soft(1ULL << 40U);
+  limit->set_hard(1ULL << 40U);
+  EXPECT_NE(refusal_of(spec).second.find("limit on open files"), std::string::npos);
+}
+
+TEST(Shepherd, RunsWithOneMegabyteOfEnvironment) {
+  auto spec = shell("env | wc -c");
+  for (int i = 0; i < 16; ++i)
+    spec.add_env("BIG" + std::to_string(i) + "=" + std::string(65536, 'x'));
+  TestNode node;
+  ASSERT_TRUE(node.run(spec, {.index = 0, .tasks_on_node = {4}}));
+  for (const auto& [rank, text] : node.out) EXPECT_GT(std::stoul(text), 1U << 20U);
+}
+
+TEST(Shepherd, RefusesAVariableThatExecCannotCarry) {
+  auto spec = spec_of({"true"});
+  spec.add_env("HUGE=" + std::string(200'000, 'x'));
+  const auto [code, reason] = refusal_of(spec);
+  EXPECT_EQ(code, 126);
+  EXPECT_EQ(reason, "environment variable HUGE of 200005 bytes: this system allows 131071");
+}
+
+TEST(Shepherd, TellsExecFailureOnTheTasksStderr) {
+  TemporaryDirectory directory;
+  const auto script = directory.path() + "/script";
+  std::ofstream(script) << "#!/no/such/interpreter\n";
+  chmod(script.c_str(), 0755);
+  TestNode node;
+  ASSERT_TRUE(node.run(spec_of({script})));
+  EXPECT_EQ(node.exit_of(0)->code(), 127);
+  EXPECT_EQ(node.err[0], "scored: node0: rank 0: exec " + script + ": No such file or directory\n");
+}
+
+TEST(Shepherd, RunsScriptsWithoutInterpreterLine) {
+  TemporaryDirectory directory;
+  const auto script = directory.path() + "/script";
+  std::ofstream(script) << "echo plain $1\n";
+  chmod(script.c_str(), 0755);
+  TestNode node;
+  ASSERT_TRUE(node.run(spec_of({script, "arg"})));
+  EXPECT_EQ(node.out[0], "plain arg\n");
+}
+
+// ---- hostile peers
+
+bool is_answered_as(uid_t user, TestNode& node) {
+  if (setresuid(user, user, user) != 0) return true;
+  try {
+    node.connect();
+    node.send(wire::ShepherdResume());
+    return node.wait([&] { return node.report.has_value(); }, std::chrono::seconds(5));
+  } catch (const std::exception&) {
+    return true;  // it could not even try
+  }
+}
+
+TEST(Shepherd, RefusesStrangers) {
+  if (getuid() != 0) GTEST_SKIP() << "needs root to be somebody else";
+  TestNode node({.user = 0, .daemon = 0, .connect = false, .program = ""});
+  const pid_t stranger = fork();
+  if (stranger == 0) {
+    _exit(is_answered_as(kNobody, node) ? 1 : 0);
+  }
+  int status = 0;
+  waitpid(stranger, &status, 0);
+  EXPECT_EQ(status, 0);
+  node.connect();
+  node.send(wire::ShepherdResume());
+  EXPECT_TRUE(node.wait([&] { return node.report.has_value(); }));
+}
+
+TEST(Shepherd, ObeysTheUserWhoListens) {
+  if (getuid() != 0) GTEST_SKIP() << "needs root to be somebody else";
+  constexpr uid_t kDaemon = 65533;
+  TestNode node({.user = kNobody, .daemon = kDaemon, .connect = true, .program = ""});
+  ASSERT_TRUE(node.run(shell("id -u")));
+  EXPECT_EQ(node.out[0], "65534\n");
+}
+
+TEST(Shepherd, RandomBytesCostOnlyTheConnection) {
+  TestNode node;
+  std::mt19937 random(20260101);
+  for (int round = 0; round < 50; ++round) {
+    std::string bytes(1 + random() % 200, '\0');
+    for (auto& byte : bytes) byte = static_cast<char>(random());
+    if (round % 2 == 0)
+      bytes = proto::encode_frame_bytes(proto::FrameType::ShepherdPrepare, "").substr(0, 8) + bytes;
+    node.send_bytes(bytes);
+    node.disconnect();
+    node.connect();
+  }
+  // Truncated messages inside good frames.
+  node.send_bytes(proto::encode_frame_bytes(proto::FrameType::SignalTasks, "\xff"));
+  node.send_bytes(proto::encode_frame_bytes(proto::FrameType::FenceDone, "\x1a\x7f"));
+  node.send(wire::ShepherdResume());
+  ASSERT_TRUE(node.wait([&] { return node.report.has_value(); }));
+  EXPECT_EQ(node.report->phase(), 0U);
+  EXPECT_TRUE(node.run(shell("echo fine")));
+  EXPECT_EQ(node.out[0], "fine\n");
+}
+
+TEST(Shepherd, RefusesPlansWithoutSense) {
+  const auto refuses = [](const wire::ShepherdPrepare& prepare) {
+    TestNode node;
+    node.send(prepare);
+    return node.wait([&] { return node.refused.has_value(); }) && node.wait_ended();
+  };
+  wire::ShepherdPrepare prepare;
+  EXPECT_TRUE(refuses(prepare));  // no node
+  prepare.add_tasks_on_node(4'000'000);
+  prepare.set_spec(spec_of({"true"}).SerializeAsString());
+  EXPECT_TRUE(refuses(prepare));  // too many tasks
+  prepare.set_tasks_on_node(0, 1);
+  prepare.set_node_index(7);
+  EXPECT_TRUE(refuses(prepare));  // no such node
+  prepare.set_node_index(0);
+  prepare.set_spec(spec_of({}).SerializeAsString());
+  EXPECT_TRUE(refuses(prepare));  // no command
+  prepare.set_spec("\xff\xff");
+  EXPECT_TRUE(refuses(prepare));
+}
+
+// ---- PMI through the sockets
+
+TEST(Shepherd, GarbageOnPmiAsksForTheEndOfTheJob) {
+  TestNode node;
+  ASSERT_TRUE(
+      node.run(shell("if [ $SCORE_RANK = 1 ]; then echo nonsense >&3; cat <&3; else sleep 0.2; fi"),
+               {.index = 0, .tasks_on_node = {2}}));
+  ASSERT_TRUE(node.abort);
+  EXPECT_EQ(node.abort->rank(), 1U);
+  EXPECT_EQ(node.abort->message(), "nonsense on its PMI connection: word nonsense: malformed");
+  EXPECT_EQ(node.exit_of(0)->code(), 0);
+}
+
+TEST(Shepherd, AbortIsToldBeforeTheTasksEnd) {
+  TestNode node;
+  ASSERT_TRUE(node.run(shell("echo 'cmd=abort exitcode=9 message=too hot' >&3; exit 9")));
+  ASSERT_TRUE(node.abort.has_value());
+  EXPECT_EQ(node.abort->code(), 9);
+  EXPECT_EQ(node.abort->message(), "too hot");
+}
+
+TEST(Shepherd, FenceIsRepeatedAfterAResume) {
+  TestNode node;
+  node.prepare(shell("echo 'cmd=init pmi_version=1 pmi_subversion=1' >&3; read a <&3; "
+                     "echo 'cmd=put kvsname=kvs_1793 key=k value=v' >&3; read a <&3; "
+                     "echo 'cmd=barrier_in' >&3; read a <&3; echo $a; "
+                     "echo 'cmd=get kvsname=kvs_1793 key=other' >&3; read a <&3; echo $a; "
+                     "echo cmd=finalize >&3; read a <&3"),
+               {.index = 0, .tasks_on_node = {1, 1}});
+  ASSERT_TRUE(node.wait([&] { return node.ready.has_value(); }));
+  node.start();
+  ASSERT_TRUE(node.wait([&] { return node.fences.size() == 1; }));
+  node.disconnect();
+  node.connect();
+  node.send(wire::ShepherdResume());
+  ASSERT_TRUE(node.wait([&] { return node.fences.size() == 2; }));
+  EXPECT_EQ(node.fences[0].SerializeAsString(), node.fences[1].SerializeAsString());
+  wire::FenceDone done;
+  done.set_sequence(1);
+  using namespace std::string_literals;
+  done.set_key_values("\1\0\1\0kv\5\0\1\0other!"s);
+  node.send(done);
+  node.send(done);  // a repeat changes nothing
+  ASSERT_TRUE(node.wait([&] { return node.done.has_value(); }));
+  EXPECT_EQ(node.out[0], "cmd=barrier_out rc=0\ncmd=get_result rc=0 msg=success value=!\n");
+}
+
+}  // namespace
+}  // namespace score::shepherd::test

@@ -1,0 +1,60 @@
+#pragma once
+// The front end's input on its way to the tasks that read it: one buffer, a position for each
+// reader. The sender keeps to a window of limits::kIoWindowBytes; bytes count as taken when every
+// reader has them or is gone.
+
+#include "base/os/fd.hpp"
+#include "base/result.hpp"
+#include "scored/job/tasks/event_loop.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace score::shepherd {
+
+class InputFeeder {
+ public:
+  // taken: called with the number of bytes that left the buffer. The loop must outlive the feeder.
+  InputFeeder(EventLoop& loop, std::function<void(std::uint64_t)> taken)
+      : loop_(loop), taken_(std::move(taken)) {}
+
+  ~InputFeeder();
+  InputFeeder(const InputFeeder&) = delete;
+  InputFeeder& operator=(const InputFeeder&) = delete;
+
+  // A reader's pipe or terminal master, non-blocking. It gets what comes from now on, and what is
+  // still buffered. At the end of input a pipe is closed, a terminal gets its end-of-file
+  // character.
+  base::Status add(base::UniqueFd fd, bool is_terminal);
+  // All readers are added: from now on input may be dropped when none is left.
+  void complete();
+  // More input. Errors: TooLarge (beyond the window), WrongState (after the end).
+  base::Status push(std::string_view data, bool eof);
+  // Nobody reads any more; what is buffered counts as taken.
+  void close_all();
+
+ private:
+  struct Reader {
+    base::UniqueFd fd;  // empty: gone
+    std::uint64_t position = 0;
+    bool is_terminal = false;
+  };
+
+  void on_ready(std::size_t index, std::uint32_t events);
+  void write_to(Reader& reader);
+  void finish(Reader& reader);
+  void close(Reader& reader);
+  void settle();
+
+  EventLoop& loop_;
+  std::function<void(std::uint64_t)> taken_;
+  std::vector<Reader> readers_;
+  std::string buffer_;
+  std::uint64_t start_ = 0;  // position of buffer_'s first byte
+  bool ended_ = false;
+  bool complete_ = false;
+};
+
+}  // namespace score::shepherd

@@ -1,0 +1,140 @@
+#include "scored/job/tasks/spawn_client.hpp"
+
+#include "base/errc.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace score::shepherd {
+
+namespace {
+
+base::Result<base::UniqueFd> make_memfd(std::string_view bytes) {
+  base::UniqueFd file(memfd_create("plan", MFD_CLOEXEC));
+  if (!file) return base::fail(base::errno_code(errno), "memfd_create");
+  if (auto written = base::write_all(file.get(), bytes); !written) return written.error();
+  if (lseek(file.get(), 0, SEEK_SET) != 0) return base::fail(base::errno_code(errno), "lseek");
+  return file;
+}
+
+base::Status send_request(int socket, const SpawnRequest& request, std::span<const int> fds) {
+  return base::send_with_fds(socket, std::as_bytes(std::span(&request, 1)), fds);
+}
+
+}  // namespace
+
+SpawnClient::SpawnClient(EventLoop& loop, base::UniqueFd socket)
+    : loop_(loop), socket_(std::move(socket)) {}
+
+base::Status SpawnClient::start(Handlers handlers) {
+  handlers_ = std::move(handlers);
+  if (auto set = base::set_nonblocking(socket_.get(), true); !set) return set;
+  return loop_.add(socket_.get(), EPOLLIN, [this](std::uint32_t) { on_ready(); });
+}
+
+base::Status SpawnClient::prepare(std::string_view plan_bytes) {
+  if (!socket_) return base::fail(base::Errc::Closed, "spawner");
+  auto plan = make_memfd(plan_bytes);
+  if (!plan) return plan.error();
+  plan_ = std::move(*plan);
+  if (greeted_) send_plan();
+  return {};
+}
+
+void SpawnClient::begin(std::uint32_t tasks) {
+  if (!socket_) return handlers_.failed(base::fail(base::Errc::Closed, "spawner"));
+  tasks_ = tasks;
+  if (ready_) request_next();
+}
+
+void SpawnClient::close() {
+  if (!socket_) return;
+  loop_.remove(socket_.get());
+  socket_.reset();
+}
+
+void SpawnClient::give_up(const base::Error& why) {
+  close();
+  handlers_.failed(why);
+}
+
+void SpawnClient::on_ready() {
+  auto message = base::receive_with_fds(socket_.get(), sizeof(SpawnReply));
+  if (!message && message.error().code() == std::errc::resource_unavailable_try_again) return;
+  SpawnReply reply;
+  if (!message || message->bytes.size() != sizeof reply) {
+    return give_up(base::fail(base::Errc::Closed, "spawner"));
+  }
+  std::memcpy(&reply, message->bytes.data(), sizeof reply);
+  if (reply.magic != kSpawnMagic) return give_up(base::fail(base::Errc::Malformed, "spawner"));
+  on_reply(reply);
+}
+
+void SpawnClient::on_reply(const SpawnReply& reply) {
+  switch (reply.kind) {
+    case SpawnReply::Kind::Hello:
+      greeted_ = true;
+      handlers_.hello(reply.pid);
+      if (plan_) send_plan();
+      return;
+    case SpawnReply::Kind::Ready:
+      ready_ = true;
+      if (tasks_ > 0) request_next();
+      return;
+    case SpawnReply::Kind::Forked:
+      take_pids(reply);
+      if (socket_) request_next();  // unless a handler closed us
+      return;
+    case SpawnReply::Kind::Failed:
+      take_pids(reply);
+      if (socket_) give_up(base::fail(base::errno_code(reply.error), "fork"));
+      return;
+  }
+  give_up(base::fail(base::Errc::Malformed, "spawner"));
+}
+
+void SpawnClient::send_plan() {
+  const int fd = plan_.get();
+  auto sent = send_request(socket_.get(), {.kind = SpawnRequest::Kind::SendPlan}, {&fd, 1});
+  plan_.reset();
+  if (!sent) give_up(sent.error());
+}
+
+void SpawnClient::take_pids(const SpawnReply& reply) {
+  const auto count = std::min<std::uint32_t>({reply.count, kTasksPerBatch, asked_ - forked_});
+  for (std::uint32_t i = 0; i < count && socket_; ++i) handlers_.forked(forked_++, reply.pids[i]);
+}
+
+void SpawnClient::request_next() {
+  if (forked_ == tasks_) {
+    close();  // it exits by itself
+    return handlers_.all_forked();
+  }
+  const auto count = std::min<std::uint32_t>(kTasksPerBatch, tasks_ - forked_);
+  if (auto sent = send_batch(count); !sent) give_up(sent.error());
+}
+
+base::Status SpawnClient::send_batch(std::uint32_t count) {
+  std::vector<base::UniqueFd> open;
+  std::vector<int> fds;
+  for (std::uint32_t task = forked_; task < forked_ + count; ++task) {
+    auto descriptors = handlers_.open_task(task);
+    if (!descriptors) return descriptors.error();
+    for (auto& fd : *descriptors) {
+      fds.push_back(fd.get());
+      open.push_back(std::move(fd));
+    }
+  }
+  asked_ = forked_ + count;
+  const bool is_last = asked_ == tasks_;
+  const SpawnRequest request{
+      .kind = is_last ? SpawnRequest::Kind::ForkLast : SpawnRequest::Kind::Fork,
+      .first = forked_,
+      .count = count};
+  return send_request(socket_.get(), request, fds);
+}
+
+}  // namespace score::shepherd

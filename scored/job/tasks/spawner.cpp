@@ -1,0 +1,98 @@
+#include "scored/job/tasks/spawner.hpp"
+
+#include "base/limits.hpp"
+#include "base/os/fd.hpp"
+#include "scored/job/tasks/spawn_wire.hpp"
+#include "scored/job/tasks/task_start.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <linux/close_range.h>
+#include <optional>
+#include <signal.h>
+#include <span>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// B blocks wherever it likes: only A must not wait. It never waits for its children: one that ends
+// early stays a zombie, so its pid cannot be given to another process before A holds it. When B has
+// exited they are A's, the nearest subreaper, who reaps them only when it knows their pids.
+
+namespace score::shepherd {
+
+namespace {
+
+struct Batch {
+  SpawnRequest request;
+  std::vector<base::UniqueFd> fds;
+};
+
+std::optional<Batch> receive(int socket) {
+  auto message = base::receive_with_fds(socket, sizeof(SpawnRequest));
+  if (!message || message->bytes.size() != sizeof(SpawnRequest)) return std::nullopt;
+  Batch batch{.request = {}, .fds = std::move(message->fds)};
+  std::memcpy(&batch.request, message->bytes.data(), sizeof batch.request);
+  if (batch.request.magic != kSpawnMagic) return std::nullopt;
+  return batch;
+}
+
+bool send(int socket, const SpawnReply& reply) {
+  return base::send_with_fds(socket, std::as_bytes(std::span(&reply, 1)), {}).has_value();
+}
+
+std::optional<Plan> read_plan(const Batch& batch) {
+  if (batch.fds.size() != 1) return std::nullopt;
+  auto bytes = base::read_all(batch.fds[0].get(), 2 * base::limits::kMaxFrameBytes);
+  if (!bytes) return std::nullopt;
+  auto plan = parse_plan(*bytes);
+  if (!plan) return std::nullopt;
+  return std::move(*plan);
+}
+
+SpawnReply fork_batch(const TaskStarter& starter, const Batch& batch) {
+  const auto& request = batch.request;
+  SpawnReply reply{.kind = SpawnReply::Kind::Forked, .first = request.first};
+  const std::size_t each = starter.descriptors_per_task();
+  if (request.count > kTasksPerBatch || batch.fds.size() != request.count * each) {
+    reply.kind = SpawnReply::Kind::Failed;
+    reply.error = EPROTO;
+    return reply;
+  }
+  for (std::uint32_t i = 0; i < request.count; ++i) {
+    const pid_t pid = fork();
+    if (pid == 0) starter.run(request.first + i, std::span(batch.fds).subspan(i * each, each));
+    if (pid < 0) {
+      reply.kind = SpawnReply::Kind::Failed;
+      reply.error = errno;
+      return reply;
+    }
+    reply.pids[i] = pid;
+    ++reply.count;
+  }
+  return reply;
+}
+
+}  // namespace
+
+int run_spawner(int socket) {
+  // Zombies must stay; see above.
+  signal(SIGCHLD, SIG_DFL);
+  // Usually a leader already; its group is the tasks' group.
+  if (getpgrp() != getpid()) setpgid(0, 0);
+  if (!send(socket, {.kind = SpawnReply::Kind::Hello, .pid = getpid()})) return 1;
+  auto first = receive(socket);
+  if (!first || first->request.kind != SpawnRequest::Kind::SendPlan) return 1;
+  const auto plan = read_plan(*first);
+  if (!plan) return 1;
+  auto starter = TaskStarter::create(*plan);
+  if (!starter || !send(socket, {.kind = SpawnReply::Kind::Ready})) return 1;
+  while (auto batch = receive(socket)) {
+    const bool is_last = batch->request.kind == SpawnRequest::Kind::ForkLast;
+    if (!is_last && batch->request.kind != SpawnRequest::Kind::Fork) return 1;
+    if (!send(socket, fork_batch(*starter, *batch))) return 1;
+    if (is_last) return 0;
+  }
+  return 1;
+}
+
+}  // namespace score::shepherd

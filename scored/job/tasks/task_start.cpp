@@ -1,0 +1,188 @@
+#include "scored/job/tasks/task_start.hpp"
+
+#include "base/errc.hpp"
+#include "scored/job/plan/checks.hpp"
+#include "scored/job/plan/task_env.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace score::shepherd {
+
+namespace {
+
+constexpr int kCannotStart = 125;
+constexpr int kCannotExecute = 126;
+constexpr int kNotFound = 127;
+
+void reset_signals() {
+  for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+std::vector<int> usable_cpus() {
+  std::vector<int> cpus;
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+  }
+  return cpus;
+}
+
+// The package number as text; equal for two cpus of one socket. Unknown: "".
+std::string socket_of(int cpu) {
+  constexpr std::size_t kMostBytes = 64;
+  return base::read_file(
+             fmt::format("/sys/devices/system/cpu/cpu{}/topology/physical_package_id", cpu),
+             kMostBytes)
+      .value_or("");
+}
+
+void widen_to_sockets(cpu_set_t& set, const std::vector<int>& usable) {
+  const cpu_set_t cores = set;
+  for (const int other : usable) {
+    const auto shares = [&](int cpu) {
+      return CPU_ISSET(cpu, &cores) && socket_of(cpu) == socket_of(other);
+    };
+    if (std::ranges::any_of(usable, shares)) CPU_SET(other, &set);
+  }
+}
+
+}  // namespace
+
+std::vector<cpu_set_t> cores_of_tasks(const Plan& plan) {
+  const auto usable = usable_cpus();
+  const auto& cores = plan.prepare.cores();
+  const auto each = static_cast<int>(std::max(1U, plan.spec.cpus_per_task()));
+  if (plan.spec.cpu_bind() == wire::LaunchSpec::BIND_NONE || usable.empty()) return {};
+  const std::uint32_t places = plan.places();
+  std::vector<cpu_set_t> sets;
+  for (std::uint32_t task = 0; task < plan.local_tasks(); ++task) {
+    const int first = static_cast<int>(task * places / plan.local_tasks()) * each;
+    if (first + each > cores.size()) return {};
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (int i = first; i < first + each; ++i) CPU_SET(usable[cores[i] % usable.size()], &set);
+    if (plan.spec.cpu_bind() == wire::LaunchSpec::BIND_SOCKET) widen_to_sockets(set, usable);
+    sets.push_back(set);
+  }
+  return sets;
+}
+
+base::Result<TaskStarter> TaskStarter::create(const Plan& plan) {
+  TaskStarter starter(plan);
+  if (chdir(plan.spec.directory().c_str()) != 0) {
+    return base::fail(base::errno_code(errno), "directory {}", plan.spec.directory());
+  }
+  auto path = executable_of(plan.spec);
+  if (!path) return path.error();
+  auto limits = limits_of(plan);
+  if (!limits) return limits.error();
+  starter.path_ = std::move(*path);
+  starter.limits_ = std::move(*limits);
+  starter.cores_ = cores_of_tasks(plan);
+  return starter;
+}
+
+void TaskStarter::run(std::uint32_t task, std::span<const base::UniqueFd> fds) const {
+  reset_signals();
+  place_descriptors(task, fds);
+  leave_session(task);
+  if (plan_->has_terminal(task)) take_terminal(task);
+  umask(plan_->spec.umask() & 0777U);
+  open_input(task);
+  execute(task);
+}
+
+void TaskStarter::fail(std::uint32_t task, const char* what, int error, int exit_code) const {
+  const auto line = fmt::format("scored: {}: rank {}: {}: {}\n", plan_->prepare.node_name(),
+                                plan_->rank_of(task), what, std::strerror(error));
+  [[maybe_unused]] const auto put = write(STDERR_FILENO, line.data(), line.size());
+  _exit(exit_code);
+}
+
+// All sources are above the targets: B keeps 0 to 4 occupied.
+void TaskStarter::place_descriptors(std::uint32_t task, std::span<const base::UniqueFd> fds) const {
+  for (std::size_t i = fds.size(); i-- > 0;) {  // stderr before stdout, for the message
+    if (dup2(fds[i].get(), static_cast<int>(i)) < 0) fail(task, "descriptors", errno, kCannotStart);
+  }
+  const auto first = static_cast<unsigned>(fds.size());
+  if (close_range(first, ~0U, 0) != 0) fail(task, "close_range", errno, kCannotStart);
+}
+
+// The kernel gives each session one share of the machine (autogroup): 64 tasks of one beside
+// another session's single process would get half of it together.
+void TaskStarter::leave_session(std::uint32_t task) const {
+  if (!plan_->prepare.own_sessions() && !plan_->has_terminal(task)) return;
+  if (setsid() < 0) fail(task, "session", errno, kCannotStart);
+}
+
+// A FIFO is found by the shepherd, which must not wait, and opened here: this task alone waits
+// until somebody writes to it.
+void TaskStarter::open_input(std::uint32_t task) const {
+  const int flags = fcntl(STDIN_FILENO, F_GETFL);
+  if (flags < 0 || (flags & O_PATH) == 0) return;
+  const int fifo = open("/proc/self/fd/0", O_RDONLY | O_NOCTTY | O_CLOEXEC);
+  if (fifo < 0 || dup2(fifo, STDIN_FILENO) < 0) fail(task, "input", errno, kCannotStart);
+  close(fifo);
+}
+
+void TaskStarter::take_terminal(std::uint32_t task) const {
+  if (ioctl(STDIN_FILENO, TIOCSCTTY, 0) != 0) {
+    fail(task, "terminal", errno, kCannotStart);
+  }
+}
+
+void TaskStarter::set_limits(std::uint32_t task) const {
+  if (!cores_.empty() && sched_setaffinity(0, sizeof cores_[task], &cores_[task]) != 0) {
+    fail(task, "bind to cores", errno, kCannotStart);
+  }
+  for (const auto& [resource, limit] : limits_) {
+    if (setrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) {
+      fail(task, "resource limits", errno, kCannotStart);
+    }
+  }
+}
+
+void TaskStarter::execute(std::uint32_t task) const {
+  const auto& spec = plan_->spec;
+  std::vector<char*> argv;
+  argv.push_back(nullptr);  // room for a shell in front
+  for (const auto& argument : spec.argv()) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+
+  const auto own = own_variables(*plan_, task);
+  std::vector<char*> environment;
+  for (const auto& variable : spec.env()) {
+    if (!is_replaced(variable, own)) environment.push_back(const_cast<char*>(variable.c_str()));
+  }
+  for (const auto& variable : own) environment.push_back(const_cast<char*>(variable.c_str()));
+  environment.push_back(nullptr);
+
+  set_limits(task);  // last: they may leave no memory for the above
+  execve(path_.c_str(), argv.data() + 1, environment.data());
+  if (errno == ENOEXEC) {
+    // A script without a first line of its own: run by sh, as execvp and every shell do.
+    std::array<char, 3> shell{'s', 'h', '\0'};
+    argv[0] = shell.data();
+    argv[1] = const_cast<char*>(path_.c_str());
+    execve("/bin/sh", argv.data(), environment.data());
+    errno = ENOEXEC;
+  }
+  const int error = errno;
+  const auto what = "exec " + path_;
+  fail(task, what.c_str(), error, error == ENOENT ? kNotFound : kCannotExecute);
+}
+
+}  // namespace score::shepherd

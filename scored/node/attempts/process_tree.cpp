@@ -1,0 +1,67 @@
+#include "scored/node/attempts/process_tree.hpp"
+
+#include "base/os/fd.hpp"
+#include "base/os/spawn.hpp"
+#include "base/text.hpp"
+
+#include <csignal>
+#include <filesystem>
+
+namespace score::node {
+
+namespace {
+
+constexpr std::size_t kMaxListBytes = 1U << 20U;
+constexpr std::size_t kMaxProcesses = 65'536;
+
+std::vector<pid_t> children(pid_t pid) {
+  std::vector<pid_t> found;
+  std::error_code ignored;
+  for (const auto& thread :
+       std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid), ignored)) {
+    const auto text = read_file(thread.path() / "children", kMaxListBytes);
+    if (!text) continue;
+    for (const auto word : split(trim(*text), ' ')) {
+      if (const auto number = parse_number<pid_t>(word)) found.push_back(*number);
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<pid_t> descendants(pid_t pid) {
+  std::vector<pid_t> all = children(pid);
+  for (std::size_t i = 0; i < all.size() && all.size() < kMaxProcesses; ++i) {
+    const auto below = children(all[i]);
+    all.insert(all.end(), below.begin(), below.end());
+  }
+  return all;
+}
+
+// proc(5): "pid (name) state ppid pgrp session tty tpgid flags ...".
+bool is_ending(pid_t pid) {
+  constexpr std::size_t kFlags = 6;   // behind the name, which may have spaces
+  constexpr unsigned kExiting = 0x4;  // PF_EXITING, include/linux/sched.h
+  const auto text = read_file(fmt::format("/proc/{}/stat", pid), kMaxListBytes);
+  if (!text) return text.error().is(std::errc::no_such_file_or_directory);
+  const auto behind = text->rfind(')');
+  if (behind == std::string::npos) return false;
+  const auto fields = split(trim(std::string_view(*text).substr(behind + 1)), ' ');
+  if (fields.size() <= kFlags) return false;
+  return fields[0] == "Z" || (parse_number<unsigned>(fields[kFlags]).value_or(0) & kExiting) != 0;
+}
+
+std::size_t kill_tree(pid_t shepherd, pid_t group) {
+  if (group > 1) kill(-group, SIGKILL);
+  if (shepherd <= 1) return 0;
+  const auto all = descendants(shepherd);
+  for (const pid_t pid : all) {
+    const auto process = open_pidfd(pid);
+    if (!process) continue;
+    [[maybe_unused]] auto sent = send_signal(process->get(), SIGKILL);
+  }
+  return all.size();
+}
+
+}  // namespace score::node

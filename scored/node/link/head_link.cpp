@@ -1,0 +1,122 @@
+#include "scored/node/link/head_link.hpp"
+
+#include "base/limits.hpp"
+#include "base/os/log.hpp"
+#include "proto/frames/errc.hpp"
+
+#include <algorithm>
+#include <functional>
+
+namespace score::node {
+
+namespace {
+
+constexpr std::size_t kQueuedBytes = 1 * limits::kMiB;  // then shepherds are not read
+constexpr Duration kParkedPoll = std::chrono::milliseconds{20};
+
+proto::ConnectionLimits connection_limits() {
+  proto::ConnectionLimits chosen;
+  chosen.write_queue_bytes = limits::kMaxPeerQueueBytes;
+  chosen.frame_deadline = limits::kFrameDeadline;
+  return chosen;
+}
+
+}  // namespace
+
+HeadLink::HeadLink(asio::any_io_executor io, const proto::TlsContext& tls, Clock& clock,
+                   Target target, Handlers handlers)
+    : tls_(tls),
+      clock_(clock),
+      target_(std::move(target)),
+      handlers_(std::move(handlers)),
+      backoff_(limits::kReconnectMin, limits::kReconnectMax,
+               std::hash<std::string>()(target_.node_name)),
+      answer_(std::move(io), asio::steady_timer::time_point::max()) {}
+
+asio::awaitable<void> HeadLink::run() {
+  for (;;) {
+    auto connected = co_await proto::tls_connect(tls_, target_.head, limits::kHandshakeDeadline,
+                                                 connection_limits());
+    if (connected) {
+      connection_ = std::move(connected->connection);
+      co_await serve();
+    } else {
+      report(connected.error());
+    }
+    co_await clock_.sleep_for(backoff_.next());
+  }
+}
+
+asio::awaitable<void> HeadLink::serve() {
+  ++generation_;
+  greeted_ = false;
+  heard_ = clock_.now();
+  const auto connection = connection_;
+  handlers_.connected();
+  for (;;) {
+    auto frame = co_await connection->read(proto::Role::Head);
+    if (!frame) {
+      report(frame.error());
+      break;
+    }
+    heard_ = clock_.now();
+    if (greeted_) {
+      backoff_.reset();
+      last_error_.clear();
+    }
+    handlers_.frame(*std::move(frame));
+  }
+  connection->close();
+  connection_ = nullptr;
+  greeted_ = false;
+  answer_.cancel();
+  handlers_.disconnected();
+}
+
+void HeadLink::report(const Error& error) {
+  const std::string text = error.message();
+  if (text == last_error_) return;
+  last_error_ = text;
+  log_warning("no link to the head: trying again", kv("head", format_endpoint(target_.head)),
+              kv("err", text));
+}
+
+bool HeadLink::send(proto::FrameType type, std::string_view payload) {
+  return connection_ != nullptr && connection_->send(type, payload);
+}
+
+asio::awaitable<void> HeadLink::ready() {
+  for (;;) {
+    while (!greeted_ || connection_ == nullptr) co_await clock_.sleep_for(kParkedPoll);
+    if (connection_->queued_bytes() < kQueuedBytes) co_return;
+    const auto connection = connection_;
+    co_await connection->drained(kQueuedBytes);
+  }
+}
+
+asio::awaitable<bool> HeadLink::confirm() {
+  const std::uint64_t generation = generation_;
+  const TimePoint asked = clock_.now();
+  handlers_.beat();
+  while (greeted_ && generation_ == generation && answered_ < asked) {
+    [[maybe_unused]] auto [cancelled] = co_await answer_.async_wait(kNoThrow);
+  }
+  co_return greeted_&& generation_ == generation;
+}
+
+void HeadLink::set_answered(TimePoint sent) {
+  answered_ = std::max(answered_, sent);
+  answer_.cancel();
+}
+
+void HeadLink::drop_if_silent() {
+  if (connection_ == nullptr || clock_.now() - heard_ < kSilenceLimit) return;
+  drop(fmt::format("silent for {}", format_duration(kSilenceLimit)));
+}
+
+void HeadLink::drop(const std::string& why) {
+  log_warning("drop the link to the head", kv("why", why));
+  if (connection_ != nullptr) connection_->close();
+}
+
+}  // namespace score::node

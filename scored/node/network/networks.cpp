@@ -1,0 +1,446 @@
+#include "scored/node/network/networks.hpp"
+
+#include "base/limits.hpp"
+#include "base/model/distribution.hpp"
+#include "base/os/log.hpp"
+#include "pmlib/core/segment.hpp"
+#include "proto/frames/parse.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <net/if.h>
+#include <numeric>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <utility>
+
+namespace score::node {
+
+namespace {
+
+using proto::FrameType;
+
+constexpr std::size_t kAddressBytes = sizeof(pm::PeerAddress);
+
+pm::DeviceKind kind_of(NetworkDevice device) {
+  switch (device) {
+    case NetworkDevice::None:
+      return pm::DeviceKind::None;
+    case NetworkDevice::Udp:
+      return pm::DeviceKind::Udp;
+    case NetworkDevice::Ethernet:
+      return pm::DeviceKind::Ethernet;
+  }
+  return pm::DeviceKind::None;
+}
+
+std::vector<std::uint32_t> ranks_of_this_node(const base::PlacedTasks& placed) {
+  return ranks_of_node(placed.tasks_on_node, placed.node_index, placed.distribution);
+}
+
+std::size_t ranks_of(const base::PlacedTasks& placed) {
+  return std::accumulate(placed.tasks_on_node.begin(), placed.tasks_on_node.end(), std::size_t{0});
+}
+
+// Addresses are in the order of nodes and their tasks, whatever ranks these have.
+std::uint32_t first_task(const base::PlacedTasks& placed) {
+  return std::accumulate(placed.tasks_on_node.begin(),
+                         placed.tasks_on_node.begin() + placed.node_index, 0U);
+}
+
+using Address = std::array<char, kAddressBytes>;
+
+void set_address(std::string& addresses, std::uint32_t task, const Address& address) {
+  addresses.replace(task * kAddressBytes, kAddressBytes, address.data(), kAddressBytes);
+}
+
+Result<Address> mac_of_interface(const std::string& interface) {
+  const UniqueFd any(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request{};
+  interface.copy(request.ifr_name, IFNAMSIZ - 1);
+  if (ioctl(any.get(), SIOCGIFHWADDR, &request) != 0) {
+    return fail(errno_code(errno), "interface {}", interface);
+  }
+  Address mac{};
+  std::copy_n(request.ifr_hwaddr.sa_data, mac.size(), mac.begin());
+  return mac;
+}
+
+}  // namespace
+
+Networks::Networks(Parts parts, NetworkConfig config, std::string head_host)
+    : head_(parts.head),
+      launcher_(parts.launcher),
+      tasks_(parts.tasks),
+      config_(std::move(config)),
+      head_host_(std::move(head_host)) {}
+
+Networks::Network* Networks::find(AttemptId attempt) {
+  const auto found = networks_.find(attempt);
+  return found == networks_.end() ? nullptr : &found->second;
+}
+
+void Networks::add(const base::PlacedTasks& placed, std::shared_ptr<proto::Connection> shepherd) {
+  Network& network = networks_[placed.attempt];
+  network.placed = placed;
+  network.shepherd = std::move(shepherd);
+}
+
+void Networks::remove(AttemptId attempt) {
+  const auto removed = networks_.extract(attempt);
+  if (!removed.empty()) filter_sockets(removed.mapped());
+  contexts_.remove(attempt);
+}
+
+void Networks::fill_figures(const ChannelCounters& counters, wire::ChannelFigures& out) const {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  out.set_handovers(counters.handovers.load(kRelaxed));
+  out.set_saved_bursts(counters.saved_bursts.load(kRelaxed));
+  out.set_saved_bytes(counters.saved_bytes.load(kRelaxed));
+  out.set_restored_bursts(counters.restored_bursts.load(kRelaxed));
+  out.set_dropped_full(counters.dropped_full.load(kRelaxed));
+  out.set_dropped_strangers(counters.dropped_strangers.load(kRelaxed));
+  for (const AttemptId attempt : contexts_.attempts()) {
+    for (const UniqueFd& context : *contexts_.of(attempt)) {
+      pm::SegmentSummary summary;
+      if (pm::read_summary(context.get(), summary) != 0) continue;
+      out.set_frames_sent(out.frames_sent() + summary.counters.frames_sent);
+      out.set_frames_resent(out.frames_resent() + summary.counters.frames_resent);
+    }
+  }
+}
+
+std::vector<std::uint32_t> Networks::frames_to_nodes(AttemptId attempt) const {
+  const auto found = networks_.find(attempt);
+  const auto contexts = contexts_.of(attempt);
+  if (found == networks_.end() || !contexts) return {};
+  const auto& placed = found->second.placed;
+  if (placed.tasks_on_node.size() < 2) return {};
+  const auto nodes = base::nodes_of_ranks(placed.tasks_on_node, placed.distribution);
+  std::vector<std::uint32_t> frames(nodes.size()), sums(placed.tasks_on_node.size());
+  for (const UniqueFd& context : *contexts) {
+    if (pm::read_frames_to(context.get(), frames) != 0) continue;
+    for (std::size_t rank = 0; rank < nodes.size(); ++rank) sums[nodes[rank]] += frames[rank];
+  }
+  return sums;
+}
+
+void Networks::open_user(Network& network, bool has_room) {
+  const AttemptId attempt = network.placed.attempt;
+  network.user = std::make_shared<ChannelUser>(network.key, contexts_.of(attempt), network.sockets);
+  network.has_room = has_room;
+  if (has_room) network.user->make_room();
+  if (opened_) opened_(attempt, network.user);
+}
+
+// The first one of a channel learns only when a second one comes that it has to be saved. What the
+// switcher holds is never changed: it gets another view.
+void Networks::share_channel(Network& network) {
+  const auto shares = [&](const Network& other) {
+    return &other != &network && other.user && !network.sockets.empty() && !other.sockets.empty() &&
+           other.sockets.front() == network.sockets.front();
+  };
+  bool is_shared = false;
+  for (auto& [attempt, other] : networks_) {
+    if (!shares(other)) continue;
+    is_shared = true;
+    if (!other.has_room) open_user(other, true);
+  }
+  open_user(network, is_shared);
+}
+
+// ---- shepherds: their users' programs, not to be trusted ---------------------------------------
+
+bool Networks::from_shepherd(AttemptId attempt, const proto::InFrame& frame) {
+  const auto found = networks_.find(attempt);
+  if (found == networks_.end()) return false;
+  Network& network = found->second;
+  switch (frame.type) {
+    case FrameType::NetworkRequest: {
+      const auto message = proto::parse<wire::NetworkRequest>(frame);
+      if (!message || message->attempt() != attempt.value()) return false;
+      network.is_wanted = true;
+      head_.send(*message);
+      return true;
+    }
+    case FrameType::ShepherdNetwork: {
+      const auto message = proto::parse<wire::ShepherdNetwork>(frame);
+      if (!message || message->key() == 0 || message->channel() > 0xffff) return false;
+      const std::size_t all = kAddressBytes * ranks_of(network.placed);
+      if (!message->addresses().empty() && message->addresses().size() != all) return false;
+      on_network(network, *message);
+      return true;
+    }
+    case FrameType::PassedDescriptors: {
+      const auto message = proto::parse<wire::PassedDescriptors>(frame);
+      return message && on_descriptors(network, *message);
+    }
+    default:
+      return false;
+  }
+}
+
+// It was opened, or prepared, before this daemon started: the shepherd has kept everything.
+void Networks::on_network(Network& network, const wire::ShepherdNetwork& message) {
+  const bool is_whole = !message.addresses().empty();
+  if (network.is_open || (!is_whole && network.key != 0)) return;
+  const auto first = first_task(network.placed);
+  network.is_wanted = true;
+  network.is_open = is_whole;
+  network.is_preparing = !is_whole;  // until the sockets have come
+  network.key = message.key();
+  network.channel = static_cast<std::uint16_t>(message.channel());
+  network.addresses.assign(tasks_of(network) * kAddressBytes, '\0');
+  if (!is_whole) return;
+  network.addresses =
+      message.addresses().substr(first * kAddressBytes, tasks_of(network) * kAddressBytes);
+  say_prepared(network);
+}
+
+bool Networks::on_descriptors(Network& network, const wire::PassedDescriptors& message) {
+  auto fds = network.shepherd->take_descriptors(message.count());
+  if (network.key == 0 || fds.empty() || fds.size() != message.count()) return false;
+  const AttemptId attempt = network.placed.attempt;
+  if (message.what() == wire::PassedDescriptors::SOCKETS) {
+    return message.first() != network.kept || take_kept(network, std::move(fds));
+  }
+  if (!network.is_open) return false;
+  auto added = contexts_.add(attempt, message.first(), tasks_of(network), std::move(fds));
+  if (!added) {
+    log_warning("refuse contexts", kv("attempt", attempt), kv("err", added.error()));
+    return false;
+  }
+  if (*added) share_channel(network);
+  return true;
+}
+
+// Of rings nothing is to be shared or saved.
+bool Networks::take_kept(Network& network, std::vector<UniqueFd> fds) {
+  const std::uint32_t tasks = tasks_of(network);
+  const bool are_rings = config_.device == NetworkDevice::Ethernet;
+  if (fds.size() > tasks - network.kept) return true;
+  network.kept += static_cast<std::uint32_t>(fds.size());
+  if (!are_rings && !take_sockets(network, std::move(fds))) return false;
+  if (network.is_open || network.kept < tasks) return true;
+  const auto mac = are_rings ? mac_of_interface(config_.interface) : Address{};
+  if (!mac) return false;
+  for (std::uint32_t task = 0; task < tasks; ++task) {
+    set_address(network.addresses, task, are_rings ? *mac : network.sockets[task]->address);
+  }
+  network.is_preparing = false;
+  say_prepared(network);
+  return true;
+}
+
+bool Networks::take_sockets(Network& network, std::vector<UniqueFd> fds) {
+  if (network.sockets.size() + fds.size() > tasks_of(network)) return true;
+  for (UniqueFd& fd : fds) {
+    const auto task = static_cast<std::uint32_t>(network.sockets.size());
+    auto adopted =
+        channel_sockets_.adopt({network.placed.user, network.channel, task}, std::move(fd));
+    if (!adopted) return false;
+    network.sockets.push_back(*std::move(adopted));
+  }
+  return true;
+}
+
+// ---- the head -----------------------------------------------------------------------------------
+
+bool Networks::from_head(const proto::InFrame& frame) {
+  switch (frame.type) {
+    case FrameType::NetworkPrepare: {
+      const auto message = proto::parse<wire::NetworkPrepare>(frame);
+      if (!message || message->key() == 0 || message->channel() > 0xffff) return false;
+      if (auto* network = find(AttemptId(message->attempt()))) on_prepare(*network, *message);
+      return true;
+    }
+    case FrameType::NetworkReady: {
+      auto message = proto::parse<wire::NetworkReady>(frame);
+      if (!message) return false;
+      if (auto* network = find(AttemptId(message->attempt())))
+        on_ready(*network, std::move(*message));
+      return true;
+    }
+    case FrameType::NetworkFailed: {
+      const auto message = proto::parse<wire::NetworkFailed>(frame);
+      if (!message) return false;
+      const auto* network = find(AttemptId(message->attempt()));
+      if (network != nullptr && !network->is_open) send(*network->shepherd, *message);
+      return true;
+    }
+    default:
+      return false;
+  }
+}
+
+void Networks::on_prepare(Network& network, const wire::NetworkPrepare& message) {
+  if (network.is_preparing) return;
+  if (network.key != 0) return say_prepared(network);  // what is in use stays
+  network.key = message.key();
+  network.channel = static_cast<std::uint16_t>(message.channel());
+  network.is_preparing = true;
+  network.addresses.assign(tasks_of(network) * kAddressBytes, '\0');
+  tasks_.spawn("prepare a network", run_prepare(network.placed.attempt));
+}
+
+asio::awaitable<void> Networks::run_prepare(AttemptId attempt) {
+  Network* network = find(attempt);
+  if (network == nullptr) co_return;
+  Status prepared;
+  const bool is_local = network->placed.tasks_on_node.size() == 1 && config_.shmem;
+  if (config_.is_off() || (config_.device == NetworkDevice::None && !is_local)) {
+    prepared = fail(Errc::Unsupported, "the configuration names no device for this");
+  } else if (!is_local && config_.device == NetworkDevice::Udp) {
+    prepared = open_sockets(*network);
+  } else if (!is_local) {
+    prepared = co_await open_rings(attempt);
+  }
+  network = find(attempt);
+  if (network == nullptr) co_return;
+  network->is_preparing = false;
+  if (prepared) {
+    entrust(*network);
+    say_prepared(*network);
+    co_return;
+  }
+  network->key = 0;
+  network->sockets.clear();
+  network->rings.clear();
+  wire::NetworkRefused refused;
+  refused.set_attempt(attempt.value());
+  refused.set_reason(prepared.error().message());
+  head_.send(refused);
+}
+
+asio::awaitable<Status> Networks::open_rings(AttemptId attempt) {
+  const auto mac = mac_of_interface(config_.interface);
+  if (!mac) co_return mac.error();
+  const std::uint32_t tasks = tasks_of(*find(attempt));
+  const auto ranks = ranks_of_this_node(find(attempt)->placed);
+  for (std::uint32_t task = 0; task < tasks; ++task) {
+    Network* network = find(attempt);
+    if (network == nullptr) co_return fail(Errc::Cancelled, "the attempt is over");
+    LauncherLink::RingPlace place;
+    place.key = config_.tags ? 0 : network->key;
+    place.rank = ranks[task];
+    place.channel = network->channel;
+    auto ring = co_await launcher_.open_ring(attempt, place);
+    if (!ring) co_return ring.error();
+    network = find(attempt);
+    if (network == nullptr) co_return fail(Errc::Cancelled, "the attempt is over");
+    network->rings.push_back(*std::move(ring));
+    set_address(network->addresses, task, *mac);
+  }
+  co_return Status();
+}
+
+Status Networks::open_sockets(Network& network) {
+  const auto local = local_address();
+  if (!local) return local.error();
+  for (std::uint32_t task = 0; task < tasks_of(network); ++task) {
+    auto socket = channel_sockets_.open({network.placed.user, network.channel, task}, *local);
+    if (!socket) return socket.error();
+    set_address(network.addresses, task, (*socket)->address);
+    network.sockets.push_back(*std::move(socket));
+  }
+  filter_sockets(network);
+  return {};
+}
+
+// Who uses the sockets of `user` has changed.
+void Networks::filter_sockets(const Network& user) const {
+  for (std::size_t task = 0; task < user.sockets.size(); ++task) {
+    std::vector<pm::FrameOwner> owners;
+    for (const auto& [attempt, other] : networks_) {
+      if (other.sockets.size() <= task || other.sockets[task] != user.sockets[task]) continue;
+      const std::uint32_t rank = ranks_of_this_node(other.placed)[task];
+      owners.push_back({rank, config_.tags ? 0 : other.key});
+    }
+    pass_only(*user.sockets[task], user.channel, owners);
+  }
+}
+
+Result<in_addr> Networks::local_address() const {
+  if (!config_.interface.empty()) return address_of_interface(config_.interface);
+  return address_towards(head_host_);
+}
+
+void Networks::say_prepared(const Network& network) {
+  wire::NetworkPrepared message;
+  message.set_attempt(network.placed.attempt.value());
+  message.set_key(network.key);
+  message.set_channel(network.channel);
+  message.set_addresses(network.addresses);
+  message.set_is_open(network.is_open);
+  head_.send(message);
+}
+
+void Networks::on_ready(Network& network, wire::NetworkReady&& message) {
+  if (network.is_open || network.key == 0 || network.is_preparing) return;
+  if (message.addresses().size() != kAddressBytes * ranks_of(network.placed)) return;
+  network.is_open = true;
+  auto whole = describe(network);
+  whole.set_addresses(std::move(*message.mutable_addresses()));
+  whole.set_payload(message.payload());
+  send(*network.shepherd, whole);
+}
+
+wire::ShepherdNetwork Networks::describe(const Network& network) const {
+  wire::ShepherdNetwork out;
+  out.set_attempt(network.placed.attempt.value());
+  out.set_key(network.key);
+  out.set_channel(network.channel);
+  const auto kind = network.kept == 0 ? pm::DeviceKind::None : kind_of(config_.device);
+  out.set_device(static_cast<std::uint32_t>(kind));
+  out.set_interface(config_.interface);
+  out.set_shmem(config_.shmem);
+  out.set_tags(config_.tags);
+  return out;
+}
+
+// Else others would be told addresses of sockets that are lost with this daemon.
+void Networks::entrust(Network& network) {
+  const std::size_t devices = std::max(network.sockets.size(), network.rings.size());
+  if (devices == 0) return;
+  network.kept = static_cast<std::uint32_t>(devices);
+  send(*network.shepherd, describe(network));
+  for (std::size_t first = 0; first < devices; first += kMaxPassedFds) {
+    std::vector<UniqueFd> copies;
+    const std::size_t end = std::min(devices, first + kMaxPassedFds);
+    for (std::size_t i = first; i < end; ++i) {
+      const UniqueFd& own = network.rings.empty() ? network.sockets[i]->fd : network.rings[i];
+      if (auto copy = duplicate(own.get())) copies.push_back(*std::move(copy));
+    }
+    wire::PassedDescriptors passed;
+    passed.set_what(wire::PassedDescriptors::SOCKETS);
+    passed.set_first(static_cast<std::uint32_t>(first));
+    passed.set_count(static_cast<std::uint32_t>(end - first));
+    network.shepherd->send_descriptors(FrameType::PassedDescriptors, passed.SerializeAsString(),
+                                       std::move(copies));
+  }
+  network.rings.clear();
+}
+
+void Networks::resume() {
+  for (const auto& [attempt, network] : networks_) {
+    if (network.key != 0) {
+      if (!network.is_preparing) say_prepared(network);
+    } else if (network.is_wanted) {
+      wire::NetworkRequest request;
+      request.set_attempt(attempt.value());
+      head_.send(request);
+    }
+  }
+}
+
+bool Networks::shares_channel(AttemptId attempt) const {
+  const auto own = networks_.find(attempt);
+  if (own == networks_.end() || own->second.key == 0) return false;
+  return std::any_of(networks_.begin(), networks_.end(), [&](const auto& other) {
+    return other.first != attempt && other.second.key != 0 &&
+           other.second.channel == own->second.channel;
+  });
+}
+
+}  // namespace score::node

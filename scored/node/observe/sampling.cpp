@@ -1,0 +1,450 @@
+// Samples are totals, so one that is not sent is not missed. What must not be missed are switches:
+// their phases are counted every second, and while somebody watches each is told once.
+//
+// Waking up is what a sample costs. So with a period below kTogether the switcher's thread looks
+// at the tasks where it is awake anyway (glances.hpp), and this one reads everything once or twice
+// a second, in the same wake-up as the heartbeat, and sends the samples since the last time
+// together.
+#include "scored/node/observe/sampling.hpp"
+
+#include "base/limits.hpp"
+#include "base/text.hpp"
+#include "scored/node/attempts/process_tree.hpp"
+#include "scored/node/observe/sample_fill.hpp"
+
+#include <algorithm>
+#include <fcntl.h>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <utility>
+
+namespace score::node {
+
+namespace {
+
+constexpr Duration kLatePause = std::chrono::minutes{1};  // between two lines of late switches
+constexpr Duration kLookUpPeriod = std::chrono::seconds{1};
+constexpr Duration kTotalsPeriod = std::chrono::milliseconds{950};  // a second of samples
+constexpr Duration kLastSwitches = std::chrono::seconds{1};
+constexpr Duration kShortestPeriod = std::chrono::milliseconds{100};
+constexpr Duration kBeforeDocument = std::chrono::milliseconds{15};
+constexpr Duration kLongestPeriod = std::chrono::seconds{10};
+static_assert(limits::kWatchedHeartbeatPeriod % monitor::kTogether == Duration{0} &&
+                  limits::kWatchedHeartbeatPeriod % monitor::kTogetherOfMany == Duration{0},
+              "they wake up together");
+// More would hold the switcher's thread for a tenth of a millisecond and longer.
+constexpr std::size_t kMostGlancedAt = 32;       // processes
+constexpr std::size_t kMaxToldSwitches = 4'096;  // in one sample
+constexpr std::size_t kMostOfAScrape = 100;      // switches, of its last second
+// Of the switcher's ring: records wait there until so many have come, so nothing is lost if as many
+// more come until the next look.
+constexpr std::uint64_t kMostWaiting = SwitchTrace::kEntries / 4;
+static_assert(kMostWaiting + limits::kHeartbeatPeriod / limits::kMinQuantum <
+              SwitchTrace::kEntries * 3 / 4);
+constexpr int kMostReadings = 3;  // of a gang, where it is switched meanwhile
+constexpr std::size_t kMaxListBytes = 64 * limits::kKiB;
+
+// Three descriptors a process are kept.
+void raise_descriptor_limit() {
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == files.rlim_max) return;
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+}
+
+// Of cgroup.procs, a number a line.
+std::vector<pid_t> read_pids(int file) {
+  std::vector<pid_t> pids;
+  std::array<char, 2'048> part;
+  pid_t pid = 0;
+  for (off_t at = 0; at < static_cast<off_t>(kMaxListBytes);) {
+    const ssize_t got = pread(file, part.data(), part.size(), at);
+    if (got <= 0) break;
+    at += got;
+    for (const char c : std::string_view(part.data(), static_cast<std::size_t>(got))) {
+      if (c >= '0' && c <= '9') {
+        pid = pid * 10 + (c - '0');
+      } else {
+        pids.push_back(std::exchange(pid, 0));
+      }
+    }
+  }
+  return pids;
+}
+
+}  // namespace
+
+Sampling::Sampling(Parts parts) : parts_(parts), late_(kLatePause) {}
+
+void Sampling::watch(const wire::WatchNode& message) {
+  if (message.once()) send_sample(false);
+  const Duration wanted(message.period_ns());
+  const Duration period =
+      wanted <= Duration{0} ? Duration{0} : std::clamp(wanted, kShortestPeriod, kLongestPeriod);
+  if (message.once() && wanted <= Duration{0}) return;
+  const bool is_of_many = Duration(message.together_ns()) >= monitor::kTogetherOfMany;
+  together_ = is_of_many ? monitor::kTogetherOfMany : monitor::kTogether;
+  wants_peers_ = message.peers();
+  if (period == period_) return;
+  stop();
+  if (period == Duration{0}) return;
+  raise_descriptor_limit();
+  period_ = period;
+  parts_.tasks.spawn("sample", run(generation_));
+}
+
+void Sampling::stop() {
+  ++generation_;
+  period_ = Duration{0};
+  watches_.clear();
+  next_look_up_ = {};
+  pending_ = {};
+  if (std::exchange(glances_, nullptr)) parts_.switcher.set_glances(nullptr);
+}
+
+void Sampling::tasks_changed() {
+  const bool waits_long = glances_ && together_ > monitor::kTogether;
+  if (waits_long && parts_.attempts.running_count() != watches_.size()) send_sample(true);
+}
+
+asio::awaitable<void> Sampling::run(std::uint64_t generation) {
+  keep_up();
+  pending_.clear();
+  while (generation == generation_) {
+    send_sample(true);
+    co_await parts_.clock.sleep_until(next_sample(parts_.clock.now()));
+  }
+}
+
+// Alone shortly before the head makes a document; where the head plays them out later, together
+// with the heartbeat, which is sent at whole seconds of this clock then.
+TimePoint Sampling::next_sample(TimePoint now) const {
+  if (glances_) return TimePoint((now.time_since_epoch() / together_ + 1) * together_);
+  const Duration shift = parts_.agent.clock().offset() + kBeforeDocument;
+  const auto passed = now.time_since_epoch() + shift;
+  return TimePoint((passed / period_ + 1) * period_ - shift);
+}
+
+// Of switches that were in time nobody asks at once, and they lie in the other thread's caches.
+void Sampling::look_for_late() {
+  const auto late = parts_.switcher.counters().late.load(std::memory_order_relaxed);
+  const bool has_late = std::exchange(late_seen_, late) != late;
+  if (has_late || parts_.switcher.trace().written() - seen_ > kMostWaiting) keep_up();
+}
+
+void Sampling::keep_up() {
+  const auto extract = parts_.switcher.trace().read_new(seen_, SwitchTrace::kEntries * 3 / 4);
+  lost_ += extract.lost;
+  for (const SwitchRecord& record : extract.records) {
+    const auto sample = to_sample(record);
+    for (std::size_t i = 0; i < monitor::kSwitchPhases; ++i) {
+      const auto length = length_of(sample, static_cast<monitor::SwitchPhase>(i));
+      if (length) phases_[i].add(*length);
+    }
+    if (record.woke > parts_.switcher.late_after()) late_.add({record.woke, record});
+    if (period_ > Duration{0} && pending_.size() < kMaxToldSwitches) pending_.push_back(record);
+  }
+}
+
+// ---- one sample ---------------------------------------------------------------------------------
+
+void Sampling::send_sample(bool with_tasks) {
+  if (!parts_.head.is_greeted()) return;
+  keep_up();
+  const TimePoint now = parts_.clock.now();
+  if (with_tasks) {
+    read_all();
+    tell_glances(now);
+    keep_watching(now);
+  }
+  begin_sample(now);
+  sample_.set_totals_only(!with_tasks);
+  if (with_tasks) {
+    fill_gangs(now);
+    fill_peers(now);
+    tell_switches(TimePoint::max());
+    sample_.set_switches_lost(lost_);
+  } else if (period_ == Duration{0}) {
+    tell_last_switches(now);
+  }
+  if (!with_tasks || now - totals_told_ >= kTotalsPeriod) {
+    if (with_tasks) totals_told_ = now;
+    auto& out = *sample_.mutable_totals();
+    with_tasks ? fill_counts(counts(), out) : fill_totals(totals(), out);
+  }
+  send_it();
+}
+
+void Sampling::begin_sample(TimePoint taken) {
+  sample_.Clear();
+  sample_.set_taken_ns((taken + parts_.agent.clock().offset()).time_since_epoch().count());
+}
+
+void Sampling::send_it() {
+  sample_.SerializeToString(&bytes_);
+  parts_.head.send(proto::frame_type<wire::NodeSample>(), bytes_);
+}
+
+// Those that were done until then and are not told yet.
+void Sampling::tell_switches(TimePoint until) {
+  const auto later = std::find_if(pending_.begin(), pending_.end(), [&](const auto& record) {
+    return record.due + record.done > until;
+  });
+  for (auto record = pending_.begin(); record != later; ++record) {
+    fill_switch(*record, parts_.agent.clock().offset(), *sample_.add_switches());
+  }
+  pending_.erase(pending_.begin(), later);
+}
+
+// For a scrape while nobody watches: the skew between nodes can be told only by the head, which
+// needs all nodes' switches of the same boundaries.
+void Sampling::tell_last_switches(TimePoint now) {
+  std::uint64_t seen = 0;
+  const auto last = parts_.switcher.trace().read_new(seen, kMostOfAScrape);
+  const TimePoint since = std::max(told_until_, now - kLastSwitches);
+  for (const SwitchRecord& record : last.records) {
+    if (record.due <= since) continue;
+    fill_switch(record, parts_.agent.clock().offset(), *sample_.add_switches());
+    told_until_ = record.due;
+  }
+}
+
+monitor::FindProcesses Sampling::finder(const Attempts::RunningTasks& tasks) const {
+  if (parts_.cgroups == nullptr) return [pid = tasks.shepherd] { return descendants(pid); };
+  const std::string path = parts_.cgroups->tasks_path(tasks.attempt) + "/cgroup.procs";
+  auto opened = open_file(path, O_RDONLY);
+  if (!opened) return [] { return std::vector<pid_t>(); };
+  const auto file = std::make_shared<UniqueFd>(*std::move(opened));
+  return [file] { return read_pids(file->get()); };
+}
+
+// Finds what came and went, at once where an attempt did, and now and then what it started.
+void Sampling::keep_watching(TimePoint now) {
+  const bool has_new = parts_.attempts.running_count() != watches_.size();
+  if (now >= next_look_up_ || has_new) {
+    look_up();
+    next_look_up_ = now + kLookUpPeriod;
+    read_all();
+    choose_glances();
+    note_totals(now);
+  }
+  if (!glances_) return;
+  auto totals = totals_.begin();
+  for (const auto& gang : glances_->gangs()) {
+    Watch& watch = watches_.at(gang.attempt);
+    for (std::size_t i = 0; i < watch.tracks.size(); ++i) {
+      watch.tracks[i].mark(watch.tasks.last()[i], *totals++);
+    }
+  }
+}
+
+void Sampling::look_up() {
+  const auto running = parts_.attempts.running();
+  std::erase_if(watches_, [&](const auto& watch) {
+    return std::none_of(running.begin(), running.end(),
+                        [&](const auto& tasks) { return tasks.attempt == watch.first; });
+  });
+  for (const auto& tasks : running) {
+    const auto found = watches_.find(tasks.attempt);
+    if (found != watches_.end()) continue;
+    Watch made{monitor::TaskWatch({tasks.ranks, tasks.pids}, finder(tasks)), {}, std::nullopt};
+    made.tracks.resize(made.tasks.last().size());
+    watches_.emplace(tasks.attempt, std::move(made));
+  }
+  for (auto& [attempt, watch] : watches_) {
+    watch.tasks.look_up();
+    watch.frozen_at.reset();
+  }
+}
+
+// ---- between two samples ------------------------------------------------------------------------
+
+// None, if samples are far apart or there is too much to look at for a thread that switches.
+void Sampling::choose_glances() {
+  std::vector<Glances::Gang> gangs;
+  std::size_t count = 0;
+  for (const auto& [attempt, watch] : watches_) {
+    gangs.push_back({attempt, watch.tasks.processes(), parts_.networks.contexts().of(attempt)});
+    count += watch.tasks.process_count();
+  }
+  const bool has_glances = period_ < monitor::kTogether && count <= kMostGlancedAt;
+  if (has_glances && glances_ && glances_->gangs() == gangs) return;
+  if (!has_glances && !glances_) return;
+  glances_ = has_glances ? std::make_shared<Glances>(period_, std::move(gangs)) : nullptr;
+  parts_.switcher.set_glances(glances_);
+}
+
+// After read_all().
+void Sampling::note_totals(TimePoint now) {
+  totals_.clear();
+  if (!glances_) return;
+  const auto used = glances_->used();
+  for (const auto& gang : glances_->gangs()) {
+    const auto ran = parts_.switcher.run_time(gang.attempt, now).ran;
+    for (std::size_t i = 0; i < gang.processes.size(); ++i) {
+      totals_.push_back({used[totals_.size()], ran});
+    }
+  }
+}
+
+// A sample of each. One that was seen just now is left out: a full one follows.
+void Sampling::tell_glances(TimePoint now) {
+  note_totals(now);
+  if (!glances_) return;
+  auto totals = totals_.begin();
+  for (const auto& gang : glances_->gangs()) {
+    Watch& watch = watches_.at(gang.attempt);
+    for (std::size_t i = 0; i < watch.tracks.size(); ++i) {
+      watch.tracks[i].expect(watch.tasks.last()[i], *totals++);
+    }
+  }
+  glances_->fetch([&](const Glance& glance) {
+    if (now - glance.taken < period_ / 2) return;
+    begin_sample(glance.taken);
+    fill_glance(glance);
+    tell_switches(glance.taken);
+    send_it();
+  });
+}
+
+void Sampling::fill_glance(const Glance& glance) {
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < glance.gangs.size(); ++i) {
+    const auto& [attempt, processes, contexts] = glances_->gangs()[i];
+    const std::size_t begin = std::exchange(first, first + processes.size());
+    if (!glance.gangs[i].is_there) continue;
+    auto& gang = *sample_.add_gangs();
+    gang.set_attempt(attempt.value());
+    gang.set_scheduled_ns(glance.gangs[i].ran.count());
+    gang.set_runs(glance.gangs[i].has_turn);
+    auto& tracks = watches_.at(attempt).tracks;
+    for (std::size_t t = 0; t < tracks.size(); ++t) {
+      fill_task(tracks[t].at(glance.gangs[i], glance.tasks[begin + t]), *gang.add_tasks());
+    }
+  }
+}
+
+// ---- totals -------------------------------------------------------------------------------------
+
+namespace {
+
+void add(monitor::Traffic& sum, const monitor::Traffic& part) {
+  sum.sent_messages += part.sent_messages;
+  sum.received_messages += part.received_messages;
+  sum.sent_bytes += part.sent_bytes;
+  sum.received_bytes += part.received_bytes;
+}
+
+}  // namespace
+
+void Sampling::add_contexts(AttemptId attempt, std::vector<monitor::TaskSample>& tasks) const {
+  const auto contexts = parts_.networks.contexts().of(attempt);
+  if (!contexts) return;
+  for (std::size_t i = 0; i < tasks.size() && i < contexts->size(); ++i) {
+    tasks[i].pm = read_context((*contexts)[i]);
+    const bool is_awake = tasks[i].state == monitor::TaskState::Running ||
+                          tasks[i].state == monitor::TaskState::Blocked;
+    if (tasks[i].pm && tasks[i].pm->waits && is_awake) {
+      tasks[i].state = monitor::TaskState::WaitsInPm;
+    }
+  }
+}
+
+void Sampling::count_traffic() {
+  std::map<AttemptId, monitor::Traffic> now;
+  for (const AttemptId attempt : parts_.networks.contexts().attempts()) {
+    const auto contexts = parts_.networks.contexts().of(attempt);
+    if (!contexts) continue;
+    for (const UniqueFd& context : *contexts) {
+      if (const auto reading = read_context(context)) add(now[attempt], reading->traffic);
+    }
+  }
+  for (const auto& [attempt, traffic] : traffic_) {
+    if (!now.contains(attempt)) add(ended_traffic_, traffic);
+  }
+  traffic_ = std::move(now);
+}
+
+// A gang that was frozen when it was read and has not run since is as it was. One that was frozen
+// while it was read would look as if its tasks slept: it is read again.
+void Sampling::read(AttemptId attempt, Watch& watch) {
+  for (int tries = 0; tries < kMostReadings; ++tries) {
+    const TimePoint begin = parts_.clock.now();
+    const auto time = parts_.switcher.run_time(attempt, begin);
+    if (!time.runs && watch.frozen_at == time.ran) return;
+    watch.frozen_at = time.runs ? std::nullopt : std::optional(time.ran);
+    add_contexts(attempt, watch.tasks.read(!time.runs));
+    const TimePoint end = parts_.clock.now();
+    if (!time.runs || parts_.switcher.run_time(attempt, end).ran - time.ran == end - begin) return;
+    watch.tasks.distrust();
+  }
+}
+
+void Sampling::read_all() {
+  for (auto& [attempt, watch] : watches_) read(attempt, watch);
+}
+
+void Sampling::fill_gangs(TimePoint now) {
+  for (auto& [attempt, watch] : watches_) {
+    const auto time = parts_.switcher.run_time(attempt, now);
+    auto& gang = *sample_.add_gangs();
+    gang.set_attempt(attempt.value());
+    gang.set_scheduled_ns(time.ran.count());
+    gang.set_runs(time.has_turn);
+    for (const auto& task : watch.tasks.last()) fill_task(task, *gang.add_tasks());
+  }
+}
+
+// After fill_gangs(). Reads every peer of every context, so it is done while somebody asks for it.
+void Sampling::fill_peers(TimePoint now) {
+  if (!wants_peers_ || now - peers_told_ < kTotalsPeriod) return;
+  peers_told_ = now;
+  for (auto& gang : *sample_.mutable_gangs()) {
+    const auto frames = parts_.networks.frames_to_nodes(AttemptId(gang.attempt()));
+    gang.mutable_frames_to()->Add(frames.begin(), frames.end());
+  }
+}
+
+void Sampling::refresh_usage() {
+  count_traffic();
+  if (parts_.cgroups == nullptr) return;
+  if (!usage_file_) {
+    auto opened = open_file(parts_.cgroups->root() + "/cpu.stat", O_RDONLY);
+    if (!opened) return;
+    usage_file_ = *std::move(opened);
+  }
+  std::array<char, 1'024> text;
+  const ssize_t got = pread(usage_file_.get(), text.data(), text.size(), 0);
+  if (got <= 0) return;
+  const std::string_view read(text.data(), static_cast<std::size_t>(got));
+  if (const auto cpu = monitor::parse_cpu_stat(read)) cpu_ = *cpu;
+}
+
+monitor::NodeTotals Sampling::counts() const {
+  const SwitchCounters& counters = parts_.switcher.counters();
+  monitor::NodeTotals counts;
+  counts.switches = counters.switches.load(std::memory_order_relaxed);
+  counts.late = counters.late.load(std::memory_order_relaxed);
+  counts.lost = Duration(counters.lost_ns.load(std::memory_order_relaxed));
+  counts.busy = counters.busy.read(parts_.clock.now());
+  counts.is_whole = false;
+  return counts;
+}
+
+monitor::NodeTotals Sampling::totals() {
+  keep_up();
+  refresh_usage();
+  monitor::NodeTotals totals = counts();
+  totals.is_whole = true;
+  totals.phases = phases_;
+  totals.user = cpu_.user;
+  totals.system = cpu_.system;
+  totals.traffic = ended_traffic_;
+  for (const auto& [attempt, traffic] : traffic_) add(totals.traffic, traffic);
+  return totals;
+}
+
+}  // namespace score::node

@@ -1,0 +1,316 @@
+// The thread sleeps in one system call: a futex wait with an absolute deadline on the monotonic
+// clock. The deadline is the next boundary; the word is a counter that the main thread raises after
+// it has put a new program into the inbox. Programs travel through single atomic pointers in both
+// directions, so neither thread ever waits for the other, whatever their priorities are.
+//
+// A switch finds the caches and the page translations cold, and most of what it costs beside the
+// kernel's part is that. So all it runs is marked hot: the linker puts it side by side.
+#include "scored/node/switch/switcher.hpp"
+
+#include "base/limits.hpp"
+#include "scored/node/kernel/kernel_call.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <ctime>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/rseq.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace score::node {
+
+namespace {
+
+constexpr int kRealTimePriority = 20;  // below the kernel's own threads (50)
+constexpr int kLeastNice = -20;
+constexpr Duration kShortTurn = std::chrono::microseconds{100};  // the least there is
+constexpr unsigned kLeastRseqBytes = 32;  // what libc registers, whatever __rseq_size says
+constexpr std::size_t kStackBytes = 64 * limits::kKiB;
+
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
+static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
+
+// struct sched_attr of sched_setattr(2); the kernel's header for it clashes with libc's.
+struct SchedulingWish {
+  std::uint32_t size = sizeof(SchedulingWish);
+  std::uint32_t policy = SCHED_OTHER;
+  std::uint64_t flags = 0;
+  std::int32_t nice = 0;
+  std::uint32_t priority = 0;
+  std::uint64_t runtime_ns = 0;
+  std::uint64_t deadline_ns = 0;
+  std::uint64_t period_ns = 0;
+};
+
+static_assert(sizeof(SchedulingWish) == 48, "the first published size");
+
+// Without any right the thread may still ask for short turns: then the scheduler lets it run soon
+// after it wakes (EEVDF, Linux 6.12; older ones ignore it).
+void ask_for_short_turns() {
+  SchedulingWish wanted;
+  wanted.runtime_ns = static_cast<std::uint64_t>(kShortTurn.count());
+  syscall(SYS_sched_setattr, 0, &wanted, 0);
+}
+
+[[gnu::hot]] long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
+                        const timespec* deadline) {
+  return kernel_call(SYS_futex, address_of(&word), operation, value, address_of(deadline), 0,
+                     static_cast<long>(FUTEX_BITSET_MATCH_ANY));
+}
+
+// libc registers each thread for rseq(2), and the kernel then looks at its memory whenever it comes
+// back from having been preempted: another cold page, for sched_getcpu(), which is not called here.
+void leave_restartable_sequences() {
+#ifdef RSEQ_SIG
+  constexpr int kUnregister = 1;
+  auto* area = static_cast<char*>(__builtin_thread_pointer()) + __rseq_offset;
+  syscall(SYS_rseq, area, std::max(__rseq_size, kLeastRseqBytes), kUnregister, RSEQ_SIG);
+#endif
+}
+
+// Returns when the word is not `seen`, the deadline has passed, or for no reason.
+[[gnu::hot]] void wait_until(std::atomic<std::uint32_t>& word, std::uint32_t seen,
+                             std::optional<TimePoint> deadline) {
+  if (!deadline) {
+    futex(word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, seen, nullptr);
+    return;
+  }
+  const auto ns = std::max(deadline->time_since_epoch(), Duration::zero()).count();
+  const timespec at{.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
+  futex(word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, seen, &at);
+}
+
+[[gnu::hot]] TimePoint kernel_now() {
+  return TimePoint(kernel_time(CLOCK_MONOTONIC));
+}
+
+void sleep_until(TimePoint time) {
+  const auto ns = std::max(time.time_since_epoch(), Duration::zero()).count();
+  const timespec at{.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr) == EINTR) continue;
+}
+
+}  // namespace
+
+Switcher::Switcher(SwitcherOptions options) : options_(options) {}
+
+Switcher::~Switcher() {
+  stop();
+  collect();
+}
+
+Status Switcher::start() {
+  activity_fd_ = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!activity_fd_) return fail(errno_code(errno), "eventfd");
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, kStackBytes);
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const int error = pthread_create(&thread_, &attributes, &Switcher::thread_main, this);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_attr_destroy(&attributes);
+  if (error != 0) return fail(errno_code(error), "start the switcher's thread");
+  is_running_ = true;
+  ready_.wait(0);
+  return {};
+}
+
+void Switcher::stop() {
+  if (!is_running_) return;
+  stopping_.store(true, std::memory_order_release);
+  wake();
+  pthread_join(thread_, nullptr);
+  is_running_ = false;
+}
+
+void Switcher::follow(gang::SwitchPlan plan) {
+  std::erase_if(plans_, [&](const auto& other) { return other.start >= plan.start; });
+  plans_.push_back(std::move(plan));
+  publish();
+}
+
+void Switcher::add(AttemptId attempt, std::unique_ptr<SwitchTarget> target,
+                   std::unique_ptr<CpuUsage> usage) {
+  std::erase_if(slots_, [&](const auto& slot) { return slot->attempt == attempt; });
+  slots_.push_back(
+      std::make_shared<SwitchSlot>(attempt, std::move(target), std::move(usage), options_.idle));
+  slots_.back()->clock.start(monotonic_now());
+  publish();
+}
+
+void Switcher::set_leader(AttemptId attempt, pid_t process) {
+  for (const auto& slot : slots_) {
+    if (slot->attempt == attempt) slot->watch.set_leader(process);
+  }
+}
+
+Switcher::RunTime Switcher::run_time(AttemptId attempt, TimePoint now) const {
+  for (const auto& slot : slots_) {
+    if (slot->attempt != attempt) continue;
+    return {slot->clock.read(now), slot->clock.is_running(), slot->has_turn};
+  }
+  return {};
+}
+
+std::vector<Switcher::Change> Switcher::take_changed_activities() {
+  std::vector<Change> changes;
+  for (const auto& slot : slots_) {
+    const auto told = std::find(told_idle_.begin(), told_idle_.end(), slot->attempt);
+    const bool is_idle = slot->watch.is_idle();
+    if (is_idle == (told != told_idle_.end())) continue;
+    changes.push_back({slot->attempt, is_idle});
+    if (is_idle) {
+      told_idle_.push_back(slot->attempt);
+    } else {
+      told_idle_.erase(told);
+    }
+  }
+  return changes;
+}
+
+std::vector<base::MeetingReached> Switcher::take_reached_meetings() {
+  std::vector<base::MeetingReached> all;
+  for (const auto& slot : slots_) {
+    for (std::size_t i = 0; i < base::kMeetings; ++i) {
+      const auto reached = slot->reached[i].load(std::memory_order_acquire);
+      if (std::exchange(slot->told[i], reached) == reached) continue;
+      all.push_back({slot->attempt, static_cast<base::Meeting>(i), TimePoint(Duration(reached))});
+    }
+  }
+  return all;
+}
+
+void Switcher::set_meets(bool meets) {
+  if (meets_.exchange(meets, std::memory_order_release) != meets) wake();
+}
+
+void Switcher::end_meeting(const base::MetAll& met) {
+  for (const auto& slot : slots_) {
+    if (slot->attempt != met.attempt) continue;
+    slot->met[static_cast<std::size_t>(met.meeting)].store(met.boundary.time_since_epoch().count(),
+                                                           std::memory_order_release);
+    wake();
+  }
+}
+
+bool Switcher::is_idle(AttemptId attempt) const {
+  return std::any_of(slots_.begin(), slots_.end(), [attempt](const auto& slot) {
+    return slot->attempt == attempt && slot->watch.is_idle();
+  });
+}
+
+void Switcher::remove(AttemptId attempt) {
+  std::erase(told_idle_, attempt);
+  const auto is_it = [&](const auto& slot) { return slot->attempt == attempt; };
+  networks_.erase(attempt);
+  if (std::erase_if(slots_, is_it) > 0) publish();
+}
+
+void Switcher::set_network(AttemptId attempt, std::shared_ptr<ChannelUser> network) {
+  networks_[attempt] = std::move(network);
+  publish();
+}
+
+void Switcher::set_glances(std::shared_ptr<Glances> glances) {
+  glances_ = std::move(glances);
+  publish();
+}
+
+// Hands over all plans that are or will be in force, with all attempts.
+void Switcher::publish() {
+  const TimePoint now = monotonic_now();
+  while (plans_.size() > 1 && plans_[1].start <= now) plans_.erase(plans_.begin());
+  auto program = std::make_unique<SwitchProgram>(plans_, slots_);
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    const auto network = networks_.find(slots_[i]->attempt);
+    if (network != networks_.end()) program->networks[i] = network->second;
+  }
+  program->glances = glances_;
+  const std::unique_ptr<SwitchProgram> not_taken(
+      inbox_.exchange(program.release(), std::memory_order_acq_rel));
+  wake();
+  collect();
+}
+
+void Switcher::wake() {
+  bell_.fetch_add(1, std::memory_order_release);
+  futex(bell_, FUTEX_WAKE_BITSET | FUTEX_PRIVATE_FLAG, 1, nullptr);
+}
+
+void Switcher::collect() {
+  SwitchProgram* program = retired_.exchange(nullptr, std::memory_order_acquire);
+  if (!is_running_) delete inbox_.exchange(nullptr, std::memory_order_acquire);
+  while (program != nullptr) {
+    const std::unique_ptr<SwitchProgram> done(program);
+    program = done->retired_next;
+  }
+}
+
+// ---- the thread ---------------------------------------------------------------------------------
+
+void* Switcher::thread_main(void* self) {
+  static_cast<Switcher*>(self)->run();
+  return nullptr;
+}
+
+void Switcher::get_priority() {
+  prctl(PR_SET_NAME, "switcher", 0, 0, 0);
+  prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+  const sched_param wanted{.sched_priority = kRealTimePriority};
+  if (options_.wants_real_time &&
+      sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &wanted) == 0) {
+    priority_ = SwitchPriority::RealTime;
+  } else if (options_.wants_real_time &&
+             setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kLeastNice) == 0) {
+    priority_ = SwitchPriority::Nice;
+  } else {
+    ask_for_short_turns();
+  }
+  ready_.store(1, std::memory_order_release);
+  ready_.notify_one();
+}
+
+[[gnu::hot]] void Switcher::run() {
+  get_priority();
+  leave_restartable_sequences();
+  SwitchFollower follower({&kernel_now, &sleep_until, guard_ns_}, options_.late_after, trace_,
+                          counters_);
+  if (options_.uses_barriers) follower.use_barriers();
+  while (!stopping_.load(std::memory_order_acquire)) {
+    const std::uint32_t seen = bell_.load(std::memory_order_acquire);
+    const bool has_come = inbox_.load(std::memory_order_relaxed) != nullptr;
+    if (auto* program = has_come ? inbox_.exchange(nullptr, std::memory_order_acq_rel) : nullptr) {
+      retire(follower.take(program));
+    }
+    follower.set_meets(meets_.load(std::memory_order_acquire));
+    const auto next = follower.step();
+    const bool has_met = follower.take_meeting_change();
+    if (follower.take_activity_change() || has_met) eventfd_write(activity_fd_.get(), 1);
+    if (!stopping_.load(std::memory_order_acquire)) wait_until(bell_, seen, next);
+  }
+  if (auto* program = inbox_.exchange(nullptr, std::memory_order_acq_rel)) {
+    retire(follower.take(program));
+  }
+  follower.release();
+  retire(follower.program());
+}
+
+void Switcher::retire(SwitchProgram* program) {
+  if (program == nullptr) return;
+  SwitchProgram* head = retired_.load(std::memory_order_relaxed);
+  do {
+    program->retired_next = head;
+  } while (!retired_.compare_exchange_weak(head, program, std::memory_order_release,
+                                           std::memory_order_relaxed));
+}
+
+}  // namespace score::node

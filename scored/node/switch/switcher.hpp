@@ -1,0 +1,139 @@
+// The gang switch of a node: a thread of its own that follows the plan at absolute times. It sleeps
+// until the next boundary, and for ever if there is none.
+#pragma once
+
+#include "base/result.hpp"
+#include "scored/node/switch/switch_follower.hpp"
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <pthread.h>
+#include <string>
+#include <vector>
+
+namespace score::node {
+
+struct SwitcherOptions {
+  Duration late_after = std::chrono::milliseconds{1};
+  bool wants_real_time = true;  // false: as if it were not allowed
+  gang::IdleRule idle{};
+  bool uses_barriers = false;  // see SwitchFollower::use_barriers()
+};
+
+// How the switcher gets the processor when everything else wants it too.
+enum class SwitchPriority : std::uint8_t {
+  RealTime,  // SCHED_FIFO
+  Nice,      // nice -20
+  None,      // as everybody: tasks must run at a lower priority
+};
+
+// Every member function is for the main thread.
+class Switcher {
+ public:
+  explicit Switcher(SwitcherOptions options = {});
+  // stop().
+  ~Switcher();
+  Switcher(const Switcher&) = delete;
+  Switcher& operator=(const Switcher&) = delete;
+
+  // Starts the thread. Errors: errno of pthread_create, eventfd.
+  Status start();
+  // Everything goes on; the thread has ended when it returns. Idempotent.
+  void stop();
+
+  // A switch that begins later than this is counted as late.
+  [[nodiscard]] Duration late_after() const { return options_.late_after; }
+
+  // From plan.start on, or now if that is past, this plan is followed; plans that would start later
+  // than it are dropped.
+  void follow(gang::SwitchPlan plan);
+  // A new attempt, running. If the plan in force manages it and it is not its turn, it is stopped
+  // at once. Replaces one of the same id. Without `usage` it is never idle.
+  void add(AttemptId attempt, std::unique_ptr<SwitchTarget> target,
+           std::unique_ptr<CpuUsage> usage = nullptr);
+  // See SlotWatch::set_leader(). Unknown attempt: nothing happens.
+  void set_leader(AttemptId attempt, pid_t process);
+  // The attempt has ended: it is never touched again once the thread has seen this (at once, unless
+  // it is switching). Unknown: nothing happens.
+  void remove(AttemptId attempt);
+  // Frees what was replaced and the thread has given back. What follow(), add() and the like
+  // replace is freed by the next of them, or by this: to be called now and then.
+  void collect();
+  // The attempt's network, from now on; null: none. Before add() or after it. remove() drops it.
+  void set_network(AttemptId attempt, std::shared_ptr<ChannelUser> network);
+
+  // Whom to look at between samples, from now on; null: nobody.
+  void set_glances(std::shared_ptr<Glances> glances);
+
+  // How long a channel rests between two attempts.
+  void set_guard(Duration guard) { guard_ns_.store(guard.count(), std::memory_order_relaxed); }
+
+  // How long it has run since it was added, whether it does now, and whether it is its turn by the
+  // timetable, which is what the trace records; unknown: 0, false.
+  struct RunTime {
+    Duration ran{0};
+    bool runs = false;
+    bool has_turn = false;
+  };
+
+  [[nodiscard]] RunTime run_time(AttemptId attempt, TimePoint now) const;
+
+  // An eventfd: readable when take_changed_activities() has something to tell; the caller reads it.
+  [[nodiscard]] int activity_fd() const { return activity_fd_.get(); }
+
+  // Attempts of which is_idle() is another than when it was told last, at first false.
+  struct Change {
+    AttemptId attempt{0};
+    bool idle = false;
+  };
+
+  [[nodiscard]] std::vector<Change> take_changed_activities();
+  // Barrier mode: what the thread has reached since; activity_fd() tells of it too.
+  [[nodiscard]] std::vector<base::MeetingReached> take_reached_meetings();
+  // Barrier mode: whether the head can tell that a gang has met; at first not. Without it the node
+  // switches by the clock.
+  void set_meets(bool meets);
+  // Unknown attempt: nothing happens.
+  void end_meeting(const base::MetAll& met);
+  [[nodiscard]] bool is_idle(AttemptId attempt) const;
+
+  [[nodiscard]] SwitchPriority priority() const { return priority_; }
+
+  [[nodiscard]] const SwitchCounters& counters() const { return counters_; }
+
+  [[nodiscard]] const SwitchTrace& trace() const { return trace_; }
+
+ private:
+  static void* thread_main(void* self);
+  void run();
+  void get_priority();
+  void publish();
+  void wake();
+  void retire(SwitchProgram* program);
+
+  SwitcherOptions options_;
+  SwitchTrace trace_;
+  SwitchCounters counters_;
+  std::vector<gang::SwitchPlan> plans_;  // by start; the first may be in force
+  std::vector<std::shared_ptr<SwitchSlot>> slots_;
+  std::map<AttemptId, std::shared_ptr<ChannelUser>> networks_;
+  std::shared_ptr<Glances> glances_;
+  std::atomic<Duration::rep> guard_ns_{0};
+  std::atomic<bool> meets_{false};
+  std::vector<AttemptId> told_idle_;
+  UniqueFd activity_fd_;
+
+  pthread_t thread_{};
+  bool is_running_ = false;
+  SwitchPriority priority_ = SwitchPriority::None;
+  std::atomic<std::uint32_t> ready_{0};  // 1: priority_ is known
+
+  // The hand-over. Nothing is ever held, so the thread cannot be made to wait.
+  std::atomic<std::uint32_t> bell_{0};  // counts; the thread sleeps on it
+  std::atomic<bool> stopping_{false};
+  std::atomic<SwitchProgram*> inbox_{nullptr};    // the newest, if not yet taken
+  std::atomic<SwitchProgram*> retired_{nullptr};  // list of programs given back
+};
+
+}  // namespace score::node

@@ -1,0 +1,213 @@
+// The thread, with processes that are really stopped.
+#include "scored/node/switch/switcher.hpp"
+
+#include "scored/node/switch/test_cgroups.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <csignal>
+#include <fstream>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace score::node {
+namespace {
+
+using gang::SwitchPlan;
+
+std::vector<AttemptId> ids(std::vector<std::uint64_t> numbers) {
+  std::vector<AttemptId> made;
+  for (const auto number : numbers) made.push_back(AttemptId{number});
+  return made;
+}
+
+// From now on `running` of attempts 1 and 2 runs, for ever.
+SwitchPlan only(std::uint64_t running) {
+  return {Epoch{running}, monotonic_now(), 1s, {{0s, 1s, ids({running})}}, ids({1, 2})};
+}
+
+SwitchPlan turns(Duration quantum) {
+  return {Epoch{1},
+          monotonic_now(),
+          2 * quantum,
+          {{Duration{0}, quantum, ids({1})}, {quantum, quantum, ids({2})}},
+          ids({1, 2})};
+}
+
+// A child in a process group of its own that does nothing.
+class Sleeper {
+ public:
+  Sleeper() : pid_(fork()) {
+    if (pid_ == 0) {
+      setpgid(0, 0);
+      for (;;) pause();
+    }
+    setpgid(pid_, pid_);
+  }
+
+  Sleeper(const Sleeper&) = delete;
+  Sleeper& operator=(const Sleeper&) = delete;
+
+  ~Sleeper() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+
+  [[nodiscard]] pid_t pid() const { return pid_; }
+
+  [[nodiscard]] bool is_stopped() const {
+    std::ifstream file("/proc/" + std::to_string(pid_) + "/stat");
+    std::string line;
+    std::getline(file, line);
+    return line[line.rfind(')') + 2] == 'T';
+  }
+
+ private:
+  pid_t pid_;
+};
+
+TEST(Switcher, StopsAndContinuesProcessGroups) {
+  const Sleeper first;
+  const Sleeper second;
+  Switcher switcher;
+  ASSERT_TRUE(switcher.start());
+  switcher.add(AttemptId{1}, std::make_unique<SignalGroup>(first.pid()));
+  switcher.add(AttemptId{2}, std::make_unique<SignalGroup>(second.pid()));
+  switcher.follow(only(1));
+  EXPECT_TRUE(eventually([&] { return second.is_stopped() && !first.is_stopped(); }));
+  switcher.follow(only(2));
+  EXPECT_TRUE(eventually([&] { return first.is_stopped() && !second.is_stopped(); }));
+  switcher.stop();
+  EXPECT_TRUE(eventually([&] { return !first.is_stopped() && !second.is_stopped(); }));
+}
+
+TEST(Switcher, FreezesAndThawsCgroups) {
+  CgroupPair cgroups;
+  if (!cgroups.is_made()) GTEST_SKIP() << "no cgroup2 that may be written";
+  const Sleeper first;
+  const Sleeper second;
+  ASSERT_TRUE(cgroups[0].add(first.pid()));
+  ASSERT_TRUE(cgroups[1].add(second.pid()));
+  const auto frozen = [&](std::size_t i) { return cgroups[i].events()->frozen; };
+  Switcher switcher;
+  ASSERT_TRUE(switcher.start());
+  switcher.add(AttemptId{1}, cgroups.target(0));
+  switcher.add(AttemptId{2}, cgroups.target(1));
+  switcher.follow(only(1));
+  EXPECT_TRUE(eventually([&] { return frozen(1) && !frozen(0); }));
+  switcher.follow(only(2));
+  EXPECT_TRUE(eventually([&] { return frozen(0) && !frozen(1); }));
+  switcher.stop();
+  EXPECT_TRUE(eventually([&] { return !frozen(0) && !frozen(1); }));
+}
+
+// A daemon that never gets another plan must not keep the memory of jobs that have ended.
+TEST(Switcher, LetsGoOfNetworksThatWereRemoved) {
+  for (int i = 0; i < 50; ++i) {
+    const Sleeper process;
+    Switcher switcher;
+    ASSERT_TRUE(switcher.start());
+    auto network = std::make_shared<ChannelUser>(1, nullptr, ChannelUser::Sockets{});
+    const std::weak_ptr<ChannelUser> held = network;
+    switcher.add(AttemptId{1}, std::make_unique<SignalGroup>(process.pid()));
+    switcher.set_network(AttemptId{1}, std::move(network));
+    switcher.follow(only(1));
+    switcher.remove(AttemptId{1});
+    EXPECT_TRUE(eventually([&] {
+      switcher.collect();
+      return held.expired();
+    }));
+  }
+}
+
+struct CountingTarget final : SwitchTarget {
+  explicit CountingTarget(std::atomic<int>& stops) : stops_(stops) {}
+
+  int stop() noexcept override {
+    ++stops_;
+    return 0;
+  }
+
+  int go() noexcept override { return 0; }
+
+  std::atomic<int>& stops_;
+};
+
+TEST(Switcher, FollowsThePlanWithoutBeingAsked) {
+  std::atomic<int> first{0};
+  std::atomic<int> second{0};
+  Switcher switcher;
+  ASSERT_TRUE(switcher.start());
+  switcher.add(AttemptId{1}, std::make_unique<CountingTarget>(first));
+  switcher.add(AttemptId{2}, std::make_unique<CountingTarget>(second));
+  switcher.follow(turns(2ms));
+  EXPECT_TRUE(eventually([&] { return first > 20 && second > 20; }));
+  switcher.stop();
+  for (const auto& record : switcher.trace().read(TimePoint{}).records) {
+    EXPECT_LE(record.woke, record.stopped);
+    EXPECT_LE(record.stopped, record.done);
+    EXPECT_GE(record.woke, Duration::zero());
+  }
+}
+
+TEST(Switcher, NeverTouchesARemovedAttempt) {
+  std::atomic<int> stops{0};
+  std::atomic<int> others{0};
+  Switcher switcher;
+  ASSERT_TRUE(switcher.start());
+  switcher.add(AttemptId{1}, std::make_unique<CountingTarget>(stops));
+  switcher.add(AttemptId{2}, std::make_unique<CountingTarget>(others));
+  switcher.follow(turns(1ms));
+  const auto some_more = [&] {
+    return eventually([&others, until = others + 3] { return others >= until; });
+  };
+  ASSERT_TRUE(some_more() && stops > 0);
+  switcher.remove(AttemptId{1});
+  ASSERT_TRUE(some_more()) << "the thread has seen it";
+  const int before = stops;
+  ASSERT_TRUE(some_more());
+  EXPECT_EQ(stops, before);
+}
+
+TEST(Switcher, SleepsWhileThereIsNothingToSwitch) {
+  std::atomic<int> stops{0};
+  Switcher switcher;
+  ASSERT_TRUE(switcher.start());
+  switcher.add(AttemptId{1}, std::make_unique<CountingTarget>(stops));
+  switcher.follow(only(1));
+  rusage before{};
+  rusage after{};
+  usleep(20'000);
+  getrusage(RUSAGE_SELF, &before);
+  usleep(200'000);
+  getrusage(RUSAGE_SELF, &after);
+  EXPECT_LT(after.ru_nvcsw - before.ru_nvcsw, 10);
+}
+
+TEST(Switcher, BearsManyPlansAtOnce) {
+  std::atomic<int> stops{0};
+  Switcher switcher({.wants_real_time = false});
+  ASSERT_TRUE(switcher.start());
+  for (std::uint64_t i = 0; i < 2'000; ++i) {
+    switcher.add(AttemptId{1 + i % 3}, std::make_unique<CountingTarget>(stops));
+    auto plan = turns(1ms);
+    plan.start += Duration{1ms} * static_cast<long>(i % 5) - Duration{2ms};
+    switcher.follow(plan);
+    if (i % 7 == 0) switcher.remove(AttemptId{1 + i % 3});
+  }
+  switcher.stop();
+  switcher.stop();
+  EXPECT_EQ(switcher.priority(), SwitchPriority::None);
+}
+
+TEST(Switcher, SaysWhichPriorityItGot) {
+  Switcher switcher;
+  ASSERT_TRUE(switcher.start());
+  if (geteuid() != 0) GTEST_SKIP() << "only root may always have a real-time priority";
+  EXPECT_NE(switcher.priority(), SwitchPriority::None);
+}
+
+}  // namespace
+}  // namespace score::node
