@@ -1,6 +1,6 @@
 // One binary, many names: `scrun ...` and `score scrun ...` are the same.
 #include "base/text.hpp"
-#include "scout/commands.hpp"
+#include "scout/commands/commands.hpp"
 
 #include <array>
 #include <csignal>

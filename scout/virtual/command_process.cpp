@@ -1,6 +1,6 @@
 #include "scout/virtual/command_process.hpp"
 
-#include "scout/command.hpp"
+#include "scout/session/command.hpp"
 
 #include <cerrno>
 #include <csignal>

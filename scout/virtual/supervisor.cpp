@@ -3,7 +3,7 @@
 #include "base/os/cgroup.hpp"
 #include "base/os/pmix_directory.hpp"
 #include "base/text.hpp"
-#include "scout/head_link.hpp"
+#include "scout/session/head_link.hpp"
 #include "scout/virtual/command_process.hpp"
 #include "scout/virtual/config_files.hpp"
 #include "scout/virtual/description.hpp"

@@ -2,8 +2,8 @@
 // everything away. This process only starts the supervisor, passes signals on, and gives the exit
 // code; so it may be killed at any instant.
 #include "base/units.hpp"
-#include "scout/command.hpp"
-#include "scout/score_options.hpp"
+#include "scout/run/score_options.hpp"
+#include "scout/session/command.hpp"
 #include "scout/virtual/command_process.hpp"
 #include "scout/virtual/control.hpp"
 #include "scout/virtual/reaper.hpp"

@@ -3,11 +3,11 @@
 // count.
 #include "base/assert.hpp"
 #include "base/text/json_writer.hpp"
-#include "scout/environment.hpp"
-#include "scout/output_writer.hpp"
-#include "scout/score_options.hpp"
-#include "scout/text_table.hpp"
-#include "scout/words.hpp"
+#include "scout/run/environment.hpp"
+#include "scout/run/output_writer.hpp"
+#include "scout/run/score_options.hpp"
+#include "scout/session/text_table.hpp"
+#include "scout/session/words.hpp"
 
 #include <CLI/CLI.hpp>
 

@@ -1,0 +1,28 @@
+// The commands of the multi-call binary. Each parses its arguments, does its work, and gives the
+// exit code.
+#pragma once
+
+#include "scout/session/command.hpp"
+
+namespace score::scout {
+
+int scrun_main(const Invocation& invocation);
+int scout_main(const Invocation& invocation);
+int scq_main(const Invocation& invocation);
+int sccancel_main(const Invocation& invocation);
+int scnodes_main(const Invocation& invocation);
+int scacct_main(const Invocation& invocation);
+int scattach_main(const Invocation& invocation);
+int scadm_main(const Invocation& invocation);
+int job_main(const Invocation& invocation);
+int hold_main(const Invocation& invocation);
+int release_main(const Invocation& invocation);
+int suspend_main(const Invocation& invocation);
+int resume_main(const Invocation& invocation);
+int weight_main(const Invocation& invocation);
+int priority_main(const Invocation& invocation);
+int top_main(const Invocation& invocation);
+int info_main(const Invocation& invocation);
+int virtual_main(const Invocation& invocation);
+
+}  // namespace score::scout

@@ -1,0 +1,106 @@
+#include "scout/commands/dry_run.hpp"
+
+#include "base/text.hpp"
+#include "base/text/hostlist.hpp"
+#include "base/text/json_writer.hpp"
+#include "scout/session/words.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace score::scout {
+
+namespace {
+
+constexpr std::size_t kMostReasonBytes = 1'000;
+
+std::string path_of(const wire::LaunchSpec& spec) {
+  for (const auto& entry : spec.env()) {
+    if (entry.starts_with("PATH=")) return entry.substr(5);
+  }
+  return "/usr/local/bin:/usr/bin:/bin";
+}
+
+// 0, or the exit code that a shell would give.
+int judge_file(const std::string& path) {
+  struct stat info {};
+
+  if (stat(path.c_str(), &info) != 0) return errno == ENOENT ? kExitNotFound : kExitCannotExecute;
+  const bool runs = S_ISREG(info.st_mode) && access(path.c_str(), X_OK) == 0;
+  return runs ? kExitOk : kExitCannotExecute;
+}
+
+// As the nodes will look for it: in the job's directory, and in its PATH.
+int judge_program(const wire::LaunchSpec& spec) {
+  const std::string& name = spec.argv(0);
+  const auto in_directory = [&](std::string_view path) {
+    return path.starts_with('/') ? std::string(path) : fmt::format("{}/{}", spec.directory(), path);
+  };
+  if (name.find('/') != name.npos) return judge_file(in_directory(name));
+  int code = kExitNotFound;
+  const std::string path = path_of(spec);
+  for (const auto directory : split(path, ':')) {
+    const int found = judge_file(fmt::format("{}/{}", in_directory(directory), name));
+    if (found == kExitOk) return found;
+    if (found == kExitCannotExecute) code = found;
+  }
+  return code;
+}
+
+std::vector<std::string> names_of(const wire::Planned& planned) {
+  return {planned.nodes().begin(), planned.nodes().end()};
+}
+
+std::string plan_document(const wire::Planned& planned) {
+  JsonWriter json;
+  json.begin_object().field("schema", "scored.plan/1").field("starts", planned.starts());
+  json.list("reasons", planned.reasons()).field("tasks", planned.tasks());
+  json.list("nodes", planned.nodes()).list("tasks_on_node", planned.tasks_on_node());
+  json.field("tasks_per_core", std::max(1U, planned.tasks_per_core()));
+  if (planned.slot() >= 0) json.field("slot", planned.slot());
+  return json.end_object().take();
+}
+
+}  // namespace
+
+std::string plan_line(const wire::Planned& planned, std::uint32_t cpus_per_task) {
+  if (!planned.starts()) {
+    return escape_terminal(fmt::format("would wait: {}", fmt::join(planned.reasons(), "; ")),
+                           kMostReasonBytes);
+  }
+  const auto [least, most] =
+      std::minmax_element(planned.tasks_on_node().begin(), planned.tasks_on_node().end());
+  const bool is_even = planned.tasks_on_node().empty() || *least == *most;
+  std::string each = planned.tasks_on_node().empty() ? "no" : std::to_string(*most);
+  if (!is_even) each = fmt::format("{} to {}", *least, *most);
+  const std::string slot =
+      planned.slot() < 0 ? "beside the slots" : fmt::format("in slot {}", planned.slot());
+  const auto sharing = sharing_text(planned.tasks_per_core(), cpus_per_task);
+  return fmt::format("would start now {} on {}: {} task{}, {} on each node{}{}", slot,
+                     compress_hostlist(names_of(planned)), planned.tasks(),
+                     planned.tasks() == 1 ? "" : "s", each, sharing.empty() ? "" : "; ", sharing);
+}
+
+Result<int> dry_run(const Invocation& invocation, HeadLink& link, bool json,
+                    const wire::Submit& submission) {
+  wire::Plan question;
+  *question.mutable_submission() = submission;
+  const auto planned = link.ask<wire::Planned>(question);
+  if (!planned) return planned.error();
+  const auto cpus = submission.resources().cpus_per_task();
+  print((json ? plan_document(*planned) : plan_line(*planned, cpus)) + "\n");
+  const int code = judge_program(submission.spec());
+  if (code != kExitOk) {
+    complain(invocation, fmt::format("{} {} here; the nodes look for themselves",
+                                     escape_terminal(submission.spec().argv(0), 256),
+                                     code == kExitNotFound ? "is not found" : "cannot be run"));
+  }
+  return code;
+}
+
+}  // namespace score::scout

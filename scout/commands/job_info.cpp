@@ -1,0 +1,155 @@
+// score job JOB: one readable page about one job. score info: the cluster.
+#include "scout/commands/commands.hpp"
+#include "scout/commands/job_views.hpp"
+#include "scout/session/session.hpp"
+#include "scout/session/words.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/ranges.h>
+
+namespace score::scout {
+
+namespace {
+
+struct JobOptions {
+  CommonOptions common;
+  std::string job;
+  bool events = false;
+};
+
+struct Event {
+  std::int64_t wall_ns;
+  std::string text;
+};
+
+// As the head kept them. A job that ended under an earlier version has its times at least.
+std::vector<Event> events_of(const wire::JobStatus& job) {
+  std::vector<Event> events;
+  for (const auto& event : job.events()) events.push_back({event.wall_ns(), event.text()});
+  if (!events.empty()) return events;
+  events.push_back({job.submitted_wall_ns(), fmt::format("accepted as job {}", job.job())});
+  if (job.started_wall_ns() > 0) {
+    events.push_back({job.started_wall_ns(),
+                      fmt::format("{} tasks started on {}", job.tasks(), node_list(job))});
+  }
+  if (job.ended_wall_ns() > 0) {
+    const auto why = all_reasons(job);
+    events.push_back(
+        {job.ended_wall_ns(), fmt::format("{}, exit code {}{}", state_word(job.state()),
+                                          job.exit_code(), why.empty() ? "" : ": " + why)});
+  }
+  return events;
+}
+
+Result<int> show_job(HeadLink& head, const JobOptions& options) {
+  const auto id = parse_job(options.job);
+  if (!id) return id.error();
+  const auto list = ask_jobs(head, {*id});
+  if (!list) return list.error();
+  const auto& job = list->jobs(0);
+  const auto events = events_of(job);
+  if (options.common.json) {
+    JsonWriter json;
+    json.begin_object().field("schema", "scored.job/1").key("job");
+    write_job(json, job);
+    json.key("events").begin_array();
+    for (const auto& event : events) {
+      write_moment(json.begin_object(), "unix_s", event.wall_ns);
+      json.field("text", event.text).end_object();
+    }
+    print(json.end_array().end_object().text() + "\n");
+    return kExitOk;
+  }
+  if (!options.events) print(job_page(job));
+  for (const auto& event : options.events ? events : std::vector<Event>()) {
+    const auto ms = event.wall_ns / 1'000'000 % 1'000;
+    print(fmt::format("{}.{:03}  {}\n", local_time(event.wall_ns), ms,
+                      escape_terminal(event.text, 1'000)));
+  }
+  return kExitOk;
+}
+
+void write_info(JsonWriter& json, const wire::Info& info) {
+  json.begin_object().field("schema", "scored.info/1");
+  json.field("cluster", info.cluster()).field("version", info.version());
+  json.field("virtual", info.virtual_cluster()).field("socket", info.socket());
+  json.field("head_pid", info.pid()).field("quantum_s", to_seconds(info.quantum_ns()));
+  json.field("max_slots", info.max_slots()).field("epoch", info.epoch());
+  json.field("cycle_s", to_seconds(info.cycle_ns())).key("slices").begin_array();
+  for (const auto& slice : info.slices()) {
+    json.begin_object()
+        .field("slot", slice.slot())
+        .field("length_s", to_seconds(slice.length_ns()));
+    json.list("jobs", slice.jobs()).end_object();
+  }
+  json.end_array().field("nodes_up", info.nodes_up()).field("nodes_known", info.nodes_known());
+  json.field("jobs_active", info.jobs_active()).field("epochs", info.epochs());
+  json.field("idle_detection", info.idle_detection()).field("idle_left", info.idle_left());
+  json.field("idle_returned", info.idle_returned()).field("early_yields", info.early_yields());
+  json.field("late_epochs", info.late_epochs()).field("stale_reports", info.stale_reports());
+  json.field("head_cpu_s", to_seconds(info.head_cpu_ns()));
+  json.field("head_rss_bytes", info.head_rss_bytes());
+  json.field("dashboard_url", info.dashboard_url()).key("limits").begin_object();
+  json.field("max_weight", info.max_weight()).field("max_priority", info.max_priority());
+  json.field("max_jobs", info.max_jobs()).list("queues", info.queues()).end_object().end_object();
+}
+
+std::string info_page(const wire::Info& info) {
+  std::string page = fmt::format("cluster {}, scored {}{}\n", escape_terminal(info.cluster(), 200),
+                                 escape_terminal(info.version(), 80),
+                                 info.virtual_cluster() ? " (virtual nodes)" : "");
+  page += fmt::format("nodes   {} up of {}\n", info.nodes_up(), info.nodes_known());
+  page += fmt::format("slice   {}, {} slots, cycle {}, epoch {}\n",
+                      format_duration(Duration(info.quantum_ns())), info.max_slots(),
+                      format_duration(Duration(info.cycle_ns())), info.epoch());
+  page += fmt::format("jobs    {} active\n", info.jobs_active());
+  for (const auto& slice : info.slices()) {
+    page += fmt::format("slot {:>2}  {:>8} ", slice.slot(),
+                        format_duration(Duration(slice.length_ns())));
+    for (const auto job : slice.jobs()) page += fmt::format(" {}", job);
+    page += "\n";
+  }
+  page += fmt::format("users   weight to {}, priority to {}, {} jobs, queues: {}\n",
+                      info.max_weight(), info.max_priority(), info.max_jobs(),
+                      escape_terminal(fmt::format("{}", fmt::join(info.queues(), " ")), 80));
+  if (!info.dashboard_url().empty()) {
+    page += fmt::format("web     {}\n", escape_terminal(info.dashboard_url(), 200));
+  }
+  page +=
+      fmt::format("head    pid {}, socket {}\n", info.pid(), escape_terminal(info.socket(), 200));
+  return page;
+}
+
+}  // namespace
+
+int job_main(const Invocation& invocation) {
+  JobOptions options;
+  CLI::App app;
+  describe(app, invocation, "Shows everything about one job");
+  add_server_option(app, options.common);
+  add_json_option(app, options.common);
+  app.add_flag("--events", options.events, "Its time line instead");
+  app.add_option("job", options.job, "The job's id")->type_name("JOB")->required();
+  if (const auto code = parse(app, invocation)) return *code;
+  return with_head(invocation, options.common,
+                   [&](HeadLink& head) { return show_job(head, options); });
+}
+
+int info_main(const Invocation& invocation) {
+  CommonOptions options;
+  CLI::App app;
+  describe(app, invocation, "Shows the cluster: its slice, slots, nodes and timetable");
+  add_server_option(app, options);
+  add_json_option(app, options);
+  if (const auto code = parse(app, invocation)) return *code;
+  return with_head(invocation, options, [&](HeadLink& head) -> Result<int> {
+    const auto info = head.ask<wire::Info>(wire::GetInfo());
+    if (!info) return info.error();
+    JsonWriter json;
+    write_info(json, *info);
+    print(options.json ? json.text() + "\n" : info_page(*info));
+    return kExitOk;
+  });
+}
+
+}  // namespace score::scout

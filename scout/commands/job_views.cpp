@@ -1,0 +1,208 @@
+#include "scout/commands/job_views.hpp"
+
+#include "base/text.hpp"
+#include "base/text/hostlist.hpp"
+#include "scout/session/words.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace score::scout {
+
+using Job = wire::JobStatus;
+
+std::string_view activity_word(const Job& job) {
+  if (state_word(job.state()) != "running") return "";
+  return job.activity() == 0 ? "busy" : job.activity() == 1 ? "idle" : "deadlocked";
+}
+
+namespace {
+
+std::string share_percent(const Job& job) {
+  return is_final_state(job.state()) ? "" : fmt::format("{:.0f}%", job.share() * 100);
+}
+
+std::string exit_text(const Job& job) {
+  return is_final_state(job.state()) ? std::to_string(job.exit_code()) : "";
+}
+
+std::string slot_text(const Job& job) {
+  return job.slot() < 0 || is_final_state(job.state()) ? "" : std::to_string(job.slot());
+}
+
+// What a running job is at, if it does not simply run.
+std::string state_text(const Job& job) {
+  const auto activity = activity_word(job);
+  return std::string(activity == "idle" || activity == "deadlocked" ? activity
+                                                                    : state_word(job.state()));
+}
+
+std::string range(std::uint32_t from, std::uint32_t to) {
+  return from == to ? std::to_string(from) : fmt::format("{}-{}", from, to);
+}
+
+// "0-3,7"; ascending.
+std::string rank_list(const std::vector<std::uint32_t>& ranks) {
+  std::string list;
+  for (std::size_t i = 0; i < ranks.size();) {
+    std::size_t end = i + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
+    list += (list.empty() ? "" : ",") + range(ranks[i], ranks[end - 1]);
+    i = end;
+  }
+  return list;
+}
+
+// A line for each way in which tasks ended.
+std::vector<std::string> failure_lines(const Job& job) {
+  std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::uint32_t>>
+      ranks;  // by signal, code
+  for (const auto& exit : job.failed_tasks()) {
+    ranks[{exit.signal(), exit.signal() != 0 ? 0 : exit.code()}].push_back(exit.rank());
+  }
+  std::vector<std::string> lines;
+  for (const auto& [end, which] : ranks) {
+    const auto [signal, code] = end;
+    lines.push_back(fmt::format(
+        "{} {}: {}", which.size() == 1 ? "rank" : "ranks", rank_list(which),
+        signal != 0 ? std::string(signal_word(signal)) : fmt::format("exit code {}", code)));
+  }
+  return lines;
+}
+
+std::string_view kind_of_end(const wire::TaskExit& exit) {
+  return exit.signal() != 0 ? "signal" : "exit";
+}
+
+}  // namespace
+
+std::string node_list(const Job& job) {
+  const std::vector<std::string> names(job.nodes().begin(), job.nodes().end());
+  return compress_hostlist(names);
+}
+
+std::string all_reasons(const Job& job) {
+  std::string text;
+  for (const auto& reason : job.reasons()) text += (text.empty() ? "" : "; ") + reason;
+  return text;
+}
+
+const std::vector<Column<Job>>& job_columns() {
+  constexpr auto kRight = Align::Right;
+  constexpr auto kLeft = Align::Left;
+  static const std::vector<Column<Job>> columns = {
+      {"job", "JOB", kRight, [](const Job& j) { return std::to_string(j.job()); }},
+      {"user", "USER", kLeft, [](const Job& j) { return j.user_name(); }},
+      {"name", "NAME", kLeft, [](const Job& j) { return j.name(); }},
+      {"state", "STATE", kLeft, state_text},
+      {"activity", "ACTIVITY", kLeft, [](const Job& j) { return std::string(activity_word(j)); }},
+      {"slot", "SLOT", kRight, slot_text},
+      {"rows", "ROWS", kRight, [](const Job& j) { return std::to_string(j.rows_used()); }},
+      {"nodes", "NODES", kRight, [](const Job& j) { return std::to_string(j.nodes_size()); }},
+      {"tasks", "TASKS", kRight, [](const Job& j) { return std::to_string(j.tasks()); }},
+      {"percore", "PERCORE", kRight,
+       [](const Job& j) { return std::to_string(std::max(1U, j.tasks_per_core())); }},
+      {"share", "SHARE", kRight, share_percent},
+      {"slices", "SLICES", kRight, [](const Job& j) { return std::to_string(j.slices()); }},
+      {"scheduled", "SCHED", kRight, [](const Job& j) { return short_time(j.scheduled_ns()); }},
+      {"elapsed", "ELAPSED", kRight, [](const Job& j) { return short_time(j.elapsed_ns()); }},
+      {"limit", "LIMIT", kRight, [](const Job& j) { return limit_time(j.scheduled_limit_ns()); }},
+      {"walllimit", "WALLLIMIT", kRight,
+       [](const Job& j) { return limit_time(j.wall_limit_ns()); }},
+      {"exit", "EXIT", kRight, exit_text},
+      {"queue", "QUEUE", kLeft, [](const Job& j) { return std::string(queue_word(j.queue())); }},
+      {"weight", "WEIGHT", kRight, [](const Job& j) { return std::to_string(j.weight()); }},
+      {"priority", "PRIO", kRight, [](const Job& j) { return std::to_string(j.priority()); }},
+      {"submitted", "SUBMITTED", kLeft,
+       [](const Job& j) { return local_time(j.submitted_wall_ns()); }},
+      {"started", "STARTED", kLeft, [](const Job& j) { return local_time(j.started_wall_ns()); }},
+      {"ended", "ENDED", kLeft, [](const Job& j) { return local_time(j.ended_wall_ns()); }},
+      {"nodelist", "NODELIST", kLeft, node_list},
+      {"directory", "DIRECTORY", kLeft, [](const Job& j) { return j.directory(); }},
+      {"command", "COMMAND", kLeft, [](const Job& j) { return j.command(); }},
+      {"reason", "REASON", kLeft, all_reasons},
+  };
+  return columns;
+}
+
+void write_job(JsonWriter& json, const Job& job) {
+  json.begin_object();
+  json.field("job", job.job()).field("user", job.user_name()).field("uid", job.user());
+  json.field("name", job.name()).field("command", job.command());
+  json.field("directory", job.directory());
+  json.field("state", state_word(job.state())).field("final", is_final_state(job.state()));
+  json.field("activity", activity_word(job)).field("background", job.background());
+  json.field("restarts", job.restarts());
+  json.list("reasons", job.reasons());
+  json.field("tasks", job.tasks()).list("nodes", job.nodes());
+  json.list("tasks_on_node", job.tasks_on_node());
+  json.field("tasks_per_core", std::max(1U, job.tasks_per_core()));
+  if (job.slot() >= 0) json.field("slot", job.slot());
+  json.field("rows_used", job.rows_used()).field("share", job.share());
+  json.field("slices", job.slices()).field("weight", job.weight());
+  json.field("queue", queue_word(job.queue())).field("priority", job.priority());
+  json.field("scheduled_s", to_seconds(job.scheduled_ns()));
+  json.field("elapsed_s", to_seconds(job.elapsed_ns()));
+  json.field("scheduled_limit_s", to_seconds(job.scheduled_limit_ns()));
+  json.field("wall_limit_s", to_seconds(job.wall_limit_ns()));
+  write_moment(json, "submitted_unix_s", job.submitted_wall_ns());
+  write_moment(json, "started_unix_s", job.started_wall_ns());
+  write_moment(json, "ended_unix_s", job.ended_wall_ns());
+  json.field("exit_code", job.exit_code());
+  json.key("failed_tasks").begin_array();
+  for (const auto& exit : job.failed_tasks()) {
+    json.begin_object().field("rank", exit.rank());
+    json.field(kind_of_end(exit), exit.signal() != 0 ? exit.signal() : exit.code()).end_object();
+  }
+  json.end_array().end_object();
+}
+
+std::string job_document(const Job& job) {
+  JsonWriter json(JsonWriter::Layout::Line);
+  json.begin_object().field("schema", "scored.job/1").key("job");
+  write_job(json, job);
+  return json.end_object().take();
+}
+
+std::string job_page(const Job& job) {
+  std::string page;
+  const auto line = [&](std::string_view label, const std::string& text) {
+    if (!text.empty()) page += fmt::format("{:>11}  {}\n", label, escape_terminal(text, 65536));
+  };
+  line("job", fmt::format("{} ({})", job.job(), job.name()));
+  line("user", job.user_name());
+  line("command", job.command());
+  line("directory", job.directory());
+  std::string state(state_word(job.state()));
+  if (is_final_state(job.state())) state += fmt::format(", exit code {}", job.exit_code());
+  if (job.activity() != 0) {
+    state += fmt::format(", {}{}", activity_word(job),
+                         job.background() ? ": its slices are given to others" : "");
+  }
+  line("state", state);
+  for (const auto& reason : job.reasons()) line("reason", reason);
+  if (job.restarts() > 0) line("restarts", fmt::format("{}, after lost nodes", job.restarts()));
+  const auto sharing = sharing_text(job.tasks_per_core(), job.cpus_per_task());
+  line("tasks", fmt::format("{} on {} nodes{}{}", job.tasks(), job.nodes_size(),
+                            sharing.empty() ? "" : "; ", sharing));
+  line("nodes", node_list(job));
+  if (job.slot() >= 0 && !is_final_state(job.state())) {
+    line("slot", fmt::format("{} (runs in {} rows), share {:.1f}%, weight {}", job.slot(),
+                             job.rows_used(), job.share() * 100, job.weight()));
+  }
+  line("queue", fmt::format("{}, priority {}", queue_word(job.queue()), job.priority()));
+  line("scheduled", fmt::format("{:.1f} s in {} slices, limit {}", to_seconds(job.scheduled_ns()),
+                                job.slices(), limit_time(job.scheduled_limit_ns())));
+  line("elapsed", fmt::format("{:.1f} s, limit {}", to_seconds(job.elapsed_ns()),
+                              limit_time(job.wall_limit_ns())));
+  line("submitted", local_time(job.submitted_wall_ns()));
+  line("started", local_time(job.started_wall_ns()));
+  line("ended", local_time(job.ended_wall_ns()));
+  for (const auto& failed : failure_lines(job)) line("failed", failed);
+  return page;
+}
+
+}  // namespace score::scout

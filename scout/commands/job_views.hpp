@@ -1,0 +1,26 @@
+// A job as a row, as JSON, and as a page.
+#pragma once
+
+#include "base/text/json_writer.hpp"
+#include "proto/client.pb.h"
+#include "scout/session/text_table.hpp"
+
+#include <string>
+#include <vector>
+
+namespace score::scout {
+
+const std::vector<Column<wire::JobStatus>>& job_columns();
+// All of it; see scout/JSON.md.
+void write_job(JsonWriter& json, const wire::JobStatus& job);
+std::string job_page(const wire::JobStatus& job);
+// In one line, schema scored.job/1 without the events.
+std::string job_document(const wire::JobStatus& job);
+// "node[00-07]", "" before placement.
+std::string node_list(const wire::JobStatus& job);
+// busy, idle or deadlocked; empty if it does not run.
+std::string_view activity_word(const wire::JobStatus& job);
+// Why it waits, or why it ended; "; " between.
+std::string all_reasons(const wire::JobStatus& job);
+
+}  // namespace score::scout

@@ -1,0 +1,226 @@
+// scadm: what operators change while the cluster runs, and the record of its switches.
+#include "base/limits.hpp"
+#include "base/text/hostlist.hpp"
+#include "base/text/json_writer.hpp"
+#include "proto/trace/trace_export.hpp"
+#include "scout/commands/commands.hpp"
+#include "scout/commands/trace_view.hpp"
+#include "scout/session/session.hpp"
+#include "scout/session/words.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <cerrno>
+#include <fstream>
+
+namespace score::scout {
+
+namespace {
+
+constexpr double kLongestTrace_s = 86'400;  // the nodes remember less
+
+struct AdminOptions {
+  CommonOptions common;
+  std::string what;  // set: quantum, slots or idle
+  std::string value;
+  std::vector<std::string> nodes;
+  std::string reason;
+  double seconds = 10;
+  std::string output;  // of the trace; empty: to the screen
+  std::string format;  // text, json, pftrace; empty: by the name of the output
+};
+
+void print_json(const char* schema, const char* name, const std::string& text) {
+  JsonWriter json;
+  json.begin_object().field("schema", schema).field(name, text).end_object();
+  print(json.text() + "\n");
+}
+
+// Sends a request whose answer is Done and shows its line.
+template <class Request>
+Result<int> carry_out(HeadLink& head, const AdminOptions& options, const Request& request) {
+  const auto done = head.ask<wire::Done>(request);
+  if (!done) return done.error();
+  if (options.common.json) {
+    print_json("scored.done/1", "text", done->text());
+  } else if (!done->text().empty()) {
+    tell(escape_terminal(done->text()));
+  }
+  return kExitOk;
+}
+
+Result<int> set_quantum(HeadLink& head, const AdminOptions& options) {
+  const std::string& value = options.value;
+  const auto quantum = parse_duration(value);
+  if (!quantum) return quantum.error().with_context("quantum '{}'", value);
+  if (*quantum < limits::kMinQuantum || *quantum > limits::kMaxQuantum) {
+    return fail(Errc::TooLarge, "quantum {}: it must be between {} and {}", value,
+                format_duration(limits::kMinQuantum), format_duration(limits::kMaxQuantum));
+  }
+  wire::SetQuantum request;
+  request.set_quantum_ns(quantum->count());
+  return carry_out(head, options, request);
+}
+
+Result<int> set_slots(HeadLink& head, const AdminOptions& options) {
+  const std::string& value = options.value;
+  const auto slots = parse_number<std::uint32_t>(value);
+  if (!slots || *slots == 0 || *slots > limits::kMaxSlots) {
+    return fail(Errc::TooLarge, "slots '{}': it must be between 1 and {}", value,
+                limits::kMaxSlots);
+  }
+  wire::SetSlots request;
+  request.set_slots(*slots);
+  return carry_out(head, options, request);
+}
+
+Result<int> set_idle(HeadLink& head, const AdminOptions& options) {
+  const std::string& value = options.value;
+  if (value != "on" && value != "off") {
+    return fail(Errc::Malformed, "idle '{}': it must be on or off", escape_terminal(value, 80));
+  }
+  wire::SetIdleDetection request;
+  request.set_on(value == "on");
+  return carry_out(head, options, request);
+}
+
+Result<int> set_value(HeadLink& head, const AdminOptions& options) {
+  if (options.what == "idle") return set_idle(head, options);
+  if (options.what == "slots") return set_slots(head, options);
+  return set_quantum(head, options);
+}
+
+Result<int> drain(HeadLink& head, const AdminOptions& options, bool resume) {
+  wire::DrainNodes request;
+  for (const auto& word : options.nodes) {
+    const auto names = expand_hostlist(word);
+    if (!names) return names.error().with_context("node '{}'", escape_terminal(word, 80));
+    for (const auto& name : *names) request.add_nodes(name);
+  }
+  request.set_reason(options.reason);
+  request.set_resume(resume);
+  return carry_out(head, options, request);
+}
+
+// The address goes to stdout alone, for a browser's command line.
+Result<int> web_login(HeadLink& head, const AdminOptions& options) {
+  const auto done = head.ask<wire::Done>(wire::WebLogin());
+  if (!done) return done.error();
+  if (options.common.json) {
+    print_json("scored.login/1", "url", done->text());
+    return kExitOk;
+  }
+  tell("works once, within a minute:");
+  print(escape_terminal(done->text()) + "\n");
+  return kExitOk;
+}
+
+std::string trace_format(const AdminOptions& options) {
+  if (!options.format.empty()) return options.format;
+  if (options.output.empty()) return "text";
+  return options.output.ends_with(".json") ? "json" : "pftrace";
+}
+
+Result<int> show_trace(HeadLink& head, const AdminOptions& options) {
+  wire::GetTrace request;
+  request.set_since_ns(static_cast<std::int64_t>(options.seconds * 1e9));
+  const auto trace = head.ask<wire::Trace>(request);
+  if (!trace) return trace.error();
+  const std::string format = trace_format(options);
+  const std::string text = options.common.json   ? trace_json(*trace)
+                           : format == "pftrace" ? proto::trace_perfetto(*trace)
+                           : format == "json"    ? proto::trace_chrome(*trace)
+                                                 : trace_page(*trace);
+  if (options.output.empty()) {
+    print(text);
+    return kExitOk;
+  }
+  std::ofstream file(options.output, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) return fail(errno_code(errno), "write {}", escape_terminal(options.output, 200));
+  return kExitOk;
+}
+
+using Work = Result<int> (*)(HeadLink&, const AdminOptions&);
+
+// The subcommand that was given; each is one question to the head.
+Work chosen_work(const CLI::App& app) {
+  if (app.got_subcommand("set")) return set_value;
+  if (app.got_subcommand("drain")) {
+    return [](HeadLink& head, const AdminOptions& options) { return drain(head, options, false); };
+  }
+  if (app.got_subcommand("resume")) {
+    return [](HeadLink& head, const AdminOptions& options) { return drain(head, options, true); };
+  }
+  if (app.got_subcommand("reload")) {
+    return [](HeadLink& head, const AdminOptions& options) {
+      return carry_out(head, options, wire::Reload());
+    };
+  }
+  if (app.got_subcommand("web-login")) return web_login;
+  if (app.got_subcommand("shutdown")) {
+    return [](HeadLink& head, const AdminOptions& options) {
+      return carry_out(head, options, wire::Shutdown());
+    };
+  }
+  return show_trace;
+}
+
+void add_subcommands(CLI::App& app, AdminOptions& options) {
+  app.require_subcommand(1);
+  app.fallthrough();
+  auto* set = app.add_subcommand("set",
+                                 "Change the quantum (at the next boundary), the slots, or "
+                                 "whether idle jobs give their slices away");
+  set->add_option("what", options.what, "quantum, slots or idle")
+      ->required()
+      ->check(CLI::IsMember({"quantum", "slice", "slots", "idle"}));
+  set->add_option("value", options.value, "e.g. 50ms; 4; on or off")->required();
+  auto* drain = app.add_subcommand("drain", "Take nodes out: jobs there go on, no new ones come");
+  drain->add_option("nodes", options.nodes, "node05 or node[00-07]")->required()->type_name("NODE");
+  drain->add_option("-m,--reason", options.reason, "Why, for scnodes")->type_name("TEXT");
+  auto* resume = app.add_subcommand("resume", "Undo drain");
+  resume->add_option("nodes", options.nodes, "node05 or node[00-07]")
+      ->required()
+      ->type_name("NODE");
+  app.add_subcommand("reload", "Read the configuration again");
+  app.add_subcommand("shutdown", "End every job, then the head");
+  app.add_subcommand("web-login", "Print an address that logs you in to the dashboard, once");
+  auto* trace = app.add_subcommand("trace", "Show the switches of the last seconds");
+  trace->add_option("--seconds", options.seconds, "How far back")
+      ->type_name("N")
+      ->check(CLI::Range(0.001, kLongestTrace_s));
+  trace->add_option("-o,--output", options.output, "Write a file: NAME.pftrace, NAME.json")
+      ->type_name("FILE");
+  trace->add_option("--format", options.format, "text, pftrace (Perfetto), json (chrome://tracing)")
+      ->check(CLI::IsMember({"text", "pftrace", "json"}));
+}
+
+// CLI11 would only say that a subcommand is missing.
+Status check_subcommand(const CLI::App& app, const std::vector<std::string>& args) {
+  if (args.empty() || args[0].starts_with('-')) return {};
+  for (const auto* known : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (known->get_name() == args[0]) return {};
+  }
+  return fail(Errc::NotFound, "no command '{}' (try scadm --help)", escape_terminal(args[0], 80));
+}
+
+}  // namespace
+
+int scadm_main(const Invocation& invocation) {
+  AdminOptions options;
+  CLI::App app;
+  describe(app, invocation, "Administers the cluster (operators only)");
+  add_server_option(app, options.common);
+  add_json_option(app, options.common);
+  add_subcommands(app, options);
+  if (const auto known = check_subcommand(app, invocation.args); !known) {
+    return complain(invocation, known.error());
+  }
+  if (const auto code = parse(app, invocation)) return *code;
+  const Work work = chosen_work(app);
+  return with_head(invocation, options.common, [&](HeadLink& head) { return work(head, options); });
+}
+
+}  // namespace score::scout

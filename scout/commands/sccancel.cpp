@@ -1,0 +1,93 @@
+// sccancel: ends jobs, or sends them a signal.
+#include "scout/commands/commands.hpp"
+#include "scout/session/session.hpp"
+#include "scout/session/words.hpp"
+
+#include <CLI/CLI.hpp>
+
+namespace score::scout {
+
+namespace {
+
+struct CancelOptions {
+  CommonOptions common;
+  std::string signal;
+  std::string grace;
+  bool all = false;
+  std::vector<std::string> jobs;
+};
+
+Result<void> act_on(HeadLink& head, std::uint64_t job, int signal, Duration grace) {
+  if (signal != 0) {
+    wire::SignalJob request;
+    request.set_job(job);
+    request.set_signal(signal);
+    auto done = head.ask<wire::Done>(request);
+    if (!done) return done.error();
+    return {};
+  }
+  wire::CancelJob request;
+  request.set_job(job);
+  request.set_grace_ns(grace.count());
+  auto done = head.ask<wire::Done>(request);
+  if (!done) return done.error();
+  return {};
+}
+
+Result<std::vector<std::uint64_t>> chosen_jobs(HeadLink& head, const CancelOptions& options) {
+  std::vector<std::uint64_t> ids;
+  for (const auto& word : options.jobs) {
+    const auto id = parse_job(word);
+    if (!id) return id.error();
+    ids.push_back(*id);
+  }
+  if (!options.all) return ids;
+  const auto list = head.ask<wire::JobList>(wire::ListJobs());
+  if (!list) return list.error();
+  for (const auto& job : list->jobs()) {
+    if (!is_final_state(job.state())) ids.push_back(job.job());
+  }
+  return ids;
+}
+
+Result<int> cancel(HeadLink& head, const Invocation& invocation, const CancelOptions& options) {
+  int signal = 0;
+  Duration grace(-1);  // the cluster's default
+  if (!options.signal.empty()) {
+    const auto parsed = parse_signal(options.signal);
+    if (!parsed) return parsed.error();
+    signal = *parsed;
+  }
+  if (!options.grace.empty()) {
+    const auto parsed = parse_duration(options.grace, BareNumber::Seconds);
+    if (!parsed) return parsed.error().with_context("--grace {}", options.grace);
+    grace = *parsed;
+  }
+  const auto jobs = chosen_jobs(head, options);
+  if (!jobs) return jobs.error();
+  return for_each_job(invocation, options.common, *jobs,
+                      [&](std::uint64_t job) { return act_on(head, job, signal, grace); });
+}
+
+}  // namespace
+
+int sccancel_main(const Invocation& invocation) {
+  CancelOptions options;
+  CLI::App app;
+  describe(app, invocation,
+           "Ends jobs: TERM and CONT to every task, after the grace time KILL to all that is left");
+  add_server_option(app, options.common);
+  add_json_option(app, options.common);
+  app.add_option("-s,--signal", options.signal, "Only send this signal to the tasks")
+      ->type_name("SIG");
+  app.add_option("--grace", options.grace, "Time between TERM and KILL; 0: KILL at once")
+      ->type_name("TIME");
+  app.add_flag("--all", options.all, "All of your active jobs");
+  app.add_option("jobs", options.jobs, "Their ids")->type_name("JOB");
+  if (const auto code = parse(app, invocation)) return *code;
+  if (options.jobs.empty() && !options.all) return complain(invocation, "which job? (try --help)");
+  return with_head(invocation, options.common,
+                   [&](HeadLink& head) { return cancel(head, invocation, options); });
+}
+
+}  // namespace score::scout

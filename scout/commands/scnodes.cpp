@@ -1,0 +1,129 @@
+// scnodes: the nodes, one a line; -v: how each switches, its clock, its daemon.
+#include "base/text/json_writer.hpp"
+#include "base/units.hpp"
+#include "scout/commands/commands.hpp"
+#include "scout/session/session.hpp"
+#include "scout/session/text_table.hpp"
+#include "scout/session/words.hpp"
+
+#include <CLI/CLI.hpp>
+
+namespace score::scout {
+
+namespace {
+
+using Node = wire::NodeStatus;
+
+constexpr const char* kFields = "node,state,cores,memory,free,jobs,reason";
+constexpr const char* kVerboseFields =
+    "node,state,cores,memory,free,jobs,switch,priority,clock,switches,late,rss,cpu,heard,pid,"
+    "reason";
+
+std::string state_of(const Node& node) {
+  const std::string state(node_word(node.state()));
+  return node.drained() ? state + "*drained" : state;
+}
+
+// Of a node that was never heard of nothing is known but its name.
+bool is_known(const Node& node) {
+  return node.memory_bytes() > 0;
+}
+
+std::string cores_of(const Node& node) {
+  return is_known(node) ? std::to_string(node.cores()) : "";
+}
+
+std::string memory_of(const Node& node) {
+  return is_known(node) ? human_bytes(Bytes(node.memory_bytes())) : "";
+}
+
+std::string heard(const Node& node) {
+  return node.last_heard_ns() > 0 ? fmt::format("{:.1f}s", to_seconds(node.last_heard_ns())) : "";
+}
+
+std::string free_memory(const Node& node) {
+  if (!is_known(node)) return "";
+  return human_bytes(Bytes(node.memory_bytes()) - Bytes(node.memory_reserved_bytes()));
+}
+
+std::string jobs_of(const Node& node) {
+  std::string text;
+  for (const auto job : node.jobs()) text += (text.empty() ? "" : ",") + std::to_string(job);
+  return text;
+}
+
+const std::vector<Column<Node>>& node_columns() {
+  constexpr auto kRight = Align::Right;
+  constexpr auto kLeft = Align::Left;
+  static const std::vector<Column<Node>> columns = {
+      {"node", "NODE", kLeft, [](const Node& n) { return n.name(); }},
+      {"state", "STATE", kLeft, state_of},
+      {"cores", "CORES", kRight, cores_of},
+      {"memory", "MEMORY", kRight, memory_of},
+      {"free", "FREE", kRight, free_memory},
+      {"jobs", "JOBS", kLeft, jobs_of},
+      {"switch", "SWITCH", kLeft, [](const Node& n) { return n.switch_method(); }},
+      {"priority", "PRIORITY", kLeft, [](const Node& n) { return n.priority_method(); }},
+      {"clock", "CLOCKERR", kRight,
+       [](const Node& n) { return fmt::format("{:.0f}us", to_seconds(n.clock_error_ns()) * 1e6); }},
+      {"switches", "SWITCHES", kRight, [](const Node& n) { return std::to_string(n.switches()); }},
+      {"late", "LATE", kRight, [](const Node& n) { return std::to_string(n.late_switches()); }},
+      {"rss", "RSS", kRight, [](const Node& n) { return human_bytes(Bytes(n.rss_bytes())); }},
+      {"cpu", "CPU", kRight,
+       [](const Node& n) { return fmt::format("{:.2f}s", to_seconds(n.cpu_ns())); }},
+      {"heard", "HEARD", kRight, heard},
+      {"pid", "PID", kRight, [](const Node& n) { return std::to_string(n.pid()); }},
+      {"reason", "REASON", kLeft, [](const Node& n) { return n.reason(); }},
+  };
+  return columns;
+}
+
+void write_node(JsonWriter& json, const Node& node) {
+  json.begin_object().field("node", node.name()).field("state", node_word(node.state()));
+  json.field("drained", node.drained()).field("reason", node.reason());
+  json.field("cores", node.cores()).field("memory_bytes", node.memory_bytes());
+  json.field("memory_reserved_bytes", node.memory_reserved_bytes()).list("jobs", node.jobs());
+  json.field("switch_method", node.switch_method());
+  json.field("priority_method", node.priority_method());
+  json.field("clock_error_ns", node.clock_error_ns()).field("switches", node.switches());
+  json.field("late_switches", node.late_switches()).field("rss_bytes", node.rss_bytes());
+  json.field("cpu_s", to_seconds(node.cpu_ns()))
+      .field("last_heard_s", to_seconds(node.last_heard_ns()));
+  json.field("pid", node.pid()).end_object();
+}
+
+Result<int> show_nodes(HeadLink& head, const CommonOptions& options, bool verbose) {
+  const std::string fields = !options.fields.empty() ? options.fields
+                             : verbose               ? kVerboseFields
+                                                     : kFields;
+  const auto columns = choose_columns(node_columns(), fields);
+  if (!columns) return columns.error();
+  const auto list = head.ask<wire::NodeList>(wire::ListNodes());
+  if (!list) return list.error();
+  if (options.json) {
+    JsonWriter json;
+    json.begin_object().field("schema", "scored.nodes/1").key("nodes").begin_array();
+    for (const auto& node : list->nodes()) write_node(json, node);
+    print(json.end_array().end_object().text() + "\n");
+    return kExitOk;
+  }
+  print(make_table(*columns, list->nodes()).to_text(!options.no_header, output_width()));
+  return kExitOk;
+}
+
+}  // namespace
+
+int scnodes_main(const Invocation& invocation) {
+  CommonOptions options;
+  bool verbose = false;
+  CLI::App app;
+  describe(app, invocation, "Shows the nodes of the cluster");
+  add_server_option(app, options);
+  add_table_options(app, options);
+  app.add_flag("-v,--verbose", verbose, "Also switch method, clock error, the daemon's figures");
+  if (const auto code = parse(app, invocation)) return *code;
+  return with_head(invocation, options,
+                   [&](HeadLink& head) { return show_nodes(head, options, verbose); });
+}
+
+}  // namespace score::scout

@@ -1,0 +1,135 @@
+// scq: your jobs, active and lately ended, like ps(1); --why: everything a job waits for.
+#include "scout/commands/commands.hpp"
+#include "scout/commands/job_views.hpp"
+#include "scout/session/session.hpp"
+#include "scout/session/words.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <unistd.h>
+
+namespace score::scout {
+
+namespace {
+
+constexpr const char* kOwnFields =
+    "job,name,state,slot,nodes,tasks,share,scheduled,elapsed,exit,reason";
+constexpr const char* kAllFields =
+    "job,user,name,state,slot,nodes,tasks,share,scheduled,elapsed,exit,reason";
+
+struct QueueOptions {
+  CommonOptions common;
+  bool all_users = false;
+  bool active_only = false;
+  std::string why;
+  double watch = 0;  // seconds between tables; 0: one
+  std::vector<std::string> jobs;
+};
+
+Result<int> show_why(HeadLink& head, const QueueOptions& options) {
+  const auto id = parse_job(options.why);
+  if (!id) return id.error();
+  const auto list = ask_jobs(head, {*id});
+  if (!list) return list.error();
+  const auto& job = list->jobs(0);
+  if (options.common.json) {
+    JsonWriter json;
+    json.begin_object().field("schema", "scored.why/1").field("job", job.job());
+    json.field("state", state_word(job.state())).list("reasons", job.reasons()).end_object();
+    print(json.text() + "\n");
+    return kExitOk;
+  }
+  if (job.reasons().empty())
+    print(fmt::format("job {} is {}\n", job.job(), state_word(job.state())));
+  for (const auto& reason : job.reasons()) print(escape_terminal(reason) + "\n");
+  return kExitOk;
+}
+
+Result<wire::JobList> ask_list(HeadLink& head, const QueueOptions& options) {
+  if (!options.jobs.empty()) {
+    std::vector<std::uint64_t> ids;
+    for (const auto& word : options.jobs) {
+      const auto id = parse_job(word);
+      if (!id) return id.error();
+      ids.push_back(*id);
+    }
+    return ask_jobs(head, ids);
+  }
+  wire::ListJobs request;
+  request.set_all_users(options.all_users);
+  request.set_finished(!options.active_only);
+  return head.ask<wire::JobList>(request);
+}
+
+std::string queue_json(const wire::JobList& list, JsonWriter::Layout layout) {
+  JsonWriter json(layout);
+  json.begin_object().field("schema", "scored.jobs/1").key("jobs").begin_array();
+  for (const auto& job : list.jobs()) write_job(json, job);
+  json.end_array().field("truncated", list.truncated()).end_object();
+  return json.take() + "\n";
+}
+
+// Again and again, on a cleared terminal; JSON comes as a line each time.
+Result<int> watch_queue(HeadLink& head, const QueueOptions& options,
+                        const std::vector<const Column<wire::JobStatus>*>& columns) {
+  const bool is_terminal = isatty(STDOUT_FILENO) != 0;
+  const auto period = Duration(static_cast<Duration::rep>(options.watch * 1e9));
+  for (TimePoint next = monotonic_now();; next += period) {
+    const auto list = ask_list(head, options);
+    if (!list) return list.error();
+    if (options.common.json) {
+      print(queue_json(*list, JsonWriter::Layout::Line));
+    } else {
+      if (is_terminal) print("\x1b[H\x1b[2J");
+      print(make_table(columns, list->jobs()).to_text(!options.common.no_header, output_width()));
+    }
+    if (std::fflush(stdout) != 0) return kExitOk;  // nobody reads
+    const auto frame = head.wait_frame(next + period);
+    if (!frame && !frame.error().is(Errc::Timeout)) return frame.error();
+  }
+}
+
+Result<int> show_queue(HeadLink& head, const QueueOptions& options) {
+  const std::string fields = !options.common.fields.empty() ? options.common.fields
+                             : options.all_users            ? kAllFields
+                                                            : kOwnFields;
+  const auto columns = choose_columns(job_columns(), fields);
+  if (!columns) return columns.error();
+  if (options.watch > 0) return watch_queue(head, options, *columns);
+  const auto list = ask_list(head, options);
+  if (!list) return list.error();
+  if (options.common.json) {
+    print(queue_json(*list, JsonWriter::Layout::Page));
+    return kExitOk;
+  }
+  print(make_table(*columns, list->jobs()).to_text(!options.common.no_header, output_width()));
+  if (list->truncated()) tell("scq: there are more jobs than one answer holds");
+  return kExitOk;
+}
+
+}  // namespace
+
+int scq_main(const Invocation& invocation) {
+  QueueOptions options;
+  CLI::App app;
+  describe(app, invocation, "Shows your jobs: active ones and the last that ended");
+  add_server_option(app, options.common);
+  add_table_options(app, options.common);
+  app.add_flag("-a,--all", options.all_users, "Jobs of all users");
+  app.add_flag("--active", options.active_only, "Leave out jobs that have ended");
+  app.add_option("--why", options.why, "Print every reason why this job waits, or how it ended")
+      ->type_name("JOB");
+  app.add_option("--watch", options.watch, "Show them again every N seconds (default: 2)")
+      ->type_name("N")
+      ->expected(0, 1)
+      ->default_str("2")
+      ->check(CLI::Range(0.1, 3600.0));
+  app.add_option("jobs", options.jobs, "Only these")->type_name("JOB");
+  if (const auto code = parse(app, invocation)) return *code;
+  return with_head(invocation, options.common, [&](HeadLink& head) -> Result<int> {
+    return options.why.empty() ? show_queue(head, options) : show_why(head, options);
+  });
+}
+
+}  // namespace score::scout

@@ -1,0 +1,153 @@
+// scrun: submits a parallel program and stays as its front end.
+#include "base/text/json_writer.hpp"
+#include "scout/commands/commands.hpp"
+#include "scout/commands/dry_run.hpp"
+#include "scout/run/front_end.hpp"
+#include "scout/run/run_options.hpp"
+#include "scout/session/session.hpp"
+#include "scout/session/words.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <poll.h>
+#include <unistd.h>
+
+namespace score::scout {
+
+namespace {
+
+constexpr int kRetryPause_ms = 100;
+
+// Nobody runs jobs as root by accident; on a cluster of root's own there is no other user.
+Status check_root(const HeadLink& link, wire::Submit& submission) {
+  if (geteuid() != 0 || submission.allow_root()) return {};
+  if (!link.is_own_cluster()) {
+    return fail(Errc::Denied, "jobs do not run as root (--allow-root if it must be)");
+  }
+  submission.set_allow_root(true);
+  return {};
+}
+
+// A head that closes the connection before its hello is being restarted: one more try each pause.
+// One that is not there at all is an error at once.
+Result<HeadLink> connect_surely(const std::string& socket) {
+  const TimePoint deadline = monotonic_now() + kReconnectFor;
+  auto link = HeadLink::connect(socket);
+  while (!link && link.error().is(Errc::Closed) && monotonic_now() < deadline) {
+    ::poll(nullptr, 0, kRetryPause_ms);
+    link = HeadLink::connect(socket);
+  }
+  return link;
+}
+
+// The head may go away before it answers. The same request id again gives the same job, so asking
+// again is harmless.
+Result<wire::Submitted> submit_surely(HeadLink& link, const std::string& socket,
+                                      const wire::Submit& submission) {
+  const TimePoint deadline = monotonic_now() + kReconnectFor;
+  auto submitted = link.ask<wire::Submitted>(submission);
+  while (!submitted && submitted.error().is(Errc::Closed) && monotonic_now() < deadline) {
+    ::poll(nullptr, 0, kRetryPause_ms);
+    auto again = HeadLink::connect(socket);
+    if (!again) continue;
+    link = std::move(*again);
+    submitted = link.ask<wire::Submitted>(submission);
+  }
+  return submitted;
+}
+
+bool tells_sharing(const RunOptions& options) {
+  return !options.quiet && !options.overcommit;
+}
+
+Result<int> detach(HeadLink& link, const Invocation& invocation, const std::string& socket,
+                   const RunOptions& options, const wire::Submit& submission) {
+  const auto submitted = submit_surely(link, socket, submission);
+  if (!submitted) return submitted.error();
+  const auto sharing = sharing_text(submitted->tasks_per_core(), options.cpus_per_task);
+  if (!sharing.empty() && tells_sharing(options)) complain(invocation, sharing);
+  JsonWriter json;
+  json.begin_object().field("schema", "scored.submitted/1").field("job", submitted->job());
+  json.end_object();
+  print(options.common.json ? json.text() + "\n" : fmt::format("{}\n", submitted->job()));
+  return kExitOk;
+}
+
+FrontEndOptions front_end_options(const Invocation& invocation, const RunOptions& options,
+                                  wire::Submit submission) {
+  FrontEndOptions front;
+  front.invocation = invocation;
+  const bool no_input = options.input == "none" || !submission.spec().stdin_path().empty();
+  front.reads_input = !no_input;
+  front.pty = options.pty;
+  front.style = options.label ? OutputStyle::Labelled : OutputStyle::Plain;
+  front.quiet = options.quiet;
+  front.tells_sharing = tells_sharing(options);
+  front.json = options.common.json;
+  front.start_lines = !options.quiet && (options.verbose || isatty(STDERR_FILENO) == 1);
+  front.scheduled_limit = Duration(submission.resources().scheduled_limit_ns());
+  front.submission = std::move(submission);
+  return front;
+}
+
+}  // namespace
+
+int scrun_main(const Invocation& invocation) {
+  RunOptions options;
+  if (const auto code = parse_run_options(invocation, options)) return *code;
+  const auto server = find_server(options.common.server);
+  if (!server) return complain(invocation, server.error());
+  const auto limit_signal = parse_limit_signal(options);
+  if (!limit_signal) return complain(invocation, limit_signal.error());
+  auto submission = make_submission(options);
+  if (!submission) return complain(invocation, submission.error());
+  auto link = connect_surely(*server);
+  if (!link) return complain(invocation, link.error());
+  if (const auto allowed = check_root(*link, *submission); !allowed) {
+    return complain(invocation, allowed.error());
+  }
+  if (options.dry_run) {
+    const auto code = dry_run(invocation, *link, options.common.json, *submission);
+    return code ? *code : complain(invocation, code.error());
+  }
+  if (options.detach) {
+    const auto code = detach(*link, invocation, *server, options, *submission);
+    return code ? *code : complain(invocation, code.error());
+  }
+  auto front = front_end_options(invocation, options, std::move(*submission));
+  front.socket = *server;
+  front.limit_signal = *limit_signal;
+  return FrontEnd(std::move(front), std::move(*link)).run();
+}
+
+int scattach_main(const Invocation& invocation) {
+  FrontEndOptions front;
+  CommonOptions common;
+  std::string job;
+  bool input = false;
+  bool label = false;
+  CLI::App app;
+  describe(app, invocation, "Watches a running job: its output, and its end. ^C leaves it alone");
+  add_server_option(app, common);
+  add_json_option(app, common);
+  app.add_flag("--input", input, "Provide its standard input");
+  app.add_flag("-l,--label", label, "Put \"rank: \" before each line");
+  app.add_flag("-q,--quiet", front.quiet, "No word about how it ended");
+  app.add_option("job", job, "The job's id")->type_name("JOB")->required();
+  if (const auto code = parse(app, invocation)) return *code;
+  const auto id = parse_job(job);
+  if (!id) return complain(invocation, id.error());
+  const auto server = find_server(common.server);
+  if (!server) return complain(invocation, server.error());
+  auto link = HeadLink::connect(*server);
+  if (!link) return complain(invocation, link.error());
+  front.invocation = invocation;
+  front.socket = *server;
+  front.job = *id;
+  front.reads_input = input;
+  front.json = common.json;
+  if (label) front.style = OutputStyle::Labelled;
+  return FrontEnd(std::move(front), std::move(*link)).run();
+}
+
+}  // namespace score::scout

@@ -1,0 +1,83 @@
+// score top --json: the documents of docs/stream.md from the head's socket, one a line.
+#include "scout/commands/commands.hpp"
+#include "scout/session/session.hpp"
+
+#include <CLI/CLI.hpp>
+
+namespace score::scout {
+
+namespace {
+
+constexpr Duration kSilence = std::chrono::seconds{30};  // longer than the slowest rate
+
+struct TopOptions {
+  CommonOptions common;
+  bool once = false;
+  std::string rate = "1";
+  std::string parts;
+  std::uint64_t job = 0;
+  std::uint64_t count = 0;
+};
+
+wire::WatchCluster request_of(const TopOptions& options) {
+  std::string query = options.once ? "" : "rate=" + options.rate;
+  const auto add = [&query](const std::string& name, const std::string& value) {
+    query += (query.empty() ? "" : "&") + name + "=" + value;
+  };
+  if (!options.parts.empty()) add("parts", options.parts);
+  if (options.job != 0) add("job", std::to_string(options.job));
+  wire::WatchCluster request;
+  request.set_query(query);
+  request.set_follow(!options.once);
+  return request;
+}
+
+void print_line(const std::string& document) {
+  print(document + "\n");
+  std::fflush(stdout);
+}
+
+// Until the head, the reader or the count ends it.
+Result<int> follow(HeadLink& head, const TopOptions& options) {
+  auto first = head.ask<wire::Snapshot>(request_of(options));
+  if (!first) return first.error();
+  print_line(first->document());
+  for (std::uint64_t shown = 1; options.count == 0 || shown < options.count; ++shown) {
+    const auto frame = head.wait_frame(monotonic_now() + kSilence);
+    if (!frame) return frame.error();
+    const auto next = decode<wire::Snapshot>(*frame);
+    if (!next) return next.error();
+    print_line(next->document());
+    if (std::ferror(stdout) != 0) break;
+  }
+  return kExitOk;
+}
+
+Result<int> show_once(HeadLink& head, const TopOptions& options) {
+  const auto snapshot = head.ask<wire::Snapshot>(request_of(options));
+  if (!snapshot) return snapshot.error();
+  print_line(snapshot->document());
+  return kExitOk;
+}
+
+}  // namespace
+
+int top_main(const Invocation& invocation) {
+  TopOptions options;
+  CLI::App app;
+  describe(app, invocation, "Shows the cluster live, as JSON documents");
+  add_server_option(app, options.common);
+  add_json_option(app, options.common);
+  app.add_flag("--once", options.once, "One document, then end");
+  app.add_option("--rate", options.rate, "Documents a second, 0.1 to 10")->type_name("N");
+  app.add_option("--parts", options.parts, "Only these parts, e.g. jobs,nodes")->type_name("PARTS");
+  app.add_option("--job", options.job, "Only this job")->type_name("JOB");
+  app.add_option("--count", options.count, "End after so many documents")->type_name("N");
+  if (const auto code = parse(app, invocation)) return *code;
+  if (!options.common.json) return complain(invocation, "it needs --json");
+  return with_head(invocation, options.common, [&](HeadLink& head) {
+    return options.once ? show_once(head, options) : follow(head, options);
+  });
+}
+
+}  // namespace score::scout

@@ -1,0 +1,356 @@
+#include "scout/run/front_end.hpp"
+
+#include "base/limits.hpp"
+#include "scout/commands/job_views.hpp"
+#include "scout/session/words.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <poll.h>
+#include <unistd.h>
+#include <utility>
+
+namespace score::scout {
+
+namespace {
+
+constexpr std::uint64_t kWindow = 4 * limits::kIoWindowBytes;
+constexpr Duration kRetryPause = std::chrono::milliseconds{200};
+
+}  // namespace
+
+FrontEnd::FrontEnd(FrontEndOptions options, HeadLink link)
+    : options_(std::move(options)),
+      link_(std::move(link)),
+      job_(options_.job),
+      output_(options_.style),
+      input_open_(options_.reads_input) {}
+
+FrontEnd::~FrontEnd() = default;
+
+int FrontEnd::run() {
+  catch_signals();
+  if (is_owner()) {
+    submit();
+  } else {
+    attach();
+  }
+  while (!is_done()) turn();
+  terminal_.leave();
+  tell_end();
+  return forced_code_.value_or(exit_code_);
+}
+
+// How it ended comes after the job's own last words.
+void FrontEnd::tell_end() {
+  if (state_ != State::Ended) return;
+  const auto state = static_cast<base::JobState>(status_.state());
+  // -q asks for silence about what the exit code says; why a job never ran is news.
+  const bool is_quiet = options_.quiet && (state == base::JobState::Failed || !is_owner());
+  if (!forced_code_ && !is_quiet) {
+    for (const auto& reason : status_.reasons()) {
+      say(fmt::format("job {} {}: {}", job_, state_word(status_.state()), escape_terminal(reason)));
+    }
+    // Who only watches may not know that there was nothing more to come.
+    const bool is_news = state == base::JobState::Completed && !is_owner();
+    if (is_news && status_.reasons().empty()) say(fmt::format("job {} completed", job_));
+  }
+  if (options_.json) tell(job_document(status_));
+}
+
+bool FrontEnd::is_done() const {
+  if (gone_) return true;
+  return state_ == State::Ended && !output_.has_output(false) && !output_.has_output(true);
+}
+
+void FrontEnd::submit() {
+  state_ = State::Submitting;
+  submit_tag_ = link_->next_tag();
+  options_.submission->set_tag(submit_tag_);
+  link_->queue(*options_.submission);
+}
+
+void FrontEnd::attach() {
+  state_ = State::Attached;
+  attach_tag_ = link_->next_tag();
+  wire::Attach attach;
+  attach.set_tag(attach_tag_);
+  attach.set_job(job_);
+  attach.set_front_end(is_owner());
+  attach.set_input(options_.reads_input);
+  attach.set_window_bytes(kWindow - std::min(kWindow, output_.waiting()));
+  // A watcher does not know where in the log it began.
+  attach.set_have_bytes(is_owner() ? output_.received() : 0);
+  link_->queue(attach);
+  input_window_ = limits::kIoWindowBytes;
+  input_waiting_ = 0;
+}
+
+// ---- the loop
+
+void FrontEnd::turn() {
+  enum { kSignals, kLink, kInput, kOutput, kError };
+
+  std::array<pollfd, 5> fds{};
+  fds[kSignals] = {.fd = signals_.get(), .events = POLLIN, .revents = 0};
+  fds[kLink] = {.fd = link_ ? link_->fd() : -1, .events = POLLIN, .revents = 0};
+  if (link_ && link_->wants_write()) fds[kLink].events |= POLLOUT;
+  fds[kInput] = {.fd = wants_input() ? STDIN_FILENO : -1, .events = POLLIN, .revents = 0};
+  fds[kOutput] = {
+      .fd = output_.has_output(false) ? STDOUT_FILENO : -1, .events = POLLOUT, .revents = 0};
+  fds[kError] = {
+      .fd = output_.has_output(true) ? STDERR_FILENO : -1, .events = POLLOUT, .revents = 0};
+  if (::poll(fds.data(), fds.size(), poll_timeout()) < 0 && errno != EINTR) {
+    return give_up(kExitError, "poll failed");
+  }
+  if (fds[kSignals].revents != 0) on_signals();
+  if (fds[kLink].revents != 0) on_link_ready();
+  if (fds[kOutput].revents != 0) write_output(false);
+  if (fds[kError].revents != 0) write_output(true);
+  if (fds[kInput].revents != 0) read_input();
+  if (state_ == State::Lost && monotonic_now() >= next_try_) try_again();
+  if (limit_check_ && monotonic_now() >= *limit_check_) check_limit_signal();
+}
+
+int FrontEnd::poll_timeout() const {
+  std::optional<TimePoint> next = limit_check_;
+  if (state_ == State::Lost) next = next_try_;
+  if (!next) return input_open_ && is_running_ && !may_read(STDIN_FILENO) ? 500 : -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*next - monotonic_now()).count();
+  return static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000));
+}
+
+void FrontEnd::on_link_ready() {
+  auto status = link_->flush();
+  const auto filled = status ? link_->fill() : status;
+  while (link_) {
+    const auto frame = link_->next_frame();
+    if (!frame) break;
+    on_frame(*frame);
+  }
+  if (!filled && link_) lose_link(filled.error());
+}
+
+// ---- the head's words
+
+void FrontEnd::on_frame(const proto::InFrame& frame) {
+  using proto::FrameType;
+  const auto take = [&]<class Message>(void (FrontEnd::*handle)(const Message&)) {
+    if (const auto message = decode<Message>(frame)) (this->*handle)(*message);
+  };
+  switch (frame.type) {
+    case FrameType::Submitted:
+      return take(&FrontEnd::on_submitted);
+    case FrameType::Failed:
+      return take(&FrontEnd::on_failed);
+    case FrameType::JobList:
+      return take(&FrontEnd::on_job_list);
+    case FrameType::JobNews:
+      if (const auto news = decode<wire::JobNews>(frame)) on_news(news->status());
+      return;
+    case FrameType::JobEnded:
+      if (const auto end = decode<wire::JobEnded>(frame)) on_end(end->status());
+      return;
+    case FrameType::Output:
+      return take(&FrontEnd::on_output);
+    case FrameType::InputTaken:
+      if (const auto taken = decode<wire::InputTaken>(frame)) {
+        input_window_ += taken->bytes();
+        input_waiting_ -= std::min(input_waiting_, taken->bytes());
+      }
+      return;
+    default:
+      return;  // Done: nothing more to do
+  }
+}
+
+void FrontEnd::on_submitted(const wire::Submitted& submitted) {
+  if (job_ == 0 && options_.start_lines)
+    tell(fmt::format("SCORE: connected (jid={})", submitted.job()));
+  job_ = submitted.job();
+  if (options_.tells_sharing) {
+    const auto cpus = options_.submission->resources().cpus_per_task();
+    const auto sharing = sharing_text(submitted.tasks_per_core(), cpus);
+    if (!sharing.empty()) say(sharing);
+  }
+  attach();
+  if (cancels_ > 0) cancel(Duration(-1), forced_code_.value_or(kExitInterrupted));
+}
+
+void FrontEnd::on_news(const wire::JobStatus& status) {
+  status_ = status;
+  const auto state = static_cast<base::JobState>(status.state());
+  if (status.restarts() > restarts_) {
+    restarts_ = status.restarts();
+    is_running_ = false;
+    say(fmt::format("job {} lost a node and starts again (restart {})", job_, restarts_));
+  }
+  if (state == base::JobState::Pending) show_reasons(status);
+  const bool was_deadlocked = std::exchange(is_deadlocked_, activity_word(status) == "deadlocked");
+  if (is_deadlocked_ && !was_deadlocked) {
+    say(fmt::format("job {} is deadlocked: every task waits for a message", job_));
+  }
+  const bool runs = state == base::JobState::Running || state == base::JobState::Suspended;
+  if (!runs || is_running_) return;
+  is_running_ = true;
+  if (options_.start_lines) tell(fmt::format("SCORE: {} hosts ready.", status.nodes_size()));
+  if (options_.pty && isatty(STDIN_FILENO) == 1) {
+    if (const auto raw = terminal_.enter(STDIN_FILENO); !raw) say(raw.error().message());
+    resize_terminal();
+  }
+  if (options_.limit_signal) limit_check_ = monotonic_now();
+}
+
+void FrontEnd::show_reasons(const wire::JobStatus& status) {
+  std::set<std::string> reasons(status.reasons().begin(), status.reasons().end());
+  if (reasons == reasons_shown_) return;
+  if (!options_.quiet) {
+    for (const auto& reason : status.reasons()) {
+      say(fmt::format("job {} waits: {}", job_, escape_terminal(reason)));
+    }
+  }
+  reasons_shown_ = std::move(reasons);
+}
+
+void FrontEnd::on_output(const wire::Output& output) {
+  const std::size_t known =
+      seen_.see({output.attempt(), output.node_index(), output.offset(), output.data().size()});
+  output_.take(output.rank(), output.stream() == wire::STDERR, output.data(), known);
+}
+
+void FrontEnd::on_end(const wire::JobStatus& status) {
+  state_ = State::Ended;
+  status_ = status;
+  terminal_.leave();
+  output_.finish({status.nodes().begin(), status.nodes().end()}, options_.bold);
+  exit_code_ = status.exit_code();
+  limit_check_.reset();
+}
+
+void FrontEnd::on_failed(const wire::Failed& failed) {
+  const auto error = refused(failed.error());
+  const std::string text = escape_terminal(error.context());
+  if (failed.tag() == submit_tag_ && state_ == State::Submitting) {
+    return give_up(exit_code_of(error), text);
+  }
+  if (failed.tag() == attach_tag_) return give_up(exit_code_of(error), text);
+  if (failed.tag() != query_tag_ && state_ == State::Attached) say(text);
+}
+
+// ---- a head that went away
+
+void FrontEnd::lose_link(const Error& error) {
+  link_.reset();
+  if (state_ == State::Ended || gone_) return;
+  if (!error.is(Errc::Closed) && error.code().category() != std::generic_category()) {
+    return give_up(kExitError, error.message());
+  }
+  if (state_ != State::Lost) {
+    lost_at_ = monotonic_now();
+    say(fmt::format("the head is gone{}; trying to reach it again for {}",
+                    job_ == 0 ? "" : fmt::format(", job {} goes on", job_),
+                    format_duration(kReconnectFor)));
+    if (input_waiting_ > 0) say(fmt::format("{} bytes of input may be lost", input_waiting_));
+  }
+  state_ = State::Lost;
+  next_try_ = monotonic_now() + kRetryPause;
+}
+
+void FrontEnd::try_again() {
+  next_try_ = monotonic_now() + kRetryPause;
+  auto link = HeadLink::connect(options_.socket);
+  if (!link) {
+    if (monotonic_now() - lost_at_ < kReconnectFor) return;
+    const auto hint = job_ == 0
+                          ? std::string("the job may or may not have been accepted")
+                          : fmt::format("`scattach {}` watches the job once it is back", job_);
+    return give_up(kExitError, fmt::format("the head is still not there: {}; {}",
+                                           link.error().message(), hint));
+  }
+  link_ = std::move(*link);
+  say("connected again");
+  if (job_ == 0) {
+    submit();
+  } else {
+    attach();
+  }
+}
+
+void FrontEnd::give_up(int code, std::string_view text) {
+  terminal_.leave();
+  say(text);
+  exit_code_ = code;
+  gone_ = true;
+}
+
+// ---- input and output
+
+void FrontEnd::write_output(bool is_error) {
+  const auto written = output_.write_some(is_error);
+  wire::OutputTaken taken;
+  taken.set_job(job_);
+  // What was dropped too: the head keeps the end of the job back until there is room for the rest.
+  taken.set_bytes(written.value_or(0) + output_.take_dropped());
+  if (taken.bytes() > 0 && link_ && state_ == State::Attached) link_->queue(taken);
+  if (written) return;
+  // Our reader has gone, as in `scrun yes | head -1`, or its disk is full: so it is for the job.
+  const bool is_gone = written.error().is(std::errc::broken_pipe);
+  if (!is_gone && !forced_code_) say(written.error().message());
+  const int code = is_gone ? 128 + SIGPIPE : kExitError;
+  if (is_owner() && state_ == State::Ended) {
+    forced_code_ = code;
+  } else if (cancels_ == 0) {
+    cancel(Duration(-1), code);
+  }
+}
+
+bool FrontEnd::wants_input() const {
+  return input_open_ && is_running_ && state_ == State::Attached && input_window_ > 0 &&
+         may_read(STDIN_FILENO);
+}
+
+void FrontEnd::read_input() {
+  std::array<char, limits::kIoChunkBytes> buffer;
+  const auto room = std::min<std::uint64_t>(buffer.size(), input_window_);
+  const ssize_t got = ::read(STDIN_FILENO, buffer.data(), room);
+  if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  wire::Input input;
+  if (got > 0) {
+    const auto bytes = static_cast<std::uint64_t>(got);
+    input.set_data(buffer.data(), bytes);
+    input_window_ -= bytes;
+    input_waiting_ += bytes;
+  } else {
+    input.set_eof(true);
+    input_open_ = false;
+  }
+  request(input);
+}
+
+// ---- --signal=SIG@TIME
+
+// Scheduled time passes no faster than real time: ask again when it could be due at the earliest.
+void FrontEnd::check_limit_signal() {
+  limit_check_.reset();
+  if (state_ != State::Attached) return;
+  wire::ListJobs question;
+  query_tag_ = link_->next_tag();
+  question.set_tag(query_tag_);
+  question.add_jobs(job_);
+  link_->queue(question);
+}
+
+void FrontEnd::on_job_list(const wire::JobList& list) {
+  if (list.tag() != query_tag_ || list.jobs_size() != 1 || !options_.limit_signal) return;
+  const Duration used(list.jobs(0).scheduled_ns());
+  const Duration left = options_.scheduled_limit - options_.limit_signal->before - used;
+  if (left > Duration(0)) {
+    limit_check_ = monotonic_now() + std::max<Duration>(left, std::chrono::milliseconds{20});
+    return;
+  }
+  forward(options_.limit_signal->signal);
+}
+
+}  // namespace score::scout

@@ -1,0 +1,143 @@
+// A job's front end (SCore's FEP): behaves as if it were the job. One poll loop over the head's
+// connection, the signals, standard input and the two outputs.
+//
+//   Submitting --Submitted--> Attached --JobEnded--> Ended
+//        \__ connection lost: again with the same request id __/
+//   Attached --connection lost--> Lost --connected--> Attached (what was received is not sent
+//   again)
+#pragma once
+
+#include "base/os/fd.hpp"
+#include "base/time.hpp"
+#include "scout/run/output_writer.hpp"
+#include "scout/run/run_options.hpp"
+#include "scout/run/seen_output.hpp"
+#include "scout/run/terminal.hpp"
+#include "scout/session/command.hpp"
+#include "scout/session/head_link.hpp"
+
+#include <optional>
+#include <set>
+#include <string>
+#include <sys/types.h>
+
+namespace score::scout {
+
+// How long a front end looks for a head that has gone away.
+inline constexpr Duration kReconnectFor = std::chrono::seconds{60};
+
+struct FrontEndOptions {
+  Invocation invocation;
+  std::string socket;
+  std::optional<wire::Submit> submission;  // nothing: watch `job`
+  std::uint64_t job = 0;
+  bool reads_input = true;
+  bool pty = false;
+  OutputStyle style = OutputStyle::Plain;
+  bool bold = false;           // headings of gathered output
+  bool quiet = false;          // no start lines, no reasons
+  bool start_lines = false;    // SCORE: connected ...
+  bool tells_sharing = false;  // that tasks share cores
+  bool json = false;           // at the end, the job as JSON on standard error
+  std::optional<LimitSignal> limit_signal;
+  Duration scheduled_limit{};
+};
+
+class FrontEnd {
+ public:
+  FrontEnd(FrontEndOptions options, HeadLink link);
+  ~FrontEnd();
+  FrontEnd(const FrontEnd&) = delete;
+  FrontEnd& operator=(const FrontEnd&) = delete;
+
+  // Until the job has ended and its output is out, or we are told to go. Gives the exit code.
+  int run();
+
+ private:
+  enum class State {
+    Submitting,  // Submit sent, no job id yet
+    Attached,    // the job is known and watched
+    Lost,        // the connection broke; trying again
+    Ended,       // the job has ended; output may still be on its way out
+  };
+
+  // front_end.cpp: the loop and the head's words
+  void submit();
+  void attach();
+  void turn();
+  int poll_timeout() const;
+  void on_link_ready();
+  void on_frame(const proto::InFrame& frame);
+  void on_submitted(const wire::Submitted& submitted);
+  void on_news(const wire::JobStatus& status);
+  void on_output(const wire::Output& output);
+  void on_end(const wire::JobStatus& status);
+  void on_failed(const wire::Failed& failed);
+  void on_job_list(const wire::JobList& list);
+  void lose_link(const Error& error);
+  void try_again();
+  void give_up(int code, std::string_view text);
+  void tell_end();
+  void show_reasons(const wire::JobStatus& status);
+  void write_output(bool is_error);
+  void read_input();
+  [[nodiscard]] bool wants_input() const;
+  void check_limit_signal();
+
+  [[nodiscard]] bool is_owner() const { return options_.submission.has_value(); }
+
+  [[nodiscard]] bool is_done() const;
+
+  // front_end_signals.cpp: what a signal to us means for the job
+  void catch_signals();
+  void on_signals();
+  void on_signal(int signal);
+  void interrupt();
+  void suspend();
+  void cancel(Duration grace, int exit_code);
+  void forward(int signal);
+  void tell_status(std::string_view hint);
+  void resize_terminal();
+
+  template <class Request>
+  void request(Request message) {
+    if (job_ == 0 || state_ != State::Attached) return;
+    message.set_job(job_);
+    link_->queue(message);
+  }
+
+  void say(std::string_view text) { complain(options_.invocation, text); }
+
+  FrontEndOptions options_;
+  std::optional<HeadLink> link_;
+  State state_ = State::Submitting;
+  std::uint64_t job_ = 0;
+  std::uint64_t attach_tag_ = 0;
+  std::uint64_t submit_tag_ = 0;
+  std::uint64_t query_tag_ = 0;
+  wire::JobStatus status_;
+  bool is_running_ = false;
+  std::uint32_t restarts_ = 0;
+  bool is_deadlocked_ = false;
+  std::set<std::string> reasons_shown_;
+
+  OutputWriter output_;
+  SeenOutput seen_;
+  RawTerminal terminal_;
+  bool input_open_;
+  std::uint64_t input_window_ = 0;
+  std::uint64_t input_waiting_ = 0;  // sent, not yet taken
+
+  UniqueFd signals_;
+  TimePoint last_interrupt_{};
+  int cancels_ = 0;
+  std::optional<int> forced_code_;  // what to exit with whatever the job's code is
+
+  TimePoint lost_at_{};
+  TimePoint next_try_{};
+  std::optional<TimePoint> limit_check_;
+  int exit_code_ = kExitError;
+  bool gone_ = false;
+};
+
+}  // namespace score::scout

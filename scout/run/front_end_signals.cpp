@@ -1,0 +1,136 @@
+// What a signal to the front end means for the job. All are blocked and read from a descriptor, so
+// that they come in the loop's turn.
+#include "scout/run/front_end.hpp"
+#include "scout/session/words.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <iterator>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+namespace score::scout {
+
+namespace {
+
+constexpr int kHandled[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGTSTP,  SIGWINCH,
+                            SIGUSR1, SIGUSR2, SIGALRM, SIGURG,  SIGVTALRM};
+constexpr Duration kDoublePress = std::chrono::seconds{1};
+constexpr int kMostCancels = 2;  // TERM, then KILL
+
+}  // namespace
+
+void FrontEnd::catch_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : kHandled) sigaddset(&set, signal);
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+  signals_ = UniqueFd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+void FrontEnd::on_signals() {
+  signalfd_siginfo info{};
+  while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+    on_signal(static_cast<int>(info.ssi_signo));
+  }
+}
+
+void FrontEnd::on_signal(int signal) {
+  switch (signal) {
+    case SIGINT:
+      return interrupt();
+    case SIGTERM:
+    case SIGHUP:
+      if (!is_owner()) return give_up(128 + signal, "no longer watching");
+      return cancel(Duration(-1), 128 + signal);
+    case SIGTSTP:
+      return suspend();
+    case SIGQUIT:
+      return tell_status("");
+    case SIGWINCH:
+      return resize_terminal();
+    default:
+      return forward(signal);
+  }
+}
+
+// ^C: at a terminal the first tells how the job stands, a second within a second ends it. Without a
+// terminal nobody could press twice.
+void FrontEnd::interrupt() {
+  if (!is_owner()) return give_up(kExitInterrupted, fmt::format("job {} goes on", job_));
+  const auto now = monotonic_now();
+  const bool again = last_interrupt_ != TimePoint{} && now - last_interrupt_ <= kDoublePress;
+  last_interrupt_ = now;
+  if (cancels_ > 0) return cancel(Duration(0), kExitInterrupted);
+  if (isatty(STDERR_FILENO) == 1 && !again && state_ != State::Lost) {
+    return tell_status("; ^C again within 1 s ends it");
+  }
+  cancel(Duration(-1), kExitInterrupted);
+}
+
+void FrontEnd::cancel(Duration grace, int exit_code) {
+  if (!is_owner()) return give_up(exit_code, fmt::format("job {} goes on", job_));
+  ++cancels_;
+  forced_code_ = exit_code;
+  if (state_ == State::Lost) {
+    return give_up(exit_code, job_ == 0 ? "gave up" : fmt::format("gave up; job {} goes on", job_));
+  }
+  // What keeps us is a reader that takes no more of its output, or a head that does not answer.
+  if (state_ == State::Ended) return give_up(exit_code, "the rest of the output is lost");
+  if (cancels_ > kMostCancels) return give_up(exit_code, "gave up: the job may still be ending");
+  wire::CancelJob message;
+  message.set_grace_ns(grace.count());
+  message.set_tag(link_ ? link_->next_tag() : 0);
+  request(message);
+}
+
+// ^Z: the whole parallel job leaves the timetable, then we stop as any job of the shell; `fg` lets
+// both go on.
+void FrontEnd::suspend() {
+  terminal_.leave();
+  wire::ControlJob control;
+  if (is_owner() && state_ == State::Attached) {
+    control.set_what(wire::ControlJob::SUSPEND);
+    control.set_tag(link_->next_tag());
+    request(control);
+    if (const auto sent = link_->flush(); !sent) lose_link(sent.error());
+  }
+  raise(SIGSTOP);
+  if (is_owner() && state_ == State::Attached) {
+    control.set_what(wire::ControlJob::RESUME);
+    control.set_tag(link_->next_tag());
+    request(control);
+  }
+  if (options_.pty && is_running_ && isatty(STDIN_FILENO) == 1) {
+    if (const auto raw = terminal_.enter(STDIN_FILENO); !raw) say(raw.error().message());
+    resize_terminal();
+  }
+}
+
+void FrontEnd::forward(int signal) {
+  if (!is_owner()) return;
+  wire::SignalJob message;
+  message.set_signal(signal);
+  message.set_tag(link_ ? link_->next_tag() : 0);
+  request(message);
+}
+
+void FrontEnd::tell_status(std::string_view hint) {
+  if (state_ == State::Lost) return say(fmt::format("job {}: the head is gone{}", job_, hint));
+  if (job_ == 0) return say(fmt::format("not yet accepted{}", hint));
+  say(fmt::format("job {} is {}, {} tasks on {} nodes, scheduled {}{}", job_,
+                  state_word(status_.state()), status_.tasks(), status_.nodes_size(),
+                  short_time(status_.scheduled_ns()), hint));
+}
+
+void FrontEnd::resize_terminal() {
+  winsize size{};
+  if (!options_.pty || ioctl(STDIN_FILENO, TIOCGWINSZ, &size) != 0) return;
+  wire::Resize message;
+  message.set_rows(size.ws_row);
+  message.set_columns(size.ws_col);
+  request(message);
+}
+
+}  // namespace score::scout

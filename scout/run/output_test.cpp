@@ -1,0 +1,241 @@
+// What commands print: JSON, tables, words, and the front end's output.
+#include "base/os/fd.hpp"
+#include "scout/commands/dry_run.hpp"
+#include "scout/commands/job_views.hpp"
+#include "scout/commands/trace_view.hpp"
+#include "scout/run/environment.hpp"
+#include "scout/run/output_writer.hpp"
+#include "scout/run/seen_output.hpp"
+#include "scout/session/text_table.hpp"
+#include "scout/session/words.hpp"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace score::scout {
+namespace {
+
+TEST(TextTable, AlignsAndFillsEmptyCells) {
+  TextTable table({"A", "LONG"}, {Align::Left, Align::Right});
+  table.add({"x", "1"});
+  table.add({"", "22"});
+  EXPECT_EQ(table.to_text(true, 0), "A  LONG\nx     1\n-    22\n");
+  EXPECT_EQ(table.to_text(false, 0), "x   1\n-  22\n");
+}
+
+TEST(TextTable, CutsOnlyForATerminalAndShowsIt) {
+  TextTable table({"A"}, {Align::Left});
+  table.add({"äöü-long"});
+  EXPECT_EQ(table.to_text(false, 4), "äöü…\n");
+  EXPECT_EQ(table.to_text(false, 0), "äöü-long\n");
+}
+
+TEST(JobPage, TellsOfEachWayToFailOnceWithItsRanks) {
+  wire::JobStatus job;
+  for (const std::uint32_t rank : {0U, 1U, 2U, 4U, 7U}) {
+    auto* exit = job.add_failed_tasks();
+    exit->set_rank(rank);
+    rank == 4 ? exit->set_code(3) : exit->set_signal(SIGTERM);
+  }
+  const std::string page = job_page(job);
+  EXPECT_NE(page.find("failed  rank 4: exit code 3\n"), page.npos) << page;
+  EXPECT_NE(page.find("failed  ranks 0-2,7: SIGTERM\n"), page.npos) << page;
+}
+
+TEST(DryRun, SaysInOneLineWhatWouldBe) {
+  wire::Planned planned;
+  planned.set_slot(-1);
+  planned.add_reasons("held");
+  planned.add_reasons("down:\nnode01");
+  EXPECT_EQ(plan_line(planned, 1).find('\n'), std::string::npos);
+  EXPECT_EQ(plan_line(planned, 1).substr(0, 18), "would wait: held; ");
+  planned.set_starts(true);
+  planned.set_slot(1);
+  planned.set_tasks(3);
+  for (const std::uint32_t tasks : {2U, 1U}) {
+    planned.add_nodes(tasks == 2 ? "node00" : "node01");
+    planned.add_tasks_on_node(tasks);
+  }
+  EXPECT_EQ(plan_line(planned, 1),
+            "would start now in slot 1 on node[00-01]: 3 tasks, 1 to 2 on each node");
+  planned.set_tasks_per_core(2);
+  EXPECT_TRUE(plan_line(planned, 1).ends_with("on each node; 2 tasks share each core"));
+  EXPECT_TRUE(plan_line(planned, 3).ends_with("on each node; 2 tasks share every 3 cores"));
+}
+
+TEST(Words, SignalsHaveThreeSpellings) {
+  EXPECT_EQ(*parse_signal("TERM"), SIGTERM);
+  EXPECT_EQ(*parse_signal("SIGUSR1"), SIGUSR1);
+  EXPECT_EQ(*parse_signal("9"), SIGKILL);
+  for (const char* bad : {"", "0", "-1", "BOGUS", "999", "SIG"})
+    EXPECT_FALSE(parse_signal(bad)) << bad;
+}
+
+TEST(Words, UnknownStatesHaveAName) {
+  EXPECT_EQ(state_word(2), "running");
+  EXPECT_EQ(state_word(4'000'000'000U), "unknown");
+  EXPECT_EQ(node_word(77), "unknown");
+}
+
+TEST(Words, NodesAreANumberOrARange) {
+  EXPECT_EQ(parse_node_range("4")->least, 4U);
+  EXPECT_EQ(parse_node_range("4")->most, 0U);
+  EXPECT_EQ(parse_node_range("2-4")->least, 2U);
+  EXPECT_EQ(parse_node_range("2-4")->most, 4U);
+  EXPECT_EQ(parse_node_range("3-3")->most, 3U);
+  for (const char* bad : {"", "0", "0-3", "4-2", "2-", "-2", "2-4-6", "many", "99999999", "+2"})
+    EXPECT_FALSE(parse_node_range(bad)) << bad;
+}
+
+TEST(Environment, FollowsTheRule) {
+  setenv("SCOUT_TEST_ONE", "1", 1);
+  const auto has = [](const std::vector<std::string>& entries, const std::string& entry) {
+    return std::find(entries.begin(), entries.end(), entry) != entries.end();
+  };
+  EXPECT_TRUE(has(*exported_environment("ALL", false), "SCOUT_TEST_ONE=1"));
+  EXPECT_FALSE(has(*exported_environment("NONE", false), "SCOUT_TEST_ONE=1"));
+  EXPECT_TRUE(has(*exported_environment("SCOUT_TEST_ONE,TWO=2", false), "SCOUT_TEST_ONE=1"));
+  EXPECT_TRUE(has(*exported_environment("ALL,SCOUT_TEST_ONE=3", false), "SCOUT_TEST_ONE=3"));
+  EXPECT_FALSE(exported_environment("ALL,=x", false));
+}
+
+TEST(SeenOutput, KnowsWhatWasSentBeforeFromEachNode) {
+  SeenOutput seen;
+  EXPECT_EQ(seen.see({.attempt = 1, .node_index = 0, .offset = 0, .bytes = 10}), 0U);
+  EXPECT_EQ(seen.see({.attempt = 1, .node_index = 1, .offset = 0, .bytes = 10}), 0U);
+  EXPECT_EQ(seen.see({.attempt = 1, .node_index = 0, .offset = 4, .bytes = 4}), 4U);
+  EXPECT_EQ(seen.see({.attempt = 1, .node_index = 0, .offset = 8, .bytes = 4}), 2U);
+  EXPECT_EQ(seen.see({.attempt = 1, .node_index = 0, .offset = 12, .bytes = 1}), 0U);
+  EXPECT_EQ(seen.see({.attempt = 1, .node_index = 1, .offset = 10, .bytes = 3}), 0U);
+}
+
+TEST(SeenOutput, AnotherAttemptBeginsAnew) {
+  SeenOutput seen;
+  EXPECT_EQ(seen.see({.attempt = 1, .node_index = 0, .offset = 0, .bytes = 10}), 0U);
+  EXPECT_EQ(seen.see({.attempt = 2, .node_index = 0, .offset = 0, .bytes = 10}), 0U);
+  EXPECT_EQ(seen.see({.attempt = 1, .node_index = 0, .offset = 0, .bytes = 10}), 10U);
+}
+
+TEST(SeenOutput, TheHeadsOwnWordsAreAlwaysNew) {
+  SeenOutput seen;
+  EXPECT_EQ(seen.see({.offset = 0, .bytes = 10}), 0U);
+  EXPECT_EQ(seen.see({.offset = 0, .bytes = 10}), 0U);
+}
+
+// Standard output is a pipe for as long as it lives; text() is what was written to it.
+class CapturedOutput {
+ public:
+  CapturedOutput() {
+    saved_ = dup(STDOUT_FILENO);
+    pipe_ = std::move(*make_pipe());
+    dup2(pipe_.write.get(), STDOUT_FILENO);
+  }
+
+  ~CapturedOutput() { restore(); }
+
+  void close_reader() { pipe_.read.reset(); }
+
+  std::string text() {
+    restore();
+    pipe_.write.reset();
+    return *read_all(pipe_.read.get(), 1U << 20U);
+  }
+
+ private:
+  void restore() {
+    if (saved_ >= 0) dup2(saved_, STDOUT_FILENO);
+    if (saved_ >= 0) close(saved_);
+    saved_ = -1;
+  }
+
+  int saved_ = -1;
+  Pipe pipe_;
+};
+
+std::string written(OutputWriter& output) {
+  CapturedOutput captured;
+  while (output.has_output(false)) EXPECT_TRUE(output.write_some(false));
+  return captured.text();
+}
+
+TEST(OutputWriter, CountsEveryByteOnce) {
+  OutputWriter output(OutputStyle::Plain);
+  output.take(0, false, "hello ");
+  output.take(1, false, "you");
+  EXPECT_EQ(output.received(), 9U);
+  EXPECT_EQ(output.waiting(), 9U);
+  EXPECT_EQ(written(output), "hello you");
+  EXPECT_EQ(output.waiting(), 0U);
+}
+
+// Else the head would wait for room before it tells of the job's end.
+TEST(OutputWriter, TellsWhatNobodyTakes) {
+  std::signal(SIGPIPE, SIG_IGN);
+  OutputWriter output(OutputStyle::Plain);
+  output.take(0, false, "abc");
+  output.take(1, false, "de");
+  {
+    CapturedOutput captured;
+    captured.close_reader();
+    EXPECT_FALSE(output.write_some(false));
+  }
+  EXPECT_EQ(output.waiting(), 0U);
+  EXPECT_EQ(output.take_dropped(), 5U);
+  EXPECT_EQ(output.take_dropped(), 0U);
+}
+
+TEST(OutputWriter, LabelsWholeLinesOfEachRank) {
+  OutputWriter output(OutputStyle::Labelled);
+  output.take(0, false, "a");
+  output.take(1, false, "x\ny");
+  output.take(0, false, "b\n");
+  output.finish({}, false);
+  EXPECT_EQ(written(output), "1: x\n0: ab\n1: y\n");
+}
+
+TEST(OutputWriter, LabelledTextIsTakenBeforeItsLineEnds) {
+  OutputWriter output(OutputStyle::Labelled);
+  output.take(0, false, "no end");
+  EXPECT_EQ(written(output), "");
+  EXPECT_EQ(output.waiting(), 0U) << "else a window full of one line would block for ever";
+}
+
+TEST(OutputWriter, GathersEqualOutputsUnderTheirNodes) {
+  OutputWriter output(OutputStyle::Gathered);
+  for (const std::uint32_t rank : {0U, 1U, 2U, 3U})
+    output.take(rank, false, rank == 1 ? "odd" : "same\n");
+  output.finish({"node00", "node01", "node02", "node03"}, false);
+  EXPECT_EQ(written(output), "node[00,02-03]:\nsame\nnode01:\nodd\n");
+}
+
+TEST(OutputWriter, GathersEqualOutputsAsJson) {
+  OutputWriter output(OutputStyle::Json);
+  for (const std::uint32_t rank : {0U, 1U, 2U}) output.take(rank, rank == 1, "a\"b\n");
+  output.finish({"node00", "node01", "node02"}, false);
+  const std::string text = written(output);
+  EXPECT_NE(text.find(R"({"nodes": ["node00", "node02"], "stream": "stdout", "text": "a\"b\n"})"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find(R"({"nodes": ["node01"], "stream": "stderr", "text": "a\"b\n"})"),
+            std::string::npos)
+      << text;
+}
+
+TEST(TracePage, SkewIsBetweenNodesOfOneBoundary) {
+  wire::Trace trace;
+  for (const std::int64_t late : {10'000, 40'000}) {
+    auto* node = trace.add_nodes();
+    node->set_clock_offset_ns(late == 10'000 ? 0 : 1'000'000'000);
+    auto* record = node->add_switches();
+    record->set_due_ns(5'000'000'000 - node->clock_offset_ns());
+    record->set_stopped_ns(late);
+    record->add_left(256);
+  }
+  EXPECT_NE(trace_page(trace).find("p50     30.0 us"), std::string::npos) << trace_page(trace);
+}
+
+}  // namespace
+}  // namespace score::scout

@@ -1,0 +1,411 @@
+#include "scout/run/run_options.hpp"
+
+#include "base/limits.hpp"
+#include "base/model/distribution.hpp"
+#include "base/text.hpp"
+#include "base/text/hostlist.hpp"
+#include "base/units.hpp"
+#include "scout/run/environment.hpp"
+#include "scout/run/score_options.hpp"
+#include "scout/session/words.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace score::scout {
+
+namespace {
+
+constexpr Bytes kLeastMemory(limits::kMiB);  // a program does not start with less
+
+void add_size_options(CLI::App& app, RunOptions& options) {
+  app.add_option("-N,--nodes", options.nodes, "Nodes; N-MAX: as many as are free, at least N")
+      ->type_name("N[-MAX]")
+      ->check([](const std::string& text) {
+        const auto nodes = parse_node_range(text);
+        return nodes ? std::string() : nodes.error().context();
+      });
+  app.add_option("-n,--ntasks", options.tasks, "Tasks in all")
+      ->type_name("N")
+      ->check(CLI::Range(1U, limits::kMaxTasksPerJob));
+  app.add_option("--ntasks-per-node,--ppn", options.tasks_per_node, "Tasks on each node")
+      ->type_name("N")
+      ->check(CLI::Range(1U, limits::kMaxTasksPerNode));
+  app.add_option("-c,--cpus-per-task", options.cpus_per_task, "Cores for each task")
+      ->type_name("N")
+      ->check(CLI::Range(1U, limits::kMaxCoresPerNode));
+  auto* overcommit = app.add_flag("-O,--overcommit", options.overcommit,
+                                  "Say nothing when tasks must share cores");
+  app.add_flag("--no-overcommit", options.no_overcommit, "Fail if tasks must share cores")
+      ->excludes(overcommit);
+  app.add_option("--mem", options.memory, "Memory reserved, and its limit, on each node")
+      ->type_name("SIZE");
+  app.add_option("-w,--nodelist", options.only_nodes, "Exactly these nodes (operators)")
+      ->type_name("NODES");
+  app.add_option("-x,--exclude", options.except_nodes, "None of these nodes")->type_name("NODES");
+  app.add_option("--cpu-bind", options.cpu_bind, "Bind tasks: none, core or socket")
+      ->check(CLI::IsMember({"none", "core", "socket"}));
+  app.add_option("-m,--distribution", options.distribution,
+                 "Ranks go to nodes in blocks (block) or in turn (cyclic)")
+      ->check(CLI::IsMember({"block", "cyclic"}));
+}
+
+void add_time_options(CLI::App& app, RunOptions& options) {
+  app.add_option("-t,--time", options.time,
+                 "Limit of scheduled time: 30s, 5m, 1h30m, HH:MM:SS; a bare number: minutes")
+      ->type_name("TIME");
+  app.add_option("--wall-time", options.wall_time, "Limit of elapsed time")->type_name("TIME");
+  app.add_option("--signal", options.signal, "Send SIG this long before the limit of --time")
+      ->type_name("SIG@TIME");
+  app.add_option("--queue", options.queue, "exclusive, high or normal")->type_name("QUEUE");
+  app.add_option("--weight", options.weight, "Share of slices; others have 100")
+      ->type_name("N")
+      ->check(CLI::Range(limits::kMinWeight, limits::kMaxWeight));
+  app.add_option("--priority", options.priority, "Larger is placed earlier")
+      ->type_name("N")
+      ->check(CLI::Range(-limits::kMaxPriority, limits::kMaxPriority));
+  app.add_option("--nice", options.nice, "Subtracted from the priority")
+      ->type_name("N")
+      ->check(CLI::Range(-limits::kMaxPriority, limits::kMaxPriority));
+  app.add_flag("--hold", options.hold, "Wait until released");
+  app.add_option("--immediate", options.immediate, "Give up if not placed within TIME (1s)")
+      ->type_name("[=TIME]")
+      ->expected(0, 1);
+}
+
+void add_task_options(CLI::App& app, RunOptions& options) {
+  app.add_option("-J,--job-name", options.job_name, "Name; default: the program's")
+      ->type_name("NAME");
+  app.add_option("-D,--chdir", options.directory, "Directory of the tasks; default: this one")
+      ->type_name("DIR");
+  app.add_option("--export", options.export_rule,
+                 "Environment: ALL, NONE, or NAME,NAME=value,... (with ALL: and these)")
+      ->type_name("RULE");
+  app.add_option("-i,--input", options.input,
+                 "Standard input goes to: all, none, a rank (0), or comes from a file")
+      ->type_name("WHAT");
+  app.add_option("-o,--output", options.output,
+                 "File for standard output; %j job, %t rank, %N node")
+      ->type_name("FILE");
+  app.add_option("-e,--error", options.error, "File for standard error")->type_name("FILE");
+  app.add_option("--mpi", options.mpi, "Process management: auto, none, pmi1 or pmix")
+      ->check(CLI::IsMember({"auto", "none", "pmi1", "pmix"}));
+  app.add_option("--net", options.net, "What MPI communicates by: native (its own choice) or pm")
+      ->check(CLI::IsMember({"native", "pm"}));
+  app.add_flag("-l,--label", options.label, "Put \"rank: \" before each line");
+  app.add_flag("-u,--unbuffered", options.unbuffered,
+               "Programs of the C library do not buffer their output");
+  app.add_flag("--pty", options.pty, "Rank 0 gets a terminal");
+  app.add_flag("--keep-going", options.keep_going, "A failing task does not end the job");
+  app.add_flag("--kill-deadlock", options.kill_deadlock,
+               "End the job when all its tasks wait for PM messages that none can send");
+  auto* requeue = app.add_flag("--requeue", options.requeue,
+                               "Start again, from the beginning, when a node of it is lost");
+  app.add_flag("--no-requeue", options.no_requeue, "End when a node of it is lost")
+      ->excludes(requeue);
+  app.add_flag("--slurm-env", options.slurm_env, "Also set variables as Slurm names them");
+}
+
+void add_front_end_options(CLI::App& app, RunOptions& options) {
+  app.add_flag("--detach", options.detach, "Print the job's id and leave it alone");
+  app.add_flag("--dry-run", options.dry_run, "Say where it would run, or why not; start nothing");
+  app.add_flag("--allow-root", options.allow_root, "Run it as root");
+  app.add_flag("-q,--quiet", options.quiet, "No start lines, no reasons for waiting");
+  app.add_flag("-v,--verbose", options.verbose,
+               "Start lines also if standard error is no terminal");
+  add_server_option(app, options.common);
+  add_json_option(app, options.common);
+}
+
+// CLI11 gives an optional value no default of its own.
+void give_default_values(std::vector<std::string>& words) {
+  for (auto& word : words) {
+    if (word == "--immediate") word = "--immediate=1s";
+  }
+}
+
+struct ForeignOption {
+  std::string_view words;  // between blanks
+  const char* hint;
+};
+
+constexpr ForeignOption kOfSlurm[] = {
+    {" -p --partition ", "there are no partitions; --queue is exclusive, high or normal"},
+    {" -A --account ", "jobs are accounted to their user"},
+    {" -I ", "here it is --immediate"},
+    {" --exclusive ", "here it is --queue exclusive"},
+    {" -s --oversubscribe ", "jobs share the nodes in time anyway"},
+    {" -K --kill-on-bad-exit ", "a failing task ends the job anyway, unless --keep-going"},
+    {" -G --gpus --gres ", "devices are not given out"},
+    {" -d --dependency ", "jobs do not wait for others; scattach waits for one"},
+    {" -a --array ", "submit the jobs one by one with --detach"},
+};
+
+// What srun knows and scrun does not, in words of scrun. Empty: nothing of that kind.
+std::string explain_foreign(const CLI::App& app, const std::vector<std::string>& words) {
+  for (const auto& word : words) {
+    const std::string name = word.substr(0, word.find('='));
+    if (!name.starts_with('-') || app.get_option_no_throw(name) != nullptr) continue;
+    for (const auto& [names, hint] : kOfSlurm) {
+      if (names.find(" " + name + " ") != names.npos) return fmt::format("{}: {}", name, hint);
+    }
+  }
+  return {};
+}
+
+std::string base_name(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+// RLIMIT_NPROC counts all of the user's processes on a node, so the shell's own means nothing
+// there.
+void add_limits(wire::LaunchSpec& spec) {
+  for (const int resource : {RLIMIT_CORE, RLIMIT_STACK, RLIMIT_NOFILE, RLIMIT_DATA, RLIMIT_FSIZE,
+                             RLIMIT_AS, RLIMIT_CPU, RLIMIT_MEMLOCK}) {
+    rlimit limit{};
+    if (getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) continue;
+    auto* wire_limit = spec.add_limits();
+    wire_limit->set_resource(static_cast<std::uint32_t>(resource));
+    wire_limit->set_soft(limit.rlim_cur);
+    wire_limit->set_hard(limit.rlim_max);
+  }
+}
+
+Result<Duration> limit_of(const std::string& text, std::string_view option) {
+  if (text.empty()) return Duration(0);
+  auto limit = parse_duration(text, BareNumber::Minutes);
+  if (!limit) return limit.error().with_context("{} '{}'", option, escape_terminal(text, 80));
+  if (*limit <= Duration(0))
+    return fail(Errc::Malformed, "{} {}: must be more than 0", option, text);
+  return limit;
+}
+
+Status add_node_names(google::protobuf::RepeatedPtrField<std::string>& names,
+                      const std::string& list, std::string_view option) {
+  const auto expanded = expand_hostlist(list);
+  if (!expanded) {
+    return expanded.error().with_context("{} '{}'", option, escape_terminal(list, 80));
+  }
+  for (const auto& name : *expanded) names.Add(std::string(name));
+  return {};
+}
+
+Status fill_resources(const RunOptions& options, wire::ResourceRequest& resources) {
+  if (!options.nodes.empty()) {
+    const auto nodes = parse_node_range(options.nodes);
+    if (!nodes) return nodes.error().with_context("--nodes");
+    resources.set_nodes(nodes->least);
+    resources.set_most_nodes(nodes->most);
+  }
+  resources.set_tasks(options.tasks);
+  resources.set_tasks_per_node(options.tasks_per_node);
+  resources.set_cpus_per_task(options.cpus_per_task);
+  resources.set_own_cores(options.no_overcommit);
+  const auto distribution =
+      options.distribution == "cyclic" ? Distribution::Cyclic : Distribution::Block;
+  resources.set_distribution(static_cast<std::uint32_t>(distribution));
+  resources.set_kill_deadlock(options.kill_deadlock);
+  const auto chosen = options.requeue ? Requeue::Yes : Requeue::No;
+  const bool has_chosen = options.requeue || options.no_requeue;
+  resources.set_requeue(static_cast<std::uint32_t>(has_chosen ? chosen : Requeue::Default));
+  // Nodes that are named get a task each.
+  const bool says_nothing =
+      options.nodes.empty() && options.tasks == 0 && options.only_nodes.empty();
+  if (says_nothing) resources.set_tasks(1);
+  if (!options.memory.empty()) {
+    const auto memory = parse_bytes(options.memory);
+    if (!memory)
+      return memory.error().with_context("--mem '{}'", escape_terminal(options.memory, 80));
+    if (*memory < kLeastMemory) {
+      return fail(Errc::Malformed, "--mem {}: less than 1M; a bare number means bytes (512M, 2G)",
+                  options.memory);
+    }
+    resources.set_memory_per_node_bytes(memory->value());
+  }
+  auto status = add_node_names(*resources.mutable_only_nodes(), options.only_nodes, "-w");
+  if (status)
+    status = add_node_names(*resources.mutable_except_nodes(), options.except_nodes, "-x");
+  if (!status) return status;
+  const auto queue = parse_queue(options.queue);
+  if (!queue) return queue.error();
+  resources.set_queue(static_cast<std::uint32_t>(*queue));
+  resources.set_weight(options.weight == 0 ? limits::kDefaultWeight : options.weight);
+  resources.set_priority(options.priority - options.nice);
+  resources.set_held(options.hold);
+  const auto scheduled = limit_of(options.time, "--time");
+  if (!scheduled) return scheduled.error();
+  const auto wall = limit_of(options.wall_time, "--wall-time");
+  if (!wall) return wall.error();
+  resources.set_scheduled_limit_ns(scheduled->count());
+  resources.set_wall_limit_ns(wall->count());
+  return {};
+}
+
+// -i all, none, a rank, or a file's pattern.
+void fill_input(const RunOptions& options, wire::LaunchSpec& spec) {
+  spec.set_stdin_rank(0);
+  if (options.input.empty()) return;
+  const auto rank = parse_number<std::int64_t>(options.input);
+  if (options.input == "all") {
+    spec.set_stdin_rank(-1);
+  } else if (options.input == "none") {
+    spec.set_stdin_rank(-2);
+  } else if (rank && *rank >= 0) {
+    spec.set_stdin_rank(*rank);
+  } else {
+    spec.set_stdin_path(options.input);
+  }
+}
+
+void fill_terminal(wire::LaunchSpec& spec) {
+  spec.set_pty(true);
+  winsize size{};
+  const bool known = ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0;
+  spec.set_terminal_rows(known ? size.ws_row : 24);
+  spec.set_terminal_columns(known ? size.ws_col : 80);
+}
+
+Result<std::string> directory_of(const RunOptions& options) {
+  std::error_code error;
+  const auto here = std::filesystem::current_path(error);
+  if (options.directory.starts_with('/')) return options.directory;
+  if (error) return Error(error, "the current directory");
+  return options.directory.empty() ? here.string() : (here / options.directory).string();
+}
+
+mode_t current_umask() {
+  const mode_t mask = umask(022);
+  umask(mask);
+  return mask;
+}
+
+Status fill_spec(const RunOptions& options, wire::LaunchSpec& spec) {
+  for (const auto& word : options.command) spec.add_argv(word);
+  const auto environment = exported_environment(options.export_rule, options.unbuffered);
+  if (!environment) return environment.error();
+  for (const auto& entry : *environment) spec.add_env(entry);
+  const auto directory = directory_of(options);
+  if (!directory) return directory.error();
+  spec.set_directory(*directory);
+  spec.set_umask(current_umask());
+  fill_input(options, spec);
+  spec.set_stdout_path(options.output == "none" ? "/dev/null" : options.output);
+  spec.set_stderr_path(options.error == "none" ? "/dev/null" : options.error);
+  if (options.pty) fill_terminal(spec);
+  spec.set_keep_going(options.keep_going);
+  spec.set_slurm_env(options.slurm_env);
+  spec.set_cpus_per_task(options.cpus_per_task);
+  spec.set_mpi(options.mpi == "none"   ? wire::LaunchSpec::NONE
+               : options.mpi == "pmi1" ? wire::LaunchSpec::PMI1
+               : options.mpi == "pmix" ? wire::LaunchSpec::PMIX
+                                       : wire::LaunchSpec::AUTO);
+  spec.set_net(options.net == "pm" ? wire::LaunchSpec::PM : wire::LaunchSpec::NATIVE);
+  spec.set_cpu_bind(options.cpu_bind == "core"     ? wire::LaunchSpec::BIND_CORE
+                    : options.cpu_bind == "socket" ? wire::LaunchSpec::BIND_SOCKET
+                                                   : wire::LaunchSpec::BIND_NONE);
+  spec.set_job_name(options.job_name.empty()
+                        ? base_name(options.command[0]).substr(0, limits::kMaxJobNameBytes)
+                        : options.job_name);
+  add_limits(spec);
+  return {};
+}
+
+Status check_sizes(const wire::LaunchSpec& spec) {
+  std::size_t arguments = 0;
+  for (const auto& word : spec.argv()) arguments += word.size() + 1;
+  std::size_t environment = 0;
+  for (const auto& entry : spec.env()) environment += entry.size() + 1;
+  if (arguments > limits::kMaxArgumentBytes) {
+    return fail(Errc::TooLarge, "the arguments take {} bytes; at most {}", arguments,
+                limits::kMaxArgumentBytes);
+  }
+  if (environment > limits::kMaxEnvironmentBytes) {
+    return fail(Errc::TooLarge,
+                "the environment takes {} bytes; at most {} (--export=NONE sends none)",
+                environment, limits::kMaxEnvironmentBytes);
+  }
+  if (spec.job_name().size() > limits::kMaxJobNameBytes) {
+    return fail(Errc::TooLarge, "the job's name takes {} bytes; at most {}", spec.job_name().size(),
+                limits::kMaxJobNameBytes);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string new_request_id() {
+  const auto id = RequestId::random();
+  std::string bytes(16, '\0');
+  std::memcpy(bytes.data(), &id.high, 8);
+  std::memcpy(bytes.data() + 8, &id.low, 8);
+  return bytes;
+}
+
+std::optional<int> parse_run_options(const Invocation& invocation, RunOptions& options) {
+  CLI::App app;
+  describe(app, invocation, "Runs a parallel program");
+  add_size_options(app, options);
+  add_time_options(app, options);
+  add_task_options(app, options);
+  add_front_end_options(app, options);
+  app.add_option("program", options.command, "What to run; its own options follow it")
+      ->type_name("PROGRAM [ARGUMENT...]");
+  const char* variable = std::getenv("SCORE_OPTIONS");
+  auto split = split_command(app, invocation.args, variable != nullptr ? variable : "");
+  if (!split) return complain(invocation, split.error());
+  give_default_values(split->options);
+  if (const auto foreign = explain_foreign(app, split->options); !foreign.empty()) {
+    return complain(invocation, foreign);
+  }
+  if (const auto code = parse(app, {.name = invocation.name, .args = split->options})) return code;
+  options.command = std::move(split->command);
+  if (options.command.empty() || options.command[0].empty()) {
+    return complain(invocation, fmt::format("which program? (try {} --help)", invocation.name));
+  }
+  if (options.detach && (options.pty || !options.signal.empty())) {
+    return complain(invocation, "--detach: --pty and --signal need a front end");
+  }
+  return std::nullopt;
+}
+
+Result<wire::Submit> make_submission(const RunOptions& options) {
+  wire::Submit submit;
+  submit.set_request_id(new_request_id());
+  if (auto status = fill_resources(options, *submit.mutable_resources()); !status) {
+    return status.error();
+  }
+  if (auto status = fill_spec(options, *submit.mutable_spec()); !status) return status.error();
+  if (auto status = check_sizes(submit.spec()); !status) return status.error();
+  submit.set_detached(options.detach);
+  submit.set_allow_root(options.allow_root);
+  if (!options.immediate.empty()) {
+    const auto limit = parse_duration(options.immediate, BareNumber::Seconds);
+    if (!limit) return limit.error().with_context("--immediate");
+    submit.set_immediate_ns(std::max<std::int64_t>(limit->count(), 1));
+  }
+  return submit;
+}
+
+Result<std::optional<LimitSignal>> parse_limit_signal(const RunOptions& options) {
+  if (options.signal.empty()) return std::optional<LimitSignal>();
+  const auto at = options.signal.find('@');
+  if (at == options.signal.npos || options.time.empty()) {
+    return fail(Errc::Malformed, "--signal {}: give SIG@TIME, and a limit with --time",
+                escape_terminal(options.signal, 80));
+  }
+  const auto signal = parse_signal(options.signal.substr(0, at));
+  if (!signal) return signal.error().with_context("--signal");
+  const auto before = parse_duration(options.signal.substr(at + 1), BareNumber::Seconds);
+  if (!before) return before.error().with_context("--signal");
+  return std::optional<LimitSignal>({.signal = *signal, .before = *before});
+}
+
+}  // namespace score::scout

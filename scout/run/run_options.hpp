@@ -1,0 +1,79 @@
+// scrun's options, and the submission they make.
+#pragma once
+
+#include "base/result.hpp"
+#include "base/time.hpp"
+#include "proto/client.pb.h"
+#include "scout/session/command.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace score::scout {
+
+// --signal=SIG@TIME: this signal, this long before the limit of scheduled time.
+struct LimitSignal {
+  int signal = 0;
+  Duration before{};
+};
+
+struct RunOptions {
+  CommonOptions common;
+  std::string nodes;  // "4" or "2-4"; empty: as the tasks need
+  std::uint32_t tasks = 0;
+  std::uint32_t tasks_per_node = 0;
+  std::uint32_t cpus_per_task = 1;
+  bool overcommit = false;  // it is known that tasks may share cores: no word about it
+  bool no_overcommit = false;
+  std::string memory;
+  std::string only_nodes;
+  std::string except_nodes;
+  std::string time;
+  std::string wall_time;
+  std::string queue = "normal";
+  std::uint32_t weight = 0;  // 0: the default
+  std::int32_t priority = 0;
+  std::int32_t nice = 0;
+  bool hold = false;
+  std::string immediate;
+  std::string job_name;
+  std::string directory;
+  std::string export_rule = "ALL";
+  std::string input;
+  std::string output;
+  std::string error;
+  std::string signal;
+  std::string cpu_bind = "none";
+  std::string distribution = "block";
+  std::string mpi = "auto";
+  std::string net = "native";
+  bool label = false;
+  bool unbuffered = false;
+  bool pty = false;
+  bool detach = false;
+  bool dry_run = false;
+  bool keep_going = false;
+  bool kill_deadlock = false;
+  bool requeue = false;
+  bool no_requeue = false;
+  bool allow_root = false;
+  bool slurm_env = false;
+  bool quiet = false;
+  bool verbose = false;
+  std::vector<std::string> command;
+};
+
+// Parses the options and what follows them. A value is an exit code: end now, all was said.
+std::optional<int> parse_run_options(const Invocation& invocation, RunOptions& options);
+
+// 16 random bytes, for Submit.request_id.
+std::string new_request_id();
+
+// The submission with a new request id; environment, directory, umask and limits are this
+// process's. Errors: Malformed and TooLarge, naming the option.
+Result<wire::Submit> make_submission(const RunOptions& options);
+
+Result<std::optional<LimitSignal>> parse_limit_signal(const RunOptions& options);
+
+}  // namespace score::scout

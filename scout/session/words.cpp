@@ -1,0 +1,158 @@
+#include "scout/session/words.hpp"
+
+#include "base/limits.hpp"
+#include "base/text.hpp"
+#include "base/time.hpp"
+
+#include <array>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+
+namespace score::scout {
+
+namespace {
+
+constexpr std::array<std::string_view, 11> kStates = {
+    "pending", "launching", "running",   "suspended",   "completing",   "completed",
+    "failed",  "cancelled", "timed-out", "node-failed", "launch-failed"};
+constexpr std::array<std::string_view, 4> kNodeStates = {"unknown", "up", "suspect", "down"};
+constexpr std::array<std::string_view, 3> kQueues = {"exclusive", "high", "normal"};
+
+template <std::size_t Count>
+std::string_view word_of(const std::array<std::string_view, Count>& words, std::uint32_t index) {
+  return index < Count ? words[index] : "unknown";
+}
+
+}  // namespace
+
+std::string_view state_word(std::uint32_t job_state) {
+  return word_of(kStates, job_state);
+}
+
+bool is_final_state(std::uint32_t job_state) {
+  return job_state >= static_cast<std::uint32_t>(base::JobState::Completed);
+}
+
+std::string_view node_word(std::uint32_t node_state) {
+  return word_of(kNodeStates, node_state);
+}
+
+std::string_view queue_word(std::uint32_t queue) {
+  return word_of(kQueues, queue);
+}
+
+Result<base::Queue> parse_queue(std::string_view word) {
+  for (std::size_t i = 0; i < kQueues.size(); ++i) {
+    if (kQueues[i] == word) return static_cast<base::Queue>(i);
+  }
+  return fail(Errc::NotFound, "no queue '{}'; there are exclusive, high and normal",
+              escape_terminal(word, 80));
+}
+
+Result<int> parse_signal(std::string_view word) {
+  if (const auto number = parse_number<int>(word); number && *number > 0 && *number < NSIG) {
+    return *number;
+  }
+  std::string_view name = word;
+  if (name.starts_with("SIG")) name.remove_prefix(3);
+  for (int signal = 1; signal < NSIG; ++signal) {
+    const char* known = sigabbrev_np(signal);
+    if (known != nullptr && name == known) return signal;
+  }
+  return fail(Errc::NotFound, "no signal '{}'", escape_terminal(word, 80));
+}
+
+std::string signal_word(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(signal);
+}
+
+Result<std::uint64_t> parse_job(std::string_view word) {
+  auto number = parse_number<std::uint64_t>(word);
+  if (!number || *number == 0) {
+    return fail(Errc::Malformed, "'{}' is not a job id", escape_terminal(word, 80));
+  }
+  return *number;
+}
+
+Error about_job(const Error& error, std::uint64_t job) {
+  const std::string name = fmt::format("job {}", job);
+  const std::string& text = error.context();
+  for (auto at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
+    const std::size_t end = at + name.size();
+    if (end == text.size() || text[end] < '0' || text[end] > '9') return error;
+  }
+  return error.with_context("{}", name);
+}
+
+std::string sharing_text(std::uint32_t tasks_per_core, std::uint32_t cpus_per_task) {
+  if (tasks_per_core <= 1) return "";
+  const auto cores =
+      cpus_per_task <= 1 ? "each core" : fmt::format("every {} cores", cpus_per_task);
+  return fmt::format("{} tasks share {}", tasks_per_core, cores);
+}
+
+Result<NodeRange> parse_node_range(std::string_view word) {
+  const auto dash = word.find('-');
+  const bool is_range = dash != word.npos;
+  const auto least = parse_number<std::uint32_t>(word.substr(0, dash));
+  const auto most = is_range ? parse_number<std::uint32_t>(word.substr(dash + 1)) : least;
+  const bool is_sound =
+      least && most && *least > 0 && *least <= *most && *most <= limits::kMaxNodes;
+  if (!is_sound) {
+    return fail(Errc::Malformed, "'{}' is not a number of nodes, 1 to {}, nor a range like 2-4",
+                escape_terminal(word, 80), limits::kMaxNodes);
+  }
+  return NodeRange{*least, is_range ? *most : 0};
+}
+
+std::string short_time(std::int64_t ns) {
+  return format_hms(Duration(ns));
+}
+
+std::string limit_time(std::int64_t ns) {
+  return ns <= 0 ? "-" : format_duration(Duration(ns));
+}
+
+std::string local_time(std::int64_t wall_ns) {
+  if (wall_ns <= 0) return "-";
+  const auto seconds = static_cast<time_t>(wall_ns / 1'000'000'000);
+  tm parts{};
+  if (localtime_r(&seconds, &parts) == nullptr) return "-";
+  std::array<char, 64> text{};
+  return {text.data(), std::strftime(text.data(), text.size(), "%F %T", &parts)};
+}
+
+Result<std::int64_t> parse_past(std::string_view word, std::int64_t now_ns) {
+  const std::string text(word);
+  for (const char* format :
+       {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d"}) {
+    std::tm parts{};
+    parts.tm_isdst = -1;
+    const char* end = strptime(text.c_str(), format, &parts);
+    if (end == nullptr || *end != '\0') continue;
+    const int day = parts.tm_mday;
+    const std::time_t seconds = std::mktime(&parts);
+    if (parts.tm_mday != day) break;  // the 31st of a shorter month
+    return Duration(std::chrono::seconds(seconds)).count();
+  }
+  const auto back = parse_duration(word);
+  if (back) return now_ns - back->count();
+  return fail(Errc::Malformed,
+              "'{}': use a time back such as 2h or 7d, or a date such as "
+              "2026-11-21 or 2026-11-21T08:30",
+              escape_terminal(word, 80));
+}
+
+double to_seconds(std::int64_t ns) {
+  return static_cast<double>(ns) / 1e9;
+}
+
+// Cut, as the printed times are: a job does not begin in the second after the one that is shown.
+void write_moment(JsonWriter& json, std::string_view name, std::int64_t wall_ns) {
+  constexpr std::int64_t kMillisecond = 1'000'000;
+  json.key(name).fixed(to_seconds(wall_ns - wall_ns % kMillisecond), wall_ns == 0 ? 0 : 3);
+}
+
+}  // namespace score::scout
