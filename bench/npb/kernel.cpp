@@ -1,0 +1,36 @@
+#include "bench/npb/kernel.hpp"
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdio>
+
+namespace score::npb {
+
+namespace {
+
+constexpr Rank kMaxRanks = 64;
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_kernel(std::string_view name, char size, Communicator& network) {
+  if (!std::has_single_bit(network.size()) || network.size() > kMaxRanks) return nullptr;
+  if (name == "ep") return make_ep(size, network);
+  if (name == "cg") return make_cg(size, network);
+  if (name == "ft") return make_ft(size, network);
+  if (name == "is") return make_is(size, network);
+  return nullptr;
+}
+
+bool is_close(double value, double expected, double tolerance) {
+  return std::abs(value - expected) <= tolerance * std::abs(expected);  // false for NaN
+}
+
+std::string compared(std::string_view name, double value, double expected) {
+  std::array<char, 128> text{};
+  std::snprintf(text.data(), text.size(), "%.*s %.13g (%.13g)", static_cast<int>(name.size()),
+                name.data(), value, expected);
+  return text.data();
+}
+
+}  // namespace score::npb

@@ -1,0 +1,49 @@
+// The kernels EP, CG, FT and IS of the NAS Parallel Benchmarks, written from their specification
+// (RNR-94-007 and the problem sizes of NPB 3), over any network.
+#pragma once
+
+#include "bench/npb/communicator.hpp"
+#include "bench/npb/meter.hpp"
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace score::npb {
+
+struct Verdict {
+  bool is_right = false;
+  std::string detail;  // what was compared, for a person
+};
+
+// All functions are collective.
+class Kernel {
+ public:
+  Kernel() = default;
+  Kernel(const Kernel&) = delete;
+  Kernel& operator=(const Kernel&) = delete;
+  virtual ~Kernel() = default;
+
+  // The part that is not timed. Before each run().
+  virtual void prepare() = 0;
+  // The timed part. `meter` is told of what is computed; of messages the network tells its own.
+  virtual void run(Meter& meter) = 0;
+  // Of the last run; the same on all ranks.
+  [[nodiscard]] virtual Verdict verify() = 0;
+};
+
+// `name` is ep, cg, ft or is; `size` S, W or A. Null if there is no such kernel, or it cannot be
+// divided among this number of ranks (a power of two, at most 64). `network` outlives the kernel.
+std::unique_ptr<Kernel> make_kernel(std::string_view name, char size, Communicator& network);
+
+std::unique_ptr<Kernel> make_ep(char size, Communicator& network);
+std::unique_ptr<Kernel> make_cg(char size, Communicator& network, int threads = 1);
+std::unique_ptr<Kernel> make_ft(char size, Communicator& network);
+std::unique_ptr<Kernel> make_is(char size, Communicator& network);
+
+// True if `value` differs from `expected` by at most that part of it.
+bool is_close(double value, double expected, double tolerance);
+// For Verdict::detail: name, value, what was expected.
+std::string compared(std::string_view name, double value, double expected);
+
+}  // namespace score::npb

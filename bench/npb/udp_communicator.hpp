@@ -1,0 +1,49 @@
+// Communicator over bare datagrams: what the kernels cost where nothing is between them and the
+// machine's own network. Nothing is sent again, so it serves only where nothing is lost: between
+// processes of one machine with room enough in their sockets. A datagram that does not come is an
+// exception after ten seconds.
+#pragma once
+
+#include "bench/npb/communicator.hpp"
+
+#include <array>
+#include <deque>
+#include <netinet/in.h>
+#include <vector>
+
+namespace score::npb {
+
+class UdpCommunicator final : public Communicator {
+ public:
+  // Bound sockets of all ranks, descriptors `first` ... `first` + `size` - 1. They are not closed.
+  UdpCommunicator(Rank rank, Rank size, int first);
+
+  [[nodiscard]] Rank rank() const override { return rank_; }
+
+  [[nodiscard]] Rank size() const override { return static_cast<Rank>(sources_.size()); }
+
+  void transfer(std::span<const Outgoing> out, std::span<const Incoming> in) override;
+
+ private:
+  static constexpr std::size_t kDatagram = 1400;  // payload, behind the sender's rank
+
+  struct Source {
+    sockaddr_in address{};
+    std::span<std::byte> wanted;  // what is still missing
+    std::deque<std::vector<std::byte>> early;
+  };
+
+  void send(const Outgoing& part);
+  void wait();
+  void receive_some();
+  void take(Source& source, std::span<const std::byte> bytes);
+  void accept(Source& source, std::span<const std::byte> bytes);
+
+  Rank rank_ = 0;
+  int socket_ = -1;
+  std::vector<Source> sources_;  // [rank]
+  std::size_t missing_bytes_ = 0;
+  std::array<std::byte, 2048> out_{}, in_{};
+};
+
+}  // namespace score::npb

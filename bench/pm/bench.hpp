@@ -1,0 +1,63 @@
+// The measurements of scbench-pm. What is compared is measured in turns, so that a machine that
+// drifts drifts for all.
+#pragma once
+
+#include "bench/pm/baselines.hpp"
+#include "bench/pm/harness.hpp"
+#include "bench/pm/options.hpp"
+#include "bench/pm/pm_ends.hpp"
+
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace score::bench {
+
+class Bench {
+ public:
+  explicit Bench(const Options& options);
+  ~Bench();
+  Bench(const Bench&) = delete;
+  Bench& operator=(const Bench&) = delete;
+
+  // Latency and bandwidth beside the raw baseline and TCP.
+  void measure(std::size_t size);
+  // Bandwidth with and without loss.
+  void measure_loss(std::size_t size);
+  // Goodput while somebody sends garbage to the receiver, sends it to somebody else on the same
+  // node, and without.
+  void measure_garbage(std::size_t size);
+  // Frames with key and checksum against frames with a tag.
+  void measure_auth(std::size_t size);
+  // Remote writes with a pin-down cache that finds 100, 50 and 0 %, and messages with copies.
+  void measure_hits(std::size_t size);
+
+ private:
+  using Exchange = std::function<void(int side, Shared&, Amount)>;
+
+  // Address file of the job.
+  std::string file() const { return file_with(options_.auth == "tag" ? "tag" : "key"); }
+
+  std::string file_with(const std::string& auth) const { return directory_ / auth; }
+
+  void write_address_file(const std::string& auth);
+  void raw_ping(int side, Shared& s, Amount a) const;
+  void raw_flow(int side, Shared& s, Amount a) const;
+  Amount amount_for(std::size_t size) const;
+  std::size_t longest_message() const;
+  double latency(std::size_t size, const Exchange& exchange);
+  double rate(const Side& run);
+  double bandwidth(std::size_t size, const Exchange& stream);
+
+  double pm_bandwidth(std::size_t size) { return pm_bandwidth(size, file()); }
+
+  double pm_bandwidth(std::size_t size, const std::string& file);
+
+  Options options_;
+  TwoEnds ends_;
+  std::filesystem::path directory_;
+};
+
+}  // namespace score::bench

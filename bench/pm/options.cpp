@@ -1,0 +1,109 @@
+#include "bench/pm/options.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <stdexcept>
+
+namespace score::bench {
+
+namespace {
+
+constexpr const char* kUsage =
+    "usage: scbench-pm [OPTION]...\n"
+    "  --device D     shmem, udp, ethernet, or ofi:PROVIDER (default shmem)\n"
+    "  --size N[,N]   message sizes in bytes, 1 to 4194304 (default 8,1048576)\n"
+    "  --rounds N     interleaved rounds; the median counts (default 5)\n"
+    "  --count N      exchanges of a round (default 3000 round trips, 256 MB of a stream)\n"
+    "  --auth A       frames carry key and checksum (key, the default) or a tag (tag); compare:\n"
+    "                 both in turns\n"
+    "  --loss P       lose P percent of what the link carries (needs nftables)\n"
+    "  --cut          with --loss: the link cuts bursts into frames first and loses single ones\n"
+    "  --garbage N    N frames a second that are none of the job's, sent to the receiver\n"
+    "  --hits         remote write with registrations found pinned 100, 50 and 0 %\n"
+    "  --memory       table of memory a node for 1,000 peers\n"
+    "  --json         one JSON object a line\n"
+    "Network devices run in two namespaces joined by veth, which needs root.\n";
+
+std::vector<std::size_t> read_sizes(const char* text) {
+  std::vector<std::size_t> sizes;
+  for (char* end = nullptr; *text != '\0'; text = *end == ',' ? end + 1 : end) {
+    const unsigned long long size = std::strtoull(text, &end, 10);
+    if (end == text || size == 0 || size > (4u << 20) || (*end != ',' && *end != '\0')) {
+      throw std::runtime_error("--size takes bytes from 1 to 4194304, separated by commas");
+    }
+    sizes.push_back(size);
+  }
+  return sizes;
+}
+
+unsigned read_number(const std::string& name, const char* text) {
+  char* end = nullptr;
+  const unsigned long value = std::strtoul(text, &end, 10);
+  if (end == text || *end != '\0' || value == 0 || value > 100'000'000) {
+    throw std::runtime_error(name + " takes a number from 1");
+  }
+  return static_cast<unsigned>(value);
+}
+
+double read_percent(const char* text) {
+  char* end = nullptr;
+  const double value = std::strtod(text, &end);
+  if (end == text || *end != '\0' || !(value > 0) || value > 50) {
+    throw std::runtime_error("--loss takes a percentage up to 50");
+  }
+  return value;
+}
+
+void check_device(const Options& o) {
+  const std::string device = o.device.substr(0, o.device.find(':'));
+  if (device != "shmem" && device != "udp" && device != "ethernet" && device != "ofi") {
+    throw std::runtime_error("unknown device " + o.device);
+  }
+  if (o.auth != "key" && o.auth != "tag" && o.auth != "compare") {
+    throw std::runtime_error("--auth takes key, tag or compare");
+  }
+  const bool needs_link = o.loss > 0 || o.garbage > 0;
+  if (needs_link && device != "udp" && device != "ethernet") {
+    throw std::runtime_error("--loss and --garbage need device udp or ethernet");
+  }
+}
+
+}  // namespace
+
+Options read_options(int argc, char** argv) {
+  Options o;
+  const std::map<std::string, std::function<void(const char*)>> with_value{
+      {"--device", [&](const char* text) { o.device = text; }},
+      {"--size", [&](const char* text) { o.sizes = read_sizes(text), o.sizes_given = true; }},
+      {"--rounds", [&](const char* text) { o.rounds = read_number("--rounds", text); }},
+      {"--count", [&](const char* text) { o.count = read_number("--count", text); }},
+      {"--garbage", [&](const char* text) { o.garbage = read_number("--garbage", text); }},
+      {"--auth", [&](const char* text) { o.auth = text; }},
+      {"--loss", [&](const char* text) { o.loss = read_percent(text); }}};
+  const std::map<std::string, bool Options::*> flags{{"--cut", &Options::cut_bursts},
+                                                     {"--hits", &Options::hits},
+                                                     {"--memory", &Options::memory},
+                                                     {"--json", &Options::json}};
+  for (int i = 1; i < argc; ++i) {
+    const std::string name = argv[i];
+    if (name == "--help" || name == "-h") {
+      std::fputs(kUsage, stdout);
+      std::exit(0);
+    }
+    if (const auto flag = flags.find(name); flag != flags.end()) {
+      o.*flag->second = true;
+      continue;
+    }
+    const auto option = with_value.find(name);
+    if (option == with_value.end()) throw std::runtime_error("unknown option " + name);
+    if (++i >= argc) throw std::runtime_error(name + " needs a value");
+    option->second(argv[i]);
+  }
+  check_device(o);
+  return o;
+}
+
+}  // namespace score::bench

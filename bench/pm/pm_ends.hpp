@@ -1,0 +1,26 @@
+// The same exchanges through PM, by its C interface.
+#pragma once
+
+#include "bench/pm/baselines.hpp"
+#include "bench/pm/harness.hpp"
+
+#include <string>
+
+namespace score::bench {
+
+enum class Transfer { Message, Large, Write };
+
+struct PmStream {
+  Amount amount;
+  Transfer by = Transfer::Message;
+  unsigned outstanding = 2;  // transfers under way, of Large and Write
+  int hit_percent = -1;      // Write: register each time, so many percent found pinned
+  std::size_t memory = 0;    // Message: the user's bytes that they go through, if more than one
+  unsigned warm_up = 0;      // Message and Write: transfers before those that are timed
+};
+
+// `file` is an address file of the job; the sides are its ranks.
+void pm_ping_pong(int side, Shared& shared, Amount amount, const std::string& file);
+void pm_stream(int side, Shared& shared, PmStream stream, const std::string& file);
+
+}  // namespace score::bench
