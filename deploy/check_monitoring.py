@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds rules, dashboards and docs/metrics.md to the metrics that there are.
+"""Holds rules, dashboards and docs/reference/metrics.md to the metrics that there are.
 
 usage: check_monitoring.py SOURCE_DIR     exit 77: no promtool, only the rest was checked
 """
@@ -40,10 +40,10 @@ def main():
     for name in NAME.findall(' '.join(expressions) + text):
         if name not in known and name not in recorded:
             faults.append(f'no metric {name}')
-    documented = (source / 'docs/metrics.md').read_text()
+    documented = (source / 'docs/reference/metrics.md').read_text()
     bare = {name for name in known if not name.endswith(('_bucket', '_sum', '_count'))}
-    faults += [f'docs/metrics.md does not have {name}' for name in sorted(bare) if f'`{name}' not in documented]
-    faults += [f'docs/metrics.md has {name}, which is not there'
+    faults += [f'docs/reference/metrics.md does not have {name}' for name in sorted(bare) if f'`{name}' not in documented]
+    faults += [f'docs/reference/metrics.md has {name}, which is not there'
                for name in set(NAME.findall(documented)) - known - recorded if not name.startswith('scored:')]
     for fault in faults:
         print(fault)

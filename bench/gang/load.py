@@ -1,6 +1,6 @@
 """scbench load: what one head bears on one machine. Real daemons on loopback, real commits to disk.
 
-A client here speaks the wire protocol itself (docs/wire.md) with the few messages that it needs, so
+A client here speaks the wire protocol itself (docs/reference/wire.md) with the few messages that it needs, so
 that starting commands is not what is measured."""
 import json
 import os

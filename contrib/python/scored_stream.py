@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The stream of a Scored cluster as rows. Standard library only; see docs/stream.md.
+"""The stream of a Scored cluster as rows. Standard library only; see docs/reference/stream.md.
 
     from scored_stream import Stream, rows
     for document in Stream('http://127.0.0.1:4711/', rate=2, parts=['processes']):

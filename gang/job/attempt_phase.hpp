@@ -1,5 +1,5 @@
 #pragma once
-// The life of one attempt on one node, as a table. docs/states.md shows the same rows.
+// The life of one attempt on one node, as a table. docs/reference/states.md shows the same rows.
 
 #include "base/model/model.hpp"
 

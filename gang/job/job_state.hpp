@@ -1,5 +1,5 @@
 #pragma once
-// The life of a job on the head, as a table. docs/states.md shows the same rows.
+// The life of a job on the head, as a table. docs/reference/states.md shows the same rows.
 
 #include "base/model/model.hpp"
 

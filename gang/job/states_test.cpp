@@ -1,4 +1,4 @@
-// The tables, and that docs/states.md shows them.
+// The tables, and that docs/reference/states.md shows them.
 #include "gang/job/attempt_phase.hpp"
 #include "gang/job/job_state.hpp"
 
@@ -23,7 +23,7 @@ std::string rows_of(const Steps& steps) {
 }
 
 std::string section(const std::string& name) {
-  std::ifstream file(SCORE_SOURCE_DIR "/docs/states.md");
+  std::ifstream file(SCORE_SOURCE_DIR "/docs/reference/states.md");
   std::stringstream text;
   text << file.rdbuf();
   const std::string all = text.str();

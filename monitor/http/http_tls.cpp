@@ -6,7 +6,7 @@
 // kernel's limit, so a slow viewer is noticed by the session as one without TLS is.
 #include "monitor/http/http_tls.hpp"
 
-#include "base/asio_ssl.hpp"
+#include "base/async/asio_ssl.hpp"
 #include "base/async/timeout.hpp"
 #include "base/os/fd.hpp"
 

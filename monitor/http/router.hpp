@@ -1,5 +1,5 @@
 #pragma once
-// What a request may have: every check before anything happens, in the order of docs/stream.md.
+// What a request may have: every check before anything happens, in the order of docs/reference/stream.md.
 // Pure, so that the fuzzer and the tests of rights need no socket.
 
 #include "base/result.hpp"

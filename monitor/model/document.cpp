@@ -1,4 +1,4 @@
-// One function a section, in the order of docs/stream.md. Rows of processes and runs are arrays:
+// One function a section, in the order of docs/reference/stream.md. Rows of processes and runs are arrays:
 // with 1,024 tasks names would be most of the document.
 #include "monitor/model/document.hpp"
 

@@ -1,5 +1,5 @@
 #pragma once
-// The document of docs/stream.md: what the head knows and what nodes measured, as one line of JSON.
+// The document of docs/reference/stream.md: what the head knows and what nodes measured, as one line of JSON.
 // Pure.
 
 #include "monitor/meters/cluster_meter.hpp"

@@ -1,5 +1,5 @@
 #pragma once
-// What sctop shows, read from one document of the stream (docs/stream.md). What the document lacks
+// What sctop shows, read from one document of the stream (docs/reference/stream.md). What the document lacks
 // is left at its default: a head of another version must not end the view.
 
 #include "base/result.hpp"

@@ -10,7 +10,7 @@
 //   on_resume    the job was stopped for a while and goes on
 //
 // Why it is not the published protocol: that one stalls or loses data in several ways. Each repair
-// has a name (G1 ... G24, see docs/pm.md). Six of them can be switched off through the Rules so
+// has a name (G1 ... G24, see docs/lab/pm.md). Six of them can be switched off through the Rules so
 // that the model checker can show that each is needed.
 //
 // Numbers are serial (RFC 1982): windows are at most half of the number space. Times are

@@ -1,4 +1,4 @@
-// The frame header, the same for every protocol of the project; docs/wire.md is its page for the
+// The frame header, the same for every protocol of the project; docs/reference/wire.md is its page for the
 // reader. All numbers little-endian. A frame is the header and `length` bytes of one protobuf
 // message, whose type is in the header.
 #pragma once

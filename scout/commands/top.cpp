@@ -1,4 +1,4 @@
-// score top --json: the documents of docs/stream.md from the head's socket, one a line.
+// score top --json: the documents of docs/reference/stream.md from the head's socket, one a line.
 #include "scout/commands/commands.hpp"
 #include "scout/session/session.hpp"
 

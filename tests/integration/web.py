@@ -10,7 +10,7 @@ import urllib.parse
 
 from cluster import LIMIT
 
-SCHEMA = json.loads((pathlib.Path(__file__).parents[2] / 'docs/stream.schema.json').read_text())
+SCHEMA = json.loads((pathlib.Path(__file__).parents[2] / 'docs/reference/stream.schema.json').read_text())
 TYPES = {'object': dict, 'array': list, 'string': str, 'boolean': bool, 'null': type(None)}
 
 

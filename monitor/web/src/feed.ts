@@ -143,7 +143,7 @@ export interface ActionResult {
   text: string;
 }
 
-// An action of docs/stream.md; never throws.
+// An action of docs/reference/stream.md; never throws.
 export async function act(session: Session, path: string, body: object): Promise<ActionResult> {
   try {
     const answer = await fetch(`api/v1/admin/${path}`, {

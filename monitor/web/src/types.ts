@@ -1,4 +1,4 @@
-// The documents of the stream; docs/stream.md says what the fields mean.
+// The documents of the stream; docs/reference/stream.md says what the fields mean.
 
 export interface Percentiles {
   p50_s: number;

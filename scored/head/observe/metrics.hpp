@@ -1,5 +1,5 @@
 #pragma once
-// What /metrics of the head says: docs/metrics.md has every name.
+// What /metrics of the head says: docs/reference/metrics.md has every name.
 
 #include "monitor/http/http_server.hpp"
 #include "monitor/meters/cluster_meter.hpp"
