@@ -1,6 +1,6 @@
 #pragma once
-// What a request may have: every check before anything happens, in the order of docs/reference/stream.md.
-// Pure, so that the fuzzer and the tests of rights need no socket.
+// Checks of a request, all before anything happens, in the order of docs/reference/stream.md.
+// Pure, so that the fuzzer and the permission tests need no socket.
 
 #include "base/result.hpp"
 #include "monitor/http/url.hpp"

@@ -1,5 +1,5 @@
-// One function a section, in the order of docs/reference/stream.md. Rows of processes and runs are arrays:
-// with 1,024 tasks names would be most of the document.
+// One function per section, in the order of docs/reference/stream.md. Rows of processes and runs
+// are arrays: with 1,024 tasks, field names would be most of the document.
 #include "monitor/model/document.hpp"
 
 #include "base/model/model.hpp"

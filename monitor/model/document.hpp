@@ -1,6 +1,6 @@
 #pragma once
-// The document of docs/reference/stream.md: what the head knows and what nodes measured, as one line of JSON.
-// Pure.
+// The document of docs/reference/stream.md: the head's state and the nodes' measurements as one
+// line of JSON. Pure.
 
 #include "monitor/meters/cluster_meter.hpp"
 #include "monitor/model/cluster_view.hpp"

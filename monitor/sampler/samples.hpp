@@ -93,7 +93,7 @@ struct SwitchSample {
   friend bool operator==(const SwitchSample&, const SwitchSample&) = default;
 };
 
-// The steps of a switch; docs/reference/stream.md and the metric scored_gang_switch_duration_seconds.
+// The phases of a switch (docs/reference/stream.md), labels of scored_gang_switch_duration_seconds.
 enum class SwitchPhase : std::uint8_t { Wake, Stop, Guard, Save, Restore, Go, Total };
 
 inline constexpr std::size_t kSwitchPhases = 7;

@@ -1,6 +1,6 @@
 #pragma once
-// What sctop shows, read from one document of the stream (docs/reference/stream.md). What the document lacks
-// is left at its default: a head of another version must not end the view.
+// The data that sctop shows, read from one document of the stream (docs/reference/stream.md).
+// Missing fields keep their default: a head of another version must not end the view.
 
 #include "base/result.hpp"
 

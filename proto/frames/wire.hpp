@@ -1,6 +1,6 @@
-// The frame header, the same for every protocol of the project; docs/reference/wire.md is its page for the
-// reader. All numbers little-endian. A frame is the header and `length` bytes of one protobuf
-// message, whose type is in the header.
+// The frame header, the same for every protocol of the project (docs/reference/wire.md). All
+// numbers are little-endian. A frame is the header and `length` bytes of one protobuf message,
+// whose type is in the header.
 #pragma once
 
 #include "base/result.hpp"

@@ -1,17 +1,24 @@
 #!/usr/bin/env python3
 """Style as a test: what CONTRIBUTING.md promises and a machine can see.
 
-usage: tidy.py ROOT        prints one line a fault, `file:line: rule: what`, and exits 1 if any
+usage: tidy.py ROOT        prints one line per fault, `file:line: rule: what`, and exits 1 if any
 
-Rules: size (file, function, line), include (who may include whom), banned (calls that break
-testability or safety), trap (g++ 12 coroutine faults), pragma, test (a source without a test),
-readme (a folder without one, or a long one), left (what a crash or a merge left).
-A line is excused by a comment on it or the line above: `tidy: allow RULE, reason`.
+Rules per file: size (file, function, line), include (which folder may include which), banned (calls
+that break testability or safety), trap (g++ 12 coroutine faults), pragma, test (a source without a
+test), left (files that a crash or a merge left behind). A line is excused by a comment on it or the
+line above: `tidy: allow RULE, reason`.
+
+Rules for the tree (structure.py): room (files per folder), readme (a folder without one, or a long
+one), folder-cycle, file-cycle, limit (a limit that no code uses). Rule for language (prose.py):
+prose. Their exceptions stand in exceptions.txt, which only ever gets shorter.
 """
 import pathlib
 import re
 import subprocess
 import sys
+
+import prose
+import structure
 
 FILE_LINES, FUNCTION_LINES, LINE_CHARS = 600, 60, 100
 
@@ -48,7 +55,6 @@ BANNED = [  # (pattern, where it is allowed, why)
      'libraries return, daemons log'),
 ]
 SOURCE = re.compile(r'\.(cpp|hpp|h|c)$')
-README_LINES = 40
 LEFT_BEHIND = re.compile(r'\.(btr|orig|rej|pyc|log)$|(^|/)core(\.\d+)?$|,vm\.')
 NEEDS_TEST = re.compile(r'^(base|gang|proto)/(?!pch/|async/asio_|generate_)[^.]+\.cpp$')
 
@@ -181,31 +187,50 @@ def check_test(path, files, lines):
     yield 1, 'test', 'no _test.cpp beside it and no "tested by" in its head'
 
 
-def check_tree(root, files):
-    """What is there and should not be, and the other way round."""
+def check_left(root, files):
+    """Files that do not belong into the repository."""
     for path in files:
-        if LEFT_BEHIND.search(path) and pathlib.Path(root, path).exists():
-            yield path, 'left', 'no part of the project'
-    for folder in sorted({path.split('/')[0] for path in files if '/' in path} - {'.ci', 'cmake', 'packaging'}):
-        readme = pathlib.Path(root, folder, 'README.md')
-        if not readme.is_file():
-            yield folder, 'readme', 'no README.md'
-        elif len(readme.read_text(encoding='utf-8').splitlines()) > README_LINES:
-            yield f'{folder}/README.md', 'readme', f'more than {README_LINES} lines'
+        if LEFT_BEHIND.search(path):
+            yield path, 'left', 'does not belong into the repository'
+
+
+def exceptions(root):
+    """(rule, subject) of each line of exceptions.txt."""
+    path = pathlib.Path(root, 'tests/tidy/exceptions.txt')
+    lines = path.read_text(encoding='utf-8').splitlines() if path.is_file() else []
+    lines = (re.sub(r'#.*', '', line).split(None, 1) for line in lines)
+    return {(words[0], words[1].strip()) for words in lines if words}
+
+
+def check_tree(root, files, allowed):
+    """Faults of structure.py and prose.py, and exceptions that are no longer needed."""
+    needed = set()
+    for rule, subject, what in [*structure.check_folders(root, files), *structure.check_limits(root, files),
+                                *structure.check_cycles(root, files, allowed)]:
+        if (rule, subject) in allowed:
+            needed.add((rule, subject))
+        else:
+            yield f'{subject}:1: {rule}: {what}'
+    folders = {subject for rule, subject in allowed if rule == 'prose'}
+    for path, number, what in prose.check_prose(root, files):
+        covered = {subject for subject in folders if path.startswith(subject)}
+        needed.update(('prose', subject) for subject in covered)
+        if not covered:
+            yield f'{path}:{number}: prose: {what}'
+    for rule, subject in sorted(allowed - needed):
+        print(f'note: tests/tidy/exceptions.txt: delete "{rule} {subject}": it is no longer needed')
 
 
 def faults(root):
-    files = tracked(root)
+    files = [path for path in tracked(root) if not path.startswith('build/') and pathlib.Path(root, path).is_file()]
     known = set(files)
-    for path, rule, what in check_tree(root, files):
+    for path, rule, what in check_left(root, files):
         yield f'{path}:1: {rule}: {what}'
+    yield from check_tree(root, files, exceptions(root))
     for path in files:
-        if not SOURCE.search(path) or path.startswith(('build/', 'tests/fuzz/corpus')):
+        if not SOURCE.search(path) or path.startswith('tests/fuzz/corpus'):
             continue
-        full = pathlib.Path(root, path)
-        if not full.is_file():
-            continue
-        lines = full.read_text(encoding='utf-8', errors='replace').splitlines()
+        lines = pathlib.Path(root, path).read_text(encoding='utf-8', errors='replace').splitlines()
         found = [*check_size(path, lines), *check_includes(path, lines), *check_banned(path, lines),
                  *check_traps(path, lines), *check_pragma(path, lines),
                  *check_test(path, known, lines)]

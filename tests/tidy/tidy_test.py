@@ -6,7 +6,28 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import prose  # noqa: E402
+import structure  # noqa: E402
 import tidy  # noqa: E402
+
+
+def write(root, texts):
+    for path, text in texts.items():
+        file = pathlib.Path(root, path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+
+def faults_of(texts, exceptions=''):
+    """(rule, subject) of each fault in a tree of these files; READMEs are added."""
+    folders = {str(pathlib.Path(path).parent) for path in texts}
+    folders |= {folder.split('/')[0] for folder in folders}
+    texts = {f'{folder}/README.md': '# A folder\n' for folder in folders} | texts
+    texts['tests/tidy/exceptions.txt'] = exceptions
+    texts['tests/README.md'] = '# Tests\n'
+    with tempfile.TemporaryDirectory() as root:
+        write(root, texts)
+        return sorted((fault.split(': ')[1], fault.split(':')[0]) for fault in tidy.faults(root))
 
 
 def rules_of(path, text, readme='# scored\n'):
@@ -47,6 +68,18 @@ CASES = {
 }
 
 
+PROSE = {  # path, text, lines with a fault
+    'document': ('a.md', 'The head tells the node.\nNobody is asked.\nThe head reports it.\n', [1, 2]),
+    'code in a document': ('a.md', '```\ntells\n```\nuse `pm_tell`\n', []),
+    'heading': ('a.md', '# What one head bears\n# Head capacity\n', [1]),
+    'message': ('a.cpp', 'fail("one a node");\n// one a node\nint whom;\n', [1]),
+    'page': ('a.tsx', '<p>Who sends to whom here</p>\n', [1, 1]),
+    'question': ('a.md', 'Find out who is logged in.\nGone: who is asleep.\n', [2]),
+    'protocol comment': ('a.proto', 'string text = 1;  // told once\nstring told = 2;\n', [1]),
+    'test': ('a_test.cpp', 'fail("nobody");\n', []),
+}
+
+
 class Tidy(unittest.TestCase):
     def test_cases(self):
         for name, (path, text, expected) in CASES.items():
@@ -56,6 +89,49 @@ class Tidy(unittest.TestCase):
     def test_every_folder_has_a_short_readme(self):
         self.assertEqual(rules_of('scored/a.cpp', '\n', readme=None), ['readme'])
         self.assertEqual(rules_of('scored/a.cpp', '\n', readme='\n' * 41), ['readme'])
+
+    def test_cycles_between_folders_and_files(self):
+        tree = {'scored/x/a.hpp': '#pragma once\n#include "scored/y/b.hpp"\n',
+                'scored/x/a.cpp': '#include "scored/x/a.hpp"\n',
+                'scored/y/b.hpp': '#pragma once\n',
+                'scored/y/c.cpp': '#include "scored/x/a.hpp"\n'}
+        self.assertEqual(faults_of(tree), [('folder-cycle', 'scored/x scored/y')])
+        self.assertEqual(faults_of(tree, 'folder-cycle scored/y -> scored/x\n'), [])
+        del tree['scored/y/c.cpp']
+        tree['scored/y/b.cpp'] = '#include "scored/x/a.hpp"\n'
+        self.assertEqual(faults_of(tree, 'folder-cycle scored/y -> scored/x  # reason\n'),
+                         [('file-cycle', 'scored/x/a scored/y/b')])
+        tree['scored/y/b_test.cpp'] = tree.pop('scored/y/b.cpp')
+        self.assertEqual(faults_of(tree), [])
+
+    def test_cycle_of_three(self):
+        self.assertEqual(structure.cycles([('a', 'b'), ('b', 'c'), ('c', 'a'), ('c', 'd')]), [['a', 'b', 'c']])
+        self.assertEqual(structure.cycles([('a', 'b'), ('a', 'c'), ('b', 'c')]), [])
+
+    def test_large_folder_and_missing_readme_below_the_top(self):
+        tree = {f'scored/x/a{i}.hpp': '#pragma once\n' for i in range(29)}
+        self.assertEqual(faults_of(tree), [('room', 'scored/x')])
+        self.assertEqual(faults_of(tree, 'room scored/x\n'), [])
+        self.assertEqual(faults_of({'scored/x/a.hpp': '#pragma once\n', 'scored/x/README.md': '\n' * 41}),
+                         [('readme', 'scored/x/README.md')])
+        self.assertEqual(rules_of('scored/x/a.cpp', '\n'), ['readme'])
+
+    def test_unused_limit(self):
+        tree = {'base/limits.hpp': '#pragma once\ninline constexpr int kA = 1;\n'
+                                   'inline constexpr int kB = 2 * kA;\ninline constexpr int kC = 3;\n'
+                                   'static_assert(kC > kA);  // kC\n',
+                'scored/a.cpp': 'int f() { return kB; }\n'}
+        self.assertEqual(faults_of(tree), [('limit', 'kC')])
+        self.assertEqual(faults_of(tree, 'limit kC\n'), [])
+
+    def test_prose(self):
+        for name, (path, text, expected) in PROSE.items():
+            with self.subTest(name), tempfile.TemporaryDirectory() as root:
+                write(root, {path: text})
+                self.assertEqual([number for _, number, _ in prose.check_prose(root, [path])], expected)
+        tree = {'scored/a.md': 'It tells.\n'}
+        self.assertEqual(faults_of(tree), [('prose', 'scored/a.md')])
+        self.assertEqual(faults_of(tree, 'prose scored/\n'), [])
 
 
 if __name__ == '__main__':
