@@ -31,7 +31,7 @@ def compiled(catalog):
 
 def main():
     source = pathlib.Path(sys.argv[1])
-    code = (source / 'scored/journal/journal.cpp').read_text()
+    code = (source / 'scored/journal/event.cpp').read_text()
     catalog = source / 'deploy/systemd/scored.catalog'
     text = catalog.read_text()
     sent = re.findall(rf'\{{"({ID})"', code)
@@ -40,7 +40,7 @@ def main():
     listed = re.findall(rf'^({ID})$', (source / 'deploy/man/scored.8.scd').read_text(), re.M)
     faults = []
     if not sent or not fields:
-        faults.append('journal.cpp: no ids or no fields found')
+        faults.append('event.cpp: no ids or no fields found')
     for name, ids in (('scored.catalog', explained), ('scored.8.scd', listed)):
         have, want = collections.Counter(ids), collections.Counter(sent)
         faults += [f'{name}: {one} is missing, or twice in the code' for one in want - have]

@@ -1,7 +1,5 @@
-#include "scored/journal/journal.hpp"
-
 #include "scored/head/head_fixture.hpp"
-#include "scored/journal/journal_reader.hpp"
+#include "scored/journal/recorded_events.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,20 +8,10 @@
 namespace score::head {
 namespace {
 
-class HeadJournal : public HeadFixture {
- protected:
-  void TearDown() override {
-    set_log_sink({});
-    HeadFixture::TearDown();
-  }
-};
+class HeadJournal : public HeadFixture {};
 
-TEST_F(HeadJournal, KnowsTheLinesOfTheHead) {
-  const std::string path = directory_ + "/journal";
-  JournalReader journal(path);
-  ASSERT_TRUE(journal.is_open());
-  log_to_journal(path);
-  testing::internal::CaptureStderr();
+TEST_F(HeadJournal, HasTheEventsOfTheHead) {
+  const RecordedEvents journal;
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient client = connect(kAlice);
@@ -48,19 +36,12 @@ TEST_F(HeadJournal, KnowsTheLinesOfTheHead) {
     first.session->dispatch(frame_of(wire::Heartbeat()));
     pass(1s);
   }
-  const std::string errors = testing::internal::GetCapturedStderr();
-  EXPECT_EQ(journal.count("MESSAGE_ID", "acd52845365c41fc8c41d2b3b9597fb9"), 2) << "nodes up\n"
-                                                                                << errors;
-  EXPECT_EQ(journal.count("MESSAGE_ID", "c20e73204a49401998e4c36ef5992d5a"), 1) << "start job\n"
-                                                                                << errors;
-  EXPECT_EQ(journal.count("MESSAGE_ID", "4cadf51f3d2f4587bd10414e633ee8b1"), 1) << "quantum\n"
-                                                                                << errors;
-  EXPECT_EQ(journal.count("MESSAGE_ID", "d136862c717640af93530aad39b42132"), 1) << "cancel\n"
-                                                                                << errors;
-  EXPECT_EQ(journal.count("MESSAGE_ID", "07b20d861a7d43c2b2a0f99c80ab8f12"), 1) << "end job\n"
-                                                                                << errors;
-  EXPECT_EQ(journal.count("MESSAGE_ID", "6eb31b18a0da4116afc8c878962017ae"), 1) << "down\n"
-                                                                                << errors;
+  EXPECT_EQ(journal.count("MESSAGE_ID", "acd52845365c41fc8c41d2b3b9597fb9"), 2) << "nodes up";
+  EXPECT_EQ(journal.count("MESSAGE_ID", "c20e73204a49401998e4c36ef5992d5a"), 1) << "start job";
+  EXPECT_EQ(journal.count("MESSAGE_ID", "4cadf51f3d2f4587bd10414e633ee8b1"), 1) << "quantum";
+  EXPECT_EQ(journal.count("MESSAGE_ID", "d136862c717640af93530aad39b42132"), 1) << "cancel";
+  EXPECT_EQ(journal.count("MESSAGE_ID", "07b20d861a7d43c2b2a0f99c80ab8f12"), 1) << "end job";
+  EXPECT_EQ(journal.count("MESSAGE_ID", "6eb31b18a0da4116afc8c878962017ae"), 1) << "down";
   EXPECT_EQ(journal.count("JOB_ID", "1"), 3);
   EXPECT_EQ(journal.count("SLOT", "0"), 1) << "of its start";
   EXPECT_EQ(journal.count("RANK", "0"), 1) << "which failed";

@@ -192,9 +192,9 @@ Status Daemon::start() {
   tasks_.spawn("timer", head_->run_timer());
   tasks_.spawn("signals", handle_signals());
   tasks_.spawn("service manager", feed_manager());
-  log_notice("start head", kv("cluster", config_.cluster), kv("nodes", config_.nodes.size()),
-             kv("socket", config_.socket), kv("port", server_->node_port()),
-             kv("incarnation", head_->incarnation()));
+  report(Event::HeadStarted, kv("cluster", config_.cluster), kv("nodes", config_.nodes.size()),
+         kv("socket", config_.socket), kv("port", server_->node_port()),
+         kv("incarnation", head_->incarnation()));
   notify_ready();
   return {};
 }
@@ -207,7 +207,7 @@ int Daemon::run() {
 // Waits for the reason to stop, then ends everything in order. Jobs go on.
 asio::awaitable<void> Daemon::stop() {
   co_await exit_.async_receive(asio::use_awaitable);
-  log_notice("stop head", kv("status", exit_status_), kv("jobs", head_->summary()));
+  report(Event::HeadStopping, kv("status", exit_status_), kv("jobs", head_->summary()));
   notify_stopping();
   server_->close();
   monitoring_->close();
@@ -272,7 +272,7 @@ int run_head(const std::vector<std::string>& arguments) {
   }
   if (line->log_level) config->log_level = *line->log_level;
   set_log_level(config->log_level);
-  log_to_journal_if_started_by_it();
+  report_to_journal_if_started_by_it();
   ::signal(SIGPIPE, SIG_IGN);
   ::umask(0077);
   if (!set_nice(kNice)) log_debug("keep the ordinary priority");

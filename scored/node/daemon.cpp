@@ -6,6 +6,7 @@
 #include "base/os/notify.hpp"
 #include "proto/convert/convert.hpp"
 #include "proto/frames/hello.hpp"
+#include "scored/journal/event.hpp"
 #include "scored/node/observe/activity.hpp"
 #include "scored/node/observe/memory.hpp"
 
@@ -118,7 +119,7 @@ HeadLink::Handlers Daemon::head_handlers() {
   handlers.connected = [this] { carry_out(agent_.on_connected(parts_.clock.now())); };
   handlers.frame = [this](const proto::InFrame& frame) { on_frame(frame); };
   handlers.disconnected = [this] {
-    log_notice("lose head", kv("node", config_.name), kv("timetable", "the last one"));
+    report(Event::HeadLost, kv("node", config_.name), kv("timetable", "the last one"));
     parts_.switcher.set_meets(false);
     sampling_.stop();
     carry_out(agent_.on_disconnected(parts_.clock.now()));
@@ -219,8 +220,8 @@ void Daemon::on_welcome(const proto::InFrame& frame) {
   head_.set_greeted();
   parts_.switcher.set_meets(true);
   attempts_.resume_all();
-  log_notice("join", kv("node", config_.name), kv("cluster", message->cluster()),
-             kv("epoch", head_epoch_));
+  report(Event::NodeJoined, kv("node", config_.name), kv("cluster", message->cluster()),
+         kv("epoch", head_epoch_));
   release_constant_pages();  // the handshake's, before the first heartbeat tells the size
   tasks_.spawn("synchronise the clock", synchronise(head_.generation()));
   note_status();
@@ -307,10 +308,10 @@ void Daemon::tell_late() {
   const SwitchRecord& worst = told->worst.record;
   const AttemptId attempt = worst.entered_count > 0 ? worst.entered[0] : worst.left[0];
   const bool has_job = worst.entered_count + worst.left_count > 0;
-  log_warning("late switch", kv("node", config_.name),
-              kv("job", has_job ? fmt::format("{}", job_of(attempt)) : std::string()),
-              kv("late_us", std::chrono::ceil<std::chrono::microseconds>(worst.woke).count()),
-              kv("epoch", worst.epoch), kv("held_back", told->count - 1));
+  report(Event::SwitchLate, kv("node", config_.name),
+         kv("job", has_job ? fmt::format("{}", job_of(attempt)) : std::string()),
+         kv("late_us", std::chrono::ceil<std::chrono::microseconds>(worst.woke).count()),
+         kv("epoch", worst.epoch), kv("held_back", told->count - 1));
 }
 
 asio::awaitable<void> Daemon::synchronise(std::uint64_t generation) {
@@ -405,9 +406,9 @@ asio::awaitable<void> Daemon::run() {
   notify_ready();
   note_status();
   release_constant_pages();
-  log_notice("start node", kv("node", config_.name), kv("head", format_endpoint(config_.head)),
-             kv("cgroups", parts_.cgroups != nullptr ? parts_.cgroups->root() : "none"),
-             kv("priority", priority_name(parts_.switcher.priority())));
+  report(Event::NodeStarted, kv("node", config_.name), kv("head", format_endpoint(config_.head)),
+         kv("cgroups", parts_.cgroups != nullptr ? parts_.cgroups->root() : "none"),
+         kv("priority", priority_name(parts_.switcher.priority())));
   co_await wait_for_signal();
   notify_stopping();
   parts_.switcher.stop();
@@ -416,7 +417,7 @@ asio::awaitable<void> Daemon::run() {
   login_.close();
   if (metrics_) metrics_->close();
   co_await tasks_.stop();
-  log_notice("stop node", kv("node", config_.name), kv("attempts", agent_.attempts().size()));
+  report(Event::NodeStopping, kv("node", config_.name), kv("attempts", agent_.attempts().size()));
 }
 
 }  // namespace score::node

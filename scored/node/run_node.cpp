@@ -110,7 +110,7 @@ int run_node(const std::vector<std::string>& arguments) {
   }
   if (line->check_only) return 0;
   set_log_level(line->config.log_level);
-  log_to_journal_if_started_by_it();
+  report_to_journal_if_started_by_it();
   prepare_process();
   if (auto served = serve(std::move(line->config)); !served) {
     return refuse(kCannotStart, served.error());

@@ -4,6 +4,7 @@
 #include "proto/convert/convert.hpp"
 #include "scored/head/config/settings.hpp"
 #include "scored/head/head.hpp"
+#include "scored/journal/event.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -14,8 +15,8 @@ namespace {
 constexpr Duration kLongestWait = 24h * 36'500;  // a century; more would not fit a time point
 
 void audit(const Peer& peer, std::string_view action, Job& job, std::string_view value) {
-  log_notice("audit", kv("user", peer.name), kv("action", action), kv("job", job.info.id),
-             kv("value", value), kv("via", peer.via));
+  report(Event::CommandDone, kv("user", peer.name), kv("action", action), kv("job", job.info.id),
+         kv("value", value), kv("via", peer.via));
   note_event(job, wall_now(),
              fmt::format("{}{}{} asked by {}", action, value.empty() ? "" : " ", value, peer.name));
 }

@@ -6,6 +6,7 @@
 #include "proto/convert/convert.hpp"
 #include "scored/head/config/settings.hpp"
 #include "scored/head/head.hpp"
+#include "scored/journal/event.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,11 +15,17 @@
 namespace score::head {
 namespace {
 
-// Of a line about a node: that it takes jobs again, or no longer is there, is for everybody.
-LogLevel urgency_of(const gang::NodeView& node) {
-  if (node.state == gang::NodeState::Down) return LogLevel::Warning;
-  const bool takes_jobs = node.state == gang::NodeState::Up && !node.drained;
-  return takes_jobs ? LogLevel::Notice : LogLevel::Info;
+// Administrators search for nodes that take jobs again and for nodes that are lost.
+void log_node(const gang::NodeView& node, const char* state) {
+  const auto name = kv("node", node.info.name);
+  const auto is = kv("state", state);
+  const auto drained = kv("drained", node.drained);
+  const auto reason = kv("reason", node.down_reason);
+  if (node.state == gang::NodeState::Down)
+    return report(Event::NodeDown, name, is, drained, reason);
+  if (node.state == gang::NodeState::Up && !node.drained)
+    return report(Event::NodeUp, name, is, drained, reason);
+  log_info("change node", name, is, drained, reason);
 }
 
 // "node03 is down: lost", "node03 is up, but drained: new fans".
@@ -67,8 +74,7 @@ void Head::perform_one(gang::Action&& action) {
     if (!view) return;
     constexpr std::array<const char*, 4> kStates = {"unknown", "up", "suspect", "down"};
     const char* state = kStates.at(static_cast<std::size_t>(view->state));
-    log_event(urgency_of(*view), "change node", kv("node", view->info.name), kv("state", state),
-              kv("drained", view->drained), kv("reason", view->down_reason));
+    log_node(*view, state);
     EventAbout about;
     about.node = node->node;
     tell(monitor::EventKind::Node, state_text(*view, state), std::move(about));
@@ -205,9 +211,9 @@ void Head::note_state(Job& job, const gang::JobView& view) {
     job.progress.started = wall_now();
     job.progress.start_mark = now();
     job_waits_.add(std::max(job.progress.started - job.info.submitted, Duration(0)));
-    log_notice("start job", kv("job", job.info.id), kv("user", users_.name(job.info.user, now())),
-               kv("nodes", compress_hostlist(job.progress.placement.nodes)),
-               kv("slot", view.slot ? std::to_string(view.slot->value()) : std::string()));
+    report(Event::JobStarted, kv("job", job.info.id), kv("user", users_.name(job.info.user, now())),
+           kv("nodes", compress_hostlist(job.progress.placement.nodes)),
+           kv("slot", view.slot ? std::to_string(view.slot->value()) : std::string()));
     streams_.start_input(job.info.id);
   }
   if (view.state == JobState::Completing) streams_.release(job.info.id);
@@ -274,10 +280,10 @@ void Head::end(Job& job, const gang::JobView& view) {
   --active_;
   count_out(job.info.user);
   deadlines_.clear(id);
-  log_notice("end job", kv("job", id), kv("user", users_.name(job.info.user, now())),
-             kv("state", name_of(job.progress.state)), kv("exit", status.exit_code()),
-             kv("rank", first_failed(status)),
-             kv("reason", status.reasons_size() > 0 ? status.reasons(0) : std::string()));
+  report(Event::JobEnded, kv("job", id), kv("user", users_.name(job.info.user, now())),
+         kv("state", name_of(job.progress.state)), kv("exit", status.exit_code()),
+         kv("rank", first_failed(status)),
+         kv("reason", status.reasons_size() > 0 ? status.reasons(0) : std::string()));
   lately_ended_.emplace_back(now(), status);
   while (lately_ended_.size() > 100 || now() - lately_ended_.front().first > kShownAfterEnd) {
     lately_ended_.pop_front();

@@ -5,6 +5,7 @@
 #include "proto/convert/convert.hpp"
 #include "scored/head/config/settings.hpp"
 #include "scored/head/head.hpp"
+#include "scored/journal/event.hpp"
 
 #include <utility>
 
@@ -185,8 +186,8 @@ void Head::finish_traces(TimePoint at) {
 Status Head::set_quantum(const Peer& peer, Duration quantum) {
   auto actions = cluster_.set_quantum(quantum, now());
   if (!actions) return actions.error();
-  log_notice("audit", kv("user", peer.name), kv("action", "set quantum"),
-             kv("value", format_duration(quantum)), kv("via", peer.via));
+  report(Event::QuantumSet, kv("user", peer.name), kv("action", "set quantum"),
+         kv("value", format_duration(quantum)), kv("via", peer.via));
   tell_audit(peer, "set quantum", format_duration(quantum), std::nullopt);
   commits_->add(quantum_setting(quantum));
   perform(std::move(*actions));
@@ -196,8 +197,8 @@ Status Head::set_quantum(const Peer& peer, Duration quantum) {
 Status Head::set_slots(const Peer& peer, std::uint32_t slots) {
   auto actions = cluster_.set_max_slots(slots, now());
   if (!actions) return actions.error();
-  log_notice("audit", kv("user", peer.name), kv("action", "set slots"), kv("value", slots),
-             kv("via", peer.via));
+  report(Event::CommandDone, kv("user", peer.name), kv("action", "set slots"), kv("value", slots),
+         kv("via", peer.via));
   tell_audit(peer, "set slots", std::to_string(slots), std::nullopt);
   commits_->add(slots_setting(slots));
   perform(std::move(*actions));
@@ -205,7 +206,8 @@ Status Head::set_slots(const Peer& peer, std::uint32_t slots) {
 }
 
 void Head::set_idle_detection(const Peer& peer, bool on) {
-  log_notice("audit", kv("user", peer.name), kv("action", "set idle detection"), kv("on", on));
+  report(Event::CommandDone, kv("user", peer.name), kv("action", "set idle detection"),
+         kv("on", on));
   commits_->add(idle_setting(on));
   perform(cluster_.set_idle_detection(on, now()));
 }
@@ -227,8 +229,9 @@ Status Head::drain(const Peer& peer, const wire::DrainNodes& message) {
     auto actions =
         message.resume() ? cluster_.resume_node(node, now()) : cluster_.drain(node, reason, now());
     if (!actions) return actions.error().with_context("{}", links_.name(node));
-    log_notice("audit", kv("user", peer.name), kv("action", message.resume() ? "resume" : "drain"),
-               kv("node", links_.name(node)), kv("reason", reason), kv("via", peer.via));
+    report(Event::CommandDone, kv("user", peer.name),
+           kv("action", message.resume() ? "resume" : "drain"), kv("node", links_.name(node)),
+           kv("reason", reason), kv("via", peer.via));
     tell_audit(peer, message.resume() ? "resume" : "drain",
                fmt::format("{} {}", links_.name(node), reason), std::nullopt);
     commits_->add(
@@ -239,7 +242,7 @@ Status Head::drain(const Peer& peer, const wire::DrainNodes& message) {
 }
 
 void Head::shut_down(const Peer& peer, std::function<void()> on_idle) {
-  log_notice("audit", kv("user", peer.name), kv("action", "shut down"), kv("jobs", active_));
+  report(Event::CommandDone, kv("user", peer.name), kv("action", "shut down"), kv("jobs", active_));
   is_shutting_down_ = true;
   on_idle_ = std::move(on_idle);
   idle_deadline_ = now() + limits::kStopDeadline;

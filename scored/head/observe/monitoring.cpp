@@ -18,6 +18,7 @@
 #include "scored/head/config/settings.hpp"
 #include "scored/head/observe/metrics.hpp"
 #include "scored/head/observe/sample_wire.hpp"
+#include "scored/journal/event.hpp"
 
 #include <algorithm>
 #include <sys/random.h>
@@ -422,8 +423,9 @@ Result<std::string> Monitoring::act(const monitor::WebUser& who, const monitor::
   peer.name = who.name;
   peer.via = "web";
   if (!may(peer, action)) {
-    log_warning("refuse", kv("user", peer.name), kv("action", monitor::name_of(action.kind)),
-                kv("object", monitor::object_of(action)), kv("via", peer.via));
+    report(Event::CommandRefused, kv("user", peer.name),
+           kv("action", monitor::name_of(action.kind)), kv("object", monitor::object_of(action)),
+           kv("via", peer.via));
     return fail(Errc::Denied, "{} may not do this", peer.name);
   }
   if (action.job != JobId()) {

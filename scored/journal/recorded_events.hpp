@@ -1,0 +1,40 @@
+#pragma once
+// For tests: keeps the events that are reported while it lives.
+
+#include "scored/journal/event.hpp"
+
+#include <algorithm>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace score {
+
+using JournalEntry = std::map<std::string, std::string>;
+
+struct RecordedEvents {
+  RecordedEvents() {
+    set_journal_sink([this](std::span<const JournalField> fields) {
+      entries.emplace_back(fields.begin(), fields.end());
+      return true;
+    });
+  }
+
+  RecordedEvents(const RecordedEvents&) = delete;
+  RecordedEvents& operator=(const RecordedEvents&) = delete;
+
+  ~RecordedEvents() { set_journal_sink({}); }
+
+  // How many entries have this value.
+  [[nodiscard]] long count(const std::string& field, const std::string& value) const {
+    return std::ranges::count_if(entries, [&](const JournalEntry& entry) {
+      const auto found = entry.find(field);
+      return found != entry.end() && found->second == value;
+    });
+  }
+
+  std::vector<JournalEntry> entries;
+};
+
+}  // namespace score
