@@ -11,7 +11,7 @@
 // --viewers WebSockets at 10 Hz, from the head's counters. heap: of the simulated page after collecting, --minutes long.
 import os from 'node:os';
 import { parseArgs } from 'node:util';
-import { browserPath, Cluster, missing, require, until } from '../../tests/browser/cluster.mjs';
+import { browserPath, Cluster, missing, require, until } from '../support/cluster.mjs';
 
 const { values } = parseArgs({ options: {
   json: { type: 'boolean', default: false }, nodes: { type: 'string', default: '64' },

@@ -18,7 +18,7 @@ import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parents[1] / 'tests' / 'integration'), str(HERE.parent / 'gang')]
+sys.path[:0] = [str(HERE.parent / 'support'), str(HERE.parent / 'gang')]
 sys.dont_write_bytecode = True
 from cluster import EXAMPLES, Cluster, wait_until  # noqa: E402  (needs the path)
 from measure import cpu_ns  # noqa: E402

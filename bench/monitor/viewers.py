@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / 'tests' / 'integration'))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'support'))
 sys.dont_write_bytecode = True
 from web import Web, WebSocket  # noqa: E402  (needs the path)
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
-import { Cluster, missing, picture, require, startBrowser, until } from './cluster.mjs';
+import { Cluster, missing, picture, require, startBrowser, until } from '../../bench/support/cluster.mjs';
 
 const skip = missing();
 const jobNames = Array.from({ length: 8 }, (_, index) => `job${index}`);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import http from 'node:http';
 import { after, before, describe, test } from 'node:test';
-import { Cluster, examples, missing, picture, require, startBrowser, until } from './cluster.mjs';
+import { Cluster, examples, missing, picture, require, startBrowser, until } from '../../bench/support/cluster.mjs';
 
 const skip = missing();
 let cluster, browser, url;

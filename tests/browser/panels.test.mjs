@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
-import { Cluster, examples, missing, picture, require, startBrowser, until } from './cluster.mjs';
+import { Cluster, examples, missing, picture, require, startBrowser, until } from '../../bench/support/cluster.mjs';
 
 const nodes = 4;
 const skip = missing();

@@ -2,7 +2,7 @@
 // usage: node tests/browser/screenshot.mjs [DIRECTORY]    (SCORE_BIN: where the programs are; see ./try screenshot)
 import { existsSync, mkdirSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { Cluster, examples, missing, startBrowser, until } from './cluster.mjs';
+import { Cluster, examples, missing, startBrowser, until } from '../../bench/support/cluster.mjs';
 
 const nodes = 64;
 const mostBytes = 200_000;

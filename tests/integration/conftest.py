@@ -1,11 +1,7 @@
 import os
-import sys
 
 import pytest
-
-sys.path.insert(0, os.path.dirname(__file__))
-
-from cluster import Cluster  # noqa: E402  (needs the path)
+from cluster import Cluster
 
 
 @pytest.fixture(scope='module')

@@ -1,16 +1,13 @@
 """scbench's own measurements come out whole; what they say about speed is not judged here."""
 import json
 import os
-import pathlib
 import subprocess
-import sys
 import xml.dom.minidom
 
 import pytest
 
 from cluster import BIN, EXAMPLES, LIMIT, Cluster
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / 'bench' / 'gang'))
 import measure  # noqa: E402
 
 

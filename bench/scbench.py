@@ -16,8 +16,7 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / 'pm'), str(HERE.parent / 'cosmo'), str(HERE.parent / 'mpi'),
-                str(HERE.parent / 'npb'), str(HERE.parents[1] / 'tests' / 'integration')]
+sys.path[:0] = [str(HERE / folder) for folder in ('gang', 'pm', 'cosmo', 'mpi', 'support')]
 
 import cosmo  # noqa: E402
 import figure11  # noqa: E402

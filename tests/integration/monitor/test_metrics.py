@@ -52,7 +52,7 @@ def test_metrics_of_head_and_nodes_are_clean(fresh):
 def test_prometheus_scrapes_the_cluster(few, web, tmp_path):
     if shutil.which('prometheus') is None:
         pytest.skip('no prometheus')
-    rules = pathlib.Path(__file__).parents[2] / 'deploy/prometheus/scored.rules.yml'
+    rules = pathlib.Path(__file__).parents[3] / 'deploy/prometheus/scored.rules.yml'
     (tmp_path / 'p.yml').write_text(
         'global: {scrape_interval: 1s, evaluation_interval: 1s}\n'
         f'rule_files: ["{rules}"]\n'
