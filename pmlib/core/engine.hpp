@@ -10,8 +10,8 @@
 //   on_resume    the job was stopped for a while and goes on
 //
 // Why it is not the published protocol: that one stalls or loses data in several ways. Each repair
-// has a name (G1 ... G24, see docs/lab/pm.md). Six of them can be switched off through the Rules so
-// that the model checker can show that each is needed.
+// has a name (G1 ... G24, see docs/reference/pm.md). Six of them can be switched off through the
+// Rules so that the model checker can show that each is needed.
 //
 // Numbers are serial (RFC 1982): windows are at most half of the number space. Times are
 // microseconds on the job's own clock, which stands still while the job is stopped; they wrap.

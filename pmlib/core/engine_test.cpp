@@ -1,4 +1,4 @@
-// One packet script for each row of the repair table in docs/lab/pm.md that the engine decides.
+// One packet script per row of the repair table in docs/reference/pm.md that the engine decides.
 // Compiled once more for each repair that can be switched off, with SCORE_PM_WITHOUT naming its
 // switch: there the script of that row must fail (tests pm_script.without_*).
 #include "pmlib/core/engine.hpp"

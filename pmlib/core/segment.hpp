@@ -1,6 +1,6 @@
 // The context segment: everything of one endpoint of a job's network, in one contiguous piece of
 // memory without a pointer in it. Saving a context is copying these bytes, restoring it is copying
-// them back, also into another process or onto another node. Layout: docs/lab/pm.md.
+// them back, also into another process or onto another node. Layout: docs/reference/pm.md.
 //
 // Two kinds of readers:
 //   the owner maps the segment and trusts it: it wrote it, or checked it with validate_image();

@@ -79,7 +79,7 @@ constexpr std::size_t kWideBytes = 256;
 
 // Out of a slot. The C library copies a few kilobytes by one instruction (rep movsb). That is the
 // quickest way into a slot. But reading what the other processor has just written takes longer so
-// than by vectors; with more bytes under way it was the other way round. See docs/adr/0048.
+// than by vectors; with more bytes under way it was the other way round. See docs/adr/0052.
 void copy_out(std::byte* to, const std::byte* from, std::size_t length, bool is_short) {
   static const bool is_wide = __builtin_cpu_supports("avx512f") != 0;
   const std::size_t done = is_short && is_wide ? copy_wide(to, from, length) : 0;

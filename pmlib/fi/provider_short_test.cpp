@@ -1,4 +1,4 @@
-// The short way of short messages, through libfabric: see docs/adr/0049.
+// The short way of short messages, through libfabric: see docs/adr/0038.
 #include "pmlib/fi/provider_fixture.hpp"
 
 #include <algorithm>

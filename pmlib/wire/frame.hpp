@@ -1,4 +1,4 @@
-// The frame of PM: what travels on a wire between two endpoints of one job. See docs/lab/pm.md.
+// The frame of PM, which travels between two endpoints of one job. See docs/reference/pm.md.
 //
 // Every frame names its job (64-bit key) and the incarnation of it (generation); one that does not
 // match is counted and dropped. The checksum covers payload and header, in this order, so that a

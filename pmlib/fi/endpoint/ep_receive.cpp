@@ -87,7 +87,7 @@ Inflow* Ep::on_message(const Incoming& in, std::size_t& left) {
 }
 
 // The usual message: for a receive of one piece that it fits, and nobody else to be told. What
-// claim(), scatter() and received() do for it, in less code (docs/adr/0036).
+// claim(), scatter() and received() do for it, in less code (docs/adr/0038).
 bool Ep::take_short(const Incoming& in) {
   MatchTable& table = table_of(in.header.kind);
   const std::size_t length = in.bytes.size();

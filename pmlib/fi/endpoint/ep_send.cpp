@@ -80,7 +80,7 @@ void Ep::ended(const Report& report, int error) {
   counter->add(1);
 }
 
-// A short message takes as long as its code has cache lines (docs/adr/0036), so the usual one has a
+// A short message takes as long as its code has cache lines (docs/adr/0038), so the usual one has a
 // way of its own. False: it has to go the long way, and nothing was done.
 bool Ep::send_short(const Short& m, const void* buffer, std::size_t length) {
   PortName to;

@@ -1,5 +1,5 @@
 // What the libfabric provider puts into PM messages: a header of 16 bytes, for most kinds an
-// extension behind it, then the bytes themselves. See docs/lab/pm-fi.md for who sends what when.
+// extension behind it, then the bytes themselves. Protocol: docs/reference/pm-fi.md.
 //
 // A peer belongs to the same job but may be broken: everything read here is checked before use.
 #pragma once

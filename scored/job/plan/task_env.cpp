@@ -36,7 +36,7 @@ void add_slurm(std::vector<std::string>& out, const Plan& plan, std::uint32_t ta
 }
 
 // An Open MPI that polls for a message would keep the core from the rank that is to send it. MPICH
-// has no such switch that makes a difference (docs/lab/mpi-mpich.md).
+// has no such switch that makes a difference (docs/lab/mpi-compatibility.md).
 constexpr std::string_view kYield = "OMPI_MCA_mpi_yield_when_idle";
 
 }  // namespace
