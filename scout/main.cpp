@@ -86,7 +86,7 @@ std::span<const Command> all_commands() {
 int main(int argc, char** argv) {
   using namespace score::scout;
   std::signal(SIGPIPE, SIG_IGN);
-  if (!have_standard_descriptors()) return kExitError;
+  if (!have_standard_descriptors()) return score::kExitError;
   const std::string_view path = argc > 0 ? argv[0] : "score";
   const std::string name(path.substr(path.rfind('/') + 1));
   std::vector<std::string> args(argv + std::min(argc, 1), argv + argc);

@@ -1,5 +1,6 @@
 #include "gang/head/cluster.hpp"
 
+#include "base/exit_codes.hpp"
 #include "gang/head/cluster_impl.hpp"
 
 #include <algorithm>
@@ -12,7 +13,6 @@ using base::fail;
 using base::Result;
 
 namespace {
-constexpr int kErrorExitCode = 125;
 constexpr int kInterruptedExitCode = 130;
 }  // namespace
 
@@ -293,7 +293,7 @@ Result<void> Cluster::Impl::release(JobId id, TimePoint now, Actions& out) {
   const auto possible = check((*job)->request);
   if (!possible) {  // nodes became known meanwhile
     waiting_.insert((*job)->wait);
-    end(**job, JobState::LaunchFailed, possible.error().context(), kErrorExitCode, now, out);
+    end(**job, JobState::LaunchFailed, possible.error().context(), kExitError, now, out);
     return {};
   }
   (*job)->shape = *possible;

@@ -12,15 +12,12 @@
 // A job of which every task waits for a message, for ever, is deadlocked: nobody can send one. That
 // is said after deadlock_after, in which every node has looked again several times.
 // It is tested by idle_test.cpp.
+#include "base/exit_codes.hpp"
 #include "gang/head/cluster_impl.hpp"
 
 namespace score::gang {
 
-namespace {
-
-constexpr int kDeadlockExitCode = 125;
-
-}  // namespace
+namespace {}  // namespace
 
 void Cluster::Impl::forget_activity(Job& job) {
   job.quiet_since.reset();
@@ -85,7 +82,7 @@ void Cluster::Impl::judge_activity(Job& job, TimePoint now, Actions& out) {
 void Cluster::Impl::deadlocked(Job& job, TimePoint now, Actions& out) {
   set_activity(job, JobActivity::Deadlocked, out);
   if (!job.request.kill_deadlock) return;
-  end(job, JobState::Failed, kDeadlockReason, kDeadlockExitCode, now, out);
+  end(job, JobState::Failed, kDeadlockReason, kExitError, now, out);
 }
 
 void Cluster::Impl::note_background(const Layout& layout, Actions& out) {

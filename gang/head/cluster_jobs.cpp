@@ -4,6 +4,7 @@
 // it is left on any node.
 // It is tested by cluster_test.cpp.
 #include "base/assert.hpp"
+#include "base/exit_codes.hpp"
 #include "gang/head/cluster_impl.hpp"
 
 #include <algorithm>
@@ -14,8 +15,6 @@ namespace score::gang {
 
 namespace {
 
-constexpr int kErrorExitCode = 125;
-constexpr int kTimeLimitExitCode = 124;
 constexpr int kSignalBase = 128;
 
 int code_of(const base::TaskExit& exit) {
@@ -281,7 +280,7 @@ void Cluster::Impl::blame(Job& job, Job::Failure failure, TimePoint now, Actions
 void Cluster::Impl::refused(Job& job, std::size_t member, const base::Refused& message,
                             TimePoint now, Actions& out) {
   const int code =
-      message.exit_code >= 1 && message.exit_code <= 255 ? message.exit_code : kErrorExitCode;
+      message.exit_code >= 1 && message.exit_code <= 255 ? message.exit_code : kExitError;
   end(job, job.state == JobState::Launching ? JobState::LaunchFailed : JobState::NodeFailed,
       fmt::format("{}: {}", name_of(job, member), message.reason), code, now, out);
   gone(job, member, now, out);
@@ -296,10 +295,10 @@ void Cluster::Impl::exited(Job& job, std::size_t member, const base::Exited& mes
   const std::string name = name_of(job, member);
   const std::string why = message.reason.empty() ? "ended before it was started" : message.reason;
   if (job.members[member] != Member::Started) {
-    end(job, JobState::LaunchFailed, fmt::format("{}: {}", name, why), kErrorExitCode, now, out);
+    end(job, JobState::LaunchFailed, fmt::format("{}: {}", name, why), kExitError, now, out);
   } else if (!message.reason.empty()) {
     end(job, JobState::Failed, fmt::format("{}: {}", name, why),
-        job.exit_code != 0 ? job.exit_code : kErrorExitCode, now, out);
+        job.exit_code != 0 ? job.exit_code : kExitError, now, out);
   }
   for (const base::TaskExit& exit : fresh) judge_exit(job, member, exit, now, out);
   bool all_known = true;
@@ -308,7 +307,7 @@ void Cluster::Impl::exited(Job& job, std::size_t member, const base::Exited& mes
   }
   if (!all_known) {
     end(job, JobState::NodeFailed, fmt::format("{} does not say how its tasks ended", name),
-        kErrorExitCode, now, out);
+        kExitError, now, out);
   }
   gone(job, member, now, out);
 }
@@ -446,7 +445,7 @@ void Cluster::Impl::deadline_due(Job& job, DeadlineKind kind, TimePoint now, Act
     case DeadlineKind::Wall:
       return end(job, JobState::TimedOut,
                  fmt::format("wall-time limit {} reached", seconds(job.request.wall_limit)),
-                 kTimeLimitExitCode, now, out);
+                 kExitLimit, now, out);
     case DeadlineKind::Scheduled:
       return watch_scheduled_limit(job, now, out);
     case DeadlineKind::Quiet:
@@ -464,7 +463,7 @@ void Cluster::Impl::launch_overdue(Job& job, TimePoint now, Actions& out) {
   }
   end(job, JobState::LaunchFailed,
       fmt::format("no answer within {} from {}", seconds(config.launch_deadline), silent),
-      kErrorExitCode, now, out);
+      kExitError, now, out);
 }
 
 // Tasks are forked in the job's own slices, so its own time counts: a job that is suspended, or has
@@ -482,7 +481,7 @@ void Cluster::Impl::begin_overdue(Job& job, TimePoint now, Actions& out) {
   }
   end(job, JobState::LaunchFailed,
       fmt::format("no task began within {} on {}", seconds(config.launch_deadline), silent),
-      kErrorExitCode, now, out);
+      kExitError, now, out);
 }
 
 // What a living node could not kill in time is not waited for: the job ends, and nothing is placed
@@ -510,7 +509,7 @@ void Cluster::Impl::watch_scheduled_limit(Job& job, TimePoint now, Actions& out)
   if (missing <= Duration::zero()) {
     return end(job, JobState::TimedOut,
                fmt::format("time limit {} reached", seconds(job.request.scheduled_limit)),
-               kTimeLimitExitCode, now, out);
+               kExitLimit, now, out);
   }
   const bool near = missing <= cycles_.newest().length();
   const Duration wait = near ? time_to_run(job, missing, now) : missing;

@@ -3,6 +3,7 @@
 // never heard of, is killed; until it is gone (a zombie) nothing new is placed on the node, so
 // cores and memory are never in use twice.
 // It is tested by cluster_test.cpp.
+#include "base/exit_codes.hpp"
 #include "gang/head/cluster_impl.hpp"
 
 #include <algorithm>
@@ -14,7 +15,6 @@ using base::fail;
 
 namespace {
 
-constexpr int kErrorExitCode = 125;
 constexpr Epoch kNoSuchEpoch{std::uint64_t{1} << 63U};  // or one node could use up all numbers
 
 // A head that is this late was kept from running itself: what nodes have answered meanwhile may be
@@ -117,7 +117,7 @@ void Cluster::Impl::end_impossible(TimePoint now, Actions& out) {
     if (plain && std::any_of(possible.begin(), possible.end(), as_small)) continue;
     const auto checked = check(job.request);
     if (!checked) {
-      end(job, JobState::LaunchFailed, checked.error().context(), kErrorExitCode, now, out);
+      end(job, JobState::LaunchFailed, checked.error().context(), kExitError, now, out);
     } else {
       job.shape = *checked;
       if (plain) possible.push_back(job.shape);
@@ -206,7 +206,7 @@ void Cluster::Impl::reconcile_missing(Job& job, std::size_t member, TimePoint no
     return prepare_on(job, member, out);
   }
   end(job, JobState::NodeFailed, fmt::format("{} came back without the job", name_of(job, member)),
-      kErrorExitCode, now, out);
+      kExitError, now, out);
   gone(job, member, now, out);
 }
 
@@ -269,7 +269,7 @@ void Cluster::Impl::lose_jobs(NodeIndex index, const std::string& reason, TimePo
     const auto member = job != nullptr ? member_of(*job, index) : std::nullopt;
     if (!member || job->members[*member] == Member::Gone) continue;
     // First the end, so that the others are killed; then nothing is left to wait for here.
-    end(*job, JobState::NodeFailed, reason, kErrorExitCode, now, out);
+    end(*job, JobState::NodeFailed, reason, kExitError, now, out);
     gone(*job, *member, now, out);
   }
 }

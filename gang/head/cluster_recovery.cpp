@@ -4,6 +4,7 @@
 // are tried again; what is left of them on nodes has an older attempt and is killed when the nodes
 // come.
 // It is tested by cluster_test.cpp and tests/sim.
+#include "base/exit_codes.hpp"
 #include "gang/head/cluster_impl.hpp"
 
 #include <algorithm>
@@ -40,21 +41,21 @@ void Cluster::Impl::recover_one(const RecoveredJob& r, TimePoint now, Actions& o
     job.started.reset();
     const auto possible = check(r.request);
     if (!possible) {
-      return end(job, JobState::LaunchFailed, possible.error().context(), 125, now, out);
+      return end(job, JobState::LaunchFailed, possible.error().context(), kExitError, now, out);
     }
     job.shape = *possible;
     if (job.attempts + 1 >= base::kAttemptsPerJob) {  // as by a head that ends in each launch
       return end(job, JobState::LaunchFailed,
                  fmt::format("it was launched {} times; no more can be told apart", job.attempts),
-                 125, now, out);
+                 kExitError, now, out);
     }
     if (!r.request.held) waiting_.insert(job.wait);
     if (r.state == JobState::Launching) out.push_back(JobChanged{job.id});
     return;
   }
   if (!recover_placement(job, r)) {
-    return end(job, JobState::NodeFailed, "its nodes are not in the configuration any more", 125,
-               now, out);
+    return end(job, JobState::NodeFailed, "its nodes are not in the configuration any more",
+               kExitError, now, out);
   }
   job.members.assign(job.cells.nodes.size(), Member::Started);
   for (std::size_t m = 0; m < job.members.size(); ++m) job.to_begin.insert(m);

@@ -6,7 +6,9 @@
 // connection is not: the head, and with it the meaning of cluster time, may have changed.
 #include "gang/node/node_agent.hpp"
 
+#include "base/exit_codes.hpp"
 #include "base/limits.hpp"
+#include "base/overloaded.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -16,12 +18,6 @@ namespace score::gang {
 
 namespace {
 
-template <typename... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
-
-constexpr int kErrorExitCode = 125;  // of scored, not of the program
 constexpr int kKillSignal = 9;
 
 base::AttemptPhase reported(Phase phase) {
@@ -148,7 +144,7 @@ void NodeAgent::prepare(const base::PrepareTasks& message, NodeActions& out) {
   const AttemptId id = message.placed.attempt;
   if (!well_formed(message.placed)) {
     ++unexpected_count_;
-    say(base::Refused{id, kErrorExitCode, "the placement makes no sense"}, out);
+    say(base::Refused{id, kExitError, "the placement makes no sense"}, out);
     return;
   }
   const bool is_new = !attempts_.contains(id);
@@ -244,8 +240,7 @@ NodeActions NodeAgent::on_shepherd(AttemptId id, const ShepherdEvent& event, Tim
                    if (attempt.phase == Phase::Exited) return;  // after its end: as it should be
                    out.push_back(KillAttempt{id});
                    if (attempt.phase == Phase::Preparing && !attempt.killed) {
-                     return refuse(id, kErrorExitCode, "the shepherd died before it was ready",
-                                   out);
+                     return refuse(id, kExitError, "the shepherd died before it was ready", out);
                    }
                    if (!attempt.killed && attempt.reason.empty())
                      attempt.reason = "its shepherd died";

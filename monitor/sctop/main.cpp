@@ -1,5 +1,6 @@
 // sctop: the cluster live in a terminal. A view of what `score top --json` prints.
 
+#include "base/exit_codes.hpp"
 #include "monitor/sctop/curses_screen.hpp"
 #include "monitor/sctop/document_source.hpp"
 #include "monitor/sctop/view.hpp"
@@ -14,7 +15,6 @@ namespace {
 
 using namespace score::sctop;  // NOLINT: the program is its use
 
-constexpr int kError = 125;
 constexpr int kWaitMs = 1000;  // a resized terminal is drawn anew at the latest then
 
 struct Options {
@@ -27,7 +27,7 @@ struct Options {
 
 int complain(const std::string& text) {
   std::fprintf(stderr, "sctop: %s\n", text.c_str());
-  return kError;
+  return score::kExitError;
 }
 
 score::Result<DocumentSource> open_source(const Options& options) {
@@ -53,7 +53,7 @@ int show_once(DocumentSource& source, const Options& options) {
   while (source.read()) {
     if ((line = source.newest())) break;
   }
-  if (!line) return kError;  // the command said why
+  if (!line) return score::kExitError;  // the command said why
   const auto model = parse_document(*line);
   if (!model) return complain(model.error().message());
   const std::size_t lines = 12 + model->rows.size() + model->jobs.size() + model->nodes.size();

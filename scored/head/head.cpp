@@ -1,5 +1,6 @@
 #include "scored/head/head.hpp"
 
+#include "base/exit_codes.hpp"
 #include "base/os/log.hpp"
 #include "proto/convert/convert.hpp"
 #include "scored/head/config/settings.hpp"
@@ -44,7 +45,7 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, Store store, S
                               if (job == nullptr || job->nodes.empty()) return;
                               AbortRequested abort;
                               abort.attempt = attempt;
-                              abort.code = 125;
+                              abort.code = kExitError;
                               abort.message = std::move(why);
                               perform(cluster_.node_says(job->nodes.front(), abort, now()));
                             }}),

@@ -6,6 +6,7 @@
 // if something did, and end of file when both programs run.
 #include "scored/launcher/start.hpp"
 
+#include "base/exit_codes.hpp"
 #include "scored/launcher/identity.hpp"
 #include "scored/launcher/protocol.hpp"
 
@@ -92,7 +93,7 @@ int open_cgroup(const StartSpec& spec, const char* below) {
   Note note{.error = errno != 0 ? errno : EIO};
   snprintf(note.step, sizeof note.step, "%s", step);
   [[maybe_unused]] const ssize_t sent = write(child.fds.notes[1], &note, sizeof note);
-  _exit(127);
+  _exit(kExitNotFound);
 }
 
 void must(bool done, const Child& child, const char* step) {

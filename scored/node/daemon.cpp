@@ -4,6 +4,7 @@
 #include "base/os/host_facts.hpp"
 #include "base/os/log.hpp"
 #include "base/os/notify.hpp"
+#include "base/overloaded.hpp"
 #include "proto/convert/convert.hpp"
 #include "proto/frames/hello.hpp"
 #include "scored/journal/event.hpp"
@@ -39,11 +40,6 @@ static_assert(kBeatsAnExchange * limits::kHeartbeatPeriod <= limits::kDeadAfter)
 static_assert(kBeatsAnExchangeOfSame * limits::kHeartbeatPeriod + std::chrono::seconds{1} <
                   HeadLink::kSilenceLimit,
               "an answer may be a second late before the head is taken for gone");
-
-template <typename... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
 
 gang::NodeAgentConfig agent_config(const NodeConfig& config) {
   gang::NodeAgentConfig made;

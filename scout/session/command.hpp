@@ -2,6 +2,7 @@
 // and how it speaks. Results go to stdout, talk to stderr.
 #pragma once
 
+#include "base/exit_codes.hpp"
 #include "base/result.hpp"
 #include "base/text.hpp"
 
@@ -20,14 +21,6 @@ class App;
 }
 
 namespace score::scout {
-
-// 0 ... 123 and 128+signal are the job's own.
-inline constexpr int kExitOk = 0;
-inline constexpr int kExitLimit = 124;  // the job's time limit
-inline constexpr int kExitError = 125;  // of this command or the cluster
-inline constexpr int kExitCannotExecute = 126;
-inline constexpr int kExitNotFound = 127;
-inline constexpr int kExitInterrupted = 130;
 
 struct Invocation {
   std::string name;               // as the user called it: "scrun", "score job"

@@ -1,6 +1,7 @@
 // What gang::Cluster decided, carried out in its order. Actions can cause events that cause actions
 // (a specification that cannot be read is a refusal): they are queued, never nested. When the queue
 // is empty, jobs that changed are looked at once each: saved, shown, ended.
+#include "base/exit_codes.hpp"
 #include "base/os/log.hpp"
 #include "base/text/hostlist.hpp"
 #include "proto/convert/convert.hpp"
@@ -108,7 +109,7 @@ void Head::prepare(NodeId node, PrepareTasks&& message) {
     log_error("cannot launch job", kv("job", job->info.id), kv("err", spec.error()));
     Refused refused;
     refused.attempt = attempt;
-    refused.exit_code = 125;
+    refused.exit_code = kExitError;
     refused.reason = "the head cannot read the job: " + spec.error().message();
     return perform(cluster_.node_says(node, refused, now()));
   }

@@ -1,5 +1,6 @@
 // What clients ask about jobs. Text of users is escaped here, once, where it becomes something to
 // show; the specification itself is kept as it came.
+#include "base/exit_codes.hpp"
 #include "base/os/log.hpp"
 #include "base/text.hpp"
 #include "gang/matrix/shape.hpp"
@@ -19,7 +20,6 @@ constexpr std::size_t kMaxShownDirectory = 256;
 constexpr std::int64_t kLatelyEnded = 200;  // shown by a list that asks for ended jobs
 constexpr int kMaxListedJobs = 20'000;
 constexpr std::size_t kMaxListBytes = 15 * limits::kMiB;
-constexpr int kShellErrorExit = 125;
 constexpr Duration kLongestWait = 24h * 36'500;  // a century; more would not fit a time point
 
 std::string shown_command(const wire::LaunchSpec& spec) {
@@ -245,7 +245,7 @@ void Head::refuse_stored(Job& job, const Error& error) {
   view.id = job.info.id;
   view.user = job.info.user;
   view.state = JobState::LaunchFailed;
-  view.exit_code = kShellErrorExit;
+  view.exit_code = kExitError;
   view.reasons = {error.message()};
   end(job, view);
 }
@@ -314,7 +314,7 @@ void Head::meet_deadline(const Deadlines::Due& due) {
     case DeadlineKind::Immediate:
       job->why_ended = fmt::format("could not start within {} (--immediate)",
                                    format_duration(job->info.immediate));
-      job->exit_code = kShellErrorExit;
+      job->exit_code = kExitError;
       return finish_cancel(due.job, gang::EndCause::User);
     case DeadlineKind::Drop:
       return;

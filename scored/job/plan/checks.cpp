@@ -1,6 +1,7 @@
 #include "scored/job/plan/checks.hpp"
 
 #include "base/errc.hpp"
+#include "base/exit_codes.hpp"
 #include "base/os/fd.hpp"
 #include "base/os/spawn.hpp"
 #include "base/text.hpp"
@@ -17,10 +18,6 @@
 namespace score::shepherd {
 
 namespace {
-
-constexpr int kCannotStart = 125;
-constexpr int kCannotExecute = 126;
-constexpr int kNotFound = 127;
 
 // Linux: one string of argv or envp is at most 32 pages, all together a quarter of the stack limit,
 // between 128 KiB and 6 MiB (execve(2)).
@@ -71,7 +68,7 @@ Refusal refuse(int exit_code, const base::Error& error) {
 
 std::optional<Refusal> check_directory(const wire::LaunchSpec& spec) {
   if (chdir(spec.directory().c_str()) == 0) return std::nullopt;
-  return refuse(kCannotExecute,
+  return refuse(kExitCannotExecute,
                 base::fail(base::errno_code(errno), "directory {}", printable(spec.directory())));
 }
 
@@ -84,17 +81,19 @@ std::optional<Refusal> check_executable(const wire::LaunchSpec& spec) {
   struct stat info {};
 
   if (has_slash && stat(name.c_str(), &info) != 0 && errno != ENOENT) {
-    return refuse(kCannotExecute,
+    return refuse(kExitCannotExecute,
                   base::fail(base::errno_code(errno), "executable {}", printable(name)));
   }
   if (has_slash && S_ISDIR(info.st_mode)) {
-    return Refusal{kCannotExecute, fmt::format("executable {}: is a directory", printable(name))};
+    return Refusal{kExitCannotExecute,
+                   fmt::format("executable {}: is a directory", printable(name))};
   }
   if (path.error().is(base::Errc::NotFound)) {
-    return Refusal{kNotFound, fmt::format("executable {}: not found{}", printable(name),
-                                          has_slash ? "" : " in PATH")};
+    return Refusal{kExitNotFound, fmt::format("executable {}: not found{}", printable(name),
+                                              has_slash ? "" : " in PATH")};
   }
-  return Refusal{kCannotExecute, fmt::format("executable {}: permission denied", printable(name))};
+  return Refusal{kExitCannotExecute,
+                 fmt::format("executable {}: permission denied", printable(name))};
 }
 
 // Without this the tasks would be started everywhere only to fail in execve.
@@ -106,14 +105,14 @@ std::optional<Refusal> check_sizes(const Plan& plan) {
   };
   for (const auto& argument : plan.spec.argv()) {
     if (!add(argument)) {
-      return Refusal{kCannotExecute, fmt::format("argument of {} bytes: this system allows {}",
-                                                 argument.size(), kMaxStringBytes - 1)};
+      return Refusal{kExitCannotExecute, fmt::format("argument of {} bytes: this system allows {}",
+                                                     argument.size(), kMaxStringBytes - 1)};
     }
   }
   for (const auto& variable : plan.spec.env()) {
     if (add(variable)) continue;
     const auto name = std::string_view(variable).substr(0, variable.find('='));
-    return Refusal{kCannotExecute,
+    return Refusal{kExitCannotExecute,
                    fmt::format("environment variable {} of {} bytes: this system allows {}",
                                printable(name), variable.size(), kMaxStringBytes - 1)};
   }
@@ -125,9 +124,10 @@ std::optional<Refusal> check_sizes(const Plan& plan) {
   const std::size_t allowed =
       std::clamp<std::size_t>(stack.rlim_cur / 4, kMinExecBytes, kMaxExecBytes);
   if (sum <= allowed) return std::nullopt;
-  return Refusal{kCannotExecute, fmt::format("arguments and environment of {} bytes: this system "
-                                             "allows {} (a quarter of the stack limit)",
-                                             sum, allowed)};
+  return Refusal{kExitCannotExecute,
+                 fmt::format("arguments and environment of {} bytes: this system "
+                             "allows {} (a quarter of the stack limit)",
+                             sum, allowed)};
 }
 
 // Could it be written? Nothing is created or truncated: another node may still refuse.
@@ -156,8 +156,8 @@ std::optional<Refusal> check_files(const Plan& plan, const std::string& pattern,
     auto path = expand_pattern(
         pattern,
         {.job = plan.spec.job(), .rank = plan.rank_of(task), .node = plan.prepare.node_name()});
-    if (!path) return refuse(kCannotStart, path.error());
-    if (auto good = check(*path); !good) return refuse(kCannotStart, good.error());
+    if (!path) return refuse(kExitError, path.error());
+    if (auto good = check(*path); !good) return refuse(kExitError, good.error());
   }
   return std::nullopt;
 }
@@ -199,7 +199,7 @@ std::optional<Refusal> check_plan(const Plan& plan) {
   if (auto refusal = check_executable(spec)) return refusal;
   if (auto refusal = check_sizes(plan)) return refusal;
   if (auto limits = limits_of(plan); !limits) {
-    return Refusal{kCannotStart, limits.error().context()};
+    return Refusal{kExitError, limits.error().context()};
   }
   if (auto refusal = check_files(plan, spec.stdin_path(), check_input)) return refusal;
   if (auto refusal = check_files(plan, spec.stdout_path(), check_output)) return refusal;

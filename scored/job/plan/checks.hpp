@@ -2,6 +2,7 @@
 // Whether the tasks could start here, found out as the user and before anything is started or left
 // behind. The process enters the job's directory on the way: names in the plan are relative to it.
 
+#include "base/exit_codes.hpp"
 #include "scored/job/plan/plan.hpp"
 
 #include <optional>
@@ -13,8 +14,8 @@
 namespace score::shepherd {
 
 struct Refusal {
-  int exit_code = 125;  // 127 not found, 126 cannot be executed, 125 anything else
-  std::string reason;   // one line: what and where
+  int exit_code = kExitError;
+  std::string reason;  // one line: what and where
 };
 
 // Directory, executable, size of arguments and environment, limits, input and output files.

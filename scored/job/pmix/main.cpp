@@ -5,6 +5,7 @@
 // statically and started for every job, must not carry; and what goes wrong in it is a line, not
 // the end of the shepherd.
 
+#include "base/exit_codes.hpp"
 #include "base/os/fd.hpp"
 #include "base/os/log.hpp"
 #include "proto/frames/frame_reader.hpp"
@@ -120,7 +121,7 @@ int serve(const std::string& directory) {
 int main(int argc, char** argv) {
   if (argc != 2) {
     base::log_error("usage: scored-pmix DIRECTORY (started by scored-shepherd)");
-    return 125;
+    return score::kExitError;
   }
   signal(SIGPIPE, SIG_IGN);
   try {

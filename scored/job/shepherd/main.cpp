@@ -1,6 +1,7 @@
 // scored-shepherd: started by the launcher as the job's user, once as `shepherd` (A) and once as
 // `spawner` (B); see scored/launcher/protocol.hpp. Statically linked: an exec must cost little.
 
+#include "base/exit_codes.hpp"
 #include "base/os/log.hpp"
 #include "scored/job/shepherd/shepherd.hpp"
 #include "scored/job/tasks/children.hpp"
@@ -29,7 +30,7 @@ void tidy_descriptors(int last) {
   for (int fd = 0; fd <= last; ++fd) {
     if (fcntl(fd, F_GETFD) >= 0) continue;
     const int opened = open("/dev/null", O_RDWR | O_CLOEXEC);  // the lowest free one: fd
-    if (opened != fd) _exit(125);
+    if (opened != fd) _exit(score::kExitError);
   }
   close_range(shepherd::kListenerFd, shepherd::kSpawnFd, CLOSE_RANGE_CLOEXEC);
 }
@@ -72,11 +73,11 @@ int run_shepherd() {
                                     .spawner = base::UniqueFd(shepherd::kSpawnFd),
                                     .signals = open_signals(),
                                     .allowed = allowed_users()};
-  if (!loop || !output || !options.signals) return 125;
+  if (!loop || !output || !options.signals) return score::kExitError;
   shepherd::Shepherd shepherd(*loop, std::move(*output), std::move(options));
   if (auto started = shepherd.start(); !started) {
     base::log_error("start shepherd", base::kv("err", started.error()));
-    return 125;
+    return score::kExitError;
   }
   loop->run();
   return 0;
@@ -98,12 +99,12 @@ int main(int argc, char** argv) {
   const std::string_view mode = argc == 2 ? argv[1] : "";
   if (mode != "shepherd" && mode != "spawner") {
     base::log_error("usage: scored-shepherd shepherd|spawner (started by scored-launcher)");
-    return 125;
+    return score::kExitError;
   }
   try {
     return run_mode(mode);
   } catch (const std::exception& error) {
     base::log_error("end shepherd", base::kv("err", std::string_view(error.what())));
-    return 125;
+    return score::kExitError;
   }
 }

@@ -4,6 +4,7 @@
 //
 // Prints the tasks' output, then on stderr how long each phase took.
 
+#include "base/exit_codes.hpp"
 #include "scored/job/shepherd/test_node.hpp"
 
 #include <cstdio>
@@ -32,7 +33,7 @@ int run(int argc, char** argv) {
   std::fprintf(stderr, "prepare %.1f ms, start %.1f ms, run %.1f ms, %zu fences, %s\n",
                ms(cluster.prepare_time), ms(cluster.start_time), ms(cluster.run_time),
                cluster.fences_done, good ? "done" : "not done");
-  int code = good ? 0 : 125;
+  int code = good ? score::kExitOk : score::kExitError;
   for (const auto& node : cluster.nodes) {
     if (node->abort) {
       std::fprintf(stderr, "abort: rank %u, code %d: %s\n", node->abort->rank(),
@@ -50,12 +51,12 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   if (argc < 4) {
     std::fputs("usage: shepherd_run NODES TASKS_PER_NODE PROGRAM [ARGUMENT ...]\n", stderr);
-    return 125;
+    return score::kExitError;
   }
   try {
     return run(argc, argv);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "shepherd_run: %s\n", error.what());
-    return 125;
+    return score::kExitError;
   }
 }

@@ -1,5 +1,6 @@
 #include "scored/job/shepherd/shepherd.hpp"
 
+#include "base/exit_codes.hpp"
 #include "base/limits.hpp"
 #include "base/model/model.hpp"
 #include "base/os/log.hpp"
@@ -25,7 +26,6 @@ using namespace std::chrono_literals;
 namespace limits = base::limits;
 
 constexpr int kSignalExit = SIGKILL;
-constexpr int kCannotStart = 125;
 
 template <class Message>
 std::optional<Message> parse(const proto::InFrame& frame) {
@@ -120,12 +120,12 @@ void Shepherd::on_frame(const proto::InFrame& frame, std::vector<base::UniqueFd>
 void Shepherd::on_prepare(const std::string& payload) {
   if (phase_ != Phase::Preparing || plan_) return;
   auto plan = parse_plan(payload);
-  if (!plan) return refuse(kCannotStart, plan.error().message());
+  if (!plan) return refuse(kExitError, plan.error().message());
   if (auto refusal = check_plan(*plan)) return refuse(refusal->exit_code, refusal->reason);
   choose_mpi(*plan);
   if (plan->spec.net() == wire::LaunchSpec::PM) {
     auto variables = pm_variables(*plan);
-    if (!variables) return refuse(kCannotStart, variables.error().context());
+    if (!variables) return refuse(kExitError, variables.error().context());
     for (auto& variable : *variables) plan->prepare.add_net_env(std::move(variable));
   }
   plan_ = std::move(*plan);
@@ -141,7 +141,7 @@ std::string Shepherd::prepare_bytes() const {
 
 void Shepherd::finish_prepare() {
   if (auto sent = spawner_.prepare(prepare_bytes()); !sent)
-    return refuse(kCannotStart, sent.error().message());
+    return refuse(kExitError, sent.error().message());
   make_parts();
   phase_ = Phase::Prepared;
   if (group_ != 0) return send_ready();
@@ -239,7 +239,7 @@ void Shepherd::on_spawn_failed(const base::Error& why) {
   if (!is_gone) note(0, "cannot start tasks: " + why.message());
   tasks_->signal_all(SIGKILL);
   for (std::uint32_t task = 0; task < plan_->local_tasks(); ++task) {
-    tasks_->give_up(task, is_gone ? 0 : kCannotStart, is_gone ? kSignalExit : 0);
+    tasks_->give_up(task, is_gone ? 0 : kExitError, is_gone ? kSignalExit : 0);
   }
   tasks_->reap();
 }

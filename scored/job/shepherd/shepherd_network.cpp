@@ -1,4 +1,5 @@
 // The part of the shepherd that has to do with PM networks.
+#include "base/exit_codes.hpp"
 #include "scored/job/plan/pm_choice.hpp"
 #include "scored/job/shepherd/shepherd.hpp"
 
@@ -10,7 +11,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int kCannotStart = 125;
 constexpr base::Duration kLookAgain = 20ms;
 
 bool speaks_for_pm(const Plan& plan) {
@@ -40,7 +40,7 @@ void Shepherd::make_network() {
   };
   handlers.note = [this](std::uint32_t task, const std::string& text) { note(task, text); };
   handlers.broken = [this](const std::string& why) {
-    abort_job(plan_->rank_of(0), kCannotStart, why);
+    abort_job(plan_->rank_of(0), kExitError, why);
   };
   network_.emplace(loop_,
                    NetworkHub::Job{prepare.attempt(),

@@ -1,4 +1,5 @@
 // Tested by pmix_flow_test.cpp.
+#include "base/exit_codes.hpp"
 #include "base/os/log.hpp"
 #include "scored/job/plan/checks.hpp"
 #include "scored/job/plan/elf_needs.hpp"
@@ -59,9 +60,8 @@ void Shepherd::on_relay(const std::string& payload) {
 }
 
 void Shepherd::on_pmix_failed(const std::string& why) {
-  constexpr int kCannotStart = 125;
-  if (phase_ == Phase::Preparing) return refuse(kCannotStart, why);
-  if (phase_ < Phase::Draining) abort_job(plan_->rank_of(0), kCannotStart, why);
+  if (phase_ == Phase::Preparing) return refuse(kExitError, why);
+  if (phase_ < Phase::Draining) abort_job(plan_->rank_of(0), kExitError, why);
 }
 
 void Shepherd::abort_job(std::uint32_t rank, std::int32_t code, const std::string& message,

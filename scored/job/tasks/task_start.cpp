@@ -1,6 +1,7 @@
 #include "scored/job/tasks/task_start.hpp"
 
 #include "base/errc.hpp"
+#include "base/exit_codes.hpp"
 #include "scored/job/plan/checks.hpp"
 #include "scored/job/plan/task_env.hpp"
 
@@ -18,10 +19,6 @@
 namespace score::shepherd {
 
 namespace {
-
-constexpr int kCannotStart = 125;
-constexpr int kCannotExecute = 126;
-constexpr int kNotFound = 127;
 
 void reset_signals() {
   for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
@@ -115,17 +112,17 @@ void TaskStarter::fail(std::uint32_t task, const char* what, int error, int exit
 // All sources are above the targets: B keeps 0 to 4 occupied.
 void TaskStarter::place_descriptors(std::uint32_t task, std::span<const base::UniqueFd> fds) const {
   for (std::size_t i = fds.size(); i-- > 0;) {  // stderr before stdout, for the message
-    if (dup2(fds[i].get(), static_cast<int>(i)) < 0) fail(task, "descriptors", errno, kCannotStart);
+    if (dup2(fds[i].get(), static_cast<int>(i)) < 0) fail(task, "descriptors", errno, kExitError);
   }
   const auto first = static_cast<unsigned>(fds.size());
-  if (close_range(first, ~0U, 0) != 0) fail(task, "close_range", errno, kCannotStart);
+  if (close_range(first, ~0U, 0) != 0) fail(task, "close_range", errno, kExitError);
 }
 
 // The kernel gives each session one share of the machine (autogroup): 64 tasks of one beside
 // another session's single process would get half of it together.
 void TaskStarter::leave_session(std::uint32_t task) const {
   if (!plan_->prepare.own_sessions() && !plan_->has_terminal(task)) return;
-  if (setsid() < 0) fail(task, "session", errno, kCannotStart);
+  if (setsid() < 0) fail(task, "session", errno, kExitError);
 }
 
 // A FIFO is found by the shepherd, which must not wait, and opened here: this task alone waits
@@ -134,23 +131,23 @@ void TaskStarter::open_input(std::uint32_t task) const {
   const int flags = fcntl(STDIN_FILENO, F_GETFL);
   if (flags < 0 || (flags & O_PATH) == 0) return;
   const int fifo = open("/proc/self/fd/0", O_RDONLY | O_NOCTTY | O_CLOEXEC);
-  if (fifo < 0 || dup2(fifo, STDIN_FILENO) < 0) fail(task, "input", errno, kCannotStart);
+  if (fifo < 0 || dup2(fifo, STDIN_FILENO) < 0) fail(task, "input", errno, kExitError);
   close(fifo);
 }
 
 void TaskStarter::take_terminal(std::uint32_t task) const {
   if (ioctl(STDIN_FILENO, TIOCSCTTY, 0) != 0) {
-    fail(task, "terminal", errno, kCannotStart);
+    fail(task, "terminal", errno, kExitError);
   }
 }
 
 void TaskStarter::set_limits(std::uint32_t task) const {
   if (!cores_.empty() && sched_setaffinity(0, sizeof cores_[task], &cores_[task]) != 0) {
-    fail(task, "bind to cores", errno, kCannotStart);
+    fail(task, "bind to cores", errno, kExitError);
   }
   for (const auto& [resource, limit] : limits_) {
     if (setrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) {
-      fail(task, "resource limits", errno, kCannotStart);
+      fail(task, "resource limits", errno, kExitError);
     }
   }
 }
@@ -182,7 +179,7 @@ void TaskStarter::execute(std::uint32_t task) const {
   }
   const int error = errno;
   const auto what = "exec " + path_;
-  fail(task, what.c_str(), error, error == ENOENT ? kNotFound : kCannotExecute);
+  fail(task, what.c_str(), error, error == ENOENT ? kExitNotFound : kExitCannotExecute);
 }
 
 }  // namespace score::shepherd

@@ -3,6 +3,7 @@
 // runs, and its name in the directory, "attempt.user.sock", is how a restarted daemon finds it and
 // knows whose it is, whatever it says itself.
 #include "base/async/timeout.hpp"
+#include "base/exit_codes.hpp"
 #include "base/limits.hpp"
 #include "base/os/log.hpp"
 #include "base/os/spawn.hpp"
@@ -24,7 +25,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kErrorExitCode = 125;  // of scored, not of the program
 constexpr Duration kConnectTimeout = std::chrono::milliseconds{500};
 // A shepherd that is gone refuses at once. One that lives may be late on a machine that is busy,
 // and giving it up ends its job: so this is long, and the same instant for all that are adopted.
@@ -80,7 +80,7 @@ asio::awaitable<void> Attempts::run_new(AttemptPtr attempt, gang::LaunchShepherd
   if (attempt->is_removed) co_return;
   if (!started) {
     log_warning("refuse an attempt", kv("attempt", attempt->id), kv("err", started.error()));
-    gang::ShepherdRefused refused{kErrorExitCode, started.error().message()};
+    gang::ShepherdRefused refused{kExitError, started.error().message()};
     handlers_.event(attempt->id, refused);
     co_return;
   }
