@@ -3,8 +3,8 @@
 
 option(SCORE_WERROR "Warnings are errors" OFF)
 option(SCORE_PCH "Precompile the heavy standard and Asio headers" ON)
-# A node daemon has 8 MB in all; with shared OpenSSL, protobuf and C++ libraries they alone take more.
-option(SCORE_STATIC_LIBS "Link those three statically into programs" ON)
+# A node daemon has 8 MB in all; shared OpenSSL, protobuf and C++ libraries together take more.
+option(SCORE_STATIC_LIBS "Link OpenSSL, protobuf and the C++ library statically into programs" ON)
 set(SCORE_SANITIZE "" CACHE STRING "Value of -fsanitize=, e.g. address,undefined or thread")
 
 if(NOT CMAKE_BUILD_TYPE)

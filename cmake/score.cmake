@@ -2,6 +2,7 @@
 #
 #   score_library(gang SOURCES a.cpp b.cpp LIBS score::core)       static library score_gang, score::gang
 #   score_executable(scored SOURCES main.cpp LIBS score::base)     ${build}/bin/scored
+#                    SHARED_CXX: with the shared C++ library, as prometheus-cpp needs it
 #   score_test(gang_test SOURCES a_test.cpp LIBS score::gang)      GoogleTest program, label "unit"
 #   score_test(gang_flow SOURCES f_test.cpp LIBS score::gang LABEL flow TIMEOUT 600)
 #
@@ -34,13 +35,15 @@ function(score_library name)
 endfunction()
 
 function(score_executable name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PCH" "SOURCES;LIBS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SHARED_CXX" "PCH" "SOURCES;LIBS")
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE score_options ${arg_LIBS})
   if(SCORE_STATIC_LIBS AND NOT SCORE_SANITIZE)
     # Packed relocations: half a megabyte less to read at the start (glibc 2.36, binutils 2.38).
-    target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc
-      -Wl,-z,pack-relative-relocs)
+    target_link_options(${name} PRIVATE -Wl,-z,pack-relative-relocs)
+    if(NOT arg_SHARED_CXX)
+      target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc)
+    endif()
   endif()
   score_use_pch(${name} "${arg_PCH}" "${arg_LIBS}")
 endfunction()

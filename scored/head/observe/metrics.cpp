@@ -2,7 +2,7 @@
 // the configuration names.
 #include "scored/head/observe/metrics.hpp"
 
-#include "monitor/http/exporter.hpp"
+#include "monitor/metrics/exporter.hpp"
 #include "scored/head/config/settings.hpp"
 
 #include <map>
@@ -22,8 +22,8 @@ void export_cluster(Exporter& out, const monitor::ClusterView& view) {
       .value(static_cast<double>(view.rows.size()));
   std::map<std::string, int> nodes = {{"up", 0}, {"suspect", 0}, {"down", 0}, {"unknown", 0}};
   for (const auto& node : view.nodes) ++nodes[node.state];
-  out.gauge("scored_nodes", "Nodes by state.");
-  for (const auto& [state, count] : nodes) out.value(count, {{"state", state}});
+  auto by_node_state = out.gauge("scored_nodes", "Nodes by state.");
+  for (const auto& [state, count] : nodes) by_node_state.value(count, {{"state", state}});
   out.gauge("scored_nodes_drained", "Nodes that take no new jobs.")
       .value(static_cast<double>(view.nodes_drained));
   std::map<std::string, int> jobs = {
@@ -31,50 +31,52 @@ void export_cluster(Exporter& out, const monitor::ClusterView& view) {
   for (const auto& job : view.jobs) {
     if (!job.final) ++jobs[job.state];
   }
-  out.gauge("scored_jobs", "Jobs that have not ended, by state.");
-  for (const auto& [state, count] : jobs) out.value(count, {{"state", state}});
+  auto by_job_state = out.gauge("scored_jobs", "Jobs that have not ended, by state.");
+  for (const auto& [state, count] : jobs) by_job_state.value(count, {{"state", state}});
 }
 
 void export_nodes(Exporter& out, const monitor::ClusterView& view,
                   const monitor::ClusterMeter& meter) {
   const double wall = std::chrono::duration<double>(view.wall.time_since_epoch()).count();
-  out.gauge("scored_node_last_heartbeat_timestamp_seconds", "When a node was heard last.");
+  auto heard =
+      out.gauge("scored_node_last_heartbeat_timestamp_seconds", "When a node was heard last.");
   for (const auto& node : view.nodes) {
     if (!node.last_heard) continue;
-    out.value(wall - std::chrono::duration<double>(*node.last_heard).count(),
-              {{"node", node.name}});
+    heard.value(wall - std::chrono::duration<double>(*node.last_heard).count(),
+                {{"node", node.name}});
   }
-  out.gauge("scored_node_clock_error_seconds", "Bound of a node's clock error.");
-  for (const auto& node : view.nodes) out.value(node.clock_error, {{"node", node.name}});
-  out.counter("scored_node_cpu_seconds_total", "CPU time of the jobs of a node.");
+  auto errors = out.gauge("scored_node_clock_error_seconds", "Bound of a node's clock error.");
+  for (const auto& node : view.nodes) errors.value(node.clock_error, {{"node", node.name}});
+  auto cpu = out.counter("scored_node_cpu_seconds_total", "CPU time of the jobs of a node.");
   for (std::uint32_t i = 0; i < view.nodes.size(); ++i) {
     const NodeTotals* totals = meter.totals(NodeId(i));
     if (totals == nullptr) continue;
-    out.value(totals->user, {{"node", view.nodes[i].name}, {"mode", "user"}});
-    out.value(totals->system, {{"node", view.nodes[i].name}, {"mode", "system"}});
+    cpu.value(totals->user, {{"node", view.nodes[i].name}, {"mode", "user"}});
+    cpu.value(totals->system, {{"node", view.nodes[i].name}, {"mode", "system"}});
   }
-  out.counter("scored_comm_bytes_total", "Bytes through PM, by node.");
+  auto traffic = out.counter("scored_comm_bytes_total", "Bytes through PM, by node.");
   for (std::uint32_t i = 0; i < view.nodes.size(); ++i) {
     const NodeTotals* totals = meter.totals(NodeId(i));
     if (totals == nullptr) continue;
     const auto bytes = [](std::uint64_t count) { return static_cast<double>(count); };
-    out.value(bytes(totals->traffic.sent_bytes),
-              {{"node", view.nodes[i].name}, {"direction", "sent"}});
-    out.value(bytes(totals->traffic.received_bytes),
-              {{"node", view.nodes[i].name}, {"direction", "received"}});
+    traffic.value(bytes(totals->traffic.sent_bytes),
+                  {{"node", view.nodes[i].name}, {"direction", "sent"}});
+    traffic.value(bytes(totals->traffic.received_bytes),
+                  {{"node", view.nodes[i].name}, {"direction", "received"}});
   }
 }
 
 // One observation a request is all we keep of a time: its sum and count.
 void export_requests(Exporter& out, const monitor::HttpServer::Counts& requests) {
-  out.counter("scored_api_requests_total", "Requests of the web server that were answered.");
+  auto answered =
+      out.counter("scored_api_requests_total", "Requests of the web server that were answered.");
   for (const auto& [key, count] : requests) {
-    out.value(static_cast<double>(count.requests),
-              {{"method", key.first}, {"code", std::to_string(key.second)}});
+    answered.value(static_cast<double>(count.requests),
+                   {{"method", key.first}, {"code", std::to_string(key.second)}});
   }
-  out.histogram("scored_api_request_duration_seconds", "Time to answer a request.");
+  auto times = out.histogram("scored_api_request_duration_seconds", "Time to answer a request.");
   for (const auto& [key, count] : requests) {
-    out.distribution(count.times, {{"method", key.first}, {"code", std::to_string(key.second)}});
+    times.distribution(count.times, {{"method", key.first}, {"code", std::to_string(key.second)}});
   }
 }
 

@@ -1,7 +1,7 @@
 #include "scored/node/observe/metrics.hpp"
 
 #include "base/os/log.hpp"
-#include "monitor/http/exporter.hpp"
+#include "monitor/metrics/exporter.hpp"
 
 namespace score::node {
 

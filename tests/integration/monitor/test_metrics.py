@@ -43,7 +43,7 @@ def test_metrics_of_head_and_nodes_are_clean(fresh):
     assert value(text, 'scored_nodes', '{state="up"}') == 3
     assert value(text, 'scored_jobs', '{state="running"}') == 2
     if cluster.description['cgroup']:
-        figure = 'scored_node_cpu_seconds_total', '{node="node00",mode="user"}'  # absent where the node was late
+        figure = 'scored_node_cpu_seconds_total', '{mode="user",node="node00"}'  # absent where the node was late
         wait_until(lambda: ''.join(figure) in (text := head.ask('/metrics').body.decode()) and value(text, *figure) > 0)
     assert node.ask('/').status == 404 and node.ask('/api/v1/snapshot').status == 404
     cluster.cancel_all()
