@@ -9,13 +9,15 @@ DESTDIR=$root cmake --install "$1" --prefix /usr >/dev/null
 units=$root/lib/systemd/system
 mkdir -p "$root/bin"
 cp /bin/kill "$root/bin/kill"
-for target in network-online sysinit basic shutdown multi-user; do
+for target in network-online sysinit basic sockets shutdown multi-user; do
   printf '[Unit]\nDescription=%s\n' "$target" >"$units/$target.target"
 done
-for unit in scored-head scored-node scored-launcher; do
-  out=$(systemd-analyze --root="$root" --man=no verify "$units/$unit.service" 2>&1) || true
+for unit in scored-head.service scored-head.socket scored-node.service scored-launcher.service; do
+  out=$(systemd-analyze --root="$root" --man=no verify "$units/$unit" 2>&1) || true
   out=$(printf '%s\n' "$out" | grep -E "scored-|$unit" || true)
   [ -z "$out" ] || { echo "verify $unit: $out"; exit 1; }
+done
+for unit in scored-head scored-node scored-launcher; do
   # The program that ExecStart names is installed.
   program=$(sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' "$units/$unit.service")
   [ -x "$root$program" ] || { echo "$unit: $program is not installed"; exit 1; }

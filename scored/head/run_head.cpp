@@ -2,8 +2,8 @@
 
 #include "base/os/fd.hpp"
 #include "base/os/log.hpp"
-#include "base/os/notify.hpp"
 #include "base/os/priority.hpp"
+#include "base/systemd/notify.hpp"
 #include "base/text.hpp"
 #include "proto/transport/key.hpp"
 #include "scored/head/config/config.hpp"

@@ -2,6 +2,7 @@
 
 #include "base/limits.hpp"
 #include "base/os/log.hpp"
+#include "base/systemd/passed_socket.hpp"
 #include "proto/frames/parse.hpp"
 #include "scored/head/nodes/node_session.hpp"
 
@@ -31,6 +32,16 @@ proto::ConnectionLimits node_limits() {
   limits.header_deadline = limits::kHeaderDeadline;
   limits.frame_deadline = limits::kFrameDeadline;
   return limits;
+}
+
+// The socket that the service manager listens on (scored-head.socket), else a socket of our own.
+Result<proto::UnixListener> listen_for_commands(asio::io_context& io, const std::string& path) {
+  auto passed = take_passed_socket(path);
+  if (!passed) return passed.error();
+  if (!*passed) {
+    return proto::UnixListener::open(io.get_executor(), path, 0666, client_limits());
+  }
+  return proto::UnixListener::adopt(io.get_executor(), *std::move(*passed), path, client_limits());
 }
 
 asio::awaitable<void> close_after_last(std::shared_ptr<proto::Connection> connection) {
@@ -66,8 +77,7 @@ Status Server::open(const HeadConfig& config, const proto::Key& key, ServerLimit
   limits_ = limits;
   tls_ = proto::TlsContext::server(
       key, [this](std::string_view name) { return head_.links().has(name); });
-  auto commands =
-      proto::UnixListener::open(io_.get_executor(), config.socket, 0666, client_limits());
+  auto commands = listen_for_commands(io_, config.socket);
   if (!commands) return commands.error();
   commands_.emplace(std::move(*commands));
   auto nodes = proto::TcpListener::open(io_.get_executor(), config.listen);

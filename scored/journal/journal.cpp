@@ -1,14 +1,15 @@
 #include "scored/journal/journal.hpp"
 
-#include "base/os/fd.hpp"
-
 #include <fmt/format.h>
+#define SD_JOURNAL_SUPPRESS_LOCATION  // no paths of the build machine
+#include <systemd/sd-journal.h>
 
 #include <cstdlib>
-#include <sys/socket.h>
+#include <string>
 #include <sys/stat.h>
-#include <sys/un.h>
+#include <sys/uio.h>
 #include <unistd.h>
+#include <vector>
 
 namespace score {
 
@@ -19,16 +20,12 @@ bool is_journal(int fd, const char* journal_stream) {
   return journal_stream == fmt::format("{}:{}", found.st_dev, found.st_ino);
 }
 
-// One datagram in the journal's native protocol (systemd.io/JOURNAL_NATIVE_PROTOCOL). Values hold
-// no line ends (event.hpp), so the simple form of a field is enough.
 bool send_to_journal(std::span<const JournalField> fields) {
-  static const UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  constexpr sockaddr_un kAddress = {AF_UNIX, "/run/systemd/journal/socket"};
-  std::string entry;
-  for (const auto& [name, value] : fields) (((entry += name) += '=') += value) += '\n';
-  const auto sent = ::sendto(socket.get(), entry.data(), entry.size(), MSG_NOSIGNAL,
-                             reinterpret_cast<const sockaddr*>(&kAddress), sizeof kAddress);
-  return sent == static_cast<ssize_t>(entry.size());
+  std::vector<std::string> texts;
+  for (const auto& [name, value] : fields) texts.push_back(fmt::format("{}={}", name, value));
+  std::vector<iovec> parts;
+  for (std::string& text : texts) parts.push_back({text.data(), text.size()});
+  return sd_journal_sendv(parts.data(), static_cast<int>(parts.size())) == 0;
 }
 
 void report_to_journal_if_started_by_it() {

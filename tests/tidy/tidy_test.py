@@ -49,6 +49,7 @@ CASES = {
     'impure': ('gang/a.hpp', '#pragma once\n#include "base/async/asio.hpp"\n', ['include']),
     'pure': ('gang/a.hpp', '#pragma once\n#include "base/ids.hpp"\n', []),
     'library': ('scored/a.cpp', '#include <rdma/fabric.h>\n', ['include']),
+    'systemd': ('scored/a.cpp', '#include <systemd/sd-daemon.h>\n', ['include']),
     'detached': ('scored/a.cpp', 'co_spawn(io, f(), asio::detached);\n', ['banned']),
     'clock': ('scored/a.cpp', 'auto t = std::chrono::steady_clock::now();\n', ['banned']),
     'sleep': ('scored/a.cpp', '  usleep(5);\n', ['banned']),
@@ -115,6 +116,11 @@ class Tidy(unittest.TestCase):
         self.assertEqual(faults_of({'scored/x/a.hpp': '#pragma once\n', 'scored/x/README.md': '\n' * 41}),
                          [('readme', 'scored/x/README.md')])
         self.assertEqual(rules_of('scored/x/a.cpp', '\n'), ['readme'])
+
+    def test_systemd_has_its_place(self):
+        text = '// tested by b\n#include <systemd/sd-daemon.h>\n'
+        self.assertEqual(faults_of({'base/systemd/a.cpp': text, 'scored/journal/journal.cpp': text}), [])
+        self.assertEqual(faults_of({'base/os/a.cpp': text}), [('include', 'base/os/a.cpp')])
 
     def test_unused_limit(self):
         tree = {'base/limits.hpp': '#pragma once\ninline constexpr int kA = 1;\n'

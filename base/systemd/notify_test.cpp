@@ -1,4 +1,4 @@
-#include "base/os/notify.hpp"
+#include "base/systemd/notify.hpp"
 
 #include "base/os/fd.hpp"
 
@@ -15,7 +15,7 @@
 namespace score {
 namespace {
 
-class NotifyTest : public ::testing::Test {
+class Notify : public ::testing::Test {
  protected:
   void SetUp() override {
     manager_ = UniqueFd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -41,28 +41,23 @@ class NotifyTest : public ::testing::Test {
   UniqueFd manager_;
 };
 
-TEST_F(NotifyTest, SaysReady) {
+TEST_F(Notify, ReportsReady) {
   notify_ready();
   EXPECT_EQ(received(), "READY=1");
 }
 
-TEST_F(NotifyTest, KeepsAStatusOnOneLine) {
+TEST_F(Notify, KeepsAStatusOnOneLine) {
   notify_status("two\nREADY=1");
   EXPECT_EQ(received(), "STATUS=two\\nREADY=1");
 }
 
-TEST_F(NotifyTest, ExtendsInMicroseconds) {
-  notify_extend(2s);
-  EXPECT_EQ(received(), "EXTEND_TIMEOUT_USEC=2000000");
-}
-
-TEST_F(NotifyTest, IsSilentWithoutAManager) {
+TEST_F(Notify, IsSilentWithoutAManager) {
   unsetenv("NOTIFY_SOCKET");
   notify_ready();
   EXPECT_EQ(received(), "nothing");
 }
 
-TEST_F(NotifyTest, BearsANameThatIsNoSocket) {
+TEST_F(Notify, IgnoresANameThatIsNotASocket) {
   for (const char* name : {"", "@", "relative", "/no/such/socket"}) {
     setenv("NOTIFY_SOCKET", name, 1);
     notify_ready();
@@ -72,7 +67,7 @@ TEST_F(NotifyTest, BearsANameThatIsNoSocket) {
   EXPECT_EQ(received(), "nothing");
 }
 
-TEST_F(NotifyTest, FeedsTheWatchdogTwiceATime) {
+TEST_F(Notify, FeedsTheWatchdogTwicePerTimeout) {
   EXPECT_EQ(watchdog_period(), std::nullopt);
   setenv("WATCHDOG_USEC", "10000000", 1);
   EXPECT_EQ(watchdog_period(), Duration{5s});
