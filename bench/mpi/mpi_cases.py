@@ -1,8 +1,8 @@
 """scbench mpi: an MPI over provider pm beside the same MPI over TCP, two ranks in two namespaces.
 
 Every case runs in turns with the others, `--rounds` times; the median counts. Needs root for the
-namespaces, and an MPICH built on OFI (--mpich DIR; MPICH_HOME). Open MPI over TCP (--openmpi DIR;
-OPENMPI_HOME) is optional.
+namespaces, and an MPICH built on OFI (--mpich DIR, MPICH_HOME, or what tests/mpi_wheels.sh installed).
+Open MPI over TCP (--openmpi DIR, OPENMPI_HOME) is optional.
 """
 import contextlib
 import json
@@ -16,6 +16,7 @@ import tempfile
 import time
 
 import start_cases
+from units import size
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -41,14 +42,31 @@ BOUNDS = {'latency_vs_tcp': ('<=', 0.7), 'latency_vs_pm': ('<=', 1.47), 'bandwid
           **{f'{kernel}_{size}{end}_vs_tcp': ('>=', 1.5) for end in NETWORKS.values() for kernel, size in KERNELS}}
 
 
+def installed(name, variable):
+    """Where this MPI is: what the environment says, else what tests/mpi_wheels.sh put beside the programs, else None."""
+    if os.environ.get(variable):
+        return os.environ[variable]
+    place = pathlib.Path(os.environ.get('SCORE_BIN', ROOT / 'build/release/bin')).parent / 'mpi' / name
+    return str(place) if (place / 'bin/mpicc').exists() else None
+
+
+def no_mpich(given):
+    """What to do without an MPICH."""
+    wheels = ROOT / 'tests/mpi_wheels.sh'
+    place = pathlib.Path(os.environ.get('SCORE_BIN', ROOT / 'build/release/bin')).parent / 'mpi'
+    command = f'{wheels} {place}' if wheels.exists() else 'python3 -m venv DIR && DIR/bin/pip install mpich, then --mpich DIR'
+    found = f'{given} has no bin/mpicc' if given else 'no MPICH built on OFI is installed'
+    return f'{found}; to install one: {command}'
+
+
 def add_options(parser):
-    parser.add_argument('--mpich', metavar='DIR', default=os.environ.get('MPICH_HOME'),
-                        help='where an MPICH on OFI has its bin/ (MPICH_HOME)')
-    parser.add_argument('--openmpi', metavar='DIR', default=os.environ.get('OPENMPI_HOME'),
-                        help='Open MPI to compare with (OPENMPI_HOME)')
+    parser.add_argument('--mpich', metavar='DIR', default=installed('mpich', 'MPICH_HOME'),
+                        help='MPICH built on OFI; DIR has bin/mpicc (MPICH_HOME, else the one that ./try test installed)')
+    parser.add_argument('--openmpi', metavar='DIR', default=installed('openmpi', 'OPENMPI_HOME'),
+                        help='Open MPI to compare with (OPENMPI_HOME, else the one that ./try test installed)')
     parser.add_argument('--rounds', type=int, default=5, metavar='N', help='interleaved rounds; the median counts (5)')
     parser.add_argument('--start', type=int, metavar='N', help='only: MPI_Init to MPI_Finalize of N ranks on N virtual nodes')
-    parser.add_argument('--mtu', type=int, default=MTU, metavar='BYTES',
+    parser.add_argument('--mtu', type=size, default=MTU, metavar='BYTES',
                         help='of the links, for PM and for TCP; PM uses frames as large as they carry (1500)')
     parser.add_argument('--npb', action='store_true', help='also NPB IS and CG, classes S and W')
     parser.add_argument('--json', action='store_true', help='one JSON object')
@@ -324,7 +342,7 @@ def run_mpi(options):
         return show(options, start_cases.measure_start(options))
     try:
         if not options.mpich or not os.path.exists(f'{options.mpich}/bin/mpicc'):
-            raise Missing('no MPICH: --mpich DIR or MPICH_HOME, for example of `pip install mpich` in a venv')
+            raise Missing(no_mpich(options.mpich))
         if os.geteuid() != 0:
             raise Missing('namespaces need root')
         with tempfile.TemporaryDirectory(prefix='scbench-mpi-', dir='/dev/shm') as directory:

@@ -37,11 +37,13 @@ def check_rows(device, sizes):
 
 def shmem():
     check_rows('shmem', [8, 65536])
+    sizes = [row['size'] for row in rows('--device', 'shmem', '--size', '8,4K,4KiB,0.01mb')]
+    assert sizes == [8, 4096, 4096, 10485], sizes
     memory, = rows('--memory')
     assert memory['bytes_a_peer'] <= 64 and memory['total_kb'] <= 512 + 64 * 1000 / 1024
     hits, = rows('--device', 'shmem', '--hits', '--size', '8192')
     assert all(hits[f'write_hit_{percent}_mb_s'] > 0 for percent in (100, 50, 0)) and hits['write_vs_message'] > 0
-    for wrong in (['--device', 'wire'], ['--size', '0'], ['--loss', '99'], ['--auth', 'none'],
+    for wrong in (['--device', 'wire'], ['--size', '0'], ['--size', '5M'], ['--size', '1X'], ['--loss', '99'], ['--auth', 'none'],
                   ['--device', 'shmem', '--garbage', '5'], ['--device', 'udp', '--rounds', 'x']):
         run(*wrong, *([] if '--device' in wrong else ['--device', 'udp']), code=1)
 

@@ -1,5 +1,8 @@
 #include "bench/pm/options.hpp"
 
+#include "base/text.hpp"
+#include "base/units.hpp"
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -14,27 +17,29 @@ namespace {
 constexpr const char* kUsage =
     "usage: scbench-pm [OPTION]...\n"
     "  --device D     shmem, udp, ethernet, or ofi:PROVIDER (default shmem)\n"
-    "  --size N[,N]   message sizes in bytes, 1 to 4194304 (default 8,1048576)\n"
+    "  --size N[,N]   message sizes, 1 to 4M: bytes, or with K or M (powers of 1024); default 8,1M\n"
     "  --rounds N     interleaved rounds; the median counts (default 5)\n"
     "  --count N      exchanges of a round (default 3000 round trips, 256 MB of a stream)\n"
     "  --auth A       frames carry key and checksum (key, the default) or a tag (tag); compare:\n"
     "                 both in turns\n"
     "  --loss P       lose P percent of what the link carries (needs nftables)\n"
     "  --cut          with --loss: the link cuts bursts into frames first and loses single ones\n"
-    "  --garbage N    N frames a second that are none of the job's, sent to the receiver\n"
-    "  --hits         remote write with registrations found pinned 100, 50 and 0 %\n"
-    "  --memory       table of memory a node for 1,000 peers\n"
-    "  --json         one JSON object a line\n"
+    "  --garbage N    send the receiver N foreign frames per second\n"
+    "  --hits         remote write with 100, 50 and 0 % of the registrations found pinned\n"
+    "  --memory       table of memory per node for 1,000 peers\n"
+    "  --json         one JSON object per line\n"
     "Network devices run in two namespaces joined by veth, which needs root.\n";
 
 std::vector<std::size_t> read_sizes(const char* text) {
+  constexpr Bytes kLargest = 4_MiB;
   std::vector<std::size_t> sizes;
-  for (char* end = nullptr; *text != '\0'; text = *end == ',' ? end + 1 : end) {
-    const unsigned long long size = std::strtoull(text, &end, 10);
-    if (end == text || size == 0 || size > (4u << 20) || (*end != ',' && *end != '\0')) {
-      throw std::runtime_error("--size takes bytes from 1 to 4194304, separated by commas");
+  for (const auto word : split(text, ',')) {
+    const auto size = parse_bytes(word);
+    if (!size || size->value() == 0 || *size > kLargest) {
+      throw std::runtime_error("--size: '" + escape_terminal(word, 80) +
+                               "' is not a size from 1 to 4M, such as 8, 64K or 1MB");
     }
-    sizes.push_back(size);
+    sizes.push_back(size->value());
   }
   return sizes;
 }

@@ -48,17 +48,17 @@ CASES = [
 
 def add_options(parser):
     parser.add_argument('--device', metavar='D', help='shmem, udp, ethernet or ofi:PROVIDER; default: all cases, with bounds')
-    parser.add_argument('--size', metavar='N[,N]', help='message sizes in bytes, up to 4194304')
+    parser.add_argument('--size', metavar='N[,N]', help='message sizes up to 4M: bytes, or with K or M (powers of 1024), such as 8,64K,1MB')
     parser.add_argument('--rounds', metavar='N', help='interleaved rounds; the median counts (5)')
     parser.add_argument('--count', metavar='N', help='exchanges of a round')
     parser.add_argument('--auth', metavar='A', help='key, tag, or compare: both in turns')
     parser.add_argument('--loss', metavar='P', help='lose P percent of what the link carries')
     parser.add_argument('--cut', action='store_true', help='with --loss: bursts are cut first, single frames lost')
-    parser.add_argument('--garbage', metavar='N', help='N frames a second that are none of the job\'s')
-    parser.add_argument('--hits', action='store_true', help='remote write, registrations found pinned 100, 50 and 0 %%')
-    parser.add_argument('--memory', action='store_true', help='memory a node for 1,000 peers')
+    parser.add_argument('--garbage', metavar='N', help='send the receiver N foreign frames per second')
+    parser.add_argument('--hits', action='store_true', help='remote write with 100, 50 and 0 %% of the registrations found pinned')
+    parser.add_argument('--memory', action='store_true', help='memory per node for 1,000 peers')
     parser.add_argument('--plot', metavar='FILE', help='draw latency and bandwidth, 4 B to 4 MB (.svg)')
-    parser.add_argument('--json', action='store_true', help='one JSON object a line')
+    parser.add_argument('--json', action='store_true', help='one JSON object per line')
 
 
 def program():
