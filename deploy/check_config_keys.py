@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""Every key that the configuration parsers accept is explained in the example file and in scored.toml(5).
+
+usage: check_config_keys.py SOURCE_DIRECTORY
+"""
+import pathlib
+import re
+import sys
+
+PARSERS = {
+    'head': 'scored/head/config/config.cpp',
+    'limits': 'scored/head/config/user_limits.cpp',
+    'node': 'scored/node/**/config.cpp',
+    'network': 'scored/config/network_config.cpp',
+    'monitor': 'monitor/model/settings.cpp',
+}
+READ = re.compile(r'\bread(?:_\w+)?\(\s*(?:section,\s*)?"([a-z_]+)"')
+NODE_KEY = re.compile(r'^\s*\{"([a-z_]+)",', re.M)
+EXAMPLE_KEY = re.compile(r'^(?:# )?([a-z_]+) = ')
+PAGE_KEY = re.compile(r'\*([a-z_]+)\*')
+
+
+def parsed_keys(root, table):
+    """The keys that the table's parser reads."""
+    keys = set()
+    for path in root.glob(PARSERS[table]):
+        text = path.read_text(encoding='utf-8')
+        keys |= set(READ.findall(text))
+        if table == 'node':
+            keys |= set(NODE_KEY.findall(text))
+    return keys
+
+
+def example_keys(root):
+    """The keys of each table of the example, commented or not; only those below a comment that explains them."""
+    keys, table, explained = {}, None, False
+    for line in (root / 'deploy/etc/scored.toml').read_text(encoding='utf-8').splitlines():
+        if line.startswith('['):
+            table, explained = line.strip('[]'), False
+        elif match := EXAMPLE_KEY.match(line):
+            if explained:
+                keys.setdefault(table, set()).add(match[1])
+        else:
+            explained = line.startswith('# ')
+    return keys
+
+
+def page_keys(root):
+    """The keys that each section of scored.toml(5) has an entry for."""
+    keys, table = {}, None
+    for line in (root / 'deploy/man/scored.toml.5.scd').read_text(encoding='utf-8').splitlines():
+        if line.startswith('# '):
+            table = line[2:].lower()
+        elif line.startswith('*'):
+            keys.setdefault(table, set()).update(PAGE_KEY.findall(line))
+    return keys
+
+
+def main():
+    root = pathlib.Path(sys.argv[1])
+    documents = {'deploy/etc/scored.toml': example_keys(root), 'scored.toml(5)': page_keys(root)}
+    faults = []
+    for table in PARSERS:
+        parsed = parsed_keys(root, table)
+        if not parsed:
+            faults.append(f'{PARSERS[table]}: no key of [{table}] found')
+        for name, keys in documents.items():
+            documented = keys.get(table, set())
+            faults += [f'{name}: [{table}] {key} is read by the parser but not explained' for key in sorted(parsed - documented)]
+            faults += [f'{name}: [{table}] {key} is explained but no parser reads it' for key in sorted(documented - parsed)]
+    print('\n'.join(faults))
+    return 1 if faults else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
