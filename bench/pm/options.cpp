@@ -17,7 +17,7 @@ namespace {
 constexpr const char* kUsage =
     "usage: scbench-pm [OPTION]...\n"
     "  --device D     shmem, udp, ethernet, or ofi:PROVIDER (default shmem)\n"
-    "  --size N[,N]   message sizes, 1 to 4M: bytes, or with K or M (powers of 1024); default 8,1M\n"
+    "  --size N[,N]   message sizes, 1 to 4M; K and M are powers of 1024 (default 8,1M)\n"
     "  --rounds N     interleaved rounds; the median counts (default 5)\n"
     "  --count N      exchanges of a round (default 3000 round trips, 256 MB of a stream)\n"
     "  --auth A       frames carry key and checksum (key, the default) or a tag (tag); compare:\n"
