@@ -12,7 +12,7 @@ job() {
   if [ "$1" = shmem ]; then echo "device none"; echo "shmem $work/context"; else echo "device $1"; fi
   rank=0
   while [ "$rank" -lt "$2" ]; do
-    echo "rank $rank host 127.0.0.1:$((20000 + $$ % 20000 + rank))"
+    echo "rank $rank host 127.0.0.1:$((10000 + $$ % 2000 * 10 + rank))"
     rank=$((rank + 1))
   done
 }
@@ -24,10 +24,10 @@ run() {
   job "$device" "$ranks" >"$work/job"
   rank=1
   while [ "$rank" -lt "$ranks" ]; do
-    PM_ADDRESS_FILE=$work/job PM_RANK=$rank timeout 50 "$@" &
+    PM_ADDRESS_FILE=$work/job PM_RANK=$rank timeout 600 "$@" &
     rank=$((rank + 1))
   done
-  PM_ADDRESS_FILE=$work/job PM_RANK=0 timeout 50 "$@"
+  PM_ADDRESS_FILE=$work/job PM_RANK=0 timeout 600 "$@"
   wait
 }
 

@@ -15,7 +15,7 @@ SHORT = ['--rounds', '1', '--count', '300' if CASE == 'shmem' else '20', '--json
 
 
 def run(*words, code=0):
-    result = subprocess.run([SCBENCH, 'pm', *words], capture_output=True, text=True, timeout=100)
+    result = subprocess.run([SCBENCH, 'pm', *words], capture_output=True, text=True, timeout=600)
     assert result.returncode == code, f'{words}: {result.returncode}: {result.stdout}{result.stderr}'
     return result.stdout
 
@@ -68,7 +68,7 @@ def plot():
     with tempfile.TemporaryDirectory() as directory:
         path = pathlib.Path(directory) / 'pm.svg'
         words = ['--plot', str(path), '--device', 'shmem', '--size', '4,4096', '--rounds', '1', '--count', '30']
-        result = subprocess.run([SCBENCH, 'pm', *words], capture_output=True, text=True, timeout=100)
+        result = subprocess.run([SCBENCH, 'pm', *words], capture_output=True, text=True, timeout=600)
         if result.returncode == 77:
             print(result.stderr)
             sys.exit(77)

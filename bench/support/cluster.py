@@ -1,8 +1,9 @@
-"""A virtual cluster as the tests use it: booted by `score virtual`, talked to by the commands."""
+"""A virtual cluster for benchmarks and tests: booted by `score virtual`, used through the commands."""
 import contextlib
 import json
 import os
 import pathlib
+import random
 import signal
 import socket
 import subprocess
@@ -10,11 +11,11 @@ import time
 
 BIN = pathlib.Path(os.environ.get('SCORE_BIN', 'build/release/bin')).resolve()
 EXAMPLES = pathlib.Path(os.environ.get('SCORE_EXAMPLES', BIN.parent / 'examples')).resolve()
-LIMIT = 120  # seconds that any one command may take: only a fault takes them
+LIMIT = 600  # seconds that one command or wait may take; only a fault takes that long, however busy the machine is
 
 
 class Cluster:
-    """Lives as long as the process it is made in: its command is a `cat` of a pipe of ours."""
+    """Ends with the process that made it: the cluster's command is a `cat` that reads a pipe of this process."""
 
     def __init__(self, nodes, *options, user=None, environment=None):
         self.nodes = nodes
@@ -34,14 +35,14 @@ class Cluster:
         assert text, 'score virtual did not come up'
         self.description = json.loads(text)
         self.directory = pathlib.Path(self.description['directory'])
-        # As `score virtual` sets it for its command: nodes that share processors, which Open MPI cannot know.
+        # As `score virtual` sets it for its command: Open MPI cannot know that its nodes share processors.
         base.setdefault('OMPI_MCA_mpi_yield_when_idle', '1')
         self.env = dict(base, SCORED_SERVER=self.description['socket'], PATH=f'{BIN}:{base["PATH"]}')
 
     # ---- commands
 
     def start(self, *words, **options):
-        """Popen of a command of ours."""
+        """Starts a command of the cluster; gives its Popen."""
         options.setdefault('stdin', subprocess.DEVNULL)
         options.setdefault('stdout', subprocess.PIPE)
         options.setdefault('stderr', subprocess.PIPE)
@@ -53,7 +54,7 @@ class Cluster:
         return subprocess.Popen(as_user(self.user) + [program, *rest], text=True, **options)
 
     def run(self, *words, code=0, input=None, limit=LIMIT, **options):
-        """Runs a command of ours to its end; code None: any exit code."""
+        """Runs a command of the cluster to its end; code None: any exit code."""
         if input is not None:
             options['stdin'] = subprocess.PIPE
         process = self.start(*words, **options)
@@ -117,7 +118,7 @@ class Cluster:
         return json.loads(result.stdout)['nodes_up'] if result.returncode == 0 else 0
 
     def logs(self, lines=5):
-        """The last lines of every log that says something, for a failing test."""
+        """The last lines of every log, for a failing test."""
         text = ''
         for path in sorted((self.directory / 'log').glob('*')) if self.directory.exists() else []:
             tail = path.read_text(errors='replace').splitlines()[-lines:]
@@ -127,7 +128,7 @@ class Cluster:
     # ---- the end
 
     def stop(self):
-        """Ends it and checks that nothing is left."""
+        """Ends the cluster and checks that nothing is left."""
         self.process.stdin.close()
         assert self.process.wait(LIMIT) == 0
         self.process.stdout.close()
@@ -141,7 +142,7 @@ class Cluster:
         wait_until(lambda: not self.left_behind(), what=lambda: str(self.left_behind()))
 
     def left_behind(self):
-        """New names in shared memory. What a living process has is another cluster's: ours have none left."""
+        """New names in shared memory. A name that a living process knows belongs to another cluster."""
         new = [name for name in shared_memory() - self.shm_before if 'scor' in name.lower()]
         return [name for name in new if not users_of(f'/dev/shm/{name}')]
 
@@ -154,6 +155,22 @@ def as_user(user):
 
 def shared_memory():
     return set(os.listdir('/dev/shm'))
+
+
+def abandoned_memory(before):
+    """Files in shared memory that are not in `before` and that no process has open or mapped. Files of another
+    cluster on this machine are in use, or go soon."""
+    new = {name for name in shared_memory() - before if os.path.isfile(f'/dev/shm/{name}')}
+    for process in pathlib.Path('/proc').iterdir() if new else []:
+        if not process.name.isdigit():
+            continue
+        with contextlib.suppress(OSError):
+            maps = (process / 'maps').read_text(errors='replace')
+            new -= {name for name in new if f'/dev/shm/{name}' in maps}
+            for descriptor in os.listdir(process / 'fd'):
+                with contextlib.suppress(OSError):
+                    new.discard(os.readlink(process / 'fd' / descriptor).removeprefix('/dev/shm/'))
+    return new
 
 
 def users_of(directory):
@@ -170,7 +187,7 @@ def users_of(directory):
 
 
 def wait_until(claim, limit=LIMIT, what=lambda: ''):
-    """Looks until the claim is true. The limit is only there to end a test that failed."""
+    """Checks until the claim is true. The limit only ends a test that has failed."""
     end = time.monotonic() + limit
     while not claim():
         assert time.monotonic() < end, f'not within {limit} s {what()}'
@@ -178,13 +195,16 @@ def wait_until(claim, limit=LIMIT, what=lambda: ''):
 
 
 def free_port():
-    with socket.socket() as free:
-        free.bind(('127.0.0.1', 0))
-        return free.getsockname()[1]
+    """A TCP port for a program that cannot choose one. It is below those that the kernel assigns, so that no
+    other program gets it meanwhile."""
+    while True:
+        with socket.socket() as free, contextlib.suppress(OSError):
+            free.bind(('127.0.0.1', random.randrange(10_000, 32_000)))
+            return free.getsockname()[1]
 
 
 def configure_head(cluster, text):
-    """Adds to the head's configuration and starts the head anew."""
+    """Adds to the head's configuration and restarts the head."""
     with open(cluster.directory / 'head/scored.toml', 'a') as config:
         config.write(text)
     cluster.kill('head')

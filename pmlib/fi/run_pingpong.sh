@@ -5,13 +5,15 @@ set -eu
 command -v fi_pingpong > /dev/null && command -v fi_info > /dev/null || exit 77
 export FI_PROVIDER_PATH="$1" FI_PROVIDER=pm FI_PM_IP=127.0.0.1
 fi_info -p pm | grep -q 'type: FI_EP_RDM'
-port=$((20000 + $$ % 10000))
+port=$((10000 + $$ % 2000 * 10))
 out=$(mktemp)
 trap 'rm -f "$out"' EXIT
-timeout 60 fi_pingpong -p pm -e rdm -I 20 -B "$port" > /dev/null &
+timeout 600 fi_pingpong -p pm -e rdm -I 20 -B "$port" > /dev/null &
 server=$!
-for _ in 1 2 3 4 5 6 7 8 9 10; do
-  if timeout 60 fi_pingpong -p pm -e rdm -I 20 -P "$port" 127.0.0.1 > "$out" 2>&1; then
+tries=0
+while [ "$tries" -lt 150 ]; do
+  tries=$((tries + 1))
+  if timeout 600 fi_pingpong -p pm -e rdm -I 20 -P "$port" 127.0.0.1 > "$out" 2>&1; then
     wait "$server"
     cat "$out"
     exit 0

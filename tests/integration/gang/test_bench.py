@@ -32,7 +32,7 @@ def test_a_kernel_that_cannot_be_divided_says_so(cluster):
 def test_figure11_has_a_result_for_each_kernel_and_number_of_jobs(tmp_path):
     command = [BIN / 'scbench', 'gang', '--figure11', '--nodes', '2', '--kernels', 'cg,is', '--seconds', '1', '--json',
                '--csv', tmp_path / 'figure.csv']
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert [(r['jobs'], r['kernel']) for r in report['results']] == [(1, 'cg'), (1, 'is'), (2, 'cg'), (2, 'is')]
@@ -46,7 +46,7 @@ def test_figure11_has_a_result_for_each_kernel_and_number_of_jobs(tmp_path):
 @pytest.mark.skipif(os.geteuid() != 0, reason='bare processes make cgroups')
 def test_two_jobs_are_compared_with_what_the_machine_alone_takes():
     done = subprocess.run([BIN / 'scbench', 'gang', '--figure11', '--nodes', '2', '--slice', '10ms', '--kernels', 'ft,cg', '--mode',
-                           'bare', '--seconds', '1', '--json'], capture_output=True, text=True, timeout=120)
+                           'bare', '--seconds', '1', '--json'], capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 0, done.stderr
     results = json.loads(done.stdout)['results']
     assert [(r['mode'], r['jobs'], r['kernel']) for r in results] == [('bare', 2, 'ft'), ('bare', 2, 'cg')]
@@ -63,7 +63,7 @@ def test_figure11_goes_on_where_it_was_interrupted(tmp_path):
     command = [BIN / 'scbench', 'gang', '--figure11', '--kernels', 'ep', '--seconds', '0.5', '--json', '--resume', kept]
 
     def run(nodes, code=0):
-        done = subprocess.run([*command, '--nodes', nodes], capture_output=True, text=True, timeout=120)
+        done = subprocess.run([*command, '--nodes', nodes], capture_output=True, text=True, timeout=LIMIT)
         assert done.returncode == code, done.stderr
         return done
 
@@ -82,7 +82,7 @@ def test_speed_ups_are_drawn_without_matplotlib(tmp_path):
     (tmp_path / 'matplotlib.py').write_text('raise ImportError("not here")')
     picture = tmp_path / 'speedup.svg'
     done = subprocess.run([BIN / 'scbench', 'cosmo', '--nodes', '1,2', '--cores', '1', '--programs', 'cg:S', '--repeats', '1',
-                           '--plot', picture], capture_output=True, text=True, timeout=120,
+                           '--plot', picture], capture_output=True, text=True, timeout=LIMIT,
                           env={**os.environ, 'PYTHONPATH': str(tmp_path)})
     assert done.returncode == 0, done.stderr
     drawn = xml.dom.minidom.parse(str(picture))
@@ -100,7 +100,7 @@ def test_options_that_do_not_fit_together_are_refused():
 
 def test_a_case_comes_with_what_the_machine_does_to_bare_threads():
     done = subprocess.run([BIN / 'scbench', 'gang', '--nodes', '2', '--slice', '10ms', '--seconds', '1', '--json'],
-                          capture_output=True, text=True, timeout=120)
+                          capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout)
     assert figures['switches'] > 0

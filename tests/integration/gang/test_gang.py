@@ -4,6 +4,7 @@ import time
 
 from cluster import EXAMPLES, LIMIT, wait_until
 from progress import Counters, advance, merge, overlaps, start_progress, wait_shares
+from together import run_together
 
 MS = 1_000_000
 
@@ -39,16 +40,11 @@ def share_of_overlaps(a, b):
 
 
 def test_two_unmodified_mpi_jobs_share_all_nodes(many):
-    jobs = [many.start('scrun', '-q', '-N', 64, EXAMPLES / name, '--seconds', 4)
-            for name in ('ring', 'allreduce')]
-    wait_until(lambda: sum(j['state'] == 'running' for j in many.json('scq', '--active')['jobs']) == 2)
-    running = many.json('scq', '--active')['jobs']
+    running, outputs = run_together(many, lambda seconds: [
+        ('scrun', '-q', '-N', 64, EXAMPLES / name, '--seconds', seconds) for name in ('ring', 'allreduce')])
     assert {len(job['nodes']) for job in running} == {64}
     assert len({job['slot'] for job in running}) == 2
-    for job in jobs:
-        out, err = job.communicate(timeout=120)
-        assert job.returncode == 0, (out, err)
-        assert '64' in out
+    assert all('64' in out for out in outputs)
 
 
 def test_third_job_gets_its_share_within_two_cycles(many, tmp_path):

@@ -254,14 +254,16 @@ def test_the_record_of_switches_can_be_drawn(pair, tmp_path):
             if event['ph'] == 'X' and event['cat'] == 'job':
                 bars.setdefault(event['pid'], []).append((event['ts'], event['ts'] + event['dur'], event['tid']))
         return len(bars) == 2 and all(len(node) > 10 and {job for _, _, job in node} == {first, second}
-                                      for node in bars.values())
+                                      for node in bars.values()) and in_step()
+
+    def in_step():  # cluster time: both nodes draw most slices at the same place; a busy machine delays some
+        left, right = [[begin for begin, _, _ in node] for node in bars.values()]
+        near = [begin for begin in left if min(abs(begin - other) for other in right) < 20_000]
+        return len(near) > len(left) / 2
     wait_until(drawn, what=lambda: bars)
     for node in bars.values():
         for (_, end, _), (begin, _, _) in zip(sorted(node), sorted(node)[1:]):
             assert begin >= end - 0.01, 'two jobs at once on one core'
-    # Cluster time: both nodes draw the same slices at the same place.
-    starts = [sorted(begin for begin, _, _ in node)[3] for node in bars.values()]
-    assert abs(starts[0] - starts[1]) < 20_000 or len(bars[1]) != len(bars[2])
 
 
 def test_perfetto_reads_that_slices_of_a_node_do_not_overlap(pair, tmp_path):

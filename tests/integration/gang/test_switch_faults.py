@@ -91,7 +91,7 @@ def test_tasks_that_fork_map_exit_and_are_cancelled_hurt_no_switch(fresh):
             assert process.returncode == code, (process.args, process.returncode, out, err, cluster.logs())
         for job in cancelled:
             cluster.wait_job(job, 'cancelled')
-    out, err = talker.communicate(timeout=120)
+    out, err = talker.communicate(timeout=LIMIT)
     assert talker.returncode == 0 and out.count(': correct') == 2, (out, err, cluster.logs())
     assert cluster.nodes_up() == 2
 

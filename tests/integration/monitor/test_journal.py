@@ -33,7 +33,7 @@ class Journal:
         self.process = subprocess.Popen(['unshare', '--mount', 'sh', '-c', PREPARE, 'sh', str(machine_id)],
                                         stderr=subprocess.PIPE, text=True)
         socket = pathlib.Path(f'/proc/{self.process.pid}/root/run/systemd/journal/socket')
-        wait_until(lambda: socket.exists() or self.process.poll() is not None, 20)
+        wait_until(lambda: socket.exists() or self.process.poll() is not None)
         if self.process.poll() is not None:
             pytest.skip(f'systemd-journald does not run here: {self.process.stderr.read()}')
 

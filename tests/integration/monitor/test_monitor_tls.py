@@ -84,7 +84,7 @@ def test_tls_survives_nonsense_and_who_never_speaks(fresh, certificate):
                           f'https://localhost:{port}/metrics'], capture_output=True, text=True, timeout=LIMIT)
     assert value(got.stdout, 'scored_nodes', '{state="up"}') == 1
     for link in silent:
-        link.settimeout(60)
+        link.settimeout(LIMIT)
         assert link.recv(1) == b''  # the handshake has its time
 
 
@@ -98,7 +98,8 @@ def test_who_never_speaks_over_tls_counts_as_a_connection(fresh, certificate):
     configure_head(cluster, open_to_others(certificate, port))
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, limit + 500), hard))
     try:
-        for _ in range(10):  # who is slower than the 5 s of a handshake never meets the limit
+        give_up = time.monotonic() + LIMIT
+        while time.monotonic() < give_up:  # on a busy machine the first handshakes end before the last one begins
             silent = [socket.create_connection(('127.0.0.1', port)) for _ in range(limit + 100)]
             end = time.monotonic() + 6
             is_full = False

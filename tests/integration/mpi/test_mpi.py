@@ -6,7 +6,8 @@ import time
 
 import mpis
 import pytest
-from cluster import EXAMPLES, LIMIT, is_alive, shared_memory, wait_until
+from cluster import EXAMPLES, LIMIT, abandoned_memory, is_alive, shared_memory, wait_until
+from together import run_together
 
 OPEN_MPI = EXAMPLES / 'openmpi'
 needs_open_mpi = pytest.mark.skipif(not (OPEN_MPI / 'ring').exists(),
@@ -22,13 +23,9 @@ def test_open_mpi_program_runs_on_several_nodes(few, program):
 
 @needs_open_mpi
 def test_open_mpi_and_mpich_share_the_nodes(few):
-    jobs = [few.start('scrun', '-q', '-N', 8, '-c', 2, folder / 'ring', '--seconds', 2)
-            for folder in (OPEN_MPI, EXAMPLES)]
-    wait_until(lambda: sum(j['state'] == 'running' for j in few.json('scq', '--active')['jobs']) == 2)
-    assert len({job['slot'] for job in few.json('scq', '--active')['jobs']}) == 2
-    for job in jobs:
-        out, err = job.communicate(timeout=120)
-        assert job.returncode == 0, (out, err)
+    running, _ = run_together(few, lambda seconds: [
+        ('scrun', '-q', '-N', 8, '-c', 2, folder / 'ring', '--seconds', seconds) for folder in (OPEN_MPI, EXAMPLES)])
+    assert len({job['slot'] for job in running}) == 2
 
 
 BADLY = r'''
@@ -112,7 +109,7 @@ def test_killed_ranks_leave_no_shared_memory(few, tmp_path, mpi):
     assert is_alive(third[0]) and is_alive(third[1])
     few.cancel(job_of(third[0]))
     living.communicate(timeout=LIMIT)
-    wait_until(lambda: not shared_memory() - before, what=lambda: str(shared_memory() - before))
+    wait_until(lambda: not abandoned_memory(before), what=lambda: str(abandoned_memory(before)))
 
 
 @pytest.mark.parametrize('mpi', mpis.NAMES)
@@ -123,7 +120,7 @@ def test_a_job_killed_while_it_starts_leaves_no_shared_memory(few, tmp_path, mpi
         job = few.submit('-N', 1, '--ntasks-per-node', 2, program)
         time.sleep(seconds)
         few.cancel(job)
-    wait_until(lambda: not shared_memory() - before, what=lambda: str(shared_memory() - before))
+    wait_until(lambda: not abandoned_memory(before), what=lambda: str(abandoned_memory(before)))
 
 
 SPAWNS = r'''

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from cluster import BIN, EXAMPLES, LIMIT, wait_until
+from cluster import BIN, EXAMPLES, LIMIT, users_of, wait_until
 from frozen import FrozenWatch
 from web import Web, faults
 
@@ -100,9 +100,23 @@ def crc32c(data):
     return crc ^ 0xffffffff
 
 
-def frames_on_the_way(count):
-    """PM's messages over UDP that pass on loopback: [(address, port, bytes)]."""
-    found = []
+def udp_ports(cluster):
+    """Of all UDP sockets that processes of this cluster and of its jobs hold."""
+    lines = [line.split() for line in pathlib.Path('/proc/net/udp').read_text().splitlines()[1:]]
+    ports = {f'socket:[{words[9]}]': int(words[1].rpartition(':')[2], 16) for words in lines}
+    found = set()
+    for pid, _ in users_of(cluster.directory):
+        with contextlib.suppress(OSError):  # it has ended
+            for descriptor in pathlib.Path(f'/proc/{pid}/fd').iterdir():
+                with contextlib.suppress(OSError):  # closed since
+                    found.add(ports.get(os.readlink(descriptor)))
+    return found - {None}
+
+
+def frames_of(cluster, count):
+    """PM's messages to jobs of this cluster that pass on loopback: [(address, port, bytes)]."""
+    wait_until(lambda: len(udp_ports(cluster)) >= 2)
+    found, ports = [], udp_ports(cluster)
     with socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0800)) as tap:
         tap.bind(('lo', 0))
         tap.settimeout(LIMIT)
@@ -113,7 +127,8 @@ def frames_on_the_way(count):
                 continue
             length = 48 + int.from_bytes(packet[start + 6:start + 8], 'little')
             port = int.from_bytes(packet[start - 6:start - 4], 'big')
-            found.append((socket.inet_ntoa(packet[16:20]), port, packet[start:start + length]))
+            if port in ports:
+                found.append((socket.inet_ntoa(packet[16:20]), port, packet[start:start + length]))
     return found
 
 
@@ -133,8 +148,8 @@ def test_forged_frames_are_refused_and_counted(fresh, as_root, auth):
     for name in ('head', 'node00', 'node01'):
         cluster.restart(name)
     cluster.wait_up()
-    job = cluster.start('scrun', '-q', '-N', 2, TALK, 4)
-    seen = frames_on_the_way(20)
+    job = cluster.start('scrun', '-q', '-N', 2, TALK, 12)
+    seen = frames_of(cluster, 20)
     # Of two ranks' frames: with keys all carry the job's, with tags each its own.
     marks = {frame[8:16] for _, _, frame in seen}
     assert (len(marks) == 1) == (auth == 'key'), marks

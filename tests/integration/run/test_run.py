@@ -69,7 +69,7 @@ def test_wall_limit(few):
 
 def test_signal_before_the_limit(few):
     script = 'trap "echo warned; exit 0" USR1; while :; do sleep 0.05; done'
-    result = few.run('scrun', '-N', 1, '-t', '20s', '--signal', 'USR1@17s', 'sh', '-c', script)
+    result = few.run('scrun', '-N', 1, '-t', '60s', '--signal', 'USR1@52s', 'sh', '-c', script)
     assert result.stdout == 'warned\n'
 
 
@@ -197,7 +197,7 @@ def test_a_reader_that_goes_takes_the_job_along(few):
 
 def test_closed_descriptors_are_not_taken_for_the_link(few):
     for redirection in ('<&-', '>&-', '2>&-'):
-        result = few.run('sh', '-c', f'timeout 30 scrun -q sh -c "echo out; echo err >&2; exit 3" {redirection}', code=None)
+        result = few.run('sh', '-c', f'timeout {LIMIT} scrun -q sh -c "echo out; echo err >&2; exit 3" {redirection}', code=None)
         assert (result.returncode, 'head is gone' in result.stderr) == (3, False), redirection
 
 

@@ -110,26 +110,40 @@ def test_next_start_sweeps_what_sigkill_of_everything_left(options):
     check_gone(description)
 
 
-def pmix_directories():
-    return {path.name for path in pathlib.Path('/dev/shm').glob('scored-pmix.*')}
+def pmix_directories(description):
+    """Of the PMIx servers of this cluster: processes below its launchers."""
+    launchers = {launcher['pid'] for launcher in description['launchers']}
+    found = set()
+    for process in pathlib.Path('/proc').iterdir():
+        with contextlib.suppress(OSError, IndexError):  # no process, or it has ended
+            words = (process / 'cmdline').read_text(errors='replace').split('\0')
+            if process.name.isdigit() and words[0] == 'scored-pmix' and is_below(int(process.name), launchers):
+                found.add(pathlib.Path(words[1]))
+    return found
+
+
+def is_below(pid, ancestors):
+    while pid > 1 and pid not in ancestors:
+        pid = int(pathlib.Path(f'/proc/{pid}/stat').read_text().rsplit(')', 1)[1].split()[1])
+    return pid in ancestors
 
 
 # Killed with its cgroup, a shepherd has no time to remove what its PMIx server left.
 def test_next_start_sweeps_what_pmix_servers_left():
     process, description = boot('--nodes', 2)
-    before = pmix_directories()
     env = dict(os.environ, SCORED_SERVER=description['socket'])
     subprocess.run([SCORE, 'scrun', '--detach', '-N', '2', '--mpi=pmix', 'sleep', '600'], env=env, check=True,
-                   timeout=60, stdout=subprocess.DEVNULL)
-    wait_until(lambda: len(pmix_directories() - before) == 2)
-    made = pmix_directories() - before
+                   timeout=LIMIT, stdout=subprocess.DEVNULL)
+    wait_until(lambda: len(pmix_directories(description)) == 2)
+    made = pmix_directories(description)
+    wait_until(lambda: all(path.exists() for path in made))
     os.kill(description['supervisor_pid'], signal.SIGSTOP)
     process.kill()
     os.kill(description['supervisor_pid'], signal.SIGKILL)
-    process.communicate(timeout=60)
+    process.communicate(timeout=LIMIT)
     assert virtual('--nodes', 2, '--', 'true').returncode == 0
     check_gone(description)
-    wait_until(lambda: not made & pmix_directories())
+    wait_until(lambda: not any(path.exists() for path in made))
 
 
 def test_who_says_nothing_to_the_supervisor_holds_nobody_up():
@@ -184,7 +198,7 @@ def test_many_starts_at_once():
     processes = [subprocess.Popen([SCORE, 'virtual', '--nodes', '2', '--', 'scrun', '-N', '2', 'echo', str(i)],
                                   stdout=subprocess.PIPE, text=True) for i in range(6)]
     for i, process in enumerate(processes):
-        assert process.communicate(timeout=120)[0] == f'{i}\n' * 2
+        assert process.communicate(timeout=LIMIT)[0] == f'{i}\n' * 2
 
 
 @pytest.mark.parametrize('options', [[], ['--no-cgroup']])
