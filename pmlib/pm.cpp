@@ -2,7 +2,7 @@
 // opening.
 #include "pmlib/include/pm.h"
 
-#include "pmlib/core/endpoint.hpp"
+#include "pmlib/endpoint/endpoint.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -72,37 +72,39 @@ int transfer(const pm_context* context, const pm_handle* remote, std::uint64_t r
 
 extern "C" {
 
-int pm_open(pm_context** context) try {
-  *context = nullptr;
-  int error = 0;
-  auto endpoint = Endpoint::open_inherited(error);
-  const char* path = std::getenv("PM_ADDRESS_FILE");
-  const char* rank = std::getenv("PM_RANK");
-  if (!endpoint && error == ENOENT && path != nullptr && rank != nullptr) {
-    return pm_open_file(path, static_cast<std::uint32_t>(std::strtoul(rank, nullptr, 10)), context,
-                        nullptr, 0);
+int pm_open(pm_context** context) {
+  try {
+    *context = nullptr;
+    int error = 0;
+    auto endpoint = Endpoint::open_inherited(error);
+    const char* path = std::getenv("PM_ADDRESS_FILE");
+    const char* rank = std::getenv("PM_RANK");
+    if (!endpoint && error == ENOENT && path != nullptr && rank != nullptr) {
+      return pm_open_file(path, static_cast<std::uint32_t>(std::strtoul(rank, nullptr, 10)),
+                          context, nullptr, 0);
+    }
+    return open_endpoint(context, std::move(endpoint), error);
+  } catch (const std::bad_alloc&) {
+    return ENOMEM;
   }
-  return open_endpoint(context, std::move(endpoint), error);
-
-} catch (const std::bad_alloc&) {
-  return ENOMEM;
 }
 
 int pm_open_file(const char* path, uint32_t rank, pm_context** context, char* message,
-                 size_t message_bytes) try {
-  *context = nullptr;
-  int error = 0;
-  std::string text;
-  auto endpoint = Endpoint::open_file(path, rank, error, text);
-  if (message != nullptr && message_bytes > 0) {
-    const std::size_t n = std::min(text.size(), message_bytes - 1);
-    std::memcpy(message, text.data(), n);
-    message[n] = '\0';
+                 size_t message_bytes) {
+  try {
+    *context = nullptr;
+    int error = 0;
+    std::string text;
+    auto endpoint = Endpoint::open_file(path, rank, error, text);
+    if (message != nullptr && message_bytes > 0) {
+      const std::size_t n = std::min(text.size(), message_bytes - 1);
+      std::memcpy(message, text.data(), n);
+      message[n] = '\0';
+    }
+    return open_endpoint(context, std::move(endpoint), error);
+  } catch (const std::bad_alloc&) {
+    return ENOMEM;
   }
-  return open_endpoint(context, std::move(endpoint), error);
-
-} catch (const std::bad_alloc&) {
-  return ENOMEM;
 }
 
 void pm_close(pm_context* context) {

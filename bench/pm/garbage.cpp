@@ -1,7 +1,7 @@
 #include "bench/pm/garbage.hpp"
 
 #include "pmlib/devices/ethernet_device.hpp"
-#include "pmlib/wire/frame.hpp"
+#include "pmlib/wire/frame_fields.hpp"
 
 #include <algorithm>
 #include <arpa/inet.h>
@@ -43,7 +43,7 @@ Bytes spoiled_frame(std::mt19937& random, unsigned kind, const GarbageOptions& o
   h.key = options.key;
   h.generation = options.generation;
   h.destination = 1;
-  h.sequence = static_cast<std::uint32_t>(random() % 64);
+  pm::SequencedFrame(h).sequence() = static_cast<std::uint32_t>(random() % 64);
   if (kind == 1) h.key = ~options.key;
   if (kind == 2) --h.generation;
   if (kind == 3) h.length = 65000;

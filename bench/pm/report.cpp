@@ -97,9 +97,9 @@ void print_memory(bool json) {
   const double per_peer = static_cast<double>(large->descriptors - small->descriptors) / 1000;
   const auto kb = [](std::uint64_t bytes) { return static_cast<double>(bytes) / 1024; };
   const double peers = kb(large->sets - large->peers);
-  const double control = kb(large->send_slots - large->sets);
-  const double send = kb(large->receive_slots - large->send_slots);
-  const double receive = kb(large->inbox - large->receive_slots);
+  const double control = kb(large->send_buffers - large->sets);
+  const double send = kb(large->receive_buffers - large->send_buffers);
+  const double receive = kb(large->inbox - large->receive_buffers);
   const double shared = kb(large->total - large->inbox);
   if (json) {
     std::printf(

@@ -89,7 +89,7 @@ struct ReceiveSide {
 
   static constexpr std::uint8_t kRefused = 1;   // STOP was sent, GO was not
   static constexpr std::uint8_t kGap = 2;       // LOSE was said for the present gap
-  static constexpr std::uint8_t kPromised = 4;  // one free slot is kept for this sender
+  static constexpr std::uint8_t kPromised = 4;  // one free buffer is kept for this sender
   static constexpr std::uint8_t kAckOwed = 8;   // stored or duplicate frames not yet acknowledged
   static constexpr std::uint8_t kDenied = 16;   // the next was denied: only a Void takes its place
 
@@ -107,7 +107,7 @@ enum class ControlKind : std::uint8_t {
   Ack,   // everything up to `number` is stored
   Lose,  // `number` is stored, the next is missing: go back
   Stop,  // `number` was refused for want of room; everything below it is stored
-  Go,    // send again from `number` on; `credit` slots were free
+  Go,    // send again from `number` on; `credit` buffers were free
 };
 
 template <class Seq>
@@ -139,10 +139,10 @@ struct ArrivalResult {
 };
 
 // The receive buffer of a channel, shared by all senders (G17, G18). A refused sender is invited
-// with GO when there is room, and the slot it was invited for is kept for it: it has at least the
+// with GO when there is room, and the buffer it was invited for is kept for it: it has at least the
 // refused frame to send. So a busy sender cannot starve a refused one.
 struct SharedRoom {
-  std::uint16_t capacity = 0;  // slots
+  std::uint16_t capacity = 0;  // buffers
   std::uint16_t used = 0;      // hold messages not yet released
   std::uint16_t promised = 0;  // free, but kept for senders that were sent GO
 
@@ -310,7 +310,7 @@ class Engine {
 
   // --- receiver -----------------------------------------------------------------------------
 
-  // Rule 7. `room`: a slot is free for this sender (true for frames that need none).
+  // Rule 7. `room`: a buffer is free for this sender (true for frames that need none).
   ArrivalResult<Seq> on_packet_data(Receive& r, Seq seq, bool room) const {
     const Seq ahead = minus(seq, plus(r.recv, 1));
     if (ahead == 0) return room ? store(r) : refuse(r);
@@ -328,7 +328,7 @@ class Engine {
     return {ControlKind::Ack, r.recv, 0, 0};
   }
 
-  // Rule 8: there is room for a refused sender. The caller has promised it a slot.
+  // Rule 8: there is room for a refused sender. The caller has promised it a buffer.
   static Control<Seq> on_app_room(Receive& r, std::uint16_t credit) {
     r.set(Receive::kRefused, false);
     ++r.flow_count;

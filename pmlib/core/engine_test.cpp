@@ -180,7 +180,7 @@ TEST_F(EngineTest, G16OnlyStoredFramesAreAcknowledged) {
   EXPECT_EQ(r.recv, 0u);
 }
 
-TEST_F(EngineTest, G17APromisedSlotIsKeptForTheRefusedSender) {
+TEST_F(EngineTest, G17APromisedBufferIsKeptForTheRefusedSender) {
   SharedRoom room{.capacity = 1};
   E::Receive other = engine.fresh_receiver();
   room.take(other);

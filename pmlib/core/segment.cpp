@@ -35,11 +35,11 @@ constexpr bool is_within(T value, T low, T high) {
 bool is_sound(const Geometry& g) {
   constexpr std::uint32_t kMaxIndex = kNoIndex - 1;
   return is_within(g.size, 1u, kMaxRanks) && is_within(g.payload_bytes, kMinPayload, kMaxPayload) &&
-         is_within(g.send_slots, 2u, kMaxIndex) && is_within(g.receive_slots, 2u, kMaxIndex) &&
+         is_within(g.send_buffers, 2u, kMaxIndex) && is_within(g.receive_buffers, 2u, kMaxIndex) &&
          is_within(g.descriptors, 2u, kMaxIndex) && is_within(g.regions, 1u, kMaxIndex) &&
          is_within(g.operations, 1u, kMaxIndex) && is_within(g.inbox_entries, 8u, 65536u) &&
-         std::has_single_bit(g.inbox_entries) && is_within(g.pool_slots, 1u, kMaxIndex) &&
-         is_within(g.pool_slot_bytes, 256u, 1u << 20) && is_within(g.links, 1u, kMaxLinks);
+         std::has_single_bit(g.inbox_entries) && is_within(g.pool_buffers, 1u, kMaxIndex) &&
+         is_within(g.pool_buffer_bytes, 256u, 1u << 20) && is_within(g.links, 1u, kMaxLinks);
 }
 
 // Chains entries 0 .. count-1 through `next`.
@@ -89,7 +89,7 @@ struct HeaderCopy {
 std::optional<Layout> Layout::of(const Geometry& g) {
   if (!is_sound(g)) return std::nullopt;
   Layout l;
-  l.slot_bytes = static_cast<std::uint32_t>(round_up(sizeof(FrameHeader) + g.payload_bytes, 64));
+  l.buffer_bytes = static_cast<std::uint32_t>(round_up(sizeof(FrameHeader) + g.payload_bytes, 64));
   std::uint64_t end = round_up(sizeof(SegmentHeader), kPage);
   auto place = [&end](std::uint64_t bytes) {
     return std::exchange(end, round_up(end + bytes, 64));
@@ -100,14 +100,14 @@ std::optional<Layout> Layout::of(const Geometry& g) {
   l.descriptors = place(std::uint64_t{g.descriptors} * sizeof(SendDescriptor));
   l.regions = place(std::uint64_t{g.regions} * sizeof(Region));
   l.operations = place(std::uint64_t{g.operations} * sizeof(Operation));
-  l.received = place(std::uint64_t{g.receive_slots} * sizeof(ReceivedSlot));
-  l.send_slots = place(std::uint64_t{g.send_slots} * l.slot_bytes);
-  l.receive_slots = place(std::uint64_t{g.receive_slots} * l.slot_bytes);
+  l.received = place(std::uint64_t{g.receive_buffers} * sizeof(ReceivedBuffer));
+  l.send_buffers = place(std::uint64_t{g.send_buffers} * l.buffer_bytes);
+  l.receive_buffers = place(std::uint64_t{g.receive_buffers} * l.buffer_bytes);
   l.inbox = place(std::uint64_t{g.inbox_entries} * sizeof(InboxEntry));
   l.link_addresses = place(std::uint64_t{g.links - 1} * g.size * sizeof(PeerAddress));
   l.transfers = place(std::uint64_t{kNearTransfers} * sizeof(NearTransfer));
-  l.pool_free = place(std::uint64_t{g.pool_slots} * sizeof(PoolState));
-  l.pool = place(std::uint64_t{g.pool_slots} * g.pool_slot_bytes);
+  l.pool_free = place(std::uint64_t{g.pool_buffers} * sizeof(PoolFlag));
+  l.pool = place(std::uint64_t{g.pool_buffers} * g.pool_buffer_bytes);
   l.total = round_up(end, kPage);
   return l;
 }
@@ -135,7 +135,7 @@ Segment format_segment(std::byte* memory, const Geometry& geometry, const Layout
   header->more_links = identity.more_links;
   header->link_weights = identity.link_weights;
   header->free_descriptors = static_cast<std::uint16_t>(geometry.descriptors);
-  header->room.capacity = static_cast<std::uint16_t>(geometry.receive_slots);
+  header->room.capacity = static_cast<std::uint16_t>(geometry.receive_buffers);
   header->nonce_state = identity.nonce_seed != 0 ? identity.nonce_seed : random_number();
 
   const Segment s(memory, geometry, layout);
@@ -149,19 +149,19 @@ Segment format_segment(std::byte* memory, const Geometry& geometry, const Layout
   for (std::uint32_t i = 0; i < geometry.regions; ++i) new (&s.region(i)) Region();
   for (std::uint32_t i = 0; i < geometry.operations; ++i) new (&s.operation(i)) Operation();
   for (std::uint32_t i = 0; i < kNearTransfers; ++i) new (&s.transfer(i)) NearTransfer();
-  for (std::uint32_t i = 0; i < geometry.receive_slots; ++i) {
-    new (&s.received(static_cast<std::uint16_t>(i))) ReceivedSlot();
+  for (std::uint32_t i = 0; i < geometry.receive_buffers; ++i) {
+    new (&s.received(static_cast<std::uint16_t>(i))) ReceivedBuffer();
   }
   for (std::uint32_t i = 0; i < geometry.inbox_entries; ++i) {
     (new (&s.inbox(i)) InboxEntry())->turn.store(i, std::memory_order_relaxed);
   }
   chain_all(geometry.descriptors,
             [&](std::uint16_t i) -> std::uint16_t& { return s.descriptor(i).next; });
-  chain_all(geometry.receive_slots,
+  chain_all(geometry.receive_buffers,
             [&](std::uint16_t i) -> std::uint16_t& { return s.received(i).next; });
-  // A free send slot holds the index of the next free one.
-  chain_all(geometry.send_slots, [&](std::uint16_t i) -> std::uint16_t& {
-    return *reinterpret_cast<std::uint16_t*>(s.send_slot(i));
+  // A free send buffer holds the index of the next free one.
+  chain_all(geometry.send_buffers, [&](std::uint16_t i) -> std::uint16_t& {
+    return *reinterpret_cast<std::uint16_t*>(s.send_buffer(i));
   });
   return s;
 }
@@ -262,8 +262,8 @@ class ImageCheck {
   ImageCheck(const Segment& s)
       : s_(s),
         descriptors_(s.geometry().descriptors),
-        slots_(s.geometry().send_slots),
-        received_(s.geometry().receive_slots) {}
+        send_buffers_(s.geometry().send_buffers),
+        received_(s.geometry().receive_buffers) {}
 
   bool is_sound() {
     const SegmentHeader& h = s_.header();
@@ -274,7 +274,7 @@ class ImageCheck {
     for (std::uint32_t i = 0; i < s_.geometry().size; ++i) {
       if (!check_peer(s_.peer(i))) return false;
     }
-    return walk_free_slots(h.free_send_slot) && walk_received(h.free_receive_slot, nullptr) &&
+    return walk_free_buffers(h.free_send_buffer) && walk_received(h.free_receive_buffer, nullptr) &&
            walk_received(h.delivered.head, &h.delivered.tail) &&
            walk_received(h.requests.head, &h.requests.tail) && check_room() && check_tables() &&
            check_transfers();
@@ -327,7 +327,7 @@ class ImageCheck {
     if (!is_sequenced(d.kind)) return false;
     if (d.op != kNoIndex && d.op >= g.operations) return false;
     if (d.kind == FrameKind::OpDone) {
-      return d.frames == 1 && d.slot == kNoIndex && d.length == 0 && d.local_region < g.regions;
+      return d.frames == 1 && d.buffer == kNoIndex && d.length == 0 && d.local_region < g.regions;
     }
     if (d.kind == FrameKind::Write) {
       if (d.local_region >= g.regions) return false;
@@ -338,17 +338,17 @@ class ImageCheck {
     } else if (d.frames != 1 && d.kind != FrameKind::Void) {
       return false;
     }
-    if (d.slot == kNoIndex) {
+    if (d.buffer == kNoIndex) {
       return d.kind == FrameKind::Write || d.kind == FrameKind::Void;
     }
-    if (!claim(slots_, d.slot)) return false;
+    if (!claim(send_buffers_, d.buffer)) return false;
     return d.length <= g.payload_bytes;
   }
 
-  bool walk_free_slots(std::uint16_t at) {
+  bool walk_free_buffers(std::uint16_t at) {
     while (at != kNoIndex) {
-      if (!claim(slots_, at)) return false;
-      std::memcpy(&at, s_.send_slot(at), sizeof at);
+      if (!claim(send_buffers_, at)) return false;
+      std::memcpy(&at, s_.send_buffer(at), sizeof at);
     }
     return true;
   }
@@ -357,9 +357,9 @@ class ImageCheck {
     std::uint16_t last = kNoIndex;
     for (; at != kNoIndex; at = s_.received(at).next) {
       if (!claim(received_, at)) return false;
-      const ReceivedSlot& slot = s_.received(at);
+      const ReceivedBuffer& buffer = s_.received(at);
       if (tail != nullptr &&
-          (slot.source >= s_.geometry().size || slot.length > s_.geometry().payload_bytes)) {
+          (buffer.source >= s_.geometry().size || buffer.length > s_.geometry().payload_bytes)) {
         return false;
       }
       if (tail == nullptr) ++free_received_;
@@ -374,7 +374,7 @@ class ImageCheck {
     for (std::uint32_t i = 0; i < s_.geometry().size; ++i) {
       promised += s_.peer(i).receive.has(ReceiveSide<std::uint32_t>::kPromised) ? 1 : 0;
     }
-    return room.capacity == s_.geometry().receive_slots && room.promised == promised &&
+    return room.capacity == s_.geometry().receive_buffers && room.promised == promised &&
            room.used + free_received_ == room.capacity && promised <= free_received_;
   }
 
@@ -404,7 +404,7 @@ class ImageCheck {
       const NearTransfer& t = s_.transfer(i);
       if (t.running == 0) continue;
       if (t.peer >= s_.geometry().size || t.given > t.length ||
-          t.pieces > s_.geometry().pool_slots || t.local_region >= s_.geometry().regions) {
+          t.pieces > s_.geometry().pool_buffers || t.local_region >= s_.geometry().regions) {
         return false;
       }
       const Region& r = s_.region(t.local_region);
@@ -414,7 +414,7 @@ class ImageCheck {
   }
 
   const Segment& s_;
-  std::vector<bool> descriptors_, slots_, received_;
+  std::vector<bool> descriptors_, send_buffers_, received_;
   std::uint32_t free_received_ = 0;
 };
 

@@ -32,14 +32,14 @@ constexpr std::uint16_t kNoIndex = 0xffff;
 struct Geometry {
   std::uint32_t size = 1;              // ranks of the job, 1 .. kMaxRanks
   std::uint32_t payload_bytes = 1424;  // of a frame at most; MTU less headers
-  std::uint32_t send_slots = 64;       // messages being sent
-  std::uint32_t receive_slots = 64;    // messages received and not yet released
+  std::uint32_t send_buffers = 64;     // messages being sent
+  std::uint32_t receive_buffers = 64;  // messages received and not yet released
   std::uint32_t descriptors = 128;     // entries of send queues: messages, writes, replies
   std::uint32_t regions = 128;         // registered memory
   std::uint32_t operations = 128;      // remote memory operations under way
   std::uint32_t inbox_entries = 512;   // shared-memory inbox, a power of two
-  std::uint32_t pool_slots = 16;       // shared-memory buffers for messages that do not fit inline
-  std::uint32_t pool_slot_bytes = 8192;
+  std::uint32_t pool_buffers = 16;     // shared-memory buffers for messages that do not fit inline
+  std::uint32_t pool_buffer_bytes = 8192;
   std::uint32_t links = 1;  // to other nodes; see trunk_device.hpp
   bool operator==(const Geometry&) const = default;
 };
@@ -93,14 +93,14 @@ struct PeerState {
 // 60 bytes, and a bit in each of four sets.
 static_assert(sizeof(PeerState) == 60, "a peer is promised to cost at most 64 bytes");
 
-// One entry of a send queue: a message in a slot, or a remote write of many frames.
+// One entry of a send queue: a message in a buffer, or a remote write of many frames.
 struct SendDescriptor {
   std::uint32_t first = 0;        // number of its first frame
   std::uint32_t frames = 1;       // how many numbers it covers
   std::uint32_t length = 0;       // bytes of payload in all, without RmaHeaders
-  std::uint32_t payload_crc = 0;  // of a slot's payload
+  std::uint32_t payload_crc = 0;  // of a buffer's payload
   std::uint16_t next = kNoIndex;
-  std::uint16_t slot = kNoIndex;  // send slot, if the payload lies in one
+  std::uint16_t buffer = kNoIndex;  // send buffer, if the payload lies in one
   FrameKind kind = FrameKind::Void;
   std::uint8_t notify = 0;      // its last frame completes `remote_op` at the receiver
   std::uint16_t op = kNoIndex;  // own operation completed by the last acknowledgement
@@ -141,8 +141,8 @@ struct NearTransfer {
   std::uint32_t op = 0;         // own operation that it ends; 0 = none
   std::uint32_t remote_op = 0;  // the peer's operation that it ends; 0 = none
   std::uint32_t length = 0;     // bytes
-  std::uint32_t given = 0;      // bytes put into slots so far
-  std::uint16_t pieces = 0;     // slots that are not stored yet
+  std::uint32_t given = 0;      // bytes put into buffers so far
+  std::uint16_t pieces = 0;     // buffers that are not stored yet
   std::uint16_t error = 0;      // errno
   std::uint32_t local_region = 0;
   std::uint32_t remote_region = 0;
@@ -152,7 +152,7 @@ struct NearTransfer {
 };
 
 // On a cache line of its own: two processors write it in turn.
-struct alignas(64) PoolState {
+struct alignas(64) PoolFlag {
   std::atomic<std::uint32_t> used;
 };
 
@@ -160,7 +160,7 @@ static_assert(sizeof(NearTransfer) == 56);
 constexpr std::uint32_t kNearTransfers = 64;
 
 // A message that was received and is not released yet.
-struct ReceivedSlot {
+struct ReceivedBuffer {
   std::uint32_t source = 0;
   std::uint16_t length = 0;
   std::uint16_t next = kNoIndex;  // in the free list or the queue of delivered messages
@@ -174,8 +174,8 @@ struct alignas(64) InboxEntry {
   std::atomic<std::uint32_t> turn;  // lap protocol, see shmem.cpp
   std::uint32_t source;
   std::uint32_t length;
-  std::uint16_t kind;  // InboxKind
-  std::uint16_t slot;  // sender's pool slot, if the bytes lie there
+  std::uint16_t kind;    // InboxKind
+  std::uint16_t buffer;  // sender's pool buffer, if the bytes lie there
   std::array<std::byte, 48> bytes;
 };
 
@@ -250,8 +250,8 @@ struct SegmentHeader {
 
   // Allocation.
   alignas(64) std::uint16_t free_descriptor = 0;  // list heads
-  std::uint16_t free_send_slot = 0;
-  std::uint16_t free_receive_slot = 0;
+  std::uint16_t free_send_buffer = 0;
+  std::uint16_t free_receive_buffer = 0;
   FifoList delivered;  // messages for the application
   FifoList requests;   // reads asked by others, waiting for a descriptor
   SharedRoom room;
@@ -274,10 +274,11 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 // Where the parts lie. Computed from the geometry, never stored: nothing to forge.
 struct Layout {
   std::uint64_t peers = 0, sets = 0, descriptors = 0, regions = 0, operations = 0;
-  std::uint64_t received = 0, send_slots = 0, receive_slots = 0, inbox = 0, pool_free = 0, pool = 0;
+  std::uint64_t received = 0, send_buffers = 0, receive_buffers = 0, inbox = 0, pool_free = 0,
+                pool = 0;
   std::uint64_t transfers = 0, link_addresses = 0;
-  std::uint64_t total = 0;       // bytes, a multiple of the page size
-  std::uint32_t slot_bytes = 0;  // header and payload, a multiple of 64
+  std::uint64_t total = 0;         // bytes, a multiple of the page size
+  std::uint32_t buffer_bytes = 0;  // header and payload, a multiple of 64
 
   // Nothing if a number is outside its limits.
   static std::optional<Layout> of(const Geometry& geometry);
@@ -314,7 +315,9 @@ class Segment {
 
   Operation& operation(std::uint32_t i) const { return at<Operation>(layout_.operations)[i]; }
 
-  ReceivedSlot& received(std::uint16_t i) const { return at<ReceivedSlot>(layout_.received)[i]; }
+  ReceivedBuffer& received(std::uint16_t i) const {
+    return at<ReceivedBuffer>(layout_.received)[i];
+  }
 
   InboxEntry& inbox(std::uint32_t i) const { return at<InboxEntry>(layout_.inbox)[i]; }
 
@@ -326,22 +329,22 @@ class Segment {
 
   NearTransfer& transfer(std::uint32_t i) const { return at<NearTransfer>(layout_.transfers)[i]; }
 
-  // State of a pool slot, see shmem.hpp.
+  // State of a pool buffer, see shmem.hpp.
   std::atomic<std::uint32_t>& pool_used(std::uint32_t i) const {
-    return at<PoolState>(layout_.pool_free)[i].used;
+    return at<PoolFlag>(layout_.pool_free)[i].used;
   }
 
-  std::byte* pool_slot(std::uint32_t i) const {
-    return base_ + layout_.pool + std::uint64_t{i} * geometry_.pool_slot_bytes;
+  std::byte* pool_buffer(std::uint32_t i) const {
+    return base_ + layout_.pool + std::uint64_t{i} * geometry_.pool_buffer_bytes;
   }
 
-  // A slot holds a FrameHeader, then the payload.
-  std::byte* send_slot(std::uint16_t i) const {
-    return base_ + layout_.send_slots + std::uint64_t{i} * layout_.slot_bytes;
+  // A buffer holds a FrameHeader, then the payload.
+  std::byte* send_buffer(std::uint16_t i) const {
+    return base_ + layout_.send_buffers + std::uint64_t{i} * layout_.buffer_bytes;
   }
 
-  std::byte* receive_slot(std::uint16_t i) const {
-    return base_ + layout_.receive_slots + std::uint64_t{i} * layout_.slot_bytes;
+  std::byte* receive_buffer(std::uint16_t i) const {
+    return base_ + layout_.receive_buffers + std::uint64_t{i} * layout_.buffer_bytes;
   }
 
   PeerSet set(PeerSetId id) const;

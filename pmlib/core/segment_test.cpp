@@ -35,10 +35,10 @@ TEST(Layout, APeerCostsAtMost64BytesAndBuffersFitHalfAMegabyte) {
 TEST(Layout, RefusesNumbersOutsideTheirLimits) {
   const Geometry good{.size = 4};
   ASSERT_TRUE(Layout::of(good));
-  for (auto member :
-       {&Geometry::size, &Geometry::payload_bytes, &Geometry::send_slots, &Geometry::receive_slots,
-        &Geometry::descriptors, &Geometry::regions, &Geometry::operations, &Geometry::inbox_entries,
-        &Geometry::pool_slots, &Geometry::pool_slot_bytes}) {
+  for (auto member : {&Geometry::size, &Geometry::payload_bytes, &Geometry::send_buffers,
+                      &Geometry::receive_buffers, &Geometry::descriptors, &Geometry::regions,
+                      &Geometry::operations, &Geometry::inbox_entries, &Geometry::pool_buffers,
+                      &Geometry::pool_buffer_bytes}) {
     for (const std::uint32_t bad : {0u, 0xffffffffu, 0x80000000u}) {
       Geometry g = good;
       g.*member = bad;
@@ -181,7 +181,7 @@ TEST(Segment, BrokenListsAndIndicesAreNoticed) {
   };
   expect_invalid([](const Segment& s) { s.header().free_descriptor = 5000; });
   expect_invalid([](const Segment& s) { s.descriptor(3).next = 1; });
-  expect_invalid([](const Segment& s) { s.header().free_receive_slot = 64; });
+  expect_invalid([](const Segment& s) { s.header().free_receive_buffer = 64; });
   expect_invalid([](const Segment& s) { s.header().delivered.head = 0; });
   expect_invalid([](const Segment& s) { s.peer(1).head = 3; });
   expect_invalid([](const Segment& s) { s.peer(1).send.queued += 1; });
@@ -210,7 +210,7 @@ TEST(Segment, TheEndOfAnOperationHasNoBytesAndNamesNoMemoryOutsideTheTable) {
   d.local_region = 0;
   d.length = 8;
   EXPECT_EQ(validate_image(s.bytes()), EINVAL);
-  d.slot = std::exchange(s.header().free_send_slot, kNoIndex);
+  d.buffer = std::exchange(s.header().free_send_buffer, kNoIndex);
   EXPECT_EQ(validate_image(s.bytes()), EINVAL);
 }
 
@@ -218,12 +218,12 @@ TEST(Segment, RandomDamageIsNeverUsedUnchecked) {
   // Whatever the bytes are, validation ends and touches only the image (under asan: proven).
   std::mt19937_64 random(7);
   const auto segment = make({.size = 2,
-                             .send_slots = 4,
-                             .receive_slots = 4,
+                             .send_buffers = 4,
+                             .receive_buffers = 4,
                              .descriptors = 4,
                              .inbox_entries = 8,
-                             .pool_slots = 1,
-                             .pool_slot_bytes = 256});
+                             .pool_buffers = 1,
+                             .pool_buffer_bytes = 256});
   const auto bytes = segment->segment().bytes();
   const std::vector<std::byte> good(bytes.begin(), bytes.end());
   for (int i = 0; i < 3000; ++i) {

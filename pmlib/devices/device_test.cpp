@@ -1,9 +1,9 @@
 // The packet devices: what they carry, what they refuse and what they leave alone. Ethernet runs
 // over a veth pair between two network namespaces, which needs root.
-#include "pmlib/core/test_job.hpp"
 #include "pmlib/devices/ethernet_device.hpp"
 #include "pmlib/devices/ofi_device.hpp"
 #include "pmlib/devices/udp_device.hpp"
+#include "pmlib/endpoint/test_job.hpp"
 #include "pmlib/network/network.hpp"
 #include "pmlib/wire/frame_filter.hpp"
 
@@ -38,7 +38,7 @@ std::vector<std::byte> frame_of(std::uint16_t payload, std::uint32_t number,
   FrameHeader h;
   h.kind = FrameKind::Message;
   h.length = payload;
-  h.sequence = number;
+  h.number = number;
   h.channel = channel;
   h.key = 99;
   std::vector<std::byte> bytes(sizeof h + payload, static_cast<std::byte>(number));
@@ -49,7 +49,7 @@ std::vector<std::byte> frame_of(std::uint16_t payload, std::uint32_t number,
 std::uint32_t number_of(const std::vector<std::byte>& frame) {
   FrameHeader h;
   std::memcpy(&h, frame.data(), sizeof h);
-  return h.sequence;
+  return h.number;
 }
 
 std::unique_ptr<UdpDevice> udp() {
@@ -119,7 +119,7 @@ TEST(UdpDevice, StrangersDatagramsAreHandedOnWholeAndHarmless) {
 // A frame that UdpDevice.TheKernelDropsWhatIsNotForThisRank lets through, to be spoiled.
 std::vector<std::byte> fitting_frame(std::uint32_t number) {
   FrameHeader h;
-  h.sequence = number;
+  h.number = number;
   h.channel = 3;
   h.key = 0x1122334455667788;
   h.destination = 0x01020304;

@@ -6,7 +6,7 @@
 // interface, channel and rank, locks the filter and passes the descriptor on.
 #pragma once
 
-#include "pmlib/devices/packet_device.hpp"
+#include "pmlib/core/packet_device.hpp"
 
 #include <array>
 #include <cstddef>

@@ -6,8 +6,8 @@
 // libfabric is loaded when the first device is opened; programs that use none do not need it.
 #pragma once
 
+#include "pmlib/core/packet_device.hpp"
 #include "pmlib/core/segment.hpp"
-#include "pmlib/devices/packet_device.hpp"
 
 #include <memory>
 

@@ -1,7 +1,7 @@
 // Opens the packet devices that a context names.
 #pragma once
 
-#include "pmlib/devices/packet_device.hpp"
+#include "pmlib/core/packet_device.hpp"
 
 #include <memory>
 

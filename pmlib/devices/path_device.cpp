@@ -9,6 +9,8 @@
 // its own, looked at by the channel: wrong pieces can spoil a frame, never change one.
 #include "pmlib/devices/path_device.hpp"
 
+#include "pmlib/wire/frame_fields.hpp"
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -96,7 +98,8 @@ std::size_t PathDevice::send(const PeerAddress& to, std::span<const FrameOut> fr
       break;
     }
   }
-  const std::uint32_t last = first.sequence + static_cast<std::uint32_t>(sent) - 1;
+  const std::uint32_t last =
+      SequencedFrame(first).sequence() + static_cast<std::uint32_t>(sent) - 1;
   if (is_sequenced(first.kind) && sent > 0 && distance(last, path.highest) > 0) path.highest = last;
   return sent;
 }
@@ -110,7 +113,7 @@ bool PathDevice::watch(Path& path, const FrameHeader& first,
                        [](const FrameOut& a, const FrameOut& b) { return a.size() < b.size(); });
   if (largest->size() <= PathLimits().floor) return path.is_wanted;
   path.is_wanted |= largest->size() > path.size.limit();
-  const bool is_again = distance(first.sequence, path.highest) <= 0;
+  const bool is_again = distance(SequencedFrame(first).sequence(), path.highest) <= 0;
   if (!is_again || ++path.suspicion < kSuspicious) return path.is_wanted;
   path.suspicion = 0;
   path.size.on_suspicion();
@@ -138,9 +141,10 @@ bool PathDevice::send_pieces(const PeerAddress& to, const FrameOut& frame, std::
   FrameHeader h = header_of(frame.head);
   h.kind = FrameKind::Piece;
   h.flags = 0;
-  h.sequence = ++piece_number_;
-  h.ack = static_cast<std::uint32_t>(frame.size());
-  h.credit = static_cast<std::uint16_t>(parts);
+  const PieceFrame piece(h);
+  piece.frame_number() = ++piece_number_;
+  piece.frame_bytes() = static_cast<std::uint32_t>(frame.size());
+  piece.piece_count() = static_cast<std::uint16_t>(parts);
   std::array<FrameOut, kMostPieces> pieces;
   std::byte* at = scratch_.data();
   for (std::size_t i = 0; i < parts; ++i) {
@@ -154,7 +158,7 @@ bool PathDevice::send_pieces(const PeerAddress& to, const FrameOut& frame, std::
       std::memcpy(payload + of_head, frame.body.data() + (start + of_head - frame.head.size()),
                   bytes - of_head);
     }
-    h.count = static_cast<std::uint16_t>(i);
+    piece.piece_index() = static_cast<std::uint16_t>(i);
     h.length = static_cast<std::uint16_t>(bytes);
     seal_note(h, {payload, bytes});
     std::memcpy(at, &h, sizeof h);
@@ -192,7 +196,7 @@ void PathDevice::send_note(std::uint32_t rank, FrameKind kind, std::uint32_t num
   h.generation = me.generation;
   h.source = me.rank;
   h.destination = rank;
-  h.sequence = number;
+  ProbeFrame(h).probe() = number;
   h.length = static_cast<std::uint16_t>(bytes - sizeof h);
   const std::span<std::byte> payload(scratch_.data() + sizeof h, h.length);
   std::fill(payload.begin(), payload.end(), std::byte{0});
@@ -224,7 +228,7 @@ bool PathDevice::take(FrameSink& sink, std::span<const std::byte> frame) {
     if (h.source >= paths_.size()) return false;
     // As far as can be told without a checksum: at worst a suspicion is laid too soon.
     Path& path = paths_[h.source];
-    const std::uint32_t acked = is_sequenced(h.kind) ? h.ack : h.sequence;
+    const std::uint32_t acked = is_sequenced(h.kind) ? ChannelFrame(h).stored() : h.number;
     if (path.suspicion > 0 && distance(acked, path.acked) > 0) path.suspicion = 0;
     path.acked = acked;
     return false;
@@ -233,10 +237,10 @@ bool PathDevice::take(FrameSink& sink, std::span<const std::byte> frame) {
   if (segment_.peer(h.source).dead != 0) return true;
   switch (h.kind) {
     case FrameKind::Probe:
-      send_note(h.source, FrameKind::ProbeAnswer, h.sequence, sizeof h);
+      send_note(h.source, FrameKind::ProbeAnswer, ProbeFrame(h).probe(), sizeof h);
       break;
     case FrameKind::ProbeAnswer:
-      paths_[h.source].size.on_answer(h.sequence, now_());
+      paths_[h.source].size.on_answer(ProbeFrame(h).probe(), now_());
       break;
     default:
       add_piece(sink, h, frame.subspan(sizeof h));
@@ -247,33 +251,37 @@ bool PathDevice::take(FrameSink& sink, std::span<const std::byte> frame) {
 void PathDevice::add_piece(FrameSink& sink, const FrameHeader& h,
                            std::span<const std::byte> payload) {
   const std::size_t space = puzzle_bytes_.size() / kPuzzles;
-  const std::size_t parts = h.credit;
-  if (h.ack < sizeof(FrameHeader) || h.ack > space || parts < 2 || parts > kMostPieces ||
-      h.count >= parts) {
+  const PieceFrame piece(h);
+  const std::size_t parts = piece.piece_count();
+  const std::size_t total = piece.frame_bytes();
+  if (total < sizeof(FrameHeader) || total > space || parts < 2 || parts > kMostPieces ||
+      piece.piece_index() >= parts) {
     return;
   }
-  const std::size_t each = part_bytes(h.ack, parts);
-  const std::size_t start = h.count * each;
-  if (start >= h.ack || payload.size() != std::min(each, h.ack - start)) return;
+  const std::size_t each = part_bytes(total, parts);
+  const std::size_t start = piece.piece_index() * each;
+  if (start >= total || payload.size() != std::min(each, total - start)) return;
   Puzzle& puzzle = puzzle_for(h);
   std::byte* bytes = &puzzle_bytes_[static_cast<std::size_t>(&puzzle - puzzles_.data()) * space];
   std::memcpy(bytes + start, payload.data(), payload.size());
-  puzzle.missing &= ~(std::uint64_t{1} << h.count);
+  puzzle.missing &= ~(std::uint64_t{1} << piece.piece_index());
   if (puzzle.missing != 0) return;
   puzzle.total = 0;
-  sink.on_frame({bytes, h.ack});
+  sink.on_frame({bytes, total});
 }
 
 // The place where the pieces of this frame are put together; if there is none, the oldest one's.
 PathDevice::Puzzle& PathDevice::puzzle_for(const FrameHeader& h) {
+  const PieceFrame piece(h);
   const auto known = std::find_if(puzzles_.begin(), puzzles_.end(), [&](const Puzzle& p) {
-    return p.total == h.ack && p.source == h.source && p.number == h.sequence &&
-           p.pieces == h.credit;
+    return p.total == piece.frame_bytes() && p.source == h.source &&
+           p.number == piece.frame_number() && p.pieces == piece.piece_count();
   });
   if (known != puzzles_.end()) return *known;
   Puzzle& place = puzzles_[puzzle_turn_++ % puzzles_.size()];
-  const std::uint64_t all = h.credit == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << h.credit) - 1;
-  place = {h.source, h.sequence, h.ack, h.credit, all};
+  const unsigned count = piece.piece_count();
+  const std::uint64_t all = count == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
+  place = {h.source, piece.frame_number(), piece.frame_bytes(), piece.piece_count(), all};
   return place;
 }
 

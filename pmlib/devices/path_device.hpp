@@ -6,7 +6,7 @@
 // frame that is lost. Used only where frames may be larger than what passes everywhere.
 #pragma once
 
-#include "pmlib/devices/packet_device.hpp"
+#include "pmlib/core/packet_device.hpp"
 #include "pmlib/devices/path_size.hpp"
 
 #include <cstddef>

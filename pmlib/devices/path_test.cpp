@@ -1,8 +1,9 @@
 // The size that a path carries: found, lost, found again. First the decisions alone, then two
 // channels over a path of the test's own.
-#include "pmlib/core/channel.hpp"
+#include "pmlib/channel/channel.hpp"
 #include "pmlib/devices/path_device.hpp"
 #include "pmlib/devices/path_size.hpp"
+#include "pmlib/wire/frame_fields.hpp"
 
 #include <gtest/gtest.h>
 
@@ -287,10 +288,11 @@ TEST_P(OverAPath, HostilePiecesAreIgnored) {
     h.key = 5;
     h.generation = contexts_[1]->segment().header().generation;
     h.destination = 1;
-    h.sequence = 3;
-    h.ack = total;
-    h.credit = static_cast<std::uint16_t>(parts);
-    h.count = static_cast<std::uint16_t>(part);
+    const PieceFrame piece(h);
+    piece.frame_number() = 3;
+    piece.frame_bytes() = total;
+    piece.piece_count() = static_cast<std::uint16_t>(parts);
+    piece.piece_index() = static_cast<std::uint16_t>(part);
     h.length = static_cast<std::uint16_t>(bytes);
     const auto payload = std::span(frame).subspan(sizeof h);
     if (GetParam() == FrameAuth::Tag) {

@@ -16,6 +16,8 @@
 // times in a row rests for a number of bursts, twice as long each time.
 #include "pmlib/devices/trunk_device.hpp"
 
+#include "pmlib/wire/frame_fields.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -107,11 +109,12 @@ std::size_t TrunkDevice::send(const PeerAddress&, std::span<const FrameOut> fram
     sent = links_[index].device->send(segment_.link_address(index, first.destination), frames);
   }
   if (!is_sequenced(first.kind) || sent == 0) return sent;
-  const std::uint32_t last = first.sequence + static_cast<std::uint32_t>(sent) - 1;
+  const std::uint32_t last =
+      SequencedFrame(first).sequence() + static_cast<std::uint32_t>(sent) - 1;
   std::uint32_t& highest = highest_sent_[first.destination];
   if (distance(last, highest) > 0) highest = last;
-  bursts_[burst_turn_++ % bursts_.size()] = {first.destination, first.sequence, last,
-                                             static_cast<std::uint16_t>(index), true};
+  bursts_[burst_turn_++ % bursts_.size()] = {first.destination, SequencedFrame(first).sequence(),
+                                             last, static_cast<std::uint16_t>(index), true};
   return sent;
 }
 
@@ -124,8 +127,9 @@ std::size_t TrunkDevice::send_by_all(std::uint32_t rank, std::span<const FrameOu
 }
 
 std::size_t TrunkDevice::pick_link(const FrameHeader& first, std::size_t count) {
-  if (is_sequenced(first.kind) && distance(first.sequence, highest_sent_[first.destination]) <= 0) {
-    blame_for(first.destination, first.sequence);
+  if (is_sequenced(first.kind) &&
+      distance(SequencedFrame(first).sequence(), highest_sent_[first.destination]) <= 0) {
+    blame_for(first.destination, SequencedFrame(first).sequence());
   }
   for (Link& link : links_) link.rests -= link.rests > 0 ? 1 : 0;
   if (count == 1) return up_from(single_);
@@ -214,9 +218,10 @@ void TrunkDevice::hand_on(FrameSink& sink, std::span<const std::byte> frame) {
   }
   const FrameHeader h = header_of(frame);
   if (!is_ours(h)) return sink.on_frame(frame);
-  praise_for(h.source, h.kind == FrameKind::Ack ? h.sequence : h.ack);
+  praise_for(h.source,
+             h.kind == FrameKind::Ack ? AckFrame(h).acknowledged() : ChannelFrame(h).stored());
   if (!is_sequenced(h.kind)) return sink.on_frame(frame);
-  const std::int32_t ahead = ahead_of(h.source, h.sequence);
+  const std::int32_t ahead = ahead_of(h.source, SequencedFrame(h).sequence());
   if (ahead < 0) note_duplicate();
   if (ahead > 0 && ahead < kFar && keep(h, frame)) return;
   sink.on_frame(frame);
@@ -246,12 +251,14 @@ void TrunkDevice::note_duplicate() {
 // False if there is no place for it.
 bool TrunkDevice::keep(const FrameHeader& h, std::span<const std::byte> frame) {
   if (kept_ == early_.size()) return false;
-  std::size_t place = h.sequence % early_.size();
+  std::size_t place = SequencedFrame(h).sequence() % early_.size();
   while (early_[place].length != 0) {
-    if (early_[place].source == h.source && early_[place].sequence == h.sequence) return true;
+    if (early_[place].source == h.source && early_[place].sequence == SequencedFrame(h).sequence())
+      return true;
     place = (place + 1) % early_.size();
   }
-  early_[place] = {h.source, h.sequence, static_cast<std::uint32_t>(frame.size())};
+  early_[place] = {h.source, SequencedFrame(h).sequence(),
+                   static_cast<std::uint32_t>(frame.size())};
   std::memcpy(&early_bytes_[place * frame_bytes_], frame.data(), frame.size());
   ++kept_;
   empty_turns_ = 0;

@@ -7,7 +7,7 @@
 // never order, which is the go-back-N's business above.
 #pragma once
 
-#include "pmlib/devices/packet_device.hpp"
+#include "pmlib/core/packet_device.hpp"
 
 #include <array>
 #include <cstddef>

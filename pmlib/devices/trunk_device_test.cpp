@@ -1,10 +1,10 @@
 // Several links as one: order, spreading, and links that lose everything.
 #include "pmlib/devices/trunk_device.hpp"
 
-#include "pmlib/core/endpoint.hpp"
-#include "pmlib/core/test_wire.hpp"
+#include "pmlib/channel/test_wire.hpp"
 #include "pmlib/devices/ethernet_device.hpp"
 #include "pmlib/devices/open_device.hpp"
+#include "pmlib/endpoint/endpoint.hpp"
 #include "pmlib/network/network.hpp"
 
 #include <gtest/gtest.h>
@@ -175,7 +175,7 @@ TEST_F(Trunk, BrokenFramesAreHandedOnAndHarmless) {
       h.kind = FrameKind::Message;
       h.source = i % 3;
       h.destination = 1;
-      h.sequence = static_cast<std::uint32_t>(random() % 8000);
+      h.number = static_cast<std::uint32_t>(random() % 8000);
       std::memcpy(frame.data(), &h, sizeof h);
     }
     wires_[i % 2][0].frames.push_back(std::move(frame));

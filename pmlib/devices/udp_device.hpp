@@ -3,7 +3,7 @@
 // by sendmmsg.
 #pragma once
 
-#include "pmlib/devices/packet_device.hpp"
+#include "pmlib/core/packet_device.hpp"
 
 #include <cstddef>
 #include <cstdint>

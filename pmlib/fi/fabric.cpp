@@ -1,6 +1,8 @@
 // Fabric and event queue: the objects that have little to do here.
-#include "pmlib/fi/no_ops.hpp"
-#include "pmlib/fi/objects.hpp"
+#include "pmlib/fi/fabric.hpp"
+
+#include "pmlib/fi/objects/no_ops.hpp"
+#include "pmlib/fi/objects/objects.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -21,13 +23,12 @@ int close_events(fid* f) {
   return 0;
 }
 
-int open_domain(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context) {
-  return Domain::open(*static_cast<Fabric*>(fabric), *info, domain, context);
+int open_in_fabric(fid_fabric*, fi_info* info, fid_domain** domain, void* context) {
+  return open_domain(*info, domain, context);
 }
 
-int open_domain2(fid_fabric* fabric, fi_info* info, fid_domain** domain, std::uint64_t,
-                 void* context) {
-  return open_domain(fabric, info, domain, context);
+int open_in_fabric2(fid_fabric*, fi_info* info, fid_domain** domain, std::uint64_t, void* context) {
+  return open_domain(*info, domain, context);
 }
 
 int open_events(fid_fabric*, fi_eq_attr* attr, fid_eq** eq, void* context) {
@@ -72,8 +73,8 @@ const char* event_error_text(fid_eq*, int error, const void*, char*, std::size_t
 }
 
 fi_ops fabric_fid_ops = {sizeof(fi_ops), close_fabric, no_op, no_op, no_op, nullptr, nullptr};
-fi_ops_fabric fabric_ops = {sizeof(fi_ops_fabric), open_domain, no_op, open_events, no_op, try_wait,
-                            open_domain2};
+fi_ops_fabric fabric_ops = {
+    sizeof(fi_ops_fabric), open_in_fabric, no_op, open_events, no_op, try_wait, open_in_fabric2};
 fi_ops events_fid_ops = {sizeof(fi_ops), close_events, no_op, no_op, no_op, nullptr, nullptr};
 fi_ops_eq events_ops = {sizeof(fi_ops_eq), read_event, read_event_error,
                         write_event,       wait_event, event_error_text};

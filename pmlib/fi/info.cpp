@@ -3,8 +3,8 @@
 // bound by the linker they would be the versions of 1.17, which older structs go with.
 #include "pmlib/fi/info.hpp"
 
-#include "pmlib/fi/name.hpp"
-#include "pmlib/fi/objects.hpp"
+#include "pmlib/fi/link/name.hpp"
+#include "pmlib/fi/objects/objects.hpp"
 
 #include <arpa/inet.h>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 // libpm-fi.so: what libfabric calls when it loads the provider. It looks for libraries named
 // lib*-fi.so in FI_PROVIDER_PATH.
+#include "pmlib/fi/fabric.hpp"
 #include "pmlib/fi/info.hpp"
-#include "pmlib/fi/objects.hpp"
 
 #include <rdma/providers/fi_prov.h>
 

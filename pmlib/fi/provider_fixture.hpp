@@ -1,7 +1,7 @@
 // For tests: two halves of libfabric over provider pm, which send each other messages.
 #pragma once
 
-#include "pmlib/fi/progress/link.hpp"
+#include "pmlib/fi/link/link.hpp"
 #include "pmlib/fi/test_side.hpp"
 
 #include <deque>

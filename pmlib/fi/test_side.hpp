@@ -1,7 +1,7 @@
 // For tests: one process's half of libfabric over provider pm, and a relay that loses frames.
 #pragma once
 
-#include "pmlib/fi/name.hpp"
+#include "pmlib/fi/link/name.hpp"
 
 #include <gtest/gtest.h>
 #include <rdma/fabric.h>

@@ -92,7 +92,7 @@ typedef struct pm_message {
 } pm_message;
 
 /* Receives the oldest message there is. The library lends its buffer; several may be held, each
- * takes one of the context's slots until released. Do not hold them all while you wait for a send
+ * takes one of the context's buffers until released. Do not hold them all while you wait for a send
  * buffer or an operation: two ranks that do so wait for each other. PM_EAGAIN: none. PM_EPEER: rank
  * message->source has died; told once for each. */
 int pm_receive(pm_context* context, pm_message* message);

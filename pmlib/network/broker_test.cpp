@@ -1,6 +1,6 @@
 #include "pmlib/network/broker.hpp"
 
-#include "pmlib/core/endpoint.hpp"
+#include "pmlib/endpoint/endpoint.hpp"
 #include "pmlib/network/network.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 #include "pmlib/network/network.hpp"
 
-#include "pmlib/core/endpoint.hpp"
+#include "pmlib/endpoint/endpoint.hpp"
 
 #include <gtest/gtest.h>
 

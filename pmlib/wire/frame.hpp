@@ -34,16 +34,16 @@ enum class FrameKind : std::uint8_t {
   // In sequence: they have a number and are resent until acknowledged.
   Message = 1,      // a message of the application
   Large = 2,        // announces a large message: the payload is a LargeHeader
-  OpDone = 3,       // ends RmaHeader.op of the receiver with the errno in RmaHeader.nonce
+  OpDone = 3,       // RmaHeader: ends an operation of the receiver
   Write = 4,        // RmaHeader, then bytes for the receiver's memory
   ReadRequest = 5,  // RmaHeader of the region to read, then a ReadTarget
   Void = 6,         // keeps the place of a frame whose operation was refused
   // Control: numbers of the opposite direction.
   Ack = 16,
-  Lose = 17,  // with a payload: a bit for each of `credit` numbers behind it, 1 = stored
+  Lose = 17,  // with a payload: a bit for each number behind it, 1 = stored
   Stop = 18,
   Go = 19,
-  Deny = 20,  // `sequence` was not stored: it names memory that is not registered
+  Deny = 20,  // a frame was not stored: it names memory that is not registered
   // Between the ends of a path, see PathDevice.
   Probe = 24,
   ProbeAnswer = 25,
@@ -86,15 +86,19 @@ struct FrameHeader {
   std::uint32_t generation = 0;
   std::uint32_t source = 0;       // rank
   std::uint32_t destination = 0;  // rank
-  std::uint32_t sequence = 0;     // of this frame, or the number a control frame speaks of
-  std::uint32_t ack = 0;          // on sequenced frames: the last number stored here
-  std::uint16_t count = 0;        // STOP and GO: their order
-  std::uint16_t credit = 0;       // GO: free slots; LOSE: bits in the payload
-  std::uint32_t reserved = 0;     // 0
-  std::uint32_t crc = 0;          // CRC-32C of payload, then of the 44 bytes before; 0 with a tag
+  // What these mean depends on the kind: see frame_fields.hpp.
+  std::uint32_t number = 0;
+  std::uint32_t word = 0;
+  std::uint16_t half0 = 0;
+  std::uint16_t half1 = 0;
+  std::uint32_t reserved = 0;  // 0
+  std::uint32_t crc = 0;       // CRC-32C of payload, then of the 44 bytes before; 0 with a tag
 };
 
 static_assert(sizeof(FrameHeader) == 48 && std::is_trivially_copyable_v<FrameHeader>);
+static_assert(offsetof(FrameHeader, key) == 8 && offsetof(FrameHeader, source) == 20);
+static_assert(offsetof(FrameHeader, number) == 28 && offsetof(FrameHeader, word) == 32);
+static_assert(offsetof(FrameHeader, half0) == 36 && offsetof(FrameHeader, half1) == 38);
 static_assert(offsetof(FrameHeader, crc) == 44);
 
 // Leads the payload of Write, ReadRequest and OpDone.
@@ -102,11 +106,12 @@ struct RmaHeader {
   std::uint32_t region = 0;  // index in the receiver's table
   std::uint32_t nonce = 0;   // must be the region's: a stale or invented handle does not fit
   std::uint64_t offset = 0;  // bytes from the start of the region
-  std::uint32_t op = 0;      // the receiver's operation that the last frame completes; 0 = none
-  std::uint32_t last = 0;    // 1 on the last frame of a reply, kMiddle on all but the last frame of
-                             // a write; then `op` is how many frames of the write were before
+  std::uint32_t word = 0;    // see frame_fields.hpp
+  std::uint32_t place = 0;   // kEnd, kReplyEnd or kMiddle
 
-  static constexpr std::uint32_t kMiddle = 2;
+  static constexpr std::uint32_t kEnd = 0;       // the last frame of a write
+  static constexpr std::uint32_t kReplyEnd = 1;  // the last frame of the answer to a read
+  static constexpr std::uint32_t kMiddle = 2;    // any other frame of either
 };
 
 static_assert(sizeof(RmaHeader) == 24);
@@ -163,9 +168,9 @@ inline void put_sealed(std::byte* at, const FrameHeader& h, std::uint32_t payloa
   const auto kinds = static_cast<std::uint32_t>(h.magic | h.version << 8 |
                                                 static_cast<int>(h.kind) << 16 | h.flags << 24);
   const auto sizes = std::uint32_t{h.channel} | std::uint32_t{h.length} << 16;
-  const auto flow = std::uint32_t{h.count} | std::uint32_t{h.credit} << 16;
+  const auto flow = std::uint32_t{h.half0} | std::uint32_t{h.half1} << 16;
   put_words(at, words_of(kinds, sizes), h.key, words_of(h.generation, h.source),
-            words_of(h.destination, h.sequence), words_of(h.ack, flow));
+            words_of(h.destination, h.number), words_of(h.word, flow));
   put_crc(at, payload_crc);
 }
 

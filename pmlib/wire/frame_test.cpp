@@ -89,10 +89,10 @@ TEST(FrameHeader, IsTheSameWordByWord) {
   h.generation = 0x21222324;
   h.source = 0x31323334;
   h.destination = 0x41424344;
-  h.sequence = 0x51525354;
-  h.ack = 0x61626364;
-  h.count = 0x7172;
-  h.credit = 0x8182;
+  h.number = 0x51525354;
+  h.word = 0x61626364;
+  h.half0 = 0x7172;
+  h.half1 = 0x8182;
   std::array<std::byte, sizeof h> written;
   put_sealed(written.data(), h, 99);
   seal(h, 99);

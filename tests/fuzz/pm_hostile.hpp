@@ -2,7 +2,7 @@
 // what the fuzzer wants, and frames that fit the context.
 #pragma once
 
-#include "pmlib/core/channel.hpp"
+#include "pmlib/channel/channel.hpp"
 #include "tests/model/sim_network.hpp"
 
 #include <algorithm>
@@ -67,8 +67,8 @@ inline void make_fit(std::vector<std::byte>& frame, FrameAuth auth) {
   h.generation = 1;
   h.destination = 0;
   h.source %= 2;
-  h.sequence %= 8;
-  h.ack %= 8;
+  h.number %= 8;
+  h.word %= 8;
   h.length = static_cast<std::uint16_t>(frame.size() - sizeof h);
   if (auth == FrameAuth::Tag) {
     seal_by_tag(h, 7, {}, std::span(frame).subspan(sizeof h));
@@ -101,11 +101,11 @@ class HostileContext {
     Geometry g;
     g.size = 2;
     g.payload_bytes = 256;
-    g.send_slots = g.receive_slots = g.descriptors = 4;
+    g.send_buffers = g.receive_buffers = g.descriptors = 4;
     g.regions = g.operations = 2;
     g.inbox_entries = 8;
-    g.pool_slots = 1;
-    g.pool_slot_bytes = 256;
+    g.pool_buffers = 1;
+    g.pool_buffer_bytes = 256;
     g.links = links;
     return g;
   }

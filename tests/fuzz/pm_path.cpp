@@ -15,9 +15,9 @@ void make_of_path(std::vector<std::byte>& frame, FrameAuth auth, unsigned choice
   FrameHeader h;
   std::memcpy(&h, frame.data(), sizeof h);
   h.kind = static_cast<FrameKind>(static_cast<unsigned>(FrameKind::Probe) + choice % 4 - 1);
-  h.ack = static_cast<std::uint32_t>(sizeof h + h.count);
-  h.count = h.credit % 4;
-  h.credit = h.credit / 4 % 8;
+  h.word = static_cast<std::uint32_t>(sizeof h + h.half0);
+  h.half0 = h.half1 % 4;
+  h.half1 = h.half1 / 4 % 8;
   const auto payload = std::span(frame).subspan(sizeof h);
   if (auth == FrameAuth::Tag) {
     seal_by_tag(h, 7, {}, payload);

@@ -1,6 +1,6 @@
 // Images of contexts that somebody has changed: what validation lets pass can be restored and used.
 // The input is a list of changes to a good image: two bytes of offset, one of value.
-#include "pmlib/core/channel.hpp"
+#include "pmlib/channel/channel.hpp"
 #include "tests/model/sim_network.hpp"
 
 #include <cstdint>
@@ -37,11 +37,11 @@ Geometry small() {
   Geometry g;
   g.size = 3;
   g.payload_bytes = 256;
-  g.send_slots = g.receive_slots = g.descriptors = 6;
+  g.send_buffers = g.receive_buffers = g.descriptors = 6;
   g.regions = g.operations = 3;
   g.inbox_entries = 8;
-  g.pool_slots = 1;
-  g.pool_slot_bytes = 256;
+  g.pool_buffers = 1;
+  g.pool_buffer_bytes = 256;
   return g;
 }
 

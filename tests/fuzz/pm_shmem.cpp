@@ -1,10 +1,10 @@
 // Entries of a hostile peer of the node in the inbox of a live context. Whatever they say, memory
 // that is not registered stays as it is, and what is received lies in a segment.
 //
-// The input is a list of entries of 56 bytes: kind, slot, length, source, then the contents.
+// The input is a list of entries of 56 bytes: kind, buffer, length, source, then the contents.
 #include "pmlib/core/regions.hpp"
-#include "pmlib/devices/shmem.hpp"
 #include "pmlib/network/network.hpp"
+#include "pmlib/shmem/shmem.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -64,7 +64,7 @@ void put(const Segment& to, const std::uint8_t* bytes, std::size_t size) {
   if (entry.turn.load() != ticket) return;
   to.header().inbox_tail.store(ticket + 1);
   entry.kind = static_cast<std::uint16_t>(bytes[0] % 9);
-  entry.slot = bytes[1];
+  entry.buffer = bytes[1];
   entry.length = std::uint32_t{bytes[2]} << (bytes[3] % 25);
   entry.source = bytes[3] < 200 ? 1 : bytes[3];
   std::memcpy(entry.bytes.data(), bytes + 4, std::min(size - 4, sizeof entry.bytes));
@@ -88,11 +88,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Segment& mine = node.contexts[0]->segment();
   mine.region(region).nonce = 5;  // the attacker knows it
   for (constexpr std::size_t kEntry = 56; size >= kEntry; data += kEntry, size -= kEntry) {
-    // The state of a slot is the attacker's, too: it lies in its segment.
+    // The state of a buffer is the attacker's, too: it lies in its segment.
     const Segment& theirs = node.contexts[1]->segment();
     std::uint32_t state = 0;
     std::memcpy(&state, data + 20, sizeof state);
-    theirs.pool_used(data[1] % theirs.geometry().pool_slots).store(state);
+    theirs.pool_used(data[1] % theirs.geometry().pool_buffers).store(state);
     put(mine, data, kEntry);
     node.shmem->progress();
     ReceivedMessage message;

@@ -1,8 +1,8 @@
-// Two senders share one receiver's slots. Claims, over every reachable state:
+// Two senders share one receiver's buffers. Claims, over every reachable state:
 //   a sender that was sent GO is never refused again before it has stored its frame, and
 //   while one sender waits for GO, the other stores at most what it was promised before and what
 //   it is invited to in its turn: it cannot starve the one that waits.
-// Without the promised slot the search must find a violation.
+// Without the promised buffer the search must find a violation.
 #include "pmlib/core/engine.hpp"
 #include "pmlib/core/peer_set.hpp"
 
@@ -40,9 +40,9 @@ struct State {
 
 class TwoSenders {
  public:
-  TwoSenders(std::uint16_t slots, bool keep_promises) : keep_promises_(keep_promises) {
+  TwoSenders(std::uint16_t buffers, bool keep_promises) : keep_promises_(keep_promises) {
     State s;
-    s.room.capacity = slots;
+    s.room.capacity = buffers;
     visit(s);
   }
 
@@ -82,7 +82,7 @@ class TwoSenders {
     visit(s);
   }
 
-  // The application releases a slot; refused senders are invited in turn, as the channel does it.
+  // The application releases a buffer; refused senders are invited in turn, as the channel does it.
   void release(State s) {
     s.room.release();
     while (s.room.unpromised() > 0) {
@@ -114,14 +114,14 @@ class TwoSenders {
 };
 
 TEST(Fairness, AWaitingSenderIsServedInTurn) {
-  for (const std::uint16_t slots : {std::uint16_t{1}, std::uint16_t{2}, std::uint16_t{3}}) {
-    TwoSenders search(slots, true);
-    EXPECT_EQ(search.explore(), "") << slots << " slots";
+  for (const std::uint16_t buffers : {std::uint16_t{1}, std::uint16_t{2}, std::uint16_t{3}}) {
+    TwoSenders search(buffers, true);
+    EXPECT_EQ(search.explore(), "") << buffers << " buffers";
     EXPECT_GT(search.states(), 500u);
   }
 }
 
-TEST(Fairness, BreaksWithoutPromisedSlots) {
+TEST(Fairness, BreaksWithoutPromisedBuffers) {
   EXPECT_NE(TwoSenders(1, false).explore(), "");
 }
 

@@ -34,7 +34,7 @@ struct Network {
 struct Bounds {
   std::uint8_t messages = 4;
   std::uint8_t window = 3;
-  std::uint8_t slots = 1;
+  std::uint8_t buffers = 1;
   std::uint8_t start = 0;  // first number; near 255 the numbers wrap
   std::size_t max_states = 2'000'000;
 };
@@ -124,7 +124,7 @@ class PairModel {
     s.send = engine_.fresh_sender(bounds_.start);
     E::on_app_queue(s.send, bounds_.messages);
     s.receive = engine_.fresh_receiver(bounds_.start);
-    s.room.capacity = bounds_.slots;
+    s.room.capacity = bounds_.buffers;
     return s;
   }
 

@@ -42,7 +42,7 @@ void expect_clean(const Findings& found) {
 
 TEST(PairModel, RepairedRulesAreSafeAndLiveOverLossyFifo) {
   const Findings found =
-      PairModel<SmallRules>({.messages = 5, .window = 3, .slots = 2}, kFifo).explore();
+      PairModel<SmallRules>({.messages = 5, .window = 3, .buffers = 2}, kFifo).explore();
   expect_clean(found);
   EXPECT_GE(found.states, 100'000u);
   RecordProperty("states", static_cast<int>(found.states));
@@ -50,25 +50,26 @@ TEST(PairModel, RepairedRulesAreSafeAndLiveOverLossyFifo) {
 
 TEST(PairModel, RepairedRulesAreSafeAndLiveWhenFramesAreReorderedDoubledAndLost) {
   const Findings found =
-      PairModel<SmallRules>({.messages = 3, .window = 3, .slots = 1}, kWild).explore();
+      PairModel<SmallRules>({.messages = 3, .window = 3, .buffers = 1}, kWild).explore();
   expect_clean(found);
   RecordProperty("states", static_cast<int>(found.states));
 }
 
 TEST(PairModel, NumbersMayWrap) {
-  expect_clean(PairModel<SmallRules>({.messages = 4, .window = 3, .slots = 1, .start = 253}, kFifo)
-                   .explore());
+  expect_clean(
+      PairModel<SmallRules>({.messages = 4, .window = 3, .buffers = 1, .start = 253}, kFifo)
+          .explore());
 }
 
 TEST(PairModel, AWindowOfOneWorks) {
-  expect_clean(PairModel<SmallRules>({.messages = 3, .window = 1, .slots = 1}, kWild).explore());
+  expect_clean(PairModel<SmallRules>({.messages = 3, .window = 1, .buffers = 1}, kWild).explore());
 }
 
 template <class R>
 bool is_broken() {
   for (const Network& network : {kFifo, kWild}) {
     const Findings found =
-        PairModel<R>({.messages = 3, .window = 3, .slots = 1}, network).explore();
+        PairModel<R>({.messages = 3, .window = 3, .buffers = 1}, network).explore();
     if (!found.unsafe.empty() || found.stuck > 0) return true;
   }
   return false;

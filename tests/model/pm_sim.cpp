@@ -56,15 +56,15 @@ class Node {
       : network_(network), random_(random), plan_(plan), rank_(rank), clock_{network} {
     geometry_.size = plan.nodes;
     geometry_.payload_bytes = 256 + static_cast<std::uint32_t>(random() % 256);
-    geometry_.send_slots = 4 + static_cast<std::uint32_t>(random() % 8);
-    geometry_.receive_slots = 2 + static_cast<std::uint32_t>(random() % 8);
-    geometry_.descriptors = geometry_.send_slots + 4;
-    if (plan.tight) geometry_.send_slots = geometry_.receive_slots = geometry_.descriptors = 2;
+    geometry_.send_buffers = 4 + static_cast<std::uint32_t>(random() % 8);
+    geometry_.receive_buffers = 2 + static_cast<std::uint32_t>(random() % 8);
+    geometry_.descriptors = geometry_.send_buffers + 4;
+    if (plan.tight) geometry_.send_buffers = geometry_.receive_buffers = geometry_.descriptors = 2;
     geometry_.regions = 4;
     geometry_.operations = kReads;
     geometry_.inbox_entries = 8;
-    geometry_.pool_slots = 1;
-    geometry_.pool_slot_bytes = 256;
+    geometry_.pool_buffers = 1;
+    geometry_.pool_buffer_bytes = 256;
     window_ = static_cast<std::uint16_t>(4 + random() % 28);
     owned_.resize(kRegionBytes);  // never grows: regions hold its address
     guard_.assign(kRegionBytes, std::byte{0xee});
@@ -226,7 +226,7 @@ class Node {
     }
     require(restore_image(fresh, memory_->span()) == 0, "a valid image can be restored");
     for (ReceivedMessage& m : held_) {
-      m.bytes = {fresh.receive_slot(static_cast<std::uint16_t>(m.ticket)) + sizeof(FrameHeader),
+      m.bytes = {fresh.receive_buffer(static_cast<std::uint16_t>(m.ticket)) + sizeof(FrameHeader),
                  m.bytes.size()};
     }
     channel_.reset();
@@ -238,7 +238,7 @@ class Node {
   void act() {
     const auto peer = static_cast<std::uint32_t>(random_() % plan_.nodes);
     if (peer == rank_) return;
-    // Tight is worst with many reads: they take a slot there and a descriptor here.
+    // Tight is worst with many reads: they take a buffer there and a descriptor here.
     switch (random_() % (plan_.tight ? 4 : 8)) {
       case 0:
         return start_write(peer);
@@ -364,7 +364,7 @@ class Node {
     channel_->release(m.ticket);
   }
 
-  // Whoever kept a slot until its answer is on its way could wait for one who does the same.
+  // Whoever kept a buffer until its answer is on its way could wait for one who does the same.
   void pay_owed() {
     while (!owed_.empty()) {
       if (channel_->end_remote(owed_.front().peer, owed_.front().op, 0) != 0) return;

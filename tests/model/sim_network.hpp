@@ -2,8 +2,8 @@
 // that loses, doubles, delays, reorders and damages frames by a seeded generator.
 #pragma once
 
-#include "pmlib/core/channel.hpp"
-#include "pmlib/devices/packet_device.hpp"
+#include "pmlib/channel/channel.hpp"
+#include "pmlib/core/packet_device.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -2,7 +2,7 @@
 // all of them out, one after the other.
 #pragma once
 
-#include "pmlib/fi/progress/wire.hpp"
+#include "pmlib/fi/link/wire.hpp"
 
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>

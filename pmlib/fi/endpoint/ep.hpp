@@ -3,8 +3,8 @@
 // ep.cpp.
 #pragma once
 
-#include "pmlib/fi/objects.hpp"
-#include "pmlib/fi/progress/matching.hpp"
+#include "pmlib/fi/endpoint/matching.hpp"
+#include "pmlib/fi/objects/objects.hpp"
 
 #include <array>
 #include <cstddef>
@@ -199,7 +199,7 @@ class Ep final : public fid_ep, public std::enable_shared_from_this<Ep>, private
 
   Inflow* on_message(const Incoming& in, std::size_t& left) override;
   void on_access(const Incoming& in) override;
-  bool take_short(const Incoming& in) override;
+  bool take_fast(const Incoming& in) override;
   void on_write(const Incoming& in, const RmaExtra& extra, std::span<const std::byte> bytes);
   void on_read(const Incoming& in, const RmaExtra& extra);
   void on_atomic(const Incoming& in);
@@ -214,7 +214,7 @@ class Ep final : public fid_ep, public std::enable_shared_from_this<Ep>, private
   ssize_t send_slowly(const SendArgs& args, PortName to, Header header, std::size_t length);
   Header header_to(PortName to, Kind kind, std::uint64_t tag) const;
 
-  bool send_short(const Short& message, const void* buffer, std::size_t length);
+  bool send_fast(const Short& message, const void* buffer, std::size_t length);
   Receive* add_storage();
   Receive& new_receive(const ReceiveArgs& args);
   void free_receive(Receive& receive);

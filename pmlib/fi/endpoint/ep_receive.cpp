@@ -86,38 +86,6 @@ Inflow* Ep::on_message(const Incoming& in, std::size_t& left) {
   return &message;
 }
 
-// The usual message: for a receive of one piece that it fits, and nobody else to be told. What
-// claim(), scatter() and received() do for it, in less code (docs/adr/0038).
-bool Ep::take_short(const Incoming& in) {
-  MatchTable& table = table_of(in.header.kind);
-  const std::size_t length = in.bytes.size();
-  auto* const r = static_cast<Receive*>(table.find_receive(in.from.number(), in.header.tag));
-  const bool is_plain = r != nullptr && length <= r->length && r->iov_count == 1 && !r->is_multi &&
-                        receive_cq_ != nullptr && counters_.receive == nullptr;
-  if (!is_plain) return false;
-  table.remove(*r);
-  r->own.unlink();
-  r->is_posted = false;
-  void* const buffer = r->iov[0].iov_base;
-  if (length == sizeof(std::uint64_t)) {  // a number: no call
-    std::memcpy(buffer, in.bytes.data(), sizeof(std::uint64_t));
-  } else if (length > 0) {
-    std::memcpy(buffer, in.bytes.data(), length);
-  }
-  free_receive(*r);
-  if (!r->reports) return true;
-  const bool has_data = in.header.flags != 0;
-  receive_cq_->push(Completion{.context = r->context,
-                               .flags = r->flags | (has_data ? FI_REMOTE_CQ_DATA : 0),
-                               .length = length,
-                               .buffer = buffer,
-                               .data = has_data ? in.header.status : std::uint64_t{0},
-                               .tag = in.header.tag,
-                               .from = in.from,
-                               .av = av_});
-  return true;
-}
-
 Message& Ep::new_message(const Incoming& in, const MessageInfo& info) {
   auto* message = new Message();
   message->ep = this;
@@ -222,37 +190,6 @@ ssize_t Ep::receive(const ReceiveArgs& args) {
   table.post(r);
   receives_.append(r.own);
   return 0;
-}
-
-ssize_t Ep::receive_one(const Short& wanted, std::uint64_t ignore, const iovec& to, void* context) {
-  const std::uint64_t flags = receive_flags_;
-  {
-    Guard guard(link_);
-    PortName from;
-    const bool is_directed = wanted.peer != FI_ADDR_UNSPEC && (caps_ & FI_DIRECTED_RECV) != 0;
-    const bool is_easy = is_enabled_ && tagged_.early_count() == 0 && !spare_.empty() &&
-                         (flags & ~(FI_COMPLETION | FI_MULTI_RECV)) == 0;
-    if (is_easy && (!is_directed || av_->find(wanted.peer, from))) [[likely]] {
-      Receive& r = *spare_.back();
-      spare_.pop_back();
-      r.source = is_directed ? from.number() : kAnySource;
-      r.tag = wanted.tag;
-      r.ignore = ignore;
-      r.iov[0] = to;
-      r.iov_count = 1;
-      r.length = to.iov_len;
-      r.context = context;
-      r.flags = FI_RECV | FI_TAGGED;
-      r.reports = !is_selective_receive_ || (flags & FI_COMPLETION) != 0;
-      r.is_posted = true;
-      r.is_multi = false;
-      r.used = r.unfinished = 0;
-      tagged_.post(r);
-      receives_.append(r.own);
-      return 0;
-    }
-  }
-  return receive({Kind::Tagged, {&to, 1}, wanted.peer, wanted.tag, ignore, context, flags});
 }
 
 // Gives an early message to a receive.

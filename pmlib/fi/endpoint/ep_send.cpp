@@ -9,7 +9,6 @@ namespace score::pm::fi {
 
 namespace {
 
-constexpr std::size_t kShortBytes = 1024;  // chosen
 constexpr std::uint64_t kWantsDoneFlags =
     FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE | FI_COMMIT_COMPLETE;
 
@@ -78,44 +77,6 @@ void Ep::ended(const Report& report, int error) {
   if (counter == nullptr) return;
   if (error != 0) return counter->add_error(1);
   counter->add(1);
-}
-
-// A short message takes as long as its code has cache lines (docs/adr/0038), so the usual one has a
-// way of its own. False: it has to go the long way, and nothing was done.
-bool Ep::send_short(const Short& m, const void* buffer, std::size_t length) {
-  PortName to;
-  const bool is_plain = m.data <= UINT16_MAX && length <= kShortBytes && is_enabled_;
-  if (!is_plain || !av_->find(m.peer, to)) return false;
-  std::byte* const at = link_.lend(to.peer, sizeof(Header) + length);
-  if (at == nullptr) return false;
-  const std::uint8_t flags = m.has_data ? kSmallData : 0;
-  const Header header{m.kind, flags, port_, to.port, static_cast<std::uint16_t>(m.data), m.tag};
-  std::memcpy(at, &header, sizeof header);
-  if (length == sizeof(std::uint64_t)) {  // a number: no call
-    std::memcpy(at + sizeof header, buffer, sizeof(std::uint64_t));
-  } else if (length > 0) {
-    std::memcpy(at + sizeof header, buffer, length);
-  }
-  return link_.send_lent();
-}
-
-ssize_t Ep::inject(const Short& m, const void* buffer, std::size_t length) {
-  {
-    Guard guard(link_);
-    if (counters_.send == nullptr && send_short(m, buffer, length)) [[likely]]
-      return 0;
-  }
-  const iovec iov{const_cast<void*>(buffer), length};
-  SendArgs args;
-  args.kind = m.kind;
-  args.iov = {&iov, 1};
-  args.to = m.peer;
-  args.tag = m.tag;
-  args.data = m.data;
-  args.has_data = m.has_data;
-  args.is_silent = true;
-  args.flags = send_flags_;
-  return send(args);
 }
 
 ssize_t Ep::send(const SendArgs& args) {

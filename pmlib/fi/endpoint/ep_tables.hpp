@@ -2,7 +2,7 @@
 #pragma once
 
 #include "pmlib/fi/endpoint/ep.hpp"
-#include "pmlib/fi/no_ops.hpp"
+#include "pmlib/fi/objects/no_ops.hpp"
 
 namespace score::pm::fi {
 

@@ -1,0 +1,87 @@
+// Messages that may wait for those that follow them.
+#include "pmlib/channel/channel.hpp"
+#include "pmlib/channel/test_wire.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <memory>
+
+namespace score::pm {
+namespace {
+
+class StillClock final : public JobClock {
+ public:
+  Microseconds now() override { return 1000; }
+};
+
+class Held : public testing::Test {
+ protected:
+  Held() {
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      Geometry geometry;
+      geometry.size = 2;
+      geometry.send_buffers = 8;
+      int error = 0;
+      contexts_[i] = MappedSegment::create(geometry, {.key = 5, .rank = i, .window = 16}, error);
+      EXPECT_EQ(error, 0);
+      devices_[i] = std::make_unique<WireDevice>(wires_[i], wires_[1 - i]);
+      ends_[i] = std::make_unique<Channel>(contexts_[i]->segment(), *devices_[i], clock_,
+                                           ChannelOptions{});
+    }
+  }
+
+  void send(std::byte value, bool more_follows) {
+    std::byte* buffer = nullptr;
+    ASSERT_EQ(ends_[0]->get_send_buffer(1, 1, &buffer), 0);
+    *buffer = value;
+    ASSERT_EQ(ends_[0]->send(more_follows), 0);
+  }
+
+  void expect_in_order(unsigned count) {
+    ends_[1]->progress();
+    for (unsigned i = 0; i < count; ++i) {
+      ReceivedMessage message;
+      ASSERT_TRUE(ends_[1]->receive(message));
+      EXPECT_EQ(message.bytes[0], std::byte(i));
+      ends_[1]->release(message.ticket);
+    }
+  }
+
+  StillClock clock_;
+  std::array<Wire, 2> wires_;
+  std::array<std::unique_ptr<MappedSegment>, 2> contexts_;
+  std::array<std::unique_ptr<WireDevice>, 2> devices_;
+  std::array<std::unique_ptr<Channel>, 2> ends_;
+};
+
+TEST_F(Held, LeaveInOneBatchWithTheLastInTheOrderTheyWereSent) {
+  for (unsigned i = 0; i < 4; ++i) send(std::byte(i), i < 3);
+  EXPECT_EQ(wires_[0].batches, 1u);
+  EXPECT_EQ(wires_[0].carried, 4u);
+  expect_in_order(4);
+}
+
+TEST_F(Held, LeaveWhenNoMoreComes) {
+  send(std::byte(0), true);
+  EXPECT_EQ(wires_[0].carried, 0u);
+  ends_[0]->send_held(1);
+  EXPECT_EQ(wires_[0].carried, 1u);
+  expect_in_order(1);
+}
+
+TEST_F(Held, LeaveWithTheNextTurnAtTheLatest) {
+  send(std::byte(0), true);
+  send(std::byte(1), true);
+  EXPECT_FALSE(ends_[0]->is_quiet());
+  Microseconds due = 1;
+  EXPECT_TRUE(ends_[0]->next_deadline(due));
+  EXPECT_EQ(due, 0u);
+  ends_[0]->progress();
+  EXPECT_EQ(wires_[0].carried, 2u);
+  expect_in_order(2);
+}
+
+}  // namespace
+}  // namespace score::pm

@@ -1,0 +1,418 @@
+// Waiting. A rank that waits polls for a while, because an answer often comes within microseconds,
+// and then sleeps in poll on everything that can bring news: the packet device, the wake
+// socket that peers of this node write to when `sleeping` is set, and the pidfds of those peers.
+// `sleeping` is set before the last look at the inbox and peers look at it after they have filled
+// an entry, both with full barriers: one of the two always sees the other.
+#include "pmlib/endpoint/endpoint.hpp"
+
+#include "pmlib/devices/open_device.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <poll.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <utility>
+
+namespace score::pm {
+
+namespace {
+
+constexpr unsigned kDeviceEvery = 8;   // looks at shared memory for one at the device
+constexpr unsigned kDeadEvery = 64;    // turns for one look at the clock
+constexpr unsigned kEmptyEvery = 256;  // empty receives for one
+constexpr std::uint64_t kDeathLookUs = 20'000;
+constexpr std::int32_t kSpinUs = 50;
+constexpr std::int64_t kRoomLookUs = 1000;  // for room that nobody tells of
+
+std::uint32_t usable_processors() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return static_cast<std::uint32_t>(CPU_COUNT(&set));
+}
+
+// Ranks that share this node's processors, as far as routes and addresses tell: of a network
+// address the port does not count.
+std::uint32_t ranks_here(const Segment& segment) {
+  const SegmentHeader& h = segment.header();
+  const PeerAddress& own = segment.peer(h.rank).address;
+  const bool is_ethernet = h.device.kind == DeviceKind::Ethernet;
+  const auto host_bytes = is_ethernet ? own.bytes.end() : own.bytes.begin() + 4;
+  std::uint32_t count = 0;
+  for (std::uint32_t i = 0; i < segment.geometry().size; ++i) {
+    const PeerState& peer = segment.peer(i);
+    const bool is_here = peer.route != Route::Packet ||
+                         std::equal(own.bytes.begin(), host_bytes, peer.address.bytes.begin());
+    count += is_here ? 1 : 0;
+  }
+  return count;
+}
+
+}  // namespace
+
+// --- opening and closing -----------------------------------------------------------------------
+
+std::unique_ptr<Endpoint> Endpoint::make(std::unique_ptr<MappedSegment> context,
+                                         std::unique_ptr<PacketDevice> device,
+                                         Shmem::OpenPeer open_peer, const EndpointOptions& options,
+                                         int& error) {
+  std::unique_ptr<Endpoint> endpoint(
+      new Endpoint(std::move(context), std::move(device), std::move(open_peer), options));
+  error = endpoint->start();
+  if (error != 0) endpoint.reset();
+  return endpoint;
+}
+
+Endpoint::Endpoint(std::unique_ptr<MappedSegment> context, std::unique_ptr<PacketDevice> device,
+                   Shmem::OpenPeer open_peer, const EndpointOptions& options)
+    : context_(std::move(context)),
+      segment_(context_->segment()),
+      operations_(segment_),
+      device_(std::move(device)),
+      open_peer_(std::move(open_peer)),
+      options_(options),
+      clock_(segment_) {}
+
+int Endpoint::start() {
+  if (needs_device(segment_) && !device_) return ENODEV;
+  wake_fd_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  epoll_fd_ = epoll_create1(EPOLL_CLOEXEC);
+  if (wake_fd_ < 0 || epoll_fd_ < 0) return errno;
+  // Binding the bare family lets the kernel choose a free abstract name.
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  socklen_t length = sizeof name;
+  if (bind(wake_fd_, reinterpret_cast<sockaddr*>(&name), sizeof(sa_family_t)) != 0 ||
+      getsockname(wake_fd_, reinterpret_cast<sockaddr*>(&name), &length) != 0) {
+    return errno;
+  }
+  SegmentHeader& h = segment_.header();
+  h.wake_name = {};
+  std::memcpy(h.wake_name.data(), name.sun_path,
+              std::min<std::size_t>(length - sizeof(sa_family_t), h.wake_name.size() - 1));
+  watch(wake_fd_);
+  // Peers copy into and out of this process's memory; they are the same user.
+  prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+  std::uint32_t near = 0;
+  for (std::uint32_t i = 0; i < size(); ++i)
+    near += segment_.peer(i).route != Route::Packet ? 1 : 0;
+  if (near > 1) near_turns_ = kDeviceEvery;
+  if (options_.spin_us < 0) {
+    options_.spin_us = ranks_here(segment_) <= usable_processors() ? kSpinUs : 0;
+  }
+  build();
+  h.closed.store(0, std::memory_order_relaxed);
+  h.owner_pid.store(static_cast<std::uint32_t>(getpid()), std::memory_order_release);
+  return 0;
+}
+
+// The objects over the segment; made anew after a restore.
+void Endpoint::build() {
+  const char* forbidden = std::getenv("PM_NO_CROSS_MEMORY");
+  const bool may_cross = options_.may_cross && (forbidden == nullptr || *forbidden == '\0');
+  shmem_ = std::make_unique<Shmem>(segment_, open_peer_, wake_fd_, may_cross);
+  regions_ = std::make_unique<Regions>(segment_);
+  if (device_) {
+    channel_ = std::make_unique<Channel>(segment_, *device_, clock_, options_.channel);
+  }
+  count_dead();
+}
+
+void Endpoint::watch(int fd) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, fd, &event);
+}
+
+// A watched socket costs the kernel a walk to the watcher for each frame, a fifth of a microsecond
+// that a polling rank has no use for: the device is watched only while this rank may sleep.
+void Endpoint::watch_device(bool on) {
+  if (!device_ || is_device_watched_ == on) return;
+  is_device_watched_ = on;
+  if (on) {
+    watch(device_->poll_fd());
+  } else {
+    epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, device_->poll_fd(), nullptr);
+  }
+}
+
+Endpoint::~Endpoint() {
+  if (channel_) channel_->flush_acks();
+  SegmentHeader& h = segment_.header();
+  h.closed.store(1, std::memory_order_seq_cst);
+  h.idle.store(1, std::memory_order_relaxed);
+  channel_.reset();
+  regions_.reset();
+  shmem_.reset();
+  if (wake_fd_ >= 0) close(wake_fd_);
+  if (epoll_fd_ >= 0) close(epoll_fd_);
+  if (!path_.empty()) unlink(path_.c_str());
+}
+
+// --- messages ----------------------------------------------------------------------------------
+
+bool Endpoint::uses_shmem(std::uint32_t peer) const {
+  return peer < size() && segment_.peer(peer).route != Route::Packet;
+}
+
+std::uint32_t Endpoint::message_bytes(std::uint32_t peer) const {
+  if (peer >= size()) return 0;
+  return uses_shmem(peer) ? shmem_->message_bytes() : segment_.geometry().payload_bytes;
+}
+
+int Endpoint::get_send_buffer(std::uint32_t peer, std::uint32_t length, std::byte** buffer) {
+  if (peer >= size()) return EINVAL;
+  sends_by_shmem_ = uses_shmem(peer);
+  return sends_by_shmem_ ? shmem_->get_send_buffer(peer, length, buffer)
+                         : channel_->get_send_buffer(peer, length, buffer);
+}
+
+int Endpoint::send(bool more_follows) {
+  return sends_by_shmem_ || !channel_ ? shmem_->send() : channel_->send(more_follows);
+}
+
+void Endpoint::send_held(std::uint32_t peer) {
+  if (channel_ && !uses_shmem(peer)) channel_->send_held(peer);
+}
+
+void Endpoint::cancel_send() {
+  shmem_->cancel_send();
+  if (channel_) channel_->cancel_send();
+}
+
+int Endpoint::receive(ReceivedMessage& message) {
+  // Shared memory costs a look at one cache line, the device a system call: it is not asked while
+  // there are messages that it brought before.
+  const bool is_drained = segment_.header().delivered.head == kNoIndex;
+  if (channel_ && is_drained && (++receive_turn_ & (near_turns_ - 1)) == 0) channel_->poll();
+  if (shmem_->has_input() && shmem_->receive(message)) [[unlikely]]
+    return 0;
+  if (channel_ && channel_->receive(message)) return 0;
+  if (++empty_turn_ % kEmptyEvery == 0) look_for_dead();
+  if (dead_unreported_ > 0 && find_dead(message.source)) return EHOSTDOWN;
+  return EAGAIN;
+}
+
+void Endpoint::release(const ReceivedMessage& message) {
+  if (message.by_shmem) {
+    shmem_->release(message.ticket);
+  } else if (channel_) {
+    channel_->release(message.ticket);
+  }
+}
+
+// --- remote memory -----------------------------------------------------------------------------
+
+int Endpoint::add_region(const void* address, std::uint64_t length, std::uint32_t& region,
+                         std::uint64_t& offset) {
+  return regions_->add(address, length, region, offset);
+}
+
+int Endpoint::drop_region(std::uint32_t region) {
+  const bool is_last =
+      region < segment_.geometry().regions && segment_.region(region).references == 1;
+  if (is_last && shmem_->is_region_in_use(region)) return EBUSY;
+  if (is_last && channel_ && channel_->is_region_in_use(region)) return EBUSY;
+  return regions_->drop(region);
+}
+
+int Endpoint::write(std::uint32_t peer, std::uint32_t local, std::uint64_t offset,
+                    RegionName remote, std::uint32_t length, OperationId& op) {
+  if (peer >= size()) return EINVAL;
+  return uses_shmem(peer) ? shmem_->write(peer, local, offset, remote, length, op)
+                          : channel_->write(peer, local, offset, remote, length, op);
+}
+
+int Endpoint::read(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, RegionName remote,
+                   std::uint32_t length, OperationId& op) {
+  if (peer >= size()) return EINVAL;
+  return uses_shmem(peer) ? shmem_->read(peer, local, offset, remote, length, op)
+                          : channel_->read(peer, local, offset, remote, length, op);
+}
+
+int Endpoint::announce(std::uint32_t peer, std::uint32_t local, std::uint64_t offset,
+                       std::uint64_t length, OperationId& op) {
+  if (peer >= size() || length > UINT32_MAX) return EINVAL;
+  return uses_shmem(peer) ? shmem_->announce(peer, local, offset, length, op)
+                          : channel_->announce(peer, local, offset, length, op);
+}
+
+int Endpoint::fetch(std::uint32_t source, const LargeHeader& large, std::uint32_t local,
+                    std::uint64_t offset, OperationId& op) {
+  const RegionName remote{large.region, large.nonce, large.offset};
+  const int error =
+      read(source, local, offset, remote, static_cast<std::uint32_t>(large.length), op);
+  if (error == 0) operations_.find(op)->then_end = large.op;
+  return error;
+}
+
+int Endpoint::test(OperationId id) {
+  Operation* op = operations_.find(id);
+  if (op != nullptr && op->state == static_cast<std::uint8_t>(OperationState::Done) &&
+      op->then_end != 0) {
+    const int error = uses_shmem(op->peer)
+                          ? shmem_->end_remote(op->peer, op->then_end, op->error)
+                          : channel_->end_remote(op->peer, op->then_end, op->error);
+    if (error == ENOBUFS) return EINPROGRESS;
+    op->then_end = 0;
+  }
+  return operations_.test(id);
+}
+
+// --- progress and waiting ----------------------------------------------------------------------
+
+bool Endpoint::progress() {
+  if (progress_turn_++ % kDeadEvery == 0) look_for_dead();
+  bool something = shmem_->progress();
+  something |= channel_ && channel_->progress() > 0;
+  if (channel_ && channel_->dead_peers() != seen_dead_) [[unlikely]]
+    count_dead();
+  return something || has_input();
+}
+
+bool Endpoint::has_input() const {
+  return shmem_->has_input() || segment_.header().delivered.head != kNoIndex ||
+         dead_unreported_ > 0;
+}
+
+void Endpoint::look_for_dead() {
+  const std::uint64_t now = quick_us();
+  if (now - last_look_us_ < kDeathLookUs) return;
+  last_look_us_ = now;
+  std::uint32_t rank = 0;
+  bool found = false;
+  while (shmem_->find_dead(rank)) {
+    segment_.peer(rank).dead = 1;
+    found = true;
+  }
+  if (found) count_dead();
+}
+
+// Those whom nobody was told of yet. A walk through all peers: only when there are new ones.
+void Endpoint::count_dead() {
+  seen_dead_ = channel_ ? channel_->dead_peers() : 0;
+  dead_unreported_ = 0;
+  for (std::uint32_t i = 0; i < size(); ++i) dead_unreported_ += segment_.peer(i).dead == 1 ? 1 : 0;
+}
+
+bool Endpoint::find_dead(std::uint32_t& rank) {
+  for (std::uint32_t i = 0; i < size(); ++i) {
+    if (segment_.peer(i).dead != 1) continue;
+    segment_.peer(i).dead = 2;  // told
+    --dead_unreported_;
+    rank = i;
+    return true;
+  }
+  return false;
+}
+
+int Endpoint::before_select(std::int64_t& timeout_us) {
+  watch_device(true);
+  const int error = get_ready_to_sleep(timeout_us);
+  if (error != 0) watch_device(false);
+  return error;
+}
+
+void Endpoint::after_select() {
+  watch_device(false);
+  wake_up(true);
+}
+
+int Endpoint::get_ready_to_sleep(std::int64_t& timeout_us) {
+  SegmentHeader& h = segment_.header();
+  for (const int fd : shmem_->take_new_death_fds()) watch(fd);
+  if (channel_) channel_->flush_acks();
+  shmem_->push_through();  // then progress() below ends what that completed
+  h.sleeping.store(1, std::memory_order_seq_cst);
+  if (progress() || (device_ && !device_->prepare_to_sleep())) {
+    h.sleeping.store(0, std::memory_order_relaxed);
+    return EBUSY;
+  }
+  Microseconds due = 0;
+  timeout_us = channel_ && channel_->next_deadline(due) ? std::int64_t{due} : -1;
+  if (shmem_->waits_for_room() && !(timeout_us >= 0 && timeout_us < kRoomLookUs)) {
+    timeout_us = kRoomLookUs;
+  }
+  set_idle(is_quiet());
+  ++h.counters.sleeps;
+  return 0;
+}
+
+void Endpoint::wake_up(bool by_peers) {
+  set_idle(false);
+  segment_.header().sleeping.store(0, std::memory_order_relaxed);
+  if (!by_peers) return;
+  std::array<char, 16> drained{};
+  while (recv(wake_fd_, drained.data(), drained.size(), MSG_DONTWAIT) > 0) {
+  }
+  last_look_us_ = 0;
+  progress_turn_ = 0;
+}
+
+int Endpoint::wait(std::int64_t timeout_us) {
+  const std::uint64_t start = monotonic_us();
+  const auto passed = [start] { return static_cast<std::int64_t>(monotonic_us() - start); };
+  do {
+    if (progress()) return 0;
+  } while (passed() < options_.spin_us && (timeout_us < 0 || passed() < timeout_us));
+  for (;;) {
+    if (timeout_us >= 0 && passed() >= timeout_us) return ETIMEDOUT;
+    std::int64_t sleep_us = -1;
+    if (before_select(sleep_us) != 0) return 0;
+    if (timeout_us < 0 && is_quiet()) segment_.header().idle.store(2, std::memory_order_release);
+    if (timeout_us >= 0) {  // which may be over by now
+      const std::int64_t left = std::max(timeout_us - passed(), std::int64_t{0});
+      sleep_us = sleep_us < 0 ? left : std::min(left, sleep_us);
+    }
+    timespec time{sleep_us / 1'000'000, sleep_us % 1'000'000 * 1000};
+    std::array<pollfd, 2> news{pollfd{epoll_fd_, POLLIN, 0},
+                               pollfd{device_ ? device_->poll_fd() : -1, POLLIN, 0}};
+    // Not epoll_wait: that ends when the process is frozen and thawed, poll goes on by itself.
+    const int n = ppoll(news.data(), news.size(), sleep_us < 0 ? nullptr : &time, nullptr);
+    wake_up(n > 0 && news[0].revents != 0);
+    if (progress() || n > 0) return 0;
+  }
+}
+
+void Endpoint::set_idle(bool idle) {
+  segment_.header().idle.store(idle ? 1 : 0, std::memory_order_release);
+}
+
+const Counters& Endpoint::counters() const {
+  Counters& c = segment_.header().counters;
+  if (device_) {
+    const std::uint32_t dropped = device_->dropped();
+    c.dropped_by_kernel += dropped - std::exchange(seen_dropped_, dropped);
+  }
+  return c;
+}
+
+bool Endpoint::is_quiet() const {
+  return shmem_->is_quiet() && (!channel_ || channel_->is_quiet());
+}
+
+// --- save and restore --------------------------------------------------------------------------
+
+int Endpoint::save(std::span<std::byte> image) const {
+  if (image.size() < image_bytes()) return ENOSPC;
+  if (shmem_->is_building() || (channel_ && channel_->is_building())) return EBUSY;
+  std::memcpy(image.data(), segment_.bytes().data(), image_bytes());
+  return 0;
+}
+
+int Endpoint::restore(std::span<const std::byte> image) {
+  if (shmem_->is_building() || (channel_ && channel_->is_building())) return EBUSY;
+  if (const int error = restore_image(segment_, image); error != 0) return error;
+  channel_.reset();
+  build();
+  return 0;
+}
+
+}  // namespace score::pm

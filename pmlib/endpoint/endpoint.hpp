@@ -1,0 +1,170 @@
+// One rank's end of its job's network: what a user of PM holds. It joins the devices of a context
+// (the composite device of the original): peers of the same node are reached by shared memory,
+// others by frames. pm.h is this class in C.
+//
+// Not thread-safe. Errors are errno values; 0 is success.
+#pragma once
+
+#include "pmlib/channel/channel.hpp"
+#include "pmlib/core/operations.hpp"
+#include "pmlib/core/packet_device.hpp"
+#include "pmlib/core/regions.hpp"
+#include "pmlib/core/segment.hpp"
+#include "pmlib/endpoint/stoppable_clock.hpp"
+#include "pmlib/shmem/shmem.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace score::pm {
+
+struct EndpointOptions {
+  ChannelOptions channel{};
+  // How long wait() polls before it sleeps; less than 0: chosen by whether each rank of the node
+  // can have a processor.
+  std::int32_t spin_us = -1;
+  // Let the kernel copy between processes of a node where that is allowed. Also switched off by
+  // PM_NO_CROSS_MEMORY in the environment.
+  bool may_cross = true;
+};
+
+class Endpoint {
+ public:
+  // From the environment scored gives a task: PM_CONTEXT_FD is the context's descriptor,
+  // PM_LOCAL_FDS the first of the contexts of this node in the order of ranks, PM_DEVICE_FD the
+  // packet device's socket if one was opened for it. Without PM_CONTEXT_FD they are asked for at
+  // PM_NETWORK_FD (broker.hpp). ENOENT if there is neither.
+  static std::unique_ptr<Endpoint> open_inherited(int& error);
+  // From the broker at the socket `broker`; see ask_broker() for errors.
+  static std::unique_ptr<Endpoint> open_brokered(int broker, int& error);
+  // From an address file; see network.hpp. `message` says what is wrong with the file.
+  static std::unique_ptr<Endpoint> open_file(const std::string& path, std::uint32_t rank,
+                                             int& error, std::string& message);
+  // Over parts made by the caller. `device` may be null if no peer needs it.
+  static std::unique_ptr<Endpoint> make(std::unique_ptr<MappedSegment> context,
+                                        std::unique_ptr<PacketDevice> device,
+                                        Shmem::OpenPeer open_peer, const EndpointOptions& options,
+                                        int& error);
+  ~Endpoint();
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
+
+  std::uint32_t rank() const { return segment_.header().rank; }
+
+  std::uint32_t size() const { return segment_.geometry().size; }
+
+  // Longest message to `peer`; 0 if there is no such rank.
+  std::uint32_t message_bytes(std::uint32_t peer) const;
+
+  const Segment& segment() const { return segment_; }
+
+  // See Channel. Only for contexts with a packet device.
+  void set_alias(std::uint32_t peer, const Alias& alias) { channel_->set_alias(peer, alias); }
+
+  // Messages; see Channel.
+  int get_send_buffer(std::uint32_t peer, std::uint32_t length, std::byte** buffer);
+  int send(bool more_follows = false);
+  void send_held(std::uint32_t peer);
+  void cancel_send();
+  // EAGAIN: nothing there. EHOSTDOWN: rank message.source has died, told once for each.
+  int receive(ReceivedMessage& message);
+  void release(const ReceivedMessage& message);
+
+  // Remote memory; see Channel and Regions.
+  int add_region(const void* address, std::uint64_t length, std::uint32_t& region,
+                 std::uint64_t& offset);
+  // EBUSY while a transfer uses it: progress and try again.
+  int drop_region(std::uint32_t region);
+
+  Regions& regions() { return *regions_; }
+
+  int write(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, RegionName remote,
+            std::uint32_t length, OperationId& op);
+  int read(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, RegionName remote,
+           std::uint32_t length, OperationId& op);
+  // A message of any length: the receiver is told of it and fetches it.
+  int announce(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, std::uint64_t length,
+               OperationId& op);
+  // Fetches an announced message into own memory and then ends the sender's operation.
+  int fetch(std::uint32_t source, const LargeHeader& large, std::uint32_t local,
+            std::uint64_t offset, OperationId& op);
+  int test(OperationId op);
+
+  // Does what is due. Never blocks. Returns whether anything happened.
+  bool progress();
+  // Returns 0 as soon as something can be received or anything else happened, ETIMEDOUT after
+  // `timeout_us` (< 0: never). Marks the context idle while it sleeps.
+  int wait(std::int64_t timeout_us);
+
+  // A descriptor for poll(2), select(2) and epoll(7); see before_select().
+  int poll_fd() const { return epoll_fd_; }
+
+  // Arms poll_fd(). EBUSY: something waits already, receive it first. Otherwise `timeout_us` is how
+  // long one may sleep (-1: for ever).
+  int before_select(std::int64_t& timeout_us);
+  void after_select();
+  void set_idle(bool idle);
+
+  // Bytes of an image of this context.
+  std::size_t image_bytes() const { return segment_.layout().total; }
+
+  // EBUSY while a send buffer is lent.
+  int save(std::span<std::byte> image) const;
+  int restore(std::span<const std::byte> image);
+
+  const Counters& counters() const;
+
+  // Nothing of this rank is under way; see pm_quiet().
+  bool is_quiet() const;
+
+  // Something from a peer of this node can be received, without asking the device.
+  bool has_near_input() const { return shmem_->has_input(); }
+
+ private:
+  Endpoint(std::unique_ptr<MappedSegment> context, std::unique_ptr<PacketDevice> device,
+           Shmem::OpenPeer open_peer, const EndpointOptions& options);
+  int start();
+  void build();
+  bool uses_shmem(std::uint32_t peer) const;
+  [[gnu::cold]] bool find_dead(std::uint32_t& peer);
+  [[gnu::noinline]] void look_for_dead();
+  void count_dead();
+  bool has_input() const;
+  // As before_select(), but the device is not part of poll_fd().
+  int get_ready_to_sleep(std::int64_t& timeout_us);
+  // `by_peers`: poll_fd() may have something of peers of this node, who wake, or whose end can be
+  // seen.
+  void wake_up(bool by_peers);
+  void watch(int fd);
+  void watch_device(bool on);
+
+  std::unique_ptr<MappedSegment> context_;
+  Segment segment_;
+  Operations operations_;
+  std::unique_ptr<PacketDevice> device_;
+  Shmem::OpenPeer open_peer_;
+  EndpointOptions options_;
+  StoppableClock clock_;
+  std::unique_ptr<Channel> channel_;  // null if every peer is near
+  std::unique_ptr<Shmem> shmem_;
+  std::unique_ptr<Regions> regions_;
+  std::string path_;  // of the context's file, removed at the end
+  int wake_fd_ = -1;
+  int epoll_fd_ = -1;
+  bool sends_by_shmem_ = false;
+  bool is_device_watched_ = false;
+  unsigned receive_turn_ = 0;
+  unsigned empty_turn_ = 0;
+  unsigned progress_turn_ = 0;
+  unsigned near_turns_ = 1;  // the device is looked at once in so many calls of receive(); 2^n
+  std::uint32_t dead_unreported_ = 0;
+  std::uint32_t seen_dead_ = 0;  // channel_->dead_peers() at the last count
+  std::uint64_t last_look_us_ = 0;
+  mutable std::uint32_t seen_dropped_ = 0;  // by the kernel
+};
+
+}  // namespace score::pm

@@ -1,0 +1,65 @@
+// Opening an endpoint: it begins with libfabric's tables.
+#include "pmlib/fi/endpoint/ep.hpp"
+#include "pmlib/fi/endpoint/ep_tables.hpp"
+
+#include <new>
+
+namespace score::pm::fi {
+
+namespace {
+
+int close_endpoint(fid* f) {
+  object_of<Ep>(f).close();
+  return 0;
+}
+
+int bind_endpoint(fid* f, fid* other, std::uint64_t flags) {
+  return object_of<Ep>(f).bind(other, flags);
+}
+
+int control_endpoint(fid* f, int command, void* argument) {
+  Ep& ep = object_of<Ep>(f);
+  switch (command) {
+    case FI_ENABLE:
+      return ep.enable();
+    case FI_GETOPSFLAG:
+      return ep.get_flags(*static_cast<std::uint64_t*>(argument));
+    case FI_SETOPSFLAG:
+      return ep.set_flags(*static_cast<const std::uint64_t*>(argument));
+    default:
+      return -FI_ENOSYS;
+  }
+}
+
+}  // namespace
+
+int Ep::open(Domain& domain, const fi_info& info, fid_ep** ep, void* context) {
+  try {
+    if (info.ep_attr != nullptr && info.ep_attr->type != FI_EP_UNSPEC &&
+        info.ep_attr->type != FI_EP_RDM) {
+      return -FI_ENOSYS;
+    }
+    auto made = std::make_shared<Ep>(domain, info, context);
+    made->self_ = made;
+    *ep = made.get();
+    return 0;
+  } catch (const std::bad_alloc&) {
+    return -FI_ENOMEM;
+  }
+}
+
+Ep::Ep(Domain& domain, const fi_info& info, void* context)
+    : fid_ep{},
+      domain_(domain),
+      link_(domain.link()),
+      caps_(info.caps),
+      send_flags_(info.tx_attr != nullptr ? info.tx_attr->op_flags : 0),
+      receive_flags_(info.rx_attr != nullptr ? info.rx_attr->op_flags : 0) {
+  static fi_ops fid_ops = {sizeof(fi_ops), close_endpoint, bind_endpoint, control_endpoint,
+                           no_op,          nullptr,        nullptr};
+  this->fid = {FI_CLASS_EP, context, &fid_ops};
+  set_tables(*this);
+  ++domain_.users;
+}
+
+}  // namespace score::pm::fi

@@ -1,0 +1,371 @@
+// One process's way to its peers: a PM endpoint, and what the provider adds to it. All endpoints of
+// a process that lives in a job share one link, told apart by ports; without a job each domain
+// makes its own.
+//
+// Small messages go as PM messages, split if they do not fit one. Larger ones are announced; the
+// receiver answers with registered memory once it knows where the bytes go, and the sender writes
+// them there. Both sides use few of PM's regions at a time: each transfer holds one at the receiver
+// (Inbound) and one at the sender (Outbound), each from a quota of its own, so that a transfer that
+// was given the go-ahead never waits for another one.
+//
+// All functions are called with the lock held, unless said.
+#pragma once
+
+#include "pmlib/endpoint/endpoint.hpp"
+#include "pmlib/fi/link/directory.hpp"
+#include "pmlib/fi/link/id_table.hpp"
+#include "pmlib/fi/link/name.hpp"
+#include "pmlib/fi/link/wire.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <sys/uio.h>
+#include <vector>
+
+namespace score::pm::fi {
+
+class Link;
+
+// Sent without asking. Chosen: over UDP what one joined datagram carries. Measured there, both
+// ranks at once: 56 KB in 25 us, where asking takes 32; with frames of 9 KB in 13 and 28.
+constexpr std::size_t kEagerBytes = 60 << 10;
+// Over Ethernet, where each frame is sent by itself, no more than these.
+constexpr std::size_t kEagerFrames = 24;
+
+// Which endpoint of which process.
+struct PortName {
+  std::uint32_t peer = 0;
+  std::uint16_t port = 0;
+
+  std::uint64_t number() const { return std::uint64_t{peer} << 16 | port; }
+
+  bool operator==(const PortName&) const = default;
+};
+
+// Something to be sent, or waiting for an answer. The link's own from submit() until it ends.
+struct Request {
+  virtual ~Request() = default;
+
+  // Called once, at the end; `error` is an errno or 0. The request is deleted afterwards.
+  virtual void finish(int error) = 0;
+
+  // The answer to a Read or Atomic: the bytes, valid during the call.
+  virtual void take_reply(std::span<const std::byte>) {}
+
+  void set_head(const Head& from) {
+    head = from.bytes;
+    head_bytes = from.size;
+  }
+
+  // Memory of an announced message.
+  std::span<const std::byte> large;
+
+  PortName to;
+  std::uint32_t id = 0;       // 0: no answer is awaited
+  std::uint32_t inbound = 0;  // the transfer that ends it, of a large Read
+  // What is still to be sent: the head, then the pieces.
+  std::array<std::byte, kMaxHead> head{};
+  std::size_t head_bytes = 0;
+  std::vector<iovec> pieces;
+  std::size_t length = 0;  // of the pieces
+  std::size_t sent = 0;
+  std::unique_ptr<std::byte[]> copy;  // if `pieces` or `large` lie here
+  std::size_t copied = 0;             // bytes of it
+  bool is_queued = false;
+  bool is_moving = false;  // the announced memory is being written
+};
+
+// Bytes on their way into this process by a large transfer.
+struct Arrival {
+  virtual ~Arrival() = default;
+  // Called once; the object is deleted afterwards.
+  virtual void finish(int error) = 0;
+};
+
+// Bytes on their way into this process in Fragments.
+class Inflow {
+ public:
+  // `left` more bytes will come; 0: these were the last, and the object is not used any more.
+  virtual void add(std::span<const std::byte> bytes, std::size_t left) = 0;
+  // No more will come: the peer has died. The object is not used any more.
+  virtual void fail(int error) = 0;
+
+ protected:
+  ~Inflow() = default;
+};
+
+// What came in, for a port.
+struct Incoming {
+  Header header;
+  PortName from;
+  std::span<const std::byte> bytes;  // behind the header
+};
+
+// An endpoint as its link sees it.
+class Port {
+ public:
+  // Send, Tagged. The inflow takes the Fragments of a kSplit message, `left` bytes.
+  virtual Inflow* on_message(const Incoming& in, std::size_t& left) = 0;
+  virtual void on_access(const Incoming& in) = 0;  // Write, WriteLarge, Read, Atomic
+  // on_message() of one with no flags or kSmallData alone, for a receive that takes it at once and
+  // whole. False: there is none, and nothing was done.
+  virtual bool take_fast(const Incoming& in) = 0;
+
+ protected:
+  ~Port() = default;
+};
+
+class Link final : private Directory::Listener {
+ public:
+  // Joins the job this process was given, or else opens a UDP socket on `ip` (network order, 0 =
+  // chosen). Called without any lock.
+  static std::shared_ptr<Link> open(std::uint32_t ip, int& error);
+  // Over an endpoint of a job that the caller has opened.
+  static std::shared_ptr<Link> over(std::unique_ptr<pm::Endpoint> endpoint, int& error);
+  ~Link();
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+
+  // --- ports
+
+  // ENOSPC: there are too many.
+  int add_port(Port& port, std::uint16_t& number);
+  void remove_port(std::uint16_t number);
+  Name name_of(std::uint16_t port) const;
+  // Peer and port of a name. EINVAL: of another job; ENOSPC: too many peers.
+  int resolve(const Name& name, PortName& port);
+
+  // --- sending
+
+  // Sends head and pieces at once. False if that is not possible now: make it a Request.
+  bool try_send(std::uint32_t peer, std::span<const std::byte> head, std::span<const iovec> pieces,
+                std::size_t length);
+  // Memory for a message of `bytes`, to be sent by send_lent() before anything else is. Null if
+  // none can go at once.
+  std::byte* lend(std::uint32_t peer, std::size_t bytes);
+  // False: it was not sent, and the memory is given back.
+  bool send_lent();
+  // Sends a request that needs no answer at once; its pieces are not used afterwards. False: not
+  // all of it could be sent, submit() it.
+  bool send_at_once(Request& request);
+  // Sends `request` as soon as possible. If `id` is 0 it ends when all was handed to PM.
+  void submit(std::unique_ptr<Request> request);
+  // Gives the request an id, to be named by the peer.
+  std::uint32_t enter(Request& request);
+  // Sends a head alone, now or later.
+  void send_head(std::uint32_t peer, const Head& head);
+  void send_done(PortName to, std::uint32_t request, int error);
+
+  // Bytes of one message, head and payload.
+  std::size_t message_bytes(std::uint32_t peer) const { return pm_->message_bytes(peer); }
+
+  // Bytes of one message to whichever peer.
+  std::size_t smallest_message() const;
+
+  // The longest message that is worth copying.
+  std::size_t eager_bytes(std::uint32_t peer) const;
+
+  std::size_t waiting_requests() const { return live_requests_; }
+
+  // Of those requests that keep their bytes.
+  std::size_t waiting_bytes() const { return copied_bytes_; }
+
+  // --- large transfers
+
+  // Asks the peer to write the announced message `request` to `memory`; ends `arrival` then.
+  void fetch(PortName from, std::uint32_t request, std::span<std::byte> memory,
+             std::unique_ptr<Arrival> arrival);
+  // Sends the Read that `header` and `extra` describe, whose bytes come to `memory`; ends `request`
+  // then, which has an id.
+  void read_into(std::unique_ptr<Request> request, const Header& header, const RmaExtra& extra,
+                 std::span<std::byte> memory);
+  // Writes `memory` to where a peer's Read asked for it.
+  void answer_read(PortName to, const RmaExtra& extra, std::span<const std::byte> memory);
+
+  // --- progress
+
+  // Takes in what is there and sends what can be sent. Returns whether anything happened.
+  bool progress();
+  // Looks that a reader who found nothing should take before it says so: MPIs yield the
+  // processor between two reads, which takes longer than an answer. Few after each message, and
+  // none if the caller does other things in between, or others had the processor.
+  unsigned looks_before_giving_up();
+  // They were in vain.
+  void gave_up();
+
+  // Prepares for a sleep on wait_fd(). False: there is something to do.
+  bool prepare_to_wait();
+
+  int wait_fd() const { return wait_fd_; }
+
+  // Makes wait_fd() readable until the next progress() that finds nobody asleep. Any thread,
+  // without the lock.
+  void wake();
+
+  // A thread is about to sleep on wait_fd() after prepare_to_wait(), and not any more: while
+  // others make progress meanwhile it is woken, for it would not hear of what they take in, and
+  // when they send, for it does not know by when that is to be repeated.
+  void add_sleeper() { ++sleepers_; }
+
+  void remove_sleeper() { --sleepers_; }
+
+  bool has_sleepers() const { return sleepers_ > 0; }
+
+  void tell_sleepers() {
+    if (has_sleepers()) wake();
+  }
+
+  // Nothing that was accepted is unsent or unacknowledged.
+  bool is_drained() const;
+
+  std::mutex& mutex() { return mutex_; }
+
+  bool needs_lock = true;
+
+  // Monotonic.
+  static std::uint64_t now_us();
+
+ private:
+  struct Inbound {
+    PortName from;
+    std::uint32_t request = 0;  // of the peer; of this process if it is a Read
+    std::span<std::byte> memory;
+    std::unique_ptr<Arrival> arrival;  // null: a Read
+    Header header;                     // of the Read
+    RmaExtra extra;
+    std::uint32_t region = 0;
+    bool is_started = false;
+  };
+
+  struct Outbound {
+    PortName to;
+    std::uint32_t request = 0;  // own; 0: the answer to a Read
+    std::uint32_t inbound = 0;  // of the peer
+    Place place;
+    std::span<const std::byte> memory;
+    std::uint64_t written = 0;
+    std::uint32_t region = 0;
+    std::uint64_t region_offset = 0;
+    OperationId operation = 0;
+    bool has_region = false;
+    bool is_told = false;
+    int error = 0;
+  };
+
+  struct Peer {
+    std::list<Request*> queue;
+    Inflow* inflow = nullptr;  // where Fragments go
+    std::uint16_t inflow_port = 0;
+    std::size_t inflow_left = 0;
+    bool is_waiting = false;  // in waiting_peers_
+    bool is_dead = false;
+  };
+
+  Link(std::unique_ptr<pm::Endpoint> pm, const Name& name, Directory* directory);
+  static std::shared_ptr<Link> open_job(int& error);
+  static std::shared_ptr<Link> open_own(std::uint32_t ip, int& error);
+  int make_wait_fd();
+  void choose_looks();
+  void on_known(std::uint32_t index, std::uint64_t key, std::uint32_t own_index) override;
+  void on_address(std::uint32_t index, const PeerAddress& address) override;
+
+  bool has_late_work() const {
+    return !waiting_peers_.empty() || has_transfers() ||
+           (directory_ != nullptr && directory_->has_unready());
+  }
+
+  [[gnu::noinline]] bool do_late_work();
+  [[gnu::noinline]] void rest_a_turn();
+  void expect_more();
+
+  bool is_ready(std::uint32_t peer) const { return !directory_ || directory_->is_ready(peer); }
+
+  // Errors as pm::Endpoint's; 0 once all of it was handed to PM.
+  int push(Request& request);
+  void flush(std::uint32_t peer);
+  void end(Request* request, int error);
+  [[gnu::cold]] void peer_died(std::uint32_t peer);
+  [[gnu::noinline]] void disarm();
+
+  void on_received(const ReceivedMessage& message);
+  void give_back_later(const ReceivedMessage& message);
+  bool take_fast(const Incoming& in);
+  [[gnu::noinline]] void on_message(const Incoming& in);
+  void on_fragment(Peer& peer, std::span<const std::byte> bytes);
+  void on_go_ahead(const Incoming& in);
+  void on_finished(const Incoming& in);
+  void on_answer(const Incoming& in);
+
+  bool has_transfers() const {
+    return !outbounds_.empty() || !waiting_outbounds_.empty() || !waiting_inbounds_.empty() ||
+           !undropped_.empty();
+  }
+
+  void start_inbounds();
+  bool start_inbound(Inbound& inbound, std::uint32_t id);
+  void end_inbound(std::uint32_t id, int error);
+  bool pump(Outbound& outbound);
+  bool write_chunk(Outbound& outbound);
+  [[nodiscard]] bool is_ordered(const Outbound& outbound) const;
+  void tell_finished(Outbound& outbound);
+  void end_outbound(const Outbound& outbound);
+  void drop_region(std::uint32_t region);
+  void end_transfers_of(std::uint32_t rank);
+  bool pump_all();
+
+  std::mutex mutex_;
+  Directory* directory_ = nullptr;  // the device of pm_, if peers come and go
+  std::unique_ptr<pm::Endpoint> pm_;
+  Name name_;
+  std::vector<Port*> ports_;
+  std::vector<Peer> peers_;
+  std::vector<std::uint32_t> waiting_peers_;
+  IdTable<Request*> requests_;
+  std::size_t live_requests_ = 0;
+  std::size_t copied_bytes_ = 0;
+  IdTable<std::unique_ptr<Inbound>> inbounds_;
+  std::deque<std::uint32_t> waiting_inbounds_;
+  std::size_t started_inbounds_ = 0;
+  std::vector<Outbound> outbounds_;
+  std::deque<Outbound> waiting_outbounds_;
+  std::vector<std::uint32_t> undropped_;  // regions that PM still used when they were to go
+  int wait_fd_ = -1;
+  int timer_fd_ = -1;
+  int wake_fd_ = -1;
+  bool is_armed_ = false;
+  int sleepers_ = 0;
+  ReceivedMessage held_;  // that the next progress() gives back to PM
+  bool holds_ = false;    // one
+  unsigned empty_turns_ = 0;
+  unsigned looks_at_once_ = 0;
+  unsigned looks_after_message_ = 0;
+  unsigned looks_left_ = 0;
+  std::uint64_t gave_up_ns_ = 0;  // 0: not since the last message
+};
+
+// Locks a link while it lives, if that is needed.
+class Guard {
+ public:
+  explicit Guard(Link& link) : link_(link), is_locked_(link.needs_lock) {
+    if (is_locked_) link_.mutex().lock();
+  }
+
+  ~Guard() {
+    if (is_locked_) link_.mutex().unlock();
+  }
+
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+
+ private:
+  Link& link_;
+  bool is_locked_;
+};
+
+}  // namespace score::pm::fi

@@ -1,0 +1,340 @@
+// Sending: at once where PM has a buffer, else in the order of submission when it has one again.
+// And the first look at whatever arrives.
+#include "pmlib/fi/link/link.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <sched.h>
+
+namespace score::pm::fi {
+
+namespace {
+
+constexpr int kMessagesPerTurn = 64;
+constexpr unsigned kPatientTurns = 200;  // chosen: some 50 us
+constexpr unsigned kYieldEvery = 16;
+// Chosen: a look takes 50 to 300 ns, so a read takes 5 us at most, and this after a message only.
+constexpr unsigned kLooksAtOnce = 16;
+constexpr unsigned kLooksAfterMessage = 64;
+// Where frames come into memory of this process's: 25 ns. The MPI's own turn between two reads
+// takes as long as several looks, and an answer that comes meanwhile waits for its end.
+constexpr unsigned kQuickLooks = 128;
+constexpr std::uint64_t kAwayNs = 3'000;  // longer than the MPI's own part of a turn
+
+std::uint64_t now_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+// Copies `length` bytes of the pieces, from `offset` on.
+void gather(std::span<const iovec> pieces, std::size_t offset, std::byte* to, std::size_t length) {
+  for (const iovec& piece : pieces) {
+    if (length == 0) return;
+    if (offset >= piece.iov_len) {
+      offset -= piece.iov_len;
+      continue;
+    }
+    const std::size_t n = std::min(piece.iov_len - offset, length);
+    std::memcpy(to, static_cast<const std::byte*>(piece.iov_base) + offset, n);
+    to += n;
+    length -= n;
+    offset = 0;
+  }
+}
+
+}  // namespace
+
+std::size_t Link::eager_bytes(std::uint32_t peer) const {
+  const std::size_t one = message_bytes(peer);
+  const Segment& segment = pm_->segment();
+  if (segment.peer(peer).route != Route::Packet) return one;
+  const bool is_joined = segment.header().device.kind == DeviceKind::Udp;
+  return std::max(is_joined ? kEagerBytes : std::min(kEagerBytes, kEagerFrames * one), one);
+}
+
+std::size_t Link::smallest_message() const {
+  const Geometry& g = pm_->segment().geometry();
+  return std::min(g.payload_bytes, g.pool_buffer_bytes);
+}
+
+// --- sending -----------------------------------------------------------------------------------
+
+bool Link::try_send(std::uint32_t to, std::span<const std::byte> head,
+                    std::span<const iovec> pieces, std::size_t length) {
+  std::byte* const buffer = lend(to, head.size() + length);
+  if (buffer == nullptr) return false;
+  std::memcpy(buffer, head.data(), head.size());
+  if (pieces.size() == 1) {
+    if (length > 0) std::memcpy(buffer + head.size(), pieces[0].iov_base, length);
+  } else {
+    gather(pieces, 0, buffer + head.size(), length);
+  }
+  return send_lent();
+}
+
+std::uint32_t Link::enter(Request& request) {
+  request.id = requests_.add(&request);
+  return request.id;
+}
+
+bool Link::send_at_once(Request& request) {
+  tell_sleepers();
+  const Peer& peer = peers_[request.to.peer];
+  return !peer.is_waiting && !peer.is_dead && is_ready(request.to.peer) && push(request) == 0;
+}
+
+void Link::submit(std::unique_ptr<Request> request) {
+  tell_sleepers();
+  Request* const raw = request.release();
+  ++live_requests_;
+  copied_bytes_ += raw->copied;
+  Peer& peer = peers_[raw->to.peer];
+  if (peer.is_dead) return end(raw, EHOSTDOWN);
+  raw->is_queued = true;
+  peer.queue.push_back(raw);
+  if (peer.is_waiting) return;
+  peer.is_waiting = true;
+  waiting_peers_.push_back(raw->to.peer);
+  flush(raw->to.peer);
+}
+
+void Link::end(Request* request, int error) {
+  const std::unique_ptr<Request> owned(request);
+  if (request->id != 0) requests_.take(request->id);
+  --live_requests_;
+  copied_bytes_ -= request->copied;
+  request->finish(error);
+}
+
+// Hands as much as possible of a request to PM; what does not fit one message goes in Fragments,
+// which leave together.
+int Link::push(Request& request) {
+  const std::uint32_t to = request.to.peer;
+  const std::size_t most = message_bytes(to);
+  while (request.head_bytes > 0 || request.sent < request.length) {
+    Header fragment;
+    fragment.kind = Kind::Fragment;
+    const bool is_first = request.head_bytes > 0;
+    const std::span<const std::byte> head =
+        is_first ? std::span<const std::byte>(request.head).first(request.head_bytes)
+                 : std::as_bytes(std::span(&fragment, 1));
+    const std::size_t n = std::min(most - head.size(), request.length - request.sent);
+    std::byte* buffer = nullptr;
+    int error = pm_->get_send_buffer(to, static_cast<std::uint32_t>(head.size() + n), &buffer);
+    if (error != 0) {
+      pm_->send_held(to);
+      return error;
+    }
+    std::memcpy(buffer, head.data(), head.size());
+    gather(request.pieces, request.sent, buffer + head.size(), n);
+    error = pm_->send(request.sent + n < request.length);
+    if (error != 0) {
+      pm_->cancel_send();
+      return error;
+    }
+    request.head_bytes = 0;
+    request.sent += n;
+  }
+  return 0;
+}
+
+void Link::flush(std::uint32_t to) {
+  Peer& peer = peers_[to];
+  if (!is_ready(to)) return;
+  while (!peer.queue.empty()) {
+    Request* const request = peer.queue.front();
+    const int error = push(*request);
+    if (error == ENOBUFS || error == EBUSY) return;
+    if (error == EHOSTDOWN) return peer_died(to);
+    peer.queue.pop_front();
+    request->is_queued = false;
+    if (error != 0 || request->id == 0) end(request, error);
+  }
+  peer.is_waiting = false;
+  std::erase(waiting_peers_, to);
+}
+
+void Link::send_head(std::uint32_t to, const Head& head) {
+  if (try_send(to, head.span(), {}, 0)) return;
+
+  struct Note final : Request {
+    void finish(int) override {}
+  };
+
+  auto note = std::make_unique<Note>();
+  note->to.peer = to;
+  note->set_head(head);
+  submit(std::move(note));
+}
+
+void Link::send_done(PortName to, std::uint32_t request, int error) {
+  Header header;
+  header.kind = Kind::Done;
+  header.to_port = to.port;
+  header.status = static_cast<std::uint16_t>(error);
+  header.tag = request;
+  send_head(to.peer, Head(header));
+}
+
+void Link::peer_died(std::uint32_t rank) {
+  Peer& peer = peers_[rank];
+  if (peer.is_dead) return;
+  peer.is_dead = true;
+  if (Inflow* const inflow = std::exchange(peer.inflow, nullptr); inflow != nullptr) {
+    inflow->fail(EHOSTDOWN);
+  }
+  peer.is_waiting = false;
+  std::erase(waiting_peers_, rank);
+  const std::list<Request*> queue = std::exchange(peer.queue, {});
+  for (Request* request : queue) {
+    request->is_queued = false;
+    end(request, EHOSTDOWN);
+  }
+  for (const std::uint32_t id : requests_.ids()) {
+    Request** const request = requests_.find(id);
+    if (request != nullptr && (*request)->to.peer == rank) end(*request, EHOSTDOWN);
+  }
+  end_transfers_of(rank);
+}
+
+// --- progress ----------------------------------------------------------------------------------
+
+bool Link::progress() {
+  if (is_armed_) [[unlikely]]
+    disarm();
+  if (std::exchange(holds_, false)) pm_->release(held_);
+  const SegmentHeader& h = pm_->segment().header();
+  int taken = 0;
+  for (; taken < kMessagesPerTurn; ++taken) {
+    ReceivedMessage message;
+    const int error = pm_->receive(message);
+    if (error == EAGAIN) break;
+    if (error == EHOSTDOWN) [[unlikely]] {
+      peer_died(message.source);
+      continue;
+    }
+    on_received(message);
+    // Asking the device once more costs a system call.
+    if (h.delivered.head == kNoIndex && !pm_->has_near_input()) {
+      give_back_later(message);
+      ++taken;
+      break;
+    }
+    pm_->release(message);
+  }
+  bool something = taken > 0;
+  if (has_late_work()) [[unlikely]]
+    something |= do_late_work();
+  if (something) {
+    empty_turns_ = 0;
+    expect_more();
+  } else if (++empty_turns_ > kPatientTurns) {
+    rest_a_turn();
+  }
+  return something;
+}
+
+// MPIs never sleep: with more ranks than processors it is others' turn.
+void Link::rest_a_turn() {
+  if (empty_turns_ % kYieldEvery == 0) sched_yield();
+}
+
+// What could not be sent at once, large transfers, peers that are not known yet.
+bool Link::do_late_work() {
+  bool something = false;
+  if (!waiting_peers_.empty()) {
+    const std::vector<std::uint32_t> waiting = waiting_peers_;
+    for (const std::uint32_t to : waiting) flush(to);
+    something |= waiting.size() != waiting_peers_.size();
+  }
+  if (has_transfers()) {
+    pm_->progress();  // writes end there, receive() alone does not look at them
+    something |= pump_all();
+  }
+  if (directory_ != nullptr && directory_->has_unready()) directory_->tick(now_us());
+  return something;
+}
+
+void Link::choose_looks() {
+  const bool is_quick = pm_->segment().header().device.kind == DeviceKind::Ethernet;
+  looks_at_once_ = is_quick ? kQuickLooks : kLooksAtOnce;
+  looks_after_message_ = is_quick ? kQuickLooks : kLooksAfterMessage;
+}
+
+void Link::expect_more() {
+  looks_left_ = looks_after_message_;
+  gave_up_ns_ = 0;
+}
+
+unsigned Link::looks_before_giving_up() {
+  if (looks_left_ == 0) return 0;
+  if (gave_up_ns_ != 0 && now_ns() - gave_up_ns_ > kAwayNs) looks_left_ = 0;
+  const unsigned looks = std::min(looks_left_, looks_at_once_);
+  looks_left_ -= looks;
+  return looks;
+}
+
+void Link::gave_up() {
+  if (looks_left_ > 0) gave_up_ns_ = now_ns();
+}
+
+void Link::on_message(const Incoming& in) {
+  Peer& peer = peers_[in.from.peer];
+  const std::uint16_t number = in.header.to_port;
+  Port* const port = number < ports_.size() ? ports_[number] : nullptr;
+  switch (in.header.kind) {
+    case Kind::Send:
+    case Kind::Tagged: {
+      peer.inflow = nullptr;
+      std::size_t left = 0;
+      Inflow* const inflow = port != nullptr ? port->on_message(in, left) : nullptr;
+      if (left == 0) return;
+      peer.inflow = inflow;
+      peer.inflow_port = number;
+      peer.inflow_left = left;
+      return;
+    }
+    case Kind::Fragment:
+      return on_fragment(peer, in.bytes);
+    case Kind::Write:
+    case Kind::WriteLarge:
+    case Kind::Read:
+    case Kind::Atomic:
+      if (port != nullptr) port->on_access(in);
+      return;
+    case Kind::Reply:
+    case Kind::Done:
+      return on_answer(in);
+    case Kind::GoAhead:
+      return on_go_ahead(in);
+    case Kind::Finished:
+      return on_finished(in);
+  }
+}
+
+void Link::on_fragment(Peer& peer, std::span<const std::byte> bytes) {
+  if (peer.inflow == nullptr || bytes.empty()) return;
+  const std::size_t n = std::min(bytes.size(), peer.inflow_left);
+  peer.inflow_left -= n;
+  Inflow* const inflow = peer.inflow;
+  if (peer.inflow_left == 0) peer.inflow = nullptr;
+  inflow->add(bytes.first(n), peer.inflow_left);
+}
+
+// Answers are believed only from the peer that was asked.
+void Link::on_answer(const Incoming& in) {
+  if (in.header.tag > UINT32_MAX) return;
+  Request** const found = requests_.find(static_cast<std::uint32_t>(in.header.tag));
+  if (found == nullptr) return;
+  Request* const request = *found;
+  if (request->to.peer != in.from.peer || request->is_queued || request->is_moving) return;
+  if (request->inbound != 0) return end_inbound(request->inbound, in.header.status);
+  if (in.header.kind == Kind::Reply && in.header.status == 0) request->take_reply(in.bytes);
+  end(request, in.header.status);
+}
+
+}  // namespace score::pm::fi

@@ -1,0 +1,120 @@
+#include "pmlib/fi/objects/no_ops.hpp"
+#include "pmlib/fi/objects/objects.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace score::pm::fi {
+
+namespace {
+
+int close_av(fid* f) {
+  delete &object_of<Av>(f);
+  return 0;
+}
+
+int bind_av(fid*, fid*, std::uint64_t) {
+  return 0;  // an event queue: insertion is never asynchronous
+}
+
+int insert(fid_av* av, const void* names, std::size_t count, fi_addr_t* addresses,
+           std::uint64_t flags, void* context) {
+  int* const errors = (flags & FI_SYNC_ERR) != 0 ? static_cast<int*>(context) : nullptr;
+  return static_cast<Av*>(av)->insert(names, count, addresses, flags, errors);
+}
+
+int remove(fid_av* av, fi_addr_t* addresses, std::size_t count, std::uint64_t) {
+  return static_cast<Av*>(av)->remove(addresses, count);
+}
+
+int lookup(fid_av* av, fi_addr_t address, void* name, std::size_t* length) {
+  return static_cast<Av*>(av)->lookup(address, name, length);
+}
+
+const char* to_text(fid_av*, const void* bytes, char* buffer, std::size_t* length) {
+  Name name;
+  const std::string text = read_name(bytes, name) ? to_string(name) : "no name of pm";
+  if (buffer != nullptr && *length > 0) {
+    const std::size_t n = std::min(text.size(), *length - 1);
+    std::copy_n(text.data(), n, buffer);
+    buffer[n] = '\0';
+  }
+  *length = text.size() + 1;
+  return buffer;
+}
+
+fi_ops av_fid_ops = {sizeof(fi_ops), close_av, bind_av, no_op, no_op, nullptr, nullptr};
+fi_ops_av av_ops = {sizeof(fi_ops_av), insert, no_op, no_op, remove, lookup, to_text, no_op};
+
+}  // namespace
+
+Av::Av(Domain& domain, void* context)
+    : fid_av{{FI_CLASS_AV, context, &av_fid_ops}, &av_ops}, domain_(domain) {
+  ++domain_.users;
+}
+
+Av::~Av() {
+  --domain_.users;
+}
+
+fi_addr_t Av::address_of(PortName port) const {
+  const auto found = reverse_.find(port.number());
+  return found != reverse_.end() ? found->second : FI_ADDR_NOTAVAIL;
+}
+
+int Av::insert(const void* names, std::size_t count, fi_addr_t* addresses, std::uint64_t,
+               int* errors) {
+  Guard guard(domain_.link());
+  int inserted = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    Name name;
+    PortName port{kRemoved, 0};
+    int error = EINVAL;
+    if (read_name(static_cast<const std::byte*>(names) + i * sizeof(Name), name)) {
+      error = domain_.link().resolve(name, port);
+    }
+    if (errors != nullptr) errors[i] = error;
+    if (error != 0) {
+      if (addresses != nullptr) addresses[i] = FI_ADDR_NOTAVAIL;
+      port.peer = kRemoved;
+    }
+    // A table's addresses are the positions of all names, good or not.
+    if (error == 0 || addresses == nullptr) {
+      entries_.push_back(port);
+      names_.push_back(name);
+    }
+    if (error != 0) continue;
+    ++inserted;
+    reverse_.emplace(port.number(), entries_.size() - 1);
+    if (addresses != nullptr) addresses[i] = entries_.size() - 1;
+  }
+  return inserted;
+}
+
+int Av::remove(const fi_addr_t* addresses, std::size_t count) {
+  Guard guard(domain_.link());
+  for (std::size_t i = 0; i < count; ++i) {
+    if (addresses[i] >= entries_.size()) return -FI_EINVAL;
+    PortName& port = entries_[addresses[i]];
+    const auto found = reverse_.find(port.number());
+    const PortName removed = std::exchange(port, {kRemoved, 0});
+    if (found == reverse_.end() || found->second != addresses[i]) continue;
+    reverse_.erase(found);
+    // The same name may have been inserted twice.
+    const auto other = std::find(entries_.begin(), entries_.end(), removed);
+    if (other != entries_.end()) reverse_[removed.number()] = other - entries_.begin();
+  }
+  return 0;
+}
+
+int Av::lookup(fi_addr_t address, void* name, std::size_t* length) const {
+  PortName port;
+  if (!find(address, port)) return -FI_EINVAL;
+  std::memcpy(name, &names_[address], std::min(*length, sizeof(Name)));
+  *length = sizeof(Name);
+  return 0;
+}
+
+}  // namespace score::pm::fi

@@ -1,0 +1,61 @@
+// The fast path of short messages, through libfabric: see docs/adr/0038.
+#include "pmlib/fi/provider_fixture.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+namespace score::pm::fi {
+namespace {
+
+// As an MPI sends and receives them: nobody counts, so they go the short way, if they may.
+TEST_F(Provider, ShortMessagesCarryTheirBytesTagAndData) {
+  make({.counts = false});
+  for (const std::uint64_t data :
+       {std::uint64_t{0}, std::uint64_t{65'535}, std::uint64_t{65'536}, std::uint64_t{1} << 63}) {
+    for (const std::size_t length : {0, 1, 8, 9, 1024, 1025, 1400, 5000}) {
+      for (const bool is_expected : {true, false}) {
+        const auto sent = pattern(length, static_cast<unsigned>(data));
+        std::vector<std::uint8_t> got(length + 1, 0xee);
+        const std::uint64_t tag = data + length;
+        const auto post = [&] {
+          return fi_trecv(b->ep, got.data(), got.size(), nullptr, b_to_a, tag, 0, &got);
+        };
+        if (is_expected) {
+          ASSERT_EQ(post(), 0);
+        }
+        ASSERT_EQ(fi_tinjectdata(a->ep, sent.data(), length, data, a_to_b, tag), 0);
+        if (!is_expected) {
+          run_a_little();
+          ASSERT_EQ(post(), 0);
+        }
+        ASSERT_TRUE(run_until([&] { return !done_b.empty(); })) << length;
+        const fi_cq_tagged_entry done = done_b.front();
+        done_b.pop_front();
+        EXPECT_EQ(done.flags, std::uint64_t{FI_RECV | FI_TAGGED | FI_REMOTE_CQ_DATA});
+        EXPECT_EQ(done.data, data);
+        EXPECT_EQ(done.tag, tag);
+        EXPECT_EQ(done.len, length);
+        EXPECT_EQ(done.buf, got.data());
+        EXPECT_EQ(done.op_context, static_cast<void*>(&got));
+        EXPECT_TRUE(std::equal(sent.begin(), sent.end(), got.begin())) << length;
+        EXPECT_EQ(got[length], 0xee);
+      }
+    }
+  }
+  EXPECT_TRUE(errors.empty());
+}
+
+TEST_F(Provider, ShortMessagesThatDoNotFitAreReportedTruncated) {
+  make({.counts = false});
+  std::array<char, 16> got{};
+  ASSERT_EQ(fi_trecv(b->ep, got.data(), 4, nullptr, FI_ADDR_UNSPEC, 5, 0, &got), 0);
+  ASSERT_EQ(fi_tinject(a->ep, "12345678", 8, a_to_b, 5), 0);
+  ASSERT_TRUE(run_until([&] { return !errors.empty(); }));
+  EXPECT_EQ(errors[0].err, FI_ETRUNC);
+  EXPECT_EQ(errors[0].olen, 4U);
+  EXPECT_EQ(std::string(got.data()), "1234");
+}
+
+}  // namespace
+}  // namespace score::pm::fi

@@ -1,0 +1,49 @@
+// What lies in the inbox of a context: the kinds of entries, and the contents of those that the
+// library sends to itself. Internal to Shmem.
+#pragma once
+
+#include "pmlib/core/segment.hpp"
+
+#include <cstdint>
+
+namespace score::pm {
+
+enum InboxKind : std::uint16_t {
+  kTaken = 0,  // handled before its turn
+  kInline = 1,
+  kPooled = 2,
+  kLarge = 3,
+  kOpDone = 4,  // {operation, errno}
+  kWrite = 5,   // Offer: a piece in the sender's pool buffer
+  kRead = 6,    // ReadOffer: write this to me
+};
+
+// Not for the application.
+constexpr bool is_internal(std::uint16_t kind) {
+  return kind == kTaken || (kind >= kOpDone && kind <= kRead);
+}
+
+struct Offer {
+  std::uint32_t region = 0;
+  std::uint32_t nonce = 0;
+  std::uint64_t offset = 0;
+  std::uint32_t token = 0;     // what pool_used() of the buffer is while the offer stands
+  std::uint32_t is_short = 0;  // 1: the whole write is, which says how best to copy
+};
+
+struct ReadOffer {
+  std::uint32_t region = 0, nonce = 0;  // to be read: of the receiver of this entry
+  std::uint64_t offset = 0;
+  std::uint32_t to_region = 0, to_nonce = 0;  // where it goes: of the sender
+  std::uint64_t to_offset = 0;
+  std::uint32_t op = 0;  // of the sender, to be ended
+  std::uint32_t reserved = 0;
+};
+
+static_assert(sizeof(Offer) <= sizeof(InboxEntry::bytes));
+static_assert(sizeof(ReadOffer) <= sizeof(InboxEntry::bytes));
+
+// Asks the kernel by a read that is bound to fail: the permission is looked at before the address.
+bool is_crossing_allowed(pid_t pid);
+
+}  // namespace score::pm
