@@ -29,9 +29,15 @@ void Communicator::sum(std::span<std::int64_t> values) {
   sum_by_doubling(*this, 0, size(), values);
 }
 
+// By dissemination, for any number of ranks.
 void Communicator::barrier() {
-  std::int64_t nothing = 0;
-  sum_by_doubling(*this, 0, size(), std::span(&nothing, 1));
+  const std::byte out{};
+  std::byte in{};
+  for (Rank distance = 1; distance < size(); distance *= 2) {
+    const Outgoing send{(rank() + distance) % size(), std::span(&out, 1)};
+    const Incoming receive{(rank() + size() - distance) % size(), std::span(&in, 1)};
+    transfer(std::span(&send, 1), std::span(&receive, 1));
+  }
 }
 
 void Communicator::all_to_all(std::span<const std::byte> out,
@@ -50,7 +56,7 @@ void Communicator::all_to_all(std::span<const std::byte> out,
   if (!sends[rank()].bytes.empty()) {
     std::memcpy(receives[rank()].bytes.data(), sends[rank()].bytes.data(), out_bytes[rank()]);
   }
-  // Everybody begins with another rank, and nobody talks to itself.
+  // Each rank begins with a different one and leaves out itself.
   std::rotate(sends.begin(), sends.begin() + rank(), sends.end());
   transfer(std::span(sends).subspan(1), receives);
 }

@@ -130,10 +130,10 @@ int run_kernel(const RunOptions& options, Communicator& network) {
   const auto kernel = make_kernel(options.kernel, options.size, network);
   if (!kernel) {
     if (speaks) {
-      std::fprintf(stderr, "%s %c on %u ranks: there is no such run\n", options.kernel.c_str(),
-                   options.size, network.size());
+      std::fprintf(stderr, "%s %c on %u ranks: not supported; use a power of two up to 64 ranks\n",
+                   options.kernel.c_str(), options.size, network.size());
     }
-    return 2;
+    return 125;
   }
   std::unique_ptr<Meter> meter = std::make_unique<NoMeter>();
   if (!options.counters.empty()) {

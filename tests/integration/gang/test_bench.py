@@ -24,9 +24,10 @@ def test_kernels_on_pm_verify_while_they_are_switched(cluster, kernel):
     assert f'{kernel} S, 2 ranks: verified' in out
 
 
-def test_a_kernel_that_cannot_be_divided_says_so(cluster):
-    result = cluster.run('scrun', '-N', 1, EXAMPLES / 'npb-pm', 'cg', 'Z', code=2)
-    assert 'there is no such run' in result.stderr
+@pytest.mark.parametrize('ranks, size', [(1, 'Z'), (3, 'S')])
+def test_a_kernel_that_cannot_be_divided_says_so(cluster, ranks, size):
+    result = cluster.run('scrun', '-q', '-n', ranks, EXAMPLES / 'npb-pm', 'cg', size, code=125)
+    assert result.stderr.count('not supported') == 1 and 'assert' not in result.stderr, result.stderr
 
 
 def test_figure11_has_a_result_for_each_kernel_and_number_of_jobs(tmp_path):
