@@ -49,8 +49,12 @@ function(score_executable name)
 endfunction()
 
 # Programs that only tests run are built by the target "score_tests", not by "all": they are two fifths
-# of the whole, and who wants to use the project needs none of them.
+# of the whole, and users of the project need none of them.
 add_custom_target(score_tests)
+find_package(GTest QUIET)
+if(NOT GTest_FOUND)
+  message(STATUS "No GoogleTest: unit tests are not built (./try test installs it)")
+endif()
 function(score_only_for_tests target)
   set_target_properties(${target} PROPERTIES
     EXCLUDE_FROM_ALL ON RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
@@ -61,8 +65,6 @@ endfunction()
 # ctest runs, not when the program is linked, so that building never executes anything.
 function(score_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "PCH;LABEL;TIMEOUT" "SOURCES;LIBS;ENV")
-  find_package(GTest REQUIRED)
-  include(GoogleTest)
   if(NOT arg_LABEL)
     set(arg_LABEL unit)
   endif()
@@ -70,6 +72,11 @@ function(score_test name)
     set(arg_TIMEOUT 1200)
   endif()
   add_executable(${name} ${arg_SOURCES})
+  if(NOT GTest_FOUND)  # a name that the callers can add properties to, and no more
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+    return()
+  endif()
+  include(GoogleTest)
   score_only_for_tests(${name})
   target_link_libraries(${name} PRIVATE score_options ${arg_LIBS} GTest::gtest GTest::gtest_main)
   score_use_pch(${name} "${arg_PCH}" "${arg_LIBS}")
