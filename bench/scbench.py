@@ -29,7 +29,7 @@ import pm_cases  # noqa: E402
 from cluster import EXAMPLES, Cluster  # noqa: E402
 from kernels import note  # noqa: E402
 
-MOST_BUSY_PERCENT = 10  # by others, before the start
+MOST_BUSY_PERCENT = 10  # of other programs, before the start
 
 UNITS = {'us': 1_000, 'ms': 1_000_000, 's': 1_000_000_000}
 
@@ -67,21 +67,21 @@ def parse():
                       help='one case with this many nodes; default: all cases, with bounds')
     gang.add_argument('--slice', type=nanoseconds, default=100_000_000, metavar='D', help='time slice (100ms)')
     gang.add_argument('--jobs', type=positive, default=2, help='jobs that share all nodes (2)')
-    gang.add_argument('--seconds', type=float, default=15, help='for the windows of one case, about (15)')
+    gang.add_argument('--seconds', type=float, default=15, help='of the windows of one case, about (15)')
     gang.add_argument('--pairs', type=positive, default=5, metavar='N',
-                      help='pairs of windows of one case (5); from 6 on the 95%% interval of the median is told')
+                      help='pairs of windows of one case (5); from 6 on the 95%% interval of the median is printed')
     gang.add_argument('--starting', action='store_true', help='only times to start, memory, and CPU without jobs')
     gang.add_argument('--idle', type=idle_parts, nargs='?', const=idle.PARTS, metavar='PART[,PART...]',
-                      help='what idle jobs cost a busy one, how soon they leave and return; of '
+                      help='cost of idle jobs for a busy one, how soon they leave and return; parts: '
                       f'{",".join(idle.PARTS)} (all)')
-    gang.add_argument('--times', type=positive, default=20, metavar='N', help='that a job is woken with --idle (20)')
+    gang.add_argument('--times', type=positive, default=20, metavar='N', help='wake-ups of a job with --idle (20)')
     gang.add_argument('--json', action='store_true')
     figure11.add_options(gang, nanoseconds)
-    pm = kinds.add_parser('pm', help='latency and bandwidth of PM beside bare devices and TCP, faults, memory')
+    pm = kinds.add_parser('pm', help='latency and bandwidth of PM compared with bare devices and TCP, faults, memory')
     pm_cases.add_options(pm)
     cosmo.add_options(kinds.add_parser('cosmo', help='Linpack and CG on MPI: speed-up over nodes and cores'))
-    mpi_cases.add_options(kinds.add_parser('mpi', help='MPICH over PM beside MPICH over TCP'))
-    load.add_options(kinds.add_parser('load', help='what one head bears: submissions, starts, a long queue, connections'))
+    mpi_cases.add_options(kinds.add_parser('mpi', help='MPICH over PM compared with MPICH over TCP'))
+    load.add_options(kinds.add_parser('load', help='capacity of one head: submissions, starts, a long queue, connections'))
     options = parser.parse_args()
     if options.kind == 'gang':
         check(gang, options)
@@ -164,7 +164,7 @@ STARTING_BOUNDS = {'up_64_s': 3, 'scrun_8_ms': 50, 'scrun_64_ms': 250, 'first_pr
 
 
 def judge(key, figures, bound):
-    """A difference of windows says nothing where the bound lies within what the windows leave open."""
+    """A difference of windows shows nothing where the bound lies within their spread."""
     if bound is None:
         return ''
     if key == 'overhead_percent' and figures['overhead_interval'][0] <= bound < figures['overhead_interval'][1]:
@@ -232,7 +232,7 @@ def run_all(options):
 
 
 def main():
-    # Told to end, it takes its cluster and its files with it.
+    # SIGTERM also removes the cluster and its files.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     options = parse()
     if options.kind == 'pm':

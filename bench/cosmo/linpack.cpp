@@ -118,35 +118,35 @@ void Linpack::update(Panel& panel) {
   eliminate(&right_[panel.first]);
 }
 
-// U x = y, from the last block to the first: its owner solves it and all subtract what they are
-// told.
+// U x = y, from the last block to the first: its owner solves it and all subtract its
+// part.
 void Linpack::solve() {
-  Vector told(kBlock + n_);
+  Vector solved(kBlock + n_);
   for (std::size_t end = n_; end > 0;) {
     const std::size_t first = (end - 1) / kBlock * kBlock;
-    std::fill(told.begin(), told.end(), 0.0);
+    std::fill(solved.begin(), solved.end(), 0.0);
     if (owner_of(first / kBlock) == network_.rank()) {
       for (std::size_t j = end; j-- > first;) {
         const double* const u = column(j);
         right_[j] /= u[j];
-        told[j - first] = right_[j];
+        solved[j - first] = right_[j];
         for (std::size_t i = 0; i < j; ++i) {
           const double part = u[i] * right_[j];
           if (i >= first) right_[i] -= part;
-          if (i < first) told[kBlock + i] += part;
+          if (i < first) solved[kBlock + i] += part;
         }
       }
     }
-    network_.sum(std::span(told).first(kBlock + first));
-    for (std::size_t j = first; j < end; ++j) right_[j] = told[j - first];
-    for (std::size_t i = 0; i < first; ++i) right_[i] -= told[kBlock + i];
+    network_.sum(std::span(solved).first(kBlock + first));
+    for (std::size_t j = first; j < end; ++j) right_[j] = solved[j - first];
+    for (std::size_t i = 0; i < first; ++i) right_[i] -= solved[kBlock + i];
     end = first;
   }
 }
 
 // ---- the check ----------------------------------------------------------------------------------
 
-// With the matrix made anew: sums over the own columns, then over the ranks.
+// Makes the matrix again: sums over the own columns, then over the ranks.
 double Linpack::residual() {
   Vector sums(2 * n_);  // A x, and of each row the sum of its absolute values
   Vector values;

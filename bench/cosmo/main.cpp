@@ -47,7 +47,7 @@ class NoMeter final : public score::npb::Meter {
   void tick() override {}
 };
 
-void tell(const Options& options, const Communicator& network, double seconds, bool is_right) {
+void report(const Options& options, const Communicator& network, double seconds, bool is_right) {
   if (network.rank() != 0) return;
   std::printf("%.*s %.*s: %u ranks x %d threads: %s, %.6f s\n",
               static_cast<int>(options.program.size()), options.program.data(),
@@ -66,7 +66,7 @@ int run_linpack(const Options& options, Communicator& network) {
   network.barrier();
   const double seconds = MPI_Wtime() - start;
   const bool is_right = is_regular && linpack.residual() < score::cosmo::Linpack::kRightBelow;
-  tell(options, network, seconds, is_right);
+  report(options, network, seconds, is_right);
   return is_right ? 0 : 1;
 }
 
@@ -85,7 +85,7 @@ int run_cg(const Options& options, Communicator& network) {
   network.barrier();
   const double seconds = MPI_Wtime() - start;
   const bool is_right = kernel->verify().is_right;
-  tell(options, network, seconds, is_right);
+  report(options, network, seconds, is_right);
   return is_right ? 0 : 1;
 }
 

@@ -1,5 +1,5 @@
-"""The kernels over bare datagrams (examples/npb-udp) with bare processes that switch them (scbench-bare): what is left of
-the slowdown where neither daemons nor PM have a part in it, which is what the machine takes for it."""
+"""The kernels over bare datagrams (examples/npb-udp), switched by bare processes (scbench-bare): the slowdown without daemons
+and without PM, which is the machine's part."""
 import json
 import os
 import subprocess
@@ -65,5 +65,5 @@ class BareJobs:
         if self.process.stdin.closed:
             return {}
         self.process.stdin.close()
-        told = self.process.stdout.read()
-        return {'switch_mean_us': json.loads(told)['switch_us']} if self.process.wait() == 0 else {}
+        printed = self.process.stdout.read()
+        return {'switch_mean_us': json.loads(printed)['switch_us']} if self.process.wait() == 0 else {}

@@ -1,4 +1,4 @@
-// What the kernel takes for the switches of many nodes on this one machine: a process a node,
+// The kernel's part of the switches of many nodes on this one machine: one process per node,
 // real-time where that is allowed, only sleeps until absolute times of the monotonic clock and
 // writes cgroup.freeze twice, for two tasks that compute in turns. No daemon has a part in it, so
 // daemons cannot use less.
@@ -9,9 +9,9 @@
 // time of the switching processes, for a switch and as a part of the machine.
 //
 // With COMMAND the two tasks of a node run it, each in a session of its own and on one processor,
-// which nodes take in turns; BARE_NODE and BARE_JOB (0, 1) say who they are. Then lines of standard
-// input say how: `alone`, as at the beginning, job 0 runs and nobody is switched; `shared`, both
-// take turns. Its end ends everything, at the latest SECONDS do.
+// which nodes take in turns; BARE_NODE and BARE_JOB (0, 1) identify the task. Lines of standard
+// input select the mode: `alone` (the initial one): job 0 runs and nothing is switched; `shared`:
+// both take turns. The end of the input, or SECONDS, ends everything.
 #include "base/os/cgroup.hpp"
 
 #include <fmt/format.h>

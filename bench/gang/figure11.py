@@ -11,8 +11,8 @@ import bare
 import kernels
 import plot
 
-METHOD = ('slowdown = work of a window without switches / work of a window with them - 1; work is what the ranks count: '
-          'message parts that have come and pieces of computing, many an iteration; windows alternate, each is '
+METHOD = ('slowdown = work of a window without switches / work of a window with them - 1; work is counted by the ranks: '
+          'message parts received and pieces of computing, many per iteration; windows alternate, each is '
           'compared with the mean of its two neighbours; median of {pairs} pairs, [95 % interval of the median; lowest, highest with fewer than 6 pairs]. One job: stopped and '
           'continued at every boundary, against boundaries 10 s apart. Two jobs: both together, against the first while '
           'the other is suspended. The tasks of a node keep to one core; more nodes than cores take them in turns. '
@@ -20,7 +20,7 @@ METHOD = ('slowdown = work of a window without switches / work of a window with 
 BOUNDS = {(64, 100, 1): 2.0, (64, 100, 2): 3.3, (2, 10, 1): 2.0}  # (nodes, slice in ms, jobs): percent
 STEPS = (1, 2, 5)
 SCHEMA = 'scored.bench.kernels/1'
-CASE = ('nodes', 'slice_ms', 'jobs', 'kernel', 'class', 'mode', 'channels')  # what tells results apart
+CASE = ('nodes', 'slice_ms', 'jobs', 'kernel', 'class', 'mode', 'channels')  # identifies a result
 
 
 def names(text):
@@ -69,7 +69,7 @@ def show(result):
     if bound is not None:
         verdict = f'  <= {bound:g}: ' + ('ok' if result['slowdown_percent'] <= bound else 'MISSED')
         if low <= bound < high:
-            verdict += ', but more pairs may tell otherwise'
+            verdict += ', but more pairs may show otherwise'
     kernels.note(f'{result["kernel"]} {result["class"]}, {result["nodes"]:>2} nodes, {result["slice_ms"]:g} ms, '
                  f'{result["jobs"]} jobs, {result["mode"]}, {result["channels"]} channels: {result["slowdown_percent"]:6.2f} %  [{low:.2f}, {high:.2f}]  '
                  f'load {result["load"]}{verdict}')
@@ -93,7 +93,7 @@ def cases(options):
 
 
 class Results:
-    """What was found, kept in a file if one is named: who is interrupted goes on where it was."""
+    """The results, kept in a file if one is named, so that an interrupted run can continue."""
 
     def __init__(self, path):
         self.path = pathlib.Path(path) if path else None

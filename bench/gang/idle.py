@@ -1,10 +1,9 @@
 """scbench gang --idle: what idle jobs cost a busy one beside them, and how soon they leave and return.
 
-What they cost is told in four ways. The busy job's work, in pairs of windows with and without idle
-jobs: the whole truth, but drowned by whatever else the machine does. In the same windows the time in
-which its tasks did not run, as they saw it themselves: what was taken from them, without what a cache
-forgets or how fast the processor is. The processor time that idle jobs use, and that the daemons use
-more with them than without. And the part of the time that the busy job has no slice.
+The cost is measured in four ways. The busy job's work, in pairs of windows with and without idle jobs: complete, but drowned by
+whatever else the machine does. In the same windows the time in which its tasks did not run, as they saw it themselves: without
+effects of caches and of the processor's speed. The processor time of the idle jobs, and the additional time of the daemons. And
+the part of the time in which the busy job has no slice.
 """
 import json
 import math
@@ -143,7 +142,7 @@ class Reader:
     words = (sys.executable, '-c', READER)
 
     @staticmethod
-    def tell(front, work):
+    def wake(front, work):
         """Has it work so many seconds; gives when it is woken."""
         sent = time.monotonic_ns()
         front.stdin.write(f'{work}\n')
@@ -158,7 +157,7 @@ class PmWaiter:
     def __init__(self, nodes):
         self.nodes = nodes
 
-    def tell(self, front, work):
+    def wake(self, front, work):
         sent = time.monotonic_ns()
         at = sent + int(self.delay * 1e9)
         front.stdin.write(f'{at if self.delay else 0} {int(work * 1e9)}\n')
@@ -187,7 +186,7 @@ def latencies(cluster, program, directory, times, slice_ns):
     for number in range(times):
         time.sleep(0.4)
         # It stops anywhere in its slice, and anywhere as often.
-        woken = program.tell(front, 0.3 + 2 * slice_ns / 1e9 * (number + 0.5) / times)
+        woken = program.wake(front, 0.3 + 2 * slice_ns / 1e9 * (number + 0.5) / times)
         answered.append(int(front.stdout.readline()) - woken)
         done = int(front.stdout.readline())
         wait_until(is_background)
@@ -237,7 +236,7 @@ def show(figures):
             print(f'  {name:<25} {value:>9.2f}')
     if 'slowed_error' in figures:
         sure = 2 * figures['slowed_error'] < BOUNDS['slowed_percent']
-        print(f'  slowed: {"sure" if sure else "the machine was too busy to tell"} within '
+        print(f'  slowed: {"sure" if sure else "unsure, the machine was too busy"} within '
               f'{2 * figures["slowed_error"]:.2f}')
 
 

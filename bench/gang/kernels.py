@@ -129,7 +129,7 @@ def shared_windows(jobs, slice_ns, seconds, pairs):
 
 
 def switch_times(cluster, slice_ns):
-    """What the nodes' own records tell of switches like those of the windows."""
+    """Switch times from the nodes' own records of such windows."""
     seconds = max(1, 20 * slice_ns / 1e9)
     time.sleep(seconds + SETTLE)
     found = switch_figures(cluster.json('scadm', 'trace', '--seconds', seconds), slice_ns)

@@ -1,7 +1,7 @@
-"""scbench load: what one head bears on one machine. Real daemons on loopback, real commits to disk.
+"""scbench load: the capacity of one head on one machine. Real daemons on loopback, real commits to disk.
 
 A client here speaks the wire protocol itself (docs/reference/wire.md) with the few messages that it needs, so
-that starting commands is not what is measured."""
+that the start of commands is not measured."""
 import json
 import os
 import resource
@@ -213,8 +213,8 @@ def measure_queue(cluster, path, queued, finished, rounds):
 
 
 def measure_restart(cluster, path):
-    """With all those jobs: from the order to start a killed head anew to its first answer."""
-    note('the head killed and started anew')
+    """With all those jobs: from the restart of a killed head to its first answer."""
+    note('the head killed and restarted')
     jobs = Client(path).active()
     pid = cluster.daemon('head')['pid']
     cluster.kill('head')

@@ -1,4 +1,4 @@
-"""What scbench gang measures, one function a figure. All times in nanoseconds unless named."""
+"""The measurements of scbench gang, one function per figure. All times in nanoseconds unless named."""
 import math
 import json
 import os
@@ -237,9 +237,9 @@ class Control:
 
     def figures(self):
         text, _ = self.process.communicate(timeout=60)
-        told = json.loads(text)
-        return {f'control_{key}': told[key] for key in ('late_p50_us', 'late_p99_us', 'skew_p50_us', 'skew_p99_us')} | {
-            'control_real_time': told['real_time'], 'steal_percent': self.processors.parts()[1]}
+        printed = json.loads(text)
+        return {f'control_{key}': printed[key] for key in ('late_p50_us', 'late_p99_us', 'skew_p50_us', 'skew_p99_us')} | {
+            'control_real_time': printed['real_time'], 'steal_percent': self.processors.parts()[1]}
 
     def end(self):
         self.process.kill()
@@ -252,8 +252,8 @@ def measure_bare(cluster, nodes, quantum_ns, seconds):
     if not cluster.description['cgroup']:
         return {}
     words = [f"{cluster.description['cgroup']}/bare", nodes, quantum_ns, max(1, round(seconds))]
-    told = json.loads(subprocess.run([BIN / 'scbench-bare', *map(str, words)], capture_output=True, text=True, check=True).stdout)
-    return {'bare_switch_us': told['switch_us'], 'bare_cpu_percent': told['cpu_percent']}
+    printed = json.loads(subprocess.run([BIN / 'scbench-bare', *map(str, words)], capture_output=True, text=True, check=True).stdout)
+    return {'bare_switch_us': printed['switch_us'], 'bare_cpu_percent': printed['cpu_percent']}
 
 
 def measure_gang(cluster, nodes, quantum_ns, job_count, seconds, pairs, directory):

@@ -1,6 +1,6 @@
-// What this machine itself does to a thread that is to wake up on time: one thread a processor,
+// How late this machine wakes a thread: one thread per processor,
 // bound to it, real-time where that is allowed, only sleeps until absolute times of the monotonic
-// clock. No daemon has a part in it, so whatever is late here is late for everybody.
+// clock. No daemon has a part in it, so lateness here is the machine's.
 //
 //   scbench-sleeper PERIOD_NS PHASE_NS SECONDS
 //

@@ -1,9 +1,9 @@
-"""Line charts as SVG, with nothing but Python: where there is no matplotlib."""
+"""Line charts as SVG, in plain Python, for hosts without matplotlib."""
 from xml.sax.saxutils import escape
 
 WIDTH, HEIGHT = 460, 340  # of a panel
 LEFT, RIGHT, TOP, BOTTOM = 56, 12, 34, 52  # around its axes
-COLOURS = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#56b4e9', '#e69f00']  # Okabe and Ito: told apart by everybody
+COLOURS = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#56b4e9', '#e69f00']  # Okabe and Ito: safe for colour-blind readers
 TICKS = 5
 
 

@@ -1,4 +1,4 @@
-// What the page costs whoever looks at it, in Chromium without a screen.
+// Cost of the page in Chromium without a screen.
 //
 // usage: SCORE_BIN=build/release/bin node bench/monitor/page.mjs [--json] [--nodes 64] [--loads 5] [--seconds 10]
 //            [--viewers 100] [--minutes 0] [--against FILE.html]
@@ -6,8 +6,8 @@
 // first_paint_ms: from the request to the first frame with the gang matrix in it, of --loads fresh browsers, over a virtual
 // cluster with two jobs; --against: in turns with another page that was put beside index.html (with scripts and styles of other
 // names). --seconds 0: no more than that. dropped_frames: of a simulated 64 x 16 processes at 10 Hz (the page says that it is simulated), frames
-// that a display of 60 Hz would have shown and the page did not, as intervals of requestAnimationFrame tell; also over
-// time and with the map of who sends to whom. encoded_per_s: of
+// that a display of 60 Hz would have shown and the page did not, by intervals of requestAnimationFrame; also over time
+// and with the traffic map. encoded_per_s: of
 // --viewers WebSockets at 10 Hz, from the head's counters. heap: of the simulated page after collecting, --minutes long.
 import os from 'node:os';
 import { parseArgs } from 'node:util';

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What watching costs: CPU of all daemons while somebody watches at 10 Hz, minus CPU while nobody does.
+"""Cost of watching: CPU of all daemons with a viewer at 10 Hz, minus CPU without one.
 
 usage: SCORE_BIN=build/release/bin bench/monitor/sampler.py [--nodes 64] [--pairs 6] [--seconds 2]
            [--work busy] [--map]
 
-Boots a virtual cluster with two jobs of one task a node, so each node has two processes. Windows with and
+Boots a virtual cluster with two jobs of one task per node, so each node has two processes. Windows with and
 without a viewer take turns; a figure is the median of the pairs, in percent of one core. Prints JSON.
-With --map somebody watches in both windows, and in one of them the map of who sends to whom is open besides:
-what that costs more (--work talk has PM traffic for it).
+With --map both windows have a viewer, and one of them also has the traffic map open:
+its additional cost (--work talk has PM traffic for it).
 """
 import argparse
 import json
@@ -48,7 +48,7 @@ def spent(pids, seconds, wait):
 
 
 def pair_of_map(web, pids, options):
-    """With the map, and without: somebody watches all the time."""
+    """With the map, and without; a viewer is there all the time."""
     viewers = [WebSocket(web, f'/api/v1/ws?rate={options.rate}')]
     viewers.append(WebSocket(web, '/api/v1/ws?rate=1&parts=peers'))
     drain(viewers, 1.5)

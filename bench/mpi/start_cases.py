@@ -2,9 +2,9 @@
 MPI's own launcher with N processes on this machine. Debian's MPICH and Open MPI, and those of --mpich and --openmpi; in turns, the
 median counts.
 
-For the own launcher the machine is one node, whose processes meet in shared memory; under scrun N nodes tell each other where they can
-be reached. So more is measured: `scrun --net=pm` where the MPI can use it, and the own launcher with MPICH told to take its processes
-for N nodes (`apart`), or with Debian's Open MPI told to use libfabric as well (`own_ofi`), whose start alone takes longer than the rest."""
+For the MPI's own launcher the machine is one node, whose processes meet in shared memory; under scrun N nodes exchange addresses.
+Therefore also measured: `scrun --net=pm` where the MPI can use it, and the own launcher with MPICH set to treat its processes as N
+nodes (`apart`), or with Debian's Open MPI set to use libfabric as well (`own_ofi`), whose start alone takes longer than the rest."""
 import contextlib
 import pathlib
 import shutil

@@ -1,4 +1,4 @@
-// What the kernels need of a network: the ranks of one job, pairs of whom exchange bytes, and the
+// What the kernels need of a network: the ranks of one job, which exchange bytes in pairs, and the
 // few collective operations that follow from it. Implemented over PM (pm_communicator.hpp), over
 // MPI (mpi_communicator.hpp) and over bare datagrams (udp_communicator.hpp); the kernels know none.
 //
@@ -58,7 +58,7 @@ class Communicator {
   virtual void all_to_all(std::span<const std::byte> out, std::span<const std::size_t> out_bytes,
                           std::span<std::byte> in, std::span<const std::size_t> in_bytes);
 
-  // From now on `meter` is told of each part that has come. Null: nobody is.
+  // From now on `meter` counts each received part. Null: none does.
   void count_with(Meter* meter) { meter_ = meter; }
 
  protected:

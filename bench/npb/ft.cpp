@@ -1,6 +1,6 @@
 // FT: a partial differential equation by three-dimensional Fourier transforms. In space the grid is
 // divided along y, each rank has planes [y][z][x]; in frequency along x, [x][z][y]. So two of the
-// three transforms are local on each side, and one exchange of everything with everybody lies
+// three transforms are local on each side, and one all-to-all exchange lies
 // between. (NPB divides along z; along x and y all classes can be divided among 64 ranks.)
 #include "bench/npb/kernel.hpp"
 #include "bench/npb/random.hpp"

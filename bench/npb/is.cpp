@@ -191,7 +191,7 @@ class Is final : public Kernel {
     std::partial_sum(lesser_.begin(), lesser_.end(), lesser_.begin());
   }
 
-  // Puts the own keys where their ranks say and looks whether they are in order then.
+  // Places the own keys by their ranks and checks their order.
   std::int64_t count_unsorted() const {
     std::vector<std::int64_t> next = lesser_;
     std::vector<Key> sorted(mine_.size(), -1);

@@ -13,7 +13,7 @@ namespace score::npb {
 
 struct Verdict {
   bool is_right = false;
-  std::string detail;  // what was compared, for a person
+  std::string detail;  // the comparison, for a person
 };
 
 // All functions are collective.
@@ -26,7 +26,7 @@ class Kernel {
 
   // The part that is not timed. Before each run().
   virtual void prepare() = 0;
-  // The timed part. `meter` is told of what is computed; of messages the network tells its own.
+  // The timed part. `meter` counts pieces of computing; the network counts messages with its own.
   virtual void run(Meter& meter) = 0;
   // Of the last run; the same on all ranks.
   [[nodiscard]] virtual Verdict verify() = 0;
@@ -43,7 +43,7 @@ std::unique_ptr<Kernel> make_is(char size, Communicator& network);
 
 // True if `value` differs from `expected` by at most that part of it.
 bool is_close(double value, double expected, double tolerance);
-// For Verdict::detail: name, value, what was expected.
+// For Verdict::detail: name, value, expected value.
 std::string compared(std::string_view name, double value, double expected);
 
 }  // namespace score::npb

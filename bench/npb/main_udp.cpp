@@ -1,5 +1,5 @@
 // npb-udp KERNEL CLASS: a kernel over bare datagrams (udp_communicator.hpp). NPB_RANK and NPB_RANKS
-// say who this is; NPB_FIRST_SOCKET is the descriptor of rank 0's socket, the others' follow.
+// identify the process; NPB_FIRST_SOCKET is the descriptor of rank 0's socket, the others' follow.
 #include "bench/npb/run.hpp"
 #include "bench/npb/udp_communicator.hpp"
 

@@ -1,4 +1,4 @@
-// Who is told how far a kernel has come, so that its speed can be read from outside while it runs.
+// Counts the progress of a kernel, so that its speed can be read from outside while it runs.
 #pragma once
 
 namespace score::npb {

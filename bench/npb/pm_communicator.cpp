@@ -1,4 +1,4 @@
-// One loop: send what there is room for, take in what has come, see which transfers have ended. It
+// One loop: send while there is room, receive, check which transfers have ended. It
 // never waits in a send, because a rank that waits for room must make room for others.
 #include "bench/npb/pm_communicator.hpp"
 
@@ -10,7 +10,7 @@ namespace score::npb {
 
 namespace {
 
-constexpr std::int64_t kRetryUs = 200;  // between looks for room or for the end of a transfer
+constexpr std::int64_t kRetryUs = 200;  // between checks for room or for the end of a transfer
 constexpr int kLeaveTurns = 5000;       // at most a second
 
 }  // namespace
@@ -21,7 +21,7 @@ PmCommunicator::~PmCommunicator() {
   try {
     barrier();
   } catch (const std::exception&) {
-    return;  // somebody has died: nobody to wait for
+    return;  // a rank has died: none to wait for
   }
   for (int i = 0; i < kLeaveTurns && pm_quiet(raw()) == 0; ++i) pm_wait(raw(), kRetryUs);
 }
@@ -86,7 +86,7 @@ bool PmCommunicator::send_part(Sending& sending) {
 // Registers `memory` and starts an operation with it. False if there is no room for another now.
 bool PmCommunicator::start_operation(std::span<const std::byte> memory, auto start) {
   Operation operation{};
-  // PM reads what is sent and writes what is fetched; registering itself changes nothing.
+  // PM reads sent and writes fetched memory; registering itself changes nothing.
   const int error =
       pm_register(raw(), const_cast<std::byte*>(memory.data()), memory.size(), &operation.memory);
   if (error == ENOSPC) return false;

@@ -33,7 +33,7 @@ class PmCommunicator final : public Communicator {
   };
 
   struct Source {
-    std::span<std::byte> wanted;  // what is still missing
+    std::span<std::byte> wanted;  // the missing part
     std::deque<Early> early;
   };
 

@@ -29,7 +29,7 @@ class UdpCommunicator final : public Communicator {
 
   struct Source {
     sockaddr_in address{};
-    std::span<std::byte> wanted;  // what is still missing
+    std::span<std::byte> wanted;  // the missing part
     std::deque<std::vector<std::byte>> early;
   };
 

@@ -381,7 +381,7 @@ namespace {
 void udp_stream_out(UdpFlow& flow, std::size_t burst, Amount amount,
                     const std::atomic<std::uint64_t>& received) {
   constexpr std::uint64_t kAhead = 262'144;
-  // Both ends go through a buffer of a message's size, as somebody who uses the bytes would.
+  // Both ends go through a buffer of a message's size, as a program that uses the bytes would.
   std::vector<std::uint8_t> bytes(std::max(amount.size, burst) + burst);
   const std::uint64_t total = std::uint64_t{amount.size} * amount.count;
   std::uint64_t sent = 0, lost = 0;

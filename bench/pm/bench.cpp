@@ -148,7 +148,7 @@ void Bench::measure_loss(std::size_t size) {
       .print();
 }
 
-// Three streams, each alone and beside garbage for nobody: how much the generator takes from PM,
+// Three streams, each alone and beside garbage for no receiver: what the generator takes from PM,
 // raw frames and TCP. PM also with the garbage sent to its receiver.
 void Bench::measure_garbage(std::size_t size) {
   std::array<std::vector<double>, 3> clean, elsewhere;
@@ -218,13 +218,13 @@ void Bench::measure_auth(std::size_t size) {
       .print();
 }
 
-// Each write registers its memory anew. As with messages, some 64 KB are under way.
+// Each write registers its memory again. As with messages, some 64 KB are in flight.
 unsigned writes_under_way(std::size_t size) {
   return static_cast<unsigned>(std::clamp<std::size_t>(65536 / size, 1, 8));
 }
 
 // The first hundredth of a second is slower, and most of a short stream: so it is not timed, and
-// what is fast goes on for longer.
+// fast variants run longer.
 void Bench::measure_hits(std::size_t size) {
   constexpr std::array<int, 3> kPercent{100, 50, 0};
   constexpr unsigned kLonger = 4;

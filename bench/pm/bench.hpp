@@ -26,7 +26,7 @@ class Bench {
   void measure(std::size_t size);
   // Bandwidth with and without loss.
   void measure_loss(std::size_t size);
-  // Goodput while somebody sends garbage to the receiver, sends it to somebody else on the same
+  // Goodput while a sender sends garbage to the receiver, to another port on the same
   // node, and without.
   void measure_garbage(std::size_t size);
   // Frames with key and checksum against frames with a tag.

@@ -12,7 +12,7 @@ namespace score::bench {
 
 struct GarbageOptions {
   bool is_ethernet = false;
-  // Send to the same node, but to a port or type that nobody reads: what the sending alone costs.
+  // Send to the same node, but to a port or type without a reader: the cost of sending alone.
   bool to_nobody = false;
   std::uint16_t port = 4000;  // UDP: of rank 1
   std::uint64_t key = 0;      // of the job

@@ -230,7 +230,7 @@ Shared& TwoEnds::run(const Side& side) {
   int pidfds[2];
   for (int i = 0; i < 2; ++i) {
     children[i] = fork();
-    // Never kept: a signal to process -1 goes to everybody.
+    // Never kept: a signal to process -1 goes to every process.
     if (children[i] < 0) {
       if (i == 1) kill(children[0], SIGKILL);
       throw std::runtime_error("fork");

@@ -63,10 +63,10 @@ class TwoEnds {
   void lose(double percent, bool passes = false);
   // A link that is worse, for single frames. False and why if nftables cannot do it here.
   bool spoil(const Spoil& spoil, std::string& reason);
-  // From now on the link carries single frames: what is sent in one burst is cut before.
+  // From now on the link carries single frames: bursts are cut before.
   void cut_bursts();
   // Puts a bridge of a third namespace between the ends, whose own links carry 9000 bytes then. The
-  // bridge drops what is longer than `mtu` and tells nobody.
+  // bridge silently drops frames longer than `mtu`.
   void put_bridge(unsigned mtu);
   void set_bridge_mtu(unsigned mtu);
 

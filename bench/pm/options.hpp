@@ -26,7 +26,7 @@ struct Options {
   bool is_ethernet() const { return device == "ethernet"; }
 };
 
-// Throws std::runtime_error with what is wrong. --help prints and ends the program.
+// Throws std::runtime_error with the reason. --help prints and ends the program.
 Options read_options(int argc, char** argv);
 
 }  // namespace score::bench

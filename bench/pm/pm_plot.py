@@ -11,7 +11,7 @@ import matplotlib  # noqa: E402
 matplotlib.use('Agg')
 from matplotlib import pyplot  # noqa: E402
 
-COLOURS = ['#0072b2', '#d55e00', '#009e73', '#cc79a7']  # Okabe and Ito: told apart by everybody
+COLOURS = ['#0072b2', '#d55e00', '#009e73', '#cc79a7']  # Okabe and Ito: safe for colour-blind readers
 
 
 def curves(device):

@@ -43,7 +43,7 @@ class Line {
 
 // 0 stands for "not measured".
 double ratio(double a, double b);
-// Of what was measured in the same rounds, round by round.
+// Of values of the same rounds, round by round.
 Spread ratios_of(const std::vector<double>& a, const std::vector<double>& b);
 
 }  // namespace score::bench

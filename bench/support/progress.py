@@ -59,7 +59,7 @@ class Counters:
 
 
 def start_progress(cluster, tmp_path, name, nodes, *options, seconds=0, gap_us=1000):
-    """A detached job whose every rank counts. Gives (job id, its Counters)."""
+    """Starts a detached job whose ranks count. Gives (job id, its Counters)."""
     path = tmp_path / name
     job = cluster.submit('-N', nodes, '-J', name, *options, EXAMPLES / 'progress', '--counters', path,
                          '--seconds', seconds, '--gap-us', gap_us)
@@ -94,8 +94,8 @@ def overlaps(left, right):
 
 
 def wait_shares(counters, claim, seconds=3):
-    """Until the jobs' work of some such time is as claimed. Others on the machine may spoil one; a
-    timetable that gives other shares gives them always."""
+    """Waits until the jobs' work in such a stretch of time is as claimed. Other programs may disturb one stretch; a wrong
+    timetable disturbs all."""
     seen = []
 
     def is_so():
@@ -105,7 +105,7 @@ def wait_shares(counters, claim, seconds=3):
 
 
 def advance(counters, seconds):
-    """How far each of several jobs' totals came in that time."""
+    """How far the total of each job advanced in that time."""
     before = [c.total() for c in counters]
     time.sleep(seconds)
     return [c.total() - b for c, b in zip(counters, before)]

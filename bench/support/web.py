@@ -1,4 +1,4 @@
-"""The web side of a cluster for tests: requests, a WebSocket, a check of documents. Standard library."""
+"""Clients of a cluster's web server: requests, a WebSocket, a check of documents. Standard library only."""
 import base64
 import http.client
 import json
@@ -23,7 +23,7 @@ def is_type(value, name):
 
 
 def faults(value, schema=SCHEMA, where='$'):
-    """What of the schema the value breaks: the few words of JSON Schema that ours uses."""
+    """Violations of the schema, which uses only a few words of JSON Schema."""
     names = schema.get('type', [])
     names = [names] if isinstance(names, str) else names
     if names and not any(is_type(value, name) for name in names):
@@ -56,7 +56,7 @@ def value(text, name, labels=''):
 
 
 class Web:
-    """A browser without a window: keeps its cookie."""
+    """An HTTP client that keeps its cookie."""
 
     def __init__(self, url):
         self.url = urllib.parse.urlsplit(url)
@@ -98,7 +98,7 @@ class Web:
         return answer.status, json.loads(answer.body)
 
     def raw(self, text):
-        """Bytes to the server and what comes back until it closes."""
+        """Sends bytes; gives the answer, until the server closes."""
         with socket.create_connection((self.url.hostname, self.url.port), timeout=LIMIT) as link:
             link.sendall(text)
             link.shutdown(socket.SHUT_WR)
@@ -119,7 +119,7 @@ class Web:
 
 
 class WebSocket:
-    """Enough of RFC 6455 to be a viewer."""
+    """Enough of RFC 6455 for a viewer."""
 
     def __init__(self, web, path='/api/v1/ws', **headers):
         self.link = socket.create_connection((web.url.hostname, web.url.port), timeout=LIMIT)

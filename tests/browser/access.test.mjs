@@ -204,7 +204,7 @@ describe('access', { skip }, () => {
     await close(page);
   });
 
-  test('what the head refuses is said in the drawer', async () => {
+  test('the drawer shows a refusal of the head', async () => {
     const page = await open();
     await page.getByRole('button', { name: /Admin/ }).click();
     await page.locator('#admin input[name=nodes]').fill('nowhere');
@@ -225,7 +225,7 @@ describe('access', { skip }, () => {
     await page.locator('#admin input[name=quantum]').fill('50ms');
     await page.locator('#loads canvas').focus();
     await page.keyboard.press('ArrowRight');
-    await until(async () => /waiting for a processor/.test(await page.locator('#loads .hint').innerText()), 'a bar is told of');
+    await until(async () => /waiting for a processor/.test(await page.locator('#loads .hint').innerText()), 'the hint describes a bar');
     assert.deepEqual(await cutOff(page), []);
     await page.screenshot({ path: picture('narrow'), fullPage: true });
     await showTables(page);

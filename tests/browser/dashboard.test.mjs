@@ -62,7 +62,7 @@ describe('dashboard', { skip }, () => {
     await page.context().close();
   });
 
-  test('the matrix is there without the rest of the page, which is asked for until it comes', async () => {
+  test('the matrix is shown before the rest of the page, which is requested until it arrives', async () => {
     const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
     const page = await context.newPage();
     let refused = 0;
@@ -159,7 +159,7 @@ describe('dashboard', { skip }, () => {
     await page.context().close();
   });
 
-  test('a job name is text, whatever it says', async () => {
+  test('a job name is always text', async () => {
     const page = await open();
     const name = '<script>window.bad = 1</script><img src=x onerror="window.bad=1">';
     const job = await cluster.submit('-N', 1, '-J', name, 'sleep', 600);
@@ -187,9 +187,9 @@ describe('dashboard', { skip }, () => {
     page.once('dialog', (dialog) => dialog.accept());
     await page.getByRole('button', { name: 'Set', exact: true }).first().click();
     await until(async () => (await cluster.info()).quantum_s === 0.02, 'the new quantum');
-    await until(async () => /quantum/.test(await text(page, '#audit')), 'who did that');
+    await until(async () => /quantum/.test(await text(page, '#audit')), 'the audit line');
     await page.locator('#admin input[name=nodes]').fill('node[01-02,07]');
-    await until(async () => /3 of 8 nodes take no new jobs; 0 jobs there go on/.test(await text(page, '#admin')), 'whom it concerns');
+    await until(async () => /3 of 8 nodes take no new jobs; 0 jobs there go on/.test(await text(page, '#admin')), 'the number of nodes');
     await until(async () => (await text(page, '#quantum')) === '20 ms', 'shown too');
     await cluster.command('scadm', 'set', 'quantum', '50ms');
     const slots = (await cluster.info()).max_slots;
@@ -234,7 +234,7 @@ describe('dashboard', { skip }, () => {
     await page.context().close();
   });
 
-  test('who wants less motion gets a picture a second', async () => {
+  test('with reduced motion the page draws once per second', async () => {
     const asked = async (reducedMotion) => {
       const context = await browser.newContext({ reducedMotion });
       const page = await context.newPage();
@@ -291,7 +291,7 @@ describe('dashboard', { skip }, () => {
     await page.context().close();
   });
 
-  test('a job that is gone dims nothing', async () => {
+  test('an ended job dims nothing', async () => {
     const page = await open();
     const job = await mpiJob(600, '-c', 2);
     const button = page.locator(`#jobs-table tr[data-job="${job}"] button`);
@@ -303,7 +303,7 @@ describe('dashboard', { skip }, () => {
     await page.context().close();
   });
 
-  test('a connection that says nothing is given up', async () => {
+  test('a silent connection is given up', async () => {
     const context = await browser.newContext();
     const page = await context.newPage();
     const asked = [];
@@ -316,7 +316,7 @@ describe('dashboard', { skip }, () => {
   });
 
   // Late: jobs are placed in another order after it.
-  test('a drained node is hatched, and told of', async () => {
+  test('a drained node is hatched and described', async () => {
     const page = await open();
     const job = await mpiJob(600, '-c', 2);
     await until(async () => (await tableRows(page, 'matrix-table')).filter((row) => row.endsWith(String(job))).length === 8, 'cells');

@@ -1,4 +1,4 @@
-// Curves of switches, the dialogs behind a late switch and an event, and the map of who sends to whom.
+// Curves of switches, the dialogs of a late switch and of an event, and the traffic map.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
@@ -76,7 +76,7 @@ describe('panels', { skip }, () => {
     await cluster?.stop();
   });
 
-  test('curves have a point a second of each phase, skew and the slice', async () => {
+  test('curves have one point per second for each phase, the skew and the slice', async () => {
     const page = await open();
     const history = () => cellsOf(page, 'switch-history-table');
     await until(async () => (await history()).filter(([, p50, , , skew]) => p50 !== '–' && skew !== '–').length >= 3, 'three seconds');
@@ -92,7 +92,7 @@ describe('panels', { skip }, () => {
     await close(page);
   });
 
-  test('the phase is chosen by the keyboard, and has other curves', async () => {
+  test('the keyboard selects the phase and its curves', async () => {
     const page = await open();
     await until(async () => (await cellsOf(page, 'switch-history-table')).some(([, p50]) => p50 !== '–'), 'a point');
     const phase = page.locator('#switches select');
@@ -119,7 +119,7 @@ describe('panels', { skip }, () => {
     await close(page);
   });
 
-  test('the last late switch is one key away, a line a node', async () => {
+  test('the last late switch is one key away, one line per node', async () => {
     const page = await openLate();
     const title = await page.locator('#trace-dialog-title').innerText();
     const [, late, node] = /^Switch (.+) late on (node\d\d)$/.exec(title);
@@ -132,7 +132,7 @@ describe('panels', { skip }, () => {
     }
     await page.locator('#trace canvas').focus();
     await page.keyboard.press('ArrowDown');
-    await until(async () => /^node\d\d: wake/.test(await page.locator('#trace .hint').innerText()), 'a node is told of');
+    await until(async () => /^node\d\d: wake/.test(await page.locator('#trace .hint').innerText()), 'the hint describes a node');
     const place = page.locator('#trace output');
     const before = await place.innerText();
     await page.keyboard.press('ArrowRight');
@@ -145,7 +145,7 @@ describe('panels', { skip }, () => {
     await close(page);
   });
 
-  test('its files say what opens them, and hold the switch', async () => {
+  test('its files name their viewer and contain the switch', async () => {
     const page = await openLate();
     const node = /node\d\d/.exec(await page.locator('#trace-dialog-title').innerText())[0];
     const list = await page.locator('.downloads li').allTextContents();
@@ -186,7 +186,7 @@ describe('panels', { skip }, () => {
     await close(page);
   });
 
-  test('of a time long past nothing is remembered, and nonsense is refused', async () => {
+  test('a time long past has no switches, and bad queries are refused', async () => {
     const page = await open();
     const status = async (query) => (await page.request.get(new URL(`api/v1/trace?${query}`, url).href)).status();
     const { nodes: found } = await (await page.request.get(new URL('api/v1/trace?at=0.5', url).href)).json();
@@ -199,7 +199,7 @@ describe('panels', { skip }, () => {
     await close(page);
   });
 
-  test('the map shows who sends to whom, while it is open', async () => {
+  test('the traffic map is measured while it is open', async () => {
     const page = await open();
     const talk = await cluster.submit('-N', nodes, '-n', nodes, '-J', 'talk', `${examples}/pm_talk`, 600);
     const counted = async () => {
@@ -207,7 +207,7 @@ describe('panels', { skip }, () => {
       return peers.cells.length;
     };
     await sleep(3000);
-    assert.equal(await counted(), 0, 'nobody asks for it');
+    assert.equal(await counted(), 0, 'no viewer requests it');
     const button = page.getByRole('button', { name: 'Who to whom' });
     await button.focus();
     await page.keyboard.press('Enter');
@@ -226,12 +226,12 @@ describe('panels', { skip }, () => {
     await page.keyboard.press('Escape');
     await page.waitForSelector('#peers-dialog', { state: 'detached' });
     await until(() => page.evaluate(() => document.activeElement.textContent === 'Who to whom'), 'the focus is back');
-    await until(async () => (await counted()) === 0, 'nobody asks for it any more');
+    await until(async () => (await counted()) === 0, 'no viewer requests it any more');
     await cluster.cancel(talk);
     await close(page);
   });
 
-  test('traffic is of bytes or of messages', async () => {
+  test('traffic is shown in bytes or messages', async () => {
     const page = await open();
     await page.getByRole('button', { name: 'Messages' }).click();
     await until(async () => /messages/.test(await page.locator('#traffic canvas').getAttribute('aria-label')), 'messages');

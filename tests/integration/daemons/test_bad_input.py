@@ -152,7 +152,7 @@ def test_random_bytes_on_every_listener(few):
         seen.append(address)
         for data in hostile_bytes(chance):
             with socket.socket(family, kind_of(address) if family == socket.AF_UNIX else socket.SOCK_STREAM) as peer:
-                peer.settimeout(0.3)  # a launcher hears one node daemon only: nobody answers
+                peer.settimeout(0.3)  # a launcher hears one node daemon only: no answer
                 try:
                     peer.connect(address)
                     peer.sendall(data)

@@ -128,7 +128,7 @@ def stopped(node):
 
 @contextlib.contextmanager
 def cut_off(node):
-    """Nothing comes in any more, and nobody is told."""
+    """Nothing arrives any more, and neither side notices a closed connection."""
     def nft(words):
         return subprocess.run(['nsenter', '-t', str(node['pid']), '-n', 'nft', words], capture_output=True, text=True)
 

@@ -17,7 +17,7 @@ def test_two_jobs_never_run_in_the_same_slot(many, tmp_path):
     def share_edges_only():
         shares.append(share_of_overlaps(a, b))
         return shares[-1] < 0.15
-    # Over all nodes: two slots of 100 ms share only their edges, where nobody holds a node up for long.
+    # Over all nodes: two slots of 100 ms share only their edges, unless a node is held up.
     wait_until(share_edges_only, what=lambda: shares)
 
 
@@ -73,7 +73,7 @@ def test_quantum_changes_at_the_next_boundary(few, tmp_path):
         assert few.json('score', 'info')['quantum_s'] == 0.05
         steps = {}
 
-        def all_changed():  # who is held up for slices on end leaves out their switches
+        def all_changed():  # a node that is held up for several slices skips their switches
             for node in few.json('scadm', 'trace', '--seconds', '1')['nodes']:
                 due = [switch['due_ns'] for switch in node['switches']][-8:]
                 steps[node['node']] = {round((y - x) / MS) for x, y in zip(due, due[1:])}

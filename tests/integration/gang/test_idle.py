@@ -11,7 +11,6 @@ import pytest
 from cluster import EXAMPLES, LIMIT, wait_until
 from perfetto import job_bars
 
-# What a job does is written where the test sees it: one file a rank.
 SPINNER = 'import time\nend = time.monotonic() + {}\nwhile time.monotonic() < end: pass\n'
 
 
@@ -142,9 +141,9 @@ def test_a_signal_of_its_own_tasks_wakes_it(pair, tmp_path):
 
 
 def test_a_message_from_outside_wakes_it(pair, tmp_path):
-    path = tmp_path / 'door'
-    script = (f'import socket\ndoor = socket.socket(socket.AF_UNIX)\ndoor.bind("{path}")\ndoor.listen()\n'
-              'door.accept()\n' + SPINNER.format(600))
+    path = tmp_path / 'socket'
+    script = (f'import socket\nlistener = socket.socket(socket.AF_UNIX)\nlistener.bind("{path}")\nlistener.listen()\n'
+              'listener.accept()\n' + SPINNER.format(600))
     waits = pair.submit('-N', 1, 'python3', '-c', script)
     spin(pair)
     wait_until(is_background(pair, waits), what=lambda: pair.job(waits))
@@ -153,7 +152,7 @@ def test_a_message_from_outside_wakes_it(pair, tmp_path):
         wait_until(is_back(pair, waits))
 
 
-def test_its_slice_ends_early_when_nobody_is_left_in_it(pair):
+def test_a_slice_ends_early_when_no_job_is_left_in_it(pair):
     before = counters(pair)['early_yields']
     pair.run('scadm', 'set', 'quantum', '1s')  # so that a slice is long enough to be cut
     try:
@@ -201,7 +200,7 @@ def test_a_job_that_waits_for_a_message_to_come_leaves_and_returns(pair):
     assert waits.returncode == 0, (out, err)
 
 
-def test_a_deadlock_is_told_and_left_alone(pair):
+def test_a_deadlock_is_reported_and_left_alone(pair):
     job = pair.submit('-N', 2, PATIENT)
     wait_until(lambda: pair.job(job)['activity'] == 'deadlocked')
     assert pair.job(job)['state'] == 'running'
@@ -213,7 +212,7 @@ def test_a_deadlock_is_told_and_left_alone(pair):
 def test_scrun_says_once_that_its_job_is_deadlocked(pair):
     front, job = start_front(pair, '-N', 2, PATIENT)
     wait_until(lambda: pair.job(job)['activity'] == 'deadlocked')
-    time.sleep(1.5)  # what is told is told each second
+    time.sleep(1.5)  # activity is reported once per second
     pair.cancel(job)
     out, err = front.communicate(timeout=LIMIT)
     assert err.count('deadlocked: every task waits for a message') == 1, (out, err)
@@ -235,7 +234,7 @@ def test_a_rank_that_reads_a_file_is_no_deadlock(pair, tmp_path):
     script = f'[ $SCORE_RANK = 0 ] && read line < {path}; exec {PATIENT} 0'
     front, job = start_front(pair, '-N', 2, '--kill-deadlock', 'sh', '-c', script)
     wait_until(lambda: pair.job(job)['activity'] == 'idle')
-    time.sleep(4)  # a deadlock is told after two
+    time.sleep(4)  # a deadlock is reported after two
     assert pair.job(job)['activity'] == 'idle'
     path.write_text('go on\n')
     out, err = front.communicate(timeout=LIMIT)

@@ -83,7 +83,7 @@ def test_binding_splits_the_tasks_evenly(two):
     assert sorted(on_core.values()) in ([3, 3, 3, 3], [6, 6]), on_core  # a machine of one processor has one
 
 
-def test_what_cannot_share_is_refused_in_one_line(two):
+def test_impossible_sharing_is_refused_in_one_line(two):
     own = two.run('scrun', '--no-overcommit', '-N', 2, '--ppn', 3, 'true', code=125)
     assert own.stderr == ('scrun: 3 cores a node at the same time were asked for (3 tasks x 1); the most there is are 2 '
                           '(node00)\n')

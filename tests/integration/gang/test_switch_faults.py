@@ -57,7 +57,7 @@ def test_talkative_jobs_bear_bad_links(fresh, as_root, device):
         out, err = job.communicate()
         assert job.returncode == 0 and out.count(': correct') == 2, (out, err, cluster.logs())
     assert seen > 0, 'nothing was lost'
-    # Heartbeats tell the counters.
+    # Heartbeats carry the counters.
     wait_until(lambda: min(after - b for after, b in zip(switches(cluster), before)) > 30 * LOSS_SECONDS)
     print('switches of each node:', [after - b for after, b in zip(switches(cluster), before)], 'resent:', seen)
 

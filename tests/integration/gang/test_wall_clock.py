@@ -14,7 +14,7 @@ HOUR = 3600
 
 
 class JumpingClocks:
-    """Daemons started anew, as processes of ours, with a wall clock that jump() sets."""
+    """Restarted daemons, as processes of this test, with a wall clock that jump() sets."""
 
     def __init__(self, cluster, directory):
         self.cluster, self.processes = cluster, []

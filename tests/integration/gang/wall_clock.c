@@ -1,5 +1,5 @@
 /* Preloaded into a daemon: its wall clock is as many seconds ahead as the file named in
- * WALL_CLOCK_AHEAD says, where it also counts who asks for it. Monotonic clocks are left alone. */
+ * WALL_CLOCK_AHEAD says; the file also counts the calls. Monotonic clocks are left alone. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdlib.h>

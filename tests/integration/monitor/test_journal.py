@@ -25,7 +25,7 @@ LATE = 'late switch'
 
 
 class Journal:
-    """A journald of the test's own; `run` runs what is to see it."""
+    """A journald of the test's own; `command` runs a program that logs to it."""
 
     def __init__(self, directory):
         machine_id = directory / 'machine-id'
@@ -91,15 +91,15 @@ def test_late_switches_are_entries_of_a_nodes_journal(fresh, journal):
         for job in jobs:
             cluster.wait_job(job, 'running')
         while late_count(cluster) < 5:
-            daemon.send_signal(signal.SIGSTOP)  # nobody switches for a slice and a half
+            daemon.send_signal(signal.SIGSTOP)  # no switch for a slice and a half
             time.sleep(0.03)
             daemon.send_signal(signal.SIGCONT)
             time.sleep(0.2)
         wait_until(lambda: journal.of(LATE))
-        time.sleep(3)  # the first is told at once, the rest after a minute
-        told = journal.of(LATE)
-        assert len(told) <= 1 + (time.monotonic() - begin) / 60, told
-        late = told[0]
+        time.sleep(3)  # the first is reported at once, the rest after a minute
+        reported = journal.of(LATE)
+        assert len(reported) <= 1 + (time.monotonic() - begin) / 60, reported
+        late = reported[0]
         assert late['NODE'] == 'node01' and int(late['JOB_ID']) in jobs and late['PRIORITY'] == '4', late
         assert int(late['LATE_US']) > 1000 and 0 <= int(late['HELD_BACK']) < late_count(cluster), late
         assert journal.entries(f'JOB_ID={late["JOB_ID"]}', f'MESSAGE_ID={late["MESSAGE_ID"]}')[0] == late

@@ -29,7 +29,7 @@ def rows(document):
 
 
 def watched(web, query='?rate=10'):
-    """Documents of a stream, until who looks has seen what it waits for."""
+    """Documents of a stream, until the caller has seen enough."""
     end = time.monotonic() + LIMIT
     for document in web.stream(query):
         assert faults(document) == [], faults(document)[:5]
@@ -72,7 +72,7 @@ def test_loads_are_of_scheduled_time(few, web, tmp_path):
         for row in seen:
             busy[row['node']] += (row['user'] + row['system']) * row['scheduled']
             states.add(row['state'])
-            # A glance takes who gets no processor for one that waits, until it has waited before.
+            # A task that gets no processor counts as waiting until a full sample shows otherwise.
             if row['state'] == 'blocked':
                 states, compared, differing = set(), 0, []
             most = max(most, row['user'] + row['system'])
@@ -144,7 +144,7 @@ def test_a_shell_and_its_program_are_one_task(few, web):
 def test_rates_filters_and_counts(few, web):
     documents = []
 
-    def is_smooth():  # who is held up misses some
+    def is_smooth():  # a reader that is held up misses some
         documents[:] = web.stream('?rate=10&count=5&parts=jobs')
         assert len(documents) == 5
         assert 'nodes' not in documents[0] and 'jobs' in documents[0]
@@ -155,7 +155,7 @@ def test_rates_filters_and_counts(few, web):
         assert web.ask('/api/v1/stream?' + bad).status == 400, bad
 
 
-def test_nobody_watching_costs_no_samples(few, web):
+def test_without_viewers_no_samples_are_sent(few, web):
     next(web.stream('?rate=10'))
     wait_until(lambda: web.snapshot()['cluster']['sample_period_s'] is None)
 
@@ -170,7 +170,7 @@ def test_curl_reads_the_stream(few, web):
 
 # ---- WebSocket
 
-def test_socket_sends_whole_documents_and_takes_wishes(few, web):
+def test_socket_sends_whole_documents_and_takes_requests(few, web):
     viewer = WebSocket(web)
     assert viewer.status == 101
     assert viewer.document()['schema'] == 'scored.session/1'
@@ -184,7 +184,7 @@ def test_socket_sends_whole_documents_and_takes_wishes(few, web):
 
 @pytest.mark.parametrize('data, opcode, code', [
     (b'{"rate":1000}', 1, 1008), (b'nonsense', 1, 1008), (b'{}', 2, 1008), (b'x' * 5000, 1, 1009), (b'\xff\xfe', 1, 1007)])
-def test_socket_closes_on_nonsense(few, web, data, opcode, code):
+def test_socket_closes_on_invalid_messages(few, web, data, opcode, code):
     viewer = WebSocket(web)
     viewer.say(data, opcode)
     assert viewer.closed() == code
@@ -197,7 +197,7 @@ def test_socket_refuses_other_origins(few, web):
     assert web.ask('/api/v1/ws').status == 426
 
 
-def test_slow_viewer_misses_documents_and_holds_nobody_up(few, web):
+def test_slow_viewer_misses_documents_and_delays_no_other(few, web):
     slow = WebSocket(web, '/api/v1/ws?rate=10')
     slow.link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     quick = WebSocket(web, '/api/v1/ws?rate=10')
@@ -291,7 +291,7 @@ def test_address_of_a_login_is_used_up(few, web):
     assert web.ask('/login?token=guess').status == 401
 
 
-def test_who_guesses_logins_is_stopped_and_keeps_nobody_out(fresh):
+def test_guessed_logins_are_limited_and_block_no_other_client(fresh):
     cluster = fresh(1)
     web = Web(cluster.json('score', 'info')['dashboard_url'])
     answers = [web.ask('/login?token=guess').status for _ in range(40)]
@@ -300,7 +300,7 @@ def test_who_guesses_logins_is_stopped_and_keeps_nobody_out(fresh):
     assert web.json('/api/v1/session')['role'] == 'operator'
 
 
-def test_who_asks_too_often_is_told(fresh):
+def test_too_many_requests_are_refused_with_a_reason(fresh):
     cluster = fresh(1)
     web = Web(cluster.json('score', 'info')['dashboard_url'])
     line = f'GET /api/v1/session HTTP/1.1\r\nHost: {web.url.netloc}\r\n'
@@ -335,14 +335,14 @@ class ThroughSocket(http.client.HTTPConnection):
         self.sock.connect(str(self.path))
 
 
-def test_the_proxy_says_who_asks(fresh, tmp_path):
+def test_the_proxy_names_the_user(fresh, tmp_path):
     cluster = fresh(1)
-    door = tmp_path / 'web.sock'
-    configure_head(cluster, f'[monitor]\npublic_url = "https://cluster.example.org/"\nproxy_socket = "{door}"\n'
+    proxy = tmp_path / 'web.sock'
+    configure_head(cluster, f'[monitor]\npublic_url = "https://cluster.example.org/"\nproxy_socket = "{proxy}"\n'
                        f'proxy_user = "{os.geteuid()}"\n')
 
     def ask(path, method='GET', body=None, **headers):
-        link = ThroughSocket(door)
+        link = ThroughSocket(proxy)
         link.request(method, path, body, {name.replace('_', '-'): text for name, text in headers.items()})
         answer = link.getresponse()
         return answer.status, json.loads(answer.read() or b'{}')
@@ -381,16 +381,16 @@ def account(as_root):
 
 def test_a_stream_ends_when_its_user_leaves_the_group(fresh, tmp_path, account):
     cluster = fresh(1)
-    door = tmp_path / 'web.sock'
+    proxy = tmp_path / 'web.sock'
     file = cluster.directory / 'head/scored.toml'
     file.write_text(file.read_text().replace('[head]\n', f'[head]\noperator_group = "{account}"\n'))
-    configure_head(cluster, f'[monitor]\npublic_url = "https://cluster.example.org/"\nproxy_socket = "{door}"\nproxy_user = "0"\n')
-    link = ThroughSocket(door)
+    configure_head(cluster, f'[monitor]\npublic_url = "https://cluster.example.org/"\nproxy_socket = "{proxy}"\nproxy_user = "0"\n')
+    link = ThroughSocket(proxy)
     link.request('GET', '/api/v1/stream?rate=10&parts=jobs', headers={'X-Remote-User': account})
     stream = link.getresponse()
     seen = [json.loads(stream.readline())['seq'] for _ in range(5)]
     assert seen == sorted(set(seen))
-    session = ThroughSocket(door)
+    session = ThroughSocket(proxy)
     session.request('GET', '/api/v1/session', headers={'X-Remote-User': account})
     assert json.loads(session.getresponse().read())['role'] == 'operator'
     subprocess.run(['gpasswd', '--delete', account, account], check=True, capture_output=True)
@@ -399,7 +399,7 @@ def test_a_stream_ends_when_its_user_leaves_the_group(fresh, tmp_path, account):
     with contextlib.suppress(http.client.IncompleteRead, ConnectionError):
         while stream.readline():
             assert time.monotonic() < begin + LIMIT, 'the stream does not end'
-    session = ThroughSocket(door)
+    session = ThroughSocket(proxy)
     session.request('GET', '/api/v1/session', headers={'X-Remote-User': account})
     assert json.loads(session.getresponse().read())['role'] == 'user'
 

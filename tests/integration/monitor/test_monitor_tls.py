@@ -71,7 +71,7 @@ def test_tls_and_token_open_the_dashboard_to_other_hosts(fresh, certificate):
     assert b'200' not in Web(f'http://localhost:{port}/').raw(b'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
 
 
-def test_tls_survives_nonsense_and_who_never_speaks(fresh, certificate):
+def test_tls_survives_random_bytes_and_silent_clients(fresh, certificate):
     cluster = fresh(1)
     port = free_port()
     configure_head(cluster, open_to_others(certificate, port))
@@ -88,7 +88,7 @@ def test_tls_survives_nonsense_and_who_never_speaks(fresh, certificate):
         assert link.recv(1) == b''  # the handshake has its time
 
 
-def test_who_never_speaks_over_tls_counts_as_a_connection(fresh, certificate):
+def test_a_silent_tls_client_counts_as_a_connection(fresh, certificate):
     limit = 1024 + 128
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < limit + 500:
@@ -117,7 +117,7 @@ def test_who_never_speaks_over_tls_counts_as_a_connection(fresh, certificate):
 
 @pytest.mark.parametrize('wrong, says', [
     ('chmod', 'key is open to others: chmod 640'), ('key', 'tls_key'), ('certificate', 'tls_certificate')])
-def test_bad_certificates_are_told_at_the_start(tmp_path, certificate, wrong, says):
+def test_bad_certificates_are_reported_at_the_start(tmp_path, certificate, wrong, says):
     crt, key, token = certificate
     if wrong == 'chmod':
         key.chmod(0o644)

@@ -123,7 +123,7 @@ def test_pause_holds_the_picture(few, terminal):
 
 
 @pytest.mark.parametrize('columns, lines', [(200, 60), (40, 12), (20, 5)])
-def test_it_lives_in_any_size(few, terminal, columns, lines):
+def test_sctop_works_in_any_size(few, terminal, columns, lines):
     start(few, 'sized')
     screen = terminal('--rate', '10', columns=columns, lines=lines)
     screen.shows(r'\S')
@@ -140,7 +140,7 @@ def test_once_prints_a_picture_for_scripts(few):
 
 
 def few_with_no_samples(few):
-    """Waits until nodes send none: what was watched before must not help."""
+    """Waits until nodes send none: earlier viewers must not help."""
     web = Web(few.json('score', 'info')['dashboard_url'])
     wait_until(lambda: web.snapshot()['cluster']['sample_period_s'] is None)
     return few

@@ -59,7 +59,7 @@ def test_a_frozen_job_goes_on(request, tmp_path, mpi, net):
 
 
 def freeze(few, program, net, tmp_path):
-    """Once it has begun and for SECONDS, then looks that it goes on and ends well."""
+    """Freezes the running program for SECONDS, then checks that it continues and ends well."""
     rounds, stop = tmp_path / 'rounds', tmp_path / 'stop'
 
     def done():

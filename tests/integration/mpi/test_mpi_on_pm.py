@@ -36,7 +36,7 @@ def test_fi_pingpong_inside_and_between_nodes(few, nodes):
     if shutil.which('fi_pingpong') is None:
         pytest.skip('needs libfabric-bin')
     port = 21000 + os.getpid() % 8000 + nodes
-    # Rank 0 listens; rank 1 tries until it does. They tell each other their names by TCP.
+    # Rank 0 listens; rank 1 tries until it does. They exchange their names by TCP.
     roles = (f'if [ "$PMI_RANK" = 0 ]; then exec fi_pingpong -p pm -e rdm -I 100 -v -B {port}; fi; '
              f'for i in $(seq 300); do fi_pingpong -p pm -e rdm -I 100 -v -P {port} 127.0.0.1 && exit; sleep 0.2; done; exit 1')
     out = few.run('scrun', '-N', nodes, '-n', 2, '--mpi=pmi1', '--net=pm', 'sh', '-c', roles).stdout
@@ -65,7 +65,7 @@ def test_an_mpi_without_ofi_is_refused_with_what_would_work(few, tmp_path):
 
 
 @pytest.mark.parametrize('how', ['script', 'exec'])
-def test_a_script_whose_mpi_lacks_ofi_is_told_when_that_starts(few, tmp_path, how):
+def test_a_script_whose_mpi_lacks_ofi_is_reported_when_it_starts(few, tmp_path, how):
     program = mpis.build('mpich4', HELLO, tmp_path)
     if 'libfabric' in subprocess.run(['ldd', program], capture_output=True, text=True).stdout:
         pytest.skip('this MPICH has OFI')
@@ -77,7 +77,7 @@ def test_a_script_whose_mpi_lacks_ofi_is_told_when_that_starts(few, tmp_path, ho
     assert 'later' not in result.stderr.partition('--net=pm')[0]  # at the start, not at the end
 
 
-def test_a_job_that_did_not_use_pm_is_told(few):
+def test_a_job_that_did_not_use_pm_is_reported(few):
     result = few.run('scrun', '-q', '-N', 2, '--net=pm', 'sh', '-c', 'echo $FI_PROVIDER')
     assert result.stdout == 'pm\npm\n'
     assert result.stderr.count('no task here has opened PM') == 1

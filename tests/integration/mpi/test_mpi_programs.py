@@ -24,7 +24,7 @@ fix 1 all nve
 thermo 20
 run 60
 """
-# The package's example with a smaller matrix; lines are told apart by their number.
+# The package's example with a smaller matrix; lines differ by their number.
 HPCC = f"""HPLinpack benchmark input file
 one small matrix
 HPL.out      output file name

@@ -1,4 +1,4 @@
-"""Jobs get PM networks: by shared memory inside a node and by a packet network between nodes."""
+"""Jobs get PM networks: by shared memory within a node and by a packet network between nodes."""
 import contextlib
 import os
 import pathlib
@@ -133,7 +133,7 @@ def frames_of(cluster, count):
 
 
 def forged(frame, auth):
-    """As if it were of another job; whoever has no key can still compute a checksum."""
+    """As if it belonged to another job; the checksum needs no key."""
     if auth == 'tag':
         return frame[:-1] + bytes([frame[-1] ^ 1])
     head = frame[:8] + bytes(byte ^ 0x5a for byte in frame[8:16]) + frame[16:44]
@@ -262,9 +262,9 @@ def test_a_node_daemon_killed_among_switches_hurts_no_job(fresh):
         for job in jobs:
             out, err = job.communicate(timeout=LIMIT + KILLS)
             assert job.returncode == 0 and out.count(': correct') == 2, (out, err, cluster.logs())
-    print(f'frozen for {watch.longest:.2f} s at most, {watch.looks} looks')
-    assert watch.longest < 30  # its lease is a second; who was forgotten stays for ever
-    assert watch.looks > 0 or not cluster.description['cgroup']
+    print(f'frozen for {watch.longest:.2f} s at most, {watch.checks} checks')
+    assert watch.longest < 30  # the lease lasts seconds; a forgotten task stays frozen for ever
+    assert watch.checks > 0 or not cluster.description['cgroup']
 
 
 def test_an_overwritten_context_ends_its_own_job_alone(fresh):

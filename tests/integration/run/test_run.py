@@ -177,7 +177,7 @@ def test_streams_stay_apart(few):
     assert (result.stdout, 'err\n' in result.stderr) == ('out\n', True)
 
 
-def test_a_slow_reader_stalls_nobody(few):
+def test_a_slow_reader_delays_no_other_job(few):
     flood = few.start('scrun', '-N', 2, 'yes')
     time.sleep(1)
     assert few.run('scrun', '-N', 8, 'echo', 'x').stdout == 'x\n' * 8
@@ -201,7 +201,7 @@ def test_closed_descriptors_are_not_taken_for_the_link(few):
         assert (result.returncode, 'head is gone' in result.stderr) == (3, False), redirection
 
 
-def test_output_that_nobody_reads_keeps_no_front_end(few):
+def test_unread_output_keeps_no_front_end(few):
     process = few.start('scrun', 'head', '-c', 150_000, '/dev/zero')
     wait_until(lambda: any(job['final'] and job['command'].startswith('head -c 150000')
                            for job in few.json('scq')['jobs']))
@@ -232,18 +232,18 @@ def on_terminal(few, *words):
     return process, main
 
 
-def test_interrupt_tells_then_ends(few):
+def test_interrupt_prints_the_status_then_ends(few):
     process, terminal = on_terminal(few, 'scrun', '-N', 2, 'sleep', '60')
     read_until(terminal, b'2 hosts ready')
     os.write(terminal, b'\x03')
-    told = read_until(terminal, b'is running')
+    shown = read_until(terminal, b'is running')
 
     def is_over():  # the second must follow soon, and it may be held up
         if process.poll() is None:
             os.write(terminal, b'\x03')
             time.sleep(0.3)
         return process.poll() is not None
-    assert process.poll() is None, told
+    assert process.poll() is None, shown
     wait_until(is_over)
     assert process.returncode == 130
     os.close(terminal)
@@ -392,8 +392,8 @@ def test_immediate_without_a_time_leaves_the_program_alone(few):
 
 def test_score_form_takes_long_options(few):
     job = few.submit('-hosts=2,wall-time=5m,weight=200', 'true')
-    told = few.wait_job(job, 'completed')
-    assert (len(told['nodes']), told['wall_limit_s'], told['weight']) == (2, 300, 200)
+    shown = few.wait_job(job, 'completed')
+    assert (len(shown['nodes']), shown['wall_limit_s'], shown['weight']) == (2, 300, 200)
 
 
 def test_named_nodes_get_a_task_each(few):
@@ -406,18 +406,18 @@ def test_named_nodes_get_a_task_each(few):
 @pytest.mark.parametrize('command, state, code', [('true', 'completed', 0), ('exit 3', 'failed', 3)])
 def test_json_at_the_end(few, command, state, code):
     result = few.run('scrun', '--json', '-n', 2, 'sh', '-c', f'echo out; {command}', code=code)
-    told = json.loads(result.stderr.splitlines()[-1])
-    assert told['schema'] == 'scored.job/1'
-    assert (told['job']['state'], told['job']['exit_code'], told['job']['tasks']) == (state, code, 2)
-    assert 0 < told['job']['submitted_unix_s'] <= told['job']['ended_unix_s']
+    shown = json.loads(result.stderr.splitlines()[-1])
+    assert shown['schema'] == 'scored.job/1'
+    assert (shown['job']['state'], shown['job']['exit_code'], shown['job']['tasks']) == (state, code, 2)
+    assert 0 < shown['job']['submitted_unix_s'] <= shown['job']['ended_unix_s']
 
 
-def test_the_end_is_told_after_the_last_output(few):
+def test_the_end_is_reported_after_the_last_output(few):
     result = few.run('scrun', 'sh', '-c', 'echo out; exit 3', code=3, stderr=subprocess.STDOUT)
     assert result.stdout.splitlines()[0] == 'out' and 'exited with 3' in result.stdout.splitlines()[1]
 
 
-def test_who_kept_going_is_told_which_rank_failed(few):
+def test_a_kept_job_reports_the_failed_rank(few):
     result = few.run('scrun', '-n', 4, '--keep-going', 'sh', '-c', '[ $SCORE_RANK -lt 2 ] || exit 9', code=9)
     assert 'rank 2 on ' in result.stderr and 'exited with 9, and 1 more failed' in result.stderr
 
@@ -438,11 +438,11 @@ def test_cancel_reaches_stopped_tasks(few, tmp_path):
     stat = pathlib.Path('/proc', (tmp_path / 'pid').read_text().strip(), 'stat')
     wait_until(lambda: ') T ' in stat.read_text())
     few.run('sccancel', '--grace', '1h', job)
-    told = few.wait_job(job, 'cancelled')
-    assert told['exit_code'] == 128 + signal.SIGTERM
+    shown = few.wait_job(job, 'cancelled')
+    assert shown['exit_code'] == 128 + signal.SIGTERM
 
 
-def test_who_attaches_to_an_ended_job_is_told_how_it_ended(few):
+def test_attaching_to_an_ended_job_reports_its_end(few):
     job = few.submit('true')
     few.wait_job(job, 'completed')
     assert few.run('scattach', job).stderr == f'scattach: job {job} completed\n'
@@ -465,8 +465,8 @@ def test_json_of_what_changes_something(few):
     assert not first['done'] and 'has ended' in first['error'] and second == {
         'job': 99999, 'done': False, 'error': 'no job 99999'}
     assert json.loads(few.run('scattach', '--json', job).stderr.splitlines()[-1])['job']['job'] == job
-    told = few.json('scadm', 'set', 'quantum', '100ms')
-    assert told['schema'] == 'scored.done/1' and '100ms' in told['text']
+    shown = few.json('scadm', 'set', 'quantum', '100ms')
+    assert shown['schema'] == 'scored.done/1' and '100ms' in shown['text']
     assert few.json('scadm', 'drain', 'node07')['text'] == ''
     assert few.json('scadm', 'resume', 'node07')['schema'] == 'scored.done/1'
     assert few.json('scadm', 'web-login')['url'].startswith('http://127.0.0.1:')
@@ -492,7 +492,7 @@ def test_tables(few):
     assert len(few.run('scnodes', '--no-header').stdout.splitlines()) == 8
 
 
-# ---- what was
+# ---- the past
 
 def test_accounting_of_ended_jobs(few):
     job = few.submit('-N', 2, '-J', 'with, comma', 'sh', '-c', 'exit 3')
@@ -506,7 +506,7 @@ def test_accounting_of_ended_jobs(few):
     assert "'soon'" in few.run('scacct', '--since', 'soon', code=125).stderr
 
 
-def test_events_tell_what_happened(few):
+def test_events_report_what_happened(few):
     job = few.submit('-N', 2, 'sleep', '60')
     few.wait_job(job, 'running')
     few.run('scadm', 'drain', 'node07', '-m', 'unrelated')

@@ -146,7 +146,7 @@ def test_next_start_sweeps_what_pmix_servers_left():
     wait_until(lambda: not any(path.exists() for path in made))
 
 
-def test_who_says_nothing_to_the_supervisor_holds_nobody_up():
+def test_a_silent_client_of_the_supervisor_delays_no_other():
     process, description = boot('--nodes', 2)
     control = str(pathlib.Path(description['directory']) / 'control')
     with contextlib.ExitStack() as crowd:
@@ -183,7 +183,7 @@ def test_kept_cluster_is_listed_and_stopped():
     assert virtual('--stop', description['directory']).returncode == 125
 
 
-def test_what_is_left_of_another_users_cluster_is_his(as_root, tmp_path):
+def test_leftovers_of_another_user_are_not_touched(as_root, tmp_path):
     left = tmp_path / 'left'
     left.mkdir()
     (left / 'lock').touch()

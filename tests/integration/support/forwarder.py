@@ -1,4 +1,4 @@
-"""A TCP address that leads to a port which can be changed: whoever came through comes again."""
+"""A TCP address that forwards to a port, which can change; the clients reconnect."""
 import contextlib
 import socket
 import threading

@@ -1,11 +1,11 @@
-"""Watches the tasks of a cluster's jobs: how long does one stay frozen?"""
+"""Measures how long tasks of a cluster's jobs stay frozen."""
 import pathlib
 import threading
 import time
 
 
 def value(path, key):
-    """Of a control file's line `key value`; None: the cgroup is gone."""
+    """The value of `key` in a control file; None: the cgroup is gone."""
     try:
         return next(int(line.split()[1]) for line in path.read_text().splitlines() if line.startswith(key + ' '))
     except (OSError, StopIteration):
@@ -13,12 +13,12 @@ def value(path, key):
 
 
 class FrozenWatch:
-    """Looks at every job's cgroup on every node from the beginning of `with` to its end. One that is
-    seen frozen stays so until it is seen free or has used the processor in between."""
+    """Checks every job's cgroup on every node while `with` lasts. A cgroup seen frozen counts as frozen until it is
+    seen thawed or has used the processor in between."""
 
     def __init__(self, cluster, period=0.02):
         self.root, self.period = pathlib.Path(cluster.description['cgroup'] or '/none'), period
-        self.longest, self.looks = 0.0, 0
+        self.longest, self.checks = 0.0, 0
         self.ended = threading.Event()
         self.thread = threading.Thread(target=self.run)
 
@@ -44,4 +44,4 @@ class FrozenWatch:
                     since[tasks] = (now, used)
                 else:
                     self.longest = max(self.longest, now - first)
-                self.looks += 1
+                self.checks += 1

@@ -1,4 +1,4 @@
-"""The MPI libraries that tests use: Debian's, and newer ones where MPICH_HOME, OPENMPI_HOME or build/.../mpi has them."""
+"""MPI libraries for the tests: Debian's, and newer ones where MPICH_HOME, OPENMPI_HOME or build/.../mpi has them."""
 import os
 import pathlib
 import shutil

@@ -1,5 +1,5 @@
-"""Reads back what `scadm trace -o FILE.pftrace` wrote: just enough of protobuf and of Perfetto's TrackEvent format
-(proto/perfetto.proto), and none of the code that wrote it."""
+"""Reads files of `scadm trace -o FILE.pftrace`: just enough of protobuf and of Perfetto's TrackEvent format
+(proto/perfetto.proto), without the code that wrote them."""
 
 
 def fields(data):
