@@ -5,14 +5,15 @@
 
 #include <cstdio>
 
-int main(int argc, char** argv) try {
-  const auto options = score::npb::parse_options({argv, static_cast<std::size_t>(argc)});
-  if (!options) return 2;
-  pm::Context context;
-  score::npb::PmCommunicator network(context);
-  return score::npb::run_kernel(*options, network);
-
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "npb-pm: %s\n", error.what());
-  return 1;
+int main(int argc, char** argv) {
+  try {
+    const auto options = score::npb::parse_options({argv, static_cast<std::size_t>(argc)});
+    if (!options) return 2;
+    pm::Context context;
+    score::npb::PmCommunicator network(context);
+    return score::npb::run_kernel(*options, network);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "npb-pm: %s\n", error.what());
+    return 1;
+  }
 }

@@ -16,17 +16,19 @@ long number(const char* name) {
 
 }  // namespace
 
-int main(int argc, char** argv) try {
-  const auto options = score::npb::parse_options({argv, static_cast<std::size_t>(argc)});
-  const long rank = number("NPB_RANK");
-  const long size = number("NPB_RANKS");
-  const long first = number("NPB_FIRST_SOCKET");
-  if (!options || rank < 0 || size > 64 || rank >= size || first < 0) return 2;
-  score::npb::UdpCommunicator network(static_cast<score::npb::Rank>(rank),
-                                      static_cast<score::npb::Rank>(size), static_cast<int>(first));
-  return score::npb::run_kernel(*options, network);
-
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "npb-udp: %s\n", error.what());
-  return 1;
+int main(int argc, char** argv) {
+  try {
+    const auto options = score::npb::parse_options({argv, static_cast<std::size_t>(argc)});
+    const long rank = number("NPB_RANK");
+    const long size = number("NPB_RANKS");
+    const long first = number("NPB_FIRST_SOCKET");
+    if (!options || rank < 0 || size > 64 || rank >= size || first < 0) return 2;
+    score::npb::UdpCommunicator network(static_cast<score::npb::Rank>(rank),
+                                        static_cast<score::npb::Rank>(size),
+                                        static_cast<int>(first));
+    return score::npb::run_kernel(*options, network);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "npb-udp: %s\n", error.what());
+    return 1;
+  }
 }
