@@ -131,7 +131,7 @@ TEST(Cluster, TheTaskThatEndedFirstIsNamedWhoeverIsToldFirst) {
   b.say(NodeId{1}, base::Exited{attempt, {{base::Rank{1}, 0, 11, lost}}, {}});
   b.say(NodeId{2}, base::Exited{attempt, {{base::Rank{2}, 0, 9}}, {}});
   EXPECT_EQ(b.state(job), JobState::Failed);
-  EXPECT_EQ(b.view(job).reasons.at(0), "rank 1 on node01 was ended by signal 11");
+  EXPECT_EQ(b.view(job).reasons.at(0), "rank 1 on node01 was killed by signal 11");
   EXPECT_EQ(b.view(job).exit_code, 139);
 }
 
@@ -148,7 +148,7 @@ TEST(Cluster, ATaskThatCrashedIsNamedBeforeThoseThatAbortedForIt) {
     b.say(NodeId{0}, base::Exited{attempt, {{base::Rank{0}, 14, 0, lost + 1ms}}, {}});
     b.say(NodeId{1}, base::Exited{attempt, {{base::Rank{1}, 0, 9, lost + 2ms, was_ending}}, {}});
     EXPECT_EQ(b.view(job).reasons.at(0), was_ending
-                                             ? "rank 1 on node01 was ended by signal 9"
+                                             ? "rank 1 on node01 was killed by signal 9"
                                              : "rank 0 on node00 aborted with 14: lost a peer");
     EXPECT_EQ(b.view(job).exit_code, was_ending ? 137 : 14);
   }
@@ -162,7 +162,7 @@ TEST(Cluster, ACrashThatWasToldBeforeItsNodeWasToldToKillIsNamed) {
   const AttemptId attempt = b.view(job).attempt;
   b.say(NodeId{0}, base::AbortRequested{attempt, base::Rank{0}, 14, "lost a peer"});
   b.say(NodeId{1}, base::TaskEnded{attempt, {base::Rank{1}, 0, 9}});
-  EXPECT_EQ(b.view(job).reasons.at(0), "rank 1 on node01 was ended by signal 9");
+  EXPECT_EQ(b.view(job).reasons.at(0), "rank 1 on node01 was killed by signal 9");
 }
 
 TEST(Cluster, ATaskThatLeftIsNamedBeforeThoseThatAbortedForIt) {
@@ -446,26 +446,25 @@ TEST(Cluster, CheckRefusesWhatCanNeverRunWithOneClearLine) {
   Bench b;
   b.add_nodes(4, 2, 4_GiB);
   const BadRequest cases[] = {
-      {"too many nodes", [](auto& r) { r.nodes = 5; }, "5 nodes were asked for; the cluster has 4"},
-      {"too many tasks a node",
+      {"too many nodes", [](auto& r) { r.nodes = 5; }, "requested 5 nodes; the cluster has 4"},
+      {"too many tasks per node",
        [](auto& r) { r.nodes = 2, r.tasks_per_node = 3, r.own_cores = true; },
-       "3 cores a node at the same time were asked for (3 tasks x 1); the most there is are 2 "
-       "(node00): -N 3 -n 6 may fit"},
-      {"too many cores a task", [](auto& r) { r.cpus_per_task = 4; },
-       "4 cores a node at the same time were asked for (1 tasks x 4); the most there is are 2 "
-       "(node00)"},
+       "requested 3 cores per node (3 tasks x 1); the largest node has 2 (node00): -N 3 -n 6 may "
+       "fit"},
+      {"too many cores per task", [](auto& r) { r.cpus_per_task = 4; },
+       "requested 4 cores per node (1 tasks x 4); the largest node has 2 (node00)"},
       {"too many tasks", [](auto& r) { r.tasks = 9, r.own_cores = true; },
        "9 tasks with 1 cores each do not fit"},
       {"too many on a core", [](auto& r) { r.nodes = 1, r.tasks = 257; },
-       "257 tasks a node were asked for; the most there is room for are 256 (node00: 2 cores, 128 "
-       "tasks on each)"},
+       "requested 257 tasks per node; the largest node holds 256 (node00: 2 cores, 128 tasks per "
+       "core)"},
       {"too much memory", [](auto& r) { r.memory_per_node = 5_GiB; },
-       "5G of memory a node were asked for; the most there is are 4G (node00)"},
+       "requested 5G of memory per node; the largest node has 4G (node00)"},
       {"unknown node", [](auto& r) { r.only_nodes = {"node99"}; }, "no node node99"},
       {"fewer tasks than nodes", [](auto& r) { r.nodes = 3, r.tasks = 2; },
-       "3 nodes were asked for, but only 2 tasks"},
+       "requested 3 nodes, but only 2 tasks"},
       {"node list too short", [](auto& r) { r.nodes = 2, r.only_nodes = {"node01"}; },
-       "2 nodes were asked for; the node lists leave 1"},
+       "requested 2 nodes; the node lists leave 1"},
       {"weight 0", [](auto& r) { r.weight = 0; }, "weight 0 is outside"},
       {"no cores", [](auto& r) { r.cpus_per_task = 0; }, "a task needs at least 1 core"},
       {"hostile count", [](auto& r) { r.nodes = 4, r.tasks_per_node = 4000000000; },

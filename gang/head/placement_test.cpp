@@ -179,7 +179,7 @@ TEST(Placement, MemoryIsNeverOvercommitted) {
   const JobId first = b.submit(request);
   const JobId second = b.submit(request);
   EXPECT_EQ(b.state(second), JobState::Pending);
-  EXPECT_EQ(b.view(second).reasons.at(0), "memory: 5G a node is not free on node00");
+  EXPECT_EQ(b.view(second).reasons.at(0), "memory: 5G per node is not free on node00");
   b.finish(first);
   EXPECT_EQ(b.state(second), JobState::Running);
 }

@@ -154,8 +154,7 @@ TEST(Requeue, AJobWhoseAttemptsCannotBeToldApartAnyMoreEnds) {
       EXPECT_EQ(b.state(old.id), is_last ? JobState::LaunchFailed : JobState::Running);
       EXPECT_EQ(base::job_of(b.view(old.id).attempt), old.id);
       if (!is_last) continue;
-      EXPECT_EQ(b.view(old.id).reasons.at(0),
-                "it was launched 255 times; no more can be told apart");
+      EXPECT_EQ(b.view(old.id).reasons.at(0), "it was launched 255 times, which is the limit");
     }
   }
 }

@@ -123,7 +123,7 @@ base::Status open_range(const base::ResourceRequest& r, Shape& s) {
     s.nodes = std::max(s.nodes, divide_up(r.tasks, s.most_on_node));
   }
   if (s.most_nodes < s.nodes) {
-    return fail(Errc::Malformed, "at most {} nodes were asked for, but it needs {}", s.most_nodes,
+    return fail(Errc::Malformed, "requested at most {} nodes, but it needs {}", s.most_nodes,
                 s.nodes);
   }
   const std::uint64_t tasks = std::uint64_t{s.most_nodes} * s.tasks_of_each_more;
@@ -156,7 +156,7 @@ base::Result<Shape> shape_of(const base::ResourceRequest& r) {
   }
   if (s.nodes == 0 && s.most_on_node > 0) s.nodes = divide_up(s.tasks, s.most_on_node);
   if (s.tasks < s.nodes) {
-    return fail(Errc::Malformed, "{} nodes were asked for, but only {} tasks", s.nodes, s.tasks);
+    return fail(Errc::Malformed, "requested {} nodes, but only {} tasks", s.nodes, s.tasks);
   }
   if (s.most_on_node > 0 && std::uint64_t{s.nodes} * s.most_on_node < s.tasks) {
     return fail(Errc::Malformed, "{} nodes with {} tasks each do not hold {} tasks", s.nodes,

@@ -85,11 +85,10 @@ def test_binding_splits_the_tasks_evenly(two):
 
 def test_impossible_sharing_is_refused_in_one_line(two):
     own = two.run('scrun', '--no-overcommit', '-N', 2, '--ppn', 3, 'true', code=125)
-    assert own.stderr == ('scrun: 3 cores a node at the same time were asked for (3 tasks x 1); the most there is are 2 '
-                          '(node00)\n')
-    assert 'the most there is room for are 256' in two.run('scrun', '-N', 1, '-n', 257, 'true', code=125).stderr
+    assert own.stderr == ('scrun: requested 3 cores per node (3 tasks x 1); the largest node has 2 (node00)\n')
+    assert 'the largest node holds 256' in two.run('scrun', '-N', 1, '-n', 257, 'true', code=125).stderr
     assert 'at most 128 share a core' in two.run('scrun', '-n', 513, 'true', code=125).stderr
-    assert '4 cores a node' in two.run('scrun', '-c', 4, 'true', code=125).stderr
+    assert '4 cores per node' in two.run('scrun', '-c', 4, 'true', code=125).stderr
     assert '--overcommit excludes --no-overcommit' in two.run('scrun', '-O', '--no-overcommit', 'true', code=125).stderr
     plan = json.loads(two.run('scrun', '--dry-run', '--json', '-n', 7, 'true').stdout)
     assert (plan['tasks_on_node'], plan['tasks_per_core']) == ([4, 3], 2)

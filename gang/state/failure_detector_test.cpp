@@ -1,4 +1,4 @@
-#include "gang/head/failure_detector.hpp"
+#include "gang/state/failure_detector.hpp"
 
 #include <gtest/gtest.h>
 

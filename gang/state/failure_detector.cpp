@@ -1,7 +1,7 @@
 // A heartbeat only notes the time. The queue holds for each node a time at which its verdict may
 // change; when that comes and the node was heard of meanwhile, it is queued again. So heartbeats
 // cost nothing and each node is looked at about once in suspect_after.
-#include "gang/head/failure_detector.hpp"
+#include "gang/state/failure_detector.hpp"
 
 #include "base/assert.hpp"
 

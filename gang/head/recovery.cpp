@@ -1,0 +1,102 @@
+// Jobs that ran are put back on their old cores, and nothing is placed or published until their
+// nodes have said hello or the grace is over: meanwhile all nodes go on following the old head's
+// timetable, so their gangs stay in step. Jobs that were being launched are tried again; what is
+// left of them on nodes has an older attempt and is killed when the nodes come.
+// This file is tested by placement_test.cpp and requeue_test.cpp.
+#include "gang/head/recovery.hpp"
+
+#include "gang/schedule/request_check.hpp"
+
+#include <algorithm>
+
+namespace score::gang {
+
+namespace limits = base::limits;
+
+void Recovery::recover(const std::vector<RecoveredJob>& jobs, Step& step) {
+  std::vector<const RecoveredJob*> order;
+  for (const RecoveredJob& job : jobs) {
+    if (!tables_.jobs.contains(job.id) && !base::is_final(job.state)) order.push_back(&job);
+  }
+  std::sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->id < b->id; });
+  for (const RecoveredJob* job : order) recover_one(*job, step);
+  for (NodeIndex node = 0; node < tables_.nodes.size(); ++node) {
+    if (placer_.on_node(node).jobs.empty() || tables_.nodes[node].connected) continue;
+    tables_.nodes.await(node, step.now, step.now + tables_.config.rejoin_grace);
+  }
+  placer_.capacity_grew();
+}
+
+void Recovery::recover_one(const RecoveredJob& r, Step& step) {
+  const auto shape = shape_of(r.request);
+  Job& job = tables_.jobs.add(r.id, r.user, r.request, shape.value_or(Shape{}));
+  job.allowed = allowed_nodes(tables_.nodes, r.request);
+  job.submitted = r.submitted;
+  job.keep_going = r.keep_going;
+  job.attempts = r.attempt.value() % base::kAttemptsPerJob;
+  job.restarts = r.restarts;
+  if (r.state == JobState::Pending || r.state == JobState::Launching) {
+    recover_waiting(job, r, step);
+  } else if (fill_cells(job, r) && placer_.restore(job)) {
+    recover_placed(job, r, step);
+  } else {
+    ending_.end(job, {JobState::NodeFailed, "its nodes are no longer in the configuration"}, step);
+  }
+}
+
+void Recovery::recover_waiting(Job& job, const RecoveredJob& r, Step& step) {
+  const auto shape = check_request(tables_.nodes, r.request, tables_.config.overcommit);
+  if (!shape) return ending_.end(job, {JobState::LaunchFailed, shape.error().context()}, step);
+  job.shape = *shape;
+  if (job.attempts + 1 >= base::kAttemptsPerJob) {  // as by a head that ends in each launch
+    return ending_.end(job,
+                       {JobState::LaunchFailed,
+                        fmt::format("it was launched {} times, which is the limit", job.attempts)},
+                       step);
+  }
+  if (!r.request.held) placer_.enqueue(job);
+  if (r.state == JobState::Launching) step.job_changed(job.id);
+}
+
+void Recovery::recover_placed(Job& job, const RecoveredJob& r, Step& step) {
+  const std::size_t count = job.cells.nodes.size();
+  job.started = std::min(r.started.value_or(step.now), step.now);
+  job.members.assume_started(count);
+  job.idleness.begin(count);
+  job.time.restore(step.now, r.scheduled);
+  ++tables_.counters.jobs_started;
+  const bool is_ending = r.state == JobState::Completing;
+  if (is_ending) {
+    job.outcome.restore(r.ending.value_or(JobState::Failed), r.exit_code, r.reasons);
+    const Duration patience = tables_.config.rejoin_grace + tables_.config.kill_deadline;
+    tables_.deadlines.set(job.id, DeadlineKind::Kill, step.now + patience);
+  } else {
+    job.outcome.restore(std::nullopt, r.exit_code, {});
+    if (r.request.wall_limit > Duration::zero()) {
+      tables_.deadlines.set(job.id, DeadlineKind::Wall, *job.started + r.request.wall_limit);
+    }
+  }
+  tables_.jobs.restore_state(job, r.state);
+}
+
+// The old place. False: it cannot be, on the nodes as configured.
+bool Recovery::fill_cells(Job& job, const RecoveredJob& r) const {
+  const std::size_t count = r.nodes.size();
+  if (count == 0 || r.tasks_on_node.size() != count || r.cores.size() != count) return false;
+  Footprint cells;
+  for (std::size_t m = 0; m < count; ++m) {
+    const auto node = tables_.nodes.find(r.nodes[m]);
+    const bool is_ascending = cells.nodes.empty() || (node && *node > cells.nodes.back());
+    const bool is_sane = node && is_ascending && r.tasks_on_node[m] <= limits::kMaxTasksPerNode &&
+                         std::is_sorted(r.cores[m].begin(), r.cores[m].end()) &&
+                         (r.cores[m].empty() || r.cores[m].back() < limits::kMaxCoresPerNode);
+    if (!is_sane) return false;
+    cells.nodes.push_back(*node);
+  }
+  cells.cores = r.cores;
+  job.cells = std::move(cells);
+  job.tasks_on_node = r.tasks_on_node;
+  return true;
+}
+
+}  // namespace score::gang

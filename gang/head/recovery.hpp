@@ -1,0 +1,49 @@
+#pragma once
+// A restarted head takes over the jobs of its database.
+
+#include "gang/lifecycle/ending.hpp"
+
+#include <vector>
+
+namespace score::gang {
+
+// What the database holds of a job that has not ended.
+struct RecoveredJob {
+  JobId id{0};
+  UserId user{0};
+  base::ResourceRequest request;
+  JobState state = JobState::Pending;  // not final
+  AttemptId attempt{0};
+  std::vector<NodeId> nodes;
+  std::vector<std::vector<std::uint32_t>> cores;  // [node index]
+  std::vector<std::uint32_t> tasks_on_node;
+  Duration scheduled{0};
+  std::optional<TimePoint> submitted, started;  // in this boot's monotonic time
+  bool keep_going = false;
+  std::uint32_t restarts = 0;
+  std::optional<JobState> ending;  // as in JobView, with what led to it:
+  int exit_code = 0;
+  std::vector<std::string> reasons;
+};
+
+class Recovery {
+ public:
+  Recovery(Tables& tables, Placer& placer, Ending& ending)
+      : tables_(tables), placer_(placer), ending_(ending) {}
+
+  // Jobs that are known or final are left out. Afterwards the head waits for the nodes of the
+  // others (NodeTable::is_awaiting) for rejoin_grace.
+  void recover(const std::vector<RecoveredJob>& jobs, Step& step);
+
+ private:
+  void recover_one(const RecoveredJob& recovered, Step& step);
+  void recover_waiting(Job& job, const RecoveredJob& recovered, Step& step);
+  void recover_placed(Job& job, const RecoveredJob& recovered, Step& step);
+  bool fill_cells(Job& job, const RecoveredJob& recovered) const;
+
+  Tables& tables_;
+  Placer& placer_;
+  Ending& ending_;
+};
+
+}  // namespace score::gang

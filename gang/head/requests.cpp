@@ -1,0 +1,156 @@
+// This file is tested by cluster_test.cpp.
+#include "gang/head/requests.hpp"
+
+#include "gang/schedule/request_check.hpp"
+
+namespace score::gang {
+
+namespace limits = base::limits;
+using base::Errc;
+using base::fail;
+using base::Result;
+
+namespace {
+
+constexpr int kMaxSignal = 64;
+
+const char* reason_of(EndCause cause) {
+  switch (cause) {
+    case EndCause::User:
+      return "cancelled by its owner";
+    case EndCause::Operator:
+      return "cancelled by an operator";
+    case EndCause::FrontEndGone:
+      return "its front end exited or lost its connection";
+    case EndCause::Shutdown:
+      return "the cluster was shut down";
+  }
+  return "";
+}
+
+}  // namespace
+
+Result<Job*> Requests::in_state(JobId id, JobState state, const char* otherwise) {
+  auto job = p_.tables.jobs.live(id);
+  if (!job || (*job)->state == state) return job;
+  return fail(Errc::WrongState, "job {} is {}, not {}", id, to_string((*job)->state), otherwise);
+}
+
+// Places it at once if that is possible; else it is in line.
+void Requests::try_new(Job& job, Step& step) {
+  if (p_.placer.try_new(job)) return p_.launching.launch(job, step);
+  step.job_changed(job.id);
+}
+
+Result<void> Requests::submit(JobId id, UserId user, const base::ResourceRequest& request,
+                              Step& step) {
+  JobTable& jobs = p_.tables.jobs;
+  if (jobs.contains(id) || id == JobId{0}) return fail(Errc::Exists, "job {} exists already", id);
+  if (jobs.live_count() >= limits::kMaxActiveJobs) {
+    return fail(Errc::Busy, "{} jobs are queued or running already", jobs.live_count());
+  }
+  const auto shape = check_request(p_.tables.nodes, request, p_.tables.config.overcommit);
+  if (!shape) return shape.error();
+  Job& job = jobs.add(id, user, request, *shape);
+  job.allowed = allowed_nodes(p_.tables.nodes, request);
+  job.submitted = step.now;
+  if (!request.held) {
+    try_new(job, step);
+  } else {
+    step.job_changed(id);
+  }
+  return {};
+}
+
+Result<void> Requests::cancel(JobId id, EndCause cause, Step& step) {
+  const auto job = p_.tables.jobs.live(id);
+  if (!job) return job.error();
+  p_.ending.cancel(**job, {JobState::Cancelled, reason_of(cause), base::kExitInterrupted}, step);
+  return {};
+}
+
+Result<void> Requests::signal(JobId id, int signal, Step& step) {
+  const auto found = p_.tables.jobs.live(id);
+  if (!found) return found.error();
+  const Job& job = **found;
+  if (job.state != JobState::Running && job.state != JobState::Suspended) {
+    return fail(Errc::WrongState, "job {} is {}, not running", id, to_string(job.state));
+  }
+  if (signal < 1 || signal > kMaxSignal) return fail(Errc::Malformed, "no signal {}", signal);
+  for (const std::size_t m : job.members.in(Member::Started)) {
+    p_.tables.nodes.send(job.cells.nodes[m], base::SignalTasks{job.attempt(), signal}, step);
+  }
+  return {};
+}
+
+Result<void> Requests::suspend(JobId id, Step& step) {
+  const auto found = p_.tables.jobs.live(id);
+  if (!found) return found.error();
+  Job& job = **found;
+  if (job.state == JobState::Suspended) return {};
+  if (job.overlay()) return fail(Errc::Unsupported, "job {} is outside the timetable", id);
+  if (auto running = in_state(id, JobState::Running, "running"); !running) return running.error();
+  job.forget_activity();
+  p_.tables.jobs.change(job, JobEvent::Suspend, step);
+  return {};
+}
+
+Result<void> Requests::resume(JobId id, Step& step) {
+  const auto found = p_.tables.jobs.live(id);
+  if (!found) return found.error();
+  Job& job = **found;
+  if (job.state == JobState::Running) return {};
+  if (auto held = in_state(id, JobState::Suspended, "suspended"); !held) return held.error();
+  p_.tables.jobs.change(job, JobEvent::Resume, step);
+  p_.idle.judge(job, step);
+  return {};
+}
+
+Result<void> Requests::hold(JobId id, Step& step) {
+  const auto job = in_state(id, JobState::Pending, "waiting");
+  if (!job) return job.error();
+  (*job)->request.held = true;
+  p_.placer.withdraw(**job);
+  step.job_changed(id);
+  return {};
+}
+
+Result<void> Requests::release(JobId id, Step& step) {
+  const auto found = in_state(id, JobState::Pending, "waiting");
+  if (!found) return found.error();
+  Job& job = **found;
+  if (!job.request.held) return {};
+  job.request.held = false;
+  const auto shape = check_request(p_.tables.nodes, job.request, p_.tables.config.overcommit);
+  if (shape) {
+    job.shape = *shape;
+    try_new(job, step);
+  } else {  // nodes became known meanwhile
+    p_.ending.end(job, {JobState::LaunchFailed, shape.error().context()}, step);
+  }
+  return {};
+}
+
+Result<void> Requests::set_weight(JobId id, std::uint32_t weight, Step& step) {
+  const auto job = p_.tables.jobs.live(id);
+  if (!job) return job.error();
+  if (weight < limits::kMinWeight || weight > limits::kMaxWeight) {
+    return fail(Errc::TooLarge, "weight {} is outside {} ... {}", weight, limits::kMinWeight,
+                limits::kMaxWeight);
+  }
+  (*job)->request.weight = weight;
+  p_.tables.jobs.mark_changed();
+  step.job_changed(id);
+  return {};
+}
+
+// A waiting job is at its new place in line at once; a running one will be, should it lose a node.
+Result<void> Requests::set_priority(JobId id, std::int32_t priority, Step& step) {
+  const auto job = p_.tables.jobs.live(id);
+  if (!job) return job.error();
+  p_.placer.set_priority(**job, priority);
+  step.job_changed(id);
+  return {};
+}
+
+}  // namespace score::gang

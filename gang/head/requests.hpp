@@ -1,0 +1,41 @@
+#pragma once
+// What users and operators ask of jobs. A request that is refused changes nothing.
+
+#include "gang/lifecycle/launching.hpp"
+
+namespace score::gang {
+
+enum class EndCause : std::uint8_t { User, Operator, FrontEndGone, Shutdown };
+
+class Requests {
+ public:
+  struct Parts {
+    Tables& tables;
+    Placer& placer;
+    Ending& ending;
+    IdleJobs& idle;
+    Launching& launching;
+  };
+
+  explicit Requests(const Parts& parts) : p_(parts) {}
+
+  base::Result<void> submit(JobId id, UserId user, const base::ResourceRequest& request,
+                            Step& step);
+  base::Result<void> cancel(JobId id, EndCause cause, Step& step);
+  base::Result<void> signal(JobId id, int signal, Step& step);
+  base::Result<void> suspend(JobId id, Step& step);
+  base::Result<void> resume(JobId id, Step& step);
+  base::Result<void> hold(JobId id, Step& step);
+  base::Result<void> release(JobId id, Step& step);
+  base::Result<void> set_weight(JobId id, std::uint32_t weight, Step& step);
+  base::Result<void> set_priority(JobId id, std::int32_t priority, Step& step);
+
+ private:
+  // The job, if it is in this state. The error says that it is not `otherwise`.
+  base::Result<Job*> in_state(JobId id, JobState state, const char* otherwise);
+  void try_new(Job& job, Step& step);
+
+  Parts p_;
+};
+
+}  // namespace score::gang

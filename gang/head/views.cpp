@@ -1,0 +1,114 @@
+// This file is tested by placement_test.cpp.
+#include "gang/head/views.hpp"
+
+#include "gang/head/wait_reasons.hpp"
+#include "gang/lifecycle/idle_jobs.hpp"
+#include "gang/schedule/request_check.hpp"
+
+namespace score::gang {
+
+namespace {
+
+SlotIndex slot_of(std::size_t position) {
+  return SlotIndex{static_cast<std::uint32_t>(position)};
+}
+
+void fill_share(JobView& v, const Job& job, const Cycle& cycle) {
+  std::uint32_t slices = 0;
+  for (const RowId row : job.time.rows()) slices += cycle.slices_of(row);
+  v.rows_used = static_cast<std::uint32_t>(job.time.rows().size());
+  if (slices > 0) v.share = static_cast<double>(slices) / static_cast<double>(cycle.order.size());
+  if (job.overlay() && job.state == JobState::Running) v.share = 1;
+}
+
+std::vector<std::string> reasons_of(const Shown& shown, const Job& job) {
+  if (job.state == JobState::Pending) return wait_reasons(shown.tables, shown.placer, job);
+  std::vector<std::string> reasons = job.outcome.reasons();
+  if (job.idleness.activity() == JobActivity::Deadlocked) reasons.emplace_back(kDeadlockReason);
+  return reasons;
+}
+
+}  // namespace
+
+JobView view_of(const Shown& shown, const Job& job, TimePoint now) {
+  JobView v;
+  v.id = job.id;
+  v.user = job.user;
+  v.attempt = job.attempts == 0 ? AttemptId{0} : job.attempt();
+  v.state = job.state;
+  v.request = job.request;
+  for (const NodeIndex node : job.cells.nodes) v.nodes.push_back(shown.tables.nodes[node].id);
+  v.tasks_on_node = job.tasks_on_node;
+  v.cores = job.cells.cores;
+  v.tasks_per_core = job.shape.tasks_per_core;
+  if (const auto row = shown.placer.matrix().position(job.home); row && job.placed) {
+    v.slot = slot_of(*row);
+  }
+  fill_share(v, job, shown.publisher.cycles().newest());
+  v.scheduled = shown.publisher.scheduled(job, now);
+  v.submitted = job.submitted;
+  v.started = job.started;
+  v.ended = job.ended;
+  v.reasons = reasons_of(shown, job);
+  v.exit_code = job.outcome.exit_code();
+  v.exits = job.outcome.exits();
+  v.ending = job.outcome.ending();
+  v.keep_going = job.keep_going;
+  v.activity = job.idleness.activity();
+  v.background = job.background;
+  v.restarts = job.restarts;
+  v.lost = job.lost;
+  return v;
+}
+
+NodeView view_of(const Shown& shown, NodeIndex index) {
+  const Node& node = shown.tables.nodes[index];
+  const Reservations& here = shown.placer.on_node(index);
+  return {node.id,           node.info,        node.state,  node.drained,
+          node.drain_reason, node.down_reason, here.memory, {here.jobs.begin(), here.jobs.end()}};
+}
+
+MatrixView matrix_view(const Shown& shown) {
+  const Cycle& cycle = shown.publisher.cycles().newest();
+  MatrixView v{shown.publisher.epoch(), shown.tables.config.quantum, cycle.length(), {}};
+  if (!cycle.order.empty()) v.start = cycle.start;
+  std::vector<std::vector<JobId>> in_row(cycle.rows.size());
+  for (const JobId id : shown.tables.jobs.active()) {
+    for (const RowId row : shown.tables.jobs.at(id).time.rows()) {
+      if (const auto index = cycle.index_of(row)) in_row[*index].push_back(id);
+    }
+  }
+  for (const std::uint32_t index : cycle.order) {
+    const auto position = shown.placer.matrix().position(cycle.rows[index]).value_or(0);
+    v.slices.push_back({slot_of(position), cycle.quantum, in_row[index]});
+  }
+  return v;
+}
+
+// As a submission, with a job that is in no list.
+base::Result<JobView> plan_view(const Shown& shown, const base::ResourceRequest& request) {
+  const NodeTable& nodes = shown.tables.nodes;
+  const auto shape = check_request(nodes, request, shown.tables.config.overcommit);
+  if (!shape) return shape.error();
+  Job job;
+  job.request = request;
+  job.shape = *shape;
+  job.allowed = allowed_nodes(nodes, request);
+  job.wait = shown.tables.jobs.next_wait_key(request, JobId{0});
+  JobView v;
+  v.request = request;
+  v.tasks_per_core = shape->tasks_per_core;
+  const auto spot =
+      request.held || nodes.is_awaiting() ? std::nullopt : shown.placer.find_spot(job);
+  if (!spot) {
+    v.reasons = wait_reasons(shown.tables, shown.placer, job);
+    return v;
+  }
+  v.state = JobState::Launching;
+  for (const NodeIndex node : spot->choice.nodes) v.nodes.push_back(nodes[node].id);
+  v.tasks_on_node = spot->choice.tasks_on_node;
+  if (!job.overlay()) v.slot = slot_of(spot->row.value_or(shown.placer.matrix().row_count()));
+  return v;
+}
+
+}  // namespace score::gang

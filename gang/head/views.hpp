@@ -1,0 +1,80 @@
+#pragma once
+// What commands and the dashboard show of nodes, jobs and the matrix.
+
+#include "gang/schedule/placer.hpp"
+#include "gang/schedule/publisher.hpp"
+#include "gang/state/tables.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace score::gang {
+
+struct NodeView {
+  NodeId id{0};
+  base::NodeInfo info;
+  NodeState state = NodeState::Unknown;
+  bool drained = false;
+  std::string drain_reason;
+  std::string down_reason;
+  base::Bytes memory_reserved{0};
+  std::vector<JobId> jobs;
+};
+
+struct JobView {
+  JobId id{0};
+  UserId user{0};
+  AttemptId attempt{0};  // value 0 until placed
+  JobState state = JobState::Pending;
+  base::ResourceRequest request;
+  std::vector<NodeId> nodes;                 // [node index]; empty until placed
+  std::vector<std::uint32_t> tasks_on_node;  // [node index]
+  std::optional<SlotIndex> slot;             // home row
+  std::uint32_t rows_used = 0;               // home row and those won by unification
+  double share = 0;                          // fraction of time it is scheduled now, 0 ... 1
+  Duration scheduled{0};  // time its gang was scheduled so far, from the timetable
+  std::optional<TimePoint> submitted, started, ended;
+  // Why it waits, all reasons; or how it ended, the cause first.
+  std::vector<std::string> reasons;
+  int exit_code = 0;  // highest of tasks, 128+signal, 124 limit, 125 error, 126/127 launch
+  std::vector<base::TaskExit> exits;
+  std::optional<JobState> ending;  // while Completing: the final state it will reach
+  bool keep_going = false;
+  JobActivity activity = JobActivity::Busy;
+  bool background = false;                        // idle, and out of the timetable for others
+  std::uint32_t restarts = 0;                     // how often it was requeued
+  std::string lost;                               // why, the last time
+  std::vector<std::vector<std::uint32_t>> cores;  // [node index]; empty until placed
+  std::uint32_t tasks_per_core = 1;               // > 1: so many share the cores of one task
+};
+
+// One slice of the current cycle, for display.
+struct SliceView {
+  SlotIndex slot{0};
+  Duration length{0};
+  std::vector<JobId> jobs;
+};
+
+struct MatrixView {
+  Epoch epoch{0};
+  Duration quantum{0};
+  Duration cycle{0};
+  std::vector<SliceView> slices;
+  std::optional<TimePoint> start{};  // of a cycle: the slices follow from here, again and again
+};
+
+// The parts that are shown.
+struct Shown {
+  const Tables& tables;
+  const Placer& placer;
+  const Publisher& publisher;
+};
+
+JobView view_of(const Shown& shown, const Job& job, TimePoint now);
+NodeView view_of(const Shown& shown, NodeIndex node);
+MatrixView matrix_view(const Shown& shown);
+// What the request would come to if it was submitted now. The error is the one of a submission.
+base::Result<JobView> plan_view(const Shown& shown, const base::ResourceRequest& request);
+
+}  // namespace score::gang

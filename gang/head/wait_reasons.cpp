@@ -1,0 +1,120 @@
+// This file is tested by placement_test.cpp.
+#include "gang/head/wait_reasons.hpp"
+
+#include "base/text/hostlist.hpp"
+#include "gang/schedule/request_check.hpp"
+
+#include <algorithm>
+#include <map>
+#include <span>
+
+namespace score::gang {
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+constexpr std::size_t kMaxNamesBytes = 160;  // in a reason: it is a line of a table
+constexpr std::size_t kNamesShown = 8;       // where all of them are too many
+
+std::string join(const Names& names) {
+  std::string all = base::compress_hostlist(names);
+  if (all.size() <= kMaxNamesBytes || names.size() <= kNamesShown) return all;
+  const std::span first(names.data(), kNamesShown);
+  return fmt::format("{} and {} more", base::compress_hostlist(first), names.size() - kNamesShown);
+}
+
+struct Reasons {
+  const Tables& tables;
+  const Placer& placer;
+  const Job& job;
+  bool has_spot = false;
+  Names out{};
+
+  // nullptr: the job may be placed there.
+  [[nodiscard]] const char* why_unusable(NodeIndex index) const {
+    const Node& node = tables.nodes[index];
+    if (node.drained) return "drained";
+    if (node.state == NodeState::Unknown) return "not seen yet";
+    if (node.state == NodeState::Down) return "down";
+    if (node.state == NodeState::Suspect) return "suspect";
+    if (!node.zombies.empty()) return "still ending an earlier job";
+    return placer.may_use(job, index) ? nullptr : "busy";
+  }
+
+  void add_recovery() {
+    Names awaited;
+    for (NodeIndex node = 0; node < tables.nodes.size(); ++node) {
+      if (tables.nodes.is_awaited(node)) awaited.push_back(tables.nodes.name(node));
+    }
+    if (awaited.empty()) return;
+    out.push_back(fmt::format("the head restarted and waits for {}", join(awaited)));
+  }
+
+  void add_nodes() {
+    std::map<std::string, Names> unusable;
+    std::uint32_t usable = 0;
+    for (NodeIndex node = 0; node < tables.nodes.size(); ++node) {
+      if (!is_allowed(job.allowed, node)) continue;
+      if (const char* why = why_unusable(node)) {
+        unusable[why].push_back(tables.nodes.name(node));
+      } else {
+        ++usable;
+      }
+    }
+    const std::uint32_t needed = std::max(1U, job.shape.nodes);
+    if (usable < needed) {
+      out.push_back(fmt::format("needs {} nodes, {} can be used", needed, usable));
+    }
+    if (has_spot) return;
+    for (const auto& [why, which] : unusable) {
+      out.push_back(fmt::format("{}: {}", why, join(which)));
+    }
+  }
+
+  void add_room() {
+    if (has_spot) return;
+    Names memory;
+    Names exclusive;
+    Names occupied;
+    for (NodeIndex node = 0; node < tables.nodes.size(); ++node) {
+      if (!placer.may_use(job, node)) continue;
+      const std::string& name = tables.nodes.name(node);
+      if (placer.free_memory(job, node) < job.shape.memory) memory.push_back(name);
+      if (job.overlay()) continue;
+      if (placer.on_node(node).exclusive) exclusive.push_back(name);
+      if (placer.matrix().load(node) > 0) occupied.push_back(name);
+    }
+    if (!memory.empty()) {
+      out.push_back(fmt::format("memory: {} per node is not free on {}",
+                                base::human_bytes(job.shape.memory), join(memory)));
+    }
+    if (!exclusive.empty()) out.push_back(fmt::format("exclusive jobs hold {}", join(exclusive)));
+    if (job.is_exclusive() && !occupied.empty()) {
+      out.push_back(fmt::format("exclusive: other jobs hold {}", join(occupied)));
+    } else if (!job.overlay() && placer.matrix().row_count() >= tables.config.max_slots) {
+      out.push_back(
+          fmt::format("too few free cores in each of the {} slots", tables.config.max_slots));
+    }
+    if (const auto ahead = placer.behind(job)) {
+      out.push_back(fmt::format("room is kept for job {}, which is ahead in the queue", *ahead));
+    }
+  }
+};
+
+}  // namespace
+
+Names wait_reasons(const Tables& tables, const Placer& placer, const Job& job) {
+  Reasons reasons{tables, placer, job, placer.find_spot(job).has_value()};
+  if (job.request.held) reasons.out.emplace_back("held until it is released");
+  reasons.add_recovery();
+  reasons.add_nodes();
+  reasons.add_room();
+  if (reasons.out.empty()) {
+    reasons.out.emplace_back(reasons.has_spot ? "will be placed at the next scheduling pass"
+                                              : "the usable nodes have too few cores");
+  }
+  return std::move(reasons.out);
+}
+
+}  // namespace score::gang

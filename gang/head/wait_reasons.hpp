@@ -1,0 +1,13 @@
+#pragma once
+// Why a job waits, for its user: all reasons, one line each.
+
+#include "gang/schedule/placer.hpp"
+
+#include <string>
+#include <vector>
+
+namespace score::gang {
+
+std::vector<std::string> wait_reasons(const Tables& tables, const Placer& placer, const Job& job);
+
+}  // namespace score::gang

@@ -1,0 +1,80 @@
+// Each node reports of its share of an attempt whether it is idle, and how many messages its
+// contexts have sent and received; it reports a change after two equal checks in a row.
+//
+// A job is idle when all its shares are. If as many messages were received as sent, nothing is in
+// flight that could wake one of them, and it is idle at once: a node's two checks, made at the same
+// slice ends on all nodes of a gang, are the two waves of Mattern's four counters (1987). If not, a
+// task sleeps beside a message that it will not take soon; then the job is idle after
+// IdleLimits::unsettled. The first share that is busy makes the job busy.
+//
+// A job of which every task waits for a message is deadlocked: none can send one. That is decided
+// after IdleLimits::deadlock_after, in which every node has checked again several times.
+#include "gang/job/idleness.hpp"
+
+namespace score::gang {
+
+using base::Duration;
+using base::TimePoint;
+
+namespace {
+
+// How long the condition has held by now; notes since when.
+Duration held_for(std::optional<TimePoint>& since, bool holds, TimePoint now) {
+  since = holds ? since.value_or(now) : std::optional<TimePoint>{};
+  return holds ? now - *since : Duration{0};
+}
+
+}  // namespace
+
+void Idleness::begin(std::size_t member_count) {
+  reset();
+  shares_.assign(member_count, {});
+}
+
+void Idleness::reset() {
+  idle_since_.reset();
+  waits_since_.reset();
+  judge_again_.reset();
+  activity_ = JobActivity::Busy;
+}
+
+void Idleness::report(std::size_t member, const base::Activity& activity) {
+  shares_[member] = activity;
+}
+
+// A share that has ended can neither act nor send. What it had sent is not known, so the messages
+// do not settle any more. A job that has not begun everywhere waits for nothing of its own.
+Idleness::Whole Idleness::whole(const Members& members) const {
+  if (!members.not_begun().empty()) return {};
+  Whole whole{true, true, true};
+  std::uint64_t in_flight = 0;  // sent and not received, modulo 2^64
+  for (std::size_t m = 0; m < members.count(); ++m) {
+    if (members.is_gone(m)) {
+      whole.settled = false;
+      continue;
+    }
+    const base::Activity& share = shares_[m];
+    if (!share.idle) return {};
+    whole.waits &= share.waits;
+    in_flight += share.sent - share.received;
+  }
+  whole.settled &= in_flight == 0;
+  return whole;
+}
+
+JobActivity Idleness::judge(const Members& members, TimePoint now, const IdleLimits& limits) {
+  const Whole all = whole(members);
+  const Duration idle = held_for(idle_since_, all.idle, now);
+  const Duration waits = held_for(waits_since_, all.waits, now);
+  judge_again_.reset();
+  if (!all.idle) return activity_ = JobActivity::Busy;
+  if (activity_ == JobActivity::Busy && !all.settled && idle < limits.unsettled) {
+    judge_again_ = *idle_since_ + limits.unsettled;
+    return activity_;
+  }
+  if (all.waits && waits >= limits.deadlock_after) return activity_ = JobActivity::Deadlocked;
+  if (all.waits) judge_again_ = *waits_since_ + limits.deadlock_after;
+  return activity_ = JobActivity::Idle;
+}
+
+}  // namespace score::gang

@@ -1,0 +1,72 @@
+#include "gang/job/idleness.hpp"
+
+#include <gtest/gtest.h>
+
+namespace score::gang {
+namespace {
+
+using base::TimePoint;
+using namespace std::chrono_literals;
+
+constexpr IdleLimits kLimits{1s, 3s};
+constexpr TimePoint kStart{10s};
+
+struct TwoShares {
+  TwoShares() {
+    members.ask_all(2);
+    idleness.begin(2);
+  }
+
+  JobActivity report(const base::Activity& first, const base::Activity& second, TimePoint at) {
+    idleness.report(0, first);
+    idleness.report(1, second);
+    return idleness.judge(members, at, kLimits);
+  }
+
+  Members members;
+  Idleness idleness;
+};
+
+TEST(Idleness, AJobIsIdleWhenAllItsSharesAre) {
+  TwoShares job;
+  EXPECT_EQ(job.report({.idle = true}, {}, kStart), JobActivity::Busy);
+  EXPECT_EQ(job.report({.idle = true}, {.idle = true}, kStart), JobActivity::Idle);
+  EXPECT_FALSE(job.idleness.judge_again());
+  EXPECT_EQ(job.report({.idle = true}, {}, kStart), JobActivity::Busy);
+}
+
+TEST(Idleness, MessagesInFlightDelayIt) {
+  TwoShares job;
+  const base::Activity sent{.idle = true, .sent = 5};
+  EXPECT_EQ(job.report(sent, {.idle = true, .received = 4}, kStart), JobActivity::Busy);
+  EXPECT_EQ(job.idleness.judge_again(), kStart + 1s);
+  EXPECT_EQ(job.idleness.judge(job.members, kStart + 1s, kLimits), JobActivity::Idle);
+}
+
+TEST(Idleness, AShareThatHasEndedIsNotAsked) {
+  TwoShares job;
+  job.members.gone(1);
+  EXPECT_EQ(job.report({.idle = true}, {}, kStart), JobActivity::Busy) << "what it sent is unknown";
+  EXPECT_EQ(job.idleness.judge(job.members, kStart + 1s, kLimits), JobActivity::Idle);
+}
+
+TEST(Idleness, AJobThatHasNotBegunEverywhereIsBusy) {
+  TwoShares job;
+  job.members.start(1, 0s);
+  EXPECT_EQ(job.report({.idle = true}, {.idle = true}, kStart), JobActivity::Busy);
+}
+
+TEST(Idleness, AJobThatWaitsForMessagesOnlyIsDeadlockedAfterAWhile) {
+  TwoShares job;
+  const base::Activity waits{.idle = true, .waits = true};
+  EXPECT_EQ(job.report(waits, waits, kStart), JobActivity::Idle);
+  EXPECT_EQ(job.idleness.judge_again(), kStart + 3s);
+  EXPECT_EQ(job.report(waits, {}, kStart + 2s), JobActivity::Busy);
+  EXPECT_EQ(job.report(waits, waits, kStart + 3s), JobActivity::Idle) << "counted anew";
+  EXPECT_EQ(job.idleness.judge(job.members, kStart + 6s, kLimits), JobActivity::Deadlocked);
+  job.idleness.reset();
+  EXPECT_EQ(job.idleness.activity(), JobActivity::Busy);
+}
+
+}  // namespace
+}  // namespace score::gang

@@ -1,0 +1,56 @@
+#include "gang/job/members.hpp"
+
+namespace score::gang {
+
+void Members::ask_all(std::size_t count) {
+  *this = {};
+  states_.assign(count, Member::Asked);
+  asked_ = remaining_ = count;
+}
+
+void Members::assume_started(std::size_t count) {
+  *this = {};
+  states_.assign(count, Member::Started);
+  remaining_ = count;
+  for (std::size_t m = 0; m < count; ++m) not_begun_.insert(m);
+}
+
+std::vector<std::size_t> Members::in(Member state) const {
+  std::vector<std::size_t> out;
+  for (std::size_t m = 0; m < states_.size(); ++m) {
+    if (states_[m] == state) out.push_back(m);
+  }
+  return out;
+}
+
+bool Members::prepared(std::size_t member) {
+  if (states_[member] != Member::Asked) return false;
+  states_[member] = Member::Prepared;
+  return --asked_ == 0;
+}
+
+void Members::ask_again(std::size_t member) {
+  if (states_[member] != Member::Asked) ++asked_;
+  states_[member] = Member::Asked;
+}
+
+void Members::start(std::size_t member, base::Duration scheduled) {
+  states_[member] = Member::Started;
+  not_begun_.insert(member);
+  start_scheduled_ = scheduled;
+}
+
+bool Members::began(std::size_t member) {
+  return not_begun_.erase(member) > 0;
+}
+
+bool Members::gone(std::size_t member) {
+  if (states_[member] == Member::Gone) return false;
+  if (states_[member] == Member::Asked) --asked_;
+  states_[member] = Member::Gone;
+  not_begun_.erase(member);
+  --remaining_;
+  return true;
+}
+
+}  // namespace score::gang

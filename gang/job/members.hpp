@@ -1,0 +1,62 @@
+#pragma once
+// How far each node of an attempt is. A member is a node of the attempt, named by its index within
+// the job.
+
+#include "base/time.hpp"
+
+#include <cstdint>
+#include <set>
+#include <vector>
+
+namespace score::gang {
+
+enum class Member : std::uint8_t {
+  Asked,     // PrepareTasks was sent
+  Prepared,  // it could start at once
+  Started,   // StartTasks was sent
+  Gone,      // nothing of the attempt runs there, or the node is lost
+};
+
+class Members {
+ public:
+  void ask_all(std::size_t count);
+  // After a restart of the head: all were told to start, and none has confirmed it.
+  void assume_started(std::size_t count);
+
+  [[nodiscard]] std::size_t count() const { return states_.size(); }
+
+  [[nodiscard]] Member operator[](std::size_t member) const { return states_[member]; }
+
+  [[nodiscard]] bool is_gone(std::size_t member) const { return states_[member] == Member::Gone; }
+
+  // Members that are not Gone.
+  [[nodiscard]] std::size_t remaining() const { return remaining_; }
+
+  [[nodiscard]] std::vector<std::size_t> in(Member state) const;
+
+  // Has effect on an Asked member only. True if no other answer is missing.
+  bool prepared(std::size_t member);
+  // A member of an attempt that is being launched has lost what it prepared.
+  void ask_again(std::size_t member);
+  // StartTasks is sent; the job has been scheduled for `scheduled` so far.
+  void start(std::size_t member, base::Duration scheduled);
+  // The member's tasks exist. False if that is known, or it was not told to start.
+  bool began(std::size_t member);
+  // False if it was Gone already.
+  bool gone(std::size_t member);
+
+  // Told to start, but not known to have begun; ascending.
+  [[nodiscard]] const std::set<std::size_t>& not_begun() const { return not_begun_; }
+
+  // Scheduled time of the job when a member was last told to start.
+  [[nodiscard]] base::Duration start_scheduled() const { return start_scheduled_; }
+
+ private:
+  std::vector<Member> states_;  // [member]
+  std::size_t asked_ = 0;
+  std::size_t remaining_ = 0;
+  std::set<std::size_t> not_begun_;
+  base::Duration start_scheduled_{0};
+};
+
+}  // namespace score::gang

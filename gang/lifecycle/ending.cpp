@@ -1,0 +1,207 @@
+// This file is tested by lifecycle_test.cpp and gang/head/cluster_test.cpp.
+#include "gang/lifecycle/ending.hpp"
+
+#include "gang/schedule/request_check.hpp"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+
+namespace score::gang {
+
+namespace {
+
+// Signals that a task does not send to itself because its peers have gone.
+bool is_crash(int signal) {
+  constexpr std::array kCrashes{SIGKILL, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+  return std::ranges::find(kCrashes, signal) != kCrashes.end();
+}
+
+// Of an exit code that a node reports: only 1 ... 255 are failures.
+int failure_code(int reported, int otherwise) {
+  return reported >= 1 && reported <= 255 ? reported : otherwise;
+}
+
+}  // namespace
+
+const std::string& Ending::name_of(const Job& job, std::size_t member) const {
+  return tables_.nodes.name(job.cells.nodes[member]);
+}
+
+// ---- what nodes report ------------------------------------------------------------------------
+
+bool Ending::record(Job& job, std::size_t member, const base::TaskExit& exit) {
+  const Outcome::Recorded recorded = job.outcome.record(member, exit);
+  if (recorded == Outcome::Recorded::Impossible) ++tables_.counters.stale_reports;
+  return recorded == Outcome::Recorded::New;
+}
+
+void Ending::task_ended(Job& job, std::size_t member, const base::TaskExit& exit, Step& step) {
+  if (record(job, member, exit)) judge(job, member, exit, step);
+}
+
+std::string Ending::failure_of(const Job& job, std::size_t member,
+                               const base::TaskExit& exit) const {
+  const std::string how = exit.signal != 0 ? fmt::format("was killed by signal {}", exit.signal)
+                                           : fmt::format("exited with {}", exit.code);
+  return fmt::format("rank {} on {} {}", exit.rank, name_of(job, member), how);
+}
+
+// Of a job that kept going: the lowest rank that failed, and how many more.
+std::string Ending::failures_of(const Job& job) const {
+  const auto failed = job.outcome.failed();
+  if (!failed) return {};
+  std::string text = failure_of(job, failed->member, failed->exit);
+  if (failed->count > 1) text += fmt::format(", and {} more failed", failed->count - 1);
+  return text;
+}
+
+void Ending::judge(Job& job, std::size_t member, const base::TaskExit& exit, Step& step) {
+  if (job.keep_going || code_of(exit) == 0) return;
+  const bool is_own_end = !job.outcome.ending() || exit.was_ending;
+  blame(job,
+        {failure_of(job, member, exit), code_of(exit), exit.ended,
+         is_own_end && is_crash(exit.signal)},
+        step);
+}
+
+void Ending::blame(Job& job, Failure failure, Step& step) {
+  if (job.outcome.ending()) return job.outcome.explain(std::move(failure));
+  job.outcome.decide(std::move(failure));
+  carry_out(job, step);
+}
+
+void Ending::aborted(Job& job, std::size_t member, const base::AbortRequested& message,
+                     Step& step) {
+  std::string reason = fmt::format("rank {} on {} aborted with {}", message.rank,
+                                   name_of(job, member), message.code);
+  if (!message.message.empty()) reason += ": " + message.message;
+  blame(job, {std::move(reason), failure_code(message.code, 1), message.asked, message.left}, step);
+}
+
+void Ending::refused(Job& job, std::size_t member, const base::Refused& message, Step& step) {
+  const bool is_launch = job.state == JobState::Launching;
+  end(job,
+      {is_launch ? JobState::LaunchFailed : JobState::NodeFailed,
+       fmt::format("{}: {}", name_of(job, member), message.reason),
+       failure_code(message.exit_code, base::kExitError)},
+      step);
+  gone(job, member, step);
+}
+
+void Ending::exited(Job& job, std::size_t member, const base::Exited& message, Step& step) {
+  std::vector<base::TaskExit> fresh;
+  for (const base::TaskExit& exit : message.exits) {
+    if (record(job, member, exit)) fresh.push_back(exit);
+  }
+  const std::string& name = name_of(job, member);
+  const std::string why = message.reason.empty() ? "ended before it was started" : message.reason;
+  if (job.members[member] != Member::Started) {
+    end(job, {JobState::LaunchFailed, fmt::format("{}: {}", name, why)}, step);
+  } else if (!message.reason.empty()) {
+    const int code = job.outcome.exit_code();
+    end(job,
+        {JobState::Failed, fmt::format("{}: {}", name, why), code != 0 ? code : base::kExitError},
+        step);
+  }
+  for (const base::TaskExit& exit : fresh) judge(job, member, exit, step);
+  if (!job.outcome.has_all_exits_of(member)) {
+    end(job, {JobState::NodeFailed, fmt::format("{} did not report how its tasks ended", name)},
+        step);
+  }
+  gone(job, member, step);
+}
+
+void Ending::gone(Job& job, std::size_t member, Step& step) {
+  if (!job.members.gone(member)) return;
+  if (job.members.remaining() == 0) return finish(job, step);
+  meetings_.hold_complete(job, step);
+}
+
+// ---- the decision -----------------------------------------------------------------------------
+
+void Ending::end(Job& job, End end, Step& step) {
+  if (job.outcome.ending() || base::is_final(job.state)) return;
+  job.outcome.decide(end.state, std::move(end.reason), end.exit_code);
+  carry_out(job, step);
+}
+
+void Ending::cancel(Job& job, End end, Step& step) {
+  if (!will_requeue(job)) return this->end(job, std::move(end), step);
+  job.outcome.cancel_requeue(end.state, end.reason, end.exit_code);
+  step.job_changed(job.id);
+}
+
+// The outcome knows the end: the job leaves the line and the timetable.
+void Ending::decide(Job& job, Step& step) {
+  placer_.withdraw(job);
+  publisher_.stop(job, step.now);
+  job.forget_activity();
+  tables_.jobs.change(job, JobEvent::End, step);
+}
+
+void Ending::carry_out(Job& job, Step& step) {
+  decide(job, step);
+  if (job.members.remaining() == 0) return finish(job, step);
+  tables_.deadlines.clear(job.id);
+  tables_.deadlines.set(job.id, DeadlineKind::Kill, step.now + tables_.config.kill_deadline);
+  for (std::size_t m = 0; m < job.members.count(); ++m) {
+    if (job.members.is_gone(m)) continue;
+    tables_.nodes.send(job.cells.nodes[m], base::KillTasks{job.attempt()}, step);
+  }
+}
+
+// Nothing of the attempt is left.
+void Ending::finish(Job& job, Step& step) {
+  if (!job.outcome.ending()) {  // all tasks ended by themselves
+    const int code = job.outcome.exit_code();
+    job.outcome.decide(code == 0 ? JobState::Completed : JobState::Failed, failures_of(job), code);
+    decide(job, step);
+  }
+  tables_.deadlines.clear(job.id);
+  if (will_requeue(job)) return requeue(job, step);
+  tables_.jobs.end(job, step);
+  ++tables_.counters.jobs_ended;
+  clear_attempt(job, step);
+}
+
+void Ending::clear_attempt(Job& job, Step& step) {
+  if (!job.placed) return;
+  meetings_.forget(job.attempt());
+  placer_.unplace(job);
+  for (const NodeIndex node : job.cells.nodes) {
+    if (tables_.nodes[node].zombies.contains(job.attempt())) continue;
+    tables_.nodes.send(node, base::ForgetTasks{job.attempt()}, step);
+  }
+}
+
+// ---- once more --------------------------------------------------------------------------------
+
+// Attempts have numbers of their own, and there are no more of them. A job that can no longer run,
+// because nodes came back smaller or not at all, would wait for ever.
+bool Ending::will_requeue(const Job& job) const {
+  return job.outcome.ending() == JobState::NodeFailed && !job.overlay() &&
+         job.request.requeue == base::Requeue::Yes && job.restarts < tables_.config.max_requeues &&
+         job.attempts + 1 < base::kAttemptsPerJob &&
+         check_request(tables_.nodes, job.request, tables_.config.overcommit).has_value();
+}
+
+// In line again, in its old place, as if it had never run: nothing of the lost attempt counts.
+void Ending::requeue(Job& job, Step& step) {
+  ++job.restarts;
+  const std::vector<std::string>& reasons = job.outcome.reasons();
+  job.lost = reasons.empty() ? std::string() : reasons.front();
+  tables_.jobs.change(job, JobEvent::Requeue, step);
+  clear_attempt(job, step);
+  job.outcome = {};
+  job.time = {};
+  job.started.reset();
+  job.members = {};
+  job.cells = {};
+  job.tasks_on_node.clear();
+  const auto shape = check_request(tables_.nodes, job.request, tables_.config.overcommit);
+  if (shape) job.shape = *shape;
+  if (!job.request.held) placer_.enqueue(job);
+}
+
+}  // namespace score::gang

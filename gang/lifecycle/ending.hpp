@@ -1,0 +1,62 @@
+#pragma once
+// A job's end. It is decided once, by the first cause; then every node is told to kill, and the job
+// is final, or waits in line again, when nothing of it is left on any node.
+
+#include "gang/lifecycle/meetings.hpp"
+#include "gang/schedule/placer.hpp"
+#include "gang/schedule/publisher.hpp"
+#include "gang/state/tables.hpp"
+
+#include <string>
+
+namespace score::gang {
+
+// Why a job ends, for those who did not ask for it.
+struct End {
+  JobState state = JobState::Failed;  // final
+  std::string reason;
+  int exit_code = base::kExitError;
+};
+
+class Ending {
+ public:
+  Ending(Tables& tables, Placer& placer, Publisher& publisher, Meetings& meetings)
+      : tables_(tables), placer_(placer), publisher_(publisher), meetings_(meetings) {}
+
+  // Only the first end counts. A pending job is final at once.
+  void end(Job& job, End end, Step& step);
+  // As end(), of a job that may be about to be requeued: then it is not.
+  void cancel(Job& job, End end, Step& step);
+
+  // ---- what nodes report of an attempt
+  void exited(Job& job, std::size_t member, const base::Exited& message, Step& step);
+  void refused(Job& job, std::size_t member, const base::Refused& message, Step& step);
+  void aborted(Job& job, std::size_t member, const base::AbortRequested& message, Step& step);
+  // One task has ended.
+  void task_ended(Job& job, std::size_t member, const base::TaskExit& exit, Step& step);
+
+  // Nothing of the attempt is on the member any more, or the node is lost.
+  void gone(Job& job, std::size_t member, Step& step);
+
+ private:
+  bool record(Job& job, std::size_t member, const base::TaskExit& exit);
+  void judge(Job& job, std::size_t member, const base::TaskExit& exit, Step& step);
+  void blame(Job& job, Failure failure, Step& step);
+  void decide(Job& job, Step& step);
+  void carry_out(Job& job, Step& step);
+  void finish(Job& job, Step& step);
+  [[nodiscard]] bool will_requeue(const Job& job) const;
+  void requeue(Job& job, Step& step);
+  void clear_attempt(Job& job, Step& step);
+  [[nodiscard]] const std::string& name_of(const Job& job, std::size_t member) const;
+  [[nodiscard]] std::string failure_of(const Job& job, std::size_t member,
+                                       const base::TaskExit& exit) const;
+  [[nodiscard]] std::string failures_of(const Job& job) const;
+
+  Tables& tables_;
+  Placer& placer_;
+  Publisher& publisher_;
+  Meetings& meetings_;
+};
+
+}  // namespace score::gang

@@ -1,0 +1,113 @@
+// This file is tested by lifecycle_test.cpp and gang/head/launch_test.cpp.
+#include "gang/lifecycle/launching.hpp"
+
+#include "gang/lifecycle/text.hpp"
+
+#include <utility>
+
+namespace score::gang {
+
+template <typename Members>
+std::string Launching::names_of(const Job& job, const Members& members) const {
+  std::vector<std::string> names;
+  for (const std::size_t m : members) names.push_back(tables_.nodes.name(job.cells.nodes[m]));
+  return fmt::format("{}", fmt::join(names, ","));
+}
+
+void Launching::launch(Job& job, Step& step) {
+  const std::size_t count = job.cells.nodes.size();
+  ++job.attempts;
+  job.members.ask_all(count);
+  job.forget_activity();
+  job.idleness.begin(count);
+  tables_.jobs.change(job, JobEvent::Place, step);
+  tables_.deadlines.set(job.id, DeadlineKind::Launch, step.now + tables_.config.launch_deadline);
+  for (std::size_t m = 0; m < count; ++m) prepare(job, m, step);
+}
+
+void Launching::prepare(const Job& job, std::size_t member, Step& step) const {
+  base::PrepareTasks message;
+  message.placed.attempt = job.attempt();
+  message.placed.user = job.user;
+  message.placed.node_index = static_cast<std::uint32_t>(member);
+  message.placed.tasks_on_node = job.tasks_on_node;
+  message.placed.distribution = job.request.distribution;
+  message.placed.restarts = job.restarts;
+  message.placed.cores = job.cells.cores[member];
+  message.placed.memory = job.request.memory_per_node;
+  tables_.nodes.send(job.cells.nodes[member], std::move(message), step);
+}
+
+void Launching::ask_again(Job& job, std::size_t member, Step& step) {
+  job.members.ask_again(member);
+  prepare(job, member, step);
+}
+
+void Launching::prepared(Job& job, std::size_t member, Step& step) {
+  if (job.state != JobState::Launching || !job.members.prepared(member)) return;
+  job.started = step.now;
+  ++tables_.counters.jobs_started;
+  tables_.jobs.change(job, JobEvent::AllPrepared, step);
+  if (job.request.wall_limit > Duration::zero()) {
+    tables_.deadlines.set(job.id, DeadlineKind::Wall, step.now + job.request.wall_limit);
+  }
+  if (job.overlay()) return start_all(job, step);
+  start_due_.insert(job.id);
+}
+
+// A job that has ended meanwhile, perhaps to be launched again, is not started.
+void Launching::start_due(Step& step) {
+  for (const JobId id : std::exchange(start_due_, {})) {
+    Job* job = tables_.jobs.find(id);
+    if (job != nullptr && job->is_managed()) start_all(*job, step);
+  }
+}
+
+void Launching::start_all(Job& job, Step& step) {
+  for (std::size_t m = 0; m < job.members.count(); ++m) {
+    if (!job.members.is_gone(m)) start(job, m, step);
+  }
+}
+
+void Launching::start(Job& job, std::size_t member, Step& step) {
+  job.members.start(member, publisher_.scheduled(job, step.now));
+  tables_.deadlines.set(job.id, DeadlineKind::Begin, step.now + tables_.config.launch_deadline);
+  tables_.nodes.send(job.cells.nodes[member], base::StartTasks{job.attempt()}, step);
+}
+
+// What the node has reported of its share so far was about tasks that did not exist yet; if it is
+// idle all the same, that is reported again.
+void Launching::began(Job& job, std::size_t member, Step& step) {
+  if (!job.members.began(member)) return;
+  job.idleness.report(member, {});
+  if (job.members.not_begun().empty()) idle_.judge(job, step);
+}
+
+void Launching::launch_overdue(Job& job, Step& step) {
+  if (job.state != JobState::Launching) return;
+  ending_.end(job,
+              {JobState::LaunchFailed,
+               fmt::format("no answer within {} from {}", seconds(tables_.config.launch_deadline),
+                           names_of(job, job.members.in(Member::Asked)))},
+              step);
+}
+
+// Tasks are forked in the job's own slices, so its own time counts: a job that is suspended, or has
+// one slice in many, is waited for as long as it takes.
+void Launching::begin_overdue(Job& job, Step& step) {
+  if (job.members.not_begun().empty() || job.outcome.ending()) return;
+  const ClusterConfig& config = tables_.config;
+  const Duration had = publisher_.scheduled(job, step.now) - job.members.start_scheduled();
+  const Duration missing = config.launch_deadline - had;
+  if (missing > Duration::zero()) {
+    return tables_.deadlines.set(job.id, DeadlineKind::Begin,
+                                 step.now + std::max(missing, config.quantum));
+  }
+  ending_.end(job,
+              {JobState::LaunchFailed,
+               fmt::format("no task began within {} on {}", seconds(config.launch_deadline),
+                           names_of(job, job.members.not_begun()))},
+              step);
+}
+
+}  // namespace score::gang

@@ -1,0 +1,49 @@
+#pragma once
+// A job's launch, all or nothing: every node prepares; when all have, the job enters the timetable
+// and all are told to start. One refusal, or one answer that is missing, ends it everywhere.
+
+#include "gang/lifecycle/ending.hpp"
+#include "gang/lifecycle/idle_jobs.hpp"
+
+#include <set>
+
+namespace score::gang {
+
+class Launching {
+ public:
+  Launching(Tables& tables, const Publisher& publisher, Ending& ending, IdleJobs& idle)
+      : tables_(tables), publisher_(publisher), ending_(ending), idle_(idle) {}
+
+  // The job has just been placed: a new attempt.
+  void launch(Job& job, Step& step);
+  // A node has lost what it prepared, or says nothing of it.
+  void ask_again(Job& job, std::size_t member, Step& step);
+  void prepared(Job& job, std::size_t member, Step& step);
+  // The timetable holds every active job: those that are prepared are told to start.
+  void start_due(Step& step);
+
+  // Every node has prepared; it is told to start with the next timetable.
+  [[nodiscard]] bool is_start_due(JobId job) const { return start_due_.contains(job); }
+
+  void start(Job& job, std::size_t member, Step& step);
+  // The tasks of the member exist.
+  void began(Job& job, std::size_t member, Step& step);
+
+  // ---- deadlines
+  void launch_overdue(Job& job, Step& step);
+  void begin_overdue(Job& job, Step& step);
+
+ private:
+  void prepare(const Job& job, std::size_t member, Step& step) const;
+  void start_all(Job& job, Step& step);
+  template <typename Members>
+  [[nodiscard]] std::string names_of(const Job& job, const Members& members) const;
+
+  Tables& tables_;
+  const Publisher& publisher_;
+  Ending& ending_;
+  IdleJobs& idle_;
+  std::set<JobId> start_due_;
+};
+
+}  // namespace score::gang

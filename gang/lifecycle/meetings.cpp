@@ -1,0 +1,44 @@
+// A node that does not come keeps its own job waiting, and no other; the nodes give up by
+// themselves (scored/node/switch). A node without a link to the head switches by the clock and is
+// not waited for. Boundaries are named by their cluster time, because nodes of one job may follow
+// timetables of different epochs.
+// This file is tested by lifecycle_test.cpp and gang/head/meetings_test.cpp.
+#include "gang/lifecycle/meetings.hpp"
+
+namespace score::gang {
+
+bool Meetings::came(const Job& job, std::size_t member, const base::MeetingReached& reached,
+                    Step& step) {
+  auto& gathering = gatherings_[job.attempt()][static_cast<std::size_t>(reached.meeting)];
+  const Duration later = reached.boundary - gathering.boundary;
+  if (later < -base::kSameBoundary) return false;
+  if (later > base::kSameBoundary) {
+    gathering.boundary = reached.boundary;
+    gathering.there.assign(job.members.count(), false);
+  }
+  if (gathering.there.empty()) return true;  // a repeated report
+  gathering.there[member] = true;
+  hold_complete(job, step);
+  return true;
+}
+
+void Meetings::hold_complete(const Job& job, Step& step) {
+  const auto found = gatherings_.find(job.attempt());
+  if (found == gatherings_.end()) return;
+  for (std::size_t meeting = 0; meeting < found->second.size(); ++meeting) {
+    Gathering& gathering = found->second[meeting];
+    bool is_complete = !gathering.there.empty();
+    for (std::size_t m = 0; is_complete && m < job.members.count(); ++m) {
+      is_complete =
+          job.members.is_gone(m) || gathering.there[m] || !nodes_[job.cells.nodes[m]].connected;
+    }
+    if (!is_complete) continue;
+    gathering.there.clear();
+    const base::MetAll met{job.attempt(), static_cast<base::Meeting>(meeting), gathering.boundary};
+    for (std::size_t m = 0; m < job.members.count(); ++m) {
+      if (!job.members.is_gone(m)) nodes_.send(job.cells.nodes[m], met, step);
+    }
+  }
+}
+
+}  // namespace score::gang

@@ -1,0 +1,35 @@
+#pragma once
+// Barrier mode: the nodes of an attempt report when they have brought it to a meeting, and each is
+// told when all have.
+
+#include "gang/state/tables.hpp"
+
+#include <array>
+#include <map>
+#include <vector>
+
+namespace score::gang {
+
+class Meetings {
+ public:
+  explicit Meetings(const NodeTable& nodes) : nodes_(nodes) {}
+
+  // A member of the job has come. False: too late, the others have gone on without it.
+  bool came(const Job& job, std::size_t member, const base::MeetingReached& reached, Step& step);
+  // A member is no longer waited for: what is complete without it is held.
+  void hold_complete(const Job& job, Step& step);
+
+  void forget(AttemptId attempt) { gatherings_.erase(attempt); }
+
+ private:
+  // The members that have come to the newest boundary that was reported.
+  struct Gathering {
+    TimePoint boundary{};
+    std::vector<bool> there;  // [member]; empty: all have met
+  };
+
+  const NodeTable& nodes_;
+  std::map<AttemptId, std::array<Gathering, base::kMeetings>> gatherings_;
+};
+
+}  // namespace score::gang

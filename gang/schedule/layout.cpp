@@ -1,0 +1,139 @@
+// Each row with active jobs is a row of the cycle. An active job runs in its home row and, by slot
+// unification, in every other row where all its cores are free; where several could, the one with
+// the least share for its weight does. An idle job whose cores a busy one wants is in no row: its
+// nodes let it run in the background and watch it.
+#include "gang/schedule/layout.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+namespace score::gang {
+
+namespace {
+
+void take_all(CoreMap& taken, const Matrix& matrix, const Footprint& cells) {
+  for (std::size_t m = 0; m < cells.nodes.size(); ++m) {
+    for (const std::uint32_t core : cells.cores[m]) taken.take(matrix.bit(cells.nodes[m], core));
+  }
+}
+
+bool all_free(const CoreMap& taken, const Matrix& matrix, const Footprint& cells) {
+  for (std::size_t m = 0; m < cells.nodes.size(); ++m) {
+    for (const std::uint32_t core : cells.cores[m]) {
+      if (taken.taken(matrix.bit(cells.nodes[m], core))) return false;
+    }
+  }
+  return true;
+}
+
+class LayoutMaker {
+ public:
+  LayoutMaker(const JobTable& jobs, const Matrix& matrix, bool idle_detection)
+      : matrix_(matrix), idle_detection_(idle_detection) {
+    for (const JobId id : jobs.active()) active_.push_back(&jobs.at(id));
+  }
+
+  Layout make() {
+    send_to_background();
+    fill_home_rows();
+    unify();
+    return std::move(layout_);
+  }
+
+ private:
+  [[nodiscard]] bool is_busy(const Job& job) const {
+    return !idle_detection_ || job.idleness.activity() == JobActivity::Busy;
+  }
+
+  void send_to_background() {
+    if (!idle_detection_) return;
+    CoreMap wanted = matrix_.empty_map();
+    for (const Job* job : active_) {
+      if (is_busy(*job)) {
+        take_all(wanted, matrix_, job->cells);
+      }
+    }
+    for (const Job* job : active_) {
+      if (!is_busy(*job) && !all_free(wanted, matrix_, job->cells)) {
+        layout_.background.insert(job->id);
+      }
+    }
+  }
+
+  void fill_home_rows() {
+    std::vector<std::vector<const Job*>> at_home(matrix_.row_count());
+    for (const Job* job : active_) {
+      if (layout_.background.contains(job->id)) continue;
+      at_home[*matrix_.position(job->home)].push_back(job);
+    }
+    for (std::size_t position = 0; position < at_home.size(); ++position) {
+      if (at_home[position].empty()) continue;
+      WeightedRow row{matrix_.row_id(position), 1};
+      CoreMap taken = matrix_.empty_map();
+      for (const Job* job : at_home[position]) {
+        row.weight = std::max(row.weight, job->request.weight);
+        take_all(taken, matrix_, job->cells);
+        layout_.runs_in[job->id].push_back(layout_.rows.size());
+      }
+      layout_.rows.push_back(row);
+      taken_.push_back(std::move(taken));
+      at_home_.push_back(std::move(at_home[position]));
+    }
+  }
+
+  void unify() {
+    for (std::size_t row = 0; row < layout_.rows.size(); ++row) {
+      for (const Job* guest : guests_of(row)) {
+        if (!all_free(taken_[row], matrix_, guest->cells)) continue;
+        take_all(taken_[row], matrix_, guest->cells);
+        layout_.runs_in[guest->id].push_back(row);
+      }
+    }
+    for (auto& [id, rows] : layout_.runs_in) std::sort(rows.begin(), rows.end());
+  }
+
+  // Jobs of other rows that could run in this one too, the least share for its weight first.
+  [[nodiscard]] std::vector<const Job*> guests_of(std::size_t row) const {
+    std::vector<std::tuple<double, JobId, const Job*>> guests;
+    for (std::size_t home = 0; home < at_home_.size(); ++home) {
+      if (home == row) continue;
+      for (const Job* job : at_home_[home]) {
+        if (!all_free(taken_[row], matrix_, job->cells)) continue;
+        const auto rows = static_cast<double>(layout_.runs_in.at(job->id).size());
+        guests.emplace_back(rows / job->request.weight, job->id, job);
+      }
+    }
+    std::sort(guests.begin(), guests.end());
+    std::vector<const Job*> out;
+    for (const auto& [share, id, job] : guests) out.push_back(job);
+    return out;
+  }
+
+  const Matrix& matrix_;
+  bool idle_detection_;
+  std::vector<const Job*> active_;
+  std::vector<CoreMap> taken_;                    // [row]
+  std::vector<std::vector<const Job*>> at_home_;  // [row]
+  Layout layout_;
+};
+
+}  // namespace
+
+bool Layout::has(RowId row) const {
+  return std::any_of(rows.begin(), rows.end(),
+                     [row](const WeightedRow& r) { return r.row == row; });
+}
+
+std::vector<RowId> Layout::rows_of(JobId job) const {
+  std::vector<RowId> out;
+  const auto found = runs_in.find(job);
+  if (found == runs_in.end()) return out;
+  for (const std::size_t index : found->second) out.push_back(rows[index].row);
+  return out;
+}
+
+Layout lay_out(const JobTable& jobs, const Matrix& matrix, bool idle_detection) {
+  return LayoutMaker(jobs, matrix, idle_detection).make();
+}
+
+}  // namespace score::gang

@@ -1,0 +1,27 @@
+#pragma once
+// Which rows of the matrix take turns, and which jobs run in each. Pure functions of the jobs.
+
+#include "gang/matrix/matrix.hpp"
+#include "gang/matrix/stride.hpp"
+#include "gang/state/job_table.hpp"
+
+#include <map>
+#include <set>
+#include <vector>
+
+namespace score::gang {
+
+struct Layout {
+  std::vector<WeightedRow> rows;                      // in the order of the matrix
+  std::map<JobId, std::vector<std::size_t>> runs_in;  // ascending indices into rows
+  std::set<JobId> background;                         // idle jobs whose cores others want
+
+  [[nodiscard]] bool has(RowId row) const;
+  // The rows in which the job runs; empty: none.
+  [[nodiscard]] std::vector<RowId> rows_of(JobId job) const;
+};
+
+// Without `idle_detection` idle jobs keep their turns.
+Layout lay_out(const JobTable& jobs, const Matrix& matrix, bool idle_detection);
+
+}  // namespace score::gang

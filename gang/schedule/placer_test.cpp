@@ -1,0 +1,74 @@
+// The placer alone. What jobs see of it is in gang/head/placement_test.cpp.
+#include "gang/schedule/placer.hpp"
+
+#include "gang/schedule/schedule_bench.hpp"
+
+namespace score::gang {
+namespace {
+
+using Nodes = std::vector<NodeIndex>;
+
+TEST(Placer, FillsARowBeforeItOpensAnother) {
+  ScheduleBench b(2);
+  const Job& first = b.add(ScheduleBench::on_nodes(1));
+  const Job& second = b.add(ScheduleBench::on_nodes(1));
+  const Job& third = b.add(ScheduleBench::on_nodes(2));
+  EXPECT_EQ(first.home, second.home);
+  EXPECT_NE(first.cells, second.cells);
+  EXPECT_NE(third.home, first.home);
+  EXPECT_EQ(b.placer.matrix().row_count(), 2U);
+  EXPECT_TRUE(b.placer.check());
+}
+
+TEST(Placer, WhatAJobGivesBackIsGivenToTheLine) {
+  ScheduleBench b(2);
+  b.tables.config.max_slots = 1;
+  Job& first = b.add(ScheduleBench::on_nodes(2));
+  const Job& second = b.add(ScheduleBench::on_nodes(2));
+  EXPECT_FALSE(second.placed);
+  EXPECT_TRUE(b.placer.is_in_line(second));
+  EXPECT_TRUE(b.placer.place_waiting().empty()) << "no room has grown";
+  b.placer.unplace(first);
+  EXPECT_EQ(b.placer.place_waiting(), std::vector{second.id});
+  EXPECT_TRUE(second.placed);
+  EXPECT_EQ(b.placer.on_node(0).jobs, std::set{second.id});
+}
+
+TEST(Placer, KeepsRoomForTheFirstInLine) {
+  ScheduleBench b(2);
+  b.tables.config.max_slots = 1;
+  b.add(ScheduleBench::on_nodes(1));
+  const Job& wide = b.add(ScheduleBench::on_nodes(2));
+  const Job& narrow = b.add(ScheduleBench::on_nodes(1));
+  EXPECT_FALSE(narrow.placed);
+  EXPECT_EQ(b.placer.behind(narrow), wide.id);
+  b.placer.withdraw(wide);
+  EXPECT_EQ(b.placer.place_waiting(), std::vector{narrow.id});
+}
+
+TEST(Placer, AnExclusiveJobSharesNoNode) {
+  ScheduleBench b(2);
+  b.add(ScheduleBench::on_nodes(1));
+  const Job& alone = b.add(ScheduleBench::on_nodes(1, base::Queue::Exclusive));
+  EXPECT_EQ(alone.cells.nodes, Nodes{1});
+  const Job& other = b.add(ScheduleBench::on_nodes(1));
+  EXPECT_EQ(other.cells.nodes, Nodes{0});
+}
+
+TEST(Placer, PutsAJobBackOnItsOldCores) {
+  ScheduleBench b(2, 4);
+  Job& job = b.tables.jobs.add(JobId{7}, UserId{1000}, ScheduleBench::on_nodes(2),
+                               {.nodes = 2, .tasks = 2});
+  job.cells = {{0, 1}, {{3}, {2}}};
+  job.tasks_on_node = {1, 1};
+  EXPECT_TRUE(b.placer.restore(job));
+  EXPECT_TRUE(job.placed);
+  EXPECT_FALSE(b.placer.matrix().is_free(0, job.cells));
+  Job& larger = b.tables.jobs.add(JobId{8}, UserId{1000}, {}, {});
+  larger.cells = {{0}, {{9}}};
+  larger.tasks_on_node = {1};
+  EXPECT_FALSE(b.placer.restore(larger)) << "the node has four cores";
+}
+
+}  // namespace
+}  // namespace score::gang

@@ -1,0 +1,267 @@
+// A node is sent only what concerns it: its column, which is the list of attempts of each row of
+// the cycle. If all rows run the same there, the cycle does not matter and the column is one row.
+// Equal columns need no message, so a change of one job reaches only its nodes, unless the cycle
+// itself changes: then all nodes on which jobs take turns.
+//
+// When: changes on nodes where jobs take turns come into force at a boundary of slices, with notice
+// (lead_for()) at least; where one set of jobs runs all the time, after that notice; where nothing
+// runs, after idle_lead. A slice in which no job is left ends at once, after that notice. A node
+// has at most one timetable ahead of it: while one is on its way, the next either starts at the
+// very same time (and replaces it), or is not made before that has started.
+#include "gang/schedule/publisher.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace score::gang {
+
+void Publisher::node_connected(NodeIndex node, Epoch its_epoch) {
+  sent_[node] = {};
+  if (its_epoch == Epoch{0}) sent_[node].column.emplace();  // it follows nothing
+  epoch_ = std::max(epoch_, its_epoch);
+}
+
+// ---- columns ----------------------------------------------------------------------------------
+
+std::vector<Column> Publisher::columns_of(const Layout& layout, std::uint64_t serial) const {
+  std::vector<Column> columns(sent_.size());
+  for (const JobId id : tables_.jobs.managed()) {
+    const Job& job = tables_.jobs.at(id);
+    const auto runs = layout.runs_in.find(id);
+    const bool is_background = layout.background.contains(id);
+    for (const NodeIndex node : job.cells.nodes) {
+      Column& column = columns[node];
+      (is_background ? column.background : column.managed).push_back(job.attempt());
+      if (runs == layout.runs_in.end()) continue;
+      column.rows.resize(layout.rows.size());
+      for (const std::size_t row : runs->second) column.rows[row].push_back(job.attempt());
+    }
+  }
+  for (Column& column : columns) {
+    if (column.rows.empty() && !column.managed.empty()) column.rows.resize(1);
+    const bool is_alike = std::all_of(column.rows.begin(), column.rows.end(),
+                                      [&](const auto& row) { return row == column.rows.front(); });
+    if (is_alike && column.is_shared()) column.rows.resize(1);
+    if (column.is_shared() || (tables_.config.switch_always && column.runs_anything())) {
+      column.cycle = serial;
+    }
+  }
+  return columns;
+}
+
+base::Timetable Publisher::timetable_of(const Column& column, TimePoint start) const {
+  base::Timetable table;
+  table.epoch = epoch_;
+  table.start = start;
+  table.managed = column.managed;
+  table.background = column.background;
+  if (column.rows.empty()) return table;
+  if (tables_.config.switch_always && column.runs_anything()) {
+    table.slice = cycles_.newest().quantum;
+    table.first_slice = cycles_.newest().boundary_from(start + Duration{1}) - start;
+  }
+  if (column.is_shared()) {
+    add_segments(table, column);
+  } else {
+    table.cycle = tables_.config.quantum;
+    table.segments = {{Duration::zero(), table.cycle, column.rows.front()}};
+  }
+  return table;
+}
+
+// The cycle as seen from the timetable's start: from the middle of a slice if need be, the rest of
+// that slice at the end.
+void Publisher::add_segments(base::Timetable& table, const Column& column) const {
+  const Cycle& cycle = cycles_.newest();
+  table.cycle = cycle.length();
+  const Duration phase = (table.start - cycle.start) % table.cycle;
+  const std::size_t slices = cycle.order.size();
+  const auto first = static_cast<std::size_t>(phase / cycle.quantum);
+  const Duration cut = phase % cycle.quantum;
+  Duration offset{0};
+  for (std::size_t i = 0; i <= slices; ++i) {
+    const Duration length = i == 0 ? cycle.quantum - cut : i == slices ? cut : cycle.quantum;
+    if (length == Duration::zero()) continue;
+    const auto& jobs_then = column.rows[cycle.order[(first + i) % slices]];
+    if (!table.segments.empty() && table.segments.back().jobs == jobs_then) {
+      table.segments.back().length += length;
+    } else {
+      table.segments.push_back({offset, length, jobs_then});
+    }
+    offset += length;
+  }
+}
+
+// ---- when -------------------------------------------------------------------------------------
+
+// No job is left in the row whose slice it is at t: waiting for its end would waste the rest.
+bool Publisher::is_slice_over(const Layout& layout, TimePoint t) const {
+  const Cycle& cycle = cycles_.newest();
+  const auto slice = static_cast<std::size_t>((t - cycle.start) % cycle.length() / cycle.quantum);
+  return !layout.has(cycle.rows[cycle.order[slice]]);
+}
+
+Duration Publisher::lead_for(std::size_t node_count) const {
+  const ClusterConfig& config = tables_.config;
+  const auto more = config.epoch_lead_per_node * static_cast<std::int64_t>(node_count);
+  return std::min(config.epoch_lead + more, config.most_epoch_lead);
+}
+
+Publisher::Start Publisher::choose_start(const Change& change, TimePoint now) const {
+  bool was_shared = false;
+  bool runs = false;
+  bool will_share = false;
+  std::set<TimePoint> ahead;  // what is on its way and concerns this change
+  for (const NodeIndex node : change.nodes) {
+    const auto& old = sent_[node].column;
+    was_shared |= old && old->is_shared();
+    runs |= old && old->runs_anything();
+    will_share |= change.columns[node].is_shared();
+    ahead.insert(sent_[node].start);
+  }
+  const Cycle& newest = cycles_.newest();
+  if (was_shared || will_share || change.new_cycle) ahead.insert(newest.start);
+  // Nodes that leave a cycle at a later time must not see their jobs in another one before.
+  if (change.new_cycle) ahead.insert(latest_start_);
+  ahead.erase(ahead.begin(), ahead.upper_bound(now));
+
+  const TimePoint soonest = now + (runs ? lead_for(change.nodes.size()) : tables_.config.idle_lead);
+  if (ahead.empty()) {
+    const bool cut = was_shared && !newest.order.empty();
+    const bool early = cut && change.new_cycle && is_slice_over(change.layout, soonest);
+    return {cut && !early ? newest.boundary_from(soonest) : soonest, false, early};
+  }
+  const TimePoint at = *ahead.rbegin();
+  const Cycle& before = cycles_.before(at);
+  const bool cuts = was_shared && !before.order.empty() && before.boundary_from(at) != at;
+  return {at, ahead.size() > 1 || soonest > at || cuts};
+}
+
+void Publisher::begin_cycle(const Layout& layout, std::uint64_t serial, TimePoint start) {
+  const Cycle& old = cycles_.before(start);
+  // One that is superseded before it comes into force has given no row a slice. Of whole cycles two
+  // are as good as many: all passes grow alike.
+  if (cycles_.newest().start != start) {
+    const std::uint64_t size = std::max<std::uint64_t>(1, old.order.size());
+    const std::uint64_t done = old.slices_by(start);
+    const std::uint64_t replayed = done < 2 * size ? done : 2 * size + done % size;
+    stride_before_ = stride_;
+    for (std::uint64_t i = 0; !old.order.empty() && i < replayed; ++i) {
+      stride_before_.ran(old.order[i % size]);
+    }
+  }
+  stride_ = stride_before_;
+  stride_.set_rows(layout.rows);
+  Cycle cycle;
+  cycle.serial = serial;
+  cycle.start = start;
+  cycle.quantum = tables_.config.quantum;
+  for (const WeightedRow& row : layout.rows) cycle.rows.push_back(row.row);
+  if (!layout.rows.empty()) cycle.order = stride_.plan_cycle();
+  cycles_.append(std::move(cycle));
+  cycle_rows_ = layout.rows;
+  last_serial_ = serial;
+}
+
+std::optional<TimePoint> Publisher::next_time() const {
+  if (!tables_.jobs.is_changed() || tables_.nodes.is_awaiting()) return std::nullopt;
+  return not_before_;
+}
+
+// ---- publish ----------------------------------------------------------------------------------
+
+// A restarted head waits for its nodes first: until then all follow the old head's timetables, and
+// so their gangs stay in step.
+bool Publisher::publish(Step& step) {
+  JobTable& jobs = tables_.jobs;
+  const NodeTable& nodes = tables_.nodes;
+  if (!jobs.is_changed() || nodes.is_awaiting() || step.now < not_before_) return false;
+  const Layout layout = lay_out(jobs, matrix_, tables_.config.idle_detection);
+  const bool new_cycle =
+      layout.rows != cycle_rows_ || cycles_.newest().quantum != tables_.config.quantum;
+  const std::uint64_t serial = new_cycle ? last_serial_ + 1 : last_serial_;
+  std::vector<Column> columns = columns_of(layout, serial);
+  std::vector<NodeIndex> changed;
+  for (NodeIndex node = 0; node < sent_.size(); ++node) {
+    if (nodes[node].connected && sent_[node].column != columns[node]) changed.push_back(node);
+  }
+  const Start start = choose_start({changed, columns, layout, new_cycle}, step.now);
+  if (start.wait) {
+    not_before_ = start.at;
+    return false;
+  }
+  jobs.mark_published();
+  tables_.counters.early_yields += start.early ? 1 : 0;
+  note_left_out(layout, step);
+  if (new_cycle || !changed.empty()) not_before_ = step.now + tables_.config.epoch_gap;
+  if (new_cycle) begin_cycle(layout, serial, start.at);
+  send(changed, columns, start.at, step);
+  account(layout, start.at);
+  return true;
+}
+
+void Publisher::send(const std::vector<NodeIndex>& nodes, std::vector<Column>& columns,
+                     TimePoint start, Step& step) {
+  if (nodes.empty()) return;
+  epoch_ = Epoch{epoch_.value() + 1};
+  ++tables_.counters.epochs;
+  latest_start_ = std::max(latest_start_, start);
+  for (const NodeIndex node : nodes) {
+    sent_[node] = {std::move(columns[node]), start};
+    tables_.nodes.send(node, base::SetTimetable{timetable_of(*sent_[node].column, start)}, step);
+  }
+}
+
+void Publisher::note_left_out(const Layout& layout, Step& step) {
+  for (const JobId id : tables_.jobs.active()) {
+    Job& job = tables_.jobs.at(id);
+    const bool is_background = layout.background.contains(id);
+    if (job.background == is_background) continue;
+    ++(is_background ? tables_.counters.idle_left : tables_.counters.idle_returned);
+    job.background = is_background;
+    step.job_changed(id);
+  }
+}
+
+// ---- scheduled time ---------------------------------------------------------------------------
+
+// From `start` on every job runs in the rows of the layout.
+void Publisher::account(const Layout& layout, TimePoint start) {
+  accounted_.insert(tables_.jobs.active().begin(), tables_.jobs.active().end());
+  for (auto it = accounted_.begin(); it != accounted_.end();) {
+    Job& job = tables_.jobs.at(*it);
+    const std::vector<RowId> rows = layout.rows_of(*it);
+    const bool has_changed = job.time.run_in(rows, start, cycles_);
+    if (has_changed && !rows.empty() && job.request.scheduled_limit > Duration::zero()) {
+      tables_.deadlines.set(job.id, DeadlineKind::Scheduled, start);
+    }
+    it = rows.empty() ? accounted_.erase(it) : std::next(it);
+  }
+}
+
+Duration Publisher::scheduled(const Job& job, TimePoint now) const {
+  if (!job.overlay()) return job.time.at(now, cycles_);
+  if (!job.started) return Duration::zero();
+  return std::max(job.ended.value_or(now) - *job.started, Duration::zero());
+}
+
+void Publisher::stop(Job& job, TimePoint now) {
+  if (job.overlay()) return;
+  job.time.stop(now, cycles_);
+  accounted_.erase(job.id);
+}
+
+base::Result<void> Publisher::check() const {
+  if (tables_.jobs.is_changed() || tables_.nodes.is_awaiting()) return {};
+  const Layout layout = lay_out(tables_.jobs, matrix_, tables_.config.idle_detection);
+  const std::vector<Column> columns = columns_of(layout, last_serial_);
+  for (NodeIndex node = 0; node < sent_.size(); ++node) {
+    if (tables_.nodes[node].connected && sent_[node].column != columns[node]) {
+      return base::fail(base::Errc::WrongState, "{} follows an old timetable",
+                        tables_.nodes.name(node));
+    }
+  }
+  return {};
+}
+
+}  // namespace score::gang

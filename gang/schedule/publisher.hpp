@@ -1,0 +1,107 @@
+#pragma once
+// From the matrix to timetables: which nodes must be sent a new one, what it holds, and when it
+// starts. It also knows the order of slices, and so for how long each job has been scheduled.
+
+#include "gang/matrix/cycle.hpp"
+#include "gang/matrix/stride.hpp"
+#include "gang/schedule/layout.hpp"
+#include "gang/state/tables.hpp"
+
+#include <optional>
+#include <set>
+#include <vector>
+
+namespace score::gang {
+
+// What a node follows, independent of when it starts: equal columns need no message.
+struct Column {
+  std::uint64_t cycle = 0;                   // serial; 0 if the node need not know the cycle
+  std::vector<std::vector<AttemptId>> rows;  // [row of the cycle]; one: all rows run the same
+  std::vector<AttemptId> managed;
+  std::vector<AttemptId> background;
+
+  [[nodiscard]] bool is_shared() const { return rows.size() > 1; }
+
+  [[nodiscard]] bool runs_anything() const {
+    return is_shared() || (!rows.empty() && !rows.front().empty());
+  }
+
+  friend bool operator==(const Column&, const Column&) = default;
+};
+
+class Publisher {
+ public:
+  // The matrix outlives the publisher.
+  Publisher(Tables& tables, const Matrix& matrix) : tables_(tables), matrix_(matrix) {}
+
+  // After NodeTable::add().
+  void add_node() { sent_.emplace_back(); }
+
+  // The node follows a timetable of this epoch, 0: none. It is sent a new one in any case.
+  void node_connected(NodeIndex node, Epoch its_epoch);
+
+  // Sends what has changed, if anything has and it may be sent now. True if all nodes have been
+  // sent a timetable that holds every active job: tasks may be started.
+  bool publish(Step& step);
+  // When publish() may succeed that could not before; nullopt: nothing waits.
+  [[nodiscard]] std::optional<TimePoint> next_time() const;
+
+  // ---- scheduled time
+  [[nodiscard]] Duration scheduled(const Job& job, TimePoint now) const;
+  // The job's processes are killed now, whatever the timetable says.
+  void stop(Job& job, TimePoint now);
+
+  // ---- views
+  [[nodiscard]] Epoch epoch() const { return epoch_; }
+
+  [[nodiscard]] const CycleClock& cycles() const { return cycles_; }
+
+  // Nothing is left to publish: every node was sent what the layout says.
+  [[nodiscard]] base::Result<void> check() const;
+
+ private:
+  struct Sent {
+    std::optional<Column> column;  // nullopt: unknown
+    TimePoint start{};
+  };
+
+  struct Change {
+    const std::vector<NodeIndex>& nodes;  // that must be sent a timetable
+    const std::vector<Column>& columns;   // [node]
+    const Layout& layout;
+    bool new_cycle = false;
+  };
+
+  struct Start {
+    TimePoint at{};
+    bool wait = false;   // nothing can be published before `at`
+    bool early = false;  // cuts a slice in which no job is left
+  };
+
+  [[nodiscard]] std::vector<Column> columns_of(const Layout& layout, std::uint64_t serial) const;
+  [[nodiscard]] base::Timetable timetable_of(const Column& column, TimePoint start) const;
+  void add_segments(base::Timetable& table, const Column& column) const;
+  [[nodiscard]] bool is_slice_over(const Layout& layout, TimePoint t) const;
+  [[nodiscard]] Duration lead_for(std::size_t node_count) const;
+  [[nodiscard]] Start choose_start(const Change& change, TimePoint now) const;
+  void begin_cycle(const Layout& layout, std::uint64_t serial, TimePoint start);
+  void send(const std::vector<NodeIndex>& nodes, std::vector<Column>& columns, TimePoint start,
+            Step& step);
+  void note_left_out(const Layout& layout, Step& step);
+  void account(const Layout& layout, TimePoint start);
+
+  Tables& tables_;
+  const Matrix& matrix_;
+  std::vector<Sent> sent_;     // [node]
+  std::set<JobId> accounted_;  // their scheduled time grows
+  CycleClock cycles_;
+  Stride stride_;                        // as of the start of cycles_.newest()
+  Stride stride_before_;                 // the same, before the newest's rows were set
+  std::vector<WeightedRow> cycle_rows_;  // of cycles_.newest()
+  std::uint64_t last_serial_ = 0;
+  Epoch epoch_{0};
+  TimePoint latest_start_{};  // of all that was sent
+  TimePoint not_before_{};    // of the next change
+};
+
+}  // namespace score::gang

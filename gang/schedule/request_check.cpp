@@ -1,0 +1,176 @@
+// This file is tested by gang/head/cluster_test.cpp and gang/head/placement_test.cpp.
+#include "gang/schedule/request_check.hpp"
+
+#include "base/limits.hpp"
+
+#include <algorithm>
+
+namespace score::gang {
+
+namespace limits = base::limits;
+using base::Errc;
+using base::fail;
+using base::Result;
+
+namespace {
+
+struct Check {
+  const NodeTable& nodes;
+  const base::ResourceRequest& request;
+  bool may_share = false;  // tasks may share cores
+  std::vector<bool> allowed;
+};
+
+Result<void> check_names(const Check& c) {
+  for (const auto* list : {&c.request.only_nodes, &c.request.except_nodes}) {
+    for (const std::string& name : *list) {
+      if (!c.nodes.find(name)) return fail(Errc::NotFound, "no node {}", name);
+    }
+  }
+  return {};
+}
+
+// On empty nodes. Those that were never seen are taken to be as large as needed.
+bool fits_somewhere(const Check& c, const Shape& shape) {
+  std::vector<Candidate> room;
+  for (NodeIndex index = 0; index < c.nodes.size(); ++index) {
+    const Node& node = c.nodes[index];
+    if (!is_allowed(c.allowed, index)) continue;
+    if (node.seen && node.info.memory < shape.memory) continue;
+    const bool is_bounded = node.seen && !c.request.overlay;
+    const std::uint64_t enough = std::uint64_t{limits::kMaxTasksPerNode} * shape.cpus_per_task;
+    const auto cores = static_cast<std::uint32_t>(std::min<std::uint64_t>(enough, UINT32_MAX));
+    const std::uint32_t tasks = tasks_on_cores(shape, is_bounded ? node.info.cores : cores);
+    if (tasks > 0) room.push_back({index, tasks, 0});
+  }
+  return choose(shape, room).has_value();
+}
+
+// With as few tasks on a core as it takes (docs/adr/0057): where k per core fit, more do too.
+bool fits_shared(const Check& c, Shape& shape) {
+  if (!c.may_share) return false;
+  Shape shared = shape;
+  std::uint32_t too_few = 1;
+  std::uint32_t enough = limits::kMaxTasksPerCore + 1;
+  while (enough - too_few > 1) {
+    shared.tasks_per_core = too_few + (enough - too_few) / 2;
+    (fits_somewhere(c, shared) ? enough : too_few) = shared.tasks_per_core;
+  }
+  if (enough > limits::kMaxTasksPerCore) return false;
+  shape.tasks_per_core = enough;
+  return true;
+}
+
+// The nodes that qualify, together.
+struct Largest {
+  std::size_t count = 0;
+  bool all_seen = true;
+  const Node* cores = nullptr;   // the node with most
+  const Node* memory = nullptr;  // likewise
+};
+
+Largest largest_of(const Check& c) {
+  Largest largest;
+  for (NodeIndex index = 0; index < c.nodes.size(); ++index) {
+    if (!is_allowed(c.allowed, index)) continue;
+    const Node& node = c.nodes[index];
+    ++largest.count;
+    largest.all_seen &= node.seen;
+    if (largest.cores == nullptr || node.info.cores > largest.cores->info.cores) {
+      largest.cores = &node;
+    }
+    if (largest.memory == nullptr || node.info.memory > largest.memory->info.memory) {
+      largest.memory = &node;
+    }
+  }
+  return largest;
+}
+
+// A number of nodes that may hold the tasks of a request that wants too many cores per node.
+std::string advice(const Shape& shape, const Largest& largest) {
+  const std::uint32_t each = largest.cores->info.cores / shape.cpus_per_task;
+  const std::uint32_t needed = each == 0 ? 0 : (shape.tasks + each - 1) / each;
+  if (needed == 0 || needed > largest.count) return {};
+  return fmt::format(": -N {} -n {} may fit", needed, shape.tasks);
+}
+
+// One line that says what is too much of it.
+base::Error no_room(const Check& c, const Shape& shape) {
+  const Largest largest = largest_of(c);
+  if (largest.all_seen && shape.memory > largest.memory->info.memory) {
+    return fail(Errc::TooLarge, "requested {} of memory per node; the largest node has {} ({})",
+                base::human_bytes(shape.memory), base::human_bytes(largest.memory->info.memory),
+                largest.memory->info.name);
+  }
+  const std::uint32_t on_node =
+      shape.nodes == 0 ? 1 : (shape.tasks + shape.nodes - 1) / shape.nodes;
+  const std::uint64_t cores = std::uint64_t{on_node} * shape.cpus_per_task;
+  Shape crowded = shape;
+  crowded.tasks_per_core = limits::kMaxTasksPerCore;
+  const std::uint32_t most =
+      largest.all_seen ? tasks_on_cores(crowded, largest.cores->info.cores) : 0;
+  if (c.may_share && most > 0 && on_node > most) {
+    return fail(Errc::TooLarge,
+                "requested {} tasks per node; the largest node holds {} ({}: {} cores, {} tasks "
+                "per core)",
+                on_node, most, largest.cores->info.name, largest.cores->info.cores,
+                limits::kMaxTasksPerCore);
+  }
+  if (largest.all_seen && !c.request.overlay && cores > largest.cores->info.cores) {
+    return fail(Errc::TooLarge,
+                "requested {} cores per node ({} tasks x {}); the largest node has {} ({}){}",
+                cores, on_node, shape.cpus_per_task, largest.cores->info.cores,
+                largest.cores->info.name, advice(shape, largest));
+  }
+  return fail(
+      Errc::TooLarge, "{} tasks with {} cores each do not fit on the {} nodes that qualify{}",
+      shape.tasks, shape.cpus_per_task, largest.count,
+      c.may_share ? fmt::format(" (at most {} share a core)", limits::kMaxTasksPerCore) : "");
+}
+
+Result<void> check_room(const Check& c, Shape& shape) {
+  const auto count = c.allowed.empty() ? static_cast<std::ptrdiff_t>(c.nodes.size())
+                                       : std::count(c.allowed.begin(), c.allowed.end(), true);
+  const std::uint32_t wanted = std::max(1U, shape.nodes);
+  if (count < std::ptrdiff_t{wanted}) {
+    return fail(Errc::TooLarge, "requested {} nodes; {} {}", wanted,
+                c.allowed.empty() ? "the cluster has" : "the node lists leave", count);
+  }
+  if (fits_somewhere(c, shape) || fits_shared(c, shape)) return {};
+  return no_room(c, shape);
+}
+
+}  // namespace
+
+std::vector<bool> allowed_nodes(const NodeTable& nodes, const base::ResourceRequest& request) {
+  if (request.only_nodes.empty() && request.except_nodes.empty()) return {};
+  std::vector<bool> allowed(nodes.size(), request.only_nodes.empty());
+  const auto set = [&](const std::vector<std::string>& list, bool may) {
+    for (const std::string& name : list) {
+      if (const auto found = nodes.find(name)) allowed[*found] = may;
+    }
+  };
+  set(request.only_nodes, true);
+  set(request.except_nodes, false);
+  return allowed;
+}
+
+Result<Shape> check_request(const NodeTable& nodes, const base::ResourceRequest& request,
+                            bool overcommit) {
+  if (request.weight < limits::kMinWeight || request.weight > limits::kMaxWeight) {
+    return fail(Errc::TooLarge, "weight {} is outside {} ... {}", request.weight,
+                limits::kMinWeight, limits::kMaxWeight);
+  }
+  if (request.scheduled_limit < Duration::zero() || request.wall_limit < Duration::zero()) {
+    return fail(Errc::Malformed, "a time limit is negative");
+  }
+  const Check c{nodes, request, overcommit && !request.own_cores && !request.overlay,
+                allowed_nodes(nodes, request)};
+  if (auto known = check_names(c); !known) return known.error();
+  Result<Shape> shape = shape_of(request);
+  if (!shape) return shape;
+  if (auto room = check_room(c, *shape); !room) return room.error();
+  return shape;
+}
+
+}  // namespace score::gang

@@ -1,0 +1,41 @@
+#pragma once
+// What the head's scheduler is configured with, and what it counts.
+
+#include "base/limits.hpp"
+#include "base/time.hpp"
+
+namespace score::gang {
+
+struct ClusterConfig {
+  base::Duration quantum = base::limits::kDefaultQuantum;
+  std::uint32_t max_slots = base::limits::kDefaultSlots;  // rows of the matrix
+  bool switch_always = false;  // at every boundary, also between slices of the same jobs
+  // Notice of a new timetable where something runs: epoch_lead, more for each node that gets it,
+  // at most most_epoch_lead.
+  base::Duration epoch_lead = std::chrono::milliseconds{4};
+  base::Duration epoch_lead_per_node = std::chrono::microseconds{250};
+  base::Duration most_epoch_lead = std::chrono::milliseconds{20};
+  base::Duration idle_lead = std::chrono::milliseconds{2};    // ... where nothing runs
+  base::Duration epoch_gap = std::chrono::milliseconds{5};    // faster changes share an epoch
+  base::Duration launch_deadline = std::chrono::seconds{10};  // to Prepared from every node
+  base::Duration kill_deadline = std::chrono::seconds{5};     // to Exited, then the node is suspect
+  base::Duration suspect_after = base::limits::kSuspectAfter;  // without a heartbeat
+  base::Duration dead_after = base::limits::kDeadAfter;
+  base::Duration rejoin_grace = std::chrono::seconds{10};  // a restarted head waits for its nodes
+  std::uint32_t max_requeues = 3;                          // of one job, after a lost node
+  bool idle_detection = true;                              // idle jobs give their slices to others
+  bool overcommit = true;  // tasks of a job share cores where each cannot have its own
+  base::Duration unsettled_idle = std::chrono::seconds{1};  // idle although messages are in flight
+  base::Duration deadlock_after = std::chrono::seconds{3};  // every task waits for messages
+};
+
+struct ClusterCounters {
+  std::uint64_t epochs = 0;         // timetables published
+  std::uint64_t late_epochs = 0;    // reported late by a node
+  std::uint64_t stale_reports = 0;  // about an attempt or node that is not, or no longer, ours
+  std::uint64_t jobs_started = 0, jobs_ended = 0;
+  std::uint64_t idle_left = 0, idle_returned = 0;  // jobs that left the timetable and came back
+  std::uint64_t early_yields = 0;  // slices that ended early because no job was left in them
+};
+
+}  // namespace score::gang

@@ -1,0 +1,87 @@
+#pragma once
+// What the head knows of one job.
+
+#include "gang/job/idleness.hpp"
+#include "gang/job/members.hpp"
+#include "gang/job/outcome.hpp"
+#include "gang/job/scheduled_time.hpp"
+#include "gang/matrix/shape.hpp"
+#include "gang/state/step.hpp"
+
+#include <algorithm>
+#include <compare>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace score::gang {
+
+// The order in which waiting jobs are tried: queue high first, then priority, then age.
+struct WaitKey {
+  bool is_low = true;
+  std::int64_t minus_priority = 0;
+  std::uint64_t number = 0;  // of submission
+  JobId job{0};
+
+  friend auto operator<=>(const WaitKey&, const WaitKey&) = default;
+};
+
+struct Job {
+  JobId id{0};
+  UserId user{0};
+  base::ResourceRequest request;
+  Shape shape;
+  JobState state = JobState::Pending;  // changed by JobTable alone
+  std::uint64_t attempts = 0;          // number of the current one, from 1
+  std::uint32_t restarts = 0;          // of them, after a lost node
+  std::string lost;                    // why, the last time
+  WaitKey wait;
+  bool keep_going = false;
+  std::vector<bool> allowed;  // [node] by only_nodes and except_nodes; empty: all
+
+  // Written by Placer.
+  bool placed = false;
+  Footprint cells;
+  std::vector<std::uint32_t> tasks_on_node;  // [member]
+  RowId home{0};                             // 0: none (overlay)
+
+  // The attempt.
+  Members members;
+  Idleness idleness;
+  Outcome outcome;
+  ScheduledTime time;       // written by Publisher
+  bool background = false;  // by the newest layout: idle, and others want its cores
+
+  std::optional<TimePoint> submitted, started, ended;
+
+  [[nodiscard]] AttemptId attempt() const { return base::make_attempt(id, attempts); }
+
+  [[nodiscard]] bool overlay() const { return request.overlay; }
+
+  [[nodiscard]] bool is_exclusive() const {
+    return request.queue == base::Queue::Exclusive && !overlay();
+  }
+
+  // In the timetable: has cores, was started, was not suspended, has not ended.
+  [[nodiscard]] bool is_active() const { return state == JobState::Running && !overlay(); }
+
+  // Frozen when it is not its turn: the active and the suspended.
+  [[nodiscard]] bool is_managed() const {
+    return is_active() || (state == JobState::Suspended && !overlay());
+  }
+
+  // Busy, as far as is known, and in the timetable.
+  void forget_activity() {
+    idleness.reset();
+    background = false;
+  }
+
+  // The index of the node within the job; nullopt: it is not placed there.
+  [[nodiscard]] std::optional<std::size_t> member_on(NodeIndex node) const {
+    const auto found = std::lower_bound(cells.nodes.begin(), cells.nodes.end(), node);
+    if (!placed || found == cells.nodes.end() || *found != node) return std::nullopt;
+    return static_cast<std::size_t>(found - cells.nodes.begin());
+  }
+};
+
+}  // namespace score::gang

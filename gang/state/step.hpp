@@ -1,0 +1,52 @@
+#pragma once
+// One call into the head's scheduler: the time at which it happens, and what must be done because
+// of it. Every part of the scheduler that acts takes the Step of the call that it serves.
+
+#include "base/model/model.hpp"
+
+#include <variant>
+#include <vector>
+
+namespace score::gang {
+
+using base::AttemptId;
+using base::Duration;
+using base::Epoch;
+using base::JobId;
+using base::JobState;
+using base::NodeId;
+using base::SlotIndex;
+using base::TimePoint;
+using base::UserId;
+
+// ---- actions: carried out by the shell, in order
+// A JobChanged that comes before messages to nodes must be on disk before those are sent: a head
+// that restarts must know of every attempt that may run (Launching) and of every attempt that was
+// told to start (Running).
+
+struct SendToNode {
+  NodeId node{0};
+  base::HeadToNode message;  // PrepareTasks has an empty spec: the shell fills it in
+};
+
+struct JobChanged {  // state, reason, placement or exit code changed: persist, tell watchers
+  JobId job{0};
+};
+
+struct NodeChanged {  // up, suspect, down, drained
+  NodeId node{0};
+};
+
+using Action = std::variant<SendToNode, JobChanged, NodeChanged>;
+using Actions = std::vector<Action>;
+
+struct Step {
+  TimePoint now{};
+  Actions actions{};
+
+  void job_changed(JobId job) { actions.push_back(JobChanged{job}); }
+
+  void node_changed(NodeId node) { actions.push_back(NodeChanged{node}); }
+};
+
+}  // namespace score::gang
