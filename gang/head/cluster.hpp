@@ -6,7 +6,8 @@
 // home row, on the same cores everywhere, and also runs in every other row where all its cores are
 // free (slot unification). Rows become slices of a cycle; each node gets its own column as a
 // Timetable. Shares follow weights by stride scheduling (Waldspurger 1995) whose passes survive a
-// change of epoch, so that frequent changes starve no job.
+// change of epoch, so that frequent changes starve no job. Queue high goes before the others: while
+// a busy job of it has a core, no other job of that core gets slices.
 //
 // Cluster hands each call to the part that owns it, with one Step, and ends every change in the
 // same way: jobs that wait are placed, and what changed is published.

@@ -25,6 +25,7 @@ std::vector<std::string> reasons_of(const Shown& shown, const Job& job) {
   if (job.state == JobState::Pending) return wait_reasons(shown.tables, shown.placer, job);
   std::vector<std::string> reasons = job.outcome.reasons();
   if (job.idleness.activity() == JobActivity::Deadlocked) reasons.emplace_back(kDeadlockReason);
+  if (job.displaced) reasons.emplace_back(kDisplacedReason);
   return reasons;
 }
 

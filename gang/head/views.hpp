@@ -35,7 +35,7 @@ struct JobView {
   double share = 0;                          // fraction of time it is scheduled now, 0 ... 1
   Duration scheduled{0};  // time its gang was scheduled so far, from the timetable
   std::optional<TimePoint> submitted, started, ended;
-  // Why it waits, all reasons; or how it ended, the cause first.
+  // Why it waits or gets no slices, all reasons; or how it ended, the cause first.
   std::vector<std::string> reasons;
   int exit_code = 0;  // highest of tasks, 128+signal, 124 limit, 125 error, 126/127 launch
   std::vector<base::TaskExit> exits;

@@ -1,7 +1,12 @@
 // Each row with active jobs is a row of the cycle. An active job runs in its home row and, by slot
 // unification, in every other row where all its cores are free; where several could, the one with
-// the least share for its weight does. An idle job whose cores a busy one wants is in no row: its
-// nodes let it run in the background and watch it.
+// the least share for its weight does. Two kinds of jobs are in no row:
+//
+// - An idle job whose cores a busy one wants: its nodes let it run in the background and watch it.
+// - A job that shares a core with a busy one of queue high, and is not of that queue. Its gang
+// could
+//   not run as a whole on what is left, so it is displaced altogether, on all its nodes, until no
+//   busy job of queue high has a core of it. Jobs of queue high take turns among themselves.
 #include "gang/schedule/layout.hpp"
 
 #include <algorithm>
@@ -34,6 +39,7 @@ class LayoutMaker {
   }
 
   Layout make() {
+    displace();
     send_to_background();
     fill_home_rows();
     unify();
@@ -45,11 +51,26 @@ class LayoutMaker {
     return !idle_detection_ || job.idleness.activity() == JobActivity::Busy;
   }
 
+  void displace() {
+    CoreMap claimed = matrix_.empty_map();
+    bool is_any_claimed = false;
+    for (const Job* job : active_) {
+      if (!job->is_high() || !is_busy(*job)) continue;
+      take_all(claimed, matrix_, job->cells);
+      is_any_claimed = true;
+    }
+    if (!is_any_claimed) return;
+    for (const Job* job : active_) {
+      if (job->is_high() || !is_busy(*job) || all_free(claimed, matrix_, job->cells)) continue;
+      layout_.displaced.insert(job->id);
+    }
+  }
+
   void send_to_background() {
     if (!idle_detection_) return;
     CoreMap wanted = matrix_.empty_map();
     for (const Job* job : active_) {
-      if (is_busy(*job)) {
+      if (is_busy(*job) && !layout_.displaced.contains(job->id)) {
         take_all(wanted, matrix_, job->cells);
       }
     }
@@ -63,7 +84,7 @@ class LayoutMaker {
   void fill_home_rows() {
     std::vector<std::vector<const Job*>> at_home(matrix_.row_count());
     for (const Job* job : active_) {
-      if (layout_.background.contains(job->id)) continue;
+      if (layout_.background.contains(job->id) || layout_.displaced.contains(job->id)) continue;
       at_home[*matrix_.position(job->home)].push_back(job);
     }
     for (std::size_t position = 0; position < at_home.size(); ++position) {

@@ -15,6 +15,7 @@ struct Layout {
   std::vector<WeightedRow> rows;                      // in the order of the matrix
   std::map<JobId, std::vector<std::size_t>> runs_in;  // ascending indices into rows
   std::set<JobId> background;                         // idle jobs whose cores others want
+  std::set<JobId> displaced;                          // jobs whose cores queue high uses
 
   [[nodiscard]] bool has(RowId row) const;
   // The rows in which the job runs; empty: none.

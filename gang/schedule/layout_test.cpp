@@ -5,6 +5,8 @@
 namespace score::gang {
 namespace {
 
+constexpr auto kHigh = base::Queue::High;
+
 struct LayoutBench : ScheduleBench {
   using ScheduleBench::ScheduleBench;
 
@@ -39,6 +41,62 @@ TEST(Layout, AnIdleJobLeavesItsRowToABusyOne) {
   EXPECT_EQ(b.rows_of(idle), Rows{});
   EXPECT_TRUE(b.layout.background.contains(idle.id));
   EXPECT_EQ(b.rows_of(idle, false).size(), 1U) << "without idle detection";
+}
+
+TEST(Layout, ABusyHighJobTakesAllSlicesOfItsCores) {
+  LayoutBench b(2);
+  Job& wide = b.run(LayoutBench::on_nodes(2));
+  Job& high = b.run(LayoutBench::on_nodes(1, kHigh));
+  Job& elsewhere = b.run(LayoutBench::on_nodes(1));
+  ASSERT_NE(high.cells.nodes, elsewhere.cells.nodes);
+  EXPECT_EQ(b.rows_of(high), Rows{0});
+  EXPECT_EQ(b.rows_of(elsewhere), Rows{0}) << "no core of it is wanted";
+  EXPECT_EQ(b.rows_of(wide), Rows{}) << "its gang cannot run on the other node alone";
+  EXPECT_TRUE(b.layout.displaced.contains(wide.id));
+}
+
+TEST(Layout, HighJobsTakeTurnsAmongThemselves) {
+  LayoutBench b(1);
+  Job& normal = b.run(LayoutBench::on_nodes(1));
+  Job& first = b.run(LayoutBench::on_nodes(1, kHigh));
+  Job& second = b.run(LayoutBench::on_nodes(1, kHigh));
+  EXPECT_EQ(b.rows_of(first), Rows{0});
+  EXPECT_EQ(b.rows_of(second), Rows{1});
+  EXPECT_EQ(b.rows_of(normal), Rows{});
+}
+
+TEST(Layout, AnIdleHighJobGivesItsSlicesAway) {
+  LayoutBench b(1);
+  Job& normal = b.run(LayoutBench::on_nodes(1));
+  Job& high = b.run(LayoutBench::on_nodes(1, kHigh));
+  b.report(high, {.idle = true});
+  EXPECT_EQ(b.rows_of(normal), Rows{0});
+  EXPECT_TRUE(b.layout.background.contains(high.id));
+  EXPECT_TRUE(b.layout.displaced.empty());
+  b.report(high, {});
+  EXPECT_EQ(b.rows_of(normal), Rows{});
+  EXPECT_EQ(b.rows_of(high), Rows{0});
+  b.report(high, {.idle = true});
+  EXPECT_EQ(b.rows_of(normal, false), Rows{}) << "without idle detection it counts as busy";
+}
+
+TEST(Layout, ASuspendedHighJobDisplacesNoOther) {
+  LayoutBench b(1);
+  Job& normal = b.run(LayoutBench::on_nodes(1));
+  Job& high = b.run(LayoutBench::on_nodes(1, kHigh));
+  b.tables.jobs.change(high, JobEvent::Suspend, b.step);
+  EXPECT_EQ(b.rows_of(normal), Rows{0});
+}
+
+TEST(Layout, AnIdleJobDoesNotMakeWayForADisplacedOne) {
+  LayoutBench b(2);
+  Job& high = b.run(LayoutBench::on_nodes(1, kHigh));
+  Job& idle = b.run(LayoutBench::on_nodes(1));
+  Job& wide = b.run(LayoutBench::on_nodes(2));
+  b.report(idle, {.idle = true});
+  EXPECT_EQ(b.rows_of(wide), Rows{});
+  EXPECT_EQ(b.rows_of(idle), Rows{0}) << "no job could use its cores";
+  EXPECT_EQ(b.rows_of(high), Rows{0});
 }
 
 }  // namespace

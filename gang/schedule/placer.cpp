@@ -66,7 +66,7 @@ base::Bytes Placer::free_memory(const Job& job, NodeIndex node) const {
 }
 
 // Nodes that could take tasks of the job in this row; nullopt: in a row of its own, or without
-// cores (overlay).
+// cores (overlay). A new row is opened where no job of queue high would take all its slices.
 std::vector<Candidate> Placer::candidates(const Job& job, std::optional<std::size_t> row) const {
   const bool is_behind = is_behind_promise(job) && !job.overlay();
   const bool is_row_promised =
@@ -86,7 +86,9 @@ std::vector<Candidate> Placer::candidates(const Job& job, std::optional<std::siz
       room = std::min(room, job.shape.most_on_node);
     }
     if (room == 0) continue;
-    out.push_back({index, room, static_cast<std::uint32_t>(here.jobs.size())});
+    const std::uint32_t high = job.is_high() || job.overlay() ? 0 : here.high;
+    const auto load = static_cast<std::uint32_t>(here.jobs.size());
+    out.push_back({index, room, load + high * limits::kMaxJobsPerNode});
   }
   return out;
 }
@@ -142,6 +144,7 @@ void Placer::take_cells(Job& job, std::size_t row) {
     here.memory += job.shape.memory;
     here.jobs.insert(job.id);
     if (job.is_exclusive()) here.exclusive = job.id;
+    if (job.is_high()) ++here.high;
   }
 }
 
@@ -154,6 +157,7 @@ void Placer::unplace(Job& job) {
     here.memory -= job.shape.memory;
     here.jobs.erase(job.id);
     if (here.exclusive == job.id) here.exclusive.reset();
+    if (job.is_high()) --here.high;
     if (row) freed_.emplace_back(job.home, node);
     follow_hardware(node);
   }
@@ -403,6 +407,7 @@ base::Result<void> Placer::check_reservations() const {
         return fail(Errc::WrongState, "{} lists job {}", name, id);
       }
       sum.memory += job->shape.memory;
+      sum.high += job->is_high() ? 1 : 0;
       load += job->overlay() ? 0 : 1;
       if (job->is_exclusive()) sum.exclusive = id;
       is_any_ending |= job->state == JobState::Completing;
@@ -412,7 +417,7 @@ base::Result<void> Placer::check_reservations() const {
     if (sum.memory != reserved_[index].memory || (is_too_much && !is_any_ending)) {
       return fail(Errc::WrongState, "memory of {} is overcommitted", name);
     }
-    if (load != matrix_.load(index)) {
+    if (load != matrix_.load(index) || sum.high != reserved_[index].high) {
       return fail(Errc::WrongState, "load of {} is counted wrongly", name);
     }
     if (sum.exclusive && load > 1) {

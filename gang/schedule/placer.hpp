@@ -24,6 +24,7 @@ struct Reservations {
   base::Bytes memory{0};
   std::set<JobId> jobs;  // overlay jobs too
   std::optional<JobId> exclusive;
+  std::uint32_t high = 0;  // jobs of queue high, without overlay jobs
 };
 
 class Placer {

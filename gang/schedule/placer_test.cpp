@@ -55,6 +55,16 @@ TEST(Placer, AnExclusiveJobSharesNoNode) {
   EXPECT_EQ(other.cells.nodes, Nodes{0});
 }
 
+TEST(Placer, ANewRowOpensWhereNoHighJobTakesAllSlices) {
+  ScheduleBench b(2);
+  const Job& high = b.add(ScheduleBench::on_nodes(1, base::Queue::High));
+  const Job& first = b.add(ScheduleBench::on_nodes(1));
+  const Job& second = b.add(ScheduleBench::on_nodes(1));
+  EXPECT_EQ(high.cells.nodes, Nodes{0});
+  EXPECT_EQ(first.cells.nodes, Nodes{1});
+  EXPECT_EQ(second.cells.nodes, Nodes{1});
+}
+
 TEST(Placer, PutsAJobBackOnItsOldCores) {
   ScheduleBench b(2, 4);
   Job& job = b.tables.jobs.add(JobId{7}, UserId{1000}, ScheduleBench::on_nodes(2),

@@ -216,9 +216,13 @@ void Publisher::note_left_out(const Layout& layout, Step& step) {
   for (const JobId id : tables_.jobs.active()) {
     Job& job = tables_.jobs.at(id);
     const bool is_background = layout.background.contains(id);
-    if (job.background == is_background) continue;
-    ++(is_background ? tables_.counters.idle_left : tables_.counters.idle_returned);
+    const bool is_displaced = layout.displaced.contains(id);
+    if (job.background == is_background && job.displaced == is_displaced) continue;
+    if (job.background != is_background) {
+      ++(is_background ? tables_.counters.idle_left : tables_.counters.idle_returned);
+    }
     job.background = is_background;
+    job.displaced = is_displaced;
     step.job_changed(id);
   }
 }

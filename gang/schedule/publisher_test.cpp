@@ -81,6 +81,19 @@ TEST(Publisher, CountsScheduledTimeFromTheStartOfTheTimetable) {
   EXPECT_EQ(b.publisher.scheduled(job, start + 3s), 1s);
 }
 
+TEST(Publisher, ADisplacedJobIsFrozenAndSaidToBe) {
+  PublisherBench b(1);
+  Job& normal = b.run(PublisherBench::on_nodes(1));
+  b.publish();
+  b.step.now += 1s;
+  Job& high = b.run(PublisherBench::on_nodes(1, base::Queue::High));
+  const base::Timetable table = b.publish().at(NodeId{0});
+  ASSERT_EQ(table.segments.size(), 1U);
+  EXPECT_EQ(table.segments[0].jobs, std::vector{high.attempt()});
+  EXPECT_EQ(table.managed, (std::vector{normal.attempt(), high.attempt()}));
+  EXPECT_TRUE(normal.displaced);
+}
+
 TEST(Publisher, AConnectedNodeIsSentATimetableAgain) {
   PublisherBench b(1);
   b.run(PublisherBench::on_nodes(1));

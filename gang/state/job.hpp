@@ -51,6 +51,7 @@ struct Job {
   Outcome outcome;
   ScheduledTime time;       // written by Publisher
   bool background = false;  // by the newest layout: idle, and others want its cores
+  bool displaced = false;   // by the newest layout: a job of queue high has its cores
 
   std::optional<TimePoint> submitted, started, ended;
 
@@ -61,6 +62,8 @@ struct Job {
   [[nodiscard]] bool is_exclusive() const {
     return request.queue == base::Queue::Exclusive && !overlay();
   }
+
+  [[nodiscard]] bool is_high() const { return request.queue == base::Queue::High && !overlay(); }
 
   // In the timetable: has cores, was started, was not suspended, has not ended.
   [[nodiscard]] bool is_active() const { return state == JobState::Running && !overlay(); }
@@ -73,7 +76,7 @@ struct Job {
   // Busy, as far as is known, and in the timetable.
   void forget_activity() {
     idleness.reset();
-    background = false;
+    background = displaced = false;
   }
 
   // The index of the node within the job; nullopt: it is not placed there.

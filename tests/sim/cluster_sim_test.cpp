@@ -87,6 +87,7 @@ TEST(ClusterSim, InCalmWeatherGangsSwitchTogether) {
   EXPECT_GT(seen.idle_left, 0U);
   EXPECT_GT(seen.idle_returned, 0U);
   EXPECT_GT(seen.idle_compared, 500U);
+  EXPECT_GT(seen.high_compared, 20U);
 }
 
 TEST(ClusterSim, InBarrierModeGangsMeet) {

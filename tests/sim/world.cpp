@@ -68,6 +68,7 @@ void World::keep_checking_idle() {
   for (const JobId job : head_->jobs()) {
     check_idle(job);
     check_launch(job);
+    check_high(job);
   }
   events_.after(100ms, [this] {
     if (!healing_) keep_checking_idle();

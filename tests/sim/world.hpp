@@ -45,6 +45,7 @@ struct Seen {
   std::uint64_t idle_left = 0, idle_returned = 0, early_yields = 0, idle_compared = 0;
   std::uint64_t deadlocks_killed = 0, lost_reports = 0, fake_wakes = 0;
   std::uint64_t launches_compared = 0, hangs_ended = 0;
+  std::uint64_t high_compared = 0;  // jobs beside a busy one of queue high
   std::uint64_t met = 0, unmet = 0;
   Duration worst_gang_skew{0};
 };
@@ -103,6 +104,7 @@ class World {
   void check_healed();
   void check_idle(JobId job);
   void check_launch(JobId job);
+  void check_high(JobId job);
   void count_idle();
   [[nodiscard]] std::string describe(base::NodeId id, base::AttemptId attempt) const;
   [[noreturn]] void broken(const std::string& what) const;
@@ -141,6 +143,7 @@ class World {
 
   std::map<base::AttemptId, Uneven> uneven_;  // runs on some of its nodes only
   std::map<JobId, TimePoint> kept_out_since_, lingers_since_, launching_since_, not_begun_since_;
+  std::map<JobId, TimePoint> not_displaced_since_;
   std::map<JobId, Duration> hangs_from_;  // scheduled time when it was first looked at
   Seen seen_;
 };

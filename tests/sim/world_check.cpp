@@ -205,6 +205,50 @@ void World::check_launch(JobId job) {
   }
 }
 
+namespace {
+
+bool share_a_core(const gang::JobView& a, const gang::JobView& b) {
+  for (std::size_t i = 0; i < a.nodes.size(); ++i) {
+    const auto other = std::find(b.nodes.begin(), b.nodes.end(), a.nodes[i]);
+    if (other == b.nodes.end()) continue;
+    const auto& cores = b.cores[static_cast<std::size_t>(other - b.nodes.begin())];
+    for (const std::uint32_t core : a.cores[i]) {
+      if (std::binary_search(cores.begin(), cores.end(), core)) return true;
+    }
+  }
+  return false;
+}
+
+bool is_busy_high(const gang::JobView& view, bool idle_detection) {
+  return view.state == JobState::Running && !view.request.overlay &&
+         view.request.queue == base::Queue::High &&
+         (!idle_detection || view.activity == gang::JobActivity::Busy);
+}
+
+}  // namespace
+
+// Beside a busy job of queue high no job of the other queues has slices on its cores: within some
+// slices, in calm weather.
+void World::check_high(JobId job) {
+  const auto view = head_->job(job, head_now());
+  if (!view || view->request.queue == base::Queue::High || view->request.overlay) return;
+  bool is_beside = false;
+  for (const JobId other : head_->jobs()) {
+    const auto high = head_->job(other, head_now());
+    is_beside |= high && is_busy_high(*high, head_->config().idle_detection) &&
+                 view->state == JobState::Running && share_a_core(*view, *high);
+  }
+  seen_.high_compared += is_beside ? 1 : 0;
+  if (!is_beside || view->share == 0) {
+    not_displaced_since_.erase(job);
+    return;
+  }
+  const TimePoint since = not_displaced_since_.emplace(job, events_.now()).first->second;
+  if (events_.now() - since > 1s) {
+    broken(fmt::format("job {} has slices on the cores of a busy job of queue high", job));
+  }
+}
+
 std::string World::describe(base::NodeId id, base::AttemptId attempt) const {
   const auto& shepherds = sites_[id.value()].node->shepherds();
   const auto found = shepherds.find(attempt);

@@ -52,6 +52,7 @@ void World::head_crash() {
   not_begun_since_.clear();
   hangs_from_.clear();
   kept_out_since_.clear();
+  not_displaced_since_.clear();
   lingers_since_.clear();
   seen_.epochs += head_->counters().epochs;
   seen_.stale_reports += head_->counters().stale_reports;
