@@ -57,7 +57,7 @@ class Answers : public testing::Test {
     std::iota(memory_[1].begin(), memory_[1].end(), std::uint8_t{1});
     for (std::uint32_t i = 0; i < kReads; ++i) {
       const RegionName name{0, 9, i * kBytes};
-      EXPECT_EQ(ends_[0]->read(1, 0, i * kBytes, name, kBytes, reads_[i]), 0);
+      EXPECT_EQ(ends_[0]->memory().read(1, 0, i * kBytes, name, kBytes, reads_[i]), 0);
     }
   }
 
@@ -71,7 +71,7 @@ class Answers : public testing::Test {
       ends_[0]->progress();
       clock_.advance();
       for (OperationId& op : reads_) {
-        const int result = op == 0 ? EINPROGRESS : ends_[0]->test(op);
+        const int result = op == 0 ? EINPROGRESS : Operations(ends_[0]->segment()).test(op);
         if (result == EINPROGRESS) continue;
         EXPECT_EQ(result, 0);
         op = 0;

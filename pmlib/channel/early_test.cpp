@@ -66,13 +66,14 @@ class Losses : public testing::Test {
   OperationId write(std::uint64_t from, std::uint64_t to, std::uint32_t length) {
     const RegionName name{remote_, contexts_[1]->segment().region(remote_).nonce, to};
     OperationId op = 0;
-    run_until([&] { return ends_[0]->write(1, local_, from, name, length, op) != ENOBUFS; });
+    run_until(
+        [&] { return ends_[0]->memory().write(1, local_, from, name, length, op) != ENOBUFS; });
     return op;
   }
 
   void finish(OperationId op) {
     int result = EINPROGRESS;
-    run_until([&] { return (result = ends_[0]->test(op)) != EINPROGRESS; });
+    run_until([&] { return (result = Operations(ends_[0]->segment()).test(op)) != EINPROGRESS; });
     EXPECT_EQ(result, 0);
   }
 
@@ -127,7 +128,7 @@ TEST_F(Losses, DoNotLetAMessageOvertakeTheWriteBeforeIt) {
   ASSERT_EQ(ends_[0]->get_send_buffer(1, 4, &buffer), 0);
   ASSERT_EQ(ends_[0]->send(), 0);
   ReceivedMessage message;
-  run_until([&] { return ends_[1]->receive(message); });
+  run_until([&] { return ends_[1]->received().receive(message); });
   EXPECT_TRUE(std::equal(there_.begin(), there_.begin() + 60'000, here_.begin()));
   finish(op);
 }

@@ -43,9 +43,9 @@ class Held : public testing::Test {
     ends_[1]->progress();
     for (unsigned i = 0; i < count; ++i) {
       ReceivedMessage message;
-      ASSERT_TRUE(ends_[1]->receive(message));
+      ASSERT_TRUE(ends_[1]->received().receive(message));
       EXPECT_EQ(message.bytes[0], std::byte(i));
-      ends_[1]->release(message.ticket);
+      ends_[1]->received().release(message.ticket);
     }
   }
 

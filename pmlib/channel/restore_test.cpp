@@ -69,7 +69,7 @@ TEST_P(Restored, ALostMessageIsSentAgainWhateverTheClockSays) {
   for (int ms = 0; ms < 3000 && !has_come; ++ms, clock_.now_us += 1000) {
     sender->progress();
     receiver->progress();
-    has_come = receiver->receive(message);
+    has_come = receiver->received().receive(message);
   }
   ASSERT_TRUE(has_come);
   EXPECT_EQ(std::memcmp(message.bytes.data(), "abc", 3), 0);

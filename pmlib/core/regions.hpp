@@ -22,6 +22,11 @@ inline bool region_covers(const Segment& segment, std::uint32_t region, std::uin
   return r.references > 0 && r.nonce == nonce && offset <= r.length && length <= r.length - offset;
 }
 
+// Where that lies in this process.
+inline std::byte* memory_of(const Segment& segment, std::uint32_t region, std::uint64_t offset) {
+  return reinterpret_cast<std::byte*>(segment.region(region).address + offset);
+}
+
 class Regions {
  public:
   explicit Regions(const Segment& segment) : segment_(segment) {}

@@ -213,7 +213,7 @@ class OverAPath : public testing::TestWithParam<FrameAuth> {
         ++sent;
       }
       ReceivedMessage message;
-      while (channels_[1]->receive(message)) {
+      while (channels_[1]->received().receive(message)) {
         std::uint32_t number = 0;
         std::memcpy(&number, message.bytes.data(), sizeof number);
         ASSERT_EQ(number, received);
@@ -222,7 +222,7 @@ class OverAPath : public testing::TestWithParam<FrameAuth> {
           ASSERT_EQ(message.bytes[i], static_cast<std::byte>(number % 251));
         }
         ++received;
-        channels_[1]->release(message.ticket);
+        channels_[1]->received().release(message.ticket);
       }
       for (auto& channel : channels_) channel->progress();
       clock_.now_us += 50;

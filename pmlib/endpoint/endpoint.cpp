@@ -144,7 +144,7 @@ void Endpoint::watch_device(bool on) {
 }
 
 Endpoint::~Endpoint() {
-  if (channel_) channel_->flush_acks();
+  if (channel_) channel_->acks().send_all();
   SegmentHeader& h = segment_.header();
   h.closed.store(1, std::memory_order_seq_cst);
   h.idle.store(1, std::memory_order_relaxed);
@@ -184,7 +184,7 @@ void Endpoint::send_held(std::uint32_t peer) {
 
 void Endpoint::cancel_send() {
   shmem_->cancel_send();
-  if (channel_) channel_->cancel_send();
+  if (channel_) channel_->queues().cancel();
 }
 
 int Endpoint::receive(ReceivedMessage& message) {
@@ -194,7 +194,7 @@ int Endpoint::receive(ReceivedMessage& message) {
   if (channel_ && is_drained && (++receive_turn_ & (near_turns_ - 1)) == 0) channel_->poll();
   if (shmem_->has_input() && shmem_->receive(message)) [[unlikely]]
     return 0;
-  if (channel_ && channel_->receive(message)) return 0;
+  if (channel_ && channel_->received().receive(message)) return 0;
   if (++empty_turn_ % kEmptyEvery == 0) look_for_dead();
   if (dead_unreported_ > 0 && find_dead(message.source)) return EHOSTDOWN;
   return EAGAIN;
@@ -204,7 +204,7 @@ void Endpoint::release(const ReceivedMessage& message) {
   if (message.by_shmem) {
     shmem_->release(message.ticket);
   } else if (channel_) {
-    channel_->release(message.ticket);
+    channel_->received().release(message.ticket);
   }
 }
 
@@ -219,7 +219,7 @@ int Endpoint::drop_region(std::uint32_t region) {
   const bool is_last =
       region < segment_.geometry().regions && segment_.region(region).references == 1;
   if (is_last && shmem_->is_region_in_use(region)) return EBUSY;
-  if (is_last && channel_ && channel_->is_region_in_use(region)) return EBUSY;
+  if (is_last && channel_ && channel_->queues().is_region_in_use(region)) return EBUSY;
   return regions_->drop(region);
 }
 
@@ -227,21 +227,21 @@ int Endpoint::write(std::uint32_t peer, std::uint32_t local, std::uint64_t offse
                     RegionName remote, std::uint32_t length, OperationId& op) {
   if (peer >= size()) return EINVAL;
   return uses_shmem(peer) ? shmem_->write(peer, local, offset, remote, length, op)
-                          : channel_->write(peer, local, offset, remote, length, op);
+                          : channel_->memory().write(peer, local, offset, remote, length, op);
 }
 
 int Endpoint::read(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, RegionName remote,
                    std::uint32_t length, OperationId& op) {
   if (peer >= size()) return EINVAL;
   return uses_shmem(peer) ? shmem_->read(peer, local, offset, remote, length, op)
-                          : channel_->read(peer, local, offset, remote, length, op);
+                          : channel_->memory().read(peer, local, offset, remote, length, op);
 }
 
 int Endpoint::announce(std::uint32_t peer, std::uint32_t local, std::uint64_t offset,
                        std::uint64_t length, OperationId& op) {
   if (peer >= size() || length > UINT32_MAX) return EINVAL;
   return uses_shmem(peer) ? shmem_->announce(peer, local, offset, length, op)
-                          : channel_->announce(peer, local, offset, length, op);
+                          : channel_->memory().announce(peer, local, offset, length, op);
 }
 
 int Endpoint::fetch(std::uint32_t source, const LargeHeader& large, std::uint32_t local,
@@ -259,7 +259,7 @@ int Endpoint::test(OperationId id) {
       op->then_end != 0) {
     const int error = uses_shmem(op->peer)
                           ? shmem_->end_remote(op->peer, op->then_end, op->error)
-                          : channel_->end_remote(op->peer, op->then_end, op->error);
+                          : channel_->memory().end_remote(op->peer, op->then_end, op->error);
     if (error == ENOBUFS) return EINPROGRESS;
     op->then_end = 0;
   }
@@ -328,7 +328,7 @@ void Endpoint::after_select() {
 int Endpoint::get_ready_to_sleep(std::int64_t& timeout_us) {
   SegmentHeader& h = segment_.header();
   for (const int fd : shmem_->take_new_death_fds()) watch(fd);
-  if (channel_) channel_->flush_acks();
+  if (channel_) channel_->acks().send_all();
   shmem_->push_through();  // then progress() below ends what that completed
   h.sleeping.store(1, std::memory_order_seq_cst);
   if (progress() || (device_ && !device_->prepare_to_sleep())) {
@@ -402,13 +402,13 @@ bool Endpoint::is_quiet() const {
 
 int Endpoint::save(std::span<std::byte> image) const {
   if (image.size() < image_bytes()) return ENOSPC;
-  if (shmem_->is_building() || (channel_ && channel_->is_building())) return EBUSY;
+  if (shmem_->is_building() || (channel_ && channel_->queues().is_building())) return EBUSY;
   std::memcpy(image.data(), segment_.bytes().data(), image_bytes());
   return 0;
 }
 
 int Endpoint::restore(std::span<const std::byte> image) {
-  if (shmem_->is_building() || (channel_ && channel_->is_building())) return EBUSY;
+  if (shmem_->is_building() || (channel_ && channel_->queues().is_building())) return EBUSY;
   if (const int error = restore_image(segment_, image); error != 0) return error;
   channel_.reset();
   build();

@@ -18,10 +18,11 @@ void receive_all(const std::uint8_t* data, std::size_t size, FrameAuth auth) {
     device.frames.push_back(std::move(frame));
     channel.progress();
     ReceivedMessage message;
-    if (at % 2 == 0 && channel.receive(message)) channel.release(message.ticket);
+    if (at % 2 == 0 && channel.received().receive(message))
+      channel.received().release(message.ticket);
     context.check();
   });
-  channel.test(op);
+  Operations(channel.segment()).test(op);
 }
 
 }  // namespace

@@ -121,7 +121,7 @@ inline OperationId send_something(Channel& channel) {
   std::byte* buffer = nullptr;
   OperationId op = 0;
   if (channel.get_send_buffer(1, 10, &buffer) == 0) channel.send();
-  channel.write(1, 0, 0, {0, 5, 0}, 300, op);
+  channel.memory().write(1, 0, 0, {0, 5, 0}, 300, op);
   return op;
 }
 

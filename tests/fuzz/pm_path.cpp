@@ -40,7 +40,8 @@ void receive_all(const std::uint8_t* data, std::size_t size, FrameAuth auth) {
     input.frames.push_back(std::move(frame));
     channel.progress();
     ReceivedMessage message;
-    if (choice / 16 % 2 == 0 && channel.receive(message)) channel.release(message.ticket);
+    if (choice / 16 % 2 == 0 && channel.received().receive(message))
+      channel.received().release(message.ticket);
     context.check();
     fuzz::require(device.limit(1) >= PathLimits().floor);
   });

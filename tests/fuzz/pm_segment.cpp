@@ -56,7 +56,7 @@ void fill(const Segment& segment, std::vector<std::byte>& memory) {
     if (channel.get_send_buffer(peer, 20, &buffer) == 0) channel.send();
   }
   OperationId op = 0;
-  channel.write(2, 0, 0, {0, 1, 0}, 500, op);
+  channel.memory().write(2, 0, 0, {0, 1, 0}, 500, op);
 }
 
 void use(const Segment& segment, std::vector<std::byte>& memory) {
@@ -74,8 +74,8 @@ void use(const Segment& segment, std::vector<std::byte>& memory) {
     std::byte* buffer = nullptr;
     if (channel.get_send_buffer(1, 9, &buffer) == 0) channel.send();
     ReceivedMessage message;
-    if (channel.receive(message)) channel.release(message.ticket);
-    channel.test(0x10000);
+    if (channel.received().receive(message)) channel.received().release(message.ticket);
+    Operations(channel.segment()).test(0x10000);
   }
 }
 

@@ -65,7 +65,8 @@ void receive_all(const std::uint8_t* data, std::size_t size, FrameAuth auth) {
     inputs[choice / 4 % 2]->frames.push_back(std::move(frame));
     if (choice / 8 % 2 == 0) channel.progress();
     ReceivedMessage message;
-    if (choice / 16 % 2 == 0 && channel.receive(message)) channel.release(message.ticket);
+    if (choice / 16 % 2 == 0 && channel.received().receive(message))
+      channel.received().release(message.ticket);
     context.check();
   });
   channel.progress();

@@ -70,26 +70,27 @@ class World {
 
   int write(std::uint32_t from, std::uint32_t to, std::uint32_t length) {
     OperationId op = 0;
-    const int error = ends_[from]->write(to, 0, 0, {0, 77, 0}, length, op);
+    const int error = ends_[from]->memory().write(to, 0, 0, {0, 77, 0}, length, op);
     if (error == 0) operations_[from].push_back(op);
     return error;
   }
 
   int receive(std::uint32_t at) {
     ReceivedMessage message;
-    if (!ends_[at]->receive(message)) return -1;
+    if (!ends_[at]->received().receive(message)) return -1;
     held_[at].push_back(message.ticket);
     return static_cast<int>(message.bytes.size());
   }
 
   void release(std::uint32_t at) {
     if (held_[at].empty()) return;
-    ends_[at]->release(held_[at].front());
+    ends_[at]->received().release(held_[at].front());
     held_[at].pop_front();
   }
 
   int progress(std::uint32_t at) {
-    if (!operations_[at].empty() && ends_[at]->test(operations_[at].front()) != EINPROGRESS) {
+    if (!operations_[at].empty() &&
+        Operations(ends_[at]->segment()).test(operations_[at].front()) != EINPROGRESS) {
       operations_[at].pop_front();
     }
     return static_cast<int>(ends_[at]->progress());

@@ -161,9 +161,9 @@ class Rank {
   // Whether anything happened.
   bool step() {
     bool acted = channel_->progress() > 0;
-    for (ReceivedMessage m; channel_->receive(m); acted = true) {
+    for (ReceivedMessage m; channel_->received().receive(m); acted = true) {
       check(m);
-      channel_->release(m.ticket);
+      channel_->received().release(m.ticket);
     }
     for (std::uint32_t peer = 0; peer < kRanks; ++peer) {
       // A few each, so that one that is stuck does not take all buffers.

@@ -256,7 +256,7 @@ class Node {
         sizeof(Stamp) + random_() % (geometry_.payload_bytes - sizeof(Stamp) + 1));
     std::byte* buffer = nullptr;
     if (channel_->get_send_buffer(peer, length, &buffer) != 0) return;
-    if (random_() % 50 == 0) return channel_->cancel_send();
+    if (random_() % 50 == 0) return channel_->queues().cancel();
     const Stamp stamp{generation_, rank_, next_to_[peer]++, length};
     std::memcpy(buffer, &stamp, sizeof stamp);
     for (std::uint32_t i = sizeof stamp; i < length; ++i) {
@@ -274,7 +274,7 @@ class Node {
     op.length = static_cast<std::uint32_t>(random_() % (stripe + 1));
     RegionName remote{0, 77, op.offset};
     if (op.must_fail) remote = bad_name();
-    if (channel_->write(peer, 2, op.offset, remote, op.length, op.id) != 0) return;
+    if (channel_->memory().write(peer, 2, op.offset, remote, op.length, op.id) != 0) return;
     ops_.push_back(op);
     ++sent_;
   }
@@ -300,7 +300,7 @@ class Node {
     op.length = static_cast<std::uint32_t>(1 + random_() % part);
     RegionName remote{2, 79, op.offset};
     if (op.must_fail) remote = bad_name();
-    if (channel_->read(peer, 0, op.offset, remote, op.length, op.id) != 0) return;
+    if (channel_->memory().read(peer, 0, op.offset, remote, op.length, op.id) != 0) return;
     ops_.push_back(op);
     ++sent_;
   }
@@ -322,14 +322,14 @@ class Node {
 
   void start_large(std::uint32_t peer) {
     RunningOp op{0, false, peer, 0, 512, 2, false, true};
-    if (channel_->announce(peer, 2, 0, op.length, op.id) != 0) return;
+    if (channel_->memory().announce(peer, 2, 0, op.length, op.id) != 0) return;
     ops_.push_back(op);
     ++sent_;
   }
 
   void take() {
     ReceivedMessage m;
-    if (!channel_->receive(m)) return;
+    if (!channel_->received().receive(m)) return;
     if (m.kind == FrameKind::Large) {
       LargeHeader large;
       std::memcpy(&large, m.bytes.data(), sizeof large);
@@ -361,20 +361,20 @@ class Node {
       owed_.push_back({m.source, large.op});
     }
     held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(i));
-    channel_->release(m.ticket);
+    channel_->received().release(m.ticket);
   }
 
   // Whoever kept a buffer until its answer is on its way could wait for one who does the same.
   void pay_owed() {
     while (!owed_.empty()) {
-      if (channel_->end_remote(owed_.front().peer, owed_.front().op, 0) != 0) return;
+      if (channel_->memory().end_remote(owed_.front().peer, owed_.front().op, 0) != 0) return;
       owed_.pop_front();
     }
   }
 
   void finish_operations() {
     for (std::size_t i = 0; i < ops_.size();) {
-      const int result = channel_->test(ops_[i].id);
+      const int result = Operations(segment_).test(ops_[i].id);
       if (result == EINPROGRESS) {
         ++i;
         continue;

@@ -1,0 +1,280 @@
+// A frame is believed only after check_frame(). What is in sequence is stored before it can be
+// acknowledged (G16): messages in a buffer of the segment, writes in the registered memory they
+// name.
+#include "pmlib/channel/channel.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace score::pm {
+
+namespace {
+
+using Receiver = ReceiveSide<std::uint32_t>;
+
+constexpr std::size_t kFramesPerTurn = 44;  // one joined datagram, then its ACK
+constexpr unsigned kEasyPolls = 128;        // some microseconds
+constexpr std::uint16_t kNever = 256;       // SendSide::silent never gets there
+
+// The first fifteen time-outs take two seconds, each further one a second.
+std::uint16_t tries_for(std::uint16_t patience_s) {
+  return patience_s == 0 ? kNever : static_cast<std::uint16_t>(patience_s + 13);
+}
+
+// What a control frame other than Deny says to the engine.
+Control<std::uint32_t> control_of(const FrameHeader& h) {
+  switch (h.kind) {
+    case FrameKind::Ack:
+      return {ControlKind::Ack, AckFrame(h).acknowledged(), 0, 0};
+    case FrameKind::Lose:
+      return {ControlKind::Lose, LoseFrame(h).acknowledged(), 0, 0};
+    case FrameKind::Stop:
+      return {ControlKind::Stop, StopFrame(h).refused(), StopFrame(h).flow_count(), 0};
+    case FrameKind::Go:
+      return {ControlKind::Go, GoFrame(h).next(), GoFrame(h).flow_count(),
+              GoFrame(h).free_buffers()};
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+Channel::Channel(const Segment& segment, PacketDevice& device, JobClock& clock,
+                 const ChannelOptions& options)
+    : state_(segment, clock, options.limits),
+      queues_(state_),
+      frames_(state_, device),
+      acks_(state_, frames_, options.acks),
+      window_(state_, queues_, frames_, acks_),
+      received_(state_, frames_),
+      memory_(state_, queues_, window_, received_),
+      early_(state_, frames_, acks_, memory_),
+      watch_(state_, frames_, segment.header().patience_s != 0 && device.tells_refusals()),
+      device_(device),
+      tries_before_dead_(options.tries_before_dead),
+      may_use_fast_path_(options.may_use_fast_path && frames_.identity().auth == FrameAuth::Key),
+      fast_sources_(may_use_fast_path_ ? state_.ranks() : 0) {
+  if (tries_before_dead_ == 0) tries_before_dead_ = tries_for(segment.header().patience_s);
+  for (std::uint32_t i = 0; i < state_.ranks(); ++i) dead_peers_ += state_.peer(i).dead;
+}
+
+void Channel::set_alias(std::uint32_t peer, const Alias& alias) {
+  frames_.set_alias(peer, alias);
+}
+
+// --- sending -----------------------------------------------------------------------------------
+
+int Channel::get_send_buffer(std::uint32_t peer, std::uint32_t length, std::byte** buffer) {
+  if (queues_.is_building()) return EBUSY;
+  if (length > payload_bytes()) return EMSGSIZE;
+  if (const int error = state_.check_peer(peer); error != 0) return error;
+  return queues_.lend(peer, length, buffer);
+}
+
+// Not inlined: a message to a peer of this node passes its caller without needing its registers.
+[[gnu::noinline]] int Channel::send(bool more_follows) {
+  if (!queues_.is_building()) return EINVAL;
+  const std::uint32_t peer = queues_.building_for();
+  if (const int error = state_.check_peer(peer); error != 0) {
+    queues_.cancel();
+    return error;
+  }
+  const std::uint16_t index = queues_.take_built();
+  if (!more_follows && may_use_fast_path_ && window_.send_fast(peer, index)) [[likely]]
+    return 0;
+  if (more_follows) {
+    window_.enqueue_later(peer, index);
+  } else {
+    window_.enqueue(peer, index);
+  }
+  return 0;
+}
+
+void Channel::send_held(std::uint32_t peer) {
+  state_.clock.begin_turn();
+  if (state_.check_peer(peer) == 0) window_.transmit(peer);
+}
+
+// --- a turn ------------------------------------------------------------------------------------
+
+std::size_t Channel::poll() {
+  state_.clock.begin_turn();
+  const std::size_t fast = fast_frames_;
+  const std::size_t frames = device_.receive(*this, kFramesPerTurn);
+  // Messages that took the fast path make nothing due at once. Reading the clock and looking at
+  // timers takes as long as a look for frames: not each time.
+  if (frames == fast_frames_ - fast && !acks_.is_due_soon() && early_.is_empty() &&
+      ++easy_polls_ % kEasyPolls != 0)
+    return frames;
+  acks_.end_look(frames < kFramesPerTurn);
+  return frames + after_frames();
+}
+
+std::size_t Channel::progress() {
+  state_.clock.begin_turn();
+  const std::size_t frames = device_.receive(*this, kFramesPerTurn);
+  acks_.end_look(frames < kFramesPerTurn);
+  return frames + after_frames();
+}
+
+std::size_t Channel::after_frames() {
+  state_.clock.refresh();
+  if (received_.has_reads()) memory_.answer_reads();
+  if (window_.must_look_at_timers()) run_timers();
+  if (!early_.is_empty()) early_.report_gaps();
+  if (acks_.is_due()) acks_.send_all();
+  return window_.send_ready();
+}
+
+void Channel::run_timers() {
+  window_.look_at_timers(tries_before_dead_, [this](std::uint32_t rank) { declare_dead(rank); });
+  watch_.ask_if_due();
+}
+
+bool Channel::next_deadline(Microseconds& microseconds) {
+  const Microseconds now = state_.clock.read();
+  std::int32_t soonest = INT32_MAX;
+  if (!acks_.is_empty()) soonest = static_cast<std::int32_t>(acks_.deadline() - now);
+  soonest = window_.next_deadline(now, watch_.next_deadline(now, soonest));
+  if (soonest == INT32_MAX) return false;
+  // Timers are looked at in steps: sooner than a step after the last look nothing would happen.
+  microseconds = static_cast<Microseconds>(std::max(soonest, std::int32_t{0}));
+  return true;
+}
+
+bool Channel::is_quiet() const {
+  const SegmentHeader& h = state_.header();
+  return queues_.is_empty() && h.live_operations == 0 && h.delivered.head == kNoIndex &&
+         !received_.has_reads() && !queues_.is_building();
+}
+
+void Channel::declare_dead(std::uint32_t rank) {
+  PeerState& peer = state_.peer(rank);
+  if (peer.dead != 0) return;
+  peer.dead = 1;
+  ++dead_peers_;
+  // Whatever was accepted is owed one completion.
+  state_.operations.fail_peer(rank, EHOSTDOWN);
+  window_.forget(rank);
+  state_.header().room.drop_promise(peer.receive);
+  early_.forget(rank);
+  acks_.forget(rank);
+  received_.forget(rank);
+}
+
+void Channel::on_refused(const PeerAddress& address) {
+  state_.clock.refresh();
+  for (const std::uint32_t rank : watch_.on_refused(address)) declare_dead(rank);
+}
+
+// --- frames ------------------------------------------------------------------------------------
+
+void Channel::count_drop(FrameVerdict verdict) {
+  Counters& c = state_.counters();
+  switch (verdict) {
+    case FrameVerdict::Malformed:
+      ++c.dropped_malformed;
+      break;
+    case FrameVerdict::Foreign:
+      ++c.dropped_foreign;
+      break;
+    case FrameVerdict::Stale:
+      ++c.dropped_stale;
+      break;
+    case FrameVerdict::Corrupt:
+      ++c.dropped_corrupt;
+      break;
+    case FrameVerdict::Forged:
+      ++c.dropped_forged;
+      break;
+    case FrameVerdict::Good:
+      break;
+  }
+}
+
+void Channel::on_frame(std::span<const std::byte> frame) {
+  if (!take_fast(frame)) [[unlikely]]
+    on_any_frame(frame);
+}
+
+void Channel::on_any_frame(std::span<const std::byte> frame) {
+  FrameHeader h;
+  const FrameVerdict verdict = check_frame(frame, frames_.identity(), h);
+  if (verdict != FrameVerdict::Good) return count_drop(verdict);
+  state_.clock.refresh();
+  PeerState& peer = state_.peer(h.source);
+  if (peer.dead != 0) return;
+  ++state_.counters().frames_received;
+  watch_.on_frame(h.source);
+  Engine<>::on_sign_of_life(peer.send);
+  if (is_control(h.kind)) {
+    on_control(h, frame.subspan(sizeof(FrameHeader)));
+  } else {
+    on_sequenced(h, frame.subspan(sizeof(FrameHeader)));
+  }
+}
+
+void Channel::on_control(const FrameHeader& h, std::span<const std::byte> payload) {
+  if (h.kind == FrameKind::Deny) return window_.on_deny(h);
+  if (h.kind == FrameKind::Lose && !payload.empty()) return window_.on_missing(h, payload);
+  window_.on_control(h.source, control_of(h));
+}
+
+void Channel::on_sequenced(const FrameHeader& h, std::span<const std::byte> payload) {
+  PeerState& peer = state_.peer(h.source);
+  Counters& counters = state_.counters();
+  const SequencedFrame frame(h);
+  window_.on_control(h.source, {ControlKind::Ack, frame.stored(), 0, 0});
+  if (frame.sequence() == peer.receive.recv + 1 && deny_if_due(h, payload)) return;
+  const bool room = received_.has_room(peer, h.kind);
+  const auto result = state_.engine.on_packet_data(peer.receive, frame.sequence(), room);
+  switch (result.arrival) {
+    case Arrival::Store:
+      store(h, payload);
+      acks_.owe(h.source, h.kind, h.flags == kAckNow);
+      if (!early_.is_empty()) early_.on_stored(h.source);
+      break;
+    case Arrival::Refused:
+      received_.on_refused(h.source);
+      ++counters.stops_sent;
+      break;
+    case Arrival::Early:
+      if (result.reply.kind == ControlKind::Lose) ++counters.loses_sent;
+      return early_.on_early(h, payload, result.reply.kind == ControlKind::Lose);
+    case Arrival::Duplicate:
+      ++counters.duplicates;
+      acks_.owe(h.source, h.kind, true);
+      break;
+    case Arrival::Strange:
+      ++counters.dropped_strange;
+      break;
+  }
+  if (result.reply.kind != ControlKind::None) frames_.send_control(h.source, result.reply);
+}
+
+// Once a frame was denied only a Void may take its number: an old copy of it may be under way. A
+// read that cannot be answered now must not wait in a buffer, or behind one: two ranks that ask
+// each other would wait for ever. It is denied as postponed and asked again under a later number.
+bool Channel::deny_if_due(const FrameHeader& h, std::span<const std::byte> payload) {
+  Receiver& side = state_.peer(h.source).receive;
+  const bool is_allowed = memory_.is_allowed(h, payload);
+  const bool is_void = h.kind == FrameKind::Void;
+  if (is_allowed && memory_.can_answer(h.kind) && (is_void || !side.has(Receiver::kDenied))) {
+    return false;
+  }
+  side.set(Receiver::kDenied, true);
+  if (!is_allowed) ++state_.counters().denied;
+  frames_.send_deny(h.source, SequencedFrame(h).sequence(), is_allowed);
+  return true;
+}
+
+void Channel::store(const FrameHeader& h, std::span<const std::byte> payload) {
+  received_.forget(h.source);
+  if (ReceiveQueue::needs_buffer(h.kind)) return received_.store(h, payload);
+  state_.header().room.drop_promise(state_.peer(h.source).receive);
+  if (h.kind == FrameKind::Write) memory_.store_write(h.source, payload);
+  if (h.kind == FrameKind::OpDone) memory_.end_operation(h.source, payload);
+}
+
+}  // namespace score::pm

@@ -1,0 +1,56 @@
+// Notices peers whose process has ended: their node refuses frames for them. Owns which peers were
+// heard from, and since when frames to them have been refused.
+#pragma once
+
+#include "pmlib/sending/channel_state.hpp"
+#include "pmlib/sending/frame_sender.hpp"
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+namespace score::pm {
+
+class PeerWatch {
+ public:
+  // `asks`: send an ACK to silent peers now and then, to find out whether it is refused.
+  PeerWatch(const ChannelState& state, FrameSender& frames, bool asks);
+
+  bool has_heard(std::uint32_t rank) const { return heard_[rank] != 0; }
+
+  bool has_refusals() const { return !refused_since_.empty(); }
+
+  void on_frame(std::uint32_t rank) {
+    if (heard_[rank] == 0) heard_[rank] = has_heard_ = true;
+    if (!refused_since_.empty()) refused_since_.erase(rank);
+  }
+
+  // The node of `address` refuses frames. Returns the ranks there that are gone: what is restarted
+  // or moved is refused for a moment only, and so is a rank that has not started yet.
+  std::vector<std::uint32_t> on_refused(const PeerAddress& address);
+
+  // Asks silent peers, if that is due.
+  void ask_if_due() {
+    if (asks_ && state_.clock.now() - last_asked_ >= kAskEvery) ask();
+  }
+
+  // As SendWindow::next_deadline().
+  std::int32_t next_deadline(Microseconds now, std::int32_t soonest) const;
+
+ private:
+  static constexpr Microseconds kAskEvery = 1'000'000;
+
+  [[gnu::cold]] void ask();
+
+  const ChannelState& state_;
+  FrameSender& frames_;
+  std::vector<std::uint8_t> heard_;  // since this object was made
+  bool has_heard_ = false;
+  bool asks_;
+  std::map<std::uint32_t, Microseconds> refused_since_;
+  Microseconds last_asked_;
+  std::uint32_t next_asked_ = 0;
+  std::uint64_t frames_when_asked_ = 0;
+};
+
+}  // namespace score::pm

@@ -1,0 +1,64 @@
+// Remote memory over a channel: writes, reads and announcements of large messages, as they are
+// asked for here and as they arrive.
+//
+// A region is named by index and nonce. Every frame that names one is checked against the table
+// when it arrives: a frame for memory that is not registered any more is denied, never stored. An
+// operation is named by index and tag, so that a late answer cannot end a newer operation.
+#pragma once
+
+#include "pmlib/channel/receive_queue.hpp"
+#include "pmlib/sending/channel_state.hpp"
+#include "pmlib/sending/send_window.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace score::pm {
+
+class RemoteMemory {
+ public:
+  // All outlive the object.
+  RemoteMemory(ChannelState& state, SendQueues& queues, SendWindow& window, ReceiveQueue& received)
+      : state_(state), queues_(queues), window_(window), received_(received) {}
+
+  // Writes `length` bytes at `offset` of own region `local` into `remote`'s memory. The memory must
+  // stay unchanged until the operation is done. ENOBUFS: nothing is free, progress() and try again.
+  int write(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, RegionName remote,
+            std::uint32_t length, OperationId& op);
+  // Reads `length` bytes of `remote` into own memory.
+  int read(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, RegionName remote,
+           std::uint32_t length, OperationId& op);
+  // Announces own memory as one large message; done when the receiver has fetched it.
+  int announce(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, std::uint64_t length,
+               OperationId& op);
+  // Ends an operation of `peer` with `error`: an announcement that was fetched. ENOBUFS as above;
+  // the announcement must not stay unreleased until it works.
+  int end_remote(std::uint32_t peer, std::uint32_t remote_op, int error);
+
+  // --- what arrives
+
+  // May the payload of the next frame in sequence be acted upon?
+  bool is_allowed(const FrameHeader& h, std::span<const std::byte> payload) const;
+  // Can a frame of `kind` be answered: is a descriptor left for one read more?
+  bool can_answer(FrameKind kind) const;
+  // Stores a Write that is_allowed().
+  void store_write(std::uint32_t source, std::span<const std::byte> payload);
+  // An OpDone that is_allowed().
+  void end_operation(std::uint32_t source, std::span<const std::byte> payload);
+  // Queues answers to the reads that wait, as many as there are descriptors.
+  [[gnu::noinline]] void answer_reads();
+
+ private:
+  bool covers_own(std::uint32_t region, std::uint64_t offset, std::uint64_t length) const;
+  int enqueue_note(std::uint32_t peer, FrameKind kind, std::span<const std::byte> bytes,
+                   OperationId& op);
+  bool answer(const ReceivedMessage& read);
+
+  ChannelState& state_;
+  SendQueues& queues_;
+  SendWindow& window_;
+  ReceiveQueue& received_;
+};
+
+}  // namespace score::pm

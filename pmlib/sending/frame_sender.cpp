@@ -1,0 +1,191 @@
+// A remote write of a megabyte is one descriptor over some 750 numbers: its frames are made from
+// the user's memory each time they are sent, so large transfers need no buffers and no copy.
+#include "pmlib/sending/frame_sender.hpp"
+
+#include "pmlib/core/regions.hpp"
+#include "pmlib/sending/send_queues.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace score::pm {
+
+namespace {
+
+FrameKind frame_kind(ControlKind kind) {
+  switch (kind) {
+    case ControlKind::Lose:
+      return FrameKind::Lose;
+    case ControlKind::Stop:
+      return FrameKind::Stop;
+    case ControlKind::Go:
+      return FrameKind::Go;
+    default:
+      return FrameKind::Ack;
+  }
+}
+
+}  // namespace
+
+FrameSender::FrameSender(const ChannelState& state, PacketDevice& device)
+    : state_(state), device_(device), batch_frames_(std::min(device.batch_frames(), kMaxBatch)) {
+  const SegmentHeader& h = state.header();
+  identity_ = {h.key, h.generation, h.rank, state.ranks(), h.channel, h.auth};
+  if (device.wants_joined())
+    joined_.resize(batch_frames_ * (sizeof(FrameHeader) + state.payload_bytes()));
+}
+
+void FrameSender::set_alias(std::uint32_t peer, const Alias& alias) {
+  aliases_.resize(identity_.size);
+  aliases_[peer] = alias;
+}
+
+FrameHeader FrameSender::header_for(std::uint32_t rank, FrameKind kind) const {
+  FrameHeader h;
+  h.kind = kind;
+  h.channel = identity_.channel;
+  h.key = identity_.key;
+  h.generation = identity_.generation;
+  h.source = identity_.rank;
+  h.destination = rank;
+  ChannelFrame(h).stored() = state_.peer(rank).receive.recv;
+  if (!aliases_.empty()) {
+    h.key = aliases_[rank].key;
+    h.source = aliases_[rank].source;
+    h.destination = 0;
+  }
+  return h;
+}
+
+// --- control frames ----------------------------------------------------------------------------
+
+void FrameSender::send_alone(std::uint32_t rank, FrameHeader& h,
+                             std::span<const std::byte> payload) {
+  h.length = static_cast<std::uint16_t>(payload.size());
+  if (identity_.auth == FrameAuth::Tag) {
+    seal_by_tag(h, identity_.key, {}, payload);
+  } else {
+    seal(h, crc32c(0, payload.data(), payload.size()));
+  }
+  const FrameOut frame{std::as_bytes(std::span(&h, 1)), payload};
+  device_.send(state_.peer(rank).address, {&frame, 1});
+  ++state_.counters().frames_sent;
+}
+
+void FrameSender::send_control(std::uint32_t rank, const Control<std::uint32_t>& control) {
+  FrameHeader h = header_for(rank, frame_kind(control.kind));
+  if (control.kind == ControlKind::Stop) {
+    StopFrame(h).refused() = control.number;
+    StopFrame(h).flow_count() = control.count;
+  } else if (control.kind == ControlKind::Go) {
+    GoFrame(h).next() = control.number;
+    GoFrame(h).flow_count() = control.count;
+    GoFrame(h).free_buffers() = control.credit;
+  } else {
+    AckFrame(h).acknowledged() = control.number;  // as of a LOSE
+  }
+  send_alone(rank, h, {});
+}
+
+void FrameSender::send_deny(std::uint32_t rank, std::uint32_t number, bool is_postponed) {
+  FrameHeader h = header_for(rank, FrameKind::Deny);
+  DenyFrame(h).denied() = number;
+  DenyFrame(h).is_postponed() = is_postponed ? 1 : 0;
+  send_alone(rank, h, {});
+}
+
+void FrameSender::send_lose(std::uint32_t rank, std::span<const std::byte> bits,
+                            std::uint16_t bit_count) {
+  FrameHeader h = header_for(rank, FrameKind::Lose);
+  LoseFrame(h).acknowledged() = state_.peer(rank).receive.recv;
+  LoseFrame(h).bit_count() = bit_count;
+  send_alone(rank, h, bits);
+}
+
+// --- frames of a send queue --------------------------------------------------------------------
+
+std::size_t FrameSender::send_frames(std::uint32_t rank, std::span<const std::uint32_t> numbers,
+                                     bool asks) {
+  const PeerState& peer = state_.peer(rank);
+  const std::size_t count = numbers.size();
+  const FrameHeader base = header_for(rank, FrameKind::Void);
+  std::uint16_t index = peer.head;
+  std::size_t filled = 0;
+  is_joining_ = count > 1 && !joined_.empty() && device_.wants_joined();
+  joined_bytes_ = 0;
+  for (; filled < count; ++filled) {
+    FrameHeader h = base;
+    SequencedFrame(h).sequence() = numbers[filled];
+    index = SendQueues::find(state_.segment, index, numbers[filled]);
+    if (index == kNoIndex) break;  // only with a segment broken from outside
+    if (asks && filled + 1 == count) h.flags = kAckNow;
+    fill_frame(h, state_.segment.descriptor(index), filled);
+  }
+  if (filled == 0) return 0;
+  const std::size_t sent = device_.send(peer.address, {batch_.data(), filled});
+  Counters& c = state_.counters();
+  c.frames_sent += sent;
+  const std::uint32_t again = peer.send.max_sent - (numbers[0] - 1);
+  c.frames_resent += std::min<std::size_t>(sent, again < 0x80000000 ? again : 0);
+  return sent;
+}
+
+// Behind the frame before.
+std::byte* FrameSender::next_joined(std::size_t bytes) {
+  std::byte* at = joined_.data() + joined_bytes_;
+  joined_bytes_ += bytes;
+  return at;
+}
+
+// Makes the frame of the number in `h`, which `d` covers, in place `place` of the batch.
+void FrameSender::fill_frame(FrameHeader& h, const SendDescriptor& d, std::size_t place) {
+  h.kind = d.kind;
+  if (d.kind == FrameKind::Write || d.kind == FrameKind::OpDone) return fill_write(h, d, place);
+  const bool has_payload = d.kind != FrameKind::Void && d.buffer != kNoIndex;
+  std::byte* frame =
+      has_payload ? state_.segment.send_buffer(d.buffer) : scratch_[place].bytes.data();
+  h.length = static_cast<std::uint16_t>(has_payload ? d.length : 0);
+  const std::size_t bytes = sizeof h + h.length;
+  std::byte* at = is_joining_ ? next_joined(bytes) : frame;
+  if (is_joining_) std::memcpy(at + sizeof h, frame + sizeof h, h.length);
+  if (identity_.auth == FrameAuth::Tag) {
+    seal_by_tag(h, identity_.key, {}, {at + sizeof h, h.length});
+    std::memcpy(at, &h, sizeof h);
+  } else {
+    put_sealed(at, h, has_payload ? d.payload_crc : 0);
+  }
+  batch_[place] = {{at, bytes}, {}};
+}
+
+// Also of an OpDone, which has no bytes behind its RmaHeader.
+void FrameSender::fill_write(FrameHeader& h, const SendDescriptor& d, std::size_t place) {
+  const std::uint32_t index = SequencedFrame(h).sequence() - d.first;
+  const std::uint32_t each = state_.payload_bytes() - std::uint32_t{sizeof(RmaHeader)};
+  const std::uint32_t done = index * each;
+  const std::uint32_t bytes = std::min(each, d.length - done);
+  const bool is_last = index + 1 == d.frames;
+  // The application waits for the end of its own write.
+  if (is_last && d.op != kNoIndex) h.flags = kAckNow;
+  h.length = static_cast<std::uint16_t>(sizeof(RmaHeader) + bytes);
+  constexpr std::size_t kHeads = sizeof(FrameHeader) + sizeof(RmaHeader);
+  const std::byte* body = memory_of(state_.segment, d.local_region, d.local_offset + done);
+  std::byte* at = is_joining_ ? next_joined(kHeads + bytes) : scratch_[place].bytes.data();
+  std::byte* rma = at + sizeof h;
+  const std::uint64_t end =
+      is_last ? words_of(d.remote_op, d.notify != 0 ? RmaHeader::kReplyEnd : RmaHeader::kEnd)
+              : words_of(index, RmaHeader::kMiddle);
+  put_words(rma, words_of(d.remote_region, d.remote_nonce), d.remote_offset + done, end);
+  std::span<const std::byte> rest(body, bytes);
+  if (identity_.auth == FrameAuth::Tag) {
+    seal_by_tag(h, identity_.key, {rma, sizeof(RmaHeader)}, rest);
+    std::memcpy(at, &h, sizeof h);
+    if (is_joining_) std::memcpy(at + kHeads, body, bytes);
+  } else {
+    const std::uint32_t crc = crc32c(0, rma, sizeof(RmaHeader));
+    put_sealed(at, h,
+               is_joining_ ? crc32c_copy(crc, at + kHeads, body, bytes) : crc32c(crc, body, bytes));
+  }
+  batch_[place] = is_joining_ ? FrameOut{{at, kHeads + bytes}, {}} : FrameOut{{at, kHeads}, rest};
+}
+
+}  // namespace score::pm

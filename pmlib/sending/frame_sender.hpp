@@ -1,0 +1,73 @@
+// Makes frames and gives them to the device. Owns how this endpoint is named in frames, how a frame
+// is sealed, and the memory that a batch of frames lies in until the device has taken it.
+#pragma once
+
+#include "pmlib/core/packet_device.hpp"
+#include "pmlib/sending/channel_state.hpp"
+#include "pmlib/wire/frame_fields.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace score::pm {
+
+// How a peer knows this endpoint, where processes do not share one numbering: by its own key, and
+// by the number it has given to this endpoint. Each is number 0 to itself.
+struct Alias {
+  std::uint64_t key = 0;
+  std::uint32_t source = 0;
+};
+
+class FrameSender {
+ public:
+  // Both outlive the object.
+  FrameSender(const ChannelState& state, PacketDevice& device);
+
+  const FrameIdentity& identity() const { return identity_; }
+
+  // Frames of a batch at most.
+  std::size_t batch_frames() const { return batch_frames_; }
+
+  void set_alias(std::uint32_t peer, const Alias& alias);
+
+  void send_control(std::uint32_t rank, const Control<std::uint32_t>& control);
+  void send_deny(std::uint32_t rank, std::uint32_t number, bool is_postponed);
+  // A LOSE with a bit for each of `bit_count` numbers behind the last one stored.
+  void send_lose(std::uint32_t rank, std::span<const std::byte> bits, std::uint16_t bit_count);
+
+  // Offers the frames of `numbers`, which rise, to the device: all are in the peer's send queue.
+  // The last one asks for its ACK at once if `asks`. Returns how many the device took.
+  [[gnu::noinline]] std::size_t send_frames(std::uint32_t rank,
+                                            std::span<const std::uint32_t> numbers, bool asks);
+  // The fast path of one message, whose number is the only one. False: the device took nothing.
+  bool send_fast(std::uint32_t rank, const SendDescriptor& d);
+
+ private:
+  FrameHeader header_for(std::uint32_t rank, FrameKind kind) const;
+  void send_alone(std::uint32_t rank, FrameHeader& h, std::span<const std::byte> payload);
+  void fill_frame(FrameHeader& h, const SendDescriptor& d, std::size_t place);
+  void fill_write(FrameHeader& h, const SendDescriptor& d, std::size_t place);
+  std::byte* next_joined(std::size_t bytes);
+
+  const ChannelState& state_;
+  PacketDevice& device_;
+  FrameIdentity identity_;
+  std::vector<Alias> aliases_;  // by peer; empty: ranks are common
+  std::size_t batch_frames_;
+
+  // Header and RmaHeader of each frame of a batch, or its frames one behind the other.
+  struct alignas(8) Scratch {
+    std::array<std::byte, sizeof(FrameHeader) + sizeof(RmaHeader)> bytes;
+  };
+
+  std::array<Scratch, kMaxBatch> scratch_;
+  std::vector<std::byte> joined_;
+  std::size_t joined_bytes_ = 0;
+  bool is_joining_ = false;
+  std::array<FrameOut, kMaxBatch> batch_;
+};
+
+}  // namespace score::pm

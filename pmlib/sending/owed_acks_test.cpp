@@ -1,0 +1,58 @@
+#include "pmlib/sending/owed_acks.hpp"
+
+#include "pmlib/sending/test_parts.hpp"
+
+namespace score::pm {
+namespace {
+
+class OwedAcksTest : public Parts {
+ protected:
+  FrameSender frames_{*state_, device_};
+  OwedAcks acks_{*state_, frames_, {.delay = 100, .soon = 3, .at_most = 200}};
+};
+
+TEST_F(OwedAcksTest, AreDueAfterADelay) {
+  acks_.owe(1, FrameKind::Message, false);
+  EXPECT_FALSE(acks_.is_due());
+  pass(99);
+  EXPECT_FALSE(acks_.is_due());
+  pass(1);
+  EXPECT_TRUE(acks_.is_due());
+}
+
+TEST_F(OwedAcksTest, GoTogetherAsOneFramePerPeer) {
+  for (int i = 0; i < 2; ++i) acks_.owe(1, FrameKind::Message, false);
+  acks_.owe(2, FrameKind::Message, true);
+  ASSERT_TRUE(acks_.is_due());
+  acks_.send_all();
+  ASSERT_EQ(device_.sent.size(), 2u);
+  EXPECT_EQ(device_.header(0).kind, FrameKind::Ack);
+  EXPECT_EQ(device_.header(1).destination, 2u);
+  EXPECT_TRUE(acks_.is_empty());
+}
+
+TEST_F(OwedAcksTest, OfManyMessagesAreDueOnceNothingMoreArrives) {
+  for (int i = 0; i < 3; ++i) acks_.owe(1, FrameKind::Message, false);
+  EXPECT_TRUE(acks_.is_due_soon());
+  acks_.end_look(false);
+  EXPECT_FALSE(acks_.is_due());
+  acks_.end_look(true);
+  EXPECT_TRUE(acks_.is_due());
+}
+
+TEST_F(OwedAcksTest, AreDueAfterHalfAWindow) {
+  for (int i = 0; i < 7; ++i) acks_.owe(1, FrameKind::Write, false);
+  EXPECT_FALSE(acks_.is_due());
+  acks_.owe(1, FrameKind::Write, false);
+  EXPECT_TRUE(acks_.is_due());
+}
+
+TEST_F(OwedAcksTest, RideOnAFrame) {
+  acks_.owe(1, FrameKind::Message, true);
+  acks_.on_sent(state_->peer(1), 1);
+  EXPECT_FALSE(acks_.is_due());
+  EXPECT_EQ(state_->peer(1).unacked, 0);
+}
+
+}  // namespace
+}  // namespace score::pm

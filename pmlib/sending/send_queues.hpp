@@ -1,0 +1,141 @@
+// What was handed over for sending and is not acknowledged: per peer a chain of descriptors, oldest
+// first, which cover the numbers acked + 1 .. queued without a hole. A message is one number, a
+// remote write is as many as it has frames. Owns the context's descriptors and send buffers, and
+// the message that is being built.
+#pragma once
+
+#include "pmlib/sending/channel_state.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+namespace score::pm {
+
+class SendQueues {
+ public:
+  // Who takes a descriptor: some are kept for what peers wait for.
+  enum class For { Application, Peer };
+
+  // `state` outlives the object.
+  explicit SendQueues(const ChannelState& state);
+
+  // --- the message being built
+
+  // Memory for a message of `length` bytes to `rank`. ENOBUFS: nothing is free.
+  int lend(std::uint32_t rank, std::uint32_t length, std::byte** memory);
+
+  bool is_building() const { return building_ != kNoIndex; }
+
+  std::uint32_t building_for() const { return building_for_; }
+
+  // Its descriptor, with the checksum of the payload; it is counted as sent. It must be appended.
+  std::uint16_t take_built();
+  // Gives its buffer back. Harmless if there is none.
+  void cancel();
+
+  // --- descriptors and buffers; kNoIndex if none is free
+
+  std::uint16_t take(For whom) {
+    SegmentHeader& h = state_.header();
+    const std::uint16_t index = h.free_descriptor;
+    const std::uint32_t left = whom == For::Application ? reserved_ : 0;
+    if (index == kNoIndex || h.free_descriptors <= left) return kNoIndex;
+    h.free_descriptor = state_.segment.descriptor(index).next;
+    --h.free_descriptors;
+    state_.segment.descriptor(index) = SendDescriptor();
+    return index;
+  }
+
+  // A descriptor with a copy of `bytes` in a send buffer.
+  std::uint16_t take_with(std::span<const std::byte> bytes);
+  // Frees the buffer that `d` has, if any.
+  void free_buffer_of(SendDescriptor& d);
+  // Frees a descriptor that is in no queue, with its buffer.
+  void release(std::uint16_t index);
+
+  void free(std::uint16_t index) {
+    SegmentHeader& h = state_.header();
+    state_.segment.descriptor(index).next = h.free_descriptor;
+    h.free_descriptor = index;
+    ++h.free_descriptors;
+  }
+
+  // --- the chains
+
+  // At the end of the queue of `rank`, with the next `frames` numbers.
+  void append(std::uint32_t rank, std::uint16_t index, std::uint32_t frames) {
+    PeerState& peer = state_.peer(rank);
+    SendDescriptor& d = state_.segment.descriptor(index);
+    d.first = peer.send.queued + 1;
+    d.frames = frames;
+    d.next = kNoIndex;
+    if (peer.tail == kNoIndex) {
+      peer.head = index;
+    } else {
+      state_.segment.descriptor(peer.tail).next = index;
+    }
+    peer.tail = index;
+    Engine<>::on_app_queue(peer.send, frames);
+  }
+
+  [[gnu::noinline]] void append(std::uint32_t rank, std::uint16_t index);
+
+  // The descriptor that covers `number`, from `index` of its chain on; kNoIndex if none does.
+  static std::uint16_t find(const Segment& segment, std::uint16_t index, std::uint32_t number) {
+    while (index != kNoIndex &&
+           number - segment.descriptor(index).first >= segment.descriptor(index).frames) {
+      index = segment.descriptor(index).next;
+    }
+    return index;
+  }
+
+  // Takes the oldest descriptor of `rank` out if all its numbers are acknowledged; else kNoIndex.
+  std::uint16_t pop_acknowledged(std::uint32_t rank);
+
+  // Frees the one message of a queue. False: there is more, or something else, and nothing was
+  // done.
+  bool free_only_message(std::uint32_t rank) {
+    PeerState& peer = state_.peer(rank);
+    const std::uint16_t index = peer.head;
+    const bool is_one = index == peer.tail && index != kNoIndex;
+    if (!is_one || state_.segment.descriptor(index).kind != FrameKind::Message) [[unlikely]]
+      return false;
+    peer.head = peer.tail = kNoIndex;
+    free_buffer(state_.segment.descriptor(index).buffer);
+    free(index);
+    return true;
+  }
+
+  // Frees the whole queue of `rank`.
+  void drop_all(std::uint32_t rank);
+
+  // A queued write reads own region `region`.
+  bool is_region_in_use(std::uint32_t region) const;
+  bool is_empty() const;
+
+ private:
+  std::uint16_t take_buffer() {
+    SegmentHeader& h = state_.header();
+    const std::uint16_t buffer = h.free_send_buffer;
+    if (buffer != kNoIndex)
+      std::memcpy(&h.free_send_buffer, state_.segment.send_buffer(buffer), sizeof buffer);
+    return buffer;
+  }
+
+  void free_buffer(std::uint16_t buffer) {
+    SegmentHeader& h = state_.header();
+    std::memcpy(state_.segment.send_buffer(buffer), &h.free_send_buffer, sizeof buffer);
+    h.free_send_buffer = buffer;
+  }
+
+  std::uint32_t frames_of(const SendDescriptor& d) const;
+
+  const ChannelState& state_;
+  std::uint32_t reserved_;  // descriptors kept for what peers wait for
+  std::uint32_t building_for_ = 0;
+  std::uint16_t building_ = kNoIndex;  // its descriptor
+};
+
+}  // namespace score::pm

@@ -1,0 +1,96 @@
+// When the frames of the send queues go out: as many as a peer's window allows, again what was
+// lost, and a probe where a peer has stopped this rank. Owns which peers have something to send,
+// whose timer runs, and the looks at the timers. The engine decides which number goes next.
+#pragma once
+
+#include "pmlib/sending/channel_state.hpp"
+#include "pmlib/sending/frame_sender.hpp"
+#include "pmlib/sending/owed_acks.hpp"
+#include "pmlib/sending/send_queues.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace score::pm {
+
+class SendWindow {
+ public:
+  // All outlive the object.
+  SendWindow(ChannelState& state, SendQueues& queues, FrameSender& frames, OwedAcks& acks);
+
+  // Queues `descriptor` for `rank` and sends what the window allows.
+  void enqueue(std::uint32_t rank, std::uint16_t descriptor);
+  // Queues it for the next turn at the latest.
+  void enqueue_later(std::uint32_t rank, std::uint16_t descriptor);
+  // The fast path of a message. False: it may not go alone and at once, and nothing was done.
+  bool send_fast(std::uint32_t rank, std::uint16_t descriptor);
+  // Sends what the window allows; the rest goes in a later turn.
+  [[gnu::noinline]] void transmit(std::uint32_t rank);
+
+  // --- what a peer's frames say; `now` of the clock is that of this turn
+
+  void on_control(std::uint32_t rank, const Control<std::uint32_t>& control);
+  // As on_control() for an ACK that Engine::is_plain_ack() has found to be one of something new.
+  void on_ack_fast(std::uint32_t rank, PeerState& peer);
+  // A LOSE with a bit for each number behind the acknowledged one.
+  void on_missing(const FrameHeader& h, std::span<const std::byte> bits);
+  // The peer has refused the operation of a frame.
+  [[gnu::cold]] void on_deny(const FrameHeader& h);
+
+  // --- turns
+
+  // Sends to each peer that has something to send. Returns how many there were.
+  std::size_t send_ready() {
+    std::size_t done = 0;
+    for (std::uint32_t rank = ready_.next(0); rank < ready_.size(); rank = ready_.next(rank + 1)) {
+      transmit(rank);
+      ++done;
+    }
+    return done;
+  }
+
+  // The job was stopped since the last look at the timers, or it is time for one.
+  bool must_look_at_timers() const {
+    const std::uint32_t resumes = state_.header().resumes.load(std::memory_order_relaxed);
+    return state_.clock.now() - last_look_ >= kTimerStep || resumes != seen_resumes_;
+  }
+
+  // Calls `on_silence(rank)` for each peer that has not answered for `tries` time-outs in a row.
+  template <class OnSilence>
+  void look_at_timers(std::uint16_t tries, OnSilence on_silence) {
+    const bool resumed = begin_look();
+    for (std::uint32_t rank = armed_.next(0); rank < armed_.size(); rank = armed_.next(rank + 1)) {
+      look_at_timer(rank, resumed);
+      if (state_.peer(rank).send.silent >= tries) on_silence(rank);
+    }
+  }
+
+  // Microseconds from `now` to the first thing to be done, less than `soonest`; else `soonest`.
+  std::int32_t next_deadline(Microseconds now, std::int32_t soonest) const;
+
+  // Drops everything that is queued for `rank`.
+  void forget(std::uint32_t rank);
+
+ private:
+  static constexpr Microseconds kTimerStep = 200;
+
+  bool should_wait(const PeerState& peer, std::size_t count) const;
+  bool ends_window(const PeerState& peer, std::size_t count) const;
+  std::size_t send_batch(std::uint32_t rank, std::span<const std::uint32_t> numbers);
+  [[gnu::noinline]] void release_acknowledged(std::uint32_t rank);
+  [[gnu::noinline]] void mark_ready(std::uint32_t rank);
+  bool begin_look();
+  void look_at_timer(std::uint32_t rank, bool resumed);
+
+  ChannelState& state_;
+  SendQueues& queues_;
+  FrameSender& frames_;
+  OwedAcks& acks_;
+  PeerSet armed_, ready_;
+  std::uint32_t seen_resumes_;
+  Microseconds last_look_;
+  std::uint64_t jitter_state_;
+};
+
+}  // namespace score::pm
