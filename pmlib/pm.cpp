@@ -297,11 +297,11 @@ const char* pm_strerror(int error) {
     case PM_SUCCESS:
       return "success";
     case PM_EAGAIN:
-      return "nothing there";
+      return "no message";
     case PM_EINPROGRESS:
-      return "still running";
+      return "operation still running";
     case PM_ENOBUFS:
-      return "no buffer free now";
+      return "no free buffer; call pm_progress() and try again";
     case PM_EBUSY:
       return "in use";
     case PM_EINVAL:
@@ -319,7 +319,7 @@ const char* pm_strerror(int error) {
     case ENOSPC:
       return "table or buffer too small";
     case ENODEV:
-      return "no network device for these peers";
+      return "no network device reaches these peers";
     case ENOSYS:
       return "libfabric or its provider is missing";
     default:

@@ -1,4 +1,4 @@
-// A frame is believed only after check_frame(). What is in sequence is stored before it can be
+// A frame is believed only after check_frame(). A frame in sequence is stored before it can be
 // acknowledged (G16): messages in a buffer of the segment, writes in the registered memory they
 // name.
 #include "pmlib/channel/channel.hpp"
@@ -154,7 +154,7 @@ void Channel::declare_dead(std::uint32_t rank) {
   if (peer.dead != 0) return;
   peer.dead = 1;
   ++dead_peers_;
-  // Whatever was accepted is owed one completion.
+  // Each accepted operation is owed one completion.
   state_.operations.fail_peer(rank, EHOSTDOWN);
   window_.forget(rank);
   state_.header().room.drop_promise(peer.receive);

@@ -30,7 +30,7 @@ struct ChannelOptions {
   EngineLimits limits;  // `window` is taken from the segment
   AckRules acks;
   bool may_use_fast_path = true;
-  // Time-outs in a row before a peer counts as dead; 0: as the context's patience says.
+  // Consecutive time-outs after which a peer counts as dead; 0: by the context's peer timeout.
   std::uint16_t tries_before_dead = 0;
 };
 

@@ -1,4 +1,5 @@
-// Losses within remote writes: what is sent again, and that no write comes to lie over a newer one.
+// Losses within remote writes: which frames are sent again, and that no write overwrites a newer
+// one.
 #include "pmlib/channel/channel.hpp"
 #include "pmlib/channel/test_wire.hpp"
 #include "pmlib/core/regions.hpp"

@@ -1,6 +1,6 @@
-// A frame may be stored early only if all that is missing belongs to the same write, or an older
-// write would come to lie over a newer one. So each frame of a write but the last says how many of
-// the write were before it.
+// A frame may be stored early only if all missing frames belong to the same write: otherwise an
+// older write would overwrite a newer one. So each frame of a write but the last carries the number
+// of frames of the write that went before.
 #include "pmlib/channel/early_writes.hpp"
 
 #include "pmlib/wire/fast_header.hpp"
@@ -14,8 +14,8 @@ namespace {
 
 using Receiver = ReceiveSide<std::uint32_t>;
 
-constexpr Microseconds kAskAgain = 100;  // at the earliest: what was sent again is lost, too
-constexpr std::uint32_t kMostAsked = 4;  // times without progress; then time-outs have to do
+constexpr Microseconds kAskAgain = 100;  // at the earliest: the resent frames are lost, too
+constexpr std::uint32_t kMostAsked = 4;  // times without progress; then time-outs take over
 
 }  // namespace
 
@@ -66,7 +66,7 @@ void EarlyWrites::on_stored(std::uint32_t source) {
     acks_.count(peer);
   }
   if (distance(gap->highest, peer.receive.recv) <= 0) return early_.close(*gap);
-  // What is missing further on was reported, too.
+  // The frames missing further on were reported, too.
   peer.receive.set(Receiver::kGap, true);
 }
 
@@ -93,8 +93,8 @@ void EarlyWrites::report_gaps() {
   }
 }
 
-// A bit for each number behind the last one stored: 0 if it has to come again. Without any held
-// everything has to.
+// A bit for each number behind the last one stored: 0 if it has to come again. If none is
+// held all have to.
 void EarlyWrites::send_lose(const EarlyFrames::Gap& gap) {
   const std::uint32_t stored = state_.peer(gap.peer).receive.recv;
   const std::uint32_t count = gap.held_count > 0 ? gap.highest - stored : 0;

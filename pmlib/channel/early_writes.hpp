@@ -2,8 +2,8 @@
 // missing, the sender sends that again and nothing else (SendWindow::on_missing). Owns the gaps.
 //
 // For the go-back-N nothing changes. A frame stored early counts as one that arrives when the gap
-// is closed; a LOSE that lists what is missing is an ACK, and what is sent again is a duplicate.
-// Whatever goes wrong here the time-out mends.
+// is closed; a LOSE that lists missing frames is an ACK, and a frame that is sent again is a
+// duplicate. Time-outs repair every failure of this.
 #pragma once
 
 #include "pmlib/channel/remote_memory.hpp"
@@ -26,9 +26,9 @@ class EarlyWrites {
 
   // A frame behind a gap, which is new if the engine has asked for a LOSE.
   void on_early(const FrameHeader& h, std::span<const std::byte> payload, bool is_new);
-  // The number before what is held was stored.
+  // The number before the held frames was stored.
   void on_stored(std::uint32_t source);
-  // Sends the LOSEs that are due: at the end of a turn, when most of what is missing is known.
+  // Sends the LOSEs that are due: at the end of a turn, when most losses are known.
   [[gnu::noinline]] void report_gaps();
   // Nothing of `rank` is held any more.
   void forget(std::uint32_t rank);

@@ -25,8 +25,8 @@ class PeerWatch {
     if (!refused_since_.empty()) refused_since_.erase(rank);
   }
 
-  // The node of `address` refuses frames. Returns the ranks there that are gone: what is restarted
-  // or moved is refused for a moment only, and so is a rank that has not started yet.
+  // The node of `address` refuses frames. Returns the ranks there that are gone: a rank that
+  // is restarted, moved or not started yet is refused for a moment only.
   std::vector<std::uint32_t> on_refused(const PeerAddress& address);
 
   // Asks silent peers, if that is due.

@@ -1,4 +1,4 @@
-// Test support: a link between two ranks of one process that loses what it is told to lose.
+// Test support: a link between two ranks of one process that loses chosen frames.
 #pragma once
 
 #include "pmlib/core/packet_device.hpp"

@@ -2,7 +2,7 @@
 // write says where it belongs, so it needs no buffer to wait in: once the gap is closed its number
 // only has to be counted. To the go-back-N that looks like a network that was late.
 //
-// Kept for a few peers at a time and not in the segment: what is forgotten is sent again.
+// Kept for a few peers at a time and not in the segment: a forgotten frame is sent again.
 #pragma once
 
 #include "pmlib/core/engine.hpp"
@@ -26,8 +26,8 @@ class EarlyFrames {
     bool must_tell = false;  // a LOSE is owed
     std::uint32_t peer = 0;
     std::uint32_t highest = 0;       // number that came early
-    std::uint32_t told_highest = 0;  // what is missing up to here was told
-    Microseconds told_at = 0;        // when all that is missing was told last
+    std::uint32_t told_highest = 0;  // missing frames up to here were reported
+    Microseconds told_at = 0;        // when all missing frames were last reported
     std::uint32_t asked = 0;         // how often since the last progress
     std::bitset<kReach> held;        // by number modulo kReach
     std::uint32_t held_count = 0;

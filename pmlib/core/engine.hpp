@@ -2,7 +2,7 @@
 //
 // One SendSide and one ReceiveSide exist per ordered pair of endpoints. Both are trivially copyable
 // and hold no pointers: they lie in the context segment and are saved by copying. The engine has no
-// clock, no socket and no memory of its own; it is told what happened and answers what to do:
+// clock, no socket and no memory of its own; events go in, decisions come out:
 //
 //   on_app_*     the application queued, sent or made room
 //   on_packet_*  a verified frame arrived
@@ -298,7 +298,7 @@ class Engine {
     s.set(Send::kResent, false);
   }
 
-  // The receiver misses many frames at once: the path does not carry what is sent (G21).
+  // The receiver misses many frames at once: the path does not carry the load (G21).
   void on_heavy_loss(Send& s) const {
     s.window =
         static_cast<std::uint16_t>(window_of(s) > kLeastWindow ? window_of(s) / 2 : window_of(s));
@@ -335,8 +335,8 @@ class Engine {
     return {ControlKind::Go, plus(r.recv, 1), r.flow_count, credit};
   }
 
-  // --- the everyday ---------------------------------------------------------------------------
-  // Cases in which little of the rules has a meaning, for whoever treats them apart.
+  // --- the common cases ------------------------------------------------------------------------
+  // The cases in which few of the rules apply, for the fast path.
 
   // An ACK of nothing new; or of all that was handed over, with nothing to remember of time-outs,
   // losses or a full receiver.
@@ -453,7 +453,7 @@ class Engine {
   // Karn's other half: the longer time-out stays until a frame sent once was measured. Round trips
   // that have become longer would else time out for ever, each of them too early to be measured.
   // Where time-outs come from losses it would stay long for nothing: so not longer than rto_kept,
-  // and not at all where the receiver has told of many.
+  // and not at all where the receiver has reported many.
   void forget_backoff(Send& s, bool is_measured) const {
     if (is_measured || s.has(Send::kCautious)) s.backoff = 0;
     while (s.backoff > 0 && timeout_of(s) > limits_.rto_kept) --s.backoff;
@@ -476,7 +476,7 @@ class Engine {
     s.sent = k;
   }
 
-  // k - acked if acked < k <= max_sent, else 0 (G15: what was never sent cannot be acknowledged).
+  // k - acked if acked < k <= max_sent, else 0 (G15: a frame never sent cannot be acknowledged).
   static Seq progress_of(const Send& s, Seq k) {
     const Seq ahead = minus(k, s.acked);
     return ahead <= minus(s.max_sent, s.acked) ? ahead : Seq{0};

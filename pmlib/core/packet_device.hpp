@@ -1,6 +1,5 @@
-// What the go-back-N needs of a network: frames go out, frames come in, any of them may be lost,
-// doubled, overtaken or damaged. UDP, Ethernet and libfabric devices implement it, and the
-// simulated network of the tests.
+// The network as the go-back-N sees it: any frame may be lost, doubled, overtaken or damaged. UDP,
+// Ethernet and libfabric devices implement it, and the simulated network of the tests.
 #pragma once
 
 #include "pmlib/core/segment.hpp"
@@ -19,13 +18,13 @@ struct FrameOut {
   std::size_t size() const { return head.size() + body.size(); }
 };
 
-// Takes what a device received.
+// Takes the frames that a device received.
 class FrameSink {
  public:
   // `frame` is valid during the call.
   virtual void on_frame(std::span<const std::byte> frame) = 0;
 
-  // The node of this address says that nobody takes frames there.
+  // The node of this address refuses frames: no process has the port open.
   virtual void on_refused(const PeerAddress&) {}
 
  protected:
@@ -54,7 +53,8 @@ class PacketDevice {
   // Whether frames for a process that has ended come back as FrameSink::on_refused().
   virtual bool tells_refusals() const { return false; }
 
-  // What the kernel has dropped on its way to this device: of others, or there was no room for it.
+  // Frames that the kernel has dropped on their way to this device: of other jobs, or for lack of
+  // room.
   virtual std::uint32_t dropped() const { return 0; }
 
   // As many full frames as are cheapest to send at once, 1 .. kMaxBatch.

@@ -4,7 +4,8 @@
 // Registering pins memory and lets others write and read it by name. Pinning is slow, so releasing
 // it is lazy: a region that is not registered any more stays pinned until its place in the table or
 // its memory is needed, and is found again when the same memory is registered next. Protection is
-// not lazy: a region nobody has registered cannot be named, and a new registration has a new nonce.
+// not lazy: a region that is not registered cannot be named, and a new registration has a new
+// nonce.
 #pragma once
 
 #include "pmlib/core/segment.hpp"
@@ -14,7 +15,7 @@
 
 namespace score::pm {
 
-// Why a lookup of an own or a foreign name may fail is not told: a stranger learns nothing.
+// The reason for a failure is not reported, so that a stranger learns nothing.
 inline bool region_covers(const Segment& segment, std::uint32_t region, std::uint32_t nonce,
                           std::uint64_t offset, std::uint64_t length) {
   if (region >= segment.geometry().regions) return false;
@@ -45,7 +46,7 @@ class Regions {
   // After a restore into another process: the region lies at `address` now.
   int rebind(std::uint32_t index, void* address);
 
-  // For measuring: how many percent of the releases are lazy. 100 is the normal case; 0 unpins at
+  // For measurements: the percentage of releases that are lazy. 100 is the normal case; 0 unpins at
   // once, so that every registration misses.
   void set_lazy_percent(unsigned percent) { lazy_percent_ = percent < 100 ? percent : 100; }
 

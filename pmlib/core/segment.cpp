@@ -202,7 +202,7 @@ std::unique_ptr<MappedSegment> MappedSegment::create_at(const std::string& path,
                                                         const Geometry& geometry,
                                                         const SegmentIdentity& identity,
                                                         int& error) {
-  // Formatted under another name first, so that who opens `path` finds it complete.
+  // Formatted under another name first, so that a process which opens `path` finds it complete.
   const std::string draft = path + ".new";
   unlink(draft.c_str());
   const int fd = open(draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -426,7 +426,7 @@ int validate_image(std::span<const std::byte> image) {
   std::memcpy(header.bytes.data(), image.data(), header.bytes.size());
   const auto layout = layout_of(*header, image.size());
   if (!layout || reinterpret_cast<std::uintptr_t>(image.data()) % 64 != 0) return EINVAL;
-  // The checks only read; Segment has no constant twin because its owner always writes.
+  // The checks only read; there is no read-only Segment because its owner always writes.
   const Segment s(const_cast<std::byte*>(image.data()), header->geometry, *layout);
   return ImageCheck(s).is_sound() ? 0 : EINVAL;
 }

@@ -72,20 +72,20 @@ using LinkConfigs = std::array<LinkConfig, kMaxLinks - 1>;
 // What part of the frames each link gets, the device first, beside the others; 0 counts as 1.
 using LinkWeights = std::array<std::uint8_t, kMaxLinks>;
 
-// Where a packet device finds a peer; written by whoever creates the job, kept on restore.
+// Where a packet device finds a peer; written when the job is created, kept on restore.
 struct PeerAddress {
   std::array<std::uint8_t, 6> bytes{};  // UDP: IPv4 and port in network order; Ethernet: MAC
   bool operator==(const PeerAddress&) const = default;
 };
 
-// Everything kept of one peer.
+// Everything kept about one peer.
 struct PeerState {
   SendSide<std::uint32_t> send;        // 40 bytes
   ReceiveSide<std::uint32_t> receive;  // 8
   std::uint16_t head = kNoIndex;       // oldest descriptor not acknowledged
   std::uint16_t tail = kNoIndex;       // newest descriptor
   Route route : 4 = Route::None;
-  std::uint8_t dead : 4 = 0;  // 1 once the peer was declared dead, 2 when that was told
+  std::uint8_t dead : 4 = 0;  // 1 once the peer was declared dead, 2 when that was reported
   std::uint8_t unacked = 0;   // frames stored since the last ACK; saturates
   PeerAddress address;
 };
@@ -124,7 +124,7 @@ struct Region {
 };
 
 struct Operation {
-  std::uint16_t tag = 1;   // tells users of one entry apart
+  std::uint16_t tag = 1;   // distinguishes users of one entry
   std::uint8_t state = 0;  // OperationState
   std::uint8_t error = 0;  // errno if it failed
   std::uint32_t peer = 0;
@@ -186,7 +186,7 @@ struct FifoList {
   std::uint16_t tail = kNoIndex;
 };
 
-// What is counted. Only grows; read by statistics, scored and tests.
+// Counters. They only grow; read by statistics, scored and tests.
 struct Counters {
   std::uint64_t messages_sent = 0;
   std::uint64_t messages_received = 0;
@@ -225,7 +225,7 @@ struct SegmentHeader {
   Geometry geometry;
   LinkWeights link_weights{};
 
-  // Who this endpoint is. Restoring keeps the identity of the place restored to.
+  // The identity of this endpoint. Restoring keeps that of the place restored to.
   std::uint64_t key = 0;
   std::uint32_t generation = 0;
   std::uint32_t rank = 0;
@@ -244,7 +244,7 @@ struct SegmentHeader {
   // Written by the owner, read by scored and by peers on this node.
   alignas(64) std::atomic<std::uint32_t> idle;  // 1 = has nothing to do; 2 = and waits for PM alone
   std::atomic<std::uint32_t> sleeping;          // 1 = wake it after giving it something
-  std::atomic<std::uint32_t> owner_pid;         // 0 = nobody attached yet
+  std::atomic<std::uint32_t> owner_pid;         // 0 = no process attached yet
   std::atomic<std::uint32_t> closed;            // 1 = the owner has left in good order
   std::array<char, 16> wake_name;               // abstract Unix datagram address, not ended by 0
 
@@ -420,7 +420,7 @@ int validate_image(std::span<const std::byte> image);
 // valid or of another geometry.
 int restore_image(const Segment& target, std::span<const std::byte> image);
 
-// What scored wants to know of a running context.
+// A running context as scored sees it.
 struct SegmentSummary {
   std::uint32_t rank = 0;
   std::uint32_t size = 0;
@@ -438,11 +438,11 @@ int read_summary(int fd, SegmentSummary& summary);
 
 // [rank]: frames that the context has sent to each rank over its device, without those sent again,
 // modulo 2^32; 0 to ranks of its own node. As read_summary(); EINVAL too if the job of the context
-// has not frames.size() ranks. What a hostile owner wrote there is a wrong number, nothing else.
+// has not frames.size() ranks. A hostile owner can only cause wrong numbers.
 int read_frames_to(int fd, std::span<std::uint32_t> frames);
 
-// How a context is told of its job's stops: by scored, which writes both before it lets the process
-// go on. They are only ever used by the owner, and belong to the place, not to what is saved.
+// The stops of the job: scored writes both before it lets the process go on. Only the owner uses
+// them; they belong to the place and are not saved.
 struct StoppedTime {
   std::uint64_t microseconds = 0;  // all of them so far
   std::uint32_t times = 0;

@@ -44,7 +44,7 @@ int lock_filter(int fd, const EthernetPlace& place) {
   return setsockopt(fd, SOL_SOCKET, SO_LOCK_FILTER, &on, sizeof on) == 0 ? 0 : -errno;
 }
 
-// 0 if it cannot be told.
+// 0 if it is not known.
 std::size_t mtu_of(int fd, unsigned interface) {
   ifreq request{};
   if (if_indextoname(interface, request.ifr_name) == nullptr ||

@@ -39,7 +39,7 @@ std::size_t part_bytes(std::size_t total, std::size_t parts) {
 
 }  // namespace
 
-// Stands between the link and whoever is above.
+// Between the link and the device or channel above.
 class PathDevice::Sorter final : public FrameSink {
  public:
   Sorter(PathDevice& device, FrameSink& sink) : device_(device), sink_(sink) {}
@@ -105,7 +105,7 @@ std::size_t PathDevice::send(const PeerAddress& to, std::span<const FrameOut> fr
 }
 
 // Whether a probe may be due. Large frames that went whole and are sent again raise a suspicion;
-// what is acknowledged lays it.
+// an acknowledgement ends it.
 bool PathDevice::watch(Path& path, const FrameHeader& first,
                        std::span<const FrameOut> frames) const {
   const auto largest =
@@ -121,7 +121,7 @@ bool PathDevice::watch(Path& path, const FrameHeader& first,
   return path.is_wanted;
 }
 
-// A link may refuse what is too long for it now as if its queue were full: then nothing is sent
+// A link may refuse a frame that is too long for it as if its queue were full: then nothing is sent
 // that could be missed.
 void PathDevice::note_refusal(Path& path, std::size_t bytes) const {
   if (bytes <= PathLimits().floor) return;
@@ -220,13 +220,13 @@ std::size_t PathDevice::receive(FrameSink& sink, std::size_t limit) {
   return count;
 }
 
-// False if the frame is for whoever is above.
+// False if the frame is for the channel.
 bool PathDevice::take(FrameSink& sink, std::span<const std::byte> frame) {
   if (frame.size() < sizeof(FrameHeader)) return false;
   FrameHeader h = header_of(frame);
   if (!is_of_path(h.kind)) {
     if (h.source >= paths_.size()) return false;
-    // As far as can be told without a checksum: at worst a suspicion is laid too soon.
+    // The checksum is not checked yet: at worst a suspicion ends too soon.
     Path& path = paths_[h.source];
     const std::uint32_t acked = is_sequenced(h.kind) ? ChannelFrame(h).stored() : h.number;
     if (path.suspicion > 0 && distance(acked, path.acked) > 0) path.suspicion = 0;

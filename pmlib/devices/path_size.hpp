@@ -4,8 +4,8 @@
 // the size passes. If only the companion does, the probe was lost: after three tries the size does
 // not pass. If neither comes back the peer is away or busy, which says nothing about the path; the
 // try is repeated. Between what passes and what does not the search halves (RFC 8899 without its
-// timers). What has passed once may stop to: who sees large frames lost again and again says so,
-// and until a probe has passed again frames are small.
+// timers). A size that has passed may stop to: a caller that sees large frames lost repeatedly says
+// so, and until a probe has passed again frames are small.
 //
 // Pure: no clock, no socket. Sizes are bytes of whole frames. Times are microseconds, and wrap.
 #pragma once

@@ -36,7 +36,7 @@ constexpr std::uint32_t kLongestRest = 1 << 14;
 
 }  // namespace
 
-// Stands between a link and the channel.
+// Between a link and the channel.
 class TrunkDevice::Sorter final : public FrameSink {
  public:
   Sorter(TrunkDevice& trunk, FrameSink& sink) : trunk_(trunk), sink_(sink) {}
@@ -230,7 +230,7 @@ void TrunkDevice::hand_on(FrameSink& sink, std::span<const std::byte> frame) {
   if (kept_ > 0) hand_on_kept(sink, h.source);
 }
 
-// As far as can be told without a checksum.
+// The checksum is not checked here.
 bool TrunkDevice::is_ours(const FrameHeader& h) const {
   const SegmentHeader& me = segment_.header();
   return h.source < segment_.geometry().size && h.destination == me.rank &&

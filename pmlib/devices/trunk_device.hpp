@@ -56,13 +56,13 @@ class TrunkDevice final : public PacketDevice {
   struct Link {
     std::unique_ptr<PacketDevice> device;
     std::int32_t weight = 1;  // the part of the bursts it gets, beside the others
-    std::int32_t due = 0;     // grows by the weight with each burst, whoever has most is next
+    std::int32_t due = 0;     // grows by the weight with each burst; the link with most is next
     std::uint32_t blame = 0;  // losses in a row
     std::uint32_t rests = 0;  // bursts it is left out of; 0 = up
     std::uint32_t next_rest = kFirstRest;
   };
 
-  // What went out lately: to tell which link lost it.
+  // Frames sent lately: shows which link lost one.
   struct Burst {
     std::uint32_t rank = 0;
     std::uint32_t first = 0, last = 0;  // numbers

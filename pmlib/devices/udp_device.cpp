@@ -234,7 +234,7 @@ std::size_t UdpDevice::send_separately(const PeerAddress& to, std::span<const Fr
 
 // --- receiving ---------------------------------------------------------------------------------
 
-// What the nodes of peers have answered to frames that nobody took (ICMP port unreachable).
+// The answers of peers' nodes to frames for a closed port (ICMP port unreachable).
 void UdpDevice::take_errors() {
   has_error_ = false;
   for (std::size_t i = 0; i < kMaxErrors; ++i) {

@@ -69,7 +69,7 @@ class UdpDevice final : public PacketDevice {
   bool can_join_ = true;
   bool loses_too_large_ = false;
   std::vector<std::byte> buffer_;     // what arrived
-  std::vector<PeerAddress> refused_;  // to be told at the next receive()
+  std::vector<PeerAddress> refused_;  // to be reported by the next receive()
   bool has_error_ = false;            // the socket's error queue may hold something
 };
 

@@ -30,7 +30,7 @@ constexpr unsigned kDeadEvery = 64;    // turns for one look at the clock
 constexpr unsigned kEmptyEvery = 256;  // empty receives for one
 constexpr std::uint64_t kDeathLookUs = 20'000;
 constexpr std::int32_t kSpinUs = 50;
-constexpr std::int64_t kRoomLookUs = 1000;  // for room that nobody tells of
+constexpr std::int64_t kRoomLookUs = 1000;  // for room, which no event announces
 
 std::uint32_t usable_processors() {
   cpu_set_t set;
@@ -38,8 +38,8 @@ std::uint32_t usable_processors() {
   return static_cast<std::uint32_t>(CPU_COUNT(&set));
 }
 
-// Ranks that share this node's processors, as far as routes and addresses tell: of a network
-// address the port does not count.
+// Ranks that share this node's processors, as far as routes and addresses show: the port of a
+// network address does not count.
 std::uint32_t ranks_here(const Segment& segment) {
   const SegmentHeader& h = segment.header();
   const PeerAddress& own = segment.peer(h.rank).address;
@@ -295,7 +295,7 @@ void Endpoint::look_for_dead() {
   if (found) count_dead();
 }
 
-// Those whom nobody was told of yet. A walk through all peers: only when there are new ones.
+// Dead peers not reported yet. Walks through all peers, so it is called only for new ones.
 void Endpoint::count_dead() {
   seen_dead_ = channel_ ? channel_->dead_peers() : 0;
   dead_unreported_ = 0;
@@ -305,7 +305,7 @@ void Endpoint::count_dead() {
 bool Endpoint::find_dead(std::uint32_t& rank) {
   for (std::uint32_t i = 0; i < size(); ++i) {
     if (segment_.peer(i).dead != 1) continue;
-    segment_.peer(i).dead = 2;  // told
+    segment_.peer(i).dead = 2;  // reported
     --dead_unreported_;
     rank = i;
     return true;

@@ -1,4 +1,4 @@
-// One rank's end of its job's network: what a user of PM holds. It joins the devices of a context
+// One rank's end of its job's network. It joins the devices of a context
 // (the composite device of the original): peers of the same node are reached by shared memory,
 // others by frames. pm.h is this class in C.
 //
@@ -41,7 +41,7 @@ class Endpoint {
   static std::unique_ptr<Endpoint> open_inherited(int& error);
   // From the broker at the socket `broker`; see ask_broker() for errors.
   static std::unique_ptr<Endpoint> open_brokered(int broker, int& error);
-  // From an address file; see network.hpp. `message` says what is wrong with the file.
+  // From an address file; see network.hpp. `message` is the error in the file.
   static std::unique_ptr<Endpoint> open_file(const std::string& path, std::uint32_t rank,
                                              int& error, std::string& message);
   // Over parts made by the caller. `device` may be null if no peer needs it.
@@ -70,7 +70,7 @@ class Endpoint {
   int send(bool more_follows = false);
   void send_held(std::uint32_t peer);
   void cancel_send();
-  // EAGAIN: nothing there. EHOSTDOWN: rank message.source has died, told once for each.
+  // EAGAIN: nothing there. EHOSTDOWN: rank message.source has died; returned once per rank.
   int receive(ReceivedMessage& message);
   void release(const ReceivedMessage& message);
 
@@ -86,7 +86,7 @@ class Endpoint {
             std::uint32_t length, OperationId& op);
   int read(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, RegionName remote,
            std::uint32_t length, OperationId& op);
-  // A message of any length: the receiver is told of it and fetches it.
+  // A message of any length: it is announced to the receiver, which fetches it.
   int announce(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, std::uint64_t length,
                OperationId& op);
   // Fetches an announced message into own memory and then ends the sender's operation.
@@ -94,7 +94,7 @@ class Endpoint {
             std::uint64_t offset, OperationId& op);
   int test(OperationId op);
 
-  // Does what is due. Never blocks. Returns whether anything happened.
+  // Receives, acknowledges, resends. Never blocks. Returns whether anything happened.
   bool progress();
   // Returns 0 as soon as something can be received or anything else happened, ETIMEDOUT after
   // `timeout_us` (< 0: never). Marks the context idle while it sleeps.
@@ -136,8 +136,7 @@ class Endpoint {
   bool has_input() const;
   // As before_select(), but the device is not part of poll_fd().
   int get_ready_to_sleep(std::int64_t& timeout_us);
-  // `by_peers`: poll_fd() may have something of peers of this node, who wake, or whose end can be
-  // seen.
+  // `by_peers`: poll_fd() may be readable because a peer of this node has woken this rank or ended.
   void wake_up(bool by_peers);
   void watch(int fd);
   void watch_device(bool on);

@@ -1,4 +1,4 @@
-// What holds over every device, and what is special to shared memory and waiting.
+// Claims that hold over every device, and those about shared memory and waiting.
 #include "pmlib/endpoint/endpoint.hpp"
 
 #include "pmlib/endpoint/test_job.hpp"
@@ -64,7 +64,7 @@ TEST_P(EveryDevice, ASlowReceiverHoldsTheSenderUpAndLosesNothing) {
   TestJob job(GetParam(), 2);
   std::byte* buffer = nullptr;
   int sent = 0;
-  // As many as fit anywhere; then the sender is told to wait.
+  // As many as fit anywhere; then the sender has to wait.
   for (; sent < 20'000; ++sent) {
     if (job[0].get_send_buffer(1, 4, &buffer) != 0) break;
     std::memcpy(buffer, &sent, 4);

@@ -77,7 +77,7 @@ std::unique_ptr<Endpoint> Endpoint::open_file(const std::string& path, std::uint
   std::ifstream file(path);
   if (!file) {
     error = errno;
-    message = path + ": cannot be read";
+    message = path + ": cannot open address file";
     return nullptr;
   }
   const std::string text{std::istreambuf_iterator<char>(file), {}};

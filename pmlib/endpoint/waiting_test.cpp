@@ -1,4 +1,5 @@
-// More ranks than processors: a ring of many processes makes progress, because who waits sleeps.
+// More ranks than processors: a ring of many processes makes progress, because ranks that wait
+// sleep.
 #include "pmlib/endpoint/test_job.hpp"
 
 #include <gtest/gtest.h>
@@ -80,7 +81,7 @@ void run_ranks(Over over, std::uint32_t size, Body body) {
       alarm(120);  // a hang ends as a failure
       job[i].segment().header().owner_pid = static_cast<std::uint32_t>(getpid());
       const bool good = body(job[i]);
-      job.close_rank(i);  // who leaves without a word is dead to the others
+      job.close_rank(i);  // a rank that leaves silently is dead to the others
       _exit(good ? 0 : 1);
     }
     children.push_back(pid);
@@ -116,7 +117,7 @@ bool sleeps_within(Endpoint& e, std::chrono::seconds limit) {
   return true;
 }
 
-// As all ranks of a gang are, with each switch: who sleeps need not look what is there.
+// As all ranks of a gang are at each switch: a rank that sleeps need not look for input.
 TEST_P(Crowd, AWaitGoesOnWhenItsProcessIsStoppedAndContinued) {
   TestJob job(GetParam(), 2);
   const pid_t pid = fork();

@@ -42,7 +42,7 @@ bool is_subset(std::uint64_t wanted, std::uint64_t offered) {
   return (wanted & ~offered) == 0;
 }
 
-// --- is it what was asked for? -----------------------------------------------------------------
+// --- matching of hints -------------------------------------------------------------------------
 
 bool fits_transmit(const fi_tx_attr* a) {
   return a == nullptr ||
@@ -83,7 +83,7 @@ bool fits(const fi_info& hints) {
          fits_fabric(hints.fabric_attr);
 }
 
-// --- what is offered ---------------------------------------------------------------------------
+// --- capabilities offered ----------------------------------------------------------------------
 
 std::uint64_t caps_for(const fi_info* hints) {
   if (hints == nullptr || hints->caps == 0) return kCaps;
@@ -126,7 +126,7 @@ void fill_endpoint(fi_ep_attr& a) {
   a.tx_ctx_cnt = a.rx_ctx_cnt = 1;
 }
 
-// Nothing is required of memory; who asks for the old basic mode gets it.
+// No memory mode is required; the old basic mode is given if asked for.
 int mr_mode_for(const fi_info* hints) {
   if (hints == nullptr || hints->domain_attr == nullptr) return 0;
   const int mode = hints->domain_attr->mr_mode;

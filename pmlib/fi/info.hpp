@@ -1,4 +1,4 @@
-// What the provider offers, and whether that is what was asked for.
+// The capabilities that the provider offers, matched against an application's hints.
 #pragma once
 
 #include <rdma/fabric.h>

@@ -8,7 +8,8 @@
 namespace score::pm::fi {
 namespace {
 
-// As an MPI sends and receives them: nobody counts, so they go the short way, if they may.
+// As an MPI sends and receives them: no counters are bound, so they take the fast path where it
+// applies.
 TEST_F(Provider, ShortMessagesCarryTheirBytesTagAndData) {
   make({.counts = false});
   for (const std::uint64_t data :

@@ -11,7 +11,7 @@
 
 namespace score::pm::fi {
 
-constexpr std::uint64_t kPatienceUs = 120'000'000;  // that a test which fails has
+constexpr std::uint64_t kPatienceUs = 120'000'000;  // after which a test fails
 
 class Provider : public testing::Test {
  protected:
@@ -77,7 +77,7 @@ class Provider : public testing::Test {
   std::vector<std::unique_ptr<Relay>> relays;
 };
 
-// Bytes that tell where they are, other ones for another seed.
+// Bytes that depend on their place and on the seed.
 inline std::vector<std::uint8_t> pattern(std::size_t length, unsigned seed) {
   std::vector<std::uint8_t> bytes(length);
   for (std::size_t i = 0; i < length; ++i) {

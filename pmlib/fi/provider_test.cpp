@@ -190,7 +190,7 @@ TEST_F(Provider, PeeksClaimsAndDiscards) {
   EXPECT_TRUE(std::equal(got.begin(), got.end(), sent.begin()));
   m.iov_count = 0;
   ASSERT_EQ(fi_trecvmsg(b->ep, &m, FI_PEEK | FI_DISCARD), 0);
-  // The sender of what was thrown away has done its part.
+  // The sender of the discarded message has done its part.
   ASSERT_TRUE(run_until([&] { return done_a.size() == 2 && done_b.size() == 3; }));
   EXPECT_EQ(done_b[2].len, 30'000u);
 }

@@ -131,7 +131,7 @@ class Relay {
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
 
-  // What the other side is to be told.
+  // For the other side.
   const Name& name() const { return name_; }
 
   std::size_t arrived() const { return arrived_; }

@@ -46,12 +46,12 @@ typedef struct pm_context pm_context;
 int pm_open(pm_context** context);
 
 /* Opens rank `rank` of the job that an address file describes; see pm(7). If `message` is not null,
- * it gets `message_bytes` bytes at most of a text that says what is wrong, ended by 0. */
+ * it gets an error text of at most `message_bytes` bytes, ended by 0. */
 int pm_open_file(const char* path, uint32_t rank, pm_context** context, char* message,
                  size_t message_bytes);
 
-/* Leaves the job. Messages that were sent but not acknowledged yet may be lost: call pm_quiet()
- * until it says so first. Null is allowed. */
+/* Leaves the job. Messages that are not acknowledged yet may be lost: first call pm_quiet() until
+ * it returns 1. Null is allowed. */
 void pm_close(pm_context* context);
 
 /* Own rank, 0 .. pm_size() - 1. */
@@ -66,8 +66,8 @@ uint32_t pm_mtu(const pm_context* context, uint32_t dest);
 /* --- messages ------------------------------------------------------------------------------ */
 
 /* Lends memory for a message of `length` <= pm_mtu() to `dest`, to be built in place. One buffer at
- * a time: PM_EBUSY if the last was neither sent nor cancelled. PM_ENOBUFS, PM_EPEER, PM_EINVAL,
- * PM_EMSGSIZE. */
+ * a time: PM_EBUSY if the previous one was neither sent nor cancelled. PM_ENOBUFS, PM_EPEER,
+ * PM_EINVAL, PM_EMSGSIZE. */
 int pm_get_send_buffer(pm_context* context, uint32_t dest, void** buffer, size_t length);
 
 /* Sends what pm_get_send_buffer() lent. PM_ENOBUFS: the peer's inbox is full; the buffer stays
@@ -94,7 +94,7 @@ typedef struct pm_message {
 /* Receives the oldest message there is. The library lends its buffer; several may be held, each
  * takes one of the context's buffers until released. Do not hold them all while you wait for a send
  * buffer or an operation: two ranks that do so wait for each other. PM_EAGAIN: none. PM_EPEER: rank
- * message->source has died; told once for each. */
+ * message->source has died; returned once per rank. */
 int pm_receive(pm_context* context, pm_message* message);
 
 /* Gives a received message's buffer back. */
@@ -117,16 +117,16 @@ typedef uint32_t pm_op;
  * registered before. ENOSPC: too many regions are registered. */
 int pm_register(pm_context* context, void* address, uint64_t length, pm_handle* handle);
 
-/* Ends one registration: nobody can name the memory any more. It stays pinned until the space is
+/* Ends one registration: the handle is no longer valid. The memory stays pinned until the space is
  * needed. PM_EBUSY: a transfer from it still runs; pm_progress() and call again. */
 int pm_deregister(pm_context* context, const pm_handle* handle);
 
-/* For measuring: how many percent of the registrations may be found pinned, 100 by default. */
+/* For measurements: the percentage of registrations that may be found pinned, 100 by default. */
 void pm_set_cache(pm_context* context, unsigned percent);
 
-/* Writes own registered memory into rank `dest`'s. Both memories must stay as they are until
- * pm_test() says that `op` has ended. When it has ended well the bytes are in place, and messages
- * sent later arrive after them. At most 4 GB - 1. PM_ENOBUFS, PM_EPEER, PM_EINVAL. */
+/* Writes own registered memory into that of rank `dest`. Both must not change until pm_test()
+ * reports that `op` has ended. On success the bytes are in place, and messages sent later arrive
+ * after them. At most 4 GB - 1. PM_ENOBUFS, PM_EPEER, PM_EINVAL. */
 int pm_write(pm_context* context, uint32_t dest, const pm_handle* remote, uint64_t remote_offset,
              const pm_handle* local, uint64_t local_offset, uint64_t length, pm_op* op);
 
@@ -134,13 +134,13 @@ int pm_write(pm_context* context, uint32_t dest, const pm_handle* remote, uint64
 int pm_read(pm_context* context, uint32_t dest, const pm_handle* remote, uint64_t remote_offset,
             const pm_handle* local, uint64_t local_offset, uint64_t length, pm_op* op);
 
-/* PM_EINPROGRESS while `op` runs. Else how it ended, once: PM_SUCCESS, PM_EACCES or PM_EPEER.
- * PM_EINVAL: no such operation. Does not progress by itself. */
+/* PM_EINPROGRESS while `op` runs. Then its result, once: PM_SUCCESS, PM_EACCES or PM_EPEER.
+ * PM_EINVAL: no such operation. Makes no progress by itself. */
 int pm_test(pm_context* context, pm_op op);
 
 /* Announces own registered memory to `dest` as one message of any length below 4 GB (rendezvous).
  * It keeps its place among the messages. `op` ends when the receiver has fetched it; the memory
- * must stay as it is until then. */
+ * must not change until then. */
 int pm_send_large(pm_context* context, uint32_t dest, const pm_handle* local, uint64_t local_offset,
                   uint64_t length, pm_op* op);
 
@@ -150,33 +150,34 @@ int pm_fetch(pm_context* context, const pm_message* message, const pm_handle* lo
 
 /* --- progress and waiting ------------------------------------------------------------------ */
 
-/* Does what is due: takes in, acknowledges, resends. Returns 1 if anything happened or a message
- * waits, else 0. pm_receive() progresses too. */
+/* Receives, acknowledges and resends frames. Returns 1 if anything happened or a message waits,
+ * else 0. pm_receive() does the same. */
 int pm_progress(pm_context* context);
 
-/* Waits until something can be received or anything else happens, at most `timeout_us` (negative:
- * for ever): polls for a short while, then sleeps. The context counts as idle meanwhile.
+/* Waits until there is a message or any other event, at most `timeout_us` (negative: for ever):
+ * polls for a short while, then sleeps. The context counts as idle meanwhile.
  * PM_ETIMEDOUT. */
 int pm_wait(pm_context* context, int64_t timeout_us);
 
-/* 1 if nothing of this rank is under way: all it sent is acknowledged, all that came is received.
- * Messages that it keeps, received but not released, do not count. */
+/* 1 if this rank has nothing in flight: all it sent is acknowledged, all that arrived is received.
+ * Messages received but not released do not count. */
 int pm_quiet(const pm_context* context);
 
 /* A descriptor for poll(2), select(2) or epoll(7), valid until pm_close(). Only to be waited on. */
 int pm_get_fd(const pm_context* context);
 
 /* Arms pm_get_fd(): from now on it becomes readable when there is something to do. One may sleep at
- * most `timeout_us` (-1: for ever). PM_EBUSY: something waits already, receive it and call again.
+ * most `timeout_us` (-1: for ever). PM_EBUSY: a message waits already, receive it and call again.
  */
 int pm_before_select(pm_context* context, int64_t* timeout_us);
 
-/* To be called after the sleep, also if it ended for another reason. */
+/* To be called after the sleep, whatever ended it. */
 void pm_after_select(pm_context* context);
 
-/* Says that this rank only waits for messages, in its own loop over pm_receive(); and that it does
- * not. The scheduler gives the time of a job away that is idle on all ranks. pm_busy() comes
- * before a message is acted upon. pm_wait() and pm_before_select() do both by themselves. */
+/* pm_idle() states that this rank only waits for messages, in its own loop over pm_receive();
+ * pm_busy() ends that, and is called before a message is acted upon. The scheduler gives the time
+ * of a job that is idle on all ranks to other jobs. pm_wait() and pm_before_select() do both by
+ * themselves. */
 void pm_idle(pm_context* context);
 void pm_busy(pm_context* context);
 
@@ -185,13 +186,13 @@ void pm_busy(pm_context* context);
 /* Bytes of a saved context. */
 size_t pm_context_bytes(const pm_context* context);
 
-/* Copies the context into `image`: queues, buffers, numbers, everything. All ranks of the job have
- * to be stopped or to save together. PM_EBUSY while a send buffer is lent; ENOSPC. */
+/* Copies the context into `image`: queues, buffers, numbers, everything. All ranks of the job must
+ * be stopped, or save together. PM_EBUSY while a send buffer is lent; ENOSPC. */
 int pm_save(const pm_context* context, void* image, size_t bytes);
 
-/* Makes the context go on where the image stopped. The image is aligned to 64 bytes. What has
- * happened since is forgotten; what was in flight is sent again. Rank, key and addresses stay those
- * of the context. PM_EINVAL: no valid image of such a context. */
+/* Continues the context from the image, which is aligned to 64 bytes. Later changes are forgotten;
+ * frames that were in flight are sent again. Rank, key and addresses stay those
+ * of the context. PM_EINVAL: not a valid image of such a context. */
 int pm_restore(pm_context* context, const void* image, size_t bytes);
 
 /* After a restore into another process: registered memory lies at `address` now. */
@@ -207,10 +208,10 @@ typedef struct pm_statistics {
   uint64_t registration_hits, registration_misses;
   uint64_t wakeups, sleeps;
   uint64_t dropped_forged;
-  uint64_t dropped_by_kernel; /* udp: of others, or no room in the socket */
+  uint64_t dropped_by_kernel; /* udp: frames of other jobs, or no room in the socket */
 } pm_statistics;
 
-/* Copies at most `bytes` bytes of the statistics; later versions have more at the end. */
+/* Copies at most `bytes` bytes of the statistics; later versions append fields. */
 void pm_get_statistics(const pm_context* context, pm_statistics* statistics, size_t bytes);
 
 /* A short text for a PM_E* number. Never null. */

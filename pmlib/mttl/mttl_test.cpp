@@ -114,7 +114,7 @@ Task<void> move_memory(Runtime& rt) {
   std::vector<std::uint64_t> mine(1000);
   std::iota(mine.begin(), mine.end(), 1000u * rt.self());
   const pm::Region region = rt.share(std::as_writable_bytes(std::span(mine)));
-  // Everybody tells rank 0 its pointer by writing it into a table there.
+  // Each rank writes its pointer into a table on rank 0.
   static std::vector<GlobalPtr<std::uint64_t>> table(8);
   const auto pointer = rt.global<std::uint64_t>(region);
   auto tell = [pointer](Runtime&) { table[pointer.rank] = pointer; };

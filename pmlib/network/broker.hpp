@@ -1,4 +1,4 @@
-// How a task gets its context from whoever started it: over an inherited Unix socket of packets, at
+// How a task gets its context from its launcher: over an inherited Unix socket of packets, at
 // the moment it first wants one. A job that never asks costs one descriptor a task and nothing
 // else.
 //
@@ -42,7 +42,7 @@ struct BrokeredContext {
 
   std::vector<int> contexts;  // [local rank]
   std::uint32_t own = 0;
-  int device = -1;  // taken over by whoever sets it to -1
+  int device = -1;  // a caller that takes it over sets it to -1
 };
 
 // Asks and waits, for as long as the other ranks' nodes need. 0, the broker's errno, EPROTO if it

@@ -105,7 +105,8 @@ bool read_line(const std::vector<std::string_view>& words, JobNetwork& network) 
   if (words[0] == "device") return read_device(value, network.device.kind);
   if (words[0] == "interface") return read_name(value, network.device.interface);
   if (words[0] == "provider") return read_name(value, network.device.provider);
-  if (words[0] == "patience") return read_number(value, network.patience_s);
+  const bool is_peer_timeout = words[0] == "peer_timeout" || words[0] == "patience";  // old name
+  if (is_peer_timeout) return read_number(value, network.patience_s);
   if (words[0] == "auth") return read_auth(value, network.auth);
   if (words[0] == "payload") return read_number(value, network.payload_bytes);
   if (words[0] == "shmem") return !(network.shmem = value).empty();
@@ -154,18 +155,20 @@ bool parse_network(std::string_view text, JobNetwork& network, std::string& erro
     text.remove_prefix(std::min(end + 1, text.size()));
     ++number;
     if (words.empty() || read_line(words, network)) continue;
-    error = "line " + std::to_string(number) + ": cannot be understood: " + std::string(words[0]);
+    error = "line " + std::to_string(number) +
+            ": unknown setting or invalid value: " + std::string(words[0]);
     return false;
   }
   for (std::uint32_t rank = 0; rank < network.ranks.size(); ++rank) {
     std::array<PeerAddress, kMaxLinks> addresses;
     if (!network.ranks[rank].host.empty() && read_addresses(network, rank, addresses)) continue;
-    error = "rank " + std::to_string(rank) + ": missing or with a wrong address";
+    error = "rank " + std::to_string(rank) +
+            ": no line for it, or an address that does not fit the device";
     return false;
   }
   if (network.key == 0 || network.ranks.empty() || network.patience_s > kMaxPatience ||
       !Layout::of(geometry_for(network))) {
-    error = "key or ranks are missing, or a number is outside its limits";
+    error = "no key, no ranks, or a number out of range";
     return false;
   }
   return true;

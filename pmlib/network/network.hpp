@@ -1,6 +1,5 @@
-// The network of one job: who its ranks are, where they live and how they reach each other. Read
-// from an address file (tests, debugging, jobs without scored) or filled in by whoever starts a
-// job; both make contexts from it.
+// The network of one job: its ranks, their hosts and addresses. Read from an address file (tests,
+// debugging, jobs without scored) or filled in by scored; contexts are made from it.
 //
 // An address file, `#` starts a comment:
 //
@@ -14,7 +13,7 @@
 //                              # each rank line then has one more address
 //   weights 1 4                # parts of the frames that the device and each link get
 //   payload 1424               # bytes of a frame's payload at most
-//   patience 10                # seconds of silence after which a peer on another node is dead
+//   peer_timeout 10            # seconds of silence after which a peer on another node is dead
 //   auth tag                   # frames carry a tag by the key, not the key and a checksum
 //   shmem /run/user/1000/job7  # ranks of one host find each other's contexts at PATH.RANK
 //   rank 0 node0 10.0.0.1:4000 # rank, host, address: a.b.c.d:port, MAC, or libfabric's; "-" = none
@@ -47,8 +46,8 @@ struct JobNetwork {
   std::uint16_t channel = 0;
   FrameAuth auth = FrameAuth::Key;
   // Seconds without an answer after which a peer on another node counts as dead. A rank answers
-  // only while it is in PM, so one that computes for longer is taken for dead. 0: silence means
-  // nothing, because whoever started the job watches the ranks.
+  // only while it is in PM, so one that computes for longer counts as dead. 0: silence means
+  // nothing, because scored watches the ranks.
   std::uint16_t patience_s = 0;
   DeviceConfig device{};
   std::vector<LinkConfig> links{};  // beside the device, at most kMaxLinks - 1
@@ -58,7 +57,7 @@ struct JobNetwork {
   std::vector<RankPlace> ranks;
 };
 
-// False and what is wrong in `error`, with the line, if `text` is no address file.
+// False, with the fault and its line in `error`, if `text` is not an address file.
 bool parse_network(std::string_view text, JobNetwork& network, std::string& error);
 
 // What a context of this job is made of.

@@ -1,8 +1,8 @@
-// Which way writes to peers of this node go: through the pool, or by one copy of the kernel's.
+// How writes to peers of this node go: through the pool, or by one copy by the kernel.
 //
 // Which is quicker differs between hosts by a factor of two in both directions (docs/adr/0052), and
-// depends on what the receiver does with the bytes. So it is tried: some megabytes go one way, some
-// the other, in turns, and what took less time by the best of its turns is kept for a while.
+// depends on what the receiver does with the bytes. So both are tried: some megabytes go one way,
+// some the other, in turns, and the faster one by its best turn is kept for a while.
 // Pure: no clock inside. Not thread-safe.
 #pragma once
 

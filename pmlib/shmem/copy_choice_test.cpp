@@ -84,7 +84,7 @@ TEST(CopyChoice, WhatIsUnderWayIsNotCountedForTheOther) {
     way = choice.choose(kMegabyte, under_way, [&] { return now; });
     if (way == CopyWay::Kernel) {
       ends[i % 2] = now += kKernelNs;
-      pool_ends = std::max(pool_ends, now);  // nobody looks meanwhile
+      pool_ends = std::max(pool_ends, now);  // no one looks meanwhile
       ends[(i + 1) % 2] += ends[(i + 1) % 2] > now - kKernelNs ? kKernelNs : 0;
     } else {
       ends[i % 2] = pool_ends = std::max(pool_ends, now) + kPoolNs;

@@ -3,7 +3,7 @@
 // so, and read when the writer has advanced it. A small message and its turn number share the
 // line, so one transfer of it between caches is the whole cost. Longer messages are built in a
 // buffer of the sender's own segment and read there by the receiver; only their place goes through
-// the inbox. So buffers belong to the sender, and a sender that builds slowly holds up nobody.
+// the inbox. So buffers belong to the sender, and a sender that builds slowly delays no other.
 #include "pmlib/shmem/shmem.hpp"
 
 #include "pmlib/shmem/shmem_entries.hpp"
@@ -167,7 +167,7 @@ int Shmem::push(std::uint32_t rank, std::uint16_t kind, std::uint32_t length, st
   if (!bytes.empty()) std::memcpy(entry->bytes.data(), bytes.data(), bytes.size());
   // A full barrier: the reader's `sleeping` must be looked at after the entry can be seen.
   if (kind == kWrite && can_cross(rank)) {
-    // Nobody has to be woken for certain: the writer takes an offer back that nobody looks at. So
+    // The wake-up may fail: the writer takes back an offer that is not looked at. So
     // it does not wait here for its stores.
     entry->turn.store(ticket + 1, std::memory_order_release);
   } else {

@@ -28,7 +28,7 @@ namespace score::pm {
 enum class BufferState : std::uint32_t {
   Free = 0,
   Message = 1,  // being built, or not released by the receiver yet
-  Offered = 2,  // a piece of a write that nobody has stored yet
+  Offered = 2,  // a piece of a write that is not stored yet
   Taken = 3,    // one of the two stores it now
   Stored = 4,
   Denied = 5,  // the memory is not registered
@@ -75,7 +75,7 @@ class Shmem {
   // True while a transfer reads own region `region`.
   bool is_region_in_use(std::uint32_t region) const;
 
-  // A transfer waits for a free buffer or for room in an inbox, of which nobody tells.
+  // A transfer waits for a free buffer or for room in an inbox, which no event announces.
   bool waits_for_room() const { return running_ != 0 && pieces_ == 0; }
 
   // True if a message or a note waits.
@@ -89,7 +89,7 @@ class Shmem {
   // Looks which peers have died without leaving; each is reported once, by rank.
   bool find_dead(std::uint32_t& peer);
   // Descriptors that poll readable when a peer ends, of peers attached since the last call. They
-  // are closed as soon as find_dead() has noticed it, so nobody waits on them any more.
+  // are closed as soon as find_dead() has noticed it, so no one waits on them any more.
   std::vector<int> take_new_death_fds();
 
  private:

@@ -323,7 +323,7 @@ class NearEnds : public testing::Test {
     child_ = 0;
   }
 
-  // Messages of rank 0 to rank 1 that nobody will release, as many as there are buffers.
+  // Messages of rank 0 to rank 1 that are never released, as many as there are buffers.
   void fill_pool() {
     std::byte* buffer = nullptr;
     int error = 0;

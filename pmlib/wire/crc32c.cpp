@@ -106,7 +106,7 @@ __attribute__((target("sse4.2,pclmul"))) std::uint32_t update_by_instruction(std
   return rest;
 }
 
-// Of what is so short that a message of it is mostly waiting for code: little of it.
+// For short messages, whose time is mostly waiting for code: little code.
 constexpr std::size_t kShortBytes = 256;
 
 __attribute__((target("sse4.2"), noinline)) std::uint32_t crc32c_of_short(std::uint32_t crc,

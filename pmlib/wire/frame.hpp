@@ -4,9 +4,9 @@
 // match is counted and dropped. The checksum covers payload and header, in this order, so that a
 // payload is summed once however often its header changes.
 //
-// With tags the key never travels: in its place is a hash of the whole frame that only those can
-// compute who have the key, and there is no checksum beside it. What is recorded and sent again is
-// a duplicate to the go-back-N, until the numbers wrap.
+// With tags the key never travels: in its place is a hash of the whole frame that only holders of
+// the key can compute, and there is no checksum beside it. A recorded frame that is sent again is a
+// duplicate to the go-back-N, until the numbers wrap.
 #pragma once
 
 #include "pmlib/wire/crc32c.hpp"
@@ -144,8 +144,8 @@ inline void seal(FrameHeader& header, std::uint32_t payload_crc) {
   header.crc = crc32c(payload_crc, &header, offsetof(FrameHeader, crc));
 }
 
-// Headers are written word by word: what is put together from small fields and read back in larger
-// ones waits each time for the stores to reach the cache.
+// Headers are written word by word: a word that is stored in small fields and read back whole waits
+// each time for the stores to reach the cache.
 constexpr std::uint64_t words_of(std::uint32_t low, std::uint32_t high) {
   return std::uint64_t{low} | std::uint64_t{high} << 32;
 }

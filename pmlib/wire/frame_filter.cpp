@@ -24,12 +24,12 @@ sock_filter load(std::size_t bytes, std::size_t at) {
                   static_cast<std::uint32_t>(at));
 }
 
-// Skips `statements` unless what was loaded is `value`.
+// Skips `statements` unless the loaded word is `value`.
 sock_filter unless(std::uint32_t value, std::size_t statements) {
   return BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, static_cast<std::uint8_t>(statements));
 }
 
-// Goes on if what was loaded is `value`, else drops.
+// Goes on if the loaded word is `value`, else drops.
 void require(Program& program, std::uint32_t value) {
   program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 1, 0));
   program.push_back(kDrop);
@@ -48,7 +48,7 @@ void require_length(Program& program, std::size_t frame) {
        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_X, 0, 1, 0), kDrop});
 }
 
-// Passes what is for `owner`, goes on with the rest.
+// Passes frames for `owner`, goes on with the rest.
 void pass_owner(Program& program, std::size_t frame, const FrameOwner& owner) {
   const auto low = static_cast<std::uint32_t>(owner.key);
   const auto high = static_cast<std::uint32_t>(owner.key >> 32);

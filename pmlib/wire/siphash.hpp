@@ -1,5 +1,5 @@
-// SipHash-2-4 (Aumasson and Bernstein, 2012): a keyed hash of 64 bits that nobody can compute who
-// does not have the key. For messages in pieces, all but the last of whole 8-byte words.
+// SipHash-2-4 (Aumasson and Bernstein, 2012): a keyed hash of 64 bits that cannot be computed
+// without the key. For messages in pieces, all but the last of whole 8-byte words.
 #pragma once
 
 #include <bit>

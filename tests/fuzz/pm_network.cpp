@@ -1,5 +1,5 @@
 // Address files: whatever the bytes are, reading them gives a network that contexts can be made
-// for, or one line that says what is wrong.
+// for, or one line that names the fault.
 #include "pmlib/network/network.hpp"
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The short way of a message does what the long way does: the same history is played over two
-// networks, in one of which every frame goes the long way, and after each step the whole segments
+// The fast path of a message does what the slow path does: the same history is played over two
+// networks, in one of which every frame takes the slow path, and after each step the whole segments
 // of all ranks are compared.
 #include "tests/model/sim_network.hpp"
 
@@ -134,7 +134,7 @@ Shape shape_of(Random& random) {
   shape.geometry.pool_buffer_bytes = 256;
   shape.identity = {.key = 99, .window = static_cast<std::uint16_t>(2 + random() % 60)};
   shape.identity.nonce_seed = 5;
-  if (random() % 4 != 0) return shape;  // a good network is where the short way is taken
+  if (random() % 4 != 0) return shape;  // the fast path is taken on a good network
   const double worse = static_cast<double>(random() % 20) / 100;
   shape.faults = {worse, worse / 2, worse / 2, worse, worse};
   return shape;
@@ -194,7 +194,7 @@ void play(std::uint64_t seed, std::size_t& fast) {
   fast += quick.fast_frames();
 }
 
-TEST(ShortWay, LeavesEverySegmentAsTheLongWayDoes) {
+TEST(FastPath, LeavesEverySegmentAsTheSlowPathDoes) {
   std::size_t fast = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     ASSERT_NO_FATAL_FAILURE(play(seed, fast));
@@ -203,7 +203,7 @@ TEST(ShortWay, LeavesEverySegmentAsTheLongWayDoes) {
 }
 
 // Of the engine alone, from any state that its numbers allow.
-TEST(ShortWay, TakesPlainAcksAsTheRulesDo) {
+TEST(FastPath, TakesPlainAcksAsTheRulesDo) {
   const Engine<> engine(EngineLimits{.window = 16});
   Random random(3);
   unsigned compared = 0;

@@ -364,7 +364,7 @@ class Node {
     channel_->received().release(m.ticket);
   }
 
-  // Whoever kept a buffer until its answer is on its way could wait for one who does the same.
+  // Ranks that kept a buffer until their answer is sent could wait for each other.
   void pay_owed() {
     while (!owed_.empty()) {
       if (channel_->memory().end_remote(owed_.front().peer, owed_.front().op, 0) != 0) return;

@@ -76,7 +76,7 @@ TEST_P(OverALink, StrangersAreCountedAndDropped) {
   const auto& count = ends_->shared().count[1];
   EXPECT_GT(count[2], 0u);
   EXPECT_GT(count[4], 0u) << "of an old generation";
-  // The sockets' filters drop frames of other jobs; on Ethernet nobody counts them.
+  // The sockets' filters drop frames of other jobs; on Ethernet they are not counted.
   if (device() == "udp") {
     EXPECT_GT(count[6], 0u) << "of another job";
   }
@@ -104,7 +104,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, EveryDeath,
                            return name.substr(0, name.find(':'));
                          });
 
-// Seconds until rank 0 is told that rank 1, which has talked and is then gone, has died.
+// Seconds until rank 0 learns that rank 1, which has sent messages, has died.
 double seconds_until_told(TwoEnds& ends, const AddressFile& file, bool is_sending) {
   return ends
       .run([&](int side, Shared& shared) {
@@ -135,7 +135,7 @@ TEST_P(EveryDeath, IsToldWithinTheBoundToWhoSends) {
   std::string reason;
   const auto ends = make_ends(device != "shmem", reason);
   if (!ends) GTEST_SKIP() << reason;
-  const AddressFile file(*ends, device, false, "patience 3\n");
+  const AddressFile file(*ends, device, false, "peer_timeout 3\n");
   try {
     // Three seconds of silence and the last wait between two attempts, on a busy machine.
     EXPECT_LT(seconds_until_told(*ends, file, true), 20);
@@ -155,7 +155,7 @@ TEST_P(AnyDeath, IsToldToWhoOnlyWaits) {
   std::string reason;
   const auto ends = make_ends(device != "shmem", reason);
   if (!ends) GTEST_SKIP() << reason;
-  const AddressFile file(*ends, device, false, "patience 60\n");
+  const AddressFile file(*ends, device, false, "peer_timeout 60\n");
   try {
     EXPECT_LT(seconds_until_told(*ends, file, false), 20);
   } catch (const std::exception& e) {

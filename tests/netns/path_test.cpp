@@ -1,5 +1,5 @@
 // A path that carries less than the links at its ends: two hosts with frames of 8048 bytes and a
-// bridge between them that drops what is too long and tells nobody.
+// bridge between them that silently drops frames which are too long.
 #include "tests/netns/conversation.hpp"
 
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ class OverABridge : public testing::TestWithParam<const char*> {
     } catch (const std::exception& e) {
       GTEST_SKIP() << e.what();
     }
-    // Bursts that nobody has cut would pass however narrow a bridge of this kernel is.
+    // Bursts that are not cut would pass however narrow a bridge of this kernel is.
     ends_->cut_bursts();
   }
 

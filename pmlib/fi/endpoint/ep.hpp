@@ -141,22 +141,22 @@ class Ep final : public fid_ep, public std::enable_shared_from_this<Ep>, private
   int get_flags(std::uint64_t& flags) const;
   int set_flags(std::uint64_t flags);
   ssize_t cancel(const void* context);
-  // Sends what is queued, then forgets everything.
+  // Sends the queued requests, then forgets everything.
   void close();
 
   [[gnu::noinline]] ssize_t send(const SendArgs& args);
   [[gnu::noinline]] ssize_t receive(const ReceiveArgs& args);
 
-  // What most small messages are sent and received by; else as send() and receive().
+  // The fast path of small messages; otherwise as send() and receive(). See ep_fast.cpp.
   struct Short {
     Kind kind = Kind::Tagged;
-    fi_addr_t peer = FI_ADDR_UNSPEC;  // or from whom
+    fi_addr_t peer = FI_ADDR_UNSPEC;  // or the source of a receive
     std::uint64_t tag = 0;
     std::uint64_t data = 0;
     bool has_data = false;
   };
 
-  // `buffer` may be used again at once; nobody hears of the end.
+  // `buffer` may be used again at once; the end is not reported.
   ssize_t inject(const Short& message, const void* buffer, std::size_t length);
   // Tagged only, with the endpoint's own flags.
   ssize_t receive_one(const Short& wanted, std::uint64_t ignore, const iovec& to, void* context);
@@ -182,7 +182,7 @@ class Ep final : public fid_ep, public std::enable_shared_from_this<Ep>, private
   void ended(const Report& report, int error);
   void received(const Claim& claim, const MessageInfo& info, int error);
   void scatter(const Claim& claim, std::size_t offset, std::span<const std::byte> bytes) const;
-  // Tells of a write by a peer.
+  // Reports a write by a peer.
   void was_written(std::uint64_t key, const RmaExtra& extra, bool has_data);
   void message_complete(Message& message);
   void drop(Message& message);

@@ -1,4 +1,4 @@
-// Sending. What fits one PM message goes at once, without a Request; the rest takes the slow way.
+// Sending. What fits one PM message goes at once, without a Request; the rest becomes a Request.
 #include "pmlib/fi/endpoint/ep.hpp"
 
 #include <algorithm>
@@ -100,7 +100,7 @@ ssize_t Ep::send(const SendArgs& args) {
     Head head(header);
     if (args.has_data) head.add(Extra{args.data, length, 0, 0});
     if (link_.try_send(to.peer, head.span(), args.iov, length)) {
-      if (args.is_silent && counters_.send == nullptr) return 0;  // nobody to be told
+      if (args.is_silent && counters_.send == nullptr) return 0;  // nothing to report
       const std::uint64_t event = FI_SEND | (args.kind == Kind::Tagged ? FI_TAGGED : FI_MSG);
       ended(report_of(args.context, args.flags, args.is_silent, event), 0);
       return 0;

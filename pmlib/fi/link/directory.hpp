@@ -1,9 +1,9 @@
 // Peers that become known one by one, for processes that no scored introduces to each other.
 //
 // Each process has a random key and numbers its peers as it meets them. Before two exchange frames
-// each tells the other its number there: HELLO with one's own name and the number one has given the
-// other, answered by WELCOME. Whoever knows a name may say HELLO; a HELLO without the right key is
-// dropped. Both are repeated until the other side is known, so they may get lost.
+// each sends the other its number there: HELLO with one's own name and the number one has given the
+// other, answered by WELCOME. Any process that knows a name may say HELLO; a HELLO without the
+// right key is dropped. Both are repeated until the other side is known, so they may get lost.
 //
 // Sits between a channel and its UDP device and takes HELLO and WELCOME out of the frames.
 #pragma once
@@ -22,8 +22,7 @@ namespace score::pm::fi {
 
 class Directory final : public PacketDevice, private FrameSink {
  public:
-  // Tells whoever holds the context that `index` is reached at `address`, under `key` and as number
-  // `own_index`.
+  // Called when `index` is reached at `address`, under `key` and as number `own_index`.
   class Listener {
    public:
     virtual void on_known(std::uint32_t index, std::uint64_t key, std::uint32_t own_index) = 0;

@@ -18,8 +18,9 @@ namespace score::pm::fi {
 namespace {
 
 constexpr std::uint16_t kMaxPorts = 4096;
-constexpr std::uint64_t kLingerUs = 2'000'000;  // chosen: what is not acknowledged by then is lost
-constexpr std::int64_t kBusyWaitUs = 1'000;     // between looks while something cannot be sent
+constexpr std::uint64_t kLingerUs =
+    2'000'000;                               // chosen: messages not acknowledged by then are lost
+constexpr std::int64_t kBusyWaitUs = 1'000;  // between looks while something cannot be sent
 
 // A rank of a job can open its context once; its endpoints share it.
 std::mutex job_mutex;
@@ -121,7 +122,7 @@ Link::~Link() {
   while (!is_drained() && now_us() < end) {
     if (!progress()) pm_->wait(kBusyWaitUs);
   }
-  if (holds_) pm_->release(held_);  // who opens the context next finds all buffers
+  if (holds_) pm_->release(held_);  // the next owner of the context finds all buffers
   for (const std::uint32_t id : requests_.ids()) delete requests_.take(id);
   for (Peer& peer : peers_) {
     for (Request* request : peer.queue) {
@@ -220,7 +221,7 @@ void Link::disarm() {
   pm_->after_select();
   std::uint64_t drained = 0;
   [[maybe_unused]] ssize_t n = read(timer_fd_, &drained, sizeof drained);
-  if (has_sleepers()) return wake();  // whoever that is has to arm again
+  if (has_sleepers()) return wake();  // the sleeper has to arm again
   n = read(wake_fd_, &drained, sizeof drained);
 }
 

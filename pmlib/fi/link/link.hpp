@@ -1,5 +1,5 @@
 // One process's way to its peers: a PM endpoint, and what the provider adds to it. All endpoints of
-// a process that lives in a job share one link, told apart by ports; without a job each domain
+// a process that lives in a job share one link, distinguished by ports; without a job each domain
 // makes its own.
 //
 // Small messages go as PM messages, split if they do not fit one. Larger ones are announced; the
@@ -190,9 +190,10 @@ class Link final : private Directory::Listener {
 
   // --- progress
 
-  // Takes in what is there and sends what can be sent. Returns whether anything happened.
+  // Receives all that has arrived and sends all that can be sent. Returns whether anything
+  // happened.
   bool progress();
-  // Looks that a reader who found nothing should take before it says so: MPIs yield the
+  // Looks that a reader which finds nothing should take before it gives up: MPIs yield the
   // processor between two reads, which takes longer than an answer. Few after each message, and
   // none if the caller does other things in between, or others had the processor.
   unsigned looks_before_giving_up();
@@ -204,7 +205,7 @@ class Link final : private Directory::Listener {
 
   int wait_fd() const { return wait_fd_; }
 
-  // Makes wait_fd() readable until the next progress() that finds nobody asleep. Any thread,
+  // Makes wait_fd() readable until the next progress() while no thread sleeps. Any thread,
   // without the lock.
   void wake();
 

@@ -56,7 +56,7 @@ void Link::start_inbounds() {
   }
 }
 
-// Registers the memory and tells the peer. False if no region is free.
+// Registers the memory and notifies the peer. False if no region is free.
 bool Link::start_inbound(Inbound& inbound, std::uint32_t id) {
   Place place;
   if (pm_->add_region(inbound.memory.data(), inbound.memory.size(), place.region, place.offset) !=

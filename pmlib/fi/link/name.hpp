@@ -2,8 +2,8 @@
 //
 // Inside a job of scored or of an address file a peer is a rank, and the name says which job it
 // belongs to without giving the job's key away. Elsewhere an endpoint has a UDP socket of its own,
-// and its name carries all that is needed to reach it, the key included: whoever is given the name
-// may send.
+// and its name contains all that is needed to reach it, the key included: any process that has the
+// name may send.
 #pragma once
 
 #include <cstddef>

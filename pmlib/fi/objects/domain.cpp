@@ -104,7 +104,7 @@ Domain::~Domain() {
 void Domain::run() {
   while (!stops_) {
     int pause_ms = 0;
-    bool is_awaited = false;  // then who sleeps there makes progress itself
+    bool is_awaited = false;  // then the sleeping thread makes progress itself
     {
       Guard guard(*link_);
       is_awaited = link_->has_sleepers();

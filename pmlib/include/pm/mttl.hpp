@@ -38,7 +38,7 @@ namespace mttl {
 
 class Runtime {
  public:
-  // `context` outlives the runtime and is used by nobody else meanwhile.
+  // `context` outlives the runtime, which alone uses it.
   explicit Runtime(pm::Context& context) : context_(context), scratch_(kScratchCells) {
     check(pm_register(raw(), scratch_.data(), scratch_.size() * sizeof(Cell), &scratch_handle_));
     for (std::size_t i = 0; i < kScratchCells; ++i) free_cells_.push_back(i);
@@ -65,7 +65,7 @@ class Runtime {
     for (int i = 0; i < 100'000 && pm_quiet(raw()) == 0; ++i) pm_progress(raw());
   }
 
-  // Starts a coroutine that nobody awaits. The runtime keeps it until it ends; its exception ends
+  // Starts a coroutine that is not awaited. The runtime keeps it until it ends; its exception ends
   // run().
   void spawn(Task<void> task) {
     spawned_.push_back(std::move(task));
