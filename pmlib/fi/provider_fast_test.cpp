@@ -3,7 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <random>
 #include <string>
+#include <tuple>
+#include <vector>
 
 namespace score::pm::fi {
 namespace {
@@ -45,6 +49,40 @@ TEST_F(Provider, ShortMessagesCarryTheirBytesTagAndData) {
     }
   }
   EXPECT_TRUE(errors.empty());
+}
+
+// With a counter bound no message is received by the fast path, and what is longer than 1 KB or has
+// more than 16 bits of data is not sent by it.
+TEST_F(Provider, FastPathCompletesAsTheSlowPathDoes) {
+  using Seen = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t,
+                          std::vector<std::uint8_t>>;
+  const auto play = [this](bool counts) {
+    make({.counts = counts});
+    done_b.clear();
+    std::mt19937 random(5);
+    std::vector<Seen> seen;
+    for (unsigned i = 0; i < 300; ++i) {
+      const std::size_t length = random() % 4 == 0 ? random() % 1500 : random() % 16;
+      const std::uint64_t data = random() % 2 == 0 ? random() % 65'536 : random();
+      const bool is_expected = random() % 3 != 0;
+      const auto sent = pattern(length, i);
+      std::vector<std::uint8_t> got(length + 1);
+      const auto post = [&] {
+        EXPECT_EQ(fi_trecv(b->ep, got.data(), got.size(), nullptr, b_to_a, i, 0, &got), 0);
+      };
+      if (is_expected) post();
+      EXPECT_EQ(fi_tinjectdata(a->ep, sent.data(), length, data, a_to_b, i), 0);
+      if (!is_expected) post();
+      if (!run_until([&] { return !done_b.empty(); })) break;
+      const fi_cq_tagged_entry done = done_b.front();
+      done_b.pop_front();
+      seen.emplace_back(done.flags, done.len, done.data, done.tag, got);
+    }
+    return seen;
+  };
+  const auto slow = play(true);
+  EXPECT_EQ(slow.size(), 300u);
+  EXPECT_EQ(play(false), slow);
 }
 
 TEST_F(Provider, ShortMessagesThatDoNotFitAreReportedTruncated) {

@@ -2,7 +2,8 @@
 // one piece that the message fits, with no counter to be advanced. It skips what those never need:
 // splitting, announcing, several pieces, requests that wait, reports of a send's end. Everything
 // else takes ep_send.cpp and ep_receive.cpp; false means that nothing was done.
-// provider_fast_test.cpp runs the same histories with and without it and compares what completes.
+// provider_fast_test.cpp plays one history of receives with and without it and compares the
+// completions.
 // Why it pays: docs/adr/0038.
 #include "pmlib/fi/endpoint/ep.hpp"
 
