@@ -36,7 +36,8 @@ struct JobRow {
   std::string user_name, name, command;  // escaped
   std::string state;                     // "pending" ...
   bool final = false;
-  bool idle = false;  // it waits everywhere, and its slices are given to others
+  std::string activity;  // "busy", "idle" or "deadlocked" while it runs, else empty
+  bool idle = false;     // it waits on all its nodes, and other jobs have its slices
   std::uint32_t nodes = 0, tasks = 0, most_on_node = 0;
   std::string node_list;
   std::vector<std::uint32_t> node_indices;

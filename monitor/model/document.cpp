@@ -210,6 +210,7 @@ void Writer::write_job(const JobRow& job) {
   hidden("command", job.command, is_visible);
   json_.field("own", options_.sight.user == job.user).field("state", job.state);
   json_.field("final", job.final)
+      .field("activity", job.activity)
       .field("idle", job.idle)
       .field("nodes", job.nodes)
       .field("tasks", job.tasks);

@@ -49,6 +49,12 @@ TEST(Document, IsOneLineWithEverySection) {
   }
 }
 
+TEST(Document, HasTheActivityOfAJob) {
+  ClusterView view = cluster();
+  view.jobs[0].activity = "deadlocked";
+  EXPECT_TRUE(has(document(view, {}), R"("activity":"deadlocked","idle":false)"));
+}
+
 // As after two samples between which it ran so long.
 void measure(ClusterMeter& meter, NodeId node, Duration ran) {
   GangSample gang;

@@ -20,7 +20,7 @@ constexpr double kMaxExactNumber = 9'007'199'254'740'992.0;  // 2^53: JSON's who
 Result<std::optional<JobId>> parse_job(std::string_view text) {
   const auto number = parse_number<std::uint64_t>(text);
   if (!number || *number == 0) {
-    return fail(Errc::Malformed, "'{}' is no job", escape_terminal(text, 40));
+    return fail(Errc::Malformed, "'{}' is not a job id", escape_terminal(text, 40));
   }
   return std::optional(JobId(*number));
 }
@@ -112,7 +112,7 @@ Result<double> parse_decimal(std::string_view text) {
   const auto [end, error] =
       std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
   if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
-    return fail(Errc::Malformed, "'{}' is no number", escape_terminal(text, 40));
+    return fail(Errc::Malformed, "'{}' is not a number", escape_terminal(text, 40));
   }
   return value;
 }

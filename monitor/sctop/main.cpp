@@ -89,8 +89,8 @@ class Live {
       poll(waiting, 2, kWaitMs);
       if ((waiting[0].revents & (POLLHUP | POLLERR)) != 0) return "";
       while (const auto key = screen.next_key()) {
-        if (const auto wish = press(view_, *key, model_); wish.cancel != 0) {
-          cancel(wish.cancel, options_);
+        if (const auto action = press(view_, *key, model_); action.cancel != 0) {
+          cancel(action.cancel, options_);
         }
       }
       if (waiting[1].revents != 0 && !take()) return why_;
@@ -125,12 +125,12 @@ class Live {
 int run(int argc, char** argv) {
   Options options;
   CLI::App app{"Shows the cluster live in the terminal"};
-  app.add_flag("--once", options.once, "Print one picture as text, then end");
-  app.add_option("--rate", options.rate, "Pictures a second, 0.1 to 10")->type_name("N");
+  app.add_flag("--once", options.once, "Print one screen as text, then exit");
+  app.add_option("--rate", options.rate, "Updates per second, 0.1 to 10")->type_name("N");
   app.add_option("--server", options.server, "Socket or address of the head")->type_name("WHERE");
   app.add_option("--input", options.input, "Show documents of a file (-: standard input) instead")
       ->type_name("FILE");
-  app.add_option("--columns", options.columns, "Width of the picture of --once")
+  app.add_option("--columns", options.columns, "Width of the output of --once")
       ->check(CLI::Range(40, 1000))
       ->type_name("N");
   CLI11_PARSE(app, argc, argv);

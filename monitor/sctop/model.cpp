@@ -81,12 +81,18 @@ RowView row_of(const json::object& object) {
   return row;
 }
 
+// As scq shows it: what a running job does, unless it simply runs.
+std::string shown_state(const json::object& job) {
+  const auto activity = text(job, "activity");
+  return activity == "idle" || activity == "deadlocked" ? activity : text(job, "state");
+}
+
 JobView job_of(const json::object& object) {
   JobView job;
   job.job = integer(object, "job");
   job.user = text(object, "user");
   job.name = text(object, "name");
-  job.state = text(object, "state");
+  job.state = shown_state(object);
   job.nodes = integer(object, "nodes");
   job.tasks = integer(object, "tasks");
   if (const auto* slot = member(object, "slot")) job.slot = integer_of(*slot);

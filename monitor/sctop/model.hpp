@@ -26,7 +26,8 @@ struct RowView {
 
 struct JobView {
   std::int64_t job = 0;
-  std::string user, name, state, reason;
+  std::string user, name, reason;
+  std::string state;  // "running", "idle", ...: as scq shows it
   std::int64_t nodes = 0, tasks = 0;
   std::optional<std::int64_t> slot;
   double share = 0, scheduled_s = 0, elapsed_s = 0;

@@ -1,5 +1,6 @@
 #include "monitor/sctop/view.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <random>
@@ -46,6 +47,18 @@ TEST(Sctop, ShowsMatrixLoadsAndJobs) {
        {"quantum 100 ms", "nodes 2/2", "p50 10 us p95 50 us max 2.0 ms", "late 3", "> slot 0",
         "  7   xxxxxx", "node00", "[||||||...........     ]", "ann", "no free cores", "F10"}) {
     EXPECT_NE(text.find(part), text.npos) << part << "\n" << text;
+  }
+}
+
+TEST(Sctop, ShowsWhetherARunningJobIsIdleOrDeadlocked) {
+  for (const std::string activity : {"busy", "idle", "deadlocked"}) {
+    const auto read = parse_document(fmt::format(
+        R"({{"jobs": [{{"job": 7, "state": "running", "activity": "{}"}}]}})", activity));
+    ASSERT_EQ(read->jobs.size(), 1U);
+    EXPECT_EQ(read->jobs[0].state, activity == "busy" ? "running" : activity);
+    ViewState view;
+    view.filter = "idle";
+    EXPECT_EQ(listed_jobs(*read, view).size(), activity == "idle" ? 1U : 0U);
   }
 }
 

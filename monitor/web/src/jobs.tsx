@@ -6,8 +6,13 @@ import { hours, hundredths } from './format';
 import { Panel } from './twin';
 import type { Job, Snapshot } from './types';
 
+// As scq and sctop have it: what a running job does, unless it simply runs.
+function shownState(job: Job): string {
+  return job.activity === 'idle' || job.activity === 'deadlocked' ? job.activity : job.state;
+}
+
 function matches(job: Job, filter: string): boolean {
-  const text = `${job.job} ${job.user ?? ''} ${job.name ?? ''} ${job.state}${job.idle ? ' idle' : ''}`.toLowerCase();
+  const text = `${job.job} ${job.user ?? ''} ${job.name ?? ''} ${job.state} ${job.activity}`.toLowerCase();
   return text.includes(filter.toLowerCase());
 }
 
@@ -40,7 +45,7 @@ function JobRow({ job, marked, onMark }: JobRowProps) {
       <td class="name" title={job.command ?? ''}>{job.name ?? 'private'}</td>
       <td class="number">{job.nodes} × {job.ppn}</td>
       <td class="number">{job.slot ?? '–'}</td>
-      <td>{job.idle ? `${job.state}, idle` : job.state}</td>
+      <td>{shownState(job)}</td>
       <td class="number">{hundredths(job.share)}</td>
       <td class="number">{hours(job.scheduled_s)}</td>
       <td class="number">{hours(job.elapsed_s)}</td>

@@ -58,6 +58,7 @@ export interface Job {
   own: boolean;
   state: string;
   final: boolean;
+  activity: string;
   idle: boolean;
   nodes: number;
   tasks: number;

@@ -35,6 +35,20 @@ const char* name_of_queue(std::uint32_t queue) {
   return queue == static_cast<std::uint32_t>(base::Queue::High) ? "high" : "normal";
 }
 
+// As scq prints it.
+const char* activity_of(JobState state, std::uint32_t activity) {
+  if (state != JobState::Running) return "";
+  switch (static_cast<gang::JobActivity>(activity)) {
+    case gang::JobActivity::Idle:
+      return "idle";
+    case gang::JobActivity::Deadlocked:
+      return "deadlocked";
+    case gang::JobActivity::Busy:
+      break;
+  }
+  return "busy";
+}
+
 monitor::JobRow row_of(const wire::JobStatus& status) {
   monitor::JobRow row;
   row.job = JobId(status.job());
@@ -45,6 +59,7 @@ monitor::JobRow row_of(const wire::JobStatus& status) {
   const auto state = static_cast<JobState>(status.state());
   row.state = shown_name(state);
   row.final = is_final(state);
+  row.activity = activity_of(state, status.activity());
   row.idle = status.background();
   row.nodes = static_cast<std::uint32_t>(status.nodes_size());
   row.tasks = status.tasks();

@@ -1,10 +1,11 @@
 """sctop in a real terminal: tmux draws it and presses its keys."""
+import json
 import re
 import shutil
 import subprocess
 
 import pytest
-from cluster import BIN, LIMIT, wait_until
+from cluster import BIN, EXAMPLES, LIMIT, wait_until
 from web import Web
 
 pytestmark = pytest.mark.skipif(shutil.which('tmux') is None, reason='no tmux')
@@ -130,6 +131,17 @@ def test_sctop_works_in_any_size(few, terminal, columns, lines):
     assert len(screen.text().splitlines()) <= lines
     screen.press('q')
     screen.shows('left with 0')
+
+
+@pytest.mark.parametrize('words, state', [(('sleep', 600), 'idle'), ((EXAMPLES / 'pm_patient',), 'deadlocked')])
+def test_once_shows_an_idle_and_a_deadlocked_job(few, words, state):
+    job = few.submit('-N', 2, '-J', f'now-{state}', *words)
+    wait_until(lambda: few.job(job)['activity'] == state)
+    line, = [line for line in few.run('sctop', '--once').stdout.splitlines() if f'now-{state}' in line]
+    assert state in line.split() and 'running' not in line.split(), line
+    document = json.loads(few.run('score', 'top', '--json', '--once').stdout)
+    row, = [row for row in document['jobs'] if row['job'] == job]
+    assert (row['state'], row['activity']) == ('running', state)
 
 
 def test_once_prints_a_picture_for_scripts(few):
