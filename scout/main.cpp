@@ -16,25 +16,25 @@ constexpr std::array kCommands = {
     Command{"scrun", "run a parallel program", true, scrun_main},
     Command{"scout", "run a command on every node", true, scout_main},
     Command{"scq", "show jobs", true, scq_main},
-    Command{"sccancel", "end jobs or send them signals", true, sccancel_main},
+    Command{"sccancel", "cancel jobs or send them a signal", true, sccancel_main},
     Command{"scnodes", "show nodes", true, scnodes_main},
-    Command{"scattach", "watch a running job", true, scattach_main},
-    Command{"scacct", "show what ended jobs used", true, scacct_main},
+    Command{"scattach", "attach to a running job", true, scattach_main},
+    Command{"scacct", "show the accounting of ended jobs", true, scacct_main},
     Command{"scadm", "administer the cluster", true, scadm_main},
-    Command{"job", "show everything about one job", false, job_main},
-    Command{"hold", "keep waiting jobs from starting", false, hold_main},
-    Command{"release", "let jobs start that are held", false, release_main},
-    Command{"suspend", "take running jobs off the timetable", false, suspend_main},
-    Command{"resume", "put suspended jobs back", false, resume_main},
-    Command{"weight", "change the share of jobs", false, weight_main},
-    Command{"priority", "change which jobs are placed first", false, priority_main},
+    Command{"job", "show one job in detail", false, job_main},
+    Command{"hold", "hold waiting jobs: they do not start", false, hold_main},
+    Command{"release", "release held jobs", false, release_main},
+    Command{"suspend", "suspend running jobs", false, suspend_main},
+    Command{"resume", "resume suspended jobs", false, resume_main},
+    Command{"weight", "change the weight of jobs", false, weight_main},
+    Command{"priority", "change the priority of waiting jobs", false, priority_main},
     Command{"info", "show the cluster and its timetable", false, info_main},
     Command{"top", "show the cluster live, as JSON", false, top_main},
     Command{"virtual", "boot a cluster of virtual nodes on this machine", false, virtual_main},
 };
 
-// So that none opened later is taken for one that our caller closed: a job's output would go to the
-// head's socket.
+// If our caller closed one of 0, 1 and 2, a descriptor opened later would take its place, and the
+// job's output would go to the head's socket.
 bool have_standard_descriptors() {
   int fd = open("/dev/null", O_RDWR);
   while (fd >= 0 && fd <= STDERR_FILENO) fd = open("/dev/null", O_RDWR);
@@ -62,14 +62,14 @@ std::string help() {
 
 int score_main(std::vector<std::string> args) {
   const Invocation self{.name = "score", .args = {}};
-  if (args.empty()) return complain(self, "which command? (try score --help)");
+  if (args.empty()) return complain(self, "no command given (try score --help)");
   const std::string word = args.front();
   if (word == "-h" || word == "--help" || word == "help") return print(help()), kExitOk;
   if (word == "--version") return print(std::string("scored ") + SCORE_VERSION + "\n"), kExitOk;
   const Command* command = find_command(word);
   if (command == nullptr) {
-    return complain(self,
-                    fmt::format("no command '{}' (try score --help)", escape_terminal(word, 80)));
+    return complain(
+        self, fmt::format("unknown command '{}' (try score --help)", escape_terminal(word, 80)));
   }
   args.erase(args.begin());
   return command->main({.name = "score " + word, .args = std::move(args)});

@@ -1,5 +1,4 @@
-// score hold, release, suspend, resume, weight, priority: what a user changes about jobs that are
-// there.
+// score hold, release, suspend, resume, weight, priority: changes to existing jobs.
 #include "base/limits.hpp"
 #include "base/text.hpp"
 #include "scout/commands/commands.hpp"
@@ -46,18 +45,19 @@ int control_main(const Invocation& invocation, wire::ControlJob::What what,
   add_server_option(app, options.common);
   add_json_option(app, options.common);
   if (what == wire::ControlJob::SET_WEIGHT) {
-    app.add_option("weight", options.weight, "Share of slices; others have 100")
+    app.add_option("weight", options.weight, "Share of slices; default of jobs: 100")
         ->type_name("N")
         ->required()
         ->check(CLI::Range(limits::kMinWeight, limits::kMaxWeight));
   }
   if (what == wire::ControlJob::SET_PRIORITY) {
-    app.add_option("priority", options.priority, "Larger is placed earlier; others have 0")
+    app.add_option("priority", options.priority,
+                   "A higher one is placed earlier; default of jobs: 0")
         ->type_name("N")
         ->required()
         ->check(CLI::Range(-limits::kMaxPriority, limits::kMaxPriority));
   }
-  app.add_option("jobs", options.jobs, "Their ids")->type_name("JOB")->required();
+  app.add_option("jobs", options.jobs, "Job ids")->type_name("JOB")->required();
   if (const auto code = parse(app, invocation)) return *code;
   return with_head(invocation, options.common,
                    [&](HeadLink& head) { return control(head, invocation, options, what); });
@@ -67,31 +67,31 @@ int control_main(const Invocation& invocation, wire::ControlJob::What what,
 
 int hold_main(const Invocation& invocation) {
   return control_main(invocation, wire::ControlJob::HOLD,
-                      "Keeps waiting jobs from starting until they are released");
+                      "Holds waiting jobs: they do not start until they are released");
 }
 
 int release_main(const Invocation& invocation) {
-  return control_main(invocation, wire::ControlJob::RELEASE, "Lets jobs start that are held");
+  return control_main(invocation, wire::ControlJob::RELEASE,
+                      "Releases held jobs, so that they can start");
 }
 
 int suspend_main(const Invocation& invocation) {
   return control_main(invocation, wire::ControlJob::SUSPEND,
-                      "Takes running jobs off the timetable; they keep their place and memory");
+                      "Suspends running jobs; they keep their nodes and memory");
 }
 
 int resume_main(const Invocation& invocation) {
-  return control_main(invocation, wire::ControlJob::RESUME,
-                      "Puts suspended jobs back on the timetable");
+  return control_main(invocation, wire::ControlJob::RESUME, "Resumes suspended jobs");
 }
 
 int weight_main(const Invocation& invocation) {
   return control_main(invocation, wire::ControlJob::SET_WEIGHT,
-                      "Changes the share of slices of jobs, from the next timetable on");
+                      "Changes the weight of jobs, effective with the next timetable");
 }
 
 int priority_main(const Invocation& invocation) {
   return control_main(invocation, wire::ControlJob::SET_PRIORITY,
-                      "Changes how early jobs that wait are placed");
+                      "Changes the priority of waiting jobs");
 }
 
 }  // namespace score::scout

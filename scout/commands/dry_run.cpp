@@ -35,7 +35,7 @@ int judge_file(const std::string& path) {
   return runs ? kExitOk : kExitCannotExecute;
 }
 
-// As the nodes will look for it: in the job's directory, and in its PATH.
+// Looks in the job's directory and in its PATH, as the nodes will.
 int judge_program(const wire::LaunchSpec& spec) {
   const std::string& name = spec.argv(0);
   const auto in_directory = [&](std::string_view path) {
@@ -79,7 +79,7 @@ std::string plan_line(const wire::Planned& planned, std::uint32_t cpus_per_task)
   std::string each = planned.tasks_on_node().empty() ? "no" : std::to_string(*most);
   if (!is_even) each = fmt::format("{} to {}", *least, *most);
   const std::string slot =
-      planned.slot() < 0 ? "beside the slots" : fmt::format("in slot {}", planned.slot());
+      planned.slot() < 0 ? "outside the slots" : fmt::format("in slot {}", planned.slot());
   const auto sharing = sharing_text(planned.tasks_per_core(), cpus_per_task);
   return fmt::format("would start now {} on {}: {} task{}, {} on each node{}{}", slot,
                      compress_hostlist(names_of(planned)), planned.tasks(),
@@ -96,9 +96,10 @@ Result<int> dry_run(const Invocation& invocation, HeadLink& link, bool json,
   print((json ? plan_document(*planned) : plan_line(*planned, cpus)) + "\n");
   const int code = judge_program(submission.spec());
   if (code != kExitOk) {
-    complain(invocation, fmt::format("{} {} here; the nodes look for themselves",
-                                     escape_terminal(submission.spec().argv(0), 256),
-                                     code == kExitNotFound ? "is not found" : "cannot be run"));
+    complain(invocation,
+             fmt::format("{} {} on this host; the nodes may differ",
+                         escape_terminal(submission.spec().argv(0), 256),
+                         code == kExitNotFound ? "is not found" : "cannot be executed"));
   }
   return code;
 }

@@ -1,4 +1,4 @@
-// scrun --dry-run: what a submission would come to.
+// scrun --dry-run: where and when a job would start.
 #pragma once
 
 #include "base/result.hpp"
@@ -10,12 +10,11 @@
 
 namespace score::scout {
 
-// One line for people, about tasks of so many cores each.
+// One line for people; cpus_per_task is what the job requested.
 std::string plan_line(const wire::Planned& planned, std::uint32_t cpus_per_task);
 
-// Asks the head and prints its answer; nothing is stored or started. The exit code: 127 or 126 if
-// this host could not run the program, though nodes might. Errors: what a submission is refused
-// with.
+// Asks the head and prints its answer; nothing is stored or started. The exit code is 127 or 126 if
+// this host cannot run the program, although nodes may. Errors: those of a submission.
 Result<int> dry_run(const Invocation& invocation, HeadLink& link, bool json,
                     const wire::Submit& submission);
 

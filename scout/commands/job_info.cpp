@@ -1,6 +1,6 @@
 // score job JOB: one readable page about one job. score info: the cluster.
 #include "scout/commands/commands.hpp"
-#include "scout/commands/job_views.hpp"
+#include "scout/session/job_views.hpp"
 #include "scout/session/session.hpp"
 #include "scout/session/words.hpp"
 
@@ -22,7 +22,7 @@ struct Event {
   std::string text;
 };
 
-// As the head kept them. A job that ended under an earlier version has its times at least.
+// As the head recorded them; a job of an earlier version has at least its times.
 std::vector<Event> events_of(const wire::JobStatus& job) {
   std::vector<Event> events;
   for (const auto& event : job.events()) events.push_back({event.wall_ns(), event.text()});
@@ -109,7 +109,7 @@ std::string info_page(const wire::Info& info) {
     for (const auto job : slice.jobs()) page += fmt::format(" {}", job);
     page += "\n";
   }
-  page += fmt::format("users   weight to {}, priority to {}, {} jobs, queues: {}\n",
+  page += fmt::format("limits  per user: weight {}, priority {}, {} jobs, queues: {}\n",
                       info.max_weight(), info.max_priority(), info.max_jobs(),
                       escape_terminal(fmt::format("{}", fmt::join(info.queues(), " ")), 80));
   if (!info.dashboard_url().empty()) {
@@ -128,8 +128,8 @@ int job_main(const Invocation& invocation) {
   describe(app, invocation, "Shows everything about one job");
   add_server_option(app, options.common);
   add_json_option(app, options.common);
-  app.add_flag("--events", options.events, "Its time line instead");
-  app.add_option("job", options.job, "The job's id")->type_name("JOB")->required();
+  app.add_flag("--events", options.events, "Print only its events");
+  app.add_option("job", options.job, "Job id")->type_name("JOB")->required();
   if (const auto code = parse(app, invocation)) return *code;
   return with_head(invocation, options.common,
                    [&](HeadLink& head) { return show_job(head, options); });

@@ -1,5 +1,5 @@
-// scacct: what ended jobs used. Rows come in pages and are printed page by page, so that a year of
-// jobs takes no more memory than an hour.
+// scacct: accounting of ended jobs. Prints page by page, so that a year of jobs takes no more
+// memory than an hour.
 #include "base/text/json_writer.hpp"
 #include "base/time.hpp"
 #include "scout/commands/commands.hpp"
@@ -36,7 +36,7 @@ std::int64_t elapsed_ns(const Row& row) {
   return row.started_wall_ns() > 0 ? row.ended_wall_ns() - row.started_wall_ns() : 0;
 }
 
-// Of the elapsed time, 0 to 1: how much of it the scheduler gave to the job.
+// Scheduled time as a part of the elapsed time, 0 to 1.
 double share_of(const Row& row) {
   const auto elapsed = elapsed_ns(row);
   return elapsed > 0
@@ -185,15 +185,17 @@ Result<Period> period_of(const AccountOptions& options) {
 int scacct_main(const Invocation& invocation) {
   AccountOptions options;
   CLI::App app;
-  describe(app, invocation, "Shows what ended jobs used: scheduled against elapsed time");
+  describe(app, invocation, "Shows the accounting of ended jobs: elapsed and scheduled time");
   add_server_option(app, options.common);
   add_table_options(app, options.common);
-  app.add_flag("-a,--all", options.all_users, "Jobs of all users");
+  app.add_flag("-a,--all", options.all_users, "Show jobs of all users");
   app.add_flag("--csv", options.csv, "Print comma-separated values, times in seconds");
-  app.add_option("-S,--since", options.since, "That ended since then: 2h, 7d, 2026-11-21T08:30")
+  app.add_option("-S,--since", options.since,
+                 "Only jobs that ended after TIME: 2h, 7d, 2026-11-21T08:30")
       ->type_name("TIME")
       ->capture_default_str();
-  app.add_option("-E,--until", options.until, "That ended before then")->type_name("TIME");
+  app.add_option("-E,--until", options.until, "Only jobs that ended before TIME")
+      ->type_name("TIME");
   if (const auto code = parse(app, invocation)) return *code;
   return with_head(invocation, options.common, [&](HeadLink& head) -> Result<int> {
     const auto period = period_of(options);

@@ -1,4 +1,4 @@
-// scadm: what operators change while the cluster runs, and the record of its switches.
+// scadm: changes to a running cluster, and the trace of its gang switches.
 #include "base/limits.hpp"
 #include "base/text/hostlist.hpp"
 #include "base/text/json_writer.hpp"
@@ -17,7 +17,7 @@ namespace score::scout {
 
 namespace {
 
-constexpr double kLongestTrace_s = 86'400;  // the nodes remember less
+constexpr double kLongestTrace_s = 86'400;  // the nodes keep less
 
 struct AdminOptions {
   CommonOptions common;
@@ -54,7 +54,7 @@ Result<int> set_quantum(HeadLink& head, const AdminOptions& options) {
   const auto quantum = parse_duration(value);
   if (!quantum) return quantum.error().with_context("quantum '{}'", value);
   if (*quantum < limits::kMinQuantum || *quantum > limits::kMaxQuantum) {
-    return fail(Errc::TooLarge, "quantum {}: it must be between {} and {}", value,
+    return fail(Errc::TooLarge, "quantum {}: use a time from {} to {}", value,
                 format_duration(limits::kMinQuantum), format_duration(limits::kMaxQuantum));
   }
   wire::SetQuantum request;
@@ -66,8 +66,7 @@ Result<int> set_slots(HeadLink& head, const AdminOptions& options) {
   const std::string& value = options.value;
   const auto slots = parse_number<std::uint32_t>(value);
   if (!slots || *slots == 0 || *slots > limits::kMaxSlots) {
-    return fail(Errc::TooLarge, "slots '{}': it must be between 1 and {}", value,
-                limits::kMaxSlots);
+    return fail(Errc::TooLarge, "slots '{}': use a number from 1 to {}", value, limits::kMaxSlots);
   }
   wire::SetSlots request;
   request.set_slots(*slots);
@@ -77,7 +76,7 @@ Result<int> set_slots(HeadLink& head, const AdminOptions& options) {
 Result<int> set_idle(HeadLink& head, const AdminOptions& options) {
   const std::string& value = options.value;
   if (value != "on" && value != "off") {
-    return fail(Errc::Malformed, "idle '{}': it must be on or off", escape_terminal(value, 80));
+    return fail(Errc::Malformed, "idle '{}': use on or off", escape_terminal(value, 80));
   }
   wire::SetIdleDetection request;
   request.set_on(value == "on");
@@ -102,7 +101,7 @@ Result<int> drain(HeadLink& head, const AdminOptions& options, bool resume) {
   return carry_out(head, options, request);
 }
 
-// The address goes to stdout alone, for a browser's command line.
+// Only the address goes to stdout, for use on a browser's command line.
 Result<int> web_login(HeadLink& head, const AdminOptions& options) {
   const auto done = head.ask<wire::Done>(wire::WebLogin());
   if (!done) return done.error();
@@ -110,7 +109,7 @@ Result<int> web_login(HeadLink& head, const AdminOptions& options) {
     print_json("scored.login/1", "url", done->text());
     return kExitOk;
   }
-  tell("works once, within a minute:");
+  tell("valid once, for one minute:");
   print(escape_terminal(done->text()) + "\n");
   return kExitOk;
 }
@@ -171,24 +170,24 @@ void add_subcommands(CLI::App& app, AdminOptions& options) {
   app.require_subcommand(1);
   app.fallthrough();
   auto* set = app.add_subcommand("set",
-                                 "Change the quantum (at the next boundary), the slots, or "
-                                 "whether idle jobs give their slices away");
+                                 "Set the quantum (from the next slice boundary on), the slots, or "
+                                 "whether idle jobs give their slices to others");
   set->add_option("what", options.what, "quantum, slots or idle")
       ->required()
       ->check(CLI::IsMember({"quantum", "slice", "slots", "idle"}));
   set->add_option("value", options.value, "e.g. 50ms; 4; on or off")->required();
-  auto* drain = app.add_subcommand("drain", "Take nodes out: jobs there go on, no new ones come");
+  auto* drain = app.add_subcommand("drain", "Start no new jobs on nodes; running jobs continue");
   drain->add_option("nodes", options.nodes, "node05 or node[00-07]")->required()->type_name("NODE");
-  drain->add_option("-m,--reason", options.reason, "Why, for scnodes")->type_name("TEXT");
+  drain->add_option("-m,--reason", options.reason, "Reason, shown by scnodes")->type_name("TEXT");
   auto* resume = app.add_subcommand("resume", "Undo drain");
   resume->add_option("nodes", options.nodes, "node05 or node[00-07]")
       ->required()
       ->type_name("NODE");
   app.add_subcommand("reload", "Read the configuration again");
   app.add_subcommand("shutdown", "End every job, then the head");
-  app.add_subcommand("web-login", "Print an address that logs you in to the dashboard, once");
-  auto* trace = app.add_subcommand("trace", "Show the switches of the last seconds");
-  trace->add_option("--seconds", options.seconds, "How far back")
+  app.add_subcommand("web-login", "Print an address that logs you in to the dashboard once");
+  auto* trace = app.add_subcommand("trace", "Summarize the gang switches of the last seconds");
+  trace->add_option("--seconds", options.seconds, "Length of the trace, up to now (10)")
       ->type_name("N")
       ->check(CLI::Range(0.001, kLongestTrace_s));
   trace->add_option("-o,--output", options.output, "Write a file: NAME.pftrace, NAME.json")
@@ -197,13 +196,14 @@ void add_subcommands(CLI::App& app, AdminOptions& options) {
       ->check(CLI::IsMember({"text", "pftrace", "json"}));
 }
 
-// CLI11 would only say that a subcommand is missing.
+// CLI11 reports only that a subcommand is missing.
 Status check_subcommand(const CLI::App& app, const std::vector<std::string>& args) {
   if (args.empty() || args[0].starts_with('-')) return {};
   for (const auto* known : app.get_subcommands([](const CLI::App*) { return true; })) {
     if (known->get_name() == args[0]) return {};
   }
-  return fail(Errc::NotFound, "no command '{}' (try scadm --help)", escape_terminal(args[0], 80));
+  return fail(Errc::NotFound, "unknown command '{}' (try scadm --help)",
+              escape_terminal(args[0], 80));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// scnodes: the nodes, one a line; -v: how each switches, its clock, its daemon.
+// scnodes: the nodes, one per line; -v: switch method, clock and daemon too.
 #include "base/text/json_writer.hpp"
 #include "base/units.hpp"
 #include "scout/commands/commands.hpp"
@@ -24,7 +24,7 @@ std::string state_of(const Node& node) {
   return node.drained() ? state + "*drained" : state;
 }
 
-// Of a node that was never heard of nothing is known but its name.
+// Of a node that never connected only the name is known.
 bool is_known(const Node& node) {
   return node.memory_bytes() > 0;
 }
@@ -120,7 +120,8 @@ int scnodes_main(const Invocation& invocation) {
   describe(app, invocation, "Shows the nodes of the cluster");
   add_server_option(app, options);
   add_table_options(app, options);
-  app.add_flag("-v,--verbose", verbose, "Also switch method, clock error, the daemon's figures");
+  app.add_flag("-v,--verbose", verbose,
+               "Also show switch method, clock error and figures of the daemon");
   if (const auto code = parse(app, invocation)) return *code;
   return with_head(invocation, options,
                    [&](HeadLink& head) { return show_nodes(head, options, verbose); });

@@ -1,4 +1,5 @@
-// scout: a command on every node at once, outside the timetable, its equal outputs shown once.
+// scout: runs a command on every node at once, outside the timetable, and prints equal outputs
+// once.
 #include "base/text/hostlist.hpp"
 #include "scout/commands/commands.hpp"
 #include "scout/run/front_end.hpp"
@@ -26,7 +27,7 @@ struct ScoutOptions {
   std::string socket;
 };
 
-// Names to run on: those of -w, else all that are up and not drained; without those of -x.
+// The nodes of -w, else all that are up and not drained; without those of -x.
 Result<std::vector<std::string>> chosen_nodes(HeadLink& head, const ScoutOptions& options) {
   const auto list = head.ask<wire::NodeList>(wire::ListNodes());
   if (!list) return list.error();
@@ -55,7 +56,7 @@ Result<std::vector<std::string>> chosen_nodes(HeadLink& head, const ScoutOptions
   return names;
 }
 
-// The words make one line for the shell, as rsh has always done it.
+// The words are joined into one line for the shell, as rsh does.
 Result<wire::Submit> make_command(const ScoutOptions& options, const std::string& line,
                                   const std::vector<std::string>& nodes) {
   RunOptions run;
@@ -67,10 +68,10 @@ Result<wire::Submit> make_command(const ScoutOptions& options, const std::string
   run.keep_going = true;
   run.nodes = std::to_string(nodes.size());
   run.tasks_per_node = 1;
-  // All that are up is the same set without naming them.
+  // Without -w the job takes all nodes that are up.
   if (!options.only_nodes.empty()) run.only_nodes = compress_hostlist(nodes);
   run.except_nodes = options.except_nodes;
-  run.allow_root = geteuid() == 0;  // whoever is root there may as well be root here
+  run.allow_root = geteuid() == 0;
   auto submission = make_submission(run);
   if (!submission) return submission.error();
   submission->mutable_resources()->set_overlay(true);
@@ -99,7 +100,7 @@ Result<int> run_line(const Invocation& invocation, const ScoutOptions& options,
   return FrontEnd(std::move(front), std::move(*head)).run();
 }
 
-// Commands from standard input, one a line.
+// Runs commands from standard input, one per line.
 int run_lines(const Invocation& invocation, const ScoutOptions& options) {
   const bool asks = isatty(STDIN_FILENO) == 1;
   int worst = kExitOk;
@@ -125,19 +126,21 @@ int scout_main(const Invocation& invocation) {
   ScoutOptions options;
   CLI::App app;
   describe(app, invocation,
-           "Runs a shell command on every node at once; equal outputs are shown once. "
+           "Runs a shell command on every node at once and prints equal outputs once. "
            "Without a command: reads commands from standard input");
   add_server_option(app, options.common);
   add_json_option(app, options.common);
-  app.add_option("-w,--nodelist", options.only_nodes, "These nodes")->type_name("NODES");
-  app.add_option("-x,--exclude", options.except_nodes, "None of these nodes")->type_name("NODES");
-  app.add_option("--timeout", options.timeout, "End it after this time; a bare number: minutes")
+  app.add_option("-w,--nodelist", options.only_nodes, "Run on these nodes")->type_name("NODES");
+  app.add_option("-x,--exclude", options.except_nodes, "Do not run on these nodes")
+      ->type_name("NODES");
+  app.add_option("--timeout", options.timeout, "End the command after TIME; a bare number: minutes")
       ->type_name("TIME");
-  app.add_flag("-l,--label", options.label, "Show lines as they come, with \"rank: \" before each");
+  app.add_flag("-l,--label", options.label,
+               "Print lines as they arrive, each with \"rank: \" in front");
   app.add_option("--color", options.common.color, "auto, always or never; NO_COLOR is honoured")
       ->type_name("WHEN")
       ->check(CLI::IsMember({"auto", "always", "never"}));
-  app.add_option("command", options.command, "What to run")->type_name("COMMAND [ARGUMENT...]");
+  app.add_option("command", options.command, "Command to run")->type_name("COMMAND [ARGUMENT...]");
   auto split = split_command(app, invocation.args, "");
   if (!split) return complain(invocation, split.error());
   if (const auto code = parse(app, {.name = invocation.name, .args = split->options})) return *code;

@@ -1,6 +1,6 @@
-// scq: your jobs, active and lately ended, like ps(1); --why: everything a job waits for.
+// scq: your jobs, active and recently ended, like ps(1); --why: why a job waits.
 #include "scout/commands/commands.hpp"
-#include "scout/commands/job_views.hpp"
+#include "scout/session/job_views.hpp"
 #include "scout/session/session.hpp"
 #include "scout/session/words.hpp"
 
@@ -70,7 +70,7 @@ std::string queue_json(const wire::JobList& list, JsonWriter::Layout layout) {
   return json.take() + "\n";
 }
 
-// Again and again, on a cleared terminal; JSON comes as a line each time.
+// Repeats the table on a cleared terminal; JSON is one line each time.
 Result<int> watch_queue(HeadLink& head, const QueueOptions& options,
                         const std::vector<const Column<wire::JobStatus>*>& columns) {
   const bool is_terminal = isatty(STDOUT_FILENO) != 0;
@@ -84,7 +84,7 @@ Result<int> watch_queue(HeadLink& head, const QueueOptions& options,
       if (is_terminal) print("\x1b[H\x1b[2J");
       print(make_table(columns, list->jobs()).to_text(!options.common.no_header, output_width()));
     }
-    if (std::fflush(stdout) != 0) return kExitOk;  // nobody reads
+    if (std::fflush(stdout) != 0) return kExitOk;  // the reader has closed the pipe
     const auto frame = head.wait_frame(next + period);
     if (!frame && !frame.error().is(Errc::Timeout)) return frame.error();
   }
@@ -104,7 +104,7 @@ Result<int> show_queue(HeadLink& head, const QueueOptions& options) {
     return kExitOk;
   }
   print(make_table(*columns, list->jobs()).to_text(!options.common.no_header, output_width()));
-  if (list->truncated()) tell("scq: there are more jobs than one answer holds");
+  if (list->truncated()) tell("scq: not all jobs are shown: there are more than one answer holds");
   return kExitOk;
 }
 
@@ -113,19 +113,19 @@ Result<int> show_queue(HeadLink& head, const QueueOptions& options) {
 int scq_main(const Invocation& invocation) {
   QueueOptions options;
   CLI::App app;
-  describe(app, invocation, "Shows your jobs: active ones and the last that ended");
+  describe(app, invocation, "Shows your jobs: active ones and those that ended last");
   add_server_option(app, options.common);
   add_table_options(app, options.common);
-  app.add_flag("-a,--all", options.all_users, "Jobs of all users");
-  app.add_flag("--active", options.active_only, "Leave out jobs that have ended");
-  app.add_option("--why", options.why, "Print every reason why this job waits, or how it ended")
+  app.add_flag("-a,--all", options.all_users, "Show jobs of all users");
+  app.add_flag("--active", options.active_only, "Omit jobs that have ended");
+  app.add_option("--why", options.why, "Print every reason why JOB waits, or how it ended")
       ->type_name("JOB");
-  app.add_option("--watch", options.watch, "Show them again every N seconds (default: 2)")
+  app.add_option("--watch", options.watch, "Repeat every N seconds (default: 2)")
       ->type_name("N")
       ->expected(0, 1)
       ->default_str("2")
       ->check(CLI::Range(0.1, 3600.0));
-  app.add_option("jobs", options.jobs, "Only these")->type_name("JOB");
+  app.add_option("jobs", options.jobs, "Only these jobs")->type_name("JOB");
   if (const auto code = parse(app, invocation)) return *code;
   return with_head(invocation, options.common, [&](HeadLink& head) -> Result<int> {
     return options.why.empty() ? show_queue(head, options) : show_why(head, options);

@@ -18,18 +18,18 @@ namespace {
 
 constexpr int kRetryPause_ms = 100;
 
-// Nobody runs jobs as root by accident; on a cluster of root's own there is no other user.
+// Prevents jobs as root by accident; root's own one-user cluster has no other user.
 Status check_root(const HeadLink& link, wire::Submit& submission) {
   if (geteuid() != 0 || submission.allow_root()) return {};
   if (!link.is_own_cluster()) {
-    return fail(Errc::Denied, "jobs do not run as root (--allow-root if it must be)");
+    return fail(Errc::Denied, "not running a job as root; use --allow-root to run it");
   }
   submission.set_allow_root(true);
   return {};
 }
 
-// A head that closes the connection before its hello is being restarted: one more try each pause.
-// One that is not there at all is an error at once.
+// A head that closes the connection before its hello is being restarted: retries after each pause.
+// A missing socket is an error at once.
 Result<HeadLink> connect_surely(const std::string& socket) {
   const TimePoint deadline = monotonic_now() + kReconnectFor;
   auto link = HeadLink::connect(socket);
@@ -40,8 +40,8 @@ Result<HeadLink> connect_surely(const std::string& socket) {
   return link;
 }
 
-// The head may go away before it answers. The same request id again gives the same job, so asking
-// again is harmless.
+// The head may be restarted before it answers. The same request id gives the same job, so that the
+// request can be repeated.
 Result<wire::Submitted> submit_surely(HeadLink& link, const std::string& socket,
                                       const wire::Submit& submission) {
   const TimePoint deadline = monotonic_now() + kReconnectFor;
@@ -127,13 +127,14 @@ int scattach_main(const Invocation& invocation) {
   bool input = false;
   bool label = false;
   CLI::App app;
-  describe(app, invocation, "Watches a running job: its output, and its end. ^C leaves it alone");
+  describe(app, invocation,
+           "Attaches to a running job: prints its output and how it ends. ^C detaches");
   add_server_option(app, common);
   add_json_option(app, common);
-  app.add_flag("--input", input, "Provide its standard input");
+  app.add_flag("--input", input, "Send our standard input to the job");
   app.add_flag("-l,--label", label, "Put \"rank: \" before each line");
-  app.add_flag("-q,--quiet", front.quiet, "No word about how it ended");
-  app.add_option("job", job, "The job's id")->type_name("JOB")->required();
+  app.add_flag("-q,--quiet", front.quiet, "Print only errors, not that the job completed");
+  app.add_option("job", job, "Job id")->type_name("JOB")->required();
   if (const auto code = parse(app, invocation)) return *code;
   const auto id = parse_job(job);
   if (!id) return complain(invocation, id.error());

@@ -1,4 +1,4 @@
-// score top --json: the documents of docs/reference/stream.md from the head's socket, one a line.
+// score top --json: the documents of docs/reference/stream.md from the head's socket, one per line.
 #include "scout/commands/commands.hpp"
 #include "scout/session/session.hpp"
 
@@ -37,7 +37,7 @@ void print_line(const std::string& document) {
   std::fflush(stdout);
 }
 
-// Until the head, the reader or the count ends it.
+// Until the head or the reader closes, or the count is reached.
 Result<int> follow(HeadLink& head, const TopOptions& options) {
   auto first = head.ask<wire::Snapshot>(request_of(options));
   if (!first) return first.error();
@@ -68,13 +68,14 @@ int top_main(const Invocation& invocation) {
   describe(app, invocation, "Shows the cluster live, as JSON documents");
   add_server_option(app, options.common);
   add_json_option(app, options.common);
-  app.add_flag("--once", options.once, "One document, then end");
-  app.add_option("--rate", options.rate, "Documents a second, 0.1 to 10")->type_name("N");
+  app.add_flag("--once", options.once, "Print one document, then exit");
+  app.add_option("--rate", options.rate, "Documents per second, 0.1 to 10")->type_name("N");
   app.add_option("--parts", options.parts, "Only these parts, e.g. jobs,nodes")->type_name("PARTS");
   app.add_option("--job", options.job, "Only this job")->type_name("JOB");
-  app.add_option("--count", options.count, "End after so many documents")->type_name("N");
+  app.add_option("--count", options.count, "Exit after N documents")->type_name("N");
   if (const auto code = parse(app, invocation)) return *code;
-  if (!options.common.json) return complain(invocation, "it needs --json");
+  if (!options.common.json)
+    return complain(invocation, "--json is required; sctop shows the cluster to people");
   return with_head(invocation, options.common, [&](HeadLink& head) {
     return options.once ? show_once(head, options) : follow(head, options);
   });

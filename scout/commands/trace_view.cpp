@@ -32,7 +32,7 @@ std::string figures(std::string_view label, std::vector<std::int64_t> values) {
                      percentile_us(values, 1.0), values.size());
 }
 
-// Where channels changed hands: what each phase took.
+// Phases of the switches in which a channel changed its job.
 std::string network_figures(const wire::Trace& trace) {
   std::vector<std::int64_t> guard, save, restore;
   std::uint64_t sent = 0, resent = 0;
@@ -84,8 +84,8 @@ std::vector<std::int64_t> stop_skews(const wire::Trace& trace) {
   return skews;
 }
 
-// Share of the nodes' time, from a node's first boundary to its last, that went into switches: from
-// waking to the last job let go. What tasks lose beside that (caches, wake-ups) only they can tell.
+// Share of the nodes' time, from a node's first boundary to its last, that switches took: from
+// waking to continuing the last job. Losses inside tasks (caches, wake-ups) are not in it.
 std::string time_in_switches(const wire::Trace& trace) {
   std::int64_t lost = 0;
   std::int64_t all = 0;
@@ -123,7 +123,7 @@ std::string trace_page(const wire::Trace& trace) {
   page += time_in_switches(trace);
   if (trace.silent_nodes_size() > 0) {
     const std::vector<std::string> names(trace.silent_nodes().begin(), trace.silent_nodes().end());
-    page += fmt::format("no answer from {}\n", compress_hostlist(names));
+    page += fmt::format("no trace from {}: no answer\n", compress_hostlist(names));
   }
   return page;
 }

@@ -1,4 +1,4 @@
-// The nodes' records of their switches: as JSON, and as figures.
+// The nodes' traces of their gang switches, as JSON and as figures.
 #pragma once
 
 #include "proto/client.pb.h"
@@ -8,7 +8,8 @@
 namespace score::scout {
 
 std::string trace_json(const wire::Trace& trace);
-// Percentiles of wake-up, stop and whole switch over all nodes, and of the skew between them.
+// Percentiles over all nodes: wake-up, stop, whole switch, the skew between nodes, and the phases
+// of network channels.
 std::string trace_page(const wire::Trace& trace);
 
 }  // namespace score::scout

@@ -1,5 +1,5 @@
-// score virtual is a program of its own: it makes keys, and the libraries for that would cost every
-// scrun a few milliseconds.
+// score virtual is a separate program: it makes keys, and the libraries for that would slow every
+// start of scrun by some milliseconds.
 #include "scout/commands/commands.hpp"
 
 #include <cerrno>

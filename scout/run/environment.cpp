@@ -23,7 +23,7 @@ Variables own_variables() {
   return variables;
 }
 
-// What a login would set: enough to find programs and print text.
+// What a login sets.
 Variables basic_variables(const Variables& own) {
   Variables basic;
   for (const char* name : {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG"}) {

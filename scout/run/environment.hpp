@@ -1,4 +1,4 @@
-// Which variables a job gets (--export).
+// The environment of a job's tasks (--export).
 #pragma once
 
 #include "base/result.hpp"

@@ -1,7 +1,7 @@
 #include "scout/run/front_end.hpp"
 
 #include "base/limits.hpp"
-#include "scout/commands/job_views.hpp"
+#include "scout/session/job_views.hpp"
 #include "scout/session/words.hpp"
 
 #include <algorithm>
@@ -39,22 +39,20 @@ int FrontEnd::run() {
   }
   while (!is_done()) turn();
   terminal_.leave();
-  tell_end();
+  print_end();
   return forced_code_.value_or(exit_code_);
 }
 
-// How it ended comes after the job's own last words.
-void FrontEnd::tell_end() {
+// How the job ended, after its last output.
+void FrontEnd::print_end() {
   if (state_ != State::Ended) return;
   const auto state = static_cast<base::JobState>(status_.state());
-  // -q asks for silence about what the exit code says; why a job never ran is news.
-  const bool is_quiet = options_.quiet && (state == base::JobState::Failed || !is_owner());
-  if (!forced_code_ && !is_quiet) {
+  if (!forced_code_) {
     for (const auto& reason : status_.reasons()) {
       say(fmt::format("job {} {}: {}", job_, state_word(status_.state()), escape_terminal(reason)));
     }
-    // Who only watches may not know that there was nothing more to come.
-    const bool is_news = state == base::JobState::Completed && !is_owner();
+    // An attached command may have missed all output.
+    const bool is_news = state == base::JobState::Completed && !is_owner() && !options_.quiet;
     if (is_news && status_.reasons().empty()) say(fmt::format("job {} completed", job_));
   }
   if (options_.json) tell(job_document(status_));
@@ -81,7 +79,7 @@ void FrontEnd::attach() {
   attach.set_front_end(is_owner());
   attach.set_input(options_.reads_input);
   attach.set_window_bytes(kWindow - std::min(kWindow, output_.waiting()));
-  // A watcher does not know where in the log it began.
+  // An attached command does not know its position in the log.
   attach.set_have_bytes(is_owner() ? output_.received() : 0);
   link_->queue(attach);
   input_window_ = limits::kIoWindowBytes;
@@ -133,7 +131,7 @@ void FrontEnd::on_link_ready() {
   if (!filled && link_) lose_link(filled.error());
 }
 
-// ---- the head's words
+// ---- frames from the head
 
 void FrontEnd::on_frame(const proto::InFrame& frame) {
   using proto::FrameType;
@@ -185,7 +183,7 @@ void FrontEnd::on_news(const wire::JobStatus& status) {
   if (status.restarts() > restarts_) {
     restarts_ = status.restarts();
     is_running_ = false;
-    say(fmt::format("job {} lost a node and starts again (restart {})", job_, restarts_));
+    say(fmt::format("job {} lost a node and is restarted (restart {})", job_, restarts_));
   }
   if (state == base::JobState::Pending) show_reasons(status);
   const bool was_deadlocked = std::exchange(is_deadlocked_, activity_word(status) == "deadlocked");
@@ -239,7 +237,7 @@ void FrontEnd::on_failed(const wire::Failed& failed) {
   if (failed.tag() != query_tag_ && state_ == State::Attached) say(text);
 }
 
-// ---- a head that went away
+// ---- a lost head
 
 void FrontEnd::lose_link(const Error& error) {
   link_.reset();
@@ -249,8 +247,8 @@ void FrontEnd::lose_link(const Error& error) {
   }
   if (state_ != State::Lost) {
     lost_at_ = monotonic_now();
-    say(fmt::format("the head is gone{}; trying to reach it again for {}",
-                    job_ == 0 ? "" : fmt::format(", job {} goes on", job_),
+    say(fmt::format("lost connection to the head{}; retrying for {}",
+                    job_ == 0 ? "" : fmt::format(", job {} continues", job_),
                     format_duration(kReconnectFor)));
     if (input_waiting_ > 0) say(fmt::format("{} bytes of input may be lost", input_waiting_));
   }
@@ -263,14 +261,13 @@ void FrontEnd::try_again() {
   auto link = HeadLink::connect(options_.socket);
   if (!link) {
     if (monotonic_now() - lost_at_ < kReconnectFor) return;
-    const auto hint = job_ == 0
-                          ? std::string("the job may or may not have been accepted")
-                          : fmt::format("`scattach {}` watches the job once it is back", job_);
-    return give_up(kExitError, fmt::format("the head is still not there: {}; {}",
-                                           link.error().message(), hint));
+    const auto hint = job_ == 0 ? std::string("scq shows whether the job was accepted")
+                                : fmt::format("`scattach {}` attaches to the job later", job_);
+    return give_up(kExitError,
+                   fmt::format("no connection to the head: {}; {}", link.error().message(), hint));
   }
   link_ = std::move(*link);
-  say("connected again");
+  say("reconnected to the head");
   if (job_ == 0) {
     submit();
   } else {
@@ -291,11 +288,11 @@ void FrontEnd::write_output(bool is_error) {
   const auto written = output_.write_some(is_error);
   wire::OutputTaken taken;
   taken.set_job(job_);
-  // What was dropped too: the head keeps the end of the job back until there is room for the rest.
+  // Dropped bytes count too: the head reports the end of the job only when all output has room.
   taken.set_bytes(written.value_or(0) + output_.take_dropped());
   if (taken.bytes() > 0 && link_ && state_ == State::Attached) link_->queue(taken);
   if (written) return;
-  // Our reader has gone, as in `scrun yes | head -1`, or its disk is full: so it is for the job.
+  // The reader closed the pipe, as in `scrun yes | head -1`, or the disk is full: the job ends too.
   const bool is_gone = written.error().is(std::errc::broken_pipe);
   if (!is_gone && !forced_code_) say(written.error().message());
   const int code = is_gone ? 128 + SIGPIPE : kExitError;
@@ -331,7 +328,7 @@ void FrontEnd::read_input() {
 
 // ---- --signal=SIG@TIME
 
-// Scheduled time passes no faster than real time: ask again when it could be due at the earliest.
+// Scheduled time passes no faster than real time: ask again at the earliest possible moment.
 void FrontEnd::check_limit_signal() {
   limit_check_.reset();
   if (state_ != State::Attached) return;

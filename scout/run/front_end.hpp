@@ -1,8 +1,8 @@
-// A job's front end (SCore's FEP): behaves as if it were the job. One poll loop over the head's
-// connection, the signals, standard input and the two outputs.
+// The front end of a job (SCore's FEP) stands for the job: one poll loop over the connection to the
+// head, the signals, standard input and the two outputs.
 //
 //   Submitting --Submitted--> Attached --JobEnded--> Ended
-//        \__ connection lost: again with the same request id __/
+//        \__ connection lost: repeated with the same request id __/
 //   Attached --connection lost--> Lost --connected--> Attached (what was received is not sent
 //   again)
 #pragma once
@@ -23,7 +23,7 @@
 
 namespace score::scout {
 
-// How long a front end looks for a head that has gone away.
+// How long a front end tries to reconnect to a lost head.
 inline constexpr Duration kReconnectFor = std::chrono::seconds{60};
 
 struct FrontEndOptions {
@@ -35,7 +35,7 @@ struct FrontEndOptions {
   bool pty = false;
   OutputStyle style = OutputStyle::Plain;
   bool bold = false;           // headings of gathered output
-  bool quiet = false;          // no start lines, no reasons
+  bool quiet = false;          // no start lines, no reasons for waiting; errors are always printed
   bool start_lines = false;    // SCORE: connected ...
   bool tells_sharing = false;  // that tasks share cores
   bool json = false;           // at the end, the job as JSON on standard error
@@ -50,7 +50,8 @@ class FrontEnd {
   FrontEnd(const FrontEnd&) = delete;
   FrontEnd& operator=(const FrontEnd&) = delete;
 
-  // Until the job has ended and its output is out, or we are told to go. Gives the exit code.
+  // Runs until the job has ended and its output is written, or the user leaves. Gives the exit
+  // code.
   int run();
 
  private:
@@ -61,7 +62,7 @@ class FrontEnd {
     Ended,       // the job has ended; output may still be on its way out
   };
 
-  // front_end.cpp: the loop and the head's words
+  // front_end.cpp: the loop and the head's frames
   void submit();
   void attach();
   void turn();
@@ -77,7 +78,7 @@ class FrontEnd {
   void lose_link(const Error& error);
   void try_again();
   void give_up(int code, std::string_view text);
-  void tell_end();
+  void print_end();
   void show_reasons(const wire::JobStatus& status);
   void write_output(bool is_error);
   void read_input();
@@ -96,7 +97,7 @@ class FrontEnd {
   void suspend();
   void cancel(Duration grace, int exit_code);
   void forward(int signal);
-  void tell_status(std::string_view hint);
+  void print_status(std::string_view hint);
   void resize_terminal();
 
   template <class Request>
@@ -126,12 +127,12 @@ class FrontEnd {
   RawTerminal terminal_;
   bool input_open_;
   std::uint64_t input_window_ = 0;
-  std::uint64_t input_waiting_ = 0;  // sent, not yet taken
+  std::uint64_t input_waiting_ = 0;  // sent, not yet confirmed
 
   UniqueFd signals_;
   TimePoint last_interrupt_{};
   int cancels_ = 0;
-  std::optional<int> forced_code_;  // what to exit with whatever the job's code is
+  std::optional<int> forced_code_;  // exit code instead of the job's
 
   TimePoint lost_at_{};
   TimePoint next_try_{};

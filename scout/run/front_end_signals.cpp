@@ -42,12 +42,13 @@ void FrontEnd::on_signal(int signal) {
       return interrupt();
     case SIGTERM:
     case SIGHUP:
-      if (!is_owner()) return give_up(128 + signal, "no longer watching");
+      if (!is_owner())
+        return give_up(128 + signal, fmt::format("detached; job {} continues", job_));
       return cancel(Duration(-1), 128 + signal);
     case SIGTSTP:
       return suspend();
     case SIGQUIT:
-      return tell_status("");
+      return print_status("");
     case SIGWINCH:
       return resize_terminal();
     default:
@@ -55,38 +56,40 @@ void FrontEnd::on_signal(int signal) {
   }
 }
 
-// ^C: at a terminal the first tells how the job stands, a second within a second ends it. Without a
-// terminal nobody could press twice.
+// ^C: at a terminal the first prints the status and a second within a second ends the job. Without
+// a terminal the first ends it.
 void FrontEnd::interrupt() {
-  if (!is_owner()) return give_up(kExitInterrupted, fmt::format("job {} goes on", job_));
+  if (!is_owner())
+    return give_up(kExitInterrupted, fmt::format("detached; job {} continues", job_));
   const auto now = monotonic_now();
   const bool again = last_interrupt_ != TimePoint{} && now - last_interrupt_ <= kDoublePress;
   last_interrupt_ = now;
   if (cancels_ > 0) return cancel(Duration(0), kExitInterrupted);
   if (isatty(STDERR_FILENO) == 1 && !again && state_ != State::Lost) {
-    return tell_status("; ^C again within 1 s ends it");
+    return print_status("; press ^C again within 1 s to end it");
   }
   cancel(Duration(-1), kExitInterrupted);
 }
 
 void FrontEnd::cancel(Duration grace, int exit_code) {
-  if (!is_owner()) return give_up(exit_code, fmt::format("job {} goes on", job_));
+  if (!is_owner()) return give_up(exit_code, fmt::format("detached; job {} continues", job_));
   ++cancels_;
   forced_code_ = exit_code;
   if (state_ == State::Lost) {
-    return give_up(exit_code, job_ == 0 ? "gave up" : fmt::format("gave up; job {} goes on", job_));
+    return give_up(exit_code, job_ == 0 ? "exiting without the head"
+                                        : fmt::format("exiting; job {} continues", job_));
   }
-  // What keeps us is a reader that takes no more of its output, or a head that does not answer.
-  if (state_ == State::Ended) return give_up(exit_code, "the rest of the output is lost");
-  if (cancels_ > kMostCancels) return give_up(exit_code, "gave up: the job may still be ending");
+  // Still here because the reader takes no more output, or the head does not answer.
+  if (state_ == State::Ended) return give_up(exit_code, "exiting; the rest of the output is lost");
+  if (cancels_ > kMostCancels)
+    return give_up(exit_code, fmt::format("exiting; job {} may still be ending", job_));
   wire::CancelJob message;
   message.set_grace_ns(grace.count());
   message.set_tag(link_ ? link_->next_tag() : 0);
   request(message);
 }
 
-// ^Z: the whole parallel job leaves the timetable, then we stop as any job of the shell; `fg` lets
-// both go on.
+// ^Z: suspends the whole job, then stops this process as a shell expects; `fg` resumes both.
 void FrontEnd::suspend() {
   terminal_.leave();
   wire::ControlJob control;
@@ -116,9 +119,10 @@ void FrontEnd::forward(int signal) {
   request(message);
 }
 
-void FrontEnd::tell_status(std::string_view hint) {
-  if (state_ == State::Lost) return say(fmt::format("job {}: the head is gone{}", job_, hint));
-  if (job_ == 0) return say(fmt::format("not yet accepted{}", hint));
+void FrontEnd::print_status(std::string_view hint) {
+  if (state_ == State::Lost)
+    return say(fmt::format("job {}: no connection to the head{}", job_, hint));
+  if (job_ == 0) return say(fmt::format("the head has not accepted the job yet{}", hint));
   say(fmt::format("job {} is {}, {} tasks on {} nodes, scheduled {}{}", job_,
                   state_word(status_.state()), status_.tasks(), status_.nodes_size(),
                   short_time(status_.scheduled_ns()), hint));

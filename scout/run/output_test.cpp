@@ -1,11 +1,11 @@
 // What commands print: JSON, tables, words, and the front end's output.
 #include "base/os/fd.hpp"
 #include "scout/commands/dry_run.hpp"
-#include "scout/commands/job_views.hpp"
 #include "scout/commands/trace_view.hpp"
 #include "scout/run/environment.hpp"
 #include "scout/run/output_writer.hpp"
 #include "scout/run/seen_output.hpp"
+#include "scout/session/job_views.hpp"
 #include "scout/session/text_table.hpp"
 #include "scout/session/words.hpp"
 

@@ -1,5 +1,5 @@
-// What a front end has of its job's output, so that it shows nothing twice: a head that restarted
-// sends again what its nodes had on their way, and who watches again is sent what is kept. Pure.
+// Which output a front end has printed, so that it prints nothing twice: a restarted head sends
+// again what was in flight from its nodes, and a new attachment gets the stored output. Pure.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ class SeenOutput {
     std::size_t bytes = 0;
   };
 
-  // How many of its first bytes are known; from now on all are.
+  // Marks the piece as seen; gives how many of its first bytes were seen before.
   std::size_t see(const Piece& piece) {
     if (piece.attempt == 0) return 0;
     std::uint64_t& end = end_[{piece.attempt, piece.node_index}];

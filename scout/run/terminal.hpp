@@ -24,7 +24,7 @@ class RawTerminal {
   termios saved_{};
 };
 
-// May this process read the terminal without being stopped (SIGTTIN)? True for what is no terminal.
+// May this process read the terminal without being stopped (SIGTTIN)? True if it is no terminal.
 bool may_read(int fd);
 
 }  // namespace score::scout

@@ -28,12 +28,13 @@ void add_server_option(CLI::App& app, CommonOptions& options) {
 }
 
 void add_json_option(CLI::App& app, CommonOptions& options) {
-  app.add_flag("--json", options.json, "Print JSON; its \"schema\" field has name and version");
+  app.add_flag("--json", options.json,
+               "Print JSON; the field \"schema\" names its format and version");
 }
 
 void add_table_options(CLI::App& app, CommonOptions& options) {
   add_json_option(app, options);
-  app.add_flag("--no-header", options.no_header, "Print no line of headings");
+  app.add_flag("--no-header", options.no_header, "Omit the header line");
   app.add_option("-o,--format", options.fields, "Columns to print, e.g. job,state")
       ->type_name("FIELD,...");
   app.add_option("--color", options.color, "auto, always or never; NO_COLOR is honoured")
@@ -58,7 +59,7 @@ std::optional<int> parse(CLI::App& app, const Invocation& invocation) {
     return complain(invocation, fmt::format("{} '{}' (try {} --help)", what,
                                             escape_terminal(word, 200), invocation.name));
   } catch (const CLI::RequiredError& error) {
-    // What is wrong comes before what is missing.
+    // Report an unknown option before a missing argument.
     for (const auto& word : app.remaining()) {
       if (!word.starts_with('-')) continue;
       return complain(invocation, fmt::format("unknown option '{}' (try {} --help)",
@@ -78,7 +79,7 @@ int complain(const Invocation& invocation, std::string_view text) {
 }
 
 std::string words_of(const Error& error) {
-  // What our own checks and the head say is a whole sentence; the kernel's codes need their words.
+  // Texts of our own checks and of the head are complete; an errno needs its message.
   const auto& category = error.code().category();
   const bool is_sentence =
       !error.context().empty() && (category == errc_category() || category == head_category());
@@ -93,7 +94,7 @@ int complain(const Invocation& invocation, const Error& error) {
 void print(std::string_view text) {
   const auto written = write_all(STDOUT_FILENO, text);
   if (written) return;
-  // A reader that went away (`scq | head -1`) is no error worth a word; a full disk is.
+  // A reader that closed the pipe (`scq | head -1`) is not an error; a full disk is.
   if (!written.error().is(std::errc::broken_pipe)) {
     tell("cannot write to standard output: " + written.error().code().message());
   }

@@ -1,5 +1,5 @@
-// What every command of the multi-call binary shares: its name, its common options, its exit codes,
-// and how it speaks. Results go to stdout, talk to stderr.
+// What all commands share: name, common options, exit codes and output. Results go to stdout,
+// messages to stderr.
 #pragma once
 
 #include "base/exit_codes.hpp"
@@ -36,7 +36,7 @@ struct Command {
 
 std::span<const Command> all_commands();
 
-// Options of every command that shows something.
+// Options that most commands have.
 struct CommonOptions {
   std::string server;  // empty: SCORED_SERVER, else the packaged socket
   bool json = false;
@@ -51,10 +51,10 @@ void add_server_option(CLI::App& app, CommonOptions& options);
 void add_json_option(CLI::App& app, CommonOptions& options);
 void add_table_options(CLI::App& app, CommonOptions& options);  // json, no-header, -o, color
 
-// Parses; a value is the exit code of a command that has to end now (--help: 0, error: 125, said).
+// Parses the arguments. A value is the exit code to end with now (--help: 0; error: 125, printed).
 std::optional<int> parse(CLI::App& app, const Invocation& invocation);
 
-// What users are told of it.
+// The text of an error as users see it.
 std::string words_of(const Error& error);
 // "NAME: TEXT" to stderr; gives kExitError.
 int complain(const Invocation& invocation, std::string_view text);
@@ -64,7 +64,7 @@ int complain(const Invocation& invocation, const Error& error);
 void print(std::string_view text);  // to stdout, all of it
 void tell(std::string_view text);   // one line to stderr
 
-// Columns of the terminal on stdout; 0 if it is none (nothing is cut then).
+// Columns of the terminal on stdout; 0 if it is not a terminal, and then nothing is cut.
 std::size_t output_width();
 bool use_color(const CommonOptions& options, int fd);
 

@@ -1,7 +1,7 @@
 #include "scout/session/head_link.hpp"
 
+#include "base/exit_codes.hpp"
 #include "base/text.hpp"
-#include "scout/session/command.hpp"
 
 #include <array>
 #include <cerrno>
@@ -52,11 +52,12 @@ Result<UniqueFd> connect_socket(const std::string& path) {
 
 wire::Error failure_of(const proto::InFrame& frame) {
   wire::Failed failed;
-  if (!failed.ParseFromString(frame.payload)) failed.mutable_error()->set_text("broken answer");
+  if (!failed.ParseFromString(frame.payload))
+    failed.mutable_error()->set_text("the head sent a malformed error");
   return failed.error();
 }
 
-// Every frame with a tag has it as field 1, a varint: the answer is found without knowing its type.
+// Every frame with a tag has it as field 1, a varint, so no other type needs to be known.
 std::optional<std::uint64_t> tag_of(const proto::InFrame& frame) {
   wire::Detach any;  // tag and a number; other fields are skipped
   if (!any.ParseFromString(frame.payload)) return std::nullopt;
@@ -77,8 +78,8 @@ Result<std::string> find_server(const std::string& option) {
   if (names_this_host(server)) return std::string(kDefaultSocket);
   return fail(
       Errc::Unsupported,
-      "server '{}': give the path of a socket of this host: the head's, or on a login node its "
-      "node daemon's",
+      "server '{}' is not this host; give the path of a socket on this host: the head's, or on a "
+      "login node that of its node daemon",
       escape_terminal(server, 200));
 }
 
@@ -110,7 +111,7 @@ Result<HeadLink> HeadLink::connect(const std::string& socket_path) {
   return link;
 }
 
-// A socket of another user's would get our environment and could claim anything.
+// The server of another user would get our environment and could answer anything.
 Status HeadLink::check_server() {
   const auto peer = peer_credentials(socket_.get());
   if (!peer) return peer.error();
@@ -119,8 +120,8 @@ Status HeadLink::check_server() {
   if (is_own_ || server == 0) return {};
   const passwd* daemon = getpwnam("scored");
   if (daemon != nullptr && daemon->pw_uid == server) return {};
-  return fail(Errc::Denied, "the server runs as user {}, which is neither root, scored nor you",
-              server);
+  return fail(Errc::Denied,
+              "not connecting: the server runs as user {}, not as root, scored or you", server);
 }
 
 Status HeadLink::greet() {
@@ -146,7 +147,7 @@ Status HeadLink::flush() {
     } else if (errno == EAGAIN) {
       return {};
     } else if (errno == EPIPE || errno == ECONNRESET) {
-      // What the head said before it closed is still to be read: fill() reports the end.
+      // What the head sent before it closed can still be read: fill() reports the end.
       out_.clear();
       return {};
     } else if (errno != EINTR) {
@@ -192,7 +193,7 @@ std::optional<proto::InFrame> HeadLink::next_frame() {
 
 Status HeadLink::wait_ready(TimePoint deadline) {
   const Duration left = deadline - monotonic_now();
-  if (left <= Duration(0)) return fail(Errc::Timeout, "no answer from the head");
+  if (left <= Duration(0)) return fail(Errc::Timeout, "the head did not answer in time");
   pollfd waiting{.fd = fd(), .events = POLLIN, .revents = 0};
   if (wants_write()) waiting.events |= POLLOUT;
   const auto limit = std::chrono::ceil<std::chrono::milliseconds>(left).count();
@@ -218,7 +219,7 @@ Result<proto::InFrame> HeadLink::wait_answer(std::uint64_t tag, proto::FrameType
                                              TimePoint deadline) {
   std::deque<proto::InFrame> others;
   std::swap(others, frames_);
-  // A request that the head did not even read has no tag there: 0.
+  // The head answers a request that it could not read with tag 0.
   const auto answers = [tag, type](const proto::InFrame& frame) {
     if (frame.type != type && frame.type != proto::FrameType::Failed) return false;
     const std::uint64_t about = tag_of(frame).value_or(0);

@@ -20,11 +20,11 @@ namespace score::scout {
 
 inline constexpr const char* kDefaultSocket = "/run/scored/head.sock";
 
-// Where the head is: `option` (--server), else SCORED_SERVER, else the packaged socket. A path, or
-// a name of this host. Errors: Unsupported for another host's name.
+// The head's socket: `option` (--server), else SCORED_SERVER, else the packaged one. Each is a path
+// or a name of this host. Errors: Unsupported for the name of another host.
 Result<std::string> find_server(const std::string& option);
 
-// The head's refusal as an Error: its code is what the command exits with.
+// The head's refusal as an Error: its code is the exit code of the command.
 const std::error_category& head_category() noexcept;
 Error refused(const wire::Error& error);
 int exit_code_of(const Error& error);  // kExitError unless the head named one
@@ -34,7 +34,7 @@ template <class Message>
 Result<Message> decode(const proto::InFrame& frame) {
   Message message;
   if (frame.type != proto::frame_type<Message>() || !message.ParseFromString(frame.payload)) {
-    return fail(Errc::Malformed, "the head sent a broken {}", proto::name_of(frame.type));
+    return fail(Errc::Malformed, "the head sent a malformed {}", proto::name_of(frame.type));
   }
   return message;
 }
@@ -49,7 +49,7 @@ class HeadLink {
 
   [[nodiscard]] const wire::ServerHello& hello() const { return hello_; }
 
-  // The head runs as this very user: a cluster of one's own.
+  // The head runs as this user: a one-user cluster.
   [[nodiscard]] bool is_own_cluster() const { return is_own_; }
 
   [[nodiscard]] std::uint64_t next_tag() { return ++tag_; }
@@ -64,16 +64,16 @@ class HeadLink {
 
   [[nodiscard]] std::size_t queued_bytes() const { return out_.size(); }
 
-  // As much as goes without waiting. Errors: Closed, errno codes.
+  // Writes what it can without waiting. Errors: Closed, errno codes.
   Status flush();
-  // Takes what has come without waiting; next_frame() gives it. Errors: Closed, wire errors.
+  // Reads what has arrived, without waiting, for next_frame(). Errors: Closed, wire errors.
   Status fill();
   std::optional<proto::InFrame> next_frame();
   // Waits. Errors: Timeout, Closed, wire errors.
   Result<proto::InFrame> wait_frame(TimePoint deadline);
 
   // A question and its answer. The request's tag is set here. The head's Failed becomes an error of
-  // head_category(). Frames in between that are not the answer are kept for next_frame().
+  // head_category(). Other frames that arrive meanwhile are kept for next_frame().
   template <class Reply, class Request>
   Result<Reply> ask(Request request, Duration limit = limits::kRequestDeadline) {
     request.set_tag(next_tag());

@@ -1,5 +1,4 @@
-// Tables for people and for cut(1): stable columns, chosen by name, nothing cut off unless the
-// reader is a terminal.
+// Tables for people and for cut(1): stable columns, chosen by name, cut off only on a terminal.
 #pragma once
 
 #include "base/result.hpp"
@@ -51,7 +50,8 @@ Result<std::vector<const Column<Item>*>> choose_columns(const std::vector<Column
     if (found == nullptr) {
       std::string keys;
       for (const auto& column : all) keys += (keys.empty() ? "" : ",") + std::string(column.key);
-      return fail(Errc::NotFound, "no field '{}'; there are {}", escape_terminal(field, 80), keys);
+      return fail(Errc::NotFound, "-o: unknown column '{}'; the columns are {}",
+                  escape_terminal(field, 80), keys);
     }
     chosen.push_back(found);
   }
@@ -75,7 +75,7 @@ TextTable make_table(const std::vector<const Column<Item>*>& columns, const Item
   return table;
 }
 
-// Columns a UTF-8 text takes on a terminal, one a character.
+// Columns that a UTF-8 text takes on a terminal, one per character.
 [[nodiscard]] std::size_t display_width(std::string_view text);
 
 }  // namespace score::scout

@@ -46,7 +46,7 @@ Result<base::Queue> parse_queue(std::string_view word) {
   for (std::size_t i = 0; i < kQueues.size(); ++i) {
     if (kQueues[i] == word) return static_cast<base::Queue>(i);
   }
-  return fail(Errc::NotFound, "no queue '{}'; there are exclusive, high and normal",
+  return fail(Errc::NotFound, "unknown queue '{}'; use exclusive, high or normal",
               escape_terminal(word, 80));
 }
 
@@ -60,7 +60,8 @@ Result<int> parse_signal(std::string_view word) {
     const char* known = sigabbrev_np(signal);
     if (known != nullptr && name == known) return signal;
   }
-  return fail(Errc::NotFound, "no signal '{}'", escape_terminal(word, 80));
+  return fail(Errc::NotFound, "unknown signal '{}'; use a name such as TERM or its number",
+              escape_terminal(word, 80));
 }
 
 std::string signal_word(int signal) {
@@ -101,7 +102,8 @@ Result<NodeRange> parse_node_range(std::string_view word) {
   const bool is_sound =
       least && most && *least > 0 && *least <= *most && *most <= limits::kMaxNodes;
   if (!is_sound) {
-    return fail(Errc::Malformed, "'{}' is not a number of nodes, 1 to {}, nor a range like 2-4",
+    return fail(Errc::Malformed,
+                "'{}' is not a number of nodes from 1 to {} or a range such as 2-4",
                 escape_terminal(word, 80), limits::kMaxNodes);
   }
   return NodeRange{*least, is_range ? *most : 0};
@@ -140,7 +142,7 @@ Result<std::int64_t> parse_past(std::string_view word, std::int64_t now_ns) {
   const auto back = parse_duration(word);
   if (back) return now_ns - back->count();
   return fail(Errc::Malformed,
-              "'{}': use a time back such as 2h or 7d, or a date such as "
+              "'{}' is not a time; use 2h or 7d for the time before now, or a date such as "
               "2026-11-21 or 2026-11-21T08:30",
               escape_terminal(word, 80));
 }
@@ -149,7 +151,7 @@ double to_seconds(std::int64_t ns) {
   return static_cast<double>(ns) / 1e9;
 }
 
-// Cut, as the printed times are: a job does not begin in the second after the one that is shown.
+// Rounded down, as the printed times are.
 void write_moment(JsonWriter& json, std::string_view name, std::int64_t wall_ns) {
   constexpr std::int64_t kMillisecond = 1'000'000;
   json.key(name).fixed(to_seconds(wall_ns - wall_ns % kMillisecond), wall_ns == 0 ? 0 : 3);

@@ -1,4 +1,4 @@
-// Words of the vocabulary as commands print and read them.
+// States, signals, times and ids as commands print and read them.
 #pragma once
 
 #include "base/model/model.hpp"
@@ -24,7 +24,7 @@ std::string signal_word(int signal);  // "SIGTERM", "signal 77"
 // Job ids: "7". Errors: Malformed with the word.
 Result<std::uint64_t> parse_job(std::string_view word);
 
-// The error with its job named first, unless it names that one itself.
+// The error with "job N" in front, unless its text names that job already.
 Error about_job(const Error& error, std::uint64_t job);
 
 struct NodeRange {
@@ -32,7 +32,7 @@ struct NodeRange {
   std::uint32_t most = 0;  // 0: exactly `least`
 };
 
-// "16 tasks share each core"; empty if each has its own, or that is not known yet.
+// "16 tasks share each core"; empty if each task has its own core, or the placement is not known.
 std::string sharing_text(std::uint32_t tasks_per_core, std::uint32_t cpus_per_task);
 
 // How many nodes: "4", or "2-4". Errors: Malformed with the word.
@@ -47,7 +47,7 @@ std::string local_time(std::int64_t wall_ns);
 // "2026-11-21T08:30:59" are local. As nanoseconds of wall time. Errors: Malformed with the word.
 Result<std::int64_t> parse_past(std::string_view word, std::int64_t now_ns);
 double to_seconds(std::int64_t ns);
-// Seconds since 1970 with milliseconds; 0 if it has not come.
+// Seconds since 1970 with milliseconds; 0 for a moment that is not known.
 void write_moment(JsonWriter& json, std::string_view name, std::int64_t wall_ns);
 
 }  // namespace score::scout

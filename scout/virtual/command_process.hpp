@@ -1,4 +1,4 @@
-// The command that a virtual cluster is booted for.
+// The command that runs on a virtual cluster.
 #pragma once
 
 #include "scout/virtual/layout.hpp"
@@ -7,12 +7,12 @@
 
 namespace score::scout {
 
-// Starts it in our process group and session, with our descriptors, and with SCORED_SERVER and PATH
-// set so that it finds the cluster and its commands. It gets SIGKILL when this process ends. If it
-// cannot be executed its exit code is 126 or 127, said on stderr. Gives its pid; -1: fork failed.
+// Starts the command in our process group and session, with our descriptors, and with SCORED_SERVER
+// and PATH set for the cluster. It gets SIGKILL when this process ends. If it cannot be executed,
+// it prints why and its exit code is 126 or 127. Gives its pid; -1: fork failed.
 pid_t start_command(const Layout& layout, const std::vector<std::string>& command);
 
-// As shells have it, from waitpid's status.
+// The exit code as shells compute it from waitpid's status.
 int shell_code(int wait_status);
 
 }  // namespace score::scout

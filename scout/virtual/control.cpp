@@ -14,7 +14,7 @@ namespace score::scout {
 namespace {
 
 constexpr std::size_t kMaxLine = 1024;
-constexpr std::size_t kMaxVisitors = 16;  // who have not said their line yet
+constexpr std::size_t kMaxClients = 16;  // that have not sent their line yet
 
 struct Address {
   sockaddr_un address{};
@@ -26,12 +26,12 @@ Result<Address> address_of(const std::string& path) {
   Address result;
   result.address.sun_family = AF_UNIX;
   if (path.size() >= sizeof(result.address.sun_path))
-    return fail(Errc::TooLarge, "{}: too long for a socket", path);
+    return fail(Errc::TooLarge, "{}: the path is too long for a socket", path);
   std::memcpy(result.address.sun_path, path.data(), path.size());
   return result;
 }
 
-// One line, or what came before the end.
+// One line, or all before the end of the stream.
 std::string read_line(int fd) {
   std::string line;
   char c = 0;
@@ -52,48 +52,48 @@ bool watch(int ready, int fd) {
 
 }  // namespace
 
-Result<ControlDoor> ControlDoor::open(const std::string& path) {
+Result<ControlServer> ControlServer::open(const std::string& path) {
   const auto address = address_of(path);
   if (!address) return address.error();
   UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   UniqueFd ready(::epoll_create1(EPOLL_CLOEXEC));
   if (!listener || !ready || ::bind(listener.get(), address->raw(), sizeof(sockaddr_un)) != 0 ||
-      ::listen(listener.get(), kMaxVisitors) != 0 || !watch(ready.get(), listener.get())) {
+      ::listen(listener.get(), kMaxClients) != 0 || !watch(ready.get(), listener.get())) {
     return fail(errno_code(errno), "listen at {}", path);
   }
-  return ControlDoor(std::move(listener), std::move(ready));
+  return ControlServer(std::move(listener), std::move(ready));
 }
 
-ControlDoor::ControlDoor(UniqueFd listener, UniqueFd ready)
+ControlServer::ControlServer(UniqueFd listener, UniqueFd ready)
     : listener_(std::move(listener)), ready_(std::move(ready)) {}
 
-void ControlDoor::serve(const Answer& answer) {
-  let_in();
-  std::erase_if(visitors_, [&](Visitor& visitor) { return hear(visitor, answer); });
+void ControlServer::serve(const Answer& answer) {
+  accept_clients();
+  std::erase_if(clients_, [&](Client& client) { return answer_client(client, answer); });
 }
 
-void ControlDoor::let_in() {
+void ControlServer::accept_clients() {
   for (;;) {
     UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket) return;
     const auto peer = peer_credentials(socket.get());
     if (!peer || (peer->uid.value() != geteuid() && peer->uid.value() != 0)) continue;
     if (!watch(ready_.get(), socket.get())) continue;
-    if (visitors_.size() == kMaxVisitors) visitors_.pop_front();
-    visitors_.push_back({std::move(socket), ""});
+    if (clients_.size() == kMaxClients) clients_.pop_front();
+    clients_.push_back({std::move(socket), ""});
   }
 }
 
-bool ControlDoor::hear(Visitor& visitor, const Answer& answer) {
+bool ControlServer::answer_client(Client& client, const Answer& answer) {
   std::array<char, kMaxLine> part{};
-  const ssize_t count = ::read(visitor.socket.get(), part.data(), part.size());
+  const ssize_t count = ::read(client.socket.get(), part.data(), part.size());
   if (count < 0) return errno != EAGAIN && errno != EINTR;
-  visitor.line.append(part.data(), static_cast<std::size_t>(count));
-  const std::size_t end = visitor.line.find('\n');
-  if (end == visitor.line.npos && count > 0 && visitor.line.size() < kMaxLine) return false;
-  const auto reply = answer(visitor.line.substr(0, end)) + "\n";
-  // It fits, or nobody waits for it.
-  (void)::send(visitor.socket.get(), reply.data(), reply.size(), MSG_NOSIGNAL);
+  client.line.append(part.data(), static_cast<std::size_t>(count));
+  const std::size_t end = client.line.find('\n');
+  if (end == client.line.npos && count > 0 && client.line.size() < kMaxLine) return false;
+  const auto reply = answer(client.line.substr(0, end)) + "\n";
+  // It fits into the socket's buffer, or the client has closed.
+  (void)::send(client.socket.get(), reply.data(), reply.size(), MSG_NOSIGNAL);
   return true;
 }
 

@@ -1,5 +1,5 @@
-// The control socket of a living cluster: one line asked, one line answered ("ok ..." or "error
-// ...").
+// The control socket of a running cluster: a request is one line, the reply is one line, "ok ..."
+// or "error ...".
 #pragma once
 
 #include "base/os/fd.hpp"
@@ -11,38 +11,38 @@
 
 namespace score::scout {
 
-// Answers who asks and waits for nobody: who says nothing, or only half a line, keeps one of a few
-// places until others need it. Thread: its owner's.
-class ControlDoor {
+// Serves all clients without waiting for any: one that sends no complete line keeps its connection
+// until newer clients need the place. Thread: its owner's.
+class ControlServer {
  public:
   using Answer = std::function<std::string(const std::string&)>;
 
   // Errors: errno codes.
-  static Result<ControlDoor> open(const std::string& path);
+  static Result<ControlServer> open(const std::string& path);
 
   // Readable when serve() has something to do.
   [[nodiscard]] int fd() const { return ready_.get(); }
 
-  // Lets in who waits, if its user is ours or root, and answers every line that is whole.
+  // Accepts clients of our user and root, and answers every complete line.
   void serve(const Answer& answer);
 
  private:
-  struct Visitor {
+  struct Client {
     UniqueFd socket;
     std::string line;
   };
 
-  ControlDoor(UniqueFd listener, UniqueFd ready);
-  void let_in();
-  // True if the visitor has gone or has its answer.
-  static bool hear(Visitor& visitor, const Answer& answer);
+  ControlServer(UniqueFd listener, UniqueFd ready);
+  void accept_clients();
+  // True if the client has closed or has its answer.
+  static bool answer_client(Client& client, const Answer& answer);
 
   UniqueFd listener_;
-  UniqueFd ready_;                // epoll: the listener and every visitor
-  std::deque<Visitor> visitors_;  // the oldest first
+  UniqueFd ready_;              // epoll: the listener and every client
+  std::deque<Client> clients_;  // oldest first
 };
 
-// Asks. Gives what follows "ok". Errors: the supervisor's text; errno codes.
+// Sends a request. Gives the text after "ok". Errors: the supervisor's text; errno codes.
 Result<std::string> ask_control(const std::string& path, const std::string& request);
 
 }  // namespace score::scout

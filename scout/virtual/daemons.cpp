@@ -19,13 +19,13 @@ std::string node_of(const std::string& name) {
   return is_launcher(name) ? name.substr(kLauncherPrefix.size()) : name;
 }
 
-// Where it was built, or where it was installed beside us.
+// In the build tree or where it is installed.
 Result<std::string> find_program(const std::string& directory, const std::string& name) {
   for (const char* place : {"", "/../sbin", "/../libexec/scored"}) {
     const auto path = directory + place + "/" + name;
     if (access(path.c_str(), X_OK) == 0) return path;
   }
-  return fail(Errc::NotFound, "{} is not where score is ({})", name, directory);
+  return fail(Errc::NotFound, "{} not found beside score in {}", name, directory);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The daemons of a virtual cluster: started, looked after, restarted on request.
+// The daemons of a virtual cluster: starts, watches and restarts them.
 #pragma once
 
 #include "base/os/spawn.hpp"
@@ -18,10 +18,10 @@ class Daemons {
   Daemons(const Layout& layout, const VirtualOptions& options,
           std::optional<NodeNetworks>& networks);
 
-  // All of them. They die with this thread. Errors name the program.
+  // Starts all. They end with this thread. Errors name the program.
   Status start_all();
-  // Kills the daemon ("head", "node05", "launcher-node05") if it lives, waits for its end, starts
-  // it again. Errors: NotFound.
+  // Kills the daemon ("head", "node05", "launcher-node05") if it runs, waits for its end, and
+  // starts it again. Errors: NotFound.
   Status restart(const std::string& name);
 
   [[nodiscard]] pid_t pid_of(const std::string& name) const;
@@ -29,7 +29,7 @@ class Daemons {
   // The names of the nodes, in order.
   [[nodiscard]] const std::vector<std::string>& nodes() const { return nodes_; }
 
-  // A child with this pid has ended and was collected: the daemon that it was, if it was one.
+  // The child with this pid has ended and was reaped. Gives the daemon's name if it was one.
   std::optional<std::string> forget(pid_t pid);
 
  private:

@@ -1,4 +1,4 @@
-// A virtual cluster told to programs.
+// The description of a virtual cluster for programs.
 #pragma once
 
 #include "scout/virtual/daemons.hpp"

@@ -1,4 +1,4 @@
-// Where everything of a virtual cluster is, and what was asked for.
+// The options and the paths of a virtual cluster.
 #pragma once
 
 #include "base/limits.hpp"
@@ -61,7 +61,7 @@ struct Layout {
   }
 };
 
-// node00 ... node63: as many digits as the last one has, at least two.
+// node00 ... node63: as many digits as the last name needs, at least two.
 std::vector<std::string> node_names(std::uint32_t count);
 
 }  // namespace score::scout

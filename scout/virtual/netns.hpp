@@ -1,6 +1,5 @@
-// --netns: each node in a network namespace of its own, joined to a bridge in one more. The
-// namespaces have no name: they live as long as the supervisor holds them or a process is in them,
-// so nothing can be left behind.
+// --netns: one network namespace per node, joined to a bridge in one more namespace. They have no
+// name: they exist as long as the supervisor holds them or a process is in them, so none remains.
 #pragma once
 
 #include "base/os/fd.hpp"
@@ -14,14 +13,14 @@ namespace score::scout {
 
 class NodeNetworks {
  public:
-  // Makes the bridge's namespace (the head's, address 10.77.0.1/16) and one a node (10.77.x.y),
+  // Makes the bridge's namespace (the head's, address 10.77.0.1/16) and one per node (10.77.x.y),
   // with the `ip` program. Links carry `mtu` bytes. Needs root. Errors name the step.
   static Result<NodeNetworks> create(std::uint32_t nodes, std::uint32_t mtu);
 
   static constexpr const char* kHeadAddress = "10.77.0.1";
 
-  // Calls work with this thread in the head's or a node's namespace; it comes back whatever
-  // happens.
+  // Calls work with this thread in the head's or a node's namespace, and returns to our own
+  // namespace in every case.
   template <typename Work>
   auto inside_head(Work work) {
     return inside(bridge_, std::move(work));

@@ -48,8 +48,8 @@ Stat stat_of(pid_t pid) {
 }
 
 void kill_by_pidfd(pid_t pid) {
-  // Between listing and opening the pid may have been taken over: only our own kind can be hit, and
-  // the caller lists again until nothing is left.
+  // The pid may have been reused between listing and opening; at worst that hits another process of
+  // our user. The caller lists again until nothing is left.
   if (const auto pidfd = open_pidfd(pid)) {
     if (const auto sent = send_signal(pidfd->get(), SIGKILL); !sent) return;
   }
@@ -80,8 +80,8 @@ bool holds_socket(pid_t pid, const std::set<std::string>& inodes) {
   return false;
 }
 
-// Started by `score virtual`, or a task of one of the cluster's jobs. Not everybody who knows the
-// path: a user may have it in SCORED_SERVER of a shell.
+// Started by `score virtual`, or a task of one of the cluster's jobs. Not every process that has
+// the path: a user may have it in SCORED_SERVER of a shell.
 bool belongs_to(pid_t pid, const std::string& directory) {
   auto environment = read_file("/proc/" + std::to_string(pid) + "/environ", 4U << 20U);
   if (!environment) return false;
@@ -99,7 +99,7 @@ bool is_ours(pid_t pid) {
   return geteuid() == 0 || info.st_uid == geteuid();
 }
 
-// Ourselves and those above us: they may name the directory too, and must not be hit.
+// This process and its ancestors, which may name the directory too and must not be killed.
 std::set<pid_t> own_line() {
   std::set<pid_t> line;
   for (pid_t pid = getpid(); pid > 0 && line.insert(pid).second;) pid = stat_of(pid).parent;

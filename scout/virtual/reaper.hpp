@@ -1,4 +1,4 @@
-// Ending processes for certain: by cgroup, by descent, and by what they hold open.
+// Ends all processes of a cluster: by cgroup, by descent, and by the sockets that they hold.
 #pragma once
 
 #include "base/time.hpp"
@@ -9,23 +9,23 @@
 
 namespace score::scout {
 
-// Every live process below `ancestor`, not itself.
+// Every live descendant of `ancestor`, without itself.
 std::vector<pid_t> descendants_of(pid_t ancestor);
 
-// SIGKILL to everything below us until nothing is left, for at most `limit`. We must be the
-// subreaper of what we started: what double-forks comes back to us. Gives what is still there.
+// Sends SIGKILL to all our descendants until none is left, for at most `limit`. We must be their
+// subreaper, so that none escapes by forking twice. Gives those that are left.
 std::vector<pid_t> kill_descendants(Duration limit);
 
-// Kills all in the cgroup and below, waits until it is empty, removes it. A missing one is fine.
-// False: something lives on in it.
+// Kills all processes in the cgroup and below it, waits until it is empty, and removes it. A
+// missing cgroup is no error. False: processes remain in it.
 bool clear_cgroup(const std::string& path);
 
-// SIGKILL to every process of ours that was started for the cluster, is a task of its jobs, or
-// holds a Unix socket in its directory, and to everything below those; for a cluster whose
-// supervisor is dead.
+// For a cluster whose supervisor is dead: sends SIGKILL to every process of our user that was
+// started for the cluster, is a task of its jobs, or holds a Unix socket in its directory, and to
+// their descendants.
 void kill_users_of(const std::string& directory);
 
-// 5 ms, between looks at something that has no descriptor to wait for.
+// Sleeps 5 ms, to poll what has no descriptor to wait for.
 void pause_briefly();
 
 }  // namespace score::scout

@@ -38,7 +38,7 @@ Status make_private(const std::string& path) {
 
   if (lstat(path.c_str(), &info) != 0) return fail(errno_code(errno), "{}", path);
   if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & 077) != 0) {
-    return fail(Errc::Denied, "{}: must be a directory of yours that nobody else may enter", path);
+    return fail(Errc::Denied, "{}: must be your own directory with mode 0700", path);
   }
   return {};
 }
@@ -76,7 +76,7 @@ bool wait_until_gone(const std::string& directory) {
   return true;
 }
 
-// What lies in a directory of somebody else's is his word, and not to be killed by.
+// A directory of another user could name any process or cgroup, so it is not acted on.
 Status clear_directory(const std::string& directory) {
   struct stat info {};
 
@@ -127,7 +127,7 @@ Result<ClusterDirectory> Registry::create() {
   if (flock(lock_.get(), LOCK_EX) != 0) return fail(errno_code(errno), "lock {}", path_);
   std::string path = path_ + "/XXXXXX";
   if (mkdtemp(path.data()) == nullptr) return fail(errno_code(errno), "make {}", path);
-  // Who just asks whether it is alive has the lock for a moment.
+  // Waits: is_alive() of another process holds the lock for a moment.
   auto lock = take_lock(path + "/" + kLockFile, LOCK_EX, O_CREAT);
   flock(lock_.get(), LOCK_UN);
   if (!lock) return lock.error();

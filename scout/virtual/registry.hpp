@@ -1,6 +1,6 @@
-// Where virtual clusters live: one private directory a user, with a directory a cluster in it. A
-// cluster's supervisor holds a lock on it for as long as it lives, so a directory whose lock is
-// free is what somebody killed with SIGKILL left behind, and the next start sweeps it.
+// The directories of virtual clusters: one private directory per user, in it one per cluster. The
+// supervisor of a cluster holds a lock in its directory while it runs. A directory whose lock is
+// free was left behind by a supervisor that was killed, and the next start removes it.
 #pragma once
 
 #include "base/os/fd.hpp"
@@ -11,7 +11,7 @@
 
 namespace score::scout {
 
-// A cluster's directory and the lock that says that it is alive.
+// A cluster's directory and its lock, held while the cluster runs.
 struct ClusterDirectory {
   std::string path;
   UniqueFd lock;  // flock; close-on-exec, so that no daemon keeps it
@@ -23,11 +23,11 @@ class Registry {
   // Denied if it is not ours or open to others.
   static Result<Registry> open();
 
-  // Sweeps what is dead, then makes a directory (0700) with its lock held.
+  // Removes dead clusters, then makes a directory (0700) and takes its lock.
   Result<ClusterDirectory> create();
   // Directories whose lock is held.
   [[nodiscard]] std::vector<std::string> living() const;
-  // Clears every dead directory: processes, cgroup, files. Gives how many.
+  // Removes every dead cluster: processes, cgroup, files. Gives how many.
   int sweep();
 
   [[nodiscard]] const std::string& path() const { return path_; }
@@ -44,7 +44,7 @@ class Registry {
 bool is_alive(const std::string& directory);
 // Kills what is left of a cluster and removes its directory.
 Status clear_directory(const std::string& directory);
-// Removes the directory. Done twice at the same time it is still no failure.
+// Removes the directory. Two processes may do so at the same time.
 Status remove_files(const std::string& directory);
 
 // Waits, at most 15 s, until the directory is gone.

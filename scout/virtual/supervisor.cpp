@@ -32,8 +32,8 @@ constexpr Duration kBootLimit = std::chrono::seconds{60};
 constexpr std::uint16_t kHeadPort = 9901;  // as SCore's
 constexpr int kBootTick_ms = 5;
 
-// A loopback address that no other cluster of this host is likely to have: 127/8 is all ours, and
-// with an address to itself a cluster can use one port for as long as it lives.
+// A random address of 127/8, which no other cluster of this host is likely to have, so that the
+// cluster can use a fixed port.
 std::string own_loopback_address() {
   const auto id = RequestId::random();
   const auto part = [&](unsigned shift) { return (id.low >> shift) % 254 + 1; };
@@ -71,7 +71,7 @@ Supervisor::Supervisor(VirtualOptions options, std::string programs, UniqueFd st
 void Supervisor::run() {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   sigset_t set;
-  sigfillset(&set);  // only SIGKILL ends us before everything is cleared away
+  sigfillset(&set);  // only SIGKILL ends us before everything is removed
   sigprocmask(SIG_SETMASK, &set, nullptr);
   signals_ = UniqueFd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   boot_deadline_ = monotonic_now() + kBootLimit;
@@ -97,14 +97,14 @@ Status Supervisor::boot() {
   auto status = make_cgroup();
   if (status) status = write_configuration(layout_, options_);
   if (!status) return status;
-  auto control = ControlDoor::open(layout_.control());
+  auto control = ControlServer::open(layout_.control());
   if (!control) return control.error();
   control_ = std::move(*control);
   daemons_.emplace(layout_, options_, networks_);
   return daemons_->start_all();
 }
 
-// None is no failure: the daemons then stop and continue processes by signals.
+// Not an error without one: the daemons then stop and continue processes by signals.
 Status Supervisor::make_cgroup() {
   const auto base = geteuid() == 0 ? find_cgroup2_mount() : own_cgroup();
   if (!base || options_.no_cgroup) return {};
@@ -141,7 +141,7 @@ void Supervisor::turn() {
 void Supervisor::check_up() {
   if (monotonic_now() > boot_deadline_) {
     return stop(fmt::format("error the nodes were not up within {}; {}",
-                            format_duration(kBootLimit), last_words("head")));
+                            format_duration(kBootLimit), last_log_line("head")));
   }
   if (access(layout_.socket().c_str(), F_OK) != 0) return;
   auto head = HeadLink::connect(layout_.socket());
@@ -153,7 +153,7 @@ void Supervisor::check_up() {
 void Supervisor::on_up() {
   state_ = State::Up;
   describe_cluster();
-  tell_starter("up " + layout_.directory);
+  send_to_starter("up " + layout_.directory);
   if (options_.command.empty() || options_.keep) return;
   command_ = start_command(layout_, options_.command);
   if (command_ < 0) stop(fmt::format("error fork: {}", std::strerror(errno)));
@@ -196,12 +196,12 @@ void Supervisor::on_child(pid_t pid, int wait_status) {
   const auto name = daemons_->forget(pid);
   if (name && state_ == State::Booting) {
     stop(fmt::format("error {} ended with {}: {}", *name, shell_code(wait_status),
-                     last_words(*name)));
+                     last_log_line(*name)));
   }
 }
 
-// The end of a daemon's log, for the one line that says why it did not start.
-std::string Supervisor::last_words(const std::string& daemon) const {
+// The last line of a daemon's log: why it did not start.
+std::string Supervisor::last_log_line(const std::string& daemon) const {
   const auto log = read_file(layout_.log_of(daemon), 1U << 20U);
   if (!log) return "";
   const auto text = trim(*log);
@@ -229,37 +229,37 @@ std::string Supervisor::answer(const std::string& request) {
 void Supervisor::describe_cluster() {
   const auto text = cluster_json(layout_, *daemons_);
   if (const auto written = replace_file(layout_.description(), text, 0600); !written) {
-    tell_starter("error " + written.error().message());
+    send_to_starter("error " + written.error().message());
   }
 }
 
 void Supervisor::stop(const std::string& message) {
   if (state_ == State::Stopping) return;
   state_ = State::Stopping;
-  if (!message.empty()) tell_starter(message);
+  if (!message.empty()) send_to_starter(message);
 }
 
-void Supervisor::tell_starter(const std::string& message) {
+void Supervisor::send_to_starter(const std::string& message) {
   if (!starter_) return;
-  // A starter that is gone is noticed by reading.
+  // The end of the starter is noticed when reading.
   (void)::send(starter_.get(), message.data(), message.size(), MSG_NOSIGNAL);
 }
 
-// First what the kernel can kill as one, then whatever descends from us: we are the subreaper, so
-// even what has forked twice does.
+// First the cgroup, then all our descendants: as the subreaper we also have those that forked
+// twice.
 void Supervisor::tear_down() {
   control_.reset();
   if (!layout_.cgroup.empty() && !clear_cgroup(layout_.cgroup)) {
-    tell_starter("error something lives on in " + layout_.cgroup);
+    send_to_starter("error processes remain in " + layout_.cgroup);
   }
   for (const pid_t pid : kill_descendants(std::chrono::seconds{10})) {
-    tell_starter(fmt::format("error process {} cannot be killed", pid));
+    send_to_starter(fmt::format("error process {} cannot be killed", pid));
   }
   if (!layout_.cgroup.empty()) clear_cgroup(layout_.cgroup);
   remove_abandoned_pmix_directories();
   if (!directory_) return;
   if (auto removed = remove_files(directory_->path); !removed) {
-    tell_starter("error " + removed.error().message());
+    send_to_starter("error " + removed.error().message());
   }
 }
 

@@ -1,6 +1,6 @@
-// The process that owns a virtual cluster: it starts the daemons, runs the command, answers on the
-// control socket, and clears everything away when the command has ended, when it is told to stop,
-// or when the `score virtual` that started it is gone.
+// The process that owns a virtual cluster: it starts the daemons, runs the command, serves the
+// control socket, and removes everything when the command has ended, on a stop request, or when the
+// `score virtual` that started it has ended.
 //
 //   Booting --all nodes up--> Up --command ended, stop, starter gone--> Stopping --> nothing left
 #pragma once
@@ -22,11 +22,11 @@ namespace score::scout {
 
 class Supervisor {
  public:
-  // `starter` is the socket to the process that started us (SOCK_SEQPACKET). We tell it "up DIR",
-  // "status CODE" or "error TEXT"; it tells us "signal N"; its end is ours unless options.keep.
+  // `starter` is the socket to the process that started us (SOCK_SEQPACKET). We send "up DIR",
+  // "status CODE" or "error TEXT"; it sends "signal N". Unless options.keep its end stops us.
   Supervisor(VirtualOptions options, std::string programs, UniqueFd starter);
 
-  // Until nothing is left. Everything of interest was told to the starter.
+  // Runs until nothing is left of the cluster; errors go to the starter.
   void run();
 
  private:
@@ -44,15 +44,15 @@ class Supervisor {
   std::string answer(const std::string& request);
   void stop(const std::string& message);
   void tear_down();
-  void tell_starter(const std::string& message);
+  void send_to_starter(const std::string& message);
   void describe_cluster();
-  [[nodiscard]] std::string last_words(const std::string& daemon) const;
+  [[nodiscard]] std::string last_log_line(const std::string& daemon) const;
 
   VirtualOptions options_;
   Layout layout_;
   UniqueFd starter_;
   UniqueFd signals_;
-  std::optional<ControlDoor> control_;
+  std::optional<ControlServer> control_;
   std::optional<ClusterDirectory> directory_;
   std::optional<NodeNetworks> networks_;
   std::optional<Daemons> daemons_;

@@ -54,7 +54,7 @@ def test_front_end_survives_a_restart_of_the_head(fresh):
     cluster.restart('head')
     out, err = front.communicate(timeout=LIMIT)
     assert (out, front.returncode) == ('2\n3\n4\n5\n6\n', 3), err
-    assert 'connected again' in err
+    assert 'reconnected to the head' in err
 
 
 def test_output_of_many_nodes_is_shown_once_over_restarts_of_the_head(fresh):
@@ -270,7 +270,7 @@ def test_a_job_that_lost_a_node_starts_again(fresh):
     cluster.kill(lost)
     out, err = front.communicate(timeout=LIMIT)
     assert (out, front.returncode) == ('try 1\n' * 2, 0), err
-    assert 'lost a node and starts again (restart 1)' in err
+    assert 'lost a node and is restarted (restart 1)' in err
     ended = cluster.job(job['job'])
     assert (ended['state'], ended['restarts']) == ('completed', 1)
     assert lost not in ended['nodes']

@@ -1,6 +1,6 @@
-// score virtual: boots real daemons for N nodes on this machine, runs a command on them, clears
-// everything away. This process only starts the supervisor, passes signals on, and gives the exit
-// code; so it may be killed at any instant.
+// score virtual: starts real daemons for N nodes on this machine, runs a command on them, and
+// removes everything. This process only starts the supervisor, forwards signals and returns the
+// exit code, so it can be killed at any time.
 #include "base/units.hpp"
 #include "scout/run/score_options.hpp"
 #include "scout/session/command.hpp"
@@ -28,14 +28,17 @@ namespace score::scout {
 
 namespace {
 
-// Open MPI's ranks let others on while they wait if they know that there are more of them than
-// processors. Each node of this cluster takes all of the machine's for its own, so users are told.
+// Open MPI's ranks yield while they wait if they know that there are more ranks than processors.
+// Each virtual node counts all processors of the machine as its own, so the cluster sets this.
 constexpr const char* kYieldVariable = "OMPI_MCA_mpi_yield_when_idle";
+
+constexpr Bytes kLeastPayload(1024), kMostPayload(15'952);
 
 struct Request {
   VirtualOptions options;
   std::string programs;  // where `score` is
   std::string slice;
+  std::string payload;
   std::string stop;
   std::string restart;
   std::string status;
@@ -48,49 +51,48 @@ void add_options(CLI::App& app, Request& request) {
   app.add_option("--nodes", options.nodes, "Virtual nodes (4)")
       ->type_name("N")
       ->check(CLI::Range(1U, 1024U));
-  app.add_option("--cores", options.cores, "Cores of each, as the scheduler sees it (1)")
+  app.add_option("--cores", options.cores, "Cores per node, as the scheduler sees them (1)")
       ->type_name("C")
       ->check(CLI::Range(1U, limits::kMaxCoresPerNode));
-  app.add_option("--memory", options.memory, "Memory of each, as the scheduler sees it (1G)")
+  app.add_option("--memory", options.memory, "Memory per node, as the scheduler sees it (1G)")
       ->type_name("SIZE");
   app.add_option("--slice", request.slice, "Time slice (100ms)")->type_name("TIME");
   app.add_option("--slots", options.slots, "Rows of the gang matrix (8)")
       ->type_name("N")
       ->check(CLI::Range(1U, limits::kMaxSlots));
   app.add_flag("--switch-always", options.switch_always,
-               "Stop and continue a job at every boundary, also if it is alone");
-  app.add_option("--channels", options.channels, "Network channels of each node (16)")
+               "Switch at every slice boundary, even when no other job competes");
+  app.add_option("--channels", options.channels, "Network channels per node (16)")
       ->type_name("N")
       ->check(CLI::Range(1U, 4096U));
-  app.add_option("--payload", options.payload,
-                 "Bytes in a frame of jobs, with --netns links as large (1424)")
-      ->type_name("BYTES")
-      ->check(CLI::Range(1024U, 15'952U));
-  app.add_option("--device", options.device, "Network of jobs between nodes (udp)")
+  app.add_option("--payload", request.payload,
+                 "Largest frame payload of jobs; with --netns also sets the MTU (1424)")
+      ->type_name("SIZE");
+  app.add_option("--device", options.device, "Network device of jobs between nodes (udp)")
       ->type_name("udp|ethernet")
       ->check(CLI::IsMember({"udp", "ethernet"}));
-  app.add_option("--switch-mode", options.switch_mode, "How networks are switched (clock)")
+  app.add_option("--switch-mode", options.switch_mode,
+                 "How a network channel passes from job to job (clock)")
       ->type_name("clock|barrier")
       ->check(CLI::IsMember({"clock", "barrier"}));
-  app.add_flag("--netns", options.netns, "Each node in a network namespace of its own (root)");
+  app.add_flag("--netns", options.netns, "Put each node into its own network namespace (root)");
   app.add_flag("--node-metrics", options.node_metrics,
-               "Each node serves /metrics; the port is in its directory, metrics.port");
+               "Serve /metrics on each node; its port is in metrics.port in the node's directory");
   app.add_flag("--no-cgroup", options.no_cgroup,
-               "Switch by signals, as for a user who may make no cgroup");
-  app.add_flag("--keep", options.keep,
-               "Leave the cluster up; say how to talk to it and how to stop it");
+               "Use no cgroups: stop and continue jobs by signals");
+  app.add_flag("--keep", options.keep, "Keep the cluster running; print how to use and stop it");
   app.add_flag("--print-json", options.print_json,
                "Print pids, directories and addresses once it is up");
-  app.add_option("--stop", request.stop, "Stop the cluster in DIR, which was left up")
-      ->type_name("DIR");
+  app.add_option("--stop", request.stop, "Stop the kept cluster in DIR")->type_name("DIR");
   app.add_option("--restart", request.restart,
-                 "Kill and start again one daemon (head, node05) of the cluster in DIR")
+                 "Kill and restart one daemon (head, node05) of the cluster in DIR")
       ->type_name("NAME DIR");
   app.add_option("--status", request.status,
                  "Print pids, directories and addresses of the cluster in DIR")
       ->type_name("DIR");
-  app.add_flag("--list", request.list, "Print the directories of your clusters that are up");
-  app.add_option("command", options.command, "What to run on it; its exit code is ours")
+  app.add_flag("--list", request.list, "Print the directories of your running clusters");
+  app.add_option("command", options.command,
+                 "Command to run on the cluster; its exit code is returned")
       ->type_name("COMMAND [ARGUMENT...]");
 }
 
@@ -107,24 +109,33 @@ Status check_options(Request& request) {
   if (const auto memory = parse_bytes(options.memory); !memory) {
     return memory.error().with_context("--memory '{}'", options.memory);
   }
+  if (!request.payload.empty()) {
+    const auto payload = parse_bytes(request.payload);
+    if (!payload || *payload < kLeastPayload || *payload > kMostPayload) {
+      return fail(Errc::Malformed, "--payload '{}': use a size from {} to {}", request.payload,
+                  kLeastPayload.value(), kMostPayload.value());
+    }
+    options.payload = static_cast<std::uint32_t>(payload->value());
+  }
   if (options.device == "ethernet" && !options.netns) {
     return fail(Errc::Malformed, "--device ethernet needs --netns");
   }
   if (options.netns && geteuid() != 0) return fail(Errc::Denied, "--netns needs root");
   if (options.command.empty() && !options.keep) {
-    return fail(Errc::Malformed, "which command? (or --keep; try score virtual --help)");
+    return fail(Errc::Malformed, "no command given; give one or --keep (try score virtual --help)");
   }
   return {};
 }
 
-// ---- talking to a cluster that is up
+// ---- commands to a running cluster
 
 int stop_cluster(const Invocation& invocation, const std::string& directory) {
   if (is_alive(directory)) {
     const auto asked = ask_control(directory + "/control", "stop");
     if (!asked) return complain(invocation, asked.error());
     if (wait_until_gone(directory)) return kExitOk;
-    return complain(invocation, fmt::format("{}: still there", directory));
+    return complain(invocation,
+                    fmt::format("{}: the cluster has not stopped after 15 s", directory));
   }
   if (!std::filesystem::exists(directory + "/" + kLockFile)) {
     return complain(invocation,
@@ -135,7 +146,8 @@ int stop_cluster(const Invocation& invocation, const std::string& directory) {
 }
 
 int restart_daemon(const Invocation& invocation, const Request& request) {
-  if (request.options.command.size() != 1) return complain(invocation, "--restart NAME DIR");
+  if (request.options.command.size() != 1)
+    return complain(invocation, "--restart needs a daemon and a directory: --restart NAME DIR");
   const auto pid =
       ask_control(request.options.command[0] + "/control", "restart " + request.restart);
   if (!pid) return complain(invocation, pid.error());
@@ -195,7 +207,7 @@ Status Starter::start_supervisor() {
   if (child < 0) return fail(errno_code(errno), "fork");
   if (child == 0) {
     pair->first.reset();
-    // Its own session if it stays: the terminal's signals are not for it.
+    // With --keep a session of its own: signals of the terminal do not reach it.
     if (options_.keep && setsid() > 0) {
       const auto null = open_file("/dev/null", O_RDWR);
       for (int fd = 0; null && fd < 3; ++fd) dup2(null->get(), fd);
@@ -217,8 +229,8 @@ int Starter::run() {
   while (!done_) turn();
   if (options_.keep && is_up_ && !code_) return run_kept_command();
   if (code_) return *code_;
-  // The supervisor was killed: nobody else is left to clear up.
-  complain(invocation_, "the supervisor died; clearing up");
+  // The supervisor was killed, so the clean-up is left to this process.
+  complain(invocation_, "the supervisor died; removing what is left of the cluster");
   if (auto registry = Registry::open()) registry->sweep();
   return kExitError;
 }
@@ -264,10 +276,10 @@ void Starter::on_up(const std::string& directory) {
   done_ = true;
   tell(fmt::format("virtual cluster: {} nodes in {}", options_.nodes, directory));
   const char* yields = std::getenv(kYieldVariable);
-  tell(fmt::format("talk to it: export SCORED_SERVER={} PATH={}:$PATH{}", layout_.socket(),
+  tell(fmt::format("use it:  export SCORED_SERVER={} PATH={}:$PATH{}", layout_.socket(),
                    layout_.programs,
                    yields == nullptr ? "" : fmt::format(" {}={}", kYieldVariable, yields)));
-  tell(fmt::format("stop it:    {}/score virtual --stop {}", layout_.programs, directory));
+  tell(fmt::format("stop it: {}/score virtual --stop {}", layout_.programs, directory));
 }
 
 int Starter::run_kept_command() const {

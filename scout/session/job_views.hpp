@@ -1,4 +1,4 @@
-// A job as a row, as JSON, and as a page.
+// One job as a row of a table, as JSON and as a page.
 #pragma once
 
 #include "base/text/json_writer.hpp"
@@ -11,14 +11,14 @@
 namespace score::scout {
 
 const std::vector<Column<wire::JobStatus>>& job_columns();
-// All of it; see scout/JSON.md.
+// All fields; see scout/JSON.md.
 void write_job(JsonWriter& json, const wire::JobStatus& job);
 std::string job_page(const wire::JobStatus& job);
 // In one line, schema scored.job/1 without the events.
 std::string job_document(const wire::JobStatus& job);
 // "node[00-07]", "" before placement.
 std::string node_list(const wire::JobStatus& job);
-// busy, idle or deadlocked; empty if it does not run.
+// "busy", "idle" or "deadlocked"; empty unless the job is running.
 std::string_view activity_word(const wire::JobStatus& job);
 // Why it waits, or why it ended; "; " between.
 std::string all_reasons(const wire::JobStatus& job);

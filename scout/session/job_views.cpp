@@ -1,4 +1,4 @@
-#include "scout/commands/job_views.hpp"
+#include "scout/session/job_views.hpp"
 
 #include "base/text.hpp"
 #include "base/text/hostlist.hpp"
@@ -33,7 +33,7 @@ std::string slot_text(const Job& job) {
   return job.slot() < 0 || is_final_state(job.state()) ? "" : std::to_string(job.slot());
 }
 
-// What a running job is at, if it does not simply run.
+// The activity of a running job that is idle or deadlocked, else the state.
 std::string state_text(const Job& job) {
   const auto activity = activity_word(job);
   return std::string(activity == "idle" || activity == "deadlocked" ? activity
@@ -56,7 +56,7 @@ std::string rank_list(const std::vector<std::uint32_t>& ranks) {
   return list;
 }
 
-// A line for each way in which tasks ended.
+// One line per way in which tasks failed.
 std::vector<std::string> failure_lines(const Job& job) {
   std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::uint32_t>>
       ranks;  // by signal, code
@@ -180,11 +180,11 @@ std::string job_page(const Job& job) {
   if (is_final_state(job.state())) state += fmt::format(", exit code {}", job.exit_code());
   if (job.activity() != 0) {
     state += fmt::format(", {}{}", activity_word(job),
-                         job.background() ? ": its slices are given to others" : "");
+                         job.background() ? "; other jobs have its slices" : "");
   }
   line("state", state);
   for (const auto& reason : job.reasons()) line("reason", reason);
-  if (job.restarts() > 0) line("restarts", fmt::format("{}, after lost nodes", job.restarts()));
+  if (job.restarts() > 0) line("restarts", fmt::format("{} (lost nodes)", job.restarts()));
   const auto sharing = sharing_text(job.tasks_per_core(), job.cpus_per_task());
   line("tasks", fmt::format("{} on {} nodes{}{}", job.tasks(), job.nodes_size(),
                             sharing.empty() ? "" : "; ", sharing));
