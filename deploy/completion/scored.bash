@@ -26,13 +26,16 @@ _scored() {
     case $1:$previous in
       sccancel:* | scattach:* | scq:--why | score:job | score:hold | score:release | score:suspend | score:resume) words=$(_scored_jobs) ;;
       scadm:drain | scadm:resume | *:-w | *:-x) words=$(_scored_nodes) ;;
-      scadm:scadm) words='set drain resume reload shutdown trace' ;;
+      scadm:scadm) words='set drain resume reload shutdown web-login trace' ;;
       scadm:set) words='quantum slots idle' ;;
       scadm:idle) words='on off' ;;
       scrun:--mpi) words='auto pmi1 pmix none' ;;
       scrun:--net) words='native pm' ;;
       scrun:--distribution) words='block cyclic' ;;
+      scrun:-m) words='block cyclic' ;;
       scrun:--cpu-bind) words='none core socket' ;;
+      scrun:--queue) words='exclusive high normal' ;;
+      *:--color) words='auto always never' ;;
       score:score) words='job hold release suspend resume weight priority info top virtual' ;;
       scbench:scbench) words='gang pm cosmo mpi load' ;;
       scrun:* | scout:*)
