@@ -1,6 +1,6 @@
 #pragma once
-// For tests of Cluster: a cluster whose nodes answer at once, a clock moved by hand, and what every
-// node was told. Invariants are checked after every call.
+// For tests of Cluster: a cluster whose nodes answer at once, a clock moved by hand, and the
+// timetables that each node was sent. Invariants are checked after every call.
 
 #include "gang/head/cluster.hpp"
 #include "gang/node/switch_plan.hpp"
@@ -29,10 +29,10 @@ class Bench {
       EXPECT_TRUE(cluster.add_node(id, infos[id].name));
       connect(id);
     }
-    now += 10ms;  // what follows needs not wait for ClusterConfig::epoch_gap
+    now += 10ms;  // later changes need not wait for ClusterConfig::epoch_gap
   }
 
-  // It is told anew what to follow, so what it was told before of later times is void
+  // It is sent a new timetable, which replaces those that have not started
   // (NodeAgent, Switcher::follow).
   void connect(NodeId node, std::vector<base::AttemptReport> attempts = {}, Epoch epoch = {}) {
     std::erase_if(history[node], [this](const SwitchPlan& plan) { return plan.start > now; });
@@ -101,7 +101,7 @@ class Bench {
 
   [[nodiscard]] JobState state(JobId job) const { return view(job).state; }
 
-  // Whether the job has its turn on the node at t, by the timetables sent so far.
+  // Does the job have its turn on the node at t, by the timetables sent so far?
   [[nodiscard]] bool runs(NodeId node, JobId job, TimePoint t) const {
     const auto found = history.find(node);
     if (found == history.end()) return false;

@@ -1,4 +1,4 @@
-// The life of jobs: launch, end, limits, refusals, and what hostile reports do not do.
+// The life of jobs: launch, end, limits, refusals; hostile reports are harmless.
 #include "gang/head/cluster.hpp"
 
 #include "gang/head/cluster_bench.hpp"
@@ -19,7 +19,7 @@ TEST(Cluster, RunsAJobFromSubmissionToCompletion) {
   EXPECT_EQ(b.sent<base::ForgetTasks>().size(), 4U);
 }
 
-TEST(Cluster, SendsTheTimetableBeforeItSaysStart) {
+TEST(Cluster, SendsTheTimetableBeforeStartTasks) {
   Bench b;
   b.add_nodes(1);
   b.submit(Bench::on_nodes(1));
@@ -115,8 +115,8 @@ TEST(Cluster, TheFirstFailingTaskEndsTheJobAndGivesTheExitCode) {
   EXPECT_EQ(b.view(job).reasons.at(0), "rank 1 on node01 exited with 3");
 }
 
-// Ranks that lose a peer abort, and that may be told before the peer's end is.
-TEST(Cluster, TheTaskThatEndedFirstIsNamedWhoeverIsToldFirst) {
+// Ranks that lose a peer abort, and that may be reported before the peer's end is.
+TEST(Cluster, NamesTheTaskThatEndedFirstInAnyOrderOfReports) {
   Bench b;
   b.add_nodes(3);
   b.unkillable = {NodeId{0}, NodeId{1}, NodeId{2}};
@@ -135,7 +135,7 @@ TEST(Cluster, TheTaskThatEndedFirstIsNamedWhoeverIsToldFirst) {
   EXPECT_EQ(b.view(job).exit_code, 139);
 }
 
-// Its connections were closed before its end could be told.
+// Its connections were closed before its end could be reported.
 TEST(Cluster, ATaskThatCrashedIsNamedBeforeThoseThatAbortedForIt) {
   for (const bool was_ending : {true, false}) {
     Bench b;
@@ -154,7 +154,7 @@ TEST(Cluster, ATaskThatCrashedIsNamedBeforeThoseThatAbortedForIt) {
   }
 }
 
-TEST(Cluster, ACrashThatWasToldBeforeItsNodeWasToldToKillIsNamed) {
+TEST(Cluster, NamesACrashReportedBeforeItsNodeWasAskedToKill) {
   Bench b;
   b.add_nodes(2);
   b.unkillable = {NodeId{0}, NodeId{1}};
@@ -212,7 +212,7 @@ TEST(Cluster, AbortEndsTheJobWithItsCode) {
   EXPECT_EQ(b.view(job).reasons.at(0), "rank 1 on node01 aborted with 42: no convergence");
 }
 
-TEST(Cluster, TheNodesOwnReasonIsTheJobs) {
+TEST(Cluster, TheJobHasTheReasonThatItsNodeGave) {
   Bench b;
   b.add_nodes(1);
   const JobId job = b.submit(Bench::on_nodes(1));
@@ -277,7 +277,7 @@ TEST(Cluster, ALostNodeEndsItsJobsAndKillsThemElsewhere) {
   EXPECT_EQ(b.view(there).reasons.at(0), "node01 lost: no heartbeat for 3.0s");
 }
 
-TEST(Cluster, ANodeThatCannotKillIsSuspectAndTakesNothingUntilItCan) {
+TEST(Cluster, ANodeThatCannotKillIsSuspectAndGetsNoJobsUntilItCan) {
   Bench b;
   b.add_nodes(1);
   b.unkillable = {NodeId{0}};
@@ -329,7 +329,7 @@ TEST(Cluster, QuantumTakesEffectAtTheNextBoundary) {
   EXPECT_LE(after.start, b.now + 120ms);
 }
 
-// The boundary is the same for all nodes, whenever each was told, and follows the quantum.
+// The boundary is the same for all nodes and follows the quantum, whenever each got its timetable.
 TEST(Cluster, SwitchesALoneJobAtEveryBoundaryIfConfigured) {
   Bench b(ClusterConfig{.switch_always = true});
   b.add_nodes(3);
@@ -421,7 +421,7 @@ TEST(Cluster, ReasonsNameManyNodesShortly) {
   EXPECT_EQ(b.view(job).reasons.at(1).substr(0, 40), "drained: node[03-11,13,15,17,19,21,23,25");
 }
 
-TEST(Cluster, DrainedNodesGetNothingNewAndKeepWhatTheyHave) {
+TEST(Cluster, DrainedNodesGetNoNewJobsAndKeepTheirOwn) {
   Bench b;
   b.add_nodes(2);
   const JobId old = b.submit(Bench::on_nodes(2));
@@ -442,7 +442,7 @@ struct BadRequest {
   const char* says;
 };
 
-TEST(Cluster, CheckRefusesWhatCanNeverRunWithOneClearLine) {
+TEST(Cluster, CheckRefusesImpossibleRequestsWithOneClearLine) {
   Bench b;
   b.add_nodes(4, 2, 4_GiB);
   const BadRequest cases[] = {

@@ -5,7 +5,7 @@ namespace score::gang {
 namespace {
 
 struct IdleBench : Bench {
-  // Every share of the job says this.
+  // Every share of the job reports this.
   void all_say(JobId job, base::Activity activity) {
     const JobView v = view(job);
     for (const NodeId node : v.nodes) say(node, base::ActivityChanged{v.attempt, activity});
@@ -81,7 +81,7 @@ TEST(Idle, TheFirstNodeThatWakesBringsItBackWithinASlice) {
   EXPECT_LE(b.view(b.idle).scheduled - before, 120ms) << "idle time is not scheduled time";
 }
 
-TEST(Idle, WithoutAnybodyWhoWantsItsCoresItStays) {
+TEST(Idle, StaysWhereNoOtherJobWantsItsCores) {
   IdleBench b;
   b.add_nodes(2);
   const JobId alone = b.submit(Bench::on_nodes(1));
@@ -111,7 +111,7 @@ TEST(Idle, ALaterBusyJobTakesItsPlaceAtOnce) {
   EXPECT_EQ(b.share_on(NodeId{0}, idle), 1.0);
 }
 
-TEST(Idle, ASliceInWhichNobodyIsLeftEndsEarly) {
+TEST(Idle, ASliceInWhichNoJobIsLeftEndsEarly) {
   Pair b;
   while (!b.runs(NodeId{0}, b.idle, b.now) || !b.runs(NodeId{0}, b.idle, b.now - 10ms) ||
          b.runs(NodeId{0}, b.idle, b.now - 11ms)) {
@@ -125,7 +125,7 @@ TEST(Idle, ASliceInWhichNobodyIsLeftEndsEarly) {
   EXPECT_EQ(b.cluster.counters().early_yields, 1U);
 }
 
-// 10 ms into a slice of the idle job all say so: when does the other one have its nodes?
+// 10 ms into a slice of the idle job all its nodes report it: when does the other job have them?
 Duration notice_on(std::uint32_t count) {
   IdleBench b;
   b.add_nodes(count);
@@ -149,7 +149,7 @@ TEST(Idle, FewNodesNeedLittleNoticeAndManyNoMoreThanAFew) {
   EXPECT_EQ(notice_on(100), 20ms);
 }
 
-TEST(Idle, SomebodyElseInTheSliceKeepsIt) {
+TEST(Idle, AnotherJobInTheSliceKeepsIt) {
   IdleBench b;
   b.add_nodes(2);
   const JobId idle = b.submit(Bench::on_nodes(1));
@@ -173,7 +173,7 @@ TEST(Idle, MessagesInFlightDelayIt) {
   EXPECT_EQ(b.view(b.idle).activity, JobActivity::Idle);
 }
 
-TEST(Idle, MessagesThatNobodyTakesDoNotKeepItForEver) {
+TEST(Idle, MessagesThatNoTaskTakesDoNotKeepItForEver) {
   Pair b;
   b.all_say(b.idle, {.idle = true, .sent = 5, .received = 4});
   b.pass(900ms);
@@ -182,7 +182,7 @@ TEST(Idle, MessagesThatNobodyTakesDoNotKeepItForEver) {
   EXPECT_EQ(b.view(b.idle).activity, JobActivity::Idle);
 }
 
-TEST(Idle, WhoWaitsForMessagesOnlyIsDeadlocked) {
+TEST(Idle, AJobThatWaitsForMessagesOnlyIsDeadlocked) {
   Pair b;
   b.all_say(b.idle, kWaits);
   EXPECT_EQ(b.view(b.idle).activity, JobActivity::Idle);
@@ -191,11 +191,11 @@ TEST(Idle, WhoWaitsForMessagesOnlyIsDeadlocked) {
   b.pass(200ms);
   EXPECT_EQ(b.view(b.idle).activity, JobActivity::Deadlocked);
   EXPECT_EQ(b.state(b.idle), JobState::Running);
-  b.says(NodeId{0}, b.idle, kBusy);  // a signal, say
+  b.says(NodeId{0}, b.idle, kBusy);  // such as by a signal
   EXPECT_EQ(b.view(b.idle).activity, JobActivity::Busy);
 }
 
-TEST(Idle, OneThatWaitsForSomethingElseIsNoDeadlock) {
+TEST(Idle, ATaskThatWaitsForSomethingElseIsNoDeadlock) {
   Pair b;
   b.says(NodeId{0}, b.idle, kWaits);
   b.says(NodeId{1}, b.idle, kIdle);
@@ -203,7 +203,7 @@ TEST(Idle, OneThatWaitsForSomethingElseIsNoDeadlock) {
   EXPECT_EQ(b.view(b.idle).activity, JobActivity::Idle);
 }
 
-TEST(Idle, AShortStirringStartsTheDeadlockAnew) {
+TEST(Idle, AShortActivityStartsTheDeadlockTimeAnew) {
   Pair b;
   b.all_say(b.idle, kWaits);
   for (int i = 0; i < 10; ++i) {
@@ -230,7 +230,7 @@ TEST(Idle, ADeadlockedJobIsEndedIfItsUserAskedForIt) {
             "deadlock: every task waits for a message and none can send one");
 }
 
-TEST(Idle, SwitchedOffNothingLeaves) {
+TEST(Idle, SwitchedOffNoJobLeavesTheTimetable) {
   Pair b;
   b.take(b.cluster.set_idle_detection(false, b.now));
   b.all_say(b.idle, kIdle);
@@ -256,10 +256,10 @@ TEST(Idle, SuspendForgetsThatItWasIdle) {
   b.expect_ok(b.cluster.suspend(b.idle, b.now));
   b.all_say(b.idle, kIdle);
   b.expect_ok(b.cluster.resume(b.idle, b.now));
-  EXPECT_EQ(b.view(b.idle).activity, JobActivity::Idle) << "nobody would say it again";
+  EXPECT_EQ(b.view(b.idle).activity, JobActivity::Idle) << "the nodes would not report it again";
 }
 
-TEST(Idle, ARestartedHeadTakesAllForBusyUntilTheNodesSayOtherwise) {
+TEST(Idle, AReconnectedNodeKeepsTheActivityOfItsJobs) {
   Pair b;
   b.all_say(b.idle, kIdle);
   b.pass(300ms);
@@ -270,7 +270,7 @@ TEST(Idle, ARestartedHeadTakesAllForBusyUntilTheNodesSayOtherwise) {
   EXPECT_EQ(b.view(b.idle).activity, JobActivity::Busy);
 }
 
-TEST(Idle, ReportsOfWhatIsNoMoreAreCounted) {
+TEST(Idle, ReportsAboutEndedAttemptsAreCounted) {
   Pair b;
   const AttemptId attempt = b.view(b.idle).attempt;
   b.cancel(b.idle);

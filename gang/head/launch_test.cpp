@@ -4,7 +4,7 @@
 namespace score::gang {
 namespace {
 
-TEST(Launch, EndsIfANodeIsToldToStartAndNeverBegins) {
+TEST(Launch, EndsIfANodeNeverBegins) {
   Bench b;
   b.add_nodes(3);
   b.stuck = {NodeId{1}};
@@ -34,7 +34,7 @@ TEST(Launch, CountsTheJobsOwnTimeForThat) {
   EXPECT_EQ(b.state(other), JobState::Running);
 }
 
-TEST(Launch, OfAJobOutsideTheTimetableEndsLikewise) {
+TEST(Launch, EndsAJobOutsideTheTimetableToo) {
   Bench b;
   b.add_nodes(1);
   b.stuck = {NodeId{0}};
@@ -45,7 +45,7 @@ TEST(Launch, OfAJobOutsideTheTimetableEndsLikewise) {
   EXPECT_EQ(b.state(job), JobState::LaunchFailed);
 }
 
-TEST(Launch, ThatHasBegunIsLeftAlone) {
+TEST(Launch, LeavesAJobAloneThatHasBegun) {
   Bench b;
   b.add_nodes(2);
   b.stuck = {NodeId{1}};
@@ -57,10 +57,10 @@ TEST(Launch, ThatHasBegunIsLeftAlone) {
 }
 
 // Tasks that do not exist yet use no processor.
-TEST(Launch, NobodyIsIdleBeforeAllHaveBegun) {
+TEST(Launch, NoJobIsIdleBeforeItHasBegunEverywhere) {
   Bench b;
   b.add_nodes(2);
-  b.submit(Bench::on_nodes(2));  // who wants the same cores
+  b.submit(Bench::on_nodes(2));  // wants the same cores
   b.stuck = {NodeId{1}};
   const JobId job = b.submit(Bench::on_nodes(2));
   const AttemptId attempt = b.view(job).attempt;
@@ -79,7 +79,7 @@ TEST(Launch, NobodyIsIdleBeforeAllHaveBegun) {
   EXPECT_EQ(b.view(job).activity, JobActivity::Idle);
 }
 
-// A head that was stopped finds its deadlines due before it has read what came meanwhile.
+// A head that was stopped finds its deadlines due before it has read the answers to them.
 JobId launched_by_a_head_that_stood_still(Bench& b) {
   b.add_nodes(2);
   b.deaf = {NodeId{1}};

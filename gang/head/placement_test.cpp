@@ -1,4 +1,4 @@
-// Where jobs go, who waits for what, rows, memory, exclusive nodes; and the restarted head.
+// Where jobs go and why they wait: rows, memory, exclusive nodes; and the restarted head.
 #include "gang/head/cluster_bench.hpp"
 
 namespace score::gang {
@@ -23,7 +23,7 @@ TEST(Placement, PrefersARowWithRoomAndTheLeastLoadedNodes) {
   EXPECT_EQ(nodes_of(b, third), (std::vector<std::uint32_t>{0}));
 }
 
-TEST(Placement, APlanIsWhatASubmissionComesToAndChangesNothing) {
+TEST(Placement, APlanEqualsTheSubmissionAndChangesNothing) {
   Bench b;
   b.add_nodes(2, 2);
   const JobId first = b.submit(Bench::on_nodes(2));
@@ -103,7 +103,7 @@ TEST(Placement, AsFewTasksShareACoreAsItTakes) {
   }
 }
 
-TEST(Placement, NobodySharesACoreWhereTheAdministratorDoesNotWantIt) {
+TEST(Placement, NoTasksShareACoreWhereTheConfigurationForbidsIt) {
   ClusterConfig config;
   config.overcommit = false;
   Bench b(config);
@@ -117,8 +117,8 @@ TEST(Placement, NobodySharesACoreWhereTheAdministratorDoesNotWantIt) {
   EXPECT_FALSE(b.cluster.check(request));
 }
 
-// How many share a core is known when all nodes are; until then the job waits.
-TEST(Placement, SharingFollowsTheHardwareThatTurnsUp) {
+// The number of tasks per core is known when all nodes are; until then the job waits.
+TEST(Placement, SharingFollowsTheHardwareThatConnects) {
   Bench b;
   for (std::uint32_t id = 0; id < 2; ++id) {
     const std::string name = fmt::format("node{:02}", id);
@@ -161,7 +161,7 @@ TEST(Placement, WhenAJobEndsOthersMoveDownAndRowsAreDropped) {
   EXPECT_EQ(b.cluster.matrix().slices.size(), 2U);
 }
 
-TEST(Placement, OnlyNodesWhoseColumnChangedAreTold) {
+TEST(Placement, OnlyNodesWhoseColumnChangedGetATimetable) {
   Bench b;
   b.add_nodes(4);
   b.submit(Bench::on_nodes(2));
@@ -184,7 +184,7 @@ TEST(Placement, MemoryIsNeverOvercommitted) {
   EXPECT_EQ(b.state(second), JobState::Running);
 }
 
-TEST(Placement, AFullMatrixMakesJobsWaitAndSaysSo) {
+TEST(Placement, AFullMatrixMakesJobsWaitAndIsNamed) {
   ClusterConfig config;
   config.max_slots = 2;
   Bench b(config);
@@ -197,7 +197,7 @@ TEST(Placement, AFullMatrixMakesJobsWaitAndSaysSo) {
   EXPECT_EQ(b.state(waits), JobState::Running);
 }
 
-TEST(Placement, ExclusiveJobsShareTheirNodesWithNobodyAndAreNotStarved) {
+TEST(Placement, ExclusiveJobsShareNoNodeAndAreNotStarved) {
   Bench b;
   b.add_nodes(2);
   const JobId running = b.submit(Bench::on_nodes(2));
@@ -399,7 +399,7 @@ TEST(Placement, AChangedPriorityCountsAtOnce) {
 
 // ---- nodes that are added while jobs wait (a reload)
 
-TEST(Placement, ANodeAddedLaterCanBeUsedByWhoExcludesOthersAlone) {
+TEST(Placement, AJobThatOnlyExcludesNodesCanUseALaterOne) {
   Bench b;
   b.add_nodes(3);
   b.expect_ok(b.cluster.drain(NodeId{2}, "by hand", b.now));
@@ -413,7 +413,7 @@ TEST(Placement, ANodeAddedLaterCanBeUsedByWhoExcludesOthersAlone) {
   EXPECT_EQ(b.view(job).nodes, (std::vector{NodeId{1}, NodeId{3}}));
 }
 
-TEST(Placement, NodesAddedLaterAreNotPromisedToWhoWaitsAlready) {
+TEST(Placement, NodesAddedLaterAreNotPromisedToWaitingJobs) {
   ClusterConfig config;
   config.max_slots = 1;
   Bench b(config);
@@ -431,7 +431,7 @@ TEST(Placement, NodesAddedLaterAreNotPromisedToWhoWaitsAlready) {
   EXPECT_EQ(b.state(wide), JobState::Running);
 }
 
-TEST(Placement, NoNodeUsesUpTheNumbersOfTimetables) {
+TEST(Placement, NoNodeUsesUpTheEpochNumbers) {
   Bench b;
   b.add_nodes(2);
   const NodeId odd{1};
@@ -456,7 +456,7 @@ RecoveredJob asked_for(std::vector<std::string> only, std::vector<std::string> e
   return r;
 }
 
-TEST(Recovery, AWaitingJobThatNamedANodeWhichIsNoMoreEnds) {
+TEST(Recovery, AWaitingJobThatNamesARemovedNodeEnds) {
   for (const bool excepts : {false, true}) {
     Bench b;
     b.add_nodes(2);
@@ -469,7 +469,7 @@ TEST(Recovery, AWaitingJobThatNamedANodeWhichIsNoMoreEnds) {
   }
 }
 
-TEST(Recovery, ARunningJobThatNamedANodeWhichIsNoMoreGoesOn) {
+TEST(Recovery, ARunningJobThatNamesARemovedNodeGoesOn) {
   Bench b;
   b.add_nodes(2);
   RecoveredJob job = asked_for({"node00", "node77"}, {});
@@ -518,7 +518,7 @@ TEST(Recovery, TheExitsOfAReportCount) {
   EXPECT_EQ(r.after.view(r.job).exit_code, 4);
 }
 
-TEST(Recovery, APreparedNodeOfARunningJobIsToldToStart) {
+TEST(Recovery, APreparedNodeOfARunningJobIsSentStartTasks) {
   Restarted r;
   r.after.connect(NodeId{0}, {r.report(base::AttemptPhase::Prepared)});
   EXPECT_EQ(r.after.sent<base::StartTasks>().size(), 1U);

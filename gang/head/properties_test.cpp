@@ -1,4 +1,4 @@
-// What holds for every sequence of events (rapidcheck).
+// Properties that hold for every sequence of events (rapidcheck).
 #include "gang/head/cluster_bench.hpp"
 
 #include <rapidcheck.h>
@@ -146,8 +146,8 @@ TEST(Properties, GangsRunTogetherAndSharesFollowWeights) {
   EXPECT_TRUE(ok);
 }
 
-// Whatever comes and goes beside it, a job gets at least half of what its weight is worth.
-TEST(Properties, ChurnStarvesNobody) {
+// Beside any stream of other jobs, a job gets at least half of the share of its weight.
+TEST(Properties, ChurnStarvesNoJob) {
   const bool ok = rc::check([] {
     Bench b;
     b.add_nodes(1);

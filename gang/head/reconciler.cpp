@@ -204,7 +204,7 @@ void Reconciler::lose_jobs(NodeIndex node, const std::string& reason, Step& step
     Job& job = p_.tables.jobs.at(id);
     const auto member = job.member_on(node);
     if (!member || job.members.is_gone(*member)) continue;
-    // First the end, so that the other nodes are told to kill; then nothing is awaited from here.
+    // First the end, so that the other nodes get KillTasks; then nothing is awaited from here.
     p_.ending.end(job, {JobState::NodeFailed, reason}, step);
     p_.ending.gone(job, *member, step);
   }

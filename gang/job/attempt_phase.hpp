@@ -11,10 +11,10 @@ namespace score::gang {
 
 // base::AttemptPhase, which travels in reports, and the state of having no such attempt.
 enum class Phase : std::uint8_t {
-  Absent,     // never heard of, refused, or forgotten; entered by Refuse and Forget
+  Absent,     // unknown, refused, or forgotten; entered by Refuse and Forget
   Preparing,  // the shepherd was launched and checks user, directory, executable, limits
-  Prepared,   // it could start at once; nothing of the user's runs yet
-  Running,    // told to start; tasks run, or are frozen by the plan
+  Prepared,   // it could start at once; no program of the user runs yet
+  Running,    // StartTasks came; tasks run, or are frozen by the plan
   Exited,     // nothing runs; kept to repeat the report until the head has recorded it
 };
 

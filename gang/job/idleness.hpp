@@ -9,7 +9,7 @@
 
 namespace score::gang {
 
-// What a running job does, as far as its nodes can tell.
+// What a running job does, as far as its nodes know.
 enum class JobActivity : std::uint8_t {
   Busy,        // needs the processor, or it is not known
   Idle,        // waits on every node; its slices go to other jobs that need them

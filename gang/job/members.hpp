@@ -20,7 +20,7 @@ enum class Member : std::uint8_t {
 class Members {
  public:
   void ask_all(std::size_t count);
-  // After a restart of the head: all were told to start, and none has confirmed it.
+  // After a restart of the head: all were sent StartTasks, and none has confirmed it.
   void assume_started(std::size_t count);
 
   [[nodiscard]] std::size_t count() const { return states_.size(); }
@@ -40,15 +40,15 @@ class Members {
   void ask_again(std::size_t member);
   // StartTasks is sent; the job has been scheduled for `scheduled` so far.
   void start(std::size_t member, base::Duration scheduled);
-  // The member's tasks exist. False if that is known, or it was not told to start.
+  // The member's tasks exist. False if that is known, or it was not started.
   bool began(std::size_t member);
   // False if it was Gone already.
   bool gone(std::size_t member);
 
-  // Told to start, but not known to have begun; ascending.
+  // Started, but not known to have begun; ascending.
   [[nodiscard]] const std::set<std::size_t>& not_begun() const { return not_begun_; }
 
-  // Scheduled time of the job when a member was last told to start.
+  // Scheduled time of the job when StartTasks was last sent to a member.
   [[nodiscard]] base::Duration start_scheduled() const { return start_scheduled_; }
 
  private:

@@ -1,7 +1,7 @@
 // Ranks that lose a peer abort, and that is often reported before the peer's own end: a process
 // that ends closes its connections first. So a task that vanished without a call of abort explains
-// the end better than those that aborted, and among equals the earliest does, as far as the clocks
-// tell. What is killed because of the end ends later than its cause.
+// the end better than those that aborted, and among equals the earliest does, by the clocks. What
+// is killed because of the end ends later than its cause.
 #include "gang/job/outcome.hpp"
 
 #include "base/assert.hpp"

@@ -1,5 +1,5 @@
 #pragma once
-// A job's end. It is decided once, by the first cause; then every node is told to kill, and the job
+// A job's end. It is decided once, by the first cause; then every node gets KillTasks, and the job
 // is final, or waits in line again, when nothing of it is left on any node.
 
 #include "gang/lifecycle/meetings.hpp"
@@ -11,7 +11,7 @@
 
 namespace score::gang {
 
-// Why a job ends, for those who did not ask for it.
+// Why a job ends.
 struct End {
   JobState state = JobState::Failed;  // final
   std::string reason;

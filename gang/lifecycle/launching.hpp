@@ -1,6 +1,6 @@
 #pragma once
 // A job's launch, all or nothing: every node prepares; when all have, the job enters the timetable
-// and all are told to start. One refusal, or one answer that is missing, ends it everywhere.
+// and all get StartTasks. One refusal, or one answer that is missing, ends it everywhere.
 
 #include "gang/lifecycle/ending.hpp"
 #include "gang/lifecycle/idle_jobs.hpp"
@@ -19,10 +19,10 @@ class Launching {
   // A node has lost what it prepared, or says nothing of it.
   void ask_again(Job& job, std::size_t member, Step& step);
   void prepared(Job& job, std::size_t member, Step& step);
-  // The timetable holds every active job: those that are prepared are told to start.
+  // The timetable holds every active job: those that are prepared get StartTasks.
   void start_due(Step& step);
 
-  // Every node has prepared; it is told to start with the next timetable.
+  // Every node has prepared; it gets StartTasks with the next timetable.
   [[nodiscard]] bool is_start_due(JobId job) const { return start_due_.contains(job); }
 
   void start(Job& job, std::size_t member, Step& step);

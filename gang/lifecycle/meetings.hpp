@@ -1,6 +1,6 @@
 #pragma once
 // Barrier mode: the nodes of an attempt report when they have brought it to a meeting, and each is
-// told when all have.
+// sent MetAll when all have.
 
 #include "gang/state/tables.hpp"
 

@@ -1,4 +1,4 @@
-// Which channel each job's network has. A channel is a numbered resource of every node; a job has
+// The channel of each job's network. A channel is a numbered resource of every node; a job has
 // the same number on all of its nodes. While channels suffice a job is alone on its own; beyond
 // that jobs share one in turn, but only jobs that the gang schedule never runs beside each other:
 // the network is switched with them. Pure.
@@ -24,7 +24,7 @@ struct NetworkPlace {
 
 class Channels {
  public:
-  // 1 ... 65535; they count from 0. A smaller number later leaves what is assigned.
+  // 1 ... 65535 channels, numbered from 0. A smaller count later leaves assigned channels alone.
   explicit Channels(std::uint32_t count) : count_(count) {}
 
   void set_count(std::uint32_t count) { count_ = count; }
@@ -34,7 +34,7 @@ class Channels {
   base::Result<std::uint16_t> assign(AttemptId attempt, NetworkPlace place);
   // It has this one already, from before a restart.
   void claim(AttemptId attempt, NetworkPlace place, std::uint16_t channel);
-  // Unknown: nothing happens.
+  // Nothing happens if the attempt has no channel.
   void release(AttemptId attempt);
 
   // Attempts with the same channel on a common node.

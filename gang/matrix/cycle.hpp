@@ -15,7 +15,7 @@ using base::TimePoint;
 
 // Repeated from `start` until another cycle takes over. Without rows nothing runs.
 struct Cycle {
-  std::uint64_t serial = 0;          // tells cycles apart
+  std::uint64_t serial = 0;          // distinguishes cycles
   TimePoint start{};                 // phase 0
   Duration quantum{1};               // of each slice
   std::vector<RowId> rows;           // in the order of the matrix

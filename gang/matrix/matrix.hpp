@@ -1,6 +1,6 @@
 #pragma once
 // The Ousterhout matrix: which cores are taken in which row. A row is a slot, a column a core,
-// columns grouped by node. It knows of jobs only where they are.
+// columns grouped by node. Of jobs it knows only their places.
 
 #include "base/ids.hpp"
 
@@ -24,7 +24,7 @@ struct Footprint {
   friend bool operator==(const Footprint&, const Footprint&) = default;
 };
 
-// The taken cores of one row, a bit a core.
+// The taken cores of one row, one bit per core.
 class CoreMap {
  public:
   explicit CoreMap(std::size_t words = 0) : words_(words) {}
@@ -46,8 +46,8 @@ class Matrix {
   NodeIndex add_node();  // with no cores yet
   // Makes room for a node to have up to `cores`, nothing is placed on it.
   void reserve(NodeIndex node, std::uint32_t cores);
-  // False: not now, because jobs are placed on the node and its columns cannot be laid anew, or
-  // it would shrink.
+  // False: not now, because jobs are placed on the node and its bits cannot move, or it would
+  // shrink.
   bool set_cores(NodeIndex node, std::uint32_t cores);
 
   [[nodiscard]] std::uint32_t cores(NodeIndex node) const { return columns_[node].cores; }

@@ -30,7 +30,7 @@ std::uint64_t room(const std::vector<Candidate>& nodes) {
   return sum;
 }
 
-// Spreads the tasks evenly: no node has more than another that could still take one.
+// Spreads the tasks evenly: no node has two more than another that could still take one.
 Choice distribute(std::uint32_t tasks, std::vector<Candidate>& nodes) {
   std::sort(nodes.begin(), nodes.end(),
             [](const Candidate& a, const Candidate& b) { return a.node < b.node; });
@@ -62,7 +62,7 @@ Choice distribute(std::uint32_t tasks, std::vector<Candidate>& nodes) {
   return choice;
 }
 
-// Keeps the nodes of a job that said how many.
+// Keeps the requested number of nodes.
 bool keep_exactly(const Shape& shape, std::vector<Candidate>& nodes) {
   if (nodes.size() < shape.nodes) return false;
   const std::uint32_t even = divide_up(shape.tasks, shape.nodes);
@@ -113,7 +113,7 @@ Shape widened(const Shape& shape, const std::vector<Candidate>& nodes) {
   return wide;
 }
 
-// Fills in a shape that says how many nodes at most.
+// Fills in a shape with an upper limit of nodes.
 base::Status open_range(const base::ResourceRequest& r, Shape& s) {
   if (r.most_nodes == 0) return {};
   s.nodes = std::max(1U, s.nodes);

@@ -1,6 +1,6 @@
 #pragma once
-// From a request to numbers, and from room on nodes to a distribution of tasks. No matrix here: a
-// candidate is a node and how many tasks it could take.
+// From a request to numbers, and from room on nodes to a distribution of tasks. It needs no matrix:
+// a candidate is a node with the number of tasks that it could take.
 
 #include "base/model/model.hpp"
 #include "base/result.hpp"
@@ -31,7 +31,7 @@ struct Shape {
 // Errors (Malformed, TooLarge): one line for the user, e.g. fewer tasks than nodes.
 base::Result<Shape> shape_of(const base::ResourceRequest& request);
 
-// What a node with so many free cores takes of it, whatever else there is: 0 ...
+// The tasks of it that a node with this many free cores takes, by cores alone: 0 ...
 // limits::kMaxTasksPerNode.
 std::uint32_t tasks_on_cores(const Shape& shape, std::uint32_t cores);
 
@@ -44,11 +44,11 @@ std::uint32_t tasks_per_core_of(std::span<const std::uint32_t> tasks_on_node,
                                 std::span<const std::vector<std::uint32_t>> cores,
                                 std::uint32_t cpus_per_task);
 
-// The same, content with the least.
+// The same without its range: only the least that it needs.
 Shape at_least(const Shape& shape);
 
 // True if any room that holds `larger` also holds `smaller`: when `smaller` found no place,
-// `larger` need not look.
+// `larger` finds none.
 bool needs_no_less(const Shape& larger, const Shape& smaller);
 
 struct Candidate {

@@ -110,7 +110,7 @@ TEST(Shape, ChoosesTheLeastLoadedThenTheLowestAndSpreadsEvenly) {
 }
 
 // A restarted head reads from the cores how many shared them.
-TEST(Shape, CoresTellHowManyTasksShareThem) {
+TEST(Shape, CoresShowHowManyTasksShareThem) {
   for (std::uint32_t per_core = 1; per_core <= 9; ++per_core) {
     for (std::uint32_t tasks = 1; tasks <= 40; ++tasks) {
       Shape shape{0, tasks};

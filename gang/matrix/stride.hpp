@@ -28,13 +28,13 @@ std::vector<std::uint32_t> slices_per_cycle(const std::vector<WeightedRow>& rows
 // the lower index goes first.
 std::vector<std::uint32_t> interleave(const std::vector<std::uint32_t>& slices);
 
-// The passes. They survive a change of rows, so whoever waits longest goes first however often
-// rows come and go.
+// The passes. They survive a change of rows, so the row that has waited longest goes first however
+// often rows come and go.
 class Stride {
  public:
-  // Sets who takes part. A row that is new starts at the least pass and goes first on ties, but not
-  // right after another new row's first slice: else a stream of short jobs would keep all others
-  // waiting.
+  // Sets the rows that take turns. A new row starts at the least pass and goes first on ties, but
+  // not right after another new row's first slice: else a stream of short jobs would keep all
+  // others waiting.
   void set_rows(const std::vector<WeightedRow>& rows);
   // The row of this index (in the last set_rows) had a slice.
   void ran(std::size_t index);

@@ -1,7 +1,7 @@
 // A sample's offset is wrong by at most half its round trip, however the delay was split between
 // the two ways. So the bound of each sample is known, it grows only with the oscillators' drift,
 // and the sample with the least bound is the best. That the bounds are hard also shows a clock that
-// was stepped: two intervals that do not meet cannot both be right.
+// was stepped: two disjoint intervals cannot both be right.
 //
 // The drift comes from the best samples of windows far apart. It is used only when the round trips
 // leave less doubt about it than kDriftDoubt; it keeps the estimate good between samples, while the

@@ -70,7 +70,7 @@ class ClockFilter {
   std::deque<Point> history_;  // the best of each full window, oldest first: for the drift
   std::size_t since_history_ = 0;
   std::optional<Point> best_;
-  double drift_ = 0;  // cluster seconds a node second, minus 1
+  double drift_ = 0;  // cluster seconds per node second, minus 1
   bool restart_ = false;
   bool is_same_ = false;
   bool suspicious_ = false;  // the last sample contradicted the estimate

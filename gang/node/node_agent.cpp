@@ -1,5 +1,5 @@
 // Every message and report becomes an event of one attempt; attempt_phase.hpp says what follows.
-// Repeated messages repeat their answer, so a head that lost its memory or its link may ask again.
+// Repeated messages repeat their answer, so a head that restarted or lost its link may ask again.
 //
 // Time: a timetable is followed at cluster times. When the clock estimate moves by more than
 // replan_above, the same timetable is turned into a plan again. A timetable of an earlier
@@ -204,7 +204,7 @@ NodeActions NodeAgent::end_attempt(AttemptId id, std::string reason, TimePoint) 
   return out;
 }
 
-// ---- what shepherds tell ----------------------------------------------------------------------
+// ---- what shepherds report --------------------------------------------------------------------
 
 NodeActions NodeAgent::on_shepherd(AttemptId id, const ShepherdEvent& event, TimePoint now) {
   NodeActions out;
@@ -237,7 +237,7 @@ NodeActions NodeAgent::on_shepherd(AttemptId id, const ShepherdEvent& event, Tim
                    if (step(id, AttemptEvent::Done)) finish(id, out);
                  },
                  [&](const ShepherdGone&) {
-                   if (attempt.phase == Phase::Exited) return;  // after its end: as it should be
+                   if (attempt.phase == Phase::Exited) return;  // the usual end
                    out.push_back(KillAttempt{id});
                    if (attempt.phase == Phase::Preparing && !attempt.killed) {
                      return refuse(id, kExitError, "the shepherd died before it was ready", out);
@@ -281,11 +281,11 @@ void NodeAgent::task_ended(Attempt& attempt, const base::TaskExit& exit, NodeAct
     ++unexpected_count_;
     return;
   }
-  // Of tasks that were killed only the Exited tells, after its reason.
+  // Tasks that were killed are reported with Exited only, after its reason.
   if (!attempt.killed) say(base::TaskEnded{attempt.placed.attempt, exit}, out);
 }
 
-// The attempt has just become Exited. Tasks that were started but whose end nobody saw were killed.
+// The attempt has just become Exited. Tasks that were started and whose end is unknown were killed.
 void NodeAgent::finish(AttemptId id, NodeActions& out) {
   Attempt& attempt = attempts_[id];
   const bool ran = attempt.started || !attempt.exits.empty();
@@ -332,7 +332,7 @@ NodeActions NodeAgent::on_activity(AttemptId id, const base::Activity& activity,
   NodeActions out;
   const auto found = attempts_.find(id);
   if (found == attempts_.end()) return out;
-  // Before it runs nobody asks; repeat_activities() tells then.
+  // Before it runs this is not reported; repeat_activities() does so then.
   if (std::exchange(found->second.activity, activity) == activity) return out;
   if (found->second.phase == Phase::Running) say(base::ActivityChanged{id, activity}, out);
   return out;

@@ -1,6 +1,6 @@
-// A node's brain: which attempts it has, in which phase, and the plan its switcher follows. Pure,
-// like Cluster. `now` is the node's own monotonic clock; timetables come in cluster time and are
-// turned into the node's time with the clock filter.
+// A node's part of the scheduler: which attempts it has, in which phase, and the plan that its
+// switcher follows. Pure, like Cluster. `now` is the node's own monotonic clock; timetables come in
+// cluster time and are turned into the node's time with the clock filter.
 #pragma once
 
 #include "base/model/model.hpp"
@@ -50,7 +50,7 @@ struct SendToHead {
   base::NodeToHead message;
 };
 
-// The attempt's gang has met: whoever waits for that at the node goes on.
+// The attempt's gang has met: it goes on, on this node too.
 struct EndMeeting {
   base::MetAll met;
 };
@@ -59,7 +59,7 @@ using NodeAction = std::variant<LaunchShepherd, TellShepherdStart, TellShepherdS
                                 RemoveAttempt, FollowPlan, SendToHead, EndMeeting>;
 using NodeActions = std::vector<NodeAction>;
 
-// ---- what the shepherd of an attempt tells -------------------------------------------------
+// ---- what the shepherd of an attempt reports -----------------------------------------------
 
 struct ShepherdReady {};
 
@@ -99,8 +99,8 @@ class NodeAgent {
  public:
   explicit NodeAgent(NodeAgentConfig config);
 
-  // The link to the head. on_connected answers NodeHello with all attempts, then what could not be
-  // said meanwhile; on loss the plan is followed on, reports wait for the next hello.
+  // The link to the head. on_connected answers NodeHello with all attempts, then the reports that
+  // had to wait; without a link the plan is still followed, and reports wait for the next hello.
   NodeActions on_connected(TimePoint now);
   NodeActions on_disconnected(TimePoint now);
   // A timetable that comes before the first clock sample waits for it. One with an epoch that is
@@ -115,21 +115,21 @@ class NodeAgent {
   NodeActions on_shepherd(AttemptId attempt, const ShepherdEvent& event, TimePoint now);
   // A shepherd found after a restart of the daemon (before the first on_connected). If its tasks
   // run they go on unfrozen until the head sends a timetable; if they were not started yet, its
-  // cgroup is frozen again, as at its birth. One that was told to start may still be forking: only
-  // if it `has_begun` the head is told so, else ShepherdStarted follows.
+  // cgroup is frozen again, as at its birth. One that was started may still be forking: only if it
+  // `has_begun` that is reported, else ShepherdStarted follows.
   NodeActions adopt(const base::PlacedTasks& placed, const base::AttemptReport& report,
                     bool has_begun, TimePoint now);
   // The daemon ended the attempt for a reason of its own (memory limit): killed, reason reported.
   NodeActions end_attempt(AttemptId attempt, std::string reason, TimePoint now);
 
-  // What the daemon sees of an attempt's tasks; told to the head if it is news.
+  // What the daemon sees of an attempt's tasks; a change is reported to the head.
   NodeActions on_activity(AttemptId attempt, const base::Activity& activity, TimePoint now);
-  // Now and then, about once a second: says again what the head seems not to know, for the
-  // timetable does not follow from it.
+  // To be called about once a second: repeats reports that the head seems not to have, because its
+  // timetable does not reflect them.
   NodeActions repeat_activities(TimePoint now);
 
-  // Barrier mode: the node has brought the attempt to a meeting. Said once: who loses the link then
-  // keeps its gang waiting for a slice.
+  // Barrier mode: the node has brought the attempt to a meeting. Reported once: a node that loses
+  // the link then keeps its gang waiting for a slice.
   NodeActions on_meeting(const base::MeetingReached& reached);
 
   // Ascending by attempt.
@@ -142,7 +142,7 @@ class NodeAgent {
 
   [[nodiscard]] std::uint64_t late_count() const { return late_count_; }
 
-  // Messages and reports that make no sense in the attempt's phase.
+  // Messages and reports that are not listed for the attempt's phase.
   [[nodiscard]] std::uint64_t unexpected_count() const { return unexpected_count_; }
 
  private:

@@ -103,7 +103,7 @@ TEST(NodeAgent, RefusalLeavesNothing) {
   EXPECT_TRUE(a.agent.attempts().empty());
 }
 
-TEST(NodeAgent, TellsInClusterTimeWhenTasksEnded) {
+TEST(NodeAgent, ReportsInClusterTimeWhenTasksEnded) {
   Agent a;
   a.run();
   a.synchronise(1000s);
@@ -113,7 +113,7 @@ TEST(NodeAgent, TellsInClusterTimeWhenTasksEnded) {
   EXPECT_EQ(said<base::AbortRequested>(abort).at(0).asked, kNow - 2ms + 1000s);
 }
 
-TEST(NodeAgent, TellsNoTimeThatCannotBeCompared) {
+TEST(NodeAgent, ReportsNoTimeThatCannotBeCompared) {
   constexpr base::TimePoint kNever{};
   Agent a;
   a.run();
@@ -134,7 +134,7 @@ TEST(NodeAgent, ADeadShepherdsTasksCountAsKilled) {
   EXPECT_EQ(exited.exits, (std::vector<base::TaskExit>{{Rank{2}, 0, 9}, {Rank{3}, 0, 9}}));
 }
 
-TEST(NodeAgent, WhatCouldNotBeSaidFollowsTheNextHello) {
+TEST(NodeAgent, DelayedReportsFollowTheNextHello) {
   Agent a;
   a.run();
   a.agent.on_disconnected(kNow);
@@ -197,7 +197,7 @@ TEST(NodeAgent, PlansAnewOnlyWhenTheClockMovedEnough) {
   EXPECT_EQ(b.agent.plan().start, kNow + 1s - 70us);
 }
 
-TEST(NodeAgent, TellsActivityOnceAndAgainAfterANewConnection) {
+TEST(NodeAgent, ReportsActivityOncePerConnection) {
   Agent a;
   a.run();
   const base::Activity idle{.idle = true, .sent = 3, .received = 3};
@@ -231,7 +231,7 @@ TEST(NodeAgent, RepeatsActivityUntilTheTimetableFollowsFromIt) {
 }
 
 // The watch begins when the attempt is made ready, and says what it sees once.
-TEST(NodeAgent, TellsWhatWasSeenBeforeItRan) {
+TEST(NodeAgent, ReportsActivitySeenBeforeItRan) {
   Agent a;
   a.prepare();
   a.synchronise();
@@ -243,19 +243,19 @@ TEST(NodeAgent, TellsWhatWasSeenBeforeItRan) {
   EXPECT_EQ(said<base::ActivityChanged>(a.agent.repeat_activities(kNow)).size(), 1U);
 }
 
-TEST(NodeAgent, WhoIsAdoptedWhileItForksHasNotBegun) {
+TEST(NodeAgent, AnAttemptAdoptedWhileItForksHasNotBegun) {
   for (const bool has_begun : {false, true}) {
     NodeAgent agent{{{"node01", 2, base::Bytes{}}}};
     agent.adopt(placed(), {kJob, base::AttemptPhase::Running, {}, {}}, has_begun, kNow);
     agent.on_connected(kNow);
     const auto answer = agent.on_head(base::StartTasks{kJob}, kNow);
-    EXPECT_EQ(count<TellShepherdStart>(answer), 0U) << "it was told before";
+    EXPECT_EQ(count<TellShepherdStart>(answer), 0U) << "it was started before";
     EXPECT_EQ(said<base::Started>(answer).size(), has_begun ? 1U : 0U);
     EXPECT_EQ(said<base::Started>(agent.on_shepherd(kJob, ShepherdStarted{}, kNow)).size(), 1U);
   }
 }
 
-TEST(NodeAgent, SenselessMessagesAreCountedAndHarmless) {
+TEST(NodeAgent, UnexpectedMessagesAreCountedAndHarmless) {
   Agent a;
   auto bad = placed();
   bad.node_index = 7;

@@ -1,5 +1,5 @@
 #pragma once
-// A timetable in a node's own time: what the switcher thread follows without asking anyone.
+// A timetable in a node's own time: the switcher thread follows it without further input.
 
 #include "base/model/model.hpp"
 

@@ -268,7 +268,7 @@ bool Placer::comes_before_promise(const Job& job) const {
   return !promise_ || job.wait < promise_->wait;
 }
 
-// Promises the places that will be free soonest, as far as one can tell: few jobs to wait for. If
+// Promises the places that will be free soonest, as far as is known: few jobs to wait for. If
 // the nodes that are up could not hold the job at all, nothing is promised.
 void Placer::promise_to(const Job& job) {
   if (job.overlay()) return;

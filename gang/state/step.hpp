@@ -22,14 +22,14 @@ using base::UserId;
 // ---- actions: carried out by the shell, in order
 // A JobChanged that comes before messages to nodes must be on disk before those are sent: a head
 // that restarts must know of every attempt that may run (Launching) and of every attempt that was
-// told to start (Running).
+// sent StartTasks (Running).
 
 struct SendToNode {
   NodeId node{0};
   base::HeadToNode message;  // PrepareTasks has an empty spec: the shell fills it in
 };
 
-struct JobChanged {  // state, reason, placement or exit code changed: persist, tell watchers
+struct JobChanged {  // state, reason, placement or exit code changed: persist, inform watchers
   JobId job{0};
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 // One node's connection to the head, in memory: a reliable stream each way that delays, stalls, is
 // cut, and is kept apart by a partition. Messages are never lost or reordered within a connection;
-// what is under way when it is cut is gone.
+// messages in flight when it is cut are lost.
 
 #include "base/model/model.hpp"
 #include "gang/node/clock_filter.hpp"
@@ -62,7 +62,7 @@ class Link {
     });
   }
 
-  // A side that went away itself is told nothing.
+  // A side that went away itself does not notice.
   void cut_silently_at_head() {
     head_side_ = false;
     cut();
@@ -79,7 +79,7 @@ class Link {
     lose_node_side();
   }
 
-  // What the head and the node said may have come too late until then.
+  // Until then messages of the head and the node may have arrived late.
   [[nodiscard]] TimePoint late_until() const { return late_until_; }
 
   void stall(Duration time) { stalled_until_ = events_.now() + time; }

@@ -1,4 +1,4 @@
-// What must hold, whatever happens.
+// Invariants: what must hold after every event.
 #include "tests/sim/world.hpp"
 
 #include <fmt/format.h>
@@ -57,7 +57,7 @@ void World::check_node(std::size_t index) {
 
 namespace {
 
-// Of a gang of thousands a few nodes bear witness, or each of its switches would cost its square.
+// Of a gang of thousands only some nodes are compared, or its switches would cost its square.
 constexpr std::size_t kWitnesses = 64;
 
 std::vector<base::NodeId> witnesses_of(const std::vector<base::NodeId>& nodes) {
@@ -70,9 +70,9 @@ std::vector<base::NodeId> witnesses_of(const std::vector<base::NodeId>& nodes) {
 }  // namespace
 
 // The ranks of a gang run at the same time on all nodes, up to what clocks and switchers allow.
-// Asked only while all its nodes have followed timely plans over links that held.
+// Checked only while all its nodes have followed timely plans over links that held.
 void World::check_gang(base::AttemptId attempt, base::NodeId changed) {
-  if (options_.barriers) return;  // they go when the word that all have met comes
+  if (options_.barriers) return;  // they go when MetAll comes
   const auto job = disk_.find(base::job_of(attempt));
   if (job == disk_.end() || job->second.view.attempt != attempt) return;
   const std::vector<base::NodeId> nodes = witnesses_of(job->second.view.nodes);
@@ -139,8 +139,8 @@ void World::count_idle() {
   seen_.early_yields += counters.early_yields;
 }
 
-// Who works is in the timetable, and who sleeps long is not, if somebody wants its cores: within
-// some cycles, in calm weather.
+// A job that works is in the timetable, and one that sleeps long is not if another job wants its
+// cores: within some cycles, without faults.
 void World::check_idle(JobId job) {
   const auto view = head_->job(job, head_now());
   if (!view || view->state != JobState::Running || view->request.overlay) return;
@@ -167,8 +167,8 @@ void World::check_idle(JobId job) {
   }
 }
 
-// Who is accepted and has its place begins on all its nodes or ends with a reason: within the time
-// that answers may take, and where none of its nodes hangs at once. In calm weather.
+// A placed job begins on all its nodes or ends with a reason, within the time that answers may
+// take; at once where none of its nodes hangs. Without faults.
 void World::check_launch(JobId job) {
   const auto view = head_->job(job, head_now());
   if (!view) return;
@@ -198,7 +198,7 @@ void World::check_launch(JobId job) {
     hangs_from_.erase(job);
     return;
   }
-  // Who lost its node or head meanwhile was asked again: so from the first look on.
+  // A job that lost its node or head was asked again: so it counts from the first check on.
   const Duration from = hangs_from_.emplace(job, view->scheduled).first->second;
   if (view->scheduled - from > limit + quantum_ * slots_) {
     broken(fmt::format("job {} hangs on one of its nodes and goes on", job));
@@ -228,7 +228,7 @@ bool is_busy_high(const gang::JobView& view, bool idle_detection) {
 }  // namespace
 
 // Beside a busy job of queue high no job of the other queues has slices on its cores: within some
-// slices, in calm weather.
+// slices, without faults.
 void World::check_high(JobId job) {
   const auto view = head_->job(job, head_now());
   if (!view || view->request.queue == base::Queue::High || view->request.overlay) return;

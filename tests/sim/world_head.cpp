@@ -114,7 +114,7 @@ void World::head_does(const gang::Actions& actions) {
 }
 
 void World::head_does(const base::Result<gang::Actions>& actions) {
-  if (actions) head_does(*actions);  // a user may ask for what is not possible now
+  if (actions) head_does(*actions);  // a refused request is allowed
 }
 
 void World::head_arm() {
