@@ -45,8 +45,7 @@ inline constexpr std::int32_t kMaxPriority = 1'000'000;  // two of them added ar
 
 // --- Frames between daemons and clients ---
 inline constexpr std::size_t kMaxFrameBytes = 8 * kMiB;
-inline constexpr std::size_t kMaxSmallFrameBytes = 64 * kKiB;  // before and without authentication
-inline constexpr std::size_t kMaxMessageDepth = 32;            // nesting of a message
+inline constexpr std::size_t kMaxMessageDepth = 32;  // nesting of a message
 static_assert(kMaxArgumentBytes + kMaxEnvironmentBytes + kMiB <= kMaxFrameBytes,
               "the largest submission that is allowed fits into one frame");
 static_assert(kMaxHostlistBytes < kMaxFrameBytes, "a list of all nodes fits into a frame");
@@ -67,17 +66,15 @@ static_assert(kMaxSlots <= kMaxSegmentsPerCycle, "a cycle has at least one segme
 
 // A new timetable starts this long after it is sent, or at the next boundary after that.
 inline constexpr nanoseconds kMinTimetableLead = milliseconds(5);
-// Nothing stays frozen without a living node daemon: max(two quanta, this) after its last sign of
-// life the launcher thaws everything.
+// The launcher thaws everything max(two quanta, this) after the last sign of life of the node
+// daemon.
 inline constexpr nanoseconds kMinThawLease = seconds(1);
 inline constexpr std::uint32_t kThawLeaseQuanta = 2;
-// A clock whose error bound is above this is reported, and the bound still widens the guard.
-inline constexpr nanoseconds kClockErrorWarning = milliseconds(2);
 
 // --- Liveness: a node sends a heartbeat each period ---
-// The longest of which two still fit before a node is given up (docs/adr/0056).
+// The longest period of which two fit before a node is given up (docs/adr/0056).
 inline constexpr nanoseconds kHeartbeatPeriod = milliseconds(1'400);
-// ... and while somebody watches its samples, which travel in the same wake-up.
+// The period while a viewer watches its samples, which are sent at the same wake-up.
 inline constexpr nanoseconds kWatchedHeartbeatPeriod = seconds(1);
 inline constexpr nanoseconds kSuspectAfter = milliseconds(2'400);
 inline constexpr nanoseconds kDeadAfter = seconds(3);
@@ -92,7 +89,6 @@ static_assert(kMinThawLease < kDeadAfter, "a node's jobs run again before they a
 inline constexpr nanoseconds kHandshakeDeadline = seconds(5);  // connect to authenticated
 inline constexpr nanoseconds kHeaderDeadline = seconds(5);     // first to last byte of a header
 inline constexpr nanoseconds kFrameDeadline = seconds(30);     // header to end of frame
-inline constexpr nanoseconds kWriteDeadline = seconds(30);     // a peer takes no byte for so long
 inline constexpr nanoseconds kRequestDeadline = seconds(30);   // a client waits for an answer
 inline constexpr nanoseconds kLaunchDeadline = seconds(30);    // prepare and start on all nodes
 inline constexpr nanoseconds kKillGrace = seconds(5);          // SIGTERM to kill
@@ -111,7 +107,6 @@ inline constexpr std::size_t kMaxLogins = 256;  // commands that one node daemon
 inline constexpr std::size_t kMaxLoginsPerUser = 64;
 inline constexpr std::size_t kMaxUnauthenticated = 1'024;  // half-open, oldest closed first
 inline constexpr std::size_t kReservedDescriptors = 32;    // for killing jobs when all are used
-inline constexpr std::size_t kMaxPeerQueueFrames = 4'096;  // to one node
 inline constexpr std::size_t kMaxPeerQueueBytes = 64 * kMiB;
 inline constexpr std::size_t kMaxClientQueueBytes = 16 * kMiB;
 inline constexpr std::size_t kIoWindowBytes = 256 * kKiB;  // unacknowledged output of a stream
@@ -119,7 +114,6 @@ inline constexpr std::size_t kIoChunkBytes = 32 * kKiB;
 inline constexpr std::size_t kMaxGroupCommit = 1'024;  // submissions in one transaction
 inline constexpr std::size_t kTraceRingEntries = 65'536;
 static_assert(kIoChunkBytes * 2 <= kIoWindowBytes, "a stream can always have two chunks under way");
-static_assert(kIoChunkBytes < kMaxSmallFrameBytes, "output travels in small frames");
 static_assert(kMaxFrameBytes <= kMaxClientQueueBytes && kMaxFrameBytes <= kMaxPeerQueueBytes,
               "the largest frame can be queued");
 static_assert(kMaxConnectionsPerUser < kMaxConnections, "one user cannot lock out the others");

@@ -5,7 +5,7 @@
 //   score_generate_table DESCRIPTOR_SET FRAMES_INC
 //
 // It refuses what would leave a hole: a message that opens a frame without an annotation, two
-// frames of one number, a frame that nobody may send. A top-level message opens a frame unless
+// frames of one number, a frame without permitted senders. A top-level message opens a frame unless
 // another message has it as a field.
 
 #include "proto/options.pb.h"
@@ -75,7 +75,7 @@ std::map<std::uint32_t, FrameMessage> collect_frames(const pb::FileDescriptorSet
         continue;
       }
       FrameMessage frame{message.name(), message.options().GetExtension(score::wire::frame)};
-      if (frame.rule.allow().empty()) refuse(frame.name + ": nobody may send it (empty allow)");
+      if (frame.rule.allow().empty()) refuse(frame.name + ": no role may send it (empty allow)");
       if (frame.rule.type() == 0 || frame.rule.type() > 0xffff) {
         refuse(frame.name + ": type must be 1 ... 65535");
       }

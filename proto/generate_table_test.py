@@ -18,8 +18,8 @@ CASES = [  # (name, messages, what the error must say; None: it is accepted)
     ('used as a field', GOOD + 'message P { uint32 y = 1; }\n'
      'message B { option (frame) = { type: 2 max_bytes: 8 allow: [NODE] }; P p = 1; }\n', None),
     ('no annotation', GOOD + 'message B { uint32 x = 1; }\n', 'B opens a frame but has no'),
-    ('nobody may send', 'message A { option (frame) = { type: 1 max_bytes: 8 }; }\n',
-     'nobody may send it'),
+    ('no sender', 'message A { option (frame) = { type: 1 max_bytes: 8 }; }\n',
+     'no role may send it'),
     ('number twice', GOOD + 'message B { option (frame) = { type: 1 max_bytes: 8 allow: [NODE] }; }\n',
      'have the same type 1'),
     ('number 0', 'message A { option (frame) = { type: 0 max_bytes: 8 allow: [NODE] }; }\n',

@@ -35,8 +35,8 @@ class SteadyClock final : public Clock {
   asio::awaitable<void> sleep_until(TimePoint time) override;
 };
 
-// A clock that moves when told. Sleepers wake in order of time, then in order of arrival, each
-// seeing its own time as now(); between two of them everything that is ready to run has run. Only
+// A clock that only the program moves. Sleepers wake in order of time, then of arrival, each seeing
+// its own time as now(); between two of them everything that is ready to run has run. Only
 // for programs whose I/O completes without waiting for the kernel (memory transports, not sockets).
 class SimClock final : public Clock {
  public:
@@ -48,14 +48,14 @@ class SimClock final : public Clock {
 
   asio::awaitable<void> sleep_until(TimePoint time) override;
 
-  // Runs what is ready, then moves time sleeper by sleeper up to `time`, running all they cause.
+  // Runs all ready handlers, then moves time from sleeper to sleeper up to `time`, running each.
   // Not from inside a task of the io_context.
   void run_until(TimePoint time);
 
   void run_for(Duration duration) { run_until(now_ + duration); }
 
-  // Runs what is ready; if anybody sleeps, moves to the next wake-up and runs that. False: nobody
-  // slept.
+  // Runs all ready handlers; if there is a sleeper, moves to the next wake-up and runs it. False:
+  // no sleeper.
   bool run_next();
 
   [[nodiscard]] std::size_t sleeper_count() const { return sleepers_.size(); }

@@ -1,5 +1,5 @@
 #pragma once
-// A limit on how often something may happen: `rate` times a second in the long run, `burst` at
+// A limit on how often something may happen: `rate` times per second in the long run, `burst` at
 // once.
 
 #include "base/time.hpp"
@@ -13,7 +13,7 @@ namespace score::inline base {
 // Pure: time is an argument and may stand still, but must not go back (then nothing is refilled).
 class TokenBucket {
  public:
-  // rate > 0 tokens a second; burst >= 1. Starts full.
+  // rate > 0 tokens per second; burst >= 1. Starts full.
   constexpr TokenBucket(double rate, double burst) : rate_(rate), burst_(burst), tokens_(burst) {}
 
   // Takes `count` tokens if they are there. A refusal takes none and is counted.
@@ -27,8 +27,8 @@ class TokenBucket {
     return true;
   }
 
-  // Takes `count` tokens in any case; what is not there yet is owed. When they will be there:
-  // nobody who waits until then, in the order of the calls, exceeds the rate.
+  // Takes `count` tokens in any case and owes the missing ones. Returns when they will be there:
+  // callers that wait until then, in the order of the calls, do not exceed the rate.
   TimePoint reserve(TimePoint now, double count = 1) {
     refill(now);
     tokens_ -= count;

@@ -37,7 +37,7 @@ TEST(TokenBucket, TellsWhoReservesWhenItIsTheirTurn) {
   EXPECT_EQ(bucket.reserve(start), start);
   EXPECT_EQ(bucket.reserve(start), start + 100ms);
   EXPECT_EQ(bucket.reserve(start), start + 200ms);
-  EXPECT_FALSE(bucket.try_take(start + 200ms)) << "what came in belongs to who waited";
+  EXPECT_FALSE(bucket.try_take(start + 200ms)) << "the refill belongs to the caller that waited";
   EXPECT_EQ(bucket.reserve(start + 1s), start + 1s);
 }
 

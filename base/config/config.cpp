@@ -41,7 +41,7 @@ void mark_read(const ConfigNode& node) {
   for (const auto& [key, member] : *table) mark_read(member);
 }
 
-// The first member that nobody read, if it stands before `first`.
+// The first member that was not read, if it stands before `first`.
 void find_unread(const ConfigNode& node, const std::string& path,
                  std::optional<detail::Problem>& first) {
   if (const auto* array = std::get_if<ConfigArray>(&node.value)) {

@@ -9,7 +9,7 @@
 //   Mode::Barrier}}); return file->finish();
 //
 // A key that is absent leaves the default. Problems are gathered while reading; finish() gives the
-// first by line: wrong type, out of range, refused by the caller, or a key that nobody read. Its
+// first by line: wrong type, out of range, refused by the caller, or a key that was not read. Its
 // context is the line for people: "scored.toml:12: quantum: 0s is below 1ms".
 
 #include "base/result.hpp"
@@ -34,8 +34,8 @@ struct ConfigNode;
 struct ConfigState;
 }  // namespace detail
 
-// A table of the file, or an absent one, from which every read leaves the default. A reader's name
-// for a key that the file need not have. Valid while its ConfigFile lives.
+// A table of the file, or an absent one, from which every read leaves the default. Reading a key
+// that the file lacks leaves its default. Valid while its ConfigFile lives.
 class ConfigSection {
  public:
   [[nodiscard]] bool has(std::string_view key) const;
@@ -89,7 +89,7 @@ class ConfigSection {
   [[nodiscard]] std::vector<std::pair<std::string, ConfigSection>> named_sections(
       std::string_view key);
 
-  // The key, and all below it, is another reader's: each role of a daemon reads its own section of
+  // Another reader reads this key and all below it: each role of a daemon reads its own section of
   // one file.
   void ignore(std::string_view key);
 
@@ -126,7 +126,7 @@ class ConfigFile {
 
   [[nodiscard]] ConfigSection root();
 
-  // The first problem by line, keys that nobody read included. Errors: Malformed.
+  // The first problem by line, keys that were not read included. Errors: Malformed.
   [[nodiscard]] Status finish() const;
 
  private:

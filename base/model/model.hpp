@@ -50,7 +50,7 @@ struct ResourceRequest {
   Duration wall_limit{0};       // counts from the start of the tasks; 0: none
   bool overlay = false;         // parallel shell: takes no cores, is in no segment, never frozen
   Distribution distribution = Distribution::Block;  // of ranks; says nothing about where tasks go
-  bool kill_deadlock = false;  // end it when all of it waits for messages that nobody can send
+  bool kill_deadlock = false;  // end it when all its tasks wait for messages that none can send
   Requeue requeue = Requeue::Default;
   std::uint32_t most_nodes = 0;  // as many as there is room for, at least `nodes`; 0: `nodes`
   bool own_cores = false;        // refuse it rather than let its tasks share cores
@@ -61,7 +61,7 @@ struct ResourceRequest {
 enum class JobState : std::uint8_t {
   Pending,     // accepted and on disk; waits for cores, memory or release
   Launching,   // placed; its nodes check and prepare; no task runs yet
-  Running,     // every node was told to start
+  Running,     // the start was sent to every node
   Suspended,   // off the timetable by request; keeps its place and memory
   Completing,  // end decided; nodes are killing and reporting
   // final states, exactly one of them is ever reached:
@@ -83,7 +83,7 @@ struct TaskExit {
   std::int32_t code = 0;    // exit status 0 ... 255 if signal == 0
   std::int32_t signal = 0;  // terminating signal, else 0
   TimePoint ended{};        // when its shepherd saw it; at the head cluster time; 0: not known
-  bool was_ending = false;  // already when its node was told to kill it
+  bool was_ending = false;  // already before its node was asked to kill it
 
   friend bool operator==(const TaskExit&, const TaskExit&) = default;
 };

@@ -64,7 +64,7 @@ Result<std::string> read_proc(const char* path) {
 
 Status remove_tree(const std::string& path, int depth) {
   if (depth > kMaxTreeDepth) return fail(Errc::TooLarge, "depth of {}", path);
-  std::error_code error;  // of the listing: rmdir below tells whether it matters
+  std::error_code error;  // of the listing: rmdir below shows whether it matters
   for (std::filesystem::directory_iterator entry(path, error), end; !error && entry != end;
        entry.increment(error)) {
     std::error_code ignored;

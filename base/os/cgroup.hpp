@@ -55,7 +55,7 @@ class Cgroup {
   // Name of the directory below: "tasks" gives path()/tasks.
   [[nodiscard]] std::string child_path(std::string_view name) const;
 
-  // One write(2) of one byte: the kernel stops or goes on asynchronously; events() tells when all
+  // One write(2) of one byte: the kernel stops or goes on asynchronously; events() shows when all
   // have stopped. Freezing what is frozen is harmless. Callable from the switcher's real-time
   // thread: allocates nothing if it succeeds.
   [[nodiscard]] Status freeze(bool on);

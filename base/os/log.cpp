@@ -76,7 +76,7 @@ void log_line(LogLevel level, std::string_view line) {
   if (decoration().time) out += time_text(wall_now());
   out += line.substr(0, limits::kMaxLogLineBytes - out.size() - 1);
   out += '\n';
-  // Nobody to tell if it fails.
+  // A failure cannot be reported anywhere.
   [[maybe_unused]] const auto written = write(STDERR_FILENO, out.data(), out.size());
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 // The directory of a PMIx server's files. It lies where all users' temporary files do, so it has a
-// lock for as long as whoever made it lives: one whose lock is free was left by a process that was
+// lock as long as its maker lives: one whose lock is free was left by a process that was
 // killed, and goes with the next that is made, or with the virtual cluster it was of.
 
 #include "base/os/fd.hpp"
@@ -37,7 +37,7 @@ class PmixDirectory {
   UniqueFd lock_;  // flock of the directory itself
 };
 
-// Removes those of this process's user that nobody has locked; gives how many. Links are not
+// Removes those of this process's user that are not locked; gives how many. Links are not
 // followed.
 int remove_abandoned_pmix_directories();
 int remove_abandoned_pmix_directories_in(const std::string& parent);

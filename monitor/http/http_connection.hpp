@@ -1,5 +1,5 @@
 #pragma once
-// What the server knows of a connection: how to run and how to end it. Keeps Beast out of the rest.
+// The server's view of a connection: run and close. Keeps Beast out of other files.
 
 #include "base/async/asio_generic.hpp"
 
@@ -10,9 +10,9 @@ namespace score::monitor {
 
 class HttpServer;
 
-// How a connection came in.
-enum class HttpDoor : std::uint8_t {
-  Open,   // who it is, only the request can say
+// The listener that accepted a connection.
+enum class HttpSource : std::uint8_t {
+  Open,   // the request identifies the user
   Proxy,  // from the trusted proxy: X-Remote-User is believed
 };
 
@@ -31,6 +31,6 @@ class HttpConnection {
 
 // `server` outlives it.
 [[nodiscard]] std::shared_ptr<HttpConnection> make_connection(
-    HttpServer& server, asio::generic::stream_protocol::socket socket, HttpDoor door);
+    HttpServer& server, asio::generic::stream_protocol::socket socket, HttpSource source);
 
 }  // namespace score::monitor

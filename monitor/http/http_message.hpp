@@ -23,9 +23,9 @@ inline constexpr std::size_t kMaxMessageBytes = 4 * 1024;
 
 using Response = http::response<http::string_body>;
 
-// The parts of a parsed request that matter.
+// The fields of a parsed request that we use.
 [[nodiscard]] Request request_of(const http::request<http::string_body>& message);
-// What a request that could not be read is answered with; 0: nothing, close. `has_target`: its
+// The status for a request that could not be read; 0: close without an answer. `has_target`: its
 // first line was read.
 [[nodiscard]] int status_of(const beast::error_code& failed, bool has_target);
 // With every header that all answers have.

@@ -1,5 +1,5 @@
-// Doors: TCP, TLS over it, and a Unix socket for a proxy that vouches for its users. What comes in
-// is served the same by HttpConnection.
+// Listeners: TCP, TLS over it, and a Unix socket for a proxy that authenticates its users. All
+// connections are served by HttpConnection.
 #include "monitor/http/http_server.hpp"
 
 #include "base/os/fd.hpp"
@@ -76,7 +76,7 @@ Status HttpServer::listen(const asio::ip::tcp::endpoint& endpoint) {
   return {};
 }
 
-// Anybody may connect to it, but only the proxy's user is served.
+// Any user can connect to it, but only the proxy's user is served.
 Status HttpServer::listen_for_proxy() {
   const std::string& path = options_.proxy->path;
 
@@ -157,7 +157,7 @@ asio::awaitable<void> HttpServer::accept() {
     boost::system::error_code ignored;
     socket.set_option(asio::ip::tcp::no_delay(true), ignored);
     auto serving =
-        tls_ ? serve_tls(std::move(socket)) : serve(Socket(std::move(socket)), HttpDoor::Open);
+        tls_ ? serve_tls(std::move(socket)) : serve(Socket(std::move(socket)), HttpSource::Open);
     parts_.tasks.spawn("serve client", std::move(serving));
   }
 }
@@ -180,7 +180,7 @@ asio::awaitable<void> HttpServer::accept_proxy() {
       continue;
     }
     if (!may_come_in()) continue;
-    auto serving = serve(Socket(std::move(socket)), HttpDoor::Proxy);
+    auto serving = serve(Socket(std::move(socket)), HttpSource::Proxy);
     parts_.tasks.spawn("serve client", std::move(serving));
   }
 }
@@ -212,15 +212,15 @@ class Presence {
 
 }  // namespace
 
-asio::awaitable<void> HttpServer::serve(Socket socket, HttpDoor door) {
+asio::awaitable<void> HttpServer::serve(Socket socket, HttpSource source) {
   const std::uint64_t id = ++last_id_;
   const Presence presence(connections_, closers_, id);
-  auto connection = make_connection(*this, std::move(socket), door);
+  auto connection = make_connection(*this, std::move(socket), source);
   closers_[id] = [connection] { connection->close(); };
   co_await connection->run();
 }
 
-// Who has not said a word yet counts, too: each holds three descriptors.
+// Connections without a request count, too: each holds three descriptors.
 asio::awaitable<Result<HttpServer::Socket>> HttpServer::shake_hands(asio::ip::tcp::socket socket) {
   const Presence presence(connections_, closers_, ++last_id_);
   auto secured = secure(parts_.clock, parts_.tasks, *tls_, std::move(socket));
@@ -231,7 +231,7 @@ asio::awaitable<Result<HttpServer::Socket>> HttpServer::shake_hands(asio::ip::tc
 asio::awaitable<void> HttpServer::serve_tls(asio::ip::tcp::socket socket) {
   auto plain = co_await shake_hands(std::move(socket));
   if (!plain) co_return;
-  auto serving = serve(*std::move(plain), HttpDoor::Open);
+  auto serving = serve(*std::move(plain), HttpSource::Open);
   co_await std::move(serving);
 }
 

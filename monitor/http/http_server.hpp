@@ -1,6 +1,6 @@
 #pragma once
 // The web server: HTTP/1.1 and WebSockets on the io_context of its daemon. Decides nothing itself:
-// the router says what a request may have, the site gives it.
+// the router checks the request, the site answers it.
 
 #include "base/async/clock.hpp"
 #include "base/async/task_group.hpp"
@@ -26,16 +26,16 @@
 
 namespace score::monitor {
 
-// A Unix socket for a reverse proxy that says in X-Remote-User who asks.
+// A Unix socket for a reverse proxy that names the user in X-Remote-User.
 struct ProxyDoor {
   std::string path;
-  UserId user;  // whose processes may connect
+  UserId user;  // only this user's processes may connect
 };
 
 struct HttpOptions {
   std::string host = "127.0.0.1";  // an IP address
   std::vector<std::string> names;  // further names in Host, with port if it is not the scheme's own
-  std::string public_url;          // "https://name:port", where a proxy shows us; empty: none
+  std::string public_url;          // "https://name:port", the address at a proxy; empty: none
   std::optional<ProxyDoor> proxy;
   std::string token;             // bearer; empty: none
   std::string certificate, key;  // PEM files; both: TLS
@@ -64,7 +64,7 @@ class HttpServer {
   // without TLS and token. After an error it may be tried again with another port.
   [[nodiscard]] Status open(std::uint16_t port);
   void start();
-  // No more is let in; who is inside goes soon.
+  // Accepts no more connections; open ones end soon.
   void close();
 
   // After open(): "http://127.0.0.1:4711/", or the public one.
@@ -92,7 +92,7 @@ class HttpServer {
   asio::awaitable<void> accept();
   asio::awaitable<void> accept_proxy();
   bool may_come_in();
-  asio::awaitable<void> serve(Socket socket, HttpDoor door);
+  asio::awaitable<void> serve(Socket socket, HttpSource source);
   asio::awaitable<void> serve_tls(asio::ip::tcp::socket socket);
   asio::awaitable<Result<Socket>> shake_hands(asio::ip::tcp::socket socket);
   void count(const std::string& method, int status, Duration time);
@@ -104,7 +104,7 @@ class HttpServer {
   std::unique_ptr<Listener> listener_;
   TlsFrontPtr tls_;  // null: plain HTTP
   std::size_t connections_ = 0;
-  std::map<std::uint64_t, std::function<void()>> closers_;  // of who is inside
+  std::map<std::uint64_t, std::function<void()>> closers_;  // of open connections
   std::uint64_t last_id_ = 0;
   bool is_closing_ = false;
   TokenBucket guesses_allowed_{5, 20};
@@ -113,7 +113,7 @@ class HttpServer {
   Counts counts_;
 };
 
-// Is it an address of this host alone?
+// Whether it is a loopback address.
 [[nodiscard]] bool is_loopback(const std::string& host);
 
 }  // namespace score::monitor

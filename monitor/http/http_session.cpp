@@ -1,5 +1,5 @@
-// HTTP by Boost.Beast. A request is read whole (headers 16 KiB, body 64 KiB, 5 s), taken apart into
-// the few fields that matter, and given to the router, which is pure; only then is anything done.
+// HTTP by Boost.Beast. A request is read completely (headers 16 KiB, body 64 KiB, 5 s), reduced to
+// the few fields that we use and checked by the router, which is pure; only then it is carried out.
 #include "monitor/http/http_session.hpp"
 
 #include "base/text.hpp"
@@ -19,8 +19,8 @@ namespace score::monitor {
 
 std::shared_ptr<HttpConnection> make_connection(HttpServer& server,
                                                 asio::generic::stream_protocol::socket socket,
-                                                HttpDoor door) {
-  return std::make_shared<HttpSession>(server, Stream(std::move(socket)), door);
+                                                HttpSource source) {
+  return std::make_shared<HttpSession>(server, Stream(std::move(socket)), source);
 }
 
 asio::awaitable<void> HttpSession::run() {
@@ -33,8 +33,8 @@ asio::awaitable<void> HttpSession::run() {
   co_await hang_up();
 }
 
-// What the peer still sends is read for a moment: closed at once, its kernel would throw our last
-// answer away.
+// The rest of the peer's data is read for a moment: if we closed at once, its kernel would discard
+// our last answer.
 asio::awaitable<void> HttpSession::hang_up() {
   beast::error_code ignored;
   stream_.socket().shutdown(asio::socket_base::shutdown_send, ignored);
@@ -61,7 +61,7 @@ void HttpSession::leave() {
   viewer_.reset();
 }
 
-// One request and its answer; false: the connection is of no more use.
+// One request and its answer; false: the connection must be closed.
 asio::awaitable<bool> HttpSession::serve_one() {
   http::request_parser<http::string_body> parser;
   parser.header_limit(kMaxHeaderBytes);
@@ -132,11 +132,11 @@ asio::awaitable<bool> HttpSession::answer(http::request<http::string_body> messa
   co_return is_sent&& keep_alive;
 }
 
-// Only the trusted proxy is asked who its user is; others may send that header in vain.
+// Only the trusted proxy may name its user; the header is ignored from others.
 std::variant<Routed, Refusal> HttpSession::route_from(
     const http::request<http::string_body>& message, Request& request) {
   constexpr const char* kRemoteUser = "X-Remote-User";
-  if (door_ == HttpDoor::Proxy && message.count(kRemoteUser) > 0) {
+  if (source_ == HttpSource::Proxy && message.count(kRemoteUser) > 0) {
     if (server_.parts_.site != nullptr && message.count(kRemoteUser) == 1) {
       request.remote = server_.parts_.site->user_named(std::string(message[kRemoteUser]));
     }
@@ -196,9 +196,9 @@ Response HttpSession::login(const Routed& routed) {
   }
   const auto session = server_.parts_.logins.redeem(token, now);
   if (!session) {
-    // Who guesses uses up what is allowed to guess, and keeps nobody out who was let in.
+    // A guesser uses up its own budget; users who are logged in are not affected.
     if (!server_.guesses_allowed_.try_take(now)) {
-      return make_refusal({429, "too many logins that failed", {}});
+      return make_refusal({429, "too many failed logins", {}});
     }
     return make_refusal({401, session.error().context(), {}});
   }
@@ -241,7 +241,7 @@ Result<ViewerOptions> HttpSession::options_of(const Routed& routed, std::uint32_
 Response HttpSession::snapshot(const Routed& routed) {
   for (const auto& [name, value] : routed.target.query) {
     if (name == "rate" || name == "count")
-      return make_refusal({400, name + ": only of a stream", {}});
+      return make_refusal({400, name + ": only allowed for a stream", {}});
   }
   const auto options = options_of(routed, 1);
   if (!options) return make_refusal({400, options.error().message(), {}});
@@ -270,11 +270,11 @@ const TraceFile& file_of(TraceFormat format) {
   return kTraceFiles[static_cast<std::size_t>(format)];
 }
 
-bool apply(Site::TraceWish& wish, const std::string& name, const std::string& value) {
+bool apply(Site::TraceRequest& request, const std::string& name, const std::string& value) {
   if (name == "format") {
     for (const TraceFile& file : kTraceFiles) {
       if (file.word != value) continue;
-      wish.format = file.format;
+      request.format = file.format;
       return true;
     }
     return false;
@@ -283,37 +283,37 @@ bool apply(Site::TraceWish& wish, const std::string& name, const std::string& va
     const auto seconds = parse_decimal(value);
     constexpr double kMost = 1e9;  // thirty years after the head's machine was started
     if (!seconds || *seconds < 0 || *seconds > kMost) return false;
-    wish.at = TimePoint(Duration(static_cast<std::int64_t>(*seconds * 1e9)));
+    request.at = TimePoint(Duration(static_cast<std::int64_t>(*seconds * 1e9)));
     return true;
   }
   const auto number = parse_number<std::uint64_t>(value);
   if (!number) return false;
-  if (name == "late") wish.late = *number;
-  if (name == "seconds") wish.since = std::chrono::seconds(std::min<std::uint64_t>(*number, 61));
+  if (name == "late") request.late = *number;
+  if (name == "seconds") request.since = std::chrono::seconds(std::min<std::uint64_t>(*number, 61));
   return name == "late" || (name == "seconds" && *number >= 1 && *number <= 60);
 }
 
 // Drawings are ten times the work of records, for the thread that also schedules.
-bool is_too_long(const Site::TraceWish& wish) {
+bool is_too_long(const Site::TraceRequest& request) {
   constexpr Duration kLongestDrawn = 10s;
-  const bool is_around = wish.late || wish.at;
-  return wish.format != TraceFormat::Records && !is_around && wish.since > kLongestDrawn;
+  const bool is_around = request.late || request.at;
+  return request.format != TraceFormat::Records && !is_around && request.since > kLongestDrawn;
 }
 
 }  // namespace
 
 asio::awaitable<Response> HttpSession::trace(Routed routed) {
-  Site::TraceWish wish;
+  Site::TraceRequest request;
   for (const auto& [name, value] : routed.target.query) {
-    if (!apply(wish, name, value)) co_return make_refusal({400, name, {}});
+    if (!apply(request, name, value)) co_return make_refusal({400, name, {}});
   }
-  if (is_too_long(wish)) co_return make_refusal({400, "format: of 10 s at most", {}});
-  auto found = co_await server_.parts_.site->trace(wish);
+  if (is_too_long(request)) co_return make_refusal({400, "format: at most 10 s can be drawn", {}});
+  auto found = co_await server_.parts_.site->trace(request);
   if (!found) {
     co_return make_response(status_of(found.error()), "application/json",
                             error_body(found.error().message()));
   }
-  const TraceFile& file = file_of(wish.format);
+  const TraceFile& file = file_of(request.format);
   Response response = make_response(200, file.type, *std::move(found));
   if (!file.name.empty()) {
     response.set(http::field::content_disposition,

@@ -29,10 +29,10 @@ using Stream = beast::basic_stream<asio::generic::stream_protocol>;
 
 class HttpSession final : public HttpConnection, public std::enable_shared_from_this<HttpSession> {
  public:
-  HttpSession(HttpServer& server, Stream stream, HttpDoor door)
+  HttpSession(HttpServer& server, Stream stream, HttpSource source)
       : server_(server),
         stream_(std::move(stream)),
-        door_(door),
+        source_(source),
         mailbox_(stream_.get_executor()) {}
 
   HttpSession(const HttpSession&) = delete;
@@ -65,7 +65,7 @@ class HttpSession final : public HttpConnection, public std::enable_shared_from_
   Result<ViewerOptions> options_of(const Routed& routed, std::uint32_t ticks) const;
   Result<void> join(const ViewerOptions& options, const Routed& routed);
   void leave();
-  // Of its stream: why it may not go on; null: it may.
+  // Why the stream must end; null: it may go on.
   [[nodiscard]] const char* why_over() const;
 
   Sight sight_of(const Routed& routed) {
@@ -81,11 +81,11 @@ class HttpSession final : public HttpConnection, public std::enable_shared_from_
 
   HttpServer& server_;
   Stream stream_;
-  HttpDoor door_;
+  HttpSource source_;
   beast::flat_buffer buffer_;
   Mailbox mailbox_;
   std::optional<ViewerId> viewer_;
-  std::optional<Login> login_;  // that its stream was opened with
+  std::optional<Login> login_;  // with which its stream was opened
   std::shared_ptr<Socket> socket_;
   websocket::close_reason reason_;
   bool has_answered_ = false;

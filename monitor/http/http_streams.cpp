@@ -1,5 +1,5 @@
-// Streams are one coroutine a viewer that waits for its mailbox: at most one document is being
-// written and one waits. Documents are shared, never copied.
+// One coroutine per viewer waits for its mailbox: at most one document is being written and one
+// waits. Documents are shared, never copied.
 #include "monitor/http/http_session.hpp"
 
 #include <boost/beast/http/chunk_encode.hpp>
@@ -25,7 +25,7 @@ Result<void> HttpSession::join(const ViewerOptions& options, const Routed& route
   return {};
 }
 
-// Whoever logged in sees more than others, but for no longer than the login and the rights last.
+// A logged-in user sees more than others, but only while the login and the rights last.
 const char* HttpSession::why_over() const {
   if (!login_) return nullptr;
   const std::string& cookie = login_->session.cookie;
@@ -135,18 +135,18 @@ asio::awaitable<void> HttpSession::read_socket(std::shared_ptr<Socket> socket,
     if (failed) co_return;
     const auto data = message.data();
     const std::string_view text(static_cast<const char*>(data.data()), data.size());
-    const auto wish = read_message(text, options);
+    const auto request = read_message(text, options);
     const Status changed = !socket->got_text() ? Status(fail(Errc::Malformed, "binary"))
-                           : !wish             ? Status(wish.error())
-                                   : server_.parts_.site->change(*viewer_, wish->options);
+                           : !request          ? Status(request.error())
+                                      : server_.parts_.site->change(*viewer_, request->options);
     if (!changed) {
       reason_ = websocket::close_reason(websocket::close_code::policy_error,
                                         changed.error().message().substr(0, 100));
-      mailbox_.close();  // the writer says so
+      mailbox_.close();  // the writer sends the reason
       continue;
     }
-    options = wish->options;
-    if (wish->pause) server_.parts_.site->pause(*viewer_, *wish->pause);
+    options = request->options;
+    if (request->pause) server_.parts_.site->pause(*viewer_, *request->pause);
   }
 }
 

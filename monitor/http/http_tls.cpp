@@ -1,9 +1,9 @@
-// A bridge: what comes over TLS goes in plain into one end of a socket pair, and the session serves
-// the other end as any connection. Beast's HTTP and WebSocket code over a TLS stream would take the
+// A bridge: data from TLS goes in plain into one end of a socket pair, and the session serves the
+// other end like any connection. Beast's HTTP and WebSocket code over a TLS stream would take the
 // compiler minutes; this takes seconds, and a viewer costs two copies more.
 //
 // Nothing is buffered without bound: a direction holds one part of kPartBytes, and the pair has the
-// kernel's limit, so a slow viewer is noticed by the session as one without TLS is.
+// kernel's limit, so the session notices a slow viewer as it does without TLS.
 #include "monitor/http/http_tls.hpp"
 
 #include "base/async/asio_ssl.hpp"
@@ -61,8 +61,8 @@ asio::awaitable<Result<void>> say_goodbye(BridgePtr bridge) {
   co_return Result<void>();
 }
 
-// From the viewer to the session. The viewer's end is the session's end of file: it may still have
-// something to say.
+// From the viewer to the session. The viewer's end of file is passed on: the session may still have
+// something to send.
 asio::awaitable<void> carry_in(BridgePtr bridge) {
   std::vector<char> part(kPartBytes);
   for (;;) {
@@ -77,7 +77,7 @@ asio::awaitable<void> carry_in(BridgePtr bridge) {
   bridge->plain.shutdown(asio::socket_base::shutdown_send, ignored);
 }
 
-// From the session to the viewer, whom nobody reads any more when the session is over.
+// From the session to the viewer; when the session is over, its input is no longer read.
 asio::awaitable<void> carry_out(Clock& clock, BridgePtr bridge) {
   std::vector<char> part(kPartBytes);
   for (;;) {

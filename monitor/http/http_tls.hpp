@@ -20,7 +20,7 @@ struct DropTlsFront {
 using TlsFrontPtr = std::unique_ptr<TlsFront, DropTlsFront>;
 
 // PEM files: the certificate with its chain, and its key. TLS 1.2 and newer. Errors name the file;
-// Denied: everybody may read the key.
+// Denied: all users can read the key.
 [[nodiscard]] Result<TlsFrontPtr> load_tls(const std::string& certificate, const std::string& key);
 
 // The plain end of a connection that speaks TLS with `socket`'s peer, after the handshake; the rest

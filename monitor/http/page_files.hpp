@@ -20,8 +20,8 @@ class PageFiles {
   static constexpr std::size_t kMaxFiles = 256;
   static constexpr std::size_t kMaxBytes = 16U << 20U;  // in all
 
-  // Everything below the directory; "" or one that is not there: a page that says so. Symbolic
-  // links and what is not a plain file are left out. Errors: TooLarge, errno codes.
+  // Everything below the directory; "" or a missing one: a page that says so. Symbolic
+  // links and special files are left out. Errors: TooLarge, errno codes.
   [[nodiscard]] static Result<PageFiles> load(const std::string& directory);
 
   // nullptr: no such file. "/" is index.html. `path` is a clean one (url.hpp).

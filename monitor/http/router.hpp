@@ -14,11 +14,11 @@
 
 namespace score::monitor {
 
-// The parts of an HTTP request that matter. Absent headers are empty.
+// The fields of an HTTP request that we use. Absent headers are empty.
 struct Request {
   std::string method, target;
   std::string host, origin, cookie, csrf, authorization, content_type, if_none_match;
-  std::optional<WebUser> remote;  // who the trusted proxy says it is
+  std::optional<WebUser> remote;  // as named by the trusted proxy
   bool is_upgrade = false;        // to a WebSocket
   std::string body;
 };
@@ -48,7 +48,7 @@ struct Refusal {
   std::string allow;  // of a 405
 };
 
-// How we are reached.
+// The addresses of this server.
 struct DoorRules {
   std::vector<std::string> hosts;    // that Host may name, with port, lower case
   std::vector<std::string> origins;  // of our own pages: scheme, name and port, lower case
@@ -65,7 +65,7 @@ struct DoorRules {
 // The value of one cookie in a Cookie header; empty: not there.
 [[nodiscard]] std::string_view find_cookie(std::string_view header, std::string_view name);
 
-// True if they are equal; takes as long if they are not.
+// Whether they are equal, in constant time.
 [[nodiscard]] bool equal_secrets(std::string_view a, std::string_view b);
 
 }  // namespace score::monitor

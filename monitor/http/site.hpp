@@ -1,5 +1,5 @@
 #pragma once
-// What the web server serves: a daemon, seen from the web.
+// The interface of a daemon to the web server.
 
 #include "base/async/asio.hpp"
 #include "base/result.hpp"
@@ -13,7 +13,7 @@
 
 namespace score::monitor {
 
-// Who has figures for Prometheus: a head or a node.
+// A daemon with metrics for Prometheus: a head or a node.
 class MetricsSource {
  public:
   MetricsSource() = default;
@@ -30,7 +30,7 @@ class Site : public MetricsSource {
  public:
   enum class TraceFormat { Records, Chrome, Perfetto };
 
-  struct TraceWish {
+  struct TraceRequest {
     Duration since{5s};
     std::optional<std::uint64_t> late;  // around this one instead
     std::optional<TimePoint> at;        // ... or around this moment, cluster time
@@ -39,8 +39,8 @@ class Site : public MetricsSource {
 
   // One document with the slices of the last 5 s.
   virtual Frame snapshot(const Filter& filter, const Sight& sight) = 0;
-  // Gives it, once, when every task that runs was measured, or 3 s later as it is then; at once
-  // where the filter wants nothing that is measured. Errors: Busy.
+  // Calls `give` once, when every running task was measured, or after 3 s; at once if the filter
+  // selects nothing that is measured. Errors: Busy.
   virtual Status measured_snapshot(const Filter& filter, const Sight& sight,
                                    std::function<void(Frame)> give) = 0;
   // Documents from now on. Errors: Busy.
@@ -50,16 +50,16 @@ class Site : public MetricsSource {
   virtual void pause(ViewerId viewer, bool paused) = 0;
   virtual void leave(ViewerId viewer) = 0;
 
-  // What this user may see now; nobody: a viewer.
+  // The rights of this user now; none: a viewer.
   virtual Sight sight_of(const std::optional<WebUser>& who) = 0;
-  // The account of this name, for whom a proxy vouches; none: there is none.
+  // The account of this name, authenticated by a proxy; none: unknown.
   virtual std::optional<WebUser> user_named(const std::string& name) = 0;
   // scored.session/1.
   virtual std::string session_document(const std::optional<WebSession>& session) = 0;
   // The line to show. Errors: Denied, NotFound, WrongState, Malformed.
   virtual Result<std::string> act(const WebUser& who, const Action& action) = 0;
   // In that format. Errors: NotFound.
-  virtual asio::awaitable<Result<std::string>> trace(TraceWish wish) = 0;
+  virtual asio::awaitable<Result<std::string>> trace(TraceRequest request) = 0;
 };
 
 }  // namespace score::monitor

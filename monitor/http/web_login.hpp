@@ -1,5 +1,5 @@
 #pragma once
-// Who is logged in to the dashboard: addresses that work once become cookies. Nothing survives a
+// Logins of the dashboard: one-time addresses become cookies. Nothing survives a
 // restart of the head. Pure: randomness and time are passed in.
 
 #include "base/ids.hpp"
@@ -33,11 +33,11 @@ class WebLogin {
   static constexpr Duration kSessionLife = 12h;
   static constexpr std::size_t kMaxTokens = 256;
   static constexpr std::size_t kMaxSessions = 1'024;
-  // Of one user: the oldest makes room, so that nobody can take everybody's places.
+  // Per user: the oldest makes room, so that one user cannot take all places.
   static constexpr std::size_t kTokensOfUser = 8;
   static constexpr std::size_t kSessionsOfUser = 32;
 
-  // Gives 256 bits as text, each time others.
+  // Gives 256 bits as text, different each time.
   using Random = std::function<std::string()>;
 
   explicit WebLogin(Random random) : random_(std::move(random)) {}
@@ -47,7 +47,7 @@ class WebLogin {
   // Errors: Denied: unknown, used or too old. The oldest session makes room.
   [[nodiscard]] Result<WebSession> redeem(std::string_view token, TimePoint now);
   [[nodiscard]] std::optional<WebSession> find(std::string_view cookie, TimePoint now);
-  // Of somebody for whom the trusted proxy vouches: made at first sight. No cookie opens it.
+  // Of a user that the trusted proxy authenticated; made at the first request. No cookie opens it.
   [[nodiscard]] WebSession vouched(const WebUser& who, TimePoint now);
   void end(std::string_view cookie);
 

@@ -1,4 +1,4 @@
-// Requests: what is taken apart, what is refused, who is let in.
+// Requests: parsing, refusals, access.
 #include "monitor/http/router.hpp"
 #include "monitor/model/action.hpp"
 #include "monitor/model/hub.hpp"
@@ -103,7 +103,7 @@ TEST(Action, NamesWhatIsMissingOrTooMuch) {
   }
 }
 
-// ---- who is let in ------------------------------------------------------------------------------
+// ---- access -------------------------------------------------------------------------------------
 
 class RouterTest : public ::testing::Test {
  protected:

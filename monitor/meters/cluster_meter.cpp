@@ -10,13 +10,13 @@ bool went_back(const NodeTotals& now, const NodeTotals& before) {
   return now.switches < before.switches || now.busy < before.busy || now.lost < before.lost;
 }
 
-// What is not told is as it was.
-NodeTotals with_rest_of(const NodeTotals& before, const NodeTotals& told) {
+// Totals with the fields that the sample left out.
+NodeTotals with_rest_of(const NodeTotals& before, const NodeTotals& sent) {
   NodeTotals made = before;
-  made.switches = told.switches;
-  made.late = told.late;
-  made.lost = told.lost;
-  made.busy = told.busy;
+  made.switches = sent.switches;
+  made.late = sent.late;
+  made.lost = sent.lost;
+  made.busy = sent.busy;
   return made;
 }
 
@@ -58,7 +58,7 @@ std::vector<LateSwitch> ClusterMeter::feed(NodeId id, const NodeSample& sample) 
 }
 
 void ClusterMeter::note_totals(Node& node, TimePoint taken, const NodeTotals& totals) {
-  // Asked for by a scrape they overtake those that are played out later.
+  // Totals that a scrape asked for overtake queued samples.
   if (!node.totals.empty() && taken < node.totals.back().at) return;
   const bool has_restarted = node.has_totals && went_back(totals, node.newest);
   if (has_restarted) node.totals.clear();
@@ -67,7 +67,7 @@ void ClusterMeter::note_totals(Node& node, TimePoint taken, const NodeTotals& to
   while (node.totals.size() > 2 && node.totals[1].at < taken - kOverheadWindow) {
     node.totals.pop_front();
   }
-  // What was counted before it was heard of is no growth, and a part does not tell it.
+  // Counts from before the first sample are not growth, and partial totals lack them.
   if (!totals.is_whole && !node.has_totals) return;
   const NodeTotals before = has_restarted ? NodeTotals() : node.newest;
   const NodeTotals now = totals.is_whole ? totals : with_rest_of(before, totals);

@@ -36,14 +36,14 @@ class ClusterMeter {
   // Of the nodes that switch, a node.
   [[nodiscard]] double switches_per_second() const;
 
-  // What switching did on all nodes together since each was heard of first, for counters. It never
-  // goes back, as the sum of their totals does where a daemon starts anew, nor has it what they did
-  // before: that would look like a burst.
+  // Sums over all nodes since the first sample of each, for counters. Unlike the sum of the totals
+  // they never go back when a daemon restarts, and leave out what nodes did before: that would look
+  // like a burst.
   [[nodiscard]] const NodeTotals& sum() const { return sum_; }
 
   [[nodiscard]] const SwitchWindow& switches() const { return switches_; }
 
-  // Fed by whoever knows where attempts run.
+  // Fed by the owner of the attempts.
   [[nodiscard]] PeerMeter& peers() { return peers_; }
 
   [[nodiscard]] const PeerMeter& peers() const { return peers_; }

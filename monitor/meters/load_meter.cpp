@@ -35,7 +35,7 @@ TrafficRate rate(const Traffic& now, const Traffic& before, double period) {
           grown(now.received_bytes, before.received_bytes) / period};
 }
 
-// `part` of what is new, the rest of what was.
+// `part` of the new value and the rest of the old one.
 TrafficRate mix(const TrafficRate& was, const TrafficRate& is, double part) {
   const auto one = [part](double before, double now) { return before + part * (now - before); };
   return {one(was.sent_messages, is.sent_messages),
@@ -90,14 +90,14 @@ TaskLoad LoadMeter::load_of(const TaskSample& now, Kept* before, Duration period
     const double part = std::min(1.0, real / seconds(kTrafficWindow));
     load.traffic = mix(before->traffic.value_or(measured), measured, part);
     before->traffic = load.traffic;
-    // Only what is seen while it runs says anything; older looks count less and less.
+    // Only samples of a running task count; older ones weigh less and less.
     const double weight = std::min(1.0, seconds(scheduled) / seconds(kPmWindow));
     load.pm_wait = *load.pm_wait + weight * ((now.pm->waits ? 1.0 : 0.0) - *load.pm_wait);
   }
   return load;
 }
 
-// A node tells its tasks in the same order each time: most often it is the next one.
+// A node sends its tasks in the same order each time: usually it is the next one.
 LoadMeter::Kept* LoadMeter::find(AttemptId attempt, Rank rank) {
   const auto is_it = [&](const Kept& kept) {
     return kept.attempt == attempt && kept.sample.rank == rank;

@@ -10,7 +10,7 @@
 
 namespace score::monitor {
 
-struct TrafficRate {  // a second of real time
+struct TrafficRate {  // per second of real time
   double sent_messages = 0, received_messages = 0;
   double sent_bytes = 0, received_bytes = 0;
 };
@@ -23,7 +23,7 @@ struct TaskLoad {
   double user = 0, system = 0;  // cores, while it was scheduled; of when it was last
   double waited = 0;            // share of scheduled time that it wanted a core and had none
   double scheduled = 0;         // share of the period
-  double switches = 0;          // a second of scheduled time
+  double switches = 0;          // per second of scheduled time
   Bytes memory;
   std::uint32_t processes = 0;
   bool has_rates = false;  // it was scheduled between two samples; or there is nothing to measure
@@ -43,7 +43,7 @@ class LoadMeter {
  public:
   // Samples in the order they were taken; an older one than the last is dropped.
   void feed(const NodeSample& sample);
-  // The connection was lost, or nobody watched for a while: the next sample is a first one.
+  // The connection was lost, or no viewer watched for a while: the next sample is a first one.
   void forget();
 
   // Rates are 0 after the first sample.

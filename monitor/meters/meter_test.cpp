@@ -1,7 +1,7 @@
 // From samples to what a document shows.
 #include "base/model/model.hpp"
 #include "monitor/meters/cluster_meter.hpp"
-#include "monitor/meters/late_digest.hpp"
+#include "monitor/meters/late_reports.hpp"
 
 #include <gtest/gtest.h>
 
@@ -121,24 +121,24 @@ NodeSample switched(TimePoint taken, TimePoint due, AttemptId left, AttemptId en
   return made;
 }
 
-TEST(LateDigest, TellsTheFirstAtOnceAndTheRestTogether) {
+TEST(LateReports, TellsTheFirstAtOnceAndTheRestTogether) {
   constexpr Duration kPause = 10s;
-  LateDigest<LateSwitch> digest(kPause);
-  EXPECT_FALSE(digest.take(TimePoint(1s)));
-  digest.add({1, NodeId(3), TimePoint(1s), 2ms});
-  const auto first = digest.take(TimePoint(1s));
+  LateReports<LateSwitch> reports(kPause);
+  EXPECT_FALSE(reports.take(TimePoint(1s)));
+  reports.add({1, NodeId(3), TimePoint(1s), 2ms});
+  const auto first = reports.take(TimePoint(1s));
   ASSERT_TRUE(first);
   EXPECT_EQ(first->count, 1U);
   EXPECT_EQ(first->worst.id, 1U);
   for (std::uint64_t i = 2; i < 50; ++i) {
-    digest.add({i, NodeId(4), TimePoint(2s), i == 30 ? 9ms : 3ms});
-    EXPECT_FALSE(digest.take(TimePoint(2s)));
+    reports.add({i, NodeId(4), TimePoint(2s), i == 30 ? 9ms : 3ms});
+    EXPECT_FALSE(reports.take(TimePoint(2s)));
   }
-  const auto rest = digest.take(TimePoint(1s) + kPause);
+  const auto rest = reports.take(TimePoint(1s) + kPause);
   ASSERT_TRUE(rest);
   EXPECT_EQ(rest->count, 48U);
   EXPECT_EQ(rest->worst.id, 30U);
-  EXPECT_FALSE(digest.take(TimePoint(30s)));
+  EXPECT_FALSE(reports.take(TimePoint(30s)));
 }
 
 TEST(RunHistory, FollowsSwitchesToTheMicrosecond) {

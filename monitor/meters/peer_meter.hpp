@@ -1,6 +1,6 @@
 #pragma once
-// Who sends to whom: from the frames that nodes have sent to each other to a map of rates, which is
-// never larger than kMostSide x kMostSide: of more nodes some share a row and a column. Pure.
+// The traffic matrix: turns counts of frames between nodes into a map of rates of at most
+// kMostSide x kMostSide; with more nodes, neighbours share a row and a column. Pure.
 
 #include "base/ids.hpp"
 #include "base/time.hpp"
@@ -18,11 +18,11 @@ namespace score::monitor {
 class PeerMeter {
  public:
   static constexpr std::uint32_t kMostSide = 64;
-  static constexpr Duration kKept = 3s;  // a rate that is not told again
+  static constexpr Duration kKept = 3s;  // a rate that is not sent again
 
   struct Cell {
     std::uint32_t from = 0, to = 0;  // rows and columns of the map
-    double frames = 0;               // a second of real time
+    double frames = 0;               // per second of real time
 
     friend bool operator==(const Cell&, const Cell&) = default;
   };
@@ -44,7 +44,7 @@ class PeerMeter {
   struct Row {
     TimePoint taken{};
     std::vector<std::uint32_t> frames;  // [column], so far, modulo 2^32
-    std::vector<double> rates;          // [column]; empty: told once
+    std::vector<double> rates;          // [column]; empty: sent once
   };
 
   [[nodiscard]] std::size_t side() const {

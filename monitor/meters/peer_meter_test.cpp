@@ -1,4 +1,4 @@
-// The map of who sends to whom, from counts that wrap and from nodes that say too much.
+// The traffic matrix, from counts that wrap and from nodes that send too much.
 #include "monitor/meters/peer_meter.hpp"
 
 #include <gtest/gtest.h>

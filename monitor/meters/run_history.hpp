@@ -1,6 +1,6 @@
 #pragma once
-// What ran when on one node, as it was measured: the second mode of the gang matrix. Fed with
-// switches and, for what ran without any switch, with who runs at a sample. Pure.
+// Measured history of the jobs on one node: the second mode of the gang matrix. Fed with switches
+// and, for jobs that ran without a switch, with the running jobs of a sample. Pure.
 
 #include "monitor/sampler/samples.hpp"
 
@@ -27,10 +27,10 @@ class RunHistory {
 
   void feed(const NodeSample& sample);
 
-  // A job that no sample has any more ran until its last task ended, if that was told before.
+  // A job that no sample has any more ran until its last task ended, if that was reported before.
   void task_ended(JobId job, TimePoint at) { last_task_[job] = at; }
 
-  // Nothing is known from `now` on: what ran has ended for us.
+  // Nothing is known from `now` on: running jobs count as ended.
   void interrupt(TimePoint now);
 
   // Those that touch [from, to), by start; those that still run last.

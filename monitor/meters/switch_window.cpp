@@ -93,7 +93,7 @@ SwitchWindow::Summary SwitchWindow::summary(TimePoint from, TimePoint to) const 
   Duration lost{0};
   std::int64_t entering = 0;
   for (auto& of_phase : lengths) of_phase.reserve(kUsual);
-  // In the order they came, and what comes is not much older than what came before.
+  // In order of arrival; a new one is not much older than the previous one.
   for (auto next = entries_.rbegin(); next != entries_.rend(); ++next) {
     const Entry& entry = *next;
     if (entry.due < from - kMostDelay) break;

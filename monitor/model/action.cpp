@@ -40,7 +40,7 @@ const std::vector<Rule>& rules() {
 Result<std::uint64_t> whole(const JsonValue& value, std::string_view name, double most) {
   const auto* number = std::get_if<double>(&value);
   if (number == nullptr || !(*number >= 1 && *number <= most) || std::floor(*number) != *number) {
-    return fail(Errc::Malformed, "{}: a whole number from 1 to {} is needed", name, most);
+    return fail(Errc::Malformed, "{}: expected a whole number from 1 to {}", name, most);
   }
   return static_cast<std::uint64_t>(*number);
 }

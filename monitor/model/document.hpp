@@ -14,7 +14,7 @@ namespace score::monitor {
 
 // Whose eyes it is for.
 struct Sight {
-  std::optional<UserId> user;  // none: nobody logged in
+  std::optional<UserId> user;  // none: not logged in
   bool is_operator = false;
 
   friend auto operator<=>(const Sight&, const Sight&) = default;

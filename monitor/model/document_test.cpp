@@ -1,4 +1,4 @@
-// One document, and who sees what of it.
+// One document, and the parts of it that each user sees.
 #include "monitor/model/document.hpp"
 
 #include <gtest/gtest.h>

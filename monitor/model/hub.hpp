@@ -43,7 +43,7 @@ class Hub {
 
   [[nodiscard]] std::size_t viewer_count() const { return viewers_.size(); }
 
-  // Of the viewers that do not pause; 0: nobody looks.
+  // Of the viewers that are not paused; 0: no viewer.
   [[nodiscard]] std::uint32_t shortest_ticks() const;
 
   // Some viewer that does not pause.

@@ -1,5 +1,5 @@
-// The reading itself is Boost.JSON's (header-only, compiled here alone); this turns its tree into
-// what we take, and says what is wrong in words.
+// Boost.JSON parses (header-only, compiled only here); this converts its tree and reports faults in
+// words.
 #include "monitor/model/json_input.hpp"
 
 #pragma GCC diagnostic push
@@ -39,7 +39,7 @@ Result<JsonValue> take(const json::value& value) {
   }
   std::vector<std::string> list;
   for (const auto& item : value.get_array()) {
-    if (!item.is_string()) return fail(Errc::Malformed, "a list of something else than texts");
+    if (!item.is_string()) return fail(Errc::Malformed, "expected an array of strings");
     list.emplace_back(item.get_string());
   }
   return JsonValue(std::move(list));

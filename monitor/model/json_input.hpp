@@ -21,7 +21,7 @@ using JsonObject = std::map<std::string, JsonValue, std::less<>>;
 inline constexpr std::size_t kMaxJsonMembers = 32;
 
 // An object whose values are texts, numbers, true, false, null, or lists of texts; nothing deeper.
-// A name that comes twice is an error. Errors: Malformed with what is wrong.
+// A name that comes twice is an error. Errors: Malformed with the fault.
 [[nodiscard]] Result<JsonObject> parse_object(std::string_view text);
 
 }  // namespace score::monitor

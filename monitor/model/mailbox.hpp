@@ -1,5 +1,5 @@
 #pragma once
-// The one document that waits for a viewer who is busy with the one before. One thread.
+// The one document that waits while its viewer is busy with the previous one. One thread.
 
 #include "base/async/asio.hpp"
 #include "monitor/model/hub.hpp"

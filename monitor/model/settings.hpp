@@ -25,7 +25,7 @@ struct MonitorSettings {
   std::vector<std::string> names;            // "cluster.example.org:8443": further names of ours
   std::string public_url;    // "https://cluster.example.org/": where a proxy shows us; empty: none
   std::string proxy_socket;  // a Unix socket for that proxy; empty: none
-  std::string proxy_user;    // whose processes may connect there, and say who asks
+  std::string proxy_user;    // only its processes may connect there and name the user
   bool is_private = false;
   std::string web_dir = "auto";  // of the page; auto: installed beside the program
   std::string certificate, key;  // PEM
@@ -34,7 +34,7 @@ struct MonitorSettings {
   friend bool operator==(const MonitorSettings&, const MonitorSettings&) = default;
 };
 
-// Leaves what is wrong with the section.
+// Faults are recorded in the section.
 void read_settings(ConfigSection& section, MonitorSettings& settings);
 
 // The lower-case "https://cluster.example.org:8443" of "https://cluster.example.org:8443/": scheme,

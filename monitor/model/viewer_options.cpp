@@ -132,7 +132,7 @@ Result<std::uint32_t> parse_parts(std::string_view text) {
 
 Result<std::uint32_t> ticks_of_rate(double rate) {
   if (!(rate >= kSlowestRate && rate <= kFastestRate)) {
-    return fail(Errc::TooLarge, "rate: it must be between {} and {} a second", kSlowestRate,
+    return fail(Errc::TooLarge, "rate: must be between {} and {} per second", kSlowestRate,
                 kFastestRate);
   }
   const double ticks = std::ceil(kFastestRate / rate - 1e-9);

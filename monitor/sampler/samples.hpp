@@ -76,7 +76,7 @@ struct GangSample {
   Duration scheduled{0};          // time it was allowed to run
   bool runs = false;              // in a turn of the timetable, as switches record it
   std::vector<TaskSample> tasks;  // by rank
-  // [node of the job]: frames sent there through PM's network, modulo 2^32; empty: not told.
+  // [node of the job]: frames sent there through PM's network, modulo 2^32; empty: not sent.
   std::vector<std::uint32_t> frames_to;
 
   friend bool operator==(const GangSample&, const GangSample&) = default;
@@ -110,7 +110,7 @@ inline constexpr std::array<Duration, 13> kSwitchBuckets = {
 inline constexpr std::array<Duration, 12> kWaitBuckets = {10ms, 50ms, 100ms, 500ms, 1s, 5s,
                                                           10s,  1min, 5min,  30min, 2h, 24h};
 
-// How often each length came; the last bucket has what is longer than all bounds.
+// Counts per length; the last bucket counts those above all bounds.
 template <const auto& kBounds>
 struct Histogram {
   std::array<std::uint64_t, kBounds.size() + 1> counts{};
@@ -138,9 +138,9 @@ using WaitHistogram = Histogram<kWaitBuckets>;
 // Of a node daemon since its start.
 struct NodeTotals {
   std::uint64_t switches = 0, late = 0;
-  Duration lost{0};      // switching took it from the entering jobs
+  Duration lost{0};      // taken from the entering jobs by switching
   Duration busy{0};      // at least one job ran
-  bool is_whole = true;  // false: what follows is not told, a scrape asks for it
+  bool is_whole = true;  // false: the next fields are not sent, a scrape asks for them
   std::array<TimeHistogram, kSwitchPhases> phases{};
   Duration user{0}, system{0};  // CPU of jobs
   Traffic traffic;
@@ -153,8 +153,8 @@ struct NodeSample {
   std::vector<GangSample> gangs;
   std::vector<SwitchSample> switches;  // since the sample before
   std::uint64_t switches_lost = 0;     // more than that
-  std::optional<NodeTotals> totals;    // none: little of them has changed
-  bool totals_only = false;            // says nothing about gangs
+  std::optional<NodeTotals> totals;    // none: little has changed
+  bool totals_only = false;            // has no gangs
 };
 
 }  // namespace score::monitor

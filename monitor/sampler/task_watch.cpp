@@ -91,7 +91,7 @@ void TaskWatch::look_up() {
     const auto current = next++;
     if (std::binary_search(found.begin(), found.end(), current->first)) continue;
     const CpuTime cpu = cpu_of(current->second.stat, current->second.schedule);
-    // A child that was waited for is in its parent's time now; what is lost is at most a period's.
+    // The time of a reaped child is now in its parent's; at most one period is lost.
     const bool is_task = tasks_.pids[current->second.task] == current->first;
     if (is_task) ended_[current->second.task].user += cpu.user;
     if (is_task) ended_[current->second.task].system += cpu.system;

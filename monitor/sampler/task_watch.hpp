@@ -35,11 +35,11 @@ class TaskWatch {
   void look_up();
 
   // One sample a rank, by rank. `frozen`: the attempt does not run now. Valid until the next call;
-  // who called may add to it.
+  // the caller may add to it.
   [[nodiscard]] std::vector<TaskSample>& read(bool frozen);
 
-  // What was read last may be of processes that were frozen although read() was not told: their
-  // states are read anew.
+  // The last samples may be of processes that were frozen without read() knowing it: their states
+  // are read again.
   void distrust();
 
   // The samples of the last read(): of a gang that did not run since, they are still true.

@@ -105,7 +105,7 @@ JobView job_of(const json::object& object) {
   return job;
 }
 
-// The processes' rows, whose columns are named once.
+// The rows of processes; their columns are named once.
 class ProcessTable {
  public:
   explicit ProcessTable(const json::array& columns) : columns_(columns) {}

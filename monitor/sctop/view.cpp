@@ -313,7 +313,7 @@ std::vector<Line> render(const Model& model, const ViewState& view, ScreenSize s
   return out;
 }
 
-Wish press(ViewState& view, const KeyPress& pressed, const Model& model) {
+Command press(ViewState& view, const KeyPress& pressed, const Model& model) {
   if (view.shows_help) {
     view.shows_help = false;
     return {};

@@ -2,8 +2,8 @@
 // sctop's screen as lines of styled text, and what keys do to it. Pure: curses only puts it there.
 //
 //   ┌ header, switch times
-//   │ gang matrix: a row a slot, a letter-wide cell a node
-//   │ load bars: a line a node
+//   │ gang matrix: one row per slot, one cell per node
+//   │ load bars: one line per node
 //   └ jobs, sorted and filtered; the function keys
 
 #include "monitor/sctop/model.hpp"
@@ -75,11 +75,11 @@ struct KeyPress {
   char text = 0;  // Key::Text
 };
 
-// What the program must do now, if anything: cancel the chosen job.
-struct Wish {
+// The program's next action: cancel the chosen job, or none.
+struct Command {
   std::int64_t cancel = 0;  // a job, or 0
 };
 
-Wish press(ViewState& view, const KeyPress& key, const Model& model);
+Command press(ViewState& view, const KeyPress& key, const Model& model);
 
 }  // namespace score::sctop

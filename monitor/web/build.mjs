@@ -1,4 +1,4 @@
-// Builds the page: node build.mjs [DIRECTORY]. Files have fixed names; the server's ETags tell changes.
+// Builds the page: node build.mjs [DIRECTORY]. Files have fixed names; the server's ETags show changes.
 import { build } from 'esbuild';
 import { copyFile, mkdir } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';

@@ -24,8 +24,8 @@ namespace score::proto {
 wire::ResourceRequest to_wire(const base::ResourceRequest& request);
 base::Result<base::ResourceRequest> from_wire(const wire::ResourceRequest& message);
 
-// The launch specification stays a message: only the shepherd looks inside. Whoever takes one from
-// another user (head, shepherd) has it checked: argv, environment, paths, counts.
+// The launch specification stays a message: only the shepherd looks inside. One that comes from
+// another user is checked (head, shepherd): argv, environment, paths, counts.
 base::Result<void> check_launch_spec(const wire::LaunchSpec& spec);
 // Parses and checks.
 base::Result<wire::LaunchSpec> parse_launch_spec(std::string_view bytes);
@@ -46,7 +46,7 @@ base::Result<base::RequestId> request_id_from_wire(std::string_view bytes);
 // Errors between programs: codes of base::Errc keep their number, those of the wire count from 100,
 // errno values from 1000; any other is 0. Texts are cut at limits::kMaxErrorTextBytes.
 wire::Error to_wire(const base::Error& error, int exit_code = 0);
-// The context is the sender's whole line, made safe to print; an unknown code becomes WrongState.
+// The context is the sender's line, made safe to print; an unknown code becomes WrongState.
 base::Error from_wire(const wire::Error& message);
 
 // ---- head <-> node (convert_node.cpp)

@@ -189,7 +189,7 @@ TEST(LaunchSpec, RefusesBytesThatAreNone) {
   EXPECT_FALSE(parse_launch_spec(bytes.substr(0, 5)).has_value());
 }
 
-// Groups nested without end in a field nobody knows: the parser must stop, not the stack.
+// Endlessly nested groups in an unknown field: the parser must stop before the stack overflows.
 TEST(Parse, RefusesDeepNesting) {
   wire::Failed message;
   EXPECT_FALSE(parse_into(message, std::string(100'000, '\x7b')));

@@ -13,7 +13,7 @@ using base::Result;
 
 namespace {
 
-// Pid 1 and 0 can be no task; whoever signals by these numbers must not be led to them.
+// Pids 0 and 1 cannot be tasks and must never be signalled.
 Result<std::vector<pid_t>> take_pids(std::string_view message,
                                      const google::protobuf::RepeatedField<std::int64_t>& pids) {
   FieldCheck check(message);

@@ -1,4 +1,4 @@
-// What can be wrong with what a peer sent. A connection that gave one of these is of no more use.
+// Faults in the bytes of a peer. The connection must be closed after one of these.
 // Other failures of a connection: base::Errc::Closed (end of file), base::Errc::Timeout, errno.
 #pragma once
 
@@ -14,7 +14,7 @@ enum class WireErrc {
   NotAllowed,    // the sender may not send this frame
   TooLong,       // longer than the type's limit
   BadMessage,    // the payload is not the message it should be, or a field is out of range
-  BadPeer,       // the peer could not prove who it is, or is not who it should be
+  BadPeer,       // the peer could not prove its identity, or has an unexpected one
 };
 
 const std::error_category& wire_category() noexcept;  // the only instance

@@ -1,5 +1,5 @@
-// Checks a message's fields one after the other and keeps the first thing that is wrong, so that a
-// conversion reads as a list of what must hold.
+// Checks the fields of a message in order and keeps the first fault, so that a conversion reads as
+// a list of conditions.
 #pragma once
 
 #include "base/limits.hpp"
@@ -14,7 +14,7 @@
 
 namespace score::proto {
 
-// Reasons and the like are for people: what is beyond the limit is left out, not refused.
+// Reasons and similar texts are for people: they are cut at the limit, not refused.
 inline std::string cut_reason(const std::string& text) {
   return text.substr(0, base::limits::kMaxErrorTextBytes);
 }

@@ -21,7 +21,7 @@
 
 namespace score::proto {
 
-// A frame as it came. `payload` belongs to the caller.
+// A received frame. `payload` belongs to the caller.
 struct InFrame {
   FrameType type{};
   std::string payload;
@@ -36,7 +36,7 @@ base::Result<const FrameRule*> check_header(const FrameHeader& header, Role send
 std::string encode_frame_bytes(FrameType type, std::string_view payload);
 void append_frame(std::string& out, FrameType type, std::string_view payload);
 
-// Memory held is proportional to the bytes that came, never to a length that a peer claims: a
+// Memory held is proportional to the received bytes, never to a length that a peer claims: a
 // header is checked before anything is kept for its payload, and the payload grows as it arrives.
 class FrameReader {
  public:
@@ -44,7 +44,7 @@ class FrameReader {
   // fed piles up. Ignored after an error.
   void feed(std::string_view bytes);
 
-  // The next complete frame, or nothing yet. `sender` is the role that whoever sends has now: a
+  // The next complete frame, or nothing yet. `sender` is the current role of the peer: a
   // connection's first frame is read as Anonymous, the later ones with what the hello proved.
   // An error is final: every later call gives it again.
   base::Result<std::optional<InFrame>> next(Role sender);

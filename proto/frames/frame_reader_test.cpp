@@ -20,7 +20,7 @@ std::string header_bytes(FrameHeader header) {
   return bytes;
 }
 
-// What the reader says to a whole stream.
+// The reader's answers to a whole stream.
 Result<std::optional<InFrame>> read_one(std::string_view bytes, Role sender = Role::Node) {
   FrameReader reader;
   reader.feed(bytes);

@@ -1,4 +1,4 @@
-// What a frame may be: its number, who may send it, how large it is. Everything here is generated
+// The frame table: number, permitted senders and size of each frame. Everything here is generated
 // from the (frame) options of the .proto files; proto/permissions.md is the same table for the
 // reader, and a test holds the two together.
 #pragma once
@@ -42,9 +42,9 @@ const FrameRule* find_rule(FrameType type);
 // the job or attempt in question (Owner, WrongNode), before any handler runs.
 bool may_send(Role role, FrameType type);
 
-// May somebody who proved to be `role` send this frame at all? Reading a connection asks this:
-// whose job it is about is only known once the frame was read, so an OtherUser may open what an
-// Owner may send. Handlers must not rely on it.
+// Whether a peer with this proven role may send this frame at all. Asked while reading: the job
+// that the frame is about is known only after reading it, so an OtherUser may open what an Owner
+// may send. Handlers must not rely on it.
 bool may_open(Role role, FrameType type);
 
 std::string_view name_of(FrameType type);  // "Submit"; "unknown" if there is none

@@ -17,7 +17,7 @@ constexpr const char* kPreface =
     "# Who may send what\n\n"
     "Every frame and every role; the annotations in the .proto files are the source, and a test\n"
     "compares. For requests about one job OTHER_USER is a user who does not own it. A new frame\n"
-    "needs a row here: whoever adds one says who may send it twice, and a reviewer sees it.\n\n";
+    "needs a row here, so its senders are written twice, and a reviewer sees them.\n\n";
 
 std::string permission_table() {
   std::string text = kPreface;

@@ -17,7 +17,7 @@ struct VersionRange {
 base::Result<std::uint32_t> choose_version(VersionRange theirs, std::string_view who,
                                            VersionRange ours = VersionRange());
 
-// The side that asked checks what was chosen. Error: BadVersion.
+// The side that proposed versions checks the chosen one. Error: BadVersion.
 base::Result<void> check_chosen(std::uint32_t chosen, std::string_view who,
                                 VersionRange ours = VersionRange());
 

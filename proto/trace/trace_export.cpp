@@ -1,6 +1,6 @@
-// A job's bar ends when the leaving jobs are told to stop and begins when the network is switched,
-// so bars of jobs that follow each other never overlap. The records are those of the node, moved to
-// cluster time by the node's own offset.
+// A job's bar begins when the network is switched and ends when the switcher begins to stop the
+// job, so bars of jobs that follow each other never overlap. The records are those of the node,
+// moved to cluster time by the node's own offset.
 #include "proto/trace/trace_export.hpp"
 
 #include "base/model/model.hpp"
@@ -157,7 +157,7 @@ void add_node(perfetto::Trace& out, std::uint64_t number, const wire::NodeTrace&
   }
 }
 
-// Else nobody could tell an empty record from a file that was not written.
+// Without it an empty record would look like a file that was not written.
 void add_emptiness(perfetto::Trace& out) {
   auto& track = *add_packet(out).mutable_track_descriptor();
   track.set_uuid(kEmptyTrack);

@@ -37,7 +37,7 @@ class Key {
 // HKDF-SHA256 (RFC 5869), no salt, info = "scored node " + name.
 Key derive_node_key(const Key& cluster_key, std::string_view node_name);
 
-// Shows that the cluster had a head of this incarnation: 32 bytes that nobody can make without the
+// Shows that the cluster had a head of this incarnation: 32 bytes that cannot be made without the
 // cluster key. Nodes keep the newest; a head that is shown one of a later head than itself ends.
 std::string prove_head(const Key& cluster_key, base::Epoch incarnation);
 bool is_head_proof(const Key& cluster_key, base::Epoch incarnation, std::string_view proof);

@@ -40,7 +40,7 @@ constexpr std::array<unsigned char, 2> kCipherId{0x13, 0x01};  // TLS_AES_128_GC
 
 void start_library() {
   // No configuration file: what a distribution or a user put there must not change our security,
-  // and parsing it costs memory. No tables of error texts and of old algorithm names either: nobody
+  // and parsing it costs memory. No tables of error texts and of old algorithm names either: no one
   // reads them.
   constexpr std::uint64_t kLean = OPENSSL_INIT_NO_LOAD_CONFIG |
                                   OPENSSL_INIT_NO_LOAD_CRYPTO_STRINGS |

@@ -26,7 +26,7 @@ base::Result<TcpEndpoint> parse_endpoint(std::string_view text);
 std::string format_endpoint(const TcpEndpoint& endpoint);
 
 // The head's side. Accepting and the handshake are two steps, so that a peer that is slow with the
-// second holds up nobody: loop { accept(); spawn { handshake } }.
+// second delays no other peer: loop { accept(); spawn { handshake } }.
 class TcpListener {
  public:
   // `host` must be an address ("0.0.0.0", "::", "127.0.0.1"); port 0: the kernel chooses one.

@@ -1,5 +1,5 @@
-// TLS between head and node over loopback: who gets in, who does not, and that those who do not
-// disturb nobody.
+// TLS between head and node over loopback: accepted peers, refused peers, and that refused peers
+// disturb no one.
 
 #include "proto/transport/tls_connection.hpp"
 

@@ -31,7 +31,7 @@ Result<void> check_path(const std::string& path) {
   return {};
 }
 
-// Removes what an earlier run left behind: a socket on which nobody listens any more.
+// Removes what an earlier run left behind: a socket without a listener.
 Result<void> remove_stale(asio::any_io_executor executor, const std::string& path) {
   struct stat info {};
 
@@ -40,12 +40,12 @@ Result<void> remove_stale(asio::any_io_executor executor, const std::string& pat
     return base::fail(base::errno_code(errno), "{}", path);
   }
   if (!S_ISSOCK(info.st_mode)) {
-    return base::fail(base::Errc::Exists, "{} is there and is no socket", path);
+    return base::fail(base::Errc::Exists, "{} exists and is not a socket", path);
   }
   local::socket probe(executor);
   boost::system::error_code ec;
   probe.connect(local::endpoint(path), ec);
-  if (!ec) return base::fail(base::Errc::Exists, "somebody listens on {} already", path);
+  if (!ec) return base::fail(base::Errc::Exists, "another process already listens on {}", path);
   if (ec != asio::error::connection_refused) return base::fail(ec, "{}", path);
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
     return base::fail(base::errno_code(errno), "remove {}", path);

@@ -1,5 +1,5 @@
-// Connections over Unix stream sockets: commands and shepherds. Who the other side is, the kernel
-// tells (SO_PEERCRED), never the peer.
+// Connections over Unix stream sockets: commands and shepherds. The identity of the peer comes
+// from the kernel (SO_PEERCRED), never from the peer.
 #pragma once
 
 #include "base/os/fd.hpp"
@@ -27,9 +27,9 @@ boost::asio::awaitable<base::Result<UnixPeer>> connect_unix(std::string path,
 
 class UnixListener {
  public:
-  // Binds and listens. A socket file that nobody listens on is replaced; one that is in use, or
+  // Binds and listens. A socket file without a listener is replaced; one that is in use, or
   // anything else of that name, is an error. `mode` is the file's, e.g. 0666 for commands
-  // (everybody may connect, the credentials decide), 0600 for shepherds. The path holds at most 107
+  // (any user may connect, the credentials decide), 0600 for shepherds. The path holds at most 107
   // bytes.
   static base::Result<UnixListener> open(boost::asio::any_io_executor executor, std::string path,
                                          mode_t mode, ConnectionLimits limits);

@@ -412,7 +412,7 @@ TEST_F(UnixListenerTest, CloseEndsAnAccept) {
   EXPECT_TRUE(peer.error().is(base::Errc::Closed)) << peer.error().message();
 }
 
-// A listener that answers every ListNodes and counts whom it turned away.
+// A listener that answers every ListNodes and counts the refused connections.
 class Answering {
  public:
   Answering(asio::io_context& io, UnixListener listener)

@@ -63,7 +63,7 @@ const cutOff = (page) => page.evaluate(() => {
   const scrolls = (element) => ['auto', 'scroll'].includes(getComputedStyle(element).overflowX);
   const ancestors = (element) => (element ? [element, ...ancestors(element.parentElement)] : []);
   for (const element of document.querySelectorAll('#app *')) {
-    if (element.closest('.panel:not(.as-table) .twin')) continue; // for screen readers alone
+    if (element.closest('.panel:not(.as-table) .table-view')) continue; // for screen readers alone
     const box = element.getBoundingClientRect();
     if (box.width === 0 || box.height === 0) continue;
     const what = `${element.tagName}.${element.getAttribute('class') ?? ''} ${element.textContent.slice(0, 40)}`;

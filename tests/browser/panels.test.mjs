@@ -208,7 +208,7 @@ describe('panels', { skip }, () => {
     };
     await sleep(3000);
     assert.equal(await counted(), 0, 'no viewer requests it');
-    const button = page.getByRole('button', { name: 'Who to whom' });
+    const button = page.getByRole('button', { name: 'Traffic matrix' });
     await button.focus();
     await page.keyboard.press('Enter');
     const cells = () => cellsOf(page, 'peers-table');
@@ -225,7 +225,7 @@ describe('panels', { skip }, () => {
     await until(async () => (await counted()) > 0, 'cells in a snapshot');
     await page.keyboard.press('Escape');
     await page.waitForSelector('#peers-dialog', { state: 'detached' });
-    await until(() => page.evaluate(() => document.activeElement.textContent === 'Who to whom'), 'the focus is back');
+    await until(() => page.evaluate(() => document.activeElement.textContent === 'Traffic matrix'), 'the focus is back');
     await until(async () => (await counted()) === 0, 'no viewer requests it any more');
     await cluster.cancel(talk);
     await close(page);
@@ -249,7 +249,7 @@ describe('panels', { skip }, () => {
         assert.deepEqual(await seriousFaults(page), []);
         await page.screenshot({ path: picture(`late-${colorScheme}-${width}`) });
         await page.keyboard.press('Escape');
-        await page.getByRole('button', { name: 'Who to whom' }).click();
+        await page.getByRole('button', { name: 'Traffic matrix' }).click();
         await page.waitForSelector('#peers canvas');
         assert.deepEqual(await seriousFaults(page), []);
         await page.screenshot({ path: picture(`map-${colorScheme}-${width}`) });

@@ -1,5 +1,5 @@
-// The drawer of those who logged in: what changing the quantum would do before it is done, drain and
-// resume, suspend and cancel. Each asks once more; the head decides who may.
+// The drawer of logged-in users: the effect of a new quantum before it is set, drain and resume,
+// suspend and cancel. Each asks for confirmation; the head checks the rights.
 
 import { useState } from 'preact/hooks';
 import { act, type ActionResult } from './feed';
@@ -90,7 +90,7 @@ function Slots({ snapshot, run }: { snapshot: Snapshot; run: Run }) {
   );
 }
 
-// "node[00-03,07],other" as names; what is no such list is for the head to refuse.
+// "node[00-03,07],other" as names; the head refuses a malformed list.
 function expand(list: string): string[] {
   const parts = list.match(/[^,[\]]+(\[[^\]]*\])?[^,[\]]*/g) ?? [];
   return parts.flatMap((part) => {

@@ -1,5 +1,5 @@
 // A canvas that fills its box at the screen's own resolution and is drawn anew when the component is.
-// It has a name for screen readers; what it shows is also in a table, the twin.
+// It has a name for screen readers; a table has the same data.
 
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { themeOf, type Theme } from './colours';

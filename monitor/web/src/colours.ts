@@ -1,4 +1,4 @@
-// A colour a job, from the eight of the scheme (style.css), told apart by every common kind of colour vision;
+// A colour per job, from the eight of the scheme (style.css), distinct for every common kind of colour vision;
 // after its eight the same ones striped. Text on them is black or white, whichever is read better.
 
 const jobColours = 8;

@@ -4,7 +4,7 @@
 import { useMemo } from 'preact/hooks';
 import { clockTime } from './format';
 import type { Moment } from './trace';
-import { Panel } from './twin';
+import { Panel } from './panel';
 import type { Event, Snapshot } from './types';
 
 const remembered = 60; // s; with the shortest slices nodes remember less, and say so

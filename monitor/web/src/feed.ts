@@ -1,5 +1,5 @@
 // Where documents come from: first one over plain HTTP so that something shows at once, then the
-// WebSocket, again and again with a growing pause while the head is away. Every document is a whole
+// WebSocket, with growing pauses between retries while the head is away. Every document is a whole
 // state, so nothing has to be caught up with.
 
 import { simulate } from './simulated';
@@ -66,15 +66,15 @@ export class Feed {
   setPaused(paused: boolean): void {
     this.heard = performance.now();
     this.change({ paused });
-    this.tell({ pause: paused });
+    this.send({ pause: paused });
   }
 
   setRate(rate: number): void {
     this.change({ rate });
-    this.tell({ rate });
+    this.send({ rate });
   }
 
-  private tell(message: object): void {
+  private send(message: object): void {
     if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(message));
   }
 
@@ -93,7 +93,7 @@ export class Feed {
       const answer = await fetch('api/v1/snapshot');
       if (answer.ok && this.state.snapshot === null) this.take((await answer.json()) as Snapshot);
     } catch {
-      // The WebSocket will tell.
+      // The WebSocket reports the failure.
     }
   }
 
@@ -107,8 +107,8 @@ export class Feed {
     socket.onopen = () => {
       this.pause = firstPause;
       this.change({ link: 'live' });
-      if (this.state.rate !== rate) this.tell({ rate: this.state.rate });
-      if (this.state.paused) this.tell({ pause: true });
+      if (this.state.rate !== rate) this.send({ rate: this.state.rate });
+      if (this.state.paused) this.send({ pause: true });
     };
     socket.onmessage = (message) => {
       this.heard = performance.now();

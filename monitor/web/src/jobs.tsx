@@ -1,9 +1,9 @@
-// The jobs, as scq has them. A click marks one: the other parts dim what is not its.
+// The jobs, as scq has them. A click marks one: the other parts dim other jobs.
 
 import { useState } from 'preact/hooks';
 import { jobColour, themeOf } from './colours';
 import { hours, hundredths } from './format';
-import { Panel } from './twin';
+import { Panel } from './panel';
 import type { Job, Snapshot } from './types';
 
 // As scq and sctop have it: what a running job does, unless it simply runs.

@@ -6,7 +6,7 @@ import { Canvas, type Size } from './canvas';
 import { unmarkedAlpha, type Theme } from './colours';
 import { bytes, hundredths, inMebibytes, percent } from './format';
 import { rowsOf, type ProcessRow } from './processes';
-import { Panel, type Table } from './twin';
+import { Panel, type Table } from './panel';
 import type { Snapshot } from './types';
 
 const gapOfNodes = 2;

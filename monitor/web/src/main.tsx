@@ -14,9 +14,9 @@ type Rest = typeof import('./rest');
 const feed = new Feed();
 const longestBlank = 300; // ms
 const pauseOfRest = 1000; // ms
-const nobody: Session = { schema: '', role: 'viewer', user: null, csrf: null, can: [] };
+const anonymous: Session = { schema: '', role: 'viewer', user: null, csrf: null, can: [] };
 
-// Escape closes the drawer from anywhere but the parts below it, and gives the focus back to who opened it.
+// Escape closes the drawer from anywhere but the parts below it, and gives the focus back to the opener.
 function useDrawer() {
   const [isOpen, setOpen] = useState(false);
   const button = useRef<HTMLButtonElement>(null);
@@ -51,7 +51,7 @@ function App({ rest }: { rest?: Rest }) {
   return (
     <>
       <Header feed={feed} state={state} drawer={drawer} />
-      {rest && snapshot && drawer.isOpen && <rest.Drawer session={session ?? nobody} snapshot={snapshot} />}
+      {rest && snapshot && drawer.isOpen && <rest.Drawer session={session ?? anonymous} snapshot={snapshot} />}
       {snapshot ? (
         <main data-marked={marked ?? ''}>
           <div class="left">

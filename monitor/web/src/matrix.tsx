@@ -5,13 +5,13 @@ import { useRef, useState } from 'preact/hooks';
 import { Canvas, type Size } from './canvas';
 import { fillJob, jobColour, unmarkedAlpha, type Theme } from './colours';
 import { rowsOf } from './processes';
-import { Panel, type Table } from './twin';
+import { Panel, type Table } from './panel';
 import type { Node, Run, Snapshot } from './types';
 
 const leftMargin = 34;
 const topMargin = 16;
 
-// What nodes over time show: 5 s, of short slices about a hundred; more could not be told apart.
+// What nodes over time show: 5 s, of short slices about a hundred; more would not be distinguishable.
 function timelineSeconds({ cluster }: Snapshot): number {
   return Math.min(Math.max(Math.round(100 * cluster.quantum_s), 1), 5);
 }
@@ -61,7 +61,7 @@ interface Box {
   h: number;
 }
 
-// The outline tells neighbours of one job apart.
+// The outline separates neighbours of one job.
 function drawCell(context: Context, jobs: number[], box: Box, marked: number | null, theme: Theme) {
   jobs.forEach((job, index) => {
     context.globalAlpha = marked === null || job === marked ? 1 : unmarkedAlpha;

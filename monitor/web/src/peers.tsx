@@ -1,4 +1,4 @@
-// Who sends to whom: a map of nodes by nodes, asked for only while somebody looks. A connection of its own
+// The traffic matrix: a map of nodes by nodes, requested only while it is open. A connection of its own
 // brings it once a second, so that the page's documents stay what all viewers share.
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
@@ -6,7 +6,7 @@ import { Canvas, type Size } from './canvas';
 import type { Theme } from './colours';
 import { rate } from './format';
 import { simulatePeers } from './simulated';
-import { Panel, type Table } from './twin';
+import { Panel, type Table } from './panel';
 import type { Peers, Snapshot } from './types';
 
 const period = 1000; // ms, of documents; and the pause before connecting again
@@ -59,7 +59,7 @@ const sideOf = (snapshot: Snapshot, peers: Peers) => Math.max(Math.ceil(snapshot
 
 const frames = (value: number) => rate(value, 'frames/s');
 
-// From the ground's colour to the ink's, by the logarithm: told apart without colours, in both schemes.
+// From the ground's colour to the ink's, by the logarithm: readable without colours, in both schemes.
 function strengthOf(value: number, most: number): number {
   return 0.15 + 0.85 * (Math.log10(1 + value) / Math.log10(1 + most));
 }
@@ -128,7 +128,7 @@ function describe(snapshot: Snapshot, peers: Peers, place: Place | null): string
 function tableOf(snapshot: Snapshot, peers: Peers): Table {
   const cells = [...peers.cells].sort((a, b) => b[2] - a[2] || a[0] - b[0] || a[1] - b[1]);
   return {
-    caption: 'Who sends to whom, the most first',
+    caption: 'Traffic between nodes, largest first',
     head: ['from', 'to', 'sent frames/s'],
     rows: cells.length,
     row: (index) => {
@@ -157,7 +157,7 @@ function PeerMap({ snapshot, peers }: { snapshot: Snapshot; peers: Peers }) {
     if (move) go((place?.from ?? 0) + move.from, (place?.to ?? 0) + move.to);
     return move !== undefined;
   };
-  const label = `Who sends to whom, ${side} by ${side}; the table has the same`;
+  const label = `Traffic between nodes, ${side} by ${side}; the table has the same data`;
   const height = topMargin + Math.min(mostHeight, Math.max(side * 40, 80), window.innerHeight * 0.66);
   return (
     <Panel id="peers" title="Rows send, columns receive" table={() => tableOf(snapshot, peers)}>
@@ -180,12 +180,12 @@ export function PeersDialog({ snapshot, onClose }: { snapshot: Snapshot; onClose
   return (
     <dialog id="peers-dialog" ref={dialog} aria-labelledby="peers-dialog-title" onClose={onClose}>
       <div class="panel-head">
-        <h2 id="peers-dialog-title">Who sends to whom</h2>
+        <h2 id="peers-dialog-title">Traffic between nodes</h2>
         <button type="button" onClick={() => dialog.current?.close()}>Close</button>
       </div>
       {map ?? <p role="status">Asking the nodes …</p>}
       <p>
-        Frames of PM between nodes, measured while this is open; the darkest or brightest cell is {frames(most)}. What passes within a node, or by other networks than PM, is not in it.
+        Frames of PM between nodes, measured while this is open; the darkest or brightest cell is {frames(most)}. Traffic within a node or over other networks is not included.
       </p>
     </dialog>
   );

@@ -7,7 +7,7 @@ import uPlot from 'uplot';
 import { useWidth } from './canvas';
 import { themeOf, type Theme } from './colours';
 import { clockTime, hundredths, inMicros, micros, percent } from './format';
-import { Panel, type Table } from './twin';
+import { Panel, type Table } from './panel';
 import type { Moment } from './trace';
 import type { Node, Percentiles, Snapshot } from './types';
 
@@ -30,7 +30,7 @@ class History {
   take(snapshot: Snapshot): void {
     const time = snapshot.time_unix_s;
     const passed = time - (this.newest ?? -Infinity);
-    // Another head, or its clock was set back: what is left of the curve would hide the new one until then.
+    // Another head, or its clock was set back: the rest of the old curve would hide the new one until then.
     if (snapshot.head !== this.head || passed < 0) this.seconds = [];
     else if (passed < 1) return;
     this.head = snapshot.head;

@@ -1,12 +1,12 @@
-// The switches around a moment, as the nodes recorded them: a line a node, the phases of its switch at one
-// boundary along it. Before it one can go back and forth by boundaries; whoever wants more takes the file to
+// The switches around a moment, as the nodes recorded them: a line per node, the phases of its switch at one
+// boundary along it. In it, buttons step by boundaries; for more, load the file into
 // a program made for that.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { Canvas, type Size } from './canvas';
 import type { Theme } from './colours';
 import { inMicros, micros } from './format';
-import { Panel, type Table } from './twin';
+import { Panel, type Table } from './panel';
 
 // What to look at: a query of /api/v1/trace, and the cluster time in question.
 export interface Moment {
@@ -166,7 +166,7 @@ function describe(boundary: Boundary, line: Line | undefined): string {
 
 function tableOf(boundary: Boundary, at_s: number): Table {
   return {
-    caption: `Switch ${offset(boundary, at_s)}, a line a node`,
+    caption: `Switch ${offset(boundary, at_s)}, a line per node`,
     head: ['node', ...phases.map(([name]) => `${name} µs`), 'total µs', 'stopped', 'goes on'],
     rows: boundary.lines.length,
     row: (index) => {

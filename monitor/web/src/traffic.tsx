@@ -1,11 +1,11 @@
-// PM traffic of each node, bytes or messages: sent upwards, received downwards. Who sends to whom is a map that
+// PM traffic of each node, bytes or messages: sent upwards, received downwards. The traffic matrix is a map that
 // is asked for.
 
 import { useState } from 'preact/hooks';
 import { Canvas, type Size } from './canvas';
 import type { Theme } from './colours';
 import { rate } from './format';
-import { Panel, type Table } from './twin';
+import { Panel, type Table } from './panel';
 import type { Snapshot } from './types';
 
 type Traffic = NonNullable<Snapshot['traffic'][number]>;
@@ -60,7 +60,7 @@ export function TrafficPanel({ snapshot, onPeers }: { snapshot: Snapshot; onPeer
       <button type="button" aria-pressed={kind === 'Messages'} onClick={() => setKind(kind === 'Messages' ? 'Bytes' : 'Messages')}>
         Messages
       </button>
-      <button type="button" aria-haspopup="dialog" onClick={onPeers}>Who to whom</button>
+      <button type="button" aria-haspopup="dialog" onClick={onPeers}>Traffic matrix</button>
     </span>
   );
   const label = `PM traffic of each node, ${kind.toLowerCase()}: sent up, received down; the table has the same`;

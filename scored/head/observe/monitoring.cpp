@@ -171,7 +171,7 @@ Duration Monitoring::together() const {
 }
 
 Duration Monitoring::delay() const {
-  return monitor::Playout::delay(sampling_, together());
+  return monitor::SampleQueue::delay(sampling_, together());
 }
 
 // Tells the nodes when the most eager viewer changed.
@@ -187,7 +187,7 @@ void Monitoring::wish_samples() {
   }
   if (wanted == Duration(0) && sampling_ > Duration(0)) {
     meter_.interrupt_all(now);
-    playout_.forget_all();
+    queue_.forget_all();
   }
   wish(wanted, hub_.wants(monitor::Part::Peers));
 }
@@ -206,13 +206,13 @@ void Monitoring::node_connected(NodeId node) {
 }
 
 void Monitoring::node_lost(NodeId node) {
-  playout_.forget(node);
+  queue_.forget(node);
   meter_.interrupt(node, clock_.now());
   if (awaited_.erase(node) > 0 && awaited_.empty()) all_came_.cancel();
 }
 
 void Monitoring::node_sampled(NodeId node, const wire::NodeSample& message) {
-  auto sample = playout_.spare();
+  auto sample = queue_.spare();
   if (auto read = from_wire(message, *sample); !read) {
     static LogLimiter limiter;
     if (limiter.allow(clock_.now())) {
@@ -222,13 +222,13 @@ void Monitoring::node_sampled(NodeId node, const wire::NodeSample& message) {
   }
   // The first one says who is there.
   const bool can_wait = !sample->totals_only && meter_.load(node) != nullptr;
-  if (can_wait) return playout_.put(node, std::move(sample));
+  if (can_wait) return queue_.put(node, std::move(sample));
   feed(node, *sample);
   if (awaited_.erase(node) > 0 && awaited_.empty()) all_came_.cancel();
 }
 
 void Monitoring::play(TimePoint until) {
-  playout_.take(until, [this](NodeId node, const auto& sample) { feed(node, sample); });
+  queue_.take(until, [this](NodeId node, const auto& sample) { feed(node, sample); });
 }
 
 void Monitoring::feed(NodeId node, const monitor::NodeSample& sample) {
@@ -237,21 +237,22 @@ void Monitoring::feed(NodeId node, const monitor::NodeSample& sample) {
     meter_.peers().feed(node, sample.taken, gang, head_.nodes_of(gang.attempt));
   }
   for (const monitor::LateSwitch& late : meter_.feed(node, sample)) late_.add(late);
-  if (const auto told = late_.take(clock_.now())) tell_late(*told);
+  if (const auto report = late_.take(clock_.now())) report_late(*report);
 }
 
-void Monitoring::tell_late(const monitor::LateDigest<monitor::LateSwitch>::Told& told) {
+void Monitoring::report_late(const monitor::LateReports<monitor::LateSwitch>::Report& report) {
   monitor::Event event;
-  event.at = told.worst.due;
+  event.at = report.worst.due;
   event.wall = wall_now();
   event.kind = monitor::EventKind::Late;
-  event.node = told.worst.node;
-  const double ms = std::chrono::duration<double, std::milli>(told.worst.late).count();
-  const std::string& node = head_.links().name(told.worst.node);
-  event.text = told.count == 1
-                   ? fmt::format("switch {:.1f} ms late on {} (trace {})", ms, node, told.worst.id)
-                   : fmt::format("{} switches late, the worst {:.1f} ms on {} (trace {})",
-                                 told.count, ms, node, told.worst.id);
+  event.node = report.worst.node;
+  const double ms = std::chrono::duration<double, std::milli>(report.worst.late).count();
+  const std::string& node = head_.links().name(report.worst.node);
+  event.text =
+      report.count == 1
+          ? fmt::format("switch {:.1f} ms late on {} (trace {})", ms, node, report.worst.id)
+          : fmt::format("{} switches late, the worst {:.1f} ms on {} (trace {})", report.count, ms,
+                        node, report.worst.id);
   happened(std::move(event));
 }
 
@@ -502,7 +503,7 @@ std::string text_of(const wire::Trace& trace, monitor::Site::TraceFormat format)
 
 }  // namespace
 
-asio::awaitable<Result<std::string>> Monitoring::trace(TraceWish wish) {
+asio::awaitable<Result<std::string>> Monitoring::trace(TraceRequest wish) {
   const TimePoint now = clock_.now();
   if (wish.late) {
     const auto late = meter_.switches().late(*wish.late);

@@ -9,8 +9,8 @@
 #include "monitor/http/http_server.hpp"
 #include "monitor/http/site.hpp"
 #include "monitor/meters/cluster_meter.hpp"
-#include "monitor/meters/late_digest.hpp"
-#include "monitor/meters/playout.hpp"
+#include "monitor/meters/late_reports.hpp"
+#include "monitor/meters/sample_queue.hpp"
 #include "monitor/model/event_log.hpp"
 #include "monitor/model/settings.hpp"
 #include "scored/head/head.hpp"
@@ -53,7 +53,7 @@ class Monitoring final : public monitor::Site, public HeadObserver {
   std::optional<monitor::WebUser> user_named(const std::string& name) override;
   std::string session_document(const std::optional<monitor::WebSession>& session) override;
   Result<std::string> act(const monitor::WebUser& who, const monitor::Action& action) override;
-  asio::awaitable<Result<std::string>> trace(TraceWish wish) override;
+  asio::awaitable<Result<std::string>> trace(TraceRequest wish) override;
   asio::awaitable<std::string> metrics() override;
 
   // HeadObserver
@@ -80,7 +80,7 @@ class Monitoring final : public monitor::Site, public HeadObserver {
   void wish(Duration period, bool peers);
   void play(TimePoint until);
   void feed(NodeId node, const monitor::NodeSample& sample);
-  void tell_late(const monitor::LateDigest<monitor::LateSwitch>::Told& told);
+  void report_late(const monitor::LateReports<monitor::LateSwitch>::Report& report);
   void send_wish(NodeId node, bool once);
   [[nodiscard]] Duration together() const;
   [[nodiscard]] Duration delay() const;
@@ -96,8 +96,8 @@ class Monitoring final : public monitor::Site, public HeadObserver {
   Head& head_;
   std::string head_id_;
   monitor::ClusterMeter meter_;
-  monitor::Playout playout_;
-  monitor::LateDigest<monitor::LateSwitch> late_;
+  monitor::SampleQueue queue_;
+  monitor::LateReports<monitor::LateSwitch> late_;
   monitor::EventLog events_;
   monitor::Hub hub_;
   std::vector<Asked> asked_;

@@ -5,7 +5,7 @@
 #include "base/async/clock.hpp"
 #include "base/async/task_group.hpp"
 #include "gang/node/node_agent.hpp"
-#include "monitor/meters/late_digest.hpp"
+#include "monitor/meters/late_reports.hpp"
 #include "monitor/sampler/samples.hpp"
 #include "monitor/sampler/task_watch.hpp"
 #include "proto/node.pb.h"
@@ -60,11 +60,11 @@ class Sampling {
     SwitchRecord record;
   };
 
-  using LateDigest = monitor::LateDigest<Late>;
+  using LateReports = monitor::LateReports<Late>;
 
   // Of the switches that look_for_late() saw the late ones, for the log: at once, then one in a
   // while.
-  [[nodiscard]] std::optional<LateDigest::Told> take_late() {
+  [[nodiscard]] std::optional<LateReports::Report> take_late() {
     return late_.take(parts_.clock.now());
   }
 
@@ -119,7 +119,7 @@ class Sampling {
   std::uint64_t late_seen_ = 0;  // of the switcher's counter
   std::uint64_t lost_ = 0;
   std::array<monitor::TimeHistogram, monitor::kSwitchPhases> phases_{};
-  LateDigest late_;
+  LateReports late_;
   std::vector<SwitchRecord> pending_;  // for the next sample
   TimePoint told_until_{};             // of switches that were told while nobody watches
   monitor::CgroupCpu cpu_;             // of the jobs, as it was read last

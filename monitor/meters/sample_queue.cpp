@@ -1,25 +1,25 @@
-#include "monitor/meters/playout.hpp"
+#include "monitor/meters/sample_queue.hpp"
 
 #include <utility>
 
 namespace score::monitor {
 
-Playout::Sample Playout::spare() {
+SampleQueue::Sample SampleQueue::spare() {
   if (spares_.empty()) return std::make_unique<NodeSample>();
   Sample sample = std::move(spares_.back());
   spares_.pop_back();
   return sample;
 }
 
-void Playout::put(NodeId node, Sample sample) {
+void SampleQueue::put(NodeId node, Sample sample) {
   if (node.value() >= nodes_.size()) nodes_.resize(node.value() + 1);
   auto& waiting = nodes_[node.value()];
-  // Whoever reads too slowly or not at all loses the oldest, which cost nothing: they are totals.
+  // A slow reader loses the oldest samples, which is harmless: they are totals.
   if (waiting.size() >= 2 * kMostWaiting) waiting.pop_front();
   waiting.push_back(std::move(sample));
 }
 
-void Playout::forget(NodeId node) {
+void SampleQueue::forget(NodeId node) {
   if (node.value() < nodes_.size()) nodes_[node.value()].clear();
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// Samples that came together are played out in step, as they were taken: viewers see ten a second
-// where two messages a second arrive. Pure.
+// Samples that arrive together are delivered at the pace at which they were taken: viewers see ten
+// per second where two messages per second arrive. Pure.
 
 #include "monitor/sampler/samples.hpp"
 
@@ -11,26 +11,26 @@
 
 namespace score::monitor {
 
-class Playout {
+class SampleQueue {
  public:
-  // How long after it was taken a sample of this period is played: messages come each `together`,
-  // and take a moment.
+  // Delay from taking to delivering a sample of this period: messages come every `together`, and
+  // take a moment.
   [[nodiscard]] static Duration delay(Duration period, Duration together) {
     return period > Duration(0) && period < kTogether ? together + 100ms : Duration(0);
   }
 
   using Sample = std::unique_ptr<NodeSample>;
 
-  // One to fill: as it was when it was played last, for its memory.
+  // An old sample to fill again, so that its memory is reused.
   [[nodiscard]] Sample spare();
-  // Not null; of one node in the order they were taken.
+  // Not null; in the order they were taken per node.
   void put(NodeId node, Sample sample);
   void forget(NodeId node);
 
   void forget_all() { nodes_.clear(); }
 
-  // Calls each(NodeId, const NodeSample&) for those taken until then, and for the oldest where more
-  // wait than kMostWaiting.
+  // Calls each(NodeId, const NodeSample&) for those taken until then, and for the oldest beyond
+  // kMostWaiting.
   template <class Each>
   void take(TimePoint until, Each&& each) {
     for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
@@ -46,7 +46,7 @@ class Playout {
   }
 
  private:
-  static constexpr std::size_t kMostWaiting = 32;  // of a node
+  static constexpr std::size_t kMostWaiting = 32;  // per node
   static constexpr std::size_t kMostSpares = 1'024;
 
   std::vector<std::deque<Sample>> nodes_;

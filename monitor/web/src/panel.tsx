@@ -84,7 +84,7 @@ class Filling {
   };
 }
 
-export function Twin({ id, make }: { id: string; make: () => Table }) {
+export function TableView({ id, make }: { id: string; make: () => Table }) {
   const latest = useRef(make);
   latest.current = make;
   const body = useRef<HTMLTableSectionElement>(null);
@@ -141,9 +141,9 @@ export function Panel({ id, title, children, tools, table, more }: PanelProps) {
       <div class="panel-body" tabIndex={0} role="group" aria-labelledby={`${id}-title`}>
         <div class="drawing">{children}</div>
         {table && (
-          <div class="twin">
-            <Twin id={`${id}-table`} make={table} />
-            {more && <Twin id={`${more.id}-table`} make={more.table} />}
+          <div class="table-view">
+            <TableView id={`${id}-table`} make={table} />
+            {more && <TableView id={`${more.id}-table`} make={more.table} />}
           </div>
         )}
       </div>

@@ -1,0 +1,46 @@
+#pragma once
+// Late switches as events for people: on a crowded machine there are dozens per second, which
+// would push everything else out of the list, or fill the journal. Pure.
+
+#include "base/time.hpp"
+
+#include <optional>
+#include <utility>
+
+namespace score::monitor {
+
+// Late: a value with `Duration late`.
+template <class Late>
+class LateReports {
+ public:
+  // At most one event in `pause`; the first comes at once.
+  explicit LateReports(Duration pause) : pause_(pause) {}
+
+  struct Report {
+    Late worst;
+    std::uint64_t count = 1;  // since the last report
+  };
+
+  void add(const Late& late) {
+    if (!waiting_) {
+      waiting_ = Report{late, 1};
+      return;
+    }
+    ++waiting_->count;
+    if (late.late > waiting_->worst.late) waiting_->worst = late;
+  }
+
+  // The report that is due now, if any.
+  std::optional<Report> take(TimePoint now) {
+    if (!waiting_ || (reported_ && now - *reported_ < pause_)) return std::nullopt;
+    reported_ = now;
+    return std::exchange(waiting_, std::nullopt);
+  }
+
+ private:
+  Duration pause_;
+  std::optional<Report> waiting_;
+  std::optional<TimePoint> reported_;
+};
+
+}  // namespace score::monitor
