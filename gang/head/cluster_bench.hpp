@@ -19,7 +19,13 @@ using namespace base::literals;
 
 class Bench {
  public:
-  explicit Bench(ClusterConfig config = {}) : cluster(config) {}
+  explicit Bench(ClusterConfig config = {}) : cluster(with_short_timeout(config)) {}
+
+  // Silent nodes are given up soon.
+  static ClusterConfig with_short_timeout(ClusterConfig config) {
+    config.node_timeout = ClusterConfig::kMinNodeTimeout;
+    return config;
+  }
 
   // Named node00, node01 ...; connected at once.
   void add_nodes(std::uint32_t count, std::uint32_t cores = 1, base::Bytes memory = 8_GiB) {

@@ -184,11 +184,13 @@ void Reconciler::advance(Step& step) {
   for (const FailureDetector::Change& change : nodes.advance(step)) {
     if (change.verdict != Verdict::Dead) continue;
     const NodeIndex node = *nodes.find(change.node);
-    node_down(node,
-              nodes.is_awaited(node)
-                  ? fmt::format("did not rejoin within {}", seconds(p_.tables.config.rejoin_grace))
-                  : fmt::format("no heartbeat for {}", seconds(change.silent)),
-              step);
+    std::string reason = fmt::format("no heartbeat for {}", seconds(change.silent));
+    if (nodes.is_awaited(node)) {
+      reason = fmt::format("did not rejoin within {}", seconds(p_.tables.config.rejoin_grace));
+    } else if (!nodes[node].connected) {
+      reason = "its connection broke and it did not reconnect";
+    }
+    node_down(node, reason, step);
   }
 }
 

@@ -14,7 +14,7 @@ base::ResourceRequest requeued(std::uint32_t nodes) {
 NodeId lose_a_node(Bench& b, JobId job) {
   const NodeId lost = b.view(job).nodes.at(0);
   b.silent.insert(lost);
-  b.pass(4s);
+  b.pass(4500ms);
   return lost;
 }
 
@@ -102,7 +102,7 @@ TEST(Requeue, CancelledWhileItIsBeingClearedAwayItEnds) {
   b.pass(100ms);
   ASSERT_EQ(b.view(job).nodes.at(1), NodeId{1});
   b.silent.insert(NodeId{0});
-  b.pass(3500ms);
+  b.pass(4500ms);
   ASSERT_EQ(b.state(job), JobState::Completing);
   b.cancel(job);
   b.pass(6s);
@@ -118,7 +118,7 @@ TEST(Requeue, ANodeThatDoesNotKillItsTasksHoldsItUpOnlyForTheDeadline) {
   b.pass(100ms);
   ASSERT_EQ(b.view(job).nodes, (std::vector{NodeId{0}, NodeId{1}}));
   b.silent.insert(NodeId{1});
-  b.pass(3500ms);
+  b.pass(4500ms);
   ASSERT_EQ(b.state(job), JobState::Completing);
   b.pass(6s);
   EXPECT_EQ(b.state(job), JobState::Running);

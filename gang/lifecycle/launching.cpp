@@ -3,6 +3,7 @@
 
 #include "gang/lifecycle/text.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace score::gang {
@@ -85,10 +86,15 @@ void Launching::began(Job& job, std::size_t member, Step& step) {
 
 void Launching::launch_overdue(Job& job, Step& step) {
   if (job.state != JobState::Launching) return;
+  const auto silent = job.members.in(Member::Asked);
+  // A node that is silent altogether is not the job's fault: it may start again elsewhere.
+  const bool lost_node = std::any_of(silent.begin(), silent.end(), [&](std::size_t member) {
+    return tables_.nodes[job.cells.nodes[member]].state != NodeState::Up;
+  });
   ending_.end(job,
-              {JobState::LaunchFailed,
+              {lost_node ? JobState::NodeFailed : JobState::LaunchFailed,
                fmt::format("no answer within {} from {}", seconds(tables_.config.launch_deadline),
-                           names_of(job, job.members.in(Member::Asked)))},
+                           names_of(job, silent))},
               step);
 }
 

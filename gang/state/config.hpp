@@ -7,6 +7,9 @@
 namespace score::gang {
 
 struct ClusterConfig {
+  static constexpr base::Duration kMinNodeTimeout = std::chrono::seconds{4};
+  static_assert(base::limits::kSuspectAfter < kMinNodeTimeout);
+
   base::Duration quantum = base::limits::kDefaultQuantum;
   std::uint32_t max_slots = base::limits::kDefaultSlots;  // rows of the matrix
   bool switch_always = false;  // at every boundary, also between slices of the same jobs
@@ -19,8 +22,9 @@ struct ClusterConfig {
   base::Duration epoch_gap = std::chrono::milliseconds{5};    // faster changes share an epoch
   base::Duration launch_deadline = std::chrono::seconds{10};  // to Prepared from every node
   base::Duration kill_deadline = std::chrono::seconds{5};     // to Exited, then the node is suspect
-  base::Duration suspect_after = base::limits::kSuspectAfter;  // without a heartbeat
-  base::Duration dead_after = base::limits::kDeadAfter;
+  base::Duration suspect_after = base::limits::kSuspectAfter;  // no heartbeat: no new jobs there
+  base::Duration node_timeout = std::chrono::seconds{30};      // ... its jobs end
+  base::Duration reconnect_grace = base::limits::kDeadAfter;   // its link broke: its jobs end
   base::Duration rejoin_grace = std::chrono::seconds{10};  // a restarted head waits for its nodes
   std::uint32_t max_requeues = 3;                          // of one job, after a lost node
   bool idle_detection = true;                              // idle jobs give their slices to others

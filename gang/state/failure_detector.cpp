@@ -1,9 +1,11 @@
-// A heartbeat only notes the time. The queue holds for each node a time at which its verdict may
-// change; when that comes and the node was heard of meanwhile, it is queued again. So heartbeats
-// cost nothing and each node is looked at about once in suspect_after.
+// A heartbeat only stores the time. The queue holds, per node, a time at which its verdict may
+// change; if the node was heard from by then, it is queued again. So heartbeats cost nothing and
+// each node is examined about once per suspect_after.
 #include "gang/state/failure_detector.hpp"
 
 #include "base/assert.hpp"
+
+#include <algorithm>
 
 namespace score::gang {
 
@@ -15,14 +17,13 @@ namespace {
 constexpr Duration kOwnStall = std::chrono::seconds{1};
 }
 
-FailureDetector::FailureDetector(Duration suspect_after, Duration dead_after)
-    : suspect_after_(suspect_after), dead_after_(dead_after) {
-  SCORE_ASSERT(suspect_after < dead_after, "a node is suspect before it is dead");
+FailureDetector::FailureDetector(Limits limits) : limits_(limits) {
+  SCORE_ASSERT(limits.suspect_after < limits.dead_after, "a node is suspect before it is dead");
 }
 
 TimePoint FailureDetector::due(const Watched& w) const {
-  if (w.verdict == Verdict::Alive) return w.heard + suspect_after_;
-  return w.deadline.value_or(w.heard + dead_after_);
+  if (w.verdict == Verdict::Alive) return w.heard + limits_.suspect_after;
+  return w.deadline.value_or(w.heard + limits_.dead_after);
 }
 
 void FailureDetector::requeue(NodeId node, Watched& w) {
@@ -58,15 +59,17 @@ bool FailureDetector::heard(NodeId node, TimePoint now) {
   return true;
 }
 
-bool FailureDetector::lost_link(NodeId node, TimePoint) {
+bool FailureDetector::lost_link(NodeId node, TimePoint now) {
   const auto found = nodes_.find(node);
   if (found == nodes_.end() || found->second.verdict == Verdict::Dead) return false;
   Watched& w = found->second;
-  w.linked = false;
-  if (w.verdict == Verdict::Suspect) return false;
+  if (!std::exchange(w.linked, false)) return false;
+  const bool was_alive = w.verdict == Verdict::Alive;
+  const TimePoint grace = now + limits_.reconnect_grace;
+  w.deadline = was_alive ? grace : std::max(grace, w.heard + limits_.dead_after);
   w.verdict = Verdict::Suspect;
   requeue(node, w);
-  return true;
+  return was_alive;
 }
 
 void FailureDetector::forgive(Duration time) {

@@ -1,5 +1,5 @@
 #pragma once
-// Who is alive, from signs of life and the time. Pure.
+// Which nodes are alive, judged by their signs of life and the time. Pure.
 
 #include "base/ids.hpp"
 #include "base/time.hpp"
@@ -13,23 +13,31 @@
 namespace score::gang {
 
 enum class Verdict : std::uint8_t {
-  Alive,    // heard of within suspect_after, and its link is up
+  Alive,    // heard from within suspect_after, and its link is up
   Suspect,  // silent for suspect_after, or its link broke
-  Dead,     // silent for dead_after; only watch() brings it back
+  Dead,     // silent for dead_after, or its link stayed broken; only watch() revives it
 };
 
 class FailureDetector {
  public:
-  FailureDetector(base::Duration suspect_after, base::Duration dead_after);
+  struct Limits {
+    base::Duration suspect_after{};    // silence on a link that is up
+    base::Duration dead_after{};       // the same; more than suspect_after
+    base::Duration reconnect_grace{};  // from the break of a link to Dead
+  };
 
-  // Begins, or begins anew, to watch a node; it is Alive and was heard of now.
+  explicit FailureDetector(Limits limits);
+
+  // Starts, or restarts, to watch a node; it is Alive and was heard from now.
   void watch(base::NodeId node, base::TimePoint now);
-  // As watch(), but Suspect, and Dead at `deadline` if it is not watched again before.
+  // As watch(), but Suspect, and Dead at `deadline` unless watch() is called before.
   void expect(base::NodeId node, base::TimePoint now, base::TimePoint deadline);
-  // A sign of life: O(1), or O(log n) if it was suspected. True if that cleared a suspicion. Of
-  // dead and unwatched nodes it is ignored.
+  // A sign of life: O(1), or O(log n) if the node was suspected. True if that cleared a suspicion.
+  // Ignored for nodes that are dead, unwatched or without a link.
   bool heard(base::NodeId node, base::TimePoint now);
-  // Its link broke: Suspect at once, Dead dead_after its last sign of life. False if it was so.
+  // Its link broke: Suspect at once, Dead after reconnect_grace. A node that was silent before
+  // keeps its dead_after: the break of a silent link says nothing about the node. False if Suspect
+  // before.
   bool lost_link(base::NodeId node, base::TimePoint now);
 
   struct Change {
@@ -39,10 +47,10 @@ class FailureDetector {
   };
 
   // What changed by the passing of time, in order of time. If the caller comes more than a second
-  // later than next_deadline() it was stopped itself and could hear nobody: that time is not held
-  // against the nodes.
+  // later than next_deadline() it was stopped itself and could hear no node: that time is not
+  // counted as silence.
   std::vector<Change> advance(base::TimePoint now);
-  // When advance() may have something to say; never later than that.
+  // When advance() may have a change to report, or earlier.
   [[nodiscard]] std::optional<base::TimePoint> next_deadline() const;
   // Dead for nodes that are not watched.
   [[nodiscard]] Verdict verdict(base::NodeId node) const;
@@ -53,15 +61,14 @@ class FailureDetector {
     base::TimePoint queued{};  // its key in queue_
     Verdict verdict = Verdict::Alive;
     bool linked = true;
-    std::optional<base::TimePoint> deadline;  // instead of heard + dead_after
+    std::optional<base::TimePoint> deadline;  // of Dead, instead of heard + dead_after
   };
 
   [[nodiscard]] base::TimePoint due(const Watched& watched) const;
   void requeue(base::NodeId node, Watched& watched);
   void forgive(base::Duration time);
 
-  base::Duration suspect_after_;
-  base::Duration dead_after_;
+  Limits limits_;
   std::map<base::NodeId, Watched> nodes_;
   std::set<std::pair<base::TimePoint, base::NodeId>> queue_;  // may be early, never late
 };

@@ -36,7 +36,7 @@ struct Node {
 class NodeTable {
  public:
   explicit NodeTable(const ClusterConfig& config)
-      : detector_(config.suspect_after, config.dead_after) {}
+      : detector_({config.suspect_after, config.node_timeout, config.reconnect_grace}) {}
 
   // Error: name or id twice, or too many.
   base::Result<NodeIndex> add(NodeId id, std::string name);

@@ -24,7 +24,10 @@ namespace {
 constexpr Duration kMinLease = std::chrono::milliseconds{2'900};
 static_assert(kMinLease >= limits::kMinThawLease);
 static_assert(limits::kHeartbeatPeriod * 2 < kMinLease, "renewed with each beat; one may be late");
-static_assert(kMinLease < limits::kDeadAfter, "its jobs run again before the node is given up");
+static_assert(kMinLease < limits::kDeadAfter, "its jobs run again before they end");
+// A main loop that is this late with its turn is lent real-time priority.
+constexpr Duration kLateTurn = std::chrono::milliseconds{500};
+static_assert(limits::kHeartbeatPeriod + kLateTurn < limits::kSuspectAfter);
 // So that a fresh node follows its first timetable soon and well: the least of several round trips
 // bounds the clock's error.
 constexpr Duration kWireTime = std::chrono::microseconds{50};
@@ -285,13 +288,16 @@ asio::awaitable<void> Daemon::beat_regularly() {
     const Duration period =
         sampling_.is_watched() ? limits::kWatchedHeartbeatPeriod : limits::kHeartbeatPeriod;
     co_await parts_.clock.sleep_until(next_beat(parts_.clock.now(), period));
+    if (parts_.switcher.note_turn(parts_.clock.now(), period + kLateTurn)) {
+      log_info("main loop was late: ran with real-time priority", kv("node", config_.name));
+    }
     renew_lease();
     tell_late();
     parts_.switcher.collect();  // contexts of jobs that have ended are in there
     const unsigned exchange = agent_.clock().is_same() ? kBeatsAnExchangeOfSame : kBeatsAnExchange;
     if (head_.is_greeted()) beat(++beats_ % exchange == 0);
     read_activities_again();
-    head_.drop_if_silent();
+    if (head_.is_silent()) tasks_.spawn("replace a silent link", head_.replace_if_silent());
   }
 }
 

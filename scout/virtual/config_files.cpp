@@ -37,6 +37,8 @@ std::string head_config(const Layout& layout, const VirtualOptions& options) {
   text += fmt::format("key_file = \"{}\"\n", layout.key());
   text +=
       fmt::format("quantum = \"{}\"\nslots = {}\n", format_duration(options.slice), options.slots);
+  if (options.node_timeout > Duration{0})
+    text += fmt::format("node_timeout = \"{}\"\n", format_duration(options.node_timeout));
   if (options.switch_always) text += "switch_always = true\n";
   return text + network_config(options);
 }

@@ -39,6 +39,7 @@ struct Request {
   std::string programs;  // where `score` is
   std::string slice;
   std::string payload;
+  std::string node_timeout;
   std::string stop;
   std::string restart;
   std::string status;
@@ -60,6 +61,9 @@ void add_options(CLI::App& app, Request& request) {
   app.add_option("--slots", options.slots, "Rows of the gang matrix (8)")
       ->type_name("N")
       ->check(CLI::Range(1U, limits::kMaxSlots));
+  app.add_option("--node-timeout", request.node_timeout,
+                 "Silence of a node that ends its jobs (30s)")
+      ->type_name("TIME");
   app.add_flag("--switch-always", options.switch_always,
                "Switch at every slice boundary, even when no other job competes");
   app.add_option("--channels", options.channels, "Network channels per node (16)")
@@ -105,6 +109,14 @@ Status check_options(Request& request) {
                   format_duration(limits::kMinQuantum), format_duration(limits::kMaxQuantum));
     }
     options.slice = *slice;
+  }
+  if (!request.node_timeout.empty()) {
+    const auto timeout = parse_duration(request.node_timeout);
+    if (!timeout || *timeout <= Duration{0}) {
+      return fail(Errc::Malformed, "--node-timeout '{}': use a time such as 30s",
+                  request.node_timeout);
+    }
+    options.node_timeout = *timeout;
   }
   if (const auto memory = parse_bytes(options.memory); !memory) {
     return memory.error().with_context("--memory '{}'", options.memory);

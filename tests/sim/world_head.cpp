@@ -8,6 +8,7 @@ void World::head_start() {
   gang::ClusterConfig config;
   config.quantum = quantum_;
   config.max_slots = slots_;
+  config.node_timeout = 5s;  // shorter than most partitions
   head_.emplace(config);
   ++head_number_;
   const bool rebooted = head_number_ > 1 && chance_.one_in(4);

@@ -44,6 +44,7 @@ struct HeadConfig {
   Duration launch_deadline = 10s;            // all nodes must have prepared a job
   Duration kill_deadline = 5s;               // a node must have killed a job, else: suspect
   Duration rejoin_grace = 10s;               // after a restart nodes come back within it
+  Duration node_timeout = 30s;               // silence of a node that ends its jobs
   Duration idle_timeout = 600s;              // of a command that watches nothing
   NetworkConfig network;
   UserLimits limits;  // what users may ask for

@@ -16,6 +16,8 @@ TEST(HeadConfig, HasDefaultsForAllButTheNodes) {
   EXPECT_EQ(config->nodes, (std::vector<std::string>{"n0", "n1", "n2", "n3"}));
   EXPECT_EQ(config->socket, "/run/scored/head.sock");
   EXPECT_EQ(config->quantum, 100ms);
+  EXPECT_EQ(config->for_cluster().node_timeout, 30s);
+  EXPECT_EQ(parse_config("[head]\nnodes = \"a\"\nnode_timeout = \"5s\"", "x")->node_timeout, 5s);
   EXPECT_TRUE(config->idle_detection);
   EXPECT_TRUE(config->overcommit);
   EXPECT_FALSE(parse_config("[head]\nnodes = \"a\"\novercommit = false", "x")->overcommit);
@@ -26,6 +28,7 @@ TEST(HeadConfig, RefusesWithFileAndLine) {
   EXPECT_EQ(problem("[head]\nnodes = \"a\"\nquantm = \"1s\""),
             "x.toml:3: unknown key 'head.quantm'");
   EXPECT_EQ(problem("[head]\nnodes = \"a\"\nquantum = \"1h\"").substr(0, 9), "x.toml:3:");
+  EXPECT_EQ(problem("[head]\nnodes = \"a\"\nnode_timeout = \"3s\"").substr(0, 9), "x.toml:3:");
   EXPECT_EQ(problem("[head]\nnodes = \"a,a\"").substr(0, 9), "x.toml:2:");
   EXPECT_EQ(problem("[head]\nnodes = \"a[\"").substr(0, 9), "x.toml:2:");
   EXPECT_EQ(problem("[head]\nnodes = \"a\"\nlisten = \"here\"").substr(0, 9), "x.toml:3:");

@@ -37,11 +37,11 @@ asio::awaitable<void> HeadLink::run() {
   for (;;) {
     auto connected = co_await proto::tls_connect(tls_, target_.head, limits::kHandshakeDeadline,
                                                  connection_limits());
-    if (connected) {
-      connection_ = std::move(connected->connection);
+    if (!connected) report(connected.error());
+    if (connected) connection_ = std::move(connected->connection);
+    while (connection_ != nullptr) {
       co_await serve();
-    } else {
-      report(connected.error());
+      connection_ = std::exchange(replacement_, nullptr);
     }
     co_await clock_.sleep_for(backoff_.next());
   }
@@ -109,8 +109,21 @@ void HeadLink::set_answered(TimePoint sent) {
   answer_.cancel();
 }
 
-void HeadLink::drop_if_silent() {
-  if (connection_ == nullptr || clock_.now() - heard_ < kSilenceLimit) return;
+bool HeadLink::is_silent() const {
+  return connection_ != nullptr && clock_.now() - heard_ >= kSilenceLimit;
+}
+
+asio::awaitable<void> HeadLink::replace_if_silent() {
+  if (std::exchange(is_replacing_, true)) co_return;
+  auto connected = co_await proto::tls_connect(tls_, target_.head, limits::kHandshakeDeadline,
+                                               connection_limits());
+  is_replacing_ = false;
+  if (!connected) co_return;
+  if (!is_silent()) {
+    connected->connection->close();
+    co_return;
+  }
+  replacement_ = std::move(connected->connection);
   drop(fmt::format("silent for {}", format_duration(kSilenceLimit)));
 }
 

@@ -16,7 +16,8 @@ namespace score::node {
 
 class HeadLink {
  public:
-  static constexpr Duration kSilenceLimit = 2 * limits::kDeadAfter;
+  // A head that is silent for this time is called anew.
+  static constexpr Duration kSilenceLimit = std::chrono::seconds{6};
 
   struct Handlers {
     std::function<void()> connected;            // proven by its key; nothing was sent yet
@@ -61,9 +62,12 @@ class HeadLink {
   asio::awaitable<bool> confirm();
   // The head answered the heartbeat that was sent at this time.
   void set_answered(TimePoint sent);
-  // Drops a connection over which nothing came for kSilenceLimit: heartbeats are answered, so the
-  // head or the way to it is gone. Called now and then.
-  void drop_if_silent();
+  // Nothing came over the connection for kSilenceLimit although heartbeats are answered: the head
+  // or the way to it is gone, or it is only late.
+  [[nodiscard]] bool is_silent() const;
+  // Replaces the connection if a new one can be made and the old one is still silent then. Until
+  // then the old one is kept: the head ends jobs of nodes whose connection breaks. One at a time.
+  asio::awaitable<void> replace_if_silent();
   // Ends this connection, with the reason logged; another one is tried.
   void drop(const std::string& why);
 
@@ -77,6 +81,8 @@ class HeadLink {
   Handlers handlers_;
   Backoff backoff_;
   std::shared_ptr<proto::Connection> connection_;
+  std::shared_ptr<proto::Connection> replacement_;
+  bool is_replacing_ = false;
   bool greeted_ = false;
   std::uint64_t generation_ = 0;
   TimePoint heard_{};          // the last frame, or the connection's begin

@@ -146,6 +146,10 @@ class SwitchFollower {
 
   [[nodiscard]] SwitchProgram* program() const { return program_; }
 
+  [[nodiscard]] bool has_attempts() const {
+    return program_ != nullptr && !program_->slots.empty();
+  }
+
  private:
   // A row of a part; nullptr: everything runs.
   struct Position {

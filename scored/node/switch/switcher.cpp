@@ -132,6 +132,10 @@ void Switcher::stop() {
   is_running_ = false;
 }
 
+bool Switcher::note_turn(TimePoint now, Duration time) {
+  return options_.wants_real_time && loan_.renew(now, time);
+}
+
 void Switcher::follow(gang::SwitchPlan plan) {
   std::erase_if(plans_, [&](const auto& other) { return other.start >= plan.start; });
   plans_.push_back(std::move(plan));
@@ -295,7 +299,14 @@ void Switcher::get_priority() {
     const auto next = follower.step();
     const bool has_met = follower.take_meeting_change();
     if (follower.take_activity_change() || has_met) eventfd_write(activity_fd_.get(), 1);
-    if (!stopping_.load(std::memory_order_acquire)) wait_until(bell_, seen, next);
+    if (stopping_.load(std::memory_order_acquire)) continue;
+    const TimePoint late = follower.has_attempts() ? loan_.due() : TimePoint::max();
+    if (late >= next.value_or(TimePoint::max())) {
+      wait_until(bell_, seen, next);
+    } else {
+      wait_until(bell_, seen, late);
+      loan_.lend(kernel_now());
+    }
   }
   if (auto* program = inbox_.exchange(nullptr, std::memory_order_acq_rel)) {
     retire(follower.take(program));

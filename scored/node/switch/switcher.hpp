@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/result.hpp"
+#include "scored/node/kernel/priority_loan.hpp"
 #include "scored/node/switch/switch_follower.hpp"
 
 #include <atomic>
@@ -36,6 +37,11 @@ class Switcher {
   ~Switcher();
   Switcher(const Switcher&) = delete;
   Switcher& operator=(const Switcher&) = delete;
+
+  // The main loop has its turn, and should have the next one within `time`: if it is late by then
+  // while attempts are here, the thread lends it real-time priority until it calls again. True: it
+  // had been lent.
+  bool note_turn(TimePoint now, Duration time);
 
   // Starts the thread. Errors: errno of pthread_create, eventfd.
   Status start();
@@ -113,6 +119,7 @@ class Switcher {
   void retire(SwitchProgram* program);
 
   SwitcherOptions options_;
+  PriorityLoan loan_;
   SwitchTrace trace_;
   SwitchCounters counters_;
   std::vector<gang::SwitchPlan> plans_;  // by start; the first may be in force

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <csignal>
 #include <fstream>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -184,6 +185,37 @@ TEST(Switcher, SleepsWhileThereIsNothingToSwitch) {
   usleep(200'000);
   getrusage(RUSAGE_SELF, &after);
   EXPECT_LT(after.ru_nvcsw - before.ru_nvcsw, 10);
+}
+
+bool may_run_in_real_time() {
+  const sched_param lowest{.sched_priority = 1};
+  const sched_param ordinary{};
+  return sched_setscheduler(0, SCHED_FIFO, &lowest) == 0 &&
+         sched_setscheduler(0, SCHED_OTHER, &ordinary) == 0;
+}
+
+TEST(Switcher, LendsALateMainLoopItsPriority) {
+  if (!may_run_in_real_time()) GTEST_SKIP() << "no right to real-time priority";
+  std::atomic<int> stops{0};
+  Switcher switcher;
+  ASSERT_TRUE(switcher.start());
+  EXPECT_FALSE(switcher.note_turn(monotonic_now(), 1ms));
+  switcher.add(AttemptId{1}, std::make_unique<CountingTarget>(stops));
+  EXPECT_TRUE(eventually([] { return sched_getscheduler(0) == SCHED_FIFO; }));
+  // The loan is marked after it was given.
+  EXPECT_TRUE(eventually([&] { return switcher.note_turn(monotonic_now(), 1h); }));
+  EXPECT_EQ(sched_getscheduler(0), SCHED_OTHER);
+}
+
+TEST(PriorityLoan, IsNotGivenToALoopThatHadItsTurn) {
+  PriorityLoan loan;
+  const TimePoint now = monotonic_now();
+  EXPECT_EQ(loan.due(), TimePoint::max());
+  loan.renew(now, 10s);
+  EXPECT_EQ(loan.due(), now + 10s);
+  loan.lend(now + 9s);
+  EXPECT_EQ(loan.due(), now + 10s);
+  EXPECT_EQ(sched_getscheduler(0), SCHED_OTHER);
 }
 
 TEST(Switcher, BearsManyPlansAtOnce) {
