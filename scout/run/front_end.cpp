@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::uint64_t kWindow = 4 * limits::kIoWindowBytes;
 constexpr Duration kRetryPause = std::chrono::milliseconds{200};
+constexpr Duration kPromptPause = std::chrono::milliseconds{200};  // no more output for this long
 
 }  // namespace
 
@@ -110,10 +111,15 @@ void FrontEnd::turn() {
   if (fds[kInput].revents != 0) read_input();
   if (state_ == State::Lost && monotonic_now() >= next_try_) try_again();
   if (limit_check_ && monotonic_now() >= *limit_check_) check_limit_signal();
+  if (prompts_due_ && monotonic_now() >= *prompts_due_) {
+    prompts_due_.reset();
+    output_.show_prompts();
+  }
 }
 
 int FrontEnd::poll_timeout() const {
   std::optional<TimePoint> next = limit_check_;
+  if (prompts_due_ && (!next || *prompts_due_ < *next)) next = prompts_due_;
   if (state_ == State::Lost) next = next_try_;
   if (!next) return input_open_ && is_running_ && !may_read(STDIN_FILENO) ? 500 : -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(*next - monotonic_now()).count();
@@ -179,6 +185,7 @@ void FrontEnd::on_submitted(const wire::Submitted& submitted) {
 
 void FrontEnd::on_news(const wire::JobStatus& status) {
   status_ = status;
+  if (status.tasks() == 1 || options_.pty) output_.pass_rank_0();
   const auto state = static_cast<base::JobState>(status.state());
   if (status.restarts() > restarts_) {
     restarts_ = status.restarts();
@@ -216,6 +223,8 @@ void FrontEnd::on_output(const wire::Output& output) {
   const std::size_t known =
       seen_.see({output.attempt(), output.node_index(), output.offset(), output.data().size()});
   output_.take(output.rank(), output.stream() == wire::STDERR, output.data(), known);
+  prompts_due_.reset();
+  if (output_.has_prompts()) prompts_due_ = monotonic_now() + kPromptPause;
 }
 
 void FrontEnd::on_end(const wire::JobStatus& status) {

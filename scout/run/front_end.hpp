@@ -137,6 +137,7 @@ class FrontEnd {
   TimePoint lost_at_{};
   TimePoint next_try_{};
   std::optional<TimePoint> limit_check_;
+  std::optional<TimePoint> prompts_due_;
   int exit_code_ = kExitError;
   bool gone_ = false;
 };

@@ -13,6 +13,7 @@
 
 #include <csignal>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 namespace score::scout {
@@ -125,7 +126,7 @@ TEST(SeenOutput, TheHeadsOwnWordsAreAlwaysNew) {
   EXPECT_EQ(seen.see({.offset = 0, .bytes = 10}), 0U);
 }
 
-// Standard output is a pipe for as long as it lives; text() is what was written to it.
+// Standard output is a pipe for as long as it lives.
 class CapturedOutput {
  public:
   CapturedOutput() {
@@ -138,12 +139,6 @@ class CapturedOutput {
 
   void close_reader() { pipe_.read.reset(); }
 
-  std::string text() {
-    restore();
-    pipe_.write.reset();
-    return *read_all(pipe_.read.get(), 1U << 20U);
-  }
-
  private:
   void restore() {
     if (saved_ >= 0) dup2(saved_, STDOUT_FILENO);
@@ -155,16 +150,22 @@ class CapturedOutput {
   Pipe pipe_;
 };
 
+// To a file: it takes any number of bytes.
 std::string written(OutputWriter& output) {
-  CapturedOutput captured;
+  const UniqueFd file(memfd_create("output", MFD_CLOEXEC));
+  const UniqueFd saved(dup(STDOUT_FILENO));
+  dup2(file.get(), STDOUT_FILENO);
   while (output.has_output(false)) EXPECT_TRUE(output.write_some(false));
-  return captured.text();
+  dup2(saved.get(), STDOUT_FILENO);
+  lseek(file.get(), 0, SEEK_SET);
+  return read_all(file.get(), std::size_t{64} << 20U).value_or("cannot be read");
 }
 
 TEST(OutputWriter, CountsEveryByteOnce) {
   OutputWriter output(OutputStyle::Plain);
+  output.pass_rank_0();
   output.take(0, false, "hello ");
-  output.take(1, false, "you");
+  output.take(0, false, "you");
   EXPECT_EQ(output.received(), 9U);
   EXPECT_EQ(output.waiting(), 9U);
   EXPECT_EQ(written(output), "hello you");
@@ -175,8 +176,8 @@ TEST(OutputWriter, CountsEveryByteOnce) {
 TEST(OutputWriter, TellsWhatNobodyTakes) {
   std::signal(SIGPIPE, SIG_IGN);
   OutputWriter output(OutputStyle::Plain);
-  output.take(0, false, "abc");
-  output.take(1, false, "de");
+  output.take(0, false, "ab\n");
+  output.take(1, false, "d\n");
   {
     CapturedOutput captured;
     captured.close_reader();
@@ -194,6 +195,61 @@ TEST(OutputWriter, LabelsWholeLinesOfEachRank) {
   output.take(0, false, "b\n");
   output.finish({}, false);
   EXPECT_EQ(written(output), "1: x\n0: ab\n1: y\n");
+}
+
+// The head sends pieces of at most 32 KiB, a pipe gives 4 KiB; lines may be longer.
+TEST(OutputWriter, LongLinesOfTwoRanksDoNotMix) {
+  for (const auto style : {OutputStyle::Plain, OutputStyle::Labelled}) {
+    OutputWriter output(style);
+    const std::string first(100'000, 'a');
+    const std::string second(50'000, 'b');
+    for (std::size_t at = 0; at < first.size(); at += 10'000) {
+      output.take(0, false, first.substr(at, 10'000));
+      output.take(1, false, second.substr(at / 2, 5'000));
+    }
+    output.take(1, false, "\n");
+    output.take(0, false, "\n");
+    const std::string label = style == OutputStyle::Labelled ? "1: " : "";
+    const std::string other = style == OutputStyle::Labelled ? "0: " : "";
+    EXPECT_TRUE(written(output) == label + second + "\n" + other + first + "\n");
+  }
+}
+
+TEST(OutputWriter, LinesBeyondTheLimitComeInMarkedPieces) {
+  OutputWriter output(OutputStyle::Labelled);
+  const std::string most(OutputWriter::kLongestLine, 'x');
+  output.take(0, false, most + "\n");
+  output.take(0, false, most + "yz\n");
+  const std::string text = written(output);
+  EXPECT_TRUE(text == "0: " + most + "\n0: " + most + "[...]\n0: [...]yz\n") << text.size();
+}
+
+TEST(OutputWriter, LinesThatDoNotEndAreHeldUpToALimit) {
+  OutputWriter output(OutputStyle::Plain);
+  const std::size_t each = OutputWriter::kMostHeld / 32;
+  for (std::uint32_t rank = 0; rank < 32; ++rank) output.take(rank, false, std::string(each, 'x'));
+  EXPECT_EQ(written(output), "");
+  output.take(7, false, "y");
+  EXPECT_TRUE(written(output) == std::string(each, 'x') + "y[...]\n");
+}
+
+TEST(OutputWriter, AnUnfinishedLineGoesOutAtTheEndAsItIs) {
+  OutputWriter output(OutputStyle::Plain);
+  output.take(1, false, "no end");
+  output.finish({}, false);
+  EXPECT_EQ(written(output), "no end");
+}
+
+TEST(OutputWriter, PromptsAreShownButNotBlocksThatWereCutOff) {
+  OutputWriter output(OutputStyle::Plain);
+  EXPECT_FALSE(output.has_prompts());
+  output.take(1, false, std::string(4090, 'x') + "\nhalf ");
+  EXPECT_FALSE(output.has_prompts()) << "4096 bytes: a block";
+  output.take(0, false, "name? ");
+  EXPECT_TRUE(output.has_prompts());
+  output.show_prompts();
+  output.take(1, false, "line\n");
+  EXPECT_TRUE(written(output) == std::string(4090, 'x') + "\nname? half line\n");
 }
 
 TEST(OutputWriter, LabelledTextIsTakenBeforeItsLineEnds) {

@@ -15,7 +15,8 @@ namespace score::scout {
 
 namespace {
 
-constexpr std::size_t kLongestLine = 8192;                    // a longer line is shown in parts
+constexpr std::string_view kCut = "[...]";  // where a line was cut
+constexpr std::size_t kBlock = 4096;  // of a program that buffers by blocks: BUFSIZ, st_blksize
 constexpr std::size_t kMostGathered = std::size_t{1} << 20U;  // of one rank and stream
 
 // A ready pipe or terminal takes PIPE_BUF bytes without blocking (pipe(7)); a file takes anything.
@@ -35,29 +36,88 @@ void OutputWriter::take(std::uint32_t rank, bool is_error, std::string_view data
   waiting_ += original;
   data.remove_prefix(std::min(known, data.size()));
   std::string text;
-  if (style_ == OutputStyle::Plain) text = data;
-  if (style_ == OutputStyle::Labelled) text = labelled(rank, is_error, data);
-  if (style_ == OutputStyle::Gathered || style_ == OutputStyle::Json) gather(rank, is_error, data);
+  if (style_ == OutputStyle::Gathered || style_ == OutputStyle::Json) {
+    gather(rank, is_error, data);
+  } else if (style_ == OutputStyle::Plain && rank == 0 && passes_rank_0_) {
+    text = data;
+  } else {
+    text = whole_lines({rank, is_error}, data);
+  }
   queues_[is_error ? 1 : 0].chunks.push_back({std::move(text), original});
+  while (held_ > kMostHeld) write_longest();
 }
 
-std::string OutputWriter::labelled(std::uint32_t rank, bool is_error, std::string_view data) {
+std::string OutputWriter::whole_lines(Source source, std::string_view data) {
   std::string out;
-  auto& line = partial_[{rank, is_error}];
+  Line& line = lines_[source];
+  line.taken += data.size();
   while (!data.empty()) {
     const auto end = data.find('\n');
-    line += data.substr(0, end);
-    data.remove_prefix(end == data.npos ? data.size() : end + 1);
-    if (end == data.npos && line.size() < kLongestLine) break;
-    out += fmt::format("{}: {}\n", rank, line);
-    line.clear();
+    const std::size_t room = kLongestLine - line.text.size();
+    const auto part = data.substr(0, std::min(end, room));
+    line.text += part;
+    held_ += part.size();
+    data.remove_prefix(part.size());
+    if (data.starts_with('\n')) {
+      data.remove_prefix(1);
+      end_line(source, line, "\n", out);
+      line.is_rest = false;
+    } else if (line.text.size() == kLongestLine && !data.empty()) {
+      write_piece(source, line, out);
+    }
   }
   return out;
 }
 
+// Takes the line's text to `out`.
+void OutputWriter::end_line(Source source, Line& line, std::string_view end, std::string& out) {
+  if (style_ == OutputStyle::Labelled) out += fmt::format("{}: ", source.first);
+  if (line.is_rest) out += kCut;
+  out += line.text;
+  out += end;
+  held_ -= line.text.size();
+  line.text.clear();
+}
+
+void OutputWriter::write_piece(Source source, Line& line, std::string& out) {
+  end_line(source, line, fmt::format("{}\n", kCut), out);
+  line.is_rest = true;
+}
+
+// So that ranks which never end their lines do not fill our memory.
+void OutputWriter::write_longest() {
+  const auto by_length = [](const auto& a, const auto& b) {
+    return a.second.text.size() < b.second.text.size();
+  };
+  auto& [source, line] = *std::max_element(lines_.begin(), lines_.end(), by_length);
+  std::string out;
+  write_piece(source, line, out);
+  queues_[source.second ? 1 : 0].chunks.push_back({std::move(out), 0});
+}
+
+bool OutputWriter::is_prompt(const Line& line) const {
+  const bool is_cut_off = line.taken % kBlock == 0;
+  return style_ == OutputStyle::Plain && !line.text.empty() && line.text.size() < kBlock &&
+         !line.is_rest && !is_cut_off;
+}
+
+bool OutputWriter::has_prompts() const {
+  return std::any_of(lines_.begin(), lines_.end(),
+                     [this](const auto& entry) { return is_prompt(entry.second); });
+}
+
+void OutputWriter::show_prompts() {
+  for (auto& [source, line] : lines_) {
+    if (!is_prompt(line)) continue;
+    std::string out;
+    end_line(source, line, "", out);
+    queues_[source.second ? 1 : 0].chunks.push_back({std::move(out), 0});
+  }
+}
+
 // A node that prints without end does not fill our memory: the rest is dropped and marked.
 void OutputWriter::gather(std::uint32_t rank, bool is_error, std::string_view data) {
-  auto& text = partial_[{rank, is_error}];
+  auto& text = lines_[{rank, is_error}].text;
   if (text.size() >= kMostGathered) return;
   text += data.substr(0, kMostGathered - text.size());
   if (text.size() >= kMostGathered) text += "\n* (more was dropped)\n";
@@ -69,10 +129,11 @@ void OutputWriter::finish(const std::vector<std::string>& names, bool bold) {
     return;
   }
   if (style_ == OutputStyle::Json) return finish_json(names);
-  for (auto& [key, line] : partial_) {
-    if (line.empty()) continue;
-    queues_[key.second ? 1 : 0].chunks.push_back({fmt::format("{}: {}\n", key.first, line), 0});
-    line.clear();
+  for (auto& [source, line] : lines_) {
+    if (line.text.empty()) continue;
+    std::string out;
+    end_line(source, line, style_ == OutputStyle::Labelled ? "\n" : "", out);
+    queues_[source.second ? 1 : 0].chunks.push_back({std::move(out), 0});
   }
 }
 
@@ -80,7 +141,8 @@ void OutputWriter::finish(const std::vector<std::string>& names, bool bold) {
 std::vector<OutputWriter::Group> OutputWriter::groups(const std::vector<std::string>& names) const {
   std::vector<Group> groups;
   for (const bool is_error : {false, true}) {
-    for (const auto& [key, text] : partial_) {
+    for (const auto& [key, line] : lines_) {
+      const std::string& text = line.text;
       if (key.second != is_error || text.empty()) continue;
       const auto same = [&](const Group& group) {
         return group.is_error == is_error && group.text == text;

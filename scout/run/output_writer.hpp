@@ -1,5 +1,5 @@
-// Tasks' output on its way to our own stdout and stderr: queued, labelled line by line or gathered
-// by node if asked, and counted, so that the head sends only as much as was written out.
+// Tasks' output on its way to our own stdout and stderr: whole lines of each rank, labelled or
+// gathered by node if asked, and counted, so that the head sends only as much as was written out.
 #pragma once
 
 #include "base/result.hpp"
@@ -16,7 +16,7 @@
 namespace score::scout {
 
 enum class OutputStyle {
-  Plain,
+  Plain,     // lines of several ranks do not mix
   Labelled,  // "rank: " before each line
   Gathered,  // at the end, equal outputs once under the names of their ranks' nodes
   Json,      // the same as one object on stdout
@@ -26,12 +26,28 @@ class OutputWriter {
  public:
   explicit OutputWriter(OutputStyle style) : style_(style) {}
 
+  // A longer line is written in pieces: "[...]" ends each but the last and begins each but the
+  // first.
+  static constexpr std::size_t kLongestLine = std::size_t{1} << 20U;
+  // Of the lines of all ranks that have not ended yet. Beyond it the longest is written as a piece.
+  static constexpr std::size_t kMostHeld = std::size_t{16} << 20U;
+
+  // Plain: what rank 0 prints is written at once, whether its line has ended or not. For a job with
+  // one task, or whose rank 0 has a terminal.
+  void pass_rank_0() { passes_rank_0_ = true; }
+
   // Output of a rank; is_error: to stderr. The first `known` bytes were shown before: they are
-  // counted only.
+  // counted only. What is held until its line ends counts as written.
   void take(std::uint32_t rank, bool is_error, std::string_view data, std::size_t known = 0);
-  // For the end of the job: lines that have no end get one, what was gathered goes out. names[rank]
-  // is its node; bold: headings stand out.
+  // Plain: writes the lines that may be prompts: short, not ended, and not where a program that
+  // buffers by blocks was cut off.
+  void show_prompts();
+
+  // For the end of the job: labelled lines that have no end get one, what is held goes out.
+  // names[rank] is its node; bold: headings stand out.
   void finish(const std::vector<std::string>& names, bool bold);
+
+  [[nodiscard]] bool has_prompts() const;
 
   [[nodiscard]] bool has_output(bool is_error) const { return !queue(is_error).chunks.empty(); }
 
@@ -60,7 +76,19 @@ class OutputWriter {
 
   [[nodiscard]] const Queue& queue(bool is_error) const { return queues_[is_error ? 1 : 0]; }
 
-  std::string labelled(std::uint32_t rank, bool is_error, std::string_view data);
+  struct Line {
+    std::string text;         // of a line that has not ended, or all that was gathered
+    std::uint64_t taken = 0;  // bytes of the stream
+    bool is_rest = false;     // pieces of this line were written
+  };
+
+  using Source = std::pair<std::uint32_t, bool>;  // rank, is_error
+
+  std::string whole_lines(Source source, std::string_view data);
+  void end_line(Source source, Line& line, std::string_view end, std::string& out);
+  void write_piece(Source source, Line& line, std::string& out);
+  void write_longest();
+  [[nodiscard]] bool is_prompt(const Line& line) const;
   void gather(std::uint32_t rank, bool is_error, std::string_view data);
 
   struct Group {
@@ -76,7 +104,9 @@ class OutputWriter {
 
   OutputStyle style_;
   std::array<Queue, 2> queues_;
-  std::map<std::pair<std::uint32_t, bool>, std::string> partial_;  // line begun, or gathered text
+  std::map<Source, Line> lines_;
+  std::size_t held_ = 0;  // bytes in lines_
+  bool passes_rank_0_ = false;
   std::uint64_t received_ = 0;
   std::uint64_t waiting_ = 0;
   std::uint64_t dropped_ = 0;

@@ -118,7 +118,7 @@ void add_front_end_options(CLI::App& app, RunOptions& options) {
   app.add_flag("--detach", options.detach, "Print the job's id and leave it alone");
   app.add_flag("--dry-run", options.dry_run, "Say where it would run, or why not; start nothing");
   app.add_flag("--allow-root", options.allow_root, "Run it as root");
-  app.add_flag("-q,--quiet", options.quiet, "No start lines, no reasons for waiting");
+  app.add_flag("-q,--quiet", options.quiet, "Print errors only");
   app.add_flag("-v,--verbose", options.verbose,
                "Start lines also if standard error is no terminal");
   add_server_option(app, options.common);

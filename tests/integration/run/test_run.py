@@ -54,6 +54,11 @@ def test_scores_keys_stand_without_a_dash(few):
     assert few.run('scrun', '-l', 'nodes=1x2', 'true').returncode == 0
 
 
+def test_errors_are_printed_though_quiet(few):
+    result = few.run('scrun', '-q', '-n', 2, 'sh', '-c', 'exit 3', code=3)
+    assert 'exited with 3' in result.stderr
+
+
 def test_first_failure_ends_the_job(few):
     few.run('scrun', '-N', 4, 'sh', '-c', '[ $SCORE_RANK = 2 ] && exit 3; sleep 1000', code=3)
 
@@ -147,6 +152,30 @@ def test_output_files(few, tmp_path):
 def test_label(few):
     lines = few.run('scrun', '-l', '-n', 3, 'sh', '-c', 'printf "a\\nb"').stdout.splitlines()
     assert sorted(lines) == sorted(f'{rank}: {text}' for rank in range(3) for text in 'ab')
+
+
+@pytest.mark.parametrize('label', [[], ['-l']])
+def test_long_lines_of_ranks_do_not_mix(few, label):
+    program = "import os,sys\nfor _ in range(5): sys.stdout.write(os.environ['SCORE_RANK'] * 100000 + chr(10))"
+    lines = few.run('scrun', '-n', 4, *label, 'python3', '-c', program).stdout.splitlines()
+    whole = [(f'{rank}: ' if label else '') + str(rank) * 100000 for rank in range(4) for _ in range(5)]
+    assert sorted(lines) == whole, [len(line) for line in lines]
+
+
+def test_a_line_beyond_the_limit_comes_in_marked_pieces(few):
+    program = "import sys; sys.stdout.write('x' * 3000000 + chr(10))"
+    lines = few.run('scrun', '-l', '-n', 1, 'python3', '-c', program).stdout.splitlines()
+    assert [(line.startswith('0: [...]'), line.endswith('[...]')) for line in lines] == [
+        (False, True), (True, True), (True, False)]
+    assert sum(line.count('x') for line in lines) == 3000000
+
+
+def test_a_prompt_is_shown_before_its_line_ends(few):
+    process = few.start('scrun', '-n', 2, '-i', 'all', 'sh', '-c', 'printf "name? "; read name; echo $name',
+                        stdin=subprocess.PIPE)
+    assert process.stdout.read(12) == 'name? name? '
+    out, err = process.communicate('x\n', timeout=LIMIT)
+    assert out == 'x\nx\n', (out, err)
 
 
 def test_input_goes_to_rank_0(few):
