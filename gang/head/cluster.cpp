@@ -232,12 +232,8 @@ void Cluster::deadline_due(Job& job, DeadlineKind kind, Step& step) {
     case DeadlineKind::Kill:
       return reconciler_.kill_overdue(job, step);
     case DeadlineKind::Wall:
-      return ending_.end(
-          job,
-          {JobState::TimedOut,
-           fmt::format("wall-time limit {} reached", seconds(job.request.wall_limit)),
-           base::kExitLimit},
-          step);
+      return reach_limit(
+          job, fmt::format("wall-time limit {} reached", seconds(job.request.wall_limit)), step);
     case DeadlineKind::Scheduled:
       return watch_scheduled_limit(job, step);
     case DeadlineKind::Idle:
@@ -252,16 +248,20 @@ void Cluster::watch_scheduled_limit(Job& job, Step& step) {
   if (job.request.scheduled_limit <= Duration::zero() || job.state != JobState::Running) return;
   const Duration missing = job.request.scheduled_limit - publisher_.scheduled(job, step.now);
   if (missing <= Duration::zero()) {
-    return ending_.end(job,
-                       {JobState::TimedOut,
-                        fmt::format("time limit {} reached", seconds(job.request.scheduled_limit)),
-                        base::kExitLimit},
-                       step);
+    return reach_limit(
+        job, fmt::format("time limit {} reached", seconds(job.request.scheduled_limit)), step);
   }
   const CycleClock& cycles = publisher_.cycles();
   const bool is_near = missing <= cycles.newest().length();
   const Duration wait = is_near ? job.time.time_to_run(missing, step.now, cycles) : missing;
   tables_.deadlines.set(job.id, DeadlineKind::Scheduled, step.now + wait);
+}
+
+// Reported once: the first limit counts.
+void Cluster::reach_limit(Job& job, std::string reason, Step& step) {
+  if (job.outcome.ending() || !job.limit.empty()) return;
+  job.limit = std::move(reason);
+  step.job_changed(job.id);
 }
 
 std::optional<TimePoint> Cluster::next_deadline() const {

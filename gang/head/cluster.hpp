@@ -98,6 +98,7 @@ class Cluster {
   void settle(Step& step);
   void deadline_due(Job& job, DeadlineKind kind, Step& step);
   void watch_scheduled_limit(Job& job, Step& step);
+  void reach_limit(Job& job, std::string reason, Step& step);
 
   [[nodiscard]] Shown shown() const { return {tables_, placer_, publisher_}; }
 

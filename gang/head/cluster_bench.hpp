@@ -159,6 +159,7 @@ class Bench {
 
  private:
   void carry_out(const Action& action) {
+    if (const auto* changed = std::get_if<JobChanged>(&action)) return end_at_limit(changed->job);
     const auto* send = std::get_if<SendToNode>(&action);
     if (send == nullptr || silent.contains(send->node)) return;
     const NodeId node = send->node;
@@ -181,6 +182,14 @@ class Bench {
     } else if (const auto* k = std::get_if<base::KillTasks>(&send->message)) {
       if (!unkillable.contains(node)) answer(node, base::Exited{k->attempt, {}, {}});
     }
+  }
+
+  void end_at_limit(JobId job) {
+    const auto v = cluster.job(job, now);
+    if (!v || v->limit.empty() || v->ending || base::is_final(v->state)) return;
+    const Actions before = last;
+    take(*cluster.cancel(job, EndCause::TimeLimit, now));
+    last.insert(last.begin(), before.begin(), before.end());
   }
 
   void answer(NodeId node, const base::NodeToHead& message) {

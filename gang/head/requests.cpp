@@ -24,6 +24,8 @@ const char* reason_of(EndCause cause) {
       return "its front end exited or lost its connection";
     case EndCause::Shutdown:
       return "the cluster was shut down";
+    case EndCause::TimeLimit:
+      return "time limit reached";
   }
   return "";
 }
@@ -65,7 +67,11 @@ Result<void> Requests::submit(JobId id, UserId user, const base::ResourceRequest
 Result<void> Requests::cancel(JobId id, EndCause cause, Step& step) {
   const auto job = p_.tables.jobs.live(id);
   if (!job) return job.error();
-  p_.ending.cancel(**job, {JobState::Cancelled, reason_of(cause), base::kExitInterrupted}, step);
+  if (cause == EndCause::TimeLimit) {
+    p_.ending.cancel(**job, {JobState::TimedOut, (*job)->limit, base::kExitLimit}, step);
+  } else {
+    p_.ending.cancel(**job, {JobState::Cancelled, reason_of(cause), base::kExitInterrupted}, step);
+  }
   return {};
 }
 

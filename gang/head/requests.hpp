@@ -5,7 +5,7 @@
 
 namespace score::gang {
 
-enum class EndCause : std::uint8_t { User, Operator, FrontEndGone, Shutdown };
+enum class EndCause : std::uint8_t { User, Operator, FrontEndGone, Shutdown, TimeLimit };
 
 class Requests {
  public:

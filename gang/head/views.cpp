@@ -54,6 +54,7 @@ JobView view_of(const Shown& shown, const Job& job, TimePoint now) {
   v.exit_code = job.outcome.exit_code();
   v.exits = job.outcome.exits();
   v.ending = job.outcome.ending();
+  v.limit = job.limit;
   v.keep_going = job.keep_going;
   v.activity = job.idleness.activity();
   v.background = job.background;

@@ -40,6 +40,7 @@ struct JobView {
   int exit_code = 0;  // highest of tasks, 128+signal, 124 limit, 125 error, 126/127 launch
   std::vector<base::TaskExit> exits;
   std::optional<JobState> ending;  // while Completing: the final state it will reach
+  std::string limit;               // "time limit 3.0s reached"; empty: none was
   bool keep_going = false;
   JobActivity activity = JobActivity::Busy;
   bool background = false;                        // idle, and out of the timetable for others

@@ -29,7 +29,10 @@ struct SendToNode {
   base::HeadToNode message;  // PrepareTasks has an empty spec: the shell fills it in
 };
 
-struct JobChanged {  // state, reason, placement or exit code changed: persist, inform watchers
+// State, reason, placement or exit code changed: the shell saves it and informs watchers. Or a time
+// limit was reached (JobView::limit): the shell ends the job as it ends a cancelled one, with
+// SIGTERM and a grace, and then calls cancel() with EndCause::TimeLimit.
+struct JobChanged {
   JobId job{0};
 };
 

@@ -1,146 +1,138 @@
 #include "scored/head/head.hpp"
 
-#include "base/exit_codes.hpp"
+#include "base/limits.hpp"
 #include "base/os/log.hpp"
 #include "proto/convert/convert.hpp"
-#include "scored/head/config/settings.hpp"
-
-#include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
-#include <sys/resource.h>
 #include <unistd.h>
 #include <utility>
 
 namespace score::head {
 namespace {
 
-// What running jobs have used is written this often, so that a crash forgives them little.
-constexpr Duration kProgressSavePeriod = 10s;
+// A head that crashes forgets at most this much of what jobs have used.
+constexpr Duration kSavePeriod = 10s;
 
 }  // namespace
 
-Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, Store store, StoreReader reader)
-    : io_(io),
-      clock_(clock),
-      config_(std::move(config)),
-      cluster_(config_.for_cluster()),
+Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovered& recovered,
+           Store store, StoreReader reader, DaemonRequests requests)
+    : config_(std::move(config)),
+      runner_(clock, config_.for_cluster()),
       reader_(std::move(reader)),
+      alarm_(io, clock),
+      feed_(clock),
       users_(config_.operators, UserId(::geteuid())),
-      streams_(links_, {.front_end_lost =
-                            [this](JobId job) {
-                              deadlines_.set(job, DeadlineKind::FrontEnd,
-                                             now() + config_.front_end_grace);
-                              wake_timer();
-                            },
-                        .delivered =
-                            [this](JobId job) {
-                              deadlines_.set(job, DeadlineKind::Drop, now());
-                              wake_timer();
-                            },
-                        .broken =
-                            [this](AttemptId attempt, std::string why) {
-                              const Job* job = find(job_of(attempt));
-                              if (job == nullptr || job->nodes.empty()) return;
-                              AbortRequested abort;
-                              abort.attempt = attempt;
-                              abort.code = kExitError;
-                              abort.message = std::move(why);
-                              perform(cluster_.node_says(job->nodes.front(), abort, now()));
-                            }}),
-      networks_(config_.network.channels),
-      wake_(io, 1),
-      store_(std::move(store)) {
+      streams_(links_,
+               {.front_end_lost = [this](JobId job) { life_.front_end_lost(job); },
+                .delivered = [this](JobId job) { life_.output_delivered(job); },
+                .broken = [this](AttemptId attempt,
+                                 std::string why) { life_.abort(attempt, std::move(why)); }}),
+      networks_(runner_, links_, config_),
+      queries_({runner_, config_, jobs_, reader_, users_}),
+      commits_(io, std::move(store)),
+      life_({runner_, config_, jobs_, queries_, streams_, networks_, commits_, users_, feed_,
+             alarm_}),
+      starter_({runner_, jobs_, streams_, links_, reader_, commits_}),
+      submissions_({runner_, config_, jobs_, life_, links_, users_, reader_, commits_},
+                   recovered.last_job),
+      overview_(runner_, config_, jobs_, queries_, links_),
+      traces_(clock, links_, alarm_),
+      nodes_({runner_, links_, streams_, feed_, recovered.incarnation}),
+      admin_({runner_, config_, jobs_, queries_, life_, submissions_, networks_, links_, commits_,
+              users_, feed_, alarm_, std::move(requests)}) {
   users_.set_exempt(config_.limits.exempt);
+  ClusterRunner::Handlers handlers;
+  handlers.send = [this](NodeId node, HeadToNode&& message) {
+    starter_.send(node, std::move(message));
+  };
+  handlers.node_changed = [this](NodeId node) { nodes_.changed(node); };
+  handlers.job_changed = [this](JobId job) { life_.changed(job); };
+  handlers.settled = [this] {
+    starter_.release_held();
+    admin_.check_shutdown();
+    alarm_.at(runner_.cluster().next_deadline());
+  };
+  runner_.connect(std::move(handlers));
 }
 
-Head::~Head() = default;
-
-void Head::stop() {
-  if (commits_) commits_->stop();
+ClientSession::Parts Head::for_clients() {
+  return {config_,  runner_,   jobs_,   submissions_, life_, queries_,
+          streams_, overview_, traces_, admin_,       {},    {}};
 }
 
-void Head::after_stored(std::function<void()> then) {
-  commits_->after([then = std::move(then)](const Status&) { then(); });
+NodeSession::Parts Head::for_nodes() {
+  return {config_, nodes_, links_, streams_, networks_, traces_};
 }
 
-Job* Head::find(JobId job) {
-  const auto found = jobs_.find(job);
-  return found == jobs_.end() ? nullptr : &found->second;
+Monitoring::Parts Head::for_monitoring() {
+  return {config_, runner_, users_, links_, jobs_, life_, overview_, traces_, feed_, admin_};
 }
 
 // ---- recovery ----------------------------------------------------------------------------------
 
-Status Head::recover() {
-  auto incarnation = store_->begin_incarnation();
+Result<std::unique_ptr<Head>> Head::open(asio::io_context& io, Clock& clock, HeadConfig config,
+                                         Store store, StoreReader reader, DaemonRequests requests) {
+  auto recovered = read(store);
+  if (!recovered) return recovered.error();
+  std::unique_ptr<Head> head(new Head(io, clock, std::move(config), *recovered, std::move(store),
+                                      std::move(reader), std::move(requests)));
+  if (auto done = head->recover(*recovered); !done) return done.error();
+  return head;
+}
+
+Result<Head::Recovered> Head::read(Store& store) {
+  Recovered recovered;
+  auto incarnation = store.begin_incarnation();
   if (!incarnation) return incarnation.error();
-  incarnation_ = *incarnation;
-  auto last = store_->last_job();
+  recovered.incarnation = *incarnation;
+  auto last = store.last_job();
   if (!last) return last.error();
-  last_job_ = *last;
-  if (auto pruned = store_->prune(limits::kMaxFinishedJobs); !pruned) return pruned;
-  for (const std::string& name : config_.nodes) {
-    if (auto added = add_node(name); !added) return added;
-  }
-  auto settings = store_->settings();
+  recovered.last_job = *last;
+  if (auto pruned = store.prune(limits::kMaxFinishedJobs); !pruned) return pruned.error();
+  auto settings = store.settings();
   if (!settings) return settings.error();
-  if (auto applied = apply_settings(*settings); !applied) return applied;
-  auto jobs = store_->active_jobs();
+  recovered.settings = std::move(*settings);
+  auto jobs = store.active_jobs();
   if (!jobs) return jobs.error();
-  commits_.emplace(io_, std::move(*store_));
-  store_.reset();
-  if (auto recovered = recover_jobs(*jobs); !recovered) return recovered;
-  recover_cancels(*settings);
-  for (const auto& [id, by] : read_settings(*settings).kept) {
-    if (Job* job = find(id)) {
-      job->kept_by = by;
-    } else {
-      commits_->add(keep_setting(id, std::nullopt));
-    }
+  recovered.jobs = std::move(*jobs);
+  return recovered;
+}
+
+Status Head::recover(const Recovered& recovered) {
+  for (const std::string& name : config_.nodes) {
+    if (auto added = admin_.add_node(name); !added) return added;
   }
+  const StoredSettings settings = read_settings(recovered.settings);
+  if (auto applied = apply_settings(settings); !applied) return applied;
+  if (auto known = recover_jobs(recovered.jobs); !known) return known;
+  recover_cancels(recovered);
+  recover_keepers(settings);
   return {};
 }
 
-// They were told SIGTERM; what is left of them has one more grace.
-void Head::recover_cancels(const std::map<std::string, std::string>& settings) {
-  for (const JobId id : read_settings(settings).cancelled) {
-    if (Job* job = find(id)) {
-      job->is_being_cancelled = true;
-      job->why_ended = "cancelled by " + settings.at(cancel_setting(id, {}).key);
-      deadlines_.set(id, DeadlineKind::Kill, now() + config_.kill_grace);
-    } else {
-      commits_->add(cancel_setting(id, std::nullopt));
-    }
-  }
-}
-
-Status Head::add_node(const std::string& name) {
-  return cluster_.add_node(links_.add(name), name);
-}
-
-Status Head::apply_settings(const std::map<std::string, std::string>& settings) {
-  const StoredSettings stored = read_settings(settings);
+Status Head::apply_settings(const StoredSettings& stored) {
+  gang::Cluster& cluster = runner_.cluster();
+  const TimePoint now = runner_.now();
   if (stored.quantum && *stored.quantum != config_.quantum) {
-    auto actions = cluster_.set_quantum(*stored.quantum, now());
-    if (actions) perform(std::move(*actions));
+    if (auto actions = cluster.set_quantum(*stored.quantum, now)) runner_.perform(*actions);
     log_notice("use stored quantum", kv("quantum", format_duration(*stored.quantum)),
                kv("configured", format_duration(config_.quantum)));
   }
   if (stored.slots && *stored.slots != config_.slots) {
-    auto actions = cluster_.set_max_slots(*stored.slots, now());
-    if (actions) perform(std::move(*actions));
+    if (auto actions = cluster.set_max_slots(*stored.slots, now)) runner_.perform(*actions);
     log_notice("use stored slots", kv("slots", *stored.slots), kv("configured", config_.slots));
   }
   if (stored.idle_detection && *stored.idle_detection != config_.idle_detection) {
-    perform(cluster_.set_idle_detection(*stored.idle_detection, now()));
+    runner_.perform(cluster.set_idle_detection(*stored.idle_detection, now));
     log_notice("use stored idle detection", kv("on", *stored.idle_detection),
                kv("configured", config_.idle_detection));
   }
   for (const auto& [name, reason] : stored.drained) {
     const auto node = links_.find(name);
     if (!node) continue;
-    if (auto actions = cluster_.drain(*node, reason, now())) perform(std::move(*actions));
+    if (auto actions = cluster.drain(*node, reason, now)) runner_.perform(*actions);
   }
   return {};
 }
@@ -153,20 +145,19 @@ Status Head::recover_jobs(const std::vector<StoredJob>& stored) {
     if (!job) return job.error().with_context("job {}", one.info.id);
     recovered.push_back(std::move(*job));
   }
-  perform(cluster_.recover(recovered, now()));
+  runner_.perform(runner_.cluster().recover(recovered, runner_.now()));
   for (const StoredJob& one : stored) {
-    if (one.info.keep_going) {
-      const auto set = cluster_.set_keep_going(one.info.id, true);
-      if (!set) log_warning("cannot keep going", kv("job", one.info.id), kv("err", set.error()));
-    }
+    if (!one.info.keep_going) continue;
+    const auto set = runner_.cluster().set_keep_going(one.info.id, true);
+    if (!set) log_warning("cannot keep job going", kv("job", one.info.id), kv("err", set.error()));
   }
   if (!stored.empty()) log_notice("recover jobs", kv("count", stored.size()));
   return {};
 }
 
-// By the monotonic clock if it was the same then: the other one may have been set since.
+// By the monotonic clock if it is still the same one: the wall clock may have been set since.
 TimePoint Head::start_of(const JobProgress& progress) const {
-  const TimePoint at = now();
+  const TimePoint at = runner_.now();
   if (progress.start_mark != TimePoint() && progress.start_mark <= at) return progress.start_mark;
   return at - std::max<Duration>(wall_now() - progress.started, 0s);
 }
@@ -178,35 +169,28 @@ Result<gang::RecoveredJob> Head::recover_job(const StoredJob& stored) {
   }
   auto request = proto::from_wire(resources);
   if (!request) return request.error();
-  Job& job = jobs_[stored.info.id];
-  job.info = stored.info;
+  jobs_.count_in(stored.info.user);
+  Job& job = jobs_.add(stored.info);
   job.progress = stored.progress;
   job.saved = stored.progress;
-  for (const std::string& name : stored.progress.placement.nodes) {
-    // A node that left the configuration while the job ran: known again, so that the job can end.
+  const Placement& placement = stored.progress.placement;
+  for (const std::string& name : placement.nodes) {
+    // A node that left the configuration while the job ran is made known, so that the job can end.
     if (!links_.has(name)) {
-      if (auto added = add_node(name); !added) return added.error();
+      if (auto added = admin_.add_node(name); !added) return added.error();
     }
     job.nodes.push_back(*links_.find(name));
   }
   note_event(job, job.info.submitted, "accepted");
   if (job.progress.started != WallTime()) note_event(job, job.progress.started, "tasks started");
-  note_event(job, wall_now(), "the head was restarted; what came before is not known any more");
-  ++active_;
-  ++jobs_of_[job.info.user];
-  const Placement& placement = stored.progress.placement;
-  const bool is_driven = !stored.progress.detached;
-  streams_.open({job.info.id, is_driven, job.info.stdin_rank, true, request->distribution});
+  note_event(job, wall_now(), "the head was restarted; earlier events are lost");
+  streams_.open(
+      {job.info.id, !stored.progress.detached, job.info.stdin_rank, true, request->distribution});
   if (placement.attempt != AttemptId()) {
     streams_.place(job.info.id, placement.attempt, job.nodes, placement.tasks_on_node);
   }
   if (stored.progress.state == JobState::Running) streams_.start_input(job.info.id);
-  if (is_driven) {
-    deadlines_.set(job.info.id, DeadlineKind::FrontEnd, now() + config_.front_end_grace);
-  }
-  if (job.info.immediate > Duration{0} && stored.progress.state == JobState::Pending) {
-    deadlines_.set(job.info.id, DeadlineKind::Immediate, now() + job.info.immediate);
-  }
+  life_.resume(job, stored.progress.state == JobState::Pending);
   gang::RecoveredJob recovered;
   recovered.id = job.info.id;
   recovered.user = job.info.user;
@@ -225,118 +209,59 @@ Result<gang::RecoveredJob> Head::recover_job(const StoredJob& stored) {
   return recovered;
 }
 
+void Head::recover_cancels(const Recovered& recovered) {
+  for (const JobId id : read_settings(recovered.settings).cancelled) {
+    if (Job* job = jobs_.find(id)) {
+      life_.resume_cancel(*job, recovered.settings.at(cancel_setting(id, {}).key));
+    } else {
+      commits_.add(cancel_setting(id, std::nullopt));
+    }
+  }
+}
+
+void Head::recover_keepers(const StoredSettings& settings) {
+  for (const auto& [id, by] : settings.kept) {
+    if (Job* job = jobs_.find(id)) {
+      job->kept_by = by;
+    } else {
+      commits_.add(keep_setting(id, std::nullopt));
+    }
+  }
+}
+
 // ---- time --------------------------------------------------------------------------------------
 
 asio::awaitable<void> Head::run_timer() {
-  using namespace asio::experimental::awaitable_operators;
   for (;;) {
-    armed_for_ = tick();
-    if (armed_for_) {
-      co_await (clock_.sleep_until(*armed_for_) || wake_.async_receive(kNoThrow));
-    } else {
-      co_await wake_.async_receive(asio::use_awaitable);
-    }
+    const TimePoint next = tick();
+    co_await alarm_.sleep_until(next);
   }
 }
 
-std::optional<TimePoint> Head::tick() {
-  const TimePoint at = now();
-  if (const auto due = cluster_.next_deadline(); due && *due <= at) perform(cluster_.tick(at));
-  for (const Deadlines::Due& due : deadlines_.take_due(at)) meet_deadline(due);
-  finish_traces(at);
-  if (idle_deadline_ && *idle_deadline_ <= at && on_idle_) std::exchange(on_idle_, nullptr)();
-  if (at >= next_progress_save_) {
-    next_progress_save_ = at + kProgressSavePeriod;
-    for (auto& [id, job] : jobs_) {
-      if (!job.ended && job.progress.state != JobState::Pending) changed_.insert(id);
-    }
-    perform({});
+TimePoint Head::tick() {
+  const TimePoint at = runner_.now();
+  gang::Cluster& cluster = runner_.cluster();
+  if (const auto due = cluster.next_deadline(); due && *due <= at) {
+    runner_.perform(cluster.tick(at));
   }
-  std::optional<TimePoint> next = next_progress_save_;
-  const auto consider = [&next](std::optional<TimePoint> other) {
-    if (other && (!next || *other < *next)) next = other;
-  };
-  consider(cluster_.next_deadline());
-  consider(deadlines_.next());
-  consider(idle_deadline_);
-  for (const auto& [id, collection] : traces_) consider(collection.until);
+  life_.tick(at);
+  traces_.tick(at);
+  if (const auto due = admin_.next_deadline(); due && *due <= at) admin_.check_shutdown();
+  if (at >= next_save_) {
+    next_save_ = at + kSavePeriod;
+    life_.save_running();
+    runner_.perform({});
+  }
+  return next_deadline();
+}
+
+TimePoint Head::next_deadline() const {
+  TimePoint next = next_save_;
+  for (const auto& other : {runner_.cluster().next_deadline(), life_.next_deadline(),
+                            traces_.next_deadline(), admin_.next_deadline()}) {
+    if (other) next = std::min(next, *other);
+  }
   return next;
-}
-
-// Something changed: the timer looks again what is due first.
-void Head::wake_timer() {
-  std::optional<TimePoint> next = deadlines_.next();
-  if (const auto other = cluster_.next_deadline(); other && (!next || *other < *next)) next = other;
-  if (next && armed_for_ && *next < *armed_for_) {
-    armed_for_.reset();
-    wake_.try_send(boost::system::error_code());
-  }
-}
-
-// ---- views -------------------------------------------------------------------------------------
-
-namespace {
-
-// Of this process, from /proc/self/statm.
-std::uint64_t resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  std::uint64_t total = 0, resident = 0;
-  file >> total >> resident;
-  return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-}
-
-std::int64_t cpu_time_ns() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto ns = [](const timeval& time) {
-    return std::int64_t{time.tv_sec} * 1'000'000'000 + std::int64_t{time.tv_usec} * 1'000;
-  };
-  return ns(usage.ru_utime) + ns(usage.ru_stime);
-}
-
-}  // namespace
-
-wire::Info Head::info() const {
-  const gang::MatrixView matrix = cluster_.matrix();
-  wire::Info out;
-  out.set_cluster(config_.cluster);
-  out.set_version(kVersion);
-  out.set_quantum_ns(matrix.quantum.count());
-  out.set_max_slots(cluster_.config().max_slots);
-  out.set_epoch(matrix.epoch.value());
-  out.set_cycle_ns(matrix.cycle.count());
-  for (const gang::SliceView& slice : matrix.slices) {
-    wire::Info::Slice& added = *out.add_slices();
-    added.set_slot(slice.slot.value());
-    added.set_length_ns(slice.length.count());
-    for (const JobId job : slice.jobs) added.add_jobs(job.value());
-  }
-  out.set_nodes_up(static_cast<std::uint32_t>(links_.connected().size()));
-  out.set_nodes_known(static_cast<std::uint32_t>(links_.size()));
-  out.set_jobs_active(static_cast<std::uint32_t>(active_));
-  out.set_epochs(cluster_.counters().epochs);
-  out.set_late_epochs(cluster_.counters().late_epochs);
-  out.set_stale_reports(cluster_.counters().stale_reports);
-  out.set_head_cpu_ns(cpu_time_ns());
-  out.set_head_rss_bytes(resident_bytes());
-  out.set_virtual_cluster(config_.virtual_cluster);
-  out.set_pid(::getpid());
-  out.set_socket(config_.socket);
-  out.set_dashboard_url(dashboard_url_);
-  out.set_idle_detection(cluster_.config().idle_detection);
-  out.set_idle_left(cluster_.counters().idle_left);
-  out.set_idle_returned(cluster_.counters().idle_returned);
-  out.set_early_yields(cluster_.counters().early_yields);
-  out.set_max_weight(config_.limits.max_weight);
-  out.set_max_priority(config_.limits.max_priority);
-  out.set_max_jobs(config_.limits.max_jobs);
-  for (const std::string& queue : config_.limits.queue_names()) out.add_queues(queue);
-  return out;
-}
-
-std::string Head::summary() const {
-  return fmt::format("{}/{} nodes, {} jobs, slice {}", links_.connected().size(), links_.size(),
-                     active_, format_duration(cluster_.config().quantum));
 }
 
 }  // namespace score::head

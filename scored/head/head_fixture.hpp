@@ -1,5 +1,5 @@
 #pragma once
-// For tests: a head with a store in a temporary directory, a clock that moves when told, and
+// For tests: a head with a store in a temporary directory, a clock that the test moves, and
 // connections that only remember what was sent.
 
 #include "proto/convert/convert.hpp"
@@ -64,7 +64,7 @@ class FakeConnection final : public proto::Connection {
   }
 
   std::vector<proto::InFrame> sent;
-  bool is_stuck = false;  // nobody reads what is sent
+  bool is_stuck = false;  // nothing reads what is sent
 
  private:
   std::size_t bytes_ = 0;
@@ -100,7 +100,7 @@ struct FakeClient {
   }
 };
 
-// A node daemon that does what it is told when the test says so.
+// A node daemon that answers when the test says so.
 struct FakeNode {
   std::shared_ptr<FakeConnection> connection;
   std::unique_ptr<NodeSession> session;
@@ -137,8 +137,10 @@ class HeadFixture : public ::testing::Test {
     ASSERT_TRUE(store) << store.error().message();
     auto reader = StoreReader::open(store->path());
     ASSERT_TRUE(reader);
-    head_ = std::make_unique<Head>(io_, clock_, config_, std::move(*store), std::move(*reader));
-    ASSERT_TRUE(head_->recover());
+    auto head = Head::open(io_, clock_, config_, std::move(*store), std::move(*reader), requests_);
+    ASSERT_TRUE(head) << head.error().message();
+    head_ = std::move(*head);
+    for_clients_.emplace(head_->for_clients());
   }
 
   // Runs callbacks of the commit log until `done`.
@@ -156,7 +158,7 @@ class HeadFixture : public ::testing::Test {
   void settle() {
     for (int i = 0; i < 3; ++i) {
       bool stored = false;
-      head_->after_stored([&stored] { stored = true; });
+      head_->commits().after([&stored](const Status&) { stored = true; });
       ASSERT_TRUE(pump_until([&stored] { return stored; }));
     }
   }
@@ -168,16 +170,24 @@ class HeadFixture : public ::testing::Test {
     settle();
   }
 
-  FakeClient connect(UserId user, bool greet = true) {
+  // The same, and these nodes live on.
+  void pass_alive(Duration time, std::vector<FakeNode*> nodes) {
+    for (Duration passed{0}; passed <= time; passed += 1s) {
+      for (FakeNode* node : nodes) node->session->dispatch(frame_of(wire::Heartbeat()));
+      pass(1s);
+    }
+  }
+
+  FakeClient connect(UserId user, bool greet = true, const std::string& via = "socket") {
     FakeClient client;
     client.connection = std::make_shared<FakeConnection>("client");
     ClientSession::Setup setup;
     setup.id = ClientId(next_client_++);
-    setup.peer = {user, head_->users().role(user, clock_.now()),
-                  "u" + std::to_string(user.value())};
+    setup.peer = {user, head_->users().role(user, clock_.now()), "u" + std::to_string(user.value()),
+                  via};
     setup.connection = client.connection;
     setup.budget = std::make_shared<TokenBucket>(1e9, 1e9);
-    client.session = std::make_unique<ClientSession>(*head_, clock_, requests_, std::move(setup));
+    client.session = std::make_unique<ClientSession>(*for_clients_, clock_, std::move(setup));
     if (greet) {
       EXPECT_TRUE(client.say(hello()));
     }
@@ -223,7 +233,8 @@ class HeadFixture : public ::testing::Test {
   FakeNode connect_node(std::uint32_t index, std::vector<AttemptReport> attempts = {}) {
     FakeNode node;
     node.connection = std::make_shared<FakeConnection>("node");
-    node.session = std::make_unique<NodeSession>(*head_, clock_, NodeId(index), node.connection);
+    node.session =
+        std::make_unique<NodeSession>(head_->for_nodes(), clock_, NodeId(index), node.connection);
     NodeHello hello;
     hello.info = {"n" + std::to_string(index), 1, Bytes(1 << 30)};
     hello.attempts = std::move(attempts);
@@ -285,6 +296,7 @@ class HeadFixture : public ::testing::Test {
   DaemonRequests requests_{[] { return Status(); }, [] {}};
   std::uint64_t next_client_ = 1;
   std::unique_ptr<Head> head_;
+  std::optional<ClientSession::Parts> for_clients_;
 };
 
 }  // namespace score::head

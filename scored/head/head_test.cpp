@@ -229,11 +229,7 @@ TEST_F(HeadTest, GoesOnCancellingAfterARestart) {
   start_head();
   FakeNode first = connect_node(0, {{attempt, AttemptPhase::Running, {}, {}}});
   FakeNode second = connect_node(1, {{attempt, AttemptPhase::Running, {}, {}}});
-  for (Duration waited{0}; waited <= config_.kill_grace; waited += 1s) {
-    first.session->dispatch(frame_of(wire::Heartbeat()));
-    second.session->dispatch(frame_of(wire::Heartbeat()));
-    pass(1s);
-  }
+  pass_alive(config_.kill_grace, {&first, &second});
   EXPECT_FALSE(first.connection->all<wire::KillTasks>().empty());
 }
 
@@ -248,6 +244,8 @@ TEST_F(HeadTest, RemembersHowAJobIsEndingOverARestart) {
     message.mutable_resources()->set_wall_limit_ns(Duration(500ms).count());
     attempt = launch(client, first, second, message);
     pass(1s);
+    EXPECT_EQ(state_of(client, JobId(1)), JobState::Running) << "its grace runs";
+    pass_alive(config_.kill_grace, {&first, &second});
     EXPECT_EQ(state_of(client, JobId(1)), JobState::Completing);
   }
   start_head();
@@ -285,7 +283,7 @@ TEST_F(HeadTest, CountsElapsedTimeOverARestart) {
     start_head();
     FakeNode first = connect_node(0, {{attempt, AttemptPhase::Running, {}, {}}});
     FakeNode second = connect_node(1, {{attempt, AttemptPhase::Running, {}, {}}});
-    pass(10ms);
+    pass_alive(config_.kill_grace, {&first, &second});
     EXPECT_EQ(first.connection->all<wire::KillTasks>().empty(), !was_booted);
   }
 }
@@ -438,7 +436,7 @@ TEST_F(HeadTest, TakesNothingAboutAnAttemptFromOtherNodes) {
 
 TEST_F(HeadTest, RefusesANodeThatCallsItselfAnother) {
   auto connection = std::make_shared<FakeConnection>("node");
-  NodeSession session(*head_, clock_, NodeId(0), connection);
+  NodeSession session(head_->for_nodes(), clock_, NodeId(0), connection);
   NodeHello hello;
   hello.info.name = "n1";
   auto frame = proto::encode(NodeToHead(hello));
@@ -468,10 +466,10 @@ TEST_F(HeadTest, RemembersWhatOperatorsSet) {
   root.say(drain);
   settle();
   start_head();
-  EXPECT_EQ(head_->info().quantum_ns(), Duration(50ms).count());
-  EXPECT_TRUE(head_->list_nodes().nodes(0).drained());
-  EXPECT_TRUE(head_->list_nodes().nodes(1).drained());
-  EXPECT_EQ(head_->list_nodes().nodes(1).reason(), "disk");
+  EXPECT_EQ(head_->overview().info().quantum_ns(), Duration(50ms).count());
+  EXPECT_TRUE(head_->overview().nodes().nodes(0).drained());
+  EXPECT_TRUE(head_->overview().nodes().nodes(1).drained());
+  EXPECT_EQ(head_->overview().nodes().nodes(1).reason(), "disk");
 }
 
 TEST_F(HeadTest, CollectsTracesAndNamesSilentNodes) {

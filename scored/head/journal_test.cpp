@@ -31,7 +31,7 @@ TEST_F(HeadJournal, HasTheEventsOfTheHead) {
     node->say(exited);
   }
   settle();
-  head_->node_lost(NodeId(1), *second.connection);
+  head_->nodes().lost(NodeId(1), *second.connection);
   for (int i = 0; i < 20; ++i) {  // n0 lives on
     first.session->dispatch(frame_of(wire::Heartbeat()));
     pass(1s);
@@ -49,27 +49,7 @@ TEST_F(HeadJournal, HasTheEventsOfTheHead) {
   EXPECT_EQ(journal.count("NODE", "n1"), 2);
 }
 
-// Keeps the texts of what happened.
-class Listener final : public HeadObserver {
- public:
-  void node_connected(NodeId) override {}
-
-  void node_lost(NodeId) override {}
-
-  void node_sampled(NodeId, const wire::NodeSample&) override {}
-
-  void task_ended(NodeId, JobId) override {}
-
-  void happened(monitor::Event event) override {
-    if (event.kind == monitor::EventKind::Node) texts.push_back(event.text);
-  }
-
-  std::vector<std::string> texts;
-};
-
-TEST_F(HeadJournal, TellsTheMonitorOfNodesThatAreDrained) {
-  Listener listener;
-  head_->observe(&listener);
+TEST_F(HeadJournal, ShowsViewersWhichNodesAreDrained) {
   FakeNode node = connect_node(0);
   FakeClient root = connect(UserId(0));
   wire::DrainNodes drain;
@@ -78,11 +58,14 @@ TEST_F(HeadJournal, TellsTheMonitorOfNodesThatAreDrained) {
   root.say(drain);
   drain.set_resume(true);
   root.say(drain);
-  const std::vector<std::string> told = {"n0 is up", "n0 is up, but drained: disk",
-                                         "n1 is unknown, and drained: disk", "n0 is up",
-                                         "n1 is unknown"};
-  EXPECT_EQ(listener.texts, told);
-  head_->observe(nullptr);
+  std::vector<std::string> texts;
+  for (const monitor::Event& event : head_->events().log().events()) {
+    if (event.kind == monitor::EventKind::Node) texts.push_back(event.text);
+  }
+  const std::vector<std::string> wanted = {"n0 is up", "n0 is up, but drained: disk",
+                                           "n1 is unknown, and drained: disk", "n0 is up",
+                                           "n1 is unknown"};
+  EXPECT_EQ(texts, wanted);
 }
 
 }  // namespace

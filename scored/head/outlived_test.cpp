@@ -8,14 +8,14 @@ class OutlivedTest : public HeadFixture {
  protected:
   void SetUp() override {
     HeadFixture::SetUp();
-    head_->set_key(key_);
-    head_->on_outlived([this] { ++ends_; });
+    head_->nodes().set_key(key_);
+    head_->nodes().on_outlived([this] { ++ends_; });
   }
 
   // True: it was welcomed.
   bool greet(Epoch newest, const std::string& proof) {
     connection_ = std::make_shared<FakeConnection>("node");
-    NodeSession session(*head_, clock_, NodeId(0), connection_);
+    NodeSession session(head_->for_nodes(), clock_, NodeId(0), connection_);
     NodeHello hello;
     hello.info = {"n0", 1, Bytes(1 << 30)};
     auto message = proto::to_wire(hello);
@@ -27,7 +27,7 @@ class OutlivedTest : public HeadFixture {
   }
 
   [[nodiscard]] Epoch later(std::uint64_t by) const {
-    return Epoch(head_->incarnation().value() + by);
+    return Epoch(head_->nodes().incarnation().value() + by);
   }
 
   proto::Key key_ = proto::random_key();
@@ -52,21 +52,21 @@ TEST_F(OutlivedTest, AnotherNodesWordIsNoProof) {
 }
 
 TEST_F(OutlivedTest, ItsOwnAndEarlierProofsAreNothingNew) {
-  EXPECT_TRUE(greet(head_->incarnation(), head_->proof()));
-  EXPECT_EQ(connection_->all<wire::NodeWelcome>()[0].head_proof(), head_->proof());
+  EXPECT_TRUE(greet(head_->nodes().incarnation(), head_->nodes().proof()));
+  EXPECT_EQ(connection_->all<wire::NodeWelcome>()[0].head_proof(), head_->nodes().proof());
   EXPECT_TRUE(greet(Epoch(0), ""));
   EXPECT_TRUE(greet(Epoch(0), proto::prove_head(key_, Epoch(0))));
   EXPECT_EQ(ends_, 0);
 }
 
 TEST_F(OutlivedTest, WhatItWelcomedEndsTheOneBefore) {
-  const Epoch before = head_->incarnation();
+  const Epoch before = head_->nodes().incarnation();
   ASSERT_TRUE(greet(Epoch(0), ""));
   const auto welcome = connection_->all<wire::NodeWelcome>()[0];
   EXPECT_EQ(Epoch(welcome.head_epoch()), before);
   start_head();
-  head_->set_key(key_);
-  EXPECT_GT(head_->incarnation(), before);
+  head_->nodes().set_key(key_);
+  EXPECT_GT(head_->nodes().incarnation(), before);
   EXPECT_TRUE(greet(Epoch(welcome.head_epoch()), welcome.head_proof())) << "it is the later one";
 }
 

@@ -112,7 +112,7 @@ TEST_F(PermissionTest, LetsASpareConnectionOnlyEndJobs) {
   setup.connection = spare.connection;
   setup.budget = std::make_shared<TokenBucket>(1e9, 1e9);
   setup.is_spare = true;
-  spare.session = std::make_unique<ClientSession>(*head_, clock_, requests_, std::move(setup));
+  spare.session = std::make_unique<ClientSession>(*for_clients_, clock_, std::move(setup));
   ASSERT_TRUE(spare.say(hello()));
   spare.say(wire::ListNodes());
   EXPECT_EQ(spare.connection->all<wire::NodeList>().size(), 0u);

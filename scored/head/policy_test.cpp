@@ -108,12 +108,12 @@ TEST_F(PolicyTest, SparesWhoIsExemptAndTakesChangesOfTheFile) {
   EXPECT_EQ(submit(alice, heavy), JobId());
   HeadConfig changed = config_;
   changed.limits.exempt = {"1000"};
-  ASSERT_TRUE(head_->reconfigure(changed));
+  ASSERT_TRUE(head_->admin().reconfigure(changed));
   EXPECT_NE(submit(alice, heavy), JobId());
   FakeClient bob = connect(kBob);
   EXPECT_EQ(submit(bob, heavy), JobId());
   changed.limits.max_weight = 500;
-  ASSERT_TRUE(head_->reconfigure(changed));
+  ASSERT_TRUE(head_->admin().reconfigure(changed));
   EXPECT_NE(submit(bob, heavy), JobId());
 }
 
@@ -173,7 +173,7 @@ TEST_F(PolicyTest, LetsNobodyButOperatorsGoOnWhatAnOperatorKeeps) {
   EXPECT_EQ(control(alice, job, wire::ControlJob::RELEASE), "") << "that was her own";
   EXPECT_EQ(control(operator_, job, wire::ControlJob::HOLD), "");
   EXPECT_EQ(control(alice, job, wire::ControlJob::RELEASE),
-            "u1002 keeps job 1 from running; only operators let it go on");
+            "u1002 has held or suspended job 1; only operators may let it continue");
   start_head();
   FakeClient again = connect(kAlice);
   EXPECT_NE(control(again, job, wire::ControlJob::RELEASE), "") << "also after a restart";
@@ -192,7 +192,7 @@ TEST_F(PolicyTest, HidesOthersNamesAndProgramsWhereTheClusterIsPrivate) {
   pass(1s);
   HeadConfig changed = config_;
   changed.monitor.is_private = true;
-  ASSERT_TRUE(head_->reconfigure(changed));
+  ASSERT_TRUE(head_->admin().reconfigure(changed));
   const auto seen_by = [this](UserId user, bool all, std::vector<JobId> jobs) {
     FakeClient client = connect(user);
     wire::ListJobs question;
@@ -230,7 +230,7 @@ TEST_F(PolicyTest, TakesNoWeightForTheDefault) {
 TEST_F(PolicyTest, AppliesAChangedNumberOfRequeues) {
   HeadConfig changed = config_;
   changed.max_requeues = 0;
-  ASSERT_TRUE(head_->reconfigure(changed));
+  ASSERT_TRUE(head_->admin().reconfigure(changed));
   FakeNode node = connect_node(0);
   FakeClient alice = connect(kAlice);
   const JobId job = submit(

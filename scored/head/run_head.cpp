@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <csignal>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -30,14 +31,14 @@ constexpr int kBadUsage = 2;
 constexpr int kOutlived = 3;  // the service manager does not start it again
 constexpr int kNice = -10;    // before the tasks, on a host that is a node too
 constexpr Duration kStatusPeriod = 5s;
-constexpr Duration kDoneIsRead = 100ms;  // the answer to a shutdown leaves before we do
+constexpr Duration kReplyIsRead = 100ms;  // the answer to a shutdown, before we exit
 
 constexpr const char* kUsage =
     "usage: scored --role=head [--config FILE] [OPTION]...\n"
-    "Takes jobs, decides which runs where and when, keeps the record.\n"
+    "Accepts jobs, schedules them on the nodes, keeps the record.\n"
     "  --config FILE      configuration (default: /etc/scored/scored.toml), see scored.toml(5)\n"
     "  --check-config     only read and check the configuration\n"
-    "  --new-key          make the cluster's key where the file says, and exit\n"
+    "  --new-key          make the key_file that the configuration names, and exit\n"
     "  --node-key NAME    write that node's key to ./NAME.key, and exit\n"
     "  --log-level LEVEL  error, warning, notice, info or debug; overrides the file\n"
     "  --help             this text\n";
@@ -79,7 +80,7 @@ Result<CommandLine> read_command_line(const std::vector<std::string>& arguments)
     if (name == "--node-key") line.node_key = *value;
     if (name == "--log-level") {
       const auto level = parse_log_level(*value);
-      if (!level) return fail(Errc::Malformed, "--log-level: {} is no level", *value);
+      if (!level) return fail(Errc::Malformed, "--log-level: '{}' is not a log level", *value);
       line.log_level = *level;
     }
   }
@@ -92,7 +93,7 @@ int refuse(int status, const Error& error) {
   return status;
 }
 
-// One level; what exists already is checked by those who use it.
+// One level; an existing directory is checked where it is used.
 Status make_directory(const std::string& path, mode_t mode) {
   if (::mkdir(path.c_str(), mode) == 0) {
     if (::chmod(path.c_str(), mode) == 0) return {};  // whatever the umask is
@@ -125,7 +126,7 @@ class Daemon {
       : line_(std::move(line)),
         config_(std::move(config)),
         tasks_(io_.get_executor(), [this](std::string_view task, const std::exception_ptr& e) {
-          if (is_ending_) return;  // its ground is gone
+          if (is_ending_) return;  // what it works with is closed
           log_error("task failed", kv("task", task), kv("err", describe_exception(e)));
           if (task != "serve client" && task != "serve node") exit_with(kCannotStart);
         }) {}
@@ -144,7 +145,7 @@ class Daemon {
   HeadConfig config_;
   asio::io_context io_{1};
   SteadyClock clock_;
-  std::optional<Head> head_;
+  std::unique_ptr<Head> head_;
   std::optional<Server> server_;
   TaskGroup tasks_;
   std::optional<Monitoring> monitoring_;
@@ -162,39 +163,43 @@ Status Daemon::start() {
   if (!store) return store.error();
   auto reader = StoreReader::open(store->path());
   if (!reader) return reader.error();
-  head_.emplace(io_, clock_, config_, std::move(*store), std::move(*reader));
-  if (auto recovered = head_->recover(); !recovered) return recovered.error();
-  head_->set_key(*key);
-  head_->on_outlived([this] { exit_with(kOutlived); });
   DaemonRequests requests;
   requests.reload = [this] { return reload(); };
   requests.exit = [this] {
     tasks_.spawn("exit", [](Daemon& self) -> asio::awaitable<void> {
-      co_await self.clock_.sleep_for(kDoneIsRead);
+      co_await self.clock_.sleep_for(kReplyIsRead);
       self.exit_with(0);
     }(*this));
   };
-  monitoring_.emplace(io_, clock_, tasks_, *head_);
+  auto head =
+      Head::open(io_, clock_, config_, std::move(*store), std::move(*reader), std::move(requests));
+  if (!head) return head.error();
+  head_ = std::move(*head);
+  head_->nodes().set_key(*key);
+  head_->nodes().on_outlived([this] { exit_with(kOutlived); });
+  monitoring_.emplace(io_, clock_, tasks_, head_->for_monitoring());
   if (auto opened = monitoring_->open(config_.monitor); !opened) return opened;
-  requests.site = &*monitoring_;
-  requests.web_login = [this](const Peer& peer) { return monitoring_->web_login(peer); };
-  server_.emplace(io_, clock_, *head_, std::move(requests));
+  head_->nodes().set_observer(&*monitoring_);
+  ClientSession::Parts clients = head_->for_clients();
+  clients.site = &*monitoring_;
+  clients.web_login = [this](const Peer& peer) { return monitoring_->web_login(peer); };
+  server_.emplace(io_, clock_, *head_, std::move(clients));
   if (auto opened = server_->open(config_, *key, server_limits(config_.nodes.size())); !opened) {
     return opened;
   }
-  if (auto told = replace_file(config_.run_dir + "/head.port",
-                               std::to_string(server_->node_port()) + "\n", 0644);
-      !told) {
-    return told;
+  if (auto written = replace_file(config_.run_dir + "/head.port",
+                                  std::to_string(server_->node_port()) + "\n", 0644);
+      !written) {
+    return written;
   }
   server_->start(tasks_);
-  monitoring_->start();
+  monitoring_->start(head_->nodes().incarnation());
   tasks_.spawn("timer", head_->run_timer());
   tasks_.spawn("signals", handle_signals());
   tasks_.spawn("service manager", feed_manager());
   report(Event::HeadStarted, kv("cluster", config_.cluster), kv("nodes", config_.nodes.size()),
          kv("socket", config_.socket), kv("port", server_->node_port()),
-         kv("incarnation", head_->incarnation()));
+         kv("incarnation", head_->nodes().incarnation()));
   notify_ready();
   return {};
 }
@@ -204,10 +209,10 @@ int Daemon::run() {
   return exit_status_;
 }
 
-// Waits for the reason to stop, then ends everything in order. Jobs go on.
+// Waits for exit_with(), then stops everything in order. Jobs continue.
 asio::awaitable<void> Daemon::stop() {
   co_await exit_.async_receive(asio::use_awaitable);
-  report(Event::HeadStopping, kv("status", exit_status_), kv("jobs", head_->summary()));
+  report(Event::HeadStopping, kv("status", exit_status_), kv("jobs", head_->overview().summary()));
   notify_stopping();
   server_->close();
   monitoring_->close();
@@ -215,7 +220,7 @@ asio::awaitable<void> Daemon::stop() {
   head_->stop();
 }
 
-// The first reason counts.
+// The first status counts.
 void Daemon::exit_with(int status) {
   if (std::exchange(is_ending_, true)) return;
   exit_status_ = status;
@@ -228,7 +233,7 @@ asio::awaitable<void> Daemon::handle_signals() {
     const int number = co_await signals.async_wait(asio::use_awaitable);
     if (number != SIGHUP) break;
     if (auto reloaded = reload(); !reloaded) {
-      log_error("keep the old configuration", kv("err", reloaded.error()));
+      log_error("cannot reload: keep the old configuration", kv("err", reloaded.error()));
     }
   }
   exit_with(0);
@@ -238,20 +243,20 @@ Status Daemon::reload() {
   auto wanted = load_config(line_.config_path);
   if (!wanted) return wanted.error();
   if (line_.log_level) wanted->log_level = *line_.log_level;
-  if (auto taken = head_->reconfigure(std::move(*wanted)); !taken) return taken;
+  if (auto taken = head_->admin().reconfigure(std::move(*wanted)); !taken) return taken;
   log_notice("reload", kv("file", line_.config_path));
   return {};
 }
 
-// From the loop itself: a loop that hangs feeds nobody.
+// From the loop itself, so that a loop that hangs is noticed.
 asio::awaitable<void> Daemon::feed_manager() {
   const Duration period = watchdog_period().value_or(kStatusPeriod);
-  std::string told;
+  std::string sent;
   for (;;) {
     notify_watchdog();
-    if (std::string now = head_->summary(); now != told) {
+    if (std::string now = head_->overview().summary(); now != sent) {
       notify_status(now);
-      told = std::move(now);
+      sent = std::move(now);
     }
     co_await clock_.sleep_for(std::min(period, kStatusPeriod));
   }

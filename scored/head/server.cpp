@@ -70,8 +70,12 @@ ServerLimits server_limits(std::size_t nodes) {
   return chosen;
 }
 
-Server::Server(asio::io_context& io, Clock& clock, Head& head, DaemonRequests daemon)
-    : io_(io), clock_(clock), head_(head), daemon_(std::move(daemon)) {}
+Server::Server(asio::io_context& io, Clock& clock, Head& head, ClientSession::Parts clients)
+    : io_(io),
+      clock_(clock),
+      head_(head),
+      for_clients_(std::move(clients)),
+      for_nodes_(head.for_nodes()) {}
 
 Status Server::open(const HeadConfig& config, const proto::Key& key, ServerLimits limits) {
   limits_ = limits;
@@ -133,11 +137,11 @@ void Server::admit(UserId user, std::shared_ptr<proto::Connection> connection, s
   setup.connection = std::move(connection);
   setup.budget = of_user.budget;
   setup.is_spare = is_spare;
-  auto session = std::make_shared<ClientSession>(head_, clock_, daemon_, std::move(setup));
+  auto session = std::make_shared<ClientSession>(for_clients_, clock_, std::move(setup));
   tasks_->spawn("serve client", serve_client(std::move(session), user, is_spare));
 }
 
-// A crowd of connections that say nothing must not keep their own user out: the oldest goes.
+// Many connections without a hello must not lock their own user out: the oldest is closed.
 bool Server::close_half_open(UserId user) {
   for (const auto& [id, session] : clients_) {
     if (session->user() != user || !session->is_half_open()) continue;
@@ -159,8 +163,8 @@ struct Server::Presence {
   Presence(const Presence&) = delete;
   Presence& operator=(const Presence&) = delete;
 
-  // The user's budget goes with his last connection only when it is full again: asking through new
-  // connections each time is no way round it.
+  // The user's budget is dropped with the last connection only if it is full again: a new
+  // connection for each request does not get around it.
   ~Presence() {
     server.clients_.erase(id);
     if (is_spare) --server.spare_;
@@ -199,7 +203,7 @@ asio::awaitable<void> Server::accept_nodes() {
     auto fd = co_await nodes_->accept();
     if (!fd && (fd.error().is(Errc::Closed) || fd.error().is(Errc::Cancelled))) co_return;
     if (!fd) continue;
-    // Too many in the handshake: the oldest is the one that does not mean it.
+    // Too many in the handshake: the oldest is the least likely to complete it.
     if (half_open_.size() >= limits_.half_open_nodes) ::shutdown(half_open_.front(), SHUT_RDWR);
     tasks_->spawn("serve node", serve_node(std::move(*fd)));
   }
@@ -224,11 +228,11 @@ asio::awaitable<void> Server::serve_node(UniqueFd fd) {
     admit_login(*peer, *first);
     co_return;
   }
-  NodeSession session(head_, clock_, *node, std::move(peer->connection));
+  NodeSession session(for_nodes_, clock_, *node, std::move(peer->connection));
   co_await session.run(std::move(first));
 }
 
-// A command on a login node: its node daemon has asked the kernel who it is.
+// A command on a login node: its node daemon has asked the kernel for the user.
 void Server::admit_login(const proto::TlsPeer& node, const proto::InFrame& hello) {
   const auto message = proto::parse<wire::LoginHello>(hello);
   if (!message) return node.connection->close();
@@ -237,12 +241,12 @@ void Server::admit_login(const proto::TlsPeer& node, const proto::InFrame& hello
     return admit(UserId(message->user()), node.connection, node.name);
   }
   if (limiter_.allow(clock_.now())) {
-    log_warning("refuse a command: not a login node", kv("node", node.name),
+    log_warning("refuse command: not a login node", kv("node", node.name),
                 kv("uid", message->user()), kv("suppressed", limiter_.take_suppressed()));
   }
   wire::Failed failed;
-  failed.mutable_error()->set_text(
-      fmt::format("{} is not a login node: give the command on one that is", node.name));
+  failed.mutable_error()->set_text(fmt::format(
+      "{} is not a login node of this cluster; run the command on one that is", node.name));
   proto::send(*node.connection, failed);
   tasks_->spawn("refuse a command", close_after_last(node.connection));
 }

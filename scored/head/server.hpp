@@ -1,6 +1,6 @@
 #pragma once
-// The head's doors: a Unix socket for commands, TLS for nodes. Counts who is inside, keeps places
-// back for ending jobs when all are taken, and shows idle ones out.
+// The head's listeners: a Unix socket for commands, TLS for nodes. Limits the connections, reserves
+// some for ending jobs when all others are taken, and closes idle ones.
 
 #include "base/async/asio.hpp"
 #include "base/async/clock.hpp"
@@ -30,12 +30,12 @@ struct ServerLimits {
 class Server {
  public:
   // All must outlive it, and it the tasks it spawned.
-  Server(asio::io_context& io, Clock& clock, Head& head, DaemonRequests daemon);
+  Server(asio::io_context& io, Clock& clock, Head& head, ClientSession::Parts clients);
 
-  // Binds both listeners; nobody is let in before start(). Errors name the address.
+  // Binds both listeners; they accept from start() on. Errors name the address.
   [[nodiscard]] Status open(const HeadConfig& config, const proto::Key& key, ServerLimits limits);
   void start(TaskGroup& tasks);
-  // No more is let in, and who is inside is shown out. Tasks end soon.
+  // Closes the listeners and every command's connection. Tasks end soon.
   void close();
 
   [[nodiscard]] std::uint16_t node_port() const { return nodes_->port(); }
@@ -51,7 +51,7 @@ class Server {
   };
 
   asio::awaitable<void> accept_clients();
-  // `via`: how he reached the head, for the journal: "socket", or the login node.
+  // `via`: the way the user reached the head, for the audit: "socket", or the login node.
   void admit(UserId user, std::shared_ptr<proto::Connection> connection, std::string via);
   void admit_login(const proto::TlsPeer& node, const proto::InFrame& hello);
   bool close_half_open(UserId user);
@@ -64,7 +64,8 @@ class Server {
   asio::io_context& io_;
   Clock& clock_;
   Head& head_;
-  DaemonRequests daemon_;
+  ClientSession::Parts for_clients_;
+  NodeSession::Parts for_nodes_;
   ServerLimits limits_;
   std::unique_ptr<proto::TlsContext> tls_;
   std::optional<proto::UnixListener> commands_;

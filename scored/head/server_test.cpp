@@ -31,7 +31,7 @@ class ServerTest : public HeadFixture {
 
   void open(ServerLimits limits) {
     close();
-    server_ = std::make_unique<Server>(io_, steady_, *head_, requests_);
+    server_ = std::make_unique<Server>(io_, steady_, *head_, head_->for_clients());
     tasks_ = std::make_unique<TaskGroup>(io_.get_executor(),
                                          [](std::string_view, const std::exception_ptr&) {});
     ASSERT_TRUE(server_->open(config_, proto::random_key(), limits));

@@ -98,6 +98,11 @@ void World::head_does(const gang::Actions& actions) {
     }
     if (const auto* job = std::get_if<gang::JobChanged>(&action)) {
       store(job->job);
+      const auto view = head_->job(job->job, head_now());
+      if (!view || view->limit.empty() || view->ending || base::is_final(view->state)) continue;
+      events_.after(chance_.between(0ns, 100ms), [this, job = job->job] {
+        if (head_) head_does(head_->cancel(job, gang::EndCause::TimeLimit, head_now()));
+      });
     } else if (const auto* send = std::get_if<gang::SendToNode>(&action)) {
       Site& site = sites_[send->node.value()];
       if (chance_.one_in(60)) {

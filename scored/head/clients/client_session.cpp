@@ -6,7 +6,7 @@
 #include "proto/frames/errc.hpp"
 #include "proto/frames/hello.hpp"
 #include "proto/frames/parse.hpp"
-#include "scored/head/config/settings.hpp"
+#include "scored/head/config/version.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -23,6 +23,11 @@ constexpr double kStreamFrameCost = 1.0 / 16;  // windows bound what they can do
 template <class Message>
 concept AboutJob = requires(const Message& message) {
   message.job();
+};
+
+template <class Message>
+concept Administrative = requires(const Message& message) {
+  from_wire(message);
 };
 
 template <class Message>
@@ -48,32 +53,31 @@ void send_failed(proto::Connection& connection, std::uint64_t tag, const Error& 
   proto::send(connection, failed);
 }
 
-// Tells the head that the client is gone, however its coroutine ends.
+// Ends what the client watches, however its coroutine ends.
 class Departure {
  public:
-  Departure(Head& head, ClientId id, std::shared_ptr<proto::Connection> connection)
-      : head_(head), id_(id), connection_(std::move(connection)) {}
+  Departure(JobStreams& streams, ClientId id, std::shared_ptr<proto::Connection> connection)
+      : streams_(streams), id_(id), connection_(std::move(connection)) {}
 
   Departure(const Departure&) = delete;
   Departure& operator=(const Departure&) = delete;
 
   ~Departure() {
     connection_->close();
-    head_.streams().client_gone(id_);
+    streams_.client_gone(id_);
   }
 
  private:
-  Head& head_;
+  JobStreams& streams_;
   ClientId id_;
   std::shared_ptr<proto::Connection> connection_;
 };
 
 }  // namespace
 
-ClientSession::ClientSession(Head& head, Clock& clock, const DaemonRequests& daemon, Setup setup)
-    : head_(head),
+ClientSession::ClientSession(const Parts& parts, Clock& clock, Setup setup)
+    : parts_(parts),
       clock_(clock),
-      daemon_(daemon),
       id_(setup.id),
       peer_(std::move(setup.peer)),
       connection_(std::move(setup.connection)),
@@ -82,29 +86,30 @@ ClientSession::ClientSession(Head& head, Clock& clock, const DaemonRequests& dae
       last_frame_(clock.now()) {}
 
 ClientSession::~ClientSession() {
-  if (viewer_) daemon_.site->leave(*viewer_);
+  if (viewer_) parts_.site->leave(*viewer_);
 }
 
 bool ClientSession::is_idle(TimePoint now) const {
   if (is_spare_) return now - last_frame_ > kSpareIdle;
-  return attached_ == 0 && !viewer_ && now - last_frame_ > head_.config().idle_timeout;
+  return attached_ == 0 && !viewer_ && now - last_frame_ > parts_.config.idle_timeout;
 }
 
 asio::awaitable<void> ClientSession::run() {
-  const Departure departure(head_, id_, connection_);
+  const Departure departure(parts_.streams, id_, connection_);
   co_await serve();
 }
 
 asio::awaitable<void> ClientSession::serve() {
   for (;;) {
-    auto frame = co_await connection_->read(greeted_ ? peer_.role : proto::Role::Anonymous);
+    // Frames that only operators may send are no larger than a submission: they are read from
+    // everyone, so that the sender learns why they are refused.
+    auto frame = co_await connection_->read(greeted_ ? proto::Role::Root : proto::Role::Anonymous);
     if (!frame) {
       static LogLimiter limiter;
       if (!frame.error().is(Errc::Closed) && limiter.allow(clock_.now())) {
         log_warning("refuse client", kv("peer", connection_->peer()), kv("err", frame.error()),
                     kv("suppressed", limiter.take_suppressed()));
       }
-      co_await tell_refused(frame.error());
       co_return;
     }
     last_frame_ = clock_.now();
@@ -114,15 +119,7 @@ asio::awaitable<void> ClientSession::serve() {
   }
 }
 
-// Whose frame was not even read still learns why. The connection is of no more use.
-asio::awaitable<void> ClientSession::tell_refused(const Error& error) {
-  if (!greeted_ || !error.is(proto::WireErrc::NotAllowed)) co_return;
-  const char* who = peer_.role == proto::Role::OtherUser ? "operators" : "root";
-  send_failed(*connection_, 0, fail(Errc::Denied, "{}: only {} may do this", peer_.name, who));
-  co_await connection_->drained(1);
-}
-
-// A user who asks too much waits; others do not notice.
+// A user who sends too many requests waits; others are not affected.
 asio::awaitable<void> ClientSession::pay_for(FrameType type) {
   const bool is_stream = type == FrameType::OutputTaken || type == FrameType::Input;
   const double cost = is_stream ? kStreamFrameCost : 1.0;
@@ -194,16 +191,11 @@ bool ClientSession::handle(const proto::InFrame& frame) {
     send_failed(*connection_, 0, message.error());
     return false;
   }
-  const auto role = role_for(*message);
-  Status result;
-  if (!role) {
-    result = role.error();
-  } else if (!proto::may_send(*role, frame.type)) {
-    result = fail(Errc::Denied, "{} may not do this", peer_.name);
-  } else if (is_spare_ && greeted_ && frame.type != FrameType::CancelJob) {
-    result = fail(Errc::Busy, "too many connections: only jobs may be ended now");
+  Status result = check(*message, frame.type);
+  if constexpr (Administrative<Message>) {
+    if (result) administer(*message);
   } else {
-    result = on(*message);
+    if (result) result = on(*message);
   }
   if (!result) send_failed(*connection_, tag_of(*message), result.error());
   return greeted_;
@@ -211,14 +203,31 @@ bool ClientSession::handle(const proto::InFrame& frame) {
 
 // Towards a job its user is its owner; operators and root stay what they are.
 template <class Message>
-Result<proto::Role> ClientSession::role_for(const Message& message) {
-  if (!greeted_) return proto::Role::Anonymous;
-  if constexpr (AboutJob<Message>) {
-    auto owner = head_.owner(JobId(message.job()));
-    if (!owner) return owner.error();
-    if (peer_.role == proto::Role::OtherUser && *owner == peer_.user) return proto::Role::Owner;
+Status ClientSession::check([[maybe_unused]] const Message& message, FrameType type) {
+  proto::Role role = greeted_ ? peer_.role : proto::Role::Anonymous;
+  if (is_spare_ && greeted_ && type != FrameType::CancelJob) {
+    return fail(Errc::Busy, "too many connections: only sccancel is accepted now");
   }
-  return peer_.role;
+  if (greeted_ && Administrative<Message>) return {};
+  if constexpr (AboutJob<Message>) {
+    const auto owner = parts_.queries.owner(JobId(message.job()));
+    if (greeted_ && !owner) return owner.error();
+    if (role == proto::Role::OtherUser && *owner == peer_.user) role = proto::Role::Owner;
+  }
+  if (!proto::may_send(role, type)) return fail(Errc::Denied, "{} may not do this", peer_.name);
+  return {};
+}
+
+template <class Message>
+void ClientSession::administer(const Message& message) {
+  parts_.admin.execute(peer_, from_wire(message),
+                       [connection = connection_, tag = message.tag()](const auto& result) {
+                         if (!result) return send_failed(*connection, tag, result.error());
+                         wire::Done reply;
+                         reply.set_tag(tag);
+                         reply.set_text(*result);
+                         proto::send(*connection, reply);
+                       });
 }
 
 Status ClientSession::done(std::uint64_t tag, std::string text) {
@@ -232,13 +241,13 @@ Status ClientSession::done(std::uint64_t tag, std::string text) {
 // ---- handlers -----------------------------------------------------------------------------------
 
 Status ClientSession::on(const wire::ClientHello& message) {
-  if (greeted_) return fail(Errc::WrongState, "one hello is enough");
+  if (greeted_) return fail(Errc::WrongState, "a second hello");
   const auto version =
       proto::choose_version({message.lowest_version(), message.highest_version()}, "client");
   if (!version) return version.error();
   wire::ServerHello reply;
   reply.set_version(*version);
-  reply.set_cluster(head_.config().cluster);
+  reply.set_cluster(parts_.config.cluster);
   reply.set_program(std::string("scored ") + kVersion);
   reply.set_user(peer_.user.value());
   reply.set_is_operator(peer_.role != proto::Role::OtherUser);
@@ -249,68 +258,82 @@ Status ClientSession::on(const wire::ClientHello& message) {
 
 Status ClientSession::on(wire::Submit& message) {
   const std::uint64_t tag = message.tag();
-  head_.submit(peer_, std::move(message),
-               [connection = connection_, tag](const Result<wire::Submitted>& submitted) {
-                 if (!submitted) return send_failed(*connection, tag, submitted.error());
-                 wire::Submitted reply = *submitted;
-                 reply.set_tag(tag);
-                 proto::send(*connection, reply);
-               });
+  parts_.submissions.submit(
+      peer_, std::move(message),
+      [connection = connection_, tag](const Result<wire::Submitted>& submitted) {
+        if (!submitted) return send_failed(*connection, tag, submitted.error());
+        wire::Submitted reply = *submitted;
+        reply.set_tag(tag);
+        proto::send(*connection, reply);
+      });
   return {};
 }
 
 Status ClientSession::on(wire::Plan& message) {
-  auto planned = head_.plan(peer_, std::move(*message.mutable_submission()));
+  auto planned = parts_.submissions.plan(peer_, std::move(*message.mutable_submission()));
   if (!planned) return planned.error();
   planned->set_tag(message.tag());
   proto::send(*connection_, *planned);
   return {};
 }
 
+void ClientSession::send_job(const wire::Attach& message, wire::JobStatus status, bool has_ended) {
+  const auto send = [&](auto reply) {
+    reply.set_tag(message.tag());
+    *reply.mutable_status() = std::move(status);
+    proto::send(*connection_, reply);
+  };
+  has_ended ? send(wire::JobEnded()) : send(wire::JobNews());
+}
+
 Status ClientSession::on(const wire::Attach& message) {
-  auto attached = head_.attach(message, id_, connection_);
-  if (attached) ++attached_;
-  return attached;
+  const JobId id(message.job());
+  const Job* job = parts_.jobs.find(id);
+  if (job == nullptr || !job->ended) {
+    auto status = parts_.queries.status(id);
+    if (!status) return status.error();
+    send_job(message, std::move(*status), job == nullptr);
+  }
+  if (job != nullptr) {
+    JobStreams::Watch watch;
+    watch.client = id_;
+    watch.connection = connection_;
+    watch.tag = message.tag();
+    watch.front_end = message.front_end();
+    watch.input = message.input();
+    watch.window_bytes = message.window_bytes();
+    watch.have_bytes = message.have_bytes();
+    if (auto attached = parts_.streams.attach(id, watch); !attached) return attached;
+    if (message.front_end()) parts_.life.front_end_attached(id);
+  }
+  ++attached_;
+  return {};
 }
 
 Status ClientSession::on(const wire::Detach& message) {
-  if (auto left = head_.detach(JobId(message.job()), id_); !left) return left;
+  const JobId id(message.job());
+  if (parts_.streams.detach(id, id_)) parts_.life.front_end_left(id);
   attached_ -= std::min<std::size_t>(attached_, 1);
   return done(message.tag());
 }
 
 Status ClientSession::on(const wire::OutputTaken& message) {
-  head_.streams().taken(JobId(message.job()), id_, message.bytes());
+  parts_.streams.taken(JobId(message.job()), id_, message.bytes());
   return {};
 }
 
 Status ClientSession::on(wire::Input& message) {
-  return head_.streams().input(JobId(message.job()), id_, std::move(*message.mutable_data()),
-                               message.eof());
+  return parts_.streams.input(JobId(message.job()), id_, std::move(*message.mutable_data()),
+                              message.eof());
 }
 
 Status ClientSession::on(const wire::Resize& message) {
-  head_.streams().resize(JobId(message.job()), id_, message.rows(), message.columns());
+  parts_.streams.resize(JobId(message.job()), id_, message.rows(), message.columns());
   return {};
 }
 
-Status ClientSession::on(const wire::SignalJob& message) {
-  if (auto sent = head_.signal(peer_, message); !sent) return sent;
-  return done(message.tag());
-}
-
-Status ClientSession::on(const wire::CancelJob& message) {
-  if (auto cancelled = head_.cancel(peer_, message); !cancelled) return cancelled;
-  return done(message.tag());
-}
-
-Status ClientSession::on(const wire::ControlJob& message) {
-  if (auto controlled = head_.control(peer_, message); !controlled) return controlled;
-  return done(message.tag());
-}
-
 Status ClientSession::on(const wire::ListJobs& message) {
-  auto list = head_.list_jobs(peer_, message);
+  auto list = parts_.queries.list(peer_, message);
   if (!list) return list.error();
   list->set_tag(message.tag());
   proto::send(*connection_, *list);
@@ -318,30 +341,30 @@ Status ClientSession::on(const wire::ListJobs& message) {
 }
 
 Status ClientSession::on(const wire::ListNodes& message) {
-  wire::NodeList list = head_.list_nodes();
+  wire::NodeList list = parts_.overview.nodes();
   list.set_tag(message.tag());
   proto::send(*connection_, list);
   return {};
 }
 
 Status ClientSession::on(const wire::GetInfo& message) {
-  wire::Info info = head_.info();
+  wire::Info info = parts_.overview.info();
   info.set_tag(message.tag());
   proto::send(*connection_, info);
   return {};
 }
 
 Status ClientSession::on(const wire::GetTrace& message) {
-  if (message.since_ns() < 0) return fail(Errc::Malformed, "a trace of the future");
-  return head_.trace(Duration(message.since_ns()),
-                     [connection = connection_, tag = message.tag()](wire::Trace trace) {
-                       trace.set_tag(tag);
-                       proto::send(*connection, trace);
-                     });
+  if (message.since_ns() < 0) return fail(Errc::Malformed, "a trace cannot start in the future");
+  return parts_.traces.gather(Duration(message.since_ns()),
+                              [connection = connection_, tag = message.tag()](wire::Trace trace) {
+                                trace.set_tag(tag);
+                                proto::send(*connection, trace);
+                              });
 }
 
 Status ClientSession::on(const wire::GetAccounting& message) {
-  auto page = head_.accounting(peer_, message);
+  auto page = parts_.queries.accounting(peer_, message);
   if (!page) return page.error();
   page->set_tag(message.tag());
   proto::send(*connection_, *page);
@@ -349,12 +372,12 @@ Status ClientSession::on(const wire::GetAccounting& message) {
 }
 
 Status ClientSession::on(const wire::WatchCluster& message) {
-  if (daemon_.site == nullptr) return fail(Errc::Unsupported, "nothing is watched here");
+  if (parts_.site == nullptr) return fail(Errc::Unsupported, "this head offers nothing to watch");
   const auto query = monitor::parse_query(message.query());
   if (!query) return query.error();
   const auto options = monitor::read_query(*query, monitor::ViewerOptions());
   if (!options) return options.error();
-  const monitor::Sight sight = daemon_.site->sight_of(monitor::WebUser{peer_.user, peer_.name});
+  const monitor::Sight sight = parts_.site->sight_of(monitor::WebUser{peer_.user, peer_.name});
   const auto give = [connection = connection_, tag = message.tag()](const std::string& document) {
     wire::Snapshot snapshot;
     snapshot.set_tag(tag);
@@ -362,13 +385,13 @@ Status ClientSession::on(const wire::WatchCluster& message) {
     proto::send(*connection, snapshot);
   };
   if (!message.follow()) {
-    return daemon_.site->measured_snapshot(options->filter, sight,
-                                           [give](const monitor::Frame& frame) { give(*frame); });
+    return parts_.site->measured_snapshot(options->filter, sight,
+                                          [give](const monitor::Frame& frame) { give(*frame); });
   }
-  if (viewer_) return fail(Errc::WrongState, "it watches already");
+  if (viewer_) return fail(Errc::WrongState, "this connection already watches the cluster");
   // What a client has not read yet is enough: it misses this one.
   auto joined =
-      daemon_.site->join(*options, sight, [give, connection = connection_](monitor::Frame frame) {
+      parts_.site->join(*options, sight, [give, connection = connection_](monitor::Frame frame) {
         if (connection->queued_bytes() > 0) return false;
         give(*frame);
         return true;
@@ -379,48 +402,11 @@ Status ClientSession::on(const wire::WatchCluster& message) {
 }
 
 Status ClientSession::on(const wire::WebLogin& message) {
-  if (!daemon_.web_login) return fail(Errc::Unsupported, "there is no dashboard");
-  auto address = daemon_.web_login(peer_);
+  if (!parts_.web_login)
+    return fail(Errc::Unsupported, "the head serves no dashboard ([monitor] listen)");
+  auto address = parts_.web_login(peer_);
   if (!address) return address.error();
   return done(message.tag(), *std::move(address));
-}
-
-Status ClientSession::on(const wire::SetQuantum& message) {
-  const Duration quantum(message.quantum_ns());
-  if (auto set = head_.set_quantum(peer_, quantum); !set) return set;
-  return done(message.tag(), "quantum " + format_duration(quantum) + " from the next boundary on");
-}
-
-Status ClientSession::on(const wire::SetIdleDetection& message) {
-  head_.set_idle_detection(peer_, message.on());
-  return done(message.tag(),
-              message.on() ? "idle jobs give their slices away" : "idle jobs keep their slices");
-}
-
-Status ClientSession::on(const wire::SetSlots& message) {
-  if (auto set = head_.set_slots(peer_, message.slots()); !set) return set;
-  return done(message.tag(), "slots " + std::to_string(message.slots()));
-}
-
-Status ClientSession::on(const wire::DrainNodes& message) {
-  if (auto drained = head_.drain(peer_, message); !drained) return drained;
-  return done(message.tag());
-}
-
-Status ClientSession::on(const wire::Reload& message) {
-  if (auto reloaded = daemon_.reload(); !reloaded) return reloaded;
-  return done(message.tag(), "configuration read");
-}
-
-Status ClientSession::on(const wire::Shutdown& message) {
-  head_.shut_down(peer_, [connection = connection_, tag = message.tag(), exit = daemon_.exit] {
-    wire::Done reply;
-    reply.set_tag(tag);
-    reply.set_text("every job has ended");
-    proto::send(*connection, reply);
-    exit();
-  });
-  return {};
 }
 
 }  // namespace score::head

@@ -1,6 +1,7 @@
 #pragma once
-// One command's connection. Every frame goes through one dispatch point, which asks the permission
-// table with the role its sender has (towards the job, if it is about one) before any handler runs.
+// One command's connection. Every frame goes through one dispatch point. Administrative commands go
+// on to Admin, which checks and audits them; for all others the permission table is asked here with
+// the role that the sender has (towards the job, if the frame is about one).
 
 #include "base/async/asio.hpp"
 #include "base/async/token_bucket.hpp"
@@ -8,7 +9,17 @@
 #include "monitor/http/site.hpp"
 #include "proto/client.pb.h"
 #include "proto/transport/connection.hpp"
-#include "scored/head/head.hpp"
+#include "scored/head/admin/admin.hpp"
+#include "scored/head/cluster/cluster_runner.hpp"
+#include "scored/head/config/config.hpp"
+#include "scored/head/config/users.hpp"
+#include "scored/head/jobs/job_life.hpp"
+#include "scored/head/jobs/job_queries.hpp"
+#include "scored/head/jobs/job_table.hpp"
+#include "scored/head/jobs/submissions.hpp"
+#include "scored/head/observe/overview.hpp"
+#include "scored/head/observe/trace_collector.hpp"
+#include "scored/head/streams/job_streams.hpp"
 
 #include <functional>
 #include <memory>
@@ -17,16 +28,23 @@
 
 namespace score::head {
 
-// What a session can ask of the daemon itself.
-struct DaemonRequests {
-  std::function<Status()> reload;
-  std::function<void()> exit;     // after a shutdown: everything has ended
-  monitor::Site* site = nullptr;  // null: nothing to watch
-  std::function<Result<std::string>(const Peer&)> web_login{};
-};
-
 class ClientSession {
  public:
+  struct Parts {  // all outlive the session
+    const HeadConfig& config;
+    const ClusterRunner& runner;
+    JobTable& jobs;
+    Submissions& submissions;
+    JobLife& life;
+    const JobQueries& queries;
+    JobStreams& streams;
+    const Overview& overview;
+    TraceCollector& traces;
+    Admin& admin;
+    monitor::Site* site = nullptr;  // null: there is nothing to watch
+    std::function<Result<std::string>(const Peer&)> web_login{};
+  };
+
   struct Setup {
     ClientId id;
     Peer peer;
@@ -35,24 +53,23 @@ class ClientSession {
     bool is_spare = false;  // beyond a limit of connections: may end jobs, nothing else
   };
 
-  // All but the setup must outlive run().
-  ClientSession(Head& head, Clock& clock, const DaemonRequests& daemon, Setup setup);
+  // parts and clock must outlive run().
+  ClientSession(const Parts& parts, Clock& clock, Setup setup);
 
   ~ClientSession();
   ClientSession(const ClientSession&) = delete;
   ClientSession& operator=(const ClientSession&) = delete;
 
-  // Until the client goes away or breaks the protocol; then nothing of it is left in the head.
+  // Until the client closes the connection or breaks the protocol; then nothing of it is left.
   asio::awaitable<void> run();
 
-  // For the one who closes idle sessions.
   [[nodiscard]] bool is_idle(TimePoint now) const;
 
   void close() { connection_->close(); }
 
   [[nodiscard]] UserId user() const { return peer_.user; }
 
-  // Connected, but has said no hello so far; not one that is being closed.
+  // Connected, but without a hello so far; not one that is being closed.
   [[nodiscard]] bool is_half_open() const { return !greeted_ && connection_->is_open(); }
 
   // Checks and handles one frame; false: the connection is of no more use. Public for tests.
@@ -60,14 +77,14 @@ class ClientSession {
 
  private:
   asio::awaitable<void> serve();
-  asio::awaitable<void> tell_refused(const Error& error);
   asio::awaitable<void> pay_for(proto::FrameType type);
-  [[nodiscard]] Result<wire::ServerHello> greet(const wire::ClientHello& hello) const;
-
   template <class Message>
   bool handle(const proto::InFrame& frame);
   template <class Message>
-  Result<proto::Role> role_for(const Message& message);
+  Status check(const Message& message, proto::FrameType type);
+  // An administrative command: Admin decides and answers.
+  template <class Message>
+  void administer(const Message& message);
 
   // A failure becomes Failed with the request's tag.
   Status on(const wire::ClientHello& message);
@@ -78,9 +95,6 @@ class ClientSession {
   Status on(const wire::OutputTaken& message);
   Status on(wire::Input& message);
   Status on(const wire::Resize& message);
-  Status on(const wire::SignalJob& message);
-  Status on(const wire::CancelJob& message);
-  Status on(const wire::ControlJob& message);
   Status on(const wire::ListJobs& message);
   Status on(const wire::ListNodes& message);
   Status on(const wire::GetInfo& message);
@@ -88,18 +102,12 @@ class ClientSession {
   Status on(const wire::GetAccounting& message);
   Status on(const wire::WatchCluster& message);
   Status on(const wire::WebLogin& message);
-  Status on(const wire::SetQuantum& message);
-  Status on(const wire::SetSlots& message);
-  Status on(const wire::SetIdleDetection& message);
-  Status on(const wire::DrainNodes& message);
-  Status on(const wire::Reload& message);
-  Status on(const wire::Shutdown& message);
 
+  void send_job(const wire::Attach& message, wire::JobStatus status, bool has_ended);
   Status done(std::uint64_t tag, std::string text = {});
 
-  Head& head_;
+  const Parts& parts_;
   Clock& clock_;
-  const DaemonRequests& daemon_;
   ClientId id_;
   Peer peer_;
   std::shared_ptr<proto::Connection> connection_;

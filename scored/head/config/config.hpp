@@ -22,7 +22,7 @@ struct HeadConfig {
   std::string cluster = "cluster";
   std::vector<std::string> nodes;                // from the hostlist "nodes"; at least one
   proto::TcpEndpoint listen{"127.0.0.1", 7421};  // for nodes; port 0: any, see run_dir
-  std::vector<std::string> login_nodes;          // whose word about their users is taken
+  std::vector<std::string> login_nodes;          // trusted to name their users
   std::string run_dir = "/run/scored";           // head.sock, head.port
   std::string socket;                            // for commands; empty: <run_dir>/head.sock
   std::string state_dir = "/var/lib/scored";

@@ -1,6 +1,6 @@
 #pragma once
 // What users may ask for without an operator: the table [limits] of scored.toml(5). Pure.
-// Operators, root and who is exempt are held to none of it; the caller knows who asks.
+// They do not apply to operators, root and exempt users; the caller checks that.
 
 #include "base/config/config.hpp"
 #include "base/limits.hpp"
@@ -15,7 +15,7 @@
 namespace score::head {
 
 struct UserLimits {
-  std::uint32_t max_weight = limits::kDefaultWeight;  // nobody takes slices from others
+  std::uint32_t max_weight = limits::kDefaultWeight;  // no user takes slices from others
   std::int32_t max_priority = 0;                      // lower is allowed: "later than others"
   std::uint32_t max_jobs = 5'000;                     // of one user, queued or running
   std::array<bool, 3> queues = {false, false, true};  // [base::Queue]
@@ -29,8 +29,8 @@ struct UserLimits {
 // Problems are the section's.
 [[nodiscard]] UserLimits read_user_limits(ConfigSection& section);
 
-// The first limit that the request breaks, as an error (Denied) that names it and who may do more.
-// A command of scout without a limit of its own gets scout_time for it.
+// The first limit that the request breaks, as an error (Denied) that names it and the way to get
+// more. A command of scout without a limit of its own gets scout_time for it.
 [[nodiscard]] Status hold_to_limits(const UserLimits& limits, ResourceRequest& request);
 [[nodiscard]] Status check_weight(const UserLimits& limits, std::uint32_t weight);
 [[nodiscard]] Status check_priority(const UserLimits& limits, std::int32_t priority);

@@ -1,6 +1,6 @@
 #pragma once
-// Who a uid is: name for display, and whether it may act as an operator. Answers are kept for a
-// while, so that a slow name service is not asked for each connection.
+// Users by uid: name for display, and whether the user may act as an operator. Answers are kept for
+// a while, so that a slow name service is not asked for each connection.
 
 #include "base/ids.hpp"
 #include "base/time.hpp"
@@ -13,6 +13,14 @@
 #include <vector>
 
 namespace score::head {
+
+// Who gives a command, as the kernel says.
+struct Peer {
+  UserId user;
+  proto::Role role = proto::Role::Anonymous;  // OtherUser, Operator or Root
+  std::string name;                           // "alice", or the number
+  std::string via = "socket";                 // or "web", "file", or the login node's name
+};
 
 struct OperatorRule {
   std::vector<std::string> users;  // names or numbers
@@ -28,15 +36,15 @@ class Users {
   Users(OperatorRule rule, UserId self);
 
   void set_rule(OperatorRule rule);
-  // Who is held to no limit of users: names or numbers, and groups as "@group".
+  // Users without limits: names or numbers, and groups as "@group".
   void set_exempt(std::vector<std::string> exempt);
-  // Role of somebody whom the kernel named: OtherUser, Operator or Root.
+  // Role of a user whom the kernel has identified: OtherUser, Operator or Root.
   [[nodiscard]] proto::Role role(UserId user, TimePoint now);
   // As set_exempt() says.
   [[nodiscard]] bool is_exempt(UserId user, TimePoint now);
   // The number as text if the uid has no name.
   [[nodiscard]] const std::string& name(UserId user, TimePoint now);
-  // The account of this name, of the name alone: who may choose his name elsewhere is not uid 0
+  // The account of this name, never of a number: a user who chooses his name elsewhere is not uid 0
   // for calling himself "0".
   [[nodiscard]] std::optional<UserId> named(const std::string& name, TimePoint now);
 

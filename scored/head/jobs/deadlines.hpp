@@ -1,5 +1,5 @@
 #pragma once
-// What must happen to jobs at a time, apart from what gang::Cluster itself watches. Pure.
+// The deadlines of jobs that are the head's and not gang::Cluster's. Pure.
 
 #include "base/ids.hpp"
 #include "base/time.hpp"
@@ -17,11 +17,11 @@ namespace score::head {
 enum class DeadlineKind : std::uint8_t {
   Kill,       // the grace after SIGTERM is over
   Immediate,  // it had to be placed by now
-  FrontEnd,   // nobody came back to a job that needs a front end
-  Drop,       // an ended job whose output nobody fetched
+  FrontEnd,   // no front end came back to a job that needs one
+  Drop,       // an ended job whose output was not fetched
 };
 
-// At most one deadline of each kind a job.
+// At most one deadline per kind and job.
 class Deadlines {
  public:
   struct Due {

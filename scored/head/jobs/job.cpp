@@ -1,5 +1,6 @@
 #include "scored/head/jobs/job.hpp"
 
+#include "base/exit_codes.hpp"
 #include "base/text.hpp"
 #include "base/text/hostlist.hpp"
 #include "gang/matrix/shape.hpp"
@@ -40,7 +41,8 @@ void add_times(const Job& job, const StatusContext& context, wire::JobStatus& ou
 void add_end(const Job& job, const StatusContext& context, wire::JobStatus& out) {
   if (!is_final(context.view.state)) return;
   out.set_ended_wall_ns(context.now.time_since_epoch().count());
-  out.set_exit_code(job.exit_code.value_or(context.view.exit_code));
+  const bool hit_limit = shown_state(job, context.view.state) == JobState::TimedOut;
+  out.set_exit_code(hit_limit ? kExitLimit : job.exit_code.value_or(context.view.exit_code));
   for (const TaskExit& exit : context.view.exits) {
     if (exit.code == 0 && exit.signal == 0) continue;
     if (out.failed_tasks_size() == kMaxFailedShown) break;
@@ -48,13 +50,14 @@ void add_end(const Job& job, const StatusContext& context, wire::JobStatus& out)
   }
 }
 
-// How many of the scheduler's reasons say less than why_ended. We know better who cancelled it, and
-// why, than that it was cancelled; that tasks then ended by a signal is our own doing.
+// How many of the scheduler's reasons say less than why_ended, which names the user and the cause;
+// that tasks then ended by a signal is the head's own doing.
 std::size_t count_known(const Job& job, const gang::JobView& view) {
   if (job.why_ended.empty()) return 0;
   const JobState state = view.ending.value_or(view.state);
-  if (state == JobState::Cancelled) return std::min<std::size_t>(1, view.reasons.size());
-  return shown_state(job, state) == JobState::Cancelled ? view.reasons.size() : 0;
+  if (state == JobState::Cancelled || state == JobState::TimedOut)
+    return std::min<std::size_t>(1, view.reasons.size());
+  return shown_state(job, state) != state ? view.reasons.size() : 0;
 }
 
 }  // namespace
@@ -138,7 +141,8 @@ void add_events(const Job& job, wire::JobStatus& status) {
 
 JobState shown_state(const Job& job, JobState state) {
   const bool ended_itself = state == JobState::Completed || state == JobState::Failed;
-  return job.is_being_cancelled && ended_itself ? JobState::Cancelled : state;
+  if (!job.ended_by || !ended_itself) return state;
+  return *job.ended_by == gang::EndCause::TimeLimit ? JobState::TimedOut : JobState::Cancelled;
 }
 
 std::string_view name_of(gang::JobActivity activity) {

@@ -7,7 +7,6 @@
 #include "base/time.hpp"
 #include "gang/head/cluster.hpp"
 #include "proto/client.pb.h"
-#include "proto/frames/frames.hpp"
 #include "scored/head/store/store.hpp"
 
 #include <optional>
@@ -16,30 +15,21 @@
 
 namespace score::head {
 
-// Who asked, as the kernel says.
-struct Peer {
-  UserId user;
-  proto::Role role = proto::Role::Anonymous;  // OtherUser, Operator or Root
-  std::string name;                           // "alice", or the number
-  std::string via = "socket";                 // or "web", or the login node's name
-};
-
 struct Job {
   JobInfo info;
-  JobProgress progress;                   // as it is now
-  std::optional<JobProgress> saved;       // as it was last given to the commit log
-  std::vector<NodeId> nodes;              // [node index], of progress.placement
-  AttemptId killed;                       // attempt whose nodes were told to kill it
-  bool is_being_cancelled = false;        // SIGTERM was sent; the grace is running
-  gang::EndCause cancel_cause{};          // meaningful while it is being cancelled
-  std::string kept_by;                    // the operator who held or suspended another's job
-  std::string why_ended;                  // goes before the scheduler's reasons
-  std::optional<std::int32_t> exit_code;  // instead of the scheduler's
+  JobProgress progress;                    // as it is now
+  std::optional<JobProgress> saved;        // as it was last given to the commit log
+  std::vector<NodeId> nodes;               // [node index], of progress.placement
+  AttemptId killed;                        // attempt whose nodes were sent KillTasks
+  std::optional<gang::EndCause> ended_by;  // SIGTERM was sent for this; the grace is running
+  std::string kept_by;                     // the operator who held or suspended another's job
+  std::string why_ended;                   // goes before the scheduler's reasons
+  std::optional<std::int32_t> exit_code;   // instead of the scheduler's
   gang::JobActivity activity = gang::JobActivity::Busy;
   std::string last_news;                 // state and reasons that watchers know
-  std::string last_wait;                 // reasons of which the events tell
+  std::string last_wait;                 // reasons that the events name
   std::vector<wire::JobEvent> events;    // see note_event()
-  std::optional<wire::JobStatus> ended;  // the last word
+  std::optional<wire::JobStatus> ended;  // the final status
   bool end_is_stored = false;
 };
 
@@ -56,7 +46,7 @@ struct StatusContext {
 // Writes into the job's time line. It keeps its beginning and the newest, 64 in all.
 void note_event(Job& job, WallTime at, std::string_view text);
 void add_events(const Job& job, wire::JobStatus& status);
-// What the time line says of a new state, and of the end.
+// The text of the time line for a new state, and for the end.
 [[nodiscard]] std::string event_of(const Job& job, const gang::JobView& view, JobState before);
 [[nodiscard]] std::string end_event(const wire::JobStatus& status);
 

@@ -1,6 +1,6 @@
 #pragma once
-// Networks of running jobs, opened when a task first asks: every node prepares sockets and tells
-// their addresses, and when all have, everybody gets all of them. One refusal, and nobody gets
+// Networks of running jobs, opened when a task first asks: every node prepares sockets and reports
+// their addresses, and when all have, every node gets all of them. One refusal, and no node gets
 // any. Pure.
 //
 // Everything may be said again after a broken link or a restart of the head. What a node has
@@ -34,7 +34,7 @@ class NetworkBoard {
   };
 
   struct Ready {
-    std::string addresses;                     // 6 bytes a rank, in order
+    std::string addresses;                     // 6 bytes per rank, in order
     std::optional<std::size_t> only_for = {};  // node index; nothing: for all
   };
 

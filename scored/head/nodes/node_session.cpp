@@ -15,19 +15,19 @@ using proto::FrameType;
 
 class Farewell {
  public:
-  Farewell(Head& head, NodeId node, std::shared_ptr<proto::Connection> connection)
-      : head_(head), node_(node), connection_(std::move(connection)) {}
+  Farewell(NodeDesk& desk, NodeId node, std::shared_ptr<proto::Connection> connection)
+      : desk_(desk), node_(node), connection_(std::move(connection)) {}
 
   Farewell(const Farewell&) = delete;
   Farewell& operator=(const Farewell&) = delete;
 
   ~Farewell() {
     connection_->close();
-    head_.node_lost(node_, *connection_);
+    desk_.lost(node_, *connection_);
   }
 
  private:
-  Head& head_;
+  NodeDesk& desk_;
   NodeId node_;
   std::shared_ptr<proto::Connection> connection_;
 };
@@ -44,12 +44,12 @@ AttemptId attempt_of(const NodeToHead& message) {
 
 }  // namespace
 
-NodeSession::NodeSession(Head& head, Clock& clock, NodeId node,
+NodeSession::NodeSession(const Parts& parts, Clock& clock, NodeId node,
                          std::shared_ptr<proto::Connection> connection)
-    : head_(head), clock_(clock), node_(node), connection_(std::move(connection)) {}
+    : parts_(parts), clock_(clock), node_(node), connection_(std::move(connection)) {}
 
 asio::awaitable<void> NodeSession::run(Result<proto::InFrame> hello) {
-  const Farewell farewell(head_, node_, connection_);
+  const Farewell farewell(parts_.desk, node_, connection_);
   if (!hello) {
     refuse(hello.error());
     co_return;
@@ -68,7 +68,7 @@ asio::awaitable<void> NodeSession::run(Result<proto::InFrame> hello) {
 bool NodeSession::greet(const proto::InFrame& frame) {
   auto hello = proto::parse<wire::NodeHello>(frame);
   if (!hello) return refuse(hello.error());
-  const std::string& name = head_.links().name(node_);
+  const std::string& name = parts_.links.name(node_);
   if (hello->name() != name) {
     return refuse(fail(Errc::Denied, "the key of {} says it is {}", name,
                        escape_terminal(hello->name(), 80)));
@@ -78,19 +78,19 @@ bool NodeSession::greet(const proto::InFrame& frame) {
   if (!version) return refuse(version.error());
   auto known = proto::from_wire(*hello);
   if (!known) return refuse(known.error());
-  if (head_.is_outlived(node_, Epoch(hello->head_epoch()), hello->head_proof())) return false;
+  if (parts_.desk.is_outlived(node_, Epoch(hello->head_epoch()), hello->head_proof())) return false;
   NodeVitals vitals;
   vitals.switch_method = escape_terminal(hello->switch_method(), 80);
   vitals.priority_method = escape_terminal(hello->priority_method(), 80);
   vitals.pid = hello->pid();
   wire::NodeWelcome welcome;
   welcome.set_version(*version);
-  welcome.set_cluster(head_.config().cluster);
-  welcome.set_head_epoch(head_.incarnation().value());
-  welcome.set_head_proof(head_.proof());
+  welcome.set_cluster(parts_.config.cluster);
+  welcome.set_head_epoch(parts_.desk.incarnation().value());
+  welcome.set_head_proof(parts_.desk.proof());
   welcome.set_clock(monotonic_clock_name());
   proto::send(*connection_, welcome);
-  head_.node_connected(node_, *known, std::move(vitals), connection_);
+  parts_.desk.connected(node_, *known, std::move(vitals), connection_);
   return true;
 }
 
@@ -101,33 +101,31 @@ bool NodeSession::dispatch(const proto::InFrame& frame) {
       answer_heartbeat(frame, received);
       return true;
     case FrameType::TaskOutput:
-      return handle_stream<wire::TaskOutput>(frame, [this](auto&& message) {
-        head_.streams().task_output(node_, std::move(message));
-      });
+      return handle_stream<wire::TaskOutput>(
+          frame, [this](auto&& message) { parts_.streams.task_output(node_, std::move(message)); });
     case FrameType::TaskInputTaken:
       return handle_stream<wire::TaskInputTaken>(
-          frame, [this](auto&& message) { head_.streams().task_input_taken(node_, message); });
+          frame, [this](auto&& message) { parts_.streams.task_input_taken(node_, message); });
     case FrameType::FenceEnter:
-      return handle_stream<wire::FenceEnter>(frame, [this](auto&& message) {
-        head_.streams().fence_enter(node_, std::move(message));
-      });
+      return handle_stream<wire::FenceEnter>(
+          frame, [this](auto&& message) { parts_.streams.fence_enter(node_, std::move(message)); });
     case FrameType::JobRelay:
       return handle_stream<wire::JobRelay>(
-          frame, [this](auto&& message) { head_.streams().relay(node_, std::move(message)); });
+          frame, [this](auto&& message) { parts_.streams.relay(node_, std::move(message)); });
     case FrameType::NetworkRequest:
       return handle_stream<wire::NetworkRequest>(frame, [this](auto&& message) {
-        head_.network_request(node_, AttemptId(message.attempt()));
+        parts_.networks.request(node_, AttemptId(message.attempt()));
       });
     case FrameType::NetworkPrepared:
       return handle_stream<wire::NetworkPrepared>(
-          frame, [this](auto&& message) { head_.network_prepared(node_, std::move(message)); });
+          frame, [this](auto&& message) { parts_.networks.prepared(node_, std::move(message)); });
     case FrameType::NetworkRefused:
       return handle_stream<wire::NetworkRefused>(
-          frame, [this](auto&& message) { head_.network_refused(node_, message); });
+          frame, [this](auto&& message) { parts_.networks.refused(node_, message); });
     case FrameType::NodeTraceReply: {
       auto reply = proto::parse<wire::NodeTraceReply>(frame);
       if (!reply) return refuse(reply.error());
-      head_.trace_reply(node_, std::move(*reply));
+      parts_.traces.reply(node_, std::move(*reply));
       return true;
     }
     case FrameType::NodeSample:
@@ -137,7 +135,7 @@ bool NodeSession::dispatch(const proto::InFrame& frame) {
   }
 }
 
-// The clock exchange: stamped as it came and as it goes, before anything else is done.
+// The clock exchange: time stamps of arrival and departure, taken before anything else is done.
 void NodeSession::answer_heartbeat(const proto::InFrame& frame, TimePoint received) {
   auto heartbeat = proto::parse<wire::Heartbeat>(frame);
   if (!heartbeat) {
@@ -151,17 +149,17 @@ void NodeSession::answer_heartbeat(const proto::InFrame& frame, TimePoint receiv
     reply.set_head_sent_ns(clock_.now().time_since_epoch().count());
     proto::send(*connection_, reply);
   }
-  head_.heartbeat(node_, *heartbeat);
+  parts_.desk.heartbeat(node_, *heartbeat);
 }
 
-// About an attempt that is over or older it is late, not wrong, and dropped.
+// A message about an attempt that is over is late, not wrong: it is dropped.
 template <class Message, class Handler>
 bool NodeSession::handle_stream(const proto::InFrame& frame, Handler handler) {
   auto message = proto::parse<Message>(frame);
   if (!message) return refuse(message.error());
   const AttemptId attempt(message->attempt());
-  if (!head_.streams().is_current(attempt)) return true;
-  if (!head_.streams().is_on(node_, attempt)) {
+  if (!parts_.streams.is_current(attempt)) return true;
+  if (!parts_.streams.is_on(node_, attempt)) {
     refuse(
         fail(Errc::Denied, "{} of attempt {} on other nodes", proto::name_of(frame.type), attempt));
     return true;
@@ -170,7 +168,7 @@ bool NodeSession::handle_stream(const proto::InFrame& frame, Handler handler) {
   return true;
 }
 
-// Hundreds a second while somebody watches: they are read into the same memory, unless one is big.
+// Hundreds per second while viewers watch: they are parsed into the same memory, except big ones.
 bool NodeSession::handle_sample(const proto::InFrame& frame) {
   constexpr std::size_t kMostKept = 16 * limits::kKiB;
   static thread_local wire::NodeSample kept;
@@ -179,7 +177,7 @@ bool NodeSession::handle_sample(const proto::InFrame& frame) {
   if (!proto::parse_into(sample, frame.payload)) {
     return refuse(fail(proto::WireErrc::BadMessage, "broken {}", name_of(frame.type)));
   }
-  head_.node_sampled(node_, sample);
+  parts_.desk.sampled(node_, sample);
   return true;
 }
 
@@ -188,14 +186,14 @@ bool NodeSession::handle_report(const proto::InFrame& frame) {
   auto report = proto::decode_node_to_head(frame.type, frame.payload);
   if (!report) return refuse(report.error());
   const AttemptId attempt = attempt_of(*report);
-  const bool is_wrong_node = attempt != AttemptId() && head_.streams().is_current(attempt) &&
-                             !head_.streams().is_on(node_, attempt);
+  const bool is_wrong_node = attempt != AttemptId() && parts_.streams.is_current(attempt) &&
+                             !parts_.streams.is_on(node_, attempt);
   if (is_wrong_node && !proto::may_send(proto::Role::WrongNode, frame.type)) {
     refuse(
         fail(Errc::Denied, "{} of attempt {} on other nodes", proto::name_of(frame.type), attempt));
     return true;
   }
-  head_.node_says(node_, *report);
+  parts_.desk.reported(node_, *report);
   return true;
 }
 

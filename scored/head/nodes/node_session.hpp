@@ -4,7 +4,12 @@
 #include "base/async/asio.hpp"
 #include "base/os/log.hpp"
 #include "proto/transport/connection.hpp"
-#include "scored/head/head.hpp"
+#include "scored/head/cluster/node_links.hpp"
+#include "scored/head/config/config.hpp"
+#include "scored/head/jobs/job_networks.hpp"
+#include "scored/head/nodes/node_desk.hpp"
+#include "scored/head/observe/trace_collector.hpp"
+#include "scored/head/streams/job_streams.hpp"
 
 #include <memory>
 #include <string>
@@ -13,8 +18,18 @@ namespace score::head {
 
 class NodeSession {
  public:
-  // head and clock must outlive run(). node: whom the key belongs to.
-  NodeSession(Head& head, Clock& clock, NodeId node, std::shared_ptr<proto::Connection> connection);
+  struct Parts {  // all outlive the session
+    const HeadConfig& config;
+    NodeDesk& desk;
+    NodeLinks& links;
+    JobStreams& streams;
+    JobNetworks& networks;
+    TraceCollector& traces;
+  };
+
+  // clock must outlive run(). node: the one that the key belongs to.
+  NodeSession(const Parts& parts, Clock& clock, NodeId node,
+              std::shared_ptr<proto::Connection> connection);
 
   // Hello (read already), welcome, frames; until the link breaks or the node breaks the protocol.
   asio::awaitable<void> run(Result<proto::InFrame> hello);
@@ -25,15 +40,15 @@ class NodeSession {
 
  private:
   void answer_heartbeat(const proto::InFrame& frame, TimePoint received);
-  // What only the nodes of an attempt may send, about a job that runs.
+  // What only the nodes of an attempt may send, while it runs.
   template <class Message, class Handler>
   bool handle_stream(const proto::InFrame& frame, Handler handler);
   bool handle_sample(const proto::InFrame& frame);
   bool handle_report(const proto::InFrame& frame);
-  // Logged, seldom; false.
+  // Logged, with a limited rate; false.
   bool refuse(const Error& error);
 
-  Head& head_;
+  Parts parts_;
   Clock& clock_;
   NodeId node_;
   std::shared_ptr<proto::Connection> connection_;

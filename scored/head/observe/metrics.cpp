@@ -3,7 +3,6 @@
 #include "scored/head/observe/metrics.hpp"
 
 #include "monitor/metrics/exporter.hpp"
-#include "scored/head/config/settings.hpp"
 
 #include <map>
 
@@ -14,7 +13,7 @@ using monitor::Exporter;
 using monitor::NodeTotals;
 
 void export_cluster(Exporter& out, const monitor::ClusterView& view) {
-  out.gauge("scored_build_info", "1; the labels say what runs.")
+  out.gauge("scored_build_info", "Always 1; the labels name the version and the cluster.")
       .value(1, {{"version", view.version}, {"cluster", view.name}});
   out.gauge("scored_time_slice_seconds", "Length of a slice.").value(view.quantum);
   out.gauge("scored_slots", "Most rows of the gang matrix.").value(static_cast<double>(view.slots));
@@ -38,8 +37,8 @@ void export_cluster(Exporter& out, const monitor::ClusterView& view) {
 void export_nodes(Exporter& out, const monitor::ClusterView& view,
                   const monitor::ClusterMeter& meter) {
   const double wall = std::chrono::duration<double>(view.wall.time_since_epoch()).count();
-  auto heard =
-      out.gauge("scored_node_last_heartbeat_timestamp_seconds", "When a node was heard last.");
+  auto heard = out.gauge("scored_node_last_heartbeat_timestamp_seconds",
+                         "Time of the last message from a node.");
   for (const auto& node : view.nodes) {
     if (!node.last_heard) continue;
     heard.value(wall - std::chrono::duration<double>(*node.last_heard).count(),
@@ -81,7 +80,7 @@ void export_requests(Exporter& out, const monitor::HttpServer::Counts& requests)
 }
 
 void export_documents(Exporter& out, const monitor::Hub::Counters& documents, std::size_t viewers) {
-  out.gauge("scored_viewers", "Who watches the stream now.").value(static_cast<double>(viewers));
+  out.gauge("scored_viewers", "Viewers of the stream now.").value(static_cast<double>(viewers));
   out.counter("scored_documents_encoded_total", "Documents made, however many watched.")
       .value(static_cast<double>(documents.encoded));
   out.counter("scored_documents_delivered_total", "Documents given to viewers.")
@@ -92,27 +91,25 @@ void export_documents(Exporter& out, const monitor::Hub::Counters& documents, st
 
 }  // namespace
 
-std::string metrics_text(Head& head, const monitor::ClusterMeter& meter, const monitor::Hub& hub,
-                         const monitor::HttpServer::Counts& requests) {
-  const monitor::ClusterView view = head.show();
+std::string metrics_text(const MetricsInput& input) {
   Exporter out;
-  export_cluster(out, view);
-  monitor::export_node(out, meter.sum());
+  export_cluster(out, input.view);
+  monitor::export_node(out, input.meter.sum());
   out.histogram("scored_gang_switch_skew_seconds", "Last node minus first of one boundary.")
-      .distribution(meter.switches().skews());
+      .distribution(input.meter.switches().skews());
   out.histogram("scored_job_wait_seconds", "From submission to start.")
-      .distribution(head.job_waits());
+      .distribution(input.job_waits);
   out.counter("scored_jobs_started_total", "Jobs that were started.")
-      .value(static_cast<double>(head.counters().jobs_started));
+      .value(static_cast<double>(input.counters.jobs_started));
   out.counter("scored_jobs_ended_total", "Jobs that ended.")
-      .value(static_cast<double>(head.counters().jobs_ended));
+      .value(static_cast<double>(input.counters.jobs_ended));
   out.counter("scored_timetables_total", "Timetables published.")
-      .value(static_cast<double>(head.counters().epochs));
+      .value(static_cast<double>(input.counters.epochs));
   out.counter("scored_timetables_late_total", "Timetables that reached a node late.")
-      .value(static_cast<double>(head.counters().late_epochs));
-  export_nodes(out, view, meter);
-  export_requests(out, requests);
-  export_documents(out, hub.counters(), hub.viewer_count());
+      .value(static_cast<double>(input.counters.late_epochs));
+  export_nodes(out, input.view, input.meter);
+  export_requests(out, input.requests);
+  export_documents(out, input.hub.counters(), input.hub.viewer_count());
   monitor::export_process(out);
   return out.text();
 }

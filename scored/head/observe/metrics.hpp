@@ -1,17 +1,26 @@
 #pragma once
-// What /metrics of the head says: docs/reference/metrics.md has every name.
+// The text of the head's /metrics: docs/reference/metrics.md has every name.
 
+#include "gang/head/cluster.hpp"
 #include "monitor/http/http_server.hpp"
 #include "monitor/meters/cluster_meter.hpp"
+#include "monitor/model/cluster_view.hpp"
 #include "monitor/model/hub.hpp"
-#include "scored/head/head.hpp"
+#include "monitor/sampler/samples.hpp"
 
 #include <string>
 
 namespace score::head {
 
-[[nodiscard]] std::string metrics_text(Head& head, const monitor::ClusterMeter& meter,
-                                       const monitor::Hub& hub,
-                                       const monitor::HttpServer::Counts& requests);
+struct MetricsInput {
+  const monitor::ClusterView& view;
+  const gang::ClusterCounters& counters;
+  const monitor::WaitHistogram& job_waits;
+  const monitor::ClusterMeter& meter;
+  const monitor::Hub& hub;
+  const monitor::HttpServer::Counts& requests;
+};
+
+[[nodiscard]] std::string metrics_text(const MetricsInput& input);
 
 }  // namespace score::head

@@ -1,24 +1,21 @@
-// Samples flow only while somebody watches: the nodes are told the period that the most eager
-// viewer needs, and to stop two seconds after the last one left. Documents are made at multiples of
-// 100 ms of the head's clock, one a group of viewers (monitor::Hub).
+// Nodes send samples only while viewers watch: they get the shortest period that a viewer needs,
+// and stop two seconds after the last viewer left. Documents are made at multiples of 100 ms of the
+// head's clock, one per group of viewers (monitor::Hub).
 //
-// A scrape of /metrics asks the nodes for their totals and waits a moment for them; what does not
-// come in time is as it was.
+// A scrape of /metrics asks the nodes for their totals and waits a moment for them; totals that are
+// late keep their last values.
 #include "scored/head/observe/monitoring.hpp"
 
 #include "base/async/timeout.hpp"
 #include "base/os/fd.hpp"
 #include "base/os/log.hpp"
 #include "base/text.hpp"
-#include "base/text/hostlist.hpp"
 #include "base/text/json_writer.hpp"
-#include "proto/convert/convert.hpp"
 #include "proto/trace/trace_export.hpp"
 #include "proto/trace/trace_json.hpp"
-#include "scored/head/config/settings.hpp"
+#include "scored/head/config/version.hpp"
 #include "scored/head/observe/metrics.hpp"
 #include "scored/head/observe/sample_wire.hpp"
-#include "scored/journal/event.hpp"
 
 #include <algorithm>
 #include <sys/random.h>
@@ -26,8 +23,6 @@
 
 namespace score::head {
 namespace {
-
-using monitor::ActionKind;
 
 constexpr Duration kLinger = 2s;          // of sampling, for a page that is loaded again
 constexpr Duration kTotalsWait = 300ms;   // of a scrape, for the nodes
@@ -50,48 +45,23 @@ std::string random_text() {
   return text;
 }
 
-// The frame that a command would send for it: its row of the permission table holds here too.
-proto::FrameType frame_of(ActionKind kind) {
-  switch (kind) {
-    case ActionKind::SetQuantum:
-      return proto::FrameType::SetQuantum;
-    case ActionKind::SetSlots:
-      return proto::FrameType::SetSlots;
-    case ActionKind::Drain:
-    case ActionKind::Resume:
-      return proto::FrameType::DrainNodes;
-    case ActionKind::Suspend:
-    case ActionKind::Continue:
-      return proto::FrameType::ControlJob;
-    case ActionKind::Cancel:
-    case ActionKind::Logout:
-      break;
-  }
-  return proto::FrameType::CancelJob;
-}
-
 bool is_operator(proto::Role role) {
   return role == proto::Role::Operator || role == proto::Role::Root;
 }
 
 }  // namespace
 
-Monitoring::Monitoring(asio::io_context& io, Clock& clock, TaskGroup& tasks, Head& head)
+Monitoring::Monitoring(asio::io_context& io, Clock& clock, TaskGroup& tasks, const Parts& parts)
     : io_(io),
       clock_(clock),
       tasks_(tasks),
-      head_(head),
+      parts_(parts),
       head_id_(random_text().substr(0, 16)),
       late_(kLatePause),
       logins_(&random_text),
       all_came_(io),
       wake_(io, 1) {
   all_came_.expires_at(asio::steady_timer::time_point::max());
-  head_.observe(this);
-}
-
-Monitoring::~Monitoring() {
-  head_.observe(nullptr);
 }
 
 Status Monitoring::open(const monitor::MonitorSettings& settings) {
@@ -119,14 +89,14 @@ Status Monitoring::open(const monitor::MonitorSettings& settings) {
   server_.emplace(monitor::HttpServer::Parts{io_, clock_, tasks_, logins_, *this, this},
                   std::move(options), *std::move(pages));
   if (auto opened = open_where_it_was(settings.listen->port); !opened) return opened;
-  head_.set_dashboard_url(server_->url());
+  parts_.overview.set_dashboard_url(server_->url());
   return {};
 }
 
 // A page that is open finds the head again after a restart if its port is the same.
 Status Monitoring::open_where_it_was(std::uint16_t wanted) {
   if (wanted != 0) return server_->open(wanted);
-  const std::string path = head_.config().state_dir + "/dashboard.port";
+  const std::string path = parts_.config.state_dir + "/dashboard.port";
   std::optional<std::uint16_t> last;
   if (const auto text = read_file(path, kMaxPortText)) {
     if (const auto port = parse_number<std::uint16_t>(trim(*text))) last = *port;
@@ -140,14 +110,11 @@ Status Monitoring::open_where_it_was(std::uint16_t wanted) {
   return {};
 }
 
-void Monitoring::start() {
+void Monitoring::start(Epoch incarnation) {
   if (server_) server_->start();
   tasks_.spawn("make documents", make_documents());
-  monitor::Event event;
-  event.at = clock_.now();
-  event.wall = wall_now();
-  event.text = fmt::format("the head started, incarnation {}", head_.incarnation());
-  happened(std::move(event));
+  parts_.feed.add(monitor::EventKind::Head,
+                  fmt::format("the head started, incarnation {}", incarnation), {});
 }
 
 void Monitoring::close() {
@@ -156,26 +123,26 @@ void Monitoring::close() {
 
 // ---- samples ------------------------------------------------------------------------------------
 
-void Monitoring::send_wish(NodeId node, bool once) {
-  wire::WatchNode wish;
-  wish.set_period_ns(sampling_.count());
-  wish.set_together_ns(together().count());
-  wish.set_once(once);
-  wish.set_peers(samples_peers_);
-  head_.links().send(node, wish);
+void Monitoring::request_samples(NodeId node, bool once) {
+  wire::WatchNode request;
+  request.set_period_ns(sampling_.count());
+  request.set_together_ns(together().count());
+  request.set_once(once);
+  request.set_peers(samples_peers_);
+  parts_.links.send(node, request);
 }
 
-// Counts those that are away too: a delay that changed would show time running back.
+// Counts disconnected nodes too: if the delay changed, time would seem to run back.
 Duration Monitoring::together() const {
-  return monitor::together(head_.config().nodes.size());
+  return monitor::together(parts_.config.nodes.size());
 }
 
 Duration Monitoring::delay() const {
   return monitor::SampleQueue::delay(sampling_, together());
 }
 
-// Tells the nodes when the most eager viewer changed.
-void Monitoring::wish_samples() {
+// Asks the nodes for another period when the shortest one that a viewer needs has changed.
+void Monitoring::update_sampling() {
   const std::uint32_t ticks = std::min(hub_.shortest_ticks(), kSlowestSampling);
   const TimePoint now = clock_.now();
   Duration wanted = monitor::kTick * ticks;
@@ -189,20 +156,20 @@ void Monitoring::wish_samples() {
     meter_.interrupt_all(now);
     queue_.forget_all();
   }
-  wish(wanted, hub_.wants(monitor::Part::Peers));
+  set_sampling(wanted, hub_.wants(monitor::Part::Peers));
 }
 
-void Monitoring::wish(Duration period, bool peers) {
+void Monitoring::set_sampling(Duration period, bool peers) {
   if (period == sampling_ && peers == samples_peers_) return;
   sampling_ = period;
   samples_peers_ = peers;
-  meter_.peers().set_nodes(static_cast<std::uint32_t>(head_.config().nodes.size()));
+  meter_.peers().set_nodes(static_cast<std::uint32_t>(parts_.config.nodes.size()));
   if (!peers) meter_.peers().forget();
-  for (const NodeId node : head_.links().connected()) send_wish(node, false);
+  for (const NodeId node : parts_.links.connected()) request_samples(node, false);
 }
 
 void Monitoring::node_connected(NodeId node) {
-  send_wish(node, true);  // its counters count from here on
+  request_samples(node, true);  // its counters count from here on
 }
 
 void Monitoring::node_lost(NodeId node) {
@@ -216,11 +183,11 @@ void Monitoring::node_sampled(NodeId node, const wire::NodeSample& message) {
   if (auto read = from_wire(message, *sample); !read) {
     static LogLimiter limiter;
     if (limiter.allow(clock_.now())) {
-      log_warning("drop sample", kv("node", head_.links().name(node)), kv("err", read.error()));
+      log_warning("drop sample", kv("node", parts_.links.name(node)), kv("err", read.error()));
     }
     return;
   }
-  // The first one says who is there.
+  // The first sample names the tasks that run.
   const bool can_wait = !sample->totals_only && meter_.load(node) != nullptr;
   if (can_wait) return queue_.put(node, std::move(sample));
   feed(node, *sample);
@@ -234,45 +201,40 @@ void Monitoring::play(TimePoint until) {
 void Monitoring::feed(NodeId node, const monitor::NodeSample& sample) {
   for (const monitor::GangSample& gang : sample.gangs) {
     if (!samples_peers_ || gang.frames_to.empty()) continue;
-    meter_.peers().feed(node, sample.taken, gang, head_.nodes_of(gang.attempt));
+    meter_.peers().feed(node, sample.taken, gang, parts_.jobs.nodes_of(gang.attempt));
   }
   for (const monitor::LateSwitch& late : meter_.feed(node, sample)) late_.add(late);
   if (const auto report = late_.take(clock_.now())) report_late(*report);
 }
 
 void Monitoring::report_late(const monitor::LateReports<monitor::LateSwitch>::Report& report) {
-  monitor::Event event;
-  event.at = report.worst.due;
-  event.wall = wall_now();
-  event.kind = monitor::EventKind::Late;
-  event.node = report.worst.node;
+  EventFeed::About about;
+  about.at = report.worst.due;
+  about.node = report.worst.node;
   const double ms = std::chrono::duration<double, std::milli>(report.worst.late).count();
-  const std::string& node = head_.links().name(report.worst.node);
-  event.text =
+  const std::string& node = parts_.links.name(report.worst.node);
+  parts_.feed.add(
+      monitor::EventKind::Late,
       report.count == 1
           ? fmt::format("switch {:.1f} ms late on {} (trace {})", ms, node, report.worst.id)
           : fmt::format("{} switches late, the worst {:.1f} ms on {} (trace {})", report.count, ms,
-                        node, report.worst.id);
-  happened(std::move(event));
+                        node, report.worst.id),
+      std::move(about));
 }
 
 void Monitoring::task_ended(NodeId node, JobId job) {
   if (sampling_ > Duration(0)) meter_.task_ended(node, job, clock_.now());
 }
 
-void Monitoring::happened(monitor::Event event) {
-  events_.add(std::move(event));
-}
-
 // ---- documents ----------------------------------------------------------------------------------
 
 monitor::ClusterView Monitoring::view() {
-  monitor::ClusterView made = head_.show();
+  monitor::ClusterView made = parts_.overview.view();
   made.head = head_id_;
   if (sampling_ > Duration(0)) made.sample_period = sampling_;
   made.sample_delay = delay();
   made.viewers = hub_.viewer_count();
-  made.events = &events_.events();
+  made.events = &parts_.feed.log().events();
   return made;
 }
 
@@ -284,7 +246,7 @@ monitor::Frame Monitoring::snapshot(const monitor::Filter& filter, const monitor
   return std::make_shared<const std::string>(write_document(now, meter_, options));
 }
 
-// Two samples of each node are needed, and nodes send none while nobody watches.
+// Two samples of each node are needed, and nodes send none while no one watches.
 Status Monitoring::measured_snapshot(const monitor::Filter& filter, const monitor::Sight& sight,
                                      std::function<void(monitor::Frame)> give) {
   if (!monitor::is_measured(filter) || has_all_loads(view(), meter_)) {
@@ -314,7 +276,7 @@ void Monitoring::answer_asked(const monitor::ClusterView& view) {
 asio::awaitable<void> Monitoring::make_documents() {
   using namespace asio::experimental::awaitable_operators;
   for (;;) {
-    wish_samples();
+    update_sampling();
     if (hub_.viewer_count() == 0 && sampling_ == Duration(0)) {
       co_await wake_.async_receive(asio::use_awaitable);
       continue;
@@ -372,14 +334,14 @@ monitor::Sight Monitoring::sight_of(const std::optional<monitor::WebUser>& who) 
   monitor::Sight sight;
   if (!who) return sight;
   sight.user = who->user;
-  sight.is_operator = is_operator(head_.users().role(who->user, clock_.now()));
+  sight.is_operator = is_operator(parts_.users.role(who->user, clock_.now()));
   return sight;
 }
 
 std::optional<monitor::WebUser> Monitoring::user_named(const std::string& name) {
-  const auto user = head_.users().named(name, clock_.now());
+  const auto user = parts_.users.named(name, clock_.now());
   if (!user) return std::nullopt;
-  return monitor::WebUser{*user, head_.users().name(*user, clock_.now())};
+  return monitor::WebUser{*user, parts_.users.name(*user, clock_.now())};
 }
 
 std::string Monitoring::session_document(const std::optional<monitor::WebSession>& session) {
@@ -393,9 +355,9 @@ std::string Monitoring::session_document(const std::optional<monitor::WebSession
   session ? json.value(session->who.name) : json.null();
   json.key("csrf");
   session ? json.value(session->csrf) : json.null();
-  json.field("cluster", head_.config().cluster).field("version", kVersion);
+  json.field("cluster", parts_.config.cluster).field("version", kVersion);
   json.list("rates", std::vector<int>{1, 2, 5, 10});
-  json.field("private", head_.config().monitor.is_private).key("can").begin_array();
+  json.field("private", parts_.config.monitor.is_private).key("can").begin_array();
   if (sight.is_operator) {
     for (const char* name : {"quantum", "slots", "drain", "resume"}) json.value(name);
   }
@@ -408,75 +370,15 @@ std::string Monitoring::session_document(const std::optional<monitor::WebSession
 
 // ---- actions ------------------------------------------------------------------------------------
 
-bool Monitoring::may(const Peer& peer, const monitor::Action& action) {
-  proto::Role role = peer.role;
-  if (action.job != JobId()) {
-    const auto owner = head_.owner(action.job);
-    if (role == proto::Role::OtherUser && owner && *owner == peer.user) role = proto::Role::Owner;
-  }
-  return proto::may_send(role, frame_of(action.kind));
-}
-
 Result<std::string> Monitoring::act(const monitor::WebUser& who, const monitor::Action& action) {
-  Peer peer;
-  peer.user = who.user;
-  peer.role = head_.users().role(who.user, clock_.now());
-  peer.name = who.name;
-  peer.via = "web";
-  if (!may(peer, action)) {
-    report(Event::CommandRefused, kv("user", peer.name),
-           kv("action", monitor::name_of(action.kind)), kv("object", monitor::object_of(action)),
-           kv("via", peer.via));
-    return fail(Errc::Denied, "{} may not do this", peer.name);
-  }
-  if (action.job != JobId()) {
-    if (auto owner = head_.owner(action.job); !owner) return owner.error();
-  }
-  return carry_out(peer, action);
-}
-
-Result<std::string> Monitoring::carry_out(const Peer& peer, const monitor::Action& action) {
-  Status done;
-  std::string text = "done";
-  switch (action.kind) {
-    case ActionKind::SetQuantum:
-      done = head_.set_quantum(peer, action.quantum);
-      text = "quantum " + format_duration(action.quantum) + " from the next boundary on";
-      break;
-    case ActionKind::SetSlots:
-      done = head_.set_slots(peer, action.slots);
-      text = fmt::format("slots {}", action.slots);
-      break;
-    case ActionKind::Drain:
-    case ActionKind::Resume: {
-      wire::DrainNodes message;
-      message.add_nodes(action.nodes);
-      message.set_reason(action.reason);
-      message.set_resume(action.kind == ActionKind::Resume);
-      done = head_.drain(peer, message);
-      break;
-    }
-    case ActionKind::Suspend:
-    case ActionKind::Continue: {
-      wire::ControlJob message;
-      message.set_job(action.job.value());
-      message.set_what(action.kind == ActionKind::Suspend ? wire::ControlJob::SUSPEND
-                                                          : wire::ControlJob::RESUME);
-      done = head_.control(peer, message);
-      break;
-    }
-    case ActionKind::Cancel: {
-      wire::CancelJob message;
-      message.set_job(action.job.value());
-      message.set_grace_ns(action.grace ? action.grace->count() : -1);
-      done = head_.cancel(peer, message);
-      break;
-    }
-    case ActionKind::Logout:
-      break;
-  }
-  if (!done) return done.error();
-  return text;
+  const auto command = from_action(action);
+  if (!command) return fail(Errc::NotFound, "no such action");
+  const Peer peer{who.user, parts_.users.role(who.user, clock_.now()), who.name, "web"};
+  Result<std::string> result = fail(Errc::WrongState, "not answered yet");  // no action waits
+  parts_.admin.execute(peer, *command,
+                       [&result](const Result<std::string>& reply) { result = reply; });
+  if (result && result->empty()) return std::string("done");
+  return result;
 }
 
 // ---- traces and metrics -------------------------------------------------------------------------
@@ -507,7 +409,7 @@ asio::awaitable<Result<std::string>> Monitoring::trace(TraceRequest wish) {
   const TimePoint now = clock_.now();
   if (wish.late) {
     const auto late = meter_.switches().late(*wish.late);
-    if (!late) co_return fail(Errc::NotFound, "no late switch {} is remembered", *wish.late);
+    if (!late) co_return fail(Errc::NotFound, "late switch {} is not known any more", *wish.late);
     wish.at = late->due;
   }
   if (wish.at) wish.since = std::max<Duration>(now - *wish.at, Duration(0)) + kTraceMargin;
@@ -515,7 +417,7 @@ asio::awaitable<Result<std::string>> Monitoring::trace(TraceRequest wish) {
   const auto came = std::make_shared<Channel>(io_, 1);
   const auto found = std::make_shared<wire::Trace>();
   // Nodes count back from their own clock when they are asked.
-  const auto asked = head_.trace(wish.since, [came, found](wire::Trace trace) {
+  const auto asked = parts_.traces.gather(wish.since, [came, found](wire::Trace trace) {
     *found = std::move(trace);
     came->try_send(boost::system::error_code());
   });
@@ -527,9 +429,9 @@ asio::awaitable<Result<std::string>> Monitoring::trace(TraceRequest wish) {
 
 asio::awaitable<void> Monitoring::gather_totals() {
   if (!std::exchange(is_gathering_, true)) {
-    for (const NodeId node : head_.links().connected()) {
+    for (const NodeId node : parts_.links.connected()) {
       awaited_.insert(node);
-      send_wish(node, true);
+      request_samples(node, true);
     }
   }
   using namespace asio::experimental::awaitable_operators;
@@ -544,7 +446,10 @@ asio::awaitable<void> Monitoring::gather_totals() {
 asio::awaitable<std::string> Monitoring::metrics() {
   co_await gather_totals();
   const monitor::HttpServer::Counts none;
-  co_return metrics_text(head_, meter_, hub_, server_ ? server_->counts() : none);
+  const monitor::ClusterView now = parts_.overview.view();
+  const MetricsInput input{now,  parts_.runner.cluster().counters(), parts_.life.waits(), meter_,
+                           hub_, server_ ? server_->counts() : none};
+  co_return metrics_text(input);
 }
 
 }  // namespace score::head

@@ -1,7 +1,6 @@
 #pragma once
-// The head as its viewers see it: gathers what nodes measure while somebody watches, makes the
-// documents, serves the web. Everything it changes goes through the permission table and Head, as
-// what commands ask does.
+// The head as its viewers see it: gathers what nodes measure while viewers watch, makes the
+// documents, serves the web. What the web page changes goes through Admin, as commands do.
 
 #include "base/async/asio.hpp"
 #include "base/async/clock.hpp"
@@ -11,10 +10,18 @@
 #include "monitor/meters/cluster_meter.hpp"
 #include "monitor/meters/late_reports.hpp"
 #include "monitor/meters/sample_queue.hpp"
-#include "monitor/model/event_log.hpp"
 #include "monitor/model/settings.hpp"
-#include "scored/head/head.hpp"
+#include "scored/head/admin/admin.hpp"
+#include "scored/head/cluster/cluster_runner.hpp"
+#include "scored/head/cluster/event_feed.hpp"
+#include "scored/head/cluster/node_links.hpp"
+#include "scored/head/config/config.hpp"
+#include "scored/head/config/users.hpp"
+#include "scored/head/jobs/job_life.hpp"
+#include "scored/head/jobs/job_table.hpp"
 #include "scored/head/observe/observer.hpp"
+#include "scored/head/observe/overview.hpp"
+#include "scored/head/observe/trace_collector.hpp"
 
 #include <functional>
 #include <map>
@@ -28,16 +35,28 @@ namespace score::head {
 
 class Monitoring final : public monitor::Site, public HeadObserver {
  public:
-  // All outlive it. Observes the head from now on.
-  Monitoring(asio::io_context& io, Clock& clock, TaskGroup& tasks, Head& head);
-  ~Monitoring() override;
+  struct Parts {  // all outlive it
+    const HeadConfig& config;
+    const ClusterRunner& runner;
+    Users& users;
+    NodeLinks& links;
+    const JobTable& jobs;
+    const JobLife& life;
+    Overview& overview;
+    TraceCollector& traces;
+    EventFeed& feed;
+    Admin& admin;
+  };
+
+  // The others outlive it, too.
+  Monitoring(asio::io_context& io, Clock& clock, TaskGroup& tasks, const Parts& parts);
 
   // Listens, if the settings say so. Errors: one line.
   [[nodiscard]] Status open(const monitor::MonitorSettings& settings);
-  void start();
+  void start(Epoch incarnation);
   void close();
 
-  // An address that makes whoever opens it this user, once. Errors: Unsupported (no web), Busy.
+  // An address that logs its first visitor in as this user. Errors: Unsupported (no web), Busy.
   [[nodiscard]] Result<std::string> web_login(const Peer& peer);
 
   // monitor::Site
@@ -61,7 +80,6 @@ class Monitoring final : public monitor::Site, public HeadObserver {
   void node_lost(NodeId node) override;
   void node_sampled(NodeId node, const wire::NodeSample& sample) override;
   void task_ended(NodeId node, JobId job) override;
-  void happened(monitor::Event event) override;
 
  private:
   Status open_where_it_was(std::uint16_t wanted);
@@ -76,34 +94,31 @@ class Monitoring final : public monitor::Site, public HeadObserver {
 
   asio::awaitable<void> make_documents();
   void answer_asked(const monitor::ClusterView& view);
-  void wish_samples();
-  void wish(Duration period, bool peers);
+  void update_sampling();
+  void set_sampling(Duration period, bool peers);
   void play(TimePoint until);
   void feed(NodeId node, const monitor::NodeSample& sample);
   void report_late(const monitor::LateReports<monitor::LateSwitch>::Report& report);
-  void send_wish(NodeId node, bool once);
+  void request_samples(NodeId node, bool once);
   [[nodiscard]] Duration together() const;
   [[nodiscard]] Duration delay() const;
   monitor::ClusterView view();
   monitor::Frame encode(const monitor::ClusterView& view, const monitor::DocumentOptions& options);
-  [[nodiscard]] bool may(const Peer& peer, const monitor::Action& action);
-  Result<std::string> carry_out(const Peer& peer, const monitor::Action& action);
   asio::awaitable<void> gather_totals();
 
   asio::io_context& io_;
   Clock& clock_;
   TaskGroup& tasks_;
-  Head& head_;
+  Parts parts_;
   std::string head_id_;
   monitor::ClusterMeter meter_;
   monitor::SampleQueue queue_;
   monitor::LateReports<monitor::LateSwitch> late_;
-  monitor::EventLog events_;
   monitor::Hub hub_;
   std::vector<Asked> asked_;
   monitor::WebLogin logins_;
   std::optional<monitor::HttpServer> server_;
-  Duration sampling_{0};        // period that nodes were told; 0: none
+  Duration sampling_{0};        // period that nodes were sent; 0: none
   bool samples_peers_ = false;  // ... too
   std::optional<TimePoint> unwatched_since_;
   std::set<NodeId> awaited_;  // totals asked of these for a scrape

@@ -1,8 +1,7 @@
 #pragma once
-// Whoever wants to know what happens in the head. Called at once, on the head's thread; must not
-// call back into what it is told about.
+// What happens to nodes, for the part that measures them.
 
-#include "monitor/model/event_log.hpp"
+#include "base/ids.hpp"
 #include "proto/node.pb.h"
 
 namespace score::head {
@@ -17,10 +16,8 @@ class HeadObserver {
   virtual void node_connected(NodeId node) = 0;
   virtual void node_lost(NodeId node) = 0;
   virtual void node_sampled(NodeId node, const wire::NodeSample& sample) = 0;
-  // A task of it on this node, or all that was left of them.
+  // A task of the job on this node, or all that were left of them.
   virtual void task_ended(NodeId node, JobId job) = 0;
-  // at and wall are filled in.
-  virtual void happened(monitor::Event event) = 0;
 };
 
 }  // namespace score::head

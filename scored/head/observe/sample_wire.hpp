@@ -7,8 +7,8 @@
 
 namespace score::head {
 
-// Into `sample`, whose memory is used again. Errors: Malformed: a number that cannot be; then
-// `sample` is of no use.
+// Into `sample`, whose memory is used again. Errors: Malformed: an impossible number; then `sample`
+// is of no use.
 [[nodiscard]] Status from_wire(const wire::NodeSample& message, monitor::NodeSample& sample);
 
 }  // namespace score::head

@@ -1,7 +1,7 @@
 #pragma once
 // Group commit: changes are collected while the disk is busy with those before them, and all that
 // came meanwhile is the next transaction. So 16 clients that each wait for their answer share one
-// fsync, nobody waits for a timer, and the loop never waits for the disk.
+// fsync, no client waits for a timer, and the loop never waits for the disk.
 //
 // One thread of its own owns the Store; it takes plain values and gives answers back by posting to
 // the loop. Every function here is called on the loop's thread, every callback runs there.
@@ -57,7 +57,7 @@ class CommitLog {
   };
 
   void run();
-  // Adds what came meanwhile to the batch. False: stop, there is nothing more to do.
+  // Adds the changes that were queued meanwhile. False: stop, there is nothing more to do.
   bool wait_for_work(Batch& batch);
   // What could not be stored and must be tried again stays in the batch.
   void commit(Batch& batch);

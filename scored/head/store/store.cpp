@@ -171,7 +171,7 @@ bool exists(const std::string& path) {
   return ::lstat(path.c_str(), &info) == 0;
 }
 
-// The directory must be the head's alone: whoever can write there can submit as anybody.
+// The directory must be the head's alone: a user who can write there can submit as any user.
 Status check_directory(const std::string& directory) {
   struct stat info {};
 
@@ -183,7 +183,7 @@ Status check_directory(const std::string& directory) {
   }
   if (info.st_uid != ::geteuid() || (info.st_mode & 022) != 0) {
     return fail(Errc::Denied,
-                "state directory {}: must belong to uid {} and be writable by nobody else",
+                "state directory {}: must belong to uid {} and not be writable by other users",
                 directory, ::geteuid());
   }
   return {};

@@ -107,7 +107,7 @@ struct SaveSetting {
   std::optional<std::string> value;  // nullopt: forget it
 };
 
-struct Barrier {};  // changes nothing: for those who want to know when what was before is durable
+struct Barrier {};  // changes nothing: answered when what was added before is durable
 
 using Change = std::variant<AddJob, SaveProgress, SaveEnd, SaveResources, SaveSetting, Barrier>;
 

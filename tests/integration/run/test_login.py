@@ -76,8 +76,8 @@ def test_the_user_is_the_one_the_kernel_names(login, as_root):
     code, out, err = ask('sccancel', job)
     assert code != 0 and len(err.splitlines()) == 1, (code, out, err)
     assert login.job(job)['state'] == 'running'
-    for words in (['set', 'quantum', '50ms'], ['drain', 'node03'], ['reload']):
-        assert ask('scadm', *words)[1:] == ('', 'scadm: nobody: only operators may do this\n'), words
+    for words, action in ((['set', 'quantum', '50ms'], 'set quantum'), (['drain', 'node03'], 'drain'), (['reload'], 'reload')):
+        assert ask('scadm', *words)[1:] == ('', f'scadm: only operators may {action}\n'), words
 
 
 def test_a_node_that_is_no_login_node_is_refused(login):

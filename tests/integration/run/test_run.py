@@ -550,7 +550,7 @@ def test_events_report_what_happened(few):
     few.run('scadm', 'resume', 'node07')
     few.cancel(job)
     texts = [event['text'] for event in few.json('score', 'job', job)['events']]
-    wanted = ['accepted', 'launching on node', '2 tasks started', 'signal 18 asked by', 'cancel', 'cancelled, exit code']
+    wanted = ['accepted', 'launching on node', '2 tasks started', 'signal 18 requested by', 'cancel', 'cancelled, exit code']
     found = [next(i for i, text in enumerate(texts) if text.startswith(want)) for want in wanted]
     assert found == sorted(found), texts
     assert 'launching on' in few.run('score', 'job', job, '--events').stdout

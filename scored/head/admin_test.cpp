@@ -1,0 +1,215 @@
+// Every administrative command, by every way it can come: audited once, answered, and refused for
+// users who may not give it.
+#include "scored/head/head_fixture.hpp"
+#include "scored/journal/recorded_events.hpp"
+
+#include <csignal>
+#include <functional>
+#include <map>
+
+namespace score::head {
+namespace {
+
+constexpr UserId kOperator(1002);
+
+class AdminTest : public HeadFixture {
+ protected:
+  // As a command of this host or of a login node does: through a session. Empty: it was done.
+  template <class Message>
+  std::string by_session(UserId user, const Message& message, const std::string& via) {
+    FakeClient client = connect(user, true, via);
+    client.say(message);
+    settle();
+    const auto failed = client.connection->all<wire::Failed>();
+    EXPECT_EQ(failed.size() + client.connection->all<wire::Done>().size(), 1U);
+    return failed.empty() ? "" : failed[0].error().text();
+  }
+
+  // As a button of the web page does.
+  std::string by_web(UserId user, const monitor::Action& action) {
+    TaskGroup tasks(io_.get_executor(), [](std::string_view, const std::exception_ptr&) {});
+    Monitoring monitoring(io_, clock_, tasks, head_->for_monitoring());
+    const auto done = monitoring.act({user, "u" + std::to_string(user.value())}, action);
+    settle();
+    return done ? "" : done.error().context();
+  }
+
+  // A job of Alice's that waits: there is no node.
+  JobId waiting_job() {
+    FakeClient alice = connect(kAlice);
+    wire::Submit message = submission(1);
+    message.set_detached(true);
+    return submit(alice, message);
+  }
+
+  static monitor::Action action(monitor::ActionKind kind, JobId job = {}) {
+    monitor::Action wanted;
+    wanted.kind = kind;
+    wanted.quantum = 50ms;
+    wanted.slots = 4;
+    wanted.nodes = "n0";
+    wanted.job = job;
+    return wanted;
+  }
+
+  void expect_audit(const RecordedEvents& journal, const std::string& what,
+                    const std::string& via) {
+    long audits = 0;
+    for (const JournalEntry& entry : journal.entries) {
+      if (!entry.at("MESSAGE").starts_with("audit ")) continue;
+      ++audits;
+      EXPECT_EQ(entry.at("ACTION"), what);
+      EXPECT_EQ(entry.at("USER_NAME"), "u1002");
+      EXPECT_EQ(entry.at("VIA"), via);
+    }
+    EXPECT_EQ(audits, 1) << what << " via " << via;
+  }
+
+  void expect_refusal(const RecordedEvents& journal, const std::string& what,
+                      const std::string& text) {
+    EXPECT_EQ(journal.count("MESSAGE_ID", "77f40fdfe0b944f19a94f8c73c6ede67"), 1) << what;
+    EXPECT_EQ(journal.count("USER_NAME", "u1001"), 1) << what;
+    EXPECT_NE(text.find("operators may " + what), std::string::npos) << text;
+  }
+
+  // By both ways of a session, and then for a user who may not.
+  template <class Message>
+  void check_session(const std::string& what, const std::function<Message()>& make) {
+    clock_.advance(10s);  // refusals are reported at a limited rate
+    for (const std::string via : {"socket", "node07"}) {
+      const Message message = make();
+      {
+        const RecordedEvents journal;
+        const std::string refusal = by_session(kBob, message, via);
+        expect_refusal(journal, what, refusal);
+      }
+      const RecordedEvents journal;
+      EXPECT_EQ(by_session(kOperator, message, via), "") << what;
+      expect_audit(journal, what, via);
+    }
+  }
+
+  void check_web(const std::string& what, const std::function<monitor::Action()>& make) {
+    clock_.advance(10s);
+    const monitor::Action wanted = make();
+    {
+      const RecordedEvents journal;
+      expect_refusal(journal, what, by_web(kBob, wanted));
+    }
+    const RecordedEvents journal;
+    EXPECT_EQ(by_web(kOperator, wanted), "") << what;
+    expect_audit(journal, what, "web");
+  }
+};
+
+TEST_F(AdminTest, AuditsWhatChangesTheClusterOnceByEveryWay) {
+  check_session<wire::SetQuantum>("set quantum", [] {
+    wire::SetQuantum message;
+    message.set_quantum_ns(Duration(50ms).count());
+    return message;
+  });
+  check_session<wire::SetSlots>("set slots", [] {
+    wire::SetSlots message;
+    message.set_slots(4);
+    return message;
+  });
+  check_session<wire::SetIdleDetection>("set idle detection",
+                                        [] { return wire::SetIdleDetection(); });
+  check_session<wire::DrainNodes>("drain", [] {
+    wire::DrainNodes message;
+    message.add_nodes("n[0-1]");
+    return message;
+  });
+  check_session<wire::Reload>("reload", [] { return wire::Reload(); });
+  check_web("set quantum", [] { return action(monitor::ActionKind::SetQuantum); });
+  check_web("set slots", [] { return action(monitor::ActionKind::SetSlots); });
+  check_web("drain", [] { return action(monitor::ActionKind::Drain); });
+  check_web("resume", [] { return action(monitor::ActionKind::Resume); });
+}
+
+TEST_F(AdminTest, AuditsWhatChangesAJobOnceByEveryWay) {
+  using Control = wire::ControlJob;
+  const std::map<Control::What, std::string> names = {{Control::HOLD, "hold"},
+                                                      {Control::SET_WEIGHT, "set weight"},
+                                                      {Control::SET_PRIORITY, "set priority"}};
+  for (const auto& [what, name] : names) {
+    check_session<Control>(name, [this, what = what] {
+      Control message;
+      message.set_job(waiting_job().value());
+      message.set_what(what);
+      message.set_weight(7);
+      return message;
+    });
+  }
+  check_session<wire::CancelJob>("cancel", [this] {
+    wire::CancelJob message;
+    message.set_job(waiting_job().value());
+    message.set_wait(true);
+    return message;
+  });
+  check_web("cancel", [this] { return action(monitor::ActionKind::Cancel, waiting_job()); });
+}
+
+TEST_F(AdminTest, AuditsWhatChangesARunningJobOnceByEveryWay) {
+  using Control = wire::ControlJob;
+  FakeNode first = connect_node(0);
+  FakeNode second = connect_node(1);
+  FakeClient alice = connect(kAlice);
+  launch(alice, first, second);
+  check_session<wire::SignalJob>("signal", [] {
+    wire::SignalJob message;
+    message.set_job(1);
+    message.set_signal(SIGUSR1);
+    return message;
+  });
+  const auto control = [](Control::What what) {
+    Control message;
+    message.set_job(1);
+    message.set_what(what);
+    return message;
+  };
+  for (const std::string via : {"socket", "node07"}) {
+    for (const auto what : {Control::SUSPEND, Control::RESUME}) {
+      const RecordedEvents journal;
+      EXPECT_EQ(by_session(kOperator, control(what), via), "");
+      expect_audit(journal, what == Control::SUSPEND ? "suspend" : "resume", via);
+    }
+  }
+  check_web("suspend", [] { return action(monitor::ActionKind::Suspend, JobId(1)); });
+  check_web("resume", [] { return action(monitor::ActionKind::Continue, JobId(1)); });
+}
+
+TEST_F(AdminTest, AuditsAShutdownAndAnswersWhenEveryJobHasEnded) {
+  bool has_exited = false;
+  requests_.exit = [&has_exited] { has_exited = true; };
+  start_head();
+  const JobId job = waiting_job();
+  const RecordedEvents journal;
+  EXPECT_EQ(by_session(kOperator, wire::Shutdown(), "socket"), "only root may shut down");
+  FakeClient root = connect(UserId(0));
+  root.say(wire::Shutdown());
+  EXPECT_TRUE(root.connection->all<wire::Done>().empty()) << "its end is not on disk yet";
+  EXPECT_TRUE(pump_until([&has_exited] { return has_exited; }));
+  EXPECT_EQ(root.connection->all<wire::Done>().at(0).text(), "every job has ended");
+  EXPECT_EQ(state_of(root, job), JobState::Cancelled);
+  EXPECT_EQ(journal.count("ACTION", "shut down"), 2) << "refused, and done";
+}
+
+TEST_F(AdminTest, AnswersACancelThatWaitsWhenTheEndIsOnDisk) {
+  const JobId job = waiting_job();
+  FakeClient alice = connect(kAlice);
+  wire::CancelJob cancel;
+  cancel.set_tag(7);
+  cancel.set_job(job.value());
+  cancel.set_wait(true);
+  alice.say(cancel);
+  EXPECT_TRUE(alice.connection->all<wire::Done>().empty());
+  EXPECT_TRUE(pump_until([&] { return !alice.connection->all<wire::Done>().empty(); }));
+  wire::GetAccounting question;
+  alice.say(question);
+  ASSERT_EQ(alice.connection->all<wire::Accounting>().at(0).rows_size(), 1);
+  EXPECT_EQ(alice.connection->all<wire::Accounting>()[0].rows(0).job(), job.value());
+}
+
+}  // namespace
+}  // namespace score::head

@@ -1,0 +1,35 @@
+#pragma once
+// Sleeps until the head's next deadline, or less long if an earlier one is set meanwhile.
+
+#include "base/async/asio.hpp"
+#include "base/async/clock.hpp"
+
+#include <optional>
+
+namespace score::head {
+
+class Alarm {
+ public:
+  // Both must outlive it.
+  Alarm(asio::io_context& io, Clock& clock) : clock_(clock), wake_(io, 1) {}
+
+  // Ends a sleep that would last longer.
+  void at(std::optional<TimePoint> deadline) {
+    if (!deadline || !until_ || *until_ <= *deadline) return;
+    until_.reset();
+    wake_.try_send(boost::system::error_code());
+  }
+
+  asio::awaitable<void> sleep_until(TimePoint deadline) {
+    using namespace asio::experimental::awaitable_operators;
+    until_ = deadline;
+    co_await (clock_.sleep_until(deadline) || wake_.async_receive(kNoThrow));
+  }
+
+ private:
+  Clock& clock_;
+  std::optional<TimePoint> until_;
+  asio::experimental::channel<void(boost::system::error_code)> wake_;
+};
+
+}  // namespace score::head

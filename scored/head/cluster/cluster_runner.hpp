@@ -1,0 +1,58 @@
+#pragma once
+// gang::Cluster decides; what it decides is carried out here, in its order. Carrying out an action
+// may cause an event that causes actions (a specification that cannot be read is a refusal): those
+// are queued, never nested. When nothing is queued, each job that changed is handled once. One
+// thread.
+
+#include "base/async/clock.hpp"
+#include "gang/head/cluster.hpp"
+
+#include <deque>
+#include <functional>
+#include <set>
+
+namespace score::head {
+
+class ClusterRunner {
+ public:
+  struct Handlers {
+    std::function<void(NodeId, HeadToNode&&)> send;
+    std::function<void(NodeId)> node_changed;
+    std::function<void(JobId)> job_changed;
+    std::function<void()> settled;  // nothing is left to carry out
+  };
+
+  // clock must outlive it.
+  ClusterRunner(Clock& clock, gang::ClusterConfig config);
+
+  // Once, before the first perform().
+  void connect(Handlers handlers) { handlers_ = std::move(handlers); }
+
+  [[nodiscard]] gang::Cluster& cluster() { return cluster_; }
+
+  [[nodiscard]] const gang::Cluster& cluster() const { return cluster_; }
+
+  [[nodiscard]] TimePoint now() const { return clock_.now(); }
+
+  // Errors: NotFound.
+  [[nodiscard]] Result<gang::JobView> view(JobId job) const {
+    return cluster_.job(job, clock_.now());
+  }
+
+  void perform(gang::Actions actions);
+
+  // job_changed is called for it, at the latest at the end of the next perform().
+  void touch(JobId job) { changed_.insert(job); }
+
+ private:
+  void perform_one(gang::Action&& action);
+
+  Clock& clock_;
+  gang::Cluster cluster_;
+  Handlers handlers_;
+  std::deque<gang::Action> actions_;
+  std::set<JobId> changed_;
+  bool is_performing_ = false;
+};
+
+}  // namespace score::head

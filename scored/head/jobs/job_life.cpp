@@ -1,0 +1,329 @@
+#include "scored/head/jobs/job_life.hpp"
+
+#include "base/exit_codes.hpp"
+#include "base/os/log.hpp"
+#include "base/text/hostlist.hpp"
+#include "scored/head/store/settings.hpp"
+#include "scored/journal/event.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+namespace score::head {
+namespace {
+
+std::string first_failed_rank(const wire::JobStatus& status) {
+  return status.failed_tasks_size() > 0 ? std::to_string(status.failed_tasks(0).rank()) : "";
+}
+
+}  // namespace
+
+// ---- beginning ----------------------------------------------------------------------------------
+
+void JobLife::begin(AddJob&& add, const ResourceRequest& request) {
+  Job& job = parts_.jobs.add(std::move(add.info));
+  const JobId id = job.info.id;
+  job.progress.detached = add.detached;
+  job.saved = job.progress;
+  const bool is_driven = !add.detached;
+  parts_.streams.open({id, is_driven, job.info.stdin_rank, false, request.distribution});
+  resume(job, true);
+  note_event(job, job.info.submitted, "accepted");
+  add_event(job, "submitted", {});
+  log_info("accept job", kv("job", id), kv("user", job.info.user), kv("name", job.info.name));
+  gang::Cluster& cluster = parts_.runner.cluster();
+  auto actions = cluster.submit(id, job.info.user, request, now());
+  if (!actions) return end_unbegun(job, actions.error());
+  if (job.info.keep_going) (void)cluster.set_keep_going(id, true);
+  parts_.runner.perform(std::move(*actions));
+}
+
+void JobLife::resume(Job& job, bool waits) {
+  const JobId id = job.info.id;
+  const bool is_driven = !job.progress.detached;
+  if (is_driven) front_end_lost(id);
+  if (waits && job.info.immediate > Duration{0}) {
+    set_deadline(id, DeadlineKind::Immediate, now() + job.info.immediate);
+  }
+}
+
+void JobLife::resume_cancel(Job& job, const std::string& by) {
+  job.ended_by = gang::EndCause::User;
+  job.why_ended = "cancelled by " + by;
+  set_deadline(job.info.id, DeadlineKind::Kill, now() + parts_.config.kill_grace);
+}
+
+// The cluster changed between the check and the commit (a reload): the job ends before it began.
+void JobLife::end_unbegun(Job& job, const Error& error) {
+  gang::JobView view;
+  view.id = job.info.id;
+  view.user = job.info.user;
+  view.state = JobState::LaunchFailed;
+  view.exit_code = kExitError;
+  view.reasons = {error.message()};
+  end(job, view);
+}
+
+// ---- changes ------------------------------------------------------------------------------------
+
+void JobLife::changed(JobId id) {
+  Job* job = parts_.jobs.find(id);
+  if (job == nullptr || job->ended) return;
+  const auto view = parts_.runner.view(id);
+  if (!view) return;
+  note_state(*job, *view);
+  note_wait(*job, *view);
+  note_activity(*job, *view);
+  if (is_final(view->state)) return end(*job, *view);
+  save_progress(*job);
+  inform_watchers(*job, *view);
+  if (!view->limit.empty() && !view->ending && !job->ended_by) {
+    terminate(*job, gang::EndCause::TimeLimit, view->limit, parts_.config.kill_grace);
+  }
+}
+
+void JobLife::note_state(Job& job, const gang::JobView& view) {
+  const JobState before = std::exchange(job.progress.state, view.state);
+  job.progress.scheduled = view.scheduled;
+  job.progress.ending = view.ending;
+  job.progress.exit_code = view.ending ? view.exit_code : 0;
+  job.progress.reasons = view.ending ? view.reasons : std::vector<std::string>();
+  if (view.restarts > job.progress.restarts) note_requeue(job, view);
+  if (view.state == before) return;
+  const std::string why = view.reasons.empty() ? "" : view.reasons.front();
+  log_info("change job", kv("job", job.info.id),
+           kv("state", fmt::format("{}->{}", name_of(before), name_of(view.state))),
+           kv("cause", why));
+  if (!is_final(view.state)) note_event(job, wall_now(), event_of(job, view, before));
+  add_event(job, name_of(shown_state(job, view.state)), job.ended_by ? job.why_ended : why);
+  if (view.state != JobState::Pending) deadlines_.clear(job.info.id, DeadlineKind::Immediate);
+  if (view.state == JobState::Running && job.progress.started == WallTime()) note_start(job, view);
+  if (view.state == JobState::Completing) parts_.streams.release(job.info.id);
+}
+
+void JobLife::note_start(Job& job, const gang::JobView& view) {
+  job.progress.started = wall_now();
+  job.progress.start_mark = now();
+  waits_.add(std::max(job.progress.started - job.info.submitted, Duration(0)));
+  report(Event::JobStarted, kv("job", job.info.id),
+         kv("user", parts_.users.name(job.info.user, now())),
+         kv("nodes", compress_hostlist(job.progress.placement.nodes)),
+         kv("slot", view.slot ? std::to_string(view.slot->value()) : std::string()));
+  parts_.streams.start_input(job.info.id);
+}
+
+// What the lost attempt left behind goes. A job that is being ended does not wait for another one.
+void JobLife::note_requeue(Job& job, const gang::JobView& view) {
+  const JobId id = job.info.id;
+  job.progress.restarts = view.restarts;
+  job.progress.started = WallTime();
+  job.progress.start_mark = TimePoint();
+  parts_.networks.close(job.progress.placement.attempt);
+  parts_.streams.requeue(id);
+  const std::string why = fmt::format("requeued, restart {}: {}", view.restarts, view.lost);
+  note_event(job, wall_now(), why);
+  add_event(job, "requeued", view.lost);
+  log_notice("requeue job", kv("job", id), kv("restart", view.restarts), kv("reason", view.lost));
+  if (job.ended_by) set_deadline(id, DeadlineKind::Kill, now());
+}
+
+void JobLife::note_wait(Job& job, const gang::JobView& view) {
+  std::string reasons;
+  if (view.state == JobState::Pending) reasons = joined(view.reasons);
+  if (reasons == job.last_wait) return;
+  job.last_wait = reasons;
+  if (!reasons.empty()) note_event(job, wall_now(), "waits: " + reasons);
+}
+
+void JobLife::note_activity(Job& job, const gang::JobView& view) {
+  const gang::JobActivity before = std::exchange(job.activity, view.activity);
+  if (view.activity == before) return;
+  log_info("change job", kv("job", job.info.id), kv("activity", name_of(view.activity)));
+  if (view.activity == gang::JobActivity::Deadlocked) {
+    log_notice("deadlock", kv("job", job.info.id), kv("user", job.info.user));
+    note_event(job, wall_now(), "deadlocked: every task waits for a message");
+    add_event(job, "deadlocked", "every task waits for a message");
+  }
+}
+
+void JobLife::save_progress(Job& job) {
+  if (job.saved == job.progress) return;
+  job.saved = job.progress;
+  parts_.commits.add(SaveProgress{job.info.id, job.progress});
+}
+
+void JobLife::save_running() {
+  for (const auto& [id, job] : parts_.jobs.all()) {
+    if (!job.ended && job.progress.state != JobState::Pending) parts_.runner.touch(id);
+  }
+}
+
+// They learn of each change of the reasons, and of nothing twice.
+void JobLife::inform_watchers(Job& job, const gang::JobView& view) {
+  if (!parts_.streams.has_clients(job.info.id)) return;
+  std::string news(name_of(view.state));
+  if (view.activity == gang::JobActivity::Deadlocked) news += ", deadlocked";
+  for (const std::string& reason : view.reasons) (news += '\n') += reason;
+  if (news == job.last_news) return;
+  job.last_news = std::move(news);
+  parts_.streams.news(job.info.id, parts_.queries.status(job, view));
+}
+
+void JobLife::add_event(const Job& job, std::string_view what, std::string_view why) {
+  EventFeed::About about;
+  about.job = job.info.id;
+  about.public_text = fmt::format("job {} {}", job.info.id, what);
+  std::string text = fmt::format("job {} ({} of {}) {}", job.info.id, job.info.name,
+                                 parts_.users.name(job.info.user, now()), what);
+  if (!why.empty()) text += fmt::format(": {}", why);
+  parts_.feed.add(monitor::EventKind::Job, std::move(text), std::move(about));
+}
+
+// ---- end ----------------------------------------------------------------------------------------
+
+void JobLife::terminate(Job& job, gang::EndCause cause, std::string why, Duration grace) {
+  const JobId id = job.info.id;
+  if (job.ended_by) {  // its grace is running
+    if (grace <= Duration{0}) kill(id, *job.ended_by);
+    return;
+  }
+  gang::Cluster& cluster = parts_.runner.cluster();
+  if (grace <= Duration{0}) return kill(id, cause);
+  auto actions = cluster.signal(id, SIGTERM, now());
+  if (!actions) return kill(id, cause);
+  job.ended_by = cause;
+  job.why_ended = std::move(why);
+  set_deadline(id, DeadlineKind::Kill, now() + grace);
+  parts_.runner.perform(std::move(*actions));
+  // Stopped tasks receive SIGTERM only when they are continued.
+  if (auto again = cluster.signal(id, SIGCONT, now())) parts_.runner.perform(std::move(*again));
+}
+
+void JobLife::kill(JobId id, gang::EndCause cause) {
+  deadlines_.clear(id, DeadlineKind::Kill);
+  auto actions = parts_.runner.cluster().cancel(id, cause, now());
+  if (actions) return parts_.runner.perform(std::move(*actions));
+  log_debug("cannot cancel", kv("job", id), kv("err", actions.error()));
+}
+
+void JobLife::abort(AttemptId attempt, std::string why) {
+  const Job* job = parts_.jobs.find(job_of(attempt));
+  if (job == nullptr || job->nodes.empty()) return;
+  AbortRequested request;
+  request.attempt = attempt;
+  request.code = kExitError;
+  request.message = std::move(why);
+  parts_.runner.perform(parts_.runner.cluster().node_says(job->nodes.front(), request, now()));
+}
+
+void JobLife::end(Job& job, const gang::JobView& view) {
+  const JobId id = job.info.id;
+  job.progress.state = shown_state(job, view.state);
+  wire::JobStatus status = parts_.queries.status(job, view);
+  const WallTime ended = WallTime(Duration(status.ended_wall_ns()));
+  note_event(job, ended, end_event(status));
+  add_events(job, status);
+  parts_.jobs.end(job, status, now());
+  deadlines_.clear(id);
+  report(Event::JobEnded, kv("job", id), kv("user", parts_.users.name(job.info.user, now())),
+         kv("state", name_of(job.progress.state)), kv("exit", status.exit_code()),
+         kv("rank", first_failed_rank(status)),
+         kv("reason", status.reasons_size() > 0 ? status.reasons(0) : std::string()));
+  SaveEnd saved;
+  saved.id = id;
+  saved.progress = job.progress;
+  saved.exit_code = status.exit_code();
+  saved.ended = ended;
+  saved.status = status.SerializeAsString();
+  parts_.commits.add(std::move(saved), [this, id](const Status&) { recorded(id); });
+  if (job.ended_by) parts_.commits.add(cancel_setting(id, std::nullopt));
+  if (!job.kept_by.empty()) parts_.commits.add(keep_setting(id, std::nullopt));
+  set_deadline(id, DeadlineKind::Drop, now() + parts_.config.front_end_grace);
+  parts_.networks.close(job.progress.placement.attempt);
+  parts_.streams.finish(id, std::move(status));
+}
+
+void JobLife::recorded(JobId id) {
+  parts_.runner.cluster().forget(id);
+  if (Job* job = parts_.jobs.find(id)) job->end_is_stored = true;
+  for (const auto& then : std::exchange(waiting_[id], {})) then();
+  waiting_.erase(id);
+  drop_if_done(id);
+}
+
+void JobLife::when_recorded(JobId id, std::function<void()> then) {
+  const Job* job = parts_.jobs.find(id);
+  if (job == nullptr || job->end_is_stored) return then();
+  waiting_[id].push_back(std::move(then));
+}
+
+// An ended job stays until its end is on disk, and until its output was fetched or no client came
+// for it in time.
+void JobLife::drop_if_done(JobId id) {
+  const Job* job = parts_.jobs.find(id);
+  if (job == nullptr || !job->ended || !job->end_is_stored) return;
+  if (deadlines_.has(id, DeadlineKind::Drop)) return;
+  if (parts_.streams.has_clients(id) && !parts_.streams.is_delivered(id)) {
+    return set_deadline(id, DeadlineKind::Drop, now() + parts_.config.front_end_grace);
+  }
+  parts_.streams.close(id);
+  parts_.jobs.erase(id);
+}
+
+// ---- front end ----------------------------------------------------------------------------------
+
+void JobLife::front_end_attached(JobId id) {
+  deadlines_.clear(id, DeadlineKind::FrontEnd);
+}
+
+void JobLife::front_end_lost(JobId id) {
+  set_deadline(id, DeadlineKind::FrontEnd, now() + parts_.config.front_end_grace);
+}
+
+void JobLife::front_end_left(JobId id) {
+  Job* job = parts_.jobs.find(id);
+  if (job == nullptr || job->ended) return;
+  deadlines_.clear(id, DeadlineKind::FrontEnd);
+  job->progress.detached = true;
+  parts_.streams.abandon(id);
+  save_progress(*job);
+}
+
+void JobLife::output_delivered(JobId id) {
+  set_deadline(id, DeadlineKind::Drop, now());
+}
+
+// ---- deadlines ----------------------------------------------------------------------------------
+
+void JobLife::set_deadline(JobId job, DeadlineKind kind, TimePoint at) {
+  deadlines_.set(job, kind, at);
+  parts_.alarm.at(at);
+}
+
+void JobLife::tick(TimePoint at) {
+  for (const Deadlines::Due& due : deadlines_.take_due(at)) meet(due);
+}
+
+void JobLife::meet(const Deadlines::Due& due) {
+  if (due.kind == DeadlineKind::Drop) return drop_if_done(due.job);
+  Job* job = parts_.jobs.find(due.job);
+  if (job == nullptr || job->ended) return;
+  switch (due.kind) {
+    case DeadlineKind::Kill:
+      return kill(due.job, job->ended_by.value_or(gang::EndCause::User));
+    case DeadlineKind::FrontEnd:
+      if (parts_.streams.has_front_end(due.job)) return;
+      log_notice("end job without front end", kv("job", due.job));
+      return kill(due.job, gang::EndCause::FrontEndGone);
+    case DeadlineKind::Immediate:
+      job->why_ended = fmt::format("could not start within {} (--immediate)",
+                                   format_duration(job->info.immediate));
+      job->exit_code = kExitError;
+      return kill(due.job, gang::EndCause::User);
+    case DeadlineKind::Drop:
+      return;
+  }
+}
+
+}  // namespace score::head

@@ -1,0 +1,94 @@
+#include "scored/head/jobs/job_networks.hpp"
+
+#include "base/os/log.hpp"
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <sys/random.h>
+#include <utility>
+
+namespace score::head {
+namespace {
+
+// Not 0, which means none.
+std::uint64_t random_key() {
+  std::uint64_t key = 0;
+  while (key == 0 && getrandom(&key, sizeof key, 0) == sizeof key) continue;
+  return key;
+}
+
+}  // namespace
+
+std::optional<JobNetworks::Sender> JobNetworks::sender(NodeId node, AttemptId attempt) const {
+  const auto view = runner_.view(job_of(attempt));
+  if (!view || view->attempt != attempt || is_final(view->state)) return std::nullopt;
+  const auto mine = std::find(view->nodes.begin(), view->nodes.end(), node);
+  if (mine == view->nodes.end()) return std::nullopt;
+  Sender found;
+  found.index = static_cast<std::size_t>(mine - view->nodes.begin());
+  found.job.place = {view->nodes, view->cores};
+  found.job.tasks_on_node = view->tasks_on_node;
+  return found;
+}
+
+void JobNetworks::request(NodeId node, AttemptId attempt) {
+  const auto from = sender(node, attempt);
+  if (!from) return;
+  send(attempt, *from, board_.request(attempt, from->job, from->index, random_key()));
+}
+
+void JobNetworks::prepared(NodeId node, wire::NetworkPrepared&& message) {
+  const AttemptId attempt(message.attempt());
+  const auto from = sender(node, attempt);
+  if (!from) return;
+  auto answer = board_.prepared(
+      attempt, from->job,
+      {from->index, message.key(), message.channel(), std::move(*message.mutable_addresses())});
+  if (!answer) {
+    log_warning("refuse network of node", kv("node", links_.name(node)), kv("err", answer.error()));
+    const std::string reason = links_.name(node) + ": it reported wrong addresses";
+    send(attempt, *from, board_.refused(attempt, reason));
+    return;
+  }
+  send(attempt, *from, *answer);
+}
+
+void JobNetworks::refused(NodeId node, const wire::NetworkRefused& message) {
+  const AttemptId attempt(message.attempt());
+  const auto from = sender(node, attempt);
+  if (!from) return;
+  const std::string reason = fmt::format(
+      "{}: {}", links_.name(node), escape_terminal(message.reason(), limits::kMaxErrorTextBytes));
+  send(attempt, *from, board_.refused(attempt, reason));
+}
+
+void JobNetworks::send(AttemptId attempt, const Sender& to, const NetworkBoard::Answer& answer) {
+  const auto send_all = [&](const auto& message, std::optional<std::size_t> only_for) {
+    const auto frame = proto::encode_frame(message);
+    for (std::size_t i = 0; i < to.job.place.nodes.size(); ++i) {
+      if (!only_for || *only_for == i) links_.send_shared(to.job.place.nodes[i], frame);
+    }
+  };
+  if (const auto* prepare = std::get_if<NetworkBoard::PrepareAll>(&answer)) {
+    wire::NetworkPrepare message;
+    message.set_attempt(attempt.value());
+    message.set_key(prepare->key);
+    message.set_channel(prepare->channel);
+    send_all(message, std::nullopt);
+  } else if (const auto* ready = std::get_if<NetworkBoard::Ready>(&answer)) {
+    wire::NetworkReady message;
+    message.set_attempt(attempt.value());
+    message.set_addresses(ready->addresses);
+    message.set_payload(config_.network.payload);
+    send_all(message, ready->only_for);
+  } else if (const auto* failed = std::get_if<NetworkBoard::Failed>(&answer)) {
+    log_notice("cannot open network of job", kv("job", job_of(attempt)),
+               kv("reason", failed->reason));
+    wire::NetworkFailed message;
+    message.set_attempt(attempt.value());
+    message.set_reason(failed->reason);
+    send_all(message, failed->only_for);
+  }
+}
+
+}  // namespace score::head

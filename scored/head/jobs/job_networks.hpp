@@ -1,0 +1,45 @@
+#pragma once
+// The networks of running jobs: what NetworkBoard decides, sent to the nodes. Callers have checked
+// that the attempt runs on the node.
+
+#include "proto/node.pb.h"
+#include "scored/head/cluster/cluster_runner.hpp"
+#include "scored/head/cluster/node_links.hpp"
+#include "scored/head/config/config.hpp"
+#include "scored/head/jobs/network_board.hpp"
+
+#include <optional>
+
+namespace score::head {
+
+class JobNetworks {
+ public:
+  // All must outlive it.
+  JobNetworks(const ClusterRunner& runner, NodeLinks& links, const HeadConfig& config)
+      : runner_(runner), links_(links), config_(config), board_(config.network.channels) {}
+
+  void request(NodeId node, AttemptId attempt);
+  void prepared(NodeId node, wire::NetworkPrepared&& message);
+  void refused(NodeId node, const wire::NetworkRefused& message);
+
+  // The attempt has ended. Unknown: nothing happens.
+  void close(AttemptId attempt) { board_.close(attempt); }
+
+  void set_channels(std::uint32_t count) { board_.set_channels(count); }
+
+ private:
+  struct Sender {
+    NetworkBoard::Job job;
+    std::size_t index = 0;  // of the node in it
+  };
+
+  [[nodiscard]] std::optional<Sender> sender(NodeId node, AttemptId attempt) const;
+  void send(AttemptId attempt, const Sender& sender, const NetworkBoard::Answer& answer);
+
+  const ClusterRunner& runner_;
+  NodeLinks& links_;
+  const HeadConfig& config_;
+  NetworkBoard board_;
+};
+
+}  // namespace score::head

@@ -1,0 +1,165 @@
+#include "scored/head/jobs/job_queries.hpp"
+
+#include "base/limits.hpp"
+#include "base/text/hostlist.hpp"
+
+#include <utility>
+
+namespace score::head {
+namespace {
+
+constexpr std::int64_t kRecentlyEnded = 200;  // in a list that includes ended jobs
+constexpr int kMaxListedJobs = 20'000;
+constexpr std::size_t kMaxListBytes = 15 * limits::kMiB;
+constexpr std::int64_t kRowsPerPage = 1'000;  // of the accounting: no answer keeps the head busy
+constexpr std::uint32_t kHiddenUser = UINT32_MAX;  // no one's number
+
+wire::AccountingRow to_wire(const AccountedJob& job) {
+  wire::AccountingRow row;
+  row.set_job(job.id.value());
+  row.set_user(job.user.value());
+  row.set_name(job.name);
+  row.set_state(static_cast<std::uint32_t>(job.state));
+  row.set_exit_code(job.exit_code);
+  row.set_node_count(static_cast<std::uint32_t>(job.nodes.size()));
+  row.set_nodes(compress_hostlist(job.nodes));
+  row.set_tasks(job.tasks);
+  row.set_submitted_wall_ns(job.submitted.time_since_epoch().count());
+  row.set_started_wall_ns(job.started.time_since_epoch().count());
+  row.set_ended_wall_ns(job.ended.time_since_epoch().count());
+  row.set_scheduled_ns(job.scheduled.count());
+  row.set_restarts(job.restarts);
+  return row;
+}
+
+}  // namespace
+
+Result<UserId> JobQueries::owner(JobId id) const {
+  if (const Job* job = parts_.jobs.find(id)) return job->info.user;
+  auto found = status(id);
+  if (!found) return found.error();
+  return UserId(found->user());
+}
+
+wire::JobStatus JobQueries::status(const Job& job, const gang::JobView& view) const {
+  return make_status(job, {view, parts_.users.name(job.info.user, parts_.runner.now()),
+                           parts_.runner.cluster().config().quantum, wall_now()});
+}
+
+Result<wire::JobStatus> JobQueries::status(JobId id) const {
+  if (const Job* job = parts_.jobs.find(id)) {
+    if (job->ended) return *job->ended;
+    const auto view = parts_.runner.view(id);
+    if (!view) return view.error();
+    auto made = status(*job, *view);
+    add_events(*job, made);
+    return made;
+  }
+  auto stored = parts_.reader.ended_status(id);
+  if (!stored && stored.error().is(Errc::NotFound)) return fail(Errc::NotFound, "no job {}", id);
+  if (!stored) return stored.error();
+  wire::JobStatus read;
+  if (!read.ParseFromString(*stored)) return fail(Errc::Malformed, "record of job {}", id);
+  return read;
+}
+
+// False: the list is full.
+bool JobQueries::add(const Peer& peer, wire::JobStatus status, std::size_t& bytes,
+                     wire::JobList& list) const {
+  hide_from(peer, status);
+  bytes += status.ByteSizeLong() + 8;
+  if (list.jobs_size() >= kMaxListedJobs || bytes > kMaxListBytes) {
+    list.set_truncated(true);
+    return false;
+  }
+  *list.add_jobs() = std::move(status);
+  return true;
+}
+
+Result<wire::JobList> JobQueries::list(const Peer& peer, const wire::ListJobs& message) const {
+  wire::JobList list;
+  std::size_t bytes = 0;
+  for (const std::uint64_t wanted : message.jobs()) {
+    auto found = status(JobId(wanted));
+    if (!found) return found.error();
+    if (!add(peer, std::move(*found), bytes, list)) return list;
+  }
+  if (message.jobs_size() > 0) return list;
+  for (const auto& [id, job] : parts_.jobs.all()) {
+    if (job.ended || (!message.all_users() && job.info.user != peer.user)) continue;
+    const auto view = parts_.runner.view(id);
+    if (view && !add(peer, status(job, *view), bytes, list)) return list;
+  }
+  if (message.finished()) add_ended(peer, message.all_users(), list);
+  return list;
+}
+
+// Those on disk, and those whose end is on its way there.
+void JobQueries::add_ended(const Peer& peer, bool all_users, wire::JobList& list) const {
+  for (const auto& [id, job] : parts_.jobs.all()) {
+    const bool shown = job.ended && !job.end_is_stored;
+    if (!shown || !(all_users || job.info.user == peer.user)) continue;
+    wire::JobStatus& added = *list.add_jobs();
+    added = *job.ended;
+    hide_from(peer, added);
+  }
+  const auto whose = all_users ? std::nullopt : std::optional(peer.user);
+  const auto ended = parts_.reader.lately_ended(whose, kRecentlyEnded);
+  if (!ended) return;
+  for (const std::string& bytes : *ended) {
+    wire::JobStatus read;
+    if (!read.ParseFromString(bytes)) continue;
+    read.clear_events();
+    hide_from(peer, read);
+    *list.add_jobs() = std::move(read);
+  }
+}
+
+Result<wire::Accounting> JobQueries::accounting(const Peer& peer,
+                                                const wire::GetAccounting& message) const {
+  AccountQuery query;
+  if (!message.all_users()) query.user = peer.user;
+  query.since = WallTime(Duration(message.since_wall_ns()));
+  query.after = JobId(message.after_job());
+  query.limit = kRowsPerPage + 1;
+  const auto jobs = parts_.reader.accounting(query);
+  if (!jobs) return jobs.error();
+  wire::Accounting page;
+  std::size_t bytes = 0;
+  for (const AccountedJob& job : *jobs) {
+    auto row = to_wire(job);
+    row.set_user_name(parts_.users.name(job.user, parts_.runner.now()));
+    if (!may_know(peer, job.user)) {
+      row.set_user(kHiddenUser);
+      row.clear_user_name();
+      row.clear_name();
+    }
+    bytes += row.ByteSizeLong();
+    const bool is_full = page.rows_size() == kRowsPerPage || bytes > limits::kMaxFrameBytes;
+    if (page.rows_size() > 0 && is_full) {
+      page.set_more(true);
+      break;
+    }
+    *page.add_rows() = std::move(row);
+  }
+  return page;
+}
+
+bool JobQueries::may_know(const Peer& peer, UserId user) const {
+  return !parts_.config.monitor.is_private || peer.role != proto::Role::OtherUser ||
+         peer.user == user;
+}
+
+// The reasons of an end name programs.
+void JobQueries::hide_from(const Peer& peer, wire::JobStatus& status) const {
+  if (may_know(peer, UserId(status.user()))) return;
+  status.set_user(kHiddenUser);
+  status.clear_user_name();
+  status.clear_name();
+  status.clear_command();
+  status.clear_directory();
+  status.clear_events();
+  if (is_final(static_cast<JobState>(status.state()))) status.clear_reasons();
+}
+
+}  // namespace score::head

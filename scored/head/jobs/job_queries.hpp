@@ -1,0 +1,47 @@
+#pragma once
+// What clients ask about jobs: active ones from memory, ended ones from the store. On a private
+// cluster others' names and programs are left out.
+
+#include "proto/client.pb.h"
+#include "scored/head/cluster/cluster_runner.hpp"
+#include "scored/head/config/config.hpp"
+#include "scored/head/config/users.hpp"
+#include "scored/head/jobs/job_table.hpp"
+#include "scored/head/store/store.hpp"
+
+namespace score::head {
+
+class JobQueries {
+ public:
+  struct Parts {  // all outlive it
+    const ClusterRunner& runner;
+    const HeadConfig& config;
+    const JobTable& jobs;
+    StoreReader& reader;
+    Users& users;
+  };
+
+  explicit JobQueries(Parts parts) : parts_(parts) {}
+
+  // The user of a job, active or ended. Errors: NotFound.
+  [[nodiscard]] Result<UserId> owner(JobId job) const;
+  // With the events of its life. Errors: NotFound.
+  [[nodiscard]] Result<wire::JobStatus> status(JobId job) const;
+  [[nodiscard]] wire::JobStatus status(const Job& job, const gang::JobView& view) const;
+
+  // Replies have no tag.
+  [[nodiscard]] Result<wire::JobList> list(const Peer& peer, const wire::ListJobs& message) const;
+  // One page of ended jobs.
+  [[nodiscard]] Result<wire::Accounting> accounting(const Peer& peer,
+                                                    const wire::GetAccounting& message) const;
+
+ private:
+  bool add(const Peer& peer, wire::JobStatus status, std::size_t& bytes, wire::JobList& list) const;
+  void add_ended(const Peer& peer, bool all_users, wire::JobList& list) const;
+  [[nodiscard]] bool may_know(const Peer& peer, UserId user) const;
+  void hide_from(const Peer& peer, wire::JobStatus& status) const;
+
+  Parts parts_;
+};
+
+}  // namespace score::head

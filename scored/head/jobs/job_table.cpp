@@ -1,0 +1,73 @@
+#include "scored/head/jobs/job_table.hpp"
+
+#include <algorithm>
+
+namespace score::head {
+namespace {
+
+constexpr Duration kShownAfterEnd = 10s;
+constexpr std::size_t kMostShownAfterEnd = 100;
+
+}  // namespace
+
+Job* JobTable::find(JobId job) {
+  const auto found = jobs_.find(job);
+  return found == jobs_.end() ? nullptr : &found->second;
+}
+
+const Job* JobTable::find(JobId job) const {
+  const auto found = jobs_.find(job);
+  return found == jobs_.end() ? nullptr : &found->second;
+}
+
+std::vector<JobId> JobTable::active_ids() const {
+  std::vector<JobId> ids;
+  for (const auto& [id, job] : jobs_) {
+    if (!job.ended) ids.push_back(id);
+  }
+  return ids;
+}
+
+std::size_t JobTable::jobs_of(UserId user) const {
+  const auto found = jobs_of_.find(user);
+  return found == jobs_of_.end() ? 0 : found->second;
+}
+
+void JobTable::count_out(UserId user) {
+  const auto found = jobs_of_.find(user);
+  if (found != jobs_of_.end() && --found->second == 0) jobs_of_.erase(found);
+}
+
+Job& JobTable::add(JobInfo info) {
+  Job& job = jobs_[info.id];
+  job.info = std::move(info);
+  ++active_;
+  return job;
+}
+
+void JobTable::end(Job& job, wire::JobStatus status, TimePoint now) {
+  job.ended = status;
+  --active_;
+  count_out(job.info.user);
+  recently_ended_.emplace_back(now, std::move(status));
+  while (recently_ended_.size() > kMostShownAfterEnd ||
+         now - recently_ended_.front().first > kShownAfterEnd) {
+    recently_ended_.pop_front();
+  }
+}
+
+std::vector<const wire::JobStatus*> JobTable::recently_ended(TimePoint now) const {
+  std::vector<const wire::JobStatus*> shown;
+  for (const auto& [at, status] : recently_ended_) {
+    if (now - at < kShownAfterEnd) shown.push_back(&status);
+  }
+  return shown;
+}
+
+std::span<const NodeId> JobTable::nodes_of(AttemptId attempt) const {
+  const Job* job = find(job_of(attempt));
+  if (job == nullptr || job->progress.placement.attempt != attempt) return {};
+  return job->nodes;
+}
+
+}  // namespace score::head

@@ -1,0 +1,56 @@
+#pragma once
+// The jobs that the head keeps in memory, how many there are, and how many each user has. Pure.
+
+#include "scored/head/jobs/job.hpp"
+
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace score::head {
+
+class JobTable {
+ public:
+  // nullptr: it is unknown, or ended and no longer needed. Valid until erase().
+  [[nodiscard]] Job* find(JobId job);
+  [[nodiscard]] const Job* find(JobId job) const;
+
+  // Active jobs, and ended ones whose output is still wanted.
+  [[nodiscard]] const std::map<JobId, Job>& all() const { return jobs_; }
+
+  // Active jobs, of all users.
+  [[nodiscard]] std::size_t active() const { return active_; }
+
+  [[nodiscard]] std::vector<JobId> active_ids() const;
+
+  // ---- a user's jobs: accepted and not ended
+  [[nodiscard]] std::size_t jobs_of(UserId user) const;
+
+  void count_in(UserId user) { ++jobs_of_[user]; }
+
+  void count_out(UserId user);
+
+  // ---- the life of a job; its user has been counted in
+  Job& add(JobInfo info);
+  // Counted out; its last status is shown for a while.
+  void end(Job& job, wire::JobStatus status, TimePoint now);
+
+  void erase(JobId job) { jobs_.erase(job); }
+
+  // Those that ended within the last 10 s, at most 100.
+  [[nodiscard]] std::vector<const wire::JobStatus*> recently_ended(TimePoint now) const;
+  // [node of the job] of an attempt that is its job's last one, else none. Valid until the job
+  // changes.
+  [[nodiscard]] std::span<const NodeId> nodes_of(AttemptId attempt) const;
+
+ private:
+  std::map<JobId, Job> jobs_;
+  std::size_t active_ = 0;
+  std::map<UserId, std::size_t> jobs_of_;
+  std::deque<std::pair<TimePoint, wire::JobStatus>> recently_ended_;
+};
+
+}  // namespace score::head

@@ -1,0 +1,211 @@
+// Text of users is escaped here, once, where it becomes something to show; the specification itself
+// is kept as it came.
+#include "scored/head/jobs/submissions.hpp"
+
+#include "base/limits.hpp"
+#include "base/text.hpp"
+#include "gang/matrix/shape.hpp"
+#include "proto/convert/convert.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace score::head {
+namespace {
+
+constexpr std::size_t kMaxShownCommand = 256;
+constexpr std::size_t kMaxShownDirectory = 256;
+constexpr Duration kLongestWait = 24h * 36'500;  // a century; more would not fit a time point
+
+std::string shown_command(const wire::LaunchSpec& spec) {
+  std::string command;
+  for (const std::string& argument : spec.argv()) {
+    if (command.size() > kMaxShownCommand) break;
+    if (!command.empty()) command += ' ';
+    command += argument;
+  }
+  return escape_terminal(command, kMaxShownCommand);
+}
+
+// A job without a name gets its program's.
+std::string shown_name(const wire::LaunchSpec& spec) {
+  std::string name = spec.job_name();
+  if (name.empty() && spec.argv_size() > 0) {
+    const std::string& program = spec.argv(0);
+    name = program.substr(program.find_last_of('/') + 1);
+  }
+  return escape_terminal(name, limits::kMaxJobNameBytes);
+}
+
+std::uint32_t tasks_of(const ResourceRequest& request) {
+  const auto shape = gang::shape_of(request);
+  return shape ? shape->tasks : 0;
+}
+
+}  // namespace
+
+void Submissions::submit(const Peer& peer, wire::Submit&& message, Done done) {
+  RequestKey key(peer.user, RequestId());
+  if (!message.request_id().empty()) {
+    const auto request = proto::request_id_from_wire(message.request_id());
+    if (!request) return done(request.error());
+    key.second = *request;
+  }
+  if (answer_repeated(key, done)) return;
+  auto checked = check(peer, message);
+  if (!checked) return done(checked.error());
+  checked->add.info.request = key.second;
+  store(std::move(checked->add), checked->request, done);
+}
+
+Result<wire::Planned> Submissions::plan(const Peer& peer, wire::Submit&& message) {
+  const auto checked = check(peer, message);
+  if (!checked) return checked.error();
+  const auto planned = parts_.runner.cluster().plan(checked->request);
+  if (!planned) return planned.error();
+  wire::Planned out;
+  out.set_starts(planned->state != JobState::Pending);
+  for (const std::string& reason : planned->reasons) out.add_reasons(reason);
+  for (const NodeId node : planned->nodes) out.add_nodes(parts_.links.name(node));
+  std::uint32_t tasks = 0;
+  for (const std::uint32_t on_node : planned->tasks_on_node) {
+    out.add_tasks_on_node(on_node);
+    tasks += on_node;
+  }
+  out.set_tasks(out.starts() ? tasks : tasks_of(checked->request));
+  out.set_slot(planned->slot ? static_cast<std::int32_t>(planned->slot->value()) : -1);
+  out.set_tasks_per_core(planned->tasks_per_core);
+  return out;
+}
+
+bool Submissions::is_limited(const Peer& peer) {
+  return peer.role == proto::Role::OtherUser &&
+         !parts_.users.is_exempt(peer.user, parts_.runner.now());
+}
+
+bool Submissions::answer_repeated(const RequestKey& key, const Done& done) {
+  if (key.second.is_none()) return false;
+  if (const auto waiting = storing_.find(key); waiting != storing_.end()) {
+    waiting->second.push_back(done);
+    return true;
+  }
+  const auto found = parts_.reader.find_request(key.first, key.second);
+  if (!found) {
+    done(found.error());
+    return true;
+  }
+  if (!*found) return false;
+  wire::Submitted reply;
+  reply.set_job((*found)->value());
+  reply.set_repeated_request(true);
+  done(reply);
+  return true;
+}
+
+// ---- checks -------------------------------------------------------------------------------------
+
+// All that can be said of a submission before it is stored, with defaults filled in.
+Result<Submissions::Checked> Submissions::check(const Peer& peer, wire::Submit& message) {
+  auto request = proto::from_wire(message.resources());
+  if (!request) return request.error();
+  if (message.resources().weight() == 0) request->weight = limits::kDefaultWeight;
+  if (request->requeue == Requeue::Default) {
+    request->requeue = parts_.config.requeue ? Requeue::Yes : Requeue::No;
+  }
+  if (auto sound = proto::check_launch_spec(message.spec()); !sound) return sound.error();
+  if (auto accepted = check_acceptance(peer, message, *request); !accepted) return accepted.error();
+  *message.mutable_resources() = proto::to_wire(*request);
+  AddJob add = make_job(peer, message);
+  if (auto possible = parts_.runner.cluster().check(*request); !possible) return possible.error();
+  if (add.info.stdin_rank >= tasks_of(*request)) {
+    return fail(Errc::NotFound, "input is for rank {}, but there are {} tasks", add.info.stdin_rank,
+                tasks_of(*request));
+  }
+  return Checked{std::move(add), std::move(*request)};
+}
+
+Status Submissions::check_acceptance(const Peer& peer, const wire::Submit& message,
+                                     ResourceRequest& request) {
+  if (is_closed_) return fail(Errc::WrongState, "the cluster is shutting down");
+  if (parts_.jobs.active() >= limits::kMaxActiveJobs) {
+    return fail(Errc::Busy, "the cluster is full: {} jobs are queued or running; try again later",
+                parts_.jobs.active());
+  }
+  if (parts_.commits.pending() >= 4 * limits::kMaxGroupCommit) {
+    return fail(Errc::Busy, "too many submissions at once; try again");
+  }
+  if (peer.user == UserId(0) && !message.allow_root()) {
+    return fail(Errc::Denied, "jobs of root are refused without --allow-root");
+  }
+  const bool names_nodes = !request.only_nodes.empty() && !request.overlay;
+  if (names_nodes && peer.role == proto::Role::OtherUser) {
+    return fail(Errc::Denied, "only operators may choose nodes by name (-w)");
+  }
+  if (!is_limited(peer)) return {};
+  if (auto allowed = hold_to_limits(parts_.config.limits, request); !allowed) return allowed;
+  return check_job_count(parts_.config.limits, parts_.jobs.jobs_of(peer.user));
+}
+
+AddJob Submissions::make_job(const Peer& peer, wire::Submit& message) const {
+  wire::LaunchSpec& spec = *message.mutable_spec();
+  AddJob add;
+  add.info.id = JobId(last_.value() + 1);
+  add.info.user = peer.user;
+  add.info.name = shown_name(spec);
+  add.info.command = shown_command(spec);
+  add.info.directory = escape_terminal(spec.directory(), kMaxShownDirectory);
+  add.info.resources = message.resources().SerializeAsString();
+  add.info.stdin_rank = spec.stdin_path().empty() ? spec.stdin_rank() : -2;
+  add.info.keep_going = spec.keep_going();
+  add.info.immediate = std::clamp<Duration>(Duration(message.immediate_ns()), 0s, kLongestWait);
+  add.info.submitted = wall_now();
+  add.detached = message.detached();
+  spec.set_job(add.info.id.value());
+  spec.set_user(peer.user.value());
+  spec.clear_node_names();
+  add.spec = spec.SerializeAsString();
+  return add;
+}
+
+// ---- storing ------------------------------------------------------------------------------------
+
+void Submissions::store(AddJob&& add, const ResourceRequest& request, const Done& done) {
+  last_ = add.info.id;
+  parts_.jobs.count_in(add.info.user);
+  const RequestKey key(add.info.user, add.info.request);
+  if (!key.second.is_none()) storing_[key].push_back(done);
+  AddJob kept;
+  kept.info = add.info;
+  kept.detached = add.detached;
+  parts_.commits.add(std::move(add), [this, key, kept = std::move(kept), request,
+                                      done](const Status& status) mutable {
+    std::vector<Done> waiting = {done};
+    if (const auto found = storing_.find(key); found != storing_.end()) {
+      waiting = std::move(found->second);
+      storing_.erase(found);
+    }
+    stored(status, std::move(kept), request, waiting);
+  });
+}
+
+void Submissions::stored(const Status& status, AddJob&& add, const ResourceRequest& request,
+                         const std::vector<Done>& waiting) {
+  if (!status) {
+    parts_.jobs.count_out(add.info.user);
+    const Result<wire::Submitted> failed = status.error().with_context("the job cannot be stored");
+    for (const Done& done : waiting) done(failed);
+    return;
+  }
+  wire::Submitted reply;
+  reply.set_job(add.info.id.value());
+  parts_.life.begin(std::move(add), request);
+  if (const auto view = parts_.runner.view(JobId(reply.job()))) {
+    reply.set_tasks_per_core(view->tasks_per_core);
+  }
+  for (const Done& done : waiting) {
+    done(reply);
+    reply.set_repeated_request(true);
+  }
+}
+
+}  // namespace score::head

@@ -1,0 +1,75 @@
+#pragma once
+// New jobs: checked against the cluster and the user's limits, stored, and then handed to JobLife.
+// A submission is answered when it is on disk, so that no acknowledged job is lost; one that is
+// repeated (the same request id) gets the first one's answer.
+
+#include "proto/client.pb.h"
+#include "scored/head/cluster/cluster_runner.hpp"
+#include "scored/head/cluster/node_links.hpp"
+#include "scored/head/config/config.hpp"
+#include "scored/head/config/users.hpp"
+#include "scored/head/jobs/job_life.hpp"
+#include "scored/head/jobs/job_table.hpp"
+#include "scored/head/store/commit_log.hpp"
+
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace score::head {
+
+class Submissions {
+ public:
+  using Done = std::function<void(const Result<wire::Submitted>&)>;
+
+  struct Parts {  // all outlive it
+    ClusterRunner& runner;
+    const HeadConfig& config;
+    JobTable& jobs;
+    JobLife& life;
+    NodeLinks& links;
+    Users& users;
+    StoreReader& reader;
+    CommitLog& commits;
+  };
+
+  // last: the largest number ever given to a job.
+  Submissions(Parts parts, JobId last) : parts_(parts), last_(last) {}
+
+  // The caller has checked the permission. The reply has no tag.
+  void submit(const Peer& peer, wire::Submit&& message, Done done);
+  // What submit() would come to. Errors: its refusals.
+  [[nodiscard]] Result<wire::Planned> plan(const Peer& peer, wire::Submit&& message);
+
+  // From now on submissions are refused: the cluster is shutting down.
+  void close() { is_closed_ = true; }
+
+  // Whether [limits] apply: not to operators, root and exempt users.
+  [[nodiscard]] bool is_limited(const Peer& peer);
+
+ private:
+  using RequestKey = std::pair<UserId, RequestId>;
+
+  struct Checked {
+    AddJob add;
+    ResourceRequest request;
+  };
+
+  Result<Checked> check(const Peer& peer, wire::Submit& message);
+  [[nodiscard]] Status check_acceptance(const Peer& peer, const wire::Submit& message,
+                                        ResourceRequest& request);
+  [[nodiscard]] AddJob make_job(const Peer& peer, wire::Submit& message) const;
+  bool answer_repeated(const RequestKey& key, const Done& done);
+  void store(AddJob&& add, const ResourceRequest& request, const Done& done);
+  void stored(const Status& status, AddJob&& add, const ResourceRequest& request,
+              const std::vector<Done>& waiting);
+
+  Parts parts_;
+  JobId last_;
+  bool is_closed_ = false;
+  std::map<RequestKey, std::vector<Done>> storing_;  // not on disk yet
+};
+
+}  // namespace score::head

@@ -1,0 +1,94 @@
+#include "scored/head/jobs/task_starter.hpp"
+
+#include "base/exit_codes.hpp"
+#include "base/os/log.hpp"
+#include "proto/convert/convert.hpp"
+
+#include <utility>
+
+namespace score::head {
+void TaskStarter::send(NodeId node, HeadToNode&& message) {
+  if (auto* wanted = std::get_if<PrepareTasks>(&message)) return prepare(node, std::move(*wanted));
+  if (const auto* kill = std::get_if<KillTasks>(&message)) stop_waiting_for_output(kill->attempt);
+  const bool waits =
+      std::holds_alternative<StartTasks>(message) || std::holds_alternative<ForgetTasks>(message);
+  if (!waits) return send_now(node, message);
+  held_.push_back({node, std::move(message)});
+}
+
+void TaskStarter::send_now(NodeId node, const HeadToNode& message) {
+  const proto::OutFrame frame = proto::encode(message);
+  parts_.links.send(node, frame.type, frame.payload);
+}
+
+void TaskStarter::prepare(NodeId node, PrepareTasks&& message) {
+  const AttemptId attempt = message.placed.attempt;
+  Job* job = parts_.jobs.find(job_of(attempt));
+  if (job == nullptr) return;
+  const auto view = parts_.runner.view(job->info.id);
+  if (!view) return;
+  auto spec = spec_for(attempt, *job, *view);
+  if (!spec) {
+    log_error("cannot launch job", kv("job", job->info.id), kv("err", spec.error()));
+    Refused refused;
+    refused.attempt = attempt;
+    refused.exit_code = kExitError;
+    refused.reason = "the head cannot read the job: " + spec.error().message();
+    return parts_.runner.perform(
+        parts_.runner.cluster().node_says(node, refused, parts_.runner.now()));
+  }
+  auto& cores = job->progress.placement.cores;
+  if (message.placed.node_index < cores.size()) {
+    cores[message.placed.node_index] = message.placed.cores;
+  }
+  parts_.runner.touch(job->info.id);
+  message.spec = *spec;
+  send_now(node, HeadToNode(std::move(message)));
+}
+
+// Encoded for the first node of the attempt and kept for the others, which follow at once.
+Result<std::string> TaskStarter::spec_for(AttemptId attempt, Job& job, const gang::JobView& view) {
+  if (spec_of_ == attempt) return spec_;
+  auto stored = parts_.reader.spec(job.info.id);
+  if (!stored) return stored.error();
+  wire::LaunchSpec spec;
+  if (!spec.ParseFromString(*stored)) return fail(Errc::Malformed, "specification");
+  spec.clear_node_names();
+  job.nodes = view.nodes;
+  Placement& placement = job.progress.placement;
+  placement = {};
+  placement.attempt = attempt;
+  placement.tasks_on_node = view.tasks_on_node;
+  placement.cores.resize(view.nodes.size());
+  for (const NodeId node : view.nodes) {
+    spec.add_node_names(parts_.links.name(node));
+    placement.nodes.push_back(parts_.links.name(node));
+  }
+  parts_.streams.place(job.info.id, attempt, view.nodes, view.tasks_on_node);
+  spec_ = spec.SerializeAsString();
+  spec_of_ = attempt;
+  return spec_;
+}
+
+// The nodes of an attempt that is being killed could not finish while its output waits to be read.
+void TaskStarter::stop_waiting_for_output(AttemptId attempt) {
+  Job* job = parts_.jobs.find(job_of(attempt));
+  if (job == nullptr || job->progress.placement.attempt != attempt) return;
+  job->killed = attempt;
+  parts_.streams.release(job->info.id);
+}
+
+void TaskStarter::release_held() {
+  if (held_.empty()) return;
+  parts_.commits.after([this, messages = std::exchange(held_, {})](const Status&) {
+    for (const HeldMessage& held : messages) {
+      if (const auto* start = std::get_if<StartTasks>(&held.message)) {
+        const Job* job = parts_.jobs.find(job_of(start->attempt));
+        if (job == nullptr || job->killed == start->attempt) continue;
+      }
+      send_now(held.node, held.message);
+    }
+  });
+}
+
+}  // namespace score::head

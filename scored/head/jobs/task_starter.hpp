@@ -1,0 +1,51 @@
+#pragma once
+// Sends nodes what gang::Cluster has for them: fills in the specification of the tasks, and holds
+// back what must not leave before the state behind it is on disk.
+
+#include "scored/head/cluster/cluster_runner.hpp"
+#include "scored/head/cluster/node_links.hpp"
+#include "scored/head/jobs/job_table.hpp"
+#include "scored/head/store/commit_log.hpp"
+#include "scored/head/streams/job_streams.hpp"
+
+#include <string>
+#include <vector>
+
+namespace score::head {
+
+class TaskStarter {
+ public:
+  struct Parts {  // all outlive it
+    ClusterRunner& runner;
+    JobTable& jobs;
+    JobStreams& streams;
+    NodeLinks& links;
+    StoreReader& reader;
+    CommitLog& commits;
+  };
+
+  explicit TaskStarter(Parts parts) : parts_(parts) {}
+
+  // StartTasks and ForgetTasks wait for release_held().
+  void send(NodeId node, HeadToNode&& message);
+  // What was held leaves when everything that was stored before this call is on disk.
+  void release_held();
+
+ private:
+  struct HeldMessage {
+    NodeId node;
+    HeadToNode message;
+  };
+
+  void prepare(NodeId node, PrepareTasks&& message);
+  Result<std::string> spec_for(AttemptId attempt, Job& job, const gang::JobView& view);
+  void stop_waiting_for_output(AttemptId attempt);
+  void send_now(NodeId node, const HeadToNode& message);
+
+  Parts parts_;
+  std::vector<HeldMessage> held_;
+  AttemptId spec_of_;  // the specification that was encoded last, and is for more nodes
+  std::string spec_;
+};
+
+}  // namespace score::head

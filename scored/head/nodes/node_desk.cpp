@@ -1,0 +1,132 @@
+#include "scored/head/nodes/node_desk.hpp"
+
+#include "base/os/log.hpp"
+#include "base/text.hpp"
+#include "scored/journal/event.hpp"
+
+#include <array>
+#include <utility>
+
+namespace score::head {
+namespace {
+
+// Administrators search for nodes that take jobs again and for nodes that are lost.
+void log_change(const gang::NodeView& node, const char* state) {
+  const auto log = [&](const auto& write) {
+    write(kv("node", node.info.name), kv("state", state), kv("drained", node.drained),
+          kv("reason", node.down_reason));
+  };
+  if (node.state == gang::NodeState::Down) {
+    log([](const auto&... values) { report(Event::NodeDown, values...); });
+  } else if (node.state == gang::NodeState::Up && !node.drained) {
+    log([](const auto&... values) { report(Event::NodeUp, values...); });
+  } else {
+    log([](const auto&... values) { log_info("change node", values...); });
+  }
+}
+
+// "node03 is down: lost", "node03 is up, but drained: new fans".
+std::string text_of(const gang::NodeView& node, const char* state) {
+  const auto because = [](const std::string& why) { return why.empty() ? "" : ": " + why; };
+  std::string text = fmt::format("{} is {}{}", node.info.name, state, because(node.down_reason));
+  if (!node.drained) return text;
+  const bool is_up = node.state == gang::NodeState::Up;
+  return text + (is_up ? ", but drained" : ", and drained") + because(node.drain_reason);
+}
+
+}  // namespace
+
+// ---- which head is the newest
+// ---------------------------------------------------------------------
+
+std::string NodeDesk::proof() const {
+  return key_ ? proto::prove_head(*key_, incarnation()) : std::string();
+}
+
+bool NodeDesk::is_outlived(NodeId node, Epoch newest, std::string_view proof) {
+  if (newest <= incarnation()) return false;
+  const std::string& name = parts_.links.name(node);
+  if (!key_ || !proto::is_head_proof(*key_, newest, proof)) {
+    log_warning("reject unproven claim of a newer head", kv("node", name), kv("newer", newest));
+    return false;
+  }
+  log_error("stop: the cluster has a newer head", kv("incarnation", incarnation()),
+            kv("newer", newest), kv("node", name));
+  if (on_outlived_) std::exchange(on_outlived_, nullptr)();
+  return true;
+}
+
+// ---- sessions
+// -------------------------------------------------------------------------------------
+
+void NodeDesk::connected(NodeId node, const NodeHello& hello, NodeVitals vitals,
+                         std::shared_ptr<proto::Connection> connection) {
+  gang::Cluster& cluster = parts_.runner.cluster();
+  NodeLinks::Link& link = parts_.links.link(node);
+  if (const auto before = std::exchange(link.connection, nullptr)) {
+    before->close();
+    parts_.streams.link_lost(node);
+    parts_.runner.perform(cluster.node_disconnected(node, now()));
+  }
+  link.connection = std::move(connection);
+  link.vitals = std::move(vitals);
+  link.vitals.last_heard = now();
+  log_notice("connect node", kv("node", link.name), kv("cores", hello.info.cores),
+             kv("attempts", hello.attempts.size()), kv("method", link.vitals.switch_method));
+  parts_.runner.perform(cluster.node_connected(node, hello, now()));
+  if (observer_ != nullptr) observer_->node_connected(node);
+}
+
+void NodeDesk::lost(NodeId node, const proto::Connection& connection) {
+  NodeLinks::Link& link = parts_.links.link(node);
+  if (link.connection.get() != &connection) return;
+  link.connection.reset();
+  log_warning("lost connection to node", kv("node", link.name));
+  parts_.streams.link_lost(node);
+  parts_.runner.perform(parts_.runner.cluster().node_disconnected(node, now()));
+  if (observer_ != nullptr) observer_->node_lost(node);
+}
+
+void NodeDesk::reported(NodeId node, const NodeToHead& message) {
+  parts_.links.link(node).vitals.last_heard = now();
+  if (const auto* applied = std::get_if<TimetableApplied>(&message)) {
+    log_debug("late timetable", kv("node", parts_.links.name(node)), kv("epoch", applied->epoch),
+              kv("late", format_duration(applied->late)));
+  }
+  const auto* task = std::get_if<base::TaskEnded>(&message);
+  if (observer_ != nullptr && task != nullptr) {
+    observer_->task_ended(node, base::job_of(task->attempt));
+  }
+  parts_.runner.perform(parts_.runner.cluster().node_says(node, message, now()));
+}
+
+void NodeDesk::heartbeat(NodeId node, const wire::Heartbeat& message) {
+  NodeVitals& vitals = parts_.links.link(node).vitals;
+  vitals.cpu_ns = message.cpu_ns();
+  vitals.rss_bytes = message.rss_bytes();
+  vitals.clock_error_ns = message.clock_error_ns();
+  vitals.switches = message.switches();
+  vitals.late_switches = message.late_switches();
+  vitals.last_heard = now();
+  parts_.runner.perform(parts_.runner.cluster().heartbeat(node, now()));
+}
+
+void NodeDesk::sampled(NodeId node, const wire::NodeSample& message) {
+  if (observer_ != nullptr) observer_->node_sampled(node, message);
+}
+
+void NodeDesk::changed(NodeId node) {
+  const auto view = parts_.runner.cluster().node(node);
+  if (!view) return;
+  constexpr std::array<const char*, 4> kStates = {"unknown", "up", "suspect", "down"};
+  const char* state = kStates.at(static_cast<std::size_t>(view->state));
+  log_change(*view, state);
+  EventFeed::About about;
+  about.node = node;
+  parts_.feed.add(monitor::EventKind::Node, text_of(*view, state), std::move(about));
+  // Its reports are about jobs that are lost: it must say hello again, and learn so.
+  if (view->state != gang::NodeState::Down) return;
+  if (const auto connection = parts_.links.link(node).connection) connection->close();
+}
+
+}  // namespace score::head

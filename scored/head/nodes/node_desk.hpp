@@ -1,0 +1,69 @@
+#pragma once
+// What nodes report, handed to gang::Cluster; their connections; and which head of the cluster is
+// the newest.
+
+#include "monitor/model/event_log.hpp"
+#include "proto/node.pb.h"
+#include "proto/transport/key.hpp"
+#include "scored/head/cluster/cluster_runner.hpp"
+#include "scored/head/cluster/event_feed.hpp"
+#include "scored/head/cluster/node_links.hpp"
+#include "scored/head/observe/observer.hpp"
+#include "scored/head/streams/job_streams.hpp"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace score::head {
+
+class NodeDesk {
+ public:
+  struct Parts {  // all outlive it
+    ClusterRunner& runner;
+    NodeLinks& links;
+    JobStreams& streams;
+    EventFeed& feed;
+    Epoch incarnation;
+  };
+
+  explicit NodeDesk(Parts parts) : parts_(parts) {}
+
+  // With it, heads of this cluster prove what they are; without it no proof is believed.
+  void set_key(const proto::Key& cluster_key) { key_ = cluster_key; }
+
+  // Called once, when a node has proven that a later head than this one welcomed it.
+  void on_outlived(std::function<void()> then) { on_outlived_ = std::move(then); }
+
+  // At most one; nullptr: none. Must outlive its registration.
+  void set_observer(HeadObserver* observer) { observer_ = observer; }
+
+  [[nodiscard]] Epoch incarnation() const { return parts_.incarnation; }
+
+  [[nodiscard]] std::string proof() const;
+  // The node reports this newest head. True: it is later than this one, and the proof is right.
+  [[nodiscard]] bool is_outlived(NodeId node, Epoch newest, std::string_view proof);
+
+  void connected(NodeId node, const NodeHello& hello, NodeVitals vitals,
+                 std::shared_ptr<proto::Connection> connection);
+  // Does nothing if the node has another connection by now.
+  void lost(NodeId node, const proto::Connection& connection);
+  void reported(NodeId node, const NodeToHead& message);
+  void heartbeat(NodeId node, const wire::Heartbeat& message);
+  void sampled(NodeId node, const wire::NodeSample& message);
+
+  // The cluster's view of the node has changed.
+  void changed(NodeId node);
+
+ private:
+  [[nodiscard]] TimePoint now() const { return parts_.runner.now(); }
+
+  Parts parts_;
+  std::optional<proto::Key> key_;
+  std::function<void()> on_outlived_;
+  HeadObserver* observer_ = nullptr;
+};
+
+}  // namespace score::head

@@ -1,0 +1,84 @@
+#pragma once
+// What operators set at run time and what survives a restart of the head: keys of the store.
+
+#include "base/text.hpp"
+#include "base/time.hpp"
+#include "scored/head/store/store.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace score::head {
+
+struct StoredSettings {
+  std::optional<Duration> quantum;
+  std::optional<std::uint32_t> slots;
+  std::optional<bool> idle_detection;
+  std::map<std::string, std::string> drained;  // node -> reason
+  std::vector<JobId> cancelled;                // had not ended yet when the head stopped
+  std::map<JobId, std::string> kept;           // held or suspended by which operator
+};
+
+inline constexpr std::string_view kDrainPrefix = "drain:";
+inline constexpr std::string_view kCancelPrefix = "cancel:";
+inline constexpr std::string_view kKeepPrefix = "keep:";
+
+inline SaveSetting quantum_setting(Duration quantum) {
+  return {"quantum", format_duration(quantum)};
+}
+
+inline SaveSetting slots_setting(std::uint32_t slots) {
+  return {"slots", std::to_string(slots)};
+}
+
+inline SaveSetting idle_setting(bool on) {
+  return {"idle", on ? "on" : "off"};
+}
+
+// No reason: the node is not drained any more.
+inline SaveSetting drain_setting(const std::string& node, std::optional<std::string> reason) {
+  return {std::string(kDrainPrefix) + node, std::move(reason)};
+}
+
+// by: the user; none: the job has ended.
+inline SaveSetting cancel_setting(JobId job, std::optional<std::string> by) {
+  return {fmt::format("{}{}", kCancelPrefix, job), std::move(by)};
+}
+
+// by: the operator who held or suspended it; none: it may go on, or has ended.
+inline SaveSetting keep_setting(JobId job, std::optional<std::string> by) {
+  return {fmt::format("{}{}", kKeepPrefix, job), std::move(by)};
+}
+
+// The job in a key; none if it is no such key.
+inline std::optional<JobId> job_in(std::string_view key, std::string_view prefix) {
+  if (!key.starts_with(prefix)) return std::nullopt;
+  const auto job = parse_number<std::uint64_t>(key.substr(prefix.size()));
+  return job ? std::optional(JobId(*job)) : std::nullopt;
+}
+
+// Values that cannot be read are left out: the configuration's hold.
+inline StoredSettings read_settings(const std::map<std::string, std::string>& stored) {
+  StoredSettings settings;
+  for (const auto& [key, value] : stored) {
+    if (key == "quantum") {
+      if (auto quantum = parse_duration(value)) settings.quantum = *quantum;
+    } else if (key == "slots") {
+      if (auto slots = parse_number<std::uint32_t>(value)) settings.slots = *slots;
+    } else if (key == "idle") {
+      if (value == "on" || value == "off") settings.idle_detection = value == "on";
+    } else if (const auto cancelled = job_in(key, kCancelPrefix)) {
+      settings.cancelled.push_back(*cancelled);
+    } else if (const auto kept = job_in(key, kKeepPrefix)) {
+      settings.kept[*kept] = value;
+    } else if (key.starts_with(kDrainPrefix)) {
+      settings.drained[key.substr(kDrainPrefix.size())] = value;
+    }
+  }
+  return settings;
+}
+
+}  // namespace score::head

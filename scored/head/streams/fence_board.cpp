@@ -1,0 +1,68 @@
+#include "scored/head/streams/fence_board.hpp"
+
+#include "base/limits.hpp"
+
+#include <utility>
+
+namespace score::head {
+namespace {
+
+// All of it must fit into one FenceDone (64 MiB), with room for the message around it.
+constexpr std::size_t kMaxFenceBytes = 64 * limits::kMiB - limits::kKiB;
+
+}  // namespace
+
+void FenceBoard::open(AttemptId attempt, std::size_t nodes) {
+  Board& board = boards_[attempt];
+  if (board.entered.empty()) board.entered.resize(nodes);
+}
+
+void FenceBoard::close(AttemptId attempt) {
+  boards_.erase(attempt);
+}
+
+Result<std::optional<FenceBoard::Done>> FenceBoard::enter(AttemptId attempt, std::size_t node_index,
+                                                          std::uint64_t sequence,
+                                                          std::string key_values) {
+  const auto found = boards_.find(attempt);
+  if (found == boards_.end() || node_index >= found->second.entered.size()) {
+    return fail(Errc::NotFound, "fence of attempt {}", attempt);
+  }
+  Board& board = found->second;
+  if (board.last && sequence <= board.last->sequence) {
+    if (sequence < board.last->sequence) return fail(Errc::WrongState, "fence is over");
+    Done again = *board.last;
+    again.for_all = false;
+    return std::optional(std::move(again));
+  }
+  if (board.count > 0 && sequence != board.sequence) {
+    return fail(Errc::WrongState, "nodes wait in different PMI barriers ({} and {})",
+                board.sequence, sequence);
+  }
+  auto& mine = board.entered[node_index];
+  if (mine) return std::optional<Done>();
+  if (board.bytes + key_values.size() > kMaxFenceBytes) {
+    return fail(Errc::TooLarge, "PMI key-values of all ranks exceed {} bytes", kMaxFenceBytes);
+  }
+  board.sequence = sequence;
+  board.bytes += key_values.size();
+  mine = std::move(key_values);
+  if (++board.count < board.entered.size()) return std::optional<Done>();
+  return std::optional(finish(board));
+}
+
+FenceBoard::Done FenceBoard::finish(Board& board) {
+  Done done;
+  done.sequence = board.sequence;
+  done.key_values.reserve(board.bytes);
+  for (auto& of_node : board.entered) {
+    done.key_values += *of_node;
+    of_node.reset();
+  }
+  board.count = 0;
+  board.bytes = 0;
+  board.last = done;
+  return done;
+}
+
+}  // namespace score::head

@@ -1,0 +1,398 @@
+#include "scored/head/streams/job_streams.hpp"
+
+#include "base/model/model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace score::head {
+namespace {
+
+constexpr std::size_t kMaxWatchers = 64;  // of one job
+// PMIx messages of one job that wait for one node. A link whose queue is full is closed, and it is
+// the other jobs', too.
+constexpr std::size_t kMaxRelayed = 32 * limits::kMiB;
+
+}  // namespace
+
+JobStreams::JobStreams(NodeLinks& links, Events events)
+    : links_(links), events_(std::move(events)) {}
+
+JobStreams::Stream* JobStreams::find(JobId job) {
+  const auto found = streams_.find(job);
+  return found == streams_.end() ? nullptr : &found->second;
+}
+
+const JobStreams::Stream* JobStreams::find(JobId job) const {
+  const auto found = streams_.find(job);
+  return found == streams_.end() ? nullptr : &found->second;
+}
+
+// ---- the life of a job -------------------------------------------------------------------------
+
+void JobStreams::open(const Opening& opening) {
+  streams_.try_emplace(opening.job, opening);
+}
+
+void JobStreams::place(JobId job, AttemptId attempt, std::vector<NodeId> nodes,
+                       std::vector<std::uint32_t> tasks_on_node) {
+  Stream* stream = find(job);
+  if (stream == nullptr) return;
+  if (stream->attempt != attempt) {
+    fences_.close(stream->attempt);
+    stream->repeats.assign(nodes.size(), RepeatFilter(stream->recovered));
+    stream->recovered = false;
+    stream->relayed.assign(nodes.size(), 0);
+    stream->has_told_again.assign(nodes.size(), false);
+  }
+  stream->attempt = attempt;
+  stream->nodes = std::move(nodes);
+  stream->tasks_on_node = std::move(tasks_on_node);
+  stream->index.clear();
+  for (std::uint32_t i = 0; i < stream->nodes.size(); ++i) stream->index[stream->nodes[i]] = i;
+  fences_.open(attempt, stream->nodes.size());
+}
+
+void JobStreams::start_input(JobId job) {
+  Stream* stream = find(job);
+  if (stream == nullptr) return;
+  stream->input.start(input_nodes(*stream));
+  give_input_room(job, *stream, stream->input.take_dropped());
+  forward_input(job, *stream);
+}
+
+std::vector<std::uint32_t> JobStreams::input_nodes(const Stream& stream) {
+  const auto nodes = nodes_of_ranks(stream.tasks_on_node, stream.distribution);
+  std::vector<std::uint32_t> found;
+  for (std::uint32_t i = 0; stream.stdin_rank == -1 && i < stream.tasks_on_node.size(); ++i) {
+    if (stream.tasks_on_node[i] > 0) found.push_back(i);
+  }
+  if (stream.stdin_rank >= 0 && stream.stdin_rank < static_cast<std::int64_t>(nodes.size())) {
+    found.push_back(nodes[static_cast<std::size_t>(stream.stdin_rank)]);
+  }
+  return found;
+}
+
+void JobStreams::release(JobId job) {
+  if (Stream* stream = find(job)) perform(job, *stream, stream->output.release());
+}
+
+void JobStreams::requeue(JobId job) {
+  Stream* stream = find(job);
+  if (stream == nullptr) return;
+  stream->output.restart();
+  stream->input.restart();
+  give_input_room(job, *stream, stream->input.take_dropped());
+}
+
+void JobStreams::abandon(JobId job) {
+  if (Stream* stream = find(job)) perform(job, *stream, stream->output.abandon());
+}
+
+void JobStreams::news(JobId job, const wire::JobStatus& status) {
+  Stream* stream = find(job);
+  if (stream == nullptr || stream->watches.empty()) return;
+  wire::JobNews news;
+  *news.mutable_status() = status;
+  for (auto& [client, watch] : stream->watches) {
+    news.set_tag(watch.tag);
+    proto::send(*watch.connection, news);
+  }
+}
+
+void JobStreams::finish(JobId job, wire::JobStatus status) {
+  Stream* stream = find(job);
+  if (stream == nullptr || stream->ended) return;
+  fences_.close(stream->attempt);
+  stream->ended = std::move(status);
+  perform(job, *stream, stream->output.finish());
+}
+
+void JobStreams::close(JobId job) {
+  const auto found = streams_.find(job);
+  if (found == streams_.end()) return;
+  fences_.close(found->second.attempt);
+  for (const auto& [client, watch] : found->second.watches) std::erase(jobs_of_[client], job);
+  streams_.erase(found);
+}
+
+bool JobStreams::has_front_end(JobId job) const {
+  const Stream* stream = find(job);
+  return stream != nullptr && stream->output.has_front_end();
+}
+
+bool JobStreams::has_clients(JobId job) const {
+  const Stream* stream = find(job);
+  return stream != nullptr && !stream->watches.empty();
+}
+
+bool JobStreams::is_delivered(JobId job) const {
+  const Stream* stream = find(job);
+  return stream == nullptr || stream->output.is_delivered();
+}
+
+bool JobStreams::is_on(NodeId node, AttemptId attempt) const {
+  const Stream* stream = find(job_of(attempt));
+  return stream != nullptr && stream->attempt == attempt && stream->index.contains(node);
+}
+
+bool JobStreams::is_current(AttemptId attempt) const {
+  const Stream* stream = find(job_of(attempt));
+  return stream != nullptr && stream->attempt == attempt && !stream->ended;
+}
+
+// ---- clients -----------------------------------------------------------------------------------
+
+Status JobStreams::attach(JobId job, Watch watch) {
+  Stream* stream = find(job);
+  if (stream == nullptr) return fail(Errc::NotFound, "job {} has no output to attach to", job);
+  if (stream->watches.contains(watch.client)) {
+    return fail(Errc::WrongState, "attached to job {} already", job);
+  }
+  if (stream->watches.size() >= kMaxWatchers) {
+    return fail(Errc::Busy, "job {} has {} watchers already", job, kMaxWatchers);
+  }
+  if (watch.front_end && stream->output.has_front_end()) {
+    return fail(Errc::Busy, "job {} has a front end already", job);
+  }
+  const bool has_input = std::any_of(stream->watches.begin(), stream->watches.end(),
+                                     [](const auto& other) { return other.second.input; });
+  if (watch.input && has_input) {
+    return fail(Errc::Busy, "job {} gets its input from another client", job);
+  }
+  jobs_of_[watch.client].push_back(job);
+  stream->watches[watch.client] = watch;
+  perform(
+      job, *stream,
+      stream->output.attach(watch.client, watch.front_end, watch.window_bytes, watch.have_bytes));
+  return {};
+}
+
+bool JobStreams::detach(JobId job, ClientId client) {
+  Stream* stream = find(job);
+  if (stream == nullptr) return false;
+  const auto found = stream->watches.find(client);
+  if (found == stream->watches.end()) return false;
+  const bool was_front_end = found->second.front_end;
+  const bool gave_input = found->second.input;
+  stream->watches.erase(found);
+  std::erase(jobs_of_[client], job);
+  perform(job, *stream, stream->output.leave(client));
+  if (was_front_end && gave_input && stream->input.accept({}, true)) forward_input(job, *stream);
+  return was_front_end;
+}
+
+void JobStreams::client_gone(ClientId client) {
+  const auto found = jobs_of_.find(client);
+  if (found == jobs_of_.end()) return;
+  for (const JobId job : std::vector<JobId>(found->second)) {
+    Stream* stream = find(job);
+    if (stream == nullptr) continue;
+    const bool was_front_end = stream->watches[client].front_end;
+    stream->watches.erase(client);
+    perform(job, *stream, stream->output.leave(client));
+    if (was_front_end) events_.front_end_lost(job);
+  }
+  jobs_of_.erase(client);
+}
+
+void JobStreams::taken(JobId job, ClientId client, std::uint64_t bytes) {
+  if (Stream* stream = find(job)) perform(job, *stream, stream->output.taken(client, bytes));
+}
+
+Status JobStreams::input(JobId job, ClientId client, std::string data, bool eof) {
+  Stream* stream = find(job);
+  const auto watch =
+      stream == nullptr ? std::map<ClientId, Watch>::iterator() : stream->watches.find(client);
+  if (stream == nullptr || watch == stream->watches.end() || !watch->second.input) {
+    return fail(Errc::NotFound, "job {} gets no input from here", job);
+  }
+  if (auto accepted = stream->input.accept(std::move(data), eof); !accepted) return accepted;
+  give_input_room(job, *stream, stream->input.take_dropped());
+  forward_input(job, *stream);
+  return {};
+}
+
+void JobStreams::forward_input(JobId, Stream& stream) {
+  for (JobInput::Piece& piece : stream.input.take_pieces()) {
+    wire::TaskInput message;
+    message.set_attempt(stream.attempt.value());
+    message.set_data(std::move(piece.data));
+    message.set_eof(piece.eof);
+    const auto frame =
+        proto::encode_frame(proto::FrameType::TaskInput, message.SerializeAsString());
+    for (const std::uint32_t index : stream.input.targets()) {
+      if (index < stream.nodes.size()) links_.send_shared(stream.nodes[index], frame);
+    }
+  }
+}
+
+void JobStreams::give_input_room(JobId job, Stream& stream, std::uint64_t bytes) {
+  if (bytes == 0) return;
+  wire::InputTaken message;
+  message.set_job(job.value());
+  message.set_bytes(bytes);
+  for (auto& [client, watch] : stream.watches) {
+    if (watch.input) proto::send(*watch.connection, message);
+  }
+}
+
+void JobStreams::resize(JobId job, ClientId client, std::uint32_t rows, std::uint32_t columns) {
+  Stream* stream = find(job);
+  if (stream == nullptr || stream->nodes.empty()) return;
+  const auto watch = stream->watches.find(client);
+  if (watch == stream->watches.end() || !watch->second.input) return;
+  wire::TerminalSize message;
+  message.set_attempt(stream->attempt.value());
+  message.set_rows(rows);
+  message.set_columns(columns);
+  links_.send(stream->nodes.front(), message);  // rank 0 has the terminal
+}
+
+// ---- nodes -------------------------------------------------------------------------------------
+
+void JobStreams::link_lost(NodeId node) {
+  for (auto& [job, stream] : streams_) {
+    const auto found = stream.index.find(node);
+    if (found == stream.index.end()) continue;
+    stream.repeats[found->second].link_lost();
+    stream.has_told_again[found->second] = false;
+  }
+}
+
+void JobStreams::task_output(NodeId node, wire::TaskOutput&& message) {
+  const JobId job = job_of(AttemptId(message.attempt()));
+  Stream* stream = find(job);
+  if (stream == nullptr) return;
+  const std::uint32_t index = stream->index[node];
+  const auto verdict = stream->repeats[index].arrived(message.offset(), message.data().size());
+  acknowledge(*stream, index, verdict.acknowledge);
+  if (verdict.gap || verdict.overrun) {
+    const std::string_view what = verdict.gap ? "lost output" : "sent output beyond its window";
+    events_.broken(AttemptId(message.attempt()), fmt::format("{} {}", links_.name(node), what));
+    return;
+  }
+  OutputChunk chunk;
+  chunk.node_index = index;
+  chunk.rank = Rank(message.rank());
+  chunk.is_error = message.stream() == wire::STDERR;
+  chunk.data = message.data().substr(static_cast<std::size_t>(verdict.drop));
+  chunk.attempt = AttemptId(message.attempt());
+  chunk.offset = message.offset() + verdict.drop;
+  perform(job, *stream, stream->output.arrived(std::move(chunk)));
+}
+
+void JobStreams::task_input_taken(NodeId node, const wire::TaskInputTaken& message) {
+  const JobId job = job_of(AttemptId(message.attempt()));
+  Stream* stream = find(job);
+  if (stream == nullptr) return;
+  give_input_room(job, *stream, stream->input.taken(stream->index[node], message.bytes()));
+}
+
+void JobStreams::fence_enter(NodeId node, wire::FenceEnter&& message) {
+  const AttemptId attempt(message.attempt());
+  Stream* stream = find(job_of(attempt));
+  if (stream == nullptr) return;
+  auto entered = fences_.enter(attempt, stream->index[node], message.sequence(),
+                               std::move(*message.mutable_key_values()));
+  if (!entered) {
+    events_.broken(attempt, entered.error().context());
+    return;
+  }
+  if (!*entered) return;
+  const std::uint32_t index = stream->index[node];
+  // Over one link no node asks for a result twice, and it may be 64 MiB.
+  const bool is_new = (*entered)->for_all || !stream->has_told_again[index];
+  if (!is_new) {
+    events_.broken(attempt, fmt::format("{} enters the same fence again", links_.name(node)));
+    return;
+  }
+  if ((*entered)->for_all) stream->has_told_again.assign(stream->nodes.size(), false);
+  stream->has_told_again[index] = !(*entered)->for_all;
+  wire::FenceDone done;
+  done.set_attempt(attempt.value());
+  done.set_sequence((*entered)->sequence);
+  done.set_key_values(std::move((*entered)->key_values));
+  const auto frame = proto::encode_frame(proto::FrameType::FenceDone, done.SerializeAsString());
+  if (!(*entered)->for_all) {
+    links_.send_shared(node, frame);
+    return;
+  }
+  for (const NodeId member : stream->nodes) links_.send_shared(member, frame);
+}
+
+void JobStreams::relay(NodeId node, wire::JobRelay&& message) {
+  const AttemptId attempt(message.attempt());
+  Stream* stream = find(job_of(attempt));
+  if (stream == nullptr || stream->attempt != attempt) return;
+  const auto from = stream->index.find(node);
+  if (from == stream->index.end() || message.node_index() >= stream->nodes.size()) return;
+  const NodeId to = stream->nodes[message.node_index()];
+  message.set_node_index(static_cast<std::uint32_t>(from->second));
+  const auto frame = proto::encode_frame(proto::FrameType::JobRelay, message.SerializeAsString());
+  std::size_t& relayed = stream->relayed[stream->index[to]];
+  const std::size_t queued = links_.queued_bytes(to);
+  relayed = (queued == 0 ? 0 : relayed) + frame->size();
+  if (relayed > kMaxRelayed && queued > kMaxRelayed) {
+    events_.broken(attempt, fmt::format("its PMIx messages to {} pile up", links_.name(to)));
+    return;
+  }
+  links_.send_shared(to, frame);
+}
+
+// ---- what JobOutput decided ---------------------------------------------------------------------
+
+void JobStreams::perform(JobId job, Stream& stream, const OutputActions& actions) {
+  for (const OutputAction& action : actions) {
+    if (const auto* send = std::get_if<SendOutput>(&action)) {
+      send_output(job, stream, *send);
+    } else if (const auto* credit = std::get_if<CreditNode>(&action)) {
+      if (credit->node_index >= stream.repeats.size()) continue;
+      acknowledge(stream, credit->node_index,
+                  stream.repeats[credit->node_index].taken(credit->bytes));
+    } else {
+      send_end(stream, std::get<OutputOver>(action).client);
+    }
+  }
+  if (stream.ended && stream.output.is_delivered() &&
+      !std::exchange(stream.reported_delivered, true)) {
+    events_.delivered(job);
+  }
+}
+
+void JobStreams::acknowledge(const Stream& stream, std::uint32_t index, std::uint64_t bytes) {
+  if (bytes == 0) return;
+  wire::TaskOutputTaken message;
+  message.set_attempt(stream.attempt.value());
+  message.set_bytes(bytes);
+  links_.send(stream.nodes[index], message);
+}
+
+void JobStreams::send_output(JobId job, Stream& stream, const SendOutput& action) {
+  const auto watch = stream.watches.find(action.client);
+  if (watch == stream.watches.end()) return;
+  wire::Output message;
+  message.set_job(job.value());
+  message.set_rank(action.chunk->rank.value());
+  message.set_stream(action.chunk->is_error ? wire::STDERR : wire::STDOUT);
+  message.set_data(action.chunk->data.substr(action.skip));
+  if (action.chunk->attempt != AttemptId(0)) {
+    message.set_attempt(action.chunk->attempt.value());
+    message.set_node_index(action.chunk->node_index);
+    message.set_offset(action.chunk->offset + action.skip);
+  }
+  proto::send(*watch->second.connection, message);
+}
+
+void JobStreams::send_end(Stream& stream, ClientId client) {
+  const auto watch = stream.watches.find(client);
+  if (watch == stream.watches.end() || !stream.ended) return;
+  wire::JobEnded message;
+  message.set_tag(watch->second.tag);
+  *message.mutable_status() = *stream.ended;
+  proto::send(*watch->second.connection, message);
+}
+
+}  // namespace score::head

@@ -1,0 +1,137 @@
+#pragma once
+// The streams of all jobs: watchers and front ends, output to them and input from them,
+// PMI fences between nodes. A shell around JobOutput, JobInput and FenceBoard: it turns their
+// actions into frames. One thread.
+
+#include "base/ids.hpp"
+#include "base/model/distribution.hpp"
+#include "base/result.hpp"
+#include "proto/client.pb.h"
+#include "proto/node.pb.h"
+#include "proto/transport/connection.hpp"
+#include "scored/head/cluster/node_links.hpp"
+#include "scored/head/streams/fence_board.hpp"
+#include "scored/head/streams/job_input.hpp"
+#include "scored/head/streams/job_output.hpp"
+#include "scored/head/streams/repeat_filter.hpp"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace score::head {
+
+class JobStreams {
+ public:
+  struct Watch {
+    ClientId client;
+    std::shared_ptr<proto::Connection> connection;
+    std::uint64_t tag = 0;
+    bool front_end = false;
+    bool input = false;
+    std::uint64_t window_bytes = 0;
+    std::uint64_t have_bytes = 0;
+  };
+
+  struct Events {
+    std::function<void(JobId)> front_end_lost;           // it went without Detach
+    std::function<void(JobId)> delivered;                // the job ended and its output was taken
+    std::function<void(AttemptId, std::string)> broken;  // it cannot go on, with the reason
+  };
+
+  // links must outlive it.
+  JobStreams(NodeLinks& links, Events events);
+
+  // ---- the life of a job; calls about jobs that are not open do nothing
+  struct Opening {
+    JobId job;
+    bool driven = true;  // by a front end; else its output waits for no one
+    std::int64_t stdin_rank = -2;
+    bool recovered = false;  // it ran under an earlier head
+    Distribution distribution = Distribution::Block;
+  };
+
+  void open(const Opening& opening);
+  // tasks_on_node [node index]. A new attempt replaces the one before.
+  void place(JobId job, AttemptId attempt, std::vector<NodeId> nodes,
+             std::vector<std::uint32_t> tasks_on_node);
+  void start_input(JobId job);  // its tasks run
+  void release(JobId job);      // it is being killed: output no longer waits for anyone
+  void requeue(JobId job);      // nothing of it runs any more; another attempt will follow
+  void abandon(JobId job);      // it has no front end any more, by request
+  void news(JobId job, const wire::JobStatus& status);
+  void finish(JobId job, wire::JobStatus status);  // JobEnded follows each client's last output
+  void close(JobId job);
+
+  [[nodiscard]] bool has_front_end(JobId job) const;
+  [[nodiscard]] bool has_clients(JobId job) const;
+  [[nodiscard]] bool is_delivered(JobId job) const;
+  [[nodiscard]] bool is_on(NodeId node, AttemptId attempt) const;  // the job's current attempt
+  [[nodiscard]] bool is_current(AttemptId attempt) const;
+
+  // ---- clients. Errors: NotFound (job not open), Busy (it has a front end, or input from another;
+  // too many watch), WrongState (this client watches it already).
+  [[nodiscard]] Status attach(JobId job, Watch watch);
+  // True: it was the front end.
+  bool detach(JobId job, ClientId client);
+  // The connection ended: as detach() for all of its jobs, but a front end counts as lost.
+  void client_gone(ClientId client);
+  void taken(JobId job, ClientId client, std::uint64_t bytes);
+  // Errors: NotFound (this client gives no input), TooLarge (beyond the window).
+  [[nodiscard]] Status input(JobId job, ClientId client, std::string data, bool eof);
+  void resize(JobId job, ClientId client, std::uint32_t rows, std::uint32_t columns);
+
+  // ---- nodes; the caller has checked is_on()
+  void link_lost(NodeId node);
+  void task_output(NodeId node, wire::TaskOutput&& message);
+  void task_input_taken(NodeId node, const wire::TaskInputTaken& message);
+  void fence_enter(NodeId node, wire::FenceEnter&& message);
+  // To the node of the job that the message names; dropped if there is none.
+  void relay(NodeId node, wire::JobRelay&& message);
+
+ private:
+  struct Stream {
+    explicit Stream(const Opening& opening)
+        : output(opening.driven, opening.recovered),
+          stdin_rank(opening.stdin_rank),
+          recovered(opening.recovered),
+          distribution(opening.distribution) {}
+
+    JobOutput output;
+    JobInput input;
+    std::int64_t stdin_rank;
+    bool recovered;
+    Distribution distribution;
+    AttemptId attempt;
+    std::vector<RepeatFilter> repeats;  // [node index]
+    std::vector<std::size_t> relayed;   // [node index]: bytes since its link had none waiting
+    std::vector<bool> has_told_again;   // [node index]: the last fence's result, over this link
+    std::vector<NodeId> nodes;          // [node index]
+    std::vector<std::uint32_t> tasks_on_node;
+    std::map<NodeId, std::uint32_t> index;  // into nodes
+    std::map<ClientId, Watch> watches;
+    std::optional<wire::JobStatus> ended;
+    bool reported_delivered = false;
+  };
+
+  Stream* find(JobId job);
+  [[nodiscard]] const Stream* find(JobId job) const;
+  void perform(JobId job, Stream& stream, const OutputActions& actions);
+  void acknowledge(const Stream& stream, std::uint32_t index, std::uint64_t bytes);
+  void send_output(JobId job, Stream& stream, const SendOutput& action);
+  void send_end(Stream& stream, ClientId client);
+  void forward_input(JobId job, Stream& stream);
+  void give_input_room(JobId job, Stream& stream, std::uint64_t bytes);
+  [[nodiscard]] static std::vector<std::uint32_t> input_nodes(const Stream& stream);
+
+  NodeLinks& links_;
+  Events events_;
+  FenceBoard fences_;
+  std::map<JobId, Stream> streams_;
+  std::map<ClientId, std::vector<JobId>> jobs_of_;  // what each client watches
+};
+
+}  // namespace score::head
