@@ -5,33 +5,37 @@
 
 #include <CLI/CLI.hpp>
 
+#include <chrono>
+#include <vector>
+
 namespace score::scout {
 
 namespace {
+
+constexpr Duration kNoLimit = std::chrono::hours(24 * 365);  // a grace may be long
 
 struct CancelOptions {
   CommonOptions common;
   std::string signal;
   std::string grace;
   bool all = false;
+  bool no_wait = false;
   std::vector<std::string> jobs;
 };
 
-Result<void> act_on(HeadLink& head, std::uint64_t job, int signal, Duration grace) {
-  if (signal != 0) {
-    wire::SignalJob request;
-    request.set_job(job);
-    request.set_signal(signal);
-    auto done = head.ask<wire::Done>(request);
-    if (!done) return done.error();
-    return {};
-  }
+std::uint64_t put_signal(HeadLink& head, std::uint64_t job, int signal) {
+  wire::SignalJob request;
+  request.set_job(job);
+  request.set_signal(signal);
+  return head.put(request);
+}
+
+std::uint64_t put_cancel(HeadLink& head, std::uint64_t job, Duration grace, bool wait) {
   wire::CancelJob request;
   request.set_job(job);
   request.set_grace_ns(grace.count());
-  auto done = head.ask<wire::Done>(request);
-  if (!done) return done.error();
-  return {};
+  request.set_wait(wait);
+  return head.put(request);
 }
 
 Result<std::vector<std::uint64_t>> chosen_jobs(HeadLink& head, const CancelOptions& options) {
@@ -65,8 +69,20 @@ Result<int> cancel(HeadLink& head, const Invocation& invocation, const CancelOpt
   }
   const auto jobs = chosen_jobs(head, options);
   if (!jobs) return jobs.error();
-  return for_each_job(invocation, options.common, *jobs,
-                      [&](std::uint64_t job) { return act_on(head, job, signal, grace); });
+  // All are requested before the first answer is awaited, so that their graces run side by side.
+  std::vector<std::uint64_t> tags;
+  for (const auto job : *jobs) {
+    tags.push_back(signal != 0 ? put_signal(head, job, signal)
+                               : put_cancel(head, job, grace, !options.no_wait));
+  }
+  auto tag = tags.begin();
+  const bool waits = signal == 0 && !options.no_wait;
+  return for_each_job(invocation, options.common, *jobs, [&](std::uint64_t) -> Result<void> {
+    const auto done =
+        head.answer<wire::Done>(*tag++, waits ? kNoLimit : limits::kRequestDeadline);
+    if (!done) return done.error();
+    return {};
+  });
 }
 
 }  // namespace
@@ -75,13 +91,15 @@ int sccancel_main(const Invocation& invocation) {
   CancelOptions options;
   CLI::App app;
   describe(app, invocation,
-           "Ends jobs: TERM and CONT to every task, after the grace time KILL to all that is left");
+           "Ends jobs: TERM and CONT to every task, after the grace KILL to all that is left");
   add_server_option(app, options.common);
   add_json_option(app, options.common);
   app.add_option("-s,--signal", options.signal, "Only send this signal to the tasks")
       ->type_name("SIG");
   app.add_option("--grace", options.grace, "Time between TERM and KILL; 0: KILL at once")
       ->type_name("TIME");
+  app.add_flag("--no-wait", options.no_wait,
+               "Return when the request is accepted, not when the jobs have ended");
   app.add_flag("--all", options.all, "All of your active jobs");
   app.add_option("jobs", options.jobs, "Their ids")->type_name("JOB");
   if (const auto code = parse(app, invocation)) return *code;

@@ -3,6 +3,7 @@
 #include "base/exit_codes.hpp"
 #include "base/text.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -217,14 +218,24 @@ Result<proto::InFrame> HeadLink::wait_frame(TimePoint deadline) {
 
 Result<proto::InFrame> HeadLink::wait_answer(std::uint64_t tag, proto::FrameType type,
                                              TimePoint deadline) {
-  std::deque<proto::InFrame> others;
-  std::swap(others, frames_);
   // The head answers a request that it could not read with tag 0.
   const auto answers = [tag, type](const proto::InFrame& frame) {
     if (frame.type != type && frame.type != proto::FrameType::Failed) return false;
     const std::uint64_t about = tag_of(frame).value_or(0);
     return about == tag || (about == 0 && frame.type == proto::FrameType::Failed);
   };
+  const auto result_of = [](proto::InFrame frame) -> Result<proto::InFrame> {
+    if (frame.type == proto::FrameType::Failed) return refused(failure_of(frame));
+    return frame;
+  };
+  const auto kept = std::ranges::find_if(frames_, answers);
+  if (kept != frames_.end()) {
+    proto::InFrame frame = std::move(*kept);
+    frames_.erase(kept);
+    return result_of(std::move(frame));
+  }
+  std::deque<proto::InFrame> others;
+  std::swap(others, frames_);
   for (;;) {
     auto frame = wait_frame(deadline);
     const bool is_answer = frame && answers(*frame);
@@ -235,8 +246,8 @@ Result<proto::InFrame> HeadLink::wait_answer(std::uint64_t tag, proto::FrameType
     others.insert(others.end(), std::make_move_iterator(frames_.begin()),
                   std::make_move_iterator(frames_.end()));
     frames_ = std::move(others);
-    if (frame && frame->type == proto::FrameType::Failed) return refused(failure_of(*frame));
-    return frame;
+    if (!frame) return frame;
+    return result_of(std::move(*frame));
   }
 }
 

@@ -72,15 +72,26 @@ class HeadLink {
   // Waits. Errors: Timeout, Closed, wire errors.
   Result<proto::InFrame> wait_frame(TimePoint deadline);
 
-  // A question and its answer. The request's tag is set here. The head's Failed becomes an error of
-  // head_category(). Other frames that arrive meanwhile are kept for next_frame().
-  template <class Reply, class Request>
-  Result<Reply> ask(Request request, Duration limit = limits::kRequestDeadline) {
+  // Queues a question; its tag is set here, and returned for answer().
+  template <class Request>
+  std::uint64_t put(Request request) {
     request.set_tag(next_tag());
     queue(request);
-    auto frame = wait_answer(request.tag(), proto::frame_type<Reply>(), monotonic_now() + limit);
+    return request.tag();
+  }
+
+  // Waits for the answer to a question. The head's Failed becomes an error of head_category().
+  // Frames in between that are not the answer are kept for next_frame() and later answers.
+  template <class Reply>
+  Result<Reply> answer(std::uint64_t tag, Duration limit = limits::kRequestDeadline) {
+    auto frame = wait_answer(tag, proto::frame_type<Reply>(), monotonic_now() + limit);
     if (!frame) return frame.error();
     return decode<Reply>(*frame);
+  }
+
+  template <class Reply, class Request>
+  Result<Reply> ask(Request request, Duration limit = limits::kRequestDeadline) {
+    return answer<Reply>(put(std::move(request)), limit);
   }
 
  private:

@@ -319,6 +319,32 @@ def test_sccancel_sends_a_signal(few):
     assert (out, process.returncode) == ('got\n', 4)
 
 
+def test_sccancel_returns_when_the_end_is_recorded(few):
+    jobs = [few.submit('-N', 1, 'sh', '-c', 'trap "" TERM; while :; do sleep 0.1; done') for _ in range(2)]
+    jobs.append(few.submit('-N', 1, 'sleep', 600))
+    for job in jobs:
+        few.wait_job(job, 'running')
+    few.run('sccancel', '--grace', '1s', *jobs)
+    ended = {row['job']: row['state'] for row in few.json('scacct', '--since', '1h')['jobs']}
+    assert [ended.get(job) for job in jobs] == ['cancelled'] * 3
+
+
+def test_sccancel_need_not_wait(few, tmp_path):
+    job = few.submit('-N', 1, 'sh', '-c', f'trap "" TERM; touch {tmp_path}/on; while :; do sleep 0.1; done')
+    wait_until((tmp_path / 'on').exists)
+    few.run('sccancel', '--no-wait', '--grace', '1h', job)
+    assert few.job(job)['state'] == 'running'
+    few.run('sccancel', '--grace', 0, job)
+    assert few.job(job)['state'] == 'cancelled'
+
+
+def test_a_time_limit_ends_a_job_as_a_cancel_does(few):
+    script = 'trap "echo term; sleep 0.2; echo done; exit 0" TERM; while :; do sleep 0.05; done'
+    result = few.run('scrun', '-N', 2, '-t', '1s', 'sh', '-c', script, code=124)
+    assert sorted(result.stdout.split()) == ['done', 'done', 'term', 'term']
+    assert 'time limit' in result.stderr
+
+
 def test_double_forker_that_ignores_term_is_gone(few, tmp_path):
     script = f'trap "" TERM; (setsid sh -c "trap \\"\\" TERM; echo \\$\\$ > {tmp_path}/pid; while :; do sleep 1; done" &) ; while :; do sleep 1; done'
     job = few.submit('-N', 1, 'sh', '-c', script)
