@@ -15,16 +15,16 @@ struct ClusterConfig {
   bool switch_always = false;  // at every boundary, also between slices of the same jobs
   // Notice of a new timetable where something runs: epoch_lead, more for each node that gets it,
   // at most most_epoch_lead.
-  base::Duration epoch_lead = std::chrono::milliseconds{4};
+  base::Duration epoch_lead = base::limits::kMinTimetableLead;
   base::Duration epoch_lead_per_node = std::chrono::microseconds{250};
   base::Duration most_epoch_lead = std::chrono::milliseconds{20};
-  base::Duration idle_lead = std::chrono::milliseconds{2};    // ... where nothing runs
-  base::Duration epoch_gap = std::chrono::milliseconds{5};    // faster changes share an epoch
-  base::Duration launch_deadline = std::chrono::seconds{10};  // to Prepared from every node
-  base::Duration kill_deadline = std::chrono::seconds{5};     // to Exited, then the node is suspect
+  base::Duration idle_lead = std::chrono::milliseconds{2};         // ... where nothing runs
+  base::Duration epoch_gap = std::chrono::milliseconds{5};         // faster changes share an epoch
+  base::Duration launch_deadline = base::limits::kLaunchDeadline;  // to Prepared from every node
+  base::Duration kill_deadline = std::chrono::seconds{5};  // to Exited, then the node is suspect
   base::Duration suspect_after = base::limits::kSuspectAfter;  // no heartbeat: no new jobs there
   base::Duration node_timeout = std::chrono::seconds{30};      // ... its jobs end
-  base::Duration reconnect_grace = base::limits::kDeadAfter;   // its link broke: its jobs end
+  base::Duration reconnect_grace = base::limits::kReconnectGrace;  // its link broke: its jobs end
   base::Duration rejoin_grace = std::chrono::seconds{10};  // a restarted head waits for its nodes
   std::uint32_t max_requeues = 3;                          // of one job, after a lost node
   bool idle_detection = true;                              // idle jobs give their slices to others

@@ -24,7 +24,7 @@ namespace {
 constexpr Duration kMinLease = std::chrono::milliseconds{2'900};
 static_assert(kMinLease >= limits::kMinThawLease);
 static_assert(limits::kHeartbeatPeriod * 2 < kMinLease, "renewed with each beat; one may be late");
-static_assert(kMinLease < limits::kDeadAfter, "its jobs run again before they end");
+static_assert(kMinLease < limits::kReconnectGrace, "its jobs run again before they end");
 // A main loop that is this late with its turn is lent real-time priority.
 constexpr Duration kLateTurn = std::chrono::milliseconds{500};
 static_assert(limits::kHeartbeatPeriod + kLateTurn < limits::kSuspectAfter);
@@ -39,7 +39,7 @@ constexpr Duration kFirstExchangePause = std::chrono::milliseconds{20};
 // filter knows the drift in between, and a clock that is the head's own has none.
 constexpr unsigned kBeatsAnExchange = 2;
 constexpr unsigned kBeatsAnExchangeOfSame = 3;
-static_assert(kBeatsAnExchange * limits::kHeartbeatPeriod <= limits::kDeadAfter);
+static_assert(kBeatsAnExchange * limits::kHeartbeatPeriod <= limits::kReconnectGrace);
 static_assert(kBeatsAnExchangeOfSame * limits::kHeartbeatPeriod + std::chrono::seconds{1} <
                   HeadLink::kSilenceLimit,
               "an answer may be a second late before the head is taken for gone");

@@ -34,18 +34,18 @@ struct HeadConfig {
 
   Duration quantum = limits::kDefaultQuantum;
   std::uint32_t slots = limits::kDefaultSlots;
-  bool switch_always = false;                // also between slices of the same jobs
-  bool requeue = false;                      // jobs that lost a node, unless they say
-  std::uint32_t max_requeues = 3;            // of one job
-  bool idle_detection = true;                // idle jobs give their slices away
-  bool overcommit = true;                    // tasks of a job share cores if they must
-  Duration front_end_grace = 10s;            // a lost front end may come back within it
-  Duration kill_grace = limits::kKillGrace;  // SIGTERM to kill, unless the command says
-  Duration launch_deadline = 10s;            // all nodes must have prepared a job
-  Duration kill_deadline = 5s;               // a node must have killed a job, else: suspect
-  Duration rejoin_grace = 10s;               // after a restart nodes come back within it
-  Duration node_timeout = 30s;               // silence of a node that ends its jobs
-  Duration idle_timeout = 600s;              // of a command that watches nothing
+  bool switch_always = false;                          // also between slices of the same jobs
+  bool requeue = false;                                // jobs that lost a node, unless they say
+  std::uint32_t max_requeues = 3;                      // of one job
+  bool idle_detection = true;                          // idle jobs give their slices away
+  bool overcommit = true;                              // tasks of a job share cores if they must
+  Duration front_end_grace = 10s;                      // a lost front end may come back within it
+  Duration kill_grace = limits::kKillGrace;            // SIGTERM to kill, unless the command says
+  Duration launch_deadline = limits::kLaunchDeadline;  // all nodes must have prepared a job
+  Duration kill_deadline = 5s;   // a node must have killed a job, else: suspect
+  Duration rejoin_grace = 10s;   // after a restart nodes come back within it
+  Duration node_timeout = 30s;   // silence of a node that ends its jobs
+  Duration idle_timeout = 600s;  // of a command that watches nothing
   NetworkConfig network;
   UserLimits limits;  // what users may ask for
 
