@@ -19,7 +19,7 @@ constexpr std::string_view kUsage =
     "usage: scored --role=node [--config FILE] [OPTION]...\n"
     "\n"
     "The daemon of a node: connects to the head, has the launcher start jobs, and\n"
-    "switches them as the timetable says. Options override the table [node] of the file.\n"
+    "switches them by the timetable. Options override the table [node] of the file.\n"
     "\n"
     "  --config FILE          configuration (default: /etc/scored/scored.toml; none: no file)\n"
     "  --check-config         check it and exit\n"
@@ -29,13 +29,13 @@ constexpr std::string_view kUsage =
     "  --key-file FILE        this node's key, mode 0600\n"
     "  --run-dir DIR          sockets of the launcher and the shepherds\n"
     "  --login-socket FILE    for the commands of this host's users (default: none)\n"
-    "  --cgroup-root DIR      cgroup2 directory for the jobs; auto: the own one; none\n"
-    "  --cores N              cores for jobs (default: those it may use)\n"
+    "  --cgroup-root DIR      cgroup2 directory for the jobs; auto: the daemon's own; none\n"
+    "  --cores N              cores for jobs (default: those the daemon may use)\n"
     "  --memory SIZE          memory for jobs (default: the host's)\n"
     "  --method HOW           auto, freezer or signal\n"
     "  --priority HOW         of the switcher: auto or normal\n"
     "  --idle-percent N       a job that uses no more of its slices is idle (default: 1)\n"
-    "  --idle-slices N        ... after so many looks in a row (default: 2)\n"
+    "  --idle-slices N        ... after this many consecutive checks (default: 2)\n"
     "  --log-level LEVEL      error, warning, notice, info or debug\n"
     "  --help                 this text\n";
 
@@ -125,7 +125,7 @@ std::string set_log_level(NodeConfig& config, std::string_view text) {
   return {};
 }
 
-// Gives what is wrong with the text, or nothing.
+// Returns the fault of the text, or an empty string.
 using Setter = std::string (*)(NodeConfig&, std::string_view);
 
 struct Key {

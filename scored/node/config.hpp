@@ -28,7 +28,7 @@ enum class PriorityChoice : std::uint8_t { Auto, Normal };
 struct NodeConfig {
   std::string cluster = "cluster";
   std::string name;                            // empty: the host's
-  proto::TcpEndpoint head{"127.0.0.1", 7421};  // where it listens for nodes
+  proto::TcpEndpoint head{"127.0.0.1", 7421};  // its listener for nodes
   std::string key_file = "/etc/scored/node.key";
   std::string run_dir = "/run/scored";  // launcher.sock, shepherds/
   std::string login_socket;             // for commands on this host; empty: none
@@ -38,7 +38,7 @@ struct NodeConfig {
   SwitchMethod method = SwitchMethod::Auto;
   PriorityChoice priority = PriorityChoice::Auto;  // Normal: as if real time were not allowed
   std::uint32_t idle_percent = 1;  // of its time: an attempt that uses no more is idle ...
-  std::uint32_t idle_slices = 2;   // ... after so many looks
+  std::uint32_t idle_slices = 2;   // ... after this many consecutive checks
   LogLevel log_level = LogLevel::Notice;
   NetworkConfig network;
   monitor::MonitorSettings monitor;
@@ -61,7 +61,7 @@ struct CommandLine {
 // The text of --help.
 [[nodiscard]] std::string_view usage();
 
-// Fills in what the host tells: name, cores, memory. Errors: as the kernel says.
+// Fills in missing values from the host: name, cores, memory. Errors: errno codes.
 [[nodiscard]] Status complete(NodeConfig& config);
 
 }  // namespace score::node

@@ -8,8 +8,8 @@
 #include "proto/convert/convert.hpp"
 #include "proto/frames/hello.hpp"
 #include "scored/journal/event.hpp"
+#include "scored/node/kernel/memory.hpp"
 #include "scored/node/observe/activity.hpp"
-#include "scored/node/observe/memory.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -35,14 +35,14 @@ constexpr Duration kWireTime = std::chrono::microseconds{50};
 constexpr Duration kMostGuard = std::chrono::milliseconds{2};
 constexpr int kFirstExchanges = 10;
 constexpr Duration kFirstExchangePause = std::chrono::milliseconds{20};
-// Waking up for an answer costs a node as much as the beat itself, so few ask for one: the clock
-// filter knows the drift in between, and a clock that is the head's own has none.
+// Waking up for a reply costs a node as much as the beat itself, so few beats ask for one: the
+// clock filter knows the drift in between, and a clock that is the head's own has none.
 constexpr unsigned kBeatsAnExchange = 2;
 constexpr unsigned kBeatsAnExchangeOfSame = 3;
 static_assert(kBeatsAnExchange * limits::kHeartbeatPeriod <= limits::kReconnectGrace);
 static_assert(kBeatsAnExchangeOfSame * limits::kHeartbeatPeriod + std::chrono::seconds{1} <
                   HeadLink::kSilenceLimit,
-              "an answer may be a second late before the head is taken for gone");
+              "a reply may be a second late before the head counts as silent");
 
 gang::NodeAgentConfig agent_config(const NodeConfig& config) {
   gang::NodeAgentConfig made;
@@ -50,9 +50,9 @@ gang::NodeAgentConfig agent_config(const NodeConfig& config) {
   return made;
 }
 
-// Whole periods of the machine's own clock: its virtual nodes beat one after another,
-// while the caches know the way, which halves the cost. Machines were booted at different times, so
-// the head of a real cluster does not hear all at once.
+// Whole periods of the machine's own clock: its virtual nodes beat one after another while the
+// caches are warm, which halves the cost. Machines were booted at different times, so the head of a
+// real cluster does not hear from all at once.
 TimePoint next_beat(TimePoint now, Duration period) {
   return TimePoint((now.time_since_epoch() / period + 1) * period);
 }
@@ -84,11 +84,16 @@ Daemon::Daemon(Parts parts, NodeConfig config)
       head_(parts.io.get_executor(), parts.tls, parts.clock, {config_.name, config_.head},
             head_handlers()),
       networks_({head_, launcher_, tasks_}, config_.network, config_.head.host),
-      attempts_({parts.io.get_executor(), parts.clock, tasks_, launcher_, head_, parts.switcher,
-                 networks_, parts.cgroups},
-                {config_.run_dir + "/shepherds", config_.name,
-                 parts.switcher.priority() == SwitchPriority::None},
-                attempt_handlers()),
+      attempts_(
+          {parts.io.get_executor(), parts.clock, tasks_, launcher_, head_, parts.switcher,
+           networks_, parts.cgroups},
+          {{config_.run_dir + "/shepherds", parts.switcher.priority() == SwitchPriority::None},
+           config_.name},
+          shepherd_handlers(),
+          [this](const proto::FoundAttempt& found) {
+            carry_out(
+                agent_.adopt(found.placed, found.report, found.has_begun(), parts_.clock.now()));
+          }),
       sampling_({parts.clock, tasks_, head_, attempts_, parts.switcher, agent_, parts.cgroups,
                  networks_}),
       login_({parts.io.get_executor(), parts.tls, parts.clock, tasks_}, config_.head),
@@ -98,17 +103,14 @@ Daemon::Daemon(Parts parts, NodeConfig config)
   });
 }
 
-Attempts::Handlers Daemon::attempt_handlers() {
-  Attempts::Handlers handlers;
+ShepherdFrames::Handlers Daemon::shepherd_handlers() {
+  ShepherdFrames::Handlers handlers;
   handlers.event = [this](AttemptId attempt, const gang::ShepherdEvent& event) {
     carry_out(agent_.on_shepherd(attempt, event, parts_.clock.now()));
     if (std::holds_alternative<gang::ShepherdStarted>(event)) sampling_.tasks_changed();
   };
   handlers.ended = [this](AttemptId attempt, std::string reason) {
     carry_out(agent_.end_attempt(attempt, std::move(reason), parts_.clock.now()));
-  };
-  handlers.found = [this](const proto::FoundAttempt& found) {
-    carry_out(agent_.adopt(found.placed, found.report, found.has_begun(), parts_.clock.now()));
   };
   return handlers;
 }
@@ -128,7 +130,8 @@ HeadLink::Handlers Daemon::head_handlers() {
   return handlers;
 }
 
-// ---- what the brain wants -----------------------------------------------------------------------
+// ---- the actions of the agent
+// --------------------------------------------------------------------
 
 void Daemon::carry_out(gang::NodeActions actions) {
   for (auto& action : actions) carry_out_one(std::move(action));
@@ -145,7 +148,7 @@ void Daemon::carry_out_one(gang::NodeAction action) {
                    sampling_.tasks_changed();
                  },
                  [&](gang::FollowPlan& a) { follow(std::move(a)); },
-                 [&](gang::SendToHead& a) { say(a.message); },
+                 [&](gang::SendToHead& a) { send(a.message); },
                  [&](gang::EndMeeting& a) { parts_.switcher.end_meeting(a.met); },
              },
              action);
@@ -164,7 +167,7 @@ void Daemon::follow(gang::FollowPlan order) {
   parts_.switcher.follow(std::move(order.plan));
 }
 
-void Daemon::say(const base::NodeToHead& message) {
+void Daemon::send(const base::NodeToHead& message) {
   const auto* hello = std::get_if<base::NodeHello>(&message);
   if (hello == nullptr) {
     const auto frame = proto::encode(message);
@@ -180,7 +183,7 @@ void Daemon::say(const base::NodeToHead& message) {
   head_.send(wire);
 }
 
-// ---- what the head says -------------------------------------------------------------------------
+// ---- frames of the head -------------------------------------------------------------------------
 
 void Daemon::on_frame(const proto::InFrame& frame) {
   if (proto::is_head_to_node(frame.type)) {
@@ -198,7 +201,7 @@ void Daemon::on_frame(const proto::InFrame& frame) {
     case proto::FrameType::WatchNode:
       return on_watch(frame);
     default:
-      if (!attempts_.from_head(frame)) head_.drop("it sent nonsense");
+      if (!attempts_.from_head(frame)) head_.drop("unexpected frame");
   }
 }
 
@@ -210,7 +213,7 @@ void Daemon::on_welcome(const proto::InFrame& frame) {
   }
   if (message->head_epoch() < head_epoch_) {
     return head_.drop(
-        fmt::format("it is an older head: epoch {} after {}", message->head_epoch(), head_epoch_));
+        fmt::format("older head: epoch {} after {}", message->head_epoch(), head_epoch_));
   }
   head_epoch_ = message->head_epoch();
   head_proof_ = message->head_proof();
@@ -221,7 +224,7 @@ void Daemon::on_welcome(const proto::InFrame& frame) {
   attempts_.resume_all();
   report(Event::NodeJoined, kv("node", config_.name), kv("cluster", message->cluster()),
          kv("epoch", head_epoch_));
-  release_constant_pages();  // the handshake's, before the first heartbeat tells the size
+  release_constant_pages();  // the handshake's, before the first heartbeat reports the size
   tasks_.spawn("synchronise the clock", synchronise(head_.generation()));
   note_status();
 }
@@ -258,7 +261,7 @@ void Daemon::on_watch(const proto::InFrame& frame) {
   sampling_.watch(*message);
 }
 
-// ---- time and again -----------------------------------------------------------------------------
+// ---- regular work -------------------------------------------------------------------------------
 
 void Daemon::beat(bool asks) {
   const TimePoint now = parts_.clock.now();
@@ -274,15 +277,15 @@ void Daemon::beat(bool asks) {
 }
 
 // Two nodes are apart by twice the clocks' error at most: if each has drifted at the worst rate
-// since its last exchange, and they away from each other. Half of that is enough: it is hardly ever
-// reached, and what comes later is dropped by its key and sent again.
+// since its last exchange, and in opposite directions. Half of that is enough: it is hardly ever
+// reached, and later frames are dropped by their key and sent again.
 void Daemon::set_guard() {
   const Duration error = agent_.clock().error_bound(parts_.clock.now());
   const Duration most = kMostGuard - kWireTime;
   parts_.switcher.set_guard(std::min(error, most) + kWireTime);
 }
 
-// All that is regular is done in one go: waking up is what costs.
+// All regular work is done at once: the cost is the wake-up.
 asio::awaitable<void> Daemon::beat_regularly() {
   for (;;) {
     const Duration period =
@@ -292,8 +295,8 @@ asio::awaitable<void> Daemon::beat_regularly() {
       log_info("main loop was late: ran with real-time priority", kv("node", config_.name));
     }
     renew_lease();
-    tell_late();
-    parts_.switcher.collect();  // contexts of jobs that have ended are in there
+    report_late();
+    parts_.switcher.collect();  // releases the contexts of jobs that have ended
     const unsigned exchange = agent_.clock().is_same() ? kBeatsAnExchangeOfSame : kBeatsAnExchange;
     if (head_.is_greeted()) beat(++beats_ % exchange == 0);
     read_activities_again();
@@ -301,19 +304,19 @@ asio::awaitable<void> Daemon::beat_regularly() {
   }
 }
 
-// With the worst one of those that were held back. Who looks for a job finds those that should have
-// gone on.
-void Daemon::tell_late() {
+// One line with the worst of the late switches since the last line. The job is the one that should
+// have gone on.
+void Daemon::report_late() {
   sampling_.look_for_late();
-  const auto told = sampling_.take_late();
-  if (!told) return;
-  const SwitchRecord& worst = told->worst.record;
+  const auto late = sampling_.take_late();
+  if (!late) return;
+  const SwitchRecord& worst = late->worst.record;
   const AttemptId attempt = worst.entered_count > 0 ? worst.entered[0] : worst.left[0];
   const bool has_job = worst.entered_count + worst.left_count > 0;
   report(Event::SwitchLate, kv("node", config_.name),
          kv("job", has_job ? fmt::format("{}", job_of(attempt)) : std::string()),
          kv("late_us", std::chrono::ceil<std::chrono::microseconds>(worst.woke).count()),
-         kv("epoch", worst.epoch), kv("held_back", told->count - 1));
+         kv("epoch", worst.epoch), kv("held_back", late->count - 1));
 }
 
 asio::awaitable<void> Daemon::synchronise(std::uint64_t generation) {
@@ -329,7 +332,7 @@ void Daemon::renew_lease() {
   launcher_.renew(keeps_lease_ ? lease_ : Duration{0});
 }
 
-// The switcher's thread rings when an attempt becomes idle or busy.
+// The switcher's thread signals that an attempt became idle or busy.
 asio::awaitable<void> Daemon::watch_activity() {
   asio::posix::stream_descriptor bell(parts_.io, dup(parts_.switcher.activity_fd()));
   for (;;) {
@@ -340,28 +343,28 @@ asio::awaitable<void> Daemon::watch_activity() {
     for (const auto& reached : parts_.switcher.take_reached_meetings()) {
       carry_out(agent_.on_meeting(reached));
     }
-    tell_activities();
+    report_activities();
   }
 }
 
-void Daemon::tell_activities() {
+void Daemon::report_activities() {
   for (const auto& change : parts_.switcher.take_changed_activities()) {
-    tell_activity(change.attempt, change.idle);
+    report_activity(change.attempt, change.idle);
   }
 }
 
-// In the background it would take frames of those who share its channel.
-void Daemon::tell_activity(AttemptId attempt, bool is_idle) {
+// In the background it would take frames of the jobs that share its channel.
+void Daemon::report_activity(AttemptId attempt, bool is_idle) {
   is_idle = is_idle && !networks_.shares_channel(attempt);
   const auto contexts = networks_.contexts().of(attempt);
   const auto activity = read_activity(is_idle, contexts.get());
   carry_out(agent_.on_activity(attempt, activity, parts_.clock.now()));
 }
 
-// Messages move without anybody becoming busy for long.
+// Messages may arrive without any task becoming busy for long.
 void Daemon::read_activities_again() {
   for (const AttemptId attempt : networks_.contexts().attempts()) {
-    if (parts_.switcher.is_idle(attempt)) tell_activity(attempt, true);
+    if (parts_.switcher.is_idle(attempt)) report_activity(attempt, true);
   }
   carry_out(agent_.repeat_activities(parts_.clock.now()));
 }
@@ -374,7 +377,7 @@ asio::awaitable<void> Daemon::feed_watchdog(Duration period) {
 }
 
 void Daemon::note_status() {
-  const char* link = head_.is_greeted() ? "connected to the head" : "no link to the head";
+  const char* link = head_.is_greeted() ? "connected to the head" : "no connection to the head";
   notify_status(fmt::format("{}, {} attempts", link, agent_.attempts().size()));
 }
 
@@ -399,11 +402,11 @@ asio::awaitable<void> Daemon::run() {
     metrics_.emplace(Metrics::Parts{parts_.io, parts_.clock, tasks_, sampling_, attempts_},
                      config_.name);
     const auto started = metrics_->start(config_.monitor, config_.run_dir);
-    if (!started) log_error("serve no metrics", kv("err", started.error()));
+    if (!started) log_error("cannot serve metrics", kv("err", started.error()));
   }
   if (!config_.login_socket.empty()) {
     const auto opened = login_.open(config_.login_socket);
-    if (!opened) log_error("take no commands of this host", kv("err", opened.error()));
+    if (!opened) log_error("cannot accept commands of this host", kv("err", opened.error()));
   }
   notify_ready();
   note_status();

@@ -1,5 +1,5 @@
-// The node daemon between its parts: gang::NodeAgent decides, Daemon carries out. One thread,
-// beside the switcher's.
+// The node daemon between its parts: gang::NodeAgent decides, Daemon carries out. One thread, next
+// to the switcher's.
 #pragma once
 
 #include "base/async/asio.hpp"
@@ -7,10 +7,10 @@
 #include "base/async/task_group.hpp"
 #include "gang/node/node_agent.hpp"
 #include "scored/node/attempts/attempts.hpp"
-#include "scored/node/attempts/launcher_link.hpp"
 #include "scored/node/config.hpp"
 #include "scored/node/link/head_link.hpp"
-#include "scored/node/link/login_door.hpp"
+#include "scored/node/link/launcher_link.hpp"
+#include "scored/node/link/login_relay.hpp"
 #include "scored/node/observe/metrics.hpp"
 #include "scored/node/observe/sampling.hpp"
 #include "scored/node/observe/vitals.hpp"
@@ -35,18 +35,18 @@ class Daemon {
   // `config` is complete.
   Daemon(Parts parts, NodeConfig config);
 
-  // Adopts what lives, then serves until SIGTERM or SIGINT. Jobs go on, thawed.
+  // Adopts the shepherds that live, then serves until SIGTERM or SIGINT. Jobs go on, thawed.
   asio::awaitable<void> run();
 
  private:
-  Attempts::Handlers attempt_handlers();
+  ShepherdFrames::Handlers shepherd_handlers();
   HeadLink::Handlers head_handlers();
 
   void carry_out(gang::NodeActions actions);
   void carry_out_one(gang::NodeAction action);
   void launch(gang::LaunchShepherd order);
   void follow(gang::FollowPlan order);
-  void say(const base::NodeToHead& message);
+  void send(const base::NodeToHead& message);
 
   void on_frame(const proto::InFrame& frame);
   void on_welcome(const proto::InFrame& frame);
@@ -54,16 +54,16 @@ class Daemon {
   void on_trace_request(const proto::InFrame& frame);
   void on_watch(const proto::InFrame& frame);
 
-  // `asks`: for an answer, which is the clock exchange.
+  // `asks`: for a reply, which is the clock exchange.
   void beat(bool asks);
   void set_guard();
   asio::awaitable<void> beat_regularly();
-  void tell_late();
+  void report_late();
   asio::awaitable<void> synchronise(std::uint64_t generation);
   void renew_lease();
   asio::awaitable<void> watch_activity();
-  void tell_activities();
-  void tell_activity(AttemptId attempt, bool is_idle);
+  void report_activities();
+  void report_activity(AttemptId attempt, bool is_idle);
   void read_activities_again();
   asio::awaitable<void> feed_watchdog(Duration period);
   asio::awaitable<void> wait_for_signal();
@@ -78,11 +78,11 @@ class Daemon {
   Networks networks_;
   Attempts attempts_;
   Sampling sampling_;
-  std::optional<Metrics> metrics_;  // where they are asked for
+  std::optional<Metrics> metrics_;  // if they are enabled
   Vitals vitals_;
   std::uint64_t head_epoch_ = 0;  // the greatest incarnation of the head seen
-  std::string head_proof_;        // ... and its proof: for an older one
-  LoginDoor login_;
+  std::string head_proof_;        // ... and its proof, for an older one
+  LoginRelay login_;
   Duration lease_;
   bool keeps_lease_ = false;
   unsigned beats_ = 0;  // of this connection

@@ -7,7 +7,7 @@
 #include "scored/journal/journal.hpp"
 #include "scored/node/config.hpp"
 #include "scored/node/daemon.hpp"
-#include "scored/node/observe/memory.hpp"
+#include "scored/node/kernel/memory.hpp"
 
 #include <fmt/format.h>
 
@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kCannotStart = 1;
 constexpr int kBadUsage = 2;
-// The daemon does little, but a job's start waits for it while other jobs use every core.
+// The daemon needs little time, but job starts wait for it while other jobs use every core.
 constexpr int kNice = -10;
 
 int refuse(int status, const Error& error) {
@@ -39,10 +39,10 @@ Result<UniqueFd> lock_directory(const std::string& run_dir) {
   auto lock = open_file(run_dir + "/node.lock", O_RDWR | O_CREAT, 0600);
   if (!lock) return lock.error();
   if (flock(lock->get(), LOCK_EX | LOCK_NB) == 0) return lock;
-  return fail(Errc::Busy, "another node daemon runs in {}", run_dir);
+  return fail(Errc::Busy, "another node daemon uses {}", run_dir);
 }
 
-// Users' shepherds look whether their socket's name is still there, so they must pass.
+// Users' shepherds check that their socket's name still exists, so they must be able to search it.
 Status make_socket_directory(const std::string& path) {
   if (mkdir(path.c_str(), 0711) == 0 || errno == EEXIST) return {};
   return fail(errno_code(errno), "make {}", path);
@@ -57,7 +57,7 @@ Result<std::optional<JobCgroups>> open_cgroups(const NodeConfig& config) {
   }
   const std::string root = config.cgroup_root == "auto" ? find_cgroup_root() : config.cgroup_root;
   if (root.empty() && may_do_without) return none;
-  if (root.empty()) return fail(Errc::NotFound, "no cgroup2 directory that may be written");
+  if (root.empty()) return fail(Errc::NotFound, "no writable cgroup2 directory");
   auto opened = JobCgroups::open(root);
   if (opened) return std::optional(*std::move(opened));
   if (may_do_without) return none;

@@ -1,42 +1,41 @@
 #include "scored/node/attempts/attempts.hpp"
 
+#include "base/async/timeout.hpp"
+#include "base/exit_codes.hpp"
 #include "base/os/log.hpp"
-#include "base/os/spawn.hpp"
-#include "scored/node/attempts/process_tree.hpp"
 
 #include <algorithm>
-#include <csignal>
 #include <unistd.h>
 
 namespace score::node {
 
 namespace {
 
-// A shepherd reports the end of its killed tasks at once, unless it is stuck or hostile.
-constexpr Duration kStubborn = std::chrono::seconds{2};
-constexpr Duration kKillAgain = std::chrono::milliseconds{50};
-// Removing: a shepherd ends by itself when it is told to.
-constexpr Duration kEndGrace = std::chrono::milliseconds{500};
-constexpr Duration kRemoveLimit = std::chrono::seconds{10};
-constexpr Duration kRemoveAgainFirst = std::chrono::milliseconds{2};
-constexpr Duration kRemoveAgainMost = std::chrono::milliseconds{100};
+// A shepherd that is gone refuses at once. One that lives may be late on a busy machine, and giving
+// it up ends its job: so this is long, and the same instant for all that are adopted.
+constexpr Duration kReportTimeout = std::chrono::seconds{10};
 
 }  // namespace
 
-Attempts::Attempts(Parts parts, Settings settings, Handlers handlers)
-    : parts_(std::move(parts)), settings_(std::move(settings)), handlers_(std::move(handlers)) {}
+Attempts::Attempts(AttemptParts parts, Settings settings, ShepherdFrames::Handlers handlers,
+                   Found found)
+    : parts_(std::move(parts)),
+      node_name_(std::move(settings.node_name)),
+      shepherds_(parts_, std::move(settings.start)),
+      frames_(parts_, std::move(handlers)),
+      end_(parts_),
+      found_(std::move(found)) {}
 
-Attempts::AttemptPtr Attempts::find(AttemptId attempt) const {
+AttemptPtr Attempts::find(AttemptId attempt) const {
   const auto found = attempts_.find(attempt);
   return found == attempts_.end() ? nullptr : found->second;
 }
 
-Attempts::AttemptPtr Attempts::add(AttemptId attempt, std::optional<UserId> user) {
+AttemptPtr Attempts::add(AttemptId attempt, std::optional<UserId> user) {
   auto made = std::make_shared<Attempt>();
   made->id = attempt;
   made->user = user;
-  made->socket = user ? fmt::format("{}/{}.{}.sock", settings_.directory, attempt, *user)
-                      : fmt::format("{}/{}.sock", settings_.directory, attempt);
+  made->socket = shepherds_.socket_of(attempt, user);
   attempts_[attempt] = made;
   return made;
 }
@@ -56,6 +55,56 @@ std::size_t Attempts::running_count() const {
       [](const auto& one) { return !one.second->is_removed && !one.second->tasks.empty(); }));
 }
 
+// ---- the agent's actions ------------------------------------------------------------------------
+
+void Attempts::launch(gang::LaunchShepherd order) {
+  const auto attempt = add(order.placed.attempt, order.placed.user);
+  attempt->memory = order.placed.memory;
+  attempt->ranks = ranks_of(order.placed);
+  parts_.tasks.spawn("run an attempt", run_new(attempt, std::move(order)));
+}
+
+asio::awaitable<void> Attempts::run_new(AttemptPtr attempt, gang::LaunchShepherd order) {
+  auto started = co_await shepherds_.start(attempt, order.placed);
+  if (attempt->is_removed) co_return;
+  if (!started) {
+    log_warning("refuse an attempt", kv("attempt", attempt->id), kv("err", started.error()));
+    gang::ShepherdRefused refused{kExitError, started.error().message()};
+    frames_.report(attempt->id, refused);
+    co_return;
+  }
+  follow_plan(*attempt);
+  parts_.networks.add(order.placed, attempt->connection);
+  prepare(*attempt, order);
+  if (attempt->is_killed) end_.kill_tasks(*attempt);
+  co_await frames_.read(attempt);
+}
+
+void Attempts::follow_plan(const Attempt& attempt) {
+  if (parts_.cgroups == nullptr) {
+    if (attempt.group > 1) {
+      parts_.switcher.add(attempt.id, std::make_unique<SignalGroup>(attempt.group));
+    }
+    return;
+  }
+  auto target = CgroupFreeze::open(parts_.cgroups->tasks_path(attempt.id));
+  if (target) {
+    auto usage = CgroupUsage::open(parts_.cgroups->tasks_path(attempt.id));
+    parts_.switcher.add(attempt.id, *std::move(target), usage ? *std::move(usage) : nullptr);
+    if (!attempt.tasks.empty()) parts_.switcher.set_leader(attempt.id, attempt.tasks.front());
+  } else {
+    log_error("cannot switch an attempt", kv("attempt", attempt.id), kv("err", target.error()));
+  }
+}
+
+void Attempts::prepare(const Attempt& attempt, const gang::LaunchShepherd& order) {
+  auto message = proto::to_wire(order.placed, order.spec);
+  message.set_node_name(node_name_);
+  message.set_own_sessions(parts_.cgroups != nullptr);
+  message.set_limit_by_rlimit(parts_.cgroups == nullptr || !parts_.cgroups->limits_memory());
+  send(*attempt.connection, message);
+}
+
 void Attempts::start(AttemptId id) {
   const auto attempt = find(id);
   if (!attempt || !attempt->connection) return;
@@ -65,70 +114,12 @@ void Attempts::start(AttemptId id) {
 }
 
 void Attempts::signal(AttemptId id, int number) {
-  const auto attempt = find(id);
-  if (!attempt || !attempt->connection) return;
-  wire::SignalTasks message;
-  message.set_attempt(id.value());
-  message.set_signal(number);
-  send(*attempt->connection, message);
+  if (const auto attempt = find(id)) send_signal_to_tasks(*attempt, number);
 }
-
-// ---- killing ------------------------------------------------------------------------------------
 
 void Attempts::kill(AttemptId id) {
-  const auto attempt = find(id);
-  if (!attempt || attempt->is_removed) return;
-  if (!attempt->is_killed) note_ending(*attempt);
-  kill_tasks(*attempt);
-  if (!std::exchange(attempt->is_killed, true)) {
-    parts_.tasks.spawn("kill an attempt", run_kill(attempt));
-  }
+  if (const auto attempt = find(id)) end_.kill(attempt);
 }
-
-// Who ends already does so by itself, and may be why the others are to be killed.
-void Attempts::note_ending(Attempt& attempt) {
-  for (std::size_t i = 0; i < std::min(attempt.tasks.size(), attempt.ranks.size()); ++i) {
-    if (attempt.tasks[i] > 0 && is_ending(attempt.tasks[i]))
-      attempt.was_ending.push_back(attempt.ranks[i]);
-  }
-}
-
-// The shepherd is told too: tasks that it has not started yet cannot be killed, only given up.
-void Attempts::kill_tasks(Attempt& attempt) {
-  signal(attempt.id, SIGKILL);
-  if (parts_.cgroups == nullptr) {
-    kill_tree(attempt.shepherd, attempt.group);
-  } else if (auto killed = parts_.cgroups->kill_tasks(attempt.id); !killed) {
-    log_warning("kill failed: trying again", kv("attempt", attempt.id), kv("err", killed.error()));
-  }
-}
-
-void Attempts::kill_everything(Attempt& attempt) {
-  if (parts_.cgroups != nullptr) {
-    [[maybe_unused]] auto killed = parts_.cgroups->kill_all(attempt.id);
-    return;
-  }
-  kill_tree(attempt.shepherd, attempt.group);
-  if (attempt.pidfd) [[maybe_unused]]
-    auto sent = send_signal(attempt.pidfd.get(), SIGKILL);
-}
-
-asio::awaitable<void> Attempts::run_kill(AttemptPtr attempt) {
-  const TimePoint give_up = parts_.clock.now() + kStubborn;
-  while (!attempt->is_removed && parts_.clock.now() < give_up) {
-    co_await parts_.clock.sleep_for(kKillAgain);
-    // A cgroup dies as a whole; a tree may have forked while it was walked.
-    if (!attempt->is_removed && parts_.cgroups == nullptr) {
-      kill_tree(attempt->shepherd, attempt->group);
-    }
-  }
-  if (attempt->is_removed) co_return;
-  log_warning("kill a shepherd that does not report the end of its tasks",
-              kv("attempt", attempt->id));
-  kill_everything(*attempt);
-}
-
-// ---- removing -----------------------------------------------------------------------------------
 
 void Attempts::remove(AttemptId id) {
   const auto attempt = find(id);
@@ -141,26 +132,75 @@ void Attempts::remove(AttemptId id) {
   parts_.tasks.spawn("remove an attempt", run_remove(attempt));
 }
 
-bool Attempts::is_gone(const Attempt& attempt) const {
-  if (parts_.cgroups != nullptr) return parts_.cgroups->remove(attempt.id).has_value();
-  return !attempt.pidfd || !send_signal(attempt.pidfd.get(), 0);
+asio::awaitable<void> Attempts::run_remove(AttemptPtr attempt) {
+  co_await end_.remove(attempt);
+  if (find(attempt->id) == attempt) attempts_.erase(attempt->id);
 }
 
-asio::awaitable<void> Attempts::run_remove(AttemptPtr attempt) {
-  const TimePoint start = parts_.clock.now();
-  Duration pause = kRemoveAgainFirst;
-  while (!is_gone(*attempt)) {
-    const Duration waited = parts_.clock.now() - start;
-    if (waited > kRemoveLimit) {
-      log_error("leave what cannot be removed", kv("attempt", attempt->id));
-      break;
-    }
-    if (waited > kEndGrace) kill_everything(*attempt);
-    co_await parts_.clock.sleep_for(pause);
-    pause = std::min(pause * 2, kRemoveAgainMost);
+// ---- frames -------------------------------------------------------------------------------------
+
+bool Attempts::from_head(const proto::InFrame& frame) {
+  const auto id = shepherd_frame_attempt(frame);
+  if (!id) return false;
+  if (*id == AttemptId()) return parts_.networks.from_head(frame);
+  const auto attempt = find(*id);
+  if (attempt && attempt->connection) attempt->connection->send(frame.type, frame.payload);
+  return true;
+}
+
+void Attempts::resume_all() {
+  parts_.networks.resume();
+  for (const auto& [id, attempt] : attempts_) {
+    if (!attempt->connection || attempt->is_removed) continue;
+    attempt->is_resuming = request_report(*attempt);
   }
-  if (attempt->connection) attempt->connection->close();
-  if (find(attempt->id) == attempt) attempts_.erase(attempt->id);
+}
+
+// ---- after a restart ----------------------------------------------------------------------------
+
+// All reports are requested before the first is awaited.
+asio::awaitable<void> Attempts::adopt_all() {
+  std::vector<std::pair<AttemptPtr, Result<void>>> asked;
+  for (const auto& [id, user] : shepherds_.find_all()) {
+    const auto attempt = add(id, user);
+    auto connected = co_await shepherds_.connect(attempt);
+    if (connected) request_report(*attempt);
+    asked.emplace_back(attempt, std::move(connected));
+  }
+  const TimePoint deadline = parts_.clock.now() + kReportTimeout;
+  for (auto& [attempt, connected] : asked) {
+    if (!connected) {
+      give_up(*attempt, connected.error());
+    } else {
+      co_await adopt(attempt, deadline);
+    }
+  }
+  if (parts_.cgroups == nullptr) co_return;
+  for (const AttemptId id : parts_.cgroups->list()) {
+    if (find(id)) continue;
+    add(id);
+    remove(id);
+  }
+}
+
+void Attempts::give_up(const Attempt& attempt, const Error& why) {
+  log_warning("remove an attempt whose shepherd is gone", kv("attempt", attempt.id),
+              kv("err", why));
+  remove(attempt.id);
+}
+
+asio::awaitable<void> Attempts::adopt(AttemptPtr attempt, TimePoint deadline) {
+  auto reading = shepherds_.read_report(attempt);
+  auto found = co_await with_deadline(parts_.clock, deadline, std::move(reading));
+  if (!found) {
+    give_up(*attempt, found.error());
+    co_return;
+  }
+  log_notice("adopt", kv("attempt", attempt->id), kv("shepherd", attempt->shepherd));
+  follow_plan(*attempt);
+  parts_.networks.add(found->placed, attempt->connection);
+  found_(*found);
+  parts_.tasks.spawn("run an attempt", frames_.read(attempt));
 }
 
 }  // namespace score::node

@@ -1,6 +1,6 @@
 // System calls of the switcher's thread. It wakes up between other processes' tasks and finds every
-// page cold, so that going through libc or the vdso costs more than what the kernel does: each is
-// some pages of code and data more. These are made in place.
+// page cold, so that libc or the vdso costs more than the kernel's part: each touches more pages of
+// code and data. These are made in place.
 #pragma once
 
 #include "base/time.hpp"
@@ -12,7 +12,7 @@
 
 namespace score::node {
 
-// As syscall(2), but gives -errno.
+// As syscall(2), but returns -errno.
 [[gnu::always_inline]] inline long kernel_call(long number, long a, long b, long c = 0, long d = 0,
                                                long e = 0, long f = 0) noexcept {
 #ifdef __x86_64__
@@ -36,14 +36,14 @@ template <typename T>
   return reinterpret_cast<long>(object);
 }
 
-// < 0: there is no such clock.
+// < 0: no such clock.
 [[gnu::always_inline]] inline Duration kernel_time(clockid_t clock) noexcept {
   timespec time{};
   if (kernel_call(SYS_clock_gettime, clock, address_of(&time)) != 0) return Duration{-1};
   return std::chrono::seconds(time.tv_sec) + Duration(time.tv_nsec);
 }
 
-// What clock_getcpuclockid(3) gives, which first asks the kernel whether the process is there.
+// As clock_getcpuclockid(3), without its system call that checks the process.
 [[nodiscard]] constexpr clockid_t cpu_clock_of(pid_t process) noexcept {
   constexpr unsigned kWholeProcessScheduled = 2;
   return static_cast<clockid_t>(~static_cast<unsigned>(process) << 3 | kWholeProcessScheduled);

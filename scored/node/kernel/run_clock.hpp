@@ -1,4 +1,4 @@
-// How long something has run: written by the switcher's thread, read by the main one.
+// How long an attempt has run: written by the switcher's thread, read by the main one.
 #pragma once
 
 #include "base/time.hpp"
@@ -9,7 +9,7 @@ namespace score::node {
 
 class RunClock {
  public:
-  // Starts and stops alternate; one that repeats changes nothing. Thread: the writer's.
+  // A repeated start or stop changes nothing. Thread: the writer's.
   void start(TimePoint at) noexcept {
     if (since_.load(std::memory_order_relaxed) != 0) return;
     since_.store(at.time_since_epoch().count(), std::memory_order_release);

@@ -11,7 +11,7 @@ namespace score::node {
 
 namespace {
 
-constexpr std::size_t kQueuedBytes = 1 * limits::kMiB;  // then shepherds are not read
+constexpr std::size_t kQueuedBytes = 1 * limits::kMiB;  // beyond it shepherds are not read
 constexpr Duration kParkedPoll = std::chrono::milliseconds{20};
 
 proto::ConnectionLimits connection_limits() {
@@ -77,7 +77,7 @@ void HeadLink::report(const Error& error) {
   const std::string text = error.message();
   if (text == last_error_) return;
   last_error_ = text;
-  log_warning("no link to the head: trying again", kv("head", format_endpoint(target_.head)),
+  log_warning("cannot connect to the head, retrying", kv("head", format_endpoint(target_.head)),
               kv("err", text));
 }
 
@@ -128,7 +128,7 @@ asio::awaitable<void> HeadLink::replace_if_silent() {
 }
 
 void HeadLink::drop(const std::string& why) {
-  log_warning("drop the link to the head", kv("why", why));
+  log_warning("close the connection to the head", kv("why", why));
   if (connection_ != nullptr) connection_->close();
 }
 

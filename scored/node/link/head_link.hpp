@@ -1,4 +1,4 @@
-// The node's connection to the head: kept up, found again after a loss.
+// The node's connection to the head: reconnects after a loss.
 #pragma once
 
 #include "base/async/backoff.hpp"
@@ -20,7 +20,7 @@ class HeadLink {
   static constexpr Duration kSilenceLimit = std::chrono::seconds{6};
 
   struct Handlers {
-    std::function<void()> connected;            // proven by its key; nothing was sent yet
+    std::function<void()> connected;            // authenticated; nothing was sent yet
     std::function<void(proto::InFrame)> frame;  // while connected
     std::function<void()> disconnected;         // once for each connected
     std::function<void()> beat;                 // send a heartbeat
@@ -38,15 +38,15 @@ class HeadLink {
   // Connects, reads, connects again, until the task is cancelled.
   asio::awaitable<void> run();
 
-  // The head has greeted: it knows this node's attempts, so their frames may flow.
+  // The head has welcomed the node: it knows the attempts, so their frames may flow.
   void set_greeted() { greeted_ = true; }
 
   [[nodiscard]] bool is_greeted() const { return greeted_; }
 
-  // How often it was connected. What waits compares it to see whether the head is still the same.
+  // How often it was connected; changes show a waiting task that the connection is a new one.
   [[nodiscard]] std::uint64_t generation() const { return generation_; }
 
-  // False, and it is dropped, if there is no connection: reports are repeated by the next hello.
+  // False if there is no connection: the message is dropped, and the next hello repeats reports.
   bool send(proto::FrameType type, std::string_view payload);
 
   template <class Message>
@@ -54,11 +54,11 @@ class HeadLink {
     return send(proto::frame_type<Message>(), message.SerializeAsString());
   }
 
-  // Returns when the head has greeted and takes what it is sent. A reader of others that calls this
-  // before each frame holds its peer back instead of filling memory.
+  // Returns when the head has welcomed the node and the send queue has room. A reader of other
+  // peers that calls this before each frame slows its peer down instead of filling memory.
   asio::awaitable<void> ready();
   // True: the head has received everything that was sent before. False: the connection broke
-  // meanwhile, so it may not have.
+  // meanwhile, and it may not have.
   asio::awaitable<bool> confirm();
   // The head answered the heartbeat that was sent at this time.
   void set_answered(TimePoint sent);
@@ -88,7 +88,7 @@ class HeadLink {
   TimePoint heard_{};          // the last frame, or the connection's begin
   TimePoint answered_{};       // newest heartbeat that was answered
   asio::steady_timer answer_;  // at infinity; cancelled when answered_ or the connection changes
-  std::string last_error_;     // so that an outage is one line
+  std::string last_error_;     // so that an outage is logged once
 };
 
 }  // namespace score::node

@@ -6,7 +6,7 @@ namespace score::node {
 
 namespace {
 
-constexpr std::size_t kManyUsers = 256;  // then those whose share is whole are let go
+constexpr std::size_t kManyUsers = 256;  // then users with a full share are forgotten
 constexpr Duration kRefill = std::chrono::nanoseconds{
     static_cast<std::int64_t>(LoginBudget::kBurst / LoginBudget::kPerSecond * 1e9)};
 

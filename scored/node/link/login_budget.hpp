@@ -1,4 +1,4 @@
-// How soon the next command of a user may go on to the head: each costs both sides a handshake.
+// When the next command of a user may connect to the head: each costs both sides a handshake.
 // Pure; one thread.
 #pragma once
 
@@ -14,11 +14,11 @@ class LoginBudget {
   static constexpr double kPerSecond = 50;
   static constexpr double kBurst = 200;
 
-  // When the command that came at `now` may go on: at once, or when the user's share allows it.
-  // Who waits so keeps to kPerSecond in the long run, whatever others do.
+  // When the command that came at `now` may connect: at once, or when the user's share allows it.
+  // So each user has at most kPerSecond in the long run, independent of others.
   TimePoint reserve(UserId user, TimePoint now);
 
-  // Users whose share is not whole, and some others.
+  // Users whose share is not full, and some others.
   [[nodiscard]] std::size_t size() const { return users_.size(); }
 
  private:

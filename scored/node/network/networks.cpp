@@ -134,8 +134,8 @@ void Networks::open_user(Network& network, bool has_room) {
   if (opened_) opened_(attempt, network.user);
 }
 
-// The first one of a channel learns only when a second one comes that it has to be saved. What the
-// switcher holds is never changed: it gets another view.
+// The first attempt of a channel needs room for saved frames only when a second one comes. What the
+// switcher holds is never changed: it gets a new ChannelUser.
 void Networks::share_channel(Network& network) {
   const auto shares = [&](const Network& other) {
     return &other != &network && other.user && !network.sockets.empty() && !other.sockets.empty() &&
@@ -181,7 +181,7 @@ bool Networks::from_shepherd(AttemptId attempt, const proto::InFrame& frame) {
   }
 }
 
-// It was opened, or prepared, before this daemon started: the shepherd has kept everything.
+// Opened or prepared before this daemon started: the shepherd has kept everything.
 void Networks::on_network(Network& network, const wire::ShepherdNetwork& message) {
   const bool is_whole = !message.addresses().empty();
   if (network.is_open || (!is_whole && network.key != 0)) return;
@@ -195,7 +195,7 @@ void Networks::on_network(Network& network, const wire::ShepherdNetwork& message
   if (!is_whole) return;
   network.addresses =
       message.addresses().substr(first * kAddressBytes, tasks_of(network) * kAddressBytes);
-  say_prepared(network);
+  report_prepared(network);
 }
 
 bool Networks::on_descriptors(Network& network, const wire::PassedDescriptors& message) {
@@ -215,7 +215,7 @@ bool Networks::on_descriptors(Network& network, const wire::PassedDescriptors& m
   return true;
 }
 
-// Of rings nothing is to be shared or saved.
+// Rings are neither shared nor saved.
 bool Networks::take_kept(Network& network, std::vector<UniqueFd> fds) {
   const std::uint32_t tasks = tasks_of(network);
   const bool are_rings = config_.device == NetworkDevice::Ethernet;
@@ -229,7 +229,7 @@ bool Networks::take_kept(Network& network, std::vector<UniqueFd> fds) {
     set_address(network.addresses, task, are_rings ? *mac : network.sockets[task]->address);
   }
   network.is_preparing = false;
-  say_prepared(network);
+  report_prepared(network);
   return true;
 }
 
@@ -276,7 +276,7 @@ bool Networks::from_head(const proto::InFrame& frame) {
 
 void Networks::on_prepare(Network& network, const wire::NetworkPrepare& message) {
   if (network.is_preparing) return;
-  if (network.key != 0) return say_prepared(network);  // what is in use stays
+  if (network.key != 0) return report_prepared(network);  // in use: unchanged
   network.key = message.key();
   network.channel = static_cast<std::uint16_t>(message.channel());
   network.is_preparing = true;
@@ -301,7 +301,7 @@ asio::awaitable<void> Networks::run_prepare(AttemptId attempt) {
   network->is_preparing = false;
   if (prepared) {
     entrust(*network);
-    say_prepared(*network);
+    report_prepared(*network);
     co_return;
   }
   network->key = 0;
@@ -348,7 +348,7 @@ Status Networks::open_sockets(Network& network) {
   return {};
 }
 
-// Who uses the sockets of `user` has changed.
+// The attempts that share the sockets of `user` have changed.
 void Networks::filter_sockets(const Network& user) const {
   for (std::size_t task = 0; task < user.sockets.size(); ++task) {
     std::vector<pm::FrameOwner> owners;
@@ -366,7 +366,7 @@ Result<in_addr> Networks::local_address() const {
   return address_towards(head_host_);
 }
 
-void Networks::say_prepared(const Network& network) {
+void Networks::report_prepared(const Network& network) {
   wire::NetworkPrepared message;
   message.set_attempt(network.placed.attempt.value());
   message.set_key(network.key);
@@ -399,7 +399,7 @@ wire::ShepherdNetwork Networks::describe(const Network& network) const {
   return out;
 }
 
-// Else others would be told addresses of sockets that are lost with this daemon.
+// Otherwise other nodes would learn addresses of sockets that are lost with this daemon.
 void Networks::entrust(Network& network) {
   const std::size_t devices = std::max(network.sockets.size(), network.rings.size());
   if (devices == 0) return;
@@ -425,7 +425,7 @@ void Networks::entrust(Network& network) {
 void Networks::resume() {
   for (const auto& [attempt, network] : networks_) {
     if (network.key != 0) {
-      if (!network.is_preparing) say_prepared(network);
+      if (!network.is_preparing) report_prepared(network);
     } else if (network.is_wanted) {
       wire::NetworkRequest request;
       request.set_attempt(attempt.value());

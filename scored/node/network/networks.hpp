@@ -1,7 +1,7 @@
 // The networks of this node's attempts, between their shepherds and the head. A shepherd asks when
-// a task of it first opens PM; the head makes every node of the job prepare its sockets, gathers
-// the addresses and says when all are there; the shepherd then makes the contexts and shows them
-// here.
+// one of its tasks first opens PM; the head has every node of the job prepare its sockets, gathers
+// the addresses and announces when all are known; the shepherd then makes the contexts and passes
+// them to the node daemon.
 #pragma once
 
 #include "base/async/task_group.hpp"
@@ -13,11 +13,11 @@
 #include "proto/shepherd.pb.h"
 #include "proto/transport/connection.hpp"
 #include "scored/config/network_config.hpp"
-#include "scored/node/attempts/launcher_link.hpp"
+#include "scored/node/channel/channel_sockets.hpp"
+#include "scored/node/channel/channel_user.hpp"
+#include "scored/node/channel/job_contexts.hpp"
 #include "scored/node/link/head_link.hpp"
-#include "scored/node/network/channel_sockets.hpp"
-#include "scored/node/network/channel_user.hpp"
-#include "scored/node/network/job_contexts.hpp"
+#include "scored/node/link/launcher_link.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -30,8 +30,8 @@ namespace score::node {
 
 class Networks {
  public:
-  // Called when an attempt's contexts are there, and again when the switcher needs another view of
-  // its network.
+  // Called when an attempt's contexts are complete, and again when the switcher needs a new
+  // ChannelUser.
   using Opened = std::function<void(AttemptId, std::shared_ptr<ChannelUser>)>;
 
   // All outlive it; tasks is stopped first.
@@ -41,19 +41,19 @@ class Networks {
     TaskGroup& tasks;
   };
 
-  // head_host: whoever listens there is on the nodes' network.
+  // head_host: an address on the nodes' network.
   Networks(Parts parts, NetworkConfig config, std::string head_host);
 
   void set_opened(Opened opened) { opened_ = std::move(opened); }
 
-  // An attempt whose shepherd is connected. Again: a new connection of it.
+  // The attempt's shepherd has connected; repeated for a new connection.
   void add(const base::PlacedTasks& placed, std::shared_ptr<proto::Connection> shepherd);
   void remove(AttemptId attempt);
 
-  // A frame about networks. False: it is none, or makes no sense.
+  // A frame about networks. False: another frame, or a malformed one.
   bool from_shepherd(AttemptId attempt, const proto::InFrame& frame);
   bool from_head(const proto::InFrame& frame);
-  // The head greeted: what it may not know is said again.
+  // The head welcomed the node: reports that may be lost are repeated.
   void resume();
 
   [[nodiscard]] const JobContexts& contexts() const { return contexts_; }
@@ -61,11 +61,11 @@ class Networks {
   // Another attempt of this node has the same channel: it must not run beside that one.
   [[nodiscard]] bool shares_channel(AttemptId attempt) const;
 
-  // [node of the job]: frames that its tasks here have sent there so far, modulo 2^32. Empty: it
-  // has no network, or is on one node alone.
+  // [node of the job]: frames that its tasks here have sent there so far, modulo 2^32. Empty
+  // without a network, or on one node.
   [[nodiscard]] std::vector<std::uint32_t> frames_to_nodes(AttemptId attempt) const;
 
-  // What the channels did, and what the open contexts say they have sent.
+  // Counters of the channels, and of frames sent by the open contexts.
   void fill_figures(const ChannelCounters& counters, wire::ChannelFigures& out) const;
 
  private:
@@ -74,7 +74,7 @@ class Networks {
     std::shared_ptr<proto::Connection> shepherd;
     bool is_wanted = false;
     bool is_open = false;  // the shepherd has all it needs
-    // It keeps the sockets, or rings, so many; all of them before others are told the addresses.
+    // Sockets or rings that the shepherd keeps; all of them before the addresses are announced.
     std::uint32_t kept = 0;
     std::uint64_t key = 0;  // 0: not prepared
     std::uint16_t channel = 0;
@@ -103,7 +103,7 @@ class Networks {
   Status open_sockets(Network& network);
   void filter_sockets(const Network& user) const;
   Network* find(AttemptId attempt);
-  void say_prepared(const Network& network);
+  void report_prepared(const Network& network);
   void open_user(Network& network, bool has_room);
   void share_channel(Network& network);
   [[nodiscard]] Result<in_addr> local_address() const;

@@ -1,13 +1,13 @@
-// What the tasks of an attempt do, from their processor time and their PM contexts.
+// Whether the tasks of an attempt work or wait, from their processor time and their PM contexts.
 #pragma once
 
 #include "base/model/model.hpp"
-#include "scored/node/network/job_contexts.hpp"
+#include "scored/node/channel/job_contexts.hpp"
 
 namespace score::node {
 
-// `contexts` null: the attempt has no network. A context that cannot be read waits for nothing and
-// has sent nothing: its owner spoils its own job's figures alone.
+// `contexts` null: the attempt has no network. A context that cannot be read counts as not waiting,
+// without messages: its owner can only spoil its own job's figures.
 [[nodiscard]] base::Activity read_activity(bool is_idle, const ContextSet* contexts);
 
 }  // namespace score::node

@@ -1,5 +1,5 @@
-// A node's own /metrics, where the configuration asks for it ([monitor] node_listen). Nothing of it
-// is made otherwise: a node daemon has 8 MB in all.
+// A node's own /metrics, if the configuration enables it ([monitor] node_listen). Otherwise it is
+// not constructed: a node daemon has 8 MB in all.
 #pragma once
 
 #include "base/async/clock.hpp"
@@ -28,7 +28,7 @@ class Metrics final : public monitor::MetricsSource {
 
   Metrics(Parts parts, std::string node);
 
-  // Listens and serves; the port is told in run_dir/metrics.port. Errors: one line.
+  // Listens and serves; the port is written to run_dir/metrics.port. Errors: one line.
   [[nodiscard]] Status start(const monitor::MonitorSettings& settings, const std::string& run_dir);
   void close();
 

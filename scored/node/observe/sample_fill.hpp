@@ -1,4 +1,4 @@
-// What a node measured, as the messages of node.proto.
+// A node's measurements as the messages of node.proto.
 #pragma once
 
 #include "monitor/sampler/samples.hpp"
@@ -12,7 +12,7 @@ monitor::SwitchSample to_sample(const SwitchRecord& record);
 void fill_task(const monitor::TaskSample& task, wire::TaskSample& out);
 // `offset`: from the node's clock to the cluster's.
 void fill_switch(const SwitchRecord& record, Duration offset, wire::SwitchRecord& out);
-// What is_whole = false leaves of them.
+// Only the counts that are sent with every sample.
 void fill_counts(const monitor::NodeTotals& counts, wire::SwitchTotals& out);
 void fill_totals(const monitor::NodeTotals& totals, wire::SwitchTotals& out);
 

@@ -1,9 +1,9 @@
-// Samples are totals, so one that is not sent is not missed. What must not be missed are switches:
-// their phases are counted every second, and while somebody watches each is told once.
+// Samples are totals, so one that is not sent is not missed. Switches must not be missed: their
+// phases are counted every second, and while samples are watched each switch is sent once.
 //
-// Waking up is what a sample costs. So with a period below kTogether the switcher's thread looks
-// at the tasks where it is awake anyway (glances.hpp), and this one reads everything once or twice
-// a second, in the same wake-up as the heartbeat, and sends the samples since the last time
+// The cost of a sample is its wake-up. So with a period below kTogether the switcher's thread takes
+// snapshots where it is awake anyway (snapshots.hpp), and the main thread reads everything once or
+// twice a second, in the same wake-up as the heartbeat, and sends the samples since the last time
 // together.
 #include "scored/node/observe/sampling.hpp"
 
@@ -36,8 +36,8 @@ static_assert(limits::kWatchedHeartbeatPeriod % monitor::kTogether == Duration{0
                   limits::kWatchedHeartbeatPeriod % monitor::kTogetherOfMany == Duration{0},
               "they wake up together");
 // More would hold the switcher's thread for a tenth of a millisecond and longer.
-constexpr std::size_t kMostGlancedAt = 32;       // processes
-constexpr std::size_t kMaxToldSwitches = 4'096;  // in one sample
+constexpr std::size_t kMostProcesses = 32;       // processes
+constexpr std::size_t kMaxSentSwitches = 4'096;  // in one sample
 constexpr std::size_t kMostOfAScrape = 100;      // switches, of its last second
 // Of the switcher's ring: records wait there until so many have come, so nothing is lost if as many
 // more come until the next look.
@@ -47,7 +47,7 @@ static_assert(kMostWaiting + limits::kHeartbeatPeriod / limits::kMinQuantum <
 constexpr int kMostReadings = 3;  // of a gang, where it is switched meanwhile
 constexpr std::size_t kMaxListBytes = 64 * limits::kKiB;
 
-// Three descriptors a process are kept.
+// Three descriptors per process are kept.
 void raise_descriptor_limit() {
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == files.rlim_max) return;
@@ -55,7 +55,7 @@ void raise_descriptor_limit() {
   setrlimit(RLIMIT_NOFILE, &files);
 }
 
-// Of cgroup.procs, a number a line.
+// Of cgroup.procs, one number per line.
 std::vector<pid_t> read_pids(int file) {
   std::vector<pid_t> pids;
   std::array<char, 2'048> part;
@@ -102,11 +102,11 @@ void Sampling::stop() {
   watches_.clear();
   next_look_up_ = {};
   pending_ = {};
-  if (std::exchange(glances_, nullptr)) parts_.switcher.set_glances(nullptr);
+  if (std::exchange(snapshots_, nullptr)) parts_.switcher.set_observer(nullptr);
 }
 
 void Sampling::tasks_changed() {
-  const bool waits_long = glances_ && together_ > monitor::kTogether;
+  const bool waits_long = snapshots_ && together_ > monitor::kTogether;
   if (waits_long && parts_.attempts.running_count() != watches_.size()) send_sample(true);
 }
 
@@ -122,13 +122,13 @@ asio::awaitable<void> Sampling::run(std::uint64_t generation) {
 // Alone shortly before the head makes a document; where the head plays them out later, together
 // with the heartbeat, which is sent at whole seconds of this clock then.
 TimePoint Sampling::next_sample(TimePoint now) const {
-  if (glances_) return TimePoint((now.time_since_epoch() / together_ + 1) * together_);
+  if (snapshots_) return TimePoint((now.time_since_epoch() / together_ + 1) * together_);
   const Duration shift = parts_.agent.clock().offset() + kBeforeDocument;
   const auto passed = now.time_since_epoch() + shift;
   return TimePoint((passed / period_ + 1) * period_ - shift);
 }
 
-// Of switches that were in time nobody asks at once, and they lie in the other thread's caches.
+// Switches that were in time can wait: their records lie in the other thread's caches.
 void Sampling::look_for_late() {
   const auto late = parts_.switcher.counters().late.load(std::memory_order_relaxed);
   const bool has_late = std::exchange(late_seen_, late) != late;
@@ -145,7 +145,7 @@ void Sampling::keep_up() {
       if (length) phases_[i].add(*length);
     }
     if (record.woke > parts_.switcher.late_after()) late_.add({record.woke, record});
-    if (period_ > Duration{0} && pending_.size() < kMaxToldSwitches) pending_.push_back(record);
+    if (period_ > Duration{0} && pending_.size() < kMaxSentSwitches) pending_.push_back(record);
   }
 }
 
@@ -157,7 +157,7 @@ void Sampling::send_sample(bool with_tasks) {
   const TimePoint now = parts_.clock.now();
   if (with_tasks) {
     read_all();
-    tell_glances(now);
+    send_snapshots(now);
     keep_watching(now);
   }
   begin_sample(now);
@@ -165,13 +165,13 @@ void Sampling::send_sample(bool with_tasks) {
   if (with_tasks) {
     fill_gangs(now);
     fill_peers(now);
-    tell_switches(TimePoint::max());
+    add_switches(TimePoint::max());
     sample_.set_switches_lost(lost_);
   } else if (period_ == Duration{0}) {
-    tell_last_switches(now);
+    add_last_switches(now);
   }
-  if (!with_tasks || now - totals_told_ >= kTotalsPeriod) {
-    if (with_tasks) totals_told_ = now;
+  if (!with_tasks || now - totals_sent_ >= kTotalsPeriod) {
+    if (with_tasks) totals_sent_ = now;
     auto& out = *sample_.mutable_totals();
     with_tasks ? fill_counts(counts(), out) : fill_totals(totals(), out);
   }
@@ -188,8 +188,8 @@ void Sampling::send_it() {
   parts_.head.send(proto::frame_type<wire::NodeSample>(), bytes_);
 }
 
-// Those that were done until then and are not told yet.
-void Sampling::tell_switches(TimePoint until) {
+// Those that were done until then and are not sent yet.
+void Sampling::add_switches(TimePoint until) {
   const auto later = std::find_if(pending_.begin(), pending_.end(), [&](const auto& record) {
     return record.due + record.done > until;
   });
@@ -199,16 +199,16 @@ void Sampling::tell_switches(TimePoint until) {
   pending_.erase(pending_.begin(), later);
 }
 
-// For a scrape while nobody watches: the skew between nodes can be told only by the head, which
-// needs all nodes' switches of the same boundaries.
-void Sampling::tell_last_switches(TimePoint now) {
+// For a scrape while no samples are watched: only the head can compute the skew between nodes, from
+// all nodes' switches of the same boundaries.
+void Sampling::add_last_switches(TimePoint now) {
   std::uint64_t seen = 0;
   const auto last = parts_.switcher.trace().read_new(seen, kMostOfAScrape);
-  const TimePoint since = std::max(told_until_, now - kLastSwitches);
+  const TimePoint since = std::max(sent_until_, now - kLastSwitches);
   for (const SwitchRecord& record : last.records) {
     if (record.due <= since) continue;
     fill_switch(record, parts_.agent.clock().offset(), *sample_.add_switches());
-    told_until_ = record.due;
+    sent_until_ = record.due;
   }
 }
 
@@ -221,19 +221,19 @@ monitor::FindProcesses Sampling::finder(const Attempts::RunningTasks& tasks) con
   return [file] { return read_pids(file->get()); };
 }
 
-// Finds what came and went, at once where an attempt did, and now and then what it started.
+// Looks for attempts that came and went at once, for processes they started once per kLookUpPeriod.
 void Sampling::keep_watching(TimePoint now) {
   const bool has_new = parts_.attempts.running_count() != watches_.size();
   if (now >= next_look_up_ || has_new) {
     look_up();
     next_look_up_ = now + kLookUpPeriod;
     read_all();
-    choose_glances();
+    choose_snapshots();
     note_totals(now);
   }
-  if (!glances_) return;
+  if (!snapshots_) return;
   auto totals = totals_.begin();
-  for (const auto& gang : glances_->gangs()) {
+  for (const auto& gang : snapshots_->gangs()) {
     Watch& watch = watches_.at(gang.attempt);
     for (std::size_t i = 0; i < watch.tracks.size(); ++i) {
       watch.tracks[i].mark(watch.tasks.last()[i], *totals++);
@@ -262,27 +262,27 @@ void Sampling::look_up() {
 
 // ---- between two samples ------------------------------------------------------------------------
 
-// None, if samples are far apart or there is too much to look at for a thread that switches.
-void Sampling::choose_glances() {
-  std::vector<Glances::Gang> gangs;
+// None if samples are far apart or the processes are too many for a thread that switches.
+void Sampling::choose_snapshots() {
+  std::vector<Snapshots::Gang> gangs;
   std::size_t count = 0;
   for (const auto& [attempt, watch] : watches_) {
     gangs.push_back({attempt, watch.tasks.processes(), parts_.networks.contexts().of(attempt)});
     count += watch.tasks.process_count();
   }
-  const bool has_glances = period_ < monitor::kTogether && count <= kMostGlancedAt;
-  if (has_glances && glances_ && glances_->gangs() == gangs) return;
-  if (!has_glances && !glances_) return;
-  glances_ = has_glances ? std::make_shared<Glances>(period_, std::move(gangs)) : nullptr;
-  parts_.switcher.set_glances(glances_);
+  const bool has_snapshots = period_ < monitor::kTogether && count <= kMostProcesses;
+  if (has_snapshots && snapshots_ && snapshots_->gangs() == gangs) return;
+  if (!has_snapshots && !snapshots_) return;
+  snapshots_ = has_snapshots ? std::make_shared<Snapshots>(period_, std::move(gangs)) : nullptr;
+  parts_.switcher.set_observer(snapshots_);
 }
 
 // After read_all().
 void Sampling::note_totals(TimePoint now) {
   totals_.clear();
-  if (!glances_) return;
-  const auto used = glances_->used();
-  for (const auto& gang : glances_->gangs()) {
+  if (!snapshots_) return;
+  const auto used = snapshots_->used();
+  for (const auto& gang : snapshots_->gangs()) {
     const auto ran = parts_.switcher.run_time(gang.attempt, now).ran;
     for (std::size_t i = 0; i < gang.processes.size(); ++i) {
       totals_.push_back({used[totals_.size()], ran});
@@ -290,39 +290,39 @@ void Sampling::note_totals(TimePoint now) {
   }
 }
 
-// A sample of each. One that was seen just now is left out: a full one follows.
-void Sampling::tell_glances(TimePoint now) {
+// A sample of each snapshot, without one taken just now: a full sample follows.
+void Sampling::send_snapshots(TimePoint now) {
   note_totals(now);
-  if (!glances_) return;
+  if (!snapshots_) return;
   auto totals = totals_.begin();
-  for (const auto& gang : glances_->gangs()) {
+  for (const auto& gang : snapshots_->gangs()) {
     Watch& watch = watches_.at(gang.attempt);
     for (std::size_t i = 0; i < watch.tracks.size(); ++i) {
       watch.tracks[i].expect(watch.tasks.last()[i], *totals++);
     }
   }
-  glances_->fetch([&](const Glance& glance) {
-    if (now - glance.taken < period_ / 2) return;
-    begin_sample(glance.taken);
-    fill_glance(glance);
-    tell_switches(glance.taken);
+  snapshots_->fetch([&](const Snapshot& snapshot) {
+    if (now - snapshot.taken < period_ / 2) return;
+    begin_sample(snapshot.taken);
+    fill_snapshot(snapshot);
+    add_switches(snapshot.taken);
     send_it();
   });
 }
 
-void Sampling::fill_glance(const Glance& glance) {
+void Sampling::fill_snapshot(const Snapshot& snapshot) {
   std::size_t first = 0;
-  for (std::size_t i = 0; i < glance.gangs.size(); ++i) {
-    const auto& [attempt, processes, contexts] = glances_->gangs()[i];
+  for (std::size_t i = 0; i < snapshot.gangs.size(); ++i) {
+    const auto& [attempt, processes, contexts] = snapshots_->gangs()[i];
     const std::size_t begin = std::exchange(first, first + processes.size());
-    if (!glance.gangs[i].is_there) continue;
+    if (!snapshot.gangs[i].is_there) continue;
     auto& gang = *sample_.add_gangs();
     gang.set_attempt(attempt.value());
-    gang.set_scheduled_ns(glance.gangs[i].ran.count());
-    gang.set_runs(glance.gangs[i].has_turn);
+    gang.set_scheduled_ns(snapshot.gangs[i].ran.count());
+    gang.set_runs(snapshot.gangs[i].has_turn);
     auto& tracks = watches_.at(attempt).tracks;
     for (std::size_t t = 0; t < tracks.size(); ++t) {
-      fill_task(tracks[t].at(glance.gangs[i], glance.tasks[begin + t]), *gang.add_tasks());
+      fill_task(tracks[t].at(snapshot.gangs[i], snapshot.tasks[begin + t]), *gang.add_tasks());
     }
   }
 }
@@ -368,7 +368,7 @@ void Sampling::count_traffic() {
   traffic_ = std::move(now);
 }
 
-// A gang that was frozen when it was read and has not run since is as it was. One that was frozen
+// A gang that was frozen when it was read and has not run since is unchanged. One that was frozen
 // while it was read would look as if its tasks slept: it is read again.
 void Sampling::read(AttemptId attempt, Watch& watch) {
   for (int tries = 0; tries < kMostReadings; ++tries) {
@@ -398,10 +398,10 @@ void Sampling::fill_gangs(TimePoint now) {
   }
 }
 
-// After fill_gangs(). Reads every peer of every context, so it is done while somebody asks for it.
+// After fill_gangs(). Reads every peer of every context, so only on request.
 void Sampling::fill_peers(TimePoint now) {
-  if (!wants_peers_ || now - peers_told_ < kTotalsPeriod) return;
-  peers_told_ = now;
+  if (!wants_peers_ || now - peers_sent_ < kTotalsPeriod) return;
+  peers_sent_ = now;
   for (auto& gang : *sample_.mutable_gangs()) {
     const auto frames = parts_.networks.frames_to_nodes(AttemptId(gang.attempt()));
     gang.mutable_frames_to()->Add(frames.begin(), frames.end());

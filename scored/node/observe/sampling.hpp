@@ -1,5 +1,5 @@
-// The sampler of a node: reads its tasks while the head says that somebody watches, and keeps count
-// of its switches always. Nothing is opened or read for nobody.
+// The sampler of a node: reads its tasks while the head asks for samples, and always counts its
+// switches. Without a request nothing is opened or read.
 #pragma once
 
 #include "base/async/clock.hpp"
@@ -12,8 +12,8 @@
 #include "scored/node/attempts/attempts.hpp"
 #include "scored/node/link/head_link.hpp"
 #include "scored/node/network/networks.hpp"
-#include "scored/node/observe/glance_samples.hpp"
-#include "scored/node/observe/glances.hpp"
+#include "scored/node/observe/snapshots.hpp"
+#include "scored/node/observe/task_track.hpp"
 #include "scored/node/switch/switcher.hpp"
 
 #include <array>
@@ -41,14 +41,14 @@ class Sampling {
 
   explicit Sampling(Parts parts);
 
-  // The head's wish; holds until the next one or stop().
+  // The head's request; holds until the next one or stop().
   void watch(const wire::WatchNode& message);
-  // Nobody to tell.
+  // The head is gone.
   void stop();
-  // Tasks began or are gone: a viewer is not to wait a second for that.
+  // Tasks began or ended: viewers do not wait a second for that.
   void tasks_changed();
 
-  // Somebody wants samples again and again.
+  // Samples are requested regularly.
   [[nodiscard]] bool is_watched() const { return period_ > Duration{0}; }
 
   // Counts the switches since the last call if one of them was late or many wait to be counted.
@@ -62,8 +62,7 @@ class Sampling {
 
   using LateReports = monitor::LateReports<Late>;
 
-  // Of the switches that look_for_late() saw the late ones, for the log: at once, then one in a
-  // while.
+  // Late switches that look_for_late() found, for the log: at once, then one per kLatePause.
   [[nodiscard]] std::optional<LateReports::Report> take_late() {
     return late_.take(parts_.clock.now());
   }
@@ -85,14 +84,14 @@ class Sampling {
   void send_sample(bool with_tasks);
   void begin_sample(TimePoint taken);
   void send_it();
-  void tell_switches(TimePoint until);
-  void tell_last_switches(TimePoint now);
+  void add_switches(TimePoint until);
+  void add_last_switches(TimePoint now);
   void keep_watching(TimePoint now);
   void look_up();
-  void choose_glances();
+  void choose_snapshots();
   void note_totals(TimePoint now);
-  void tell_glances(TimePoint now);
-  void fill_glance(const Glance& glance);
+  void send_snapshots(TimePoint now);
+  void fill_snapshot(const Snapshot& snapshot);
   monitor::FindProcesses finder(const Attempts::RunningTasks& tasks) const;
   void read(AttemptId attempt, Watch& watch);
   void add_contexts(AttemptId attempt, std::vector<monitor::TaskSample>& tasks) const;
@@ -106,12 +105,12 @@ class Sampling {
   Parts parts_;
   Duration period_{0};
   Duration together_ = monitor::kTogether;  // samples travel, this often
-  std::uint64_t generation_ = 0;            // of the wish
+  std::uint64_t generation_ = 0;            // of the request
   TimePoint next_look_up_{};
   std::map<AttemptId, Watch> watches_;
-  std::shared_ptr<Glances> glances_;  // of watches_; null: none
-  std::vector<TaskTotals> totals_;    // of its tasks, in its order, at the last full sample
-  TimePoint totals_told_{}, peers_told_{};
+  std::shared_ptr<Snapshots> snapshots_;  // of watches_; null: none
+  std::vector<TaskTotals> totals_;        // of its tasks, in its order, at the last full sample
+  TimePoint totals_sent_{}, peers_sent_{};
   bool wants_peers_ = false;
   wire::NodeSample sample_;      // the last one: its memory is used again
   std::string bytes_;            // ... and those that it was sent as
@@ -121,7 +120,7 @@ class Sampling {
   std::array<monitor::TimeHistogram, monitor::kSwitchPhases> phases_{};
   LateReports late_;
   std::vector<SwitchRecord> pending_;  // for the next sample
-  TimePoint told_until_{};             // of switches that were told while nobody watches
+  TimePoint sent_until_{};             // of switches that were sent without a viewer
   monitor::CgroupCpu cpu_;             // of the jobs, as it was read last
   UniqueFd usage_file_;
   std::map<AttemptId, monitor::Traffic> traffic_;

@@ -1,4 +1,4 @@
-// What the daemon tells of itself and of its switches, as messages.
+// The daemon's own figures and its switch records as messages.
 #pragma once
 
 #include "proto/node.pb.h"
@@ -6,13 +6,13 @@
 
 namespace score::node {
 
-// CPU time and resident memory of this process; the memory as it was at most kMemoryBeats calls
-// ago, because asking for it costs as much as all the rest of a heartbeat.
+// CPU time and resident memory of this process. The memory is at most kMemoryBeats calls old:
+// reading it costs as much as the rest of a heartbeat.
 inline constexpr unsigned kMemoryBeats = 10;
 
 class Vitals {
  public:
-  // True: the memory was asked for this time.
+  // True: the memory was read this time.
   bool fill(wire::Heartbeat& message);
 
  private:

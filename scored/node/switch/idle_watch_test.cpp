@@ -1,5 +1,5 @@
 // What the watch sees and does, with a follower and fake attempts.
-#include "scored/node/switch/idle_watch.hpp"
+#include "scored/node/idle/idle_watch.hpp"
 
 #include "scored/node/switch/switch_follower.hpp"
 
@@ -105,14 +105,14 @@ struct Node {
     g_now = TimePoint{1s};
     for (std::uint64_t id = 1; id <= 2; ++id) {
       FakeTask& task = tasks[id - 1];
-      slots.push_back(std::make_shared<SwitchSlot>(
+      entries.push_back(std::make_shared<SwitchEntry>(
           AttemptId{id}, std::make_unique<FakeTarget>(task), std::make_unique<FakeUsage>(task)));
     }
     tasks[1].is_busy = true;
   }
 
   void follow(std::vector<SwitchPlan> plans) {
-    auto next = std::make_unique<SwitchProgram>(std::move(plans), slots);
+    auto next = std::make_unique<SwitchProgram>(std::move(plans), entries);
     follower.take(next.get());
     program = std::move(next);
     due = g_now;
@@ -140,14 +140,14 @@ struct Node {
     }
   }
 
-  [[nodiscard]] bool is_idle(std::size_t i) const { return slots[i]->watch.is_idle(); }
+  [[nodiscard]] bool is_idle(std::size_t i) const { return entries[i]->watch.is_idle(); }
 
   std::array<FakeTask, 2> tasks;
   SwitchTrace trace;
   SwitchCounters counters;
   std::atomic<Duration::rep> guard_ns{0};
   SwitchFollower follower{{&fake_now, &fake_sleep, guard_ns}, 1ms, trace, counters};
-  std::vector<std::shared_ptr<SwitchSlot>> slots;
+  std::vector<std::shared_ptr<SwitchEntry>> entries;
   std::unique_ptr<SwitchProgram> program;
   std::optional<TimePoint> due;
   int steps = 0;
@@ -193,7 +193,7 @@ void make_busy(Node& node, bool is_crowded) {
   for (std::size_t i = 0; i < 2; ++i) {
     node.tasks[i].is_busy = true;
     node.tasks[i].is_crowded = is_crowded;
-    node.slots[i]->watch.set_leader(kLeader);
+    node.entries[i]->watch.set_leader(kLeader);
   }
   node.follow({turns(TimePoint{1s})});
 }
@@ -258,7 +258,7 @@ TEST(IdleWatch, WhoTalksOnACrowdedNodeCostsNoWakeUpBesideTheSwitches) {
 TEST(IdleWatch, ALeaderThatIsGoneOrIdleHidesNobody) {
   Node node;
   make_busy(node, false);
-  node.slots[0]->watch.set_leader(kLeader + 1);
+  node.entries[0]->watch.set_leader(kLeader + 1);
   node.pass(5s);
   EXPECT_FALSE(node.is_idle(0));
   node.tasks[0].is_busy = false;
@@ -375,7 +375,7 @@ TEST(IdleWatch, WhoOftenSeemsToRestIsSuspectedSeldom) {
 // In the background it had to share the processor; in its slices it has it alone.
 TEST(IdleWatch, WhoWasCrowdedInTheBackgroundIsNotInItsSlices) {
   Node node;
-  node.slots[0]->watch.set_leader(kLeader);
+  node.entries[0]->watch.set_leader(kLeader);
   node.follow({turns(TimePoint{1s})});
   node.pass(600ms);
   node.follow({with_background(g_now)});
@@ -460,7 +460,7 @@ TEST(IdleWatch, OneThatWakesInTheBackgroundIsStoppedAtTheNextLook) {
 // The kernel has not counted yet what it uses: its first task's clock has.
 TEST(IdleWatch, OneThatHasJustWokenIsSeenBeforeATickOfTheKernel) {
   Node node;
-  node.slots[0]->watch.set_leader(kLeader);
+  node.entries[0]->watch.set_leader(kLeader);
   node.follow({turns(TimePoint{1s})});
   node.pass(600ms);
   SwitchPlan plan = with_background(g_now);
@@ -476,7 +476,7 @@ TEST(IdleWatch, OneThatHasJustWokenIsSeenBeforeATickOfTheKernel) {
 // Each boundary of theirs would begin its time anew.
 TEST(IdleWatch, OneThatWakesBesideGangsThatTakeShortTurnsIsStopped) {
   Node node;
-  node.slots.push_back(std::make_shared<SwitchSlot>(
+  node.entries.push_back(std::make_shared<SwitchEntry>(
       AttemptId{3}, std::make_unique<FakeTarget>(node.tasks[1]), nullptr));
   node.follow({turns(TimePoint{1s})});
   node.pass(600ms);

@@ -44,7 +44,7 @@ struct FakeTarget final : SwitchTarget {
   bool is_running = true;
   int stops = 0;
   int error = 0;
-  const RunClock* clock = nullptr;  // its slot's
+  const RunClock* clock = nullptr;  // its entry's
   bool clock_ran_at_stop = false;
 };
 
@@ -57,15 +57,15 @@ struct Node {
   FakeTarget& add(std::uint64_t id, std::unique_ptr<CpuUsage> usage = nullptr) {
     auto target = std::make_unique<FakeTarget>();
     targets.push_back(target.get());
-    slots.push_back(
-        std::make_shared<SwitchSlot>(AttemptId{id}, std::move(target), std::move(usage)));
-    slots.back()->clock.start(g_now);
-    targets.back()->clock = &slots.back()->clock;
+    entries.push_back(
+        std::make_shared<SwitchEntry>(AttemptId{id}, std::move(target), std::move(usage)));
+    entries.back()->clock.start(g_now);
+    targets.back()->clock = &entries.back()->clock;
     return *targets.back();
   }
 
   void follow(std::vector<SwitchPlan> plans) {
-    program = std::make_unique<SwitchProgram>(std::move(plans), slots);
+    program = std::make_unique<SwitchProgram>(std::move(plans), entries);
     follower.take(program.get());
   }
 
@@ -79,7 +79,7 @@ struct Node {
   std::atomic<Duration::rep> guard_ns{0};
   SwitchFollower follower{{&fake_now, &fake_sleep, guard_ns}, 1ms, trace, counters};
   std::vector<FakeTarget*> targets;
-  std::vector<std::shared_ptr<SwitchSlot>> slots;
+  std::vector<std::shared_ptr<SwitchEntry>> entries;
   std::unique_ptr<SwitchProgram> program;
   std::optional<TimePoint> next;
 };
@@ -116,8 +116,8 @@ TEST(SwitchFollower, RecordsNobodyWhomNoPlanKnows) {
   node.follow({turns(TimePoint{1s})});
   for (const auto at : {1000ms, 1100ms, 1200ms}) node.step(TimePoint{at});
   EXPECT_TRUE(fresh.is_running);
-  EXPECT_FALSE(node.slots[2]->has_turn) << "samples must not say what no record says";
-  EXPECT_TRUE(node.slots[0]->has_turn);
+  EXPECT_FALSE(node.entries[2]->has_turn) << "samples must not say what no record says";
+  EXPECT_TRUE(node.entries[0]->has_turn);
   const auto records = node.trace.read(TimePoint{}).records;
   ASSERT_EQ(records.size(), 3U);
   for (const auto& record : records) {
@@ -155,7 +155,7 @@ TEST(SwitchFollower, AChannelRestsBeforeItChangesHands) {
   EXPECT_TRUE(second.is_running);
   EXPECT_TRUE(channel.users[1]->holds_channel());
   EXPECT_GT(g_now, TimePoint{1100ms + 300us + 300us}) << "it goes when others have restored too";
-  EXPECT_LE(g_now, TimePoint{1100ms + 300us} + SwitchFollower::kMostRestore);
+  EXPECT_LE(g_now, TimePoint{1100ms + 300us} + ChannelHandover::kMostRestore);
   const auto records = node.trace.read(TimePoint{}).records;
   EXPECT_EQ(records.back().stopped, Duration{0});
   EXPECT_EQ(records.back().guarded, Duration{300us});
@@ -185,7 +185,7 @@ TEST(SwitchFollower, TheJointWaitFollowsHowLongRestoringTakes) {
   g_tick = 10ms;
   waits(++boundary);
   g_tick = Duration{0};
-  EXPECT_LE(waits(++boundary), SwitchFollower::kMostRestore) << "an accident is no measure";
+  EXPECT_LE(waits(++boundary), ChannelHandover::kMostRestore) << "an accident is no measure";
 }
 
 TEST(SwitchFollower, AResidentNetworkCostsNoRest) {
@@ -310,12 +310,12 @@ TEST(SwitchFollower, CountsHowLongEachRanAndWhatTheSwitchTook) {
   Node node;
   node.add(1);
   node.add(2);
-  for (const auto& slot : node.slots) slot->clock.start(TimePoint{1s});
+  for (const auto& entry : node.entries) entry->clock.start(TimePoint{1s});
   node.follow({turns(TimePoint{1s})});
   node.step(TimePoint{1s});
   node.step(TimePoint{1100ms} + 40us);
-  EXPECT_EQ(node.slots[0]->clock.read(TimePoint{5s}), 100ms + 40us);
-  EXPECT_EQ(node.slots[1]->clock.read(TimePoint{1150ms} + 40us), 50ms);
+  EXPECT_EQ(node.entries[0]->clock.read(TimePoint{5s}), 100ms + 40us);
+  EXPECT_EQ(node.entries[1]->clock.read(TimePoint{1150ms} + 40us), 50ms);
   EXPECT_EQ(node.counters.lost_ns.load(), Duration(40us).count());
   EXPECT_EQ(node.counters.busy.read(TimePoint{2s}), 1s);
 }
@@ -333,7 +333,7 @@ TEST(SwitchFollower, StopsTheClockBeforeTheProcesses) {
   second.error = EBUSY;
   node.step(TimePoint{1200ms});
   EXPECT_FALSE(second.clock_ran_at_stop);
-  EXPECT_EQ(node.slots[1]->clock.read(TimePoint{1250ms}), 150ms) << "it runs on";
+  EXPECT_EQ(node.entries[1]->clock.read(TimePoint{1250ms}), 150ms) << "it runs on";
 }
 
 TEST(RunClock, CountsARepeatedStartOnce) {
@@ -473,7 +473,7 @@ TEST(SwitchFollower, WhatRunsIsWhatThePlanSays) {
       ASSERT_GT(gap, Duration::zero());
       const auto within = now + Duration(random.below(static_cast<std::uint64_t>(gap.count())));
       for (std::size_t i = 0; i < node.targets.size(); ++i) {
-        ASSERT_EQ(node.targets[i]->is_running, should_run(plans, node.slots[i]->attempt, within))
+        ASSERT_EQ(node.targets[i]->is_running, should_run(plans, node.entries[i]->attempt, within))
             << "attempt " << i + 1 << " turn " << turn;
       }
       if (!next) break;
@@ -530,11 +530,11 @@ auto what_happened(const SwitchRecord& record) {
                     record.entered,           record.epoch};
 }
 
-// A turn by the short way does what every other switch does: the second node has an attempt more
-// that no plan knows, so that it never goes the short way.
-TEST(SwitchFollower, ShortTurnsDoWhatAllSwitchesDo) {
+// The fast path does what every other switch does: the second node has one more attempt that no
+// plan knows, so that it never takes the fast path.
+TEST(SwitchFollower, FastTurnsDoWhatAllSwitchesDo) {
   std::size_t switches = 0;
-  std::size_t short_plans = 0;
+  std::size_t fast_plans = 0;
   for (unsigned seed = 1; seed <= 300; ++seed) {
     std::mt19937 random(seed);
     const std::uint64_t jobs = 1 + random() % 3;
@@ -550,16 +550,16 @@ TEST(SwitchFollower, ShortTurnsDoWhatAllSwitchesDo) {
       if (random() % 2 == 0)
         plans.push_back(random_turns(random, jobs, now + Duration(random() % 200'000'000)));
       for (Node& node : nodes) node.follow(plans);
-      short_plans += nodes[0].program->parts[0].turns.empty() ? 0 : 1;
+      fast_plans += nodes[0].program->parts[0].turns.empty() ? 0 : 1;
       EXPECT_TRUE(nodes[1].program->parts[0].turns.empty());
     };
     follow_new();
     for (int i = 0; i < 300; ++i) {
       for (Node& node : nodes) node.next = node.step(now);
-      for (std::size_t slot = 0; slot < jobs; ++slot) {
-        const SwitchSlot& quick = *nodes[0].slots[slot];
-        const SwitchSlot& slow = *nodes[1].slots[slot];
-        ASSERT_EQ(nodes[0].targets[slot]->is_running, nodes[1].targets[slot]->is_running) << seed;
+      for (std::size_t entry = 0; entry < jobs; ++entry) {
+        const SwitchEntry& quick = *nodes[0].entries[entry];
+        const SwitchEntry& slow = *nodes[1].entries[entry];
+        ASSERT_EQ(nodes[0].targets[entry]->is_running, nodes[1].targets[entry]->is_running) << seed;
         ASSERT_EQ(quick.has_turn, slow.has_turn) << seed;
         ASSERT_EQ(quick.clock.read(now), slow.clock.read(now)) << seed;
         ASSERT_EQ(quick.watch.is_idle(), slow.watch.is_idle()) << seed;
@@ -580,7 +580,7 @@ TEST(SwitchFollower, ShortTurnsDoWhatAllSwitchesDo) {
     switches += quick.size();
   }
   EXPECT_GT(switches, 10'000U);
-  EXPECT_GT(short_plans, 500U);
+  EXPECT_GT(fast_plans, 500U);
 }
 
 TEST(SwitchFollower, SleepsThroughBoundariesAtWhichNobodyChangesHere) {

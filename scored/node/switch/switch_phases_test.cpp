@@ -1,8 +1,8 @@
 // A task exits, is killed, forks or maps memory in any phase of a switch. Tasks and cgroups are
 // real, the clock is the test's: whatever the switcher does, it looks at the clock or writes to a
 // freezer between two phases, and the test acts at each of these points in turn.
+#include "scored/node/kernel/test_cgroups.hpp"
 #include "scored/node/switch/switch_follower.hpp"
-#include "scored/node/switch/test_cgroups.hpp"
 
 #include <gtest/gtest.h>
 
@@ -141,7 +141,7 @@ struct Pair {
     for (const std::uint64_t key : {1, 2}) {
       auto target = std::make_unique<WatchedTarget>(cgroups.target(key - 1));
       targets.push_back(target.get());
-      slots.push_back(std::make_shared<SwitchSlot>(AttemptId{key}, std::move(target)));
+      entries.push_back(std::make_shared<SwitchEntry>(AttemptId{key}, std::move(target)));
       users.push_back(std::make_shared<ChannelUser>(key, nullptr, ChannelUser::Sockets{socket}));
       users.back()->make_room();
     }
@@ -150,7 +150,7 @@ struct Pair {
                      200ms,
                      {{0ms, 100ms, ids({1})}, {100ms, 100ms, ids({2})}},
                      ids({1, 2})};
-    program = std::make_unique<SwitchProgram>(std::vector{turns}, slots);
+    program = std::make_unique<SwitchProgram>(std::vector{turns}, entries);
     program->networks = users;
     follower.take(program.get());
     switch_at(0);
@@ -190,7 +190,7 @@ struct Pair {
   ChannelSockets sockets;
   std::shared_ptr<ChannelSocket> socket;
   std::vector<WatchedTarget*> targets;
-  std::vector<std::shared_ptr<SwitchSlot>> slots;
+  std::vector<std::shared_ptr<SwitchEntry>> entries;
   SwitchTrace trace;
   SwitchCounters counters;
   std::atomic<Duration::rep> guard_ns{Duration(300us).count()};

@@ -18,9 +18,9 @@ struct SwitchRecord {
 
   TimePoint due{};      // the boundary of the timetable
   Duration woke{0};     // after due
-  Duration stopped{0};  // after due: the leaving jobs are told to stop
-  // After due, and as `stopped` if no channel changed hands: the guard is over, what was in the
-  // channel is saved, what was saved before is back.
+  Duration stopped{0};  // after due: the leaving jobs have been stopped
+  // After due, and equal to `stopped` if no channel changed hands: the guard is over, the channel's
+  // frames are saved, earlier frames are restored.
   Duration guarded{0};
   Duration saved{0};
   Duration restored{0};
@@ -29,12 +29,22 @@ struct SwitchRecord {
   std::uint32_t left_count = 0, entered_count = 0;
   std::array<AttemptId, kMaxListed> left{}, entered{};
 
+  void add_left(AttemptId attempt) {
+    if (left_count < kMaxListed) left[left_count] = attempt;
+    ++left_count;
+  }
+
+  void add_entered(AttemptId attempt) {
+    if (entered_count < kMaxListed) entered[entered_count] = attempt;
+    ++entered_count;
+  }
+
   friend bool operator==(const SwitchRecord&, const SwitchRecord&) = default;
 };
 
 class SwitchTrace {
  public:
-  // 560 KB when all of it was used: what a node has not touched costs nothing.
+  // 560 KB when all of it is used; pages that were never written cost nothing.
   static constexpr std::size_t kEntries = 4'096;
 
   SwitchTrace();
@@ -65,7 +75,7 @@ class SwitchTrace {
   };
 
   // Cells are words that are only accessed atomically, so that reading one that is being
-  // overwritten is no data race; claimed_ tells afterwards whether it was. Zero pages until they
+  // overwritten is no data race; claimed_ shows afterwards whether it was. Zero pages until they
   // are used.
   std::unique_ptr<std::uint64_t[], Free> words_;
   std::atomic<std::uint64_t> claimed_{0};  // put() has begun that many

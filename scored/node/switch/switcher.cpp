@@ -3,8 +3,8 @@
 // it has put a new program into the inbox. Programs travel through single atomic pointers in both
 // directions, so neither thread ever waits for the other, whatever their priorities are.
 //
-// A switch finds the caches and the page translations cold, and most of what it costs beside the
-// kernel's part is that. So all it runs is marked hot: the linker puts it side by side.
+// A switch finds the caches and the page translations cold, which is most of its cost outside the
+// kernel. So all code on its way is marked hot: the linker places it side by side.
 #include "scored/node/switch/switcher.hpp"
 
 #include "base/limits.hpp"
@@ -37,8 +37,8 @@ static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 
 // struct sched_attr of sched_setattr(2); the kernel's header for it clashes with libc's.
-struct SchedulingWish {
-  std::uint32_t size = sizeof(SchedulingWish);
+struct SchedulingAttributes {
+  std::uint32_t size = sizeof(SchedulingAttributes);
   std::uint32_t policy = SCHED_OTHER;
   std::uint64_t flags = 0;
   std::int32_t nice = 0;
@@ -48,14 +48,14 @@ struct SchedulingWish {
   std::uint64_t period_ns = 0;
 };
 
-static_assert(sizeof(SchedulingWish) == 48, "the first published size");
+static_assert(sizeof(SchedulingAttributes) == 48, "the first published size");
 
-// Without any right the thread may still ask for short turns: then the scheduler lets it run soon
-// after it wakes (EEVDF, Linux 6.12; older ones ignore it).
+// Without any right the thread may still request short turns: then the scheduler lets it run soon
+// after it wakes (EEVDF, Linux 6.12; older kernels ignore it).
 void ask_for_short_turns() {
-  SchedulingWish wanted;
-  wanted.runtime_ns = static_cast<std::uint64_t>(kShortTurn.count());
-  syscall(SYS_sched_setattr, 0, &wanted, 0);
+  SchedulingAttributes attributes;
+  attributes.runtime_ns = static_cast<std::uint64_t>(kShortTurn.count());
+  syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
 [[gnu::hot]] long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
@@ -64,8 +64,8 @@ void ask_for_short_turns() {
                      static_cast<long>(FUTEX_BITSET_MATCH_ANY));
 }
 
-// libc registers each thread for rseq(2), and the kernel then looks at its memory whenever it comes
-// back from having been preempted: another cold page, for sched_getcpu(), which is not called here.
+// libc registers each thread for rseq(2), and the kernel then reads the thread's memory whenever it
+// resumes after preemption: another cold page, for sched_getcpu(), which is not called here.
 void leave_restartable_sequences() {
 #ifdef RSEQ_SIG
   constexpr int kUnregister = 1;
@@ -74,7 +74,7 @@ void leave_restartable_sequences() {
 #endif
 }
 
-// Returns when the word is not `seen`, the deadline has passed, or for no reason.
+// Returns when the word is not `seen` or the deadline has passed, or spuriously.
 [[gnu::hot]] void wait_until(std::atomic<std::uint32_t>& word, std::uint32_t seen,
                              std::optional<TimePoint> deadline) {
   if (!deadline) {
@@ -144,38 +144,38 @@ void Switcher::follow(gang::SwitchPlan plan) {
 
 void Switcher::add(AttemptId attempt, std::unique_ptr<SwitchTarget> target,
                    std::unique_ptr<CpuUsage> usage) {
-  std::erase_if(slots_, [&](const auto& slot) { return slot->attempt == attempt; });
-  slots_.push_back(
-      std::make_shared<SwitchSlot>(attempt, std::move(target), std::move(usage), options_.idle));
-  slots_.back()->clock.start(monotonic_now());
+  std::erase_if(entries_, [&](const auto& entry) { return entry->attempt == attempt; });
+  entries_.push_back(
+      std::make_shared<SwitchEntry>(attempt, std::move(target), std::move(usage), options_.idle));
+  entries_.back()->clock.start(monotonic_now());
   publish();
 }
 
 void Switcher::set_leader(AttemptId attempt, pid_t process) {
-  for (const auto& slot : slots_) {
-    if (slot->attempt == attempt) slot->watch.set_leader(process);
+  for (const auto& entry : entries_) {
+    if (entry->attempt == attempt) entry->watch.set_leader(process);
   }
 }
 
 Switcher::RunTime Switcher::run_time(AttemptId attempt, TimePoint now) const {
-  for (const auto& slot : slots_) {
-    if (slot->attempt != attempt) continue;
-    return {slot->clock.read(now), slot->clock.is_running(), slot->has_turn};
+  for (const auto& entry : entries_) {
+    if (entry->attempt != attempt) continue;
+    return {entry->clock.read(now), entry->clock.is_running(), entry->has_turn};
   }
   return {};
 }
 
 std::vector<Switcher::Change> Switcher::take_changed_activities() {
   std::vector<Change> changes;
-  for (const auto& slot : slots_) {
-    const auto told = std::find(told_idle_.begin(), told_idle_.end(), slot->attempt);
-    const bool is_idle = slot->watch.is_idle();
-    if (is_idle == (told != told_idle_.end())) continue;
-    changes.push_back({slot->attempt, is_idle});
+  for (const auto& entry : entries_) {
+    const auto listed = std::find(reported_idle_.begin(), reported_idle_.end(), entry->attempt);
+    const bool is_idle = entry->watch.is_idle();
+    if (is_idle == (listed != reported_idle_.end())) continue;
+    changes.push_back({entry->attempt, is_idle});
     if (is_idle) {
-      told_idle_.push_back(slot->attempt);
+      reported_idle_.push_back(entry->attempt);
     } else {
-      told_idle_.erase(told);
+      reported_idle_.erase(listed);
     }
   }
   return changes;
@@ -183,11 +183,11 @@ std::vector<Switcher::Change> Switcher::take_changed_activities() {
 
 std::vector<base::MeetingReached> Switcher::take_reached_meetings() {
   std::vector<base::MeetingReached> all;
-  for (const auto& slot : slots_) {
+  for (const auto& entry : entries_) {
     for (std::size_t i = 0; i < base::kMeetings; ++i) {
-      const auto reached = slot->reached[i].load(std::memory_order_acquire);
-      if (std::exchange(slot->told[i], reached) == reached) continue;
-      all.push_back({slot->attempt, static_cast<base::Meeting>(i), TimePoint(Duration(reached))});
+      const auto reached = entry->reached[i].load(std::memory_order_acquire);
+      if (std::exchange(entry->reported[i], reached) == reached) continue;
+      all.push_back({entry->attempt, static_cast<base::Meeting>(i), TimePoint(Duration(reached))});
     }
   }
   return all;
@@ -198,25 +198,25 @@ void Switcher::set_meets(bool meets) {
 }
 
 void Switcher::end_meeting(const base::MetAll& met) {
-  for (const auto& slot : slots_) {
-    if (slot->attempt != met.attempt) continue;
-    slot->met[static_cast<std::size_t>(met.meeting)].store(met.boundary.time_since_epoch().count(),
-                                                           std::memory_order_release);
+  for (const auto& entry : entries_) {
+    if (entry->attempt != met.attempt) continue;
+    entry->met[static_cast<std::size_t>(met.meeting)].store(met.boundary.time_since_epoch().count(),
+                                                            std::memory_order_release);
     wake();
   }
 }
 
 bool Switcher::is_idle(AttemptId attempt) const {
-  return std::any_of(slots_.begin(), slots_.end(), [attempt](const auto& slot) {
-    return slot->attempt == attempt && slot->watch.is_idle();
+  return std::any_of(entries_.begin(), entries_.end(), [attempt](const auto& entry) {
+    return entry->attempt == attempt && entry->watch.is_idle();
   });
 }
 
 void Switcher::remove(AttemptId attempt) {
-  std::erase(told_idle_, attempt);
-  const auto is_it = [&](const auto& slot) { return slot->attempt == attempt; };
+  std::erase(reported_idle_, attempt);
+  const auto is_it = [&](const auto& entry) { return entry->attempt == attempt; };
   networks_.erase(attempt);
-  if (std::erase_if(slots_, is_it) > 0) publish();
+  if (std::erase_if(entries_, is_it) > 0) publish();
 }
 
 void Switcher::set_network(AttemptId attempt, std::shared_ptr<ChannelUser> network) {
@@ -224,8 +224,8 @@ void Switcher::set_network(AttemptId attempt, std::shared_ptr<ChannelUser> netwo
   publish();
 }
 
-void Switcher::set_glances(std::shared_ptr<Glances> glances) {
-  glances_ = std::move(glances);
+void Switcher::set_observer(std::shared_ptr<SwitchObserver> observer) {
+  observer_ = std::move(observer);
   publish();
 }
 
@@ -233,12 +233,12 @@ void Switcher::set_glances(std::shared_ptr<Glances> glances) {
 void Switcher::publish() {
   const TimePoint now = monotonic_now();
   while (plans_.size() > 1 && plans_[1].start <= now) plans_.erase(plans_.begin());
-  auto program = std::make_unique<SwitchProgram>(plans_, slots_);
-  for (std::size_t i = 0; i < slots_.size(); ++i) {
-    const auto network = networks_.find(slots_[i]->attempt);
+  auto program = std::make_unique<SwitchProgram>(plans_, entries_);
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const auto network = networks_.find(entries_[i]->attempt);
     if (network != networks_.end()) program->networks[i] = network->second;
   }
-  program->glances = glances_;
+  program->observer = observer_;
   const std::unique_ptr<SwitchProgram> not_taken(
       inbox_.exchange(program.release(), std::memory_order_acq_rel));
   wake();
@@ -269,9 +269,9 @@ void* Switcher::thread_main(void* self) {
 void Switcher::get_priority() {
   prctl(PR_SET_NAME, "switcher", 0, 0, 0);
   prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
-  const sched_param wanted{.sched_priority = kRealTimePriority};
+  const sched_param attributes{.sched_priority = kRealTimePriority};
   if (options_.wants_real_time &&
-      sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &wanted) == 0) {
+      sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &attributes) == 0) {
     priority_ = SwitchPriority::RealTime;
   } else if (options_.wants_real_time &&
              setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kLeastNice) == 0) {

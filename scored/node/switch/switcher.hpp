@@ -1,5 +1,5 @@
 // The gang switch of a node: a thread of its own that follows the plan at absolute times. It sleeps
-// until the next boundary, and for ever if there is none.
+// until the next boundary, without one until it is woken.
 #pragma once
 
 #include "base/result.hpp"
@@ -19,14 +19,14 @@ struct SwitcherOptions {
   Duration late_after = std::chrono::milliseconds{1};
   bool wants_real_time = true;  // false: as if it were not allowed
   gang::IdleRule idle{};
-  bool uses_barriers = false;  // see SwitchFollower::use_barriers()
+  bool uses_barriers = false;  // see barrier_meetings.hpp
 };
 
 // How the switcher gets the processor when everything else wants it too.
 enum class SwitchPriority : std::uint8_t {
   RealTime,  // SCHED_FIFO
   Nice,      // nice -20
-  None,      // as everybody: tasks must run at a lower priority
+  None,      // the ordinary one: tasks must run at a lower priority
 };
 
 // Every member function is for the main thread.
@@ -58,25 +58,25 @@ class Switcher {
   // at once. Replaces one of the same id. Without `usage` it is never idle.
   void add(AttemptId attempt, std::unique_ptr<SwitchTarget> target,
            std::unique_ptr<CpuUsage> usage = nullptr);
-  // See SlotWatch::set_leader(). Unknown attempt: nothing happens.
+  // See IdleWatch::set_leader(). Ignored for an unknown attempt.
   void set_leader(AttemptId attempt, pid_t process);
   // The attempt has ended: it is never touched again once the thread has seen this (at once, unless
-  // it is switching). Unknown: nothing happens.
+  // it is switching). Ignored for an unknown attempt.
   void remove(AttemptId attempt);
-  // Frees what was replaced and the thread has given back. What follow(), add() and the like
-  // replace is freed by the next of them, or by this: to be called now and then.
+  // Frees what follow(), add() and the like replaced and the thread has given back; they do this
+  // too. To be called regularly.
   void collect();
   // The attempt's network, from now on; null: none. Before add() or after it. remove() drops it.
   void set_network(AttemptId attempt, std::shared_ptr<ChannelUser> network);
 
-  // Whom to look at between samples, from now on; null: nobody.
-  void set_glances(std::shared_ptr<Glances> glances);
+  // Looks at the attempts whenever the thread is awake; may be null.
+  void set_observer(std::shared_ptr<SwitchObserver> observer);
 
   // How long a channel rests between two attempts.
   void set_guard(Duration guard) { guard_ns_.store(guard.count(), std::memory_order_relaxed); }
 
-  // How long it has run since it was added, whether it does now, and whether it is its turn by the
-  // timetable, which is what the trace records; unknown: 0, false.
+  // How long it has run since it was added, whether it runs now, and whether it has its turn by the
+  // timetable, as the trace records. Unknown attempt: 0, false.
   struct RunTime {
     Duration ran{0};
     bool runs = false;
@@ -85,22 +85,23 @@ class Switcher {
 
   [[nodiscard]] RunTime run_time(AttemptId attempt, TimePoint now) const;
 
-  // An eventfd: readable when take_changed_activities() has something to tell; the caller reads it.
+  // An eventfd: readable when take_changed_activities() or take_reached_meetings() may have
+  // something new; the caller reads it.
   [[nodiscard]] int activity_fd() const { return activity_fd_.get(); }
 
-  // Attempts of which is_idle() is another than when it was told last, at first false.
+  // Attempts whose is_idle() has changed since it was last reported; at first false.
   struct Change {
     AttemptId attempt{0};
     bool idle = false;
   };
 
   [[nodiscard]] std::vector<Change> take_changed_activities();
-  // Barrier mode: what the thread has reached since; activity_fd() tells of it too.
+  // Barrier mode: the meetings that the thread has reached since the last call.
   [[nodiscard]] std::vector<base::MeetingReached> take_reached_meetings();
-  // Barrier mode: whether the head can tell that a gang has met; at first not. Without it the node
-  // switches by the clock.
+  // Barrier mode: whether the head can announce that a gang has met; at first not. Without it the
+  // node switches by the clock.
   void set_meets(bool meets);
-  // Unknown attempt: nothing happens.
+  // Ignored for an unknown attempt.
   void end_meeting(const base::MetAll& met);
   [[nodiscard]] bool is_idle(AttemptId attempt) const;
 
@@ -123,12 +124,12 @@ class Switcher {
   SwitchTrace trace_;
   SwitchCounters counters_;
   std::vector<gang::SwitchPlan> plans_;  // by start; the first may be in force
-  std::vector<std::shared_ptr<SwitchSlot>> slots_;
+  std::vector<std::shared_ptr<SwitchEntry>> entries_;
   std::map<AttemptId, std::shared_ptr<ChannelUser>> networks_;
-  std::shared_ptr<Glances> glances_;
+  std::shared_ptr<SwitchObserver> observer_;
   std::atomic<Duration::rep> guard_ns_{0};
   std::atomic<bool> meets_{false};
-  std::vector<AttemptId> told_idle_;
+  std::vector<AttemptId> reported_idle_;
   UniqueFd activity_fd_;
 
   pthread_t thread_{};
@@ -136,7 +137,7 @@ class Switcher {
   SwitchPriority priority_ = SwitchPriority::None;
   std::atomic<std::uint32_t> ready_{0};  // 1: priority_ is known
 
-  // The hand-over. Nothing is ever held, so the thread cannot be made to wait.
+  // The exchange of programs. No lock is held, so the thread never waits.
   std::atomic<std::uint32_t> bell_{0};  // counts; the thread sleeps on it
   std::atomic<bool> stopping_{false};
   std::atomic<SwitchProgram*> inbox_{nullptr};    // the newest, if not yet taken

@@ -1,7 +1,7 @@
 // The thread, with processes that are really stopped.
 #include "scored/node/switch/switcher.hpp"
 
-#include "scored/node/switch/test_cgroups.hpp"
+#include "scored/node/kernel/test_cgroups.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,107 @@
+#include "scored/node/attempts/attempt_end.hpp"
+
+#include "base/os/log.hpp"
+#include "base/os/spawn.hpp"
+#include "proto/convert/convert.hpp"
+#include "scored/node/attempts/process_tree.hpp"
+
+#include <algorithm>
+#include <csignal>
+
+namespace score::node {
+
+namespace {
+
+// A shepherd reports the end of its killed tasks at once, unless it is stuck or hostile.
+constexpr Duration kStubborn = std::chrono::seconds{2};
+constexpr Duration kKillAgain = std::chrono::milliseconds{50};
+// Removing: a shepherd ends by itself on ShepherdEnd.
+constexpr Duration kEndGrace = std::chrono::milliseconds{500};
+constexpr Duration kRemoveLimit = std::chrono::seconds{10};
+constexpr Duration kRemoveAgainFirst = std::chrono::milliseconds{2};
+constexpr Duration kRemoveAgainMost = std::chrono::milliseconds{100};
+
+// Tasks that end already do so by themselves, and may be the reason why the others are killed.
+void note_ending(Attempt& attempt) {
+  for (std::size_t i = 0; i < std::min(attempt.tasks.size(), attempt.ranks.size()); ++i) {
+    if (attempt.tasks[i] > 0 && is_ending(attempt.tasks[i]))
+      attempt.was_ending.push_back(attempt.ranks[i]);
+  }
+}
+
+}  // namespace
+
+void send_signal_to_tasks(const Attempt& attempt, int signal) {
+  if (!attempt.connection) return;
+  wire::SignalTasks message;
+  message.set_attempt(attempt.id.value());
+  message.set_signal(signal);
+  send(*attempt.connection, message);
+}
+
+void AttemptEnd::kill(const AttemptPtr& attempt) {
+  if (attempt->is_removed) return;
+  if (!attempt->is_killed) note_ending(*attempt);
+  kill_tasks(*attempt);
+  if (!std::exchange(attempt->is_killed, true)) {
+    parts_.tasks.spawn("kill an attempt", run_kill(attempt));
+  }
+}
+
+// Also through the shepherd: tasks that it has not started yet cannot be killed, only given up.
+void AttemptEnd::kill_tasks(const Attempt& attempt) {
+  send_signal_to_tasks(attempt, SIGKILL);
+  if (parts_.cgroups == nullptr) {
+    kill_tree(attempt.shepherd, attempt.group);
+  } else if (auto killed = parts_.cgroups->kill_tasks(attempt.id); !killed) {
+    log_warning("kill failed, retrying", kv("attempt", attempt.id), kv("err", killed.error()));
+  }
+}
+
+void AttemptEnd::kill_everything(const Attempt& attempt) {
+  if (parts_.cgroups != nullptr) {
+    [[maybe_unused]] auto killed = parts_.cgroups->kill_all(attempt.id);
+    return;
+  }
+  kill_tree(attempt.shepherd, attempt.group);
+  if (attempt.pidfd) [[maybe_unused]]
+    auto sent = send_signal(attempt.pidfd.get(), SIGKILL);
+}
+
+asio::awaitable<void> AttemptEnd::run_kill(AttemptPtr attempt) {
+  const TimePoint give_up = parts_.clock.now() + kStubborn;
+  while (!attempt->is_removed && parts_.clock.now() < give_up) {
+    co_await parts_.clock.sleep_for(kKillAgain);
+    // A cgroup dies as a whole; a process tree may have forked while it was walked.
+    if (!attempt->is_removed && parts_.cgroups == nullptr) {
+      kill_tree(attempt->shepherd, attempt->group);
+    }
+  }
+  if (attempt->is_removed) co_return;
+  log_warning("kill a shepherd that does not report the end of its tasks",
+              kv("attempt", attempt->id));
+  kill_everything(*attempt);
+}
+
+bool AttemptEnd::is_gone(const Attempt& attempt) const {
+  if (parts_.cgroups != nullptr) return parts_.cgroups->remove(attempt.id).has_value();
+  return !attempt.pidfd || !send_signal(attempt.pidfd.get(), 0);
+}
+
+asio::awaitable<void> AttemptEnd::remove(AttemptPtr attempt) {
+  const TimePoint start = parts_.clock.now();
+  Duration pause = kRemoveAgainFirst;
+  while (!is_gone(*attempt)) {
+    const Duration waited = parts_.clock.now() - start;
+    if (waited > kRemoveLimit) {
+      log_error("cannot remove the cgroup or processes of an attempt", kv("attempt", attempt->id));
+      break;
+    }
+    if (waited > kEndGrace) kill_everything(*attempt);
+    co_await parts_.clock.sleep_for(pause);
+    pause = std::min(pause * 2, kRemoveAgainMost);
+  }
+  if (attempt->connection) attempt->connection->close();
+}
+
+}  // namespace score::node

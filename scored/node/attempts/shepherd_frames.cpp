@@ -1,0 +1,159 @@
+#include "scored/node/attempts/shepherd_frames.hpp"
+
+#include "base/os/log.hpp"
+
+#include <algorithm>
+#include <csignal>
+
+namespace score::node {
+
+using proto::FrameType;
+
+asio::awaitable<void> ShepherdFrames::read(AttemptPtr attempt) {
+  const auto connection = attempt->connection;
+  for (;;) {
+    auto frame = co_await connection->read(proto::Role::Shepherd);
+    // Only the daemon stops; the shepherd and its tasks go on.
+    if (!frame && frame.error().is(Errc::Cancelled)) co_return;
+    if (!frame) break;
+    // Without a head the frame stays with the shepherd.
+    if (!attempt->is_removed) co_await parts_.head.ready();
+    if (attempt->is_removed) continue;
+    if (frame->type == FrameType::ShepherdDone && !co_await may_end(attempt)) continue;
+    if (on_frame(*attempt, *frame)) continue;
+    log_warning("end an attempt: unexpected frame from its shepherd", kv("attempt", attempt->id),
+                kv("frame", proto::name_of(frame->type)));
+    break;
+  }
+  connection->close();
+  if (attempt->is_removed) co_return;
+  gang::ShepherdGone gone;
+  handlers_.event(attempt->id, gone);
+}
+
+// The end of an attempt is not reported before the head has its last output: reported over a link
+// that broke unnoticed, it would release a shepherd that still has output to repeat. False: the
+// shepherd will repeat ShepherdDone after that output.
+asio::awaitable<bool> ShepherdFrames::may_end(AttemptPtr attempt) {
+  if (attempt->is_resuming) co_return false;
+  if (!attempt->is_unconfirmed) co_return true;
+  const bool is_confirmed = co_await parts_.head.confirm();
+  if (is_confirmed) attempt->is_unconfirmed = false;
+  co_return is_confirmed && !attempt->is_resuming && !attempt->is_removed;
+}
+
+bool ShepherdFrames::on_frame(Attempt& attempt, const proto::InFrame& frame) {
+  switch (frame.type) {
+    case FrameType::TaskOutput:
+      return pass_to_head<wire::TaskOutput>(attempt, frame);
+    case FrameType::TaskInputTaken:
+      return pass_to_head<wire::TaskInputTaken>(attempt, frame);
+    case FrameType::FenceEnter:
+      return pass_to_head<wire::FenceEnter>(attempt, frame);
+    case FrameType::JobRelay:
+      return pass_to_head<wire::JobRelay>(attempt, frame);
+    case FrameType::NetworkRequest:
+    case FrameType::ShepherdNetwork:
+    case FrameType::PassedDescriptors:
+      return parts_.networks.from_shepherd(attempt.id, frame);
+    case FrameType::ShepherdReport:
+      attempt.is_resuming = false;
+      return true;
+    case FrameType::ShepherdTaskEnded:
+      return on_task_ended(attempt, frame);
+    default:
+      return on_event(attempt, frame);
+  }
+}
+
+bool ShepherdFrames::on_event(Attempt& attempt, const proto::InFrame& frame) {
+  switch (frame.type) {
+    case FrameType::ShepherdReady:
+      handlers_.event(attempt.id, gang::ShepherdReady{});
+      return true;
+    case FrameType::ShepherdStarted: {
+      const auto message = proto::parse<wire::ShepherdStarted>(frame);
+      if (!message) return false;
+      auto pids = proto::from_wire(*message);
+      if (!pids) return false;
+      attempt.tasks = *std::move(pids);
+      if (!attempt.tasks.empty()) parts_.switcher.set_leader(attempt.id, attempt.tasks.front());
+      handlers_.event(attempt.id, gang::ShepherdStarted{});
+      return true;
+    }
+    case FrameType::ShepherdDone:
+      handlers_.event(attempt.id, gang::ShepherdDone{});
+      return true;
+    case FrameType::ShepherdRefused: {
+      const auto message = proto::parse<wire::ShepherdRefused>(frame);
+      if (!message) return false;
+      handlers_.event(attempt.id, gang::ShepherdRefused{message->exit_code(), message->reason()});
+      return true;
+    }
+    case FrameType::ShepherdAbort: {
+      const auto message = proto::parse<wire::ShepherdAbort>(frame);
+      if (!message) return false;
+      handlers_.event(attempt.id, gang::ShepherdAbort{
+                                      Rank{message->rank()}, message->code(), message->message(),
+                                      TimePoint(Duration(message->asked_ns())), message->left()});
+      return true;
+    }
+    default:
+      return false;
+  }
+}
+
+bool ShepherdFrames::on_task_ended(Attempt& attempt, const proto::InFrame& frame) {
+  const auto message = proto::parse<wire::ShepherdTaskEnded>(frame);
+  if (!message) return false;
+  auto exit = proto::from_wire(message->exit());
+  if (!exit) return false;
+  exit->was_ending =
+      std::ranges::find(attempt.was_ending, exit->rank.value()) != attempt.was_ending.end();
+  const bool may_be_memory = exit->signal == SIGKILL && parts_.cgroups != nullptr;
+  if (may_be_memory && parts_.cgroups->hit_memory_limit(attempt.id)) {
+    handlers_.ended(attempt.id, fmt::format("memory limit {} exceeded", attempt.memory));
+  }
+  handlers_.event(attempt.id, gang::ShepherdTaskExited{*exit});
+  return true;
+}
+
+template <class Message>
+bool ShepherdFrames::pass_to_head(Attempt& attempt, const proto::InFrame& frame) {
+  const auto message = proto::parse<Message>(frame);
+  if (!message || message->attempt() != attempt.id.value()) return false;
+  if (attempt.is_resuming) return true;
+  attempt.is_unconfirmed = attempt.is_unconfirmed || frame.type == FrameType::TaskOutput;
+  parts_.head.send(frame.type, frame.payload);
+  return true;
+}
+
+namespace {
+
+template <class Message>
+Result<AttemptId> attempt_of(const proto::InFrame& frame) {
+  const auto message = proto::parse<Message>(frame);
+  if (!message) return message.error();
+  return AttemptId{message->attempt()};
+}
+
+}  // namespace
+
+Result<AttemptId> shepherd_frame_attempt(const proto::InFrame& frame) {
+  switch (frame.type) {
+    case FrameType::TaskOutputTaken:
+      return attempt_of<wire::TaskOutputTaken>(frame);
+    case FrameType::TaskInput:
+      return attempt_of<wire::TaskInput>(frame);
+    case FrameType::FenceDone:
+      return attempt_of<wire::FenceDone>(frame);
+    case FrameType::JobRelay:
+      return attempt_of<wire::JobRelay>(frame);
+    case FrameType::TerminalSize:
+      return attempt_of<wire::TerminalSize>(frame);
+    default:
+      return AttemptId();
+  }
+}
+
+}  // namespace score::node

@@ -1,0 +1,49 @@
+// What shepherds and the head send each other through this daemon. A shepherd runs as its user, so
+// its frames are not trusted: it may speak for its own attempt alone.
+#pragma once
+
+#include "gang/node/node_agent.hpp"
+#include "proto/convert/convert.hpp"
+#include "scored/node/attempts/attempt.hpp"
+
+#include <functional>
+
+namespace score::node {
+
+class ShepherdFrames {
+ public:
+  struct Handlers {
+    std::function<void(AttemptId, const gang::ShepherdEvent&)> event;
+    // The daemon ends the attempt for this reason.
+    std::function<void(AttemptId, std::string)> ended;
+  };
+
+  // `parts` outlives it.
+  ShepherdFrames(const AttemptParts& parts, Handlers handlers)
+      : parts_(parts), handlers_(std::move(handlers)) {}
+
+  void report(AttemptId attempt, const gang::ShepherdEvent& event) const {
+    handlers_.event(attempt, event);
+  }
+
+  // Until the connection ends; then ShepherdGone, unless the attempt is removed or the daemon
+  // stops.
+  asio::awaitable<void> read(AttemptPtr attempt);
+
+ private:
+  asio::awaitable<bool> may_end(AttemptPtr attempt);
+  bool on_frame(Attempt& attempt, const proto::InFrame& frame);
+  bool on_event(Attempt& attempt, const proto::InFrame& frame);
+  bool on_task_ended(Attempt& attempt, const proto::InFrame& frame);
+  template <class Message>
+  bool pass_to_head(Attempt& attempt, const proto::InFrame& frame);
+
+  const AttemptParts& parts_;
+  Handlers handlers_;
+};
+
+// The attempt that a frame for a shepherd is about, if it is one of those that pass through.
+// 0: another frame. Errors: malformed.
+[[nodiscard]] Result<AttemptId> shepherd_frame_attempt(const proto::InFrame& frame);
+
+}  // namespace score::node

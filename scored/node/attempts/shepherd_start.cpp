@@ -1,0 +1,146 @@
+#include "scored/node/attempts/shepherd_start.hpp"
+
+#include "base/limits.hpp"
+#include "base/model/distribution.hpp"
+#include "base/os/log.hpp"
+#include "base/os/spawn.hpp"
+#include "base/text.hpp"
+#include "proto/transport/unix_connection.hpp"
+#include "scored/launcher/protocol.hpp"
+
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+namespace score::node {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr Duration kConnectTimeout = std::chrono::milliseconds{500};
+constexpr std::string_view kSocketSuffix = ".sock";
+
+Result<UniqueFd> listen_at(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) return fail(Errc::TooLarge, "socket path {}", path);
+  std::memcpy(address.sun_path, path.data(), path.size());
+  unlink(path.c_str());
+  UniqueFd made(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!made) return fail(errno_code(errno), "socket");
+  if (bind(made.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      listen(made.get(), 4) != 0) {
+    return fail(errno_code(errno), "listen at {}", path);
+  }
+  return made;
+}
+
+proto::ConnectionLimits connection_limits() {
+  proto::ConnectionLimits chosen;
+  chosen.write_queue_bytes = limits::kMaxPeerQueueBytes;
+  chosen.frame_deadline = limits::kFrameDeadline;
+  chosen.descriptors = 2 * kMaxPassedFds;
+  return chosen;
+}
+
+Error why_not_launched(const Error& error, UserId user) {
+  const bool is_unknown = error.is(std::errc::no_such_file_or_directory);
+  if (is_unknown && error.context() == launcher::kLookUpUser) {
+    return fail(Errc::NotFound, "user {} on this node", user.value());
+  }
+  return error.with_context("start the shepherd");
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> ranks_of(const base::PlacedTasks& placed) {
+  return ranks_of_node(placed.tasks_on_node, placed.node_index, placed.distribution);
+}
+
+std::string ShepherdStart::socket_of(AttemptId attempt, std::optional<UserId> user) const {
+  return user ? fmt::format("{}/{}.{}.sock", settings_.directory, attempt, *user)
+              : fmt::format("{}/{}.sock", settings_.directory, attempt);
+}
+
+asio::awaitable<Result<void>> ShepherdStart::start(AttemptPtr attempt, base::PlacedTasks placed) {
+  if (parts_.cgroups != nullptr) {
+    auto made = parts_.cgroups->make(placed.attempt, placed.memory);
+    if (!made) co_return made.error();
+  }
+  auto listener = listen_at(attempt->socket);
+  if (!listener) co_return listener.error();
+  LaunchOrder order{placed.attempt, placed.user, parts_.cgroups != nullptr, settings_.low_priority};
+  auto launched = co_await parts_.launcher.launch(order, *std::move(listener));
+  if (!launched) co_return why_not_launched(launched.error(), placed.user);
+  attempt->shepherd = launched->shepherd;
+  attempt->group = launched->group;
+  if (auto pidfd = open_pidfd(launched->shepherd)) attempt->pidfd = *std::move(pidfd);
+  auto connected = co_await connect(attempt);
+  co_return connected;
+}
+
+asio::awaitable<Result<void>> ShepherdStart::connect(AttemptPtr attempt) {
+  auto peer = co_await proto::connect_unix(attempt->socket, kConnectTimeout, connection_limits());
+  if (!peer) co_return peer.error();
+  attempt->connection = std::move(peer->connection);
+  co_return Result<void>();
+}
+
+std::vector<ShepherdStart::Name> ShepherdStart::find_all() const {
+  std::vector<Name> names;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(settings_.directory, ignored)) {
+    std::string name = entry.path().filename();
+    if (!name.ends_with(kSocketSuffix)) continue;
+    name.resize(name.size() - kSocketSuffix.size());
+    const auto parts = split(name, '.');
+    const auto id = parse_number<std::uint64_t>(parts[0]);
+    if (!id || parts.size() > 2) continue;
+    Name found{AttemptId{*id}, std::nullopt};
+    if (parts.size() == 2) {
+      const auto user = parse_number<std::uint32_t>(parts[1]);
+      if (!user) continue;
+      found.user = UserId(*user);
+    }
+    names.push_back(found);
+  }
+  return names;
+}
+
+bool request_report(const Attempt& attempt) {
+  wire::ShepherdResume resume;
+  resume.set_attempt(attempt.id.value());
+  return send(*attempt.connection, resume);
+}
+
+asio::awaitable<Result<proto::FoundAttempt>> ShepherdStart::read_report(AttemptPtr attempt) {
+  auto frame = co_await attempt->connection->read(proto::Role::Shepherd);
+  while (frame && frame->type != proto::FrameType::ShepherdReport) {
+    frame = co_await attempt->connection->read(proto::Role::Shepherd);
+  }
+  if (!frame) co_return frame.error();
+  auto report = proto::parse<wire::ShepherdReport>(*frame);
+  if (!report) co_return report.error();
+  auto found = proto::from_wire(*report);
+  if (!found) co_return found.error();
+  if (found->placed.attempt != attempt->id) {
+    co_return fail(Errc::Malformed, "the shepherd claims attempt {}", found->placed.attempt);
+  }
+  if (attempt->user && found->placed.user != *attempt->user) {
+    co_return fail(Errc::Denied, "the shepherd claims user {}", found->placed.user);
+  }
+  attempt->memory = found->placed.memory;
+  attempt->ranks = ranks_of(found->placed);
+  attempt->tasks = found->pids;
+  attempt->group = static_cast<pid_t>(report->group());
+  attempt->shepherd = static_cast<pid_t>(report->shepherd_pid());
+  if (auto pidfd = open_pidfd(attempt->shepherd)) attempt->pidfd = *std::move(pidfd);
+  if (parts_.cgroups == nullptr && attempt->group > 1) ::kill(-attempt->group, SIGCONT);
+  co_return found;
+}
+
+}  // namespace score::node

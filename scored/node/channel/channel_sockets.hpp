@@ -1,0 +1,61 @@
+// The UDP sockets of this node's channels: one per user, channel and local task. Jobs that share a
+// channel get the same socket in turn; the key in each frame names its job. Users never share one:
+// a user who holds a socket can read its frames, and connect or filter it.
+#pragma once
+
+#include "base/ids.hpp"
+#include "base/os/fd.hpp"
+#include "base/result.hpp"
+#include "pmlib/wire/frame_filter.hpp"
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <netinet/in.h>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace score::node {
+
+struct ChannelSocket {
+  UniqueFd fd;
+  std::array<char, 6> address{};  // IPv4 and port, as pm::PeerAddress
+  std::uint64_t holder = 0;       // key of the attempt that used it last; the switcher's
+  bool is_adopted = false;        // attempts that this daemon does not know yet may use it
+};
+
+class ChannelSockets {
+ public:
+  struct Place {
+    UserId user;
+    std::uint16_t channel = 0;
+    std::uint32_t task = 0;  // local
+
+    friend auto operator<=>(const Place&, const Place&) = default;
+  };
+
+  // The socket of the place; shared with all holders. Errors: errno codes.
+  Result<std::shared_ptr<ChannelSocket>> open(const Place& place, in_addr local);
+  // The same from a shepherd, which kept it while the daemon was away; the first one is used.
+  // Errors: Malformed (not a UDP socket).
+  Result<std::shared_ptr<ChannelSocket>> adopt(const Place& place, UniqueFd fd);
+
+ private:
+  std::map<Place, std::weak_ptr<ChannelSocket>> sockets_;
+};
+
+// From now on the kernel drops frames that are for none of `owners`: all attempts that share the
+// socket, because frames of the next one may come early and those of the last one late. An adopted
+// socket, and one with too many owners, accepts everything.
+void pass_only(const ChannelSocket& socket, std::uint16_t channel,
+               std::span<const pm::FrameOwner> owners);
+
+// This host's source address of packets to `host`. Errors: errno codes, NotFound.
+[[nodiscard]] Result<in_addr> address_towards(const std::string& host);
+// The first IPv4 address of an interface. Errors: errno codes, NotFound.
+[[nodiscard]] Result<in_addr> address_of_interface(const std::string& interface);
+
+}  // namespace score::node

@@ -1,0 +1,252 @@
+#include "scored/node/idle/idle_watch.hpp"
+
+#include "scored/node/kernel/kernel_call.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <fcntl.h>
+#include <string_view>
+
+namespace score::node {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// A check takes some 10 us with warm caches and no crowding, so at this distance 0.2 % of a core.
+constexpr Duration kShortestLook = 5ms;
+constexpr Duration kShortestSpan = 4ms;  // of its own time, between checks at the ends of slices
+// The same for attempts that are idle but in the timetable because others are busy, and for those
+// that were found crowded repeatedly: a check that another program disturbed says little.
+constexpr Duration kLongSpan = 40ms;
+// A job that needed all of its time, or got little of a crowded node's, is checked again after this
+// many slices in which its first task goes on like that, else at once. So few that one slice of
+// rest shows in their sum.
+constexpr int kTrustedSlices = 8;
+constexpr Duration kLongestLook = 500ms;
+constexpr Duration kShortestCut = 10ms;  // slices in which attempts are checked before the end
+constexpr Duration kCrowdedProbe = 5ms;  // checks inside a slice of crowded attempts
+constexpr int kMostMistakes = 15;
+constexpr int kHeldLooks = 10;                      // one held runs a tenth of the time at most
+constexpr std::string_view kUsage = "usage_usec ";  // of cpu.stat
+constexpr std::string_view kWaited = " total=";     // of cpu.pressure, in its line "some"
+constexpr std::int64_t kMostMicroseconds = Duration::max() / 4us;
+
+// The microseconds that follow `key` in the first line; < 0: they do not.
+[[gnu::hot]] Duration number_after(int file, std::string_view key) {
+  std::array<char, 128> text;
+  const long got = kernel_call(SYS_pread64, file, address_of(text.data()), text.size(), 0);
+  std::string_view line(text.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
+  line = line.substr(0, line.find('\n'));
+  const auto at = line.find(key);
+  if (at == std::string_view::npos) return Duration{-1};
+  std::int64_t microseconds = -1;
+  const auto parsed =
+      std::from_chars(line.data() + at + key.size(), line.data() + line.size(), microseconds);
+  if (parsed.ec != std::errc() || microseconds > kMostMicroseconds) return Duration{-1};
+  return std::chrono::microseconds{microseconds};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CpuUsage>> CgroupUsage::open(const std::string& cgroup) {
+  auto stat = open_file(cgroup + "/cpu.stat", O_RDONLY);
+  if (!stat) return stat.error();
+  auto pressure = open_file(cgroup + "/cpu.pressure", O_RDONLY);
+  return std::make_unique<CgroupUsage>(*std::move(stat),
+                                       pressure ? *std::move(pressure) : UniqueFd());
+}
+
+[[gnu::hot]] Duration CgroupUsage::used() noexcept {
+  return number_after(stat_.get(), kUsage);
+}
+
+[[gnu::hot]] Duration CgroupUsage::waited() noexcept {
+  return pressure_ ? std::max(number_after(pressure_.get(), kWaited), Duration{0}) : Duration{0};
+}
+
+[[gnu::hot]] Duration CgroupUsage::used_by(pid_t process) noexcept {
+  return kernel_time(cpu_clock_of(process));
+}
+
+WatchPace pace_of(const gang::SwitchPlan& plan) {
+  WatchPace pace;
+  pace.is_shared = std::any_of(plan.segments.begin(), plan.segments.end(),
+                               [](const auto& segment) { return !segment.jobs.empty(); });
+  if (!pace.is_shared) return pace;
+  const Duration slice = plan.cycle / static_cast<std::int64_t>(plan.segments.size());
+  pace.background = std::clamp<Duration>(slice / 2, kShortestLook, kLongestLook);
+  if (plan.segments.size() < 2) return pace;
+  pace.slice = slice;
+  if (slice < kShortestCut) return pace;
+  pace.in_slice = slice / 8;
+  pace.middle = slice / 2;
+  return pace;
+}
+
+[[gnu::hot]] void IdleWatch::set_background(bool background, TimePoint now) {
+  if (std::exchange(is_background_, background) == background) return;
+  is_held_ = is_crowded_ = false;  // its waiting in the background says nothing about its slices
+  if (background || usage_ == nullptr) return;
+  ask_leader();  // its time in the background is not part of its slice
+  leader_part_ = Duration{0};
+  if (is_stopped_) return;
+  measure(now);
+  went_on_ = since_ = now;
+}
+
+[[gnu::hot]] void IdleWatch::goes_on(TimePoint now) {
+  if (!std::exchange(is_stopped_, false)) return;
+  went_on_ = since_ = now;
+}
+
+[[gnu::hot]] void IdleWatch::stops(TimePoint now, const WatchPace& pace) {
+  if (std::exchange(is_stopped_, true) || usage_ == nullptr) return;
+  ran_ += now - since_;
+  since_ = now;
+  const Duration asked = ran_ - leader_ran_;  // since it was checked or read
+  const bool is_due = asked >= (meter_.is_idle() ? kLongSpan : span_);
+  meter_.set_slice(pace.slice);
+  asks_again_ = is_background_ || pace.in_slice > Duration{0};
+  if (is_background_ || (is_due && !is_leader_busy())) measure(now);
+  has_stopped_ = true;
+}
+
+[[gnu::hot]] bool IdleWatch::ask_leader() {
+  leader_part_ = Duration{0};
+  const pid_t leader = leader_.load(std::memory_order_relaxed);
+  const Duration total = leader != 0 ? usage_->used_by(leader) : Duration{-1};
+  if (total < Duration{0}) return false;
+  leader_part_ = total - std::exchange(leader_used_, total);
+  return true;
+}
+
+[[gnu::hot]] bool IdleWatch::is_leader_busy() {
+  if (!ask_leader()) return false;
+  const Duration used = leader_part_;
+  const Duration ran = ran_ - std::exchange(leader_ran_, ran_);
+  if (trust_ == 0) return false;
+  const bool is_whole = meter_.is_whole(ran, used);
+  const bool goes_on = is_whole || (is_crowded_ && meter_.is_use(ran, used));
+  is_doubted_ = !goes_on && !is_crowded_;  // it needed all of its time until now
+  --trust_;
+  if (!goes_on || trust_ == 0) return false;
+  if (is_whole) {  // it got what it wanted
+    is_crowded_ = false;
+    span_ = kShortestSpan;
+  }
+  suspect(false, true);
+  return true;
+}
+
+// An attempt that did not need the end of its time is checked again soon. One that only waits for
+// other processes at times is suspected in vain, and less and less often.
+[[gnu::hot]] void IdleWatch::suspect(bool is_quiet, bool is_whole) {
+  const bool was_suspected = std::exchange(is_suspected_, is_quiet);
+  if (is_quiet || is_whole) {
+    mistakes_ = spared_ = 0;
+  } else if (was_suspected) {
+    spared_ = mistakes_ = std::min(2 * mistakes_ + 1, kMostMistakes);
+  } else if (spared_ > 0) {
+    --spared_;
+  } else {
+    is_suspected_ = true;
+  }
+}
+
+// The kernel adds the time of a running task to its cgroup only at its ticks, some milliseconds
+// apart; the clock of the leader is exact.
+[[gnu::hot]] void IdleWatch::measure(TimePoint now) {
+  if (usage_ == nullptr) return;
+  const Duration used = usage_->used();
+  if (used < Duration{0}) return;
+  const Duration ran = ran_ + (now - since_);
+  const Duration at_least = std::exchange(leader_part_, Duration{0});
+  since_ = now;
+  if (used_ >= Duration{0} && ran > Duration{0} && !judge(ran, std::max(used - used_, at_least))) {
+    ran_ = leader_ran_ = ran;  // the next check covers this time too
+    return;
+  }
+  used_ = used;
+  ran_ = leader_ran_ = Duration{0};
+  idle_.store(meter_.is_idle(), std::memory_order_release);
+}
+
+// Assumes that its waiting was spread evenly since it was last read.
+[[gnu::hot]] Duration IdleWatch::ask_waited(Duration ran) {
+  const Duration total = usage_->waited();
+  const Duration whole = total - std::exchange(waited_, total);
+  const double part = std::chrono::duration<double>(ran) / std::exchange(unasked_, Duration{0});
+  return std::min(std::chrono::duration_cast<Duration>(whole * part), ran);
+}
+
+// Its waiting is read only if it did not use all of its time.
+//
+// A task needs the processor to stop; most often its successor has it by then, and the kernel
+// counts up to a whole slice as waited, which it was not. So only waiting since the attempt went on
+// makes it crowded.
+[[gnu::hot]] bool IdleWatch::judge(Duration ran, Duration used) {
+  const bool is_doubted = std::exchange(is_doubted_, false);
+  Duration waited{0};
+  unasked_ += ran;
+  if (!meter_.is_whole(ran, used)) {
+    waited = ask_waited(ran);
+    const bool has_stopped = std::exchange(has_stopped_, false);
+    if (has_stopped && asks_again_ && !is_crowded_ && meter_.is_crowded(ran, waited)) {
+      if (!meter_.is_use(ran, used)) {
+        is_suspected_ = true;
+        unasked_ = -ran;  // the next check's time begins with this one
+        return false;
+      }
+      waited = Duration{0};
+    }
+  }
+  meter_.add(ran, used, waited);
+  const bool wants_all = meter_.is_whole(ran, used + waited);
+  const bool has_rested = is_doubted || (wanted_all_ && !wants_all);
+  if (has_rested) meter_.doubt();
+  suspect(!meter_.has_used(), wants_all && !is_doubted);
+  wanted_all_ = wants_all;
+  const bool is_busy = wants_all || (meter_.has_used() && meter_.is_crowded(ran, waited));
+  is_crowded_ = is_busy && !meter_.is_whole(ran, used);
+  span_ = is_crowded_ ? std::clamp(2 * span_, kShortestSpan, kLongSpan) : kShortestSpan;
+  trust_ = is_busy && !is_doubted ? kTrustedSlices : 0;
+  return true;
+}
+
+[[gnu::hot]] bool IdleWatch::looks_soon(const WatchPace& pace) const {
+  return is_crowded_ ? meter_.may_be_idle() && pace.in_slice >= kCrowdedProbe : is_suspected_;
+}
+
+[[gnu::hot]] std::optional<TimePoint> IdleWatch::next_look(const WatchPace& pace) const {
+  if (usage_ == nullptr) return std::nullopt;
+  if (is_held_) return held_until_;
+  if (is_stopped_) return std::nullopt;
+  if (is_background_) return since_ + pace.background;
+  if (pace.in_slice > Duration{0} && !meter_.is_idle()) {
+    if (looks_soon(pace)) return since_ + pace.in_slice;
+    const TimePoint middle = went_on_ + pace.middle;
+    if (!is_crowded_ && since_ < middle) return middle;
+  }
+  return since_ + pace.slow;
+}
+
+void IdleWatch::look(TimePoint now, const WatchPace& pace) {
+  if (is_held_) {
+    is_held_ = false;
+    return;
+  }
+  ran_ += now - since_;
+  since_ = now;
+  meter_.set_slice(pace.slice);
+  asks_again_ = is_background_ || pace.in_slice > Duration{0};
+  if (is_background_) ask_leader();
+  if (is_background_ || !is_leader_busy()) measure(now);
+  is_held_ = is_background_ && pace.is_shared && meter_.has_used();
+  is_stopped_ = is_held_;
+  has_stopped_ = has_stopped_ || is_held_;
+  if (is_held_) held_until_ = now + kHeldLooks * pace.background;
+}
+
+}  // namespace score::node

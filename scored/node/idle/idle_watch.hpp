@@ -1,0 +1,141 @@
+// Decides whether an attempt needs the processor. The switcher's thread checks when the attempt's
+// slice ends, where it is awake anyway, and at some moments in between.
+//
+// An idle attempt in the background runs beside the gang that has its turn, which costs nothing
+// while it does nothing. One that needs the processor is stopped at the next check, and then
+// continued for short times until a timetable has it again: an absent head stops no attempt for
+// good.
+#pragma once
+
+#include "base/os/fd.hpp"
+#include "base/result.hpp"
+#include "gang/node/idle_meter.hpp"
+#include "gang/node/switch_plan.hpp"
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace score::node {
+
+// Called by the switcher's thread: a system call of some microseconds each, no allocation.
+class CpuUsage {
+ public:
+  CpuUsage() = default;
+  CpuUsage(const CpuUsage&) = delete;
+  CpuUsage& operator=(const CpuUsage&) = delete;
+  virtual ~CpuUsage() = default;
+
+  // All processor time of the tasks so far; < 0: unknown.
+  virtual Duration used() noexcept = 0;
+  // Time so far in which one of them could have run but had to wait for a core.
+  virtual Duration waited() noexcept = 0;
+  // Processor time of this process alone, < 0: it is gone. A tenth of the cost of used().
+  virtual Duration used_by(pid_t process) noexcept = 0;
+};
+
+// cpu.stat, which every cgroup2 directory has, with or without the cpu controller; and
+// cpu.pressure, if the kernel has it: without it tasks on a crowded machine may seem idle.
+class CgroupUsage final : public CpuUsage {
+ public:
+  static Result<std::unique_ptr<CpuUsage>> open(const std::string& cgroup);
+
+  CgroupUsage(UniqueFd stat, UniqueFd pressure)
+      : stat_(std::move(stat)), pressure_(std::move(pressure)) {}
+
+  Duration used() noexcept override;
+  Duration waited() noexcept override;
+  Duration used_by(pid_t process) noexcept override;
+
+ private:
+  UniqueFd stat_;
+  UniqueFd pressure_;
+};
+
+// How often attempts are checked under a plan.
+struct WatchPace {
+  Duration background{std::chrono::seconds{1}};
+  Duration slice{0};     // 0: no attempts take turns
+  Duration in_slice{0};  // for those that may be idle soon; 0: not before the end of the slice
+  Duration middle{0};    // after the start of a slice: all that are not crowded; 0: none
+  Duration slow{std::chrono::seconds{1}};
+  bool is_shared = false;  // other attempts run beside the background
+
+  friend bool operator==(const WatchPace&, const WatchPace&) = default;
+};
+
+WatchPace pace_of(const gang::SwitchPlan& plan);
+
+// The idle state of one attempt. All of it belongs to the switcher's thread, except `idle_`.
+class IdleWatch {
+ public:
+  IdleWatch(std::unique_ptr<CpuUsage> usage, gang::IdleRule rule)
+      : usage_(std::move(usage)), meter_(rule) {}
+
+  // Thread: any.
+  [[nodiscard]] bool is_idle() const { return idle_.load(std::memory_order_acquire); }
+
+  // One of its tasks: if that is busy, the others need no check. A user who names a foreign process
+  // can only seem busy. Thread: any.
+  void set_leader(pid_t process) { leader_.store(process, std::memory_order_relaxed); }
+
+  // Only idle attempts go to the background. One that leaves it stays idle until a check: it may
+  // leave only because no other job needs its cores any more.
+  void set_background(bool background, TimePoint now);
+  // It goes on, or runs on; it is stopped, or still is.
+  void goes_on(TimePoint now);
+  void stops(TimePoint now, const WatchPace& pace);
+
+  [[nodiscard]] bool is_background() const { return is_background_; }
+
+  // In the background, and must not run.
+  [[nodiscard]] bool is_held() const { return is_held_; }
+
+  // When look() is due; nullopt: not before the next call of another member.
+  [[nodiscard]] std::optional<TimePoint> next_look(const WatchPace& pace) const;
+  // May change is_held().
+  void look(TimePoint now, const WatchPace& pace);
+
+ private:
+  [[nodiscard]] bool looks_soon(const WatchPace& pace) const;
+  void measure(TimePoint now);
+  bool judge(Duration ran, Duration used);  // false: undecided yet
+  Duration ask_waited(Duration ran);
+  bool ask_leader();  // false: unknown
+  bool is_leader_busy();
+  void suspect(bool is_quiet, bool is_whole);
+
+  std::unique_ptr<CpuUsage> usage_;  // null: never checked
+  gang::IdleMeter meter_;
+  Duration used_{-1};  // at the last check; < 0: none yet
+  Duration waited_{0};
+  Duration unasked_{0};       // of its own time, since waited_ was read
+  bool has_stopped_ = false;  // since then
+  bool asks_again_ = false;   // by now: before it is stopped again
+  Duration span_{0};          // of its own time between checks at the ends of slices, at least
+  TimePoint went_on_{};
+  TimePoint since_{};  // the last check, or when it went on
+  Duration ran_{0};    // of its own time, after the last check and before since_
+
+  std::atomic<pid_t> leader_{0};  // 0: none
+  Duration leader_used_{0};       // when it was read
+  Duration leader_part_{0};       // since it was read before, if no check came between
+  Duration leader_ran_{0};        // ran_ when the leader was read
+  int trust_ = 0;                 // slices in which the leader's time is enough
+  bool is_crowded_ = false;       // it used little because it had to wait for a processor
+  bool wanted_all_ = false;       // at the last check: used it, or waited for a processor
+  bool is_doubted_ = false;       // the leader has just used less than before
+
+  bool is_suspected_ = false;  // did not need the end of the time before the last check
+  int mistakes_ = 0;           // checks on suspicion that found it busy; grows as 1, 3, 7, 15
+  int spared_ = 0;             // suspicions still to be ignored
+
+  TimePoint held_until_{};
+  bool is_stopped_ = true;
+  bool is_background_ = false;
+  bool is_held_ = false;
+  std::atomic<bool> idle_{false};
+};
+
+}  // namespace score::node

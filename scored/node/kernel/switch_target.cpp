@@ -1,0 +1,31 @@
+#include "scored/node/kernel/switch_target.hpp"
+
+#include "scored/node/kernel/kernel_call.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <fcntl.h>
+
+namespace score::node {
+
+Result<std::unique_ptr<SwitchTarget>> CgroupFreeze::open(const std::string& cgroup) {
+  auto control = open_file(cgroup + "/cgroup.freeze", O_WRONLY);
+  if (!control) return control.error();
+  return std::make_unique<CgroupFreeze>(*std::move(control));
+}
+
+[[gnu::hot]] int write_freezer(int control, char value) noexcept {
+  const long done = kernel_call(SYS_pwrite64, control, address_of(&value), 1, 0);
+  if (done < 0) return static_cast<int>(-done);
+  return done == 1 ? 0 : EIO;
+}
+
+int SignalGroup::stop() noexcept {
+  return kill(-group_, SIGSTOP) == 0 ? 0 : errno;
+}
+
+int SignalGroup::go() noexcept {
+  return kill(-group_, SIGCONT) == 0 ? 0 : errno;
+}
+
+}  // namespace score::node

@@ -1,0 +1,121 @@
+#include "scored/node/link/login_relay.hpp"
+
+#include "base/limits.hpp"
+#include "proto/convert/convert.hpp"
+
+namespace score::node {
+
+namespace {
+
+constexpr std::size_t kUnsentBytes = 1 * limits::kMiB;  // then its source is not read
+constexpr mode_t kForEverybody = 0666;
+
+proto::ConnectionLimits connection_limits() {
+  proto::ConnectionLimits chosen;
+  chosen.write_queue_bytes = 2 * limits::kMaxPeerQueueBytes;
+  chosen.header_deadline = limits::kHeaderDeadline;
+  chosen.frame_deadline = limits::kFrameDeadline;
+  return chosen;
+}
+
+// Frames of one direction until it ends; frames that were read before are still delivered. `sender`
+// bounds what may come from there: the head checks the real identity.
+asio::awaitable<void> carry(std::shared_ptr<proto::Connection> from,
+                            std::shared_ptr<proto::Connection> to, proto::Role sender) {
+  for (;;) {
+    auto frame = co_await from->read(sender);
+    if (!frame || !to->send(frame->type, frame->payload)) break;
+    if (to->queued_bytes() > kUnsentBytes) co_await to->drained(kUnsentBytes);
+  }
+  co_await to->drained(1);
+  to->close();
+  from->close();
+}
+
+asio::awaitable<void> refuse(std::shared_ptr<proto::Connection> client, std::string why) {
+  wire::Failed failed;
+  failed.mutable_error()->set_text(std::move(why));
+  proto::send(*client, failed);
+  co_await client->drained(1);
+  client->close();
+}
+
+}  // namespace
+
+LoginRelay::LoginRelay(Parts parts, proto::TcpEndpoint head)
+    : parts_(std::move(parts)), head_(std::move(head)) {}
+
+Status LoginRelay::open(const std::string& path) {
+  auto listener = proto::UnixListener::open(parts_.io, path, kForEverybody, connection_limits());
+  if (!listener) return listener.error();
+  listener_.emplace(*std::move(listener));
+  parts_.tasks.spawn("accept commands", accept());
+  return {};
+}
+
+void LoginRelay::close() {
+  if (listener_) listener_->close();
+}
+
+asio::awaitable<void> LoginRelay::accept() {
+  for (;;) {
+    auto peer = co_await listener_->accept();
+    if (!peer && (peer.error().is(Errc::Closed) || peer.error().is(Errc::Cancelled))) co_return;
+    if (peer) parts_.tasks.spawn("carry a command", serve(*std::move(peer)));
+  }
+}
+
+struct LoginRelay::Presence {
+  Presence(LoginRelay& relay_in, UserId user_in) : relay(relay_in), user(user_in) {
+    ++relay.count_;
+    ++relay.of_user_[user];
+  }
+
+  Presence(const Presence&) = delete;
+  Presence& operator=(const Presence&) = delete;
+
+  ~Presence() {
+    --relay.count_;
+    if (--relay.of_user_[user] == 0) relay.of_user_.erase(user);
+  }
+
+  LoginRelay& relay;
+  UserId user;
+};
+
+bool LoginRelay::is_full(UserId user) const {
+  const auto mine = of_user_.find(user);
+  return count_ >= limits::kMaxLogins ||
+         (mine != of_user_.end() && mine->second >= limits::kMaxLoginsPerUser);
+}
+
+asio::awaitable<void> LoginRelay::serve(proto::UnixPeer peer) {
+  const ConnectionPtr client = peer.connection;
+  const UserId user = peer.credentials.uid;
+  if (is_full(user)) {
+    if (limiter_.allow(parts_.clock.now())) {
+      log_warning("refuse a command: too many", kv("uid", user), kv("commands", count_),
+                  kv("suppressed", limiter_.take_suppressed()));
+    }
+    co_await refuse(client, "too many commands run on this login node, try again");
+    co_return;
+  }
+  const Presence presence(*this, user);
+  const TimePoint turn = budget_.reserve(user, parts_.clock.now());
+  if (turn > parts_.clock.now()) co_await parts_.clock.sleep_until(turn);
+  auto head = co_await proto::tls_connect(parts_.tls, head_, limits::kHandshakeDeadline,
+                                          connection_limits());
+  if (!head) {
+    co_await refuse(client, fmt::format("cannot reach the head at {}: {}", format_endpoint(head_),
+                                        head.error().message()));
+    co_return;
+  }
+  const ConnectionPtr link = head->connection;
+  wire::LoginHello hello;
+  hello.set_user(user.value());
+  proto::send(*link, hello);
+  parts_.tasks.spawn("carry answers", carry(link, client, proto::Role::Head));
+  co_await carry(client, link, proto::Role::Root);
+}
+
+}  // namespace score::node

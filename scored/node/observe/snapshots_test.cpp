@@ -1,0 +1,246 @@
+// Snapshots between two full samples, and the samples that are made of them.
+#include "scored/node/observe/snapshots.hpp"
+
+#include "scored/node/observe/task_track.hpp"
+#include "scored/node/switch/switch_entry.hpp"
+
+#include <gtest/gtest.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace score::node {
+namespace {
+
+using monitor::TaskSample;
+using monitor::TaskState;
+
+constexpr AttemptId kAttempt{7};
+
+struct NoTarget final : SwitchTarget {
+  int stop() noexcept override { return 0; }
+
+  int go() noexcept override { return 0; }
+};
+
+// An attempt whose only process is this one.
+struct Looked {
+  Looked() {
+    entries.push_back(std::make_shared<SwitchEntry>(kAttempt, std::make_unique<NoTarget>()));
+    entries[0]->clock.start(TimePoint(1s));
+  }
+
+  std::optional<TimePoint> look(TimePoint now, std::optional<TimePoint> boundary = {}) {
+    return snapshots.look(now, boundary, entries);
+  }
+
+  std::vector<TimePoint> taken() {
+    std::vector<TimePoint> all;
+    snapshots.fetch([&](const Snapshot& snapshot) { all.push_back(snapshot.taken); });
+    return all;
+  }
+
+  std::vector<std::shared_ptr<SwitchEntry>> entries;
+  Snapshots snapshots{100ms, {{kAttempt, {{getpid()}}, nullptr}}};
+};
+
+TEST(Snapshots, AreTakenEachPeriodWhereNobodySwitches) {
+  Looked looked;
+  TimePoint now(10s);
+  for (int i = 0; i < 5; ++i) {
+    const auto next = looked.look(now);
+    ASSERT_TRUE(next);
+    EXPECT_EQ(*next - now, 100ms);
+    now = *next;
+  }
+  EXPECT_EQ(looked.taken().size(), 5U);
+}
+
+TEST(Snapshots, NeedNoWakeUpWhereSlicesAreAsLongAsThePeriod) {
+  Looked looked;
+  for (int i = 0; i < 10; ++i) {
+    // The switch takes up to 90 us, so this is not the boundary itself.
+    const TimePoint now = TimePoint(10s + i * 100ms) + Duration((i * 37) % 90 * 1us);
+    EXPECT_EQ(looked.look(now, TimePoint(10s + (i + 1) * 100ms)), std::nullopt);
+  }
+  EXPECT_EQ(looked.taken().size(), 10U);
+}
+
+TEST(Snapshots, TakeEachTenthOfShortSlices) {
+  Looked looked;
+  for (int i = 0; i < 101; ++i) {
+    EXPECT_LE(looked.look(TimePoint(10s + i * 10ms), TimePoint(10s + (i + 1) * 10ms)),
+              TimePoint(10s + 1110ms));
+    if (i % 50 != 0) continue;
+    EXPECT_EQ(looked.taken().size(), i == 0 ? 1U : 5U);
+  }
+}
+
+TEST(Snapshots, WakeUpOfThemselvesInLongSlices) {
+  Looked looked;
+  EXPECT_EQ(looked.look(TimePoint(10s), TimePoint(11s)), TimePoint(10100ms));
+  EXPECT_EQ(looked.look(TimePoint(10100ms), TimePoint(11s)), TimePoint(10200ms));
+  // Somebody wakes it for another reason: too early, the next one stays where it was.
+  EXPECT_EQ(looked.look(TimePoint(10130ms), TimePoint(11s)), TimePoint(10200ms));
+  EXPECT_EQ(looked.taken(), (std::vector{TimePoint(10s), TimePoint(10100ms)}));
+}
+
+TEST(Snapshots, KeepWhatIsNotFetchedAndDropWhatIsTooMuch) {
+  Looked looked;
+  for (int i = 0; i < 40; ++i) looked.look(TimePoint(10s + i * 100ms));
+  const auto taken = looked.taken();
+  ASSERT_EQ(taken.size(), Snapshots::kMostKept);
+  EXPECT_EQ(taken.front(), TimePoint(10s));
+  looked.look(TimePoint(20s));
+  EXPECT_EQ(looked.taken(), std::vector{TimePoint(20s)});
+}
+
+TEST(Snapshots, CountTheTimeOfAllThreadsAndLeaveAStoppedGangAlone) {
+  Looked looked;
+  looked.look(TimePoint(10s));
+  const auto before = looked.snapshots.used();
+  while (looked.snapshots.used()[0] < before[0] + 2ms) continue;
+  looked.entries[0]->clock.stop(TimePoint(10s));
+  looked.look(TimePoint(10100ms));
+  looked.entries[0]->clock.start(TimePoint(10200ms));
+  looked.look(TimePoint(10300ms));
+  std::vector<Snapshot> seen;
+  looked.snapshots.fetch([&](const Snapshot& snapshot) { seen.push_back(snapshot); });
+  ASSERT_EQ(seen.size(), 3U);
+  EXPECT_TRUE(seen[0].gangs[0].runs);
+  EXPECT_FALSE(seen[1].gangs[0].runs);
+  EXPECT_EQ(seen[1].gangs[0].ran, seen[0].gangs[0].ran);
+  EXPECT_EQ(seen[1].tasks[0].used, seen[0].tasks[0].used) << "it was read though it had not run";
+  EXPECT_GE(seen[2].tasks[0].used, before[0] + 2ms);
+}
+
+TEST(Snapshots, SayThatAnAttemptIsGone) {
+  Looked looked;
+  looked.entries.clear();
+  looked.look(TimePoint(10s));
+  looked.snapshots.fetch(
+      [](const Snapshot& snapshot) { EXPECT_FALSE(snapshot.gangs[0].is_there); });
+}
+
+TEST(Snapshots, SurviveAProcessThatIsGone) {
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  Looked looked;
+  Snapshots snapshots(100ms, {{kAttempt, {{child, getpid()}, {}}, nullptr}});
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  snapshots.look(TimePoint(10s), std::nullopt, looked.entries);
+  snapshots.fetch([](const Snapshot& snapshot) {
+    ASSERT_EQ(snapshot.tasks.size(), 2U);
+    EXPECT_GT(snapshot.tasks[0].used, Duration(0));
+    EXPECT_EQ(snapshot.tasks[1].used, Duration(0));
+  });
+}
+
+// ---- samples of them ----------------------------------------------------------------------------
+
+TaskSample full(Duration user, Duration system, TaskState state, Duration waited = 0s) {
+  TaskSample sample;
+  sample.waited = waited;
+  sample.user = user;
+  sample.system = system;
+  sample.state = state;
+  sample.switches = static_cast<std::uint64_t>(user.count()) / 1'000'000;  // one a millisecond
+  sample.processes = 1;
+  return sample;
+}
+
+GangSnapshot running(Duration ran) {
+  return {true, ran, true, true};
+}
+
+GangSnapshot frozen(Duration ran) {
+  return {true, ran, false, false};
+}
+
+TEST(TaskTrack, SharesOutWhatWasUsedAsTheProcessorTimeWas) {
+  TaskTrack track;
+  track.mark(full(1s, 500ms, TaskState::Running), {1500ms, 2s});
+  track.expect(full(1300ms, 600ms, TaskState::Running), {1900ms, 2400ms});
+  const auto first = track.at(running(2100ms), {1600ms, {}});
+  EXPECT_EQ(first.user, 1075ms);
+  EXPECT_EQ(first.system, 525ms);
+  EXPECT_EQ(first.switches, 1'075U);
+  const auto second = track.at(frozen(2100ms), {1600ms, {}});
+  EXPECT_EQ(second.user, first.user);
+  EXPECT_EQ(second.state, TaskState::Frozen);
+  const auto third = track.at(running(2400ms), {1900ms, {}});
+  EXPECT_EQ(third.user, 1300ms);
+  EXPECT_EQ(third.system, 600ms);
+}
+
+TEST(TaskTrack, NeverGoesBackNorBeyondTheNextSample) {
+  TaskTrack track;
+  track.mark(full(1s, 0s, TaskState::Running), {1s, 1s});
+  track.expect(full(1100ms, 0s, TaskState::Running), {1100ms, 1300ms});
+  EXPECT_EQ(track.at(running(1100ms), {1080ms, {}}).user, 1080ms);
+  EXPECT_EQ(track.at(running(1200ms), {300ms, {}}).user, 1080ms) << "a process ended";
+  EXPECT_EQ(track.at(running(1300ms), {9s, {}}).user, 1100ms);
+  // All of its processes are gone: less than before.
+  track.mark(full(1100ms, 0s, TaskState::Running), {1100ms, 1300ms});
+  track.expect(full(0s, 0s, TaskState::Ended), {0s, 1400ms});
+  EXPECT_EQ(track.at(running(1400ms), {0s, {}}).user, 1100ms);
+}
+
+TEST(TaskTrack, KnowsWhoComputesFromWhoWaits) {
+  TaskTrack busy, asleep;
+  for (TaskTrack* track : {&busy, &asleep}) track->mark(full(0s, 0s, TaskState::Frozen), {});
+  TaskState last{};
+  for (int i = 1; i <= 20; ++i) {
+    const auto gang = running(i * 100ms);
+    EXPECT_EQ(busy.at(gang, {i * 99ms, {}}).state, TaskState::Running);
+    last = asleep.at(gang, {i * 1ms, {}}).state;
+  }
+  EXPECT_EQ(last, TaskState::Blocked);
+  const monitor::PmReading waits{true, {}};
+  EXPECT_EQ(busy.at(running(2100ms), {2s, waits}).state, TaskState::WaitsInPm);
+  EXPECT_EQ(busy.at(frozen(2100ms), {2s, waits}).state, TaskState::Frozen);
+}
+
+// Whole turns of half a second between two full samples, which found its gang frozen.
+TEST(TaskTrack, SeesInTheVerySliceThatATaskFellAsleepOrWokeUp) {
+  TaskTrack track;
+  track.mark(full(0s, 0s, TaskState::Running), {});
+  track.expect(full(250ms, 0s, TaskState::Frozen), {250ms, 500ms});
+  EXPECT_EQ(track.at(running(100ms), {100ms, {}}).state, TaskState::Running);
+  EXPECT_EQ(track.at(running(200ms), {200ms, {}}).state, TaskState::Running);
+  EXPECT_EQ(track.at(running(300ms), {205ms, {}}).state, TaskState::Blocked);
+  EXPECT_EQ(track.at(running(400ms), {205ms, {}}).state, TaskState::Blocked);
+  EXPECT_EQ(track.at(running(500ms), {290ms, {}}).state, TaskState::Running);
+}
+
+// 32 processes want each processor: this one gets it in each third slice only, for a moment, and
+// what it waited is counted then.
+TEST(TaskTrack, TakesAStarvedTaskForABusyOneUntilItIsSeenAsleep) {
+  TaskTrack track;
+  track.mark(full(0s, 0s, TaskState::Running), {});
+  const auto until = [](int slices) { return TaskTotals{slices / 3 * 9ms, slices * 100ms}; };
+  const auto at = [](int slices) { return full(1s, 0s, TaskState::Frozen, slices / 3 * 280ms); };
+  for (int slice = 1; slice <= 30; ++slice) {
+    if (slice % 5 == 1) track.expect(at(slice + 4), until(slice + 4));
+    EXPECT_EQ(track.at(running(slice * 100ms), {until(slice).used, {}}).state, TaskState::Running)
+        << slice;
+    if (slice % 5 == 0) track.mark(at(slice), until(slice));
+  }
+  TaskTotals later = until(30);
+  later.ran += 500ms;
+  track.expect(full(1s, 0s, TaskState::Blocked, at(30).waited), later);
+  EXPECT_EQ(track.at(running(3100ms), {later.used, {}}).state, TaskState::Blocked);
+}
+
+TEST(TaskTrack, SharesOutWhatWasWaitedAsItsGangRan) {
+  TaskTrack track;
+  track.mark(full(0s, 0s, TaskState::Running, 1s), {0s, 2s});
+  track.expect(full(10ms, 0s, TaskState::Running, 1400ms), {10ms, 2500ms});
+  EXPECT_EQ(track.at(running(2100ms), {0s, {}}).waited, 1080ms) << "it got no processor";
+  EXPECT_EQ(track.at(frozen(2100ms), {0s, {}}).waited, 1080ms);
+  EXPECT_EQ(track.at(running(2500ms), {10ms, {}}).waited, 1400ms);
+  EXPECT_EQ(track.at(running(2600ms), {10ms, {}}).waited, 1400ms) << "not beyond the next sample";
+}
+
+}  // namespace
+}  // namespace score::node

@@ -1,0 +1,85 @@
+#include "scored/node/switch/idle_looks.hpp"
+
+namespace score::node {
+
+namespace {
+
+// An idle attempt in the background that used the processor is held for a while.
+void obey_watch(SwitchEntry& entry, TimePoint now) {
+  if (!entry.watch.is_background() || entry.stopped == entry.watch.is_held()) return;
+  if (entry.watch.is_held()) {
+    entry.clock.stop(now);
+    entry.stopped = entry.target->stop() == 0;
+    if (!entry.stopped) entry.clock.start(now);
+    entry.stopped_at = now;
+    return;
+  }
+  entry.stopped = entry.target->go() != 0;
+  if (!entry.stopped) entry.clock.start(now);
+  entry.watch.goes_on(now);
+}
+
+}  // namespace
+
+[[gnu::hot]] void IdleLooks::assign_background(const SwitchProgram::Part* part, Entries entries,
+                                               TimePoint woke) {
+  pace_ = part != nullptr ? part->pace : WatchPace{};
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    IdleWatch& watch = entries[i]->watch;
+    const bool was_idle = watch.is_idle();
+    watch.set_background(part != nullptr && part->background[i] != 0, woke);
+    has_change_ |= was_idle != watch.is_idle();
+  }
+}
+
+[[gnu::hot]] void IdleLooks::watch(Entries entries, TimePoint woke, TimePoint stopped) {
+  for (const auto& entry : entries) {
+    const bool was_idle = entry->watch.is_idle();
+    if (entry->stopped) {
+      entry->watch.stops(woke, pace_);
+    } else {
+      entry->watch.goes_on(stopped);
+    }
+    has_change_ |= was_idle != entry->watch.is_idle();
+  }
+}
+
+[[gnu::hot]] std::optional<TimePoint> IdleLooks::watch_turn(SwitchEntry* leaves,
+                                                            SwitchEntry* enters, TimePoint woke,
+                                                            TimePoint stopped) {
+  if (leaves != nullptr) {
+    const bool was_idle = leaves->watch.is_idle();
+    leaves->watch.stops(woke, pace_);
+    has_change_ |= was_idle != leaves->watch.is_idle();
+  }
+  if (enters == nullptr) return std::nullopt;
+  enters->watch.goes_on(stopped);
+  return enters->watch.next_look(pace_);
+}
+
+[[gnu::hot]] std::optional<TimePoint> IdleLooks::next_look(Entries entries) const {
+  std::optional<TimePoint> next;
+  for (const auto& entry : entries) {
+    const auto due = entry->watch.next_look(pace_);
+    if (due && (!next || *due < *next)) next = due;
+  }
+  return next;
+}
+
+// Attempts in the background are checked together: one wake-up for all of them.
+[[gnu::hot]] std::optional<TimePoint> IdleLooks::look(Entries entries, TimePoint woke) {
+  const auto next = next_look(entries);
+  if (!next || *next > woke) return next;
+  for (const auto& entry : entries) {
+    const bool joins = entry->watch.is_background() && !entry->watch.is_held();
+    const auto due = entry->watch.next_look(pace_);
+    if (!due || *due > woke + (joins ? pace_.background / 2 : Duration{0})) continue;
+    const bool was_idle = entry->watch.is_idle();
+    entry->watch.look(woke, pace_);
+    obey_watch(*entry, woke);
+    has_change_ |= was_idle != entry->watch.is_idle();
+  }
+  return next_look(entries);
+}
+
+}  // namespace score::node

@@ -1,0 +1,51 @@
+// One attempt as the switch sees it.
+#pragma once
+
+#include "base/model/model.hpp"
+#include "scored/node/idle/idle_watch.hpp"
+#include "scored/node/kernel/run_clock.hpp"
+#include "scored/node/kernel/switch_target.hpp"
+
+#include <array>
+#include <atomic>
+#include <memory>
+
+namespace score::node {
+
+// Its state belongs to the switcher's thread, the rest does not change. What every switch needs
+// comes first, in as few cache lines as possible: a switch finds them cold.
+struct alignas(64) SwitchEntry {
+  using Boundary = TimePoint::rep;  // in ns of cluster time; 0: none
+
+  // Without `usage` it is never idle.
+  SwitchEntry(AttemptId id, std::unique_ptr<SwitchTarget> how,
+              std::unique_ptr<CpuUsage> usage = nullptr, gang::IdleRule rule = {})
+      : attempt(id), target(std::move(how)), watch(std::move(usage), rule) {}
+
+  const AttemptId attempt;
+  const std::unique_ptr<SwitchTarget> target;
+  const int freezer = target->freezer();  // < 0: ask the target
+  bool stopped = false;
+  // The timetable lets it run: it is neither in the background nor unknown to the plan.
+  std::atomic<bool> has_turn{false};
+  TimePoint stopped_at{};  // if stopped
+  RunClock clock;          // not stopped; started by the maker of the entry
+  Boundary waits_for = 0;  // barrier mode: it enters at this one; stopped until its gang has met
+  IdleWatch watch;
+
+  // Barrier mode. [base::Meeting]
+  std::array<std::atomic<Boundary>, base::kMeetings> reached{};  // for the main thread to report
+  std::array<std::atomic<Boundary>, base::kMeetings> met{};      // set by the main thread
+  std::array<Boundary, base::kMeetings> reported{};              // by the main thread
+  Boundary left_at = 0;                                          // the meeting of a leaving attempt
+  bool is_restored = false;                                      // waits_for: has its channel
+  TimePoint drained_by{};  // until then it waits for the leaving attempts to have met
+  TimePoint goes_by{};     // then it goes alone
+
+  // Thread: the switcher's. Give an errno or 0.
+  int stop() noexcept { return freezer >= 0 ? write_freezer(freezer, '1') : target->stop(); }
+
+  int go() noexcept { return freezer >= 0 ? write_freezer(freezer, '0') : target->go(); }
+};
+
+}  // namespace score::node

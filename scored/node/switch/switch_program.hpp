@@ -1,0 +1,63 @@
+// What the switcher's thread follows: plans and, for each of their segments, which attempts run.
+#pragma once
+
+#include "gang/node/switch_plan.hpp"
+#include "scored/node/channel/channel_user.hpp"
+#include "scored/node/switch/switch_entry.hpp"
+#include "scored/node/switch/switch_observer.hpp"
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace score::node {
+
+// Made by the main thread, handed over as a whole, given back as a whole: the switcher's thread
+// neither allocates nor frees.
+struct SwitchProgram {
+  // Until the next turn only this attempt runs, on this node.
+  struct Turn {
+    Duration offset{0};  // in the cycle
+    std::size_t index = 0;
+    SwitchEntry* entry = nullptr;    // null: no attempt
+    ChannelUser* network = nullptr;  // null: it has none; set when the program is taken
+  };
+
+  struct Part {
+    gang::SwitchPlan plan;
+    std::vector<char> runs;  // [segment][entry], row-major: not 0 if it runs; unmanaged always do
+    std::vector<char> background;  // [entry]
+    WatchPace pace;
+    std::vector<Turn> turns;  // in order, neighbours differ; empty: the fast path does not apply
+  };
+
+  // `plans` by start, each in force until the next one starts. Before the first, and under a plan
+  // without segments, everything runs.
+  SwitchProgram(std::vector<gang::SwitchPlan> plans,
+                std::vector<std::shared_ptr<SwitchEntry>> all_entries);
+
+  std::vector<Part> parts;
+  std::vector<std::shared_ptr<SwitchEntry>> entries;
+  std::vector<std::shared_ptr<ChannelUser>> networks;  // [entry]; null: it has none
+  std::shared_ptr<SwitchObserver> observer;            // may be null
+  SwitchProgram* retired_next = nullptr;               // list of the programs given back
+};
+
+// A row of a part of the program.
+struct SwitchPosition {
+  const SwitchProgram::Part* part = nullptr;
+  const char* runs = nullptr;  // [entry]; null: everything runs
+  std::optional<TimePoint> next;
+
+  [[nodiscard]] bool lets_run(std::size_t entry) const {
+    return runs == nullptr || runs[entry] != 0;
+  }
+};
+
+[[nodiscard]] SwitchPosition position_at(const SwitchProgram& program, TimePoint now);
+// It is stopped, and goes on at this position.
+[[nodiscard]] bool enters(const SwitchProgram& program, std::size_t entry,
+                          const SwitchPosition& where);
+[[nodiscard]] bool is_managed(const SwitchEntry& entry, const SwitchProgram::Part* part);
+
+}  // namespace score::node
