@@ -278,7 +278,9 @@ TEST_F(HeadTest, CountsElapsedTimeOverARestart) {
       auto stored = Database::open(directory_ + "/jobs.db", Database::Mode::ReadWrite);
       ASSERT_TRUE(stored);
       ASSERT_TRUE(stored->execute("UPDATE jobs SET started_ns = started_ns - 3600000000000"));
-      if (was_booted) ASSERT_TRUE(stored->execute("UPDATE jobs SET start_mark = 'another 1'"));
+      if (was_booted) {
+        ASSERT_TRUE(stored->execute("UPDATE jobs SET start_mark = 'another 1'"));
+      }
     }
     start_head();
     FakeNode first = connect_node(0, {{attempt, AttemptPhase::Running, {}, {}}});

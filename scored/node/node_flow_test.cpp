@@ -254,7 +254,9 @@ TEST_P(NodeFlow, TheKernelDropsFramesOfNoneOfASocketsJobs) {
     head.send(prepare);
     const auto prepared = head.expect<wire::NetworkPrepared>(attempt);
     ASSERT_NE(prepared, nullptr) << log();
-    if (!address.empty()) EXPECT_EQ(prepared->addresses(), address);  // in turn
+    if (!address.empty()) {
+      EXPECT_EQ(prepared->addresses(), address);  // in turn
+    }
     address = prepared->addresses();
     EXPECT_EQ(drops_of(address, 257), 0U);
     EXPECT_EQ(drops_of(address, 513), attempt == 512 ? 0U : 1U);
@@ -332,7 +334,7 @@ TEST_P(NodeFlow, RefusesASecondDaemonInItsDirectory) {
   head.start_node();
   EXPECT_EQ(head.hellos.size(), 1U);
   EXPECT_TRUE(
-      head.wait([&] { return log().find("another node daemon runs") != std::string::npos; }));
+      head.wait([&] { return log().find("another node daemon uses") != std::string::npos; }));
   ::kill(first, SIGKILL);
 }
 
@@ -408,7 +410,7 @@ TEST(LyingShepherd, IsNotTakenForAnotherUsersAfterARestart) {
   ASSERT_TRUE(head.wait_for_node(2));
   EXPECT_EQ(head.hellos.back().attempts_size(), 0);
   const auto log = read_file(head.dir / "node.log", 1U << 20U).value_or("");
-  EXPECT_NE(log.find("it says it is user 65534's"), std::string::npos) << log;
+  EXPECT_NE(log.find("the shepherd claims user 65534"), std::string::npos) << log;
   EXPECT_TRUE(head.wait([&] { return std::filesystem::is_empty(head.dir / "shepherds"); }));
   EXPECT_EQ(head.stop_node(), 0);
 }

@@ -82,8 +82,9 @@ bool wants(const fi_info& info, int part) {
 
 }  // namespace
 
-Domain::Domain(std::shared_ptr<Link> link, const fi_info& info, void* context, fi_ops_domain* ops)
-    : fid_domain{{FI_CLASS_DOMAIN, context, &domain_fid_ops}, ops, &memory_ops},
+Domain::Domain(std::shared_ptr<Link> link, const fi_info& info, void* context,
+               fi_ops_domain* no_ops)
+    : fid_domain{{FI_CLASS_DOMAIN, context, &domain_fid_ops}, no_ops, &memory_ops},
       link_(std::move(link)),
       uses_addresses_(wants(info, FI_MR_VIRT_ADDR)),
       makes_keys_(wants(info, FI_MR_PROV_KEY)) {

@@ -35,7 +35,7 @@ class FastSwitch {
   struct Taken {
     SwitchEntry* leaves = nullptr;  // null: no attempt
     SwitchEntry* enters = nullptr;
-    TimePoint stopped;
+    TimePoint stopped{};
     std::uint64_t failed = 0;  // that could not be stopped or continued
   };
 
