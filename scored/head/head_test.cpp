@@ -510,11 +510,12 @@ TEST_F(HeadTest, GathersAFewTracesAtATime) {
 }
 
 TEST_F(HeadTest, EndsEveryJobBeforeItIsShutDown) {
+  bool exited = false;
+  requests_.exit = [&exited] { exited = true; };
+  start_head();
   FakeClient root = connect(UserId(0));
   submit(root, submission());
   submit(root, submission(1));
-  bool exited = false;
-  requests_.exit = [&exited] { exited = true; };
   root.say(wire::Shutdown());
   ASSERT_TRUE(pump_until([&exited] { return exited; }));
   EXPECT_EQ(state_of(root, JobId(1)), JobState::Cancelled);
