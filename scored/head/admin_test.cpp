@@ -179,6 +179,20 @@ TEST_F(AdminTest, AuditsWhatChangesARunningJobOnceByEveryWay) {
   check_web("resume", [] { return action(monitor::ActionKind::Continue, JobId(1)); });
 }
 
+TEST_F(AdminTest, EndsEveryJobBeforeItIsShutDown) {
+  bool exited = false;
+  requests_.exit = [&exited] { exited = true; };
+  start_head();
+  FakeClient root = connect(UserId(0));
+  submit(root, submission());
+  submit(root, submission(1));
+  root.say(wire::Shutdown());
+  ASSERT_TRUE(pump_until([&exited] { return exited; }));
+  EXPECT_EQ(state_of(root, JobId(1)), JobState::Cancelled);
+  EXPECT_EQ(state_of(root, JobId(2)), JobState::Cancelled);
+  EXPECT_EQ(submit(root, submission()), JobId());
+}
+
 TEST_F(AdminTest, AuditsAShutdownAndAnswersWhenEveryJobHasEnded) {
   bool has_exited = false;
   requests_.exit = [&has_exited] { has_exited = true; };

@@ -509,20 +509,6 @@ TEST_F(HeadTest, GathersAFewTracesAtATime) {
   EXPECT_TRUE(client.connection->all<wire::Failed>().empty());
 }
 
-TEST_F(HeadTest, EndsEveryJobBeforeItIsShutDown) {
-  bool exited = false;
-  requests_.exit = [&exited] { exited = true; };
-  start_head();
-  FakeClient root = connect(UserId(0));
-  submit(root, submission());
-  submit(root, submission(1));
-  root.say(wire::Shutdown());
-  ASSERT_TRUE(pump_until([&exited] { return exited; }));
-  EXPECT_EQ(state_of(root, JobId(1)), JobState::Cancelled);
-  EXPECT_EQ(state_of(root, JobId(2)), JobState::Cancelled);
-  EXPECT_EQ(submit(root, submission()), JobId());
-}
-
 TEST_F(HeadTest, TellsReasonsEachTimeTheyChangeAndNotTwice) {
   FakeClient client = connect(kAlice);
   const JobId job = submit(client, submission());
