@@ -28,8 +28,8 @@ constexpr std::size_t kMaxExecBytes = 6 * 1024 * 1024;
 struct LimitName {
   int resource;
   const char* name;
-  // The kernel derives its default from the size of memory, or it is only a ceiling nobody counts
-  // on: taken as far as this node goes instead of refusing.
+  // The kernel derives its default from the size of memory, or it is only a ceiling: the
+  // node's own limit is taken instead of refusing.
   bool is_soft;
 };
 

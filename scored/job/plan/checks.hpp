@@ -1,6 +1,6 @@
 #pragma once
-// Whether the tasks could start here, found out as the user and before anything is started or left
-// behind. The process enters the job's directory on the way: names in the plan are relative to it.
+// Whether the tasks could start here, checked as the user, before anything is started or created.
+// The process enters the job's directory on the way: names in the plan are relative to it.
 
 #include "base/exit_codes.hpp"
 #include "scored/job/plan/plan.hpp"

@@ -69,7 +69,7 @@ TEST(ElfNeeds, SurvivesTruncatedAndBrokenFiles) {
   }
 }
 
-TEST(ElfNeeds, TellsMpiLibrariesApart) {
+TEST(ElfNeeds, DistinguishesMpiLibraries) {
   EXPECT_EQ(mpi_library_of({"libm.so.6", "libmpi.so.40"}), MpiLibrary::OpenMpi);
   EXPECT_EQ(mpi_library_of({"libmpi_cxx.so.40"}), MpiLibrary::OpenMpi);
   EXPECT_EQ(mpi_library_of({"libpmix.so.2"}), MpiLibrary::OpenMpi);

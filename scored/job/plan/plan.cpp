@@ -43,6 +43,10 @@ std::vector<std::uint32_t> Plan::nodes_of_ranks() const {
   return base::nodes_of_ranks(counts_of(prepare), distribution());
 }
 
+std::string Plan::key_space() const {
+  return fmt::format("scored.{}.{}", spec.job(), prepare.attempt());
+}
+
 std::uint32_t Plan::places() const {
   const std::uint32_t each = std::max(1U, spec.cpus_per_task());
   const std::uint32_t places = static_cast<std::uint32_t>(prepare.cores_size()) / each;

@@ -44,6 +44,9 @@ struct Plan {
   // [rank]: the index of its node.
   [[nodiscard]] std::vector<std::uint32_t> nodes_of_ranks() const;
 
+  // The name of this attempt in PMI and PMIx, the same on all its nodes. No blanks.
+  [[nodiscard]] std::string key_space() const;
+
   // Not both; see choose_mpi().
   [[nodiscard]] bool wants_pmi() const { return spec.mpi() == wire::LaunchSpec::PMI1; }
 
@@ -64,10 +67,6 @@ struct Plan {
 // Errors: Malformed (not the message, no tasks here, node index outside, empty argv), TooLarge
 // (limits of base/limits.hpp).
 base::Result<Plan> parse_plan(std::string_view payload);
-
-// Settles `auto`: PMIx for a program that is linked to Open MPI or libpmix, else PMI-1. The working
-// directory must be the job's.
-void choose_mpi(Plan& plan);
 
 // Value of `name` in the job's environment, a view into the spec.
 std::optional<std::string_view> find_variable(const wire::LaunchSpec& spec, std::string_view name);

@@ -1,6 +1,6 @@
-// What a program loads is asked of its own dynamic linker, as ldd(1) does: only it knows all places
-// where it looks. Then OFI is there if libfabric is, be it a library of its own, inside the MPI
-// library, or behind a plug-in of Open MPI.
+// The program's own dynamic linker lists what the program loads, as for ldd(1): only it knows all
+// places where it looks. Then OFI is there if libfabric is, be it a library of its own, inside the
+// MPI library, or behind a plug-in of Open MPI.
 #include "scored/job/plan/pm_choice.hpp"
 
 #include "base/errc.hpp"
@@ -129,7 +129,7 @@ bool lacks_ofi_plugin(const std::string& library) {
 }
 
 base::Status check_library(const Plan& plan) {
-  // A script, a Python: its library is loaded later, and looked at then.
+  // The library of a script or an interpreter is loaded later, and looked at then.
   if (!is_linked_to_mpi(plan)) return {};
   const auto objection = ofi_objection(libraries_of(*executable_of(plan.spec), plan));
   if (objection.empty()) return {};

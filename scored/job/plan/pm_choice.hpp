@@ -15,16 +15,17 @@ namespace score::shepherd {
 // library cannot use it); the text names what would work.
 base::Result<std::vector<std::string>> pm_variables(const Plan& plan);
 
-// Whether the program itself is linked to an MPI library, at which pm_variables() has looked then.
+// Whether the program itself is linked to an MPI library, which pm_variables() has then checked.
 // The working directory must be the job's.
 bool is_linked_to_mpi(const Plan& plan);
 
 // Why this MPI library cannot use libfabric, or nothing. libraries: paths of all that a program
-// loads. Reads the library's folder and, if nothing else tells, the library itself.
+// loads. Reads the library's folder and, if that does not decide it, the library itself.
 std::string ofi_objection(const std::vector<std::string>& libraries);
 
-// The same of a task that runs, a script perhaps: of the first of it and its descendants that has
-// loaded such a library. Nothing too of processes that this one may not look at.
+// The same for a running task, perhaps a script: the objection to the first of it and its
+// descendants that has loaded such a library. Empty too for processes that this one may not
+// inspect.
 std::string ofi_objection_of_task(pid_t task);
 
 }  // namespace score::shepherd

@@ -45,12 +45,12 @@ TEST(PmChoice, RefusesAnMpiWithoutLibfabricByName) {
   EXPECT_EQ(objection.find('\n'), objection.npos);
 }
 
-TEST(PmChoice, TakesAnMpiThatLoadsLibfabric) {
+TEST(PmChoice, AcceptsAnMpiThatLoadsLibfabric) {
   const Folder folder;
   EXPECT_EQ(ofi_objection({folder.add("libmpi.so.12"), "/usr/lib/libfabric.so.1"}), "");
 }
 
-TEST(PmChoice, TakesAnMpiWithLibfabricInside) {
+TEST(PmChoice, AcceptsAnMpiWithLibfabricInside) {
   const Folder folder;
   EXPECT_EQ(ofi_objection({folder.add("libmpi.so.12", "x FI_PROVIDER_PATH y")}), "");
 }
@@ -99,7 +99,7 @@ TEST(PmChoice, FindsWhatAChildOfATaskHasLoaded) {
   EXPECT_EQ(ofi_objection_of_task(child), "");
 }
 
-TEST(PmChoice, SaysNothingOfProgramsWithoutMpi) {
+TEST(PmChoice, DoesNotObjectToProgramsWithoutMpi) {
   EXPECT_EQ(ofi_objection({}), "");
   EXPECT_EQ(ofi_objection({"/lib/libc.so.6"}), "");
   EXPECT_NE(ofi_objection({"/nonexistent/libmpich.so.12"}), "");

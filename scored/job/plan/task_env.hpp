@@ -1,5 +1,5 @@
 #pragma once
-// A task's environment: the job's, and what tells the task its place in it. Pure.
+// A task's environment: the job's, and the variables that give the task its place. Pure.
 
 #include "scored/job/plan/plan.hpp"
 

@@ -47,7 +47,7 @@ bool PmiHub::read_some(std::uint32_t task) {
   const ssize_t got = read(connection.socket.get(), buffer.data(), buffer.size());
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   if (got <= 0) {
-    close(task);  // how the task ended tells whether that was in order
+    close(task);  // the task's exit decides whether that was in order
     return false;
   }
   carry_out(server_.receive(task, {buffer.data(), static_cast<std::size_t>(got)}));

@@ -1,6 +1,6 @@
 #pragma once
-// The sockets of PmiServer: one to each task, non-blocking. A task that does not read its replies
-// is not read either.
+// The sockets of PmiServer: one to each task, non-blocking. While a task does not read its
+// replies, its requests are not read.
 
 #include "base/os/fd.hpp"
 #include "scored/job/pmi/pmi_server.hpp"

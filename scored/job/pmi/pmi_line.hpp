@@ -17,7 +17,7 @@ namespace score::shepherd {
 // Bytes in, lines out.
 class PmiLineReader {
  public:
-  // Take every line after each feed; what is fed piles up otherwise.
+  // Take every line after each feed: the buffer grows otherwise.
   void feed(std::string_view bytes) { pending_ += bytes; }
 
   // The next line without its end, valid until the next call; nothing yet: nullopt.

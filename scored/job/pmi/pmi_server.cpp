@@ -11,7 +11,7 @@
 #include <utility>
 
 // What MPICH's client does with a reply fixes the texts here: it compares cmd=, looks for rc= and a
-// few keys, and reads a line into 1024 bytes. So the value limit told to it (get_maxes) is smaller
+// few keys, and reads a line into 1024 bytes. So the value limit that get_maxes gives is smaller
 // than Hydra's 1024, with which a longest value would not fit its own reply line. A mapping too
 // long for that line is not published; MPICH then asks every rank for its host instead.
 
@@ -115,8 +115,8 @@ PmiServer::Handler PmiServer::handler_of(std::string_view name) {
 void PmiServer::close(std::uint32_t task, const std::string& why, PmiActions& out) {
   tasks_[task] = Task();
   tasks_[task].state = State::Closed;
-  // Others may wait for this rank, which nobody understands any more.
-  out.aborts.push_back({task, 1, "nonsense on its PMI connection: " + why});
+  // Others may wait for this rank, which can no longer be served.
+  out.aborts.push_back({task, 1, "protocol error on its PMI connection: " + why});
   out.closed.push_back(task);
 }
 
@@ -286,7 +286,7 @@ void PmiServer::handle_spawn_line(std::uint32_t task, std::string_view line, Pmi
   reply(task, "cmd=spawn_result rc=-1 msg=spawn_is_not_supported\n", out);
 }
 
-// Others wait for it in the library, where nobody sees it: only its end tells. Those who failed end
+// Others wait for it inside the library, which only its end shows. Ranks that failed end
 // their job by their exit code.
 PmiActions PmiServer::task_ended(std::uint32_t task, bool failed) {
   PmiActions out;

@@ -4,7 +4,7 @@
 //
 // Key/value pairs put since the last barrier are gathered; when every local task is in the barrier
 // they leave as a Fence, and fence_done() brings what all nodes gathered. Gets are answered from
-// the local store. A node that is alone in its job needs nobody: its fences end at once.
+// the local store. On a job's only node fences end at once.
 //
 // "task" is a local index, 0 ... local_tasks - 1.
 
@@ -20,7 +20,7 @@
 
 namespace score::shepherd {
 
-// What users are told, once a job and node, whatever their MPI makes of the refusal.
+// Shown to users once per job and node, whatever their MPI makes of the refusal.
 inline constexpr const char* kSpawnIsRefused =
     "MPI_Comm_spawn is not supported: start all ranks with scrun -n";
 

@@ -88,7 +88,7 @@ TEST(PmiServer, FenceCarriesPutsAndBringsThoseOfOthers) {
   EXPECT_EQ(second.fence->key_values, "");
 }
 
-TEST(PmiServer, LoneNodeNeedsNobodyForItsFences) {
+TEST(PmiServer, AnOnlyNodesFencesEndAtOnce) {
   PmiServer server(job_of(2, 2));
   server.receive(0, "cmd=put key=a value=1\ncmd=barrier_in\n");
   const auto actions = server.receive(1, "cmd=barrier_in\n");
@@ -131,12 +131,12 @@ TEST(PmiServer, GarbageClosesThatConnectionAndEndsTheJob) {
   ASSERT_EQ(actions.closed, std::vector<std::uint32_t>{0});
   ASSERT_EQ(actions.aborts.size(), 1U);
   EXPECT_EQ(actions.aborts[0].task, 0U);
-  EXPECT_EQ(actions.aborts[0].message, "nonsense on its PMI connection: word GET: malformed");
+  EXPECT_EQ(actions.aborts[0].message, "protocol error on its PMI connection: word GET: malformed");
   EXPECT_TRUE(actions.replies.empty());
   EXPECT_TRUE(server.receive(0, "cmd=get_appnum\n").replies.empty());
   EXPECT_EQ(ask(server, 1, "cmd=get_appnum\n"), "cmd=appnum appnum=0\n");
   EXPECT_EQ(server.receive(1, "cmd=dance\n").aborts[0].message,
-            "nonsense on its PMI connection: unknown command dance");
+            "protocol error on its PMI connection: unknown command dance");
 }
 
 TEST(PmiServer, CommandsInsideABarrierCloseTheConnection) {
@@ -144,7 +144,7 @@ TEST(PmiServer, CommandsInsideABarrierCloseTheConnection) {
   EXPECT_EQ(server.receive(0, "cmd=barrier_in\ncmd=get_appnum\n").closed.size(), 1U);
 }
 
-TEST(PmiServer, AbortTellsCodeAndMessage) {
+TEST(PmiServer, AbortCarriesCodeAndMessage) {
   PmiServer server(job_of(2, 1));
   const auto actions = server.receive(0, "cmd=abort exitcode=5 message=a\x1b[2Jb\n");
   ASSERT_EQ(actions.aborts.size(), 1U);
@@ -166,7 +166,7 @@ TEST(PmiServer, SpawnIsRefusedOnceForAllItsPrograms) {
   EXPECT_EQ(ask(server, 0, "cmd=get_appnum\n"), "cmd=appnum appnum=0\n");
 }
 
-TEST(PmiServer, RefusedSpawnsAreToldOnce) {
+TEST(PmiServer, RefusedSpawnsAreReportedOnce) {
   PmiServer server(job_of(2, 2));
   const std::string whole =
       "mcmd=spawn\nnprocs=1\nexecname=a\ntotspawns=1\nspawnssofar=1\nendcmd\n";
@@ -180,7 +180,7 @@ TEST(PmiServer, RefusedSpawnsAreToldOnce) {
   EXPECT_EQ(notes, 1U);
 }
 
-TEST(PmiServer, NamesArePolitelyNotPublished) {
+TEST(PmiServer, PublishingNamesIsRefused) {
   PmiServer server(job_of(2, 1));
   EXPECT_EQ(ask(server, 0, "cmd=publish_name service=a port=b\n"),
             "cmd=publish_result info=not_supported rc=-1 msg=not_supported\n");
@@ -238,7 +238,7 @@ TEST(ProcessMapping, JoinsEqualNodes) {
   EXPECT_EQ(mapping_of(Counts(16384, 4)), "(vector,(0,16384,4))");
 }
 
-TEST(ProcessMapping, SaysRanksThatAreDealtOut) {
+TEST(ProcessMapping, DescribesRanksThatAreDealtOut) {
   using Counts = std::vector<std::uint32_t>;
   const auto cyclic = base::Distribution::Cyclic;
   EXPECT_EQ(mapping_of(Counts{2, 2, 2}, cyclic), "(vector,(0,3,1))");

@@ -194,7 +194,7 @@ void Exchange::on_get(std::uint32_t from, const PmixPeer& message) {
   actions_.asks.push_back({message.rank(), last_ticket_});
 }
 
-void Exchange::told(std::uint64_t ticket, Outcome outcome, std::string data) {
+void Exchange::answered(std::uint64_t ticket, Outcome outcome, std::string data) {
   const auto found = askers_.find(ticket);
   if (found == askers_.end()) return;
   const Asker asker = found->second;
@@ -226,8 +226,8 @@ void Exchange::on_publish(std::uint32_t from, const PmixPeer& message) {
   }
   answer(asker, Outcome::Success, {});
   auto waiting = std::exchange(waiting_lookups_, {});
-  for (auto& [who, lookup] : waiting) {
-    if (!try_lookup(who, lookup, false)) waiting_lookups_[who] = std::move(lookup);
+  for (auto& [asker, lookup] : waiting) {
+    if (!try_lookup(asker, lookup, false)) waiting_lookups_[asker] = std::move(lookup);
   }
 }
 

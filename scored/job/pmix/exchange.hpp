@@ -1,11 +1,11 @@
 #pragma once
-// What the PMIx servers of a job settle among themselves, as a pure object, one a node: names that
-// tasks publish and look up, one task's data for another node (direct modex), and fences of some of
-// the job's ranks. The head passes messages on to other nodes.
+// What the PMIx servers of a job settle among themselves, as a pure object, one per node: names
+// that tasks publish and look up, one task's data for another node (direct modex), and fences of
+// some of the job's ranks. The head passes messages on to other nodes.
 //
 // Names are kept by the node of rank 0; a fence is gathered by the first node that takes part. A
-// request that has no answer is repeated, and whoever hears it twice answers twice: so nothing is
-// lost when a daemon is restarted.
+// request that has no answer is repeated, and a node that gets it twice answers twice: so nothing
+// is lost when a daemon is restarted.
 
 #include "base/time.hpp"
 #include "proto/common.pb.h"
@@ -42,7 +42,7 @@ class Exchange {
     wire::PmixPeer message;
   };
 
-  struct Ask {  // for this node's library: the data of its rank; then told()
+  struct Ask {  // for this node's library: the data of its rank; then answered()
     std::uint32_t rank = 0;
     std::uint64_t ticket = 0;
   };
@@ -73,7 +73,7 @@ class Exchange {
   void fence(Token token, std::vector<std::uint32_t> ranks, std::string data, base::TimePoint now);
 
   // ---- what comes
-  void told(std::uint64_t ticket, Outcome outcome, std::string data);
+  void answered(std::uint64_t ticket, Outcome outcome, std::string data);
   // From another node; whatever makes no sense is ignored.
   void receive(std::uint32_t from, const wire::PmixPeer& message);
   // Repeats what has waited for long, ends what has waited too long. Once a second.
@@ -110,7 +110,7 @@ class Exchange {
     std::uint64_t begun = 0;                    // of this node's
     std::map<std::uint64_t, Gathering> rounds;  // at the gathering node
     std::uint64_t done = 0;
-    std::string last;  // data of `done`, for who asks again
+    std::string last;  // data of `done`, for a node that asks again
   };
 
   void begin(wire::PmixPeer message, const Pending& pending);

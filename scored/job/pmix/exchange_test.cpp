@@ -53,7 +53,7 @@ class ExchangeTest : public ::testing::Test {
   std::function<int()> copies_ = [] { return 1; };
 };
 
-TEST_F(ExchangeTest, LookupsWhoseTimeIsOverTakeNoPlaceOfOthers) {
+TEST_F(ExchangeTest, ExpiredLookupsFreeTheirPlace) {
   for (const std::uint32_t node : {0u, 1u}) {
     for (int i = 0; i < 5000; ++i) {
       nodes_[node].lookup(1, {"never"}, {kStart + 1s, true}, kStart);
@@ -73,7 +73,7 @@ TEST_F(ExchangeTest, LookupsWhoseTimeIsOverTakeNoPlaceOfOthers) {
   }
 }
 
-TEST_F(ExchangeTest, APublishedNameIsFoundOnEveryNodeUntilItIsTakenBack) {
+TEST_F(ExchangeTest, APublishedNameIsFoundOnEveryNodeUntilItIsWithdrawn) {
   nodes_[1].publish(1, item(2, "door"), kStart);
   run();
   EXPECT_EQ(take(1).outcome, Outcome::Success);
@@ -101,7 +101,7 @@ TEST_F(ExchangeTest, ANameIsTakenOnce) {
   EXPECT_EQ(take(1).outcome, Outcome::Duplicate);
 }
 
-TEST_F(ExchangeTest, AnotherTaskCannotTakeANameBack) {
+TEST_F(ExchangeTest, AnotherTaskCannotWithdrawAName) {
   nodes_[0].publish(1, item(0, "door"), kStart);
   nodes_[1].unpublish(2, 2, {}, kStart);
   nodes_[2].lookup(3, {"door", "window"}, {}, kStart);
@@ -137,8 +137,8 @@ TEST_F(ExchangeTest, DataOfARankComesFromItsNode) {
   run();
   ASSERT_EQ(asks_[2].size(), 1U);
   EXPECT_EQ(asks_[2][0].rank, 3U);
-  nodes_[2].told(asks_[2][0].ticket, Outcome::Success, "its data");
-  nodes_[2].told(asks_[2][0].ticket, Outcome::Success, "again");
+  nodes_[2].answered(asks_[2][0].ticket, Outcome::Success, "its data");
+  nodes_[2].answered(asks_[2][0].ticket, Outcome::Success, "again");
   run();
   EXPECT_EQ(take(0).data, "its data");
   EXPECT_TRUE(answers_[0].empty());
@@ -147,7 +147,7 @@ TEST_F(ExchangeTest, DataOfARankComesFromItsNode) {
   EXPECT_EQ(take(0).outcome, Outcome::NotFound);
 }
 
-TEST_F(ExchangeTest, WhoAsksANodeThatHasLeftIsTold) {
+TEST_F(ExchangeTest, ARequestToANodeThatHasLeftIsAnswered) {
   nodes_[2].lookup(1, {"door"}, {.deadline = {}, .waits = true}, kStart);
   auto actions = nodes_[2].take_actions();
   ASSERT_EQ(actions.messages.size(), 1U);
@@ -172,7 +172,7 @@ TEST_F(ExchangeTest, SomeRanksFenceWithoutTheOthers) {
   EXPECT_TRUE(answers_[1].empty());
 }
 
-TEST_F(ExchangeTest, OneNodesFenceNeedsNobody) {
+TEST_F(ExchangeTest, AFenceOfOneNodeEndsAtOnce) {
   nodes_[0].fence(1, {0, 1}, "mine", kStart);
   EXPECT_EQ(nodes_[0].take_actions().answers.at(0).data, "mine");
 }
@@ -222,7 +222,7 @@ TEST_F(ExchangeTest, NonsenseIsIgnored) {
     wire::PmixPeer message;
     if (message.ParseFromString(bytes))
       nodes_[0].receive(static_cast<std::uint32_t>(random() % 5), message);
-    nodes_[0].told(random() % 5, Outcome::Success, bytes);
+    nodes_[0].answered(random() % 5, Outcome::Success, bytes);
   }
   std::ignore = nodes_[0].take_actions();
   nodes_[0].fence(1, {0, 1}, "mine", kStart);

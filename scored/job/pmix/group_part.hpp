@@ -1,5 +1,5 @@
 #pragma once
-// What the nodes of a PMIx group tell each other when the group is made. Each node's part goes
+// What the nodes of a PMIx group exchange when the group is made. Each node's part goes
 // through a fence of the group's ranks, which puts the parts of all nodes behind each other, in the
 // nodes' order; so every node finds the same whole.
 

@@ -102,16 +102,12 @@ void add_ranks(InfoList& out, const Plan& plan) {
 
 }  // namespace
 
-std::string namespace_of(const Plan& plan) {
-  return fmt::format("scored.{}.{}", plan.spec.job(), plan.prepare.attempt());
-}
-
 base::Status add_job_info(InfoList& out, const Plan& plan, const std::string& directory) {
   auto nodes = packed(PMIx_generate_regex, node_list(plan));
   if (!nodes) return nodes.error();
   auto ranks = packed(PMIx_generate_ppn, rank_list(plan));
   if (!ranks) return ranks.error();
-  out.add(PMIX_JOBID, namespace_of(plan));
+  out.add(PMIX_JOBID, plan.key_space());
   add_sizes(out, plan);
   out.add(PMIX_NODE_MAP, *nodes);
   out.add(PMIX_PROC_MAP, *ranks);

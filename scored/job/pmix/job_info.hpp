@@ -1,6 +1,6 @@
 #pragma once
-// What a PMIx server tells its clients of their job: who runs where, in PMIx's own terms (PMIx
-// standard 4.1, chapter 6: reserved keys of a job).
+// What a PMIx server gives its clients about their job: which rank runs where, in PMIx's terms
+// (PMIx standard 4.1, chapter 6: reserved keys of a job).
 
 #include "scored/job/plan/plan.hpp"
 #include "scored/job/pmix/info_list.hpp"
@@ -8,9 +8,6 @@
 #include <string>
 
 namespace score::pmix {
-
-// The job's name in PMIx: the same on all its nodes, another for every attempt.
-std::string namespace_of(const shepherd::Plan& plan);
 
 // For PMIx_server_register_nspace. `directory`: of this job on this node, removed by its owner.
 // Errors: Malformed (a node's name that PMIx cannot carry).

@@ -10,6 +10,7 @@
 namespace score::pmix {
 namespace {
 
+using shepherd::test::shell;
 using shepherd::test::spec_of;
 using shepherd::test::TestCluster;
 using shepherd::test::TestNode;
@@ -42,13 +43,13 @@ TEST(PmixFlow, RanksOfSeveralNodesExchangeValues) {
   EXPECT_GE(cluster.fences_done, 2U);
 }
 
-TEST(PmixFlow, ANodeAloneNeedsNoOtherForItsFences) {
+TEST(PmixFlow, AnOnlyNodeFencesByItself) {
   TestCluster cluster({3});
   ASSERT_TRUE(cluster.run(probe("exchange"))) << cluster.errors();
   EXPECT_EQ(cluster.errors(), "");
 }
 
-TEST(PmixFlow, TasksAreToldWhoRunsWhere) {
+TEST(PmixFlow, TasksKnowWhichRankRunsWhere) {
   TestCluster cluster({2, 1});
   ASSERT_TRUE(cluster.run(probe("info"))) << cluster.errors();
   EXPECT_EQ(cluster.output(),
@@ -64,15 +65,11 @@ std::string lines(std::uint32_t ranks, const std::string& text) {
   return all;
 }
 
-TEST(PmixFlow, OpenMpiIsToldWhereTasksOutnumberProcessors) {
+TEST(PmixFlow, OpenMpiYieldsWhereTasksOutnumberProcessors) {
   cpu_set_t usable;
   ASSERT_EQ(sched_getaffinity(0, sizeof usable, &usable), 0);
   const auto processors = static_cast<std::uint32_t>(CPU_COUNT(&usable));
-  auto spec = probe("");
-  spec.clear_argv();
-  for (const char* word : {"/bin/sh", "-c", "echo yields ${OMPI_MCA_mpi_yield_when_idle-not}"}) {
-    spec.add_argv(word);
-  }
+  auto spec = shell("echo yields ${OMPI_MCA_mpi_yield_when_idle-not}");
   spec.set_mpi(wire::LaunchSpec::PMIX);
   TestCluster cluster({processors + 1, 1});
   ASSERT_TRUE(cluster.run(spec)) << cluster.errors();
@@ -110,17 +107,17 @@ TEST(PmixFlow, NamesArePublishedLookedUpAndWithdrawn) {
   EXPECT_EQ(cluster.errors(), "");
 }
 
-TEST(PmixFlow, ARefusedSpawnIsToldOnceANode) {
+TEST(PmixFlow, ARefusedSpawnIsReportedOncePerNode) {
   TestCluster cluster({2, 1});
   ASSERT_TRUE(cluster.run(probe("spawn"))) << cluster.errors();
   EXPECT_EQ(cluster.output(), lines(3, "rank {} of 3 goes on\n")) << cluster.errors();
   const auto errors = cluster.errors();
-  const std::string_view told = "MPI_Comm_spawn is not supported: start all ranks with scrun -n\n";
-  const auto first = errors.find(told);
+  const std::string_view note = "MPI_Comm_spawn is not supported: start all ranks with scrun -n\n";
+  const auto first = errors.find(note);
   ASSERT_NE(first, std::string::npos) << errors;
-  const auto second = errors.find(told, first + 1);
+  const auto second = errors.find(note, first + 1);
   ASSERT_NE(second, std::string::npos) << errors;
-  EXPECT_EQ(errors.find(told, second + 1), std::string::npos) << errors;
+  EXPECT_EQ(errors.find(note, second + 1), std::string::npos) << errors;
 }
 
 TEST(PmixFlow, AnAbortNamesItsRankAndReason) {
@@ -142,15 +139,15 @@ TEST(PmixFlow, ATaskThatLeavesWithoutFinalizeEndsTheJob) {
   EXPECT_EQ(abort->message(), "ended without MPI_Finalize");
 }
 
-TEST(PmixFlow, GarbageOnTheServersPortHarmsNobody) {
+TEST(PmixFlow, GarbageOnTheServersPortChangesNothing) {
   TestCluster cluster({1, 1});
   ASSERT_TRUE(cluster.run(probe("garbage"))) << cluster.errors();
   EXPECT_EQ(cluster.output().substr(0, 22), "rank 0 of 2 has all\nra") << cluster.errors();
   EXPECT_EQ(abort_of(cluster), nullptr);
 }
 
-// Whoever has told the end may be killed at any time: a node that stops does so.
-TEST(PmixFlow, NothingOfTheServerStaysBehindWhenTheEndIsTold) {
+// A shepherd that has reported the end may be killed at any time: a node that stops does so.
+TEST(PmixFlow, NothingOfTheServerIsLeftWhenTheEndIsReported) {
   TestNode node;
   ASSERT_TRUE(node.run(probe("directory")));
   const std::filesystem::path directory = node.out[0];

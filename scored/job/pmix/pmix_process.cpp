@@ -26,7 +26,7 @@ std::string program_path() {
   return (self.parent_path() / "scored-pmix").string();
 }
 
-// libpmix is told to keep its data in plain tables and hwloc to load no plugins: half of what
+// libpmix keeps its data in plain tables and hwloc loads no plugins: half of what
 // starting costs, and no files in shared memory.
 std::vector<std::string> server_environment() {
   return {"PATH=/usr/bin:/bin", "PMIX_MCA_gds=hash", "HWLOC_PLUGINS_PATH=/nonexistent"};

@@ -39,7 +39,7 @@ class PmixProcess {
 
   // plan: bytes of ShepherdPrepare. Errors: NotFound (no scored-pmix here), errno codes.
   base::Status start(std::string_view plan);
-  // Only the talking: with who has the other end of this socket. Errors: errno codes.
+  // Without starting a process: the other end of this socket is the server. Errors: errno codes.
   base::Status attach(base::UniqueFd socket);
   void fence_done(std::uint64_t sequence, std::string_view data);
   void relay(std::string_view bytes);  // of a JobRelay from another node

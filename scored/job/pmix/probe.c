@@ -148,7 +148,7 @@ static size_t make_group(const char* name, const pmix_proc_t* members, size_t co
   return context;
 }
 
-/* Members tell each other their groups' numbers: the same for all, another for each group. */
+/* Members compare their groups' numbers: equal within a group, different between groups. */
 static void groups(void) {
   const char* names[] = {"one", "two", "one"};
   size_t contexts[3];
@@ -204,7 +204,7 @@ static void look_up(const char* key, unsigned owner) {
   if (found.proc.rank != owner || strcmp(found.value.data.string, text) != 0) exit(4);
   PMIX_PDATA_DESTRUCT(&found);
   PMIX_PDATA_CONSTRUCT(&found);
-  PMIX_LOAD_KEY(found.key, "nobody's");
+  PMIX_LOAD_KEY(found.key, "missing");
   if (PMIx_Lookup(&found, 1, NULL, 0) != PMIX_ERR_NOT_FOUND) exit(6);
   PMIX_INFO_DESTRUCT(&wait);
 }

@@ -106,7 +106,7 @@ pmix_status_t on_abort(const pmix_proc_t* process, void*, int status, const char
   return PMIX_OPERATION_SUCCEEDED;
 }
 
-// libpmix answers the task; the shepherd tells its user.
+// libpmix answers the task; the shepherd prints it for the user.
 pmix_status_t on_spawn(const pmix_proc_t* process, const pmix_info_t*, std::size_t,
                        const pmix_app_t*, std::size_t, pmix_spawn_cbfunc_t, void*) {
   wire::PmixSpawn spawn;
@@ -179,11 +179,11 @@ pmix_status_t on_direct_modex(const pmix_proc_t* process, const pmix_info_t info
 }
 
 // The library's word about one of its own ranks.
-void on_told(pmix_status_t status, char* data, std::size_t bytes, void* ticket) {
+void on_answered(pmix_status_t status, char* data, std::size_t bytes, void* ticket) {
   const std::unique_ptr<std::uint64_t> owned(static_cast<std::uint64_t*>(ticket));
   const std::lock_guard lock(state().mutex);
   const auto outcome = status == PMIX_SUCCESS ? Outcome::Success : Outcome::NotFound;
-  state().exchange->told(*owned, outcome, std::string(data == nullptr ? "" : data, bytes));
+  state().exchange->answered(*owned, outcome, std::string(data == nullptr ? "" : data, bytes));
   const std::uint64_t one = 1;
   std::ignore = write(state().wake.get(), &one, sizeof one);
 }
@@ -191,9 +191,9 @@ void on_told(pmix_status_t status, char* data, std::size_t bytes, void* ticket) 
 void ask_library(const Exchange::Ask& ask) {
   pmix_proc_t process;
   PMIX_LOAD_PROCID(&process, state().name.c_str(), ask.rank);
-  auto* ticket = new std::uint64_t(ask.ticket);  // on_told takes it
-  const auto status = PMIx_server_dmodex_request(&process, on_told, ticket);
-  if (status != PMIX_SUCCESS) on_told(status, nullptr, 0, ticket);
+  auto* ticket = new std::uint64_t(ask.ticket);  // on_answered takes it
+  const auto status = PMIx_server_dmodex_request(&process, on_answered, ticket);
+  if (status != PMIX_SUCCESS) on_answered(status, nullptr, 0, ticket);
 }
 
 // ---- names
@@ -375,7 +375,7 @@ base::Status initialise(const shepherd::Plan& plan, const std::string& directory
 }
 
 base::Status register_job(const shepherd::Plan& plan, const std::string& directory) {
-  const auto name = namespace_of(plan);
+  const auto name = plan.key_space();
   InfoList infos;
   if (auto added = add_job_info(infos, plan, directory); !added) return added;
   const auto tasks = static_cast<int>(plan.local_tasks());
@@ -412,7 +412,7 @@ std::vector<std::string> open_mpi_variables(const shepherd::Plan& plan,
 base::Result<std::vector<std::string>> task_environment(const shepherd::Plan& plan,
                                                         const std::string& directory) {
   pmix_proc_t process;
-  PMIX_LOAD_PROCID(&process, namespace_of(plan).c_str(), plan.rank_of(0));
+  PMIX_LOAD_PROCID(&process, plan.key_space().c_str(), plan.rank_of(0));
   char** variables = nullptr;
   if (auto got = check(PMIx_server_setup_fork(&process, &variables), "environment"); !got) {
     return got.error();
@@ -433,7 +433,7 @@ base::Result<std::vector<std::string>> start_server(const shepherd::Plan& plan,
   state().send = std::move(send);
   state().ranks = plan.ranks;
   state().size = plan.size;
-  state().name = namespace_of(plan);
+  state().name = plan.key_space();
   state().node = plan.prepare.node_index();
   state().exchange.emplace(plan.prepare.node_index(), plan.nodes_of_ranks());
   state().wake = base::UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));

@@ -1,7 +1,7 @@
-// A file's name does not tell whose it is, so what counts is that nobody uses it. Who makes such a
-// file has it open until it is mapped, and then mapped as long as anybody may still open it by
-// name. So files are listed first, then each process is asked for its open files, then for its
-// mappings: a file in use shows in one of both, whichever way it goes meanwhile.
+// A file's name does not show which job it belongs to, so a file is abandoned if no process uses
+// it. The process that makes such a file has it open until it is mapped, and then mapped as long as
+// another may still open it by name. So files are listed first, then the open files of each
+// process, then its mappings: a file in use shows in one of the two, whatever changes meanwhile.
 #include "scored/job/shepherd/abandoned_memory.hpp"
 
 #include "base/text.hpp"
@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// MPICH; UCX; Open MPI 4 and 5, where it was told another place than the job's own directory.
+// MPICH; UCX; Open MPI 4 and 5, where the user chose another place than the job's own directory.
 constexpr std::array<std::string_view, 8> kNames{
     "mpich_shm_",  "mpich_shar_tmp", "ucx_shm_posix_", "vader_segment.",
     "sm_segment.", "osc_sm.",        "osc_rdma.",      "xhc_"};
@@ -99,7 +99,7 @@ bool drop_mapped(Files& files, const fs::path& process) {
 }
 
 void drop_used(Files& files, const fs::path& process) {
-  if (process.filename() == "1") return;  // starts the others, and is nobody's rank
+  if (process.filename() == "1") return;  // init is no rank
 
   struct stat owner {};
 

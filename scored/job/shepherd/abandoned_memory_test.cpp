@@ -106,7 +106,7 @@ TEST_F(AbandonedMemory, KeepsWhatAProcessUses) {
   children_.clear();
 }
 
-TEST_F(AbandonedMemory, KeepsAllWhereAProcessHidesWhatItUses) {
+TEST_F(AbandonedMemory, KeepsAllIfAProcessHidesWhatItUses) {
   if (geteuid() == 0) GTEST_SKIP() << "root sees what all processes use";
   make("mpich_shm_3_0");
   user_of("mpich_shm_3_0", Use::Hidden);
@@ -130,7 +130,7 @@ TEST_F(AbandonedMemory, KeepsFilesOfOtherUsers) {
   EXPECT_EQ(remove(), Names{});
 }
 
-TEST_F(AbandonedMemory, TakesAMissingDirectoryForAnEmptyOne) {
+TEST_F(AbandonedMemory, TreatsAMissingDirectoryAsEmpty) {
   EXPECT_EQ(remove_abandoned_memory(directory_ + "/none", since_), Names{});
 }
 

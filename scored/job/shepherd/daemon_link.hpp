@@ -1,5 +1,5 @@
 #pragma once
-// The shepherd's end of the node daemon's connection: one at a time, accepted only from those who
+// The shepherd's end of the node daemon's connection: one at a time, accepted only from users who
 // may command it, lost and found again while the tasks go on.
 
 #include "base/os/fd.hpp"
@@ -32,7 +32,7 @@ class DaemonLink {
 
   [[nodiscard]] bool is_connected() const { return static_cast<bool>(socket_); }
 
-  // True if the listener's name is gone from the file system: nobody can connect any more.
+  // True if the listener's name is gone from the file system: no daemon can connect any more.
   [[nodiscard]] bool is_unreachable() const;
 
   // Queues a frame; dropped if there is no connection. What must not get lost is kept by the caller
@@ -45,9 +45,9 @@ class DaemonLink {
   void send_frame(proto::FrameType type, std::string_view payload);
   // At most base::kMaxPassedFds descriptors.
   void send_descriptors(const wire::PassedDescriptors& message, std::vector<base::UniqueFd> fds);
-  // Writes what is queued and gives up soon; for the last words before exit.
+  // Writes what is queued and gives up soon; for the last frames before exit.
   void flush();
-  void drop();  // closes the connection and tells `lost`; accepts the next one
+  void drop();  // closes the connection and calls `lost`; accepts the next one
 
  private:
   struct Rider {  // goes with the byte at `offset` of out_

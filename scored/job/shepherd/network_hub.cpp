@@ -226,12 +226,12 @@ void NetworkHub::resume() {
   if (contexts_.empty()) {
     if (failure_) return;
     if (network_ && has_all_sockets()) {
-      handlers_.tell(*network_);
+      handlers_.report(*network_);
       show_sockets();
     }
     return is_wanted_ ? handlers_.wanted() : void();
   }
-  handlers_.tell(*network_);
+  handlers_.report(*network_);
   show_sockets();
   show(wire::PassedDescriptors::CONTEXTS, contexts_.size(),
        [this](std::size_t i) { return contexts_[i].get(); });

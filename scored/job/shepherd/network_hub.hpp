@@ -1,7 +1,7 @@
 #pragma once
 // The network of this node's tasks. A task that opens PM asks at its broker socket; the first one
 // makes the node daemon gather the job's addresses. When they are here, the contexts of all tasks
-// of this node are made, as the user, shown to the node daemon and handed to whoever asks.
+// of this node are made, as the user, shown to the node daemon and handed to the tasks that ask.
 
 #include "base/model/distribution.hpp"
 #include "base/os/fd.hpp"
@@ -31,7 +31,7 @@ class NetworkHub {
 
   struct Handlers {
     std::function<void()> wanted;  // ask the node daemon
-    std::function<void(const wire::ShepherdNetwork&)> tell;
+    std::function<void(const wire::ShepherdNetwork&)> report;
     std::function<void(const wire::PassedDescriptors&, std::vector<base::UniqueFd>)> pass;
     std::function<void(std::uint32_t task, const std::string& text)> note;
     std::function<void(const std::string& why)> broken;  // the job cannot go on

@@ -5,18 +5,25 @@
 #include "base/model/model.hpp"
 #include "base/os/log.hpp"
 #include "scored/job/plan/checks.hpp"
+#include "scored/job/plan/mpi_choice.hpp"
 #include "scored/job/plan/pm_choice.hpp"
-#include "scored/job/plan/process_mapping.hpp"
+#include "scored/job/shepherd/abandoned_memory.hpp"
 #include "scored/job/tasks/children.hpp"
 
 #include <algorithm>
+#include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
+#include <utility>
 
-// Everything that must survive the loss of the connection is state here: exits, output not taken,
-// the fence under way, input taken but not told. Sending is fire and forget; a resume sends it
-// again.
+// Everything that must survive the loss of the connection is state here or in a part: exits, output
+// that was not taken, the fence under way, input that was taken but not reported. Sending is fire
+// and forget; a resume sends it again.
+//
+// The end must come whatever the tasks do. A process that a task left behind is killed; one that
+// escaped by handing a pipe to a stranger cannot hold the end up, for after a grace only what is in
+// the pipes at that moment is still read. A slow reader may take as long for that as it likes.
 
 namespace score::shepherd {
 
@@ -26,6 +33,7 @@ using namespace std::chrono_literals;
 namespace limits = base::limits;
 
 constexpr int kSignalExit = SIGKILL;
+constexpr base::Duration kDrainGrace = 300ms;  // after all are killed, for the pipes to end
 
 template <class Message>
 std::optional<Message> parse(const proto::InFrame& frame) {
@@ -45,8 +53,7 @@ Shepherd::Shepherd(EventLoop& loop, OutputPump output, ShepherdOptions options)
       link_(loop, std::move(options.listener), std::move(options.allowed)),
       spawner_(loop, std::move(options.spawner)),
       signals_(std::move(options.signals)),
-      output_(std::move(output)),
-      window_(limits::kIoWindowBytes),
+      output_(loop, link_, std::move(output)),
       input_(loop, [this](std::uint64_t bytes) {
         input_taken_ += bytes;
         send_input_taken();
@@ -59,9 +66,21 @@ base::Status Shepherd::start() {
   auto watched =
       loop_.add(signals_.get(), EPOLLIN, [this](std::uint32_t) { on_signal_descriptor(); });
   if (!watched) return watched;
-  watched = loop_.add(output_.descriptor(), 0, [this](std::uint32_t) { pump_output(); });
+  watched = output_.start([this] {
+    if (phase_ == Phase::Draining) finish_if_drained();
+  });
   if (!watched) return watched;
   SpawnClient::Handlers spawning;
+  watch_spawner(spawning);
+  if (auto started = spawner_.start(std::move(spawning)); !started) return started;
+  on_lost();
+  return link_.start(
+      {.frame = [this](const proto::InFrame& frame,
+                       auto descriptors) { on_frame(frame, std::move(descriptors)); },
+       .lost = [this] { on_lost(); }});
+}
+
+void Shepherd::watch_spawner(SpawnClient::Handlers& spawning) {
   spawning.hello = [this](pid_t pid) {
     if (group_ == 0) group_ = pid;
     if (std::exchange(ready_owed_, false)) send_ready();
@@ -70,12 +89,6 @@ base::Status Shepherd::start() {
   spawning.forked = [this](std::uint32_t task, pid_t pid) { on_forked(task, pid); };
   spawning.all_forked = [this] { on_all_forked(); };
   spawning.failed = [this](const base::Error& why) { on_spawn_failed(why); };
-  if (auto started = spawner_.start(std::move(spawning)); !started) return started;
-  on_lost();
-  return link_.start(
-      {.frame = [this](const proto::InFrame& frame,
-                       auto descriptors) { on_frame(frame, std::move(descriptors)); },
-       .lost = [this] { on_lost(); }});
 }
 
 void Shepherd::on_frame(const proto::InFrame& frame, std::vector<base::UniqueFd> descriptors) {
@@ -96,13 +109,16 @@ void Shepherd::on_frame(const proto::InFrame& frame, std::vector<base::UniqueFd>
       if (auto message = parse<wire::TaskInput>(frame)) on_input(*message);
       return;
     case FrameType::TaskOutputTaken:
-      if (auto message = parse<wire::TaskOutputTaken>(frame)) window_.taken(message->bytes());
-      return update_output_watch();
+      if (auto message = parse<wire::TaskOutputTaken>(frame)) output_.taken(message->bytes());
+      return;
     case FrameType::FenceDone:
-      if (auto message = parse<wire::FenceDone>(frame)) on_fence_done(*message);
+      if (auto message = parse<wire::FenceDone>(frame); message && servers_) {
+        servers_->fence_done(*message);
+      }
       return;
     case FrameType::JobRelay:
-      return on_relay(frame.payload);
+      if (servers_) servers_->relay(frame.payload);
+      return;
     case FrameType::TerminalSize:
       if (auto message = parse<wire::TerminalSize>(frame); message && stdio_) {
         stdio_->resize(message->rows(), message->columns());
@@ -129,8 +145,31 @@ void Shepherd::on_prepare(const std::string& payload) {
     for (auto& variable : *variables) plan->prepare.add_net_env(std::move(variable));
   }
   plan_ = std::move(*plan);
-  if (plan_->wants_pmix()) return start_pmix();
+  output_.begin(plan_->prepare.attempt(), plan_->prepare.node_name());
+  make_servers();
+  if (plan_->wants_pmix()) return servers_->start_pmix(prepare_bytes());
   finish_prepare();
+}
+
+void Shepherd::make_servers() {
+  MpiServers::Handlers handlers;
+  handlers.pmix_ready = [this](const wire::PmixReady& ready) {
+    if (phase_ != Phase::Preparing) return;
+    *plan_->prepare.mutable_pmix_env() = ready.env();
+    finish_prepare();
+  };
+  handlers.pmix_failed = [this](const std::string& why) { on_pmix_failed(why); };
+  handlers.abort = [this](const MpiServers::Abort& abort) { abort_job(abort); };
+  handlers.note = [this](std::uint32_t task, const std::string& text) { note(task, text); };
+  handlers.initialised = [this](std::uint32_t task) {
+    if (mpi_watch_) mpi_watch_->initialised(task);
+  };
+  servers_.emplace(loop_, link_, *plan_, std::move(handlers));
+}
+
+void Shepherd::on_pmix_failed(const std::string& why) {
+  if (phase_ == Phase::Preparing) return refuse(kExitError, why);
+  if (phase_ < Phase::Draining) abort_job({plan_->rank_of(0), kExitError, why});
 }
 
 std::string Shepherd::prepare_bytes() const {
@@ -152,24 +191,46 @@ void Shepherd::make_parts() {
   tasks_.emplace(plan_->ranks, [this](std::uint32_t task, const wire::TaskExit& exit) {
     on_task_ended(task, exit);
   });
-  stdio_.emplace(*plan_, output_, input_);
-  if (plan_->wants_pmi()) make_pmi();
+  stdio_.emplace(*plan_, output_.pump(), input_);
+  mpi_watch_.emplace(loop_, *plan_, *tasks_,
+                     [this](std::uint32_t task, const std::string& text) { note(task, text); });
+  if (plan_->wants_pmi()) servers_->start_pmi();
   if (plan_->wants_network()) make_network();
 }
 
-void Shepherd::make_pmi() {
-  PmiJob job{.name = fmt::format("kvs_{}", plan_->prepare.attempt()),
-             .size = plan_->size,
-             .local_tasks = plan_->local_tasks(),
-             .process_mapping = process_mapping(plan_->nodes_of_ranks())};
-  PmiHub::Handlers handlers;
-  handlers.fence = [this](const PmiActions::Fence& fence) { send_fence(fence); };
-  handlers.abort = [this](const PmiActions::Abort& abort) {
-    abort_job(plan_->rank_of(abort.task), abort.code, abort.message);
+void Shepherd::make_network() {
+  const auto& prepare = plan_->prepare;
+  NetworkHub::Handlers handlers;
+  handlers.wanted = [this] {
+    wire::NetworkRequest request;
+    request.set_attempt(plan_->prepare.attempt());
+    link_.send(request);
+  };
+  handlers.report = [this](const wire::ShepherdNetwork& network) { link_.send(network); };
+  handlers.pass = [this](const wire::PassedDescriptors& message, auto fds) {
+    link_.send_descriptors(message, std::move(fds));
   };
   handlers.note = [this](std::uint32_t task, const std::string& text) { note(task, text); };
-  handlers.initialised = [this](std::uint32_t task) { look_at_mpi(task); };
-  pmi_.emplace(loop_, std::move(job), std::move(handlers));
+  handlers.broken = [this](const std::string& why) {
+    abort_job({plan_->rank_of(0), kExitError, why});
+  };
+  network_.emplace(loop_,
+                   NetworkHub::Job{prepare.attempt(),
+                                   prepare.node_index(),
+                                   {prepare.tasks_on_node().begin(), prepare.tasks_on_node().end()},
+                                   plan_->distribution()},
+                   std::move(handlers));
+}
+
+void Shepherd::on_network(const proto::InFrame& frame, std::vector<base::UniqueFd> descriptors) {
+  if (!network_) return;
+  if (frame.type == proto::FrameType::ShepherdNetwork) {
+    if (auto network = parse<wire::ShepherdNetwork>(frame)) network_->prepare(std::move(*network));
+  } else if (frame.type == proto::FrameType::NetworkFailed) {
+    if (auto failed = parse<wire::NetworkFailed>(frame)) network_->fail(failed->reason());
+  } else if (auto message = parse<wire::PassedDescriptors>(frame)) {
+    network_->take_sockets(*message, std::move(descriptors));
+  }
 }
 
 void Shepherd::refuse(int exit_code, const std::string& reason) {
@@ -196,11 +257,7 @@ void Shepherd::on_start() {
 base::Result<std::vector<base::UniqueFd>> Shepherd::open_task(std::uint32_t task) {
   auto fds = stdio_->open_task(task);
   if (!fds) return fds;
-  if (pmi_) {
-    auto socket = pmi_->connect(task);
-    if (!socket) return socket.error();
-    fds->push_back(std::move(*socket));
-  }
+  if (auto connected = servers_->connect(task, *fds); !connected) return connected.error();
   if (network_) {
     auto socket = network_->connect(task);
     if (!socket) return socket.error();
@@ -211,7 +268,7 @@ base::Result<std::vector<base::UniqueFd>> Shepherd::open_task(std::uint32_t task
 
 void Shepherd::on_forked(std::uint32_t task, pid_t pid) {
   tasks_->set_process(task, pid);
-  update_output_watch();
+  output_.watch();
 }
 
 void Shepherd::on_all_forked() {
@@ -222,13 +279,13 @@ void Shepherd::on_all_forked() {
   wire::ShepherdStarted started;
   for (const std::int64_t pid : tasks_->pids()) started.add_pids(pid);
   link_.send(started);
-  update_output_watch();
+  output_.watch();
   tasks_->reap();
 }
 
 void Shepherd::on_spawn_failed(const base::Error& why) {
   if (phase_ != Phase::Starting) {
-    // It is gone before it was needed; whoever says Start will hear of it.
+    // It is gone before it was needed: Start will fail.
     if (!is_killed_) base::log_warning("spawner ended", base::kv("err", why));
     return;
   }
@@ -263,10 +320,7 @@ void Shepherd::on_signal(int signal) {
 void Shepherd::on_task_ended(std::uint32_t task, const wire::TaskExit& exit) {
   if (network_) network_->task_ended(task);
   const bool has_failed = exit.code() != 0 || exit.signal() != 0;
-  if (pmi_) pmi_->task_ended(task, has_failed);
-  if (pmix_ && !has_failed && pmix_->was_initialised(task)) {
-    abort_job(exit.rank(), 1, "ended without MPI_Finalize", true);
-  }
+  servers_->task_ended(task, has_failed);
   wire::ShepherdTaskEnded ended;
   *ended.mutable_exit() = exit;
   link_.send(ended);
@@ -274,7 +328,7 @@ void Shepherd::on_task_ended(std::uint32_t task, const wire::TaskExit& exit) {
 }
 
 void Shepherd::on_input(const wire::TaskInput& input) {
-  if (!plan_ || phase_ >= Phase::Draining) {  // nobody reads it any more
+  if (!plan_ || phase_ >= Phase::Draining) {  // no task reads it any more
     input_taken_ += input.data().size();
     return send_input_taken();
   }
@@ -292,19 +346,19 @@ void Shepherd::send_input_taken() {
   link_.send(taken);
 }
 
-void Shepherd::on_fence_done(const wire::FenceDone& done) {
-  if (pmix_) pmix_->fence_done(done.sequence(), done.key_values());
-  if (!pmi_) return;
-  auto taken = pmi_->fence_done(done.sequence(), done.key_values());
-  if (!taken) base::log_warning("ignore fence", base::kv("err", taken.error()));
+void Shepherd::abort_job(const MpiServers::Abort& abort) {
+  if (abort_) return;
+  abort_.emplace();
+  abort_->set_rank(abort.rank);
+  abort_->set_code(abort.code);
+  abort_->set_message(abort.message);
+  abort_->set_left(abort.left);
+  abort_->set_asked_ns(base::monotonic_now().time_since_epoch().count());
+  link_.send(*abort_);
 }
 
-void Shepherd::send_fence(const PmiActions::Fence& fence) {
-  wire::FenceEnter enter;
-  enter.set_attempt(plan_->prepare.attempt());
-  enter.set_sequence(fence.sequence);
-  enter.set_key_values(fence.key_values);
-  link_.send(enter);
+void Shepherd::note(std::uint32_t task, const std::string& text) {
+  output_.note(plan_->rank_of(task), text);
 }
 
 void Shepherd::on_resume() {
@@ -325,7 +379,7 @@ void Shepherd::on_resume() {
     report.set_memory_bytes(plan_->prepare.memory_bytes());
     report.set_distribution(plan_->prepare.distribution());
     report.set_restarts(plan_->prepare.restarts());
-    // Who has none yet: ShepherdStarted will tell them all.
+    // If a task has none yet, ShepherdStarted will report all of them.
     const auto pids = tasks_->pids();
     if (std::ranges::find(pids, 0) == pids.end())
       report.mutable_pids()->Add(pids.begin(), pids.end());
@@ -333,12 +387,104 @@ void Shepherd::on_resume() {
   }
   link_.send(report);
   if (abort_) link_.send(*abort_);
-  for (const auto& chunk : window_.held()) send_output(chunk);
+  output_.resend();
   if (network_) network_->resume();
-  if (pmi_ && pmi_->pending_fence()) send_fence(*pmi_->pending_fence());
-  if (pmix_ && pmix_->pending_fence()) send_fence(*pmix_->pending_fence());
+  if (servers_) servers_->resume();
   send_input_taken();
   if (phase_ == Phase::Done) send_done();
+}
+
+void Shepherd::on_signal_descriptor() {
+  signalfd_siginfo info{};
+  while (read(signals_.get(), &info, sizeof info) == sizeof info) {
+    if (info.ssi_signo == SIGTERM) return quit();
+  }
+  // Before that, a child that ended may be a task whose pid the spawner has not reported yet.
+  if (tasks_ && phase_ >= Phase::Running) tasks_->reap();
+  if (phase_ == Phase::Draining) kill_leftovers();
+}
+
+// ---- the end
+
+void Shepherd::drain() {
+  phase_ = Phase::Draining;
+  leftover_kill_.emplace(base::monotonic_now());
+  input_.close_all();
+  if (!abort_ && !is_killed_) mpi_watch_->tasks_ended(!network_ || network_->has_served());
+  kill_leftovers();
+}
+
+void Shepherd::kill_leftovers() {
+  if (leftovers_are_dead_) return;
+  loop_.cancel(leftover_timer_);
+  if (leftover_kill_->must_go_on(kill_children(), base::monotonic_now())) {
+    leftover_timer_ = loop_.after(LeftoverKill::kAgain, [this] {
+      tasks_->reap();
+      kill_leftovers();
+    });
+    return;
+  }
+  leftovers_are_dead_ = true;
+  remove_leftovers();  // before the end is reported: after that we may be killed at any time
+  loop_.after(kDrainGrace, [this] {
+    output_.limit_to_present();
+    finish_if_drained();
+  });
+  finish_if_drained();
+}
+
+// A job that ends well has removed its shared memory itself. To look for it anyway would read what
+// each process of the host uses, once per node of the job: with 64 virtual nodes that takes
+// seconds.
+void Shepherd::remove_leftovers() {
+  if (servers_) servers_->clean_up();
+  const bool ended_well = tasks_ && tasks_->all_ended_well() && !abort_;
+  if (ended_well || began_ == base::WallTime()) return;
+  remove_abandoned_memory("/dev/shm", began_);
+}
+
+void Shepherd::finish_if_drained() {
+  if (!leftovers_are_dead_ || !output_.is_done() || phase_ != Phase::Draining) return;
+  phase_ = Phase::Done;
+  send_done();
+  if (!link_.is_connected()) on_lost();
+}
+
+void Shepherd::send_done() {
+  wire::ShepherdDone done;
+  for (const auto& exit : tasks_->exits()) *done.add_exits() = exit;
+  link_.send(done);
+}
+
+void Shepherd::quit() {
+  spawner_.close();
+  link_.flush();
+  const LeftoverKill last(base::monotonic_now());
+  while (last.must_go_on(kill_children(), base::monotonic_now())) {
+    pollfd ended{.fd = signals_.get(), .events = POLLIN, .revents = 0};
+    poll(&ended, 1, static_cast<int>(LeftoverKill::kAgain / 1ms));
+    signalfd_siginfo info{};
+    while (read(signals_.get(), &info, sizeof info) == sizeof info) continue;
+    reap_children();
+  }
+  remove_leftovers();
+  loop_.stop();
+}
+
+// ---- without a node daemon
+
+void Shepherd::on_lost() {
+  loop_.cancel(reachable_timer_);
+  lost_daemon_.emplace(base::monotonic_now());
+  reachable_timer_ = loop_.after(LostDaemon::kCheckPeriod, [this] { check_reachable(); });
+}
+
+void Shepherd::check_reachable() {
+  reachable_timer_ = 0;
+  if (link_.is_connected()) return;
+  const bool is_done = phase_ == Phase::Done;
+  if (lost_daemon_->check(link_.is_unreachable(), is_done, base::monotonic_now())) return quit();
+  reachable_timer_ = loop_.after(LostDaemon::kCheckPeriod, [this] { check_reachable(); });
 }
 
 }  // namespace score::shepherd

@@ -4,22 +4,21 @@
 //
 // Signals of the node daemon go to the tasks (the ranks' first processes), not to what they
 // started. When every task has ended, everything they left behind is killed, what is in the pipes
-// is sent, and Done tells all exits. Done is told again to a node daemon that resumes, until End.
+// is sent, and Done reports all exits. A node daemon that resumes gets Done again, until End.
 
 #include "scored/job/plan/plan.hpp"
-#include "scored/job/pmi/pmi_hub.hpp"
-#include "scored/job/pmix/pmix_process.hpp"
 #include "scored/job/shepherd/daemon_link.hpp"
+#include "scored/job/shepherd/job_end.hpp"
+#include "scored/job/shepherd/mpi_servers.hpp"
+#include "scored/job/shepherd/mpi_watch.hpp"
 #include "scored/job/shepherd/network_hub.hpp"
+#include "scored/job/shepherd/output_sender.hpp"
 #include "scored/job/tasks/event_loop.hpp"
 #include "scored/job/tasks/input.hpp"
-#include "scored/job/tasks/output.hpp"
 #include "scored/job/tasks/spawn_client.hpp"
 #include "scored/job/tasks/task_stdio.hpp"
 #include "scored/job/tasks/task_table.hpp"
 
-#include <functional>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -48,45 +47,36 @@ class Shepherd {
     Starting,   // the spawner forks
     Running,    // every task has a process, or never will
     Draining,   // every task ended; leftovers die, output comes
-    Done,       // all told; waits for End
+    Done,       // everything is reported; waits for End
   };
 
+  void watch_spawner(SpawnClient::Handlers& spawning);
   void on_frame(const proto::InFrame& frame, std::vector<base::UniqueFd> descriptors);
+  void on_network(const proto::InFrame& frame, std::vector<base::UniqueFd> descriptors);
   void on_prepare(const std::string& payload);
   void on_start();
   void on_signal(int signal);
   void on_resume();
   void on_input(const wire::TaskInput& input);
-  void on_fence_done(const wire::FenceDone& done);
   void on_lost();
   void on_signal_descriptor();
 
   void refuse(int exit_code, const std::string& reason);
   std::string prepare_bytes() const;  // ShepherdPrepare as the plan has become
-  void start_pmix();
-  void on_relay(const std::string& payload);
+  void make_servers();
   void on_pmix_failed(const std::string& why);
   void finish_prepare();
-  void abort_job(std::uint32_t rank, std::int32_t code, const std::string& message,
-                 bool left = false);
   void send_ready();
   void make_parts();
-  void make_pmi();
   void make_network();
-  void look_at_mpi(std::uint32_t task);
-  void say_if_pm_was_not_used();
-  void on_network(const proto::InFrame& frame, std::vector<base::UniqueFd> descriptors);
+  void abort_job(const MpiServers::Abort& abort);
+  void note(std::uint32_t task, const std::string& text);
+
   base::Result<std::vector<base::UniqueFd>> open_task(std::uint32_t task);
   void on_forked(std::uint32_t task, pid_t pid);
   void on_all_forked();
   void on_spawn_failed(const base::Error& why);
   void on_task_ended(std::uint32_t task, const wire::TaskExit& exit);
-
-  void pump_output();
-  void send_output(const OutputChunk& chunk);
-  void note(std::uint32_t task, const std::string& text);
-  void update_output_watch();
-  void send_fence(const PmiActions::Fence& fence);
   void send_input_taken();
 
   void drain();
@@ -101,32 +91,29 @@ class Shepherd {
   DaemonLink link_;
   SpawnClient spawner_;
   base::UniqueFd signals_;
+  OutputSender output_;
+  InputFeeder input_;
+  std::uint64_t input_taken_ = 0;  // not reported yet
   Phase phase_ = Phase::Preparing;
   pid_t group_ = 0;  // the spawner's pid: process group of the tasks; 0: not known yet
   bool ready_owed_ = false;
 
+  // From Prepare on. The parts refer to the plan.
   std::optional<Plan> plan_;
+  std::optional<MpiServers> servers_;
   std::optional<TaskTable> tasks_;
-  std::optional<PmiHub> pmi_;
-  std::optional<PmixProcess> pmix_;
-  std::optional<NetworkHub> network_;
-  std::optional<wire::ShepherdAbort> abort_;  // the first one
-  bool has_looked_at_mpi_ = false;
-  bool has_objected_ = false;  // to an MPI library that cannot use PM
-  OutputPump output_;
-  OutputWindow window_;
-  InputFeeder input_;
-  std::uint64_t input_taken_ = 0;  // not told yet
   std::optional<TaskStdio> stdio_;
+  std::optional<NetworkHub> network_;
+  std::optional<MpiWatch> mpi_watch_;
+  std::optional<wire::ShepherdAbort> abort_;  // the first one
 
   std::set<int> early_signals_;  // for tasks that the spawner has not forked yet
   bool is_killed_ = false;       // before all tasks were forked
+  base::WallTime began_{};       // as file systems have it; of the tasks
+  std::optional<LeftoverKill> leftover_kill_;
   bool leftovers_are_dead_ = false;
-  base::WallTime began_{};  // as file systems tell it; of the tasks
-  base::TimePoint drain_start_{};
   EventLoop::TimerId leftover_timer_ = 0;
-  base::TimePoint lost_since_{};  // no connection since
-  int unreachable_checks_ = 0;
+  std::optional<LostDaemon> lost_daemon_;
   EventLoop::TimerId reachable_timer_ = 0;
 };
 

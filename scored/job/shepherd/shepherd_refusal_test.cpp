@@ -44,7 +44,7 @@ TEST(Shepherd, RefusesWhatCannotRun) {
 }
 
 TEST(Shepherd, RefusesDirectoriesAndFilesOfOthers) {
-  if (getuid() != 0) GTEST_SKIP() << "needs root to be somebody else";
+  if (getuid() != 0) GTEST_SKIP() << "needs root to change the user";
   TemporaryDirectory directory;  // 0700, root's
   auto spec = spec_of({"true"});
   spec.set_directory(directory.path());
@@ -87,7 +87,7 @@ TEST(Shepherd, RefusesAVariableThatExecCannotCarry) {
   EXPECT_EQ(reason, "environment variable HUGE of 200005 bytes: this system allows 131071");
 }
 
-TEST(Shepherd, TellsExecFailureOnTheTasksStderr) {
+TEST(Shepherd, PrintsExecFailureOnTheTasksStderr) {
   TemporaryDirectory directory;
   const auto script = directory.path() + "/script";
   std::ofstream(script) << "#!/no/such/interpreter\n";
@@ -122,7 +122,7 @@ bool is_answered_as(uid_t user, TestNode& node) {
 }
 
 TEST(Shepherd, RefusesStrangers) {
-  if (getuid() != 0) GTEST_SKIP() << "needs root to be somebody else";
+  if (getuid() != 0) GTEST_SKIP() << "needs root to change the user";
   TestNode node({.user = 0, .daemon = 0, .connect = false, .program = ""});
   const pid_t stranger = fork();
   if (stranger == 0) {
@@ -136,8 +136,8 @@ TEST(Shepherd, RefusesStrangers) {
   EXPECT_TRUE(node.wait([&] { return node.report.has_value(); }));
 }
 
-TEST(Shepherd, ObeysTheUserWhoListens) {
-  if (getuid() != 0) GTEST_SKIP() << "needs root to be somebody else";
+TEST(Shepherd, ObeysTheUserThatListens) {
+  if (getuid() != 0) GTEST_SKIP() << "needs root to change the user";
   constexpr uid_t kDaemon = 65533;
   TestNode node({.user = kNobody, .daemon = kDaemon, .connect = true, .program = ""});
   ASSERT_TRUE(node.run(shell("id -u")));
@@ -196,11 +196,12 @@ TEST(Shepherd, GarbageOnPmiAsksForTheEndOfTheJob) {
                {.index = 0, .tasks_on_node = {2}}));
   ASSERT_TRUE(node.abort);
   EXPECT_EQ(node.abort->rank(), 1U);
-  EXPECT_EQ(node.abort->message(), "nonsense on its PMI connection: word nonsense: malformed");
+  EXPECT_EQ(node.abort->message(),
+            "protocol error on its PMI connection: word nonsense: malformed");
   EXPECT_EQ(node.exit_of(0)->code(), 0);
 }
 
-TEST(Shepherd, AbortIsToldBeforeTheTasksEnd) {
+TEST(Shepherd, AbortIsReportedBeforeTheTasksEnd) {
   TestNode node;
   ASSERT_TRUE(node.run(shell("echo 'cmd=abort exitcode=9 message=too hot' >&3; exit 9")));
   ASSERT_TRUE(node.abort.has_value());
@@ -211,9 +212,9 @@ TEST(Shepherd, AbortIsToldBeforeTheTasksEnd) {
 TEST(Shepherd, FenceIsRepeatedAfterAResume) {
   TestNode node;
   node.prepare(shell("echo 'cmd=init pmi_version=1 pmi_subversion=1' >&3; read a <&3; "
-                     "echo 'cmd=put kvsname=kvs_1793 key=k value=v' >&3; read a <&3; "
+                     "echo 'cmd=put key=k value=v' >&3; read a <&3; "
                      "echo 'cmd=barrier_in' >&3; read a <&3; echo $a; "
-                     "echo 'cmd=get kvsname=kvs_1793 key=other' >&3; read a <&3; echo $a; "
+                     "echo 'cmd=get key=other' >&3; read a <&3; echo $a; "
                      "echo cmd=finalize >&3; read a <&3"),
                {.index = 0, .tasks_on_node = {1, 1}});
   ASSERT_TRUE(node.wait([&] { return node.ready.has_value(); }));

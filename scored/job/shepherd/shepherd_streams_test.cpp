@@ -62,7 +62,7 @@ TEST(Shepherd, InputReachesEveryTask) {
   EXPECT_EQ(node.input_taken, sent.size());
 }
 
-// Each rank its own FIFO; the one that nobody writes to keeps neither the shepherd nor others.
+// Each rank has its own FIFO; one without a writer blocks neither the shepherd nor other ranks.
 TEST(Shepherd, AFifoWithoutAWriterKeepsItsOwnTaskAlone) {
   const TemporaryDirectory directory;
   TestNode node;

@@ -32,7 +32,7 @@ TEST(Shepherd, GivesEachTasksOutputAndExitCode) {
   EXPECT_TRUE(node.wait_ended());
 }
 
-TEST(Shepherd, TellsTasksTheirPlace) {
+TEST(Shepherd, GivesTasksTheirPlace) {
   auto spec = spec_of({"env"});
   spec.add_env("PMI_PORT=host:1");
   spec.add_env("SCORE_RANK=99");
@@ -170,7 +170,7 @@ TEST(Shepherd, KillReachesAFrozenSpawner) {
   EXPECT_EQ(node.done->exits_size(), 9);
 }
 
-TEST(Shepherd, SurvivesTheNodeDaemonAndTellsAllAgain) {
+TEST(Shepherd, SurvivesTheNodeDaemonAndReportsAllAgain) {
   TestNode node;
   node.takes_output = false;
   node.prepare(shell("echo before; sleep 0.2; echo after; exit 5"));
@@ -196,7 +196,7 @@ TEST(Shepherd, SurvivesTheNodeDaemonAndTellsAllAgain) {
 }
 
 // A node daemon that adopts it would else take its tasks' ends for those of other ranks.
-TEST(Shepherd, TellsWhichRanksItHasWhenItIsFoundAgain) {
+TEST(Shepherd, ReportsItsRanksWhenItIsFoundAgain) {
   TestNode node;
   node.prepare(shell("sleep 1000"), {.index = 0,
                                      .tasks_on_node = {2, 2},
@@ -212,7 +212,7 @@ TEST(Shepherd, TellsWhichRanksItHasWhenItIsFoundAgain) {
   EXPECT_EQ(node.report->restarts(), 3U);
 }
 
-TEST(Shepherd, EndsWhenNobodyCanEverReachIt) {
+TEST(Shepherd, EndsWhenNoDaemonCanReachItAnyMore) {
   TestNode node;
   node.prepare(shell("echo $$; sleep 1000"));
   ASSERT_TRUE(node.wait([&] { return node.ready.has_value(); }));

@@ -98,7 +98,8 @@ TestNode::TestNode(Options options) : daemon_(options.daemon) {
   const auto address = address_of(directory_ + "/s");
   const auto* generic = reinterpret_cast<const sockaddr*>(&address);
   expect(bind(listener_.get(), generic, sizeof address) == 0, "bind");
-  chmod((directory_ + "/s").c_str(), 0777);  // so that it is the shepherd who refuses strangers
+  chmod((directory_ + "/s").c_str(),
+        0777);  // so that the shepherd refuses strangers, not the kernel
   listen_as_daemon();
   launch(options);
   listener_.reset();

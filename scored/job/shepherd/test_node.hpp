@@ -35,7 +35,7 @@ class TestNode {
  public:
   struct Options {
     uid_t user = 0;    // 0: as this process
-    uid_t daemon = 0;  // who listens and connects; 0: as this process
+    uid_t daemon = 0;  // the user that listens and connects; 0: this process's
     bool connect = true;
     std::string program;  // empty: $SCORED_SHEPHERD
   };
@@ -93,7 +93,7 @@ class TestNode {
   std::optional<wire::ShepherdDone> done;
   std::vector<wire::TaskExit> ended;
   std::vector<wire::FenceEnter> fences;
-  std::vector<wire::JobRelay> relays;        // that nobody has passed on
+  std::vector<wire::JobRelay> relays;        // not passed on yet
   std::map<std::uint32_t, std::string> out;  // [rank]
   std::map<std::uint32_t, std::string> err;
   std::uint64_t output_bytes = 0;  // next offset

@@ -17,7 +17,7 @@ std::vector<pid_t> children_of_this_process();
 // number of children. Call again until 0: the children of killed ones arrive one after the other.
 std::size_t kill_children();
 
-// Reaps every child that has ended; how is not told.
+// Reaps every child that has ended and drops its exit code.
 void reap_children();
 
 }  // namespace score::shepherd

@@ -22,8 +22,8 @@ class EventLoop {
 
   static base::Result<EventLoop> create();
 
-  // events: EPOLLIN ..., level-triggered; 0 still tells EPOLLHUP and EPOLLERR. The descriptor stays
-  // the caller's, who removes it before closing it. Errors: errno codes.
+  // events: EPOLLIN ..., level-triggered; 0 still reports EPOLLHUP and EPOLLERR. The descriptor
+  // stays the caller's: remove() before closing it. Errors: errno codes.
   base::Status add(int fd, std::uint32_t events, Handler handler);
   void change(int fd, std::uint32_t events);
   void remove(int fd);  // unknown: nothing happens

@@ -46,7 +46,7 @@ base::Status InputFeeder::push(std::string_view data, bool eof) {
 void InputFeeder::on_ready(std::size_t index, std::uint32_t events) {
   Reader& reader = readers_[index];
   if ((events & (EPOLLERR | EPOLLHUP)) != 0) {
-    close(reader);  // nobody reads it any more
+    close(reader);  // the task does not read it any more
   } else {
     write_to(reader);
   }
@@ -83,7 +83,7 @@ void InputFeeder::close(Reader& reader) {
   reader.fd.reset();
 }
 
-// Drops what everybody has.
+// Drops what all readers have.
 void InputFeeder::settle() {
   if (!complete_) return;
   std::uint64_t all_have = start_ + buffer_.size();

@@ -32,7 +32,7 @@ class InputFeeder {
   void complete();
   // More input. Errors: TooLarge (beyond the window), WrongState (after the end).
   base::Status push(std::string_view data, bool eof);
-  // Nobody reads any more; what is buffered counts as taken.
+  // No task reads any more; what is buffered counts as taken.
   void close_all();
 
  private:

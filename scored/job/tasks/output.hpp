@@ -61,8 +61,8 @@ class OutputPump {
   // Reads at most one chunk of each pipe that is ready, `room` bytes in all. Ends those at their
   // end.
   void pump(std::size_t room, const Sink& sink);
-  // No writer that counts is left: what is in the pipes now still comes, then they are closed even
-  // if somebody holds them open.
+  // No task is left: what is in the pipes now is still read, then they are closed, even if another
+  // process holds them open.
   void limit_to_present();
 
   [[nodiscard]] bool is_done() const { return open_ == 0; }

@@ -8,7 +8,7 @@
 //   B: Ready                    and waits for the start
 //   A: Fork + descriptors       of up to kTasksPerBatch tasks: stdin, stdout, stderr[, PMI][,
 //   network] B: Forked (pids) | Failed A: ForkLast                 as Fork, for the last of them B:
-//   Forked (pids) | Failed   and exits: its children become A's, who reaps nothing before it read
+//   Forked (pids) | Failed   and exits: its children become A's, which reaps nothing before it read
 //                               this
 //
 // Both ends are the same program file, so there is no version.

@@ -16,7 +16,7 @@
 
 // B blocks wherever it likes: only A must not wait. It never waits for its children: one that ends
 // early stays a zombie, so its pid cannot be given to another process before A holds it. When B has
-// exited they are A's, the nearest subreaper, who reaps them only when it knows their pids.
+// exited they are A's, the nearest subreaper, which reaps them only when it knows their pids.
 
 namespace score::shepherd {
 

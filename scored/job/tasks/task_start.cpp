@@ -125,8 +125,8 @@ void TaskStarter::leave_session(std::uint32_t task) const {
   if (setsid() < 0) fail(task, "session", errno, kExitError);
 }
 
-// A FIFO is found by the shepherd, which must not wait, and opened here: this task alone waits
-// until somebody writes to it.
+// A FIFO is found by the shepherd, which must not wait, and opened here: only this task waits
+// for a writer.
 void TaskStarter::open_input(std::uint32_t task) const {
   const int flags = fcntl(STDIN_FILENO, F_GETFL);
   if (flags < 0 || (flags & O_PATH) == 0) return;

@@ -25,8 +25,8 @@ class TaskStarter {
     return 3U + (plan_->wants_pmi() ? 1U : 0U) + (plan_->wants_network() ? 1U : 0U);
   }
 
-  // In the child. What fails is told on the task's own stderr, in one line; exit code 126, 127 (not
-  // found) or 125 (before exec).
+  // In the child. A failure is printed on the task's own stderr, in one line; exit code 126, 127
+  // (not found) or 125 (before exec).
   [[noreturn]] void run(std::uint32_t task, std::span<const base::UniqueFd> fds) const;
 
  private:

@@ -45,8 +45,8 @@ TaskStdio::Opened TaskStdio::open_stdin(std::uint32_t task) {
   return std::move(pipe->read);
 }
 
-// A FIFO opens when somebody opens its other end, which may be never: only its place is found here,
-// and the task opens it, who may wait (TaskStarter::open_input).
+// A FIFO opens when its other end is opened, which may never happen: only its place is found here,
+// and the task, which may wait, opens it (TaskStarter::open_input).
 TaskStdio::Opened TaskStdio::open_input_file(const std::string& path) {
   auto place = base::open_file(path, O_PATH);
   if (!place) return place;
@@ -70,8 +70,8 @@ TaskStdio::Opened TaskStdio::open_stream(std::uint32_t task, wire::Stream stream
   return std::move(pipe->write);
 }
 
-// A file that several ranks or nodes share is truncated once, by the first that opens it; everybody
-// appends, so that nobody overwrites another's lines.
+// A file that several ranks or nodes share is truncated once, by the first that opens it; all of
+// them append, so that none overwrites another's lines.
 TaskStdio::Opened TaskStdio::open_output_file(std::uint32_t task, const std::string& pattern) {
   auto path = name_of(task, pattern);
   if (!path) return path.error();

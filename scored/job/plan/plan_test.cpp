@@ -1,25 +1,19 @@
-// The shepherd's small pure parts.
+#include "scored/job/plan/plan.hpp"
+
 #include "base/errc.hpp"
+#include "scored/job/plan/mpi_choice.hpp"
 #include "scored/job/plan/path_pattern.hpp"
 #include "scored/job/plan/task_env.hpp"
-#include "scored/job/tasks/output.hpp"
-#include "scored/job/tasks/task_start.hpp"
+#include "scored/job/plan/test_plan.hpp"
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 namespace score::shepherd {
 namespace {
 
-Plan plan_of(std::vector<std::uint32_t> tasks_on_node, std::uint32_t node) {
-  Plan plan;
-  for (const auto tasks : tasks_on_node) plan.prepare.add_tasks_on_node(tasks);
-  plan.prepare.set_node_index(node);
-  plan.prepare.set_node_name("n" + std::to_string(node));
-  plan.spec.set_job(12);
-  plan.spec.add_argv("true");
-  plan.prepare.set_spec(plan.spec.SerializeAsString());
-  return *parse_plan(plan.prepare.SerializeAsString());
-}
+using test::plan_of;
 
 bool holds(const std::vector<std::string>& list, const std::string& item) {
   return std::ranges::find(list, item) != list.end();
@@ -35,7 +29,7 @@ TEST(PathPattern, PutsNumbersIn) {
   }
 }
 
-TEST(PathPattern, KnowsWhoSharesAFile) {
+TEST(PathPattern, KnowsWhichRanksShareAFile) {
   EXPECT_TRUE(scope_of("o.%t").per_rank);
   EXPECT_FALSE(scope_of("o.%t").per_node);
   EXPECT_TRUE(scope_of("o.%N").per_node);
@@ -71,7 +65,16 @@ TEST(TaskEnvironment, SlurmLookAlikesOnlyIfAsked) {
   }
 }
 
-TEST(TaskEnvironment, OuterLaunchersAreForgotten) {
+TEST(MpiChoice, OffersPmi1UnlessOpenMpiIsLinked) {
+  auto plan = plan_of({1}, 0);
+  choose_mpi(plan);
+  EXPECT_EQ(plan.spec.mpi(), wire::LaunchSpec::PMI1);
+  plan.spec.set_mpi(wire::LaunchSpec::NONE);
+  choose_mpi(plan);
+  EXPECT_EQ(plan.spec.mpi(), wire::LaunchSpec::NONE);
+}
+
+TEST(TaskEnvironment, VariablesOfOuterLaunchersAreDropped) {
   auto plan = plan_of({1}, 0);
   const auto own = own_variables(plan, 0);
   EXPECT_TRUE(is_replaced("PMI_PORT=x", own));
@@ -90,7 +93,7 @@ TEST(TaskEnvironment, ThreadsFollowCpusPerTask) {
   EXPECT_FALSE(holds(own_variables(plan, 0), "OMP_NUM_THREADS=4"));
 }
 
-TEST(TaskEnvironment, OpenMpiGivesSharedCoresAwayWhenItWaits) {
+TEST(TaskEnvironment, OpenMpiYieldsSharedCoresWhileItWaits) {
   auto plan = plan_of({3}, 0);
   EXPECT_FALSE(holds(own_variables(plan, 0), "OMPI_MCA_mpi_yield_when_idle=1"));
   for (const std::uint32_t core : {0U, 1U, 2U}) plan.prepare.add_cores(core);
@@ -99,55 +102,6 @@ TEST(TaskEnvironment, OpenMpiGivesSharedCoresAwayWhenItWaits) {
   EXPECT_TRUE(holds(own_variables(plan, 0), "OMPI_MCA_mpi_yield_when_idle=1"));
   plan.spec.add_env("OMPI_MCA_mpi_yield_when_idle=0");
   EXPECT_FALSE(holds(own_variables(plan, 0), "OMPI_MCA_mpi_yield_when_idle=1"));
-}
-
-TEST(TaskCores, ThoseWhoShareAreSplitEvenly) {
-  auto plan = plan_of({5}, 0);
-  plan.spec.set_cpu_bind(wire::LaunchSpec::BIND_CORE);
-  for (const std::uint32_t core : {0U, 1U}) plan.prepare.add_cores(core);
-  const auto sets = cores_of_tasks(plan);
-  ASSERT_EQ(sets.size(), 5U);
-  for (std::size_t task : {1U, 2U}) EXPECT_TRUE(CPU_EQUAL(&sets[task], &sets[0])) << task;
-  EXPECT_TRUE(CPU_EQUAL(&sets[4], &sets[3]));
-  for (const cpu_set_t& set : sets) EXPECT_EQ(CPU_COUNT(&set), 1);
-  plan.spec.set_cpus_per_task(2);
-  EXPECT_TRUE(CPU_EQUAL(&cores_of_tasks(plan)[0], &cores_of_tasks(plan)[4]));
-}
-
-TEST(OutputWindow, CountsWhatIsOnTheWay) {
-  OutputWindow window(10);
-  EXPECT_EQ(window.push({.rank = 0, .stream = wire::STDOUT, .data = "abcd", .offset = 0}).offset,
-            0U);
-  EXPECT_EQ(window.push({.rank = 1, .stream = wire::STDERR, .data = "efgh", .offset = 0}).offset,
-            4U);
-  EXPECT_EQ(window.room(), 2U);
-  window.taken(6);
-  EXPECT_EQ(window.room(), 8U);
-  ASSERT_EQ(window.held().size(), 1U);
-  EXPECT_EQ(window.held().front().data, "gh");
-  EXPECT_EQ(window.held().front().offset, 6U);
-  window.push({.rank = 1, .stream = wire::STDERR, .data = std::string(20, 'x'), .offset = 0});
-  EXPECT_EQ(window.room(), 0U);
-  window.taken(1'000);
-  EXPECT_EQ(window.room(), 10U);
-  EXPECT_TRUE(window.held().empty());
-}
-
-TEST(OutputPump, EndsPipesThatOthersHoldOpen) {
-  auto pump = OutputPump::create();
-  auto pipe = base::make_pipe();
-  ASSERT_TRUE(base::set_nonblocking(pipe->read.get(), true).has_value());
-  ASSERT_TRUE(base::write_all(pipe->write.get(), "left").has_value());
-  ASSERT_TRUE(pump->add(0, wire::STDOUT, std::move(pipe->read)).has_value());
-  pump->limit_to_present();
-  ASSERT_TRUE(base::write_all(pipe->write.get(), "too late").has_value());
-  std::string got;
-  const auto sink = [&got](OutputChunk chunk) { got += chunk.data; };
-  pump->pump(2, sink);  // no more than there is room
-  EXPECT_EQ(got, "le");
-  pump->pump(100, sink);
-  EXPECT_EQ(got, "left");
-  EXPECT_TRUE(pump->is_done());
 }
 
 }  // namespace

@@ -1,0 +1,25 @@
+#pragma once
+// Plans for tests.
+
+#include "scored/job/plan/plan.hpp"
+
+#include <string>
+#include <vector>
+
+namespace score::shepherd::test {
+
+// Of node number `node`; the job's number is 12.
+inline Plan plan_of(const std::vector<std::uint32_t>& tasks_on_node, std::uint32_t node) {
+  wire::ShepherdPrepare prepare;
+  for (const auto tasks : tasks_on_node) prepare.add_tasks_on_node(tasks);
+  prepare.set_node_index(node);
+  prepare.set_node_name("n" + std::to_string(node));
+  wire::LaunchSpec spec;
+  spec.set_job(12);
+  spec.set_directory("/home");
+  spec.add_argv("true");
+  prepare.set_spec(spec.SerializeAsString());
+  return *parse_plan(prepare.SerializeAsString());
+}
+
+}  // namespace score::shepherd::test

@@ -1,0 +1,64 @@
+#pragma once
+// The server by which the tasks' MPI libraries find their peers: PMI-1 in this process, or PMIx in
+// a process of its own (scored-pmix); and its fences, which span the job's nodes.
+
+#include "scored/job/plan/plan.hpp"
+#include "scored/job/pmi/pmi_hub.hpp"
+#include "scored/job/pmix/pmix_process.hpp"
+#include "scored/job/shepherd/daemon_link.hpp"
+#include "scored/job/tasks/event_loop.hpp"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace score::shepherd {
+
+class MpiServers {
+ public:
+  struct Abort {
+    std::uint32_t rank = 0;
+    std::int32_t code = 1;
+    std::string message;
+    bool left = false;  // it ended without MPI_Finalize
+  };
+
+  struct Handlers {
+    std::function<void(const wire::PmixReady&)> pmix_ready;
+    std::function<void(const std::string& why)> pmix_failed;
+    std::function<void(const Abort&)> abort;
+    std::function<void(std::uint32_t task, const std::string& text)> note;
+    std::function<void(std::uint32_t task)> initialised;  // its MPI library has begun
+  };
+
+  // All must outlive it.
+  MpiServers(EventLoop& loop, DaemonLink& link, const Plan& plan, Handlers handlers);
+
+  // Ends in pmix_ready or pmix_failed. prepare: bytes of ShepherdPrepare.
+  void start_pmix(std::string_view prepare);
+  void start_pmi();
+
+  // Adds what the task inherits. Errors: errno codes.
+  base::Status connect(std::uint32_t task, std::vector<base::UniqueFd>& descriptors);
+  void task_ended(std::uint32_t task, bool has_failed);
+
+  void fence_done(const wire::FenceDone& done);
+  void relay(const std::string& payload);  // a JobRelay from another node
+  // The connection is a new one: fences that are not done are sent again.
+  void resume();
+  // Removes files; only when all processes of the job are gone.
+  void clean_up();
+
+ private:
+  void send_fence(const PmiActions::Fence& fence);
+
+  EventLoop& loop_;
+  DaemonLink& link_;
+  const Plan& plan_;
+  Handlers handlers_;
+  std::optional<PmiHub> pmi_;
+  std::optional<PmixProcess> pmix_;
+};
+
+}  // namespace score::shepherd

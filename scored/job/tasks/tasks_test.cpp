@@ -1,0 +1,62 @@
+#include "scored/job/plan/test_plan.hpp"
+#include "scored/job/tasks/output.hpp"
+#include "scored/job/tasks/task_start.hpp"
+
+#include <gtest/gtest.h>
+
+namespace score::shepherd {
+namespace {
+
+using test::plan_of;
+
+TEST(TaskCores, TasksThatShareCoresAreSplitEvenly) {
+  auto plan = plan_of({5}, 0);
+  plan.spec.set_cpu_bind(wire::LaunchSpec::BIND_CORE);
+  for (const std::uint32_t core : {0U, 1U}) plan.prepare.add_cores(core);
+  const auto sets = cores_of_tasks(plan);
+  ASSERT_EQ(sets.size(), 5U);
+  for (std::size_t task : {1U, 2U}) EXPECT_TRUE(CPU_EQUAL(&sets[task], &sets[0])) << task;
+  EXPECT_TRUE(CPU_EQUAL(&sets[4], &sets[3]));
+  for (const cpu_set_t& set : sets) EXPECT_EQ(CPU_COUNT(&set), 1);
+  plan.spec.set_cpus_per_task(2);
+  EXPECT_TRUE(CPU_EQUAL(&cores_of_tasks(plan)[0], &cores_of_tasks(plan)[4]));
+}
+
+TEST(OutputWindow, CountsWhatIsOnTheWay) {
+  OutputWindow window(10);
+  EXPECT_EQ(window.push({.rank = 0, .stream = wire::STDOUT, .data = "abcd", .offset = 0}).offset,
+            0U);
+  EXPECT_EQ(window.push({.rank = 1, .stream = wire::STDERR, .data = "efgh", .offset = 0}).offset,
+            4U);
+  EXPECT_EQ(window.room(), 2U);
+  window.taken(6);
+  EXPECT_EQ(window.room(), 8U);
+  ASSERT_EQ(window.held().size(), 1U);
+  EXPECT_EQ(window.held().front().data, "gh");
+  EXPECT_EQ(window.held().front().offset, 6U);
+  window.push({.rank = 1, .stream = wire::STDERR, .data = std::string(20, 'x'), .offset = 0});
+  EXPECT_EQ(window.room(), 0U);
+  window.taken(1'000);
+  EXPECT_EQ(window.room(), 10U);
+  EXPECT_TRUE(window.held().empty());
+}
+
+TEST(OutputPump, EndsPipesThatOtherProcessesHoldOpen) {
+  auto pump = OutputPump::create();
+  auto pipe = base::make_pipe();
+  ASSERT_TRUE(base::set_nonblocking(pipe->read.get(), true).has_value());
+  ASSERT_TRUE(base::write_all(pipe->write.get(), "left").has_value());
+  ASSERT_TRUE(pump->add(0, wire::STDOUT, std::move(pipe->read)).has_value());
+  pump->limit_to_present();
+  ASSERT_TRUE(base::write_all(pipe->write.get(), "too late").has_value());
+  std::string got;
+  const auto sink = [&got](OutputChunk chunk) { got += chunk.data; };
+  pump->pump(2, sink);  // no more than there is room
+  EXPECT_EQ(got, "le");
+  pump->pump(100, sink);
+  EXPECT_EQ(got, "left");
+  EXPECT_TRUE(pump->is_done());
+}
+
+}  // namespace
+}  // namespace score::shepherd
