@@ -156,6 +156,13 @@ Result<void> Cluster::set_keep_going(JobId job, bool keep_going) {
   return {};
 }
 
+Result<void> Cluster::let_end(JobId job) {
+  const auto known = tables_.jobs.live(job);
+  if (!known) return known.error();
+  (*known)->is_stopping = true;
+  return {};
+}
+
 Actions Cluster::node_says(NodeId node, const base::NodeToHead& message, TimePoint now) {
   if (const auto* hello = std::get_if<base::NodeHello>(&message)) {
     return node_connected(node, *hello, now);

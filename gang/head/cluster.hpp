@@ -62,6 +62,9 @@ class Cluster {
   base::Result<Actions> set_priority(JobId job, std::int32_t priority, TimePoint now);
   // keep_going jobs are not ended by a failing task.
   base::Result<void> set_keep_going(JobId job, bool keep_going);
+  // Its tasks were sent SIGTERM: until cancel() each may end in its own time and way. A task that
+  // fails or leaves MPI without MPI_Finalize does not end the others; MPI_Abort does.
+  base::Result<void> let_end(JobId job);
 
   // ---- what nodes report
   Actions node_says(NodeId node, const base::NodeToHead& message, TimePoint now);

@@ -202,6 +202,19 @@ TEST(Cluster, KeepGoingJobsEndWithTheHighestCode) {
   EXPECT_EQ(b.view(job).exit_code, 139);
 }
 
+TEST(Cluster, TasksOfAStoppingJobDoNotEndTheOthers) {
+  Bench b;
+  b.add_nodes(3);
+  const JobId job = b.submit(Bench::on_nodes(3));
+  ASSERT_TRUE(b.cluster.let_end(job));
+  const AttemptId attempt = b.view(job).attempt;
+  b.say(NodeId{0}, base::TaskEnded{attempt, {base::Rank{0}, 0, 15}});
+  b.say(NodeId{1}, base::AbortRequested{attempt, base::Rank{1}, 1, "no MPI_Finalize", {}, true});
+  EXPECT_EQ(b.state(job), JobState::Running);
+  b.say(NodeId{2}, base::AbortRequested{attempt, base::Rank{2}, 42, "MPI_Abort"});
+  EXPECT_NE(b.state(job), JobState::Running);
+}
+
 TEST(Cluster, AbortEndsTheJobWithItsCode) {
   Bench b;
   b.add_nodes(2);

@@ -57,7 +57,7 @@ std::string Ending::failures_of(const Job& job) const {
 }
 
 void Ending::judge(Job& job, std::size_t member, const base::TaskExit& exit, Step& step) {
-  if (job.keep_going || code_of(exit) == 0) return;
+  if (job.keep_going || job.is_stopping || code_of(exit) == 0) return;
   const bool is_own_end = !job.outcome.ending() || exit.was_ending;
   blame(job,
         {failure_of(job, member, exit), code_of(exit), exit.ended,
@@ -73,6 +73,7 @@ void Ending::blame(Job& job, Failure failure, Step& step) {
 
 void Ending::aborted(Job& job, std::size_t member, const base::AbortRequested& message,
                      Step& step) {
+  if (message.left && job.is_stopping) return;
   std::string reason = fmt::format("rank {} on {} aborted with {}", message.rank,
                                    name_of(job, member), message.code);
   if (!message.message.empty()) reason += ": " + message.message;

@@ -37,6 +37,7 @@ struct Job {
   std::string lost;                    // why, the last time
   WaitKey wait;
   bool keep_going = false;
+  bool is_stopping = false;   // see Cluster::let_end
   std::string limit;          // the time limit that was reached, for people; empty: none
   std::vector<bool> allowed;  // [node] by only_nodes and except_nodes; empty: all
 

@@ -187,6 +187,20 @@ TEST_F(HeadTest, CancelsWithTermFirstAndKillAfterTheGrace) {
   EXPECT_EQ(state_of(client, JobId(1)), JobState::Cancelled);
 }
 
+TEST_F(HeadTest, LetsEachTaskOfACancelledJobUseItsGrace) {
+  FakeNode first = connect_node(0);
+  FakeNode second = connect_node(1);
+  FakeClient client = connect(kAlice);
+  const AttemptId attempt = launch(client, first, second);
+  wire::CancelJob cancel;
+  cancel.set_job(1);
+  cancel.set_grace_ns(Duration(3s).count());
+  client.say(cancel);
+  first.say(TaskEnded{attempt, {Rank(0), 0, SIGTERM}});
+  settle();
+  EXPECT_TRUE(second.connection->all<wire::KillTasks>().empty());
+}
+
 TEST_F(HeadTest, TellsOfACancelledJobWhoDidItAndNotWhichRankHeardItFirst) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);

@@ -21,7 +21,9 @@ TEST_F(LimitTest, EndsAJobAtItsLimitAsACancelDoesButWithItsOwnCause) {
   EXPECT_EQ(signals[0].signal(), SIGTERM);
   EXPECT_EQ(signals[1].signal(), SIGCONT);
   EXPECT_TRUE(first.connection->all<wire::KillTasks>().empty());
-  first.say(Exited{attempt, {{Rank(0), 0, 0}}, {}});  // one obeys, one dies of the signal
+  first.say(Exited{attempt, {{Rank(0), 3, 0}}, {}});  // one obeys, one dies of the signal
+  settle();
+  EXPECT_TRUE(second.connection->all<wire::KillTasks>().empty());
   second.say(Exited{attempt, {{Rank(1), 0, SIGTERM}}, {}});
   settle();
   EXPECT_EQ(state_of(client, JobId(1)), JobState::TimedOut);

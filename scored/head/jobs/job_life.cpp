@@ -51,6 +51,7 @@ void JobLife::resume(Job& job, bool waits) {
 void JobLife::resume_cancel(Job& job, const std::string& by) {
   job.ended_by = gang::EndCause::User;
   job.why_ended = "cancelled by " + by;
+  let_end(job.info.id);
   set_deadline(job.info.id, DeadlineKind::Kill, now() + parts_.config.kill_grace);
 }
 
@@ -194,10 +195,18 @@ void JobLife::terminate(Job& job, gang::EndCause cause, std::string why, Duratio
   if (!actions) return kill(id, cause);
   job.ended_by = cause;
   job.why_ended = std::move(why);
+  let_end(id);
   set_deadline(id, DeadlineKind::Kill, now() + grace);
   parts_.runner.perform(std::move(*actions));
   // Stopped tasks receive SIGTERM only when they are continued.
   if (auto again = cluster.signal(id, SIGCONT, now())) parts_.runner.perform(std::move(*again));
+}
+
+// Each task uses its grace: one that ends by SIGTERM does not end the others.
+void JobLife::let_end(JobId id) {
+  if (auto known = parts_.runner.cluster().let_end(id); !known) {
+    log_debug("cannot let a job end", kv("job", id), kv("err", known.error()));
+  }
 }
 
 void JobLife::kill(JobId id, gang::EndCause cause) {

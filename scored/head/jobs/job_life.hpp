@@ -81,6 +81,7 @@ class JobLife {
   [[nodiscard]] const monitor::WaitHistogram& waits() const { return waits_; }
 
  private:
+  void let_end(JobId job);
   void note_state(Job& job, const gang::JobView& view);
   void note_start(Job& job, const gang::JobView& view);
   void note_requeue(Job& job, const gang::JobView& view);

@@ -494,6 +494,17 @@ def test_a_full_disk_ends_the_job(few):
     assert few.job(job)['state'] == 'cancelled'
 
 
+def test_each_task_of_a_cancelled_job_has_the_grace(few, tmp_path):
+    tmp_path.chmod(0o777)
+    script = (f'[ $SCORE_RANK = 0 ] || trap "sleep 1; touch {tmp_path}/saved-$SCORE_RANK; exit 0" TERM; '
+              f'touch {tmp_path}/ready-$SCORE_RANK; while :; do sleep 0.05; done')
+    job = few.submit('-n', 3, 'sh', '-c', script)
+    wait_until(lambda: len(list(tmp_path.glob('ready-*'))) == 3)
+    few.run('sccancel', '--grace', '60', job)
+    few.wait_job(job, 'cancelled')
+    assert sorted(path.name for path in tmp_path.glob('saved-*')) == ['saved-1', 'saved-2']
+
+
 def test_cancel_reaches_stopped_tasks(few, tmp_path):
     job = few.submit('sh', '-c', f'echo $$ > {tmp_path}/new; mv {tmp_path}/new {tmp_path}/pid; kill -STOP $$; sleep 60')
     wait_until((tmp_path / 'pid').exists)
