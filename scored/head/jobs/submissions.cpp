@@ -7,6 +7,8 @@
 #include "gang/matrix/shape.hpp"
 #include "proto/convert/convert.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -162,6 +164,7 @@ AddJob Submissions::make_job(const Peer& peer, wire::Submit& message) const {
   add.detached = message.detached();
   spec.set_job(add.info.id.value());
   spec.set_user(peer.user.value());
+  spec.set_key_space(fmt::format("{}.{:016x}", parts_.config.cluster, RequestId::random().low));
   spec.clear_node_names();
   add.spec = spec.SerializeAsString();
   return add;

@@ -44,7 +44,7 @@ std::vector<std::uint32_t> Plan::nodes_of_ranks() const {
 }
 
 std::string Plan::key_space() const {
-  return fmt::format("scored.{}.{}", spec.job(), prepare.attempt());
+  return fmt::format("scored.{}.{}", spec.key_space(), prepare.attempt());
 }
 
 std::uint32_t Plan::places() const {

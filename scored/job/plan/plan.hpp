@@ -44,7 +44,8 @@ struct Plan {
   // [rank]: the index of its node.
   [[nodiscard]] std::vector<std::uint32_t> nodes_of_ranks() const;
 
-  // The name of this attempt in PMI and PMIx, the same on all its nodes. No blanks.
+  // The name of this attempt in PMI and PMIx, the same on all its nodes. MPI libraries name shared
+  // memory after it, so it differs between the clusters of one host. No blanks.
   [[nodiscard]] std::string key_space() const;
 
   // Not both; see choose_mpi().

@@ -45,6 +45,13 @@ TEST(Plan, RanksGoBlockByBlock) {
   EXPECT_EQ(plan.rank_of(2), 4U);
 }
 
+TEST(Plan, KeySpacesDifferBetweenClustersAndAttempts) {
+  auto plan = plan_of({1}, 0);
+  plan.prepare.set_attempt(5);
+  plan.spec.set_key_space("virtual.1234");
+  EXPECT_EQ(plan.key_space(), "scored.virtual.1234.5");
+}
+
 TEST(Plan, LastValueOfAVariableCounts) {
   wire::LaunchSpec spec;
   for (const auto* variable : {"PATH=/a", "PATHS=/x", "PATH=/b", "PATH"}) spec.add_env(variable);

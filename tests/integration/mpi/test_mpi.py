@@ -6,7 +6,7 @@ import time
 
 import mpis
 import pytest
-from cluster import EXAMPLES, LIMIT, abandoned_memory, is_alive, shared_memory, wait_until
+from cluster import Cluster, EXAMPLES, LIMIT, abandoned_memory, is_alive, shared_memory, wait_until
 from together import run_together
 
 OPEN_MPI = EXAMPLES / 'openmpi'
@@ -50,7 +50,7 @@ int main(int argc, char** argv) {
 }
 '''
 WAYS = {'abort': (5, 'aborted with 5'), 'exit': (1, 'without MPI_Finalize'), 'kill': (137, 'signal 9'),
-        'garbage': (1, 'nonsense on its PMI connection')}
+        'garbage': (1, 'protocol error on its PMI connection')}
 
 
 @pytest.mark.parametrize('mpi,how', [(mpi, how) for mpi in mpis.NAMES for how in WAYS
@@ -196,6 +196,41 @@ def test_pmix_can_be_forced_for_a_script(few, tmp_path):
     script.write_text(f'#!/bin/sh\nexec {program} well\n')
     script.chmod(0o755)
     few.run('scrun', '-q', '-N', 2, '--mpi=pmix', script)
+
+
+SUM = r'''
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char** argv) {
+  int rank, size, sum;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  printf("%d of %d, sum %d\n", rank, size, sum);
+  MPI_Finalize();
+  return 0;
+}
+'''
+
+
+# MPICH names the shared memory of a node's ranks after PMI's key-value space.
+@pytest.mark.parametrize('mpi', mpis.NAMES)
+def test_jobs_of_two_clusters_on_one_host_do_not_meet(tmp_path, mpi):
+    program = mpis.build(mpi, SUM, tmp_path)
+    before = shared_memory()
+    clusters = [Cluster(1, '--cores', '4') for _ in range(2)]
+    try:
+        for _ in range(5):  # equal numbers of jobs and attempts
+            jobs = [cluster.start('scrun', '-n', 4, program) for cluster in clusters]
+            for job in jobs:
+                out, err = job.communicate(timeout=LIMIT)
+                assert job.returncode == 0, (out, err)
+                assert sorted(out.splitlines()) == [f'{rank} of 4, sum 6' for rank in range(4)]
+    finally:
+        for cluster in clusters:
+            cluster.stop()
+    wait_until(lambda: not abandoned_memory(before), what=lambda: str(abandoned_memory(before)))
 
 
 PLACES = r'''
