@@ -31,6 +31,7 @@ constexpr std::string_view kUsage =
     "  --login-socket FILE    for the commands of this host's users (default: none)\n"
     "  --cgroup-root DIR      cgroup2 directory for the jobs; auto: the daemon's own; none\n"
     "  --cores N              cores for jobs (default: those the daemon may use)\n"
+    "  --first-core N         the first of them, counted from 0 (default: 0)\n"
     "  --memory SIZE          memory for jobs (default: the host's)\n"
     "  --method HOW           auto, freezer or signal\n"
     "  --priority HOW         of the switcher: auto or normal\n"
@@ -109,10 +110,11 @@ std::string set_priority(NodeConfig& config, std::string_view text) {
   return {};
 }
 
-std::string set_number(std::uint32_t& number, std::string_view text, std::uint32_t most) {
+std::string set_number(std::uint32_t& number, std::string_view text, std::uint32_t least,
+                       std::uint32_t most) {
   const auto read = parse_number<std::uint32_t>(text);
-  if (!read || *read < 1 || *read > most) {
-    return fmt::format("{} is not between 1 and {}", escape_terminal(text, 40), most);
+  if (!read || *read < least || *read > most) {
+    return fmt::format("{} is not between {} and {}", escape_terminal(text, 40), least, most);
   }
   number = *read;
   return {};
@@ -142,13 +144,17 @@ constexpr Key kKeys[] = {
     {"login_socket", [](NodeConfig& c, std::string_view t) { return set_path(c.login_socket, t); }},
     {"cgroup_root", &set_cgroup_root},
     {"cores", &set_cores},
+    {"first_core",
+     [](NodeConfig& c, std::string_view t) {
+       return set_number(c.first_core, t, 0, limits::kMaxCoresPerNode - 1);
+     }},
     {"memory", &set_memory},
     {"method", &set_method},
     {"priority", &set_priority},
     {"idle_percent",
-     [](NodeConfig& c, std::string_view t) { return set_number(c.idle_percent, t, 50); }},
+     [](NodeConfig& c, std::string_view t) { return set_number(c.idle_percent, t, 1, 50); }},
     {"idle_slices",
-     [](NodeConfig& c, std::string_view t) { return set_number(c.idle_slices, t, 100); }},
+     [](NodeConfig& c, std::string_view t) { return set_number(c.idle_slices, t, 1, 100); }},
     {"log_level", &set_log_level},
 };
 
@@ -157,6 +163,10 @@ void read_key(ConfigSection& section, const Key& key, NodeConfig& config) {
   std::string text;
   if (key.name == "cores") {
     section.read(key.name, config.cores, 1U, limits::kMaxCoresPerNode);
+    return;
+  }
+  if (key.name == "first_core") {
+    section.read(key.name, config.first_core, 0U, limits::kMaxCoresPerNode - 1);
     return;
   }
   if (key.name.starts_with("idle_")) {

@@ -34,6 +34,7 @@ struct NodeConfig {
   std::string login_socket;             // for commands on this host; empty: none
   std::string cgroup_root = "auto";     // "auto", "none" or an absolute path
   std::uint32_t cores = 0;              // 0: those this process may use
+  std::uint32_t first_core = 0;         // of those this process may use; several nodes of one host
   Bytes memory{0};                      // for jobs; 0: all of the host
   SwitchMethod method = SwitchMethod::Auto;
   PriorityChoice priority = PriorityChoice::Auto;  // Normal: as if real time were not allowed

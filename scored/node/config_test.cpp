@@ -14,7 +14,7 @@ TEST(NodeConfig, ReadsItsTable) {
   const auto config = parse_config(
       "[node]\n"
       "cluster = \"alpha\"\nname = \"n1\"\nhead = \"head:7000\"\nkey_file = \"/k\"\n"
-      "run_dir = \"/r\"\ncgroup_root = \"none\"\ncores = 8\nmemory = \"16G\"\n"
+      "run_dir = \"/r\"\ncgroup_root = \"none\"\ncores = 8\nfirst_core = 3\nmemory = \"16G\"\n"
       "method = \"signal\"\npriority = \"normal\"\nlog_level = \"debug\"\n"
       "[head]\nwhatever = 1\n",
       "x.toml");
@@ -23,6 +23,7 @@ TEST(NodeConfig, ReadsItsTable) {
   EXPECT_EQ(config->name, "n1");
   EXPECT_EQ(proto::format_endpoint(config->head), "head:7000");
   EXPECT_EQ(config->cores, 8U);
+  EXPECT_EQ(config->first_core, 3U);
   EXPECT_EQ(config->memory, parse_bytes("16G").value());
   EXPECT_EQ(config->method, SwitchMethod::Signal);
   EXPECT_EQ(config->priority, PriorityChoice::Normal);

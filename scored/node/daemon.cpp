@@ -88,7 +88,8 @@ Daemon::Daemon(Parts parts, NodeConfig config)
           {parts.io.get_executor(), parts.clock, tasks_, launcher_, head_, parts.switcher,
            networks_, parts.cgroups},
           {{config_.run_dir + "/shepherds", parts.switcher.priority() == SwitchPriority::None},
-           config_.name},
+           config_.name,
+           config_.first_core},
           shepherd_handlers(),
           [this](const proto::FoundAttempt& found) {
             carry_out(

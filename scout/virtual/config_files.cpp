@@ -6,8 +6,10 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <sys/stat.h>
+#include <thread>
 
 namespace score::scout {
 
@@ -44,20 +46,30 @@ std::string head_config(const Layout& layout, const VirtualOptions& options) {
 }
 
 std::string node_config(const Layout& layout, const VirtualOptions& options,
-                        const std::string& name) {
+                        const std::string& name, std::uint32_t first_core) {
   std::string text = fmt::format("[node]\ncluster = \"virtual\"\nname = \"{}\"\n", name);
   text += fmt::format("head = \"{}:{}\"\n", layout.head_address, layout.head_port);
   text += fmt::format("run_dir = \"{}\"\n", layout.state_of(name));
   text += fmt::format("key_file = \"{}/key\"\n", layout.state_of(name));
-  text += fmt::format("cores = {}\nmemory = \"{}\"\n", options.cores, options.memory);
+  text += fmt::format("cores = {}\nfirst_core = {}\nmemory = \"{}\"\n", options.cores, first_core,
+                      options.memory);
   text += fmt::format("cgroup_root = \"{}\"\n",
                       layout.cgroup.empty() ? "none" : layout.cgroup_of(name));
   if (options.node_metrics) text += "[monitor]\nnode_listen = \"127.0.0.1:0\"\n";
   return text + network_config(options);
 }
 
+// The nodes take the host's processors in turn; in each further round from one processor later on,
+// so that the first cores of nodes as large as the host differ.
+std::uint32_t first_core(const VirtualOptions& options, std::uint32_t index) {
+  const std::uint32_t processors = std::max(1U, std::thread::hardware_concurrency());
+  const std::uint32_t first = index * options.cores;
+  return (first + first / processors) % processors;
+}
+
 Status write_node(const Layout& layout, const VirtualOptions& options,
-                  const proto::Key& cluster_key, const std::string& name) {
+                  const proto::Key& cluster_key, std::uint32_t index) {
+  const auto name = node_names(options.nodes)[index];
   auto status = make_directory(layout.state_of(name));
   if (status) status = make_directory(layout.state_of(name) + "/shepherds");
   if (status) {
@@ -65,7 +77,8 @@ Status write_node(const Layout& layout, const VirtualOptions& options,
         proto::store_key(layout.state_of(name) + "/key", proto::derive_node_key(cluster_key, name));
   }
   if (!status) return status;
-  return replace_file(layout.config_of(name), node_config(layout, options, name), 0600);
+  return replace_file(layout.config_of(name),
+                      node_config(layout, options, name, first_core(options, index)), 0600);
 }
 
 }  // namespace
@@ -77,8 +90,8 @@ Status write_configuration(const Layout& layout, const VirtualOptions& options) 
   const auto key = proto::random_key();
   if (auto status = proto::store_key(layout.key(), key); !status) return status;
   auto status = replace_file(layout.config_of("head"), head_config(layout, options), 0600);
-  for (const auto& name : node_names(options.nodes)) {
-    if (status) status = write_node(layout, options, key, name);
+  for (std::uint32_t index = 0; index < options.nodes && status; ++index) {
+    status = write_node(layout, options, key, index);
   }
   return status;
 }

@@ -70,7 +70,9 @@ std::vector<cpu_set_t> cores_of_tasks(const Plan& plan) {
     if (first + each > cores.size()) return {};
     cpu_set_t set;
     CPU_ZERO(&set);
-    for (int i = first; i < first + each; ++i) CPU_SET(usable[cores[i] % usable.size()], &set);
+    for (int i = first; i < first + each; ++i) {
+      CPU_SET(usable[(plan.prepare.first_core() + cores[i]) % usable.size()], &set);
+    }
     if (plan.spec.cpu_bind() == wire::LaunchSpec::BIND_SOCKET) widen_to_sockets(set, usable);
     sets.push_back(set);
   }

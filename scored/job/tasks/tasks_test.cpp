@@ -22,6 +22,20 @@ TEST(TaskCores, TasksThatShareCoresAreSplitEvenly) {
   EXPECT_TRUE(CPU_EQUAL(&cores_of_tasks(plan)[0], &cores_of_tasks(plan)[4]));
 }
 
+TEST(TaskCores, NodesOfOneHostBeginAtTheirFirstCore) {
+  auto plan = plan_of({1}, 0);
+  plan.spec.set_cpu_bind(wire::LaunchSpec::BIND_CORE);
+  plan.prepare.add_cores(0);
+  cpu_set_t usable;
+  ASSERT_EQ(sched_getaffinity(0, sizeof usable, &usable), 0);
+  if (CPU_COUNT(&usable) < 2) GTEST_SKIP() << "one processor";
+  const auto first = cores_of_tasks(plan)[0];
+  plan.prepare.set_first_core(1);
+  EXPECT_FALSE(CPU_EQUAL(&first, &cores_of_tasks(plan)[0]));
+  plan.prepare.set_first_core(static_cast<std::uint32_t>(CPU_COUNT(&usable)));
+  EXPECT_TRUE(CPU_EQUAL(&first, &cores_of_tasks(plan)[0])) << "the numbers wrap around";
+}
+
 TEST(OutputWindow, CountsWhatIsOnTheWay) {
   OutputWindow window(10);
   EXPECT_EQ(window.push({.rank = 0, .stream = wire::STDOUT, .data = "abcd", .offset = 0}).offset,

@@ -21,6 +21,7 @@ Attempts::Attempts(AttemptParts parts, Settings settings, ShepherdFrames::Handle
                    Found found)
     : parts_(std::move(parts)),
       node_name_(std::move(settings.node_name)),
+      first_core_(settings.first_core),
       shepherds_(parts_, std::move(settings.start)),
       frames_(parts_, std::move(handlers)),
       end_(parts_),
@@ -100,6 +101,7 @@ void Attempts::follow_plan(const Attempt& attempt) {
 void Attempts::prepare(const Attempt& attempt, const gang::LaunchShepherd& order) {
   auto message = proto::to_wire(order.placed, order.spec);
   message.set_node_name(node_name_);
+  message.set_first_core(first_core_);
   message.set_own_sessions(parts_.cgroups != nullptr);
   message.set_limit_by_rlimit(parts_.cgroups == nullptr || !parts_.cgroups->limits_memory());
   send(*attempt.connection, message);

@@ -20,6 +20,7 @@ class Attempts {
   struct Settings {
     ShepherdStart::Settings start;
     std::string node_name;
+    std::uint32_t first_core = 0;  // see NodeConfig
   };
 
   using Found = std::function<void(const proto::FoundAttempt&)>;
@@ -69,6 +70,7 @@ class Attempts {
 
   AttemptParts parts_;
   std::string node_name_;
+  std::uint32_t first_core_;
   ShepherdStart shepherds_;
   ShepherdFrames frames_;
   AttemptEnd end_;

@@ -505,6 +505,13 @@ def test_each_task_of_a_cancelled_job_has_the_grace(few, tmp_path):
     assert sorted(path.name for path in tmp_path.glob('saved-*')) == ['saved-1', 'saved-2']
 
 
+def test_virtual_nodes_spread_over_the_processors(few):
+    processors = len(os.sched_getaffinity(0))
+    result = few.run('scrun', '-q', '-N', 4, '--ntasks-per-node', 1, '--cpu-bind=core', 'python3', '-c',
+                     'import os; print(*os.sched_getaffinity(0))')
+    assert len(set(result.stdout.split())) >= min(2, processors), result.stdout
+
+
 def test_cancel_reaches_stopped_tasks(few, tmp_path):
     job = few.submit('sh', '-c', f'echo $$ > {tmp_path}/new; mv {tmp_path}/new {tmp_path}/pid; kill -STOP $$; sleep 60')
     wait_until((tmp_path / 'pid').exists)
