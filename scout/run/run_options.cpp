@@ -302,6 +302,7 @@ Status fill_spec(const RunOptions& options, wire::LaunchSpec& spec) {
   if (options.pty) fill_terminal(spec);
   spec.set_keep_going(options.keep_going);
   spec.set_slurm_env(options.slurm_env);
+  spec.set_quiet(options.quiet);
   spec.set_cpus_per_task(options.cpus_per_task);
   spec.set_mpi(options.mpi == "none"   ? wire::LaunchSpec::NONE
                : options.mpi == "pmi1" ? wire::LaunchSpec::PMI1

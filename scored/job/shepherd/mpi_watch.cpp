@@ -35,7 +35,7 @@ void MpiWatch::initialised(std::uint32_t task) {
 }
 
 void MpiWatch::tasks_ended(bool has_served) {
-  if (!wants_pm() || has_served || has_objected_) return;
+  if (!wants_pm() || plan_.spec.quiet() || has_served || has_objected_) return;
   note_(0, "--net=pm: no task here has opened PM; is the MPI library built on OFI (libfabric)?");
 }
 

@@ -48,7 +48,7 @@ def test_fi_pingpong_inside_and_between_nodes(few, nodes):
 def test_mpi_runs_inside_and_between_nodes(few, tmp_path, mpi, nodes):
     program = mpis.build(mpi, HELLO, tmp_path)
     far = {'MPIR_CVAR_NOLOCAL': '1'}  # MPICH would use its own shared memory inside a node
-    result = few.run('scrun', '-q', '-N', nodes, '-n', 4 if nodes > 1 else 2, '--net=pm', program, extra_env=far)
+    result = few.run('scrun', '-N', nodes, '-n', 4 if nodes > 1 else 2, '--net=pm', program, extra_env=far)
     assert ('4 ranks, sum 6' if nodes > 1 else '2 ranks, sum 1') in result.stdout
     assert result.stderr == ''  # it says so if PM was not used
 
@@ -78,7 +78,8 @@ def test_a_script_whose_mpi_lacks_ofi_is_reported_when_it_starts(few, tmp_path, 
 
 
 def test_a_job_that_did_not_use_pm_is_reported(few):
-    result = few.run('scrun', '-q', '-N', 2, '--net=pm', 'sh', '-c', 'echo $FI_PROVIDER')
+    assert few.run('scrun', '-q', '-N', 2, '--net=pm', 'true').stderr == ''
+    result = few.run('scrun', '-N', 2, '--net=pm', 'sh', '-c', 'echo $FI_PROVIDER')
     assert result.stdout == 'pm\npm\n'
     assert result.stderr.count('no task here has opened PM') == 1
     assert few.run('scrun', '-q', '-N', 2, 'sh', '-c', 'echo $FI_PROVIDER', extra_env={'FI_PROVIDER': 'tcp'}).stdout == 'tcp\ntcp\n'
