@@ -187,38 +187,6 @@ TEST_F(HeadTest, CancelsWithTermFirstAndKillAfterTheGrace) {
   EXPECT_EQ(state_of(client, JobId(1)), JobState::Cancelled);
 }
 
-TEST_F(HeadTest, GivesEachJobAKeySpaceOfItsOwn) {
-  FakeNode first = connect_node(0);
-  FakeNode second = connect_node(1);
-  FakeClient client = connect(kAlice);
-  wire::Submit message = submission();
-  message.mutable_spec()->set_key_space("of another");
-  launch(client, first, second, message);
-  std::vector<std::string> spaces;
-  for (FakeNode* node : {&first, &second}) {
-    wire::LaunchSpec spec;
-    ASSERT_TRUE(spec.ParseFromString(node->connection->all<wire::PrepareTasks>().at(0).spec()));
-    spaces.push_back(spec.key_space());
-  }
-  EXPECT_EQ(spaces[0], spaces[1]) << "the nodes of a job share it";
-  EXPECT_TRUE(spaces[0].starts_with(config_.cluster + ".")) << spaces[0];
-  EXPECT_EQ(spaces[0].size(), config_.cluster.size() + 17);
-}
-
-TEST_F(HeadTest, LetsEachTaskOfACancelledJobUseItsGrace) {
-  FakeNode first = connect_node(0);
-  FakeNode second = connect_node(1);
-  FakeClient client = connect(kAlice);
-  const AttemptId attempt = launch(client, first, second);
-  wire::CancelJob cancel;
-  cancel.set_job(1);
-  cancel.set_grace_ns(Duration(3s).count());
-  client.say(cancel);
-  first.say(TaskEnded{attempt, {Rank(0), 0, SIGTERM}});
-  settle();
-  EXPECT_TRUE(second.connection->all<wire::KillTasks>().empty());
-}
-
 TEST_F(HeadTest, TellsOfACancelledJobWhoDidItAndNotWhichRankHeardItFirst) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);

@@ -33,6 +33,20 @@ TEST_F(LimitTest, EndsAJobAtItsLimitAsACancelDoesButWithItsOwnCause) {
   EXPECT_EQ(status.reasons(0), "wall-time limit 0.5s reached");
 }
 
+TEST_F(LimitTest, LetsEachTaskOfACancelledJobUseItsGrace) {
+  FakeNode first = connect_node(0);
+  FakeNode second = connect_node(1);
+  FakeClient client = connect(kAlice);
+  const AttemptId attempt = launch(client, first, second);
+  wire::CancelJob cancel;
+  cancel.set_job(1);
+  cancel.set_grace_ns(Duration(3s).count());
+  client.say(cancel);
+  first.say(TaskEnded{attempt, {Rank(0), 0, SIGTERM}});
+  settle();
+  EXPECT_TRUE(second.connection->all<wire::KillTasks>().empty());
+}
+
 // A second request does not change why the job ends.
 TEST_F(LimitTest, StaysTheCauseWhenItIsCancelledWithinTheGrace) {
   FakeNode first = connect_node(0);

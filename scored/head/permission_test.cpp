@@ -124,5 +124,23 @@ TEST_F(PermissionTest, LetsASpareConnectionOnlyEndJobs) {
   EXPECT_EQ(state_of(alice, job), JobState::Cancelled);
 }
 
+TEST_F(PermissionTest, GivesEachJobAKeySpaceOfItsOwn) {
+  FakeNode first = connect_node(0);
+  FakeNode second = connect_node(1);
+  FakeClient client = connect(kAlice);
+  wire::Submit message = submission();
+  message.mutable_spec()->set_key_space("of another");
+  launch(client, first, second, message);
+  std::vector<std::string> spaces;
+  for (FakeNode* node : {&first, &second}) {
+    wire::LaunchSpec spec;
+    ASSERT_TRUE(spec.ParseFromString(node->connection->all<wire::PrepareTasks>().at(0).spec()));
+    spaces.push_back(spec.key_space());
+  }
+  EXPECT_EQ(spaces[0], spaces[1]) << "the nodes of a job share it";
+  EXPECT_TRUE(spaces[0].starts_with(config_.cluster + ".")) << spaces[0];
+  EXPECT_EQ(spaces[0].size(), config_.cluster.size() + 17);
+}
+
 }  // namespace
 }  // namespace score::head
