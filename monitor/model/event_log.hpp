@@ -20,7 +20,7 @@ struct Event {
   WallTime wall{};
   EventKind kind = EventKind::Head;
   std::string text;         // one line, escaped
-  std::string public_text;  // for users who may not see the job's owner; empty: the same
+  std::string public_text;  // for users without permission to see the job's owner; empty: as `text`
   std::optional<JobId> job;
   std::optional<NodeId> node;
 };

@@ -16,7 +16,7 @@ constexpr std::size_t kFramesPerTurn = 44;  // one joined datagram, then its ACK
 constexpr unsigned kEasyPolls = 128;        // some microseconds
 constexpr std::uint16_t kNever = 256;       // SendSide::silent never gets there
 
-// The first fifteen time-outs take two seconds, each further one a second.
+// The first fifteen timeouts take two seconds in all, each further one takes one second.
 std::uint16_t tries_for(std::uint16_t patience_s) {
   return patience_s == 0 ? kNever : static_cast<std::uint16_t>(patience_s + 13);
 }

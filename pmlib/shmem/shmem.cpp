@@ -109,7 +109,7 @@ bool Shmem::find_dead(std::uint32_t& rank) {
   return false;
 }
 
-// Nobody will answer there any more, nor release what lies in own buffers.
+// A dead peer neither answers nor releases what lies in our buffers.
 void Shmem::forget_peer(std::uint32_t rank) {
   take_entries();  // what it said last still counts
   Peer& peer = peers_[rank];
