@@ -59,6 +59,9 @@ inline constexpr nanoseconds kMaxQuantum = seconds(10);
 inline constexpr std::uint32_t kDefaultSlots = 8;
 inline constexpr std::uint32_t kMaxSlots = 64;
 inline constexpr std::size_t kMaxSegmentsPerCycle = 4'096;
+// What a node reports of tasks that wait for messages.
+inline constexpr std::size_t kMaxTaskWaits = 32;
+inline constexpr std::size_t kMaxCallName = 32;
 static_assert(kMinQuantum < kDefaultQuantum && kDefaultQuantum < kMaxQuantum);
 static_assert(kDefaultSlots <= kMaxSlots);
 static_assert(kMaxSlots <= kMaxJobsPerNode, "a node can be in a job of every slot");

@@ -127,6 +127,9 @@ struct Timetable {
   // Idle attempts that gave their slices away, not managed: they run, watched by the node, which
   // stops one that needs the processor until a timetable has it again. Sorted.
   std::vector<AttemptId> background{};
+  // Managed attempts that may fill: run at idle priority instead of being frozen while they are not
+  // in turn, in segments all of whose jobs are in this list too. Sorted.
+  std::vector<AttemptId> fill{};
 
   friend bool operator==(const Timetable&, const Timetable&) = default;
 };
@@ -236,6 +239,7 @@ struct Exited {  // nothing of the attempt runs on the node any more; repeated u
   AttemptId attempt{0};
   std::vector<TaskExit> exits;  // every task of the node, in rank order
   std::string reason;           // empty, or why the node ended it ("memory limit 64M exceeded")
+  Duration filled{0};           // processor time that its tasks used at idle priority
 };
 
 struct AbortRequested {  // a rank called MPI_Abort (PMI abort)
@@ -253,10 +257,24 @@ struct TimetableApplied {  // once an epoch that was late or refused; in time: s
 };
 
 // What a node's share of an attempt does. Until the node says otherwise it is busy.
+// A task that waits until a message comes. `call`: the MPI function that it is in, "" if unknown.
+struct TaskWait {
+  static constexpr std::int64_t kAny = -1;
+
+  std::uint32_t rank = 0;
+  std::string call{};
+  std::int64_t source = kAny;  // rank
+  std::int64_t tag = kAny;
+  std::uint64_t bytes = 0;  // of the buffer that is to be filled
+
+  friend bool operator==(const TaskWait&, const TaskWait&) = default;
+};
+
 struct Activity {
   bool idle = false;   // has needed no processor for some slices
   bool waits = false;  // ... and every task of it waits for a message of the job, for ever
   std::uint64_t sent = 0, received = 0;  // messages so far, of all its contexts
+  std::vector<TaskWait> tasks{};         // if it waits: at most limits::kMaxTaskWaits of them
 
   friend bool operator==(const Activity&, const Activity&) = default;
 };

@@ -22,6 +22,7 @@ struct SwitchPlan {
   Duration slice{0};                    // as in base::Timetable
   Duration first_slice{0};
   std::vector<AttemptId> background{};  // idle ones, watched; sorted, none is managed
+  std::vector<AttemptId> fill{};        // as in base::Timetable
   TimePoint cluster_start{};            // start in cluster time
 
   friend bool operator==(const SwitchPlan&, const SwitchPlan&) = default;

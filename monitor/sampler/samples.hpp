@@ -78,6 +78,7 @@ struct GangSample {
   std::vector<TaskSample> tasks;  // by rank
   // [node of the job]: frames sent there through PM's network, modulo 2^32; empty: not sent.
   std::vector<std::uint32_t> frames_to;
+  Duration filled{0};  // processor time used at idle priority
 
   friend bool operator==(const GangSample&, const GangSample&) = default;
 };

@@ -164,6 +164,7 @@ struct Codec<base::Exited> {
     out.set_attempt(value.attempt.value());
     to_wire(value.exits, *out.mutable_exits());
     out.set_reason(cut_reason(value.reason));
+    out.set_filled_ns(value.filled.count());
   }
 
   static Result<base::Exited> take(const wire::Exited& message) {
@@ -171,9 +172,10 @@ struct Codec<base::Exited> {
     check.not_zero("attempt", message.attempt());
     auto exits = from_wire(message.exits());
     check.part("exits", exits);
+    check.require("filled_ns", message.filled_ns() >= 0, "is negative");
     if (!check.ok()) return check.error();
     return base::Exited{AttemptId(message.attempt()), std::move(*exits),
-                        cut_reason(message.reason())};
+                        cut_reason(message.reason()), base::Duration(message.filled_ns())};
   }
 };
 
@@ -228,15 +230,34 @@ struct Codec<base::ActivityChanged> {
     out.set_waits(value.activity.waits);
     out.set_sent(value.activity.sent);
     out.set_received(value.activity.received);
+    for (const base::TaskWait& task : value.activity.tasks) {
+      auto* wait = out.add_tasks();
+      wait->set_rank(task.rank);
+      wait->set_call(task.call);
+      wait->set_source(task.source);
+      wait->set_tag(task.tag);
+      wait->set_bytes(task.bytes);
+    }
   }
 
   static Result<base::ActivityChanged> take(const wire::ActivityChanged& message) {
     FieldCheck check("ActivityChanged");
     check.not_zero("attempt", message.attempt());
+    check.at_most("tasks", static_cast<std::size_t>(message.tasks_size()), limits::kMaxTaskWaits);
+    for (const auto& task : message.tasks()) {
+      check.at_most("call", task.call().size(), limits::kMaxCallName);
+    }
     if (!check.ok()) return check.error();
-    const base::Activity activity{message.idle(), message.waits(), message.sent(),
-                                  message.received()};
-    return base::ActivityChanged{AttemptId(message.attempt()), activity};
+    base::ActivityChanged changed{AttemptId(message.attempt()),
+                                  {.idle = message.idle(),
+                                   .waits = message.waits(),
+                                   .sent = message.sent(),
+                                   .received = message.received()}};
+    for (const auto& task : message.tasks()) {
+      changed.activity.tasks.push_back(
+          {task.rank(), task.call(), task.source(), task.tag(), task.bytes()});
+    }
+    return changed;
   }
 };
 

@@ -43,6 +43,7 @@ base::Timetable some_timetable() {
   timetable.slice = 50ms;
   timetable.first_slice = 30ms;
   timetable.background = {base::make_attempt(base::JobId(9), 1)};
+  timetable.fill = {kOther};
   return timetable;
 }
 
@@ -120,7 +121,7 @@ TEST(NodeToHead, EveryMessageSurvivesTheWire) {
   const base::MeetingReached reached{kAttempt, base::Meeting::Ready, base::TimePoint{7s}};
   EXPECT_EQ(to_head_and_back(reached).meeting, base::Meeting::Ready);
   EXPECT_EQ(to_head_and_back(reached).boundary, base::TimePoint{7s});
-  const base::Activity activity{true, true, UINT64_MAX, 7};
+  const base::Activity activity{true, true, UINT64_MAX, 7, {{3, "MPI_Recv", 1, -1, 8}}};
   EXPECT_EQ(to_head_and_back(base::ActivityChanged{kAttempt, activity}).activity, activity);
 }
 

@@ -110,6 +110,7 @@ wire::SetTimetable to_wire(const base::Timetable& timetable) {
   out.set_slice_ns(timetable.slice.count());
   out.set_first_slice_ns(timetable.first_slice.count());
   for (AttemptId job : timetable.background) out.add_background(job.value());
+  for (AttemptId job : timetable.fill) out.add_fill(job.value());
   return out;
 }
 
@@ -128,6 +129,7 @@ Result<base::Timetable> from_wire(const wire::SetTimetable& message) {
                     message.first_slice_ns() <= message.slice_ns(),
                 "lies outside the slice");
   check.at_most("background", static_cast<std::size_t>(message.background_size()), kMaxAttempts);
+  check.at_most("fill", static_cast<std::size_t>(message.fill_size()), kMaxAttempts);
   if (!check.ok()) return check.error();
   base::Timetable out;
   out.epoch = base::Epoch(message.epoch());
@@ -139,6 +141,7 @@ Result<base::Timetable> from_wire(const wire::SetTimetable& message) {
   if (!check.ok()) return check.error();
   out.managed = take_attempts(message.managed());
   out.background = take_attempts(message.background());
+  out.fill = take_attempts(message.fill());
   return out;
 }
 

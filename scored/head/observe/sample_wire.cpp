@@ -51,11 +51,12 @@ Status from_wire(const wire::TaskSample& message, monitor::TaskSample& task) {
 
 Status from_wire(const wire::GangSample& message, monitor::GangSample& gang) {
   if (message.tasks_size() > kMaxTasks || message.frames_to_size() > kMaxPeers ||
-      !is_time(message.scheduled_ns())) {
+      !is_time(message.scheduled_ns()) || !is_time(message.filled_ns())) {
     return fail(Errc::Malformed, "attempt {}", message.attempt());
   }
   gang.attempt = AttemptId(message.attempt());
   gang.scheduled = Duration(message.scheduled_ns());
+  gang.filled = Duration(message.filled_ns());
   gang.runs = message.runs();
   gang.frames_to.assign(message.frames_to().begin(), message.frames_to().end());
   return each_from_wire(message.tasks(), gang.tasks);
