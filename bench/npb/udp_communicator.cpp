@@ -13,7 +13,7 @@ namespace score::npb {
 namespace {
 
 constexpr int kSocketBytes = 4 << 20;
-constexpr int kPatienceMs = 10'000;
+constexpr int kTimeoutMs = 10'000;
 
 [[noreturn]] void fail(const char* what) {
   throw std::system_error(errno, std::generic_category(), what);
@@ -70,8 +70,8 @@ void UdpCommunicator::send(const Outgoing& part) {
 
 void UdpCommunicator::wait() {
   pollfd news{socket_, POLLIN, 0};
-  const timespec patience{kPatienceMs / 1000, 0};
-  const int count = ppoll(&news, 1, &patience, nullptr);
+  const timespec timeout{kTimeoutMs / 1000, 0};
+  const int count = ppoll(&news, 1, &timeout, nullptr);
   if (count == 0) throw std::runtime_error("a datagram was lost");
   if (count < 0 && errno != EINTR) fail("poll");
 }

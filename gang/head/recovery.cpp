@@ -68,8 +68,8 @@ void Recovery::recover_placed(Job& job, const RecoveredJob& r, Step& step) {
   const bool is_ending = r.state == JobState::Completing;
   if (is_ending) {
     job.outcome.restore(r.ending.value_or(JobState::Failed), r.exit_code, r.reasons);
-    const Duration patience = tables_.config.rejoin_grace + tables_.config.kill_deadline;
-    tables_.deadlines.set(job.id, DeadlineKind::Kill, step.now + patience);
+    const Duration timeout = tables_.config.rejoin_grace + tables_.config.kill_deadline;
+    tables_.deadlines.set(job.id, DeadlineKind::Kill, step.now + timeout);
   } else {
     job.outcome.restore(std::nullopt, r.exit_code, {});
     if (r.request.wall_limit > Duration::zero()) {

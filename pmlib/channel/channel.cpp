@@ -17,8 +17,8 @@ constexpr unsigned kEasyPolls = 128;        // some microseconds
 constexpr std::uint16_t kNever = 256;       // SendSide::silent never gets there
 
 // The first fifteen timeouts take two seconds in all, each further one takes one second.
-std::uint16_t tries_for(std::uint16_t patience_s) {
-  return patience_s == 0 ? kNever : static_cast<std::uint16_t>(patience_s + 13);
+std::uint16_t tries_for(std::uint16_t peer_timeout_s) {
+  return peer_timeout_s == 0 ? kNever : static_cast<std::uint16_t>(peer_timeout_s + 13);
 }
 
 // What a control frame other than Deny says to the engine.
@@ -50,12 +50,12 @@ Channel::Channel(const Segment& segment, PacketDevice& device, JobClock& clock,
       received_(state_, frames_),
       memory_(state_, queues_, window_, received_),
       early_(state_, frames_, acks_, memory_),
-      watch_(state_, frames_, segment.header().patience_s != 0 && device.tells_refusals()),
+      watch_(state_, frames_, segment.header().peer_timeout_s != 0 && device.tells_refusals()),
       device_(device),
       tries_before_dead_(options.tries_before_dead),
       may_use_fast_path_(options.may_use_fast_path && frames_.identity().auth == FrameAuth::Key),
       fast_sources_(may_use_fast_path_ ? state_.ranks() : 0) {
-  if (tries_before_dead_ == 0) tries_before_dead_ = tries_for(segment.header().patience_s);
+  if (tries_before_dead_ == 0) tries_before_dead_ = tries_for(segment.header().peer_timeout_s);
   for (std::uint32_t i = 0; i < state_.ranks(); ++i) dead_peers_ += state_.peer(i).dead;
 }
 

@@ -130,7 +130,7 @@ Segment format_segment(std::byte* memory, const Geometry& geometry, const Layout
   header->channel = identity.channel;
   header->window = identity.window;
   header->auth = identity.auth;
-  header->patience_s = identity.patience_s;
+  header->peer_timeout_s = identity.peer_timeout_s;
   header->device = identity.device;
   header->more_links = identity.more_links;
   header->link_weights = identity.link_weights;
@@ -460,7 +460,7 @@ int restore_image(const Segment& target, std::span<const std::byte> image) {
   h.generation = mine->generation;
   h.channel = mine->channel;
   h.auth = mine->auth;
-  h.patience_s = mine->patience_s;
+  h.peer_timeout_s = mine->peer_timeout_s;
   h.device = mine->device;
   h.more_links = mine->more_links;
   h.link_weights = mine->link_weights;

@@ -232,8 +232,8 @@ struct SegmentHeader {
   std::uint16_t channel = 0;
   std::uint16_t window = 0;  // EngineLimits::window
   FrameAuth auth = FrameAuth::Key;
-  std::uint16_t patience_s =
-      0;  // silence after which a peer counts as dead; 0 = any, see network.hpp
+  // Silence after which a peer counts as dead; 0: never. See network.hpp.
+  std::uint16_t peer_timeout_s = 0;
   DeviceConfig device{};
   LinkConfigs more_links{};
 
@@ -370,7 +370,7 @@ struct SegmentIdentity {
   std::uint16_t channel = 0;
   std::uint16_t window = 192;
   FrameAuth auth = FrameAuth::Key;
-  std::uint16_t patience_s = 0;
+  std::uint16_t peer_timeout_s = 0;
   DeviceConfig device{};
   LinkConfigs more_links{};
   LinkWeights link_weights{};

@@ -11,7 +11,7 @@
 
 namespace score::pm::fi {
 
-constexpr std::uint64_t kPatienceUs = 120'000'000;  // after which a test fails
+constexpr std::uint64_t kTimeoutUs = 120'000'000;  // after which a test fails
 
 class Provider : public testing::Test {
  protected:
@@ -27,7 +27,7 @@ class Provider : public testing::Test {
 
   // Lets both sides go on until `is_done()`, keeping their completions. False: it never was.
   bool run_until(const std::function<bool()>& is_done) {
-    const auto end = Link::now_us() + kPatienceUs;
+    const auto end = Link::now_us() + kTimeoutUs;
     while (!is_done()) {
       take(*a, done_a);
       take(*b, done_b);
@@ -60,7 +60,7 @@ class Provider : public testing::Test {
 
   // The same, without a look at the other side.
   bool send_only(const void* bytes, std::size_t length, std::uint64_t tag) {
-    const auto end = Link::now_us() + kPatienceUs;
+    const auto end = Link::now_us() + kTimeoutUs;
     ssize_t error = -FI_EAGAIN;
     while (error == -FI_EAGAIN && Link::now_us() < end) {
       error = fi_tsend(a->ep, bytes, length, nullptr, a_to_b, tag, nullptr);

@@ -12,7 +12,7 @@
 namespace score::pm::fi {
 namespace {
 
-constexpr auto kPatience = std::chrono::seconds(120);
+constexpr auto kTestTimeout = std::chrono::seconds(120);
 
 TEST_F(Provider, MessagesOfEveryLengthArriveWholeWhetherExpectedOrNot) {
   for (const bool is_expected : {true, false}) {
@@ -205,7 +205,7 @@ TEST_F(Provider, WaitsOnDescriptorAndInSread) {
   fid* const waiting = &b->cq->fid;
   int fd = -1;
   ASSERT_EQ(fi_control(waiting, FI_GETWAIT, &fd), 0);
-  const auto end = std::chrono::steady_clock::now() + kPatience;
+  const auto end = std::chrono::steady_clock::now() + kTestTimeout;
   std::array<fid*, 1> fids = {waiting};
   while (got == 0 && std::chrono::steady_clock::now() < end) {
     fi_cq_read(a->cq, &entry, 1);
@@ -235,7 +235,7 @@ TEST_F(Provider, ThreadsThatWaitAndThreadsThatPollDoNotMissEachOther) {
     while (!waits) std::this_thread::yield();
     if (round % 2 == 0) usleep(100);
     ASSERT_TRUE(send_only(&value, 4, round));
-    const auto end = std::chrono::steady_clock::now() + kPatience;
+    const auto end = std::chrono::steady_clock::now() + kTestTimeout;
     while (!is_done && std::chrono::steady_clock::now() < end) {
       fi_cq_tagged_entry entry{};
       fi_cq_read(a->cq, &entry, 1);
@@ -260,7 +260,7 @@ TEST_F(Provider, OneOfTwoEqualNamesMayBeRemoved) {
   ASSERT_TRUE(send_tagged(&value, 4, 1));
   fi_cq_tagged_entry entry{};
   fi_addr_t source = FI_ADDR_NOTAVAIL;
-  const auto end = std::chrono::steady_clock::now() + kPatience;
+  const auto end = std::chrono::steady_clock::now() + kTestTimeout;
   while (fi_cq_readfrom(b->cq, &entry, 1, &source) != 1) {
     ASSERT_LT(std::chrono::steady_clock::now(), end);
     fi_cq_read(a->cq, &entry, 1);

@@ -105,8 +105,7 @@ bool read_line(const std::vector<std::string_view>& words, JobNetwork& network) 
   if (words[0] == "device") return read_device(value, network.device.kind);
   if (words[0] == "interface") return read_name(value, network.device.interface);
   if (words[0] == "provider") return read_name(value, network.device.provider);
-  const bool is_peer_timeout = words[0] == "peer_timeout" || words[0] == "patience";  // old name
-  if (is_peer_timeout) return read_number(value, network.patience_s);
+  if (words[0] == "peer_timeout") return read_number(value, network.peer_timeout_s);
   if (words[0] == "auth") return read_auth(value, network.auth);
   if (words[0] == "payload") return read_number(value, network.payload_bytes);
   if (words[0] == "shmem") return !(network.shmem = value).empty();
@@ -147,7 +146,7 @@ bool read_addresses(const JobNetwork& network, std::uint32_t rank,
 
 bool parse_network(std::string_view text, JobNetwork& network, std::string& error) {
   network = JobNetwork();
-  network.patience_s = kDefaultPatience;
+  network.peer_timeout_s = kDefaultPeerTimeout;
   int number = 0;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -166,7 +165,7 @@ bool parse_network(std::string_view text, JobNetwork& network, std::string& erro
             ": no line for it, or an address that does not fit the device";
     return false;
   }
-  if (network.key == 0 || network.ranks.empty() || network.patience_s > kMaxPatience ||
+  if (network.key == 0 || network.ranks.empty() || network.peer_timeout_s > kMaxPeerTimeout ||
       !Layout::of(geometry_for(network))) {
     error = "no key, no ranks, or a number out of range";
     return false;
@@ -192,7 +191,7 @@ std::unique_ptr<MappedSegment> create_context(const JobNetwork& network, std::ui
                            .rank = rank,
                            .channel = network.channel};
   identity.auth = network.auth;
-  identity.patience_s = network.patience_s;
+  identity.peer_timeout_s = network.peer_timeout_s;
   identity.device = network.device;
   if (network.links.size() >= kMaxLinks) return nullptr;
   std::copy(network.links.begin(), network.links.end(), identity.more_links.begin());

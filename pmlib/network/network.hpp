@@ -36,9 +36,9 @@ struct RankPlace {
   std::vector<std::string> link_addresses{};  // of further links, in their order
 };
 
-// Of an address file that says nothing else. At most kMaxPatience.
-constexpr std::uint16_t kDefaultPatience = 10;
-constexpr std::uint16_t kMaxPatience = 240;
+// Of an address file that says nothing else. At most kMaxPeerTimeout.
+constexpr std::uint16_t kDefaultPeerTimeout = 10;
+constexpr std::uint16_t kMaxPeerTimeout = 240;
 
 struct JobNetwork {
   std::uint64_t key = 0;
@@ -48,7 +48,7 @@ struct JobNetwork {
   // Seconds without an answer after which a peer on another node counts as dead. A rank answers
   // only while it is in PM, so one that computes for longer counts as dead. 0: silence means
   // nothing, because scored watches the ranks.
-  std::uint16_t patience_s = 0;
+  std::uint16_t peer_timeout_s = 0;
   DeviceConfig device{};
   std::vector<LinkConfig> links{};  // beside the device, at most kMaxLinks - 1
   LinkWeights weights{};            // of the device and the links

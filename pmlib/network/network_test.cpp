@@ -57,7 +57,7 @@ TEST(Network, SaysWhichLineIsWrong) {
   EXPECT_NE(error_of(""), "");
 }
 
-TEST(Network, AuthAndPatienceReachTheContext) {
+TEST(Network, AuthAndPeerTimeoutReachTheContext) {
   JobNetwork network;
   std::string error;
   ASSERT_TRUE(parse_network(std::string(kGood) + "auth tag\npeer_timeout 77\n", network, error))
@@ -66,14 +66,12 @@ TEST(Network, AuthAndPatienceReachTheContext) {
   const auto context = create_context(network, 1, false, "", failed);
   ASSERT_TRUE(context);
   EXPECT_EQ(context->segment().header().auth, FrameAuth::Tag);
-  EXPECT_EQ(context->segment().header().patience_s, 77);
-  ASSERT_TRUE(parse_network(std::string(kGood) + "patience 78\n", network, error));
-  EXPECT_EQ(network.patience_s, 78) << "the old name";
+  EXPECT_EQ(context->segment().header().peer_timeout_s, 77);
   ASSERT_TRUE(parse_network(kGood, network, error));
   EXPECT_EQ(network.auth, FrameAuth::Key);
-  EXPECT_EQ(network.patience_s, kDefaultPatience);
+  EXPECT_EQ(network.peer_timeout_s, kDefaultPeerTimeout);
   EXPECT_NE(error_of("key 1\nauth none\n").find("line 2"), std::string::npos);
-  EXPECT_NE(error_of("key 1\npatience 1h\n").find("line 2"), std::string::npos);
+  EXPECT_NE(error_of("key 1\npeer_timeout 1h\n").find("line 2"), std::string::npos);
   EXPECT_NE(error_of("key 1\npeer_timeout 241\nrank 0 a -\n"), "");
 }
 

@@ -46,7 +46,7 @@ class FieldCheck {
 
   void host_name(std::string_view field, std::string_view text) {
     if (!base::is_host_name(text)) {
-      fail(field, fmt::format("'{}' is no node name", base::escape_terminal(text, 80)));
+      fail(field, fmt::format("'{}' is not a node name", base::escape_terminal(text, 80)));
     }
   }
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kPermissionsFile = SCORE_SOURCE_DIR "/proto/permissions.md";
 constexpr const char* kPreface =
-    "# Who may send what\n\n"
+    "# Permitted senders\n\n"
     "Every frame and every role; the annotations in the .proto files are the source, and a test\n"
     "compares. For requests about one job OTHER_USER is a user who does not own it. A new frame\n"
     "needs a row here, so its senders are written twice, and a reviewer sees them.\n\n";

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{120};
+constexpr std::chrono::seconds kTestTimeout{120};
 constexpr std::chrono::milliseconds kStep{2};
 
 bool becomes(const std::function<bool()>& holds) {
@@ -140,7 +140,7 @@ int TestHead::stop_node() {
 }
 
 bool TestHead::wait(const std::function<bool()>& holds) {
-  const auto end = monotonic_now() + kPatience;
+  const auto end = monotonic_now() + kTestTimeout;
   while (monotonic_now() < end) {
     if (holds()) return true;
     io_.restart();

@@ -153,10 +153,10 @@ void DaemonLink::write_queue() {
 }
 
 void DaemonLink::flush() {
-  constexpr int kPatienceMs = 1000;
+  constexpr int kWaitMs = 1000;
   while (socket_ && written_ < out_.size()) {
     pollfd waiting{.fd = socket_.get(), .events = POLLOUT, .revents = 0};
-    if (poll(&waiting, 1, kPatienceMs) <= 0) return;
+    if (poll(&waiting, 1, kWaitMs) <= 0) return;
     write_queue();
   }
 }
