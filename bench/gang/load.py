@@ -110,7 +110,8 @@ class Client:
 
     def submit(self, *argv, held=False):
         resources = field(2, 1) + field(4, 1) + (field(11, 1) if held else b'')
-        spec = b''.join(field(2, word) for word in argv) + field(3, 'PATH=/usr/bin:/bin') + field(4, '/')
+        program = b''.join(field(2, word) for word in argv)
+        spec = field(26, program) + field(3, 'PATH=/usr/bin:/bin') + field(4, '/')
         spec += field(9, -2) + field(14, 1)
         payload = field(2, os.urandom(16)) + field(3, resources) + field(4, spec) + field(5, 1) + field(7, 1)
         return numbers(self.ask(SUBMIT, payload, SUBMITTED))[2]

@@ -56,14 +56,38 @@ void check_texts(FieldCheck& check, std::string_view field,
   }
 }
 
-void check_environment(FieldCheck& check, const wire::LaunchSpec& spec) {
-  check_texts(check, "env", spec.env(),
+void check_environment(FieldCheck& check,
+                       const google::protobuf::RepeatedPtrField<std::string>& variables) {
+  check_texts(check, "env", variables,
               {limits::kMaxEnvironmentCount, limits::kMaxEnvironmentBytes});
-  for (const auto& variable : spec.env()) {
+  for (const auto& variable : variables) {
     auto equals = variable.find('=');
     check.require("env", equals != std::string::npos && equals > 0,
                   "has an entry that is not NAME=value");
   }
+}
+
+// Their sizes count together: one exec never gets more, and the specification stays within a frame.
+void check_programs(FieldCheck& check, const wire::LaunchSpec& spec) {
+  check.require("programs", spec.programs_size() > 0, "is empty");
+  google::protobuf::RepeatedPtrField<std::string> words;
+  google::protobuf::RepeatedPtrField<std::string> variables = spec.env();
+  std::uint64_t tasks = 0;
+  for (const auto& program : spec.programs()) {
+    const bool is_named = program.argv_size() > 0 && !program.argv(0).empty();
+    check.require("argv", is_named, "names no program");
+    check.require("tasks", spec.programs_size() == 1 || program.tasks() > 0, "is 0");
+    check.c_string("directory", program.directory(), limits::kMaxPathBytes);
+    check.require("directory", program.directory().empty() || program.directory().starts_with('/'),
+                  "is not absolute");
+    words.MergeFrom(program.argv());
+    variables.MergeFrom(program.env());
+    tasks += program.tasks();
+    if (!check.ok()) return;
+  }
+  check.at_most("tasks", tasks, limits::kMaxTasksPerJob);
+  check_texts(check, "argv", words, {limits::kMaxArgumentCount, limits::kMaxArgumentBytes});
+  check_environment(check, variables);
 }
 
 void check_paths(FieldCheck& check, const wire::LaunchSpec& spec) {
@@ -151,9 +175,7 @@ Result<base::ResourceRequest> from_wire(const wire::ResourceRequest& message) {
 
 Result<void> check_launch_spec(const wire::LaunchSpec& spec) {
   FieldCheck check("LaunchSpec");
-  check.require("argv", spec.argv_size() > 0 && !spec.argv(0).empty(), "names no program");
-  check_texts(check, "argv", spec.argv(), {limits::kMaxArgumentCount, limits::kMaxArgumentBytes});
-  check_environment(check, spec);
+  check_programs(check, spec);
   check_paths(check, spec);
   check.within("umask", spec.umask(), 0, 0777);
   check.within("stdin_rank", spec.stdin_rank(), kStdinToNone,

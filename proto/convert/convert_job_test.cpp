@@ -36,8 +36,9 @@ base::ResourceRequest some_request() {
 
 wire::LaunchSpec some_spec() {
   wire::LaunchSpec spec;
-  spec.add_argv("./a.out");
-  spec.add_argv("");
+  auto* program = spec.add_programs();
+  program->add_argv("./a.out");
+  program->add_argv("");
   spec.add_env("PATH=/bin");
   spec.add_env("EMPTY=");
   spec.add_env("ODD=a=b\n\xff");
@@ -131,13 +132,21 @@ struct BadSpec {
 TEST(LaunchSpec, NamesTheFieldThatIsWrong) {
   const std::string nul("a\0b", 3);
   const BadSpec cases[] = {
-      {"argv", [](auto& s) { s.clear_argv(); }},
-      {"argv", [](auto& s) { s.set_argv(0, ""); }},
-      {"argv", [&nul](auto& s) { s.add_argv(nul); }},
-      {"argv", [](auto& s) { s.add_argv(std::string(limits::kMaxArgumentBytes, 'x')); }},
+      {"programs", [](auto& s) { s.clear_programs(); }},
+      {"tasks", [](auto& s) { s.add_programs()->add_argv("b"); }},
+      {"directory", [](auto& s) { s.mutable_programs(0)->set_directory("here"); }},
+      {"env", [](auto& s) { s.mutable_programs(0)->add_env("NOEQUALS"); }},
+      {"argv", [](auto& s) { s.mutable_programs(0)->clear_argv(); }},
+      {"argv", [](auto& s) { s.mutable_programs(0)->set_argv(0, ""); }},
+      {"argv", [&nul](auto& s) { s.mutable_programs(0)->add_argv(nul); }},
       {"argv",
        [](auto& s) {
-         for (std::size_t i = 0; i < limits::kMaxArgumentCount; ++i) s.add_argv("");
+         s.mutable_programs(0)->add_argv(std::string(limits::kMaxArgumentBytes, 'x'));
+       }},
+      {"argv",
+       [](auto& s) {
+         auto& program = *s.mutable_programs(0);
+         for (std::size_t i = 0; i < limits::kMaxArgumentCount; ++i) program.add_argv("");
        }},
       {"env", [](auto& s) { s.add_env("NOEQUALS"); }},
       {"env", [](auto& s) { s.add_env("=value"); }},

@@ -209,7 +209,7 @@ class HeadFixture : public ::testing::Test {
     request.weight = limits::kDefaultWeight;
     *message.mutable_resources() = proto::to_wire(request);
     wire::LaunchSpec& spec = *message.mutable_spec();
-    spec.add_argv("true");
+    spec.add_programs()->add_argv("true");
     spec.set_directory("/");
     spec.set_stdin_rank(0);
     message.set_allow_root(true);

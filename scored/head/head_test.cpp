@@ -57,7 +57,7 @@ TEST_F(HeadTest, RefusesWhatCanNeverRun) {
   FakeClient client = connect(kAlice);
   EXPECT_EQ(submit(client, submission(99)), JobId());
   wire::Submit no_program = submission();
-  no_program.mutable_spec()->clear_argv();
+  no_program.mutable_spec()->clear_programs();
   EXPECT_EQ(submit(client, no_program), JobId());
   wire::Submit relative = submission();
   relative.mutable_spec()->set_directory("here");
@@ -306,7 +306,7 @@ TEST_F(HeadTest, TakesNoLimitForOneThatIsOver) {
 TEST_F(HeadTest, AnswersNoMoreThanAFrameHoldsHoweverOftenAJobIsAskedFor) {
   FakeClient client = connect(kAlice);
   wire::Submit message = submission();
-  message.mutable_spec()->add_argv(std::string(250, 'x'));
+  message.mutable_spec()->mutable_programs(0)->add_argv(std::string(250, 'x'));
   ASSERT_EQ(submit(client, message), JobId(1));
   wire::ListJobs question;
   for (int i = 0; i < 65'000; ++i) question.add_jobs(1);

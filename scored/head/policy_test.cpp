@@ -128,7 +128,7 @@ TEST_F(PolicyTest, PlansAreRefusedAsSubmissionsAreAndLeaveNothing) {
   *plan.mutable_submission() = submission(99);
   alice.say(plan);
   EXPECT_NE(refusal(alice).find("99 nodes"), std::string::npos) << refusal(alice);
-  plan.mutable_submission()->mutable_spec()->clear_argv();
+  plan.mutable_submission()->mutable_spec()->clear_programs();
   alice.say(plan);
   EXPECT_EQ(alice.connection->all<wire::Failed>().size(), 3U);
   EXPECT_TRUE(alice.connection->all<wire::Planned>().empty());

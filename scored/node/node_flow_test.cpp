@@ -87,7 +87,7 @@ TEST_P(NodeFlow, SaysHowItSwitches) {
 
 TEST_P(NodeFlow, RefusesWhatCannotBeExecuted) {
   wire::LaunchSpec spec;
-  spec.add_argv("/no/such/program");
+  spec.add_programs()->add_argv("/no/such/program");
   spec.set_directory("/");
   spec.add_node_names("node1");
   wire::PrepareTasks message;

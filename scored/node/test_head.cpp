@@ -197,8 +197,9 @@ void TestHead::prepare_on(std::size_t nodes, std::uint64_t attempt, const std::s
                           std::uint64_t memory) {
   wire::LaunchSpec spec;
   spec.set_job(attempt);
-  for (const char* word : {"/bin/sh", "-c"}) spec.add_argv(word);
-  spec.add_argv(script);
+  auto& program = *spec.add_programs();
+  for (const char* word : {"/bin/sh", "-c"}) program.add_argv(word);
+  program.add_argv(script);
   spec.add_env("PATH=/usr/bin:/bin");
   spec.set_directory("/");
   spec.set_stdin_rank(-2);

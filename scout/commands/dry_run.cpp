@@ -19,9 +19,11 @@ namespace {
 
 constexpr std::size_t kMostReasonBytes = 1'000;
 
-std::string path_of(const wire::LaunchSpec& spec) {
-  for (const auto& entry : spec.env()) {
-    if (entry.starts_with("PATH=")) return entry.substr(5);
+std::string path_of(const wire::LaunchSpec& spec, const wire::Program& program) {
+  for (const auto* variables : {&program.env(), &spec.env()}) {
+    for (const auto& entry : *variables) {
+      if (entry.starts_with("PATH=")) return entry.substr(5);
+    }
   }
   return "/usr/local/bin:/usr/bin:/bin";
 }
@@ -36,16 +38,17 @@ int judge_file(const std::string& path) {
 }
 
 // Looks in the job's directory and in its PATH, as the nodes will.
-int judge_program(const wire::LaunchSpec& spec) {
-  const std::string& name = spec.argv(0);
+int judge_program(const wire::LaunchSpec& spec, const wire::Program& program) {
+  const std::string& name = program.argv(0);
+  const auto& directory = program.directory().empty() ? spec.directory() : program.directory();
   const auto in_directory = [&](std::string_view path) {
-    return path.starts_with('/') ? std::string(path) : fmt::format("{}/{}", spec.directory(), path);
+    return path.starts_with('/') ? std::string(path) : fmt::format("{}/{}", directory, path);
   };
   if (name.find('/') != name.npos) return judge_file(in_directory(name));
   int code = kExitNotFound;
-  const std::string path = path_of(spec);
-  for (const auto directory : split(path, ':')) {
-    const int found = judge_file(fmt::format("{}/{}", in_directory(directory), name));
+  const std::string path = path_of(spec, program);
+  for (const auto place : split(path, ':')) {
+    const int found = judge_file(fmt::format("{}/{}", in_directory(place), name));
     if (found == kExitOk) return found;
     if (found == kExitCannotExecute) code = found;
   }
@@ -94,14 +97,17 @@ Result<int> dry_run(const Invocation& invocation, HeadLink& link, bool json,
   if (!planned) return planned.error();
   const auto cpus = submission.resources().cpus_per_task();
   print((json ? plan_document(*planned) : plan_line(*planned, cpus)) + "\n");
-  const int code = judge_program(submission.spec());
-  if (code != kExitOk) {
+  int worst = kExitOk;
+  for (const auto& program : submission.spec().programs()) {
+    const int code = judge_program(submission.spec(), program);
+    worst = std::max(worst, code);
+    if (code == kExitOk) continue;
     complain(invocation,
              fmt::format("{} {} on this host; the nodes may differ",
-                         escape_terminal(submission.spec().argv(0), 256),
+                         escape_terminal(program.argv(0), 256),
                          code == kExitNotFound ? "is not found" : "cannot be executed"));
   }
-  return code;
+  return worst;
 }
 
 }  // namespace score::scout

@@ -60,7 +60,7 @@ Result<std::vector<std::string>> chosen_nodes(HeadLink& head, const ScoutOptions
 Result<wire::Submit> make_command(const ScoutOptions& options, const std::string& line,
                                   const std::vector<std::string>& nodes) {
   RunOptions run;
-  run.command = {"/bin/sh", "-c", line};
+  run.programs.emplace_back().command = {"/bin/sh", "-c", line};
   run.job_name = "scout";
   run.input = "none";
   run.mpi = "none";

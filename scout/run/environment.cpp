@@ -72,4 +72,15 @@ Result<std::vector<std::string>> exported_environment(std::string_view rule, boo
   return entries;
 }
 
+Result<std::vector<std::string>> named_variables(std::string_view rule) {
+  const Variables own = own_variables();
+  Variables chosen;
+  for (const auto item : split(rule, ',')) {
+    if (auto status = add_item(chosen, own, item); !status) return status.error();
+  }
+  std::vector<std::string> entries;
+  for (const auto& [name, value] : chosen) entries.push_back(name + "=" + value);
+  return entries;
+}
+
 }  // namespace score::scout

@@ -14,4 +14,7 @@ namespace score::scout {
 // these. unbuffered: coreutils' libstdbuf is preloaded, as stdbuf(1) does. Errors: Malformed.
 Result<std::vector<std::string>> exported_environment(std::string_view rule, bool unbuffered);
 
+// The same rule without ALL and NONE: only the variables that it names.
+Result<std::vector<std::string>> named_variables(std::string_view rule);
+
 }  // namespace score::scout

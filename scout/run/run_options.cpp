@@ -2,6 +2,7 @@
 
 #include "base/limits.hpp"
 #include "base/model/distribution.hpp"
+#include "base/os/fd.hpp"
 #include "base/text.hpp"
 #include "base/text/hostlist.hpp"
 #include "base/units.hpp"
@@ -96,8 +97,12 @@ void add_task_options(CLI::App& app, RunOptions& options) {
                  "File for standard output; %j job, %t rank, %N node")
       ->type_name("FILE");
   app.add_option("-e,--error", options.error, "File for standard error")->type_name("FILE");
-  app.add_option("--mpi", options.mpi, "Process management: auto, none, pmi1 or pmix")
-      ->check(CLI::IsMember({"auto", "none", "pmi1", "pmix"}));
+  app.add_option(
+         "--multi-prog", options.multi_prog,
+         "File of lines: RANKS PROGRAM [ARGUMENT...]; %t rank, %o place in the line's ranks")
+      ->type_name("FILE");
+  app.add_option("--mpi", options.mpi, "Process management: auto, none, pmi1, pmix or both")
+      ->check(CLI::IsMember({"auto", "none", "pmi1", "pmix", "both"}));
   app.add_option("--net", options.net, "What MPI communicates by: native (its own choice) or pm")
       ->check(CLI::IsMember({"native", "pm"}));
   app.add_flag("-l,--label", options.label, "Put \"rank: \" before each line");
@@ -273,12 +278,18 @@ void fill_terminal(wire::LaunchSpec& spec) {
   spec.set_terminal_columns(known ? size.ws_col : 80);
 }
 
-Result<std::string> directory_of(const RunOptions& options) {
+Result<std::string> directory_of(const std::string& named) {
   std::error_code error;
   const auto here = std::filesystem::current_path(error);
-  if (options.directory.starts_with('/')) return options.directory;
+  if (named.starts_with('/')) return named;
   if (error) return Error(error, "the current directory");
-  return options.directory.empty() ? here.string() : (here / options.directory).string();
+  return named.empty() ? here.string() : (here / named).string();
+}
+
+std::uint32_t task_count(const std::vector<ProgramOptions>& programs) {
+  std::uint64_t sum = 0;
+  for (const auto& program : programs) sum += program.tasks;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(sum, limits::kMaxTasksPerJob + 1U));
 }
 
 mode_t current_umask() {
@@ -287,12 +298,30 @@ mode_t current_umask() {
   return mask;
 }
 
+Status add_program(const ProgramOptions& options, wire::LaunchSpec& spec) {
+  wire::Program& program = *spec.add_programs();
+  program.set_tasks(options.tasks);
+  for (const auto& word : options.command) program.add_argv(word);
+  if (!options.directory.empty()) {
+    const auto directory = directory_of(options.directory);
+    if (!directory) return directory.error();
+    program.set_directory(*directory);
+  }
+  if (options.export_rule.empty()) return {};
+  const auto variables = named_variables(options.export_rule);
+  if (!variables) return variables.error();
+  for (const auto& variable : *variables) program.add_env(variable);
+  return {};
+}
+
 Status fill_spec(const RunOptions& options, wire::LaunchSpec& spec) {
-  for (const auto& word : options.command) spec.add_argv(word);
+  for (const auto& program : options.programs) {
+    if (auto added = add_program(program, spec); !added) return added;
+  }
   const auto environment = exported_environment(options.export_rule, options.unbuffered);
   if (!environment) return environment.error();
   for (const auto& entry : *environment) spec.add_env(entry);
-  const auto directory = directory_of(options);
+  const auto directory = directory_of(options.directory);
   if (!directory) return directory.error();
   spec.set_directory(*directory);
   spec.set_umask(current_umask());
@@ -307,22 +336,27 @@ Status fill_spec(const RunOptions& options, wire::LaunchSpec& spec) {
   spec.set_mpi(options.mpi == "none"   ? wire::LaunchSpec::NONE
                : options.mpi == "pmi1" ? wire::LaunchSpec::PMI1
                : options.mpi == "pmix" ? wire::LaunchSpec::PMIX
+               : options.mpi == "both" ? wire::LaunchSpec::BOTH
                                        : wire::LaunchSpec::AUTO);
   spec.set_net(options.net == "pm" ? wire::LaunchSpec::PM : wire::LaunchSpec::NATIVE);
   spec.set_cpu_bind(options.cpu_bind == "core"     ? wire::LaunchSpec::BIND_CORE
                     : options.cpu_bind == "socket" ? wire::LaunchSpec::BIND_SOCKET
                                                    : wire::LaunchSpec::BIND_NONE);
-  spec.set_job_name(options.job_name.empty()
-                        ? base_name(options.command[0]).substr(0, limits::kMaxJobNameBytes)
-                        : options.job_name);
+  spec.set_job_name(
+      options.job_name.empty()
+          ? base_name(options.programs[0].command[0]).substr(0, limits::kMaxJobNameBytes)
+          : options.job_name);
   add_limits(spec);
   return {};
 }
 
 Status check_sizes(const wire::LaunchSpec& spec) {
   std::size_t arguments = 0;
-  for (const auto& word : spec.argv()) arguments += word.size() + 1;
   std::size_t environment = 0;
+  for (const auto& program : spec.programs()) {
+    for (const auto& word : program.argv()) arguments += word.size() + 1;
+    for (const auto& entry : program.env()) environment += entry.size() + 1;
+  }
   for (const auto& entry : spec.env()) environment += entry.size() + 1;
   if (arguments > limits::kMaxArgumentBytes) {
     return fail(Errc::TooLarge, "the arguments take {} bytes; at most {}", arguments,
@@ -350,6 +384,23 @@ std::string new_request_id() {
   return bytes;
 }
 
+namespace {
+
+Result<std::vector<ProgramOptions>> read_programs(const RunOptions& options,
+                                                  const std::vector<std::string>& words) {
+  if (options.multi_prog.empty()) return split_programs(words, options.tasks);
+  if (!words.empty()) {
+    return fail(Errc::Malformed, "--multi-prog: the programs are in the file, not after it");
+  }
+  const auto text = read_file(options.multi_prog, limits::kMaxArgumentBytes);
+  if (!text) return text.error().with_context("--multi-prog");
+  auto programs = parse_multi_prog(*text, options.tasks);
+  if (programs) return programs;
+  return programs.error().with_context("{}", escape_terminal(options.multi_prog, 80));
+}
+
+}  // namespace
+
 std::optional<int> parse_run_options(const Invocation& invocation, RunOptions& options) {
   CLI::App app;
   describe(app, invocation, "Runs a parallel program");
@@ -357,8 +408,11 @@ std::optional<int> parse_run_options(const Invocation& invocation, RunOptions& o
   add_time_options(app, options);
   add_task_options(app, options);
   add_front_end_options(app, options);
-  app.add_option("program", options.command, "What to run; its own options follow it")
-      ->type_name("PROGRAM [ARGUMENT...]");
+  std::vector<std::string> shown_only;  // split_command() takes what follows the options
+  app.add_option("program", shown_only,
+                 "What to run; its own options follow it. ':' parts several programs of one job, "
+                 "each with its own -n, -D and --export")
+      ->type_name("PROGRAM [ARGUMENT...] [: [-n N] PROGRAM...]");
   const char* variable = std::getenv("SCORE_OPTIONS");
   auto split = split_command(app, invocation.args, variable != nullptr ? variable : "");
   if (!split) return complain(invocation, split.error());
@@ -367,10 +421,13 @@ std::optional<int> parse_run_options(const Invocation& invocation, RunOptions& o
     return complain(invocation, foreign);
   }
   if (const auto code = parse(app, {.name = invocation.name, .args = split->options})) return code;
-  options.command = std::move(split->command);
-  if (options.command.empty() || options.command[0].empty()) {
+  if (options.multi_prog.empty() && split->command.empty()) {
     return complain(invocation, fmt::format("which program? (try {} --help)", invocation.name));
   }
+  auto programs = read_programs(options, split->command);
+  if (!programs) return complain(invocation, programs.error());
+  options.programs = std::move(*programs);
+  if (options.programs.size() > 1) options.tasks = task_count(options.programs);
   if (options.detach && (options.pty || !options.signal.empty())) {
     return complain(invocation, "--detach: --pty and --signal need a front end");
   }

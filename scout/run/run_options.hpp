@@ -4,6 +4,7 @@
 #include "base/result.hpp"
 #include "base/time.hpp"
 #include "proto/client.pb.h"
+#include "scout/run/programs.hpp"
 #include "scout/session/command.hpp"
 
 #include <optional>
@@ -61,7 +62,8 @@ struct RunOptions {
   bool slurm_env = false;
   bool quiet = false;
   bool verbose = false;
-  std::vector<std::string> command;
+  std::string multi_prog;                // file; empty: the programs stand on the command line
+  std::vector<ProgramOptions> programs;  // not empty
 };
 
 // Parses the options and what follows them. A value is an exit code: end now, all was said.

@@ -21,10 +21,13 @@ constexpr Duration kLongestWait = 24h * 36'500;  // a century; more would not fi
 
 std::string shown_command(const wire::LaunchSpec& spec) {
   std::string command;
-  for (const std::string& argument : spec.argv()) {
-    if (command.size() > kMaxShownCommand) break;
-    if (!command.empty()) command += ' ';
-    command += argument;
+  for (const wire::Program& program : spec.programs()) {
+    if (!command.empty()) command += " :";
+    for (const std::string& argument : program.argv()) {
+      if (command.size() > kMaxShownCommand) break;
+      if (!command.empty()) command += ' ';
+      command += argument;
+    }
   }
   return escape_terminal(command, kMaxShownCommand);
 }
@@ -32,8 +35,8 @@ std::string shown_command(const wire::LaunchSpec& spec) {
 // A job without a name gets its program's.
 std::string shown_name(const wire::LaunchSpec& spec) {
   std::string name = spec.job_name();
-  if (name.empty() && spec.argv_size() > 0) {
-    const std::string& program = spec.argv(0);
+  if (name.empty()) {
+    const std::string& program = spec.programs(0).argv(0);
     name = program.substr(program.find_last_of('/') + 1);
   }
   return escape_terminal(name, limits::kMaxJobNameBytes);
@@ -42,6 +45,15 @@ std::string shown_name(const wire::LaunchSpec& spec) {
 std::uint32_t tasks_of(const ResourceRequest& request) {
   const auto shape = gang::shape_of(request);
   return shape ? shape->tasks : 0;
+}
+
+// Several programs say how many tasks each has.
+Status check_task_count(const wire::LaunchSpec& spec, std::uint32_t tasks) {
+  std::uint64_t sum = 0;
+  for (const wire::Program& program : spec.programs()) sum += program.tasks();
+  const bool is_all = spec.programs_size() == 1 && sum == 0;
+  if (is_all || sum == tasks) return {};
+  return fail(Errc::Malformed, "the programs have {} tasks in all, but the job has {}", sum, tasks);
 }
 
 }  // namespace
@@ -122,6 +134,9 @@ Result<Submissions::Checked> Submissions::check(const Peer& peer, wire::Submit& 
   if (add.info.stdin_rank >= tasks_of(*request)) {
     return fail(Errc::NotFound, "input is for rank {}, but there are {} tasks", add.info.stdin_rank,
                 tasks_of(*request));
+  }
+  if (auto sound = check_task_count(message.spec(), tasks_of(*request)); !sound) {
+    return sound.error();
   }
   return Checked{std::move(add), std::move(*request)};
 }

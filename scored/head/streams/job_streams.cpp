@@ -41,18 +41,22 @@ void JobStreams::place(JobId job, AttemptId attempt, std::vector<NodeId> nodes,
   Stream* stream = find(job);
   if (stream == nullptr) return;
   if (stream->attempt != attempt) {
-    fences_.close(stream->attempt);
+    close_fences(stream->attempt);
     stream->repeats.assign(nodes.size(), RepeatFilter(stream->recovered));
     stream->recovered = false;
     stream->relayed.assign(nodes.size(), 0);
-    stream->has_told_again.assign(nodes.size(), false);
+    stream->has_told_again.fill(std::vector<bool>(nodes.size(), false));
   }
   stream->attempt = attempt;
   stream->nodes = std::move(nodes);
   stream->tasks_on_node = std::move(tasks_on_node);
   stream->index.clear();
   for (std::uint32_t i = 0; i < stream->nodes.size(); ++i) stream->index[stream->nodes[i]] = i;
-  fences_.open(attempt, stream->nodes.size());
+  for (FenceBoard& board : fences_) board.open(attempt, stream->nodes.size());
+}
+
+void JobStreams::close_fences(AttemptId attempt) {
+  for (FenceBoard& board : fences_) board.close(attempt);
 }
 
 void JobStreams::start_input(JobId job) {
@@ -105,7 +109,7 @@ void JobStreams::news(JobId job, const wire::JobStatus& status) {
 void JobStreams::finish(JobId job, wire::JobStatus status) {
   Stream* stream = find(job);
   if (stream == nullptr || stream->ended) return;
-  fences_.close(stream->attempt);
+  close_fences(stream->attempt);
   stream->ended = std::move(status);
   perform(job, *stream, stream->output.finish());
 }
@@ -113,7 +117,7 @@ void JobStreams::finish(JobId job, wire::JobStatus status) {
 void JobStreams::close(JobId job) {
   const auto found = streams_.find(job);
   if (found == streams_.end()) return;
-  fences_.close(found->second.attempt);
+  close_fences(found->second.attempt);
   for (const auto& [client, watch] : found->second.watches) std::erase(jobs_of_[client], job);
   streams_.erase(found);
 }
@@ -258,7 +262,7 @@ void JobStreams::link_lost(NodeId node) {
     const auto found = stream.index.find(node);
     if (found == stream.index.end()) continue;
     stream.repeats[found->second].link_lost();
-    stream.has_told_again[found->second] = false;
+    for (auto& told : stream.has_told_again) told[found->second] = false;
   }
 }
 
@@ -295,8 +299,9 @@ void JobStreams::fence_enter(NodeId node, wire::FenceEnter&& message) {
   const AttemptId attempt(message.attempt());
   Stream* stream = find(job_of(attempt));
   if (stream == nullptr) return;
-  auto entered = fences_.enter(attempt, stream->index[node], message.sequence(),
-                               std::move(*message.mutable_key_values()));
+  const std::size_t kind = message.pmix() ? 1 : 0;
+  auto entered = fences_[kind].enter(attempt, stream->index[node], message.sequence(),
+                                     std::move(*message.mutable_key_values()));
   if (!entered) {
     events_.broken(attempt, entered.error().context());
     return;
@@ -304,16 +309,18 @@ void JobStreams::fence_enter(NodeId node, wire::FenceEnter&& message) {
   if (!*entered) return;
   const std::uint32_t index = stream->index[node];
   // Over one link no node asks for a result twice, and it may be 64 MiB.
-  const bool is_new = (*entered)->for_all || !stream->has_told_again[index];
+  std::vector<bool>& has_told_again = stream->has_told_again[kind];
+  const bool is_new = (*entered)->for_all || !has_told_again[index];
   if (!is_new) {
     events_.broken(attempt, fmt::format("{} enters the same fence again", links_.name(node)));
     return;
   }
-  if ((*entered)->for_all) stream->has_told_again.assign(stream->nodes.size(), false);
-  stream->has_told_again[index] = !(*entered)->for_all;
+  if ((*entered)->for_all) has_told_again.assign(stream->nodes.size(), false);
+  has_told_again[index] = !(*entered)->for_all;
   wire::FenceDone done;
   done.set_attempt(attempt.value());
   done.set_sequence((*entered)->sequence);
+  done.set_pmix(message.pmix());
   done.set_key_values(std::move((*entered)->key_values));
   const auto frame = proto::encode_frame(proto::FrameType::FenceDone, done.SerializeAsString());
   if (!(*entered)->for_all) {

@@ -93,6 +93,8 @@ class JobStreams {
   void relay(NodeId node, wire::JobRelay&& message);
 
  private:
+  static constexpr std::size_t kFenceKinds = 2;  // PMI-1, PMIx: a script may use both
+
   struct Stream {
     explicit Stream(const Opening& opening)
         : output(opening.driven, opening.recovered),
@@ -108,8 +110,9 @@ class JobStreams {
     AttemptId attempt;
     std::vector<RepeatFilter> repeats;  // [node index]
     std::vector<std::size_t> relayed;   // [node index]: bytes since its link had none waiting
-    std::vector<bool> has_told_again;   // [node index]: the last fence's result, over this link
-    std::vector<NodeId> nodes;          // [node index]
+    // [kind][node index]: the last fence's result, over this link
+    std::array<std::vector<bool>, kFenceKinds> has_told_again;
+    std::vector<NodeId> nodes;  // [node index]
     std::vector<std::uint32_t> tasks_on_node;
     std::map<NodeId, std::uint32_t> index;  // into nodes
     std::map<ClientId, Watch> watches;
@@ -119,6 +122,7 @@ class JobStreams {
 
   Stream* find(JobId job);
   [[nodiscard]] const Stream* find(JobId job) const;
+  void close_fences(AttemptId attempt);
   void perform(JobId job, Stream& stream, const OutputActions& actions);
   void acknowledge(const Stream& stream, std::uint32_t index, std::uint64_t bytes);
   void send_output(JobId job, Stream& stream, const SendOutput& action);
@@ -129,7 +133,7 @@ class JobStreams {
 
   NodeLinks& links_;
   Events events_;
-  FenceBoard fences_;
+  std::array<FenceBoard, kFenceKinds> fences_;
   std::map<JobId, Stream> streams_;
   std::map<ClientId, std::vector<JobId>> jobs_of_;  // what each client watches
 };

@@ -12,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <fcntl.h>
+#include <set>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -72,10 +73,32 @@ std::optional<Refusal> check_directory(const wire::LaunchSpec& spec) {
                 base::fail(base::errno_code(errno), "directory {}", printable(spec.directory())));
 }
 
-std::optional<Refusal> check_executable(const wire::LaunchSpec& spec) {
-  const std::string& name = spec.argv(0);
-  auto path = executable_of(spec);
+// A name with a slash as seen from the program's directory.
+std::string seen_from_job(const wire::Program& program) {
+  const std::string& name = program.argv(0);
+  const bool is_relative =
+      !program.directory().empty() && !name.starts_with('/') && name.find('/') != std::string::npos;
+  return is_relative ? program.directory() + "/" + name : name;
+}
+
+base::Status check_own_directory(const std::string& directory) {
+  struct stat place {};
+
+  if (directory.empty()) return {};
+  if (stat(directory.c_str(), &place) == 0 && access(directory.c_str(), X_OK) == 0) {
+    if (S_ISDIR(place.st_mode)) return {};
+    errno = ENOTDIR;
+  }
+  return base::fail(base::errno_code(errno), "directory {}", printable(directory));
+}
+
+std::optional<Refusal> check_program(const wire::LaunchSpec& spec, const wire::Program& program) {
+  if (auto good = check_own_directory(program.directory()); !good) {
+    return refuse(kExitCannotExecute, good.error());
+  }
+  auto path = executable_of(spec, program);
   if (path) return std::nullopt;
+  const std::string name = seen_from_job(program);
   const bool has_slash = name.find('/') != std::string::npos;
 
   struct stat info {};
@@ -97,19 +120,21 @@ std::optional<Refusal> check_executable(const wire::LaunchSpec& spec) {
 }
 
 // Without this the tasks would be started everywhere only to fail in execve.
-std::optional<Refusal> check_sizes(const Plan& plan) {
+std::optional<Refusal> check_sizes(const Plan& plan, const wire::Program& program) {
   std::size_t sum = 0;
   const auto add = [&sum](const std::string& text) {
     sum += text.size() + 1 + sizeof(char*);
     return text.size() < kMaxStringBytes;
   };
-  for (const auto& argument : plan.spec.argv()) {
+  for (const auto& argument : program.argv()) {
     if (!add(argument)) {
       return Refusal{kExitCannotExecute, fmt::format("argument of {} bytes: this system allows {}",
                                                      argument.size(), kMaxStringBytes - 1)};
     }
   }
-  for (const auto& variable : plan.spec.env()) {
+  auto variables = plan.spec.env();
+  variables.MergeFrom(program.env());
+  for (const auto& variable : variables) {
     if (add(variable)) continue;
     const auto name = std::string_view(variable).substr(0, variable.find('='));
     return Refusal{kExitCannotExecute,
@@ -164,9 +189,16 @@ std::optional<Refusal> check_files(const Plan& plan, const std::string& pattern,
 
 }  // namespace
 
-base::Result<std::string> executable_of(const wire::LaunchSpec& spec) {
+base::Result<std::string> executable_of(const wire::LaunchSpec& spec,
+                                        const wire::Program& program) {
   constexpr std::string_view kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
-  return base::find_executable(spec.argv(0), find_variable(spec, "PATH").value_or(kDefaultPath));
+  return base::find_executable(seen_from_job(program),
+                               find_variable(spec, program, "PATH").value_or(kDefaultPath));
+}
+
+std::vector<std::uint32_t> local_apps(const Plan& plan) {
+  const std::set<std::uint32_t> apps(plan.apps.begin(), plan.apps.end());
+  return {apps.begin(), apps.end()};
 }
 
 base::Result<std::vector<std::pair<int, rlimit>>> limits_of(const Plan& plan) {
@@ -196,8 +228,11 @@ base::Result<std::vector<std::pair<int, rlimit>>> limits_of(const Plan& plan) {
 std::optional<Refusal> check_plan(const Plan& plan) {
   const auto& spec = plan.spec;
   if (auto refusal = check_directory(spec)) return refusal;
-  if (auto refusal = check_executable(spec)) return refusal;
-  if (auto refusal = check_sizes(plan)) return refusal;
+  for (const std::uint32_t app : local_apps(plan)) {
+    const auto& program = spec.programs(static_cast<int>(app));
+    if (auto refusal = check_program(spec, program)) return refusal;
+    if (auto refusal = check_sizes(plan, program)) return refusal;
+  }
   if (auto limits = limits_of(plan); !limits) {
     return Refusal{kExitError, limits.error().context()};
   }

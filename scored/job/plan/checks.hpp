@@ -23,7 +23,10 @@ std::optional<Refusal> check_plan(const Plan& plan);
 
 // What execve gets. Errors: NotFound, Denied; as find_executable. The working directory must be the
 // job's.
-base::Result<std::string> executable_of(const wire::LaunchSpec& spec);
+base::Result<std::string> executable_of(const wire::LaunchSpec& spec, const wire::Program& program);
+
+// Indexes of the programs that tasks of this node run, ascending.
+std::vector<std::uint32_t> local_apps(const Plan& plan);
 
 // Resource limits of a task: those of the submitting shell as far as this node knows them, and the
 // share of the node's memory if no cgroup watches it. Errors: Denied (a limit is above what this

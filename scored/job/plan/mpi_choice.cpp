@@ -1,5 +1,4 @@
-// Tested by plan_test.cpp. PMIx costs a server process per node, so it is offered only to programs
-// that use it.
+// PMIx costs a server process per node, so it is offered only to programs that may use it.
 #include "scored/job/plan/mpi_choice.hpp"
 
 #include "scored/job/plan/checks.hpp"
@@ -7,12 +6,35 @@
 
 namespace score::shepherd {
 
+namespace {
+
+struct Offer {
+  bool pmi1 = false;
+  bool pmix = false;
+};
+
+Offer offer_for(const wire::LaunchSpec& spec, const wire::Program& program) {
+  const auto path = executable_of(spec, program);
+  if (!path) return {};  // on another node, perhaps
+  const auto needed = needed_libraries(*path);
+  const auto library = needed ? mpi_library_of(*needed) : MpiLibrary::Unknown;
+  if (library == MpiLibrary::OpenMpi) return {.pmix = true};
+  return {.pmi1 = true};
+}
+
+}  // namespace
+
 void choose_mpi(Plan& plan) {
   if (plan.spec.mpi() != wire::LaunchSpec::AUTO) return;
-  const auto path = executable_of(plan.spec);
-  const auto needed = path ? needed_libraries(*path) : path.error();
-  const bool is_open_mpi = needed && mpi_library_of(*needed) == MpiLibrary::OpenMpi;
-  plan.spec.set_mpi(is_open_mpi ? wire::LaunchSpec::PMIX : wire::LaunchSpec::PMI1);
+  Offer all;
+  for (const auto& program : plan.spec.programs()) {
+    const Offer offer = offer_for(plan.spec, program);
+    all.pmi1 = all.pmi1 || offer.pmi1;
+    all.pmix = all.pmix || offer.pmix;
+  }
+  plan.spec.set_mpi(!all.pmix  ? wire::LaunchSpec::PMI1
+                    : all.pmi1 ? wire::LaunchSpec::BOTH
+                               : wire::LaunchSpec::PMIX);
 }
 
 }  // namespace score::shepherd

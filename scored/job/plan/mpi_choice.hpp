@@ -5,8 +5,8 @@
 
 namespace score::shepherd {
 
-// Settles `auto`: PMIx for a program that is linked to Open MPI or libpmix, else PMI-1. The working
-// directory must be the job's.
+// Settles `auto`: PMIx for a program that is linked to Open MPI or libpmix, else PMI-1, which
+// costs nothing. Several programs: what any of them wants. The working directory must be the job's.
 void choose_mpi(Plan& plan);
 
 }  // namespace score::shepherd

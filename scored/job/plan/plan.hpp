@@ -21,6 +21,7 @@ struct Plan {
   wire::LaunchSpec spec;
   std::uint32_t size = 0;            // ranks of the whole job
   std::vector<std::uint32_t> ranks;  // of this node's tasks, ascending
+  std::vector<std::uint32_t> apps;   // [task]: index of its program in spec.programs
 
   [[nodiscard]] std::uint32_t node_count() const {
     return static_cast<std::uint32_t>(prepare.tasks_on_node_size());
@@ -31,6 +32,18 @@ struct Plan {
   }
 
   [[nodiscard]] std::uint32_t rank_of(std::uint32_t task) const { return ranks[task]; }
+
+  [[nodiscard]] const wire::Program& program_of(std::uint32_t task) const {
+    return spec.programs(static_cast<int>(apps[task]));
+  }
+
+  // Absolute.
+  [[nodiscard]] const std::string& directory_of(const wire::Program& program) const {
+    return program.directory().empty() ? spec.directory() : program.directory();
+  }
+
+  // [app]: its first rank, then `size`.
+  [[nodiscard]] std::vector<std::uint32_t> first_ranks() const;
 
   // How many tasks this node has cores for: as many as it has, or fewer, if they share them.
   [[nodiscard]] std::uint32_t places() const;
@@ -48,10 +61,14 @@ struct Plan {
   // memory after it, so it differs between the clusters of one host. No blanks.
   [[nodiscard]] std::string key_space() const;
 
-  // Not both; see choose_mpi().
-  [[nodiscard]] bool wants_pmi() const { return spec.mpi() == wire::LaunchSpec::PMI1; }
+  // See choose_mpi().
+  [[nodiscard]] bool wants_pmi() const {
+    return spec.mpi() == wire::LaunchSpec::PMI1 || spec.mpi() == wire::LaunchSpec::BOTH;
+  }
 
-  [[nodiscard]] bool wants_pmix() const { return spec.mpi() == wire::LaunchSpec::PMIX; }
+  [[nodiscard]] bool wants_pmix() const {
+    return spec.mpi() == wire::LaunchSpec::PMIX || spec.mpi() == wire::LaunchSpec::BOTH;
+  }
 
   // Its tasks may open PM.
   [[nodiscard]] bool wants_network() const { return !spec.scout(); }
@@ -65,11 +82,12 @@ struct Plan {
   [[nodiscard]] bool takes_input(std::uint32_t task) const;
 };
 
-// Errors: Malformed (not the message, no tasks here, node index outside, empty argv), TooLarge
-// (limits of base/limits.hpp).
+// Errors: Malformed (not the message, no tasks here, node index outside, empty argv, programs whose
+// tasks are not the job's), TooLarge (limits of base/limits.hpp).
 base::Result<Plan> parse_plan(std::string_view payload);
 
-// Value of `name` in the job's environment, a view into the spec.
-std::optional<std::string_view> find_variable(const wire::LaunchSpec& spec, std::string_view name);
+// Value of `name` in the program's environment or else the job's, a view into the spec.
+std::optional<std::string_view> find_variable(const wire::LaunchSpec& spec,
+                                              const wire::Program& program, std::string_view name);
 
 }  // namespace score::shepherd

@@ -45,18 +45,38 @@ TEST(Plan, RanksGoBlockByBlock) {
   EXPECT_EQ(plan.rank_of(2), 4U);
 }
 
+TEST(Plan, RanksOfSeveralProgramsAreNumberedThrough) {
+  const auto plan = plan_of({2, 3, 1}, 1, {1, 2, 3});
+  EXPECT_EQ(plan.apps, (std::vector<std::uint32_t>{1, 2, 2}));
+  EXPECT_EQ(plan.first_ranks(), (std::vector<std::uint32_t>{0, 1, 3, 6}));
+  EXPECT_EQ(plan_of({4}, 0).apps, std::vector<std::uint32_t>(4, 0));
+}
+
+TEST(Plan, RefusesProgramsWhoseTasksAreNotTheJobs) {
+  auto plan = plan_of({2}, 0, {1, 1});
+  plan.spec.mutable_programs(1)->set_tasks(2);
+  plan.prepare.set_spec(plan.spec.SerializeAsString());
+  const auto parsed = parse_plan(plan.prepare.SerializeAsString());
+  ASSERT_FALSE(parsed);
+  EXPECT_TRUE(parsed.error().is(base::Errc::Malformed));
+}
+
+// MPI libraries name shared memory after it.
 TEST(Plan, KeySpacesDifferBetweenClustersAndAttempts) {
-  auto plan = plan_of({1}, 0);
-  plan.prepare.set_attempt(5);
-  plan.spec.set_key_space("virtual.1234");
-  EXPECT_EQ(plan.key_space(), "scored.virtual.1234.5");
+  auto one = plan_of({1}, 0);
+  one.prepare.set_attempt(5);
+  one.spec.set_key_space("virtual.1234");
+  EXPECT_EQ(one.key_space(), "scored.virtual.1234.5");
 }
 
 TEST(Plan, LastValueOfAVariableCounts) {
   wire::LaunchSpec spec;
+  wire::Program program;
   for (const auto* variable : {"PATH=/a", "PATHS=/x", "PATH=/b", "PATH"}) spec.add_env(variable);
-  EXPECT_EQ(find_variable(spec, "PATH"), "/b");
-  EXPECT_EQ(find_variable(spec, "PAT"), std::nullopt);
+  EXPECT_EQ(find_variable(spec, program, "PATH"), "/b");
+  EXPECT_EQ(find_variable(spec, program, "PAT"), std::nullopt);
+  program.add_env("PATH=/own");
+  EXPECT_EQ(find_variable(spec, program, "PATH"), "/own");
 }
 
 TEST(TaskEnvironment, SlurmLookAlikesOnlyIfAsked) {
@@ -72,13 +92,35 @@ TEST(TaskEnvironment, SlurmLookAlikesOnlyIfAsked) {
   }
 }
 
+TEST(TaskEnvironment, EachProgramHasItsOwn) {
+  auto plan = plan_of({3}, 0, {1, 2});
+  plan.spec.mutable_programs(1)->set_directory("/data");
+  plan.spec.set_cpus_per_task(4);
+  plan.spec.mutable_programs(1)->add_env("OMP_NUM_THREADS=1");
+  EXPECT_TRUE(holds(own_variables(plan, 0), "SCORE_APPNUM=0"));
+  EXPECT_TRUE(holds(own_variables(plan, 0), "PWD=/home"));
+  EXPECT_TRUE(holds(own_variables(plan, 0), "OMP_NUM_THREADS=4"));
+  EXPECT_TRUE(holds(own_variables(plan, 2), "SCORE_APPNUM=1"));
+  EXPECT_TRUE(holds(own_variables(plan, 2), "PWD=/data"));
+  EXPECT_FALSE(holds(own_variables(plan, 2), "OMP_NUM_THREADS=4"));
+}
+
 TEST(MpiChoice, OffersPmi1UnlessOpenMpiIsLinked) {
-  auto plan = plan_of({1}, 0);
+  auto plan = plan_of({2}, 0, {1, 1});
   choose_mpi(plan);
   EXPECT_EQ(plan.spec.mpi(), wire::LaunchSpec::PMI1);
   plan.spec.set_mpi(wire::LaunchSpec::NONE);
   choose_mpi(plan);
   EXPECT_EQ(plan.spec.mpi(), wire::LaunchSpec::NONE);
+}
+
+TEST(TaskEnvironment, MpichIsToldWhichOfBothToUse) {
+  auto plan = plan_of({1}, 0);
+  EXPECT_FALSE(holds(own_variables(plan, 0), "MPIR_CVAR_PMI_VERSION=1"));
+  plan.spec.set_mpi(wire::LaunchSpec::BOTH);
+  EXPECT_TRUE(holds(own_variables(plan, 0), "MPIR_CVAR_PMI_VERSION=1"));
+  plan.spec.add_env("MPIR_CVAR_PMI_VERSION=x");
+  EXPECT_FALSE(holds(own_variables(plan, 0), "MPIR_CVAR_PMI_VERSION=1"));
 }
 
 TEST(TaskEnvironment, VariablesOfOuterLaunchersAreDropped) {

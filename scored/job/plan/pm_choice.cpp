@@ -128,12 +128,22 @@ bool lacks_ofi_plugin(const std::string& library) {
   return has_others;
 }
 
-base::Status check_library(const Plan& plan) {
-  // The library of a script or an interpreter is loaded later, and looked at then.
-  if (!is_linked_to_mpi(plan)) return {};
-  const auto objection = ofi_objection(libraries_of(*executable_of(plan.spec), plan));
-  if (objection.empty()) return {};
-  return base::fail(base::Errc::Unsupported, "--net=pm: {}", objection);
+bool is_linked_to_mpi(const Plan& plan, const wire::Program& program) {
+  const auto path = executable_of(plan.spec, program);
+  const auto needed = path ? needed_libraries(*path) : path.error();
+  return needed && mpi_library_of(*needed) != MpiLibrary::Unknown;
+}
+
+base::Status check_libraries(const Plan& plan) {
+  for (const std::uint32_t app : local_apps(plan)) {
+    const auto& program = plan.spec.programs(static_cast<int>(app));
+    // The library of a script or an interpreter is loaded later, and looked at then.
+    if (!is_linked_to_mpi(plan, program)) continue;
+    const auto objection = ofi_objection(libraries_of(*executable_of(plan.spec, program), plan));
+    if (objection.empty()) continue;
+    return base::fail(base::Errc::Unsupported, "--net=pm: {}", objection);
+  }
+  return {};
 }
 
 // Files that a process has mapped ("7f00-7f01 r--p 0 08:01 42   /lib/libc.so.6").
@@ -166,9 +176,21 @@ std::vector<pid_t> family_of(pid_t first) {
 }  // namespace
 
 bool is_linked_to_mpi(const Plan& plan) {
-  const auto path = executable_of(plan.spec);
-  const auto needed = path ? needed_libraries(*path) : path.error();
-  return needed && mpi_library_of(*needed) != MpiLibrary::Unknown;
+  const auto apps = local_apps(plan);
+  return std::ranges::all_of(apps, [&](std::uint32_t app) {
+    return is_linked_to_mpi(plan, plan.spec.programs(static_cast<int>(app)));
+  });
+}
+
+LoadedMpi mpi_of_task(pid_t task) {
+  for (const pid_t pid : family_of(task)) {
+    for (auto& path : mapped_files(pid)) {
+      const auto kind = mpi_library_of({name_of(path)});
+      const bool is_pmix = name_of(path).starts_with("libpmix.so");
+      if (kind != MpiLibrary::Unknown && !is_pmix) return {kind, std::move(path)};
+    }
+  }
+  return {};
 }
 
 std::string ofi_objection_of_task(pid_t task) {
@@ -201,7 +223,7 @@ base::Result<std::vector<std::string>> pm_variables(const Plan& plan) {
   if (directory.empty()) {
     return base::fail(base::Errc::NotFound, "--net=pm: no libpm-fi.so on this node");
   }
-  if (auto good = check_library(plan); !good) return good.error();
+  if (auto good = check_libraries(plan); !good) return good.error();
   // Each MPI reads its own.
   return std::vector<std::string>{"FI_PROVIDER_PATH=" + directory,
                                   "FI_PROVIDER=pm",

@@ -2,6 +2,7 @@
 // --net=pm: what makes an MPI library choose the libfabric provider `pm`, and whether the one a
 // program is linked to can choose it at all.
 
+#include "scored/job/plan/elf_needs.hpp"
 #include "scored/job/plan/plan.hpp"
 
 #include <string>
@@ -15,8 +16,8 @@ namespace score::shepherd {
 // library cannot use it); the text names what would work.
 base::Result<std::vector<std::string>> pm_variables(const Plan& plan);
 
-// Whether the program itself is linked to an MPI library, which pm_variables() has then checked.
-// The working directory must be the job's.
+// Whether all programs of this node are linked to an MPI library, at which pm_variables() has
+// looked then. The working directory must be the job's.
 bool is_linked_to_mpi(const Plan& plan);
 
 // Why this MPI library cannot use libfabric, or nothing. libraries: paths of all that a program
@@ -27,5 +28,13 @@ std::string ofi_objection(const std::vector<std::string>& libraries);
 // descendants that has loaded such a library. Empty too for processes that this one may not
 // inspect.
 std::string ofi_objection_of_task(pid_t task);
+
+struct LoadedMpi {
+  MpiLibrary kind = MpiLibrary::Unknown;
+  std::string path;
+};
+
+// The MPI library that a running task or the first of its descendants has loaded; Unknown: none.
+LoadedMpi mpi_of_task(pid_t task);
 
 }  // namespace score::shepherd

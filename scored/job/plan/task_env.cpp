@@ -38,6 +38,7 @@ void add_slurm(std::vector<std::string>& out, const Plan& plan, std::uint32_t ta
 // An Open MPI that polls for a message would keep the core from the rank that is to send it. MPICH
 // has no such switch that makes a difference (docs/lab/mpi-compatibility.md).
 constexpr std::string_view kYield = "OMPI_MCA_mpi_yield_when_idle";
+constexpr std::string_view kMpichPmi = "MPIR_CVAR_PMI_VERSION";
 
 }  // namespace
 
@@ -61,6 +62,7 @@ std::vector<std::string> own_variables(const Plan& plan, std::uint32_t task) {
     out.push_back(fmt::format("{}={}", name, value));
   };
   const auto rank = plan.rank_of(task);
+  const auto& program = plan.program_of(task);
   add("SCORE_JOBID", plan.spec.job());
   add("SCORE_RANK", rank);
   add("SCORE_SIZE", plan.size);
@@ -69,7 +71,8 @@ std::vector<std::string> own_variables(const Plan& plan, std::uint32_t task) {
   add("SCORE_LOCALID", task);
   add("SCORE_NODENAME", plan.prepare.node_name());
   add("SCORE_RESTART_COUNT", plan.prepare.restarts());
-  add("PWD", plan.spec.directory());
+  add("SCORE_APPNUM", plan.apps[task]);
+  add("PWD", plan.directory_of(program));
   if (plan.wants_pmi()) {
     add("PMI_FD", kTaskPmiFd);
     add("PMI_RANK", rank);
@@ -79,16 +82,19 @@ std::vector<std::string> own_variables(const Plan& plan, std::uint32_t task) {
     out.insert(out.end(), plan.prepare.pmix_env().begin(), plan.prepare.pmix_env().end());
     add("PMIX_RANK", rank);
   }
+  // MPICH 5 refuses to choose where it finds both.
+  const bool has_both = plan.wants_pmi() && plan.wants_pmix();
+  if (has_both && !find_variable(plan.spec, program, kMpichPmi)) add(kMpichPmi, 1);
   out.insert(out.end(), plan.prepare.net_env().begin(), plan.prepare.net_env().end());
   // Where the submitting task had a network of its own, it must not be taken for this one's.
   if (plan.wants_network())
     add(pm::kBrokerVariable, plan.wants_pmi() ? kTaskPmiFd + 1 : kTaskPmiFd);
   if (plan.spec.slurm_env()) add_slurm(out, plan, task);
-  if (plan.spec.cpus_per_task() > 1 && !find_variable(plan.spec, "OMP_NUM_THREADS")) {
+  if (plan.spec.cpus_per_task() > 1 && !find_variable(plan.spec, program, "OMP_NUM_THREADS")) {
     add("OMP_NUM_THREADS", plan.spec.cpus_per_task());
   }
   const auto yields = [](const std::string& other) { return name_of(other) == kYield; };
-  const bool is_set = find_variable(plan.spec, kYield) || std::ranges::any_of(out, yields);
+  const bool is_set = find_variable(plan.spec, program, kYield) || std::ranges::any_of(out, yields);
   if (plan.shares_cores() && !is_set) add(kYield, 1);
   return out;
 }

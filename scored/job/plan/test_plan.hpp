@@ -8,8 +8,9 @@
 
 namespace score::shepherd::test {
 
-// Of node number `node`; the job's number is 12.
-inline Plan plan_of(const std::vector<std::uint32_t>& tasks_on_node, std::uint32_t node) {
+// Of node number `node`; the job's number is 12. Several programs: of so many tasks each, in order.
+inline Plan plan_of(const std::vector<std::uint32_t>& tasks_on_node, std::uint32_t node,
+                    const std::vector<std::uint32_t>& program_tasks = {0}) {
   wire::ShepherdPrepare prepare;
   for (const auto tasks : tasks_on_node) prepare.add_tasks_on_node(tasks);
   prepare.set_node_index(node);
@@ -17,7 +18,11 @@ inline Plan plan_of(const std::vector<std::uint32_t>& tasks_on_node, std::uint32
   wire::LaunchSpec spec;
   spec.set_job(12);
   spec.set_directory("/home");
-  spec.add_argv("true");
+  for (const auto tasks : program_tasks) {
+    auto* program = spec.add_programs();
+    program->add_argv("true");
+    program->set_tasks(tasks);
+  }
   prepare.set_spec(spec.SerializeAsString());
   return *parse_plan(prepare.SerializeAsString());
 }

@@ -142,7 +142,8 @@ void PmiServer::on_get_maxes(std::uint32_t task, const PmiCommand&, PmiActions& 
 }
 
 void PmiServer::on_get_appnum(std::uint32_t task, const PmiCommand&, PmiActions& out) {
-  reply(task, "cmd=appnum appnum=0\n", out);
+  const std::uint32_t app = task < job_.apps.size() ? job_.apps[task] : 0;
+  reply(task, fmt::format("cmd=appnum appnum={}\n", app), out);
 }
 
 void PmiServer::on_get_universe_size(std::uint32_t task, const PmiCommand&, PmiActions& out) {

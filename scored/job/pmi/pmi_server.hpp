@@ -28,7 +28,8 @@ struct PmiJob {
   std::string name;        // of the key space; without blanks
   std::uint32_t size = 1;  // ranks of the whole job
   std::uint32_t local_tasks = 1;
-  std::string process_mapping;  // see process_mapping.hpp
+  std::string process_mapping;        // see process_mapping.hpp
+  std::vector<std::uint32_t> apps{};  // [task]: which of the job's programs; empty: all the first
 };
 
 // What the shell must do now, in this order.

@@ -57,17 +57,26 @@ std::string rank_list(const Plan& plan) {
 void add_sizes(InfoList& out, const Plan& plan) {
   const auto nodes = std::ranges::count_if(plan.prepare.tasks_on_node(),
                                            [](std::uint32_t tasks) { return tasks > 0; });
-  for (const char* key : {PMIX_UNIV_SIZE, PMIX_JOB_SIZE, PMIX_APP_SIZE, PMIX_MAX_PROCS}) {
+  for (const char* key : {PMIX_UNIV_SIZE, PMIX_JOB_SIZE, PMIX_MAX_PROCS}) {
     out.add_u32(key, plan.size);
   }
   out.add_u32(PMIX_NUM_NODES, static_cast<std::uint32_t>(nodes));
   out.add_u32(PMIX_LOCAL_SIZE, plan.local_tasks());
   out.add_u32(PMIX_NODE_SIZE, plan.local_tasks());
-  out.add_u32(PMIX_JOB_NUM_APPS, 1);
-  out.add_u32(PMIX_APPNUM, 0);
-  out.add_rank(PMIX_APPLDR, 0);
+  out.add_u32(PMIX_JOB_NUM_APPS, static_cast<std::uint32_t>(plan.spec.programs_size()));
   out.add_rank(PMIX_LOCALLDR, plan.rank_of(0));
   out.add(PMIX_LOCAL_PEERS, ranks_text(plan.ranks));
+}
+
+void add_apps(InfoList& out, const Plan& plan) {
+  const auto firsts = plan.first_ranks();
+  for (std::uint32_t number = 0; number + 1 < firsts.size(); ++number) {
+    InfoList app;
+    app.add_u32(PMIX_APPNUM, number);
+    app.add_u32(PMIX_APP_SIZE, firsts[number + 1] - firsts[number]);
+    app.add_rank(PMIX_APPLDR, firsts[number]);
+    out.add_list(PMIX_APP_INFO_ARRAY, app);
+  }
 }
 
 // [node index]: its number among those that have tasks.
@@ -84,13 +93,16 @@ std::vector<std::uint32_t> node_numbers(const Plan& plan) {
 void add_ranks(InfoList& out, const Plan& plan) {
   const auto numbers = node_numbers(plan);
   std::vector<std::uint16_t> locals(plan.node_count(), 0);
+  const auto firsts = plan.first_ranks();
+  std::uint32_t app = 0;
   pmix_rank_t rank = 0;
   for (const std::uint32_t node : plan.nodes_of_ranks()) {
     const std::uint16_t local = locals[node]++;
     InfoList proc;
     proc.add_rank(PMIX_RANK, rank);
-    proc.add_u32(PMIX_APPNUM, 0);
-    proc.add_rank(PMIX_APP_RANK, rank);
+    while (rank >= firsts[app + 1]) ++app;
+    proc.add_u32(PMIX_APPNUM, app);
+    proc.add_rank(PMIX_APP_RANK, rank - firsts[app]);
     proc.add_rank(PMIX_GLOBAL_RANK, rank);
     proc.add_u16(PMIX_LOCAL_RANK, local);
     proc.add_u16(PMIX_NODE_RANK, local);
@@ -114,6 +126,7 @@ base::Status add_job_info(InfoList& out, const Plan& plan, const std::string& di
   out.add(PMIX_TMPDIR, directory);
   out.add(PMIX_NSDIR, directory);
   out.add(PMIX_TDIR_RMCLEAN, true);
+  add_apps(out, plan);
   add_ranks(out, plan);
   return {};
 }

@@ -16,9 +16,10 @@ void MpiServers::start_pmi() {
   PmiJob job{.name = plan_.key_space(),
              .size = plan_.size,
              .local_tasks = plan_.local_tasks(),
-             .process_mapping = process_mapping(plan_.nodes_of_ranks())};
+             .process_mapping = process_mapping(plan_.nodes_of_ranks()),
+             .apps = plan_.apps};
   PmiHub::Handlers handlers;
-  handlers.fence = [this](const PmiActions::Fence& fence) { send_fence(fence); };
+  handlers.fence = [this](const PmiActions::Fence& fence) { send_fence(fence, false); };
   handlers.abort = [this](const PmiActions::Abort& abort) {
     handlers_.abort({plan_.rank_of(abort.task), abort.code, abort.message});
   };
@@ -31,7 +32,7 @@ void MpiServers::start_pmix(std::string_view prepare) {
   PmixProcess::Handlers handlers;
   handlers.ready = handlers_.pmix_ready;
   handlers.failed = handlers_.pmix_failed;
-  handlers.fence = [this](const PmiActions::Fence& fence) { send_fence(fence); };
+  handlers.fence = [this](const PmiActions::Fence& fence) { send_fence(fence, true); };
   handlers.relay = [this](wire::JobRelay& message) {
     message.set_attempt(plan_.prepare.attempt());
     link_.send(message);
@@ -65,16 +66,20 @@ void MpiServers::task_ended(std::uint32_t task, bool has_failed) {
   }
 }
 
-void MpiServers::send_fence(const PmiActions::Fence& fence) {
+void MpiServers::send_fence(const PmiActions::Fence& fence, bool pmix) {
   wire::FenceEnter enter;
   enter.set_attempt(plan_.prepare.attempt());
   enter.set_sequence(fence.sequence);
   enter.set_key_values(fence.key_values);
+  enter.set_pmix(pmix);
   link_.send(enter);
 }
 
 void MpiServers::fence_done(const wire::FenceDone& done) {
-  if (pmix_) pmix_->fence_done(done.sequence(), done.key_values());
+  if (done.pmix()) {
+    if (pmix_) pmix_->fence_done(done.sequence(), done.key_values());
+    return;
+  }
   if (!pmi_) return;
   auto taken = pmi_->fence_done(done.sequence(), done.key_values());
   if (!taken) base::log_warning("ignore fence", base::kv("err", taken.error()));
@@ -94,8 +99,8 @@ void MpiServers::relay(const std::string& payload) {
 }
 
 void MpiServers::resume() {
-  if (pmi_ && pmi_->pending_fence()) send_fence(*pmi_->pending_fence());
-  if (pmix_ && pmix_->pending_fence()) send_fence(*pmix_->pending_fence());
+  if (pmi_ && pmi_->pending_fence()) send_fence(*pmi_->pending_fence(), false);
+  if (pmix_ && pmix_->pending_fence()) send_fence(*pmix_->pending_fence(), true);
 }
 
 void MpiServers::clean_up() {

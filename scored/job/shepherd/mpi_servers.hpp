@@ -1,6 +1,6 @@
 #pragma once
-// The server by which the tasks' MPI libraries find their peers: PMI-1 in this process, or PMIx in
-// a process of its own (scored-pmix); and its fences, which span the job's nodes.
+// The servers by which the tasks' MPI libraries find their peers: PMI-1 in this process, PMIx in a
+// process of its own (scored-pmix), or both; and their fences, which span the job's nodes.
 
 #include "scored/job/plan/plan.hpp"
 #include "scored/job/pmi/pmi_hub.hpp"
@@ -51,7 +51,7 @@ class MpiServers {
   void clean_up();
 
  private:
-  void send_fence(const PmiActions::Fence& fence);
+  void send_fence(const PmiActions::Fence& fence, bool pmix);
 
   EventLoop& loop_;
   DaemonLink& link_;

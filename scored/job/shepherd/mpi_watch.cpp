@@ -1,10 +1,11 @@
-// Tested by test_mpi_on_pm.py: it takes real MPI libraries.
+// Tested by test_mpi.py and test_mpi_on_pm.py: it takes real MPI libraries.
 #include "scored/job/shepherd/mpi_watch.hpp"
 
 #include "scored/job/plan/pm_choice.hpp"
 
 #include <fmt/format.h>
 
+#include <array>
 #include <utility>
 
 namespace score::shepherd {
@@ -14,13 +15,37 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr base::Duration kLookAgain = 20ms;
+// After the start: an MPI library is loaded at once, but a script may begin with other things.
+constexpr std::array<base::Duration, 4> kLooks{300ms, 1s, 4s, 15s};
 
 }  // namespace
 
 MpiWatch::MpiWatch(EventLoop& loop, const Plan& plan, const TaskTable& tasks, Note note)
     : loop_(loop), plan_(plan), tasks_(tasks), note_(std::move(note)) {}
 
+void MpiWatch::tasks_started() {
+  const bool has_all = plan_.wants_pmi() && plan_.wants_pmix();
+  if (!is_first_node() || plan_.size == 1 || has_all) return;
+  loop_.after(kLooks[0], [this] { look_for_unserved(0); });
+}
+
+void MpiWatch::look_for_unserved(std::size_t look) {
+  if (is_served_ || tasks_.all_ended()) return;
+  const auto mpi = mpi_of_task(static_cast<pid_t>(tasks_.pids()[0]));
+  const bool is_open_mpi = mpi.kind == MpiLibrary::OpenMpi;
+  const bool lacks = is_open_mpi ? !plan_.wants_pmix() : !plan_.wants_pmi();
+  if (mpi.kind != MpiLibrary::Unknown && lacks) {
+    return note_(
+        0, fmt::format("{} finds no {} server, so each rank runs alone; "
+                       "scrun --mpi={} starts one",
+                       mpi.path, is_open_mpi ? "PMIx" : "PMI-1", is_open_mpi ? "pmix" : "pmi1"));
+  }
+  if (look + 1 == kLooks.size()) return;
+  loop_.after(kLooks[look + 1] - kLooks[look], [this, look] { look_for_unserved(look + 1); });
+}
+
 void MpiWatch::initialised(std::uint32_t task) {
+  is_served_ = true;
   if (!wants_pm() || has_looked_at_pm_ || task >= plan_.local_tasks()) return;
   const auto pid = tasks_.pids()[task];
   if (pid == 0) {  // the spawner's report of its pid comes later

@@ -138,7 +138,9 @@ void Shepherd::on_prepare(const std::string& payload) {
   auto plan = parse_plan(payload);
   if (!plan) return refuse(kExitError, plan.error().message());
   if (auto refusal = check_plan(*plan)) return refuse(refusal->exit_code, refusal->reason);
+  const bool is_choice_free = plan->spec.mpi() == wire::LaunchSpec::AUTO;
   choose_mpi(*plan);
+  pmix_is_optional_ = is_choice_free && plan->spec.mpi() == wire::LaunchSpec::BOTH;
   if (plan->spec.net() == wire::LaunchSpec::PM) {
     auto variables = pm_variables(*plan);
     if (!variables) return refuse(kExitError, variables.error().context());
@@ -168,6 +170,10 @@ void Shepherd::make_servers() {
 }
 
 void Shepherd::on_pmix_failed(const std::string& why) {
+  if (phase_ == Phase::Preparing && pmix_is_optional_) {
+    plan_->spec.set_mpi(wire::LaunchSpec::PMI1);
+    return finish_prepare();
+  }
   if (phase_ == Phase::Preparing) return refuse(kExitError, why);
   if (phase_ < Phase::Draining) abort_job({plan_->rank_of(0), kExitError, why});
 }
@@ -280,6 +286,7 @@ void Shepherd::on_all_forked() {
   for (const std::int64_t pid : tasks_->pids()) started.add_pids(pid);
   link_.send(started);
   output_.watch();
+  mpi_watch_->tasks_started();
   tasks_->reap();
 }
 

@@ -100,6 +100,7 @@ class Shepherd {
 
   // From Prepare on. The parts refer to the plan.
   std::optional<Plan> plan_;
+  bool pmix_is_optional_ = false;  // without it there is still PMI-1
   std::optional<MpiServers> servers_;
   std::optional<TaskTable> tasks_;
   std::optional<TaskStdio> stdio_;

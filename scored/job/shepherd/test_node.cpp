@@ -72,7 +72,8 @@ class ActingAs {
 wire::LaunchSpec spec_of(std::vector<std::string> argv) {
   wire::LaunchSpec spec;
   spec.set_job(7);
-  for (auto& argument : argv) spec.add_argv(std::move(argument));
+  auto& program = *spec.add_programs();
+  for (auto& argument : argv) program.add_argv(std::move(argument));
   spec.add_env("PATH=/usr/local/bin:/usr/bin:/bin");
   spec.add_env("HOME=/tmp");
   spec.set_directory("/tmp");
@@ -374,6 +375,7 @@ void TestCluster::merge_fences() {
   while (std::ranges::all_of(nodes, waits)) {
     wire::FenceDone message;
     message.set_sequence(nodes[0]->fences[fences_done].sequence());
+    message.set_pmix(nodes[0]->fences[fences_done].pmix());
     for (auto& node : nodes)
       *message.mutable_key_values() += node->fences[fences_done].key_values();
     for (auto& node : nodes) node->send(message);

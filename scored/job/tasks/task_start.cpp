@@ -84,11 +84,14 @@ base::Result<TaskStarter> TaskStarter::create(const Plan& plan) {
   if (chdir(plan.spec.directory().c_str()) != 0) {
     return base::fail(base::errno_code(errno), "directory {}", plan.spec.directory());
   }
-  auto path = executable_of(plan.spec);
-  if (!path) return path.error();
+  starter.paths_.resize(static_cast<std::size_t>(plan.spec.programs_size()));
+  for (const std::uint32_t app : local_apps(plan)) {
+    auto path = executable_of(plan.spec, plan.spec.programs(static_cast<int>(app)));
+    if (!path) return path.error();
+    starter.paths_[app] = std::move(*path);
+  }
   auto limits = limits_of(plan);
   if (!limits) return limits.error();
-  starter.path_ = std::move(*path);
   starter.limits_ = std::move(*limits);
   starter.cores_ = cores_of_tasks(plan);
   return starter;
@@ -101,6 +104,10 @@ void TaskStarter::run(std::uint32_t task, std::span<const base::UniqueFd> fds) c
   if (plan_->has_terminal(task)) take_terminal(task);
   umask(plan_->spec.umask() & 0777U);
   open_input(task);
+  const auto& directory = plan_->program_of(task).directory();
+  if (!directory.empty() && chdir(directory.c_str()) != 0) {
+    fail(task, directory.c_str(), errno, kExitCannotExecute);
+  }
   execute(task);
 }
 
@@ -155,32 +162,40 @@ void TaskStarter::set_limits(std::uint32_t task) const {
 }
 
 void TaskStarter::execute(std::uint32_t task) const {
-  const auto& spec = plan_->spec;
+  const auto& program = plan_->program_of(task);
+  const std::string& path = paths_[plan_->apps[task]];
   std::vector<char*> argv;
   argv.push_back(nullptr);  // room for a shell in front
-  for (const auto& argument : spec.argv()) argv.push_back(const_cast<char*>(argument.c_str()));
+  for (const auto& argument : program.argv()) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
 
   const auto own = own_variables(*plan_, task);
+  const std::vector<std::string> of_program(program.env().begin(), program.env().end());
   std::vector<char*> environment;
-  for (const auto& variable : spec.env()) {
-    if (!is_replaced(variable, own)) environment.push_back(const_cast<char*>(variable.c_str()));
+  const auto add = [&environment](const std::string& variable) {
+    environment.push_back(const_cast<char*>(variable.c_str()));
+  };
+  for (const auto& variable : plan_->spec.env()) {
+    if (!is_replaced(variable, own) && !is_replaced(variable, of_program)) add(variable);
   }
-  for (const auto& variable : own) environment.push_back(const_cast<char*>(variable.c_str()));
+  for (const auto& variable : of_program) {
+    if (!is_replaced(variable, own)) add(variable);
+  }
+  for (const auto& variable : own) add(variable);
   environment.push_back(nullptr);
 
   set_limits(task);  // last: they may leave no memory for the above
-  execve(path_.c_str(), argv.data() + 1, environment.data());
+  execve(path.c_str(), argv.data() + 1, environment.data());
   if (errno == ENOEXEC) {
     // A script without a first line of its own: run by sh, as execvp and every shell do.
     std::array<char, 3> shell{'s', 'h', '\0'};
     argv[0] = shell.data();
-    argv[1] = const_cast<char*>(path_.c_str());
+    argv[1] = const_cast<char*>(path.c_str());
     execve("/bin/sh", argv.data(), environment.data());
     errno = ENOEXEC;
   }
   const int error = errno;
-  const auto what = "exec " + path_;
+  const auto what = "exec " + path;
   fail(task, what.c_str(), error, error == ENOENT ? kExitNotFound : kExitCannotExecute);
 }
 

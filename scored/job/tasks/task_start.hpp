@@ -41,7 +41,7 @@ class TaskStarter {
   [[noreturn]] void execute(std::uint32_t task) const;
 
   const Plan* plan_;
-  std::string path_;
+  std::vector<std::string> paths_;  // [app]; empty where no task of this node runs it
   std::vector<std::pair<int, rlimit>> limits_;
   std::vector<cpu_set_t> cores_;  // [task]; empty: not bound
 };

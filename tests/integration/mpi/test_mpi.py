@@ -190,12 +190,74 @@ def test_names_are_published_and_looked_up(few, tmp_path, mpi):
     assert sorted(result.stdout.splitlines()) == [f'{rank} knows its neighbour' for rank in range(3)], result
 
 
-def test_pmix_can_be_forced_for_a_script(few, tmp_path):
-    program = mpis.build('openmpi4', BADLY, tmp_path)
-    script = tmp_path / 'script.sh'
-    script.write_text(f'#!/bin/sh\nexec {program} well\n')
+WORLD = r'''
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  int rank, size, has, *number, sum;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_APPNUM, &number, &has);
+  printf("%d of %d, app %d, sum %d\n", rank, size, has ? *number : -1, sum);
+  fflush(stdout);
+  if (argc > 1) sleep(atoi(argv[1]));
+  MPI_Finalize();
+  return 0;
+}
+'''
+
+
+def script_of(directory, text):
+    script = directory / 'script.sh'
+    script.write_text('#!/bin/sh\n' + text)
     script.chmod(0o755)
-    few.run('scrun', '-q', '-N', 2, '--mpi=pmix', script)
+    directory.chmod(0o755)
+    return script
+
+
+@pytest.mark.parametrize('mpi', mpis.NAMES)
+@pytest.mark.parametrize('how', ['script', 'shell'])
+def test_a_script_may_start_any_mpi(few, tmp_path, mpi, how):
+    program = mpis.build(mpi, WORLD, tmp_path)
+    command = [script_of(tmp_path, f'{program}\n')] if how == 'script' else ['sh', '-c', str(program)]
+    result = few.run('scrun', '-N', 3, '--mpi=both', *command)
+    assert sorted(result.stdout.splitlines()) == [f'{rank} of 3, app 0, sum 3' for rank in range(3)], result
+    assert result.stderr == ''
+
+
+# MPICH shuts its connection down at its end, so that it can be started once.
+def test_a_script_may_start_two_mpis_one_after_the_other(few, tmp_path):
+    programs = []
+    for mpi in ('mpich4', 'openmpi4'):
+        (tmp_path / mpi).mkdir()
+        programs.append(mpis.build(mpi, WORLD, tmp_path / mpi))
+    result = few.run('scrun', '-N', 2, '--mpi=both', script_of(tmp_path, f'{programs[0]}\n{programs[1]}\n'))
+    assert sorted(result.stdout.splitlines()) == [f'{rank} of 2, app 0, sum 1' for rank in (0, 1) for _ in range(2)]
+
+
+@pytest.mark.parametrize('mpi,offered,wanted', [('openmpi4', 'pmi1', 'pmix'), ('mpich4', 'pmix', 'pmi1')])
+def test_an_mpi_that_finds_no_server_is_named(few, tmp_path, mpi, offered, wanted):
+    program = mpis.build(mpi, WORLD, tmp_path)
+    job = few.start('scrun', '-N', 2, f'--mpi={offered}', program, '600')
+    line = job.stderr.readline()
+    assert f'--mpi={wanted}' in line and 'libmp' in line and 'node00' in line, line
+    job.send_signal(signal.SIGINT)
+    job.communicate(timeout=LIMIT)
+
+
+@pytest.mark.parametrize('mpi', mpis.NAMES)
+def test_several_programs_share_one_world(few, tmp_path, mpi):
+    program = mpis.build(mpi, WORLD, tmp_path)
+    other = tmp_path / 'other'
+    other.write_bytes(program.read_bytes())
+    other.chmod(0o755)
+    result = few.run('scrun', '-N', 2, '-n', 1, program, ':', '-n', 3, other)
+    assert sorted(result.stdout.splitlines()) == [
+        '0 of 4, app 0, sum 6', *(f'{rank} of 4, app 1, sum 6' for rank in (1, 2, 3))], result
 
 
 SUM = r'''

@@ -53,6 +53,13 @@ def test_mpi_runs_inside_and_between_nodes(few, tmp_path, mpi, nodes):
     assert result.stderr == ''  # it says so if PM was not used
 
 
+@pytest.mark.parametrize('mpi', mpis.ON_OFI)
+def test_a_script_starts_mpi_over_pm(few, tmp_path, mpi):
+    program = mpis.build(mpi, HELLO, tmp_path)
+    result = few.run('scrun', '-N', 4, '--mpi=both', '--net=pm', 'sh', '-c', f'{program} && true')
+    assert '4 ranks, sum 6' in result.stdout and result.stderr == ''
+
+
 def test_an_mpi_without_ofi_is_refused_with_what_would_work(few, tmp_path):
     program = mpis.build('mpich4', HELLO, tmp_path)
     if 'libfabric' in subprocess.run(['ldd', program], capture_output=True, text=True).stdout:
