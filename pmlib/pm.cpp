@@ -135,6 +135,7 @@ int pm_get_send_buffer(pm_context* context, uint32_t dest, void** buffer, size_t
 }
 
 int pm_send(pm_context* context) {
+  context->endpoint->end_silence();
   return context->endpoint->send();
 }
 
@@ -158,9 +159,13 @@ int pm_send_message(pm_context* context, uint32_t dest, const void* data, size_t
 
 int pm_receive(pm_context* context, pm_message* message) {
   ReceivedMessage received;
-  const int error = context->endpoint->receive(received);
+  int error = context->endpoint->receive(received);
+  if (error == PM_EAGAIN && context->endpoint->rest_if_silent()) {
+    error = context->endpoint->receive(received);
+  }
   message->source = received.source;
   if (error != 0) return error;
+  context->endpoint->end_silence();
   message->internal[0] = words_of(received.ticket, received.by_shmem ? 1 : 0);
   message->flags = 0;
   message->data = received.bytes.data();
@@ -263,11 +268,11 @@ void pm_after_select(pm_context* context) {
 }
 
 void pm_idle(pm_context* context) {
-  context->endpoint->set_idle(true);
+  context->endpoint->declare_idle(true);
 }
 
 void pm_busy(pm_context* context) {
-  context->endpoint->set_idle(false);
+  context->endpoint->declare_idle(false);
 }
 
 // --- save, restore, information ----------------------------------------------------------------

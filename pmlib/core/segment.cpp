@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <ctime>
 #include <fcntl.h>
 #include <new>
 #include <sys/mman.h>
@@ -469,7 +471,19 @@ int restore_image(const Segment& target, std::span<const std::byte> image) {
   h.resumes.store(mine->resumes.load(std::memory_order_relaxed), std::memory_order_relaxed);
   h.owner_pid.store(mine->owner_pid.load(std::memory_order_relaxed), std::memory_order_relaxed);
   h.sleeping.store(0, std::memory_order_relaxed);
+  h.state.store(ContextState::Works, std::memory_order_relaxed);
+  h.rested_us.store(0, std::memory_order_relaxed);
+  target.write_wait_note({});
   return 0;
+}
+
+void Segment::write_wait_note(const WaitNote& note) const {
+  WaitNotice& w = header().wait;
+  const std::uint64_t version = w.version.load(std::memory_order_relaxed) | 1;
+  w.version.store(version, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  w.note = note;
+  w.version.store(version + 1, std::memory_order_release);
 }
 
 namespace {
@@ -489,7 +503,45 @@ int read_header(int fd, HeaderCopy& header, Layout& layout) {
   return 0;
 }
 
+// A rank that waits sleeps, but for the moments in which it looks around.
+bool is_waiting(const SegmentHeader& h) {
+  if (h.state.load(std::memory_order_relaxed) != ContextState::Waits) return false;
+  if (h.sleeping.load(std::memory_order_relaxed) == 1) return true;
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  const auto now_us = static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 +
+                      static_cast<std::uint64_t>(now.tv_nsec) / 1000;
+  return now_us - h.rested_us.load(std::memory_order_relaxed) < kRestGraceUs;
+}
+
+constexpr bool is_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+void bound(WaitNote& note, std::uint32_t ranks) {
+  note.call.back() = '\0';
+  const auto end = std::find_if_not(note.call.begin(), note.call.end(), is_word);
+  std::fill(end, note.call.end(), '\0');
+  if (note.source < 0 || note.source >= ranks) note.source = WaitNote::kAny;
+  if (note.tag < 0 || note.tag > INT32_MAX) note.tag = WaitNote::kAny;
+}
+
 }  // namespace
+
+int read_wait_note(int fd, WaitNote& note) {
+  HeaderCopy header, again;
+  Layout layout;
+  if (const int error = read_header(fd, header, layout); error != 0) return error;
+  if (const int error = read_header(fd, again, layout); error != 0) return error;
+  // A copy is made in no known order: two that are equal were made while nobody wrote.
+  const std::uint64_t version = header->wait.version.load(std::memory_order_relaxed);
+  const bool is_same = again->wait.version.load(std::memory_order_relaxed) == version &&
+                       again->wait.note == header->wait.note;
+  if (version % 2 != 0 || !is_same) return EAGAIN;
+  note = header->wait.note;
+  bound(note, header->geometry.size);
+  return 0;
+}
 
 int read_summary(int fd, SegmentSummary& summary) {
   HeaderCopy header;
@@ -499,9 +551,9 @@ int read_summary(int fd, SegmentSummary& summary) {
   summary.size = header->geometry.size;
   summary.generation = header->generation;
   summary.channel = header->channel;
-  const std::uint32_t idle = header->idle.load(std::memory_order_relaxed);
-  summary.idle = idle == 1 || idle == 2;
-  summary.waits = idle == 2;
+  summary.waits = is_waiting(*header);
+  summary.idle =
+      summary.waits || header->state.load(std::memory_order_relaxed) == ContextState::Rests;
   summary.total_bytes = layout.total;
   summary.counters = header->counters;
   return 0;

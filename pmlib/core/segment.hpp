@@ -25,7 +25,7 @@
 namespace score::pm {
 
 constexpr std::uint64_t kSegmentMagic = 0x31305458'54434d50;  // "PMCTXT01"
-constexpr std::uint32_t kSegmentVersion = 3;
+constexpr std::uint32_t kSegmentVersion = 4;
 constexpr std::uint16_t kNoIndex = 0xffff;
 
 // How large the parts of a segment are. Fixed when it is created.
@@ -214,6 +214,38 @@ struct Counters {
   std::uint64_t dropped_by_kernel = 0;  // as of the last look at the counters
 };
 
+// What the owner of a context does.
+enum class ContextState : std::uint32_t {
+  Works = 0,
+  Rests =
+      1,  // sleeps, or polls in vain and sleeps in between; a timer or something else may end it
+  Waits = 2,  // sleeps until a message comes: nothing else can end it
+};
+
+// After a sleep a rank looks around and sleeps again. Chosen: it is expected to be back by then,
+// and no sleep outside of PM is taken for one inside.
+constexpr std::uint64_t kRestGraceUs = 10'000;
+
+// What a rank that waits for a message waits for, as it says.
+struct WaitNote {
+  static constexpr std::int64_t kAny = -1;  // or not known
+
+  std::array<char, 32> call{};  // the function that it is in, ended by 0
+  std::int64_t source = kAny;   // rank
+  std::int64_t tag = kAny;
+  std::uint64_t bytes = 0;  // of the buffer that is to be filled; 0: none is known
+
+  friend bool operator==(const WaitNote&, const WaitNote&) = default;
+};
+
+// The note in a context. `version` is odd while the owner writes it.
+struct WaitNotice {
+  std::atomic<std::uint64_t> version;
+  WaitNote note;
+};
+
+static_assert(sizeof(WaitNotice) == 64, "one cache line, one read");
+
 constexpr std::size_t kCounterCount = sizeof(Counters) / sizeof(std::uint64_t);
 
 // The first page of the segment.
@@ -242,11 +274,13 @@ struct SegmentHeader {
   std::atomic<std::uint32_t> resumes;                 // how often it went on
 
   // Written by the owner, read by scored and by peers on this node.
-  alignas(64) std::atomic<std::uint32_t> idle;  // 1 = has nothing to do; 2 = and waits for PM alone
-  std::atomic<std::uint32_t> sleeping;          // 1 = wake it after giving it something
-  std::atomic<std::uint32_t> owner_pid;         // 0 = no process attached yet
-  std::atomic<std::uint32_t> closed;            // 1 = the owner has left in good order
-  std::array<char, 16> wake_name;               // abstract Unix datagram address, not ended by 0
+  alignas(64) std::atomic<ContextState> state;
+  std::atomic<std::uint32_t> sleeping;   // 1 = wake it after giving it something
+  std::atomic<std::uint32_t> owner_pid;  // 0 = no process attached yet
+  std::atomic<std::uint32_t> closed;     // 1 = the owner has left in good order
+  std::array<char, 16> wake_name;        // abstract Unix datagram address, not ended by 0
+  std::atomic<std::uint64_t> rested_us;  // CLOCK_MONOTONIC_COARSE at the end of its last sleep
+  alignas(64) WaitNotice wait;           // valid while `state` is Waits
 
   // Allocation.
   alignas(64) std::uint16_t free_descriptor = 0;  // list heads
@@ -349,6 +383,9 @@ class Segment {
 
   PeerSet set(PeerSetId id) const;
 
+  // Replaces the note of what the owner waits for. Owner only.
+  void write_wait_note(const WaitNote& note) const;
+
   std::span<std::byte> bytes() const { return {base_, static_cast<std::size_t>(layout_.total)}; }
 
  private:
@@ -426,8 +463,8 @@ struct SegmentSummary {
   std::uint32_t size = 0;
   std::uint32_t generation = 0;
   std::uint32_t channel = 0;
-  bool idle = false;
-  bool waits = false;  // idle, until a message comes: nothing else can wake it
+  bool idle = false;   // rests or waits
+  bool waits = false;  // ... sleeps until a message comes; see ContextState
   std::uint64_t total_bytes = 0;
   Counters counters;
 };
@@ -435,6 +472,10 @@ struct SegmentSummary {
 // Reads the summary from a context that may be hostile: by pread, so that a truncated file is an
 // error and not a SIGBUS. EINVAL if it is no context; nothing in it is believed unchecked.
 int read_summary(int fd, SegmentSummary& summary);
+
+// What the context waits for, if its owner says so. As read_summary(); EAGAIN: it is being written.
+// Every field is within its bounds: a name of letters, digits and '_', a rank of the job.
+int read_wait_note(int fd, WaitNote& note);
 
 // [rank]: frames that the context has sent to each rank over its device, without those sent again,
 // modulo 2^32; 0 to ranks of its own node. As read_summary(); EINVAL too if the job of the context

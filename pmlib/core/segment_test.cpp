@@ -110,18 +110,50 @@ TEST(Segment, TellsFramesToManyRanks) {
   for (std::uint32_t rank = 0; rank < 1'000; ++rank) EXPECT_EQ(frames[rank], rank * 3);
 }
 
+TEST(Segment, WaitsOnlyWhileItSleepsOrHasJustSlept) {
+  const auto segment = make();
+  SegmentHeader& h = segment->segment().header();
+  h.state = ContextState::Waits;
+  SegmentSummary summary;
+  ASSERT_EQ(read_summary(segment->fd(), summary), 0);
+  EXPECT_FALSE(summary.waits) << "it may be anywhere by now";
+  h.sleeping = 1;
+  ASSERT_EQ(read_summary(segment->fd(), summary), 0);
+  EXPECT_TRUE(summary.waits);
+  h.sleeping = 0;
+  h.rested_us = ~std::uint64_t{0} >> 1;  // a time to come
+  ASSERT_EQ(read_summary(segment->fd(), summary), 0);
+  EXPECT_FALSE(summary.waits);
+}
+
+TEST(Segment, AWaitNoteIsReadWholeOrNotAtAll) {
+  const auto segment = make();
+  WaitNote note;
+  const WaitNote written{{"MPI_Recv"}, 2, 77, 1024};
+  segment->segment().write_wait_note(written);
+  ASSERT_EQ(read_wait_note(segment->fd(), note), 0);
+  EXPECT_EQ(note, written);
+  segment->segment().header().wait.version = 7;  // its owner has stopped in the middle
+  EXPECT_EQ(read_wait_note(segment->fd(), note), EAGAIN);
+  segment->segment().write_wait_note({{"a\nb"}, 4, -7, 1});
+  ASSERT_EQ(read_wait_note(segment->fd(), note), 0);
+  EXPECT_EQ(note, (WaitNote{{"a"}, WaitNote::kAny, WaitNote::kAny, 1})) << "no rank 4 of 4";
+  EXPECT_NE(read_wait_note(-1, note), 0);
+}
+
 TEST(Segment, SummaryShowsWhatTheOwnerWrote) {
   const auto segment = make();
-  segment->segment().header().idle = 1;
+  segment->segment().header().state = ContextState::Rests;
   segment->segment().header().counters.messages_sent = 17;
   SegmentSummary summary;
   ASSERT_EQ(read_summary(segment->fd(), summary), 0);
   EXPECT_TRUE(summary.idle);
   EXPECT_FALSE(summary.waits);
-  segment->segment().header().idle = 2;
+  segment->segment().header().state = ContextState::Waits;
+  segment->segment().header().sleeping = 1;
   ASSERT_EQ(read_summary(segment->fd(), summary), 0);
   EXPECT_TRUE(summary.idle && summary.waits);
-  segment->segment().header().idle = 7;
+  segment->segment().header().state = static_cast<ContextState>(7);
   ASSERT_EQ(read_summary(segment->fd(), summary), 0);
   EXPECT_FALSE(summary.idle || summary.waits);
   EXPECT_EQ(summary.counters.messages_sent, 17u);

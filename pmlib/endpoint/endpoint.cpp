@@ -18,6 +18,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 #include <utility>
 
@@ -30,6 +31,11 @@ constexpr unsigned kDeadEvery = 64;    // turns for one look at the clock
 constexpr unsigned kEmptyEvery = 256;  // empty receives for one
 constexpr std::uint64_t kDeathLookUs = 20'000;
 constexpr std::int32_t kSpinUs = 50;
+// A sleep of a rest costs some 40 us of processor time, where the machine is virtual.
+constexpr std::uint32_t kRestUs = 20'000;
+constexpr std::uint32_t kRestPerRankUs = 5'000;
+constexpr std::uint32_t kLongestRestUs = 200'000;
+constexpr unsigned kFreePolls = 256;        // before the first look at a clock
 constexpr std::int64_t kRoomLookUs = 1000;  // for room, which no event announces
 
 std::uint32_t usable_processors() {
@@ -57,6 +63,28 @@ std::uint32_t ranks_here(const Segment& segment) {
 
 }  // namespace
 
+std::int64_t poll_us_from_environment() {
+  const char* text = std::getenv("PM_POLL_US");
+  if (text == nullptr || *text == '\0') return kPollUs;
+  char* end = nullptr;
+  const long long value = std::strtoll(text, &end, 10);
+  return *end == '\0' ? value : kPollUs;
+}
+
+std::uint64_t thread_used_us() {
+  timespec used{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return static_cast<std::uint64_t>(used.tv_sec) * 1'000'000 +
+         static_cast<std::uint64_t>(used.tv_nsec) / 1000;
+}
+
+void sleep_until_news(std::span<pollfd> news, std::int64_t timeout_us) {
+  const timespec time{timeout_us / 1'000'000, timeout_us % 1'000'000 * 1000};
+  for (pollfd& one : news) one.revents = 0;
+  // Not epoll_wait: that ends when the process is frozen and thawed, poll goes on by itself.
+  ppoll(news.data(), news.size(), timeout_us < 0 ? nullptr : &time, nullptr);
+}
+
 // --- opening and closing -----------------------------------------------------------------------
 
 std::unique_ptr<Endpoint> Endpoint::make(std::unique_ptr<MappedSegment> context,
@@ -78,7 +106,8 @@ Endpoint::Endpoint(std::unique_ptr<MappedSegment> context, std::unique_ptr<Packe
       device_(std::move(device)),
       open_peer_(std::move(open_peer)),
       options_(options),
-      clock_(segment_) {}
+      clock_(segment_),
+      episode_(poll_us_from_environment(), 0) {}
 
 int Endpoint::start() {
   if (needs_device(segment_) && !device_) return ENODEV;
@@ -104,9 +133,10 @@ int Endpoint::start() {
   for (std::uint32_t i = 0; i < size(); ++i)
     near += segment_.peer(i).route != Route::Packet ? 1 : 0;
   if (near > 1) near_turns_ = kDeviceEvery;
-  if (options_.spin_us < 0) {
-    options_.spin_us = ranks_here(segment_) <= usable_processors() ? kSpinUs : 0;
-  }
+  const std::uint32_t here = ranks_here(segment_);
+  if (options_.spin_us < 0) options_.spin_us = here <= usable_processors() ? kSpinUs : 0;
+  longest_rest_us_ = std::clamp(here * kRestPerRankUs, kRestUs, kLongestRestUs);
+  episode_.set_limits(poll_us_from_environment(), longest_rest_us_);
   build();
   h.closed.store(0, std::memory_order_relaxed);
   h.owner_pid.store(static_cast<std::uint32_t>(getpid()), std::memory_order_release);
@@ -147,7 +177,7 @@ Endpoint::~Endpoint() {
   if (channel_) channel_->acks().send_all();
   SegmentHeader& h = segment_.header();
   h.closed.store(1, std::memory_order_seq_cst);
-  h.idle.store(1, std::memory_order_relaxed);
+  h.state.store(ContextState::Rests, std::memory_order_relaxed);
   channel_.reset();
   regions_.reset();
   shmem_.reset();
@@ -314,6 +344,7 @@ bool Endpoint::find_dead(std::uint32_t& rank) {
 }
 
 int Endpoint::before_select(std::int64_t& timeout_us) {
+  end_silence();
   watch_device(true);
   const int error = get_ready_to_sleep(timeout_us);
   if (error != 0) watch_device(false);
@@ -340,14 +371,20 @@ int Endpoint::get_ready_to_sleep(std::int64_t& timeout_us) {
   if (shmem_->waits_for_room() && !(timeout_us >= 0 && timeout_us < kRoomLookUs)) {
     timeout_us = kRoomLookUs;
   }
-  set_idle(is_quiet());
+  publish(is_quiet() ? ContextState::Rests : ContextState::Works);
   ++h.counters.sleeps;
   return 0;
 }
 
 void Endpoint::wake_up(bool by_peers) {
-  set_idle(false);
-  segment_.header().sleeping.store(0, std::memory_order_relaxed);
+  if (!is_resting_) publish(is_declared_idle_ ? ContextState::Rests : ContextState::Works);
+  SegmentHeader& h = segment_.header();
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  h.rested_us.store(static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 +
+                        static_cast<std::uint64_t>(now.tv_nsec) / 1000,
+                    std::memory_order_relaxed);
+  h.sleeping.store(0, std::memory_order_release);
   if (!by_peers) return;
   std::array<char, 16> drained{};
   while (recv(wake_fd_, drained.data(), drained.size(), MSG_DONTWAIT) > 0) {
@@ -357,6 +394,8 @@ void Endpoint::wake_up(bool by_peers) {
 }
 
 int Endpoint::wait(std::int64_t timeout_us) {
+  end_silence();
+  if (timeout_us < 0) segment_.write_wait_note({.call = {"pm_wait"}});
   const std::uint64_t start = monotonic_us();
   const auto passed = [start] { return static_cast<std::int64_t>(monotonic_us() - start); };
   do {
@@ -364,25 +403,71 @@ int Endpoint::wait(std::int64_t timeout_us) {
   } while (passed() < options_.spin_us && (timeout_us < 0 || passed() < timeout_us));
   for (;;) {
     if (timeout_us >= 0 && passed() >= timeout_us) return ETIMEDOUT;
-    std::int64_t sleep_us = -1;
-    if (before_select(sleep_us) != 0) return 0;
-    if (timeout_us < 0 && is_quiet()) segment_.header().idle.store(2, std::memory_order_release);
-    if (timeout_us >= 0) {  // which may be over by now
-      const std::int64_t left = std::max(timeout_us - passed(), std::int64_t{0});
-      sleep_us = sleep_us < 0 ? left : std::min(left, sleep_us);
-    }
-    timespec time{sleep_us / 1'000'000, sleep_us % 1'000'000 * 1000};
-    std::array<pollfd, 2> news{pollfd{epoll_fd_, POLLIN, 0},
-                               pollfd{device_ ? device_->poll_fd() : -1, POLLIN, 0}};
-    // Not epoll_wait: that ends when the process is frozen and thawed, poll goes on by itself.
-    const int n = ppoll(news.data(), news.size(), sleep_us < 0 ? nullptr : &time, nullptr);
-    wake_up(n > 0 && news[0].revents != 0);
-    if (progress() || n > 0) return 0;
+    // Over by now, perhaps.
+    const std::int64_t left =
+        timeout_us < 0 ? -1 : std::max(timeout_us - passed(), std::int64_t{0});
+    Sleep sleep;
+    const ContextState as = timeout_us < 0 ? ContextState::Waits : ContextState::Rests;
+    if (prepare_sleep(left, as, sleep) != 0) return 0;
+    sleep_until_news(sleep.news, sleep.timeout_us);
+    if (end_sleep(sleep)) return 0;
   }
 }
 
-void Endpoint::set_idle(bool idle) {
-  segment_.header().idle.store(idle ? 1 : 0, std::memory_order_release);
+int Endpoint::prepare_sleep(std::int64_t most_us, ContextState as, Sleep& sleep) {
+  if (const int error = get_ready_to_sleep(sleep.timeout_us); error != 0) return error;
+  if (is_quiet()) publish(as);
+  if (most_us >= 0 && (sleep.timeout_us < 0 || most_us < sleep.timeout_us)) {
+    sleep.timeout_us = most_us;
+  }
+  sleep.news = {pollfd{epoll_fd_, POLLIN, 0}, pollfd{device_ ? device_->poll_fd() : -1, POLLIN, 0}};
+  return 0;
+}
+
+bool Endpoint::end_sleep(const Sleep& sleep) {
+  const bool by_peers = sleep.news[0].revents != 0;
+  wake_up(by_peers);
+  return progress() || by_peers || sleep.news[1].revents != 0;
+}
+
+bool Endpoint::rest_if_silent() {
+  if (++empty_polls_ <= kFreePolls) return false;
+  if (empty_polls_ == kFreePolls + 1) episode_.found_something();
+  const std::uint32_t most_us = episode_.found_nothing(now(), thread_used_us);
+  if (episode_.silence_us() == 0 && is_resting_) stop_resting();  // it did other things
+  if (most_us == 0) return false;
+  keep_resting(ContextState::Rests);
+  Sleep sleep;
+  if (prepare_sleep(most_us, ContextState::Rests, sleep) != 0) return true;
+  sleep_until_news(sleep.news, sleep.timeout_us);
+  const bool has_news = end_sleep(sleep);
+  if (!has_news) episode_.rested(now(), thread_used_us());
+  return has_news;
+}
+
+// Between two sleeps too: whether the owner still rests is seen from when it last slept.
+void Endpoint::keep_resting(ContextState state) {
+  is_resting_ = true;
+  publish(state);
+}
+
+void Endpoint::stop_resting() {
+  is_resting_ = false;
+  episode_.found_something();
+  publish(is_declared_idle_ ? ContextState::Rests : ContextState::Works);
+}
+
+void Endpoint::declare_idle(bool idle) {
+  is_declared_idle_ = idle;
+  is_resting_ = false;
+  episode_.found_something();
+  const std::int64_t poll_us = poll_us_from_environment();
+  episode_.set_limits(idle ? std::min<std::int64_t>(poll_us, 0) : poll_us, longest_rest_us_);
+  publish(idle ? ContextState::Rests : ContextState::Works);
+}
+
+void Endpoint::publish(ContextState state) {
+  segment_.header().state.store(state, std::memory_order_release);
 }
 
 const Counters& Endpoint::counters() const {

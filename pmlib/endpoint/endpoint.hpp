@@ -10,13 +10,16 @@
 #include "pmlib/core/packet_device.hpp"
 #include "pmlib/core/regions.hpp"
 #include "pmlib/core/segment.hpp"
+#include "pmlib/endpoint/poll_episode.hpp"
 #include "pmlib/endpoint/stoppable_clock.hpp"
 #include "pmlib/shmem/shmem.hpp"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <poll.h>
 #include <span>
 #include <string>
 
@@ -31,6 +34,15 @@ struct EndpointOptions {
   // PM_NO_CROSS_MEMORY in the environment.
   bool may_cross = true;
 };
+
+// How long a thread polls in vain before it rests: PM_POLL_US of the environment, else kPollUs;
+// less than 0: for ever.
+constexpr std::int64_t kPollUs = 1'000;
+std::int64_t poll_us_from_environment();
+// CLOCK_THREAD_CPUTIME_ID.
+std::uint64_t thread_used_us();
+// Sleeps in ppoll(2); `timeout_us` < 0: for ever.
+void sleep_until_news(std::span<pollfd> news, std::int64_t timeout_us);
 
 class Endpoint {
  public:
@@ -97,8 +109,40 @@ class Endpoint {
   // Receives, acknowledges, resends. Never blocks. Returns whether anything happened.
   bool progress();
   // Returns 0 as soon as something can be received or anything else happened, ETIMEDOUT after
-  // `timeout_us` (< 0: never). Marks the context idle while it sleeps.
+  // `timeout_us` (< 0: never). The context rests while it sleeps, or waits if that is for ever.
   int wait(std::int64_t timeout_us);
+
+  // To be called by the owner after a receive() that found nothing, and that it will repeat: sleeps
+  // for a moment if it has polled in vain for long; see poll_episode.hpp. True: something came.
+  bool rest_if_silent();
+
+  // A message was received or sent: the owner does not poll in vain.
+  void end_silence() {
+    empty_polls_ = 0;
+    if (is_resting_) [[unlikely]]
+      stop_resting();
+  }
+
+  // A sleep of a thread that may leave the endpoint to others meanwhile.
+  struct Sleep {
+    std::array<pollfd, 2> news{};  // for ppoll(2)
+    std::int64_t timeout_us = -1;  // longest; < 0: for ever
+  };
+
+  // Prepares a sleep of at most `most_us` (< 0: for ever), during which the context does `as`; one
+  // with something in flight never waits. EBUSY: there is something to do. After 0 end_sleep() is
+  // called, or after_select() if others use the endpoint before that.
+  int prepare_sleep(std::int64_t most_us, ContextState as, Sleep& sleep);
+  // `sleep` as ppoll(2) has left it. True: something came.
+  bool end_sleep(const Sleep& sleep);
+  // The context does `state` between its sleeps too, until end_silence().
+  void keep_resting(ContextState state);
+
+  // The job's own time.
+  Microseconds now() { return clock_.now(); }
+
+  // So long that the ranks of a node together use less than 1 % of a processor while they rest.
+  std::uint32_t longest_rest_us() const { return longest_rest_us_; }
 
   // A descriptor for poll(2), select(2) and epoll(7); see before_select().
   int poll_fd() const { return epoll_fd_; }
@@ -107,7 +151,8 @@ class Endpoint {
   // long one may sleep (-1: for ever).
   int before_select(std::int64_t& timeout_us);
   void after_select();
-  void set_idle(bool idle);
+  // The owner only waits for messages, in a loop of its own: it rests early and counts as resting.
+  void declare_idle(bool idle);
 
   // Bytes of an image of this context.
   std::size_t image_bytes() const { return segment_.layout().total; }
@@ -138,6 +183,8 @@ class Endpoint {
   int get_ready_to_sleep(std::int64_t& timeout_us);
   // `by_peers`: poll_fd() may be readable because a peer of this node has woken this rank or ended.
   void wake_up(bool by_peers);
+  void publish(ContextState state);
+  void stop_resting();
   void watch(int fd);
   void watch_device(bool on);
 
@@ -159,6 +206,11 @@ class Endpoint {
   unsigned receive_turn_ = 0;
   unsigned empty_turn_ = 0;
   unsigned progress_turn_ = 0;
+  unsigned empty_polls_ = 0;
+  bool is_declared_idle_ = false;
+  bool is_resting_ = false;  // it is published, sleeping or not
+  PollEpisode episode_;
+  std::uint32_t longest_rest_us_ = 0;
   unsigned near_turns_ = 1;  // the device is looked at once in so many calls of receive(); 2^n
   std::uint32_t dead_unreported_ = 0;
   std::uint32_t seen_dead_ = 0;  // channel_->dead_peers() at the last count

@@ -418,9 +418,9 @@ TEST(Idle, AWaitingQuietContextIsSeenAsIdleFromOutside) {
   std::int64_t timeout = 0;
   ASSERT_EQ(job[0].before_select(timeout), 0);
   EXPECT_EQ(timeout, -1);
-  EXPECT_EQ(job[0].segment().header().idle.load(), 1u);
+  EXPECT_EQ(job[0].segment().header().state.load(), ContextState::Rests);
   job[0].after_select();
-  EXPECT_EQ(job[0].segment().header().idle.load(), 0u);
+  EXPECT_EQ(job[0].segment().header().state.load(), ContextState::Works);
   job.send(0, 1, "x");
   job.run_until([&] { return job[1].progress(); });
   EXPECT_EQ(job[1].before_select(timeout), EBUSY);

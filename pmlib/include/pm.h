@@ -94,7 +94,11 @@ typedef struct pm_message {
 /* Receives the oldest message there is. The library lends its buffer; several may be held, each
  * takes one of the context's buffers until released. Do not hold them all while you wait for a send
  * buffer or an operation: two ranks that do so wait for each other. PM_EAGAIN: none. PM_EPEER: rank
- * message->source has died; returned once per rank. */
+ * message->source has died; returned once per rank.
+ *
+ * A thread that calls this again and again, does nothing else, and finds nothing for PM_POLL_US
+ * microseconds sleeps in it from then on: for a sixteenth of the time that it has waited, 50 us to
+ * 20 ms (longer where more than 4 ranks share a node), and until anything comes. */
 int pm_receive(pm_context* context, pm_message* message);
 
 /* Gives a received message's buffer back. */
@@ -174,10 +178,10 @@ int pm_before_select(pm_context* context, int64_t* timeout_us);
 /* To be called after the sleep, whatever ended it. */
 void pm_after_select(pm_context* context);
 
-/* pm_idle() states that this rank only waits for messages, in its own loop over pm_receive();
- * pm_busy() ends that, and is called before a message is acted upon. The scheduler gives the time
- * of a job that is idle on all ranks to other jobs. pm_wait() and pm_before_select() do both by
- * themselves. */
+/* pm_idle() states that this rank only waits for messages, in its own loop over pm_receive(), which
+ * sleeps after 256 calls in vain; pm_busy() ends that, and is called before a message is acted
+ * upon. The scheduler gives the time of a job whose ranks all sleep to other jobs. pm_wait() and
+ * pm_before_select() do both by themselves. */
 void pm_idle(pm_context* context);
 void pm_busy(pm_context* context);
 

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <vector>
 
 namespace {
@@ -79,6 +81,18 @@ void use(const Segment& segment, std::vector<std::byte>& memory) {
   }
 }
 
+// As scored reads it while its owner runs.
+void read(std::span<const std::byte> image) {
+  static const int fd = memfd_create("fuzz", MFD_CLOEXEC);
+  if (pwrite(fd, image.data(), image.size(), 0) != static_cast<ssize_t>(image.size())) std::abort();
+  SegmentSummary summary;
+  WaitNote note;
+  if (read_summary(fd, summary) != 0 || read_wait_note(fd, note) != 0) return;
+  const bool is_bounded = note.call.back() == '\0' && note.source >= WaitNote::kAny &&
+                          note.source < std::int64_t{summary.size} && note.tag >= WaitNote::kAny;
+  if (!is_bounded) std::abort();
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -92,6 +106,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::size_t at = (data[0] | data[1] << 8u) % layout.total;
     image.data()[at] = static_cast<std::byte>(data[2]);
   }
+  read(image.span());
   const Segment segment = format_segment(target.data(), geometry, layout, identity);
   if (restore_image(segment, image.span()) == 0) use(segment, memory);
   return 0;

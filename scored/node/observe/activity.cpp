@@ -1,8 +1,30 @@
 #include "scored/node/observe/activity.hpp"
 
+#include "base/limits.hpp"
 #include "pmlib/core/segment.hpp"
 
+#include <algorithm>
+#include <string_view>
+
 namespace score::node {
+
+namespace {
+
+static_assert(sizeof(pm::WaitNote::call) <= base::limits::kMaxCallName);
+
+// Of a context that waits; what it waits for stays unknown if it cannot be read.
+base::TaskWait read_wait(int context, std::uint32_t rank) {
+  base::TaskWait wait{.rank = rank};
+  pm::WaitNote note;
+  if (pm::read_wait_note(context, note) != 0) return wait;
+  wait.call = std::string_view(note.call.data());
+  wait.source = note.source;
+  wait.tag = note.tag;
+  wait.bytes = note.bytes;
+  return wait;
+}
+
+}  // namespace
 
 base::Activity read_activity(bool is_idle, const ContextSet* contexts) {
   base::Activity activity{.idle = is_idle};
@@ -17,7 +39,11 @@ base::Activity read_activity(bool is_idle, const ContextSet* contexts) {
     activity.waits = activity.waits && summary.waits;
     activity.sent += summary.counters.messages_sent;
     activity.received += summary.counters.messages_received;
+    if (activity.waits && activity.tasks.size() < base::limits::kMaxTaskWaits) {
+      activity.tasks.push_back(read_wait(context.get(), summary.rank));
+    }
   }
+  if (!activity.waits) activity.tasks.clear();
   return activity;
 }
 

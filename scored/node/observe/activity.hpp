@@ -7,7 +7,8 @@
 namespace score::node {
 
 // `contexts` null: the attempt has no network. A context that cannot be read counts as not waiting,
-// without messages: its owner can only spoil its own job's figures.
+// without messages: its owner can only spoil its own job's figures. If all wait, `tasks` says what
+// the first of them wait for.
 [[nodiscard]] base::Activity read_activity(bool is_idle, const ContextSet* contexts);
 
 }  // namespace score::node

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cctype>
+#include <cstdint>
 #include <random>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -25,6 +27,11 @@ struct Job {
   }
 
   pm::SegmentHeader& header(std::size_t rank) { return segments[rank]->segment().header(); }
+
+  void sleeps_in(std::size_t rank, pm::ContextState state) {
+    header(rank).state = state;
+    header(rank).sleeping = 1;
+  }
 
   std::vector<std::unique_ptr<pm::MappedSegment>> segments;
   ContextSet contexts;
@@ -49,12 +56,48 @@ TEST(Activity, SumsTheMessagesOfAllContexts) {
 
 TEST(Activity, WaitsOnlyIfAllDo) {
   Job job;
-  job.header(0).idle = 2;
-  job.header(1).idle = 1;
+  job.sleeps_in(0, pm::ContextState::Waits);
+  job.sleeps_in(1, pm::ContextState::Rests);
   EXPECT_FALSE(read_activity(true, &job.contexts).waits) << "rank 1 may be woken by something else";
-  job.header(1).idle = 2;
+  job.sleeps_in(1, pm::ContextState::Waits);
   EXPECT_TRUE(read_activity(true, &job.contexts).waits);
   EXPECT_FALSE(read_activity(false, &job.contexts).waits) << "they use the processor";
+}
+
+TEST(Activity, SaysWhatTasksWaitForOnlyIfAllWait) {
+  Job job;
+  job.sleeps_in(0, pm::ContextState::Waits);
+  job.sleeps_in(1, pm::ContextState::Rests);
+  job.segments[0]->segment().write_wait_note({{"MPI_Recv"}, 1, 77, 1024});
+  EXPECT_TRUE(read_activity(true, &job.contexts).tasks.empty());
+  job.sleeps_in(1, pm::ContextState::Waits);
+  job.segments[1]->segment().write_wait_note({{"pm_wait"}, -1, -1, 0});
+  const auto tasks = read_activity(true, &job.contexts).tasks;
+  ASSERT_EQ(tasks.size(), 2U);
+  EXPECT_EQ(tasks[0], (base::TaskWait{0, "MPI_Recv", 1, 77, 1024}));
+  EXPECT_EQ(tasks[1],
+            (base::TaskWait{1, "pm_wait", base::TaskWait::kAny, base::TaskWait::kAny, 0}));
+  EXPECT_TRUE(read_activity(false, &job.contexts).tasks.empty()) << "they use the processor";
+}
+
+TEST(Activity, AnOwnersNonsenseStaysWithinBounds) {
+  std::mt19937 random(11);
+  Job job;
+  job.sleeps_in(0, pm::ContextState::Waits);
+  job.sleeps_in(1, pm::ContextState::Waits);
+  for (int round = 0; round < 2000; ++round) {
+    pm::WaitNote note;
+    for (char& c : note.call) c = static_cast<char>(random());
+    note.source = static_cast<std::int64_t>(random()) - (1LL << 31);
+    note.tag = static_cast<std::int64_t>(random()) * 3 - (1LL << 32);
+    job.segments[0]->segment().write_wait_note(note);
+    const auto tasks = read_activity(true, &job.contexts).tasks;
+    ASSERT_EQ(tasks.size(), 2U);
+    EXPECT_LT(tasks[0].call.size(), 32U);
+    for (const char c : tasks[0].call) EXPECT_TRUE(std::isalnum(c) != 0 || c == '_');
+    EXPECT_TRUE(tasks[0].source >= -1 && tasks[0].source < 2);
+    EXPECT_TRUE(tasks[0].tag >= -1 && tasks[0].tag <= INT32_MAX);
+  }
 }
 
 TEST(Activity, RandomBytesAreSurvived) {

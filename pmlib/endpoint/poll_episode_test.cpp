@@ -1,0 +1,204 @@
+#include "pmlib/endpoint/poll_episode.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+namespace score::pm {
+namespace {
+
+constexpr std::uint32_t kLongest = 20'000;
+
+// A thread, its clocks, and its episode.
+struct Thread {
+  explicit Thread(std::int64_t poll_us = 1'000) : episode(poll_us, kLongest) {}
+
+  // It does something for so long, of which it uses so much, then polls in vain.
+  std::uint32_t poll_after(std::uint32_t gap_us, std::uint32_t used_us) {
+    now += gap_us;
+    used += used_us;
+    return episode.found_nothing(now, [this] {
+      ++looks;
+      return used;
+    });
+  }
+
+  void rest(std::uint32_t us) {
+    now += us;
+    used += 5;
+    episode.rested(now, used);
+  }
+
+  // Polls for so long. The longest rest that was asked for.
+  std::uint32_t poll_for(std::uint32_t us, std::uint32_t gap = 1) {
+    std::uint32_t most = 0;
+    for (std::uint32_t i = 0; i < us; i += gap) most = std::max(most, poll_after(gap, gap));
+    return most;
+  }
+
+  PollEpisode episode;
+  Microseconds now = 4'294'966'000;  // wraps soon
+  std::uint64_t used = 7'000'000;
+  std::uint32_t looks = 0;
+};
+
+TEST(PollEpisode, RestsAfterSoMuchUnbrokenPollingAndNotBefore) {
+  Thread t;
+  EXPECT_EQ(t.poll_for(1'000), 0U);
+  EXPECT_EQ(t.poll_for(2), 62U);
+}
+
+TEST(PollEpisode, RestsForAPartOfTheSilenceWithinLimits) {
+  Thread t(0);
+  EXPECT_EQ(t.poll_for(100), PollEpisode::kShortestUs);
+  EXPECT_EQ(t.poll_for(16'000), 16'099U / PollEpisode::kPart);
+  EXPECT_EQ(t.poll_for(400'000), kLongest);
+}
+
+TEST(PollEpisode, NeverRestsWhereThatIsForbidden) {
+  Thread t(-1);
+  EXPECT_EQ(t.poll_for(1'000'000), 0U);
+}
+
+TEST(PollEpisode, AMessageEndsTheSilence) {
+  Thread t;
+  EXPECT_GT(t.poll_for(1'010), 0U);
+  t.episode.found_something();
+  EXPECT_EQ(t.episode.silence_us(), 0U);
+  EXPECT_EQ(t.poll_for(1'000), 0U);
+}
+
+TEST(PollEpisode, AThreadThatComputesBetweenItsPollsNeverRests) {
+  for (const std::uint32_t piece : {20U, 50U, 1'000U, 50'000U}) {
+    Thread t;
+    for (int i = 0; i < 5'000; ++i) ASSERT_EQ(t.poll_after(piece, piece), 0U) << piece;
+  }
+}
+
+TEST(PollEpisode, AThreadThatBeginsToComputeRestsNoMore) {
+  Thread t;
+  t.poll_for(400'000);
+  for (int i = 0; i < 5'000; ++i) {
+    ASSERT_EQ(t.poll_after(20, 20), 0U);
+    ASSERT_EQ(t.poll_after(1, 1), 0U) << "some tests look twice";
+  }
+}
+
+TEST(PollEpisode, AThreadThatLostItsProcessorGoesOn) {
+  Thread t;
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(t.poll_for(40), 0U);
+    EXPECT_EQ(t.poll_after(5, 1), 0U) << "others ran";
+  }
+  t.poll_for(90);
+  EXPECT_EQ(t.poll_for(100), 68U);
+  EXPECT_EQ(t.poll_after(100'000, 0), 6'318U);
+}
+
+TEST(PollEpisode, ARestInVainGoesOnAndPollsOnlyALittleInBetween) {
+  Thread t;
+  std::uint32_t rests = 0;
+  t.poll_for(1'000);
+  const std::uint64_t before = t.used;
+  for (const std::uint64_t end = t.episode.silence_us() + 1'000'000;
+       t.episode.silence_us() < end;) {
+    const std::uint32_t rest_us = t.poll_after(2, 2);
+    if (rest_us == 0) continue;
+    t.rest(rest_us);
+    ++rests;
+  }
+  EXPECT_LT(rests, 200U);
+  EXPECT_LT(t.used - before, 200U * (5 + 2 * PollEpisode::kStreak));
+}
+
+TEST(PollEpisode, LooksSeldomAtTheProcessorTime) {
+  Thread t;
+  t.poll_for(10'000);
+  EXPECT_LE(t.looks, 101U);
+}
+
+TEST(PollEpisode, StoppedTimeThatIsToldLateDoesNoHarm) {
+  Thread t;
+  t.poll_for(500);
+  t.now -= 100'000;
+  EXPECT_EQ(t.poll_for(490), 0U);
+  EXPECT_GT(t.poll_for(30), 0U);
+}
+
+// The rule said slowly: over all that has happened since the last message.
+struct Reference {
+  struct Poll {
+    std::uint64_t gap, used;
+    bool after_rest;
+  };
+
+  std::vector<Poll> polls;
+
+  // No processor time of its own at all, since the episode began.
+  bool has_only_polled() const {
+    for (const Poll& p : polls) {
+      if (p.used > std::min<std::uint64_t>(p.gap, p.after_rest ? 12 : 4)) return false;
+    }
+    return true;
+  }
+
+  // More than 50 us of its own in one piece.
+  bool has_worked() const { return !polls.empty() && polls.back().used > 60; }
+
+  std::uint64_t silence() const {
+    std::uint64_t sum = 0;
+    for (const Poll& p : polls) sum += p.gap;
+    return sum;
+  }
+};
+
+TEST(PollEpisode, AgreesWithTheRuleSaidSlowlyInRandomSequences) {
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    std::mt19937 random(seed);
+    Thread t;
+    Reference slow;
+    bool is_first = true, after_rest = false;
+    unsigned clean = 0;
+    for (int i = 0; i < 3'000; ++i) {
+      const auto kind = random() % 1'000;
+      if (kind < 2) {
+        t.episode.found_something();
+        slow.polls.clear();
+        is_first = true;
+        after_rest = false;
+        continue;
+      }
+      const auto gap = static_cast<std::uint32_t>(random() % (kind < 980 ? 4 : 2'000));
+      const std::uint32_t used = kind < 990 ? std::min(gap, 3U) : gap;
+      const std::uint32_t rest = t.poll_after(gap, used);
+      if (is_first) {
+        ASSERT_EQ(rest, 0U);
+      } else {
+        slow.polls.push_back({gap, used, after_rest});
+      }
+      clean = used > 4 || is_first ? 0 : clean + 1;
+      is_first = false;
+      if (slow.has_worked()) {
+        ASSERT_EQ(rest, 0U) << seed << ' ' << i;
+        slow.polls.clear();
+        after_rest = false;
+        continue;
+      }
+      if (slow.has_only_polled() && !after_rest && clean > PollEpisode::kStreak) {
+        ASSERT_EQ(rest > 0, slow.silence() >= 1'000) << seed << ' ' << i;
+      }
+      after_rest = false;
+      if (rest == 0) continue;
+      ASSERT_LE(rest, std::max<std::uint64_t>(slow.silence() / 16, PollEpisode::kShortestUs));
+      t.rest(rest);
+      slow.polls.push_back({rest, 0, false});
+      after_rest = true;
+      clean = 0;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace score::pm

@@ -1,0 +1,125 @@
+// A rank that polls in vain sleeps for moments, and what it waits for ends them.
+#include "pmlib/endpoint/test_job.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+namespace score::pm {
+namespace {
+
+using Over = TestJob::Over;
+
+// PM_POLL_US while it lives.
+class PollTime {
+ public:
+  explicit PollTime(const char* poll_us) { setenv("PM_POLL_US", poll_us, 1); }
+
+  ~PollTime() { unsetenv("PM_POLL_US"); }
+
+  PollTime(const PollTime&) = delete;
+  PollTime& operator=(const PollTime&) = delete;
+};
+
+// As pm_receive(): looks, and rests if it has looked in vain for long.
+bool look(Endpoint& e, std::string& text) {
+  ReceivedMessage m;
+  int error = e.receive(m);
+  if (error == EAGAIN && e.rest_if_silent()) error = e.receive(m);
+  if (error != 0) return false;
+  e.end_silence();
+  text.assign(reinterpret_cast<const char*>(m.bytes.data()), m.bytes.size());
+  e.release(m);
+  return true;
+}
+
+void look_in_vain_until(Endpoint& e, std::uint64_t sleeps) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  std::string text;
+  while (e.counters().sleeps < sleeps) {
+    ASSERT_FALSE(look(e, text));
+    ASSERT_LT(std::chrono::steady_clock::now(), end) << "it does not rest";
+  }
+}
+
+class Resting : public testing::TestWithParam<Over> {};
+
+INSTANTIATE_TEST_SUITE_P(Devices, Resting, testing::Values(Over::Shmem, Over::Udp),
+                         [](const auto& parameter) {
+                           return parameter.param == Over::Shmem ? "Shmem" : "Udp";
+                         });
+
+TEST_P(Resting, ARankThatPollsInVainRestsUntilItsMessageComes) {
+  TestJob job(GetParam(), 2);
+  look_in_vain_until(job[0], 5);
+  EXPECT_EQ(job[0].segment().header().state.load(), ContextState::Rests);
+  job.send(1, 0, "hello");
+  std::string text;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!look(job[0], text)) ASSERT_LT(std::chrono::steady_clock::now(), end);
+  EXPECT_EQ(text, "hello");
+  EXPECT_EQ(job[0].segment().header().state.load(), ContextState::Works);
+}
+
+// For ever: only the message can end it.
+TEST_P(Resting, AMessageEndsASleep) {
+  TestJob job(GetParam(), 2);
+  for (int i = 0; i < 20; ++i) {
+    Endpoint::Sleep sleep;
+    ASSERT_EQ(job[0].prepare_sleep(-1, ContextState::Waits, sleep), 0);
+    EXPECT_EQ(job[0].segment().header().state.load(), ContextState::Waits);
+    std::thread sleeper([&] { sleep_until_news(sleep.news, -1); });
+    std::byte* buffer = nullptr;
+    ASSERT_EQ(job[1].get_send_buffer(0, 1, &buffer), 0);
+    ASSERT_EQ(job[1].send(), 0);
+    sleeper.join();
+    EXPECT_TRUE(job[0].end_sleep(sleep));
+    EXPECT_EQ(job.receive(0).size(), 1U);
+    job.run_until([&] { return job[0].is_quiet() && job[1].is_quiet(); });
+    while (job[0].progress()) {
+    }
+  }
+}
+
+TEST_P(Resting, ARankThatComputesBetweenItsLooksNeverRests) {
+  TestJob job(GetParam(), 2);
+  std::string text;
+  for (int i = 0; i < 3'000; ++i) {
+    for (const std::uint64_t end = thread_used_us() + 20; thread_used_us() < end;) {
+    }
+    ASSERT_FALSE(look(job[0], text));
+  }
+  EXPECT_EQ(job[0].counters().sleeps, 0U);
+}
+
+TEST_P(Resting, ANegativePollTimeMeansToPollForEver) {
+  const PollTime poll_time("-1");
+  TestJob job(GetParam(), 2);
+  std::string text;
+  for (int i = 0; i < 100'000; ++i) ASSERT_FALSE(look(job[0], text));
+  job[0].declare_idle(true);
+  for (int i = 0; i < 100'000; ++i) ASSERT_FALSE(look(job[0], text));
+  EXPECT_EQ(job[0].counters().sleeps, 0U);
+}
+
+TEST_P(Resting, ADeclaredIdleRankRestsWhateverItsPollTimeAndIsSeenAsResting) {
+  const PollTime poll_time("1000000000");
+  TestJob job(GetParam(), 2);
+  job[0].declare_idle(true);
+  EXPECT_EQ(job[0].segment().header().state.load(), ContextState::Rests);
+  look_in_vain_until(job[0], 5);
+  job.send(1, 0, "x");
+  std::string text;
+  while (!look(job[0], text)) {
+  }
+  EXPECT_EQ(job[0].segment().header().state.load(), ContextState::Rests) << "until pm_busy()";
+  job[0].declare_idle(false);
+  EXPECT_EQ(job[0].segment().header().state.load(), ContextState::Works);
+}
+
+}  // namespace
+}  // namespace score::pm
