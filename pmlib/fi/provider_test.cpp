@@ -7,6 +7,7 @@
 #include <deque>
 #include <numeric>
 #include <string>
+#include <sys/resource.h>
 #include <thread>
 
 namespace score::pm::fi {
@@ -58,6 +59,58 @@ TEST_F(Provider, KeepsTheOrderOfMessagesOfOneTag) {
   }
   ASSERT_TRUE(run_until([&] { return done_b.size() == kCount; }));
   EXPECT_EQ(got, numbers);
+}
+
+// Times that this thread has slept.
+long sleeps_so_far() {
+  rusage used{};
+  getrusage(RUSAGE_THREAD, &used);
+  return used.ru_nvcsw;
+}
+
+// Reads a queue in vain until the thread has slept in it; false: it never did.
+bool polls_until_it_rests(fid_cq* cq) {
+  const auto end = Link::now_us() + kTimeoutUs;
+  const long before = sleeps_so_far();
+  fi_cq_tagged_entry entry{};
+  while (sleeps_so_far() < before + 3) {
+    for (int i = 0; i < 1000; ++i) {
+      if (fi_cq_read(cq, &entry, 1) != -FI_EAGAIN) return false;
+    }
+    if (Link::now_us() > end) return false;
+  }
+  return true;
+}
+
+TEST_F(Provider, AThreadThatPollsInVainRestsAndStillGetsItsMessage) {
+  int got = 0;
+  const int sent = 7;
+  ASSERT_EQ(fi_trecv(b->ep, &got, sizeof got, nullptr, b_to_a, 1, 0, &got), 0);
+  ASSERT_TRUE(polls_until_it_rests(b->cq));
+  ASSERT_TRUE(send_only(&sent, sizeof sent, 1));
+  ASSERT_TRUE(run_until([&] { return !done_b.empty(); }));
+  EXPECT_EQ(got, 7);
+}
+
+TEST_F(Provider, OthersSendWhileAThreadRestsInARead) {
+  std::atomic<bool> rests{false}, stops{false};
+  std::thread poller([&] {
+    rests = polls_until_it_rests(a->cq);
+    fi_cq_tagged_entry entry{};
+    while (!stops) fi_cq_read(a->cq, &entry, 1);
+  });
+  while (!rests) std::this_thread::yield();
+  const int sent = 7;
+  for (int i = 0; i < 100; ++i) {
+    int got = 0;
+    ASSERT_EQ(fi_trecv(b->ep, &got, sizeof got, nullptr, b_to_a, 1, 0, &got), 0);
+    ASSERT_EQ(fi_tinject(a->ep, &sent, sizeof sent, a_to_b, 1), 0);
+    const auto end = Link::now_us() + kTimeoutUs;
+    for (done_b.clear(); done_b.empty() && Link::now_us() < end;) take(*b, done_b);
+    ASSERT_EQ(got, 7);
+  }
+  stops = true;
+  poller.join();
 }
 
 TEST_F(Provider, TakesMoreUnexpectedMessagesThanPmHasBuffers) {

@@ -354,6 +354,20 @@ ssize_t Ep::receive_claimed(const ReceiveArgs& args) {
   return 0;
 }
 
+// The library's own buffers for whatever comes name no message.
+bool Ep::find_oldest(Awaited& awaited) const {
+  for (const Chain* at = receives_.next; at != &receives_; at = at->next) {
+    const Receive& r = *static_cast<const Receive::Hook*>(at)->receive;
+    if (r.is_multi) continue;
+    awaited.peer = r.source == kAnySource ? -1 : static_cast<std::int64_t>(r.source >> 16);
+    awaited.tag = r.tag;
+    awaited.ignore = r.ignore;
+    awaited.bytes = r.length;
+    return true;
+  }
+  return false;
+}
+
 ssize_t Ep::cancel(const void* context) {
   Guard guard(link_);
   for (Chain* at = receives_.previous; at != &receives_; at = at->previous) {

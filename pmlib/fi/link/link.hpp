@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -31,6 +32,7 @@
 namespace score::pm::fi {
 
 class Link;
+struct Poller;
 
 // Sent without asking. Chosen: over UDP what one joined datagram carries. Measured there, both
 // ranks at once: 56 KB in 25 us, where asking takes 32; with frames of 9 KB in 13 and 28.
@@ -107,6 +109,14 @@ struct Incoming {
   std::span<const std::byte> bytes;  // behind the header
 };
 
+// A posted receive that names one message.
+struct Awaited {
+  std::int64_t peer = -1;  // any
+  std::uint64_t tag = 0;
+  std::uint64_t ignore = 0;  // bits of the tag
+  std::size_t bytes = 0;     // of its buffer
+};
+
 // An endpoint as its link sees it.
 class Port {
  public:
@@ -116,6 +126,8 @@ class Port {
   // on_message() of one with no flags or kSmallData alone, for a receive that takes it at once and
   // whole. False: there is none, and nothing was done.
   virtual bool take_fast(const Incoming& in) = 0;
+  // Of the oldest receive that no message has come for. False if there is none.
+  virtual bool find_oldest(Awaited& awaited) const = 0;
 
  protected:
   ~Port() = default;
@@ -200,6 +212,15 @@ class Link final : private Directory::Listener {
   // They were in vain.
   void gave_up();
 
+  // Whether the calling thread has polled in vain for long. Where it has, it gives the lock up and
+  // calls rest().
+  bool is_silent() const { return empty_turns_ > kPatientTurns; }
+
+  // Sleeps for a moment if this thread polls and does nothing else: until anything comes, another
+  // thread sends, or wake(); not at all if `has_news` says so with the lock. Called without the
+  // lock. True: look again.
+  bool rest(const std::function<bool()>& has_news);
+
   // Prepares for a sleep on wait_fd(). False: there is something to do.
   bool prepare_to_wait();
 
@@ -222,6 +243,12 @@ class Link final : private Directory::Listener {
     if (has_sleepers()) wake();
   }
 
+  // This process sends: its threads do not poll in vain.
+  void tell_of_sending() {
+    tell_sleepers();
+    end_silence();
+  }
+
   // Nothing that was accepted is unsent or unacknowledged.
   bool is_drained() const;
 
@@ -231,6 +258,8 @@ class Link final : private Directory::Listener {
 
   // Monotonic.
   static std::uint64_t now_us();
+
+  static constexpr unsigned kPatientTurns = 200;  // chosen: some 50 us
 
  private:
   struct Inbound {
@@ -282,8 +311,18 @@ class Link final : private Directory::Listener {
   }
 
   [[gnu::noinline]] bool do_late_work();
-  [[gnu::noinline]] void rest_a_turn();
+  [[gnu::noinline]] void yield_at_times();
   void expect_more();
+
+  void end_silence() {
+    empty_turns_ = 0;
+    ++silence_;
+    pm_->end_silence();
+  }
+
+  std::int64_t longest_rest(Poller& poller);
+  [[nodiscard]] ContextState state_of_rest(Poller& poller) const;
+  void end_rest(Poller& poller, const pm::Endpoint::Sleep& sleep, bool is_woken);
 
   bool is_ready(std::uint32_t peer) const { return !directory_ || directory_->is_ready(peer); }
 
@@ -344,6 +383,7 @@ class Link final : private Directory::Listener {
   ReceivedMessage held_;  // that the next progress() gives back to PM
   bool holds_ = false;    // one
   unsigned empty_turns_ = 0;
+  std::uint32_t silence_ = 0;  // how many have ended, modulo 2^32
   unsigned looks_at_once_ = 0;
   unsigned looks_after_message_ = 0;
   unsigned looks_left_ = 0;

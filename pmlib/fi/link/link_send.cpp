@@ -13,7 +13,6 @@ namespace score::pm::fi {
 namespace {
 
 constexpr int kMessagesPerTurn = 64;
-constexpr unsigned kPatientTurns = 200;  // chosen: some 50 us
 constexpr unsigned kYieldEvery = 16;
 // Chosen: a look takes 50 to 300 ns, so a read takes 5 us at most, and this after a message only.
 constexpr unsigned kLooksAtOnce = 16;
@@ -82,13 +81,13 @@ std::uint32_t Link::enter(Request& request) {
 }
 
 bool Link::send_at_once(Request& request) {
-  tell_sleepers();
+  tell_of_sending();
   const Peer& peer = peers_[request.to.peer];
   return !peer.is_waiting && !peer.is_dead && is_ready(request.to.peer) && push(request) == 0;
 }
 
 void Link::submit(std::unique_ptr<Request> request) {
-  tell_sleepers();
+  tell_of_sending();
   Request* const raw = request.release();
   ++live_requests_;
   copied_bytes_ += raw->copied;
@@ -230,16 +229,15 @@ bool Link::progress() {
   if (has_late_work()) [[unlikely]]
     something |= do_late_work();
   if (something) {
-    empty_turns_ = 0;
     expect_more();
   } else if (++empty_turns_ > kPatientTurns) {
-    rest_a_turn();
+    yield_at_times();
   }
   return something;
 }
 
-// MPIs never sleep: with more ranks than processors it is others' turn.
-void Link::rest_a_turn() {
+// With more ranks than processors it is others' turn.
+void Link::yield_at_times() {
   if (empty_turns_ % kYieldEvery == 0) sched_yield();
 }
 
@@ -266,6 +264,7 @@ void Link::choose_looks() {
 }
 
 void Link::expect_more() {
+  end_silence();
   looks_left_ = looks_after_message_;
   gave_up_ns_ = 0;
 }

@@ -67,15 +67,26 @@ Counter::~Counter() {
 }
 
 std::uint64_t Counter::read() {
-  Guard guard(domain_.link());
-  domain_.link().progress();
-  return value_.load(std::memory_order_relaxed);
+  return read(value_);
 }
 
 std::uint64_t Counter::read_error() {
-  Guard guard(domain_.link());
-  domain_.link().progress();
-  return errors_.load(std::memory_order_relaxed);
+  return read(errors_);
+}
+
+std::uint64_t Counter::read(const std::atomic<std::uint64_t>& number) {
+  Link& link = domain_.link();
+  const auto look = [&] {
+    Guard guard(link);
+    link.progress();
+    return number.load(std::memory_order_relaxed);
+  };
+  const std::uint64_t before = look();
+  if (!link.is_silent()) [[likely]]
+    return before;
+  // What another thread's progress has added since is news too.
+  const bool is_news = link.rest([&] { return number.load(std::memory_order_relaxed) != before; });
+  return is_news ? look() : before;
 }
 
 int Counter::wait(std::uint64_t threshold, int timeout_ms) {

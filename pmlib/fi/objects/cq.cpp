@@ -169,6 +169,14 @@ void Cq::look() {
 }
 
 ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) {
+  const ssize_t n = read_once(buffer, count, sources);
+  if (n != -FI_EAGAIN || !domain_.link().is_silent()) [[likely]]
+    return n;
+  const bool is_news = domain_.link().rest([this] { return has_news() || is_signalled_; });
+  return is_news ? read_once(buffer, count, sources) : n;
+}
+
+ssize_t Cq::read_once(void* buffer, std::size_t count, fi_addr_t* sources) {
   Guard guard(domain_.link());
   if (!has_news()) {
     look();
@@ -210,13 +218,12 @@ ssize_t Cq::read_error(fi_cq_err_entry& entry) {
 ssize_t Cq::wait_and_read(void* buffer, std::size_t count, fi_addr_t* sources, int timeout_ms) {
   const std::uint64_t deadline = deadline_of(timeout_ms);
   for (;;) {
-    const ssize_t n = read(buffer, count, sources);
+    const ssize_t n = read_once(buffer, count, sources);
     if (n != -FI_EAGAIN) return n;
     if (is_signalled_.exchange(false)) return -FI_EAGAIN;
     const auto is_over = [this] { return has_news() || is_signalled_; };
     if (!wait_for_news(domain_.link(), deadline, is_over)) {
-      const ssize_t last = read(buffer, count, sources);
-      return last;
+      return read_once(buffer, count, sources);
     }
   }
 }

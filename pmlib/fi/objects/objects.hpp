@@ -167,6 +167,9 @@ class Cq : public fid_cq {
  private:
   bool has_news() const { return head_ != tail_ || !failures_.empty(); }
 
+  // read(), without a rest of a thread that polls for long.
+  ssize_t read_once(void* buffer, std::size_t count, fi_addr_t* sources);
+
   [[gnu::noinline]] void grow();
   void look();
   void write_out(std::byte*& to, const Completion& completion) const;
@@ -204,6 +207,8 @@ class Counter : public fid_cntr {
   Domain& domain() { return domain_; }
 
  private:
+  std::uint64_t read(const std::atomic<std::uint64_t>& number);
+
   Domain& domain_;
   std::atomic<std::uint64_t> value_{0};
   std::atomic<std::uint64_t> errors_{0};

@@ -1,0 +1,40 @@
+// Which function of an MPI library the calling thread is in: the program's own call, from the
+// thread's stack. The provider is told nothing of MPI, and whether a program may go on without a
+// message depends on what it has called.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace score::pm::fi {
+
+// How a function of MPI ends.
+enum class MpiWait : std::uint8_t {
+  None,        // by itself, or it is not known: a test, input and output, connecting
+  Receive,     // when a message comes that a receive was posted for, or a peer takes one
+  Request,     // when a request is complete, which may be of input and output
+  Collective,  // when messages of the library's own come
+};
+
+enum class MpiLibrary : std::uint8_t { Other, Mpich, OpenMpi };
+
+struct MpiCall {
+  std::array<char, 32> name{};  // "MPI_Recv", ended by 0; empty: none
+  MpiWait wait = MpiWait::None;
+  MpiLibrary library = MpiLibrary::Other;
+};
+
+// Of a function's name, "MPI_Recv" or "MPI_Recv_c".
+[[nodiscard]] MpiWait wait_of(std::string_view name);
+
+// The outermost function of the calling thread's stack that lies in an MPI library. Its `wait` is
+// None too where other threads of the process may call MPI meanwhile: they may send. Takes some
+// 20 us, and locks of the dynamic linker.
+[[nodiscard]] MpiCall find_mpi_call();
+
+// The tag that an MPI receive with these match bits waits for; -1: any, one of the library's own,
+// or of a library whose bits are not known.
+[[nodiscard]] std::int64_t mpi_tag(MpiLibrary library, std::uint64_t tag, std::uint64_t ignore);
+
+}  // namespace score::pm::fi
