@@ -4,6 +4,7 @@
 #include "base/os/fd.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <elf.h>
@@ -97,6 +98,15 @@ base::Result<std::string> dynamic_linker(const std::string& path) {
   if (name == segments.end()) return std::string();
   const auto text = read_at(file->get(), name->p_offset, std::min(name->p_filesz, kMaxName));
   return text.substr(0, text.find('\0'));
+}
+
+bool starts_other_programs(const std::string& path) {
+  constexpr std::array<std::string_view, 10> kNames{"sh",  "bash", "dash", "ksh",   "zsh",
+                                                    "env", "perl", "ruby", "julia", "Rscript"};
+  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
+  if (name.starts_with("python") || std::ranges::find(kNames, name) != kNames.end()) return true;
+  const auto file = base::open_file(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  return file && read_at(file->get(), 0, SELFMAG) != ELFMAG;
 }
 
 MpiLibrary mpi_library_of(const std::vector<std::string>& needed) {

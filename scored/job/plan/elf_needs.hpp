@@ -18,6 +18,10 @@ base::Result<std::vector<std::string>> needed_libraries(const std::string& path)
 // The program's dynamic linker (PT_INTERP), empty as above. Errors: as above.
 base::Result<std::string> dynamic_linker(const std::string& path);
 
+// Whether the program is there to start others: a script, or a shell or other interpreter, whose
+// script is an argument, by its name.
+bool starts_other_programs(const std::string& path);
+
 // The process management that an MPI library linked in wants.
 enum class MpiLibrary { Unknown, Mpich, OpenMpi };
 MpiLibrary mpi_library_of(const std::vector<std::string>& needed);

@@ -1,4 +1,5 @@
-// PMIx costs a server process per node, so it is offered only to programs that may use it.
+// PMIx costs a server process per node. A program that uses it has one from the start; a script,
+// from when it connects (see MpiServers::offer_pmix).
 #include "scored/job/plan/mpi_choice.hpp"
 
 #include "scored/job/plan/checks.hpp"
@@ -19,7 +20,8 @@ Offer offer_for(const wire::LaunchSpec& spec, const wire::Program& program) {
   const auto needed = needed_libraries(*path);
   const auto library = needed ? mpi_library_of(*needed) : MpiLibrary::Unknown;
   if (library == MpiLibrary::OpenMpi) return {.pmix = true};
-  return {.pmi1 = true};
+  const bool may_start_mpi = library == MpiLibrary::Unknown && starts_other_programs(*path);
+  return {.pmi1 = true, .pmix = may_start_mpi};
 }
 
 }  // namespace

@@ -5,8 +5,9 @@
 
 namespace score::shepherd {
 
-// Settles `auto`: PMIx for a program that is linked to Open MPI or libpmix, else PMI-1, which
-// costs nothing. Several programs: what any of them wants. The working directory must be the job's.
+// Settles `auto`: PMIx for a program that is linked to Open MPI or libpmix, both for a script,
+// which may start either, else PMI-1, which costs nothing. Several programs: what any of them
+// wants. The working directory must be the job's.
 void choose_mpi(Plan& plan);
 
 }  // namespace score::shepherd

@@ -105,13 +105,20 @@ TEST(TaskEnvironment, EachProgramHasItsOwn) {
   EXPECT_FALSE(holds(own_variables(plan, 2), "OMP_NUM_THREADS=4"));
 }
 
-TEST(MpiChoice, OffersPmi1UnlessOpenMpiIsLinked) {
-  auto plan = plan_of({2}, 0, {1, 1});
-  choose_mpi(plan);
-  EXPECT_EQ(plan.spec.mpi(), wire::LaunchSpec::PMI1);
-  plan.spec.set_mpi(wire::LaunchSpec::NONE);
-  choose_mpi(plan);
-  EXPECT_EQ(plan.spec.mpi(), wire::LaunchSpec::NONE);
+TEST(MpiChoice, OffersBothToWhatStartsOtherPrograms) {
+  const auto chosen = [](std::vector<const char*> programs) {
+    auto plan = plan_of({static_cast<std::uint32_t>(programs.size())}, 0,
+                        std::vector<std::uint32_t>(programs.size(), 1));
+    for (int i = 0; i < plan.spec.programs_size(); ++i) {
+      plan.spec.mutable_programs(i)->set_argv(0, programs[static_cast<std::size_t>(i)]);
+    }
+    choose_mpi(plan);
+    return plan.spec.mpi();
+  };
+  EXPECT_EQ(chosen({"true"}), wire::LaunchSpec::PMI1);
+  EXPECT_EQ(chosen({"/bin/sh"}), wire::LaunchSpec::BOTH);
+  EXPECT_EQ(chosen({"/usr/bin/ldd"}), wire::LaunchSpec::BOTH) << "a script";
+  EXPECT_EQ(chosen({"true", "sh"}), wire::LaunchSpec::BOTH);
 }
 
 TEST(TaskEnvironment, MpichIsToldWhichOfBothToUse) {

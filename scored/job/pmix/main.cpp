@@ -1,5 +1,6 @@
 // scored-pmix: started by a shepherd, as the job's user, for a job that speaks PMIx. Descriptor 3
-// is a socket to the shepherd; frames of proto/shepherd.proto. It ends when the socket does.
+// is a socket to the shepherd; frames of proto/shepherd.proto. It ends when the socket does. With
+// `adopt`, descriptor 4 is the socket at which clients connect.
 //
 // A process of its own because libpmix brings a thread and libraries that a shepherd, linked
 // statically and started for every job, must not carry; and what goes wrong in it is a line, not
@@ -12,6 +13,7 @@
 #include "proto/node.pb.h"
 #include "proto/shepherd.pb.h"
 #include "scored/job/plan/plan.hpp"
+#include "scored/job/pmix/listener.hpp"
 #include "scored/job/pmix/server.hpp"
 
 #include <array>
@@ -30,6 +32,7 @@ namespace proto = score::proto;
 namespace wire = score::wire;
 
 constexpr int kShepherdFd = 3;
+constexpr int kListenerFd = 4;
 constexpr std::size_t kReadBytes = 64UL * 1024;
 
 // The shepherd always reads, so that a blocking write here never waits for long.
@@ -109,6 +112,7 @@ int serve(const std::string& directory) {
   if (!plan) return fail(plan.error().message());
   auto environment = score::pmix::start_server(*plan, directory, send_frame);
   if (!environment) return fail(environment.error().message());
+  score::pmix::admit_clients();
   wire::PmixReady ready;
   for (auto& variable : *environment) ready.add_env(std::move(variable));
   send(ready);
@@ -119,10 +123,12 @@ int serve(const std::string& directory) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    base::log_error("usage: scored-pmix DIRECTORY (started by scored-shepherd)");
+  const bool adopts = argc == 3 && std::string_view(argv[2]) == "adopt";
+  if (argc != 2 && !adopts) {
+    base::log_error("usage: scored-pmix DIRECTORY [adopt] (started by scored-shepherd)");
     return score::kExitError;
   }
+  if (adopts) score::pmix::adopt_listener(kListenerFd);
   signal(SIGPIPE, SIG_IGN);
   try {
     const int code = serve(argv[1]);

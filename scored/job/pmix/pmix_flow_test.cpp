@@ -166,8 +166,15 @@ TEST(PmixFlow, TheHostsTopologyIsShared) {
 
 TEST(PmixFlow, OtherProgramsGetNoServer) {
   TestNode node;
-  ASSERT_TRUE(node.run(shepherd::test::shell("env")));
+  ASSERT_TRUE(node.run(shepherd::test::spec_of({"printenv"})));
   EXPECT_EQ(node.out[0].find("PMIX_"), std::string::npos);
+  EXPECT_NE(node.out[0].find("PMI_FD="), std::string::npos);
+}
+
+TEST(PmixFlow, ScriptsGetTheAddressOfOneThatStartsWhenTheyConnect) {
+  TestNode node;
+  ASSERT_TRUE(node.run(shepherd::test::shell("env")));
+  EXPECT_NE(node.out[0].find("PMIX_SERVER_URI4="), std::string::npos);
   EXPECT_NE(node.out[0].find("PMI_FD="), std::string::npos);
 }
 

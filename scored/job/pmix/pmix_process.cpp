@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@ namespace score::shepherd {
 namespace {
 
 constexpr int kSocketOfServer = 3;
+constexpr int kListenerOfServer = 4;
 constexpr std::size_t kReadBytes = 64UL * 1024;
 constexpr int kMaxLastReads = 64;
 
@@ -39,6 +41,7 @@ PmixProcess::PmixProcess(EventLoop& loop, Handlers handlers)
 
 PmixProcess::~PmixProcess() {
   if (socket_) loop_.remove(socket_.get());
+  if (listener_) loop_.remove(listener_.get());
   if (process_) std::ignore = base::send_signal(process_.get(), SIGKILL);
   clean_up();
 }
@@ -47,13 +50,52 @@ void PmixProcess::clean_up() {
   directory_.remove();
 }
 
-base::Status PmixProcess::start(std::string_view plan) {
+base::Status PmixProcess::prepare_directory() {
   if (access(program_path().c_str(), X_OK) != 0) {
     return base::fail(base::Errc::NotFound, "no PMIx on this node (program scored-pmix)");
   }
   auto directory = base::PmixDirectory::make();
   if (!directory) return directory.error();
   directory_ = std::move(*directory);
+  return {};
+}
+
+base::Status PmixProcess::start(std::string_view plan) {
+  if (auto made = prepare_directory(); !made) return made;
+  return spawn_server(plan, {});
+}
+
+base::Result<std::uint16_t> PmixProcess::offer(std::string plan) {
+  if (auto made = prepare_directory(); !made) return made.error();
+  base::UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  if (!listener || bind(listener.get(), generic, length) != 0 ||
+      listen(listener.get(), SOMAXCONN) != 0 ||
+      getsockname(listener.get(), generic, &length) != 0) {
+    return base::fail(base::errno_code(errno), "socket of the PMIx server");
+  }
+  if (auto added = loop_.add(listener.get(), EPOLLIN, [this](std::uint32_t) { begin(); }); !added) {
+    return added.error();
+  }
+  listener_ = std::move(listener);
+  offered_plan_ = std::move(plan);
+  return ntohs(address.sin_port);
+}
+
+void PmixProcess::begin() {
+  if (!is_offered()) return;
+  loop_.remove(listener_.get());
+  const base::UniqueFd listener = std::move(listener_);
+  const std::string plan = std::move(offered_plan_);
+  auto started = spawn_server(plan, listener);
+  if (!started) handlers_.failed(started.error().message());
+}
+
+base::Status PmixProcess::spawn_server(std::string_view plan, const base::UniqueFd& listener) {
   auto pair = base::make_socket_pair(SOCK_STREAM);
   if (!pair) return pair.error();
   base::SpawnSpec spec;
@@ -61,6 +103,10 @@ base::Status PmixProcess::start(std::string_view plan) {
   spec.argv = {"scored-pmix", directory_.path()};
   spec.environment = server_environment();
   spec.fds = {{STDERR_FILENO, STDERR_FILENO}, {pair->second.get(), kSocketOfServer}};
+  if (listener) {
+    spec.argv.emplace_back("adopt");
+    spec.fds.emplace_back(listener.get(), kListenerOfServer);
+  }
   spec.directory = "/";
   spec.new_session = true;
   spec.die_with_parent = true;

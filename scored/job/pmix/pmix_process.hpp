@@ -39,12 +39,22 @@ class PmixProcess {
 
   // plan: bytes of ShepherdPrepare. Errors: NotFound (no scored-pmix here), errno codes.
   base::Status start(std::string_view plan);
+  // Starts the server only when a first client connects to the port given, or at a call of begin().
+  // Errors: as start().
+  base::Result<std::uint16_t> offer(std::string plan);
+
+  [[nodiscard]] bool is_offered() const { return static_cast<bool>(listener_); }  // not started yet
+
+  void begin();
+
   // Without starting a process: the other end of this socket is the server. Errors: errno codes.
   base::Status attach(base::UniqueFd socket);
   void fence_done(std::uint64_t sequence, std::string_view data);
   void relay(std::string_view bytes);  // of a JobRelay from another node
 
-  // False once it has ended, as it does with the node's last task.
+  [[nodiscard]] const std::string& directory() const { return directory_.path(); }
+
+  // False before it has been started, and once it has ended, as it does with the node's last task.
   [[nodiscard]] bool is_running() const { return static_cast<bool>(socket_); }
 
   // Whether the task, whose process is gone, was between init and finalize.
@@ -57,6 +67,8 @@ class PmixProcess {
   [[nodiscard]] const std::optional<PmiActions::Fence>& pending_fence() const { return fence_; }
 
  private:
+  base::Status prepare_directory();
+  base::Status spawn_server(std::string_view plan, const base::UniqueFd& listener);
   void on_ready(std::uint32_t events);
   bool read_some();  // false: nothing there, or closed
   void on_frame(const proto::InFrame& frame);
@@ -67,6 +79,8 @@ class PmixProcess {
   EventLoop& loop_;
   Handlers handlers_;
   base::PmixDirectory directory_;
+  base::UniqueFd listener_;   // before the server is started
+  std::string offered_plan_;  // as long as there is one
   base::UniqueFd socket_;
   base::UniqueFd process_;  // pidfd
   proto::FrameReader reader_;

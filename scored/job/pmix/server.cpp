@@ -6,6 +6,7 @@
 #include "base/text.hpp"
 #include "proto/node.pb.h"
 #include "proto/shepherd.pb.h"
+#include "scored/job/pmix/client_env.hpp"
 #include "scored/job/pmix/exchange.hpp"
 #include "scored/job/pmix/fence_queue.hpp"
 #include "scored/job/pmix/group_part.hpp"
@@ -22,7 +23,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <sched.h>
 #include <span>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -368,6 +368,8 @@ base::Status initialise(const shepherd::Plan& plan, const std::string& directory
   InfoList directives;
   directives.add(PMIX_SERVER_TMPDIR, directory);
   directives.add(PMIX_SYSTEM_TMPDIR, directory);
+  directives.add(PMIX_SERVER_NSPACE, std::string(kServerName));
+  directives.add_rank(PMIX_SERVER_RANK, plan.prepare.node_index());
   directives.add(PMIX_HOSTNAME, plan.prepare.node_name());
   directives.add_u32(PMIX_NODEID, plan.prepare.node_index());
   directives.add(PMIX_SERVER_SHARE_TOPOLOGY, true);  // found once a node, not once a rank
@@ -390,23 +392,6 @@ base::Status register_job(const shepherd::Plan& plan, const std::string& directo
               "task");
   }
   return status;
-}
-
-// Open MPI 4 takes itself for a single process unless it knows the launcher; the launcher of this
-// variable is one that starts through PMIx and binds, as this one. Both it and Open MPI 5 keep
-// shared memory in files: in the job's own directory these meet no other job's and go with it.
-// With more tasks than processors a rank that waits has to let others on, as under mpirun.
-std::vector<std::string> open_mpi_variables(const shepherd::Plan& plan,
-                                            const std::string& directory) {
-  std::vector<std::string> out{"JSM_JSRUN_PORT=0",
-                               "OMPI_MCA_btl_vader_backing_directory=" + directory,
-                               "OMPI_MCA_btl_sm_backing_directory=" + directory};
-  cpu_set_t usable;
-  const bool is_known = sched_getaffinity(0, sizeof usable, &usable) == 0;
-  if (is_known && plan.local_tasks() > static_cast<std::uint32_t>(CPU_COUNT(&usable))) {
-    out.emplace_back("OMPI_MCA_mpi_yield_when_idle=1");
-  }
-  return out;
 }
 
 base::Result<std::vector<std::string>> task_environment(const shepherd::Plan& plan,

@@ -3,6 +3,7 @@
 
 #include "base/os/log.hpp"
 #include "scored/job/plan/process_mapping.hpp"
+#include "scored/job/pmix/client_env.hpp"
 #include "scored/job/pmix/exchange.hpp"
 
 #include <utility>
@@ -28,7 +29,7 @@ void MpiServers::start_pmi() {
   pmi_.emplace(loop_, std::move(job), std::move(handlers));
 }
 
-void MpiServers::start_pmix(std::string_view prepare) {
+void MpiServers::make_pmix() {
   PmixProcess::Handlers handlers;
   handlers.ready = handlers_.pmix_ready;
   handlers.failed = handlers_.pmix_failed;
@@ -46,9 +47,21 @@ void MpiServers::start_pmix(std::string_view prepare) {
     if (is_first) handlers_.note(task, kSpawnIsRefused);
   };
   pmix_.emplace(loop_, std::move(handlers));
+}
+
+void MpiServers::start_pmix(std::string_view prepare) {
+  make_pmix();
   if (auto started = pmix_->start(prepare); !started) {
     handlers_.pmix_failed(started.error().message());
   }
+}
+
+base::Result<std::vector<std::string>> MpiServers::offer_pmix(std::string prepare) {
+  make_pmix();
+  const auto port = pmix_->offer(std::move(prepare));
+  if (port) return pmix::client_environment(plan_, pmix_->directory(), *port);
+  pmix_.reset();
+  return port.error();
 }
 
 base::Status MpiServers::connect(std::uint32_t task, std::vector<base::UniqueFd>& descriptors) {
@@ -88,6 +101,7 @@ void MpiServers::fence_done(const wire::FenceDone& done) {
 // The server ends with the node's last task; other nodes may still ask it.
 void MpiServers::relay(const std::string& payload) {
   if (!pmix_) return;
+  pmix_->begin();
   if (pmix_->is_running()) return pmix_->relay(payload);
   wire::JobRelay message;
   if (!message.ParseFromString(payload)) return;

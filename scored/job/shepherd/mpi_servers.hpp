@@ -37,6 +37,10 @@ class MpiServers {
 
   // Ends in pmix_ready or pmix_failed. prepare: bytes of ShepherdPrepare.
   void start_pmix(std::string_view prepare);
+  // Starts the server when a task connects, which a script may never do. Gives the tasks' variables
+  // by which they find it. Errors: NotFound (no scored-pmix here), errno codes. Later ones:
+  // pmix_failed.
+  base::Result<std::vector<std::string>> offer_pmix(std::string prepare);
   void start_pmi();
 
   // Adds what the task inherits. Errors: errno codes.
@@ -51,6 +55,7 @@ class MpiServers {
   void clean_up();
 
  private:
+  void make_pmix();
   void send_fence(const PmiActions::Fence& fence, bool pmix);
 
   EventLoop& loop_;

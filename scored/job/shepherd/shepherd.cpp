@@ -140,7 +140,6 @@ void Shepherd::on_prepare(const std::string& payload) {
   if (auto refusal = check_plan(*plan)) return refuse(refusal->exit_code, refusal->reason);
   const bool is_choice_free = plan->spec.mpi() == wire::LaunchSpec::AUTO;
   choose_mpi(*plan);
-  pmix_is_optional_ = is_choice_free && plan->spec.mpi() == wire::LaunchSpec::BOTH;
   if (plan->spec.net() == wire::LaunchSpec::PM) {
     auto variables = pm_variables(*plan);
     if (!variables) return refuse(kExitError, variables.error().context());
@@ -149,8 +148,22 @@ void Shepherd::on_prepare(const std::string& payload) {
   plan_ = std::move(*plan);
   output_.begin(plan_->prepare.attempt(), plan_->prepare.node_name());
   make_servers();
-  if (plan_->wants_pmix()) return servers_->start_pmix(prepare_bytes());
+  if (plan_->spec.mpi() == wire::LaunchSpec::PMIX) return servers_->start_pmix(prepare_bytes());
+  if (plan_->wants_pmix()) {
+    auto offered = offer_pmix(is_choice_free);
+    if (!offered) return refuse(kExitError, offered.error().message());
+  }
   finish_prepare();
+}
+
+// Without scored-pmix there is still PMI-1, unless the user has asked for both.
+base::Status Shepherd::offer_pmix(bool is_optional) {
+  auto variables = servers_->offer_pmix(prepare_bytes());
+  if (!variables && !is_optional) return variables.error();
+  if (!variables) plan_->spec.set_mpi(wire::LaunchSpec::PMI1);
+  if (!variables) return {};
+  for (auto& variable : *variables) plan_->prepare.add_pmix_env(std::move(variable));
+  return {};
 }
 
 void Shepherd::make_servers() {
@@ -170,10 +183,6 @@ void Shepherd::make_servers() {
 }
 
 void Shepherd::on_pmix_failed(const std::string& why) {
-  if (phase_ == Phase::Preparing && pmix_is_optional_) {
-    plan_->spec.set_mpi(wire::LaunchSpec::PMI1);
-    return finish_prepare();
-  }
   if (phase_ == Phase::Preparing) return refuse(kExitError, why);
   if (phase_ < Phase::Draining) abort_job({plan_->rank_of(0), kExitError, why});
 }

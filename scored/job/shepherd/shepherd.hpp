@@ -64,6 +64,7 @@ class Shepherd {
   void refuse(int exit_code, const std::string& reason);
   std::string prepare_bytes() const;  // ShepherdPrepare as the plan has become
   void make_servers();
+  base::Status offer_pmix(bool is_optional);
   void on_pmix_failed(const std::string& why);
   void finish_prepare();
   void send_ready();
@@ -100,7 +101,6 @@ class Shepherd {
 
   // From Prepare on. The parts refer to the plan.
   std::optional<Plan> plan_;
-  bool pmix_is_optional_ = false;  // without it there is still PMI-1
   std::optional<MpiServers> servers_;
   std::optional<TaskTable> tasks_;
   std::optional<TaskStdio> stdio_;

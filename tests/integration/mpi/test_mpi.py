@@ -224,7 +224,7 @@ def script_of(directory, text):
 def test_a_script_may_start_any_mpi(few, tmp_path, mpi, how):
     program = mpis.build(mpi, WORLD, tmp_path)
     command = [script_of(tmp_path, f'{program}\n')] if how == 'script' else ['sh', '-c', str(program)]
-    result = few.run('scrun', '-N', 3, '--mpi=both', *command)
+    result = few.run('scrun', '-N', 3, *command)
     assert sorted(result.stdout.splitlines()) == [f'{rank} of 3, app 0, sum 3' for rank in range(3)], result
     assert result.stderr == ''
 
@@ -235,8 +235,20 @@ def test_a_script_may_start_two_mpis_one_after_the_other(few, tmp_path):
     for mpi in ('mpich4', 'openmpi4'):
         (tmp_path / mpi).mkdir()
         programs.append(mpis.build(mpi, WORLD, tmp_path / mpi))
-    result = few.run('scrun', '-N', 2, '--mpi=both', script_of(tmp_path, f'{programs[0]}\n{programs[1]}\n'))
+    result = few.run('scrun', '-N', 2, script_of(tmp_path, f'{programs[0]}\n{programs[1]}\n'))
     assert sorted(result.stdout.splitlines()) == [f'{rank} of 2, app 0, sum 1' for rank in (0, 1) for _ in range(2)]
+
+
+def pmix_variables(cluster, mpi):
+    lines = cluster.run('scrun', '-n', 1, f'--mpi={mpi}', 'env').stdout.splitlines()
+    known = dict(line.split('=', 1) for line in lines if line.startswith(('PMIX_', 'OMPI_', 'JSM_')))
+    differs = ('PMIX_NAMESPACE', 'PMIX_SERVER_URI', 'PMIX_SERVER_TMPDIR', 'PMIX_SYSTEM_TMPDIR', 'OMPI_MCA_btl_')
+    return {name: None if name.startswith(differs) else value for name, value in known.items()}
+
+
+@needs_open_mpi
+def test_an_offered_server_is_found_as_a_started_one(few):
+    assert pmix_variables(few, 'both') == pmix_variables(few, 'pmix')
 
 
 @pytest.mark.parametrize('mpi,offered,wanted', [('openmpi4', 'pmi1', 'pmix'), ('mpich4', 'pmix', 'pmi1')])

@@ -56,7 +56,7 @@ def test_mpi_runs_inside_and_between_nodes(few, tmp_path, mpi, nodes):
 @pytest.mark.parametrize('mpi', mpis.ON_OFI)
 def test_a_script_starts_mpi_over_pm(few, tmp_path, mpi):
     program = mpis.build(mpi, HELLO, tmp_path)
-    result = few.run('scrun', '-N', 4, '--mpi=both', '--net=pm', 'sh', '-c', f'{program} && true')
+    result = few.run('scrun', '-N', 4, '--net=pm', 'sh', '-c', f'{program} && true')
     assert '4 ranks, sum 6' in result.stdout and result.stderr == ''
 
 

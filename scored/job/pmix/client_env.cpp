@@ -1,0 +1,51 @@
+// Tested by test_mpi.py: the variables of both kinds of server are the same.
+#include "scored/job/pmix/client_env.hpp"
+
+#include <fmt/format.h>
+
+#include <sched.h>
+
+namespace score::pmix {
+
+// Open MPI 4 takes itself for a single process unless it knows the launcher; the launcher of this
+// variable is one that starts through PMIx and binds, as this one. Both it and Open MPI 5 keep
+// shared memory in files: in the job's own directory these meet no other job's and go with it.
+// With more tasks than processors a rank that waits has to let others on, as under mpirun.
+std::vector<std::string> open_mpi_variables(const shepherd::Plan& plan,
+                                            const std::string& directory) {
+  std::vector<std::string> out{"JSM_JSRUN_PORT=0",
+                               "OMPI_MCA_btl_vader_backing_directory=" + directory,
+                               "OMPI_MCA_btl_sm_backing_directory=" + directory};
+  cpu_set_t usable;
+  const bool is_known = sched_getaffinity(0, sizeof usable, &usable) == 0;
+  if (is_known && plan.local_tasks() > static_cast<std::uint32_t>(CPU_COUNT(&usable))) {
+    out.emplace_back("OMPI_MCA_mpi_yield_when_idle=1");
+  }
+  return out;
+}
+
+// The names are those of libpmix 4 for clients of versions 2 to 5; the values are what its server
+// would choose, which starts with the same settings (pmix_process.cpp, server.cpp).
+std::vector<std::string> client_environment(const shepherd::Plan& plan,
+                                            const std::string& directory, std::uint16_t port) {
+  auto out = open_mpi_variables(plan, directory);
+  const auto add = [&out](std::string_view name, std::string_view value) {
+    out.push_back(fmt::format("{}={}", name, value));
+  };
+  const auto address =
+      fmt::format("{}.{};tcp4://127.0.0.1:{}", kServerName, plan.prepare.node_index(), port);
+  for (const auto* version : {"2", "21", "3", "4", "41"}) {
+    add(fmt::format("PMIX_SERVER_URI{}", version), address);
+  }
+  add("PMIX_NAMESPACE", plan.key_space());
+  add("PMIX_HOSTNAME", plan.prepare.node_name());
+  add("PMIX_SERVER_TMPDIR", directory);
+  add("PMIX_SYSTEM_TMPDIR", directory);
+  add("PMIX_SECURITY_MODE", "native");
+  add("PMIX_GDS_MODULE", "hash");
+  add("PMIX_BFROP_BUFFER_TYPE", "PMIX_BFROP_BUFFER_NON_DESC");
+  add("PMIX_VERSION", SCORE_PMIX_VERSION);
+  return out;
+}
+
+}  // namespace score::pmix
