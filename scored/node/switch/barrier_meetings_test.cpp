@@ -39,9 +39,13 @@ constexpr Duration kAhead = 5s;  // cluster time is so far ahead of the node's
 
 // 1 and 2 take turns of 100 ms; 3 runs beside 2.
 SwitchPlan turns() {
-  return {Epoch{1},       kStart, 200ms, {{0ms, 100ms, ids({1})}, {100ms, 100ms, ids({2, 3})}},
-          ids({1, 2, 3}), {},     {},    {},
-          kStart + kAhead};
+  SwitchPlan plan{Epoch{1},
+                  kStart,
+                  200ms,
+                  {{0ms, 100ms, ids({1})}, {100ms, 100ms, ids({2, 3})}},
+                  ids({1, 2, 3})};
+  plan.cluster_start = kStart + kAhead;
+  return plan;
 }
 
 struct Node {
@@ -165,8 +169,8 @@ TEST(SwitchBarrier, WithoutAPlanNobodyWaits) {
 
 TEST(SwitchBarrier, AloneItGoesAfterAWhileIfNobodyComes) {
   Node node;
-  SwitchPlan alone{Epoch{2}, kSecond, 100ms, {{0ms, 100ms, ids({2})}}, ids({1, 2}),
-                   {},       {},      {},    kSecond + kAhead};
+  SwitchPlan alone{Epoch{2}, kSecond, 100ms, {{0ms, 100ms, ids({2})}}, ids({1, 2})};
+  alone.cluster_start = kSecond + kAhead;
   node.program = std::make_unique<SwitchProgram>(std::vector{turns(), alone}, node.entries);
   node.follower.take(node.program.get());
   node.step(kSecond - 1ms);
