@@ -195,6 +195,11 @@ void NodeAgent::forget(AttemptId id) {
   if (step(id, AttemptEvent::Forget) == Phase::Absent) attempts_.erase(id);
 }
 
+void NodeAgent::set_filled(AttemptId id, Duration filled) {
+  if (const auto found = attempts_.find(id); found != attempts_.end())
+    found->second.filled = filled;
+}
+
 NodeActions NodeAgent::end_attempt(AttemptId id, std::string reason, TimePoint) {
   NodeActions out;
   const auto found = attempts_.find(id);
@@ -300,7 +305,8 @@ void NodeAgent::finish(AttemptId id, NodeActions& out) {
 base::Exited NodeAgent::exited_message(AttemptId id) const {
   const auto found = attempts_.find(id);
   if (found == attempts_.end()) return {id, {}, {}};
-  return {id, values(found->second.exits), found->second.reason};
+  const Attempt& attempt = found->second;
+  return {id, values(attempt.exits), attempt.reason, attempt.filled};
 }
 
 NodeActions NodeAgent::adopt(const base::PlacedTasks& placed, const base::AttemptReport& report,

@@ -119,6 +119,9 @@ class NodeAgent {
   // `has_begun` that is reported, else ShepherdStarted follows.
   NodeActions adopt(const base::PlacedTasks& placed, const base::AttemptReport& report,
                     bool has_begun, TimePoint now);
+  // Processor time that its tasks used at idle priority; reported with their end. Ignored for an
+  // unknown attempt.
+  void set_filled(AttemptId attempt, Duration filled);
   // The daemon ended the attempt for a reason of its own (memory limit): killed, reason reported.
   NodeActions end_attempt(AttemptId attempt, std::string reason, TimePoint now);
 
@@ -151,6 +154,7 @@ class NodeAgent {
     Phase phase = Phase::Preparing;
     std::map<base::Rank, base::TaskExit> exits;
     std::string reason;  // why the node ended it
+    Duration filled{0};
     base::Activity activity;
     std::optional<base::AbortRequested> abort;
     bool killed = false;

@@ -79,6 +79,7 @@ struct GangSample {
   // [node of the job]: frames sent there through PM's network, modulo 2^32; empty: not sent.
   std::vector<std::uint32_t> frames_to;
   Duration filled{0};  // processor time used at idle priority
+  bool fills = false;  // runs at idle priority now: it is not its turn
 
   friend bool operator==(const GangSample&, const GangSample&) = default;
 };

@@ -12,7 +12,7 @@ void write_switch(JsonWriter& json, const wire::SwitchRecord& record) {
   json.field("guarded_ns", record.guarded_ns()).field("saved_ns", record.saved_ns());
   json.field("restored_ns", record.restored_ns());
   json.field("epoch", record.epoch()).list("left", record.left());
-  json.list("entered", record.entered()).end_object();
+  json.list("entered", record.entered()).list("filling", record.filling()).end_object();
 }
 
 void write_channels(JsonWriter& json, const wire::ChannelFigures& channels) {

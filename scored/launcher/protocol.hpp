@@ -10,12 +10,15 @@
 //   B: scored-shepherd spawner    descriptor 4: stream socket to A
 // Both have /dev/null as 0 and 1, the launcher's log as 2, and an environment of PATH, HOME, USER,
 // LOGNAME and SHELL.
+// Where the daemon has made a directory for the attempt in the version 1 hierarchy of the cpu
+// controller, B also joins that (see thaw.hpp for its name).
 // B forks the tasks when A says so, so they are born in `tasks`; when B has exited they are A's
 // children (subreaper). B's process group is the tasks' process group. When A has ended, whatever
 // is left of it becomes the launcher's child (a subreaper too) and is killed.
 //
 // The lease is a timer of the daemon's, a timerfd that it hands over once and then only sets again
-// and again: a renewal wakes nobody. When it fires, everything is thawed; while it runs, so does a
+// and again: a renewal wakes nobody. When it fires, everything is thawed, at normal
+// priority; while it runs, so does a
 // lost connection, at once.
 // Ring: a raw socket on the one interface that the command line names, with the receive ring and
 // the filter of pmlib/devices/ethernet_device.hpp.
@@ -29,7 +32,7 @@
 namespace score::launcher {
 
 inline constexpr std::uint32_t kMagic = 0x4c524353;  // "SCRL"
-inline constexpr std::uint32_t kVersion = 3;
+inline constexpr std::uint32_t kVersion = 4;
 
 enum class Op : std::uint32_t {
   Launch = 1,  // answered by Reply
@@ -42,9 +45,10 @@ struct Request {
   std::uint32_t magic = kMagic;
   std::uint32_t version = kVersion;
   Op op = Op::Forget;
-  std::uint32_t user = 0;          // Launch: numeric user id; must exist on this node
-  std::uint64_t attempt = 0;       // Launch, Forget, Ring
-  std::uint32_t in_cgroups = 0;    // Launch: 1: join them; 0: the fallback without cgroups
+  std::uint32_t user = 0;     // Launch: numeric user id; must exist on this node
+  std::uint64_t attempt = 0;  // Launch, Forget, Ring
+  // Launch: 0: the fallback without cgroups; 1: join them; 2: B joins the cpu directory too
+  std::uint32_t in_cgroups = 0;
   std::uint32_t low_priority = 0;  // Launch: 1: tasks run below the node daemon, whose switcher has
                                    // no real-time priority
   // Ring: the filter, locked before the socket leaves the launcher, lets these frames through

@@ -166,7 +166,10 @@ void Server::accept_daemon() {
   const bool known = getsockopt(accepted, SOL_SOCKET, SO_PEERCRED, &peer_, &size) == 0;
   daemon_ = accepted;
   if (!known || peer_.uid != options_.daemon_user) return drop("not the daemon's user");
-  if (options_.cgroup_root == nullptr || strcmp(options_.cgroup_root, "auto") != 0) return;
+  if (options_.cgroup_root == nullptr) return;
+  if (cpu_root_ >= 0) close(cpu_root_);
+  cpu_root_ = high(open_cpu_root_of(peer_.pid));
+  if (strcmp(options_.cgroup_root, "auto") != 0) return;
   if (cgroup_root_ >= 0) close(cgroup_root_);
   cgroup_root_ = high(open_cgroup_of(peer_.pid));
 }
@@ -236,6 +239,8 @@ Failure Server::check(const Request& request, int fd) const {
   if (request.user == 0 && !options_.allow_root) return refuse(EPERM, "job of uid 0");
   if (geteuid() != 0 && request.user != geteuid()) return refuse(EPERM, "job of another user");
   if (request.in_cgroups != 0 && cgroup_root_ < 0) return refuse(ENOTSUP, "no cgroup root");
+  if (request.in_cgroups > 2) return refuse(EINVAL, "unknown cgroups");
+  if (request.in_cgroups == 2 && cpu_root_ < 0) return refuse(ENOTSUP, "no cpu directory");
   if (shepherds_.has(request.attempt)) return refuse(EEXIST, "attempt runs already");
   if (shepherds_.full()) return refuse(EBUSY, "too many attempts");
   return {};
@@ -250,6 +255,7 @@ void Server::launch(const Request& request, int fd) {
                          .user = request.user,
                          .listener = listener,
                          .cgroup_root = request.in_cgroups != 0 ? cgroup_root_ : -1,
+                         .cpu_root = request.in_cgroups == 2 ? cpu_root_ : -1,
                          .null_device = null_device_,
                          .shepherd = options_.shepherd,
                          .low_priority = request.low_priority != 0,
@@ -335,7 +341,7 @@ bool Server::has_lease() const {
 void Server::thaw(const char* what) {
   const itimerspec never{};
   timerfd_settime(lease_, 0, &never, nullptr);  // also forgets that it fired
-  const int cgroups = cgroup_root_ >= 0 ? thaw_cgroups(cgroup_root_) : 0;
+  const int cgroups = cgroup_root_ >= 0 ? thaw_cgroups(cgroup_root_, cpu_root_) : 0;
   const int groups = shepherds_.continue_all();
   say(4, "thaw every job: the node daemon is %s cgroups=%d groups=%d", what, cgroups, groups);
 }

@@ -42,6 +42,7 @@ class Server {
   ucred peer_{};     // who made it; pid 0: not known
   int lease_ = -1;   // the daemon's timer
   int cgroup_root_ = -1;
+  int cpu_root_ = -1;  // of the daemon that connected last; -1: none
   int null_device_ = -1;
   bool reset_oom_score_ = false;
   std::uint64_t refused_ = 0;  // packets and connections

@@ -9,6 +9,7 @@
 #include "base/exit_codes.hpp"
 #include "scored/launcher/identity.hpp"
 #include "scored/launcher/protocol.hpp"
+#include "scored/launcher/thaw.hpp"
 
 #include <cerrno>
 #include <csignal>
@@ -47,11 +48,13 @@ struct Note {
 
 struct Descriptors {
   int shepherd_cgroup = -1, tasks_cgroup = -1;
+  int cpu_tasks = -1;  // the file `tasks` of the cpu directory
   int pair[2] = {-1, -1};
   int notes[2] = {-1, -1};
 
   ~Descriptors() {
-    for (const int fd : {shepherd_cgroup, tasks_cgroup, pair[0], pair[1], notes[0], notes[1]}) {
+    for (const int fd :
+         {shepherd_cgroup, tasks_cgroup, cpu_tasks, pair[0], pair[1], notes[0], notes[1]}) {
       if (fd >= 0) close(fd);
     }
   }
@@ -131,7 +134,15 @@ void reset_state(const Child& child) {
   give_up(child, "exec the shepherd");
 }
 
+// A write to `tasks` moves this thread, which is the only one of the process, without the wait that
+// a write to cgroup.procs costs.
+void join_cpu_directory(const Child& child) {
+  if (child.fds.cpu_tasks < 0) return;
+  must(write(child.fds.cpu_tasks, "0", 1) == 1, child, "join the cpu directory");
+}
+
 [[noreturn]] void run_spawner(const Child& child) {
+  join_cpu_directory(child);
   must(setsid() >= 0, child, "setsid");
   place_descriptors(child, -1, child.fds.pair[1]);
   if (child.spec.low_priority) setpriority(PRIO_PROCESS, 0, kLowPriority);
@@ -174,6 +185,9 @@ Failure open_all(const StartSpec& spec, Descriptors& fds) {
   if (fds.shepherd_cgroup < 0) return failure("open the cgroup of the shepherd", errno);
   fds.tasks_cgroup = open_cgroup(spec, "tasks");
   if (fds.tasks_cgroup < 0) return failure("open the cgroup of the tasks", errno);
+  if (spec.cpu_root < 0) return {};
+  fds.cpu_tasks = open_cpu_tasks(spec.cpu_root, spec.cgroup_root, spec.attempt);
+  if (fds.cpu_tasks < 0) return failure("open the cpu directory of the tasks", errno);
   return {};
 }
 

@@ -11,6 +11,7 @@ struct StartSpec {
   uid_t user = 0;
   int listener = -1;     // the shepherd's listening socket
   int cgroup_root = -1;  // -1: no cgroups
+  int cpu_root = -1;     // -1: the tasks need no directory there
   int null_device = -1;
   const char* shepherd = nullptr;
   bool low_priority = false;

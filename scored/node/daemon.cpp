@@ -107,6 +107,9 @@ Daemon::Daemon(Parts parts, NodeConfig config)
 ShepherdFrames::Handlers Daemon::shepherd_handlers() {
   ShepherdFrames::Handlers handlers;
   handlers.event = [this](AttemptId attempt, const gang::ShepherdEvent& event) {
+    const bool ends = std::holds_alternative<gang::ShepherdDone>(event) ||
+                      std::holds_alternative<gang::ShepherdGone>(event);
+    if (ends) agent_.set_filled(attempt, parts_.switcher.filled(attempt));
     carry_out(agent_.on_shepherd(attempt, event, parts_.clock.now()));
     if (std::holds_alternative<gang::ShepherdStarted>(event)) sampling_.tasks_changed();
   };
@@ -391,6 +394,21 @@ asio::awaitable<void> Daemon::wait_for_signal() {
   }
 }
 
+void Daemon::report_fill_control() const {
+  if (parts_.cgroups == nullptr) {
+    log_notice("fill: not available: the node has no cgroups");
+    return;
+  }
+  switch (parts_.cgroups->fill_control()) {
+    case FillControl::Unified:
+      return log_notice("fill: cpu.idle of cgroup v2");
+    case FillControl::Version1:
+      return log_notice("fill: cpu.idle of the v1 cpu hierarchy");
+    case FillControl::None:
+      log_notice(fmt::format("fill: not available: {}", parts_.cgroups->why_no_fill()));
+  }
+}
+
 asio::awaitable<void> Daemon::run() {
   co_await attempts_.adopt_all();
   keeps_lease_ = !attempts_.empty();
@@ -400,8 +418,9 @@ asio::awaitable<void> Daemon::run() {
   tasks_.spawn("watch activity", watch_activity());
   if (const auto period = watchdog_period()) tasks_.spawn("watchdog", feed_watchdog(*period));
   if (config_.monitor.node_listen) {
-    metrics_.emplace(Metrics::Parts{parts_.io, parts_.clock, tasks_, sampling_, attempts_},
-                     config_.name);
+    metrics_.emplace(
+        Metrics::Parts{parts_.io, parts_.clock, tasks_, sampling_, attempts_, parts_.switcher},
+        config_.name);
     const auto started = metrics_->start(config_.monitor, config_.run_dir);
     if (!started) log_error("cannot serve metrics", kv("err", started.error()));
   }
@@ -412,6 +431,7 @@ asio::awaitable<void> Daemon::run() {
   notify_ready();
   note_status();
   release_constant_pages();
+  report_fill_control();
   report(Event::NodeStarted, kv("node", config_.name), kv("head", format_endpoint(config_.head)),
          kv("cgroups", parts_.cgroups != nullptr ? parts_.cgroups->root() : "none"),
          kv("priority", priority_name(parts_.switcher.priority())));

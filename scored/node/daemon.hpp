@@ -68,6 +68,7 @@ class Daemon {
   asio::awaitable<void> feed_watchdog(Duration period);
   asio::awaitable<void> wait_for_signal();
   void note_status();
+  void report_fill_control() const;
 
   Parts parts_;
   NodeConfig config_;

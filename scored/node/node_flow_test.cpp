@@ -338,6 +338,71 @@ TEST_P(NodeFlow, RefusesASecondDaemonInItsDirectory) {
   ::kill(first, SIGKILL);
 }
 
+// ---- fill ---------------------------------------------------------------------------------------
+
+// 256 sleeps for most of its turns, 512 computes.
+#define RUN_A_SLEEPER_AND_A_FILLER()                                       \
+  ASSERT_TRUE(head.run(256, "while :; do sleep 0.01; done; : " + word())); \
+  ASSERT_TRUE(head.run(512, loop()));                                      \
+  if (head.idle_of(512).empty()) GTEST_SKIP() << "no cpu.idle";            \
+  head.take_turns(1, {256, 512}, 10ms, true);                              \
+  ASSERT_TRUE(head.wait([&] { return head.idle_of(512) == "1"; })) << log()
+
+TEST_P(NodeFlow, FillsWhatAnotherLeavesAndReportsHowMuch) {
+  RUN_A_SLEEPER_AND_A_FILLER();
+  EXPECT_NE(log().find("fill: cpu.idle of"), std::string::npos) << log();
+  std::unique_ptr<wire::NodeTraceReply> reply;
+  const auto lists_filler = [&] {
+    wire::NodeTraceRequest request;
+    request.set_tag(1);
+    request.set_since_ns(60'000'000'000);
+    head.send(request);
+    for (const auto& frame : head.frames) {
+      const auto trace = proto::parse<wire::NodeTraceReply>(frame);
+      if (!trace) continue;
+      for (const auto& record : trace->trace().switches()) {
+        if (record.filling_size() == 1 && record.filling(0) == 512) return true;
+      }
+    }
+    return false;
+  };
+  EXPECT_TRUE(head.wait(lists_filler)) << log();
+  const auto pid = processes_with(word() + "; done");
+  ASSERT_FALSE(pid.empty());
+  const auto before = ticks(pid.front());
+  ASSERT_TRUE(head.wait([&] { return ticks(pid.front()) > before + 20; })) << log();
+  head.kill(512);
+  const auto exited = head.expect<wire::Exited>(512);
+  ASSERT_NE(exited, nullptr) << log();
+  EXPECT_GT(exited->filled_ns(), 10'000'000);
+  EXPECT_TRUE(head.wait([&] { return head.idle_of(512).empty(); })) << log();
+  head.kill(256);
+  const auto other = head.expect<wire::Exited>(256);
+  ASSERT_NE(other, nullptr) << log();
+  EXPECT_LT(other->filled_ns(), exited->filled_ns());
+}
+
+TEST_P(NodeFlow, LeavesNothingAtIdlePriorityWhenItIsKilled) {
+  RUN_A_SLEEPER_AND_A_FILLER();
+  head.kill_node();
+  EXPECT_TRUE(head.wait([&] { return head.idle_of(256) == "0" && head.idle_of(512) == "0"; }))
+      << log();
+  head.start_node();
+  ASSERT_TRUE(head.wait_for_node(2)) << log();
+  head.take_turns(2, {256, 512}, 10ms, true);
+  EXPECT_TRUE(head.wait([&] { return head.idle_of(512) == "1"; })) << log();
+  head.kill(512);
+  ASSERT_NE(head.expect<wire::Exited>(512), nullptr) << log();
+  EXPECT_TRUE(head.wait([&] { return head.idle_of(512).empty(); })) << log();
+}
+
+TEST_P(NodeFlow, LeavesNothingAtIdlePriorityWhenItStops) {
+  RUN_A_SLEEPER_AND_A_FILLER();
+  EXPECT_EQ(head.stop_node(), 0);
+  EXPECT_EQ(head.idle_of(256), "0");
+  EXPECT_EQ(head.idle_of(512), "0");
+}
+
 // ---- hostile shepherds --------------------------------------------------------------------------
 
 // A program that says `words` (an expression of Python) in the shepherd's place and then waits.

@@ -1,6 +1,7 @@
 #include "scored/node/test_head.hpp"
 
 #include "base/os/cgroup.hpp"
+#include "base/os/cpu_cgroup.hpp"
 #include "base/os/fd.hpp"
 #include "base/text.hpp"
 
@@ -91,6 +92,7 @@ TestHead::~TestHead() {
   listener_->close();
   base::run(io_, tasks_.stop());
   if (!cgroup_root_.empty()) {
+    remove_cpu_jobs(cgroup_root_);
     becomes([this] { return remove_cgroup_tree(cgroup_root_).has_value(); });
   }
   fs::remove_all(dir);
@@ -230,7 +232,7 @@ void TestHead::kill(std::uint64_t attempt) {
 }
 
 void TestHead::take_turns(std::uint64_t epoch, std::vector<std::uint64_t> attempts,
-                          std::chrono::nanoseconds quantum) {
+                          std::chrono::nanoseconds quantum, bool fill) {
   base::Timetable table;
   table.epoch = Epoch{epoch};
   table.start = monotonic_now() + 20ms;
@@ -239,6 +241,7 @@ void TestHead::take_turns(std::uint64_t epoch, std::vector<std::uint64_t> attemp
     table.managed.push_back(AttemptId{attempt});
     table.cycle += quantum;
   }
+  if (fill) table.fill = table.managed;
   send(proto::to_wire(table));
 }
 
@@ -247,6 +250,16 @@ bool TestHead::run(std::uint64_t attempt, const std::string& script) {
   if (!expect<wire::Prepared>(attempt)) return false;
   start(attempt);
   return expect<wire::Started>(attempt) != nullptr;
+}
+
+std::string TestHead::idle_of(std::uint64_t attempt) const {
+  const auto own = own_cpu_cgroup();
+  const auto prefix = cpu_job_prefix(cgroup_root_);
+  for (const auto& job : {prefix && own ? *own + "/" + *prefix : "", cgroup_root_ + "/job_"}) {
+    const auto text = read_file(fmt::format("{}{}/cpu.idle", job, attempt), 16);
+    if (text) return std::string(trim(*text));
+  }
+  return "";
 }
 
 std::string TestHead::output(std::uint64_t attempt) const {

@@ -64,9 +64,11 @@ class TestHead {
                   std::uint64_t memory = 0);
   void start(std::uint64_t attempt);
   void kill(std::uint64_t attempt);
-  // Attempts take turns of `quantum` from a little ahead on.
+  // Attempts take turns of `quantum` from a little ahead on. `fill`: all of them may fill.
   void take_turns(std::uint64_t epoch, std::vector<std::uint64_t> attempts,
-                  std::chrono::nanoseconds quantum);
+                  std::chrono::nanoseconds quantum, bool fill = false);
+  // What the attempt's cpu.idle says; "": it has none.
+  [[nodiscard]] std::string idle_of(std::uint64_t attempt) const;
 
   template <class Message>
   void send(const Message& message) {

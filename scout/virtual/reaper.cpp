@@ -1,6 +1,7 @@
 #include "scout/virtual/reaper.hpp"
 
 #include "base/os/cgroup.hpp"
+#include "base/os/cpu_cgroup.hpp"
 #include "base/os/spawn.hpp"
 #include "base/text.hpp"
 
@@ -158,6 +159,7 @@ bool clear_cgroup(const std::string& path) {
     if (monotonic_now() > deadline) return false;
     pause_briefly();
   }
+  remove_cpu_jobs(path);
   while (!remove_cgroup_tree(path)) {
     if (monotonic_now() > deadline) return false;
     pause_briefly();

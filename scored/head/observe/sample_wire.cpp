@@ -58,6 +58,7 @@ Status from_wire(const wire::GangSample& message, monitor::GangSample& gang) {
   gang.scheduled = Duration(message.scheduled_ns());
   gang.filled = Duration(message.filled_ns());
   gang.runs = message.runs();
+  gang.fills = message.fills();
   gang.frames_to.assign(message.frames_to().begin(), message.frames_to().end());
   return each_from_wire(message.tasks(), gang.tasks);
 }

@@ -61,6 +61,7 @@ std::size_t Attempts::running_count() const {
 void Attempts::launch(gang::LaunchShepherd order) {
   const auto attempt = add(order.placed.attempt, order.placed.user);
   attempt->memory = order.placed.memory;
+  attempt->cores = static_cast<std::uint32_t>(order.placed.cores.size());
   attempt->ranks = ranks_of(order.placed);
   parts_.tasks.spawn("run an attempt", run_new(attempt, std::move(order)));
 }
@@ -88,10 +89,12 @@ void Attempts::follow_plan(const Attempt& attempt) {
     }
     return;
   }
-  auto target = CgroupFreeze::open(parts_.cgroups->tasks_path(attempt.id));
+  auto target = CgroupFreeze::open(parts_.cgroups->tasks_path(attempt.id),
+                                   parts_.cgroups->idle_path(attempt.id));
   if (target) {
     auto usage = CgroupUsage::open(parts_.cgroups->tasks_path(attempt.id));
-    parts_.switcher.add(attempt.id, *std::move(target), usage ? *std::move(usage) : nullptr);
+    parts_.switcher.add(attempt.id, *std::move(target), usage ? *std::move(usage) : nullptr,
+                        attempt.cores);
     if (!attempt.tasks.empty()) parts_.switcher.set_leader(attempt.id, attempt.tasks.front());
   } else {
     log_error("cannot switch an attempt", kv("attempt", attempt.id), kv("err", target.error()));

@@ -1,12 +1,15 @@
 #include "scored/node/attempts/job_cgroups.hpp"
 
 #include "base/os/cgroup.hpp"
+#include "base/os/cpu_cgroup.hpp"
 #include "base/os/fd.hpp"
 #include "base/text.hpp"
 
+#include <algorithm>
 #include <fcntl.h>
 #include <filesystem>
 #include <linux/magic.h>
+#include <sched.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -51,9 +54,50 @@ void leave_to_leaf(const std::string& root) {
   [[maybe_unused]] auto moved = write_control(leaf + "/cgroup.procs", "0");
 }
 
-bool enable_memory(const std::string& root) {
-  if (!has_word(root + "/cgroup.controllers", "memory")) return false;
-  return write_control(root + "/cgroup.subtree_control", "+memory").has_value();
+bool enable(const std::string& root, const std::string& controller) {
+  if (!has_word(root + "/cgroup.controllers", controller)) return false;
+  return write_control(root + "/cgroup.subtree_control", "+" + controller).has_value();
+}
+
+bool may_be_real_time() {
+  const sched_param least{.sched_priority = 1};
+  // Not with SCHED_RESET_ON_FORK, which a process without privileges could not take back.
+  if (sched_setscheduler(0, SCHED_FIFO, &least) != 0) return false;
+  const sched_param none{};
+  return sched_setscheduler(0, SCHED_OTHER, &none) == 0;
+}
+
+// Kernels with group scheduling of real-time tasks grant a cgroup with the cpu controller none: the
+// switcher's priority is worth more than filling.
+bool enable_cpu(const std::string& root) {
+  const bool was_real_time = may_be_real_time();
+  if (!enable(root, "cpu")) return false;
+  if (!was_real_time || may_be_real_time()) return true;
+  [[maybe_unused]] auto disabled = write_control(root + "/cgroup.subtree_control", "-cpu");
+  return false;
+}
+
+// Kernels before 5.15 have the controller, but no cpu.idle.
+bool has_idle(const std::string& directory) {
+  if (!make_directory(directory)) return false;
+  const bool has = access((directory + "/cpu.idle").c_str(), W_OK) == 0;
+  rmdir(directory.c_str());
+  return has;
+}
+
+// Of directories whose paths begin like that and end with an attempt.
+std::vector<AttemptId> list_of(const std::string& start) {
+  std::vector<AttemptId> attempts;
+  std::error_code ignored;
+  const fs::path first(start);
+  const std::string prefix = first.filename();
+  for (const auto& entry : fs::directory_iterator(first.parent_path(), ignored)) {
+    const std::string name = entry.path().filename();
+    if (!name.starts_with(prefix)) continue;
+    const auto number = parse_number<std::uint64_t>(std::string_view(name).substr(prefix.size()));
+    if (number) attempts.push_back(AttemptId{*number});
+  }
+  return attempts;
 }
 
 }  // namespace
@@ -84,13 +128,45 @@ Result<JobCgroups> JobCgroups::open(std::string root) {
     return fail(Errc::Unsupported, "{} is not in a cgroup2 file system", root);
   }
   if (access(root.c_str(), W_OK) != 0) return fail(errno_code(errno), "cgroup root {}", root);
-  bool limits_memory = enable_memory(root);
+  bool limits_memory = enable(root, "memory");
   if (!limits_memory && has_word(root + "/cgroup.controllers", "memory") &&
       own_cgroup().value_or("") == root) {
     leave_to_leaf(root);
-    limits_memory = enable_memory(root);
+    limits_memory = enable(root, "memory");
   }
-  return JobCgroups(std::move(root), limits_memory);
+  JobCgroups opened(std::move(root), limits_memory);
+  opened.find_fill_control();
+  return opened;
+}
+
+void JobCgroups::find_fill_control() {
+  if (open_version1()) {
+    fill_ = FillControl::Version1;
+  } else if (!enable_cpu(root_)) {
+    if (why_no_fill_.empty()) why_no_fill_ = "the cpu controller is not delegated";
+  } else if (has_idle(root_ + "/fill_probe")) {
+    fill_ = FillControl::Unified;
+    cpu_job_ = fmt::format("{}/{}", root_, kJobPrefix);
+  } else {
+    why_no_fill_ = "the kernel has no cpu.idle";
+  }
+}
+
+// A controller is either in this hierarchy or in the version 2 tree.
+bool JobCgroups::open_version1() {
+  const auto own = own_cpu_cgroup();
+  const auto prefix = cpu_job_prefix(root_);
+  if (!own || !prefix) return false;
+  if (!has_idle(*own + "/" + *prefix + "probe")) {
+    why_no_fill_ = fmt::format("no cpu.idle can be made below {}", *own);
+    return false;
+  }
+  cpu_job_ = fmt::format("{}/{}", *own, *prefix);
+  return true;
+}
+
+std::string JobCgroups::idle_path(AttemptId attempt) const {
+  return cpu_job_.empty() ? "" : fmt::format("{}{}/cpu.idle", cpu_job_, attempt);
 }
 
 std::string JobCgroups::path(AttemptId attempt) const {
@@ -110,6 +186,10 @@ Status JobCgroups::make(AttemptId attempt, Bytes memory) const {
     auto enabled = write_control(job + "/cgroup.subtree_control", "+memory");
     if (!enabled) return enabled;
   }
+  if (fill_ == FillControl::Version1) {
+    auto made = make_directory(fmt::format("{}{}", cpu_job_, attempt));
+    if (!made) return made;
+  }
   if (memory == Bytes(0) || !limits_memory_) return {};
   return write_control(tasks_path(attempt) + "/memory.max", fmt::format("{}", memory.value()));
 }
@@ -123,24 +203,25 @@ Status JobCgroups::kill_all(AttemptId attempt) const {
 }
 
 Status JobCgroups::remove(AttemptId attempt) const {
-  return remove_cgroup_tree(path(attempt));
+  auto removed = remove_cgroup_tree(path(attempt));
+  if (!removed || fill_ != FillControl::Version1) return removed;
+  return remove_cgroup_tree(fmt::format("{}{}", cpu_job_, attempt));
 }
 
 std::vector<AttemptId> JobCgroups::list() const {
-  std::vector<AttemptId> attempts;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(root_, ignored)) {
-    const std::string name = entry.path().filename();
-    if (!name.starts_with(kJobPrefix)) continue;
-    const auto number =
-        parse_number<std::uint64_t>(std::string_view(name).substr(kJobPrefix.size()));
-    if (number) attempts.push_back(AttemptId{*number});
-  }
+  auto attempts = list_of(root_ + "/" + std::string(kJobPrefix));
+  if (fill_ != FillControl::Version1) return attempts;
+  for (const AttemptId other : list_of(cpu_job_)) attempts.push_back(other);
+  std::sort(attempts.begin(), attempts.end());
+  attempts.erase(std::unique(attempts.begin(), attempts.end()), attempts.end());
   return attempts;
 }
 
 void JobCgroups::thaw_all() const {
   for (const AttemptId attempt : list()) {
+    if (fill_ != FillControl::None) {
+      [[maybe_unused]] auto raised = write_control(idle_path(attempt), "0");
+    }
     [[maybe_unused]] auto thawed = write_control(tasks_path(attempt) + "/cgroup.freeze", "0");
   }
 }

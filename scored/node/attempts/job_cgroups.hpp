@@ -1,10 +1,13 @@
-// The cgroups of this node's attempts: <root>/job_<attempt>/{shepherd,tasks}.
+// The cgroups of this node's attempts: <root>/job_<attempt>/{shepherd,tasks}. Where the version 2
+// tree has no cpu controller, the tasks are also in a directory of their own of the version 1
+// hierarchy (base/os/cpu_cgroup.hpp).
 #pragma once
 
 #include "base/ids.hpp"
 #include "base/result.hpp"
 #include "base/units.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +20,13 @@ namespace score::node {
 // process may be in between.
 std::string find_cgroup_root();
 
+// Where an attempt's cpu.idle lies, which lets it fill: run at idle priority.
+enum class FillControl : std::uint8_t {
+  None,      // attempts cannot fill
+  Unified,   // <root>/job_<attempt>
+  Version1,  // the attempt's directory in the version 1 hierarchy
+};
+
 class JobCgroups {
  public:
   // `root` exists. Errors: errno of writing below it, Unsupported: not in a cgroup2 mount.
@@ -26,6 +36,14 @@ class JobCgroups {
 
   // Can it limit memory? The controller is delegated to the root.
   [[nodiscard]] bool limits_memory() const { return limits_memory_; }
+
+  [[nodiscard]] FillControl fill_control() const { return fill_; }
+
+  // If it is None: why.
+  [[nodiscard]] const std::string& why_no_fill() const { return why_no_fill_; }
+
+  // "" if there is none.
+  [[nodiscard]] std::string idle_path(AttemptId attempt) const;
 
   // Makes an attempt's directories; memory 0: no limit. Those that exist are fine.
   [[nodiscard]] Status make(AttemptId attempt, Bytes memory) const;
@@ -38,7 +56,7 @@ class JobCgroups {
   [[nodiscard]] Status remove(AttemptId attempt) const;
   // Every attempt that has a directory.
   [[nodiscard]] std::vector<AttemptId> list() const;
-  // Thaws whatever is there: at the start, before anything else.
+  // Thaws whatever is there, at normal priority: at the start, before anything else.
   void thaw_all() const;
   // Did the kernel kill a task of it because of its memory limit?
   [[nodiscard]] bool hit_memory_limit(AttemptId attempt) const;
@@ -47,10 +65,15 @@ class JobCgroups {
   JobCgroups(std::string root, bool limits_memory)
       : root_(std::move(root)), limits_memory_(limits_memory) {}
 
+  void find_fill_control();
+  bool open_version1();
   [[nodiscard]] std::string path(AttemptId attempt) const;
 
   std::string root_;
   bool limits_memory_;
+  FillControl fill_ = FillControl::None;
+  std::string why_no_fill_;
+  std::string cpu_job_;  // how the paths of the directories with cpu.idle begin; "" if none
 };
 
 // The counter `oom_kill` in the text of memory.events; 0 if it is not there.

@@ -1,12 +1,19 @@
 #include "scored/node/attempts/job_cgroups.hpp"
 
 #include "base/os/cgroup.hpp"
+#include "base/os/cpu_cgroup.hpp"
+#include "base/os/fd.hpp"
 #include "scored/node/attempts/process_tree.hpp"
+#include "scored/node/kernel/kernel_call.hpp"
+#include "scored/node/kernel/switch_target.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <csignal>
+#include <fcntl.h>
+#include <filesystem>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +31,7 @@ class JobCgroupsTest : public ::testing::Test {
   }
 
   void TearDown() override {
+    remove_cpu_jobs(root_);
     for (int i = 0; i < 1'000 && !remove_cgroup_tree(root_); ++i) usleep(2'000);
   }
 
@@ -64,6 +72,68 @@ TEST_F(JobCgroupsTest, ThawsWhatItFinds) {
   ASSERT_TRUE(tasks.freeze(true));
   cgroups_->thaw_all();
   EXPECT_FALSE(tasks.events()->frozen);
+}
+
+// Where a process must be for the attempt's cpu.idle to hold for it.
+std::string procs_of(const JobCgroups& cgroups, AttemptId attempt) {
+  const bool is_version1 = cgroups.fill_control() == FillControl::Version1;
+  const auto idle = std::filesystem::path(cgroups.idle_path(attempt));
+  return is_version1 ? idle.parent_path() / "tasks"
+                     : std::filesystem::path(cgroups.tasks_path(attempt)) / "cgroup.procs";
+}
+
+// Computes for ever, on the first processor that this process may use.
+pid_t start_loop(const std::string& procs) {
+  const pid_t child = fork();
+  if (child != 0) return child;
+  cpu_set_t mine;
+  CPU_ZERO(&mine);
+  sched_getaffinity(0, sizeof mine, &mine);
+  int first = 0;
+  while (!CPU_ISSET(first, &mine)) ++first;
+  CPU_ZERO(&mine);
+  CPU_SET(first, &mine);
+  sched_setaffinity(0, sizeof mine, &mine);
+  const int file = open(procs.c_str(), O_WRONLY);
+  if (write(file, "0", 1) != 1) _exit(1);
+  for (;;) continue;
+}
+
+Duration used_by(pid_t pid) {
+  return kernel_time(cpu_clock_of(pid));
+}
+
+void use_more(pid_t pid, Duration more) {
+  const Duration until = used_by(pid) + more;
+  while (used_by(pid) < until) usleep(1'000);
+}
+
+TEST_F(JobCgroupsTest, AFillerUsesWhatAnotherLeavesAndHardlyMore) {
+  const AttemptId one{256}, two{512};
+  for (const AttemptId attempt : {one, two}) ASSERT_TRUE(cgroups_->make(attempt, Bytes(0)));
+  if (cgroups_->fill_control() == FillControl::None) GTEST_SKIP() << cgroups_->why_no_fill();
+  const auto target =
+      CgroupFreeze::open(cgroups_->tasks_path(two), cgroups_->idle_path(two)).value();
+  ASSERT_TRUE(target->can_fill());
+  const pid_t gang = start_loop(procs_of(*cgroups_, one));
+  const pid_t filler = start_loop(procs_of(*cgroups_, two));
+  use_more(filler, 5ms);  // both are there
+  ASSERT_EQ(target->set_low(true), 0);
+  use_more(gang, 100ms);  // what the filler had been promised
+  const Duration before = used_by(filler);
+  use_more(gang, 500ms);
+  EXPECT_LT(used_by(filler) - before, 10ms);
+  kill(gang, SIGSTOP);
+  use_more(filler, 100ms);
+  EXPECT_EQ(read_file(cgroups_->idle_path(two), 16).value_or(""), "1\n");
+  cgroups_->thaw_all();
+  EXPECT_EQ(read_file(cgroups_->idle_path(two), 16).value_or(""), "0\n");
+  for (const pid_t child : {gang, filler}) {
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+  }
+  EXPECT_TRUE(cgroups_->remove(two));
+  EXPECT_FALSE(std::filesystem::exists(cgroups_->idle_path(two)));
 }
 
 TEST(JobCgroups, RefusesADirectoryThatIsNoCgroup) {

@@ -73,7 +73,10 @@ asio::awaitable<Result<void>> ShepherdStart::start(AttemptPtr attempt, base::Pla
   }
   auto listener = listen_at(attempt->socket);
   if (!listener) co_return listener.error();
-  LaunchOrder order{placed.attempt, placed.user, parts_.cgroups != nullptr, settings_.low_priority};
+  const bool has_cpu_directory =
+      parts_.cgroups != nullptr && parts_.cgroups->fill_control() == FillControl::Version1;
+  LaunchOrder order{placed.attempt, placed.user, parts_.cgroups != nullptr, has_cpu_directory,
+                    settings_.low_priority};
   auto launched = co_await parts_.launcher.launch(order, *std::move(listener));
   if (!launched) co_return why_not_launched(launched.error(), placed.user);
   attempt->shepherd = launched->shepherd;
@@ -134,6 +137,7 @@ asio::awaitable<Result<proto::FoundAttempt>> ShepherdStart::read_report(AttemptP
     co_return fail(Errc::Denied, "the shepherd claims user {}", found->placed.user);
   }
   attempt->memory = found->placed.memory;
+  attempt->cores = static_cast<std::uint32_t>(found->placed.cores.size());
   attempt->ranks = ranks_of(found->placed);
   attempt->tasks = found->pids;
   attempt->group = static_cast<pid_t>(report->group());

@@ -3,6 +3,7 @@
 #include "pmlib/wire/frame.hpp"
 #include "scored/node/kernel/kernel_call.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -83,6 +84,13 @@ ChannelUser::ChannelUser(std::uint64_t key, std::shared_ptr<const ContextSet> co
   for (std::size_t i = 0; i < stops_.size(); ++i) {
     stops_[i].page = map_stopped_time((*contexts_)[i].get());
   }
+}
+
+bool ChannelUser::shares_with(const ChannelUser& other) const {
+  const auto has = [&](const auto& socket) {
+    return std::find(other.sockets_.begin(), other.sockets_.end(), socket) != other.sockets_.end();
+  };
+  return std::any_of(sockets_.begin(), sockets_.end(), has);
 }
 
 void ChannelUser::Unmap::operator()(std::byte* page) const noexcept {

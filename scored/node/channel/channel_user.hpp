@@ -44,6 +44,9 @@ class ChannelUser {
 
   [[nodiscard]] const Sockets& sockets() const { return sockets_; }
 
+  // They take turns at a socket.
+  [[nodiscard]] bool shares_with(const ChannelUser& other) const;
+
   [[nodiscard]] const std::shared_ptr<const ContextSet>& contexts() const { return contexts_; }
 
   // ---- the switcher's thread; no allocation, no wait

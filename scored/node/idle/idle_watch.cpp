@@ -113,6 +113,14 @@ WatchPace pace_of(const gang::SwitchPlan& plan) {
   has_stopped_ = true;
 }
 
+[[gnu::hot]] void IdleWatch::skip(Duration used) noexcept {
+  if (usage_ == nullptr) return;
+  if (used_ >= Duration{0}) used_ += used;
+  ask_leader();
+  leader_part_ = Duration{0};
+  has_filled_ = true;
+}
+
 [[gnu::hot]] bool IdleWatch::ask_leader() {
   leader_part_ = Duration{0};
   const pid_t leader = leader_.load(std::memory_order_relaxed);
@@ -173,11 +181,14 @@ WatchPace pace_of(const gang::SwitchPlan& plan) {
   idle_.store(meter_.is_idle(), std::memory_order_release);
 }
 
-// Assumes that its waiting was spread evenly since it was last read.
+// Assumes that its waiting was spread evenly since it was last read. What it waited at idle
+// priority cannot be told from what it waited in its turns, so then neither counts.
 [[gnu::hot]] Duration IdleWatch::ask_waited(Duration ran) {
   const Duration total = usage_->waited();
   const Duration whole = total - std::exchange(waited_, total);
+  const bool has_filled = std::exchange(has_filled_, false);
   const double part = std::chrono::duration<double>(ran) / std::exchange(unasked_, Duration{0});
+  if (has_filled) return Duration{0};
   return std::min(std::chrono::duration_cast<Duration>(whole * part), ran);
 }
 

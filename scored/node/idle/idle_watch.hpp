@@ -87,6 +87,15 @@ class IdleWatch {
   void goes_on(TimePoint now);
   void stops(TimePoint now, const WatchPace& pace);
 
+  // The attempt used so much outside its turns, since used() was read last: it says nothing about
+  // them.
+  void skip(Duration used) noexcept;
+
+  // All processor time of the attempt so far; < 0: unknown. Thread: any.
+  [[nodiscard]] Duration used() const noexcept {
+    return usage_ != nullptr ? usage_->used() : Duration{-1};
+  }
+
   [[nodiscard]] bool is_background() const { return is_background_; }
 
   // In the background, and must not run.
@@ -112,6 +121,7 @@ class IdleWatch {
   Duration waited_{0};
   Duration unasked_{0};       // of its own time, since waited_ was read
   bool has_stopped_ = false;  // since then
+  bool has_filled_ = false;   // ... and it waited at idle priority
   bool asks_again_ = false;   // by now: before it is stopped again
   Duration span_{0};          // of its own time between checks at the ends of slices, at least
   TimePoint went_on_{};

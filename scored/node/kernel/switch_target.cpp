@@ -8,13 +8,20 @@
 
 namespace score::node {
 
-Result<std::unique_ptr<SwitchTarget>> CgroupFreeze::open(const std::string& cgroup) {
-  auto control = open_file(cgroup + "/cgroup.freeze", O_WRONLY);
-  if (!control) return control.error();
-  return std::make_unique<CgroupFreeze>(*std::move(control));
+Result<std::unique_ptr<SwitchTarget>> CgroupFreeze::open(const std::string& cgroup,
+                                                         const std::string& idle) {
+  auto freezer = open_file(cgroup + "/cgroup.freeze", O_WRONLY);
+  if (!freezer) return freezer.error();
+  UniqueFd priority;
+  if (!idle.empty()) {
+    auto opened = open_file(idle, O_WRONLY);
+    if (!opened) return opened.error();
+    priority = *std::move(opened);
+  }
+  return std::make_unique<CgroupFreeze>(*std::move(freezer), std::move(priority));
 }
 
-[[gnu::hot]] int write_freezer(int control, char value) noexcept {
+[[gnu::hot]] int write_control(int control, char value) noexcept {
   const long done = kernel_call(SYS_pwrite64, control, address_of(&value), 1, 0);
   if (done < 0) return static_cast<int>(-done);
   return done == 1 ? 0 : EIO;

@@ -1,24 +1,28 @@
-// Stops and continues the tasks of one attempt.
+// Stops and continues the tasks of one attempt, and has them run at idle priority.
 #pragma once
 
 #include "base/os/fd.hpp"
 #include "base/result.hpp"
 
+#include <cerrno>
 #include <memory>
 #include <string>
 #include <sys/types.h>
 
 namespace score::node {
 
-// Writes '1' (stop) or '0' (go on) to cgroup.freeze. Returns 0 or an errno.
-int write_freezer(int control, char value) noexcept;
+// Writes '1' or '0' to cgroup.freeze (stop, go on) or cpu.idle (idle priority, normal priority).
+// Returns 0 or an errno.
+int write_control(int control, char value) noexcept;
 
 // Called by the switcher's real-time thread: one system call, no allocation, no log, no wait. Both
 // may be repeated. Return 0 or an errno.
 class SwitchTarget {
  public:
-  // freezer: the descriptor of cgroup.freeze, if stop() and go() only write there.
-  explicit SwitchTarget(int freezer = -1) : freezer_(freezer) {}
+  // freezer: the descriptor of cgroup.freeze, if stop() and go() only write there; priority: of
+  // cpu.idle, if set_low() only writes there.
+  explicit SwitchTarget(int freezer = -1, int priority = -1)
+      : freezer_(freezer), priority_(priority) {}
 
   SwitchTarget(const SwitchTarget&) = delete;
   SwitchTarget& operator=(const SwitchTarget&) = delete;
@@ -27,28 +31,43 @@ class SwitchTarget {
   virtual int stop() noexcept = 0;
   virtual int go() noexcept = 0;
 
+  // At idle priority it uses the processor time that others leave.
+  virtual int set_low(bool) noexcept { return ENOTSUP; }
+
+  [[nodiscard]] virtual bool can_fill() const { return priority_ >= 0; }
+
   [[nodiscard]] int freezer() const { return freezer_; }
+
+  [[nodiscard]] int priority() const { return priority_; }
 
  private:
   int freezer_;
+  int priority_;
 };
 
 // The cgroup2 freezer: everything in the cgroup stops, whatever it does about signals, and the
 // kernel also stops processes forked meanwhile.
 class CgroupFreeze final : public SwitchTarget {
  public:
-  // `cgroup` is the directory of the tasks.
-  static Result<std::unique_ptr<SwitchTarget>> open(const std::string& cgroup);
+  // `cgroup` is the directory of the tasks; `idle` the path of their cpu.idle, "" if they have
+  // none.
+  static Result<std::unique_ptr<SwitchTarget>> open(const std::string& cgroup,
+                                                    const std::string& idle = "");
 
-  explicit CgroupFreeze(UniqueFd control)
-      : SwitchTarget(control.get()), control_(std::move(control)) {}
+  explicit CgroupFreeze(UniqueFd freezer, UniqueFd priority = UniqueFd())
+      : SwitchTarget(freezer.get(), priority ? priority.get() : -1),
+        freezer_(std::move(freezer)),
+        priority_(std::move(priority)) {}
 
-  int stop() noexcept override { return write_freezer(freezer(), '1'); }
+  int stop() noexcept override { return write_control(freezer(), '1'); }
 
-  int go() noexcept override { return write_freezer(freezer(), '0'); }
+  int go() noexcept override { return write_control(freezer(), '0'); }
+
+  int set_low(bool low) noexcept override { return write_control(priority(), low ? '1' : '0'); }
 
  private:
-  UniqueFd control_;  // cgroup.freeze
+  UniqueFd freezer_;   // cgroup.freeze
+  UniqueFd priority_;  // cpu.idle
 };
 
 // SIGSTOP and SIGCONT to the tasks' process group: where there are no cgroups, so only in the

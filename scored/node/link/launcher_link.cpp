@@ -89,7 +89,7 @@ asio::awaitable<Result<LaunchedShepherd>> LauncherLink::launch(LaunchOrder order
                                                                UniqueFd listener) {
   auto request = request_of(launcher::Op::Launch, order.attempt);
   request.user = order.user.value();
-  request.in_cgroups = order.in_cgroups ? 1 : 0;
+  request.in_cgroups = !order.in_cgroups ? 0 : order.in_cpu_directory ? 2 : 1;
   request.low_priority = order.low_priority ? 1 : 0;
   const int fd = listener.get();
   if (!send(request, std::span(&fd, 1))) {

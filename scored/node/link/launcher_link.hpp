@@ -20,6 +20,7 @@ struct LaunchOrder {
   AttemptId attempt;
   UserId user;
   bool in_cgroups = false;
+  bool in_cpu_directory = false;  // the tasks join that too
   bool low_priority = false;
 };
 

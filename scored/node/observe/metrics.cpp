@@ -44,6 +44,8 @@ asio::awaitable<std::string> Metrics::metrics() {
   out.counter("scored_node_cpu_seconds_total", "CPU time of the jobs of a node.")
       .value(totals.user, {{"node", node_}, {"mode", "user"}})
       .value(totals.system, {{"node", node_}, {"mode", "system"}});
+  out.counter("score_job_fill_seconds_total", "CPU time that jobs used at idle priority.")
+      .value(parts_.switcher.filled());
   monitor::export_process(out);
   co_return out.text();
 }

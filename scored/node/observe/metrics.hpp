@@ -24,6 +24,7 @@ class Metrics final : public monitor::MetricsSource {
     TaskGroup& tasks;
     Sampling& sampling;
     const Attempts& attempts;
+    const Switcher& switcher;
   };
 
   Metrics(Parts parts, std::string node);

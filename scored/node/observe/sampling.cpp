@@ -320,6 +320,8 @@ void Sampling::fill_snapshot(const Snapshot& snapshot) {
     gang.set_attempt(attempt.value());
     gang.set_scheduled_ns(snapshot.gangs[i].ran.count());
     gang.set_runs(snapshot.gangs[i].has_turn);
+    gang.set_filled_ns(snapshot.gangs[i].filled.count());
+    gang.set_fills(snapshot.gangs[i].fills);
     auto& tracks = watches_.at(attempt).tracks;
     for (std::size_t t = 0; t < tracks.size(); ++t) {
       fill_task(tracks[t].at(snapshot.gangs[i], snapshot.tasks[begin + t]), *gang.add_tasks());
@@ -394,6 +396,8 @@ void Sampling::fill_gangs(TimePoint now) {
     gang.set_attempt(attempt.value());
     gang.set_scheduled_ns(time.ran.count());
     gang.set_runs(time.has_turn);
+    gang.set_filled_ns(parts_.switcher.filled(attempt).count());
+    gang.set_fills(time.fills);
     for (const auto& task : watch.tasks.last()) fill_task(task, *gang.add_tasks());
   }
 }

@@ -76,8 +76,14 @@ Snapshots::Snapshots(Duration period, std::vector<Gang> gangs)
     const auto before = std::exchange(last_.gangs[i], GangSnapshot());
     for (const auto& entry : entries) {
       if (entry->attempt != gang.attempt) continue;
-      last_.gangs[i] = {true, entry->clock.read(now), entry->clock.is_running(), entry->has_turn};
-      if (last_.gangs[i].ran != before.ran || !before.is_there) look_at_tasks(gang, first);
+      last_.gangs[i] = {true,
+                        entry->clock.read(now),
+                        entry->clock.is_running(),
+                        entry->has_turn,
+                        entry->account.fills(),
+                        entry->account.before()};
+      const bool has_run = last_.gangs[i].ran != before.ran || before.fills;
+      if (has_run || !before.is_there) look_at_tasks(gang, first);
     }
     first += gang.processes.size();
   }

@@ -32,6 +32,8 @@ struct GangSnapshot {
   Duration ran{0};        // as Switcher::RunTime
   bool runs = false;
   bool has_turn = false;
+  bool fills = false;
+  Duration filled{0};  // processor time at idle priority, before it fills now
 };
 
 struct Snapshot {

@@ -60,6 +60,8 @@ void fill_trace(const SwitchTrace::Extract& extract, wire::NodeTrace& trace) {
     out.set_epoch(record.epoch.value());
     list_ids(record.left, record.left_count, [&](std::uint64_t id) { out.add_left(id); });
     list_ids(record.entered, record.entered_count, [&](std::uint64_t id) { out.add_entered(id); });
+    const auto filling = static_cast<std::uint32_t>(record.filling_count);
+    list_ids(record.filling, filling, [&](std::uint64_t id) { out.add_filling(id); });
   }
 }
 

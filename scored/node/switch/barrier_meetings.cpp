@@ -51,7 +51,8 @@ void BarrierMeetings::flush_leaving(const SwitchProgram& program, const SwitchRe
   const auto& networks = program.networks;
   const auto is_flushed = [&] {
     for (std::size_t i = 0; i < networks.size(); ++i) {
-      if (program.entries[i]->stopped && networks[i] && !networks[i]->is_flushed()) return false;
+      if (program.entries[i]->is_stopped() && networks[i] && !networks[i]->is_flushed())
+        return false;
     }
     return true;
   };
@@ -82,7 +83,7 @@ void BarrierMeetings::drop_waiting(SwitchProgram& program, const SwitchPosition&
 
 void BarrierMeetings::call_leaving(SwitchProgram& program, SwitchEntry::Boundary boundary) {
   for (const auto& entry : program.entries) {
-    const bool leaves = entry->stopped && !entry->has_turn && entry->left_at == 0;
+    const bool leaves = entry->is_stopped() && !entry->has_turn && entry->left_at == 0;
     if (!leaves) continue;
     entry->left_at = boundary;
     reach(*entry, base::Meeting::Stopped, boundary);
@@ -98,7 +99,7 @@ void BarrierMeetings::call(SwitchProgram& program, const SwitchPosition& where, 
   for (std::size_t i = 0; i < program.entries.size(); ++i) {
     SwitchEntry& entry = *program.entries[i];
     if (where.runs[i] == 0 || !is_managed(entry, where.part) || entry.waits_for != 0) continue;
-    const bool is_new = !entry.stopped && !entry.has_turn;
+    const bool is_new = !entry.is_stopped() && !entry.has_turn;
     if (is_new) reach(entry, base::Meeting::Ready, boundary);  // its gang waits for it elsewhere
     if (!enters(program, i, where)) continue;
     entry.waits_for = boundary;

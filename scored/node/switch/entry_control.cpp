@@ -7,24 +7,47 @@ namespace score::node {
 [[gnu::hot]] std::uint64_t EntryControl::stop(SwitchEntry& entry, TimePoint at) {
   const bool ran = entry.clock.is_running();
   entry.clock.stop(at);
-  entry.stopped = entry.stop() == 0;
   has_switched_ = true;
-  if (!entry.stopped) {
+  if (entry.stop() != 0) {
     if (ran) entry.clock.start(at);
     return 1;
   }
+  entry.role = Role::Stopped;
   entry.stopped_at = at;
   return 0;
 }
 
+[[gnu::hot]] std::uint64_t EntryControl::lower(SwitchEntry& entry, TimePoint at) {
+  if (entry.set_low(true) != 0) return 1 + stop(entry, at);
+  entry.clock.stop(at);
+  entry.role = Role::Fills;
+  has_switched_ = true;
+  return 0;
+}
+
+[[gnu::hot]] std::uint64_t EntryControl::let_fill(SwitchEntry& entry, ChannelUser* network,
+                                                  TimePoint now) {
+  if (entry.set_low(true) != 0) return 1;
+  if (network != nullptr) network->add_stopped(now - entry.stopped_at);
+  if (entry.go() != 0) return 1;
+  entry.role = Role::Fills;
+  return 0;
+}
+
+// Priority first: it goes on at the right one. If that cannot be set, it goes on nevertheless.
 [[gnu::hot]] std::uint64_t EntryControl::let_go(SwitchEntry& entry, ChannelUser* network,
                                                 TimePoint at, TimePoint now) {
-  if (network != nullptr) network->add_stopped(now - entry.stopped_at);
-  entry.stopped = entry.go() != 0;
   has_switched_ = true;
-  if (!entry.stopped) entry.clock.start(at);
   entry.left_at = 0;
-  return entry.stopped ? 1 : 0;
+  const int low = entry.set_low(false);
+  if (entry.is_stopped()) {
+    if (network != nullptr) network->add_stopped(now - entry.stopped_at);
+    if (entry.go() != 0) return 1;
+  }
+  entry.role = low != 0 ? Role::Fills : Role::Runs;
+  if (low != 0) return 1;
+  entry.clock.start(at);
+  return 0;
 }
 
 [[gnu::hot]] void EntryControl::note(const SwitchRecord& record) {

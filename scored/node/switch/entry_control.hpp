@@ -1,5 +1,5 @@
-// Stops and continues attempts, keeps their clocks, and records what a switch did. Thread: the
-// switcher's.
+// Stops and continues attempts, changes their priority, keeps their clocks, and records what a
+// switch did. Thread: the switcher's.
 #pragma once
 
 #include "scored/node/switch/switch_counters.hpp"
@@ -29,8 +29,13 @@ class EntryControl {
 
   // Its clock stops at `at`. Gives 1 if it could not be stopped.
   std::uint64_t stop(SwitchEntry& entry, TimePoint at);
-  // Its clock starts at `at`; its network hears how long it was stopped until `now`. Gives 1 if it
-  // could not be continued.
+  // Its turn is over and it fills from now on; it is stopped if it cannot. Gives 1 then, more if it
+  // could not be stopped either.
+  std::uint64_t lower(SwitchEntry& entry, TimePoint at);
+  // It was stopped, and fills from now on. Gives 1 if it cannot.
+  std::uint64_t let_fill(SwitchEntry& entry, ChannelUser* network, TimePoint now);
+  // Its clock starts at `at`; if it was stopped, its network hears how long it was stopped until
+  // `now`. Gives 1 if it could not be continued at normal priority.
   std::uint64_t let_go(SwitchEntry& entry, ChannelUser* network, TimePoint at, TimePoint now);
   void note(const SwitchRecord& record);
 

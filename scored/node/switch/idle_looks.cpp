@@ -6,16 +6,22 @@ namespace {
 
 // An idle attempt in the background that used the processor is held for a while.
 void obey_watch(SwitchEntry& entry, TimePoint now) {
-  if (!entry.watch.is_background() || entry.stopped == entry.watch.is_held()) return;
-  if (entry.watch.is_held()) {
+  const bool must_stop = entry.watch.is_held();
+  if (!entry.watch.is_background() || entry.is_stopped() == must_stop) return;
+  if (must_stop) {
     entry.clock.stop(now);
-    entry.stopped = entry.target->stop() == 0;
-    if (!entry.stopped) entry.clock.start(now);
+    if (entry.target->stop() == 0) {
+      entry.role = Role::Stopped;
+    } else {
+      entry.clock.start(now);
+    }
     entry.stopped_at = now;
     return;
   }
-  entry.stopped = entry.target->go() != 0;
-  if (!entry.stopped) entry.clock.start(now);
+  if (entry.target->go() == 0) {
+    entry.role = Role::Runs;
+    entry.clock.start(now);
+  }
   entry.watch.goes_on(now);
 }
 
@@ -35,10 +41,10 @@ void obey_watch(SwitchEntry& entry, TimePoint now) {
 [[gnu::hot]] void IdleLooks::watch(Entries entries, TimePoint woke, TimePoint stopped) {
   for (const auto& entry : entries) {
     const bool was_idle = entry->watch.is_idle();
-    if (entry->stopped) {
-      entry->watch.stops(woke, pace_);
-    } else {
+    if (entry->role == Role::Runs) {
       entry->watch.goes_on(stopped);
+    } else {
+      entry->watch.stops(woke, pace_);
     }
     has_change_ |= was_idle != entry->watch.is_idle();
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/model/model.hpp"
+#include "scored/node/idle/fill_account.hpp"
 #include "scored/node/idle/idle_watch.hpp"
 #include "scored/node/kernel/run_clock.hpp"
 #include "scored/node/kernel/switch_target.hpp"
@@ -17,21 +18,26 @@ namespace score::node {
 struct alignas(64) SwitchEntry {
   using Boundary = TimePoint::rep;  // in ns of cluster time; 0: none
 
-  // Without `usage` it is never idle.
+  // Without `usage` it is never idle. cores: that it has been given.
   SwitchEntry(AttemptId id, std::unique_ptr<SwitchTarget> how,
-              std::unique_ptr<CpuUsage> usage = nullptr, gang::IdleRule rule = {})
-      : attempt(id), target(std::move(how)), watch(std::move(usage), rule) {}
+              std::unique_ptr<CpuUsage> usage = nullptr, gang::IdleRule rule = {},
+              std::uint32_t cores = 1)
+      : attempt(id), target(std::move(how)), watch(std::move(usage), rule), account(cores) {}
 
   const AttemptId attempt;
   const std::unique_ptr<SwitchTarget> target;
-  const int freezer = target->freezer();  // < 0: ask the target
-  bool stopped = false;
+  const int freezer = target->freezer();    // < 0: ask the target
+  const int priority = target->priority();  // < 0: ask the target
+  Role role = Role::Runs;
+  bool is_low = false;  // at idle priority; kept while it is stopped
   // The timetable lets it run: it is neither in the background nor unknown to the plan.
   std::atomic<bool> has_turn{false};
   TimePoint stopped_at{};  // if stopped
-  RunClock clock;          // not stopped; started by the maker of the entry
+  RunClock clock;          // role Runs; started by the maker of the entry
   Boundary waits_for = 0;  // barrier mode: it enters at this one; stopped until its gang has met
   IdleWatch watch;
+  FillAccount account;
+  bool can_fill = target->can_fill();
 
   // Barrier mode. [base::Meeting]
   std::array<std::atomic<Boundary>, base::kMeetings> reached{};  // for the main thread to report
@@ -42,10 +48,20 @@ struct alignas(64) SwitchEntry {
   TimePoint drained_by{};  // until then it waits for the leaving attempts to have met
   TimePoint goes_by{};     // then it goes alone
 
-  // Thread: the switcher's. Give an errno or 0.
-  int stop() noexcept { return freezer >= 0 ? write_freezer(freezer, '1') : target->stop(); }
+  [[nodiscard]] bool is_stopped() const { return role == Role::Stopped; }
 
-  int go() noexcept { return freezer >= 0 ? write_freezer(freezer, '0') : target->go(); }
+  // Thread: the switcher's. Give an errno or 0.
+  int stop() noexcept { return freezer >= 0 ? write_control(freezer, '1') : target->stop(); }
+
+  int go() noexcept { return freezer >= 0 ? write_control(freezer, '0') : target->go(); }
+
+  int set_low(bool low) noexcept {
+    if (is_low == low) return 0;
+    const int error =
+        priority >= 0 ? write_control(priority, low ? '1' : '0') : target->set_low(low);
+    if (error == 0) is_low = low;
+    return error;
+  }
 };
 
 }  // namespace score::node

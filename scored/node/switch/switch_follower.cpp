@@ -20,11 +20,12 @@ std::optional<TimePoint> sooner(std::optional<TimePoint> a, std::optional<TimePo
 }
 
 // An attempt that leaves; and where every boundary is a switch, one that stays.
-[[gnu::hot]] bool must_stop(const SwitchEntry& entry, const SwitchPosition& where, bool stays,
+[[gnu::hot]] bool must_stop(const SwitchEntry& entry, const SwitchPosition& where, Role next,
                             TimePoint due) {
-  if (entry.stopped) return false;
-  if (!stays) return true;
-  return is_managed(entry, where.part) && gang::restarts_at(where.part->plan, due);
+  if (entry.is_stopped() || next == Role::Fills) return false;
+  if (next == Role::Stopped) return true;
+  return entry.role == Role::Runs && is_managed(entry, where.part) &&
+         gang::restarts_at(where.part->plan, due);
 }
 
 }  // namespace
@@ -73,7 +74,8 @@ SwitchProgram* SwitchFollower::take(SwitchProgram* program) {
 [[gnu::hot]] void SwitchFollower::follow(TimePoint woke) {
   const bool is_due = awaited_ && woke >= *awaited_;
   const TimePoint due = is_due ? *awaited_ : woke;
-  const SwitchPosition where = position_at(*program_, woke);
+  SwitchPosition where = position_at(*program_, woke);
+  if (where.fills != nullptr && !leaves_time(*program_, where)) where.fills = nullptr;
   awaited_ = where.next;
   const bool settles = is_fresh_ && where.next && *where.next - woke < kSettle;
   is_fresh_ = false;
@@ -106,7 +108,24 @@ SwitchProgram* SwitchFollower::take(SwitchProgram* program) {
   const bool is_open = uses_barriers_ && meetings_.keep(*program_, record);
   if (!is_open && record.left_count + record.entered_count > 0) control_.note(record);
   looks_.watch(program_->entries, woke, stopped);
+  account(where, woke, stopped);
   return failed;
+}
+
+// After the switch: reading takes time.
+[[gnu::hot]] void SwitchFollower::account(const SwitchPosition& where, TimePoint woke,
+                                          TimePoint stopped) {
+  bool has_fillers = false;
+  const auto& entries = program_->entries;
+  const bool is_filled = where.part != nullptr && !where.part->fills.empty();
+  for (const auto& entry : entries) {
+    const bool runs = entry->role == Role::Runs;
+    has_fillers = has_fillers || entry->role == Role::Fills;
+    entry->account.note(
+        {entry->role, runs ? stopped : woke, is_filled && entry->can_fill, has_fillers_},
+        entry->watch);
+  }
+  has_fillers_ = has_fillers;
 }
 
 [[gnu::hot]] std::uint64_t SwitchFollower::stop_leaving(const SwitchPosition& where, TimePoint due,
@@ -116,9 +135,11 @@ SwitchProgram* SwitchFollower::take(SwitchProgram* program) {
   for (std::size_t i = 0; i < entries.size(); ++i) {
     SwitchEntry& entry = *entries[i];
     const bool runs = where.lets_run(i);
-    const bool stops = must_stop(entry, where, runs && !entry.watch.is_held(), due);
+    const Role next = role_at(*program_, i, where);
+    const bool stops = must_stop(entry, where, next, due);
     const bool is_background = entry.watch.is_background();
     if (stops) failed += control_.stop(entry, woke);
+    if (next == Role::Fills && entry.role == Role::Runs) failed += control_.lower(entry, woke);
     // A new attempt that is stopped before its first turn does not leave: it was never there.
     const bool loses_turn = entry.has_turn && (stops || !runs || is_background);
     if (!loses_turn) continue;
@@ -138,7 +159,7 @@ SwitchProgram* SwitchFollower::take(SwitchProgram* program) {
   for (std::size_t i = 0; i < entries.size(); ++i) {
     SwitchEntry& entry = *entries[i];
     const bool runs = where.lets_run(i);
-    is_busy = is_busy || !entry.stopped || runs;
+    is_busy = is_busy || entry.role == Role::Runs || runs;
     const bool goes = enters(*program_, i, where);
     if (entry.waits_for != 0) continue;
     if (goes) failed += control_.let_go(entry, program_->networks[i].get(), stopped, now);
@@ -153,6 +174,20 @@ SwitchProgram* SwitchFollower::take(SwitchProgram* program) {
   } else {
     counters_.busy.stop(stopped);
   }
+  return failed + (where.fills != nullptr ? let_fill(where, record) : 0);
+}
+
+// Last: those in turn are not to wait for it.
+[[gnu::hot]] std::uint64_t SwitchFollower::let_fill(const SwitchPosition& where,
+                                                    SwitchRecord& record) {
+  std::uint64_t failed = 0;
+  const auto& entries = program_->entries;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    SwitchEntry& entry = *entries[i];
+    const bool fills = entry.is_stopped() && role_at(*program_, i, where) == Role::Fills;
+    if (fills) failed += control_.let_fill(entry, program_->networks[i].get(), clock_.now());
+    if (entry.role == Role::Fills) record.add_filling(entry.attempt);
+  }
   return failed;
 }
 
@@ -160,7 +195,9 @@ void SwitchFollower::release() {
   if (program_ == nullptr) return;
   for (const auto& entry : program_->entries) {
     entry->waits_for = 0;
-    if (entry->stopped) entry->stopped = entry->target->go() != 0;
+    const int low = entry->set_low(false);
+    if (entry->is_stopped() && entry->target->go() != 0) continue;
+    entry->role = low != 0 ? Role::Fills : Role::Runs;
   }
 }
 

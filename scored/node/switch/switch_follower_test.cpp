@@ -1,11 +1,11 @@
 #include "scored/node/switch/switch_follower.hpp"
 
 #include "pmlib/network/network.hpp"
+#include "scored/node/switch/fake_node.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <arpa/inet.h>
 #include <array>
 #include <cerrno>
 #include <numeric>
@@ -15,85 +15,7 @@
 namespace score::node {
 namespace {
 
-using gang::SwitchPlan;
-
-TimePoint g_now{};
-Duration g_tick{0};  // the time from one look at the clock to the next
-
-TimePoint fake_now() {
-  return g_now += g_tick;
-}
-
-void fake_sleep(TimePoint until) {
-  g_now = std::max(g_now, until);
-}
-
-struct FakeTarget final : SwitchTarget {
-  int stop() noexcept override {
-    ++stops;
-    clock_ran_at_stop = clock != nullptr && clock->is_running();
-    if (error == 0) is_running = false;
-    return error;
-  }
-
-  int go() noexcept override {
-    if (error == 0) is_running = true;
-    return error;
-  }
-
-  bool is_running = true;
-  int stops = 0;
-  int error = 0;
-  const RunClock* clock = nullptr;  // its entry's
-  bool clock_ran_at_stop = false;
-};
-
-struct Node {
-  Node() {
-    g_now = TimePoint{1s};
-    g_tick = Duration{0};
-  }
-
-  FakeTarget& add(std::uint64_t id, std::unique_ptr<CpuUsage> usage = nullptr) {
-    auto target = std::make_unique<FakeTarget>();
-    targets.push_back(target.get());
-    entries.push_back(
-        std::make_shared<SwitchEntry>(AttemptId{id}, std::move(target), std::move(usage)));
-    entries.back()->clock.start(g_now);
-    targets.back()->clock = &entries.back()->clock;
-    return *targets.back();
-  }
-
-  void follow(std::vector<SwitchPlan> plans) {
-    program = std::make_unique<SwitchProgram>(std::move(plans), entries);
-    follower.take(program.get());
-  }
-
-  std::optional<TimePoint> step(TimePoint at) {
-    g_now = at;
-    return follower.step();
-  }
-
-  SwitchTrace trace;
-  SwitchCounters counters;
-  std::atomic<Duration::rep> guard_ns{0};
-  SwitchFollower follower{{&fake_now, &fake_sleep, guard_ns}, 1ms, trace, counters};
-  std::vector<FakeTarget*> targets;
-  std::vector<std::shared_ptr<SwitchEntry>> entries;
-  std::unique_ptr<SwitchProgram> program;
-  std::optional<TimePoint> next;
-};
-
-std::vector<AttemptId> ids(std::vector<std::uint64_t> numbers) {
-  std::vector<AttemptId> made;
-  for (const auto number : numbers) made.push_back(AttemptId{number});
-  return made;
-}
-
-// 1 and 2 take turns of 100 ms from `start` on.
-SwitchPlan turns(TimePoint start) {
-  return {Epoch{1}, start, 200ms, {{0ms, 100ms, ids({1})}, {100ms, 100ms, ids({2})}}, ids({1, 2})};
-}
+using namespace test;
 
 TEST(SwitchFollower, StopsTheLeavingAndContinuesTheEntering) {
   Node node;
@@ -125,24 +47,6 @@ TEST(SwitchFollower, RecordsNobodyWhomNoPlanKnows) {
     EXPECT_NE(record.entered[0], AttemptId{3});
   }
 }
-
-// Two attempts of one socket.
-struct SharedChannel {
-  explicit SharedChannel(Node& node) {
-    socket = *sockets.open({UserId(0), 0, 0}, {.s_addr = htonl(INADDR_LOOPBACK)});
-    for (const std::uint64_t key : {1, 2}) {
-      users.push_back(std::make_shared<ChannelUser>(key, nullptr, ChannelUser::Sockets{socket}));
-      users.back()->make_room();
-    }
-    node.follow({turns(TimePoint{1s})});
-    node.program->networks = users;
-    node.follower.take(node.program.get());
-  }
-
-  ChannelSockets sockets;
-  std::shared_ptr<ChannelSocket> socket;
-  std::vector<std::shared_ptr<ChannelUser>> users;
-};
 
 TEST(SwitchFollower, AChannelRestsBeforeItChangesHands) {
   Node node;
@@ -426,6 +330,7 @@ class RandomPlans {
     base::Timetable table;
     table.epoch = Epoch{epoch};
     table.managed = some_of(ids({1, 2, 3, 4, 5}));
+    if (below(2) == 0) table.fill = some_of(table.managed);
     const std::uint64_t count = below(5);
     for (std::uint64_t i = 0; i < count; ++i) {
       const auto length = Duration{1ms} * static_cast<long>(1 + below(50));
@@ -439,16 +344,20 @@ class RandomPlans {
   std::mt19937 random_;
 };
 
-bool should_run(const std::vector<SwitchPlan>& plans, AttemptId id, TimePoint at) {
+Role expected_role(const std::vector<SwitchPlan>& plans, AttemptId id, TimePoint at) {
   const SwitchPlan* current = nullptr;
   for (const auto& plan : plans) {
     if (plan.start <= at) current = &plan;
   }
-  if (current == nullptr) return true;
+  if (current == nullptr) return Role::Runs;
   const auto* running = gang::running_at(*current, at);
-  const bool is_managed = std::binary_search(current->managed.begin(), current->managed.end(), id);
-  return running == nullptr || !is_managed ||
-         std::binary_search(running->begin(), running->end(), id);
+  const auto has = [](const std::vector<AttemptId>& list, AttemptId one) {
+    return std::find(list.begin(), list.end(), one) != list.end();
+  };
+  if (running == nullptr || !has(current->managed, id) || has(*running, id)) return Role::Runs;
+  const bool all_may =
+      std::ranges::all_of(*running, [&](AttemptId job) { return has(current->fill, job); });
+  return all_may && has(current->fill, id) ? Role::Fills : Role::Stopped;
 }
 
 // Called exactly when it asked to be called, the follower has the plan's set running at any time.
@@ -473,7 +382,7 @@ TEST(SwitchFollower, WhatRunsIsWhatThePlanSays) {
       ASSERT_GT(gap, Duration::zero());
       const auto within = now + Duration(random.below(static_cast<std::uint64_t>(gap.count())));
       for (std::size_t i = 0; i < node.targets.size(); ++i) {
-        ASSERT_EQ(node.targets[i]->is_running, should_run(plans, node.entries[i]->attempt, within))
+        ASSERT_EQ(node.targets[i]->role(), expected_role(plans, node.entries[i]->attempt, within))
             << "attempt " << i + 1 << " turn " << turn;
       }
       if (!next) break;

@@ -26,6 +26,25 @@ std::vector<char> rows(const gang::SwitchPlan& plan,
   return runs;
 }
 
+// An attempt fills in segments all of whose jobs may fill too: both users consent.
+std::vector<char> fill_rows(const gang::SwitchPlan& plan,
+                            const std::vector<std::shared_ptr<SwitchEntry>>& entries) {
+  std::vector<char> fills;
+  bool is_any = false;
+  for (const auto& segment : plan.segments) {
+    const bool all_may =
+        std::ranges::all_of(segment.jobs, [&](AttemptId job) { return contains(plan.fill, job); });
+    for (const auto& entry : entries) {
+      const AttemptId id = entry->attempt;
+      const bool may = all_may && entry->can_fill && contains(plan.fill, id) &&
+                       contains(plan.managed, id) && !contains(segment.jobs, id);
+      fills.push_back(may ? 1 : 0);
+      is_any = is_any || may;
+    }
+  }
+  return is_any ? fills : std::vector<char>();
+}
+
 // The only entry that runs in a row; < 0: none does; nullopt: several do.
 std::optional<std::ptrdiff_t> only_one(std::span<const char> row) {
   const auto is_running = [](char runs) { return runs != 0; };
@@ -57,16 +76,29 @@ std::vector<SwitchProgram::Turn> turns_of(const gang::SwitchPlan& plan,
 
 SwitchProgram::SwitchProgram(std::vector<gang::SwitchPlan> plans,
                              std::vector<std::shared_ptr<SwitchEntry>> all_entries)
-    : entries(std::move(all_entries)), networks(entries.size()) {
+    : entries(std::move(all_entries)), networks(entries.size()), shares_channel(entries.size()) {
   for (auto& plan : plans) {
     auto runs = rows(plan, entries);
     std::vector<char> background;
     for (const auto& entry : entries)
       background.push_back(contains(plan.background, entry->attempt));
     const WatchPace pace = pace_of(plan);
-    auto turns = turns_of(plan, entries, runs);
-    parts.push_back(
-        {std::move(plan), std::move(runs), std::move(background), pace, std::move(turns)});
+    auto fills = fill_rows(plan, entries);
+    auto turns = fills.empty() ? turns_of(plan, entries, runs) : std::vector<Turn>();
+    parts.push_back({std::move(plan), std::move(runs), std::move(background), std::move(fills),
+                     pace, std::move(turns)});
+  }
+}
+
+void SwitchProgram::find_shared_channels() {
+  const auto shares = [this](std::size_t a, std::size_t b) {
+    return a != b && networks[a] && networks[b] && networks[a]->shares_with(*networks[b]);
+  };
+  for (std::size_t i = 0; i < networks.size(); ++i) {
+    shares_channel[i] = 0;
+    for (std::size_t k = 0; k < networks.size(); ++k) {
+      if (shares(i, k)) shares_channel[i] = 1;
+    }
   }
 }
 
@@ -82,8 +114,10 @@ SwitchProgram::SwitchProgram(std::vector<gang::SwitchPlan> plans,
   const auto* running = gang::running_at(plan, now);
   if (running == nullptr) return where;
   for (std::size_t i = 0; i < plan.segments.size(); ++i) {
-    if (&plan.segments[i].jobs == running) {
-      where.runs = where.part->runs.data() + i * program.entries.size();
+    if (&plan.segments[i].jobs != running) continue;
+    where.runs = where.part->runs.data() + i * program.entries.size();
+    if (!where.part->fills.empty()) {
+      where.fills = where.part->fills.data() + i * program.entries.size();
     }
   }
   if (const auto next = gang::next_switch(plan, now);
@@ -93,10 +127,28 @@ SwitchProgram::SwitchProgram(std::vector<gang::SwitchPlan> plans,
   return where;
 }
 
+[[gnu::hot]] Role role_at(const SwitchProgram& program, std::size_t entry,
+                          const SwitchPosition& where) {
+  if (program.entries[entry]->watch.is_held()) return Role::Stopped;
+  if (where.lets_run(entry)) return Role::Runs;
+  return where.lets_fill(entry) && program.shares_channel[entry] == 0 ? Role::Fills : Role::Stopped;
+}
+
+[[gnu::hot]] bool leaves_time(const SwitchProgram& program, const SwitchPosition& where) {
+  bool is_any = false;
+  for (std::size_t i = 0; i < program.entries.size(); ++i) {
+    const SwitchEntry& entry = *program.entries[i];
+    if (!where.lets_run(i) || !is_managed(entry, where.part)) continue;
+    if (entry.account.leaves_time()) return true;
+    is_any = true;
+  }
+  return !is_any;
+}
+
 [[gnu::hot]] bool enters(const SwitchProgram& program, std::size_t entry,
                          const SwitchPosition& where) {
   const SwitchEntry& entering = *program.entries[entry];
-  return entering.stopped && entering.waits_for == 0 && !entering.watch.is_held() &&
+  return entering.role != Role::Runs && entering.waits_for == 0 && !entering.watch.is_held() &&
          where.lets_run(entry);
 }
 

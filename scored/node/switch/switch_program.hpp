@@ -27,6 +27,8 @@ struct SwitchProgram {
     gang::SwitchPlan plan;
     std::vector<char> runs;  // [segment][entry], row-major: not 0 if it runs; unmanaged always do
     std::vector<char> background;  // [entry]
+    // [segment][entry]: not 0 if the plan lets it fill; empty: no entry of the node ever does.
+    std::vector<char> fills;
     WatchPace pace;
     std::vector<Turn> turns;  // in order, neighbours differ; empty: the fast path does not apply
   };
@@ -36,9 +38,13 @@ struct SwitchProgram {
   SwitchProgram(std::vector<gang::SwitchPlan> plans,
                 std::vector<std::shared_ptr<SwitchEntry>> all_entries);
 
+  // To be called when `networks` has changed.
+  void find_shared_channels();
+
   std::vector<Part> parts;
   std::vector<std::shared_ptr<SwitchEntry>> entries;
   std::vector<std::shared_ptr<ChannelUser>> networks;  // [entry]; null: it has none
+  std::vector<char> shares_channel;                    // [entry]: with another entry
   std::shared_ptr<SwitchObserver> observer;            // may be null
   SwitchProgram* retired_next = nullptr;               // list of the programs given back
 };
@@ -46,16 +52,27 @@ struct SwitchProgram {
 // A row of a part of the program.
 struct SwitchPosition {
   const SwitchProgram::Part* part = nullptr;
-  const char* runs = nullptr;  // [entry]; null: everything runs
+  const char* runs = nullptr;   // [entry]; null: everything runs
+  const char* fills = nullptr;  // [entry]; null: nothing fills
   std::optional<TimePoint> next;
 
   [[nodiscard]] bool lets_run(std::size_t entry) const {
     return runs == nullptr || runs[entry] != 0;
   }
+
+  [[nodiscard]] bool lets_fill(std::size_t entry) const {
+    return fills != nullptr && fills[entry] != 0;
+  }
 };
 
 [[nodiscard]] SwitchPosition position_at(const SwitchProgram& program, TimePoint now);
-// It is stopped, and goes on at this position.
+// What the entry is to do at this position.
+[[nodiscard]] Role role_at(const SwitchProgram& program, std::size_t entry,
+                           const SwitchPosition& where);
+// Some attempt that has its turn leaves time to others, or there is none. An attempt that shares
+// its processors with those in turn must not fill otherwise.
+[[nodiscard]] bool leaves_time(const SwitchProgram& program, const SwitchPosition& where);
+// It does not run, and goes on at this position.
 [[nodiscard]] bool enters(const SwitchProgram& program, std::size_t entry,
                           const SwitchPosition& where);
 [[nodiscard]] bool is_managed(const SwitchEntry& entry, const SwitchProgram::Part* part);

@@ -28,6 +28,8 @@ struct SwitchRecord {
   Epoch epoch{};
   std::uint32_t left_count = 0, entered_count = 0;
   std::array<AttemptId, kMaxListed> left{}, entered{};
+  std::uint64_t filling_count = 0;  // that fill from now on
+  std::array<AttemptId, kMaxListed> filling{};
 
   void add_left(AttemptId attempt) {
     if (left_count < kMaxListed) left[left_count] = attempt;
@@ -39,12 +41,17 @@ struct SwitchRecord {
     ++entered_count;
   }
 
+  void add_filling(AttemptId attempt) {
+    if (filling_count < kMaxListed) filling[filling_count] = attempt;
+    ++filling_count;
+  }
+
   friend bool operator==(const SwitchRecord&, const SwitchRecord&) = default;
 };
 
 class SwitchTrace {
  public:
-  // 560 KB when all of it is used; pages that were never written cost nothing.
+  // 720 KB when all of it is used; pages that were never written cost nothing.
   static constexpr std::size_t kEntries = 4'096;
 
   SwitchTrace();
@@ -66,7 +73,7 @@ class SwitchTrace {
   [[nodiscard]] Extract read_new(std::uint64_t& seen, std::size_t most) const;
 
  private:
-  static constexpr std::size_t kWords = 17;  // of a cell
+  static constexpr std::size_t kWords = 22;  // of a cell
 
   void read_range(std::uint64_t from, std::uint64_t end, Extract& extract) const;
 

@@ -142,11 +142,13 @@ void Switcher::follow(gang::SwitchPlan plan) {
   publish();
 }
 
+// In barrier mode a boundary waits for messages between nodes, which a filler would delay.
 void Switcher::add(AttemptId attempt, std::unique_ptr<SwitchTarget> target,
-                   std::unique_ptr<CpuUsage> usage) {
+                   std::unique_ptr<CpuUsage> usage, std::uint32_t cores) {
   std::erase_if(entries_, [&](const auto& entry) { return entry->attempt == attempt; });
-  entries_.push_back(
-      std::make_shared<SwitchEntry>(attempt, std::move(target), std::move(usage), options_.idle));
+  entries_.push_back(std::make_shared<SwitchEntry>(attempt, std::move(target), std::move(usage),
+                                                   options_.idle, cores));
+  if (options_.uses_barriers) entries_.back()->can_fill = false;
   entries_.back()->clock.start(monotonic_now());
   publish();
 }
@@ -160,9 +162,23 @@ void Switcher::set_leader(AttemptId attempt, pid_t process) {
 Switcher::RunTime Switcher::run_time(AttemptId attempt, TimePoint now) const {
   for (const auto& entry : entries_) {
     if (entry->attempt != attempt) continue;
-    return {entry->clock.read(now), entry->clock.is_running(), entry->has_turn};
+    return {entry->clock.read(now), entry->clock.is_running(), entry->has_turn,
+            entry->account.fills()};
   }
   return {};
+}
+
+Duration Switcher::filled(AttemptId attempt) const {
+  for (const auto& entry : entries_) {
+    if (entry->attempt == attempt) return entry->account.read(entry->watch);
+  }
+  return Duration{0};
+}
+
+Duration Switcher::filled() const {
+  Duration sum = ended_filled_;
+  for (const auto& entry : entries_) sum += entry->account.read(entry->watch);
+  return sum;
 }
 
 std::vector<Switcher::Change> Switcher::take_changed_activities() {
@@ -216,6 +232,7 @@ void Switcher::remove(AttemptId attempt) {
   std::erase(reported_idle_, attempt);
   const auto is_it = [&](const auto& entry) { return entry->attempt == attempt; };
   networks_.erase(attempt);
+  ended_filled_ += filled(attempt);
   if (std::erase_if(entries_, is_it) > 0) publish();
 }
 
@@ -238,6 +255,7 @@ void Switcher::publish() {
     const auto network = networks_.find(entries_[i]->attempt);
     if (network != networks_.end()) program->networks[i] = network->second;
   }
+  program->find_shared_channels();
   program->observer = observer_;
   const std::unique_ptr<SwitchProgram> not_taken(
       inbox_.exchange(program.release(), std::memory_order_acq_rel));

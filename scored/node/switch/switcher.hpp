@@ -55,9 +55,10 @@ class Switcher {
   // than it are dropped.
   void follow(gang::SwitchPlan plan);
   // A new attempt, running. If the plan in force manages it and it is not its turn, it is stopped
-  // at once. Replaces one of the same id. Without `usage` it is never idle.
+  // at once. Replaces one of the same id. Without `usage` it is never idle. cores: that it has been
+  // given here.
   void add(AttemptId attempt, std::unique_ptr<SwitchTarget> target,
-           std::unique_ptr<CpuUsage> usage = nullptr);
+           std::unique_ptr<CpuUsage> usage = nullptr, std::uint32_t cores = 1);
   // See IdleWatch::set_leader(). Ignored for an unknown attempt.
   void set_leader(AttemptId attempt, pid_t process);
   // The attempt has ended: it is never touched again once the thread has seen this (at once, unless
@@ -81,9 +82,15 @@ class Switcher {
     Duration ran{0};
     bool runs = false;
     bool has_turn = false;
+    bool fills = false;  // runs at idle priority now
   };
 
   [[nodiscard]] RunTime run_time(AttemptId attempt, TimePoint now) const;
+
+  // Processor time that its tasks used at idle priority; unknown attempt: 0.
+  [[nodiscard]] Duration filled(AttemptId attempt) const;
+  // ... of all attempts that were ever added.
+  [[nodiscard]] Duration filled() const;
 
   // An eventfd: readable when take_changed_activities() or take_reached_meetings() may have
   // something new; the caller reads it.
@@ -130,6 +137,7 @@ class Switcher {
   std::atomic<Duration::rep> guard_ns_{0};
   std::atomic<bool> meets_{false};
   std::vector<AttemptId> reported_idle_;
+  Duration ended_filled_{0};  // of attempts that were removed
   UniqueFd activity_fd_;
 
   pthread_t thread_{};

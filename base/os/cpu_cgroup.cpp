@@ -1,0 +1,103 @@
+#include "base/os/cpu_cgroup.hpp"
+
+#include "base/limits.hpp"
+#include "base/os/fd.hpp"
+#include "base/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <vector>
+
+namespace score::inline base {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMaxProcBytes = 16 * limits::kMiB;
+constexpr std::string_view kController = "cpu";
+
+bool lists(std::string_view text, std::string_view word) {
+  const auto words = split(text, ',');
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+std::vector<std::string> directories_of(const std::string& path) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(path, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code ignored;
+    if (entry->is_directory(ignored) && !entry->is_symlink(ignored)) found.push_back(entry->path());
+  }
+  return found;
+}
+
+void remove_jobs(const std::vector<std::string>& jobs, const std::string& root) {
+  const auto prefix = cpu_job_prefix(root);
+  if (!prefix) return;
+  for (const auto& job : jobs) {
+    if (fs::path(job).filename().native().starts_with(*prefix)) rmdir(job.c_str());
+  }
+}
+
+}  // namespace
+
+// "32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct"
+Result<std::string> parse_cpu_mount(std::string_view mountinfo) {
+  for (const auto line : split(mountinfo, '\n')) {
+    const auto dash = line.find(" - cgroup ");
+    if (dash == line.npos) continue;
+    const auto fields = split(line.substr(0, dash), ' ');
+    const auto last = split(line.substr(dash + 3), ' ');
+    if (fields.size() < 6 || last.size() < 3 || !fields[4].starts_with('/')) continue;
+    if (fields[3] == "/" && lists(last[2], kController)) return std::string(fields[4]);
+  }
+  return fail(Errc::NotFound, "mount of the cpu cgroup");
+}
+
+Result<std::string> parse_cpu_path(std::string_view proc_cgroup) {
+  for (const auto line : split(proc_cgroup, '\n')) {
+    const auto first = line.find(':');
+    const auto second = first == line.npos ? first : line.find(':', first + 1);
+    if (second == line.npos || line.substr(second + 1).substr(0, 1) != "/") continue;
+    if (lists(line.substr(first + 1, second - first - 1), kController)) {
+      return std::string(line.substr(second + 1));
+    }
+  }
+  return fail(Errc::NotFound, "cgroup of the cpu controller");
+}
+
+Result<std::string> own_cpu_cgroup() {
+  const auto mounts = read_file("/proc/self/mountinfo", kMaxProcBytes);
+  if (!mounts) return mounts.error();
+  const auto mount = parse_cpu_mount(*mounts);
+  if (!mount) return mount.error();
+  const auto text = read_file("/proc/self/cgroup", kMaxProcBytes);
+  if (!text) return text.error();
+  const auto path = parse_cpu_path(*text);
+  if (!path) return path.error();
+  return *path == "/" ? *mount : *mount + *path;
+}
+
+Result<std::string> cpu_job_prefix(const std::string& root) {
+  struct stat info {};
+
+  if (stat(root.c_str(), &info) != 0) return fail(errno_code(errno), "{}", root);
+  return fmt::format("scored_{}_job_", info.st_ino);
+}
+
+void remove_cpu_jobs(const std::string& root) {
+  const auto own = own_cpu_cgroup();
+  if (!own) return;
+  const auto jobs = directories_of(*own);
+  remove_jobs(jobs, root);
+  for (const auto& below : directories_of(root)) remove_jobs(jobs, below);
+}
+
+}  // namespace score::inline base

@@ -1,0 +1,31 @@
+#pragma once
+// The version 1 hierarchy of the `cpu` controller, for hosts whose version 2 tree does not have
+// that controller: processor priorities of jobs are then set there. Priority is relative to
+// siblings, so the jobs of all nodes of a host lie side by side, below the cgroup of their daemon:
+//   scored_<inode of the node's cgroup2 directory>_job_<attempt>
+// The launcher makes the same names (scored/launcher/thaw.hpp). Errors are errno codes with the
+// path as context.
+
+#include "base/result.hpp"
+
+#include <string>
+#include <string_view>
+
+namespace score::inline base {
+
+// Mount point of the hierarchy in the text of /proc/<pid>/mountinfo. Errors: NotFound.
+[[nodiscard]] Result<std::string> parse_cpu_mount(std::string_view mountinfo);
+// Path below it in the text of /proc/<pid>/cgroup: of line "1:cpu,cpuacct:/path". Errors: NotFound.
+[[nodiscard]] Result<std::string> parse_cpu_path(std::string_view proc_cgroup);
+// Directory of this process's own cgroup there.
+[[nodiscard]] Result<std::string> own_cpu_cgroup();
+
+// How the names of the jobs of one node begin: "scored_7_job_". `root`: the node's cgroup2
+// directory.
+[[nodiscard]] Result<std::string> cpu_job_prefix(const std::string& root);
+// Removes what remains of the jobs of the node of this cgroup2 directory, and of those directly
+// below it. To be called while it still exists. Directories in use remain; without the hierarchy
+// nothing happens.
+void remove_cpu_jobs(const std::string& root);
+
+}  // namespace score::inline base

@@ -1,0 +1,34 @@
+#include "gang/node/fill_meter.hpp"
+
+#include <algorithm>
+
+namespace score::gang {
+
+namespace {
+
+// Shorter turns are judged together: what a running task has used is counted at the kernel's ticks,
+// most often 4 ms apart.
+constexpr Duration kLeast = std::chrono::milliseconds{40};
+constexpr Duration kTick = std::chrono::milliseconds{4};
+// Apart, so that an attempt near the bound does not change with each turn. Of what it could use:
+constexpr double kBusyAlone = 0.85;
+constexpr double kBusyBesideFillers = 0.95;
+
+}  // namespace
+
+[[gnu::hot]] void FillMeter::add(Duration ran, Duration used, bool had_fillers) {
+  ran_ += ran;
+  used_ += used;
+  if (had_fillers) lost_ += std::min(kTick, ran);
+  if (ran_ >= kLeast) judge();
+}
+
+[[gnu::hot]] void FillMeter::judge() {
+  const auto whole = static_cast<double>(ran_.count()) * cores_;
+  const auto wanted =
+      static_cast<double>(used_.count()) + static_cast<double>(lost_.count()) * cores_;
+  leaves_time_ = wanted < whole * (lost_ > Duration{0} ? kBusyBesideFillers : kBusyAlone);
+  ran_ = used_ = lost_ = Duration{0};
+}
+
+}  // namespace score::gang
