@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace score::proto {
 
@@ -26,7 +27,7 @@ constexpr const char* kNoSwitches = "no switches recorded";
 
 void add_phases(const wire::SwitchRecord& record, std::int64_t due, std::vector<TraceBar>& bars) {
   const auto add = [&](const char* name, std::int64_t from, std::int64_t to) {
-    if (to > from) bars.push_back({name, 0, due + from, due + to, record.epoch()});
+    if (to > from) bars.push_back({name, 0, due + from, due + to, record.epoch(), "switch"});
   };
   add("late", 0, record.woke_ns());
   add("freeze", record.woke_ns(), record.stopped_ns());
@@ -42,7 +43,7 @@ std::uint64_t job_of(std::uint64_t attempt) {
 
 class Bars {
  public:
-  explicit Bars(std::int64_t begin) : begin_(begin) {}
+  explicit Bars(std::int64_t begin, bool fills = false) : begin_(begin), fills_(fills) {}
 
   void enter(std::uint64_t attempt, std::int64_t at, std::uint64_t epoch) {
     open_.try_emplace(attempt, at, epoch);
@@ -60,6 +61,18 @@ class Bars {
     seen_.try_emplace(attempt, true);
   }
 
+  // From `at` on these are open, and no others.
+  template <class Attempts>
+  void set(const Attempts& attempts, std::int64_t at, std::uint64_t epoch) {
+    for (auto one = open_.begin(); one != open_.end();) {
+      const auto current = one++;
+      if (std::find(attempts.begin(), attempts.end(), current->first) != attempts.end()) continue;
+      close(current->first, current->second, at);
+      open_.erase(current);
+    }
+    for (const auto attempt : attempts) enter(attempt, at, epoch);
+  }
+
   std::vector<TraceBar> finish(std::int64_t at) {
     for (const auto& [attempt, since] : open_) close(attempt, since, at);
     return std::move(bars_);
@@ -71,10 +84,13 @@ class Bars {
   void close(std::uint64_t attempt, Since since, std::int64_t at) {
     if (at <= since.first) return;
     const std::uint64_t job = job_of(attempt);
-    bars_.push_back({fmt::format("job {}", job), job, since.first, at, since.second});
+    const char* const category = fills_ ? "fill" : "job";
+    auto name = fills_ ? fmt::format("job {} fills", job) : fmt::format("job {}", job);
+    bars_.push_back({std::move(name), job, since.first, at, since.second, category});
   }
 
   std::int64_t begin_;
+  bool fills_;
   std::map<std::uint64_t, Since> open_;
   std::map<std::uint64_t, bool> seen_;
   std::vector<TraceBar> bars_;
@@ -87,6 +103,7 @@ std::vector<TraceBar> trace_bars(const wire::NodeTrace& node) {
   const std::int64_t offset = node.clock_offset_ns();
   const auto& last = *node.switches().rbegin();
   Bars jobs(node.switches(0).due_ns() + offset);
+  Bars fillers(node.switches(0).due_ns() + offset, true);
   std::vector<TraceBar> bars;
   for (const auto& record : node.switches()) {
     const std::int64_t due = record.due_ns() + offset;
@@ -95,9 +112,12 @@ std::vector<TraceBar> trace_bars(const wire::NodeTrace& node) {
     for (const auto attempt : record.left()) jobs.leave(attempt, at, record.epoch());
     const std::int64_t entered = due + std::max(record.stopped_ns(), record.restored_ns());
     for (const auto attempt : record.entered()) jobs.enter(attempt, entered, record.epoch());
+    fillers.set(record.filling(), at, record.epoch());
   }
   const auto of_jobs = jobs.finish(last.due_ns() + offset + last.done_ns());
   bars.insert(bars.end(), of_jobs.begin(), of_jobs.end());
+  const auto of_fillers = fillers.finish(last.due_ns() + offset + last.done_ns());
+  bars.insert(bars.end(), of_fillers.begin(), of_fillers.end());
   std::stable_sort(bars.begin(), bars.end(),
                    [](const auto& a, const auto& b) { return a.begin_ns < b.begin_ns; });
   return bars;
@@ -123,7 +143,7 @@ void add_track(perfetto::Trace& out, std::uint64_t node, const TraceBar& bar) {
   auto& track = *add_packet(out).mutable_track_descriptor();
   track.set_uuid(node + 1 + bar.track);
   track.set_parent_uuid(node);
-  track.set_name(bar.track == 0 ? "switches" : bar.name);
+  track.set_name(bar.track == 0 ? "switches" : fmt::format("job {}", bar.track));
 }
 
 void add_edge(perfetto::Trace& out, std::uint64_t track, const TraceBar* begins, std::int64_t at) {
@@ -136,7 +156,7 @@ void add_edge(perfetto::Trace& out, std::uint64_t track, const TraceBar* begins,
                                    : perfetto::TrackEvent::TYPE_SLICE_END);
   if (begins == nullptr) return;
   event.set_name(begins->name);
-  event.add_categories(begins->track == 0 ? "switch" : "job");
+  event.add_categories(begins->category);
   auto& epoch = *event.add_debug_annotations();
   epoch.set_name("epoch");
   epoch.set_uint_value(begins->epoch);
@@ -201,7 +221,7 @@ std::string trace_chrome(const wire::Trace& trace) {
     name_process(json, i + 1, trace.nodes(i).node());
     for (const TraceBar& bar : trace_bars(trace.nodes(i))) {
       json.begin_object().field("ph", "X").field("name", bar.name);
-      json.field("cat", bar.track == 0 ? "switch" : "job").field("pid", i + 1);
+      json.field("cat", bar.category).field("pid", i + 1);
       json.field("tid", bar.track).key("ts").fixed(to_us(bar.begin_ns), 3);
       json.key("dur").fixed(to_us(bar.end_ns - bar.begin_ns), 3);
       json.key("args").begin_object().field("epoch", bar.epoch).end_object().end_object();

@@ -13,11 +13,12 @@ namespace score::proto {
 
 // One bar of the drawing.
 struct TraceBar {
-  std::string name;         // "job 7", or a phase: "freeze"
+  std::string name;         // "job 7", "job 7 fills", or a phase: "freeze"
   std::uint64_t track = 0;  // job, or 0: switches
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
   std::uint64_t epoch = 0;
+  const char* category = "job";  // "job", "fill" (at idle priority), "switch"
 };
 
 // Of one node, by begin. A job that was running already when the record starts begins with it; one

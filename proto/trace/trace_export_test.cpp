@@ -3,6 +3,7 @@
 
 #include "proto/perfetto.pb.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -62,6 +63,23 @@ TEST(TraceExport, NodesAreDrawnInClusterTime) {
     EXPECT_EQ(first[i].begin_ns, second[i].begin_ns);
     EXPECT_EQ(first[i].name, second[i].name);
   }
+}
+
+TEST(TraceExport, AJobThatFillsHasABarOfItsOwnUntilItsTurn) {
+  wire::NodeTrace node;
+  const std::int64_t apart = 1'000'000;
+  for (std::int64_t i = 0; i < 4; ++i) {
+    add_switch(node, (i + 1) * apart, i % 2 == 0 ? kSecond : kFirst, i % 2 == 0 ? kFirst : kSecond);
+    if (i < 2) node.mutable_switches(static_cast<int>(i))->add_filling(i == 0 ? kSecond : kFirst);
+  }
+  std::vector<TraceBar> fillers;
+  for (const TraceBar& bar : trace_bars(node)) {
+    if (std::string_view(bar.category) == "fill") fillers.push_back(bar);
+  }
+  ASSERT_EQ(fillers.size(), 2U);
+  EXPECT_EQ(fillers[0].name, fmt::format("job {} fills", fillers[0].track));
+  EXPECT_NE(fillers[0].track, fillers[1].track);
+  for (const TraceBar& bar : fillers) EXPECT_EQ(bar.end_ns - bar.begin_ns, apart);
 }
 
 TEST(TraceExport, ShowsThePhasesOfASwitch) {
