@@ -40,8 +40,16 @@ def check_gone(description):
     assert users_of(directory) == []
     if description['cgroup']:
         assert not pathlib.Path(description['cgroup']).exists()
+    assert not [path for path in description.get('priorities', []) if path.exists()]
     daemons = [description['head'], *description['nodes'], *description['launchers']]
     assert not [d for d in daemons if is_alive(d['pid'])]
+
+
+def priority_directories(description):
+    """Of its jobs, in the version 1 hierarchy of the cpu controller; none elsewhere."""
+    nodes = pathlib.Path(description['cgroup']).iterdir() if description['cgroup'] else []
+    inodes = [node.stat().st_ino for node in nodes if node.is_dir()]
+    return [path for inode in inodes for path in pathlib.Path('/sys/fs/cgroup/cpu').glob(f'scored_{inode}_job_*')]
 
 
 def start_stubborn_job(description):
@@ -52,6 +60,7 @@ def start_stubborn_job(description):
     subprocess.run([SCORE, 'scrun', '--detach', '-N', str(count), 'sh', '-c', script], env=env,
                    check=True, timeout=LIMIT, stdout=subprocess.DEVNULL)
     time.sleep(0.5)
+    description['priorities'] = priority_directories(description)
 
 
 @pytest.mark.parametrize('command, code', [
