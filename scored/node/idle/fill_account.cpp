@@ -10,7 +10,7 @@ namespace score::node {
   if (change.role == role_ && !is_new) return;
   const bool is_known = role_ == Role::Stopped && used_ >= Duration{0};
   const bool is_measured = change.may_fill || role_ == Role::Fills;
-  const Duration used = is_known ? used_ : is_measured ? watch.used() : Duration{-1};
+  const Duration used = is_known ? used_ : is_measured ? watch.used_at(change.at) : Duration{-1};
   if (used >= Duration{0} && used_ >= Duration{0}) {
     const Duration more = std::max(used - used_, Duration{0});
     if (role_ == Role::Runs) meter_.add(change.at - since_, more, change.had_fillers);

@@ -167,7 +167,7 @@ WatchPace pace_of(const gang::SwitchPlan& plan) {
 // apart; the clock of the leader is exact.
 [[gnu::hot]] void IdleWatch::measure(TimePoint now) {
   if (usage_ == nullptr) return;
-  const Duration used = usage_->used();
+  const Duration used = used_at(now);
   if (used < Duration{0}) return;
   const Duration ran = ran_ + (now - since_);
   const Duration at_least = std::exchange(leader_part_, Duration{0});

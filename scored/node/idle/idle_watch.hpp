@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace score::node {
 
@@ -96,6 +97,12 @@ class IdleWatch {
     return usage_ != nullptr ? usage_->used() : Duration{-1};
   }
 
+  // The same at `now`, read once if it is asked for repeatedly. Thread: the switcher's.
+  [[nodiscard]] Duration used_at(TimePoint now) noexcept {
+    if (std::exchange(read_at_, now) != now) read_ = used();
+    return read_;
+  }
+
   [[nodiscard]] bool is_background() const { return is_background_; }
 
   // In the background, and must not run.
@@ -117,6 +124,8 @@ class IdleWatch {
 
   std::unique_ptr<CpuUsage> usage_;  // null: never checked
   gang::IdleMeter meter_;
+  TimePoint read_at_{};
+  Duration read_{-1};  // used(), then
   Duration used_{-1};  // at the last check; < 0: none yet
   Duration waited_{0};
   Duration unasked_{0};       // of its own time, since waited_ was read
