@@ -54,6 +54,7 @@ struct ResourceRequest {
   Requeue requeue = Requeue::Default;
   std::uint32_t most_nodes = 0;  // as many as there is room for, at least `nodes`; 0: `nodes`
   bool own_cores = false;        // refuse it rather than let its tasks share cores
+  bool no_fill = false;          // neither fills nor lets other jobs fill in its slices
 
   friend bool operator==(const ResourceRequest&, const ResourceRequest&) = default;
 };

@@ -27,8 +27,8 @@ _scored() {
       sccancel:* | scattach:* | scq:--why | score:job | score:hold | score:release | score:suspend | score:resume) words=$(_scored_jobs) ;;
       scadm:drain | scadm:resume | *:-w | *:-x) words=$(_scored_nodes) ;;
       scadm:scadm) words='set drain resume reload shutdown web-login trace' ;;
-      scadm:set) words='quantum slots idle' ;;
-      scadm:idle) words='on off' ;;
+      scadm:set) words='quantum slots idle fill' ;;
+      scadm:idle | scadm:fill) words='on off' ;;
       scrun:--mpi) words='auto pmi1 pmix none' ;;
       scrun:--net) words='native pm' ;;
       scrun:--distribution) words='block cyclic' ;;

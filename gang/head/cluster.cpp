@@ -201,6 +201,33 @@ Actions Cluster::set_idle_detection(bool on, TimePoint now) {
   });
 }
 
+Result<Actions> Cluster::set_fill(bool on, TimePoint now) {
+  if (on && !tables_.config.can_fill) {
+    return fail(Errc::Unsupported,
+                "jobs cannot fill with switch_mode = \"barrier\"; set switch_mode = \"clock\"");
+  }
+  return apply(now, [&](Step&) {
+    if (tables_.config.fill != on) tables_.jobs.mark_changed();
+    tables_.config.fill = on;
+  });
+}
+
+Actions Cluster::set_fill_queues(std::vector<base::Queue> queues, TimePoint now) {
+  return apply(now, [&](Step&) {
+    if (tables_.config.fill_queues != queues) tables_.jobs.mark_changed();
+    tables_.config.fill_queues = std::move(queues);
+  });
+}
+
+Actions Cluster::set_shares_channel(JobId id, bool shares, TimePoint now) {
+  return apply(now, [&](Step&) {
+    Job* job = tables_.jobs.find(id);
+    if (job == nullptr || job->shares_channel == shares) return;
+    job->shares_channel = shares;
+    if (tables_.config.fill) tables_.jobs.mark_changed();
+  });
+}
+
 void Cluster::set_max_requeues(std::uint32_t times) {
   tables_.config.max_requeues = times;
 }

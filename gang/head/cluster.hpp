@@ -73,6 +73,12 @@ class Cluster {
   base::Result<Actions> set_quantum(Duration quantum, TimePoint now);  // next boundary
   base::Result<Actions> set_max_slots(std::uint32_t slots, TimePoint now);
   Actions set_idle_detection(bool on, TimePoint now);
+  // Errors: Unsupported (on, with ClusterConfig::can_fill false).
+  base::Result<Actions> set_fill(bool on, TimePoint now);
+  Actions set_fill_queues(std::vector<base::Queue> queues, TimePoint now);
+  // Another job on a node of it has the same network channel, or none has any more. Jobs that have
+  // ended are left alone.
+  Actions set_shares_channel(JobId job, bool shares, TimePoint now);
   void set_max_requeues(std::uint32_t times);
   void set_overcommit(bool on);  // of jobs that are submitted from now on
   Actions tick(TimePoint now);   // deadlines, limits; call at next_deadline() or later

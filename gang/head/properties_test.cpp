@@ -19,6 +19,7 @@ base::ResourceRequest any_request() {
   r.queue = *rc::gen::elementOf(std::vector<base::Queue>{
       base::Queue::Normal, base::Queue::Normal, base::Queue::High, base::Queue::Exclusive});
   r.weight = *rc::gen::inRange(1U, 6U);
+  r.no_fill = *rc::gen::inRange(0, 4) == 0;
   return r;
 }
 
@@ -33,7 +34,7 @@ void any_event(Bench& b) {
   const auto maybe = [&b](const base::Result<Actions>& actions) {
     if (actions) b.take(*actions);
   };
-  switch (*rc::gen::inRange(0, 14)) {
+  switch (*rc::gen::inRange(0, 16)) {
     case 0:
     case 1:
     case 2: {
@@ -70,8 +71,26 @@ void any_event(Bench& b) {
       return b.connect(node);
     case 12:
       return maybe(b.cluster.drain(node, "why not", b.now));
+    case 13:
+      return maybe(b.cluster.set_fill(*rc::gen::arbitrary<bool>(), b.now));
+    case 14:
+      return b.take(b.cluster.set_shares_channel(job, *rc::gen::arbitrary<bool>(), b.now));
     default:
       return maybe(b.cluster.resume_node(node, b.now));
+  }
+}
+
+// What a node may let fill takes turns there, and both its user and the cluster agree.
+void expect_fill_is_allowed(const Bench& b) {
+  for (const auto& [node, table] : b.timetables) {
+    RC_ASSERT(std::ranges::is_sorted(table.fill));
+    if (!table.fill.empty()) RC_ASSERT(table.segments.size() > 1);
+    for (const AttemptId attempt : table.fill) {
+      RC_ASSERT(std::ranges::binary_search(table.managed, attempt));
+      const auto view = b.cluster.job(base::job_of(attempt), b.now);
+      RC_ASSERT(view && !view->request.no_fill);
+      RC_ASSERT(view->request.queue != base::Queue::Exclusive);
+    }
   }
 }
 
@@ -84,6 +103,7 @@ TEST(Properties, InvariantsHoldAndEveryJobEndsOnce) {
     for (int i = 0; i < events; ++i) {
       any_event(b);  // Bench checks the invariants after every call
       b.pass(*rc::gen::inRange(0, 300) * 1ms);
+      expect_fill_is_allowed(b);
       for (const JobId job : b.cluster.jobs()) {
         const JobState state = b.state(job);
         if (ended.contains(job)) RC_ASSERT(ended[job] == state);

@@ -197,6 +197,7 @@ void Ending::requeue(Job& job, Step& step) {
   job.outcome = {};
   job.time = {};
   job.started.reset();
+  job.shares_channel = false;
   job.members = {};
   job.cells = {};
   job.tasks_on_node.clear();

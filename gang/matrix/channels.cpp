@@ -68,15 +68,15 @@ void Channels::release(AttemptId attempt) {
   holders_.erase(attempt);
 }
 
-std::size_t Channels::sharers(AttemptId attempt) const {
+std::vector<AttemptId> Channels::sharers(AttemptId attempt) const {
   const auto found = holders_.find(attempt);
-  if (found == holders_.end()) return 0;
-  std::size_t count = 0;
+  if (found == holders_.end()) return {};
+  std::vector<AttemptId> sharers;
   for (const auto& [other, holder] : holders_) {
     if (other == attempt || holder.channel != found->second.channel) continue;
-    count += meet(found->second.place, holder.place).is_on_common_node ? 1 : 0;
+    if (meet(found->second.place, holder.place).is_on_common_node) sharers.push_back(other);
   }
-  return count;
+  return sharers;
 }
 
 }  // namespace score::gang

@@ -37,8 +37,8 @@ class Channels {
   // Nothing happens if the attempt has no channel.
   void release(AttemptId attempt);
 
-  // Attempts with the same channel on a common node.
-  [[nodiscard]] std::size_t sharers(AttemptId attempt) const;
+  // The attempts with the same channel on a common node, ascending.
+  [[nodiscard]] std::vector<AttemptId> sharers(AttemptId attempt) const;
 
  private:
   struct Holder {

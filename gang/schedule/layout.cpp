@@ -153,6 +153,12 @@ std::vector<RowId> Layout::rows_of(JobId job) const {
   return out;
 }
 
+bool may_fill(const Job& job, const ClusterConfig& config) {
+  if (!config.fill || !config.can_fill || !job.is_active()) return false;
+  if (job.request.no_fill || job.is_exclusive() || job.shares_channel) return false;
+  return std::ranges::find(config.fill_queues, job.request.queue) != config.fill_queues.end();
+}
+
 Layout lay_out(const JobTable& jobs, const Matrix& matrix, bool idle_detection) {
   return LayoutMaker(jobs, matrix, idle_detection).make();
 }

@@ -3,6 +3,7 @@
 
 #include "gang/matrix/matrix.hpp"
 #include "gang/matrix/stride.hpp"
+#include "gang/state/config.hpp"
 #include "gang/state/job_table.hpp"
 
 #include <map>
@@ -21,6 +22,11 @@ struct Layout {
   // The rows in which the job runs; empty: none.
   [[nodiscard]] std::vector<RowId> rows_of(JobId job) const;
 };
+
+// May the job fill, and let others fill in its slices? The node lets a filling job run where all
+// jobs in turn may fill too. Jobs that share a network channel may not: one of them has it at a
+// time.
+[[nodiscard]] bool may_fill(const Job& job, const ClusterConfig& config);
 
 // Without `idle_detection` idle jobs keep their turns.
 Layout lay_out(const JobTable& jobs, const Matrix& matrix, bool idle_detection);

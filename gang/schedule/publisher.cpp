@@ -29,12 +29,14 @@ std::vector<Column> Publisher::columns_of(const Layout& layout, std::uint64_t se
     const Job& job = tables_.jobs.at(id);
     const auto runs = layout.runs_in.find(id);
     const bool is_background = layout.background.contains(id);
+    const bool fills = may_fill(job, tables_.config);
     for (const NodeIndex node : job.cells.nodes) {
       Column& column = columns[node];
       (is_background ? column.background : column.managed).push_back(job.attempt());
       if (runs == layout.runs_in.end()) continue;
       column.rows.resize(layout.rows.size());
       for (const std::size_t row : runs->second) column.rows[row].push_back(job.attempt());
+      if (fills) column.fill.push_back(job.attempt());
     }
   }
   for (Column& column : columns) {
@@ -42,6 +44,7 @@ std::vector<Column> Publisher::columns_of(const Layout& layout, std::uint64_t se
     const bool is_alike = std::all_of(column.rows.begin(), column.rows.end(),
                                       [&](const auto& row) { return row == column.rows.front(); });
     if (is_alike && column.is_shared()) column.rows.resize(1);
+    if (!column.is_shared()) column.fill.clear();  // nothing is left out there
     if (column.is_shared() || (tables_.config.switch_always && column.runs_anything())) {
       column.cycle = serial;
     }
@@ -55,6 +58,7 @@ base::Timetable Publisher::timetable_of(const Column& column, TimePoint start) c
   table.start = start;
   table.managed = column.managed;
   table.background = column.background;
+  table.fill = column.fill;
   if (column.rows.empty()) return table;
   if (tables_.config.switch_always && column.runs_anything()) {
     table.slice = cycles_.newest().quantum;

@@ -19,6 +19,7 @@ struct Column {
   std::vector<std::vector<AttemptId>> rows;  // [row of the cycle]; one: all rows run the same
   std::vector<AttemptId> managed;
   std::vector<AttemptId> background;
+  std::vector<AttemptId> fill;  // of those that take turns; see may_fill()
 
   [[nodiscard]] bool is_shared() const { return rows.size() > 1; }
 

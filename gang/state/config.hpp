@@ -2,7 +2,10 @@
 // What the head's scheduler is configured with, and what it counts.
 
 #include "base/limits.hpp"
+#include "base/model/model.hpp"
 #include "base/time.hpp"
+
+#include <vector>
 
 namespace score::gang {
 
@@ -29,6 +32,9 @@ struct ClusterConfig {
   std::uint32_t max_requeues = 3;                          // of one job, after a lost node
   bool idle_detection = true;                              // idle jobs give their slices to others
   bool overcommit = true;  // tasks of a job share cores where each cannot have its own
+  bool fill = false;  // jobs use at idle priority what the gang in turn leaves; see gang/schedule
+  std::vector<base::Queue> fill_queues = {base::Queue::High, base::Queue::Normal};  // of those
+  bool can_fill = true;  // networks are not switched at a barrier, at which nothing may run
   base::Duration unsettled_idle = std::chrono::seconds{1};  // idle although messages are in flight
   base::Duration deadlock_after = std::chrono::seconds{3};  // every task waits for messages
 };

@@ -51,9 +51,10 @@ struct Job {
   Members members;
   Idleness idleness;
   Outcome outcome;
-  ScheduledTime time;       // written by Publisher
-  bool background = false;  // by the newest layout: idle, and others want its cores
-  bool displaced = false;   // by the newest layout: a job of queue high has its cores
+  ScheduledTime time;           // written by Publisher
+  bool background = false;      // by the newest layout: idle, and others want its cores
+  bool displaced = false;       // by the newest layout: a job of queue high has its cores
+  bool shares_channel = false;  // another job on a node of it has the same network channel
 
   std::optional<TimePoint> submitted, started, ended;
 

@@ -129,6 +129,7 @@ wire::ResourceRequest to_wire(const base::ResourceRequest& request) {
   out.set_requeue(static_cast<std::uint32_t>(request.requeue));
   out.set_most_nodes(request.most_nodes);
   out.set_own_cores(request.own_cores);
+  out.set_no_fill(request.no_fill);
   return out;
 }
 
@@ -170,6 +171,7 @@ Result<base::ResourceRequest> from_wire(const wire::ResourceRequest& message) {
   out.requeue = static_cast<base::Requeue>(message.requeue());
   out.most_nodes = message.most_nodes();
   out.own_cores = message.own_cores();
+  out.no_fill = message.no_fill();
   return out;
 }
 

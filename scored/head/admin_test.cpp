@@ -115,6 +115,7 @@ TEST_F(AdminTest, AuditsWhatChangesTheClusterOnceByEveryWay) {
   });
   check_session<wire::SetIdleDetection>("set idle detection",
                                         [] { return wire::SetIdleDetection(); });
+  check_session<wire::SetFill>("set fill", [] { return wire::SetFill(); });
   check_session<wire::DrainNodes>("drain", [] {
     wire::DrainNodes message;
     message.add_nodes("n[0-1]");

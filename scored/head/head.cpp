@@ -129,12 +129,21 @@ Status Head::apply_settings(const StoredSettings& stored) {
     log_notice("use stored idle detection", kv("on", *stored.idle_detection),
                kv("configured", config_.idle_detection));
   }
+  if (stored.fill && *stored.fill != config_.fill) apply_stored_fill(*stored.fill);
   for (const auto& [name, reason] : stored.drained) {
     const auto node = links_.find(name);
     if (!node) continue;
     if (auto actions = cluster.drain(*node, reason, now)) runner_.perform(*actions);
   }
   return {};
+}
+
+// The configuration may have been changed to a mode in which jobs cannot fill.
+void Head::apply_stored_fill(bool on) {
+  auto actions = runner_.cluster().set_fill(on, runner_.now());
+  if (!actions) return log_warning("ignore stored fill policy", kv("err", actions.error()));
+  runner_.perform(std::move(*actions));
+  log_notice("use stored fill policy", kv("on", on), kv("configured", config_.fill));
 }
 
 Status Head::recover_jobs(const std::vector<StoredJob>& stored) {

@@ -96,6 +96,7 @@ class Head {
   static Result<Recovered> read(Store& store);
   Status recover(const Recovered& recovered);
   Status apply_settings(const StoredSettings& settings);
+  void apply_stored_fill(bool on);
   Status recover_jobs(const std::vector<StoredJob>& stored);
   Result<gang::RecoveredJob> recover_job(const StoredJob& stored);
   [[nodiscard]] TimePoint start_of(const JobProgress& progress) const;

@@ -85,6 +85,7 @@ void write_info(JsonWriter& json, const wire::Info& info) {
   json.end_array().field("nodes_up", info.nodes_up()).field("nodes_known", info.nodes_known());
   json.field("jobs_active", info.jobs_active()).field("epochs", info.epochs());
   json.field("idle_detection", info.idle_detection()).field("idle_left", info.idle_left());
+  json.field("fill", info.fill() ? "on" : "off").list("fill_queues", info.fill_queues());
   json.field("idle_returned", info.idle_returned()).field("early_yields", info.early_yields());
   json.field("late_epochs", info.late_epochs()).field("stale_reports", info.stale_reports());
   json.field("head_cpu_s", to_seconds(info.head_cpu_ns()));
@@ -92,6 +93,12 @@ void write_info(JsonWriter& json, const wire::Info& info) {
   json.field("dashboard_url", info.dashboard_url()).key("limits").begin_object();
   json.field("max_weight", info.max_weight()).field("max_priority", info.max_priority());
   json.field("max_jobs", info.max_jobs()).list("queues", info.queues()).end_object().end_object();
+}
+
+std::string fill_words(const wire::Info& info) {
+  if (!info.fill()) return "off";
+  const auto queues = fmt::format("{}", fmt::join(info.fill_queues(), " "));
+  return fmt::format("on, queues: {}", escape_terminal(queues.empty() ? "none" : queues, 80));
 }
 
 std::string info_page(const wire::Info& info) {
@@ -103,6 +110,7 @@ std::string info_page(const wire::Info& info) {
                       format_duration(Duration(info.quantum_ns())), info.max_slots(),
                       format_duration(Duration(info.cycle_ns())), info.epoch());
   page += fmt::format("jobs    {} active\n", info.jobs_active());
+  page += fmt::format("fill    {}\n", fill_words(info));
   for (const auto& slice : info.slices()) {
     page += fmt::format("slot {:>2}  {:>8} ", slice.slot(),
                         format_duration(Duration(slice.length_ns())));

@@ -21,7 +21,7 @@ constexpr double kLongestTrace_s = 86'400;  // the nodes keep less
 
 struct AdminOptions {
   CommonOptions common;
-  std::string what;  // set: quantum, slots or idle
+  std::string what;  // set: quantum, slots, idle or fill
   std::string value;
   std::vector<std::string> nodes;
   std::string reason;
@@ -83,8 +83,19 @@ Result<int> set_idle(HeadLink& head, const AdminOptions& options) {
   return carry_out(head, options, request);
 }
 
+Result<int> set_fill(HeadLink& head, const AdminOptions& options) {
+  const std::string& value = options.value;
+  if (value != "on" && value != "off") {
+    return fail(Errc::Malformed, "fill '{}': use on or off", escape_terminal(value, 80));
+  }
+  wire::SetFill request;
+  request.set_on(value == "on");
+  return carry_out(head, options, request);
+}
+
 Result<int> set_value(HeadLink& head, const AdminOptions& options) {
   if (options.what == "idle") return set_idle(head, options);
+  if (options.what == "fill") return set_fill(head, options);
   if (options.what == "slots") return set_slots(head, options);
   return set_quantum(head, options);
 }
@@ -170,11 +181,12 @@ void add_subcommands(CLI::App& app, AdminOptions& options) {
   app.require_subcommand(1);
   app.fallthrough();
   auto* set = app.add_subcommand("set",
-                                 "Set the quantum (from the next slice boundary on), the slots, or "
-                                 "whether idle jobs give their slices to others");
-  set->add_option("what", options.what, "quantum, slots or idle")
+                                 "Set the quantum (from the next slice boundary on), the slots, "
+                                 "whether idle jobs give their slices to others, or whether jobs "
+                                 "fill what others leave of theirs");
+  set->add_option("what", options.what, "quantum, slots, idle or fill")
       ->required()
-      ->check(CLI::IsMember({"quantum", "slice", "slots", "idle"}));
+      ->check(CLI::IsMember({"quantum", "slice", "slots", "idle", "fill"}));
   set->add_option("value", options.value, "e.g. 50ms; 4; on or off")->required();
   auto* drain = app.add_subcommand("drain", "Start no new jobs on nodes; running jobs continue");
   drain->add_option("nodes", options.nodes, "node05 or node[00-07]")->required()->type_name("NODE");

@@ -112,6 +112,8 @@ void add_task_options(CLI::App& app, RunOptions& options) {
   app.add_flag("--keep-going", options.keep_going, "A failing task does not end the job");
   app.add_flag("--kill-deadlock", options.kill_deadlock,
                "End the job when all its tasks wait for PM messages that none can send");
+  app.add_flag("--no-fill", options.no_fill,
+               "Run only in its own slices, and let no other job run in them");
   auto* requeue = app.add_flag("--requeue", options.requeue,
                                "Start again, from the beginning, when a node of it is lost");
   app.add_flag("--no-requeue", options.no_requeue, "End when a node of it is lost")
@@ -218,6 +220,7 @@ Status fill_resources(const RunOptions& options, wire::ResourceRequest& resource
       options.distribution == "cyclic" ? Distribution::Cyclic : Distribution::Block;
   resources.set_distribution(static_cast<std::uint32_t>(distribution));
   resources.set_kill_deadlock(options.kill_deadlock);
+  resources.set_no_fill(options.no_fill);
   const auto chosen = options.requeue ? Requeue::Yes : Requeue::No;
   const bool has_chosen = options.requeue || options.no_requeue;
   resources.set_requeue(static_cast<std::uint32_t>(has_chosen ? chosen : Requeue::Default));

@@ -56,6 +56,7 @@ struct RunOptions {
   bool dry_run = false;
   bool keep_going = false;
   bool kill_deadlock = false;
+  bool no_fill = false;
   bool requeue = false;
   bool no_requeue = false;
   bool allow_root = false;

@@ -147,7 +147,9 @@ void World::poke_some_job() {
 void World::operate() {
   if (!head_) return;
   const NodeId node{static_cast<std::uint32_t>(chance_.below(sites_.size()))};
-  switch (chance_.below(7)) {
+  switch (chance_.below(8)) {
+    case 7:
+      return head_does(head_->set_fill(chance_.one_in(2), head_now()));
     case 6:
       return head_does(head_->set_idle_detection(!chance_.one_in(4), head_now()));
     case 0:

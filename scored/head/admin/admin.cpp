@@ -139,6 +139,15 @@ Result<Admin::Effect> Admin::prepare(const Peer&, const SetIdleDetection& comman
   };
 }
 
+Result<Admin::Effect> Admin::prepare(const Peer&, const SetFill& command) {
+  auto actions = parts_.runner.cluster().set_fill(command.on, now());
+  if (!actions) return actions.error();
+  return [this, on = command.on, actions = std::move(*actions)] {
+    parts_.commits.add(fill_setting(on));
+    parts_.runner.perform(actions);
+  };
+}
+
 Result<Admin::Effect> Admin::prepare(const Peer&, const DrainNodes& command) {
   std::vector<NodeId> nodes;
   for (const std::string& list : command.nodes) {
@@ -319,6 +328,10 @@ Status Admin::reconfigure(HeadConfig wanted) {
   if (wanted.idle_detection != config.idle_detection) {
     if (auto set = change(SetIdleDetection{wanted.idle_detection}); !set) return set;
   }
+  if (wanted.fill != config.fill) {
+    if (auto set = change(SetFill{wanted.fill}); !set) return set;
+  }
+  parts_.runner.perform(parts_.runner.cluster().set_fill_queues(wanted.fill_queues, now()));
   parts_.networks.set_channels(wanted.network.channels);
   parts_.runner.cluster().set_max_requeues(wanted.max_requeues);
   parts_.runner.cluster().set_overcommit(wanted.overcommit);

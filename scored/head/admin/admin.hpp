@@ -72,6 +72,7 @@ class Admin {
   Result<Effect> prepare(const Peer& peer, const SetQuantum& command);
   Result<Effect> prepare(const Peer& peer, const SetSlots& command);
   Result<Effect> prepare(const Peer& peer, const SetIdleDetection& command);
+  Result<Effect> prepare(const Peer& peer, const SetFill& command);
   Result<Effect> prepare(const Peer& peer, const DrainNodes& command);
   Result<Effect> prepare(const Peer& peer, const ReloadConfiguration& command);
   Result<Effect> prepare(const Peer& peer, const ShutDown& command);

@@ -46,6 +46,10 @@ AdminCommand from_wire(const wire::SetIdleDetection& message) {
   return SetIdleDetection{message.on()};
 }
 
+AdminCommand from_wire(const wire::SetFill& message) {
+  return SetFill{message.on()};
+}
+
 AdminCommand from_wire(const wire::DrainNodes& message) {
   return DrainNodes{
       {message.nodes().begin(), message.nodes().end()}, message.reason(), message.resume()};
@@ -99,6 +103,7 @@ FrameType frame_of(const AdminCommand& command) {
   return std::visit(Overloaded{[](const SetQuantum&) { return FrameType::SetQuantum; },
                                [](const SetSlots&) { return FrameType::SetSlots; },
                                [](const SetIdleDetection&) { return FrameType::SetIdleDetection; },
+                               [](const SetFill&) { return FrameType::SetFill; },
                                [](const DrainNodes&) { return FrameType::DrainNodes; },
                                [](const ReloadConfiguration&) { return FrameType::Reload; },
                                [](const ShutDown&) { return FrameType::Shutdown; },
@@ -113,6 +118,7 @@ std::string_view action_of(const AdminCommand& command) {
       Overloaded{[](const SetQuantum&) { return std::string_view("set quantum"); },
                  [](const SetSlots&) { return std::string_view("set slots"); },
                  [](const SetIdleDetection&) { return std::string_view("set idle detection"); },
+                 [](const SetFill&) { return std::string_view("set fill"); },
                  [](const DrainNodes& drain) -> std::string_view {
                    return drain.resume ? "resume" : "drain";
                  },
@@ -128,6 +134,7 @@ std::string value_of(const AdminCommand& command) {
   if (const auto* set = std::get_if<SetQuantum>(&command)) return format_duration(set->quantum);
   if (const auto* set = std::get_if<SetSlots>(&command)) return std::to_string(set->slots);
   if (const auto* set = std::get_if<SetIdleDetection>(&command)) return set->on ? "on" : "off";
+  if (const auto* set = std::get_if<SetFill>(&command)) return set->on ? "on" : "off";
   if (const auto* drain = std::get_if<DrainNodes>(&command)) return drain->reason;
   if (const auto* signal = std::get_if<SignalJob>(&command)) return std::to_string(signal->signal);
   if (const auto* cancel = std::get_if<CancelJob>(&command)) {
@@ -160,6 +167,10 @@ std::string reply_of(const AdminCommand& command) {
   if (const auto* set = std::get_if<SetIdleDetection>(&command)) {
     return set->on ? "idle detection on: idle jobs give up their slices"
                    : "idle detection off: idle jobs keep their slices";
+  }
+  if (const auto* set = std::get_if<SetFill>(&command)) {
+    return set->on ? "fill on: jobs may use the processor time that the gang in turn leaves"
+                   : "fill off: jobs run only in their own slices";
   }
   if (std::holds_alternative<ReloadConfiguration>(command)) return "configuration reloaded";
   if (std::holds_alternative<ShutDown>(command)) return "every job has ended";

@@ -29,6 +29,10 @@ struct SetIdleDetection {
   bool on = false;
 };
 
+struct SetFill {
+  bool on = false;
+};
+
 struct DrainNodes {
   std::vector<std::string> nodes;  // host lists
   std::string reason;
@@ -59,12 +63,13 @@ struct ControlJob {
   std::int32_t priority = 0;
 };
 
-using AdminCommand = std::variant<SetQuantum, SetSlots, SetIdleDetection, DrainNodes,
+using AdminCommand = std::variant<SetQuantum, SetSlots, SetIdleDetection, SetFill, DrainNodes,
                                   ReloadConfiguration, ShutDown, SignalJob, CancelJob, ControlJob>;
 
 [[nodiscard]] AdminCommand from_wire(const wire::SetQuantum& message);
 [[nodiscard]] AdminCommand from_wire(const wire::SetSlots& message);
 [[nodiscard]] AdminCommand from_wire(const wire::SetIdleDetection& message);
+[[nodiscard]] AdminCommand from_wire(const wire::SetFill& message);
 [[nodiscard]] AdminCommand from_wire(const wire::DrainNodes& message);
 [[nodiscard]] AdminCommand from_wire(const wire::Reload& message);
 [[nodiscard]] AdminCommand from_wire(const wire::Shutdown& message);

@@ -171,6 +171,8 @@ bool ClientSession::dispatch(const proto::InFrame& frame) {
       return handle<wire::SetQuantum>(frame);
     case FrameType::SetIdleDetection:
       return handle<wire::SetIdleDetection>(frame);
+    case FrameType::SetFill:
+      return handle<wire::SetFill>(frame);
     case FrameType::SetSlots:
       return handle<wire::SetSlots>(frame);
     case FrameType::DrainNodes:

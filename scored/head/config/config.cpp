@@ -64,6 +64,19 @@ void read_places(ConfigSection& section, HeadConfig& config) {
   read_path(section, "key_file", config.key_file);
 }
 
+void read_fill(ConfigSection& section, HeadConfig& config) {
+  section.read_choice("fill", config.fill, {{"off", false}, {"on", true}});
+  std::vector<std::string> names = {"high", "normal"};
+  section.read("fill_queues", names);
+  config.fill_queues.clear();
+  for (const std::string& name : names) {
+    if (name != "high" && name != "normal") {
+      return section.refuse("fill_queues", "unknown queue '" + name + "' (high or normal)");
+    }
+    config.fill_queues.push_back(name == "high" ? Queue::High : Queue::Normal);
+  }
+}
+
 void read_policy(ConfigSection& section, HeadConfig& config) {
   section.read("operators", config.operators.users);
   section.read("operator_group", config.operators.group);
@@ -81,6 +94,7 @@ void read_policy(ConfigSection& section, HeadConfig& config) {
   section.read("max_requeues", config.max_requeues, 0U, kMostRequeues);
   section.read("idle_detection", config.idle_detection);
   section.read("overcommit", config.overcommit);
+  read_fill(section, config);
   section.read("front_end_grace", config.front_end_grace, 0s, kMaxGrace);
   section.read("kill_grace", config.kill_grace, 0s, kMaxGrace);
   section.read("launch_deadline", config.launch_deadline, 1s, kMaxGrace);
@@ -100,6 +114,9 @@ Result<HeadConfig> read_config(Result<ConfigFile> file) {
   read_places(section, config);
   read_policy(section, config);
   config.network = read_network_config(root);
+  if (config.fill && config.network.switch_mode == SwitchMode::Barrier) {
+    section.refuse("fill", "must be \"off\" with switch_mode = \"barrier\"");
+  }
   ConfigSection bounds = root.section("limits");
   config.limits = read_user_limits(bounds);
   ConfigSection watched = root.section("monitor");
@@ -119,6 +136,9 @@ gang::ClusterConfig HeadConfig::for_cluster() const {
   out.max_requeues = max_requeues;
   out.idle_detection = idle_detection;
   out.overcommit = overcommit;
+  out.fill = fill;
+  out.fill_queues = fill_queues;
+  out.can_fill = network.switch_mode != SwitchMode::Barrier;
   out.launch_deadline = launch_deadline;
   out.kill_deadline = kill_deadline;
   out.rejoin_grace = rejoin_grace;

@@ -34,10 +34,12 @@ struct HeadConfig {
 
   Duration quantum = limits::kDefaultQuantum;
   std::uint32_t slots = limits::kDefaultSlots;
-  bool switch_always = false;                          // also between slices of the same jobs
-  bool requeue = false;                                // jobs that lost a node, unless they say
-  std::uint32_t max_requeues = 3;                      // of one job
-  bool idle_detection = true;                          // idle jobs give their slices away
+  bool switch_always = false;      // also between slices of the same jobs
+  bool requeue = false;            // jobs that lost a node, unless they say
+  std::uint32_t max_requeues = 3;  // of one job
+  bool idle_detection = true;      // idle jobs give their slices away
+  bool fill = false;               // jobs use what the gang in turn leaves
+  std::vector<Queue> fill_queues{Queue::High, Queue::Normal};  // ... of these
   bool overcommit = true;                              // tasks of a job share cores if they must
   Duration front_end_grace = 10s;                      // a lost front end may come back within it
   Duration kill_grace = limits::kKillGrace;            // SIGTERM to kill, unless the command says

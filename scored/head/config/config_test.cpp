@@ -24,6 +24,29 @@ TEST(HeadConfig, HasDefaultsForAllButTheNodes) {
   EXPECT_FALSE(parse_config("[head]\nnodes = \"a\"\nidle_detection = false", "x")->idle_detection);
 }
 
+TEST(HeadConfig, ReadsTheFillPolicy) {
+  const auto read = [](const std::string& lines) {
+    return *parse_config("[head]\nnodes = \"a\"\n" + lines, "x");
+  };
+  EXPECT_FALSE(read("").for_cluster().fill);
+  EXPECT_FALSE(read("fill = \"off\"").for_cluster().fill);
+  EXPECT_TRUE(read("fill = \"on\"").for_cluster().fill);
+  EXPECT_EQ(read("").for_cluster().fill_queues, (std::vector{Queue::High, Queue::Normal}));
+  EXPECT_EQ(read("fill_queues = [\"normal\"]").for_cluster().fill_queues,
+            (std::vector{Queue::Normal}));
+  EXPECT_FALSE(read("[network]\nswitch_mode = \"barrier\"").for_cluster().can_fill);
+}
+
+TEST(HeadConfig, RefusesAnUnknownFillPolicy) {
+  EXPECT_EQ(problem("[head]\nnodes = \"a\"\nfill = \"maybe\""),
+            "x.toml:3: fill: use one of off, on");
+  EXPECT_EQ(problem("[head]\nnodes = \"a\"\nfill = 1").substr(0, 9), "x.toml:3:");
+  EXPECT_EQ(problem("[head]\nnodes = \"a\"\nfill_queues = [\"exclusive\"]"),
+            "x.toml:3: fill_queues: unknown queue 'exclusive' (high or normal)");
+  EXPECT_EQ(problem("[head]\nnodes = \"a\"\nfill = \"on\"\n[network]\nswitch_mode = \"barrier\""),
+            "x.toml:3: fill: must be \"off\" with switch_mode = \"barrier\"");
+}
+
 TEST(HeadConfig, RefusesWithFileAndLine) {
   EXPECT_EQ(problem("[head]\nnodes = \"a\"\nquantm = \"1s\""),
             "x.toml:3: unknown key 'head.quantm'");

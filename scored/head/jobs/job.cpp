@@ -94,6 +94,7 @@ wire::JobStatus make_status(const Job& job, const StatusContext& context) {
   out.set_restarts(view.restarts);
   out.set_cpus_per_task(view.request.cpus_per_task);
   out.set_tasks_per_core(view.tasks_per_core);
+  out.set_no_fill(view.request.no_fill);
   add_times(job, context, out);
   add_end(job, context, out);
   return out;

@@ -34,16 +34,21 @@ std::optional<JobNetworks::Sender> JobNetworks::sender(NodeId node, AttemptId at
 void JobNetworks::request(NodeId node, AttemptId attempt) {
   const auto from = sender(node, attempt);
   if (!from) return;
-  send(attempt, *from, board_.request(attempt, from->job, from->index, random_key()));
+  const std::size_t open_before = board_.open_attempts();
+  const auto answer = board_.request(attempt, from->job, from->index, random_key());
+  if (board_.open_attempts() > open_before) note_opened(attempt);
+  send(attempt, *from, answer);
 }
 
 void JobNetworks::prepared(NodeId node, wire::NetworkPrepared&& message) {
   const AttemptId attempt(message.attempt());
   const auto from = sender(node, attempt);
   if (!from) return;
+  const std::size_t open_before = board_.open_attempts();
   auto answer = board_.prepared(
       attempt, from->job,
       {from->index, message.key(), message.channel(), std::move(*message.mutable_addresses())});
+  if (board_.open_attempts() > open_before) note_opened(attempt);
   if (!answer) {
     log_warning("refuse network of node", kv("node", links_.name(node)), kv("err", answer.error()));
     const std::string reason = links_.name(node) + ": it reported wrong addresses";
@@ -60,6 +65,24 @@ void JobNetworks::refused(NodeId node, const wire::NetworkRefused& message) {
   const std::string reason = fmt::format(
       "{}: {}", links_.name(node), escape_terminal(message.reason(), limits::kMaxErrorTextBytes));
   send(attempt, *from, board_.refused(attempt, reason));
+}
+
+// Jobs with the same channel may not fill: the scheduler must know them.
+void JobNetworks::note_sharing(AttemptId attempt, bool shares) {
+  runner_.perform(runner_.cluster().set_shares_channel(job_of(attempt), shares, runner_.now()));
+}
+
+void JobNetworks::note_opened(AttemptId attempt) {
+  const auto sharers = board_.sharers(attempt);
+  if (sharers.empty()) return;
+  note_sharing(attempt, true);
+  for (const AttemptId other : sharers) note_sharing(other, true);
+}
+
+void JobNetworks::close(AttemptId attempt) {
+  const auto sharers = board_.sharers(attempt);
+  board_.close(attempt);
+  for (const AttemptId other : sharers) note_sharing(other, !board_.sharers(other).empty());
 }
 
 void JobNetworks::send(AttemptId attempt, const Sender& to, const NetworkBoard::Answer& answer) {

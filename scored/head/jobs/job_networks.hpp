@@ -15,7 +15,7 @@ namespace score::head {
 class JobNetworks {
  public:
   // All must outlive it.
-  JobNetworks(const ClusterRunner& runner, NodeLinks& links, const HeadConfig& config)
+  JobNetworks(ClusterRunner& runner, NodeLinks& links, const HeadConfig& config)
       : runner_(runner), links_(links), config_(config), board_(config.network.channels) {}
 
   void request(NodeId node, AttemptId attempt);
@@ -23,7 +23,7 @@ class JobNetworks {
   void refused(NodeId node, const wire::NetworkRefused& message);
 
   // The attempt has ended. Unknown: nothing happens.
-  void close(AttemptId attempt) { board_.close(attempt); }
+  void close(AttemptId attempt);
 
   void set_channels(std::uint32_t count) { board_.set_channels(count); }
 
@@ -34,9 +34,11 @@ class JobNetworks {
   };
 
   [[nodiscard]] std::optional<Sender> sender(NodeId node, AttemptId attempt) const;
+  void note_sharing(AttemptId attempt, bool shares);
+  void note_opened(AttemptId attempt);
   void send(AttemptId attempt, const Sender& sender, const NetworkBoard::Answer& answer);
 
-  const ClusterRunner& runner_;
+  ClusterRunner& runner_;
   NodeLinks& links_;
   const HeadConfig& config_;
   NetworkBoard board_;

@@ -63,6 +63,11 @@ class NetworkBoard {
   // The end of the attempt. Unknown: nothing happens.
   void close(AttemptId attempt);
 
+  // The attempts that have the same channel on a common node.
+  [[nodiscard]] std::vector<AttemptId> sharers(AttemptId attempt) const {
+    return channels_.sharers(attempt);
+  }
+
   [[nodiscard]] std::size_t open_attempts() const { return boards_.size(); }
 
  private:

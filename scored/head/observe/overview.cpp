@@ -133,6 +133,10 @@ wire::Info Overview::info() const {
   out.set_socket(config_.socket);
   out.set_dashboard_url(dashboard_url_);
   out.set_idle_detection(runner_.cluster().config().idle_detection);
+  out.set_fill(runner_.cluster().config().fill);
+  for (const Queue queue : runner_.cluster().config().fill_queues) {
+    out.add_fill_queues(name_of_queue(static_cast<std::uint32_t>(queue)));
+  }
   out.set_idle_left(runner_.cluster().counters().idle_left);
   out.set_idle_returned(runner_.cluster().counters().idle_returned);
   out.set_early_yields(runner_.cluster().counters().early_yields);

@@ -17,6 +17,7 @@ struct StoredSettings {
   std::optional<Duration> quantum;
   std::optional<std::uint32_t> slots;
   std::optional<bool> idle_detection;
+  std::optional<bool> fill;
   std::map<std::string, std::string> drained;  // node -> reason
   std::vector<JobId> cancelled;                // had not ended yet when the head stopped
   std::map<JobId, std::string> kept;           // held or suspended by which operator
@@ -36,6 +37,10 @@ inline SaveSetting slots_setting(std::uint32_t slots) {
 
 inline SaveSetting idle_setting(bool on) {
   return {"idle", on ? "on" : "off"};
+}
+
+inline SaveSetting fill_setting(bool on) {
+  return {"fill", on ? "on" : "off"};
 }
 
 // No reason: the node is not drained any more.
@@ -70,6 +75,8 @@ inline StoredSettings read_settings(const std::map<std::string, std::string>& st
       if (auto slots = parse_number<std::uint32_t>(value)) settings.slots = *slots;
     } else if (key == "idle") {
       if (value == "on" || value == "off") settings.idle_detection = value == "on";
+    } else if (key == "fill") {
+      if (value == "on" || value == "off") settings.fill = value == "on";
     } else if (const auto cancelled = job_in(key, kCancelPrefix)) {
       settings.cancelled.push_back(*cancelled);
     } else if (const auto kept = job_in(key, kKeepPrefix)) {
