@@ -64,6 +64,7 @@ void Recovery::recover_placed(Job& job, const RecoveredJob& r, Step& step) {
   job.members.assume_started(count);
   job.idleness.begin(count);
   job.time.restore(step.now, r.scheduled);
+  job.filled = r.filled;
   ++tables_.counters.jobs_started;
   const bool is_ending = r.state == JobState::Completing;
   if (is_ending) {

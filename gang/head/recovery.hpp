@@ -17,7 +17,7 @@ struct RecoveredJob {
   std::vector<NodeId> nodes;
   std::vector<std::vector<std::uint32_t>> cores;  // [node index]
   std::vector<std::uint32_t> tasks_on_node;
-  Duration scheduled{0};
+  Duration scheduled{0}, filled{0};
   std::optional<TimePoint> submitted, started;  // in this boot's monotonic time
   bool keep_going = false;
   std::uint32_t restarts = 0;

@@ -49,6 +49,7 @@ JobView view_of(const Shown& shown, const Job& job, TimePoint now) {
   v.scheduled = shown.publisher.scheduled(job, now);
   v.submitted = job.submitted;
   v.started = job.started;
+  v.filled = job.filled;
   v.ended = job.ended;
   v.reasons = reasons_of(shown, job);
   v.exit_code = job.outcome.exit_code();

@@ -34,6 +34,7 @@ struct JobView {
   std::uint32_t rows_used = 0;               // home row and those won by unification
   double share = 0;                          // fraction of time it is scheduled now, 0 ... 1
   Duration scheduled{0};  // time its gang was scheduled so far, from the timetable
+  Duration filled{0};     // processor time at idle priority, on the nodes where it has ended
   std::optional<TimePoint> submitted, started, ended;
   // Why it waits or gets no slices, all reasons; or how it ended, the cause first.
   std::vector<std::string> reasons;

@@ -17,6 +17,9 @@ bool is_crash(int signal) {
   return std::ranges::find(kCrashes, signal) != kCrashes.end();
 }
 
+// On one node; no sum over nodes overflows.
+constexpr Duration kMostFilled = std::chrono::hours{24 * 365};
+
 // Of an exit code that a node reports: only 1 ... 255 are failures.
 int failure_code(int reported, int otherwise) {
   return reported >= 1 && reported <= 255 ? reported : otherwise;
@@ -91,6 +94,10 @@ void Ending::refused(Job& job, std::size_t member, const base::Refused& message,
 }
 
 void Ending::exited(Job& job, std::size_t member, const base::Exited& message, Step& step) {
+  if (message.filled > Duration::zero()) {
+    job.filled += std::min(message.filled, kMostFilled);
+    step.job_changed(job.id);  // so that it is on disk: a restarted head is not told again
+  }
   std::vector<base::TaskExit> fresh;
   for (const base::TaskExit& exit : message.exits) {
     if (record(job, member, exit)) fresh.push_back(exit);
@@ -196,6 +203,7 @@ void Ending::requeue(Job& job, Step& step) {
   clear_attempt(job, step);
   job.outcome = {};
   job.time = {};
+  job.filled = Duration::zero();
   job.started.reset();
   job.shares_channel = false;
   job.members = {};

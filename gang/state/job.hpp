@@ -51,7 +51,8 @@ struct Job {
   Members members;
   Idleness idleness;
   Outcome outcome;
-  ScheduledTime time;           // written by Publisher
+  ScheduledTime time;  // written by Publisher
+  Duration filled{0};  // processor time that its tasks used at idle priority, where it has ended
   bool background = false;      // by the newest layout: idle, and others want its cores
   bool displaced = false;       // by the newest layout: a job of queue high has its cores
   bool shares_channel = false;  // another job on a node of it has the same network channel

@@ -44,6 +44,7 @@ struct JobRow {
   std::optional<SlotIndex> slot;
   double share = 0;
   Duration scheduled{0}, elapsed{0}, scheduled_limit{0}, wall_limit{0};
+  Duration filled{0};  // processor time at idle priority
   std::uint32_t weight = 0;
   std::string queue;
   int exit_code = 0;

@@ -217,6 +217,7 @@ void Writer::write_job(const JobRow& job) {
   json_.field("ppn", job.most_on_node).field("node_list", job.node_list).key("slot");
   job.slot ? json_.value(job.slot->value()) : json_.null();
   json_.field("share", rounded(job.share)).field("scheduled_s", seconds(job.scheduled));
+  json_.field("filled_s", seconds(job.filled));
   json_.field("elapsed_s", seconds(job.elapsed));
   json_.field("scheduled_limit_s", seconds(job.scheduled_limit));
   json_.field("wall_limit_s", seconds(job.wall_limit)).field("weight", job.weight);

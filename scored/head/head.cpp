@@ -210,6 +210,7 @@ Result<gang::RecoveredJob> Head::recover_job(const StoredJob& stored) {
   recovered.cores = placement.cores;
   recovered.tasks_on_node = placement.tasks_on_node;
   recovered.scheduled = stored.progress.scheduled;
+  recovered.filled = stored.progress.filled;
   recovered.restarts = stored.progress.restarts;
   recovered.ending = stored.progress.ending;
   recovered.exit_code = stored.progress.exit_code;

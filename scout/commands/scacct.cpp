@@ -72,6 +72,7 @@ Columns columns_for(bool plain) {
       {"tasks", "TASKS", kRight, [](const Row& r) { return std::to_string(r.tasks()); }},
       {"elapsed", "ELAPSED", kRight, [span](const Row& r) { return span(elapsed_ns(r)); }},
       {"scheduled", "SCHED", kRight, [span](const Row& r) { return span(r.scheduled_ns()); }},
+      {"filled", "FILLED", kRight, [span](const Row& r) { return span(r.filled_ns()); }},
       {"share", "SHARE", kRight, share},
       {"cpu", "CPU", kRight, [span](const Row& r) { return span(cpu_ns(r)); }},
       {"restarts", "RESTARTS", kRight, [](const Row& r) { return std::to_string(r.restarts()); }},
@@ -91,6 +92,7 @@ void write_row(JsonWriter& json, const Row& row) {
   json.field("nodelist", row.nodes()).field("tasks", row.tasks());
   json.field("elapsed_s", to_seconds(elapsed_ns(row)));
   json.field("scheduled_s", to_seconds(row.scheduled_ns()));
+  json.field("filled_s", to_seconds(row.filled_ns()));
   json.field("share", share_of(row)).field("cpu_s", to_seconds(cpu_ns(row)));
   json.field("restarts", row.restarts());
   write_moment(json, "submitted_unix_s", row.submitted_wall_ns());

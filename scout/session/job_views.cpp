@@ -108,6 +108,7 @@ const std::vector<Column<Job>>& job_columns() {
       {"share", "SHARE", kRight, share_percent},
       {"slices", "SLICES", kRight, [](const Job& j) { return std::to_string(j.slices()); }},
       {"scheduled", "SCHED", kRight, [](const Job& j) { return short_time(j.scheduled_ns()); }},
+      {"filled", "FILLED", kRight, [](const Job& j) { return short_time(j.filled_ns()); }},
       {"elapsed", "ELAPSED", kRight, [](const Job& j) { return short_time(j.elapsed_ns()); }},
       {"limit", "LIMIT", kRight, [](const Job& j) { return limit_time(j.scheduled_limit_ns()); }},
       {"walllimit", "WALLLIMIT", kRight,
@@ -145,6 +146,7 @@ void write_job(JsonWriter& json, const Job& job) {
   json.field("slices", job.slices()).field("weight", job.weight());
   json.field("queue", queue_word(job.queue())).field("priority", job.priority());
   json.field("scheduled_s", to_seconds(job.scheduled_ns()));
+  json.field("filled_s", to_seconds(job.filled_ns())).field("no_fill", job.no_fill());
   json.field("elapsed_s", to_seconds(job.elapsed_ns()));
   json.field("scheduled_limit_s", to_seconds(job.scheduled_limit_ns()));
   json.field("wall_limit_s", to_seconds(job.wall_limit_ns()));
@@ -196,6 +198,10 @@ std::string job_page(const Job& job) {
   line("queue", fmt::format("{}, priority {}", queue_word(job.queue()), job.priority()));
   line("scheduled", fmt::format("{:.1f} s in {} slices, limit {}", to_seconds(job.scheduled_ns()),
                                 job.slices(), limit_time(job.scheduled_limit_ns())));
+  if (job.no_fill()) line("fill", "refused (--no-fill)");
+  if (job.filled_ns() > 0) {
+    line("filled", fmt::format("{:.1f} s of processor time", to_seconds(job.filled_ns())));
+  }
   line("elapsed", fmt::format("{:.1f} s, limit {}", to_seconds(job.elapsed_ns()),
                               limit_time(job.wall_limit_ns())));
   line("submitted", local_time(job.submitted_wall_ns()));

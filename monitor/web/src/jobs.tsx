@@ -20,6 +20,11 @@ function limit(job: Job): string {
   return job.scheduled_limit_s > 0 ? hours(job.scheduled_limit_s) : '–';
 }
 
+// Processor time at idle priority, in the slices of other jobs.
+function filled(job: Job): string {
+  return job.filled_s > 0 ? `and ${hours(job.filled_s)} of processor time while filling` : '';
+}
+
 interface JobRowProps {
   job: Job;
   marked: boolean;
@@ -47,10 +52,10 @@ function JobRow({ job, marked, onMark }: JobRowProps) {
       <td class="number">{job.slot ?? '–'}</td>
       <td>{shownState(job)}</td>
       <td class="number">{hundredths(job.share)}</td>
-      <td class="number">{hours(job.scheduled_s)}</td>
+      <td class="number" title={filled(job)}>{hours(job.scheduled_s)}</td>
       <td class="number">{hours(job.elapsed_s)}</td>
       <td class="number">{limit(job)}</td>
-      <td class="reason">{job.reasons[0] ?? ''}</td>
+      <td class="reason" title={job.reasons.join('\n')}>{job.reasons[0] ?? ''}</td>
     </tr>
   );
 }

@@ -22,7 +22,7 @@ function jobs(nodes: number, ppn: number, time: number): Job[] {
   return [1, 2].map((job) => ({
     job, user: 'user', name: `simulated ${job}`, command: 'none', own: false, state: 'running',
     final: false, activity: 'busy', idle: false, nodes, tasks: (nodes * ppn) / 2, ppn: ppn / 2, node_list: `node[00-${nodes - 1}]`,
-    slot: job - 1, share: 0.5, scheduled_s: time / 2, elapsed_s: time, scheduled_limit_s: 0,
+    slot: job - 1, share: 0.5, scheduled_s: time / 2, filled_s: 0, elapsed_s: time, scheduled_limit_s: 0,
     reasons: [],
   }));
 }

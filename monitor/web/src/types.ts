@@ -67,6 +67,7 @@ export interface Job {
   slot: number | null;
   share: number;
   scheduled_s: number;
+  filled_s: number;
   elapsed_s: number;
   scheduled_limit_s: number;
   reasons: string[];

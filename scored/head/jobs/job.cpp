@@ -26,9 +26,17 @@ std::uint32_t task_count(const gang::JobView& view) {
   return shape ? shape->tasks : 0;
 }
 
+// While it runs what its nodes have sampled, if someone watched; what they reported at its end.
+Duration filled_time(const Job& job, const gang::JobView& view) {
+  Duration sampled{0};
+  for (const auto& [node, filled] : job.filled) sampled += filled;
+  return is_final(view.state) ? view.filled : std::max(view.filled, sampled);
+}
+
 void add_times(const Job& job, const StatusContext& context, wire::JobStatus& out) {
   const WallTime never{};
   out.set_scheduled_ns(context.view.scheduled.count());
+  out.set_filled_ns(filled_time(job, context.view).count());
   if (context.quantum > Duration{0}) {
     out.set_slices(static_cast<std::uint64_t>(context.view.scheduled / context.quantum));
   }

@@ -9,6 +9,7 @@
 #include "proto/client.pb.h"
 #include "scored/head/store/store.hpp"
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@ struct Job {
   std::string why_ended;                   // goes before the scheduler's reasons
   std::optional<std::int32_t> exit_code;   // instead of the scheduler's
   gang::JobActivity activity = gang::JobActivity::Busy;
+  std::map<NodeId, Duration> filled;     // so far, by the last samples of placement.attempt
   std::string last_news;                 // state and reasons that watchers know
   std::string last_wait;                 // reasons that the events name
   std::vector<wire::JobEvent> events;    // see note_event()

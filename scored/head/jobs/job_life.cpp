@@ -87,6 +87,7 @@ void JobLife::changed(JobId id) {
 void JobLife::note_state(Job& job, const gang::JobView& view) {
   const JobState before = std::exchange(job.progress.state, view.state);
   job.progress.scheduled = view.scheduled;
+  job.progress.filled = view.filled;
   job.progress.ending = view.ending;
   job.progress.exit_code = view.ending ? view.exit_code : 0;
   job.progress.reasons = view.ending ? view.reasons : std::vector<std::string>();
@@ -120,6 +121,7 @@ void JobLife::note_requeue(Job& job, const gang::JobView& view) {
   job.progress.restarts = view.restarts;
   job.progress.started = WallTime();
   job.progress.start_mark = TimePoint();
+  job.filled.clear();
   parts_.networks.close(job.progress.placement.attempt);
   parts_.streams.requeue(id);
   const std::string why = fmt::format("requeued, restart {}: {}", view.restarts, view.lost);

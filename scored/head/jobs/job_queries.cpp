@@ -28,6 +28,7 @@ wire::AccountingRow to_wire(const AccountedJob& job) {
   row.set_started_wall_ns(job.started.time_since_epoch().count());
   row.set_ended_wall_ns(job.ended.time_since_epoch().count());
   row.set_scheduled_ns(job.scheduled.count());
+  row.set_filled_ns(job.filled.count());
   row.set_restarts(job.restarts);
   return row;
 }

@@ -7,6 +7,8 @@ namespace {
 
 constexpr Duration kShownAfterEnd = 10s;
 constexpr std::size_t kMostShownAfterEnd = 100;
+// On one node; no sum over nodes overflows.
+constexpr Duration kMostFilled = 24h * 365;
 
 }  // namespace
 
@@ -62,6 +64,14 @@ std::vector<const wire::JobStatus*> JobTable::recently_ended(TimePoint now) cons
     if (now - at < kShownAfterEnd) shown.push_back(&status);
   }
   return shown;
+}
+
+void JobTable::note_filled(AttemptId attempt, NodeId node, Duration filled) {
+  if (filled == Duration{0}) return;
+  Job* job = find(job_of(attempt));
+  if (job == nullptr || job->progress.placement.attempt != attempt) return;
+  if (std::ranges::find(job->nodes, node) == job->nodes.end()) return;
+  job->filled[node] = std::min<Duration>(filled, kMostFilled);
 }
 
 std::span<const NodeId> JobTable::nodes_of(AttemptId attempt) const {

@@ -40,6 +40,9 @@ class JobTable {
 
   void erase(JobId job) { jobs_.erase(job); }
 
+  // A node's sample: what the attempt has filled there. Only of a job's last attempt.
+  void note_filled(AttemptId attempt, NodeId node, Duration filled);
+
   // Those that ended within the last 10 s, at most 100.
   [[nodiscard]] std::vector<const wire::JobStatus*> recently_ended(TimePoint now) const;
   // [node of the job] of an attempt that is its job's last one, else none. Valid until the job

@@ -200,6 +200,7 @@ void Monitoring::play(TimePoint until) {
 
 void Monitoring::feed(NodeId node, const monitor::NodeSample& sample) {
   for (const monitor::GangSample& gang : sample.gangs) {
+    parts_.jobs.note_filled(gang.attempt, node, gang.filled);
     if (!samples_peers_ || gang.frames_to.empty()) continue;
     meter_.peers().feed(node, sample.taken, gang, parts_.jobs.nodes_of(gang.attempt));
   }

@@ -40,7 +40,7 @@ class Monitoring final : public monitor::Site, public HeadObserver {
     const ClusterRunner& runner;
     Users& users;
     NodeLinks& links;
-    const JobTable& jobs;
+    JobTable& jobs;
     const JobLife& life;
     Overview& overview;
     TraceCollector& traces;

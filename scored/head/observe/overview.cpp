@@ -76,6 +76,7 @@ monitor::JobRow row_of(const wire::JobStatus& status) {
   if (status.slot() >= 0) row.slot = SlotIndex(static_cast<std::uint32_t>(status.slot()));
   row.share = status.share();
   row.scheduled = Duration(status.scheduled_ns());
+  row.filled = Duration(status.filled_ns());
   row.elapsed = Duration(status.elapsed_ns());
   row.scheduled_limit = Duration(status.scheduled_limit_ns());
   row.wall_limit = Duration(status.wall_limit_ns());

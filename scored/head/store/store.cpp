@@ -7,6 +7,7 @@
 #include "base/limits.hpp"
 #include "base/os/fd.hpp"
 #include "base/text.hpp"
+#include "scored/head/store/packing.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -69,6 +70,10 @@ constexpr LaterColumn kLaterColumns[] = {
      "ALTER TABLE accounting ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0"},
     {"SELECT COUNT(*) FROM pragma_table_info('jobs') WHERE name = 'start_mark'",
      "ALTER TABLE jobs ADD COLUMN start_mark TEXT"},
+    {"SELECT COUNT(*) FROM pragma_table_info('jobs') WHERE name = 'filled_ns'",
+     "ALTER TABLE jobs ADD COLUMN filled_ns INTEGER NOT NULL DEFAULT 0"},
+    {"SELECT COUNT(*) FROM pragma_table_info('accounting') WHERE name = 'filled_ns'",
+     "ALTER TABLE accounting ADD COLUMN filled_ns INTEGER NOT NULL DEFAULT 0"},
 };
 constexpr const char* kInUse = "in use\n";
 
@@ -99,70 +104,6 @@ TimePoint unpack_mark(std::string_view mark, const std::string& boot) {
   if (boot.empty() || !mark.starts_with(boot + " ")) return {};
   const auto ns = parse_number<std::uint64_t>(mark.substr(boot.size() + 1));
   return TimePoint(Duration(ns ? static_cast<std::int64_t>(*ns) : 0));
-}
-
-// Little-endian 32-bit numbers, as this program only runs on such machines.
-std::string pack(std::span<const std::uint32_t> numbers) {
-  return {reinterpret_cast<const char*>(numbers.data()), numbers.size_bytes()};
-}
-
-std::vector<std::uint32_t> unpack(std::string_view bytes) {
-  std::vector<std::uint32_t> numbers(bytes.size() / sizeof(std::uint32_t));
-  if (!numbers.empty()) std::memcpy(numbers.data(), bytes.data(), numbers.size() * 4);
-  return numbers;
-}
-
-// [count, core, core, ...] a node.
-std::string pack_cores(const std::vector<std::vector<std::uint32_t>>& cores) {
-  std::vector<std::uint32_t> flat;
-  for (const auto& of_node : cores) {
-    flat.push_back(static_cast<std::uint32_t>(of_node.size()));
-    flat.insert(flat.end(), of_node.begin(), of_node.end());
-  }
-  return pack(flat);
-}
-
-std::vector<std::vector<std::uint32_t>> unpack_cores(std::string_view bytes) {
-  const std::vector<std::uint32_t> flat = unpack(bytes);
-  std::vector<std::vector<std::uint32_t>> cores;
-  for (std::size_t at = 0; at < flat.size();) {
-    const std::size_t length = std::min<std::size_t>(flat[at], flat.size() - at - 1);
-    const auto first = flat.begin() + static_cast<std::ptrdiff_t>(at) + 1;
-    cores.emplace_back(first, first + static_cast<std::ptrdiff_t>(length));
-    at += 1 + length;
-  }
-  return cores;
-}
-
-std::string pack_names(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) (text += name) += '\n';
-  return text;
-}
-
-std::vector<std::string> unpack_names(std::string_view text) {
-  std::vector<std::string> names;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    names.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return names;
-}
-
-std::string pack_request(const RequestId& request) {
-  std::string bytes(16, '\0');
-  std::memcpy(bytes.data(), &request.high, 8);
-  std::memcpy(bytes.data() + 8, &request.low, 8);
-  return bytes;
-}
-
-RequestId unpack_request(std::string_view bytes) {
-  RequestId request;
-  if (bytes.size() != 16) return request;
-  std::memcpy(&request.high, bytes.data(), 8);
-  std::memcpy(&request.low, bytes.data() + 8, 8);
-  return request;
 }
 
 bool exists(const std::string& path) {
@@ -253,7 +194,8 @@ void bind_progress(Statement& statement, const JobProgress& progress, const std:
       .bind(9, progress.detached ? 1 : 0)
       .bind(10, progress.restarts)
       .bind_text(12, pack_names(progress.reasons))
-      .bind_text(14, pack_mark(progress.start_mark, boot));
+      .bind_text(14, pack_mark(progress.start_mark, boot))
+      .bind(17, count(progress.filled));
   if (progress.ending) {
     statement.bind(11, static_cast<std::int64_t>(*progress.ending));
   } else {
@@ -287,6 +229,7 @@ StoredJob read_job(const Statement& row, const std::string& boot) {
   if (!row.is_null(21)) job.progress.ending = static_cast<JobState>(row.integer(21));
   job.progress.reasons = unpack_names(row.bytes(22));
   job.progress.start_mark = unpack_mark(row.bytes(23), boot);
+  job.progress.filled = Duration(row.integer(24));
   return job;
 }
 
@@ -304,6 +247,7 @@ AccountedJob read_account(const Statement& row) {
   job.ended = WallTime(Duration(row.integer(9)));
   job.scheduled = Duration(row.integer(10));
   job.restarts = static_cast<std::uint32_t>(row.integer(11));
+  job.filled = Duration(row.integer(12));
   return job;
 }
 
@@ -381,16 +325,21 @@ Status Store::prepare() {
        {save_progress_,
         "UPDATE jobs SET state = ?2, attempt = ?3, nodes = ?4, tasks = ?5, cores = ?6, "
         "scheduled_ns = ?7, started_ns = ?8, detached = ?9, restarts = ?10, ending = ?11, "
-        "reasons = ?12, exit_code = ?13, start_mark = ?14 WHERE id = ?1 AND state < 5"},
+        "reasons = ?12, exit_code = ?13, start_mark = ?14, filled_ns = ?17 WHERE id = ?1 AND state "
+        "< 5"},
        {save_end_,
         "UPDATE jobs SET state = ?2, attempt = ?3, nodes = ?4, tasks = ?5, cores = ?6, "
         "scheduled_ns = ?7, started_ns = ?8, detached = ?9, restarts = ?10, ending = ?11, "
-        "reasons = ?12, exit_code = ?13, start_mark = ?14, ended_ns = ?15, status = ?16 "
+        "reasons = ?12, exit_code = ?13, start_mark = ?14, ended_ns = ?15, status = ?16, "
+        "filled_ns = ?17 "
         "WHERE id = ?1 AND state < 5"},
        {drop_spec_, "DELETE FROM specs WHERE job = ?"},
        {account_,
-        "INSERT OR IGNORE INTO accounting SELECT id, user, name, state, exit_code, nodes, ?2, "
-        "submitted_ns, started_ns, ended_ns, scheduled_ns, restarts FROM jobs WHERE id = ?1"},
+        "INSERT OR IGNORE INTO accounting (job, user, name, state, exit_code, nodes, tasks, "
+        "submitted_ns, started_ns, ended_ns, scheduled_ns, restarts, filled_ns) "
+        "SELECT id, user, name, state, exit_code, nodes, ?2, "
+        "submitted_ns, started_ns, ended_ns, scheduled_ns, restarts, filled_ns FROM jobs "
+        "WHERE id = ?1"},
        {save_resources_, "UPDATE jobs SET resources = ?2 WHERE id = ?1 AND state < 5"},
        {put_, "INSERT OR REPLACE INTO settings VALUES (?, ?)"},
        {drop_, "DELETE FROM settings WHERE key = ?"}});
@@ -479,7 +428,8 @@ Result<std::vector<StoredJob>> Store::active_jobs() {
   auto statement = database_.prepare(
       "SELECT id, user, request, name, command, directory, resources, stdin_rank, detached, "
       "keep_going, immediate_ns, submitted_ns, state, attempt, nodes, tasks, cores, scheduled_ns, "
-      "started_ns, restarts, exit_code, ending, reasons, start_mark FROM jobs WHERE state < 5 "
+      "started_ns, restarts, exit_code, ending, reasons, start_mark, filled_ns FROM jobs WHERE "
+      "state < 5 "
       "ORDER BY id");
   if (!statement) return statement.error();
   std::vector<StoredJob> jobs;
@@ -527,11 +477,12 @@ Result<StoreReader> StoreReader::open(const std::string& path) {
         "LIMIT ?1"},
        {reader.account_,
         "SELECT job, user, name, state, exit_code, nodes, tasks, submitted_ns, started_ns, "
-        "ended_ns, scheduled_ns, restarts FROM accounting WHERE (ended_ns, job) > (?2, ?3) "
+        "ended_ns, scheduled_ns, restarts, filled_ns FROM accounting WHERE (ended_ns, job) > (?2, "
+        "?3) "
         "ORDER BY ended_ns, job LIMIT ?1"},
        {reader.account_of_user_,
         "SELECT job, user, name, state, exit_code, nodes, tasks, submitted_ns, started_ns, "
-        "ended_ns, scheduled_ns, restarts FROM accounting "
+        "ended_ns, scheduled_ns, restarts, filled_ns FROM accounting "
         "WHERE user = ?4 AND (ended_ns, job) > (?2, ?3) "
         "ORDER BY ended_ns, job LIMIT ?1"}});
   if (!prepared) return prepared.error();

@@ -55,6 +55,7 @@ struct JobProgress {
   JobState state = JobState::Pending;
   Placement placement;
   Duration scheduled{0};
+  Duration filled{0};          // see gang::JobView
   WallTime started{};          // 0: not yet
   TimePoint start_mark{};      // the same by the monotonic clock; 0: not yet, or before a boot
   bool detached = false;       // goes on without a front end
@@ -164,7 +165,7 @@ struct AccountedJob {
   std::vector<std::string> nodes;  // [node index]; empty: never placed
   std::uint32_t tasks = 0;
   WallTime submitted{}, started{}, ended{};  // started 0: never
-  Duration scheduled{0};
+  Duration scheduled{0}, filled{0};
   std::uint32_t restarts = 0;
 };
 

@@ -54,6 +54,7 @@ JobProgress placed(JobState state) {
   progress.placement.tasks_on_node = {2, 1};
   progress.placement.cores = {{0, 3}, {}};
   progress.scheduled = 3ms;
+  progress.filled = 4ms;
   progress.started = WallTime(7s);
   progress.start_mark = TimePoint(70s);
   progress.restarts = 2;
@@ -129,7 +130,9 @@ TEST_F(StoreTest, TakesADatabaseOfBeforeRestartsWereCounted) {
     ASSERT_TRUE(old->execute("ALTER TABLE jobs DROP COLUMN ending"));
     ASSERT_TRUE(old->execute("ALTER TABLE jobs DROP COLUMN reasons"));
     ASSERT_TRUE(old->execute("ALTER TABLE jobs DROP COLUMN start_mark"));
+    ASSERT_TRUE(old->execute("ALTER TABLE jobs DROP COLUMN filled_ns"));
     ASSERT_TRUE(old->execute("ALTER TABLE accounting DROP COLUMN restarts"));
+    ASSERT_TRUE(old->execute("ALTER TABLE accounting DROP COLUMN filled_ns"));
   }
   Store store = Store::open(directory_).value();
   ASSERT_TRUE(apply(store, {add(1), SaveProgress{JobId(1), placed(JobState::Running)}}));
@@ -219,6 +222,7 @@ TEST_F(StoreTest, AccountsInTheOrderOfTheEnds) {
   const auto page = reader.accounting(next).value();
   ASSERT_EQ(page.size(), 1U);
   EXPECT_EQ(page[0].id, all[1].id);
+  EXPECT_EQ(page[0].filled, 4ms);
   EXPECT_EQ(page[0].restarts, 2U);
   next.user = UserId(1);
   EXPECT_TRUE(reader.accounting(next).value().empty());

@@ -1,0 +1,24 @@
+#pragma once
+// Lists as values of one column. What was packed comes back; other bytes give some list, never a
+// fault.
+
+#include "base/ids.hpp"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace score::head {
+
+[[nodiscard]] std::string pack(std::span<const std::uint32_t> numbers);
+[[nodiscard]] std::vector<std::uint32_t> unpack(std::string_view bytes);
+[[nodiscard]] std::string pack_cores(const std::vector<std::vector<std::uint32_t>>& cores);
+[[nodiscard]] std::vector<std::vector<std::uint32_t>> unpack_cores(std::string_view bytes);
+[[nodiscard]] std::string pack_names(const std::vector<std::string>& names);  // without '\n'
+[[nodiscard]] std::vector<std::string> unpack_names(std::string_view text);
+[[nodiscard]] std::string pack_request(const RequestId& request);
+[[nodiscard]] RequestId unpack_request(std::string_view bytes);  // not 16 bytes: none
+
+}  // namespace score::head
