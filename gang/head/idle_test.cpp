@@ -5,6 +5,8 @@ namespace score::gang {
 namespace {
 
 struct IdleBench : Bench {
+  using Bench::Bench;
+
   // Every share of the job reports this.
   void all_say(JobId job, base::Activity activity) {
     const JobView v = view(job);
@@ -186,7 +188,7 @@ TEST(Idle, AJobThatWaitsForMessagesOnlyIsDeadlocked) {
   Pair b;
   b.all_say(b.idle, kWaits);
   EXPECT_EQ(b.view(b.idle).activity, JobActivity::Idle);
-  b.pass(2900ms);
+  b.pass(4900ms);
   EXPECT_EQ(b.view(b.idle).activity, JobActivity::Idle);
   b.pass(200ms);
   EXPECT_EQ(b.view(b.idle).activity, JobActivity::Deadlocked);
@@ -207,7 +209,7 @@ TEST(Idle, AShortActivityStartsTheDeadlockTimeAnew) {
   Pair b;
   b.all_say(b.idle, kWaits);
   for (int i = 0; i < 10; ++i) {
-    b.pass(2s);
+    b.pass(4s);
     b.says(NodeId{1}, b.idle, kBusy);
     b.pass(100ms);
     b.says(NodeId{1}, b.idle, kWaits);
@@ -222,12 +224,46 @@ TEST(Idle, ADeadlockedJobIsEndedIfItsUserAskedForIt) {
   request.kill_deadlock = true;
   const JobId job = b.submit(request);
   b.pass(500ms);
-  b.all_say(job, kWaits);
-  b.pass(4s);
+  b.says(NodeId{1}, job, {.idle = true, .waits = true, .tasks = {{1, "MPI_Recv", 0, 3}}});
+  b.says(NodeId{0}, job, {.idle = true, .waits = true, .tasks = {{0, "MPI_Recv", 1, 7}}});
+  b.pass(6s);
   EXPECT_EQ(b.state(job), JobState::Failed);
   EXPECT_EQ(b.view(job).exit_code, 125);
   EXPECT_EQ(b.view(job).reasons.at(0),
-            "deadlock: every task waits for a message and none can send one");
+            "deadlock: no task can send: rank 0 in MPI_Recv from rank 1, tag 7; rank 1 in MPI_Recv "
+            "from rank 0, tag 3");
+}
+
+TEST(Idle, AMessageInFlightIsNoDeadlock) {
+  Pair b;
+  b.says(NodeId{0}, b.idle, {.idle = true, .waits = true, .sent = 3});
+  b.says(NodeId{1}, b.idle, {.idle = true, .waits = true, .received = 2});
+  b.pass(60s);
+  EXPECT_EQ(b.view(b.idle).activity, JobActivity::Idle);
+  b.says(NodeId{1}, b.idle, {.idle = true, .waits = true, .received = 3});
+  b.pass(4900ms);
+  EXPECT_EQ(b.view(b.idle).activity, JobActivity::Idle) << "counted from the change";
+  b.pass(200ms);
+  EXPECT_EQ(b.view(b.idle).activity, JobActivity::Deadlocked);
+  EXPECT_EQ(b.cluster.counters().deadlocks, 1U);
+}
+
+// What a node that is silent has to say may be on its way.
+TEST(Idle, NoDeadlockIsFoundWhileANodeIsSilent) {
+  ClusterConfig config;
+  config.deadlock_after = ClusterConfig::kMinDeadlockAfter;
+  IdleBench b(config);
+  b.add_nodes(2);
+  const JobId job = b.submit(Bench::on_nodes(2));
+  b.pass(500ms);
+  b.all_say(job, kWaits);
+  b.silent = {NodeId{1}};
+  b.pass(3500ms);
+  EXPECT_EQ(b.cluster.node(NodeId{1})->state, NodeState::Suspect);
+  EXPECT_EQ(b.view(job).activity, JobActivity::Idle);
+  b.silent.clear();
+  b.pass(4s);
+  EXPECT_EQ(b.view(job).activity, JobActivity::Deadlocked);
 }
 
 TEST(Idle, SwitchedOffNoJobLeavesTheTimetable) {

@@ -24,7 +24,9 @@ void fill_share(JobView& v, const Job& job, const Cycle& cycle) {
 std::vector<std::string> reasons_of(const Shown& shown, const Job& job) {
   if (job.state == JobState::Pending) return wait_reasons(shown.tables, shown.placer, job);
   std::vector<std::string> reasons = job.outcome.reasons();
-  if (job.idleness.activity() == JobActivity::Deadlocked) reasons.emplace_back(kDeadlockReason);
+  if (job.idleness.activity() == JobActivity::Deadlocked) {
+    reasons.push_back(deadlock_reason(job));
+  }
   if (job.displaced) reasons.emplace_back(kDisplacedReason);
   return reasons;
 }
@@ -47,9 +49,9 @@ JobView view_of(const Shown& shown, const Job& job, TimePoint now) {
   }
   fill_share(v, job, shown.publisher.cycles().newest());
   v.scheduled = shown.publisher.scheduled(job, now);
+  v.filled = job.filled;
   v.submitted = job.submitted;
   v.started = job.started;
-  v.filled = job.filled;
   v.ended = job.ended;
   v.reasons = reasons_of(shown, job);
   v.exit_code = job.outcome.exit_code();

@@ -7,8 +7,8 @@
 // task sleeps beside a message that it will not take soon; then the job is idle after
 // IdleLimits::unsettled. The first share that is busy makes the job busy.
 //
-// A job of which every task waits for a message is deadlocked: none can send one. That is decided
-// after IdleLimits::deadlock_after, in which every node has checked again several times.
+// A job of which every task waits for a message, and of which no message is in flight, is
+// deadlocked: none can send one. That is decided after IdleLimits::deadlock_after without a change.
 #include "gang/job/idleness.hpp"
 
 namespace score::gang {
@@ -39,18 +39,29 @@ void Idleness::reset() {
 }
 
 void Idleness::report(std::size_t member, const base::Activity& activity) {
-  shares_[member] = activity;
+  base::Activity& known = shares_[member];
+  if (known.sent != activity.sent || known.received != activity.received) waits_since_.reset();
+  known = activity;
+}
+
+std::vector<base::TaskWait> Idleness::task_waits() const {
+  std::vector<base::TaskWait> waits;
+  for (const base::Activity& share : shares_) {
+    if (share.waits) waits.insert(waits.end(), share.tasks.begin(), share.tasks.end());
+  }
+  return waits;
 }
 
 // A share that has ended can neither act nor send. What it had sent is not known, so the messages
 // do not settle any more. A job that has not begun everywhere waits for nothing of its own.
 Idleness::Whole Idleness::whole(const Members& members) const {
   if (!members.not_begun().empty()) return {};
-  Whole whole{true, true, true};
+  Whole whole{true, true, true, false};
   std::uint64_t in_flight = 0;  // sent and not received, modulo 2^64
   for (std::size_t m = 0; m < members.count(); ++m) {
     if (members.is_gone(m)) {
       whole.settled = false;
+      whole.partial = true;
       continue;
     }
     const base::Activity& share = shares_[m];
@@ -72,8 +83,14 @@ JobActivity Idleness::judge(const Members& members, TimePoint now, const IdleLim
     judge_again_ = *idle_since_ + limits.unsettled;
     return activity_;
   }
-  if (all.waits && waits >= limits.deadlock_after) return activity_ = JobActivity::Deadlocked;
-  if (all.waits) judge_again_ = *waits_since_ + limits.deadlock_after;
+  if (!all.waits || !(all.settled || all.partial)) return activity_ = JobActivity::Idle;
+  if (waits < limits.deadlock_after) {
+    judge_again_ = *waits_since_ + limits.deadlock_after;
+  } else if (limits.is_heard) {
+    return activity_ = JobActivity::Deadlocked;
+  } else {
+    judge_again_ = now + limits.deadlock_after;
+  }
   return activity_ = JobActivity::Idle;
 }
 

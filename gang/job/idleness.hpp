@@ -1,5 +1,26 @@
 #pragma once
 // Is a running job idle, or deadlocked? Judged from what its nodes report of their shares. Pure.
+//
+// The argument is that of Mattern's four counters ("Algorithms for distributed termination
+// detection", 1987): if two snapshots, the second begun after the first was complete, show each
+// task without work and the same sums, sent == received, then nothing was in flight between them.
+// For a task that acted between the snapshots was woken by a message (or by something outside,
+// and then it did not wait for messages only). The first such message was received after its
+// receiver's first report and sent before its sender's, so it is in the first sum of the sent and
+// not in the first sum of the received; the sums would differ.
+//
+// The two snapshots are, for idle, each node's own two checks (it reports after two equal ones, and
+// the nodes of a gang check at the same slice ends); for deadlocked also the reports that hold at
+// the begin and at the end of IdleLimits::deadlock_after. A report with other counters begins that
+// time anew. It holds if
+//   - a node reports each change, and its reports come in order and before its later signs of life;
+//   - every node was heard lately (limits::kSuspectAfter), and what it sends takes less than the
+//     rest of deadlock_after, so that no report from before the begin of that time is on its way;
+//   - `waits` is true only of tasks that nothing but a message can wake, and a task that it is true
+//     of counts a message as received at the latest when it takes it;
+//   - of messages to and from a share that has ended, what is not received by then never is: its
+//     counters are gone, and the rest of the job is judged by the time alone.
+// Wrong reports of a user's tasks make only the user's own job idle, busy or deadlocked.
 
 #include "base/model/model.hpp"
 #include "gang/job/members.hpp"
@@ -19,6 +40,7 @@ enum class JobActivity : std::uint8_t {
 struct IdleLimits {
   base::Duration unsettled{0};       // Idle although messages are in flight
   base::Duration deadlock_after{0};  // every task waits for messages, for this long
+  bool is_heard = true;              // no node of it is silent
 };
 
 class Idleness {
@@ -34,6 +56,9 @@ class Idleness {
 
   [[nodiscard]] JobActivity activity() const { return activity_; }
 
+  // What is known of its tasks that wait, in no order.
+  [[nodiscard]] std::vector<base::TaskWait> task_waits() const;
+
   // Set by judge(): when the passing of time alone may change its answer.
   [[nodiscard]] std::optional<base::TimePoint> judge_again() const { return judge_again_; }
 
@@ -42,6 +67,7 @@ class Idleness {
     bool idle = false;     // none needs the processor
     bool waits = false;    // every task waits for messages only
     bool settled = false;  // no message is in flight
+    bool partial = false;  // a share has ended: what it sent is not known
   };
 
   [[nodiscard]] Whole whole(const Members& members) const;

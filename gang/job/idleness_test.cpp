@@ -9,6 +9,7 @@ using base::TimePoint;
 using namespace std::chrono_literals;
 
 constexpr IdleLimits kLimits{1s, 3s};
+constexpr IdleLimits kUnheard{1s, 3s, false};
 constexpr TimePoint kStart{10s};
 
 struct TwoShares {
@@ -66,6 +67,44 @@ TEST(Idleness, AJobThatWaitsForMessagesOnlyIsDeadlockedAfterAWhile) {
   EXPECT_EQ(job.idleness.judge(job.members, kStart + 6s, kLimits), JobActivity::Deadlocked);
   job.idleness.reset();
   EXPECT_EQ(job.idleness.activity(), JobActivity::Busy);
+}
+
+TEST(Idleness, AMessageInFlightNeverSettles) {
+  TwoShares job;
+  const base::Activity sent{.idle = true, .waits = true, .sent = 5, .received = 1};
+  const base::Activity missing{.idle = true, .waits = true, .sent = 1, .received = 4};
+  job.report(sent, missing, kStart);
+  EXPECT_EQ(job.idleness.judge(job.members, kStart + 1h, kLimits), JobActivity::Idle);
+  EXPECT_FALSE(job.idleness.judge_again()) << "only a report can change that";
+}
+
+TEST(Idleness, CountersThatChangeBeginTheTimeOfADeadlockAnew) {
+  TwoShares job;
+  const auto waits = [](std::uint64_t count) {
+    return base::Activity{.idle = true, .waits = true, .sent = count, .received = count};
+  };
+  job.report(waits(1), waits(1), kStart);
+  EXPECT_EQ(job.report(waits(1), waits(2), kStart + 2s), JobActivity::Idle);
+  EXPECT_EQ(job.report(waits(1), waits(2), kStart + 4s), JobActivity::Idle);
+  EXPECT_EQ(job.report(waits(1), waits(2), kStart + 5s), JobActivity::Deadlocked);
+  EXPECT_EQ(job.report(waits(9), waits(2), kStart + 6s), JobActivity::Idle);
+}
+
+TEST(Idleness, ADeadlockIsFoundOnlyWhileAllNodesAreHeard) {
+  TwoShares job;
+  const base::Activity waits{.idle = true, .waits = true};
+  job.report(waits, waits, kStart);
+  EXPECT_EQ(job.idleness.judge(job.members, kStart + 4s, kUnheard), JobActivity::Idle);
+  EXPECT_EQ(job.idleness.judge_again(), kStart + 7s);
+  EXPECT_EQ(job.idleness.judge(job.members, kStart + 7s, kLimits), JobActivity::Deadlocked);
+}
+
+TEST(Idleness, AJobOfWhichAShareHasEndedCanBeDeadlocked) {
+  TwoShares job;
+  job.members.gone(1);
+  const base::Activity waits{.idle = true, .waits = true, .sent = 3};
+  job.report(waits, {}, kStart);
+  EXPECT_EQ(job.idleness.judge(job.members, kStart + 3s, kLimits), JobActivity::Deadlocked);
 }
 
 }  // namespace

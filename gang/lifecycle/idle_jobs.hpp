@@ -5,10 +5,12 @@
 #include "gang/lifecycle/ending.hpp"
 #include "gang/state/tables.hpp"
 
+#include <string>
+
 namespace score::gang {
 
-inline constexpr const char* kDeadlockReason =
-    "deadlock: every task waits for a message and none can send one";
+// Names the ranks of a deadlocked job and what each waits for.
+[[nodiscard]] std::string deadlock_reason(const Job& job);
 
 class IdleJobs {
  public:
@@ -19,6 +21,8 @@ class IdleJobs {
   void judge(Job& job, Step& step);
 
  private:
+  [[nodiscard]] bool is_heard(const Job& job) const;
+
   Tables& tables_;
   Ending& ending_;
 };

@@ -13,6 +13,8 @@ struct ClusterConfig {
   static constexpr base::Duration kMinNodeTimeout = std::chrono::seconds{4};
   static_assert(base::limits::kSuspectAfter < kMinNodeTimeout);
 
+  static constexpr base::Duration kMinDeadlockAfter = std::chrono::seconds{3};
+
   base::Duration quantum = base::limits::kDefaultQuantum;
   std::uint32_t max_slots = base::limits::kDefaultSlots;  // rows of the matrix
   bool switch_always = false;  // at every boundary, also between slices of the same jobs
@@ -36,7 +38,7 @@ struct ClusterConfig {
   std::vector<base::Queue> fill_queues = {base::Queue::High, base::Queue::Normal};  // of those
   bool can_fill = true;  // networks are not switched at a barrier, at which nothing may run
   base::Duration unsettled_idle = std::chrono::seconds{1};  // idle although messages are in flight
-  base::Duration deadlock_after = std::chrono::seconds{3};  // every task waits for messages
+  base::Duration deadlock_after = std::chrono::seconds{5};  // every task waits for messages
 };
 
 struct ClusterCounters {
@@ -45,6 +47,7 @@ struct ClusterCounters {
   std::uint64_t stale_reports = 0;  // about an attempt or node that is not, or no longer, ours
   std::uint64_t jobs_started = 0, jobs_ended = 0;
   std::uint64_t idle_left = 0, idle_returned = 0;  // jobs that left the timetable and came back
+  std::uint64_t deadlocks = 0;                     // jobs that were found deadlocked
   std::uint64_t early_yields = 0;  // slices that ended early because no job was left in them
 };
 

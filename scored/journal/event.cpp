@@ -11,7 +11,7 @@ struct EventInfo {
   std::string_view verb;
 };
 
-constexpr std::array<EventInfo, 14> kEvents = {{
+constexpr std::array<EventInfo, 15> kEvents = {{
     // [Event]
     {"d136862c717640af93530aad39b42132", LogLevel::Notice, "audit"},
     {"4cadf51f3d2f4587bd10414e633ee8b1", LogLevel::Notice, "audit"},
@@ -27,8 +27,9 @@ constexpr std::array<EventInfo, 14> kEvents = {{
     {"eeab6b992450455382590453dc49d683", LogLevel::Notice, "stop node"},
     {"a665ad3c55184d4ca8c596e1458cd49a", LogLevel::Notice, "join"},
     {"7759ad162f2141cea76a843e93876bf1", LogLevel::Notice, "lost connection to head"},
+    {"b1d2842767684614ab4015d5dcd2b57e", LogLevel::Notice, "deadlock"},
 }};
-static_assert(kEvents.size() == static_cast<std::size_t>(Event::HeadLost) + 1);
+static_assert(kEvents.size() == static_cast<std::size_t>(Event::JobDeadlocked) + 1);
 
 // Key of a value -> field of an entry.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kFields = {{

@@ -36,6 +36,7 @@ enum class Event : std::uint8_t {
   NodeStopping,
   NodeJoined,  // the head has welcomed the node
   HeadLost,    // the node's connection to the head has ended
+  JobDeadlocked,
 };
 
 struct EventValue {

@@ -195,7 +195,9 @@ void FrontEnd::on_news(const wire::JobStatus& status) {
   if (state == base::JobState::Pending) show_reasons(status);
   const bool was_deadlocked = std::exchange(is_deadlocked_, activity_word(status) == "deadlocked");
   if (is_deadlocked_ && !was_deadlocked) {
-    say(fmt::format("job {} is deadlocked: every task waits for a message", job_));
+    const std::string why =
+        status.reasons_size() > 0 ? status.reasons(0) : "no task can send a message";
+    say(fmt::format("job {} is deadlocked: {}", job_, escape_terminal(why, 2'000)));
   }
   const bool runs = state == base::JobState::Running || state == base::JobState::Suspended;
   if (!runs || is_running_) return;

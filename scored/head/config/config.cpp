@@ -100,6 +100,8 @@ void read_policy(ConfigSection& section, HeadConfig& config) {
   section.read("launch_deadline", config.launch_deadline, 1s, kMaxGrace);
   section.read("kill_deadline", config.kill_deadline, 1s, kMaxGrace);
   section.read("rejoin_grace", config.rejoin_grace, 1s, kMaxGrace);
+  section.read("deadlock_after", config.deadlock_after, gang::ClusterConfig::kMinDeadlockAfter,
+               kMaxGrace);
   section.read("node_timeout", config.node_timeout, gang::ClusterConfig::kMinNodeTimeout,
                kMaxGrace);
   section.read("idle_timeout", config.idle_timeout, 1s, 24h);
@@ -142,6 +144,7 @@ gang::ClusterConfig HeadConfig::for_cluster() const {
   out.launch_deadline = launch_deadline;
   out.kill_deadline = kill_deadline;
   out.rejoin_grace = rejoin_grace;
+  out.deadlock_after = deadlock_after;
   out.node_timeout = node_timeout;
   return out;
 }
@@ -169,6 +172,7 @@ Status check_reload(const HeadConfig& running, const HeadConfig& wanted) {
   if (wanted.launch_deadline != running.launch_deadline) return fixed("launch_deadline");
   if (wanted.kill_deadline != running.kill_deadline) return fixed("kill_deadline");
   if (wanted.rejoin_grace != running.rejoin_grace) return fixed("rejoin_grace");
+  if (wanted.deadlock_after != running.deadlock_after) return fixed("deadlock_after");
   if (wanted.node_timeout != running.node_timeout) return fixed("node_timeout");
   if (wanted.switch_always != running.switch_always) return fixed("switch_always");
   {

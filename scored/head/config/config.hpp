@@ -46,6 +46,7 @@ struct HeadConfig {
   Duration launch_deadline = limits::kLaunchDeadline;  // all nodes must have prepared a job
   Duration kill_deadline = 5s;   // a node must have killed a job, else: suspect
   Duration rejoin_grace = 10s;   // after a restart nodes come back within it
+  Duration deadlock_after = 5s;  // every task of a job waits for messages for this long
   Duration node_timeout = 30s;   // silence of a node that ends its jobs
   Duration idle_timeout = 600s;  // of a command that watches nothing
   NetworkConfig network;

@@ -19,6 +19,7 @@ TEST(HeadConfig, HasDefaultsForAllButTheNodes) {
   EXPECT_EQ(config->for_cluster().node_timeout, 30s);
   EXPECT_EQ(parse_config("[head]\nnodes = \"a\"\nnode_timeout = \"5s\"", "x")->node_timeout, 5s);
   EXPECT_TRUE(config->idle_detection);
+  EXPECT_EQ(config->for_cluster().deadlock_after, 5s);
   EXPECT_TRUE(config->overcommit);
   EXPECT_FALSE(parse_config("[head]\nnodes = \"a\"\novercommit = false", "x")->overcommit);
   EXPECT_FALSE(parse_config("[head]\nnodes = \"a\"\nidle_detection = false", "x")->idle_detection);
@@ -52,6 +53,7 @@ TEST(HeadConfig, RefusesWithFileAndLine) {
             "x.toml:3: unknown key 'head.quantm'");
   EXPECT_EQ(problem("[head]\nnodes = \"a\"\nquantum = \"1h\"").substr(0, 9), "x.toml:3:");
   EXPECT_EQ(problem("[head]\nnodes = \"a\"\nnode_timeout = \"3s\"").substr(0, 9), "x.toml:3:");
+  EXPECT_EQ(problem("[head]\nnodes = \"a\"\ndeadlock_after = \"1s\"").substr(0, 9), "x.toml:3:");
   EXPECT_EQ(problem("[head]\nnodes = \"a,a\"").substr(0, 9), "x.toml:2:");
   EXPECT_EQ(problem("[head]\nnodes = \"a[\"").substr(0, 9), "x.toml:2:");
   EXPECT_EQ(problem("[head]\nnodes = \"a\"\nlisten = \"here\"").substr(0, 9), "x.toml:3:");

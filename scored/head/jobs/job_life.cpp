@@ -144,9 +144,11 @@ void JobLife::note_activity(Job& job, const gang::JobView& view) {
   if (view.activity == before) return;
   log_info("change job", kv("job", job.info.id), kv("activity", name_of(view.activity)));
   if (view.activity == gang::JobActivity::Deadlocked) {
-    log_notice("deadlock", kv("job", job.info.id), kv("user", job.info.user));
-    note_event(job, wall_now(), "deadlocked: every task waits for a message");
-    add_event(job, "deadlocked", "every task waits for a message");
+    const std::string why = view.reasons.empty() ? "deadlock" : view.reasons.front();
+    report(Event::JobDeadlocked, kv("job", job.info.id),
+           kv("user", parts_.users.name(job.info.user, now())), kv("reason", why));
+    note_event(job, wall_now(), "deadlocked: " + why);
+    add_event(job, "deadlocked", why);
   }
 }
 

@@ -30,6 +30,9 @@ void export_cluster(Exporter& out, const monitor::ClusterView& view) {
   for (const auto& job : view.jobs) {
     if (!job.final) ++jobs[job.state];
   }
+  double deadlocked = 0;
+  for (const auto& job : view.jobs) deadlocked += job.activity == "deadlocked" ? 1 : 0;
+  out.gauge("scored_jobs_deadlocked", "Running jobs of which no task can send.").value(deadlocked);
   auto by_job_state = out.gauge("scored_jobs", "Jobs that have not ended, by state.");
   for (const auto& [state, count] : jobs) by_job_state.value(count, {{"state", state}});
 }
@@ -103,6 +106,8 @@ std::string metrics_text(const MetricsInput& input) {
       .value(static_cast<double>(input.counters.jobs_started));
   out.counter("scored_jobs_ended_total", "Jobs that ended.")
       .value(static_cast<double>(input.counters.jobs_ended));
+  out.counter("scored_deadlocks_total", "Jobs that were found deadlocked.")
+      .value(static_cast<double>(input.counters.deadlocks));
   out.counter("scored_timetables_total", "Timetables published.")
       .value(static_cast<double>(input.counters.epochs));
   out.counter("scored_timetables_late_total", "Timetables that reached a node late.")

@@ -205,7 +205,7 @@ def test_a_deadlock_is_reported_and_left_alone(pair):
     wait_until(lambda: pair.job(job)['activity'] == 'deadlocked')
     assert pair.job(job)['state'] == 'running'
     assert ' deadlocked ' in pair.run('scq').stdout
-    assert 'deadlock: every task waits' in pair.run('scq', '--why', job).stdout
+    assert 'deadlock: ' in pair.run('scq', '--why', job).stdout
     assert 'deadlocked' in pair.run('score', 'job', '--events', job).stdout
 
 
@@ -215,7 +215,7 @@ def test_scrun_says_once_that_its_job_is_deadlocked(pair):
     time.sleep(1.5)  # activity is reported once per second
     pair.cancel(job)
     out, err = front.communicate(timeout=LIMIT)
-    assert err.count('deadlocked: every task waits for a message') == 1, (out, err)
+    assert err.count('is deadlocked: deadlock: ') == 1, (out, err)
 
 
 def test_a_deadlocked_job_is_ended_if_asked_for(pair):
@@ -234,7 +234,7 @@ def test_a_rank_that_reads_a_file_is_no_deadlock(pair, tmp_path):
     script = f'[ $SCORE_RANK = 0 ] && read line < {path}; exec {PATIENT} 0'
     front, job = start_front(pair, '-N', 2, '--kill-deadlock', 'sh', '-c', script)
     wait_until(lambda: pair.job(job)['activity'] == 'idle')
-    time.sleep(4)  # a deadlock is reported after two
+    time.sleep(6)  # a deadlock is reported after five
     assert pair.job(job)['activity'] == 'idle'
     path.write_text('go on\n')
     out, err = front.communicate(timeout=LIMIT)

@@ -1,0 +1,119 @@
+// The policy of filling and the accounting of filled time; deadlocks by name.
+#include "scored/head/head_fixture.hpp"
+#include "scored/journal/recorded_events.hpp"
+
+namespace score::head {
+namespace {
+
+constexpr UserId kOperator(1002);
+
+class FillTest : public HeadFixture {
+ protected:
+  // Empty: it was done.
+  std::string set_fill(UserId user, bool on) {
+    FakeClient client = connect(user);
+    wire::SetFill message;
+    message.set_on(on);
+    client.say(message);
+    settle();
+    const auto failed = client.connection->all<wire::Failed>();
+    return failed.empty() ? "" : failed.back().error().text();
+  }
+
+  wire::Info info() {
+    FakeClient client = connect(kAlice);
+    client.say(wire::GetInfo());
+    return client.connection->all<wire::Info>().back();
+  }
+
+  wire::JobStatus status_of(FakeClient& client, AttemptId attempt) {
+    wire::ListJobs question;
+    question.add_jobs(job_of(attempt).value());
+    client.say(question);
+    return client.connection->all<wire::JobList>().back().jobs(0);
+  }
+};
+
+TEST_F(FillTest, OnlyOperatorsSetThePolicyAndItSurvivesARestart) {
+  EXPECT_FALSE(info().fill());
+  EXPECT_EQ(set_fill(kAlice, true), "only operators may set fill");
+  EXPECT_EQ(set_fill(kOperator, true), "");
+  EXPECT_TRUE(info().fill());
+  EXPECT_EQ(info().fill_queues_size(), 2);
+  start_head();
+  EXPECT_TRUE(info().fill());
+  EXPECT_EQ(set_fill(kOperator, false), "");
+  start_head();
+  EXPECT_FALSE(info().fill());
+}
+
+TEST_F(FillTest, IsNotPossibleWhereNetworksAreSwitchedAtABarrier) {
+  EXPECT_EQ(set_fill(kOperator, true), "");
+  config_.network.switch_mode = SwitchMode::Barrier;
+  start_head();
+  EXPECT_FALSE(info().fill()) << "the stored policy is ignored";
+  EXPECT_NE(set_fill(kOperator, true).find("switch_mode"), std::string::npos);
+  EXPECT_EQ(set_fill(kOperator, false), "");
+}
+
+TEST_F(FillTest, TimetablesNameTheJobsThatMayFill) {
+  EXPECT_EQ(set_fill(kOperator, true), "");
+  FakeNode first = connect_node(0);
+  FakeNode second = connect_node(1);
+  FakeClient alice = connect(kAlice);
+  wire::Submit alone = submission();
+  alone.mutable_resources()->set_no_fill(true);
+  const AttemptId fills = launch(alice, first, second);
+  const AttemptId refuses = launch(alice, first, second, alone);
+  pass_alive(1s, {&first, &second});
+  const auto tables = first.connection->all<wire::SetTimetable>();
+  ASSERT_FALSE(tables.empty());
+  ASSERT_EQ(tables.back().fill_size(), 1);
+  EXPECT_EQ(tables.back().fill(0), fills.value());
+  EXPECT_TRUE(status_of(alice, refuses).no_fill());
+  EXPECT_FALSE(status_of(alice, fills).no_fill());
+}
+
+TEST_F(FillTest, FilledTimeIsAccountedOverAllNodes) {
+  FakeNode first = connect_node(0);
+  FakeNode second = connect_node(1);
+  FakeClient alice = connect(kAlice);
+  const AttemptId attempt = launch(alice, first, second);
+  first.say(Exited{attempt, {{Rank(0), 0, 0}}, {}, 3s});
+  settle();
+  start_head();
+  alice = connect(kAlice);
+  second = connect_node(1, {{attempt, AttemptPhase::Running, {}, {}}});
+  second.say(Exited{attempt, {{Rank(1), 0, 0}}, {}, 4s});
+  first = connect_node(0, {{attempt, AttemptPhase::Exited, {{Rank(0), 0, 0}}, {}}});
+  settle();
+  wire::GetAccounting question;
+  alice.say(question);
+  const auto page = alice.connection->all<wire::Accounting>().back();
+  ASSERT_EQ(page.rows_size(), 1);
+  EXPECT_EQ(page.rows(0).filled_ns(), Duration(7s).count());
+}
+
+TEST_F(FillTest, ADeadlockIsReportedWithRanksAndWhatTheyWaitFor) {
+  FakeNode first = connect_node(0);
+  FakeNode second = connect_node(1);
+  FakeClient alice = connect(kAlice);
+  const AttemptId attempt = launch(alice, first, second);
+  RecordedEvents journal;
+  first.say(
+      ActivityChanged{attempt, {.idle = true, .waits = true, .tasks = {{0, "MPI_Recv", 1, 7, 8}}}});
+  second.say(
+      ActivityChanged{attempt, {.idle = true, .waits = true, .tasks = {{1, "MPI_Barrier"}}}});
+  pass_alive(6s, {&first, &second});
+  const std::string line =
+      "deadlock: no task can send: rank 0 in MPI_Recv from rank 1, tag 7, 8 bytes; rank 1 in "
+      "MPI_Barrier";
+  EXPECT_EQ(status_of(alice, attempt).reasons(0), line);
+  const auto is_about = [&](const JournalEntry& entry) {
+    return entry.contains("REASON") && entry.at("REASON") == line && entry.contains("JOB_ID");
+  };
+  EXPECT_EQ(std::ranges::count_if(journal.entries, is_about), 1);
+}
+
+}  // namespace
+}  // namespace score::head
