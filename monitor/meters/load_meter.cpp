@@ -56,8 +56,9 @@ void LoadMeter::forget() {
   *this = LoadMeter();
 }
 
-TaskLoad LoadMeter::load_of(const TaskSample& now, Kept* before, Duration period,
-                            Duration scheduled) {
+// While it fills a task waits for the processor by its priority: that says nothing of its slices.
+TaskLoad LoadMeter::load_of(const TaskSample& now, Kept* before, const Turns& turns) {
+  const Duration scheduled = turns.scheduled;
   TaskLoad load;
   load.rank = now.rank;
   load.pid = now.pid;
@@ -65,7 +66,7 @@ TaskLoad LoadMeter::load_of(const TaskSample& now, Kept* before, Duration period
   load.memory = now.memory;
   load.processes = now.processes;
   load.has_rates = now.state == TaskState::Ended;
-  const double real = seconds(period);
+  const double real = seconds(period_);
   if (real > 0) load.scheduled = std::clamp(seconds(scheduled) / real, 0.0, 1.0);
   if (now.pm) load.traffic = TrafficRate();
   if (now.pm) load.pm_wait = before != nullptr ? before->pm_wait : 0;
@@ -79,9 +80,9 @@ TaskLoad LoadMeter::load_of(const TaskSample& now, Kept* before, Duration period
   load.has_rates |= before->has_rates || scheduled >= kLeastScheduled;
   if (scheduled >= kLeastScheduled) {
     const double ran = seconds(scheduled);
-    load.user = cores(now.user, last.user, ran);
-    load.system = cores(now.system, last.system, ran);
-    load.waited = cores(now.waited, last.waited, ran);
+    load.user = turns.own * cores(now.user, last.user, ran);
+    load.system = turns.own * cores(now.system, last.system, ran);
+    if (turns.own == 1) load.waited = cores(now.waited, last.waited, ran);
     load.switches = grown(now.switches, last.switches) / ran;
   }
   if (now.pm && last.pm) {
@@ -112,16 +113,32 @@ LoadMeter::Kept* LoadMeter::find(AttemptId attempt, Rank rank) {
   return &last_[next_++];
 }
 
-Duration LoadMeter::scheduled_since(const GangSample& gang) const {
-  for (const auto& [attempt, total] : scheduled_) {
-    if (attempt == gang.attempt) return gang.scheduled - total;
+LoadMeter::Turns LoadMeter::turns_of(const GangSample& gang) {
+  for (const Totals& totals : totals_) {
+    if (totals.attempt != gang.attempt) continue;
+    return {gang.scheduled - totals.scheduled, own_part(gang, gang.filled - totals.filled)};
   }
-  return Duration(0);
+  return {};
 }
 
-void LoadMeter::add_task(AttemptId attempt, const TaskSample& task, Duration scheduled) {
+// Filled time is known of the gang, not of each task.
+double LoadMeter::own_part(const GangSample& gang, Duration filled) {
+  if (filled <= Duration(0)) return 1;
+  Duration used(0);
+  const std::size_t next = next_;
+  for (const TaskSample& task : gang.tasks) {
+    const Kept* known = find(gang.attempt, task.rank);
+    if (known == nullptr || known->sample.pid != task.pid) continue;
+    used += std::max(task.user - known->sample.user, Duration(0));
+    used += std::max(task.system - known->sample.system, Duration(0));
+  }
+  next_ = next;
+  return used > filled ? 1 - seconds(filled) / seconds(used) : 0;
+}
+
+void LoadMeter::add_task(AttemptId attempt, const TaskSample& task, const Turns& turns) {
   Kept* known = find(attempt, task.rank);
-  TaskLoad load = load_of(task, known, period_, scheduled);
+  TaskLoad load = load_of(task, known, turns);
   load.attempt = attempt;
   if (known != nullptr && period_ > Duration(0)) {
     load_.user += cores(task.user, known->sample.user, seconds(period_));
@@ -145,11 +162,11 @@ void LoadMeter::feed(const NodeSample& sample) {
   load_.traffic.reset();
   load_.tasks.clear();
   new_.clear();
-  new_scheduled_.clear();
+  new_totals_.clear();
   for (const GangSample& gang : sample.gangs) {
-    const Duration scheduled = scheduled_since(gang);
-    new_scheduled_.push_back({gang.attempt, gang.scheduled});
-    for (const TaskSample& task : gang.tasks) add_task(gang.attempt, task, scheduled);
+    const Turns turns = turns_of(gang);
+    new_totals_.push_back({gang.attempt, gang.scheduled, gang.filled});
+    for (const TaskSample& task : gang.tasks) add_task(gang.attempt, task, turns);
   }
   const auto by_key = [](const Kept& a, const Kept& b) { return key_of(a) < key_of(b); };
   if (!std::is_sorted(new_.begin(), new_.end(), by_key)) {
@@ -157,7 +174,7 @@ void LoadMeter::feed(const NodeSample& sample) {
   }
   last_.swap(new_);
   next_ = 0;
-  scheduled_.swap(new_scheduled_);
+  totals_.swap(new_totals_);
   has_sample_ = true;
 }
 

@@ -61,23 +61,29 @@ class LoadMeter {
     std::optional<TrafficRate> traffic;                     // ... too; none: not known yet
   };
 
-  struct Scheduled {
+  struct Totals {
     AttemptId attempt;
-    Duration total{0};
+    Duration scheduled{0}, filled{0};
+  };
+
+  struct Turns {  // of a gang, since the last sample
+    Duration scheduled{0};
+    double own = 1;  // part of its tasks' processor time that was used in its own slices
   };
 
   static std::pair<AttemptId, Rank> key_of(const Kept& kept) {
     return {kept.attempt, kept.sample.rank};
   }
 
-  void add_task(AttemptId attempt, const TaskSample& task, Duration scheduled);
-  TaskLoad load_of(const TaskSample& now, Kept* before, Duration period, Duration scheduled);
+  void add_task(AttemptId attempt, const TaskSample& task, const Turns& turns);
+  TaskLoad load_of(const TaskSample& now, Kept* before, const Turns& turns);
   Kept* find(AttemptId attempt, Rank rank);
-  [[nodiscard]] Duration scheduled_since(const GangSample& gang) const;
+  [[nodiscard]] Turns turns_of(const GangSample& gang);
+  [[nodiscard]] double own_part(const GangSample& gang, Duration filled);
 
   bool has_sample_ = false;
   // Of the last sample; and the next one's, for their memory.
-  std::vector<Scheduled> scheduled_, new_scheduled_;
+  std::vector<Totals> totals_, new_totals_;
   std::vector<Kept> last_, new_;  // by attempt, then rank
   std::size_t next_ = 0;          // of last_: where the next task is likely to be
   Duration period_{0};

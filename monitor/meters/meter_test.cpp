@@ -69,6 +69,28 @@ TEST(LoadMeter, TellsWhoHasNoProcessorFromWhoSleeps) {
   EXPECT_DOUBLE_EQ(meter.load().tasks[0].waited, 0);
 }
 
+TEST(LoadMeter, TakesFillingNeitherForLoadNorForWaiting) {
+  LoadMeter meter;
+  const auto filling = [](Duration user, Duration waited, Duration filled, TimePoint at,
+                          Duration scheduled) {
+    TaskSample made = task(user);
+    made.waited = waited;
+    NodeSample all = sample(at, scheduled, made);
+    all.gangs[0].filled = filled;
+    return all;
+  };
+  meter.feed(filling(1s, 0s, 0s, TimePoint(10s), 1s));
+  meter.feed(filling(1080ms, 10ms, 0s, TimePoint(10100ms), 1100ms));
+  EXPECT_DOUBLE_EQ(meter.load().tasks[0].waited, 0.1);
+  // 100 ms in its slice, of which it used 80, and 100 ms filling: 30 used, 70 waited for.
+  meter.feed(filling(1190ms, 80ms, 30ms, TimePoint(10300ms), 1200ms));
+  EXPECT_NEAR(meter.load().tasks[0].user, 0.8, 1e-9);
+  EXPECT_DOUBLE_EQ(meter.load().tasks[0].waited, 0.1) << "as in its last slice without filling";
+  EXPECT_NEAR(meter.load().user, 0.55, 1e-9) << "the node's load has all of it";
+  meter.feed(filling(1190ms, 80ms, 300s, TimePoint(10500ms), 1300ms));
+  EXPECT_DOUBLE_EQ(meter.load().tasks[0].user, 0) << "a total that cannot be";
+}
+
 TEST(LoadMeter, HasNoRatesAfterOneSampleAndNoneOfTheFuture) {
   LoadMeter meter;
   EXPECT_FALSE(meter.has_sample());
