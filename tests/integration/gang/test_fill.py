@@ -1,0 +1,64 @@
+"""The policy of filling: commands, configuration and accounting. What filling does is in the tests of the switcher."""
+import pytest
+
+from cluster import wait_until
+
+
+@pytest.fixture(scope='module')
+def pair():
+    from cluster import Cluster
+    cluster = Cluster(2, '--slice', '50ms', '--cores', '1')
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture(autouse=True)
+def as_it_was(pair):
+    yield
+    pair.cancel_all()
+    pair.run('scadm', 'set', 'fill', 'off')
+
+
+def policy(cluster):
+    return cluster.json('score', 'info')['fill']
+
+
+def test_operators_set_the_policy_and_everyone_sees_it(pair):
+    assert policy(pair) == 'off'
+    assert 'fill    off' in pair.run('score', 'info').stdout
+    assert 'fill on' in pair.run('scadm', 'set', 'fill', 'on').stderr
+    assert policy(pair) == 'on'
+    assert 'fill    on, queues: high normal' in pair.run('score', 'info').stdout
+
+
+def test_an_unknown_policy_is_one_line(pair):
+    result = pair.run('scadm', 'set', 'fill', 'maybe', code=125)
+    assert result.stderr.splitlines() == ["scadm: fill 'maybe': use on or off"]
+    assert policy(pair) == 'off'
+
+
+def test_a_job_can_refuse(pair):
+    pair.run('scadm', 'set', 'fill', 'on')
+    job = pair.submit('-N', 2, '--no-fill', 'sleep', '600')
+    wait_until(lambda: pair.job(job)['state'] == 'running')
+    assert pair.job(job)['no_fill']
+    assert 'refused (--no-fill)' in pair.run('score', 'job', job).stdout
+    other = pair.submit('-N', 2, 'sleep', '600')
+    assert not pair.job(other)['no_fill']
+
+
+def test_filled_time_is_accounted(pair):
+    pair.run('scrun', '-N', 2, '-J', 'accounted', 'true')
+    row, = [row for row in pair.json('scacct')['jobs'] if row['name'] == 'accounted']
+    assert row['filled_s'] >= 0
+    assert 'FILLED' in pair.run('scacct', '-o', 'job,filled').stdout
+
+
+def test_jobs_end_as_usual_whatever_the_policy(pair):
+    for value in ('on', 'off', 'on'):
+        pair.run('scadm', 'set', 'fill', value)
+        fronts = [pair.start('scrun', '-N', 2, 'sh', '-c', 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; sleep 0.2')
+                  for _ in range(3)]
+        for front in fronts:
+            out, err = front.communicate(timeout=120)
+            assert front.returncode == 0, (out, err)
