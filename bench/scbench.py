@@ -51,12 +51,14 @@ def positive(text):
     return int(text)
 
 
-def idle_parts(text):
-    parts = text.split(',')
-    for part in parts:
-        if part not in idle.PARTS:
-            raise argparse.ArgumentTypeError(f"'{part}': use some of {','.join(idle.PARTS)}")
-    return parts
+def parts_of(known):
+    def parse_parts(text):
+        parts = text.split(',')
+        for part in parts:
+            if part not in known:
+                raise argparse.ArgumentTypeError(f"'{part}': use some of {','.join(known)}")
+        return parts
+    return parse_parts
 
 
 def parse():
@@ -71,7 +73,7 @@ def parse():
     gang.add_argument('--pairs', type=positive, default=5, metavar='N',
                       help='pairs of windows of one case (5); from 6 on the 95%% interval of the median is printed')
     gang.add_argument('--starting', action='store_true', help='only times to start, memory, and CPU without jobs')
-    gang.add_argument('--idle', type=idle_parts, nargs='?', const=idle.PARTS, metavar='PART[,PART...]',
+    gang.add_argument('--idle', type=parts_of(idle.PARTS), nargs='?', const=idle.PARTS, metavar='PART[,PART...]',
                       help='cost of idle jobs for a busy one, how soon they leave and return; parts: '
                       f'{",".join(idle.PARTS)} (all)')
     gang.add_argument('--times', type=positive, default=20, metavar='N', help='wake-ups of a job with --idle (20)')

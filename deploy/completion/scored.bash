@@ -29,7 +29,7 @@ _scored() {
       scadm:scadm) words='set drain resume reload shutdown web-login trace' ;;
       scadm:set) words='quantum slots idle fill' ;;
       scadm:idle | scadm:fill) words='on off' ;;
-      scrun:--mpi) words='auto pmi1 pmix none' ;;
+      scrun:--mpi) words='auto pmi1 pmix both none' ;;
       scrun:--net) words='native pm' ;;
       scrun:--distribution) words='block cyclic' ;;
       scrun:-m) words='block cyclic' ;;
