@@ -1,0 +1,91 @@
+"""MPI programs on PM that wait: their jobs give their slices away, return, and a deadlock is seen."""
+import time
+
+import mpis
+import pytest
+from cluster import LIMIT, wait_until
+
+PROGRAM = r'''
+#include <mpi.h>
+#include <string.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  int rank, size, x = 0, done = 0;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (strcmp(argv[1], "deadlock") == 0) {
+    MPI_Recv(&x, 1, MPI_INT, (rank + 1) % size, 77, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  } else if (strcmp(argv[1], "poll") == 0) {
+    MPI_Request request;
+    MPI_Irecv(&x, 1, MPI_INT, (rank + 1) % size, 77, MPI_COMM_WORLD, &request);
+    while (!done) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+  } else {
+    if (rank == 0) sleep(5);
+    if (strcmp(argv[1], "barrier") == 0) {
+      MPI_Barrier(MPI_COMM_WORLD);
+    } else if (rank == 0) {
+      int to;
+      for (to = 1; to < size; ++to) MPI_Send(&x, 1, MPI_INT, to, 77, MPI_COMM_WORLD);
+    } else {
+      MPI_Recv(&x, 1, MPI_INT, 0, 77, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+  }
+  MPI_Finalize();
+  return 0;
+}
+'''
+SPINNER = 'while True: pass\n'
+
+
+@pytest.fixture(scope='module')
+def pair():
+    from cluster import Cluster
+    cluster = Cluster(2, '--slice', '50ms', '--cores', '1')
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture(autouse=True)
+def no_jobs_stay(pair):
+    yield
+    pair.cancel_all()
+
+
+@pytest.fixture(scope='module', params=['mpich5'])
+def program(request, tmp_path_factory):
+    return mpis.build(request.param, PROGRAM, tmp_path_factory.mktemp(request.param))
+
+
+def only_job(cluster):
+    wait_until(lambda: cluster.json('scq', '--active')['jobs'])
+    return cluster.json('scq', '--active')['jobs'][0]['job']
+
+
+@pytest.mark.parametrize('how', ['receive', 'barrier'])
+def test_ranks_that_wait_leave_the_timetable_and_go_on_when_the_message_comes(pair, program, how):
+    waits = pair.start('scrun', '-N', 2, '--net=pm', program, how)
+    job = only_job(pair)
+    pair.submit('-N', 2, 'python3', '-c', SPINNER)
+    wait_until(lambda: pair.job(job)['background'])
+    out, err = waits.communicate(timeout=LIMIT)
+    assert waits.returncode == 0, (out, err)
+    assert 'deadlock' not in err
+
+
+def test_a_deadlock_is_seen(pair, program):
+    job = pair.submit('-N', 2, '--net=pm', program, 'deadlock')
+    wait_until(lambda: pair.job(job)['activity'] == 'deadlocked')
+
+
+def test_a_deadlocked_job_is_ended_if_asked_for(pair, program):
+    pair.run('scrun', '-N', 2, '--net=pm', '--kill-deadlock', program, 'deadlock', code=125)
+
+
+def test_ranks_that_test_for_a_message_are_idle_and_no_deadlock(pair, program):
+    job = pair.submit('-N', 2, '--net=pm', program, 'poll')
+    wait_until(lambda: pair.job(job)['activity'] == 'idle')
+    for _ in range(8):  # a deadlock would be reported meanwhile
+        time.sleep(0.5)
+        assert pair.job(job)['activity'] != 'deadlocked'
