@@ -20,6 +20,7 @@ sys.path[:0] = [str(HERE / folder) for folder in ('gang', 'pm', 'cosmo', 'mpi', 
 
 import cosmo  # noqa: E402
 import figure11  # noqa: E402
+import fill  # noqa: E402
 import idle  # noqa: E402
 import load  # noqa: E402
 import measure  # noqa: E402
@@ -70,12 +71,15 @@ def parse():
     gang.add_argument('--slice', type=nanoseconds, default=100_000_000, metavar='D', help='time slice (100ms)')
     gang.add_argument('--jobs', type=positive, default=2, help='jobs that share all nodes (2)')
     gang.add_argument('--seconds', type=float, default=15, help='of the windows of one case, about (15)')
-    gang.add_argument('--pairs', type=positive, default=5, metavar='N',
-                      help='pairs of windows of one case (5); from 6 on the 95%% interval of the median is printed')
+    gang.add_argument('--pairs', type=positive, metavar='N',
+                      help='pairs of windows of one case (5, 15 with --fill); from 6 on the 95%% interval of the median is printed')
     gang.add_argument('--starting', action='store_true', help='only times to start, memory, and CPU without jobs')
     gang.add_argument('--idle', type=parts_of(idle.PARTS), nargs='?', const=idle.PARTS, metavar='PART[,PART...]',
                       help='cost of idle jobs for a busy one, how soon they leave and return; parts: '
                       f'{",".join(idle.PARTS)} (all)')
+    gang.add_argument('--fill', type=parts_of(fill.PARTS), nargs='?', const=fill.PARTS, metavar='PART[,PART...]',
+                      help='what jobs gain that use the processor time that the gang in turn leaves; parts: '
+                      f'{",".join(fill.PARTS)} (all)')
     gang.add_argument('--times', type=positive, default=20, metavar='N', help='wake-ups of a job with --idle (20)')
     gang.add_argument('--json', action='store_true')
     figure11.add_options(gang, nanoseconds)
@@ -87,7 +91,7 @@ def parse():
     options = parser.parse_args()
     if options.kind == 'gang':
         check(gang, options)
-    if options.kind == 'gang' and options.plot:
+    if options.kind == 'gang' and options.plot and not options.fill:
         plot.check()
     if options.kind == 'cosmo' and options.plot and not plot.is_own(options.plot):
         plot.check()
@@ -100,8 +104,12 @@ def check(parser, options):
         parser.error('either --figure11 or --sweep')
     if options.nodes and len(options.nodes) > 1 and not options.figure11:
         parser.error('several numbers of nodes only with --figure11')
-    if (options.plot or options.csv or options.resume) and not with_kernels:
-        parser.error('--plot, --csv and --resume need --figure11 or --sweep')
+    if (options.plot and not options.fill or options.csv or options.resume) and not with_kernels:
+        parser.error('--plot needs --figure11, --sweep or --fill; --csv and --resume need --figure11 or --sweep')
+    if options.fill and options.plot and not plot.is_own(options.plot):
+        parser.error('--plot with --fill writes SVG: use a name that ends in .svg')
+    if options.pairs is None:
+        options.pairs = 15 if options.fill else 5
     if with_kernels and options.nodes is None:
         options.nodes = [2] if options.sweep else [1, 2, 4, 8, 16, 32, 64]
 
@@ -252,6 +260,8 @@ def main():
         return run_starting(options)
     if options.idle:
         return idle.run(options, Case)
+    if options.fill:
+        return fill.run(options, Case)
     if options.figure11 or options.sweep:
         return figure11.run(options, Case)
     if options.nodes is None:

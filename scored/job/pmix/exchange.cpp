@@ -226,8 +226,8 @@ void Exchange::on_publish(std::uint32_t from, const PmixPeer& message) {
   }
   answer(asker, Outcome::Success, {});
   auto waiting = std::exchange(waiting_lookups_, {});
-  for (auto& [asker, lookup] : waiting) {
-    if (!try_lookup(asker, lookup, false)) waiting_lookups_[asker] = std::move(lookup);
+  for (auto& [waiter, lookup] : waiting) {
+    if (!try_lookup(waiter, lookup, false)) waiting_lookups_[waiter] = std::move(lookup);
   }
 }
 
