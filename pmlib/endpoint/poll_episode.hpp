@@ -25,7 +25,7 @@ class PollEpisode {
  public:
   // All chosen; see docs/lab/polling-and-resting.md.
   static constexpr std::uint32_t kDenseUs = 4;  // what one turn of an MPI's own loop takes
-  static constexpr std::uint32_t kColdUs = 12;  // the same after a sleep
+  static constexpr std::uint32_t kColdUs = 40;  // the same after a sleep
   static constexpr std::uint32_t kLookUs = 2;   // what a look at the processor time takes
   static constexpr std::uint32_t kSlackUs = 8;  // used by one gap and not explained: no rest yet
   static constexpr std::uint32_t kMostWorkUs = 40;  // of such time in all: a new episode

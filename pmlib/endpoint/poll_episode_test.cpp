@@ -139,13 +139,19 @@ struct Reference {
   // No processor time of its own at all, since the episode began.
   bool has_only_polled() const {
     for (const Poll& p : polls) {
-      if (p.used > std::min<std::uint64_t>(p.gap, p.after_rest ? 12 : 4)) return false;
+      if (p.used > std::min<std::uint64_t>(
+                       p.gap, p.after_rest ? PollEpisode::kColdUs : PollEpisode::kDenseUs))
+        return false;
     }
     return true;
   }
 
-  // More than 50 us of its own in one piece.
-  bool has_worked() const { return !polls.empty() && polls.back().used > 60; }
+  // More of its own in one piece than a cold poll explains and an episode forgives.
+  bool has_worked() const {
+    return !polls.empty() && polls.back().used > PollEpisode::kColdUs + PollEpisode::kMostWorkUs +
+                                                     PollEpisode::kForgivenPerRestUs +
+                                                     PollEpisode::kLookUs + PollEpisode::kSlackUs;
+  }
 
   std::uint64_t silence() const {
     std::uint64_t sum = 0;
