@@ -30,7 +30,7 @@ class PollEpisode {
   static constexpr std::uint32_t kSlackUs = 8;  // used by one gap and not explained: no rest yet
   static constexpr std::uint32_t kMostWorkUs = 40;  // of such time in all: a new episode
   static constexpr std::uint32_t kForgiveness = 8;  // polling for so long makes up for one of work
-  static constexpr std::uint32_t kForgivenPerRestUs = 2;
+  static constexpr std::uint32_t kForgivenPerRestUs = 8;
   static constexpr std::uint32_t kStreak = 8;       // polls without such time before each rest
   static constexpr std::uint32_t kRefreshUs = 100;  // between two looks at the processor time
   static constexpr std::uint32_t kPart = 16;        // a rest is at most this part of the silence
