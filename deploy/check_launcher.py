@@ -17,7 +17,7 @@ import time
 
 REQUEST = struct.Struct('=IIIIQIIQII')  # scored/launcher/protocol.hpp
 REPLY = struct.Struct('=IIQii40s')
-MAGIC, VERSION, LAUNCH = 0x4C524353, 3, 1
+MAGIC, VERSION, LAUNCH = 0x4C524353, 4, 1
 LIMIT = 20
 
 

@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
     MPI_Irecv(&x, 1, MPI_INT, (rank + 1) % size, 77, MPI_COMM_WORLD, &request);
     while (!done) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
   } else {
-    if (rank == 0) sleep(5);
+    while (rank == 0 && access(argv[2], F_OK) != 0) usleep(200000);
     if (strcmp(argv[1], "barrier") == 0) {
       MPI_Barrier(MPI_COMM_WORLD);
     } else if (rank == 0) {
@@ -64,11 +64,13 @@ def only_job(cluster):
 
 
 @pytest.mark.parametrize('how', ['receive', 'barrier'])
-def test_ranks_that_wait_leave_the_timetable_and_go_on_when_the_message_comes(pair, program, how):
-    waits = pair.start('scrun', '-N', 2, '--net=pm', program, how)
+def test_ranks_that_wait_leave_the_timetable_and_go_on_when_the_message_comes(pair, program, how, tmp_path):
+    tmp_path.chmod(0o755)
+    waits = pair.start('scrun', '-N', 2, '--net=pm', program, how, tmp_path / 'go')
     job = only_job(pair)
     pair.submit('-N', 2, 'python3', '-c', SPINNER)
     wait_until(lambda: pair.job(job)['background'])
+    (tmp_path / 'go').touch()
     out, err = waits.communicate(timeout=LIMIT)
     assert waits.returncode == 0, (out, err)
     assert 'deadlock' not in err
