@@ -533,7 +533,7 @@ int read_wait_note(int fd, WaitNote& note) {
   Layout layout;
   if (const int error = read_header(fd, header, layout); error != 0) return error;
   if (const int error = read_header(fd, again, layout); error != 0) return error;
-  // A copy is made in no known order: two that are equal were made while nobody wrote.
+  // A copy is made in no known order: if two are equal, the owner did not write between them.
   const std::uint64_t version = header->wait.version.load(std::memory_order_relaxed);
   const bool is_same = again->wait.version.load(std::memory_order_relaxed) == version &&
                        again->wait.note == header->wait.note;

@@ -17,9 +17,8 @@
 // is left of it becomes the launcher's child (a subreaper too) and is killed.
 //
 // The lease is a timer of the daemon's, a timerfd that it hands over once and then only sets again
-// and again: a renewal wakes nobody. When it fires, everything is thawed, at normal
-// priority; while it runs, so does a
-// lost connection, at once.
+// and again: a renewal wakes no process. When it fires, everything is thawed, at normal priority;
+// the same happens at once when the connection is lost while it runs.
 // Ring: a raw socket on the one interface that the command line names, with the receive ring and
 // the filter of pmlib/devices/ethernet_device.hpp.
 //

@@ -20,10 +20,18 @@ def few():
     cluster.stop()
 
 
+@pytest.fixture(scope='module')
+def pair():
+    """2 nodes of one core at 50 ms, shared by a file's tests; each leaves no job behind."""
+    cluster = Cluster(2, '--slice', '50ms', '--cores', '1')
+    yield cluster
+    cluster.stop()
+
+
 @pytest.fixture(autouse=True)
 def no_jobs_left(request):
     yield
-    for name in ('many', 'few'):
+    for name in ('many', 'few', 'pair'):
         if name in request.fixturenames:
             request.getfixturevalue(name).cancel_all()
 

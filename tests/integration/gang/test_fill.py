@@ -4,18 +4,9 @@ import pytest
 from cluster import wait_until
 
 
-@pytest.fixture(scope='module')
-def pair():
-    from cluster import Cluster
-    cluster = Cluster(2, '--slice', '50ms', '--cores', '1')
-    yield cluster
-    cluster.stop()
-
-
 @pytest.fixture(autouse=True)
 def as_it_was(pair):
     yield
-    pair.cancel_all()
     pair.run('scadm', 'set', 'fill', 'off')
 
 

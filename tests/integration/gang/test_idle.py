@@ -6,26 +6,10 @@ import socket
 import subprocess
 import time
 
-import pytest
-
 from cluster import EXAMPLES, LIMIT, wait_until
 from perfetto import job_bars
 
 SPINNER = 'import time\nend = time.monotonic() + {}\nwhile time.monotonic() < end: pass\n'
-
-
-@pytest.fixture(scope='module')
-def pair():
-    from cluster import Cluster
-    cluster = Cluster(2, '--slice', '50ms', '--cores', '1')
-    yield cluster
-    cluster.stop()
-
-
-@pytest.fixture(autouse=True)
-def no_jobs_stay(pair):
-    yield
-    pair.cancel_all()
 
 
 def spin(cluster, seconds=600):

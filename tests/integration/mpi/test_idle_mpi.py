@@ -39,20 +39,6 @@ int main(int argc, char** argv) {
 SPINNER = 'while True: pass\n'
 
 
-@pytest.fixture(scope='module')
-def pair():
-    from cluster import Cluster
-    cluster = Cluster(2, '--slice', '50ms', '--cores', '1')
-    yield cluster
-    cluster.stop()
-
-
-@pytest.fixture(autouse=True)
-def no_jobs_stay(pair):
-    yield
-    pair.cancel_all()
-
-
 @pytest.fixture(scope='module', params=['mpich5'])
 def program(request, tmp_path_factory):
     return mpis.build(request.param, PROGRAM, tmp_path_factory.mktemp(request.param))
