@@ -1,11 +1,12 @@
 // A sample's offset is wrong by at most half its round trip, however the delay was split between
-// the two ways. So the bound of each sample is known, it grows only with the oscillators' drift,
-// and the sample with the least bound is the best. That the bounds are hard also shows a clock that
-// was stepped: two disjoint intervals cannot both be right.
+// the two ways; a node that answers for the head adds its own error, as if the trip were longer.
+// So the bound of each sample is known, it grows only with the oscillators' drift, and the
+// sample with the least bound is the best. That the bounds are hard also shows a clock that was
+// stepped: two disjoint intervals cannot both be right.
 //
-// The drift comes from the best samples of windows far apart. It is used only when the round trips
-// leave less doubt about it than kDriftDoubt; it keeps the estimate good between samples, while the
-// stated bound goes on assuming kAssumedDrift.
+// The drift comes from the best samples of windows far apart. It is used only when the round
+// trips leave less doubt about it than kDriftDoubt; it keeps the estimate good between samples,
+// while the stated bound goes on assuming kAssumedDrift.
 #include "gang/node/clock_filter.hpp"
 
 #include <algorithm>
@@ -58,10 +59,11 @@ bool ClockFilter::add(const ClockSample& s) {
   const Duration there_and_back = s.node_received - s.node_sent;
   const Duration in_head = s.head_sent - s.head_received;
   if (in_head < 0ns || there_and_back < in_head || there_and_back > kLongestExchange) return false;
+  if (s.head_error < 0ns || s.head_error > kLongestExchange) return false;
 
   const Point point{s.node_received,
                     ((s.head_received - s.node_sent) + (s.head_sent - s.node_received)) / 2,
-                    there_and_back - in_head};
+                    there_and_back - in_head + 2 * s.head_error};
   if (std::chrono::abs(point.offset) > point.round_trip / 2 + 1us) is_same_ = false;
   const bool contradiction = best_ && !restart_ && contradicts(point);
   if (contradiction && !suspicious_) {

@@ -17,6 +17,8 @@ using base::TimePoint;
 // One exchange, all four times monotonic: node sent, head received, head sent, node received.
 struct ClockSample {
   TimePoint node_sent{}, head_received{}, head_sent{}, node_received{};
+  // Bound on the error of the head's two times, if another node answered for it; >= 0.
+  Duration head_error{0};
 };
 
 class ClockFilter {

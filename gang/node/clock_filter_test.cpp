@@ -46,6 +46,17 @@ TEST(ClockFilter, SymmetricDelaysGiveTheOffsetExactly) {
   EXPECT_EQ(filter.to_node(filter.to_cluster(TimePoint{600s})), TimePoint{600s});
 }
 
+TEST(ClockFilter, AddsTheErrorOfTheNodeThatAnswers) {
+  const Node node;
+  ClockFilter filter;
+  ClockSample sample = node.exchange(TimePoint{1000s}, 100us, 100us);
+  sample.head_error = 30us;
+  ASSERT_TRUE(filter.add(sample));
+  EXPECT_EQ(filter.error_bound(sample.node_received), 130us);
+  sample.head_error = -1us;
+  EXPECT_FALSE(filter.add(sample));
+}
+
 struct Weather {
   const char* name;
   double drift;

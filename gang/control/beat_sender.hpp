@@ -1,0 +1,71 @@
+#pragma once
+// Heartbeats of one member, the sending side: when to beat, to which member, and when over TLS.
+//
+// A round begins once per period. It asks the member that answered last; without answer the next
+// ancestor, up to the head. When the head does not answer either, or an answer takes too long, a
+// beat goes over TLS, so that a network without UDP makes nobody suspect.
+
+#include "gang/control/beat_timing.hpp"
+#include "gang/control/tree.hpp"
+
+#include <optional>
+#include <vector>
+
+namespace score::gang {
+
+class BeatSender {
+ public:
+  struct Actions {
+    struct Beat {
+      Position to = 0;
+      TimePoint sent{};  // the clock question; the answer repeats it
+    };
+
+    std::optional<Beat> beat;
+    bool beat_by_tls = false;
+  };
+
+  // For every member but the head (self >= 1). The first beat is due at first_beat.
+  BeatSender(const Tree& tree, Position self, const BeatTiming& timing, TimePoint first_beat);
+
+  // Does what is due. After each call and after hasten(): next_deadline().
+  Actions advance(TimePoint now);
+  [[nodiscard]] TimePoint next_deadline() const;
+
+  // What the next beat says has changed: a round begins soon, even if one is under way.
+  void hasten(TimePoint now);
+
+  // `from` answered the beat that was sent at `sent`; go_back: it hears this nearer ancestor, which
+  // should be asked from now on. False: not the answer to a beat of this round, or a repeated one:
+  // it says nothing about clocks.
+  bool answered(Position from, TimePoint sent, std::optional<Position> go_back, TimePoint now);
+
+  // The last round that has ended was answered over PM.
+  [[nodiscard]] bool is_served() const { return is_served_; }
+
+  [[nodiscard]] Position target() const { return way_[target_]; }
+
+  // Rounds that another member than the one before answered.
+  [[nodiscard]] std::uint64_t moves() const { return moves_; }
+
+ private:
+  void begin_round(TimePoint now);
+  bool ask_next();
+
+  BeatTiming timing_;
+  std::vector<Position> way_;          // ancestors, nearest first
+  std::size_t target_ = 0;             // into way_
+  std::size_t served_by_ = 0;          // into way_
+  TimePoint round_at_;                 // the next one
+  std::optional<TimePoint> retry_at_;  // a round is under way
+  std::optional<TimePoint> tls_at_;
+  TimePoint round_began_{};
+  std::vector<TimePoint> sent_;  // this round's beats to target_
+  bool is_served_ = false;
+  std::uint64_t moves_ = 0;
+  // A way back that has failed is not tried again for this many rounds, twice as many each time.
+  std::uint32_t stay_ = 0, stay_next_ = 1;
+  bool went_back_ = false;
+};
+
+}  // namespace score::gang

@@ -1,0 +1,43 @@
+#pragma once
+// The times of the control network's heartbeats, and why they fit together.
+
+#include "base/limits.hpp"
+#include "base/time.hpp"
+
+#include <cstdint>
+
+namespace score::gang {
+
+using base::Duration;
+using base::TimePoint;
+
+struct BeatTiming {
+  Duration period = base::limits::kHeartbeatPeriod;
+  // A beat without answer is repeated this often in all, at this distance; then the next ancestor
+  // is asked.
+  std::uint32_t tries = 4;
+  Duration retry = std::chrono::milliseconds{50};
+  // A round without answer for this long sends a beat over TLS besides.
+  Duration tls_after = std::chrono::milliseconds{220};
+  // A changed summary goes up after this, so that changes which come together travel together.
+  Duration collect = std::chrono::milliseconds{20};
+
+  // A beat may be late by what its sender needs to try its parent and its grandparent.
+  [[nodiscard]] constexpr Duration lateness() const { return 2 * tries * retry; }
+
+  // From the last beat of a member until it is called silent.
+  [[nodiscard]] constexpr Duration silent_after() const { return period + lateness(); }
+
+  // From the last beat of a member until those below it that have not come to its parent are called
+  // silent, too: it may have lived for a period after that beat, and have answered a child at its
+  // end, which notices one period later.
+  [[nodiscard]] constexpr Duration adopt_after() const { return 2 * period + 2 * lateness(); }
+};
+
+static_assert(BeatTiming{}.silent_after() < base::limits::kSuspectAfter,
+              "the tree reports silence before the head would conclude it");
+static_assert(BeatTiming{}.period + BeatTiming{}.tls_after + std::chrono::milliseconds{500} <
+                  base::limits::kSuspectAfter,
+              "without PM a node is heard over TLS before it is suspected");
+
+}  // namespace score::gang
