@@ -157,6 +157,13 @@ int pm_send_message(pm_context* context, uint32_t dest, const void* data, size_t
   return error;
 }
 
+int pm_send_datagram(pm_context* context, const uint32_t* ranks, size_t count, const void* data,
+                     size_t length) {
+  context->endpoint->end_silence();
+  return context->endpoint->send_datagram({ranks, count},
+                                          {static_cast<const std::byte*>(data), length});
+}
+
 int pm_receive(pm_context* context, pm_message* message) {
   ReceivedMessage received;
   int error = context->endpoint->receive(received);
@@ -167,7 +174,7 @@ int pm_receive(pm_context* context, pm_message* message) {
   if (error != 0) return error;
   context->endpoint->end_silence();
   message->internal[0] = words_of(received.ticket, received.by_shmem ? 1 : 0);
-  message->flags = 0;
+  message->flags = received.kind == FrameKind::Datagram ? PM_DATAGRAM : 0;
   message->data = received.bytes.data();
   message->length = received.bytes.size();
   if (received.kind == FrameKind::Large) [[unlikely]]

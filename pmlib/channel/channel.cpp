@@ -96,6 +96,14 @@ void Channel::send_held(std::uint32_t peer) {
   if (state_.check_peer(peer) == 0) window_.transmit(peer);
 }
 
+int Channel::send_datagram(std::uint32_t peer, std::span<const std::byte> bytes,
+                           std::uint32_t sum) {
+  if (const int error = state_.check_peer(peer); error != 0) return error;
+  if (!frames_.send_datagram(peer, bytes, sum)) return EAGAIN;
+  ++state_.counters().datagrams_sent;
+  return 0;
+}
+
 // --- a turn ------------------------------------------------------------------------------------
 
 std::size_t Channel::poll() {
@@ -206,6 +214,9 @@ void Channel::on_any_frame(std::span<const std::byte> frame) {
   PeerState& peer = state_.peer(h.source);
   if (peer.dead != 0) return;
   ++state_.counters().frames_received;
+  if (h.kind == FrameKind::Datagram) {
+    return received_.store_datagram(h, frame.subspan(sizeof(FrameHeader)));
+  }
   watch_.on_frame(h.source);
   Engine<>::on_sign_of_life(peer.send);
   if (is_control(h.kind)) {

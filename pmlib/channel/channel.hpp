@@ -47,6 +47,9 @@ class Channel final : private FrameSink {
   // go out together; send_held() says that no more comes.
   int send(bool more_follows = false);
   void send_held(std::uint32_t peer);
+  // Sends one frame that is neither numbered nor acknowledged: nothing is kept of it here. `sum` is
+  // crc32c(0, bytes). EAGAIN: the device took nothing.
+  int send_datagram(std::uint32_t peer, std::span<const std::byte> bytes, std::uint32_t sum);
 
   // For giving a lent buffer back unsent, and for asking whether a region is in use.
   SendQueues& queues() { return queues_; }

@@ -13,6 +13,10 @@ bool ReceiveQueue::receive(ReceivedMessage& message) {
              {state_.segment.receive_buffer(buffer) + sizeof(FrameHeader), r.length},
              buffer,
              false};
+  if (r.kind == FrameKind::Datagram) [[unlikely]] {
+    ++s.counters.datagrams_received;
+    return true;
+  }
   ++s.counters.messages_received;
   s.counters.bytes_received += r.length;
   return true;
@@ -32,6 +36,20 @@ void ReceiveQueue::store(const FrameHeader& h, std::span<const std::byte> payloa
   std::memcpy(at, &h, sizeof h);
   std::memcpy(at + sizeof h, payload.data(), payload.size());
   append(h.kind == FrameKind::ReadRequest ? s.requests : s.delivered, buffer);
+}
+
+void ReceiveQueue::store_datagram(const FrameHeader& h, std::span<const std::byte> payload) {
+  SegmentHeader& s = state_.header();
+  if (!has_room_fast()) {
+    ++s.counters.datagrams_dropped;
+    return;
+  }
+  ++s.room.used;
+  const std::uint16_t buffer = take_buffer(h.source, h.kind, h.length);
+  std::byte* at = state_.segment.receive_buffer(buffer);
+  std::memcpy(at, &h, sizeof h);
+  std::memcpy(at + sizeof h, payload.data(), payload.size());
+  append(s.delivered, buffer);
 }
 
 std::uint32_t ReceiveQueue::reads() const {

@@ -49,6 +49,9 @@ class ReceiveQueue {
     std::memcpy(state_.segment.receive_buffer(buffer), frame.data(), frame.size());
   }
 
+  // Stores a datagram in a buffer that is promised to no sender, or drops and counts it.
+  void store_datagram(const FrameHeader& h, std::span<const std::byte> payload);
+
   // --- reads that others have asked for
 
   bool has_reads() const { return state_.header().requests.head != kNoIndex; }

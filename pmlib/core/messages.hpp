@@ -22,7 +22,8 @@ class JobClock {
 // A message lent to the application until it is released.
 struct ReceivedMessage {
   std::uint32_t source = 0;
-  FrameKind kind = FrameKind::Message;  // Message, or Large: `bytes` is a LargeHeader
+  FrameKind kind = FrameKind::Message;  // Message, Datagram, or Large:
+                                        // `bytes` is a LargeHeader
   std::span<const std::byte> bytes;
   std::uint32_t ticket = 0;  // for release()
   bool by_shmem = false;

@@ -25,7 +25,7 @@
 namespace score::pm {
 
 constexpr std::uint64_t kSegmentMagic = 0x31305458'54434d50;  // "PMCTXT01"
-constexpr std::uint32_t kSegmentVersion = 4;
+constexpr std::uint32_t kSegmentVersion = 5;
 constexpr std::uint16_t kNoIndex = 0xffff;
 
 // How large the parts of a segment are. Fixed when it is created.
@@ -211,7 +211,10 @@ struct Counters {
   std::uint64_t wakeups = 0;
   std::uint64_t sleeps = 0;
   std::uint64_t dropped_forged = 0;
-  std::uint64_t dropped_by_kernel = 0;  // as of the last look at the counters
+  std::uint64_t dropped_by_kernel = 0;   // as of the last look at the counters
+  std::uint64_t datagrams_sent = 0;      // one per destination
+  std::uint64_t datagrams_received = 0;  // by the application
+  std::uint64_t datagrams_dropped = 0;   // no receive buffer was free
 };
 
 // What the owner of a context does.

@@ -152,6 +152,25 @@ TEST(UdpDevice, TheKernelDropsWhatIsNotForThisRank) {
   EXPECT_EQ(to->dropped(), 15u);
 }
 
+TEST(UdpDevice, ARefusalNeedNotStopWhatIsSentNext) {
+  int error = 0;
+  auto to = UdpDevice::open({{127, 0, 0, 1, 0, 0}}, kFrameBytes, error);
+  auto gone = UdpDevice::open({{127, 0, 0, 1, 0, 0}}, kFrameBytes, error);
+  auto from = UdpDevice::open({{127, 0, 0, 1, 0, 0}}, kFrameBytes, error);
+  ASSERT_TRUE(to && gone && from);
+  from->ignore_refusals();
+  const PeerAddress nobody = gone->own_address();
+  gone.reset();
+  const auto frame = frame_of(10, 1);
+  const FrameOut out{frame, {}};
+  EXPECT_EQ(from->send(nobody, {&out, 1}), 1u);
+  EXPECT_EQ(from->send(to->own_address(), {&out, 1}), 1u);
+  EXPECT_FALSE(from->tells_refusals());
+  EXPECT_TRUE(from->prepare_to_sleep());
+  Collector got;
+  EXPECT_EQ(to->receive(got, 10), 1u);
+}
+
 TEST(FrameFilter, IsOfAtMostSoManyOwners) {
   const auto to = udp();
   const std::vector<FrameOwner> owners(kMostFrameOwners + 1, {1, 2});

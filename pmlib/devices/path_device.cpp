@@ -228,7 +228,7 @@ bool PathDevice::take(FrameSink& sink, std::span<const std::byte> frame) {
     if (h.source >= paths_.size()) return false;
     // The checksum is not checked yet: at worst a suspicion ends too soon.
     Path& path = paths_[h.source];
-    const std::uint32_t acked = is_sequenced(h.kind) ? ChannelFrame(h).stored() : h.number;
+    const std::uint32_t acked = is_control(h.kind) ? h.number : ChannelFrame(h).stored();
     if (path.suspicion > 0 && distance(acked, path.acked) > 0) path.suspicion = 0;
     path.acked = acked;
     return false;

@@ -117,6 +117,12 @@ void UdpDevice::lose_what_is_too_large() {
   loses_too_large_ = setsockopt(fd_, IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof probe) == 0;
 }
 
+void UdpDevice::ignore_refusals() {
+  const int off = 0;
+  setsockopt(fd_, IPPROTO_IP, IP_RECVERR, &off, sizeof off);
+  tells_refusals_ = false;
+}
+
 PeerAddress UdpDevice::own_address() const {
   sockaddr_in in{};
   socklen_t length = sizeof in;

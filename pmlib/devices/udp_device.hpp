@@ -32,6 +32,10 @@ class UdpDevice final : public PacketDevice {
   // lost, also where this host knows it: for who finds the size that passes (PathDevice).
   void lose_what_is_too_large();
 
+  // From now on the socket does not report refusals: for who sends only datagrams, and would learn
+  // of a peer that is not there instead of sending to another.
+  void ignore_refusals();
+
   // The address the socket is bound to.
   PeerAddress own_address() const;
   // Bytes the socket holds for a slow reader.
@@ -42,7 +46,7 @@ class UdpDevice final : public PacketDevice {
 
   int poll_fd() const override { return fd_; }
 
-  bool tells_refusals() const override { return true; }
+  bool tells_refusals() const override { return tells_refusals_; }
 
   bool prepare_to_sleep() override;
 
@@ -68,6 +72,7 @@ class UdpDevice final : public PacketDevice {
   std::size_t frame_bytes_;
   bool can_join_ = true;
   bool loses_too_large_ = false;
+  bool tells_refusals_ = true;
   std::vector<std::byte> buffer_;     // what arrived
   std::vector<PeerAddress> refused_;  // to be reported by the next receive()
   bool has_error_ = false;            // the socket's error queue may hold something

@@ -127,12 +127,14 @@ int Endpoint::start() {
   std::memcpy(h.wake_name.data(), name.sun_path,
               std::min<std::size_t>(length - sizeof(sa_family_t), h.wake_name.size() - 1));
   watch(wake_fd_);
-  // Peers copy into and out of this process's memory; they are the same user.
-  prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
   std::uint32_t near = 0;
   for (std::uint32_t i = 0; i < size(); ++i)
     near += segment_.peer(i).route != Route::Packet ? 1 : 0;
-  if (near > 1) near_turns_ = kDeviceEvery;
+  if (near > 1) {
+    near_turns_ = kDeviceEvery;
+    // Peers copy into and out of this process's memory; they are the same user.
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+  }
   const std::uint32_t here = ranks_here(segment_);
   if (options_.spin_us < 0) options_.spin_us = here <= usable_processors() ? kSpinUs : 0;
   longest_rest_us_ = std::clamp(here * kRestPerRankUs, kRestUs, kLongestRestUs);
@@ -215,6 +217,23 @@ void Endpoint::send_held(std::uint32_t peer) {
 void Endpoint::cancel_send() {
   shmem_->cancel_send();
   if (channel_) channel_->queues().cancel();
+}
+
+int Endpoint::send_datagram(std::span<const std::uint32_t> ranks,
+                            std::span<const std::byte> bytes) {
+  for (const std::uint32_t rank : ranks) {
+    if (rank >= size()) return EINVAL;
+    if (bytes.size() > message_bytes(rank)) return EMSGSIZE;
+  }
+  const bool has_sum = channel_ && segment_.header().auth == FrameAuth::Key;
+  const std::uint32_t sum = has_sum ? crc32c(0, bytes.data(), bytes.size()) : 0;
+  int result = 0;
+  for (const std::uint32_t rank : ranks) {
+    const int error = uses_shmem(rank) ? shmem_->send_datagram(rank, bytes)
+                                       : channel_->send_datagram(rank, bytes, sum);
+    if (error != 0 && error != EHOSTDOWN) result = error;
+  }
+  return result;
 }
 
 int Endpoint::receive(ReceivedMessage& message) {

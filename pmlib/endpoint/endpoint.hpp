@@ -82,6 +82,10 @@ class Endpoint {
   int send(bool more_follows = false);
   void send_held(std::uint32_t peer);
   void cancel_send();
+  // Sends `bytes` once to each of `ranks`, by one frame each that is neither ordered nor sent
+  // again; ranks that have died are passed over. EAGAIN: some got nothing for want of room. EINVAL
+  // and EMSGSIZE (see message_bytes()): nothing was sent.
+  int send_datagram(std::span<const std::uint32_t> ranks, std::span<const std::byte> bytes);
   // EAGAIN: nothing there. EHOSTDOWN: rank message.source has died; returned once per rank.
   int receive(ReceivedMessage& message);
   void release(const ReceivedMessage& message);

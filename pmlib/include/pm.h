@@ -24,10 +24,10 @@ extern "C" {
 #endif
 
 #define PM_VERSION_MAJOR 1
-#define PM_VERSION_MINOR 0
+#define PM_VERSION_MINOR 1
 
 #define PM_SUCCESS 0
-#define PM_EAGAIN EAGAIN           /* nothing there */
+#define PM_EAGAIN EAGAIN           /* nothing there; of a datagram: no room */
 #define PM_EINPROGRESS EINPROGRESS /* the operation still runs */
 #define PM_ENOBUFS ENOBUFS         /* no buffer now: pm_progress() or pm_wait(), then again */
 #define PM_EBUSY EBUSY             /* in use: see the function */
@@ -81,11 +81,21 @@ void pm_cancel(pm_context* context);
  * PM_EMSGSIZE; PM_EBUSY while a buffer is lent. */
 int pm_send_message(pm_context* context, uint32_t dest, const void* data, size_t length);
 
-#define PM_LARGE 1u /* pm_message.flags: announced by pm_send_large(), fetch it by pm_fetch() */
+/* Sends `length` <= pm_mtu() bytes once to each of `count` ranks, by one frame each (since 1.1). A
+ * datagram may be lost, doubled or overtaken. It takes a buffer of its receiver until it is
+ * released, and is dropped if none is free. Ranks that have died are passed over. Datagrams are not
+ * among messages_sent and messages_received: the scheduler's idle detection does not wait for them.
+ * PM_EAGAIN: the device had no room for some of them; the rest was sent. PM_EINVAL: no such rank,
+ * PM_EMSGSIZE: nothing was sent. */
+int pm_send_datagram(pm_context* context, const uint32_t* ranks, size_t count, const void* data,
+                     size_t length);
+
+#define PM_LARGE 1u    /* pm_message.flags: announced by pm_send_large(), fetch it by pm_fetch() */
+#define PM_DATAGRAM 2u /* pm_message.flags: sent by pm_send_datagram() */
 
 typedef struct pm_message {
   uint32_t source;  /* rank */
-  uint32_t flags;   /* 0 or PM_LARGE */
+  uint32_t flags;   /* 0, PM_LARGE or PM_DATAGRAM */
   const void* data; /* the message, until it is released; null if PM_LARGE */
   uint64_t length;
   uint64_t internal[6];
@@ -213,6 +223,8 @@ typedef struct pm_statistics {
   uint64_t wakeups, sleeps;
   uint64_t dropped_forged;
   uint64_t dropped_by_kernel; /* udp: frames of other jobs, or no room in the socket */
+  /* since 1.1; dropped: no receive buffer was free */
+  uint64_t datagrams_sent, datagrams_received, datagrams_dropped;
 } pm_statistics;
 
 /* Copies at most `bytes` bytes of the statistics; later versions append fields. */

@@ -54,6 +54,8 @@ class Message {
 
   bool is_large() const { return (message_.flags & PM_LARGE) != 0; }
 
+  bool is_datagram() const { return (message_.flags & PM_DATAGRAM) != 0; }
+
   std::uint64_t length() const { return message_.length; }
 
   std::span<const std::byte> bytes() const {
@@ -120,6 +122,14 @@ class Context {
   // Copies and sends; waits for a buffer.
   void send(std::uint32_t dest, std::span<const std::byte> bytes) {
     check(pm_send_message(raw(), dest, bytes.data(), bytes.size()));
+  }
+
+  // Sends a datagram to each of `dests`. False: there was no room for some of them.
+  bool send_datagram(std::span<const std::uint32_t> dests, std::span<const std::byte> bytes) {
+    const int error =
+        pm_send_datagram(raw(), dests.data(), dests.size(), bytes.data(), bytes.size());
+    if (error != PM_EAGAIN) check(error);
+    return error == PM_SUCCESS;
   }
 
   // Lets `build(std::span<std::byte>)` make the message in place. False: no buffer now.

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -46,6 +48,27 @@ TEST_F(Handles, AreRefusedOnceTheirRegistrationHasEnded) {
   EXPECT_EQ(pm_write(context_, 0, &now, 0, &now, 4096, 8, &op), 0);
   EXPECT_EQ(pm_test(context_, op), 0);
   EXPECT_EQ(pm_deregister(context_, &now), 0);
+}
+
+TEST_F(Handles, DatagramsAreMarkedAndCounted) {
+  const std::uint32_t self = 0;
+  ASSERT_EQ(pm_send_datagram(context_, &self, 1, "hello", 5), 0);
+  pm_message message{};
+  ASSERT_EQ(pm_receive(context_, &message), 0);
+  EXPECT_EQ(message.flags, PM_DATAGRAM);
+  EXPECT_EQ(std::string(static_cast<const char*>(message.data), message.length), "hello");
+  pm_release_receive_buffer(context_, &message);
+  const std::uint32_t nobody = 1;
+  EXPECT_EQ(pm_send_datagram(context_, &nobody, 1, "hello", 5), PM_EINVAL);
+  pm_statistics statistics{};
+  pm_get_statistics(context_, &statistics, sizeof statistics);
+  EXPECT_EQ(statistics.datagrams_sent, 1u);
+  EXPECT_EQ(statistics.datagrams_received, 1u);
+  EXPECT_EQ(statistics.messages_sent, 0u);
+  // A program made for 1.0 has a shorter structure.
+  pm_statistics old{};
+  pm_get_statistics(context_, &old, offsetof(pm_statistics, datagrams_sent));
+  EXPECT_EQ(old.datagrams_sent, 0u);
 }
 
 }  // namespace

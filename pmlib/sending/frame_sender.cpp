@@ -31,7 +31,8 @@ FrameSender::FrameSender(const ChannelState& state, PacketDevice& device)
     : state_(state), device_(device), batch_frames_(std::min(device.batch_frames(), kMaxBatch)) {
   const SegmentHeader& h = state.header();
   identity_ = {h.key, h.generation, h.rank, state.ranks(), h.channel, h.auth};
-  if (device.wants_joined())
+  const bool has_batches = h.window > 1;
+  if (device.wants_joined() && has_batches)
     joined_.resize(batch_frames_ * (sizeof(FrameHeader) + state.payload_bytes()));
 }
 
@@ -59,17 +60,18 @@ FrameHeader FrameSender::header_for(std::uint32_t rank, FrameKind kind) const {
 
 // --- control frames ----------------------------------------------------------------------------
 
-void FrameSender::send_alone(std::uint32_t rank, FrameHeader& h,
-                             std::span<const std::byte> payload) {
+// `sum` is crc32c(0, payload). False: the device took nothing.
+bool FrameSender::send_alone(std::uint32_t rank, FrameHeader& h, std::span<const std::byte> payload,
+                             std::uint32_t sum) {
   h.length = static_cast<std::uint16_t>(payload.size());
   if (identity_.auth == FrameAuth::Tag) {
     seal_by_tag(h, identity_.key, {}, payload);
   } else {
-    seal(h, crc32c(0, payload.data(), payload.size()));
+    seal(h, sum);
   }
   const FrameOut frame{std::as_bytes(std::span(&h, 1)), payload};
-  device_.send(state_.peer(rank).address, {&frame, 1});
   ++state_.counters().frames_sent;
+  return device_.send(state_.peer(rank).address, {&frame, 1}) == 1;
 }
 
 void FrameSender::send_control(std::uint32_t rank, const Control<std::uint32_t>& control) {
@@ -84,14 +86,14 @@ void FrameSender::send_control(std::uint32_t rank, const Control<std::uint32_t>&
   } else {
     AckFrame(h).acknowledged() = control.number;  // as of a LOSE
   }
-  send_alone(rank, h, {});
+  send_alone(rank, h, {}, 0);
 }
 
 void FrameSender::send_deny(std::uint32_t rank, std::uint32_t number, bool is_postponed) {
   FrameHeader h = header_for(rank, FrameKind::Deny);
   DenyFrame(h).denied() = number;
   DenyFrame(h).is_postponed() = is_postponed ? 1 : 0;
-  send_alone(rank, h, {});
+  send_alone(rank, h, {}, 0);
 }
 
 void FrameSender::send_lose(std::uint32_t rank, std::span<const std::byte> bits,
@@ -99,7 +101,13 @@ void FrameSender::send_lose(std::uint32_t rank, std::span<const std::byte> bits,
   FrameHeader h = header_for(rank, FrameKind::Lose);
   LoseFrame(h).acknowledged() = state_.peer(rank).receive.recv;
   LoseFrame(h).bit_count() = bit_count;
-  send_alone(rank, h, bits);
+  send_alone(rank, h, bits, crc32c(0, bits.data(), bits.size()));
+}
+
+bool FrameSender::send_datagram(std::uint32_t rank, std::span<const std::byte> payload,
+                                std::uint32_t sum) {
+  FrameHeader h = header_for(rank, FrameKind::Datagram);
+  return send_alone(rank, h, payload, sum);
 }
 
 // --- frames of a send queue --------------------------------------------------------------------

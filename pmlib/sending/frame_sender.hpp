@@ -37,6 +37,8 @@ class FrameSender {
   void send_deny(std::uint32_t rank, std::uint32_t number, bool is_postponed);
   // A LOSE with a bit for each of `bit_count` numbers behind the last one stored.
   void send_lose(std::uint32_t rank, std::span<const std::byte> bits, std::uint16_t bit_count);
+  // `sum` is crc32c(0, payload). False: the device took nothing.
+  bool send_datagram(std::uint32_t rank, std::span<const std::byte> payload, std::uint32_t sum);
 
   // Offers the frames of `numbers`, which rise, to the device: all are in the peer's send queue.
   // The last one asks for its ACK at once if `asks`. Returns how many the device took.
@@ -47,7 +49,8 @@ class FrameSender {
 
  private:
   FrameHeader header_for(std::uint32_t rank, FrameKind kind) const;
-  void send_alone(std::uint32_t rank, FrameHeader& h, std::span<const std::byte> payload);
+  bool send_alone(std::uint32_t rank, FrameHeader& h, std::span<const std::byte> payload,
+                  std::uint32_t sum);
   void fill_frame(FrameHeader& h, const SendDescriptor& d, std::size_t place);
   void fill_write(FrameHeader& h, const SendDescriptor& d, std::size_t place);
   std::byte* next_joined(std::size_t bytes);

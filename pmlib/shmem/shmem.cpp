@@ -32,6 +32,15 @@ std::uint32_t message_in_buffer(std::uint32_t peer) {
   return static_cast<std::uint32_t>(BufferState::Message) | peer << kPeerShift;
 }
 
+// The rank itself counts.
+bool has_near_peer(const Segment& segment) {
+  for (std::uint32_t i = 0; i < segment.geometry().size; ++i) {
+    const Route route = segment.peer(i).route;
+    if (route == Route::Shmem || route == Route::Self) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Shmem::Shmem(const Segment& segment, OpenPeer open_peer, int wake_socket, bool may_cross)
@@ -41,7 +50,7 @@ Shmem::Shmem(const Segment& segment, OpenPeer open_peer, int wake_socket, bool m
       operations_(segment),
       head_(segment.header().inbox_head),
       may_cross_(may_cross),
-      peers_(segment.geometry().size),
+      peers_(has_near_peer(segment) ? segment.geometry().size : 0),
       offers_(segment.geometry().pool_buffers),
       offered_(std::bit_ceil(segment.geometry().pool_buffers)),
       seen_(head_) {
@@ -64,6 +73,7 @@ Shmem::~Shmem() {
 
 const Segment* Shmem::peer_segment(std::uint32_t peer) const {
   if (peer == segment_.header().rank) return &segment_;
+  if (peer >= peers_.size()) return nullptr;
   return peers_[peer].mapping ? &peers_[peer].mapping->segment() : nullptr;
 }
 
@@ -234,6 +244,28 @@ void Shmem::cancel_send() {
   building_ = false;
 }
 
+int Shmem::send_datagram(std::uint32_t peer, std::span<const std::byte> bytes) {
+  if (bytes.size() > message_bytes()) return EMSGSIZE;
+  int error = attach(peer);
+  if (error == 0 && peers_[peer].is_gone) error = EHOSTDOWN;
+  if (error != 0) return error == ENOBUFS ? EAGAIN : error;
+  const auto length = static_cast<std::uint32_t>(bytes.size());
+  std::uint16_t buffer = kNoIndex;
+  if (bytes.size() > kInlineBytes) {
+    buffer = take_pool_buffer(message_in_buffer(peer));
+    if (buffer == kNoIndex) return EAGAIN;
+    std::memcpy(segment_.pool_buffer(buffer), bytes.data(), bytes.size());
+  }
+  error = buffer == kNoIndex ? push(peer, kInlineDatagram, length, buffer, bytes)
+                             : push(peer, kPooledDatagram, length, buffer, {});
+  if (error == 0) {
+    ++segment_.header().counters.datagrams_sent;
+  } else if (buffer != kNoIndex) {
+    segment_.pool_used(buffer).store(0, std::memory_order_relaxed);
+  }
+  return error == ENOBUFS ? EAGAIN : error;
+}
+
 void Shmem::free_message_buffers(std::uint32_t peer) {
   for (std::uint32_t buffer = 0; buffer < segment_.geometry().pool_buffers; ++buffer) {
     const bool is_lent = building_ && buffer == building_buffer_;
@@ -261,25 +293,30 @@ bool Shmem::receive(ReceivedMessage& message) {
     }
     // What the dead have said is received as well.
     bool is_sound = source < segment_.geometry().size && length <= kInlineBytes;
-    if (kind == kPooled && source < segment_.geometry().size) {
+    if (is_pooled(kind) && source < segment_.geometry().size) {
       const bool is_there = peer_segment(source) != nullptr || attach(source) == 0;
       const Geometry& theirs = is_there ? peer_segment(source)->geometry() : segment_.geometry();
       is_sound = is_there && length <= theirs.pool_buffer_bytes && buffer < theirs.pool_buffers;
     }
     ++head_;
-    if (!is_sound || kind > kLarge) {
+    if (!is_sound || (kind > kLarge && !is_datagram(kind))) {
       ++segment_.header().counters.dropped_malformed;
       release(head_ - 1);
       continue;
     }
     const std::byte* bytes =
-        kind == kPooled ? peer_segment(source)->pool_buffer(buffer) : entry.bytes.data();
+        is_pooled(kind) ? peer_segment(source)->pool_buffer(buffer) : entry.bytes.data();
     message = {source,
                kind == kLarge ? FrameKind::Large : FrameKind::Message,
                {bytes, length},
                head_ - 1,
                true};
     Counters& c = segment_.header().counters;
+    if (is_datagram(kind)) [[unlikely]] {
+      message.kind = FrameKind::Datagram;
+      ++c.datagrams_received;
+      return true;
+    }
     ++c.messages_received;
     c.bytes_received += length;
     return true;
@@ -293,7 +330,7 @@ void Shmem::release(std::uint32_t ticket) {
   if (entry.turn.load(std::memory_order_relaxed) != ticket + 1) return;  // released before
   const std::uint32_t source = entry.source;
   const std::uint16_t buffer = entry.buffer;
-  if (entry.kind == kPooled && source < peers_.size()) {
+  if (is_pooled(entry.kind) && source < peers_.size()) {
     const Segment* from = peer_segment(source);
     if (from != nullptr && buffer < from->geometry().pool_buffers) {
       from->pool_used(buffer).store(0, std::memory_order_release);

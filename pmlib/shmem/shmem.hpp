@@ -52,6 +52,8 @@ class Shmem {
                                         std::byte** buffer);
   [[gnu::noinline]] int send();
   void cancel_send();
+  // EAGAIN: no room at the peer, or it is not there yet.
+  int send_datagram(std::uint32_t peer, std::span<const std::byte> bytes);
 
   bool is_building() const { return building_; }
 

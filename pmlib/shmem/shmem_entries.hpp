@@ -16,11 +16,22 @@ enum InboxKind : std::uint16_t {
   kOpDone = 4,  // {operation, errno}
   kWrite = 5,   // Offer: a piece in the sender's pool buffer
   kRead = 6,    // ReadOffer: write this to me
+  kInlineDatagram = 7,
+  kPooledDatagram = 8,
 };
 
 // Not for the application.
 constexpr bool is_internal(std::uint16_t kind) {
   return kind == kTaken || (kind >= kOpDone && kind <= kRead);
+}
+
+// Its bytes lie in the sender's pool.
+constexpr bool is_pooled(std::uint16_t kind) {
+  return kind == kPooled || kind == kPooledDatagram;
+}
+
+constexpr bool is_datagram(std::uint16_t kind) {
+  return kind == kInlineDatagram || kind == kPooledDatagram;
 }
 
 struct Offer {

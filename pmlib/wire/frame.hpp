@@ -48,6 +48,8 @@ enum class FrameKind : std::uint8_t {
   Probe = 24,
   ProbeAnswer = 25,
   Piece = 26,
+  // Neither numbered nor acknowledged: it may be lost, doubled or overtaken.
+  Datagram = 32,
 };
 
 constexpr bool is_sequenced(FrameKind kind) {
@@ -63,7 +65,7 @@ constexpr bool is_of_path(FrameKind kind) {
 }
 
 constexpr bool is_of_channel(FrameKind kind) {
-  return is_sequenced(kind) || is_control(kind);
+  return is_sequenced(kind) || is_control(kind) || kind == FrameKind::Datagram;
 }
 
 // FrameHeader.flags: the sender waits for the ACK, do not delay it.

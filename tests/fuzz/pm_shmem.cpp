@@ -63,7 +63,7 @@ void put(const Segment& to, const std::uint8_t* bytes, std::size_t size) {
   InboxEntry& entry = to.inbox(ticket & mask);
   if (entry.turn.load() != ticket) return;
   to.header().inbox_tail.store(ticket + 1);
-  entry.kind = static_cast<std::uint16_t>(bytes[0] % 9);
+  entry.kind = static_cast<std::uint16_t>(bytes[0] % 10);
   entry.buffer = bytes[1];
   entry.length = std::uint32_t{bytes[2]} << (bytes[3] % 25);
   entry.source = bytes[3] < 200 ? 1 : bytes[3];

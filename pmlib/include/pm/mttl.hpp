@@ -298,7 +298,7 @@ class Runtime {
     bool did = false;
     while (!outbox_.empty() && try_send(outbox_.front())) outbox_.pop_front();
     if (auto message = context_.receive()) {
-      dispatch(*message);
+      if (!message->is_datagram()) dispatch(*message);
       did = true;
     }
     did |= finish_transfers();
