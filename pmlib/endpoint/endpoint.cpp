@@ -477,7 +477,7 @@ void Endpoint::stop_resting() {
 }
 
 void Endpoint::declare_idle(bool idle) {
-  is_declared_idle_ = idle;
+  if (std::exchange(is_declared_idle_, idle) == idle) return;  // a loop may say it in each turn
   is_resting_ = false;
   episode_.found_something();
   const std::int64_t poll_us = poll_us_from_environment();

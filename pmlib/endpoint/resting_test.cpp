@@ -112,6 +112,12 @@ TEST_P(Resting, ADeclaredIdleRankRestsWhateverItsPollTimeAndIsSeenAsResting) {
   job[0].declare_idle(true);
   EXPECT_EQ(job[0].segment().header().state.load(), ContextState::Rests);
   look_in_vain_until(job[0], 5);
+  std::string none;
+  for (const std::uint64_t sleeps = job[0].counters().sleeps;
+       job[0].counters().sleeps < sleeps + 5;) {
+    job[0].declare_idle(true);  // a loop may say it in each turn
+    ASSERT_FALSE(look(job[0], none));
+  }
   job.send(1, 0, "x");
   std::string text;
   while (!look(job[0], text)) {
