@@ -473,6 +473,7 @@ int restore_image(const Segment& target, std::span<const std::byte> image) {
   h.sleeping.store(0, std::memory_order_relaxed);
   h.state.store(ContextState::Works, std::memory_order_relaxed);
   h.rested_us.store(0, std::memory_order_relaxed);
+  h.polled_us.store(mine->polled_us.load(std::memory_order_relaxed), std::memory_order_relaxed);
   target.write_wait_note({});
   return 0;
 }

@@ -283,6 +283,7 @@ struct SegmentHeader {
   std::atomic<std::uint32_t> closed;     // 1 = the owner has left in good order
   std::array<char, 16> wake_name;        // abstract Unix datagram address, not ended by 0
   std::atomic<std::uint64_t> rested_us;  // CLOCK_MONOTONIC_COARSE at the end of its last sleep
+  std::atomic<std::uint64_t> polled_us;  // processor time of polling in vain; see PollEpisode
   alignas(64) WaitNotice wait;           // valid while `state` is Waits
 
   // Allocation.
@@ -496,6 +497,12 @@ struct StoppedTime {
 inline constexpr std::size_t kStoppedTimeAt = offsetof(SegmentHeader, stopped_us);
 inline constexpr std::size_t kStoppedTimeBytes = 12;
 static_assert(offsetof(SegmentHeader, resumes) == kStoppedTimeAt + 8);
+
+// Where a context says how its owner waits: from `state` up to and with `polled_us`, for readers
+// that have time for one short pread only. They check nothing: the owner may write anything there.
+inline constexpr std::size_t kPollingAt = offsetof(SegmentHeader, state);
+inline constexpr std::size_t kPolledTimeAt = offsetof(SegmentHeader, polled_us);
+static_assert(kPolledTimeAt + sizeof(std::uint64_t) - kPollingAt <= 64, "one cache line");
 
 // As read_summary().
 int read_stopped_time(int fd, StoppedTime& stopped);

@@ -453,6 +453,7 @@ bool Endpoint::rest_if_silent() {
   if (++empty_polls_ <= kFreePolls) return false;
   if (empty_polls_ == kFreePolls + 1) episode_.found_something();
   const std::uint32_t most_us = episode_.found_nothing(now(), thread_used_us);
+  if (const std::uint64_t us = episode_.take_polled_us(); us != 0) add_polled(us);
   if (episode_.silence_us() == 0 && is_resting_) stop_resting();  // it did other things
   if (most_us == 0) return false;
   keep_resting(ContextState::Rests);

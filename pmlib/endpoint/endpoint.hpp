@@ -142,6 +142,12 @@ class Endpoint {
   // The context does `state` between its sleeps too, until end_silence().
   void keep_resting(ContextState state);
 
+  // So much more processor time went into polling in vain: it is published.
+  void add_polled(std::uint64_t us) {
+    std::atomic<std::uint64_t>& polled = segment_.header().polled_us;
+    polled.store(polled.load(std::memory_order_relaxed) + us, std::memory_order_relaxed);
+  }
+
   // The job's own time.
   Microseconds now() { return clock_.now(); }
 

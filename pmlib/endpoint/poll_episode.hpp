@@ -9,6 +9,9 @@
 // forgiven, for interrupts and hypervisors are charged to whoever runs, but no rest follows
 // one soon: a thread that works between its polls has no kStreak of them.
 //
+// It also counts the processor time that went into polls and rests, so that others can tell a
+// thread that only waits from one that works, whatever a poll costs on a busy machine.
+//
 // Decides only: the caller says what time it is. Times are the job's own, so that one that was
 // stopped has not waited meanwhile.
 #pragma once
@@ -68,6 +71,7 @@ class PollEpisode {
   // The thread has slept, or done something else that is no work of the program's.
   void rested(Microseconds now, std::uint64_t used_us) {
     pass_to(now);
+    polled_us_ += used_us - used_us_;
     look(used_us);
     work_us_ -= std::min<std::uint64_t>(work_us_, kForgivenPerRestUs);
     has_rested_ = true;
@@ -76,6 +80,10 @@ class PollEpisode {
 
   // The next poll that finds nothing begins an episode.
   void found_something() { is_open_ = false; }
+
+  // Microseconds of processor time that went into polling and resting, since the last call. What is
+  // forgiven is part of it; of the work that ends an episode, nothing.
+  std::uint64_t take_polled_us() { return std::exchange(polled_us_, 0); }
 
   // Of the episode so far, microseconds.
   [[nodiscard]] std::uint64_t silence_us() const { return is_open_ ? silence_us_ : 0; }
@@ -105,6 +113,7 @@ class PollEpisode {
     if (excess > kSlackUs) streak_ = 0;
     work_us_ += excess;
     work_us_ -= std::min(work_us_, explained_us_ / kForgiveness);
+    polled_us_ += work_us_ > kMostWorkUs ? used - excess : used;
     look(used_us);
   }
 
@@ -125,6 +134,7 @@ class PollEpisode {
   std::uint64_t used_us_ = 0;       // at the last look
   std::uint64_t explained_us_ = 0;  // by polling, since then
   std::uint64_t since_look_us_ = 0;
+  std::uint64_t polled_us_ = 0;  // not taken yet
 };
 
 }  // namespace score::pm

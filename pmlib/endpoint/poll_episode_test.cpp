@@ -113,6 +113,32 @@ TEST(PollEpisode, ARestInVainGoesOnAndPollsOnlyALittleInBetween) {
   EXPECT_LT(t.used - before, 200U * (5 + 2 * PollEpisode::kStreak));
 }
 
+TEST(PollEpisode, CountsWhatPollsAndRestsUsedAndNotWhatWorkDid) {
+  Thread t;
+  const std::uint64_t begin = t.used + 1;  // the first poll opens the episode
+  for (std::uint64_t polls = 0; polls < 1'000'000; ++polls) {
+    const std::uint32_t rest_us = t.poll_after(2, 2);
+    if (rest_us > 0) t.rest(rest_us);
+  }
+  const std::uint64_t polled = t.episode.take_polled_us();
+  EXPECT_LE(polled, t.used - begin);
+  EXPECT_GE(polled + PollEpisode::kRefreshUs, t.used - begin);
+  EXPECT_EQ(t.episode.take_polled_us(), 0U);
+  t.poll_after(500'000, 500'000);
+  EXPECT_LE(t.episode.take_polled_us(), PollEpisode::kRefreshUs + PollEpisode::kColdUs);
+  for (int i = 0; i < 1'000; ++i) t.poll_after(50, 50);
+  EXPECT_LE(t.episode.take_polled_us(), 1'000 * 2 * PollEpisode::kDenseUs);
+}
+
+TEST(PollEpisode, CountsNothingBetweenAMessageAndTheNextPoll) {
+  Thread t;
+  t.poll_for(400);
+  t.episode.take_polled_us();
+  t.episode.found_something();
+  t.poll_after(1'000, 1'000);
+  EXPECT_EQ(t.episode.take_polled_us(), 0U);
+}
+
 TEST(PollEpisode, LooksSeldomAtTheProcessorTime) {
   Thread t;
   t.poll_for(10'000);

@@ -96,6 +96,17 @@ TEST_P(Resting, ARankThatComputesBetweenItsLooksNeverRests) {
   EXPECT_EQ(job[0].counters().sleeps, 0U);
 }
 
+TEST_P(Resting, PublishesTheProcessorTimeOfItsPolls) {
+  TestJob job(GetParam(), 2);
+  std::string text;
+  for (int i = 0; i < 1'000; ++i) ASSERT_FALSE(look(job[0], text));
+  const std::uint64_t used = thread_used_us(), polled = job[0].segment().header().polled_us;
+  look_in_vain_until(job[0], job[0].counters().sleeps + 20);
+  const std::uint64_t more = job[0].segment().header().polled_us - polled;
+  EXPECT_GT(more, 0U);
+  EXPECT_LE(more, thread_used_us() - used + PollEpisode::kRefreshUs + PollEpisode::kSlackUs);
+}
+
 TEST_P(Resting, ANegativePollTimeMeansToPollForEver) {
   const PollTime poll_time("-1");
   TestJob job(GetParam(), 2);

@@ -48,6 +48,7 @@ std::int64_t Link::longest_rest(Poller& poller) {
     poller.start_anew(*pm_);
   }
   std::int64_t most_us = poller.episode.found_nothing(pm_->now(), thread_used_us);
+  if (const std::uint64_t us = poller.episode.take_polled_us(); us != 0) pm_->add_polled(us);
   if (poller.episode.silence_us() == 0) {  // it did other things
     poller.forget_call();
     pm_->end_silence();
