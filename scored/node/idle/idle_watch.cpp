@@ -116,6 +116,7 @@ WatchPace pace_of(const gang::SwitchPlan& plan) {
 [[gnu::hot]] void IdleWatch::skip(Duration used) noexcept {
   if (usage_ == nullptr) return;
   if (used_ >= Duration{0}) used_ += used;
+  polled_.forget();
   ask_leader();
   leader_part_ = Duration{0};
   has_filled_ = true;
@@ -126,7 +127,8 @@ WatchPace pace_of(const gang::SwitchPlan& plan) {
   const pid_t leader = leader_.load(std::memory_order_relaxed);
   const Duration total = leader != 0 ? usage_->used_by(leader) : Duration{-1};
   if (total < Duration{0}) return false;
-  leader_part_ = total - std::exchange(leader_used_, total);
+  const Duration own = std::max(total - polled_.of_first(), leader_used_);
+  leader_part_ = own - std::exchange(leader_used_, own);
   return true;
 }
 
@@ -164,15 +166,19 @@ WatchPace pace_of(const gang::SwitchPlan& plan) {
 }
 
 // The kernel adds the time of a running task to its cgroup only at its ticks, some milliseconds
-// apart; the clock of the leader is exact.
+// apart; the clock of the leader is exact, and so is what contexts say of polling. So the use
+// without polling may seem to shrink; it counts again once it is more than ever before.
 [[gnu::hot]] void IdleWatch::measure(TimePoint now) {
   if (usage_ == nullptr) return;
-  const Duration used = used_at(now);
-  if (used < Duration{0}) return;
+  const Duration all = used_at(now);
+  if (all < Duration{0}) return;
   const Duration ran = ran_ + (now - since_);
+  const PolledTime::Reading polled = polled_.read(ran);
+  const Duration used = std::max(all - polled.used, used_);
   const Duration at_least = std::exchange(leader_part_, Duration{0});
   since_ = now;
-  if (used_ >= Duration{0} && ran > Duration{0} && !judge(ran, std::max(used - used_, at_least))) {
+  if (used_ >= Duration{0} && ran > Duration{0} &&
+      !judge(ran, std::max(used - used_, at_least), polled.rests)) {
     ran_ = leader_ran_ = ran;  // the next check covers this time too
     return;
   }
@@ -196,12 +202,13 @@ WatchPace pace_of(const gang::SwitchPlan& plan) {
 //
 // A task needs the processor to stop; most often its successor has it by then, and the kernel
 // counts up to a whole slice as waited, which it was not. So only waiting since the attempt went on
-// makes it crowded.
-[[gnu::hot]] bool IdleWatch::judge(Duration ran, Duration used) {
+// makes it crowded. Tasks that rest want no processor but for the next poll, however long they
+// waited for it.
+[[gnu::hot]] bool IdleWatch::judge(Duration ran, Duration used, bool rests) {
   const bool is_doubted = std::exchange(is_doubted_, false);
   Duration waited{0};
   unasked_ += ran;
-  if (!meter_.is_whole(ran, used)) {
+  if (!rests && !meter_.is_whole(ran, used)) {
     waited = ask_waited(ran);
     const bool has_stopped = std::exchange(has_stopped_, false);
     if (has_stopped && asks_again_ && !is_crowded_ && meter_.is_crowded(ran, waited)) {

@@ -11,6 +11,7 @@
 #include "base/result.hpp"
 #include "gang/node/idle_meter.hpp"
 #include "gang/node/switch_plan.hpp"
+#include "scored/node/idle/polled_time.hpp"
 
 #include <atomic>
 #include <memory>
@@ -81,6 +82,11 @@ class IdleWatch {
   // can only seem busy. Thread: any.
   void set_leader(pid_t process) { leader_.store(process, std::memory_order_relaxed); }
 
+  // Its PM contexts, once: tasks that only poll there and rest are idle. Thread: the main one.
+  void set_contexts(std::shared_ptr<const ContextSet> contexts) {
+    polled_.set_contexts(std::move(contexts));
+  }
+
   // Only idle attempts go to the background. One that leaves it stays idle until a check: it may
   // leave only because no other job needs its cores any more.
   void set_background(bool background, TimePoint now);
@@ -116,7 +122,7 @@ class IdleWatch {
  private:
   [[nodiscard]] bool looks_soon(const WatchPace& pace) const;
   void measure(TimePoint now);
-  bool judge(Duration ran, Duration used);  // false: undecided yet
+  bool judge(Duration ran, Duration used, bool rests);  // false: undecided yet
   Duration ask_waited(Duration ran);
   bool ask_leader();  // false: unknown
   bool is_leader_busy();
@@ -124,9 +130,10 @@ class IdleWatch {
 
   std::unique_ptr<CpuUsage> usage_;  // null: never checked
   gang::IdleMeter meter_;
+  PolledTime polled_;
   TimePoint read_at_{};
   Duration read_{-1};  // used(), then
-  Duration used_{-1};  // at the last check; < 0: none yet
+  Duration used_{-1};  // at the last check, without polling; < 0: none yet
   Duration waited_{0};
   Duration unasked_{0};       // of its own time, since waited_ was read
   bool has_stopped_ = false;  // since then

@@ -253,7 +253,9 @@ void Switcher::publish() {
   auto program = std::make_unique<SwitchProgram>(plans_, entries_);
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const auto network = networks_.find(entries_[i]->attempt);
-    if (network != networks_.end()) program->networks[i] = network->second;
+    if (network == networks_.end()) continue;
+    program->networks[i] = network->second;
+    if (network->second) entries_[i]->watch.set_contexts(network->second->contexts());
   }
   program->find_shared_channels();
   program->observer = observer_;
