@@ -33,29 +33,27 @@ constexpr std::size_t kLargestMtu = 16'000;
 // payload share one cache line: one line less goes over from the processor that received them.
 constexpr int kReserve = 48;
 
-// Everything else never reaches the ring. The socket is bound to PM's EtherType, so that has not to
-// be asked, and a broken frame is rare: a filter of all that would cost each message. Nobody can
-// take the filter off or change it.
+// Everything else never reaches the ring, whatever the socket is bound to later. A broken frame is
+// rare: a filter of that too would cost each message. No one can remove or change the filter.
 int lock_filter(int fd, const EthernetPlace& place) {
-  const FrameOwner owner{place.rank, place.key};
-  const FrameFilter filter{ETH_HLEN, place.channel, {&owner, 1}, true};
+  const FrameOwner owner{place.rank, place.key, place.generation};
+  const FrameFilter filter{ETH_HLEN, place.channel, {&owner, 1}, true, kEtherType};
   if (const int error = attach_filter(fd, filter); error != 0) return error;
   const int on = 1;
   return setsockopt(fd, SOL_SOCKET, SO_LOCK_FILTER, &on, sizeof on) == 0 ? 0 : -errno;
 }
 
-// 0 if it is not known.
-std::size_t mtu_of(int fd, unsigned interface) {
+// 0 if it is not known. Both calls ask in the socket's network namespace, which need not be that of
+// this process.
+std::size_t mtu_of(int fd, int interface) {
   ifreq request{};
-  if (if_indextoname(interface, request.ifr_name) == nullptr ||
-      ioctl(fd, SIOCGIFMTU, &request) != 0) {
-    return 0;
-  }
+  request.ifr_ifindex = interface;
+  if (ioctl(fd, SIOCGIFNAME, &request) != 0 || ioctl(fd, SIOCGIFMTU, &request) != 0) return 0;
   return std::min(static_cast<std::size_t>(std::max(request.ifr_mtu, 0)), kLargestMtu);
 }
 
 int configure(int fd, const EthernetPlace& place) {
-  const unsigned index = if_nametoindex(place.interface);
+  const auto index = static_cast<int>(if_nametoindex(place.interface));
   if (index == 0) return -errno;
   const int version = TPACKET_V2;
   const int on = 1;
@@ -77,7 +75,7 @@ int configure(int fd, const EthernetPlace& place) {
   sockaddr_ll address{};
   address.sll_family = AF_PACKET;
   address.sll_protocol = htons(kEtherType);
-  address.sll_ifindex = static_cast<int>(index);
+  address.sll_ifindex = index;
   if (bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return -errno;
   return 0;
 }
@@ -128,7 +126,7 @@ int EthernetDevice::map() {
   interface_ = address.sll_ifindex;
   std::memcpy(own_.bytes.data(), address.sll_addr, ETH_ALEN);
 
-  const std::size_t mtu = mtu_of(fd_, static_cast<unsigned>(interface_));
+  const std::size_t mtu = mtu_of(fd_, interface_);
   if (mtu == 0) return ENODEV;
   shape_ = RingShape::of(mtu);
   frame_bytes_ = std::min(mtu, shape_.space - kKernelHeader);

@@ -21,6 +21,7 @@ struct EthernetPlace {
   std::uint16_t channel = 0;
   std::uint32_t rank = 0;  // only frames for this rank pass the filter
   std::uint64_t key = 0;   // and only of this job; 0 = frames carry tags, there is no key in them
+  std::uint32_t generation = 0;  // and of this incarnation; 0 = not looked at
 };
 
 // The receive ring: blocks of whole frames' places.

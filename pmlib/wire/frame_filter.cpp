@@ -54,8 +54,14 @@ void pass_owner(Program& program, std::size_t frame, const FrameOwner& owner) {
   const auto high = static_cast<std::uint32_t>(owner.key >> 32);
   const std::size_t key = frame + offsetof(FrameHeader, key);
   const bool has_key = owner.key != 0;
+  const bool has_generation = owner.generation != 0;
+  const std::size_t key_checks = has_key ? 4 : 0;
   program.push_back(load(BPF_W, frame + offsetof(FrameHeader, destination)));
-  program.push_back(unless(htonl(owner.rank), has_key ? 5 : 1));
+  program.push_back(unless(htonl(owner.rank), 1 + key_checks + (has_generation ? 2 : 0)));
+  if (has_generation) {
+    program.push_back(load(BPF_W, frame + offsetof(FrameHeader, generation)));
+    program.push_back(unless(htonl(owner.generation), 1 + key_checks));
+  }
   if (has_key) {
     program.insert(program.end(), {load(BPF_W, key), unless(htonl(low), 3), load(BPF_W, key + 4),
                                    unless(htonl(high), 1)});
@@ -70,6 +76,10 @@ void pass_owner(Program& program, std::size_t frame, const FrameOwner& owner) {
 int attach_filter(int fd, const FrameFilter& filter) {
   if (filter.owners.size() > kMostFrameOwners) return -EINVAL;
   Program program;
+  if (filter.ether_type != 0) {
+    program.push_back(load(BPF_H, filter.offset - sizeof filter.ether_type));
+    require(program, filter.ether_type);
+  }
   if (!filter.is_brief) {
     program.push_back(load(BPF_H, filter.offset + offsetof(FrameHeader, magic)));
     require(program, kFrameMagic << 8 | kFrameVersion);

@@ -14,7 +14,8 @@ constexpr std::size_t kUdpHeader = 8;
 // Whom frames are for.
 struct FrameOwner {
   std::uint32_t rank = 0;
-  std::uint64_t key = 0;  // 0: its frames carry tags, there is no key in them
+  std::uint64_t key = 0;         // 0: its frames carry tags, there is no key in them
+  std::uint32_t generation = 0;  // 0: not looked at
   bool operator==(const FrameOwner&) const = default;
 };
 
@@ -25,6 +26,7 @@ struct FrameFilter {
   std::uint16_t channel = 0;
   std::span<const FrameOwner> owners;  // at most kMostFrameOwners
   bool is_brief = false;               // does not look at magic, version and length
+  std::uint16_t ether_type = 0;        // of the two bytes before the frame; 0: not looked at
 };
 
 // Of what shows itself only to who knows the generation or computes the checksum nothing is

@@ -19,8 +19,9 @@
 // The lease is a timer of the daemon's, a timerfd that it hands over once and then only sets again
 // and again: a renewal wakes no process. When it fires, everything is thawed, at normal priority;
 // the same happens at once when the connection is lost while it runs.
-// Ring: a raw socket on the one interface that the command line names, with the receive ring and
-// the filter of pmlib/devices/ethernet_device.hpp.
+// Ring: a raw socket that leads to the one interface that the command line names, with the receive
+// ring and the filter of pmlib/devices/ethernet_device.hpp. What it may send is bounded by the
+// kernel (rings.hpp).
 //
 // A packet that does not keep to this ends the connection. Replies come in the order of the
 // requests. Packets of anyone but the daemon's user are never read.
@@ -58,6 +59,13 @@ struct Request {
 };
 
 static_assert(sizeof(Request) == 48);
+
+// PM's generation in the frames of an attempt: what the kernel tells attempts on one channel apart
+// by where their key does not travel. Not 0, and not secret.
+constexpr std::uint32_t ring_generation(std::uint64_t attempt) {
+  const auto folded = static_cast<std::uint32_t>(attempt ^ attempt >> 32);
+  return folded == 0 ? 1 : folded;
+}
 
 // Reply::step when the node has no such user (error ENOENT), or cannot say.
 inline constexpr char kLookUpUser[] = "look up the user";

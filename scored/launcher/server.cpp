@@ -1,6 +1,5 @@
 #include "scored/launcher/server.hpp"
 
-#include "pmlib/devices/ethernet_device.hpp"
 #include "scored/launcher/thaw.hpp"
 
 #include <algorithm>
@@ -273,7 +272,7 @@ void Server::launch(const Request& request, int fd) {
   answer(request, failure, started, -1);
 }
 
-// Nobody gets a raw socket but tasks of an attempt that runs here, filtered to its own frames.
+// Only tasks of an attempt that runs here get a raw socket.
 void Server::open_ring(const Request& request) {
   Failure failure;
   int ring = -1;
@@ -284,13 +283,7 @@ void Server::open_ring(const Request& request) {
     failure.error = EINVAL;
     snprintf(failure.step, sizeof failure.step, "no such attempt or channel");
   } else {
-    ring =
-        pm::open_ethernet_socket({options_.interface, static_cast<std::uint16_t>(request.channel),
-                                  request.rank, request.key});
-    if (ring < 0) {
-      failure.error = -ring;
-      snprintf(failure.step, sizeof failure.step, "open a ring on %s", options_.interface);
-    }
+    ring = rings_.open(request, failure);
   }
   answer(request, failure, {}, ring);
   if (ring >= 0) close(ring);

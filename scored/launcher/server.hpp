@@ -3,6 +3,7 @@
 
 #include "scored/launcher/options.hpp"
 #include "scored/launcher/protocol.hpp"
+#include "scored/launcher/rings.hpp"
 #include "scored/launcher/shepherds.hpp"
 
 #include <cstdint>
@@ -12,7 +13,7 @@ namespace score::launcher {
 
 class Server {
  public:
-  explicit Server(const Options& options) : options_(options) {}
+  explicit Server(const Options& options) : options_(options), rings_(options.interface) {}
 
   // Opens what it needs. False: one line said why not.
   bool start();
@@ -37,6 +38,7 @@ class Server {
 
   Options options_;
   Shepherds shepherds_;
+  Rings rings_;
   int listener_ = -1;
   int daemon_ = -1;  // the one connection
   ucred peer_{};     // who made it; pid 0: not known

@@ -180,6 +180,7 @@ std::unique_ptr<pm::MappedSegment> NetworkHub::create_context(std::uint32_t rank
   network.channel = static_cast<std::uint16_t>(network_->channel());
   network.auth = network_->tags() ? pm::FrameAuth::Tag : pm::FrameAuth::Key;
   network.device.kind = device_of(*network_);
+  if (network_->generation() != 0) network.generation = network_->generation();
   if (network_->payload() != 0) network.payload_bytes = network_->payload();
   const auto& interface = network_->interface();
   std::copy_n(interface.begin(), std::min(interface.size(), network.device.interface.size() - 1),

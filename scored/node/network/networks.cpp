@@ -9,9 +9,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <net/if.h>
+#include <linux/if_packet.h>
 #include <numeric>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <utility>
 
@@ -55,15 +54,16 @@ void set_address(std::string& addresses, std::uint32_t task, const Address& addr
   addresses.replace(task * kAddressBytes, kAddressBytes, address.data(), kAddressBytes);
 }
 
-Result<Address> mac_of_interface(const std::string& interface) {
-  const UniqueFd any(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  ifreq request{};
-  interface.copy(request.ifr_name, IFNAMSIZ - 1);
-  if (ioctl(any.get(), SIOCGIFHWADDR, &request) != 0) {
-    return fail(errno_code(errno), "interface {}", interface);
+// The Ethernet address that the ring's frames come from.
+Result<Address> address_of_ring(int ring) {
+  sockaddr_ll bound{};
+  socklen_t size = sizeof bound;
+  if (getsockname(ring, reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
+    return fail(errno_code(errno), "address of a ring");
   }
+  if (bound.sll_family != AF_PACKET) return fail(Errc::Malformed, "not a ring");
   Address mac{};
-  std::copy_n(request.ifr_hwaddr.sa_data, mac.size(), mac.begin());
+  std::copy_n(bound.sll_addr, mac.size(), mac.begin());
   return mac;
 }
 
@@ -220,13 +220,16 @@ bool Networks::take_kept(Network& network, std::vector<UniqueFd> fds) {
   const std::uint32_t tasks = tasks_of(network);
   const bool are_rings = config_.device == NetworkDevice::Ethernet;
   if (fds.size() > tasks - network.kept) return true;
-  network.kept += static_cast<std::uint32_t>(fds.size());
+  for (const UniqueFd& fd : fds) {
+    const auto mac = are_rings && !network.is_open ? address_of_ring(fd.get()) : Address{};
+    if (!mac) return false;
+    if (are_rings && !network.is_open) set_address(network.addresses, network.kept, *mac);
+    ++network.kept;
+  }
   if (!are_rings && !take_sockets(network, std::move(fds))) return false;
   if (network.is_open || network.kept < tasks) return true;
-  const auto mac = are_rings ? mac_of_interface(config_.interface) : Address{};
-  if (!mac) return false;
-  for (std::uint32_t task = 0; task < tasks; ++task) {
-    set_address(network.addresses, task, are_rings ? *mac : network.sockets[task]->address);
+  for (std::uint32_t task = 0; task < tasks && !are_rings; ++task) {
+    set_address(network.addresses, task, network.sockets[task]->address);
   }
   network.is_preparing = false;
   report_prepared(network);
@@ -314,8 +317,6 @@ asio::awaitable<void> Networks::run_prepare(AttemptId attempt) {
 }
 
 asio::awaitable<Status> Networks::open_rings(AttemptId attempt) {
-  const auto mac = mac_of_interface(config_.interface);
-  if (!mac) co_return mac.error();
   const std::uint32_t tasks = tasks_of(*find(attempt));
   const auto ranks = ranks_of_this_node(find(attempt)->placed);
   for (std::uint32_t task = 0; task < tasks; ++task) {
@@ -329,6 +330,8 @@ asio::awaitable<Status> Networks::open_rings(AttemptId attempt) {
     if (!ring) co_return ring.error();
     network = find(attempt);
     if (network == nullptr) co_return fail(Errc::Cancelled, "the attempt is over");
+    const auto mac = address_of_ring(ring->get());
+    if (!mac) co_return mac.error();
     network->rings.push_back(*std::move(ring));
     set_address(network->addresses, task, *mac);
   }
@@ -396,6 +399,7 @@ wire::ShepherdNetwork Networks::describe(const Network& network) const {
   out.set_interface(config_.interface);
   out.set_shmem(config_.shmem);
   out.set_tags(config_.tags);
+  out.set_generation(launcher::ring_generation(network.placed.attempt.value()));
   return out;
 }
 
