@@ -139,6 +139,42 @@ TEST(PmixFlow, ATaskThatLeavesWithoutFinalizeEndsTheJob) {
   EXPECT_EQ(abort->message(), "ended without MPI_Finalize");
 }
 
+// A shepherd that has no scored-pmix beside it.
+struct NodeWithoutPmix {
+  NodeWithoutPmix() { std::filesystem::copy_file(std::getenv("SCORED_SHEPHERD"), program); }
+
+  ~NodeWithoutPmix() { std::filesystem::remove_all(directory); }
+
+  const std::filesystem::path directory = [] {
+    std::string name = testing::TempDir() + "no_pmix.XXXXXX";
+    return std::filesystem::path(mkdtemp(name.data()));
+  }();
+  const std::filesystem::path program = directory / "scored-shepherd";
+};
+
+// The script starts a program of MPI only where PMIx is offered, and waits on the other node.
+TEST(PmixFlow, AScriptOnANodeWithoutPmixEndsTheJobOnceTasksOfOtherNodesUseIt) {
+  const NodeWithoutPmix bare;
+  TestCluster cluster({1, 1});
+  cluster.nodes[1] = std::make_unique<TestNode>(TestNode::Options{.program = bare.program});
+  const std::string begin = "test -n \"$PMIX_RANK\" || exec sleep 1000; exec ";
+  ASSERT_TRUE(cluster.run(shell(begin + std::getenv("PMIX_PROBE") + " exchange")));
+  EXPECT_FALSE(cluster.nodes[0]->abort);
+  ASSERT_TRUE(cluster.nodes[1]->abort);
+  EXPECT_EQ(cluster.nodes[1]->abort->rank(), 1U);
+  EXPECT_EQ(cluster.nodes[1]->abort->message(),
+            "no PMIx on this node (program scored-pmix), but tasks of other nodes use it");
+}
+
+TEST(PmixFlow, AScriptThatUsesNoPmixNeedsNone) {
+  const NodeWithoutPmix bare;
+  TestCluster cluster({1, 1});
+  cluster.nodes[1] = std::make_unique<TestNode>(TestNode::Options{.program = bare.program});
+  ASSERT_TRUE(cluster.run(shell("echo hello")));
+  EXPECT_EQ(cluster.output(), "hello\nhello\n") << cluster.errors();
+  EXPECT_EQ(abort_of(cluster), nullptr);
+}
+
 TEST(PmixFlow, GarbageOnTheServersPortChangesNothing) {
   TestCluster cluster({1, 1});
   ASSERT_TRUE(cluster.run(probe("garbage"))) << cluster.errors();

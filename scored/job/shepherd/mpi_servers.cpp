@@ -1,6 +1,7 @@
 // Tested by shepherd_test.cpp and pmix_flow_test.cpp.
 #include "scored/job/shepherd/mpi_servers.hpp"
 
+#include "base/exit_codes.hpp"
 #include "base/os/log.hpp"
 #include "scored/job/plan/process_mapping.hpp"
 #include "scored/job/pmix/client_env.hpp"
@@ -9,6 +10,17 @@
 #include <utility>
 
 namespace score::shepherd {
+
+using namespace std::string_view_literals;
+
+namespace {
+
+// What a node without PMIx contributes to the first fence of a job whose tasks may use PMIx. The
+// head concatenates what nodes contribute, and libpmix writes nothing like it.
+constexpr auto kLackMark = "\0scored: no PMIx here\0"sv;
+constexpr std::uint64_t kFirstFence = 1;
+
+}  // namespace
 
 MpiServers::MpiServers(EventLoop& loop, DaemonLink& link, const Plan& plan, Handlers handlers)
     : loop_(loop), link_(link), plan_(plan), handlers_(std::move(handlers)) {}
@@ -64,6 +76,16 @@ base::Result<std::vector<std::string>> MpiServers::offer_pmix(std::string prepar
   return port.error();
 }
 
+void MpiServers::lack_pmix(std::string why) {
+  if (plan_.prepare.tasks_on_node_size() < 2) return;
+  lack_ = std::move(why);
+  send_fence({kFirstFence, std::string(kLackMark)}, true);
+}
+
+void MpiServers::abort_for_lack() {
+  handlers_.abort({plan_.rank_of(0), kExitError, lack_ + ", but tasks of other nodes use it"});
+}
+
 base::Status MpiServers::connect(std::uint32_t task, std::vector<base::UniqueFd>& descriptors) {
   if (!pmi_) return {};
   auto socket = pmi_->connect(task);
@@ -90,6 +112,8 @@ void MpiServers::send_fence(const PmiActions::Fence& fence, bool pmix) {
 
 void MpiServers::fence_done(const wire::FenceDone& done) {
   if (done.pmix()) {
+    if (!lack_.empty()) return abort_for_lack();
+    if (done.key_values().find(kLackMark) != std::string::npos) return;  // that node ends the job
     if (pmix_) pmix_->fence_done(done.sequence(), done.key_values());
     return;
   }
@@ -100,6 +124,7 @@ void MpiServers::fence_done(const wire::FenceDone& done) {
 
 // The server ends with the node's last task; other nodes may still ask it.
 void MpiServers::relay(const std::string& payload) {
+  if (!lack_.empty()) return abort_for_lack();
   if (!pmix_) return;
   pmix_->begin();
   if (pmix_->is_running()) return pmix_->relay(payload);
@@ -114,6 +139,7 @@ void MpiServers::relay(const std::string& payload) {
 
 void MpiServers::resume() {
   if (pmi_ && pmi_->pending_fence()) send_fence(*pmi_->pending_fence(), false);
+  if (!lack_.empty()) send_fence({kFirstFence, std::string(kLackMark)}, true);
   if (pmix_ && pmix_->pending_fence()) send_fence(*pmix_->pending_fence(), true);
 }
 

@@ -41,6 +41,9 @@ class MpiServers {
   // by which they find it. Errors: NotFound (no scored-pmix here), errno codes. Later ones:
   // pmix_failed.
   base::Result<std::vector<std::string>> offer_pmix(std::string prepare);
+  // There is none here, which only matters if tasks of other nodes use it: then the job is aborted
+  // for the reason `why` instead of waiting for this node for ever.
+  void lack_pmix(std::string why);
   void start_pmi();
 
   // Adds what the task inherits. Errors: errno codes.
@@ -57,6 +60,7 @@ class MpiServers {
  private:
   void make_pmix();
   void send_fence(const PmiActions::Fence& fence, bool pmix);
+  void abort_for_lack();
 
   EventLoop& loop_;
   DaemonLink& link_;
@@ -64,6 +68,7 @@ class MpiServers {
   Handlers handlers_;
   std::optional<PmiHub> pmi_;
   std::optional<PmixProcess> pmix_;
+  std::string lack_;  // why there is no PMIx here; empty: it is not asked for, or there is
 };
 
 }  // namespace score::shepherd

@@ -160,8 +160,11 @@ void Shepherd::on_prepare(const std::string& payload) {
 base::Status Shepherd::offer_pmix(bool is_optional) {
   auto variables = servers_->offer_pmix(prepare_bytes());
   if (!variables && !is_optional) return variables.error();
-  if (!variables) plan_->spec.set_mpi(wire::LaunchSpec::PMI1);
-  if (!variables) return {};
+  if (!variables) {
+    plan_->spec.set_mpi(wire::LaunchSpec::PMI1);
+    servers_->lack_pmix(variables.error().context());
+    return {};
+  }
   for (auto& variable : *variables) plan_->prepare.add_pmix_env(std::move(variable));
   return {};
 }
