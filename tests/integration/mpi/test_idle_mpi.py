@@ -36,10 +36,12 @@ int main(int argc, char** argv) {
   return 0;
 }
 '''
+# Initialised with MPI_THREAD_MULTIPLE: another thread might send.
+WAITS_IN_PYTHON = 'from mpi4py import MPI; world = MPI.COMM_WORLD; world.recv(source=(world.rank + 1) % world.size)'
 SPINNER = 'while True: pass\n'
 
 
-@pytest.fixture(scope='module', params=['mpich5'])
+@pytest.fixture(scope='module', params=mpis.ON_OFI)
 def program(request, tmp_path_factory):
     return mpis.build(request.param, PROGRAM, tmp_path_factory.mktemp(request.param))
 
@@ -69,6 +71,12 @@ def test_a_deadlock_is_seen(pair, program):
 
 def test_a_deadlocked_job_is_ended_if_asked_for(pair, program):
     pair.run('scrun', '-N', 2, '--net=pm', '--kill-deadlock', program, 'deadlock', code=125)
+
+
+@pytest.mark.parametrize('mpi,process_manager', [('mpich5', 'pmi1'), ('openmpi5', 'pmix')])
+def test_a_program_of_mpi4py_that_waits_is_idle(pair, mpi, process_manager):
+    job = pair.submit('-N', 2, '--net=pm', f'--mpi={process_manager}', mpis.python_of(mpi), '-c', WAITS_IN_PYTHON)
+    wait_until(lambda: pair.job(job)['activity'] == 'idle')
 
 
 def test_ranks_that_test_for_a_message_are_idle_and_no_deadlock(pair, program):

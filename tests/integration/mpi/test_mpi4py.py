@@ -4,7 +4,6 @@ MPICH on 2 ranks takes 20 s; SCORE_MPI4PY_ALL=1 runs each MPI on 2 and on 4."""
 import os
 import pathlib
 import re
-import subprocess
 
 import mpis
 import pytest
@@ -23,17 +22,10 @@ NOT_HERE = {'mpich5': ['-x', 'testGetFortranInfo', '-x', '*TestTopoWorld*.testDi
 pytestmark = pytest.mark.skipif(not (SDIST / 'test' / 'main.py').exists(), reason='needs SCORE_MPI4PY')
 
 
-def python_of(mpi):
-    python = mpis.home_of(mpi) / 'bin' / 'python'
-    if not python.exists() or subprocess.run([python, '-c', 'import mpi4py'], capture_output=True).returncode != 0:
-        pytest.skip(f'needs mpi4py of {mpi}')
-    return python
-
-
 @pytest.mark.parametrize('mpi,ranks', CASES)
 def test_mpi4pys_tests_pass(few, mpi, ranks):
     process_manager = {'mpich5': 'pmi1', 'openmpi5': 'pmix'}[mpi]
-    result = few.run('scrun', '-q', '-N', ranks, '--net=pm', f'--mpi={process_manager}', python_of(mpi),
+    result = few.run('scrun', '-q', '-N', ranks, '--net=pm', f'--mpi={process_manager}', mpis.python_of(mpi),
                      SDIST / 'test' / 'main.py', '--no-builddir', *NOT_HERE[mpi], limit=LIMIT, code=None,
                      extra_env={'MPIR_CVAR_NOLOCAL': '1', 'PYTHONDONTWRITEBYTECODE': '1'})
     assert result.returncode == 0, result.stderr[-4000:]

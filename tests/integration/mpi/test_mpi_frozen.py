@@ -49,6 +49,48 @@ int main(int argc, char** argv) {
 '''
 
 
+# All ranks but 0 wait, one of them by tests, until there is a file; rank 0 then sends to each.
+WAIT = r'''
+#include <mpi.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  int rank, size, x = 0, done = 0;
+  MPI_Request request;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  while (rank == 0 && access(argv[1], F_OK) != 0) usleep(100000);
+  if (rank == 0) {
+    for (x = 1; x < size; ++x) MPI_Send(&x, 1, MPI_INT, x, 7, MPI_COMM_WORLD);
+  } else {
+    MPI_Irecv(&x, 1, MPI_INT, 0, 7, MPI_COMM_WORLD, &request);
+    while (rank == 1 && !done) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    if (rank != 1) MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (x != rank) MPI_Abort(MPI_COMM_WORLD, 9);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Finalize();
+  return 0;
+}
+'''
+
+
+@pytest.mark.parametrize('mpi', mpis.ON_OFI)
+def test_ranks_that_rest_are_frozen_and_get_their_messages_afterwards(few, tmp_path, mpi):
+    go = tmp_path / 'go'
+    waits = few.start('scrun', '-v', '-N', 2, '--ntasks-per-node', 2, '--net=pm', mpis.build(mpi, WAIT, tmp_path), go)
+    wait_until(lambda: [j['activity'] for j in few.json('scq', '--active')['jobs']] == ['idle'])  # they rest
+    [number] = [j['job'] for j in few.json('scq', '--active')['jobs']]
+    waits.send_signal(signal.SIGTSTP)
+    few.wait_job(number, 'suspended')
+    time.sleep(1)  # longer than a rest
+    go.touch()
+    assert waits.poll() is None
+    waits.send_signal(signal.SIGCONT)
+    out, err = waits.communicate(timeout=LIMIT)
+    assert waits.returncode == 0, (out, err)
+
+
 @pytest.mark.parametrize('mpi,net', ALL if os.environ.get('SCORE_FREEZE_ALL') else SHORT)
 def test_a_frozen_job_goes_on(request, tmp_path, mpi, net):
     if net == 'ethernet':

@@ -29,6 +29,14 @@ def compiler_of(name):
     return found
 
 
+def python_of(name):
+    """The Python that has mpi4py for that MPI; skips the test without it."""
+    python = home_of(name) / 'bin' / 'python'
+    if not python.exists() or subprocess.run([python, '-c', 'import mpi4py'], capture_output=True).returncode != 0:
+        pytest.skip(f'needs mpi4py of {name}')
+    return python
+
+
 def build(name, source, directory):
     """Compiles a C program with that MPI; readable by the users that tests run jobs as."""
     directory.chmod(0o755)
