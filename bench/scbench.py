@@ -72,14 +72,14 @@ def parse():
     gang.add_argument('--jobs', type=positive, default=2, help='jobs that share all nodes (2)')
     gang.add_argument('--seconds', type=float, default=15, help='of the windows of one case, about (15)')
     gang.add_argument('--pairs', type=positive, metavar='N',
-                      help='pairs of windows of one case (5, 15 with --fill); from 6 on the 95%% interval of the median is printed')
+                      help='pairs of windows of one case (5, 6 with --fill); from 6 on the 95%% interval of the median is printed')
     gang.add_argument('--starting', action='store_true', help='only times to start, memory, and CPU without jobs')
     gang.add_argument('--idle', type=parts_of(idle.PARTS), nargs='?', const=idle.PARTS, metavar='PART[,PART...]',
                       help='cost of idle jobs for a busy one, how soon they leave and return; parts: '
                       f'{",".join(idle.PARTS)} (all)')
-    gang.add_argument('--fill', type=parts_of(fill.PARTS), nargs='?', const=fill.PARTS, metavar='PART[,PART...]',
+    gang.add_argument('--fill', type=parts_of(fill.PARTS), nargs='?', const=fill.DEFAULT_PARTS, metavar='PART[,PART...]',
                       help='what jobs gain that use the processor time that the gang in turn leaves; parts: '
-                      f'{",".join(fill.PARTS)} (all)')
+                      f'{",".join(fill.PARTS)} (all but irregular)')
     gang.add_argument('--times', type=positive, default=20, metavar='N', help='wake-ups of a job with --idle (20)')
     gang.add_argument('--json', action='store_true')
     figure11.add_options(gang, nanoseconds)
@@ -109,7 +109,7 @@ def check(parser, options):
     if options.fill and options.plot and not plot.is_own(options.plot):
         parser.error('--plot with --fill writes SVG: use a name that ends in .svg')
     if options.pairs is None:
-        options.pairs = 15 if options.fill else 5
+        options.pairs = 6 if options.fill else 5
     if with_kernels and options.nodes is None:
         options.nodes = [2] if options.sweep else [1, 2, 4, 8, 16, 32, 64]
 

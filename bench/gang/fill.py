@@ -1,15 +1,14 @@
 """scbench gang --fill: what the processor time is worth that a gang in turn leaves to the others.
 
 Two nodes with a processor each, two jobs on both, `fill` on and off in turns: a pair is one of each, in an order that alternates.
-`alone`, `read`, `messages`, `serial`, `mpich` and `openmpi` run the same pieces of work to the end and compare the times in which both
-jobs have ended. `beside` and `gang` compare the work of jobs that go on, in windows. `many` compares daemons and skew of 64 nodes.
+`alone`, `irregular`, `read`, `messages`, `serial`, `mpich` and `openmpi` run the same pieces of work to the end and compare the
+times in which both jobs have ended. `beside` and `gang` compare the work of jobs that go on, in windows. `many` compares daemons and skew of 64 nodes.
 A ratio below 1 (above 1 for `beside`) is what filling gains.
 """
 import json
 import os
 import pathlib
 import statistics
-import subprocess
 import tempfile
 import time
 
@@ -21,19 +20,20 @@ from cluster import BIN, wait_until
 from kernels import note
 from progress import start_progress
 
-PARTS = ('alone', 'read', 'messages', 'serial', 'mpich', 'openmpi', 'beside', 'gang', 'many')
+PARTS = ('alone', 'irregular', 'read', 'messages', 'serial', 'mpich', 'openmpi', 'beside', 'gang', 'many')
+DEFAULT_PARTS = tuple(part for part in PARTS if part != 'irregular')
 # Part: the key of its figure and its bound.
-KEYS = {'alone': 'fill_time_ratio', 'read': 'fill_read_time_ratio', 'messages': 'fill_message_time_ratio',
-        'serial': 'fill_serial_time_ratio', 'mpich': 'fill_mpich_time_ratio', 'openmpi': 'fill_openmpi_time_ratio',
+KEYS = {'alone': 'fill_time_ratio', 'irregular': 'fill_irregular_time_ratio', 'read': 'fill_read_time_ratio',
+        'messages': 'fill_message_time_ratio', 'serial': 'fill_serial_time_ratio', 'mpich': 'fill_mpich_time_ratio', 'openmpi': 'fill_openmpi_time_ratio',
         'beside': 'fill_beside_gain', 'gang': 'fill_gang_loss_percent'}
 BOUNDS = {'fill_time_ratio': 0.55, 'fill_read_time_ratio': 0.55, 'fill_message_time_ratio': 0.75, 'fill_serial_time_ratio': 0.75,
           'fill_mpi_time_ratio': 0.85, 'fill_beside_gain': 1.45, 'fill_gang_loss_percent': 1.0, 'fill_daemon_cpu_percent': 1.1}
 AT_LEAST = {'fill_beside_gain'}
 NODES = 2
 MANY = 64
-PHASE_MS = 2  # of work, and of being blocked
+PHASE_NS = 2_000_000  # of work, and of being blocked
 FILE_BYTES = 64 << 20  # larger than what a job reads in a window, read past the page cache
-START_SECONDS = 1.0  # from scrun until all ranks of both jobs wait for the common start
+START_SECONDS = 1.0  # from scrun until the common start of all ranks of both jobs
 
 
 def window(options):
@@ -46,26 +46,19 @@ def set_fill(cluster, on):
     time.sleep(measure.SETTLE)
 
 
-def units_per_phase():
-    """Work of PHASE_MS, as this machine computes now."""
-    done = subprocess.run([BIN / 'scbench-phases', '--calibrate'], capture_output=True, text=True, check=True)
-    return int(done.stdout) * PHASE_MS
-
-
 class Phases:
     """Two jobs of the same pieces of work; `words` are scrun's options and the program."""
 
     def __init__(self, cluster, words, kind, pieces, file=None):
         self.cluster, self.words, self.kind, self.pieces = cluster, list(words), kind, pieces
-        self.units = units_per_phase()
         self.file = [] if file is None else [file]
 
     def seconds(self):
         """From the common start to the end of the last rank."""
         at = time.monotonic_ns() + int(START_SECONDS * 1e9)
-        arguments = [self.kind, at, self.units, PHASE_MS * 1_000_000, self.pieces, *self.file]
-        fronts = [self.cluster.start('scrun', '-q', '-N', NODES, '-J', f'phases{number}', *self.words, *arguments)
-                  for number in range(2)]
+        arguments = [self.kind, at, PHASE_NS, PHASE_NS, self.pieces]
+        fronts = [self.cluster.start('scrun', '-q', '-N', NODES, '-J', f'phases{number}', *self.words, *arguments, number,
+                                     *self.file) for number in range(2)]
         ends = []
         for front in fronts:
             out, err = front.communicate(timeout=600)
@@ -100,7 +93,7 @@ def ratio(on, off):
 # ---- parts
 
 def timed(options, cluster, part, words, kind, file=None):
-    jobs = Phases(cluster, words, kind, round(window(options) * 1000 / (4 * PHASE_MS)), file)
+    jobs = Phases(cluster, words, kind, round(window(options) * 1e9 / (4 * PHASE_NS)), file)
     set_fill(cluster, False)
     jobs.seconds()  # for warmth
     return figure(KEYS[part], paired(cluster, options.pairs, jobs.seconds), ratio)
@@ -123,7 +116,7 @@ class Endless:
     """A job of phases that goes on until it is ended."""
 
     def __init__(self, cluster):
-        words = [BIN / 'scbench-phases', 'alone', 0, units_per_phase(), PHASE_MS * 1_000_000, 1 << 40]
+        words = [BIN / 'scbench-phases', 'alone', 0, PHASE_NS, PHASE_NS, 1 << 40, 0]
         self.cluster, self.job = cluster, cluster.submit('-N', NODES, *words)
         cluster.wait_job(self.job, 'running')
 
@@ -152,10 +145,10 @@ def beside(options, cluster, directory, part):
 
 
 def gang(options, cluster, directory, part):
-    """Two jobs that always want the processor: each fills beside the other, and gets nothing."""
+    """Two jobs that always want the processor: fill must not cost them any. A small figure: it takes twice the pairs."""
     counters = [start_progress(cluster, directory, f'gang{number}', NODES, gap_us=20)[1] for number in range(2)]
     try:
-        pairs = paired(cluster, options.pairs, lambda: rate(counters, window(options)))
+        pairs = paired(cluster, 2 * options.pairs, lambda: rate(counters, window(options)))
     finally:
         cluster.cancel_all()
     return figure(KEYS[part], pairs, lambda on, off: 100 * (1 - on / off))
@@ -187,7 +180,7 @@ def many(options, case):
     return figures
 
 
-MEASURES = {'alone': with_pm, 'read': with_pm, 'messages': with_pm, 'serial': with_pm, 'mpich': with_mpi, 'openmpi': with_mpi,
+MEASURES = {'alone': with_pm, 'irregular': with_pm, 'read': with_pm, 'messages': with_pm, 'serial': with_pm, 'mpich': with_mpi, 'openmpi': with_mpi,
             'beside': beside, 'gang': gang}
 
 

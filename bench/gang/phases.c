@@ -31,32 +31,32 @@ static void piece(struct phases* phases, pm_context* pm) {
   const uint32_t self = pm_self(pm), size = pm_size(pm);
   uint32_t rank;
   if (phases->kind != PHASES_SERIAL) {
-    phases_work(phases->units);
+    phases_work(phases);
     phases_block(phases);
-    if (phases->kind == PHASES_ALONE) return;
+    if (phases->kind != PHASES_MESSAGES) return;
     say(pm, (self + 1) % size);
     hear(pm);
     return;
   }
   if (self == 0) {
     phases_block(phases);
-    phases_work(phases->units);
+    phases_work(phases);
     for (rank = 1; rank < size; ++rank) say(pm, rank);
-    phases_work(phases->units);
+    phases_work(phases);
     for (rank = 1; rank < size; ++rank) hear(pm);
   } else {
     hear(pm);
-    phases_work(phases->units);
+    phases_work(phases);
     say(pm, 0);
   }
 }
 
 int main(int argc, char** argv) {
-  struct phases phases = phases_read(argc, argv);
+  struct phases phases = phases_options(argc, argv);
   pm_context* pm;
   int64_t i;
   check(pm_open(&pm), "pm_open");
-  phases_await_start(&phases);
+  phases_await_start(&phases, (int)pm_self(pm));
   for (i = 0; i < phases.pieces; ++i) piece(&phases, pm);
   phases_tell_end();
   pm_close(pm);

@@ -1,14 +1,16 @@
 /* What scbench-phases and its MPI twin share: options, work, blocking, times.
  *
- * All ranks begin at AT on the monotonic clock (busy until then, so that their job has its place in
- * the timetable) and go through PIECES pieces. A unit of work is a fixed amount of computing, so a
- * processor that is shared or taken away makes it longer.
+ * All ranks begin at AT on the monotonic clock, until then they work and block without being
+ * measured, so that the nodes know the job as it is; and go through PIECES pieces.
  *
- *   alone     work, block
- *   messages  work, block, exchange a message with the next rank
- *   serial    rank 0 blocks and works while the others wait for it; then all work
+ *   alone      work, block
+ *   irregular  the same; both lengths are drawn, from 0 to twice the given ones
+ *   messages   work, block, exchange a message with the next rank
+ *   serial     rank 0 blocks and works while the others wait for it; then all work
  *
- * Blocking is a sleep, or reading a file past the page cache, for BLOCK_NS. */
+ * Work is WORK_NS of processor time: where a processor is shared or taken away it takes longer.
+ * Blocking is a sleep of BLOCK_NS, or reading a file past the page cache until the rank was blocked
+ * for BLOCK_NS; the processor time of reading is part of the next work. */
 #ifndef SCORE_BENCH_GANG_PHASES_H
 #define SCORE_BENCH_GANG_PHASES_H
 
@@ -23,74 +25,83 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Paced like a file system of 128 MB/s per rank: at full speed a disk's interrupts and the host of
+ * a virtual machine would take a good part of the processor that handles them. */
 #define READ_BYTES 65536
+#define READ_EVERY_NS 500000
 #define NS_PER_S INT64_C(1000000000)
 
-enum phases_kind { PHASES_ALONE, PHASES_MESSAGES, PHASES_SERIAL };
+enum phases_kind { PHASES_ALONE, PHASES_IRREGULAR, PHASES_MESSAGES, PHASES_SERIAL };
 
 struct phases {
   enum phases_kind kind;
   int64_t at_ns;
-  int64_t units; /* of work in each piece */
+  int64_t work_ns;
   int64_t block_ns;
   int64_t pieces;
+  uint64_t random; /* state of the generator; differs between ranks and jobs */
+  int64_t read_ns; /* processor time of reading, since the last work */
   int file; /* -1: sleep instead */
   void* buffer;
   off_t position;
 };
 
-static int64_t now_ns(void) {
+static int64_t clock_ns(clockid_t clock) {
   struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
+  clock_gettime(clock, &time);
   return (int64_t)time.tv_sec * NS_PER_S + (int64_t)time.tv_nsec;
 }
 
-static volatile uint64_t phases_sink;
+static int64_t now_ns(void) { return clock_ns(CLOCK_MONOTONIC); }
 
-static void phases_work(int64_t units) {
-  uint64_t value = phases_sink | 1;
-  int64_t i;
-  for (i = 0; i < units * 1000; ++i) value = value * UINT64_C(6364136223846793005) + 1442695;
-  phases_sink = value;
+static int64_t used_ns(void) { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
+
+/* The mean length, or with PHASES_IRREGULAR one that is drawn. */
+static int64_t phases_length(struct phases* phases, int64_t mean_ns) {
+  if (phases->kind != PHASES_IRREGULAR) return mean_ns;
+  phases->random = phases->random * UINT64_C(6364136223846793005) + 1442695;
+  return (int64_t)((phases->random >> 32) % (uint64_t)(2 * mean_ns));
 }
 
-/* Units of work in a millisecond: the most of several tries, each of which may be disturbed. */
-static int64_t phases_calibrate(void) {
-  int64_t most = 0;
-  int try_;
-  for (try_ = 0; try_ < 50; ++try_) {
-    const int64_t units = 1000;
-    const int64_t begin = now_ns();
-    int64_t per_ms;
-    phases_work(units);
-    per_ms = units * 1000000 / (now_ns() - begin + 1);
-    if (per_ms > most) most = per_ms;
+static void phases_work(struct phases* phases) {
+  const int64_t end = used_ns() + phases_length(phases, phases->work_ns) - phases->read_ns;
+  volatile int i;
+  phases->read_ns = 0;
+  while (used_ns() < end) {
+    for (i = 0; i < 1000; ++i) continue;
   }
-  return most;
 }
 
-static void phases_sleep(int64_t length_ns) {
-  const struct timespec length = {.tv_sec = length_ns / NS_PER_S, .tv_nsec = length_ns % NS_PER_S};
-  nanosleep(&length, NULL);
+static void phases_sleep_until(int64_t at_ns) {
+  const struct timespec at = {.tv_sec = at_ns / NS_PER_S, .tv_nsec = at_ns % NS_PER_S};
+  clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
 }
 
-static void phases_block(struct phases* phases) {
-  const int64_t end = now_ns() + phases->block_ns;
-  if (phases->file < 0) {
-    phases_sleep(phases->block_ns);
-    return;
-  }
-  while (now_ns() < end) {
+static void phases_read_until_blocked(struct phases* phases, int64_t length) {
+  const int64_t begin = now_ns(), used = used_ns();
+  int64_t next = begin;
+  while (now_ns() - begin - phases->read_ns < length) {
     if (pread(phases->file, phases->buffer, READ_BYTES, phases->position) == READ_BYTES) {
       phases->position += READ_BYTES;
     } else {
       phases->position = 0;
     }
+    phases_sleep_until(next += READ_EVERY_NS);
+    phases->read_ns = used_ns() - used;
+  }
+}
+
+static void phases_block(struct phases* phases) {
+  const int64_t length = phases_length(phases, phases->block_ns);
+  if (phases->file >= 0) {
+    phases_read_until_blocked(phases, length);
+  } else {
+    phases_sleep_until(now_ns() + length);
   }
 }
 
 static void phases_wrong(void) {
-  fprintf(stderr, "usage: KIND AT_NS UNITS BLOCK_NS PIECES [FILE], or --calibrate\n");
+  fprintf(stderr, "usage: KIND AT_NS WORK_NS BLOCK_NS PIECES SEED [FILE]\n");
   exit(2);
 }
 
@@ -102,30 +113,33 @@ static void phases_open(struct phases* phases, const char* path) {
   exit(1);
 }
 
-static struct phases phases_read(int argc, char** argv) {
+static struct phases phases_options(int argc, char** argv) {
   struct phases phases = {.file = -1};
-  if (argc == 2 && strcmp(argv[1], "--calibrate") == 0) {
-    printf("%" PRId64 "\n", phases_calibrate());
-    exit(0);
-  }
-  if (argc < 6 || argc > 7) phases_wrong();
+  if (argc < 7 || argc > 8) phases_wrong();
   if (strcmp(argv[1], "messages") == 0) {
     phases.kind = PHASES_MESSAGES;
   } else if (strcmp(argv[1], "serial") == 0) {
     phases.kind = PHASES_SERIAL;
+  } else if (strcmp(argv[1], "irregular") == 0) {
+    phases.kind = PHASES_IRREGULAR;
   } else if (strcmp(argv[1], "alone") != 0) {
     phases_wrong();
   }
   phases.at_ns = strtoll(argv[2], NULL, 10);
-  phases.units = strtoll(argv[3], NULL, 10);
+  phases.work_ns = strtoll(argv[3], NULL, 10);
   phases.block_ns = strtoll(argv[4], NULL, 10);
   phases.pieces = strtoll(argv[5], NULL, 10);
-  if (argc == 7) phases_open(&phases, argv[6]);
+  phases.random = strtoull(argv[6], NULL, 10);
+  if (argc == 8) phases_open(&phases, argv[7]);
   return phases;
 }
 
-static void phases_await_start(const struct phases* phases) {
-  while (now_ns() < phases->at_ns) continue;
+static void phases_await_start(struct phases* phases, int rank) {
+  phases->random = phases->random * 1000 + (uint64_t)rank;
+  while (now_ns() < phases->at_ns) {
+    phases_work(phases);
+    phases_block(phases);
+  }
 }
 
 /* When this rank was done: the output of the program. */
