@@ -85,6 +85,12 @@ bool has_idle(const std::string& directory) {
   return has;
 }
 
+std::string version1_of(const std::string& root) {
+  const auto own = own_cpu_cgroup();
+  const auto prefix = cpu_job_prefix(root);
+  return own && prefix ? *own + "/" + *prefix : "";
+}
+
 // Of directories whose paths begin like that and end with an attempt.
 std::vector<AttemptId> list_of(const std::string& start) {
   std::vector<AttemptId> attempts;
@@ -101,6 +107,18 @@ std::vector<AttemptId> list_of(const std::string& start) {
 }
 
 }  // namespace
+
+FillPlace find_fill_place(const std::string& root, const std::string& version1) {
+  if (!version1.empty() && has_idle(version1 + "probe")) {
+    return {FillControl::Version1, version1, ""};
+  }
+  if (enable_cpu(root)) {
+    if (!has_idle(root + "/fill_probe")) return {.why_not = "the kernel has no cpu.idle"};
+    return {FillControl::Unified, fmt::format("{}/{}", root, kJobPrefix), ""};
+  }
+  if (version1.empty()) return {.why_not = "the cpu controller is not delegated"};
+  return {.why_not = fmt::format("no cpu.idle can be made as {}probe", version1)};
+}
 
 std::uint64_t parse_oom_kills(std::string_view memory_events) {
   constexpr std::string_view kKey = "oom_kill ";
@@ -134,39 +152,12 @@ Result<JobCgroups> JobCgroups::open(std::string root) {
     leave_to_leaf(root);
     limits_memory = enable(root, "memory");
   }
-  JobCgroups opened(std::move(root), limits_memory);
-  opened.find_fill_control();
-  return opened;
-}
-
-void JobCgroups::find_fill_control() {
-  if (open_version1()) {
-    fill_ = FillControl::Version1;
-  } else if (!enable_cpu(root_)) {
-    if (why_no_fill_.empty()) why_no_fill_ = "the cpu controller is not delegated";
-  } else if (has_idle(root_ + "/fill_probe")) {
-    fill_ = FillControl::Unified;
-    cpu_job_ = fmt::format("{}/{}", root_, kJobPrefix);
-  } else {
-    why_no_fill_ = "the kernel has no cpu.idle";
-  }
-}
-
-// A controller is either in this hierarchy or in the version 2 tree.
-bool JobCgroups::open_version1() {
-  const auto own = own_cpu_cgroup();
-  const auto prefix = cpu_job_prefix(root_);
-  if (!own || !prefix) return false;
-  if (!has_idle(*own + "/" + *prefix + "probe")) {
-    why_no_fill_ = fmt::format("no cpu.idle can be made below {}", *own);
-    return false;
-  }
-  cpu_job_ = fmt::format("{}/{}", *own, *prefix);
-  return true;
+  FillPlace fill = find_fill_place(root, version1_of(root));
+  return JobCgroups(std::move(root), limits_memory, std::move(fill));
 }
 
 std::string JobCgroups::idle_path(AttemptId attempt) const {
-  return cpu_job_.empty() ? "" : fmt::format("{}{}/cpu.idle", cpu_job_, attempt);
+  return fill_.job.empty() ? "" : fmt::format("{}{}/cpu.idle", fill_.job, attempt);
 }
 
 std::string JobCgroups::path(AttemptId attempt) const {
@@ -186,8 +177,8 @@ Status JobCgroups::make(AttemptId attempt, Bytes memory) const {
     auto enabled = write_control(job + "/cgroup.subtree_control", "+memory");
     if (!enabled) return enabled;
   }
-  if (fill_ == FillControl::Version1) {
-    auto made = make_directory(fmt::format("{}{}", cpu_job_, attempt));
+  if (fill_.control == FillControl::Version1) {
+    auto made = make_directory(fmt::format("{}{}", fill_.job, attempt));
     if (!made) return made;
   }
   if (memory == Bytes(0) || !limits_memory_) return {};
@@ -204,14 +195,14 @@ Status JobCgroups::kill_all(AttemptId attempt) const {
 
 Status JobCgroups::remove(AttemptId attempt) const {
   auto removed = remove_cgroup_tree(path(attempt));
-  if (!removed || fill_ != FillControl::Version1) return removed;
-  return remove_cgroup_tree(fmt::format("{}{}", cpu_job_, attempt));
+  if (!removed || fill_.control != FillControl::Version1) return removed;
+  return remove_cgroup_tree(fmt::format("{}{}", fill_.job, attempt));
 }
 
 std::vector<AttemptId> JobCgroups::list() const {
   auto attempts = list_of(root_ + "/" + std::string(kJobPrefix));
-  if (fill_ != FillControl::Version1) return attempts;
-  for (const AttemptId other : list_of(cpu_job_)) attempts.push_back(other);
+  if (fill_.control != FillControl::Version1) return attempts;
+  for (const AttemptId other : list_of(fill_.job)) attempts.push_back(other);
   std::sort(attempts.begin(), attempts.end());
   attempts.erase(std::unique(attempts.begin(), attempts.end()), attempts.end());
   return attempts;
@@ -219,7 +210,7 @@ std::vector<AttemptId> JobCgroups::list() const {
 
 void JobCgroups::thaw_all() const {
   for (const AttemptId attempt : list()) {
-    if (fill_ != FillControl::None) {
+    if (fill_.control != FillControl::None) {
       [[maybe_unused]] auto raised = write_control(idle_path(attempt), "0");
     }
     [[maybe_unused]] auto thawed = write_control(tasks_path(attempt) + "/cgroup.freeze", "0");

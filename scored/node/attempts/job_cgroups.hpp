@@ -27,6 +27,17 @@ enum class FillControl : std::uint8_t {
   Version1,  // the attempt's directory in the version 1 hierarchy
 };
 
+struct FillPlace {
+  FillControl control = FillControl::None;
+  std::string job;      // how the paths of the directories with cpu.idle begin; "" if None
+  std::string why_not;  // if None
+};
+
+// A controller is either in the version 1 hierarchy or in the version 2 tree. `version1`: how the
+// paths of the attempts' directories would begin there; "": the host has no such hierarchy of
+// `cpu`.
+FillPlace find_fill_place(const std::string& root, const std::string& version1);
+
 class JobCgroups {
  public:
   // `root` exists. Errors: errno of writing below it, Unsupported: not in a cgroup2 mount.
@@ -37,10 +48,10 @@ class JobCgroups {
   // Can it limit memory? The controller is delegated to the root.
   [[nodiscard]] bool limits_memory() const { return limits_memory_; }
 
-  [[nodiscard]] FillControl fill_control() const { return fill_; }
+  [[nodiscard]] FillControl fill_control() const { return fill_.control; }
 
   // If it is None: why.
-  [[nodiscard]] const std::string& why_no_fill() const { return why_no_fill_; }
+  [[nodiscard]] const std::string& why_no_fill() const { return fill_.why_not; }
 
   // "" if there is none.
   [[nodiscard]] std::string idle_path(AttemptId attempt) const;
@@ -62,18 +73,14 @@ class JobCgroups {
   [[nodiscard]] bool hit_memory_limit(AttemptId attempt) const;
 
  private:
-  JobCgroups(std::string root, bool limits_memory)
-      : root_(std::move(root)), limits_memory_(limits_memory) {}
+  JobCgroups(std::string root, bool limits_memory, FillPlace fill)
+      : root_(std::move(root)), limits_memory_(limits_memory), fill_(std::move(fill)) {}
 
-  void find_fill_control();
-  bool open_version1();
   [[nodiscard]] std::string path(AttemptId attempt) const;
 
   std::string root_;
   bool limits_memory_;
-  FillControl fill_ = FillControl::None;
-  std::string why_no_fill_;
-  std::string cpu_job_;  // how the paths of the directories with cpu.idle begin; "" if none
+  FillPlace fill_;
 };
 
 // The counter `oom_kill` in the text of memory.events; 0 if it is not there.

@@ -13,6 +13,7 @@
 #include <csignal>
 #include <fcntl.h>
 #include <filesystem>
+#include <fstream>
 #include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -134,6 +135,62 @@ TEST_F(JobCgroupsTest, AFillerUsesWhatAnotherLeavesAndHardlyMore) {
   }
   EXPECT_TRUE(cgroups_->remove(two));
   EXPECT_FALSE(std::filesystem::exists(cgroups_->idle_path(two)));
+}
+
+// A directory tree that is no cgroup file system: its files do nothing, and do not appear by
+// themselves.
+struct FakeTree : testing::Test {
+  FakeTree() {
+    std::filesystem::create_directories(root);
+    std::ofstream(root + "/cgroup.subtree_control");
+  }
+
+  ~FakeTree() override { std::filesystem::remove_all(place); }
+
+  void give_controllers(const std::string& words) {
+    std::ofstream(root + "/cgroup.controllers") << words;
+  }
+
+  static void give_idle(const std::string& directory) {
+    std::filesystem::create_directories(directory);
+    std::ofstream(directory + "/cpu.idle");
+  }
+
+  const std::string place = testing::TempDir() + "fill_place_" + std::to_string(getpid());
+  const std::string root = place + "/unified";
+  const std::string version1 = place + "/cpu/scored_7_job_";
+};
+
+TEST_F(FakeTree, FillsInVersion2WhereTheControllerIsThere) {
+  give_controllers("cpuset cpu memory");
+  give_idle(root + "/fill_probe");
+  for (const std::string& other : {std::string(), version1}) {
+    const FillPlace fill = find_fill_place(root, other);
+    EXPECT_EQ(fill.control, FillControl::Unified);
+    EXPECT_EQ(fill.job, root + "/job_") << "the directories that every attempt has there";
+  }
+  std::string enabled;
+  std::ifstream(root + "/cgroup.subtree_control") >> enabled;
+  EXPECT_EQ(enabled, "+cpu");
+}
+
+TEST_F(FakeTree, FillsInVersion1WhereTheHostHasItThere) {
+  give_controllers("memory");
+  give_idle(version1 + "probe");
+  const FillPlace fill = find_fill_place(root, version1);
+  EXPECT_EQ(fill.control, FillControl::Version1);
+  EXPECT_EQ(fill.job, version1);
+}
+
+TEST_F(FakeTree, SaysWhyNothingCanFill) {
+  give_controllers("memory");
+  EXPECT_EQ(find_fill_place(root, "").why_not, "the cpu controller is not delegated");
+  EXPECT_EQ(find_fill_place(root, version1).why_not,
+            "no cpu.idle can be made as " + version1 + "probe");
+  give_controllers("cpu");
+  const FillPlace old_kernel = find_fill_place(root, "");
+  EXPECT_EQ(old_kernel.control, FillControl::None);
+  EXPECT_EQ(old_kernel.why_not, "the kernel has no cpu.idle");
 }
 
 TEST(JobCgroups, RefusesADirectoryThatIsNoCgroup) {
