@@ -16,19 +16,22 @@ constexpr double kBusyBesideFillers = 0.95;
 
 }  // namespace
 
-[[gnu::hot]] void FillMeter::add(Duration ran, Duration used, bool had_fillers) {
+[[gnu::hot]] void FillMeter::note_fillers() {
+  lost_ += kTick;
+}
+
+[[gnu::hot]] void FillMeter::add(Duration ran, Duration wanted) {
   ran_ += ran;
-  used_ += used;
-  if (had_fillers) lost_ += std::min(kTick, ran);
+  wanted_ += wanted;
   if (ran_ >= kLeast) judge();
 }
 
 [[gnu::hot]] void FillMeter::judge() {
   const auto whole = static_cast<double>(ran_.count()) * cores_;
-  const auto wanted =
-      static_cast<double>(used_.count()) + static_cast<double>(lost_.count()) * cores_;
-  leaves_time_ = wanted < whole * (lost_ > Duration{0} ? kBusyBesideFillers : kBusyAlone);
-  ran_ = used_ = lost_ = Duration{0};
+  const auto lost = static_cast<double>(std::min(lost_, ran_).count()) * cores_;
+  const auto wanted = static_cast<double>(wanted_.count()) + lost;
+  leaves_time_ = wanted < whole * (lost > 0 ? kBusyBesideFillers : kBusyAlone);
+  ran_ = wanted_ = lost_ = Duration{0};
 }
 
 }  // namespace score::gang

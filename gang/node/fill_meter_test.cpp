@@ -7,39 +7,47 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(FillMeter, AnAttemptThatUsesAllLeavesNothing) {
+TEST(FillMeter, LeavesNothingUntilItIsSeen) {
   FillMeter meter;
+  EXPECT_FALSE(meter.leaves_time());
+  meter.add(100ms, 50ms);
   EXPECT_TRUE(meter.leaves_time());
-  meter.add(100ms, 99ms, false);
+  meter.add(100ms, 99ms);
   EXPECT_FALSE(meter.leaves_time());
 }
 
 TEST(FillMeter, WhatFillersTookIsNotLeft) {
   FillMeter meter(2);
-  meter.add(100ms, 192ms, true);
-  EXPECT_FALSE(meter.leaves_time());
-  meter.add(100ms, 175ms, false);
-  EXPECT_FALSE(meter.leaves_time());
-  meter.add(100ms, 150ms, false);
+  meter.add(100ms, 150ms);
+  ASSERT_TRUE(meter.leaves_time());
+  meter.note_fillers();
+  meter.add(100ms, 175ms);
   EXPECT_TRUE(meter.leaves_time());
-  meter.add(100ms, 150ms, true);
+  meter.note_fillers();
+  meter.add(100ms, 192ms);
+  EXPECT_FALSE(meter.leaves_time());
+  meter.add(100ms, 175ms);
+  EXPECT_FALSE(meter.leaves_time()) << "it must leave more before others fill again";
+  meter.add(100ms, 150ms);
   EXPECT_TRUE(meter.leaves_time());
 }
 
-TEST(FillMeter, HalfOfShortTurnsIsLeft) {
+TEST(FillMeter, ShortTurnsAreJudgedTogether) {
   FillMeter meter;
-  for (int i = 0; i < 16; ++i) meter.add(10ms, 5ms, true);
+  for (int i = 0; i < 4; ++i) meter.add(10ms, 5ms);
   EXPECT_TRUE(meter.leaves_time());
-  for (int i = 0; i < 3; ++i) meter.add(10ms, 10ms, false);
-  EXPECT_TRUE(meter.leaves_time()) << "judged together";
-  meter.add(10ms, 10ms, false);
+  for (int i = 0; i < 3; ++i) meter.add(10ms, 10ms);
+  EXPECT_TRUE(meter.leaves_time());
+  meter.add(10ms, 10ms);
   EXPECT_FALSE(meter.leaves_time());
 }
 
 TEST(FillMeter, WithoutCoresItHasOne) {
   FillMeter meter(0);
-  meter.add(100ms, 99ms, false);
+  meter.add(100ms, 99ms);
   EXPECT_FALSE(meter.leaves_time());
+  meter.add(100ms, 50ms);
+  EXPECT_TRUE(meter.leaves_time());
 }
 
 }  // namespace

@@ -90,7 +90,7 @@ TEST(IdlePolls, PollingWhileItFillsDoesNotCount) {
     attempt.pass_slices(1, false);
     attempt.task.used += 5ms;
     attempt.context().polled_us += 5'000;
-    attempt.watch.skip(5ms);
+    attempt.watch.skip(5ms, false);
   }
   EXPECT_FALSE(attempt.watch.is_idle());
 }

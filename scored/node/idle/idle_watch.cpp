@@ -113,13 +113,15 @@ WatchPace pace_of(const gang::SwitchPlan& plan) {
   has_stopped_ = true;
 }
 
-[[gnu::hot]] void IdleWatch::skip(Duration used) noexcept {
+[[gnu::hot]] void IdleWatch::skip(Duration used, bool is_stopped) noexcept {
   if (usage_ == nullptr) return;
   if (used_ >= Duration{0}) used_ += used;
   polled_.forget();
   ask_leader();
   leader_part_ = Duration{0};
-  has_filled_ = true;
+  waited_ = usage_->waited();
+  unasked_ = Duration{0};
+  has_stopped_ = is_stopped;
 }
 
 [[gnu::hot]] bool IdleWatch::ask_leader() {
@@ -187,14 +189,11 @@ WatchPace pace_of(const gang::SwitchPlan& plan) {
   idle_.store(meter_.is_idle(), std::memory_order_release);
 }
 
-// Assumes that its waiting was spread evenly since it was last read. What it waited at idle
-// priority cannot be told from what it waited in its turns, so then neither counts.
+// Assumes that its waiting was spread evenly since it was last read.
 [[gnu::hot]] Duration IdleWatch::ask_waited(Duration ran) {
   const Duration total = usage_->waited();
   const Duration whole = total - std::exchange(waited_, total);
-  const bool has_filled = std::exchange(has_filled_, false);
   const double part = std::chrono::duration<double>(ran) / std::exchange(unasked_, Duration{0});
-  if (has_filled) return Duration{0};
   return std::min(std::chrono::duration_cast<Duration>(whole * part), ran);
 }
 
@@ -207,6 +206,7 @@ WatchPace pace_of(const gang::SwitchPlan& plan) {
 [[gnu::hot]] bool IdleWatch::judge(Duration ran, Duration used, bool rests) {
   const bool is_doubted = std::exchange(is_doubted_, false);
   Duration waited{0};
+  bool is_known = true;
   unasked_ += ran;
   if (!rests && !meter_.is_whole(ran, used)) {
     waited = ask_waited(ran);
@@ -218,9 +218,11 @@ WatchPace pace_of(const gang::SwitchPlan& plan) {
         return false;
       }
       waited = Duration{0};
+      is_known = false;
     }
   }
   meter_.add(ran, used, waited);
+  if (is_known) fill_meter_.add(ran, used + waited);
   const bool wants_all = meter_.is_whole(ran, used + waited);
   const bool has_rested = is_doubted || (wanted_all_ && !wants_all);
   if (has_rested) meter_.doubt();

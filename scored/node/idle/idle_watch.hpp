@@ -9,6 +9,7 @@
 
 #include "base/os/fd.hpp"
 #include "base/result.hpp"
+#include "gang/node/fill_meter.hpp"
 #include "gang/node/idle_meter.hpp"
 #include "gang/node/switch_plan.hpp"
 #include "scored/node/idle/polled_time.hpp"
@@ -72,8 +73,9 @@ WatchPace pace_of(const gang::SwitchPlan& plan);
 // The idle state of one attempt. All of it belongs to the switcher's thread, except `idle_`.
 class IdleWatch {
  public:
-  IdleWatch(std::unique_ptr<CpuUsage> usage, gang::IdleRule rule)
-      : usage_(std::move(usage)), meter_(rule) {}
+  // cores: that the attempt has been given.
+  IdleWatch(std::unique_ptr<CpuUsage> usage, gang::IdleRule rule, std::uint32_t cores = 1)
+      : usage_(std::move(usage)), meter_(rule), fill_meter_(cores) {}
 
   // Thread: any.
   [[nodiscard]] bool is_idle() const { return idle_.load(std::memory_order_acquire); }
@@ -94,9 +96,15 @@ class IdleWatch {
   void goes_on(TimePoint now);
   void stops(TimePoint now, const WatchPace& pace);
 
-  // The attempt used so much outside its turns, since used() was read last: it says nothing about
-  // them.
-  void skip(Duration used) noexcept;
+  // The attempt used so much at idle priority, since used() was read last: that, and what it
+  // waited, says nothing about its turns. is_stopped: its turn does not begin now.
+  void skip(Duration used, bool is_stopped) noexcept;
+
+  // Others should fill its turns.
+  [[nodiscard]] bool leaves_time() const { return fill_meter_.leaves_time(); }
+
+  // Its turn begins, and others fill it.
+  void note_fillers() { fill_meter_.note_fillers(); }
 
   // All processor time of the attempt so far; < 0: unknown. Thread: any.
   [[nodiscard]] Duration used() const noexcept {
@@ -130,6 +138,7 @@ class IdleWatch {
 
   std::unique_ptr<CpuUsage> usage_;  // null: never checked
   gang::IdleMeter meter_;
+  gang::FillMeter fill_meter_;
   PolledTime polled_;
   TimePoint read_at_{};
   Duration read_{-1};  // used(), then
@@ -137,7 +146,6 @@ class IdleWatch {
   Duration waited_{0};
   Duration unasked_{0};       // of its own time, since waited_ was read
   bool has_stopped_ = false;  // since then
-  bool has_filled_ = false;   // ... and it waited at idle priority
   bool asks_again_ = false;   // by now: before it is stopped again
   Duration span_{0};          // of its own time between checks at the ends of slices, at least
   TimePoint went_on_{};

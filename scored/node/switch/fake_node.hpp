@@ -62,6 +62,19 @@ struct FakeTarget final : SwitchTarget {
   bool clock_ran_at_stop = false;
 };
 
+// Of an attempt whose processor time the test counts.
+struct CountedUsage final : CpuUsage {
+  explicit CountedUsage(const Duration& total) : counted(total) {}
+
+  Duration used() noexcept override { return counted; }
+
+  Duration waited() noexcept override { return Duration{0}; }
+
+  Duration used_by(pid_t) noexcept override { return Duration{-1}; }
+
+  const Duration& counted;
+};
+
 struct Node {
   Node() {
     g_now = TimePoint{1s};
@@ -77,6 +90,17 @@ struct Node {
     entries.back()->clock.start(g_now);
     targets.back()->clock = &entries.back()->clock;
     return *targets.back();
+  }
+
+  // Adds an attempt that is known to leave time in its turns; `used` outlives it.
+  FakeTarget& add_sleeper(std::uint64_t id, const Duration& used, bool may_fill = true) {
+    FakeTarget& target = add(id, std::make_unique<CountedUsage>(used), may_fill);
+    IdleWatch& watch = entries.back()->watch;
+    for (int turn = 0; turn < 2; ++turn) {
+      watch.goes_on(TimePoint{turn * 200ms});
+      watch.stops(TimePoint{turn * 200ms + 100ms}, WatchPace{});
+    }
+    return target;
   }
 
   void follow(std::vector<SwitchPlan> plans) {

@@ -13,6 +13,12 @@
 
 namespace score::node {
 
+enum class Role : std::uint8_t {
+  Stopped,
+  Fills,  // runs at idle priority: it is not its turn
+  Runs,
+};
+
 // Its state belongs to the switcher's thread, the rest does not change. What every switch needs
 // comes first, in as few cache lines as possible: a switch finds them cold.
 struct alignas(64) SwitchEntry {
@@ -22,7 +28,7 @@ struct alignas(64) SwitchEntry {
   SwitchEntry(AttemptId id, std::unique_ptr<SwitchTarget> how,
               std::unique_ptr<CpuUsage> usage = nullptr, gang::IdleRule rule = {},
               std::uint32_t cores = 1)
-      : attempt(id), target(std::move(how)), watch(std::move(usage), rule), account(cores) {}
+      : attempt(id), target(std::move(how)), watch(std::move(usage), rule, cores) {}
 
   const AttemptId attempt;
   const std::unique_ptr<SwitchTarget> target;

@@ -58,7 +58,9 @@ Duration length(const SwitchProgram::Part& part, std::size_t turn) {
   const Turns& turns = next_.part->turns;
   const SwitchEntry* const leaves = turns[before(turns, next_.turn)].entry;
   const SwitchProgram::Turn& enters = turns[next_.turn];
-  return (leaves == nullptr || leaves->role == Role::Runs) &&
+  const bool is_filled =
+      !next_.part->fills.empty() && (enters.entry == nullptr || enters.entry->watch.leaves_time());
+  return !is_filled && (leaves == nullptr || leaves->role == Role::Runs) &&
          (enters.entry == nullptr ||
           (enters.entry->is_stopped() && !enters.entry->watch.is_held())) &&
          (enters.network == nullptr || enters.network->holds_channel());

@@ -3,7 +3,8 @@
 // these two are touched.
 //
 // It skips the search for the position in the plan, the rows of all other attempts, the network
-// (the entering attempt must hold its channel already) and the background. A turn that does not fit
+// (the entering attempt must hold its channel already), the background and filling (the entering
+// attempt must leave no time). A turn that does not fit
 // is not taken here but by SwitchFollower, which does the same for these two attempts;
 // SwitchFollower.FastTurnsDoWhatAllSwitchesDo compares both.
 #pragma once

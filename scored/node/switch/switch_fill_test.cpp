@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 namespace score::node {
 namespace {
 
@@ -13,32 +15,23 @@ SwitchPlan filled_turns(TimePoint start, std::vector<std::uint64_t> fill) {
   return plan;
 }
 
-// A share of the time, at idle priority too.
-struct SteadyUsage final : CpuUsage {
-  explicit SteadyUsage(const Duration& total) : used_so_far(total) {}
-
-  Duration used() noexcept override { return used_so_far; }
-
-  Duration waited() noexcept override { return Duration{0}; }
-
-  Duration used_by(pid_t) noexcept override { return Duration{-1}; }
-
-  const Duration& used_so_far;
+// Attempts 1 and 2, which leave time.
+struct SleepyNode : Node {
+  std::array<Duration, 2> used{};
+  FakeTarget& first = add_sleeper(1, used[0]);
+  FakeTarget& second = add_sleeper(2, used[1]);
 };
 
 TEST(SwitchFill, AnAttemptThatMayFillRunsOnAtIdlePriority) {
-  Node node;
-  auto& first = node.add(1);
-  auto& second = node.add(2);
+  SleepyNode node;
   node.follow({filled_turns(TimePoint{1s}, {1, 2})});
   node.step(TimePoint{1s});
-  EXPECT_EQ(first.role(), Role::Runs);
-  EXPECT_EQ(second.role(), Role::Fills);
+  EXPECT_EQ(node.first.role(), Role::Runs);
+  EXPECT_EQ(node.second.role(), Role::Fills);
   node.step(TimePoint{1100ms});
-  EXPECT_EQ(first.role(), Role::Fills);
-  EXPECT_EQ(second.role(), Role::Runs);
-  EXPECT_EQ(first.stops + second.stops, 0);
-  EXPECT_TRUE(node.program->parts[0].turns.empty()) << "the fast path knows no fillers";
+  EXPECT_EQ(node.first.role(), Role::Fills);
+  EXPECT_EQ(node.second.role(), Role::Runs);
+  EXPECT_EQ(node.first.stops + node.second.stops, 0);
   EXPECT_EQ(node.entries[0]->clock.read(TimePoint{5s}), 100ms) << "only its turns";
   const auto records = node.trace.read(TimePoint{}).records;
   ASSERT_EQ(records.size(), 2U);
@@ -49,102 +42,104 @@ TEST(SwitchFill, AnAttemptThatMayFillRunsOnAtIdlePriority) {
 
 TEST(SwitchFill, NothingFillsWithoutTheConsentOfBoth) {
   for (const std::vector<std::uint64_t>& fill : {std::vector<std::uint64_t>{1}, {2}, {}}) {
-    Node node;
-    auto& first = node.add(1);
-    auto& second = node.add(2);
+    SleepyNode node;
     node.follow({filled_turns(TimePoint{1s}, fill)});
     node.step(TimePoint{1s});
-    EXPECT_EQ(second.role(), Role::Stopped);
+    EXPECT_EQ(node.second.role(), Role::Stopped);
     node.step(TimePoint{1100ms});
-    EXPECT_EQ(first.role(), Role::Stopped);
+    EXPECT_EQ(node.first.role(), Role::Stopped);
   }
 }
 
 TEST(SwitchFill, AnAttemptWithoutControlOfItsPriorityIsStopped) {
   Node node;
-  node.add(1);
-  auto& second = node.add(2, nullptr, false);
+  const Duration used{0};
+  node.add_sleeper(1, used);
+  auto& second = node.add_sleeper(2, used, false);
   node.follow({filled_turns(TimePoint{1s}, {1, 2})});
   node.step(TimePoint{1s});
   EXPECT_EQ(second.role(), Role::Stopped);
 }
 
 TEST(SwitchFill, AttemptsThatShareAChannelDoNotFill) {
-  Node node;
-  auto& second = (node.add(1), node.add(2));
+  SleepyNode node;
   SharedChannel channel(node);
   node.follow({filled_turns(TimePoint{1s}, {1, 2})});
   node.program->networks = channel.users;
   node.program->find_shared_channels();
   node.follower.take(node.program.get());
   node.step(TimePoint{1s});
-  EXPECT_EQ(second.role(), Role::Stopped);
+  EXPECT_EQ(node.second.role(), Role::Stopped);
   node.program->networks[0] = nullptr;
   node.program->find_shared_channels();
   node.follower.take(node.program.get());
   node.step(TimePoint{1s});
-  EXPECT_EQ(second.role(), Role::Fills);
+  EXPECT_EQ(node.second.role(), Role::Fills);
 }
 
 TEST(SwitchFill, BesideAGangThatUsesAllOfItsTimeNothingFills) {
-  Node node;
-  Duration used{0}, other{0};
-  node.add(1, std::make_unique<SteadyUsage>(used));
-  auto& second = node.add(2, std::make_unique<SteadyUsage>(other));
+  SleepyNode node;
   node.follow({filled_turns(TimePoint{1s}, {1, 2})});
   node.step(TimePoint{1s});
-  EXPECT_EQ(second.role(), Role::Fills) << "not known yet";
-  used += 97ms;
-  other += 3ms;
+  ASSERT_EQ(node.second.role(), Role::Fills);
+  node.used[0] += 97ms;
+  node.used[1] += 3ms;
   node.step(TimePoint{1100ms});
-  other += 50ms;
-  used += 50ms;
+  EXPECT_EQ(node.first.role(), Role::Fills);
+  node.used[0] += 50ms;
+  node.used[1] += 50ms;
   node.step(TimePoint{1200ms});
-  EXPECT_EQ(second.role(), Role::Stopped);
+  EXPECT_EQ(node.second.role(), Role::Stopped);
   EXPECT_EQ(node.entries[0]->account.read(node.entries[0]->watch), 50ms);
   EXPECT_EQ(node.entries[1]->account.read(node.entries[1]->watch), 3ms);
-  used += 50ms;
+  node.used[0] += 50ms;
   node.step(TimePoint{1300ms});
+  node.used[1] += 50ms;
   node.step(TimePoint{1400ms});
-  EXPECT_EQ(second.role(), Role::Fills);
+  EXPECT_EQ(node.second.role(), Role::Fills) << "it leaves time again";
+}
+
+TEST(SwitchFill, AnAttemptThatIsNotMeasuredLeavesNothing) {
+  Node node;
+  auto& second = (node.add(1), node.add(2));
+  node.follow({filled_turns(TimePoint{1s}, {1, 2})});
+  for (Duration at = 1s; at < 2s; at += 100ms) node.step(TimePoint{at});
+  node.step(TimePoint{2s});
+  EXPECT_EQ(second.role(), Role::Stopped);
 }
 
 TEST(SwitchFill, AFillerGoesOnAtNormalPriorityWhenItIsReleased) {
-  Node node;
-  auto& second = (node.add(1), node.add(2));
+  SleepyNode node;
   node.follow({filled_turns(TimePoint{1s}, {1, 2})});
   node.step(TimePoint{1s});
-  ASSERT_EQ(second.role(), Role::Fills);
+  ASSERT_EQ(node.second.role(), Role::Fills);
   node.follower.release();
-  EXPECT_EQ(second.role(), Role::Runs);
+  EXPECT_EQ(node.second.role(), Role::Runs);
 }
 
 TEST(SwitchFill, AStoppedFillerIsRaisedBeforeItGoesOn) {
-  Node node;
-  auto& second = (node.add(1), node.add(2));
+  SleepyNode node;
   node.follow({filled_turns(TimePoint{1s}, {1, 2})});
   node.step(TimePoint{1s});
   const auto before = std::move(node.program);
   node.follow({turns(TimePoint{1s})});
   node.step(TimePoint{1050ms});
-  EXPECT_EQ(second.role(), Role::Stopped);
-  EXPECT_TRUE(second.is_low);
+  EXPECT_EQ(node.second.role(), Role::Stopped);
+  EXPECT_TRUE(node.second.is_low);
   node.step(TimePoint{1100ms});
-  EXPECT_EQ(second.role(), Role::Runs);
+  EXPECT_EQ(node.second.role(), Role::Runs);
 }
 
 TEST(SwitchFill, AnAttemptThatCannotBeLoweredIsStopped) {
-  Node node;
-  auto& first = (node.add(1), *node.targets[0]);
-  node.add(2);
+  SleepyNode node;
   node.follow({filled_turns(TimePoint{1s}, {1, 2})});
   node.step(TimePoint{1s});
-  first.low_error = EIO;
+  node.first.low_error = EIO;
   node.step(TimePoint{1100ms});
-  EXPECT_EQ(first.role(), Role::Stopped);
+  EXPECT_EQ(node.first.role(), Role::Stopped);
   EXPECT_GT(node.counters.failed, 0U);
   node.step(TimePoint{1200ms});
-  EXPECT_EQ(first.role(), Role::Runs);
+  EXPECT_EQ(node.first.role(), Role::Runs);
 }
 
 }  // namespace

@@ -108,24 +108,30 @@ SwitchProgram* SwitchFollower::take(SwitchProgram* program) {
   const bool is_open = uses_barriers_ && meetings_.keep(*program_, record);
   if (!is_open && record.left_count + record.entered_count > 0) control_.note(record);
   looks_.watch(program_->entries, woke, stopped);
-  account(where, woke, stopped);
+  account(record, woke, stopped);
   return failed;
 }
 
 // After the switch: reading takes time.
-[[gnu::hot]] void SwitchFollower::account(const SwitchPosition& where, TimePoint woke,
+[[gnu::hot]] void SwitchFollower::account(const SwitchRecord& record, TimePoint woke,
                                           TimePoint stopped) {
   bool has_fillers = false;
   const auto& entries = program_->entries;
-  const bool is_filled = where.part != nullptr && !where.part->fills.empty();
   for (const auto& entry : entries) {
-    const bool runs = entry->role == Role::Runs;
-    has_fillers = has_fillers || entry->role == Role::Fills;
-    entry->account.note(
-        {entry->role, runs ? stopped : woke, is_filled && entry->can_fill, has_fillers_},
-        entry->watch);
+    const bool fills = entry->role == Role::Fills;
+    has_fillers = has_fillers || fills;
+    if (fills == entry->account.fills()) continue;
+    const Duration used = entry->watch.used_at(entry->role == Role::Runs ? stopped : woke);
+    if (fills) {
+      entry->account.start(used);
+    } else {
+      entry->watch.skip(entry->account.stop(used), entry->is_stopped());
+    }
   }
-  has_fillers_ = has_fillers;
+  if (!has_fillers || record.entered_count == 0) return;
+  for (const auto& entry : entries) {
+    if (entry->role == Role::Runs) entry->watch.note_fillers();
+  }
 }
 
 [[gnu::hot]] std::uint64_t SwitchFollower::stop_leaving(const SwitchPosition& where, TimePoint due,

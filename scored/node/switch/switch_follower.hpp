@@ -57,7 +57,7 @@ class SwitchFollower {
   std::uint64_t let_entering_go(const SwitchPosition& where, TimePoint stopped,
                                 SwitchRecord& record);
   std::uint64_t let_fill(const SwitchPosition& where, SwitchRecord& record);
-  void account(const SwitchPosition& where, TimePoint woke, TimePoint stopped);
+  void account(const SwitchRecord& record, TimePoint woke, TimePoint stopped);
 
   SwitchClock clock_;
   SwitchCounters& counters_;
@@ -71,7 +71,6 @@ class SwitchFollower {
   bool is_due_ = false;               // the position being applied was awaited
   std::optional<TimePoint> awaited_;  // the next boundary
   bool uses_barriers_ = false;
-  bool has_fillers_ = false;  // since the last switch
 };
 
 }  // namespace score::node

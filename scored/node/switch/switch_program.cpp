@@ -84,7 +84,7 @@ SwitchProgram::SwitchProgram(std::vector<gang::SwitchPlan> plans,
       background.push_back(contains(plan.background, entry->attempt));
     const WatchPace pace = pace_of(plan);
     auto fills = fill_rows(plan, entries);
-    auto turns = fills.empty() ? turns_of(plan, entries, runs) : std::vector<Turn>();
+    auto turns = turns_of(plan, entries, runs);
     parts.push_back({std::move(plan), std::move(runs), std::move(background), std::move(fills),
                      pace, std::move(turns)});
   }
@@ -139,7 +139,7 @@ void SwitchProgram::find_shared_channels() {
   for (std::size_t i = 0; i < program.entries.size(); ++i) {
     const SwitchEntry& entry = *program.entries[i];
     if (!where.lets_run(i) || !is_managed(entry, where.part)) continue;
-    if (entry.account.leaves_time()) return true;
+    if (entry.watch.leaves_time()) return true;
     is_any = true;
   }
   return !is_any;
