@@ -35,7 +35,6 @@ constexpr std::int32_t kSpinUs = 50;
 constexpr std::uint32_t kRestUs = 20'000;
 constexpr std::uint32_t kRestPerRankUs = 5'000;
 constexpr std::uint32_t kLongestRestUs = 200'000;
-constexpr unsigned kFreePolls = 256;        // before the first look at a clock
 constexpr std::int64_t kRoomLookUs = 1000;  // for room, which no event announces
 
 std::uint32_t usable_processors() {
@@ -450,8 +449,8 @@ bool Endpoint::end_sleep(const Sleep& sleep) {
 }
 
 bool Endpoint::rest_if_silent() {
-  if (++empty_polls_ <= kFreePolls) return false;
-  if (empty_polls_ == kFreePolls + 1) episode_.found_something();
+  if (++empty_polls_ <= PollEpisode::kFreePolls) return false;
+  if (empty_polls_ == PollEpisode::kFreePolls + 1) episode_.found_something();
   const std::uint32_t most_us = episode_.found_nothing(now(), thread_used_us);
   if (const std::uint64_t us = episode_.take_polled_us(); us != 0) add_polled(us);
   if (episode_.silence_us() == 0 && is_resting_) stop_resting();  // it did other things

@@ -27,9 +27,10 @@ namespace score::pm {
 class PollEpisode {
  public:
   // All chosen; see docs/lab/polling-and-resting.md.
-  static constexpr std::uint32_t kDenseUs = 4;  // what one turn of an MPI's own loop takes
-  static constexpr std::uint32_t kColdUs = 40;  // the same after a sleep
-  static constexpr std::uint32_t kLookUs = 2;   // what a look at the processor time takes
+  static constexpr std::uint32_t kFreePolls = 200;  // after a message, before the first call
+  static constexpr std::uint32_t kDenseUs = 4;      // what one turn of an MPI's own loop takes
+  static constexpr std::uint32_t kColdUs = 40;      // the same after a sleep
+  static constexpr std::uint32_t kLookUs = 2;       // what a look at the processor time takes
   static constexpr std::uint32_t kSlackUs = 8;  // used by one gap and not explained: no rest yet
   static constexpr std::uint32_t kMostWorkUs = 40;  // of such time in all: a new episode
   static constexpr std::uint32_t kForgiveness = 8;  // polling for so long makes up for one of work
@@ -52,7 +53,11 @@ class PollEpisode {
   // it is needed. Returns how long to sleep, in microseconds; 0: go on.
   template <class UsedUs>
   std::uint32_t found_nothing(Microseconds now, UsedUs used_us) {
-    if (!is_open_) return begin(now, used_us());
+    if (!is_open_) {
+      owed_polls_ = kFreePolls;
+      return begin(now, used_us());
+    }
+    ++polls_;
     const std::uint32_t gap = pass_to(now);
     since_look_us_ += gap;
     explained_us_ += std::min(gap, std::exchange(has_rested_, false) ? kColdUs : kDenseUs);
@@ -114,12 +119,15 @@ class PollEpisode {
     work_us_ += excess;
     work_us_ -= std::min(work_us_, explained_us_ / kForgiveness);
     polled_us_ += work_us_ > kMostWorkUs ? used - excess : used;
+    polled_us_ += std::min<std::uint64_t>(used, std::uint64_t{polls_} * kDenseUs) *
+                  std::exchange(owed_polls_, 0) / std::max(polls_, 1U);
     look(used_us);
   }
 
   void look(std::uint64_t used_us) {
     used_us_ = used_us;
     since_look_us_ = 0;
+    polls_ = 0;
     explained_us_ = kLookUs;
   }
 
@@ -134,7 +142,9 @@ class PollEpisode {
   std::uint64_t used_us_ = 0;       // at the last look
   std::uint64_t explained_us_ = 0;  // by polling, since then
   std::uint64_t since_look_us_ = 0;
-  std::uint64_t polled_us_ = 0;  // not taken yet
+  std::uint32_t polls_ = 0;       // since the last look
+  std::uint32_t owed_polls_ = 0;  // took as much as those until the next look take
+  std::uint64_t polled_us_ = 0;   // not taken yet
 };
 
 }  // namespace score::pm

@@ -414,6 +414,18 @@ TEST_F(Provider, GoesOnByItselfWithAutomaticProgress) {
   EXPECT_EQ(got, sent);
 }
 
+// The thread of the domain and the one that rests in a read share the link's descriptors.
+TEST_F(Provider, RestsBesideAutomaticProgress) {
+  make({FI_PROGRESS_AUTO, 0, FI_CQ_FORMAT_TAGGED});
+  std::vector<std::uint8_t> sent = pattern(200'000, 5), got(200'000);
+  ASSERT_EQ(fi_trecv(b->ep, got.data(), got.size(), nullptr, b_to_a, 1, 0, nullptr), 0);
+  ASSERT_TRUE(polls_until_it_rests(b->cq));
+  ASSERT_TRUE(send_tagged(sent.data(), sent.size(), 1));
+  const auto end = Link::now_us() + kTimeoutUs;
+  while (done_b.empty() && Link::now_us() < end) take(*b, done_b);
+  EXPECT_EQ(got, sent);
+}
+
 TEST_F(Provider, DeliversUnderLoss) {
   relays.push_back(std::make_unique<Relay>(b->name(), 20));
   relays.push_back(std::make_unique<Relay>(a->name(), 20));

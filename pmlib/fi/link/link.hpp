@@ -259,7 +259,7 @@ class Link final : private Directory::Listener {
   // Monotonic.
   static std::uint64_t now_us();
 
-  static constexpr unsigned kPatientTurns = 200;  // chosen: some 50 us
+  static constexpr unsigned kPatientTurns = PollEpisode::kFreePolls;  // some 50 us
 
  private:
   struct Inbound {
