@@ -29,6 +29,7 @@ namespace {
 constexpr unsigned kDeviceEvery = 8;   // looks at shared memory for one at the device
 constexpr unsigned kDeadEvery = 64;    // turns for one look at the clock
 constexpr unsigned kEmptyEvery = 256;  // empty receives for one
+constexpr unsigned kYieldEvery = 16;   // polls in vain after the first ones
 constexpr std::uint64_t kDeathLookUs = 20'000;
 constexpr std::int32_t kSpinUs = 50;
 // A sleep of a rest costs some 40 us of processor time, where the machine is virtual.
@@ -451,6 +452,8 @@ bool Endpoint::end_sleep(const Sleep& sleep) {
 bool Endpoint::rest_if_silent() {
   if (++empty_polls_ <= PollEpisode::kFreePolls) return false;
   if (empty_polls_ == PollEpisode::kFreePolls + 1) episode_.found_something();
+  // The rank that is to answer may have been woken on this processor.
+  if (empty_polls_ % kYieldEvery == 0) sched_yield();
   const std::uint32_t most_us = episode_.found_nothing(now(), thread_used_us);
   if (const std::uint64_t us = episode_.take_polled_us(); us != 0) add_polled(us);
   if (episode_.silence_us() == 0 && is_resting_) stop_resting();  // it did other things
