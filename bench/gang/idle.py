@@ -174,7 +174,7 @@ class PmTimer(PmWaiter):
 
 
 class PmPoller(PmTimer):
-    """The same, but its ranks wait in a loop over pm_receive(), which may call pm_idle() as well."""
+    """The same, but rank 0 sleeps, and the others wait in a loop over pm_receive(), which may call pm_idle() as well."""
 
     def __init__(self, nodes, way):
         super().__init__(nodes)

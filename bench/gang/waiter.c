@@ -2,8 +2,9 @@
  *
  * All ranks wait for messages; rank 0 also for lines "AT_NS WORK_NS" of its input. With one it
  * waits until that time of the monotonic clock (0: not at all), prints the time, has all ranks work
- * that long, and prints the time when the last has answered. The end of the input ends it. It waits
- * in pm_wait(), or in a loop over pm_receive(), or in one that calls pm_idle() as well.
+ * that long, and prints the time when the last has answered. The end of the input ends it. Ranks
+ * wait in pm_wait(), or in a loop over pm_receive(), or in one that calls pm_idle() as well; then
+ * rank 0 sleeps until its time, because a rest in pm_receive() ends late for what is not a message.
  */
 #include <inttypes.h>
 #include <pm.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #define THE_END (-1)
+#define NS_PER_S INT64_C(1000000000)
 #define LINE_BYTES 128
 
 static enum { WAIT, RECEIVE, IDLE } way = WAIT;
@@ -28,7 +30,7 @@ static void check(int error, const char* what) {
 static int64_t now_ns(void) {
   struct timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
-  return (int64_t)time.tv_sec * INT64_C(1000000000) + (int64_t)time.tv_nsec;
+  return (int64_t)time.tv_sec * NS_PER_S + (int64_t)time.tv_nsec;
 }
 
 static void say(pm_context* pm, uint32_t to, int64_t number) {
@@ -42,9 +44,9 @@ static void say(pm_context* pm, uint32_t to, int64_t number) {
   check(error, "pm_send");
 }
 
-/* A step of waiting for a message, at most `most_us` long (-1: for ever). */
-static void wait_a_step(pm_context* pm, int64_t most_us) {
-  if (way == WAIT) pm_wait(pm, most_us);
+/* A step of waiting for a message. */
+static void wait_a_step(pm_context* pm) {
+  if (way == WAIT) pm_wait(pm, -1);
   if (way == IDLE) pm_idle(pm);
 }
 
@@ -52,7 +54,7 @@ static int64_t hear(pm_context* pm) {
   pm_message message;
   int64_t number;
   int error;
-  while ((error = pm_receive(pm, &message)) == PM_EAGAIN) wait_a_step(pm, -1);
+  while ((error = pm_receive(pm, &message)) == PM_EAGAIN) wait_a_step(pm);
   check(error, "pm_receive");
   if (way == IDLE) pm_busy(pm);
   memcpy(&number, message.data, sizeof number);
@@ -97,14 +99,12 @@ static void tell_time(void) {
 }
 
 static void wait_until(pm_context* pm, int64_t at) {
-  pm_message message;
   while (now_ns() < at) {
-    if (way != WAIT && pm_receive(pm, &message) == PM_SUCCESS) {
-      pm_release_receive_buffer(pm, &message);
-    }
-    wait_a_step(pm, (at - now_ns()) / 1000 + 1);
+    const int64_t left_ns = at - now_ns();
+    const struct timespec left = {left_ns / NS_PER_S, left_ns % NS_PER_S};
+    if (way != WAIT && left_ns > 0) nanosleep(&left, NULL);
+    if (way == WAIT) pm_wait(pm, left_ns / 1000 + 1);
   }
-  if (way == IDLE) pm_busy(pm);
 }
 
 static void lead(pm_context* pm) {
