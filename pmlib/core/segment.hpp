@@ -63,8 +63,9 @@ struct DeviceConfig {
 
 // A further link beside the device.
 struct LinkConfig {
-  DeviceKind kind = DeviceKind::None;  // Udp or Ethernet
-  std::array<char, 15> interface {};   // Ethernet: its name, ended by 0
+  DeviceKind kind = DeviceKind::None;  // not None
+  std::array<char, 15>
+      name{};  // Ethernet: of the interface, libfabric: of the provider; ended by 0
 };
 
 using LinkConfigs = std::array<LinkConfig, kMaxLinks - 1>;

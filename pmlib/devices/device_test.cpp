@@ -356,7 +356,7 @@ TEST_P(OfiTest, CarriesAJob) {
   for (std::uint32_t i = 0; i < 2; ++i) {
     auto context = create_context(network, i, false, "", error);
     ASSERT_TRUE(context);
-    auto device = OfiDevice::open(context->segment(), error);
+    auto device = OfiDevice::open(context->segment(), 0, error);
     if (!device && error == ENOSYS) GTEST_SKIP() << "no provider " << GetParam();
     ASSERT_TRUE(device) << strerror(error);
     ends.push_back(Endpoint::make(

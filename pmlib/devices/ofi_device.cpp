@@ -90,6 +90,18 @@ std::string service_of(const PeerAddress& address) {
   return std::to_string(ntohs(port));
 }
 
+// What a device needs of `provider`; null without memory. The caller frees it.
+fi_info* hints_for(const char* provider) {
+  fi_info* hints = library().dupinfo(nullptr);
+  if (hints == nullptr) return nullptr;
+  hints->caps = FI_MSG;
+  hints->mode = FI_CONTEXT;
+  hints->ep_attr->type = FI_EP_RDM;
+  hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_VIRT_ADDR;
+  hints->fabric_attr->prov_name = strdup(provider);
+  return hints;
+}
+
 class Device final : public OfiDevice {
  public:
   explicit Device(std::size_t frame_bytes) : frame_bytes_(frame_bytes) {}
@@ -105,13 +117,17 @@ class Device final : public OfiDevice {
     if (timer_fd_ >= 0) close(timer_fd_);
   }
 
-  int start(const Segment& segment) {
-    const std::uint32_t rank = segment.header().rank;
-    if (const int error = find_provider(segment); error != 0) return error;
+  int start(const Segment& segment, std::size_t link) {
+    const SegmentHeader& h = segment.header();
+    const std::uint32_t rank = h.rank;
+    const char* provider =
+        link == 0 ? h.device.provider.data() : h.more_links[link - 1].name.data();
+    const int missing = find_provider(provider, segment.link_address(link, rank));
+    if (missing != 0) return missing;
     if (const int error = open_objects(); error != 0) return error;
     for (std::uint32_t i = 0; i < segment.geometry().size; ++i) {
       if (i == rank || segment.peer(i).route != Route::Packet) continue;
-      if (const int error = insert(segment.peer(i).address); error != 0) return error;
+      if (const int error = insert(segment.link_address(link, i)); error != 0) return error;
     }
     return 0;
   }
@@ -150,17 +166,10 @@ class Device final : public OfiDevice {
     bool is_receive = false;
   };
 
-  int find_provider(const Segment& segment) {
+  int find_provider(const char* provider, const PeerAddress& own) {
     if (!library().is_complete()) return ENOSYS;
-    const DeviceConfig& config = segment.header().device;
-    const PeerAddress& own = segment.peer(segment.header().rank).address;
-    fi_info* hints = library().dupinfo(nullptr);
+    fi_info* hints = hints_for(provider);
     if (hints == nullptr) return ENOMEM;
-    hints->caps = FI_MSG;
-    hints->mode = FI_CONTEXT;
-    hints->ep_attr->type = FI_EP_RDM;
-    hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_VIRT_ADDR;
-    hints->fabric_attr->prov_name = strdup(config.provider.data());
     const int error = library().getinfo(kApi, host_of(own).c_str(), service_of(own).c_str(),
                                         FI_SOURCE, hints, &info_);
     library().freeinfo(hints);
@@ -308,9 +317,20 @@ class Device final : public OfiDevice {
 
 }  // namespace
 
-std::unique_ptr<PacketDevice> OfiDevice::open(const Segment& segment, int& error) {
+bool OfiDevice::has_provider(const char* provider) {
+  fi_info* hints = library().is_complete() ? hints_for(provider) : nullptr;
+  if (hints == nullptr) return false;
+  fi_info* found = nullptr;
+  const int error = library().getinfo(kApi, nullptr, nullptr, 0, hints, &found);
+  library().freeinfo(hints);
+  if (found != nullptr) library().freeinfo(found);
+  return error == 0;
+}
+
+std::unique_ptr<PacketDevice> OfiDevice::open(const Segment& segment, std::size_t link,
+                                              int& error) {
   auto device = std::make_unique<Device>(sizeof(FrameHeader) + segment.geometry().payload_bytes);
-  error = device->start(segment);
+  error = device->start(segment, link);
   if (error != 0) return nullptr;
   return device;
 }

@@ -15,9 +15,13 @@ namespace score::pm {
 
 class OfiDevice : public PacketDevice {
  public:
-  // Opens an endpoint of the segment's provider at its own address and enters those of all peers.
-  // Null and an errno on failure; ENOSYS: no libfabric or no such provider.
-  static std::unique_ptr<PacketDevice> open(const Segment& segment, int& error);
+  // Loads libfabric into this process, which stays there.
+  static bool has_provider(const char* provider);
+
+  // Opens link `link` of the segment, 0 the device itself: an endpoint of its provider at its own
+  // address, and enters the addresses of all peers. Null and an errno on failure; ENOSYS: no
+  // libfabric or no such provider.
+  static std::unique_ptr<PacketDevice> open(const Segment& segment, std::size_t link, int& error);
 };
 
 }  // namespace score::pm

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <ctime>
+#include <unistd.h>
 
 namespace score::pm {
 
@@ -62,12 +63,13 @@ std::unique_ptr<PacketDevice> open_link(const Segment& segment, std::size_t inde
       break;
     case DeviceKind::Ethernet:
       device = open_ethernet(
-          segment,
-          index == 0 ? h.device.interface.data() : h.more_links[index - 1].interface.data(), fd,
+          segment, index == 0 ? h.device.interface.data() : h.more_links[index - 1].name.data(), fd,
           error);
       break;
     case DeviceKind::Ofi:
-      return OfiDevice::open(segment, error);
+      // The socket only kept the port.
+      if (fd >= 0) close(fd);
+      return OfiDevice::open(segment, index, error);
   }
   if (device && device->frame_bytes() < frame_bytes) {
     error = EMSGSIZE;
@@ -86,12 +88,13 @@ bool needs_device(const Segment& segment) {
   return false;
 }
 
-std::unique_ptr<PacketDevice> open_device(const Segment& segment, int fd, int& error) {
+std::unique_ptr<PacketDevice> open_device(const Segment& segment, std::span<const int> fds,
+                                          int& error) {
   error = 0;
   if (!needs_device(segment)) return nullptr;
   TrunkDevice::Links links;
   for (std::uint32_t i = 0; i < segment.geometry().links; ++i) {
-    auto link = open_link(segment, i, i == 0 ? fd : -1, error);
+    auto link = open_link(segment, i, i < fds.size() ? fds[i] : -1, error);
     if (!link) return nullptr;
     links.push_back(std::move(link));
   }

@@ -264,7 +264,7 @@ class TwoCables : public testing::Test {
     for (std::uint32_t i = 0; i < 2; ++i) {
       std::strcpy(network.device.interface.data(), kNames[i][0]);
       if (links > 1 && is_ethernet(1)) {
-        std::strcpy(network.links[0].interface.data(), kNames[i][1]);
+        std::strcpy(network.links[0].name.data(), kNames[i][1]);
       }
       contexts.push_back(create_context(network, i, false, "", error));
       ASSERT_TRUE(contexts.back()) << error;
@@ -281,7 +281,7 @@ class TwoCables : public testing::Test {
       }
     }
     for (std::uint32_t i = 0; i < 2; ++i) {
-      auto device = open_device(contexts[i]->segment(), -1, error);
+      auto device = open_device(contexts[i]->segment(), {}, error);
       ASSERT_EQ(error, 0);
       ends_.push_back(Endpoint::make(
           std::move(contexts[i]), std::move(device), [](std::uint32_t) { return -1; }, {}, error));
@@ -382,7 +382,7 @@ TEST_F(TwoCables, FramesAboveTheMtuAreRefusedAtOpening) {
   int error = 0;
   const auto context = create_context(network, 0, false, "", error);
   ASSERT_TRUE(context);
-  EXPECT_FALSE(open_device(context->segment(), -1, error));
+  EXPECT_FALSE(open_device(context->segment(), {}, error));
   EXPECT_EQ(error, EMSGSIZE);
 }
 

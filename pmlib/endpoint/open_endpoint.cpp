@@ -11,6 +11,7 @@
 #include <fstream>
 #include <iterator>
 #include <utility>
+#include <vector>
 
 namespace score::pm {
 
@@ -45,7 +46,8 @@ std::unique_ptr<Endpoint> Endpoint::open_inherited(int& error) {
   auto context = MappedSegment::attach(fcntl(fd, F_DUPFD_CLOEXEC, 0), error);
   if (!context) return nullptr;
   const Segment segment = context->segment();
-  auto device = open_device(segment, number_from_environment("PM_DEVICE_FD"), error);
+  const int socket = number_from_environment("PM_DEVICE_FD");
+  auto device = open_device(segment, {&socket, 1}, error);
   if (error != 0) return nullptr;
   const int first = number_from_environment("PM_LOCAL_FDS");
   auto open_peer = [segment, first](std::uint32_t peer) {
@@ -62,8 +64,8 @@ std::unique_ptr<Endpoint> Endpoint::open_brokered(int broker, int& error) {
   auto context = MappedSegment::attach(fcntl(got->contexts[got->own], F_DUPFD_CLOEXEC, 0), error);
   if (!context) return nullptr;
   const Segment segment = context->segment();
-  const int socket = needs_device(segment) ? std::exchange(got->device, -1) : -1;
-  auto device = open_device(segment, socket, error);
+  const auto sockets = needs_device(segment) ? std::exchange(got->devices, {}) : std::vector<int>();
+  auto device = open_device(segment, sockets, error);
   if (error != 0) return nullptr;
   auto open_peer = [segment, got](std::uint32_t peer) {
     const std::size_t index = local_index(segment, peer);
@@ -91,7 +93,7 @@ std::unique_ptr<Endpoint> Endpoint::open_file(const std::string& path, std::uint
   const std::string own = with_shmem ? network.shmem + "." + std::to_string(rank) : std::string();
   auto context = create_context(network, rank, with_shmem, own, error);
   if (!context) return nullptr;
-  auto device = open_device(context->segment(), -1, error);
+  auto device = open_device(context->segment(), {}, error);
   if (error != 0) return nullptr;
   auto open_peer = [base = network.shmem](std::uint32_t peer) {
     return open((base + "." + std::to_string(peer)).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);

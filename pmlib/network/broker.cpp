@@ -11,6 +11,7 @@ namespace score::pm {
 namespace {
 
 constexpr std::uint32_t kMaxContexts = 65536;
+constexpr std::uint32_t kMaxDevices = 4;  // kMaxLinks
 
 // Keeps the descriptors of one packet. False: there were more than fit.
 bool take_descriptors(msghdr& message, std::vector<int>& into) {
@@ -50,7 +51,7 @@ int receive_reply(int socket, BrokerReply& reply, std::vector<int>& descriptors)
 
 BrokeredContext::~BrokeredContext() {
   for (const int fd : contexts) close(fd);
-  if (device >= 0) close(device);
+  for (const int fd : devices) close(fd);
 }
 
 int ask_broker(int socket, BrokeredContext& got) {
@@ -66,17 +67,16 @@ int ask_broker(int socket, BrokeredContext& got) {
     const int error = receive_reply(socket, reply, got.contexts);
     if (error != 0) return error;
     if (reply.error != 0) return reply.error;
-    const std::size_t wanted = std::size_t{reply.contexts} + (reply.has_device != 0 ? 1 : 0);
+    const std::size_t wanted = std::size_t{reply.contexts} + reply.devices;
     if (reply.contexts > kMaxContexts || reply.own >= reply.contexts ||
-        got.contexts.size() > wanted || got.contexts.size() == before) {
+        reply.devices > kMaxDevices || got.contexts.size() > wanted ||
+        got.contexts.size() == before) {
       return EPROTO;
     }
     if (got.contexts.size() < wanted) continue;
     got.own = reply.own;
-    if (reply.has_device != 0) {
-      got.device = got.contexts.back();
-      got.contexts.pop_back();
-    }
+    got.devices.assign(got.contexts.begin() + reply.contexts, got.contexts.end());
+    got.contexts.resize(reply.contexts);
     return 0;
   }
 }

@@ -3,8 +3,8 @@
 // else.
 //
 // The task sends one BrokerRequest. The answer is one or more BrokerReply, each with at most
-// kBrokerFds descriptors: the contexts of the node's ranks in their order, then the packet device's
-// socket if there is one. Both sides run as the same user.
+// kBrokerFds descriptors: the contexts of the node's ranks in their order, then the packet devices'
+// sockets if there are any. Both sides run as the same user.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ struct BrokerReply {
   std::int32_t error = 0;      // errno: there is no network, and no other packet
   std::uint32_t contexts = 0;  // of this node
   std::uint32_t own = 0;       // which of them is the task's
-  std::uint32_t has_device = 0;
+  std::uint32_t devices = 0;   // sockets, one per link; 0 or 1 for libraries before links
   std::uint32_t reserved = 0;
 };
 
@@ -42,7 +42,7 @@ struct BrokeredContext {
 
   std::vector<int> contexts;  // [local rank]
   std::uint32_t own = 0;
-  int device = -1;  // a caller that takes it over sets it to -1
+  std::vector<int> devices;  // [link]; a caller that takes them over empties it
 };
 
 // Asks and waits, for as long as the other ranks' nodes need. 0, the broker's errno, EPROTO if it

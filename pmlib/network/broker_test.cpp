@@ -50,16 +50,16 @@ class BrokerTest : public testing::Test {
   int ends_[2] = {-1, -1};
 };
 
-TEST_F(BrokerTest, GivesContextsInSeveralPacketsAndTheDeviceLast) {
+TEST_F(BrokerTest, GivesContextsInSeveralPacketsAndTheDevicesLast) {
   const std::vector<int> many(kBrokerFds, ends_[0]);
-  const BrokerReply reply{.contexts = 40, .own = 33, .has_device = 1};
+  const BrokerReply reply{.contexts = 40, .own = 33, .devices = 2};
   answer(reply, many);
-  answer(reply, std::vector<int>(9, ends_[0]));
+  answer(reply, std::vector<int>(10, ends_[0]));
   BrokeredContext got;
   ASSERT_EQ(ask_broker(ends_[0], got), 0);
   EXPECT_EQ(got.contexts.size(), 40U);
   EXPECT_EQ(got.own, 33U);
-  EXPECT_GE(got.device, 0);
+  EXPECT_EQ(got.devices.size(), 2U);
 }
 
 TEST_F(BrokerTest, TellsWhyThereIsNoNetwork) {
@@ -77,8 +77,12 @@ TEST_F(BrokerTest, ThatIsGoneIsAnError) {
 
 TEST_F(BrokerTest, AnswersThatMakeNoSenseAreRefused) {
   const std::vector<BrokerReply> hostile = {
-      {.contexts = 0, .own = 0},   {.contexts = 2, .own = 2}, {.contexts = 0xffffffff, .own = 0},
-      {.magic = 1, .contexts = 1}, {.contexts = 1, .own = 0},  // with two descriptors
+      {.contexts = 0, .own = 0},
+      {.contexts = 2, .own = 2},
+      {.contexts = 0xffffffff, .own = 0},
+      {.magic = 1, .contexts = 1},
+      {.contexts = 1, .own = 0},  // with two descriptors
+      {.contexts = 1, .own = 0, .devices = 5},
   };
   for (const BrokerReply& reply : hostile) {
     answer(reply, {ends_[0], ends_[0]});

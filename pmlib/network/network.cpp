@@ -76,10 +76,10 @@ bool read_rank(const std::vector<std::string_view>& words, JobNetwork& network) 
 bool read_link(const std::vector<std::string_view>& words, JobNetwork& network) {
   LinkConfig link;
   if (words.size() < 2 || !read_device(words[1], link.kind)) return false;
-  const bool is_ethernet = link.kind == DeviceKind::Ethernet;
-  if (!is_ethernet && link.kind != DeviceKind::Udp) return false;
-  if (words.size() != (is_ethernet ? 3 : 2) || network.links.size() + 1 >= kMaxLinks) return false;
-  if (is_ethernet && !read_name(words[2], link.interface)) return false;
+  const bool has_name = link.kind == DeviceKind::Ethernet || link.kind == DeviceKind::Ofi;
+  if (!has_name && link.kind != DeviceKind::Udp) return false;
+  if (words.size() != (has_name ? 3 : 2) || network.links.size() + 1 >= kMaxLinks) return false;
+  if (has_name && !read_name(words[2], link.name)) return false;
   network.links.push_back(link);
   return true;
 }

@@ -9,8 +9,8 @@
 //   device udp                 # udp, ethernet, ofi or none (shared memory only)
 //   interface eth0             # ethernet
 //   provider tcp               # ofi: tcp, shm, verbs, "udp;ofi_rxd" ...
-//   link ethernet eth1         # a further link to the same ranks: udp, or ethernet and interface;
-//                              # each rank line then has one more address
+//   link ethernet eth1         # a further link to the same ranks: udp, ethernet and interface, or
+//                              # ofi and provider; each rank line then has one more address
 //   weights 1 4                # parts of the frames that the device and each link get
 //   payload 1424               # bytes of a frame's payload at most
 //   peer_timeout 10            # seconds of silence after which a peer on another node is dead

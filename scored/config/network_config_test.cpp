@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <string>
 #include <string_view>
+#include <tuple>
 
 namespace score {
 namespace {
@@ -21,7 +23,8 @@ TEST(NetworkConfig, WithoutATableJobsUseSharedMemoryAndUdp) {
   const auto config = read("");
   ASSERT_TRUE(config);
   EXPECT_TRUE(config->shmem);
-  EXPECT_EQ(config->device, NetworkDevice::Udp);
+  ASSERT_EQ(config->links.size(), 1U);
+  EXPECT_EQ(config->links[0].device, NetworkDevice::Udp);
   EXPECT_EQ(config->channels, 16U);
   EXPECT_EQ(config->payload, 1424U);
   EXPECT_FALSE(config->is_off());
@@ -33,8 +36,9 @@ TEST(NetworkConfig, TakesEveryKey) {
       "pm_auth = \"tag\"\npayload = 8952\n");
   ASSERT_TRUE(config);
   EXPECT_FALSE(config->shmem);
-  EXPECT_EQ(config->device, NetworkDevice::Ethernet);
-  EXPECT_EQ(config->interface, "eth1");
+  ASSERT_EQ(config->links.size(), 1U);
+  EXPECT_EQ(config->links[0].device, NetworkDevice::Ethernet);
+  EXPECT_EQ(config->links[0].interface, "eth1");
   EXPECT_TRUE(config->tags);
   EXPECT_EQ(config->payload, 8952U);
 }
@@ -48,12 +52,55 @@ TEST(NetworkConfig, NoDeviceTurnsItOff) {
   EXPECT_TRUE(read("[network]\ndevices = []\n")->is_off());
 }
 
+TEST(NetworkConfig, TakesLibfabricAndFurtherLinks) {
+  const auto config = read(
+      "[network]\ndevices = [\"shmem\", \"ofi\"]\nprovider = \"verbs;ofi_rxm\"\n"
+      "links = [\"udp\", \"ethernet:eth1\", \"ofi:tcp:eth2\"]\nweights = \"1 2 3 255\"\n");
+  ASSERT_TRUE(config);
+  ASSERT_EQ(config->links.size(), 4U);
+  EXPECT_EQ(config->links[0].device, NetworkDevice::Ofi);
+  EXPECT_EQ(config->links[0].provider, "verbs;ofi_rxm");
+  EXPECT_EQ(config->links[2].interface, "eth1");
+  EXPECT_EQ(config->links[3].provider, "tcp");
+  EXPECT_EQ(config->links[3].interface, "eth2");
+  EXPECT_EQ(config->links[3].weight, 255U);
+}
+
+TEST(NetworkConfig, NamesFileAndKeyOfAnUnknownProvider) {
+  auto file = ConfigFile::parse("[network]\ndevices = [\"ofi\"]\nprovider = \"gni\"\n", "test");
+  ConfigSection root = file->root();
+  std::ignore = read_network_config(root);
+  EXPECT_EQ(file->finish().error().context(),
+            "test:3: provider: use one of tcp, verbs;ofi_rxm, efa, cxi, shm");
+}
+
 TEST(NetworkConfig, RefusesWhatMakesNoSense) {
-  for (const char* wrong :
-       {"devices = [\"myrinet\"]", "devices = [\"udp\", \"ethernet\"]", "devices = [\"ethernet\"]",
-        "channels = 0", "channels = 5000", "payload = 1000", "payload = 16000",
-        "interface = \"a-name-that-is-too-long\"", "pm_auth = \"none\"", "switch_mode = \"flush\"",
-        "channel = 1"}) {
+  for (const char* wrong : {"devices = [\"myrinet\"]",
+                            "devices = [\"udp\", \"ethernet\"]",
+                            "devices = [\"ethernet\"]",
+                            "channels = 0",
+                            "channels = 5000",
+                            "payload = 1000",
+                            "payload = 16000",
+                            "interface = \"a-name-that-is-too-long\"",
+                            "pm_auth = \"none\"",
+                            "switch_mode = \"flush\"",
+                            "channel = 1",
+                            "devices = [\"ofi\"]",
+                            "devices = [\"ofi\"]\nprovider = \"sockets\"",
+                            "links = [\"ofi\"]",
+                            "links = [\"ofi:gni\"]",
+                            "links = [\"ethernet\"]",
+                            "links = [\"udp:a:b\"]",
+                            "links = [\"\"]",
+                            "links = [\"udp\", \"udp\", \"udp\", \"udp\"]",
+                            "devices = [\"ethernet\"]\ninterface = \"a\"\nlinks = [\"ethernet:b\"]",
+                            "devices = []\nlinks = [\"udp\"]",
+                            "weights = \"1 2\"",
+                            "weights = \"0\"",
+                            "weights = \"256\"",
+                            "weights = \"\"",
+                            "weights = \"x\""}) {
     EXPECT_FALSE(read("[network]\n" + std::string(wrong) + "\n")) << wrong;
   }
 }

@@ -181,6 +181,7 @@ void Daemon::send(const base::NodeToHead& message) {
   auto wire = proto::to_wire(*hello);
   wire.set_switch_method(parts_.cgroups != nullptr ? "cgroup.freeze" : "signals");
   wire.set_priority_method(priority_name(parts_.switcher.priority()));
+  wire.set_network_problem(networks_.problem());
   wire.set_pid(getpid());
   wire.set_head_epoch(head_epoch_);
   wire.set_head_proof(head_proof_);

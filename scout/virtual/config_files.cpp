@@ -5,11 +5,13 @@
 #include "proto/transport/key.hpp"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <sys/stat.h>
 #include <thread>
+#include <vector>
 
 namespace score::scout {
 
@@ -21,7 +23,14 @@ Status make_directory(const std::string& path) {
 }
 
 std::string network_config(const VirtualOptions& options) {
-  std::string text = fmt::format("[network]\ndevices = [\"shmem\", \"{}\"]\n", options.device);
+  const auto colon = options.device.find(':');
+  const auto device = options.device.substr(0, colon);
+  const auto provider = colon == options.device.npos ? "tcp" : options.device.substr(colon + 1);
+  const auto link = device == "ofi" ? "ofi:" + provider : device;
+  const std::vector<std::string> more(options.links - 1, link + (options.netns ? ":eth0" : ""));
+  std::string text = fmt::format("[network]\ndevices = [\"shmem\", \"{}\"]\n", device);
+  if (device == "ofi") text += fmt::format("provider = \"{}\"\n", provider);
+  if (!more.empty()) text += fmt::format("links = [\"{}\"]\n", fmt::join(more, "\", \""));
   text += fmt::format("channels = {}\n", options.channels);
   text += fmt::format("payload = {}\n", options.payload);
   text += fmt::format("switch_mode = \"{}\"\n", options.switch_mode);

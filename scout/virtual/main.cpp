@@ -73,8 +73,11 @@ void add_options(CLI::App& app, Request& request) {
                  "Largest frame payload of jobs; with --netns also sets the MTU (1424)")
       ->type_name("SIZE");
   app.add_option("--device", options.device, "Network device of jobs between nodes (udp)")
-      ->type_name("udp|ethernet")
-      ->check(CLI::IsMember({"udp", "ethernet"}));
+      ->type_name("udp|ethernet|ofi[:PROVIDER]")
+      ->check(CLI::IsMember({"udp", "ethernet", "ofi", "ofi:tcp", "ofi:shm"}));
+  app.add_option("--links", options.links, "Links of that device to each node (1)")
+      ->type_name("N")
+      ->check(CLI::Range(1U, 4U));
   app.add_option("--switch-mode", options.switch_mode,
                  "How a network channel passes from job to job (clock)")
       ->type_name("clock|barrier")
@@ -131,6 +134,9 @@ Status check_options(Request& request) {
   }
   if (options.device == "ethernet" && !options.netns) {
     return fail(Errc::Malformed, "--device ethernet needs --netns");
+  }
+  if (options.device == "ethernet" && options.links > 1) {
+    return fail(Errc::Malformed, "--links needs --device udp or ofi: a node has one interface");
   }
   if (options.netns && geteuid() != 0) return fail(Errc::Denied, "--netns needs root");
   if (options.command.empty() && !options.keep) {

@@ -17,6 +17,7 @@ namespace score::head {
 struct NodeVitals {
   std::string switch_method;
   std::string priority_method;
+  std::string network_problem;  // empty: none
   std::int64_t pid = 0;
   std::int64_t cpu_ns = 0;
   std::uint64_t rss_bytes = 0;

@@ -28,6 +28,7 @@ std::optional<JobNetworks::Sender> JobNetworks::sender(NodeId node, AttemptId at
   found.index = static_cast<std::size_t>(mine - view->nodes.begin());
   found.job.place = {view->nodes, view->cores};
   found.job.tasks_on_node = view->tasks_on_node;
+  found.job.links = std::max<std::size_t>(1, config_.network.links.size());
   return found;
 }
 
@@ -51,7 +52,8 @@ void JobNetworks::prepared(NodeId node, wire::NetworkPrepared&& message) {
   if (board_.open_attempts() > open_before) note_opened(attempt);
   if (!answer) {
     log_warning("refuse network of node", kv("node", links_.name(node)), kv("err", answer.error()));
-    const std::string reason = links_.name(node) + ": it reported wrong addresses";
+    const std::string reason =
+        links_.name(node) + ": it reported wrong addresses; its [network] differs from the head's";
     send(attempt, *from, board_.refused(attempt, reason));
     return;
   }

@@ -44,7 +44,7 @@ Result<NetworkBoard::Answer> NetworkBoard::prepared(AttemptId attempt, const Job
                                                     Prepared message) {
   const std::size_t index = message.node_index;
   if (index >= job.tasks_on_node.size() || message.key == 0 || message.channel > 0xffff ||
-      message.addresses.size() != kAddressBytes * job.tasks_on_node[index]) {
+      message.addresses.size() != kAddressBytes * job.links * job.tasks_on_node[index]) {
     return fail(Errc::Malformed, "network of attempt {} on its node {}", attempt, index);
   }
   const bool is_claim = !boards_.contains(attempt);

@@ -26,6 +26,7 @@ class NetworkBoard {
   struct Job {
     gang::NetworkPlace place;
     std::vector<std::uint32_t> tasks_on_node;
+    std::size_t links = 1;  // of each task
   };
 
   struct PrepareAll {  // to every node of the attempt
@@ -34,7 +35,7 @@ class NetworkBoard {
   };
 
   struct Ready {
-    std::string addresses;                     // 6 bytes per rank, in order
+    std::string addresses;                     // 6 bytes per rank and link, in order
     std::optional<std::size_t> only_for = {};  // node index; nothing: for all
   };
 
@@ -57,7 +58,7 @@ class NetworkBoard {
 
   // A task on the node asks; `key` is random and used if the attempt has none yet.
   Answer request(AttemptId attempt, const Job& job, std::size_t node_index, std::uint64_t key);
-  // Errors: Malformed (addresses of too few or too many tasks, key 0, no such node).
+  // Errors: Malformed (addresses of too few or too many tasks or links, key 0, no such node).
   Result<Answer> prepared(AttemptId attempt, const Job& job, Prepared message);
   Answer refused(AttemptId attempt, std::string reason);
   // The end of the attempt. Unknown: nothing happens.

@@ -82,6 +82,7 @@ bool NodeSession::greet(const proto::InFrame& frame) {
   NodeVitals vitals;
   vitals.switch_method = escape_terminal(hello->switch_method(), 80);
   vitals.priority_method = escape_terminal(hello->priority_method(), 80);
+  vitals.network_problem = escape_terminal(hello->network_problem(), 160);
   vitals.pid = hello->pid();
   wire::NodeWelcome welcome;
   welcome.set_version(*version);

@@ -163,7 +163,8 @@ wire::NodeList Overview::nodes() const {
     out.set_name(links_.name(id));
     out.set_state(static_cast<std::uint32_t>(view->state));
     out.set_drained(view->drained);
-    out.set_reason(view->drained ? view->drain_reason : view->down_reason);
+    const auto& reason = view->drained ? view->drain_reason : view->down_reason;
+    out.set_reason(reason.empty() ? vitals.network_problem : reason);
     out.set_cores(view->info.cores);
     out.set_memory_bytes(view->info.memory.value());
     out.set_memory_reserved_bytes(view->memory_reserved.value());

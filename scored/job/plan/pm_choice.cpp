@@ -224,9 +224,10 @@ base::Result<std::vector<std::string>> pm_variables(const Plan& plan) {
     return base::fail(base::Errc::NotFound, "--net=pm: no libpm-fi.so on this node");
   }
   if (auto good = check_libraries(plan); !good) return good.error();
-  // Each MPI reads its own.
+  // PM itself may run over other providers, which MPI must not choose. Each MPI reads its own.
+  const auto& below = plan.prepare.ofi_providers();
   return std::vector<std::string>{"FI_PROVIDER_PATH=" + directory,
-                                  "FI_PROVIDER=pm",
+                                  "FI_PROVIDER=pm" + (below.empty() ? "" : "," + below),
                                   "MPIR_CVAR_CH4_NETMOD=ofi",
                                   "OMPI_MCA_pml=cm",
                                   "OMPI_MCA_mtl=ofi",

@@ -5,6 +5,7 @@
 #include "pmlib/network/network.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <numeric>
@@ -22,15 +23,35 @@ constexpr std::size_t kAddressBytes = sizeof(pm::PeerAddress);
 static_assert(kAddressBytes == 6);
 static_assert(pm::kBrokerFds <= base::kMaxPassedFds);
 
-pm::DeviceKind device_of(const wire::ShepherdNetwork& network) {
-  switch (network.device()) {
+pm::DeviceKind device_of(std::uint32_t number) {
+  switch (number) {
     case static_cast<std::uint32_t>(pm::DeviceKind::Udp):
       return pm::DeviceKind::Udp;
     case static_cast<std::uint32_t>(pm::DeviceKind::Ethernet):
       return pm::DeviceKind::Ethernet;
+    case static_cast<std::uint32_t>(pm::DeviceKind::Ofi):
+      return pm::DeviceKind::Ofi;
     default:
       return pm::DeviceKind::None;
   }
+}
+
+template <std::size_t N>
+void copy_name(const std::string& from, std::array<char, N>& to) {
+  std::copy_n(from.begin(), std::min(from.size(), N - 1), to.begin());
+}
+
+// What a context's device and links are.
+void describe_links(const wire::ShepherdNetwork& from, pm::JobNetwork& to) {
+  to.device.kind = device_of(from.device());
+  copy_name(from.interface(), to.device.interface);
+  copy_name(from.provider(), to.device.provider);
+  if (to.device.kind == pm::DeviceKind::None) return;
+  for (const auto& link : from.links()) {
+    copy_name(link.name(), to.links.emplace_back(device_of(link.device())).name);
+  }
+  const auto weights = std::min(from.weights().size(), to.weights.size());
+  std::copy_n(from.weights().begin(), weights, to.weights.begin());
 }
 
 }  // namespace
@@ -89,15 +110,17 @@ void NetworkHub::answer_error(std::uint32_t task) {
 // One packet. False: not now, or never.
 bool NetworkHub::answer_part(std::uint32_t task) {
   Connection& connection = connections_[task];
-  const bool has_device = !sockets_.empty();
+  const std::size_t devices = sockets_.empty() ? 0 : links();
   const pm::BrokerReply reply{.contexts = static_cast<std::uint32_t>(contexts_.size()),
                               .own = task,
-                              .has_device = has_device ? 1U : 0U};
-  const std::size_t all = contexts_.size() + (has_device ? 1 : 0);
+                              .devices = static_cast<std::uint32_t>(devices)};
+  const std::size_t all = contexts_.size() + devices;
   const std::size_t end = std::min(all, connection.answered + pm::kBrokerFds);
   std::vector<int> fds;
   for (std::size_t i = connection.answered; i < end; ++i) {
-    fds.push_back(i < contexts_.size() ? contexts_[i].get() : sockets_[task].get());
+    const bool is_context = i < contexts_.size();
+    fds.push_back(is_context ? contexts_[i].get()
+                             : sockets_[task * devices + i - contexts_.size()].get());
   }
   const auto sent =
       base::send_with_fds(connection.socket.get(), std::as_bytes(std::span(&reply, 1)), fds);
@@ -133,19 +156,21 @@ void NetworkHub::close(std::uint32_t task) {
 void NetworkHub::prepare(wire::ShepherdNetwork network) {
   if (!contexts_.empty() || failure_) return;
   const bool is_first = network.addresses().empty();
-  const bool is_whole = network.addresses().size() == kAddressBytes * size_;
-  if (!(is_first || is_whole) || network.key() == 0) {
+  const std::size_t links = static_cast<std::size_t>(network.links_size()) + 1;
+  const bool is_whole = network.addresses().size() == kAddressBytes * size_ * links;
+  if (!(is_first || is_whole) || network.key() == 0 || links > pm::kMaxLinks) {
     return handlers_.broken("the addresses of the network make no sense");
   }
   network_ = std::move(network);
   if (is_first) return sockets_.clear();
-  if (device_of(*network_) == pm::DeviceKind::None || has_all_sockets()) create_contexts();
+  if (device_of(network_->device()) == pm::DeviceKind::None || has_all_sockets()) create_contexts();
 }
 
 void NetworkHub::take_sockets(const wire::PassedDescriptors& message,
                               std::vector<base::UniqueFd> sockets) {
   if (!network_ || !contexts_.empty() || message.first() != sockets_.size()) return;
-  if (sockets.size() != message.count() || sockets.size() > local_tasks() - sockets_.size()) {
+  if (sockets.size() != message.count() ||
+      sockets.size() > local_tasks() * links() - sockets_.size()) {
     return handlers_.broken("the sockets of the network did not arrive");
   }
   std::move(sockets.begin(), sockets.end(), std::back_inserter(sockets_));
@@ -179,14 +204,14 @@ std::unique_ptr<pm::MappedSegment> NetworkHub::create_context(std::uint32_t rank
   network.key = network_->key();
   network.channel = static_cast<std::uint16_t>(network_->channel());
   network.auth = network_->tags() ? pm::FrameAuth::Tag : pm::FrameAuth::Key;
-  network.device.kind = device_of(*network_);
+  describe_links(*network_, network);
   if (network_->generation() != 0) network.generation = network_->generation();
   if (network_->payload() != 0) network.payload_bytes = network_->payload();
-  const auto& interface = network_->interface();
-  std::copy_n(interface.begin(), std::min(interface.size(), network.device.interface.size() - 1),
-              network.device.interface.begin());
   const auto nodes = base::nodes_of_ranks(job_.tasks_on_node, job_.distribution);
-  for (const std::uint32_t node : nodes) network.ranks.push_back({std::to_string(node), "-"});
+  const std::vector<std::string> unknown(network.links.size(), "-");
+  for (const std::uint32_t node : nodes) {
+    network.ranks.push_back({std::to_string(node), "-", unknown});
+  }
   int error = 0;
   auto context = pm::create_context(network, rank, network_->shmem(), "", error);
   errno = error;
@@ -197,8 +222,11 @@ std::unique_ptr<pm::MappedSegment> NetworkHub::create_context(std::uint32_t rank
   std::exclusive_scan(counts.begin(), counts.end(), next.begin(), 0U);
   for (std::uint32_t i = 0; i < size_; ++i) {
     const std::size_t place = next[nodes[i]]++;
-    std::memcpy(context->segment().peer(i).address.bytes.data(),
-                network_->addresses().data() + place * kAddressBytes, kAddressBytes);
+    const char* of_rank = network_->addresses().data() + place * links() * kAddressBytes;
+    for (std::size_t link = 0; link <= network.links.size(); ++link) {
+      std::memcpy(context->segment().link_address(link, i).bytes.data(),
+                  of_rank + link * kAddressBytes, kAddressBytes);
+    }
   }
   return context;
 }

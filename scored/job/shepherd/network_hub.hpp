@@ -75,7 +75,12 @@ class NetworkHub {
   void answer_all();
   void close(std::uint32_t task);
 
-  [[nodiscard]] bool has_all_sockets() const { return sockets_.size() == local_tasks(); }
+  // Between nodes, of each task.
+  [[nodiscard]] std::size_t links() const {
+    return network_ ? static_cast<std::size_t>(network_->links_size()) + 1 : 1;
+  }
+
+  [[nodiscard]] bool has_all_sockets() const { return sockets_.size() == local_tasks() * links(); }
 
   void create_contexts();
   void show_sockets();
@@ -92,7 +97,7 @@ class NetworkHub {
   bool is_wanted_ = false;               // the node daemon was asked
   bool has_served_ = false;
   std::optional<wire::ShepherdNetwork> network_;
-  std::vector<base::UniqueFd> sockets_;   // [task]; none: shared memory alone
+  std::vector<base::UniqueFd> sockets_;   // [task][link]; none: shared memory alone
   std::vector<base::UniqueFd> contexts_;  // [task]; empty: not yet
   std::optional<std::string> failure_;
 };

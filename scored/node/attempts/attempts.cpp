@@ -105,6 +105,7 @@ void Attempts::prepare(const Attempt& attempt, const gang::LaunchShepherd& order
   auto message = proto::to_wire(order.placed, order.spec);
   message.set_node_name(node_name_);
   message.set_first_core(first_core_);
+  message.set_ofi_providers(parts_.networks.ofi_providers());
   message.set_own_sessions(parts_.cgroups != nullptr);
   message.set_limit_by_rlimit(parts_.cgroups == nullptr || !parts_.cgroups->limits_memory());
   send(*attempt.connection, message);

@@ -88,6 +88,19 @@ void pass_only(const ChannelSocket& socket, std::uint16_t channel,
   if (error != 0) log_warning("leave a socket without its filter", kv("errno", -error));
 }
 
+Result<UniqueFd> keep_tcp_port(in_addr local) {
+  UniqueFd made(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr = local;
+  const int on = 1;
+  if (!made || setsockopt(made.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+      bind(made.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return fail(errno_code(errno), "keep a TCP port");
+  }
+  return made;
+}
+
 Result<in_addr> address_towards(const std::string& host) {
   addrinfo hints{};
   hints.ai_family = AF_INET;

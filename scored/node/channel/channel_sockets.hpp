@@ -32,7 +32,7 @@ class ChannelSockets {
   struct Place {
     UserId user;
     std::uint16_t channel = 0;
-    std::uint32_t task = 0;  // local
+    std::uint32_t task = 0;  // local; of several links, times their number plus the link's
 
     friend auto operator<=>(const Place&, const Place&) = default;
   };
@@ -52,6 +52,10 @@ class ChannelSockets {
 // socket, and one with too many owners, accepts everything.
 void pass_only(const ChannelSocket& socket, std::uint16_t channel,
                std::span<const pm::FrameOwner> owners);
+
+// A TCP socket that keeps a port of `local` for a program that binds it with SO_REUSEADDR, as
+// libfabric does. Errors: errno codes.
+[[nodiscard]] Result<UniqueFd> keep_tcp_port(in_addr local);
 
 // This host's source address of packets to `host`. Errors: errno codes, NotFound.
 [[nodiscard]] Result<in_addr> address_towards(const std::string& host);

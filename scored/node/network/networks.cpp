@@ -5,10 +5,13 @@
 #include "base/os/log.hpp"
 #include "pmlib/core/segment.hpp"
 #include "proto/frames/parse.hpp"
+#include "scored/node/network/device_check.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
+#include <iterator>
 #include <linux/if_packet.h>
 #include <numeric>
 #include <sys/socket.h>
@@ -24,12 +27,12 @@ constexpr std::size_t kAddressBytes = sizeof(pm::PeerAddress);
 
 pm::DeviceKind kind_of(NetworkDevice device) {
   switch (device) {
-    case NetworkDevice::None:
-      return pm::DeviceKind::None;
     case NetworkDevice::Udp:
       return pm::DeviceKind::Udp;
     case NetworkDevice::Ethernet:
       return pm::DeviceKind::Ethernet;
+    case NetworkDevice::Ofi:
+      return pm::DeviceKind::Ofi;
   }
   return pm::DeviceKind::None;
 }
@@ -50,21 +53,29 @@ std::uint32_t first_task(const base::PlacedTasks& placed) {
 
 using Address = std::array<char, kAddressBytes>;
 
-void set_address(std::string& addresses, std::uint32_t task, const Address& address) {
-  addresses.replace(task * kAddressBytes, kAddressBytes, address.data(), kAddressBytes);
+void set_address(std::string& addresses, std::uint32_t place, const Address& address) {
+  addresses.replace(place * kAddressBytes, kAddressBytes, address.data(), kAddressBytes);
 }
 
-// The Ethernet address that the ring's frames come from.
-Result<Address> address_of_ring(int ring) {
-  sockaddr_ll bound{};
+// Where others send frames to: an Ethernet address, or IPv4 and port.
+Result<Address> address_of_device(int device) {
+  sockaddr_storage bound{};
   socklen_t size = sizeof bound;
-  if (getsockname(ring, reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
-    return fail(errno_code(errno), "address of a ring");
+  if (getsockname(device, reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
+    return fail(errno_code(errno), "address of a device");
   }
-  if (bound.sll_family != AF_PACKET) return fail(Errc::Malformed, "not a ring");
-  Address mac{};
-  std::copy_n(bound.sll_addr, mac.size(), mac.begin());
-  return mac;
+  Address address{};
+  if (bound.ss_family == AF_PACKET) {
+    const auto& of_ring = reinterpret_cast<const sockaddr_ll&>(bound);
+    std::copy_n(of_ring.sll_addr, address.size(), address.begin());
+  } else if (bound.ss_family == AF_INET) {
+    const auto& of_socket = reinterpret_cast<const sockaddr_in&>(bound);
+    std::memcpy(address.data(), &of_socket.sin_addr, 4);
+    std::memcpy(address.data() + 4, &of_socket.sin_port, 2);
+  } else {
+    return fail(Errc::Malformed, "not a socket of a device");
+  }
+  return address;
 }
 
 }  // namespace
@@ -74,7 +85,10 @@ Networks::Networks(Parts parts, NetworkConfig config, std::string head_host)
       launcher_(parts.launcher),
       tasks_(parts.tasks),
       config_(std::move(config)),
-      head_host_(std::move(head_host)) {}
+      head_host_(std::move(head_host)),
+      problem_(missing_device(config_)) {
+  if (!problem_.empty()) log_warning("refuse networks of jobs", kv("why", problem_));
+}
 
 Networks::Network* Networks::find(AttemptId attempt) {
   const auto found = networks_.find(attempt);
@@ -167,7 +181,7 @@ bool Networks::from_shepherd(AttemptId attempt, const proto::InFrame& frame) {
     case FrameType::ShepherdNetwork: {
       const auto message = proto::parse<wire::ShepherdNetwork>(frame);
       if (!message || message->key() == 0 || message->channel() > 0xffff) return false;
-      const std::size_t all = kAddressBytes * ranks_of(network.placed);
+      const std::size_t all = kAddressBytes * links() * ranks_of(network.placed);
       if (!message->addresses().empty() && message->addresses().size() != all) return false;
       on_network(network, *message);
       return true;
@@ -185,16 +199,16 @@ bool Networks::from_shepherd(AttemptId attempt, const proto::InFrame& frame) {
 void Networks::on_network(Network& network, const wire::ShepherdNetwork& message) {
   const bool is_whole = !message.addresses().empty();
   if (network.is_open || (!is_whole && network.key != 0)) return;
-  const auto first = first_task(network.placed);
+  const auto first = first_task(network.placed) * links();
   network.is_wanted = true;
   network.is_open = is_whole;
   network.is_preparing = !is_whole;  // until the sockets have come
   network.key = message.key();
   network.channel = static_cast<std::uint16_t>(message.channel());
-  network.addresses.assign(tasks_of(network) * kAddressBytes, '\0');
+  network.addresses.assign(places_of(network) * kAddressBytes, '\0');
   if (!is_whole) return;
   network.addresses =
-      message.addresses().substr(first * kAddressBytes, tasks_of(network) * kAddressBytes);
+      message.addresses().substr(first * kAddressBytes, places_of(network) * kAddressBytes);
   report_prepared(network);
 }
 
@@ -215,37 +229,32 @@ bool Networks::on_descriptors(Network& network, const wire::PassedDescriptors& m
   return true;
 }
 
-// Rings are neither shared nor saved.
 bool Networks::take_kept(Network& network, std::vector<UniqueFd> fds) {
-  const std::uint32_t tasks = tasks_of(network);
-  const bool are_rings = config_.device == NetworkDevice::Ethernet;
-  if (fds.size() > tasks - network.kept) return true;
-  for (const UniqueFd& fd : fds) {
-    const auto mac = are_rings && !network.is_open ? address_of_ring(fd.get()) : Address{};
-    if (!mac) return false;
-    if (are_rings && !network.is_open) set_address(network.addresses, network.kept, *mac);
+  if (config_.links.empty() || fds.size() > places_of(network) - network.kept) return true;
+  for (UniqueFd& fd : fds) {
+    if (!adopt_device(network, network.kept, std::move(fd))) return false;
     ++network.kept;
   }
-  if (!are_rings && !take_sockets(network, std::move(fds))) return false;
-  if (network.is_open || network.kept < tasks) return true;
-  for (std::uint32_t task = 0; task < tasks && !are_rings; ++task) {
-    set_address(network.addresses, task, network.sockets[task]->address);
-  }
+  if (network.is_open || network.kept < places_of(network)) return true;
   network.is_preparing = false;
   report_prepared(network);
   return true;
 }
 
-bool Networks::take_sockets(Network& network, std::vector<UniqueFd> fds) {
-  if (network.sockets.size() + fds.size() > tasks_of(network)) return true;
-  for (UniqueFd& fd : fds) {
-    const auto task = static_cast<std::uint32_t>(network.sockets.size());
+// Only UDP sockets are shared and saved.
+Status Networks::adopt_device(Network& network, std::uint32_t place, UniqueFd fd) {
+  const auto address = address_of_device(fd.get());
+  if (!address) return address.error();
+  if (config_.links[place % links()].device == NetworkDevice::Udp) {
     auto adopted =
-        channel_sockets_.adopt({network.placed.user, network.channel, task}, std::move(fd));
-    if (!adopted) return false;
+        channel_sockets_.adopt({network.placed.user, network.channel, place}, std::move(fd));
+    if (!adopted) return adopted.error();
+    set_address(network.addresses, place, (*adopted)->address);
     network.sockets.push_back(*std::move(adopted));
+  } else if (!network.is_open) {
+    set_address(network.addresses, place, *address);
   }
-  return true;
+  return {};
 }
 
 // ---- the head -----------------------------------------------------------------------------------
@@ -283,7 +292,7 @@ void Networks::on_prepare(Network& network, const wire::NetworkPrepare& message)
   network.key = message.key();
   network.channel = static_cast<std::uint16_t>(message.channel());
   network.is_preparing = true;
-  network.addresses.assign(tasks_of(network) * kAddressBytes, '\0');
+  network.addresses.assign(places_of(network) * kAddressBytes, '\0');
   tasks_.spawn("prepare a network", run_prepare(network.placed.attempt));
 }
 
@@ -292,12 +301,12 @@ asio::awaitable<void> Networks::run_prepare(AttemptId attempt) {
   if (network == nullptr) co_return;
   Status prepared;
   const bool is_local = network->placed.tasks_on_node.size() == 1 && config_.shmem;
-  if (config_.is_off() || (config_.device == NetworkDevice::None && !is_local)) {
+  if (config_.is_off() || (config_.links.empty() && !is_local)) {
     prepared = fail(Errc::Unsupported, "the configuration names no device for this");
-  } else if (!is_local && config_.device == NetworkDevice::Udp) {
-    prepared = open_sockets(*network);
+  } else if (!is_local && !problem_.empty()) {
+    prepared = fail(Errc::Unsupported, "{}", problem_);
   } else if (!is_local) {
-    prepared = co_await open_rings(attempt);
+    prepared = co_await open_devices(attempt);
   }
   network = find(attempt);
   if (network == nullptr) co_return;
@@ -309,63 +318,98 @@ asio::awaitable<void> Networks::run_prepare(AttemptId attempt) {
   }
   network->key = 0;
   network->sockets.clear();
-  network->rings.clear();
+  network->devices.clear();
   wire::NetworkRefused refused;
   refused.set_attempt(attempt.value());
   refused.set_reason(prepared.error().message());
   head_.send(refused);
 }
 
-asio::awaitable<Status> Networks::open_rings(AttemptId attempt) {
-  const std::uint32_t tasks = tasks_of(*find(attempt));
-  const auto ranks = ranks_of_this_node(find(attempt)->placed);
-  for (std::uint32_t task = 0; task < tasks; ++task) {
+asio::awaitable<Status> Networks::open_devices(AttemptId attempt) {
+  const std::uint32_t places = places_of(*find(attempt));
+  for (std::uint32_t place = 0; place < places; ++place) {
     Network* network = find(attempt);
     if (network == nullptr) co_return fail(Errc::Cancelled, "the attempt is over");
-    LauncherLink::RingPlace place;
-    place.key = config_.tags ? 0 : network->key;
-    place.rank = ranks[task];
-    place.channel = network->channel;
-    auto ring = co_await launcher_.open_ring(attempt, place);
-    if (!ring) co_return ring.error();
-    network = find(attempt);
-    if (network == nullptr) co_return fail(Errc::Cancelled, "the attempt is over");
-    const auto mac = address_of_ring(ring->get());
-    if (!mac) co_return mac.error();
-    network->rings.push_back(*std::move(ring));
-    set_address(network->addresses, task, *mac);
+    Status opened;
+    if (config_.links[place % links()].device == NetworkDevice::Ethernet) {
+      opened = co_await open_ring(attempt, place);
+    } else {
+      opened = open_socket(*network, place);
+    }
+    if (!opened) co_return opened.error();
   }
+  filter_sockets(*find(attempt));
   co_return Status();
 }
 
-Status Networks::open_sockets(Network& network) {
-  const auto local = local_address();
+asio::awaitable<Status> Networks::open_ring(AttemptId attempt, std::uint32_t place) {
+  Network* network = find(attempt);
+  LauncherLink::RingPlace wanted;
+  wanted.key = config_.tags ? 0 : network->key;
+  wanted.rank = ranks_of_this_node(network->placed)[place / links()];
+  wanted.channel = network->channel;
+  auto ring = co_await launcher_.open_ring(attempt, wanted);
+  if (!ring) co_return ring.error();
+  network = find(attempt);
+  if (network == nullptr) co_return fail(Errc::Cancelled, "the attempt is over");
+  const auto address = address_of_device(ring->get());
+  if (!address) co_return address.error();
+  network->devices.push_back(*std::move(ring));
+  set_address(network->addresses, place, *address);
+  co_return Status();
+}
+
+Status Networks::open_socket(Network& network, std::uint32_t place) {
+  const NetworkLink& link = config_.links[place % links()];
+  const auto local = local_address(link);
   if (!local) return local.error();
-  for (std::uint32_t task = 0; task < tasks_of(network); ++task) {
-    auto socket = channel_sockets_.open({network.placed.user, network.channel, task}, *local);
-    if (!socket) return socket.error();
-    set_address(network.addresses, task, (*socket)->address);
-    network.sockets.push_back(*std::move(socket));
-  }
-  filter_sockets(network);
+  auto opened =
+      link.device == NetworkDevice::Udp ? open_udp(network, place, *local) : keep_tcp_port(*local);
+  if (!opened) return opened.error();
+  const auto address = address_of_device(opened->get());
+  if (!address) return address.error();
+  network.devices.push_back(*std::move(opened));
+  set_address(network.addresses, place, *address);
   return {};
+}
+
+// A copy for the shepherd: attempts have the socket in turn.
+Result<UniqueFd> Networks::open_udp(Network& network, std::uint32_t place, in_addr local) {
+  auto socket = channel_sockets_.open({network.placed.user, network.channel, place}, local);
+  if (!socket) return socket.error();
+  auto copy = duplicate((*socket)->fd.get());
+  network.sockets.push_back(*std::move(socket));
+  return copy;
+}
+
+// "verbs;ofi_rxm" is one provider above another.
+std::string Networks::ofi_providers() const {
+  std::string names;
+  for (const NetworkLink& link : config_.links) {
+    if (link.device != NetworkDevice::Ofi) continue;
+    names += (names.empty() ? "" : ",") + link.provider;
+  }
+  std::ranges::replace(names, ';', ',');
+  return names;
 }
 
 // The attempts that share the sockets of `user` have changed.
 void Networks::filter_sockets(const Network& user) const {
-  for (std::size_t task = 0; task < user.sockets.size(); ++task) {
+  const auto is_udp = [](const NetworkLink& link) { return link.device == NetworkDevice::Udp; };
+  const auto per_task = static_cast<std::size_t>(std::ranges::count_if(config_.links, is_udp));
+  for (std::size_t i = 0; i < user.sockets.size(); ++i) {
     std::vector<pm::FrameOwner> owners;
     for (const auto& [attempt, other] : networks_) {
-      if (other.sockets.size() <= task || other.sockets[task] != user.sockets[task]) continue;
-      const std::uint32_t rank = ranks_of_this_node(other.placed)[task];
+      if (other.sockets.size() <= i || other.sockets[i] != user.sockets[i]) continue;
+      const std::uint32_t rank = ranks_of_this_node(other.placed)[i / per_task];
       owners.push_back({rank, config_.tags ? 0 : other.key});
     }
-    pass_only(*user.sockets[task], user.channel, owners);
+    pass_only(*user.sockets[i], user.channel, owners);
   }
 }
 
-Result<in_addr> Networks::local_address() const {
-  if (!config_.interface.empty()) return address_of_interface(config_.interface);
+Result<in_addr> Networks::local_address(const NetworkLink& link) const {
+  if (!link.interface.empty()) return address_of_interface(link.interface);
   return address_towards(head_host_);
 }
 
@@ -381,7 +425,7 @@ void Networks::report_prepared(const Network& network) {
 
 void Networks::on_ready(Network& network, wire::NetworkReady&& message) {
   if (network.is_open || network.key == 0 || network.is_preparing) return;
-  if (message.addresses().size() != kAddressBytes * ranks_of(network.placed)) return;
+  if (message.addresses().size() != kAddressBytes * links() * ranks_of(network.placed)) return;
   network.is_open = true;
   auto whole = describe(network);
   whole.set_addresses(std::move(*message.mutable_addresses()));
@@ -394,9 +438,21 @@ wire::ShepherdNetwork Networks::describe(const Network& network) const {
   out.set_attempt(network.placed.attempt.value());
   out.set_key(network.key);
   out.set_channel(network.channel);
-  const auto kind = network.kept == 0 ? pm::DeviceKind::None : kind_of(config_.device);
-  out.set_device(static_cast<std::uint32_t>(kind));
-  out.set_interface(config_.interface);
+  for (std::size_t i = 0; i < config_.links.size(); ++i) {
+    const NetworkLink& link = config_.links[i];
+    const auto kind = static_cast<std::uint32_t>(kind_of(link.device));
+    const bool is_ethernet = link.device == NetworkDevice::Ethernet;
+    if (i == 0) {
+      if (network.kept != 0) out.set_device(kind);
+      out.set_interface(link.interface);
+      out.set_provider(link.provider);
+    } else {
+      auto& more = *out.add_links();
+      more.set_device(kind);
+      more.set_name(is_ethernet ? link.interface : link.provider);
+    }
+    out.mutable_weights()->push_back(static_cast<char>(link.weight));
+  }
   out.set_shmem(config_.shmem);
   out.set_tags(config_.tags);
   out.set_generation(launcher::ring_generation(network.placed.attempt.value()));
@@ -405,25 +461,22 @@ wire::ShepherdNetwork Networks::describe(const Network& network) const {
 
 // Otherwise other nodes would learn addresses of sockets that are lost with this daemon.
 void Networks::entrust(Network& network) {
-  const std::size_t devices = std::max(network.sockets.size(), network.rings.size());
+  const std::size_t devices = network.devices.size();
   if (devices == 0) return;
   network.kept = static_cast<std::uint32_t>(devices);
   send(*network.shepherd, describe(network));
   for (std::size_t first = 0; first < devices; first += kMaxPassedFds) {
-    std::vector<UniqueFd> copies;
     const std::size_t end = std::min(devices, first + kMaxPassedFds);
-    for (std::size_t i = first; i < end; ++i) {
-      const UniqueFd& own = network.rings.empty() ? network.sockets[i]->fd : network.rings[i];
-      if (auto copy = duplicate(own.get())) copies.push_back(*std::move(copy));
-    }
+    std::vector<UniqueFd> part(std::make_move_iterator(network.devices.begin() + first),
+                               std::make_move_iterator(network.devices.begin() + end));
     wire::PassedDescriptors passed;
     passed.set_what(wire::PassedDescriptors::SOCKETS);
     passed.set_first(static_cast<std::uint32_t>(first));
     passed.set_count(static_cast<std::uint32_t>(end - first));
     network.shepherd->send_descriptors(FrameType::PassedDescriptors, passed.SerializeAsString(),
-                                       std::move(copies));
+                                       std::move(part));
   }
-  network.rings.clear();
+  network.devices.clear();
 }
 
 void Networks::resume() {

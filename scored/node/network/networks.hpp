@@ -19,6 +19,7 @@
 #include "scored/node/link/head_link.hpp"
 #include "scored/node/link/launcher_link.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -56,6 +57,13 @@ class Networks {
   // The head welcomed the node: reports that may be lost are repeated.
   void resume();
 
+  // What the configuration names and this host lacks; empty: nothing.
+  [[nodiscard]] const std::string& problem() const { return problem_; }
+
+  // libfabric providers that jobs' networks use, as FI_PROVIDER names them: "tcp,shm". May be
+  // empty.
+  [[nodiscard]] std::string ofi_providers() const;
+
   [[nodiscard]] const JobContexts& contexts() const { return contexts_; }
 
   // Another attempt of this node has the same channel: it must not run beside that one.
@@ -74,13 +82,13 @@ class Networks {
     std::shared_ptr<proto::Connection> shepherd;
     bool is_wanted = false;
     bool is_open = false;  // the shepherd has all it needs
-    // Sockets or rings that the shepherd keeps; all of them before the addresses are announced.
+    // Sockets that the shepherd keeps; all of them before the addresses are announced.
     std::uint32_t kept = 0;
     std::uint64_t key = 0;  // 0: not prepared
     std::uint16_t channel = 0;
-    std::string addresses;  // of this node's tasks
-    std::vector<std::shared_ptr<ChannelSocket>> sockets;
-    std::vector<UniqueFd> rings;  // Ethernet, [task]
+    std::string addresses;                                // of this node's tasks, [task][link]
+    std::vector<std::shared_ptr<ChannelSocket>> sockets;  // of UDP links, in the same order
+    std::vector<UniqueFd> devices;  // [task][link], until the shepherd has them
     bool is_preparing = false;
     std::shared_ptr<ChannelUser> user;  // null: no contexts yet
     bool has_room = false;              // of user
@@ -90,7 +98,14 @@ class Networks {
     return network.placed.tasks_on_node[network.placed.node_index];
   }
 
-  bool take_sockets(Network& network, std::vector<UniqueFd> fds);
+  // Sockets of a task: at least a place for one, which is empty without a device.
+  [[nodiscard]] std::size_t links() const { return std::max<std::size_t>(1, config_.links.size()); }
+
+  [[nodiscard]] std::uint32_t places_of(const Network& network) const {
+    return tasks_of(network) * static_cast<std::uint32_t>(links());
+  }
+
+  Status adopt_device(Network& network, std::uint32_t place, UniqueFd fd);
   bool on_descriptors(Network& network, const wire::PassedDescriptors& message);
   void on_network(Network& network, const wire::ShepherdNetwork& message);
   bool take_kept(Network& network, std::vector<UniqueFd> fds);
@@ -99,20 +114,23 @@ class Networks {
   void on_prepare(Network& network, const wire::NetworkPrepare& message);
   void on_ready(Network& network, wire::NetworkReady&& message);
   asio::awaitable<void> run_prepare(AttemptId attempt);
-  asio::awaitable<Status> open_rings(AttemptId attempt);
-  Status open_sockets(Network& network);
+  asio::awaitable<Status> open_devices(AttemptId attempt);
+  asio::awaitable<Status> open_ring(AttemptId attempt, std::uint32_t place);
+  Status open_socket(Network& network, std::uint32_t place);
+  Result<UniqueFd> open_udp(Network& network, std::uint32_t place, in_addr local);
   void filter_sockets(const Network& user) const;
   Network* find(AttemptId attempt);
   void report_prepared(const Network& network);
   void open_user(Network& network, bool has_room);
   void share_channel(Network& network);
-  [[nodiscard]] Result<in_addr> local_address() const;
+  [[nodiscard]] Result<in_addr> local_address(const NetworkLink& link) const;
 
   HeadLink& head_;
   LauncherLink& launcher_;
   TaskGroup& tasks_;
   NetworkConfig config_;
   std::string head_host_;
+  std::string problem_;
   Opened opened_;
   JobContexts contexts_;
   ChannelSockets channel_sockets_;

@@ -177,6 +177,48 @@ def test_between_network_namespaces(fresh, as_root, device):
     assert 'round trip' in cluster.run('scrun', '-N', 2, '-n', 2, PINGPONG, 500).stdout
 
 
+@pytest.mark.parametrize('device, links', [('udp', 2), ('ofi', 1), ('ofi', 2)])
+def test_pm_programs_over_libfabric_and_several_links(fresh, device, links):
+    cluster = fresh(2, '--cores', 2, '--device', device, '--links', links)
+    assert 'round trip' in cluster.run('scrun', '-N', 2, '-n', 2, PINGPONG, 500).stdout
+    assert '92 solutions' in cluster.run('scrun', '-N', 2, '--ntasks-per-node', 2, QUEENS, 8).stdout
+    job = cluster.run('scrun', '-q', '-N', 2, TALK, 2)
+    assert job.stdout.count(': correct') == 2, job.stdout
+
+
+def test_two_libfabric_jobs_share_their_nodes(fresh):
+    cluster = fresh(2, '--slice', '20ms', '--channels', 1, '--device', 'ofi')
+    jobs = [cluster.start('scrun', '-q', '-N', 2, TALK, SECONDS) for _ in range(2)]
+    for job in jobs:
+        out, err = job.communicate(timeout=LIMIT)
+        assert job.returncode == 0 and out.count(': correct') == 2, (out, err, cluster.logs())
+
+
+@pytest.mark.parametrize('device, extra, lacks', [
+    ('udp', 'interface = "absent0"', 'no network: no interface absent0'),
+    ('ofi', 'provider = "cxi"', 'no network: libfabric has no provider cxi')])
+def test_nodes_without_the_device_are_shown(fresh, device, extra, lacks):
+    cluster = fresh(2, '--device', device)
+    path = cluster.directory / 'node01' / 'scored.toml'
+    text = path.read_text()
+    path.write_text(text.replace('provider = "tcp"', extra) if device == 'ofi' else text.replace('channels =', extra + '\nchannels ='))
+    cluster.restart('node01')
+    wait_until(lambda: lacks in cluster.run('scnodes').stdout)
+    result = cluster.run('scrun', '-N', 2, PINGPONG, 5, code=None)
+    assert result.returncode != 0 and f'node01: {lacks}' in result.stderr, result.stderr
+
+
+def test_nodes_with_other_links_than_the_head_are_reported(fresh):
+    cluster = fresh(2)
+    path = cluster.directory / 'node01' / 'scored.toml'
+    path.write_text(path.read_text().replace('channels =', 'links = ["udp"]\nchannels ='))
+    cluster.restart('node01')
+    cluster.wait_up()
+    result = cluster.run('scrun', '-N', 2, PINGPONG, 5, code=None)
+    assert result.returncode != 0
+    assert "node01: it reported wrong addresses; its [network] differs from the head's" in result.stderr
+
+
 @pytest.mark.parametrize('device', ['udp', 'ethernet'])
 def test_large_frames_where_the_links_carry_them(fresh, as_root, device):
     if shutil.which('ip') is None:
