@@ -144,10 +144,12 @@ struct PlacedTasks {
   std::uint32_t node_index = 0;              // 0 ... nodes-1 within the job
   std::vector<std::uint32_t> tasks_on_node;  // [node index]
   Distribution distribution = Distribution::Block;
-  std::vector<std::uint32_t> cores;  // of this node, cpus_per_task a task, in task order; fewer:
-                                     // tasks share them; empty: an overlay job, never frozen
-  Bytes memory{0};                   // limit on this node; 0: none
-  std::uint32_t restarts = 0;        // how often the job was requeued before
+  std::vector<std::uint32_t> cores;    // of this node, cpus_per_task a task, in task order; fewer:
+                                       // tasks share them; empty: an overlay job, never frozen
+  Bytes memory{0};                     // limit on this node; 0: none
+  std::uint32_t restarts = 0;          // how often the job was requeued before
+  std::vector<std::uint32_t> nodes{};  // [node index] the head's number of the node; empty: they
+                                       // do not meet directly (barrier mode)
 
   friend bool operator==(const PlacedTasks&, const PlacedTasks&) = default;
 };

@@ -24,6 +24,7 @@ base::PlacedTasks some_placed() {
   placed.memory = base::Bytes(1U << 20U);
   placed.distribution = base::Distribution::Cyclic;
   placed.restarts = 2;
+  placed.nodes = {4, 0, 7};
   return placed;
 }
 
@@ -257,6 +258,8 @@ TEST(PlacedTasks, RefusesWhatCannotBe) {
        }},
       {"cores", [](auto& m) { m.add_cores(limits::kMaxCoresPerNode); }},
       {"restarts", [](auto& m) { m.set_restarts(base::kAttemptsPerJob); }},
+      {"nodes", [](auto& m) { m.add_nodes(3); }},
+      {"nodes", [](auto& m) { m.set_nodes(0, limits::kMaxNodes); }},
   };
   for (const auto& [field, spoil] : cases) {
     wire::PrepareTasks message;

@@ -19,6 +19,7 @@ void fill_placed(const base::PlacedTasks& placed, Message& out) {
   out.set_memory_bytes(placed.memory.value());
   out.set_distribution(static_cast<std::uint32_t>(placed.distribution));
   out.set_restarts(placed.restarts);
+  for (std::uint32_t node : placed.nodes) out.add_nodes(node);
 }
 
 // All but the user.
@@ -43,6 +44,9 @@ base::Result<base::PlacedTasks> take_placed(std::string_view name, const Message
   check.within("distribution", message.distribution(), 0,
                static_cast<int>(base::Distribution::Cyclic));
   check.within("restarts", message.restarts(), 0, base::kAttemptsPerJob - 1);
+  const auto named = static_cast<std::size_t>(message.nodes_size());
+  check.require("nodes", named == 0 || named == nodes, "are not as many as have tasks");
+  for (std::uint32_t node : message.nodes()) check.within("nodes", node, 0, limits::kMaxNodes - 1);
   if (!check.ok()) return check.error();
 
   base::PlacedTasks placed;
@@ -53,6 +57,7 @@ base::Result<base::PlacedTasks> take_placed(std::string_view name, const Message
   placed.memory = base::Bytes(message.memory_bytes());
   placed.distribution = static_cast<base::Distribution>(message.distribution());
   placed.restarts = message.restarts();
+  placed.nodes.assign(message.nodes().begin(), message.nodes().end());
   return placed;
 }
 

@@ -1,0 +1,47 @@
+#pragma once
+// What a datagram between the daemons begins with: the type of the message that fills the rest.
+
+#include "proto/frames/frames.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace score::control {
+
+constexpr std::uint16_t kMessageVersion = 1;
+// With the header a message fits one frame of an Ethernet.
+constexpr std::size_t kMostMessageBytes = 1300;
+
+// Numbers are little-endian.
+struct MessageHeader {
+  std::uint16_t type = 0;     // proto::FrameType
+  std::uint16_t version = 0;  // kMessageVersion
+};
+
+constexpr std::size_t kMostDatagramBytes = sizeof(MessageHeader) + kMostMessageBytes;
+
+// Types of control.proto; no other frame travels in a datagram.
+constexpr bool is_control(proto::FrameType type) {
+  const auto number = static_cast<std::uint16_t>(type);
+  return number >= 300 && number < 400;
+}
+
+enum class MessageFault : std::uint8_t {
+  None,
+  Malformed,   // shorter than the header, or longer than its type allows
+  Unknown,     // no such type or version
+  NotAllowed,  // the sender's rank may not send it
+};
+
+struct Message {
+  proto::FrameType type{};
+  std::string_view payload;  // not parsed; lies in the datagram
+};
+
+// Checks `datagram` of rank `source`; fills `message` if it finds no fault.
+[[nodiscard]] MessageFault read_message(std::span<const std::byte> datagram, std::uint32_t source,
+                                        Message& message);
+
+}  // namespace score::control

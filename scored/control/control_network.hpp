@@ -1,0 +1,141 @@
+#pragma once
+// The PM network of the daemons: one context in the main loop of the head and of each node. It
+// carries the messages of control.proto, one datagram each. Everything that it carries also goes
+// over TLS: a daemon that is in no network works as well.
+//
+// A roster of the head makes the network: ranks, addresses, key. A new one replaces the context;
+// the socket stays, and frames of the roster before are dropped (stale, or forged). Thread: that of
+// the io_context. It waits for the socket and does nothing else.
+
+#include "base/async/asio.hpp"
+#include "base/async/clock.hpp"
+#include "base/async/task_group.hpp"
+#include "base/os/log.hpp"
+#include "pmlib/endpoint/endpoint.hpp"
+#include "scored/control/context.hpp"
+#include "scored/control/control_message.hpp"
+#include "scored/control/roster.hpp"
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+
+namespace score::control {
+
+// Since the start of the daemon, over all rosters.
+struct ControlCounters {
+  std::uint64_t sent = 0;      // datagrams, one per destination
+  std::uint64_t received = 0;  // messages handed on
+  std::uint64_t unsent = 0;    // the socket had no room, or the message was too long
+  std::uint64_t malformed = 0;
+  std::uint64_t foreign = 0;      // for another rank or channel, or there is no roster
+  std::uint64_t forged = 0;       // wrong tag: an old key, another cluster, or an attack
+  std::uint64_t stale = 0;        // of another roster
+  std::uint64_t unknown = 0;      // type or version
+  std::uint64_t not_allowed = 0;  // the rank may not send this message
+  std::uint64_t no_buffer = 0;
+
+  struct Reason {
+    const char* name;  // label of the metrics
+    std::uint64_t count;
+  };
+
+  // Datagrams that came and were not handed on.
+  [[nodiscard]] std::array<Reason, 7> dropped() const {
+    return {{{"malformed", malformed},
+             {"foreign", foreign},
+             {"forged", forged},
+             {"stale", stale},
+             {"unknown", unknown},
+             {"not_allowed", not_allowed},
+             {"no_buffer", no_buffer}}};
+  }
+
+  // Those that a member of the network does not cause.
+  [[nodiscard]] std::uint64_t suspicious() const {
+    return malformed + foreign + forged + unknown + not_allowed;
+  }
+};
+
+class ControlNetwork {
+ public:
+  // `message.payload` is valid during the call, which may replace or leave the network.
+  using Handler = std::function<void(std::uint32_t source, const Message& message)>;
+
+  ControlNetwork(asio::any_io_executor io, Clock& clock, Handler handler);
+
+  ~ControlNetwork() { close(); }
+
+  ControlNetwork(const ControlNetwork&) = delete;
+  ControlNetwork& operator=(const ControlNetwork&) = delete;
+
+  // Opens the socket at `local` (any port) and receives in a task of `tasks` from then on. Errors:
+  // errno codes. Once.
+  Status open(in_addr local, TaskGroup& tasks);
+
+  // Where other daemons reach it; all 0 if it is not open.
+  [[nodiscard]] const pm::PeerAddress& address() const { return address_; }
+
+  // Ends the task.
+  void close();
+
+  // From now on it is rank `rank` of `roster`. Errors: as open_context(); then it is in no network.
+  Status join(Roster roster, std::uint32_t rank);
+  void leave();
+
+  [[nodiscard]] bool is_joined() const { return endpoint_ != nullptr; }
+
+  // Of the last join(); after leave() it has no members.
+  [[nodiscard]] const Roster& roster() const { return roster_; }
+
+  // Only while it is joined.
+  [[nodiscard]] std::uint32_t rank() const { return endpoint_->rank(); }
+
+  // Sends to each of `ranks`, once; who is no member, and the own rank, get nothing. False: not
+  // joined, too long, or the socket had no room for some of them.
+  template <class Wire>
+  bool send(std::span<const std::uint32_t> ranks, const Wire& message) {
+    static_assert(is_control(proto::frame_type<Wire>()));
+    const std::size_t bytes = message.ByteSizeLong();
+    if (bytes > kMostMessageBytes) {
+      ++counters_.unsent;
+      return false;
+    }
+    message.SerializeToArray(out_.data() + sizeof(MessageHeader), static_cast<int>(bytes));
+    return send_encoded(ranks, proto::frame_type<Wire>(), bytes);
+  }
+
+  template <class Wire>
+  bool send(std::uint32_t rank, const Wire& message) {
+    return send(std::span(&rank, 1), message);
+  }
+
+  [[nodiscard]] ControlCounters counters() const;
+
+ private:
+  bool send_encoded(std::span<const std::uint32_t> ranks, proto::FrameType type, std::size_t bytes);
+  asio::awaitable<void> receive_all();
+  void take_some();
+  void discard_some();
+  bool take_one();
+  void hand_on(std::uint32_t source, std::span<const std::byte> datagram);
+  void add_counters(ControlCounters& sum) const;
+  void report_drops();
+
+  Clock& clock_;
+  Handler handler_;
+  asio::posix::stream_descriptor socket_;
+  pm::PeerAddress address_;  // of socket_
+  Roster roster_;
+  std::unique_ptr<pm::Endpoint> endpoint_;  // null: in no network
+  ControlCounters counters_;                // without those that endpoint_ counts
+  std::uint64_t reported_ = 0;              // suspicious() that were logged
+  LogLimiter limiter_;
+  std::array<std::byte, kMostDatagramBytes> out_{};
+  std::array<std::byte, kMostDatagramBytes> in_{};
+};
+
+}  // namespace score::control

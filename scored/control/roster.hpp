@@ -1,0 +1,53 @@
+#pragma once
+// Who is in the daemons' PM network, and under which key. Rank 0 is the head, rank k + 1 the head's
+// node k. The head makes a roster, and sends it to every node over TLS.
+
+#include "base/result.hpp"
+#include "pmlib/core/segment.hpp"
+#include "proto/node.pb.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace score::control {
+
+constexpr std::size_t kAddressBytes = sizeof(pm::PeerAddress::bytes);
+
+constexpr std::uint32_t kHeadRank = 0;
+
+constexpr std::uint32_t rank_of_node(std::uint32_t node) {
+  return node + 1;
+}
+
+// Where a member is reached: IPv4 and port. All 0: the rank is no member.
+struct MemberAddress {
+  pm::PeerAddress main;      // the daemon's main loop
+  pm::PeerAddress meetings;  // the switcher's thread; 0: it has none
+
+  [[nodiscard]] bool is_member() const { return main != pm::PeerAddress(); }
+
+  friend bool operator==(const MemberAddress&, const MemberAddress&) = default;
+};
+
+struct Roster {
+  std::uint32_t generation = 0;
+  std::uint64_t key = 0;               // of the frames' tags; new with each generation
+  std::vector<MemberAddress> members;  // [rank]; empty: no one is in the network
+
+  [[nodiscard]] bool has(std::uint32_t rank) const {
+    return rank < members.size() && members[rank].is_member();
+  }
+
+  friend bool operator==(const Roster&, const Roster&) = default;
+};
+
+[[nodiscard]] wire::ControlRoster to_wire(const Roster& roster);
+// Errors: BadMessage: sizes that do not fit each other, or a key that is 0.
+[[nodiscard]] Result<Roster> from_wire(const wire::ControlRoster& message);
+
+// What a node offers. The IPv4 address in `bytes` is kAddressBytes long, or empty: not offered.
+[[nodiscard]] Result<MemberAddress> from_wire(const wire::ControlOffer& message);
+[[nodiscard]] wire::ControlOffer to_wire(const MemberAddress& address);
+
+}  // namespace score::control
