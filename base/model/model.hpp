@@ -277,7 +277,7 @@ struct Activity {
   bool idle = false;   // has needed no processor for some slices
   bool waits = false;  // ... and every task of it waits for a message of the job, for ever
   std::uint64_t sent = 0, received = 0;  // messages so far, of all its contexts
-  std::vector<TaskWait> tasks{};         // if it waits: at most limits::kMaxTaskWaits of them
+  std::vector<TaskWait> tasks{};  // that wait so, if it is idle: at most limits::kMaxTaskWaits
 
   friend bool operator==(const Activity&, const Activity&) = default;
 };

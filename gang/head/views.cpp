@@ -2,6 +2,7 @@
 #include "gang/head/views.hpp"
 
 #include "gang/head/wait_reasons.hpp"
+#include "gang/job/deadlock.hpp"
 #include "gang/lifecycle/idle_jobs.hpp"
 #include "gang/schedule/request_check.hpp"
 
@@ -60,6 +61,9 @@ JobView view_of(const Shown& shown, const Job& job, TimePoint now) {
   v.limit = job.limit;
   v.keep_going = job.keep_going;
   v.activity = job.idleness.activity();
+  if (v.state == JobState::Running && v.activity != JobActivity::Busy) {
+    v.waits = wait_lines(job.idleness.task_waits());
+  }
   v.background = job.background;
   v.restarts = job.restarts;
   v.lost = job.lost;

@@ -38,6 +38,7 @@ struct JobView {
   std::optional<TimePoint> submitted, started, ended;
   // Why it waits or gets no slices, all reasons; or how it ended, the cause first.
   std::vector<std::string> reasons;
+  std::vector<std::string> waits;  // while it is idle or deadlocked: see wait_lines()
   int exit_code = 0;  // highest of tasks, 128+signal, 124 limit, 125 error, 126/127 launch
   std::vector<base::TaskExit> exits;
   std::optional<JobState> ending;  // while Completing: the final state it will reach

@@ -24,13 +24,27 @@ std::string words_of(const base::TaskWait& wait) {
   return text;
 }
 
-}  // namespace
-
-std::string deadlock_text(std::vector<base::TaskWait> waits, std::size_t tasks) {
-  if (waits.empty()) return "deadlock: every task waits for a message and none can send one";
+// Each rank once.
+void sort_by_rank(std::vector<base::TaskWait>& waits) {
   std::ranges::stable_sort(waits, {}, &base::TaskWait::rank);
   const auto twice = std::ranges::unique(waits, {}, &base::TaskWait::rank);
   waits.erase(twice.begin(), twice.end());
+}
+
+}  // namespace
+
+std::vector<std::string> wait_lines(std::vector<base::TaskWait> waits) {
+  sort_by_rank(waits);
+  const std::size_t shown = std::min(waits.size(), kMaxWaitsListed);
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i < shown; ++i) lines.push_back(words_of(waits[i]));
+  if (waits.size() > shown) lines.push_back(fmt::format("{} more", waits.size() - shown));
+  return lines;
+}
+
+std::string deadlock_text(std::vector<base::TaskWait> waits, std::size_t tasks) {
+  if (waits.empty()) return "deadlock: every task waits for a message and none can send one";
+  sort_by_rank(waits);
   const std::size_t shown = std::min(waits.size(), kMaxWaitsShown);
   std::string text = "deadlock: no task can send";
   for (std::size_t i = 0; i < shown; ++i) text += (i == 0 ? ": " : "; ") + words_of(waits[i]);

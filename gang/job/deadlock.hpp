@@ -1,5 +1,5 @@
 #pragma once
-// A deadlock in words: which ranks wait for which message. Pure.
+// What the ranks of an idle or deadlocked job wait for, in words. Pure.
 
 #include "base/model/model.hpp"
 
@@ -15,5 +15,11 @@ namespace score::gang {
 [[nodiscard]] std::string deadlock_text(std::vector<base::TaskWait> waits, std::size_t tasks);
 
 inline constexpr std::size_t kMaxWaitsShown = 8;
+
+// A line per rank, lowest first, such as "rank 0 in MPI_Recv from rank 1, tag 7": at most
+// kMaxWaitsListed, then "3 more".
+[[nodiscard]] std::vector<std::string> wait_lines(std::vector<base::TaskWait> waits);
+
+inline constexpr std::size_t kMaxWaitsListed = 32;
 
 }  // namespace score::gang

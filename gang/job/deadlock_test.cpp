@@ -32,6 +32,20 @@ TEST(DeadlockText, IsBounded) {
   EXPECT_EQ(text.find("rank 8 "), std::string::npos) << text;
 }
 
+TEST(WaitLines, HasOneLinePerRankAndABound) {
+  EXPECT_EQ(
+      wait_lines({{.rank = 3, .call = "MPI_Barrier"},
+                  {.rank = 1, .call = "MPI_Recv", .source = 0, .tag = 3},
+                  {.rank = 3, .call = "MPI_Wait"}}),
+      (std::vector<std::string>{"rank 1 in MPI_Recv from rank 0, tag 3", "rank 3 in MPI_Barrier"}));
+  EXPECT_TRUE(wait_lines({}).empty());
+  std::vector<base::TaskWait> many(50);
+  for (std::uint32_t rank = 0; rank < 50; ++rank) many[rank].rank = rank;
+  const auto lines = wait_lines(many);
+  ASSERT_EQ(lines.size(), kMaxWaitsListed + 1);
+  EXPECT_EQ(lines.back(), "18 more");
+}
+
 // The names come from users' memory, the rest from a node that may be wrong.
 TEST(DeadlockText, IsPlainTextWhateverTasksWrote) {
   std::mt19937_64 random(7);
@@ -47,6 +61,10 @@ TEST(DeadlockText, IsPlainTextWhateverTasksWrote) {
     const std::string text = deadlock_text(waits, random() % 100);
     EXPECT_LT(text.size(), 1200U);
     for (const unsigned char c : text) ASSERT_TRUE(c >= ' ' && c < 0x7f);
+    for (const std::string& line : wait_lines(waits)) {
+      EXPECT_LT(line.size(), 150U);
+      for (const unsigned char c : line) ASSERT_TRUE(c >= ' ' && c < 0x7f);
+    }
   }
 }
 

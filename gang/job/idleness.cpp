@@ -47,7 +47,7 @@ void Idleness::report(std::size_t member, const base::Activity& activity) {
 std::vector<base::TaskWait> Idleness::task_waits() const {
   std::vector<base::TaskWait> waits;
   for (const base::Activity& share : shares_) {
-    if (share.waits) waits.insert(waits.end(), share.tasks.begin(), share.tasks.end());
+    if (share.idle) waits.insert(waits.end(), share.tasks.begin(), share.tasks.end());
   }
   return waits;
 }

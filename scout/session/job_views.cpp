@@ -137,7 +137,7 @@ void write_job(JsonWriter& json, const Job& job) {
   json.field("state", state_word(job.state())).field("final", is_final_state(job.state()));
   json.field("activity", activity_word(job)).field("background", job.background());
   json.field("restarts", job.restarts());
-  json.list("reasons", job.reasons());
+  json.list("reasons", job.reasons()).list("waits", job.waits());
   json.field("tasks", job.tasks()).list("nodes", job.nodes());
   json.list("tasks_on_node", job.tasks_on_node());
   json.field("tasks_per_core", std::max(1U, job.tasks_per_core()));
@@ -186,6 +186,7 @@ std::string job_page(const Job& job) {
   }
   line("state", state);
   for (const auto& reason : job.reasons()) line("reason", reason);
+  for (const auto& wait : job.waits()) line("waits", wait);
   if (job.restarts() > 0) line("restarts", fmt::format("{} (lost nodes)", job.restarts()));
   const auto sharing = sharing_text(job.tasks_per_core(), job.cpus_per_task());
   line("tasks", fmt::format("{} on {} nodes{}{}", job.tasks(), job.nodes_size(),

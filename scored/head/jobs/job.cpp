@@ -26,7 +26,7 @@ std::uint32_t task_count(const gang::JobView& view) {
   return shape ? shape->tasks : 0;
 }
 
-// While it runs what its nodes have sampled, if someone watched; what they reported at its end.
+// While it runs what its nodes have sampled; what they reported at its end.
 Duration filled_time(const Job& job, const gang::JobView& view) {
   Duration sampled{0};
   for (const auto& [node, filled] : job.filled) sampled += filled;
@@ -99,6 +99,7 @@ wire::JobStatus make_status(const Job& job, const StatusContext& context) {
   out.set_priority(view.request.priority);
   out.set_activity(static_cast<std::uint32_t>(view.activity));
   out.set_background(view.background);
+  for (const std::string& wait : view.waits) out.add_waits(wait);
   out.set_restarts(view.restarts);
   out.set_cpus_per_task(view.request.cpus_per_task);
   out.set_tasks_per_core(view.tasks_per_core);

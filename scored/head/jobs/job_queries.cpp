@@ -160,6 +160,7 @@ void JobQueries::hide_from(const Peer& peer, wire::JobStatus& status) const {
   status.clear_command();
   status.clear_directory();
   status.clear_events();
+  status.clear_waits();
   if (is_final(static_cast<JobState>(status.state()))) status.clear_reasons();
 }
 

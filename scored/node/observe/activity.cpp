@@ -39,11 +39,11 @@ base::Activity read_activity(bool is_idle, const ContextSet* contexts) {
     activity.waits = activity.waits && summary.waits;
     activity.sent += summary.counters.messages_sent;
     activity.received += summary.counters.messages_received;
-    if (activity.waits && activity.tasks.size() < base::limits::kMaxTaskWaits) {
+    const bool is_known = is_idle && summary.waits;
+    if (is_known && activity.tasks.size() < base::limits::kMaxTaskWaits) {
       activity.tasks.push_back(read_wait(context.get(), summary.rank));
     }
   }
-  if (!activity.waits) activity.tasks.clear();
   return activity;
 }
 
