@@ -106,6 +106,11 @@ std::vector<Run> ClusterMeter::runs(NodeId id, TimePoint from, TimePoint to) con
   return node != nullptr ? node->runs.between(from, to) : std::vector<Run>();
 }
 
+std::vector<Run> ClusterMeter::fills(NodeId id, TimePoint from, TimePoint to) const {
+  const Node* node = find(id);
+  return node != nullptr ? node->runs.fills_between(from, to) : std::vector<Run>();
+}
+
 namespace {
 
 std::optional<double> share(Duration part, Duration whole) {

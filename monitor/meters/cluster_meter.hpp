@@ -29,6 +29,8 @@ class ClusterMeter {
   // nullptr: no sample ever.
   [[nodiscard]] const NodeTotals* totals(NodeId node) const;
   [[nodiscard]] std::vector<Run> runs(NodeId node, TimePoint from, TimePoint to) const;
+  // ... at idle priority.
+  [[nodiscard]] std::vector<Run> fills(NodeId node, TimePoint from, TimePoint to) const;
 
   // Time lost in switches by time in which jobs ran, over kOverheadWindow; none: nothing ran.
   [[nodiscard]] std::optional<double> overhead(NodeId node) const;

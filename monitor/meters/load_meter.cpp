@@ -12,6 +12,7 @@ constexpr Duration kLeastScheduled = 2ms;
 constexpr Duration kTrafficWindow = 1s;
 constexpr double kMostCores = 4'096;  // a broken total is shown as no more
 constexpr Duration kPmWindow = 1s;
+constexpr Duration kFillWindow = 1s;
 
 double seconds(Duration duration) {
   return std::chrono::duration<double>(duration).count();
@@ -56,13 +57,25 @@ void LoadMeter::forget() {
   *this = LoadMeter();
 }
 
-// While it fills a task waits for the processor by its priority: that says nothing of its slices.
+void LoadMeter::Filling::add(double more_used, double more_scheduled, double real) {
+  const double part = std::max(0.0, 1 - real / seconds(kFillWindow));
+  used = part * used + more_used;
+  scheduled = part * scheduled + more_scheduled;
+}
+
+double LoadMeter::Filling::share() const {
+  return scheduled > 0 ? std::min(used / scheduled, kMostCores) : 0;
+}
+
+// While it fills a task waits for the processor by its priority, and for messages of tasks that do:
+// that says nothing of its slices.
 TaskLoad LoadMeter::load_of(const TaskSample& now, Kept* before, const Turns& turns) {
   const Duration scheduled = turns.scheduled;
   TaskLoad load;
   load.rank = now.rank;
   load.pid = now.pid;
-  load.state = now.state;
+  const bool is_filling = turns.now.fills && now.state == TaskState::Running;
+  load.state = is_filling ? TaskState::Fills : now.state;
   load.memory = now.memory;
   load.processes = now.processes;
   load.has_rates = now.state == TaskState::Ended;
@@ -82,9 +95,12 @@ TaskLoad LoadMeter::load_of(const TaskSample& now, Kept* before, const Turns& tu
     const double ran = seconds(scheduled);
     load.user = turns.own * cores(now.user, last.user, ran);
     load.system = turns.own * cores(now.system, last.system, ran);
-    if (turns.own == 1) load.waited = cores(now.waited, last.waited, ran);
+    if (!turns.filled_too) load.waited = cores(now.waited, last.waited, ran);
     load.switches = grown(now.switches, last.switches) / ran;
   }
+  const double used = cores(now.user, last.user, 1) + cores(now.system, last.system, 1);
+  before->filling.add((1 - turns.own) * used, seconds(scheduled), real);
+  load.filled = before->filling.share();
   if (now.pm && last.pm) {
     // A gang sends in its slices alone; of shorter periods half would have none.
     const auto measured = rate(now.pm->traffic, last.pm->traffic, real);
@@ -92,7 +108,8 @@ TaskLoad LoadMeter::load_of(const TaskSample& now, Kept* before, const Turns& tu
     load.traffic = mix(before->traffic.value_or(measured), measured, part);
     before->traffic = load.traffic;
     // Only samples of a running task count; older ones weigh less and less.
-    const double weight = std::min(1.0, seconds(scheduled) / seconds(kPmWindow));
+    const double weight =
+        turns.now.fills ? 0 : std::min(1.0, seconds(scheduled) / seconds(kPmWindow));
     load.pm_wait = *load.pm_wait + weight * ((now.pm->waits ? 1.0 : 0.0) - *load.pm_wait);
   }
   return load;
@@ -114,26 +131,32 @@ LoadMeter::Kept* LoadMeter::find(AttemptId attempt, Rank rank) {
 }
 
 LoadMeter::Turns LoadMeter::turns_of(const GangSample& gang) {
+  Turns turns{{gang.attempt, gang.scheduled, gang.filled, gang.fills}};
   for (const Totals& totals : totals_) {
     if (totals.attempt != gang.attempt) continue;
-    return {gang.scheduled - totals.scheduled, own_part(gang, gang.filled - totals.filled)};
+    // A sample of between two boundaries may lack what was filled since the last one.
+    turns.now.filled = std::max(gang.filled, totals.filled);
+    turns.scheduled = gang.scheduled - totals.scheduled;
+    turns.filled = turns.now.filled - totals.filled;
+    turns.own = own_part(gang, turns.filled);
+    turns.filled_too = turns.filled > Duration(0) || gang.fills || totals.fills;
   }
-  return {};
+  return turns;
 }
 
 // Filled time is known of the gang, not of each task.
 double LoadMeter::own_part(const GangSample& gang, Duration filled) {
   if (filled <= Duration(0)) return 1;
-  Duration used(0);
+  double used = 0;
   const std::size_t next = next_;
   for (const TaskSample& task : gang.tasks) {
     const Kept* known = find(gang.attempt, task.rank);
     if (known == nullptr || known->sample.pid != task.pid) continue;
-    used += std::max(task.user - known->sample.user, Duration(0));
-    used += std::max(task.system - known->sample.system, Duration(0));
+    used += seconds(std::max(task.user - known->sample.user, Duration(0)));
+    used += seconds(std::max(task.system - known->sample.system, Duration(0)));
   }
   next_ = next;
-  return used > filled ? 1 - seconds(filled) / seconds(used) : 0;
+  return used > seconds(filled) ? 1 - seconds(filled) / used : 0;
 }
 
 void LoadMeter::add_task(AttemptId attempt, const TaskSample& task, const Turns& turns) {
@@ -150,7 +173,8 @@ void LoadMeter::add_task(AttemptId attempt, const TaskSample& task, const Turns&
   }
   new_.push_back({attempt, task, load.pm_wait.value_or(0), load.user, load.system, load.waited,
                   load.switches, load.has_rates,
-                  known != nullptr && task.pm ? known->traffic : std::nullopt});
+                  known != nullptr && task.pm ? known->traffic : std::nullopt,
+                  known != nullptr ? known->filling : Filling()});
   load_.tasks.push_back(std::move(load));
 }
 
@@ -158,14 +182,15 @@ void LoadMeter::feed(const NodeSample& sample) {
   if (has_sample_ && sample.taken <= load_.taken) return;
   period_ = has_sample_ ? sample.taken - load_.taken : Duration(0);
   load_.taken = sample.taken;
-  load_.user = load_.system = 0;
+  load_.user = load_.system = load_.filled = 0;
   load_.traffic.reset();
   load_.tasks.clear();
   new_.clear();
   new_totals_.clear();
   for (const GangSample& gang : sample.gangs) {
     const Turns turns = turns_of(gang);
-    new_totals_.push_back({gang.attempt, gang.scheduled, gang.filled});
+    new_totals_.push_back(turns.now);
+    load_.filled += cores(turns.filled, Duration(0), seconds(period_));
     for (const TaskSample& task : gang.tasks) add_task(gang.attempt, task, turns);
   }
   const auto by_key = [](const Kept& a, const Kept& b) { return key_of(a) < key_of(b); };

@@ -22,6 +22,7 @@ struct TaskLoad {
   TaskState state = TaskState::Blocked;
   double user = 0, system = 0;  // cores, while it was scheduled; of when it was last
   double waited = 0;            // share of scheduled time that it wanted a core and had none
+  double filled = 0;            // cores at idle priority per scheduled time, over about a second
   double scheduled = 0;         // share of the period
   double switches = 0;          // per second of scheduled time
   Bytes memory;
@@ -34,6 +35,7 @@ struct TaskLoad {
 struct NodeLoad {
   TimePoint taken{};
   double user = 0, system = 0;  // cores, of real time
+  double filled = 0;            // ... of these at idle priority
   std::optional<TrafficRate> traffic;
   std::vector<TaskLoad> tasks;  // by attempt, then rank
 };
@@ -52,6 +54,14 @@ class LoadMeter {
   [[nodiscard]] bool has_sample() const { return has_sample_; }
 
  private:
+  // Seconds, of the last second or so.
+  struct Filling {
+    double used = 0, scheduled = 0;
+
+    void add(double more_used, double more_scheduled, double real);
+    [[nodiscard]] double share() const;
+  };
+
   struct Kept {
     AttemptId attempt;
     TaskSample sample;
@@ -59,16 +69,20 @@ class LoadMeter {
     double user = 0, system = 0, waited = 0, switches = 0;  // as shown last
     bool has_rates = false;                                 // ... too
     std::optional<TrafficRate> traffic;                     // ... too; none: not known yet
+    Filling filling{};
   };
 
   struct Totals {
     AttemptId attempt;
     Duration scheduled{0}, filled{0};
+    bool fills = false;
   };
 
   struct Turns {  // of a gang, since the last sample
-    Duration scheduled{0};
-    double own = 1;  // part of its tasks' processor time that was used in its own slices
+    Totals now;
+    Duration scheduled{0}, filled{0};
+    double own = 1;           // part of its tasks' processor time that was used in its own slices
+    bool filled_too = false;  // what its tasks waited for says nothing of its own slices
   };
 
   static std::pair<AttemptId, Rank> key_of(const Kept& kept) {

@@ -91,6 +91,60 @@ TEST(LoadMeter, TakesFillingNeitherForLoadNorForWaiting) {
   EXPECT_DOUBLE_EQ(meter.load().tasks[0].user, 0) << "a total that cannot be";
 }
 
+// A filler that gets nothing: it waits for the processor and for messages, not in its own slices.
+TEST(LoadMeter, TakesAStarvedFillerForNoWaiter) {
+  LoadMeter meter;
+  const auto feed = [&meter](TimePoint at, Duration scheduled, Duration waited, bool fills) {
+    TaskSample made = task(0s, fills);
+    made.waited = waited;
+    NodeSample all = sample(at, scheduled, made);
+    all.gangs[0].fills = fills;
+    all.gangs[0].runs = !fills;
+    meter.feed(all);
+  };
+  feed(TimePoint(10s), 1s, 0s, false);
+  feed(TimePoint(10100ms), 1100ms, 10ms, false);
+  EXPECT_DOUBLE_EQ(meter.load().tasks[0].waited, 0.1);
+  feed(TimePoint(10200ms), 1150ms, 60ms, true);
+  EXPECT_DOUBLE_EQ(meter.load().tasks[0].waited, 0.1) << "it began to fill";
+  EXPECT_EQ(meter.load().tasks[0].state, TaskState::Fills);
+  EXPECT_DOUBLE_EQ(*meter.load().tasks[0].pm_wait, 0);
+  feed(TimePoint(10300ms), 1200ms, 110ms, false);
+  EXPECT_DOUBLE_EQ(meter.load().tasks[0].waited, 0.1) << "it filled until a moment ago";
+  EXPECT_EQ(meter.load().tasks[0].state, TaskState::Running);
+  feed(TimePoint(10400ms), 1300ms, 130ms, false);
+  EXPECT_DOUBLE_EQ(meter.load().tasks[0].waited, 0.2);
+}
+
+TEST(LoadMeter, ShowsFilledTimePerScheduledTime) {
+  LoadMeter meter;
+  // Turns of 100 ms: half of its own is used, and in each other one 40 ms.
+  for (int i = 0; i <= 20; ++i) {
+    NodeSample all = sample(TimePoint(10s + i * 100ms), (i + 1) / 2 * 100ms,
+                            task((i + 1) / 2 * 50ms + i / 2 * 40ms));
+    all.gangs[0].filled = i / 2 * 40ms;
+    all.gangs[0].fills = i % 2 == 0;
+    meter.feed(all);
+    if (i == 0) continue;
+    EXPECT_NEAR(meter.load().tasks[0].user, 0.5, 1e-9);
+    EXPECT_NEAR(meter.load().filled, i % 2 == 0 ? 0.4 : 0, 1e-9);
+  }
+  EXPECT_NEAR(meter.load().tasks[0].filled, 0.4, 0.05);
+}
+
+TEST(LoadMeter, CountsNoFilledTimeTwice) {
+  LoadMeter meter;
+  double cores = 0;
+  // Samples of between two boundaries lack what was filled since the last one.
+  for (const Duration filled : {0ms, 50ms, 20ms, 60ms}) {
+    NodeSample all = sample(meter.load().taken + 1s, 0s, task(filled));
+    all.gangs[0].filled = filled;
+    meter.feed(all);
+    cores += meter.load().filled;
+  }
+  EXPECT_NEAR(cores, 0.06, 1e-9);
+}
+
 TEST(LoadMeter, HasNoRatesAfterOneSampleAndNoneOfTheFuture) {
   LoadMeter meter;
   EXPECT_FALSE(meter.has_sample());
@@ -204,6 +258,29 @@ TEST(RunHistory, EndsAKilledJobWithItsLastTask) {
   history.feed(gone);
   EXPECT_EQ(history.between(TimePoint(2500ms), TimePoint(5s)),
             (std::vector{monitor::Run{JobId(1), TimePoint(3s), TimePoint(4s)}}));
+}
+
+TEST(RunHistory, FollowsWhatFillsToo) {
+  RunHistory history;
+  NodeSample first = switched(TimePoint(1050ms), TimePoint(1s), kSecond, kFirst);
+  first.switches[0].filling = {kSecond};
+  first.gangs[1].fills = true;
+  history.feed(first);
+  const auto fills = [&] { return history.fills_between(TimePoint(0s), TimePoint(2s)); };
+  EXPECT_EQ(fills(), (std::vector{monitor::Run{JobId(2), TimePoint(1s) + 30us, std::nullopt}}));
+  NodeSample second = switched(TimePoint(1150ms), TimePoint(1100ms), kFirst, kSecond);
+  second.switches[0].filling = {kFirst};
+  second.gangs[1].fills = true;
+  history.feed(second);
+  ASSERT_EQ(fills().size(), 2U);
+  EXPECT_EQ(fills()[0], (monitor::Run{JobId(2), TimePoint(1s) + 30us, TimePoint(1100ms) + 20us}));
+  EXPECT_EQ(fills()[1], (monitor::Run{JobId(1), TimePoint(1100ms) + 30us, std::nullopt}));
+  second.switches.clear();
+  second.taken = TimePoint(1180ms);
+  second.gangs[1].fills = false;
+  history.feed(second);
+  EXPECT_EQ(fills()[1].end, TimePoint(1180ms)) << "it was stopped without a switch";
+  EXPECT_EQ(history.between(TimePoint(0s), TimePoint(2s)).size(), 2U) << "turns are no fills";
 }
 
 TEST(RunHistory, ForgetsOldRunsAndBoundsTheRest) {

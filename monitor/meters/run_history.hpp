@@ -1,6 +1,6 @@
 #pragma once
 // Measured history of the jobs on one node: the second mode of the gang matrix. Fed with switches
-// and, for jobs that ran without a switch, with the running jobs of a sample. Pure.
+// and, for jobs that ran or filled without a switch, with the jobs of a sample. Pure.
 
 #include "monitor/sampler/samples.hpp"
 
@@ -34,20 +34,36 @@ class RunHistory {
   void interrupt(TimePoint now);
 
   // Those that touch [from, to), by start; those that still run last.
-  [[nodiscard]] std::vector<Run> between(TimePoint from, TimePoint to) const;
+  [[nodiscard]] std::vector<Run> between(TimePoint from, TimePoint to) const {
+    return turns_.between(from, to);
+  }
+
+  // ... when jobs ran at idle priority.
+  [[nodiscard]] std::vector<Run> fills_between(TimePoint from, TimePoint to) const {
+    return fills_.between(from, to);
+  }
 
  private:
-  void end(JobId job, TimePoint at);
+  class Track {
+   public:
+    void begin(JobId job, TimePoint at);
+    void end(JobId job, TimePoint at);
+    void end_all(TimePoint at);
+    void forget(TimePoint before);
 
-  struct Open {
-    JobId job;
-    TimePoint start{};
+    // Those without an end; a copy, to end some of them.
+    [[nodiscard]] std::vector<Run> open() const { return open_; }
+
+    [[nodiscard]] std::vector<Run> between(TimePoint from, TimePoint to) const;
+
+   private:
+    std::vector<Run> open_;  // by job, without an end
+    std::deque<Run> ended_;
   };
 
-  void begin(JobId job, TimePoint at);
+  [[nodiscard]] TimePoint end_of(const Run& run, TimePoint taken) const;
 
-  std::vector<Open> open_;  // by job
-  std::deque<Run> ended_;
+  Track turns_, fills_;
   std::map<JobId, TimePoint> last_task_;  // when one ended, of lately
 };
 

@@ -49,6 +49,7 @@ struct JobRow {
   std::string queue;
   int exit_code = 0;
   std::vector<std::string> reasons;
+  std::vector<std::string> waits;  // while it is idle or deadlocked: a line per rank that is known
 };
 
 struct MatrixRow {

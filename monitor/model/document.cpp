@@ -61,6 +61,7 @@ class Writer {
   void write_node(const NodeRow& node, NodeId id);
   void write_matrix();
   void write_slices();
+  void write_run(std::uint32_t node, const Run& run);
   void write_jobs();
   void write_job(const JobRow& job);
   void write_processes();
@@ -146,6 +147,7 @@ void Writer::write_node(const NodeRow& node, NodeId id) {
   write_ids(json_, node.jobs);
   json_.field("user", load != nullptr ? std::optional(rounded(load->user)) : std::nullopt);
   json_.field("system", load != nullptr ? std::optional(rounded(load->system)) : std::nullopt);
+  json_.field("filled", load != nullptr ? std::optional(rounded(load->filled)) : std::nullopt);
   const NodeTotals* totals = meter_.totals(id);  // newer than the heartbeat, while it is watched
   json_.field("switches", std::max(node.switches, totals != nullptr ? totals->switches : 0));
   json_.field("late_switches", std::max(node.late_switches, totals != nullptr ? totals->late : 0));
@@ -178,15 +180,21 @@ void Writer::write_slices() {
   at("to_s", to);
   json_.key("runs").begin_array();
   for (std::uint32_t node = 0; node < view_.nodes.size(); ++node) {
-    for (const Run& run : meter_.runs(NodeId(node), from, to)) {
-      if (options_.filter.job && run.job != *options_.filter.job) continue;
-      json_.begin_array().value(node).value(run.job.value());
-      at(run.start);
-      run.end ? at(*run.end) : json_.null();
-      json_.end_array();
-    }
+    for (const Run& run : meter_.runs(NodeId(node), from, to)) write_run(node, run);
+  }
+  json_.end_array().key("fills").begin_array();
+  for (std::uint32_t node = 0; node < view_.nodes.size(); ++node) {
+    for (const Run& run : meter_.fills(NodeId(node), from, to)) write_run(node, run);
   }
   json_.end_array().end_object();
+}
+
+void Writer::write_run(std::uint32_t node, const Run& run) {
+  if (options_.filter.job && run.job != *options_.filter.job) return;
+  json_.begin_array().value(node).value(run.job.value());
+  at(run.start);
+  run.end ? at(*run.end) : json_.null();
+  json_.end_array();
 }
 
 void Writer::write_jobs() {
@@ -223,10 +231,11 @@ void Writer::write_job(const JobRow& job) {
   json_.field("wall_limit_s", seconds(job.wall_limit)).field("weight", job.weight);
   json_.field("queue", job.queue).field("exit_code", job.exit_code);
   // They name people ("cancelled by alice").
-  json_.list("reasons", is_visible ? job.reasons : std::vector<std::string>()).end_object();
+  json_.list("reasons", is_visible ? job.reasons : std::vector<std::string>());
+  json_.list("waits", is_visible ? job.waits : std::vector<std::string>()).end_object();
 }
 
-constexpr std::array<const char*, 17> kProcessColumns = {"node",
+constexpr std::array<const char*, 18> kProcessColumns = {"node",
                                                          "job",
                                                          "rank",
                                                          "pid",
@@ -242,7 +251,8 @@ constexpr std::array<const char*, 17> kProcessColumns = {"node",
                                                          "sent_bytes_per_s",
                                                          "received_bytes_per_s",
                                                          "processes",
-                                                         "waited"};
+                                                         "waited",
+                                                         "filled"};
 
 void Writer::write_processes() {
   json_.key("processes").begin_object().list("columns", kProcessColumns).key("rows").begin_array();
@@ -268,7 +278,7 @@ void Writer::write_task(std::uint32_t node, const TaskLoad& task) {
   rate(&TrafficRate::received_messages);
   rate(&TrafficRate::sent_bytes);
   rate(&TrafficRate::received_bytes);
-  json_.value(task.processes).value(rounded(task.waited)).end_array();
+  json_.value(task.processes).value(rounded(task.waited)).value(rounded(task.filled)).end_array();
 }
 
 void Writer::write_quantiles(const Quantiles& of, bool with_count) {

@@ -55,6 +55,25 @@ TEST(Document, HasTheActivityOfAJob) {
   EXPECT_TRUE(has(document(view, {}), R"("activity":"deadlocked","idle":false)"));
 }
 
+TEST(Document, HasWhatFillsAndWhatRanksWaitFor) {
+  ClusterView view = cluster();
+  view.jobs[0].waits = {"rank 0 in MPI_Recv"};
+  view.is_private = true;
+  ClusterMeter meter;
+  NodeSample sample;
+  sample.taken = TimePoint(99s);
+  sample.gangs.resize(1);
+  sample.gangs[0].attempt = AttemptId(257);
+  sample.gangs[0].fills = true;
+  meter.feed(NodeId(0), sample);
+  DocumentOptions options;
+  options.sight.user = UserId(5);
+  const std::string mine = write_document(view, meter, options);
+  EXPECT_TRUE(has(mine, R"("runs":[],"fills":[[0,1,99.000000,null]])"));
+  EXPECT_TRUE(has(mine, R"("waits":["rank 0 in MPI_Recv"])"));
+  EXPECT_TRUE(has(document(view, {}), R"("waits":[])")) << "of another's job";
+}
+
 // As after two samples between which it ran so long.
 void measure(ClusterMeter& meter, NodeId node, Duration ran) {
   GangSample gang;

@@ -3,8 +3,8 @@
 namespace score::monitor {
 
 const char* name_of(TaskState state) {
-  constexpr std::array<const char*, kTaskStates> kNames = {"running", "pm",      "blocked",
-                                                           "frozen",  "stopped", "ended"};
+  constexpr std::array<const char*, kTaskStates> kNames = {"running", "pm",    "blocked", "frozen",
+                                                           "stopped", "ended", "fill"};
   const auto index = static_cast<std::size_t>(state);
   return index < kNames.size() ? kNames[index] : "blocked";
 }

@@ -32,11 +32,12 @@ enum class TaskState : std::uint8_t {
   Frozen,     // it is another gang's turn
   Stopped,    // by a signal or a debugger
   Ended,
+  Fills,  // as Running, at idle priority: it is another gang's turn
 };
 
-inline constexpr std::size_t kTaskStates = 6;
+inline constexpr std::size_t kTaskStates = 7;
 
-[[nodiscard]] const char* name_of(TaskState state);  // "running", "pm", "blocked" ...
+[[nodiscard]] const char* name_of(TaskState state);  // "running", "pm", "blocked", "fill" ...
 
 // Through PM, since the start.
 struct Traffic {
@@ -91,6 +92,7 @@ struct SwitchSample {
   std::vector<AttemptId> left, entered;
   // After due; as `stopped` where no network channel changed hands.
   Duration guarded{0}, saved{0}, restored{0};
+  std::vector<AttemptId> filling;  // all that fill from then on
 
   friend bool operator==(const SwitchSample&, const SwitchSample&) = default;
 };
@@ -145,6 +147,7 @@ struct NodeTotals {
   bool is_whole = true;  // false: the next fields are not sent, a scrape asks for them
   std::array<TimeHistogram, kSwitchPhases> phases{};
   Duration user{0}, system{0};  // CPU of jobs
+  Duration filled{0};           // ... of that at idle priority
   Traffic traffic;
 
   friend bool operator==(const NodeTotals&, const NodeTotals&) = default;
@@ -156,7 +159,7 @@ struct NodeSample {
   std::vector<SwitchSample> switches;  // since the sample before
   std::uint64_t switches_lost = 0;     // more than that
   std::optional<NodeTotals> totals;    // none: little has changed
-  bool totals_only = false;            // has no gangs
+  bool totals_only = false;            // its gangs have only their filled time, or there are none
 };
 
 }  // namespace score::monitor

@@ -94,6 +94,47 @@ TEST_F(FillTest, FilledTimeIsAccountedOverAllNodes) {
   EXPECT_EQ(page.rows(0).filled_ns(), Duration(7s).count());
 }
 
+// Nodes report it once a heartbeat, also while no one watches.
+TEST_F(FillTest, ARunningJobShowsWhatItHasFilledSoFar) {
+  FakeNode first = connect_node(0);
+  FakeNode second = connect_node(1);
+  FakeClient alice = connect(kAlice);
+  const AttemptId attempt = launch(alice, first, second);
+  const auto filled = [&](FakeNode& node, AttemptId of, Duration time) {
+    wire::NodeSample sample;
+    sample.set_taken_ns(clock_.now().time_since_epoch().count());
+    sample.set_totals_only(true);
+    auto& gang = *sample.add_gangs();
+    gang.set_attempt(of.value());
+    gang.set_filled_ns(time.count());
+    node.session->dispatch(frame_of(sample));
+    settle();
+    return Duration(status_of(alice, attempt).filled_ns());
+  };
+  EXPECT_EQ(filled(first, attempt, 3s), 3s);
+  EXPECT_EQ(filled(second, attempt, 2s), 5s);
+  EXPECT_EQ(filled(first, attempt, 2s), 5s) << "a late sample";
+  EXPECT_EQ(filled(first, AttemptId(attempt.value() + 1), 9s), 5s) << "of another attempt";
+  first.say(Exited{attempt, {{Rank(0), 0, 0}}, {}, 4s});
+  settle();
+  EXPECT_GE(Duration(status_of(alice, attempt).filled_ns()), 5s);
+}
+
+TEST_F(FillTest, AnIdleJobShowsWhatItsRanksWaitFor) {
+  FakeNode first = connect_node(0);
+  FakeNode second = connect_node(1);
+  FakeClient alice = connect(kAlice);
+  const AttemptId attempt = launch(alice, first, second);
+  first.say(ActivityChanged{attempt, {.idle = true, .tasks = {{0, "MPI_Recv", 1, 7, 8}}}});
+  second.say(ActivityChanged{attempt, {.idle = true}});
+  pass_alive(2s, {&first, &second});
+  ASSERT_EQ(status_of(alice, attempt).waits_size(), 1);
+  EXPECT_EQ(status_of(alice, attempt).waits(0), "rank 0 in MPI_Recv from rank 1, tag 7, 8 bytes");
+  second.say(ActivityChanged{attempt, {.idle = false}});
+  settle();
+  EXPECT_EQ(status_of(alice, attempt).waits_size(), 0) << "it is busy";
+}
+
 TEST_F(FillTest, ADeadlockIsReportedWithRanksAndWhatTheyWaitFor) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);

@@ -305,6 +305,7 @@ asio::awaitable<void> Daemon::beat_regularly() {
     const unsigned exchange = agent_.clock().is_same() ? kBeatsAnExchangeOfSame : kBeatsAnExchange;
     if (head_.is_greeted()) beat(++beats_ % exchange == 0);
     read_activities_again();
+    sampling_.report_filled();
     if (head_.is_silent()) tasks_.spawn("replace a silent link", head_.replace_if_silent());
   }
 }

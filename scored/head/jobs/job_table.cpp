@@ -71,7 +71,8 @@ void JobTable::note_filled(AttemptId attempt, NodeId node, Duration filled) {
   Job* job = find(job_of(attempt));
   if (job == nullptr || job->progress.placement.attempt != attempt) return;
   if (std::ranges::find(job->nodes, node) == job->nodes.end()) return;
-  job->filled[node] = std::min<Duration>(filled, kMostFilled);
+  Duration& known = job->filled[node];
+  known = std::clamp<Duration>(filled, known, kMostFilled);  // samples may overtake each other
 }
 
 std::span<const NodeId> JobTable::nodes_of(AttemptId attempt) const {

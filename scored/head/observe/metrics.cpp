@@ -56,6 +56,12 @@ void export_nodes(Exporter& out, const monitor::ClusterView& view,
     cpu.value(totals->user, {{"node", view.nodes[i].name}, {"mode", "user"}});
     cpu.value(totals->system, {{"node", view.nodes[i].name}, {"mode", "system"}});
   }
+  auto filled =
+      out.counter("score_job_fill_seconds_total", "CPU time that jobs used at idle priority.");
+  for (std::uint32_t i = 0; i < view.nodes.size(); ++i) {
+    const NodeTotals* totals = meter.totals(NodeId(i));
+    if (totals != nullptr) filled.value(totals->filled, {{"node", view.nodes[i].name}});
+  }
   auto traffic = out.counter("scored_comm_bytes_total", "Bytes through PM, by node.");
   for (std::uint32_t i = 0; i < view.nodes.size(); ++i) {
     const NodeTotals* totals = meter.totals(NodeId(i));

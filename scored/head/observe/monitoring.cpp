@@ -191,6 +191,7 @@ void Monitoring::node_sampled(NodeId node, const wire::NodeSample& message) {
   const bool can_wait = !sample->totals_only && meter_.load(node) != nullptr;
   if (can_wait) return queue_.put(node, std::move(sample));
   feed(node, *sample);
+  if (!sample->totals) return;
   if (awaited_.erase(node) > 0 && awaited_.empty()) all_came_.cancel();
 }
 

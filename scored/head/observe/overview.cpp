@@ -84,6 +84,7 @@ monitor::JobRow row_of(const wire::JobStatus& status) {
   row.queue = name_of_queue(status.queue());
   row.exit_code = status.exit_code();
   row.reasons.assign(status.reasons().begin(), status.reasons().end());
+  row.waits.assign(status.waits().begin(), status.waits().end());
   return row;
 }
 

@@ -67,9 +67,8 @@ Status from_wire(const wire::SwitchRecord& message, monitor::SwitchSample& sampl
   const bool is_sound =
       are_times({message.due_ns(), message.woke_ns(), message.stopped_ns(), message.done_ns()}) &&
       message.woke_ns() <= message.stopped_ns() && message.stopped_ns() <= message.done_ns();
-  if (!is_sound || message.left_size() > 64 || message.entered_size() > 64) {
-    return fail(Errc::Malformed, "switch");
-  }
+  const int most = std::max({message.left_size(), message.entered_size(), message.filling_size()});
+  if (!is_sound || most > 64) return fail(Errc::Malformed, "switch");
   sample.due = TimePoint(Duration(message.due_ns()));
   sample.woke = Duration(message.woke_ns());
   sample.stopped = Duration(message.stopped_ns());
@@ -84,8 +83,10 @@ Status from_wire(const wire::SwitchRecord& message, monitor::SwitchSample& sampl
   }
   sample.left.clear();
   sample.entered.clear();
+  sample.filling.clear();
   for (const auto id : message.left()) sample.left.emplace_back(id);
   for (const auto id : message.entered()) sample.entered.emplace_back(id);
+  for (const auto id : message.filling()) sample.filling.emplace_back(id);
   return {};
 }
 
@@ -99,8 +100,8 @@ Status each_from_wire(const Messages& messages, std::vector<Value>& out) {
 }
 
 Result<monitor::NodeTotals> from_wire(const wire::SwitchTotals& message) {
-  const bool is_sound =
-      are_times({message.lost_ns(), message.busy_ns(), message.user_ns(), message.system_ns()});
+  const bool is_sound = are_times({message.lost_ns(), message.busy_ns(), message.user_ns(),
+                                   message.system_ns(), message.filled_ns()});
   if (!is_sound) return fail(Errc::Malformed, "totals");
   monitor::NodeTotals totals;
   totals.switches = message.switches();
@@ -109,6 +110,7 @@ Result<monitor::NodeTotals> from_wire(const wire::SwitchTotals& message) {
   totals.busy = Duration(message.busy_ns());
   totals.user = Duration(message.user_ns());
   totals.system = Duration(message.system_ns());
+  totals.filled = Duration(message.filled_ns());
   totals.traffic.sent_bytes = message.sent_bytes();
   totals.traffic.received_bytes = message.received_bytes();
   totals.is_whole = message.phases_size() > 0;

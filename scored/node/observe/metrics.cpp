@@ -45,7 +45,7 @@ asio::awaitable<std::string> Metrics::metrics() {
       .value(totals.user, {{"node", node_}, {"mode", "user"}})
       .value(totals.system, {{"node", node_}, {"mode", "system"}});
   out.counter("score_job_fill_seconds_total", "CPU time that jobs used at idle priority.")
-      .value(parts_.switcher.filled());
+      .value(totals.filled, {{"node", node_}});
   monitor::export_process(out);
   co_return out.text();
 }

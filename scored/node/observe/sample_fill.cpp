@@ -45,12 +45,15 @@ void fill_switch(const SwitchRecord& record, Duration offset, wire::SwitchRecord
     out.set_restored_ns(record.restored.count());
   }
   out.set_done_ns(record.done.count());
-  const auto listed = [](std::uint32_t count) {
-    return std::min<std::size_t>(count, SwitchRecord::kMaxListed);
+  const auto listed = [](std::uint64_t count) {
+    return std::min<std::uint64_t>(count, SwitchRecord::kMaxListed);
   };
   for (std::size_t i = 0; i < listed(record.left_count); ++i) out.add_left(record.left[i].value());
   for (std::size_t i = 0; i < listed(record.entered_count); ++i) {
     out.add_entered(record.entered[i].value());
+  }
+  for (std::size_t i = 0; i < listed(record.filling_count); ++i) {
+    out.add_filling(record.filling[i].value());
   }
 }
 
@@ -72,6 +75,7 @@ void fill_totals(const monitor::NodeTotals& totals, wire::SwitchTotals& out) {
   out.set_system_ns(totals.system.count());
   out.set_sent_bytes(totals.traffic.sent_bytes);
   out.set_received_bytes(totals.traffic.received_bytes);
+  out.set_filled_ns(totals.filled.count());
 }
 
 }  // namespace score::node

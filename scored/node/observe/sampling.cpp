@@ -99,6 +99,7 @@ void Sampling::watch(const wire::WatchNode& message) {
 void Sampling::stop() {
   ++generation_;
   period_ = Duration{0};
+  reported_filled_ = Duration{0};
   watches_.clear();
   next_look_up_ = {};
   pending_ = {};
@@ -186,6 +187,20 @@ void Sampling::begin_sample(TimePoint taken) {
 void Sampling::send_it() {
   sample_.SerializeToString(&bytes_);
   parts_.head.send(proto::frame_type<wire::NodeSample>(), bytes_);
+}
+
+void Sampling::report_filled() {
+  const Duration filled = parts_.switcher.filled();
+  if (is_watched() || filled == reported_filled_ || !parts_.head.is_greeted()) return;
+  reported_filled_ = filled;
+  begin_sample(parts_.clock.now());
+  sample_.set_totals_only(true);
+  for (const auto& tasks : parts_.attempts.running()) {
+    auto& gang = *sample_.add_gangs();
+    gang.set_attempt(tasks.attempt.value());
+    gang.set_filled_ns(parts_.switcher.filled(tasks.attempt).count());
+  }
+  send_it();
 }
 
 // Those that were done until then and are not sent yet.
@@ -370,17 +385,22 @@ void Sampling::count_traffic() {
   traffic_ = std::move(now);
 }
 
-// A gang that was frozen when it was read and has not run since is unchanged. One that was frozen
-// while it was read would look as if its tasks slept: it is read again.
+// A gang that was frozen when it was read and has not run since is unchanged; one that has filled
+// since is not. One that was frozen while it was read would look as if its tasks slept: it is read
+// again.
 void Sampling::read(AttemptId attempt, Watch& watch) {
   for (int tries = 0; tries < kMostReadings; ++tries) {
     const TimePoint begin = parts_.clock.now();
     const auto time = parts_.switcher.run_time(attempt, begin);
-    if (!time.runs && watch.frozen_at == time.ran) return;
-    watch.frozen_at = time.runs ? std::nullopt : std::optional(time.ran);
-    add_contexts(attempt, watch.tasks.read(!time.runs));
+    const Extent extent{time.ran, parts_.switcher.filled(attempt)};
+    const bool is_frozen = !time.runs && !time.fills;
+    if (is_frozen && watch.frozen_at == extent) return;
+    watch.frozen_at = is_frozen ? std::optional(extent) : std::nullopt;
+    add_contexts(attempt, watch.tasks.read(is_frozen));
     const TimePoint end = parts_.clock.now();
-    if (!time.runs || parts_.switcher.run_time(attempt, end).ran - time.ran == end - begin) return;
+    const auto after = parts_.switcher.run_time(attempt, end);
+    const bool ran_on = time.runs ? after.ran - time.ran == end - begin : after.fills;
+    if (is_frozen || ran_on) return;
     watch.tasks.distrust();
   }
 }
@@ -446,6 +466,7 @@ monitor::NodeTotals Sampling::totals() {
   totals.phases = phases_;
   totals.user = cpu_.user;
   totals.system = cpu_.system;
+  totals.filled = parts_.switcher.filled();
   totals.traffic = ended_traffic_;
   for (const auto& [attempt, traffic] : traffic_) add(totals.traffic, traffic);
   return totals;

@@ -67,6 +67,10 @@ class Sampling {
     return late_.take(parts_.clock.now());
   }
 
+  // Without a viewer the head learns from this what attempts have filled since the last call. Once
+  // a heartbeat, in the same turn: it is sent with it.
+  void report_filled();
+
   // Of the switches, the jobs' CPU and traffic so far.
   [[nodiscard]] monitor::NodeTotals totals();
 
@@ -74,10 +78,16 @@ class Sampling {
   asio::awaitable<void> run(std::uint64_t generation);
   void keep_up();
 
+  struct Extent {  // what it has had
+    Duration ran{0}, filled{0};
+
+    friend bool operator==(const Extent&, const Extent&) = default;
+  };
+
   struct Watch {
     monitor::TaskWatch tasks;
-    std::vector<TaskTrack> tracks;      // [task]
-    std::optional<Duration> frozen_at;  // its run time when it was read frozen; none: read it
+    std::vector<TaskTrack> tracks;    // [task]
+    std::optional<Extent> frozen_at;  // when it was read frozen; none: read it
   };
 
   [[nodiscard]] TimePoint next_sample(TimePoint now) const;
@@ -111,6 +121,7 @@ class Sampling {
   std::shared_ptr<Snapshots> snapshots_;  // of watches_; null: none
   std::vector<TaskTotals> totals_;        // of its tasks, in its order, at the last full sample
   TimePoint totals_sent_{}, peers_sent_{};
+  Duration reported_filled_{0};  // of all attempts, by report_filled()
   bool wants_peers_ = false;
   wire::NodeSample sample_;      // the last one: its memory is used again
   std::string bytes_;            // ... and those that it was sent as

@@ -75,7 +75,7 @@ monitor::TaskSample TaskTrack::at(const GangSnapshot& gang, const TaskSnapshot& 
   sample.switches = before_.switches +
                     static_cast<std::uint64_t>(std::llround(static_cast<double>(turns) * part_));
   sample.pm = task.pm;
-  sample.state = gang.runs ? awake_ : monitor::TaskState::Frozen;
+  sample.state = gang.runs || gang.fills ? awake_ : monitor::TaskState::Frozen;
   return sample;
 }
 
