@@ -99,9 +99,13 @@ JobView job_of(const json::object& object) {
   job.share = number(object, "share");
   job.scheduled_s = number(object, "scheduled_s");
   job.elapsed_s = number(object, "elapsed_s");
+  job.filled_s = number(object, "filled_s");
   job.is_final = flag(object, "final");
   const auto& reasons = list(object, "reasons");
   if (!reasons.empty() && reasons[0].is_string()) job.reason = reasons[0].get_string();
+  for (const auto& wait : list(object, "waits")) {
+    if (wait.is_string()) job.waits.emplace_back(wait.get_string());
+  }
   return job;
 }
 
@@ -121,6 +125,7 @@ class ProcessTable {
     process.system = number_of(at(row, "system"));
     process.pm = number_of(at(row, "pm"));
     process.waited = number_of(at(row, "waited"));
+    process.filled = number_of(at(row, "filled"));
     return process;
   }
 

@@ -30,14 +30,15 @@ struct JobView {
   std::string state;  // "running", "idle", ...: as scq shows it
   std::int64_t nodes = 0, tasks = 0;
   std::optional<std::int64_t> slot;
-  double share = 0, scheduled_s = 0, elapsed_s = 0;
+  double share = 0, scheduled_s = 0, elapsed_s = 0, filled_s = 0;
   bool is_final = false;
+  std::vector<std::string> waits;  // what its ranks wait for, a line each
 };
 
 struct ProcessView {
   std::int64_t node = 0, job = 0, rank = 0;
   std::string state;
-  double user = 0, system = 0, pm = 0, waited = 0;  // of scheduled time
+  double user = 0, system = 0, pm = 0, waited = 0, filled = 0;  // of scheduled time
 };
 
 struct Percentiles {

@@ -62,6 +62,38 @@ TEST(Sctop, ShowsWhetherARunningJobIsIdleOrDeadlocked) {
   }
 }
 
+TEST(Sctop, ShowsWhatTheRanksOfTheChosenJobWaitFor) {
+  Model read = model();
+  read.jobs[1].waits = {"rank 0 in MPI_Recv from rank 1, tag 7", "rank 1 in MPI_Barrier"};
+  const ScreenSize size{.lines = 24, .columns = 120};
+  EXPECT_EQ(text_of(render(read, {}, size)).find("MPI_Recv"), std::string::npos);
+  ViewState view;
+  view.chosen = 1;
+  const auto text = text_of(render(read, view, size));
+  EXPECT_LT(text.find("no free cores"), text.find("rank 0 in MPI_Recv from rank 1, tag 7\n"));
+  EXPECT_NE(text.find("rank 1 in MPI_Barrier\n"), std::string::npos);
+  read.jobs[1].waits.assign(100, "rank 0 in MPI_Recv");
+  for (std::size_t lines = 1; lines < 30; ++lines) {
+    EXPECT_LE(render(read, view, {.lines = lines, .columns = 80}).size(), lines);
+  }
+}
+
+TEST(Sctop, ShowsFilledTimeApart) {
+  const auto read = parse_document(
+      R"({"nodes": [{"name": "n"}], "jobs": [{"job": 7, "filled_s": 65, "reasons": []}],
+          "processes": {"columns": ["node", "job", "state", "user", "filled"],
+                        "rows": [[0, 7, "fill", 0.5, 0.25]]}})");
+  const auto lines = render(*read, {}, {.lines = 24, .columns = 120});
+  const auto text = text_of(lines);
+  EXPECT_NE(text.find("[|||||||||||++++++     ]"), std::string::npos) << text;
+  EXPECT_NE(text.find("0:01:05"), std::string::npos) << text;
+  for (const auto& line : lines) {
+    for (const auto& span : line) {
+      if (span.text.starts_with("|||")) EXPECT_EQ(span.style, Style::Faint);
+    }
+  }
+}
+
 TEST(Sctop, ShowsAllJobsOfACellOrThatThereAreMore) {
   Model both = model();
   both.rows[0].cells[0] = {7, 8};

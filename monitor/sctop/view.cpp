@@ -12,6 +12,8 @@ namespace score::sctop {
 namespace {
 
 constexpr std::size_t kMaxText = 64;
+constexpr std::size_t kMaxWait = 120;
+constexpr std::size_t kMostWaits = 8;  // lines of the chosen job
 constexpr std::size_t kMatrixLines = 6;
 constexpr std::size_t kNodeNameColumns = 10;
 constexpr std::size_t kWideColumns = 100;
@@ -90,24 +92,29 @@ void add_matrix(std::vector<Line>& out, const Model& model, ScreenSize size) {
   if (model.rows.empty()) out.push_back({{"  no slot is in use", Style::Faint}});
 }
 
-// "user|||sys///waiting for a processor...pm~~~" of `width` characters.
+// "user|||sys///filled+++waiting for a processor...pm~~~" of `width` characters.
 std::vector<Span> bar(const ProcessView& process, std::size_t width) {
   const auto part = [&](double share) {
     return static_cast<std::size_t>(
         std::lround(std::clamp(share, 0.0, 1.0) * static_cast<double>(width)));
   };
-  const auto user = part(process.user);
-  const auto system = std::min(part(process.system), width - user);
-  const auto waited = std::min(part(process.waited), width - user - system);
-  const auto pm = std::min(part(process.pm), width - user - system - waited);
-  const auto frozen = process.state == "frozen" ? Style::Faint : Style::Plain;
-  return {
+  auto left = width;
+  const auto take = [&](double share) {
+    const auto taken = std::min(part(share), left);
+    left -= taken;
+    return taken;
+  };
+  const bool has_turn = process.state != "frozen" && process.state != "fill";
+  const auto plain = has_turn ? Style::Plain : Style::Faint;
+  std::vector<Span> spans{
       {"[", Style::Faint},
-      {std::string(user, '|'), process.state == "frozen" ? Style::Faint : Style::Job, process.job},
-      {std::string(system, '/'), frozen},
-      {std::string(waited, '.'), frozen},
-      {std::string(pm, '~') + std::string(width - user - system - waited - pm, ' '), Style::Faint},
-      {"]", Style::Faint}};
+      {std::string(take(process.user), '|'), has_turn ? Style::Job : Style::Faint, process.job},
+      {std::string(take(process.system), '/'), plain},
+      {std::string(take(process.filled), '+'), Style::Faint},
+      {std::string(take(process.waited), '.'), plain},
+      {std::string(take(process.pm), '~'), Style::Faint}};
+  spans.push_back({std::string(left, ' ') + "]", Style::Faint});
+  return spans;
 }
 
 void add_loads(std::vector<Line>& out, const Model& model, const ViewState& view, ScreenSize size,
@@ -134,26 +141,42 @@ void add_loads(std::vector<Line>& out, const Model& model, const ViewState& view
 
 Line job_line(const JobView& job, bool is_chosen) {
   const auto slot = job.slot ? std::to_string(*job.slot) : std::string("-");
-  const auto text = fmt::format(
-      " {:<10.10} {:<14.14} {:>5} {:>6} {:>4} {:<13.13} {:>4.0f}% {:>9} {:>9} {}", shown(job.user),
-      shown(job.name), job.nodes, job.tasks, slot, job.state, job.share * 100,
-      clock_text(job.scheduled_s), clock_text(job.elapsed_s), shown(job.reason));
+  const auto text =
+      fmt::format(" {:<10.10} {:<14.14} {:>5} {:>6} {:>4} {:<13.13} {:>4.0f}% {:>9} {:>9} {:>9} {}",
+                  shown(job.user), shown(job.name), job.nodes, job.tasks, slot, job.state,
+                  job.share * 100, clock_text(job.scheduled_s), clock_text(job.elapsed_s),
+                  clock_text(job.filled_s), shown(job.reason));
   auto style = job.is_final ? Style::Faint : Style::Plain;
   if (is_chosen) style = Style::Reverse;
   return {{fmt::format("{:>6}", job.job), Style::Job, job.job}, {text, style}};
 }
 
+std::size_t chosen_of(const std::vector<JobView>& jobs, const ViewState& view) {
+  return jobs.empty() ? 0 : std::min(view.chosen, jobs.size() - 1);
+}
+
+// Of the list of jobs: below the chosen one stands what its ranks wait for.
+std::size_t lines_of_jobs(const std::vector<JobView>& jobs, const ViewState& view) {
+  if (jobs.empty()) return 1;
+  return 1 + jobs.size() + std::min(jobs[chosen_of(jobs, view)].waits.size(), kMostWaits);
+}
+
 void add_jobs(std::vector<Line>& out, const Model& model, const ViewState& view, std::size_t most) {
   constexpr const char* kHead =
       "   job user       name           nodes  tasks slot state         share scheduled   elapsed "
-      "reason";
+      "   filled reason";
   out.push_back({{kHead, Style::Reverse}});
   const auto jobs = listed_jobs(model, view);
   if (most > 0) --most;
-  const auto chosen = jobs.empty() ? 0 : std::min(view.chosen, jobs.size() - 1);
+  const auto chosen = chosen_of(jobs, view);
+  const auto waits = std::min(lines_of_jobs(jobs, view) - 1 - jobs.size(), most / 2);
+  most -= waits;
   const auto first = chosen >= most && most > 0 ? chosen - most + 1 : 0;
   for (auto i = first; i < jobs.size() && i - first < most; ++i) {
     out.push_back(job_line(jobs[i], i == chosen));
+    for (std::size_t wait = 0; i == chosen && wait < waits; ++wait) {
+      out.push_back({{"       " + escape_terminal(jobs[i].waits[wait], kMaxWait), Style::Faint}});
+    }
   }
 }
 
@@ -181,7 +204,9 @@ std::vector<Line> help() {
        {"", "matrix: a row a slot, > is the one that runs; a column a node; the job's number",
         "        '.' idle, 'x' down or drained",
         "bars:   of scheduled time: | user  / system  . waiting for a processor  ~ waiting in PM;",
-        "        faint: frozen now", "", "Up Down PgUp PgDn Home End   choose a job",
+        "        + used at idle priority in other jobs' slices; faint: frozen or filling now",
+        "jobs:   below the chosen one, if it is idle or deadlocked, what its ranks wait for", "",
+        "Up Down PgUp PgDn Home End   choose a job",
         "[ ]                          scroll the nodes",
         "/ F3    filter jobs           < > F6  sort by the next column    I  invert",
         "F9 k    cancel the chosen job (own jobs; operators any)",
@@ -301,7 +326,7 @@ std::vector<Line> render(const Model& model, const ViewState& view, ScreenSize s
     add_header(out, model, view, size);
     add_matrix(out, model, size);
     const auto left = size.lines > out.size() + 2 ? size.lines - out.size() - 2 : 0;
-    const auto for_jobs = std::min(left / 2, listed_jobs(model, view).size() + 1);
+    const auto for_jobs = std::min(left / 2, lines_of_jobs(listed_jobs(model, view), view));
     add_loads(out, model, view, size, left - for_jobs);
     const auto rest = size.lines > out.size() + 1 ? size.lines - out.size() - 1 : 0;
     add_jobs(out, model, view, rest);

@@ -142,6 +142,8 @@ def test_once_shows_an_idle_and_a_deadlocked_job(few, words, state):
     document = json.loads(few.run('score', 'top', '--json', '--once').stdout)
     row, = [row for row in document['jobs'] if row['job'] == job]
     assert (row['state'], row['activity']) == ('running', state)
+    waits = [f'rank {rank} in pm_wait' for rank in range(2)] if state == 'deadlocked' else []
+    assert row['waits'] == few.job(job)['waits'] == waits
 
 
 def test_once_prints_a_picture_for_scripts(few):
