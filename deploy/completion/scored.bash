@@ -26,8 +26,8 @@ _scored() {
     case $1:$previous in
       sccancel:* | scattach:* | scq:--why | score:job | score:hold | score:release | score:suspend | score:resume) words=$(_scored_jobs) ;;
       scadm:drain | scadm:resume | *:-w | *:-x) words=$(_scored_nodes) ;;
-      scadm:scadm) words='set drain resume reload shutdown web-login trace' ;;
-      scadm:set) words='quantum slots idle fill' ;;
+      scadm:scadm) words='set get drain resume reload shutdown web-login trace' ;;
+      scadm:set | scadm:get) words='quantum slots idle fill' ;;
       scadm:idle | scadm:fill) words='on off' ;;
       scrun:--mpi) words='auto pmi1 pmix both none' ;;
       scrun:--net) words='native pm' ;;

@@ -95,12 +95,6 @@ void write_info(JsonWriter& json, const wire::Info& info) {
   json.field("max_jobs", info.max_jobs()).list("queues", info.queues()).end_object().end_object();
 }
 
-std::string fill_words(const wire::Info& info) {
-  if (!info.fill()) return "off";
-  const auto queues = fmt::format("{}", fmt::join(info.fill_queues(), " "));
-  return fmt::format("on, queues: {}", escape_terminal(queues.empty() ? "none" : queues, 80));
-}
-
 std::string info_page(const wire::Info& info) {
   std::string page = fmt::format("cluster {}, scored {}{}\n", escape_terminal(info.cluster(), 200),
                                  escape_terminal(info.version(), 80),

@@ -10,8 +10,10 @@
 
 #include <CLI/CLI.hpp>
 
+#include <array>
 #include <cerrno>
 #include <fstream>
+#include <utility>
 
 namespace score::scout {
 
@@ -21,7 +23,7 @@ constexpr double kLongestTrace_s = 86'400;  // the nodes keep less
 
 struct AdminOptions {
   CommonOptions common;
-  std::string what;  // set: quantum, slots, idle or fill
+  std::string what;  // set, get: quantum, slots, idle or fill
   std::string value;
   std::vector<std::string> nodes;
   std::string reason;
@@ -100,6 +102,28 @@ Result<int> set_value(HeadLink& head, const AdminOptions& options) {
   return set_quantum(head, options);
 }
 
+// What `set` changes, as it is in force.
+Result<int> show_values(HeadLink& head, const AdminOptions& options) {
+  const auto info = head.ask<wire::Info>(wire::GetInfo());
+  if (!info) return info.error();
+  const std::array<std::pair<const char*, std::string>, 4> values = {{
+      {"quantum", format_duration(Duration(info->quantum_ns()))},
+      {"slots", std::to_string(info->max_slots())},
+      {"idle", info->idle_detection() ? "on" : "off"},
+      {"fill", fill_words(*info)},
+  }};
+  JsonWriter json;
+  json.begin_object().field("schema", "scored.settings/1");
+  std::string page;
+  for (const auto& [name, value] : values) {
+    if (!options.what.empty() && options.what != name) continue;
+    json.field(name, value);
+    page += fmt::format("{:<8}{}\n", name, value);
+  }
+  print(options.common.json ? json.end_object().text() + "\n" : page);
+  return kExitOk;
+}
+
 Result<int> drain(HeadLink& head, const AdminOptions& options, bool resume) {
   wire::DrainNodes request;
   for (const auto& word : options.nodes) {
@@ -157,6 +181,7 @@ using Work = Result<int> (*)(HeadLink&, const AdminOptions&);
 // The subcommand that was given; each is one question to the head.
 Work chosen_work(const CLI::App& app) {
   if (app.got_subcommand("set")) return set_value;
+  if (app.got_subcommand("get")) return show_values;
   if (app.got_subcommand("drain")) {
     return [](HeadLink& head, const AdminOptions& options) { return drain(head, options, false); };
   }
@@ -188,6 +213,9 @@ void add_subcommands(CLI::App& app, AdminOptions& options) {
       ->required()
       ->check(CLI::IsMember({"quantum", "slice", "slots", "idle", "fill"}));
   set->add_option("value", options.value, "e.g. 50ms; 4; on or off")->required();
+  auto* get = app.add_subcommand("get", "Print what set changes, as it is in force");
+  get->add_option("what", options.what, "quantum, slots, idle or fill; all of them if not given")
+      ->check(CLI::IsMember({"quantum", "slots", "idle", "fill"}));
   auto* drain = app.add_subcommand("drain", "Start no new jobs on nodes; running jobs continue");
   drain->add_option("nodes", options.nodes, "node05 or node[00-07]")->required()->type_name("NODE");
   drain->add_option("-m,--reason", options.reason, "Reason, shown by scnodes")->type_name("TEXT");

@@ -4,6 +4,8 @@
 #include "base/text.hpp"
 #include "base/time.hpp"
 
+#include <fmt/ranges.h>
+
 #include <array>
 #include <csignal>
 #include <cstring>
@@ -92,6 +94,12 @@ std::string sharing_text(std::uint32_t tasks_per_core, std::uint32_t cpus_per_ta
   const auto cores =
       cpus_per_task <= 1 ? "each core" : fmt::format("every {} cores", cpus_per_task);
   return fmt::format("{} tasks share {}", tasks_per_core, cores);
+}
+
+std::string fill_words(const wire::Info& info) {
+  if (!info.fill()) return "off";
+  const auto queues = fmt::format("{}", fmt::join(info.fill_queues(), " "));
+  return fmt::format("on, queues: {}", escape_terminal(queues.empty() ? "none" : queues, 80));
 }
 
 Result<NodeRange> parse_node_range(std::string_view word) {

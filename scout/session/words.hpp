@@ -4,6 +4,7 @@
 #include "base/model/model.hpp"
 #include "base/result.hpp"
 #include "base/text/json_writer.hpp"
+#include "proto/client.pb.h"
 
 #include <cstdint>
 #include <string>
@@ -34,6 +35,9 @@ struct NodeRange {
 
 // "16 tasks share each core"; empty if each task has its own core, or the placement is not known.
 std::string sharing_text(std::uint32_t tasks_per_core, std::uint32_t cpus_per_task);
+
+// The fill policy in force: "off", or "on, queues: high normal".
+std::string fill_words(const wire::Info& info);
 
 // How many nodes: "4", or "2-4". Errors: Malformed with the word.
 Result<NodeRange> parse_node_range(std::string_view word);

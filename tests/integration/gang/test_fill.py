@@ -22,6 +22,13 @@ def test_operators_set_the_policy_and_everyone_sees_it(pair):
     assert 'fill    on, queues: high normal' in pair.run('score', 'info').stdout
 
 
+def test_the_policy_in_force_is_printed(pair):
+    assert pair.run('scadm', 'get', 'fill').stdout == 'fill    off\n'
+    pair.run('scadm', 'set', 'fill', 'on')
+    assert 'fill    on, queues: high normal\n' in pair.run('scadm', 'get').stdout
+    assert pair.json('scadm', 'get', 'fill') == {'schema': 'scored.settings/1', 'fill': 'on, queues: high normal'}
+
+
 def test_an_unknown_policy_is_one_line(pair):
     result = pair.run('scadm', 'set', 'fill', 'maybe', code=125)
     assert result.stderr.splitlines() == ["scadm: fill 'maybe': use on or off"]
