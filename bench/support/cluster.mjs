@@ -6,7 +6,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
-const bin = path.resolve(process.env.SCORE_BIN ?? 'build/release/bin');
+export const bin = path.resolve(process.env.SCORE_BIN ?? 'build/release/bin');
 export const examples = path.resolve(process.env.SCORE_EXAMPLES ?? `${bin}/../examples`);
 const pictures = path.resolve(process.env.SCORE_PICTURES ?? `${bin}/../pictures`);
 const modules = path.resolve(process.env.SCORE_NODE_MODULES ?? `${bin}/../monitor/web/npm/node_modules`);

@@ -20,11 +20,6 @@ function limit(job: Job): string {
   return job.scheduled_limit_s > 0 ? hours(job.scheduled_limit_s) : '–';
 }
 
-// Processor time at idle priority, in the slices of other jobs.
-function filled(job: Job): string {
-  return job.filled_s > 0 ? `and ${hours(job.filled_s)} of processor time while filling` : '';
-}
-
 interface JobRowProps {
   job: Job;
   marked: boolean;
@@ -33,7 +28,7 @@ interface JobRowProps {
 
 function JobRow({ job, marked, onMark }: JobRowProps) {
   const colour = jobColour(job.job, themeOf(document.documentElement));
-  return (
+  const row = (
     <tr class={`${job.final ? 'final' : ''} ${marked ? 'marked' : ''}`} data-job={job.job} onClick={onMark}>
       <td>
         <button
@@ -52,10 +47,23 @@ function JobRow({ job, marked, onMark }: JobRowProps) {
       <td class="number">{job.slot ?? '–'}</td>
       <td>{shownState(job)}</td>
       <td class="number">{hundredths(job.share)}</td>
-      <td class="number" title={filled(job)}>{hours(job.scheduled_s)}</td>
+      <td class="number">{hours(job.scheduled_s)}</td>
       <td class="number">{hours(job.elapsed_s)}</td>
       <td class="number">{limit(job)}</td>
+      <td class="number">{job.filled_s > 0 ? hours(job.filled_s) : '–'}</td>
       <td class="reason" title={job.reasons.join('\n')}>{job.reasons[0] ?? ''}</td>
+    </tr>
+  );
+  return marked && job.waits.length > 0 ? <>{row}<WaitsRow job={job} /></> : row;
+}
+
+// What each rank of an idle or deadlocked job waits for.
+function WaitsRow({ job }: { job: Job }) {
+  return (
+    <tr class="waits" data-waits={job.job}>
+      <td colSpan={columns.length}>
+        <ul>{job.waits.map((wait) => <li key={wait}>{wait}</li>)}</ul>
+      </td>
     </tr>
   );
 }
@@ -72,6 +80,7 @@ const columns: [name: string, unit: string, isNumber: boolean][] = [
   ['scheduled', 'h:mm:ss', true],
   ['elapsed', 'h:mm:ss', true],
   ['limit', 'h:mm:ss', true],
+  ['filled', 'h:mm:ss', true],
   ['reason', '', false],
 ];
 

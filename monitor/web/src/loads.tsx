@@ -1,9 +1,11 @@
 // A bar a process under its node, as SCore's monitor had: the share of its scheduled time spent in user
-// code, in the kernel, waiting for a processor that others had, and waiting in PM. A gang that is frozen right now is dimmed, not empty.
+// code, in the kernel, waiting for a processor that others had, and waiting in PM; lighter, what it used besides in the slices of
+// other jobs. A gang that is frozen right now is dimmed, not empty.
 
 import { useState } from 'preact/hooks';
 import { Canvas, type Size } from './canvas';
 import { unmarkedAlpha, type Theme } from './colours';
+import { barAlpha, fillingAlpha, partsOf, type Part } from './filling';
 import { bytes, hundredths, inMebibytes, percent } from './format';
 import { rowsOf, type ProcessRow } from './processes';
 import { Panel, type Table } from './panel';
@@ -35,20 +37,18 @@ function stripe(context: CanvasRenderingContext2D, bar: Bar, colour: string) {
 
 function drawBar(context: CanvasRenderingContext2D, row: ProcessRow, bar: Bar, theme: Theme, alpha: number) {
   let y = bar.top + bar.h;
-  const part = (share: number, colour: string) => {
-    const h = Math.min(Math.max(share, 0), 1) * bar.h;
-    y = Math.max(y - h, bar.top);
-    context.fillStyle = colour;
-    context.fillRect(bar.x, y, bar.w, Math.min(h, bar.top + bar.h - y));
+  const draw = (part: Part) => {
+    const h = Math.min(Math.min(Math.max(part.share, 0), 1) * bar.h, y - bar.top);
+    y -= h;
+    context.globalAlpha = barAlpha(row.state) * part.alpha * alpha;
+    context.fillStyle = theme[part.colour];
+    context.fillRect(bar.x, y, bar.w, h);
   };
   context.globalAlpha = alpha;
   context.fillStyle = theme.line;
   context.fillRect(bar.x, bar.top, bar.w, bar.h);
-  if (row.state === 'frozen') context.globalAlpha = 0.6 * alpha;
-  part(row.user, theme.user);
-  part(row.system, theme.system);
-  part(row.waited, theme.waited);
-  part(row.pm, theme.pm);
+  partsOf(row).forEach(draw);
+  context.globalAlpha = alpha;
   if (row.state === 'stopped') stripe(context, bar, theme.ink);
   context.globalAlpha = 1;
 }
@@ -60,7 +60,7 @@ function meanOf(rows: ProcessRow[]): ProcessRow {
   return {
     ...(awake ?? rows[0]!),
     user: mean((row) => row.user), system: mean((row) => row.system),
-    waited: mean((row) => row.waited), pm: mean((row) => row.pm),
+    waited: mean((row) => row.waited), pm: mean((row) => row.pm), filled: mean((row) => row.filled),
   };
 }
 
@@ -130,7 +130,7 @@ function isSame(a: ProcessRow, b: ProcessRow): boolean {
 
 function describe(snapshot: Snapshot, row: ProcessRow | null): string {
   if (!row) return 'Point at a bar, or use the arrow keys.';
-  const shares = `user ${percent(row.user, 0)}, system ${percent(row.system, 0)}, waiting for a processor ${percent(row.waited, 0)}, in PM ${percent(row.pm, 0)}`;
+  const shares = `user ${percent(row.user, 0)}, system ${percent(row.system, 0)}, waiting for a processor ${percent(row.waited, 0)}, in PM ${percent(row.pm, 0)}, filling ${percent(row.filled, 0)}`;
   const node = snapshot.nodes[row.node]?.name ?? '';
   return `${node}, job ${row.job} rank ${row.rank}, ${row.state}: ${shares} of its time; scheduled ${percent(row.scheduled, 0)}, ${bytes(row.memory)}`;
 }
@@ -139,13 +139,14 @@ function table(snapshot: Snapshot): Table {
   const rows = rowsOf(snapshot.processes);
   return {
     caption: 'Load of each process, of the time it was scheduled',
-    head: ['node', 'job', 'rank', 'state', 'user %', 'system %', 'waiting for a processor %', 'in PM %', 'scheduled %', 'memory MiB'],
+    head: ['node', 'job', 'rank', 'state', 'user %', 'system %', 'waiting for a processor %', 'in PM %', 'scheduled %', 'memory MiB', 'filling %'],
     rows: rows.length,
     row: (index) => {
       const row = rows[index]!;
       return [
         snapshot.nodes[row.node]?.name ?? String(row.node), row.job, row.rank, row.state,
         ...[row.user, row.system, row.waited, row.pm, row.scheduled].map((share) => hundredths(share)), inMebibytes(row.memory),
+        hundredths(row.filled),
       ];
     },
   };
@@ -183,6 +184,9 @@ export function LoadPanel({ snapshot, marked }: { snapshot: Snapshot; marked: nu
           <i style={{ background: colour }} /> {name}
         </span>
       ))}
+      <span>
+        <i style={{ background: 'var(--user)', opacity: fillingAlpha }} /> filling
+      </span>
       <span>dim: frozen now</span>
       <span>striped: stopped</span>
     </span>

@@ -4,6 +4,7 @@
 import { useRef, useState } from 'preact/hooks';
 import { Canvas, type Size } from './canvas';
 import { fillJob, jobColour, unmarkedAlpha, type Theme } from './colours';
+import { fillersOf, fillingAlpha, fillLane, type Box } from './filling';
 import { rowsOf } from './processes';
 import { Panel, type Table } from './panel';
 import type { Node, Run, Snapshot } from './types';
@@ -54,20 +55,20 @@ function widthOf(context: Context, digits: string): number {
 
 let digitWidth = 0;
 
-interface Box {
-  x: number;
-  y: number;
-  w: number;
-  h: number;
+interface Cell {
+  jobs: number[];
+  fillers: Set<number>;
 }
 
 // The outline separates neighbours of one job.
-function drawCell(context: Context, jobs: number[], box: Box, marked: number | null, theme: Theme) {
+function drawCell(context: Context, { jobs, fillers }: Cell, box: Box, marked: number | null, theme: Theme) {
   jobs.forEach((job, index) => {
-    context.globalAlpha = marked === null || job === marked ? 1 : unmarkedAlpha;
+    const alpha = marked === null || job === marked ? 1 : unmarkedAlpha;
     const h = box.h / jobs.length;
     const part = { x: box.x, y: box.y + index * h, w: box.w, h: h - 1 };
+    context.globalAlpha = fillers.has(job) ? fillingAlpha * alpha : alpha;
     fillJob(context, job, part, theme);
+    context.globalAlpha = alpha;
     if (part.w > 4 && part.h > 4) {
       context.strokeStyle = theme.faint;
       context.lineWidth = 1;
@@ -75,7 +76,7 @@ function drawCell(context: Context, jobs: number[], box: Box, marked: number | n
     }
     const text = String(job);
     if (h < 11 || widthOf(context, text) > part.w - 2) return;
-    context.fillStyle = jobColour(job, theme).text;
+    context.fillStyle = fillers.has(job) ? theme.ink : jobColour(job, theme).text;
     context.fillText(text, part.x + part.w / 2, part.y + h / 2);
   });
   context.globalAlpha = 1;
@@ -84,6 +85,7 @@ function drawCell(context: Context, jobs: number[], box: Box, marked: number | n
 function drawSlots(snapshot: Snapshot, chosen: Place | null, marked: number | null) {
   return (context: Context, size: Size, theme: Theme) => {
     const { matrix, nodes } = snapshot;
+    const fillers = fillersOf(snapshot);
     const rows = Math.max(matrix.rows.length, 1);
     const h = Math.min((size.h - topMargin) / rows, 64);
     context.textBaseline = 'middle';
@@ -105,7 +107,7 @@ function drawSlots(snapshot: Snapshot, chosen: Place | null, marked: number | nu
         const box = { x, y: y + 1, w, h: h - 3 };
         context.fillStyle = theme.cell;
         context.fillRect(box.x, box.y, box.w, box.h);
-        drawCell(context, row.cells[column] ?? [], box, marked, theme);
+        drawCell(context, { jobs: row.cells[column] ?? [], fillers: fillers[column]! }, box, marked, theme);
         if (node.state !== 'up' || node.drained) hatch(context, x, box.y, w, box.h, theme.ink);
         if (chosen?.row === index && chosen.node === column) {
           context.strokeStyle = theme.ink;
@@ -121,7 +123,12 @@ function drawSlots(snapshot: Snapshot, chosen: Place | null, marked: number | nu
   };
 }
 
-function drawTimeline(snapshot: Snapshot, runs: Run[], marked: number | null) {
+interface History {
+  runs: Run[];
+  fills: Run[];
+}
+
+function drawTimeline(snapshot: Snapshot, { runs, fills }: History, marked: number | null) {
   return (context: Context, size: Size, theme: Theme) => {
     const to = snapshot.slices.to_s;
     const seconds = timelineSeconds(snapshot);
@@ -143,21 +150,33 @@ function drawTimeline(snapshot: Snapshot, runs: Run[], marked: number | null) {
       const name = snapshot.nodes[node]!.name;
       context.fillText(/\d+$/.exec(name)?.[0] ?? name, 2, topMargin + node * h + 6, leftMargin - 4);
     }
-    for (const [node, job, start, end] of runs) {
+    const laneOf = ([node, , start, end]: Run) => {
       const x = xOf(start);
-      context.globalAlpha = marked === null || job === marked ? 1 : unmarkedAlpha;
-      fillJob(context, job, { x, y: topMargin + node * h, w: Math.max(xOf(end ?? to) - x, 0), h: h - 0.3 }, theme);
+      return { x, y: topMargin + node * h, w: Math.max(xOf(end ?? to) - x, 0), h: h - 0.3 };
+    };
+    const alphaOf = (job: number) => (marked === null || job === marked ? 1 : unmarkedAlpha);
+    for (const run of runs) {
+      context.globalAlpha = alphaOf(run[1]);
+      fillJob(context, run[1], laneOf(run), theme);
+    }
+    for (const run of fills) {
+      const box = fillLane(laneOf(run));
+      context.globalAlpha = 1;
+      context.fillStyle = theme.ground;
+      context.fillRect(box.x, box.y, box.w, box.h);
+      context.globalAlpha = fillingAlpha * alphaOf(run[1]);
+      fillJob(context, run[1], box, theme);
     }
     context.globalAlpha = 1;
   };
 }
 
-// The runs of the last seconds, gathered from documents that each bring the newest.
-function useRuns(snapshot: Snapshot): Run[] {
+// The runs, or fills, of the last seconds, gathered from documents that each bring the newest.
+function useRuns(snapshot: Snapshot, newest: Run[]): Run[] {
   const kept = useRef({ head: '', runs: new Map<string, Run>() });
   if (kept.current.head !== snapshot.head) kept.current = { head: snapshot.head, runs: new Map() };
   const { runs } = kept.current;
-  for (const run of snapshot.slices.runs) runs.set(`${run[0]} ${run[1]} ${run[2]}`, run);
+  for (const run of newest) runs.set(`${run[0]} ${run[1]} ${run[2]}`, run);
   const oldest = snapshot.slices.to_s - timelineSeconds(snapshot);
   for (const [key, run] of runs) {
     if ((run[3] ?? snapshot.slices.to_s) < oldest) runs.delete(key);
@@ -214,7 +233,8 @@ const moves: Record<string, [row: number, node: number]> = {
 export function MatrixPanel({ snapshot, marked }: { snapshot: Snapshot; marked: number | null }) {
   const [mode, setMode] = useState<'slots' | 'time'>('slots');
   const [place, setPlace] = useState<Place | null>(null);
-  const runs = useRuns(snapshot);
+  const { slices } = snapshot;
+  const history = { runs: useRuns(snapshot, slices.runs), fills: useRuns(snapshot, slices.fills) };
   const rows = Math.max(snapshot.matrix.rows.length, 1);
   const nodes = snapshot.nodes.length;
   const clamp = (value: number, count: number) => Math.min(Math.max(value, 0), count - 1);
@@ -234,6 +254,7 @@ export function MatrixPanel({ snapshot, marked }: { snapshot: Snapshot; marked: 
   };
   const tools = (
     <span class="tools" role="group" aria-label="Axes of the matrix">
+      <span class="legend">light: fills, at idle priority</span>
       <button type="button" aria-pressed={mode === 'slots'} onClick={() => setMode('slots')}>
         Nodes × slots
       </button>
@@ -259,7 +280,7 @@ export function MatrixPanel({ snapshot, marked }: { snapshot: Snapshot; marked: 
         <Canvas
           label={`What each of ${nodes} nodes ran in the last ${timelineSeconds(snapshot)} s`}
           height={212}
-          draw={drawTimeline(snapshot, runs, marked)}
+          draw={drawTimeline(snapshot, history, marked)}
         />
       )}
     </Panel>

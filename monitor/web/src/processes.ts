@@ -11,6 +11,7 @@ export interface ProcessRow {
   system: number;
   pm: number;
   waited: number;
+  filled: number;
   scheduled: number;
   memory: number;
 }
@@ -19,7 +20,7 @@ export function rowsOf(processes: Processes): ProcessRow[] {
   const at = (name: string) => processes.columns.indexOf(name);
   const column = {
     node: at('node'), job: at('job'), rank: at('rank'), state: at('state'), user: at('user'),
-    system: at('system'), pm: at('pm'), waited: at('waited'), scheduled: at('scheduled'), memory: at('memory_bytes'),
+    system: at('system'), pm: at('pm'), waited: at('waited'), filled: at('filled'), scheduled: at('scheduled'), memory: at('memory_bytes'),
   };
   return processes.rows.map((row) => ({
     node: Number(row[column.node]),
@@ -30,6 +31,7 @@ export function rowsOf(processes: Processes): ProcessRow[] {
     system: Number(row[column.system] ?? 0),
     pm: Number(row[column.pm] ?? 0),
     waited: Number(row[column.waited] ?? 0),
+    filled: Number(row[column.filled] ?? 0),
     scheduled: Number(row[column.scheduled] ?? 0),
     memory: Number(row[column.memory] ?? 0),
   }));

@@ -7,23 +7,26 @@ const period = 0.1;
 const columns = [
   'node', 'job', 'rank', 'pid', 'state', 'user', 'system', 'pm', 'scheduled', 'memory_bytes',
   'switches_per_s', 'sent_messages_per_s', 'received_messages_per_s', 'sent_bytes_per_s',
-  'received_bytes_per_s', 'processes', 'waited',
+  'received_bytes_per_s', 'processes', 'waited', 'filled',
 ];
+
+const filler = 2; // this job fills in the other one's slices
 
 function processRow(node: number, index: number, time: number): (number | string | null)[] {
   const job = 1 + (index % 2);
   const user = 0.6 + 0.3 * Math.sin(time + node / 7 + index);
   const active = Math.floor(time / period) % 2 === index % 2;
-  return [node, job, node * 8 + (index >> 1), 1000 + index, active ? 'running' : 'frozen',
-    user, 0.05, 0.9 - user > 0 ? 0.9 - user : 0, 0.5, 50e6, 120, 900, 900, 4e6, 4e6, 1, 0.05];
+  const fills = job === filler;
+  return [node, job, node * 8 + (index >> 1), 1000 + index, active ? 'running' : fills ? 'fill' : 'frozen',
+    user, 0.05, 0.9 - user > 0 ? 0.9 - user : 0, 0.5, 50e6, 120, 900, 900, 4e6, 4e6, 1, 0.05, fills ? 0.1 : 0];
 }
 
 function jobs(nodes: number, ppn: number, time: number): Job[] {
   return [1, 2].map((job) => ({
     job, user: 'user', name: `simulated ${job}`, command: 'none', own: false, state: 'running',
     final: false, activity: 'busy', idle: false, nodes, tasks: (nodes * ppn) / 2, ppn: ppn / 2, node_list: `node[00-${nodes - 1}]`,
-    slot: job - 1, share: 0.5, scheduled_s: time / 2, filled_s: 0, elapsed_s: time, scheduled_limit_s: 0,
-    reasons: [],
+    slot: job - 1, share: 0.5, scheduled_s: time / 2, filled_s: job === filler ? time / 20 : 0, elapsed_s: time, scheduled_limit_s: 0,
+    reasons: [], waits: [],
   }));
 }
 
@@ -40,6 +43,13 @@ function runs(nodes: number, time: number): Run[] {
   return out;
 }
 
+// Of the filler: when the other job runs.
+function fills(nodes: number, time: number): Run[] {
+  return runs(nodes, time)
+    .filter(([, job]) => job !== filler)
+    .map(([node, , start, end]) => [node, filler, start, end]);
+}
+
 function document(nodes: number, ppn: number, seq: number): Snapshot {
   const time = seq * period;
   const all = Array.from({ length: nodes }, (_, node) => node);
@@ -54,7 +64,7 @@ function document(nodes: number, ppn: number, seq: number): Snapshot {
     },
     nodes: all.map((node) => ({
       name: `node${String(node).padStart(2, '0')}`, state: 'up', drained: false, reason: '', cores: ppn,
-      jobs: [1, 2], user: 0.7, system: 0.05, late_switches: 0, overhead: 0.0002,
+      jobs: [1, 2], user: 0.7, system: 0.05, filled: 0.05, late_switches: 0, overhead: 0.0002,
     })),
     matrix: {
       rows: [0, 1].map((slot) => ({
@@ -62,7 +72,7 @@ function document(nodes: number, ppn: number, seq: number): Snapshot {
       })),
       order: [0, 1], start_s: 0,
     },
-    slices: { from_s: time - 0.5, to_s: time, runs: runs(nodes, time) },
+    slices: { from_s: time - 0.5, to_s: time, runs: runs(nodes, time), fills: fills(nodes, time) },
     jobs: jobs(nodes, ppn, time),
     processes: {
       columns,

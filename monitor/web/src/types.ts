@@ -32,6 +32,7 @@ export interface Node {
   jobs: number[];
   user: number;
   system: number;
+  filled: number;
   late_switches: number;
   overhead: number | null;
 }
@@ -71,6 +72,7 @@ export interface Job {
   elapsed_s: number;
   scheduled_limit_s: number;
   reasons: string[];
+  waits: string[];
 }
 
 export interface Processes {
@@ -112,7 +114,7 @@ export interface Snapshot {
   cluster: Cluster;
   nodes: Node[];
   matrix: Matrix;
-  slices: { from_s: number; to_s: number; runs: Run[] };
+  slices: { from_s: number; to_s: number; runs: Run[]; fills: Run[] };
   jobs: Job[];
   processes: Processes;
   switches: Switches;
