@@ -73,7 +73,8 @@ TEST_F(BeatListenerTest, PassesOnWhatItsChildrenSay) {
   listener_.advance(now_);
   EXPECT_EQ(silent(), (Ranges{{6, 7}}));
   EXPECT_EQ(unknown(), (Ranges{{3, 4}}));
-  EXPECT_EQ(listener_.heard_through(1).ranges(), (Ranges{{1, 3}, {4, 6}, {7, 8}}));
+  const Positions heard = listener_.heard_through(1);
+  EXPECT_EQ(heard.ranges(), (Ranges{{1, 3}, {4, 6}, {7, 8}}));
 }
 
 TEST_F(BeatListenerTest, AdoptsTheChildrenOfASilentChild) {

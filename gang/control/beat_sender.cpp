@@ -12,13 +12,12 @@ constexpr std::uint32_t kMostStay = 64;
 
 BeatSender::BeatSender(const Tree& tree, Position self, const BeatTiming& timing,
                        TimePoint first_beat)
-    : timing_(timing), way_(tree.ancestors(self)), round_at_(first_beat) {
+    : timing_(timing), way_(tree.ancestors(self)), round_at_(first_beat), first_beat_(first_beat) {
   SCORE_ASSERT(self != 0, "the head sends no heartbeats");
 }
 
 void BeatSender::begin_round(TimePoint now) {
-  round_began_ = now;
-  round_at_ = now + timing_.period;
+  round_at_ = first_beat_ + ((now - first_beat_) / timing_.period + 1) * timing_.period;
   sent_.clear();
   tls_at_ = now + timing_.tls_after;
   retry_at_ = now;
@@ -38,14 +37,15 @@ bool BeatSender::ask_next() {
   }
   target_ = 0;
   retry_at_.reset();
-  is_served_ = false;
+  is_linked_ = false;
   return false;
 }
 
 BeatSender::Actions BeatSender::advance(TimePoint now) {
   Actions actions;
   if (now >= round_at_) {
-    if (retry_at_ && tls_at_) actions.beat_by_tls = true;  // a round without answer ends
+    if (retry_at_) is_linked_ = false;  // a round without answer ends
+    if (retry_at_ && tls_at_) actions.beat_by_tls = true;
     begin_round(now);
   }
   if (tls_at_ && now >= *tls_at_) {
@@ -53,7 +53,8 @@ BeatSender::Actions BeatSender::advance(TimePoint now) {
     actions.beat_by_tls = true;
   }
   if (!retry_at_ || now < *retry_at_) return actions;
-  if (sent_.size() >= timing_.tries && !ask_next()) {
+  const bool is_last = target_ + 1 == way_.size();
+  if (sent_.size() >= timing_.tries * (is_last ? 2 : 1) && !ask_next()) {
     if (tls_at_) actions.beat_by_tls = true;
     tls_at_.reset();
     return actions;
@@ -75,23 +76,23 @@ void BeatSender::hasten(TimePoint now) {
   round_at_ = std::min(round_at_, now + timing_.collect);
 }
 
-bool BeatSender::answered(Position from, TimePoint sent, std::optional<Position> go_back,
-                          TimePoint now) {
-  const auto beat = std::find(sent_.begin(), sent_.end(), sent);
-  if (!retry_at_ || from != target() || beat == sent_.end() || now < sent) return false;
+bool BeatSender::answered(Position from, const Answer& answer, TimePoint now) {
+  const auto beat = std::find(sent_.begin(), sent_.end(), answer.sent);
+  if (!retry_at_ || from != target() || beat == sent_.end() || now < answer.sent) return false;
   sent_.clear();
   retry_at_.reset();
-  tls_at_.reset();
-  is_served_ = true;
+  if (answer.is_linked) tls_at_.reset();
+  if (!answer.is_linked && tls_at_) tls_at_ = now;
+  is_linked_ = answer.is_linked;
   if (target_ != served_by_) ++moves_;
   if (went_back_ && target_ == 0) stay_next_ = 1;
   went_back_ = false;
   served_by_ = target_;
   if (stay_ > 0) {
     --stay_;
-  } else if (go_back) {
+  } else if (answer.go_back) {
     const auto nearer =
-        std::find(way_.begin(), way_.begin() + static_cast<long>(target_), *go_back);
+        std::find(way_.begin(), way_.begin() + static_cast<long>(target_), *answer.go_back);
     went_back_ = nearer != way_.begin() + static_cast<long>(target_);
     if (went_back_) target_ = static_cast<std::size_t>(nearer - way_.begin());
   }

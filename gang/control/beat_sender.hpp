@@ -25,7 +25,7 @@ class BeatSender {
     bool beat_by_tls = false;
   };
 
-  // For every member but the head (self >= 1). The first beat is due at first_beat.
+  // For every member but the head (self >= 1). Rounds begin at first_beat and whole periods later.
   BeatSender(const Tree& tree, Position self, const BeatTiming& timing, TimePoint first_beat);
 
   // Does what is due. After each call and after hasten(): next_deadline().
@@ -35,13 +35,19 @@ class BeatSender {
   // What the next beat says has changed: a round begins soon, even if one is under way.
   void hasten(TimePoint now);
 
-  // `from` answered the beat that was sent at `sent`; go_back: it hears this nearer ancestor, which
-  // should be asked from now on. False: not the answer to a beat of this round, or a repeated one:
-  // it says nothing about clocks.
-  bool answered(Position from, TimePoint sent, std::optional<Position> go_back, TimePoint now);
+  struct Answer {
+    TimePoint sent{};        // of the beat
+    bool is_linked = false;  // its sender is linked to the head, see is_linked(); the head is
+    std::optional<Position> go_back;  // it hears this nearer ancestor, which should be asked now
+  };
 
-  // The last round that has ended was answered over PM.
-  [[nodiscard]] bool is_served() const { return is_served_; }
+  // False: not the answer to a beat of this round, or a repeated one: it says nothing about clocks.
+  // An answer from a member that is not linked keeps this one alive for nobody: a beat over TLS
+  // is due.
+  bool answered(Position from, const Answer& answer, TimePoint now);
+
+  // The last round that has ended was answered by a member that is linked to the head.
+  [[nodiscard]] bool is_linked() const { return is_linked_; }
 
   [[nodiscard]] Position target() const { return way_[target_]; }
 
@@ -59,9 +65,9 @@ class BeatSender {
   TimePoint round_at_;                 // the next one
   std::optional<TimePoint> retry_at_;  // a round is under way
   std::optional<TimePoint> tls_at_;
-  TimePoint round_began_{};
+  TimePoint first_beat_;
   std::vector<TimePoint> sent_;  // this round's beats to target_
-  bool is_served_ = false;
+  bool is_linked_ = false;
   std::uint64_t moves_ = 0;
   // A way back that has failed is not tried again for this many rounds, twice as many each time.
   std::uint32_t stay_ = 0, stay_next_ = 1;

@@ -34,16 +34,16 @@ class BeatSenderTest : public ::testing::Test {
       if (!actions.beat) continue;
       asked_.push_back(actions.beat->to);
       if (actions.beat->to != server) continue;
-      EXPECT_TRUE(sender_.answered(server, actions.beat->sent, go_back, now_));
+      EXPECT_TRUE(sender_.answered(server, {actions.beat->sent, is_linked_, go_back}, now_));
     }
     now_ = end;
   }
 
-  const Tree tree_{11, 3};  // 0; 1 {2 3 4}, 5 {6 7}, 8 {9 10}
   const Tree deep_{15, 2};  // 0; 1 {2 {3 4}, 5 {6 7}}, 8 ...
   BeatTiming timing_;
   BeatSender sender_{deep_, 4, timing_, kStart};
   TimePoint now_ = kStart;
+  bool is_linked_ = true;
   std::vector<Duration> by_tls_;
   std::vector<Position> asked_;
 };
@@ -52,23 +52,23 @@ TEST_F(BeatSenderTest, BeatsOncePerPeriodWhileItsParentAnswers) {
   serve_until(kStart + 10 * timing_.period - 1ns, 2);
   EXPECT_EQ(asked_, std::vector<Position>(10, 2));
   EXPECT_TRUE(by_tls_.empty());
-  EXPECT_TRUE(sender_.is_served());
+  EXPECT_TRUE(sender_.is_linked());
 }
 
 TEST_F(BeatSenderTest, RepeatsALostBeat) {
   const auto beats = run_until(kStart + timing_.retry);
   ASSERT_EQ(beats.size(), 2U);
   EXPECT_EQ(beats[1].to, 2U);
-  EXPECT_TRUE(sender_.answered(2, beats[0].sent, std::nullopt, now_));  // late, but no less true
-  EXPECT_FALSE(sender_.answered(2, beats[0].sent, std::nullopt, now_));
-  EXPECT_FALSE(sender_.answered(2, beats[1].sent, std::nullopt, now_));
+  EXPECT_TRUE(sender_.answered(2, {beats[0].sent, true, {}}, now_));  // late, but no less true
+  EXPECT_FALSE(sender_.answered(2, {beats[0].sent, true, {}}, now_));
+  EXPECT_FALSE(sender_.answered(2, {beats[1].sent, true, {}}, now_));
 }
 
 TEST_F(BeatSenderTest, GoesToItsGrandparentAtOnceAndStays) {
   serve_until(kStart + 3 * timing_.period, 1);
   EXPECT_EQ(asked_, (std::vector<Position>{2, 2, 2, 2, 1, 1, 1, 1}));
   EXPECT_EQ(sender_.moves(), 1U);
-  EXPECT_TRUE(sender_.is_served());
+  EXPECT_TRUE(sender_.is_linked());
 }
 
 TEST_F(BeatSenderTest, GoesBackWhenItIsToldTo) {
@@ -90,10 +90,21 @@ TEST_F(BeatSenderTest, WithoutPmItBeatsByTlsInEachRound) {
   ASSERT_EQ(by_tls_.size(), 3U);
   EXPECT_EQ(by_tls_[0], timing_.tls_after);
   EXPECT_EQ(by_tls_[1], timing_.period + timing_.tls_after);
-  EXPECT_FALSE(sender_.is_served());
-  EXPECT_EQ(beats.size(), 3U * 3U * timing_.tries);
+  EXPECT_FALSE(sender_.is_linked());
+  EXPECT_EQ(beats.size(), 3U * (2U + 2U) * timing_.tries);
   EXPECT_EQ(beats.back().to, 0U);
   EXPECT_EQ(sender_.target(), 2U);
+}
+
+TEST_F(BeatSenderTest, AParentWithoutALinkToTheHeadDoesNotReplaceTls) {
+  is_linked_ = false;
+  serve_until(kStart + 3 * timing_.period - 1ns, 2);
+  EXPECT_EQ(by_tls_.size(), 3U);
+  EXPECT_FALSE(sender_.is_linked());
+  is_linked_ = true;
+  serve_until(kStart + 6 * timing_.period - 1ns, 2);
+  EXPECT_EQ(by_tls_.size(), 3U);
+  EXPECT_TRUE(sender_.is_linked());
 }
 
 TEST_F(BeatSenderTest, AChangedSummaryGoesUpSoon) {
@@ -106,9 +117,9 @@ TEST_F(BeatSenderTest, AChangedSummaryGoesUpSoon) {
 TEST_F(BeatSenderTest, IgnoresAnswersThatItDidNotAskFor) {
   const auto beats = run_until(kStart);
   ASSERT_EQ(beats.size(), 1U);
-  EXPECT_FALSE(sender_.answered(1, beats[0].sent, std::nullopt, now_));
-  EXPECT_FALSE(sender_.answered(2, beats[0].sent + 1ns, std::nullopt, now_ + 1ms));
-  EXPECT_TRUE(sender_.answered(2, beats[0].sent, Position{9}, now_));  // no ancestor: stays
+  EXPECT_FALSE(sender_.answered(1, {beats[0].sent, true, {}}, now_));
+  EXPECT_FALSE(sender_.answered(2, {beats[0].sent + 1ns, true, {}}, now_ + 1ms));
+  EXPECT_TRUE(sender_.answered(2, {beats[0].sent, true, 9}, now_));  // no ancestor: stays
   EXPECT_EQ(sender_.target(), 2U);
 }
 

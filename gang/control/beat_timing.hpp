@@ -13,8 +13,8 @@ using base::TimePoint;
 
 struct BeatTiming {
   Duration period = base::limits::kHeartbeatPeriod;
-  // A beat without answer is repeated this often in all, at this distance; then the next ancestor
-  // is asked.
+  // A beat without answer is sent this often in all, at this distance; then the next ancestor is
+  // asked. The head, the last one, is asked twice as often.
   std::uint32_t tries = 4;
   Duration retry = std::chrono::milliseconds{50};
   // A round without answer for this long sends a beat over TLS besides.

@@ -122,7 +122,8 @@ Dissemination::Sends Dissemination::advance(TimePoint now) noexcept {
   const auto due = next_deadline();
   if (!due || now < *due) return sends;
   ++asks_;
-  asks_at_ = now + std::min(kFirstAsk * (1 << std::min(asks_, 8U)), kSlowestAsk);
+  const std::uint32_t doublings = asks_ / kAsksPerPause;
+  asks_at_ = now + std::min(kFirstAsk * (1 << std::min(doublings, 8U)), kSlowestAsk);
   sends.add({before(round_), {current_.boundary, round_, true}});
   return sends;
 }

@@ -27,11 +27,12 @@ using base::TimePoint;
 class Dissemination {
  public:
   static constexpr std::uint32_t kMaxRounds = 14;  // for limits::kMaxNodes members
-  // The first question; each further one waits twice as long, up to kSlowestAsk.
+  // The pause before a question, doubled after each kAsksPerPause of them, up to kSlowestAsk.
   static constexpr Duration kFirstAsk = std::chrono::microseconds{200};
-  static constexpr Duration kSlowestAsk = std::chrono::microseconds{3'200};
-  // Then it waits without asking: the shell has given the meeting up long before.
-  static constexpr std::uint32_t kMaxAsks = 100;
+  static constexpr std::uint32_t kAsksPerPause = 8;
+  static constexpr Duration kSlowestAsk = std::chrono::microseconds{1'600};
+  // Then it waits without asking: the shell has given the meeting up before.
+  static constexpr std::uint32_t kMaxAsks = 200;
 
   // What a datagram carries, beside the names of attempt and meeting.
   struct Word {

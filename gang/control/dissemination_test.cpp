@@ -188,7 +188,8 @@ TEST(Dissemination, AsksMoreAndMoreRarelyAndStops) {
   }
   EXPECT_EQ(pauses.size(), Dissemination::kMaxAsks);
   EXPECT_EQ(pauses[0], 200us);
-  EXPECT_EQ(pauses[1], 400us);
+  EXPECT_EQ(pauses[Dissemination::kAsksPerPause - 1], 200us);
+  EXPECT_EQ(pauses[Dissemination::kAsksPerPause], 400us);
   EXPECT_EQ(pauses.back(), Dissemination::kSlowestAsk);
 }
 

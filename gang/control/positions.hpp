@@ -44,7 +44,10 @@ class Positions {
   [[nodiscard]] bool empty() const { return ranges_.empty(); }
 
   // Sorted, none empty, none touches another.
-  [[nodiscard]] const std::vector<PositionRange>& ranges() const { return ranges_; }
+  [[nodiscard]] const std::vector<PositionRange>& ranges() const& { return ranges_; }
+
+  // A loop over the ranges of a temporary would outlive it.
+  const std::vector<PositionRange>& ranges() && = delete;
 
   friend bool operator==(const Positions&, const Positions&) = default;
 

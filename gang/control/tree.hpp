@@ -18,6 +18,7 @@ namespace score::gang {
 class Tree {
  public:
   static constexpr std::uint32_t kLeastFanout = 2;
+  static constexpr std::uint32_t kDefaultFanout = 16;  // docs/lab/control-tree.md
 
   // members >= 1: the head and its nodes. A smaller fan-out than kLeastFanout is taken for that.
   Tree(std::uint32_t members, std::uint32_t fanout);

@@ -79,6 +79,10 @@ Actions Cluster::heartbeat(NodeId node, TimePoint now) {
   return apply(now, [&](Step& step) { reports_.heartbeat(node, step); });
 }
 
+Actions Cluster::hearsay(const Hearsay& hearsay, TimePoint now) {
+  return apply(now, [&](Step& step) { reports_.hearsay(hearsay, step); });
+}
+
 Result<Actions> Cluster::drain(NodeId node, std::string reason, TimePoint now) {
   const auto index = tables_.nodes.find(node);
   if (!index) return fail(Errc::NotFound, "no node {}", node);

@@ -37,6 +37,8 @@ class Cluster {
   Actions node_connected(NodeId node, const base::NodeHello& hello, TimePoint now);
   Actions node_disconnected(NodeId node, TimePoint now);  // Suspect now, Down at its deadline
   Actions heartbeat(NodeId node, TimePoint now);
+  // What other nodes say of nodes, in place of their own heartbeats.
+  Actions hearsay(const Hearsay& hearsay, TimePoint now);
   base::Result<Actions> drain(NodeId node, std::string reason, TimePoint now);
   base::Result<Actions> resume_node(NodeId node, TimePoint now);
 

@@ -290,6 +290,23 @@ TEST(Cluster, ALostNodeEndsItsJobsAndKillsThemElsewhere) {
   EXPECT_EQ(b.view(there).reasons.at(0), "node01 lost: no heartbeat for 4.0s");
 }
 
+TEST(Cluster, OtherNodesSpeakForANodeAndAgainstIt) {
+  Bench b;
+  b.add_nodes(3);
+  b.silent = {NodeId{1}, NodeId{2}};
+  for (int i = 0; i < 5; ++i) {
+    b.pass(1s);
+    b.take(b.cluster.hearsay({.alive = {NodeId{1}, NodeId{7}}}, b.now));
+  }
+  EXPECT_EQ(b.cluster.node(NodeId{1})->state, NodeState::Up);
+  EXPECT_EQ(b.cluster.node(NodeId{2})->state, NodeState::Down);
+  b.take(b.cluster.hearsay({.silent = {NodeId{1}, NodeId{7}}, .silent_for = 2s}, b.now));
+  b.pass(500ms);
+  EXPECT_EQ(b.cluster.node(NodeId{1})->state, NodeState::Suspect);
+  b.take(b.cluster.hearsay({.alive = {NodeId{1}}}, b.now));
+  EXPECT_EQ(b.cluster.node(NodeId{1})->state, NodeState::Up);
+}
+
 TEST(Cluster, ANodeThatCannotKillIsSuspectAndGetsNoJobsUntilItCan) {
   Bench b;
   b.add_nodes(1);

@@ -38,6 +38,18 @@ void Reports::heartbeat(NodeId id, Step& step) {
   heard(id, step);
 }
 
+void Reports::hearsay(const Hearsay& hearsay, Step& step) {
+  NodeTable& nodes = p_.tables.nodes;
+  for (const NodeId id : hearsay.alive) {
+    const auto node = nodes.find(id);
+    if (node && nodes[*node].connected && nodes.vouched(*node, step)) p_.placer.capacity_grew();
+  }
+  for (const NodeId id : hearsay.silent) {
+    const auto node = nodes.find(id);
+    if (node && nodes[*node].connected) nodes.denied(*node, step.now - hearsay.silent_for);
+  }
+}
+
 void Reports::received(NodeId id, const base::NodeToHead& message, Step& step) {
   const auto node = heard(id, step);
   if (!node) return;

@@ -6,6 +6,13 @@
 
 namespace score::gang {
 
+// Nodes that are not connected are left out.
+struct Hearsay {
+  std::vector<NodeId> alive;
+  std::vector<NodeId> silent;
+  Duration silent_for{0};  // at least
+};
+
 class Reports {
  public:
   struct Parts {
@@ -22,6 +29,7 @@ class Reports {
 
   // A sign of life.
   void heartbeat(NodeId id, Step& step);
+  void hearsay(const Hearsay& hearsay, Step& step);
   // Any message but NodeHello.
   void received(NodeId id, const base::NodeToHead& message, Step& step);
 

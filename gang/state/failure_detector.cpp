@@ -36,18 +36,32 @@ void FailureDetector::requeue(NodeId node, Watched& w) {
 void FailureDetector::watch(NodeId node, TimePoint now) {
   Watched& w = nodes_[node];
   queue_.erase({w.queued, node});
-  w = {now, {}, Verdict::Alive, true, std::nullopt};
+  w = {now, now, {}, Verdict::Alive, true, std::nullopt};
   requeue(node, w);
 }
 
 void FailureDetector::expect(NodeId node, TimePoint now, TimePoint deadline) {
   Watched& w = nodes_[node];
   queue_.erase({w.queued, node});
-  w = {now, {}, Verdict::Suspect, false, deadline};
+  w = {now, now, {}, Verdict::Suspect, false, deadline};
   requeue(node, w);
 }
 
 bool FailureDetector::heard(NodeId node, TimePoint now) {
+  const auto found = nodes_.find(node);
+  if (found != nodes_.end()) found->second.spoke = std::max(found->second.spoke, now);
+  return vouched(node, now);
+}
+
+void FailureDetector::denied(NodeId node, TimePoint since) {
+  const auto found = nodes_.find(node);
+  if (found == nodes_.end() || !found->second.linked) return;
+  Watched& w = found->second;
+  w.heard = std::max(w.spoke, std::min(w.heard, since));
+  requeue(node, w);
+}
+
+bool FailureDetector::vouched(NodeId node, TimePoint now) {
   const auto found = nodes_.find(node);
   if (found == nodes_.end() || !found->second.linked) return false;
   Watched& w = found->second;
@@ -76,6 +90,7 @@ void FailureDetector::forgive(Duration time) {
   queue_.clear();
   for (auto& [node, w] : nodes_) {
     w.heard += time;
+    w.spoke += time;
     if (w.deadline) *w.deadline += time;
     requeue(node, w);
   }

@@ -35,6 +35,10 @@ class FailureDetector {
   // A sign of life: O(1), or O(log n) if the node was suspected. True if that cleared a suspicion.
   // Ignored for nodes that are dead, unwatched or without a link.
   bool heard(base::NodeId node, base::TimePoint now);
+  // As heard(), but another node says so, which may be mistaken for a while.
+  bool vouched(base::NodeId node, base::TimePoint now);
+  // Other nodes have not heard it since then: what was vouched for it later does not count.
+  void denied(base::NodeId node, base::TimePoint since);
   // Its link broke: Suspect at once, Dead after reconnect_grace. A node that was silent before
   // keeps its dead_after: the break of a silent link says nothing about the node. False if Suspect
   // before.
@@ -58,6 +62,7 @@ class FailureDetector {
  private:
   struct Watched {
     base::TimePoint heard{};
+    base::TimePoint spoke{};   // heard, without what was vouched
     base::TimePoint queued{};  // its key in queue_
     Verdict verdict = Verdict::Alive;
     bool linked = true;

@@ -74,6 +74,22 @@ TEST(FailureDetector, TheBreakOfASilentLinkDoesNotShortenTheTimeout) {
        {31000ms, What::Ask, Verdict::Dead}});
 }
 
+TEST(FailureDetector, WhatOthersVouchForCanBeDenied) {
+  FailureDetector detector(kLimits);
+  detector.watch(kNode, TimePoint{0s});
+  detector.heard(kNode, TimePoint{2s});
+  detector.vouched(kNode, TimePoint{4s});
+  detector.denied(kNode, TimePoint{1s});
+  EXPECT_TRUE(detector.advance(TimePoint{4900ms}).empty());
+  const auto changes = detector.advance(TimePoint{5s});
+  ASSERT_EQ(changes.size(), 1U);
+  EXPECT_EQ(changes[0].silent, 3s);
+
+  EXPECT_TRUE(detector.vouched(kNode, TimePoint{6s}));
+  detector.denied(kNode, TimePoint{7s});  // was heard then by nobody; but at 6 s it was
+  EXPECT_EQ(detector.next_deadline(), TimePoint{9s});
+}
+
 TEST(FailureDetector, DeadNodesStayDeadUntilTheyAreWatchedAnew) {
   run({{30000ms, What::Ask, Verdict::Dead},
        {30100ms, What::Heard, Verdict::Dead},

@@ -98,6 +98,13 @@ bool NodeTable::heard(NodeIndex index, Step& step) {
   return node.state == NodeState::Up;
 }
 
+bool NodeTable::vouched(NodeIndex index, Step& step) {
+  Node& node = nodes_[index];
+  if (!detector_.vouched(node.id, step.now)) return false;
+  refresh(node, step);
+  return node.state == NodeState::Up;
+}
+
 std::vector<FailureDetector::Change> NodeTable::advance(Step& step) {
   std::vector<FailureDetector::Change> changes = detector_.advance(step.now);
   for (const FailureDetector::Change& change : changes) {

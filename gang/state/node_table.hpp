@@ -65,6 +65,10 @@ class NodeTable {
   void set_down(NodeIndex index, std::string reason, Step& step);
   // A sign of life of a connected node. True if it is Up again because of it.
   bool heard(NodeIndex index, Step& step);
+  // Others say so; see FailureDetector.
+  bool vouched(NodeIndex index, Step& step);
+
+  void denied(NodeIndex index, TimePoint since) { detector_.denied(nodes_[index].id, since); }
 
   // Nodes that fell silent, oldest first; a Suspect one is marked so already.
   std::vector<FailureDetector::Change> advance(Step& step);
