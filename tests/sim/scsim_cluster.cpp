@@ -1,7 +1,9 @@
 // scsim_cluster --seed N --nodes N --steps N [--seeds N] [--calm] [--barriers] [--crowded]
 // [--hangs]: runs the simulated cluster; a failure prints what broke and the seed that shows it
-// again.
+// again. scsim_cluster --control [--switching]: the daemons' control network, see
+// control_figures.hpp.
 #include "gang/job/job_state.hpp"
+#include "tests/sim/control_figures.hpp"
 #include "tests/sim/world.hpp"
 
 #include <fmt/format.h>
@@ -36,6 +38,16 @@ void print(const score::sim::Options& options, const score::sim::Seen& seen) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "--control") {
+    const int code = score::sim::run_control(argc, argv);
+    if (code == 2) {
+      fmt::print(stderr,
+                 "usage: scsim_cluster --control [--switching] [--seed N] [--nodes N] [--fanout N] "
+                 "[--hop-us N] [--message-us N] [--loss PERCENT] [--twice PERCENT] "
+                 "[--reordered PERCENT]\n");
+    }
+    return code;
+  }
   score::sim::Options options;
   std::uint64_t nodes = options.nodes;
   std::uint64_t seeds = 1;
