@@ -209,6 +209,7 @@ struct AttemptReport {
   AttemptPhase phase = AttemptPhase::Preparing;
   std::vector<TaskExit> exits;  // of tasks that ended already
   std::string reason;           // Exited: as in the message
+  Duration filled{0};           // Exited: as in the message
 
   friend bool operator==(const AttemptReport&, const AttemptReport&) = default;
 };

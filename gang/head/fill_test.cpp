@@ -126,6 +126,18 @@ TEST(Fill, JobsThatShareAChannelDoNotFillUntilTheyHaveTheirOwn) {
   EXPECT_EQ(b.filling_on(NodeId{0}), (Jobs{second, third}));
 }
 
+TEST(Fill, FilledTimeThatIsReportedWithTheHelloCountsOnce) {
+  FillBench b;
+  const JobId job = b.submit(Bench::on_nodes(2));
+  b.pass(500ms);
+  const AttemptId attempt = b.view(job).attempt;
+  const std::vector<base::TaskExit> exits{{base::Rank{0}, 0, 0}};
+  b.connect(NodeId{0}, {{attempt, base::AttemptPhase::Exited, exits, "", 3s}});
+  EXPECT_EQ(b.view(job).filled, 3s);
+  b.say(NodeId{0}, base::Exited{attempt, exits, "", 3s});
+  EXPECT_EQ(b.view(job).filled, 3s);
+}
+
 TEST(Fill, CannotBeSetWhereNetworksAreSwitchedAtABarrier) {
   ClusterConfig config;
   config.can_fill = false;

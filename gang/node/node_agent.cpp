@@ -93,7 +93,8 @@ std::optional<Phase> NodeAgent::step(AttemptId id, AttemptEvent event) {
 std::vector<base::AttemptReport> NodeAgent::attempts() const {
   std::vector<base::AttemptReport> out;
   for (const auto& [id, attempt] : attempts_) {
-    out.push_back({id, reported(attempt.phase), values(attempt.exits), attempt.reason});
+    out.push_back(
+        {id, reported(attempt.phase), values(attempt.exits), attempt.reason, attempt.filled});
   }
   return out;
 }

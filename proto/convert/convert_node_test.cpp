@@ -54,6 +54,7 @@ base::NodeHello some_hello() {
   report.phase = base::AttemptPhase::Exited;
   report.exits = {{base::Rank(0), 3, 0}};
   report.reason = "memory limit";
+  report.filled = 3ms;
   base::NodeHello hello;
   hello.info = {"node01", 8, base::Bytes(1U << 30U)};
   hello.attempts = {report};
@@ -229,6 +230,7 @@ TEST(NodeHello, NamesTheFieldThatIsWrong) {
       {"cores", [](auto& m) { m.set_cores(0); }},
       {"cores", [](auto& m) { m.set_cores(limits::kMaxCoresPerNode + 1); }},
       {"attempts.attempt", [](auto& m) { m.mutable_attempts(0)->set_attempt(0); }},
+      {"attempts.filled_ns", [](auto& m) { m.mutable_attempts(0)->set_filled_ns(-1); }},
       {"attempts", [](auto& m) { m.mutable_attempts(0)->set_phase(4); }},
       {"attempts", [](auto& m) { m.mutable_attempts(0)->add_exits()->set_code(999); }},
   };

@@ -65,6 +65,7 @@ wire::NodeHello to_wire(const base::NodeHello& hello) {
     entry->set_phase(static_cast<std::uint32_t>(report.phase));
     to_wire(report.exits, *entry->mutable_exits());
     entry->set_reason(cut_reason(report.reason));
+    entry->set_filled_ns(report.filled.count());
   }
   return out;
 }
@@ -85,12 +86,14 @@ Result<base::NodeHello> from_wire(const wire::NodeHello& message) {
     check.not_zero("attempts.attempt", entry.attempt());
     check.part("attempts", phase);
     check.part("attempts", exits);
+    check.require("attempts.filled_ns", entry.filled_ns() >= 0, "is negative");
     if (!check.ok()) return check.error();
     auto& report = out.attempts.emplace_back();
     report.attempt = AttemptId(entry.attempt());
     report.phase = *phase;
     report.exits = std::move(*exits);
     report.reason = cut_reason(entry.reason());
+    report.filled = base::Duration(entry.filled_ns());
   }
   return out;
 }
