@@ -18,6 +18,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / folder) for folder in ('gang', 'pm', 'cosmo', 'mpi', 'support')]
 
+import control  # noqa: E402
 import cosmo  # noqa: E402
 import figure11  # noqa: E402
 import fill  # noqa: E402
@@ -88,6 +89,7 @@ def parse():
     cosmo.add_options(kinds.add_parser('cosmo', help='Linpack and CG on MPI: speed-up over nodes and cores'))
     mpi_cases.add_options(kinds.add_parser('mpi', help='MPICH over PM compared with MPICH over TCP'))
     load.add_options(kinds.add_parser('load', help='capacity of one head: submissions, starts, a long queue, connections'))
+    control.add_options(kinds.add_parser('control', help='the network of the daemons: barrier switches and processor time, over PM and over TLS'))
     options = parser.parse_args()
     if options.kind == 'gang':
         check(gang, options)
@@ -256,6 +258,8 @@ def main():
     busy = measure.busy_percent()
     if busy > MOST_BUSY_PERCENT:
         note(f'the processors are {busy:.0f} % busy before the start: figures of work lost mean little now')
+    if options.kind == 'control':
+        return control.run(options, Case)
     if options.starting:
         return run_starting(options)
     if options.idle:

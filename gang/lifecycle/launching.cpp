@@ -36,6 +36,11 @@ void Launching::prepare(const Job& job, std::size_t member, Step& step) const {
   message.placed.restarts = job.restarts;
   message.placed.cores = job.cells.cores[member];
   message.placed.memory = job.request.memory_per_node;
+  if (tables_.config.names_nodes && job.cells.nodes.size() > 1) {
+    for (const NodeIndex node : job.cells.nodes) {
+      message.placed.nodes.push_back(tables_.nodes[node].id.value());
+    }
+  }
   tables_.nodes.send(job.cells.nodes[member], std::move(message), step);
 }
 

@@ -36,7 +36,8 @@ struct ClusterConfig {
   bool overcommit = true;  // tasks of a job share cores where each cannot have its own
   bool fill = false;  // jobs use at idle priority what the gang in turn leaves; see gang/schedule
   std::vector<base::Queue> fill_queues = {base::Queue::High, base::Queue::Normal};  // of those
-  bool can_fill = true;  // networks are not switched at a barrier, at which nothing may run
+  bool names_nodes = false;  // to each node of a job, so that they can meet directly
+  bool can_fill = true;      // networks are not switched at a barrier, at which nothing may run
   base::Duration unsettled_idle = std::chrono::seconds{1};  // idle although messages are in flight
   base::Duration deadlock_after = std::chrono::seconds{5};  // every task waits for messages
 };

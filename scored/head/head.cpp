@@ -39,7 +39,8 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovere
                    recovered.last_job),
       overview_(runner_, config_, jobs_, queries_, links_),
       traces_(clock, links_, alarm_),
-      nodes_({runner_, links_, streams_, feed_, recovered.incarnation}),
+      control_(io, clock, links_),
+      nodes_({runner_, links_, streams_, feed_, control_, recovered.incarnation}),
       admin_({runner_, config_, jobs_, queries_, life_, submissions_, networks_, links_, commits_,
               users_, feed_, alarm_, std::move(requests)}) {
   users_.set_exempt(config_.limits.exempt);
@@ -67,7 +68,8 @@ NodeSession::Parts Head::for_nodes() {
 }
 
 Monitoring::Parts Head::for_monitoring() {
-  return {config_, runner_, users_, links_, jobs_, life_, overview_, traces_, feed_, admin_};
+  return {config_, runner_,           users_, links_, jobs_, life_, overview_, traces_, feed_,
+          admin_,  control_.network()};
 }
 
 // ---- recovery ----------------------------------------------------------------------------------

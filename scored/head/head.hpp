@@ -72,6 +72,8 @@ class Head {
 
   [[nodiscard]] NodeDesk& nodes() { return nodes_; }
 
+  [[nodiscard]] ControlDesk& control() { return control_; }
+
   [[nodiscard]] JobStreams& streams() { return streams_; }
 
   [[nodiscard]] Admin& admin() { return admin_; }
@@ -121,6 +123,7 @@ class Head {
   Submissions submissions_;
   Overview overview_;
   TraceCollector traces_;
+  ControlDesk control_;
   NodeDesk nodes_;
   Admin admin_;
   TimePoint next_save_{};  // of what running jobs have used

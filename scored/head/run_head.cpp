@@ -139,6 +139,7 @@ class Daemon {
   asio::awaitable<void> feed_manager();
   asio::awaitable<void> stop();
   Status reload();
+  void open_control();
   void exit_with(int status);
 
   CommandLine line_;
@@ -192,6 +193,7 @@ Status Daemon::start() {
       !written) {
     return written;
   }
+  if (config_.control_over_pm) open_control();
   server_->start(tasks_);
   monitoring_->start(head_->nodes().incarnation());
   tasks_.spawn("timer", head_->run_timer());
@@ -202,6 +204,13 @@ Status Daemon::start() {
          kv("incarnation", head_->nodes().incarnation()));
   notify_ready();
   return {};
+}
+
+// Without it the daemons use TLS.
+void Daemon::open_control() {
+  if (auto opened = head_->control().open(config_.listen, tasks_); !opened) {
+    log_error("cannot open the PM network of the daemons", kv("err", opened.error()));
+  }
 }
 
 int Daemon::run() {
@@ -216,6 +225,7 @@ asio::awaitable<void> Daemon::stop() {
   notify_stopping();
   server_->close();
   monitoring_->close();
+  head_->control().close();
   co_await tasks_.stop();
   head_->stop();
 }

@@ -37,6 +37,7 @@ constexpr std::string_view kUsage =
     "  --priority HOW         of the switcher: auto or normal\n"
     "  --idle-percent N       a job that uses no more of its slices is idle (default: 1)\n"
     "  --idle-slices N        ... after this many consecutive checks (default: 2)\n"
+    "  --control HOW          between daemons: pm or tls (default: pm)\n"
     "  --log-level LEVEL      error, warning, notice, info or debug\n"
     "  --help                 this text\n";
 
@@ -120,6 +121,12 @@ std::string set_number(std::uint32_t& number, std::string_view text, std::uint32
   return {};
 }
 
+std::string set_control(NodeConfig& config, std::string_view text) {
+  if (text != "pm" && text != "tls") return "use one of pm, tls";
+  config.control_over_pm = text == "pm";
+  return {};
+}
+
 std::string set_log_level(NodeConfig& config, std::string_view text) {
   const auto level = parse_log_level(text);
   if (!level) return "use one of error, warning, notice, info, debug";
@@ -155,6 +162,7 @@ constexpr Key kKeys[] = {
      [](NodeConfig& c, std::string_view t) { return set_number(c.idle_percent, t, 1, 50); }},
     {"idle_slices",
      [](NodeConfig& c, std::string_view t) { return set_number(c.idle_slices, t, 1, 100); }},
+    {"control", &set_control},
     {"log_level", &set_log_level},
 };
 

@@ -40,6 +40,7 @@ struct NodeConfig {
   PriorityChoice priority = PriorityChoice::Auto;  // Normal: as if real time were not allowed
   std::uint32_t idle_percent = 1;  // of its time: an attempt that uses no more is idle ...
   std::uint32_t idle_slices = 2;   // ... after this many consecutive checks
+  bool control_over_pm = true;     // between daemons; false: all over TLS
   LogLevel log_level = LogLevel::Notice;
   NetworkConfig network;
   monitor::MonitorSettings monitor;

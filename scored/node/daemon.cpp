@@ -57,6 +57,14 @@ TimePoint next_beat(TimePoint now, Duration period) {
   return TimePoint((now.time_since_epoch() / period + 1) * period);
 }
 
+// The network that the jobs' datagrams use; other devices may have no IPv4 address.
+std::string control_interface(const NetworkConfig& network) {
+  for (const NetworkLink& link : network.links) {
+    if (link.device == NetworkDevice::Udp) return link.interface;
+  }
+  return {};
+}
+
 const char* priority_name(SwitchPriority priority) {
   switch (priority) {
     case SwitchPriority::RealTime:
@@ -83,6 +91,9 @@ Daemon::Daemon(Parts parts, NodeConfig config)
       launcher_(config_.run_dir + "/launcher.sock", parts.clock, tasks_, parts.io.get_executor()),
       head_(parts.io.get_executor(), parts.tls, parts.clock, {config_.name, config_.head},
             head_handlers()),
+      control_({parts.io.get_executor(), parts.clock, tasks_, head_, parts.switcher},
+               {config_.control_over_pm, config_.network.switch_mode == SwitchMode::Barrier,
+                control_interface(config_.network), config_.head.host}),
       networks_({head_, launcher_, tasks_}, config_.network, config_.head.host),
       attempts_(
           {parts.io.get_executor(), parts.clock, tasks_, launcher_, head_, parts.switcher,
@@ -205,6 +216,8 @@ void Daemon::on_frame(const proto::InFrame& frame) {
       return on_trace_request(frame);
     case proto::FrameType::WatchNode:
       return on_watch(frame);
+    case proto::FrameType::ControlRoster:
+      return control_.on_roster(frame);
     default:
       if (!attempts_.from_head(frame)) head_.drop("unexpected frame");
   }
@@ -226,6 +239,7 @@ void Daemon::on_welcome(const proto::InFrame& frame) {
   beats_ = 0;
   head_.set_greeted();
   parts_.switcher.set_meets(true);
+  control_.welcomed(message->control_rank());
   attempts_.resume_all();
   report(Event::NodeJoined, kv("node", config_.name), kv("cluster", message->cluster()),
          kv("epoch", head_epoch_));
@@ -303,6 +317,7 @@ asio::awaitable<void> Daemon::beat_regularly() {
     report_late();
     parts_.switcher.collect();  // releases the contexts of jobs that have ended
     const unsigned exchange = agent_.clock().is_same() ? kBeatsAnExchangeOfSame : kBeatsAnExchange;
+    control_.beat();
     if (head_.is_greeted()) beat(++beats_ % exchange == 0);
     read_activities_again();
     sampling_.report_filled();
@@ -420,9 +435,9 @@ asio::awaitable<void> Daemon::run() {
   tasks_.spawn("watch activity", watch_activity());
   if (const auto period = watchdog_period()) tasks_.spawn("watchdog", feed_watchdog(*period));
   if (config_.monitor.node_listen) {
-    metrics_.emplace(
-        Metrics::Parts{parts_.io, parts_.clock, tasks_, sampling_, attempts_, parts_.switcher},
-        config_.name);
+    metrics_.emplace(Metrics::Parts{parts_.io, parts_.clock, tasks_, sampling_, attempts_,
+                                    parts_.switcher, control_.network()},
+                     config_.name);
     const auto started = metrics_->start(config_.monitor, config_.run_dir);
     if (!started) log_error("cannot serve metrics", kv("err", started.error()));
   }
@@ -443,6 +458,7 @@ asio::awaitable<void> Daemon::run() {
   launcher_.renew(Duration{0});
   launcher_.close();
   login_.close();
+  control_.close();
   if (metrics_) metrics_->close();
   co_await tasks_.stop();
   report(Event::NodeStopping, kv("node", config_.name), kv("attempts", agent_.attempts().size()));

@@ -8,6 +8,7 @@
 #include "gang/node/node_agent.hpp"
 #include "scored/node/attempts/attempts.hpp"
 #include "scored/node/config.hpp"
+#include "scored/node/control/node_control.hpp"
 #include "scored/node/link/head_link.hpp"
 #include "scored/node/link/launcher_link.hpp"
 #include "scored/node/link/login_relay.hpp"
@@ -76,6 +77,7 @@ class Daemon {
   TaskGroup tasks_;
   LauncherLink launcher_;
   HeadLink head_;
+  NodeControl control_;
   Networks networks_;
   Attempts attempts_;
   Sampling sampling_;

@@ -16,8 +16,8 @@ using Node = wire::NodeStatus;
 
 constexpr const char* kFields = "node,state,cores,memory,free,jobs,reason";
 constexpr const char* kVerboseFields =
-    "node,state,cores,memory,free,jobs,switch,priority,clock,switches,late,rss,cpu,heard,pid,"
-    "reason";
+    "node,state,cores,memory,free,jobs,switch,priority,clock,control,switches,late,rss,cpu,heard,"
+    "pid,reason";
 
 std::string state_of(const Node& node) {
   const std::string state(node_word(node.state()));
@@ -72,6 +72,7 @@ const std::vector<Column<Node>>& node_columns() {
       {"cpu", "CPU", kRight,
        [](const Node& n) { return fmt::format("{:.2f}s", to_seconds(n.cpu_ns())); }},
       {"heard", "HEARD", kRight, heard},
+      {"control", "CONTROL", kLeft, [](const Node& n) { return n.control(); }},
       {"pid", "PID", kRight, [](const Node& n) { return std::to_string(n.pid()); }},
       {"reason", "REASON", kLeft, [](const Node& n) { return n.reason(); }},
   };
@@ -89,7 +90,7 @@ void write_node(JsonWriter& json, const Node& node) {
   json.field("late_switches", node.late_switches()).field("rss_bytes", node.rss_bytes());
   json.field("cpu_s", to_seconds(node.cpu_ns()))
       .field("last_heard_s", to_seconds(node.last_heard_ns()));
-  json.field("pid", node.pid()).end_object();
+  json.field("control", node.control()).field("pid", node.pid()).end_object();
 }
 
 Result<int> show_nodes(HeadLink& head, const CommonOptions& options, bool verbose) {

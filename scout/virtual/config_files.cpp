@@ -43,6 +43,7 @@ std::string head_config(const Layout& layout, const VirtualOptions& options) {
   std::string text = "[head]\ncluster = \"virtual\"\nvirtual = true\n";
   text += fmt::format("nodes = \"{}\"\n", compress_hostlist(nodes));
   text += fmt::format("listen = \"{}:{}\"\n", layout.head_address, layout.head_port);
+  text += fmt::format("control = \"{}\"\n", options.control);
   text += fmt::format("run_dir = \"{}\"\n", layout.state_of("head"));
   text += fmt::format("state_dir = \"{}\"\n", layout.state_of("head"));
   text += fmt::format("key_file = \"{}\"\n", layout.key());

@@ -82,6 +82,9 @@ void add_options(CLI::App& app, Request& request) {
                  "How a network channel passes from job to job (clock)")
       ->type_name("clock|barrier")
       ->check(CLI::IsMember({"clock", "barrier"}));
+  app.add_option("--control", options.control, "How the daemons reach each other (tls)")
+      ->type_name("pm|tls")
+      ->check(CLI::IsMember({"pm", "tls"}));
   app.add_flag("--netns", options.netns, "Put each node into its own network namespace (root)");
   app.add_flag("--node-metrics", options.node_metrics,
                "Serve /metrics on each node; its port is in metrics.port in the node's directory");

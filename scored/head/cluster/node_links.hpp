@@ -24,7 +24,8 @@ struct NodeVitals {
   std::int64_t clock_error_ns = 0;
   std::uint64_t switches = 0;
   std::uint64_t late_switches = 0;
-  TimePoint last_heard{};  // epoch: never
+  TimePoint last_heard{};       // epoch: never
+  std::string control = "tls";  // how it is reached: "pm", "tls", "tls: why"
 };
 
 class NodeLinks {

@@ -87,6 +87,7 @@ void read_policy(ConfigSection& section, HeadConfig& config) {
                        {"notice", LogLevel::Notice},
                        {"info", LogLevel::Info},
                        {"debug", LogLevel::Debug}});
+  section.read_choice("control", config.control_over_pm, {{"pm", true}, {"tls", false}});
   section.read("quantum", config.quantum, limits::kMinQuantum, limits::kMaxQuantum);
   section.read("slots", config.slots, 1U, limits::kMaxSlots);
   section.read("switch_always", config.switch_always);
@@ -141,6 +142,7 @@ gang::ClusterConfig HeadConfig::for_cluster() const {
   out.fill = fill;
   out.fill_queues = fill_queues;
   out.can_fill = network.switch_mode != SwitchMode::Barrier;
+  out.names_nodes = control_over_pm && network.switch_mode == SwitchMode::Barrier;
   out.launch_deadline = launch_deadline;
   out.kill_deadline = kill_deadline;
   out.rejoin_grace = rejoin_grace;
@@ -174,6 +176,7 @@ Status check_reload(const HeadConfig& running, const HeadConfig& wanted) {
   if (wanted.rejoin_grace != running.rejoin_grace) return fixed("rejoin_grace");
   if (wanted.deadlock_after != running.deadlock_after) return fixed("deadlock_after");
   if (wanted.node_timeout != running.node_timeout) return fixed("node_timeout");
+  if (wanted.control_over_pm != running.control_over_pm) return fixed("control");
   if (wanted.switch_always != running.switch_always) return fixed("switch_always");
   {
     monitor::MonitorSettings changed = wanted.monitor;

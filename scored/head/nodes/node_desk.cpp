@@ -126,6 +126,7 @@ void NodeDesk::changed(NodeId node) {
   parts_.feed.add(monitor::EventKind::Node, text_of(*view, state), std::move(about));
   // Its reports are about jobs that are lost: it must say hello again, and learn so.
   if (view->state != gang::NodeState::Down) return;
+  parts_.control.removed(node);
   if (const auto connection = parts_.links.link(node).connection) connection->close();
 }
 

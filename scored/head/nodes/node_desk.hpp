@@ -8,6 +8,7 @@
 #include "scored/head/cluster/cluster_runner.hpp"
 #include "scored/head/cluster/event_feed.hpp"
 #include "scored/head/cluster/node_links.hpp"
+#include "scored/head/nodes/control_desk.hpp"
 #include "scored/head/observe/observer.hpp"
 #include "scored/head/streams/job_streams.hpp"
 
@@ -26,6 +27,7 @@ class NodeDesk {
     NodeLinks& links;
     JobStreams& streams;
     EventFeed& feed;
+    ControlDesk& control;
     Epoch incarnation;
   };
 
@@ -53,6 +55,9 @@ class NodeDesk {
   void reported(NodeId node, const NodeToHead& message);
   void heartbeat(NodeId node, const wire::Heartbeat& message);
   void sampled(NodeId node, const wire::NodeSample& message);
+
+  // The PM network of the daemons.
+  [[nodiscard]] ControlDesk& control() { return parts_.control; }
 
   // The cluster's view of the node has changed.
   void changed(NodeId node);

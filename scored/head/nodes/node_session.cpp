@@ -90,6 +90,7 @@ bool NodeSession::greet(const proto::InFrame& frame) {
   welcome.set_head_epoch(parts_.desk.incarnation().value());
   welcome.set_head_proof(parts_.desk.proof());
   welcome.set_clock(monotonic_clock_name());
+  welcome.set_control_rank(parts_.desk.control().rank_for(node_));
   proto::send(*connection_, welcome);
   parts_.desk.connected(node_, *known, std::move(vitals), connection_);
   return true;
@@ -127,6 +128,12 @@ bool NodeSession::dispatch(const proto::InFrame& frame) {
       auto reply = proto::parse<wire::NodeTraceReply>(frame);
       if (!reply) return refuse(reply.error());
       parts_.traces.reply(node_, std::move(*reply));
+      return true;
+    }
+    case FrameType::ControlOffer: {
+      const auto offer = proto::parse<wire::ControlOffer>(frame);
+      if (!offer) return refuse(offer.error());
+      parts_.desk.control().offered(node_, *offer);
       return true;
     }
     case FrameType::NodeSample:

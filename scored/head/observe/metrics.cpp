@@ -3,6 +3,7 @@
 #include "scored/head/observe/metrics.hpp"
 
 #include "monitor/metrics/exporter.hpp"
+#include "scored/control/metrics.hpp"
 
 #include <map>
 
@@ -121,6 +122,7 @@ std::string metrics_text(const MetricsInput& input) {
   export_nodes(out, input.view, input.meter);
   export_requests(out, input.requests);
   export_documents(out, input.hub.counters(), input.hub.viewer_count());
+  control::export_control(out, input.control);
   monitor::export_process(out);
   return out.text();
 }

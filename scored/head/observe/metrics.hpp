@@ -7,6 +7,7 @@
 #include "monitor/model/cluster_view.hpp"
 #include "monitor/model/hub.hpp"
 #include "monitor/sampler/samples.hpp"
+#include "scored/control/control_network.hpp"
 
 #include <string>
 
@@ -19,6 +20,7 @@ struct MetricsInput {
   const monitor::ClusterMeter& meter;
   const monitor::Hub& hub;
   const monitor::HttpServer::Counts& requests;
+  const control::ControlNetwork& control;
 };
 
 [[nodiscard]] std::string metrics_text(const MetricsInput& input);

@@ -450,7 +450,7 @@ asio::awaitable<std::string> Monitoring::metrics() {
   const monitor::HttpServer::Counts none;
   const monitor::ClusterView now = parts_.overview.view();
   const MetricsInput input{now,  parts_.runner.cluster().counters(), parts_.life.waits(), meter_,
-                           hub_, server_ ? server_->counts() : none};
+                           hub_, server_ ? server_->counts() : none, parts_.control};
   co_return metrics_text(input);
 }
 

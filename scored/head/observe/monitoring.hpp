@@ -11,6 +11,7 @@
 #include "monitor/meters/late_reports.hpp"
 #include "monitor/meters/sample_queue.hpp"
 #include "monitor/model/settings.hpp"
+#include "scored/control/control_network.hpp"
 #include "scored/head/admin/admin.hpp"
 #include "scored/head/cluster/cluster_runner.hpp"
 #include "scored/head/cluster/event_feed.hpp"
@@ -46,6 +47,7 @@ class Monitoring final : public monitor::Site, public HeadObserver {
     TraceCollector& traces;
     EventFeed& feed;
     Admin& admin;
+    const control::ControlNetwork& control;
   };
 
   // The others outlive it, too.

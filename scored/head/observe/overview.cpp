@@ -181,6 +181,7 @@ wire::NodeList Overview::nodes() const {
     out.set_pid(vitals.pid);
     out.set_switches(vitals.switches);
     out.set_late_switches(vitals.late_switches);
+    out.set_control(vitals.control);
   }
   return list;
 }

@@ -3,6 +3,7 @@
 #include "base/async/timeout.hpp"
 #include "base/exit_codes.hpp"
 #include "base/os/log.hpp"
+#include "scored/control/roster.hpp"
 
 #include <algorithm>
 #include <unistd.h>
@@ -75,14 +76,20 @@ asio::awaitable<void> Attempts::run_new(AttemptPtr attempt, gang::LaunchShepherd
     frames_.report(attempt->id, refused);
     co_return;
   }
-  follow_plan(*attempt);
+  follow_plan(*attempt, order.placed);
   parts_.networks.add(order.placed, attempt->connection);
   prepare(*attempt, order);
   if (attempt->is_killed) end_.kill_tasks(*attempt);
   co_await frames_.read(attempt);
 }
 
-void Attempts::follow_plan(const Attempt& attempt) {
+void Attempts::follow_plan(const Attempt& attempt, const base::PlacedTasks& placed) {
+  if (placed.nodes.size() > 1) {
+    std::vector<std::uint32_t> ranks;
+    for (const std::uint32_t node : placed.nodes) ranks.push_back(control::rank_of_node(node));
+    parts_.switcher.set_gang(
+        attempt.id, std::make_shared<DirectGang>(attempt.id, std::move(ranks), placed.node_index));
+  }
   if (parts_.cgroups == nullptr) {
     if (attempt.group > 1) {
       parts_.switcher.add(attempt.id, std::make_unique<SignalGroup>(attempt.group));
@@ -203,7 +210,7 @@ asio::awaitable<void> Attempts::adopt(AttemptPtr attempt, TimePoint deadline) {
     co_return;
   }
   log_notice("adopt", kv("attempt", attempt->id), kv("shepherd", attempt->shepherd));
-  follow_plan(*attempt);
+  follow_plan(*attempt, found->placed);
   parts_.networks.add(found->placed, attempt->connection);
   found_(*found);
   parts_.tasks.spawn("run an attempt", frames_.read(attempt));

@@ -66,7 +66,7 @@ class Attempts {
   asio::awaitable<void> adopt(AttemptPtr attempt, TimePoint deadline);
   void give_up(const Attempt& attempt, const Error& why);
   void prepare(const Attempt& attempt, const gang::LaunchShepherd& order);
-  void follow_plan(const Attempt& attempt);
+  void follow_plan(const Attempt& attempt, const base::PlacedTasks& placed);
 
   AttemptParts parts_;
   std::string node_name_;

@@ -101,7 +101,7 @@ Result<UniqueFd> keep_tcp_port(in_addr local) {
   return made;
 }
 
-Result<in_addr> address_towards(const std::string& host) {
+Result<in_addr> address_of_host(const std::string& host) {
   addrinfo hints{};
   hints.ai_family = AF_INET;
   hints.ai_socktype = SOCK_DGRAM;
@@ -110,10 +110,20 @@ Result<in_addr> address_towards(const std::string& host) {
     return fail(Errc::NotFound, "an IPv4 address of {}", host);
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
+  return reinterpret_cast<const sockaddr_in*>(found->ai_addr)->sin_addr;
+}
+
+Result<in_addr> address_towards(const std::string& host) {
+  const auto to = address_of_host(host);
+  if (!to) return to.error();
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(9);
+  address.sin_addr = *to;
   auto probe = udp_socket();
   if (!probe) return probe.error();
   // No packet is sent: the kernel only chooses the way.
-  if (connect(probe->get(), found->ai_addr, found->ai_addrlen) != 0) {
+  if (connect(probe->get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return fail(errno_code(errno), "find the way to {}", host);
   }
   auto own = own_address(probe->get());

@@ -57,6 +57,8 @@ void pass_only(const ChannelSocket& socket, std::uint16_t channel,
 // libfabric does. Errors: errno codes.
 [[nodiscard]] Result<UniqueFd> keep_tcp_port(in_addr local);
 
+// The first IPv4 address of a host. Errors: NotFound.
+[[nodiscard]] Result<in_addr> address_of_host(const std::string& host);
 // This host's source address of packets to `host`. Errors: errno codes, NotFound.
 [[nodiscard]] Result<in_addr> address_towards(const std::string& host);
 // The first IPv4 address of an interface. Errors: errno codes, NotFound.

@@ -2,6 +2,7 @@
 
 #include "base/os/log.hpp"
 #include "monitor/metrics/exporter.hpp"
+#include "scored/control/metrics.hpp"
 
 namespace score::node {
 
@@ -46,6 +47,7 @@ asio::awaitable<std::string> Metrics::metrics() {
       .value(totals.system, {{"node", node_}, {"mode", "system"}});
   out.counter("score_job_fill_seconds_total", "CPU time that jobs used at idle priority.")
       .value(totals.filled, {{"node", node_}});
+  control::export_control(out, parts_.control);
   monitor::export_process(out);
   co_return out.text();
 }

@@ -7,6 +7,7 @@
 #include "monitor/http/http_server.hpp"
 #include "monitor/http/site.hpp"
 #include "monitor/model/settings.hpp"
+#include "scored/control/control_network.hpp"
 #include "scored/node/attempts/attempts.hpp"
 #include "scored/node/observe/sampling.hpp"
 
@@ -25,6 +26,7 @@ class Metrics final : public monitor::MetricsSource {
     Sampling& sampling;
     const Attempts& attempts;
     const Switcher& switcher;
+    const control::ControlNetwork& control;
   };
 
   Metrics(Parts parts, std::string node);

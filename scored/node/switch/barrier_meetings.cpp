@@ -1,5 +1,7 @@
 #include "scored/node/switch/barrier_meetings.hpp"
 
+#include "base/limits.hpp"
+
 #include <algorithm>
 
 namespace score::node {
@@ -9,6 +11,8 @@ namespace {
 constexpr Duration kFlushLimit = std::chrono::microseconds{500};
 constexpr Duration kFlushPause = std::chrono::microseconds{20};
 constexpr Duration kDrainLimit = std::chrono::milliseconds{5};
+constexpr Duration kFarthest = std::chrono::seconds{30};
+static_assert(kFarthest > limits::kMaxQuantum);
 constexpr Duration kMeetLimit = std::chrono::milliseconds{200};
 constexpr auto kRelaxed = std::memory_order_relaxed;
 
@@ -17,8 +21,11 @@ constexpr std::size_t index_of(base::Meeting meeting) {
 }
 
 // Its gang has met at the boundary.
-bool has_met(const SwitchEntry& entry, base::Meeting meeting, SwitchEntry::Boundary boundary) {
-  const auto met = entry.met[index_of(meeting)].load(std::memory_order_acquire);
+bool has_met(const SwitchProgram& program, std::size_t i, base::Meeting meeting,
+             SwitchEntry::Boundary boundary) {
+  const DirectGang* const gang = program.gangs[i].get();
+  if (gang != nullptr && gang->has_met(meeting, TimePoint(Duration(boundary)))) return true;
+  const auto met = program.entries[i]->met[index_of(meeting)].load(std::memory_order_acquire);
   return std::chrono::abs(Duration{met - boundary}) <= base::kSameBoundary;
 }
 
@@ -32,16 +39,25 @@ bool may_take_channel(const SwitchProgram& program, std::size_t i, TimePoint now
   const SwitchEntry& entry = *program.entries[i];
   const auto& network = program.networks[i];
   if (!network || !network->follows_another() || now >= entry.drained_by) return true;
-  return std::none_of(program.entries.begin(), program.entries.end(), [&](const auto& other) {
-    return other->left_at == entry.waits_for &&
-           !has_met(*other, base::Meeting::Stopped, entry.waits_for);
-  });
+  for (std::size_t k = 0; k < program.entries.size(); ++k) {
+    if (program.entries[k]->left_at == entry.waits_for &&
+        !has_met(program, k, base::Meeting::Stopped, entry.waits_for)) {
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace
 
-void BarrierMeetings::reach(SwitchEntry& entry, base::Meeting meeting,
+void BarrierMeetings::reach(SwitchProgram& program, std::size_t i, base::Meeting meeting,
                             SwitchEntry::Boundary boundary) {
+  if (program.gangs[i] == nullptr) return tell_head(*program.entries[i], meeting, boundary);
+  program.gangs[i]->come(meeting, TimePoint(Duration(boundary)), clock_.now(), *program.meetings);
+}
+
+void BarrierMeetings::tell_head(SwitchEntry& entry, base::Meeting meeting,
+                                SwitchEntry::Boundary boundary) {
   entry.reached[index_of(meeting)].store(boundary, std::memory_order_release);
   has_change_ = true;
 }
@@ -62,7 +78,10 @@ void BarrierMeetings::flush_leaving(const SwitchProgram& program, const SwitchRe
 
 void BarrierMeetings::set_meets(bool meets, SwitchProgram* program) {
   if (std::exchange(meets_, meets) == meets || meets || program == nullptr) return;
-  for (const auto& entry : program->entries) entry->drained_by = entry->goes_by = TimePoint::min();
+  for (std::size_t i = 0; i < program->entries.size(); ++i) {
+    if (program->gangs[i] != nullptr) continue;
+    program->entries[i]->drained_by = program->entries[i]->goes_by = TimePoint::min();
+  }
 }
 
 void BarrierMeetings::drop_waiting(SwitchProgram& program, const SwitchPosition& where) {
@@ -82,25 +101,29 @@ void BarrierMeetings::drop_waiting(SwitchProgram& program, const SwitchPosition&
 }
 
 void BarrierMeetings::call_leaving(SwitchProgram& program, SwitchEntry::Boundary boundary) {
-  for (const auto& entry : program.entries) {
-    const bool leaves = entry->is_stopped() && !entry->has_turn && entry->left_at == 0;
-    if (!leaves) continue;
-    entry->left_at = boundary;
-    reach(*entry, base::Meeting::Stopped, boundary);
+  for (std::size_t i = 0; i < program.entries.size(); ++i) {
+    SwitchEntry& entry = *program.entries[i];
+    const bool leaves = entry.is_stopped() && !entry.has_turn && entry.left_at == 0;
+    if (!leaves || !can_meet(program, i)) continue;
+    entry.left_at = boundary;
+    reach(program, i, base::Meeting::Stopped, boundary);
   }
 }
 
 void BarrierMeetings::call(SwitchProgram& program, const SwitchPosition& where, TimePoint due,
                            const SwitchRecord& record) {
-  if (!meets_ || where.runs == nullptr) return;
+  if (where.runs == nullptr || (!meets_ && !program.meetings)) return;
   const SwitchEntry::Boundary boundary = boundary_of(where, due);
+  ahead_ = TimePoint(Duration(boundary)) - due;
   flush_leaving(program, record);
   call_leaving(program, boundary);
   for (std::size_t i = 0; i < program.entries.size(); ++i) {
     SwitchEntry& entry = *program.entries[i];
     if (where.runs[i] == 0 || !is_managed(entry, where.part) || entry.waits_for != 0) continue;
+    if (!can_meet(program, i)) continue;
     const bool is_new = !entry.is_stopped() && !entry.has_turn;
-    if (is_new) reach(entry, base::Meeting::Ready, boundary);  // its gang waits for it elsewhere
+    if (is_new)
+      reach(program, i, base::Meeting::Ready, boundary);  // its gang waits for it elsewhere
     if (!enters(program, i, where)) continue;
     entry.waits_for = boundary;
     entry.is_restored = false;
@@ -130,9 +153,9 @@ void BarrierMeetings::attend_one(SwitchProgram& program, std::size_t i, TimePoin
       record.restored = clock_.now() - record.due;
     }
     entry.is_restored = true;
-    reach(entry, base::Meeting::Ready, entry.waits_for);
+    reach(program, i, base::Meeting::Ready, entry.waits_for);
   }
-  const bool met = has_met(entry, base::Meeting::Ready, entry.waits_for);
+  const bool met = has_met(program, i, base::Meeting::Ready, entry.waits_for);
   if (!met && now < entry.goes_by) return;
   if (!met) counters_.unmet.fetch_add(1, kRelaxed);
   entry.waits_for = 0;
@@ -145,7 +168,42 @@ void BarrierMeetings::attend_one(SwitchProgram& program, std::size_t i, TimePoin
   open_record_->done = clock_.now() - open_record_->due;
 }
 
+// What is far ahead of cluster time would only take the place of the next meeting's words.
+void BarrierMeetings::hear_all(SwitchProgram& program, TimePoint now) {
+  if (!program.meetings) return;
+  while (const auto received = program.meetings->receive()) {
+    if (received->word.word.boundary > now + ahead_ + kFarthest) continue;
+    for (std::size_t i = 0; i < program.entries.size(); ++i) {
+      if (program.gangs[i] == nullptr || program.entries[i]->attempt != received->word.attempt)
+        continue;
+      program.gangs[i]->hear(*received, now, *program.meetings);
+    }
+  }
+}
+
+std::optional<TimePoint> BarrierMeetings::advance_gangs(SwitchProgram& program, TimePoint now) {
+  std::optional<TimePoint> next;
+  for (std::size_t i = 0; i < program.entries.size(); ++i) {
+    DirectGang* const gang = program.gangs[i].get();
+    if (gang == nullptr) continue;
+    while (const auto overdue = gang->take_overdue(now)) {
+      tell_head(*program.entries[i], overdue->meeting,
+                overdue->boundary.time_since_epoch().count());
+    }
+    const auto due = gang->advance(now, *program.meetings);
+    if (due) next = std::min(next.value_or(*due), *due);
+  }
+  return next;
+}
+
 std::optional<TimePoint> BarrierMeetings::attend(SwitchProgram& program, TimePoint now) {
+  hear_all(program, now);
+  std::optional<TimePoint> next = attend_all(program, now);
+  const auto due = advance_gangs(program, now);
+  return due ? std::min(next.value_or(*due), *due) : next;
+}
+
+std::optional<TimePoint> BarrierMeetings::attend_all(SwitchProgram& program, TimePoint now) {
   std::optional<TimePoint> next;
   const auto& entries = program.entries;
   for (std::size_t i = 0; i < entries.size(); ++i) {

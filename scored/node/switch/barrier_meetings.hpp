@@ -4,11 +4,14 @@
 // then its channel is saved and restored, and this is reported too. It goes on when all of its
 // nodes have.
 //
+// The nodes of a gang tell each other (direct_meetings.hpp); where that is not possible, or takes
+// long, the head is told, and says when all have come.
+//
 // The thread never waits for other nodes meanwhile: a waiting attempt is only an entry that step()
-// looks at when the main thread wakes it. So a node that does not come costs its own job the slice.
-// Leaving attempts are waited for at most kDrainLimit, and a gang that has not met within
-// kMeetLimit goes on as in clock mode: otherwise a job that is alone would wait for ever for a node
-// that came late. An attempt that enters at no boundary of the timetable (it is new, or the
+// looks at when a datagram or the main thread wakes it. So a node that does not come costs its own
+// job the slice. Leaving attempts are waited for at most kDrainLimit, and a gang that has not met
+// within kMeetLimit goes on as in clock mode: otherwise a job that is alone would wait for ever for
+// a node that came late. An attempt that enters at no boundary of the timetable (it is new, or the
 // timetable came late) does not wait.
 #pragma once
 
@@ -26,8 +29,9 @@ class BarrierMeetings {
   BarrierMeetings(const SwitchClock& clock, EntryControl& control, SwitchCounters& counters)
       : clock_(clock), control_(control), counters_(counters) {}
 
-  // False while the head is away and cannot say that a gang has met: until then the node switches
-  // by the clock, and waiting attempts of `program` (may be null) go on. At first true.
+  // False while the head is away and cannot say that a gang has met: until then attempts that do
+  // not meet directly are switched by the clock, and those of `program` (may be null) that wait go
+  // on. At first true.
   void set_meets(bool meets, SwitchProgram* program);
 
   // A entry's `reached` has changed since the last call.
@@ -46,9 +50,18 @@ class BarrierMeetings {
   std::optional<TimePoint> attend(SwitchProgram& program, TimePoint now);
 
  private:
-  void reach(SwitchEntry& entry, base::Meeting meeting, SwitchEntry::Boundary boundary);
+  [[nodiscard]] bool can_meet(const SwitchProgram& program, std::size_t i) const {
+    return meets_ || program.gangs[i] != nullptr;
+  }
+
+  void reach(SwitchProgram& program, std::size_t i, base::Meeting meeting,
+             SwitchEntry::Boundary boundary);
+  void tell_head(SwitchEntry& entry, base::Meeting meeting, SwitchEntry::Boundary boundary);
+  void hear_all(SwitchProgram& program, TimePoint now);
+  std::optional<TimePoint> advance_gangs(SwitchProgram& program, TimePoint now);
   void flush_leaving(const SwitchProgram& program, const SwitchRecord& record);
   void call_leaving(SwitchProgram& program, SwitchEntry::Boundary boundary);
+  std::optional<TimePoint> attend_all(SwitchProgram& program, TimePoint now);
   void attend_one(SwitchProgram& program, std::size_t entry, TimePoint now);
 
   const SwitchClock& clock_;
@@ -57,6 +70,7 @@ class BarrierMeetings {
   bool meets_ = true;
   bool has_change_ = false;
   std::optional<SwitchRecord> open_record_;
+  Duration ahead_{0};  // cluster time less the node's, at the last boundary
 };
 
 }  // namespace score::node

@@ -43,6 +43,11 @@ class SwitchFollower {
 
   [[nodiscard]] SwitchProgram* program() const { return program_; }
 
+  // Readable when step() may have something to do; < 0: there is none.
+  [[nodiscard]] int meeting_fd() const {
+    return program_ != nullptr && program_->meetings ? program_->meetings->fd() : -1;
+  }
+
   [[nodiscard]] bool has_attempts() const {
     return program_ != nullptr && !program_->entries.empty();
   }

@@ -76,7 +76,10 @@ std::vector<SwitchProgram::Turn> turns_of(const gang::SwitchPlan& plan,
 
 SwitchProgram::SwitchProgram(std::vector<gang::SwitchPlan> plans,
                              std::vector<std::shared_ptr<SwitchEntry>> all_entries)
-    : entries(std::move(all_entries)), networks(entries.size()), shares_channel(entries.size()) {
+    : entries(std::move(all_entries)),
+      networks(entries.size()),
+      shares_channel(entries.size()),
+      gangs(entries.size()) {
   for (auto& plan : plans) {
     auto runs = rows(plan, entries);
     std::vector<char> background;

@@ -3,6 +3,7 @@
 
 #include "gang/node/switch_plan.hpp"
 #include "scored/node/channel/channel_user.hpp"
+#include "scored/node/meeting/direct_meetings.hpp"
 #include "scored/node/switch/switch_entry.hpp"
 #include "scored/node/switch/switch_observer.hpp"
 
@@ -46,6 +47,8 @@ struct SwitchProgram {
   std::vector<std::shared_ptr<ChannelUser>> networks;  // [entry]; null: it has none
   std::vector<char> shares_channel;                    // [entry]: with another entry
   std::shared_ptr<SwitchObserver> observer;            // may be null
+  std::shared_ptr<MeetingChannel> meetings;            // barrier mode; null: through the head
+  std::vector<std::shared_ptr<DirectGang>> gangs;      // [entry]; null: it meets through the head
   SwitchProgram* retired_next = nullptr;               // list of the programs given back
 };
 

@@ -11,10 +11,12 @@
 #include "scored/node/kernel/kernel_call.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <ctime>
 #include <linux/futex.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
@@ -107,7 +109,10 @@ Switcher::~Switcher() {
 
 Status Switcher::start() {
   activity_fd_ = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  if (!activity_fd_) return fail(errno_code(errno), "eventfd");
+  if (options_.uses_barriers) bell_fd_ = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!activity_fd_ || (options_.uses_barriers && !bell_fd_)) {
+    return fail(errno_code(errno), "eventfd");
+  }
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, kStackBytes);
@@ -232,12 +237,23 @@ void Switcher::remove(AttemptId attempt) {
   std::erase(reported_idle_, attempt);
   const auto is_it = [&](const auto& entry) { return entry->attempt == attempt; };
   networks_.erase(attempt);
+  gangs_.erase(attempt);
   ended_filled_ += filled(attempt);
   if (std::erase_if(entries_, is_it) > 0) publish();
 }
 
 void Switcher::set_network(AttemptId attempt, std::shared_ptr<ChannelUser> network) {
   networks_[attempt] = std::move(network);
+  publish();
+}
+
+void Switcher::set_meeting_channel(std::shared_ptr<MeetingChannel> channel) {
+  meeting_channel_ = std::move(channel);
+  publish();
+}
+
+void Switcher::set_gang(AttemptId attempt, std::shared_ptr<DirectGang> gang) {
+  gangs_[attempt] = std::move(gang);
   publish();
 }
 
@@ -253,10 +269,14 @@ void Switcher::publish() {
   auto program = std::make_unique<SwitchProgram>(plans_, entries_);
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const auto network = networks_.find(entries_[i]->attempt);
+    const auto gang = gangs_.find(entries_[i]->attempt);
+    const bool meets = meeting_channel_ && gang != gangs_.end();
+    if (meets && gang->second->is_reached_by(*meeting_channel_)) program->gangs[i] = gang->second;
     if (network == networks_.end()) continue;
     program->networks[i] = network->second;
     if (network->second) entries_[i]->watch.set_contexts(network->second->contexts());
   }
+  program->meetings = meeting_channel_;
   program->find_shared_channels();
   program->observer = observer_;
   const std::unique_ptr<SwitchProgram> not_taken(
@@ -267,6 +287,7 @@ void Switcher::publish() {
 
 void Switcher::wake() {
   bell_.fetch_add(1, std::memory_order_release);
+  if (bell_fd_) eventfd_write(bell_fd_.get(), 1);
   futex(bell_, FUTEX_WAKE_BITSET | FUTEX_PRIVATE_FLAG, 1, nullptr);
 }
 
@@ -322,9 +343,9 @@ void Switcher::get_priority() {
     if (stopping_.load(std::memory_order_acquire)) continue;
     const TimePoint late = follower.has_attempts() ? loan_.due() : TimePoint::max();
     if (late >= next.value_or(TimePoint::max())) {
-      wait_until(bell_, seen, next);
+      wait_for_news(follower, seen, next);
     } else {
-      wait_until(bell_, seen, late);
+      wait_for_news(follower, seen, late);
       loan_.lend(kernel_now());
     }
   }
@@ -333,6 +354,22 @@ void Switcher::get_priority() {
   }
   follower.release();
   retire(follower.program());
+}
+
+// Until the bell rings, a datagram comes, or the deadline has passed.
+[[gnu::hot]] void Switcher::wait_for_news(const SwitchFollower& follower, std::uint32_t seen,
+                                          std::optional<TimePoint> deadline) {
+  const int meetings = follower.meeting_fd();
+  if (meetings < 0) return wait_until(bell_, seen, deadline);
+  timespec left{};
+  if (deadline) {
+    const auto ns = std::max(*deadline - kernel_now(), Duration::zero()).count();
+    left = {.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
+  }
+  std::array<pollfd, 2> news{pollfd{bell_fd_.get(), POLLIN, 0}, pollfd{meetings, POLLIN, 0}};
+  ppoll(news.data(), news.size(), deadline ? &left : nullptr, nullptr);
+  eventfd_t rung = 0;
+  if (news[0].revents != 0) eventfd_read(bell_fd_.get(), &rung);
 }
 
 void Switcher::retire(SwitchProgram* program) {

@@ -70,6 +70,11 @@ class Switcher {
   // The attempt's network, from now on; null: none. Before add() or after it. remove() drops it.
   void set_network(AttemptId attempt, std::shared_ptr<ChannelUser> network);
 
+  // Barrier mode: how the nodes of an attempt meet without the head. Either may come first, and be
+  // replaced; without a channel: through the head. remove() drops the gang, which is not null.
+  void set_meeting_channel(std::shared_ptr<MeetingChannel> channel);
+  void set_gang(AttemptId attempt, std::shared_ptr<DirectGang> gang);
+
   // Looks at the attempts whenever the thread is awake; may be null.
   void set_observer(std::shared_ptr<SwitchObserver> observer);
 
@@ -124,6 +129,8 @@ class Switcher {
   void get_priority();
   void publish();
   void wake();
+  void wait_for_news(const SwitchFollower& follower, std::uint32_t seen,
+                     std::optional<TimePoint> deadline);
   void retire(SwitchProgram* program);
 
   SwitcherOptions options_;
@@ -133,12 +140,15 @@ class Switcher {
   std::vector<gang::SwitchPlan> plans_;  // by start; the first may be in force
   std::vector<std::shared_ptr<SwitchEntry>> entries_;
   std::map<AttemptId, std::shared_ptr<ChannelUser>> networks_;
+  std::map<AttemptId, std::shared_ptr<DirectGang>> gangs_;
+  std::shared_ptr<MeetingChannel> meeting_channel_;
   std::shared_ptr<SwitchObserver> observer_;
   std::atomic<Duration::rep> guard_ns_{0};
   std::atomic<bool> meets_{false};
   std::vector<AttemptId> reported_idle_;
   Duration ended_filled_{0};  // of attempts that were removed
   UniqueFd activity_fd_;
+  UniqueFd bell_fd_;  // barrier mode: rung with bell_, for a thread that waits for datagrams too
 
   pthread_t thread_{};
   bool is_running_ = false;

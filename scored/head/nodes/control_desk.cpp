@@ -1,0 +1,126 @@
+#include "scored/head/nodes/control_desk.hpp"
+
+#include "base/os/log.hpp"
+#include "base/text.hpp"
+#include "proto/control.pb.h"
+#include "proto/frames/parse.hpp"
+
+#include <arpa/inet.h>
+#include <sys/random.h>
+#include <utility>
+
+namespace score::head {
+
+namespace {
+
+constexpr std::size_t kMostReasonBytes = 120;
+
+template <class T>
+T random_number() {
+  T number = 0;
+  while (number == 0 && getrandom(&number, sizeof number, 0) == ssize_t{sizeof number}) continue;
+  return number;
+}
+
+// Of any interface unless the head listens at one IPv4 address.
+in_addr address_to_bind(const std::string& host) {
+  in_addr address{.s_addr = htonl(INADDR_ANY)};
+  inet_pton(AF_INET, host.c_str(), &address);
+  return address;
+}
+
+}  // namespace
+
+// Another head of the cluster has other generations, even if the keys were the same.
+ControlDesk::ControlDesk(asio::io_context& io, Clock& clock, NodeLinks& links)
+    : clock_(clock),
+      links_(links),
+      network_(io.get_executor(), clock,
+               [this](std::uint32_t source, const control::Message& message) {
+                 on_message(source, message);
+               }),
+      generation_(random_number<std::uint32_t>()) {}
+
+Status ControlDesk::open(const proto::TcpEndpoint& listen, TaskGroup& tasks) {
+  if (auto opened = network_.open(address_to_bind(listen.host), tasks); !opened) return opened;
+  tasks_ = &tasks;
+  return {};
+}
+
+void ControlDesk::close() {
+  tasks_ = nullptr;
+  network_.close();
+}
+
+std::uint32_t ControlDesk::rank_for(NodeId node) const {
+  return tasks_ != nullptr ? control::rank_of_node(node.value()) : 0;
+}
+
+void ControlDesk::set_state(NodeId node, std::string state) {
+  links_.link(node).vitals.control = std::move(state);
+}
+
+void ControlDesk::offered(NodeId node, const wire::ControlOffer& offer) {
+  if (tasks_ == nullptr) return;
+  const auto address = control::from_wire(offer);
+  const std::string reason = !address ? address.error().message() : offer.reason();
+  set_state(node, reason.empty() ? "tls" : "tls: " + escape_terminal(reason, kMostReasonBytes));
+  if (!reason.empty()) {
+    log_warning("node is not in the PM network of the daemons", kv("node", links_.name(node)),
+                kv("reason", escape_terminal(reason, kMostReasonBytes)));
+  }
+  if (members_.set(node, address ? *address : control::MemberAddress(), clock_.now())) {
+    publish_soon();
+  } else if (members_.has(node)) {
+    send_roster(node);  // the connection is a new one
+  }
+}
+
+void ControlDesk::removed(NodeId node) {
+  set_state(node, "tls");
+  if (members_.remove(node, clock_.now())) publish_soon();
+}
+
+void ControlDesk::publish_soon() {
+  if (tasks_ == nullptr || std::exchange(is_publishing_, true)) return;
+  tasks_->spawn("publish the roster of the daemons", publish_when_due());
+}
+
+asio::awaitable<void> ControlDesk::publish_when_due() {
+  co_await clock_.sleep_until(members_.due().value_or(clock_.now()));
+  is_publishing_ = false;
+  if (members_.due()) publish();
+}
+
+void ControlDesk::publish() {
+  control::MemberAddress own;
+  own.main = network_.address();
+  own.main.bytes = {0, 0, 0, 0, own.main.bytes[4], own.main.bytes[5]};  // nodes know the host
+  auto roster = members_.make(++generation_, random_number<std::uint64_t>(), own);
+  const auto frame = proto::encode_frame(control::to_wire(roster));
+  for (const NodeId node : links_.connected()) {
+    if (members_.has(node)) links_.send_shared(node, frame);
+  }
+  if (roster.members.empty()) return network_.leave();
+  log_info("publish roster of the daemons", kv("generation", roster.generation),
+           kv("members", members_.count()));
+  if (const auto joined = network_.join(std::move(roster), control::kHeadRank); !joined) {
+    log_error("cannot join the PM network of the daemons", kv("err", joined.error()));
+  }
+}
+
+void ControlDesk::send_roster(NodeId node) {
+  if (network_.is_joined()) links_.send(node, control::to_wire(network_.roster()));
+}
+
+void ControlDesk::on_message(std::uint32_t source, const control::Message& message) {
+  if (source == control::kHeadRank) return;
+  const auto ping = proto::parse<wire::ControlPing>(message.payload, proto::name_of(message.type));
+  if (message.type != proto::FrameType::ControlPing || !ping) return;
+  set_state(NodeId(source - control::rank_of_node(0)), "pm");
+  wire::ControlPong pong;
+  pong.set_tag(ping->tag());
+  network_.send(source, pong);
+}
+
+}  // namespace score::head

@@ -1,0 +1,56 @@
+#pragma once
+// The head's part in the PM network of the daemons: it is rank 0, and makes the rosters. A new one,
+// with a new key, goes to all members when a node comes, or is declared dead. Thread: the loop's.
+
+#include "base/async/asio.hpp"
+#include "base/async/clock.hpp"
+#include "base/async/task_group.hpp"
+#include "proto/node.pb.h"
+#include "proto/transport/tls_connection.hpp"
+#include "scored/control/control_network.hpp"
+#include "scored/head/cluster/node_links.hpp"
+#include "scored/head/nodes/control_members.hpp"
+
+#include <cstdint>
+
+namespace score::head {
+
+class ControlDesk {
+ public:
+  // All outlive it.
+  ControlDesk(asio::io_context& io, Clock& clock, NodeLinks& links);
+
+  // Until then, and after a failure, all goes over TLS. `listen`: where nodes reach the head; its
+  // tasks run in `tasks`. Errors: errno codes.
+  Status open(const proto::TcpEndpoint& listen, TaskGroup& tasks);
+  void close();
+
+  // The rank that the node is to have; 0: there is no network.
+  [[nodiscard]] std::uint32_t rank_for(NodeId node) const;
+
+  void offered(NodeId node, const wire::ControlOffer& offer);
+  // Declared dead: its key is worth nothing from the next roster on.
+  void removed(NodeId node);
+
+  [[nodiscard]] control::ControlNetwork& network() { return network_; }
+
+  [[nodiscard]] const control::ControlNetwork& network() const { return network_; }
+
+ private:
+  void on_message(std::uint32_t source, const control::Message& message);
+  void publish_soon();
+  asio::awaitable<void> publish_when_due();
+  void publish();
+  void send_roster(NodeId node);
+  void set_state(NodeId node, std::string state);
+
+  Clock& clock_;
+  NodeLinks& links_;
+  TaskGroup* tasks_ = nullptr;  // null: not open
+  control::ControlNetwork network_;
+  ControlMembers members_;
+  std::uint32_t generation_;
+  bool is_publishing_ = false;
+};
+
+}  // namespace score::head

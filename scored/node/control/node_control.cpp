@@ -1,0 +1,112 @@
+#include "scored/node/control/node_control.hpp"
+
+#include "base/os/log.hpp"
+#include "proto/control.pb.h"
+#include "proto/frames/parse.hpp"
+#include "proto/node.pb.h"
+#include "scored/node/channel/channel_sockets.hpp"
+
+#include <cstring>
+#include <utility>
+
+namespace score::node {
+
+NodeControl::NodeControl(Parts parts, Options options)
+    : parts_(std::move(parts)),
+      options_(std::move(options)),
+      network_(parts_.io, parts_.clock,
+               [this](std::uint32_t source, const control::Message& message) {
+                 on_message(source, message);
+               }) {}
+
+Status NodeControl::open() {
+  if (is_open_) return {};
+  const auto local = options_.interface.empty() ? address_towards(options_.head_host)
+                                                : address_of_interface(options_.interface);
+  if (!local) return local.error();
+  const auto head = address_of_host(options_.head_host);
+  if (!head) return head.error();
+  head_address_ = *head;
+  if (options_.meets) {
+    auto socket = control::open_socket(*local);
+    if (!socket) return socket.error();
+    meeting_socket_ = *std::move(socket);
+  }
+  if (auto opened = network_.open(*local, parts_.tasks); !opened) return opened;
+  is_open_ = true;
+  return {};
+}
+
+void NodeControl::welcomed(std::uint32_t rank) {
+  rank_ = rank;
+  is_confirmed_ = false;
+  if (rank == 0) return leave();
+  wire::ControlOffer offer;
+  if (const auto opened = options_.over_pm ? open() : Status(); !opened) {
+    log_warning("use TLS only: cannot open the PM network of the daemons",
+                kv("err", opened.error()));
+    offer.set_reason(opened.error().message());
+  } else if (options_.over_pm) {
+    const auto meetings =
+        meeting_socket_ ? control::address_of(meeting_socket_.get()) : pm::PeerAddress();
+    offer = control::to_wire(control::MemberAddress{network_.address(), meetings});
+  }
+  parts_.head.send(offer);
+}
+
+void NodeControl::leave() {
+  network_.leave();
+  if (options_.meets) parts_.switcher.set_meeting_channel(nullptr);
+}
+
+// The switcher gets a new channel; the one before goes when its thread has given it back.
+Status NodeControl::join_meetings(const control::Roster& roster) {
+  auto socket = duplicate(meeting_socket_.get());
+  auto waited_on = duplicate(meeting_socket_.get());
+  if (!socket || !waited_on) return socket ? waited_on.error() : socket.error();
+  auto endpoint = control::open_context(roster, rank_, control::Use::Meetings, *std::move(socket));
+  if (!endpoint) return endpoint.error();
+  parts_.switcher.set_meeting_channel(
+      std::make_shared<MeetingChannel>(*std::move(endpoint), *std::move(waited_on)));
+  return {};
+}
+
+void NodeControl::on_roster(const proto::InFrame& frame) {
+  const auto message = proto::parse<wire::ControlRoster>(frame);
+  if (!message) return parts_.head.drop(message.error().message());
+  auto roster = control::from_wire(*message);
+  if (!roster) return parts_.head.drop(roster.error().message());
+  if (!is_open_ || rank_ == 0) return;
+  is_confirmed_ = false;
+  if (!roster->has(rank_)) return leave();
+  std::memcpy(roster->members[control::kHeadRank].main.bytes.data(), &head_address_,
+              sizeof head_address_);
+  if (const auto joined = options_.meets ? join_meetings(*roster) : Status(); !joined) {
+    log_warning("meet through the head: no PM context", kv("err", joined.error()));
+    parts_.switcher.set_meeting_channel(nullptr);
+  }
+  if (const auto joined = network_.join(*std::move(roster), rank_); !joined) {
+    return log_warning("use TLS only: cannot join the PM network of the daemons",
+                       kv("err", joined.error()));
+  }
+  ping();
+}
+
+void NodeControl::beat() {
+  if (!is_confirmed_) ping();
+}
+
+void NodeControl::ping() {
+  if (!network_.is_joined()) return;
+  wire::ControlPing ping;
+  ping.set_tag(network_.roster().generation);
+  network_.send(control::kHeadRank, ping);
+}
+
+void NodeControl::on_message(std::uint32_t source, const control::Message& message) {
+  if (source != control::kHeadRank || message.type != proto::FrameType::ControlPong) return;
+  const auto pong = proto::parse<wire::ControlPong>(message.payload, proto::name_of(message.type));
+  if (pong && pong->tag() == network_.roster().generation) is_confirmed_ = true;
+}
+
+}  // namespace score::node

@@ -1,0 +1,71 @@
+#pragma once
+// The node's part in the PM network of the daemons: offers itself to the head, and joins by the
+// head's roster. Thread: the loop's.
+
+#include "base/async/asio.hpp"
+#include "base/async/clock.hpp"
+#include "base/async/task_group.hpp"
+#include "proto/frames/frame_reader.hpp"
+#include "scored/control/control_network.hpp"
+#include "scored/node/link/head_link.hpp"
+#include "scored/node/switch/switcher.hpp"
+
+#include <cstdint>
+#include <netinet/in.h>
+#include <string>
+
+namespace score::node {
+
+class NodeControl {
+ public:
+  struct Parts {  // all outlive it
+    asio::any_io_executor io;
+    Clock& clock;
+    TaskGroup& tasks;
+    HeadLink& head;
+    Switcher& switcher;
+  };
+
+  struct Options {
+    bool over_pm = true;    // false: TLS only
+    bool meets = false;     // barrier mode: the switcher's thread has a context of its own
+    std::string interface;  // of the node's address; empty: the one towards the head
+    std::string head_host;
+  };
+
+  NodeControl(Parts parts, Options options);
+
+  // The head has welcomed the node, which is to be rank `rank`; 0: the head uses TLS only.
+  void welcomed(std::uint32_t rank);
+  // Ends the connection to the head if the roster is malformed.
+  void on_roster(const proto::InFrame& frame);
+  // With each heartbeat: asks the head again, if it has not answered yet.
+  void beat();
+
+  void close() { network_.close(); }
+
+  // The head has answered over PM since the last roster.
+  [[nodiscard]] bool is_confirmed() const { return is_confirmed_; }
+
+  [[nodiscard]] control::ControlNetwork& network() { return network_; }
+
+  [[nodiscard]] const control::ControlNetwork& network() const { return network_; }
+
+ private:
+  Status open();
+  void leave();
+  Status join_meetings(const control::Roster& roster);
+  void ping();
+  void on_message(std::uint32_t source, const control::Message& message);
+
+  Parts parts_;
+  Options options_;
+  control::ControlNetwork network_;
+  UniqueFd meeting_socket_;
+  std::uint32_t rank_ = 0;
+  in_addr head_address_{};
+  bool is_open_ = false;
+  bool is_confirmed_ = false;
+};
+
+}  // namespace score::node
