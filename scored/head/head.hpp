@@ -8,11 +8,11 @@
 //   tasks are started when their placement is on disk (so a restarted head runs nothing twice);
 //   nodes may forget an attempt when its end is on disk.
 
+#include "base/async/alarm.hpp"
 #include "base/async/asio.hpp"
 #include "base/async/clock.hpp"
 #include "scored/head/admin/admin.hpp"
 #include "scored/head/clients/client_session.hpp"
-#include "scored/head/cluster/alarm.hpp"
 #include "scored/head/cluster/cluster_runner.hpp"
 #include "scored/head/cluster/event_feed.hpp"
 #include "scored/head/cluster/node_links.hpp"

@@ -3,8 +3,8 @@
 // the ways in which the head itself ends it, by request, limit or deadline. Owns the deadlines of
 // jobs that are not gang::Cluster's.
 
+#include "base/async/alarm.hpp"
 #include "monitor/sampler/samples.hpp"
-#include "scored/head/cluster/alarm.hpp"
 #include "scored/head/cluster/cluster_runner.hpp"
 #include "scored/head/cluster/event_feed.hpp"
 #include "scored/head/config/config.hpp"

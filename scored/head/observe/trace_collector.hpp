@@ -2,10 +2,10 @@
 // Gathers the switch records of all nodes for a trace: asks each connected node, and answers when
 // all have replied or after 2 s, naming the silent ones.
 
+#include "base/async/alarm.hpp"
 #include "base/result.hpp"
 #include "proto/client.pb.h"
 #include "proto/node.pb.h"
-#include "scored/head/cluster/alarm.hpp"
 #include "scored/head/cluster/node_links.hpp"
 
 #include <cstdint>

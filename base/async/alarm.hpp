@@ -1,17 +1,20 @@
 #pragma once
-// Sleeps until the head's next deadline, or less long if an earlier one is set meanwhile.
+// Sleeps until a deadline, or less long if an earlier one is set meanwhile.
 
 #include "base/async/asio.hpp"
 #include "base/async/clock.hpp"
 
 #include <optional>
+#include <utility>
 
-namespace score::head {
+namespace score::inline base {
 
 class Alarm {
  public:
   // Both must outlive it.
-  Alarm(asio::io_context& io, Clock& clock) : clock_(clock), wake_(io, 1) {}
+  Alarm(asio::io_context& io, Clock& clock) : Alarm(io.get_executor(), clock) {}
+
+  Alarm(asio::any_io_executor io, Clock& clock) : clock_(clock), wake_(std::move(io), 1) {}
 
   // Ends a sleep that would last longer.
   void at(std::optional<TimePoint> deadline) {
@@ -32,4 +35,4 @@ class Alarm {
   asio::experimental::channel<void(boost::system::error_code)> wake_;
 };
 
-}  // namespace score::head
+}  // namespace score::inline base

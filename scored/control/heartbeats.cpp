@@ -1,0 +1,252 @@
+#include "scored/control/heartbeats.hpp"
+
+#include "proto/frames/parse.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace score::control {
+
+namespace {
+
+constexpr gang::BeatTiming kTiming{};
+constexpr Duration kNothingDue = std::chrono::seconds{10};
+// So that a beat fits its datagram. Members of further ranges are taken as heard for the time
+// being.
+constexpr std::size_t kMostRanges = 90;
+
+std::int64_t number(TimePoint time) {
+  return time.time_since_epoch().count();
+}
+
+TimePoint time(std::int64_t number) {
+  return TimePoint(Duration(number));
+}
+
+template <class Numbers>
+void add_ranges(const gang::Positions& some, Numbers& numbers) {
+  for (const auto& range : some.ranges()) {
+    if (static_cast<std::size_t>(numbers.size()) == 2 * kMostRanges) return;
+    numbers.Add(range.begin);
+    numbers.Add(range.end - range.begin);
+  }
+}
+
+template <class Numbers>
+gang::Positions ranges_of(const Numbers& numbers) {
+  std::vector<gang::PositionRange> ranges;
+  for (int i = 0; i + 1 < numbers.size(); i += 2) {
+    const std::uint32_t begin = numbers.Get(i);
+    const std::uint32_t count = std::min(numbers.Get(i + 1), UINT32_MAX - begin);
+    ranges.push_back({begin, begin + count});
+  }
+  return gang::Positions(ranges);
+}
+
+// The whole periods of the machine's clock, at which the node does its other regular work too.
+TimePoint next_period(TimePoint now) {
+  return TimePoint((now.time_since_epoch() / kTiming.period + 1) * kTiming.period);
+}
+
+wire::ControlAnswer answer_to(const wire::ControlBeat& beat,
+                              const gang::BeatListener::Reply& reply) {
+  wire::ControlAnswer answer;
+  answer.set_node_sent_ns(beat.node_sent_ns());
+  if (reply.go_back) answer.set_go_back(*reply.go_back + 1);
+  return answer;
+}
+
+void append_ranks(const gang::Positions& some, const Positions& positions,
+                  std::vector<std::uint32_t>& ranks) {
+  for (const auto& range : some.ranges()) {
+    for (gang::Position p = range.begin; p < std::min(range.end, positions.count()); ++p) {
+      ranks.push_back(positions.rank_of(p));
+    }
+  }
+}
+
+}  // namespace
+
+Positions::Positions(const Roster& roster) {
+  for (std::uint32_t rank = 0; rank < roster.members.size(); ++rank) {
+    if (roster.has(rank)) ranks_.push_back(rank);
+  }
+}
+
+std::optional<gang::Position> Positions::of_rank(std::uint32_t rank) const {
+  const auto found = std::lower_bound(ranks_.begin(), ranks_.end(), rank);
+  if (found == ranks_.end() || *found != rank) return std::nullopt;
+  return static_cast<gang::Position>(found - ranks_.begin());
+}
+
+void to_wire(const gang::SubtreeSummary& summary, wire::ControlBeat& beat) {
+  add_ranges(summary.silent, *beat.mutable_silent());
+  add_ranges(summary.unknown, *beat.mutable_unknown());
+}
+
+gang::SubtreeSummary from_wire(const wire::ControlBeat& beat) {
+  return {ranges_of(beat.silent()), ranges_of(beat.unknown())};
+}
+
+// ---- node --------------------------------------------------------------------------------------
+
+NodeHeartbeats::Tree::Tree(const Roster& roster, std::uint32_t rank, TimePoint now)
+    : positions(roster),
+      shape(positions.count(), gang::Tree::kDefaultFanout),
+      self(*positions.of_rank(rank)),
+      sender(shape, self, kTiming, next_period(now)),
+      listener(shape, self, kTiming, now) {
+  sender.hasten(now);
+}
+
+NodeHeartbeats::NodeHeartbeats(asio::any_io_executor io, Clock& clock, ControlNetwork& network,
+                               const gang::ClockFilter& cluster_clock, Handlers handlers)
+    : clock_(clock),
+      network_(network),
+      cluster_clock_(cluster_clock),
+      handlers_(std::move(handlers)),
+      alarm_(std::move(io), clock) {}
+
+void NodeHeartbeats::roster_changed() {
+  tree_.reset();
+  const bool has_head = network_.is_joined() && network_.roster().has(kHeadRank);
+  if (!has_head || network_.rank() == kHeadRank) return;
+  tree_ = std::make_unique<Tree>(network_.roster(), network_.rank(), clock_.now());
+  advance();
+}
+
+void NodeHeartbeats::advance() {
+  if (!tree_) return;
+  const TimePoint now = clock_.now();
+  gang::BeatSender& sender = tree_->sender;
+  if (tree_->listener.advance(now)) sender.hasten(now);
+  if (now >= sender.next_deadline()) {
+    const auto actions = sender.advance(now);
+    if (actions.beat) {
+      wire::ControlBeat beat;
+      beat.set_node_sent_ns(number(actions.beat->sent));
+      to_wire(tree_->listener.summary(), beat);
+      network_.send(tree_->positions.rank_of(actions.beat->to), beat);
+    }
+    if (actions.beat_by_tls) handlers_.beat_by_tls();
+  }
+  TimePoint next = sender.next_deadline();
+  if (const auto other = tree_->listener.next_deadline()) next = std::min(next, *other);
+  alarm_.at(next);
+}
+
+bool NodeHeartbeats::handle(std::uint32_t source, const Message& message) {
+  const TimePoint received = clock_.now();
+  const bool is_beat = message.type == proto::FrameType::ControlBeat;
+  if (!is_beat && message.type != proto::FrameType::ControlAnswer) return false;
+  const auto from = tree_ ? tree_->positions.of_rank(source) : std::nullopt;
+  if (!from) return true;
+  if (is_beat) {
+    const auto beat = proto::parse<wire::ControlBeat>(message.payload, "heartbeat");
+    if (beat) on_beat(*from, *beat, received);
+  } else {
+    const auto answer = proto::parse<wire::ControlAnswer>(message.payload, "answer");
+    if (answer) on_answer(*from, *answer, received);
+  }
+  advance();
+  return true;
+}
+
+void NodeHeartbeats::on_beat(gang::Position from, const wire::ControlBeat& beat,
+                             TimePoint received) {
+  const auto reply = tree_->listener.hear(from, from_wire(beat), received);
+  if (!reply) return;
+  wire::ControlAnswer answer = answer_to(beat, *reply);
+  answer.set_is_linked(tree_->sender.is_linked());
+  if (cluster_clock_.synchronised()) {
+    const TimePoint sent = clock_.now();
+    answer.set_received_ns(number(cluster_clock_.to_cluster(received)));
+    answer.set_sent_ns(number(cluster_clock_.to_cluster(sent)));
+    answer.set_error_ns(cluster_clock_.error_bound(sent).count());
+  }
+  network_.send(tree_->positions.rank_of(from), answer);
+}
+
+void NodeHeartbeats::on_answer(gang::Position from, const wire::ControlAnswer& answer,
+                               TimePoint received) {
+  gang::BeatSender::Answer said{time(answer.node_sent_ns()), answer.is_linked(), std::nullopt};
+  if (answer.go_back() != 0) said.go_back = answer.go_back() - 1;
+  if (!tree_->sender.answered(from, said, received) || answer.sent_ns() == 0) return;
+  handlers_.clock({said.sent, time(answer.received_ns()), time(answer.sent_ns()), received,
+                   Duration(answer.error_ns())});
+}
+
+asio::awaitable<void> NodeHeartbeats::run() {
+  for (;;) {
+    advance();
+    TimePoint next = clock_.now() + kNothingDue;
+    if (tree_) {
+      next = tree_->sender.next_deadline();
+      if (const auto other = tree_->listener.next_deadline()) next = std::min(next, *other);
+    }
+    co_await alarm_.sleep_until(next);
+  }
+}
+
+// ---- head --------------------------------------------------------------------------------------
+
+HeadHeartbeats::Tree::Tree(const Roster& roster, TimePoint now)
+    : positions(roster),
+      shape(positions.count(), gang::Tree::kDefaultFanout),
+      verdicts(shape, kTiming, now) {}
+
+HeadHeartbeats::HeadHeartbeats(asio::any_io_executor io, Clock& clock, ControlNetwork& network,
+                               Handler handler)
+    : clock_(clock),
+      network_(network),
+      handler_(std::move(handler)),
+      alarm_(std::move(io), clock) {}
+
+void HeadHeartbeats::roster_changed() {
+  tree_.reset();
+  if (!network_.is_joined() || !network_.roster().has(kHeadRank)) return;
+  tree_ = std::make_unique<Tree>(network_.roster(), clock_.now());
+  alarm_.at(tree_->verdicts.next_deadline());
+}
+
+bool HeadHeartbeats::handle(std::uint32_t source, const Message& message) {
+  const TimePoint received = clock_.now();
+  if (message.type != proto::FrameType::ControlBeat) return false;
+  const auto from = tree_ ? tree_->positions.of_rank(source) : std::nullopt;
+  const auto beat = proto::parse<wire::ControlBeat>(message.payload, "heartbeat");
+  if (!from || !beat) return true;
+  gang::TreeVerdicts::Findings findings;
+  const auto reply = tree_->verdicts.hear(*from, from_wire(*beat), received, findings);
+  if (!reply) return true;
+  wire::ControlAnswer answer = answer_to(*beat, *reply);
+  answer.set_is_linked(true);
+  answer.set_received_ns(number(received));
+  answer.set_sent_ns(number(clock_.now()));
+  network_.send(source, answer);
+  alarm_.at(tree_->verdicts.next_deadline());
+  report(findings);
+  return true;
+}
+
+void HeadHeartbeats::report(const gang::TreeVerdicts::Findings& findings) {
+  if (findings.alive.empty() && findings.silent.empty()) return;
+  std::vector<std::uint32_t> alive, silent;
+  append_ranks(findings.alive, tree_->positions, alive);
+  append_ranks(findings.silent, tree_->positions, silent);
+  handler_(std::move(alive), std::move(silent));
+}
+
+asio::awaitable<void> HeadHeartbeats::run() {
+  for (;;) {
+    TimePoint next = clock_.now() + kNothingDue;
+    if (tree_) {
+      gang::TreeVerdicts::Findings findings;
+      tree_->verdicts.advance(clock_.now(), findings);
+      next = std::min(next, tree_->verdicts.next_deadline().value_or(next));
+      report(findings);
+    }
+    co_await alarm_.sleep_until(next);
+  }
+}
+
+}  // namespace score::control
