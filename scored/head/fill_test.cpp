@@ -96,6 +96,9 @@ TEST_F(FillTest, FilledTimeIsAccountedOverAllNodes) {
 
 // Nodes report it once a heartbeat, also while no one watches.
 TEST_F(FillTest, ARunningJobShowsWhatItHasFilledSoFar) {
+  TaskGroup tasks(io_.get_executor(), [](std::string_view, const std::exception_ptr&) {});
+  Monitoring monitoring(io_, clock_, tasks, head_->for_monitoring());
+  head_->nodes().set_observer(&monitoring);
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient alice = connect(kAlice);
