@@ -7,7 +7,7 @@ from cluster import BIN, wait_until
 from progress import start_progress
 from web import Web, faults, value
 
-HALF = (BIN / 'scbench-phases', 'alone', 0, 1000, 2_000_000, 1 << 40)  # works and sleeps in turns
+HALF = (BIN / 'scbench-phases', 'alone', 0, 2_000_000, 2_000_000, 1 << 40, 1)  # works and sleeps in turns, 2 ms each
 NODES = 2
 
 
@@ -23,7 +23,9 @@ def half(cluster, *options):
 
 
 def filled(cluster, job):
-    return cluster.job(job)['filled_s']
+    shown = cluster.job(job)
+    assert not shown['final'], shown
+    return shown['filled_s']
 
 
 def fills(cluster, job):
