@@ -1,0 +1,65 @@
+"""The Debian that the machines of a test boot: made once by debootstrap from the mirror that this host's apt uses,
+kept in the user's cache directory, never written to afterwards (each machine has an overlay on it)."""
+import fcntl
+import hashlib
+import os
+import pathlib
+import shutil
+import subprocess
+
+SUITE = 'bookworm'
+# What the packages of Scored depend on, two MPI libraries, and what the tests use. Machines have no way to a mirror,
+# so a dependency that is missing here fails the installation of the packages, and apt names it.
+PACKAGES = [
+    'adduser', 'apt-utils', 'bash-completion', 'ca-certificates', 'curl', 'dbus', 'init-system-helpers', 'iproute2',
+    'iputils-ping', 'libfabric1', 'libmpich12', 'libopenmpi3', 'libpmix2', 'libprometheus-cpp-core1.0', 'libsqlite3-0',
+    'libncursesw6', 'libsystemd0', 'nftables', 'openssl', 'procps', 'python3-minimal', 'systemd', 'systemd-sysv']
+
+
+class CannotMake(Exception):
+    """No base system here; the text says why and what to do."""
+
+
+def cache_directory():
+    root = os.environ.get('XDG_CACHE_HOME') or pathlib.Path.home() / '.cache'
+    return pathlib.Path(root) / 'scored' / 'boot'
+
+
+def mirror():
+    """The address from which this host's apt gets the suite."""
+    form = '$(ORIGIN)|$(CODENAME)|$(COMPONENT)|$(REPO_URI)'
+    listed = subprocess.run(['apt-get', 'indextargets', '--format', form, 'Identifier: Packages'],
+                            capture_output=True, text=True, check=False)
+    for line in listed.stdout.splitlines():
+        origin, codename, component, address = line.split('|')
+        if (origin, codename, component) == ('Debian', SUITE, 'main'):
+            return address
+    raise CannotMake(f"this host's apt has no source of Debian {SUITE}: add one, then run apt-get update")
+
+
+def make(directory, log):
+    command = ['debootstrap', '--variant=minbase', f'--include={",".join(PACKAGES)}', SUITE, directory, mirror()]
+    with open(log, 'wb') as out:
+        status = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+                                check=False).returncode
+    if status != 0:
+        raise CannotMake(f'debootstrap failed with status {status}; its messages: {log}')
+    for archive in (directory / 'var/cache/apt/archives').glob('*.deb'):
+        archive.unlink()
+
+
+def base_system():
+    """The directory of the base system; makes it if this list of packages was not made before."""
+    cache = cache_directory()
+    cache.mkdir(parents=True, exist_ok=True)
+    name = SUITE + '-' + hashlib.sha256(' '.join(PACKAGES).encode()).hexdigest()[:12]
+    with open(cache / 'lock', 'w') as lock:  # two test runs make it once
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (cache / name).exists():
+            if not shutil.which('debootstrap'):
+                raise CannotMake('debootstrap is not installed: apt-get install debootstrap')
+            unfinished = cache / 'unfinished'
+            shutil.rmtree(unfinished, ignore_errors=True)
+            make(unfinished, cache / 'debootstrap.log')
+            unfinished.rename(cache / name)
+    return cache / name
