@@ -65,6 +65,7 @@ def parts_of(known):
 
 def parse():
     parser = argparse.ArgumentParser(prog='scbench', description='Measures gang scheduling on virtual clusters, and PM')
+    parser.add_argument('--version', action='version', version=f"scored {os.environ.get('SCBENCH_VERSION', '')}")
     kinds = parser.add_subparsers(dest='kind', required=True)
     gang = kinds.add_parser('gang', help='overhead and precision of gang switches, time to start')
     gang.add_argument('--nodes', type=figure11.node_counts, metavar='N[,N...]',

@@ -5,7 +5,7 @@ import os
 import subprocess
 import time
 
-from cluster import BIN, EXAMPLES, wait_until
+from cluster import EXAMPLES, PROGRAMS, wait_until
 from local_job import FIRST_SOCKET, bound_sockets
 from measure import SETTLE
 from progress import Counters
@@ -24,7 +24,7 @@ class BareJobs:
         command = (f'NPB_RANK=$BARE_NODE NPB_RANKS={nodes} NPB_FIRST_SOCKET=$(({FIRST_SOCKET} + {nodes} * BARE_JOB)) '
                    f'exec {EXAMPLES}/npb-udp {kernel} {size} --seconds 1e6 --counters {path}$BARE_JOB')
         sockets = bound_sockets(JOBS * nodes)
-        words = [BIN / 'scbench-bare', f"{cluster.description['cgroup']}/bare", nodes, slice_ns, LONGEST, 'sh', '-c', command]
+        words = [PROGRAMS / 'scbench-bare', f"{cluster.description['cgroup']}/bare", nodes, slice_ns, LONGEST, 'sh', '-c', command]
         self.process = subprocess.Popen(list(map(str, words)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         pass_fds=sockets)
         for descriptor in sockets:

@@ -16,7 +16,7 @@ import kernels
 import measure
 import mpi_jobs
 import svg_chart
-from cluster import BIN, wait_until
+from cluster import PROGRAMS, wait_until
 from kernels import note
 from progress import start_progress
 
@@ -104,7 +104,7 @@ def with_pm(options, cluster, directory, part):
     if part == 'read':
         file = directory / 'data'
         file.write_bytes(os.urandom(FILE_BYTES))
-    return timed(options, cluster, part, [BIN / 'scbench-phases'], 'alone' if part == 'read' else part, file)
+    return timed(options, cluster, part, [PROGRAMS / 'scbench-phases'], 'alone' if part == 'read' else part, file)
 
 
 def with_mpi(options, cluster, directory, part):
@@ -116,7 +116,7 @@ class Endless:
     """A job of phases that goes on until it is ended."""
 
     def __init__(self, cluster):
-        words = [BIN / 'scbench-phases', 'alone', 0, PHASE_NS, PHASE_NS, 1 << 40, 0]
+        words = [PROGRAMS / 'scbench-phases', 'alone', 0, PHASE_NS, PHASE_NS, 1 << 40, 0]
         self.cluster, self.job = cluster, cluster.submit('-N', NODES, *words)
         cluster.wait_job(self.job, 'running')
 

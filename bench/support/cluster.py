@@ -10,6 +10,7 @@ import subprocess
 import time
 
 BIN = pathlib.Path(os.environ.get('SCORE_BIN', 'build/release/bin')).resolve()
+PROGRAMS = pathlib.Path(os.environ.get('SCBENCH_PROGRAMS', BIN)).resolve()  # scbench-*
 EXAMPLES = pathlib.Path(os.environ.get('SCORE_EXAMPLES', BIN.parent / 'examples')).resolve()
 LIMIT = 600  # seconds that one command or wait may take; only a fault takes that long, however busy the machine is
 

@@ -19,6 +19,8 @@ _scored() {
   if [[ $current == -* ]]; then
     if [[ $1 == score || $1 == scadm || $1 == scbench ]] && ((COMP_CWORD > 1)) && [[ ${COMP_WORDS[1]} != -* ]]; then
       words=$(_scored_options "$1" "${COMP_WORDS[1]}")
+    elif [[ $1 == scored && ${COMP_WORDS[1]} == --role ]] && ((COMP_CWORD > 3)); then
+      words=$(_scored_options scored --role="${COMP_WORDS[3]}")  # "=" is a word of its own
     else
       words=$(_scored_options "$1")
     fi
@@ -36,8 +38,10 @@ _scored() {
       scrun:--cpu-bind) words='none core socket' ;;
       scrun:--queue) words='exclusive high normal' ;;
       *:--color) words='auto always never' ;;
-      score:score) words='job hold release suspend resume weight priority info top virtual' ;;
-      scbench:scbench) words='gang pm cosmo mpi load' ;;
+      score:score) words=$(score --help 2>/dev/null | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p') ;;
+      scbench:scbench) words='gang pm cosmo mpi load control' ;;
+      scored:--role | scored:=) words='head node' ;;
+      scored:scored) words='--role=head --role=node --version --help' ;;
       scrun:* | scout:*)
         COMPREPLY=($(compgen -c -- "$current"))
         return
@@ -47,4 +51,4 @@ _scored() {
   COMPREPLY=($(compgen -W "$words" -- "$current"))
 }
 
-complete -o default -F _scored score scrun scout scq sccancel scnodes scattach scadm scacct sctop scbench
+complete -o default -F _scored score scrun scout scq sccancel scnodes scattach scadm scacct sctop scbench scored scored-launcher

@@ -1,0 +1,25 @@
+#!/bin/sh
+# build_deb.sh OUT: builds the Debian packages of this tree in a copy of it below OUT and leaves the
+# files there. OUT is emptied of older ones first.
+set -eu
+source=$(cd "$(dirname "$0")/.." && pwd)
+mkdir -p "$1"
+out=$(cd "$1" && pwd)
+version=$(dpkg-parsechangelog -l "$source/debian/changelog" -S Version)
+tree=$out/scored-$version
+rm -rf "$tree"
+find "$out" -maxdepth 1 -type f -delete
+mkdir "$tree"
+tar -C "$source" --exclude-vcs --exclude=./build --exclude=node_modules --exclude=__pycache__ \
+  --exclude='*.btr' -cf - . | tar -C "$tree" -xf -
+cd "$tree"
+# debhelper gives the build a home of its own; the compiler cache stays the user's.
+if command -v ccache >/dev/null 2>&1; then
+  CCACHE_DIR=$(ccache --get-config cache_dir)
+  export CCACHE_DIR
+fi
+npm_config_cache=${npm_config_cache:-$HOME/.npm}
+export npm_config_cache
+dpkg-buildpackage --build=binary --no-sign --jobs="$(nproc)" >"$out/build.log" 2>&1 ||
+  { tail -n 40 "$out/build.log" >&2; echo "build_deb: failed: $out/build.log" >&2; exit 1; }
+ls "$out"/*.deb
