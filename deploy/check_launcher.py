@@ -15,9 +15,9 @@ import sys
 import tempfile
 import time
 
-REQUEST = struct.Struct('=IIIIQIIQII')  # scored/launcher/protocol.hpp
+REQUEST = struct.Struct('=IIIIQIIQIIII')  # scored/launcher/protocol.hpp
 REPLY = struct.Struct('=IIQii40s')
-MAGIC, VERSION, LAUNCH = 0x4C524353, 4, 1
+MAGIC, VERSION, LAUNCH = 0x4C524353, 5, 1
 LIMIT = 20
 
 
@@ -53,7 +53,7 @@ def ask(path, user, attempt, in_cgroups, daemon):
         link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         link.settimeout(LIMIT)
         link.connect(str(path))
-        request = REQUEST.pack(MAGIC, VERSION, LAUNCH, user, attempt, in_cgroups, 0, 0, 0, 0)
+        request = REQUEST.pack(MAGIC, VERSION, LAUNCH, user, attempt, in_cgroups, 0, 0, 0, 0, 0, 0)
         socket.send_fds(link, [request], [listener.fileno()])
         os.write(pipe[1], link.recv(REPLY.size))
         os._exit(0)

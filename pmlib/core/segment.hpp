@@ -58,7 +58,11 @@ enum class DeviceKind : std::uint8_t { None = 0, Udp = 1, Ethernet = 2, Ofi = 3 
 struct DeviceConfig {
   DeviceKind kind = DeviceKind::None;
   std::array<char, 15> interface {};  // Ethernet: its name, ended by 0
-  std::array<char, 32> provider{};    // libfabric: its name, ended by 0
+  std::array<char, 32> provider{};    // libfabric: its name; Ethernet: the mode; ended by 0
+
+  // Ethernet: "xdp", else by a mapped packet ring. A socket that is passed in says itself what it
+  // is.
+  const char* mode() const { return kind == DeviceKind::Ethernet ? provider.data() : ""; }
 };
 
 // A further link beside the device.

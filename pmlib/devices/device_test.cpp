@@ -3,6 +3,7 @@
 #include "pmlib/devices/ethernet_device.hpp"
 #include "pmlib/devices/ofi_device.hpp"
 #include "pmlib/devices/udp_device.hpp"
+#include "pmlib/devices/xdp_device.hpp"
 #include "pmlib/endpoint/test_job.hpp"
 #include "pmlib/network/network.hpp"
 #include "pmlib/wire/frame_filter.hpp"
@@ -15,6 +16,7 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <random>
 #include <sched.h>
 #include <sys/socket.h>
@@ -201,7 +203,8 @@ TEST(UdpDevice, ReadsAddresses) {
 // --- Ethernet ----------------------------------------------------------------------------------
 
 // A veth pair between this thread's namespace and another one, gone at the end.
-class EthernetTest : public testing::Test {
+// Of both ways.
+class EthernetTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     if (geteuid() != 0) GTEST_SKIP() << "needs root for network namespaces";
@@ -219,19 +222,55 @@ class EthernetTest : public testing::Test {
     close(original_);
   }
 
-  std::unique_ptr<EthernetDevice> device(const char* interface, std::uint32_t rank) {
+  struct Opened {
+    std::unique_ptr<PacketDevice> device;
+    PeerAddress address;
+
+    PacketDevice* operator->() const { return device.get(); }
+  };
+
+  static bool is_xdp() { return std::string(GetParam()) == "xdp"; }
+
+  static Opened device(const char* interface, std::uint32_t rank) {
+    return is_xdp() ? xdp(interface, rank) : ring(interface, rank);
+  }
+
+  static Opened ring(const char* interface, std::uint32_t rank) {
     const int fd = open_ethernet_socket({interface, 3, rank, 99});
     EXPECT_GE(fd, 0);
     int error = 0;
     auto made = EthernetDevice::attach(fd, error);
     EXPECT_TRUE(made) << error;
-    return made;
+    const PeerAddress address = made->own_address();
+    return {std::move(made), address};
+  }
+
+  // Packed and unpacked on the way.
+  static Opened xdp(const char* interface, std::uint32_t rank) {
+    XdpParts parts;
+    const char* step = "";
+    EXPECT_EQ(open_xdp_parts({interface, 3, rank, 99}, parts, step), 0) << step;
+    const int parcel = pack_xdp_parts(parts);
+    EXPECT_GE(parcel, 0);
+    close_parts(parts);
+    PeerAddress address;
+    EXPECT_TRUE(ethernet_address_of(parcel, address));
+    EXPECT_EQ(unpack_xdp_parts(parcel, parts), 0);
+    close(parcel);
+    int error = 0;
+    auto made = XdpDevice::attach(parts, error);
+    EXPECT_TRUE(made) << error;
+    EXPECT_EQ(made->own_address(), address);
+    return {std::move(made), address};
   }
 
   int original_ = -1;
 };
 
-TEST_F(EthernetTest, CarriesFramesOfAllSizesAndKeepsTheirLength) {
+INSTANTIATE_TEST_SUITE_P(Modes, EthernetTest, testing::Values("ring", "xdp"),
+                         [](const auto& parameter) { return std::string(parameter.param); });
+
+TEST_P(EthernetTest, CarriesFramesOfAllSizesAndKeepsTheirLength) {
   const auto a = device("pma", 0);
   const auto b = device("pmb", 1);
   EXPECT_EQ(a->frame_bytes(), 1500u);
@@ -243,11 +282,11 @@ TEST_F(EthernetTest, CarriesFramesOfAllSizesAndKeepsTheirLength) {
     frames.push_back(f);
   }
   Collector got;
-  carry(*a, b->own_address(), *b, got, frames);
+  carry(*a.device, b.address, *b.device, got, frames);
   for (std::size_t i = 0; i < got.frames.size(); ++i) EXPECT_EQ(got.frames[i], frames[i]) << i;
 }
 
-TEST_F(EthernetTest, TheFilterPassesOnlyTheOwnChannelRankAndJob) {
+TEST_P(EthernetTest, TheFilterPassesOnlyTheOwnChannelRankAndJob) {
   const auto a = device("pma", 0);
   const auto b = device("pmb", 1);
   auto send = [&](std::uint16_t channel, std::uint32_t rank, std::uint64_t key) {
@@ -255,7 +294,7 @@ TEST_F(EthernetTest, TheFilterPassesOnlyTheOwnChannelRankAndJob) {
     std::memcpy(f.data() + offsetof(FrameHeader, destination), &rank, sizeof rank);
     std::memcpy(f.data() + offsetof(FrameHeader, key), &key, sizeof key);
     const FrameOut out{f, {}};
-    ASSERT_EQ(a->send(b->own_address(), {&out, 1}), 1u);
+    ASSERT_EQ(a->send(b.address, {&out, 1}), 1u);
   };
   send(4, 1, 99);
   send(3, 2, 99);
@@ -267,7 +306,14 @@ TEST_F(EthernetTest, TheFilterPassesOnlyTheOwnChannelRankAndJob) {
   EXPECT_EQ(number_of(got.frames[0]), 7u);
 }
 
-TEST_F(EthernetTest, TheFilterIsLocked) {
+class PacketRingTest : public EthernetTest {};
+
+class XdpTest : public EthernetTest {};
+
+INSTANTIATE_TEST_SUITE_P(Modes, PacketRingTest, testing::Values("ring"));
+INSTANTIATE_TEST_SUITE_P(Modes, XdpTest, testing::Values("xdp"));
+
+TEST_P(PacketRingTest, TheFilterIsLocked) {
   const int fd = open_ethernet_socket({"pma", 3, 0, 99});
   ASSERT_GE(fd, 0);
   const int nothing = 0;
@@ -276,24 +322,25 @@ TEST_F(EthernetTest, TheFilterIsLocked) {
   EXPECT_EQ(open_ethernet_socket({"absent", 3, 0, 99}), -ENODEV);
 }
 
-TEST_F(EthernetTest, AJobRunsOverItWhileTcpIpGoesOn) {
+TEST_P(EthernetTest, AJobRunsOverItWhileTcpIpGoesOn) {
   ASSERT_EQ(std::system("ip addr add 10.78.0.1/24 dev pma"), 0);
   JobNetwork network;
   network.key = 99;
   network.channel = 3;
   network.device.kind = DeviceKind::Ethernet;
   network.ranks = {{"a", "00:00:00:00:00:00"}, {"b", "00:00:00:00:00:00"}};
-  std::vector<std::unique_ptr<EthernetDevice>> devices;
+  std::vector<Opened> devices;
   devices.push_back(device("pma", 0));
   devices.push_back(device("pmb", 1));
   std::vector<std::unique_ptr<Endpoint>> ends;
   int error = 0;
-  const std::vector<PeerAddress> addresses{devices[0]->own_address(), devices[1]->own_address()};
+  const std::vector<PeerAddress> addresses{devices[0].address, devices[1].address};
   for (std::uint32_t i = 0; i < 2; ++i) {
     auto context = create_context(network, i, false, "", error);
     for (std::uint32_t k = 0; k < 2; ++k) context->segment().peer(k).address = addresses[k];
     ends.push_back(Endpoint::make(
-        std::move(context), std::move(devices[i]), [](std::uint32_t) { return -1; }, {}, error));
+        std::move(context), std::move(devices[i].device), [](std::uint32_t) { return -1; }, {},
+        error));
     ASSERT_TRUE(ends[i]) << error;
   }
   std::uint32_t received = 0;
@@ -323,6 +370,78 @@ TEST_F(EthernetTest, AJobRunsOverItWhileTcpIpGoesOn) {
   EXPECT_EQ(connect(tcp, reinterpret_cast<sockaddr*>(&to), sizeof to), -1);
   EXPECT_TRUE(errno == ECONNREFUSED || errno == EINPROGRESS);
   close(tcp);
+}
+
+TEST_P(EthernetTest, BothWaysUnderstandEachOther) {
+  const auto own = device("pma", 0);
+  const auto other = is_xdp() ? ring("pmb", 1) : xdp("pmb", 1);
+  std::vector<std::vector<std::byte>> frames;
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    auto f = frame_of(static_cast<std::uint16_t>(i * 14), i);
+    const std::uint32_t rank = 1;
+    std::memcpy(f.data() + offsetof(FrameHeader, destination), &rank, sizeof rank);
+    frames.push_back(f);
+  }
+  Collector got;
+  carry(*own.device, other.address, *other.device, got, frames);
+  for (std::size_t i = 0; i < got.frames.size(); ++i) EXPECT_EQ(got.frames[i], frames[i]) << i;
+}
+
+TEST_P(EthernetTest, SendingNeverBlocks) {
+  const auto a = device("pma", 0);
+  const auto b = device("pmb", 1);
+  const auto frame = frame_of(1000, 1);
+  const std::vector<FrameOut> many(kMaxBatch, FrameOut{frame, {}});
+  for (int i = 0; i < 1000; ++i) a->send(b.address, many);  // and no one receives
+  ASSERT_EQ(std::system("ip link set pma down"), 0);
+  for (int i = 0; i < 1000; ++i) a->send(b.address, many);
+}
+
+TEST_P(EthernetTest, AWaitingEndIsWokenByAFrame) {
+  const auto a = device("pma", 0);
+  const auto b = device("pmb", 1);
+  auto f = frame_of(10, 7);
+  const std::uint32_t rank = 1;
+  std::memcpy(f.data() + offsetof(FrameHeader, destination), &rank, sizeof rank);
+  const FrameOut out{f, {}};
+  pollfd ready{b->poll_fd(), POLLIN, 0};
+  EXPECT_EQ(poll(&ready, 1, 0), 0);
+  ASSERT_EQ(a->send(b.address, {&out, 1}), 1u);
+  EXPECT_EQ(poll(&ready, 1, 10'000), 1);
+  Collector got;
+  EXPECT_EQ(b->receive(got, 64), 1u);
+  EXPECT_EQ(poll(&ready, 1, 0), 0);
+}
+
+TEST_P(XdpTest, SaysWhatItCannotDo) {
+  XdpParts parts;
+  const char* step = "";
+  EXPECT_EQ(open_xdp_parts({"absent", 3, 0, 99}, parts, step), -ENODEV);
+  ASSERT_EQ(std::system("ip link set pma mtu 9000"), 0);
+  EXPECT_EQ(open_xdp_parts({"pma", 3, 0, 99}, parts, step), -EMSGSIZE);
+  EXPECT_EQ(parts.socket, -1);
+}
+
+TEST_P(XdpTest, ForeignDescriptorsAreNoParcels) {
+  PeerAddress address;
+  XdpParts parts;
+  int pair[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pair), 0);
+  std::mt19937 random(5);
+  for (int i = 0; i < 100; ++i) {
+    std::vector<std::byte> bytes(random() % 64);
+    for (auto& b : bytes) b = static_cast<std::byte>(random());
+    send(pair[0], bytes.data(), bytes.size(), 0);
+    EXPECT_EQ(unpack_xdp_parts(pair[1], parts), -EINVAL);
+    EXPECT_FALSE(ethernet_address_of(pair[1], address));
+    recv(pair[1], bytes.data(), bytes.size(), MSG_DONTWAIT);
+  }
+  XdpShape shape = XdpShape::of(1500);  // without descriptors
+  send(pair[0], &shape, sizeof shape, 0);
+  EXPECT_EQ(unpack_xdp_parts(pair[1], parts), -EINVAL);
+  EXPECT_EQ(unpack_xdp_parts(original_, parts), -EINVAL);
+  close(pair[0]);
+  close(pair[1]);
 }
 
 // --- libfabric ---------------------------------------------------------------------------------

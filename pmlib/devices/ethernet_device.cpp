@@ -133,7 +133,7 @@ int EthernetDevice::map() {
   void* memory = mmap(nullptr, shape_.bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
   if (memory == MAP_FAILED) return errno;
   ring_ = at_ = static_cast<std::byte*>(memory);
-  write_header({}, short_.data());
+  std::ranges::copy(ethernet_header({}, own_), short_.begin());
   return 0;
 }
 
@@ -145,31 +145,19 @@ EthernetDevice::~EthernetDevice() {
 // A short frame is put together here and goes by the cheapest call there is.
 bool EthernetDevice::send_short(const PeerAddress& to, const FrameOut& frame) {
   std::memcpy(short_.data(), to.bytes.data(), ETH_ALEN);  // the rest of the header is there
-  std::byte* end = short_.data() + kEthernetHeader;
-  std::memcpy(end, frame.head.data(), frame.head.size());
-  end += frame.head.size();
-  if (!frame.body.empty()) [[unlikely]]
-    std::memcpy(end, frame.body.data(), frame.body.size());
+  put_frame(frame, short_.data() + kEthernetHeader);
   return ::send(fd_, short_.data(), kEthernetHeader + frame.size(), MSG_DONTWAIT) >= 0;
 }
 
-void EthernetDevice::write_header(const PeerAddress& to, std::byte* at) const {
-  const std::uint16_t type = htons(kEtherType);
-  std::memcpy(at, to.bytes.data(), ETH_ALEN);
-  std::memcpy(at + ETH_ALEN, own_.bytes.data(), ETH_ALEN);
-  std::memcpy(at + 2 * ETH_ALEN, &type, sizeof type);
-}
-
 std::size_t EthernetDevice::send(const PeerAddress& to, std::span<const FrameOut> frames) {
-  const bool is_short = frames.size() == 1 && frames[0].size() <= kShortBytes;
+  const bool is_short = frames.size() == 1 && frames[0].size() <= kShortFrame;
   if (!is_short) [[unlikely]]
     return send_many(to, frames);
   return send_short(to, frames[0]) ? 1 : 0;
 }
 
 std::size_t EthernetDevice::send_many(const PeerAddress& to, std::span<const FrameOut> frames) {
-  std::array<std::byte, kEthernetHeader> header;
-  write_header(to, header.data());
+  EthernetHeader header = ethernet_header(to, own_);
   std::array<iovec, 3 * kMaxBatch> pieces;
   std::array<mmsghdr, kMaxBatch> messages{};
   std::size_t count = 0;
@@ -197,20 +185,15 @@ std::size_t EthernetDevice::receive(FrameSink& sink, std::size_t limit) {
     if ((status.load(std::memory_order_acquire) & TP_STATUS_USER) == 0) break;
     const std::uint32_t start = frame->tp_mac;
     const std::uint32_t length = frame->tp_snaplen;
-    // Short frames are padded to 60 bytes on the wire: the header says how long they are.
-    if (start + length <= shape_.space && length >= kEthernetHeader + sizeof(FrameHeader)) {
-      const auto* bytes = reinterpret_cast<const std::byte*>(frame) + start + kEthernetHeader;
-      std::uint16_t payload = 0;
-      std::memcpy(&payload, bytes + offsetof(FrameHeader, length), sizeof payload);
-      const std::size_t whole = sizeof(FrameHeader) + payload;
-      sink.on_frame({bytes, std::min<std::size_t>(whole, length - kEthernetHeader)});
+    if (start + length <= shape_.space) {
+      take_frame({reinterpret_cast<const std::byte*>(frame) + start, length}, sink);
     }
     status.store(TP_STATUS_KERNEL, std::memory_order_release);
     if (++next_ == shape_.frames) next_ = 0;
     at_ = ring_ + shape_.offset(next_);
     // A short frame is most likely what the application waits for, and the next place of the ring
     // was written by another processor: looking at it takes a while.
-    if (length < kEthernetHeader + kShortBytes) return count + 1;
+    if (length < kEthernetHeader + kShortFrame) return count + 1;
   }
   return count;
 }

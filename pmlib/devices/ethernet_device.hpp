@@ -7,6 +7,7 @@
 #pragma once
 
 #include "pmlib/core/packet_device.hpp"
+#include "pmlib/devices/ethernet_frame.hpp"
 
 #include <array>
 #include <cstddef>
@@ -67,15 +68,11 @@ class EthernetDevice final : public PacketDevice {
   static bool parse(const char* text, PeerAddress& address);
 
  private:
-  static constexpr std::size_t kEthernetHeader = 14;
-  static constexpr std::size_t kShortBytes = 256;
-
   explicit EthernetDevice(int fd) : fd_(fd) {}
 
   int map();
   bool send_short(const PeerAddress& to, const FrameOut& frame);
   [[gnu::noinline]] std::size_t send_many(const PeerAddress& to, std::span<const FrameOut> frames);
-  void write_header(const PeerAddress& to, std::byte* at) const;
 
   int fd_;
   int interface_ = 0;
@@ -85,7 +82,7 @@ class EthernetDevice final : public PacketDevice {
   RingShape shape_;
   std::uint32_t next_ = 0;
   std::byte* at_ = nullptr;                                     // place `next_` of the ring
-  std::array<std::byte, kEthernetHeader + kShortBytes> short_;  // a frame that goes out
+  std::array<std::byte, kEthernetHeader + kShortFrame> short_;  // a frame that goes out
 };
 
 }  // namespace score::pm

@@ -55,6 +55,10 @@ bool read_device(std::string_view word, DeviceKind& kind) {
   return true;
 }
 
+bool read_mode(std::string_view word, std::array<char, 32>& mode) {
+  return (word == "ring" || word == "xdp") && read_name(word, mode);
+}
+
 bool read_auth(std::string_view word, FrameAuth& auth) {
   auth = word == "tag" ? FrameAuth::Tag : FrameAuth::Key;
   return word == "tag" || word == "key";
@@ -104,6 +108,7 @@ bool read_line(const std::vector<std::string_view>& words, JobNetwork& network) 
   if (words[0] == "channel") return read_number(value, network.channel);
   if (words[0] == "device") return read_device(value, network.device.kind);
   if (words[0] == "interface") return read_name(value, network.device.interface);
+  if (words[0] == "mode") return read_mode(value, network.device.provider);
   if (words[0] == "provider") return read_name(value, network.device.provider);
   if (words[0] == "peer_timeout") return read_number(value, network.peer_timeout_s);
   if (words[0] == "auth") return read_auth(value, network.auth);

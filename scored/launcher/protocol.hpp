@@ -20,8 +20,8 @@
 // and again: a renewal wakes no process. When it fires, everything is thawed, at normal priority;
 // the same happens at once when the connection is lost while it runs.
 // Ring: a raw socket that leads to the one interface that the command line names, with the receive
-// ring and the filter of pmlib/devices/ethernet_device.hpp. What it may send is bounded by the
-// kernel (rings.hpp).
+// ring and the filter of pmlib/devices/ethernet_device.hpp, or a packed AF_XDP socket
+// (pmlib/devices/xdp_socket.hpp). What it may send is bounded by the kernel (rings.hpp).
 //
 // A packet that does not keep to this ends the connection. Replies come in the order of the
 // requests. Packets of anyone but the daemon's user are never read.
@@ -32,7 +32,7 @@
 namespace score::launcher {
 
 inline constexpr std::uint32_t kMagic = 0x4c524353;  // "SCRL"
-inline constexpr std::uint32_t kVersion = 4;
+inline constexpr std::uint32_t kVersion = 5;
 
 enum class Op : std::uint32_t {
   Launch = 1,  // answered by Reply
@@ -56,9 +56,11 @@ struct Request {
   std::uint64_t key = 0;  // of the attempt; 0: its frames carry tags instead
   std::uint32_t rank = 0;
   std::uint32_t channel = 0;
+  std::uint32_t xdp = 0;  // 1: by AF_XDP if the node can do that
+  std::uint32_t reserved = 0;
 };
 
-static_assert(sizeof(Request) == 48);
+static_assert(sizeof(Request) == 56);
 
 // PM's generation in the frames of an attempt: what the kernel tells attempts on one channel apart
 // by where their key does not travel. Not 0, and not secret.

@@ -1,20 +1,17 @@
 #include "scored/launcher/rings.hpp"
 
 #include "pmlib/devices/ethernet_device.hpp"
-#include "pmlib/wire/frame.hpp"
+#include "pmlib/devices/xdp_socket.hpp"
+#include "pmlib/wire/ebpf.hpp"
+#include "scored/launcher/ring_bounds.hpp"
 #include "scored/ring_guard/bounds.hpp"
-#include "scored/ring_guard/bpf.hpp"
 
-#include <arpa/inet.h>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
-#include <linux/if_ether.h>
-#include <linux/if_packet.h>
 #include <sched.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,12 +22,6 @@ namespace {
 constexpr const char* kOwnNamespace = "/proc/self/ns/net";
 constexpr int kFirstFreeFd = 10;  // as in start.cpp: children use the numbers below
 constexpr int kGuardFd = 3;
-
-int fail(Failure& failure, int error, const char* step) {
-  failure.error = error;
-  snprintf(failure.step, sizeof failure.step, "%s", step);
-  return -1;
-}
 
 int open_namespace() {
   const int low = open(kOwnNamespace, O_RDONLY | O_CLOEXEC);
@@ -71,66 +62,9 @@ bool run_guard(const char* program, const char* interface, int space) {
   return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-// The kernel does not bind sockets of such a group again.
-int fix_binding(int fd) {
-  const std::uint32_t kind = PACKET_FANOUT_CPU | PACKET_FANOUT_FLAG_UNIQUEID;
-  const std::uint32_t group = kind << 16;
-  return setsockopt(fd, SOL_PACKET, PACKET_FANOUT, &group, sizeof group) == 0 ? 0 : errno;
-}
-
-bool is_refused(int fd, int option, const void* value, socklen_t size) {
-  return setsockopt(fd, SOL_PACKET, option, value, size) != 0 && errno == EPERM;
-}
-
-// Tries what the ring's holder could try. Without bounds it may send nothing yet.
-const char* find_hole(int fd, const sockaddr_ll& bound) {
-  sockaddr_ll any = bound;
-  any.sll_protocol = htons(ETH_P_ALL);
-  if (bind(fd, reinterpret_cast<const sockaddr*>(&any), sizeof any) == 0)
-    return "a ring could still bind again";
-  const packet_mreq promiscuous{.mr_ifindex = bound.sll_ifindex,
-                                .mr_type = PACKET_MR_PROMISC,
-                                .mr_alen = 0,
-                                .mr_address = {}};
-  if (!is_refused(fd, PACKET_ADD_MEMBERSHIP, &promiscuous, sizeof promiscuous)) {
-    return "a ring could still change an option";
-  }
-  const char nothing[ETH_ZLEN] = {};
-  if (send(fd, nothing, sizeof nothing, 0) >= 0 || errno != ENOBUFS)
-    return "a ring could still send a foreign frame";
-  return nullptr;
-}
-
-ring_guard::Bounds bounds_of(const Request& request, const sockaddr_ll& bound) {
-  ring_guard::Bounds bounds;
-  memcpy(bounds.source, bound.sll_addr, sizeof bounds.source);
-  bounds.ether_type = htons(pm::kEtherType);
-  bounds.magic_version = pm::kFrameMagic | pm::kFrameVersion << 8;
-  bounds.channel = static_cast<std::uint16_t>(request.channel);
-  bounds.generation = ring_generation(request.attempt);
-  bounds.key = request.key;
-  bounds.rank = request.rank;
-  return bounds;
-}
-
-// 0 or an errno.
-int bound_ring(int fd, int table, const Request& request, Failure& failure) {
-  sockaddr_ll bound{};
-  socklen_t size = sizeof bound;
-  const std::uint32_t mark = ring_guard::kMark;
-  if (getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
-    return fail(failure, errno, "read the ring's address");
-  }
-  if (const int error = fix_binding(fd); error != 0) return fail(failure, error, "fix the binding");
-  if (setsockopt(fd, SOL_SOCKET, SO_MARK, &mark, sizeof mark) != 0) {
-    return fail(failure, errno, "mark the ring");
-  }
-  if (const char* hole = find_hole(fd, bound); hole != nullptr) {
-    return fail(failure, EPERM, hole);
-  }
-  const auto bounds = bounds_of(request, bound);
-  const int set = ring_guard::bpf_set_of_socket(table, fd, &bounds);
-  return set == 0 ? 0 : fail(failure, -set, "set the ring's bounds");
+pm::EthernetPlace place_of(const Request& request) {
+  return {ring_guard::kRingInterface, static_cast<std::uint16_t>(request.channel), request.rank,
+          request.key, ring_generation(request.attempt)};
 }
 
 }  // namespace
@@ -146,37 +80,41 @@ void Rings::forget() {
   }
 }
 
-bool Rings::prepare(Failure& failure) {
-  own_ = open_namespace();
+int Rings::make_space(Failure& failure) {
+  if (own_ < 0) own_ = open_namespace();
   if (own_ < 0 || unshare(CLONE_NEWNET) != 0) {
-    fail(failure, errno, "make the rings' network namespace");
-    return false;
+    return fail(failure, errno, "make the rings' network namespace");
   }
-  space_ = open_namespace();
+  const int space = open_namespace();
   enter(own_);
-  if (space_ < 0 || !run_guard(guard_, interface_, space_)) {
-    fail(failure, EPERM, "scored-ring-guard failed: see the log");
-    return false;
-  }
-  table_ = ring_guard::bpf_open(ring_guard::kTable);
-  if (table_ < 0) fail(failure, -table_, "open the table of bounds");
-  return table_ >= 0;
+  if (space >= 0 && run_guard(guard_, interface_, space)) return space;
+  if (space >= 0) close(space);
+  return fail(failure, EPERM, "scored-ring-guard failed: see the log");
 }
 
 int Rings::open_inside(const Request& request, Failure& failure) const {
-  const pm::EthernetPlace place{ring_guard::kRingInterface,
-                                static_cast<std::uint16_t>(request.channel), request.rank,
-                                request.key, ring_generation(request.attempt)};
-  const int fd = pm::open_ethernet_socket(place);
+  const int fd = pm::open_ethernet_socket(place_of(request));
   if (fd < 0) return fail(failure, -fd, "open a ring");
-  if (bound_ring(fd, table_, request, failure) == 0) return fd;
+  if (bound_packet_ring(fd, table_, request, failure) == 0) return fd;
   close(fd);
   return -1;
 }
 
-int Rings::open(const Request& request, Failure& failure) {
+bool Rings::prepare(Failure& failure) {
+  if (space_ < 0) space_ = make_space(failure);
+  if (space_ < 0) return false;
+  return open_table(failure);
+}
+
+bool Rings::open_table(Failure& failure) {
+  if (table_ < 0) table_ = pm::bpf_open(ring_guard::kTable);
+  if (table_ < 0) fail(failure, -table_, "open the table of bounds");
+  return table_ >= 0;
+}
+
+int Rings::open_packet_ring(const Request& request, Failure& failure) {
   const bool was_prepared = space_ >= 0;
-  if (was_prepared || prepare(failure)) {
+  if (prepare(failure)) {
     enter(space_);
     const int fd = open_inside(request, failure);
     enter(own_);
@@ -186,7 +124,44 @@ int Rings::open(const Request& request, Failure& failure) {
   // The interface may have been taken away and made again since.
   if (!was_prepared) return -1;
   failure = {};
-  return open(request, failure);
+  return open_packet_ring(request, failure);
+}
+
+int Rings::open_xdp_inside(const Request& request, Failure& failure) const {
+  pm::XdpParts parts;
+  const char* step = nullptr;
+  const int error = pm::open_xdp_parts(place_of(request), parts, step);
+  if (error != 0) return fail(failure, -error, step);
+  int fd = -1;
+  if (bound_xdp(parts, table_, request, failure) == 0) {
+    fd = pm::pack_xdp_parts(parts);
+    if (fd < 0) fd = fail(failure, -fd, "pack an AF_XDP socket");
+  }
+  pm::close_parts(parts);
+  return fd;
+}
+
+int Rings::open_xdp(const Request& request, Failure& failure) {
+  const int space = make_space(failure);
+  if (space < 0) return -1;
+  int fd = -1;
+  if (open_table(failure)) {
+    enter(space);
+    fd = open_xdp_inside(request, failure);
+    enter(own_);
+  }
+  close(space);
+  return fd;
+}
+
+int Rings::open(const Request& request, Failure& failure) {
+  if (request.xdp != 0) {
+    if (const int fd = open_xdp(request, failure); fd >= 0) return fd;
+  }
+  Failure instead;
+  const int fd = open_packet_ring(request, instead);
+  if (fd < 0) failure = instead;
+  return fd;
 }
 
 }  // namespace score::launcher

@@ -284,9 +284,20 @@ void Server::open_ring(const Request& request) {
     snprintf(failure.step, sizeof failure.step, "no such attempt or channel");
   } else {
     ring = rings_.open(request, failure);
+    if (ring >= 0 && failure.error != 0) report_without_xdp(failure);
   }
   answer(request, failure, {}, ring);
   if (ring >= 0) close(ring);
+}
+
+// The ring serves all the same. Once per reason.
+void Server::report_without_xdp(Failure& failure) {
+  if (failure.error != without_xdp_.error || strcmp(failure.step, without_xdp_.step) != 0) {
+    say(4, "open packet rings in place of AF_XDP interface=%s: %s: %s", options_.interface,
+        failure.step, strerror(failure.error));
+  }
+  without_xdp_ = failure;
+  failure = {};
 }
 
 void Server::answer(const Request& request, const Failure& failure, const Started& started,

@@ -29,6 +29,7 @@ class Server {
   void on_request(const Request& request, int fd);
   void launch(const Request& request, int fd);
   void open_ring(const Request& request);
+  void report_without_xdp(Failure& failure);
   [[nodiscard]] Failure check(const Request& request, int fd) const;
   // fd: goes with the answer; -1: none.
   void answer(const Request& request, const Failure& failure, const Started& started, int fd);
@@ -39,6 +40,7 @@ class Server {
   Options options_;
   Shepherds shepherds_;
   Rings rings_;
+  Failure without_xdp_;  // why the last ring that should be by AF_XDP is not; error 0: none yet
   int listener_ = -1;
   int daemon_ = -1;  // the one connection
   ucred peer_{};     // who made it; pid 0: not known

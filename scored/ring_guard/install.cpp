@@ -1,7 +1,7 @@
 #include "scored/ring_guard/install.hpp"
 
+#include "pmlib/wire/ebpf.hpp"
 #include "scored/ring_guard/bounds.hpp"
-#include "scored/ring_guard/bpf.hpp"
 #include "scored/ring_guard/programs.hpp"
 
 #include <cstddef>
@@ -19,7 +19,8 @@ namespace score::ring_guard {
 
 namespace {
 
-constexpr char kLicense[] = "Dual MIT/GPL";  // the kernel asks
+using pm::bpf;
+using pm::bpf_nothing;
 
 // A description of the table's keys, int, and values, an array of int, as the kernel demands.
 int load_table_types() {
@@ -68,27 +69,20 @@ int make_table() {
   return table;
 }
 
-int load(const Program& program, bpf_attr attributes) {
-  attributes.insns = reinterpret_cast<std::uint64_t>(program.data());
-  attributes.insn_cnt = static_cast<std::uint32_t>(program.size());
-  attributes.license = reinterpret_cast<std::uint64_t>(kLicense);
-  return bpf(BPF_PROG_LOAD, attributes);
-}
-
 int load_on_egress(int table) {
   bpf_attr attributes = bpf_nothing();
   attributes.prog_type = BPF_PROG_TYPE_SCHED_CLS;
-  return load(drop_foreign(table), attributes);
+  return pm::bpf_load(drop_foreign(table), attributes);
 }
 
 // Opens what is pinned under `name`, or makes it and pins it.
 template <class Make>
 int keep(const char* name, Make make) {
   const std::string path = std::string(kDirectory) + "/" + name;
-  if (const int there = bpf_open(path.c_str()); there != -ENOENT) return there;
+  if (const int there = pm::bpf_open(path.c_str()); there != -ENOENT) return there;
   const int made = make();
   if (made < 0) return made;
-  if (const int failed = bpf_pin(path.c_str(), made); failed < 0) {
+  if (const int failed = pm::bpf_pin(path.c_str(), made); failed < 0) {
     close(made);
     return failed;
   }
@@ -113,7 +107,7 @@ int attach_to_cgroups() {
   bpf_attr attributes = bpf_nothing();
   attributes.prog_type = BPF_PROG_TYPE_CGROUP_SOCKOPT;
   attributes.expected_attach_type = BPF_CGROUP_SETSOCKOPT;
-  const int program = load(refuse_options(), attributes);
+  const int program = pm::bpf_load(refuse_options(), attributes);
   if (program < 0) return program;
   const int root = open_root_cgroup();
   if (root < 0) return root;

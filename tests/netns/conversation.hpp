@@ -20,8 +20,8 @@ std::unique_ptr<TwoEnds> make_ends(bool with_network, std::string& reason);
 // An address file for two ranks, gone with the object.
 class AddressFile {
  public:
-  // `device`: shmem, udp, ethernet or ofi:PROVIDER. `is_swapped`: rank 0 is on the node of side 1.
-  // `extra`: more lines.
+  // `device`: shmem, udp, ethernet, xdp (ethernet by AF_XDP) or ofi:PROVIDER. `is_swapped`: rank 0
+  // is on the node of side 1. `extra`: more lines.
   AddressFile(const TwoEnds& ends, const std::string& device, bool is_swapped = false,
               const std::string& extra = "");
   ~AddressFile();

@@ -61,7 +61,7 @@ class AMove : public testing::TestWithParam<const char*> {
   std::unique_ptr<TwoEnds> ends_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Devices, AMove, testing::Values("shmem", "udp", "ethernet"),
+INSTANTIATE_TEST_SUITE_P(Devices, AMove, testing::Values("shmem", "udp", "ethernet", "xdp"),
                          [](const auto& parameter) { return std::string(parameter.param); });
 
 TEST_P(AMove, ToOtherProcessesOnOtherNodesLosesAndDoublesNothing) {

@@ -1,6 +1,8 @@
-// The calls of bpf(2) that are needed here. A descriptor, 0, or a negative errno. Header only, so
+// The calls of bpf(2) that are needed here: a descriptor, 0, or a negative errno. Header only, so
 // that the launcher links nothing.
 #pragma once
+
+#include "pmlib/wire/ebpf_program.hpp"
 
 #include <cerrno>
 #include <cstdint>
@@ -9,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace score::ring_guard {
+namespace score::pm {
 
 inline int bpf(int command, bpf_attr& attributes) {
   const long done = syscall(SYS_bpf, command, &attributes, sizeof attributes);
@@ -20,6 +22,15 @@ inline bpf_attr bpf_nothing() {
   bpf_attr attributes;
   std::memset(&attributes, 0, sizeof attributes);
   return attributes;
+}
+
+// `attributes`: kind of the program and where it will be attached.
+inline int bpf_load(const EbpfProgram& program, bpf_attr attributes) {
+  constexpr const char* kLicense = "Dual MIT/GPL";  // the kernel asks
+  attributes.insns = reinterpret_cast<std::uint64_t>(program.data());
+  attributes.insn_cnt = static_cast<std::uint32_t>(program.size());
+  attributes.license = reinterpret_cast<std::uint64_t>(kLicense);
+  return bpf(BPF_PROG_LOAD, attributes);
 }
 
 // What is pinned at `path`.
@@ -36,14 +47,14 @@ inline int bpf_pin(const char* path, int fd) {
   return bpf(BPF_OBJ_PIN, attributes);
 }
 
-// Sets the value that `table`, of the kind of BPF_MAP_TYPE_SK_STORAGE, has for `socket`.
-inline int bpf_set_of_socket(int table, int socket, const void* value) {
+// Sets what `table` has at `key`.
+inline int bpf_set(int table, const void* key, const void* value, std::uint64_t flags = BPF_ANY) {
   bpf_attr attributes = bpf_nothing();
   attributes.map_fd = static_cast<std::uint32_t>(table);
-  attributes.key = reinterpret_cast<std::uint64_t>(&socket);
+  attributes.key = reinterpret_cast<std::uint64_t>(key);
   attributes.value = reinterpret_cast<std::uint64_t>(value);
-  attributes.flags = BPF_NOEXIST;
+  attributes.flags = flags;
   return bpf(BPF_MAP_UPDATE_ELEM, attributes);
 }
 
-}  // namespace score::ring_guard
+}  // namespace score::pm
