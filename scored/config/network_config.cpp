@@ -150,6 +150,8 @@ NetworkConfig read_network_config(ConfigSection& root) {
   section.read("channels", config.channels, 1U, kMaxChannels);
   section.read("payload", config.payload, kMinPayload, kMaxPayload);
   section.read_choice("pm_auth", config.tags, {{"key", false}, {"tag", true}});
+  section.read_choice("mode", config.mode,
+                      {{"ring", EthernetMode::Ring}, {"xdp", EthernetMode::Xdp}});
   section.read_choice("switch_mode", config.switch_mode,
                       {{"clock", SwitchMode::Clock}, {"barrier", SwitchMode::Barrier}});
   return config;

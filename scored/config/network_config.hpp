@@ -17,6 +17,12 @@ enum class SwitchMode : std::uint8_t {
   Barrier,  // a job goes on when all its nodes have stopped the one before and are ready
 };
 
+// How Ethernet frames pass between a task and the kernel.
+enum class EthernetMode : std::uint8_t {
+  Ring,  // received from a mapped packet ring
+  Xdp,   // AF_XDP; where a node cannot do that, a packet ring
+};
+
 // A way from node to node.
 struct NetworkLink {
   NetworkDevice device = NetworkDevice::Udp;
@@ -31,6 +37,8 @@ struct NetworkConfig {
   std::uint32_t channels = 16;                       // of each node; head only
   bool tags = false;                                 // pm_auth = "tag"
   std::uint32_t payload = 1424;                      // bytes in a frame at most; head only
+
+  EthernetMode mode = EthernetMode::Ring;
 
   SwitchMode switch_mode = SwitchMode::Clock;
 

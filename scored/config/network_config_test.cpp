@@ -74,6 +74,19 @@ TEST(NetworkConfig, NamesFileAndKeyOfAnUnknownProvider) {
             "test:3: provider: use one of tcp, verbs;ofi_rxm, efa, cxi, shm");
 }
 
+TEST(NetworkConfig, ReadsTheModeOfEthernet) {
+  EXPECT_EQ(read("[network]\n")->mode, EthernetMode::Ring);
+  EXPECT_EQ(read("[network]\nmode = \"ring\"\n")->mode, EthernetMode::Ring);
+  EXPECT_EQ(read("[network]\nmode = \"xdp\"\n")->mode, EthernetMode::Xdp);
+}
+
+TEST(NetworkConfig, NamesFileAndKeyOfAnUnknownMode) {
+  auto file = ConfigFile::parse("[network]\nmode = \"dpdk\"\n", "test");
+  ConfigSection root = file->root();
+  std::ignore = read_network_config(root);
+  EXPECT_EQ(file->finish().error().context(), "test:2: mode: use one of ring, xdp");
+}
+
 TEST(NetworkConfig, RefusesWhatMakesNoSense) {
   for (const char* wrong : {"devices = [\"myrinet\"]",
                             "devices = [\"udp\", \"ethernet\"]",

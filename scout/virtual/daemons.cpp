@@ -73,7 +73,7 @@ Result<SpawnSpec> Daemons::spec_of(const std::string& name) const {
                cgroup.empty() ? "none" : cgroup,
                "--shepherd",
                *shepherd};
-  if (options_.device == "ethernet") {
+  if (options_.is_ethernet()) {
     spec.argv.insert(spec.argv.end(), {"--network-interface", "eth0"});
   }
   if (geteuid() == 0) spec.argv.emplace_back("--allow-root");

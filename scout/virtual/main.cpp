@@ -73,8 +73,9 @@ void add_options(CLI::App& app, Request& request) {
                  "Largest frame payload of jobs; with --netns also sets the MTU (1424)")
       ->type_name("SIZE");
   app.add_option("--device", options.device, "Network device of jobs between nodes (udp)")
-      ->type_name("udp|ethernet|ofi[:PROVIDER]")
-      ->check(CLI::IsMember({"udp", "ethernet", "ofi", "ofi:tcp", "ofi:shm"}));
+      ->type_name("udp|ethernet[:MODE]|ofi[:PROVIDER]")
+      ->check(CLI::IsMember(
+          {"udp", "ethernet", "ethernet:ring", "ethernet:xdp", "ofi", "ofi:tcp", "ofi:shm"}));
   app.add_option("--links", options.links, "Links of that device to each node (1)")
       ->type_name("N")
       ->check(CLI::Range(1U, 4U));
@@ -135,10 +136,10 @@ Status check_options(Request& request) {
     }
     options.payload = static_cast<std::uint32_t>(payload->value());
   }
-  if (options.device == "ethernet" && !options.netns) {
+  if (options.is_ethernet() && !options.netns) {
     return fail(Errc::Malformed, "--device ethernet needs --netns");
   }
-  if (options.device == "ethernet" && options.links > 1) {
+  if (options.is_ethernet() && options.links > 1) {
     return fail(Errc::Malformed, "--links needs --device udp or ofi: a node has one interface");
   }
   if (options.netns && geteuid() != 0) return fail(Errc::Denied, "--netns needs root");

@@ -107,6 +107,7 @@ asio::awaitable<Result<UniqueFd>> LauncherLink::open_ring(AttemptId attempt, Rin
   request.key = place.key;
   request.rank = place.rank;
   request.channel = place.channel;
+  request.xdp = place.xdp ? 1 : 0;
   if (!send(request, {})) {
     co_return fail(Errc::Closed, "the launcher of this node is not reachable at {}", path_);
   }

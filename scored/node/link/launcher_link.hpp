@@ -49,6 +49,7 @@ class LauncherLink {
     std::uint64_t key = 0;
     std::uint32_t rank = 0;
     std::uint16_t channel = 0;
+    bool xdp = false;  // if the node can do that
   };
 
   asio::awaitable<Result<UniqueFd>> open_ring(AttemptId attempt, RingPlace place);

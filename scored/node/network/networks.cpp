@@ -4,6 +4,7 @@
 #include "base/model/distribution.hpp"
 #include "base/os/log.hpp"
 #include "pmlib/core/segment.hpp"
+#include "pmlib/devices/xdp_socket.hpp"
 #include "proto/frames/parse.hpp"
 #include "scored/node/network/device_check.hpp"
 
@@ -12,7 +13,6 @@
 #include <cerrno>
 #include <cstring>
 #include <iterator>
-#include <linux/if_packet.h>
 #include <numeric>
 #include <sys/socket.h>
 #include <utility>
@@ -59,22 +59,19 @@ void set_address(std::string& addresses, std::uint32_t place, const Address& add
 
 // Where others send frames to: an Ethernet address, or IPv4 and port.
 Result<Address> address_of_device(int device) {
-  sockaddr_storage bound{};
+  Address address{};
+  if (pm::PeerAddress of_ring; pm::ethernet_address_of(device, of_ring)) {
+    std::ranges::copy(of_ring.bytes, address.begin());
+    return address;
+  }
+  sockaddr_in bound{};
   socklen_t size = sizeof bound;
   if (getsockname(device, reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
     return fail(errno_code(errno), "address of a device");
   }
-  Address address{};
-  if (bound.ss_family == AF_PACKET) {
-    const auto& of_ring = reinterpret_cast<const sockaddr_ll&>(bound);
-    std::copy_n(of_ring.sll_addr, address.size(), address.begin());
-  } else if (bound.ss_family == AF_INET) {
-    const auto& of_socket = reinterpret_cast<const sockaddr_in&>(bound);
-    std::memcpy(address.data(), &of_socket.sin_addr, 4);
-    std::memcpy(address.data() + 4, &of_socket.sin_port, 2);
-  } else {
-    return fail(Errc::Malformed, "not a socket of a device");
-  }
+  if (bound.sin_family != AF_INET) return fail(Errc::Malformed, "not a socket of a device");
+  std::memcpy(address.data(), &bound.sin_addr, 4);
+  std::memcpy(address.data() + 4, &bound.sin_port, 2);
   return address;
 }
 
@@ -348,6 +345,7 @@ asio::awaitable<Status> Networks::open_ring(AttemptId attempt, std::uint32_t pla
   wanted.key = config_.tags ? 0 : network->key;
   wanted.rank = ranks_of_this_node(network->placed)[place / links()];
   wanted.channel = network->channel;
+  wanted.xdp = config_.mode == EthernetMode::Xdp;
   auto ring = co_await launcher_.open_ring(attempt, wanted);
   if (!ring) co_return ring.error();
   network = find(attempt);

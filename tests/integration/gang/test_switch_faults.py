@@ -40,7 +40,7 @@ def lose(cluster):
                 pytest.skip(f'nftables cannot do: {words}: {done.stderr}')
 
 
-@pytest.mark.parametrize('device', ['udp', 'ethernet'])
+@pytest.mark.parametrize('device', ['udp', 'ethernet', 'ethernet:xdp'])
 def test_talkative_jobs_bear_bad_links(fresh, as_root, device):
     for program in ('ip', 'nft', 'nsenter'):
         if shutil.which(program) is None:
