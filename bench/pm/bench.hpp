@@ -31,6 +31,8 @@ class Bench {
   void measure_garbage(std::size_t size);
   // Frames with key and checksum against frames with a tag.
   void measure_auth(std::size_t size);
+  // Ethernet by a packet ring against AF_XDP.
+  void measure_mode(std::size_t size);
   // Remote writes with a pin-down cache that finds 100, 50 and 0 %, and messages with copies.
   void measure_hits(std::size_t size);
 
@@ -40,9 +42,10 @@ class Bench {
   // Address file of the job.
   std::string file() const { return file_with(options_.auth == "tag" ? "tag" : "key"); }
 
-  std::string file_with(const std::string& auth) const { return directory_ / auth; }
+  std::string file_with(const std::string& variant) const { return directory_ / variant; }
 
-  void write_address_file(const std::string& auth);
+  void write_address_file(const std::string& variant);
+  void compare(std::size_t size, const std::string& one, const std::string& other);
   void raw_ping(int side, Shared& s, Amount a) const;
   void raw_flow(int side, Shared& s, Amount a) const;
   Amount amount_for(std::size_t size) const;

@@ -23,7 +23,9 @@ struct Options {
 
   bool is_shmem() const { return device == "shmem"; }
 
-  bool is_ethernet() const { return device == "ethernet"; }
+  bool is_ethernet() const { return device == "ethernet" || is_xdp(); }
+
+  bool is_xdp() const { return device == "xdp"; }  // ethernet by AF_XDP
 };
 
 // Throws std::runtime_error with the reason. --help prints and ends the program.

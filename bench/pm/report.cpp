@@ -38,17 +38,17 @@ Line::Line(const Options& options, std::size_t size) : options_(options) {
   add("size", static_cast<double>(size), 0);
 }
 
-Line& Line::add(const char* name, const std::string& text) {
+Line& Line::add(const std::string& name, const std::string& text) {
   values_.emplace_back(name, '"' + text + '"');
   return *this;
 }
 
-Line& Line::add(const char* name, double value, int digits) {
+Line& Line::add(const std::string& name, double value, int digits) {
   values_.emplace_back(name, number(value, digits));
   return *this;
 }
 
-Line& Line::add(const char* name, const Spread& spread, int digits) {
+Line& Line::add(const std::string& name, const Spread& spread, int digits) {
   add(name, spread.median, digits);
   values_.emplace_back(std::string(name) + "_spread",
                        "[" + number(spread.low, digits) + "," + number(spread.high, digits) + "]");

@@ -29,10 +29,10 @@ class Line {
   // Begins with "device" and "size".
   Line(const Options& options, std::size_t size);
 
-  Line& add(const char* name, const std::string& text);
-  Line& add(const char* name, double value, int digits);
+  Line& add(const std::string& name, const std::string& text);
+  Line& add(const std::string& name, double value, int digits);
   // Median as `name`, lowest and highest as `name`_spread.
-  Line& add(const char* name, const Spread& spread, int digits);
+  Line& add(const std::string& name, const Spread& spread, int digits);
   // Ends with the method and prints.
   void print();
 
