@@ -2,7 +2,8 @@
 #pragma once
 
 #include "base/result.hpp"
-#include "scout/virtual/layout.hpp"
+#include "scout/cluster/layout.hpp"
+#include "scout/virtual/options.hpp"
 
 namespace score::scout {
 

@@ -1,8 +1,8 @@
 // The description of a virtual cluster for programs.
 #pragma once
 
-#include "scout/virtual/daemons.hpp"
-#include "scout/virtual/layout.hpp"
+#include "scout/cluster/daemons.hpp"
+#include "scout/cluster/layout.hpp"
 
 #include <string>
 

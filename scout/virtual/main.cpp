@@ -2,26 +2,17 @@
 // removes everything. This process only starts the supervisor, forwards signals and returns the
 // exit code, so it can be killed at any time.
 #include "base/units.hpp"
+#include "scout/cluster/control.hpp"
+#include "scout/cluster/starter.hpp"
 #include "scout/run/score_options.hpp"
 #include "scout/session/command.hpp"
-#include "scout/virtual/command_process.hpp"
-#include "scout/virtual/control.hpp"
-#include "scout/virtual/reaper.hpp"
-#include "scout/virtual/registry.hpp"
-#include "scout/virtual/supervisor.hpp"
+#include "scout/virtual/virtual_cluster.hpp"
 
 #include <CLI/CLI.hpp>
 
-#include <array>
 #include <csignal>
 #include <cstdlib>
-#include <fcntl.h>
 #include <filesystem>
-#include <poll.h>
-#include <signal.h>
-#include <sys/signalfd.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 namespace score::scout {
@@ -151,22 +142,6 @@ Status check_options(Request& request) {
 
 // ---- commands to a running cluster
 
-int stop_cluster(const Invocation& invocation, const std::string& directory) {
-  if (is_alive(directory)) {
-    const auto asked = ask_control(directory + "/control", "stop");
-    if (!asked) return complain(invocation, asked.error());
-    if (wait_until_gone(directory)) return kExitOk;
-    return complain(invocation,
-                    fmt::format("{}: the cluster has not stopped after 15 s", directory));
-  }
-  if (!std::filesystem::exists(directory + "/" + kLockFile)) {
-    return complain(invocation,
-                    fmt::format("no virtual cluster in {}", escape_terminal(directory)));
-  }
-  const auto cleared = clear_directory(directory);
-  return cleared ? kExitOk : complain(invocation, cleared.error());
-}
-
 int restart_daemon(const Invocation& invocation, const Request& request) {
   if (request.options.command.size() != 1)
     return complain(invocation, "--restart needs a daemon and a directory: --restart NAME DIR");
@@ -186,131 +161,25 @@ int print_status(const Invocation& invocation, const std::string& directory) {
   return kExitOk;
 }
 
-int list_clusters(const Invocation& invocation) {
-  const auto registry = Registry::open();
-  if (!registry) return complain(invocation, registry.error());
-  for (const auto& directory : registry->living()) print(directory + "\n");
-  return kExitOk;
-}
-
 // ---- starting one
 
-class Starter {
- public:
-  Starter(const Invocation& invocation, const Request& request)
-      : invocation_(invocation), options_(request.options) {
-    layout_.programs = request.programs;
-  }
-
-  int run();
-
- private:
-  Status start_supervisor();
-  void turn();
-  void on_message();
-  void on_signal();
-  void on_up(const std::string& directory);
-  int run_kept_command() const;
-
-  const Invocation& invocation_;
-  const VirtualOptions& options_;
-  UniqueFd socket_;
-  UniqueFd signals_;
-  Layout layout_;
-  std::optional<int> code_;
-  bool is_up_ = false;
-  bool done_ = false;
-};
-
-Status Starter::start_supervisor() {
-  auto pair = make_socket_pair(SOCK_SEQPACKET);
-  if (!pair) return pair.error();
-  const pid_t child = fork();
-  if (child < 0) return fail(errno_code(errno), "fork");
-  if (child == 0) {
-    pair->first.reset();
-    // With --keep a session of its own: signals of the terminal do not reach it.
-    if (options_.keep && setsid() > 0) {
-      const auto null = open_file("/dev/null", O_RDWR);
-      for (int fd = 0; null && fd < 3; ++fd) dup2(null->get(), fd);
-    }
-    Supervisor(options_, layout_.programs, std::move(pair->second)).run();
-    _exit(0);
-  }
-  socket_ = std::move(pair->first);
-  return {};
-}
-
-int Starter::run() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaddset(&set, signal);
-  if (auto started = start_supervisor(); !started) return complain(invocation_, started.error());
-  sigprocmask(SIG_BLOCK, &set, nullptr);
-  signals_ = UniqueFd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  while (!done_) turn();
-  if (options_.keep && is_up_ && !code_) return run_kept_command();
-  if (code_) return *code_;
-  // The supervisor was killed, so the clean-up is left to this process.
-  complain(invocation_, "the supervisor died; removing what is left of the cluster");
-  if (auto registry = Registry::open()) registry->sweep();
-  return kExitError;
-}
-
-void Starter::turn() {
-  std::array<pollfd, 2> fds = {{{.fd = signals_.get(), .events = POLLIN, .revents = 0},
-                                {.fd = socket_.get(), .events = POLLIN, .revents = 0}}};
-  if (::poll(fds.data(), fds.size(), -1) < 0) return;
-  if (fds[0].revents != 0) on_signal();
-  if (fds[1].revents != 0) on_message();
-}
-
-// The terminal has sent ^C and ^\ to the command already.
-void Starter::on_signal() {
-  signalfd_siginfo info{};
-  if (::read(signals_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return;
-  const bool from_terminal = info.ssi_code == SI_KERNEL;
-  if (from_terminal && is_up_) return;
-  const auto message = fmt::format("signal {}", info.ssi_signo);
-  (void)::send(socket_.get(), message.data(), message.size(), MSG_NOSIGNAL);
-}
-
-void Starter::on_message() {
-  std::array<char, 4096> buffer{};
-  const ssize_t got = ::recv(socket_.get(), buffer.data(), buffer.size(), 0);
-  if (got <= 0) {
-    done_ = true;
-    return;
-  }
-  const std::string message(buffer.data(), static_cast<std::size_t>(got));
-  const auto rest = message.substr(std::min(message.size(), message.find(' ') + 1));
-  if (message.starts_with("up ")) on_up(rest);
-  if (message.starts_with("error ")) code_ = complain(invocation_, rest);
-  if (message.starts_with("status ") && !code_)
-    code_ = parse_number<int>(rest).value_or(kExitError);
-}
-
-void Starter::on_up(const std::string& directory) {
-  is_up_ = true;
-  layout_.directory = directory;
-  if (options_.print_json) print_status(invocation_, directory);
-  if (!options_.keep) return;
-  done_ = true;
-  tell(fmt::format("virtual cluster: {} nodes in {}", options_.nodes, directory));
-  const char* yields = std::getenv(kYieldVariable);
-  tell(fmt::format("use it:  export SCORED_SERVER={} PATH={}:$PATH{}", layout_.socket(),
-                   layout_.programs,
-                   yields == nullptr ? "" : fmt::format(" {}={}", kYieldVariable, yields)));
-  tell(fmt::format("stop it: {}/score virtual --stop {}", layout_.programs, directory));
-}
-
-int Starter::run_kept_command() const {
-  if (options_.command.empty()) return kExitOk;
-  const pid_t child = start_command(layout_, options_.command);
-  int wait_status = 0;
-  while (child > 0 && waitpid(child, &wait_status, 0) < 0 && errno == EINTR) {
-  }
-  return child > 0 ? shell_code(wait_status) : kExitError;
+int start_cluster(const Invocation& invocation, const Request& request) {
+  const auto& options = request.options;
+  StarterSpec spec;
+  spec.supervisor = {
+      .registry = kVirtualRegistry, .keep = options.keep, .command = options.command};
+  spec.make_cluster = [&] { return std::make_unique<VirtualCluster>(options, request.programs); };
+  spec.layout.programs = request.programs;
+  spec.on_up = [&](const Layout& layout) {
+    if (options.print_json) print_status(invocation, layout.directory);
+    if (!options.keep) return;
+    tell(fmt::format("virtual cluster: {} nodes in {}", options.nodes, layout.directory));
+    const char* yields = std::getenv(kYieldVariable);
+    tell(fmt::format("use it:  {}{}", use_words(layout),
+                     yields == nullptr ? "" : fmt::format(" {}={}", kYieldVariable, yields)));
+    tell(fmt::format("stop it: {}/score virtual --stop {}", layout.programs, layout.directory));
+  };
+  return Starter(invocation, std::move(spec)).run();
 }
 
 bool shares_processors(const VirtualOptions& options) {
@@ -332,13 +201,13 @@ int virtual_main(const Invocation& invocation) {
   if (!split) return complain(invocation, split.error());
   if (const auto code = parse(app, {.name = invocation.name, .args = split->options})) return *code;
   request.options.command = std::move(split->command);
-  if (!request.stop.empty()) return stop_cluster(invocation, request.stop);
+  if (!request.stop.empty()) return stop_cluster(invocation, request.stop, "virtual cluster");
   if (!request.restart.empty()) return restart_daemon(invocation, request);
   if (!request.status.empty()) return print_status(invocation, request.status);
-  if (request.list) return list_clusters(invocation);
+  if (request.list) return list_clusters(invocation, kVirtualRegistry);
   if (auto sound = check_options(request); !sound) return complain(invocation, sound.error());
   if (shares_processors(request.options)) setenv(kYieldVariable, "1", 0);
-  return Starter(invocation, request).run();
+  return start_cluster(invocation, request);
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
-#include "scout/virtual/daemons.hpp"
+#include "scout/cluster/daemons.hpp"
 
-#include <algorithm>
+#include "base/os/fd.hpp"
+#include "base/text.hpp"
+
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -15,13 +17,9 @@ bool is_launcher(const std::string& name) {
   return name.starts_with(kLauncherPrefix);
 }
 
-std::string node_of(const std::string& name) {
-  return is_launcher(name) ? name.substr(kLauncherPrefix.size()) : name;
-}
-
 // In the build tree or where it is installed.
 Result<std::string> find_program(const std::string& directory, const std::string& name) {
-  for (const char* place : {"", "/../sbin", "/../libexec/scored"}) {
+  for (const char* place : {"", "/../sbin", "/../../sbin", "/../libexec/scored"}) {
     const auto path = directory + place + "/" + name;
     if (access(path.c_str(), X_OK) == 0) return path;
   }
@@ -30,21 +28,35 @@ Result<std::string> find_program(const std::string& directory, const std::string
 
 }  // namespace
 
+std::string node_of(const std::string& name) {
+  return is_launcher(name) ? name.substr(kLauncherPrefix.size()) : name;
+}
+
 std::string launcher_of(const std::string& node) {
   return std::string(kLauncherPrefix) + node;
 }
 
-Daemons::Daemons(const Layout& layout, const VirtualOptions& options,
-                 std::optional<NodeNetworks>& networks)
-    : layout_(layout), options_(options), networks_(networks), nodes_(node_names(options.nodes)) {}
-
-Status Daemons::start_all() {
-  auto status = start("head");
-  for (const auto& node : nodes_) {
-    if (status) status = start(launcher_of(node));
-    if (status) status = start(node);
-  }
+Status Daemons::start_node(const std::string& node) {
+  nodes_.push_back(node);
+  auto status = start(launcher_of(node));
+  if (status) status = start(node);
   return status;
+}
+
+Result<std::vector<std::string>> Daemons::launcher_words(const std::string& node) const {
+  const auto shepherd = find_program(layout_.programs, "scored-shepherd");
+  if (!shepherd) return shepherd.error();
+  const auto cgroup = layout_.cgroup_of(node);
+  std::vector<std::string> words = {"scored-launcher",
+                                    "--rundir",
+                                    layout_.state_of(node),
+                                    "--cgroup-root",
+                                    cgroup.empty() ? "none" : cgroup,
+                                    "--shepherd",
+                                    *shepherd};
+  words.insert(words.end(), setup_.launcher_options.begin(), setup_.launcher_options.end());
+  if (geteuid() == 0) words.emplace_back("--allow-root");
+  return words;
 }
 
 Result<SpawnSpec> Daemons::spec_of(const std::string& name) const {
@@ -55,41 +67,20 @@ Result<SpawnSpec> Daemons::spec_of(const std::string& name) const {
   spec.path = *program;
   spec.environment = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
                       "SCORED_VIRTUAL=" + layout_.directory};
+  spec.environment.insert(spec.environment.end(), setup_.environment.begin(),
+                          setup_.environment.end());
   spec.directory = "/";
   spec.new_session = true;
   spec.die_with_parent = true;
-  if (!is_launcher(name)) {
+  if (is_launcher(name)) {
+    auto words = launcher_words(node_of(name));
+    if (!words) return words.error();
+    spec.argv = std::move(*words);
+  } else {
     const char* role = name == "head" ? "--role=head" : "--role=node";
     spec.argv = {"scored", role, "--config", layout_.config_of(name)};
-    return spec;
   }
-  const auto shepherd = find_program(layout_.programs, "scored-shepherd");
-  if (!shepherd) return shepherd.error();
-  const auto cgroup = layout_.cgroup_of(node_of(name));
-  spec.argv = {"scored-launcher",
-               "--rundir",
-               layout_.state_of(node_of(name)),
-               "--cgroup-root",
-               cgroup.empty() ? "none" : cgroup,
-               "--shepherd",
-               *shepherd};
-  if (options_.is_ethernet()) {
-    spec.argv.insert(spec.argv.end(), {"--network-interface", "eth0"});
-  }
-  if (geteuid() == 0) spec.argv.emplace_back("--allow-root");
   return spec;
-}
-
-Result<SpawnedProcess> Daemons::spawn_inside(const std::string& name, const SpawnSpec& spec) {
-  const auto start = [&]() -> Result<SpawnedProcess> {
-    auto child = spawn(spec);
-    if (!child) return child.error().error;
-    return std::move(*child);
-  };
-  if (!networks_) return start();
-  if (name == "head") return networks_->inside_head(start);
-  const auto node = std::find(nodes_.begin(), nodes_.end(), node_of(name));
-  return networks_->inside_node(static_cast<std::size_t>(node - nodes_.begin()), start);
 }
 
 Status Daemons::start(const std::string& name) {
@@ -98,7 +89,12 @@ Status Daemons::start(const std::string& name) {
   auto log = open_file(layout_.log_of(name), O_WRONLY | O_CREAT | O_APPEND, 0600);
   if (!log) return log.error();
   spec->fds = {{log->get(), 1}, {log->get(), 2}};
-  auto child = spawn_inside(name, *spec);
+  const auto spawn_here = [&]() -> Result<SpawnedProcess> {
+    auto child = spawn(*spec);
+    if (!child) return child.error().error;
+    return std::move(*child);
+  };
+  auto child = setup_.spawn ? setup_.spawn(name, *spec) : spawn_here();
   if (!child) return child.error().with_context("start {}", name);
   running_[name] = std::move(*child);
   return {};
@@ -127,6 +123,13 @@ std::optional<std::string> Daemons::forget(pid_t pid) {
     return name;
   }
   return std::nullopt;
+}
+
+std::string Daemons::last_log_line(const std::string& name) const {
+  const auto log = read_file(layout_.log_of(name), 1U << 20U);
+  if (!log) return "";
+  const auto text = trim(*log);
+  return escape_terminal(text.substr(text.rfind('\n') + 1), 500);
 }
 
 }  // namespace score::scout

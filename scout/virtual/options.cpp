@@ -1,4 +1,4 @@
-#include "scout/virtual/layout.hpp"
+#include "scout/virtual/options.hpp"
 
 #include <fmt/core.h>
 

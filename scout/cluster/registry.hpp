@@ -1,6 +1,6 @@
-// The directories of virtual clusters: one private directory per user, in it one per cluster. The
-// supervisor of a cluster holds a lock in its directory while it runs. A directory whose lock is
-// free was left behind by a supervisor that was killed, and the next start removes it.
+// The directories of clusters of one kind: one private directory per user, in it one per cluster.
+// The supervisor of a cluster holds a lock in its directory while it runs. A directory whose lock
+// is free was left behind by a supervisor that was killed, and the next start removes it.
 #pragma once
 
 #include "base/os/fd.hpp"
@@ -19,9 +19,9 @@ struct ClusterDirectory {
 
 class Registry {
  public:
-  // $XDG_RUNTIME_DIR/scored-virtual, else /tmp/scored-virtual-UID; made with mode 0700. Errors:
-  // Denied if it is not ours or open to others.
-  static Result<Registry> open();
+  // $XDG_RUNTIME_DIR/NAME, else /tmp/NAME-UID; made with mode 0700. Errors: Denied if it is not
+  // ours or open to others.
+  static Result<Registry> open(const std::string& name);
 
   // Removes dead clusters, then makes a directory (0700) and takes its lock.
   Result<ClusterDirectory> create();
@@ -50,6 +50,7 @@ Status remove_files(const std::string& directory);
 // Waits, at most 15 s, until the directory is gone.
 bool wait_until_gone(const std::string& directory);
 
+inline constexpr const char* kVirtualRegistry = "scored-virtual";
 inline constexpr const char* kLockFile = "lock";
 inline constexpr const char* kCgroupPrefix = "scored-virtual-";  // of the last part of that path
 inline constexpr const char* kCgroupFile = "cgroup";  // holds the path of the cluster's cgroup

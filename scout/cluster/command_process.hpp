@@ -1,7 +1,7 @@
 // The command that runs on a virtual cluster.
 #pragma once
 
-#include "scout/virtual/layout.hpp"
+#include "scout/cluster/layout.hpp"
 
 #include <sys/types.h>
 

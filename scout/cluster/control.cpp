@@ -1,4 +1,4 @@
-#include "scout/virtual/control.hpp"
+#include "scout/cluster/control.hpp"
 
 #include <array>
 #include <cerrno>
@@ -102,7 +102,7 @@ Result<std::string> ask_control(const std::string& path, const std::string& requ
   if (!address) return address.error();
   const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket || ::connect(socket.get(), address->raw(), sizeof(sockaddr_un)) != 0) {
-    return fail(errno_code(errno), "no virtual cluster answers at {}", path);
+    return fail(errno_code(errno), "no cluster answers at {}", path);
   }
   set_deadline(socket.get());
   if (auto sent = write_all(socket.get(), request + "\n"); !sent) return sent.error();

@@ -1,8 +1,8 @@
-#include "scout/virtual/registry.hpp"
+#include "scout/cluster/registry.hpp"
 
 #include "base/os/cgroup.hpp"
 #include "base/os/pmix_directory.hpp"
-#include "scout/virtual/reaper.hpp"
+#include "scout/cluster/reaper.hpp"
 
 #include <cerrno>
 #include <cstdlib>
@@ -18,16 +18,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string base_path() {
+std::string base_path(const std::string& name) {
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
 
   struct stat info {};
 
   if (runtime != nullptr && *runtime == '/' && stat(runtime, &info) == 0 &&
       info.st_uid == geteuid() && access(runtime, W_OK) == 0) {
-    return std::string(runtime) + "/scored-virtual";
+    return std::string(runtime) + "/" + name;
   }
-  return "/tmp/scored-virtual-" + std::to_string(geteuid());
+  return "/tmp/" + name + "-" + std::to_string(geteuid());
 }
 
 Status make_private(const std::string& path) {
@@ -103,8 +103,8 @@ Status remove_files(const std::string& directory) {
   return {};
 }
 
-Result<Registry> Registry::open() {
-  const std::string path = base_path();
+Result<Registry> Registry::open(const std::string& name) {
+  const std::string path = base_path(name);
   if (auto status = make_private(path); !status) return status.error();
   auto lock = open_file(path + "/.lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
   if (!lock) return lock.error();

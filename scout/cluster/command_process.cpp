@@ -1,4 +1,4 @@
-#include "scout/virtual/command_process.hpp"
+#include "scout/cluster/command_process.hpp"
 
 #include "scout/session/command.hpp"
 

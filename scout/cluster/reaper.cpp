@@ -1,4 +1,4 @@
-#include "scout/virtual/reaper.hpp"
+#include "scout/cluster/reaper.hpp"
 
 #include "base/os/cgroup.hpp"
 #include "base/os/cpu_cgroup.hpp"

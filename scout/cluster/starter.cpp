@@ -1,0 +1,132 @@
+#include "scout/cluster/starter.hpp"
+
+#include "scout/cluster/command_process.hpp"
+#include "scout/cluster/control.hpp"
+#include "scout/cluster/registry.hpp"
+
+#include <array>
+#include <cerrno>
+#include <fcntl.h>
+#include <filesystem>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace score::scout {
+
+Status Starter::start_supervisor() {
+  auto pair = make_socket_pair(SOCK_SEQPACKET);
+  if (!pair) return pair.error();
+  const pid_t child = fork();
+  if (child < 0) return fail(errno_code(errno), "fork");
+  if (child == 0) {
+    pair->first.reset();
+    // With --keep a session of its own: signals of the terminal do not reach it.
+    if (spec_.supervisor.keep && setsid() > 0) {
+      const auto null = open_file("/dev/null", O_RDWR);
+      for (int fd = 0; null && fd < 3; ++fd) dup2(null->get(), fd);
+    }
+    Supervisor(spec_.supervisor, spec_.make_cluster(), std::move(pair->second)).run();
+    _exit(0);
+  }
+  socket_ = std::move(pair->first);
+  return {};
+}
+
+int Starter::run() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaddset(&set, signal);
+  if (auto started = start_supervisor(); !started) return complain(invocation_, started.error());
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+  signals_ = UniqueFd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  while (!done_) turn();
+  if (spec_.supervisor.keep && is_up_ && !code_) return run_kept_command();
+  if (code_) return *code_;
+  // The supervisor was killed, so the clean-up is left to this process.
+  complain(invocation_, "the supervisor died; removing what is left of the cluster");
+  if (auto registry = Registry::open(spec_.supervisor.registry)) registry->sweep();
+  return kExitError;
+}
+
+void Starter::turn() {
+  std::array<pollfd, 2> fds = {{{.fd = signals_.get(), .events = POLLIN, .revents = 0},
+                                {.fd = socket_.get(), .events = POLLIN, .revents = 0}}};
+  if (::poll(fds.data(), fds.size(), -1) < 0) return;
+  if (fds[0].revents != 0) on_signal();
+  if (fds[1].revents != 0) on_message();
+}
+
+// The terminal has sent ^C and ^\ to the command already.
+void Starter::on_signal() {
+  signalfd_siginfo info{};
+  if (::read(signals_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return;
+  const bool from_terminal = info.ssi_code == SI_KERNEL;
+  if (from_terminal && is_up_) return;
+  const auto message = fmt::format("signal {}", info.ssi_signo);
+  (void)::send(socket_.get(), message.data(), message.size(), MSG_NOSIGNAL);
+}
+
+void Starter::on_message() {
+  std::array<char, 4096> buffer{};
+  const ssize_t got = ::recv(socket_.get(), buffer.data(), buffer.size(), 0);
+  if (got <= 0) {
+    done_ = true;
+    return;
+  }
+  const std::string message(buffer.data(), static_cast<std::size_t>(got));
+  const auto rest = message.substr(std::min(message.size(), message.find(' ') + 1));
+  if (message.starts_with("up ")) on_up(rest);
+  if (message.starts_with("note ")) complain(invocation_, rest);
+  if (message.starts_with("error ")) code_ = complain(invocation_, rest);
+  if (message.starts_with("status ") && !code_)
+    code_ = parse_number<int>(rest).value_or(kExitError);
+}
+
+void Starter::on_up(const std::string& directory) {
+  is_up_ = true;
+  spec_.layout.directory = directory;
+  spec_.on_up(spec_.layout);
+  done_ = spec_.supervisor.keep;
+}
+
+int Starter::run_kept_command() const {
+  if (spec_.supervisor.command.empty()) return kExitOk;
+  const pid_t child = start_command(spec_.layout, spec_.supervisor.command);
+  int wait_status = 0;
+  while (child > 0 && waitpid(child, &wait_status, 0) < 0 && errno == EINTR) {
+  }
+  return child > 0 ? shell_code(wait_status) : kExitError;
+}
+
+std::string use_words(const Layout& layout) {
+  return fmt::format("export SCORED_SERVER={} PATH={}:$PATH", layout.socket(), layout.programs);
+}
+
+int stop_cluster(const Invocation& invocation, const std::string& directory,
+                 std::string_view kind) {
+  if (is_alive(directory)) {
+    const auto asked = ask_control(directory + "/control", "stop");
+    if (!asked) return complain(invocation, asked.error());
+    if (wait_until_gone(directory)) return kExitOk;
+    return complain(invocation,
+                    fmt::format("{}: the cluster has not stopped after 15 s", directory));
+  }
+  if (!std::filesystem::exists(directory + "/" + kLockFile)) {
+    return complain(invocation, fmt::format("no {} in {}", kind, escape_terminal(directory)));
+  }
+  const auto cleared = clear_directory(directory);
+  return cleared ? kExitOk : complain(invocation, cleared.error());
+}
+
+int list_clusters(const Invocation& invocation, const std::string& registry_name) {
+  const auto registry = Registry::open(registry_name);
+  if (!registry) return complain(invocation, registry.error());
+  for (const auto& directory : registry->living()) print(directory + "\n");
+  return kExitOk;
+}
+
+}  // namespace score::scout

@@ -1,0 +1,108 @@
+// The process that owns a cluster of one user: it boots it, runs the command, serves the control
+// socket, and removes everything when the command has ended, on a stop request, or when the process
+// that started it has ended. What the cluster consists of is an OwnCluster.
+//
+//   Booting --is_up()--> Up --command ended, stop, starter gone--> Stopping --> nothing left
+#pragma once
+
+#include "base/os/fd.hpp"
+#include "base/result.hpp"
+#include "base/time.hpp"
+#include "scout/cluster/control.hpp"
+#include "scout/cluster/layout.hpp"
+#include "scout/cluster/registry.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+namespace score::scout {
+
+// The parts of a cluster: made in boot(), removed in tear_down(). All calls come from one thread.
+class OwnCluster {
+ public:
+  OwnCluster() = default;
+  OwnCluster(const OwnCluster&) = delete;
+  OwnCluster& operator=(const OwnCluster&) = delete;
+  virtual ~OwnCluster() = default;
+
+  // Starts what it needs; `directory` is its own. An error stops the cluster.
+  virtual Status boot(const std::string& directory) = 0;
+
+  [[nodiscard]] virtual const Layout& layout() const = 0;
+
+  // Asked while the cluster boots, every kBootTick_ms. An error stops it.
+  virtual Result<bool> is_up() = 0;
+
+  // Readable when serve() has something to do; -1: never.
+  [[nodiscard]] virtual int fd() const { return -1; }
+
+  // Called when fd() is readable and at least once per second. An error stops the cluster.
+  virtual Status serve() { return {}; }
+
+  // A child of this process has ended and was reaped. An error stops the cluster.
+  virtual Status on_child(pid_t pid, int shell_code) = 0;
+
+  // Restarts a daemon and gives its pid. Errors: NotFound.
+  virtual Result<pid_t> restart(const std::string& name) = 0;
+
+  // The description of the cluster as JSON: see scout/JSON.md.
+  [[nodiscard]] virtual std::string describe() const = 0;
+
+  // Lines for the user since the last call.
+  virtual std::vector<std::string> take_notes() { return {}; }
+
+  // Ends everything outside this process's descendants; gives what could not be removed, in lines.
+  // The supervisor then kills its descendants, and calls it a second time for what they held.
+  virtual std::vector<std::string> tear_down() = 0;
+
+  static constexpr int kBootTick_ms = 5;
+};
+
+struct SupervisorOptions {
+  std::string registry;              // which one: "scored-virtual"
+  bool keep = false;                 // the end of the starter does not stop the cluster
+  std::vector<std::string> command;  // run unless `keep`; may be empty then
+};
+
+class Supervisor {
+ public:
+  // `starter` is the socket to the process that started us (SOCK_SEQPACKET). We send "up DIR",
+  // "note TEXT", "status CODE" or "error TEXT"; it sends "signal N".
+  Supervisor(SupervisorOptions options, std::unique_ptr<OwnCluster> cluster, UniqueFd starter);
+
+  // Runs until nothing is left of the cluster; errors go to the starter.
+  void run();
+
+ private:
+  enum class State { Booting, Up, Stopping };
+
+  Status boot();
+  void turn();
+  void check_up();
+  void on_up();
+  void on_starter();
+  void on_signals();
+  void on_child(pid_t pid, int wait_status);
+  void on_control();
+  std::string answer(const std::string& request);
+  void stop(const std::string& message);
+  void stop_if_failed(const Status& status);
+  void tear_down();
+  void pass_notes();
+  void send_to_starter(const std::string& message);
+  void describe_cluster();
+
+  SupervisorOptions options_;
+  std::unique_ptr<OwnCluster> cluster_;
+  UniqueFd starter_;
+  UniqueFd signals_;
+  std::optional<ControlServer> control_;
+  std::optional<ClusterDirectory> directory_;
+  State state_ = State::Booting;
+  pid_t command_ = -1;
+};
+
+}  // namespace score::scout

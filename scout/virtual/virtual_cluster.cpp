@@ -1,0 +1,114 @@
+#include "scout/virtual/virtual_cluster.hpp"
+
+#include "scout/cluster/cluster_cgroup.hpp"
+#include "scout/cluster/reaper.hpp"
+#include "scout/session/head_link.hpp"
+#include "scout/virtual/config_files.hpp"
+#include "scout/virtual/description.hpp"
+
+#include <algorithm>
+#include <unistd.h>
+
+namespace score::scout {
+
+namespace {
+
+constexpr Duration kBootLimit = std::chrono::seconds{60};
+constexpr std::uint16_t kHeadPort = 9901;  // as SCore's
+
+// A random address of 127/8, which no other cluster of this host is likely to have, so that the
+// cluster can use a fixed port.
+std::string own_loopback_address() {
+  const auto id = RequestId::random();
+  const auto part = [&](unsigned shift) { return (id.low >> shift) % 254 + 1; };
+  return fmt::format("127.{}.{}.{}", part(0), part(8), part(16));
+}
+
+// The MTU that frames with this much payload need, headers of PM, UDP and IP included.
+std::uint32_t links_for(std::uint32_t payload) {
+  constexpr std::uint32_t kUsual = 1500, kHeaders = 76;
+  return std::max(kUsual, payload + kHeaders);
+}
+
+}  // namespace
+
+VirtualCluster::VirtualCluster(VirtualOptions options, std::string programs)
+    : options_(std::move(options)) {
+  layout_.programs = std::move(programs);
+}
+
+Status VirtualCluster::boot(const std::string& directory) {
+  boot_deadline_ = monotonic_now() + kBootLimit;
+  layout_.directory = directory;
+  layout_.head_address = options_.netns ? NodeNetworks::kHeadAddress : own_loopback_address();
+  layout_.head_port = kHeadPort;
+  if (options_.netns) {
+    auto networks = NodeNetworks::create(options_.nodes, links_for(options_.payload));
+    if (!networks) return networks.error();
+    networks_ = std::move(*networks);
+  }
+  Status status;
+  if (!options_.no_cgroup) status = make_cluster_cgroup(layout_, node_names(options_.nodes));
+  if (status) status = write_configuration(layout_, options_);
+  if (!status) return status;
+  daemons_.emplace(layout_, setup_daemons());
+  status = daemons_->start_head();
+  for (const auto& node : node_names(options_.nodes)) {
+    if (status) status = daemons_->start_node(node);
+  }
+  return status;
+}
+
+DaemonSetup VirtualCluster::setup_daemons() {
+  DaemonSetup setup;
+  if (options_.is_ethernet()) setup.launcher_options = {"--network-interface", "eth0"};
+  if (!networks_) return setup;
+  setup.spawn = [this](const std::string& name, const SpawnSpec& spec) -> Result<SpawnedProcess> {
+    const auto start = [&]() -> Result<SpawnedProcess> {
+      auto child = spawn(spec);
+      if (!child) return child.error().error;
+      return std::move(*child);
+    };
+    if (name == "head") return networks_->inside_head(start);
+    const auto names = node_names(options_.nodes);
+    const auto node = std::ranges::find(names, node_of(name));
+    return networks_->inside_node(static_cast<std::size_t>(node - names.begin()), start);
+  };
+  return setup;
+}
+
+Result<bool> VirtualCluster::is_up() {
+  if (monotonic_now() > boot_deadline_) {
+    return fail(Errc::Timeout, "the nodes were not up within {}; {}", format_duration(kBootLimit),
+                daemons_->last_log_line("head"));
+  }
+  if (access(layout_.socket().c_str(), F_OK) != 0) return false;
+  auto head = HeadLink::connect(layout_.socket());
+  if (!head) return false;
+  const auto info = head->ask<wire::Info>(wire::GetInfo(), std::chrono::seconds{5});
+  is_up_ = info && info->nodes_up() == options_.nodes;
+  return is_up_;
+}
+
+Status VirtualCluster::on_child(pid_t pid, int shell_code) {
+  const auto name = daemons_ ? daemons_->forget(pid) : std::nullopt;
+  if (!name || is_up_) return {};
+  return fail(Errc::Closed, "{} ended with {}: {}", *name, shell_code,
+              daemons_->last_log_line(*name));
+}
+
+Result<pid_t> VirtualCluster::restart(const std::string& name) {
+  if (const auto started = daemons_->restart(name); !started) return started.error();
+  return daemons_->pid_of(name);
+}
+
+std::string VirtualCluster::describe() const {
+  return cluster_json(layout_, *daemons_);
+}
+
+std::vector<std::string> VirtualCluster::tear_down() {
+  if (layout_.cgroup.empty() || clear_cgroup(layout_.cgroup)) return {};
+  return {"processes remain in " + layout_.cgroup};
+}
+
+}  // namespace score::scout

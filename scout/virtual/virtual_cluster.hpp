@@ -1,0 +1,43 @@
+// The parts of a virtual cluster: N nodes on this machine.
+#pragma once
+
+#include "base/result.hpp"
+#include "base/time.hpp"
+#include "scout/cluster/daemons.hpp"
+#include "scout/cluster/layout.hpp"
+#include "scout/cluster/supervisor.hpp"
+#include "scout/virtual/netns.hpp"
+#include "scout/virtual/options.hpp"
+
+#include <optional>
+#include <string>
+
+namespace score::scout {
+
+class VirtualCluster : public OwnCluster {
+ public:
+  // `programs`: where `score` is.
+  VirtualCluster(VirtualOptions options, std::string programs);
+
+  Status boot(const std::string& directory) override;
+
+  [[nodiscard]] const Layout& layout() const override { return layout_; }
+
+  Result<bool> is_up() override;
+  Status on_child(pid_t pid, int shell_code) override;
+  Result<pid_t> restart(const std::string& name) override;
+  [[nodiscard]] std::string describe() const override;
+  std::vector<std::string> tear_down() override;
+
+ private:
+  [[nodiscard]] DaemonSetup setup_daemons();
+
+  VirtualOptions options_;
+  Layout layout_;
+  std::optional<NodeNetworks> networks_;
+  std::optional<Daemons> daemons_;
+  TimePoint boot_deadline_{};
+  bool is_up_ = false;
+};
+
+}  // namespace score::scout
