@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""deploy/Containerfile: known instructions, stages that exist, files and programs that exist.
+
+usage: check_containerfile.py ROOT
+"""
+import json
+import pathlib
+import re
+import shlex
+import sys
+
+INSTRUCTIONS = {'ARG', 'CMD', 'COPY', 'ENTRYPOINT', 'ENV', 'EXPOSE', 'FROM', 'RUN', 'USER', 'WORKDIR'}
+
+
+def instructions(text):
+    """(word, rest) of each instruction, continued lines joined."""
+    lines = [line for line in text.splitlines() if not line.startswith('#')]
+    for line in re.sub(r'\\\n', '', '\n'.join(lines)).splitlines():
+        if line.strip():
+            word, _, rest = line.strip().partition(' ')
+            yield word, rest.strip()
+
+
+def installed_programs(root):
+    """Where install() puts programs: {"/usr/sbin/scored"}."""
+    found = set()
+    for path in root.glob('**/CMakeLists.txt'):
+        if 'build' in path.relative_to(root).parts[:1]:
+            continue
+        for names, place in re.findall(r'install\((?:TARGETS|PROGRAMS)\s+(.*?)\s+(?:RUNTIME\s+)?DESTINATION\s+(\S+?)\)',
+                                       path.read_text(encoding='utf-8'), re.S):
+            found |= {f'/usr/{place}/{name}' for name in names.split()}
+    return found
+
+
+def check_copy(root, words, stages):
+    options = [word for word in words if word.startswith('--')]
+    if options:
+        stage = options[0].removeprefix('--from=')
+        return [] if stage in stages else [f'COPY from the unknown stage {stage}']
+    return [f'COPY of {word}, which does not exist' for word in words[:-1] if not (root / word).exists()]
+
+
+def faults(root):
+    stages = []
+    text = (root / 'deploy/Containerfile').read_text(encoding='utf-8')
+    for word, rest in instructions(text):
+        if word not in INSTRUCTIONS:
+            yield f'unknown instruction {word}'
+        elif not stages and word not in ('FROM', 'ARG'):
+            yield f'{word} before FROM'
+        if word == 'FROM':
+            source, _, name = rest.partition(' AS ')
+            if ':' not in source and source not in stages:
+                yield f'FROM the unknown stage {source}'
+            stages.append(name)
+        elif word == 'COPY':
+            yield from check_copy(root, rest.split(), stages)
+        elif word == 'CMD':
+            json.loads(rest)
+        elif word == 'RUN':
+            shlex.split(rest)
+    known = installed_programs(root)
+    for path in sorted(set(re.findall(r'/usr/(?:s?bin|libexec/scored)/[a-z-]+', text)) - known):
+        yield f'{path} is not installed'
+    for target in re.findall(r'--target (\w+)', text):
+        if target not in stages:
+            yield f'no stage {target}'
+
+
+def main():
+    found = list(faults(pathlib.Path(sys.argv[1])))
+    for fault in found:
+        print(f'deploy/Containerfile: {fault}')
+    return 1 if found else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
