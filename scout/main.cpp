@@ -31,6 +31,8 @@ constexpr std::array kCommands = {
     Command{"info", "show the cluster and its timetable", false, info_main},
     Command{"top", "show the cluster live, as JSON", false, top_main},
     Command{"virtual", "boot a cluster of virtual nodes on this machine", false, virtual_main},
+    Command{"start", "start a cluster of your own on several hosts", false, start_main},
+    Command{"stop", "stop a cluster of score start", false, stop_main},
 };
 
 // If our caller closed one of 0, 1 and 2, a descriptor opened later would take its place, and the

@@ -24,5 +24,7 @@ int priority_main(const Invocation& invocation);
 int top_main(const Invocation& invocation);
 int info_main(const Invocation& invocation);
 int virtual_main(const Invocation& invocation);
+int start_main(const Invocation& invocation);
+int stop_main(const Invocation& invocation);
 
 }  // namespace score::scout

@@ -1,0 +1,73 @@
+// Made by the shell with tar, gzip and ldd, which every host has, in a process of its own: it takes
+// some tenths of a second while hosts are reached.
+#include "scout/start/bundle.hpp"
+
+#include "base/text.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+
+namespace score::scout {
+
+namespace {
+
+constexpr std::size_t kMaxBundleBytes = std::size_t{512} << 20U;
+
+// $1: where the programs are, $2: where to work. The C library's parts are those of the host.
+constexpr const char* kMake = R"(set -e
+mkdir -p "$2/bundle/bin" "$2/bundle/lib"
+cd "$2/bundle"
+for p in score-start scored scored-launcher scored-shepherd scored-pmix; do
+  for d in "$1" "$1/../libexec/scored" "$1/../sbin"; do
+    [ -x "$d/$p" ] || continue
+    strip -o "bin/$p" "$d/$p" 2>/dev/null || cp -L "$d/$p" "bin/$p"
+    break
+  done
+  [ -x "bin/$p" ] || [ "$p" = scored-pmix ] || { echo "$p not found beside score in $1"; exit 1; }
+done
+for d in "$1/../lib/libfabric" "$1/../lib/$(uname -m)-linux-gnu/libfabric"; do
+  [ -d "$d" ] && cp -RL "$d" lib/ && break
+done
+ldd bin/* 2>/dev/null | sed -n 's/.* => \(\/[^ ]*\) .*/\1/p' | sort -u |
+  grep -vE '/(libc|libm|libdl|librt|libpthread|libresolv|libutil|ld-linux[^/]*)\.so' |
+  while read -r l; do cp -L "$l" lib/; done
+tar -cf - bin lib | gzip -1 > ../bundle.tgz.new
+mv ../bundle.tgz.new ../bundle.tgz
+rm -rf "$2/bundle")";
+
+}  // namespace
+
+Status Bundle::start(const std::string& programs, const std::string& directory) {
+  if (!directory_.empty()) return {};
+  directory_ = directory;
+  auto log = open_file(directory + "/log/bundle", O_WRONLY | O_CREAT | O_APPEND, 0600);
+  if (!log) return log.error();
+  SpawnSpec spec;
+  spec.path = "/bin/sh";
+  spec.argv = {"sh", "-c", kMake, "sh", programs, directory};
+  spec.environment = {"PATH=/usr/local/bin:/usr/bin:/bin"};
+  spec.fds = {{log->get(), 1}, {log->get(), 2}};
+  spec.new_session = true;
+  spec.die_with_parent = true;
+  auto child = spawn(spec);
+  if (!child) return child.error().error;
+  maker_ = std::move(*child);
+  return {};
+}
+
+Result<bool> Bundle::on_child(pid_t pid, int shell_code) {
+  if (pid != maker_.pid) return false;
+  maker_ = {};
+  if (shell_code != 0) {
+    const auto log = read_file(directory_ + "/log/bundle", 1U << 20U);
+    const auto text = log ? trim(*log) : std::string_view();
+    return fail(Errc::Unsupported, "the programs cannot be packed: {}",
+                escape_terminal(text.substr(text.rfind('\n') + 1), 500));
+  }
+  auto bytes = read_file(directory_ + "/bundle.tgz", kMaxBundleBytes);
+  if (!bytes) return bytes.error();
+  bytes_ = std::make_shared<const std::string>(std::move(*bytes));
+  return true;
+}
+
+}  // namespace score::scout

@@ -1,0 +1,129 @@
+#include "scout/start/find_hosts.hpp"
+
+#include "base/os/fd.hpp"
+#include "base/os/spawn.hpp"
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <array>
+#include <cstdlib>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace score::scout {
+
+namespace {
+
+constexpr std::size_t kMaxFile = std::size_t{4} << 20U;
+
+std::optional<std::string> variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+Result<std::vector<Host>> read_hostfile(const std::string& path) {
+  const auto text = read_file(path, kMaxFile);
+  if (!text) return text.error();
+  auto hosts = parse_hostfile(*text);
+  if (!hosts) return hosts.error().with_context("{}", escape_terminal(path, 200));
+  return hosts;
+}
+
+// The hosts of the Flux instance, in the order of their ranks.
+Result<std::string> ask_flux() {
+  const char* path = std::getenv("PATH");
+  const auto program = find_executable("flux", path != nullptr ? path : "/usr/bin:/bin");
+  if (!program) return program.error();
+  auto output = make_pipe();
+  if (!output) return output.error();
+  SpawnSpec spec;
+  spec.path = *program;
+  spec.argv = {"flux", "getattr", "hostlist"};
+  for (char** name = environ; *name != nullptr; ++name) spec.environment.emplace_back(*name);
+  spec.fds = {{output->write.get(), 1}, {STDERR_FILENO, 2}};
+  auto child = spawn(spec);
+  if (!child) return child.error().error;
+  output->write.reset();
+  auto text = read_all(output->read.get(), kMaxFile);
+  const auto ended = reap(child->pidfd.get(), true);
+  if (!text) return text.error();
+  if (!ended || (*ended)->shell_code() != 0) {
+    return fail(Errc::Unsupported, "flux getattr hostlist failed");
+  }
+  return std::string(trim(*text));
+}
+
+// The address of this host on the way to another, as the kernel routes; empty if the name is not
+// known here. A UDP connect sends nothing.
+std::string address_towards(const std::string& host) {
+  addrinfo hints{};
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_DGRAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(host.c_str(), "9", &hints, &found) != 0) return "";
+  const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_in own{};
+  socklen_t size = sizeof own;
+  auto* generic = reinterpret_cast<sockaddr*>(&own);
+  const bool is_known = ::connect(socket.get(), found->ai_addr, found->ai_addrlen) == 0 &&
+                        ::getsockname(socket.get(), generic, &size) == 0;
+  freeaddrinfo(found);
+  std::array<char, INET_ADDRSTRLEN> text{};
+  if (!is_known || inet_ntop(AF_INET, &own.sin_addr, text.data(), text.size()) == nullptr)
+    return "";
+  return text.data();
+}
+
+// The address of this host that other hosts reach; empty if none of the first hosts leads to one.
+// Each name may cost the resolver's timeout.
+std::string own_address(const std::vector<Host>& hosts) {
+  constexpr std::size_t kTries = 3;
+  for (std::size_t i = 0; i < std::min(hosts.size(), kTries); ++i) {
+    const auto found = address_towards(hosts[i].node);
+    if (!found.empty() && !found.starts_with("127.")) return found;
+  }
+  return "";
+}
+
+Result<FoundHosts> hosts_of(const Allocation& allocation) {
+  auto text = allocation.hosts;
+  if (allocation.via == Via::Flux) {
+    auto answer = ask_flux();
+    if (!answer) return answer.error();
+    text = std::move(*answer);
+  }
+  auto hosts = allocation.hostfile.empty() ? parse_hosts(text) : read_hostfile(allocation.hostfile);
+  if (!hosts) return hosts.error().with_context("{}", allocation.name);
+  FoundHosts found{.hosts = std::move(*hosts), .via = allocation.via};
+  give_slots(found.hosts, allocation.cores);
+  found.memory = allocation.memory;
+  found.own_address = own_address(found.hosts);
+  return found;
+}
+
+}  // namespace
+
+Result<FoundHosts> find_hosts(const HostSource& source) {
+  if (!source.list.empty() && !source.file.empty()) {
+    return fail(Errc::Malformed, "use either --hosts or --hostfile");
+  }
+  if (!source.list.empty() || !source.file.empty()) {
+    auto hosts = source.file.empty() ? parse_hosts(source.list) : read_hostfile(source.file);
+    if (!hosts) return hosts.error();
+    FoundHosts found{.hosts = std::move(*hosts)};
+    found.own_address = own_address(found.hosts);
+    return found;
+  }
+  const auto allocation = find_allocation(variable);
+  if (!allocation) {
+    return fail(Errc::NotFound,
+                "no hosts: use --hosts or --hostfile, or run it in an allocation of Slurm, PBS or "
+                "Flux");
+  }
+  return hosts_of(*allocation);
+}
+
+}  // namespace score::scout

@@ -1,0 +1,29 @@
+// Where the hosts of a new cluster come from: options, else the allocation of a batch system.
+#pragma once
+
+#include "base/result.hpp"
+#include "scout/start/plan/allocation.hpp"
+#include "scout/start/plan/hosts.hpp"
+
+#include <string>
+#include <vector>
+
+namespace score::scout {
+
+struct HostSource {
+  std::string list;  // --hosts
+  std::string file;  // --hostfile
+};
+
+struct FoundHosts {
+  std::vector<Host> hosts;
+  Via via = Via::Ssh;
+  std::string own_address{};  // of this host, not a loopback address; empty: unknown
+  std::string memory{};       // of each host for jobs; empty: all
+};
+
+// Options come first; with them the hosts are reached by ssh. Errors: NotFound without any host;
+// those of the parsers, naming the source.
+Result<FoundHosts> find_hosts(const HostSource& source);
+
+}  // namespace score::scout

@@ -1,0 +1,69 @@
+// The keeper of a host: the program at the other end of a link. It takes its orders from standard
+// input, runs the node daemon and its launcher, and removes everything when its input ends, when no
+// line has come for kLease, or on SIGTERM. So nothing is left when score start is killed, when
+// its host vanishes, or when the connection breaks.
+#pragma once
+
+#include "base/os/fd.hpp"
+#include "base/result.hpp"
+#include "base/time.hpp"
+#include "scout/cluster/daemons.hpp"
+#include "scout/cluster/layout.hpp"
+#include "scout/cluster/supervisor.hpp"
+#include "scout/start/plan/messages.hpp"
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+namespace score::scout {
+
+class Keeper : public OwnCluster {
+ public:
+  // The supervisor beats once per second; as long as node_timeout of the head.
+  static constexpr Duration kLease = std::chrono::seconds{30};
+
+  // `programs`: the directory of this program.
+  explicit Keeper(std::string programs);
+
+  Status boot(const std::string& directory) override;
+
+  [[nodiscard]] const Layout& layout() const override { return layout_; }
+
+  Result<bool> is_up() override { return true; }
+
+  [[nodiscard]] int fd() const override { return STDIN; }
+
+  Status serve() override;
+  Status on_child(pid_t pid, int shell_code) override;
+  Result<pid_t> restart(const std::string& name) override;
+
+  [[nodiscard]] std::string describe() const override { return "{}\n"; }
+
+  std::vector<std::string> tear_down() override;
+
+ private:
+  static constexpr int STDIN = 0;
+
+  Status read_orders();
+  Status check_orders() const;
+  Status write_files();
+  Status start_daemons();
+  // Reads what has come. Errors: the input has ended, a line is too long.
+  Status read_input();
+  std::optional<std::string> next_line();
+
+  Layout layout_;
+  OrdersReader reader_;
+  std::optional<Daemons> daemons_;
+  std::string input_;
+  TimePoint heard_{};       // last input
+  TimePoint restart_at_{};  // of the daemon below
+  std::optional<std::string> ended_;
+};
+
+// Runs a keeper until nothing of it is left; `pushed`: a directory to remove at the end, or empty.
+// Gives the exit code.
+int run_keeper(const std::string& programs, const std::string& pushed);
+
+}  // namespace score::scout

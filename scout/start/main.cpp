@@ -1,0 +1,214 @@
+// score start: a cluster of one user on several hosts, without root and without installation.
+// `score start` and `score stop` run this program here; links run it as the keeper of a host.
+#include "base/limits.hpp"
+#include "base/units.hpp"
+#include "scout/cluster/starter.hpp"
+#include "scout/run/score_options.hpp"
+#include "scout/session/command.hpp"
+#include "scout/start/find_hosts.hpp"
+#include "scout/start/host_cluster.hpp"
+#include "scout/start/keeper.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <csignal>
+#include <filesystem>
+#include <unistd.h>
+
+namespace score::scout {
+
+namespace {
+
+constexpr const char* kRegistry = "scored-start";
+
+struct Request {
+  StartOptions options;
+  HostSource source;
+  std::string programs;  // where `score` is
+  std::string ssh;
+  std::string push = "auto";
+  std::string limit = "60s";
+  bool print_json = false;
+  std::vector<std::string> command;
+};
+
+void add_options(CLI::App& app, Request& request) {
+  auto& options = request.options;
+  app.add_option("--programs", request.programs)->group("");  // from `score`, which starts us
+  app.add_option("--hosts", request.source.list, "Hosts to use: a,b,user@c,node[01-16]")
+      ->type_name("LIST");
+  app.add_option("--hostfile", request.source.file,
+                 "File with one host per line, or one line per slot")
+      ->type_name("FILE");
+  app.add_option("--min-hosts", options.min_hosts,
+                 "Start if at least this many hosts can be used (all)")
+      ->type_name("N")
+      ->check(CLI::Range(1U, limits::kMaxNodes));
+  app.add_option("--limit", request.limit, "Time for all hosts to come up (60s)")
+      ->type_name("TIME");
+  app.add_option("--ssh", request.ssh, "ssh program with its options, separated by blanks (ssh)")
+      ->type_name("COMMAND");
+  app.add_option("--push", request.push,
+                 "Send the programs to hosts: auto, where this version is not installed (auto)")
+      ->type_name("auto|always|never")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+  app.add_option("--directory", options.directory,
+                 "Directory of the hosts for sent programs (/tmp)")
+      ->type_name("DIR");
+  app.add_option("--head-address", options.head_address,
+                 "Address of this host at which the hosts reach the head (found by each host)")
+      ->type_name("HOST");
+  app.add_option("--port", options.head.port, "Port of the head for nodes (any free port)")
+      ->type_name("PORT");
+  app.add_option("--memory", options.memory, "Memory of each host for jobs (all)")
+      ->type_name("SIZE");
+  app.add_option("--slice", options.head.slice, "Time slice (100ms)")->type_name("TIME");
+  app.add_option("--slots", options.head.slots, "Rows of the gang matrix (8)")
+      ->type_name("N")
+      ->check(CLI::Range(1U, limits::kMaxSlots));
+  app.add_flag("--print-json", request.print_json,
+               "Print directory, socket and pids once it is up");
+  app.add_option("command", request.command,
+                 "Command to run; the cluster ends with it, and its exit code is returned")
+      ->type_name("COMMAND [ARGUMENT...]");
+}
+
+Status check_duration(const std::string& option, const std::string& text) {
+  const auto time = parse_duration(text);
+  if (time && *time > Duration{0}) return {};
+  return fail(Errc::Malformed, "{} '{}': use a time such as 30s", option,
+              escape_terminal(text, 80));
+}
+
+Status check_options(Request& request) {
+  auto& options = request.options;
+  if (auto good = check_duration("--limit", request.limit); !good) return good;
+  options.limit = *parse_duration(request.limit);
+  if (!options.head.slice.empty()) {
+    if (auto good = check_duration("--slice", options.head.slice); !good) return good;
+  }
+  if (!options.memory.empty() && !parse_bytes(options.memory)) {
+    return fail(Errc::Malformed, "--memory '{}': use a size such as 8G",
+                escape_terminal(options.memory, 80));
+  }
+  if (!request.ssh.empty()) {
+    options.ssh.clear();
+    for (const auto word : split(request.ssh, ' ')) {
+      if (!word.empty()) options.ssh.emplace_back(word);
+    }
+    if (options.ssh.empty()) return fail(Errc::Malformed, "--ssh: no program given");
+  }
+  options.push = request.push == "always"  ? Push::Always
+                 : request.push == "never" ? Push::Never
+                                           : Push::Auto;
+  return {};
+}
+
+Status take_hosts(Request& request) {
+  auto found = find_hosts(request.source);
+  if (!found) return found.error();
+  auto& options = request.options;
+  options.hosts = std::move(found->hosts);
+  options.via = found->via;
+  options.own_address = found->own_address;
+  if (options.memory.empty()) options.memory = found->memory;
+  if (options.min_hosts > options.hosts.size()) {
+    return fail(Errc::Malformed, "--min-hosts {}: only {} hosts are given", options.min_hosts,
+                options.hosts.size());
+  }
+  return {};
+}
+
+int start_cluster(const Invocation& invocation, const Request& request) {
+  StarterSpec spec;
+  spec.supervisor = {
+      .registry = kRegistry, .keep = request.command.empty(), .command = request.command};
+  spec.make_cluster = [&] {
+    return std::make_unique<HostCluster>(request.options, request.programs);
+  };
+  spec.layout.programs = request.programs;
+  spec.on_up = [&](const Layout& layout) {
+    if (request.print_json) {
+      if (const auto text = read_file(layout.description(), std::size_t{16} << 20U)) print(*text);
+    }
+    if (!request.command.empty()) return;
+    tell(fmt::format("cluster: {} hosts, {}", request.options.hosts.size(), layout.directory));
+    tell(fmt::format("use it:  {}", use_words(layout)));
+    tell(fmt::format("stop it: {}/score stop {}", layout.programs, layout.directory));
+  };
+  return Starter(invocation, std::move(spec)).run();
+}
+
+int start_main(const Invocation& invocation) {
+  Request request;
+  std::error_code error;
+  request.programs = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  CLI::App app;
+  describe(
+      app, invocation,
+      "Starts a cluster of your own on hosts that you reach by ssh, or on those of your Slurm, "
+      "PBS or Flux allocation, and leaves nothing behind");
+  add_options(app, request);
+  auto split = split_command(app, invocation.args, "");
+  if (!split) return complain(invocation, split.error());
+  if (const auto code = parse(app, {.name = invocation.name, .args = split->options})) return *code;
+  request.command = std::move(split->command);
+  if (auto good = check_options(request); !good) return complain(invocation, good.error());
+  if (auto taken = take_hosts(request); !taken) return complain(invocation, taken.error());
+  return start_cluster(invocation, request);
+}
+
+int stop_main(const Invocation& invocation) {
+  std::string directory, programs;
+  bool list = false;
+  CLI::App app;
+  describe(app, invocation, "Stops a cluster that score start has started");
+  app.add_option("--programs", programs)->group("");
+  app.add_flag("--list", list, "Print the directories of your running clusters");
+  app.add_option("directory", directory, "Its directory; needed if you have several clusters")
+      ->type_name("DIR");
+  if (const auto code = parse(app, invocation)) return *code;
+  if (list) return list_clusters(invocation, kRegistry);
+  if (directory.empty()) {
+    const auto registry = Registry::open(kRegistry);
+    if (!registry) return complain(invocation, registry.error());
+    const auto living = registry->living();
+    if (living.empty()) return complain(invocation, "you have no running cluster");
+    if (living.size() > 1) {
+      return complain(invocation, fmt::format("you have {} clusters: name one of {}", living.size(),
+                                              fmt::join(living, " ")));
+    }
+    directory = living.front();
+  }
+  return stop_cluster(invocation, directory, "cluster of score start");
+}
+
+int keeper_main(const std::vector<std::string>& args) {
+  std::error_code error;
+  const auto here = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  const bool is_pushed = args.size() == 3 && args[1] == "--pushed";
+  return run_keeper(here, is_pushed ? args[2] : "");
+}
+
+int run(std::vector<std::string> args) {
+  if (args.empty()) args.emplace_back("start");
+  if (args[0] == "--programs-version") return print(std::string(SCORE_VERSION) + "\n"), kExitOk;
+  if (args[0] == "--keeper") return keeper_main(args);
+  const bool is_stop = args[0] == "stop";
+  const Invocation invocation{.name = is_stop ? "score stop" : "score start",
+                              .args = {args.begin() + 1, args.end()}};
+  try {
+    return is_stop ? stop_main(invocation) : start_main(invocation);
+  } catch (const std::exception& error) {
+    return complain(invocation, error.what());
+  }
+}
+
+}  // namespace
+
+}  // namespace score::scout
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  return score::scout::run({argv + std::min(argc, 1), argv + argc});
+}

@@ -1,0 +1,31 @@
+// The configuration files of the daemons of a cluster that `score start` makes.
+#pragma once
+
+#include "scout/cluster/layout.hpp"
+#include "scout/start/plan/messages.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace score::scout {
+
+struct HeadSetup {
+  std::vector<std::string> nodes;
+  std::uint16_t port = 0;    // 0: any
+  std::string slice;         // empty: the default
+  std::uint32_t slots = 0;   // 0: the default
+  std::string node_timeout;  // empty: the default
+};
+
+// scored.toml of the head, whose key and directories are those of the layout.
+[[nodiscard]] std::string head_config(const Layout& layout, const HeadSetup& setup);
+
+// The name of a node's daemon in the layout of its host, whatever the node is called.
+inline constexpr const char* kNodeDaemon = "node";
+
+// scored.toml of a node. `head_host`: where it reaches the head.
+[[nodiscard]] std::string node_config(const Layout& layout, const Orders& orders,
+                                      const std::string& head_host);
+
+}  // namespace score::scout

@@ -1,0 +1,267 @@
+"""A small network of pretended hosts on this machine: each has its own network, process and mount namespaces, its own
+/tmp and /run, and a real sshd with keys of its own. Nothing of the machine's ssh configuration or users is used."""
+import contextlib
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+from cluster import BIN, LIMIT, wait_until
+
+UID = 4242  # of the user `tester`, whom only the namespaces know
+SSHD = shutil.which('sshd') or '/usr/sbin/sshd'
+NEEDED = ['unshare', 'nsenter', 'setpriv', 'ip', 'ssh', 'ssh-keygen', SSHD]
+
+SSHD_CONFIG = """Port 22
+HostKey {base}/host_key
+AuthorizedKeysFile {base}/user_key.pub
+PidFile none
+UsePAM no
+StrictModes no
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+AllowUsers tester
+"""
+SSH_CONFIG = """IdentityFile {base}/user_key
+IdentitiesOnly yes
+GlobalKnownHostsFile {base}/known_hosts
+UserKnownHostsFile {base}/known_hosts
+Host me
+HostName 127.0.0.1
+HostKeyAlias h00
+"""
+# The namespaces of the login host, from which the others are made.
+LOGIN = """set -e
+for f in passwd group shadow hosts; do mount --bind {base}/etc/$f /etc/$f; done
+mount -t tmpfs tmpfs /run
+mount -t tmpfs tmpfs /tmp
+chmod 1777 /tmp
+hostname login
+ip link set lo up
+ip link add br0 type bridge
+ip addr add 10.78.0.1/16 dev br0
+ip link set br0 up
+touch {base}/up/login
+exec sleep infinity
+"""
+HOST = """set -e
+mount -t tmpfs tmpfs /run
+mkdir -p /run/sshd
+mount -t tmpfs tmpfs /tmp
+chmod 1777 /tmp
+hostname {name}
+touch {base}/up/{name}
+until ip link show eth0 >/dev/null 2>&1; do sleep 0.05; done
+ip link set lo up
+ip addr add {address}/16 dev eth0
+ip link set eth0 up
+{sshd} -D -e -f {base}/sshd_config 2> {base}/log/sshd-{name} &
+{services}
+touch {base}/up/{name}.net
+while :; do sleep 3600; done
+"""
+
+
+def missing():
+    """Why no such network can be made here; '' if it can."""
+    if os.geteuid() != 0:
+        return 'needs root'
+    absent = [name for name in NEEDED if not shutil.which(name)]
+    return f'needs {", ".join(absent)} (openssh-server, iproute2, util-linux)' if absent else ''
+
+
+def address(index):
+    return f'10.78.{(index + 2) // 250}.{(index + 2) % 250 + 1}'
+
+
+class Lan:
+    """`count` hosts h00, h01, ... and the login host, where commands are run as `tester`. `prepare` may change the
+    files before; `services` are shell lines that start more daemons on each host."""
+
+    def __init__(self, count, prepare=lambda lan: None, services=''):
+        self.services = services
+        self.names = [f'h{index:02}' for index in range(count)]
+        self.base = pathlib.Path(tempfile.mkdtemp(prefix='scored-lan-', dir='/var/tmp'))
+        self.processes = {}
+        self.clients = []
+        self.served = set()
+        try:
+            self.write_files()
+            prepare(self)
+            self.make_login()
+            self.make_hosts()
+        except BaseException:
+            self.close()
+            raise
+
+    # ---- making it
+
+    def write_files(self):
+        base = self.base
+        base.chmod(0o755)
+        for name in ['etc', 'up', 'log', 'home']:
+            (base / name).mkdir()
+        os.chown(base / 'home', UID, UID)
+        entries = {'passwd': f'tester:x:{UID}:{UID}:Tester:{base}/home:/bin/sh\n', 'group': f'tester:x:{UID}:\n',
+                   'shadow': 'tester:*:19000:0:99999:7:::\n'}
+        for name, line in entries.items():
+            shutil.copy(f'/etc/{name}', base / 'etc' / name)
+            with open(base / 'etc' / name, 'a') as file:
+                file.write(line)
+        hosts = [f'{address(i)} {name}\n' for i, name in enumerate(self.names)]
+        (base / 'etc/hosts').write_text('127.0.0.1 localhost\n10.78.0.1 login\n' + ''.join(hosts))
+        for key in ['host_key', 'user_key']:
+            subprocess.run(['ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-C', key, '-f', base / key], check=True)
+        os.chown(base / 'user_key', UID, UID)
+        (base / 'sshd_config').write_text(SSHD_CONFIG.format(base=base))
+        (base / 'ssh_config').write_text(SSH_CONFIG.format(base=base))
+        public = ' '.join((base / 'host_key.pub').read_text().split()[:2])
+        (base / 'known_hosts').write_text(''.join(f'{name} {public}\n' for name in self.names))
+
+    def make_login(self):
+        self.processes['login'] = subprocess.Popen(
+            ['unshare', '--net', '--mount', '--uts', '--propagation', 'private', 'sh', '-c',
+             LOGIN.format(base=self.base)])
+        self.wait_for('login')
+
+    def make_hosts(self):
+        for name in self.names:
+            self.start_host(name)
+        batch = ''
+        for name in self.names:
+            self.wait_for(name)
+            batch += (f'link add v{name} type veth peer name eth0 netns {self.processes[name].pid}\n'
+                      f'link set v{name} master br0 up\n')
+        subprocess.run([*self.inside('login', root=True), 'ip', '-batch', '-'], input=batch.encode(), check=True)
+        for name in self.names:
+            self.wait_for(f'{name}.net')
+
+    def start_host(self, name):
+        script = HOST.format(base=self.base, name=name, address=address(self.names.index(name)), sshd=SSHD,
+                             services=self.services.format(base=self.base, name=name))
+        self.processes[name] = subprocess.Popen(
+            ['nsenter', '-t', str(self.processes['login'].pid), '-m', 'unshare', '--net', '--mount', '--uts', '--pid',
+             '--fork', '--kill-child', '--mount-proc', 'sh', '-c', script])
+
+    def serve(self, name, *words):
+        """Starts a daemon of root on the login host, which ends with the network."""
+        log = open(self.base / 'log' / name, 'wb')
+        self.processes[name] = subprocess.Popen([*self.inside('login', root=True), *map(str, words)], stdout=log,
+                                                stderr=log, stdin=subprocess.DEVNULL, cwd='/')
+        log.close()
+        self.served.add(name)
+
+    def wait_for(self, mark):
+        wait_until((self.base / 'up' / mark).exists, 60, lambda: mark)
+
+    # ---- using it
+
+    def inside(self, name, root=False):
+        """The words that run a command on a host, as `tester`."""
+        pid = self.processes[name].pid
+        if name != 'login':
+            pid = self.init_of(name)
+        words = ['nsenter', '-t', str(pid), '-m', '-n', '-u', *(['-p'] if name != 'login' else []), '--']
+        return words if root else [*words, 'setpriv', f'--reuid={UID}', f'--regid={UID}', '--clear-groups']
+
+    def init_of(self, name):
+        """The first process of a host's process namespace."""
+        pid = self.processes[name].pid
+        return int(pathlib.Path(f'/proc/{pid}/task/{pid}/children').read_text().split()[0])
+
+    def environment(self, **extra):
+        kept = {name: os.environ[name] for name in ['LANG', 'LC_ALL'] if name in os.environ}
+        return dict(kept, PATH='/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin', HOME=str(self.base / 'home'),
+                    USER='tester', LOGNAME='tester', SHELL='/bin/sh', **extra)
+
+    def popen(self, *words, env=None, on='login', **options):
+        """Starts a command, on the login host or another."""
+        process = subprocess.Popen([*self.inside(on), *map(str, words)], text=True, cwd='/',
+                                   env=self.environment(**(env or {})), **options)
+        self.clients.append(process)
+        return process
+
+    def run(self, *words, code=0, limit=LIMIT, **options):
+        process = self.popen(*words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, **options)
+        out, err = process.communicate(timeout=limit)
+        if code is not None:
+            assert process.returncode == code, f'{words}: {process.returncode}\n{out}\n{err}\n{self.logs()}'
+        return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+    def start(self, *words, hosts=None, **options):
+        """`score start` by ssh to the hosts (all)."""
+        return self.run(*self.start_words(*words, hosts=hosts), **options)
+
+    def start_words(self, *words, hosts=None):
+        names = ','.join(self.names if hosts is None else hosts)
+        return [BIN / 'score', 'start', '--ssh', f'ssh -F {self.base}/ssh_config', '--hosts', names, *words]
+
+    def logs(self):
+        return ''.join(f'{path.name}: {path.read_text(errors="replace")[-2000:]}\n'
+                       for path in sorted((self.base / 'log').iterdir()))[-8000:]
+
+    # ---- what is left
+
+    def left_processes(self):
+        """Living processes of `tester`, on any host."""
+        found = []
+        for entry in pathlib.Path('/proc').iterdir():
+            with contextlib.suppress(OSError, IndexError):
+                if entry.name.isdigit() and entry.stat().st_uid == UID:
+                    if (entry / 'stat').read_text().rsplit(')', 1)[1].split()[0] != 'Z':
+                        found.append((int(entry.name), (entry / 'cmdline').read_bytes().replace(b'\0', b' ')))
+        return found
+
+    def left_files(self):
+        """What is in the hosts' /tmp beside empty directories of registries."""
+        found = []
+        for name in ['login', *(name for name in self.names if name in self.processes)]:
+            pid = self.processes[name].pid if name == 'login' else self.init_of(name)
+            root = pathlib.Path(f'/proc/{pid}/root/tmp')
+            found += [(name, str(path.relative_to(root))) for path in root.rglob('*') if is_left(path, root)]
+        return found
+
+    def check_clean(self, limit=60):
+        wait_until(lambda: not self.left_processes(), limit, lambda: str(self.left_processes()))
+        wait_until(lambda: not self.left_files(), limit, lambda: str(self.left_files()))
+
+    # ---- ending it
+
+    def lose(self, name):
+        """The host vanishes: everything on it is gone at once."""
+        process = self.processes.pop(name)
+        process.kill()
+        process.wait()
+
+    def close(self):
+        for process in self.clients:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+        for name, process in reversed([*self.processes.items()]):
+            if name in self.served:
+                process.terminate()  # so that it waits for its children
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(10)
+            process.kill()
+            process.wait()
+        self.end_strangers()
+        shutil.rmtree(self.base, ignore_errors=True)
+
+    def end_strangers(self):
+        """Processes of `tester` that a failed test has left on the login host."""
+        end = time.monotonic() + 10
+        while time.monotonic() < end and (left := self.left_processes()):
+            for pid, _ in left:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.05)
+
+
+def is_left(path, root):
+    top = path.relative_to(root).parts[0]
+    is_registry = top in (f'scored-start-{UID}', f'scored-start-node-{UID}')
+    return not (is_registry and (path.parent == root or path.name == '.lock'))
