@@ -141,6 +141,7 @@ int give_memory(const XdpParts& parts) {
   area.addr = reinterpret_cast<std::uint64_t>(memory);
   area.len = bytes;
   area.chunk_size = parts.shape.space;
+  area.headroom = kXdpFrameAt - kEthernetHeader - kKernelHeadroom;
   const bool given = setsockopt(parts.socket, SOL_XDP, XDP_UMEM_REG, &area, sizeof area) == 0;
   const int error = errno;
   munmap(memory, bytes);
@@ -254,7 +255,7 @@ void unmap_ring(XdpRing<T>& ring) {
 
 XdpShape XdpShape::of(std::size_t mtu) {
   for (const std::uint32_t space : kSpaces) {
-    if (kKernelHeadroom + kEthernetHeader + mtu > space) continue;
+    if (kXdpFrameAt + mtu > space) continue;
     XdpShape shape;
     shape.magic = kMagic;
     shape.space = space;

@@ -26,6 +26,10 @@ namespace score::pm {
 constexpr std::uint32_t kXdpReceive = 128;  // a window of one sender fits
 constexpr std::uint32_t kXdpSend = 64;
 
+// Where PM's frame begins in the place that it is received into: its header and a short payload
+// share one cache line.
+constexpr std::size_t kXdpFrameAt = 320;
+
 struct XdpShape {
   std::uint32_t magic = 0;
   std::uint32_t space = 0;        // bytes of a frame's place, with the kernel's headroom

@@ -31,8 +31,8 @@ class Rings {
 
   // A ring for `request`, of which it has been seen that it cannot send anything else. -1: why not
   // is in `failure`. Otherwise that says why it is a packet ring though AF_XDP was asked for; error
-  // 0: it is not. The first ring, and the first after the interface has changed, take some
-  // 20 ms; each by AF_XDP takes some 5 ms.
+  // 0: it is not. The first ring, the first after the interface has changed, and each by
+  // AF_XDP take some 20 ms.
   int open(const Request& request, Failure& failure);
 
  private:
