@@ -1,6 +1,7 @@
 """score start by ssh: real sshds in namespaces, an ordinary user."""
 import json
 import os
+import shutil
 import signal
 import subprocess
 
@@ -204,6 +205,19 @@ def test_an_old_version_is_replaced_or_named(hosts):
 def test_the_host_where_it_starts_can_take_part_under_a_loopback_name(four):
     result = four.start('--', 'scrun', '-N', 2, 'hostname', hosts=['me', 'h01'], on='h00')
     assert sorted(result.stdout.split()) == ['h00', 'h01']
+
+
+@pytest.mark.skipif(not all(map(shutil.which, ['dbus-daemon', 'systemctl'])), reason='needs dbus-daemon and systemd')
+@pytest.mark.skipif(lan.cgroup2_mount() is None, reason='needs cgroup2')
+def test_a_user_manager_gives_the_jobs_cgroups(hosts, four):
+    def methods(network):
+        return set(network.start('--', 'scnodes', '--no-header', '-o', 'switch').stdout.split())
+
+    network = hosts(2, user_manager=True)
+    assert methods(network) == {'cgroup.freeze'}
+    for path in network.cgroups.values():
+        wait_until(lambda path=path: not list(path.glob('app.slice/scored-start-*')))
+    assert methods(four) == {'signals'}
 
 
 def test_hostfile_and_pbs_give_the_hosts(four):

@@ -58,11 +58,27 @@ until ip link show eth0 >/dev/null 2>&1; do sleep 0.05; done
 ip link set lo up
 ip addr add {address}/16 dev eth0
 ip link set eth0 up
-{sshd} -D -e -f {base}/sshd_config 2> {base}/log/sshd-{name} &
 {services}
+{sshd} -D -e -f {base}/sshd_config 2> {base}/log/sshd-{name} &
 touch {base}/up/{name}.net
 while :; do sleep 3600; done
 """
+# A user manager as after a login. The host's root cgroup is a directory of the user's.
+USER_MANAGER = """umount -l /sys/fs/cgroup
+mount -t cgroup2 none /sys/fs/cgroup
+mkdir -p /run/systemd/system /run/user/{uid}
+chown {uid}:{uid} /run/user/{uid}
+chmod 700 /run/user/{uid}
+as_user="setpriv --reuid={uid} --regid={uid} --clear-groups env -i PATH=/usr/bin:/bin HOME={base}/home XDG_RUNTIME_DIR=/run/user/{uid}"
+$as_user dbus-daemon --session --nopidfile --address=unix:path=/run/user/{uid}/bus --fork
+$as_user /lib/systemd/systemd --user > {base}/log/manager-{name} 2>&1 &
+until [ "$($as_user systemctl --user is-system-running 2>/dev/null)" = running ]; do sleep 0.1; done"""
+
+
+def cgroup2_mount():
+    """Where this machine has cgroup2; None if nowhere."""
+    lines = [line.split() for line in pathlib.Path('/proc/mounts').read_text().splitlines()]
+    return next((pathlib.Path(words[1]) for words in lines if words[2] == 'cgroup2'), None)
 
 
 def missing():
@@ -79,10 +95,12 @@ def address(index):
 
 class Lan:
     """`count` hosts h00, h01, ... and the login host, where commands are run as `tester`. `prepare` may change the
-    files before; `services` are shell lines that start more daemons on each host."""
+    files before; `services` are shell lines that start more daemons on each host. `user_manager`: tester has a user
+    manager of systemd on each host."""
 
-    def __init__(self, count, prepare=lambda lan: None, services=''):
-        self.services = services
+    def __init__(self, count, prepare=lambda lan: None, services='', user_manager=False):
+        self.services = USER_MANAGER if user_manager else services
+        self.cgroups = {}
         self.names = [f'h{index:02}' for index in range(count)]
         self.base = pathlib.Path(tempfile.mkdtemp(prefix='scored-lan-', dir='/var/tmp'))
         self.processes = {}
@@ -91,6 +109,8 @@ class Lan:
         try:
             self.write_files()
             prepare(self)
+            if user_manager:
+                self.make_cgroups()
             self.make_login()
             self.make_hosts()
         except BaseException:
@@ -121,6 +141,16 @@ class Lan:
         public = ' '.join((base / 'host_key.pub').read_text().split()[:2])
         (base / 'known_hosts').write_text(''.join(f'{name} {public}\n' for name in self.names))
 
+    def make_cgroups(self):
+        for name in self.names:
+            path = cgroup2_mount() / f'{self.base.name}-{name}'
+            path.mkdir()
+            for owned in [path, *(path / file for file in ['cgroup.procs', 'cgroup.threads', 'cgroup.subtree_control'])]:
+                os.chown(owned, UID, UID)
+            self.cgroups[name] = path
+        with open(self.base / 'sshd_config', 'a') as config:
+            config.write(f'SetEnv XDG_RUNTIME_DIR=/run/user/{UID}\n')
+
     def make_login(self):
         self.processes['login'] = subprocess.Popen(
             ['unshare', '--net', '--mount', '--uts', '--propagation', 'private', 'sh', '-c',
@@ -141,10 +171,12 @@ class Lan:
 
     def start_host(self, name):
         script = HOST.format(base=self.base, name=name, address=address(self.names.index(name)), sshd=SSHD,
-                             services=self.services.format(base=self.base, name=name))
-        self.processes[name] = subprocess.Popen(
-            ['nsenter', '-t', str(self.processes['login'].pid), '-m', 'unshare', '--net', '--mount', '--uts', '--pid',
-             '--fork', '--kill-child', '--mount-proc', 'sh', '-c', script])
+                             services=self.services.format(base=self.base, name=name, uid=UID))
+        words = ['nsenter', '-t', str(self.processes['login'].pid), '-m', 'unshare', '--net', '--mount', '--uts', '--pid',
+                 '--cgroup', '--fork', '--kill-child', '--mount-proc', 'sh', '-c', script]
+        if name in self.cgroups:
+            words = ['sh', '-c', f'echo $$ > {self.cgroups[name]}/cgroup.procs; exec "$@"', 'sh', *words]
+        self.processes[name] = subprocess.Popen(words)
 
     def serve(self, name, *words):
         """Starts a daemon of root on the login host, which ends with the network."""
@@ -221,7 +253,7 @@ class Lan:
         for name in ['login', *(name for name in self.names if name in self.processes)]:
             pid = self.processes[name].pid if name == 'login' else self.init_of(name)
             root = pathlib.Path(f'/proc/{pid}/root/tmp')
-            found += [(name, str(path.relative_to(root))) for path in root.rglob('*') if is_left(path, root)]
+            found += [(name, path) for path in tree(root) if is_left(path)]
         return found
 
     def check_clean(self, limit=60):
@@ -249,6 +281,8 @@ class Lan:
             process.kill()
             process.wait()
         self.end_strangers()
+        for path in self.cgroups.values():
+            wait_until(lambda path=path: remove_cgroup(path), 10, lambda path=path: str(path))
         shutil.rmtree(self.base, ignore_errors=True)
 
     def end_strangers(self):
@@ -261,7 +295,22 @@ class Lan:
             time.sleep(0.05)
 
 
-def is_left(path, root):
-    top = path.relative_to(root).parts[0]
-    is_registry = top in (f'scored-start-{UID}', f'scored-start-node-{UID}')
-    return not (is_registry and (path.parent == root or path.name == '.lock'))
+def remove_cgroup(path):
+    """True once it is gone; False while a process is in it."""
+    for below in sorted(path.rglob('*/'), reverse=True):
+        with contextlib.suppress(OSError):
+            below.rmdir()
+    with contextlib.suppress(OSError):
+        path.rmdir()
+    return not path.exists()
+
+
+def tree(root):
+    """Paths below the directory; what vanishes meanwhile is left out."""
+    for directory, folders, files in os.walk(root):
+        yield from (os.path.relpath(os.path.join(directory, name), root) for name in folders + files)
+
+
+def is_left(path):
+    registries = (f'scored-start-{UID}', f'scored-start-node-{UID}')
+    return path not in registries and path not in [f'{registry}/.lock' for registry in registries]
