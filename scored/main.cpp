@@ -4,6 +4,7 @@
 #include "scored/head/run_head.hpp"
 #endif
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -25,6 +26,7 @@ constexpr Role kRoles[] = {
 
 constexpr const char* kUsage =
     "usage: scored --role=head|node [OPTION]...\n"
+    "       scored --version\n"
     "Each role has its own --help.\n";
 
 // Of "--role=node" or "--role node"; the first counts. Empty: none.
@@ -42,6 +44,10 @@ std::string_view find_role(const std::vector<std::string>& arguments) {
 
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
+  if (std::find(arguments.begin(), arguments.end(), "--version") != arguments.end()) {
+    std::puts("scored " SCORE_VERSION);
+    return 0;
+  }
   const std::string_view name = find_role(arguments);
   for (const Role& role : kRoles) {
     if (role.name == name) return role.run(arguments);

@@ -125,6 +125,7 @@ class Live {
 int run(int argc, char** argv) {
   Options options;
   CLI::App app{"Shows the cluster live in the terminal"};
+  app.set_version_flag("--version", "scored " SCORE_VERSION);
   app.add_flag("--once", options.once, "Print one screen as text, then exit");
   app.add_option("--rate", options.rate, "Updates per second, 0.1 to 10")->type_name("N");
   app.add_option("--server", options.server, "Socket or address of the head")->type_name("WHERE");

@@ -41,7 +41,8 @@ constexpr const char* kUsage =
     "  --new-key          make the key_file that the configuration names, and exit\n"
     "  --node-key NAME    write that node's key to ./NAME.key, and exit\n"
     "  --log-level LEVEL  error, warning, notice, info or debug; overrides the file\n"
-    "  --help             this text\n";
+    "  --help             this text\n"
+    "  --version          the version\n";
 
 struct CommandLine {
   std::string config_path = "/etc/scored/scored.toml";

@@ -26,7 +26,9 @@ constexpr const char* kUsage =
     "  --daemon-user USER   the only one who may connect (default: the own one)\n"
     "  --network-interface NAME\n"
     "                       open Ethernet rings for jobs' networks there\n"
-    "  --allow-root         start jobs of uid 0 too (a one-user cluster of root)\n";
+    "  --allow-root         start jobs of uid 0 too (a one-user cluster of root)\n"
+    "  --help               print this help and exit\n"
+    "  --version            print the version and exit\n";
 
 // A user's number or name.
 bool parse_user(const char* text, uid_t& uid) {
@@ -92,12 +94,13 @@ Parsed parse_options(int argc, char** argv, Options& options) {
                                     {"network-interface", required_argument, nullptr, 'n'},
                                     {"allow-root", no_argument, nullptr, 'a'},
                                     {"help", no_argument, nullptr, 'h'},
+                                    {"version", no_argument, nullptr, 'v'},
                                     {nullptr, 0, nullptr, 0}};
   options.daemon_user = geteuid();
   bool has_cgroup_root = false;
   for (int got = 0; (got = getopt_long(argc, argv, "", kOptions, nullptr)) != -1;) {
-    if (got == 'h') {
-      fputs(kUsage, stdout);
+    if (got == 'h' || got == 'v') {
+      fputs(got == 'h' ? kUsage : "scored " SCORE_VERSION "\n", stdout);
       return Parsed::Help;
     }
     has_cgroup_root = has_cgroup_root || got == 'c';

@@ -39,7 +39,8 @@ constexpr std::string_view kUsage =
     "  --idle-slices N        ... after this many consecutive checks (default: 2)\n"
     "  --control HOW          between daemons: pm or tls (default: pm)\n"
     "  --log-level LEVEL      error, warning, notice, info or debug\n"
-    "  --help                 this text\n";
+    "  --help                 this text\n"
+    "  --version              the version\n";
 
 bool is_absolute(std::string_view path) {
   return path.starts_with('/');
