@@ -7,8 +7,6 @@ root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 DESTDIR=$root cmake --install "$1" --prefix /usr >/dev/null
 units=$root/lib/systemd/system
-mkdir -p "$root/bin"
-cp /bin/kill "$root/bin/kill"
 for target in network-online sysinit basic sockets shutdown multi-user; do
   printf '[Unit]\nDescription=%s\n' "$target" >"$units/$target.target"
 done
@@ -23,6 +21,23 @@ for unit in scored-head scored-node scored-launcher; do
   [ -x "$root$program" ] || { echo "$unit: $program is not installed"; exit 1; }
 done
 [ -f "$root/usr/lib/systemd/catalog/scored.catalog" ] || { echo "no message catalog"; exit 1; }
+# Its cgroup holds the jobs: a device filter would be theirs.
+if grep -E '^(Device(Policy|Allow)|PrivateDevices|ProtectClock)=' "$units/scored-node.service"; then
+  echo "scored-node.service filters the devices of jobs"
+  exit 1
+fi
+for unit in scored-head scored-node scored-launcher; do
+  grep -qx 'StartLimitIntervalSec=0' "$units/$unit.service" || { echo "$unit gives up after five failures"; exit 1; }
+done
+grep -qx 'LimitMEMLOCK=infinity' "$units/scored-launcher.service" || { echo "jobs may not lock memory"; exit 1; }
+# A carried key keeps its mode and owner only below directories of root.
+grep -qE '^d +/etc/scored +0755 root +root ' "$root/usr/lib/tmpfiles.d/scored.conf" || { echo "owner of /etc/scored"; exit 1; }
+# The administrator's configuration survives a second installation, an absent one is made.
+config=$root/etc/scored/scored.toml
+cmp "$config" "$root/usr/share/scored/scored.toml"
+echo '# mine' >"$config"
+DESTDIR=$root cmake --install "$1" --prefix /usr >/dev/null
+[ "$(cat "$config")" = '# mine' ] || { echo "the configuration was overwritten"; exit 1; }
 exposure=$(systemd-analyze security --offline=true "$units/scored-head.service" |
   sed -n 's/.*exposure level.*: \([0-9.]*\).*/\1/p')
 echo "exposure of the head: $exposure"
