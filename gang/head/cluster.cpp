@@ -71,8 +71,8 @@ Actions Cluster::node_connected(NodeId node, const base::NodeHello& hello, TimeP
   return apply(now, [&](Step& step) { reconciler_.connected(node, hello, step); });
 }
 
-Actions Cluster::node_disconnected(NodeId node, TimePoint now) {
-  return apply(now, [&](Step& step) { reconciler_.disconnected(node, step); });
+Actions Cluster::node_disconnected(NodeId node, TimePoint now, bool was_announced) {
+  return apply(now, [&](Step& step) { reconciler_.disconnected(node, was_announced, step); });
 }
 
 Actions Cluster::heartbeat(NodeId node, TimePoint now) {

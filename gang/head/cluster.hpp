@@ -35,7 +35,9 @@ class Cluster {
   // The node said hello: Up. Its attempts are compared with what the head knows: unknown or stale
   // ones are killed, known ones go on, those that the node has lost have failed with it.
   Actions node_connected(NodeId node, const base::NodeHello& hello, TimePoint now);
-  Actions node_disconnected(NodeId node, TimePoint now);  // Suspect now, Down at its deadline
+  // Suspect now, Down at its deadline: soon, or after node_timeout if its daemon announced its
+  // stop.
+  Actions node_disconnected(NodeId node, TimePoint now, bool was_announced = false);
   Actions heartbeat(NodeId node, TimePoint now);
   // What other nodes say of nodes, in place of their own heartbeats.
   Actions hearsay(const Hearsay& hearsay, TimePoint now);

@@ -177,6 +177,28 @@ TEST(Cluster, ATaskThatLeftIsNamedBeforeThoseThatAbortedForIt) {
   EXPECT_EQ(b.view(job).reasons.at(0), "rank 1 on node01 aborted with 1: left");
 }
 
+// As when a machine reboots: its daemon goes first, the ranks of other nodes abort for its tasks.
+TEST(Cluster, ANodeThatWasLostBeforeTheAbortIsTheCause) {
+  for (const bool was_lost_first : {true, false}) {
+    Bench b;
+    b.add_nodes(2);
+    b.unkillable = {NodeId{0}, NodeId{1}};
+    const JobId job = b.submit(Bench::on_nodes(2));
+    const AttemptId attempt = b.view(job).attempt;
+    const base::TimePoint lost = b.now;
+    b.take(b.cluster.node_disconnected(NodeId{1}, b.now, true));
+    const base::TimePoint asked = was_lost_first ? lost + 1ms : lost - 1ms;
+    b.say(NodeId{0}, base::AbortRequested{attempt, base::Rank{0}, 14, "lost a peer", asked});
+    b.say(NodeId{0}, base::Exited{attempt, {{base::Rank{0}, 14, 0, asked}}, {}});
+    EXPECT_EQ(b.state(job), JobState::Completing) << "node01 may come back with its tasks";
+    b.connect(NodeId{1});
+    EXPECT_EQ(b.state(job), was_lost_first ? JobState::NodeFailed : JobState::Failed);
+    EXPECT_EQ(b.view(job).reasons.at(0), was_lost_first
+                                             ? "node01 came back without the job"
+                                             : "rank 0 on node00 aborted with 14: lost a peer");
+  }
+}
+
 TEST(Cluster, AnEarlierEndDoesNotExplainACancelledJob) {
   Bench b;
   b.add_nodes(1);

@@ -128,10 +128,8 @@ void Reconciler::missing(Job& job, std::size_t member, Step& step) {
     return p_.launching.ask_again(job, member, step);
   }
   const NodeIndex node = job.cells.nodes[member];
-  p_.ending.end(job,
-                {JobState::NodeFailed,
-                 fmt::format("{} came back without the job", p_.tables.nodes.name(node))},
-                step);
+  p_.ending.lost_node(job, fmt::format("{} came back without the job", p_.tables.nodes.name(node)),
+                      p_.tables.nodes[node].lost_at, step);
   p_.ending.gone(job, member, step);
 }
 
@@ -171,10 +169,10 @@ void Reconciler::kill_overdue(Job& job, Step& step) {
 
 // ---- loss -------------------------------------------------------------------------------------
 
-void Reconciler::disconnected(NodeId id, Step& step) {
+void Reconciler::disconnected(NodeId id, bool was_announced, Step& step) {
   const auto node = p_.tables.nodes.find(id);
   if (!node || !p_.tables.nodes[*node].connected) return;
-  p_.tables.nodes.disconnect(*node, step);
+  p_.tables.nodes.disconnect(*node, was_announced, step);
   for (const JobId id_there : p_.placer.on_node(*node).jobs) {
     p_.meetings.hold_complete(p_.tables.jobs.at(id_there), step);
   }
@@ -189,7 +187,8 @@ void Reconciler::advance(Step& step) {
     if (nodes.is_awaited(node)) {
       reason = fmt::format("did not rejoin within {}", seconds(p_.tables.config.rejoin_grace));
     } else if (!nodes[node].connected) {
-      reason = "its connection broke and it did not reconnect";
+      reason = nodes[node].announced ? "its daemon was stopped and did not start again"
+                                     : "its connection broke and it did not reconnect";
     }
     node_down(node, reason, step);
   }
@@ -208,7 +207,7 @@ void Reconciler::lose_jobs(NodeIndex node, const std::string& reason, Step& step
     const auto member = job.member_on(node);
     if (!member || job.members.is_gone(*member)) continue;
     // First the end, so that the other nodes get KillTasks; then nothing is awaited from here.
-    p_.ending.end(job, {JobState::NodeFailed, reason}, step);
+    p_.ending.lost_node(job, reason, p_.tables.nodes[node].lost_at, step);
     p_.ending.gone(job, *member, step);
   }
 }

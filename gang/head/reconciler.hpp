@@ -22,7 +22,7 @@ class Reconciler {
   explicit Reconciler(const Parts& parts) : p_(parts) {}
 
   void connected(NodeId id, const base::NodeHello& hello, Step& step);
-  void disconnected(NodeId id, Step& step);
+  void disconnected(NodeId id, bool was_announced, Step& step);
   // Time has passed: nodes that fell silent are suspect or lost.
   void advance(Step& step);
 

@@ -94,6 +94,16 @@ void Outcome::explain(Failure failure) {
   failure_ = std::move(failure);
 }
 
+bool Outcome::blame_loss(const std::string& reason, base::TimePoint since) {
+  const bool is_consequence = ending_ == JobState::Failed && failure_ &&
+                              since != base::TimePoint() && failure_->at >= since;
+  if (!is_consequence) return false;
+  ending_ = JobState::NodeFailed;
+  failure_.reset();
+  reasons_.insert(reasons_.begin(), reason);
+  return true;
+}
+
 void Outcome::cancel_requeue(JobState final_state, const std::string& reason, int exit_code) {
   ending_ = final_state;
   exit_code_ = exit_code;

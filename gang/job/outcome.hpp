@@ -54,6 +54,9 @@ class Outcome {
   void decide(Failure failure);
   // Once the end is decided: takes over the failure if it explains the end better.
   void explain(Failure failure);
+  // A node is lost with its tasks, and was already at `since`: a task's failure after that was its
+  // consequence. True: the end has changed.
+  bool blame_loss(const std::string& reason, base::TimePoint since);
   // A requeued job ends after all, because of this; the earlier reasons stay behind it.
   void cancel_requeue(base::JobState final_state, const std::string& reason, int exit_code);
 

@@ -83,6 +83,11 @@ void Ending::aborted(Job& job, std::size_t member, const base::AbortRequested& m
   blame(job, {std::move(reason), failure_code(message.code, 1), message.asked, message.left}, step);
 }
 
+void Ending::lost_node(Job& job, const std::string& reason, base::TimePoint since, Step& step) {
+  if (job.outcome.blame_loss(reason, since)) step.job_changed(job.id);
+  end(job, {JobState::NodeFailed, reason}, step);
+}
+
 void Ending::refused(Job& job, std::size_t member, const base::Refused& message, Step& step) {
   const bool is_launch = job.state == JobState::Launching;
   end(job,

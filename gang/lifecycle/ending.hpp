@@ -30,6 +30,9 @@ class Ending {
 
   // ---- what nodes report of an attempt
   void exited(Job& job, std::size_t member, const base::Exited& message, Step& step);
+  // The node is lost with its tasks, and was already at `since` (epoch: not known): failures after
+  // that were consequences.
+  void lost_node(Job& job, const std::string& reason, base::TimePoint since, Step& step);
   void refused(Job& job, std::size_t member, const base::Refused& message, Step& step);
   void aborted(Job& job, std::size_t member, const base::AbortRequested& message, Step& step);
   // One task has ended.

@@ -73,14 +73,15 @@ bool FailureDetector::vouched(NodeId node, TimePoint now) {
   return true;
 }
 
-bool FailureDetector::lost_link(NodeId node, TimePoint now) {
+bool FailureDetector::lost_link(NodeId node, TimePoint now, bool was_announced) {
   const auto found = nodes_.find(node);
   if (found == nodes_.end() || found->second.verdict == Verdict::Dead) return false;
   Watched& w = found->second;
   if (!std::exchange(w.linked, false)) return false;
   const bool was_alive = w.verdict == Verdict::Alive;
   const TimePoint grace = now + limits_.reconnect_grace;
-  w.deadline = was_alive ? grace : std::max(grace, w.heard + limits_.dead_after);
+  const bool says_nothing = was_announced || !was_alive;
+  w.deadline = says_nothing ? std::max(grace, w.heard + limits_.dead_after) : grace;
   w.verdict = Verdict::Suspect;
   requeue(node, w);
   return was_alive;

@@ -40,9 +40,9 @@ class FailureDetector {
   // Other nodes have not heard it since then: what was vouched for it later does not count.
   void denied(base::NodeId node, base::TimePoint since);
   // Its link broke: Suspect at once, Dead after reconnect_grace. A node that was silent before
-  // keeps its dead_after: the break of a silent link says nothing about the node. False if Suspect
-  // before.
-  bool lost_link(base::NodeId node, base::TimePoint now);
+  // keeps its dead_after: the break of a silent link says nothing about the node. So does a node
+  // that announced the break. False if Suspect before.
+  bool lost_link(base::NodeId node, base::TimePoint now, bool was_announced = false);
 
   struct Change {
     base::NodeId node{0};

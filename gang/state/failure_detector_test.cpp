@@ -55,6 +55,18 @@ TEST(FailureDetector, ASignOfLifeClearsASuspicion) {
        {50100ms, What::Ask, Verdict::Dead}});
 }
 
+TEST(FailureDetector, AnAnnouncedBreakLeavesTheNodeItsWholeTime) {
+  FailureDetector detector(kLimits);
+  detector.watch(kNode, TimePoint{0s});
+  detector.heard(kNode, TimePoint{1s});
+  EXPECT_TRUE(detector.lost_link(kNode, TimePoint{1s}, true));
+  EXPECT_EQ(detector.verdict(kNode), Verdict::Suspect);
+  detector.advance(TimePoint{30'999ms});
+  EXPECT_EQ(detector.verdict(kNode), Verdict::Suspect);
+  while (detector.next_deadline()) detector.advance(*detector.next_deadline());
+  EXPECT_EQ(detector.verdict(kNode), Verdict::Dead);
+}
+
 TEST(FailureDetector, ABrokenLinkIsActedOnAtOnceAndOnlyANewLinkHelps) {
   run({{1000ms, What::Heard, Verdict::Alive},
        {1100ms, What::LostLink, Verdict::Suspect},

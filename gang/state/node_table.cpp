@@ -79,9 +79,11 @@ void NodeTable::connect(NodeIndex index, Step& step) {
   refresh(node, step);
 }
 
-void NodeTable::disconnect(NodeIndex index, Step& step) {
+void NodeTable::disconnect(NodeIndex index, bool was_announced, Step& step) {
   nodes_[index].connected = false;
-  detector_.lost_link(nodes_[index].id, step.now);
+  nodes_[index].lost_at = step.now;
+  nodes_[index].announced = was_announced;
+  detector_.lost_link(nodes_[index].id, step.now, was_announced);
   set_state(nodes_[index], NodeState::Suspect, step);
 }
 

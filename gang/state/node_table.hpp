@@ -25,6 +25,8 @@ struct Node {
   bool seen = false;  // info came from the node itself
   NodeState state = NodeState::Unknown;
   bool connected = false;
+  base::TimePoint lost_at{};  // when its last connection ended; epoch: it never did
+  bool announced = false;     // its daemon said that it stops, before the connection ended
   bool drained = false;
   std::string drain_reason;
   std::string down_reason;
@@ -61,7 +63,7 @@ class NodeTable {
   void set_hardware(NodeIndex index, const base::NodeInfo& info);
   // It said hello: what was known of its attempts is void.
   void connect(NodeIndex index, Step& step);
-  void disconnect(NodeIndex index, Step& step);
+  void disconnect(NodeIndex index, bool was_announced, Step& step);
   void set_down(NodeIndex index, std::string reason, Step& step);
   // A sign of life of a connected node. True if it is Up again because of it.
   bool heard(NodeIndex index, Step& step);

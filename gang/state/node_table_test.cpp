@@ -44,7 +44,7 @@ TEST(NodeTable, ABrokenLinkMakesANodeSuspectAndAHelloBringsItBack) {
   TwoNodes t;
   t.nodes.connect(0, t.step);
   EXPECT_EQ(t.nodes[0].state, NodeState::Up);
-  t.nodes.disconnect(0, t.step);
+  t.nodes.disconnect(0, false, t.step);
   EXPECT_EQ(t.nodes[0].state, NodeState::Suspect);
   t.nodes.connect(0, t.step);
   EXPECT_EQ(t.nodes[0].state, NodeState::Up);

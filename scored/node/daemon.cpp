@@ -1,5 +1,6 @@
 #include "scored/node/daemon.hpp"
 
+#include "base/async/timeout.hpp"
 #include "base/limits.hpp"
 #include "base/os/host_facts.hpp"
 #include "base/os/log.hpp"
@@ -43,6 +44,8 @@ static_assert(kBeatsAnExchange * limits::kHeartbeatPeriod <= limits::kReconnectG
 static_assert(kBeatsAnExchangeOfSame * limits::kHeartbeatPeriod + std::chrono::seconds{1} <
                   HeadLink::kSilenceLimit,
               "a reply may be a second late before the head counts as silent");
+
+constexpr Duration kFarewell = std::chrono::milliseconds{500};
 
 gang::NodeAgentConfig agent_config(const NodeConfig& config) {
   gang::NodeAgentConfig made;
@@ -291,6 +294,7 @@ void Daemon::beat(bool asks) {
   message.set_clock_error_ns(agent_.clock().error_bound(now).count());
   message.set_switches(parts_.switcher.counters().switches.load(std::memory_order_relaxed));
   message.set_late_switches(parts_.switcher.counters().late.load(std::memory_order_relaxed));
+  message.set_stopping(is_stopping_);
   if (asks) message.set_node_sent_ns(parts_.clock.now().time_since_epoch().count());
   head_.send(message);
 }
@@ -314,6 +318,7 @@ asio::awaitable<void> Daemon::beat_regularly() {
       log_info("main loop was late: ran with real-time priority", kv("node", config_.name));
     }
     renew_lease();
+    note_status();
     report_late();
     parts_.switcher.collect();  // releases the contexts of jobs that have ended
     const unsigned exchange = agent_.clock().is_same() ? kBeatsAnExchangeOfSame : kBeatsAnExchange;
@@ -399,7 +404,19 @@ asio::awaitable<void> Daemon::feed_watchdog(Duration period) {
 
 void Daemon::note_status() {
   const char* link = head_.is_greeted() ? "connected to the head" : "no connection to the head";
-  notify_status(fmt::format("{}, {} attempts", link, agent_.attempts().size()));
+  auto status = fmt::format("{}, {} attempts", link, agent_.attempts().size());
+  if (status == status_) return;
+  status_ = std::move(status);
+  notify_status(status_);
+}
+
+// So that the head does not take the break of the connection for a failure, which would end the
+// jobs before node_timeout. A head that does not answer finds out by the silence.
+asio::awaitable<Status> Daemon::announce_stop() {
+  is_stopping_ = true;
+  if (head_.is_greeted()) [[maybe_unused]]
+    const bool known = co_await head_.confirm();
+  co_return Status();
 }
 
 asio::awaitable<void> Daemon::wait_for_signal() {
@@ -454,6 +471,9 @@ asio::awaitable<void> Daemon::run() {
          kv("priority", priority_name(parts_.switcher.priority())));
   co_await wait_for_signal();
   notify_stopping();
+  auto farewell = announce_stop();
+  [[maybe_unused]] const auto announced =
+      co_await with_timeout(parts_.clock, kFarewell, std::move(farewell));
   parts_.switcher.stop();
   launcher_.renew(Duration{0});
   launcher_.close();

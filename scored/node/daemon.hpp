@@ -68,6 +68,7 @@ class Daemon {
   void read_activities_again();
   asio::awaitable<void> feed_watchdog(Duration period);
   asio::awaitable<void> wait_for_signal();
+  asio::awaitable<Status> announce_stop();
   void note_status();
   void report_fill_control() const;
 
@@ -88,6 +89,8 @@ class Daemon {
   LoginRelay login_;
   Duration lease_;
   bool keeps_lease_ = false;
+  bool is_stopping_ = false;
+  std::string status_;  // the service manager's line
   unsigned beats_ = 0;  // of this connection
 };
 

@@ -34,6 +34,7 @@ class NodeLinks {
     std::string name;
     std::shared_ptr<proto::Connection> connection;  // null: not connected
     NodeVitals vitals;
+    bool is_stopping = false;  // its daemon said so over this connection
   };
 
   // Ids count from 0. A name is added once.

@@ -71,6 +71,7 @@ void NodeDesk::connected(NodeId node, const NodeHello& hello, NodeVitals vitals,
   link.connection = std::move(connection);
   link.vitals = std::move(vitals);
   link.vitals.last_heard = now();
+  link.is_stopping = false;
   log_notice("connect node", kv("node", link.name), kv("cores", hello.info.cores),
              kv("attempts", hello.attempts.size()), kv("method", link.vitals.switch_method));
   parts_.runner.perform(cluster.node_connected(node, hello, now()));
@@ -81,9 +82,9 @@ void NodeDesk::lost(NodeId node, const proto::Connection& connection) {
   NodeLinks::Link& link = parts_.links.link(node);
   if (link.connection.get() != &connection) return;
   link.connection.reset();
-  log_warning("lost connection to node", kv("node", link.name));
+  log_warning("lost connection to node", kv("node", link.name), kv("announced", link.is_stopping));
   parts_.streams.link_lost(node);
-  parts_.runner.perform(parts_.runner.cluster().node_disconnected(node, now()));
+  parts_.runner.perform(parts_.runner.cluster().node_disconnected(node, now(), link.is_stopping));
   if (observer_ != nullptr) observer_->node_lost(node);
 }
 
@@ -108,6 +109,7 @@ void NodeDesk::heartbeat(NodeId node, const wire::Heartbeat& message) {
   vitals.switches = message.switches();
   vitals.late_switches = message.late_switches();
   vitals.last_heard = now();
+  parts_.links.link(node).is_stopping = message.stopping();
   parts_.runner.perform(parts_.runner.cluster().heartbeat(node, now()));
 }
 

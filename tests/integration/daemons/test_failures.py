@@ -102,6 +102,21 @@ def test_nothing_stays_frozen_without_its_node_daemon(fresh, tmp_path):
     wait_until(lambda: all(c.counter(0) > b for (_, c), b in zip(jobs, before)))
 
 
+def test_a_stopped_node_daemon_leaves_its_jobs_the_whole_node_timeout(fresh, tmp_path):
+    cluster = fresh(2, '--node-timeout', '1h')
+    job, counters = start_progress(cluster, tmp_path, 'job', 2)
+    os.kill(cluster.daemon('node01')['pid'], signal.SIGTERM)
+    states = lambda: {node['node']: node['state'] for node in cluster.json('scnodes')['nodes']}
+    wait_until(lambda: states()['node01'] == 'suspect')
+    time.sleep(4)  # longer than the head waits for a daemon that died
+    assert states()['node01'] == 'suspect' and cluster.job(job)['state'] == 'running'
+    before = counters.counter(1)
+    wait_until(lambda: counters.counter(1) > before)
+    cluster.restart('node01')
+    wait_until(lambda: states()['node01'] == 'up')
+    assert cluster.job(job)['state'] == 'running' and cluster.job(job)['restarts'] == 0
+
+
 def test_node_lost_ends_its_jobs_with_the_reason(fresh, tmp_path):
     cluster = fresh(3)
     lost, _ = start_progress(cluster, tmp_path, 'lost', 3)
