@@ -160,28 +160,32 @@ Result<HeadConfig> parse_config(std::string_view text, const std::string& name) 
 }
 
 Status check_reload(const HeadConfig& running, const HeadConfig& wanted) {
-  const auto fixed = [](std::string_view key) {
-    return fail(Errc::WrongState, "{}: a change needs a restart of the head", key);
+  std::string changed;
+  const auto compare = [&changed](std::string_view key, const auto& before, const auto& after) {
+    if (!(before == after)) changed += fmt::format("{}{}", changed.empty() ? "" : ", ", key);
   };
-  if (wanted.cluster != running.cluster) return fixed("cluster");
-  if (proto::format_endpoint(wanted.listen) != proto::format_endpoint(running.listen)) {
-    return fixed("listen");
-  }
-  if (wanted.run_dir != running.run_dir) return fixed("run_dir");
-  if (wanted.socket != running.socket) return fixed("socket");
-  if (wanted.state_dir != running.state_dir) return fixed("state_dir");
-  if (wanted.key_file != running.key_file) return fixed("key_file");
-  if (wanted.launch_deadline != running.launch_deadline) return fixed("launch_deadline");
-  if (wanted.kill_deadline != running.kill_deadline) return fixed("kill_deadline");
-  if (wanted.rejoin_grace != running.rejoin_grace) return fixed("rejoin_grace");
-  if (wanted.deadlock_after != running.deadlock_after) return fixed("deadlock_after");
-  if (wanted.node_timeout != running.node_timeout) return fixed("node_timeout");
-  if (wanted.control_over_pm != running.control_over_pm) return fixed("control");
-  if (wanted.switch_always != running.switch_always) return fixed("switch_always");
-  {
-    monitor::MonitorSettings changed = wanted.monitor;
-    changed.is_private = running.monitor.is_private;
-    if (!(changed == running.monitor)) return fixed("monitor");
+  const auto listen = [](const HeadConfig& config) {
+    return proto::format_endpoint(config.listen);
+  };
+  compare("cluster", running.cluster, wanted.cluster);
+  compare("listen", listen(running), listen(wanted));
+  compare("run_dir", running.run_dir, wanted.run_dir);
+  compare("socket", running.socket, wanted.socket);
+  compare("state_dir", running.state_dir, wanted.state_dir);
+  compare("key_file", running.key_file, wanted.key_file);
+  compare("launch_deadline", running.launch_deadline, wanted.launch_deadline);
+  compare("kill_deadline", running.kill_deadline, wanted.kill_deadline);
+  compare("rejoin_grace", running.rejoin_grace, wanted.rejoin_grace);
+  compare("deadlock_after", running.deadlock_after, wanted.deadlock_after);
+  compare("node_timeout", running.node_timeout, wanted.node_timeout);
+  compare("control", running.control_over_pm, wanted.control_over_pm);
+  compare("switch_always", running.switch_always, wanted.switch_always);
+  monitor::MonitorSettings monitor = wanted.monitor;
+  monitor.is_private = running.monitor.is_private;
+  compare("[monitor]", running.monitor, monitor);
+  if (!changed.empty()) {
+    return fail(Errc::WrongState, "{}: a change needs a restart of the head; nothing was reloaded",
+                changed);
   }
   for (const std::string& name : running.nodes) {
     if (std::find(wanted.nodes.begin(), wanted.nodes.end(), name) == wanted.nodes.end()) {

@@ -60,7 +60,7 @@ struct HeadConfig {
 [[nodiscard]] Result<HeadConfig> load_config(const std::string& path);
 [[nodiscard]] Result<HeadConfig> parse_config(std::string_view text, const std::string& name);
 
-// What a running head cannot change: the first such difference as an error.
+// What a running head cannot change: all such differences as one error.
 [[nodiscard]] Status check_reload(const HeadConfig& running, const HeadConfig& wanted);
 
 }  // namespace score::head

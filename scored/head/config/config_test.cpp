@@ -79,5 +79,18 @@ TEST(HeadConfig, ReloadsWhatCanChange) {
   EXPECT_FALSE(reload("[head]\nnodes = \"n[0-1]\"\nswitch_always = true"));
 }
 
+TEST(HeadConfig, NamesEverythingThatNeedsARestart) {
+  const HeadConfig running = *parse_config("[head]\nnodes = \"n0\"", "x");
+  const auto wanted = parse_config(
+      "[head]\nnodes = \"n0\"\ncluster = \"b\"\nnode_timeout = \"1m\"\n"
+      "[monitor]\nlisten = \"none\"",
+      "x");
+  ASSERT_TRUE(wanted) << wanted.error().message();
+  const auto checked = check_reload(running, *wanted);
+  ASSERT_FALSE(checked);
+  EXPECT_TRUE(checked.error().message().starts_with("cluster, node_timeout, [monitor]: a change "))
+      << checked.error().message();
+}
+
 }  // namespace
 }  // namespace score::head
