@@ -100,6 +100,14 @@ def test_a_cluster_without_a_command_runs_until_it_is_stopped(four):
     assert 'no running cluster' in four.run(BIN / 'score', 'stop', code=125).stderr
 
 
+def test_a_cluster_ends_when_its_directory_is_removed(four):
+    """As systemd does with XDG_RUNTIME_DIR when the user's last session ends."""
+    four.start()
+    directory = four.run(BIN / 'score', 'stop', '--list').stdout.strip()
+    four.run('rm', '-rf', directory)
+    four.check_clean()
+
+
 @pytest.mark.parametrize('victim', ['starter', 'supervisor', 'both', 'TERM'])
 def test_nothing_is_left_when_it_is_killed(four, victim):
     process, description = boot(four)
@@ -229,6 +237,23 @@ def test_hostfile_and_pbs_give_the_hosts(four):
     for more, variables in [(['--hostfile', path], {}), ([], env)]:
         result = four.run(*words, *more, *command, env=variables)
         assert result.stdout.split() == ['h00', '2', 'h02', '1'], result.stdout
+
+
+FLUX = """#!/bin/sh
+if [ "$1" = getattr ]; then echo "h0[0-1]"; exit; fi
+rank=${{2#--rank=}}
+exec ssh -F {base}/ssh_config h0$rank "exec sh -c '$5'"
+"""
+
+
+def test_flux_gives_the_hosts_and_reaches_them(four):
+    """By a pretended flux that knows the two commands which score start uses."""
+    (four.base / 'flux').write_text(FLUX.format(base=four.base))
+    (four.base / 'flux').chmod(0o755)
+    env = {'FLUX_URI': 'local:///run/flux/local'}
+    script = f'PATH={four.base}:$PATH exec {BIN}/score start -- scrun -N 2 hostname'
+    result = four.run('sh', '-c', script, env=env)
+    assert sorted(result.stdout.split()) == ['h00', 'h01']
 
 
 def test_no_hosts_are_an_error_with_the_remedy(four):
