@@ -208,6 +208,19 @@ def test_jobs_over_af_xdp_hold_sockets_of_their_own_and_leave_none(fresh, as_roo
     wait_until(lambda: not further_addresses(cluster))
 
 
+def test_af_xdp_serves_one_program_after_another_and_outlives_daemons(fresh, as_root):
+    if shutil.which('ip') is None:
+        pytest.skip('needs iproute2')
+    cluster = fresh(2, '--netns', '--cores', 2, '--device', 'ethernet:xdp')
+    job = cluster.start('scrun', '-q', '-N', 2, '-n', 2, 'sh', '-c', f'{QUEENS} 4 && sleep 2 && {PINGPONG} 500')
+    wait_until(lambda: any(j['state'] == 'running' for j in cluster.json('scq', '--active')['jobs']))
+    for name in ('node00', 'head'):
+        cluster.restart(name)
+    cluster.wait_up()
+    out, err = job.communicate(timeout=LIMIT)
+    assert job.returncode == 0 and 'round trip' in out, (out, err, cluster.logs())
+
+
 @pytest.mark.parametrize('device, links', [('udp', 2), ('ofi', 1), ('ofi', 2)])
 def test_pm_programs_over_libfabric_and_several_links(fresh, device, links):
     cluster = fresh(2, '--cores', 2, '--device', device, '--links', links)
