@@ -22,6 +22,9 @@ struct BeatTiming {
   // A changed summary goes up after this, so that changes which come together travel together.
   Duration collect = std::chrono::milliseconds{20};
 
+  // How long beats count without one over TLS: over PM a node gets no jobs.
+  Duration vouched_for = std::chrono::seconds{15};
+
   // A beat may be late by what its sender needs to try its parent and its grandparent.
   [[nodiscard]] constexpr Duration lateness() const { return 2 * tries * retry; }
 

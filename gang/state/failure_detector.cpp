@@ -49,7 +49,9 @@ void FailureDetector::expect(NodeId node, TimePoint now, TimePoint deadline) {
 
 bool FailureDetector::heard(NodeId node, TimePoint now) {
   const auto found = nodes_.find(node);
-  if (found != nodes_.end()) found->second.spoke = std::max(found->second.spoke, now);
+  if (found != nodes_.end() && found->second.linked) {
+    found->second.spoke = std::max(found->second.spoke, now);
+  }
   return vouched(node, now);
 }
 
@@ -66,8 +68,8 @@ bool FailureDetector::vouched(NodeId node, TimePoint now) {
   if (found == nodes_.end() || !found->second.linked) return false;
   Watched& w = found->second;
   if (w.verdict == Verdict::Dead) return false;
-  w.heard = std::max(w.heard, now);
-  if (w.verdict == Verdict::Alive) return false;
+  w.heard = std::max(w.heard, std::min(now, w.spoke + limits_.vouched_for));
+  if (w.verdict == Verdict::Alive || now >= w.heard + limits_.suspect_after) return false;
   w.verdict = Verdict::Alive;
   requeue(node, w);
   return true;

@@ -24,6 +24,9 @@ class FailureDetector {
     base::Duration suspect_after{};    // silence on a link that is up
     base::Duration dead_after{};       // the same; more than suspect_after
     base::Duration reconnect_grace{};  // from the break of a link to Dead
+    // What others vouch for counts for so long after the node was heard itself: its link may be
+    // silent in both directions although it lives.
+    base::Duration vouched_for = std::chrono::hours{24};
   };
 
   explicit FailureDetector(Limits limits);
@@ -35,7 +38,7 @@ class FailureDetector {
   // A sign of life: O(1), or O(log n) if the node was suspected. True if that cleared a suspicion.
   // Ignored for nodes that are dead, unwatched or without a link.
   bool heard(base::NodeId node, base::TimePoint now);
-  // As heard(), but another node says so, which may be mistaken for a while.
+  // As heard(), but another node says so, which may be mistaken for a while; see vouched_for.
   bool vouched(base::NodeId node, base::TimePoint now);
   // Other nodes have not heard it since then: what was vouched for it later does not count.
   void denied(base::NodeId node, base::TimePoint since);

@@ -102,6 +102,22 @@ TEST(FailureDetector, WhatOthersVouchForCanBeDenied) {
   EXPECT_EQ(detector.next_deadline(), TimePoint{9s});
 }
 
+TEST(FailureDetector, OthersVouchForANodeForALimitedTime) {
+  FailureDetector detector({3s, 30s, 2s, 10s});
+  detector.watch(kNode, TimePoint{0s});
+  for (Duration at = 1s; at <= 12s; at += 1s) {
+    EXPECT_FALSE(detector.vouched(kNode, TimePoint{at}));
+    EXPECT_TRUE(detector.advance(TimePoint{at}).empty());
+  }
+  EXPECT_EQ(detector.next_deadline(), TimePoint{13s}) << "10 s and the 3 s of any silence";
+  EXPECT_EQ(detector.advance(TimePoint{13s}).size(), 1U);
+  EXPECT_FALSE(detector.vouched(kNode, TimePoint{14s}));
+  EXPECT_EQ(detector.verdict(kNode), Verdict::Suspect);
+  EXPECT_TRUE(detector.heard(kNode, TimePoint{15s}));
+  EXPECT_FALSE(detector.vouched(kNode, TimePoint{20s}));
+  EXPECT_TRUE(detector.advance(TimePoint{22s}).empty());
+}
+
 TEST(FailureDetector, DeadNodesStayDeadUntilTheyAreWatchedAnew) {
   run({{30000ms, What::Ask, Verdict::Dead},
        {30100ms, What::Heard, Verdict::Dead},

@@ -3,6 +3,7 @@
 // placed on them; that is Placer's.
 
 #include "base/result.hpp"
+#include "gang/control/beat_timing.hpp"
 #include "gang/matrix/matrix.hpp"
 #include "gang/state/config.hpp"
 #include "gang/state/failure_detector.hpp"
@@ -38,7 +39,8 @@ struct Node {
 class NodeTable {
  public:
   explicit NodeTable(const ClusterConfig& config)
-      : detector_({config.suspect_after, config.node_timeout, config.reconnect_grace}) {}
+      : detector_({config.suspect_after, config.node_timeout, config.reconnect_grace,
+                   BeatTiming{}.vouched_for}) {}
 
   // Error: name or id twice, or too many.
   base::Result<NodeIndex> add(NodeId id, std::string name);
