@@ -3,6 +3,7 @@
 #include "base/assert.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace score::gang {
 
@@ -38,6 +39,7 @@ bool BeatSender::ask_next() {
   target_ = 0;
   retry_at_.reset();
   is_linked_ = false;
+  is_deaf_ = true;
   return false;
 }
 
@@ -81,6 +83,7 @@ bool BeatSender::answered(Position from, const Answer& answer, TimePoint now) {
   if (!retry_at_ || from != target() || beat == sent_.end() || now < answer.sent) return false;
   sent_.clear();
   retry_at_.reset();
+  if (std::exchange(is_deaf_, false)) hasten(now);
   if (answer.is_linked) tls_at_.reset();
   if (!answer.is_linked && tls_at_) tls_at_ = now;
   is_linked_ = answer.is_linked;

@@ -49,6 +49,10 @@ class BeatSender {
   // The last round that has ended was answered by a member that is linked to the head.
   [[nodiscard]] bool is_linked() const { return is_linked_; }
 
+  // A whole round, up to the head, has had no answer, and no beat since: others may hear this
+  // member, but it does not hear them. What it sends is no sign of life then.
+  [[nodiscard]] bool is_deaf() const { return is_deaf_; }
+
   [[nodiscard]] Position target() const { return way_[target_]; }
 
   // Rounds that another member than the one before answered.
@@ -68,6 +72,7 @@ class BeatSender {
   TimePoint first_beat_;
   std::vector<TimePoint> sent_;  // this round's beats to target_
   bool is_linked_ = false;
+  bool is_deaf_ = false;
   std::uint64_t moves_ = 0;
   // A way back that has failed is not tried again for this many rounds, twice as many each time.
   std::uint32_t stay_ = 0, stay_next_ = 1;

@@ -64,6 +64,17 @@ TEST_F(BeatSenderTest, RepeatsALostBeat) {
   EXPECT_FALSE(sender_.answered(2, {beats[1].sent, true, {}}, now_));
 }
 
+TEST_F(BeatSenderTest, KnowsThatNobodyAnswers) {
+  run_until(kStart + 700ms);
+  EXPECT_FALSE(sender_.is_deaf()) << "the head may still answer";
+  run_until(kStart + timing_.period - 1ns);
+  EXPECT_TRUE(sender_.is_deaf());
+  serve_until(kStart + timing_.period, 2);
+  EXPECT_FALSE(sender_.is_deaf());
+  serve_until(kStart + timing_.period + timing_.collect, 2);
+  EXPECT_EQ(asked_, (std::vector<Position>{2, 2})) << "the next beat counts again: it comes soon";
+}
+
 TEST_F(BeatSenderTest, GoesToItsGrandparentAtOnceAndStays) {
   serve_until(kStart + 3 * timing_.period, 1);
   EXPECT_EQ(asked_, (std::vector<Position>{2, 2, 2, 2, 1, 1, 1, 1}));

@@ -27,13 +27,6 @@ Status ControlNetwork::open(in_addr local, TaskGroup& tasks) {
   return {};
 }
 
-void ControlNetwork::close() {
-  leave();
-  address_ = {};
-  boost::system::error_code ignored;
-  socket_.close(ignored);
-}
-
 Status ControlNetwork::join(Roster roster, std::uint32_t rank) {
   leave();
   auto socket = duplicate(socket_.native_handle());

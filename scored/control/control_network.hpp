@@ -67,20 +67,15 @@ class ControlNetwork {
 
   ControlNetwork(asio::any_io_executor io, Clock& clock, Handler handler);
 
-  ~ControlNetwork() { close(); }
-
   ControlNetwork(const ControlNetwork&) = delete;
   ControlNetwork& operator=(const ControlNetwork&) = delete;
 
-  // Opens the socket at `local` (any port) and receives in a task of `tasks` from then on. Errors:
-  // errno codes. Once.
+  // Opens the socket at `local` (any port) and receives in a task of `tasks` from then on, until
+  // the group stops. Errors: errno codes. Once.
   Status open(in_addr local, TaskGroup& tasks);
 
   // Where other daemons reach it; all 0 if it is not open.
   [[nodiscard]] const pm::PeerAddress& address() const { return address_; }
-
-  // Ends the task.
-  void close();
 
   // From now on it is rank `rank` of `roster`. Errors: as open_context(); then it is in no network.
   Status join(Roster roster, std::uint32_t rank);

@@ -26,9 +26,9 @@ struct Got {
   std::string payload;
 };
 
-wire::ControlPing ping(std::uint64_t tag) {
-  wire::ControlPing message;
-  message.set_tag(tag);
+wire::ControlAnswer answer(std::int64_t tag) {
+  wire::ControlAnswer message;
+  message.set_node_sent_ns(tag);
   return message;
 }
 
@@ -94,9 +94,9 @@ class Daemons : public testing::Test {
     std::uint64_t key = 0x1234;
     std::uint32_t generation = 7, source = 1, destination = 0;
     std::uint16_t channel = 0;
-    std::uint16_t type = static_cast<std::uint16_t>(proto::FrameType::ControlPing);
+    std::uint16_t type = static_cast<std::uint16_t>(proto::FrameType::ControlAnswer);
     std::uint16_t version = kMessageVersion;
-    std::string payload = ping(3).SerializeAsString();
+    std::string payload = answer(3).SerializeAsString();
     std::size_t cut = 0;  // bytes that are missing at the end of the datagram's contents
   };
 
@@ -143,12 +143,12 @@ class Daemons : public testing::Test {
 
 TEST_F(Daemons, AMessageReachesEachRankThatItIsFor) {
   const std::array<std::uint32_t, 3> all{0, 1, 2};
-  EXPECT_TRUE(networks_[1]->send(all, ping(42)));
+  EXPECT_TRUE(networks_[1]->send(all, answer(42)));
   run_until([&] { return !got_[0].empty() && !got_[2].empty(); });
   EXPECT_TRUE(got_[1].empty()) << "not itself";
   EXPECT_EQ(got_[0][0].source, 1U);
-  EXPECT_EQ(got_[0][0].type, proto::FrameType::ControlPing);
-  EXPECT_EQ(proto::parse<wire::ControlPing>(got_[0][0].payload, "ping")->tag(), 42U);
+  EXPECT_EQ(got_[0][0].type, proto::FrameType::ControlAnswer);
+  EXPECT_EQ(proto::parse<wire::ControlAnswer>(got_[0][0].payload, "answer")->node_sent_ns(), 42);
   EXPECT_EQ(networks_[1]->counters().sent, 2U);
   EXPECT_EQ(networks_[0]->counters().received, 1U);
 }
@@ -164,7 +164,7 @@ TEST_F(Daemons, OnlyWhatFitsIsBelieved) {
   EXPECT_FALSE(is_believed({.type = 1})) << "a frame of clients";
   EXPECT_FALSE(is_believed({.type = 399})) << "no such message";
   EXPECT_FALSE(is_believed({.version = 2}));
-  EXPECT_FALSE(is_believed({.payload = std::string(65, 'x')})) << "longer than its type may be";
+  EXPECT_FALSE(is_believed({.payload = std::string(97, 'x')})) << "longer than its type may be";
   EXPECT_FALSE(is_believed({.payload = "", .cut = 1})) << "shorter than the header";
   const ControlCounters c = networks_[0]->counters();
   EXPECT_EQ(c.forged, 1U);
@@ -198,7 +198,7 @@ TEST_F(Daemons, RandomAndTruncatedBytesAreDroppedAndCounted) {
     return networks_[0]->counters().suspicious() + networks_[0]->counters().stale + 2 >= thrown / 2;
   });
   EXPECT_TRUE(got_[0].empty());
-  EXPECT_TRUE(networks_[1]->send(kHeadRank, ping(1)));
+  EXPECT_TRUE(networks_[1]->send(kHeadRank, answer(1)));
   run_until([&] { return !got_[0].empty(); });
 }
 
@@ -207,11 +207,11 @@ TEST_F(Daemons, ANewRosterShutsOutThoseWhoDoNotKnowIt) {
   next.members[2] = {};
   EXPECT_TRUE(networks_[0]->join(next, 0));
   EXPECT_TRUE(networks_[1]->join(next, 1));
-  EXPECT_TRUE(networks_[2]->send(kHeadRank, ping(1)));
-  EXPECT_TRUE(networks_[0]->send(2, ping(1))) << "no member: no message";
+  EXPECT_TRUE(networks_[2]->send(kHeadRank, answer(1)));
+  EXPECT_TRUE(networks_[0]->send(2, answer(1))) << "no member: no message";
   run_until([&] { return networks_[0]->counters().stale == 1; });
   EXPECT_FALSE(is_believed({.key = 0x1234, .generation = 8, .source = 2})) << "the old key";
-  EXPECT_TRUE(networks_[1]->send(kHeadRank, ping(2)));
+  EXPECT_TRUE(networks_[1]->send(kHeadRank, answer(2)));
   run_until([&] { return !got_[0].empty(); });
   EXPECT_EQ(got_[0][0].source, 1U);
   EXPECT_TRUE(got_[2].empty());
@@ -220,7 +220,7 @@ TEST_F(Daemons, ANewRosterShutsOutThoseWhoDoNotKnowIt) {
 TEST_F(Daemons, WithoutARosterNothingIsSentOrBelieved) {
   networks_[0]->leave();
   EXPECT_FALSE(networks_[0]->is_joined());
-  EXPECT_FALSE(networks_[0]->send(1, ping(1)));
+  EXPECT_FALSE(networks_[0]->send(1, answer(1)));
   EXPECT_FALSE(is_believed({}));
   EXPECT_EQ(networks_[0]->counters().foreign, 1U);
   EXPECT_FALSE(networks_[0]->join(roster(9, 1), 5)) << "not a rank of it";
@@ -232,13 +232,13 @@ TEST_F(Daemons, AHandlerMayReplaceTheNetworkItIsCalledFrom) {
   ControlNetwork other(io_.get_executor(), clock_, [&](std::uint32_t, const Message& message) {
     EXPECT_FALSE(message.payload.empty());
     other.leave();
-    EXPECT_EQ(proto::parse<wire::ControlPing>(message.payload, "ping")->tag(), 5U);
+    EXPECT_EQ(proto::parse<wire::ControlAnswer>(message.payload, "answer")->node_sent_ns(), 5);
   });
   ASSERT_TRUE(other.open(kLoopback, tasks_));
   Roster pair{1, 2, {{networks_[0]->address(), {}}, {other.address(), {}}}};
   ASSERT_TRUE(networks_[0]->join(pair, 0));
   ASSERT_TRUE(other.join(pair, 1));
-  EXPECT_TRUE(networks_[0]->send(1, ping(5)));
+  EXPECT_TRUE(networks_[0]->send(1, answer(5)));
   run_until([&] { return !other.is_joined(); });
 }
 
@@ -265,7 +265,7 @@ TEST_F(Daemons, TwoContextsOf4096PeersTakeLessThanAMegabyte) {
   ASSERT_TRUE(meetings);
   ASSERT_TRUE(networks_[0]->join(large, 1));
   const std::vector<std::uint32_t> some{5, 77, 4000};
-  EXPECT_TRUE(networks_[0]->send(some, ping(1)));
+  EXPECT_TRUE(networks_[0]->send(some, answer(1)));
   pm::ReceivedMessage none;
   EXPECT_EQ((*meetings)->receive(none), EAGAIN);
   EXPECT_LT(resident_bytes() - before, 1U << 20);

@@ -1,6 +1,7 @@
 #include "scored/control/heartbeats.hpp"
 
 #include "proto/frames/parse.hpp"
+#include "scored/control/wire_ranges.hpp"
 
 #include <algorithm>
 #include <array>
@@ -23,26 +24,6 @@ TimePoint time(std::int64_t number) {
   return TimePoint(Duration(number));
 }
 
-template <class Numbers>
-void add_ranges(const gang::Positions& some, Numbers& numbers) {
-  for (const auto& range : some.ranges()) {
-    if (static_cast<std::size_t>(numbers.size()) == 2 * kMostRanges) return;
-    numbers.Add(range.begin);
-    numbers.Add(range.end - range.begin);
-  }
-}
-
-template <class Numbers>
-gang::Positions ranges_of(const Numbers& numbers) {
-  std::vector<gang::PositionRange> ranges;
-  for (int i = 0; i + 1 < numbers.size(); i += 2) {
-    const std::uint32_t begin = numbers.Get(i);
-    const std::uint32_t count = std::min(numbers.Get(i + 1), UINT32_MAX - begin);
-    ranges.push_back({begin, begin + count});
-  }
-  return gang::Positions(ranges);
-}
-
 // The whole periods of the machine's clock, at which the node does its other regular work too.
 TimePoint next_period(TimePoint now) {
   return TimePoint((now.time_since_epoch() / kTiming.period + 1) * kTiming.period);
@@ -54,6 +35,12 @@ wire::ControlAnswer answer_to(const wire::ControlBeat& beat,
   answer.set_node_sent_ns(beat.node_sent_ns());
   if (reply.go_back) answer.set_go_back(*reply.go_back + 1);
   return answer;
+}
+
+gang::Positions unheard_of(const gang::SubtreeSummary& summary) {
+  gang::Positions all = summary.silent;
+  all.add(summary.unknown);
+  return all;
 }
 
 void append_ranks(const gang::Positions& some, const Positions& positions,
@@ -80,8 +67,8 @@ std::optional<gang::Position> Positions::of_rank(std::uint32_t rank) const {
 }
 
 void to_wire(const gang::SubtreeSummary& summary, wire::ControlBeat& beat) {
-  add_ranges(summary.silent, *beat.mutable_silent());
-  add_ranges(summary.unknown, *beat.mutable_unknown());
+  add_ranges(summary.silent, kMostRanges, *beat.mutable_silent());
+  add_ranges(summary.unknown, kMostRanges, *beat.mutable_unknown());
 }
 
 gang::SubtreeSummary from_wire(const wire::ControlBeat& beat) {
@@ -125,6 +112,7 @@ void NodeHeartbeats::advance() {
     if (actions.beat) {
       wire::ControlBeat beat;
       beat.set_node_sent_ns(number(actions.beat->sent));
+      beat.set_is_deaf(sender.is_deaf());
       to_wire(tree_->listener.summary(), beat);
       network_.send(tree_->positions.rank_of(actions.beat->to), beat);
     }
@@ -154,7 +142,10 @@ bool NodeHeartbeats::handle(std::uint32_t source, const Message& message) {
 
 void NodeHeartbeats::on_beat(gang::Position from, const wire::ControlBeat& beat,
                              TimePoint received) {
-  const auto reply = tree_->listener.hear(from, from_wire(beat), received);
+  if (!tree_->shape.is_below(from, tree_->self)) return;
+  const std::optional<gang::BeatListener::Reply> reply =
+      beat.is_deaf() ? gang::BeatListener::Reply()
+                     : tree_->listener.hear(from, from_wire(beat), received);
   if (!reply) return;
   wire::ControlAnswer answer = answer_to(beat, *reply);
   answer.set_is_linked(tree_->sender.is_linked());
@@ -174,6 +165,10 @@ void NodeHeartbeats::on_answer(gang::Position from, const wire::ControlAnswer& a
   if (!tree_->sender.answered(from, said, received) || answer.sent_ns() == 0) return;
   handlers_.clock({said.sent, time(answer.received_ns()), time(answer.sent_ns()), received,
                    Duration(answer.error_ns())});
+}
+
+gang::Positions NodeHeartbeats::unheard() const {
+  return tree_ ? unheard_of(tree_->listener.summary()) : gang::Positions();
 }
 
 asio::awaitable<void> NodeHeartbeats::run() {
@@ -216,7 +211,9 @@ bool HeadHeartbeats::handle(std::uint32_t source, const Message& message) {
   const auto beat = proto::parse<wire::ControlBeat>(message.payload, "heartbeat");
   if (!from || !beat) return true;
   gang::TreeVerdicts::Findings findings;
-  const auto reply = tree_->verdicts.hear(*from, from_wire(*beat), received, findings);
+  const std::optional<gang::BeatListener::Reply> reply =
+      beat->is_deaf() ? gang::BeatListener::Reply()
+                      : tree_->verdicts.hear(*from, from_wire(*beat), received, findings);
   if (!reply) return true;
   wire::ControlAnswer answer = answer_to(*beat, *reply);
   answer.set_is_linked(true);
@@ -234,6 +231,10 @@ void HeadHeartbeats::report(const gang::TreeVerdicts::Findings& findings) {
   append_ranks(findings.alive, tree_->positions, alive);
   append_ranks(findings.silent, tree_->positions, silent);
   handler_(std::move(alive), std::move(silent));
+}
+
+gang::Positions HeadHeartbeats::unheard() const {
+  return tree_ ? unheard_of(tree_->verdicts.summary()) : gang::Positions();
 }
 
 asio::awaitable<void> HeadHeartbeats::run() {

@@ -59,6 +59,9 @@ class NodeHeartbeats {
   // The head hears of this node over PM: TLS needs no heartbeats.
   [[nodiscard]] bool is_linked() const { return tree_ && tree_->sender.is_linked(); }
 
+  // Members below this one that are not heard over PM at present.
+  [[nodiscard]] gang::Positions unheard() const;
+
   // Until the task is cancelled.
   asio::awaitable<void> run();
 
@@ -95,6 +98,8 @@ class HeadHeartbeats {
 
   void roster_changed();
   bool handle(std::uint32_t source, const Message& message);
+  // Nodes that are not heard over PM at present.
+  [[nodiscard]] gang::Positions unheard() const;
   asio::awaitable<void> run();
 
  private:

@@ -26,6 +26,7 @@ class Beats : public testing::Test {
     gang::ClockFilter filter;
     std::unique_ptr<NodeHeartbeats> beats;
     int by_tls = 0;
+    bool is_deaf = false;
   };
 
   Beats() {
@@ -53,7 +54,7 @@ class Beats : public testing::Test {
   void build(Node& node) {
     node.network = std::make_unique<ControlNetwork>(
         io_.get_executor(), clock_, [&node](std::uint32_t source, const Message& message) {
-          EXPECT_TRUE(node.beats->handle(source, message));
+          if (!node.is_deaf) EXPECT_TRUE(node.beats->handle(source, message));
         });
     node.beats = std::make_unique<NodeHeartbeats>(
         io_.get_executor(), clock_, *node.network, node.filter,
@@ -110,6 +111,15 @@ TEST_F(Beats, WithoutAnswersANodeUsesTls) {
   is_head_deaf_ = true;
   EXPECT_TRUE(run_until([&] { return nodes_[0].by_tls > 0 && nodes_[1].by_tls > 0; }));
   EXPECT_FALSE(nodes_[0].beats->is_linked());
+}
+
+TEST_F(Beats, ANodeThatHearsNothingIsNotHeard) {
+  EXPECT_TRUE(run_until([&] { return alive_ == std::set<std::uint32_t>{1, 2}; }));
+  nodes_[0].is_deaf = true;
+  EXPECT_TRUE(run_until([&] { return silent_.contains(1); }));
+  alive_.clear();
+  nodes_[0].is_deaf = false;
+  EXPECT_TRUE(run_until([&] { return alive_.contains(1); }));
 }
 
 TEST_F(Beats, SurviveRandomMessages) {

@@ -2,6 +2,7 @@
 // Who is in the daemons' PM network, and under which key. Rank 0 is the head, rank k + 1 the head's
 // node k. The head makes a roster, and sends it to every node over TLS.
 
+#include "base/ids.hpp"
 #include "base/result.hpp"
 #include "pmlib/core/segment.hpp"
 #include "proto/node.pb.h"
@@ -18,6 +19,11 @@ constexpr std::uint32_t kHeadRank = 0;
 
 constexpr std::uint32_t rank_of_node(std::uint32_t node) {
   return node + 1;
+}
+
+// Not of the head.
+constexpr base::NodeId node_of_rank(std::uint32_t rank) {
+  return base::NodeId(rank - 1);
 }
 
 // Where a member is reached: IPv4 and port. All 0: the rank is no member.

@@ -44,6 +44,7 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovere
       admin_({runner_, config_, jobs_, queries_, life_, submissions_, networks_, links_, commits_,
               users_, feed_, alarm_, std::move(requests)}) {
   users_.set_exempt(config_.limits.exempt);
+  control_.on_hearsay([this](const gang::Hearsay& hearsay) { nodes_.hearsay(hearsay); });
   ClusterRunner::Handlers handlers;
   handlers.send = [this](NodeId node, HeadToNode&& message) {
     starter_.send(node, std::move(message));

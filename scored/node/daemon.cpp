@@ -6,6 +6,7 @@
 #include "base/os/log.hpp"
 #include "base/overloaded.hpp"
 #include "base/systemd/notify.hpp"
+#include "gang/control/beat_timing.hpp"
 #include "proto/convert/convert.hpp"
 #include "proto/frames/hello.hpp"
 #include "scored/journal/event.hpp"
@@ -41,8 +42,7 @@ constexpr Duration kFirstExchangePause = std::chrono::milliseconds{20};
 constexpr unsigned kBeatsAnExchange = 2;
 constexpr unsigned kBeatsAnExchangeOfSame = 3;
 static_assert(kBeatsAnExchange * limits::kHeartbeatPeriod <= limits::kReconnectGrace);
-static_assert(kBeatsAnExchangeOfSame * limits::kHeartbeatPeriod + std::chrono::seconds{1} <
-                  HeadLink::kSilenceLimit,
+static_assert(HeadLink::kSilenceLimit > std::chrono::seconds{1},
               "a reply may be a second late before the head counts as silent");
 
 constexpr Duration kFarewell = std::chrono::milliseconds{500};
@@ -52,6 +52,12 @@ gang::NodeAgentConfig agent_config(const NodeConfig& config) {
   made.info = {.name = config.name, .cores = config.cores, .memory = config.memory};
   return made;
 }
+
+// While the head hears of the node over PM, each of so many beats goes over TLS too.
+constexpr unsigned kBeatsOfTls = 5;
+static_assert(kBeatsOfTls * limits::kHeartbeatPeriod + HeadLink::kSilenceLimit <
+                  gang::BeatTiming{}.vouched_for,
+              "a TLS connection that broke unnoticed is replaced before the node is suspected");
 
 // Whole periods of the machine's own clock: its virtual nodes beat one after another while the
 // caches are warm, which halves the cost. Machines were booted at different times, so the head of a
@@ -94,7 +100,20 @@ Daemon::Daemon(Parts parts, NodeConfig config)
       launcher_(config_.run_dir + "/launcher.sock", parts.clock, tasks_, parts.io.get_executor()),
       head_(parts.io.get_executor(), parts.tls, parts.clock, {config_.name, config_.head},
             head_handlers()),
-      control_({parts.io.get_executor(), parts.clock, tasks_, head_, parts.switcher},
+      control_({parts.io.get_executor(),
+                parts.clock,
+                tasks_,
+                head_,
+                parts.switcher,
+                agent_.clock(),
+                {.beat_by_tls =
+                     [this] {
+                       if (head_.is_greeted()) beat(true);
+                     },
+                 .clock =
+                     [this](const gang::ClockSample& sample) {
+                       carry_out(agent_.on_clock(sample, parts_.clock.now()));
+                     }}},
                {config_.control_over_pm, config_.network.switch_mode == SwitchMode::Barrier,
                 control_interface(config_.network), config_.head.host}),
       networks_({head_, launcher_, tasks_}, config_.network, config_.head.host),
@@ -296,6 +315,7 @@ void Daemon::beat(bool asks) {
   message.set_late_switches(parts_.switcher.counters().late.load(std::memory_order_relaxed));
   message.set_stopping(is_stopping_);
   if (asks) message.set_node_sent_ns(parts_.clock.now().time_since_epoch().count());
+  if (asks) head_.set_asked();
   head_.send(message);
 }
 
@@ -306,6 +326,14 @@ void Daemon::set_guard() {
   const Duration error = agent_.clock().error_bound(parts_.clock.now());
   const Duration most = kMostGuard - kWireTime;
   parts_.switcher.set_guard(std::min(error, most) + kWireTime);
+}
+
+// The head hears of a node in the tree over PM: then TLS shows only that it still works.
+void Daemon::beat_over_tls(unsigned beats_an_exchange) {
+  if (!head_.is_greeted()) return;
+  ++beats_;
+  if (!control_.is_linked()) return beat(beats_ % beats_an_exchange == 0);
+  if (beats_ % kBeatsOfTls == 0) beat(true);
 }
 
 // All regular work is done at once: the cost is the wake-up.
@@ -322,8 +350,7 @@ asio::awaitable<void> Daemon::beat_regularly() {
     report_late();
     parts_.switcher.collect();  // releases the contexts of jobs that have ended
     const unsigned exchange = agent_.clock().is_same() ? kBeatsAnExchangeOfSame : kBeatsAnExchange;
-    control_.beat();
-    if (head_.is_greeted()) beat(++beats_ % exchange == 0);
+    beat_over_tls(exchange);
     read_activities_again();
     sampling_.report_filled();
     if (head_.is_silent()) tasks_.spawn("replace a silent link", head_.replace_if_silent());

@@ -57,6 +57,7 @@ class Daemon {
 
   // `asks`: for a reply, which is the clock exchange.
   void beat(bool asks);
+  void beat_over_tls(unsigned beats_an_exchange);
   void set_guard();
   asio::awaitable<void> beat_regularly();
   void report_late();

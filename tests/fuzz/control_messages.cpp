@@ -4,7 +4,9 @@
 #include "proto/control.pb.h"
 #include "proto/frames/parse.hpp"
 #include "scored/control/control_message.hpp"
+#include "scored/control/heartbeats.hpp"
 #include "scored/control/roster.hpp"
+#include "scored/control/timetables.hpp"
 #include "scored/node/meeting/meeting_channel.hpp"
 
 #include <cstddef>
@@ -18,14 +20,27 @@ using namespace score::control;  // NOLINT(google-build-using-namespace)
 namespace wire = score::wire;
 namespace proto = score::proto;
 
+template <class Wire>
+void parts_of(const Message& message) {
+  const auto read = proto::parse<Wire>(message.payload, "message");
+  if (read && message.type == proto::frame_type<Wire>()) (void)to_wire(from_wire(*read));
+}
+
 void datagram(std::span<const std::byte> bytes, std::uint32_t source) {
   Message message;
   if (read_message(bytes, source, message) != MessageFault::None) return;
   SCORE_ASSERT(is_control(message.type) && message.payload.size() <= kMostMessageBytes);
-  wire::ControlPing ping;
-  wire::ControlPong pong;
-  if (message.type == proto::FrameType::ControlPing) proto::parse_into(ping, message.payload);
-  if (message.type == proto::FrameType::ControlPong) proto::parse_into(pong, message.payload);
+  parts_of<wire::ControlTimetables>(message);
+  parts_of<wire::ControlTimetablesTaken>(message);
+  wire::ControlBeat beat;
+  wire::ControlAnswer answer;
+  if (message.type == proto::FrameType::ControlAnswer) proto::parse_into(answer, message.payload);
+  if (message.type != proto::FrameType::ControlBeat || !proto::parse_into(beat, message.payload))
+    return;
+  const auto summary = from_wire(beat);
+  wire::ControlBeat again;
+  to_wire(summary, again);
+  SCORE_ASSERT(again.ByteSizeLong() <= kMostMessageBytes);
 }
 
 void meeting(std::span<const std::byte> bytes) {

@@ -2,8 +2,6 @@
 
 #include "base/os/log.hpp"
 #include "base/text.hpp"
-#include "proto/control.pb.h"
-#include "proto/frames/parse.hpp"
 
 #include <arpa/inet.h>
 #include <sys/random.h>
@@ -39,17 +37,20 @@ ControlDesk::ControlDesk(asio::io_context& io, Clock& clock, NodeLinks& links)
                [this](std::uint32_t source, const control::Message& message) {
                  on_message(source, message);
                }),
+      heartbeats_(io.get_executor(), clock, network_,
+                  [this](const auto& alive, const auto& silent) { hear(alive, silent); }),
       generation_(random_number<std::uint32_t>()) {}
 
 Status ControlDesk::open(const proto::TcpEndpoint& listen, TaskGroup& tasks) {
   if (auto opened = network_.open(address_to_bind(listen.host), tasks); !opened) return opened;
   tasks_ = &tasks;
+  tasks.spawn("heartbeats over PM", heartbeats_.run());
   return {};
 }
 
 void ControlDesk::close() {
   tasks_ = nullptr;
-  network_.close();
+  leave();
 }
 
 std::uint32_t ControlDesk::rank_for(NodeId node) const {
@@ -101,12 +102,31 @@ void ControlDesk::publish() {
   for (const NodeId node : links_.connected()) {
     if (members_.has(node)) links_.send_shared(node, frame);
   }
-  if (roster.members.empty()) return network_.leave();
+  if (roster.members.empty()) return leave();
   log_info("publish roster of the daemons", kv("generation", roster.generation),
            kv("members", members_.count()));
   if (const auto joined = network_.join(std::move(roster), control::kHeadRank); !joined) {
     log_error("cannot join the PM network of the daemons", kv("err", joined.error()));
   }
+  heartbeats_.roster_changed();
+}
+
+void ControlDesk::leave() {
+  network_.leave();
+  heartbeats_.roster_changed();
+}
+
+void ControlDesk::hear(const std::vector<std::uint32_t>& alive,
+                       const std::vector<std::uint32_t>& silent) {
+  gang::Hearsay hearsay;
+  const auto add = [&](std::uint32_t rank, std::vector<NodeId>& nodes, const char* state) {
+    nodes.push_back(control::node_of_rank(rank));
+    set_state(nodes.back(), state);
+  };
+  for (const std::uint32_t rank : alive) add(rank, hearsay.alive, "pm");
+  for (const std::uint32_t rank : silent) add(rank, hearsay.silent, "tls: not heard over PM");
+  hearsay.silent_for = gang::BeatTiming{}.silent_after();
+  if (on_hearsay_) on_hearsay_(hearsay);
 }
 
 void ControlDesk::send_roster(NodeId node) {
@@ -114,13 +134,7 @@ void ControlDesk::send_roster(NodeId node) {
 }
 
 void ControlDesk::on_message(std::uint32_t source, const control::Message& message) {
-  if (source == control::kHeadRank) return;
-  const auto ping = proto::parse<wire::ControlPing>(message.payload, proto::name_of(message.type));
-  if (message.type != proto::FrameType::ControlPing || !ping) return;
-  set_state(NodeId(source - control::rank_of_node(0)), "pm");
-  wire::ControlPong pong;
-  pong.set_tag(ping->tag());
-  network_.send(source, pong);
+  heartbeats_.handle(source, message);
 }
 
 }  // namespace score::head

@@ -5,13 +5,16 @@
 #include "base/async/asio.hpp"
 #include "base/async/clock.hpp"
 #include "base/async/task_group.hpp"
+#include "gang/head/cluster.hpp"
 #include "proto/node.pb.h"
 #include "proto/transport/tls_connection.hpp"
 #include "scored/control/control_network.hpp"
+#include "scored/control/heartbeats.hpp"
 #include "scored/head/cluster/node_links.hpp"
 #include "scored/head/nodes/control_members.hpp"
 
 #include <cstdint>
+#include <functional>
 
 namespace score::head {
 
@@ -23,7 +26,11 @@ class ControlDesk {
   // Until then, and after a failure, all goes over TLS. `listen`: where nodes reach the head; its
   // tasks run in `tasks`. Errors: errno codes.
   Status open(const proto::TcpEndpoint& listen, TaskGroup& tasks);
+  // Hears and sends nothing from now on.
   void close();
+
+  // What the heartbeats over PM show. Called once, before open().
+  void on_hearsay(std::function<void(const gang::Hearsay&)> then) { on_hearsay_ = std::move(then); }
 
   // The rank that the node is to have; 0: there is no network.
   [[nodiscard]] std::uint32_t rank_for(NodeId node) const;
@@ -37,6 +44,8 @@ class ControlDesk {
   [[nodiscard]] const control::ControlNetwork& network() const { return network_; }
 
  private:
+  void leave();
+  void hear(const std::vector<std::uint32_t>& alive, const std::vector<std::uint32_t>& silent);
   void on_message(std::uint32_t source, const control::Message& message);
   void publish_soon();
   asio::awaitable<void> publish_when_due();
@@ -48,6 +57,8 @@ class ControlDesk {
   NodeLinks& links_;
   TaskGroup* tasks_ = nullptr;  // null: not open
   control::ControlNetwork network_;
+  control::HeadHeartbeats heartbeats_;
+  std::function<void(const gang::Hearsay&)> on_hearsay_;
   ControlMembers members_;
   std::uint32_t generation_;
   bool is_publishing_ = false;

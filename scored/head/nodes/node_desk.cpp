@@ -113,6 +113,11 @@ void NodeDesk::heartbeat(NodeId node, const wire::Heartbeat& message) {
   parts_.runner.perform(parts_.runner.cluster().heartbeat(node, now()));
 }
 
+void NodeDesk::hearsay(const gang::Hearsay& hearsay) {
+  for (const NodeId node : hearsay.alive) parts_.links.link(node).vitals.last_heard = now();
+  parts_.runner.perform(parts_.runner.cluster().hearsay(hearsay, now()));
+}
+
 void NodeDesk::sampled(NodeId node, const wire::NodeSample& message) {
   if (observer_ != nullptr) observer_->node_sampled(node, message);
 }

@@ -54,6 +54,8 @@ class NodeDesk {
   void lost(NodeId node, const proto::Connection& connection);
   void reported(NodeId node, const NodeToHead& message);
   void heartbeat(NodeId node, const wire::Heartbeat& message);
+  // Over the PM network: what nodes hear of each other.
+  void hearsay(const gang::Hearsay& hearsay);
   void sampled(NodeId node, const wire::NodeSample& message);
 
   // The PM network of the daemons.

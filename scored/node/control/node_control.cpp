@@ -1,7 +1,6 @@
 #include "scored/node/control/node_control.hpp"
 
 #include "base/os/log.hpp"
-#include "proto/control.pb.h"
 #include "proto/frames/parse.hpp"
 #include "proto/node.pb.h"
 #include "scored/node/channel/channel_sockets.hpp"
@@ -16,8 +15,9 @@ NodeControl::NodeControl(Parts parts, Options options)
       options_(std::move(options)),
       network_(parts_.io, parts_.clock,
                [this](std::uint32_t source, const control::Message& message) {
-                 on_message(source, message);
-               }) {}
+                 heartbeats_.handle(source, message);
+               }),
+      heartbeats_(parts_.io, parts_.clock, network_, parts_.cluster_clock, parts_.heartbeats) {}
 
 Status NodeControl::open() {
   if (is_open_) return {};
@@ -34,12 +34,12 @@ Status NodeControl::open() {
   }
   if (auto opened = network_.open(*local, parts_.tasks); !opened) return opened;
   is_open_ = true;
+  parts_.tasks.spawn("heartbeats over PM", heartbeats_.run());
   return {};
 }
 
 void NodeControl::welcomed(std::uint32_t rank) {
   rank_ = rank;
-  is_confirmed_ = false;
   if (rank == 0) return leave();
   wire::ControlOffer offer;
   if (const auto opened = options_.over_pm ? open() : Status(); !opened) {
@@ -56,6 +56,7 @@ void NodeControl::welcomed(std::uint32_t rank) {
 
 void NodeControl::leave() {
   network_.leave();
+  heartbeats_.roster_changed();
   if (options_.meets) parts_.switcher.set_meeting_channel(nullptr);
 }
 
@@ -77,7 +78,6 @@ void NodeControl::on_roster(const proto::InFrame& frame) {
   auto roster = control::from_wire(*message);
   if (!roster) return parts_.head.drop(roster.error().message());
   if (!is_open_ || rank_ == 0) return;
-  is_confirmed_ = false;
   if (!roster->has(rank_)) return leave();
   std::memcpy(roster->members[control::kHeadRank].main.bytes.data(), &head_address_,
               sizeof head_address_);
@@ -85,28 +85,12 @@ void NodeControl::on_roster(const proto::InFrame& frame) {
     log_warning("meet through the head: no PM context", kv("err", joined.error()));
     parts_.switcher.set_meeting_channel(nullptr);
   }
-  if (const auto joined = network_.join(*std::move(roster), rank_); !joined) {
-    return log_warning("use TLS only: cannot join the PM network of the daemons",
-                       kv("err", joined.error()));
+  const auto joined = network_.join(*std::move(roster), rank_);
+  heartbeats_.roster_changed();
+  if (!joined) {
+    log_warning("use TLS only: cannot join the PM network of the daemons",
+                kv("err", joined.error()));
   }
-  ping();
-}
-
-void NodeControl::beat() {
-  if (!is_confirmed_) ping();
-}
-
-void NodeControl::ping() {
-  if (!network_.is_joined()) return;
-  wire::ControlPing ping;
-  ping.set_tag(network_.roster().generation);
-  network_.send(control::kHeadRank, ping);
-}
-
-void NodeControl::on_message(std::uint32_t source, const control::Message& message) {
-  if (source != control::kHeadRank || message.type != proto::FrameType::ControlPong) return;
-  const auto pong = proto::parse<wire::ControlPong>(message.payload, proto::name_of(message.type));
-  if (pong && pong->tag() == network_.roster().generation) is_confirmed_ = true;
 }
 
 }  // namespace score::node

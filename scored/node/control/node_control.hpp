@@ -1,12 +1,13 @@
 #pragma once
-// The node's part in the PM network of the daemons: offers itself to the head, and joins by the
-// head's roster. Thread: the loop's.
+// The node's part in the PM network of the daemons: offers itself to the head, joins by the head's
+// roster, and beats along the tree. Thread: the loop's.
 
 #include "base/async/asio.hpp"
 #include "base/async/clock.hpp"
 #include "base/async/task_group.hpp"
 #include "proto/frames/frame_reader.hpp"
 #include "scored/control/control_network.hpp"
+#include "scored/control/heartbeats.hpp"
 #include "scored/node/link/head_link.hpp"
 #include "scored/node/switch/switcher.hpp"
 
@@ -24,6 +25,8 @@ class NodeControl {
     TaskGroup& tasks;
     HeadLink& head;
     Switcher& switcher;
+    const gang::ClockFilter& cluster_clock;
+    control::NodeHeartbeats::Handlers heartbeats;
   };
 
   struct Options {
@@ -39,13 +42,12 @@ class NodeControl {
   void welcomed(std::uint32_t rank);
   // Ends the connection to the head if the roster is malformed.
   void on_roster(const proto::InFrame& frame);
-  // With each heartbeat: asks the head again, if it has not answered yet.
-  void beat();
 
-  void close() { network_.close(); }
+  // Hears and sends nothing from now on.
+  void close() { leave(); }
 
-  // The head has answered over PM since the last roster.
-  [[nodiscard]] bool is_confirmed() const { return is_confirmed_; }
+  // The head hears of the node over PM.
+  [[nodiscard]] bool is_linked() const { return heartbeats_.is_linked(); }
 
   [[nodiscard]] control::ControlNetwork& network() { return network_; }
 
@@ -55,17 +57,15 @@ class NodeControl {
   Status open();
   void leave();
   Status join_meetings(const control::Roster& roster);
-  void ping();
-  void on_message(std::uint32_t source, const control::Message& message);
 
   Parts parts_;
   Options options_;
   control::ControlNetwork network_;
+  control::NodeHeartbeats heartbeats_;
   UniqueFd meeting_socket_;
   std::uint32_t rank_ = 0;
   in_addr head_address_{};
   bool is_open_ = false;
-  bool is_confirmed_ = false;
 };
 
 }  // namespace score::node

@@ -50,7 +50,7 @@ asio::awaitable<void> HeadLink::run() {
 asio::awaitable<void> HeadLink::serve() {
   ++generation_;
   greeted_ = false;
-  heard_ = clock_.now();
+  asked_ = clock_.now();
   const auto connection = connection_;
   handlers_.connected();
   for (;;) {
@@ -59,7 +59,7 @@ asio::awaitable<void> HeadLink::serve() {
       report(frame.error());
       break;
     }
-    heard_ = clock_.now();
+    asked_.reset();
     if (greeted_) {
       backoff_.reset();
       last_error_.clear();
@@ -104,13 +104,17 @@ asio::awaitable<bool> HeadLink::confirm() {
   co_return greeted_&& generation_ == generation;
 }
 
+void HeadLink::set_asked() {
+  if (!asked_) asked_ = clock_.now();
+}
+
 void HeadLink::set_answered(TimePoint sent) {
   answered_ = std::max(answered_, sent);
   answer_.cancel();
 }
 
 bool HeadLink::is_silent() const {
-  return connection_ != nullptr && clock_.now() - heard_ >= kSilenceLimit;
+  return connection_ != nullptr && asked_ && clock_.now() - *asked_ >= kSilenceLimit;
 }
 
 asio::awaitable<void> HeadLink::replace_if_silent() {

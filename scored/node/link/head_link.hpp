@@ -10,14 +10,15 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace score::node {
 
 class HeadLink {
  public:
-  // A head that is silent for this time is called anew.
-  static constexpr Duration kSilenceLimit = std::chrono::seconds{6};
+  // A head that says nothing for this time after it was asked is called anew.
+  static constexpr Duration kSilenceLimit = std::chrono::seconds{4};
 
   struct Handlers {
     std::function<void()> connected;            // authenticated; nothing was sent yet
@@ -60,10 +61,12 @@ class HeadLink {
   // True: the head has received everything that was sent before. False: the connection broke
   // meanwhile, and it may not have.
   asio::awaitable<bool> confirm();
+  // A heartbeat asks the head for a reply now.
+  void set_asked();
   // The head answered the heartbeat that was sent at this time.
   void set_answered(TimePoint sent);
-  // Nothing came over the connection for kSilenceLimit although heartbeats are answered: the head
-  // or the way to it is gone, or it is only late.
+  // Nothing came over the connection for kSilenceLimit since a heartbeat asked for a reply: the
+  // head or the way to it is gone, or it is only late.
   [[nodiscard]] bool is_silent() const;
   // Replaces the connection if a new one can be made and the old one is still silent then. Until
   // then the old one is kept: the head ends jobs of nodes whose connection breaks. One at a time.
@@ -85,7 +88,8 @@ class HeadLink {
   bool is_replacing_ = false;
   bool greeted_ = false;
   std::uint64_t generation_ = 0;
-  TimePoint heard_{};          // the last frame, or the connection's begin
+  // The first question since the last frame: a heartbeat, or the hello.
+  std::optional<TimePoint> asked_;
   TimePoint answered_{};       // newest heartbeat that was answered
   asio::steady_timer answer_;  // at infinity; cancelled when answered_ or the connection changes
   std::string last_error_;     // so that an outage is logged once

@@ -1,11 +1,15 @@
 """The PM network of the daemons: who is in it, what it survives, and that nothing needs it."""
+import contextlib
 import os
 import socket
 import struct
+import subprocess
+import time
 
 import pytest
 from cluster import wait_until
 from progress import start_progress
+from trouble import in_network_of, need_nftables, repeated, stopped, without
 from web import Web, value
 
 
@@ -19,6 +23,15 @@ def use_pm(cluster):
 
 def metrics(cluster):
     return Web(cluster.json('score', 'info')['dashboard_url']).ask('/metrics').body.decode()
+
+
+GET = 'import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())'
+
+
+def metrics_in_netns(cluster):
+    url = cluster.json('score', 'info')['dashboard_url'].rstrip('/') + '/metrics'
+    return subprocess.run(in_network_of(cluster.describe()['head'], 'python3', '-c', GET, url), capture_output=True,
+                          text=True, check=True).stdout
 
 
 def udp_sockets(cluster, name):
@@ -67,4 +80,89 @@ def test_noise_at_the_ports_is_dropped(fresh, tmp_path):
     assert set(ways(cluster).values()) == {'pm'} and cluster.nodes_up() == 2
     wait_until(lambda: value(metrics(cluster), 'scored_control_dropped_total', '{reason="malformed"}') > 0)
     assert 'drop datagrams of the control network' in cluster.logs(100)
+    cluster.cancel_all()
+
+
+def states(cluster):
+    return {node['node']: node['state'] for node in cluster.json('scnodes')['nodes']}
+
+
+def test_those_below_a_silent_node_stay_up(fresh):
+    cluster = fresh(20, '--control', 'pm')
+    use_pm(cluster)
+    others = {f'node{i:02}': 'up' for i in range(1, 20)}  # node01 is below node00 in the tree
+    with stopped(cluster.daemon('node00')):
+        wait_until(lambda: states(cluster) == {'node00': 'suspect', **others}, what=lambda: states(cluster))
+        wait_until(lambda: ways(cluster)['node00'].startswith('tls: '), what=lambda: ways(cluster))
+    cluster.wait_up()
+    use_pm(cluster)
+
+
+def test_without_pm_nodes_beat_over_tls(fresh, as_root):
+    need_nftables()
+    cluster = fresh(3, '--control', 'pm', '--netns', '--node-timeout', '4s')
+    use_pm(cluster)
+    with without(cluster.daemon('node01'), 'udp'):
+        wait_until(lambda: ways(cluster) == {'node00': 'pm', 'node01': 'tls: not heard over PM', 'node02': 'pm'},
+                   what=lambda: ways(cluster))
+        cluster.run('scrun', '-q', '-N', 3, 'sleep', 5)  # longer than a node may be silent
+        assert states(cluster)['node01'] == 'up'
+    use_pm(cluster)
+
+
+def test_a_node_that_was_given_up_is_not_heard(fresh, as_root):
+    """It still beats with the key of the roster that it was in."""
+    need_nftables()
+    cluster = fresh(3, '--control', 'pm', '--netns', '--node-timeout', '4s')
+    use_pm(cluster)
+    node = cluster.daemon('node02')
+
+    def dropped():
+        text = metrics_in_netns(cluster)
+        return sum(value(text, 'scored_control_dropped_total', f'{{reason="{why}"}}') for why in ('forged', 'stale'))
+
+    with without(node, 'tcp'):
+        with stopped(node):
+            wait_until(lambda: states(cluster)['node02'] == 'down', what=lambda: states(cluster))
+            wait_until(lambda: value(metrics_in_netns(cluster), 'scored_control_members') == 3)
+            before = dropped()
+        wait_until(lambda: dropped() > before)
+        assert states(cluster)['node02'] == 'down'
+    cluster.wait_up()
+    use_pm(cluster)
+
+
+LOSS_SECONDS = float(os.environ.get('SCORE_LOSS_SECONDS', 3))
+
+
+def overlaps(cluster, seconds):
+    """Switches of any node after which two jobs had the core at once."""
+    found = []
+    for node in cluster.json('scadm', 'trace', '--seconds', seconds)['nodes']:
+        running = set()
+        for record in node['switches']:
+            running = (running - set(record['left'])) | set(record['entered'])
+            if len(running) > 1:
+                found.append((node['node'], record))
+    return found
+
+
+# By hand: SCORE_LOSS_SECONDS=600.
+def test_two_jobs_switch_on_a_bad_network(fresh, as_root, tmp_path):
+    need_nftables()
+    cluster = fresh(4, '--control', 'pm', '--netns', '--switch-mode', 'barrier', '--slice', '100ms', '--cores', 1)
+    use_pm(cluster)
+    jobs = [start_progress(cluster, tmp_path, name, 4) for name in ('a', 'b')]
+    with contextlib.ExitStack() as troubles:
+        for node in cluster.describe()['nodes']:
+            troubles.enter_context(without(node, 'udp', 20))
+            troubles.enter_context(repeated(node, 5))
+        end = time.monotonic() + LOSS_SECONDS
+        while time.monotonic() < end:
+            before = [counters.counter(rank) for _, counters in jobs for rank in range(4)]
+            wait_until(lambda: all(after > b for after, b in zip(
+                [counters.counter(rank) for _, counters in jobs for rank in range(4)], before)))
+            assert overlaps(cluster, 2) == []
+        assert [cluster.job(job)['state'] for job, _ in jobs] == ['running', 'running']
+        assert cluster.nodes_up() == 4
     cluster.cancel_all()

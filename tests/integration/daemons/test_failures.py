@@ -1,8 +1,5 @@
 """Daemons that are killed: nothing acknowledged is lost, jobs go on, exit codes are kept."""
-import contextlib
-import os
 import shutil
-import signal
 import subprocess
 import threading
 import time
@@ -11,6 +8,7 @@ import pytest
 
 from cluster import LIMIT, wait_until
 from progress import start_progress, wait_shares
+from trouble import cut_off, need_nftables, stopped
 
 
 def test_head_killed_amid_100_submissions_loses_none(fresh):
@@ -132,36 +130,11 @@ def test_node_lost_ends_its_jobs_with_the_reason(fresh, tmp_path):
     cluster.cancel_all()
 
 
-@contextlib.contextmanager
-def stopped(node):
-    os.kill(node['pid'], signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(node['pid'], signal.SIGCONT)
-
-
-@contextlib.contextmanager
-def cut_off(node):
-    """Nothing arrives any more, and neither side notices a closed connection."""
-    def nft(words):
-        return subprocess.run(['nsenter', '-t', str(node['pid']), '-n', 'nft', words], capture_output=True, text=True)
-
-    for words in ('add table netdev cut', 'add chain netdev cut in { type filter hook ingress device eth0 priority 0; }',
-                  'add rule netdev cut in drop'):
-        done = nft(words)
-        if done.returncode != 0:
-            pytest.skip(f'nftables cannot do: {words}: {done.stderr}')
-    yield
-    assert nft('delete table netdev cut').returncode == 0
-
-
 @pytest.mark.parametrize('trouble, options', [(stopped, []), (cut_off, ['--netns'])])
 def test_a_silent_node_is_given_up_and_comes_back(fresh, as_root, tmp_path, trouble, options):
     """It hangs, or its link says nothing: jobs end, others go on; later its old tasks are killed first."""
-    for program in ('ip', 'nft', 'nsenter') if options else ():
-        if shutil.which(program) is None:
-            pytest.skip(f'needs {program}')
+    if options:
+        need_nftables()
     cluster = fresh(3, '--cores', 1, '--node-timeout', '4s', *options)
     lost, of_lost = start_progress(cluster, tmp_path, 'lost', 3)
     other, of_other = start_progress(cluster, tmp_path, 'other', 1, '-w', 'node00')

@@ -1,0 +1,167 @@
+// Daemons over real sockets of the loopback interface.
+#include "scored/control/timetables.hpp"
+
+#include <gtest/gtest.h>
+
+#include <arpa/inet.h>
+#include <array>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace score::control {
+namespace {
+
+using namespace std::chrono_literals;
+
+const in_addr kLoopback{.s_addr = htonl(INADDR_LOOPBACK)};
+
+class TimetableDaemons : public testing::Test {
+ protected:
+  static constexpr std::uint32_t kSize = 4;
+
+  struct Daemon {
+    std::unique_ptr<ControlNetwork> network;
+    std::unique_ptr<Timetables> timetables;
+    std::vector<std::string> delivered;
+    bool is_deaf = false;
+  };
+
+  TimetableDaemons() {
+    for (Daemon& daemon : daemons_) {
+      daemon.network = std::make_unique<ControlNetwork>(
+          io_.get_executor(), clock_, [&daemon](std::uint32_t source, const Message& message) {
+            if (!daemon.is_deaf) EXPECT_TRUE(daemon.timetables->handle(source, message));
+          });
+      daemon.timetables = std::make_unique<Timetables>(
+          io_.get_executor(), clock_, *daemon.network,
+          Timetables::Handlers{
+              .unheard = [this] { return unheard_; },
+              .deliver = [&daemon](const auto& body) { daemon.delivered.push_back(body); },
+              .send_by_tls = [this](auto rank,
+                                    const auto& body) { by_tls_.emplace_back(rank, body); }});
+      EXPECT_TRUE(daemon.network->open(kLoopback, tasks_));
+      tasks_.spawn("timetables", daemon.timetables->run());
+    }
+    join_all();
+  }
+
+  ~TimetableDaemons() override {
+    tasks_.cancel();
+    run_until([] { return false; }, 10ms);
+  }
+
+  void join_all() {
+    Roster roster{++generation_, 0x1234, {}};
+    for (const Daemon& daemon : daemons_) roster.members.push_back({daemon.network->address(), {}});
+    for (std::uint32_t rank = 0; rank < kSize; ++rank) {
+      EXPECT_TRUE(daemons_[rank].network->join(roster, rank));
+      daemons_[rank].timetables->roster_changed();
+    }
+  }
+
+  void publish() { daemons_[0].timetables->publish({{"a", {1, 3}}, {"b", {2}}}); }
+
+  [[nodiscard]] bool all_have() const {
+    return daemons_[1].delivered == std::vector<std::string>{"a"} &&
+           daemons_[2].delivered == std::vector<std::string>{"b"} &&
+           daemons_[3].delivered == std::vector<std::string>{"a"};
+  }
+
+  template <class Condition>
+  bool run_until(Condition condition, Duration limit = 20s) {
+    const TimePoint end = clock_.now() + limit;
+    while (!condition() && clock_.now() < end) {
+      io_.restart();
+      io_.run_for(5ms);
+    }
+    return condition();
+  }
+
+  using ByTls = std::vector<std::pair<std::uint32_t, std::string>>;
+
+  asio::io_context io_{1};
+  SteadyClock clock_;
+  TaskGroup tasks_{io_.get_executor(), [](std::string_view, const std::exception_ptr&) {}};
+  std::array<Daemon, kSize> daemons_;
+  gang::Positions unheard_;
+  ByTls by_tls_;
+  std::uint32_t generation_ = 7;
+};
+
+TEST_F(TimetableDaemons, EachNodeGetsItsTimetable) {
+  publish();
+  EXPECT_TRUE(run_until([&] { return all_have(); }));
+}
+
+TEST_F(TimetableDaemons, WhatIsNotConfirmedGoesOverTls) {
+  daemons_[2].is_deaf = true;
+  publish();
+  EXPECT_TRUE(run_until([&] { return by_tls_ == ByTls{{2, "b"}}; }));
+  EXPECT_TRUE(daemons_[2].delivered.empty());
+}
+
+TEST_F(TimetableDaemons, MembersThatAreNotHeardGetTheirsOverTlsAtOnce) {
+  unheard_.add({3, 4});
+  publish();
+  EXPECT_EQ(by_tls_, (ByTls{{3, "a"}}));
+}
+
+TEST_F(TimetableDaemons, WithoutANetworkAllGoesOverTls) {
+  daemons_[0].network->leave();
+  daemons_[0].timetables->roster_changed();
+  publish();
+  EXPECT_EQ(by_tls_, (ByTls{{1, "a"}, {3, "a"}, {2, "b"}}));
+}
+
+TEST_F(TimetableDaemons, ANewRosterSendsWhatIsNotConfirmedOverTls) {
+  publish();
+  join_all();
+  EXPECT_EQ(by_tls_, (ByTls{{1, "a"}, {3, "a"}, {2, "b"}}));
+}
+
+TEST_F(TimetableDaemons, WhatDoesNotFitGoesOverTls) {
+  const std::string large(kMostMessageBytes, 'x');
+  daemons_[0].timetables->publish({{large, {1}}});
+  EXPECT_TRUE(run_until([&] { return by_tls_ == ByTls{{1, large}}; }));
+}
+
+TEST_F(TimetableDaemons, SurviveRandomMessages) {
+  std::minstd_rand chance(1);
+  publish();
+  for (int i = 0; i < 3'000; ++i) {
+    std::string bytes(chance() % 60, '\0');
+    for (char& byte : bytes) byte = static_cast<char>(chance());
+    const auto type = chance() % 2 == 0 ? proto::FrameType::ControlTimetables
+                                        : proto::FrameType::ControlTimetablesTaken;
+    const auto source = static_cast<std::uint32_t>(chance() % 6);
+    (void)daemons_[chance() % kSize].timetables->handle(source, {type, bytes});
+  }
+  wire::ControlTimetables message;
+  auto& part = *message.add_parts();
+  for (std::uint32_t i = 0; i < 50; ++i) part.add_to(UINT32_MAX - i);
+  part.set_timetable("c");
+  (void)daemons_[1].timetables->handle(
+      kHeadRank, {proto::FrameType::ControlTimetables, message.SerializeAsString()});
+  EXPECT_TRUE(std::ranges::count(daemons_[1].delivered, "c") == 0);
+}
+
+TEST(ControlTimetables, SurviveTheWire) {
+  gang::TimetableRelay::Bundle bundle{5, {}};
+  gang::Positions to;
+  to.add({1, 4});
+  to.add({7, 8});
+  bundle.parts.push_back({to, "a"});
+  const auto read = from_wire(to_wire(bundle));
+  EXPECT_EQ(read.id, 5U);
+  ASSERT_EQ(read.parts.size(), 1U);
+  EXPECT_EQ(read.parts[0].to, to);
+  EXPECT_EQ(read.parts[0].body, "a");
+  const auto ack = from_wire(to_wire(gang::TimetableRelay::Ack{6, true, to}));
+  EXPECT_TRUE(ack.id == 6 && ack.is_confirmed && ack.missing == to);
+}
+
+}  // namespace
+}  // namespace score::control
