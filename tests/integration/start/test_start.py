@@ -96,7 +96,7 @@ def test_a_cluster_without_a_command_runs_until_it_is_stopped(four):
     result = four.run(BIN / 'scrun', '-N', 4, 'hostname', env={'SCORED_SERVER': f'{directory}/head/head.sock'})
     assert sorted(result.stdout.split()) == four.names
     four.run(BIN / 'score', 'stop')
-    assert four.left_processes() == []
+    assert four.left_files() == []
     assert 'no running cluster' in four.run(BIN / 'score', 'stop', code=125).stderr
 
 
