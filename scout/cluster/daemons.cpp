@@ -69,7 +69,7 @@ Result<SpawnSpec> Daemons::spec_of(const std::string& name) const {
                       "SCORED_VIRTUAL=" + layout_.directory};
   spec.environment.insert(spec.environment.end(), setup_.environment.begin(),
                           setup_.environment.end());
-  spec.directory = "/";
+  spec.directory.assign(1, '/');  // g++ 12 warns falsely of = "/"
   spec.new_session = true;
   spec.die_with_parent = true;
   if (is_launcher(name)) {

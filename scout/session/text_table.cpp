@@ -29,7 +29,7 @@ TextTable::TextTable(std::vector<std::string> headings, std::vector<Align> align
 
 void TextTable::add(std::vector<std::string> cells) {
   for (auto& cell : cells) {
-    if (cell.empty()) cell = "-";  // every line has all columns, for awk
+    if (cell.empty()) cell.assign(1, '-');  // every line has all columns, for awk
   }
   rows_.push_back(std::move(cells));
 }

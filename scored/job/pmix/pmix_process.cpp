@@ -107,7 +107,7 @@ base::Status PmixProcess::spawn_server(std::string_view plan, const base::Unique
     spec.argv.emplace_back("adopt");
     spec.fds.emplace_back(listener.get(), kListenerOfServer);
   }
-  spec.directory = "/";
+  spec.directory.assign(1, '/');  // g++ 12 warns falsely of = "/"
   spec.new_session = true;
   spec.die_with_parent = true;
   auto spawned = base::spawn(spec);

@@ -113,11 +113,12 @@ FillPlace find_fill_place(const std::string& root, const std::string& version1) 
     return {FillControl::Version1, version1, ""};
   }
   if (enable_cpu(root)) {
-    if (!has_idle(root + "/fill_probe")) return {.why_not = "the kernel has no cpu.idle"};
+    if (!has_idle(root + "/fill_probe"))
+      return {.job = {}, .why_not = "the kernel has no cpu.idle"};
     return {FillControl::Unified, fmt::format("{}/{}", root, kJobPrefix), ""};
   }
-  if (version1.empty()) return {.why_not = "the cpu controller is not delegated"};
-  return {.why_not = fmt::format("no cpu.idle can be made as {}probe", version1)};
+  if (version1.empty()) return {.job = {}, .why_not = "the cpu controller is not delegated"};
+  return {.job = {}, .why_not = fmt::format("no cpu.idle can be made as {}probe", version1)};
 }
 
 std::uint64_t parse_oom_kills(std::string_view memory_events) {
