@@ -1,5 +1,7 @@
 """Daemons that are killed: nothing acknowledged is lost, jobs go on, exit codes are kept."""
+import os
 import shutil
+import signal
 import subprocess
 import threading
 import time
