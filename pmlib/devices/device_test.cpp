@@ -413,6 +413,27 @@ TEST_P(EthernetTest, AWaitingEndIsWokenByAFrame) {
   EXPECT_EQ(poll(&ready, 1, 0), 0);
 }
 
+// As a task's next program does.
+TEST_P(PacketRingTest, AnotherDeviceGoesOnWithTheSameSocket) {
+  const auto from = device("pma", 0);
+  auto to = device("pmb", 1);
+  const int kept = dup(to->poll_fd());
+  std::vector<std::vector<std::byte>> frames;
+  for (std::uint32_t i = 0; i < 50; ++i) {
+    auto f = frame_of(20, i);
+    const std::uint32_t rank = 1;
+    std::memcpy(f.data() + offsetof(FrameHeader, destination), &rank, sizeof rank);
+    frames.push_back(f);
+  }
+  Collector before;
+  carry(*from.device, to.address, *to.device, before, frames);
+  int error = 0;
+  to.device = EthernetDevice::attach(kept, error);
+  ASSERT_TRUE(to.device) << error;
+  Collector after;
+  carry(*from.device, to.address, *to.device, after, frames);
+}
+
 TEST_P(XdpTest, SaysWhatItCannotDo) {
   XdpParts parts;
   const char* step = "";

@@ -177,7 +177,32 @@ std::size_t EthernetDevice::send_many(const PeerAddress& to, std::span<const Fra
   return sent > 0 ? static_cast<std::size_t>(sent) : 0;
 }
 
+std::atomic_ref<std::uint32_t> EthernetDevice::status_of(std::uint32_t place) const {
+  auto* frame = reinterpret_cast<tpacket2_hdr*>(ring_ + shape_.offset(place % shape_.frames));
+  return std::atomic_ref<std::uint32_t>(frame->tp_status);
+}
+
+bool EthernetDevice::is_full(std::uint32_t place) const {
+  return (status_of(place).load(std::memory_order_acquire) & TP_STATUS_USER) != 0;
+}
+
+// The kernel does not say where it is in a ring that another process has read before: the first
+// frame shows it. A ring without a free place does not, so its frames are lost.
+bool EthernetDevice::find_start() {
+  for (std::uint32_t i = 0; i < shape_.frames && !has_start_; ++i) {
+    has_start_ = is_full(i) && !is_full(i + shape_.frames - 1);
+    if (has_start_) next_ = i;
+  }
+  at_ = ring_ + shape_.offset(next_);
+  for (std::uint32_t i = 0; i < shape_.frames && !has_start_ && is_full(i); ++i) {
+    status_of(i).store(TP_STATUS_KERNEL, std::memory_order_release);
+  }
+  return has_start_;
+}
+
 std::size_t EthernetDevice::receive(FrameSink& sink, std::size_t limit) {
+  if (!has_start_ && !find_start()) [[unlikely]]
+    return 0;
   std::size_t count = 0;
   for (; count < limit; ++count) {
     auto* frame = reinterpret_cast<tpacket2_hdr*>(at_);

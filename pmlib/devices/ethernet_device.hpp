@@ -10,6 +10,7 @@
 #include "pmlib/devices/ethernet_frame.hpp"
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -71,6 +72,9 @@ class EthernetDevice final : public PacketDevice {
   explicit EthernetDevice(int fd) : fd_(fd) {}
 
   int map();
+  std::atomic_ref<std::uint32_t> status_of(std::uint32_t place) const;
+  bool is_full(std::uint32_t place) const;
+  [[gnu::noinline]] bool find_start();
   bool send_short(const PeerAddress& to, const FrameOut& frame);
   [[gnu::noinline]] std::size_t send_many(const PeerAddress& to, std::span<const FrameOut> frames);
 
@@ -81,7 +85,8 @@ class EthernetDevice final : public PacketDevice {
   std::byte* ring_ = nullptr;
   RingShape shape_;
   std::uint32_t next_ = 0;
-  std::byte* at_ = nullptr;                                     // place `next_` of the ring
+  bool has_start_ = false;   // `next_` is where the kernel puts the next frame
+  std::byte* at_ = nullptr;  // place `next_` of the ring
   std::array<std::byte, kEthernetHeader + kShortFrame> short_;  // a frame that goes out
 };
 

@@ -208,12 +208,13 @@ def test_jobs_over_af_xdp_hold_sockets_of_their_own_and_leave_none(fresh, as_roo
     wait_until(lambda: not further_addresses(cluster))
 
 
-def test_af_xdp_serves_one_program_after_another_and_outlives_daemons(fresh, as_root):
+@pytest.mark.parametrize('device', ['ethernet', 'ethernet:xdp'])
+def test_rings_serve_one_program_after_another_and_outlive_daemons(fresh, as_root, tmp_path, device):
     if shutil.which('ip') is None:
         pytest.skip('needs iproute2')
-    cluster = fresh(2, '--netns', '--cores', 2, '--device', 'ethernet:xdp')
-    job = cluster.start('scrun', '-q', '-N', 2, '-n', 2, 'sh', '-c', f'{QUEENS} 4 && sleep 2 && {PINGPONG} 500')
-    wait_until(lambda: any(j['state'] == 'running' for j in cluster.json('scq', '--active')['jobs']))
+    cluster = fresh(2, '--netns', '--cores', 2, '--device', device)
+    job = cluster.start('scrun', '-q', '-N', 2, '-n', 2, 'sh', '-c', f'{QUEENS} 4 && touch {tmp_path}/$PMI_RANK && sleep 2 && {PINGPONG} 500')
+    wait_until(lambda: len(list(tmp_path.iterdir())) == 2)  # the network is there
     for name in ('node00', 'head'):
         cluster.restart(name)
     cluster.wait_up()
