@@ -13,6 +13,8 @@ mkdir "$tree"
 tar -C "$source" --exclude-vcs --exclude=./build --exclude=node_modules --exclude=__pycache__ \
   --exclude='*.btr' -cf - . | tar -C "$tree" -xf -
 cd "$tree"
+# Files in packages keep times that are older than the changelog's: every checkout has others.
+find . -exec touch -h -d "@$(dpkg-parsechangelog -S Timestamp)" {} +
 # debhelper gives the build a home of its own; the compiler cache stays the user's.
 if command -v ccache >/dev/null 2>&1; then
   CCACHE_DIR=$(ccache --get-config cache_dir)
