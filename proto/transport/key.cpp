@@ -31,6 +31,12 @@ std::array<std::uint8_t, kKeyBytes> hmac_sha256(const std::array<std::uint8_t, k
   return out;
 }
 
+}  // namespace
+
+Key::~Key() {
+  OPENSSL_cleanse(bytes_.data(), bytes_.size());
+}
+
 Key derive_key(const Key& cluster_key, std::string info) {
   std::array<std::uint8_t, kKeyBytes> no_salt{};
   const auto& secret = cluster_key.bytes();
@@ -39,25 +45,6 @@ Key derive_key(const Key& cluster_key, std::string info) {
   // One block of output is all that is needed, so expanding is a single step.
   info += '\x01';
   return Key(hmac_sha256(extracted.bytes(), info));
-}
-
-base::Result<Key> parse_hex(std::string_view text) {
-  std::array<std::uint8_t, kKeyBytes> bytes{};
-  if (text.size() != kHexBytes) return base::fail(base::Errc::Malformed, "not 64 hex digits");
-  for (std::size_t i = 0; i < kKeyBytes; ++i) {
-    const char* digits = text.data() + 2 * i;
-    auto [stop, error] = std::from_chars(digits, digits + 2, bytes[i], 16);
-    if (error != std::errc() || stop != digits + 2) {
-      return base::fail(base::Errc::Malformed, "not 64 hex digits");
-    }
-  }
-  return Key(bytes);
-}
-
-}  // namespace
-
-Key::~Key() {
-  OPENSSL_cleanse(bytes_.data(), bytes_.size());
 }
 
 Key derive_node_key(const Key& cluster_key, std::string_view node_name) {
@@ -79,6 +66,28 @@ Key random_key() {
   std::array<std::uint8_t, kKeyBytes> bytes{};
   ssize_t n = ::getrandom(bytes.data(), bytes.size(), 0);
   SCORE_ASSERT(n == static_cast<ssize_t>(bytes.size()), "getrandom gave {}", n);
+  return Key(bytes);
+}
+
+std::string format_key(const Key& key) {
+  std::string text;
+  text.reserve(kHexBytes + 1);
+  for (const std::uint8_t byte : key.bytes()) {
+    fmt::format_to(std::back_inserter(text), "{:02x}", byte);
+  }
+  return text;
+}
+
+base::Result<Key> parse_key(std::string_view text) {
+  std::array<std::uint8_t, kKeyBytes> bytes{};
+  if (text.size() != kHexBytes) return base::fail(base::Errc::Malformed, "not 64 hex digits");
+  for (std::size_t i = 0; i < kKeyBytes; ++i) {
+    const char* digits = text.data() + 2 * i;
+    auto [stop, error] = std::from_chars(digits, digits + 2, bytes[i], 16);
+    if (error != std::errc() || stop != digits + 2) {
+      return base::fail(base::Errc::Malformed, "not 64 hex digits");
+    }
+  }
   return Key(bytes);
 }
 
@@ -104,7 +113,7 @@ base::Result<Key> load_key(const std::string& path) {
   if (n < 0) return base::fail(base::errno_code(errno), "key file {}", path);
   std::string_view digits(text.data(), static_cast<std::size_t>(n));
   if (digits.ends_with('\n')) digits.remove_suffix(1);
-  auto key = parse_hex(digits);
+  auto key = parse_key(digits);
   OPENSSL_cleanse(text.data(), text.size());
   if (!key) return key.error().with_context("key file {}", path);
   return key;
@@ -117,9 +126,7 @@ base::Result<void> store_key(const std::string& path, const Key& key) {
     if (errno == EEXIST) return base::fail(base::Errc::Exists, "key file {}", path);
     return base::fail(base::errno_code(errno), "key file {}", path);
   }
-  std::string text;
-  text.reserve(kHexBytes + 1);
-  for (std::uint8_t byte : key.bytes()) fmt::format_to(std::back_inserter(text), "{:02x}", byte);
+  std::string text = format_key(key);
   text += '\n';
   ssize_t n = ::write(file.get(), text.data(), text.size());
   bool stored = n == static_cast<ssize_t>(text.size()) && ::fsync(file.get()) == 0;

@@ -42,8 +42,15 @@ Key derive_node_key(const Key& cluster_key, std::string_view node_name);
 std::string prove_head(const Key& cluster_key, base::Epoch incarnation);
 bool is_head_proof(const Key& cluster_key, base::Epoch incarnation, std::string_view proof);
 
+// HKDF-SHA256 (RFC 5869), no salt, with this info: every key that a cluster key stands for.
+Key derive_key(const Key& cluster_key, std::string info);
+
 // From the kernel's random source.
 Key random_key();
+
+// 64 hexadecimal digits. Error of parse_key: Malformed.
+std::string format_key(const Key& key);
+base::Result<Key> parse_key(std::string_view text);
 
 // A key file: 64 hexadecimal digits and a line end. It must belong to us or to root and be closed
 // to group and others (0600 or 0400), else Denied; anything else in it: Malformed. A symbolic link

@@ -13,6 +13,7 @@
 #include "base/errc.hpp"
 #include "base/text/hostlist.hpp"
 #include "proto/frames/errc.hpp"
+#include "proto/transport/setup_token.hpp"
 
 #include <openssl/bio.h>
 #include <openssl/err.h>
@@ -89,10 +90,13 @@ int find_session(SSL* ssl, const unsigned char* identity, std::size_t bytes,
   *session = nullptr;
   std::string_view name(reinterpret_cast<const char*>(identity), bytes);
   const auto& secrets = secrets_of(ssl);
-  if (!base::is_host_name(name) || !secrets.is_known(name)) return 1;
+  const bool is_setup = is_setup_identity(name);
+  if (!is_setup && !base::is_host_name(name)) return 1;
+  if (!secrets.is_known(name)) return 1;
   delete static_cast<std::string*>(SSL_get_ex_data(ssl, name_index()));
   SSL_set_ex_data(ssl, name_index(), new std::string(name));
-  *session = session_with(ssl, derive_node_key(secrets.key, name));
+  *session = session_with(
+      ssl, is_setup ? derive_setup_key(secrets.key, name) : derive_node_key(secrets.key, name));
   return *session != nullptr ? 1 : 0;
 }
 

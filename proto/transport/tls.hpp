@@ -26,7 +26,8 @@ struct SslFree {
 class TlsContext {
  public:
   // The head: the key of each name is derived. `is_known` says which names may connect at all; it
-  // is asked during each handshake, with text from an unproven peer (already a valid node name).
+  // is asked during each handshake, with text from an unproven peer (already a valid node name or
+  // the identity of a setup token, whose key is derived too).
   static std::unique_ptr<TlsContext> server(const Key& cluster_key,
                                             std::function<bool(std::string_view)> is_known);
   // A node.
@@ -61,8 +62,8 @@ class TlsStream final : public ByteStream {
   IoStep write_some(std::span<const std::string_view> parts) override;
   void say_goodbye() override;
 
-  // The proven name of the node at the other end; empty on the node's own side and before the
-  // handshake is complete.
+  // The proven name of the node, or identity of the setup token, at the other end; empty on the
+  // node's own side and before the handshake is complete.
   std::string peer_name() const;
 
  private:

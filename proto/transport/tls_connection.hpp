@@ -13,7 +13,7 @@ namespace score::proto {
 
 struct TlsPeer {
   std::shared_ptr<Connection> connection;
-  std::string name;  // proven name of the node; on a node: empty
+  std::string name;  // proven name of the node, or identity of its token; on a node: empty
 };
 
 struct TcpEndpoint {

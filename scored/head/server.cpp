@@ -4,6 +4,7 @@
 #include "base/os/log.hpp"
 #include "base/systemd/passed_socket.hpp"
 #include "proto/frames/parse.hpp"
+#include "proto/transport/setup_token.hpp"
 #include "scored/head/nodes/node_session.hpp"
 
 #include <algorithm>
@@ -79,8 +80,10 @@ Server::Server(asio::io_context& io, Clock& clock, Head& head, ClientSession::Pa
 
 Status Server::open(const HeadConfig& config, const proto::Key& key, ServerLimits limits) {
   limits_ = limits;
-  tls_ = proto::TlsContext::server(
-      key, [this](std::string_view name) { return head_.links().has(name); });
+  setup_.emplace(head_.config(), key, config.state_dir + "/setup-tokens-used", wall_now());
+  tls_ = proto::TlsContext::server(key, [this](std::string_view name) {
+    return head_.links().has(name) || setup_->admits(name, wall_now());
+  });
   auto commands = listen_for_commands(io_, config.socket);
   if (!commands) return commands.error();
   commands_.emplace(std::move(*commands));
@@ -220,6 +223,9 @@ asio::awaitable<void> Server::serve_node(UniqueFd fd) {
                   kv("suppressed", limiter_.take_suppressed()));
     }
     co_return;
+  }
+  if (proto::is_setup_identity(peer->name)) {
+    co_return co_await setup_->serve(peer->name, peer->connection, clock_);
   }
   const auto node = head_.links().find(peer->name);
   if (!node) co_return;

@@ -9,6 +9,7 @@
 #include "proto/transport/unix_connection.hpp"
 #include "scored/head/clients/client_session.hpp"
 #include "scored/head/head.hpp"
+#include "scored/head/nodes/setup_desk.hpp"
 
 #include <list>
 #include <map>
@@ -68,6 +69,7 @@ class Server {
   NodeSession::Parts for_nodes_;
   ServerLimits limits_;
   std::unique_ptr<proto::TlsContext> tls_;
+  std::optional<SetupDesk> setup_;
   std::optional<proto::UnixListener> commands_;
   std::optional<proto::TcpListener> nodes_;
   TaskGroup* tasks_ = nullptr;

@@ -169,7 +169,8 @@ class Machine:
         try:
             out, err = process.communicate(input, timeout=limit)
         except subprocess.TimeoutExpired:
-            process.kill()
+            for child in children(process.pid):  # nsenter waits for it
+                os.kill(child, 9)
             out, err = process.communicate()
             raise AssertionError(f'{self.name}: {words}: not done after {limit} s\n{out}\n{err}\n{self.journal()}')
         assert code in (None, process.returncode), \

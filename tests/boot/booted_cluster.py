@@ -1,37 +1,43 @@
 """A cluster of booted machines: one head, nodes, a login node, two users with different rights."""
+import concurrent.futures
 import os
 import pathlib
 import shutil
 import subprocess
 
-from bed import NETWORK, Bed, wait_until
+from bed import Bed, wait_until
 
 BIN = pathlib.Path(os.environ.get('SCORE_BIN', 'build/release/bin')).resolve()
 EXAMPLES = pathlib.Path(os.environ.get('SCORE_EXAMPLES', BIN.parent / 'examples')).resolve()
 PACKAGES = pathlib.Path(os.environ.get('SCORE_PACKAGES', BIN.parent.parent / 'packages')).resolve()
 USERS = {'alice': 2001, 'bob': 2002}  # bob is an operator
-
-CONFIGURATION = """[head]
-cluster = "booted"
-nodes = "node[00-01]"
-listen = "0.0.0.0:7421"
-[node]
-cluster = "booted"
-head = "head:7421"
-"""
+NODES = 'node[00-01],login'
+OF_HEAD = ['scored-head', 'scored-common', 'scored-client', 'libpm1']
+OF_NODE = ['scored-node', 'scored-common', 'scored-client', 'libpm1', 'libpm-fi1']
 
 
 def packages():
-    return sorted(PACKAGES.glob('*.deb'))
+    """The packages to install, if they are there and have the program that sets a host up."""
+    found = sorted(PACKAGES.glob('*.deb'))
+    listed = [subprocess.run(['dpkg-deb', '-c', package], capture_output=True, text=True, check=True).stdout
+              for package in PACKAGES.glob('scored-common_*.deb')]
+    return found if any('/scored-setup\n' in files for files in listed) else []
 
 
 def way():
     """How the machines get the programs."""
-    return f'packages of {PACKAGES}' if packages() else f'cmake --install {BIN.parent} (no packages in {PACKAGES})'
+    if packages():
+        return f'the packages in {PACKAGES}'
+    return f'cmake --install {BIN.parent} (no packages with scored-setup in {PACKAGES})'
 
 
-def install_tree(directory):
-    """The files that `cmake --install` would put on a host, as a layer below the machines' own files."""
+def installed_files(directory):
+    """Fills a directory with what machines get the programs from, as a layer below their own files: the packages, or
+    the files that `cmake --install` puts on a host."""
+    os.chmod(directory, 0o755)
+    if packages():
+        shutil.copytree(PACKAGES, directory / 'packages')
+        return
     subprocess.run(['cmake', '--install', BIN.parent, '--prefix', '/usr'], check=True, capture_output=True,
                    env=os.environ | {'DESTDIR': str(directory)})
     # A directory here would hide the base system's link to /usr/lib.
@@ -39,63 +45,79 @@ def install_tree(directory):
     shutil.rmtree(directory / 'lib')
 
 
+def install(machine, names):
+    """The one command by which an administrator installs these packages."""
+    if packages():
+        files = [f'/packages/{name}_*.deb' for name in names]
+        machine.run('sh', '-c', 'apt-get install -q -y --no-install-recommends ' + ' '.join(files))
+        return
+    machine.run('systemd-sysusers')
+    machine.run('systemd-tmpfiles', '--create', 'scored.conf')
+    machine.run('journalctl', '--update-catalog')
+    machine.run('systemctl', 'daemon-reload')
+    machine.run('ldconfig')
+
+
+def add_users(machine):
+    for name, uid in USERS.items():
+        machine.run('useradd', '--create-home', '--shell', '/bin/bash', '--uid', uid, name)
+    machine.run('groupadd', '--force', '--system', 'scored-admin')
+    machine.run('usermod', '--append', '--groups', 'scored-admin', 'bob')
+
+
+def node_lines(printed):
+    """The lines that scored-setup printed for the nodes, by node."""
+    lines = [line.strip() for line in printed.splitlines() if line.startswith('  scored-setup node ')]
+    return {line.split()[-1].split(':')[0]: line for line in lines}
+
+
 class BootedCluster:
-    def __init__(self, base, directory):
-        """directory: an empty one, for the layer of installed files."""
-        os.chmod(directory, 0o755)
-        if not packages():
-            install_tree(directory)
-        self.bed = Bed([directory, base])
+    def __init__(self, base, installed):
+        """installed: the layer that installed_files() has filled."""
+        self.bed = Bed([installed, base])
         self.head = self.bed.machine('head')
         self.nodes = [self.bed.machine('node00'), self.bed.machine('node01')]
         self.login = self.bed.machine('login')
         self.machines = [self.head, *self.nodes, self.login]
 
     def boot(self):
-        for machine in self.machines:
-            machine.boot()
-            self.add_users(machine)
-            self.install(machine)
+        """The machines with programs and users, and no configuration."""
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            list(pool.map(self.boot_one, self.machines))
 
-    def add_users(self, machine):
-        for name, uid in USERS.items():
-            machine.run('useradd', '--create-home', '--shell', '/bin/bash', '--uid', uid, name)
-        machine.run('groupadd', '--force', '--system', 'scored-admin')
-        machine.run('usermod', '--append', '--groups', 'scored-admin', 'bob')
+    def boot_one(self, machine):
+        machine.boot()
+        add_users(machine)
+        install(machine, OF_HEAD if machine is self.head else OF_NODE)
 
-    def install(self, machine):
-        if not packages():
-            machine.run('systemd-sysusers')
-            machine.run('systemd-tmpfiles', '--create', 'scored.conf')
-            machine.run('journalctl', '--update-catalog')
-            machine.run('systemctl', 'daemon-reload')
-            machine.run('ldconfig')
-
-    def configure(self):
-        """The first job's way by hand."""
-        for machine in self.machines:
-            machine.write('/etc/scored/scored.toml', CONFIGURATION)
-        as_daemon = ['setpriv', '--reuid=scored', '--regid=scored', '--clear-groups', 'env', '--chdir=/var/lib/scored']
-        self.head.run('install', '-d', '-o', 'scored', '-g', 'scored', '-m', '700', '/var/lib/scored')
-        self.head.run(*as_daemon, 'scored', '--role=head', '--new-key')
-        self.head.write('/etc/systemd/system/scored-head.service.d/network.conf',
-                        f'[Service]\nIPAddressAllow={NETWORK}0/24\n')
-        self.head.run('systemctl', 'daemon-reload')
-        self.head.run('systemctl', 'enable', '--now', 'scored-head')
-        for node in self.nodes:
-            self.head.run(*as_daemon, 'scored', '--role=head', '--node-key', node.name)
-            key = self.head.read(f'/var/lib/scored/{node.name}.key')
-            node.write('/etc/scored/node.key', key, mode='600')
-            node.run('chown', 'scored:scored', '/etc/scored/node.key')
-            node.run('systemctl', 'enable', '--now', 'scored-node')
+    def set_up(self):
+        """As the documents say: one command on the head, one on each node."""
+        done = self.head.run('scored-setup', 'head', '--nodes', NODES, '--login-nodes', 'login')
+        for name, line in node_lines(done.stdout).items():
+            self.bed.machines[name].run('sh', '-c', line + (' --login' if name == 'login' else ''))
         self.wait_for_nodes()
+        self.head.run('scadm', 'drain', 'login', '-m', 'login node')
 
     def wait_for_nodes(self):
-        wait_until(lambda: self.states() == {'up'}, 'all nodes are up')
+        wait_until(lambda: set(self.states().values()) == {'up'}, 'all nodes are up')
 
     def states(self):
-        nodes = self.head.json('scnodes')['nodes']
-        return {node['state'] for node in nodes}
+        """By node."""
+        return {node['node']: node['state'] for node in self.head.json('scnodes')['nodes']}
+
+    def submit(self, user, *words):
+        """A detached job; gives its id."""
+        return int(self.head.run('scrun', '--detach', *words, user=user).stdout)
+
+    def job(self, job):
+        return self.head.json('score', 'job', job)['job']
+
+    def wait_for(self, job, state):
+        wait_until(lambda: self.job(job)['state'] == state, f'job {job} is {state}')
+
+    def wait_for_end(self, job, state):
+        wait_until(lambda: self.job(job)['final'], f'job {job} ends')
+        assert self.job(job)['state'] == state, self.head.json('score', 'job', job)['events']
 
     def close(self):
         self.bed.close()

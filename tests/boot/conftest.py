@@ -6,7 +6,7 @@ import tempfile
 import base_system
 import bed
 import pytest
-from booted_cluster import BootedCluster, way
+from booted_cluster import BootedCluster, installed_files, way
 
 
 def pytest_report_header():
@@ -35,13 +35,22 @@ def empty_bed(base):
 
 
 @pytest.fixture(scope='session')
-def cluster(empty_bed, base):
+def installed():
+    """The layer with what machines get the programs from."""
     directory = pathlib.Path(tempfile.mkdtemp(prefix='scored-boot-'))
-    made = BootedCluster(base, directory)
+    try:
+        installed_files(directory)
+        yield directory
+    finally:
+        shutil.rmtree(directory)
+
+
+@pytest.fixture(scope='session')
+def cluster(empty_bed, base, installed):
+    made = BootedCluster(base, installed)
     try:
         made.boot()
-        made.configure()
+        made.set_up()
         yield made
     finally:
         made.close()
-        shutil.rmtree(directory)

@@ -1,0 +1,46 @@
+#pragma once
+// Gives each new node its key, for a setup token. Which tokens were used is stored, so that a
+// restart of the head makes none of them valid again. Thread: the loop's.
+
+#include "base/async/asio.hpp"
+#include "base/async/clock.hpp"
+#include "base/time.hpp"
+#include "proto/node.pb.h"
+#include "proto/transport/connection.hpp"
+#include "proto/transport/key.hpp"
+#include "scored/head/config/config.hpp"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace score::head {
+
+class SetupDesk {
+ public:
+  // config must outlive it. used_file: the identities of used tokens that have not expired, one
+  // per line. It is read; a line that is no identity is dropped.
+  SetupDesk(const HeadConfig& config, const proto::Key& key, std::string used_file, WallTime now);
+
+  // Whether a token with this identity may connect: of a node of this cluster, neither used nor
+  // expired, and not valid for longer than a token lasts.
+  [[nodiscard]] bool admits(std::string_view identity, WallTime now) const;
+  // On disk when it returns. Errors: Exists (it was used meanwhile), errno codes.
+  [[nodiscard]] Status use(const std::string& identity, WallTime now);
+
+  // One proven connection: hello, offer, key. `identity` is admitted already. clock must outlive
+  // it.
+  asio::awaitable<void> serve(std::string identity, std::shared_ptr<proto::Connection> connection,
+                              Clock& clock);
+
+ private:
+  [[nodiscard]] wire::SetupOffer offer(const std::string& node) const;
+
+  const HeadConfig& config_;
+  proto::Key key_;
+  std::string used_file_;
+  std::map<std::string, std::int64_t, std::less<>> used_;  // identity: when it expires, Unix time
+};
+
+}  // namespace score::head
