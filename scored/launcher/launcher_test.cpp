@@ -326,8 +326,8 @@ TEST_F(LauncherTest, BearsMalformedPackets) {
   Request request;
   request.magic ^= 1;
   refuses(&request, sizeof request);
-  EXPECT_NE(log().find(fmt::format(" pid={} uid={} ", getpid(), own_user())), std::string::npos)
-      << log();
+  const std::string sender = fmt::format(" pid={} uid={} ", getpid(), own_user());
+  EXPECT_TRUE(eventually([&] { return log().find(sender) != std::string::npos; })) << log();
   request = {};
   request.version = 77;
   refuses(&request, sizeof request);
