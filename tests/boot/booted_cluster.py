@@ -35,8 +35,10 @@ def installed_files(directory):
     """Fills a directory with what machines get the programs from, as a layer below their own files: the packages, or
     the files that `cmake --install` puts on a host."""
     os.chmod(directory, 0o755)
-    if packages():
-        shutil.copytree(PACKAGES, directory / 'packages')
+    if found := packages():
+        (directory / 'packages').mkdir()
+        for package in found:
+            shutil.copy(package, directory / 'packages')
         return
     subprocess.run(['cmake', '--install', BIN.parent, '--prefix', '/usr'], check=True, capture_output=True,
                    env=os.environ | {'DESTDIR': str(directory)})
