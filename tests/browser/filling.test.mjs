@@ -64,7 +64,7 @@ describe('filling', { skip }, () => {
     const page = await open();
     const jobs = [];
     for (let i = 0; i < 2; ++i) {
-      jobs.push(await cluster.submit('-N', 2, `${bin}/scbench-phases`, 'alone', 0, 1000, 2_000_000, 2 ** 40));
+      jobs.push(await cluster.submit('-N', 2, `${bin}/scbench-phases`, 'alone', 0, 2_000_000, 2_000_000, 2 ** 40, 1));
     }
     const heads = await page.locator('#loads-table th').allTextContents();
     const rows = () => page.locator('#loads-table tbody tr').evaluateAll(

@@ -41,7 +41,7 @@ async function takeFilling(browser) {
     try {
       await cluster.command('scadm', 'set', 'fill', policy);
       for (const name of ['first', 'second']) {
-        await cluster.submit('-N', 4, '-J', name, `${bin}/scbench-phases`, 'alone', 0, 1000, 2_000_000, 2 ** 40);
+        await cluster.submit('-N', 4, '-J', name, `${bin}/scbench-phases`, 'alone', 0, 2_000_000, 2_000_000, 2 ** 40, 1);
       }
       const page = await open(browser, (await cluster.info()).dashboard_url, 8, { height: 720, colorScheme: 'light' });
       await page.getByRole('button', { name: 'Nodes × time' }).click();
