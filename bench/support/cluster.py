@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import random
+import select
 import signal
 import socket
 import subprocess
@@ -106,7 +107,11 @@ class Cluster:
         return json.loads((self.directory / 'cluster.json').read_text())
 
     def kill(self, name):
-        os.kill(self.daemon(name)['pid'], signal.SIGKILL)
+        """Returns when the daemon has ended: its sockets and locks are free."""
+        process = os.pidfd_open(self.daemon(name)['pid'])
+        signal.pidfd_send_signal(process, signal.SIGKILL)
+        select.select([process], [], [], LIMIT)
+        os.close(process)
 
     def restart(self, name):
         return int(self.run('score', 'virtual', '--restart', name, self.directory).stdout)

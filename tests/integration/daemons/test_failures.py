@@ -250,6 +250,7 @@ def test_executable_missing_on_one_node(fresh, tmp_path, as_root):
 
         def is_refused():
             nonlocal result
+            assert hidden.poll() is None, 'the new launcher has ended'
             result = cluster.run('scrun', '-q', '-N', 4, program, code=None)
             return result.returncode == 127  # until the node has found the new launcher
 
