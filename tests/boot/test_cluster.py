@@ -1,6 +1,7 @@
 """The installed cluster in use: jobs, users, limits, and what happens to machines and units meanwhile."""
 import pytest
 from bed import wait_until
+from booted_cluster import EXAMPLES
 
 BUSY = 'end=$(($(date +%s) + {})); while [ $(date +%s) -lt $end ]; do :; done; echo done'
 
@@ -14,6 +15,31 @@ def test_a_job_runs_on_both_nodes(cluster):
 def test_users_work_from_the_login_node(cluster):
     done = cluster.login.run('scrun', '-N', '2', 'id', '-un', user='alice')
     assert done.stdout == 'alice\nalice\n'
+
+
+def test_jobs_of_two_users_share_the_nodes_in_time(cluster):
+    jobs = [cluster.submit(user, '-N', '2', '--ntasks-per-node', '2', 'sh', '-c', BUSY.format(600))
+            for user in ('alice', 'bob')]
+    for job in jobs:
+        cluster.wait_for(job, 'running')
+    wait_until(lambda: all(cluster.job(job)['slices'] > 10 for job in jobs), 'both jobs have had slices')
+    assert [cluster.job(job)['share'] for job in jobs] == [0.5, 0.5]
+    refused = cluster.head.run('sccancel', str(jobs[1]), user='alice', code=None)
+    assert refused.returncode != 0 and cluster.job(jobs[1])['state'] == 'running'
+    cluster.head.run('sccancel', '--grace', '0', *map(str, jobs), user='bob')  # an operator may
+    for job in jobs:
+        cluster.wait_for_end(job, 'cancelled')
+
+
+@pytest.mark.parametrize('options', [[], ['--net=pm']], ids=['tcp', 'pm'])
+def test_a_program_of_open_mpi_runs(cluster, options):
+    program = EXAMPLES / 'openmpi/ring'
+    if not program.exists():
+        pytest.skip(f'{program} was not built')
+    for machine in (cluster.head, *cluster.nodes):
+        machine.copy(program, '/usr/local/bin/ring')
+    done = cluster.head.run('scrun', '-N', '2', '-n', '4', *options, '/usr/local/bin/ring', user='alice')
+    assert 'ring: 4 ranks' in done.stdout and done.stdout.endswith('correct\n')
 
 
 def test_only_operators_set_the_quantum(cluster):

@@ -37,13 +37,13 @@ async function take(browser, url, colorScheme, file) {
 // Each policy has its own cluster, so that the jobs' times begin at 0.
 async function takeFilling(browser) {
   for (const policy of ['off', 'on']) {
-    const cluster = await Cluster.start(4, '--slice', '100ms', '--cores', '1');
+    const cluster = await Cluster.start(2, '--slice', '100ms', '--cores', '1');
     try {
       await cluster.command('scadm', 'set', 'fill', policy);
       for (const name of ['first', 'second']) {
-        await cluster.submit('-N', 4, '-J', name, `${bin}/scbench-phases`, 'alone', 0, 2_000_000, 2_000_000, 2 ** 40, 1);
+        await cluster.submit('-N', 2, '-J', name, `${bin}/scbench-phases`, 'alone', 0, 2_000_000, 2_000_000, 2 ** 40, 1);
       }
-      const page = await open(browser, (await cluster.info()).dashboard_url, 8, { height: 720, colorScheme: 'light' });
+      const page = await open(browser, (await cluster.info()).dashboard_url, 4, { height: 720, colorScheme: 'light' });
       await page.getByRole('button', { name: 'Nodes × time' }).click();
       await page.waitForTimeout(15_000); // the last seconds are there
       await save(page, `${directory}/filling-${policy}.png`);
