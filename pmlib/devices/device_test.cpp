@@ -202,8 +202,7 @@ TEST(UdpDevice, ReadsAddresses) {
 
 // --- Ethernet ----------------------------------------------------------------------------------
 
-// A veth pair between this thread's namespace and another one, gone at the end.
-// Of both ways.
+// A veth pair in a network namespace of this thread, gone at the end; by packet ring and by AF_XDP.
 class EthernetTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -264,6 +263,22 @@ class EthernetTest : public testing::TestWithParam<const char*> {
     return {std::move(made), address};
   }
 
+  // `count` frames, each with `step` bytes more than the one before, come to rank 1 unchanged.
+  static void expect_carried(const Opened& from, const Opened& to, std::uint32_t count,
+                             std::uint32_t step) {
+    std::vector<std::vector<std::byte>> frames;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      auto frame = frame_of(static_cast<std::uint16_t>(i * step), i);
+      const std::uint32_t rank = 1;
+      std::memcpy(frame.data() + offsetof(FrameHeader, destination), &rank, sizeof rank);
+      frames.push_back(std::move(frame));
+    }
+    Collector got;
+    carry(*from.device, to.address, *to.device, got, frames);
+    ASSERT_EQ(got.frames.size(), frames.size());
+    for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(got.frames[i], frames[i]) << i;
+  }
+
   int original_ = -1;
 };
 
@@ -274,16 +289,7 @@ TEST_P(EthernetTest, CarriesFramesOfAllSizesAndKeepsTheirLength) {
   const auto a = device("pma", 0);
   const auto b = device("pmb", 1);
   EXPECT_EQ(a->frame_bytes(), 1500u);
-  std::vector<std::vector<std::byte>> frames;
-  for (std::uint32_t i = 0; i < 50; ++i) {
-    auto f = frame_of(static_cast<std::uint16_t>(i * 29), i);
-    const std::uint32_t rank = 1;
-    std::memcpy(f.data() + offsetof(FrameHeader, destination), &rank, sizeof rank);
-    frames.push_back(f);
-  }
-  Collector got;
-  carry(*a.device, b.address, *b.device, got, frames);
-  for (std::size_t i = 0; i < got.frames.size(); ++i) EXPECT_EQ(got.frames[i], frames[i]) << i;
+  expect_carried(a, b, 50, 29);
 }
 
 TEST_P(EthernetTest, TheFilterPassesOnlyTheOwnChannelRankAndJob) {
@@ -375,16 +381,7 @@ TEST_P(EthernetTest, AJobRunsOverItWhileTcpIpGoesOn) {
 TEST_P(EthernetTest, BothWaysUnderstandEachOther) {
   const auto own = device("pma", 0);
   const auto other = is_xdp() ? ring("pmb", 1) : xdp("pmb", 1);
-  std::vector<std::vector<std::byte>> frames;
-  for (std::uint32_t i = 0; i < 100; ++i) {
-    auto f = frame_of(static_cast<std::uint16_t>(i * 14), i);
-    const std::uint32_t rank = 1;
-    std::memcpy(f.data() + offsetof(FrameHeader, destination), &rank, sizeof rank);
-    frames.push_back(f);
-  }
-  Collector got;
-  carry(*own.device, other.address, *other.device, got, frames);
-  for (std::size_t i = 0; i < got.frames.size(); ++i) EXPECT_EQ(got.frames[i], frames[i]) << i;
+  expect_carried(own, other, 100, 14);
 }
 
 TEST_P(EthernetTest, SendingNeverBlocks) {

@@ -1,5 +1,5 @@
-// Opens AF_XDP sockets for Ethernet frames of PM, with all that belongs to them, for who may not do
-// so himself.
+// Opens AF_XDP sockets for Ethernet frames of PM, with all that belongs to them, on behalf of a
+// process without the privilege to do so.
 //
 // The program at the interface hands frames of one channel and rank to the socket and leaves all
 // others to the kernel. It is attached in the generic mode, and the socket copies: so it works on
@@ -43,7 +43,7 @@ struct XdpShape {
   static XdpShape of(std::size_t mtu);
 };
 
-// Owned by who has them.
+// The process that holds these descriptors owns the socket.
 struct XdpParts {
   XdpShape shape{};
   int socket = -1;

@@ -384,7 +384,7 @@ Mac mac_of(const pm::XdpParts& parts) {
   return mac;
 }
 
-// Sends any bytes, as who has the socket can. 0 or an errno.
+// Sends any bytes, as the job can that holds the socket. Returns 0 or an errno.
 int send_by_xdp(const pm::XdpParts& parts, const Bytes& frame, std::uint32_t options = 0) {
   pm::XdpRings rings;
   if (const int error = rings.map(parts.socket); error != 0) return error;

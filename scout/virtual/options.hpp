@@ -21,7 +21,7 @@ struct VirtualOptions {
   bool keep = false;
   bool print_json = false;
   bool node_metrics = false;     // each node serves /metrics
-  bool no_cgroup = false;        // as for a user who may make none
+  bool no_cgroup = false;        // as if this user had no right to make one
   std::uint32_t channels = 16;   // of the jobs' networks
   std::uint32_t payload = 1424;  // of a frame of theirs, at most
   std::string switch_mode = "clock";

@@ -120,7 +120,7 @@ void wait_for_end(pid_t process) {
 }
 
 // Seconds until rank 0 learns that rank 1, which has sent messages, has died. A rank that only
-// waits acknowledges the last of them, to nobody.
+// waits sends its acknowledgement of the last message after the death.
 double seconds_until_told(TwoEnds& ends, const AddressFile& file, bool is_sending) {
   return ends
       .run([&](int side, Shared& shared) {
