@@ -49,8 +49,9 @@ Positions in_few_ranges(const Positions& missing) {
 
 }  // namespace
 
-TimetableRelay::TimetableRelay(const Tree& tree, Position self, Limits limits)
-    : tree_(tree), self_(self), limits_(limits) {}
+TimetableRelay::TimetableRelay(const Tree& tree, Position self, Limits limits,
+                               std::uint64_t last_id)
+    : tree_(tree), self_(self), limits_(limits), last_id_(last_id) {}
 
 TimetableRelay::Actions TimetableRelay::publish(std::uint32_t number,
                                                 const std::vector<Part>& parts,
@@ -125,7 +126,7 @@ void TimetableRelay::send_down(const BatchKey& key, Position child, const std::v
 
 void TimetableRelay::send_bundle(const BatchKey& key, Position child, std::vector<Part> parts,
                                  TimePoint now, Actions& actions) {
-  const std::uint32_t id = ++last_id_;
+  const std::uint64_t id = ++last_id_;
   Hop hop{child, {id, std::move(parts)}, key, 1, false, now + limits_.retry};
   actions.bundles.emplace_back(child, hop.bundle);
   hops_.emplace(id, std::move(hop));
@@ -148,7 +149,7 @@ TimetableRelay::Actions TimetableRelay::hear(Position from, const Ack& ack, Time
   return actions;
 }
 
-void TimetableRelay::close(std::map<std::uint32_t, Hop>::iterator hop, const Positions& missing,
+void TimetableRelay::close(std::map<std::uint64_t, Hop>::iterator hop, const Positions& missing,
                            Actions& actions) {
   const BatchKey key = hop->second.batch;
   hops_.erase(hop);
@@ -166,8 +167,9 @@ void TimetableRelay::end_if_complete(const BatchKey& key, Actions& actions) {
     actions.acks.push_back({key.first, {key.second, true, in_few_ranges(batch.missing)}});
     return;
   }
-  actions.ended.push_back(key.second);
-  if (!batch.missing.empty()) actions.missing.emplace_back(key.second, batch.missing);
+  const auto number = static_cast<std::uint32_t>(key.second);
+  actions.ended.push_back(number);
+  if (!batch.missing.empty()) actions.missing.emplace_back(number, batch.missing);
 }
 
 TimetableRelay::Actions TimetableRelay::advance(TimePoint now) {
@@ -203,8 +205,9 @@ void TimetableRelay::forget_old(Actions& actions) {
       for (const auto& [id, hop] : hops_) {
         if (hop.batch == key) batch.mapped().missing.add(receivers(hop.bundle));
       }
-      actions.ended.push_back(key.second);
-      actions.missing.emplace_back(key.second, batch.mapped().missing);
+      const auto number = static_cast<std::uint32_t>(key.second);
+      actions.ended.push_back(number);
+      actions.missing.emplace_back(number, batch.mapped().missing);
     }
     std::erase_if(hops_, [&](const auto& entry) { return entry.second.batch == key; });
   }

@@ -35,12 +35,12 @@ class TimetableRelay {
   };
 
   struct Bundle {
-    std::uint32_t id = 0;  // of its sender
+    std::uint64_t id = 0;  // of its sender
     std::vector<Part> parts;
   };
 
   struct Ack {
-    std::uint32_t id = 0;
+    std::uint64_t id = 0;
     bool is_confirmed = false;  // all below have it, except the missing; else: received, no more
     Positions missing;
   };
@@ -55,8 +55,9 @@ class TimetableRelay {
     std::vector<std::uint32_t> ended;
   };
 
-  // `tree` must outlive it.
-  TimetableRelay(const Tree& tree, Position self, Limits limits);
+  // `tree` must outlive it. Bundles have the ids after `last_id`, which must be above those of
+  // this member's earlier relays: members below may remember these.
+  TimetableRelay(const Tree& tree, Position self, Limits limits, std::uint64_t last_id = 0);
 
   // At the head: begins a publication with this number. Members in `silent` are bypassed and are
   // missing at once.
@@ -70,7 +71,7 @@ class TimetableRelay {
   [[nodiscard]] std::optional<TimePoint> next_deadline() const;
 
  private:
-  using BatchKey = std::pair<Position, std::uint32_t>;  // sender and id; at the head itself
+  using BatchKey = std::pair<Position, std::uint64_t>;  // sender and id; at the head itself
 
   struct Batch {
     std::size_t open = 0;  // bundles that are not confirmed
@@ -93,7 +94,7 @@ class TimetableRelay {
                  Actions& actions);
   void send_bundle(const BatchKey& key, Position child, std::vector<Part> parts, TimePoint now,
                    Actions& actions);
-  void close(std::map<std::uint32_t, Hop>::iterator hop, const Positions& missing,
+  void close(std::map<std::uint64_t, Hop>::iterator hop, const Positions& missing,
              Actions& actions);
   void end_if_complete(const BatchKey& key, Actions& actions);
   void forget_old(Actions& actions);
@@ -101,8 +102,8 @@ class TimetableRelay {
   const Tree& tree_;
   Position self_;
   Limits limits_;
-  std::uint32_t last_id_ = 0;
-  std::map<std::uint32_t, Hop> hops_;
+  std::uint64_t last_id_;
+  std::map<std::uint64_t, Hop> hops_;
   std::map<BatchKey, Batch> batches_;
   std::deque<BatchKey> order_;  // of batches_, oldest first
 };

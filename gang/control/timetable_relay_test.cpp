@@ -168,6 +168,24 @@ TEST(TimetableRelay, ManyPublicationsAtOnceAllEnd) {
   EXPECT_EQ(ended, 200U);
 }
 
+TEST(TimetableRelay, AMemberThatStartsAgainIsNotTakenForItsPast) {
+  const Tree tree(15, 2);
+  TimetableRelay below(tree, 2, {});
+  const auto relayed = [&](std::uint64_t last_id, std::uint64_t from_head, const char* body) {
+    TimetableRelay again(tree, 1, {}, last_id);
+    const Actions down = again.hear(0, {from_head, {part({2, 3}, body)}}, {}, kStart);
+    return down.bundles.at(0).second;
+  };
+  const auto before = relayed(1'000, 1, "a");
+  EXPECT_EQ(below.hear(1, before, {}, kStart).deliver, std::vector<std::string>{"a"});
+  EXPECT_TRUE(below.hear(1, before, {}, kStart).deliver.empty());
+  const auto after = relayed(2'000, 2, "b");
+  EXPECT_EQ(below.hear(1, after, {}, kStart).deliver, std::vector<std::string>{"b"});
+  TimetableRelay again(tree, 1, {}, 3'000);  // does not take what confirms its past either
+  (void)again.hear(0, {3, {part({2, 3}, "c")}}, {}, kStart);
+  EXPECT_TRUE(again.hear(2, TimetableRelay::Ack{after.id, true, {}}, kStart).acks.empty());
+}
+
 TEST(TimetableRelay, IgnoresStrangers) {
   const Tree tree(15, 2);
   TimetableRelay relay(tree, 1, {});

@@ -50,10 +50,12 @@ gang::TimetableRelay::Ack from_wire(const wire::ControlTimetablesTaken& message)
   return {message.id(), message.is_confirmed(), ranges_of(message.missing())};
 }
 
-Timetables::Tree::Tree(const Roster& roster, std::uint32_t rank)
+// A node may join the same roster twice. It sends less than one bundle per nanosecond.
+Timetables::Tree::Tree(const Roster& roster, std::uint32_t rank, TimePoint now)
     : positions(roster),
       shape(positions.count(), gang::Tree::kDefaultFanout),
-      relay(shape, *positions.of_rank(rank), kLimits) {}
+      relay(shape, *positions.of_rank(rank), kLimits,
+            static_cast<std::uint64_t>(now.time_since_epoch().count())) {}
 
 Timetables::Timetables(asio::any_io_executor io, Clock& clock, ControlNetwork& network,
                        Handlers handlers)
@@ -68,7 +70,7 @@ void Timetables::roster_changed() {
     send_all_by_tls(publication);
   }
   if (!network_.is_joined() || !network_.roster().has(kHeadRank)) return;
-  tree_ = std::make_unique<Tree>(network_.roster(), network_.rank());
+  tree_ = std::make_unique<Tree>(network_.roster(), network_.rank(), clock_.now());
 }
 
 void Timetables::send_all_by_tls(const Publication& publication) const {

@@ -51,7 +51,7 @@ class Timetables {
 
  private:
   struct Tree {
-    Tree(const Roster& roster, std::uint32_t rank);
+    Tree(const Roster& roster, std::uint32_t rank, TimePoint now);
 
     Positions positions;
     gang::Tree shape;

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <arpa/inet.h>
-#include <array>
 #include <memory>
 #include <random>
 #include <string>
@@ -20,8 +20,6 @@ const in_addr kLoopback{.s_addr = htonl(INADDR_LOOPBACK)};
 
 class TimetableDaemons : public testing::Test {
  protected:
-  static constexpr std::uint32_t kSize = 4;
-
   struct Daemon {
     std::unique_ptr<ControlNetwork> network;
     std::unique_ptr<Timetables> timetables;
@@ -29,7 +27,7 @@ class TimetableDaemons : public testing::Test {
     bool is_deaf = false;
   };
 
-  TimetableDaemons() {
+  explicit TimetableDaemons(std::uint32_t size = 4) : daemons_(size) {
     for (Daemon& daemon : daemons_) {
       daemon.network = std::make_unique<ControlNetwork>(
           io_.get_executor(), clock_, [&daemon](std::uint32_t source, const Message& message) {
@@ -54,12 +52,15 @@ class TimetableDaemons : public testing::Test {
   }
 
   void join_all() {
-    Roster roster{++generation_, 0x1234, {}};
+    ++generation_;
+    for (std::uint32_t rank = 0; rank < daemons_.size(); ++rank) join(rank);
+  }
+
+  void join(std::uint32_t rank) {
+    Roster roster{generation_, 0x1234, {}};
     for (const Daemon& daemon : daemons_) roster.members.push_back({daemon.network->address(), {}});
-    for (std::uint32_t rank = 0; rank < kSize; ++rank) {
-      EXPECT_TRUE(daemons_[rank].network->join(roster, rank));
-      daemons_[rank].timetables->roster_changed();
-    }
+    EXPECT_TRUE(daemons_[rank].network->join(std::move(roster), rank));
+    daemons_[rank].timetables->roster_changed();
   }
 
   void publish() { daemons_[0].timetables->publish({{"a", {1, 3}}, {"b", {2}}}); }
@@ -85,7 +86,7 @@ class TimetableDaemons : public testing::Test {
   asio::io_context io_{1};
   SteadyClock clock_;
   TaskGroup tasks_{io_.get_executor(), [](std::string_view, const std::exception_ptr&) {}};
-  std::array<Daemon, kSize> daemons_;
+  std::vector<Daemon> daemons_;
   gang::Positions unheard_;
   ByTls by_tls_;
   std::uint32_t generation_ = 7;
@@ -122,6 +123,22 @@ TEST_F(TimetableDaemons, ANewRosterSendsWhatIsNotConfirmedOverTls) {
   EXPECT_EQ(by_tls_, (ByTls{{1, "a"}, {3, "a"}, {2, "b"}}));
 }
 
+// With a fan-out of 16 rank 2 is below rank 1.
+class TimetablesInATallTree : public TimetableDaemons {
+ protected:
+  TimetablesInATallTree() : TimetableDaemons(18) {}
+};
+
+TEST_F(TimetablesInATallTree, AMemberThatJoinsTheSameRosterAgainRelays) {
+  using Bodies = std::vector<std::string>;
+  daemons_[0].timetables->publish({{"a", {2}}});
+  EXPECT_TRUE(run_until([&] { return daemons_[2].delivered == Bodies{"a"}; }));
+  join(1);
+  daemons_[0].timetables->publish({{"b", {2}}});
+  EXPECT_TRUE(run_until([&] { return daemons_[2].delivered == Bodies{"a", "b"}; }));
+  EXPECT_TRUE(by_tls_.empty());
+}
+
 TEST_F(TimetableDaemons, WhatDoesNotFitGoesOverTls) {
   const std::string large(kMostMessageBytes, 'x');
   daemons_[0].timetables->publish({{large, {1}}});
@@ -137,7 +154,7 @@ TEST_F(TimetableDaemons, SurviveRandomMessages) {
     const auto type = chance() % 2 == 0 ? proto::FrameType::ControlTimetables
                                         : proto::FrameType::ControlTimetablesTaken;
     const auto source = static_cast<std::uint32_t>(chance() % 6);
-    (void)daemons_[chance() % kSize].timetables->handle(source, {type, bytes});
+    (void)daemons_[chance() % daemons_.size()].timetables->handle(source, {type, bytes});
   }
   wire::ControlTimetables message;
   auto& part = *message.add_parts();

@@ -47,11 +47,15 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovere
   control_.on_hearsay([this](const gang::Hearsay& hearsay) { nodes_.hearsay(hearsay); });
   ClusterRunner::Handlers handlers;
   handlers.send = [this](NodeId node, HeadToNode&& message) {
+    if (const auto* set = std::get_if<base::SetTimetable>(&message)) {
+      return control_.set_timetable(node, *set);
+    }
     starter_.send(node, std::move(message));
   };
   handlers.node_changed = [this](NodeId node) { nodes_.changed(node); };
   handlers.job_changed = [this](JobId job) { life_.changed(job); };
   handlers.settled = [this] {
+    control_.publish_timetables();
     starter_.release_held();
     admin_.check_shutdown();
     alarm_.at(runner_.cluster().next_deadline());

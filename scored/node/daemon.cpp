@@ -113,7 +113,8 @@ Daemon::Daemon(Parts parts, NodeConfig config)
                  .clock =
                      [this](const gang::ClockSample& sample) {
                        carry_out(agent_.on_clock(sample, parts_.clock.now()));
-                     }}},
+                     }},
+                [this](const std::string& timetable) { on_timetable(timetable); }},
                {config_.control_over_pm, config_.network.switch_mode == SwitchMode::Barrier,
                 control_interface(config_.network), config_.head.host}),
       networks_({head_, launcher_, tasks_}, config_.network, config_.head.host),
@@ -243,6 +244,14 @@ void Daemon::on_frame(const proto::InFrame& frame) {
     default:
       if (!attempts_.from_head(frame)) head_.drop("unexpected frame");
   }
+}
+
+// Over PM. A node without the link gets its timetable again when it has joined.
+void Daemon::on_timetable(const std::string& timetable) {
+  if (!head_.is_greeted()) return;
+  const auto message = proto::decode_head_to_node(proto::FrameType::SetTimetable, timetable);
+  if (!message) return head_.drop(message.error().message());
+  carry_out(agent_.on_head(*message, parts_.clock.now()));
 }
 
 void Daemon::on_welcome(const proto::InFrame& frame) {

@@ -50,6 +50,7 @@ class Daemon {
   void send(const base::NodeToHead& message);
 
   void on_frame(const proto::InFrame& frame);
+  void on_timetable(const std::string& timetable);
   void on_welcome(const proto::InFrame& frame);
   void on_heartbeat_reply(const proto::InFrame& frame);
   void on_trace_request(const proto::InFrame& frame);

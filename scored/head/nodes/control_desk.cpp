@@ -2,6 +2,7 @@
 
 #include "base/os/log.hpp"
 #include "base/text.hpp"
+#include "proto/convert/convert.hpp"
 
 #include <arpa/inet.h>
 #include <sys/random.h>
@@ -39,12 +40,21 @@ ControlDesk::ControlDesk(asio::io_context& io, Clock& clock, NodeLinks& links)
                }),
       heartbeats_(io.get_executor(), clock, network_,
                   [this](const auto& alive, const auto& silent) { hear(alive, silent); }),
+      timetables_(io.get_executor(), clock, network_,
+                  {.unheard = [this] { return heartbeats_.unheard(); },
+                   .deliver = nullptr,
+                   .send_by_tls =
+                       [this](std::uint32_t rank, const std::string& timetable) {
+                         links_.send(control::node_of_rank(rank), proto::FrameType::SetTimetable,
+                                     timetable);
+                       }}),
       generation_(random_number<std::uint32_t>()) {}
 
 Status ControlDesk::open(const proto::TcpEndpoint& listen, TaskGroup& tasks) {
   if (auto opened = network_.open(address_to_bind(listen.host), tasks); !opened) return opened;
   tasks_ = &tasks;
   tasks.spawn("heartbeats over PM", heartbeats_.run());
+  tasks.spawn("timetables over PM", timetables_.run());
   return {};
 }
 
@@ -108,12 +118,26 @@ void ControlDesk::publish() {
   if (const auto joined = network_.join(std::move(roster), control::kHeadRank); !joined) {
     log_error("cannot join the PM network of the daemons", kv("err", joined.error()));
   }
-  heartbeats_.roster_changed();
+  roster_changed();
 }
 
 void ControlDesk::leave() {
   network_.leave();
+  roster_changed();
+}
+
+void ControlDesk::roster_changed() {
   heartbeats_.roster_changed();
+  timetables_.roster_changed();
+}
+
+void ControlDesk::set_timetable(NodeId node, const base::SetTimetable& message) {
+  const std::string timetable(proto::encode(base::HeadToNode(message)).payload);
+  unpublished_[timetable].push_back(control::rank_of_node(node.value()));
+}
+
+void ControlDesk::publish_timetables() {
+  if (!unpublished_.empty()) timetables_.publish(std::exchange(unpublished_, {}));
 }
 
 void ControlDesk::hear(const std::vector<std::uint32_t>& alive,
@@ -134,7 +158,7 @@ void ControlDesk::send_roster(NodeId node) {
 }
 
 void ControlDesk::on_message(std::uint32_t source, const control::Message& message) {
-  heartbeats_.handle(source, message);
+  if (!heartbeats_.handle(source, message)) timetables_.handle(source, message);
 }
 
 }  // namespace score::head

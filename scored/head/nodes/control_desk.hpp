@@ -10,6 +10,7 @@
 #include "proto/transport/tls_connection.hpp"
 #include "scored/control/control_network.hpp"
 #include "scored/control/heartbeats.hpp"
+#include "scored/control/timetables.hpp"
 #include "scored/head/cluster/node_links.hpp"
 #include "scored/head/nodes/control_members.hpp"
 
@@ -32,6 +33,10 @@ class ControlDesk {
   // What the heartbeats over PM show. Called once, before open().
   void on_hearsay(std::function<void(const gang::Hearsay&)> then) { on_hearsay_ = std::move(then); }
 
+  // The node is to have this timetable: with the others of this moment, at publish_timetables().
+  void set_timetable(NodeId node, const base::SetTimetable& message);
+  void publish_timetables();
+
   // The rank that the node is to have; 0: there is no network.
   [[nodiscard]] std::uint32_t rank_for(NodeId node) const;
 
@@ -45,6 +50,7 @@ class ControlDesk {
 
  private:
   void leave();
+  void roster_changed();
   void hear(const std::vector<std::uint32_t>& alive, const std::vector<std::uint32_t>& silent);
   void on_message(std::uint32_t source, const control::Message& message);
   void publish_soon();
@@ -58,6 +64,8 @@ class ControlDesk {
   TaskGroup* tasks_ = nullptr;  // null: not open
   control::ControlNetwork network_;
   control::HeadHeartbeats heartbeats_;
+  control::Timetables timetables_;
+  control::Timetables::Publication unpublished_;
   std::function<void(const gang::Hearsay&)> on_hearsay_;
   ControlMembers members_;
   std::uint32_t generation_;

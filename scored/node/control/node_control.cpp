@@ -15,9 +15,13 @@ NodeControl::NodeControl(Parts parts, Options options)
       options_(std::move(options)),
       network_(parts_.io, parts_.clock,
                [this](std::uint32_t source, const control::Message& message) {
-                 heartbeats_.handle(source, message);
+                 if (!heartbeats_.handle(source, message)) timetables_.handle(source, message);
                }),
-      heartbeats_(parts_.io, parts_.clock, network_, parts_.cluster_clock, parts_.heartbeats) {}
+      heartbeats_(parts_.io, parts_.clock, network_, parts_.cluster_clock, parts_.heartbeats),
+      timetables_(parts_.io, parts_.clock, network_,
+                  {.unheard = [this] { return heartbeats_.unheard(); },
+                   .deliver = parts_.timetable,
+                   .send_by_tls = nullptr}) {}
 
 Status NodeControl::open() {
   if (is_open_) return {};
@@ -35,6 +39,7 @@ Status NodeControl::open() {
   if (auto opened = network_.open(*local, parts_.tasks); !opened) return opened;
   is_open_ = true;
   parts_.tasks.spawn("heartbeats over PM", heartbeats_.run());
+  parts_.tasks.spawn("timetables over PM", timetables_.run());
   return {};
 }
 
@@ -56,8 +61,13 @@ void NodeControl::welcomed(std::uint32_t rank) {
 
 void NodeControl::leave() {
   network_.leave();
-  heartbeats_.roster_changed();
+  roster_changed();
   if (options_.meets) parts_.switcher.set_meeting_channel(nullptr);
+}
+
+void NodeControl::roster_changed() {
+  heartbeats_.roster_changed();
+  timetables_.roster_changed();
 }
 
 // The switcher gets a new channel; the one before goes when its thread has given it back.
@@ -86,7 +96,7 @@ void NodeControl::on_roster(const proto::InFrame& frame) {
     parts_.switcher.set_meeting_channel(nullptr);
   }
   const auto joined = network_.join(*std::move(roster), rank_);
-  heartbeats_.roster_changed();
+  roster_changed();
   if (!joined) {
     log_warning("use TLS only: cannot join the PM network of the daemons",
                 kv("err", joined.error()));

@@ -8,6 +8,7 @@
 #include "proto/frames/frame_reader.hpp"
 #include "scored/control/control_network.hpp"
 #include "scored/control/heartbeats.hpp"
+#include "scored/control/timetables.hpp"
 #include "scored/node/link/head_link.hpp"
 #include "scored/node/switch/switcher.hpp"
 
@@ -27,6 +28,7 @@ class NodeControl {
     Switcher& switcher;
     const gang::ClockFilter& cluster_clock;
     control::NodeHeartbeats::Handlers heartbeats;
+    std::function<void(const std::string& timetable)> timetable;  // SetTimetable, from the head
   };
 
   struct Options {
@@ -56,12 +58,14 @@ class NodeControl {
  private:
   Status open();
   void leave();
+  void roster_changed();
   Status join_meetings(const control::Roster& roster);
 
   Parts parts_;
   Options options_;
   control::ControlNetwork network_;
   control::NodeHeartbeats heartbeats_;
+  control::Timetables timetables_;
   UniqueFd meeting_socket_;
   std::uint32_t rank_ = 0;
   in_addr head_address_{};
