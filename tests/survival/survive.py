@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""Runs the tests of the table of promises and writes docs/reference/survival.md.
+
+  survive.py --check             compares the table, the sources and the page; starts no test
+  survive.py --write             writes the page with the figures that it has
+  survive.py --short [ID...]     runs the tests, or those of some rows (about 5 minutes in all)
+  survive.py --long [ID...]      the same for hours; also the tests of booted machines
+
+The programs are those of build/release."""
+import collections
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as xml
+
+import table
+
+PAGE = table.ROOT / 'docs/reference/survival.md'
+BUILD = table.ROOT / 'build/release'
+LONG = {'SCORE_KILLS': '200', 'SCORE_ATTACK_SECONDS': '60', 'SCORE_SOAK_SECONDS': '3600', 'SCORE_CUTS': '100',
+        'SCORE_FUZZ_SECONDS': '600', 'SCORE_GROWTH_JOBS': '20000', 'SCORE_LOSS_SECONDS': '100', 'SCORE_CLOCK_STEPS': '500',
+        'SCORE_RESTLESS_ROUNDS': '50'}
+HEAD = """# Promises and their tests
+
+What Scored promises about faults, load and attacks, and the tests that check it. `./try survive --short` runs these tests and
+writes the figures; `--long` runs them with more kills, cuts and time. Rows are in `tests/survival/*.toml`; `ctest -R survival_table`
+compares them with the sources and with this page.
+
+"no test yet": nothing checks the promise. "not tested: ...": the tests leave that out.
+"""
+
+
+# ---- the page
+
+def cell(text):
+    return re.sub(r'\s+', ' ', text).replace('|', '\\|')
+
+
+def short(test):
+    return f'`{test.split("/")[-1]}`'
+
+
+def shown(row):
+    tests = '<br>'.join(short(test) for test in row['tests']) or 'no test yet'
+    return tests + (f'<br>not tested: {row["gap"]}' if 'gap' in row else '')
+
+
+def page(figures):
+    text = HEAD
+    for title, rows in table.sections():
+        text += f'\n## {title}\n\n| id | promise | bound | test | figure |\n| --- | --- | --- | --- | --- |\n'
+        for key, row in rows.items():
+            text += f'| {key} | {cell(row["promise"])} | {cell(row["bound"])} | {cell(shown(row))} | {figures.get(key, "")} |\n'
+    return text
+
+
+def figures_of_page():
+    lines = PAGE.read_text(encoding='utf-8').splitlines() if PAGE.exists() else []
+    cells = [re.split(r'(?<!\\)\|', line) for line in lines if line.startswith('| ')]
+    return {row[1].strip(): row[5].strip() for row in cells if len(row) == 7}
+
+
+def check():
+    faults = list(table.faults())
+    if not PAGE.exists() or PAGE.read_text(encoding='utf-8') != page(figures_of_page()):
+        faults.append('docs/reference/survival.md is not what the table says: python3 tests/survival/survive.py --write')
+    for fault in faults:
+        print(fault)
+    rows = table.rows()
+    untested = [key for key, row in rows.items() if not row['tests'] and 'gap' not in row]
+    partly = [key for key, row in rows.items() if 'gap' in row]
+    print(f'{len(rows)} promises, {len(untested)} without a test ({", ".join(untested)}), '
+          f'{len(partly)} tested in part ({", ".join(partly)})')
+    return 1 if faults else 0
+
+
+# ---- running the tests
+
+def cases_of(report):
+    """(suite and name, outcome) of a JUnit report."""
+    for case in xml.parse(report).iter('testcase'):
+        kinds = {child.tag for child in case}
+        is_skipped = 'skipped' in kinds or case.get('status') in ('disabled', 'notrun')
+        yield case.get('name'), 'failed' if kinds & {'failure', 'error'} else 'skipped' if is_skipped else 'passed'
+
+
+def run_pytest(path, names, environment, report):
+    words = [sys.executable, '-m', 'pytest', '-q', '-p', 'no:cacheprovider', '--maxfail=100', f'--junitxml={report}',
+             *(f'{table.ROOT}/tests/{path}::{name}' for name in sorted(names))]
+    subprocess.run(words, env=environment, check=False)
+    outcomes = collections.defaultdict(list)
+    for name, outcome in cases_of(report) if report.exists() else []:
+        outcomes[f'{path}::{name.split("[")[0]}'].append(outcome)
+    return outcomes
+
+
+def ctest_pattern(test):
+    name = test.replace(' ', '.') if table.is_gtest(test) else test
+    return re.escape(name).replace(r'\*', '.*') + ('(/.*)?' if table.is_gtest(test) else '')
+
+
+def run_ctest(tests, environment, report):
+    regex = '^(' + '|'.join(sorted(ctest_pattern(test) for test in tests)) + ')$'
+    subprocess.run(['ctest', '--test-dir', str(BUILD), '-j', str(os.cpu_count()), '--output-junit', str(report), '-R', regex],
+                   env=environment, check=False, stdout=subprocess.DEVNULL)
+    outcomes = collections.defaultdict(list)
+    for name, outcome in cases_of(report) if report.exists() else []:
+        for test in tests:
+            if re.fullmatch(ctest_pattern(test), name):
+                outcomes[test].append(outcome)
+    return outcomes
+
+
+def run_all(tests, is_long):
+    """({test: its outcomes}, {id: figures})"""
+    with tempfile.TemporaryDirectory() as place:
+        place = pathlib.Path(place)
+        environment = dict(os.environ, SCORE_BIN=str(BUILD / 'bin'), SCORE_EXAMPLES=str(BUILD / 'examples'),
+                           SCORE_FIGURES=str(place / 'figures'), PYTHONDONTWRITEBYTECODE='1', **(LONG if is_long else {}))
+        files, programs = collections.defaultdict(set), set()
+        for test in tests:
+            if table.is_pytest(test):
+                path, name = test.split('::')
+                files[path].add(name)
+            else:
+                programs.add(test)
+        outcomes = run_ctest(programs, environment, place / 'ctest.xml') if programs else {}
+        for number, (path, names) in enumerate(sorted(files.items())):
+            if is_long or not path.startswith('boot/'):  # those need packages: ./try test boot
+                print(f'{path}: {", ".join(sorted(names))}', flush=True)
+                outcomes |= run_pytest(path, names, environment, place / f'{number}.xml')
+        figures = collections.defaultdict(list)
+        for line in (place / 'figures').read_text(encoding='utf-8').splitlines() if (place / 'figures').exists() else []:
+            record = json.loads(line)
+            figures[record['promise']].append(cell(record['figure']))
+    return outcomes, figures
+
+
+def result(row, outcomes, figures):
+    """The figure of a row; the word fails where a test of it does."""
+    got = [outcome for test in row['tests'] for outcome in outcomes.get(test, [])]
+    if 'failed' in got:
+        return 'fails'
+    words = list(dict.fromkeys(figures)) or (['holds'] if 'passed' in got else [])
+    skipped = [test for test in row['tests'] if outcomes.get(test) and set(outcomes[test]) == {'skipped'}]
+    return '; '.join(words + [f'{short(test)} skipped' for test in skipped])
+
+
+def run(ids, is_long):
+    rows = table.rows()
+    chosen = {key: row for key, row in rows.items() if (not ids or key in ids) and row['tests']}
+    unknown = set(ids) - set(rows)
+    if unknown:
+        sys.exit(f'survive: no such row: {", ".join(sorted(unknown))}')
+    outcomes, figures = run_all({test for row in chosen.values() for test in row['tests']}, is_long)
+    found = {key: result(row, outcomes, figures[key]) for key, row in chosen.items()}
+    PAGE.write_text(page(figures_of_page() | {key: text for key, text in found.items() if text}), encoding='utf-8')
+    for key, text in found.items():
+        print(f'{key}: {text or "did not run"}')
+    failed = [key for key, text in found.items() if text == 'fails']
+    print(f'{len(found) - len(failed)} promises hold, {len(failed)} fail; docs/reference/survival.md is written')
+    return 1 if failed else 0
+
+
+def main(words):
+    if words[:1] == ['--check']:
+        return check()
+    if words[:1] == ['--write']:
+        PAGE.write_text(page(figures_of_page()), encoding='utf-8')
+        return 0
+    if words[:1] in (['--short'], ['--long']):
+        return run(words[1:], words[0] == '--long')
+    sys.exit(__doc__)
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))
