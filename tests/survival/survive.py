@@ -41,7 +41,7 @@ def cell(text):
 
 
 def short(test):
-    return f'`{test.split("/")[-1]}`'
+    return f'`{test if table.is_gtest(test) else test.split("/")[-1]}`'
 
 
 def shown(row):

@@ -5,17 +5,17 @@ import struct
 
 PROTO = pathlib.Path(__file__).resolve().parents[3] / 'proto'
 FIELD = re.compile(r'^(?:(repeated)\s+)?(?:map<(\w+),\s*(\w+)>|([\w.]+))\s+(\w+)\s*=\s*(\d+)')
-FRAME = re.compile(r'option \(frame\) = \{ type: (\d+) max_bytes: (\d+)')
+FRAME = re.compile(r'option \(frame\) = \{ type: (\d+) max_bytes: (\d+)\s+allow: \[([^\]]*)\]')
 VARINTS = {'uint32', 'uint64', 'int32', 'int64', 'bool', 'sint32', 'sint64'}
 LENGTHS = [0, 1, 2, 15, 16, 17, 63, 64, 65, 255, 4096]
 NUMBERS = [0, 1, 2, 3, 7, 64, 255, 256, 65535, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**64 - 1]
 
 
 class Schema:
-    """messages: {name: {field: (number, type, repeated)}}; frames: {name: (type, max_bytes)}"""
+    """messages: {name: {field: (number, type, repeated)}}; frames: {name: (type, max_bytes)}; roles: {name: who may send it}"""
 
     def __init__(self):
-        self.messages, self.frames, self.enums = {}, {}, set()
+        self.messages, self.frames, self.roles, self.enums = {}, {}, {}, set()
         for path in sorted(PROTO.glob('*.proto')):
             self.read(re.sub(r'//[^\n]*', '', path.read_text(encoding='utf-8')))
 
@@ -25,6 +25,7 @@ class Schema:
             statement = statement.strip()
             if found := FRAME.match(statement):
                 self.frames[open_names[-1]] = (int(found[1]), int(found[2]))
+                self.roles[open_names[-1]] = found[3].replace(',', ' ').split()
             elif statement.endswith('{'):
                 words = statement[:-1].split()
                 name = words[-1] if words else ''
@@ -40,6 +41,9 @@ class Schema:
             elif open_names and open_names[-1] in self.messages and (field := FIELD.match(statement)):
                 if field[4] not in (None, 'option', 'reserved'):
                     self.messages[open_names[-1]][field[5]] = (int(field[6]), field[4], field[1] is not None)
+
+    def sent_by(self, role):
+        return [name for name, roles in self.roles.items() if role in roles]
 
     # ---- from values
 
@@ -67,7 +71,7 @@ class Schema:
     # ---- at random
 
     def random(self, name, chance, hints=None, depth=0):
-        """A payload of the message. hints: {field: values that make sense}, chosen half of the time."""
+        """A payload of the message. hints: {field: values that make sense}; others are sent too, unless there is only one."""
         out = b''
         for key, (number, kind, repeated) in self.messages[name].items():
             for _ in range(chance.choice((0, 1, 2, 9)) if repeated else chance.choice((0, 1, 1))):
@@ -75,7 +79,7 @@ class Schema:
         return out
 
     def value(self, key, kind, chance, hints, depth):
-        if key in hints and chance.random() < 0.7:
+        if key in hints and (len(hints[key]) == 1 or chance.random() < 0.7):
             return chance.choice(hints[key])
         if kind in VARINTS or kind in self.enums:
             return chance.choice(NUMBERS) if chance.random() < 0.7 else chance.randrange(1 << 16)

@@ -3,6 +3,7 @@ import contextlib
 import hashlib
 import os
 import pathlib
+import resource
 import shutil
 import signal
 import subprocess
@@ -187,6 +188,28 @@ def test_a_process_with_the_pid_of_a_dead_rank_is_left_alone(shared, public):
     finally:
         os.kill(stranger, signal.SIGKILL)
         os.waitpid(stranger, 0)
+
+
+def test_a_user_at_the_process_limit(shared):
+    """The kernel then refuses the program of a process that has changed its user."""
+    launchers = [daemon['pid'] for daemon in shared.cluster.describe()['launchers']]
+    before = [resource.prlimit(pid, resource.RLIMIT_NPROC) for pid in launchers]
+    crowd = [subprocess.Popen(['setpriv', f'--reuid={shared.uid}', '--clear-groups', 'sleep', '600']) for _ in range(3)]
+    try:
+        for pid, (_, hard) in zip(launchers, before):
+            resource.prlimit(pid, resource.RLIMIT_NPROC, (1, hard))
+        results = [shared.run('scrun', '-q', '-N', 2, 'id', '-u', code=None) for _ in range(3)]
+    finally:
+        for pid, limits in zip(launchers, before):
+            resource.prlimit(pid, resource.RLIMIT_NPROC, limits)
+        for process in crowd:
+            process.kill()
+            process.wait()
+    assert all(result.returncode != 0 for result in results), results
+    assert not any('0' in result.stdout.split() for result in results), results
+    assert all(is_alive(pid) for pid in launchers)
+    assert shared.run('scrun', '-q', '-N', 2, 'id', '-u').stdout == f'{shared.uid}\n' * 2
+    figure('S18', f'{len(results)} jobs failed, nothing ran as root')
 
 
 FALSE_HEAD = '''
