@@ -19,8 +19,13 @@ class Alarm {
   // Ends a sleep that would last longer.
   void at(std::optional<TimePoint> deadline) {
     if (!deadline || !until_ || *until_ <= *deadline) return;
-    until_.reset();
-    wake_.try_send(boost::system::error_code());
+    wake();
+  }
+
+  // Ends a sleep, so that the sleeper looks for its deadline anew; which is later, as a rule. Worth
+  // it while the program is awake: the sleep would end for nothing.
+  void again() {
+    if (until_) wake();
   }
 
   asio::awaitable<void> sleep_until(TimePoint deadline) {
@@ -30,8 +35,13 @@ class Alarm {
   }
 
  private:
+  void wake() {
+    until_.reset();
+    wake_.try_send(boost::system::error_code());
+  }
+
   Clock& clock_;
-  std::optional<TimePoint> until_;
+  std::optional<TimePoint> until_;  // of the sleep, unless it ends now
   asio::experimental::channel<void(boost::system::error_code)> wake_;
 };
 

@@ -135,6 +135,7 @@ bool NodeHeartbeats::handle(std::uint32_t source, const Message& message) {
   } else {
     const auto answer = proto::parse<wire::ControlAnswer>(message.payload, "answer");
     if (answer) on_answer(*from, *answer, received);
+    alarm_.again();  // without the time of the next try
   }
   advance();
   return true;

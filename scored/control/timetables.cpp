@@ -115,6 +115,7 @@ bool Timetables::handle(std::uint32_t source, const Message& message) {
   } else {
     const auto ack = proto::parse<wire::ControlTimetablesTaken>(message.payload, "confirmation");
     if (ack) carry_out(tree_->relay.hear(*from, from_wire(*ack), now));
+    alarm_.again();  // without the time of the next try
   }
   return true;
 }
