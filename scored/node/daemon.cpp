@@ -316,8 +316,9 @@ void Daemon::on_watch(const proto::InFrame& frame) {
 void Daemon::beat(bool asks) {
   const TimePoint now = parts_.clock.now();
   wire::Heartbeat message;
-  const bool is_tenth = vitals_.fill(message);
-  if (is_tenth && attempts_.empty()) release_constant_pages();  // nothing is switched now
+  // Nothing is switched now: what was read of the program for the last event need not stay.
+  if (vitals_.is_memory_due(now) && attempts_.empty()) release_constant_pages();
+  vitals_.fill(message, now);
   set_guard();
   message.set_clock_error_ns(agent_.clock().error_bound(now).count());
   message.set_switches(parts_.switcher.counters().switches.load(std::memory_order_relaxed));

@@ -36,14 +36,15 @@ void list_ids(const Ids& ids, std::uint32_t count, Add add) {
 
 }  // namespace
 
-bool Vitals::fill(wire::Heartbeat& message) {
+void Vitals::fill(wire::Heartbeat& message, TimePoint now) {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   message.set_cpu_ns(nanoseconds(usage.ru_utime) + nanoseconds(usage.ru_stime));
-  const bool is_due = beats_++ % kMemoryBeats == 0;
-  if (is_due) resident_bytes_ = resident_bytes();
+  if (is_memory_due(now)) {
+    resident_bytes_ = resident_bytes();
+    memory_due_ = now + kMemoryPeriod;
+  }
   message.set_rss_bytes(resident_bytes_);
-  return is_due;
 }
 
 void fill_trace(const SwitchTrace::Extract& extract, wire::NodeTrace& trace) {

@@ -6,17 +6,19 @@
 
 namespace score::node {
 
-// CPU time and resident memory of this process. The memory is at most kMemoryBeats calls old:
-// reading it costs as much as the rest of a heartbeat.
-inline constexpr unsigned kMemoryBeats = 10;
+// CPU time and resident memory of this process. The memory is read once per kMemoryPeriod: that
+// costs as much as the rest of a heartbeat.
+inline constexpr Duration kMemoryPeriod = std::chrono::seconds{6};
 
 class Vitals {
  public:
-  // True: the memory was read this time.
-  bool fill(wire::Heartbeat& message);
+  // fill() will read the memory.
+  [[nodiscard]] bool is_memory_due(TimePoint now) const { return now >= memory_due_; }
+
+  void fill(wire::Heartbeat& message, TimePoint now);
 
  private:
-  unsigned beats_ = 0;
+  TimePoint memory_due_{};
   std::uint64_t resident_bytes_ = 0;
 };
 
