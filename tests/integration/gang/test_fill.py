@@ -47,6 +47,7 @@ def test_a_job_can_refuse(pair):
 
 def test_filled_time_is_accounted(pair):
     pair.run('scrun', '-N', 2, '-J', 'accounted', 'true')
+    wait_until(lambda: any(row['name'] == 'accounted' for row in pair.json('scacct')['jobs']))
     row, = [row for row in pair.json('scacct')['jobs'] if row['name'] == 'accounted']
     assert row['filled_s'] >= 0
     assert 'FILLED' in pair.run('scacct', '-o', 'job,filled').stdout
