@@ -8,8 +8,9 @@ import time
 
 import pytest
 from cluster import wait_until
+from figures import figure
 from progress import start_progress
-from trouble import in_network_of, need_nftables, repeated, stopped, without
+from trouble import cut_off, in_network_of, need_nftables, parted, repeated, stopped, without
 from web import Web, value
 
 
@@ -130,6 +131,55 @@ def test_a_node_that_was_given_up_is_not_heard(fresh, as_root):
         assert states(cluster)['node02'] == 'down'
     cluster.wait_up()
     use_pm(cluster)
+
+
+def suspected_after(cluster, name, begin):
+    """Seconds from `begin` until the head calls the node suspect: nothing new is placed there."""
+    wait_until(lambda: states(cluster)[name] in ('suspect', 'down'), what=lambda: states(cluster))
+    return time.monotonic() - begin
+
+
+def places_nothing_on(cluster, name):
+    """The other two nodes get a job of two; a job of three waits."""
+    assert cluster.run('scrun', '-q', '-N', 2, 'true').returncode == 0
+    waiting = cluster.submit('-N', 3, 'true')
+    assert cluster.job(waiting)['state'] == 'pending'
+    cluster.run('sccancel', waiting)
+
+
+def test_a_node_whose_daemon_dies_is_suspected_within_a_second(fresh):
+    cluster = fresh(3)
+    use_pm(cluster)
+    seconds = []
+    for _ in range(3):
+        begin = time.monotonic()
+        cluster.kill('node02')
+        seconds.append(suspected_after(cluster, 'node02', begin))
+        places_nothing_on(cluster, 'node02')
+        cluster.restart('node02')
+        cluster.wait_up()
+    figure('F01', f'suspected after {min(seconds):.2f} to {max(seconds):.2f} s (bound 1 s)')
+    assert max(seconds) < 1
+
+
+@pytest.mark.parametrize('way', ['pm', 'tls'])
+# In one direction: what the node sends still arrives, until its daemon misses the answers.
+@pytest.mark.parametrize('cut, bound', [(parted, 3), (cut_off, 8)])
+def test_a_node_that_is_cut_off_silently_is_suspected(fresh, as_root, cut, bound, way):
+    need_nftables()
+    cluster = fresh(3, '--netns', '--control', way)
+    wait_until(lambda: set(ways(cluster).values()) == {way}, what=lambda: ways(cluster))
+    seconds = []
+    for _ in range(3):
+        begin = time.monotonic()
+        with cut(cluster.daemon('node02')):
+            seconds.append(suspected_after(cluster, 'node02', begin))
+            places_nothing_on(cluster, 'node02')
+        wait_until(lambda: set(states(cluster).values()) == {'up'}, what=lambda: states(cluster))
+        wait_until(lambda: set(ways(cluster).values()) == {way}, what=lambda: ways(cluster))
+    figure('F02', f'control over {way}, {cut.__name__}: suspected after {min(seconds):.2f} to {max(seconds):.2f} s '
+                  f'(bound {bound} s)')
+    assert max(seconds) < bound
 
 
 LOSS_SECONDS = float(os.environ.get('SCORE_LOSS_SECONDS', 3))

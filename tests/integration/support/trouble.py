@@ -47,6 +47,16 @@ def cut_off(node):
 
 
 @contextlib.contextmanager
+def parted(node):
+    """Nothing arrives and nothing leaves, and neither side notices."""
+    nft(node, 'add table inet parted')
+    for hook in ('input', 'output'):
+        nft(node, f'add chain inet parted {hook} {{ type filter hook {hook} priority 0; policy drop; }}')
+    yield
+    nft(node, 'delete table inet parted')
+
+
+@contextlib.contextmanager
 def without(node, protocol, percent=100):
     """So much of what this protocol (tcp, udp) sends from and to the node is lost."""
     some = f'numgen random mod 100 < {percent}' if percent < 100 else ''
