@@ -74,7 +74,7 @@ void add_options(CLI::App& app, Request& request) {
                  "How a network channel passes from job to job (clock)")
       ->type_name("clock|barrier")
       ->check(CLI::IsMember({"clock", "barrier"}));
-  app.add_option("--control", options.control, "How the daemons reach each other (tls)")
+  app.add_option("--control", options.control, "How the daemons reach each other (pm)")
       ->type_name("pm|tls")
       ->check(CLI::IsMember({"pm", "tls"}));
   app.add_flag("--netns", options.netns, "Put each node into its own network namespace (root)");
