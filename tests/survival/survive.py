@@ -22,7 +22,7 @@ import table
 PAGE = table.ROOT / 'docs/reference/survival.md'
 BUILD = table.ROOT / 'build/release'
 LONG = {'SCORE_KILLS': '200', 'SCORE_ATTACK_SECONDS': '60', 'SCORE_SOAK_SECONDS': '3600', 'SCORE_CUTS': '100',
-        'SCORE_FUZZ_SECONDS': '600', 'SCORE_GROWTH_JOBS': '20000', 'SCORE_LOSS_SECONDS': '100', 'SCORE_CLOCK_STEPS': '500',
+        'SCORE_FUZZ_SECONDS': '600', 'SCORE_GROWTH_JOBS': '20000', 'SCORE_LOAD_JOBS': '10000', 'SCORE_LOSS_SECONDS': '100', 'SCORE_CLOCK_STEPS': '500',
         'SCORE_RESTLESS_ROUNDS': '50'}
 HEAD = """# Promises and their tests
 
