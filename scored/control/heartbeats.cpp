@@ -24,9 +24,13 @@ TimePoint time(std::int64_t number) {
   return TimePoint(Duration(number));
 }
 
-// The whole periods of the machine's clock, at which the node does its other regular work too.
+// The whole periods of the machine's clock, at which the node does its other regular work too; a
+// little earlier. Asio sets the kernel's timer anew only for what becomes its first deadline: so
+// when the answer has come, the wake-up for the next try is dropped.
 TimePoint next_period(TimePoint now) {
-  return TimePoint((now.time_since_epoch() / kTiming.period + 1) * kTiming.period);
+  constexpr Duration kFirst = std::chrono::microseconds{1};
+  const auto periods = (now + kFirst).time_since_epoch() / kTiming.period;
+  return TimePoint((periods + 1) * kTiming.period) - kFirst;
 }
 
 wire::ControlAnswer answer_to(const wire::ControlBeat& beat,

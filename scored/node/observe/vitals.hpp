@@ -8,7 +8,7 @@ namespace score::node {
 
 // CPU time and resident memory of this process. The memory is read once per kMemoryPeriod: that
 // costs as much as the rest of a heartbeat.
-inline constexpr Duration kMemoryPeriod = std::chrono::seconds{6};
+inline constexpr Duration kMemoryPeriod = std::chrono::seconds{12};
 
 class Vitals {
  public:
