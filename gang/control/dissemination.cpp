@@ -47,9 +47,9 @@ std::uint32_t Dissemination::before(std::uint32_t round) const {
   return (self_ + count_ - (1U << round)) % count_;
 }
 
-Dissemination::Sends Dissemination::come(TimePoint boundary, TimePoint now) noexcept {
-  Sends sends;
-  if (has_come_ && !is_later(boundary, current_.boundary)) return sends;
+// False: it has come there already, or to a later one.
+bool Dissemination::begin(TimePoint boundary) {
+  if (has_come_ && !is_later(boundary, current_.boundary)) return false;
   if (has_come_ && round_ == rounds_) met_before_ = current_.boundary;
   has_come_ = true;
   current_ = {boundary, 0};
@@ -58,9 +58,31 @@ Dissemination::Sends Dissemination::come(TimePoint boundary, TimePoint now) noex
     ahead_.rounds = 0;
   }
   round_ = 0;
+  is_quiet_ = false;
+  return true;
+}
+
+void Dissemination::speak(TimePoint now, Sends& sends) {
+  is_quiet_ = false;
   restart_asking(now);
-  if (rounds_ > 0) sends.add({after(0), {boundary, 0, false}});
+  if (rounds_ > 0) sends.add({after(0), {current_.boundary, 0, false}});
   proceed(now, sends);
+}
+
+Dissemination::Sends Dissemination::come(TimePoint boundary, TimePoint now) noexcept {
+  Sends sends;
+  if (begin(boundary)) speak(now, sends);
+  return sends;
+}
+
+Dissemination::Sends Dissemination::come_quietly(TimePoint boundary, TimePoint now) noexcept {
+  Sends sends;
+  if (!begin(boundary)) return sends;
+  if (current_.rounds != 0) {
+    speak(now, sends);
+  } else {
+    is_quiet_ = true;
+  }
   return sends;
 }
 
@@ -75,6 +97,7 @@ Dissemination::Sends Dissemination::hear(std::uint32_t from, const Word& word,
   }
   const bool is_new = !has_come_ || is_later(word.boundary, current_.boundary);
   if (is_new && comes_at_once_) sends = come(word.boundary, now);
+  if (is_quiet_ && is_same(word.boundary, current_.boundary)) speak(now, sends);
   if (word.asks) {
     answer(from, word, sends);
   } else {

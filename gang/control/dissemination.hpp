@@ -66,6 +66,9 @@ class Dissemination {
   // This member has come. A meeting of another boundary that it still waited for is given up. Again
   // for the same boundary, or for one before it: nothing.
   Sends come(TimePoint boundary, TimePoint now) noexcept;
+  // As come(), for a member that need not know whether all have come: it says nothing until it
+  // hears of a member that waits.
+  Sends come_quietly(TimePoint boundary, TimePoint now) noexcept;
   // A word of member `from`, as received: anything that does not fit is ignored, and counted.
   Sends hear(std::uint32_t from, const Word& word, TimePoint now) noexcept;
   // Asks if it is time to.
@@ -80,6 +83,9 @@ class Dissemination {
   // on it comes to each meeting as soon as it hears of it.
   void set_attends_unasked() noexcept { comes_at_once_ = true; }
 
+  // It has come quietly, and no one has asked yet.
+  [[nodiscard]] bool is_quiet() const noexcept { return is_quiet_; }
+
   // Words that did not fit: late, from the wrong member, of no round.
   [[nodiscard]] std::uint64_t ignored() const noexcept { return ignored_; }
 
@@ -92,8 +98,10 @@ class Dissemination {
   [[nodiscard]] std::uint32_t after(std::uint32_t round) const;   // who gets this round's word
   [[nodiscard]] std::uint32_t before(std::uint32_t round) const;  // whose word is waited for
 
-  [[nodiscard]] bool is_waiting() const { return has_come_ && round_ < rounds_; }
+  [[nodiscard]] bool is_waiting() const { return has_come_ && !is_quiet_ && round_ < rounds_; }
 
+  bool begin(TimePoint boundary);
+  void speak(TimePoint now, Sends& sends);
   void answer(std::uint32_t from, const Word& word, Sends& sends);
   void take(const Word& word, TimePoint now, Sends& sends);
   void proceed(TimePoint now, Sends& sends);
@@ -102,6 +110,7 @@ class Dissemination {
   std::uint32_t self_, count_, rounds_;
   bool has_come_ = false;  // ever
   bool comes_at_once_ = false;
+  bool is_quiet_ = false;                // of current_
   Heard current_;                        // the boundary it has come to last
   Heard ahead_;                          // the latest one that others have come to before it
   std::uint32_t round_ = 0;              // of current_: its words up to this round are sent

@@ -123,6 +123,41 @@ TEST(Dissemination, TakesLogNWordsPerMember) {
   }
 }
 
+TEST(Dissemination, QuietMembersSpeakWhenOneWaits) {
+  for (const std::uint32_t count : {2U, 3U, 8U, 9U}) {
+    Gang gang(count, {}, 1);
+    for (std::uint32_t m = 1; m < count; ++m) {
+      EXPECT_TRUE(gang[m].come_quietly(kBoundary, kBoundary).all().empty());
+      EXPECT_FALSE(gang[m].next_deadline());
+    }
+    gang.run_until(kBoundary + 1s);
+    EXPECT_EQ(gang.sent, 0U);
+    gang.come_at(0, kBoundary + 1s, kBoundary);
+    gang.run_until(kBoundary + 1s + 5ms);
+    EXPECT_EQ(gang.met(kBoundary), count);
+    EXPECT_TRUE(gang.is_safe);
+  }
+}
+
+TEST(Dissemination, AQuietMemberThatOneWaitsForSpeaksAtOnce) {
+  Dissemination waits(0, 2), quiet(1, 2);
+  const auto words = list(waits.come(kBoundary, kBoundary));
+  EXPECT_TRUE(quiet.hear(0, words.at(0).word, kBoundary).all().empty());
+  const auto answers = list(quiet.come_quietly(kBoundary, kBoundary));
+  EXPECT_FALSE(quiet.is_quiet());
+  EXPECT_TRUE(quiet.has_met(kBoundary));
+  (void)waits.hear(1, answers.at(0).word, kBoundary);
+  EXPECT_TRUE(waits.has_met(kBoundary));
+}
+
+TEST(Dissemination, AQuietMeetingThatNobodyNeedsIsPassedOver) {
+  Dissemination member(1, 4);
+  (void)member.come_quietly(kBoundary, kBoundary);
+  EXPECT_EQ(member.come(kNext, kNext).all().size(), 1U);
+  EXPECT_FALSE(member.has_met(kBoundary));
+  EXPECT_TRUE(member.hear(0, {kBoundary, 0, false}, kNext).all().empty()) << "too late";
+}
+
 TEST(Dissemination, NobodyHasMetBeforeTheLastHasCome) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     const std::uint32_t count = 2 + seed % 20;

@@ -28,13 +28,24 @@ void DirectGang::come(base::Meeting meeting, TimePoint boundary, TimePoint now,
   send(meeting, it.barrier.come(boundary, now), channel);
 }
 
+void DirectGang::come_quietly(base::Meeting meeting, TimePoint boundary, TimePoint now,
+                              MeetingChannel& channel) {
+  One& it = one(meeting);
+  it.boundary = boundary;
+  send(meeting, it.barrier.come_quietly(boundary, now), channel);
+  it.report_at = it.barrier.is_quiet() ? TimePoint::max() : now + kPatience;
+}
+
 void DirectGang::hear(const MeetingChannel::Received& received, TimePoint now,
                       MeetingChannel& channel) {
   const auto from = std::ranges::find(ranks_, received.source);
   if (from == ranks_.end()) return;
   const auto member = static_cast<std::uint32_t>(from - ranks_.begin());
   const base::Meeting meeting = received.word.meeting;
-  send(meeting, one(meeting).barrier.hear(member, received.word.word, now), channel);
+  One& it = one(meeting);
+  const bool was_quiet = it.barrier.is_quiet();
+  send(meeting, it.barrier.hear(member, received.word.word, now), channel);
+  if (was_quiet && !it.barrier.is_quiet()) it.report_at = now + kPatience;
 }
 
 bool DirectGang::has_met(base::Meeting meeting, TimePoint boundary) const {

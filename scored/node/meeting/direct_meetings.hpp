@@ -24,6 +24,9 @@ class DirectGang {
 
   // The functions below: the switcher's thread.
   void come(base::Meeting meeting, TimePoint boundary, TimePoint now, MeetingChannel& channel);
+  // This node does not need the meeting: it takes part once another node does.
+  void come_quietly(base::Meeting meeting, TimePoint boundary, TimePoint now,
+                    MeetingChannel& channel);
   void hear(const MeetingChannel::Received& received, TimePoint now, MeetingChannel& channel);
   [[nodiscard]] bool has_met(base::Meeting meeting, TimePoint boundary) const;
   // Asks for what is missing, if it is time to; then when to call again.

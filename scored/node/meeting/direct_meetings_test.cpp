@@ -85,6 +85,19 @@ TEST(DirectMeetings, HaveMetWhenTheLastNodeHasCome) {
   }
 }
 
+TEST(DirectMeetings, ANodeThatNeedsNoMeetingSaysNothingUntilAnotherDoes) {
+  Nodes nodes(3);
+  for (const std::size_t i : {1U, 2U}) {
+    nodes.gangs[i]->come_quietly(Meeting::Stopped, kBoundary, nodes.now, *nodes.channels[i]);
+  }
+  nodes.run(5ms);
+  for (const std::size_t i : {0U, 1U, 2U}) EXPECT_FALSE(nodes.channels[i]->receive());
+  EXPECT_FALSE(nodes.gangs[1]->take_overdue(nodes.now)) << "no one waits";
+  nodes.come(0, Meeting::Stopped);
+  nodes.run(5ms);
+  EXPECT_TRUE(nodes.all_met(Meeting::Stopped));
+}
+
 TEST(DirectMeetings, LostWordsAreAskedFor) {
   Nodes nodes(4);
   nodes.deaf = 2;

@@ -34,6 +34,15 @@ SwitchEntry::Boundary boundary_of(const SwitchPosition& where, TimePoint due) {
   return (plan.cluster_start + (due - plan.start)).time_since_epoch().count();
 }
 
+// An attempt that enters here takes the channel of another.
+bool takes_a_channel(const SwitchProgram& program, const SwitchPosition& where) {
+  for (std::size_t i = 0; i < program.entries.size(); ++i) {
+    const bool runs = where.runs[i] != 0 && is_managed(*program.entries[i], where.part);
+    if (runs && program.networks[i] && program.networks[i]->follows_another()) return true;
+  }
+  return false;
+}
+
 // No attempt whose channel it takes has frames in flight any more.
 bool may_take_channel(const SwitchProgram& program, std::size_t i, TimePoint now) {
   const SwitchEntry& entry = *program.entries[i];
@@ -100,13 +109,22 @@ void BarrierMeetings::drop_waiting(SwitchProgram& program, const SwitchPosition&
   open_record_.reset();
 }
 
-void BarrierMeetings::call_leaving(SwitchProgram& program, SwitchEntry::Boundary boundary) {
+// is_awaited: the next users of a channel on this node wait until all have stopped. Else the nodes
+// of the leaving attempts say so only to those that ask: half of all words of a switch.
+void BarrierMeetings::call_leaving(SwitchProgram& program, SwitchEntry::Boundary boundary,
+                                   bool is_awaited) {
   for (std::size_t i = 0; i < program.entries.size(); ++i) {
     SwitchEntry& entry = *program.entries[i];
     const bool leaves = entry.is_stopped() && !entry.has_turn && entry.left_at == 0;
     if (!leaves || !can_meet(program, i)) continue;
     entry.left_at = boundary;
-    reach(program, i, base::Meeting::Stopped, boundary);
+    DirectGang* const gang = program.gangs[i].get();
+    if (is_awaited || gang == nullptr) {
+      reach(program, i, base::Meeting::Stopped, boundary);
+    } else {
+      gang->come_quietly(base::Meeting::Stopped, TimePoint(Duration(boundary)), clock_.now(),
+                         *program.meetings);
+    }
   }
 }
 
@@ -116,7 +134,7 @@ void BarrierMeetings::call(SwitchProgram& program, const SwitchPosition& where, 
   const SwitchEntry::Boundary boundary = boundary_of(where, due);
   ahead_ = TimePoint(Duration(boundary)) - due;
   flush_leaving(program, record);
-  call_leaving(program, boundary);
+  call_leaving(program, boundary, takes_a_channel(program, where));
   for (std::size_t i = 0; i < program.entries.size(); ++i) {
     SwitchEntry& entry = *program.entries[i];
     if (where.runs[i] == 0 || !is_managed(entry, where.part) || entry.waits_for != 0) continue;

@@ -60,7 +60,7 @@ class BarrierMeetings {
   void hear_all(SwitchProgram& program, TimePoint now);
   std::optional<TimePoint> advance_gangs(SwitchProgram& program, TimePoint now);
   void flush_leaving(const SwitchProgram& program, const SwitchRecord& record);
-  void call_leaving(SwitchProgram& program, SwitchEntry::Boundary boundary);
+  void call_leaving(SwitchProgram& program, SwitchEntry::Boundary boundary, bool is_awaited);
   std::optional<TimePoint> attend_all(SwitchProgram& program, TimePoint now);
   void attend_one(SwitchProgram& program, std::size_t entry, TimePoint now);
 
