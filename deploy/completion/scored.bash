@@ -17,7 +17,7 @@ _scored() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} words
   COMPREPLY=()
   if [[ $current == -* ]]; then
-    if [[ $1 == score || $1 == scadm || $1 == scbench ]] && ((COMP_CWORD > 1)) && [[ ${COMP_WORDS[1]} != -* ]]; then
+    if [[ $1 == score || $1 == scadm || $1 == scbench || $1 == scored-setup ]] && ((COMP_CWORD > 1)) && [[ ${COMP_WORDS[1]} != -* ]]; then
       words=$(_scored_options "$1" "${COMP_WORDS[1]}")
     elif [[ $1 == scored && ${COMP_WORDS[1]} == --role ]] && ((COMP_CWORD > 3)); then
       words=$(_scored_options scored --role="${COMP_WORDS[3]}")  # "=" is a word of its own
@@ -40,6 +40,8 @@ _scored() {
       *:--color) words='auto always never' ;;
       score:score) words=$(score --help 2>/dev/null | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p') ;;
       scbench:scbench) words='gang pm cosmo mpi load control' ;;
+      scored-setup:scored-setup) words='head node token' ;;
+      scored-setup:token) words=$(_scored_nodes) ;;
       scored:--role | scored:=) words='head node' ;;
       scored:scored) words='--role=head --role=node --version --help' ;;
       scrun:* | scout:*)
@@ -51,4 +53,4 @@ _scored() {
   COMPREPLY=($(compgen -W "$words" -- "$current"))
 }
 
-complete -o default -F _scored score scrun scout scq sccancel scnodes scattach scadm scacct sctop scbench scored scored-launcher
+complete -o default -F _scored score scrun scout scq sccancel scnodes scattach scadm scacct sctop scbench scored scored-launcher scored-setup

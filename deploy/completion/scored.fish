@@ -10,7 +10,7 @@ function __scored_words
     set -l command $words[1]
     set -l previous $words[-1]
     if string match -q -- '-*' (commandline -ct)
-        if contains $command score scadm scbench; and set -q words[2]; and not string match -q -- '-*' $words[2]
+        if contains $command score scadm scbench scored-setup; and set -q words[2]; and not string match -q -- '-*' $words[2]
             __scored_options $command $words[2]
         else if test $command = scored
             __scored_options scored (string match -- '--role=*' $words)
@@ -46,6 +46,10 @@ function __scored_words
             score --help 2>/dev/null | string match -rg '^  ([a-z]+) '
         case scbench:scbench
             printf '%s\n' gang pm cosmo mpi load control
+        case scored-setup:scored-setup
+            printf '%s\n' head node token
+        case scored-setup:token
+            scnodes --no-header -o node 2>/dev/null
         case 'scored:*'
             printf '%s\n' --role=head --role=node
         case 'scrun:*' 'scout:*'
@@ -53,6 +57,6 @@ function __scored_words
     end
 end
 
-for command in score scrun scout scq sccancel scnodes scattach scadm scacct sctop scbench scored scored-launcher
+for command in score scrun scout scq sccancel scnodes scattach scadm scacct sctop scbench scored scored-launcher scored-setup
     complete -c $command -a '(__scored_words)'
 end

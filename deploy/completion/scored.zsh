@@ -1,4 +1,4 @@
-#compdef score scrun scout scq sccancel scnodes scattach scadm scacct sctop scbench scored scored-launcher
+#compdef score scrun scout scq sccancel scnodes scattach scadm scacct sctop scbench scored scored-launcher scored-setup
 # zsh completion for Scored's commands. Options are read from each command's own --help, so they
 # are always those of the installed version.
 
@@ -9,7 +9,7 @@ _scored_options() {
 _scored_words() {
   local command=$words[1] previous=$words[CURRENT-1]
   if [[ $words[CURRENT] == -* ]]; then
-    if [[ $command == (score|scadm|scbench) && CURRENT -gt 2 && $words[2] != -* ]]; then
+    if [[ $command == (score|scadm|scbench|scored-setup) && CURRENT -gt 2 && $words[2] != -* ]]; then
       _scored_options $command $words[2]
     elif [[ $command == scored && CURRENT -gt 2 ]]; then
       _scored_options scored ${(M)words:#--role=*}
@@ -32,6 +32,8 @@ _scored_words() {
     *:--color) print -l auto always never ;;
     score:score) score --help 2>/dev/null | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' ;;
     scbench:scbench) print -l gang pm cosmo mpi load control ;;
+    scored-setup:scored-setup) print -l head node token ;;
+    scored-setup:token) scnodes --no-header -o node 2>/dev/null ;;
     scored:*) print -l -- --role=head --role=node ;;
   esac
 }

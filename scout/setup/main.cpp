@@ -14,6 +14,7 @@ constexpr const char* kUsage =
     "Usage: scored-setup head --nodes LIST    make this host the head of a cluster\n"
     "       scored-setup node --head HOST --token TOKEN    make this host a node\n"
     "       scored-setup token NODES    print new lines for nodes, on the head\n\n"
+    "Options:\n  -h,--help  Print this help and exit\n  --version  Print the version and exit\n\n"
     "`scored-setup head --help` and so on explain the options.\n";
 
 void add_address(CLI::App& app, HeadOptions& options) {
