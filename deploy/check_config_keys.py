@@ -12,6 +12,7 @@ PARSERS = {
     'limits': 'scored/head/config/user_limits.cpp',
     'node': 'scored/node/**/config.cpp',
     'network': 'scored/config/network_config.cpp',
+    'devices': 'scored/config/device_config.cpp',
     'monitor': 'monitor/model/settings.cpp',
 }
 READ = re.compile(r'\bread(?:_\w+)?\(\s*(?:section,\s*)?"([a-z_]+)"')

@@ -197,6 +197,7 @@ Result<NodeConfig> read_config(Result<ConfigFile> file) {
   ConfigSection section = root.section("node");
   for (const Key& key : kKeys) read_key(section, key, config);
   config.network = read_network_config(root);
+  config.devices = read_device_config(root);
   ConfigSection watched = root.section("monitor");
   monitor::read_settings(watched, config.monitor);
   for (const char* role : {"head", "launcher", "limits"}) root.ignore(role);

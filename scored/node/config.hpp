@@ -7,6 +7,7 @@
 #include "base/units.hpp"
 #include "monitor/model/settings.hpp"
 #include "proto/transport/tls_connection.hpp"
+#include "scored/config/device_config.hpp"
 #include "scored/config/network_config.hpp"
 
 #include <cstdint>
@@ -43,6 +44,7 @@ struct NodeConfig {
   bool control_over_pm = true;     // between daemons; false: all over TLS
   LogLevel log_level = LogLevel::Notice;
   NetworkConfig network;
+  DeviceConfig devices;
   monitor::MonitorSettings monitor;
 };
 

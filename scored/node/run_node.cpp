@@ -64,6 +64,19 @@ Result<std::optional<JobCgroups>> open_cgroups(const NodeConfig& config) {
   return opened.error();
 }
 
+// A daemon that was not started by its unit must not run jobs that may open more than they should.
+Status check_devices(const NodeConfig& config, const JobCgroups* cgroups) {
+  if (!config.devices.restricts()) return {};
+  if (cgroups == nullptr) {
+    return fail(Errc::Unsupported, "[devices] needs a cgroup of version 2, and there is none");
+  }
+  if (read_device_mark(cgroups->root()) == config.devices.text()) return {};
+  return fail(Errc::WrongState,
+              "[devices] is not in force for {}: start the daemon by its unit, or run "
+              "scored-device-guard --cgroup {} as root first",
+              cgroups->root(), cgroups->root());
+}
+
 void prepare_process() {
   mallopt(M_ARENA_MAX, 1);
   signal(SIGPIPE, SIG_IGN);
@@ -78,7 +91,9 @@ Status serve(NodeConfig config) {
   if (!key) return key.error();
   auto cgroups = open_cgroups(config);
   if (!cgroups) return cgroups.error();
-  if (*cgroups) (*cgroups)->thaw_all();
+  const JobCgroups* const jobs = *cgroups ? &**cgroups : nullptr;
+  if (jobs != nullptr) jobs->thaw_all();
+  if (auto guarded = check_devices(config, jobs); !guarded) return guarded;
 
   gang::IdleRule idle;
   idle.share = config.idle_percent / 100.0;
@@ -90,7 +105,7 @@ Status serve(NodeConfig config) {
   const auto tls = proto::TlsContext::client(*key, config.name);
   asio::io_context io(1);
   SteadyClock clock;
-  Daemon daemon({io, clock, *tls, switcher, *cgroups ? &**cgroups : nullptr}, std::move(config));
+  Daemon daemon({io, clock, *tls, switcher, jobs}, std::move(config));
   if (!lock_memory()) log_info("memory is not locked: the limits do not allow it");
   run(io, daemon.run());
   return {};

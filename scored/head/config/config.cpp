@@ -124,7 +124,7 @@ Result<HeadConfig> read_config(Result<ConfigFile> file) {
   config.limits = read_user_limits(bounds);
   ConfigSection watched = root.section("monitor");
   monitor::read_settings(watched, config.monitor);
-  for (const char* role : {"node", "launcher"}) root.ignore(role);
+  for (const char* role : {"node", "launcher", "devices"}) root.ignore(role);
   if (auto sound = file->finish(); !sound) return sound.error();
   return config;
 }
