@@ -195,6 +195,7 @@ void Daemon::carry_out_one(gang::NodeAction action) {
 void Daemon::launch(gang::LaunchShepherd order) {
   keeps_lease_ = true;
   launcher_.renew(lease_);
+  last_job_ = std::max(last_job_, base::job_of(order.placed.attempt));
   attempts_.launch(std::move(order));
 }
 
@@ -219,6 +220,11 @@ void Daemon::send(const base::NodeToHead& message) {
   wire.set_pid(getpid());
   wire.set_head_epoch(head_epoch_);
   wire.set_head_proof(head_proof_);
+  wire.set_instance(instance_);
+  for (const base::AttemptReport& report : hello->attempts) {
+    last_job_ = std::max(last_job_, base::job_of(report.attempt));
+  }
+  wire.set_last_job(last_job_.value());
   head_.send(wire);
 }
 

@@ -88,6 +88,8 @@ class Daemon {
   Vitals vitals_;
   std::uint64_t head_epoch_ = 0;  // the greatest incarnation of the head seen
   std::string head_proof_;        // ... and its proof, for an older one
+  const std::uint64_t instance_ = RequestId::random().low;
+  JobId last_job_;  // the greatest given to this daemon
   LoginRelay login_;
   Duration lease_;
   bool keeps_lease_ = false;

@@ -19,6 +19,7 @@ struct NodeVitals {
   std::string priority_method;
   std::string network_problem;  // empty: none
   std::int64_t pid = 0;
+  std::uint64_t instance = 0;  // see wire::NodeHello
   std::int64_t cpu_ns = 0;
   std::uint64_t rss_bytes = 0;
   std::int64_t clock_error_ns = 0;

@@ -1,5 +1,6 @@
 #include "scored/head/nodes/node_desk.hpp"
 
+#include "base/limits.hpp"
 #include "base/os/log.hpp"
 #include "base/text.hpp"
 #include "scored/journal/event.hpp"
@@ -9,6 +10,9 @@
 
 namespace score::head {
 namespace {
+
+// A node that is alive is heard within it: two heartbeats, with some room.
+constexpr Duration kHeard = 2 * limits::kHeartbeatPeriod + 500ms;
 
 // Administrators search for nodes that take jobs again and for nodes that are lost.
 void log_change(const gang::NodeView& node, const char* state) {
@@ -50,14 +54,38 @@ bool NodeDesk::is_outlived(NodeId node, Epoch newest, std::string_view proof) {
     log_warning("reject unproven claim of a newer head", kv("node", name), kv("newer", newest));
     return false;
   }
+  if (on_behind_) {
+    log_notice("outbid the head before this one", kv("incarnation", incarnation()),
+               kv("newer", newest), kv("node", name));
+    on_behind_(newest);
+    return true;
+  }
   log_error("stop: the cluster has a newer head", kv("incarnation", incarnation()),
             kv("newer", newest), kv("node", name));
   if (on_outlived_) std::exchange(on_outlived_, nullptr)();
   return true;
 }
 
+void NodeDesk::saw_job(NodeId node, JobId last) {
+  if (on_job_seen_) on_job_seen_(node, last);
+}
+
 // ---- sessions
 // -------------------------------------------------------------------------------------
+
+// A daemon that was killed or whose host was booted has lost its connection, or is soon not heard.
+bool NodeDesk::is_taken(NodeId node, std::uint64_t instance, const std::string& peer) {
+  const NodeLinks::Link& link = parts_.links.link(node);
+  if (!link.connection || !link.connection->is_open()) return false;
+  if (link.vitals.instance == instance || now() - link.vitals.last_heard > kHeard) return false;
+  LogLimiter& limiter = second_daemons_.try_emplace(node, 1.0 / 60, 1).first->second;
+  if (limiter.allow(now())) {
+    log_warning("refuse a second daemon with the key of a node", kv("node", link.name),
+                kv("peer", peer), kv("first", link.connection->peer()),
+                kv("suppressed", limiter.take_suppressed()));
+  }
+  return true;
+}
 
 void NodeDesk::connected(NodeId node, const NodeHello& hello, NodeVitals vitals,
                          std::shared_ptr<proto::Connection> connection) {

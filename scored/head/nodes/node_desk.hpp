@@ -2,6 +2,7 @@
 // What nodes report, handed to gang::Cluster; their connections; and which head of the cluster is
 // the newest.
 
+#include "base/os/log.hpp"
 #include "monitor/model/event_log.hpp"
 #include "proto/node.pb.h"
 #include "proto/transport/key.hpp"
@@ -13,6 +14,7 @@
 #include "scored/head/streams/job_streams.hpp"
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,6 +41,16 @@ class NodeDesk {
   // Called once, when a node has proven that a later head than this one welcomed it.
   void on_outlived(std::function<void()> then) { on_outlived_ = std::move(then); }
 
+  // This head was restored from an old copy of its database: it outbids a later head instead of
+  // ending. `behind` stores a greater incarnation and then calls set_incarnation(); meanwhile nodes
+  // are not welcomed.
+  void recover_with(std::function<void(Epoch newest)> behind) { on_behind_ = std::move(behind); }
+
+  void set_incarnation(Epoch incarnation) { parts_.incarnation = incarnation; }
+
+  // Told the greatest job number that a node has been given, at each hello.
+  void on_job_seen(std::function<void(NodeId, JobId)> then) { on_job_seen_ = std::move(then); }
+
   // At most one; nullptr: none. Must outlive its registration.
   void set_observer(HeadObserver* observer) { observer_ = observer; }
 
@@ -47,6 +59,10 @@ class NodeDesk {
   [[nodiscard]] std::string proof() const;
   // The node reports this newest head. True: it is later than this one, and the proof is right.
   [[nodiscard]] bool is_outlived(NodeId node, Epoch newest, std::string_view proof);
+
+  // Another daemon with this node's key is connected and heard: the first one keeps the node.
+  [[nodiscard]] bool is_taken(NodeId node, std::uint64_t instance, const std::string& peer);
+  void saw_job(NodeId node, JobId last);
 
   void connected(NodeId node, const NodeHello& hello, NodeVitals vitals,
                  std::shared_ptr<proto::Connection> connection);
@@ -70,6 +86,9 @@ class NodeDesk {
   Parts parts_;
   std::optional<proto::Key> key_;
   std::function<void()> on_outlived_;
+  std::function<void(Epoch)> on_behind_;
+  std::function<void(NodeId, JobId)> on_job_seen_;
+  std::map<NodeId, LogLimiter> second_daemons_;
   HeadObserver* observer_ = nullptr;
 };
 

@@ -78,12 +78,15 @@ bool NodeSession::greet(const proto::InFrame& frame) {
   if (!version) return refuse(version.error());
   auto known = proto::from_wire(*hello);
   if (!known) return refuse(known.error());
+  if (parts_.desk.is_taken(node_, hello->instance(), connection_->peer())) return false;
   if (parts_.desk.is_outlived(node_, Epoch(hello->head_epoch()), hello->head_proof())) return false;
+  parts_.desk.saw_job(node_, JobId(hello->last_job()));
   NodeVitals vitals;
   vitals.switch_method = escape_terminal(hello->switch_method(), 80);
   vitals.priority_method = escape_terminal(hello->priority_method(), 80);
   vitals.network_problem = escape_terminal(hello->network_problem(), 160);
   vitals.pid = hello->pid();
+  vitals.instance = hello->instance();
   wire::NodeWelcome welcome;
   welcome.set_version(*version);
   welcome.set_cluster(parts_.config.cluster);
