@@ -129,6 +129,10 @@ Result<Actions> Cluster::signal(JobId job, int signal, TimePoint now) {
   return try_apply(now, [&](Step& step) { return requests_.signal(job, signal, step); });
 }
 
+Result<void> Cluster::check(JobId job, JobRequest request, std::int64_t number) const {
+  return requests_.check(job, request, number);
+}
+
 Result<Actions> Cluster::suspend(JobId job, TimePoint now) {
   return try_apply(now, [&](Step& step) { return requests_.suspend(job, step); });
 }
@@ -176,12 +180,26 @@ Actions Cluster::node_says(NodeId node, const base::NodeToHead& message, TimePoi
 
 // ---- control ----------------------------------------------------------------------------------
 
+Result<void> Cluster::check_quantum(Duration quantum) {
+  if (quantum >= limits::kMinQuantum && quantum <= limits::kMaxQuantum) return {};
+  return fail(Errc::TooLarge, "quantum {} is outside {} ... {}", base::format_duration(quantum),
+              base::format_duration(limits::kMinQuantum),
+              base::format_duration(limits::kMaxQuantum));
+}
+
+Result<void> Cluster::check_max_slots(std::uint32_t slots) {
+  if (slots >= 1 && slots <= limits::kMaxSlots) return {};
+  return fail(Errc::TooLarge, "{} slots are outside 1 ... {}", slots, limits::kMaxSlots);
+}
+
+Result<void> Cluster::check_fill(bool on) const {
+  if (!on || tables_.config.can_fill) return {};
+  return fail(Errc::Unsupported,
+              "jobs cannot fill with switch_mode = \"barrier\"; set switch_mode = \"clock\"");
+}
+
 Result<Actions> Cluster::set_quantum(Duration quantum, TimePoint now) {
-  if (quantum < limits::kMinQuantum || quantum > limits::kMaxQuantum) {
-    return fail(Errc::TooLarge, "quantum {} is outside {} ... {}", base::format_duration(quantum),
-                base::format_duration(limits::kMinQuantum),
-                base::format_duration(limits::kMaxQuantum));
-  }
+  if (auto possible = check_quantum(quantum); !possible) return possible.error();
   return apply(now, [&](Step&) {
     if (tables_.config.quantum != quantum) tables_.jobs.mark_changed();
     tables_.config.quantum = quantum;
@@ -189,9 +207,7 @@ Result<Actions> Cluster::set_quantum(Duration quantum, TimePoint now) {
 }
 
 Result<Actions> Cluster::set_max_slots(std::uint32_t slots, TimePoint now) {
-  if (slots < 1 || slots > limits::kMaxSlots) {
-    return fail(Errc::TooLarge, "{} slots are outside 1 ... {}", slots, limits::kMaxSlots);
-  }
+  if (auto possible = check_max_slots(slots); !possible) return possible.error();
   return apply(now, [&](Step&) {
     tables_.config.max_slots = slots;
     placer_.capacity_grew();
@@ -206,10 +222,7 @@ Actions Cluster::set_idle_detection(bool on, TimePoint now) {
 }
 
 Result<Actions> Cluster::set_fill(bool on, TimePoint now) {
-  if (on && !tables_.config.can_fill) {
-    return fail(Errc::Unsupported,
-                "jobs cannot fill with switch_mode = \"barrier\"; set switch_mode = \"clock\"");
-  }
+  if (auto possible = check_fill(on); !possible) return possible.error();
   return apply(now, [&](Step&) {
     if (tables_.config.fill != on) tables_.jobs.mark_changed();
     tables_.config.fill = on;

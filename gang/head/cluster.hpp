@@ -55,6 +55,8 @@ class Cluster {
   // tasks_on_node and slot. Changes nothing. Errors as check().
   base::Result<JobView> plan(const base::ResourceRequest& request) const;
   Actions recover(const std::vector<RecoveredJob>& jobs, TimePoint now);
+  // Whether signal(), suspend() ... would be accepted now. number: the signal or the weight.
+  base::Result<void> check(JobId job, JobRequest request, std::int64_t number = 0) const;
   base::Result<Actions> cancel(JobId job, EndCause cause, TimePoint now);
   base::Result<Actions> signal(JobId job, int signal, TimePoint now);  // running or suspended only
   base::Result<Actions> suspend(JobId job, TimePoint now);
@@ -74,6 +76,10 @@ class Cluster {
   Actions node_says(NodeId node, const base::NodeToHead& message, TimePoint now);
 
   // ---- control
+  // Whether set_quantum(), set_max_slots(), set_fill() would accept the value.
+  static base::Result<void> check_quantum(Duration quantum);
+  static base::Result<void> check_max_slots(std::uint32_t slots);
+  base::Result<void> check_fill(bool on) const;
   base::Result<Actions> set_quantum(Duration quantum, TimePoint now);  // next boundary
   base::Result<Actions> set_max_slots(std::uint32_t slots, TimePoint now);
   Actions set_idle_detection(bool on, TimePoint now);

@@ -32,10 +32,43 @@ const char* reason_of(EndCause cause) {
 
 }  // namespace
 
-Result<Job*> Requests::in_state(JobId id, JobState state, const char* otherwise) {
-  auto job = p_.tables.jobs.live(id);
-  if (!job || (*job)->state == state) return job;
-  return fail(Errc::WrongState, "job {} is {}, not {}", id, to_string((*job)->state), otherwise);
+Result<void> Requests::check(JobId id, JobRequest request, std::int64_t number) const {
+  const auto found = p_.tables.jobs.live(id);
+  if (!found) return found.error();
+  const Job& job = **found;
+  const auto must_be = [&job](bool is_so, const char* wanted) -> Result<void> {
+    if (is_so) return {};
+    return fail(Errc::WrongState, "job {} is {}, not {}", job.id, to_string(job.state), wanted);
+  };
+  const bool is_suspended = job.state == JobState::Suspended;
+  const bool has_tasks = is_suspended || job.state == JobState::Running;
+  switch (request) {
+    case JobRequest::Signal:
+      if (has_tasks && (number < 1 || number > kMaxSignal)) {
+        return fail(Errc::Malformed, "no signal {}", number);
+      }
+      return must_be(has_tasks, "running");
+    case JobRequest::Suspend:
+      if (job.overlay()) return fail(Errc::Unsupported, "job {} is outside the timetable", id);
+      return must_be(has_tasks, "running");
+    case JobRequest::Resume:
+      return must_be(has_tasks, "suspended");
+    case JobRequest::Hold:
+    case JobRequest::Release:
+      return must_be(job.state == JobState::Pending, "waiting");
+    case JobRequest::SetWeight:
+      if (number >= limits::kMinWeight && number <= limits::kMaxWeight) return {};
+      return fail(Errc::TooLarge, "weight {} is outside {} ... {}", number, limits::kMinWeight,
+                  limits::kMaxWeight);
+    case JobRequest::SetPriority:
+      return {};
+  }
+  return {};
+}
+
+Result<Job*> Requests::checked(JobId id, JobRequest request, std::int64_t number) {
+  if (auto possible = check(id, request, number); !possible) return possible.error();
+  return &p_.tables.jobs.at(id);
 }
 
 // Places it at once if that is possible; else it is in line.
@@ -76,13 +109,9 @@ Result<void> Requests::cancel(JobId id, EndCause cause, Step& step) {
 }
 
 Result<void> Requests::signal(JobId id, int signal, Step& step) {
-  const auto found = p_.tables.jobs.live(id);
+  const auto found = checked(id, JobRequest::Signal, signal);
   if (!found) return found.error();
   const Job& job = **found;
-  if (job.state != JobState::Running && job.state != JobState::Suspended) {
-    return fail(Errc::WrongState, "job {} is {}, not running", id, to_string(job.state));
-  }
-  if (signal < 1 || signal > kMaxSignal) return fail(Errc::Malformed, "no signal {}", signal);
   for (const std::size_t m : job.members.in(Member::Started)) {
     p_.tables.nodes.send(job.cells.nodes[m], base::SignalTasks{job.attempt(), signal}, step);
   }
@@ -90,30 +119,27 @@ Result<void> Requests::signal(JobId id, int signal, Step& step) {
 }
 
 Result<void> Requests::suspend(JobId id, Step& step) {
-  const auto found = p_.tables.jobs.live(id);
+  const auto found = checked(id, JobRequest::Suspend);
   if (!found) return found.error();
   Job& job = **found;
   if (job.state == JobState::Suspended) return {};
-  if (job.overlay()) return fail(Errc::Unsupported, "job {} is outside the timetable", id);
-  if (auto running = in_state(id, JobState::Running, "running"); !running) return running.error();
   job.forget_activity();
   p_.tables.jobs.change(job, JobEvent::Suspend, step);
   return {};
 }
 
 Result<void> Requests::resume(JobId id, Step& step) {
-  const auto found = p_.tables.jobs.live(id);
+  const auto found = checked(id, JobRequest::Resume);
   if (!found) return found.error();
   Job& job = **found;
   if (job.state == JobState::Running) return {};
-  if (auto held = in_state(id, JobState::Suspended, "suspended"); !held) return held.error();
   p_.tables.jobs.change(job, JobEvent::Resume, step);
   p_.idle.judge(job, step);
   return {};
 }
 
 Result<void> Requests::hold(JobId id, Step& step) {
-  const auto job = in_state(id, JobState::Pending, "waiting");
+  const auto job = checked(id, JobRequest::Hold);
   if (!job) return job.error();
   (*job)->request.held = true;
   p_.placer.withdraw(**job);
@@ -122,7 +148,7 @@ Result<void> Requests::hold(JobId id, Step& step) {
 }
 
 Result<void> Requests::release(JobId id, Step& step) {
-  const auto found = in_state(id, JobState::Pending, "waiting");
+  const auto found = checked(id, JobRequest::Release);
   if (!found) return found.error();
   Job& job = **found;
   if (!job.request.held) return {};
@@ -138,12 +164,8 @@ Result<void> Requests::release(JobId id, Step& step) {
 }
 
 Result<void> Requests::set_weight(JobId id, std::uint32_t weight, Step& step) {
-  const auto job = p_.tables.jobs.live(id);
+  const auto job = checked(id, JobRequest::SetWeight, weight);
   if (!job) return job.error();
-  if (weight < limits::kMinWeight || weight > limits::kMaxWeight) {
-    return fail(Errc::TooLarge, "weight {} is outside {} ... {}", weight, limits::kMinWeight,
-                limits::kMaxWeight);
-  }
   (*job)->request.weight = weight;
   p_.tables.jobs.mark_changed();
   step.job_changed(id);
@@ -152,7 +174,7 @@ Result<void> Requests::set_weight(JobId id, std::uint32_t weight, Step& step) {
 
 // A waiting job is at its new place in line at once; a running one will be, should it lose a node.
 Result<void> Requests::set_priority(JobId id, std::int32_t priority, Step& step) {
-  const auto job = p_.tables.jobs.live(id);
+  const auto job = checked(id, JobRequest::SetPriority);
   if (!job) return job.error();
   p_.placer.set_priority(**job, priority);
   step.job_changed(id);

@@ -7,6 +7,17 @@ namespace score::gang {
 
 enum class EndCause : std::uint8_t { User, Operator, FrontEndGone, Shutdown, TimeLimit };
 
+// What can be asked of a job that is there.
+enum class JobRequest : std::uint8_t {
+  Signal,
+  Suspend,
+  Resume,
+  Hold,
+  Release,
+  SetWeight,
+  SetPriority,
+};
+
 class Requests {
  public:
   struct Parts {
@@ -19,6 +30,8 @@ class Requests {
 
   explicit Requests(const Parts& parts) : p_(parts) {}
 
+  // Whether the request would be accepted now. number: the signal or the weight.
+  [[nodiscard]] base::Result<void> check(JobId id, JobRequest request, std::int64_t number) const;
   base::Result<void> submit(JobId id, UserId user, const base::ResourceRequest& request,
                             Step& step);
   base::Result<void> cancel(JobId id, EndCause cause, Step& step);
@@ -31,8 +44,8 @@ class Requests {
   base::Result<void> set_priority(JobId id, std::int32_t priority, Step& step);
 
  private:
-  // The job, if it is in this state. The error says that it is not `otherwise`.
-  base::Result<Job*> in_state(JobId id, JobState state, const char* otherwise);
+  // The job, if check() accepts the request.
+  base::Result<Job*> checked(JobId id, JobRequest request, std::int64_t number = 0);
   void try_new(Job& job, Step& step);
 
   Parts p_;

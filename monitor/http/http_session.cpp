@@ -171,8 +171,10 @@ asio::awaitable<Response> HttpSession::respond(Routed routed, Request request) {
     }
     case Endpoint::Login:
       co_return login(routed);
-    case Endpoint::Admin:
-      co_return act(routed, request);
+    case Endpoint::Admin: {
+      Response done = co_await act(std::move(routed), request);
+      co_return done;
+    }
     default:
       co_return page(routed, request.if_none_match);
   }
@@ -211,25 +213,25 @@ Response HttpSession::login(const Routed& routed) {
   return response;
 }
 
-Response HttpSession::act(const Routed& routed, const Request& request) {
+asio::awaitable<Response> HttpSession::act(Routed routed, Request request) {
   const std::string& path = routed.target.path;
   const auto action =
       parse_action(std::string_view(path).substr(path.rfind('/') + 1), request.body);
   if (!action)
-    return make_response(status_of(action.error()), "application/json",
-                         error_body(action.error().message()));
+    co_return make_response(status_of(action.error()), "application/json",
+                            error_body(action.error().message()));
   if (action->kind == ActionKind::Logout) {
     server_.parts_.logins.end(routed.session->cookie);
-    return make_response(200, "application/json", "{\"ok\":true,\"text\":\"logged out\"}\n");
+    co_return make_response(200, "application/json", "{\"ok\":true,\"text\":\"logged out\"}\n");
   }
-  const auto done = server_.parts_.site->act(routed.session->who, *action);
+  const auto done = co_await server_.parts_.site->act(routed.session->who, *action);
   if (!done) {
-    return make_response(status_of(done.error()), "application/json",
-                         error_body(done.error().message()));
+    co_return make_response(status_of(done.error()), "application/json",
+                            error_body(done.error().message()));
   }
   JsonWriter json(JsonWriter::Layout::Line);
   json.begin_object().field("ok", true).field("text", *done).end_object();
-  return make_response(200, "application/json", json.take() + "\n");
+  co_return make_response(200, "application/json", json.take() + "\n");
 }
 
 Result<ViewerOptions> HttpSession::options_of(const Routed& routed, std::uint32_t ticks) const {

@@ -55,7 +55,7 @@ class HttpSession final : public HttpConnection, public std::enable_shared_from_
   asio::awaitable<bool> send(Response response, bool keep_alive);
   Response page(const Routed& routed, std::string_view if_none_match);
   Response login(const Routed& routed);
-  Response act(const Routed& routed, const Request& request);
+  asio::awaitable<Response> act(Routed routed, Request request);
   Response snapshot(const Routed& routed);
   asio::awaitable<Response> trace(Routed routed);
   asio::awaitable<void> stream_documents(Routed routed);

@@ -57,7 +57,7 @@ class Site : public MetricsSource {
   // scored.session/1.
   virtual std::string session_document(const std::optional<WebSession>& session) = 0;
   // The line to show. Errors: Denied, NotFound, WrongState, Malformed.
-  virtual Result<std::string> act(const WebUser& who, const Action& action) = 0;
+  virtual asio::awaitable<Result<std::string>> act(WebUser who, Action action) = 0;
   // In that format. Errors: NotFound.
   virtual asio::awaitable<Result<std::string>> trace(TraceRequest request) = 0;
 };

@@ -29,9 +29,13 @@ class AdminTest : public HeadFixture {
   std::string by_web(UserId user, const monitor::Action& action) {
     TaskGroup tasks(io_.get_executor(), [](std::string_view, const std::exception_ptr&) {});
     Monitoring monitoring(io_, clock_, tasks, head_->for_monitoring());
-    const auto done = monitoring.act({user, "u" + std::to_string(user.value())}, action);
+    std::optional<Result<std::string>> done;
+    asio::co_spawn(
+        io_, monitoring.act({user, "u" + std::to_string(user.value())}, action),
+        [&done](const std::exception_ptr&, Result<std::string> text) { done = std::move(text); });
+    EXPECT_TRUE(pump_until([&done] { return done.has_value(); }));
     settle();
-    return done ? "" : done.error().context();
+    return *done ? "" : done->error().context();
   }
 
   // A job of Alice's that waits: there is no node.
@@ -160,7 +164,7 @@ TEST_F(AdminTest, AuditsWhatChangesARunningJobOnceByEveryWay) {
   check_session<wire::SignalJob>("signal", [] {
     wire::SignalJob message;
     message.set_job(1);
-    message.set_signal(SIGUSR1);
+    message.set_signal(SIGTERM);
     return message;
   });
   const auto control = [](Control::What what) {

@@ -45,6 +45,7 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovere
               users_, feed_, alarm_, std::move(requests)}) {
   users_.set_exempt(config_.limits.exempt);
   control_.on_hearsay([this](const gang::Hearsay& hearsay) { nodes_.hearsay(hearsay); });
+  nodes_.on_job_seen([this](NodeId node, JobId last) { submissions_.saw(node, last); });
   ClusterRunner::Handlers handlers;
   handlers.send = [this](NodeId node, HeadToNode&& message) {
     if (const auto* set = std::get_if<base::SetTimetable>(&message)) {
@@ -185,7 +186,7 @@ Result<gang::RecoveredJob> Head::recover_job(const StoredJob& stored) {
   }
   auto request = proto::from_wire(resources);
   if (!request) return request.error();
-  jobs_.count_in(stored.info.user);
+  jobs_.count_in(stored.info);
   Job& job = jobs_.add(stored.info);
   job.progress = stored.progress;
   job.saved = stored.progress;
@@ -226,6 +227,20 @@ Result<gang::RecoveredJob> Head::recover_job(const StoredJob& stored) {
   return recovered;
 }
 
+void Head::recover_from_copy() {
+  const std::vector<NodeId> nodes = runner_.cluster().nodes();
+  submissions_.await({nodes.begin(), nodes.end()}, runner_.now() + config_.rejoin_grace);
+  nodes_.recover_with([this](Epoch newest) { outbid(newest); });
+}
+
+void Head::outbid(Epoch newest) {
+  const Epoch next(newest.value() + 1);
+  std::vector<Change> changes = {SaveSetting{"head_epoch", std::to_string(next.value())}};
+  commits_.ask(std::move(changes), [this, next](const Status& stored) {
+    if (stored && next > nodes_.incarnation()) nodes_.set_incarnation(next);
+  });
+}
+
 void Head::recover_cancels(const Recovered& recovered) {
   for (const JobId id : read_settings(recovered.settings).cancelled) {
     if (Job* job = jobs_.find(id)) {
@@ -241,7 +256,7 @@ void Head::recover_keepers(const StoredSettings& settings) {
     if (Job* job = jobs_.find(id)) {
       job->kept_by = by;
     } else {
-      commits_.add(keep_setting(id, std::nullopt));
+      commits_.add(keep_setting(id, {}));
     }
   }
 }

@@ -53,6 +53,9 @@ class Head {
 
   // Runs tick() when due, until cancelled.
   asio::awaitable<void> run_timer();
+  // Before the first node: the database is an older copy than what the nodes know (docs/adr/0071).
+  // Submissions are refused until every node has said hello, or for rejoin_grace.
+  void recover_from_copy();
   // Does what is due; returns when to call again.
   TimePoint tick();
 
@@ -104,6 +107,7 @@ class Head {
   [[nodiscard]] TimePoint start_of(const JobProgress& progress) const;
   void recover_cancels(const Recovered& recovered);
   void recover_keepers(const StoredSettings& settings);
+  void outbid(Epoch newest);
   [[nodiscard]] TimePoint next_deadline() const;
 
   HeadConfig config_;

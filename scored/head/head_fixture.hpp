@@ -163,6 +163,18 @@ class HeadFixture : public ::testing::Test {
     }
   }
 
+  // The head takes a changed configuration.
+  void reload(const HeadConfig& changed) {
+    file_ = changed;
+    Status status = fail(Errc::WrongState, "not answered");
+    const Peer root{UserId(0), proto::Role::Root, "root"};
+    head_->admin().execute(root, ReloadConfiguration(), [&status](const auto& reply) {
+      status = reply ? Status() : reply.error();
+    });
+    settle();
+    ASSERT_TRUE(status) << status.error().message();
+  }
+
   // Time passes, deadlines are met.
   void pass(Duration time) {
     clock_.advance(time);
@@ -293,7 +305,8 @@ class HeadFixture : public ::testing::Test {
   HeadConfig config_;
   asio::io_context io_{1};
   ManualClock clock_;
-  DaemonRequests requests_{[] { return Status(); }, [] {}};
+  std::optional<HeadConfig> file_;  // as it is read by a reload; none: as the head started
+  DaemonRequests requests_{[this] { return Result<HeadConfig>(file_.value_or(config_)); }, [] {}};
   std::uint64_t next_client_ = 1;
   std::unique_ptr<Head> head_;
   std::optional<ClientSession::Parts> for_clients_;

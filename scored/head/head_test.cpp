@@ -170,6 +170,7 @@ TEST_F(HeadTest, CancelsWithTermFirstAndKillAfterTheGrace) {
   cancel.set_job(1);
   cancel.set_grace_ns(Duration(3s).count());
   client.say(cancel);
+  settle();
   const auto signals = second.connection->all<wire::SignalTasks>();
   ASSERT_EQ(signals.size(), 2u);
   EXPECT_EQ(signals[0].signal(), SIGTERM);
@@ -196,6 +197,7 @@ TEST_F(HeadTest, TellsOfACancelledJobWhoDidItAndNotWhichRankHeardItFirst) {
   cancel.set_job(1);
   cancel.set_grace_ns(Duration(3s).count());
   client.say(cancel);
+  settle();
   const auto reasons = [&] {
     wire::ListJobs question;
     question.add_jobs(1);
@@ -349,6 +351,7 @@ TEST_F(HeadTest, ShowsAJobThatObeysTermAsCancelled) {
   cancel.set_job(1);
   cancel.set_grace_ns(-1);
   client.say(cancel);
+  settle();
   finish(first, attempt, 0);
   finish(second, attempt, 1);
   settle();
@@ -555,6 +558,7 @@ TEST_F(HeadTest, ComesBackWithTenThousandQueuedJobs) {
   wire::CancelJob cancel;
   cancel.set_job(kJobs);
   client.say(cancel);
+  ASSERT_TRUE(pump_until([&] { return !client.connection->all<wire::Done>().empty(); }));
   const TimePoint cancelled = monotonic_now();
   const auto ms = [](Duration took) {
     return std::chrono::duration<double, std::milli>(took).count();

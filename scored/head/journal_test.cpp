@@ -23,6 +23,7 @@ TEST_F(HeadJournal, HasTheEventsOfTheHead) {
   wire::CancelJob cancel;
   cancel.set_job(1);
   operating.say(cancel);
+  settle();
   for (FakeNode* node : {&first, &second}) {
     Exited exited;
     exited.attempt = attempt;
@@ -58,6 +59,7 @@ TEST_F(HeadJournal, ShowsViewersWhichNodesAreDrained) {
   root.say(drain);
   drain.set_resume(true);
   root.say(drain);
+  settle();
   std::vector<std::string> texts;
   for (const monitor::Event& event : head_->events().log().events()) {
     if (event.kind == monitor::EventKind::Node) texts.push_back(event.text);

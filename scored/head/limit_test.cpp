@@ -42,6 +42,7 @@ TEST_F(LimitTest, LetsEachTaskOfACancelledJobUseItsGrace) {
   cancel.set_job(1);
   cancel.set_grace_ns(Duration(3s).count());
   client.say(cancel);
+  settle();
   first.say(TaskEnded{attempt, {Rank(0), 0, SIGTERM}});
   settle();
   EXPECT_TRUE(second.connection->all<wire::KillTasks>().empty());

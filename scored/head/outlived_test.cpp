@@ -21,6 +21,7 @@ class OutlivedTest : public HeadFixture {
     auto message = proto::to_wire(hello);
     message.set_head_epoch(newest.value());
     message.set_head_proof(proof);
+    message.set_last_job(last_job_);
     const bool goes_on = session.greet(frame_of(message));
     EXPECT_EQ(goes_on, connection_->all<wire::NodeWelcome>().size() == 1);
     return goes_on;
@@ -32,6 +33,7 @@ class OutlivedTest : public HeadFixture {
 
   proto::Key key_ = proto::random_key();
   std::shared_ptr<FakeConnection> connection_;
+  std::uint64_t last_job_ = 0;
   int ends_ = 0;
 };
 
@@ -49,6 +51,77 @@ TEST_F(OutlivedTest, AnotherNodesWordIsNoProof) {
   EXPECT_TRUE(greet(later(2), proto::prove_head(key_, later(1)))) << "of another incarnation";
   EXPECT_TRUE(greet(later(1), std::string(100'000, 'x')));
   EXPECT_EQ(ends_, 0);
+}
+
+// A database 100 jobs and 5 starts old: its head goes on after what the nodes know.
+TEST_F(OutlivedTest, ARestoredHeadOutbidsTheOneThatIsLostAndReusesNoJobNumber) {
+  config_.nodes = {"n0"};
+  start_head();
+  head_->nodes().set_key(key_);
+  head_->nodes().on_outlived([this] { ++ends_; });
+  head_->recover_from_copy();
+  FakeClient alice = connect(kAlice);
+  EXPECT_EQ(submit(alice, submission(1)), JobId()) << "no node has said what it knows";
+  const Epoch lost = later(5);
+  last_job_ = 100;
+  EXPECT_FALSE(greet(lost, proto::prove_head(key_, lost))) << "until it has a greater incarnation";
+  settle();
+  EXPECT_TRUE(greet(lost, proto::prove_head(key_, lost)));
+  EXPECT_EQ(ends_, 0);
+  EXPECT_GT(Epoch(connection_->all<wire::NodeWelcome>()[0].head_epoch()), lost);
+  EXPECT_EQ(submit(alice, submission(1)), JobId(101));
+  const Epoch before = head_->nodes().incarnation();
+  start_head();
+  EXPECT_GT(head_->nodes().incarnation(), before) << "it is on disk";
+}
+
+TEST_F(OutlivedTest, ANodeThatKnowsLaterJobsRaisesTheirNumbersAlsoWithoutRecovery) {
+  FakeClient alice = connect(kAlice);
+  EXPECT_EQ(submit(alice, submission(1)), JobId(1));
+  last_job_ = 7;
+  EXPECT_TRUE(greet(Epoch(0), ""));
+  EXPECT_EQ(submit(alice, submission(1)), JobId(8));
+  last_job_ = std::uint64_t{1} << 60U;
+  EXPECT_TRUE(greet(Epoch(0), ""));
+  EXPECT_EQ(submit(alice, submission(1)), JobId(9)) << "no node can use them up";
+}
+
+TEST_F(OutlivedTest, ARestoredHeadDoesNotWaitForANodeThatIsGone) {
+  head_->recover_from_copy();
+  FakeClient alice = connect(kAlice);
+  EXPECT_EQ(submit(alice, submission(1)), JobId());
+  pass(config_.rejoin_grace);
+  EXPECT_EQ(submit(alice, submission(1)), JobId(1));
+}
+
+// While the first daemon with the node's key is heard, a second one is refused.
+TEST_F(OutlivedTest, ASecondDaemonWithANodesKeyIsRefusedWhileTheFirstIsHeard) {
+  const auto come = [this](std::uint64_t instance) {
+    FakeNode node;
+    node.connection = std::make_shared<FakeConnection>("node");
+    node.session =
+        std::make_unique<NodeSession>(head_->for_nodes(), clock_, NodeId(0), node.connection);
+    NodeHello hello;
+    hello.info = {"n0", 1, Bytes(1 << 30)};
+    auto message = proto::to_wire(hello);
+    message.set_instance(instance);
+    if (!node.session->greet(frame_of(message))) node.connection->close();
+    return node;
+  };
+  FakeNode first = come(1);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_FALSE(come(2).connection->is_open());
+    clock_.advance(1s);
+    EXPECT_TRUE(first.session->dispatch(frame_of(wire::Heartbeat())));
+  }
+  EXPECT_TRUE(first.connection->is_open());
+  FakeNode same = come(1);
+  EXPECT_TRUE(same.connection->is_open()) << "its own new connection";
+  same.connection->close();
+  FakeNode restarted = come(3);
+  EXPECT_TRUE(restarted.connection->is_open()) << "at once when the connection is gone";
+  clock_.advance(4s);
+  EXPECT_TRUE(come(4).connection->is_open()) << "the first is not heard any more";
 }
 
 TEST_F(OutlivedTest, ItsOwnAndEarlierProofsAreNothingNew) {

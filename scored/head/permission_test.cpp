@@ -1,6 +1,10 @@
 // Every frame of the protocol with every role a client can have: what the table forbids is refused
 // as Denied before anything happens, what it allows reaches its handler.
 #include "scored/head/head_fixture.hpp"
+#include "scored/journal/recorded_events.hpp"
+
+#include <csignal>
+#include <map>
 
 namespace score::head {
 namespace {
@@ -80,6 +84,99 @@ TEST_F(PermissionTest, ChangesNothingOfAJobForStrangers) {
   settle();
   EXPECT_TRUE(is_denied(bob, 0));
   EXPECT_EQ(state_of(alice, job), JobState::Pending);
+}
+
+// Towards a job of another user an operator looks, ends and stops, and never acts as its user.
+TEST_F(PermissionTest, LetsNoOperatorActAsTheUserOfAJob) {
+  FakeNode first = connect_node(0);
+  FakeNode second = connect_node(1);
+  FakeClient alice = connect(kAlice);
+  launch(alice, first, second);
+  const auto is_refused = [&](UserId user, const auto& message) {
+    FakeClient client = connect(user);
+    client.say(message);
+    settle();
+    return is_denied(client, 0);
+  };
+  wire::Attach looks = attachment(JobId(1), false);
+  wire::Attach types = looks;
+  types.set_input(true);
+  wire::Input input;
+  input.set_job(1);
+  wire::Resize resize;
+  resize.set_job(1);
+  EXPECT_FALSE(is_refused(kOperator, looks));
+  EXPECT_TRUE(is_refused(kOperator, types));
+  EXPECT_TRUE(is_refused(kOperator, attachment(JobId(1), true)));
+  EXPECT_TRUE(is_refused(kOperator, input));
+  EXPECT_TRUE(is_refused(kOperator, resize));
+  EXPECT_FALSE(is_refused(UserId(0), types)) << "root may";
+  EXPECT_FALSE(is_refused(kAlice, resize)) << "its owner may";
+  for (const auto& [signal, may] : std::map<int, bool>{{SIGTERM, true},
+                                                       {SIGKILL, true},
+                                                       {SIGSTOP, true},
+                                                       {SIGCONT, true},
+                                                       {SIGHUP, false},
+                                                       {SIGUSR1, false},
+                                                       {SIGINT, false}}) {
+    wire::SignalJob message;
+    message.set_job(1);
+    message.set_signal(signal);
+    EXPECT_EQ(is_refused(kOperator, message), !may) << signal;
+    EXPECT_FALSE(is_refused(kAlice, message)) << signal;
+  }
+}
+
+TEST_F(PermissionTest, LetsAnOperatorTypeIntoAJobOfHisOwn) {
+  FakeNode first = connect_node(0);
+  FakeNode second = connect_node(1);
+  FakeClient owner = connect(kOperator);
+  launch(owner, first, second);
+  owner.say(attachment(JobId(1)));
+  wire::Input input;
+  input.set_job(1);
+  input.set_data("x");
+  owner.say(input);
+  EXPECT_FALSE(is_denied(owner, 0));
+}
+
+// One place refuses: one line with uid and request at a limited rate, every refusal counted.
+TEST_F(PermissionTest, CountsEveryRefusalAndLogsThemAtALimitedRate) {
+  FakeClient alice = connect(kAlice);
+  submit(alice, submission());
+  FakeClient bob = connect(kBob);
+  const RecordedEvents journal;
+  constexpr int kTimes = 1000;
+  wire::CancelJob cancel;
+  cancel.set_job(1);
+  wire::SignalJob signal;
+  signal.set_job(1);
+  signal.set_signal(SIGKILL);
+  for (int i = 0; i < kTimes; ++i) {
+    bob.say(cancel);
+    bob.say(signal);
+    bob.say(attachment(JobId(1)));
+  }
+  bob.say(wire::SetQuantum());
+  Permissions::Counts expected;
+  for (const char* rpc : {"CancelJob", "SignalJob", "Attach"})
+    expected[{rpc, "not_owner"}] = kTimes;
+  expected[{"SetQuantum", "not_operator"}] = 1;
+  EXPECT_EQ(head_->admin().permissions().denied(), expected);
+  EXPECT_EQ(journal.entries.size(), 5U) << "the burst, as no time passes";
+  EXPECT_NE(journal.entries.at(0).at("MESSAGE").find("uid=1001 rpc=CancelJob"), std::string::npos);
+}
+
+TEST_F(PermissionTest, AUserNameForgesNoLineOfTheLog) {
+  FakeClient alice = connect(kAlice);
+  submit(alice, submission());
+  const RecordedEvents journal;
+  const Peer mallory{kBob, Role::OtherUser, "x\nerr audit user=root\x1b[2J", "node\n07"};
+  head_->admin().execute(mallory, CancelJob{JobId(1), {}, false}, [](const auto&) {});
+  ASSERT_EQ(journal.entries.size(), 1U);
+  for (const auto& [field, text] : journal.entries.at(0)) {
+    EXPECT_EQ(text.find_first_of("\n\x1b"), std::string::npos) << field;
+  }
 }
 
 TEST_F(PermissionTest, KeepsNodesByNameForOperators) {

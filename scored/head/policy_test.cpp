@@ -102,18 +102,51 @@ TEST_F(PolicyTest, LimitsHowManyJobsOfAUserThereAre) {
   EXPECT_NE(submit(again, submission(1)), JobId());
 }
 
+TEST_F(PolicyTest, BoundsWhatJobsTakeOfTheDisk) {
+  config_.limits.max_job_bytes = Bytes(250'000);
+  config_.limits.max_all_job_bytes = Bytes(500'000);
+  start_head();
+  const auto held = [](std::size_t bytes) {
+    wire::Submit message = submission(1);
+    message.mutable_resources()->set_held(true);
+    message.mutable_spec()->mutable_programs(0)->add_argv(std::string(bytes, 'x'));
+    return message;
+  };
+  FakeClient alice = connect(kAlice);
+  const JobId first = submit(alice, held(100'000));
+  EXPECT_NE(first, JobId());
+  EXPECT_NE(submit(alice, held(100'000)), JobId());
+  EXPECT_EQ(submit(alice, held(100'000)), JobId());
+  EXPECT_NE(alice.connection->all<wire::Failed>().back().error().text().find("max_job_bytes"),
+            std::string::npos);
+  FakeClient operator_ = connect(kOperator);
+  EXPECT_NE(submit(operator_, held(250'000)), JobId()) << "his own bound does not apply";
+  EXPECT_EQ(submit(operator_, held(100'000)), JobId());
+  EXPECT_NE(
+      operator_.connection->all<wire::Failed>().back().error().text().find("the queue is full"),
+      std::string::npos);
+  start_head();
+  FakeClient again = connect(kAlice);
+  EXPECT_EQ(submit(again, held(100'000)), JobId()) << "counted again after a restart";
+  wire::CancelJob cancel;
+  cancel.set_job(first.value());
+  again.say(cancel);
+  settle();
+  EXPECT_NE(submit(again, held(100'000)), JobId());
+}
+
 TEST_F(PolicyTest, SparesWhoIsExemptAndTakesChangesOfTheFile) {
   FakeClient alice = connect(kAlice);
   const wire::Submit heavy = asking([](auto& r) { r.set_weight(500); });
   EXPECT_EQ(submit(alice, heavy), JobId());
   HeadConfig changed = config_;
   changed.limits.exempt = {"1000"};
-  ASSERT_TRUE(head_->admin().reconfigure(changed));
+  reload(changed);
   EXPECT_NE(submit(alice, heavy), JobId());
   FakeClient bob = connect(kBob);
   EXPECT_EQ(submit(bob, heavy), JobId());
   changed.limits.max_weight = 500;
-  ASSERT_TRUE(head_->admin().reconfigure(changed));
+  reload(changed);
   EXPECT_NE(submit(bob, heavy), JobId());
 }
 
@@ -192,7 +225,7 @@ TEST_F(PolicyTest, HidesOthersNamesAndProgramsWhereTheClusterIsPrivate) {
   pass(1s);
   HeadConfig changed = config_;
   changed.monitor.is_private = true;
-  ASSERT_TRUE(head_->admin().reconfigure(changed));
+  reload(changed);
   const auto seen_by = [this](UserId user, bool all, std::vector<JobId> jobs) {
     FakeClient client = connect(user);
     wire::ListJobs question;
@@ -230,7 +263,7 @@ TEST_F(PolicyTest, TakesNoWeightForTheDefault) {
 TEST_F(PolicyTest, AppliesAChangedNumberOfRequeues) {
   HeadConfig changed = config_;
   changed.max_requeues = 0;
-  ASSERT_TRUE(head_->admin().reconfigure(changed));
+  reload(changed);
   FakeNode node = connect_node(0);
   FakeClient alice = connect(kAlice);
   const JobId job = submit(

@@ -119,6 +119,7 @@ TEST_F(RequeueTest, ACancelledOneDoesNotStartAgain) {
   cancel.set_job(1);
   cancel.set_grace_ns(std::chrono::nanoseconds(60s).count());
   client.say(cancel);
+  settle();
   FakeNode again = lose(0);
   head_->tick();
   settle();

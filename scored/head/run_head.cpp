@@ -39,6 +39,7 @@ constexpr const char* kUsage =
     "  --config FILE      configuration (default: /etc/scored/scored.toml), see scored.toml(5)\n"
     "  --check-config     only read and check the configuration\n"
     "  --new-key          make the key_file that the configuration names, and exit\n"
+    "  --recover          the database is an older copy: go on after the jobs that the nodes know\n"
     "  --node-key NAME    write that node's key to ./NAME.key, and exit\n"
     "  --log-level LEVEL  error, warning, notice, info or debug; overrides the file\n"
     "  --help             this text\n"
@@ -50,6 +51,7 @@ struct CommandLine {
   std::string node_key;  // of which node
   bool new_key = false;
   bool check_only = false;
+  bool recover = false;
   bool help = false;
 };
 
@@ -62,8 +64,12 @@ Result<CommandLine> read_command_line(const std::vector<std::string>& arguments)
       value = name.substr(equals + 1);
       name.resize(equals);
     }
-    if ((name == "--check-config" || name == "--new-key") && !value) {
-      (name == "--new-key" ? line.new_key : line.check_only) = true;
+    bool* const flag = name == "--check-config" ? &line.check_only
+                       : name == "--new-key"    ? &line.new_key
+                       : name == "--recover"    ? &line.recover
+                                                : nullptr;
+    if (flag != nullptr && !value) {
+      *flag = true;
       continue;
     }
     if (name == "--help" && !value) {
@@ -139,7 +145,8 @@ class Daemon {
   asio::awaitable<void> handle_signals();
   asio::awaitable<void> feed_manager();
   asio::awaitable<void> stop();
-  Status reload();
+  [[nodiscard]] Result<HeadConfig> read_configuration() const;
+  void reload();
   void open_control();
   void exit_with(int status);
 
@@ -166,7 +173,7 @@ Status Daemon::start() {
   auto reader = StoreReader::open(store->path());
   if (!reader) return reader.error();
   DaemonRequests requests;
-  requests.reload = [this] { return reload(); };
+  requests.read_configuration = [this] { return read_configuration(); };
   requests.exit = [this] {
     tasks_.spawn("exit", [](Daemon& self) -> asio::awaitable<void> {
       co_await self.clock_.sleep_for(kReplyIsRead);
@@ -179,6 +186,7 @@ Status Daemon::start() {
   head_ = std::move(*head);
   head_->nodes().set_key(*key);
   head_->nodes().on_outlived([this] { exit_with(kOutlived); });
+  if (line_.recover) head_->recover_from_copy();
   monitoring_.emplace(io_, clock_, tasks_, head_->for_monitoring());
   if (auto opened = monitoring_->open(config_.monitor); !opened) return opened;
   head_->nodes().set_observer(&*monitoring_);
@@ -243,20 +251,24 @@ asio::awaitable<void> Daemon::handle_signals() {
   for (;;) {
     const int number = co_await signals.async_wait(asio::use_awaitable);
     if (number != SIGHUP) break;
-    if (auto reloaded = reload(); !reloaded) {
-      log_error("cannot reload: keep the old configuration", kv("err", reloaded.error()));
-    }
+    reload();
   }
   exit_with(0);
 }
 
-Status Daemon::reload() {
+Result<HeadConfig> Daemon::read_configuration() const {
   auto wanted = load_config(line_.config_path);
-  if (!wanted) return wanted.error();
-  if (line_.log_level) wanted->log_level = *line_.log_level;
-  if (auto taken = head_->admin().reconfigure(std::move(*wanted)); !taken) return taken;
-  log_notice("reload", kv("file", line_.config_path));
-  return {};
+  if (wanted && line_.log_level) wanted->log_level = *line_.log_level;
+  return wanted;
+}
+
+void Daemon::reload() {
+  const Peer service_manager{UserId(::geteuid()), proto::Role::Root, "SIGHUP", "signal"};
+  head_->admin().execute(
+      service_manager, ReloadConfiguration(), [](const Result<std::string>& reloaded) {
+        if (reloaded) return;
+        log_error("cannot reload: keep the old configuration", kv("err", reloaded.error()));
+      });
 }
 
 // From the loop itself, so that a loop that hangs is noticed.

@@ -1,5 +1,8 @@
-// A command goes through four steps: permit, prepare, audit, effect. The audit stands between the
-// cluster's consent and the consequences, so that it comes before what it caused in every record.
+// A command goes through six steps: permit, check, store, prepare, audit, effect. It is stored
+// before it is done, so that what was answered is never lost, and what cannot be stored never
+// happens. While it is being stored the cluster goes on, so the cluster is asked again after it:
+// the job may have ended. The audit stands between the cluster's consent and the consequences, so
+// that it comes before what it caused in every record.
 #include "scored/head/admin/admin.hpp"
 
 #include "base/limits.hpp"
@@ -21,7 +24,49 @@ constexpr Duration kLongestWait = 24h * 36'500;  // a century; more would not fi
 
 const Peer kConfiguration{UserId(0), proto::Role::Root, "configuration", "file"};
 
-std::string nodes_of(const AdminCommand& command) {
+constexpr std::size_t kMaxWaiting = 256;  // commands for one job, or for the cluster
+
+std::string packed(const ResourceRequest& request) {
+  return proto::to_wire(request).SerializeAsString();
+}
+
+std::string shown_reason(const DrainNodes& command) {
+  return escape_terminal(command.reason, limits::kMaxErrorTextBytes);
+}
+
+std::optional<gang::JobRequest> kind_of(ControlJob::What what) {
+  switch (what) {
+    case wire::ControlJob::SUSPEND:
+      return gang::JobRequest::Suspend;
+    case wire::ControlJob::RESUME:
+      return gang::JobRequest::Resume;
+    case wire::ControlJob::HOLD:
+      return gang::JobRequest::Hold;
+    case wire::ControlJob::RELEASE:
+      return gang::JobRequest::Release;
+    case wire::ControlJob::SET_WEIGHT:
+      return gang::JobRequest::SetWeight;
+    case wire::ControlJob::SET_PRIORITY:
+      return gang::JobRequest::SetPriority;
+    default:
+      return std::nullopt;
+  }
+}
+
+Permissions::Request request_of(const AdminCommand& command) {
+  Permissions::Request request{frame_of(command), job_of(command), action_of(command)};
+  if (const auto* signal = std::get_if<SignalJob>(&command)) request.signal = signal->signal;
+  return request;
+}
+
+// The operator who holds or has suspended another's job; empty: none.
+std::string keeper_after(const Peer& peer, const Job& job, ControlJob::What what) {
+  if (what == wire::ControlJob::RELEASE || what == wire::ControlJob::RESUME) return {};
+  const bool keeps = what == wire::ControlJob::HOLD || what == wire::ControlJob::SUSPEND;
+  return keeps && peer.user != job.info.user ? peer.name : job.kept_by;
+}
+
+std::string drained_nodes(const AdminCommand& command) {
   const auto* drain = std::get_if<DrainNodes>(&command);
   return drain == nullptr ? std::string() : fmt::format("{}", fmt::join(drain->nodes, ","));
 }
@@ -29,43 +74,64 @@ std::string nodes_of(const AdminCommand& command) {
 }  // namespace
 
 void Admin::execute(const Peer& peer, const AdminCommand& command, const Reply& reply) {
-  if (auto permitted = permit(peer, command); !permitted) return reply(permitted.error());
-  const auto effect = std::visit([&](const auto& one) { return prepare(peer, one); }, command);
-  if (!effect) return reply(effect.error());
-  audit(peer, command);
+  if (auto permitted = permissions_.check(peer, request_of(command)); !permitted) {
+    return reply(permitted.error());
+  }
+  const JobId line = job_of(command);
+  std::deque<Asked>& asked = asked_[line];
+  if (asked.size() >= kMaxWaiting) {
+    return reply(fail(Errc::Busy, "too many changes at once; try again"));
+  }
+  asked.push_back({peer, command, reply});
+  if (asked.size() == 1) begin(line);
+}
+
+// ---- one after the other ------------------------------------------------------------------------
+
+void Admin::begin(JobId line) {
+  const Asked& asked = asked_.at(line).front();
+  auto changes = std::visit([&](const auto& one) { return check(asked.peer, one); }, asked.command);
+  if (!changes) return finish(line, changes.error());
+  if (changes->empty()) return finish(line, {});
+  parts_.commits.ask(std::move(*changes), [this, line](const Status& stored) {
+    if (stored) return finish(line, {});
+    store_as_it_is(asked_.at(line).front().command, stored);
+    finish(line, stored.error().with_context("cannot be stored; nothing was changed"));
+  });
+}
+
+void Admin::finish(JobId line, const Status& stored) {
+  const auto found = asked_.find(line);
+  const Asked asked = std::move(found->second.front());
+  stored ? carry_out(asked) : asked.reply(stored.error());
+  found->second.pop_front();
+  if (!found->second.empty()) return begin(line);
+  asked_.erase(found);
+}
+
+void Admin::carry_out(const Asked& asked) {
+  const auto effect =
+      std::visit([&](const auto& one) { return prepare(asked.peer, one); }, asked.command);
+  if (!effect) {
+    store_as_it_is(asked.command, {});
+    return asked.reply(effect.error());
+  }
+  audit(asked.peer, asked.command);
   (*effect)();
-  answer(command, reply);
+  answer(asked.command, asked.reply);
 }
 
-// ---- permission ---------------------------------------------------------------------------------
-
-// Towards a job its user is its owner; operators and root stay what they are.
-Status Admin::permit(const Peer& peer, const AdminCommand& command) {
-  proto::Role role = peer.role;
-  const JobId job = job_of(command);
-  if (job != JobId()) {
-    const auto owner = parts_.queries.owner(job);
-    if (!owner) return owner.error();
-    if (role == proto::Role::OtherUser && *owner == peer.user) role = proto::Role::Owner;
+void Admin::store_as_it_is(const AdminCommand& command, const Status& stored) {
+  const auto* control = std::get_if<ControlJob>(&command);
+  if (control == nullptr) return;
+  const auto job = active_job(control->job);
+  if (!job) return;
+  if ((*job)->asked_state) return parts_.life.answered(**job, stored);
+  if (!stored) return;
+  parts_.commits.add(keep_setting(control->job, (*job)->kept_by));
+  if (const auto view = parts_.runner.view(control->job)) {
+    parts_.commits.add(SaveResources{control->job, packed(view->request)});
   }
-  if (proto::may_send(role, frame_of(command))) return {};
-  return refuse(peer, command);
-}
-
-Error Admin::refuse(const Peer& peer, const AdminCommand& command) {
-  const std::string_view action = action_of(command);
-  const JobId job = job_of(command);
-  const std::string number = job == JobId() ? std::string() : fmt::format("{}", job);
-  if (refusals_.allow(now())) {
-    report(Event::CommandRefused, kv("user", peer.name), kv("action", action), kv("job", number),
-           kv("via", peer.via), kv("suppressed", refusals_.take_suppressed()));
-  }
-  const proto::FrameType type = frame_of(command);
-  if (proto::may_send(proto::Role::Owner, type)) {
-    return fail(Errc::Denied, "only its owner and operators may {} job {}", action, number);
-  }
-  const bool is_for_operators = proto::may_send(proto::Role::Operator, type);
-  return fail(Errc::Denied, "only {} may {}", is_for_operators ? "operators" : "root", action);
 }
 
 // ---- audit and answer ---------------------------------------------------------------------------
@@ -74,7 +140,7 @@ void Admin::audit(const Peer& peer, const AdminCommand& command) {
   const JobId job = job_of(command);
   const std::string action(action_of(command));
   const std::string value = escape_terminal(value_of(command), limits::kMaxErrorTextBytes);
-  const std::string nodes = nodes_of(command);
+  const std::string nodes = drained_nodes(command);
   std::vector<EventValue> values = {{"user", peer.name}, {"action", action}};
   if (job != JobId()) values.push_back({"job", fmt::format("{}", job)});
   if (!nodes.empty()) values.push_back({"node", nodes});
@@ -114,41 +180,53 @@ void Admin::answer(const AdminCommand& command, const Reply& reply) {
 
 // ---- the cluster --------------------------------------------------------------------------------
 
-Result<Admin::Effect> Admin::prepare(const Peer&, const SetQuantum& command) {
-  auto actions = parts_.runner.cluster().set_quantum(command.quantum, now());
+Result<Admin::Effect> Admin::effect_of(Result<gang::Actions> actions) {
   if (!actions) return actions.error();
-  return [this, quantum = command.quantum, actions = std::move(*actions)] {
-    parts_.commits.add(quantum_setting(quantum));
-    parts_.runner.perform(actions);
-  };
+  return [this, actions = std::move(*actions)] { parts_.runner.perform(actions); };
+}
+
+Result<Admin::Changes> Admin::check(const Peer&, const SetQuantum& command) {
+  if (auto possible = gang::Cluster::check_quantum(command.quantum); !possible) {
+    return possible.error();
+  }
+  return Changes{quantum_setting(command.quantum)};
+}
+
+Result<Admin::Effect> Admin::prepare(const Peer&, const SetQuantum& command) {
+  return effect_of(parts_.runner.cluster().set_quantum(command.quantum, now()));
+}
+
+Result<Admin::Changes> Admin::check(const Peer&, const SetSlots& command) {
+  if (auto possible = gang::Cluster::check_max_slots(command.slots); !possible) {
+    return possible.error();
+  }
+  return Changes{slots_setting(command.slots)};
 }
 
 Result<Admin::Effect> Admin::prepare(const Peer&, const SetSlots& command) {
-  auto actions = parts_.runner.cluster().set_max_slots(command.slots, now());
-  if (!actions) return actions.error();
-  return [this, slots = command.slots, actions = std::move(*actions)] {
-    parts_.commits.add(slots_setting(slots));
-    parts_.runner.perform(actions);
-  };
+  return effect_of(parts_.runner.cluster().set_max_slots(command.slots, now()));
+}
+
+Result<Admin::Changes> Admin::check(const Peer&, const SetIdleDetection& command) {
+  return Changes{idle_setting(command.on)};
 }
 
 Result<Admin::Effect> Admin::prepare(const Peer&, const SetIdleDetection& command) {
-  return [this, on = command.on] {
-    parts_.commits.add(idle_setting(on));
-    parts_.runner.perform(parts_.runner.cluster().set_idle_detection(on, now()));
-  };
+  return effect_of(parts_.runner.cluster().set_idle_detection(command.on, now()));
+}
+
+Result<Admin::Changes> Admin::check(const Peer&, const SetFill& command) {
+  if (auto possible = parts_.runner.cluster().check_fill(command.on); !possible) {
+    return possible.error();
+  }
+  return Changes{fill_setting(command.on)};
 }
 
 Result<Admin::Effect> Admin::prepare(const Peer&, const SetFill& command) {
-  auto actions = parts_.runner.cluster().set_fill(command.on, now());
-  if (!actions) return actions.error();
-  return [this, on = command.on, actions = std::move(*actions)] {
-    parts_.commits.add(fill_setting(on));
-    parts_.runner.perform(actions);
-  };
+  return effect_of(parts_.runner.cluster().set_fill(command.on, now()));
 }
 
-Result<Admin::Effect> Admin::prepare(const Peer&, const DrainNodes& command) {
+Result<std::vector<NodeId>> Admin::nodes_of(const DrainNodes& command) const {
   std::vector<NodeId> nodes;
   for (const std::string& list : command.nodes) {
     const auto names = expand_hostlist(list);
@@ -160,22 +238,36 @@ Result<Admin::Effect> Admin::prepare(const Peer&, const DrainNodes& command) {
     }
   }
   if (nodes.empty()) return fail(Errc::Malformed, "name at least one node");
-  const std::string reason = escape_terminal(command.reason, limits::kMaxErrorTextBytes);
-  return [this, nodes = std::move(nodes), reason, resume = command.resume] {
+  return nodes;
+}
+
+Result<Admin::Changes> Admin::check(const Peer&, const DrainNodes& command) {
+  const auto nodes = nodes_of(command);
+  if (!nodes) return nodes.error();
+  Changes changes;
+  for (const NodeId node : *nodes) {
+    changes.emplace_back(
+        drain_setting(parts_.links.name(node),
+                      command.resume ? std::nullopt : std::optional(shown_reason(command))));
+  }
+  return changes;
+}
+
+Result<Admin::Effect> Admin::prepare(const Peer&, const DrainNodes& command) {
+  auto nodes = nodes_of(command);
+  if (!nodes) return nodes.error();
+  return [this, nodes = std::move(*nodes), reason = shown_reason(command), command] {
     gang::Cluster& cluster = parts_.runner.cluster();
     for (const NodeId node : nodes) {
-      auto actions = resume ? cluster.resume_node(node, now()) : cluster.drain(node, reason, now());
-      if (!actions) continue;  // no such node any more
-      parts_.commits.add(
-          drain_setting(parts_.links.name(node), resume ? std::nullopt : std::optional(reason)));
-      parts_.runner.perform(std::move(*actions));
+      auto actions =
+          command.resume ? cluster.resume_node(node, now()) : cluster.drain(node, reason, now());
+      if (actions) parts_.runner.perform(std::move(*actions));
     }
   };
 }
 
-Result<Admin::Effect> Admin::prepare(const Peer&, const ReloadConfiguration&) {
-  if (auto reloaded = parts_.daemon.reload(); !reloaded) return reloaded.error();
-  return [] {};
+Result<Admin::Changes> Admin::check(const Peer&, const ShutDown&) {
+  return Changes();
 }
 
 Result<Admin::Effect> Admin::prepare(const Peer&, const ShutDown&) {
@@ -207,14 +299,24 @@ Result<Job*> Admin::active_job(JobId id) {
   return job;
 }
 
-Result<Admin::Effect> Admin::prepare(const Peer&, const SignalJob& command) {
+Result<Admin::Changes> Admin::check(const Peer&, const SignalJob& command) {
   if (command.signal < 1 || command.signal > SIGRTMAX) {
     return fail(Errc::Malformed, "signal {} does not exist", command.signal);
   }
   if (auto job = active_job(command.job); !job) return job.error();
-  auto actions = parts_.runner.cluster().signal(command.job, command.signal, now());
-  if (!actions) return actions.error();
-  return [this, actions = std::move(*actions)] { parts_.runner.perform(actions); };
+  return Changes();
+}
+
+Result<Admin::Effect> Admin::prepare(const Peer&, const SignalJob& command) {
+  return effect_of(parts_.runner.cluster().signal(command.job, command.signal, now()));
+}
+
+// Of what is being ended the first cause is on disk.
+Result<Admin::Changes> Admin::check(const Peer& peer, const CancelJob& command) {
+  const auto job = active_job(command.job);
+  if (!job) return job.error();
+  if ((*job)->ended_by) return Changes();
+  return Changes{cancel_setting(command.job, peer.name)};
 }
 
 Result<Admin::Effect> Admin::prepare(const Peer& peer, const CancelJob& command) {
@@ -225,9 +327,7 @@ Result<Admin::Effect> Admin::prepare(const Peer& peer, const CancelJob& command)
   const Duration grace =
       std::min<Duration>(command.grace.value_or(parts_.config.kill_grace), kLongestWait);
   return [this, job = *job, by = peer.name, cause, grace] {
-    const bool was_ending = job->ended_by.has_value();
     parts_.life.terminate(*job, cause, "cancelled by " + by, grace);
-    if (!was_ending && job->ended_by) parts_.commits.add(cancel_setting(job->info.id, by));
   };
 }
 
@@ -235,8 +335,10 @@ Status Admin::permit_control(const Peer& peer, const Job& job, const ControlJob&
   const bool lets_go =
       command.what == wire::ControlJob::RELEASE || command.what == wire::ControlJob::RESUME;
   if (lets_go && !job.kept_by.empty() && peer.role == proto::Role::OtherUser) {
-    return fail(Errc::Denied, "{} has held or suspended job {}; only operators may let it continue",
-                job.kept_by, job.info.id);
+    return permissions_.refuse(
+        peer, request_of(command), "held",
+        fmt::format("{} has held or suspended job {}; only operators may let it continue",
+                    job.kept_by, job.info.id));
   }
   if (!parts_.submissions.is_limited(peer)) return {};
   if (command.what == wire::ControlJob::SET_WEIGHT) {
@@ -268,33 +370,48 @@ Result<gang::Actions> Admin::control(const ControlJob& command) {
   }
 }
 
+// What an operator holds or suspends of another's is not for its owner to release.
+Result<Admin::Changes> Admin::check(const Peer& peer, const ControlJob& command) {
+  const auto found = active_job(command.job);
+  if (!found) return found.error();
+  Job& job = **found;
+  if (auto allowed = permit_control(peer, job, command); !allowed) return allowed.error();
+  const auto view = parts_.runner.view(command.job);
+  if (!view) return view.error();
+  const auto request = kind_of(command.what);
+  if (!request) return fail(Errc::Malformed, "unknown request");
+  if (auto possible = parts_.runner.cluster().check(command.job, *request, command.weight);
+      !possible) {
+    return possible.error();
+  }
+  Changes changes;
+  const std::string keeper = keeper_after(peer, job, command.what);
+  if (keeper != job.kept_by) changes.emplace_back(keep_setting(command.job, keeper));
+  if (command.what == wire::ControlJob::SUSPEND || command.what == wire::ControlJob::RESUME) {
+    job.asked_state =
+        command.what == wire::ControlJob::SUSPEND ? JobState::Suspended : JobState::Running;
+    changes.push_back(parts_.life.asked(job));
+    return changes;
+  }
+  ResourceRequest wanted = view->request;
+  if (command.what == wire::ControlJob::HOLD) wanted.held = true;
+  if (command.what == wire::ControlJob::RELEASE) wanted.held = false;
+  if (command.what == wire::ControlJob::SET_WEIGHT) wanted.weight = command.weight;
+  if (command.what == wire::ControlJob::SET_PRIORITY) wanted.priority = command.priority;
+  changes.emplace_back(SaveResources{command.job, packed(wanted)});
+  return changes;
+}
+
 Result<Admin::Effect> Admin::prepare(const Peer& peer, const ControlJob& command) {
   const auto job = active_job(command.job);
   if (!job) return job.error();
-  if (auto allowed = permit_control(peer, **job, command); !allowed) return allowed.error();
   auto actions = control(command);
   if (!actions) return actions.error();
   return [this, job = *job, peer, command, actions = std::move(*actions)] {
-    note_keeper(peer, *job, command.what);
+    job->kept_by = keeper_after(peer, *job, command.what);
     parts_.runner.perform(actions);
-    const bool changes_request =
-        command.what != wire::ControlJob::SUSPEND && command.what != wire::ControlJob::RESUME;
-    const auto view = parts_.runner.view(command.job);
-    if (!view || !changes_request) return;
-    parts_.commits.add(
-        SaveResources{command.job, proto::to_wire(view->request).SerializeAsString()});
+    if (job->asked_state) parts_.life.answered(*job, {});
   };
-}
-
-// What an operator holds or suspends of another's is not for its owner to release.
-void Admin::note_keeper(const Peer& peer, Job& job, ControlJob::What what) {
-  std::string by = job.kept_by;
-  if (what == wire::ControlJob::RELEASE || what == wire::ControlJob::RESUME) by.clear();
-  const bool keeps = what == wire::ControlJob::HOLD || what == wire::ControlJob::SUSPEND;
-  if (keeps && peer.user != job.info.user) by = peer.name;
-  if (by == job.kept_by) return;
-  job.kept_by = by;
-  parts_.commits.add(keep_setting(job.info.id, by.empty() ? std::nullopt : std::optional(by)));
 }
 
 // ---- configuration ------------------------------------------------------------------------------
@@ -303,34 +420,64 @@ Status Admin::add_node(const std::string& name) {
   return parts_.runner.cluster().add_node(parts_.links.add(name), name);
 }
 
-Status Admin::change(const AdminCommand& command) {
-  Status status;
-  execute(kConfiguration, command, [&status](const Result<std::string>& reply) {
-    if (!reply) status = reply.error();
-  });
-  return status;
+Result<Admin::Changes> Admin::check(const Peer&, const ReloadConfiguration&) {
+  auto wanted = parts_.daemon.read_configuration();
+  if (!wanted) return wanted.error();
+  auto changes = check_file(*wanted);
+  if (changes) wanted_ = std::move(*wanted);
+  return changes;
 }
 
-Status Admin::reconfigure(HeadConfig wanted) {
+Result<Admin::Effect> Admin::prepare(const Peer&, const ReloadConfiguration&) {
+  return [this] { take_file(*std::exchange(wanted_, std::nullopt)); };
+}
+
+Result<Admin::Changes> Admin::check_file(const HeadConfig& wanted) {
+  const HeadConfig& config = parts_.config;
+  if (auto possible = check_reload(config, wanted); !possible) return possible.error();
+  Changes changes;
+  const auto compare = [&](bool has_changed, const auto& command) -> Status {
+    if (!has_changed) return {};
+    auto one = check(kConfiguration, command);
+    if (!one) return one.error();
+    changes.insert(changes.end(), one->begin(), one->end());
+    return {};
+  };
+  for (const Status& possible :
+       {compare(wanted.quantum != config.quantum, SetQuantum{wanted.quantum}),
+        compare(wanted.slots != config.slots, SetSlots{wanted.slots}),
+        compare(wanted.idle_detection != config.idle_detection,
+                SetIdleDetection{wanted.idle_detection}),
+        compare(wanted.fill != config.fill, SetFill{wanted.fill})}) {
+    if (!possible) return possible.error();
+  }
+  return changes;
+}
+
+template <class Command>
+void Admin::change(const Command& command) {
+  const auto effect = prepare(kConfiguration, command);
+  if (!effect) return log_error("cannot apply a changed setting", kv("err", effect.error()));
+  audit(kConfiguration, command);
+  (*effect)();
+}
+
+void Admin::take_file(HeadConfig wanted) {
   HeadConfig& config = parts_.config;
-  if (auto possible = check_reload(config, wanted); !possible) return possible;
   for (const std::string& name : wanted.nodes) {
     if (parts_.links.has(name)) continue;
-    if (auto added = add_node(name); !added) return added;
+    if (auto added = add_node(name); !added) {
+      log_error("cannot add node", kv("node", name), kv("err", added.error()));
+      continue;
+    }
     log_notice("add node", kv("node", name));
   }
-  if (wanted.quantum != config.quantum) {
-    if (auto set = change(SetQuantum{wanted.quantum}); !set) return set;
-  }
-  if (wanted.slots != config.slots) {
-    if (auto set = change(SetSlots{wanted.slots}); !set) return set;
-  }
+  if (wanted.quantum != config.quantum) change(SetQuantum{wanted.quantum});
+  if (wanted.slots != config.slots) change(SetSlots{wanted.slots});
   if (wanted.idle_detection != config.idle_detection) {
-    if (auto set = change(SetIdleDetection{wanted.idle_detection}); !set) return set;
+    change(SetIdleDetection{wanted.idle_detection});
   }
-  if (wanted.fill != config.fill) {
-    if (auto set = change(SetFill{wanted.fill}); !set) return set;
-  }
+  if (wanted.fill != config.fill) change(SetFill{wanted.fill});
   parts_.runner.perform(parts_.runner.cluster().set_fill_queues(wanted.fill_queues, now()));
   parts_.networks.set_channels(wanted.network.channels);
   parts_.runner.cluster().set_max_requeues(wanted.max_requeues);
@@ -339,7 +486,6 @@ Status Admin::reconfigure(HeadConfig wanted) {
   parts_.users.set_exempt(wanted.limits.exempt);
   set_log_level(wanted.log_level);
   config = std::move(wanted);
-  return {};
 }
 
 }  // namespace score::head

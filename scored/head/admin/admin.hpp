@@ -1,10 +1,11 @@
 #pragma once
 // The one way in which the running cluster is changed. Each command is checked against the
-// permission table, audited (journal, the job's events, the viewers' feed) and answered here, for
-// the command line, the web page and login nodes alike.
+// permission table, stored, audited (journal, the job's events, the viewers' feed) and answered
+// here, for the command line, the web page and login nodes alike. What cannot be stored does not
+// happen.
 
-#include "base/os/log.hpp"
 #include "scored/head/admin/admin_command.hpp"
+#include "scored/head/admin/permissions.hpp"
 #include "scored/head/cluster/cluster_runner.hpp"
 #include "scored/head/cluster/event_feed.hpp"
 #include "scored/head/cluster/node_links.hpp"
@@ -16,16 +17,19 @@
 #include "scored/head/jobs/submissions.hpp"
 #include "scored/head/store/commit_log.hpp"
 
+#include <deque>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace score::head {
 
 // What a command can ask of the daemon itself.
 struct DaemonRequests {
-  std::function<Status()> reload;
-  std::function<void()> exit;  // after a shutdown: every job has ended
+  std::function<Result<HeadConfig>()> read_configuration;  // the file, checked
+  std::function<void()> exit;                              // after a shutdown: every job has ended
 };
 
 class Admin {
@@ -49,13 +53,17 @@ class Admin {
     DaemonRequests daemon;
   };
 
-  explicit Admin(Parts parts) : parts_(std::move(parts)) {}
+  explicit Admin(Parts parts)
+      : parts_(std::move(parts)), permissions_(parts_.runner, parts_.queries) {}
 
-  // Answers at once, except a shutdown (when every job has ended) and a cancel that waits (when the
-  // end is on disk). Errors: Denied, NotFound, WrongState, Malformed, TooLarge.
+  // Answers when the change is on disk and done; a shutdown when every job has ended, a cancel that
+  // waits when the end is on disk. Commands for one job are done in their order. Errors: Denied,
+  // NotFound, WrongState, Malformed, TooLarge, Busy, and the store's: nothing has changed then.
   void execute(const Peer& peer, const AdminCommand& command, const Reply& reply);
-  // Applies a checked configuration. Errors: what a running head cannot change.
-  [[nodiscard]] Status reconfigure(HeadConfig wanted);
+
+  // For every request, also those that change nothing.
+  [[nodiscard]] Permissions& permissions() { return permissions_; }
+
   // Makes a node of the configuration known. Errors: the cluster's.
   [[nodiscard]] Status add_node(const std::string& name);
 
@@ -67,8 +75,28 @@ class Admin {
 
  private:
   using Effect = std::function<void()>;
+  using Changes = std::vector<Change>;
 
-  // Checks a command and changes the cluster; the effect stores and sends what follows.
+  struct Asked {
+    Peer peer;
+    AdminCommand command;
+    Reply reply;
+  };
+
+  // Checks a command: what must be on disk before it is done. Changes nothing.
+  Result<Changes> check(const Peer& peer, const SetQuantum& command);
+  Result<Changes> check(const Peer& peer, const SetSlots& command);
+  Result<Changes> check(const Peer& peer, const SetIdleDetection& command);
+  Result<Changes> check(const Peer& peer, const SetFill& command);
+  Result<Changes> check(const Peer& peer, const DrainNodes& command);
+  Result<Changes> check(const Peer& peer, const ReloadConfiguration& command);
+  Result<Changes> check(const Peer& peer, const ShutDown& command);
+  Result<Changes> check(const Peer& peer, const SignalJob& command);
+  Result<Changes> check(const Peer& peer, const CancelJob& command);
+  Result<Changes> check(const Peer& peer, const ControlJob& command);
+  Result<Changes> check_file(const HeadConfig& wanted);
+
+  // Changes the cluster; the effect sends what follows. Errors: the job has changed since check().
   Result<Effect> prepare(const Peer& peer, const SetQuantum& command);
   Result<Effect> prepare(const Peer& peer, const SetSlots& command);
   Result<Effect> prepare(const Peer& peer, const SetIdleDetection& command);
@@ -80,20 +108,29 @@ class Admin {
   Result<Effect> prepare(const Peer& peer, const CancelJob& command);
   Result<Effect> prepare(const Peer& peer, const ControlJob& command);
 
-  [[nodiscard]] Status permit(const Peer& peer, const AdminCommand& command);
-  [[nodiscard]] Error refuse(const Peer& peer, const AdminCommand& command);
+  [[nodiscard]] Result<Effect> effect_of(Result<gang::Actions> actions);
   [[nodiscard]] Status permit_control(const Peer& peer, const Job& job, const ControlJob& command);
   [[nodiscard]] Result<gang::Actions> control(const ControlJob& command);
-  void note_keeper(const Peer& peer, Job& job, ControlJob::What what);
   [[nodiscard]] Result<Job*> active_job(JobId job);
+  [[nodiscard]] Result<std::vector<NodeId>> nodes_of(const DrainNodes& command) const;
+  void begin(JobId line);
+  void finish(JobId line, const Status& stored);
+  void carry_out(const Asked& asked);
+  // Of a command that was stored and could not be done, or was not stored.
+  void store_as_it_is(const AdminCommand& command, const Status& stored);
+  void take_file(HeadConfig wanted);
+  // A change by the file: checked and stored.
+  template <class Command>
+  void change(const Command& command);
   void audit(const Peer& peer, const AdminCommand& command);
   void answer(const AdminCommand& command, const Reply& reply);
-  Status change(const AdminCommand& command);
 
   [[nodiscard]] TimePoint now() const { return parts_.runner.now(); }
 
   Parts parts_;
-  LogLimiter refusals_;
+  std::map<JobId, std::deque<Asked>> asked_;  // 0: not about a job. The first is being stored
+  std::optional<HeadConfig> wanted_;          // of the reload that is being stored
+  Permissions permissions_;
   Reply shutdown_reply_;  // empty: none is under way
   std::optional<TimePoint> shutdown_deadline_;
 };

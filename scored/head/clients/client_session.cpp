@@ -9,6 +9,7 @@
 #include "scored/head/config/version.hpp"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 namespace score::head {
@@ -203,21 +204,20 @@ bool ClientSession::handle(const proto::InFrame& frame) {
   return greeted_;
 }
 
-// Towards a job its user is its owner; operators and root stay what they are.
+// Of administrative commands Admin asks.
 template <class Message>
 Status ClientSession::check([[maybe_unused]] const Message& message, FrameType type) {
-  proto::Role role = greeted_ ? peer_.role : proto::Role::Anonymous;
   if (is_spare_ && greeted_ && type != FrameType::CancelJob) {
     return fail(Errc::Busy, "too many connections: only sccancel is accepted now");
   }
   if (greeted_ && Administrative<Message>) return {};
-  if constexpr (AboutJob<Message>) {
-    const auto owner = parts_.queries.owner(JobId(message.job()));
-    if (greeted_ && !owner) return owner.error();
-    if (role == proto::Role::OtherUser && *owner == peer_.user) role = proto::Role::Owner;
+  Permissions::Request request{type};
+  request.is_greeted = greeted_;
+  if constexpr (AboutJob<Message>) request.job = JobId(message.job());
+  if constexpr (std::is_same_v<Message, wire::Attach>) {
+    request.drives = message.front_end() || message.input();
   }
-  if (!proto::may_send(role, type)) return fail(Errc::Denied, "{} may not do this", peer_.name);
-  return {};
+  return parts_.admin.permissions().check(peer_, request);
 }
 
 template <class Message>
@@ -314,9 +314,16 @@ Status ClientSession::on(const wire::Attach& message) {
 
 Status ClientSession::on(const wire::Detach& message) {
   const JobId id(message.job());
-  if (parts_.streams.detach(id, id_)) parts_.life.front_end_left(id);
   attached_ -= std::min<std::size_t>(attached_, 1);
-  return done(message.tag());
+  if (!parts_.streams.detach(id, id_)) return done(message.tag());
+  parts_.life.front_end_left(id,
+                             [connection = connection_, tag = message.tag()](const Status& left) {
+                               if (!left) return send_failed(*connection, tag, left.error());
+                               wire::Done reply;
+                               reply.set_tag(tag);
+                               proto::send(*connection, reply);
+                             });
+  return {};
 }
 
 Status ClientSession::on(const wire::OutputTaken& message) {

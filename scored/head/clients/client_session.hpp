@@ -1,7 +1,6 @@
 #pragma once
 // One command's connection. Every frame goes through one dispatch point. Administrative commands go
-// on to Admin, which checks and audits them; for all others the permission table is asked here with
-// the role that the sender has (towards the job, if the frame is about one).
+// on to Admin, which checks and audits them; for all others Permissions are asked here.
 
 #include "base/async/asio.hpp"
 #include "base/async/token_bucket.hpp"

@@ -49,6 +49,8 @@ UserLimits read_user_limits(ConfigSection& section) {
   section.read("max_weight", out.max_weight, limits::kMinWeight, limits::kMaxWeight);
   section.read("max_priority", out.max_priority, -limits::kMaxPriority, limits::kMaxPriority);
   section.read("max_jobs", out.max_jobs, 1U, limits::kMaxActiveJobs);
+  section.read("max_job_bytes", out.max_job_bytes, Bytes(1));
+  section.read("max_all_job_bytes", out.max_all_job_bytes, Bytes(1));
   read_queues(section, out);
   section.read("scout_time", out.scout_time, 0s, 24h * 365);
   section.read("exempt", out.exempt);
@@ -71,6 +73,21 @@ Status check_job_count(const UserLimits& limits, std::size_t jobs) {
   if (jobs < limits.max_jobs) return {};
   return beyond(fmt::format("{} of your jobs are queued or running", jobs),
                 fmt::format("{} at most", limits.max_jobs), "max_jobs");
+}
+
+Status check_job_bytes(const UserLimits& limits, Bytes of_user) {
+  if (of_user <= limits.max_job_bytes) return {};
+  return beyond(
+      fmt::format("your queued and running jobs would take {} of the head's disk", of_user),
+      fmt::format("{} at most", limits.max_job_bytes), "max_job_bytes");
+}
+
+Status check_all_job_bytes(const UserLimits& limits, Bytes of_all) {
+  if (of_all <= limits.max_all_job_bytes) return {};
+  return fail(Errc::Busy,
+              "the queue is full: all jobs together may take {} of the head's disk "
+              "(limits.max_all_job_bytes); try again later",
+              limits.max_all_job_bytes);
 }
 
 Status hold_to_limits(const UserLimits& limits, ResourceRequest& request) {

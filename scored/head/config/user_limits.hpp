@@ -15,12 +15,14 @@
 namespace score::head {
 
 struct UserLimits {
-  std::uint32_t max_weight = limits::kDefaultWeight;  // no user takes slices from others
-  std::int32_t max_priority = 0;                      // lower is allowed: "later than others"
-  std::uint32_t max_jobs = 5'000;                     // of one user, queued or running
-  std::array<bool, 3> queues = {false, false, true};  // [base::Queue]
-  Duration scout_time = 1h;                           // of one command of scout; 0: none
-  std::vector<std::string> exempt;                    // users, and groups as "@group"
+  std::uint32_t max_weight = limits::kDefaultWeight;     // no user takes slices from others
+  std::int32_t max_priority = 0;                         // lower is allowed: "later than others"
+  std::uint32_t max_jobs = 5'000;                        // of one user, queued or running
+  Bytes max_job_bytes = Bytes(64 * limits::kMiB);        // on disk, of one user's jobs
+  Bytes max_all_job_bytes = Bytes(1024 * limits::kMiB);  // of all users', root's and operators' too
+  std::array<bool, 3> queues = {false, false, true};     // [base::Queue]
+  Duration scout_time = 1h;                              // of one command of scout; 0: none
+  std::vector<std::string> exempt;                       // users, and groups as "@group"
 
   // The names of the queues that users may choose.
   [[nodiscard]] std::vector<std::string> queue_names() const;
@@ -36,5 +38,9 @@ struct UserLimits {
 [[nodiscard]] Status check_priority(const UserLimits& limits, std::int32_t priority);
 // jobs: those the user has already.
 [[nodiscard]] Status check_job_count(const UserLimits& limits, std::size_t jobs);
+// What the user has, and what all users have, with the new job. The second counts for everyone;
+// its error is Busy.
+[[nodiscard]] Status check_job_bytes(const UserLimits& limits, Bytes of_user);
+[[nodiscard]] Status check_all_job_bytes(const UserLimits& limits, Bytes of_all);
 
 }  // namespace score::head

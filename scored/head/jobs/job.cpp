@@ -149,6 +149,15 @@ void add_events(const Job& job, wire::JobStatus& status) {
   for (const auto& event : job.events) *status.add_events() = event;
 }
 
+JobProgress asked_progress(const Job& job) {
+  JobProgress progress = job.progress;
+  const bool can_be_suspended =
+      progress.state == JobState::Running || progress.state == JobState::Suspended;
+  if (job.asked_state && can_be_suspended) progress.state = *job.asked_state;
+  progress.detached = progress.detached || job.asked_detached;
+  return progress;
+}
+
 JobState shown_state(const Job& job, JobState state) {
   const bool ended_itself = state == JobState::Completed || state == JobState::Failed;
   if (!job.ended_by || !ended_itself) return state;

@@ -18,8 +18,11 @@ namespace score::head {
 
 struct Job {
   JobInfo info;
-  JobProgress progress;                    // as it is now
-  std::optional<JobProgress> saved;        // as it was last given to the commit log
+  JobProgress progress;              // as it is now
+  std::optional<JobProgress> saved;  // as it was last given to the commit log
+  // Asked for and not yet done: every change that saves the progress says so already.
+  std::optional<JobState> asked_state;  // Suspended, or Running again
+  bool asked_detached = false;
   std::vector<NodeId> nodes;               // [node index], of progress.placement
   AttemptId killed;                        // attempt whose nodes were sent KillTasks
   std::optional<gang::EndCause> ended_by;  // SIGTERM was sent for this; the grace is running
@@ -53,6 +56,9 @@ void add_events(const Job& job, wire::JobStatus& status);
 [[nodiscard]] std::string end_event(const wire::JobStatus& status);
 
 [[nodiscard]] std::string joined(const std::vector<std::string>& reasons);  // "; " between
+
+// As it is once what was asked for is done.
+[[nodiscard]] JobProgress asked_progress(const Job& job);
 
 // The scheduler's state, except that what ends while it is being cancelled was cancelled.
 [[nodiscard]] JobState shown_state(const Job& job, JobState state);

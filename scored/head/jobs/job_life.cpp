@@ -3,7 +3,6 @@
 #include "base/exit_codes.hpp"
 #include "base/os/log.hpp"
 #include "base/text/hostlist.hpp"
-#include "scored/head/store/settings.hpp"
 #include "scored/journal/event.hpp"
 
 #include <algorithm>
@@ -52,7 +51,9 @@ void JobLife::resume_cancel(Job& job, const std::string& by) {
   job.ended_by = gang::EndCause::User;
   job.why_ended = "cancelled by " + by;
   let_end(job.info.id);
-  set_deadline(job.info.id, DeadlineKind::Kill, now() + parts_.config.kill_grace);
+  const bool has_tasks = job.progress.state != JobState::Pending;
+  set_deadline(job.info.id, DeadlineKind::Kill,
+               has_tasks ? now() + parts_.config.kill_grace : now());
 }
 
 // The cluster changed between the check and the commit (a reload): the job ends before it began.
@@ -153,9 +154,20 @@ void JobLife::note_activity(Job& job, const gang::JobView& view) {
 }
 
 void JobLife::save_progress(Job& job) {
-  if (job.saved == job.progress) return;
-  job.saved = job.progress;
-  parts_.commits.add(SaveProgress{job.info.id, job.progress});
+  if (job.saved == asked_progress(job)) return;
+  parts_.commits.add(asked(job));
+}
+
+Change JobLife::asked(Job& job) {
+  job.saved = asked_progress(job);
+  return SaveProgress{job.info.id, *job.saved};
+}
+
+void JobLife::answered(Job& job, const Status& stored) {
+  job.asked_state.reset();
+  job.asked_detached = false;
+  if (!stored) job.saved.reset();  // what is on disk may have been stored with another change
+  save_progress(job);
 }
 
 void JobLife::save_running() {
@@ -250,8 +262,6 @@ void JobLife::end(Job& job, const gang::JobView& view) {
   saved.ended = ended;
   saved.status = status.SerializeAsString();
   parts_.commits.add(std::move(saved), [this, id](const Status&) { recorded(id); });
-  if (job.ended_by) parts_.commits.add(cancel_setting(id, std::nullopt));
-  if (!job.kept_by.empty()) parts_.commits.add(keep_setting(id, std::nullopt));
   set_deadline(id, DeadlineKind::Drop, now() + parts_.config.front_end_grace);
   parts_.networks.close(job.progress.placement.attempt);
   parts_.streams.finish(id, std::move(status));
@@ -294,13 +304,25 @@ void JobLife::front_end_lost(JobId id) {
   set_deadline(id, DeadlineKind::FrontEnd, now() + parts_.config.front_end_grace);
 }
 
-void JobLife::front_end_left(JobId id) {
-  Job* job = parts_.jobs.find(id);
-  if (job == nullptr || job->ended) return;
-  deadlines_.clear(id, DeadlineKind::FrontEnd);
-  job->progress.detached = true;
-  parts_.streams.abandon(id);
-  save_progress(*job);
+void JobLife::front_end_left(JobId id, CommitLog::Callback done) {
+  Job* asking = parts_.jobs.find(id);
+  if (asking == nullptr || asking->ended) return done({});
+  asking->asked_detached = true;
+  std::vector<Change> changes = {asked(*asking)};
+  parts_.commits.ask(std::move(changes), [this, id, done](const Status& stored) {
+    Job* job = parts_.jobs.find(id);
+    if (job != nullptr && !job->ended) {
+      if (stored) {
+        deadlines_.clear(id, DeadlineKind::FrontEnd);
+        job->progress.detached = true;
+        parts_.streams.abandon(id);
+      } else {
+        front_end_lost(id);
+      }
+      answered(*job, stored);
+    }
+    done(stored);
+  });
 }
 
 void JobLife::output_delivered(JobId id) {

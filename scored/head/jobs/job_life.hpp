@@ -63,10 +63,17 @@ class JobLife {
   // ---- its front end
   void front_end_attached(JobId job);
   void front_end_lost(JobId job);
-  // It left by request: the job goes on without one, also after a restart.
-  void front_end_left(JobId job);
+  // It left by request: the job goes on without one, also after a restart. Errors: the store's; it
+  // counts as lost then.
+  void front_end_left(JobId job, CommitLog::Callback done);
   // All of an ended job's output was taken.
   void output_delivered(JobId job);
+
+  // ---- what is asked of it, before it is done
+  // The change that stores Job::asked_state and Job::asked_detached.
+  [[nodiscard]] Change asked(Job& job);
+  // That was stored and is done now, or it could not be stored.
+  void answered(Job& job, const Status& stored);
 
   // ---- called in turn
   void changed(JobId job);

@@ -30,14 +30,26 @@ std::vector<JobId> JobTable::active_ids() const {
   return ids;
 }
 
-std::size_t JobTable::jobs_of(UserId user) const {
-  const auto found = jobs_of_.find(user);
-  return found == jobs_of_.end() ? 0 : found->second;
+JobTable::Usage JobTable::usage_of(UserId user) const {
+  const auto found = usage_of_.find(user);
+  return found == usage_of_.end() ? Usage() : found->second;
 }
 
-void JobTable::count_out(UserId user) {
-  const auto found = jobs_of_.find(user);
-  if (found != jobs_of_.end() && --found->second == 0) jobs_of_.erase(found);
+void JobTable::count_in(const JobInfo& info) {
+  for (Usage* usage : {&usage_, &usage_of_[info.user]}) {
+    ++usage->jobs;
+    usage->specs += info.spec_bytes;
+  }
+}
+
+void JobTable::count_out(const JobInfo& info) {
+  const auto found = usage_of_.find(info.user);
+  if (found == usage_of_.end()) return;
+  for (Usage* usage : {&usage_, &found->second}) {
+    --usage->jobs;
+    usage->specs -= info.spec_bytes;
+  }
+  if (found->second.jobs == 0) usage_of_.erase(found);
 }
 
 Job& JobTable::add(JobInfo info) {
@@ -50,7 +62,7 @@ Job& JobTable::add(JobInfo info) {
 void JobTable::end(Job& job, wire::JobStatus status, TimePoint now) {
   job.ended = status;
   --active_;
-  count_out(job.info.user);
+  count_out(job.info);
   recently_ended_.emplace_back(now, std::move(status));
   while (recently_ended_.size() > kMostShownAfterEnd ||
          now - recently_ended_.front().first > kShownAfterEnd) {

@@ -26,12 +26,20 @@ class JobTable {
 
   [[nodiscard]] std::vector<JobId> active_ids() const;
 
-  // ---- a user's jobs: accepted and not ended
-  [[nodiscard]] std::size_t jobs_of(UserId user) const;
+  // ---- jobs that are accepted and not ended
+  struct Usage {
+    std::size_t jobs = 0;
+    Bytes specs{0};  // JobInfo::spec_bytes
 
-  void count_in(UserId user) { ++jobs_of_[user]; }
+    friend bool operator==(const Usage&, const Usage&) = default;
+  };
 
-  void count_out(UserId user);
+  [[nodiscard]] Usage usage_of(UserId user) const;
+
+  [[nodiscard]] const Usage& usage() const { return usage_; }
+
+  void count_in(const JobInfo& info);
+  void count_out(const JobInfo& info);
 
   // ---- the life of a job; its user has been counted in
   Job& add(JobInfo info);
@@ -52,7 +60,8 @@ class JobTable {
  private:
   std::map<JobId, Job> jobs_;
   std::size_t active_ = 0;
-  std::map<UserId, std::size_t> jobs_of_;
+  Usage usage_;
+  std::map<UserId, Usage> usage_of_;
   std::deque<std::pair<TimePoint, wire::JobStatus>> recently_ended_;
 };
 

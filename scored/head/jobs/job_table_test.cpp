@@ -9,23 +9,26 @@ JobInfo job(std::uint64_t id, std::uint32_t user = 1000) {
   JobInfo info;
   info.id = JobId(id);
   info.user = UserId(user);
+  info.spec_bytes = Bytes(10);
   return info;
 }
 
 TEST(JobTable, CountsTheJobsOfAUserUntilTheyEnd) {
   JobTable jobs;
   for (const std::uint64_t id : {1U, 2U}) {
-    jobs.count_in(UserId(1000));
+    jobs.count_in(job(id));
     jobs.add(job(id));
   }
-  jobs.count_in(UserId(1001));  // not stored yet
-  EXPECT_EQ(jobs.jobs_of(UserId(1000)), 2U);
-  EXPECT_EQ(jobs.jobs_of(UserId(1001)), 1U);
+  jobs.count_in(job(3, 1001));  // not stored yet
+  EXPECT_EQ(jobs.usage_of(UserId(1000)), (JobTable::Usage{2, Bytes(20)}));
+  EXPECT_EQ(jobs.usage_of(UserId(1001)), (JobTable::Usage{1, Bytes(10)}));
+  EXPECT_EQ(jobs.usage(), (JobTable::Usage{3, Bytes(30)}));
   EXPECT_EQ(jobs.active(), 2U);
   jobs.end(*jobs.find(JobId(1)), {}, TimePoint(1s));
-  jobs.count_out(UserId(1001));
-  EXPECT_EQ(jobs.jobs_of(UserId(1000)), 1U);
-  EXPECT_EQ(jobs.jobs_of(UserId(1001)), 0U);
+  jobs.count_out(job(3, 1001));
+  EXPECT_EQ(jobs.usage_of(UserId(1000)).jobs, 1U);
+  EXPECT_EQ(jobs.usage_of(UserId(1001)), JobTable::Usage());
+  EXPECT_EQ(jobs.usage(), (JobTable::Usage{1, Bytes(10)}));
   EXPECT_EQ(jobs.active_ids(), std::vector<JobId>{JobId(2)});
   EXPECT_NE(jobs.find(JobId(1)), nullptr) << "its output may still be wanted";
   jobs.erase(JobId(1));

@@ -3,6 +3,7 @@
 #include "scored/head/jobs/submissions.hpp"
 
 #include "base/limits.hpp"
+#include "base/os/log.hpp"
 #include "base/text.hpp"
 #include "gang/matrix/shape.hpp"
 #include "proto/convert/convert.hpp"
@@ -17,6 +18,8 @@ namespace {
 
 constexpr std::size_t kMaxShownCommand = 256;
 constexpr std::size_t kMaxShownDirectory = 256;
+// A node that claims more is wrong: it must not use up the numbers.
+constexpr std::uint64_t kMostJobsAhead = 100'000'000;
 constexpr Duration kLongestWait = 24h * 36'500;  // a century; more would not fit a time point
 
 std::string shown_command(const wire::LaunchSpec& spec) {
@@ -92,6 +95,24 @@ Result<wire::Planned> Submissions::plan(const Peer& peer, wire::Submit&& message
   return out;
 }
 
+void Submissions::await(std::set<NodeId> nodes, TimePoint until) {
+  awaited_ = std::move(nodes);
+  awaited_until_ = until;
+}
+
+void Submissions::saw(NodeId node, JobId last) {
+  awaited_.erase(node);
+  if (last <= last_) return;
+  if (last.value() - last_.value() > kMostJobsAhead) {
+    log_warning("ignore an impossible job number", kv("node", parts_.links.name(node)),
+                kv("job", last), kv("last", last_));
+    return;
+  }
+  log_warning("the database is older than what a node knows: continue after its jobs",
+              kv("node", parts_.links.name(node)), kv("job", last), kv("last", last_));
+  last_ = last;
+}
+
 bool Submissions::is_limited(const Peer& peer) {
   return peer.role == proto::Role::OtherUser &&
          !parts_.users.is_exempt(peer.user, parts_.runner.now());
@@ -130,6 +151,7 @@ Result<Submissions::Checked> Submissions::check(const Peer& peer, wire::Submit& 
   if (auto accepted = check_acceptance(peer, message, *request); !accepted) return accepted.error();
   *message.mutable_resources() = proto::to_wire(*request);
   AddJob add = make_job(peer, message);
+  if (auto fits = check_bytes(peer, add.info.spec_bytes); !fits) return fits.error();
   if (auto possible = parts_.runner.cluster().check(*request); !possible) return possible.error();
   if (add.info.stdin_rank >= tasks_of(*request)) {
     return fail(Errc::NotFound, "input is for rank {}, but there are {} tasks", add.info.stdin_rank,
@@ -144,6 +166,11 @@ Result<Submissions::Checked> Submissions::check(const Peer& peer, wire::Submit& 
 Status Submissions::check_acceptance(const Peer& peer, const wire::Submit& message,
                                      ResourceRequest& request) {
   if (is_closed_) return fail(Errc::WrongState, "the cluster is shutting down");
+  if (!awaited_.empty() && parts_.runner.now() < awaited_until_) {
+    return fail(Errc::Busy,
+                "the head was started with --recover and waits for {} nodes; try again later",
+                awaited_.size());
+  }
   if (parts_.jobs.active() >= limits::kMaxActiveJobs) {
     return fail(Errc::Busy, "the cluster is full: {} jobs are queued or running; try again later",
                 parts_.jobs.active());
@@ -160,7 +187,15 @@ Status Submissions::check_acceptance(const Peer& peer, const wire::Submit& messa
   }
   if (!is_limited(peer)) return {};
   if (auto allowed = hold_to_limits(parts_.config.limits, request); !allowed) return allowed;
-  return check_job_count(parts_.config.limits, parts_.jobs.jobs_of(peer.user));
+  return check_job_count(parts_.config.limits, parts_.jobs.usage_of(peer.user).jobs);
+}
+
+Status Submissions::check_bytes(const Peer& peer, Bytes added) {
+  const UserLimits& limits = parts_.config.limits;
+  if (auto fits = check_all_job_bytes(limits, parts_.jobs.usage().specs + added); !fits)
+    return fits;
+  if (!is_limited(peer)) return {};
+  return check_job_bytes(limits, parts_.jobs.usage_of(peer.user).specs + added);
 }
 
 AddJob Submissions::make_job(const Peer& peer, wire::Submit& message) const {
@@ -182,6 +217,7 @@ AddJob Submissions::make_job(const Peer& peer, wire::Submit& message) const {
   spec.set_key_space(fmt::format("{}.{:016x}", parts_.config.cluster, RequestId::random().low));
   spec.clear_node_names();
   add.spec = spec.SerializeAsString();
+  add.info.spec_bytes = Bytes(add.spec.size());
   return add;
 }
 
@@ -189,14 +225,16 @@ AddJob Submissions::make_job(const Peer& peer, wire::Submit& message) const {
 
 void Submissions::store(AddJob&& add, const ResourceRequest& request, const Done& done) {
   last_ = add.info.id;
-  parts_.jobs.count_in(add.info.user);
+  parts_.jobs.count_in(add.info);
   const RequestKey key(add.info.user, add.info.request);
   if (!key.second.is_none()) storing_[key].push_back(done);
   AddJob kept;
   kept.info = add.info;
   kept.detached = add.detached;
-  parts_.commits.add(std::move(add), [this, key, kept = std::move(kept), request,
-                                      done](const Status& status) mutable {
+  std::vector<Change> changes;
+  changes.emplace_back(std::move(add));
+  parts_.commits.ask(std::move(changes), [this, key, kept = std::move(kept), request,
+                                          done](const Status& status) mutable {
     std::vector<Done> waiting = {done};
     if (const auto found = storing_.find(key); found != storing_.end()) {
       waiting = std::move(found->second);
@@ -209,7 +247,7 @@ void Submissions::store(AddJob&& add, const ResourceRequest& request, const Done
 void Submissions::stored(const Status& status, AddJob&& add, const ResourceRequest& request,
                          const std::vector<Done>& waiting) {
   if (!status) {
-    parts_.jobs.count_out(add.info.user);
+    parts_.jobs.count_out(add.info);
     const Result<wire::Submitted> failed = status.error().with_context("the job cannot be stored");
     for (const Done& done : waiting) done(failed);
     return;

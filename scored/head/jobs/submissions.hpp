@@ -14,6 +14,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,6 +47,12 @@ class Submissions {
   // From now on submissions are refused: the cluster is shutting down.
   void close() { is_closed_ = true; }
 
+  // The database is an old copy: submissions are refused until these nodes have said which jobs
+  // they know, or until then.
+  void await(std::set<NodeId> nodes, TimePoint until);
+  // The node has been given this job: no later one gets its number or a smaller one.
+  void saw(NodeId node, JobId last);
+
   // Whether [limits] apply: not to operators, root and exempt users.
   [[nodiscard]] bool is_limited(const Peer& peer);
 
@@ -60,6 +67,7 @@ class Submissions {
   Result<Checked> check(const Peer& peer, wire::Submit& message);
   [[nodiscard]] Status check_acceptance(const Peer& peer, const wire::Submit& message,
                                         ResourceRequest& request);
+  [[nodiscard]] Status check_bytes(const Peer& peer, Bytes added);
   [[nodiscard]] AddJob make_job(const Peer& peer, wire::Submit& message) const;
   bool answer_repeated(const RequestKey& key, const Done& done);
   void store(AddJob&& add, const ResourceRequest& request, const Done& done);
@@ -69,6 +77,8 @@ class Submissions {
   Parts parts_;
   JobId last_;
   bool is_closed_ = false;
+  std::set<NodeId> awaited_;
+  TimePoint awaited_until_{};
   std::map<RequestKey, std::vector<Done>> storing_;  // not on disk yet
 };
 

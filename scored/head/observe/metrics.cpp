@@ -123,6 +123,11 @@ std::string metrics_text(const MetricsInput& input) {
   export_requests(out, input.requests);
   export_documents(out, input.hub.counters(), input.hub.viewer_count());
   control::export_control(out, input.control);
+  auto denied = out.counter("score_denied_total", "Requests that were refused to their sender.");
+  for (const auto& [key, count] : input.denied) {
+    denied.value(static_cast<double>(count),
+                 {{"rpc", std::string(key.first)}, {"reason", std::string(key.second)}});
+  }
   monitor::export_process(out);
   return out.text();
 }

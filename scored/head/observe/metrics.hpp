@@ -8,6 +8,7 @@
 #include "monitor/model/hub.hpp"
 #include "monitor/sampler/samples.hpp"
 #include "scored/control/control_network.hpp"
+#include "scored/head/admin/permissions.hpp"
 
 #include <string>
 
@@ -21,6 +22,7 @@ struct MetricsInput {
   const monitor::Hub& hub;
   const monitor::HttpServer::Counts& requests;
   const control::ControlNetwork& control;
+  const Permissions::Counts& denied;
 };
 
 [[nodiscard]] std::string metrics_text(const MetricsInput& input);

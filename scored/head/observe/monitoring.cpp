@@ -372,15 +372,21 @@ std::string Monitoring::session_document(const std::optional<monitor::WebSession
 
 // ---- actions ------------------------------------------------------------------------------------
 
-Result<std::string> Monitoring::act(const monitor::WebUser& who, const monitor::Action& action) {
+asio::awaitable<Result<std::string>> Monitoring::act(monitor::WebUser who, monitor::Action action) {
   const auto command = from_action(action);
-  if (!command) return fail(Errc::NotFound, "no such action");
+  if (!command) co_return fail(Errc::NotFound, "no such action");
   const Peer peer{who.user, parts_.users.role(who.user, clock_.now()), who.name, "web"};
-  Result<std::string> result = fail(Errc::WrongState, "not answered yet");  // no action waits
-  parts_.admin.execute(peer, *command,
-                       [&result](const Result<std::string>& reply) { result = reply; });
-  if (result && result->empty()) return std::string("done");
-  return result;
+  using Channel = asio::experimental::channel<void(boost::system::error_code)>;
+  const auto done = std::make_shared<Channel>(io_, 1);
+  const auto result = std::make_shared<Result<std::string>>(std::string());
+  const auto take = [done, result](const Result<std::string>& reply) {
+    *result = reply;
+    done->try_send(boost::system::error_code());
+  };
+  parts_.admin.execute(peer, *command, take);
+  co_await done->async_receive(asio::use_awaitable);
+  if (*result && (*result)->empty()) co_return std::string("done");
+  co_return *result;
 }
 
 // ---- traces and metrics -------------------------------------------------------------------------
@@ -449,8 +455,14 @@ asio::awaitable<std::string> Monitoring::metrics() {
   co_await gather_totals();
   const monitor::HttpServer::Counts none;
   const monitor::ClusterView now = parts_.overview.view();
-  const MetricsInput input{now,  parts_.runner.cluster().counters(), parts_.life.waits(), meter_,
-                           hub_, server_ ? server_->counts() : none, parts_.control};
+  const MetricsInput input{now,
+                           parts_.runner.cluster().counters(),
+                           parts_.life.waits(),
+                           meter_,
+                           hub_,
+                           server_ ? server_->counts() : none,
+                           parts_.control,
+                           parts_.admin.permissions().denied()};
   co_return metrics_text(input);
 }
 

@@ -73,7 +73,7 @@ class Monitoring final : public monitor::Site, public HeadObserver {
   monitor::Sight sight_of(const std::optional<monitor::WebUser>& who) override;
   std::optional<monitor::WebUser> user_named(const std::string& name) override;
   std::string session_document(const std::optional<monitor::WebSession>& session) override;
-  Result<std::string> act(const monitor::WebUser& who, const monitor::Action& action) override;
+  asio::awaitable<Result<std::string>> act(monitor::WebUser who, monitor::Action action) override;
   asio::awaitable<Result<std::string>> trace(TraceRequest wish) override;
   asio::awaitable<std::string> metrics() override;
 

@@ -1,3 +1,6 @@
+// After a failed commit its frames may lie whole in the write-ahead log, where the next start would
+// find them: the requests in it were refused, but would come back. So a small change is written
+// until a commit succeeds, which overwrites them (docs/adr/0071).
 #include "scored/head/store/commit_log.hpp"
 
 #include "base/os/log.hpp"
@@ -19,16 +22,30 @@ CommitLog::~CommitLog() {
   stop();
 }
 
-void CommitLog::Batch::append(Change change, Callback answer) {
+void CommitLog::Batch::append(Change change, Waiting waits) {
   changes.push_back(std::move(change));
-  answers.push_back(std::move(answer));
+  waiting.push_back(std::move(waits));
+}
+
+void CommitLog::ask(std::vector<Change> changes, Callback done) {
+  enqueue(std::move(changes), {std::move(done), true});
 }
 
 void CommitLog::add(Change change, Callback done) {
-  ++pending_;
+  std::vector<Change> changes;
+  changes.push_back(std::move(change));
+  enqueue(std::move(changes), {std::move(done), false});
+}
+
+// One transaction: the queue is taken as a whole.
+void CommitLog::enqueue(std::vector<Change> changes, Waiting last) {
+  pending_ += changes.size();
   {
     const std::lock_guard lock(mutex_);
-    queue_.append(std::move(change), std::move(done));
+    for (std::size_t i = 0; i < changes.size(); ++i) {
+      const bool is_last = i + 1 == changes.size();
+      queue_.append(std::move(changes[i]), {is_last ? last.answer : Callback(), last.is_request});
+    }
   }
   wake_.notify_one();
 }
@@ -62,12 +79,12 @@ bool CommitLog::wait_for_work(Batch& batch) {
   if (batch.empty()) {
     wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
   } else {  // the disk did not take it
-    wake_.wait_for(lock, kRetryAfter, [this] { return stopping_; });
+    wake_.wait_for(lock, kRetryAfter, [this] { return stopping_ || !queue_.empty(); });
     if (stopping_) return false;
   }
   Batch fresh = std::exchange(queue_, {});
   for (std::size_t i = 0; i < fresh.changes.size(); ++i) {
-    batch.append(std::move(fresh.changes[i]), std::move(fresh.answers[i]));
+    batch.append(std::move(fresh.changes[i]), std::move(fresh.waiting[i]));
   }
   return !batch.empty();
 }
@@ -79,28 +96,34 @@ void CommitLog::commit(Batch& batch) {
       const std::lock_guard lock(mutex_);
       ++commits_;
     }
-    answer(std::exchange(batch, {}).answers, {});
+    answer(std::exchange(batch, {}).waiting, {});
     return;
   }
-  log_error("cannot store; refusing submissions, trying the rest again", kv("err", stored.error()));
-  std::vector<Callback> refused;
+  if (failures_.allow(monotonic_now())) {
+    log_error("cannot store; refusing changes, trying to store what has happened again",
+              kv("err", stored.error()), kv("suppressed", failures_.take_suppressed()));
+  }
+  std::vector<Waiting> refused;
   Batch again;
   for (std::size_t i = 0; i < batch.changes.size(); ++i) {
-    if (std::holds_alternative<AddJob>(batch.changes[i])) {
-      refused.push_back(std::move(batch.answers[i]));
+    if (batch.waiting[i].is_request) {
+      refused.push_back(std::move(batch.waiting[i]));
     } else {
-      again.append(std::move(batch.changes[i]), std::move(batch.answers[i]));
+      again.append(std::move(batch.changes[i]), std::move(batch.waiting[i]));
     }
+  }
+  if (again.empty()) {
+    asio::post(io_, [this] { add(SaveSetting{"after_failure", ""}); });
   }
   batch = std::move(again);
   answer(std::move(refused), stored);
 }
 
-void CommitLog::answer(std::vector<Callback> answers, const Status& status) {
-  asio::post(io_, [this, answers = std::move(answers), status] {
-    pending_ -= answers.size();
-    for (const Callback& done : answers) {
-      if (done) done(status);
+void CommitLog::answer(std::vector<Waiting> waiting, const Status& status) {
+  asio::post(io_, [this, waiting = std::move(waiting), status] {
+    pending_ -= waiting.size();
+    for (const Waiting& one : waiting) {
+      if (one.answer) one.answer(status);
     }
   });
 }

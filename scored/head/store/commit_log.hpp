@@ -7,6 +7,7 @@
 // the loop. Every function here is called on the loop's thread, every callback runs there.
 
 #include "base/async/asio.hpp"
+#include "base/os/log.hpp"
 #include "base/result.hpp"
 #include "scored/head/store/store.hpp"
 
@@ -29,9 +30,11 @@ class CommitLog {
   CommitLog& operator=(const CommitLog&) = delete;
   ~CommitLog();  // stop()
 
-  // The callback comes after the commit, in the order of the calls. Only AddJob can fail (disk full
-  // ...): nothing of it is stored then. Other changes are tried again until they are stored; what
-  // waits for them waits.
+  // Callbacks come after the commit, in the order of the calls.
+  // What someone asks for, and does not happen before it is on disk: all of it is stored, or (disk
+  // full, I/O error ...) nothing of it is, and the callback has the error.
+  void ask(std::vector<Change> changes, Callback done);
+  // What has happened: tried again until it is stored; what waits for it waits.
   void add(Change change, Callback done = {});
   // The callback comes when everything added before is durable.
   void after(Callback done);
@@ -46,25 +49,32 @@ class CommitLog {
   [[nodiscard]] std::uint64_t commits() const;
 
  private:
-  // Side by side: changes[i] is answered through answers[i].
+  struct Waiting {
+    Callback answer;
+    bool is_request = false;  // else it has happened
+  };
+
+  // Side by side: changes[i] is answered through waiting[i].
   struct Batch {
     std::vector<Change> changes;
-    std::vector<Callback> answers;
+    std::vector<Waiting> waiting;
 
     [[nodiscard]] bool empty() const { return changes.empty(); }
 
-    void append(Change change, Callback answer);
+    void append(Change change, Waiting waits);
   };
 
   void run();
   // Adds the changes that were queued meanwhile. False: stop, there is nothing more to do.
   bool wait_for_work(Batch& batch);
-  // What could not be stored and must be tried again stays in the batch.
+  // What has happened and could not be stored stays in the batch.
   void commit(Batch& batch);
-  void answer(std::vector<Callback> answers, const Status& status);
+  void enqueue(std::vector<Change> changes, Waiting last);
+  void answer(std::vector<Waiting> waiting, const Status& status);
 
   asio::io_context& io_;
   Store store_;
+  LogLimiter failures_;      // the thread's
   std::size_t pending_ = 0;  // loop's thread only
 
   mutable std::mutex mutex_;  // guards what follows

@@ -1,5 +1,7 @@
 #include "scored/head/store/commit_log.hpp"
 
+#include "scored/head/store/failing_disk.hpp"
+
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -47,7 +49,7 @@ class CommitLogTest : public ::testing::Test {
 TEST_F(CommitLogTest, AnswersInOrderAfterTheCommit) {
   CommitLog log(io_, Store::open(directory_).value());
   std::vector<int> answers;
-  log.add(job(1), [&](const Status& status) { answers.push_back(status ? 1 : -1); });
+  log.ask({job(1)}, [&](const Status& status) { answers.push_back(status ? 1 : -1); });
   log.add(SaveProgress{JobId(1), {}}, [&](const Status&) { answers.push_back(2); });
   log.after([&](const Status&) { answers.push_back(3); });
   EXPECT_TRUE(answers.empty());
@@ -56,15 +58,56 @@ TEST_F(CommitLogTest, AnswersInOrderAfterTheCommit) {
   EXPECT_EQ(log.pending(), 0u);
 }
 
-TEST_F(CommitLogTest, RefusesASubmissionThatCannotBeStoredAndKeepsTheRest) {
+TEST_F(CommitLogTest, RefusesARequestThatCannotBeStoredAndKeepsWhatHasHappened) {
   CommitLog log(io_, Store::open(directory_).value());
   int refused = 0;
   int stored = 0;
-  log.add(job(1), [&](const Status& status) { stored += status ? 1 : 0; });
+  log.ask({job(1)}, [&](const Status& status) { stored += status ? 1 : 0; });
   ASSERT_TRUE(run_until([&] { return stored == 1; }));
-  log.add(job(1), [&](const Status& status) { refused += status ? 0 : 1; });
+  log.ask({job(1)}, [&](const Status& status) { refused += status ? 0 : 1; });
   log.add(SaveSetting{"slots", "3"}, [&](const Status& status) { stored += status ? 1 : 0; });
   ASSERT_TRUE(run_until([&] { return refused == 1 && stored == 2; }));
+}
+
+TEST_F(CommitLogTest, StoresAllOfARequestOrNothing) {
+  {
+    CommitLog log(io_, Store::open(directory_).value());
+    int answers = 0;
+    log.ask({SaveSetting{"slots", "3"}, job(1), job(1)}, [&](const Status& status) {
+      EXPECT_FALSE(status);
+      ++answers;
+    });
+    ASSERT_TRUE(run_until([&] { return answers == 1; }));
+    log.ask({SaveSetting{"fill", "on"}, job(1)}, [&](const Status& status) {
+      EXPECT_TRUE(status);
+      ++answers;
+    });
+    ASSERT_TRUE(run_until([&] { return answers == 2; }));
+  }
+  const auto settings = Store::open(directory_).value().settings().value();
+  EXPECT_FALSE(settings.contains("slots"));
+  EXPECT_TRUE(settings.contains("fill"));
+}
+
+// After an fsync error the frames of what was refused lie whole in the log. They do not come back.
+TEST_F(CommitLogTest, WhatAnFsyncErrorRefusedIsNotThereAfterTheNextCommit) {
+  FailingDisk disk;
+  {
+    CommitLog log(io_, Store::open(directory_).value());
+    int refused = 0;
+    disk.set(FailingDisk::Mode::BadSyncs);
+    log.ask({job(1)}, [&](const Status& status) { refused += status ? 0 : 1; });
+    ASSERT_TRUE(run_until([&] { return refused == 1; }));
+    disk.set(FailingDisk::Mode::Works);
+    bool is_stored = false;
+    log.after([&](const Status&) { is_stored = true; });
+    ASSERT_TRUE(run_until([&] { return is_stored; }));
+    EXPECT_EQ(log.pending(), 0U);
+    fs::copy(directory_, directory_ + ".crash", fs::copy_options::recursive);
+  }
+  fs::remove(directory_ + ".crash/jobs.db-shm");
+  EXPECT_TRUE(Store::open(directory_ + ".crash").value().active_jobs().value().empty());
+  fs::remove_all(directory_ + ".crash");
 }
 
 TEST_F(CommitLogTest, StoresWhatIsLeftWhenStopped) {
@@ -85,7 +128,7 @@ TEST_F(CommitLogTest, SharesCommitsBetweenWaitingClients) {
   std::uint64_t next = 0;
   std::uint64_t answered = 0;
   std::function<void(std::uint64_t)> submit = [&](std::uint64_t left) {
-    log.add(job(++next), [&, left](const Status& status) {
+    log.ask({job(++next)}, [&, left](const Status& status) {
       ASSERT_TRUE(status);
       ++answered;
       if (left > 1) submit(left - 1);

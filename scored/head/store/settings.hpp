@@ -24,8 +24,6 @@ struct StoredSettings {
 };
 
 inline constexpr std::string_view kDrainPrefix = "drain:";
-inline constexpr std::string_view kCancelPrefix = "cancel:";
-inline constexpr std::string_view kKeepPrefix = "keep:";
 
 inline SaveSetting quantum_setting(Duration quantum) {
   return {"quantum", format_duration(quantum)};
@@ -53,9 +51,9 @@ inline SaveSetting cancel_setting(JobId job, std::optional<std::string> by) {
   return {fmt::format("{}{}", kCancelPrefix, job), std::move(by)};
 }
 
-// by: the operator who held or suspended it; none: it may go on, or has ended.
-inline SaveSetting keep_setting(JobId job, std::optional<std::string> by) {
-  return {fmt::format("{}{}", kKeepPrefix, job), std::move(by)};
+// by: the operator who held or suspended it; empty: it may go on.
+inline SaveSetting keep_setting(JobId job, const std::string& by) {
+  return {fmt::format("{}{}", kKeepPrefix, job), by.empty() ? std::nullopt : std::optional(by)};
 }
 
 // The job in a key; none if it is no such key.

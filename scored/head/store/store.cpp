@@ -8,6 +8,7 @@
 #include "base/os/fd.hpp"
 #include "base/text.hpp"
 #include "scored/head/store/packing.hpp"
+#include "scored/head/store/wal_check.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -230,6 +231,7 @@ StoredJob read_job(const Statement& row, const std::string& boot) {
   job.progress.reasons = unpack_names(row.bytes(22));
   job.progress.start_mark = unpack_mark(row.bytes(23), boot);
   job.progress.filled = Duration(row.integer(24));
+  job.info.spec_bytes = Bytes(static_cast<std::uint64_t>(row.integer(25)));
   return job;
 }
 
@@ -296,6 +298,7 @@ Status Store::open_database(const std::string& directory) {
     }
     if (auto made = make_database(directory, path_); !made) return made;
   }
+  if (auto sound = check_wal(path_ + "-wal"); !sound) return sound;
   auto database = Database::open(path_, Database::Mode::ReadWrite);
   if (!database) return database.error();
   database_ = std::move(*database);
@@ -334,6 +337,7 @@ Status Store::prepare() {
         "filled_ns = ?17 "
         "WHERE id = ?1 AND state < 5"},
        {drop_spec_, "DELETE FROM specs WHERE job = ?"},
+       {drop_settings_, "DELETE FROM settings WHERE key IN (?, ?)"},
        {account_,
         "INSERT OR IGNORE INTO accounting (job, user, name, state, exit_code, nodes, tasks, "
         "submitted_ns, started_ns, ended_ns, scheduled_ns, restarts, filled_ns) "
@@ -390,6 +394,9 @@ Status Store::apply_one(const SaveEnd& change) {
   save_end_.bind(13, change.exit_code).bind(15, count(change.ended)).bind_blob(16, change.status);
   if (auto saved = save_end_.run(); !saved) return saved;
   if (auto dropped = drop_spec_.bind(1, number(change.id.value())).run(); !dropped) return dropped;
+  drop_settings_.bind_text(1, fmt::format("{}{}", kCancelPrefix, change.id))
+      .bind_text(2, fmt::format("{}{}", kKeepPrefix, change.id));
+  if (auto dropped = drop_settings_.run(); !dropped) return dropped;
   return account_.bind(1, number(change.id.value())).bind(2, tasks).run();
 }
 
@@ -417,7 +424,9 @@ Result<Epoch> Store::begin_incarnation() {
 }
 
 Result<JobId> Store::last_job() {
-  auto statement = database_.prepare("SELECT seq FROM sqlite_sequence WHERE name = 'jobs'");
+  auto statement = database_.prepare(
+      "SELECT MAX(COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'jobs'), 0), "
+      "COALESCE((SELECT MAX(job) FROM accounting), 0))");
   if (!statement) return statement.error();
   auto row = statement->step();
   if (!row) return row.error();
@@ -428,9 +437,8 @@ Result<std::vector<StoredJob>> Store::active_jobs() {
   auto statement = database_.prepare(
       "SELECT id, user, request, name, command, directory, resources, stdin_rank, detached, "
       "keep_going, immediate_ns, submitted_ns, state, attempt, nodes, tasks, cores, scheduled_ns, "
-      "started_ns, restarts, exit_code, ending, reasons, start_mark, filled_ns FROM jobs WHERE "
-      "state < 5 "
-      "ORDER BY id");
+      "started_ns, restarts, exit_code, ending, reasons, start_mark, filled_ns, "
+      "(SELECT length(spec) FROM specs WHERE job = id) FROM jobs WHERE state < 5 ORDER BY id");
   if (!statement) return statement.error();
   std::vector<StoredJob> jobs;
   while (true) {

@@ -12,6 +12,7 @@
 #include "base/model/model.hpp"
 #include "base/os/fd.hpp"
 #include "base/result.hpp"
+#include "base/units.hpp"
 #include "scored/head/store/sqlite.hpp"
 
 #include <cstdint>
@@ -19,6 +20,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -37,6 +39,7 @@ struct JobInfo {
   bool keep_going = false;
   Duration immediate{0};  // 0: waits as long as it takes
   WallTime submitted{};
+  Bytes spec_bytes{0};  // of its specification, on disk
 
   friend bool operator==(const JobInfo&, const JobInfo&) = default;
 };
@@ -88,7 +91,7 @@ struct SaveProgress {
   JobProgress progress;
 };
 
-// The final state and the accounting row.
+// The final state and the accounting row. The job's specification and settings go.
 struct SaveEnd {
   JobId id;
   JobProgress progress;  // state is final
@@ -102,6 +105,10 @@ struct SaveResources {
   JobId id;
   std::string resources;  // serialised wire::ResourceRequest
 };
+
+// Settings about a job: this and its number.
+inline constexpr std::string_view kCancelPrefix = "cancel:";
+inline constexpr std::string_view kKeepPrefix = "keep:";
 
 struct SaveSetting {
   std::string key;
@@ -151,8 +158,8 @@ class Store {
   std::string boot_;  // which boot of this machine it is
   UniqueFd lock_;
   Database database_;
-  Statement add_job_, add_spec_, save_progress_, save_end_, drop_spec_, account_, save_resources_,
-      put_, drop_;
+  Statement add_job_, add_spec_, save_progress_, save_end_, drop_spec_, drop_settings_, account_,
+      save_resources_, put_, drop_;
 };
 
 // A job that ended, as it is accounted.

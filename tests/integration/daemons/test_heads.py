@@ -7,7 +7,9 @@ import sqlite3
 import subprocess
 
 from cluster import BIN, LIMIT, wait_until
+from figures import figure
 from forwarder import Forwarder
+from load import Client
 
 
 class Head:
@@ -79,3 +81,41 @@ def test_the_older_of_two_heads_ends(fresh, tmp_path):
         wait_until(lambda: has_nodes(cluster, newer))
         assert newer.process.poll() is None and is_running(cluster, newer, job)
         cluster.run('sccancel', '--grace', '0', job, extra_env=newer.socket)
+
+
+def test_a_head_restored_from_an_old_copy_goes_on(fresh, tmp_path):
+    """The copy is 100 jobs and 3 starts old: with --recover no job number is given again."""
+    cluster = fresh(2)
+    client = Client(cluster.description['socket'])
+    before = client.submit('true')
+    cluster.wait_job(before, 'completed')
+    source = cluster.directory / 'head'
+    cluster.kill('head')
+    shutil.copytree(source, tmp_path / 'copy', ignore=shutil.ignore_patterns('*.sock'))
+    for _ in range(3):
+        cluster.restart('head')
+        cluster.wait_up()
+        client = Client(cluster.description['socket'])
+        last = [client.submit('true') for _ in range(34)][-1]
+        cluster.wait_job(last, 'completed')
+        cluster.kill('head')
+    for name in ('jobs.db', 'jobs.db-wal', 'jobs.db-shm'):
+        (source / name).unlink(missing_ok=True)
+        if (tmp_path / 'copy' / name).exists():
+            shutil.copy(tmp_path / 'copy' / name, source)
+    with open(tmp_path / 'log', 'w') as log:
+        head = subprocess.Popen([str(BIN / 'scored'), '--role=head', '--config', str(source / 'scored.toml'), '--recover'],
+                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log)
+    try:
+        cluster.wait_up()
+        assert head.poll() is None, (tmp_path / 'log').read_text()
+        again = Client(cluster.description['socket']).submit('true')
+        assert again > last, f'job {again} after {last}'
+        assert cluster.wait_job(again, 'completed')['exit_code'] == 0
+        figure('F30', f'copy {last - before} jobs and 3 starts old: job {again} after {last}')
+        figure('hole-13', 'starts with --recover; no job number given again')
+    finally:
+        head.kill()
+        head.wait()
+    cluster.restart('head')
+    cluster.wait_up()
