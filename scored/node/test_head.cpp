@@ -190,6 +190,10 @@ void TestHead::on_frame(proto::Connection& connection, proto::InFrame frame) {
     proto::send(connection, welcome);
   } else if (auto output = proto::parse<wire::TaskOutput>(frame)) {
     outputs[output->attempt()][output->offset()] = output->data();
+    wire::TaskOutputTaken taken;
+    taken.set_attempt(output->attempt());
+    taken.set_bytes(output->data().size());
+    proto::send(connection, taken);
   } else {
     frames.push_back(std::move(frame));
   }

@@ -38,6 +38,9 @@ class OutputSender {
 
   [[nodiscard]] bool is_done() const { return pump_.is_done(); }
 
+  // Something was sent that the front end has not taken.
+  [[nodiscard]] bool is_owed() const { return !window_.held().empty(); }
+
  private:
   void read();
   void send(const OutputChunk& chunk);

@@ -381,6 +381,8 @@ void Shepherd::note(std::uint32_t task, const std::string& text) {
 }
 
 void Shepherd::on_resume() {
+  is_resumed_ = true;
+  if (phase_ == Phase::Done && output_.is_owed()) phase_ = Phase::Draining;
   wire::ShepherdReport report;
   auto phase = base::AttemptPhase::Preparing;
   if (phase_ == Phase::Prepared) phase = base::AttemptPhase::Prepared;
@@ -462,8 +464,12 @@ void Shepherd::remove_leftovers() {
   remove_abandoned_memory("/dev/shm", began_);
 }
 
+// Told of the end, the node daemon forgets the attempt, so what a daemon or the head that died
+// since had of the output would be lost. The head may die again before its front end has come back:
+// a resumed attempt ends when its output was taken.
 void Shepherd::finish_if_drained() {
-  if (!leftovers_are_dead_ || !output_.is_done() || phase_ != Phase::Draining) return;
+  if (!has_drained() || phase_ != Phase::Draining) return;
+  if (is_resumed_ && output_.is_owed()) return;
   phase_ = Phase::Done;
   send_done();
   if (!link_.is_connected()) on_lost();
@@ -501,7 +507,7 @@ void Shepherd::on_lost() {
 void Shepherd::check_reachable() {
   reachable_timer_ = 0;
   if (link_.is_connected()) return;
-  const bool is_done = phase_ == Phase::Done;
+  const bool is_done = phase_ == Phase::Done || (phase_ == Phase::Draining && has_drained());
   if (lost_daemon_->check(link_.is_unreachable(), is_done, base::monotonic_now())) return quit();
   reachable_timer_ = loop_.after(LostDaemon::kCheckPeriod, [this] { check_reachable(); });
 }

@@ -4,7 +4,8 @@
 //
 // Signals of the node daemon go to the tasks (the ranks' first processes), not to what they
 // started. When every task has ended, everything they left behind is killed, what is in the pipes
-// is sent, and Done reports all exits. A node daemon that resumes gets Done again, until End.
+// is sent, and Done reports all exits. A node daemon that resumes gets Done again, until End, but
+// not before what was sent is taken.
 
 #include "scored/job/plan/plan.hpp"
 #include "scored/job/shepherd/daemon_link.hpp"
@@ -83,6 +84,10 @@ class Shepherd {
   void drain();
   void kill_leftovers();
   void remove_leftovers();
+
+  // No task is left, and all that they wrote was read.
+  [[nodiscard]] bool has_drained() const { return leftovers_are_dead_ && output_.is_done(); }
+
   void finish_if_drained();
   void send_done();
   void quit();  // kills what is left and ends the loop
@@ -113,6 +118,7 @@ class Shepherd {
   base::WallTime began_{};       // as file systems have it; of the tasks
   std::optional<LeftoverKill> leftover_kill_;
   bool leftovers_are_dead_ = false;
+  bool is_resumed_ = false;
   EventLoop::TimerId leftover_timer_ = 0;
   std::optional<LostDaemon> lost_daemon_;
   EventLoop::TimerId reachable_timer_ = 0;

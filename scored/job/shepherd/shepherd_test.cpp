@@ -195,6 +195,22 @@ TEST(Shepherd, SurvivesTheNodeDaemonAndReportsAllAgain) {
   EXPECT_EQ(node.exit_of(0)->code(), 5);
 }
 
+// Who reports the end is forgotten, and the output with it.
+TEST(Shepherd, FoundAgainEndsWhenItsOutputWasTaken) {
+  TestNode node;
+  node.takes_output = false;
+  ASSERT_TRUE(node.run(shell("echo x")));
+  node.done.reset();
+  node.disconnect();
+  node.connect();
+  node.send(wire::ShepherdResume());
+  ASSERT_TRUE(node.wait([&] { return node.repeated_bytes == 2; }));
+  EXPECT_EQ(node.report->phase(), 2U);
+  EXPECT_FALSE(node.wait([&] { return node.done.has_value(); }, std::chrono::milliseconds(100)));
+  node.take(2);
+  EXPECT_TRUE(node.wait([&] { return node.done.has_value(); }));
+}
+
 // A node daemon that adopts it would else take its tasks' ends for those of other ranks.
 TEST(Shepherd, ReportsItsRanksWhenItIsFoundAgain) {
   TestNode node;

@@ -289,6 +289,7 @@ void TestNode::on_frame(const proto::InFrame& frame) {
 
 void TestNode::on_output(const wire::TaskOutput& output) {
   std::string_view data = output.data();
+  if (takes_output) take(data.size());
   const auto known =
       std::min<std::uint64_t>(output_bytes - std::min(output_bytes, output.offset()), data.size());
   repeated_bytes += known;
@@ -296,7 +297,6 @@ void TestNode::on_output(const wire::TaskOutput& output) {
   output_bytes += data.size();
   auto& text = output.stream() == wire::STDOUT ? out[output.rank()] : err[output.rank()];
   if (keeps_output) text += data;
-  if (takes_output) take(data.size());
 }
 
 std::size_t TestNode::shepherd_rss_bytes() const {

@@ -106,6 +106,7 @@ class Kills:
             if names != ['head']:
                 self.undaemoned |= self.jobs_on(node)
             for name in names:
+                assert self.cluster.daemon(name)['pid'] > 0, f'{name} ended by itself\n{self.cluster.logs(30)}'
                 self.cluster.kill(name)
             if names != ['head']:
                 self.undaemoned |= self.jobs_on(node)
