@@ -243,16 +243,23 @@ void Server::admit_login(const proto::TlsPeer& node, const proto::InFrame& hello
   const auto message = proto::parse<wire::LoginHello>(hello);
   if (!message) return node.connection->close();
   const auto& trusted = head_.config().login_nodes;
-  if (std::ranges::find(trusted, node.name) != trusted.end()) {
+  const bool is_login_node = std::ranges::find(trusted, node.name) != trusted.end();
+  // Root of a login node is not root of the cluster, except where the head is root's own.
+  const bool is_foreign_root = message->user() == 0 && geteuid() != 0;
+  if (is_login_node && !is_foreign_root) {
     return admit(UserId(message->user()), node.connection, node.name);
   }
+  const char* why = is_login_node ? "root of a login node" : "not a login node";
   if (limiter_.allow(clock_.now())) {
-    log_warning("refuse command: not a login node", kv("node", node.name),
-                kv("uid", message->user()), kv("suppressed", limiter_.take_suppressed()));
+    log_warning("refuse command", kv("why", why), kv("node", node.name), kv("uid", message->user()),
+                kv("suppressed", limiter_.take_suppressed()));
   }
   wire::Failed failed;
-  failed.mutable_error()->set_text(fmt::format(
-      "{} is not a login node of this cluster; run the command on one that is", node.name));
+  failed.mutable_error()->set_text(
+      is_login_node
+          ? fmt::format("root of {} is not root of this cluster; use the head's host", node.name)
+          : fmt::format("{} is not a login node of this cluster; run the command on one that is",
+                        node.name));
   proto::send(*node.connection, failed);
   tasks_->spawn("refuse a command", close_after_last(node.connection));
 }

@@ -8,6 +8,7 @@ import tempfile
 
 import pytest
 from cluster import LIMIT, wait_until
+from figures import figure
 
 
 def add_key(cluster, name, table, line):
@@ -17,23 +18,27 @@ def add_key(cluster, name, table, line):
     path.write_text(text.replace(f'[{table}]\n', f'[{table}]\n{line}\n', 1))
 
 
+def open_login(cluster, place):
+    """Makes node01 a login node; node02 has a socket too, but is none."""
+    add_key(cluster, 'head', 'head', 'login_nodes = "node01"')
+    sockets = {}
+    for name in ('node01', 'node02'):
+        sockets[name] = f'{place}/{name}.sock'
+        add_key(cluster, name, 'node', f'login_socket = "{sockets[name]}"')
+    for name in ('head', 'node01', 'node02'):
+        cluster.kill(name)
+        cluster.restart(name)
+    cluster.wait_up()
+    wait_until(lambda: all(pathlib.Path(path).exists() for path in sockets.values()))
+    cluster.sockets = sockets
+
+
 @pytest.fixture
 def login(fresh):
-    """A cluster with node01 as a login node; node02 has a socket too, but is none."""
     cluster = fresh(4)
     with tempfile.TemporaryDirectory() as place:
         os.chmod(place, 0o755)
-        add_key(cluster, 'head', 'head', 'login_nodes = "node01"')
-        sockets = {}
-        for name in ('node01', 'node02'):
-            sockets[name] = f'{place}/{name}.sock'
-            add_key(cluster, name, 'node', f'login_socket = "{sockets[name]}"')
-        for name in ('head', 'node01', 'node02'):
-            cluster.kill(name)
-            cluster.restart(name)
-        cluster.wait_up()
-        wait_until(lambda: all(pathlib.Path(path).exists() for path in sockets.values()))
-        cluster.sockets = sockets
+        open_login(cluster, place)
         yield cluster
         cluster.cancel_all()
 
@@ -114,3 +119,20 @@ def test_the_socket_takes_no_harm(login):
         peer.close()
     wait_until(lambda: through(login, 'node01', 'scq', code=None).returncode == 0)
     assert login.nodes_up() == 4
+
+
+def test_root_of_a_login_node_is_not_root_of_the_cluster(fresh, as_root):
+    cluster = fresh(3, user=pwd.getpwnam('nobody').pw_uid)
+    hello = b'SCRD\x01\x00\x01\x00' + (4).to_bytes(4, 'little') + bytes(4) + b'\x08\x01\x10\x01'
+    with tempfile.TemporaryDirectory() as place, socket.socket(socket.AF_UNIX) as peer:
+        os.chmod(place, 0o777)
+        open_login(cluster, place)
+        peer.settimeout(LIMIT)
+        peer.connect(cluster.sockets['node01'])  # root, who may connect to any socket
+        peer.sendall(hello)
+        answer = b''
+        while part := peer.recv(4096):
+            answer += part
+    assert b'root of node01 is not root of this cluster' in answer, answer
+    assert 'why="root of a login node"' in (cluster.directory / 'log' / 'head').read_text()
+    figure('hole-14', 'a stamp of uid 0 is refused')
