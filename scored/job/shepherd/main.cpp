@@ -13,6 +13,7 @@
 #include <linux/close_range.h>
 #include <signal.h>
 #include <string_view>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -83,7 +84,15 @@ int run_shepherd() {
   return 0;
 }
 
+// A task is the same user. It must not trace this process or take a descriptor of it: the
+// connection to the node daemon is trusted to be the shepherd's (ptrace(2), pidfd_getfd(2)).
+// Programs that are executed are dumpable again.
+void deny_tasks_access() {
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+}
+
 int run_mode(std::string_view mode) {
+  deny_tasks_access();
   if (mode == "spawner") {
     tidy_descriptors(shepherd::kListenerFd);
     signal(SIGPIPE, SIG_IGN);
