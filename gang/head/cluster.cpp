@@ -54,7 +54,9 @@ Result<Actions> Cluster::try_apply(TimePoint now, Change&& change) {
 }
 
 void Cluster::settle(Step& step) {
-  for (const JobId job : placer_.place_waiting()) launching_.launch(tables_.jobs.at(job), step);
+  for (const JobId job : placer_.place_waiting(step.now)) {
+    launching_.launch(tables_.jobs.at(job), step);
+  }
   if (publisher_.publish(step)) launching_.start_due(step);
 }
 

@@ -96,6 +96,7 @@ struct Reasons {
       out.push_back(
           fmt::format("too few free cores in each of the {} slots", tables.config.max_slots));
     }
+    if (std::string why = placer.why_waits(job); !why.empty()) out.push_back(std::move(why));
     if (const auto ahead = placer.behind(job)) {
       out.push_back(fmt::format("room is kept for job {}, which is ahead in the queue", *ahead));
     }

@@ -97,7 +97,7 @@ TEST(Ending, AJobThatLostANodeWaitsInLineAgainIfItMay) {
   EXPECT_EQ(job.state, JobState::Pending);
   EXPECT_EQ(job.restarts, 1U);
   EXPECT_EQ(job.lost, "node1 lost");
-  EXPECT_EQ(b.placer.place_waiting(), std::vector{job.id});
+  EXPECT_EQ(b.placer.place_waiting(b.step.now), std::vector{job.id});
 }
 
 TEST(Ending, ANodeThatDoesNotReportAllExitsFailsTheJob) {

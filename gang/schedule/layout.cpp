@@ -92,7 +92,7 @@ class LayoutMaker {
       WeightedRow row{matrix_.row_id(position), 1};
       CoreMap taken = matrix_.empty_map();
       for (const Job* job : at_home[position]) {
-        row.weight = std::max(row.weight, job->request.weight);
+        row.weight = std::max(row.weight, job->request.weight * job->boost);
         take_all(taken, matrix_, job->cells);
         layout_.runs_in[job->id].push_back(layout_.rows.size());
       }
@@ -121,7 +121,7 @@ class LayoutMaker {
       for (const Job* job : at_home_[home]) {
         if (!all_free(taken_[row], matrix_, job->cells)) continue;
         const auto rows = static_cast<double>(layout_.runs_in.at(job->id).size());
-        guests.emplace_back(rows / job->request.weight, job->id, job);
+        guests.emplace_back(rows / (job->request.weight * job->boost), job->id, job);
       }
     }
     std::sort(guests.begin(), guests.end());

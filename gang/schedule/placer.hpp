@@ -1,45 +1,31 @@
 #pragma once
-// Where jobs go: the matrix, what is reserved on each node, and the line of waiting jobs. It gives
-// and takes places; it sends nothing.
+// Where jobs go: the line of waiting jobs, and the places that the policy chooses for them. It
+// gives and takes places; it sends nothing.
 
-#include "gang/matrix/matrix.hpp"
-#include "gang/matrix/shape.hpp"
-#include "gang/state/tables.hpp"
+#include "gang/schedule/policy.hpp"
 
+#include <memory>
 #include <optional>
 #include <set>
-#include <utility>
+#include <string>
 #include <vector>
 
 namespace score::gang {
 
-// A place that a job could have now.
-struct Spot {
-  std::optional<std::size_t> row;  // position; nullopt: in a new row, or none (overlay)
-  Choice choice;
-};
-
-// What is placed on a node.
-struct Reservations {
-  base::Bytes memory{0};
-  std::set<JobId> jobs;  // overlay jobs too
-  std::optional<JobId> exclusive;
-  std::uint32_t high = 0;  // jobs of queue high, without overlay jobs
-};
-
 class Placer {
  public:
-  explicit Placer(Tables& tables)
-      : config_(tables.config), nodes_(tables.nodes), jobs_(tables.jobs) {}
+  // With the policy of tables.config.placement.
+  explicit Placer(Tables& tables);
 
   // After NodeTable::add().
   void add_node();
+
   // The matrix takes over the node's number of cores, once no job holds cores there; until then
   // nothing is placed there.
-  void follow_hardware(NodeIndex node);
+  void follow_hardware(NodeIndex node) { room_.follow_hardware(node); }
 
   // Room may have grown in a way that the placer does not see: a node is up, a limit was raised.
-  void capacity_grew() { capacity_grew_ = true; }
+  void capacity_grew() { room_.set_grown(); }
 
   // ---- the line
   // A new Pending job: placed at once (true), or in line. While place_waiting() is due it is only
@@ -50,29 +36,39 @@ class Placer {
   // It waits no longer, because it ends or is held.
   void withdraw(const Job& job);
   void set_priority(Job& job, std::int32_t priority);
+
   // The node is used no longer: room that was kept there is looked for elsewhere.
-  void leave_node(NodeIndex node);
+  void leave_node(NodeIndex node) { policy_->leave_node(node); }
+
   // Compacts the rows and tries the line, if room grew. The jobs that got a place, in order.
-  std::vector<JobId> place_waiting();
+  std::vector<JobId> place_waiting(TimePoint now);
 
   // ---- places
-  // On the cores that it had before the head restarted, and in the first row where they are free.
-  // False: that is not possible. The job's cells are filled in.
+  // See Room.
   bool restore(Job& job);
-  // Gives back cells and memory.
   void unplace(Job& job);
 
   // ---- views
-  [[nodiscard]] std::optional<Spot> find_spot(const Job& job) const;
+  [[nodiscard]] std::optional<Spot> find_spot(const Job& job) const {
+    return policy_->find_spot(job);
+  }
 
-  [[nodiscard]] const Matrix& matrix() const { return matrix_; }
+  [[nodiscard]] const Matrix& matrix() const { return room_.matrix(); }
 
-  [[nodiscard]] const Reservations& on_node(NodeIndex node) const { return reserved_[node]; }
+  [[nodiscard]] const Reservations& on_node(NodeIndex node) const { return room_.on_node(node); }
 
-  [[nodiscard]] bool may_use(const Job& job, NodeIndex node) const;
-  [[nodiscard]] base::Bytes free_memory(const Job& job, NodeIndex node) const;
+  [[nodiscard]] bool may_use(const Job& job, NodeIndex node) const {
+    return room_.may_use(job, node);
+  }
+
+  [[nodiscard]] base::Bytes free_memory(const Job& job, NodeIndex node) const {
+    return room_.free_memory(node) - policy_->withheld(job, node);
+  }
+
   // The job ahead in line for which room is kept that this one may not take.
-  [[nodiscard]] std::optional<JobId> behind(const Job& job) const;
+  [[nodiscard]] std::optional<JobId> behind(const Job& job) const { return policy_->behind(job); }
+
+  [[nodiscard]] std::string why_waits(const Job& job) const { return policy_->why_waits(job); }
 
   [[nodiscard]] bool is_in_line(const Job& job) const { return waiting_.contains(job.wait); }
 
@@ -81,41 +77,14 @@ class Placer {
   [[nodiscard]] base::Result<void> check() const;
 
  private:
-  // Room kept for the first in line: nothing behind it in line may take it.
-  struct Promise {
-    JobId job{0};
-    WaitKey wait;             // its place in line
-    RowId row{0};             // 0: every row (an exclusive job)
-    std::vector<bool> nodes;  // [node]
-    base::Bytes memory{0};
-  };
-
-  [[nodiscard]] std::vector<Candidate> candidates(const Job& job,
-                                                  std::optional<std::size_t> row) const;
-  [[nodiscard]] bool is_behind_promise(const Job& job) const;
-  [[nodiscard]] bool comes_before_promise(const Job& job) const;
-  [[nodiscard]] bool promise_holds() const;
-  void promise_to(const Job& job);
   bool try_place(Job& job);
-  void put(Job& job, const Spot& spot);
-  void take_cells(Job& job, std::size_t row);
-  bool make_room(const Job& job);
-  void compact();
-  bool move_down(Job& job);
-  [[nodiscard]] bool is_promised_cell(std::size_t position, const Footprint& cells) const;
-  [[nodiscard]] base::Result<void> check_matrix() const;
-  [[nodiscard]] base::Result<void> check_reservations() const;
   [[nodiscard]] base::Result<void> check_line() const;
 
-  const ClusterConfig& config_;
   const NodeTable& nodes_;
   JobTable& jobs_;
-  Matrix matrix_;
-  std::vector<Reservations> reserved_;  // [node]
-  std::set<WaitKey> waiting_;           // Pending jobs that are not held
-  std::optional<Promise> promise_;
-  bool capacity_grew_ = false;
-  std::vector<std::pair<RowId, NodeIndex>> freed_;  // cells since the last compaction
+  Room room_;
+  std::unique_ptr<Policy> policy_;
+  std::set<WaitKey> waiting_;  // Pending jobs that are not held
 };
 
 }  // namespace score::gang

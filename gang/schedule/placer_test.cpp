@@ -27,9 +27,9 @@ TEST(Placer, WhatAJobGivesBackIsGivenToTheLine) {
   const Job& second = b.add(ScheduleBench::on_nodes(2));
   EXPECT_FALSE(second.placed);
   EXPECT_TRUE(b.placer.is_in_line(second));
-  EXPECT_TRUE(b.placer.place_waiting().empty()) << "no room has grown";
+  EXPECT_TRUE(b.placer.place_waiting(b.step.now).empty()) << "no room has grown";
   b.placer.unplace(first);
-  EXPECT_EQ(b.placer.place_waiting(), std::vector{second.id});
+  EXPECT_EQ(b.placer.place_waiting(b.step.now), std::vector{second.id});
   EXPECT_TRUE(second.placed);
   EXPECT_EQ(b.placer.on_node(0).jobs, std::set{second.id});
 }
@@ -43,7 +43,7 @@ TEST(Placer, KeepsRoomForTheFirstInLine) {
   EXPECT_FALSE(narrow.placed);
   EXPECT_EQ(b.placer.behind(narrow), wide.id);
   b.placer.withdraw(wide);
-  EXPECT_EQ(b.placer.place_waiting(), std::vector{narrow.id});
+  EXPECT_EQ(b.placer.place_waiting(b.step.now), std::vector{narrow.id});
 }
 
 TEST(Placer, AnExclusiveJobSharesNoNode) {
@@ -78,6 +78,65 @@ TEST(Placer, PutsAJobBackOnItsOldCores) {
   larger.cells = {{0}, {{9}}};
   larger.tasks_on_node = {1};
   EXPECT_FALSE(b.placer.restore(larger)) << "the node has four cores";
+}
+
+// ---- long jobs
+
+struct LongBench : ScheduleBench {
+  LongBench() : ScheduleBench(4, 1, with_long()) {}
+
+  static ClusterConfig with_long() {
+    ClusterConfig config;
+    config.long_limit = 10min;
+    return config;
+  }
+
+  Job& add_job(std::uint32_t nodes, Duration limit) {
+    base::ResourceRequest request = on_nodes(nodes);
+    request.scheduled_limit = limit;
+    Job& job = add(request);
+    for (const JobId id : placer.place_waiting(step.now)) launch(tables.jobs.at(id));
+    EXPECT_TRUE(placer.check());
+    return job;
+  }
+};
+
+TEST(LongJobs, ShareNoTimeWithEachOther) {
+  LongBench b;
+  const Job& first = b.add_job(3, 1h);
+  const Job& second = b.add_job(4, 1h);
+  EXPECT_TRUE(first.placed);
+  EXPECT_FALSE(second.placed);
+  EXPECT_EQ(b.placer.why_waits(second),
+            "long jobs (time limit over 10m) share no time: their row is full, or kept for a job "
+            "ahead");
+  EXPECT_FALSE(b.add_job(1, 2h).placed) << "the second would have to wait for it";
+  EXPECT_TRUE(b.add_job(1, 1h).placed) << "it ends when the first does";
+}
+
+TEST(LongJobs, LetAllOthersStartAtOnce) {
+  LongBench b;
+  const Job& first = b.add_job(4, 1h);
+  const Job& brief = b.add_job(4, 5min);
+  const Job& open = b.add_job(4, 0s);
+  EXPECT_TRUE(brief.placed);
+  EXPECT_TRUE(open.placed);
+  EXPECT_EQ(first.boost, 16U);
+  EXPECT_EQ(brief.boost, 1U);
+  EXPECT_EQ(b.placer.matrix().row_count(), 3U);
+}
+
+TEST(LongJobs, KeepTheirRowForThemselves) {
+  LongBench b;
+  Job& first = b.add_job(2, 1h);
+  const Job& brief = b.add_job(2, 5min);
+  EXPECT_NE(brief.home, first.home);
+  b.placer.unplace(first);
+  b.placer.place_waiting(b.step.now);
+  EXPECT_EQ(b.placer.matrix().row_count(), 1U);
+  const Job& next = b.add_job(4, 1h);
+  EXPECT_TRUE(next.placed);
+  EXPECT_NE(next.home, brief.home);
 }
 
 }  // namespace

@@ -61,8 +61,8 @@ base::Timetable Publisher::timetable_of(const Column& column, TimePoint start) c
   table.fill = column.fill;
   if (column.rows.empty()) return table;
   if (tables_.config.switch_always && column.runs_anything()) {
-    table.slice = cycles_.newest().quantum;
-    table.first_slice = cycles_.newest().boundary_from(start + Duration{1}) - start;
+    table.slice = cycles().newest().quantum;
+    table.first_slice = cycles().newest().boundary_from(start + Duration{1}) - start;
   }
   if (column.is_shared()) {
     add_segments(table, column);
@@ -76,7 +76,7 @@ base::Timetable Publisher::timetable_of(const Column& column, TimePoint start) c
 // The cycle as seen from the timetable's start: from the middle of a slice if need be, the rest of
 // that slice at the end.
 void Publisher::add_segments(base::Timetable& table, const Column& column) const {
-  const Cycle& cycle = cycles_.newest();
+  const Cycle& cycle = cycles().newest();
   table.cycle = cycle.length();
   const Duration phase = (table.start - cycle.start) % table.cycle;
   const std::size_t slices = cycle.order.size();
@@ -100,7 +100,7 @@ void Publisher::add_segments(base::Timetable& table, const Column& column) const
 
 // No job is left in the row whose slice it is at t: waiting for its end would waste the rest.
 bool Publisher::is_slice_over(const Layout& layout, TimePoint t) const {
-  const Cycle& cycle = cycles_.newest();
+  const Cycle& cycle = cycles().newest();
   const auto slice = static_cast<std::size_t>((t - cycle.start) % cycle.length() / cycle.quantum);
   return !layout.has(cycle.rows[cycle.order[slice]]);
 }
@@ -123,7 +123,7 @@ Publisher::Start Publisher::choose_start(const Change& change, TimePoint now) co
     will_share |= change.columns[node].is_shared();
     ahead.insert(sent_[node].start);
   }
-  const Cycle& newest = cycles_.newest();
+  const Cycle& newest = cycles().newest();
   if (was_shared || will_share || change.new_cycle) ahead.insert(newest.start);
   // Nodes that leave a cycle at a later time must not see their jobs in another one before.
   if (change.new_cycle) ahead.insert(latest_start_);
@@ -136,35 +136,9 @@ Publisher::Start Publisher::choose_start(const Change& change, TimePoint now) co
     return {cut && !early ? newest.boundary_from(soonest) : soonest, false, early};
   }
   const TimePoint at = *ahead.rbegin();
-  const Cycle& before = cycles_.before(at);
+  const Cycle& before = cycles().before(at);
   const bool cuts = was_shared && !before.order.empty() && before.boundary_from(at) != at;
   return {at, ahead.size() > 1 || soonest > at || cuts};
-}
-
-void Publisher::begin_cycle(const Layout& layout, std::uint64_t serial, TimePoint start) {
-  const Cycle& old = cycles_.before(start);
-  // One that is superseded before it comes into force has given no row a slice. Of whole cycles two
-  // are as good as many: all passes grow alike.
-  if (cycles_.newest().start != start) {
-    const std::uint64_t size = std::max<std::uint64_t>(1, old.order.size());
-    const std::uint64_t done = old.slices_by(start);
-    const std::uint64_t replayed = done < 2 * size ? done : 2 * size + done % size;
-    stride_before_ = stride_;
-    for (std::uint64_t i = 0; !old.order.empty() && i < replayed; ++i) {
-      stride_before_.ran(old.order[i % size]);
-    }
-  }
-  stride_ = stride_before_;
-  stride_.set_rows(layout.rows);
-  Cycle cycle;
-  cycle.serial = serial;
-  cycle.start = start;
-  cycle.quantum = tables_.config.quantum;
-  for (const WeightedRow& row : layout.rows) cycle.rows.push_back(row.row);
-  if (!layout.rows.empty()) cycle.order = stride_.plan_cycle();
-  cycles_.append(std::move(cycle));
-  cycle_rows_ = layout.rows;
-  last_serial_ = serial;
 }
 
 std::optional<TimePoint> Publisher::next_time() const {
@@ -181,9 +155,8 @@ bool Publisher::publish(Step& step) {
   const NodeTable& nodes = tables_.nodes;
   if (!jobs.is_changed() || nodes.is_awaiting() || step.now < not_before_) return false;
   const Layout layout = lay_out(jobs, matrix_, tables_.config.idle_detection);
-  const bool new_cycle =
-      layout.rows != cycle_rows_ || cycles_.newest().quantum != tables_.config.quantum;
-  const std::uint64_t serial = new_cycle ? last_serial_ + 1 : last_serial_;
+  const bool new_cycle = turns_.is_new(layout.rows, tables_.config.quantum);
+  const std::uint64_t serial = cycles().newest().serial + (new_cycle ? 1 : 0);
   std::vector<Column> columns = columns_of(layout, serial);
   std::vector<NodeIndex> changed;
   for (NodeIndex node = 0; node < sent_.size(); ++node) {
@@ -198,7 +171,7 @@ bool Publisher::publish(Step& step) {
   tables_.counters.early_yields += start.early ? 1 : 0;
   note_left_out(layout, step);
   if (new_cycle || !changed.empty()) not_before_ = step.now + tables_.config.epoch_gap;
-  if (new_cycle) begin_cycle(layout, serial, start.at);
+  if (new_cycle) turns_.begin(layout.rows, start.at, tables_.config.quantum);
   send(changed, columns, start.at, step);
   account(layout, start.at);
   return true;
@@ -239,7 +212,7 @@ void Publisher::account(const Layout& layout, TimePoint start) {
   for (auto it = accounted_.begin(); it != accounted_.end();) {
     Job& job = tables_.jobs.at(*it);
     const std::vector<RowId> rows = layout.rows_of(*it);
-    const bool has_changed = job.time.run_in(rows, start, cycles_);
+    const bool has_changed = job.time.run_in(rows, start, cycles());
     if (has_changed && !rows.empty() && job.request.scheduled_limit > Duration::zero()) {
       tables_.deadlines.set(job.id, DeadlineKind::Scheduled, start);
     }
@@ -248,21 +221,21 @@ void Publisher::account(const Layout& layout, TimePoint start) {
 }
 
 Duration Publisher::scheduled(const Job& job, TimePoint now) const {
-  if (!job.overlay()) return job.time.at(now, cycles_);
+  if (!job.overlay()) return job.time.at(now, cycles());
   if (!job.started) return Duration::zero();
   return std::max(job.ended.value_or(now) - *job.started, Duration::zero());
 }
 
 void Publisher::stop(Job& job, TimePoint now) {
   if (job.overlay()) return;
-  job.time.stop(now, cycles_);
+  job.time.stop(now, cycles());
   accounted_.erase(job.id);
 }
 
 base::Result<void> Publisher::check() const {
   if (tables_.jobs.is_changed() || tables_.nodes.is_awaiting()) return {};
   const Layout layout = lay_out(tables_.jobs, matrix_, tables_.config.idle_detection);
-  const std::vector<Column> columns = columns_of(layout, last_serial_);
+  const std::vector<Column> columns = columns_of(layout, cycles().newest().serial);
   for (NodeIndex node = 0; node < sent_.size(); ++node) {
     if (tables_.nodes[node].connected && sent_[node].column != columns[node]) {
       return base::fail(base::Errc::WrongState, "{} follows an old timetable",

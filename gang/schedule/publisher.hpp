@@ -2,9 +2,8 @@
 // From the matrix to timetables: which nodes must be sent a new one, what it holds, and when it
 // starts. It also knows the order of slices, and so for how long each job has been scheduled.
 
-#include "gang/matrix/cycle.hpp"
-#include "gang/matrix/stride.hpp"
 #include "gang/schedule/layout.hpp"
+#include "gang/schedule/turns.hpp"
 #include "gang/state/tables.hpp"
 
 #include <optional>
@@ -55,7 +54,7 @@ class Publisher {
   // ---- views
   [[nodiscard]] Epoch epoch() const { return epoch_; }
 
-  [[nodiscard]] const CycleClock& cycles() const { return cycles_; }
+  [[nodiscard]] const CycleClock& cycles() const { return turns_.cycles(); }
 
   // Nothing is left to publish: every node was sent what the layout says.
   [[nodiscard]] base::Result<void> check() const;
@@ -85,7 +84,6 @@ class Publisher {
   [[nodiscard]] bool is_slice_over(const Layout& layout, TimePoint t) const;
   [[nodiscard]] Duration lead_for(std::size_t node_count) const;
   [[nodiscard]] Start choose_start(const Change& change, TimePoint now) const;
-  void begin_cycle(const Layout& layout, std::uint64_t serial, TimePoint start);
   void send(const std::vector<NodeIndex>& nodes, std::vector<Column>& columns, TimePoint start,
             Step& step);
   void note_left_out(const Layout& layout, Step& step);
@@ -95,11 +93,7 @@ class Publisher {
   const Matrix& matrix_;
   std::vector<Sent> sent_;     // [node]
   std::set<JobId> accounted_;  // their scheduled time grows
-  CycleClock cycles_;
-  Stride stride_;                        // as of the start of cycles_.newest()
-  Stride stride_before_;                 // the same, before the newest's rows were set
-  std::vector<WeightedRow> cycle_rows_;  // of cycles_.newest()
-  std::uint64_t last_serial_ = 0;
+  Turns turns_;
   Epoch epoch_{0};
   TimePoint latest_start_{};  // of all that was sent
   TimePoint not_before_{};    // of the next change

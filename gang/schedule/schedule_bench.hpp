@@ -12,10 +12,11 @@ using namespace std::chrono_literals;
 
 struct ScheduleBench {
   // Nodes node0, node1 ... of so many cores.
-  explicit ScheduleBench(std::uint32_t nodes, std::uint32_t cores = 1) {
+  explicit ScheduleBench(std::uint32_t nodes, std::uint32_t cores = 1, ClusterConfig config = {})
+      : tables(std::move(config)) {
     step.now = TimePoint{1h};
     for (std::uint32_t id = 0; id < nodes; ++id) add_node(id, cores);
-    placer.place_waiting();  // no job waits: room grows no more
+    placer.place_waiting(step.now);  // no job waits: room grows no more
   }
 
   void add_node(std::uint32_t id, std::uint32_t cores) {
@@ -67,7 +68,7 @@ struct ScheduleBench {
     tables.jobs.mark_changed();
   }
 
-  Tables tables{ClusterConfig{}};
+  Tables tables;
   Placer placer{tables};
   Step step;
   std::uint64_t last_job = 0;

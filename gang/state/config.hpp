@@ -9,6 +9,10 @@
 
 namespace score::gang {
 
+// How jobs share the nodes; see gang/schedule/policy.hpp. The head's configuration knows the first
+// two; the others are what the simulator compares them with.
+enum class Placement : std::uint8_t { Matrix, Dqt, Slurm, Fcfs, Easy, Conservative };
+
 struct ClusterConfig {
   static constexpr base::Duration kMinNodeTimeout = std::chrono::seconds{4};
   static_assert(base::limits::kSuspectAfter < kMinNodeTimeout);
@@ -33,6 +37,12 @@ struct ClusterConfig {
   base::Duration rejoin_grace = std::chrono::seconds{10};  // a restarted head waits for its nodes
   std::uint32_t max_requeues = 3;                          // of one job, after a lost node
   bool idle_detection = true;                              // idle jobs give their slices to others
+  Placement placement = Placement::Matrix;
+  // Jobs with a longer time limit are long: they have rows of their own, and among them no job
+  // delays the first in line. 0: no job is long.
+  base::Duration long_limit{0};
+  std::uint32_t long_slots = 1;    // rows of long jobs
+  std::uint32_t long_weight = 16;  // their weight is multiplied by this
   bool overcommit = true;  // tasks of a job share cores where each cannot have its own
   bool fill = false;  // jobs use at idle priority what the gang in turn leaves; see gang/schedule
   std::vector<base::Queue> fill_queues = {base::Queue::High, base::Queue::Normal};  // of those

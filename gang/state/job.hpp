@@ -46,6 +46,7 @@ struct Job {
   Footprint cells;
   std::vector<std::uint32_t> tasks_on_node;  // [member]
   RowId home{0};                             // 0: none (overlay)
+  std::uint32_t boost = 1;                   // of its weight, by the policy
 
   // The attempt.
   Members members;

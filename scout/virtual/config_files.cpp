@@ -53,6 +53,7 @@ std::string head_config(const Layout& layout, const VirtualOptions& options) {
       fmt::format("quantum = \"{}\"\nslots = {}\n", format_duration(options.slice), options.slots);
   if (options.node_timeout > Duration{0})
     text += fmt::format("node_timeout = \"{}\"\n", format_duration(options.node_timeout));
+  text += fmt::format("placement = \"{}\"\n", options.placement);
   if (options.switch_always) text += "switch_always = true\n";
   return text + network_config(options);
 }

@@ -55,6 +55,8 @@ void add_options(CLI::App& app, Request& request) {
   app.add_option("--node-timeout", request.node_timeout,
                  "Silence of a node that ends its jobs (30s)")
       ->type_name("TIME");
+  app.add_option("--placement", options.placement, "How jobs share the nodes: matrix, dqt (matrix)")
+      ->check(CLI::IsMember({"matrix", "dqt"}));
   app.add_flag("--switch-always", options.switch_always,
                "Switch at every slice boundary, even when no other job competes");
   app.add_option("--channels", options.channels, "Network channels per node (16)")

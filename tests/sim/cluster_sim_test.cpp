@@ -2,6 +2,7 @@
 #include "gang/job/job_state.hpp"
 #include "tests/sim/world.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace score::sim {
@@ -73,6 +74,28 @@ TEST_P(ClusterSim, HoldsItsInvariantsAndEndsEveryJobOnce) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, ClusterSim, testing::Values(1, 11, 21, 31, 41));
+
+class ClusterSimPolicies : public testing::TestWithParam<gang::Placement> {};
+
+// All invariants, faults and seeds under the policies other than the default.
+TEST_P(ClusterSimPolicies, HoldTheInvariantsAndEndEveryJobOnce) {
+  Options options;
+  options.placement = GetParam();
+  const std::string word = fmt::format("--placement {}", static_cast<int>(GetParam()));
+  Seen all;
+  ASSERT_NO_FATAL_FAILURE(run_seeds(options, word.c_str(), all));
+  EXPECT_GT(all.ends[JobState::Completed], 20U);
+  EXPECT_GT(all.gangs_compared, 100U);
+  EXPECT_GT(all.cores_compared, 1000U);
+  EXPECT_GT(all.head_restarts, 0U);
+  options.barriers = true;
+  ASSERT_NO_FATAL_FAILURE(run_seeds(options, (word + " --barriers").c_str(), all));
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, ClusterSimPolicies,
+                         testing::Values(gang::Placement::Dqt, gang::Placement::Slurm,
+                                         gang::Placement::Fcfs, gang::Placement::Easy,
+                                         gang::Placement::Conservative));
 
 TEST(ClusterSim, InCalmWeatherGangsSwitchTogether) {
   Options options;

@@ -1,7 +1,7 @@
 // scsim_cluster --seed N --nodes N --steps N [--seeds N] [--calm] [--barriers] [--crowded]
-// [--hangs]: runs the simulated cluster; a failure prints what broke and the seed that shows it
-// again. scsim_cluster --control [--switching]: the daemons' control network, see
-// control_figures.hpp.
+// [--hangs] [--placement N, as in gang::Placement]: runs the simulated cluster; a failure prints
+// what broke and the seed that shows it again. scsim_cluster --control [--switching]: the daemons'
+// control network, see control_figures.hpp.
 #include "gang/job/job_state.hpp"
 #include "tests/sim/control_figures.hpp"
 #include "tests/sim/world.hpp"
@@ -51,6 +51,7 @@ int main(int argc, char** argv) {
   score::sim::Options options;
   std::uint64_t nodes = options.nodes;
   std::uint64_t seeds = 1;
+  std::uint64_t placement = 0;
   for (int i = 1; i < argc; ++i) {
     const std::string_view key = argv[i];
     if (key == "--barriers") {
@@ -70,19 +71,21 @@ int main(int argc, char** argv) {
       options.faults = false;
       continue;
     }
-    std::uint64_t* value = key == "--seed"    ? &options.seed
-                           : key == "--nodes" ? &nodes
-                           : key == "--steps" ? &options.steps
-                           : key == "--seeds" ? &seeds
-                                              : nullptr;
+    std::uint64_t* value = key == "--seed"        ? &options.seed
+                           : key == "--nodes"     ? &nodes
+                           : key == "--steps"     ? &options.steps
+                           : key == "--seeds"     ? &seeds
+                           : key == "--placement" ? &placement
+                                                  : nullptr;
     if (value == nullptr || i + 1 == argc || !read_number(argv[++i], *value)) {
       fmt::print(stderr,
                  "usage: scsim_cluster [--seed N] [--seeds N] [--nodes N] [--steps N] "
-                 "[--calm] [--barriers] [--crowded] [--hangs]\n");
+                 "[--calm] [--barriers] [--crowded] [--hangs] [--placement 0...5]\n");
       return 2;
     }
   }
   options.nodes = static_cast<std::uint32_t>(nodes);
+  options.placement = static_cast<score::gang::Placement>(placement % 6);
   try {
     for (std::uint64_t n = 0; n < seeds; ++n, ++options.seed) {
       print(options, score::sim::World(options).run());

@@ -29,6 +29,7 @@ struct Options {
   bool barriers = false;      // barrier mode: gangs meet at boundaries
   bool crowded = false;  // every job wants half of the nodes or more, and most sleep now and then
   bool hangs = false;    // some jobs never begin on one of their nodes
+  gang::Placement placement = gang::Placement::Matrix;
   Duration user_pause = std::chrono::milliseconds{25};  // mean time between users' requests
 };
 

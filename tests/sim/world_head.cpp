@@ -8,6 +8,7 @@ void World::head_start() {
   gang::ClusterConfig config;
   config.quantum = quantum_;
   config.max_slots = slots_;
+  config.placement = options_.placement;
   config.node_timeout = 5s;  // shorter than most partitions
   head_.emplace(config);
   ++head_number_;

@@ -13,6 +13,8 @@ namespace {
 constexpr std::uint32_t kMostRequeues = 100;
 static_assert(kMostRequeues < base::kAttemptsPerJob, "each takes a number");
 constexpr Duration kMaxGrace = 3600s;
+constexpr Duration kMostLongLimit = 24h * 365;
+constexpr std::uint32_t kMostLongWeight = 100;
 
 void read_login_nodes(ConfigSection& section, const std::set<std::string>& nodes,
                       HeadConfig& config) {
@@ -94,6 +96,11 @@ void read_policy(ConfigSection& section, HeadConfig& config) {
   section.read("requeue", config.requeue);
   section.read("max_requeues", config.max_requeues, 0U, kMostRequeues);
   section.read("idle_detection", config.idle_detection);
+  section.read_choice("placement", config.placement,
+                      {{"matrix", gang::Placement::Matrix}, {"dqt", gang::Placement::Dqt}});
+  section.read("long_limit", config.long_limit, 0s, kMostLongLimit);
+  section.read("long_slots", config.long_slots, 1U, limits::kMaxSlots);
+  section.read("long_weight", config.long_weight, 1U, kMostLongWeight);
   section.read("overcommit", config.overcommit);
   read_fill(section, config);
   section.read("front_end_grace", config.front_end_grace, 0s, kMaxGrace);
@@ -138,6 +145,10 @@ gang::ClusterConfig HeadConfig::for_cluster() const {
   out.switch_always = switch_always;
   out.max_requeues = max_requeues;
   out.idle_detection = idle_detection;
+  out.placement = placement;
+  out.long_limit = long_limit;
+  out.long_slots = long_slots;
+  out.long_weight = long_weight;
   out.overcommit = overcommit;
   out.fill = fill;
   out.fill_queues = fill_queues;

@@ -22,6 +22,11 @@ TEST(HeadConfig, HasDefaultsForAllButTheNodes) {
   EXPECT_EQ(config->for_cluster().deadlock_after, 5s);
   EXPECT_TRUE(config->overcommit);
   EXPECT_FALSE(parse_config("[head]\nnodes = \"a\"\novercommit = false", "x")->overcommit);
+  const auto tree = parse_config("[head]\nnodes = \"a\"\nplacement = \"dqt\"", "x");
+  EXPECT_EQ(tree->for_cluster().placement, gang::Placement::Dqt);
+  EXPECT_FALSE(parse_config("[head]\nnodes = \"a\"\nplacement = \"easy\"", "x"));
+  EXPECT_EQ(tree->for_cluster().long_limit, 5min);
+  EXPECT_EQ(parse_config("[head]\nnodes = \"a\"\nlong_limit = \"0s\"", "x")->long_limit, 0s);
   EXPECT_FALSE(parse_config("[head]\nnodes = \"a\"\nidle_detection = false", "x")->idle_detection);
 }
 

@@ -1,0 +1,134 @@
+// The queues of the tree are kept in the matrix. The jobs on the path from the root to a leaf are
+// those that use the leaf's node: they take turns, and each needs a row of its own. So the path
+// load M(v), the jobs of all ancestors' queues and of the longest path below, is the number of
+// jobs of the node of v that has most. Rows are given out from the root down: the queue of the
+// root has the first rows, each partition's queue the rows that follow those of its parent, and
+// halves of a partition have their rows side by side. The round of the root has as many slices as
+// the longest path has jobs. A lighter partition repeats its own round in the slices that are owed
+// to its heavier sibling: that is unification (layout.cpp), which gives them to its jobs by share.
+//
+// Differences from the paper: a job that needs less than its partition leaves the other nodes to
+// jobs below; several jobs with few cores share one row of a node; jobs keep their nodes, but a
+// new job is put where the load is least.
+//
+// This file is tested by dqt_policy_test.cpp.
+#include "gang/schedule/dqt_policy.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <tuple>
+
+namespace score::gang {
+
+namespace {
+
+struct Partition {
+  NodeRange range;
+  std::uint32_t path_load = 0;
+  std::uint64_t jobs = 0;  // on its nodes, together
+};
+
+// Partitions of `size` nodes, a power of two, the least loaded first.
+std::vector<Partition> partitions_of(const Matrix& matrix, std::uint32_t size) {
+  const auto count = static_cast<NodeIndex>(matrix.node_count());
+  std::vector<Partition> out;
+  for (NodeIndex first = 0; first < count; first += size) {
+    Partition p{{first, std::min(count, first + size)}};
+    for (NodeIndex node = p.range.first; node < p.range.last; ++node) {
+      p.path_load = std::max(p.path_load, matrix.load(node));
+      p.jobs += matrix.load(node);
+    }
+    out.push_back(p);
+  }
+  std::stable_sort(out.begin(), out.end(), [](const Partition& a, const Partition& b) {
+    return std::tie(a.path_load, a.jobs) < std::tie(b.path_load, b.jobs);
+  });
+  return out;
+}
+
+// The nodes that a job needs at least; 0: not known before it is tried.
+std::uint32_t least_nodes(const Job& job, const Matrix& matrix) {
+  if (job.shape.nodes > 0) return job.shape.nodes;
+  std::uint32_t most = 1;
+  for (NodeIndex node = 0; node < matrix.node_count(); ++node) {
+    most = std::max(most, tasks_on_cores(job.shape, matrix.cores(node)));
+  }
+  return (job.shape.tasks + most - 1) / most;
+}
+
+// Of the smallest partition that holds the job's nodes, as a power of two.
+int level_of(const Footprint& cells) {
+  return std::bit_width(cells.nodes.front() ^ cells.nodes.back());
+}
+
+bool is_free(const CoreMap& taken, const Matrix& matrix, const Footprint& cells) {
+  for (std::size_t m = 0; m < cells.nodes.size(); ++m) {
+    for (const std::uint32_t core : cells.cores[m]) {
+      if (taken.taken(matrix.bit(cells.nodes[m], core))) return false;
+    }
+  }
+  return true;
+}
+
+void take(CoreMap& taken, const Matrix& matrix, const Footprint& cells) {
+  for (std::size_t m = 0; m < cells.nodes.size(); ++m) {
+    for (const std::uint32_t core : cells.cores[m]) taken.take(matrix.bit(cells.nodes[m], core));
+  }
+}
+
+}  // namespace
+
+// Where no partition of the least size holds the job (nodes are down, or small), the next larger
+// ones are tried, the whole cluster last.
+std::optional<Spot> DqtPolicy::find_spot(const Job& job) const {
+  if (job.overlay() || job.shape.most_nodes > 0) return MatrixPolicy::find_spot(job);
+  const Matrix& matrix = room().matrix();
+  const auto count = static_cast<std::uint32_t>(matrix.node_count());
+  const Kept* kept = kept_from(job);
+  const bool may_open = matrix.row_count() < room().config().max_slots;
+  for (std::uint32_t size = std::bit_ceil(std::max(1U, least_nodes(job, matrix)));; size *= 2) {
+    for (const Partition& p : partitions_of(matrix, size)) {
+      for (std::size_t row = 0; row < matrix.row_count(); ++row) {
+        if (auto spot = room().spot_in(job, row, kept, p.range)) return spot;
+      }
+      if (!may_open) continue;
+      if (auto spot = room().spot_in(job, std::nullopt, kept, p.range)) return spot;
+    }
+    if (size >= count) return std::nullopt;
+  }
+}
+
+// Each job in the first row that no job of its path, so far, has taken: from the root down, and in
+// each queue by age. If that takes more rows than there are (jobs with few cores are packed like
+// things in boxes), all stay where they are.
+bool DqtPolicy::repack() {
+  while (room().take_freed()) {
+  }
+  const Matrix& matrix = room().matrix();
+  std::vector<const Job*> jobs;
+  for (NodeIndex node = 0; node < matrix.node_count(); ++node) {
+    for (const JobId id : room().on_node(node).jobs) {
+      const Job& job = room().jobs().at(id);
+      if (!job.overlay() && job.cells.nodes.front() == node) jobs.push_back(&job);
+    }
+  }
+  std::stable_sort(jobs.begin(), jobs.end(), [](const Job* a, const Job* b) {
+    return std::tuple(-level_of(a->cells), a->wait.number) <
+           std::tuple(-level_of(b->cells), b->wait.number);
+  });
+  const std::size_t rows = matrix.row_count();
+  std::vector<CoreMap> taken;
+  std::vector<std::pair<JobId, std::size_t>> moves;
+  for (const Job* job : jobs) {
+    std::size_t row = 0;
+    while (row < taken.size() && !is_free(taken[row], matrix, job->cells)) ++row;
+    if (row == taken.size()) taken.push_back(matrix.empty_map());
+    take(taken[row], matrix, job->cells);
+    if (matrix.position(job->home) != row) moves.emplace_back(job->id, row);
+  }
+  if (taken.size() <= rows && !moves.empty()) room().move_all(moves);
+  room().drop_empty_rows();
+  return (taken.size() <= rows && !moves.empty()) || rows != matrix.row_count();
+}
+
+}  // namespace score::gang

@@ -1,0 +1,223 @@
+// Waiting jobs are tried in order (queue high first, then priority, then age), each in the existing
+// rows from the first on; only if none has room is a row opened. Later, smaller jobs may pass. So
+// that they do not keep the first in line waiting for ever, that one is given a promise: nodes, and
+// a row (all rows, if it is exclusive), in which nothing behind it in line is placed any more, and
+// into which nothing moves. What runs there ends sooner or later, and nothing new comes.
+//
+// Long jobs (ClusterConfig::long_limit) do not gain from sharing their time with each other: two of
+// them that take turns both end when the second would have. They have rows of their own, in which
+// they run one after the other, by EASY; the other jobs run in the slices between, at once. Rows
+// of long jobs have the greater weight, so that a job on one node does not take half of the time
+// of a job on all.
+//
+// This file is tested by placer_test.cpp and gang/head/placement_test.cpp.
+#include "gang/schedule/matrix_policy.hpp"
+
+#include <algorithm>
+
+namespace score::gang {
+
+void MatrixPolicy::add_node() {
+  if (promise_) promise_->kept.nodes.resize(room_.nodes().size());
+}
+
+void MatrixPolicy::begin_pass(TimePoint now) {
+  if (promise_ && !promise_holds()) promise_.reset();
+  if (room_.config().long_limit > Duration::zero()) backfill_.begin(now, free_for_long());
+}
+
+const Kept* MatrixPolicy::kept_from(const Job& job) const {
+  return promise_ && promise_->wait < job.wait ? &promise_->kept : nullptr;
+}
+
+std::optional<JobId> MatrixPolicy::behind(const Job& job) const {
+  if (kept_from(job) == nullptr) return std::nullopt;
+  return promise_->job;
+}
+
+base::Bytes MatrixPolicy::withheld(const Job& job, NodeIndex node) const {
+  const Kept* kept = kept_from(job);
+  return kept != nullptr && kept->nodes[node] ? kept->memory : base::Bytes{0};
+}
+
+// ---- long jobs --------------------------------------------------------------------------------
+
+bool MatrixPolicy::is_long(const Job& job) const {
+  const Duration limit = room_.config().long_limit;
+  return rules_.long_rows && limit > Duration::zero() && !job.overlay() && !job.is_high() &&
+         !job.is_exclusive() && job.allowed.empty() && estimate_of(job) > limit &&
+         estimate_of(job) < kNoEstimate;
+}
+
+bool MatrixPolicy::may_open_row(const Job& job) const {
+  const ClusterConfig& config = room_.config();
+  if (job.overlay()) return true;
+  if (is_long(job) && long_rows_.size() >= config.long_slots) return false;
+  return room_.matrix().row_count() < config.max_slots;
+}
+
+std::uint32_t MatrixPolicy::boost_of(const Job& job) const {
+  return is_long(job) ? room_.config().long_weight : 1;
+}
+
+std::string MatrixPolicy::why_waits(const Job& job) const {
+  if (!is_long(job)) return {};
+  return fmt::format(
+      "long jobs (time limit over {}) share no time: their {} full, or kept for a job ahead",
+      base::format_duration(room_.config().long_limit),
+      room_.config().long_slots == 1 ? "row is" : "rows are");
+}
+
+std::int64_t MatrixPolicy::free_for_long() const {
+  std::int64_t free = 0;
+  for (const RowId row : long_rows_) free += room_.free_nodes(room_.matrix().position(row));
+  const auto unopened = room_.config().long_slots - static_cast<std::int64_t>(long_rows_.size());
+  return free +
+         std::max<std::int64_t>(0, unopened) * static_cast<std::int64_t>(room_.nodes().size());
+}
+
+// ---- places -----------------------------------------------------------------------------------
+
+// A job that takes more nodes where there is room takes those of the row that has most: it opens no
+// row, and costs no other job a slice, for more than its least.
+std::optional<Spot> MatrixPolicy::find_spot(const Job& job) const {
+  const Matrix& matrix = room_.matrix();
+  const std::uint64_t cores = cores_of_tasks(job.shape, job.shape.tasks);
+  const std::size_t rows = job.overlay() ? 0 : matrix.row_count();
+  const std::size_t enough = std::max(job.shape.nodes, job.shape.most_nodes);
+  const Kept* kept = kept_from(job);
+  const bool is_long_job = is_long(job);
+  if (is_long_job && !backfill_.may_start(job)) return std::nullopt;
+  std::optional<Spot> best;
+  for (std::size_t row = 0; row < rows; ++row) {
+    if (matrix.free_cores(row) < cores || is_long_row(row) != is_long_job) continue;
+    auto spot = room_.spot_in(job, row, kept);
+    if (!spot || (best && spot->choice.nodes.size() <= best->choice.nodes.size())) continue;
+    best = std::move(spot);
+    if (best->choice.nodes.size() >= enough) break;
+  }
+  if (best || !may_open_row(job)) return best;
+  return room_.spot_in(job, std::nullopt, kept);
+}
+
+bool MatrixPolicy::stays(const Job& job) {
+  if (is_long(job)) {
+    backfill_.stays(job);
+    return true;
+  }
+  if (!promise_ || job.wait < promise_->wait) promise_to(job);
+  return true;
+}
+
+void MatrixPolicy::placed(const Job& job) {
+  if (is_long(job)) {
+    backfill_.placed(job);
+    long_rows_.insert(job.home);
+  }
+  if (promise_ && promise_->job == job.id) promise_.reset();
+}
+
+void MatrixPolicy::unplaced(const Job& job) {
+  backfill_.unplaced(job);
+}
+
+void MatrixPolicy::withdrawn(const Job& job) {
+  if (is_long(job)) room_.set_grown();
+  if (!promise_ || promise_->job != job.id) return;
+  promise_.reset();
+  room_.set_grown();
+}
+
+void MatrixPolicy::reordered() {
+  promise_.reset();  // another job may be the first in line
+}
+
+void MatrixPolicy::leave_node(NodeIndex node) {
+  if (promise_ && promise_->kept.nodes[node]) room_.set_grown();
+}
+
+// ---- the promise ------------------------------------------------------------------------------
+
+// Promises the places that will be free soonest, as far as is known: few jobs to wait for. If
+// the nodes that are up could not hold the job at all, nothing is promised.
+void MatrixPolicy::promise_to(const Job& job) {
+  if (job.overlay()) return;
+  const Matrix& matrix = room_.matrix();
+  const std::size_t count = room_.nodes().size();
+  Promise promise{job.id, job.wait, {RowId{0}, std::vector<bool>(count), job.shape.memory}};
+  std::optional<std::size_t> row;
+  for (std::size_t r = 0; !job.is_exclusive() && r < matrix.row_count(); ++r) {
+    if (!row || matrix.free_cores(r) > matrix.free_cores(*row)) row = r;
+  }
+  if (row) promise.kept.row = matrix.row_id(*row);
+  std::vector<Candidate> places;
+  for (NodeIndex index = 0; index < count; ++index) {
+    if (!room_.may_use(job, index) || room_.nodes()[index].info.memory < job.shape.memory) continue;
+    const std::uint32_t tasks = tasks_on_cores(job.shape, matrix.cores(index));
+    if (tasks == 0) continue;
+    const auto in_row = row ? matrix.jobs_at(*row, index).size() : matrix.load(index);
+    const bool is_short = room_.free_memory(index) < job.shape.memory;
+    places.push_back({index, tasks, static_cast<std::uint32_t>(in_row) + (is_short ? 1 : 0)});
+  }
+  std::vector<Candidate> again = places;
+  auto choice = choose(at_least(job.shape), places);
+  if (!choice) choice = choose(job.shape, again);  // that many nodes do not hold it
+  if (!choice) return;
+  for (const NodeIndex index : choice->nodes) promise.kept.nodes[index] = true;
+  if (promise_) room_.set_grown();  // for the jobs that were behind the one before
+  promise_ = std::move(promise);
+}
+
+bool MatrixPolicy::promise_holds() const {
+  const Kept& kept = promise_->kept;
+  const Job& job = room_.jobs().at(promise_->job);
+  if (kept.row != RowId{0} && !room_.matrix().position(kept.row)) return false;
+  for (NodeIndex index = 0; index < room_.nodes().size(); ++index) {
+    if (kept.nodes[index] && !room_.may_use(job, index)) return false;
+  }
+  return true;
+}
+
+// ---- compaction -------------------------------------------------------------------------------
+
+bool MatrixPolicy::is_promised_cell(std::size_t position, const Footprint& cells) const {
+  if (!promise_) return false;
+  const Kept& kept = promise_->kept;
+  if (kept.row != RowId{0} && kept.row != room_.matrix().row_id(position)) return false;
+  return std::any_of(cells.nodes.begin(), cells.nodes.end(),
+                     [&](NodeIndex node) { return kept.nodes[node]; });
+}
+
+// Into the lowest row below its own where its very cores are free.
+bool MatrixPolicy::move_down(const Job& job) {
+  const Matrix& matrix = room_.matrix();
+  const auto from = matrix.position(job.home);
+  if (!from) return false;
+  for (std::size_t to = 0; to < *from; ++to) {
+    if (is_long_row(to) != is_long_row(*from)) continue;
+    if (!matrix.is_free(to, job.cells) || is_promised_cell(to, job.cells)) continue;
+    room_.move(job.id, to);
+    return true;
+  }
+  return false;
+}
+
+// Only jobs on freed cells' nodes, in rows above, can gain; what they leave may let others follow.
+bool MatrixPolicy::repack() {
+  const Matrix& matrix = room_.matrix();
+  bool has_moved = false;
+  while (const auto freed = room_.take_freed()) {
+    const auto position = matrix.position(freed->first);
+    if (!position || !rules_.migrates) continue;
+    for (std::size_t above = *position + 1; above < matrix.row_count(); ++above) {
+      const std::vector<JobId> there = matrix.jobs_at(above, freed->second);
+      for (const JobId id : there) has_moved |= move_down(room_.jobs().at(id));
+    }
+  }
+  const std::size_t rows = matrix.row_count();
+  room_.drop_empty_rows();
+  std::erase_if(long_rows_, [&](RowId row) { return !matrix.position(row); });
+  return has_moved || rows != matrix.row_count();
+}
+
+}  // namespace score::gang

@@ -1,0 +1,81 @@
+#pragma once
+// The matrix policy: a job goes to the first row with room, on the nodes with the fewest jobs; a
+// row is opened when none has. Room is promised to the first job in line, and jobs move to lower
+// rows when others end.
+
+#include "gang/schedule/backfill.hpp"
+#include "gang/schedule/policy.hpp"
+
+#include <set>
+#include <string>
+
+namespace score::gang {
+
+class MatrixPolicy : public Policy {
+ public:
+  struct Rules {
+    bool migrates = true;   // jobs move to lower rows; else they stay where they were put
+    bool long_rows = true;  // long jobs have rows of their own
+  };
+
+  explicit MatrixPolicy(Room& room) : MatrixPolicy(room, Rules{}) {}
+
+  MatrixPolicy(Room& room, Rules rules) : room_(room), rules_(rules) {}
+
+  void add_node() override;
+  void begin_pass(TimePoint now) override;
+  [[nodiscard]] std::optional<Spot> find_spot(const Job& job) const override;
+  bool stays(const Job& job) override;
+  void placed(const Job& job) override;
+  void unplaced(const Job& job) override;
+  void withdrawn(const Job& job) override;
+  void reordered() override;
+  void leave_node(NodeIndex node) override;
+  bool repack() override;
+
+  [[nodiscard]] bool tries_alone(const Job& job) const override { return !is_long(job); }
+
+  [[nodiscard]] bool skips_larger(const Job& job) const override { return !is_long(job); }
+
+  [[nodiscard]] std::uint32_t boost_of(const Job& job) const override;
+  [[nodiscard]] std::string why_waits(const Job& job) const override;
+  [[nodiscard]] std::optional<JobId> behind(const Job& job) const override;
+  [[nodiscard]] base::Bytes withheld(const Job& job, NodeIndex node) const override;
+
+ protected:
+  // What is kept from the job; nullptr: nothing is.
+  [[nodiscard]] const Kept* kept_from(const Job& job) const;
+
+  [[nodiscard]] Room& room() { return room_; }
+
+  [[nodiscard]] const Room& room() const { return room_; }
+
+ private:
+  // Room kept for the first in line: nothing behind it in line may take it.
+  struct Promise {
+    JobId job{0};
+    WaitKey wait;  // its place in line
+    Kept kept;
+  };
+
+  [[nodiscard]] bool is_long(const Job& job) const;
+
+  [[nodiscard]] bool is_long_row(std::size_t position) const {
+    return long_rows_.contains(room_.matrix().row_id(position));
+  }
+
+  [[nodiscard]] bool may_open_row(const Job& job) const;
+  [[nodiscard]] std::int64_t free_for_long() const;
+  void promise_to(const Job& job);
+  [[nodiscard]] bool promise_holds() const;
+  [[nodiscard]] bool is_promised_cell(std::size_t position, const Footprint& cells) const;
+  bool move_down(const Job& job);
+
+  Room& room_;
+  Rules rules_;
+  std::optional<Promise> promise_;
+  Backfill backfill_{Placement::Easy};  // among long jobs
+  std::set<RowId> long_rows_;
+};
+
+}  // namespace score::gang

@@ -1,0 +1,270 @@
+// What is kept for another job is left out: its cells, and on its nodes its memory.
+//
+// This file is tested by placer_test.cpp and gang/head/placement_test.cpp.
+#include "gang/schedule/room.hpp"
+
+#include "gang/schedule/request_check.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+namespace score::gang {
+
+namespace limits = base::limits;
+using base::Errc;
+using base::fail;
+
+void Room::add_node() {
+  matrix_.add_node();
+  reserved_.emplace_back();
+}
+
+void Room::follow_hardware(NodeIndex node) {
+  if (!nodes_[node].seen || matrix_.cores(node) == nodes_[node].info.cores) return;
+  if (matrix_.set_cores(node, nodes_[node].info.cores)) set_grown();
+}
+
+bool Room::may_use(const Job& job, NodeIndex index) const {
+  const Node& node = nodes_[index];
+  if (node.state != NodeState::Up || node.drained || !node.zombies.empty()) return false;
+  if (!is_allowed(job.allowed, index)) return false;
+  if (reserved_[index].jobs.size() >= limits::kMaxJobsPerNode) return false;
+  return job.overlay() || matrix_.cores(index) == node.info.cores;
+}
+
+// A new row is opened where no job of queue high would take all its slices.
+std::vector<Candidate> Room::candidates(const Job& job, std::optional<std::size_t> row,
+                                        const Kept* kept, NodeRange range) const {
+  const bool is_row_kept = kept != nullptr && !job.overlay() &&
+                           (kept->row == RowId{0} || (row && matrix_.row_id(*row) == kept->row));
+  const NodeIndex last = std::min(range.last, static_cast<NodeIndex>(nodes_.size()));
+  std::vector<Candidate> out;
+  for (NodeIndex index = range.first; index < last; ++index) {
+    const Reservations& here = reserved_[index];
+    if (row && matrix_.free_cores(*row, index) < job.shape.cpus_per_task) continue;
+    if (!may_use(job, index)) continue;
+    const bool is_kept = kept != nullptr && kept->nodes[index];
+    if (is_kept && is_row_kept) continue;
+    if (job.shape.memory > base::Bytes{0}) {
+      const base::Bytes withheld = is_kept ? kept->memory : base::Bytes{0};
+      if (free_memory(index) - withheld < job.shape.memory) continue;
+    }
+    std::uint32_t room = limits::kMaxTasksPerNode;
+    if (!job.overlay()) {
+      if (here.exclusive || (job.is_exclusive() && matrix_.load(index) > 0)) continue;
+      const std::uint32_t free = row ? matrix_.free_cores(*row, index) : matrix_.cores(index);
+      room = tasks_on_cores(job.shape, free);
+    } else if (job.shape.most_on_node > 0) {
+      room = std::min(room, job.shape.most_on_node);
+    }
+    if (room == 0) continue;
+    const std::uint32_t high = job.is_high() || job.overlay() ? 0 : here.high;
+    const auto load = static_cast<std::uint32_t>(here.jobs.size());
+    out.push_back({index, room, load + high * limits::kMaxJobsPerNode});
+  }
+  return out;
+}
+
+std::optional<Spot> Room::spot_in(const Job& job, std::optional<std::size_t> row, const Kept* kept,
+                                  NodeRange range) const {
+  std::vector<Candidate> room = candidates(job, row, kept, range);
+  auto choice = choose(job.shape, room);
+  if (!choice) return std::nullopt;
+  return Spot{row, std::move(*choice)};
+}
+
+std::int64_t Room::free_nodes(std::optional<std::size_t> row) const {
+  std::int64_t free = 0;
+  for (NodeIndex index = 0; index < nodes_.size(); ++index) {
+    const Node& node = nodes_[index];
+    if (node.state != NodeState::Up || node.drained || !node.zombies.empty()) continue;
+    const bool is_free =
+        row ? matrix_.free_cores(*row, index) == matrix_.cores(index) : matrix_.load(index) == 0;
+    free += is_free ? 1 : 0;
+  }
+  return free;
+}
+
+// ---- changes ----------------------------------------------------------------------------------
+
+void Room::put(Job& job, const Spot& spot) {
+  job.cells.nodes = spot.choice.nodes;
+  job.cells.cores.assign(job.cells.nodes.size(), {});
+  job.tasks_on_node = spot.choice.tasks_on_node;
+  if (job.overlay()) return take_cells(job, 0);
+  const std::size_t row = spot.row ? *spot.row : matrix_.open_row();
+  for (std::size_t m = 0; m < job.cells.nodes.size(); ++m) {
+    job.cells.cores[m] = matrix_.lowest_free(row, job.cells.nodes[m],
+                                             cores_of_tasks(job.shape, job.tasks_on_node[m]));
+  }
+  take_cells(job, row);
+}
+
+// Takes the job's cells, which are free, and memory.
+void Room::take_cells(Job& job, std::size_t row) {
+  if (!job.overlay()) {
+    matrix_.occupy(row, job.cells, job.id);
+    job.home = matrix_.row_id(row);
+  }
+  job.placed = true;
+  job.outcome.expect(base::nodes_of_ranks(job.tasks_on_node, job.request.distribution));
+  for (const NodeIndex node : job.cells.nodes) {
+    Reservations& here = reserved_[node];
+    here.memory += job.shape.memory;
+    here.jobs.insert(job.id);
+    if (job.is_exclusive()) here.exclusive = job.id;
+    if (job.is_high()) ++here.high;
+  }
+}
+
+void Room::unplace(Job& job) {
+  const auto row = matrix_.position(job.home);
+  if (row) matrix_.vacate(*row, job.cells, job.id);
+  job.placed = false;
+  for (const NodeIndex node : job.cells.nodes) {
+    Reservations& here = reserved_[node];
+    here.memory -= job.shape.memory;
+    here.jobs.erase(job.id);
+    if (here.exclusive == job.id) here.exclusive.reset();
+    if (job.is_high()) --here.high;
+    if (row) freed_.emplace_back(job.home, node);
+    follow_hardware(node);
+  }
+  set_grown();
+  jobs_.mark_changed();
+}
+
+void Room::move(JobId id, std::size_t to) {
+  Job& job = jobs_.at(id);
+  for (const NodeIndex node : job.cells.nodes) freed_.emplace_back(job.home, node);
+  matrix_.vacate(*matrix_.position(job.home), job.cells, job.id);
+  matrix_.occupy(to, job.cells, job.id);
+  job.home = matrix_.row_id(to);
+}
+
+std::optional<std::pair<RowId, NodeIndex>> Room::take_freed() {
+  if (freed_.empty()) return std::nullopt;
+  const auto freed = freed_.back();
+  freed_.pop_back();
+  return freed;
+}
+
+void Room::move_all(const std::vector<std::pair<JobId, std::size_t>>& moves) {
+  for (const auto& [id, to] : moves) {
+    const Job& job = jobs_.at(id);
+    matrix_.vacate(*matrix_.position(job.home), job.cells, id);
+  }
+  for (const auto& [id, to] : moves) {
+    Job& job = jobs_.at(id);
+    matrix_.occupy(to, job.cells, id);
+    job.home = matrix_.row_id(to);
+  }
+}
+
+// ---- a restarted head -------------------------------------------------------------------------
+
+// Nodes that were not seen yet are taken to have as many cores as their jobs use; when they say
+// hello the rest is known.
+bool Room::make_room(const Job& job) {
+  for (std::size_t m = 0; m < job.cells.nodes.size(); ++m) {
+    const NodeIndex node = job.cells.nodes[m];
+    const std::vector<std::uint32_t>& cores = job.cells.cores[m];
+    if (cores.empty()) continue;
+    if (!nodes_[node].seen && matrix_.load(node) == 0) {
+      matrix_.reserve(node, limits::kMaxCoresPerNode);
+    }
+    if (cores.back() < matrix_.cores(node)) continue;
+    if (nodes_[node].seen || !matrix_.set_cores(node, cores.back() + 1)) return false;
+  }
+  return true;
+}
+
+bool Room::restore(Job& job) {
+  job.shape.tasks_per_core =
+      tasks_per_core_of(job.tasks_on_node, job.cells.cores, job.shape.cpus_per_task);
+  if (!make_room(job)) return false;
+  std::size_t row = 0;
+  while (row < matrix_.row_count() && !matrix_.is_free(row, job.cells)) ++row;
+  if (row == matrix_.row_count() && !job.overlay()) matrix_.open_row();
+  take_cells(job, row);
+  return true;
+}
+
+// ---- invariants -------------------------------------------------------------------------------
+
+base::Result<void> Room::check() const {
+  if (auto r = check_matrix(); !r) return r;
+  return check_reservations();
+}
+
+// No two gangs on a core in a row; every placed job is where the matrix has it.
+base::Result<void> Room::check_matrix() const {
+  std::set<std::tuple<std::size_t, NodeIndex, std::uint32_t>> taken;
+  std::vector<std::uint64_t> used(matrix_.row_count(), 0);
+  for (const auto& [id, job] : jobs_.all()) {
+    if (!job.placed || job.overlay()) continue;
+    const auto row = matrix_.position(job.home);
+    if (!row) return fail(Errc::WrongState, "job {} has no row", id);
+    for (std::size_t m = 0; m < job.cells.nodes.size(); ++m) {
+      const NodeIndex node = job.cells.nodes[m];
+      const auto& there = matrix_.jobs_at(*row, node);
+      if (job.cells.cores[m].size() != cores_of_tasks(job.shape, job.tasks_on_node[m]) ||
+          std::count(there.begin(), there.end(), id) != 1) {
+        return fail(Errc::WrongState, "job {} has other cores on {}", id, nodes_.name(node));
+      }
+      for (const std::uint32_t core : job.cells.cores[m]) {
+        if (core >= matrix_.cores(node) || !taken.emplace(*row, node, core).second) {
+          return fail(Errc::WrongState, "core {} of {} is used twice in row {}", core,
+                      nodes_.name(node), *row);
+        }
+        ++used[*row];
+      }
+    }
+  }
+  std::uint64_t total = 0;
+  for (NodeIndex node = 0; node < nodes_.size(); ++node) total += matrix_.cores(node);
+  for (std::size_t row = 0; row < matrix_.row_count(); ++row) {
+    if (matrix_.free_cores(row) + used[row] != total) {
+      return fail(Errc::WrongState, "row {} counts its cores wrongly", row);
+    }
+    if (used[row] == 0 && freed_.empty() && !has_grown_) {
+      return fail(Errc::WrongState, "row {} is empty", row);
+    }
+  }
+  return {};
+}
+
+base::Result<void> Room::check_reservations() const {
+  for (NodeIndex index = 0; index < nodes_.size(); ++index) {
+    const Node& node = nodes_[index];
+    const std::string& name = node.info.name;
+    Reservations sum;
+    std::uint32_t load = 0;
+    bool is_any_ending = false;
+    for (const JobId id : reserved_[index].jobs) {
+      const Job* job = jobs_.find(id);
+      if (job == nullptr || !job->member_on(index)) {
+        return fail(Errc::WrongState, "{} lists job {}", name, id);
+      }
+      sum.memory += job->shape.memory;
+      sum.high += job->is_high() ? 1 : 0;
+      load += job->overlay() ? 0 : 1;
+      if (job->is_exclusive()) sum.exclusive = id;
+      is_any_ending |= job->state == JobState::Completing;
+    }
+    const bool is_too_much = node.seen && node.connected && sum.memory > node.info.memory;
+    // A node that came back smaller is overcommitted until its jobs have ended.
+    if (sum.memory != reserved_[index].memory || (is_too_much && !is_any_ending)) {
+      return fail(Errc::WrongState, "memory of {} is overcommitted", name);
+    }
+    if (load != matrix_.load(index) || sum.high != reserved_[index].high) {
+      return fail(Errc::WrongState, "load of {} is counted wrongly", name);
+    }
+    if (sum.exclusive && load > 1) {
+      return fail(Errc::WrongState, "exclusive job {} shares {}", *sum.exclusive, name);
+    }
+  }
+  return {};
+}
+
+}  // namespace score::gang

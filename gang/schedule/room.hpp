@@ -1,0 +1,123 @@
+#pragma once
+// The room that jobs have: the matrix of cores, and what is reserved on each node. Policies decide
+// about it, Placer gives and takes; it sends nothing.
+
+#include "gang/matrix/matrix.hpp"
+#include "gang/matrix/shape.hpp"
+#include "gang/state/tables.hpp"
+
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace score::gang {
+
+// A place that a job could have now.
+struct Spot {
+  std::optional<std::size_t> row;  // position; nullopt: in a new row, or none (overlay)
+  Choice choice;
+};
+
+// What is placed on a node.
+struct Reservations {
+  base::Bytes memory{0};
+  std::set<JobId> jobs;  // overlay jobs too
+  std::optional<JobId> exclusive;
+  std::uint32_t high = 0;  // jobs of queue high, without overlay jobs
+};
+
+// Room that a job may not take, because it is kept for another one.
+struct Kept {
+  RowId row{0};             // 0: every row
+  std::vector<bool> nodes;  // [node]
+  base::Bytes memory{0};    // on each of them
+};
+
+// Nodes [first, last).
+struct NodeRange {
+  NodeIndex first = 0;
+  NodeIndex last = UINT32_MAX;
+};
+
+class Room {
+ public:
+  explicit Room(Tables& tables)
+      : config_(tables.config), nodes_(tables.nodes), jobs_(tables.jobs) {}
+
+  // After NodeTable::add().
+  void add_node();
+  // See Placer::follow_hardware().
+  void follow_hardware(NodeIndex node);
+
+  // ---- has it grown since the line was tried?
+  void set_grown() { has_grown_ = true; }
+
+  void set_known() { has_grown_ = false; }
+
+  [[nodiscard]] bool has_grown() const { return has_grown_; }
+
+  // ---- views
+  [[nodiscard]] const Matrix& matrix() const { return matrix_; }
+
+  [[nodiscard]] const NodeTable& nodes() const { return nodes_; }
+
+  [[nodiscard]] const JobTable& jobs() const { return jobs_; }
+
+  [[nodiscard]] const ClusterConfig& config() const { return config_; }
+
+  [[nodiscard]] const Reservations& on_node(NodeIndex node) const { return reserved_[node]; }
+
+  [[nodiscard]] bool may_use(const Job& job, NodeIndex node) const;
+
+  [[nodiscard]] base::Bytes free_memory(NodeIndex node) const {
+    return nodes_[node].info.memory - reserved_[node].memory;
+  }
+
+  // Nodes of the range that could take tasks of the job in this row; nullopt: in a row of its own,
+  // or without cores (overlay). `kept`: nullptr, or what it may not take.
+  [[nodiscard]] std::vector<Candidate> candidates(const Job& job, std::optional<std::size_t> row,
+                                                  const Kept* kept = nullptr,
+                                                  NodeRange range = {}) const;
+  // In the row; see candidates().
+  [[nodiscard]] std::optional<Spot> spot_in(const Job& job, std::optional<std::size_t> row,
+                                            const Kept* kept = nullptr, NodeRange range = {}) const;
+
+  // Usable nodes on which no job has cores, in the row; nullopt: in any row.
+  [[nodiscard]] std::int64_t free_nodes(std::optional<std::size_t> row) const;
+
+  // ---- changes
+  void put(Job& job, const Spot& spot);
+  // On the cores that it had before the head restarted, and in the first row where they are free.
+  // False: that is not possible. The job's cells are filled in.
+  bool restore(Job& job);
+  // Gives back cells and memory.
+  void unplace(Job& job);
+  // To this row, where its cores are free.
+  void move(JobId id, std::size_t to);
+  // The same for several jobs, whose cells are free there once all of them have left.
+  void move_all(const std::vector<std::pair<JobId, std::size_t>>& moves);
+  // A row and a node of it where cells were given back; the newest first. nullopt: no more.
+  std::optional<std::pair<RowId, NodeIndex>> take_freed();
+
+  void drop_empty_rows() { matrix_.drop_empty_rows(); }
+
+  // Everything is computed anew from the jobs and compared with what is kept.
+  [[nodiscard]] base::Result<void> check() const;
+
+ private:
+  void take_cells(Job& job, std::size_t row);
+  bool make_room(const Job& job);
+  [[nodiscard]] base::Result<void> check_matrix() const;
+  [[nodiscard]] base::Result<void> check_reservations() const;
+
+  const ClusterConfig& config_;
+  const NodeTable& nodes_;
+  JobTable& jobs_;
+  Matrix matrix_;
+  std::vector<Reservations> reserved_;  // [node]
+  std::vector<std::pair<RowId, NodeIndex>> freed_;
+  bool has_grown_ = false;
+};
+
+}  // namespace score::gang
