@@ -1,0 +1,165 @@
+// This file is tested by simulate_test.cpp.
+#include "bench/scsim/machine.hpp"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace score::scsim {
+
+using gang::JobEvent;
+
+namespace {
+
+gang::ClusterConfig config_of(const MachineOptions& options) {
+  gang::ClusterConfig config;
+  config.placement = options.placement;
+  config.max_slots = options.slots;
+  config.quantum = options.quantum;
+  config.long_limit = options.long_limit;
+  config.long_slots = options.long_slots;
+  config.long_weight = options.long_weight;
+  return config;
+}
+
+}  // namespace
+
+Machine::Machine(const MachineOptions& options) : tables_(config_of(options)), placer_(tables_) {
+  for (std::uint32_t n = 0; n < options.nodes; ++n) {
+    const std::string name = fmt::format("n{}", n);
+    std::ignore = tables_.nodes.add(base::NodeId{n}, name);
+    placer_.add_node();
+    tables_.nodes.set_hardware(n, {name, 1, kNodeMemory});
+    tables_.nodes.connect(n, step_);
+    placer_.follow_hardware(n);
+  }
+  std::ignore = placer_.place_waiting(TimePoint{});
+  step_.actions.clear();
+}
+
+// ---- jobs come and go -------------------------------------------------------------------------
+
+void Machine::submit(const MachineJob& wanted, TimePoint now) {
+  step_.now = now;
+  base::ResourceRequest request;
+  request.nodes = wanted.nodes;
+  request.tasks_per_node = 1;
+  request.memory_per_node = wanted.memory;
+  request.scheduled_limit = wanted.limit;
+  const auto shape = gang::shape_of(request);
+  gang::Job& job = tables_.jobs.add(wanted.id, base::UserId{wanted.user}, request, *shape);
+  job.submitted = now;
+  if (placer_.try_new(job)) start(job);
+}
+
+void Machine::start(gang::Job& job) {
+  ++job.attempts;
+  job.members.ask_all(job.cells.nodes.size());
+  job.idleness.begin(job.cells.nodes.size());
+  tables_.jobs.change(job, JobEvent::Place, step_);
+  tables_.jobs.change(job, JobEvent::AllPrepared, step_);
+  job.started = step_.now;
+  for (const gang::NodeIndex node : job.cells.nodes) {
+    memory_high_ = std::max(memory_high_, placer_.on_node(node).memory);
+  }
+  started_.push_back(job.id);
+}
+
+void Machine::finish(JobId id, TimePoint now) {
+  step_.now = now;
+  gang::Job& job = tables_.jobs.at(id);
+  job.outcome.decide(base::JobState::Completed, {}, 0);
+  job.time.stop(now, turns_.cycles());
+  job.forget_activity();
+  tables_.jobs.change(job, JobEvent::End, step_);
+  tables_.jobs.end(job, step_);
+  placer_.unplace(job);
+  tables_.jobs.forget(id);
+  step_.actions.clear();
+}
+
+void Machine::set_idle(JobId id, bool idle, TimePoint now) {
+  step_.now = now;
+  gang::Job& job = tables_.jobs.at(id);
+  base::Activity activity;
+  activity.idle = idle;
+  for (std::size_t m = 0; m < job.members.count(); ++m) job.idleness.report(m, activity);
+  job.idleness.judge(job.members, now,
+                     {tables_.config.unsettled_idle, tables_.config.deadlock_after});
+  tables_.jobs.mark_changed();
+}
+
+// ---- turns ------------------------------------------------------------------------------------
+
+std::vector<JobId> Machine::settle(TimePoint now) {
+  step_.now = now;
+  for (const JobId id : placer_.place_waiting(now)) start(tables_.jobs.at(id));
+  if (tables_.jobs.is_changed()) take_turns(now);
+  step_.actions.clear();
+  return std::exchange(started_, {});
+}
+
+// As gang::Publisher: at the next boundary of slices, but at once where no rows take turns or no
+// job is left in the slice.
+TimePoint Machine::start_of(const gang::Layout& layout, TimePoint now) const {
+  const gang::Cycle& newest = turns_.cycles().newest();
+  if (newest.start > now) return newest.start;
+  if (newest.rows.size() < 2) return now;
+  const auto slice =
+      static_cast<std::size_t>((now - newest.start) % newest.length() / newest.quantum);
+  const bool is_over = !layout.has(newest.rows[newest.order[slice]]);
+  return is_over ? now : newest.boundary_from(now);
+}
+
+void Machine::take_turns(TimePoint now) {
+  ++layouts_;
+  const gang::Layout layout =
+      gang::lay_out(tables_.jobs, placer_.matrix(), tables_.config.idle_detection);
+  TimePoint start = now;
+  if (turns_.is_new(layout.rows, tables_.config.quantum)) {
+    start = start_of(layout, now);
+    switches_ = switches(start);
+    turns_.begin(layout.rows, start, tables_.config.quantum);
+  }
+  for (const JobId id : tables_.jobs.active()) {
+    gang::Job& job = tables_.jobs.at(id);
+    job.background = layout.background.contains(id);
+    job.time.run_in(layout.rows_of(id), start, turns_.cycles());
+  }
+  tables_.jobs.mark_published();
+}
+
+std::uint64_t Machine::switches(TimePoint now) const {
+  const gang::Cycle& newest = turns_.cycles().newest();
+  return switches_ + (newest.rows.size() > 1 ? newest.slices_by(now) : 0);
+}
+
+Duration Machine::scheduled(JobId id, TimePoint now) const {
+  return tables_.jobs.at(id).time.at(now, turns_.cycles());
+}
+
+double Machine::share(JobId id) const {
+  const gang::Cycle& cycle = turns_.cycles().newest();
+  std::uint64_t slices = 0;
+  for (const gang::RowId row : tables_.jobs.at(id).time.rows()) slices += cycle.slices_of(row);
+  return cycle.order.empty() ? 0 : double(slices) / double(cycle.order.size());
+}
+
+// Whole cycles are skipped: in each it has the same slices.
+std::optional<TimePoint> Machine::look_again(JobId id, Duration missing, TimePoint now) const {
+  const gang::Cycle& cycle = turns_.cycles().newest();
+  const gang::ScheduledTime& time = tables_.jobs.at(id).time;
+  std::int64_t slices = 0;
+  for (const gang::RowId row : time.rows()) slices += cycle.slices_of(row);
+  if (slices == 0) return std::nullopt;
+  const auto whole = missing / (cycle.quantum * slices) - 1;
+  if (whole > 2) return std::max(now, cycle.start) + cycle.length() * (whole - 1);
+  return now + std::max(Duration{1}, time.time_to_run(missing, now, turns_.cycles()));
+}
+
+base::Result<void> Machine::check() const {
+  if (auto r = tables_.jobs.check(); !r) return r;
+  return placer_.check();
+}
+
+}  // namespace score::scsim

@@ -1,0 +1,96 @@
+#pragma once
+// The scheduler of gang::Cluster without its nodes: the same line, policies, matrix, layout and
+// turns, but jobs start when they are placed and no message is sent. So a simulation of a million
+// jobs takes minutes, and decides as a real head would.
+
+#include "gang/schedule/layout.hpp"
+#include "gang/schedule/placer.hpp"
+#include "gang/schedule/turns.hpp"
+
+#include <optional>
+#include <vector>
+
+namespace score::scsim {
+
+using base::Duration;
+using base::JobId;
+using base::TimePoint;
+
+struct MachineOptions {
+  gang::Placement placement = gang::Placement::Matrix;
+  std::uint32_t nodes = 128;  // of one core each
+  std::uint32_t slots = base::limits::kDefaultSlots;
+  Duration quantum = base::limits::kDefaultQuantum;
+  Duration long_limit{0};
+  std::uint32_t long_slots = 1;
+  std::uint32_t long_weight = 32;
+};
+
+struct MachineJob {
+  JobId id{0};
+  std::uint32_t user = 0;
+  std::uint32_t nodes = 1;
+  base::Bytes memory{0};
+  Duration limit{0};  // the user's estimate
+};
+
+inline constexpr base::Bytes kNodeMemory{std::uint64_t{64} << 30};
+
+class Machine {
+ public:
+  explicit Machine(const MachineOptions& options);
+
+  // In line, or placed; see settle().
+  void submit(const MachineJob& job, TimePoint now);
+  // It has ended.
+  void finish(JobId id, TimePoint now);
+  void set_idle(JobId id, bool idle, TimePoint now);
+
+  // Ends the changes of one instant: places waiting jobs, lays out the turns. The jobs that
+  // have started.
+  std::vector<JobId> settle(TimePoint now);
+
+  // ---- of jobs that run
+  // How long it has been scheduled.
+  [[nodiscard]] Duration scheduled(JobId id, TimePoint now) const;
+  // A time, not after the one at which it will have been scheduled for `missing` more, and that
+  // time itself if it is near; nullopt: it has no turn.
+  [[nodiscard]] std::optional<TimePoint> look_again(JobId id, Duration missing,
+                                                    TimePoint now) const;
+  // Its share of the time, 0 ... 1.
+  [[nodiscard]] double share(JobId id) const;
+
+  // ---- views
+  [[nodiscard]] const gang::Job& job(JobId id) const { return tables_.jobs.at(id); }
+
+  [[nodiscard]] std::size_t waiting() const { return placer_.waiting().size(); }
+
+  [[nodiscard]] std::size_t rows() const { return placer_.matrix().row_count(); }
+
+  [[nodiscard]] std::uint64_t layouts() const { return layouts_; }
+
+  // Gang switches so far: boundaries of slices where rows take turns.
+  [[nodiscard]] std::uint64_t switches(TimePoint now) const;
+
+  [[nodiscard]] const std::set<JobId>& active() const { return tables_.jobs.active(); }
+
+  [[nodiscard]] base::Bytes memory_high() const { return memory_high_; }
+
+  [[nodiscard]] base::Result<void> check() const;
+
+ private:
+  void start(gang::Job& job);
+  void take_turns(TimePoint now);
+  [[nodiscard]] TimePoint start_of(const gang::Layout& layout, TimePoint now) const;
+
+  gang::Tables tables_;
+  gang::Placer placer_;
+  gang::Turns turns_;
+  gang::Step step_;
+  std::vector<JobId> started_;
+  std::uint64_t layouts_ = 0;
+  std::uint64_t switches_ = 0;
+  base::Bytes memory_high_{0};
+};
+
+}  // namespace score::scsim

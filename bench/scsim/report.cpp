@@ -1,0 +1,190 @@
+// This file is tested by simulate_test.cpp.
+#include "bench/scsim/report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace score::scsim {
+
+namespace {
+
+constexpr double kSlowdownBound_s = 10;
+
+double response_of(const Fate& f) {
+  return f.end_s - f.job.submit_s;
+}
+
+double bounded_slowdown(const Fate& f) {
+  return std::max(1.0, response_of(f) / std::max(f.job.run_s, kSlowdownBound_s));
+}
+
+double mean(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double v : values) sum += v;
+  return values.empty() ? 0 : sum / static_cast<double>(values.size());
+}
+
+double p95(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto at = static_cast<std::ptrdiff_t>(static_cast<double>(values.size() - 1) * 0.95);
+  std::nth_element(values.begin(), values.begin() + at, values.end());
+  return values[static_cast<std::size_t>(at)];
+}
+
+template <typename Keep>
+Figures figures_of(const std::vector<Fate>& fates, Keep&& keep) {
+  std::vector<double> wait;
+  std::vector<double> response;
+  std::vector<double> slowdown;
+  for (const Fate& f : fates) {
+    if (!keep(f)) continue;
+    wait.push_back(f.start_s - f.job.submit_s);
+    response.push_back(response_of(f));
+    slowdown.push_back(bounded_slowdown(f));
+  }
+  return {wait.size(),   mean(wait),     p95(wait),    mean(response),
+          p95(response), mean(slowdown), p95(slowdown)};
+}
+
+// Jain, Chiu, Hawe 1984: 1 if all have the same.
+double fairness_of(const std::vector<Fate>& fates) {
+  std::map<std::uint32_t, std::vector<double>> users;
+  for (const Fate& f : fates) users[f.job.user].push_back(bounded_slowdown(f));
+  double sum = 0;
+  double squares = 0;
+  for (const auto& [user, slowdowns] : users) {
+    const double x = mean(slowdowns);
+    sum += x;
+    squares += x * x;
+  }
+  return squares > 0 ? sum * sum / (static_cast<double>(users.size()) * squares) : 1;
+}
+
+struct Bounds {
+  const char* name;
+  double from, to;
+};
+
+constexpr Bounds kSizes[] = {{"1 node", 0, 0},  // filled in below: exactly one node
+                             {"to 1/16", 0, 1.0 / 16},
+                             {"to 1/4", 1.0 / 16, 1.0 / 4},
+                             {"to 1/2", 1.0 / 4, 1.0 / 2},
+                             {"to all", 1.0 / 2, 1}};
+constexpr Bounds kRuns[] = {
+    {"to 1 min", 0, 60}, {"to 10 min", 60, 600}, {"to 1 h", 600, 3600}, {"over 1 h", 3600, 1e18}};
+
+double delivered(const Run& run, double until_s) {
+  double work = 0;
+  for (const Fate& f : run.fates) {
+    if (f.end_s <= until_s) {
+      work += f.job.run_s * f.job.nodes;
+    } else if (f.start_s < until_s) {  // as if it ran evenly
+      work += f.job.run_s * f.job.nodes * (until_s - f.start_s) / (f.end_s - f.start_s);
+    }
+  }
+  return work;
+}
+
+}  // namespace
+
+Result result_of(const Workload& workload, const SimOptions& options, double load, const Run& run) {
+  Result out;
+  out.workload = workload.name;
+  out.policy = options.policy.name;
+  out.load = load;
+  out.nodes = workload.nodes;
+  out.all = figures_of(run.fates, [](const Fate&) { return true; });
+  const double span = run.last_submit_s;
+  if (span > 0) out.utilisation = delivered(run, span) / span / workload.nodes;
+  out.fairness = fairness_of(run.fates);
+  out.switches = run.switches;
+  out.layouts = run.layouts;
+  out.most_waiting = run.most_waiting;
+  out.most_rows = run.most_rows;
+  out.memory_high = run.memory_high;
+  out.wall_s = run.wall_s;
+  for (const Bounds& b : kSizes) {
+    out.by_size.push_back({b.name, figures_of(run.fates, [&](const Fate& f) {
+                             if (f.job.nodes == 1 || b.to == 0)
+                               return f.job.nodes == 1 && b.to == 0;
+                             const double part = double(f.job.nodes) / workload.nodes;
+                             return part > b.from && part <= b.to;
+                           })});
+  }
+  for (const Bounds& b : kRuns) {
+    out.by_run.push_back({b.name, figures_of(run.fates, [&](const Fate& f) {
+                            return f.job.run_s > b.from && f.job.run_s <= b.to;
+                          })});
+  }
+  return out;
+}
+
+std::string as_table(const std::vector<Result>& results) {
+  std::string out = fmt::format(
+      "{:<14} {:<12} {:>4} {:>6} {:>6} {:>9} {:>10} {:>9} {:>10} {:>10} {:>6} {:>10} {:>5} {:>5} "
+      "{:>7}\n",
+      "workload", "policy", "load", "nodes", "util", "slowdown", "slow p95", "wait s", "resp p95 s",
+      "p95 >1h s", "fair", "switches", "queue", "mem", "took s");
+  for (const Result& r : results) {
+    out += fmt::format(
+        "{:<14} {:<12} {:>4.2f} {:>6} {:>6.3f} {:>9.2f} {:>10.2f} {:>9.0f} {:>10.0f} {:>10.0f} "
+        "{:>6.3f} {:>10} {:>5} {:>5.2f} "
+        "{:>7.2f}\n",
+        r.workload.substr(0, 14), r.policy, r.load, r.nodes, r.utilisation,
+        r.all.bounded_slowdown_mean, r.all.bounded_slowdown_p95, r.all.wait_mean_s,
+        r.all.response_p95_s, r.by_run.back().figures.response_p95_s, r.fairness, r.switches,
+        r.most_waiting, r.memory_high, r.wall_s);
+  }
+  return out;
+}
+
+namespace {
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return out + "\"";
+}
+
+std::string fields_of(const Figures& f) {
+  return fmt::format(
+      "\"jobs\": {}, \"wait_mean_s\": {:.3f}, \"wait_p95_s\": {:.3f}, \"response_mean_s\": {:.3f}, "
+      "\"response_p95_s\": {:.3f}, \"bounded_slowdown_mean\": {:.4f}, \"bounded_slowdown_p95\": "
+      "{:.4f}",
+      f.jobs, f.wait_mean_s, f.wait_p95_s, f.response_mean_s, f.response_p95_s,
+      f.bounded_slowdown_mean, f.bounded_slowdown_p95);
+}
+
+std::string classes_of(const std::vector<ClassFigures>& classes) {
+  std::string out;
+  for (const ClassFigures& c : classes) {
+    out += fmt::format("{}{{\"class\": {}, {}}}", out.empty() ? "" : ", ", quoted(c.name),
+                       fields_of(c.figures));
+  }
+  return "[" + out + "]";
+}
+
+}  // namespace
+
+std::string as_json(const std::vector<Result>& results) {
+  std::string out = "{\"results\": [";
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const Result& r = results[i];
+    out += fmt::format(
+        "{}\n {{\"workload\": {}, \"policy\": {}, \"load\": {:.3f}, \"nodes\": {}, {}, "
+        "\"utilisation\": {:.4f}, \"fairness\": {:.4f}, \"switches\": {}, \"layouts\": {}, "
+        "\"most_waiting\": {}, \"most_rows\": {}, \"memory_high\": {:.4f}, \"wall_s\": {:.3f}, "
+        "\"by_size\": {}, \"by_run_time\": {}}}",
+        i == 0 ? "" : ",", quoted(r.workload), quoted(r.policy), r.load, r.nodes, fields_of(r.all),
+        r.utilisation, r.fairness, r.switches, r.layouts, r.most_waiting, r.most_rows,
+        r.memory_high, r.wall_s, classes_of(r.by_size), classes_of(r.by_run));
+  }
+  return out + "\n]}\n";
+}
+
+}  // namespace score::scsim

@@ -1,0 +1,49 @@
+#pragma once
+// What a run comes to: the figures of docs/lab/scheduling.md, as text, JSON and drawings.
+
+#include "bench/scsim/simulate.hpp"
+
+#include <array>
+#include <string>
+#include <vector>
+
+namespace score::scsim {
+
+struct Figures {
+  std::size_t jobs = 0;
+  double wait_mean_s = 0, wait_p95_s = 0;  // from submission to start
+  double response_mean_s = 0, response_p95_s = 0;
+  double bounded_slowdown_mean = 0, bounded_slowdown_p95 = 0;  // bound 10 s (Feitelson 1997)
+};
+
+struct ClassFigures {
+  std::string name;
+  Figures figures;
+};
+
+struct Result {
+  std::string workload, policy;
+  double load = 0;
+  std::uint32_t nodes = 0;
+  Figures all;
+  double utilisation = 0;  // work delivered until the last submission, of all nodes' time
+  double fairness = 0;     // Jain's index of users' mean bounded slowdowns
+  std::uint64_t switches = 0, layouts = 0;
+  std::size_t most_waiting = 0, most_rows = 0;
+  double memory_high = 0;
+  double wall_s = 0;
+  std::vector<ClassFigures> by_size;  // part of the machine
+  std::vector<ClassFigures> by_run;   // run time; the last is over an hour
+};
+
+Result result_of(const Workload& workload, const SimOptions& options, double load, const Run& run);
+
+std::string as_table(const std::vector<Result>& results);
+// {"results": [...]}
+std::string as_json(const std::vector<Result>& results);
+// SVG: a chart per measure, a curve per policy over load.
+std::string as_plot(const std::vector<Result>& results);
+// HTML: a bar per job over time, its height its nodes, coloured by its slowdown.
+std::string as_timeline(const Result& result, const Run& run);
+
+}  // namespace score::scsim

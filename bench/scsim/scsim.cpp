@@ -1,0 +1,277 @@
+// scsim: the placement policies of the head on a workload; see scsim(1).
+#include "bench/scsim/report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace score::scsim {
+namespace {
+
+constexpr std::string_view kUsage =
+    R"(usage: scsim (--swf FILE[.gz] | --lublin N) [OPTION...]
+Simulate the placement policies of the head on a workload.
+
+  --swf FILE         jobs of a log in the Standard Workload Format; may be repeated
+  --lublin N         N jobs of the model of Lublin and Feitelson
+  --seed S           of the model, of memory sizes and users (1)
+  --nodes N          size of the machine, 1 to 16384; jobs grow alike (that of the log; model: 256)
+  --policies LIST    of matrix,dqt,slurm,fcfs,easy,conservative (all)
+  --load LIST        offered loads: 0.7 or 0.7,0.9 or 0.5..0.95 (0.05 apart) (as in the log)
+  --jobs N           the first N jobs only
+  --slots N          rows of the matrix (8)
+  --quantum TIME     length of a slice in ms (100; slurm: 5000)
+  --long-limit S     jobs with a longer time limit are long, in seconds; 0: none (300)
+  --long-slots N     rows of long jobs (1)
+  --long-weight N    factor of their weight (32)
+  --factor F         estimates are so many times the run time (5)
+  --no-memory        jobs need no memory
+  --idle PERCENT     of the jobs are idle for 15 s after each 60 s, in the mean (0)
+  --fill PERCENT     of its time out of turn, what a job makes good by filling (0)
+  --json             print {"results": [...]}
+  --plot FILE.svg    draw curves over load
+  --timeline FILE.html  draw the jobs of the last run
+  --figures          the runs of docs/lab/scheduling.md: policies all, loads 0.5..0.95
+  --pass             submit all jobs at once and measure the passes over the line
+  --check            check all invariants after every event (slow)
+  --help, --version
+)";
+
+struct Options {
+  std::vector<std::string> swf;
+  std::size_t lublin = 0;
+  std::uint64_t seed = 1;
+  std::uint32_t nodes = 0;
+  std::string policies = "matrix,dqt,slurm,fcfs,easy,conservative";
+  std::vector<double> loads;
+  std::size_t jobs = 0;
+  std::uint32_t slots = 0;
+  double quantum_ms = 0;
+  bool no_memory = false;
+  bool json = false, pass = false;
+  std::string plot, timeline;
+  double long_s = 300;
+  std::uint32_t long_slots = 1, long_weight = 32;
+  SimOptions sim;
+};
+
+template <typename Number>
+bool read(std::string_view text, Number& out, Number least, Number most) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return error == std::errc{} && end == text.data() + text.size() && out >= least && out <= most;
+}
+
+std::vector<std::string> split(const std::string& text, char by) {
+  std::vector<std::string> out(1);
+  for (const char c : text) {
+    if (c == by) {
+      out.emplace_back();
+    } else {
+      out.back() += c;
+    }
+  }
+  return out;
+}
+
+bool read_loads(const std::string& text, std::vector<double>& out) {
+  constexpr double kLeast = 0.01, kMost = 10;
+  out.clear();
+  if (const std::size_t dots = text.find(".."); dots != std::string::npos) {
+    double from = 0, to = 0;
+    if (!read(std::string_view(text).substr(0, dots), from, kLeast, kMost) ||
+        !read(std::string_view(text).substr(dots + 2), to, from, kMost)) {
+      return false;
+    }
+    for (int i = 0; from + 0.05 * i < to + 1e-6; ++i) out.push_back(from + 0.05 * i);
+    return true;
+  }
+  for (const std::string& word : split(text, ',')) {
+    out.emplace_back();
+    if (!read(word, out.back(), kLeast, kMost)) return false;
+  }
+  return true;
+}
+
+// True: the option is known and its value is sound.
+bool read_value(std::string_view key, const std::string& value, Options& o) {
+  double percent = 0;
+  if (key == "--swf") return o.swf.push_back(value), true;
+  if (key == "--lublin") return read(value, o.lublin, std::size_t{1}, std::size_t{100'000'000});
+  if (key == "--seed") return read(value, o.seed, std::uint64_t{0}, UINT64_MAX);
+  if (key == "--nodes") return read(value, o.nodes, 1U, base::limits::kMaxNodes);
+  if (key == "--policies") return o.policies = value, true;
+  if (key == "--load") return read_loads(value, o.loads);
+  if (key == "--jobs") return read(value, o.jobs, std::size_t{1}, SIZE_MAX);
+  if (key == "--slots") return read(value, o.slots, 1U, base::limits::kMaxSlots);
+  if (key == "--quantum") return read(value, o.quantum_ms, 1.0, 60'000.0);
+  if (key == "--factor") return read(value, o.sim.estimate_factor, 1.0, 1000.0);
+  if (key == "--plot") return o.plot = value, true;
+  if (key == "--timeline") return o.timeline = value, true;
+  if (key == "--long-slots") return read(value, o.long_slots, 1U, 64U);
+  if (key == "--long-weight") return read(value, o.long_weight, 1U, 100U);
+  if (key == "--long-limit") return read(value, o.long_s, 0.0, 1e9);
+  if (key == "--idle" || key == "--fill") {
+    if (!read(value, percent, 0.0, 100.0)) return false;
+    (key == "--idle" ? o.sim.idle_jobs : o.sim.fill) = percent / 100;
+    return true;
+  }
+  return false;
+}
+
+bool read_flag(std::string_view key, Options& o) {
+  if (key == "--json") return o.json = true;
+  if (key == "--no-memory") return o.no_memory = true;
+  if (key == "--pass") return o.pass = true;
+  if (key == "--check") return o.sim.check = true;
+  if (key == "--figures") return read_loads("0.5..0.95", o.loads);
+  return false;
+}
+
+std::optional<int> read_arguments(int argc, char** argv, Options& o) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view key = argv[i];
+    if (key == "--help" || key == "--version") {
+      fmt::print("{}", key == "--help" ? kUsage : std::string_view("scsim " SCORE_VERSION "\n"));
+      return 0;
+    }
+    if (read_flag(key, o)) continue;
+    if (i + 1 == argc || !read_value(key, argv[i + 1], o)) {
+      fmt::print(stderr, "scsim: {}: unknown option, or its value is missing or out of range\n{}",
+                 key, kUsage);
+      return 2;
+    }
+    ++i;
+  }
+  if (!o.swf.empty() || o.lublin > 0) return std::nullopt;
+  fmt::print(stderr, "scsim: no workload: give --swf FILE or --lublin N\n");
+  return 2;
+}
+
+base::Result<std::vector<Workload>> workloads_of(const Options& o) {
+  std::vector<Workload> out;
+  for (const std::string& path : o.swf) {
+    auto workload = read_swf(path);
+    if (!workload) return workload.error();
+    for (const std::string& line : workload->complaints) fmt::print(stderr, "scsim: {}\n", line);
+    if (workload->malformed + workload->empty > 0) {
+      fmt::print(stderr, "scsim: {}: skipped {} malformed lines and {} jobs that never ran\n",
+                 workload->name, workload->malformed, workload->empty);
+    }
+    out.push_back(std::move(*workload));
+  }
+  if (o.lublin > 0) out.push_back(lublin(o.nodes > 0 ? o.nodes : 256, o.lublin, o.seed));
+  for (Workload& w : out) {
+    if (o.jobs > 0 && w.jobs.size() > o.jobs) w.jobs.resize(o.jobs);
+    if (o.nodes > 0) w = on_nodes(std::move(w), o.nodes);
+    if (!o.no_memory) draw_memory(w, o.seed);
+    draw_users(w, 32, o.seed);
+  }
+  return out;
+}
+
+base::Result<Run> timed(const Workload& workload, const SimOptions& options) {
+  const auto before = std::chrono::steady_clock::now();
+  auto run = simulate(workload, options);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - before;
+  if (run) run->wall_s = took.count();
+  return run;
+}
+
+bool write(const std::string& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text;
+  file.close();
+  if (!file) fmt::print(stderr, "scsim: cannot write {}\n", path);
+  return bool(file);
+}
+
+base::Result<PolicyOptions> policy_with(const Options& o, const std::string& name) {
+  auto policy = policy_of(name);
+  if (!policy) return policy;
+  if (o.slots > 0 && policy->slots > 1) policy->slots = o.slots;
+  if (o.quantum_ms > 0) policy->quantum = Duration{static_cast<std::int64_t>(o.quantum_ms * 1e6)};
+  policy->long_limit = Duration{static_cast<std::int64_t>(o.long_s * 1e9)};
+  policy->long_slots = o.long_slots;
+  policy->long_weight = o.long_weight;
+  return policy;
+}
+
+// Everything is submitted at once; then jobs end one by one, and each time the line is tried.
+int measure_passes(Options& o) {
+  constexpr int kPasses = 100;
+  auto workloads = workloads_of(o);
+  if (!workloads) return fmt::print(stderr, "scsim: {}\n", workloads.error().message()), 1;
+  const Workload& workload = workloads->front();
+  for (const std::string& name : split(o.policies, ',')) {
+    const auto policy = policy_with(o, name);
+    if (!policy) return fmt::print(stderr, "scsim: {}\n", policy.error().message()), 2;
+    Machine machine(machine_options(*policy, workload.nodes));
+    TimePoint now{std::chrono::hours{1}};
+    for (const SimJob& job : workload.jobs) machine.submit(request_of(job, o.sim), now);
+    machine.settle(now);
+    const std::size_t waiting = machine.waiting();
+    std::vector<double> took;
+    while (took.size() < kPasses && !machine.active().empty()) {
+      now += std::chrono::seconds{1};
+      machine.finish(*machine.active().begin(), now);
+      const auto before = std::chrono::steady_clock::now();
+      machine.settle(now);
+      const std::chrono::duration<double, std::milli> passed =
+          std::chrono::steady_clock::now() - before;
+      took.push_back(passed.count());
+    }
+    std::sort(took.begin(), took.end());
+    if (took.empty()) continue;
+    fmt::print(
+        "{:<12} {} nodes, {} jobs wait: a pass takes {:.3f} ms (median), {:.3f} ms (worst)\n", name,
+        workload.nodes, waiting, took[took.size() / 2], took.back());
+  }
+  return 0;
+}
+
+int run_all(Options& o) {
+  auto workloads = workloads_of(o);
+  if (!workloads) return fmt::print(stderr, "scsim: {}\n", workloads.error().message()), 1;
+  std::vector<Result> results;
+  std::optional<Run> last;
+  for (const Workload& original : *workloads) {
+    const std::vector<double> loads =
+        o.loads.empty() ? std::vector{offered_load(original)} : o.loads;
+    for (const double load : loads) {
+      const Workload workload = at_load(original, load);
+      for (const std::string& name : split(o.policies, ',')) {
+        auto policy = policy_with(o, name);
+        if (!policy) return fmt::print(stderr, "scsim: {}\n", policy.error().message()), 2;
+        o.sim.policy = *policy;
+        o.sim.seed = o.seed;
+        auto run = timed(workload, o.sim);
+        if (!run) return fmt::print(stderr, "scsim: {}\n", run.error().message()), 1;
+        results.push_back(result_of(workload, o.sim, load, *run));
+        if (!o.json)
+          fmt::print(stderr, "{}", as_table({results.back()}).substr(as_table({}).size()));
+        last = std::move(*run);
+      }
+    }
+  }
+  fmt::print("{}", o.json ? as_json(results) : as_table(results));
+  if (!o.plot.empty() && !write(o.plot, as_plot(results))) return 1;
+  if (!o.timeline.empty() && !write(o.timeline, as_timeline(results.back(), *last))) return 1;
+  return 0;
+}
+
+}  // namespace
+}  // namespace score::scsim
+
+int main(int argc, char** argv) {
+  score::scsim::Options options;
+  if (const auto code = score::scsim::read_arguments(argc, argv, options)) return *code;
+  return options.pass ? score::scsim::measure_passes(options) : score::scsim::run_all(options);
+}

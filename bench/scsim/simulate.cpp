@@ -1,0 +1,233 @@
+// From event to event: a submission, the end of a job, a change between busy and idle. Nothing
+// happens at boundaries of slices. The end of a job is looked for when it can come at the earliest
+// (Machine::look_again), and after each change of turns.
+//
+// Fill: a job that is not in turn makes good `fill` of that time (docs/lab/fill.md), so in a share
+// s of the time it advances by s + fill (1 - s).
+//
+// This file is tested by simulate_test.cpp.
+#include "bench/scsim/simulate.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <random>
+
+namespace score::scsim {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr TimePoint kNever = TimePoint::max();
+
+TimePoint time_of(double seconds) {
+  return TimePoint{1h} + Duration{static_cast<std::int64_t>(seconds * 1e9)};
+}
+
+Duration duration_of(double seconds) {
+  return Duration{static_cast<std::int64_t>(seconds * 1e9)};
+}
+
+double seconds_of(Duration d) {
+  return static_cast<double>(d.count()) / 1e9;
+}
+
+double seconds_of(TimePoint t) {
+  return seconds_of(t - TimePoint{1h});
+}
+
+struct Active {
+  const SimJob* job = nullptr;
+  TimePoint start{};
+  Duration work{};   // in all
+  Duration done{};   // by `synced`
+  Duration clock{};  // its scheduled time then
+  double rate = 1;   // of progress, for scheduled time
+  TimePoint look{};  // when it may have ended, or changes its phase
+  TimePoint phase_end = kNever;
+  bool idle = false;
+};
+
+class Simulation {
+ public:
+  Simulation(const Workload& workload, const SimOptions& options)
+      : workload_(workload),
+        options_(options),
+        machine_(machine_options(options.policy, workload.nodes)),
+        random_(options.seed) {}
+
+  base::Result<Run> run() {
+    const auto& jobs = workload_.jobs;
+    run_.last_submit_s = jobs.empty() ? 0 : jobs.back().submit_s;
+    while (next_ < jobs.size() || !active_.empty()) {
+      const TimePoint submission = next_ < jobs.size() ? time_of(jobs[next_].submit_s) : kNever;
+      now_ = std::min(submission, earliest());
+      if (now_ == kNever) return base::fail(base::Errc::WrongState, "no job can proceed");
+      if (now_ == submission) submit(jobs[next_++]);
+      for (const JobId id : due()) look(id);
+      if (changed_) settle();
+      if (!options_.check) continue;
+      if (auto sound = machine_.check(); !sound) return sound.error();
+    }
+    run_.switches = machine_.switches(now_);
+    run_.layouts = machine_.layouts();
+    run_.memory_high = double(machine_.memory_high().value()) / double(kNodeMemory.value());
+    return std::move(run_);
+  }
+
+ private:
+  [[nodiscard]] TimePoint earliest() const {
+    TimePoint first = kNever;
+    for (const auto& [id, a] : active_) first = std::min(first, a.look);
+    return first;
+  }
+
+  [[nodiscard]] std::vector<JobId> due() const {
+    std::vector<JobId> out;
+    for (const auto& [id, a] : active_) {
+      if (a.look <= now_) out.push_back(id);
+    }
+    return out;
+  }
+
+  void submit(const SimJob& job) {
+    const JobId id{job.number};
+    waiting_[id] = &job;
+    machine_.submit(request_of(job, options_), now_);
+    changed_ = true;
+  }
+
+  void begin(JobId id) {
+    Active a;
+    a.job = waiting_.at(id);
+    waiting_.erase(id);
+    a.start = now_;
+    a.work = duration_of(a.job->run_s);
+    if (options_.idle_jobs > 0 && chance() < options_.idle_jobs) {
+      a.phase_end = now_ + phase(options_.busy_s);
+    }
+    active_[id] = a;
+  }
+
+  double chance() { return std::uniform_real_distribution<double>(0, 1)(random_); }
+
+  Duration phase(double mean_s) {
+    return duration_of(std::exponential_distribution<double>(1 / mean_s)(random_));
+  }
+
+  // Brings `done` up to now. Idle time passes by itself: it is work that needs no processor.
+  void sync(JobId id, Active& a) {
+    if (a.idle) return;
+    const Duration clock = machine_.scheduled(id, now_);
+    const double gained = static_cast<double>((clock - a.clock).count()) * a.rate;
+    a.done += Duration{static_cast<std::int64_t>(gained)};
+    a.clock = clock;
+  }
+
+  void look(JobId id) {
+    Active& a = active_.at(id);
+    sync(id, a);
+    if (a.done + 1us >= a.work && !a.idle) return finish(id, a);
+    if (a.phase_end <= now_) return change_phase(id, a);
+    look_later(id, a);
+  }
+
+  void look_later(JobId id, Active& a) {
+    a.look = a.phase_end;
+    if (a.idle) return;
+    const double missing = static_cast<double>((a.work - a.done).count()) / a.rate;
+    const auto need = Duration{static_cast<std::int64_t>(std::ceil(missing))};
+    if (const auto t = machine_.look_again(id, std::max(need, Duration{1}), now_)) {
+      a.look = std::min(a.look, std::max(*t, now_ + Duration{1}));
+    }
+  }
+
+  void change_phase(JobId id, Active& a) {
+    a.idle = !a.idle;
+    if (a.idle) {
+      const Duration length = std::min(phase(options_.idle_s), a.work - a.done);
+      a.done += length;  // it passes by itself
+      a.phase_end = now_ + length;
+    } else {
+      a.phase_end = now_ + phase(options_.busy_s);
+      a.clock = machine_.scheduled(id, now_);
+    }
+    machine_.set_idle(id, a.idle, now_);
+    changed_ = true;
+    look_later(id, a);
+  }
+
+  void finish(JobId id, const Active& a) {
+    machine_.finish(id, now_);
+    run_.fates.push_back({*a.job, seconds_of(a.start), seconds_of(now_)});
+    active_.erase(id);
+    changed_ = true;
+  }
+
+  void settle() {
+    changed_ = false;
+    if (options_.fill > 0) {
+      for (auto& [id, a] : active_) sync(id, a);
+    }
+    for (const JobId id : machine_.settle(now_)) begin(id);
+    run_.most_waiting = std::max(run_.most_waiting, machine_.waiting());
+    run_.most_rows = std::max(run_.most_rows, machine_.rows());
+    for (auto& [id, a] : active_) {
+      if (options_.fill > 0) {
+        const double share = machine_.share(id);
+        a.rate = share > 0 ? (share + options_.fill * (1 - share)) / share : 1;
+      } else {
+        sync(id, a);
+      }
+      look_later(id, a);
+    }
+  }
+
+  const Workload& workload_;
+  const SimOptions& options_;
+  Machine machine_;
+  std::mt19937_64 random_;
+  std::size_t next_ = 0;
+  TimePoint now_{};
+  bool changed_ = false;
+  std::map<JobId, const SimJob*> waiting_;
+  std::map<JobId, Active> active_;
+  Run run_;
+};
+
+}  // namespace
+
+base::Result<PolicyOptions> policy_of(const std::string& name) {
+  using gang::Placement;
+  constexpr std::uint32_t kSlots = base::limits::kDefaultSlots;
+  constexpr Duration kQuantum = base::limits::kDefaultQuantum;
+  for (const PolicyOptions& policy : {
+           PolicyOptions{"matrix", Placement::Matrix, kSlots, kQuantum, 5min},
+           PolicyOptions{"dqt", Placement::Dqt, kSlots, kQuantum},
+           PolicyOptions{"slurm", Placement::Slurm, kSlots, 5s},
+           PolicyOptions{"fcfs", Placement::Fcfs, 1, kQuantum},
+           PolicyOptions{"easy", Placement::Easy, 1, kQuantum},
+           PolicyOptions{"conservative", Placement::Conservative, 1, kQuantum},
+       }) {
+    if (policy.name == name) return policy;
+  }
+  return base::fail(base::Errc::NotFound,
+                    "no policy {}; known: matrix, dqt, slurm, fcfs, easy, conservative", name);
+}
+
+MachineOptions machine_options(const PolicyOptions& p, std::uint32_t nodes) {
+  return {p.placement, nodes, p.slots, p.quantum, p.long_limit, p.long_slots, p.long_weight};
+}
+
+MachineJob request_of(const SimJob& job, const SimOptions& options) {
+  const auto memory = static_cast<std::uint64_t>(job.memory * double(kNodeMemory.value()));
+  const Duration limit = duration_of(std::max(1.0, job.run_s * options.estimate_factor));
+  return {JobId{job.number}, job.user, job.nodes, base::Bytes{memory}, limit};
+}
+
+base::Result<Run> simulate(const Workload& workload, const SimOptions& options) {
+  return Simulation(workload, options).run();
+}
+
+}  // namespace score::scsim

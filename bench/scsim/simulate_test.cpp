@@ -1,0 +1,123 @@
+#include "bench/scsim/report.hpp"
+
+#include <gtest/gtest.h>
+
+namespace score::scsim {
+namespace {
+
+Workload workload_of(std::uint32_t nodes, std::vector<SimJob> jobs) {
+  Workload w;
+  w.name = "test";
+  w.nodes = nodes;
+  w.jobs = std::move(jobs);
+  return w;
+}
+
+SimOptions under(const std::string& policy) {
+  SimOptions options;
+  options.policy = *policy_of(policy);
+  options.check = true;
+  return options;
+}
+
+Fate fate_of(const Run& run, std::uint64_t number) {
+  for (const Fate& f : run.fates) {
+    if (f.job.number == number) return f;
+  }
+  ADD_FAILURE() << "no job " << number;
+  return {};
+}
+
+class AllPolicies : public testing::TestWithParam<const char*> {};
+
+// All invariants of the placer, after every event; every job ends, none before its run time.
+TEST_P(AllPolicies, HoldTheInvariantsAndEndEveryJob) {
+  for (const std::uint64_t seed : {1U, 2U, 3U}) {
+    Workload w = at_load(lublin(32, 300, seed), 0.9);
+    draw_memory(w, seed);
+    SimOptions options = under(GetParam());
+    options.idle_jobs = 0.3;
+    options.seed = seed;
+    const auto run = simulate(w, options);
+    ASSERT_TRUE(run) << run.error().message();
+    ASSERT_EQ(run->fates.size(), w.jobs.size());
+    for (const Fate& f : run->fates) {
+      EXPECT_GE(f.end_s - f.start_s, f.job.run_s - 1e-3);
+      EXPECT_GE(f.start_s, f.job.submit_s - 1e-6);
+    }
+    EXPECT_LE(run->memory_high, 1);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, AllPolicies,
+                         testing::Values("matrix", "dqt", "slurm", "fcfs", "easy", "conservative"));
+
+// Two jobs on all nodes: gangs share the time, batch jobs run one after the other.
+TEST(Simulate, GangsShareTheTime) {
+  const Workload w = workload_of(4, {{1, 0, 100, 4, 1, 0.1}, {2, 0, 10, 4, 1, 0.1}});
+  const auto gangs = simulate(w, under("matrix"));
+  EXPECT_NEAR(fate_of(*gangs, 2).end_s, 20, 0.3);
+  EXPECT_NEAR(fate_of(*gangs, 1).end_s, 110, 0.3);
+  EXPECT_NEAR(static_cast<double>(gangs->switches), 200, 5);
+  const auto batch = simulate(w, under("fcfs"));
+  EXPECT_NEAR(fate_of(*batch, 1).end_s, 100, 1e-3);
+  EXPECT_NEAR(fate_of(*batch, 2).end_s, 110, 1e-3);
+  EXPECT_EQ(batch->switches, 0U);
+}
+
+// A long job on half of the nodes, one that wants all, and a short one that fits beside the first.
+TEST(Simulate, BackfillingPassesWithoutDelayingTheFirst) {
+  const Workload w = workload_of(4, {{1, 0, 100, 2, 1, 0.1},
+                                     {2, 1, 50, 4, 1, 0.1},
+                                     {3, 2, 10, 2, 1, 0.1},
+                                     {4, 3, 200, 2, 1, 0.1}});
+  const auto fcfs = simulate(w, under("fcfs"));
+  EXPECT_NEAR(fate_of(*fcfs, 3).start_s, 150, 1e-3);
+  for (const char* policy : {"easy", "conservative"}) {
+    SimOptions options = under(policy);
+    options.estimate_factor = 1;
+    const auto run = simulate(w, options);
+    EXPECT_NEAR(fate_of(*run, 3).start_s, 2, 1e-3) << policy;
+    EXPECT_NEAR(fate_of(*run, 2).start_s, 100, 1e-3) << policy;
+    EXPECT_NEAR(fate_of(*run, 4).start_s, 150, 1e-3) << policy;
+  }
+}
+
+TEST(Simulate, IdleJobsLeaveTheirTurnsToOthers) {
+  Workload w = workload_of(1, {});
+  for (std::uint64_t n = 1; n <= 4; ++n) w.jobs.push_back({n, 0, 3600, 1, 1, 0.1});
+  SimOptions options = under("dqt");
+  const auto busy = simulate(w, options);
+  options.idle_jobs = 1;
+  const auto idle = simulate(w, options);
+  EXPECT_LT(idle->fates.back().end_s, busy->fates.back().end_s * 0.9);
+}
+
+TEST(Simulate, AFillerAdvancesOutOfTurn) {
+  const Workload w = workload_of(1, {{1, 0, 100, 1, 1, 0.1}, {2, 0, 100, 1, 1, 0.1}});
+  SimOptions options = under("matrix");
+  options.fill = 0.5;
+  const auto run = simulate(w, options);
+  EXPECT_NEAR(run->fates.back().end_s, 200 / 1.5, 1);
+}
+
+TEST(Report, HasTheFiguresOfTheRun) {
+  const Workload w = workload_of(4, {{1, 0, 100, 4, 1, 0.1}, {2, 50, 100, 4, 2, 0.1}});
+  const SimOptions options = under("fcfs");
+  const auto run = simulate(w, options);
+  const Result r = result_of(w, options, 0.5, *run);
+  EXPECT_NEAR(r.all.bounded_slowdown_mean, 1.25, 1e-3);
+  EXPECT_NEAR(r.all.wait_mean_s, 25, 1e-3);
+  EXPECT_NEAR(r.fairness, 2.5 * 2.5 / 2 / (1 + 1.5 * 1.5), 1e-3);
+  EXPECT_NEAR(r.utilisation, 1, 1e-3);
+  for (const char* key :
+       {"\"policy\": \"fcfs\"", "\"load\": 0.500", "\"bounded_slowdown_mean\": 1.25",
+        "\"response_p95_s\"", "\"utilisation\""}) {
+    EXPECT_NE(as_json({r}).find(key), std::string::npos) << key;
+  }
+  EXPECT_NE(as_plot({r}).find("<polyline"), std::string::npos);
+  EXPECT_NE(as_timeline(r, *run).find("job 2: 4 nodes"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace score::scsim

@@ -1,0 +1,59 @@
+#pragma once
+// What a simulation is fed with: jobs with submit times, run times and sizes.
+
+#include "base/result.hpp"
+#include "base/units.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace score::scsim {
+
+struct SimJob {
+  std::uint64_t number = 0;  // from 1, ascending
+  double submit_s = 0;       // ascending
+  double run_s = 0;          // > 0, alone on its nodes
+  std::uint32_t nodes = 1;
+  std::uint32_t user = 0;
+  double memory = 0;  // of a node's memory, 0 ... 1, on each of its nodes
+};
+
+struct Workload {
+  std::string name;
+  std::uint32_t nodes = 0;  // of its machine
+  std::vector<SimJob> jobs;
+  std::size_t malformed = 0;            // lines that were skipped because they cannot be read
+  std::size_t empty = 0;                // jobs that were skipped: they never ran, or on no node
+  std::vector<std::string> complaints;  // about the first malformed lines
+};
+
+// Standard Workload Format 2.2 (Chapin et al., JSSPP 1999). A malformed line is skipped, counted,
+// and named with its number. Sizes are the processors allocated (field 5), else requested (8). The
+// machine has MaxProcs or MaxNodes of the header, else as many nodes as the largest job.
+Workload parse_swf(std::string_view text, std::string name);
+
+// A file, compressed with gzip or not. Errors: it cannot be read, or holds no job.
+base::Result<Workload> read_swf(const std::string& path);
+
+// The model of Lublin and Feitelson ("The workload on parallel supercomputers: modeling the
+// characteristics of rigid jobs", JPDC 63(11), 2003), with the parameters for all jobs together.
+Workload lublin(std::uint32_t nodes, std::size_t jobs, std::uint64_t seed);
+
+// Processor time asked for, per processor and second between the first and last submission.
+double offered_load(const Workload& workload);
+
+// The same jobs on a machine of another size: their sizes grow alike.
+Workload on_nodes(Workload workload, std::uint32_t nodes);
+
+// Divides the inter-arrival times so that the offered load becomes this.
+Workload at_load(Workload workload, double load);
+
+// Memory per node of each job: log-uniform from 1/64 to 1/2 of a node's memory.
+void draw_memory(Workload& workload, std::uint64_t seed);
+
+// Users of jobs without one: `users`, the k-th as likely as 1/k.
+void draw_users(Workload& workload, std::uint32_t users, std::uint64_t seed);
+
+}  // namespace score::scsim

@@ -1,0 +1,1 @@
+score_fuzz(scsim_swf SOURCES scsim_swf.cpp LIBS score::scsim_core)
