@@ -83,7 +83,7 @@ bool Backfill::stays(const Job& job) {
     const TimePoint start = std::max(profile_.earliest(nodes, kNoEstimate), now_ + Duration{1});
     first_ = Reservation{job.wait, start, profile_.free_at(start) - nodes};
   }
-  return kind_ != Placement::Fcfs;
+  return true;
 }
 
 void Backfill::placed(const Job& job) {

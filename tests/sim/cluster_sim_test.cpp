@@ -93,9 +93,7 @@ TEST_P(ClusterSimPolicies, HoldTheInvariantsAndEndEveryJobOnce) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, ClusterSimPolicies,
-                         testing::Values(gang::Placement::Dqt, gang::Placement::Slurm,
-                                         gang::Placement::Fcfs, gang::Placement::Easy,
-                                         gang::Placement::Conservative));
+                         testing::Values(gang::Placement::Dqt, gang::Placement::Slurm));
 
 TEST(ClusterSim, InCalmWeatherGangsSwitchTogether) {
   Options options;
