@@ -43,7 +43,7 @@ struct ClusterConfig {
   base::Duration long_limit{0};
   std::uint32_t long_slots = 1;    // rows of long jobs
   std::uint32_t long_weight = 16;  // their weight is multiplied by this
-  bool overcommit = true;  // tasks of a job share cores where each cannot have its own
+  bool overcommit = true;          // tasks of a job share cores where each cannot have its own
   bool fill = false;  // jobs use at idle priority what the gang in turn leaves; see gang/schedule
   std::vector<base::Queue> fill_queues = {base::Queue::High, base::Queue::Normal};  // of those
   bool names_nodes = false;  // to each node of a job, so that they can meet directly
