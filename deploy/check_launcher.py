@@ -15,11 +15,11 @@ import sys
 import tempfile
 import time
 
-REQUEST = struct.Struct('=IIIIQIIQIIII')  # scored/launcher/protocol.hpp
+REQUEST = struct.Struct('=IIQII')  # scored/launcher/protocol.hpp
 REPLY = struct.Struct('=IIQii40s')
-MAGIC, VERSION, LAUNCH = 0x4C524353, 5, 1
+MAGIC, VERSION = 0x4C524353, 6
 LIMIT = 20
-KEPT = (0, 1, 5, 6, 7, 13, 23, 24)  # chown, dac_override, kill, setgid, setuid, net_raw, sys_nice, sys_resource
+KEPT = (0, 1, 5, 6, 7, 23, 24)  # chown, dac_override, kill, setgid, setuid, sys_nice, sys_resource
 HARDENING = ('CapabilityBoundingSet=', 'AmbientCapabilities=', 'SystemCall', 'Restrict', 'Protect', 'Private', 'NoNewPrivileges=',
              'LockPersonality=', 'MemoryDenyWriteExecute=', 'Device')
 
@@ -41,7 +41,7 @@ def wait_for(claim, what):
         time.sleep(0.02)
 
 
-def ask(path, user, attempt, in_cgroups, daemon):
+def ask(path, user, attempt, cgroups, daemon):
     """As the node daemon: Launch with a listening socket; gives error, step, and the pids of shepherd and spawner."""
     pipe = os.pipe()
     child = os.fork()
@@ -55,8 +55,8 @@ def ask(path, user, attempt, in_cgroups, daemon):
         link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         link.settimeout(LIMIT)
         link.connect(str(path))
-        request = REQUEST.pack(MAGIC, VERSION, LAUNCH, user, attempt, in_cgroups, 0, 0, 0, 0, 0, 0)
-        socket.send_fds(link, [request], [listener.fileno()])
+        places = [os.open(cgroup, os.O_PATH | os.O_DIRECTORY) for cgroup in cgroups]
+        socket.send_fds(link, [REQUEST.pack(MAGIC, VERSION, attempt, user, 0)], [listener.fileno(), *places])
         os.write(pipe[1], link.recv(REPLY.size))
         os._exit(0)
     os.close(pipe[1])
@@ -99,12 +99,11 @@ def cgroups(attempt, daemon):
 def check(base, launcher, daemon, user):
     run, shepherd, attempt = base / 'run', base / 'shepherd', 256
     run.mkdir(mode=0o755)
-    os.chown(run, daemon.pw_uid, daemon.pw_gid)
     shepherd.write_text('#!/bin/sh\nexec sleep 60\n')
     shepherd.chmod(0o755)
     with cgroups(attempt, daemon) as root:
         process = subprocess.Popen([launcher, '--rundir', run, '--daemon-user', daemon.pw_name, '--shepherd', shepherd,
-                                    '--cgroup-root', root or 'none'])
+                                    '--min-uid', '1'])
         pid = spawner = 0
         try:
             path = run / 'launcher.sock'
@@ -114,7 +113,8 @@ def check(base, launcher, daemon, user):
             mine, most = int(field(process.pid, 'CapPrm')[0], 16), int(field('self', 'CapPrm')[0], 16)
             assert mine == most & sum(1 << bit for bit in KEPT), f'the launcher has capabilities {mine:x}'
             assert field(process.pid, 'CapEff') == field(process.pid, 'CapPrm')
-            error, step, pid, spawner = ask(path, user.pw_uid, attempt, int(root is not None), daemon)
+            places = [root / f'job_{attempt}' / part for part in ('shepherd', 'tasks')] if root else []
+            error, step, pid, spawner = ask(path, user.pw_uid, attempt, places, daemon)
             assert error == 0, f'{step}: {os.strerror(error)}'
             assert field(pid, 'Uid') == [str(user.pw_uid)] * 4
             for name in ('CapBnd', 'Seccomp', 'NoNewPrivs'):

@@ -29,6 +29,11 @@ fi
 for unit in scored-head scored-node scored-launcher; do
   grep -qx 'StartLimitIntervalSec=0' "$units/$unit.service" || { echo "$unit gives up after five failures"; exit 1; }
 done
+grep -qx 'ExecStopPost=-/usr/libexec/scored/scored-thaw' "$units/scored-node.service" || { echo "nothing thaws after the daemon"; exit 1; }
+[ -x "$root/usr/libexec/scored/scored-thaw" ] || { echo "scored-thaw is not installed"; exit 1; }
+for unit in scored-head scored-node scored-launcher; do
+  grep -qx 'OOMScoreAdjust=-900' "$units/$unit.service" || { echo "$unit may be the first to go when memory is short"; exit 1; }
+done
 grep -qx 'LimitMEMLOCK=infinity' "$units/scored-launcher.service" || { echo "jobs may not lock memory"; exit 1; }
 # A carried key keeps its mode and owner only below directories of root.
 grep -qE '^d +/etc/scored +0755 root +root ' "$root/usr/lib/tmpfiles.d/scored.conf" || { echo "owner of /etc/scored"; exit 1; }

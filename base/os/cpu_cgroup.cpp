@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxProcBytes = 16 * limits::kMiB;
-constexpr std::string_view kController = "cpu";
+constexpr std::string_view kControllers[] = {"cpu", "memory", "pids"};
 
 bool lists(std::string_view text, std::string_view word) {
   const auto words = split(text, ',');
@@ -49,38 +49,38 @@ void remove_jobs(const std::vector<std::string>& jobs, const std::string& root) 
 }  // namespace
 
 // "32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct"
-Result<std::string> parse_cpu_mount(std::string_view mountinfo) {
+Result<std::string> parse_cpu_mount(std::string_view mountinfo, std::string_view controller) {
   for (const auto line : split(mountinfo, '\n')) {
     const auto dash = line.find(" - cgroup ");
     if (dash == line.npos) continue;
     const auto fields = split(line.substr(0, dash), ' ');
     const auto last = split(line.substr(dash + 3), ' ');
     if (fields.size() < 6 || last.size() < 3 || !fields[4].starts_with('/')) continue;
-    if (fields[3] == "/" && lists(last[2], kController)) return std::string(fields[4]);
+    if (fields[3] == "/" && lists(last[2], controller)) return std::string(fields[4]);
   }
-  return fail(Errc::NotFound, "mount of the cpu cgroup");
+  return fail(Errc::NotFound, "mount of the {} cgroup", controller);
 }
 
-Result<std::string> parse_cpu_path(std::string_view proc_cgroup) {
+Result<std::string> parse_cpu_path(std::string_view proc_cgroup, std::string_view controller) {
   for (const auto line : split(proc_cgroup, '\n')) {
     const auto first = line.find(':');
     const auto second = first == line.npos ? first : line.find(':', first + 1);
     if (second == line.npos || line.substr(second + 1).substr(0, 1) != "/") continue;
-    if (lists(line.substr(first + 1, second - first - 1), kController)) {
+    if (lists(line.substr(first + 1, second - first - 1), controller)) {
       return std::string(line.substr(second + 1));
     }
   }
-  return fail(Errc::NotFound, "cgroup of the cpu controller");
+  return fail(Errc::NotFound, "cgroup of the {} controller", controller);
 }
 
-Result<std::string> own_cpu_cgroup() {
+Result<std::string> own_cpu_cgroup(std::string_view controller) {
   const auto mounts = read_file("/proc/self/mountinfo", kMaxProcBytes);
   if (!mounts) return mounts.error();
-  const auto mount = parse_cpu_mount(*mounts);
+  const auto mount = parse_cpu_mount(*mounts, controller);
   if (!mount) return mount.error();
   const auto text = read_file("/proc/self/cgroup", kMaxProcBytes);
   if (!text) return text.error();
-  const auto path = parse_cpu_path(*text);
+  const auto path = parse_cpu_path(*text, controller);
   if (!path) return path.error();
   return *path == "/" ? *mount : *mount + *path;
 }
@@ -93,11 +93,13 @@ Result<std::string> cpu_job_prefix(const std::string& root) {
 }
 
 void remove_cpu_jobs(const std::string& root) {
-  const auto own = own_cpu_cgroup();
-  if (!own) return;
-  const auto jobs = directories_of(*own);
-  remove_jobs(jobs, root);
-  for (const auto& below : directories_of(root)) remove_jobs(jobs, below);
+  for (const auto controller : kControllers) {
+    const auto own = own_cpu_cgroup(controller);
+    if (!own) continue;
+    const auto jobs = directories_of(*own);
+    remove_jobs(jobs, root);
+    for (const auto& below : directories_of(root)) remove_jobs(jobs, below);
+  }
 }
 
 }  // namespace score::inline base

@@ -3,8 +3,8 @@
 // that controller: processor priorities of jobs are then set there. Priority is relative to
 // siblings, so the jobs of all nodes of a host lie side by side, below the cgroup of their daemon:
 //   scored_<inode of the node's cgroup2 directory>_job_<attempt>
-// The launcher makes the same names (scored/launcher/thaw.hpp). Errors are errno codes with the
-// path as context.
+// The same with `memory` and `pids`, which limit jobs. scored/thaw/thaw.hpp makes the same names.
+// Errors are errno codes with the path as context.
 
 #include "base/result.hpp"
 
@@ -14,18 +14,20 @@
 namespace score::inline base {
 
 // Mount point of the hierarchy in the text of /proc/<pid>/mountinfo. Errors: NotFound.
-[[nodiscard]] Result<std::string> parse_cpu_mount(std::string_view mountinfo);
+[[nodiscard]] Result<std::string> parse_cpu_mount(std::string_view mountinfo,
+                                                  std::string_view controller = "cpu");
 // Path below it in the text of /proc/<pid>/cgroup: of line "1:cpu,cpuacct:/path". Errors: NotFound.
-[[nodiscard]] Result<std::string> parse_cpu_path(std::string_view proc_cgroup);
+[[nodiscard]] Result<std::string> parse_cpu_path(std::string_view proc_cgroup,
+                                                 std::string_view controller = "cpu");
 // Directory of this process's own cgroup there.
-[[nodiscard]] Result<std::string> own_cpu_cgroup();
+[[nodiscard]] Result<std::string> own_cpu_cgroup(std::string_view controller = "cpu");
 
 // How the names of the jobs of one node begin: "scored_7_job_". `root`: the node's cgroup2
 // directory.
 [[nodiscard]] Result<std::string> cpu_job_prefix(const std::string& root);
 // Removes what remains of the jobs of the node of this cgroup2 directory, and of those directly
-// below it. To be called while it still exists. Directories in use remain; without the hierarchy
-// nothing happens.
+// below it, in the hierarchies of all three controllers. To be called while it still exists.
+// Directories in use remain; without a hierarchy nothing happens.
 void remove_cpu_jobs(const std::string& root);
 
 }  // namespace score::inline base

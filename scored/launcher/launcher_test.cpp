@@ -17,7 +17,6 @@
 #include <set>
 #include <signal.h>
 #include <sys/socket.h>
-#include <sys/timerfd.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -86,6 +85,9 @@ class LauncherTest : public ::testing::Test {
     ASSERT_NE(mkdtemp(name.data()), nullptr);
     dir_ = name;
     fs::permissions(dir_, fs::perms::all);  // the script writes as another user
+    run_ = dir_ / "run";
+    fs::create_directory(run_);
+    fs::permissions(run_, fs::perms(0755));
     std::ofstream(dir_ / "shepherd.sh") << kShepherdScript;
     fs::permissions(dir_ / "shepherd.sh", fs::perms(0755));
   }
@@ -114,13 +116,8 @@ class LauncherTest : public ::testing::Test {
   }
 
   void start_launcher(std::vector<std::string> more = {}) {
-    std::vector<std::string> words = {LAUNCHER_PROGRAM,
-                                      "--rundir",
-                                      dir_.string(),
-                                      "--shepherd",
-                                      (dir_ / "shepherd.sh").string(),
-                                      "--cgroup-root",
-                                      cgroup_root_.empty() ? "none" : cgroup_root_};
+    std::vector<std::string> words = {LAUNCHER_PROGRAM, "--rundir", run_.string(), "--shepherd",
+                                      (dir_ / "shepherd.sh").string()};
     words.insert(words.end(), more.begin(), more.end());
     launcher_ = fork();
     if (launcher_ == 0) {
@@ -129,16 +126,17 @@ class LauncherTest : public ::testing::Test {
       argv.push_back(nullptr);
       const int log = open((dir_ / "log").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
       dup2(log, 2);
+      if (preloaded_ != nullptr) setenv("LD_PRELOAD", preloaded_, 1);
       execv(LAUNCHER_PROGRAM, argv.data());
       _exit(127);
     }
-    ASSERT_TRUE(eventually([this] { return fs::exists(dir_ / "launcher.sock"); }));
+    ASSERT_TRUE(eventually([this] { return fs::exists(run_ / "launcher.sock"); }));
     ASSERT_TRUE(eventually([this] { return connect_daemon(); }));
   }
 
   bool connect_daemon() {
     daemon_ = UniqueFd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-    const auto address = address_of((dir_ / "launcher.sock").string());
+    const auto address = address_of((run_ / "launcher.sock").string());
     return connect(daemon_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
   }
 
@@ -168,25 +166,25 @@ class LauncherTest : public ::testing::Test {
     return reply;
   }
 
-  Reply launch(std::uint64_t attempt, std::uint32_t user, bool in_cgroups = false) {
+  Reply launch(std::uint64_t attempt, std::uint32_t user, std::vector<int> cgroups = {}) {
     const UniqueFd listener = listening_socket();
     Request request;
-    request.op = Op::Launch;
     request.attempt = attempt;
     request.user = user;
-    request.in_cgroups = in_cgroups ? 1 : 0;
-    return ask(request, {listener.get()});
+    cgroups.insert(cgroups.begin(), listener.get());
+    return ask(request, cgroups);
   }
 
-  void renew(time_t seconds) {
-    if (!lease_) {
-      lease_ = UniqueFd(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
-      Request request;
-      request.op = Op::Lease;
-      send_bytes(&request, sizeof request, {lease_.get()});
+  // The directories of an attempt, as the node daemon makes them.
+  std::vector<UniqueFd> make_cgroups(std::uint64_t attempt) {
+    std::vector<UniqueFd> places;
+    const std::string job = cgroup_root_ + "/job_" + std::to_string(attempt);
+    EXPECT_TRUE(Cgroup::create(job));
+    for (const char* below : {"/shepherd", "/tasks"}) {
+      EXPECT_TRUE(Cgroup::create(job + below));
+      places.emplace_back(open((job + below).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     }
-    const itimerspec at{.it_interval = {}, .it_value = {.tv_sec = seconds, .tv_nsec = 1}};
-    ASSERT_EQ(timerfd_settime(lease_.get(), 0, &at, nullptr), 0);
+    return places;
   }
 
   bool closed_by_launcher() const {
@@ -220,7 +218,7 @@ class LauncherTest : public ::testing::Test {
   // Jobs of the test's own user need it if that is root.
   static std::vector<std::string> allow() {
     if (geteuid() != 0) return {};
-    return {"--allow-root"};
+    return {"--allow-uid", "0"};
   }
 
   bool make_cgroup_root() {
@@ -233,10 +231,11 @@ class LauncherTest : public ::testing::Test {
   }
 
   fs::path dir_;
+  const char* preloaded_ = nullptr;  // a library in the launcher
+  fs::path run_;                     // of the launcher's socket
   std::string cgroup_root_;
   pid_t launcher_ = 0;
   UniqueFd daemon_;
-  UniqueFd lease_;
   std::vector<pid_t> started_;
 };
 
@@ -289,7 +288,6 @@ TEST_F(LauncherTest, RefusesADescriptorThatDoesNotListen) {
   start_launcher(allow());
   const UniqueFd file(open("/dev/null", O_RDONLY | O_CLOEXEC));
   Request request;
-  request.op = Op::Launch;
   request.attempt = 7;
   request.user = own_user();
   EXPECT_EQ(ask(request, {file.get()}).error, static_cast<std::uint32_t>(ENOTSOCK));
@@ -311,11 +309,6 @@ TEST_F(LauncherTest, SaysWhatFailedAndLeavesNothing) {
   }));
 }
 
-TEST_F(LauncherTest, RefusesCgroupsItWasNotGiven) {
-  start_launcher(allow());
-  EXPECT_EQ(launch(7, own_user(), true).error, static_cast<std::uint32_t>(ENOTSUP));
-}
-
 TEST_F(LauncherTest, BearsMalformedPackets) {
   start_launcher(allow());
   const auto refuses = [this](const void* data, std::size_t size, std::vector<int> fds = {}) {
@@ -332,14 +325,11 @@ TEST_F(LauncherTest, BearsMalformedPackets) {
   request.version = 77;
   refuses(&request, sizeof request);
   request = {};
-  request.op = static_cast<Op>(4711);
-  refuses(&request, sizeof request);
-  request = {};
   refuses(&request, sizeof request - 1);
   std::array<char, 100'000> large{};
   refuses(large.data(), large.size());
   const UniqueFd listener = listening_socket();
-  refuses(&request, sizeof request, {listener.get(), listener.get()});
+  refuses(&request, sizeof request, std::vector<int>(kPlaces + 1, listener.get()));
   refuses(&request, sizeof request, std::vector<int>(12, listener.get()));
   expect_alive();
 }
@@ -362,7 +352,7 @@ TEST_F(LauncherTest, NeverReadsWhatStrangersSend) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be somebody else";
   start_launcher(allow());
   daemon_.reset();
-  fs::permissions(dir_ / "launcher.sock", fs::perms(0666));
+  fs::permissions(run_ / "launcher.sock", fs::perms(0666));
   const pid_t stranger = fork();
   if (stranger == 0) {
     if (setresuid(65534, 65534, 65534) != 0 || !connect_daemon()) _exit(3);
@@ -375,85 +365,73 @@ TEST_F(LauncherTest, NeverReadsWhatStrangersSend) {
   expect_alive();
 }
 
-TEST_F(LauncherTest, ContinuesStoppedGroupsWhenTheLeaseEnds) {
-  start_launcher(allow());
-  const Reply reply = launch(7, own_user());
-  ASSERT_EQ(reply.error, 0U);
-  fact("spawner", "uid");
-  kill(-reply.group, SIGSTOP);
-  ASSERT_TRUE(eventually([&] { return state_of(reply.group) == 'T'; }));
-  renew(0);
-  EXPECT_TRUE(eventually([&] { return state_of(reply.group) == 'S'; }));
-}
-
-TEST_F(LauncherTest, ContinuesStoppedGroupsEachTimeTheLeaseEnds) {
-  start_launcher(allow());
-  const Reply reply = launch(7, own_user());
-  ASSERT_EQ(reply.error, 0U);
-  fact("spawner", "uid");
-  for (int i = 0; i < 2; ++i) {
-    kill(-reply.group, SIGSTOP);
-    ASSERT_TRUE(eventually([&] { return state_of(reply.group) == 'T'; }));
-    renew(0);
-    EXPECT_TRUE(eventually([&] { return state_of(reply.group) == 'S'; }));
-  }
-}
-
-TEST_F(LauncherTest, RefusesALeaseThatIsNoTimer) {
-  start_launcher(allow());
-  const UniqueFd listener = listening_socket();
-  Request request;
-  request.op = Op::Lease;
-  send_bytes(&request, sizeof request, {listener.get()});
-  EXPECT_TRUE(closed_by_launcher());
-  expect_alive();
-}
-
-TEST_F(LauncherTest, ThawsCgroupsWhenTheConnectionIsLost) {
+TEST_F(LauncherTest, StartsBothInTheCgroupsItIsGiven) {
   if (!make_cgroup_root()) GTEST_SKIP() << "no cgroup2 that may be written";
-  ASSERT_TRUE(Cgroup::create(cgroup_root_ + "/job_7"));
-  ASSERT_TRUE(Cgroup::create(cgroup_root_ + "/job_7/shepherd"));
-  auto tasks = Cgroup::create(cgroup_root_ + "/job_7/tasks");
-  ASSERT_TRUE(tasks);
+  const auto places = make_cgroups(7);
   start_launcher(allow());
-  const Reply reply = launch(7, own_user(), true);
+  const Reply reply = launch(7, own_user(), {places[0].get(), places[1].get()});
   ASSERT_EQ(reply.error, 0U) << reply.step;
   EXPECT_TRUE(fact("shepherd", "cgroup").ends_with("/job_7/shepherd"));
   EXPECT_TRUE(fact("spawner", "cgroup").ends_with("/job_7/tasks"));
-  renew(60);
-  ASSERT_TRUE(tasks->freeze(true));
-  ASSERT_TRUE(eventually([&] { return tasks->events()->frozen; }));
-  daemon_.reset();
-  EXPECT_TRUE(eventually([&] { return !tasks->events()->frozen; }));
 }
 
-TEST_F(LauncherTest, FindsTheDaemonsCgroupByItself) {
-  if (!make_cgroup_root()) GTEST_SKIP() << "no cgroup2 that may be written";
-  ASSERT_TRUE(Cgroup::create(cgroup_root_ + "/daemon"));
-  ASSERT_TRUE(Cgroup::create(cgroup_root_ + "/job_7"));
-  ASSERT_TRUE(Cgroup::create(cgroup_root_ + "/job_7/shepherd"));
-  ASSERT_TRUE(Cgroup::create(cgroup_root_ + "/job_7/tasks"));
-  const auto before = own_cgroup().value();
-  ASSERT_TRUE(Cgroup::open(cgroup_root_ + "/daemon")->add(getpid()));
-  start_launcher({"--allow-root", "--cgroup-root", "auto", "--daemon-user", "root"});
-  const Reply reply = launch(7, own_user(), true);
-  for (const pid_t pid : {launcher_, getpid()}) {  // the hierarchy's root has no freezer to open
-    std::ofstream(before + "/cgroup.procs") << pid;
-  }
-  ASSERT_EQ(reply.error, 0U) << reply.step;
-  EXPECT_TRUE(fact("spawner", "cgroup").ends_with("/job_7/tasks"));
-}
-
-TEST_F(LauncherTest, ThawsAtOnceWhenTheDaemonDies) {
+TEST_F(LauncherTest, RefusesDirectoriesThatAreNoCgroupsOfTheDaemon) {
   start_launcher(allow());
-  const Reply reply = launch(7, own_user());
-  ASSERT_EQ(reply.error, 0U);
-  fact("spawner", "uid");
-  renew(60);
-  kill(-reply.group, SIGSTOP);
-  ASSERT_TRUE(eventually([&] { return state_of(reply.group) == 'T'; }));
-  daemon_.reset();
-  EXPECT_TRUE(eventually([&] { return state_of(reply.group) == 'S'; }));
+  const UniqueFd directory(open(run_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const auto denied = static_cast<std::uint32_t>(EPERM);
+  EXPECT_EQ(launch(7, own_user(), {directory.get(), directory.get()}).error, denied);
+  EXPECT_EQ(launch(7, own_user(), {directory.get()}).error, denied);
+  if (geteuid() != 0 || !make_cgroup_root()) GTEST_SKIP() << "needs root and cgroup2";
+  const auto places = make_cgroups(7);
+  ASSERT_EQ(fchownat(places[1].get(), "", 65534, 65534, AT_EMPTY_PATH), 0);
+  EXPECT_EQ(launch(7, own_user(), {places[0].get(), places[1].get()}).error, denied);
+}
+
+TEST_F(LauncherTest, RefusesADirectoryWhereOthersMayWrite) {
+  run_ = dir_;
+  // tidy: allow banned, the words are the test's own
+  const int status = std::system((std::string(LAUNCHER_PROGRAM) + " --rundir " + dir_.string() +
+                                  " --shepherd /bin/true 2>" + (dir_ / "log").string())
+                                     .c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 1);
+  EXPECT_NE(log().find("refuse a directory of others"), std::string::npos) << log();
+  EXPECT_FALSE(fs::exists(dir_ / "launcher.sock"));
+}
+
+TEST_F(LauncherTest, RefusesUsersBelowTheLeastButThoseAllowed) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can start another user's job";
+  start_launcher({"--allow-uid", "2", "--allow-uid", "3"});
+  const auto denied = static_cast<std::uint32_t>(EPERM);
+  for (const std::uint32_t user : {0U, 1U, 999U}) EXPECT_EQ(launch(7, user).error, denied) << user;
+  EXPECT_EQ(launch(8, 2).error, 0U);
+  EXPECT_EQ(launch(9, 3).error, 0U);
+}
+
+TEST_F(LauncherTest, WaitsForNoUserDatabase) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can start another user's job";
+  preloaded_ = SLOW_USERS;
+  start_launcher(allow());
+  const UniqueFd listener = listening_socket();
+  Request slow;
+  slow.attempt = 7;
+  slow.user = 65533;
+  send_bytes(&slow, sizeof slow, {listener.get()});
+  const Reply other = launch(8, own_user());  // answered first
+  EXPECT_EQ(other.attempt, 8U);
+  EXPECT_EQ(other.error, 0U) << other.step;
+  Reply late;
+  pollfd ready{.fd = daemon_.get(), .events = POLLIN, .revents = 0};
+  ASSERT_EQ(poll(&ready, 1, 60'000), 1);
+  ASSERT_EQ(recv(daemon_.get(), &late, sizeof late, 0), static_cast<ssize_t>(sizeof late));
+  EXPECT_EQ(late.attempt, 7U);
+  EXPECT_EQ(late.error, static_cast<std::uint32_t>(ETIMEDOUT));
+}
+
+TEST_F(LauncherTest, TakesTheLeastUserFromItsOptions) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can start another user's job";
+  start_launcher({"--min-uid", "65534"});
+  EXPECT_EQ(launch(7, 65533).error, static_cast<std::uint32_t>(EPERM));
+  EXPECT_EQ(launch(8, 65534).error, 0U);
 }
 
 TEST_F(LauncherTest, KillsWhatADeadShepherdLeft) {
@@ -471,8 +449,8 @@ TEST_F(LauncherTest, KillsWhatADeadShepherdLeft) {
 TEST_F(LauncherTest, RefusesToShareItsSocket) {
   start_launcher(allow());
   // tidy: allow banned, the words are the test's own
-  const int status = std::system((std::string(LAUNCHER_PROGRAM) + " --rundir " + dir_.string() +
-                                  " --cgroup-root none" + " --shepherd /bin/true 2>/dev/null")
+  const int status = std::system((std::string(LAUNCHER_PROGRAM) + " --rundir " + run_.string() +
+                                  " --shepherd /bin/true 2>/dev/null")
                                      .c_str());
   EXPECT_EQ(WEXITSTATUS(status), 1);
 }

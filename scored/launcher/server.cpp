@@ -1,19 +1,19 @@
 #include "scored/launcher/server.hpp"
 
-#include "scored/launcher/thaw.hpp"
-
-#include <algorithm>
 #include <cerrno>
-#include <cstdarg>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <poll.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/timerfd.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
-#include <time.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace score::launcher {
@@ -21,8 +21,8 @@ namespace score::launcher {
 namespace {
 
 constexpr std::int64_t kSecondNs = 1'000'000'000;
-constexpr int kSweepMs = 20;
-constexpr int kFirstFreeFd = 10;  // as in start.cpp: children use the numbers below
+constexpr std::int64_t kStartLimitNs = 5 * kSecondNs;
+constexpr int kLookMs = 20;  // while something starts or ends
 
 std::int64_t now_ns() {
   timespec now{};
@@ -30,324 +30,244 @@ std::int64_t now_ns() {
   return now.tv_sec * kSecondNs + now.tv_nsec;
 }
 
-[[gnu::format(printf, 2, 3)]] void say(int priority, const char* format, ...) {
-  char line[512];
-  const int start = isatty(2) != 0 ? 0 : snprintf(line, sizeof line, "<%d>", priority);
-  va_list arguments;
-  va_start(arguments, format);
-  const std::size_t room = sizeof line - static_cast<std::size_t>(start) - 1;
-  const int length = vsnprintf(line + start, room, format, arguments);
-  va_end(arguments);
-  const std::size_t used =
-      static_cast<std::size_t>(start) + std::min(room - 1, static_cast<std::size_t>(length));
-  line[used] = '\n';
-  [[maybe_unused]] const ssize_t written = write(2, line, used + 1);
+int socket_option(int fd, int option) {
+  int value = -1;
+  socklen_t size = sizeof value;
+  return getsockopt(fd, SOL_SOCKET, option, &value, &size) == 0 ? value : -1;
 }
 
-int high(int fd) {
-  if (fd < 0 || fd >= kFirstFreeFd) return fd;
-  const int moved = fcntl(fd, F_DUPFD_CLOEXEC, kFirstFreeFd);
-  close(fd);
-  return moved;
+bool is_directory(int fd, uid_t owner, long type) {
+  struct stat status {};
+
+  struct statfs info {};
+
+  return fstat(fd, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == owner &&
+         fstatfs(fd, &info) == 0 && info.f_type == type;
 }
 
-bool is_listening_unix_socket(int fd) {
-  int listening = 0;
-  int domain = 0;
-  socklen_t size = sizeof listening;
-  if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) != 0) return false;
-  size = sizeof domain;
-  if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) != 0) return false;
-  return listening == 1 && domain == AF_UNIX;
+// Where nobody else can put something in the socket's place.
+bool is_own(const char* directory) {
+  struct stat status {};
+
+  return lstat(directory, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() &&
+         (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-bool own_oom_score_set() {
-  FILE* file = fopen("/proc/self/oom_score_adj", "re");
-  int score = 0;
-  if (file == nullptr) return false;
-  const bool is_set = fscanf(file, "%d", &score) == 1 && score != 0;
-  fclose(file);
-  return is_set;
-}
-
-// At most one descriptor; more than one: all are closed and -2 returned.
-int take_descriptor(msghdr& message) {
-  int taken = -1;
-  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
-       part = CMSG_NXTHDR(&message, part)) {
-    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count; ++i) {
-      int fd = -1;
-      memcpy(&fd, CMSG_DATA(part) + i * sizeof fd, sizeof fd);
-      if (taken == -1) {
-        taken = fd;
-      } else {
-        close(fd);
-        if (taken >= 0) close(taken);
-        taken = -2;
-      }
-    }
-  }
-  return taken;
+bool say(const char* what, const char* value) {
+  fprintf(stderr, "%s%s%s: %s\n", isatty(STDERR_FILENO) != 0 ? "" : "<3>", what, value,
+          strerror(errno));
+  return false;
 }
 
 }  // namespace
 
 bool Server::start() {
-  null_device_ = high(open("/dev/null", O_RDWR | O_CLOEXEC));
-  if (null_device_ < 0) {
-    say(3, "open failed path=/dev/null err=\"%s\"", strerror(errno));
-    return false;
-  }
-  if (options_.cgroup_root != nullptr && strcmp(options_.cgroup_root, "auto") != 0) {
-    cgroup_root_ = high(open_cgroup_root(options_.cgroup_root));
-    if (cgroup_root_ < 0) {
-      say(3, "open failed cgroup_root=%s err=\"%s\"", options_.cgroup_root, strerror(errno));
-      return false;
-    }
-  }
-  reset_oom_score_ = own_oom_score_set();
-  return listen_on_socket();
-}
-
-bool Server::listen_on_socket() {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   const int length =
       snprintf(address.sun_path, sizeof address.sun_path, "%s/launcher.sock", options_.rundir);
-  if (length < 0 || static_cast<std::size_t>(length) >= sizeof address.sun_path) {
-    say(3, "refuse rundir: path too long for a socket rundir=%s", options_.rundir);
-    return false;
+  errno = EPERM;
+  if (!is_own(options_.rundir)) return say("refuse a directory of others rundir=", options_.rundir);
+  errno = ENAMETOOLONG;
+  if (static_cast<std::size_t>(length) >= sizeof address.sun_path) {
+    return say("refuse rundir=", options_.rundir);
   }
   const auto* generic = reinterpret_cast<const sockaddr*>(&address);
-  listener_ = high(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (connect(listener_, generic, sizeof address) == 0) {
-    say(3, "stop: another launcher listens path=%s", address.sun_path);
-    return false;
-  }
+  listener_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  errno = EADDRINUSE;
+  if (connect(listener_, generic, sizeof address) == 0) return say("stop path=", address.sun_path);
   unlink(address.sun_path);
   const mode_t before = umask(0177);
-  const bool bound = bind(listener_, generic, sizeof address) == 0;
+  const bool is_bound = bind(listener_, generic, sizeof address) == 0;
   umask(before);
-  // lchown: the directory may belong to the daemon's user, who may put a link there.
-  const bool given =
-      bound && (geteuid() == options_.daemon_user ||
-                lchown(address.sun_path, options_.daemon_user, static_cast<gid_t>(-1)) == 0);
-  if (!given || listen(listener_, 8) != 0) {
-    say(3, "listen failed path=%s err=\"%s\"", address.sun_path, strerror(errno));
-    return false;
-  }
-  return true;
+  const bool is_given =
+      is_bound && (geteuid() == options_.daemon_user ||
+                   lchown(address.sun_path, options_.daemon_user, static_cast<gid_t>(-1)) == 0);
+  return (is_given && listen(listener_, 8) == 0) || say("listen failed path=", address.sun_path);
 }
 
-void Server::run() {
-  for (;;) turn();
+void Server::add(pid_t child) {
+  children_[count_].started = {.shepherd = child, .pidfd = -1, .notes = -1};
+  children_[count_++].started.pidfd = static_cast<int>(syscall(SYS_pidfd_open, child, 0));
 }
 
 void Server::turn() {
-  pollfd polled[Shepherds::kMax + 2];
+  pollfd polled[1 + 2 * (kMaxShepherds + 1)];
   polled[0] = {.fd = daemon_ >= 0 ? daemon_ : listener_, .events = POLLIN, .revents = 0};
-  polled[1] = {.fd = lease_, .events = POLLIN, .revents = 0};
-  const std::size_t count = shepherds_.fill(polled + 2);
-  const bool soon = shepherds_.sweep();
-  if (poll(polled, count + 2, soon ? kSweepMs : -1) <= 0) return;
-  shepherds_.handle(polled + 2, count);
-  if (polled[1].revents != 0) thaw("silent");
+  bool is_busy = has_strangers_;
+  for (std::size_t i = 0; i < count_; ++i) {
+    const Started& started = children_[i].started;
+    polled[1 + 2 * i] = {.fd = started.notes, .events = POLLIN, .revents = 0};
+    polled[2 + 2 * i] = {.fd = started.pidfd, .events = POLLIN, .revents = 0};
+    is_busy = is_busy || started.notes >= 0;
+  }
+  if (poll(polled, 1 + 2 * count_, is_busy ? kLookMs : -1) < 0) return;
+  for (std::size_t i = count_; i-- > 0;) {
+    Child& child = children_[i];
+    if (child.started.notes >= 0) {
+      watch_start(child, polled[1 + 2 * i].revents != 0);
+    } else if (polled[2 + 2 * i].revents != 0) {
+      if (child.attempt == 0) exit(1);
+      waitpid(child.started.shepherd, nullptr, WNOHANG);
+      close(child.started.pidfd);
+      child = children_[--count_];
+      has_strangers_ = true;
+    }
+  }
+  if (has_strangers_) kill_strangers();
   if (polled[0].revents != 0) daemon_ >= 0 ? read_packet() : accept_daemon();
 }
 
 void Server::accept_daemon() {
-  const int accepted = high(accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (accepted < 0) return;
+  daemon_ = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (daemon_ < 0) return;
   socklen_t size = sizeof peer_;
   peer_ = {};
-  const bool known = getsockopt(accepted, SOL_SOCKET, SO_PEERCRED, &peer_, &size) == 0;
-  daemon_ = accepted;
-  if (!known || peer_.uid != options_.daemon_user) return drop("not the daemon's user");
-  if (options_.cgroup_root == nullptr) return;
-  if (cpu_root_ >= 0) close(cpu_root_);
-  cpu_root_ = high(open_cpu_root_of(peer_.pid));
-  if (strcmp(options_.cgroup_root, "auto") != 0) return;
-  if (cgroup_root_ >= 0) close(cgroup_root_);
-  cgroup_root_ = high(open_cgroup_of(peer_.pid));
+  const bool is_known = getsockopt(daemon_, SOL_SOCKET, SO_PEERCRED, &peer_, &size) == 0;
+  if (!is_known || peer_.uid != options_.daemon_user) drop("not the daemon's user");
 }
 
+// One line per second at most.
 void Server::drop(const char* why) {
-  if (daemon_ >= 0) close(daemon_);
+  static std::int64_t last = 0;
+  static std::uint64_t refused = 0;
+  close(daemon_);
   daemon_ = -1;
   if (why == nullptr) return;
-  ++refused_;
+  ++refused;
   const std::int64_t now = now_ns();
-  if (last_complaint_ns_ != 0 && now - last_complaint_ns_ < kSecondNs) return;
-  last_complaint_ns_ = now;
-  say(4, "refuse connection why=\"%s\" pid=%d uid=%u refused=%llu", why, peer_.pid, peer_.uid,
-      static_cast<unsigned long long>(refused_));
+  if (last != 0 && now - last < kSecondNs) return;
+  last = now;
+  fprintf(stderr, "%srefuse connection why=\"%s\" pid=%d uid=%u refused=%llu\n",
+          isatty(STDERR_FILENO) != 0 ? "" : "<4>", why, peer_.pid, peer_.uid,
+          static_cast<unsigned long long>(refused));
 }
 
 void Server::read_packet() {
   Request request;
   iovec block{.iov_base = &request, .iov_len = sizeof request};
-  alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))];
+  alignas(cmsghdr) char control[CMSG_SPACE(kPlaces * sizeof(int))];
   msghdr message{};
   message.msg_iov = &block;
   message.msg_iovlen = 1;
   message.msg_control = control;
-  message.msg_controllen = sizeof control;
+  message.msg_controllen = CMSG_LEN(kPlaces * sizeof(int));  // the kernel drops further ones
   const ssize_t got = recvmsg(daemon_, &message, MSG_CMSG_CLOEXEC);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  const int fd = got > 0 ? take_descriptor(message) : -1;
-  const bool whole = got == sizeof request && (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
+  Launch launch{
+      .request = request, .places = {-1, -1, -1, -1, -1, -1, -1}, .shepherd = options_.shepherd};
+  const cmsghdr* part = got > 0 ? CMSG_FIRSTHDR(&message) : nullptr;
+  const std::size_t size = part != nullptr ? part->cmsg_len - CMSG_LEN(0) : 0;
+  if (size > 0 && size <= sizeof launch.places && part->cmsg_type == SCM_RIGHTS) {
+    memcpy(launch.places, CMSG_DATA(part), size);
+  }
+  const bool is_whole = got == sizeof request &&
+                        (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0 &&
+                        request.magic == kMagic && request.version == kVersion;
   if (got <= 0) {
     drop(nullptr);
-    if (has_lease()) thaw("lost");
-  } else if (!whole || fd == -2 || request.magic != kMagic || request.version != kVersion) {
+  } else if (!is_whole) {
     drop("malformed packet");
   } else {
-    on_request(request, fd);
+    start_attempt(launch);
   }
-  if (fd >= 0) close(fd);
-}
-
-void Server::on_request(const Request& request, int fd) {
-  switch (request.op) {
-    case Op::Launch:
-      launch(request, fd);
-      return;
-    case Op::Forget:
-      shepherds_.forget(request.attempt);
-      return;
-    case Op::Ring:
-      open_ring(request);
-      return;
-    case Op::Lease:
-      take_lease(fd);
-      return;
+  for (const int fd : launch.places) {
+    if (fd >= 0) close(fd);
   }
-  drop("unknown request");
 }
 
-Failure Server::check(const Request& request, int fd) const {
-  const auto refuse = [](int error, const char* why) {
-    Failure failure{.error = error};
-    snprintf(failure.step, sizeof failure.step, "%s", why);
-    return failure;
-  };
-  if (request.attempt == 0) return refuse(EINVAL, "attempt 0");
-  if (fd < 0 || !is_listening_unix_socket(fd)) return refuse(ENOTSOCK, "no listening socket");
-  if (request.user == 0 && !options_.allow_root) return refuse(EPERM, "job of uid 0");
-  if (geteuid() != 0 && request.user != geteuid()) return refuse(EPERM, "job of another user");
-  if (request.in_cgroups != 0 && cgroup_root_ < 0) return refuse(ENOTSUP, "no cgroup root");
-  if (request.in_cgroups > 2) return refuse(EINVAL, "unknown cgroups");
-  if (request.in_cgroups == 2 && cpu_root_ < 0) return refuse(ENOTSUP, "no cpu directory");
-  if (shepherds_.has(request.attempt)) return refuse(EEXIST, "attempt runs already");
-  if (shepherds_.full()) return refuse(EBUSY, "too many attempts");
-  return {};
-}
-
-void Server::launch(const Request& request, int fd) {
-  Started started;
-  Failure failure = check(request, fd);
-  if (failure.error == 0) {
-    const int listener = fcntl(fd, F_DUPFD_CLOEXEC, kFirstFreeFd);
-    const StartSpec spec{.attempt = request.attempt,
-                         .user = request.user,
-                         .listener = listener,
-                         .cgroup_root = request.in_cgroups != 0 ? cgroup_root_ : -1,
-                         .cpu_root = request.in_cgroups == 2 ? cpu_root_ : -1,
-                         .null_device = null_device_,
-                         .shepherd = options_.shepherd,
-                         .low_priority = request.low_priority != 0,
-                         .reset_oom_score = reset_oom_score_};
-    failure = start_attempt(spec, started);
-    if (listener >= 0) close(listener);
-    if (failure.error == 0) {
-      shepherds_.add(request.attempt, started);
-      // Its cgroup is thawed, and its tasks leave the group.
-      if (request.in_cgroups != 0) shepherds_.forget(request.attempt);
-    } else {
-      shepherds_.expect_orphans();
-    }
+bool Server::may_start(uid_t user) const {
+  if (geteuid() != 0) return user == geteuid();
+  for (int i = 0; i < options_.allowed_count; ++i) {
+    if (user == options_.allowed[i]) return true;
   }
-  answer(request, failure, started, -1);
+  return user >= options_.min_uid;
 }
 
-// Only tasks of an attempt that runs here get a raw socket.
-void Server::open_ring(const Request& request) {
-  Failure failure;
-  int ring = -1;
-  if (options_.interface == nullptr) {
-    failure.error = EPERM;
-    snprintf(failure.step, sizeof failure.step, "no --network-interface");
-  } else if (!shepherds_.has(request.attempt) || request.channel > 0xffff) {
-    failure.error = EINVAL;
-    snprintf(failure.step, sizeof failure.step, "no such attempt or channel");
-  } else {
-    ring = rings_.open(request, failure);
-    if (ring >= 0 && failure.error != 0) report_without_xdp(failure);
+// nullptr, or why not with errno set.
+const char* Server::check(const Launch& launch) const {
+  const int listener = launch.places[kListener];
+  const bool listens =
+      socket_option(listener, SO_ACCEPTCONN) == 1 && socket_option(listener, SO_DOMAIN) == AF_UNIX;
+  errno = ENOTSOCK;
+  if (!listens) return "no listening socket";
+  errno = EINVAL;
+  if (launch.request.attempt == 0) return "attempt 0";
+  errno = EPERM;
+  if (!may_start(launch.request.user)) return "a user whose jobs it may not start";
+  for (int i = kShepherdCgroup; i < kPlaces; ++i) {
+    const bool may_lack = i >= kVersion1 || launch.places[kShepherdCgroup] < 0;
+    if (launch.places[i] < 0 && may_lack) continue;
+    const long type = i >= kVersion1 ? CGROUP_SUPER_MAGIC : CGROUP2_SUPER_MAGIC;
+    const bool is_its_own = is_directory(launch.places[i], peer_.uid, type);
+    errno = EPERM;
+    if (!is_its_own) return "no cgroup of the node daemon";
   }
-  answer(request, failure, {}, ring);
-  if (ring >= 0) close(ring);
-}
-
-// The ring serves all the same. Once per reason.
-void Server::report_without_xdp(Failure& failure) {
-  if (failure.error != without_xdp_.error || strcmp(failure.step, without_xdp_.step) != 0) {
-    say(4, "open packet rings in place of AF_XDP interface=%s: %s: %s", options_.interface,
-        failure.step, strerror(failure.error));
+  errno = EEXIST;
+  for (std::size_t i = 0; i < count_; ++i) {
+    if (children_[i].attempt == launch.request.attempt) return "attempt runs already";
   }
-  without_xdp_ = failure;
-  failure = {};
+  errno = EBUSY;
+  return count_ >= kMaxShepherds ? "too many attempts" : nullptr;
 }
 
-void Server::answer(const Request& request, const Failure& failure, const Started& started,
-                    int fd) {
+void Server::start_attempt(const Launch& launch) {
+  Child child{.attempt = launch.request.attempt, .deadline_ns = now_ns() + kStartLimitNs};
+  if (const char* refused = check(launch)) return answer(child, errno, refused);
+  const int failed = score::launcher::start(launch, child.started);
+  if (failed != 0) return answer(child, failed, "fork into the cgroup");
+  children_[count_++] = child;
+}
+
+// Until both programs run, or one says why not.
+void Server::watch_start(Child& child, bool is_readable) {
+  if (!is_readable && now_ns() < child.deadline_ns) return;
+  Reply note;
+  ssize_t got = 0;
+  if (is_readable) got = read(child.started.notes, &note, sizeof note);
+  if (got == sizeof note && note.error == 0) {
+    child.group = note.group;
+    return;
+  }
+  close(child.started.notes);
+  child.started.notes = -1;
+  if (is_readable && got == 0 && child.group > 0) return answer(child, 0, "");
+  if (got == 0) note.error = is_readable ? ECHILD : ETIMEDOUT;
+  note.step[sizeof note.step - 1] = '\0';
+  syscall(SYS_pidfd_send_signal, child.started.pidfd, SIGKILL, nullptr, 0);
+  answer(child, static_cast<int>(note.error), got > 0 ? note.step : "start the shepherd");
+}
+
+// A daemon that does not take its answers finds its attempts by their sockets.
+void Server::answer(const Child& child, int error, const char* step) {
   Reply reply;
-  reply.error = static_cast<std::uint32_t>(failure.error);
-  reply.attempt = request.attempt;
-  memcpy(reply.step, failure.step, sizeof reply.step);
-  if (failure.error == 0) {
-    reply.shepherd_pid = started.shepherd;
-    reply.group = started.group;
+  reply.error = static_cast<std::uint32_t>(error);
+  reply.attempt = child.attempt;
+  reply.shepherd_pid = error == 0 ? child.started.shepherd : 0;
+  reply.group = error == 0 ? child.group : 0;
+  snprintf(reply.step, sizeof reply.step, "%s", step);
+  const bool is_sent = daemon_ < 0 || send(daemon_, &reply, sizeof reply, MSG_NOSIGNAL) > 0;
+  if (!is_sent) drop("answer not taken");
+}
+
+// A shepherd is a subreaper and so is the launcher: when a shepherd ends before its tasks, they and
+// all that they forked become the launcher's children. A child that it did not start can only be
+// such a leftover. Being unreaped, its id cannot belong to another. Dying ones hand over their own
+// children, so this is repeated until none is left.
+void Server::kill_strangers() {
+  has_strangers_ = false;
+  FILE* all = fopen("/proc/thread-self/children", "re");
+  for (int pid = 0; all != nullptr && fscanf(all, "%d", &pid) == 1;) {
+    bool is_known = false;
+    for (std::size_t i = 0; i < count_; ++i) {
+      is_known = is_known || children_[i].started.shepherd == pid;
+    }
+    if (is_known) continue;
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, WNOHANG);
+    has_strangers_ = true;
   }
-  // A daemon that does not take its answers has its attempts still: it finds their sockets.
-  iovec block{.iov_base = &reply, .iov_len = sizeof reply};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &block;
-  message.msg_iovlen = 1;
-  if (fd >= 0) {
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    cmsghdr* part = CMSG_FIRSTHDR(&message);
-    part->cmsg_level = SOL_SOCKET;
-    part->cmsg_type = SCM_RIGHTS;
-    part->cmsg_len = CMSG_LEN(sizeof fd);
-    memcpy(CMSG_DATA(part), &fd, sizeof fd);
-  }
-  if (sendmsg(daemon_, &message, MSG_NOSIGNAL) != sizeof reply) drop("answer not taken");
-}
-
-// The descriptor is the daemon's too: it is polled and set, but never read, which could wait.
-void Server::take_lease(int fd) {
-  itimerspec left{};
-  if (fd < 0 || timerfd_gettime(fd, &left) != 0) return drop("the lease is no timer");
-  if (lease_ >= 0) close(lease_);
-  lease_ = fcntl(fd, F_DUPFD_CLOEXEC, kFirstFreeFd);
-}
-
-bool Server::has_lease() const {
-  itimerspec left{};
-  return lease_ >= 0 && timerfd_gettime(lease_, &left) == 0 &&
-         (left.it_value.tv_sec != 0 || left.it_value.tv_nsec != 0);
-}
-
-void Server::thaw(const char* what) {
-  const itimerspec never{};
-  timerfd_settime(lease_, 0, &never, nullptr);  // also forgets that it fired
-  const int cgroups = cgroup_root_ >= 0 ? thaw_cgroups(cgroup_root_, cpu_root_) : 0;
-  const int groups = shepherds_.continue_all();
-  say(4, "thaw every job: the node daemon is %s cgroups=%d groups=%d", what, cgroups, groups);
+  if (all != nullptr) fclose(all);
 }
 
 }  // namespace score::launcher

@@ -1,56 +1,62 @@
-// The launcher's loop: one socket, one daemon at a time, its requests, the lease, ended shepherds.
+// The launcher's loop: one socket, one daemon at a time, its requests, the shepherds. It waits for
+// poll(2) alone.
 #pragma once
 
-#include "scored/launcher/options.hpp"
-#include "scored/launcher/protocol.hpp"
-#include "scored/launcher/rings.hpp"
-#include "scored/launcher/shepherds.hpp"
+#include "scored/launcher/start.hpp"
 
-#include <cstdint>
 #include <sys/socket.h>
+#include <sys/types.h>
 
 namespace score::launcher {
 
+inline constexpr int kMaxAllowed = 16;
+
+struct Options {
+  const char* rundir = nullptr;
+  const char* shepherd = nullptr;
+  const char* interface = nullptr;  // that rings lead to; null: none are opened
+  uid_t daemon_user = 0;
+  uid_t min_uid = 1000;             // of jobs; ignored without root, which starts its own only
+  uid_t allowed[kMaxAllowed] = {};  // besides
+  int allowed_count = 0;
+};
+
 class Server {
  public:
-  explicit Server(const Options& options) : options_(options), rings_(options.interface) {}
+  explicit Server(const Options& options) : options_(options) {}
 
-  // Opens what it needs. False: one line said why not.
+  // Opens its socket. False: one line said why not.
   bool start();
-  // For ever.
-  [[noreturn]] void run();
+  // A child that is no shepherd; this process ends with it. Before turn().
+  void add(pid_t child);
+  // One wait and what it brings; to be called for ever.
+  void turn();
 
  private:
-  bool listen_on_socket();
-  void turn();
+  struct Child {
+    std::uint64_t attempt = 0;  // 0: scored-rings
+    Started started{};          // notes -1: it has been answered
+    pid_t group = 0;
+    std::int64_t deadline_ns = 0;  // of the start
+  };
+
   void accept_daemon();
   void read_packet();
   void drop(const char* why);
-  void on_request(const Request& request, int fd);
-  void launch(const Request& request, int fd);
-  void open_ring(const Request& request);
-  void report_without_xdp(Failure& failure);
-  [[nodiscard]] Failure check(const Request& request, int fd) const;
-  // fd: goes with the answer; -1: none.
-  void answer(const Request& request, const Failure& failure, const Started& started, int fd);
-  void take_lease(int fd);
-  [[nodiscard]] bool has_lease() const;
-  void thaw(const char* what);
+  void start_attempt(const Launch& launch);
+  const char* check(const Launch& launch) const;
+  bool may_start(uid_t user) const;
+  void watch_start(Child& child, bool is_readable);
+  void answer(const Child& child, int error, const char* step);
+  void kill_strangers();
 
-  Options options_;
-  Shepherds shepherds_;
-  Rings rings_;
-  Failure without_xdp_;  // why the last ring that should be by AF_XDP is not; error 0: none yet
+  const Options& options_;
+  Child children_[kMaxShepherds + 1] = {};  // and scored-rings
+  std::size_t count_ = 0;
+  bool has_strangers_ = false;  // what ended shepherds left may be there
   int listener_ = -1;
   int daemon_ = -1;  // the one connection
-  ucred peer_{};     // who made it; pid 0: not known
-  int lease_ = -1;   // the daemon's timer
-  int cgroup_root_ = -1;
-  int cpu_root_ = -1;  // of the daemon that connected last; -1: none
-  int null_device_ = -1;
-  bool reset_oom_score_ = false;
-  std::uint64_t refused_ = 0;  // packets and connections
-  std::int64_t last_complaint_ns_ = 0;
+  ucred peer_{};     // who made it
 };
 
 }  // namespace score::launcher

@@ -27,12 +27,15 @@ constexpr std::string_view kUsage =
     "  --name NAME            name of this node (default: the host's)\n"
     "  --head HOST:PORT       where the head listens for nodes\n"
     "  --key-file FILE        this node's key, mode 0600\n"
-    "  --run-dir DIR          sockets of the launcher and the shepherds\n"
+    "  --run-dir DIR          sockets of the shepherds\n"
+    "  --launcher-dir DIR     sockets of the launcher\n"
     "  --login-socket FILE    for the commands of this host's users (default: none)\n"
     "  --cgroup-root DIR      cgroup2 directory for the jobs; auto: the daemon's own; none\n"
     "  --cores N              cores for jobs (default: those the daemon may use)\n"
     "  --first-core N         the first of them, counted from 0 (default: 0)\n"
     "  --memory SIZE          memory for jobs (default: the host's)\n"
+    "  --job-memory SIZE      limit of a job that requests none (default: 90 % of the host's)\n"
+    "  --job-processes N      limit of a job's processes and threads (default: 10000)\n"
     "  --method HOW           auto, freezer or signal\n"
     "  --priority HOW         of the switcher: auto or normal\n"
     "  --idle-percent N       a job that uses no more of its slices is idle (default: 1)\n"
@@ -41,6 +44,8 @@ constexpr std::string_view kUsage =
     "  --log-level LEVEL      error, warning, notice, info or debug\n"
     "  --help                 this text\n"
     "  --version              the version\n";
+
+constexpr std::uint32_t kMostProcesses = 4'194'304;  // PID_MAX_LIMIT of Linux
 
 bool is_absolute(std::string_view path) {
   return path.starts_with('/');
@@ -83,11 +88,15 @@ std::string set_cores(NodeConfig& config, std::string_view text) {
   return {};
 }
 
-std::string set_memory(NodeConfig& config, std::string_view text) {
+std::string set_size(Bytes& size, std::string_view text) {
   const auto bytes = parse_bytes(text);
   if (!bytes || *bytes == Bytes(0)) return "must be a size, such as \"16G\"";
-  config.memory = *bytes;
+  size = *bytes;
   return {};
+}
+
+std::string set_memory(NodeConfig& config, std::string_view text) {
+  return set_size(config.memory, text);
 }
 
 std::string set_method(NodeConfig& config, std::string_view text) {
@@ -149,6 +158,7 @@ constexpr Key kKeys[] = {
     {"head", &set_head},
     {"key_file", [](NodeConfig& c, std::string_view t) { return set_path(c.key_file, t); }},
     {"run_dir", [](NodeConfig& c, std::string_view t) { return set_path(c.run_dir, t); }},
+    {"launcher_dir", [](NodeConfig& c, std::string_view t) { return set_path(c.launcher_dir, t); }},
     {"login_socket", [](NodeConfig& c, std::string_view t) { return set_path(c.login_socket, t); }},
     {"cgroup_root", &set_cgroup_root},
     {"cores", &set_cores},
@@ -157,6 +167,11 @@ constexpr Key kKeys[] = {
        return set_number(c.first_core, t, 0, limits::kMaxCoresPerNode - 1);
      }},
     {"memory", &set_memory},
+    {"job_memory", [](NodeConfig& c, std::string_view t) { return set_size(c.job_memory, t); }},
+    {"job_processes",
+     [](NodeConfig& c, std::string_view t) {
+       return set_number(c.job_processes, t, 16, kMostProcesses);
+     }},
     {"method", &set_method},
     {"priority", &set_priority},
     {"idle_percent",
@@ -176,6 +191,10 @@ void read_key(ConfigSection& section, const Key& key, NodeConfig& config) {
   }
   if (key.name == "first_core") {
     section.read(key.name, config.first_core, 0U, limits::kMaxCoresPerNode - 1);
+    return;
+  }
+  if (key.name == "job_processes") {
+    section.read(key.name, config.job_processes, 16U, kMostProcesses);
     return;
   }
   if (key.name.starts_with("idle_")) {
@@ -292,12 +311,12 @@ Result<CommandLine> read_command_line(const std::vector<std::string>& arguments)
 }
 
 Status complete(NodeConfig& config) {
-  if (!config.name.empty() && config.cores != 0 && config.memory != Bytes(0)) return {};
   const auto facts = read_host_facts();
   if (!facts) return facts.error();
   if (config.name.empty()) config.name = facts->name;
   if (config.cores == 0) config.cores = static_cast<std::uint32_t>(facts->cores.size());
   if (config.memory == Bytes(0)) config.memory = facts->memory;
+  if (config.job_memory == Bytes(0)) config.job_memory = Bytes(facts->memory.value() / 10 * 9);
   return {};
 }
 

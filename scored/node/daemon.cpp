@@ -22,7 +22,7 @@ namespace score::node {
 
 namespace {
 
-// The launcher thaws at once when this daemon dies; the lease is for one that hangs.
+// The guard thaws at once when this daemon dies; the lease is for one that hangs.
 constexpr Duration kMinLease = std::chrono::milliseconds{2'900};
 static_assert(kMinLease >= limits::kMinThawLease);
 static_assert(limits::kHeartbeatPeriod * 2 < kMinLease, "renewed with each beat; one may be late");
@@ -97,7 +97,8 @@ Daemon::Daemon(Parts parts, NodeConfig config)
       config_(std::move(config)),
       agent_(agent_config(config_)),
       tasks_(parts.io.get_executor(), &log_failure),
-      launcher_(config_.run_dir + "/launcher.sock", parts.clock, tasks_, parts.io.get_executor()),
+      launcher_(config_.launcher_dir, tasks_, parts.io.get_executor()),
+      guard_(parts.cgroups != nullptr ? parts.cgroups->root() : std::string()),
       head_(parts.io.get_executor(), parts.tls, parts.clock, {config_.name, config_.head},
             head_handlers()),
       control_({parts.io.get_executor(),
@@ -118,17 +119,18 @@ Daemon::Daemon(Parts parts, NodeConfig config)
                {config_.control_over_pm, config_.network.switch_mode == SwitchMode::Barrier,
                 control_interface(config_.network), config_.head.host}),
       networks_({head_, launcher_, tasks_}, config_.network, config_.head.host),
-      attempts_(
-          {parts.io.get_executor(), parts.clock, tasks_, launcher_, head_, parts.switcher,
-           networks_, parts.cgroups},
-          {{config_.run_dir + "/shepherds", parts.switcher.priority() == SwitchPriority::None},
-           config_.name,
-           config_.first_core},
-          shepherd_handlers(),
-          [this](const proto::FoundAttempt& found) {
-            carry_out(
-                agent_.adopt(found.placed, found.report, found.has_begun(), parts_.clock.now()));
-          }),
+      attempts_({parts.io.get_executor(), parts.clock, tasks_, launcher_, guard_, head_,
+                 parts.switcher, networks_, parts.cgroups},
+                {{config_.run_dir + "/shepherds",
+                  parts.switcher.priority() == SwitchPriority::None,
+                  {config_.job_memory, config_.job_processes}},
+                 config_.name,
+                 config_.first_core},
+                shepherd_handlers(),
+                [this](const proto::FoundAttempt& found) {
+                  carry_out(agent_.adopt(found.placed, found.report, found.has_begun(),
+                                         parts_.clock.now()));
+                }),
       sampling_({parts.clock, tasks_, head_, attempts_, parts.switcher, agent_, parts.cgroups,
                  networks_}),
       login_({parts.io.get_executor(), parts.tls, parts.clock, tasks_}, config_.head),
@@ -194,7 +196,7 @@ void Daemon::carry_out_one(gang::NodeAction action) {
 
 void Daemon::launch(gang::LaunchShepherd order) {
   keeps_lease_ = true;
-  launcher_.renew(lease_);
+  guard_.renew(lease_);
   last_job_ = std::max(last_job_, base::job_of(order.placed.attempt));
   attempts_.launch(std::move(order));
 }
@@ -395,10 +397,18 @@ asio::awaitable<void> Daemon::synchronise(std::uint64_t generation) {
   }
 }
 
+// With a thread that hangs the daemon must not hold the jobs frozen: the lease ends, and the guard
+// thaws them. The service manager then misses its sign of life and starts the daemon again.
 void Daemon::renew_lease() {
-  if (!keeps_lease_) return;
+  const bool hangs = !parts_.switcher.makes_progress(parts_.clock.now());
+  if (hangs != std::exchange(switcher_hangs_, hangs)) {
+    log_error(hangs ? "the switcher's thread hangs: jobs run without slices until it goes on"
+                    : "the switcher's thread goes on",
+              kv("node", config_.name));
+  }
+  if (!keeps_lease_ || hangs) return;
   keeps_lease_ = !attempts_.empty();
-  launcher_.renew(keeps_lease_ ? lease_ : Duration{0});
+  guard_.renew(keeps_lease_ ? lease_ : Duration{0});
 }
 
 // The switcher's thread signals that an attempt became idle or busy.
@@ -440,7 +450,7 @@ void Daemon::read_activities_again() {
 
 asio::awaitable<void> Daemon::feed_watchdog(Duration period) {
   for (;;) {
-    notify_watchdog();
+    if (!switcher_hangs_) notify_watchdog();
     co_await parts_.clock.sleep_for(period);
   }
 }
@@ -518,7 +528,7 @@ asio::awaitable<void> Daemon::run() {
   [[maybe_unused]] const auto announced =
       co_await with_timeout(parts_.clock, kFarewell, std::move(farewell));
   parts_.switcher.stop();
-  launcher_.renew(Duration{0});
+  guard_.renew(Duration{0});
   launcher_.close();
   login_.close();
   control_.close();

@@ -12,6 +12,7 @@
 #include "scored/node/link/head_link.hpp"
 #include "scored/node/link/launcher_link.hpp"
 #include "scored/node/link/login_relay.hpp"
+#include "scored/node/link/thaw_guard.hpp"
 #include "scored/node/observe/metrics.hpp"
 #include "scored/node/observe/sampling.hpp"
 #include "scored/node/observe/vitals.hpp"
@@ -79,6 +80,7 @@ class Daemon {
   gang::NodeAgent agent_;
   TaskGroup tasks_;
   LauncherLink launcher_;
+  ThawGuard guard_;
   HeadLink head_;
   NodeControl control_;
   Networks networks_;
@@ -93,6 +95,7 @@ class Daemon {
   LoginRelay login_;
   Duration lease_;
   bool keeps_lease_ = false;
+  bool switcher_hangs_ = false;
   bool is_stopping_ = false;
   std::string status_;  // the service manager's line
   unsigned beats_ = 0;  // of this connection

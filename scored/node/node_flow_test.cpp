@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <netinet/in.h>
@@ -456,6 +457,27 @@ TEST_P(HostileShepherd, EndsItsOwnAttemptAlone) {
   EXPECT_TRUE(head.wait([&] { return std::filesystem::is_empty(head.dir / "shepherds"); }));
   EXPECT_TRUE(head.outputs.empty());
   EXPECT_EQ(head.hellos.size(), 1U);
+  EXPECT_EQ(head.stop_node(), 0);
+}
+
+// 5,000 frames per second and attempt reach the head; the rest waits.
+TEST(FloodingShepherd, IsSlowedDown) {
+  TestHead head(true);
+  write_shepherd(head.dir / "shepherd.py",
+                 "frame(201, b'') + frame(110, b'\\x08\\x80\\x02\\x10\\x01') * 20000");
+  head.start_launcher(head.dir / "shepherd.py");
+  head.start_node();
+  ASSERT_TRUE(head.wait_for_node());
+  head.prepare(256, "true");
+  const auto fences = [&] {
+    return std::ranges::count_if(
+        head.frames, [](const auto& frame) { return frame.type == proto::FrameType::FenceEnter; });
+  };
+  ASSERT_TRUE(head.wait([&] { return fences() > 0; }));
+  const TimePoint began = monotonic_now();
+  ASSERT_TRUE(head.wait([&] { return fences() >= 5'000; }));
+  EXPECT_GE(monotonic_now() - began, 700ms);
+  head.kill(256);
   EXPECT_EQ(head.stop_node(), 0);
 }
 

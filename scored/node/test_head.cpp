@@ -110,20 +110,19 @@ pid_t TestHead::spawn_program(const std::vector<std::string>& words, const std::
 }
 
 void TestHead::start_launcher(const std::string& shepherd) {
-  launcher_ =
-      spawn_program({LAUNCHER_PROGRAM, "--rundir", dir.string(), "--shepherd", shepherd,
-                     "--cgroup-root", has_cgroups() ? cgroup_root_ : "none", "--allow-root"},
-                    "launcher.log");
+  launcher_ = spawn_program(
+      {LAUNCHER_PROGRAM, "--rundir", dir.string(), "--shepherd", shepherd, "--min-uid", "0"},
+      "launcher.log");
   becomes([this] { return fs::exists(dir / "launcher.sock"); });
 }
 
 void TestHead::start_node() {
-  node_ =
-      spawn_program({SCORED_PROGRAM, "--role=node", "--config=none", "--name", "node1", "--head",
-                     fmt::format("127.0.0.1:{}", listener_->port()), "--run-dir", dir.string(),
-                     "--key-file", dir / "key", "--cores=2", "--memory=1G", "--log-level=debug",
-                     "--cgroup-root", has_cgroups() ? cgroup_root_ : "none"},
-                    "node.log");
+  node_ = spawn_program(
+      {SCORED_PROGRAM, "--role=node", "--config=none", "--name", "node1", "--head",
+       fmt::format("127.0.0.1:{}", listener_->port()), "--run-dir", dir.string(), "--launcher-dir",
+       dir.string(), "--key-file", dir / "key", "--cores=2", "--memory=1G", "--log-level=debug",
+       "--cgroup-root", has_cgroups() ? cgroup_root_ : "none"},
+      "node.log");
 }
 
 void TestHead::kill_node() {

@@ -46,16 +46,10 @@ Status Daemons::start_node(const std::string& node) {
 Result<std::vector<std::string>> Daemons::launcher_words(const std::string& node) const {
   const auto shepherd = find_program(layout_.programs, "scored-shepherd");
   if (!shepherd) return shepherd.error();
-  const auto cgroup = layout_.cgroup_of(node);
-  std::vector<std::string> words = {"scored-launcher",
-                                    "--rundir",
-                                    layout_.state_of(node),
-                                    "--cgroup-root",
-                                    cgroup.empty() ? "none" : cgroup,
-                                    "--shepherd",
-                                    *shepherd};
+  std::vector<std::string> words = {"scored-launcher", "--rundir", layout_.state_of(node),
+                                    "--shepherd", *shepherd};
   words.insert(words.end(), setup_.launcher_options.begin(), setup_.launcher_options.end());
-  if (geteuid() == 0) words.emplace_back("--allow-root");
+  if (geteuid() == 0) words.insert(words.end(), {"--min-uid", "0"});
   return words;
 }
 

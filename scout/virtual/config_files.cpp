@@ -62,7 +62,7 @@ std::string node_config(const Layout& layout, const VirtualOptions& options,
                         const std::string& name, std::uint32_t first_core) {
   std::string text = fmt::format("[node]\ncluster = \"virtual\"\nname = \"{}\"\n", name);
   text += fmt::format("head = \"{}:{}\"\n", layout.head_address, layout.head_port);
-  text += fmt::format("run_dir = \"{}\"\n", layout.state_of(name));
+  text += fmt::format("run_dir = \"{0}\"\nlauncher_dir = \"{0}\"\n", layout.state_of(name));
   text += fmt::format("key_file = \"{}/key\"\n", layout.state_of(name));
   text += fmt::format("cores = {}\nfirst_core = {}\nmemory = \"{}\"\n", options.cores, first_core,
                       options.memory);

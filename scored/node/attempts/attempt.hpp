@@ -9,6 +9,7 @@
 #include "scored/node/attempts/job_cgroups.hpp"
 #include "scored/node/link/head_link.hpp"
 #include "scored/node/link/launcher_link.hpp"
+#include "scored/node/link/thaw_guard.hpp"
 #include "scored/node/network/networks.hpp"
 #include "scored/node/switch/switcher.hpp"
 
@@ -31,7 +32,9 @@ struct Attempt {
   std::shared_ptr<proto::Connection> connection;
   pid_t shepherd = 0;
   pid_t group = 0;
-  UniqueFd pidfd;  // of the shepherd
+  UniqueFd pidfd;            // of the shepherd
+  TimePoint window{};        // since when ...
+  std::uint32_t frames = 0;  // ... so many came from the shepherd
   bool is_killed = false;
   bool is_removed = false;
   bool is_resuming = false;     // until the report comes; frames before it are repeated after it
@@ -46,6 +49,7 @@ struct AttemptParts {
   Clock& clock;
   TaskGroup& tasks;
   LauncherLink& launcher;
+  ThawGuard& guard;
   HeadLink& head;
   Switcher& switcher;
   Networks& networks;

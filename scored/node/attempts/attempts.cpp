@@ -92,6 +92,7 @@ void Attempts::follow_plan(const Attempt& attempt, const base::PlacedTasks& plac
   }
   if (parts_.cgroups == nullptr) {
     if (attempt.group > 1) {
+      parts_.guard.watch(attempt.group, true);
       parts_.switcher.add(attempt.id, std::make_unique<SignalGroup>(attempt.group));
     }
     return;
@@ -139,7 +140,7 @@ void Attempts::remove(AttemptId id) {
   if (!attempt || std::exchange(attempt->is_removed, true)) return;
   parts_.switcher.remove(id);
   parts_.networks.remove(id);
-  parts_.launcher.forget(id);
+  parts_.guard.watch(attempt->group, false);
   if (attempt->connection) send(*attempt->connection, wire::ShepherdEnd());
   unlink(attempt->socket.c_str());
   parts_.tasks.spawn("remove an attempt", run_remove(attempt));

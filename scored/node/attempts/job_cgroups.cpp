@@ -85,8 +85,8 @@ bool has_idle(const std::string& directory) {
   return has;
 }
 
-std::string version1_of(const std::string& root) {
-  const auto own = own_cpu_cgroup();
+std::string version1_of(const std::string& root, std::string_view controller) {
+  const auto own = own_cpu_cgroup(controller);
   const auto prefix = cpu_job_prefix(root);
   return own && prefix ? *own + "/" + *prefix : "";
 }
@@ -147,14 +147,36 @@ Result<JobCgroups> JobCgroups::open(std::string root) {
     return fail(Errc::Unsupported, "{} is not in a cgroup2 file system", root);
   }
   if (access(root.c_str(), W_OK) != 0) return fail(errno_code(errno), "cgroup root {}", root);
-  bool limits_memory = enable(root, "memory");
-  if (!limits_memory && has_word(root + "/cgroup.controllers", "memory") &&
-      own_cgroup().value_or("") == root) {
-    leave_to_leaf(root);
-    limits_memory = enable(root, "memory");
+  const bool has_any = has_word(root + "/cgroup.controllers", "memory") ||
+                       has_word(root + "/cgroup.controllers", "pids");
+  if (has_any && own_cgroup().value_or("") == root && !enable(root, "memory")) leave_to_leaf(root);
+  FillPlace fill = find_fill_place(root, version1_of(root, "cpu"));
+  JobCgroups opened(std::move(root), std::move(fill));
+  opened.memory_ = opened.find_limit_place("memory");
+  opened.processes_ = opened.find_limit_place("pids");
+  return opened;
+}
+
+LimitPlace JobCgroups::find_limit_place(const std::string& controller) const {
+  if (enable(root_, controller)) return {.is_unified = true, .version1 = {}};
+  std::string version1 = version1_of(root_, controller);
+  if (version1.empty() || !make_directory(version1 + "probe")) return {};
+  rmdir((version1 + "probe").c_str());
+  return {.is_unified = false, .version1 = std::move(version1)};
+}
+
+std::string JobCgroups::limit_path(const LimitPlace& place, AttemptId attempt) const {
+  return place.is_unified ? tasks_path(attempt) : fmt::format("{}{}", place.version1, attempt);
+}
+
+std::vector<std::string> JobCgroups::version1_paths(AttemptId attempt) const {
+  std::vector<std::string> paths;
+  if (fill_.control == FillControl::Version1)
+    paths.push_back(fmt::format("{}{}", fill_.job, attempt));
+  for (const auto* place : {&memory_, &processes_}) {
+    if (!place->version1.empty()) paths.push_back(fmt::format("{}{}", place->version1, attempt));
   }
-  FillPlace fill = find_fill_place(root, version1_of(root));
-  return JobCgroups(std::move(root), limits_memory, std::move(fill));
+  return paths;
 }
 
 std::string JobCgroups::idle_path(AttemptId attempt) const {
@@ -169,21 +191,45 @@ std::string JobCgroups::tasks_path(AttemptId attempt) const {
   return path(attempt) + "/tasks";
 }
 
-Status JobCgroups::make(AttemptId attempt, Bytes memory) const {
+Status JobCgroups::make(AttemptId attempt, const JobLimits& limits) const {
   const std::string job = path(attempt);
-  for (const char* below : {"", "/shepherd", "/tasks"}) {
-    auto made = make_directory(job + below);
-    if (!made) return made;
-    if (*below != '\0' || !limits_memory_) continue;
-    auto enabled = write_control(job + "/cgroup.subtree_control", "+memory");
+  if (auto made = make_directory(job); !made) return made;
+  for (const auto& [place, name] :
+       {std::pair(&memory_, "+memory"), std::pair(&processes_, "+pids")}) {
+    if (!place->is_unified) continue;
+    auto enabled = write_control(job + "/cgroup.subtree_control", name);
     if (!enabled) return enabled;
   }
-  if (fill_.control == FillControl::Version1) {
-    auto made = make_directory(fmt::format("{}{}", fill_.job, attempt));
-    if (!made) return made;
+  std::vector<std::string> paths = version1_paths(attempt);
+  paths.insert(paths.begin(), {job + "/shepherd", job + "/tasks"});
+  for (const auto& one : paths) {
+    if (auto made = make_directory(one); !made) return made;
   }
-  if (memory == Bytes(0) || !limits_memory_) return {};
-  return write_control(tasks_path(attempt) + "/memory.max", fmt::format("{}", memory.value()));
+  return set_limits(attempt, limits);
+}
+
+Status JobCgroups::set_limits(AttemptId attempt, const JobLimits& limits) const {
+  if (limits.memory != Bytes(0) && memory_.limits()) {
+    const char* file = memory_.is_unified ? "/memory.max" : "/memory.limit_in_bytes";
+    auto set = write_control(limit_path(memory_, attempt) + file,
+                             fmt::format("{}", limits.memory.value()));
+    if (!set) return set;
+  }
+  if (limits.processes == 0 || !processes_.limits()) return {};
+  return write_control(limit_path(processes_, attempt) + "/pids.max",
+                       fmt::format("{}", limits.processes));
+}
+
+Result<std::vector<UniqueFd>> JobCgroups::open_places(AttemptId attempt) const {
+  std::vector<std::string> paths = version1_paths(attempt);
+  paths.insert(paths.begin(), {path(attempt) + "/shepherd", tasks_path(attempt)});
+  std::vector<UniqueFd> places;
+  for (const auto& one : paths) {
+    auto opened = open_file(one, O_PATH | O_DIRECTORY);
+    if (!opened) return opened.error();
+    places.push_back(*std::move(opened));
+  }
+  return places;
 }
 
 Status JobCgroups::kill_tasks(AttemptId attempt) const {
@@ -196,14 +242,19 @@ Status JobCgroups::kill_all(AttemptId attempt) const {
 
 Status JobCgroups::remove(AttemptId attempt) const {
   auto removed = remove_cgroup_tree(path(attempt));
-  if (!removed || fill_.control != FillControl::Version1) return removed;
-  return remove_cgroup_tree(fmt::format("{}{}", fill_.job, attempt));
+  for (const auto& one : version1_paths(attempt)) {
+    if (removed) removed = remove_cgroup_tree(one);
+  }
+  return removed;
 }
 
 std::vector<AttemptId> JobCgroups::list() const {
   auto attempts = list_of(root_ + "/" + std::string(kJobPrefix));
-  if (fill_.control != FillControl::Version1) return attempts;
-  for (const AttemptId other : list_of(fill_.job)) attempts.push_back(other);
+  for (const auto& start : {fill_.control == FillControl::Version1 ? fill_.job : std::string(),
+                            memory_.version1, processes_.version1}) {
+    if (start.empty()) continue;
+    for (const AttemptId other : list_of(start)) attempts.push_back(other);
+  }
   std::sort(attempts.begin(), attempts.end());
   attempts.erase(std::unique(attempts.begin(), attempts.end()), attempts.end());
   return attempts;
@@ -219,8 +270,9 @@ void JobCgroups::thaw_all() const {
 }
 
 bool JobCgroups::hit_memory_limit(AttemptId attempt) const {
-  if (!limits_memory_) return false;
-  const auto events = read_file(tasks_path(attempt) + "/memory.events", kMaxControlBytes);
+  if (!memory_.limits()) return false;
+  const char* file = memory_.is_unified ? "/memory.events" : "/memory.oom_control";
+  const auto events = read_file(limit_path(memory_, attempt) + file, kMaxControlBytes);
   return events && parse_oom_kills(*events) > 0;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/ids.hpp"
+#include "base/os/fd.hpp"
 #include "base/result.hpp"
 #include "base/units.hpp"
 
@@ -38,6 +39,21 @@ struct FillPlace {
 // `cpu`.
 FillPlace find_fill_place(const std::string& root, const std::string& version1);
 
+// What an attempt may use on this node; 0: as much as there is.
+struct JobLimits {
+  Bytes memory{0};
+  std::uint32_t processes = 0;  // and threads, of the tasks
+};
+
+// Where attempts are limited by a controller: in the version 2 tree or, if the host has it there,
+// in a version 1 hierarchy.
+struct LimitPlace {
+  bool is_unified = false;
+  std::string version1;  // how the paths of the attempts' directories begin there; "": not there
+
+  [[nodiscard]] bool limits() const { return is_unified || !version1.empty(); }
+};
+
 class JobCgroups {
  public:
   // `root` exists. Errors: errno of writing below it, Unsupported: not in a cgroup2 mount.
@@ -45,8 +61,9 @@ class JobCgroups {
 
   [[nodiscard]] const std::string& root() const { return root_; }
 
-  // Can it limit memory? The controller is delegated to the root.
-  [[nodiscard]] bool limits_memory() const { return limits_memory_; }
+  // Can it limit memory? The controller is delegated to the root, or its version 1 hierarchy may be
+  // written.
+  [[nodiscard]] bool limits_memory() const { return memory_.limits(); }
 
   [[nodiscard]] FillControl fill_control() const { return fill_.control; }
 
@@ -56,8 +73,12 @@ class JobCgroups {
   // "" if there is none.
   [[nodiscard]] std::string idle_path(AttemptId attempt) const;
 
-  // Makes an attempt's directories; memory 0: no limit. Those that exist are fine.
-  [[nodiscard]] Status make(AttemptId attempt, Bytes memory) const;
+  // Makes an attempt's directories, with its limits where there are controllers for them. Those
+  // that exist are fine.
+  [[nodiscard]] Status make(AttemptId attempt, const JobLimits& limits) const;
+  // Its directories as the launcher wants them: of the shepherd, of the tasks, and those of version
+  // 1 hierarchies. Errors: errno codes.
+  [[nodiscard]] Result<std::vector<UniqueFd>> open_places(AttemptId attempt) const;
   [[nodiscard]] std::string tasks_path(AttemptId attempt) const;
   // SIGKILL to the tasks, frozen or not; the shepherd goes on.
   [[nodiscard]] Status kill_tasks(AttemptId attempt) const;
@@ -73,17 +94,25 @@ class JobCgroups {
   [[nodiscard]] bool hit_memory_limit(AttemptId attempt) const;
 
  private:
-  JobCgroups(std::string root, bool limits_memory, FillPlace fill)
-      : root_(std::move(root)), limits_memory_(limits_memory), fill_(std::move(fill)) {}
+  JobCgroups(std::string root, FillPlace fill) : root_(std::move(root)), fill_(std::move(fill)) {}
+
+  [[nodiscard]] LimitPlace find_limit_place(const std::string& controller) const;
+  [[nodiscard]] Status set_limits(AttemptId attempt, const JobLimits& limits) const;
+  // Of a controller's files for the attempt's tasks.
+  [[nodiscard]] std::string limit_path(const LimitPlace& place, AttemptId attempt) const;
+  // The attempt's directories in version 1 hierarchies.
+  [[nodiscard]] std::vector<std::string> version1_paths(AttemptId attempt) const;
 
   [[nodiscard]] std::string path(AttemptId attempt) const;
 
   std::string root_;
-  bool limits_memory_;
   FillPlace fill_;
+  LimitPlace memory_;
+  LimitPlace processes_;
 };
 
-// The counter `oom_kill` in the text of memory.events; 0 if it is not there.
+// The counter `oom_kill` in the text of memory.events, or of memory.oom_control of version 1; 0 if
+// it is not there.
 std::uint64_t parse_oom_kills(std::string_view memory_events);
 
 }  // namespace score::node

@@ -41,9 +41,9 @@ class JobCgroupsTest : public ::testing::Test {
 };
 
 TEST_F(JobCgroupsTest, MakesListsAndRemoves) {
-  ASSERT_TRUE(cgroups_->make(AttemptId{256}, Bytes(0)));
-  ASSERT_TRUE(cgroups_->make(AttemptId{256}, Bytes(0)));
-  ASSERT_TRUE(cgroups_->make(AttemptId{512}, Bytes(0)));
+  ASSERT_TRUE(cgroups_->make(AttemptId{256}, {}));
+  ASSERT_TRUE(cgroups_->make(AttemptId{256}, {}));
+  ASSERT_TRUE(cgroups_->make(AttemptId{512}, {}));
   auto listed = cgroups_->list();
   std::sort(listed.begin(), listed.end());
   EXPECT_EQ(listed, (std::vector{AttemptId{256}, AttemptId{512}}));
@@ -53,7 +53,7 @@ TEST_F(JobCgroupsTest, MakesListsAndRemoves) {
 }
 
 TEST_F(JobCgroupsTest, KillsFrozenTasks) {
-  ASSERT_TRUE(cgroups_->make(AttemptId{256}, Bytes(0)));
+  ASSERT_TRUE(cgroups_->make(AttemptId{256}, {}));
   auto tasks = Cgroup::open(cgroups_->tasks_path(AttemptId{256})).value();
   const pid_t child = fork();
   if (child == 0) {
@@ -68,7 +68,7 @@ TEST_F(JobCgroupsTest, KillsFrozenTasks) {
 }
 
 TEST_F(JobCgroupsTest, ThawsWhatItFinds) {
-  ASSERT_TRUE(cgroups_->make(AttemptId{256}, Bytes(0)));
+  ASSERT_TRUE(cgroups_->make(AttemptId{256}, {}));
   auto tasks = Cgroup::open(cgroups_->tasks_path(AttemptId{256})).value();
   ASSERT_TRUE(tasks.freeze(true));
   cgroups_->thaw_all();
@@ -111,7 +111,7 @@ void use_more(pid_t pid, Duration more) {
 
 TEST_F(JobCgroupsTest, AFillerUsesWhatAnotherLeavesAndHardlyMore) {
   const AttemptId one{256}, two{512};
-  for (const AttemptId attempt : {one, two}) ASSERT_TRUE(cgroups_->make(attempt, Bytes(0)));
+  for (const AttemptId attempt : {one, two}) ASSERT_TRUE(cgroups_->make(attempt, {}));
   if (cgroups_->fill_control() == FillControl::None) GTEST_SKIP() << cgroups_->why_no_fill();
   const auto target =
       CgroupFreeze::open(cgroups_->tasks_path(two), cgroups_->idle_path(two)).value();

@@ -9,6 +9,25 @@ namespace score::node {
 
 using proto::FrameType;
 
+namespace {
+
+// What reaches the head for one attempt of one node. An honest shepherd is far below; a user who
+// speaks in its place must not keep the head from serving others. What is not read waits in the
+// shepherd.
+constexpr Duration kWindow = std::chrono::milliseconds{100};
+constexpr std::uint32_t kMostFrames = 500;  // per window
+
+// When the frame that has just come may be passed on.
+TimePoint due(Attempt& attempt, TimePoint now) {
+  if (now - attempt.window >= kWindow) {
+    attempt.window = now;
+    attempt.frames = 0;
+  }
+  return ++attempt.frames <= kMostFrames ? now : attempt.window + kWindow;
+}
+
+}  // namespace
+
 asio::awaitable<void> ShepherdFrames::read(AttemptPtr attempt) {
   const auto connection = attempt->connection;
   for (;;) {
@@ -16,6 +35,9 @@ asio::awaitable<void> ShepherdFrames::read(AttemptPtr attempt) {
     // Only the daemon stops; the shepherd and its tasks go on.
     if (!frame && frame.error().is(Errc::Cancelled)) co_return;
     if (!frame) break;
+    const TimePoint now = parts_.clock.now();
+    const TimePoint at = due(*attempt, now);
+    if (at > now) co_await parts_.clock.sleep_until(at);
     // Without a head the frame stays with the shepherd.
     if (!attempt->is_removed) co_await parts_.head.ready();
     if (attempt->is_removed) continue;

@@ -68,16 +68,23 @@ std::string ShepherdStart::socket_of(AttemptId attempt, std::optional<UserId> us
 
 asio::awaitable<Result<void>> ShepherdStart::start(AttemptPtr attempt, base::PlacedTasks placed) {
   if (parts_.cgroups != nullptr) {
-    auto made = parts_.cgroups->make(placed.attempt, placed.memory);
+    JobLimits limits = settings_.limits;
+    if (placed.memory != Bytes(0)) limits.memory = placed.memory;
+    attempt->memory = limits.memory;
+    auto made = parts_.cgroups->make(placed.attempt, limits);
     if (!made) co_return made.error();
   }
   auto listener = listen_at(attempt->socket);
   if (!listener) co_return listener.error();
-  const bool has_cpu_directory =
-      parts_.cgroups != nullptr && parts_.cgroups->fill_control() == FillControl::Version1;
-  LaunchOrder order{placed.attempt, placed.user, parts_.cgroups != nullptr, has_cpu_directory,
-                    settings_.low_priority};
-  auto launched = co_await parts_.launcher.launch(order, *std::move(listener));
+  std::vector<UniqueFd> places;
+  if (parts_.cgroups != nullptr) {
+    auto opened = parts_.cgroups->open_places(placed.attempt);
+    if (!opened) co_return opened.error();
+    places = *std::move(opened);
+  }
+  places.insert(places.begin(), *std::move(listener));
+  LaunchOrder order{placed.attempt, placed.user, settings_.low_priority};
+  auto launched = co_await parts_.launcher.launch(order, std::move(places));
   if (!launched) co_return why_not_launched(launched.error(), placed.user);
   attempt->shepherd = launched->shepherd;
   attempt->group = launched->group;
@@ -136,7 +143,8 @@ asio::awaitable<Result<proto::FoundAttempt>> ShepherdStart::read_report(AttemptP
   if (attempt->user && found->placed.user != *attempt->user) {
     co_return fail(Errc::Denied, "the shepherd claims user {}", found->placed.user);
   }
-  attempt->memory = found->placed.memory;
+  attempt->memory =
+      found->placed.memory != Bytes(0) ? found->placed.memory : settings_.limits.memory;
   attempt->cores = static_cast<std::uint32_t>(found->placed.cores.size());
   attempt->ranks = ranks_of(found->placed);
   attempt->tasks = found->pids;

@@ -16,6 +16,7 @@ class ShepherdStart {
   struct Settings {
     std::string directory;      // of the shepherds' sockets
     bool low_priority = false;  // of the tasks
+    JobLimits limits;           // on this node; the memory of jobs that request none
   };
 
   // `parts` outlives it.

@@ -7,6 +7,7 @@
 #include "pmlib/devices/xdp_socket.hpp"
 #include "proto/frames/parse.hpp"
 #include "scored/node/network/device_check.hpp"
+#include "scored/rings/protocol.hpp"
 
 #include <algorithm>
 #include <array>
@@ -453,7 +454,7 @@ wire::ShepherdNetwork Networks::describe(const Network& network) const {
   }
   out.set_shmem(config_.shmem);
   out.set_tags(config_.tags);
-  out.set_generation(launcher::ring_generation(network.placed.attempt.value()));
+  out.set_generation(rings::ring_generation(network.placed.attempt.value()));
   return out;
 }
 

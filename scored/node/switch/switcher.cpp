@@ -31,6 +31,7 @@ namespace {
 
 constexpr int kRealTimePriority = 20;  // below the kernel's own threads (50)
 constexpr int kLeastNice = -20;
+constexpr Duration kHangs = std::chrono::milliseconds{500};  // late by more: it makes no progress
 constexpr Duration kShortTurn = std::chrono::microseconds{100};  // the least there is
 constexpr unsigned kLeastRseqBytes = 32;  // what libc registers, whatever __rseq_size says
 constexpr std::size_t kStackBytes = 64 * limits::kKiB;
@@ -139,6 +140,14 @@ void Switcher::stop() {
 
 bool Switcher::note_turn(TimePoint now, Duration time) {
   return options_.wants_real_time && loan_.renew(now, time);
+}
+
+bool Switcher::makes_progress(TimePoint now) {
+  const bool has_answered =
+      static_cast<std::int32_t>(answered_.load(std::memory_order_relaxed) - rung_before_) >= 0;
+  rung_before_ = bell_.load(std::memory_order_relaxed);
+  const Duration wakes_at{wakes_at_.load(std::memory_order_relaxed)};
+  return has_answered && wakes_at > now.time_since_epoch() - kHangs;
 }
 
 void Switcher::follow(gang::SwitchPlan plan) {
@@ -342,6 +351,9 @@ void Switcher::get_priority() {
     if (follower.take_activity_change() || has_met) eventfd_write(activity_fd_.get(), 1);
     if (stopping_.load(std::memory_order_acquire)) continue;
     const TimePoint late = follower.has_attempts() ? loan_.due() : TimePoint::max();
+    const TimePoint wakes_at = std::min(late, next.value_or(TimePoint::max()));
+    answered_.store(seen, std::memory_order_relaxed);
+    wakes_at_.store(wakes_at.time_since_epoch().count(), std::memory_order_relaxed);
     if (late >= next.value_or(TimePoint::max())) {
       wait_for_news(follower, seen, next);
     } else {

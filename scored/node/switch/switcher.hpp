@@ -43,6 +43,10 @@ class Switcher {
   // had been lent.
   bool note_turn(TimePoint now, Duration time);
 
+  // Has the thread made progress since the previous call? It has not if it should have switched
+  // 500 ms ago or did not see what it was given before the previous call: then it hangs.
+  [[nodiscard]] bool makes_progress(TimePoint now);
+
   // Starts the thread. Errors: errno of pthread_create, eventfd.
   Status start();
   // Everything goes on; the thread has ended when it returns. Idempotent.
@@ -154,9 +158,13 @@ class Switcher {
   bool is_running_ = false;
   SwitchPriority priority_ = SwitchPriority::None;
   std::atomic<std::uint32_t> ready_{0};  // 1: priority_ is known
+  std::uint32_t rung_before_ = 0;        // bell_ at the previous makes_progress()
 
   // The exchange of programs. No lock is held, so the thread never waits.
   std::atomic<std::uint32_t> bell_{0};  // counts; the thread sleeps on it
+  // What the thread has done: the bell it has answered, and when it wakes next at the latest.
+  std::atomic<std::uint32_t> answered_{0};
+  std::atomic<Duration::rep> wakes_at_{Duration::max().count()};
   std::atomic<bool> stopping_{false};
   std::atomic<SwitchProgram*> inbox_{nullptr};    // the newest, if not yet taken
   std::atomic<SwitchProgram*> retired_{nullptr};  // list of programs given back

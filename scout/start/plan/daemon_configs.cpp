@@ -32,7 +32,8 @@ std::string node_config(const Layout& layout, const Orders& orders, const std::s
   auto text = fmt::format("[node]\ncluster = \"{}\"\nname = \"{}\"\n", kClusterName, orders.node);
   text += fmt::format("head = \"{}:{}\"\n", is_ipv6 ? "[" + head_host + "]" : head_host,
                       orders.head_port);
-  text += fmt::format("run_dir = \"{0}\"\nkey_file = \"{0}/key\"\n", run_dir);
+  text +=
+      fmt::format("run_dir = \"{0}\"\nlauncher_dir = \"{0}\"\nkey_file = \"{0}/key\"\n", run_dir);
   const auto cgroup = layout.cgroup_of(kNodeDaemon);
   text += fmt::format("cgroup_root = \"{}\"\n", cgroup.empty() ? "none" : cgroup);
   if (cgroup.empty()) text += "method = \"signal\"\n";

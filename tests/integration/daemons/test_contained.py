@@ -1,5 +1,107 @@
-"""What a task may not do to its shepherd."""
+"""A job that forks without end, fills its memory or its output, beside another one."""
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import time
+
+import pytest
+
+from cluster import BIN, wait_until
 from figures import figure
+from progress import start_progress
+
+PROCESSES, MEMORY = 200, '256M'
+SECONDS = 3.0
+MOST_LOST = 0.5  # generous: the promise is 2 %, but whoever else uses the machine takes from both
+
+FORKS = 'bomb() { bomb | bomb & }; bomb; sleep 60'
+EATERS = {
+    'memory': 'held = []\nwhile True: held.append(b"x" * (1 << 20))',
+    'memfd': 'import os\nf = os.memfd_create("x")\nwhile True: os.write(f, b"x" * (1 << 20))',
+    'tmpfs': 'import os, sys\nf = os.open("/dev/shm", os.O_TMPFILE | os.O_RDWR)\nwhile True: os.write(f, b"x" * (1 << 20))',
+}
+
+
+@pytest.fixture
+def shared(fresh, as_root, tmp_path):
+    """A node of two cores; the counter of a job on one of them; both limits."""
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip('needs two processors')
+    cluster = fresh(1, '--cores', 2)
+    path = cluster.directory / 'node00' / 'scored.toml'
+    path.write_text(path.read_text().replace('[node]\n', f'[node]\njob_processes = {PROCESSES}\njob_memory = "{MEMORY}"\n', 1))
+    cluster.kill('node00')
+    cluster.restart('node00')
+    cluster.wait_up()
+    cluster.counter = start_progress(cluster, tmp_path, 'victim', 1)[1]
+    return cluster
+
+
+def rate(counter, seconds=SECONDS):
+    """The median of short looks: what else happens on the machine counts little."""
+    looks = []
+    for _ in range(10):
+        before, then = counter.counter(0), time.monotonic()
+        time.sleep(seconds / 10)
+        looks.append((counter.counter(0) - before) / (time.monotonic() - then))
+    return statistics.median(looks)
+
+
+def check(cluster, what, alone, beside):
+    lost = 1 - beside / alone
+    figure('hole-8', f'{what}: the other job loses {max(lost, 0) * 100:.1f} %')
+    assert lost < MOST_LOST, (what, lost, cluster.logs())
+    daemons = [cluster.daemon(name)['pid'] for name in ('head', 'node00', 'launcher-node00')]
+    assert all(pathlib.Path(f'/proc/{pid}').exists() for pid in daemons)
+    assert cluster.nodes_up() == 1
+
+
+def limited(cluster, name):
+    """The value of the tasks' control file, in either hierarchy."""
+    own = {line.split(':')[1]: line.split(':')[2] for line in pathlib.Path('/proc/self/cgroup').read_text().splitlines()}
+    places = [pathlib.Path(cluster.description['cgroup'] or '/none').glob(f'node00/job_*/tasks/{name}')]
+    controller = name.split('.')[0]
+    if controller in own:
+        places.append(pathlib.Path('/sys/fs/cgroup', controller, own[controller].lstrip('/')).glob(f'scored_*_job_*/{name}'))
+    return [path.read_text().strip() for place in places for path in place]
+
+
+def test_a_fork_bomb_is_limited_and_can_be_cancelled(shared):
+    if str(PROCESSES) not in limited(shared, 'pids.max'):
+        pytest.skip('no controller for processes here')
+    alone = rate(shared.counter)
+    job = shared.submit('sh', '-c', FORKS)
+    shared.wait_job(job, 'running')
+    wait_until(lambda: any(int(text) > PROCESSES / 2 for text in limited(shared, 'pids.current')))
+    check(shared, 'fork bomb', alone, rate(shared.counter))
+    assert all(int(text) <= PROCESSES for text in limited(shared, 'pids.current'))
+    began = time.monotonic()
+    shared.cancel(job)
+    figure('F15', f'cancel of a fork bomb: {time.monotonic() - began:.1f} s')
+
+
+@pytest.mark.parametrize('kind', EATERS)
+def test_a_memory_bomb_ends_with_its_reason(shared, kind):
+    memory = str(256 << 20)
+    if memory not in limited(shared, 'memory.limit_in_bytes') + limited(shared, 'memory.max'):
+        pytest.skip('no controller for memory here')
+    alone = rate(shared.counter)
+    bomb = shared.start('scrun', 'python3', '-c', EATERS[kind])
+    check(shared, f'{kind} bomb', alone, rate(shared.counter))
+    _, err = bomb.communicate()
+    assert bomb.returncode != 0 and 'memory limit 256M exceeded' in err, err
+    figure('F14', f'{kind}: ends with its reason')
+
+
+def test_a_stdout_bomb_is_slowed_down(shared):
+    alone = rate(shared.counter)
+    job = shared.submit('yes')
+    shared.wait_job(job, 'running')
+    check(shared, 'stdout bomb', alone, rate(shared.counter))
+    shared.cancel(job)
+
 
 # As a task could do to its parent, the shepherd, which is the same user: every descriptor, and its memory.
 THIEF = r'''
@@ -24,3 +126,25 @@ def test_a_task_cannot_take_its_shepherds_connection(fresh, as_root):
     out = cluster.run('scrun', '-q', 'python3', '-c', THIEF).stdout
     figure('hole-9', f'of the shepherd: {out.strip()}')
     assert out == 'taken [] traced False read False\n'
+
+
+RING_ATTACKS = {  # tests of scored/rings, with a ring in the hands of a user
+    'SendsNoArpReply': 'ARP replies', 'SendsNothingElse': 'foreign source addresses, channels, ranks and keys',
+    'IsNotBoundToAnythingElse': 'other protocols and interfaces', 'KeepsItsOptions': 'promiscuous mode and other options',
+    'HearsOnlyFramesOfItsAttempt': "other users' frames", 'ByXdpSendsNothingElse': 'the same by AF_XDP',
+    'ByXdpStaysWhereItIs': 'another interface or memory by AF_XDP', 'ByXdpHearsOnlyFramesOfItsAttempt': "other users' frames by AF_XDP"}
+
+
+def test_an_ethernet_ring_sends_and_hears_only_frames_of_its_attempt(as_root):
+    program = BIN.parent / 'test' / 'rings_test'
+    if not program.exists():
+        pytest.skip('needs the target rings_test')
+    done = subprocess.run([program, '--gtest_filter=' + ':'.join(f'RingsTest.{name}' for name in RING_ATTACKS)],
+                          capture_output=True, text=True)
+    passed = set(re.findall(r'\[ +OK \] RingsTest\.(\w+)', done.stdout))
+    skipped = set(re.findall(r'\[ +SKIPPED \] RingsTest\.(\w+)', done.stdout))
+    assert done.returncode == 0, done.stdout + done.stderr
+    if skipped:
+        pytest.skip(f'not possible here: {skipped}')
+    assert passed == set(RING_ATTACKS)
+    figure('hole-3', 'refused: ' + ', '.join(RING_ATTACKS.values()))

@@ -50,8 +50,8 @@ def launcher_request():
     text = (ROOT / 'scored/launcher/protocol.hpp').read_text(encoding='utf-8')
     constant = {name: int(value, 0) for name, value in re.findall(r'constexpr std::uint32_t (kMagic|kVersion) = (\w+);', text)}
     body = text[text.index('struct Request {'):text.index('};', text.index('struct Request {'))]
-    fields = re.findall(r'^\s+(std::uint32_t|std::uint64_t|std::int32_t|Op) (\w+) = ', body, re.M)
-    sizes = {'std::uint32_t': 'I', 'std::int32_t': 'i', 'std::uint64_t': 'Q', 'Op': 'I'}
+    fields = re.findall(r'^\s+(std::uint32_t|std::uint64_t|std::int32_t) (\w+) = ', body, re.M)
+    sizes = {'std::uint32_t': 'I', 'std::int32_t': 'i', 'std::uint64_t': 'Q'}
     return constant['kMagic'], constant['kVersion'], '=' + ''.join(sizes[kind] for kind, _ in fields), [name for _, name in fields]
 
 
@@ -60,15 +60,14 @@ MAGIC, VERSION, LAYOUT, FIELDS = launcher_request()
 
 def launch(number):
     """A request that is as it must be; it comes with a listening socket."""
-    values = dict.fromkeys(FIELDS, 0) | {'magic': MAGIC, 'version': VERSION, 'op': 1, 'user': NOBODY, 'attempt': number << 8 | 1}
+    values = dict.fromkeys(FIELDS, 0) | {'magic': MAGIC, 'version': VERSION, 'user': NOBODY, 'attempt': number << 8 | 1}
     return struct.pack(LAYOUT, *values.values())
 
 
 def packet(chance):
     values = {name: chance.choice((0, 0, 1, 2, 2**32 - 1)) for name in FIELDS}
-    values |= {'magic': MAGIC, 'version': VERSION, 'op': chance.choice((1, 1, 2, 3, 4, 5, 0, 77)),
-               'user': chance.choice((NOBODY, NOBODY, 4000000000, 54321)), 'attempt': chance.choice((0, 1, 256, 257, 2**63)),
-               'in_cgroups': chance.choice((0, 0, 0, 1, 2, 9))}
+    values |= {'magic': MAGIC, 'version': VERSION, 'user': chance.choice((NOBODY, NOBODY, 4000000000, 54321)),
+               'attempt': chance.choice((0, 1, 256, 257, 2**63))}
     data = bytearray(struct.pack(LAYOUT, *(values[name] & (2**64 - 1) for name in FIELDS)))
     if chance.random() < 0.2:
         data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
@@ -80,7 +79,7 @@ def packet(chance):
 @contextlib.contextmanager
 def some_descriptors(chance, kinds=None):
     made = []
-    for kind in kinds or [chance.randrange(4) for _ in range(chance.choice((0, 1, 1, 1, 2, 5)))]:
+    for kind in kinds or [chance.randrange(4) for _ in range(chance.choice((0, 1, 1, 1, 2, 3, 7, 8, 20)))]:
         if kind == 0:
             listener = socket.socket(socket.AF_UNIX)
             listener.bind('')

@@ -1,6 +1,6 @@
 // A ring in the hands of a program that does what it can, as a user without privileges, on the
 // first of two interfaces; each has a listener on its other end.
-#include "scored/launcher/rings.hpp"
+#include "scored/rings/rings.hpp"
 
 #include "pmlib/devices/ethernet_device.hpp"
 #include "pmlib/devices/xdp_device.hpp"
@@ -30,7 +30,7 @@
 #include <unistd.h>
 #include <vector>
 
-namespace score::launcher {
+namespace score::rings {
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
@@ -208,7 +208,6 @@ class RingsTest : public testing::Test {
 
   static Request request_of(std::uint64_t attempt, std::uint64_t key, std::uint32_t rank) {
     Request request;
-    request.op = Op::Ring;
     request.attempt = attempt;
     request.key = key;
     request.rank = rank;
@@ -510,4 +509,4 @@ TEST_F(RingsTest, OpensRingsAgainWhenTheInterfaceWasMadeAgain) {
 }
 
 }  // namespace
-}  // namespace score::launcher
+}  // namespace score::rings

@@ -14,10 +14,9 @@
 // own, which the kernel takes away after the last descriptor of the socket.
 #pragma once
 
-#include "scored/launcher/protocol.hpp"
-#include "scored/launcher/start.hpp"
+#include "scored/rings/protocol.hpp"
 
-namespace score::launcher {
+namespace score::rings {
 
 class Rings {
  public:
@@ -53,4 +52,4 @@ class Rings {
   int table_ = -1;  // bounds by socket
 };
 
-}  // namespace score::launcher
+}  // namespace score::rings

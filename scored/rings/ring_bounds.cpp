@@ -1,4 +1,4 @@
-#include "scored/launcher/ring_bounds.hpp"
+#include "scored/rings/ring_bounds.hpp"
 
 #include "pmlib/wire/ebpf.hpp"
 #include "pmlib/wire/frame.hpp"
@@ -15,7 +15,7 @@
 #include <net/if.h>
 #include <sys/socket.h>
 
-namespace score::launcher {
+namespace score::rings {
 
 namespace {
 
@@ -127,4 +127,4 @@ int bound_xdp(const pm::XdpParts& parts, int table, const Request& request, Fail
   return set_bounds(table, parts.socket, bounds_of(request, parts.shape.own.bytes.data()), failure);
 }
 
-}  // namespace score::launcher
+}  // namespace score::rings

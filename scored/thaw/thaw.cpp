@@ -1,4 +1,4 @@
-#include "scored/launcher/thaw.hpp"
+#include "scored/thaw/thaw.hpp"
 
 #include <climits>
 
@@ -13,7 +13,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-namespace score::launcher {
+namespace score::thaw {
 
 namespace {
 
@@ -54,11 +54,9 @@ bool has_word(char* list, const char* word) {
 }
 
 // The path of line "0::/path", or "7:cpu,cpuacct:/path" of the controller; "" if there is none.
-void find_path(pid_t pid, const char* controller, char (&path)[PATH_MAX]) {
+void find_path(const char* controller, char (&path)[PATH_MAX]) {
   path[0] = '\0';
-  char name[64];
-  snprintf(name, sizeof name, "/proc/%d/cgroup", pid);
-  FILE* file = fopen(name, "re");
+  FILE* file = fopen("/proc/self/cgroup", "re");
   if (file == nullptr) return;
   char line[PATH_MAX];
   while (fgets(line, sizeof line, file) != nullptr) {
@@ -98,75 +96,65 @@ int for_each(int root, const char* start, Act&& act) {
   return count;
 }
 
+bool leave_leaf(char (&path)[PATH_MAX], const char* leaf) {
+  const std::size_t length = strlen(path);
+  if (length < strlen(leaf) || strcmp(path + length - strlen(leaf), leaf) != 0) return false;
+  path[length - strlen(leaf)] = '\0';
+  return true;
+}
+
+// The directory if its file system is of that type; -1 with errno.
+int open_directory(const char* path, unsigned type) {
+  const int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0) return -1;
+
+  struct statfs info {};
+
+  if (fstatfs(directory, &info) == 0 && static_cast<unsigned>(info.f_type) == type) {
+    return directory;
+  }
+  close(directory);
+  errno = ENOTSUP;
+  return -1;
+}
+
+// Of this process, in the hierarchy that find_mount() finds.
+int open_own(const char* type, const char* controller, unsigned magic) {
+  char mount[PATH_MAX];
+  char path[PATH_MAX];
+  find_mount(type, controller, mount);
+  find_path(controller, path);
+  errno = ENOTSUP;
+  if (mount[0] == '\0' || path[0] == '\0') return -1;
+  if (controller == nullptr && !leave_leaf(path, "/daemon")) leave_leaf(path, "/.control");
+  char whole[2 * PATH_MAX];
+  snprintf(whole, sizeof whole, "%s%s", mount, path);
+  return open_directory(whole, magic);
+}
+
 }  // namespace
 
-int open_cgroup_of(pid_t pid) {
-  char mount[PATH_MAX];
-  char path[PATH_MAX];
-  find_mount("cgroup2", nullptr, mount);
-  find_path(pid, nullptr, path);
-  errno = ENOTSUP;
-  if (mount[0] == '\0' || path[0] == '\0') return -1;
-  constexpr const char* kLeaf = "/daemon";
-  const std::size_t length = strlen(path);
-  if (length >= strlen(kLeaf) && strcmp(path + length - strlen(kLeaf), kLeaf) == 0) {
-    path[length - strlen(kLeaf)] = '\0';
-  }
-  char whole[2 * PATH_MAX];
-  snprintf(whole, sizeof whole, "%s%s", mount, path);
-  return open_cgroup_root(whole);
-}
-
-int open_cgroup_root(const char* path) {
-  const int root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (root < 0) return -1;
-
-  struct statfs info {};
-
-  if (fstatfs(root, &info) == 0 && info.f_type == CGROUP2_SUPER_MAGIC) return root;
-  close(root);
-  errno = ENOTSUP;
-  return -1;
-}
-
-int open_cpu_root_of(pid_t pid) {
-  char mount[PATH_MAX];
-  char path[PATH_MAX];
-  find_mount("cgroup", "cpu", mount);
-  find_path(pid, "cpu", path);
-  if (mount[0] == '\0' || path[0] == '\0') return -1;
-  char whole[2 * PATH_MAX];
-  snprintf(whole, sizeof whole, "%s%s", mount, path);
-  const int root = open(whole, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (root < 0) return -1;
-
-  struct statfs info {};
-
-  if (fstatfs(root, &info) == 0 && info.f_type == CGROUP_SUPER_MAGIC) return root;
-  close(root);
-  return -1;
-}
-
-int open_cpu_tasks(int cpu_root, int cgroup_root, std::uint64_t attempt) {
-  char start[48];
-  name_cpu_jobs(cgroup_root, start);
-  char path[96];
-  snprintf(path, sizeof path, "%s%llu/tasks", start, static_cast<unsigned long long>(attempt));
-  return openat(cpu_root, path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+bool open_places(const char* path, Places& places) {
+  places.cgroups = path != nullptr ? open_directory(path, CGROUP2_SUPER_MAGIC)
+                                   : open_own("cgroup2", nullptr, CGROUP2_SUPER_MAGIC);
+  if (places.cgroups < 0) return false;
+  places.cpu = open_own("cgroup", "cpu", CGROUP_SUPER_MAGIC);
+  return true;
 }
 
 // Priority first: what goes on does so at the right one.
-int thaw_cgroups(int root, int cpu_root) {
+int thaw_cgroups(const Places& places) {
+  if (places.cgroups < 0) return 0;
   char start[48];
-  name_cpu_jobs(root, start);
-  if (cpu_root >= 0 && start[0] != '\0') {
-    for_each(cpu_root, start, [&](const char* job) { write_zero(cpu_root, job, "cpu.idle"); });
+  name_cpu_jobs(places.cgroups, start);
+  if (places.cpu >= 0 && start[0] != '\0') {
+    for_each(places.cpu, start, [&](const char* job) { write_zero(places.cpu, job, "cpu.idle"); });
   }
-  return for_each(root, "job_", [&](const char* job) {
-    write_zero(root, job, "cpu.idle");
-    write_zero(root, job, "tasks/cgroup.freeze");
-    write_zero(root, job, "cgroup.freeze");
+  return for_each(places.cgroups, "job_", [&](const char* job) {
+    write_zero(places.cgroups, job, "cpu.idle");
+    write_zero(places.cgroups, job, "tasks/cgroup.freeze");
+    write_zero(places.cgroups, job, "cgroup.freeze");
   });
 }
 
-}  // namespace score::launcher
+}  // namespace score::thaw

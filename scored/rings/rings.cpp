@@ -1,10 +1,10 @@
-#include "scored/launcher/rings.hpp"
+#include "scored/rings/rings.hpp"
 
 #include "pmlib/devices/ethernet_device.hpp"
 #include "pmlib/devices/xdp_socket.hpp"
 #include "pmlib/wire/ebpf.hpp"
-#include "scored/launcher/ring_bounds.hpp"
 #include "scored/ring_guard/bounds.hpp"
+#include "scored/rings/ring_bounds.hpp"
 
 #include <cerrno>
 #include <cstdio>
@@ -15,12 +15,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace score::launcher {
+namespace score::rings {
 
 namespace {
 
 constexpr const char* kOwnNamespace = "/proc/self/ns/net";
-constexpr int kFirstFreeFd = 10;  // as in start.cpp: children use the numbers below
+constexpr int kFirstFreeFd = 10;  // above every number that a child uses by name
 constexpr int kGuardFd = 3;
 
 int open_namespace() {
@@ -164,4 +164,4 @@ int Rings::open(const Request& request, Failure& failure) {
   return fd;
 }
 
-}  // namespace score::launcher
+}  // namespace score::rings

@@ -3,10 +3,9 @@
 #pragma once
 
 #include "pmlib/devices/xdp_socket.hpp"
-#include "scored/launcher/protocol.hpp"
-#include "scored/launcher/start.hpp"
+#include "scored/rings/protocol.hpp"
 
-namespace score::launcher {
+namespace score::rings {
 
 // `table`: of the bounds by socket.
 int bound_packet_ring(int fd, int table, const Request& request, Failure& failure);
@@ -15,4 +14,4 @@ int bound_xdp(const pm::XdpParts& parts, int table, const Request& request, Fail
 // Sets `failure`; -1.
 int fail(Failure& failure, int error, const char* step);
 
-}  // namespace score::launcher
+}  // namespace score::rings

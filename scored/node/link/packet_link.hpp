@@ -1,0 +1,60 @@
+// A connection to one of the node's helpers that run as root (launcher, rings): packets of fixed
+// length, each answered by a launcher::Reply.
+#pragma once
+
+#include "base/async/asio.hpp"
+#include "base/async/task_group.hpp"
+#include "base/ids.hpp"
+#include "base/os/fd.hpp"
+#include "base/result.hpp"
+#include "scored/launcher/protocol.hpp"
+
+#include <list>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace score::node {
+
+// One thread: the io_context's. Connects when it is first needed and again after a loss.
+class PacketLink {
+ public:
+  // `name` is the helper's. tasks outlives the link and is stopped before it is destroyed.
+  PacketLink(std::string name, std::string socket_path, TaskGroup& tasks, asio::any_io_executor io);
+
+  struct Answer {
+    launcher::Reply reply;
+    std::vector<UniqueFd> fds;
+  };
+
+  // One at a time for each attempt. The request is copied, and the descriptors may be closed,
+  // before this returns. Errors: errno of the step that failed; Closed: no helper there; Timeout.
+  asio::awaitable<Result<Answer>> ask(AttemptId attempt, std::span<const std::byte> request,
+                                      std::span<const int> fds);
+  void close();
+
+ private:
+  struct Waiter {
+    AttemptId attempt;
+    std::optional<launcher::Reply> reply;
+    std::vector<UniqueFd> fds;
+    asio::steady_timer
+        done;  // at the time limit; cancelled when there is a reply, or none will come
+  };
+
+  bool connect();
+  asio::awaitable<Result<Answer>> wait_for(AttemptId attempt, bool is_sent);
+  asio::awaitable<void> read_replies(std::uint64_t connection);
+  void take(const launcher::Reply& reply, std::vector<UniqueFd> fds);
+
+  std::string name_;
+  std::string path_;
+  TaskGroup& tasks_;
+  asio::any_io_executor io_;
+  std::optional<asio::posix::stream_descriptor> socket_;
+  std::uint64_t connection_ = 0;  // counts connections
+  std::list<Waiter*> waiters_;
+};
+
+}  // namespace score::node

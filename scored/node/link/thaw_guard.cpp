@@ -1,0 +1,93 @@
+#include "scored/node/link/thaw_guard.hpp"
+
+#include "base/os/log.hpp"
+#include "scored/thaw/guard.hpp"
+
+#include <filesystem>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+namespace score::node {
+
+namespace {
+
+// In the build tree or where it is installed.
+Result<std::string> find_program() {
+  std::error_code failed;
+  const auto own = std::filesystem::read_symlink("/proc/self/exe", failed).parent_path().string();
+  for (const char* place : {"", "/../libexec/scored"}) {
+    const std::string path = own + place + "/scored-thaw";
+    if (access(path.c_str(), X_OK) == 0) return path;
+  }
+  return fail(Errc::NotFound, "scored-thaw beside scored in {}", own);
+}
+
+itimerspec timer_of(Duration time) {
+  constexpr Duration::rep kSecond = std::nano::den;
+  itimerspec at{};
+  at.it_value = {.tv_sec = time.count() / kSecond, .tv_nsec = time.count() % kSecond};
+  return at;
+}
+
+}  // namespace
+
+ThawGuard::ThawGuard(std::string cgroup_root)
+    : cgroup_root_(std::move(cgroup_root)),
+      lease_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {}
+
+Status ThawGuard::start() {
+  const auto program = find_program();
+  if (!program) return program.error();
+  int pair[2] = {-1, -1};
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0) {
+    return fail(errno_code(errno), "socketpair");
+  }
+  UniqueFd theirs(pair[1]);
+  socket_ = UniqueFd(pair[0]);
+  SpawnSpec spec;
+  spec.path = *program;
+  spec.argv = {"scored-thaw", "--guard", cgroup_root_.empty() ? "none" : cgroup_root_};
+  spec.fds = {{STDERR_FILENO, STDERR_FILENO},
+              {theirs.get(), thaw::kDaemonFd},
+              {lease_.get(), thaw::kLeaseFd}};
+  spec.directory.assign(1, '/');
+  spec.new_session = true;
+  auto started = spawn(spec);
+  if (!started) return started.error().error.with_context("start {}", *program);
+  process_ = *std::move(started);
+  for (const pid_t group : groups_) tell(group, true);
+  return {};
+}
+
+bool ThawGuard::has_ended() {
+  if (process_.pid <= 0) return true;
+  const auto ended = reap(process_.pidfd.get(), false);
+  if (ended && !*ended) return false;
+  process_ = {};
+  return true;
+}
+
+void ThawGuard::renew(Duration lease) {
+  const auto at = timer_of(lease);
+  timerfd_settime(lease_.get(), 0, &at, nullptr);
+  if (lease == Duration{0} || !has_ended()) return;
+  const auto started = start();
+  if (!started && !std::exchange(has_complained_, true)) {
+    log_error("no guard: jobs may stay frozen if this daemon is killed",
+              kv("err", started.error()));
+  }
+}
+
+void ThawGuard::watch(pid_t group, bool is_watched) {
+  if (group <= 1) return;
+  is_watched ? void(groups_.insert(group)) : void(groups_.erase(group));
+  tell(group, is_watched);
+}
+
+void ThawGuard::tell(pid_t group, bool is_watched) const {
+  const thaw::Group told{.group = group, .is_watched = is_watched ? 1U : 0U};
+  if (socket_) send(socket_.get(), &told, sizeof told, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+}  // namespace score::node
