@@ -216,11 +216,13 @@ bool HeadHeartbeats::handle(std::uint32_t source, const Message& message) {
   const auto beat = proto::parse<wire::ControlBeat>(message.payload, "heartbeat");
   if (!from || !beat) return true;
   gang::TreeVerdicts::Findings findings;
-  const std::optional<gang::BeatListener::Reply> reply =
-      beat->is_deaf() ? gang::BeatListener::Reply()
-                      : tree_->verdicts.hear(*from, from_wire(*beat), received, findings);
-  if (!reply) return true;
-  wire::ControlAnswer answer = answer_to(*beat, *reply);
+  gang::BeatListener::Reply reply;
+  if (!beat->is_deaf()) {
+    const auto heard = tree_->verdicts.hear(*from, from_wire(*beat), received, findings);
+    if (!heard) return true;
+    reply = *heard;
+  }
+  wire::ControlAnswer answer = answer_to(*beat, reply);
   answer.set_is_linked(true);
   answer.set_received_ns(number(received));
   answer.set_sent_ns(number(clock_.now()));

@@ -6,6 +6,8 @@
 #include "base/os/spawn.hpp"
 #include "base/text.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <arpa/inet.h>
 #include <cstdlib>
@@ -157,7 +159,7 @@ Result<std::string> read_configuration() {
 
 Status write_configuration(const std::string& text, const std::string& role) {
   ::mkdir("/etc/scored", 0755);
-  const std::string candidate = std::string(kConfigFile) + ".new";
+  const std::string candidate = fmt::format("{}.new", kConfigFile);
   if (auto written = replace_file(candidate, text, 0644); !written) return written;
   const auto checked =
       run_program({"scored", "--role=" + role, "--check-config", "--config", candidate});

@@ -42,7 +42,9 @@ std::vector<Entry> entries_of(std::span<const std::uint32_t> nodes) {
 std::string process_mapping(std::span<const std::uint32_t> nodes_of_ranks) {
   auto entries = entries_of(nodes_of_ranks);
   const auto is_first = [&](const Entry& entry) { return entry == entries[0]; };
-  if (std::ranges::all_of(entries, is_first) && !entries.empty()) entries.resize(1);
+  if (std::ranges::all_of(entries, is_first) && !entries.empty()) {
+    entries.erase(entries.begin() + 1, entries.end());
+  }
   std::string text = "(vector";
   for (const auto& entry : entries) {
     text += fmt::format(",({},{},{})", entry.node, entry.nodes, entry.each);

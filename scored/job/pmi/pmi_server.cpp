@@ -283,7 +283,7 @@ void PmiServer::handle_spawn_line(std::uint32_t task, std::string_view line, Pmi
   const bool last = line_value(*spawn, "totspawns") == line_value(*spawn, "spawnssofar");
   spawn.reset();
   if (!last) return;
-  if (!std::exchange(has_refused_spawn_, true)) out.notes.push_back({task, kSpawnIsRefused});
+  if (!std::exchange(has_refused_spawn_, true)) out.notes.emplace_back(task, kSpawnIsRefused);
   reply(task, "cmd=spawn_result rc=-1 msg=spawn_is_not_supported\n", out);
 }
 
