@@ -3,7 +3,7 @@
 #include "base/limits.hpp"
 #include "proto/convert/convert.hpp"
 #include "proto/frames/field_check.hpp"
-#include "proto/frames/wire.hpp"
+#include "proto/frames/hello.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -53,8 +53,8 @@ void take_segments(FieldCheck& check, const wire::SetTimetable& message, base::T
 
 wire::NodeHello to_wire(const base::NodeHello& hello) {
   wire::NodeHello out;
-  out.set_lowest_version(kLowestVersion);
-  out.set_highest_version(kHighestVersion);
+  out.set_lowest_version(spoken_versions().lowest);
+  out.set_highest_version(spoken_versions().highest);
   out.set_name(hello.info.name);
   out.set_cores(hello.info.cores);
   out.set_memory_bytes(hello.info.memory.value());

@@ -17,8 +17,6 @@ namespace score::proto {
 
 inline constexpr std::uint32_t kMagic = 0x44524353;  // "SCRD"
 inline constexpr std::uint16_t kWireVersion = 1;     // of header and negotiation, not of messages
-inline constexpr std::uint32_t kLowestVersion = 1;   // of the messages, negotiated by the hellos
-inline constexpr std::uint32_t kHighestVersion = 1;
 
 struct FrameHeader {
   std::uint32_t magic = kMagic;

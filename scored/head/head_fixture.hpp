@@ -3,6 +3,7 @@
 // connections that only remember what was sent.
 
 #include "proto/convert/convert.hpp"
+#include "proto/frames/hello.hpp"
 #include "proto/frames/parse.hpp"
 #include "scored/head/clients/client_session.hpp"
 #include "scored/head/head.hpp"
@@ -208,8 +209,8 @@ class HeadFixture : public ::testing::Test {
 
   static wire::ClientHello hello() {
     wire::ClientHello message;
-    message.set_lowest_version(proto::kLowestVersion);
-    message.set_highest_version(proto::kHighestVersion);
+    message.set_lowest_version(proto::spoken_versions().lowest);
+    message.set_highest_version(proto::spoken_versions().highest);
     return message;
   }
 

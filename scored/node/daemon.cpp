@@ -220,6 +220,7 @@ void Daemon::send(const base::NodeToHead& message) {
   wire.set_priority_method(priority_name(parts_.switcher.priority()));
   wire.set_network_problem(networks_.problem());
   wire.set_pid(getpid());
+  wire.set_release(SCORE_VERSION);
   wire.set_head_epoch(head_epoch_);
   wire.set_head_proof(head_proof_);
   wire.set_instance(instance_);
@@ -241,6 +242,8 @@ void Daemon::on_frame(const proto::InFrame& frame) {
   switch (frame.type) {
     case proto::FrameType::NodeWelcome:
       return on_welcome(frame);
+    case proto::FrameType::Failed:
+      return on_refused(frame);
     case proto::FrameType::HeartbeatReply:
       return on_heartbeat_reply(frame);
     case proto::FrameType::NodeTraceRequest:
@@ -285,6 +288,14 @@ void Daemon::on_welcome(const proto::InFrame& frame) {
   release_constant_pages();  // the handshake's, before the first heartbeat reports the size
   tasks_.spawn("synchronise the clock", synchronise(head_.generation()));
   note_status();
+}
+
+// The head speaks other versions.
+void Daemon::on_refused(const proto::InFrame& frame) {
+  const auto message = proto::parse<wire::Failed>(frame);
+  if (!message) return head_.drop(message.error().message());
+  head_.drop("the head refuses: " +
+             escape_terminal(message->error().text(), limits::kMaxErrorTextBytes));
 }
 
 void Daemon::on_heartbeat_reply(const proto::InFrame& frame) {

@@ -53,6 +53,7 @@ class Daemon {
   void on_frame(const proto::InFrame& frame);
   void on_timetable(const std::string& timetable);
   void on_welcome(const proto::InFrame& frame);
+  void on_refused(const proto::InFrame& frame);
   void on_heartbeat_reply(const proto::InFrame& frame);
   void on_trace_request(const proto::InFrame& frame);
   void on_watch(const proto::InFrame& frame);

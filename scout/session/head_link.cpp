@@ -2,6 +2,7 @@
 
 #include "base/exit_codes.hpp"
 #include "base/text.hpp"
+#include "proto/frames/hello.hpp"
 
 #include <algorithm>
 #include <array>
@@ -127,8 +128,8 @@ Status HeadLink::check_server() {
 
 Status HeadLink::greet() {
   wire::ClientHello hello;
-  hello.set_lowest_version(proto::kLowestVersion);
-  hello.set_highest_version(proto::kHighestVersion);
+  hello.set_lowest_version(proto::spoken_versions().lowest);
+  hello.set_highest_version(proto::spoken_versions().highest);
   hello.set_program(std::string("scout ") + SCORE_VERSION);
   queue(hello);
   auto frame = wait_frame(monotonic_now() + limits::kHandshakeDeadline);

@@ -71,8 +71,8 @@ Result<Message> Conversation::read() {
 
 Result<Offer> Conversation::ask() {
   wire::SetupHello hello;
-  hello.set_lowest_version(proto::kLowestVersion);
-  hello.set_highest_version(proto::kHighestVersion);
+  hello.set_lowest_version(proto::spoken_versions().lowest);
+  hello.set_highest_version(proto::spoken_versions().highest);
   hello.set_release(SCORE_VERSION);
   const WallTime before = wall_now();
   proto::send(*connection_, hello);

@@ -244,9 +244,12 @@ Status ClientSession::done(std::uint64_t tag, std::string text) {
 
 Status ClientSession::on(const wire::ClientHello& message) {
   if (greeted_) return fail(Errc::WrongState, "a second hello");
-  const auto version =
-      proto::choose_version({message.lowest_version(), message.highest_version()}, "client");
-  if (!version) return version.error();
+  const auto version = proto::choose_version({message.lowest_version(), message.highest_version()},
+                                             escape_terminal(message.program(), 80));
+  if (!version) {
+    return fail(proto::WireErrc::BadVersion, "{}; the head is of release {}",
+                version.error().context(), kVersion);
+  }
   wire::ServerHello reply;
   reply.set_version(*version);
   reply.set_cluster(parts_.config.cluster);

@@ -3,8 +3,12 @@
 #include "base/limits.hpp"
 #include "base/os/host_facts.hpp"
 #include "proto/convert/convert.hpp"
+#include "proto/frames/errc.hpp"
 #include "proto/frames/hello.hpp"
 #include "proto/frames/parse.hpp"
+#include "scored/head/config/version.hpp"
+
+#include <fmt/core.h>
 
 #include <utility>
 
@@ -42,6 +46,16 @@ AttemptId attempt_of(const NodeToHead& message) {
       message);
 }
 
+// The error names both releases and what to do.
+Result<std::uint32_t> choose_version(const wire::NodeHello& hello, const std::string& name) {
+  const std::string who =
+      fmt::format("{} (release {})", name, escape_terminal(hello.release(), 40));
+  auto version = proto::choose_version({hello.lowest_version(), hello.highest_version()}, who);
+  if (version) return version;
+  return fail(proto::WireErrc::BadVersion, "{}; install release {} on {}",
+              version.error().context(), kVersion, name);
+}
+
 }  // namespace
 
 NodeSession::NodeSession(const Parts& parts, Clock& clock, NodeId node,
@@ -54,7 +68,10 @@ asio::awaitable<void> NodeSession::run(Result<proto::InFrame> hello) {
     refuse(hello.error());
     co_return;
   }
-  if (!greet(*hello)) co_return;
+  if (!greet(*hello)) {
+    co_await connection_->drained(1);  // it is told why
+    co_return;
+  }
   for (;;) {
     auto frame = co_await connection_->read(proto::Role::Node);
     if (!frame) {
@@ -73,9 +90,13 @@ bool NodeSession::greet(const proto::InFrame& frame) {
     return refuse(fail(Errc::Denied, "the key of {} says it is {}", name,
                        escape_terminal(hello->name(), 80)));
   }
-  const auto version =
-      proto::choose_version({hello->lowest_version(), hello->highest_version()}, name);
-  if (!version) return refuse(version.error());
+  const auto version = choose_version(*hello, name);
+  if (!version) {
+    wire::Failed failed;
+    failed.mutable_error()->set_text(version.error().context());
+    proto::send(*connection_, failed);
+    return refuse(version.error());
+  }
   auto known = proto::from_wire(*hello);
   if (!known) return refuse(known.error());
   if (parts_.desk.is_taken(node_, hello->instance(), connection_->peer())) return false;

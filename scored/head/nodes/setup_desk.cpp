@@ -101,7 +101,7 @@ asio::awaitable<void> SetupDesk::serve(std::string identity,
   proto::VersionRange theirs;
   theirs.lowest = hello->lowest_version();
   theirs.highest = hello->highest_version();
-  const auto version = proto::choose_version(theirs, "the node's scored-setup", {});
+  const auto version = proto::choose_version(theirs, "the node's scored-setup");
   if (!version) {
     co_return co_await refuse(connection, fmt::format("{}; install release {} on {}",
                                                       version.error().context(), kVersion, node));

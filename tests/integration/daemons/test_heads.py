@@ -1,49 +1,13 @@
 """Two heads of one cluster: the newer one runs on a copy of the older one's database."""
 import contextlib
-import json
-import re
 import shutil
-import sqlite3
 import subprocess
 
 from cluster import BIN, LIMIT, wait_until
 from figures import figure
 from forwarder import Forwarder
 from load import Client
-
-
-class Head:
-    """A head of our own, so that its exit status is ours, from the directory of another one."""
-
-    def __init__(self, source, home):
-        home.mkdir(mode=0o700)
-        shutil.copy(source / 'head.lock', home)
-        with contextlib.closing(sqlite3.connect(source / 'jobs.db')) as old:
-            with contextlib.closing(sqlite3.connect(home / 'jobs.db')) as new:
-                old.backup(new)
-        text = (source / 'scored.toml').read_text().replace(str(source), str(home))
-        (home / 'scored.toml').write_text(re.sub(r'(?m)^listen = .*$', 'listen = "127.0.0.1:0"', text))
-        self.home = home
-        self.socket = {'SCORED_SERVER': str(home / 'head.sock')}
-        with open(home / 'log', 'w') as log:
-            self.process = subprocess.Popen([str(BIN / 'scored'), '--role=head', '--config', str(home / 'scored.toml')],
-                                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log)
-        wait_until((home / 'head.port').exists)
-        self.port = int((home / 'head.port').read_text())
-
-    def log(self):
-        return (self.home / 'log').read_text()
-
-
-def ask(cluster, head, *words):
-    """None: no answer."""
-    result = cluster.run(*words, '--json', code=None, extra_env=head.socket)
-    return json.loads(result.stdout) if result.returncode == 0 else None
-
-
-def has_nodes(cluster, head):
-    answer = ask(cluster, head, 'score', 'info')
-    return answer is not None and answer['nodes_up'] == 2
+from own_head import Head, ask, has_nodes
 
 
 def is_running(cluster, head, job):
