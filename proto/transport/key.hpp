@@ -52,9 +52,9 @@ Key random_key();
 std::string format_key(const Key& key);
 base::Result<Key> parse_key(std::string_view text);
 
-// A key file: 64 hexadecimal digits and a line end. It must belong to us or to root and be closed
-// to group and others (0600 or 0400), else Denied; anything else in it: Malformed. A symbolic link
-// is refused.
+// A key file: 64 hexadecimal digits and a line end. It must belong to us or to root, or to the user
+// scored if we are root, and be closed to group and others (0600 or 0400), else Denied; anything
+// else in it: Malformed. A symbolic link is refused.
 base::Result<Key> load_key(const std::string& path);
 // Makes the file, mode 0600; Exists if it is there. The key is on disk when it returns.
 base::Result<void> store_key(const std::string& path, const Key& key);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -102,6 +103,14 @@ TEST_F(KeyFile, IsRefusedIfItIsAnotherUsers) {
   write(std::string(64, 'a'));
   ASSERT_EQ(::chown(path().c_str(), 12345, 12345), 0);
   EXPECT_TRUE(load_key(path()).error().is(base::Errc::Denied));
+}
+
+TEST_F(KeyFile, OfTheDaemonIsReadByRoot) {
+  const passwd* daemon = ::getpwnam("scored");
+  if (::geteuid() != 0 || daemon == nullptr) GTEST_SKIP() << "needs root and the user scored";
+  write(std::string(64, 'a'));
+  ASSERT_EQ(::chown(path().c_str(), daemon->pw_uid, daemon->pw_gid), 0);
+  EXPECT_TRUE(load_key(path()).has_value());
 }
 
 TEST_F(KeyFile, IsRefusedIfItIsALinkOrNoFile) {
