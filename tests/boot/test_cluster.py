@@ -1,7 +1,10 @@
 """The installed cluster in use: jobs, users, limits, and what happens to machines and units meanwhile."""
+import re
+
 import pytest
-from bed import wait_until
-from booted_cluster import EXAMPLES
+from bed import LIMIT, wait_until
+from booted_cluster import BIN, EXAMPLES
+from figures import figure
 
 BUSY = 'end=$(($(date +%s) + {})); while [ $(date +%s) -lt $end ]; do :; done; echo done'
 
@@ -40,6 +43,87 @@ def test_a_program_of_open_mpi_runs(cluster, options):
         machine.copy(program, '/usr/local/bin/ring')
     done = cluster.head.run('scrun', '-N', '2', '-n', '4', *options, '/usr/local/bin/ring', user='alice')
     assert 'ring: 4 ranks' in done.stdout and done.stdout.endswith('correct\n')
+
+
+def test_a_program_of_mpich_communicates(cluster):
+    """Not its end: in MPI_Finalize MPICH 4.0 over UCX may wait for ever between hosts (docs/guide/mpi.md)."""
+    program = EXAMPLES / 'ring'
+    if not program.exists():
+        pytest.skip(f'{program} was not built')
+    for machine in (cluster.head, *cluster.nodes):
+        machine.copy(program, '/usr/local/bin/ring-mpich')
+    done = cluster.head.run('scrun', '-N', '1', '-n', '4', '/usr/local/bin/ring-mpich', user='alice')
+    assert 'ring: 4 ranks' in done.stdout and done.stdout.endswith('correct\n')
+    on_two = cluster.head.start('scrun', '-N', '2', '-n', '4', '/usr/local/bin/ring-mpich', user='alice')
+    assert on_two.stdout.readline().endswith('correct\n')
+    for job in cluster.head.json('scq', '--active')['jobs']:
+        cluster.head.run('sccancel', '--grace', '0', job['job'], code=None)
+    on_two.communicate(timeout=LIMIT)
+
+
+def test_a_newer_mpich_runs_over_pm(cluster):
+    library = BIN.parent / 'mpi/mpich/lib'
+    if not (library / 'libmpi.so.12').exists() or not (EXAMPLES / 'ring').exists():
+        pytest.skip(f'{library} is missing (tests/mpi_wheels.sh makes it), or {EXAMPLES}/ring')
+    for machine in (cluster.head, *cluster.nodes):
+        machine.copy(library / 'libmpi.so.12', '/opt/mpich/libmpich.so.12')
+        for file in library.glob('mpich/lib*.so*'):
+            machine.copy(file, f'/opt/mpich/mpich/{file.name}')
+        machine.copy(EXAMPLES / 'ring', '/usr/local/bin/ring-mpich')
+    done = cluster.head.run('env', 'LD_LIBRARY_PATH=/opt/mpich', 'scrun', '-N', '2', '-n', '4', '--net=pm',
+                            '/usr/local/bin/ring-mpich', user='alice')
+    assert 'ring: 4 ranks' in done.stdout and done.stdout.endswith('correct\n')
+
+
+@pytest.fixture
+def other_release(cluster):
+    """Puts the daemon of another release on node01, and at last its own one back."""
+    node = cluster.nodes[1]
+
+    def put(name):
+        program = BIN.parent / 'test' / name
+        if not program.exists():
+            pytest.skip(f'{program} is not built')
+        node.copy(program, '/usr/sbin/scored')
+        node.run('systemctl', 'restart', 'scored-node', code=None)
+        return node
+
+    node.run('cp', '-a', '/usr/sbin/scored', '/root/scored.kept')
+    yield put
+    node.run('mv', '/root/scored.kept', '/usr/sbin/scored')
+    node.run('systemctl', 'restart', 'scored-node')
+    cluster.wait_for_nodes()
+
+
+def test_a_node_one_version_newer_works_with_the_others(cluster, other_release):
+    job = cluster.submit('alice', '-N', '2', 'sleep', '600')
+    cluster.wait_for(job, 'running')
+    other_release('scored-next')
+    cluster.wait_for_nodes()
+    assert cluster.head.run('scrun', '-N', '2', 'echo', 'ran', user='alice').stdout == 'ran\nran\n'
+    assert cluster.job(job)['state'] == 'running'
+    cluster.head.run('sccancel', '--grace', '0', job, user='alice')
+
+
+def test_a_node_without_a_common_version_is_named_with_both(cluster, other_release):
+    node = other_release('scored-later')
+    line = r'node01 \(release \S+\) speaks versions 3\.\.3, this program 1\.\.1; install release \S+ on node01'
+    wait_until(lambda: re.search(line, cluster.head.journal('-u', 'scored-head')), "the head's line")
+    wait_until(lambda: re.search('the head refuses: ' + line, node.journal('-u', 'scored-node')), "the node's line")
+
+
+def test_exposure_of_the_units(cluster):
+    """The launcher's has no bound: what the launcher may not do, no job could do."""
+    for machine, unit, bound in ((cluster.head, 'head', 1.3), (cluster.nodes[0], 'node', 2.4),
+                                 (cluster.nodes[0], 'launcher', 10)):
+        shown = machine.run('systemd-analyze', 'security', '--no-pager', f'scored-{unit}').stdout
+        exposure = float(re.search(r'exposure level .*: ([0-9.]+)', shown)[1])
+        figure(f'exposure-{unit}', f'{exposure} (bound {bound})')
+        assert exposure <= bound, shown
+
+
+def test_root_may_read_the_key_of_the_head(cluster):
+    cluster.head.run('sh', '-c', 'cd /root && scored --role=head --node-key node00 && rm node00.key')
 
 
 def test_only_operators_set_the_quantum(cluster):
