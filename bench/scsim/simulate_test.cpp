@@ -55,7 +55,7 @@ INSTANTIATE_TEST_SUITE_P(Policies, AllPolicies,
 // Two jobs on all nodes: gangs share the time, batch jobs run one after the other.
 TEST(Simulate, GangsShareTheTime) {
   const Workload w = workload_of(4, {{1, 0, 100, 4, 1, 0.1}, {2, 0, 10, 4, 1, 0.1}});
-  const auto gangs = simulate(w, under("matrix"));
+  const auto gangs = simulate(w, under("dqt"));
   EXPECT_NEAR(fate_of(*gangs, 2).end_s, 20, 0.3);
   EXPECT_NEAR(fate_of(*gangs, 1).end_s, 110, 0.3);
   EXPECT_NEAR(static_cast<double>(gangs->switches), 200, 5);
@@ -95,7 +95,7 @@ TEST(Simulate, IdleJobsLeaveTheirTurnsToOthers) {
 
 TEST(Simulate, AFillerAdvancesOutOfTurn) {
   const Workload w = workload_of(1, {{1, 0, 100, 1, 1, 0.1}, {2, 0, 100, 1, 1, 0.1}});
-  SimOptions options = under("matrix");
+  SimOptions options = under("dqt");
   options.fill = 0.5;
   const auto run = simulate(w, options);
   EXPECT_NEAR(run->fates.back().end_s, 200 / 1.5, 1);
