@@ -41,7 +41,7 @@ struct HeadConfig {
   bool fill = false;               // jobs use what the gang in turn leaves
   std::vector<Queue> fill_queues{Queue::High, Queue::Normal};  // ... of these
   gang::Placement placement = gang::Placement::Matrix;
-  Duration long_limit = 5min;  // jobs with a longer time limit have rows of their own; 0: none
+  Duration long_limit{0};  // jobs with a longer time limit have rows of their own; 0: none
   std::uint32_t long_slots = 1;
   std::uint32_t long_weight = 32;
   bool overcommit = true;                              // tasks of a job share cores if they must
