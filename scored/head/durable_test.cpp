@@ -246,6 +246,8 @@ TEST_F(DurableTest, WhatHappensMeanwhileDoesNotUndoASuspension) {
   FakeNode second = connect_node(1);
   FakeClient root = connect(UserId(0));
   const JobId job = job_of(launch(root, first, second));
+  root.say(attachment(job));
+  settle();
   const std::vector<Case> cases = cases_of_a_running_job(job);
   cases[0].ask(root);
   clock_.advance(11s);  // what it has used is saved while the suspension is being stored
