@@ -16,9 +16,9 @@ constexpr const char* kPermissionsFile = SCORE_SOURCE_DIR "/proto/permissions.md
 constexpr const char* kPreface =
     "# Permitted senders\n\n"
     "Every frame and every role; the annotations in the .proto files are the source, and a test\n"
-    "compares. For requests about one job OTHER_USER is a user who does not own it; an operator or\n"
-    "root who owns it is its owner too. Of another user's job an operator may Attach only to watch\n"
-    "(no front end, no input), and SignalJob only TERM, KILL, STOP and CONT\n"
+    "compares. For requests about one job OTHER_USER is a user who does not own it; an operator\n"
+    "or root who owns it is its owner too. Of another user's job an operator may Attach only to\n"
+    "watch (no front end, no input), and SignalJob only TERM, KILL, STOP and CONT\n"
     "(`scored/head/admin/permissions.hpp`). A new frame needs a row here, so its senders are\n"
     "written twice, and a reviewer sees them.\n\n";
 

@@ -20,7 +20,7 @@ PINGPONG = EXAMPLES / 'pm_pingpong'
 TALK = EXAMPLES / 'pm_talk'
 JOBS = int(os.environ.get('SCORE_TALK_JOBS', 4))
 SECONDS = float(os.environ.get('SCORE_TALK_SECONDS', 3))
-OF_DAEMON = 2  # sockets of a node daemon among the daemons: its main loop and its switcher each hold the one socket
+OF_DAEMON = ['/memfd:pm-context (deleted)', 'socket', 'socket']  # one socket of its own network, for two threads
 KILLS = int(os.environ.get('SCORE_KILLS', 4))
 
 
@@ -54,20 +54,18 @@ def test_two_pm_jobs_share_their_nodes(few):
 
 def test_jobs_without_pm_open_nothing(few):
     daemon = few.daemon('node00')['pid']
-    # What ran before is gone; the daemons' own network stays.
-    wait_until(lambda: len(network_of(daemon)) == OF_DAEMON, what=lambda: network_of(daemon))
+    held = lambda: sorted(name.split(':[')[0] for name in network_of(daemon))
+    wait_until(lambda: held() == OF_DAEMON, what=held)  # what ran before is gone
     job = few.submit('-w', 'node00', 'sleep', 600)
     few.wait_job(job, 'running')
-    own = network_of(daemon)
-    assert len(own) == OF_DAEMON
+    assert held() == OF_DAEMON
     few.cancel(job)
     pm = few.submit('-w', 'node00', '-n', 1, 'sh', '-c', f'{QUEENS} 4; sleep 60')
     few.wait_job(pm, 'running')
-    # One context and no socket: the job is alone on its node.
-    wait_until(lambda: len(network_of(daemon)) == OF_DAEMON + 1, what=lambda: network_of(daemon))
-    assert 'memfd' in next(held for held in network_of(daemon) if held not in own)
+    # One context more and no socket: the job is alone on its node.
+    wait_until(lambda: held() == OF_DAEMON[:1] + OF_DAEMON, what=held)
     few.cancel(pm)
-    wait_until(lambda: network_of(daemon) == own)
+    wait_until(lambda: held() == OF_DAEMON, what=held)
 
 
 def test_network_goes_on_after_restarts(few):
