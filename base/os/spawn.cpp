@@ -257,7 +257,11 @@ std::expected<SpawnedProcess, SpawnFailure> spawn(const SpawnSpec& spec) {
   const pid_t parent = getpid();
   int raw_pidfd = -1;
   auto args = arguments_for(spec, raw_pidfd);
-  const auto pid = static_cast<pid_t>(syscall(SYS_clone3, &args, sizeof args));
+  auto pid = static_cast<pid_t>(syscall(SYS_clone3, &args, sizeof args));
+  if (pid < 0 && errno == ENOSYS && (args.flags & CLONE_INTO_CGROUP) == 0) {
+    // A unit with RestrictNamespaces has no clone3. The child's exec resets the signal handlers.
+    pid = static_cast<pid_t>(syscall(SYS_clone, CLONE_PIDFD | SIGCHLD, 0, &raw_pidfd, 0, 0));
+  }
   if (pid == 0) run_child(*plan, parent);
   if (pid < 0) return failed(SpawnStep::Fork, fail(errno_code(errno), "fork for {}", spec.path));
   UniqueFd pidfd(raw_pidfd);

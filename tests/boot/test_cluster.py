@@ -44,6 +44,13 @@ def test_a_program_of_open_mpi_runs(cluster, options):
     assert 'ring: 4 ranks' in done.stdout and done.stdout.endswith('correct\n')
 
 
+def test_a_guard_runs_beside_each_node_daemon(cluster):
+    """In the unit's sandbox too: it thaws the jobs when the daemon is gone."""
+    cluster.head.run('scrun', '-N', '2', 'true', user='alice')
+    for machine in cluster.nodes:
+        assert 'scored-thaw --guard' in machine.run('ps', '-eo', 'args').stdout, machine.journal('-u', 'scored-node')
+
+
 def test_a_program_of_mpich_communicates(cluster):
     """Not its end: in MPI_Finalize MPICH 4.0 over UCX may wait for ever between hosts (docs/guide/mpi.md)."""
     program = EXAMPLES / 'ring'
@@ -55,7 +62,7 @@ def test_a_program_of_mpich_communicates(cluster):
     assert 'ring: 4 ranks' in done.stdout and done.stdout.endswith('correct\n')
     on_two = cluster.head.start('scrun', '-N', '2', '-n', '4', '/usr/local/bin/ring-mpich', user='alice')
     assert on_two.stdout.readline().endswith('correct\n')
-    for job in cluster.head.json('scq', '--active')['jobs']:
+    for job in cluster.head.json('scq', '--all', '--active')['jobs']:
         cluster.head.run('sccancel', '--grace', '0', job['job'], code=None)
     on_two.communicate(timeout=LIMIT)
 
