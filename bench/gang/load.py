@@ -14,6 +14,7 @@ import time
 from cluster import Cluster, wait_until
 from kernels import note
 from measure import percentile
+from protobuf import fields
 
 HEADER = struct.Struct('<IHHII')
 MAGIC = 0x44524353
@@ -46,27 +47,7 @@ def field(number, value):
 
 def numbers(payload):
     """The fields of a message that are numbers, the last of each."""
-    found, at = {}, 0
-
-    def read():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = payload[at]
-            at += 1
-            value |= (byte & 0x7f) << shift
-            shift += 7
-            if byte < 0x80:
-                return value
-    while at < len(payload):
-        tag = read()
-        kind = tag & 7
-        value = read() if kind in (0, 2) else 0
-        if kind == 0:
-            found[tag >> 3] = value
-        else:
-            at += value if kind == 2 else 8 if kind == 1 else 4
-    return found
+    return {number: value for number, value in fields(payload) if isinstance(value, int)}
 
 
 class Refused(Exception):

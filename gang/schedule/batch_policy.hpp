@@ -1,6 +1,6 @@
 #pragma once
 // Batch schedulers, to compare gang scheduling with: one row, so nodes are shared in space alone,
-// and no job is ever switched. See Backfill for who may pass whom.
+// and no job is ever switched. Backfill decides which jobs may start before others.
 
 #include "gang/schedule/backfill.hpp"
 #include "gang/schedule/policy.hpp"

@@ -82,6 +82,13 @@ class DurableTest : public HeadFixture {
     ASSERT_TRUE(pump_until([&] { return refusals(client) + acceptances(client) > before; }));
   }
 
+  // With the client as its front end.
+  JobId running_job(FakeClient& client, FakeNode& first, FakeNode& second) {
+    const JobId job = job_of(launch(client, first, second));
+    client.say(attachment(job));
+    return job;
+  }
+
   JobId waiting_job(FakeClient& client, bool held = false) {
     wire::Submit message = submission(16);  // more than there are
     message.mutable_resources()->set_nodes(2);
@@ -225,8 +232,7 @@ TEST_F(DurableTest, ChangesOfARunningJobAreOnDiskWhenTheyAreAnswered) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient root = connect(UserId(0));
-  const JobId job = job_of(launch(root, first, second));
-  root.say(attachment(job));
+  const JobId job = running_job(root, first, second);
   check(root, cases_of_a_running_job(job));
 }
 
@@ -234,8 +240,7 @@ TEST_F(DurableTest, ARefusedDetachLeavesTheFrontEndItsGrace) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient root = connect(UserId(0));
-  const JobId job = job_of(launch(root, first, second));
-  root.say(attachment(job));
+  const JobId job = running_job(root, first, second);
   expect_refused(root, cases_of_a_running_job(job).back(), Mode::Full);
   pass_alive(config_.front_end_grace + 1s, {&first, &second});
   EXPECT_NE(state_of(root, job), JobState::Running);
@@ -245,8 +250,7 @@ TEST_F(DurableTest, WhatHappensMeanwhileDoesNotUndoASuspension) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient root = connect(UserId(0));
-  const JobId job = job_of(launch(root, first, second));
-  root.say(attachment(job));
+  const JobId job = running_job(root, first, second);
   settle();
   const std::vector<Case> cases = cases_of_a_running_job(job);
   cases[0].ask(root);

@@ -25,7 +25,7 @@ constexpr const char* kUsage =
     "DIR/launcher.sock.\n\n"
     "  --rundir DIR         directory of the socket; only this user may write there\n"
     "  --shepherd PATH      absolute path of scored-shepherd\n"
-    "  --daemon-user USER   the only one who may connect (default: the own one)\n"
+    "  --daemon-user USER   the only user who may connect (default: your own)\n"
     "  --network-interface NAME\n"
     "                       open Ethernet rings for jobs' networks there\n"
     "  --min-uid N          start no jobs of users below this (default 1000)\n"

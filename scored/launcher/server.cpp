@@ -45,7 +45,7 @@ bool is_directory(int fd, uid_t owner, long type) {
          fstatfs(fd, &info) == 0 && info.f_type == type;
 }
 
-// Where nobody else can put something in the socket's place.
+// Only root and the launcher's own user can replace a file in this directory.
 bool is_own(const char* directory) {
   struct stat status {};
 

@@ -1,5 +1,5 @@
 #pragma once
-// Who may do what, asked and refused in one place for every way in which a request can come. The
+// Decides who may do what. Every request is checked and refused here, whichever way it came. The
 // permission table (proto/permissions.md) says most of it; three things it cannot say are here:
 //   towards a job its user is its owner, operators included;
 //   who gives a job input acts as its user: that is for the owner and root;

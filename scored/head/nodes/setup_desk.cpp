@@ -24,7 +24,7 @@ std::int64_t seconds(WallTime time) {
   return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
 }
 
-// The users of this host who may have jobs; none if the name service does not list its users.
+// The users of this host who may run jobs. Empty if the name service does not list its users.
 void add_users(wire::SetupOffer& offer) {
   ::setpwent();
   std::size_t count = 0;

@@ -6,14 +6,13 @@ import os
 import random
 import shutil
 import sqlite3
-import subprocess
 import threading
 import time
 
-import pytest
 from cluster import wait_until
 from figures import figure
 from load import Client, Refused, field, numbers
+from trouble import small_disk
 
 KILLS = int(os.environ.get('SCORE_KILLS', '20'))
 DONE, SUBMIT, SUBMITTED, CANCEL, CONTROL, SET_QUANTUM, DRAIN = 4, 10, 11, 31, 32, 60, 62
@@ -51,28 +50,6 @@ def all_commands(cluster, waiting, held, other):
     ]
 
 
-@contextlib.contextmanager
-def small_disk(cluster):
-    """The head's directory is a file system of its own; gives the file that fills it."""
-    directory = cluster.directory / 'head'
-    cluster.kill('head')
-    copy = cluster.directory / 'copy'
-    shutil.copytree(directory, copy, ignore=shutil.ignore_patterns('*.sock'))
-    mounted = subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=4m,mode=700', 'none', str(directory)])
-    if mounted.returncode != 0:
-        pytest.skip('cannot mount')
-    try:
-        shutil.copytree(copy, directory, dirs_exist_ok=True)
-        with contextlib.closing(sqlite3.connect(directory / 'jobs.db')) as store:
-            store.execute('PRAGMA wal_checkpoint(TRUNCATE)')
-        cluster.restart('head')
-        cluster.wait_up()
-        yield directory / 'filler'
-    finally:
-        cluster.kill('head')
-        subprocess.run(['umount', '-l', str(directory)], check=True)
-
-
 def fill(filler):
     with open(filler, 'ab', buffering=0) as file:
         for size in (1 << 16, 1 << 12, 1):
@@ -83,7 +60,7 @@ def fill(filler):
 
 def test_a_full_disk_refuses_every_change(fresh, as_root):
     cluster = fresh(2, '--cores', '1')
-    with small_disk(cluster) as filler:
+    with small_disk(cluster, '4m') as filler:
         blocker = cluster.submit('--queue', 'exclusive', '-N', 2, 'sleep', 1000)
         cluster.wait_job(blocker, 'running')
         waiting, held, other = (cluster.submit(*words, '-N', 2, 'true') for words in ([], ['--hold'], ['--hold']))

@@ -1,6 +1,5 @@
 """Daemons that are killed: nothing acknowledged is lost, jobs go on, exit codes are kept."""
 import os
-import shutil
 import signal
 import subprocess
 import threading
@@ -10,7 +9,7 @@ import pytest
 
 from cluster import LIMIT, wait_until
 from progress import start_progress, wait_shares
-from trouble import cut_off, need_nftables, stopped
+from trouble import cut_off, need_nftables, small_disk, stopped
 
 
 def test_head_killed_amid_100_submissions_loses_none(fresh):
@@ -180,17 +179,7 @@ def test_a_node_that_is_silent_for_a_while_keeps_its_jobs(fresh, as_root, tmp_pa
 def test_a_full_disk_refuses_and_loses_nothing(fresh, as_root):
     """The head's directory is a small file system of its own."""
     cluster = fresh(2)
-    directory = cluster.directory / 'head'
-    cluster.kill('head')
-    copy = cluster.directory / 'copy'
-    shutil.copytree(directory, copy, ignore=shutil.ignore_patterns('*.sock'))
-    mounted = subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=1m,mode=700', 'none', str(directory)])
-    if mounted.returncode != 0:
-        pytest.skip('cannot mount')
-    try:
-        shutil.copytree(copy, directory, dirs_exist_ok=True)
-        cluster.restart('head')
-        cluster.wait_up()
+    with small_disk(cluster, '1m') as filler:
         acknowledged, refused = [], None
         while refused is None and len(acknowledged) < 100:
             result = cluster.run('scrun', '--detach', 'true', 'x' * 60000, code=None)
@@ -200,16 +189,13 @@ def test_a_full_disk_refuses_and_loses_nothing(fresh, as_root):
                 refused = result
         assert refused is not None and refused.returncode == 125 and 'full' in refused.stderr, refused
         assert len(refused.stderr.splitlines()) == 1, refused
-        subprocess.run(['mount', '-o', 'remount,size=64m', str(directory)], check=True)
+        subprocess.run(['mount', '-o', 'remount,size=64m', str(filler.parent)], check=True)
         assert cluster.run('scrun', '-q', 'echo', 'again').stdout == 'again\n'
         wait_until(lambda: all(cluster.job(job)['final'] for job in acknowledged))
         cluster.kill('head')
         cluster.restart('head')
         cluster.wait_up()
         assert {cluster.job(job)['state'] for job in acknowledged} == {'completed'}
-    finally:
-        cluster.kill('head')
-        subprocess.run(['umount', '-l', str(directory)], check=True)
 
 
 def test_drain_and_resume(fresh):

@@ -128,7 +128,7 @@ def test_root_of_a_login_node_is_not_root_of_the_cluster(fresh, as_root):
         os.chmod(place, 0o777)
         open_login(cluster, place)
         peer.settimeout(LIMIT)
-        peer.connect(cluster.sockets['node01'])  # root, who may connect to any socket
+        peer.connect(cluster.sockets['node01'])  # as root, which may connect to any socket
         peer.sendall(hello)
         answer = b''
         while part := peer.recv(4096):

@@ -129,28 +129,3 @@ def read_exactly(peer, size):
             return None
         data += part
     return data
-
-
-def fields_of(payload):
-    """[(number, value)] of a payload; nested messages as bytes."""
-    found, at = [], 0
-
-    def number():
-        nonlocal at
-        value, shift = 0, 0
-        while True:
-            byte = payload[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-    while at < len(payload):
-        key = number()
-        if key & 7 == 0:
-            found.append((key >> 3, number()))
-        else:
-            size = {1: 8, 5: 4}.get(key & 7) or number()
-            found.append((key >> 3, payload[at:at + size]))
-            at += size
-    return found

@@ -1,32 +1,6 @@
 """Reads files of `scadm trace -o FILE.pftrace`: just enough of protobuf and of Perfetto's TrackEvent format
 (proto/perfetto.proto), without the code that wrote them."""
-
-
-def fields(data):
-    """(number, value) of a message: integers, or bytes of what has a length."""
-    at = 0
-
-    def varint():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-
-    while at < len(data):
-        key = varint()
-        assert key & 7 in (0, 2), f'wire type {key & 7}'
-        if key & 7 == 0:
-            yield key >> 3, varint()
-        else:
-            size = varint()
-            assert at + size <= len(data), 'cut off'
-            yield key >> 3, data[at:at + size]
-            at += size
+from protobuf import fields
 
 
 def job_bars(data):

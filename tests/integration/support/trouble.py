@@ -4,6 +4,7 @@ import os
 import pathlib
 import shutil
 import signal
+import sqlite3
 import subprocess
 
 import pytest
@@ -75,3 +76,25 @@ def repeated(node, percent):
     yield
     sender.terminate()
     assert sender.wait() == -15, 'it ran until now'
+
+
+@contextlib.contextmanager
+def small_disk(cluster, size):
+    """The head's directory is a file system of its own; gives the file that fills it."""
+    directory = cluster.directory / 'head'
+    cluster.kill('head')
+    copy = cluster.directory / 'copy'
+    shutil.copytree(directory, copy, ignore=shutil.ignore_patterns('*.sock'))
+    mounted = subprocess.run(['mount', '-t', 'tmpfs', '-o', f'size={size},mode=700', 'none', str(directory)])
+    if mounted.returncode != 0:
+        pytest.skip('cannot mount')
+    try:
+        shutil.copytree(copy, directory, dirs_exist_ok=True)
+        with contextlib.closing(sqlite3.connect(directory / 'jobs.db')) as store:
+            store.execute('PRAGMA wal_checkpoint(TRUNCATE)')
+        cluster.restart('head')
+        cluster.wait_up()
+        yield directory / 'filler'
+    finally:
+        cluster.kill('head')
+        subprocess.run(['umount', '-l', str(directory)], check=True)

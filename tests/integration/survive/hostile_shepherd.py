@@ -9,11 +9,12 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = (HERE / 'path').read_text(encoding='utf-8').splitlines()
-from frames import Schema, fields_of, read_frame  # noqa: E402
+from frames import Schema, read_frame  # noqa: E402
+from protobuf import fields  # noqa: E402
 
 
 def converse(schema, peer, chance):
-    attempt = dict(fields_of(read_frame(peer)[1])).get(1, 0)
+    attempt = dict(fields(read_frame(peer)[1])).get(1, 0)
     own = [0, 1 << 40, os.getpid()]  # of processes: never a stranger's
     hints = {'attempt': [attempt, attempt, attempt + 1, 1], 'group': own, 'shepherd_pid': own, 'pids': own, 'rank': [0, 1, 7],
              'node_index': [0, 0, 1], 'tasks_on_node': [1, 1], 'phase': [0, 1, 2, 3], 'signal': [0, 9, 11], 'code': [0, 1],

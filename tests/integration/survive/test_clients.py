@@ -9,7 +9,8 @@ import time
 
 from cluster import is_alive, wait_until
 from figures import figure
-from frames import Schema, fields_of, frame, read_frame
+from frames import Schema, frame, read_frame
+from protobuf import fields
 from test_control_network import udp_sockets, use_pm
 
 SCHEMA = Schema()
@@ -51,7 +52,7 @@ def test_a_submission_that_is_sent_again_is_one_job(fresh):
                     continue  # closed before the answer comes
                 kind, payload = read_frame(peer)
                 assert kind == SCHEMA.frames['Submitted'][0], (kind, payload)
-                answers[request].add(dict(fields_of(payload))[2])
+                answers[request].add(dict(fields(payload))[2])
         if turn == 1:
             cluster.kill('head')
             cluster.restart('head')

@@ -261,7 +261,7 @@ def test_a_hostile_shepherd_at_the_node_daemon(fresh, as_root, tmp_path):
     place.mkdir()
     shutil.copy(HERE / 'hostile_shepherd.py', place / 'shepherd.py')
     (place / 'shepherd.py').chmod(0o755)
-    (place / 'path').write_text('\n'.join([str(HERE.parent / 'support')]))
+    (place / 'path').write_text('\n'.join(map(str, (HERE.parent / 'support', HERE.parents[2] / 'bench/support'))))
     (place / 'seed').write_text(str(SEED))
     node = cluster.daemon('node01')['pid']
     words = pathlib.Path(f'/proc/{cluster.daemon("launcher-node01")["pid"]}/cmdline').read_bytes().decode().split('\0')[:-1]
