@@ -92,6 +92,7 @@ static_assert(kMinThawLease < kReconnectGrace, "a node's jobs run again before t
 inline constexpr nanoseconds kHandshakeDeadline = seconds(5);  // connect to authenticated
 inline constexpr nanoseconds kHeaderDeadline = seconds(5);     // first to last byte of a header
 inline constexpr nanoseconds kFrameDeadline = seconds(30);     // header to end of frame
+inline constexpr nanoseconds kWriteDeadline = seconds(30);     // a peer takes not one byte
 inline constexpr nanoseconds kRequestDeadline = seconds(30);   // a client waits for an answer
 inline constexpr nanoseconds kLaunchDeadline = seconds(10);    // all nodes have prepared a job
 inline constexpr nanoseconds kKillGrace = seconds(5);          // SIGTERM to kill
@@ -112,17 +113,28 @@ inline constexpr std::size_t kMaxUnauthenticated = 1'024;  // half-open, oldest 
 inline constexpr std::size_t kReservedDescriptors = 32;    // for killing jobs when all are used
 inline constexpr std::size_t kMaxPeerQueueBytes = 64 * kMiB;
 inline constexpr std::size_t kMaxClientQueueBytes = 16 * kMiB;
-inline constexpr std::size_t kIoWindowBytes = 256 * kKiB;  // unacknowledged output of a stream
+// Of all connections of one user together. From the first number on his requests wait and are not
+// read; the connection that would pass the second one is closed.
+inline constexpr std::size_t kUserQueueRoom = 16 * kMiB;
+inline constexpr std::size_t kMaxUserQueueBytes = 32 * kMiB;
+inline constexpr std::size_t kMaxUserRequestBytes = 16 * kMiB;  // that came and were not handled
+inline constexpr std::size_t kIoWindowBytes = 256 * kKiB;       // unacknowledged output of a stream
 inline constexpr std::size_t kIoChunkBytes = 32 * kKiB;
 inline constexpr std::size_t kMaxGroupCommit = 1'024;  // submissions in one transaction
 static_assert(kIoChunkBytes * 2 <= kIoWindowBytes, "a stream can always have two chunks under way");
 static_assert(kMaxFrameBytes <= kMaxClientQueueBytes && kMaxFrameBytes <= kMaxPeerQueueBytes,
               "the largest frame can be queued");
+static_assert(kUserQueueRoom + kMaxFrameBytes <= kMaxUserQueueBytes,
+              "a request that may begin can be answered");
 static_assert(kMaxConnectionsPerUser < kMaxConnections, "one user cannot lock out the others");
 
-// Token bucket of each user's requests.
+// Token bucket of each user's requests. One costs at least a token, and more if it keeps the thread
+// busy for longer: kRequestsPerSecond of the cheapest use half of it.
 inline constexpr double kRequestsPerSecond = 2'000;
 inline constexpr double kRequestBurst = 4'000;
+inline constexpr nanoseconds kTokenTime = std::chrono::microseconds(250);
+inline constexpr std::size_t kTokenBytes = 64 * kKiB;  // of a request
+inline constexpr int kMaxJobsAsked = 1'000;  // of one question; longer lists come in pages
 
 // --- PMI key-value exchange ---
 inline constexpr std::size_t kMaxPmiKeyBytes = 256;

@@ -52,6 +52,11 @@ class FrameReader {
   // True between frames: a stream may end here and nowhere else.
   [[nodiscard]] bool is_between_frames() const { return !header_ && pending_.size() == taken_; }
 
+  // Bytes of payload that the current frame still needs; 0: no header so far.
+  [[nodiscard]] std::size_t missing_payload() const {
+    return header_ ? header_->length - payload_.size() : 0;
+  }
+
   // Bytes the current frame still needs (a header's at least); for sizing the next read.
   [[nodiscard]] std::size_t wanted_bytes() const;
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/async/asio.hpp"
+#include "base/async/byte_budget.hpp"
 #include "base/os/fd.hpp"
 #include "base/result.hpp"
 #include "base/time.hpp"
@@ -57,6 +58,14 @@ class Connection {
   // Waits until less than `bytes` are queued, or it is closed.
   virtual boost::asio::awaitable<void> drained(std::size_t bytes) = 0;
   virtual std::size_t queued_bytes() const = 0;
+
+  // What it holds from now on counts there: frames on their way in (one that has no room is not
+  // read on; its deadline goes on), and queued bytes (send() closes it where there is no room).
+  virtual void charge_to(std::shared_ptr<base::ByteBudget>, std::shared_ptr<base::ByteBudget>) {}
+
+  // Its peer may stop for any time, as a terminal does: no write deadline.
+  virtual void be_patient() {}
+
   // At once; queued bytes that the peer's buffer does not take at once are lost (drained(1) first
   // waits for them). Idempotent.
   virtual void close() = 0;

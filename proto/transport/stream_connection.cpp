@@ -23,6 +23,8 @@ constexpr std::size_t kScratchBytes = 32U << 10U;
 constexpr std::size_t kCoalesceBytes = 16U << 10U;  // a TLS record
 constexpr std::size_t kFlushBytes = 1U << 20U;      // then others get their turn
 constexpr std::size_t kPartsPerWrite = 16;
+constexpr std::size_t kSmallFrame = 4U << 10U;  // needs no room of its own
+constexpr base::Duration kRoomPoll = std::chrono::milliseconds(50);
 // After so many reads that found data at once, others get their turn.
 constexpr unsigned kReadsPerTurn = 32;
 
@@ -78,6 +80,7 @@ asio::awaitable<Result<InFrame>> StreamConnection::read(Role sender) {
     }
     if (*frame) {
       had_frame_ = true;
+      arriving_.set(0);
       disarm(&StreamConnection::read_timer_);
       co_return std::move(**frame);
     }
@@ -95,6 +98,11 @@ asio::awaitable<Result<void>> StreamConnection::read_more() {
     reads_without_wait_ = 0;
     co_await asio::post(descriptor_.get_executor(), asio::use_awaitable);
   }
+  if (reader_.missing_payload() > kSmallFrame && arriving_.bytes() == 0) {
+    auto waited = co_await wait_for_room();
+    if (!waited) co_return waited.error();
+    arriving_.set(reader_.missing_payload());
+  }
   for (;;) {
     if (!is_open()) co_return read_failure({IoStep::Kind::End, 0, {}});
     IoStep step = stream_->read_some(scratch());
@@ -110,6 +118,18 @@ asio::awaitable<Result<void>> StreamConnection::read_more() {
     auto waited = co_await wait(step.kind);
     if (!waited) co_return waited.error();
   }
+}
+
+// A frame that has begun to be read is read to its end: two halves never wait for each other.
+asio::awaitable<Result<void>> StreamConnection::wait_for_room() {
+  while (!arriving_.may_add(reader_.missing_payload())) {
+    watch_read_deadline();
+    asio::steady_timer pause(descriptor_.get_executor(), kRoomPoll);
+    auto [ec] = co_await pause.async_wait(kNoThrow);
+    if (!is_open()) co_return read_failure({IoStep::Kind::End, 0, {}});
+    if (ec) co_return base::fail(base::Errc::Cancelled, "read");
+  }
+  co_return Result<void>();
 }
 
 asio::awaitable<Result<void>> StreamConnection::wait(IoStep::Kind kind) {
@@ -173,7 +193,9 @@ bool StreamConnection::may_queue(FrameType type, std::size_t frame_bytes) {
   const FrameRule* rule = find_rule(type);
   if (!is_open() || writing_stopped_ || rule == nullptr) return false;
   if (frame_bytes - kHeaderBytes > rule->max_bytes) return false;
-  if (queued_bytes_ > 0 && queued_bytes_ + frame_bytes > limits_.write_queue_bytes) {
+  const bool is_full =
+      queued_.bytes() > 0 && queued_.bytes() + frame_bytes > limits_.write_queue_bytes;
+  if (is_full || !queued_.may_add(frame_bytes)) {
     close();
     return false;
   }
@@ -191,7 +213,7 @@ bool StreamConnection::send(FrameType type, std::string_view payload) {
     Chunk& chunk = queue_.emplace_back();
     append_frame(chunk.owned, type, payload);
   }
-  queued_bytes_ += bytes;
+  queued_.set(queued_.bytes() + bytes);
   schedule_flush();
   return true;
 }
@@ -203,7 +225,7 @@ bool StreamConnection::send_descriptors(FrameType type, std::string_view payload
   Chunk& chunk = queue_.emplace_back();
   append_frame(chunk.owned, type, payload);
   chunk.fds = std::move(fds);
-  queued_bytes_ += bytes;
+  queued_.set(queued_.bytes() + bytes);
   schedule_flush();
   return true;
 }
@@ -212,7 +234,7 @@ bool StreamConnection::send_shared(std::shared_ptr<const std::string> frame_byte
   if (frame_bytes->size() < kHeaderBytes) return false;
   auto header = decode_header(std::as_bytes(std::span(*frame_bytes)).first<kHeaderBytes>());
   if (!header || !may_queue(FrameType{header->type}, frame_bytes->size())) return false;
-  queued_bytes_ += frame_bytes->size();
+  queued_.set(queued_.bytes() + frame_bytes->size());
   queue_.emplace_back().shared = std::move(frame_bytes);
   schedule_flush();
   return true;
@@ -231,7 +253,7 @@ void StreamConnection::schedule_flush() {
 
 void StreamConnection::flush() {
   std::size_t written = 0;
-  while (queued_bytes_ > 0 && is_open()) {
+  while (queued_.bytes() > 0 && is_open()) {
     if (written >= kFlushBytes) return schedule_flush();
     IoStep step = write_front();
     switch (step.kind) {
@@ -266,7 +288,7 @@ IoStep StreamConnection::write_front() {
 }
 
 void StreamConnection::advance(std::size_t bytes) {
-  queued_bytes_ -= bytes;
+  queued_.set(queued_.bytes() - bytes);
   bytes += front_written_;
   while (queue_front_ < queue_.size() && bytes >= queue_[queue_front_].bytes().size()) {
     bytes -= queue_[queue_front_].bytes().size();
@@ -286,7 +308,8 @@ void StreamConnection::advance(std::size_t bytes) {
 }
 
 void StreamConnection::wait_to_write(IoStep::Kind kind) {
-  if (!is_armed(&StreamConnection::write_timer_) && limits_.write_deadline.count() > 0) {
+  const bool has_deadline = !is_patient_ && limits_.write_deadline.count() > 0;
+  if (has_deadline && !is_armed(&StreamConnection::write_timer_)) {
     arm(&StreamConnection::write_timer_, limits_.write_deadline);
   }
   flush_scheduled_ = true;
@@ -300,12 +323,17 @@ void StreamConnection::wait_to_write(IoStep::Kind kind) {
   });
 }
 
+void StreamConnection::be_patient() {
+  is_patient_ = true;
+  disarm(&StreamConnection::write_timer_);
+}
+
 void StreamConnection::stop_writing() {
   writing_stopped_ = true;
   queue_ = std::vector<Chunk>();
   queue_front_ = 0;
   front_written_ = 0;
-  queued_bytes_ = 0;
+  queued_.set(0);
   disarm(&StreamConnection::write_timer_);
   queue_shrank();
 }
@@ -316,7 +344,7 @@ void StreamConnection::queue_shrank() {
 
 asio::awaitable<void> StreamConnection::drained(std::size_t bytes) {
   auto self = shared_from_this();
-  while (is_open() && queued_bytes_ >= bytes && queued_bytes_ > 0) {
+  while (is_open() && queued_.bytes() >= bytes && queued_.bytes() > 0) {
     if (!drain_signal_) {
       drain_signal_.emplace(descriptor_.get_executor(), asio::steady_timer::time_point::max());
     }
@@ -327,7 +355,7 @@ asio::awaitable<void> StreamConnection::drained(std::size_t bytes) {
 void StreamConnection::close() {
   if (!is_open()) return;
   // A last try for what was queued in this turn, such as the reason for the closing.
-  while (queued_bytes_ > 0 && !writing_stopped_) {
+  while (queued_.bytes() > 0 && !writing_stopped_) {
     IoStep step = write_front();
     if (step.kind != IoStep::Kind::Done) {
       stop_writing();

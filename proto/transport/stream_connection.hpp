@@ -39,7 +39,15 @@ class StreamConnection final : public Connection,
   bool send_shared(std::shared_ptr<const std::string> frame_bytes) override;
   boost::asio::awaitable<void> drained(std::size_t bytes) override;
 
-  std::size_t queued_bytes() const override { return queued_bytes_; }
+  std::size_t queued_bytes() const override { return queued_.bytes(); }
+
+  void charge_to(std::shared_ptr<base::ByteBudget> incoming,
+                 std::shared_ptr<base::ByteBudget> outgoing) override {
+    arriving_.charge_to(std::move(incoming));
+    queued_.charge_to(std::move(outgoing));
+  }
+
+  void be_patient() override;
 
   void close() override;
 
@@ -59,6 +67,7 @@ class StreamConnection final : public Connection,
 
   boost::asio::awaitable<base::Result<void>> wait(IoStep::Kind kind);
   boost::asio::awaitable<base::Result<void>> read_more();
+  boost::asio::awaitable<base::Result<void>> wait_for_room();
   base::Error read_failure(const IoStep& step);
   void watch_read_deadline();
 
@@ -86,13 +95,15 @@ class StreamConnection final : public Connection,
   bool timed_out_ = false;
   unsigned reads_without_wait_ = 0;
   Timer read_timer_;
+  base::ByteShare arriving_;  // the frame whose payload is being read
 
   std::vector<Chunk> queue_;  // from queue_front_ on
   std::size_t queue_front_ = 0;
   std::size_t front_written_ = 0;  // bytes of the front chunk that are gone
-  std::size_t queued_bytes_ = 0;
+  base::ByteShare queued_;
   bool flush_scheduled_ = false;  // a flush is posted or waits for the socket
   bool writing_stopped_ = false;  // the peer takes no more
+  bool is_patient_ = false;       // ... and that may last
   Timer write_timer_;
   Timer drain_signal_;
 };

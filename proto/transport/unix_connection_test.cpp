@@ -236,6 +236,58 @@ TEST_F(UnixConnectionTest, GivesUpOnAPeerThatTakesNothing) {
   EXPECT_TRUE(frame.error().is(base::Errc::Timeout)) << frame.error().message();
 }
 
+TEST_F(UnixConnectionTest, WaitsForAPatientPeerThatTakesNothing) {
+  ConnectionLimits limits;
+  limits.write_deadline = 20ms;
+  open(limits);
+  connection_->send(FrameType::FenceDone, std::string(8U << 20U, 'x'));
+  io_.poll();
+  connection_->be_patient();
+  io_.restart();
+  io_.run_for(200ms);
+  EXPECT_TRUE(connection_->is_open());
+  EXPECT_GT(connection_->queued_bytes(), 0U);
+}
+
+TEST_F(UnixConnectionTest, ClosesWhereAUsersBytesHaveNoRoom) {
+  open();
+  const auto outgoing = std::make_shared<base::ByteBudget>(1'000, 10'000);
+  connection_->charge_to(nullptr, outgoing);
+  {
+    const base::ByteShare other(outgoing, 9'000);
+    EXPECT_TRUE(connection_->send(FrameType::TaskOutput, std::string(500, 'x')));
+    EXPECT_GT(outgoing->used(), 9'500U);
+    EXPECT_FALSE(connection_->send(FrameType::TaskOutput, std::string(500, 'x')));
+    EXPECT_FALSE(connection_->is_open());
+  }
+  EXPECT_EQ(outgoing->used(), 0U);
+}
+
+asio::awaitable<void> note_read(std::shared_ptr<Connection> from, bool& came) {
+  const auto frame = co_await from->read(Role::Node);
+  came = frame.has_value();
+}
+
+TEST_F(UnixConnectionTest, ReadsALargeFrameOnlyWhenThereIsRoomForIt) {
+  open();
+  const auto incoming = std::make_shared<base::ByteBudget>(100'000, 100'000);
+  connection_->charge_to(incoming, nullptr);
+  auto other = std::make_unique<base::ByteShare>(incoming, 90'000);
+  write_raw(encode_frame_bytes(FrameType::TaskOutput, std::string(50'000, 'x')));
+  bool came = false;
+  base::TaskGroup tasks(io_.get_executor(), [](std::string_view, const std::exception_ptr&) {});
+  tasks.spawn("read", note_read(connection_, came));
+  io_.restart();
+  io_.run_for(100ms);
+  EXPECT_FALSE(came);
+  EXPECT_EQ(incoming->used(), 90'000U);
+  other.reset();
+  io_.restart();
+  io_.run_for(1s);
+  EXPECT_TRUE(came);
+  EXPECT_EQ(incoming->used(), 0U);
+}
+
 TEST_F(UnixConnectionTest, SaysWhenAStreamEndsInsideAFrame) {
   const std::string whole = encode_frame_bytes(FrameType::Prepared, "\x08\x01");
   for (std::size_t bytes = 1; bytes < whole.size(); ++bytes) {
