@@ -39,18 +39,21 @@ TEST(BlockingCalls, AnswersInTheLoopWhileAnotherCallHangs) {
 TEST(BlockingCalls, MayEndBeforeItsCalls) {
   const auto release = std::make_shared<std::promise<void>>();
   const auto released = std::make_shared<std::shared_future<void>>(release->get_future());
+  const auto begun = std::make_shared<std::promise<void>>();
   const auto ended = std::make_shared<std::promise<void>>();
   auto end = ended->get_future();
   {
     asio::io_context io(1);
     BlockingCalls calls(io, 1);
     calls.run(
-        [released, ended] {
+        [begun, released, ended] {
+          begun->set_value();
           released->wait();
           ended->set_value();
         },
         [] { FAIL() << "nobody is there any more"; });
     calls.run([] { FAIL() << "forgotten"; }, [] {});
+    ASSERT_EQ(begun->get_future().wait_for(kLong), std::future_status::ready);
   }
   release->set_value();
   EXPECT_EQ(end.wait_for(kLong), std::future_status::ready);

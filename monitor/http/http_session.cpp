@@ -97,7 +97,7 @@ asio::awaitable<bool> HttpSession::answer(http::request<http::string_body> messa
   const TimePoint begun = server_.parts_.clock.now();
   Request request = request_of(message);
   const bool keep_alive = message.keep_alive() && !server_.is_closing_;
-  auto routed = route_from(message, request);
+  auto routed = co_await route_from(message, request);
   if (message.target().size() > kMaxTargetBytes) routed = Refusal{414, "the target is long", {}};
   if (!server_.requests_allowed_.try_take(begun)) routed = Refusal{429, "too many requests", {}};
   const auto* may = std::get_if<Routed>(&routed);
@@ -133,16 +133,17 @@ asio::awaitable<bool> HttpSession::answer(http::request<http::string_body> messa
 }
 
 // Only the trusted proxy may name its user; the header is ignored from others.
-std::variant<Routed, Refusal> HttpSession::route_from(
+asio::awaitable<std::variant<Routed, Refusal>> HttpSession::route_from(
     const http::request<http::string_body>& message, Request& request) {
   constexpr const char* kRemoteUser = "X-Remote-User";
   if (source_ == HttpSource::Proxy && message.count(kRemoteUser) > 0) {
     if (server_.parts_.site != nullptr && message.count(kRemoteUser) == 1) {
-      request.remote = server_.parts_.site->user_named(std::string(message[kRemoteUser]));
+      std::string name(message[kRemoteUser]);
+      request.remote = co_await server_.parts_.site->user_named(std::move(name));
     }
-    if (!request.remote) return Refusal{403, "X-Remote-User names no account", {}};
+    if (!request.remote) co_return Refusal{403, "X-Remote-User names no account", {}};
   }
-  return route(request, server_.rules_, server_.parts_.logins, server_.parts_.clock.now());
+  co_return route(request, server_.rules_, server_.parts_.logins, server_.parts_.clock.now());
 }
 
 asio::awaitable<bool> HttpSession::send(Response response, bool keep_alive) {

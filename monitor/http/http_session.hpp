@@ -49,8 +49,9 @@ class HttpSession final : public HttpConnection, public std::enable_shared_from_
   asio::awaitable<bool> serve_one();
   asio::awaitable<void> hang_up();
   asio::awaitable<bool> answer(http::request<http::string_body> message);
-  std::variant<Routed, Refusal> route_from(const http::request<http::string_body>& message,
-                                           Request& request);
+  // The arguments outlive it.
+  asio::awaitable<std::variant<Routed, Refusal>> route_from(
+      const http::request<http::string_body>& message, Request& request);
   asio::awaitable<Response> respond(Routed routed, Request request);
   asio::awaitable<bool> send(Response response, bool keep_alive);
   Response page(const Routed& routed, std::string_view if_none_match);

@@ -53,7 +53,7 @@ class Site : public MetricsSource {
   // The rights of this user now; none: a viewer.
   virtual Sight sight_of(const std::optional<WebUser>& who) = 0;
   // The account of this name, authenticated by a proxy; none: unknown.
-  virtual std::optional<WebUser> user_named(const std::string& name) = 0;
+  virtual asio::awaitable<std::optional<WebUser>> user_named(std::string name) = 0;
   // scored.session/1.
   virtual std::string session_document(const std::optional<WebSession>& session) = 0;
   // The line to show. Errors: Denied, NotFound, WrongState, Malformed.

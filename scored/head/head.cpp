@@ -23,7 +23,7 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovere
       reader_(std::move(reader)),
       alarm_(io, clock),
       feed_(clock),
-      users_(config_.operators, UserId(::geteuid())),
+      users_(config_.operators, UserId(::geteuid()), requests.directory),
       streams_(links_,
                {.front_end_lost = [this](JobId job) { life_.front_end_lost(job); },
                 .delivered = [this](JobId job) { life_.output_delivered(job); },
@@ -65,8 +65,8 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovere
 }
 
 ClientSession::Parts Head::for_clients() {
-  return {config_,  runner_,   jobs_,   submissions_, life_, queries_,
-          streams_, overview_, traces_, admin_,       {},    {}};
+  return {config_,   runner_, jobs_,  submissions_, life_, queries_, streams_,
+          overview_, traces_, admin_, users_,       {},    {}};
 }
 
 NodeSession::Parts Head::for_nodes() {

@@ -199,7 +199,7 @@ class HeadFixture : public ::testing::Test {
     setup.peer = {user, head_->users().role(user, clock_.now()), "u" + std::to_string(user.value()),
                   via};
     setup.connection = client.connection;
-    setup.budget = std::make_shared<TokenBucket>(1e9, 1e9);
+    setup.budget = std::make_shared<UserBudget>();
     client.session = std::make_unique<ClientSession>(*for_clients_, clock_, std::move(setup));
     if (greet) {
       EXPECT_TRUE(client.say(hello()));

@@ -207,7 +207,7 @@ TEST_F(PermissionTest, LetsASpareConnectionOnlyEndJobs) {
   setup.id = ClientId(77);
   setup.peer = {kAlice, Role::OtherUser, "alice"};
   setup.connection = spare.connection;
-  setup.budget = std::make_shared<TokenBucket>(1e9, 1e9);
+  setup.budget = std::make_shared<UserBudget>();
   setup.is_spare = true;
   spare.session = std::make_unique<ClientSession>(*for_clients_, clock_, std::move(setup));
   ASSERT_TRUE(spare.say(hello()));

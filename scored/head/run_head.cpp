@@ -1,5 +1,6 @@
 #include "scored/head/run_head.hpp"
 
+#include "base/async/blocking_calls.hpp"
 #include "base/os/fd.hpp"
 #include "base/os/log.hpp"
 #include "base/os/priority.hpp"
@@ -29,7 +30,8 @@ namespace {
 constexpr int kCannotStart = 1;
 constexpr int kBadUsage = 2;
 constexpr int kOutlived = 3;  // the service manager does not start it again
-constexpr int kNice = -10;    // before the tasks, on a host that is a node too
+constexpr std::size_t kDirectoryThreads = 4;
+constexpr int kNice = -10;  // before the tasks, on a host that is a node too
 constexpr Duration kStatusPeriod = 5s;
 constexpr Duration kReplyIsRead = 100ms;  // the answer to a shutdown, before we exit
 
@@ -154,6 +156,7 @@ class Daemon {
   HeadConfig config_;
   asio::io_context io_{1};
   SteadyClock clock_;
+  BlockingCalls directory_{io_, kDirectoryThreads};  // of users
   std::unique_ptr<Head> head_;
   std::optional<Server> server_;
   TaskGroup tasks_;
@@ -179,6 +182,9 @@ Status Daemon::start() {
       co_await self.clock_.sleep_for(kReplyIsRead);
       self.exit_with(0);
     }(*this));
+  };
+  requests.directory = [this](auto work, auto done) {
+    directory_.run(std::move(work), std::move(done));
   };
   auto head =
       Head::open(io_, clock_, config_, std::move(*store), std::move(*reader), std::move(requests));

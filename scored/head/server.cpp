@@ -19,30 +19,35 @@ namespace {
 constexpr std::size_t kOwnDescriptors = 64;  // store, listeners, epoll, standard streams ...
 constexpr Duration kIdleCheckPeriod = 2s;
 
-proto::ConnectionLimits client_limits() {
+proto::ConnectionLimits client_limits(const HeadConfig& config) {
   proto::ConnectionLimits limits;
   limits.write_queue_bytes = limits::kMaxClientQueueBytes;
+  limits.write_deadline = config.write_timeout;
   limits.header_deadline = limits::kHeaderDeadline;
   limits.frame_deadline = limits::kFrameDeadline;
   return limits;
 }
 
-proto::ConnectionLimits node_limits() {
+// A node that reads nothing is not given up before one that is silent.
+proto::ConnectionLimits node_limits(const HeadConfig& config) {
   proto::ConnectionLimits limits;
   limits.write_queue_bytes = 2 * limits::kMaxPeerQueueBytes;  // a fence may be as large as one
+  limits.write_deadline = std::max<Duration>(config.write_timeout, config.node_timeout);
   limits.header_deadline = limits::kHeaderDeadline;
   limits.frame_deadline = limits::kFrameDeadline;
   return limits;
 }
 
 // The socket that the service manager listens on (scored-head.socket), else a socket of our own.
-Result<proto::UnixListener> listen_for_commands(asio::io_context& io, const std::string& path) {
+Result<proto::UnixListener> listen_for_commands(asio::io_context& io, const HeadConfig& config) {
+  const std::string& path = config.socket;
+  const auto bounds = client_limits(config);
   auto passed = take_passed_socket(path);
   if (!passed) return passed.error();
   if (!*passed) {
-    return proto::UnixListener::open(io.get_executor(), path, 0666, client_limits());
+    return proto::UnixListener::open(io.get_executor(), path, 0666, bounds);
   }
-  return proto::UnixListener::adopt(io.get_executor(), *std::move(*passed), path, client_limits());
+  return proto::UnixListener::adopt(io.get_executor(), *std::move(*passed), path, bounds);
 }
 
 asio::awaitable<void> close_after_last(std::shared_ptr<proto::Connection> connection) {
@@ -74,6 +79,7 @@ ServerLimits server_limits(std::size_t nodes) {
 Server::Server(asio::io_context& io, Clock& clock, Head& head, ClientSession::Parts clients)
     : io_(io),
       clock_(clock),
+      turns_(std::make_shared<Turns>(io.get_executor(), clock)),
       head_(head),
       for_clients_(std::move(clients)),
       for_nodes_(head.for_nodes()) {}
@@ -84,7 +90,7 @@ Status Server::open(const HeadConfig& config, const proto::Key& key, ServerLimit
   tls_ = proto::TlsContext::server(key, [this](std::string_view name) {
     return head_.links().has(name) || setup_->admits(name, wall_now());
   });
-  auto commands = listen_for_commands(io_, config.socket);
+  auto commands = listen_for_commands(io_, config);
   if (!commands) return commands.error();
   commands_.emplace(std::move(*commands));
   auto nodes = proto::TcpListener::open(io_.get_executor(), config.listen);
@@ -129,16 +135,16 @@ void Server::admit(UserId user, std::shared_ptr<proto::Connection> connection, s
     if (of_user.count == 0) users_.erase(user);
     return;  // closes the connection
   }
-  if (!of_user.budget) {
-    of_user.budget =
-        std::make_shared<TokenBucket>(limits::kRequestsPerSecond, limits::kRequestBurst);
-  }
+  if (!of_user.budget) of_user.budget = std::make_shared<UserBudget>();
+  const auto& budget = of_user.budget;
+  connection->charge_to({budget, &budget->incoming}, {budget, &budget->outgoing});
   ClientSession::Setup setup;
   setup.id = ClientId(next_client_);
   setup.peer = {user, head_.users().role(user, clock_.now()),
                 head_.users().name(user, clock_.now()), std::move(via)};
   setup.connection = std::move(connection);
-  setup.budget = of_user.budget;
+  setup.budget = budget;
+  setup.turns = turns_;
   setup.is_spare = is_spare;
   auto session = std::make_shared<ClientSession>(for_clients_, clock_, std::move(setup));
   tasks_->spawn("serve client", serve_client(std::move(session), user, is_spare));
@@ -173,8 +179,10 @@ struct Server::Presence {
     if (is_spare) --server.spare_;
     PerUser& of_user = server.users_[user];
     --of_user.count;
-    const bool is_full = of_user.budget->try_take(server.clock_.now(), limits::kRequestBurst);
-    if (of_user.count == 0 && is_full) server.users_.erase(user);
+    if (of_user.count > 0) return;
+    const bool is_full =
+        of_user.budget->requests.try_take(server.clock_.now(), limits::kRequestBurst);
+    if (is_full) server.users_.erase(user);
   }
 
   Server& server;
@@ -214,8 +222,8 @@ asio::awaitable<void> Server::accept_nodes() {
 
 asio::awaitable<void> Server::serve_node(UniqueFd fd) {
   const auto place = half_open_.insert(half_open_.end(), fd.get());
-  auto peer =
-      co_await proto::tls_accept(*tls_, std::move(fd), limits::kHandshakeDeadline, node_limits());
+  auto peer = co_await proto::tls_accept(*tls_, std::move(fd), limits::kHandshakeDeadline,
+                                         node_limits(head_.config()));
   half_open_.erase(place);
   if (!peer) {
     if (limiter_.allow(clock_.now())) {

@@ -48,7 +48,7 @@ class Server {
 
   struct PerUser {
     std::size_t count = 0;
-    std::shared_ptr<TokenBucket> budget;
+    std::shared_ptr<UserBudget> budget;
   };
 
   asio::awaitable<void> accept_clients();
@@ -64,6 +64,7 @@ class Server {
 
   asio::io_context& io_;
   Clock& clock_;
+  std::shared_ptr<Turns> turns_;
   Head& head_;
   ClientSession::Parts for_clients_;
   NodeSession::Parts for_nodes_;

@@ -46,7 +46,7 @@ Result<std::vector<std::uint64_t>> chosen_jobs(HeadLink& head, const CancelOptio
     ids.push_back(*id);
   }
   if (!options.all) return ids;
-  const auto list = head.ask<wire::JobList>(wire::ListJobs());
+  const auto list = list_jobs(head, wire::ListJobs());
   if (!list) return list.error();
   for (const auto& job : list->jobs()) {
     if (!is_final_state(job.state())) ids.push_back(job.job());
@@ -78,8 +78,7 @@ Result<int> cancel(HeadLink& head, const Invocation& invocation, const CancelOpt
   auto tag = tags.begin();
   const bool waits = signal == 0 && !options.no_wait;
   return for_each_job(invocation, options.common, *jobs, [&](std::uint64_t) -> Result<void> {
-    const auto done =
-        head.answer<wire::Done>(*tag++, waits ? kNoLimit : limits::kRequestDeadline);
+    const auto done = head.answer<wire::Done>(*tag++, waits ? kNoLimit : limits::kRequestDeadline);
     if (!done) return done.error();
     return {};
   });

@@ -59,7 +59,7 @@ Result<wire::JobList> ask_list(HeadLink& head, const QueueOptions& options) {
   wire::ListJobs request;
   request.set_all_users(options.all_users);
   request.set_finished(!options.active_only);
-  return head.ask<wire::JobList>(request);
+  return list_jobs(head, std::move(request));
 }
 
 std::string queue_json(const wire::JobList& list, JsonWriter::Layout layout) {
@@ -104,7 +104,6 @@ Result<int> show_queue(HeadLink& head, const QueueOptions& options) {
     return kExitOk;
   }
   print(make_table(*columns, list->jobs()).to_text(!options.common.no_header, output_width()));
-  if (list->truncated()) tell("scq: not all jobs are shown: there are more than one answer holds");
   return kExitOk;
 }
 

@@ -1,9 +1,11 @@
 #include "scout/session/session.hpp"
 
+#include "base/limits.hpp"
 #include "base/text/json_writer.hpp"
 #include "scout/session/words.hpp"
 
 #include <algorithm>
+#include <map>
 
 namespace score::scout {
 
@@ -17,15 +19,38 @@ int with_head(const Invocation& invocation, const CommonOptions& options,
   return result ? *result : complain(invocation, result.error());
 }
 
+Result<wire::JobList> list_jobs(HeadLink& head, wire::ListJobs request) {
+  std::map<std::uint64_t, wire::JobStatus> found;
+  std::vector<std::uint64_t> order;  // as the head lists them
+  for (bool is_last = false; !is_last;) {
+    auto page = head.ask<wire::JobList>(request);
+    if (!page) return page.error();
+    for (auto& job : *page->mutable_jobs()) {
+      const std::uint64_t id = job.job();
+      if (found.insert_or_assign(id, std::move(job)).second) order.push_back(id);
+    }
+    is_last = !page->truncated() || page->jobs().empty();
+    if (!is_last) request.set_after_job(order.back());
+  }
+  wire::JobList list;
+  for (const auto id : order) *list.add_jobs() = std::move(found[id]);
+  return list;
+}
+
 Result<wire::JobList> ask_jobs(HeadLink& head, const std::vector<std::uint64_t>& jobs) {
-  wire::ListJobs request;
-  request.set_all_users(true);
-  request.set_finished(true);
-  for (const auto job : jobs) request.add_jobs(job);
-  auto list = head.ask<wire::JobList>(request);
-  if (!list) return list.error();
+  wire::JobList list;
+  for (std::size_t next = 0; next < jobs.size();) {
+    wire::ListJobs request;
+    const std::size_t end = std::min<std::size_t>(jobs.size(), next + limits::kMaxJobsAsked);
+    for (std::size_t i = next; i < end; ++i) request.add_jobs(jobs[i]);
+    auto page = head.ask<wire::JobList>(request);
+    if (!page) return page.error();
+    if (page->jobs().empty()) break;
+    next += static_cast<std::size_t>(page->jobs_size());
+    for (auto& job : *page->mutable_jobs()) *list.add_jobs() = std::move(job);
+  }
   for (const auto job : jobs) {
-    const bool found = std::any_of(list->jobs().begin(), list->jobs().end(),
+    const bool found = std::any_of(list.jobs().begin(), list.jobs().end(),
                                    [&](const auto& status) { return status.job() == job; });
     if (!found) return fail(Errc::NotFound, "no job {}", job);
   }

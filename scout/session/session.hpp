@@ -14,6 +14,9 @@ namespace score::scout {
 int with_head(const Invocation& invocation, const CommonOptions& options,
               const std::function<Result<int>(HeadLink&)>& work);
 
+// All pages of a list; a job that ended between two pages is in it once. Errors: the head's.
+Result<wire::JobList> list_jobs(HeadLink& head, wire::ListJobs request);
+
 // The jobs with these ids. Errors: the head's; NotFound naming the first that is missing.
 Result<wire::JobList> ask_jobs(HeadLink& head, const std::vector<std::uint64_t>& jobs);
 

@@ -18,6 +18,9 @@ namespace {
 using proto::FrameType;
 
 constexpr std::size_t kUnreadReplies = 1 * limits::kMiB;  // then no more requests are read
+constexpr Duration kRoomPoll = 100ms;
+constexpr Duration kForRole = 2s;  // a directory of users takes as long as this
+constexpr Duration kForName = 100ms;
 constexpr Duration kSpareIdle = limits::kHeaderDeadline;
 constexpr double kStreamFrameCost = 1.0 / 16;  // windows bound what they can do
 
@@ -54,6 +57,10 @@ void send_failed(proto::Connection& connection, std::uint64_t tag, const Error& 
   proto::send(connection, failed);
 }
 
+bool is_stream_frame(FrameType type) {
+  return type == FrameType::OutputTaken || type == FrameType::Input;
+}
+
 // Ends what the client watches, however its coroutine ends.
 class Departure {
  public:
@@ -83,6 +90,7 @@ ClientSession::ClientSession(const Parts& parts, Clock& clock, Setup setup)
       peer_(std::move(setup.peer)),
       connection_(std::move(setup.connection)),
       budget_(std::move(setup.budget)),
+      turns_(std::move(setup.turns)),
       is_spare_(setup.is_spare),
       last_frame_(clock.now()) {}
 
@@ -97,7 +105,17 @@ bool ClientSession::is_idle(TimePoint now) const {
 
 asio::awaitable<void> ClientSession::run() {
   const Departure departure(parts_.streams, id_, connection_);
+  co_await identify();
   co_await serve();
+}
+
+// A directory of users that hangs delays only users whom it has not named yet, and those not for
+// ever: then they have a number, and no rights as members of a group.
+asio::awaitable<void> ClientSession::identify() {
+  const bool needs_role = peer_.role != proto::Role::Root;
+  co_await parts_.users.known(peer_.user, clock_.now(), needs_role ? kForRole : kForName);
+  peer_.role = parts_.users.role(peer_.user, clock_.now());
+  peer_.name = parts_.users.name(peer_.user, clock_.now());
 }
 
 asio::awaitable<void> ClientSession::serve() {
@@ -114,17 +132,34 @@ asio::awaitable<void> ClientSession::serve() {
       co_return;
     }
     last_frame_ = clock_.now();
-    co_await pay_for(frame->type);
-    if (!dispatch(*frame)) co_return;
+    const bool goes_on = co_await take_turn(std::move(*frame));
+    if (!goes_on) co_return;
     if (connection_->queued_bytes() > kUnreadReplies) co_await connection_->drained(kUnreadReplies);
   }
 }
 
-// A user who sends too many requests waits; others are not affected.
-asio::awaitable<void> ClientSession::pay_for(FrameType type) {
-  const bool is_stream = type == FrameType::OutputTaken || type == FrameType::Input;
-  const double cost = is_stream ? kStreamFrameCost : 1.0;
-  const TimePoint paid = budget_->reserve(clock_.now(), cost);
+// A user who asks for too much, or reads no answers, waits; others are not affected.
+asio::awaitable<bool> ClientSession::take_turn(proto::InFrame frame) {
+  const ByteShare held({budget_, &budget_->incoming}, frame.payload.size());
+  co_await pay_for(frame);
+  // What makes room, or is owed to nobody's reading, does not wait for it.
+  const bool needs_room = !is_stream_frame(frame.type) && frame.type != FrameType::CancelJob;
+  while (needs_room && !budget_->outgoing.has_room() && connection_->is_open()) {
+    co_await clock_.sleep_for(kRoomPoll);
+  }
+  const auto turn = co_await turns_->take(peer_.user);
+  if (!turn || !connection_->is_open()) co_return false;
+  const bool goes_on = dispatch(frame);
+  // What it cost beyond its token is owed: it delays the user's next request.
+  const double tokens = std::chrono::duration<double>(turn->used()) / limits::kTokenTime;
+  budget_->requests.reserve(clock_.now(), std::max(0.0, tokens - 1.0));
+  co_return goes_on;
+}
+
+asio::awaitable<void> ClientSession::pay_for(const proto::InFrame& frame) {
+  const double size = static_cast<double>(frame.payload.size()) / limits::kTokenBytes;
+  const double least = is_stream_frame(frame.type) ? kStreamFrameCost : 1.0;
+  const TimePoint paid = budget_->requests.reserve(clock_.now(), std::max(size, least));
   if (paid > clock_.now()) co_await clock_.sleep_until(paid);
 }
 
@@ -309,7 +344,10 @@ Status ClientSession::on(const wire::Attach& message) {
     watch.window_bytes = message.window_bytes();
     watch.have_bytes = message.have_bytes();
     if (auto attached = parts_.streams.attach(id, watch); !attached) return attached;
-    if (message.front_end()) parts_.life.front_end_attached(id);
+    if (message.front_end()) {
+      connection_->be_patient();  // a stopped terminal holds its job back, nothing is lost
+      parts_.life.front_end_attached(id);
+    }
   }
   ++attached_;
   return {};

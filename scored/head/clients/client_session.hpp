@@ -3,12 +3,13 @@
 // on to Admin, which checks and audits them; for all others Permissions are asked here.
 
 #include "base/async/asio.hpp"
-#include "base/async/token_bucket.hpp"
 #include "base/os/log.hpp"
 #include "monitor/http/site.hpp"
 #include "proto/client.pb.h"
 #include "proto/transport/connection.hpp"
 #include "scored/head/admin/admin.hpp"
+#include "scored/head/clients/turns.hpp"
+#include "scored/head/clients/user_budget.hpp"
 #include "scored/head/cluster/cluster_runner.hpp"
 #include "scored/head/config/config.hpp"
 #include "scored/head/config/users.hpp"
@@ -40,6 +41,7 @@ class ClientSession {
     const Overview& overview;
     TraceCollector& traces;
     Admin& admin;
+    Users& users;
     monitor::Site* site = nullptr;  // null: there is nothing to watch
     std::function<Result<std::string>(const Peer&)> web_login{};
   };
@@ -48,7 +50,8 @@ class ClientSession {
     ClientId id;
     Peer peer;
     std::shared_ptr<proto::Connection> connection;
-    std::shared_ptr<TokenBucket> budget;  // of all sessions of this user
+    std::shared_ptr<UserBudget> budget;  // of all sessions of this user
+    std::shared_ptr<Turns> turns;        // of all sessions; only run() uses it
     bool is_spare = false;  // beyond a limit of connections: may end jobs, nothing else
   };
 
@@ -76,7 +79,9 @@ class ClientSession {
 
  private:
   asio::awaitable<void> serve();
-  asio::awaitable<void> pay_for(proto::FrameType type);
+  asio::awaitable<void> identify();
+  asio::awaitable<bool> take_turn(proto::InFrame frame);
+  asio::awaitable<void> pay_for(const proto::InFrame& frame);
   template <class Message>
   bool handle(const proto::InFrame& frame);
   template <class Message>
@@ -110,7 +115,8 @@ class ClientSession {
   ClientId id_;
   Peer peer_;
   std::shared_ptr<proto::Connection> connection_;
-  std::shared_ptr<TokenBucket> budget_;
+  std::shared_ptr<UserBudget> budget_;
+  std::shared_ptr<Turns> turns_;
   bool is_spare_;
   bool greeted_ = false;
   std::size_t attached_ = 0;

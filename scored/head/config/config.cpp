@@ -113,6 +113,7 @@ void read_policy(ConfigSection& section, HeadConfig& config) {
   section.read("node_timeout", config.node_timeout, gang::ClusterConfig::kMinNodeTimeout,
                kMaxGrace);
   section.read("idle_timeout", config.idle_timeout, 1s, 24h);
+  section.read("write_timeout", config.write_timeout, 1s, kMaxGrace);
 }
 
 Result<HeadConfig> read_config(Result<ConfigFile> file) {

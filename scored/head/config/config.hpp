@@ -53,6 +53,7 @@ struct HeadConfig {
   Duration deadlock_after = 5s;  // every task of a job waits for messages for this long
   Duration node_timeout = 30s;   // silence of a node that ends its jobs
   Duration idle_timeout = 600s;  // of a command that watches nothing
+  Duration write_timeout = limits::kWriteDeadline;  // of a command that reads nothing
   bool control_over_pm = true;   // datagrams between daemons; false: all over TLS
   NetworkConfig network;
   UserLimits limits;  // what users may ask for

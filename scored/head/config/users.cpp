@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <grp.h>
+#include <memory>
 #include <pwd.h>
 #include <unistd.h>
 #include <utility>
@@ -13,16 +14,17 @@ namespace score::head {
 namespace {
 
 constexpr Duration kKeepFor = 60s;
+constexpr Duration kTrustFor = 1h;  // who was an operator, while the directory does not answer
 constexpr std::size_t kMaxKnown = 10'000;
 constexpr int kMaxGroupsAsked = 1'024;
 
-struct Account {
+struct Entity {  // of the directory
   std::string name;
   gid_t group = 0;
 };
 
 // Empty name: no such account.
-Account find_account(UserId user) {
+Entity find_account(UserId user) {
   passwd entry{};
   passwd* found = nullptr;
   std::array<char, 16'384> buffer{};
@@ -33,7 +35,7 @@ Account find_account(UserId user) {
   return {entry.pw_name, entry.pw_gid};
 }
 
-bool is_in_group(const Account& account, const std::string& group) {
+bool is_in_group(const Entity& account, const std::string& group) {
   ::group entry{};
   ::group* found = nullptr;
   std::vector<char> buffer(256 * 1024);
@@ -47,9 +49,25 @@ bool is_in_group(const Account& account, const std::string& group) {
   return std::find(groups.begin(), groups.begin() + count, entry.gr_gid) != groups.begin() + count;
 }
 
-}  // namespace
+bool is_in_any_group(const Entity& account, const std::vector<std::string>& groups) {
+  return !account.name.empty() && std::ranges::any_of(groups, [&](const std::string& group) {
+    return !group.empty() && is_in_group(account, group);
+  });
+}
 
-namespace {
+bool is_listed(const std::vector<std::string>& list, UserId user, const std::string& name) {
+  return std::ranges::find(list, std::to_string(user.value())) != list.end() ||
+         (!name.empty() && std::ranges::find(list, name) != list.end());
+}
+
+// Of "@group".
+std::vector<std::string> groups_in(const std::vector<std::string>& list) {
+  std::vector<std::string> groups;
+  for (const std::string& one : list) {
+    if (one.starts_with('@')) groups.push_back(one.substr(1));
+  }
+  return groups;
+}
 
 std::optional<UserId> ask_for_user(const std::string& name) {
   passwd entry{};
@@ -68,65 +86,119 @@ std::optional<UserId> find_user(const std::string& name) {
   return number ? std::optional(UserId(*number)) : std::nullopt;
 }
 
-Users::Users(OperatorRule rule, UserId self) : rule_(std::move(rule)), self_(self) {}
+Users::Users(OperatorRule rule, UserId self, Runner runner)
+    : rule_(std::move(rule)), self_(self), runner_(std::move(runner)) {
+  if (runner_) return;
+  runner_ = [](const auto& work, const auto& done) {
+    work();
+    done();
+  };
+}
+
+// Who is in which group is asked again; names stay.
+void Users::forget_groups() {
+  ++rules_;
+  for (auto& [id, known] : known_) known.fresh_until = TimePoint::min();
+}
 
 void Users::set_rule(OperatorRule rule) {
+  const bool is_other_group = rule.group != rule_.group;
   rule_ = std::move(rule);
-  known_.clear();
+  for (auto& [id, known] : known_) {
+    if (is_other_group) known.answer.is_in_operator_group = false;
+  }
+  forget_groups();
 }
 
 void Users::set_exempt(std::vector<std::string> exempt) {
+  const bool has_other_groups = groups_in(exempt) != groups_in(exempt_);
   exempt_ = std::move(exempt);
-  known_.clear();
+  for (auto& [id, known] : known_) {
+    if (has_other_groups) known.answer.is_in_exempt_group = false;
+  }
+  forget_groups();
+}
+
+// `ask` gives the answer, on another thread: it has all it needs by value.
+template <class Key, class Answer, class Ask>
+Users::Entry<Answer>& Users::look_up(std::map<Key, Entry<Answer>>& entries, const Key& key,
+                                     TimePoint now, const Ask& ask) {
+  if (entries.size() >= kMaxKnown && !entries.contains(key)) {
+    std::erase_if(entries, [](const auto& entry) { return !entry.second.is_asked; });
+  }
+  Entry<Answer>& entry = entries[key];
+  if (entry.is_asked || (entry.is_known && now < entry.fresh_until)) return entry;
+  entry.is_asked = true;
+  const auto answer = std::make_shared<Answer>();
+  runner_([ask, key, answer] { *answer = ask(key); },
+          [this, &entries, key, answer, now, rules = rules_] {
+            Entry<Answer>& answered = entries[key];
+            const bool is_current = rules == rules_;
+            answered.answer = std::move(*answer);
+            answered.is_known = true;
+            answered.is_asked = false;
+            answered.fresh_until = is_current ? now + kKeepFor : TimePoint::min();
+            answered.trusted_until = is_current ? now + kTrustFor : TimePoint::min();
+            for (const auto& done : std::exchange(answered.waiting, {})) done();
+          });
+  return entry;
+}
+
+Users::Known& Users::look_up(UserId user, TimePoint now) {
+  return look_up(
+      known_, user, now, [group = rule_.group, exempt = groups_in(exempt_)](UserId asked) {
+        const Entity found = find_account(asked);
+        return Account{found.name, is_in_any_group(found, {group}), is_in_any_group(found, exempt)};
+      });
+}
+
+Users::Named& Users::look_up(const std::string& name, TimePoint now) {
+  return look_up(named_, name, now, [](const std::string& asked) { return ask_for_user(asked); });
 }
 
 std::optional<UserId> Users::named(const std::string& name, TimePoint now) {
-  const auto found = named_.find(name);
-  if (found != named_.end() && now < found->second.until) return found->second.user;
-  if (named_.size() >= kMaxKnown) named_.clear();
-  return (named_[name] = {ask_for_user(name), now + kKeepFor}).user;
+  return look_up(name, now).answer;
 }
 
 proto::Role Users::role(UserId user, TimePoint now) {
   if (user == UserId(0) || user == self_) return proto::Role::Root;
-  return look_up(user, now).is_operator ? proto::Role::Operator : proto::Role::OtherUser;
+  const Known& known = look_up(user, now);
+  const bool is_member = known.answer.is_in_operator_group && now < known.trusted_until;
+  const bool is_operator = is_member || is_listed(rule_.users, user, known.answer.name);
+  return is_operator ? proto::Role::Operator : proto::Role::OtherUser;
 }
 
-const std::string& Users::name(UserId user, TimePoint now) {
-  return look_up(user, now).name;
-}
-
-const Users::Known& Users::look_up(UserId user, TimePoint now) {
-  const auto found = known_.find(user);
-  if (found != known_.end() && now < found->second.until) return found->second;
-  if (known_.size() >= kMaxKnown) known_.clear();
-  const Account account = find_account(user);
-  Known& known = known_[user];
-  known.name = account.name.empty() ? std::to_string(user.value()) : account.name;
-  known.is_operator = is_operator(user, account.name);
-  known.is_exempt = is_exempt(user, account.name);
-  known.until = now + kKeepFor;
-  return known;
+std::string Users::name(UserId user, TimePoint now) {
+  const std::string& name = look_up(user, now).answer.name;
+  return name.empty() ? std::to_string(user.value()) : name;
 }
 
 bool Users::is_exempt(UserId user, TimePoint now) {
-  return look_up(user, now).is_exempt;
+  const Known& known = look_up(user, now);
+  return (known.answer.is_in_exempt_group && now < known.trusted_until) ||
+         is_listed(exempt_, user, known.answer.name);
 }
 
-bool Users::is_exempt(UserId user, const std::string& name) const {
-  return std::any_of(exempt_.begin(), exempt_.end(), [&](const std::string& one) {
-    if (one == std::to_string(user.value())) return true;
-    if (name.empty()) return false;
-    return one.starts_with('@') ? is_in_group(find_account(user), one.substr(1)) : one == name;
-  });
+namespace {
+
+template <class Entry>
+asio::awaitable<void> wait_for(Entry& entry, Duration most) {
+  const auto answered =
+      std::make_shared<asio::steady_timer>(co_await asio::this_coro::executor, most);
+  entry.waiting.push_back([answered] { answered->cancel(); });
+  [[maybe_unused]] auto [ec] = co_await answered->async_wait(kNoThrow);
 }
 
-bool Users::is_operator(UserId user, const std::string& name) const {
-  for (const std::string& allowed : rule_.users) {
-    if (allowed == std::to_string(user.value()) || (!name.empty() && allowed == name)) return true;
-  }
-  if (name.empty() || rule_.group.empty()) return false;
-  return is_in_group(find_account(user), rule_.group);
+}  // namespace
+
+asio::awaitable<void> Users::known(UserId user, TimePoint now, Duration most) {
+  Known& entry = look_up(user, now);
+  if (!entry.is_known) co_await wait_for(entry, most);
+}
+
+asio::awaitable<void> Users::known(std::string name, TimePoint now, Duration most) {
+  Named& entry = look_up(name, now);
+  if (!entry.is_known) co_await wait_for(entry, most);
 }
 
 }  // namespace score::head

@@ -1,11 +1,14 @@
 #pragma once
-// Users by uid: name for display, and whether the user may act as an operator. Answers are kept for
-// a while, so that a slow name service is not asked for each connection.
+// Users by uid: name for display, and whether the user may act as an operator. The directory of
+// users may be slow or hang: it is asked beside the loop (set_runner), answers are kept for a
+// while, and an old one serves until the new one is there.
 
+#include "base/async/asio.hpp"
 #include "base/ids.hpp"
 #include "base/time.hpp"
 #include "proto/frames/frames.hpp"
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -27,47 +30,68 @@ struct OperatorRule {
   std::string group;               // its members too; empty: no group
 };
 
-// The account of this name or number; it need not exist for a number.
+// The account of this name or number; it need not exist for a number. Asks the directory: blocks.
 [[nodiscard]] std::optional<UserId> find_user(const std::string& name);
 
 class Users {
  public:
-  // self: the user the head runs as; he and root have Role::Root.
-  Users(OperatorRule rule, UserId self);
+  // Calls `work`, wherever that may block, and then `done` in the loop.
+  using Runner = std::function<void(std::function<void()> work, std::function<void()> done)>;
+
+  // self: the user the head runs as; he and root have Role::Root. Without a runner the directory is
+  // asked at once. The runner must call nothing after the end of this object.
+  Users(OperatorRule rule, UserId self, Runner runner = {});
 
   void set_rule(OperatorRule rule);
   // Users without limits: names or numbers, and groups as "@group".
   void set_exempt(std::vector<std::string> exempt);
-  // Role of a user whom the kernel has identified: OtherUser, Operator or Root.
+  // Role of a user whom the kernel has identified: OtherUser, Operator or Root. Who is operator
+  // only as a member of a group is OtherUser until the directory has answered.
   [[nodiscard]] proto::Role role(UserId user, TimePoint now);
-  // As set_exempt() says.
+  // As set_exempt() says; members of groups as above.
   [[nodiscard]] bool is_exempt(UserId user, TimePoint now);
-  // The number as text if the uid has no name.
-  [[nodiscard]] const std::string& name(UserId user, TimePoint now);
+  // The number as text if the uid has no name, or it is not known yet.
+  [[nodiscard]] std::string name(UserId user, TimePoint now);
   // The account of this name, never of a number: a user who chooses his name elsewhere is not uid 0
-  // for calling himself "0".
+  // for calling himself "0". nullopt too while it is not known.
   [[nodiscard]] std::optional<UserId> named(const std::string& name, TimePoint now);
 
+  // Waits until the directory has answered, or for `most`. At once if it did before.
+  asio::awaitable<void> known(UserId user, TimePoint now, Duration most);
+  asio::awaitable<void> known(std::string name, TimePoint now, Duration most);
+
  private:
-  struct Known {
-    std::string name;
-    bool is_operator = false;
-    bool is_exempt = false;
-    TimePoint until{};
+  template <class Answer>
+  struct Entry {
+    Answer answer{};
+    bool is_known = false;
+    bool is_asked = false;  // an answer is on its way
+    TimePoint fresh_until{};
+    TimePoint trusted_until{};  // for rights
+    std::vector<std::function<void()>> waiting;
   };
 
-  struct Named {
-    std::optional<UserId> user;
-    TimePoint until{};
+  struct Account {
+    std::string name;  // empty: none
+    bool is_in_operator_group = false;
+    bool is_in_exempt_group = false;
   };
 
-  const Known& look_up(UserId user, TimePoint now);
-  [[nodiscard]] bool is_operator(UserId user, const std::string& name) const;
-  [[nodiscard]] bool is_exempt(UserId user, const std::string& name) const;
+  using Known = Entry<Account>;
+  using Named = Entry<std::optional<UserId>>;
+
+  template <class Key, class Answer, class Ask>
+  Entry<Answer>& look_up(std::map<Key, Entry<Answer>>& entries, const Key& key, TimePoint now,
+                         const Ask& ask);
+  Known& look_up(UserId user, TimePoint now);
+  Named& look_up(const std::string& name, TimePoint now);
+  void forget_groups();
 
   OperatorRule rule_;
   std::vector<std::string> exempt_;
   UserId self_;
+  Runner runner_;
+  std::uint64_t rules_ = 0;  // counts their changes
   std::map<UserId, Known> known_;
   std::map<std::string, Named> named_;
 };

@@ -1,6 +1,11 @@
 #include "scored/head/config/users.hpp"
 
+#include "base/async/task_group.hpp"
+
 #include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
 
 namespace score::head {
 namespace {
@@ -60,6 +65,84 @@ TEST(Users, NamesWhoHasNoNameByNumber) {
   Users users({}, UserId(0));
   EXPECT_EQ(users.name(UserId(0), {}), "root");
   EXPECT_EQ(users.name(kNameless, {}), "4000000001");
+}
+
+// A directory that answers when the test says so.
+struct SlowDirectory {
+  Users::Runner runner() {
+    return [this](std::function<void()> work, std::function<void()> done) {
+      asked.emplace_back(std::move(work), std::move(done));
+    };
+  }
+
+  void answer() {
+    for (const auto& [work, done] : std::exchange(asked, {})) {
+      work();
+      done();
+    }
+  }
+
+  std::vector<std::pair<std::function<void()>, std::function<void()>>> asked;
+};
+
+TEST(Users, NamesByNumberWhoseDirectoryDoesNotAnswer) {
+  SlowDirectory directory;
+  Users users({{"nobody"}, "nogroup"}, UserId(0), directory.runner());
+  EXPECT_EQ(users.role(kNobody, {}), proto::Role::OtherUser);
+  EXPECT_EQ(users.name(kNobody, {}), "65534");
+  EXPECT_FALSE(users.named("nobody", {}));
+  EXPECT_EQ(directory.asked.size(), 2u) << "asks once for each, however often it is called";
+  directory.answer();
+  EXPECT_EQ(users.role(kNobody, {}), proto::Role::Operator);
+  EXPECT_EQ(users.name(kNobody, {}), "nobody");
+  EXPECT_EQ(users.named("nobody", {}), kNobody);
+}
+
+TEST(Users, UsesAnOldAnswerUntilTheNewOneIsThere) {
+  SlowDirectory directory;
+  Users users({{}, "nogroup"}, UserId(0), directory.runner());
+  const TimePoint start(1s);
+  EXPECT_EQ(users.role(kNobody, start), proto::Role::OtherUser);
+  directory.answer();
+  EXPECT_EQ(users.role(kNobody, start + 59s), proto::Role::Operator);
+  EXPECT_TRUE(directory.asked.empty());
+  EXPECT_EQ(users.role(kNobody, start + 61s), proto::Role::Operator);
+  EXPECT_EQ(directory.asked.size(), 1u);
+  EXPECT_EQ(users.role(kNobody, start + 2h), proto::Role::OtherUser) << "not trusted for ever";
+  EXPECT_EQ(users.name(kNobody, start + 2h), "nobody");
+  directory.answer();
+  EXPECT_EQ(users.role(kNobody, start + 61s), proto::Role::Operator);
+}
+
+TEST(Users, BelievesNoAnswerThatWasGivenForAnOlderRule) {
+  SlowDirectory directory;
+  Users users({{}, "nogroup"}, UserId(0), directory.runner());
+  EXPECT_EQ(users.role(kNobody, {}), proto::Role::OtherUser);
+  users.set_rule({{}, "no-such-group"});
+  directory.answer();
+  EXPECT_EQ(users.role(kNobody, {}), proto::Role::OtherUser);
+  directory.answer();
+  EXPECT_EQ(users.role(kNobody, {}), proto::Role::OtherUser);
+}
+
+asio::awaitable<void> note_known(Users& users, bool& is_known) {
+  co_await users.known(kNobody, TimePoint(), Duration(120s));
+  is_known = true;
+}
+
+TEST(Users, WakesThoseWhoWaitForAnAnswer) {
+  SlowDirectory directory;
+  Users users({}, UserId(0), directory.runner());
+  asio::io_context io(1);
+  TaskGroup tasks(io.get_executor(), [](std::string_view, const std::exception_ptr&) {});
+  bool is_known = false;
+  tasks.spawn("wait", note_known(users, is_known));
+  io.poll();
+  EXPECT_FALSE(is_known);
+  directory.answer();
+  io.restart();
+  io.poll();
+  EXPECT_TRUE(is_known);
 }
 
 }  // namespace

@@ -8,9 +8,8 @@
 namespace score::head {
 namespace {
 
-constexpr std::int64_t kRecentlyEnded = 200;  // in a list that includes ended jobs
-constexpr int kMaxListedJobs = 20'000;
-constexpr std::size_t kMaxListBytes = 15 * limits::kMiB;
+constexpr std::int64_t kRecentlyEnded = 200;          // in a list that includes ended jobs
+constexpr std::size_t kPageBytes = 1 * limits::kMiB;  // of a list, and one job
 constexpr std::int64_t kRowsPerPage = 1'000;  // of the accounting: no answer keeps the head busy
 constexpr std::uint32_t kHiddenUser = UINT32_MAX;  // no one's number
 
@@ -69,7 +68,7 @@ bool JobQueries::add(const Peer& peer, wire::JobStatus status, std::size_t& byte
                      wire::JobList& list) const {
   hide_from(peer, status);
   bytes += status.ByteSizeLong() + 8;
-  if (list.jobs_size() >= kMaxListedJobs || bytes > kMaxListBytes) {
+  if (list.jobs_size() >= limits::kMaxJobsAsked || (list.jobs_size() > 0 && bytes > kPageBytes)) {
     list.set_truncated(true);
     return false;
   }
@@ -78,6 +77,10 @@ bool JobQueries::add(const Peer& peer, wire::JobStatus status, std::size_t& byte
 }
 
 Result<wire::JobList> JobQueries::list(const Peer& peer, const wire::ListJobs& message) const {
+  if (message.jobs_size() > limits::kMaxJobsAsked) {
+    return fail(Errc::TooLarge, "{} jobs in one question: ask for at most {} at a time",
+                message.jobs_size(), limits::kMaxJobsAsked);
+  }
   wire::JobList list;
   std::size_t bytes = 0;
   for (const std::uint64_t wanted : message.jobs()) {
@@ -86,7 +89,9 @@ Result<wire::JobList> JobQueries::list(const Peer& peer, const wire::ListJobs& m
     if (!add(peer, std::move(*found), bytes, list)) return list;
   }
   if (message.jobs_size() > 0) return list;
-  for (const auto& [id, job] : parts_.jobs.all()) {
+  const auto& all = parts_.jobs.all();
+  for (auto next = all.upper_bound(JobId(message.after_job())); next != all.end(); ++next) {
+    const auto& [id, job] = *next;
     if (job.ended || (!message.all_users() && job.info.user != peer.user)) continue;
     const auto view = parts_.runner.view(id);
     if (view && !add(peer, status(job, *view), bytes, list)) return list;

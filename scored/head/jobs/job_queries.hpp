@@ -29,7 +29,8 @@ class JobQueries {
   [[nodiscard]] Result<wire::JobStatus> status(JobId job) const;
   [[nodiscard]] wire::JobStatus status(const Job& job, const gang::JobView& view) const;
 
-  // Replies have no tag.
+  // Replies have no tag. A page: at most limits::kMaxJobsAsked jobs; the last page has the ended
+  // ones, too. Errors: TooLarge (asked for more).
   [[nodiscard]] Result<wire::JobList> list(const Peer& peer, const wire::ListJobs& message) const;
   // One page of ended jobs.
   [[nodiscard]] Result<wire::Accounting> accounting(const Peer& peer,

@@ -24,6 +24,7 @@
 namespace score::head {
 namespace {
 
+constexpr Duration kDirectoryWait = 2s;   // of a request, for the directory of users
 constexpr Duration kLinger = 2s;          // of sampling, for a page that is loaded again
 constexpr Duration kTotalsWait = 300ms;   // of a scrape, for the nodes
 constexpr Duration kLoadsWait = 3s;       // of a snapshot with loads, for the nodes
@@ -340,10 +341,12 @@ monitor::Sight Monitoring::sight_of(const std::optional<monitor::WebUser>& who) 
   return sight;
 }
 
-std::optional<monitor::WebUser> Monitoring::user_named(const std::string& name) {
+asio::awaitable<std::optional<monitor::WebUser>> Monitoring::user_named(std::string name) {
+  co_await parts_.users.known(name, clock_.now(), kDirectoryWait);
   const auto user = parts_.users.named(name, clock_.now());
-  if (!user) return std::nullopt;
-  return monitor::WebUser{*user, parts_.users.name(*user, clock_.now())};
+  if (!user) co_return std::nullopt;
+  co_await parts_.users.known(*user, clock_.now(), kDirectoryWait);
+  co_return monitor::WebUser{*user, parts_.users.name(*user, clock_.now())};
 }
 
 std::string Monitoring::session_document(const std::optional<monitor::WebSession>& session) {

@@ -71,7 +71,7 @@ class Monitoring final : public monitor::Site, public HeadObserver {
   void pause(monitor::ViewerId viewer, bool paused) override;
   void leave(monitor::ViewerId viewer) override;
   monitor::Sight sight_of(const std::optional<monitor::WebUser>& who) override;
-  std::optional<monitor::WebUser> user_named(const std::string& name) override;
+  asio::awaitable<std::optional<monitor::WebUser>> user_named(std::string name) override;
   std::string session_document(const std::optional<monitor::WebSession>& session) override;
   asio::awaitable<Result<std::string>> act(monitor::WebUser who, monitor::Action action) override;
   asio::awaitable<Result<std::string>> trace(TraceRequest wish) override;

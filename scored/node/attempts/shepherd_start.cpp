@@ -42,6 +42,7 @@ Result<UniqueFd> listen_at(const std::string& path) {
 proto::ConnectionLimits connection_limits() {
   proto::ConnectionLimits chosen;
   chosen.write_queue_bytes = limits::kMaxPeerQueueBytes;
+  chosen.write_deadline = limits::kWriteDeadline;
   chosen.frame_deadline = limits::kFrameDeadline;
   chosen.descriptors = 2 * kMaxPassedFds;
   return chosen;

@@ -17,6 +17,7 @@ constexpr Duration kParkedPoll = std::chrono::milliseconds{20};
 proto::ConnectionLimits connection_limits() {
   proto::ConnectionLimits chosen;
   chosen.write_queue_bytes = limits::kMaxPeerQueueBytes;
+  chosen.write_deadline = limits::kWriteDeadline;
   chosen.frame_deadline = limits::kFrameDeadline;
   return chosen;
 }

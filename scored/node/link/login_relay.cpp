@@ -13,23 +13,10 @@ constexpr mode_t kForEverybody = 0666;
 proto::ConnectionLimits connection_limits() {
   proto::ConnectionLimits chosen;
   chosen.write_queue_bytes = 2 * limits::kMaxPeerQueueBytes;
+  chosen.write_deadline = limits::kWriteDeadline;
   chosen.header_deadline = limits::kHeaderDeadline;
   chosen.frame_deadline = limits::kFrameDeadline;
   return chosen;
-}
-
-// Frames of one direction until it ends; frames that were read before are still delivered. `sender`
-// bounds what may come from there: the head checks the real identity.
-asio::awaitable<void> carry(std::shared_ptr<proto::Connection> from,
-                            std::shared_ptr<proto::Connection> to, proto::Role sender) {
-  for (;;) {
-    auto frame = co_await from->read(sender);
-    if (!frame || !to->send(frame->type, frame->payload)) break;
-    if (to->queued_bytes() > kUnsentBytes) co_await to->drained(kUnsentBytes);
-  }
-  co_await to->drained(1);
-  to->close();
-  from->close();
 }
 
 asio::awaitable<void> refuse(std::shared_ptr<proto::Connection> client, std::string why) {
@@ -65,10 +52,33 @@ asio::awaitable<void> LoginRelay::accept() {
   }
 }
 
+// Frames of one direction until it ends; frames that were read before are still delivered. `sender`
+// bounds what may come from there: the head checks the real identity. Who watches a job may stop
+// for any time, as at the head.
+asio::awaitable<void> LoginRelay::carry(ConnectionPtr from, ConnectionPtr to, proto::Role sender) {
+  for (;;) {
+    auto frame = co_await from->read(sender);
+    if (!frame || !to->send(frame->type, frame->payload)) break;
+    if (frame->type == proto::FrameType::Attach) from->be_patient();
+    if (to->queued_bytes() > kUnsentBytes) co_await to->drained(kUnsentBytes);
+  }
+  co_await to->drained(1);
+  to->close();
+  from->close();
+}
+
 struct LoginRelay::Presence {
   Presence(LoginRelay& relay_in, UserId user_in) : relay(relay_in), user(user_in) {
     ++relay.count_;
-    ++relay.of_user_[user];
+    PerUserPtr& held = relay.of_user_[user];
+    if (!held) held = std::make_shared<PerUser>();
+    ++held->count;
+    of_user = held;
+  }
+
+  // All that is on its way through this daemon counts for the user.
+  void charge(proto::Connection& connection) const {
+    connection.charge_to({of_user, &of_user->incoming}, {of_user, &of_user->outgoing});
   }
 
   Presence(const Presence&) = delete;
@@ -76,17 +86,18 @@ struct LoginRelay::Presence {
 
   ~Presence() {
     --relay.count_;
-    if (--relay.of_user_[user] == 0) relay.of_user_.erase(user);
+    if (--of_user->count == 0) relay.of_user_.erase(user);
   }
 
   LoginRelay& relay;
   UserId user;
+  PerUserPtr of_user;
 };
 
 bool LoginRelay::is_full(UserId user) const {
   const auto mine = of_user_.find(user);
   return count_ >= limits::kMaxLogins ||
-         (mine != of_user_.end() && mine->second >= limits::kMaxLoginsPerUser);
+         (mine != of_user_.end() && mine->second->count >= limits::kMaxLoginsPerUser);
 }
 
 asio::awaitable<void> LoginRelay::serve(proto::UnixPeer peer) {
@@ -101,6 +112,7 @@ asio::awaitable<void> LoginRelay::serve(proto::UnixPeer peer) {
     co_return;
   }
   const Presence presence(*this, user);
+  presence.charge(*client);
   const TimePoint turn = budget_.reserve(user, parts_.clock.now());
   if (turn > parts_.clock.now()) co_await parts_.clock.sleep_until(turn);
   auto head = co_await proto::tls_connect(parts_.tls, head_, limits::kHandshakeDeadline,
@@ -111,6 +123,7 @@ asio::awaitable<void> LoginRelay::serve(proto::UnixPeer peer) {
     co_return;
   }
   const ConnectionPtr link = head->connection;
+  presence.charge(*link);
   wire::LoginHello hello;
   hello.set_user(user.value());
   proto::send(*link, hello);

@@ -6,9 +6,12 @@ import random
 import resource
 import socket
 import sys
+import time
 
 import pytest
 from cluster import is_alive
+from crowd import greeted
+from figures import figure
 
 LINE = r'^[^\n]+\n$'
 
@@ -168,6 +171,63 @@ def test_random_bytes_on_every_listener(few):
     assert all(is_alive(pid) for pid in pids)
     assert few.job(job)['state'] == 'running'
     assert few.run('scrun', '-N', 8, 'echo', 'x').stdout == 'x\n' * 8
+
+
+def rss_kib(pid):
+    status = pathlib.Path(f'/proc/{pid}/status').read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith('VmRSS'))
+
+
+def test_ten_thousand_connections_with_random_bytes(few):
+    """To every listener in turn; 10^4 in the long form (SCORE_RANDOM_CONNECTIONS)."""
+    chance = random.Random(int(os.environ.get('SCORE_SEED', '7')))
+    count = int(os.environ.get('SCORE_RANDOM_CONNECTIONS', '1000'))
+    pids, doors = pids_of(few), list(listeners(few))
+    before, worst = [rss_kib(pid) for pid in pids], 0.0
+    for i in range(count):
+        family, address = doors[i % len(doors)]
+        kind = kind_of(address) if family == socket.AF_UNIX else socket.SOCK_STREAM
+        with socket.socket(family, kind) as peer:
+            peer.settimeout(0.05 if kind != socket.SOCK_STREAM else 5)
+            begun = time.monotonic()
+            with contextlib.suppress(OSError):
+                peer.connect(address)
+                peer.sendall(chance.randbytes(chance.randrange(16, 4096)))
+                while peer.recv(4096):
+                    pass
+            if kind == socket.SOCK_STREAM:
+                worst = max(worst, time.monotonic() - begun)
+    grown = max(rss_kib(pid) - old for pid, old in zip(pids, before))
+    figure('S01', f'{count} connections to {len(doors)} listeners: closed within {worst * 1e3:.0f} ms, +{grown} KiB of the '
+                  'daemon that grew most')
+    assert all(is_alive(pid) for pid in pids)
+    assert grown < 32 * 1024
+    assert few.run('scrun', '-N', 8, 'echo', 'x').stdout == 'x\n' * 8
+
+
+def test_hostile_lengths(few):
+    """What a header claims costs the head nothing, and what cannot be is refused at once."""
+    head = few.daemon('head')['pid']
+    before, worst, answered = rss_kib(head), 0.0, 0
+    lengths = [0, 1, 2**16 - 1, 2**16, 2**16 + 1, 2**22, 2**22 + 1, 2**31 - 1, 2**32 - 1]
+    bodies = [b'', bytes(64), b'\x22\x00' * 30_000, b'\x1a\xff\xff\x03' * 16_000, b'\x80' * 65_000, b'\xff\xfe\x00' * 20_000]
+    for kind in (1, 10, 12, 21, 40, 42, 48, 52, 63, 129, 255, 65535):
+        for length in lengths:
+            for body in bodies if length in (2**16, 2**22) else bodies[:1]:
+                peer = greeted(few.description['socket'])
+                peer.settimeout(0.1)  # a length that may be is waited for
+                begun = time.monotonic()
+                with contextlib.suppress(OSError):
+                    peer.sendall(b'SCRD\x01\x00' + kind.to_bytes(2, 'little') + length.to_bytes(4, 'little') + bytes(4) + body)
+                    while peer.recv(1 << 16):
+                        pass
+                    worst = max(worst, time.monotonic() - begun)  # closed, not waited for
+                    answered += 1
+                peer.close()
+    figure('S10', f'{answered} refused within {worst * 1e3:.0f} ms, +{rss_kib(head) - before} KiB of the head')
+    assert is_alive(head)
+    assert rss_kib(head) - before < 32 * 1024
+    assert few.run('scrun', 'echo', 'x').stdout == 'x\n'
 
 
 def test_two_thousand_connections_of_one_user(few):
