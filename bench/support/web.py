@@ -85,10 +85,14 @@ class Web:
 
     def login(self, cluster):
         address = urllib.parse.urlsplit(cluster.run('scadm', 'web-login').stdout.strip())
-        answer = self.ask(f'{address.path}?{address.query}')
-        assert answer.status == 302, answer.body
+        answer = self.post_login(address.fragment)
+        assert answer.status == 303, answer.body
         self.cookie = answer.headers['Set-Cookie'].split(';')[0]
         return answer
+
+    def post_login(self, token, **headers):
+        headers.setdefault('Content_Type', 'application/x-www-form-urlencoded')
+        return self.ask('/login', 'POST', f'token={token}', **headers)
 
     def act(self, name, body, **headers):
         csrf = self.json('/api/v1/session')['csrf'] or ''

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 namespace score::monitor {
 
@@ -14,6 +15,12 @@ class HttpServer;
 enum class HttpSource : std::uint8_t {
   Open,   // the request identifies the user
   Proxy,  // from the trusted proxy: X-Remote-User is believed
+};
+
+struct HttpOrigin {  // of a connection
+  std::uint64_t id = 0;
+  HttpSource source = HttpSource::Open;
+  std::string peer;  // whose requests are counted together
 };
 
 class HttpConnection {
@@ -27,10 +34,12 @@ class HttpConnection {
   virtual asio::awaitable<void> run() = 0;
   // The daemon stops: streams end at once, the others when they are idle.
   virtual void close() = 0;
+  // At once: its place is needed.
+  virtual void drop() = 0;
 };
 
 // `server` outlives it.
 [[nodiscard]] std::shared_ptr<HttpConnection> make_connection(
-    HttpServer& server, asio::generic::stream_protocol::socket socket, HttpSource source);
+    HttpServer& server, asio::generic::stream_protocol::socket socket, HttpOrigin origin);
 
 }  // namespace score::monitor

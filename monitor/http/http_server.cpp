@@ -6,6 +6,7 @@
 #include "monitor/model/hub.hpp"
 
 #include <algorithm>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +15,9 @@ namespace score::monitor {
 namespace {
 
 constexpr std::size_t kMaxConnections = Hub::kMaxViewers + 128;
+// All users of this host have one address, and so has everybody behind a proxy.
+constexpr std::size_t kMaxOfPeer = kMaxConnections - 64;
+constexpr const char* kProxy = "proxy";
 
 std::string authority_of(const std::string& url) {
   return url.substr(url.find("://") + 3);
@@ -29,7 +33,10 @@ struct HttpServer::Listener {
 };
 
 HttpServer::HttpServer(Parts parts, HttpOptions options, PageFiles pages)
-    : parts_(parts), options_(std::move(options)), pages_(std::move(pages)) {}
+    : parts_(parts),
+      options_(std::move(options)),
+      pages_(std::move(pages)),
+      door_({kMaxConnections, kMaxOfPeer}) {}
 
 HttpServer::~HttpServer() = default;
 
@@ -108,7 +115,8 @@ void HttpServer::set_rules(bool is_local, const std::string& shown) {
     rules_.origins.push_back(rules_.scheme + "://" + host);
   }
   if (options_.public_url.empty()) return;
-  rules_.hosts.push_back(authority_of(options_.public_url));
+  rules_.public_host = authority_of(options_.public_url);
+  rules_.hosts.push_back(rules_.public_host);
   rules_.origins.push_back(options_.public_url);
 }
 
@@ -133,17 +141,37 @@ void HttpServer::close() {
   if (listener_) listener_->acceptor.close(ignored);
   if (listener_) listener_->proxy.close(ignored);
   if (options_.proxy) unlink(options_.proxy->path.c_str());
-  for (const auto& [id, closer] : std::map(closers_)) closer();
+  for (const auto& [id, exits] : std::map(exits_)) exits.close();
 }
 
-bool HttpServer::may_come_in() {
-  if (connections_ < kMaxConnections) return true;
+std::optional<std::uint64_t> HttpServer::let_in(const std::string& peer) {
+  const std::uint64_t id = ++last_id_;
+  const DoorKeeper::Verdict verdict = door_.enter(id, peer);
+  if (verdict.leaves) {
+    const auto leaver = exits_.find(*verdict.leaves);
+    if (leaver != exits_.end()) std::function<void()>(leaver->second.drop)();
+  }
+  if (verdict.may_enter) return id;
   if (limiter_.allow(parts_.clock.now())) {
-    log_warning("refuse viewer: too many", kv("connections", connections_),
+    log_warning("refuse viewer: too many", kv("peer", peer), kv("connections", door_.size()),
                 kv("suppressed", limiter_.take_suppressed()));
   }
-  return false;
+  return std::nullopt;
 }
+
+namespace {
+
+// An address; of IPv6 the network, because one host has many addresses there.
+std::string peer_of(const asio::ip::tcp::socket& socket) {
+  boost::system::error_code failed;
+  const auto address = socket.remote_endpoint(failed).address();
+  if (failed || !address.is_v6() || address.is_loopback()) return address.to_string();
+  auto bytes = address.to_v6().to_bytes();
+  std::fill(bytes.begin() + 8, bytes.end(), std::uint8_t{0});
+  return asio::ip::address_v6(bytes).to_string() + "/64";
+}
+
+}  // namespace
 
 asio::awaitable<void> HttpServer::accept() {
   while (!is_closing_) {
@@ -153,11 +181,15 @@ asio::awaitable<void> HttpServer::accept() {
       co_await parts_.clock.sleep_for(100ms);
       continue;
     }
-    if (!may_come_in()) continue;  // closes it
+    HttpOrigin origin;
+    origin.peer = peer_of(socket);
+    const auto id = let_in(origin.peer);
+    if (!id) continue;  // closes it
+    origin.id = *id;
     boost::system::error_code ignored;
     socket.set_option(asio::ip::tcp::no_delay(true), ignored);
-    auto serving =
-        tls_ ? serve_tls(std::move(socket)) : serve(Socket(std::move(socket)), HttpSource::Open);
+    auto serving = tls_ ? serve_tls(std::move(socket), std::move(origin))
+                        : serve(Socket(std::move(socket)), std::move(origin));
     parts_.tasks.spawn("serve client", std::move(serving));
   }
 }
@@ -179,59 +211,59 @@ asio::awaitable<void> HttpServer::accept_proxy() {
       }
       continue;
     }
-    if (!may_come_in()) continue;
-    auto serving = serve(Socket(std::move(socket)), HttpSource::Proxy);
+    HttpOrigin origin;
+    origin.peer = kProxy;
+    origin.source = HttpSource::Proxy;
+    const auto id = let_in(origin.peer);
+    if (!id) continue;
+    origin.id = *id;
+    auto serving = serve(Socket(std::move(socket)), std::move(origin));
     parts_.tasks.spawn("serve client", std::move(serving));
   }
 }
 
 namespace {
 
-// Counts a connection while its task runs, however that ends.
-class Presence {
+// Calls when a connection's task ends, however that happens.
+class AtEnd {
  public:
-  Presence(std::size_t& count, std::map<std::uint64_t, std::function<void()>>& closers,
-           std::uint64_t id)
-      : count_(count), closers_(closers), id_(id) {
-    ++count_;
-  }
+  explicit AtEnd(std::function<void()> work) : work_(std::move(work)) {}
 
-  Presence(const Presence&) = delete;
-  Presence& operator=(const Presence&) = delete;
+  AtEnd(const AtEnd&) = delete;
+  AtEnd& operator=(const AtEnd&) = delete;
 
-  ~Presence() {
-    --count_;
-    closers_.erase(id_);
-  }
+  ~AtEnd() { work_(); }
 
  private:
-  std::size_t& count_;
-  std::map<std::uint64_t, std::function<void()>>& closers_;
-  std::uint64_t id_;
+  std::function<void()> work_;
 };
 
 }  // namespace
 
-asio::awaitable<void> HttpServer::serve(Socket socket, HttpSource source) {
-  const std::uint64_t id = ++last_id_;
-  const Presence presence(connections_, closers_, id);
-  auto connection = make_connection(*this, std::move(socket), source);
-  closers_[id] = [connection] { connection->close(); };
+void HttpServer::forget(std::uint64_t id) {
+  door_.left(id);
+  exits_.erase(id);
+}
+
+asio::awaitable<void> HttpServer::serve(Socket socket, HttpOrigin origin) {
+  const std::uint64_t id = origin.id;
+  const AtEnd leaving([this, id] { forget(id); });
+  auto connection = make_connection(*this, std::move(socket), std::move(origin));
+  exits_[id] = {[connection] { connection->close(); }, [connection] { connection->drop(); }};
   co_await connection->run();
 }
 
-// Connections without a request count, too: each holds three descriptors.
-asio::awaitable<Result<HttpServer::Socket>> HttpServer::shake_hands(asio::ip::tcp::socket socket) {
-  const Presence presence(connections_, closers_, ++last_id_);
+// Connections in the handshake count, too: each holds three descriptors.
+asio::awaitable<void> HttpServer::serve_tls(asio::ip::tcp::socket socket, HttpOrigin origin) {
+  const std::uint64_t id = origin.id;
+  const AtEnd leaving([this, id] { forget(id); });
+  const auto cut = [fd = socket.native_handle()] { ::shutdown(fd, SHUT_RDWR); };
+  exits_[id] = {cut, cut};
   auto secured = secure(parts_.clock, parts_.tasks, *tls_, std::move(socket));
   auto plain = co_await std::move(secured);
-  co_return plain;
-}
-
-asio::awaitable<void> HttpServer::serve_tls(asio::ip::tcp::socket socket) {
-  auto plain = co_await shake_hands(std::move(socket));
+  exits_.erase(id);  // its descriptor may be another's by now
   if (!plain) co_return;
-  auto serving = serve(*std::move(plain), HttpSource::Open);
+  auto serving = serve(*std::move(plain), std::move(origin));
   co_await std::move(serving);
 }
 

@@ -7,6 +7,7 @@
 #include "base/async/token_bucket.hpp"
 #include "base/os/log.hpp"
 #include "base/result.hpp"
+#include "monitor/http/door_keeper.hpp"
 #include "monitor/http/http_connection.hpp"
 #include "monitor/http/http_tls.hpp"
 #include "monitor/http/page_files.hpp"
@@ -91,10 +92,11 @@ class HttpServer {
   void set_rules(bool is_local, const std::string& shown);
   asio::awaitable<void> accept();
   asio::awaitable<void> accept_proxy();
-  bool may_come_in();
-  asio::awaitable<void> serve(Socket socket, HttpSource source);
-  asio::awaitable<void> serve_tls(asio::ip::tcp::socket socket);
-  asio::awaitable<Result<Socket>> shake_hands(asio::ip::tcp::socket socket);
+  // The id of a connection that may come in; for it another one may have to go.
+  std::optional<std::uint64_t> let_in(const std::string& peer);
+  void forget(std::uint64_t id);
+  asio::awaitable<void> serve(Socket socket, HttpOrigin origin);
+  asio::awaitable<void> serve_tls(asio::ip::tcp::socket socket, HttpOrigin origin);
   void count(const std::string& method, int status, Duration time);
 
   Parts parts_;
@@ -103,12 +105,17 @@ class HttpServer {
   DoorRules rules_;
   std::unique_ptr<Listener> listener_;
   TlsFrontPtr tls_;  // null: plain HTTP
-  std::size_t connections_ = 0;
-  std::map<std::uint64_t, std::function<void()>> closers_;  // of open connections
+  DoorKeeper door_;
+
+  struct Exits {                  // of an open connection
+    std::function<void()> close;  // orderly
+    std::function<void()> drop;
+  };
+
+  std::map<std::uint64_t, Exits> exits_;
   std::uint64_t last_id_ = 0;
   bool is_closing_ = false;
   TokenBucket guesses_allowed_{5, 20};
-  TokenBucket requests_allowed_{500, 2'000};
   LogLimiter limiter_;
   Counts counts_;
 };

@@ -19,8 +19,8 @@ namespace score::monitor {
 
 std::shared_ptr<HttpConnection> make_connection(HttpServer& server,
                                                 asio::generic::stream_protocol::socket socket,
-                                                HttpSource source) {
-  return std::make_shared<HttpSession>(server, Stream(std::move(socket)), source);
+                                                HttpOrigin origin) {
+  return std::make_shared<HttpSession>(server, Stream(std::move(socket)), std::move(origin));
 }
 
 asio::awaitable<void> HttpSession::run() {
@@ -88,9 +88,28 @@ asio::awaitable<bool> HttpSession::serve_one() {
     co_return false;
   }
   has_answered_ = true;
+  server_.door_.spoke(origin_.id);
   auto message = parser.release();
   const bool goes_on = co_await answer(std::move(message));
+  server_.door_.answered(origin_.id);
   co_return goes_on;
+}
+
+namespace {
+
+// What an answer that waits for others meanwhile costs this thread, about.
+constexpr Duration kGathering = 10ms;
+
+bool waits_for_nodes(Endpoint endpoint) {
+  return endpoint == Endpoint::Trace || endpoint == Endpoint::Metrics;
+}
+
+}  // namespace
+
+std::string HttpSession::asker_of(const std::variant<Routed, Refusal>& routed) const {
+  const auto* may = std::get_if<Routed>(&routed);
+  if (may == nullptr || !may->session) return origin_.peer;
+  return fmt::format("user {}", may->session->who.user);
 }
 
 asio::awaitable<bool> HttpSession::answer(http::request<http::string_body> message) {
@@ -99,7 +118,8 @@ asio::awaitable<bool> HttpSession::answer(http::request<http::string_body> messa
   const bool keep_alive = message.keep_alive() && !server_.is_closing_;
   auto routed = co_await route_from(message, request);
   if (message.target().size() > kMaxTargetBytes) routed = Refusal{414, "the target is long", {}};
-  if (!server_.requests_allowed_.try_take(begun)) routed = Refusal{429, "too many requests", {}};
+  const std::string asker = asker_of(routed);
+  if (!server_.door_.may_ask(asker, begun)) routed = Refusal{429, "too many requests", {}};
   const auto* may = std::get_if<Routed>(&routed);
   if (may != nullptr && server_.parts_.site == nullptr && may->endpoint != Endpoint::Metrics) {
     routed = Refusal{404, "only /metrics", {}};
@@ -121,7 +141,10 @@ asio::awaitable<bool> HttpSession::answer(http::request<http::string_body> messa
   } else {
     Routed wanted = *may;
     Request asked = request;
+    const bool waits = waits_for_nodes(may->endpoint);
     response = co_await respond(std::move(wanted), std::move(asked));
+    const TimePoint now = server_.parts_.clock.now();
+    server_.door_.charge(asker, now, waits ? kGathering : now - begun);
   }
   const bool is_head = message.method() == http::verb::head;
   response.prepare_payload();
@@ -136,7 +159,7 @@ asio::awaitable<bool> HttpSession::answer(http::request<http::string_body> messa
 asio::awaitable<std::variant<Routed, Refusal>> HttpSession::route_from(
     const http::request<http::string_body>& message, Request& request) {
   constexpr const char* kRemoteUser = "X-Remote-User";
-  if (source_ == HttpSource::Proxy && message.count(kRemoteUser) > 0) {
+  if (origin_.source == HttpSource::Proxy && message.count(kRemoteUser) > 0) {
     if (server_.parts_.site != nullptr && message.count(kRemoteUser) == 1) {
       std::string name(message[kRemoteUser]);
       request.remote = co_await server_.parts_.site->user_named(std::move(name));
@@ -155,6 +178,24 @@ asio::awaitable<bool> HttpSession::send(Response response, bool keep_alive) {
   co_return !failed;
 }
 
+namespace {
+
+constexpr const char* kLoginPage =
+    "<!doctype html><html lang=en><meta charset=utf-8><title>Log in</title>"
+    "<p id=said>Logging in needs JavaScript.</p><script src=/login.js></script></html>\n";
+// The token is taken out of the history, too.
+constexpr const char* kLoginScript = R"(const said = document.getElementById('said');
+const body = new URLSearchParams({ token: location.hash.slice(1) });
+history.replaceState(null, '', '/login');
+said.textContent = 'Logging in ...';
+fetch('/login', { method: 'POST', body }).then(async (answer) => {
+  if (answer.ok) return location.replace('/');
+  said.textContent = (await answer.json()).error;
+}, () => { said.textContent = 'The head does not answer.'; });
+)";
+
+}  // namespace
+
 asio::awaitable<Response> HttpSession::respond(Routed routed, Request request) {
   switch (routed.endpoint) {
     case Endpoint::Snapshot:
@@ -171,7 +212,11 @@ asio::awaitable<Response> HttpSession::respond(Routed routed, Request request) {
       co_return make_response(200, "text/plain; version=0.0.4; charset=utf-8", std::move(text));
     }
     case Endpoint::Login:
-      co_return login(routed);
+      co_return login(request);
+    case Endpoint::LoginPage:
+      co_return make_response(200, "text/html; charset=utf-8", kLoginPage);
+    case Endpoint::LoginScript:
+      co_return make_response(200, "text/javascript; charset=utf-8", kLoginScript);
     case Endpoint::Admin: {
       Response done = co_await act(std::move(routed), request);
       co_return done;
@@ -191,13 +236,9 @@ Response HttpSession::page(const Routed& routed, std::string_view if_none_match)
   return response;
 }
 
-Response HttpSession::login(const Routed& routed) {
+Response HttpSession::login(const Request& request) {
   const TimePoint now = server_.parts_.clock.now();
-  std::string token;
-  for (const auto& [name, value] : routed.target.query) {
-    if (name == "token") token = value;
-  }
-  const auto session = server_.parts_.logins.redeem(token, now);
+  const auto session = server_.parts_.logins.redeem(login_token(request.body), now);
   if (!session) {
     // A guesser uses up its own budget; users who are logged in are not affected.
     if (!server_.guesses_allowed_.try_take(now)) {
@@ -205,12 +246,10 @@ Response HttpSession::login(const Routed& routed) {
     }
     return make_refusal({401, session.error().context(), {}});
   }
-  Response response = make_response(302, "text/plain", "");
+  Response response = make_response(303, "text/plain", "");
   response.set(http::field::location, "/");
-  const bool is_tls = server_.rules_.scheme == "https";
-  response.set(http::field::set_cookie, server_.rules_.cookie_name + "=" + session->cookie +
-                                            "; Path=/; HttpOnly; SameSite=Strict; Max-Age=43200" +
-                                            (is_tls ? "; Secure" : ""));
+  response.set(http::field::set_cookie,
+               login_cookie(session->cookie, request.host, server_.rules_));
   return response;
 }
 

@@ -29,10 +29,10 @@ using Stream = beast::basic_stream<asio::generic::stream_protocol>;
 
 class HttpSession final : public HttpConnection, public std::enable_shared_from_this<HttpSession> {
  public:
-  HttpSession(HttpServer& server, Stream stream, HttpSource source)
+  HttpSession(HttpServer& server, Stream stream, HttpOrigin origin)
       : server_(server),
         stream_(std::move(stream)),
-        source_(source),
+        origin_(std::move(origin)),
         mailbox_(stream_.get_executor()) {}
 
   HttpSession(const HttpSession&) = delete;
@@ -42,6 +42,8 @@ class HttpSession final : public HttpConnection, public std::enable_shared_from_
 
   asio::awaitable<void> run() override;
   void close() override;
+
+  void drop() override { stream_.close(); }
 
  private:
   using Socket = websocket::stream<Stream&>;
@@ -55,7 +57,9 @@ class HttpSession final : public HttpConnection, public std::enable_shared_from_
   asio::awaitable<Response> respond(Routed routed, Request request);
   asio::awaitable<bool> send(Response response, bool keep_alive);
   Response page(const Routed& routed, std::string_view if_none_match);
-  Response login(const Routed& routed);
+  Response login(const Request& request);
+  // Whose budget its requests use: the user who is logged in, else the address.
+  [[nodiscard]] std::string asker_of(const std::variant<Routed, Refusal>& routed) const;
   asio::awaitable<Response> act(Routed routed, Request request);
   Response snapshot(const Routed& routed);
   asio::awaitable<Response> trace(Routed routed);
@@ -82,7 +86,7 @@ class HttpSession final : public HttpConnection, public std::enable_shared_from_
 
   HttpServer& server_;
   Stream stream_;
-  HttpSource source_;
+  HttpOrigin origin_;
   beast::flat_buffer buffer_;
   Mailbox mailbox_;
   std::optional<ViewerId> viewer_;

@@ -85,7 +85,10 @@ asio::awaitable<void> HttpSession::serve_socket(Routed routed,
   stream_.expires_never();
   socket_ = std::make_shared<Socket>(stream_);
   const auto socket = socket_;
-  socket->set_option(websocket::stream_base::timeout::suggested(beast::role_type::server));
+  // A viewer that reads nothing answers no pings.
+  auto times = websocket::stream_base::timeout::suggested(beast::role_type::server);
+  times.idle_timeout = kWriteTime;
+  socket->set_option(times);
   socket->read_message_max(kMaxMessageBytes);
   socket->auto_fragment(false);
   socket->text(true);

@@ -19,8 +19,8 @@ struct Path {
 constexpr Path kPaths[] = {
     {"/api/v1/snapshot", Endpoint::Snapshot}, {"/api/v1/stream", Endpoint::Stream},
     {"/api/v1/ws", Endpoint::WebSocket},      {"/api/v1/session", Endpoint::Session},
-    {"/api/v1/trace", Endpoint::Trace},       {"/login", Endpoint::Login},
-    {"/metrics", Endpoint::Metrics},
+    {"/api/v1/trace", Endpoint::Trace},       {"/login", Endpoint::LoginPage},
+    {"/login.js", Endpoint::LoginScript},     {"/metrics", Endpoint::Metrics},
 };
 
 std::string lower(std::string_view text) {
@@ -49,12 +49,11 @@ bool is_our_origin(std::string_view origin, const DoorRules& rules) {
 }
 
 std::optional<Refusal> check_method(const Request& request, Endpoint endpoint) {
-  if (endpoint == Endpoint::Admin) {
+  if (endpoint == Endpoint::Admin || endpoint == Endpoint::Login) {
     if (request.method == "POST") return std::nullopt;
     return Refusal{405, "only POST", "POST"};
   }
-  const bool may_be_head = endpoint != Endpoint::Stream && endpoint != Endpoint::WebSocket &&
-                           endpoint != Endpoint::Login;
+  const bool may_be_head = endpoint != Endpoint::Stream && endpoint != Endpoint::WebSocket;
   if (request.method == "GET" || (may_be_head && request.method == "HEAD")) return std::nullopt;
   return Refusal{405, "only GET", may_be_head ? "GET, HEAD" : "GET"};
 }
@@ -64,6 +63,20 @@ bool has_token(const Request& request, const DoorRules& rules) {
   const std::string_view given = request.authorization;
   return !rules.token.empty() && given.starts_with(kScheme) &&
          equal_secrets(given.substr(kScheme.size()), rules.token);
+}
+
+bool is_of_login(Endpoint endpoint) {
+  return endpoint == Endpoint::Login || endpoint == Endpoint::LoginPage ||
+         endpoint == Endpoint::LoginScript;
+}
+
+// A token in an address would be in logs and histories, and whatever follows links would use it up.
+std::optional<Refusal> check_login(const Request& request, Endpoint& endpoint,
+                                   const Target& target) {
+  if (!is_of_login(endpoint)) return std::nullopt;
+  if (endpoint == Endpoint::LoginPage && request.method == "POST") endpoint = Endpoint::Login;
+  if (target.query.empty()) return std::nullopt;
+  return Refusal{405, "log in by POST, with the address as scadm web-login prints it", "POST"};
 }
 
 // Cross-site requests carry an Origin that is not ours; tools carry none.
@@ -95,6 +108,19 @@ bool equal_secrets(std::string_view a, std::string_view b) {
   return differs == 0;
 }
 
+std::string login_cookie(const std::string& cookie, std::string_view host, const DoorRules& rules) {
+  const bool is_public = !rules.public_host.empty() && lower(host) == rules.public_host;
+  const bool is_https = rules.scheme == "https" || is_public;
+  return rules.cookie_name + "=" + cookie + "; Path=/; HttpOnly; SameSite=Strict; Max-Age=43200" +
+         (is_https ? "; Secure" : "");
+}
+
+std::string_view login_token(std::string_view body) {
+  constexpr std::string_view kName = "token=";
+  if (!body.starts_with(kName)) return {};
+  return body.substr(kName.size());
+}
+
 std::string_view find_cookie(std::string_view header, std::string_view name) {
   for (const auto part : split(header, ';')) {
     const auto trimmed = trim(part);
@@ -112,8 +138,9 @@ std::variant<Routed, Refusal> route(const Request& request, const DoorRules& rul
   if (!is_our_host(request.host, rules)) return Refusal{421, "this Host is not us", {}};
   auto target = parse_target(request.target);
   if (!target) return Refusal{400, target.error().message(), {}};
-  const auto endpoint = endpoint_of(target->path);
+  auto endpoint = endpoint_of(target->path);
   if (!endpoint) return Refusal{404, "no such path", {}};
+  if (auto refused = check_login(request, *endpoint, *target)) return *std::move(refused);
   if (auto refused = check_method(request, *endpoint)) return *std::move(refused);
   Routed routed;
   routed.endpoint = *endpoint;
@@ -122,11 +149,14 @@ std::variant<Routed, Refusal> route(const Request& request, const DoorRules& rul
   routed.session = request.remote
                        ? logins.vouched(*request.remote, now)
                        : logins.find(find_cookie(request.cookie, rules.cookie_name), now);
-  const bool is_let_in = !rules.needs_login || routed.session || has_token(request, rules) ||
-                         *endpoint == Endpoint::Login;
+  const bool is_let_in =
+      !rules.needs_login || routed.session || has_token(request, rules) || is_of_login(*endpoint);
   if (!is_let_in) return Refusal{401, "log in with the address of scadm web-login", {}};
   if (*endpoint == Endpoint::Admin) {
     if (auto refused = check_post(request, routed, rules)) return *std::move(refused);
+  }
+  if (*endpoint == Endpoint::Login) {
+    if (auto refused = check_origin(request, rules)) return *std::move(refused);
   }
   if (*endpoint == Endpoint::WebSocket) {
     if (auto refused = check_origin(request, rules)) return *std::move(refused);

@@ -31,7 +31,9 @@ enum class Endpoint : std::uint8_t {
   Session,
   Trace,
   Admin,
-  Login,
+  Login,        // by POST
+  LoginPage,    // sends the token on: it stands behind the address's "#", which no server sees
+  LoginScript,  // ... does that
   Metrics,
 };
 
@@ -56,11 +58,20 @@ struct DoorRules {
   bool needs_login = false;  // off loopback
   std::string token;         // of Authorization: Bearer; empty: none
   std::string cookie_name = "scored";
+  std::string public_host;  // of a proxy that speaks https; empty: none
 };
 
 // The login and its time; sessions are looked up, nothing is changed.
 [[nodiscard]] std::variant<Routed, Refusal> route(const Request& request, const DoorRules& rules,
                                                   WebLogin& logins, TimePoint now);
+
+// For Set-Cookie after a login. Only for https where the request came that way: by our own TLS, or
+// for the public name, which is only there behind https. No header of the request says so.
+[[nodiscard]] std::string login_cookie(const std::string& cookie, std::string_view host,
+                                       const DoorRules& rules);
+
+// Of the body of a login: "token=T". Empty: it is not one.
+[[nodiscard]] std::string_view login_token(std::string_view body);
 
 // The value of one cookie in a Cookie header; empty: not there.
 [[nodiscard]] std::string_view find_cookie(std::string_view header, std::string_view name);

@@ -122,6 +122,14 @@ class RouterTest : public ::testing::Test {
     return request;
   }
 
+  Request login() const {
+    Request request = get("/login");
+    request.method = "POST";
+    request.origin = "http://127.0.0.1:80";
+    request.body = "token=x";
+    return request;
+  }
+
   Request post() const {
     Request request = get("/api/v1/admin/quantum");
     request.method = "POST";
@@ -147,7 +155,7 @@ class RouterTest : public ::testing::Test {
 
 TEST_F(RouterTest, ServesReadersOnLoopback) {
   for (const char* path : {"/", "/app.js", "/metrics", "/api/v1/snapshot", "/api/v1/stream?rate=2",
-                           "/api/v1/session", "/login?token=x"}) {
+                           "/api/v1/session", "/login", "/login.js"}) {
     EXPECT_EQ(status(get(path)), 200) << path;
   }
   EXPECT_EQ(status(get("/api/v1/nothing")), 404);
@@ -177,6 +185,35 @@ TEST_F(RouterTest, KnowsItsMethods) {
   EXPECT_EQ(status(request), 405);
   request.method = "HEAD";
   EXPECT_EQ(status(request), 405);
+}
+
+TEST_F(RouterTest, LogsInByPostOnly) {
+  EXPECT_EQ(std::get<Routed>(route(get("/login"), rules_, logins_, now_)).endpoint,
+            Endpoint::LoginPage);
+  EXPECT_EQ(std::get<Routed>(route(login(), rules_, logins_, now_)).endpoint, Endpoint::Login);
+  EXPECT_EQ(status(get("/login?token=x")), 405);
+  Request request = login();
+  request.target = "/login?token=x";
+  EXPECT_EQ(status(request), 405);
+  for (const char* origin : {"http://evil.example", "null", "https://127.0.0.1:80"}) {
+    request = login();
+    request.origin = origin;
+    EXPECT_EQ(status(request), 403) << origin;
+  }
+  EXPECT_EQ(login_token("token=abc"), "abc");
+  for (const char* body : {"", "token", "tok=abc", "a=1&token=abc"}) {
+    EXPECT_EQ(login_token(body), "") << body;
+  }
+}
+
+TEST_F(RouterTest, MarksTheCookieOfALoginForHttps) {
+  const std::string flags = "; Path=/; HttpOnly; SameSite=Strict; Max-Age=43200";
+  EXPECT_EQ(login_cookie("x", "127.0.0.1:80", rules_), "scored=x" + flags);
+  rules_.public_host = "cluster.example.org";
+  EXPECT_EQ(login_cookie("x", "127.0.0.1:80", rules_), "scored=x" + flags);
+  EXPECT_EQ(login_cookie("x", "Cluster.example.org", rules_), "scored=x" + flags + "; Secure");
+  rules_.scheme = "https";
+  EXPECT_EQ(login_cookie("x", "127.0.0.1:80", rules_), "scored=x" + flags + "; Secure");
 }
 
 TEST_F(RouterTest, TakesAPostOnlyWithEverything) {
@@ -252,7 +289,8 @@ TEST_F(RouterTest, ServesNobodyUnknownOffLoopback) {
     request.cookie = "scored=" + session_.cookie;
     EXPECT_EQ(status(request), 200) << path;
   }
-  EXPECT_EQ(status(get("/login?token=x")), 200);
+  EXPECT_EQ(status(get("/login")), 200);
+  EXPECT_EQ(status(login()), 200);
   Request request = post();
   request.cookie = "";
   request.authorization = "Bearer 0123456789abcdef";

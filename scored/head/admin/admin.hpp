@@ -30,7 +30,7 @@ namespace score::head {
 struct DaemonRequests {
   std::function<Result<HeadConfig>()> read_configuration;  // the file, checked
   std::function<void()> exit;                              // after a shutdown: every job has ended
-  Users::Runner directory{};   // asks the directory of users; empty: at once
+  Users::Runner directory{};  // asks the directory of users; empty: at once
 };
 
 class Admin {

@@ -330,7 +330,7 @@ Result<std::string> Monitoring::web_login(const Peer& peer) {
   if (!server_) return fail(Errc::Unsupported, "the head serves no dashboard ([monitor] listen)");
   const auto token = logins_.offer({peer.user, peer.name}, clock_.now());
   if (!token) return token.error();
-  return server_->url() + "login?token=" + *token;
+  return server_->url() + "login#" + *token;
 }
 
 monitor::Sight Monitoring::sight_of(const std::optional<monitor::WebUser>& who) {

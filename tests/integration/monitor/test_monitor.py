@@ -5,6 +5,7 @@ import json
 import os
 import pwd
 import random
+import resource
 import shutil
 import signal
 import socket
@@ -13,6 +14,7 @@ import time
 
 import pytest
 from cluster import LIMIT, configure_head, wait_until
+from figures import figure
 from web import Web, WebSocket, faults, value
 
 BUSY = ['sh', '-c', 'while :; do :; done']
@@ -284,17 +286,21 @@ def test_streams_end_with_the_login(few, web):
 
 
 def test_address_of_a_login_is_used_up(few, web):
-    address = few.run('scadm', 'web-login').stdout.strip()
-    path = address[address.index('/login'):]
-    assert web.ask(path).status == 302
-    assert web.ask(path).status == 401
-    assert web.ask('/login?token=guess').status == 401
+    token = few.run('scadm', 'web-login').stdout.strip().split('/login#')[1]
+    # Not by an address that a mail scanner or a prefetch opens, not from another page.
+    assert web.ask(f'/login?token={token}').status == 405
+    assert web.post_login(token, Origin='http://evil.example').status == 403
+    flags = web.post_login(token).headers['Set-Cookie'].split('; ')[1:]
+    figure('hole-11', f'GET 405, cookie: {", ".join(flags)}')
+    assert flags == ['Path=/', 'HttpOnly', 'SameSite=Strict', 'Max-Age=43200']
+    assert web.post_login(token).status == 401
+    assert web.post_login('guess').status == 401
 
 
 def test_guessed_logins_are_limited_and_block_no_other_client(fresh):
     cluster = fresh(1)
     web = Web(cluster.json('score', 'info')['dashboard_url'])
-    answers = [web.ask('/login?token=guess').status for _ in range(40)]
+    answers = [web.post_login('guess').status for _ in range(40)]
     assert answers[0] == 401 and answers[-1] == 429 and set(answers) == {401, 429}, answers
     web.login(cluster)
     assert web.json('/api/v1/session')['role'] == 'operator'
@@ -308,6 +314,26 @@ def test_too_many_requests_are_refused_with_a_reason(fresh):
     got = web.raw(f'{line}\r\n'.encode() * 9_999 + f'{line}Connection: close\r\n\r\n'.encode())
     assert got.startswith(b'HTTP/1.1 200 ') and b'HTTP/1.1 429 ' in got
     wait_until(lambda: web.ask('/api/v1/session').status == 200)
+
+
+def test_silent_connections_shut_nobody_out(fresh):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard) if hard > 0 else 4096, hard))
+    cluster = fresh(1)
+    web = Web(cluster.json('score', 'info')['dashboard_url'])
+    stream = iter(web.stream('?rate=10'))
+    first = next(stream)['seq']
+    silent = [socket.create_connection((web.url.hostname, web.url.port)) for _ in range(1300)]
+    took = []
+    for _ in range(20):
+        begun = time.monotonic()
+        assert web.ask('/api/v1/session').status == 200
+        took.append(time.monotonic() - begun)
+    assert next(stream)['seq'] > first
+    figure('hole-11', f'{max(took) * 1e3:.0f} ms at most for 20 requests beside 1,300 silent connections')
+    for link in silent:
+        link.close()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_private_cluster_hides_other_users(fresh):
@@ -358,6 +384,12 @@ def test_the_proxy_names_the_user(fresh, tmp_path):
     assert cluster.json('score', 'info')['quantum_s'] == 0.04
     headers['Origin'] = 'http://cluster.example.org'
     assert ask('/api/v1/admin/quantum', 'POST', '{"quantum": "30ms"}', **headers)[0] == 403
+    # The public name is only there behind https: so is its cookie. No header says so.
+    for host, forwarded, secure in (('cluster.example.org', 'http', True), (f'localhost:{dashboard_port(cluster)}', 'https', False)):
+        token = cluster.run('scadm', 'web-login').stdout.strip().split('/login#')[1]
+        link = ThroughSocket(proxy)
+        link.request('POST', '/login', f'token={token}', {'Host': host, 'X-Forwarded-Proto': forwarded})
+        assert ('Secure' in link.getresponse().headers['Set-Cookie'].split('; ')) == secure, host
     # Who comes by TCP is not believed.
     web = Web(f'http://127.0.0.1:{dashboard_port(cluster)}/')
     assert web.json('/api/v1/session', X_Remote_User=me)['role'] == 'viewer'

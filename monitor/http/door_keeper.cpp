@@ -1,0 +1,88 @@
+#include "monitor/http/door_keeper.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace score::monitor {
+
+DoorKeeper::Verdict DoorKeeper::enter(ConnectionId id, const std::string& peer) {
+  Verdict verdict;
+  const auto mine = of_peer_.find(peer);
+  const bool is_peer_full = mine != of_peer_.end() && mine->second >= limits_.connections_per_peer;
+  if (is_peer_full) {
+    verdict.leaves = oldest_silent(&peer);
+  } else if (open_.size() >= limits_.connections) {
+    verdict.leaves = oldest_silent(largest_peer());
+    if (!verdict.leaves) verdict.leaves = oldest_silent(nullptr);
+  }
+  const bool is_full = is_peer_full || open_.size() >= limits_.connections;
+  verdict.may_enter = !is_full || verdict.leaves.has_value();
+  if (!verdict.may_enter) return verdict;
+  if (verdict.leaves) left(*verdict.leaves);
+  Open& open = open_[id];
+  open.peer = peer;
+  open.place = silent_.insert(silent_.end(), id);
+  ++of_peer_[peer];
+  return verdict;
+}
+
+void DoorKeeper::left(ConnectionId id) {
+  const auto found = open_.find(id);
+  if (found == open_.end()) return;
+  leave_silence(found->second);
+  const auto peer = of_peer_.find(found->second.peer);
+  if (--peer->second == 0) of_peer_.erase(peer);
+  open_.erase(found);
+}
+
+void DoorKeeper::spoke(ConnectionId id) {
+  const auto found = open_.find(id);
+  if (found != open_.end()) leave_silence(found->second);
+}
+
+void DoorKeeper::answered(ConnectionId id) {
+  const auto found = open_.find(id);
+  if (found == open_.end() || found->second.is_silent) return;
+  found->second.is_silent = true;
+  found->second.place = silent_.insert(silent_.end(), id);
+}
+
+void DoorKeeper::leave_silence(Open& open) {
+  if (open.is_silent) silent_.erase(open.place);
+  open.is_silent = false;
+}
+
+std::optional<DoorKeeper::ConnectionId> DoorKeeper::oldest_silent(
+    const std::string* of_peer) const {
+  const auto found = std::ranges::find_if(silent_, [&](ConnectionId id) {
+    return of_peer == nullptr || open_.at(id).peer == *of_peer;
+  });
+  return found == silent_.end() ? std::nullopt : std::optional(*found);
+}
+
+const std::string* DoorKeeper::largest_peer() const {
+  const auto most = std::ranges::max_element(
+      of_peer_, [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == of_peer_.end() ? nullptr : &most->first;
+}
+
+// An asker whose budget is full is as good as one who never came.
+TokenBucket& DoorKeeper::budget(const std::string& asker, TimePoint now) {
+  for (auto one = budgets_.begin(); budgets_.size() >= kMaxAskers && one != budgets_.end();) {
+    const bool is_full = one->second.try_take(now, limits_.request_burst);
+    one = is_full ? budgets_.erase(one) : std::next(one);
+  }
+  return budgets_.try_emplace(asker, limits_.requests_per_second, limits_.request_burst)
+      .first->second;
+}
+
+bool DoorKeeper::may_ask(const std::string& asker, TimePoint now) {
+  return budget(asker, now).try_take(now);
+}
+
+void DoorKeeper::charge(const std::string& asker, TimePoint now, Duration took) {
+  const double tokens = std::chrono::duration<double>(took) / limits_.token_time;
+  if (tokens > 1) budget(asker, now).reserve(now, tokens - 1);
+}
+
+}  // namespace score::monitor

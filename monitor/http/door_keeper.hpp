@@ -1,0 +1,72 @@
+#pragma once
+// Who may come in and ask: bounds of connections and of requests, for all and for each peer. Pure.
+// A connection is silent while it has sent no complete request, or none since the last answer;
+// where there is no place the oldest silent one goes. So connections that say nothing shut nobody
+// out, even if they come from the same address, as all users of this host do.
+
+#include "base/async/token_bucket.hpp"
+#include "base/time.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace score::monitor {
+
+class DoorKeeper {
+ public:
+  using ConnectionId = std::uint64_t;
+
+  struct Limits {
+    std::size_t connections = 0;
+    std::size_t connections_per_peer = 0;
+    double requests_per_second = 500;  // of each peer
+    double request_burst = 500;
+    Duration token_time{500'000};  // a request that takes longer counts for more than one
+  };
+
+  struct Verdict {
+    bool may_enter = false;
+    std::optional<ConnectionId> leaves;  // close this one
+  };
+
+  explicit DoorKeeper(Limits limits) : limits_(limits) {}
+
+  // A connection came; if it may enter it is counted until left(). Ids are different.
+  [[nodiscard]] Verdict enter(ConnectionId id, const std::string& peer);
+  void left(ConnectionId id);
+  // Its request came completely; and was answered.
+  void spoke(ConnectionId id);
+  void answered(ConnectionId id);
+
+  // Whether this asker, a peer or a user who is logged in, may have a request carried out now.
+  [[nodiscard]] bool may_ask(const std::string& asker, TimePoint now);
+  void charge(const std::string& asker, TimePoint now, Duration took);
+
+  [[nodiscard]] std::size_t size() const { return open_.size(); }
+
+ private:
+  struct Open {
+    std::string peer;
+    bool is_silent = true;
+    std::list<ConnectionId>::iterator place;  // in silent_, if it is
+  };
+
+  static constexpr std::size_t kMaxAskers = 4'096;
+
+  void leave_silence(Open& open);
+  [[nodiscard]] std::optional<ConnectionId> oldest_silent(const std::string* of_peer) const;
+  [[nodiscard]] const std::string* largest_peer() const;
+  TokenBucket& budget(const std::string& asker, TimePoint now);
+
+  Limits limits_;
+  std::map<ConnectionId, Open> open_;
+  std::map<std::string, std::size_t> of_peer_;
+  std::list<ConnectionId> silent_;  // oldest first
+  std::map<std::string, TokenBucket> budgets_;
+};
+
+}  // namespace score::monitor
