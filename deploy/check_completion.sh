@@ -21,6 +21,8 @@ for command in $commands; do
   words "$command" --v | grep -qx -- --version || { echo "bash: $command: no --version"; exit 1; }
 done
 words score '' | grep -qx virtual
+words score '' | grep -qx doctor
+words score doctor -- | grep -qx -- --quick
 words scored-setup '' | grep -qx node
 words scored-setup node -- | grep -qx -- --token
 words scored --role = head --conf | grep -qx -- --config

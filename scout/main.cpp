@@ -1,6 +1,7 @@
 // One binary, many names: `scrun ...` and `score scrun ...` are the same.
 #include "base/text.hpp"
 #include "scout/commands/commands.hpp"
+#include "scout/doctor/doctor.hpp"
 
 #include <array>
 #include <csignal>
@@ -29,6 +30,7 @@ constexpr std::array kCommands = {
     Command{"weight", "change the weight of jobs", false, weight_main},
     Command{"priority", "change the priority of waiting jobs", false, priority_main},
     Command{"info", "show the cluster and its timetable", false, info_main},
+    Command{"doctor", "check the cluster, and say how to mend it", false, doctor_main},
     Command{"top", "show the cluster live, as JSON", false, top_main},
     Command{"virtual", "boot a cluster of virtual nodes on this machine", false, virtual_main},
     Command{"start", "start a cluster of your own on several hosts", false, start_main},

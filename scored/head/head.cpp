@@ -39,6 +39,7 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovere
                    recovered.last_job),
       overview_(runner_, config_, jobs_, queries_, links_),
       traces_(clock, links_, alarm_),
+      facts_(clock, links_, alarm_, config_),
       control_(io, clock, links_),
       nodes_({runner_, links_, streams_, feed_, control_, recovered.incarnation}),
       admin_({runner_, config_, jobs_, queries_, life_, submissions_, networks_, links_, commits_,
@@ -65,12 +66,12 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovere
 }
 
 ClientSession::Parts Head::for_clients() {
-  return {config_,   runner_, jobs_,  submissions_, life_, queries_, streams_,
-          overview_, traces_, admin_, users_,       {},    {}};
+  return {config_,   runner_, jobs_,  submissions_, life_,  queries_, streams_,
+          overview_, traces_, facts_, admin_,       users_, {},       {}};
 }
 
 NodeSession::Parts Head::for_nodes() {
-  return {config_, nodes_, links_, streams_, networks_, traces_};
+  return {config_, nodes_, links_, streams_, networks_, traces_, facts_};
 }
 
 Monitoring::Parts Head::for_monitoring() {
@@ -278,6 +279,7 @@ TimePoint Head::tick() {
   }
   life_.tick(at);
   traces_.tick(at);
+  facts_.tick(at);
   if (const auto due = admin_.next_deadline(); due && *due <= at) admin_.check_shutdown();
   if (at >= next_save_) {
     next_save_ = at + kSavePeriod;
@@ -289,8 +291,9 @@ TimePoint Head::tick() {
 
 TimePoint Head::next_deadline() const {
   TimePoint next = next_save_;
-  for (const auto& other : {runner_.cluster().next_deadline(), life_.next_deadline(),
-                            traces_.next_deadline(), admin_.next_deadline()}) {
+  for (const auto& other :
+       {runner_.cluster().next_deadline(), life_.next_deadline(), traces_.next_deadline(),
+        facts_.next_deadline(), admin_.next_deadline()}) {
     if (other) next = std::min(next, *other);
   }
   return next;

@@ -26,6 +26,7 @@
 #include "scored/head/jobs/task_starter.hpp"
 #include "scored/head/nodes/node_desk.hpp"
 #include "scored/head/nodes/node_session.hpp"
+#include "scored/head/observe/facts_collector.hpp"
 #include "scored/head/observe/monitoring.hpp"
 #include "scored/head/observe/overview.hpp"
 #include "scored/head/observe/trace_collector.hpp"
@@ -127,6 +128,7 @@ class Head {
   Submissions submissions_;
   Overview overview_;
   TraceCollector traces_;
+  FactsCollector facts_;
   ControlDesk control_;
   NodeDesk nodes_;
   Admin admin_;

@@ -286,7 +286,9 @@ Result<NodeConfig> parse_config(std::string_view text, const std::string& name) 
 }
 
 Result<NodeConfig> load_config(const std::string& path) {
-  return read_config(ConfigFile::load(path));
+  auto config = read_config(ConfigFile::load(path));
+  if (config) config->file = path;
+  return config;
 }
 
 Result<CommandLine> read_command_line(const std::vector<std::string>& arguments) {

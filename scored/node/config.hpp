@@ -27,6 +27,7 @@ enum class SwitchMethod : std::uint8_t {
 enum class PriorityChoice : std::uint8_t { Auto, Normal };
 
 struct NodeConfig {
+  std::string file;  // it was read from; empty: none
   std::string cluster = "cluster";
   std::string name;                            // empty: the host's
   proto::TcpEndpoint head{"127.0.0.1", 7421};  // its listener for nodes

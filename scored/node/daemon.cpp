@@ -9,7 +9,9 @@
 #include "gang/control/beat_timing.hpp"
 #include "proto/convert/convert.hpp"
 #include "proto/frames/hello.hpp"
+#include "scored/facts/host_facts.hpp"
 #include "scored/journal/event.hpp"
+#include "scored/node/facts.hpp"
 #include "scored/node/kernel/memory.hpp"
 #include "scored/node/observe/activity.hpp"
 
@@ -220,7 +222,7 @@ void Daemon::send(const base::NodeToHead& message) {
   wire.set_priority_method(priority_name(parts_.switcher.priority()));
   wire.set_network_problem(networks_.problem());
   wire.set_pid(getpid());
-  wire.set_release(SCORE_VERSION);
+  wire.set_release(std::string(facts::release()));
   wire.set_head_epoch(head_epoch_);
   wire.set_head_proof(head_proof_);
   wire.set_instance(instance_);
@@ -248,6 +250,8 @@ void Daemon::on_frame(const proto::InFrame& frame) {
       return on_heartbeat_reply(frame);
     case proto::FrameType::NodeTraceRequest:
       return on_trace_request(frame);
+    case proto::FrameType::FactsRequest:
+      return on_facts_request(frame);
     case proto::FrameType::WatchNode:
       return on_watch(frame);
     case proto::FrameType::ControlRoster:
@@ -321,6 +325,15 @@ void Daemon::on_trace_request(const proto::InFrame& frame) {
   networks_.fill_figures(parts_.switcher.counters().channels, *trace.mutable_channels());
   trace.set_clock_offset_ns(agent_.clock().offset().count());
   trace.set_clock_error_ns(agent_.clock().error_bound(now).count());
+  head_.send(reply);
+}
+
+void Daemon::on_facts_request(const proto::InFrame& frame) {
+  const auto message = proto::parse<wire::FactsRequest>(frame);
+  if (!message) return head_.drop(message.error().message());
+  wire::FactsReply reply;
+  reply.set_tag(message->tag());
+  *reply.mutable_facts() = collect_facts(config_, parts_.cgroups);
   head_.send(reply);
 }
 

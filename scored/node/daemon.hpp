@@ -56,6 +56,7 @@ class Daemon {
   void on_refused(const proto::InFrame& frame);
   void on_heartbeat_reply(const proto::InFrame& frame);
   void on_trace_request(const proto::InFrame& frame);
+  void on_facts_request(const proto::InFrame& frame);
   void on_watch(const proto::InFrame& frame);
 
   // `asks`: for a reply, which is the clock exchange.

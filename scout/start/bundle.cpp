@@ -17,7 +17,7 @@ constexpr std::size_t kMaxBundleBytes = std::size_t{512} << 20U;
 constexpr const char* kMake = R"(set -e
 mkdir -p "$2/bundle/bin" "$2/bundle/lib"
 cd "$2/bundle"
-for p in score-start scored scored-launcher scored-shepherd scored-thaw scored-pmix; do
+for p in score-start scored scored-launcher scored-shepherd scored-thaw scored-probe scored-pmix; do
   for d in "$1" "$1/../libexec/scored" "$1/../sbin"; do
     [ -x "$d/$p" ] || continue
     strip -o "bin/$p" "$d/$p" 2>/dev/null || cp -L "$d/$p" "bin/$p"

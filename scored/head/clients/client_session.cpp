@@ -197,6 +197,8 @@ bool ClientSession::dispatch(const proto::InFrame& frame) {
       return handle<wire::GetInfo>(frame);
     case FrameType::GetTrace:
       return handle<wire::GetTrace>(frame);
+    case FrameType::GetFacts:
+      return handle<wire::GetFacts>(frame);
     case FrameType::GetAccounting:
       return handle<wire::GetAccounting>(frame);
     case FrameType::WatchCluster:
@@ -411,6 +413,13 @@ Status ClientSession::on(const wire::GetTrace& message) {
                                 trace.set_tag(tag);
                                 proto::send(*connection, trace);
                               });
+}
+
+Status ClientSession::on(const wire::GetFacts& message) {
+  return parts_.facts.gather([connection = connection_, tag = message.tag()](wire::Facts facts) {
+    facts.set_tag(tag);
+    proto::send(*connection, facts);
+  });
 }
 
 Status ClientSession::on(const wire::GetAccounting& message) {

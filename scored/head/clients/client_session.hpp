@@ -17,6 +17,7 @@
 #include "scored/head/jobs/job_queries.hpp"
 #include "scored/head/jobs/job_table.hpp"
 #include "scored/head/jobs/submissions.hpp"
+#include "scored/head/observe/facts_collector.hpp"
 #include "scored/head/observe/overview.hpp"
 #include "scored/head/observe/trace_collector.hpp"
 #include "scored/head/streams/job_streams.hpp"
@@ -40,6 +41,7 @@ class ClientSession {
     JobStreams& streams;
     const Overview& overview;
     TraceCollector& traces;
+    FactsCollector& facts;
     Admin& admin;
     Users& users;
     monitor::Site* site = nullptr;  // null: there is nothing to watch
@@ -103,6 +105,7 @@ class ClientSession {
   Status on(const wire::ListNodes& message);
   Status on(const wire::GetInfo& message);
   Status on(const wire::GetTrace& message);
+  Status on(const wire::GetFacts& message);
   Status on(const wire::GetAccounting& message);
   Status on(const wire::WatchCluster& message);
   Status on(const wire::WebLogin& message);

@@ -18,6 +18,7 @@ struct NodeVitals {
   std::string switch_method;
   std::string priority_method;
   std::string network_problem;  // empty: none
+  std::string release;          // empty: it does not answer FactsRequest
   std::int64_t pid = 0;
   std::uint64_t instance = 0;  // see wire::NodeHello
   std::int64_t cpu_ns = 0;

@@ -164,7 +164,9 @@ gang::ClusterConfig HeadConfig::for_cluster() const {
 }
 
 Result<HeadConfig> load_config(const std::string& path) {
-  return read_config(ConfigFile::load(path));
+  auto config = read_config(ConfigFile::load(path));
+  if (config) config->file = path;
+  return config;
 }
 
 Result<HeadConfig> parse_config(std::string_view text, const std::string& name) {

@@ -19,6 +19,7 @@
 namespace score::head {
 
 struct HeadConfig {
+  std::string file;  // it was read from
   std::string cluster = "cluster";
   std::vector<std::string> nodes;                // from the hostlist "nodes"; at least one
   proto::TcpEndpoint listen{"127.0.0.1", 7421};  // for nodes; port 0: any, see run_dir

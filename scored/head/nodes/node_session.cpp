@@ -106,6 +106,7 @@ bool NodeSession::greet(const proto::InFrame& frame) {
   vitals.switch_method = escape_terminal(hello->switch_method(), 80);
   vitals.priority_method = escape_terminal(hello->priority_method(), 80);
   vitals.network_problem = escape_terminal(hello->network_problem(), 160);
+  vitals.release = escape_terminal(hello->release(), 80);
   vitals.pid = hello->pid();
   vitals.instance = hello->instance();
   wire::NodeWelcome welcome;
@@ -152,6 +153,12 @@ bool NodeSession::dispatch(const proto::InFrame& frame) {
       auto reply = proto::parse<wire::NodeTraceReply>(frame);
       if (!reply) return refuse(reply.error());
       parts_.traces.reply(node_, std::move(*reply));
+      return true;
+    }
+    case FrameType::FactsReply: {
+      auto reply = proto::parse<wire::FactsReply>(frame);
+      if (!reply) return refuse(reply.error());
+      parts_.facts.reply(node_, std::move(*reply));
       return true;
     }
     case FrameType::ControlOffer: {

@@ -8,6 +8,7 @@
 #include "scored/head/config/config.hpp"
 #include "scored/head/jobs/job_networks.hpp"
 #include "scored/head/nodes/node_desk.hpp"
+#include "scored/head/observe/facts_collector.hpp"
 #include "scored/head/observe/trace_collector.hpp"
 #include "scored/head/streams/job_streams.hpp"
 
@@ -25,6 +26,7 @@ class NodeSession {
     JobStreams& streams;
     JobNetworks& networks;
     TraceCollector& traces;
+    FactsCollector& facts;
   };
 
   // clock must outlive run(). node: the one that the key belongs to.

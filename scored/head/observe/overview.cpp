@@ -182,6 +182,7 @@ wire::NodeList Overview::nodes() const {
     out.set_switches(vitals.switches);
     out.set_late_switches(vitals.late_switches);
     out.set_control(vitals.control);
+    out.set_release(vitals.release);
   }
   return list;
 }

@@ -1,18 +1,9 @@
 #pragma once
-// Gathers the switch records of all nodes for a trace: asks each connected node, and answers when
-// all have replied or after 2 s, naming the silent ones.
+// Gathers the switch records of all nodes for a trace.
 
-#include "base/async/alarm.hpp"
-#include "base/result.hpp"
 #include "proto/client.pb.h"
 #include "proto/node.pb.h"
-#include "scored/head/cluster/node_links.hpp"
-
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <optional>
-#include <set>
+#include "scored/head/observe/node_poll.hpp"
 
 namespace score::head {
 
@@ -22,31 +13,28 @@ class TraceCollector {
 
   // All must outlive it.
   TraceCollector(Clock& clock, NodeLinks& links, Alarm& alarm)
-      : clock_(clock), links_(links), alarm_(alarm) {}
+      : links_(links), poll_(clock, links, alarm) {}
 
-  // Of the last `since`. Errors: Busy (8 are being gathered: each is work for every node).
+  // Of the last `since`. Errors: Busy.
   [[nodiscard]] Status gather(Duration since, Done done);
   // A node's part; of an unknown tag it is dropped.
   void reply(NodeId node, wire::NodeTraceReply&& message);
 
   // ---- called in turn
-  void tick(TimePoint now);
-  [[nodiscard]] std::optional<TimePoint> next_deadline() const;
+  void tick(TimePoint now) { poll_.tick(now); }
+
+  [[nodiscard]] std::optional<TimePoint> next_deadline() const { return poll_.next_deadline(); }
 
  private:
-  struct Collection {
+  struct Parts {
     wire::Trace trace;
-    std::set<NodeId> missing;
     std::size_t bytes = 0;
-    TimePoint until{};
-    Done done;
+
+    void add_silent_nodes(const std::string& name) { trace.add_silent_nodes(name); }
   };
 
-  Clock& clock_;
   NodeLinks& links_;
-  Alarm& alarm_;
-  std::map<std::uint64_t, Collection> collections_;
-  std::uint64_t next_tag_ = 1;
+  NodePoll<Parts> poll_;
 };
 
 }  // namespace score::head

@@ -31,16 +31,6 @@ constexpr std::size_t kMaxLibraryBytes = 256UL << 20U;
 constexpr std::size_t kMaxMapsBytes = 4UL << 20U;
 constexpr std::size_t kMaxFamily = 64;
 
-std::string provider_directory() {
-  std::error_code ignored;
-  const auto here = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  for (const char* place : {"../lib/libfabric", "../../" SCORE_LIBDIR "/libfabric"}) {
-    const auto directory = (here / place).lexically_normal();
-    if (fs::exists(directory / "libpm-fi.so", ignored)) return directory.string();
-  }
-  return "";
-}
-
 // All that comes until the end, the limit of bytes or of time.
 std::string read_for_a_while(int fd) {
   std::string text;
@@ -216,6 +206,16 @@ std::string ofi_objection(const std::vector<std::string>& libraries) {
       "{} is built without OFI (libfabric): MPICH with ch4:ofi and Open MPI with mtl/ofi would "
       "work; --net=native runs it on its own transports",
       *mpi);
+}
+
+std::string provider_directory() {
+  std::error_code ignored;
+  const auto here = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  for (const char* place : {"../lib/libfabric", "../../" SCORE_LIBDIR "/libfabric"}) {
+    const auto directory = (here / place).lexically_normal();
+    if (fs::exists(directory / "libpm-fi.so", ignored)) return directory.string();
+  }
+  return "";
 }
 
 base::Result<std::vector<std::string>> pm_variables(const Plan& plan) {

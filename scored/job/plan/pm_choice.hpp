@@ -16,6 +16,9 @@ namespace score::shepherd {
 // library cannot use it); the text names what would work.
 base::Result<std::vector<std::string>> pm_variables(const Plan& plan);
 
+// Where libpm-fi.so is, beside or near this program. Empty: not installed.
+std::string provider_directory();
+
 // Whether all programs of this node are linked to an MPI library, at which pm_variables() has
 // looked then. The working directory must be the job's.
 bool is_linked_to_mpi(const Plan& plan);

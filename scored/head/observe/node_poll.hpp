@@ -1,0 +1,103 @@
+#pragma once
+// A question to several nodes: done when all have answered or after 2 s, naming the silent ones.
+
+#include "base/async/alarm.hpp"
+#include "base/result.hpp"
+#include "scored/head/cluster/node_links.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace score::head {
+
+// Answers: what is gathered, with add_silent_nodes(std::string). One thread.
+template <class Answers>
+class NodePoll {
+ public:
+  using Done = std::function<void(Answers)>;
+
+  static constexpr std::size_t kMaxPolls = 8;
+  static constexpr Duration kDeadline = std::chrono::seconds(2);
+
+  // All must outlive it.
+  NodePoll(Clock& clock, NodeLinks& links, Alarm& alarm)
+      : clock_(clock), links_(links), alarm_(alarm) {}
+
+  // Asks each of the nodes: question(tag) is the message. Errors: Busy (8 such questions are open:
+  // each is work for every node).
+  template <class Question>
+  [[nodiscard]] Status ask(const std::vector<NodeId>& nodes, Question question, Answers first,
+                           Done done) {
+    if (polls_.size() >= kMaxPolls) {
+      return fail(Errc::Busy, "{} such questions to all nodes are open already; try again",
+                  polls_.size());
+    }
+    const std::uint64_t tag = next_tag_++;
+    Poll& poll = polls_[tag];
+    poll.answers = std::move(first);
+    poll.done = std::move(done);
+    const auto message = question(tag);
+    const auto frame = proto::encode_frame(proto::frame_type<decltype(question(tag))>(),
+                                           message.SerializeAsString());
+    for (const NodeId node : nodes) {
+      poll.missing.insert(node);
+      links_.send_shared(node, frame);
+    }
+    poll.until = clock_.now() + (nodes.empty() ? Duration(0) : kDeadline);
+    alarm_.at(poll.until);
+    return {};
+  }
+
+  // A node's answer; add(answers) keeps it. Dropped if it was not asked, or has answered.
+  template <class Add>
+  void answer(std::uint64_t tag, NodeId node, Add add) {
+    const auto found = polls_.find(tag);
+    if (found == polls_.end() || found->second.missing.erase(node) == 0) return;
+    add(found->second.answers);
+    if (!found->second.missing.empty()) return;
+    found->second.until = clock_.now();
+    tick(clock_.now());
+  }
+
+  // ---- called in turn
+  void tick(TimePoint now) {
+    for (auto next = polls_.begin(); next != polls_.end();) {
+      const auto current = next++;
+      if (current->second.until > now) continue;
+      Poll poll = std::move(current->second);
+      polls_.erase(current);
+      for (const NodeId node : poll.missing) poll.answers.add_silent_nodes(links_.name(node));
+      poll.done(std::move(poll.answers));
+    }
+  }
+
+  [[nodiscard]] std::optional<TimePoint> next_deadline() const {
+    std::optional<TimePoint> next;
+    for (const auto& [tag, poll] : polls_) {
+      if (!next || poll.until < *next) next = poll.until;
+    }
+    return next;
+  }
+
+ private:
+  struct Poll {
+    Answers answers;
+    std::set<NodeId> missing;
+    TimePoint until{};
+    Done done;
+  };
+
+  Clock& clock_;
+  NodeLinks& links_;
+  Alarm& alarm_;
+  std::map<std::uint64_t, Poll> polls_;
+  std::uint64_t next_tag_ = 1;
+};
+
+}  // namespace score::head

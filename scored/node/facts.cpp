@@ -1,0 +1,29 @@
+#include "scored/node/facts.hpp"
+
+#include "base/os/fd.hpp"
+#include "base/text.hpp"
+#include "scored/facts/host_facts.hpp"
+
+namespace score::node {
+
+wire::HostFacts collect_facts(const NodeConfig& config, const JobCgroups* cgroups) {
+  wire::HostFacts facts = facts::of_this_host();
+  if (!config.file.empty()) facts::add_file(facts, "configuration", config.file);
+  facts::add_file(facts, "key", config.key_file);
+  facts::add_file(facts, "launcher socket", config.run_dir + "/launcher.sock");
+  if (!config.login_socket.empty()) {
+    facts::add_file(facts, "command socket", config.login_socket);
+  }
+  facts.set_probe(facts::find_helper("scored-probe"));
+  if (cgroups == nullptr) return facts;
+  facts.set_cgroup(cgroups->root());
+  facts.set_limits_memory(cgroups->limits_memory());
+  facts.set_why_no_fill(cgroups->why_no_fill());
+  const auto controllers = read_file(cgroups->root() + "/cgroup.controllers", 4096);
+  for (const auto word : split(controllers ? trim(*controllers) : std::string_view(), ' ')) {
+    if (!word.empty()) facts.add_controllers(std::string(word));
+  }
+  return facts;
+}
+
+}  // namespace score::node

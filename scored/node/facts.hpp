@@ -1,0 +1,13 @@
+// What this node tells `score doctor` about its host.
+#pragma once
+
+#include "proto/client.pb.h"
+#include "scored/node/attempts/job_cgroups.hpp"
+#include "scored/node/config.hpp"
+
+namespace score::node {
+
+// Some system calls; cgroups null: there are none.
+[[nodiscard]] wire::HostFacts collect_facts(const NodeConfig& config, const JobCgroups* cgroups);
+
+}  // namespace score::node

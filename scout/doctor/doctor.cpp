@@ -1,0 +1,105 @@
+// score doctor: what is wrong with the cluster, and how to mend it.
+#include "scout/doctor/doctor.hpp"
+
+#include "base/text/json_writer.hpp"
+#include "scout/doctor/probe_job.hpp"
+#include "scout/doctor/this_host.hpp"
+#include "scout/doctor/verdicts.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+
+namespace score::scout {
+namespace {
+
+constexpr const char* kConfiguration = "/etc/scored/scored.toml";
+constexpr int kFaults = 1;
+
+struct Examination {
+  std::vector<Finding> findings;
+  ProbeReport probe;
+};
+
+bool has_faults(const std::vector<Finding>& findings) {
+  return std::ranges::any_of(findings, [](const auto& one) { return one.level == Level::Fault; });
+}
+
+Finding no_head(const Error& error) {
+  return {Level::Fault,
+          "head",
+          {},
+          words_of(error),
+          "on the head, systemctl status scored-head and journalctl -u scored-head"};
+}
+
+Result<Examination> examine_cluster(const std::string& server, bool is_quick) {
+  auto head = HeadLink::connect(server);
+  if (!head) return head.error();
+  auto evidence = ask_daemons(*head);
+  if (!evidence) return evidence.error();
+  evidence->with_pairs = !is_quick;
+  run_probe(server, *evidence);
+  Examination done{judge(*evidence), {}};
+  done.findings.insert(
+      done.findings.begin(),
+      Finding{Level::Ok, "head", {}, "answers at " + escape_terminal(server, 200), ""});
+  if (evidence->probe) done.probe = *std::move(evidence->probe);
+  return done;
+}
+
+Examination examine(const std::string& server, bool is_quick) {
+  auto cluster = examine_cluster(server, is_quick);
+  if (cluster) return *std::move(cluster);
+  Examination done{{no_head(cluster.error())}, {}};
+  // The packaged socket is that of the installed cluster, of which this host has files.
+  if (server != kDefaultSocket) return done;
+  for (auto& finding : look_at_this_host(kConfiguration))
+    done.findings.push_back(std::move(finding));
+  return done;
+}
+
+std::string to_json(const Examination& done) {
+  JsonWriter json;
+  json.begin_object().field("schema", "scored.doctor/1");
+  json.field("faults", has_faults(done.findings)).key("findings").begin_array();
+  for (const auto& one : done.findings) {
+    json.begin_object().field("level", level_word(one.level)).field("check", one.check);
+    json.list("nodes", one.nodes).field("text", one.text).field("remedy", one.remedy).end_object();
+  }
+  json.end_array().key("pairs").begin_array();
+  for (const auto& pair : done.probe.pairs) {
+    json.begin_object().field("from", pair.from).field("to", pair.to);
+    json.field("round_trip_ns", pair.round_trip_ns);
+    json.field("bytes_per_s", pair.bytes_per_second).end_object();
+  }
+  return json.end_array().end_object().text() + "\n";
+}
+
+std::string to_text(const Examination& done) {
+  std::string text;
+  for (const auto& one : done.findings) {
+    text += fmt::format("{:<8} {:<10} {}\n", level_word(one.level), one.check, one.line());
+  }
+  return text;
+}
+
+}  // namespace
+
+int doctor_main(const Invocation& invocation) {
+  CommonOptions options;
+  bool is_quick = false;
+  CLI::App app;
+  describe(app, invocation, "Checks the cluster, and says how to mend what is wrong");
+  add_server_option(app, options);
+  add_json_option(app, options);
+  app.add_flag("--quick", is_quick, "Do not measure PM between pairs of nodes");
+  if (const auto code = parse(app, invocation)) return *code;
+  const auto server = find_server(options.server);
+  if (!server) return complain(invocation, server.error());
+  const Examination done = examine(*server, is_quick);
+  print(options.json ? to_json(done) : to_text(done));
+  return has_faults(done.findings) ? kFaults : kExitOk;
+}
+
+}  // namespace score::scout

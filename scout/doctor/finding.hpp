@@ -1,0 +1,52 @@
+// What a check says.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace score::scout {
+
+enum class Level : std::uint8_t { Ok, Skipped, Warning, Fault };
+
+std::string_view level_word(Level level);  // "ok", "skipped", "warning", "fault"
+
+struct Finding {
+  Level level = Level::Ok;
+  std::string check;
+  std::vector<std::string> nodes;  // that it is about; empty: the head, or the whole cluster
+  std::string text;                // what is so
+  std::string remedy;              // what to do; empty if nothing is wrong
+
+  // "node[00-03]: TEXT: REMEDY"
+  [[nodiscard]] std::string line() const;
+};
+
+// The findings of one check. What is said of several nodes in the same words is one finding.
+class Findings {
+ public:
+  void add(Level level, const std::string& node, std::string text, std::string remedy);
+
+  void warn(const std::string& node, std::string text, std::string remedy) {
+    add(Level::Warning, node, std::move(text), std::move(remedy));
+  }
+
+  void fault(const std::string& node, std::string text, std::string remedy) {
+    add(Level::Fault, node, std::move(text), std::move(remedy));
+  }
+
+  void skip(std::string text) { add(Level::Skipped, "", std::move(text), ""); }
+
+  // Nothing was found: what is well.
+  void else_ok(std::string text) {
+    if (all_.empty()) add(Level::Ok, "", std::move(text), "");
+  }
+
+  [[nodiscard]] const std::vector<Finding>& all() const { return all_; }
+
+ private:
+  std::vector<Finding> all_;
+};
+
+}  // namespace score::scout

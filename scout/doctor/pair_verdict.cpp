@@ -1,0 +1,112 @@
+#include "scout/doctor/pair_verdict.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace score::scout {
+namespace {
+
+constexpr double kMuchSlower = 10;         // chosen: links of another kind, or damaged ones
+constexpr double kSlowTripNs = 1'000'000;  // shorter ones are never slow
+
+constexpr const char* kFirewall =
+    "a firewall drops PM's frames, or the networks are not connected: admit UDP between the nodes "
+    "on all ports (nft list ruleset), and see devices and links in [network] of scored.toml";
+
+bool is_silent(const ProbedPair& pair) {
+  return !pair.round_trip_ns;
+}
+
+// Nodes whose every pair is silent, if anybody is heard at all.
+std::set<std::string> silent_nodes(const std::vector<ProbedPair>& pairs) {
+  std::set<std::string> silent;
+  for (const auto& pair : pairs) silent.insert({pair.from, pair.to});
+  for (const auto& pair : pairs) {
+    if (is_silent(pair)) continue;
+    silent.erase(pair.from);
+    silent.erase(pair.to);
+  }
+  const bool is_all = std::ranges::all_of(pairs, is_silent);
+  return is_all ? std::set<std::string>() : silent;
+}
+
+template <class Value>
+double median(const std::vector<ProbedPair>& pairs, Value value) {
+  std::vector<double> all;
+  for (const auto& pair : pairs) {
+    if (!is_silent(pair)) all.push_back(value(pair));
+  }
+  if (all.empty()) return 0;
+  std::ranges::nth_element(all, all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2));
+  return all[all.size() / 2];
+}
+
+double trip_of(const ProbedPair& pair) {
+  return static_cast<double>(*pair.round_trip_ns);
+}
+
+double speed_of(const ProbedPair& pair) {
+  return pair.bytes_per_second;
+}
+
+std::string speed_text(double bytes_per_second) {
+  return bytes_per_second >= 1e9 ? fmt::format("{:.1f} GB/s", bytes_per_second / 1e9)
+                                 : fmt::format("{:.0f} MB/s", bytes_per_second / 1e6);
+}
+
+std::string name_of(const ProbedPair& pair) {
+  return fmt::format("{} and {}", pair.from, pair.to);
+}
+
+void judge_silence(const std::vector<ProbedPair>& pairs, Findings& found) {
+  if (std::ranges::all_of(pairs, is_silent)) {
+    return found.fault("", fmt::format("PM reaches none of {} pairs of nodes", pairs.size()),
+                       kFirewall);
+  }
+  const auto alone = silent_nodes(pairs);
+  for (const auto& node : alone) {
+    found.fault(node, "PM reaches no other node and is reached by none", kFirewall);
+  }
+  for (const auto& pair : pairs) {
+    if (!is_silent(pair) || alone.contains(pair.from) || alone.contains(pair.to)) continue;
+    found.fault("", fmt::format("PM does not connect {}", name_of(pair)), kFirewall);
+  }
+}
+
+void judge_speed(const std::vector<ProbedPair>& pairs, Findings& found) {
+  const double trip = median(pairs, trip_of);
+  const double speed = median(pairs, speed_of);
+  for (const auto& pair : pairs) {
+    if (is_silent(pair)) continue;
+    const bool is_late = trip_of(pair) > kSlowTripNs && trip_of(pair) > kMuchSlower * trip;
+    if (!is_late && speed_of(pair) > 0 && speed_of(pair) * kMuchSlower > speed) continue;
+    found.warn("",
+               fmt::format("{}: round trip {:.0f} us, {}; the median of all pairs is {:.0f} us, {}",
+                           name_of(pair), trip_of(pair) / 1e3, speed_text(speed_of(pair)),
+                           trip / 1e3, speed_text(speed)),
+               "if it stays so in another run, look for errors of the link (ethtool -S) and for "
+               "load that is not of jobs");
+  }
+}
+
+}  // namespace
+
+void judge_pairs(const ProbeReport& report, Findings& found) {
+  const auto& pairs = report.pairs;
+  for (const auto& node : report.nodes) {
+    if (node.network_error.empty()) continue;
+    found.fault(node.name, fmt::format("PM cannot be opened: {}", node.network_error),
+                "see [network] of scored.toml and journalctl -u scored-node there");
+  }
+  if (pairs.empty()) return found.else_ok("one node: there are no pairs");
+  judge_silence(pairs, found);
+  judge_speed(pairs, found);
+  found.else_ok(fmt::format("PM connects {} pairs of {} nodes: median round trip {:.0f} us, {}",
+                            pairs.size(), report.nodes.size(), median(pairs, trip_of) / 1e3,
+                            speed_text(median(pairs, speed_of))));
+}
+
+}  // namespace score::scout

@@ -1,0 +1,91 @@
+#include "scout/doctor/pair_verdict.hpp"
+
+#include <gtest/gtest.h>
+
+namespace score::scout {
+namespace {
+
+// All pairs of n nodes, 20 us and 1 GB/s each.
+ProbeReport report_of(int n) {
+  ProbeReport report;
+  const auto name = [](int i) { return "node0" + std::to_string(i); };
+  for (int i = 0; i < n; ++i) {
+    ProbedNode node;
+    node.name = name(i);
+    report.nodes.push_back(node);
+    for (int j = i + 1; j < n; ++j) report.pairs.push_back({name(i), name(j), 20'000, 1e9});
+  }
+  return report;
+}
+
+void silence(ProbeReport& report, const std::string& node) {
+  for (auto& pair : report.pairs) {
+    if (pair.from == node || pair.to == node) pair.round_trip_ns.reset();
+  }
+}
+
+std::vector<Finding> judge(const ProbeReport& report) {
+  Findings found;
+  judge_pairs(report, found);
+  return found.all();
+}
+
+TEST(PairVerdict, IsWellWhenAllAnswer) {
+  const auto found = judge(report_of(4));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].level, Level::Ok);
+  EXPECT_EQ(found[0].text, "PM connects 6 pairs of 4 nodes: median round trip 20 us, 1.0 GB/s");
+  EXPECT_EQ(judge(report_of(1))[0].level, Level::Ok);
+}
+
+TEST(PairVerdict, NamesTheNodeThatIsCutOff) {
+  auto report = report_of(4);
+  silence(report, "node02");
+  const auto found = judge(report);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].level, Level::Fault);
+  EXPECT_EQ(found[0].nodes, std::vector<std::string>{"node02"});
+  EXPECT_NE(found[0].remedy.find("firewall"), std::string::npos);
+}
+
+TEST(PairVerdict, NamesPairsWhereBothReachOthers) {
+  auto report = report_of(4);
+  report.pairs[1].round_trip_ns.reset();
+  const auto found = judge(report);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].text, "PM does not connect node00 and node02");
+}
+
+TEST(PairVerdict, SaysOnceThatNobodyAnswers) {
+  auto report = report_of(3);
+  for (const auto* node : {"node00", "node01", "node02"}) silence(report, node);
+  const auto found = judge(report);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].text, "PM reaches none of 3 pairs of nodes");
+}
+
+TEST(PairVerdict, WarnsOfOnePairThatIsMuchSlower) {
+  auto report = report_of(4);
+  report.pairs[3].bytes_per_second = 12e6;
+  auto found = judge(report);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].level, Level::Warning);
+  EXPECT_NE(found[0].text.find("node01 and node02: round trip 20 us, 12 MB/s"), std::string::npos);
+  report.pairs[3] = {"node01", "node02", 30'000'000, 1e9};
+  EXPECT_EQ(judge(report)[0].level, Level::Warning);
+  report.pairs[3] = {"node01", "node02", 900'000, 1e9};
+  EXPECT_EQ(judge(report)[0].level, Level::Ok);
+  report.pairs[3] = {"node01", "node02", 20'000, 0};
+  EXPECT_EQ(judge(report)[0].level, Level::Warning);
+}
+
+TEST(PairVerdict, SaysThatPmCannotBeOpened) {
+  auto report = report_of(2);
+  report.nodes[1].network_error = "No such device";
+  const auto found = judge(report);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].line().substr(0, 47), "node01: PM cannot be opened: No such device: se");
+}
+
+}  // namespace
+}  // namespace score::scout

@@ -1,0 +1,136 @@
+#include "scout/doctor/this_host.hpp"
+
+#include "base/config/config.hpp"
+#include "base/os/fd.hpp"
+#include "base/text.hpp"
+#include "scout/doctor/verdicts.hpp"
+
+#include <cstring>
+#include <memory>
+#include <netdb.h>
+#include <poll.h>
+#include <pwd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+namespace score::scout {
+namespace {
+
+constexpr int kConnectMs = 3000;
+constexpr const char* kDaemonUser = "scored";
+
+// What the configuration says, and nothing about what it does not.
+struct Configured {
+  std::string node_head;  // HOST:PORT
+  std::string head_key = "/etc/scored/key";
+  std::string node_key = "/etc/scored/node.key";
+};
+
+Result<Configured> read_configured(const std::string& path) {
+  auto file = ConfigFile::load(path);
+  if (!file) return file.error();
+  Configured configured;
+  ConfigSection node = file->root().section("node");
+  node.read("head", configured.node_head);
+  node.read("key_file", configured.node_key);
+  file->root().section("head").read("key_file", configured.head_key);
+  return configured;
+}
+
+// Empty: it works.
+std::string try_address(const addrinfo& address) {
+  const UniqueFd fd(::socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (fd.get() < 0) return std::strerror(errno);
+  if (::connect(fd.get(), address.ai_addr, address.ai_addrlen) == 0) return "";
+  if (errno != EINPROGRESS) return std::strerror(errno);
+  pollfd ready{.fd = fd.get(), .events = POLLOUT, .revents = 0};
+  if (::poll(&ready, 1, kConnectMs) <= 0) return "no answer within 3 s";
+  int error = 0;
+  socklen_t size = sizeof error;
+  ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+  return error == 0 ? "" : std::strerror(error);
+}
+
+std::string try_connection(const std::string& endpoint) {
+  const auto colon = endpoint.rfind(':');
+  if (colon == endpoint.npos) return "not HOST:PORT";
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* list = nullptr;
+  const std::string host = endpoint.substr(0, colon);
+  const int failed = ::getaddrinfo(host.c_str(), endpoint.substr(colon + 1).c_str(), &hints, &list);
+  if (failed != 0) return ::gai_strerror(failed);
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> addresses(list, ::freeaddrinfo);
+  std::string why;
+  for (const addrinfo* one = list; one != nullptr; one = one->ai_next) {
+    why = try_address(*one);
+    if (why.empty()) break;
+  }
+  return why;
+}
+
+void check_head(const Configured& configured, Findings& found) {
+  if (configured.node_head.empty())
+    return found.skip("this host is not a node: [node] names no head");
+  const std::string head = escape_terminal(configured.node_head, 200);
+  const std::string why = try_connection(configured.node_head);
+  if (!why.empty()) {
+    return found.fault("", fmt::format("no TCP connection to the head at {}: {}", head, why),
+                       "start scored-head there; admit its TCP port in firewalls, and this network "
+                       "with scored-setup head --allow");
+  }
+  found.else_ok(fmt::format("a TCP connection to the head at {} comes about", head));
+}
+
+// The keys that are here.
+void check_files(const std::string& path, const Configured& configured, Findings& found) {
+  const passwd* daemon = ::getpwnam(kDaemonUser);
+  if (daemon == nullptr) {
+    return found.fault("", fmt::format("the user {} is missing", kDaemonUser), "systemd-sysusers");
+  }
+
+  struct Place {
+    const char* role;
+    std::string path;
+  };
+
+  for (const Place& place : {Place{"configuration", path}, Place{"key", configured.head_key},
+                             Place{"key", configured.node_key}}) {
+    struct stat info {};
+
+    if (::stat(place.path.c_str(), &info) != 0) continue;
+    wire::FileFact fact;
+    fact.set_role(place.role);
+    fact.set_path(place.path);
+    fact.set_mode(info.st_mode);
+    fact.set_owner(info.st_uid);
+    judge_file("", daemon->pw_uid, fact, found);
+  }
+  found.else_ok("keys and configuration have their owners and modes");
+}
+
+}  // namespace
+
+std::vector<Finding> look_at_this_host(const std::string& path) {
+  Findings files;
+  Findings way;
+  const auto configured = read_configured(path);
+  if (configured) {
+    check_files(path, *configured, files);
+    check_head(*configured, way);
+  } else {
+    files.skip(fmt::format("not checked: {}", configured.error().message()));
+  }
+  std::vector<Finding> all;
+  const auto take = [&all](const char* check, const Findings& found) {
+    for (Finding finding : found.all()) {
+      finding.check = check;
+      all.push_back(std::move(finding));
+    }
+  };
+  take("files", files);
+  take("connection", way);
+  return all;
+}
+
+}  // namespace score::scout

@@ -1,0 +1,322 @@
+#include "scout/doctor/verdicts.hpp"
+
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "scout/doctor/pair_verdict.hpp"
+#include "scout/session/words.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <sys/stat.h>
+
+namespace score::scout {
+namespace {
+
+constexpr double kClockWarning = 1;  // s, chosen: file times of jobs differ visibly
+constexpr double kClockFault = 60;   // s, as scored-setup has it
+constexpr double kGangClock = 0.01;  // s; slices of 100 ms begin that much apart
+constexpr std::uint64_t kLeastMemlock = std::uint64_t{64} << 20U;  // for registered memory
+constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
+
+std::string name_of(const wire::NodeStatus& node) {
+  return escape_terminal(node.name(), 80);
+}
+
+std::string clean(const std::string& text) {
+  return escape_terminal(text, 400);
+}
+
+bool is_up(const wire::NodeStatus& node) {
+  return node_word(node.state()) == "up";
+}
+
+std::size_t count_up(const Evidence& evidence) {
+  return static_cast<std::size_t>(
+      std::count_if(evidence.nodes.nodes().begin(), evidence.nodes.nodes().end(), is_up));
+}
+
+// ---- versions -----------------------------------------------------------------------------------
+
+void judge_release(const std::string& node, const std::string& release, const std::string& head,
+                   Findings& found) {
+  const std::string text = fmt::format("release {}, and the head has {}",
+                                       release.empty() ? "unknown (older)" : release, head);
+  const std::string remedy =
+      node.empty() ? "install the head's release of the commands here"
+                   : "install the head's release there (apt install), which restarts its daemons";
+  const int distance = release_distance(release, head);
+  if (release == head) return;
+  const Level level = distance > 1 ? Level::Fault : Level::Warning;
+  found.add(level, node, node.empty() ? "these commands have " + text : text, remedy);
+}
+
+void check_versions(const Evidence& evidence, Findings& found) {
+  const std::string head = clean(evidence.info.version());
+  judge_release("", evidence.release, head, found);
+  for (const auto& node : evidence.nodes.nodes()) {
+    if (is_up(node)) judge_release(name_of(node), clean(node.release()), head, found);
+  }
+  found.else_ok(fmt::format("commands, head and {} nodes: {}", count_up(evidence), head));
+}
+
+// ---- nodes --------------------------------------------------------------------------------------
+
+void check_nodes(const Evidence& evidence, Findings& found) {
+  constexpr const char* kDown =
+      "there, systemctl status scored-node and journalctl -u scored-node; if it runs, "
+      "`score doctor` there tries the way to the head";
+  for (const auto& node : evidence.nodes.nodes()) {
+    const auto state = node_word(node.state());
+    const std::string reason = node.reason().empty() ? "" : ", " + clean(node.reason());
+    if (node.drained()) {
+      found.warn(name_of(node), "drained" + reason, "scadm resume, when it is to take jobs again");
+    }
+    if (state == "suspect") {
+      found.warn(name_of(node), "no heartbeat" + reason,
+                 "nothing, if it is only overloaded; else journalctl -u scored-node there");
+    } else if (state != "up") {
+      const bool never = node.last_heard_ns() == 0;
+      found.fault(name_of(node),
+                  never ? "not connected since the head was started" : "down" + reason, kDown);
+    } else if (!node.drained() && !node.reason().empty()) {
+      found.fault(name_of(node), clean(node.reason()), "see [network] of its scored.toml");
+    }
+  }
+  found.else_ok(
+      fmt::format("{} nodes are up: the head's TCP port is reached", evidence.nodes.nodes_size()));
+}
+
+void check_control(const Evidence& evidence, Findings& found) {
+  for (const auto& node : evidence.nodes.nodes()) {
+    const std::string control = clean(node.control());
+    if (!is_up(node) || !control.starts_with("tls: ")) continue;
+    found.warn(name_of(node), "heartbeats go over TLS, " + control.substr(5),
+               "admit UDP between the head and the nodes on all ports");
+  }
+  found.else_ok("the daemons reach each other as configured");
+}
+
+// ---- what the daemons say -----------------------------------------------------------------------
+
+void check_clocks(const Evidence& evidence, Findings& found) {
+  double most = 0;
+  for (const auto& node : evidence.facts->nodes()) {
+    const double off = to_seconds(node.ahead_ns());
+    const double sure = std::abs(off) - to_seconds(node.ahead_error_ns());
+    most = std::max(most, std::abs(off));
+    if (sure < kClockWarning) continue;
+    found.add(sure < kClockFault ? Level::Warning : Level::Fault, clean(node.name()),
+              fmt::format("the clock is {:.1f} s {} the head's", std::abs(off),
+                          off > 0 ? "ahead of" : "behind"),
+              "set it, for example with timedatectl set-ntp true");
+  }
+  for (const auto& node : evidence.nodes.nodes()) {
+    const double error = to_seconds(node.clock_error_ns());
+    if (!is_up(node) || error < kGangClock) continue;
+    found.warn(
+        name_of(node),
+        fmt::format("slices may begin {:.0f} ms late: the way to the head is slow", error * 1e3),
+        "look for load of the node and for loss between it and the head");
+  }
+  found.else_ok(fmt::format("at most {:.1f} ms from the head's", most * 1e3));
+}
+
+constexpr const char* kDelegate =
+    "boot with systemd.unified_cgroup_hierarchy=1, and start the daemon by its unit, which has "
+    "Delegate=yes";
+
+void check_cgroups(const Evidence& evidence, Findings& found) {
+  std::set<std::string> controllers;
+  for (const auto& node : evidence.facts->nodes()) {
+    const std::string name = clean(node.name());
+    for (const auto& one : node.controllers()) controllers.insert(clean(one));
+    if (node.cgroup().empty()) {
+      found.warn(name,
+                 "no cgroup of version 2 that the daemon may use: jobs are stopped by signals",
+                 kDelegate);
+      continue;
+    }
+    if (!node.limits_memory()) {
+      found.warn(name, "the controller memory is not delegated: --mem of jobs is not enforced",
+                 "remove it from cgroup_disable= and from version 1 hierarchies");
+    }
+    if (!node.why_no_fill().empty()) {
+      found.warn(name, "jobs cannot fill: " + clean(node.why_no_fill()),
+                 "delegate the controller cpu, or leave fill off");
+    }
+  }
+  found.else_ok(fmt::format("version 2, delegated; controllers {}", fmt::join(controllers, " ")));
+}
+
+void check_priority(const Evidence& evidence, Findings& found) {
+  for (const auto& node : evidence.nodes.nodes()) {
+    const std::string method = clean(node.priority_method());
+    if (!is_up(node) || method == "SCHED_FIFO") continue;
+    found.warn(name_of(node),
+               fmt::format("the switcher has no real-time priority ({})",
+                           method.empty() ? "unknown" : method),
+               "start the daemon by its unit, which has CAP_SYS_NICE and LimitRTPRIO=20");
+  }
+  found.else_ok("the switchers have real-time priority");
+}
+
+void check_files(const Evidence& evidence, Findings& found) {
+  const auto& head = evidence.facts->head();
+  for (const auto& file : head.files()) judge_file("", head.user(), file, found);
+  for (const auto& node : evidence.facts->nodes()) {
+    for (const auto& file : node.files()) judge_file(clean(node.name()), node.user(), file, found);
+  }
+  found.else_ok("keys, configuration and sockets have their owners and modes");
+}
+
+void check_answers(const Evidence& evidence, Findings& found) {
+  for (const auto& node : evidence.facts->silent_nodes()) {
+    found.fault(clean(node), "the daemon does not answer",
+                "journalctl -u scored-node there; its main loop is late or stopped");
+  }
+  found.else_ok(fmt::format("{} daemons answer", evidence.facts->nodes_size()));
+}
+
+// ---- what the job found -------------------------------------------------------------------------
+
+void check_memlock(const Evidence& evidence, Findings& found) {
+  std::uint64_t least = kNoLimit;
+  for (const auto& node : evidence.probe->nodes) {
+    least = std::min(least, node.memlock);
+    if (node.memlock >= kLeastMemlock) continue;
+    found.warn(
+        node.name, fmt::format("jobs may lock {} of memory", human_bytes(Bytes(node.memlock))),
+        "LimitMEMLOCK=infinity in scored-launcher.service (systemctl edit), then restart it");
+  }
+  found.else_ok(least == kNoLimit ? "jobs may lock any amount of memory"
+                                  : fmt::format("jobs may lock {}", human_bytes(Bytes(least))));
+}
+
+std::string mpi_words(const ProbedMpi& mpi) {
+  const std::string name = mpi.path.substr(mpi.path.rfind('/') + 1);
+  return name + (mpi.objection.empty() ? " (PM)" : " (not PM)");
+}
+
+void check_mpi(const Evidence& evidence, Findings& found) {
+  std::set<std::string> all;
+  for (const auto& node : evidence.probe->nodes) {
+    for (const auto& mpi : node.mpis) all.insert(mpi_words(mpi));
+  }
+  for (const auto& node : evidence.probe->nodes) {
+    std::set<std::string> missing = all;
+    for (const auto& mpi : node.mpis) missing.erase(mpi_words(mpi));
+    if (!missing.empty()) {
+      found.warn(node.name, fmt::format("lacks {} of other nodes", fmt::join(missing, ", ")),
+                 "install it there: programs that are linked to it do not start");
+    }
+    if (node.pm.empty()) {
+      found.warn(node.name, "libpm.so.1 is missing", "apt install libpm1, for programs of PM");
+    }
+    if (node.provider.empty()) {
+      found.warn(node.name, "libpm-fi.so is missing",
+                 "apt install libpm-fi1, for MPI over PM (scrun --net=pm)");
+    }
+  }
+  found.else_ok(all.empty() ? "no MPI library where the linker looks; libpm-fi.so is there"
+                            : fmt::format("{}; libpm-fi.so is there", fmt::join(all, ", ")));
+}
+
+void check_pairs(const Evidence& evidence, Findings& found) {
+  if (!evidence.with_pairs) return found.skip("not measured: --quick");
+  judge_pairs(*evidence.probe, found);
+}
+
+// ---- the table ----------------------------------------------------------------------------------
+
+enum class Source : std::uint8_t { Head, Daemons, Probe };
+
+struct Check {
+  const char* name;
+  Source source;
+  void (*look)(const Evidence&, Findings&);
+};
+
+constexpr Check kChecks[] = {
+    {"versions", Source::Head, check_versions},  {"nodes", Source::Head, check_nodes},
+    {"answers", Source::Daemons, check_answers}, {"files", Source::Daemons, check_files},
+    {"clocks", Source::Daemons, check_clocks},   {"cgroups", Source::Daemons, check_cgroups},
+    {"priority", Source::Head, check_priority},  {"control", Source::Head, check_control},
+    {"memlock", Source::Probe, check_memlock},   {"mpi", Source::Probe, check_mpi},
+    {"pairs", Source::Probe, check_pairs},
+};
+
+// Why the facts of a source are missing; empty: they are there.
+std::string missing(const Evidence& evidence, Source source) {
+  if (source == Source::Daemons && !evidence.facts) return evidence.why_no_facts;
+  if (source == Source::Probe && !evidence.probe) return evidence.why_no_probe;
+  return "";
+}
+
+}  // namespace
+
+std::vector<Finding> judge(const Evidence& evidence) {
+  std::vector<Finding> all;
+  for (const Check& check : kChecks) {
+    Findings found;
+    const std::string why = missing(evidence, check.source);
+    if (why.empty()) {
+      check.look(evidence, found);
+    } else {
+      found.skip("not checked: " + why);
+    }
+    for (Finding finding : found.all()) {
+      finding.check = check.name;
+      all.push_back(std::move(finding));
+    }
+  }
+  return all;
+}
+
+void judge_file(const std::string& where, std::uint32_t user, const wire::FileFact& file,
+                Findings& found) {
+  const std::string role = clean(file.role());
+  const std::string path = clean(file.path());
+  const std::string name = fmt::format("{} {}", role, path);
+  if (!file.problem().empty()) {
+    const bool is_launcher = role == "launcher socket";
+    return found.fault(where, fmt::format("{}: {}", name, clean(file.problem())),
+                       is_launcher ? "systemctl restart scored-launcher"
+                                   : "see scored-setup(8), or restart the daemon");
+  }
+  const auto wrong_mode = [&](const char* what, const char* right) {
+    found.fault(where, fmt::format("{} has mode {:04o}: {}", name, file.mode() & 07777U, what),
+                fmt::format("chmod {} {}", right, path));
+  };
+  const bool is_key = role == "key";
+  if (is_key && (file.mode() & 0077U) != 0) wrong_mode("others can use it", "600");
+  if (role == "configuration" && (file.mode() & 0022U) != 0) {
+    wrong_mode("others can change it", "644");
+  }
+  if (role == "command socket" && (file.mode() & 0666U) != 0666U) {
+    wrong_mode("users cannot connect", "666");
+  }
+  if (role == "launcher socket" && (file.mode() & 0077U) != 0) {
+    wrong_mode("others can connect", "600");
+  }
+  if (file.owner() == user || (file.owner() == 0 && !is_key)) return;
+  found.fault(
+      where,
+      fmt::format("{} belongs to uid {}, and the daemon runs as uid {}", name, file.owner(), user),
+      fmt::format("chown {} {}", user, path));
+}
+
+int release_distance(std::string_view one, std::string_view other) {
+  const auto a = split(one, '.');
+  const auto b = split(other, '.');
+  if (a.size() != 3 || b.size() != 3 || a[0] != b[0]) return 2;
+  const auto x = parse_number<std::uint32_t>(a[1]);
+  const auto y = parse_number<std::uint32_t>(b[1]);
+  if (!x || !y) return 2;
+  const auto apart = *x > *y ? *x - *y : *y - *x;
+  return static_cast<int>(std::min<std::uint32_t>(apart, 2));
+}
+
+}  // namespace score::scout

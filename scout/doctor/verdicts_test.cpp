@@ -1,0 +1,227 @@
+#include "scout/doctor/verdicts.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sys/stat.h>
+
+namespace score::scout {
+namespace {
+
+constexpr std::uint32_t kUp = 1;
+constexpr std::uint32_t kSuspect = 2;
+constexpr std::uint32_t kDown = 3;
+constexpr std::uint32_t kUser = 900;
+
+wire::FileFact file(const char* role, std::uint32_t mode, std::uint32_t owner = kUser) {
+  wire::FileFact fact;
+  fact.set_role(role);
+  fact.set_path(std::string("/etc/") + role);
+  fact.set_mode(mode);
+  fact.set_owner(owner);
+  return fact;
+}
+
+void add_node(Evidence& evidence, const std::string& name) {
+  auto& status = *evidence.nodes.add_nodes();
+  status.set_name(name);
+  status.set_state(kUp);
+  status.set_release("1.2.0");
+  status.set_last_heard_ns(1);
+  status.set_switch_method("cgroup.freeze");
+  status.set_priority_method("SCHED_FIFO");
+  status.set_control("tls");
+  auto& facts = *evidence.facts->add_nodes();
+  facts.set_name(name);
+  facts.set_user(kUser);
+  facts.set_cgroup("/sys/fs/cgroup/x");
+  facts.add_controllers("cpu");
+  facts.add_controllers("memory");
+  facts.set_limits_memory(true);
+  *facts.add_files() = file("key", S_IFREG | 0600U);
+  *facts.add_files() = file("configuration", S_IFREG | 0644U, 0);
+  *facts.add_files() = file("launcher socket", S_IFSOCK | 0600U);
+  ProbedNode node;
+  node.name = name;
+  node.memlock = ~std::uint64_t{0};
+  node.pm = "1.1";
+  node.provider = "/usr/lib/libfabric";
+  node.mpis = {{"/usr/lib/libmpi.so.40", ""}};
+  evidence.probe->nodes.push_back(node);
+}
+
+Evidence healthy() {
+  Evidence evidence;
+  evidence.release = "1.2.0";
+  evidence.info.set_version("1.2.0");
+  evidence.facts.emplace();
+  evidence.facts->mutable_head()->set_user(kUser);
+  *evidence.facts->mutable_head()->add_files() = file("command socket", S_IFSOCK | 0666U);
+  evidence.probe.emplace();
+  for (const auto* name : {"n0", "n1", "n2"}) add_node(evidence, name);
+  evidence.probe->pairs = {
+      {"n0", "n1", 20'000, 1e9}, {"n0", "n2", 20'000, 1e9}, {"n1", "n2", 20'000, 1e9}};
+  return evidence;
+}
+
+// The only finding that is not ok.
+Finding the_finding(const Evidence& evidence) {
+  std::vector<Finding> bad;
+  for (const auto& finding : judge(evidence)) {
+    if (finding.level != Level::Ok) bad.push_back(finding);
+  }
+  if (bad.size() == 1) return bad[0];
+  std::string all;
+  for (const auto& finding : bad) all += finding.line() + "\n";
+  ADD_FAILURE() << bad.size() << " findings:\n" << all;
+  return {};
+}
+
+void expect(const Evidence& evidence, Level level, const char* check, const std::string& line) {
+  const Finding finding = the_finding(evidence);
+  EXPECT_EQ(finding.level, level) << finding.line();
+  EXPECT_EQ(finding.check, check);
+  EXPECT_EQ(finding.line().substr(0, line.size()), line);
+  if (level >= Level::Warning) EXPECT_NE(finding.remedy, "") << finding.line();
+}
+
+TEST(Verdicts, HaveOneLinePerCheckOfAHealthyCluster) {
+  const auto findings = judge(healthy());
+  EXPECT_EQ(findings.size(), 11U);
+  for (const auto& finding : findings) EXPECT_EQ(finding.level, Level::Ok) << finding.line();
+}
+
+TEST(Verdicts, CompareReleases) {
+  EXPECT_EQ(release_distance("1.2.0", "1.2.7"), 0);
+  EXPECT_EQ(release_distance("1.2.0", "1.3.0"), 1);
+  EXPECT_EQ(release_distance("1.10.0", "1.8.0"), 2);
+  EXPECT_EQ(release_distance("2.2.0", "1.2.0"), 2);
+  EXPECT_EQ(release_distance("", "1.2.0"), 2);
+  EXPECT_EQ(release_distance("1.x.0", "1.2.0"), 2);
+}
+
+TEST(Verdicts, NameOldReleases) {
+  auto evidence = healthy();
+  evidence.nodes.mutable_nodes(1)->set_release("1.1.0");
+  expect(evidence, Level::Warning, "versions",
+         "n1: release 1.1.0, and the head has 1.2.0: install");
+  evidence.nodes.mutable_nodes(1)->set_release("0.9.0");
+  expect(evidence, Level::Fault, "versions", "n1: release 0.9.0");
+  evidence.nodes.mutable_nodes(1)->clear_release();
+  expect(evidence, Level::Fault, "versions", "n1: release unknown (older)");
+  evidence = healthy();
+  evidence.release = "1.1.0";
+  expect(evidence, Level::Warning, "versions", "these commands have release 1.1.0");
+}
+
+TEST(Verdicts, NameNodesThatTakeNoJobs) {
+  auto evidence = healthy();
+  auto& node = *evidence.nodes.mutable_nodes(2);
+  node.set_state(kDown);
+  node.set_reason("no heartbeat for 30s");
+  expect(evidence, Level::Fault, "nodes", "n2: down, no heartbeat for 30s: there, systemctl");
+  node.set_last_heard_ns(0);
+  expect(evidence, Level::Fault, "nodes", "n2: not connected since the head was started");
+  node.set_state(kSuspect);
+  expect(evidence, Level::Warning, "nodes", "n2: no heartbeat");
+  node.set_state(kUp);
+  node.set_reason("no network: no interface eth1");
+  expect(evidence, Level::Fault, "nodes", "n2: no network: no interface eth1");
+  node.set_drained(true);
+  node.set_reason("disk");
+  expect(evidence, Level::Warning, "nodes", "n2: drained, disk: scadm resume");
+}
+
+TEST(Verdicts, SayTheSameOfSeveralNodesOnce) {
+  auto evidence = healthy();
+  for (auto& node : *evidence.facts->mutable_nodes()) node.set_limits_memory(false);
+  expect(evidence, Level::Warning, "cgroups", "n[0-2]: the controller memory is not delegated");
+}
+
+TEST(Verdicts, AllowForTheErrorOfTheMeasuredClock) {
+  auto evidence = healthy();
+  auto& node = *evidence.facts->mutable_nodes(0);
+  node.set_ahead_ns(1'500'000'000);
+  node.set_ahead_error_ns(600'000'000);
+  EXPECT_TRUE(
+      std::ranges::all_of(judge(evidence), [](const auto& one) { return one.level == Level::Ok; }));
+  node.set_ahead_error_ns(1000);
+  expect(evidence, Level::Warning, "clocks", "n0: the clock is 1.5 s ahead of the head's: set it");
+  node.set_ahead_ns(-90'000'000'000);
+  expect(evidence, Level::Fault, "clocks", "n0: the clock is 90.0 s behind the head's");
+}
+
+TEST(Verdicts, NameWhatCgroupsLack) {
+  auto evidence = healthy();
+  auto& node = *evidence.facts->mutable_nodes(0);
+  node.set_why_no_fill("no controller cpu");
+  expect(evidence, Level::Warning, "cgroups", "n0: jobs cannot fill: no controller cpu");
+  node.clear_cgroup();
+  expect(evidence, Level::Warning, "cgroups", "n0: no cgroup of version 2");
+}
+
+TEST(Verdicts, NameMissingPrivileges) {
+  auto evidence = healthy();
+  evidence.nodes.mutable_nodes(0)->set_priority_method("nice");
+  expect(evidence, Level::Warning, "priority", "n0: the switcher has no real-time priority (nice)");
+  evidence = healthy();
+  evidence.probe->nodes[1].memlock = 1U << 20U;
+  expect(evidence, Level::Warning, "memlock", "n1: jobs may lock 1");
+}
+
+TEST(Verdicts, JudgeFiles) {
+  const auto judged = [](const wire::FileFact& fact) {
+    Findings found;
+    judge_file("n0", kUser, fact, found);
+    return found.all().empty() ? "" : found.all()[0].line();
+  };
+  EXPECT_EQ(judged(file("key", S_IFREG | 0600U)), "");
+  EXPECT_EQ(judged(file("key", S_IFREG | 0644U)),
+            "n0: key /etc/key has mode 0644: others can use it: chmod 600 /etc/key");
+  EXPECT_EQ(judged(file("key", S_IFREG | 0600U, 0)),
+            "n0: key /etc/key belongs to uid 0, and the daemon runs as uid 900: chown 900 "
+            "/etc/key");
+  EXPECT_EQ(judged(file("configuration", S_IFREG | 0644U, 0)), "");
+  EXPECT_NE(judged(file("configuration", S_IFREG | 0664U)).find("chmod 644"), std::string::npos);
+  EXPECT_NE(judged(file("configuration", S_IFREG | 0644U, 5)).find("chown"), std::string::npos);
+  EXPECT_EQ(judged(file("command socket", S_IFSOCK | 0666U)), "");
+  EXPECT_NE(judged(file("command socket", S_IFSOCK | 0600U)).find("chmod 666"), std::string::npos);
+  EXPECT_NE(judged(file("launcher socket", S_IFSOCK | 0666U)).find("chmod 600"), std::string::npos);
+  auto gone = file("launcher socket", 0);
+  gone.set_problem("No such file or directory");
+  EXPECT_NE(judged(gone).find("systemctl restart scored-launcher"), std::string::npos);
+}
+
+TEST(Verdicts, NameLibrariesThatDiffer) {
+  auto evidence = healthy();
+  evidence.probe->nodes[2].mpis.clear();
+  expect(evidence, Level::Warning, "mpi", "n2: lacks libmpi.so.40 (PM) of other nodes: install");
+  evidence = healthy();
+  evidence.probe->nodes[1].provider.clear();
+  expect(evidence, Level::Warning, "mpi", "n1: libpm-fi.so is missing: apt install libpm-fi1");
+}
+
+TEST(Verdicts, NameSilentDaemonsAndTheWayOfHeartbeats) {
+  auto evidence = healthy();
+  evidence.facts->add_silent_nodes("n1");
+  expect(evidence, Level::Fault, "answers", "n1: the daemon does not answer");
+  evidence = healthy();
+  evidence.nodes.mutable_nodes(0)->set_control("tls: no answer over PM");
+  expect(evidence, Level::Warning, "control", "n0: heartbeats go over TLS, no answer over PM");
+}
+
+TEST(Verdicts, SayWhatIsNotChecked) {
+  auto evidence = healthy();
+  evidence.with_pairs = false;
+  expect(evidence, Level::Skipped, "pairs", "not measured: --quick");
+  evidence.facts.reset();
+  evidence.probe.reset();
+  evidence.why_no_facts = "the head is older";
+  evidence.why_no_probe = "no node takes jobs";
+  std::size_t skipped = 0;
+  for (const auto& finding : judge(evidence)) skipped += finding.level == Level::Skipped ? 1 : 0;
+  EXPECT_EQ(skipped, 7U);
+}
+
+}  // namespace
+}  // namespace score::scout
