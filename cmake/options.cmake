@@ -46,9 +46,11 @@ endif()
 target_link_options(score_options INTERFACE -Wl,--gc-sections -Wl,--as-needed)
 
 if(CMAKE_BUILD_TYPE STREQUAL Release AND NOT SCORE_SANITIZE)
+  # _FORTIFY_SOURCE is an option here: CMake puts definitions before options, so before -U too.
   target_compile_options(score_options INTERFACE
-    -fstack-protector-strong -fstack-clash-protection -fcf-protection -U_FORTIFY_SOURCE)
-  target_compile_definitions(score_options INTERFACE _FORTIFY_SOURCE=2 _GLIBCXX_ASSERTIONS)
+    -fstack-protector-strong -fstack-clash-protection -fcf-protection
+    -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+  target_compile_definitions(score_options INTERFACE _GLIBCXX_ASSERTIONS)
   target_link_options(score_options INTERFACE -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
 endif()
 if(SCORE_SANITIZE)

@@ -1,0 +1,18 @@
+#!/bin/sh
+# Programs and libraries of a release build have what cmake/options.cmake asks for.
+# usage: check_hardening.sh PROGRAM...
+set -eu
+for program; do
+  # Undefined ones are glibc's; a static program has them inside. __stack_chk_fail is another thing.
+  names=$(nm -D "$program" 2>/dev/null; nm "$program" 2>/dev/null || true)
+  checked=$(printf '%s\n' "$names" | grep -oE '__[a-z]+_chk(@|$)' | sort -u | wc -l)
+  [ "$checked" -ge 2 ] || { echo "$program: no function of _FORTIFY_SOURCE"; exit 1; }
+  printf '%s\n' "$names" | grep -q __stack_chk_fail || { echo "$program: no stack protector"; exit 1; }
+  readelf -lW "$program" | grep -q GNU_RELRO || { echo "$program: no RELRO"; exit 1; }
+  if readelf -lW "$program" | grep -E 'GNU_STACK.*RWE'; then echo "$program: executable stack"; exit 1; fi
+  if readelf -lW "$program" | grep -q INTERP; then
+    readelf -dW "$program" | grep -q 'NOW' || { echo "$program: lazy binding"; exit 1; }
+    readelf -hW "$program" | grep -q 'DYN ' || { echo "$program: not position-independent"; exit 1; }
+  fi
+  echo "$program: $checked checked functions"
+done
