@@ -53,6 +53,20 @@ if(CMAKE_BUILD_TYPE STREQUAL Release AND NOT SCORE_SANITIZE)
   target_compile_definitions(score_options INTERFACE _GLIBCXX_ASSERTIONS)
   target_link_options(score_options INTERFACE -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
 endif()
+# The same bytes from any folder: file names without the path of the tree (the linker needs the option too,
+# for link-time optimization), and names from the object's name where the compiler makes them up at random.
+# Off by default: with it folders cannot share a compiler cache.
+option(SCORED_REPRODUCIBLE "Release builds hold neither the path of the tree nor random names" OFF)
+set(score_path_map "")
+if(SCORED_REPRODUCIBLE AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  set(score_path_map -ffile-prefix-map=${PROJECT_SOURCE_DIR}=/usr/src/scored)
+  add_compile_options(${score_path_map})
+  add_link_options(${score_path_map})
+  foreach(language IN ITEMS C CXX)
+    string(REPLACE "-o <OBJECT>" "-frandom-seed=<OBJECT> -o <OBJECT>"
+      CMAKE_${language}_COMPILE_OBJECT "${CMAKE_${language}_COMPILE_OBJECT}")
+  endforeach()
+endif()
 if(SCORE_SANITIZE)
   target_compile_options(score_options INTERFACE
     -fsanitize=${SCORE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
