@@ -55,7 +55,7 @@ struct HeadConfig {
   Duration node_timeout = 30s;   // silence of a node that ends its jobs
   Duration idle_timeout = 600s;  // of a command that watches nothing
   Duration write_timeout = limits::kWriteDeadline;  // of a command that reads nothing
-  bool control_over_pm = true;   // datagrams between daemons; false: all over TLS
+  bool control_over_pm = true;  // datagrams between daemons; false: all over TLS
   NetworkConfig network;
   UserLimits limits;  // what users may ask for
 
