@@ -34,6 +34,8 @@ inline constexpr std::uint32_t kMaxJobsPerNode = 256;
 inline constexpr std::size_t kMaxJobNameBytes = 256;
 inline constexpr std::size_t kMaxArgumentBytes = 1 * kMiB;  // argv with terminators
 inline constexpr std::size_t kMaxArgumentCount = 64 * kKiB;
+inline constexpr std::size_t kMaxScriptBytes = 512 * kKiB;     // of a batch job
+inline constexpr std::size_t kMaxLiveSteps = 256;              // of one job
 inline constexpr std::size_t kMaxEnvironmentBytes = 2 * kMiB;  // envp with terminators
 inline constexpr std::size_t kMaxEnvironmentCount = 32 * kKiB;
 inline constexpr std::size_t kMaxPathBytes = 4'096;  // PATH_MAX of Linux
@@ -46,7 +48,8 @@ inline constexpr std::int32_t kMaxPriority = 1'000'000;  // two of them added ar
 // --- Frames between daemons and clients ---
 inline constexpr std::size_t kMaxFrameBytes = 8 * kMiB;
 inline constexpr std::size_t kMaxMessageDepth = 32;  // nesting of a message
-static_assert(kMaxArgumentBytes + kMaxEnvironmentBytes + kMiB <= kMaxFrameBytes,
+static_assert(kMaxArgumentBytes + kMaxEnvironmentBytes + kMaxScriptBytes + kMiB / 2 <=
+                  kMaxFrameBytes,
               "the largest submission that is allowed fits into one frame");
 static_assert(kMaxHostlistBytes < kMaxFrameBytes, "a list of all nodes fits into a frame");
 static_assert(kMaxNodes * std::size_t{8} < kMaxHostlistBytes,

@@ -55,6 +55,10 @@ struct ResourceRequest {
   std::uint32_t most_nodes = 0;  // as many as there is room for, at least `nodes`; 0: `nodes`
   bool own_cores = false;        // refuse it rather than let its tasks share cores
   bool no_fill = false;          // neither fills nor lets other jobs fill in its slices
+  JobId inside{0};               // a step: the job in whose cores it runs; 0: a job of its own
+  std::uint32_t step = 0;        // its number within that job
+  bool allocation = false;       // holds its cores for steps; its only task is on its first node
+  bool overlap = false;          // a step that may share cores with other steps
 
   friend bool operator==(const ResourceRequest&, const ResourceRequest&) = default;
 };

@@ -2,6 +2,7 @@
 
 #include "gang/lifecycle/text.hpp"
 #include "gang/schedule/request_check.hpp"
+#include "gang/schedule/room.hpp"
 
 #include <algorithm>
 
@@ -105,7 +106,9 @@ Result<Actions> Cluster::resume_node(NodeId node, TimePoint now) {
 // ---- jobs -------------------------------------------------------------------------------------
 
 Result<void> Cluster::check(const base::ResourceRequest& request) const {
-  const auto shape = check_request(tables_.nodes, request, tables_.config.overcommit);
+  const auto shape = request.inside != JobId{0}
+                         ? check_step(tables_.jobs, tables_.nodes, request)
+                         : check_request(tables_.nodes, request, tables_.config.overcommit);
   if (!shape) return shape.error();
   return {};
 }

@@ -79,7 +79,7 @@ void Reconciler::compare(NodeIndex node, const base::NodeHello& hello, Step& ste
   for (const base::AttemptReport& report : hello.attempts) {
     Job* job = p_.tables.jobs.find(base::job_of(report.attempt));
     const auto member = job != nullptr ? job->member_on(node) : std::nullopt;
-    if (member && job->attempt() == report.attempt && !job->members.is_gone(*member)) {
+    if (member && job->attempt() == report.attempt && job->members.has_tasks(*member)) {
       if (reported.insert(job->id).second) compare_known(*job, *member, report, step);
       continue;
     }
@@ -94,7 +94,7 @@ void Reconciler::compare(NodeIndex node, const base::NodeHello& hello, Step& ste
     Job* job = p_.tables.jobs.find(id);
     if (reported.contains(id) || job == nullptr) continue;
     const auto member = job->member_on(node);
-    if (member && !job->members.is_gone(*member)) missing(*job, *member, step);
+    if (member && job->members.has_tasks(*member)) missing(*job, *member, step);
   }
 }
 
@@ -157,7 +157,7 @@ void Reconciler::kill_overdue(Job& job, Step& step) {
   tables.deadlines.set(job.id, DeadlineKind::Kill, step.now + tables.config.kill_deadline);
   const Members before = job.members;
   for (std::size_t m = 0; m < before.count(); ++m) {
-    if (before.is_gone(m)) continue;
+    if (!before.has_tasks(m)) continue;
     const NodeIndex node = job.cells.nodes[m];
     if (!tables.nodes[node].connected) continue;
     bury(node, job.attempt(), step);

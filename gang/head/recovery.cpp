@@ -20,6 +20,10 @@ void Recovery::recover(const std::vector<RecoveredJob>& jobs, Step& step) {
   }
   std::sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->id < b->id; });
   for (const RecoveredJob* job : order) recover_one(*job, step);
+  for (const RecoveredJob* job : order) {
+    Job* known = tables_.jobs.find(job->id);
+    if (known != nullptr && known->state == JobState::Completing) ending_.end_steps(*known, step);
+  }
   for (NodeIndex node = 0; node < tables_.nodes.size(); ++node) {
     if (placer_.on_node(node).jobs.empty() || tables_.nodes[node].connected) continue;
     tables_.nodes.await(node, step.now, step.now + tables_.config.rejoin_grace);
@@ -35,6 +39,7 @@ void Recovery::recover_one(const RecoveredJob& r, Step& step) {
   job.keep_going = r.keep_going;
   job.attempts = r.attempt.value() % base::kAttemptsPerJob;
   job.restarts = r.restarts;
+  if (job.is_step() && !recover_inside(job, step)) return;
   if (r.state == JobState::Pending || r.state == JobState::Launching) {
     recover_waiting(job, r, step);
   } else if (fill_cells(job, r) && placer_.restore(job)) {
@@ -44,8 +49,27 @@ void Recovery::recover_one(const RecoveredJob& r, Step& step) {
   }
 }
 
+// Jobs come in the order of their numbers: the one that a step is inside is there already, unless
+// it has ended. False: then the step ends too.
+bool Recovery::recover_inside(Job& job, Step& step) {
+  Job* allocation = tables_.jobs.find(job.request.inside);
+  if (allocation == nullptr || !allocation->placed) {
+    ending_.end(job,
+                {JobState::Cancelled, fmt::format("job {} has ended", job.request.inside),
+                 base::kExitInterrupted},
+                step);
+    return false;
+  }
+  job.shape.memory = base::Bytes{0};
+  job.shape.tasks_per_core = allocation->shape.tasks_per_core;
+  allocation->steps.insert(job.id);
+  return true;
+}
+
 void Recovery::recover_waiting(Job& job, const RecoveredJob& r, Step& step) {
-  const auto shape = check_request(tables_.nodes, r.request, tables_.config.overcommit);
+  const auto shape = job.is_step()
+                         ? base::Result<Shape>(job.shape)
+                         : check_request(tables_.nodes, r.request, tables_.config.overcommit);
   if (!shape) return ending_.end(job, {JobState::LaunchFailed, shape.error().context()}, step);
   job.shape = *shape;
   if (job.attempts + 1 >= base::kAttemptsPerJob) {  // as by a head that ends in each launch
@@ -62,6 +86,7 @@ void Recovery::recover_placed(Job& job, const RecoveredJob& r, Step& step) {
   const std::size_t count = job.cells.nodes.size();
   job.started = std::min(r.started.value_or(step.now), step.now);
   job.members.assume_started(count);
+  if (job.request.allocation) job.members.keep_first();
   job.idleness.begin(count);
   job.time.restore(step.now, r.scheduled);
   job.filled = r.filled;

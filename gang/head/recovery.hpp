@@ -37,6 +37,7 @@ class Recovery {
 
  private:
   void recover_one(const RecoveredJob& recovered, Step& step);
+  bool recover_inside(Job& job, Step& step);
   void recover_waiting(Job& job, const RecoveredJob& recovered, Step& step);
   void recover_placed(Job& job, const RecoveredJob& recovered, Step& step);
   bool fill_cells(Job& job, const RecoveredJob& recovered) const;

@@ -60,7 +60,7 @@ void Reports::received(NodeId id, const base::NodeToHead& message, Step& step) {
   }
   Job* job = p_.tables.jobs.find(base::job_of(*attempt));
   const auto member = job != nullptr ? job->member_on(*node) : std::nullopt;
-  if (member && job->attempt() == *attempt && !job->members.is_gone(*member)) {
+  if (member && job->attempt() == *attempt && job->members.has_tasks(*member)) {
     about_job(*job, *member, message, step);
   } else {
     p_.reconciler.stranger(*node, *attempt, means_gone(message), step);

@@ -2,6 +2,7 @@
 #include "gang/head/requests.hpp"
 
 #include "gang/schedule/request_check.hpp"
+#include "gang/schedule/room.hpp"
 
 namespace score::gang {
 
@@ -50,6 +51,10 @@ Result<void> Requests::check(JobId id, JobRequest request, std::int64_t number) 
       return must_be(has_tasks, "running");
     case JobRequest::Suspend:
       if (job.overlay()) return fail(Errc::Unsupported, "job {} is outside the timetable", id);
+      if (job.is_step()) {
+        return fail(Errc::Unsupported, "a step stops with its job: suspend job {}",
+                    job.request.inside);
+      }
       return must_be(has_tasks, "running");
     case JobRequest::Resume:
       return must_be(has_tasks, "suspended");
@@ -84,9 +89,15 @@ Result<void> Requests::submit(JobId id, UserId user, const base::ResourceRequest
   if (jobs.live_count() >= limits::kMaxActiveJobs) {
     return fail(Errc::Busy, "{} jobs are queued or running already", jobs.live_count());
   }
-  const auto shape = check_request(p_.tables.nodes, request, p_.tables.config.overcommit);
+  const bool is_step = request.inside != JobId{0};
+  const auto shape = is_step ? check_step(jobs, p_.tables.nodes, request)
+                             : check_request(p_.tables.nodes, request, p_.tables.config.overcommit);
   if (!shape) return shape.error();
+  if (is_step && jobs.at(request.inside).user != user) {
+    return fail(Errc::Denied, "job {} belongs to another user", request.inside);
+  }
   Job& job = jobs.add(id, user, request, *shape);
+  if (is_step) jobs.at(request.inside).steps.insert(id);
   job.allowed = allowed_nodes(p_.tables.nodes, request);
   job.submitted = step.now;
   if (!request.held) {
@@ -108,12 +119,18 @@ Result<void> Requests::cancel(JobId id, EndCause cause, Step& step) {
   return {};
 }
 
+void Requests::send_signal(const Job& job, int signal, Step& step) {
+  for (const std::size_t m : job.members.in(Member::Started)) {
+    p_.tables.nodes.send(job.cells.nodes[m], base::SignalTasks{job.attempt(), signal}, step);
+  }
+}
+
 Result<void> Requests::signal(JobId id, int signal, Step& step) {
   const auto found = checked(id, JobRequest::Signal, signal);
   if (!found) return found.error();
-  const Job& job = **found;
-  for (const std::size_t m : job.members.in(Member::Started)) {
-    p_.tables.nodes.send(job.cells.nodes[m], base::SignalTasks{job.attempt(), signal}, step);
+  send_signal(**found, signal, step);
+  for (const JobId id_of_step : (*found)->steps) {
+    send_signal(p_.tables.jobs.at(id_of_step), signal, step);
   }
   return {};
 }
@@ -153,7 +170,9 @@ Result<void> Requests::release(JobId id, Step& step) {
   Job& job = **found;
   if (!job.request.held) return {};
   job.request.held = false;
-  const auto shape = check_request(p_.tables.nodes, job.request, p_.tables.config.overcommit);
+  const auto shape = job.is_step()
+                         ? base::Result<Shape>(job.shape)
+                         : check_request(p_.tables.nodes, job.request, p_.tables.config.overcommit);
   if (shape) {
     job.shape = *shape;
     try_new(job, step);

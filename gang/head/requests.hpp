@@ -47,6 +47,7 @@ class Requests {
   // The job, if check() accepts the request.
   base::Result<Job*> checked(JobId id, JobRequest request, std::int64_t number = 0);
   void try_new(Job& job, Step& step);
+  void send_signal(const Job& job, int signal, Step& step);
 
   Parts p_;
 };

@@ -5,6 +5,7 @@
 #include "gang/job/deadlock.hpp"
 #include "gang/lifecycle/idle_jobs.hpp"
 #include "gang/schedule/request_check.hpp"
+#include "gang/schedule/room.hpp"
 
 namespace score::gang {
 
@@ -45,7 +46,8 @@ JobView view_of(const Shown& shown, const Job& job, TimePoint now) {
   v.tasks_on_node = job.tasks_on_node;
   v.cores = job.cells.cores;
   v.tasks_per_core = job.shape.tasks_per_core;
-  if (const auto row = shown.placer.matrix().position(job.home); row && job.placed) {
+  const Job& gang = shown.tables.jobs.gang_of(job);
+  if (const auto row = shown.placer.matrix().position(gang.home); row && job.placed) {
     v.slot = slot_of(*row);
   }
   fill_share(v, job, shown.publisher.cycles().newest());
@@ -97,7 +99,9 @@ MatrixView matrix_view(const Shown& shown) {
 // As a submission, with a job that is in no list.
 base::Result<JobView> plan_view(const Shown& shown, const base::ResourceRequest& request) {
   const NodeTable& nodes = shown.tables.nodes;
-  const auto shape = check_request(nodes, request, shown.tables.config.overcommit);
+  const auto shape = request.inside != JobId{0}
+                         ? check_step(shown.tables.jobs, nodes, request)
+                         : check_request(nodes, request, shown.tables.config.overcommit);
   if (!shape) return shape.error();
   Job job;
   job.request = request;
@@ -116,7 +120,7 @@ base::Result<JobView> plan_view(const Shown& shown, const base::ResourceRequest&
   v.state = JobState::Launching;
   for (const NodeIndex node : spot->choice.nodes) v.nodes.push_back(nodes[node].id);
   v.tasks_on_node = spot->choice.tasks_on_node;
-  if (!job.overlay()) v.slot = slot_of(spot->row.value_or(shown.placer.matrix().row_count()));
+  if (job.has_row()) v.slot = slot_of(spot->row.value_or(shown.placer.matrix().row_count()));
   return v;
 }
 

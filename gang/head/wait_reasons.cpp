@@ -109,6 +109,13 @@ Names wait_reasons(const Tables& tables, const Placer& placer, const Job& job) {
   Reasons reasons{tables, placer, job, placer.find_spot(job).has_value()};
   if (job.request.held) reasons.out.emplace_back("held until it is released");
   reasons.add_recovery();
+  if (job.is_step()) {
+    if (reasons.out.empty()) {
+      reasons.out.push_back(
+          fmt::format("other steps have the cores of job {}", job.request.inside));
+    }
+    return std::move(reasons.out);
+  }
   reasons.add_nodes();
   reasons.add_room();
   if (reasons.out.empty()) {

@@ -59,6 +59,7 @@ Idleness::Whole Idleness::whole(const Members& members) const {
   Whole whole{true, true, true, false};
   std::uint64_t in_flight = 0;  // sent and not received, modulo 2^64
   for (std::size_t m = 0; m < members.count(); ++m) {
+    if (members[m] == Member::Bare) continue;
     if (members.is_gone(m)) {
       whole.settled = false;
       whole.partial = true;

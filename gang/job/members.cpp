@@ -15,6 +15,13 @@ void Members::assume_started(std::size_t count) {
   for (std::size_t m = 0; m < count; ++m) not_begun_.insert(m);
 }
 
+void Members::keep_first() {
+  for (std::size_t m = 1; m < states_.size(); ++m) {
+    gone(m);
+    states_[m] = Member::Bare;
+  }
+}
+
 std::vector<std::size_t> Members::in(Member state) const {
   std::vector<std::size_t> out;
   for (std::size_t m = 0; m < states_.size(); ++m) {
@@ -45,7 +52,7 @@ bool Members::began(std::size_t member) {
 }
 
 bool Members::gone(std::size_t member) {
-  if (states_[member] == Member::Gone) return false;
+  if (!has_tasks(member)) return false;
   if (states_[member] == Member::Asked) --asked_;
   states_[member] = Member::Gone;
   not_begun_.erase(member);

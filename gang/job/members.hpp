@@ -15,6 +15,7 @@ enum class Member : std::uint8_t {
   Prepared,  // it could start at once
   Started,   // StartTasks was sent
   Gone,      // nothing of the attempt runs there, or the node is lost
+  Bare,      // an allocation holds cores there, for steps; nothing of the attempt itself runs there
 };
 
 class Members {
@@ -22,6 +23,8 @@ class Members {
   void ask_all(std::size_t count);
   // After a restart of the head: all were sent StartTasks, and none has confirmed it.
   void assume_started(std::size_t count);
+  // An allocation: all but the first are Bare. After ask_all() or assume_started().
+  void keep_first();
 
   [[nodiscard]] std::size_t count() const { return states_.size(); }
 
@@ -29,7 +32,12 @@ class Members {
 
   [[nodiscard]] bool is_gone(std::size_t member) const { return states_[member] == Member::Gone; }
 
-  // Members that are not Gone.
+  // The attempt has, or may have, something there.
+  [[nodiscard]] bool has_tasks(std::size_t member) const {
+    return states_[member] != Member::Gone && states_[member] != Member::Bare;
+  }
+
+  // Members that have tasks.
   [[nodiscard]] std::size_t remaining() const { return remaining_; }
 
   [[nodiscard]] std::vector<std::size_t> in(Member state) const;
@@ -42,7 +50,7 @@ class Members {
   void start(std::size_t member, base::Duration scheduled);
   // The member's tasks exist. False if that is known, or it was not started.
   bool began(std::size_t member);
-  // False if it was Gone already.
+  // False if it had no tasks.
   bool gone(std::size_t member);
 
   // Started, but not known to have begun; ascending.

@@ -151,15 +151,37 @@ void Ending::decide(Job& job, Step& step) {
   publisher_.stop(job, step.now);
   job.forget_activity();
   tables_.jobs.change(job, JobEvent::End, step);
+  end_steps(job, step);
+}
+
+// The job is Completing, so that it does not end before the last of them has.
+void Ending::end_steps(Job& job, Step& step) {
+  const std::set<JobId> steps = job.steps;
+  for (const JobId id : steps) {
+    end(tables_.jobs.at(id),
+        {JobState::Cancelled, fmt::format("job {} has ended", job.id), base::kExitInterrupted},
+        step);
+  }
+}
+
+// The last step of a job that has ended lets it go.
+void Ending::leave_allocation(const Job& job, Step& step) {
+  Job* allocation = job.is_step() ? tables_.jobs.find(job.request.inside) : nullptr;
+  if (allocation == nullptr) return;
+  allocation->steps.erase(job.id);
+  const bool is_over = allocation->state == JobState::Completing && allocation->steps.empty() &&
+                       allocation->members.remaining() == 0;
+  if (is_over) finish(*allocation, step);
 }
 
 void Ending::carry_out(Job& job, Step& step) {
   decide(job, step);
+  if (job.state != JobState::Completing) return;  // it ended with its last step
   if (job.members.remaining() == 0) return finish(job, step);
   tables_.deadlines.clear(job.id);
   tables_.deadlines.set(job.id, DeadlineKind::Kill, step.now + tables_.config.kill_deadline);
   for (std::size_t m = 0; m < job.members.count(); ++m) {
-    if (job.members.is_gone(m)) continue;
+    if (!job.members.has_tasks(m)) continue;
     tables_.nodes.send(job.cells.nodes[m], base::KillTasks{job.attempt()}, step);
   }
 }
@@ -171,11 +193,13 @@ void Ending::finish(Job& job, Step& step) {
     job.outcome.decide(code == 0 ? JobState::Completed : JobState::Failed, failures_of(job), code);
     decide(job, step);
   }
+  if (job.state != JobState::Completing || !job.steps.empty()) return;
   tables_.deadlines.clear(job.id);
   if (will_requeue(job)) return requeue(job, step);
   tables_.jobs.end(job, step);
   ++tables_.counters.jobs_ended;
   clear_attempt(job, step);
+  leave_allocation(job, step);
 }
 
 void Ending::clear_attempt(Job& job, Step& step) {
@@ -193,7 +217,7 @@ void Ending::clear_attempt(Job& job, Step& step) {
 // Attempts have numbers of their own, and there are no more of them. A job that can no longer run,
 // because nodes came back smaller or not at all, would wait for ever.
 bool Ending::will_requeue(const Job& job) const {
-  return job.outcome.ending() == JobState::NodeFailed && !job.overlay() &&
+  return job.outcome.ending() == JobState::NodeFailed && job.has_row() &&
          job.request.requeue == base::Requeue::Yes && job.restarts < tables_.config.max_requeues &&
          job.attempts + 1 < base::kAttemptsPerJob &&
          check_request(tables_.nodes, job.request, tables_.config.overcommit).has_value();

@@ -38,6 +38,9 @@ class Ending {
   // One task has ended.
   void task_ended(Job& job, std::size_t member, const base::TaskExit& exit, Step& step);
 
+  // Ends the steps of a job that has been decided to end.
+  void end_steps(Job& job, Step& step);
+
   // Nothing of the attempt is on the member any more, or the node is lost.
   void gone(Job& job, std::size_t member, Step& step);
 
@@ -48,6 +51,7 @@ class Ending {
   void decide(Job& job, Step& step);
   void carry_out(Job& job, Step& step);
   void finish(Job& job, Step& step);
+  void leave_allocation(const Job& job, Step& step);
   [[nodiscard]] bool will_requeue(const Job& job) const;
   void requeue(Job& job, Step& step);
   void clear_attempt(Job& job, Step& step);

@@ -11,7 +11,7 @@ static_assert(ClusterConfig::kMinDeadlockAfter > base::limits::kSuspectAfter,
 std::string deadlock_reason(const Job& job) {
   std::size_t tasks = 0;
   for (std::size_t m = 0; m < job.members.count(); ++m) {
-    if (!job.members.is_gone(m)) tasks += job.tasks_on_node[m];
+    if (job.members.has_tasks(m)) tasks += job.request.allocation ? 1 : job.tasks_on_node[m];
   }
   return deadlock_text(job.idleness.task_waits(), tasks);
 }
@@ -24,7 +24,7 @@ void IdleJobs::report(Job& job, std::size_t member, const base::Activity& activi
 bool IdleJobs::is_heard(const Job& job) const {
   for (std::size_t m = 0; m < job.members.count(); ++m) {
     const Node& node = tables_.nodes[job.cells.nodes[m]];
-    if (!job.members.is_gone(m) && node.state != NodeState::Up) return false;
+    if (job.members.has_tasks(m) && node.state != NodeState::Up) return false;
   }
   return true;
 }

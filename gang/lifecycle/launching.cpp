@@ -19,11 +19,12 @@ void Launching::launch(Job& job, Step& step) {
   const std::size_t count = job.cells.nodes.size();
   ++job.attempts;
   job.members.ask_all(count);
+  if (job.request.allocation) job.members.keep_first();
   job.forget_activity();
   job.idleness.begin(count);
   tables_.jobs.change(job, JobEvent::Place, step);
   tables_.deadlines.set(job.id, DeadlineKind::Launch, step.now + tables_.config.launch_deadline);
-  for (std::size_t m = 0; m < count; ++m) prepare(job, m, step);
+  for (const std::size_t m : job.members.in(Member::Asked)) prepare(job, m, step);
 }
 
 void Launching::prepare(const Job& job, std::size_t member, Step& step) const {
@@ -31,12 +32,13 @@ void Launching::prepare(const Job& job, std::size_t member, Step& step) const {
   message.placed.attempt = job.attempt();
   message.placed.user = job.user;
   message.placed.node_index = static_cast<std::uint32_t>(member);
-  message.placed.tasks_on_node = job.tasks_on_node;
+  message.placed.tasks_on_node =
+      job.request.allocation ? std::vector<std::uint32_t>{1} : job.tasks_on_node;
   message.placed.distribution = job.request.distribution;
   message.placed.restarts = job.restarts;
   message.placed.cores = job.cells.cores[member];
   message.placed.memory = job.request.memory_per_node;
-  if (tables_.config.names_nodes && job.cells.nodes.size() > 1) {
+  if (tables_.config.names_nodes && message.placed.tasks_on_node.size() > 1) {
     for (const NodeIndex node : job.cells.nodes) {
       message.placed.nodes.push_back(tables_.nodes[node].id.value());
     }
@@ -71,7 +73,7 @@ void Launching::start_due(Step& step) {
 
 void Launching::start_all(Job& job, Step& step) {
   for (std::size_t m = 0; m < job.members.count(); ++m) {
-    if (!job.members.is_gone(m)) start(job, m, step);
+    if (job.members.has_tasks(m)) start(job, m, step);
   }
 }
 

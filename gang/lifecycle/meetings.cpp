@@ -30,13 +30,13 @@ void Meetings::hold_complete(const Job& job, Step& step) {
     bool is_complete = !gathering.there.empty();
     for (std::size_t m = 0; is_complete && m < job.members.count(); ++m) {
       is_complete =
-          job.members.is_gone(m) || gathering.there[m] || !nodes_[job.cells.nodes[m]].connected;
+          !job.members.has_tasks(m) || gathering.there[m] || !nodes_[job.cells.nodes[m]].connected;
     }
     if (!is_complete) continue;
     gathering.there.clear();
     const base::MetAll met{job.attempt(), static_cast<base::Meeting>(meeting), gathering.boundary};
     for (std::size_t m = 0; m < job.members.count(); ++m) {
-      if (!job.members.is_gone(m)) nodes_.send(job.cells.nodes[m], met, step);
+      if (job.members.has_tasks(m)) nodes_.send(job.cells.nodes[m], met, step);
     }
   }
 }

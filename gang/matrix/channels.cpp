@@ -21,6 +21,7 @@ Meeting meet(const NetworkPlace& a, const NetworkPlace& b) {
     const auto other = std::find(b.nodes.begin(), b.nodes.end(), a.nodes[i]);
     if (other == b.nodes.end()) continue;
     meeting.is_on_common_node = true;
+    if (a.gang != JobId{0} && a.gang == b.gang) return meeting;
     const auto& cores = b.cores[static_cast<std::size_t>(other - b.nodes.begin())];
     const auto is_shared = [&](std::uint32_t core) {
       return std::find(cores.begin(), cores.end(), core) != cores.end();

@@ -14,12 +14,14 @@
 namespace score::gang {
 
 using base::AttemptId;
+using base::JobId;
 using base::NodeId;
 
 // Where an attempt runs.
 struct NetworkPlace {
   std::vector<NodeId> nodes;                      // [node index]
   std::vector<std::vector<std::uint32_t>> cores;  // [node index]
+  JobId gang{0};  // of steps of one job: they run at the same time, also on common cores
 };
 
 class Channels {

@@ -10,6 +10,7 @@
 #include "gang/schedule/layout.hpp"
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 namespace score::gang {
@@ -35,7 +36,11 @@ class LayoutMaker {
  public:
   LayoutMaker(const JobTable& jobs, const Matrix& matrix, bool idle_detection)
       : matrix_(matrix), idle_detection_(idle_detection) {
-    for (const JobId id : jobs.active()) active_.push_back(&jobs.at(id));
+    for (const JobId id : jobs.active()) {
+      const Job& job = jobs.at(id);
+      if (!job.is_step()) active_.push_back(&job);
+      if (job.is_step() && is_busy(job)) kept_busy_.insert(job.request.inside);
+    }
   }
 
   Layout make() {
@@ -48,7 +53,8 @@ class LayoutMaker {
 
  private:
   [[nodiscard]] bool is_busy(const Job& job) const {
-    return !idle_detection_ || job.idleness.activity() == JobActivity::Busy;
+    return !idle_detection_ || job.idleness.activity() == JobActivity::Busy ||
+           kept_busy_.contains(job.id);
   }
 
   void displace() {
@@ -132,7 +138,8 @@ class LayoutMaker {
 
   const Matrix& matrix_;
   bool idle_detection_;
-  std::vector<const Job*> active_;
+  std::vector<const Job*> active_;                // without steps, which run with their jobs
+  std::set<JobId> kept_busy_;                     // jobs with a busy step
   std::vector<CoreMap> taken_;                    // [row]
   std::vector<std::vector<const Job*>> at_home_;  // [row]
   Layout layout_;

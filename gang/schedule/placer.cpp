@@ -49,9 +49,13 @@ void Placer::add_node() {
 }
 
 bool Placer::try_place(Job& job) {
-  const auto spot = policy_->find_spot(job);
+  const auto spot = find_spot(job);
   if (!spot) return false;
   room_.put(job, *spot);
+  if (job.is_step()) {
+    waiting_steps_.erase(job.wait);
+    return true;
+  }
   job.boost = policy_->boost_of(job);
   waiting_.erase(job.wait);
   policy_->placed(job);
@@ -60,7 +64,8 @@ bool Placer::try_place(Job& job) {
 
 // A job that has just begun to wait: room has not grown, so the others need not be tried.
 bool Placer::try_new(Job& job) {
-  waiting_.insert(job.wait);
+  line_of(job).insert(job.wait);
+  if (job.is_step()) return !nodes_.is_awaiting() && try_place(job);
   if (!policy_->tries_alone(job)) capacity_grew();
   if (nodes_.is_awaiting() || room_.has_grown()) return false;
   if (try_place(job)) return true;
@@ -69,21 +74,21 @@ bool Placer::try_new(Job& job) {
 }
 
 void Placer::enqueue(Job& job) {
-  waiting_.insert(job.wait);
+  line_of(job).insert(job.wait);
   capacity_grew();
 }
 
 void Placer::withdraw(const Job& job) {
-  waiting_.erase(job.wait);
-  policy_->withdrawn(job);
+  line_of(job).erase(job.wait);
+  if (!job.is_step()) policy_->withdrawn(job);
 }
 
 void Placer::set_priority(Job& job, std::int32_t priority) {
-  const bool waits = waiting_.erase(job.wait) > 0;
+  const bool waits = line_of(job).erase(job.wait) > 0;
   job.request.priority = priority;
   job.wait.minus_priority = -std::int64_t{priority};
   if (!waits) return;
-  waiting_.insert(job.wait);
+  line_of(job).insert(job.wait);
   policy_->reordered();
   capacity_grew();
 }
@@ -94,6 +99,7 @@ std::vector<JobId> Placer::place_waiting(TimePoint now) {
   if (policy_->repack()) jobs_.mark_changed();
   room_.set_known();
   policy_->begin_pass(now);
+  place_steps(placed);
   std::vector<Shape> failed;
   for (auto it = waiting_.begin(); it != waiting_.end();) {
     Job& job = jobs_.at((it++)->job);
@@ -113,8 +119,17 @@ std::vector<JobId> Placer::place_waiting(TimePoint now) {
   return placed;
 }
 
+// They take nothing from jobs in line, so they wait for none of them.
+void Placer::place_steps(std::vector<JobId>& placed) {
+  for (auto it = waiting_steps_.begin(); it != waiting_steps_.end();) {
+    Job& job = jobs_.at((it++)->job);
+    if (try_place(job)) placed.push_back(job.id);
+  }
+}
+
 bool Placer::restore(Job& job) {
   if (!room_.restore(job)) return false;
+  if (job.is_step()) return true;
   job.boost = policy_->boost_of(job);
   policy_->placed(job);
   return true;
@@ -122,7 +137,7 @@ bool Placer::restore(Job& job) {
 
 void Placer::unplace(Job& job) {
   room_.unplace(job);
-  policy_->unplaced(job);
+  if (!job.is_step()) policy_->unplaced(job);
 }
 
 base::Result<void> Placer::check() const {

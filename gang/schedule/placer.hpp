@@ -50,7 +50,7 @@ class Placer {
 
   // ---- views
   [[nodiscard]] std::optional<Spot> find_spot(const Job& job) const {
-    return policy_->find_spot(job);
+    return job.is_step() ? room_.spot_inside(job) : policy_->find_spot(job);
   }
 
   [[nodiscard]] const Matrix& matrix() const { return room_.matrix(); }
@@ -70,21 +70,29 @@ class Placer {
 
   [[nodiscard]] std::string why_waits(const Job& job) const { return policy_->why_waits(job); }
 
-  [[nodiscard]] bool is_in_line(const Job& job) const { return waiting_.contains(job.wait); }
+  [[nodiscard]] bool is_in_line(const Job& job) const {
+    return waiting_.contains(job.wait) || waiting_steps_.contains(job.wait);
+  }
 
+  // Without steps.
   [[nodiscard]] const std::set<WaitKey>& waiting() const { return waiting_; }
 
   [[nodiscard]] base::Result<void> check() const;
 
  private:
   bool try_place(Job& job);
+  void place_steps(std::vector<JobId>& placed);
+
+  std::set<WaitKey>& line_of(const Job& job) { return job.is_step() ? waiting_steps_ : waiting_; }
+
   [[nodiscard]] base::Result<void> check_line() const;
 
   const NodeTable& nodes_;
   JobTable& jobs_;
   Room room_;
   std::unique_ptr<Policy> policy_;
-  std::set<WaitKey> waiting_;  // Pending jobs that are not held
+  std::set<WaitKey> waiting_;        // Pending jobs that are not held, without steps
+  std::set<WaitKey> waiting_steps_;  // for cores of their jobs
 };
 
 }  // namespace score::gang

@@ -27,9 +27,10 @@ std::vector<Column> Publisher::columns_of(const Layout& layout, std::uint64_t se
   std::vector<Column> columns(sent_.size());
   for (const JobId id : tables_.jobs.managed()) {
     const Job& job = tables_.jobs.at(id);
-    const auto runs = layout.runs_in.find(id);
-    const bool is_background = layout.background.contains(id);
-    const bool fills = may_fill(job, tables_.config);
+    const Job& gang = tables_.jobs.gang_of(job);
+    const auto runs = layout.runs_in.find(gang.id);
+    const bool is_background = layout.background.contains(gang.id);
+    const bool fills = may_fill(gang, tables_.config) && !job.shares_channel;
     for (const NodeIndex node : job.cells.nodes) {
       Column& column = columns[node];
       (is_background ? column.background : column.managed).push_back(job.attempt());
@@ -192,10 +193,11 @@ void Publisher::send(const std::vector<NodeIndex>& nodes, std::vector<Column>& c
 void Publisher::note_left_out(const Layout& layout, Step& step) {
   for (const JobId id : tables_.jobs.active()) {
     Job& job = tables_.jobs.at(id);
-    const bool is_background = layout.background.contains(id);
-    const bool is_displaced = layout.displaced.contains(id);
+    const JobId gang = tables_.jobs.gang_of(job).id;
+    const bool is_background = layout.background.contains(gang);
+    const bool is_displaced = layout.displaced.contains(gang);
     if (job.background == is_background && job.displaced == is_displaced) continue;
-    if (job.background != is_background) {
+    if (job.background != is_background && !job.is_step()) {
       ++(is_background ? tables_.counters.idle_left : tables_.counters.idle_returned);
     }
     job.background = is_background;
@@ -211,7 +213,7 @@ void Publisher::account(const Layout& layout, TimePoint start) {
   accounted_.insert(tables_.jobs.active().begin(), tables_.jobs.active().end());
   for (auto it = accounted_.begin(); it != accounted_.end();) {
     Job& job = tables_.jobs.at(*it);
-    const std::vector<RowId> rows = layout.rows_of(*it);
+    const std::vector<RowId> rows = layout.rows_of(tables_.jobs.gang_of(job).id);
     const bool has_changed = job.time.run_in(rows, start, cycles());
     if (has_changed && !rows.empty() && job.request.scheduled_limit > Duration::zero()) {
       tables_.deadlines.set(job.id, DeadlineKind::Scheduled, start);

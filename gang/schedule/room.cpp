@@ -91,6 +91,7 @@ void Room::put(Job& job, const Spot& spot) {
   job.cells.nodes = spot.choice.nodes;
   job.cells.cores.assign(job.cells.nodes.size(), {});
   job.tasks_on_node = spot.choice.tasks_on_node;
+  if (job.is_step()) return put_inside(job);
   if (job.overlay()) return take_cells(job, 0);
   const std::size_t row = spot.row ? *spot.row : matrix_.open_row();
   for (std::size_t m = 0; m < job.cells.nodes.size(); ++m) {
@@ -102,12 +103,14 @@ void Room::put(Job& job, const Spot& spot) {
 
 // Takes the job's cells, which are free, and memory.
 void Room::take_cells(Job& job, std::size_t row) {
-  if (!job.overlay()) {
+  if (job.has_row()) {
     matrix_.occupy(row, job.cells, job.id);
     job.home = matrix_.row_id(row);
   }
   job.placed = true;
-  job.outcome.expect(base::nodes_of_ranks(job.tasks_on_node, job.request.distribution));
+  job.outcome.expect(job.request.allocation
+                         ? std::vector<std::uint32_t>{0}
+                         : base::nodes_of_ranks(job.tasks_on_node, job.request.distribution));
   for (const NodeIndex node : job.cells.nodes) {
     Reservations& here = reserved_[node];
     here.memory += job.shape.memory;
@@ -182,10 +185,11 @@ bool Room::make_room(const Job& job) {
 bool Room::restore(Job& job) {
   job.shape.tasks_per_core =
       tasks_per_core_of(job.tasks_on_node, job.cells.cores, job.shape.cpus_per_task);
+  if (job.is_step()) job.shape.memory = base::Bytes{0};
   if (!make_room(job)) return false;
   std::size_t row = 0;
   while (row < matrix_.row_count() && !matrix_.is_free(row, job.cells)) ++row;
-  if (row == matrix_.row_count() && !job.overlay()) matrix_.open_row();
+  if (row == matrix_.row_count() && job.has_row()) matrix_.open_row();
   take_cells(job, row);
   return true;
 }
@@ -202,7 +206,7 @@ base::Result<void> Room::check_matrix() const {
   std::set<std::tuple<std::size_t, NodeIndex, std::uint32_t>> taken;
   std::vector<std::uint64_t> used(matrix_.row_count(), 0);
   for (const auto& [id, job] : jobs_.all()) {
-    if (!job.placed || job.overlay()) continue;
+    if (!job.placed || !job.has_row()) continue;
     const auto row = matrix_.position(job.home);
     if (!row) return fail(Errc::WrongState, "job {} has no row", id);
     for (std::size_t m = 0; m < job.cells.nodes.size(); ++m) {
@@ -248,7 +252,7 @@ base::Result<void> Room::check_reservations() const {
       }
       sum.memory += job->shape.memory;
       sum.high += job->is_high() ? 1 : 0;
-      load += job->overlay() ? 0 : 1;
+      load += job->has_row() ? 1 : 0;
       if (job->is_exclusive()) sum.exclusive = id;
       is_any_ending |= job->state == JobState::Completing;
     }

@@ -83,6 +83,10 @@ class Room {
   [[nodiscard]] std::optional<Spot> spot_in(const Job& job, std::optional<std::size_t> row,
                                             const Kept* kept = nullptr, NodeRange range = {}) const;
 
+  // A step's place in the job that it is inside. nullopt: too few of that job's cores are free of
+  // other steps, or it has no place itself.
+  [[nodiscard]] std::optional<Spot> spot_inside(const Job& step) const;
+
   // Usable nodes on which no job has cores, in the row; nullopt: in any row.
   [[nodiscard]] std::int64_t free_nodes(std::optional<std::size_t> row) const;
 
@@ -107,6 +111,7 @@ class Room {
 
  private:
   void take_cells(Job& job, std::size_t row);
+  void put_inside(Job& step);
   bool make_room(const Job& job);
   [[nodiscard]] base::Result<void> check_matrix() const;
   [[nodiscard]] base::Result<void> check_reservations() const;
@@ -119,5 +124,18 @@ class Room {
   std::vector<std::pair<RowId, NodeIndex>> freed_;
   bool has_grown_ = false;
 };
+
+// ---- steps: groups of tasks in the cores of a job that is an allocation. A step has an attempt,
+// an end and a network of its own, but no cells in the matrix: it takes its turns with its job.
+
+// The cores of each node of the allocation ([member], ascending) that the step may have now: those
+// that no other step has, or all of them if it may overlap.
+std::vector<std::vector<std::uint32_t>> cores_for_step(const JobTable& jobs, const Job& allocation,
+                                                       const Job& step);
+
+// The step's request with its defaults. Errors: one line for the user (NotFound; WrongState: the
+// job is no allocation, or does not run; TooLarge: it would not fit even if it were alone there).
+base::Result<Shape> check_step(const JobTable& jobs, const NodeTable& nodes,
+                               const base::ResourceRequest& request);
 
 }  // namespace score::gang

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <compare>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,7 @@ struct Job {
   bool is_stopping = false;   // see Cluster::let_end
   std::string limit;          // the time limit that was reached, for people; empty: none
   std::vector<bool> allowed;  // [node] by only_nodes and except_nodes; empty: all
+  std::set<JobId> steps;      // of an allocation: those that have not ended
 
   // Written by Placer.
   bool placed = false;
@@ -64,11 +66,17 @@ struct Job {
 
   [[nodiscard]] bool overlay() const { return request.overlay; }
 
+  // Runs in the cores of another job, whenever that one does.
+  [[nodiscard]] bool is_step() const { return request.inside != JobId{0}; }
+
+  // Has cells of its own in the matrix.
+  [[nodiscard]] bool has_row() const { return !overlay() && !is_step(); }
+
   [[nodiscard]] bool is_exclusive() const {
-    return request.queue == base::Queue::Exclusive && !overlay();
+    return request.queue == base::Queue::Exclusive && has_row();
   }
 
-  [[nodiscard]] bool is_high() const { return request.queue == base::Queue::High && !overlay(); }
+  [[nodiscard]] bool is_high() const { return request.queue == base::Queue::High && has_row(); }
 
   // In the timetable: has cores, was started, was not suspended, has not ended.
   [[nodiscard]] bool is_active() const { return state == JobState::Running && !overlay(); }

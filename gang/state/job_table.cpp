@@ -87,7 +87,7 @@ base::Result<void> JobTable::check() const {
       return fail(Errc::WrongState, "job {} is {} and {}", id, to_string(job.state),
                   job.placed ? "placed" : "not placed");
     }
-    if (job.placed && job.members.remaining() == 0) {
+    if (job.placed && job.members.remaining() == 0 && job.steps.empty()) {
       return fail(Errc::WrongState, "job {} has a place and no member", id);
     }
     if (job.outcome.ending().has_value() != (job.state == JobState::Completing)) {

@@ -27,6 +27,12 @@ class JobTable {
   // nullptr: there is none.
   [[nodiscard]] const Job* find(JobId id) const;
   Job* find(JobId id);
+
+  // The job in whose turns it runs: the one that a step is inside, else itself.
+  [[nodiscard]] const Job& gang_of(const Job& job) const {
+    return job.is_step() && contains(job.request.inside) ? at(job.request.inside) : job;
+  }
+
   // For changes. Errors: NotFound; WrongState: it has ended.
   base::Result<Job*> live(JobId id);
 

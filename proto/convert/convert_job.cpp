@@ -106,6 +106,15 @@ void check_rank_limits(FieldCheck& check, const wire::LaunchSpec& spec) {
   }
 }
 
+void check_script(FieldCheck& check, const wire::LaunchSpec& spec) {
+  const std::string& script = spec.script();
+  if (script.empty()) return;
+  check.at_most("script", script.size(), limits::kMaxScriptBytes);
+  check.require("script", script.starts_with("#!"), "does not begin with #!");
+  check.require("script", script.find('\0') == std::string::npos, "contains a NUL byte");
+  check.require("programs", spec.programs_size() == 1, "are several beside a script");
+}
+
 }  // namespace
 
 wire::ResourceRequest to_wire(const base::ResourceRequest& request) {
@@ -130,6 +139,10 @@ wire::ResourceRequest to_wire(const base::ResourceRequest& request) {
   out.set_most_nodes(request.most_nodes);
   out.set_own_cores(request.own_cores);
   out.set_no_fill(request.no_fill);
+  out.set_inside(request.inside.value());
+  out.set_step(request.step);
+  out.set_allocation(request.allocation);
+  out.set_overlap(request.overlap);
   return out;
 }
 
@@ -149,6 +162,11 @@ Result<base::ResourceRequest> from_wire(const wire::ResourceRequest& message) {
   check.within("most_nodes", message.most_nodes(), 0, limits::kMaxNodes);
   check.require("scheduled_limit_ns", message.scheduled_limit_ns() >= 0, "is negative");
   check.require("wall_limit_ns", message.wall_limit_ns() >= 0, "is negative");
+  const bool is_step = message.inside() != 0;
+  check.require("inside", message.inside() <= UINT64_MAX / base::kAttemptsPerJob, "is not a job");
+  check.require("inside", !is_step || (!message.allocation() && !message.overlay()),
+                "cannot be a job with cores of its own");
+  check.require("allocation", !message.allocation() || !message.overlay(), "takes no cores");
   if (!check.ok()) return check.error();
 
   base::ResourceRequest out;
@@ -172,6 +190,10 @@ Result<base::ResourceRequest> from_wire(const wire::ResourceRequest& message) {
   out.most_nodes = message.most_nodes();
   out.own_cores = message.own_cores();
   out.no_fill = message.no_fill();
+  out.inside = base::JobId(message.inside());
+  out.step = message.step();
+  out.allocation = message.allocation();
+  out.overlap = message.overlap();
   return out;
 }
 
@@ -192,6 +214,7 @@ Result<void> check_launch_spec(const wire::LaunchSpec& spec) {
   check_names(check, "node_names", spec.node_names());
   check.within("cpus_per_task", spec.cpus_per_task(), 0, limits::kMaxCoresPerNode);
   check_rank_limits(check, spec);
+  check_script(check, spec);
   return check.result();
 }
 

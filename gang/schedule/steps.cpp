@@ -1,0 +1,122 @@
+// A step is placed by Room like every job, but inside another one.
+// This file is tested by gang/head/steps_test.cpp.
+#include "base/limits.hpp"
+#include "gang/schedule/request_check.hpp"
+#include "gang/schedule/room.hpp"
+
+#include <algorithm>
+
+namespace score::gang {
+
+using base::Errc;
+using base::fail;
+using base::Result;
+
+namespace {
+
+std::vector<Candidate> candidates_of(const Job& allocation, const Job& step,
+                                     const std::vector<std::vector<std::uint32_t>>& cores) {
+  std::vector<Candidate> room;
+  for (std::size_t m = 0; m < cores.size(); ++m) {
+    const NodeIndex node = allocation.cells.nodes[m];
+    if (!is_allowed(step.allowed, node)) continue;
+    const auto free = static_cast<std::uint32_t>(cores[m].size());
+    const std::uint32_t tasks = tasks_on_cores(step.shape, free);
+    if (tasks > 0) room.push_back({node, tasks, 0});
+  }
+  return room;
+}
+
+std::size_t core_count(const Job& job) {
+  std::size_t count = 0;
+  for (const auto& cores : job.cells.cores) count += cores.size();
+  return count;
+}
+
+}  // namespace
+
+std::vector<std::vector<std::uint32_t>> cores_for_step(const JobTable& jobs, const Job& allocation,
+                                                       const Job& step) {
+  std::vector<std::vector<std::uint32_t>> cores = allocation.cells.cores;
+  if (step.request.overlap) return cores;
+  for (const JobId id : allocation.steps) {
+    const Job* other = jobs.find(id);
+    if (other == nullptr || !other->placed || other->request.overlap) continue;
+    for (std::size_t m = 0; m < other->cells.nodes.size(); ++m) {
+      const auto member = allocation.member_on(other->cells.nodes[m]);
+      if (!member) continue;
+      std::erase_if(cores[*member], [&](std::uint32_t core) {
+        return std::ranges::binary_search(other->cells.cores[m], core);
+      });
+    }
+  }
+  return cores;
+}
+
+Result<Shape> check_step(const JobTable& jobs, const NodeTable& nodes,
+                         const base::ResourceRequest& request) {
+  const JobId id = request.inside;
+  const Job* allocation = jobs.find(id);
+  if (allocation == nullptr) return fail(Errc::NotFound, "no job {}", id);
+  if (!allocation->request.allocation) {
+    return fail(Errc::WrongState,
+                "job {} takes no steps: it was not submitted by scbatch or scalloc", id);
+  }
+  if (base::is_final(allocation->state) || allocation->outcome.ending()) {
+    return fail(Errc::WrongState, "job {} has ended", id);
+  }
+  if (!allocation->placed || allocation->state < JobState::Running) {
+    return fail(Errc::WrongState, "job {} has not started", id);
+  }
+  if (allocation->steps.size() >= base::limits::kMaxLiveSteps) {
+    return fail(Errc::Busy, "job {} has {} steps that run or wait", id, allocation->steps.size());
+  }
+  for (const auto* list : {&request.only_nodes, &request.except_nodes}) {
+    for (const std::string& name : *list) {
+      if (!nodes.find(name)) return fail(Errc::NotFound, "no node {}", name);
+    }
+  }
+  Result<Shape> shape = shape_of(request);
+  if (!shape) return shape;
+  shape->memory = base::Bytes{0};  // the job's is reserved
+  shape->tasks_per_core = allocation->shape.tasks_per_core;
+  Job step;
+  step.request = request;
+  step.shape = *shape;
+  step.allowed = allowed_nodes(nodes, request);
+  std::vector<Candidate> room = candidates_of(*allocation, step, allocation->cells.cores);
+  if (choose(*shape, room)) return shape;
+  return fail(Errc::TooLarge,
+              "the step needs {} tasks with {} cores each on {} nodes; job {} has {} cores on {} "
+              "nodes",
+              shape->tasks, shape->cpus_per_task, std::max(1U, shape->nodes), id,
+              core_count(*allocation), allocation->cells.nodes.size());
+}
+
+std::optional<Spot> Room::spot_inside(const Job& step) const {
+  const Job* allocation = jobs_.find(step.request.inside);
+  if (allocation == nullptr || !allocation->placed) return std::nullopt;
+  const auto cores = cores_for_step(jobs_, *allocation, step);
+  std::vector<Candidate> room = candidates_of(*allocation, step, cores);
+  std::erase_if(room, [&](const Candidate& candidate) {
+    return reserved_[candidate.node].jobs.size() >= base::limits::kMaxJobsPerNode;
+  });
+  auto choice = choose(step.shape, room);
+  if (!choice) return std::nullopt;
+  return Spot{std::nullopt, std::move(*choice)};
+}
+
+// On the lowest cores that it may have.
+void Room::put_inside(Job& step) {
+  const Job& allocation = jobs_.at(step.request.inside);
+  const auto cores = cores_for_step(jobs_, allocation, step);
+  for (std::size_t m = 0; m < step.cells.nodes.size(); ++m) {
+    const auto& free = cores[*allocation.member_on(step.cells.nodes[m])];
+    const std::size_t wanted = cores_of_tasks(step.shape, step.tasks_on_node[m]);
+    step.cells.cores[m].assign(
+        free.begin(), free.begin() + static_cast<std::ptrdiff_t>(std::min(wanted, free.size())));
+  }
+  take_cells(step, 0);
+}
+
+}  // namespace score::gang
