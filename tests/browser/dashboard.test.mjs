@@ -200,8 +200,10 @@ describe('dashboard', { skip }, () => {
     await cluster.command('scadm', 'set', 'slots', slots);
 
     const again = await browser.newPage();
-    const answer = await again.goto(address);
-    assert.equal(answer.status(), 401);
+    const refused = again.waitForResponse((answer) => answer.request().method() === 'POST');
+    await again.goto(address);
+    assert.equal((await refused).status(), 401);
+    await until(async () => (await text(again, '#said')).includes('used'), 'why it is refused');
     await again.close();
     await page.context().close();
   });

@@ -83,6 +83,8 @@ def check():
 def cases_of(report):
     """(suite and name, outcome) of a JUnit report."""
     for case in xml.parse(report).iter('testcase'):
+        if case.get('status') == 'notrun' and 'Unable to find' in xml.tostring(case, encoding='unicode'):
+            continue  # not built
         kinds = {child.tag for child in case}
         is_skipped = 'skipped' in kinds or case.get('status') in ('disabled', 'notrun')
         yield case.get('name'), 'failed' if kinds & {'failure', 'error'} else 'skipped' if is_skipped else 'passed'
@@ -145,7 +147,10 @@ def result(row, outcomes, figures):
     got = [outcome for test in row['tests'] for outcome in outcomes.get(test, [])]
     if 'failed' in got:
         return 'fails'
+    ran = sum(test in outcomes for test in row['tests'])
     words = list(dict.fromkeys(figures)) or (['holds'] if 'passed' in got else [])
+    if words and ran < len(row['tests']):
+        words.append(f'{ran} of {len(row["tests"])} tests ran')
     skipped = [test for test in row['tests'] if outcomes.get(test) and set(outcomes[test]) == {'skipped'}]
     return '; '.join(words + [f'{short(test)} skipped' for test in skipped])
 

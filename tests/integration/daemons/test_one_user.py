@@ -1,11 +1,8 @@
 """One user cannot slow the others, however much he asks and however little he reads."""
-import contextlib
 import os
 import pathlib
-import resource
 import shutil
 import signal
-import socket
 import subprocess
 import time
 
@@ -155,36 +152,3 @@ def test_a_directory_of_users_that_hangs_stops_only_strangers(fresh, as_root, tm
     figure('F25', f"{beside['worst_ms']:.0f} ms at most while the directory hangs")
     assert beside['worst_ms'] < 2000
     hangs.unlink()
-
-
-def cpu_seconds(pid):
-    words = pathlib.Path(f'/proc/{pid}/stat').read_text().rsplit(')', 1)[1].split()
-    return (int(words[11]) + int(words[12])) / os.sysconf('SC_CLK_TCK')
-
-
-def test_a_head_without_descriptors_waits_and_recovers(fresh, as_root):
-    cluster = fresh(2)
-    job = cluster.submit('-N', 2, 'sleep', '600')
-    cluster.wait_job(job, 'running')
-    head = cluster.daemon('head')['pid']
-    before = resource.prlimit(head, resource.RLIMIT_NOFILE, (64, 64))
-    with contextlib.ExitStack() as crowd:
-        for _ in range(200):
-            peer = crowd.enter_context(socket.socket(socket.AF_UNIX))
-            peer.setblocking(False)
-            with contextlib.suppress(BlockingIOError):
-                peer.connect(cluster.description['socket'])
-        time.sleep(0.5)
-        begun, used = time.monotonic(), cpu_seconds(head)
-        time.sleep(3)
-        busy = (cpu_seconds(head) - used) / (time.monotonic() - begun)
-        taken = len(os.listdir(f'/proc/{head}/fd'))
-    begun = time.monotonic()
-    cluster.cancel(job)
-    recovered = time.monotonic() - begun
-    resource.prlimit(head, resource.RLIMIT_NOFILE, before)
-    for promise in ('S13', 'F21'):
-        figure(promise, f'{busy:.1%} of a core with {taken} of 64 descriptors taken and more clients waiting; a job was '
-                        f'cancelled {recovered:.1f} s after they left')
-    assert busy < 0.5
-    assert suspects(cluster) == []

@@ -147,15 +147,15 @@ class Other:
     """One of the programs above, as another user."""
 
     def __init__(self, cluster, uid, *words):
-        # Others reach the head's socket, as under /run.
-        for directory in [cluster.directory, *pathlib.Path(cluster.description['socket']).parents]:
-            if str(directory).startswith(str(cluster.directory)):
-                os.chmod(directory, 0o711)
         name, *rest = map(str, words)
         program = pathlib.Path(__file__).read_text()
-        self.process = subprocess.Popen([sys.executable, '-c', program, name, cluster.description['socket'], *rest],
+        # Others reach the head's socket, as under /run: by a descriptor, for its directories are private. Debian's
+        # Python: another user may not be able to run the one that runs this.
+        end = os.open(cluster.description['socket'], os.O_PATH)
+        self.process = subprocess.Popen(['/usr/bin/python3', '-c', program, name, f'/proc/self/fd/{end}', *rest],
                                         stdout=subprocess.PIPE, text=True, user=uid, group=uid, extra_groups=[],
-                                        cwd='/')
+                                        cwd='/', pass_fds=[end])
+        os.close(end)
 
     def line(self):
         return json.loads(self.process.stdout.readline())

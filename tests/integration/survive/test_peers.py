@@ -144,6 +144,7 @@ def test_a_hostile_node_daemon_at_the_launcher(fresh, as_root, tmp_path):
     cluster.wait_up()
     assert cluster.run('scrun', '-q', '-N', 2, 'echo', 'x').stdout == 'x\n' * 2
     cluster.cancel_all()
+    assert started > 0, 'no request was as it must be'
     figure('peer-launcher', f'{count} packets, {started} shepherds started and ended; launcher alive, no descriptor left')
 
 
@@ -294,8 +295,8 @@ def test_a_hostile_shepherd_at_the_node_daemon(fresh, as_root, tmp_path):
 def start_pmix(place):
     ours, theirs = socket.socketpair()
     words = ['setpriv', f'--reuid={NOBODY}', f'--regid={NOBODY}', '--clear-groups', str(BIN / 'scored-pmix'), str(place)]
-    shell = f'exec 3<&{theirs.fileno()}; exec "$@"'
-    process = subprocess.Popen(['sh', '-c', shell, 'sh', *words], pass_fds=(theirs.fileno(),), env={'PATH': '/usr/bin:/bin'},
+    end = theirs.fileno()
+    process = subprocess.Popen(words, pass_fds=(3, end), preexec_fn=lambda: os.dup2(end, 3, True), env={'PATH': '/usr/bin:/bin'},
                                stderr=subprocess.DEVNULL)
     theirs.close()
     return process, ours
@@ -343,4 +344,5 @@ def test_hostile_peers_of_the_pmix_server(as_root):
             process.kill()
             process.wait()
             shutil.rmtree(place, ignore_errors=True)
+    assert connections > 0, 'no server came up'
     figure('peer-pmix', f'{count} frames and {connections} connections in {rounds} conversations: none crashed')

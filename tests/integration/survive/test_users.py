@@ -190,6 +190,46 @@ def test_a_process_with_the_pid_of_a_dead_rank_is_left_alone(shared, public):
         os.waitpid(stranger, 0)
 
 
+HIDES = '''
+for group in $0 /sys/fs/cgroup /sys/fs/cgroup/unified; do echo $$ > $group/cgroup.procs; done 2>/dev/null
+trap "" TERM HUP INT
+(setsid sh -c 'trap "" TERM; exec -a "$0" sleep 600' "$1" &) &
+unshare --user --map-root-user --pid --mount --cgroup --fork sh -c 'echo 1 > "$0/cgroup.procs"; exec -a "$1" sleep 600' "$0" "$1" 2>/dev/null &
+renice -n -20 $$ >/dev/null 2>&1
+touch "$2/ready"
+while :; do sleep 0.1; done
+'''
+
+
+def test_a_job_that_hides_is_ended(shared, public):
+    """It ignores signals, changes namespaces and sessions, and tries to leave its cgroup."""
+    cluster, place, marker = shared.cluster, public / 'hides', f'hidden-{os.getpid()}'
+    place.mkdir()
+    place.chmod(0o777)
+    pids = daemons(cluster)
+    job = shared.submit('-n', 1, 'bash', '-c', HIDES, cluster.description['cgroup'] or '/none',
+                        marker, place)
+    wait_until((place / 'ready').exists)
+    tasks = cgroup_of(cluster, job)
+    time.sleep(0.5)
+    began = time.monotonic()
+    cluster.run('sccancel', '--grace', '1', job)
+    cluster.wait_job(job, 'cancelled')
+    wait_until(lambda: not tasks.exists())
+    took = time.monotonic() - began
+    left = [pid for pid in os.listdir('/proc') if pid.isdigit() and marker.encode() in arguments(pid)]
+    assert not left, left
+    assert all(is_alive(pid) for pid in pids)
+    assert took < 10
+    figure('S23', f'ended {took:.1f} s after the cancel with a grace of 1 s; no process left')
+
+
+def arguments(pid):
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f'/proc/{pid}/cmdline').read_bytes()
+    return b''
+
+
 def test_a_user_at_the_process_limit(shared):
     """The kernel then refuses the program of a process that has changed its user."""
     launchers = [daemon['pid'] for daemon in shared.cluster.describe()['launchers']]
