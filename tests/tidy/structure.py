@@ -110,3 +110,14 @@ def check_limits(root, files):
                 todo.append(name)
     for name in sorted(set(defined) - reached):
         yield 'limit', name, 'no code uses this limit'
+
+
+def check_listed(root, files):
+    """A test of the folders below tests/integration that ctest does not know."""
+    for path in files:
+        found = re.fullmatch(r'(tests/integration/\w+/)test_(\w+)\.py', path)
+        if not found:
+            continue
+        listing = found[1] + 'CMakeLists.txt'
+        if listing not in files or not re.search(rf'\b{found[2]}\b', text_of(root, listing)):
+            yield 'listed', path, f'{listing} does not name it: ctest does not run it'

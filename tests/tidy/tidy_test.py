@@ -130,6 +130,12 @@ class Tidy(unittest.TestCase):
         self.assertEqual(faults_of(tree), [('limit', 'kC')])
         self.assertEqual(faults_of(tree, 'limit kC\n'), [])
 
+    def test_unlisted_test(self):
+        tree = {'tests/integration/x/test_a.py': '', 'tests/integration/x/CMakeLists.txt': 'score_integration_tests(ab)\n'}
+        self.assertEqual(faults_of(tree), [('listed', 'tests/integration/x/test_a.py')])
+        tree['tests/integration/x/CMakeLists.txt'] = 'score_integration_tests(ab a)\n'
+        self.assertEqual(faults_of(tree), [])
+
     def test_prose(self):
         for name, (path, text, expected) in PROSE.items():
             with self.subTest(name), tempfile.TemporaryDirectory() as root:
