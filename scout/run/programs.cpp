@@ -3,6 +3,7 @@
 #include "base/limits.hpp"
 #include "base/text.hpp"
 #include "scout/run/score_options.hpp"
+#include "scout/run/shell_words.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -34,6 +35,10 @@ Result<ProgramOptions> read_group(const Words& words) {
                 escape_terminal(error.what(), 200));
   }
   program.command = std::move(split->command);
+  program.variables = std::move(split->variables);
+  if (!split->job_variables.empty() || !split->config_file.empty()) {
+    return fail(Errc::Malformed, "after ':': -genv and -configfile stand before the first program");
+  }
   if (program.command.empty()) return fail(Errc::Malformed, "which program after ':'?");
   return program;
 }
@@ -44,35 +49,6 @@ struct Line {
   Words command;
   std::uint32_t used = 0;  // ranks that it has so far
 };
-
-// Words as a shell parts them: blanks, quotes and backslashes. Nothing: a quote is not closed.
-std::optional<Words> shell_words(std::string_view text) {
-  Words words;
-  bool is_open = false;  // the last word goes on
-  char quote = '\0';
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    char c = text[i];
-    if (quote == '\0' && !is_open && c == '#') break;
-    if (c == quote) {
-      quote = '\0';
-      continue;
-    }
-    if (quote == '\0' && (c == ' ' || c == '\t' || c == '\r')) {
-      is_open = false;
-      continue;
-    }
-    if (!is_open) words.emplace_back();
-    is_open = true;
-    if (quote == '\0' && (c == '\'' || c == '"')) {
-      quote = c;
-      continue;
-    }
-    if (c == '\\' && quote != '\'' && i + 1 < text.size()) c = text[++i];
-    words.back() += c;
-  }
-  if (quote != '\0') return std::nullopt;
-  return words;
-}
 
 struct RankRange {
   std::uint32_t first;

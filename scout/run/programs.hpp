@@ -16,13 +16,16 @@ struct ProgramOptions {
   std::string directory;               // empty: the job's
   std::string export_rule;             // NAME=value,... besides the job's environment
   std::vector<std::string> command{};  // the program and its arguments; not empty
+  // NAME=value, besides those of the export rule.
+  std::vector<std::string> variables{};
 
   friend bool operator==(const ProgramOptions&, const ProgramOptions&) = default;
 };
 
 // The words after scrun's own options: one program, or several with ":" between them, of which all
-// but the first may begin with -n, -D and --export. tasks: of the first one. With several, one that
-// names no number has one task. Errors: Malformed, naming what is wrong.
+// but the first may begin with -n, -D and --export, or the same in mpiexec's words. tasks: of the
+// first one. With several, one that names no number has one task. Errors: Malformed, naming what is
+// wrong.
 Result<std::vector<ProgramOptions>> split_programs(const std::vector<std::string>& words,
                                                    std::uint32_t tasks);
 

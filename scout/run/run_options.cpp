@@ -7,6 +7,7 @@
 #include "base/text/hostlist.hpp"
 #include "base/units.hpp"
 #include "scout/run/environment.hpp"
+#include "scout/run/mpiexec_options.hpp"
 #include "scout/run/score_options.hpp"
 #include "scout/session/words.hpp"
 
@@ -310,11 +311,24 @@ Status add_program(const ProgramOptions& options, wire::LaunchSpec& spec) {
     if (!directory) return directory.error();
     program.set_directory(*directory);
   }
-  if (options.export_rule.empty()) return {};
-  const auto variables = named_variables(options.export_rule);
-  if (!variables) return variables.error();
-  for (const auto& variable : *variables) program.add_env(variable);
+  if (!options.export_rule.empty()) {
+    const auto variables = named_variables(options.export_rule);
+    if (!variables) return variables.error();
+    for (const auto& variable : *variables) program.add_env(variable);
+  }
+  for (const auto& variable : options.variables) program.add_env(variable);
   return {};
+}
+
+// The later one of two with the same name counts.
+std::vector<std::string> with_variables(std::vector<std::string> entries,
+                                        const std::vector<std::string>& variables) {
+  for (const auto& variable : variables) {
+    const auto name = variable.substr(0, variable.find('=') + 1);
+    std::erase_if(entries, [&](const auto& entry) { return entry.starts_with(name); });
+    entries.push_back(variable);
+  }
+  return entries;
 }
 
 Status fill_spec(const RunOptions& options, wire::LaunchSpec& spec) {
@@ -323,7 +337,7 @@ Status fill_spec(const RunOptions& options, wire::LaunchSpec& spec) {
   }
   const auto environment = exported_environment(options.export_rule, options.unbuffered);
   if (!environment) return environment.error();
-  for (const auto& entry : *environment) spec.add_env(entry);
+  for (const auto& entry : with_variables(*environment, options.variables)) spec.add_env(entry);
   const auto directory = directory_of(options.directory);
   if (!directory) return directory.error();
   spec.set_directory(*directory);
@@ -402,6 +416,34 @@ Result<std::vector<ProgramOptions>> read_programs(const RunOptions& options,
   return programs.error().with_context("{}", escape_terminal(options.multi_prog, 80));
 }
 
+// What -configfile names stands for the rest of the command line, and MPIEXEC_TIMEOUT for a limit
+// where none is given.
+Status apply_mpiexec(const CLI::App& app, SplitCommand& split) {
+  if (!split.config_file.empty()) {
+    if (!split.command.empty()) {
+      return fail(Errc::Malformed, "-configfile: the programs are in the file, not after it");
+    }
+    const auto text = read_file(split.config_file, limits::kMaxArgumentBytes);
+    if (!text) return text.error().with_context("-configfile");
+    auto words = parse_config_file(*text);
+    auto more = words ? split_command(app, *words, "") : Result<SplitCommand>(words.error());
+    if (!more) {
+      return more.error().with_context("{}", escape_terminal(split.config_file, 80));
+    }
+    split.options.insert(split.options.end(), more->options.begin(), more->options.end());
+    split.variables = std::move(more->variables);
+    split.job_variables.insert(split.job_variables.end(), more->job_variables.begin(),
+                               more->job_variables.end());
+    split.command = std::move(more->command);
+  }
+  const auto is_limit = [](const std::string& word) { return word.starts_with("--wall-time"); };
+  if (std::ranges::any_of(split.options, is_limit)) return {};
+  const auto limit = timeout_option(std::getenv("MPIEXEC_TIMEOUT"));
+  if (!limit) return limit.error();
+  split.options.insert(split.options.end(), limit->begin(), limit->end());
+  return {};
+}
+
 }  // namespace
 
 std::optional<int> parse_run_options(const Invocation& invocation, RunOptions& options) {
@@ -419,6 +461,9 @@ std::optional<int> parse_run_options(const Invocation& invocation, RunOptions& o
   const char* variable = std::getenv("SCORE_OPTIONS");
   auto split = split_command(app, invocation.args, variable != nullptr ? variable : "");
   if (!split) return complain(invocation, split.error());
+  if (auto applied = apply_mpiexec(app, *split); !applied) {
+    return complain(invocation, applied.error());
+  }
   give_default_values(split->options);
   if (const auto foreign = explain_foreign(app, split->options); !foreign.empty()) {
     return complain(invocation, foreign);
@@ -430,6 +475,8 @@ std::optional<int> parse_run_options(const Invocation& invocation, RunOptions& o
   auto programs = read_programs(options, split->command);
   if (!programs) return complain(invocation, programs.error());
   options.programs = std::move(*programs);
+  options.variables = std::move(split->job_variables);
+  options.programs[0].variables = std::move(split->variables);
   if (options.programs.size() > 1) options.tasks = task_count(options.programs);
   if (options.detach && (options.pty || !options.signal.empty())) {
     return complain(invocation, "--detach: --pty and --signal need a front end");

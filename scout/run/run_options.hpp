@@ -41,6 +41,7 @@ struct RunOptions {
   std::string job_name;
   std::string directory;
   std::string export_rule = "ALL";
+  std::vector<std::string> variables;  // NAME=value, besides those of the rule
   std::string input;
   std::string output;
   std::string error;

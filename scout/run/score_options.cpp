@@ -1,11 +1,13 @@
 #include "scout/run/score_options.hpp"
 
 #include "base/text.hpp"
+#include "scout/run/mpiexec_options.hpp"
 #include "scout/session/words.hpp"
 
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <span>
 
 namespace score::scout {
 
@@ -87,6 +89,13 @@ void append(Words& words, Words more) {
                std::make_move_iterator(more.end()));
 }
 
+void take(SplitCommand& result, MpiexecOption option) {
+  append(result.options, std::move(option.options));
+  append(result.variables, std::move(option.variables));
+  append(result.job_variables, std::move(option.job_variables));
+  if (!option.config_file.empty()) result.config_file = std::move(option.config_file);
+}
+
 }  // namespace
 
 bool is_score_group(std::string_view word) {
@@ -136,6 +145,13 @@ Result<SplitCommand> split_command(const CLI::App& app, const Words& args,
       auto words = rewrite_score_group(app, word);
       if (!words) return words.error();
       append(result.options, std::move(*words));
+      continue;
+    }
+    auto foreign = read_mpiexec_option(std::span(args).subspan(at));
+    if (!foreign) return foreign.error();
+    if (*foreign) {
+      at += (*foreign)->words - 1;
+      take(result, std::move(**foreign));
       continue;
     }
     result.options.push_back(word);

@@ -1,6 +1,6 @@
 // What has to happen to a command line before CLI11 sees it: SCore's own option form
-// (`-nodes=8x2,scored=comp7`, and the same in SCORE_OPTIONS) becomes ours, and the program to run
-// is parted from the options before it.
+// (`-nodes=8x2,scored=comp7`, and the same in SCORE_OPTIONS) and options of mpiexec become ours,
+// and the program to run is parted from the options before it.
 #pragma once
 
 #include "base/result.hpp"
@@ -18,6 +18,10 @@ namespace score::scout {
 struct SplitCommand {
   std::vector<std::string> options;  // for CLI11
   std::vector<std::string> command;  // program and its arguments, untouched
+  // What options of mpiexec set: NAME=value, for the program that follows and for the job's.
+  std::vector<std::string> variables{};
+  std::vector<std::string> job_variables{};
+  std::string config_file{};
 };
 
 // True for `-` followed by two or more small letters and `=`: no getopt cluster means that.
