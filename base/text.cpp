@@ -35,6 +35,37 @@ bool is_control(std::string_view sequence) {
   return lead == 0xC2 && static_cast<std::uint8_t>(sequence[1]) < 0xA0;
 }
 
+std::uint32_t code_point(std::string_view sequence) {
+  const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(sequence[i]); };
+  if (sequence.size() == 1) return byte(0);
+  std::uint32_t point = byte(0) & (0x7FU >> sequence.size());
+  for (std::size_t i = 1; i < sequence.size(); ++i) point = point << 6U | (byte(i) & 0x3FU);
+  return point;
+}
+
+// Marks that reorder, break or hide what is around them (Unicode 15: Bidi_Control, line and
+// paragraph separators, invisible format characters, tags). The joiners U+200C and U+200D stay:
+// Persian and Indic scripts are written with them.
+bool is_format(std::string_view sequence) {
+  struct Range {
+    std::uint32_t first, last;
+  };
+
+  constexpr auto kRanges = std::to_array<Range>({{0x00AD, 0x00AD},
+                                                 {0x061C, 0x061C},
+                                                 {0x180E, 0x180E},
+                                                 {0x200B, 0x200B},
+                                                 {0x200E, 0x200F},
+                                                 {0x2028, 0x202E},
+                                                 {0x2060, 0x206F},
+                                                 {0xFEFF, 0xFEFF},
+                                                 {0xFFF9, 0xFFFB},
+                                                 {0xE0000, 0xE007F}});
+  const std::uint32_t point = code_point(sequence);
+  return std::ranges::any_of(
+      kRanges, [point](const Range& range) { return point >= range.first && point <= range.last; });
+}
+
 void append_escaped(std::string& out, std::string_view bytes) {
   for (const char c : bytes) {
     switch (c) {
@@ -60,7 +91,7 @@ void append_printable(std::string& out, std::string_view text, std::string_view 
     const std::size_t length = utf8_length(text);
     const auto sequence = text.substr(0, std::max<std::size_t>(length, 1));
     text.remove_prefix(sequence.size());
-    if (length == 0 || is_control(sequence)) {
+    if (length == 0 || is_control(sequence) || is_format(sequence)) {
       append_escaped(out, sequence);
     } else {
       if (also_escaped.find(sequence[0]) != also_escaped.npos) out += '\\';

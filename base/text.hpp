@@ -30,9 +30,10 @@ template <std::integral T>
 [[nodiscard]] std::string_view trim(std::string_view text);
 
 // Text that may be printed to a terminal whatever it holds: control characters, including escape
-// sequences and C1 controls, and bytes that are not UTF-8 become \n, \t or \xNN. Valid UTF-8 and
-// backslashes stay, so it is for reading, not for parsing back. At most `max_bytes` bytes (at least
-// 4) are given; what is cut is marked by "...".
+// sequences and C1 controls, marks that change the direction of writing or are invisible, and bytes
+// that are not UTF-8 become \n, \t or \xNN for each byte. Other UTF-8 and backslashes stay, so it
+// is for reading, not for parsing back. At most `max_bytes` bytes (at least 4) are given; what is
+// cut is marked by "...".
 [[nodiscard]] std::string escape_terminal(std::string_view text, std::size_t max_bytes = 4096);
 
 // A log value: as it is if it is plain ("a.out"), else quoted with escapes ("\"a b\"").

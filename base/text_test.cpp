@@ -41,6 +41,20 @@ TEST(EscapeTerminal, KeepsWellFormedTextOfOtherLanguages) {
   EXPECT_EQ(escape_terminal("並列 naïve 🚀"), "並列 naïve 🚀");
 }
 
+TEST(EscapeTerminal, LetsNoMarkReorderOrHideText) {
+  EXPECT_EQ(escape_terminal("\u202egnp.exe"), "\\xe2\\x80\\xaegnp.exe");
+  for (const char* mark :
+       {"\u00ad", "\u061c", "\u180e", "\u200b", "\u200e", "\u200f", "\u2028", "\u2029", "\u202a",
+        "\u2060", "\u2066", "\u2069", "\u206f", "\ufeff", "\ufff9", "\U000e0001", "\U000e007f"}) {
+    EXPECT_EQ(escape_terminal(mark).substr(0, 2), "\\x") << escape_terminal(mark);
+    EXPECT_EQ(quote_value(mark).substr(0, 3), "\"\\x") << quote_value(mark);
+  }
+  for (const char* kept : {"\u200c", "\u200d", "\u00ac", "\u2010", "\u2027", "\u202f", "\u2070",
+                           "\ufefe", "\ufffd", "\U000e0080"}) {
+    EXPECT_EQ(escape_terminal(kept), kept);
+  }
+}
+
 TEST(EscapeTerminal, EscapesMalformedUtf8) {
   EXPECT_EQ(escape_terminal("\xff"), "\\xff");
   EXPECT_EQ(escape_terminal("\xc0\xaf"), "\\xc0\\xaf");           // overlong

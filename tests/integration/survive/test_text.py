@@ -9,13 +9,18 @@ from web import Web
 
 HOSTILE = ['../../etc/cron.d/x', '%s%n%s%n', '$(touch {place}/made)', '`touch {place}/made`', ';touch {place}/made;', 'x' * 200,
            'schön \U0001f600', '\x1b[2J\x1b]0;evil\x07', 'two\nlines', "'); DROP TABLE jobs; --", '" OR ""="', "Robert'); DELETE FROM jobs;",
-           '\\', '{{7*7}}', '<script>alert(1)</script>', '&lt;', '\u202egnp.exe', ' leading and trailing ', '-rf', '--help', '%', '\x7f', '\x01',
+           '\\', '{{7*7}}', '<script>alert(1)</script>', '&lt;', '\u202egnp.exe', '\u2066a\u2069\u200b\u2028b\ufeff', 'می\u200cخواهم', ' leading and trailing ', '-rf', '--help', '%', '\x7f', '\x01',
            'a"b\\c', '}', '{', 'job="x"} 1\nscored_forged 1']
 
 
 def escaped(text):
-    """As the commands show it, in JSON too: control characters can be read and do nothing."""
-    return ''.join('\\n' if c == '\n' else f'\\x{ord(c):02x}' if ord(c) < 32 or c == '\x7f' else c for c in text)
+    """As the commands show it, in JSON too: control characters and marks of direction can be read and do nothing."""
+    def one(c):
+        if c == '\n':
+            return '\\n'
+        acts = ord(c) < 32 or c == '\x7f' or c in '\u200b\u2028\u202e\u2066\u2069\ufeff'
+        return ''.join(f'\\x{byte:02x}' for byte in c.encode()) if acts else c
+    return ''.join(map(one, text))
 
 
 def jobs_by_id(cluster):
