@@ -1,17 +1,22 @@
 // Opening a domain, and the table of what a domain opens.
+#include "pmlib/fi/addresses.hpp"
 #include "pmlib/fi/endpoint/ep.hpp"
 #include "pmlib/fi/fabric.hpp"
 #include "pmlib/fi/objects/no_ops.hpp"
 
 #include <cerrno>
 #include <new>
+#include <utility>
 
 namespace score::pm::fi {
 
 namespace {
 
 int open_av(fid_domain* domain, fi_av_attr* attr, fid_av** av, void* context) {
-  if (attr != nullptr && (attr->name != nullptr || attr->rx_ctx_bits > 0)) return -FI_ENOSYS;
+  if (av == nullptr) return -FI_EINVAL;
+  const bool is_plain = attr == nullptr || (attr->name == nullptr && attr->rx_ctx_bits == 0 &&
+                                            (attr->flags & FI_EVENT) == 0);
+  if (!is_plain) return -FI_ENOSYS;
   *av = new (std::nothrow) Av(*static_cast<Domain*>(domain), context);
   return *av != nullptr ? 0 : -FI_ENOMEM;
 }
@@ -33,7 +38,21 @@ int open_counter(fid_domain* domain, fi_cntr_attr* attr, fid_cntr** counter, voi
   return *counter != nullptr ? 0 : -FI_ENOMEM;
 }
 
+int open_poll_set(fid_domain* domain, fi_poll_attr*, fid_poll** set) {
+  if (set == nullptr) return -FI_EINVAL;
+  *set = new (std::nothrow) PollSet(*static_cast<Domain*>(domain));
+  return *set != nullptr ? 0 : -FI_ENOMEM;
+}
+
 int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** ep, void* context) {
+  if (info == nullptr || ep == nullptr) return -FI_EINVAL;
+  for (const auto& [address, length] : {std::pair{info->src_addr, info->src_addrlen},
+                                        std::pair{info->dest_addr, info->dest_addrlen}}) {
+    Name name;
+    if (address != nullptr && !read_address(info->addr_format, address, length, name)) {
+      return -FI_EINVAL;
+    }
+  }
   return Ep::open(*static_cast<Domain*>(domain), *info, ep, context);
 }
 
@@ -41,31 +60,22 @@ int open_endpoint2(fid_domain* domain, fi_info* info, fid_ep** ep, std::uint64_t
   return open_endpoint(domain, info, ep, context);
 }
 
-fi_ops_domain domain_ops = {sizeof(fi_ops_domain),
-                            open_av,
-                            open_cq,
-                            open_endpoint,
-                            no_op,
-                            open_counter,
-                            no_op,
-                            no_op,
-                            no_op,
-                            Ep::query_atomic,
-                            no_op,
-                            open_endpoint2};
-
-std::uint32_t ip_of(const fi_info& info) {
-  Name name;
-  if (info.src_addr == nullptr || info.src_addrlen < sizeof name) return 0;
-  return read_name(info.src_addr, name) && name.kind == NameKind::Udp ? name.ip : 0;
-}
+fi_ops_domain domain_ops = {
+    sizeof(fi_ops_domain), open_av, open_cq, open_endpoint,    no_op, open_counter,
+    open_poll_set,         no_op,   no_op,   Ep::query_atomic, no_op, open_endpoint2};
 
 }  // namespace
 
 int open_domain(const fi_info& info, fid_domain** domain, void* context) {
+  if (domain == nullptr || info.domain_attr == nullptr) return -FI_EINVAL;
+  Name own;
+  if (info.src_addr != nullptr &&
+      !read_address(info.addr_format, info.src_addr, info.src_addrlen, own)) {
+    return -FI_EINVAL;
+  }
   try {
     int error = 0;
-    auto link = Link::open(ip_of(info), error);
+    auto link = Link::open(own, error);
     if (!link) return -(error != 0 ? error : EIO);
     *domain = new Domain(std::move(link), info, context, &domain_ops);
     return 0;

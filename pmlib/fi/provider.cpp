@@ -2,6 +2,7 @@
 // lib*-fi.so in FI_PROVIDER_PATH.
 #include "pmlib/fi/fabric.hpp"
 #include "pmlib/fi/info.hpp"
+#include "pmlib/fi/link/link.hpp"
 
 #include <rdma/providers/fi_prov.h>
 
@@ -11,7 +12,9 @@ int open_fabric(fi_fabric_attr* attr, fid_fabric** fabric, void* context) {
   return score::pm::fi::Fabric::open(attr, fabric, context);
 }
 
-void clean_up() {}
+void clean_up() {
+  score::pm::fi::Link::forget_kept();
+}
 
 // The library offers a provider only to programs that ask for no newer interface than the provider
 // says to have, and takes none that says more than itself has: `fi_version` becomes its own.

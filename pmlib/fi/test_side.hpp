@@ -34,6 +34,9 @@ struct SideOptions {
   fi_cq_format format = FI_CQ_FORMAT_TAGGED;
   std::uint64_t send_flags = 0;  // of operations that name none
   bool counts = true;            // receives and remote writes
+  std::uint32_t address_format = FI_FORMAT_UNSPEC;
+  std::uint64_t order = 0;  // of messages and accesses
+  std::uint64_t caps = 0;   // beside those of any side
 };
 
 // Domain, endpoint, address vector, completion queue and a counter of receives.
@@ -44,6 +47,9 @@ class Side {
     hints->fabric_attr->prov_name = strdup("pm");
     hints->caps =
         FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE;
+    hints->caps |= options.caps;
+    hints->addr_format = options.address_format;
+    hints->tx_attr->msg_order = hints->rx_attr->msg_order = options.order;
     hints->ep_attr->type = FI_EP_RDM;
     hints->domain_attr->data_progress = options.progress;
     hints->tx_attr->op_flags = options.send_flags;

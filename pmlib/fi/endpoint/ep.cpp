@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <string>
+#include <utility>
 
 namespace score::pm::fi {
 
@@ -31,6 +33,7 @@ int Ep::bind_cq(Cq& cq, std::uint64_t flags) {
 }
 
 int Ep::bind(fid_t other, std::uint64_t flags) {
+  if (other == nullptr) return -FI_EINVAL;
   Guard guard(link_);
   switch (other->fclass) {
     case FI_CLASS_EQ:
@@ -65,13 +68,13 @@ int Ep::enable() {
 }
 
 int Ep::name(void* address, std::size_t* length) {
+  if (length == nullptr || (address == nullptr && *length > 0)) return -FI_EINVAL;
   Guard guard(link_);
   if (!is_enabled_) return -FI_EOPBADSTATE;
-  const Name own = link_.name_of(port_);
-  std::memcpy(address, &own, std::min(*length, sizeof own));
-  const bool fits = *length >= sizeof own;
-  *length = sizeof own;
-  return fits ? 0 : -FI_ETOOSMALL;
+  const std::string own = domain_.address_of(link_.name_of(port_));
+  const std::size_t room = std::exchange(*length, own.size());
+  if (room > 0) std::memcpy(address, own.data(), std::min(room, own.size()));
+  return room >= own.size() ? 0 : -FI_ETOOSMALL;
 }
 
 // --- options -----------------------------------------------------------------------------------
@@ -114,11 +117,15 @@ void Ep::close() {
   const std::shared_ptr<Ep> keep = self_;  // until the lock is given back
   Guard guard(link_);
   const std::uint64_t end = Link::now_us() + kCloseUs;
-  while (is_enabled_ && !link_.is_drained() && Link::now_us() < end) link_.progress();
+  const auto is_over = [this] {
+    return link_.is_drained() && (order_ == nullptr || order_->held_count() == 0);
+  };
+  while (is_enabled_ && !is_over() && Link::now_us() < end) link_.progress();
   if (is_enabled_) link_.remove_port(port_);
   is_enabled_ = false;
   send_cq_ = receive_cq_ = nullptr;
   counters_ = {};
+  if (order_ != nullptr) order_->clear();
   while (!messages_.is_alone()) drop(*static_cast<Message::Alive*>(messages_.next)->message);
   av_ = nullptr;
   --domain_.users;

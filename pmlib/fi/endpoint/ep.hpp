@@ -4,6 +4,7 @@
 #pragma once
 
 #include "pmlib/fi/endpoint/matching.hpp"
+#include "pmlib/fi/endpoint/order.hpp"
 #include "pmlib/fi/objects/objects.hpp"
 
 #include <array>
@@ -177,6 +178,9 @@ class Ep final : public fid_ep, public std::enable_shared_from_this<Ep>, private
     Completion completion;
     bool reports = true;
     std::uint64_t counter = 0;  // FI_SEND, FI_READ, FI_WRITE
+    static constexpr std::uint64_t kUncounted = UINT64_MAX;
+    Order::Operation operation{};
+    std::uint64_t peer = kUncounted;  // where `order_` counts it
   };
 
   void ended(const Report& report, int error);
@@ -210,10 +214,20 @@ class Ep final : public fid_ep, public std::enable_shared_from_this<Ep>, private
 
   int bind_cq(Cq& cq, std::uint64_t flags);
   int resolve(fi_addr_t address, PortName& port) const;
+  // 0, or the error of operations whose flags the endpoint was not opened for.
+  int check(std::uint64_t flags, std::span<const iovec> iov) const;
   bool is_full();
   Report report_of(void* context, std::uint64_t flags, bool is_silent, std::uint64_t event) const;
   ssize_t send_slowly(const SendArgs& args, PortName to, Header header, std::size_t length);
   Header header_to(PortName to, Kind kind, std::uint64_t tag) const;
+
+  bool must_wait(PortName to, std::uint64_t flags) const {
+    return order_ != nullptr && order_->must_wait(to.number(), (flags & FI_FENCE) != 0);
+  }
+
+  // Calls `start` with the request, now or once what is before it has ended.
+  template <class R, class Start>
+  void launch(std::unique_ptr<R> request, Order::Operation operation, Start start);
 
   bool send_fast(const Short& message, const void* buffer, std::size_t length);
   Receive* add_storage();
@@ -240,6 +254,10 @@ class Ep final : public fid_ep, public std::enable_shared_from_this<Ep>, private
   std::uint64_t send_flags_;
   std::uint64_t receive_flags_;
   std::size_t min_multi_ = 256;
+  std::size_t inject_bytes_;
+  std::unique_ptr<Order> order_;  // null: no operation has to wait
+  bool orders_writes_ = false;
+  bool reports_strangers_;  // FI_SOURCE_ERR
   std::uint16_t port_ = 0;
   bool is_enabled_ = false;
   MatchTable tagged_, plain_;
@@ -249,5 +267,17 @@ class Ep final : public fid_ep, public std::enable_shared_from_this<Ep>, private
   std::vector<Receive*> spare_;
   std::unordered_map<const void*, Message*> claimed_;  // by context, after FI_PEEK with FI_CLAIM
 };
+
+template <class R, class Start>
+void Ep::launch(std::unique_ptr<R> request, Order::Operation operation, Start start) {
+  if (order_ == nullptr) return start(std::move(request));
+  const std::uint64_t peer = request->to.number();
+  operation.holds_later = operation.holds_later && orders_writes_;
+  request->report.operation = operation;
+  request->report.peer = peer;
+  order_->run(peer, operation, [request = std::move(request), start = std::move(start)]() mutable {
+    start(std::move(request));
+  });
+}
 
 }  // namespace score::pm::fi

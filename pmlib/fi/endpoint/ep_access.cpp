@@ -70,7 +70,7 @@ void keep(Request& request, std::span<const iovec> iov, std::size_t length) {
 // --- this side ---------------------------------------------------------------------------------
 
 ssize_t Ep::write(const AccessArgs& args) {
-  if (args.iov.size() > kMaxIov) return -FI_EINVAL;
+  if (const int error = check(args.flags, args.iov); error != 0) return error;
   Guard guard(link_);
   PortName to;
   if (const int error = resolve(args.to, to); error != 0) return error;
@@ -93,9 +93,14 @@ ssize_t Ep::write(const AccessArgs& args) {
   } else {
     request->length = length;
   }
-  RmaExtra extra{args.address, length, args.data, link_.enter(*request), 0, {}};
-  request->set_head(Head(header).add(extra));
-  link_.submit(std::move(request));
+  const RmaExtra extra{args.address, length, args.data, 0, 0, {}};
+  const Order::Operation operation{(args.flags & FI_FENCE) != 0, is_large};
+  launch(std::move(request), operation, [this, header, extra](auto owned) {
+    RmaExtra named = extra;
+    named.request = link_.enter(*owned);
+    owned->set_head(Head(header).add(named));
+    link_.submit(std::move(owned));
+  });
   return 0;
 }
 
@@ -109,7 +114,7 @@ Header Ep::header_to(PortName to, Kind kind, std::uint64_t tag) const {
 }
 
 ssize_t Ep::read(const AccessArgs& args) {
-  if (args.iov.size() > kMaxIov) return -FI_EINVAL;
+  if (const int error = check(args.flags, args.iov); error != 0) return error;
   Guard guard(link_);
   PortName to;
   if (const int error = resolve(args.to, to); error != 0) return error;
@@ -121,11 +126,15 @@ ssize_t Ep::read(const AccessArgs& args) {
   request->result = claim_of(args.iov);
   const std::size_t length = request->result.capacity;
   const Header header = header_to(to, Kind::Read, args.key);
-  RmaExtra extra{args.address, length, 0, 0, 0, {}};
+  const RmaExtra extra{args.address, length, 0, 0, 0, {}};
+  const Order::Operation operation{.is_fenced = (args.flags & FI_FENCE) != 0};
   if (sizeof(Header) + length <= link_.message_bytes(to.peer)) {
-    extra.request = link_.enter(*request);
-    request->set_head(Head(header).add(extra));
-    link_.submit(std::move(request));
+    launch(std::move(request), operation, [this, header, extra](auto owned) {
+      RmaExtra named = extra;
+      named.request = link_.enter(*owned);
+      owned->set_head(Head(header).add(named));
+      link_.submit(std::move(owned));
+    });
     return 0;
   }
   std::span<std::byte> memory(static_cast<std::byte*>(args.iov[0].iov_base), length);
@@ -133,7 +142,9 @@ ssize_t Ep::read(const AccessArgs& args) {
     request->bounce = std::make_unique_for_overwrite<std::byte[]>(length);
     memory = {request->bounce.get(), length};
   }
-  link_.read_into(std::move(request), header, extra, memory);
+  launch(std::move(request), operation, [this, header, extra, memory](auto owned) {
+    link_.read_into(std::move(owned), header, extra, memory);
+  });
   return 0;
 }
 
@@ -143,6 +154,7 @@ ssize_t Ep::atomic(const AtomicArgs& args) {
     return error;
   }
   if (args.count == 0 || args.count > most) return -FI_EINVAL;
+  if (const int error = check(args.access.flags, args.access.iov); error != 0) return error;
   Guard guard(link_);
   PortName to;
   if (const int error = resolve(args.access.to, to); error != 0) return error;
@@ -162,15 +174,21 @@ ssize_t Ep::atomic(const AtomicArgs& args) {
   request->length = 0;
   for (const iovec& piece : operands) request->length += piece.iov_len;
   keep(*request, operands, request->length);
+  const Header header = header_to(to, Kind::Atomic, args.access.key);
   const AtomicExtra extra{args.access.address,
-                          link_.enter(*request),
+                          0,
                           static_cast<std::uint16_t>(args.count),
                           static_cast<std::uint8_t>(args.operation),
                           static_cast<std::uint8_t>(args.datatype),
                           args.form,
                           {}};
-  request->set_head(Head(header_to(to, Kind::Atomic, args.access.key)).add(extra));
-  link_.submit(std::move(request));
+  const Order::Operation operation{.is_fenced = (args.access.flags & FI_FENCE) != 0};
+  launch(std::move(request), operation, [this, header, extra](auto owned) {
+    AtomicExtra named = extra;
+    named.request = link_.enter(*owned);
+    owned->set_head(Head(header).add(named));
+    link_.submit(std::move(owned));
+  });
   return 0;
 }
 

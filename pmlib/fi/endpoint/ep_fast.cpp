@@ -7,6 +7,7 @@
 // Why it pays: docs/adr/0038.
 #include "pmlib/fi/endpoint/ep.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -20,8 +21,9 @@ constexpr std::size_t kShortBytes = 1024;  // chosen
 
 bool Ep::send_fast(const Short& m, const void* buffer, std::size_t length) {
   PortName to;
-  const bool is_plain = m.data <= UINT16_MAX && length <= kShortBytes && is_enabled_;
-  if (!is_plain || !av_->find(m.peer, to)) return false;
+  const bool is_plain =
+      m.data <= UINT16_MAX && length <= std::min(kShortBytes, inject_bytes_) && is_enabled_;
+  if (!is_plain || !av_->find(m.peer, to) || must_wait(to, 0)) return false;
   std::byte* const at = link_.lend(to.peer, sizeof(Header) + length);
   if (at == nullptr) return false;
   const std::uint8_t flags = m.has_data ? kSmallData : 0;
@@ -60,7 +62,8 @@ bool Ep::take_fast(const Incoming& in) {
   const std::size_t length = in.bytes.size();
   auto* const r = static_cast<Receive*>(table.find_receive(in.from.number(), in.header.tag));
   const bool is_plain = r != nullptr && length <= r->length && r->iov_count == 1 && !r->is_multi &&
-                        receive_cq_ != nullptr && counters_.receive == nullptr;
+                        receive_cq_ != nullptr && counters_.receive == nullptr &&
+                        !reports_strangers_;
   if (!is_plain) return false;
   table.remove(*r);
   r->own.unlink();

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string>
+#include <utility>
 
 namespace score::pm::fi {
 
@@ -163,7 +165,9 @@ void Ep::free_receive(Receive& receive) {
 }
 
 ssize_t Ep::receive(const ReceiveArgs& args) {
-  if (args.iov.size() > kMaxIov) return -FI_EINVAL;
+  if (args.iov.size() > kMaxIov || (args.iov.data() == nullptr && !args.iov.empty())) {
+    return -FI_EINVAL;
+  }
   Guard guard(link_);
   if (!is_enabled_) return -FI_EOPBADSTATE;
   PortName from;
@@ -284,9 +288,14 @@ void Ep::received(const Claim& c, const MessageInfo& info, int error) {
   if (is_over) free_receive(r);
   if (info.wants_done) link_.send_done(info.from, info.request, 0);
   if (error == 0 && info.length > c.capacity) error = FI_ETRUNC;
+  std::string stranger;
+  if (error == 0 && reports_strangers_ && av_->address_of(info.from) == FI_ADDR_NOTAVAIL) {
+    error = FI_EADDRNOTAVAIL;
+    stranger = domain_.address_of(link_.name_of_peer(info.from));
+  }
   if (receive_cq_ != nullptr) {
     if (error != 0) {
-      receive_cq_->push(Failure{done, error, info.length - done.length});
+      receive_cq_->push(Failure{done, error, info.length - done.length, std::move(stranger)});
     } else if (reports || (done.flags & FI_MULTI_RECV) != 0) {
       receive_cq_->push(done);
     }

@@ -36,6 +36,12 @@ void copy_pieces(Request& request, std::span<const iovec> iov, std::size_t lengt
   }
 }
 
+Head head_of(const Header& header, const Extra& extra) {
+  Head head(header);
+  if (header.flags != 0) head.add(extra);
+  return head;
+}
+
 }  // namespace
 
 int Ep::resolve(fi_addr_t address, PortName& port) const {
@@ -43,10 +49,16 @@ int Ep::resolve(fi_addr_t address, PortName& port) const {
   return av_->find(address, port) ? 0 : -FI_EINVAL;
 }
 
+int Ep::check(std::uint64_t flags, std::span<const iovec> iov) const {
+  if (iov.size() > kMaxIov || (iov.data() == nullptr && !iov.empty())) return -FI_EINVAL;
+  return (flags & FI_FENCE) != 0 && order_ == nullptr ? -FI_EINVAL : 0;
+}
+
 // Too much is under way; the caller comes again later.
 bool Ep::is_full() {
   const auto has_room = [this] {
-    return link_.waiting_requests() < kMostRequests && link_.waiting_bytes() < kMostCopied;
+    const std::size_t held = order_ != nullptr ? order_->held_count() : 0;
+    return link_.waiting_requests() + held < kMostRequests && link_.waiting_bytes() < kMostCopied;
   };
   if (has_room()) return false;
   link_.progress();
@@ -74,19 +86,21 @@ void Ep::ended(const Report& report, int error) {
   Counter* counter = counters_.send;
   if (report.counter == FI_READ) counter = counters_.read;
   if (report.counter == FI_WRITE) counter = counters_.write;
-  if (counter == nullptr) return;
-  if (error != 0) return counter->add_error(1);
-  counter->add(1);
+  if (counter != nullptr) {
+    error != 0 ? counter->add_error(1) : counter->add(1);
+  }
+  if (report.peer != Report::kUncounted && order_ != nullptr)
+    order_->ended(report.peer, report.operation);
 }
 
 ssize_t Ep::send(const SendArgs& args) {
-  if (args.iov.size() > kMaxIov) return -FI_EINVAL;
+  if (const int error = check(args.flags, args.iov); error != 0) return error;
   Guard guard(link_);
   PortName to;
   if (const int error = resolve(args.to, to); error != 0) return error;
   const std::size_t length = length_of(args.iov);
   const bool injects = args.is_silent || (args.flags & FI_INJECT) != 0;
-  if (injects && length > kInjectBytes) return -FI_EINVAL;
+  if (injects && length > inject_bytes_) return -FI_EINVAL;
   Header header;
   header.kind = args.kind;
   header.flags = args.has_data ? kHasData : 0;
@@ -95,7 +109,7 @@ ssize_t Ep::send(const SendArgs& args) {
   header.tag = args.tag;
   // What the inject functions send has no completion that could wait for the peer.
   if (!args.is_silent && (args.flags & kWantsDoneFlags) != 0) header.flags |= kWantsDone;
-  if ((header.flags & kWantsDone) == 0 &&
+  if ((header.flags & kWantsDone) == 0 && !must_wait(to, args.flags) &&
       sizeof(Header) + sizeof(Extra) + length <= link_.message_bytes(to.peer)) {
     Head head(header);
     if (args.has_data) head.add(Extra{args.data, length, 0, 0});
@@ -126,13 +140,10 @@ ssize_t Ep::send_slowly(const SendArgs& args, PortName to, Header header, std::s
   }
   request->pieces.assign(args.iov.begin(), args.iov.end());
   request->length = length;
-  Extra extra{args.data, length, 0, 0};
   const bool is_answered = is_large || (header.flags & kWantsDone) != 0;
-  if (is_answered) extra.request = link_.enter(*request);
-  Head head(header);
-  if (header.flags != 0) head.add(extra);
-  request->set_head(head);
-  if (!is_answered && link_.send_at_once(*request)) {
+  const Extra extra{args.data, length, 0, 0};
+  request->set_head(head_of(header, extra));
+  if (!is_answered && order_ == nullptr && link_.send_at_once(*request)) {
     request->finish(0);
     return 0;
   }
@@ -144,7 +155,15 @@ ssize_t Ep::send_slowly(const SendArgs& args, PortName to, Header header, std::s
     request->large = {static_cast<const std::byte*>(request->pieces[0].iov_base), length};
     request->length = 0;
   }
-  link_.submit(std::move(request));
+  const Order::Operation operation{.is_fenced = (args.flags & FI_FENCE) != 0};
+  launch(std::move(request), operation, [this, header, extra, is_answered](auto owned) {
+    Extra named = extra;
+    if (is_answered) {
+      named.request = link_.enter(*owned);
+      owned->set_head(head_of(header, named));
+    }
+    link_.submit(std::move(owned));
+  });
   return 0;
 }
 

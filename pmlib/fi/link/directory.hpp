@@ -41,6 +41,9 @@ class Directory final : public PacketDevice, private FrameSink {
   // it was first known by. 0: the table is full. Own name: 0 too, see is_own().
   std::uint32_t find_or_add(const Name& name);
 
+  // `index` is one that find_or_add() has returned.
+  const Name& name_of(std::uint32_t index) const { return peers_[index].name; }
+
   bool is_own(const Name& name) const { return name.key == own_.key; }
 
   // Numbers are exchanged: frames can be sent.

@@ -2,6 +2,7 @@
 #include "pmlib/fi/link/link.hpp"
 
 #include "pmlib/fi/link/own_context.hpp"
+#include "pmlib/network/broker.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -25,6 +26,9 @@ constexpr std::int64_t kBusyWaitUs = 1'000;  // between looks while something ca
 // A rank of a job can open its context once; its endpoints share it.
 std::mutex job_mutex;
 std::weak_ptr<Link> job_link;
+// Of an address file: peers know a rank by one context only, so a process that closes its last
+// domain and opens another one gets the same.
+std::shared_ptr<Link> kept_link;
 
 // The rank that an address file is opened for: what scored sets, else what a process manager does.
 const char* rank_from_environment() {
@@ -35,15 +39,26 @@ const char* rank_from_environment() {
   return nullptr;
 }
 
-std::unique_ptr<pm::Endpoint> open_context(int& error) {
-  auto endpoint = pm::Endpoint::open_inherited(error);
-  if (endpoint || error != ENOENT) return endpoint;
-  const char* path = std::getenv("PM_ADDRESS_FILE");
+bool has_address_file() {
+  return std::getenv("PM_ADDRESS_FILE") != nullptr && rank_from_environment() != nullptr;
+}
+
+bool is_in_job() {
+  return std::getenv("PM_CONTEXT_FD") != nullptr || std::getenv(kBrokerVariable) != nullptr ||
+         has_address_file();
+}
+
+std::uint32_t own_rank() {
   const char* rank = rank_from_environment();
-  if (path == nullptr || rank == nullptr) return nullptr;
+  return rank != nullptr ? static_cast<std::uint32_t>(std::strtoul(rank, nullptr, 10)) : 0;
+}
+
+std::unique_ptr<pm::Endpoint> open_context(int& error, bool& is_of_file) {
+  auto endpoint = pm::Endpoint::open_inherited(error);
+  if (endpoint || error != ENOENT || !has_address_file()) return endpoint;
   std::string message;
-  const auto number = static_cast<std::uint32_t>(std::strtoul(rank, nullptr, 10));
-  return pm::Endpoint::open_file(path, number, error, message);
+  is_of_file = true;
+  return pm::Endpoint::open_file(std::getenv("PM_ADDRESS_FILE"), own_rank(), error, message);
 }
 
 void watch(int epoll_fd, int fd) {
@@ -63,7 +78,7 @@ std::uint64_t Link::now_us() {
 
 // --- opening and closing -----------------------------------------------------------------------
 
-std::shared_ptr<Link> Link::open(std::uint32_t ip, int& error) {
+std::shared_ptr<Link> Link::open(const Name& own, int& error) {
   const std::lock_guard lock(job_mutex);
   if (auto link = job_link.lock()) {
     error = 0;
@@ -73,12 +88,34 @@ std::shared_ptr<Link> Link::open(std::uint32_t ip, int& error) {
   auto link = open_job(error);
   if (link) job_link = link;
   if (link || error != ENOENT) return link;
-  return open_own(ip, error);
+  return open_own(own, error);
 }
 
 std::shared_ptr<Link> Link::open_job(int& error) {
-  auto endpoint = open_context(error);
-  return endpoint ? over(std::move(endpoint), error) : nullptr;
+  bool is_of_file = false;
+  auto endpoint = open_context(error, is_of_file);
+  auto link = endpoint ? over(std::move(endpoint), error) : nullptr;
+  if (is_of_file) kept_link = link;
+  return link;
+}
+
+void Link::forget_kept() {
+  const std::lock_guard lock(job_mutex);
+  kept_link.reset();
+}
+
+Name Link::expected_name(std::uint32_t ip, std::uint16_t udp_port) {
+  const std::lock_guard lock(job_mutex);
+  if (const auto link = job_link.lock()) return link->name_of(0);
+  Name name;
+  if (is_in_job()) {
+    name.rank = own_rank();
+    return name;
+  }
+  name.kind = NameKind::Udp;
+  name.ip = own_ip(ip);
+  name.udp_port = udp_port;
+  return name;
 }
 
 std::shared_ptr<Link> Link::over(std::unique_ptr<pm::Endpoint> endpoint, int& error) {
@@ -92,11 +129,12 @@ std::shared_ptr<Link> Link::over(std::unique_ptr<pm::Endpoint> endpoint, int& er
   return error == 0 ? link : nullptr;
 }
 
-std::shared_ptr<Link> Link::open_own(std::uint32_t ip, int& error) {
-  OwnContext own = open_own_context(ip, error);
-  if (!own.endpoint) return nullptr;
-  std::shared_ptr<Link> link(new Link(std::move(own.endpoint), own.name, own.directory));
-  own.directory->set_listener(*link);
+std::shared_ptr<Link> Link::open_own(const Name& own, int& error) {
+  OwnContext context = open_own_context(own.ip, own.udp_port, error);
+  if (!context.endpoint) return nullptr;
+  std::shared_ptr<Link> link(
+      new Link(std::move(context.endpoint), context.name, context.directory));
+  context.directory->set_listener(*link);
   error = link->make_wait_fd();
   return error == 0 ? link : nullptr;
 }
@@ -181,10 +219,18 @@ Name Link::name_of(std::uint16_t port) const {
   return name;
 }
 
+Name Link::name_of_peer(PortName port) const {
+  Name name = directory_ != nullptr ? directory_->name_of(port.peer) : name_;
+  name.port = port.port;
+  if (directory_ == nullptr) name.rank = port.peer;
+  return name;
+}
+
 int Link::resolve(const Name& name, PortName& port) {
   port.port = name.port;
-  if (name.kind != name_.kind) return EINVAL;
+  if (name.kind != name_.kind || !name.is_whole()) return EINVAL;
   if (directory_ != nullptr) {
+    if (name.payload != name_.payload) return EINVAL;  // its frames do not fit
     port.peer = directory_->find_or_add(name);
     return port.peer != 0 || directory_->is_own(name) ? 0 : ENOSPC;
   }

@@ -135,9 +135,15 @@ class Port {
 
 class Link final : private Directory::Listener {
  public:
-  // Joins the job this process was given, or else opens a UDP socket on `ip` (network order, 0 =
-  // chosen). Called without any lock.
-  static std::shared_ptr<Link> open(std::uint32_t ip, int& error);
+  // Joins the job this process was given, or else opens a UDP socket that others reach by the
+  // address and port of `own` (0 = chosen; another port if that one is taken). Called without any
+  // lock.
+  static std::shared_ptr<Link> open(const Name& own, int& error);
+  // What the names of a link will contain that open() makes, as far as it is known before. `ip` and
+  // `udp_port`, both in network order, are those of a socket; 0 = chosen.
+  static Name expected_name(std::uint32_t ip, std::uint16_t udp_port);
+  // At the end of the process; see open_job().
+  static void forget_kept();
   // Over an endpoint of a job that the caller has opened.
   static std::shared_ptr<Link> over(std::unique_ptr<pm::Endpoint> endpoint, int& error);
   ~Link();
@@ -150,6 +156,7 @@ class Link final : private Directory::Listener {
   int add_port(Port& port, std::uint16_t& number);
   void remove_port(std::uint16_t number);
   Name name_of(std::uint16_t port) const;
+  Name name_of_peer(PortName port) const;
   // Peer and port of a name. EINVAL: of another job; ENOSPC: too many peers.
   int resolve(const Name& name, PortName& port);
 
@@ -299,7 +306,7 @@ class Link final : private Directory::Listener {
 
   Link(std::unique_ptr<pm::Endpoint> pm, const Name& name, Directory* directory);
   static std::shared_ptr<Link> open_job(int& error);
-  static std::shared_ptr<Link> open_own(std::uint32_t ip, int& error);
+  static std::shared_ptr<Link> open_own(const Name& own, int& error);
   int make_wait_fd();
   void choose_looks();
   void on_known(std::uint32_t index, std::uint64_t key, std::uint32_t own_index) override;

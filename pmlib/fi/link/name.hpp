@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace score::pm::fi {
 
@@ -28,16 +29,28 @@ struct Name {
 
   static constexpr std::uint32_t kMagic = 0x314e4d50;  // "PMN1"
 
+  // Contains all that leads to a peer. The own address of a process that has opened no domain yet
+  // does not.
+  bool is_whole() const {
+    return key != 0 && (kind == NameKind::Job || (ip != 0 && udp_port != 0));
+  }
+
   bool operator==(const Name&) const = default;
 };
 
 static_assert(sizeof(Name) == 32);
 
-// False if `bytes` hold no name.
+// False if `bytes`, which may be null, hold no name.
 bool read_name(const void* bytes, Name& name);
 
 // "pm://10.0.0.1:4000/0" or "pm://rank:3/0".
 std::string to_string(const Name& name);
+
+// The same with the key, as FI_ADDR_STR wants it: "fi_pm://10.0.0.1:4000/0?key=1f&payload=1424",
+// "fi_pm://rank:3/0?key=1f".
+std::string to_address(const Name& name);
+// False if `text` is no such address.
+bool parse_name(std::string_view text, Name& name);
 
 // What of a job's key may be shown: a one-way mix of it.
 std::uint64_t mark_of(std::uint64_t key, std::uint32_t generation, std::uint16_t channel);

@@ -42,14 +42,6 @@ std::uint32_t first_interface() {
   return ip;
 }
 
-std::uint32_t choose_ip(std::uint32_t ip) {
-  if (ip != 0) return ip;
-  const char* text = std::getenv("FI_PM_IP");
-  in_addr address{};
-  if (text != nullptr && inet_pton(AF_INET, text, &address) == 1) return address.s_addr;
-  return first_interface();
-}
-
 bool make_name(std::uint32_t ip, const UdpDevice& device, std::uint32_t payload, Name& name) {
   const PeerAddress own = device.own_address();
   name.kind = NameKind::Udp;
@@ -57,6 +49,15 @@ bool make_name(std::uint32_t ip, const UdpDevice& device, std::uint32_t payload,
   std::memcpy(&name.udp_port, own.bytes.data() + 4, 2);
   name.payload = static_cast<std::uint16_t>(payload);
   return getrandom(&name.key, sizeof name.key, 0) == ssize_t{sizeof name.key};
+}
+
+std::unique_ptr<UdpDevice> open_socket(std::uint16_t udp_port, std::size_t frame_bytes,
+                                       int& error) {
+  PeerAddress own;
+  std::memcpy(own.bytes.data() + 4, &udp_port, 2);
+  auto device = UdpDevice::open(own, frame_bytes, error);
+  if (device || error != EADDRINUSE) return device;
+  return UdpDevice::open(PeerAddress(), frame_bytes, error);  // names contain the port
 }
 
 std::unique_ptr<MappedSegment> make_segment(std::uint64_t key, std::uint32_t payload, int& error) {
@@ -76,14 +77,22 @@ std::unique_ptr<MappedSegment> make_segment(std::uint64_t key, std::uint32_t pay
 
 }  // namespace
 
-OwnContext open_own_context(std::uint32_t ip, int& error) {
+std::uint32_t own_ip(std::uint32_t ip) {
+  if (ip != 0) return ip;
+  const char* text = std::getenv("FI_PM_IP");
+  in_addr address{};
+  if (text != nullptr && inet_pton(AF_INET, text, &address) == 1) return address.s_addr;
+  return first_interface();
+}
+
+OwnContext open_own_context(std::uint32_t ip, std::uint16_t udp_port, int& error) {
   OwnContext own;
   const std::uint32_t payload =
       std::max(kMinPayload, number_from_environment("FI_PM_PAYLOAD", kPayload, kMaxPayload));
-  auto device = UdpDevice::open(PeerAddress(), sizeof(FrameHeader) + payload, error);
+  auto device = open_socket(udp_port, sizeof(FrameHeader) + payload, error);
   if (!device) return own;
   error = EIO;
-  if (!make_name(choose_ip(ip), *device, payload, own.name)) return own;
+  if (!make_name(own_ip(ip), *device, payload, own.name)) return own;
   auto context = make_segment(own.name.key, payload, error);
   if (!context) return own;
   const std::uint32_t size = context->segment().geometry().size;

@@ -17,8 +17,11 @@ struct OwnContext {
   Name name;
 };
 
-// `ip`: IPv4 address in network order that others reach this host by; 0: FI_PM_IP if set, else that
-// of the first interface which is up.
-OwnContext open_own_context(std::uint32_t ip, int& error);
+// The IPv4 address that others reach this host by, network order: `ip`, or if that is 0 FI_PM_IP,
+// else that of the first interface which is up.
+std::uint32_t own_ip(std::uint32_t ip);
+
+// `ip` as for own_ip(). `udp_port`, network order: of the socket; another one if it is 0 or taken.
+OwnContext open_own_context(std::uint32_t ip, std::uint16_t udp_port, int& error);
 
 }  // namespace score::pm::fi

@@ -22,20 +22,36 @@ int bind_av(fid*, fid*, std::uint64_t) {
 int insert(fid_av* av, const void* names, std::size_t count, fi_addr_t* addresses,
            std::uint64_t flags, void* context) {
   int* const errors = (flags & FI_SYNC_ERR) != 0 ? static_cast<int*>(context) : nullptr;
-  return static_cast<Av*>(av)->insert(names, count, addresses, flags, errors);
+  if (names == nullptr || ((flags & FI_SYNC_ERR) != 0 && errors == nullptr)) return -FI_EINVAL;
+  return static_cast<Av*>(av)->insert(names, count, addresses, errors);
+}
+
+// A string is all that names a peer: FI_ADDR_STR.
+int insert_service(fid_av* av, const char* node, const char* service, fi_addr_t* address,
+                   std::uint64_t flags, void* context) {
+  Name name;
+  if (node == nullptr || service != nullptr || !parse_name(node, name)) return -FI_EINVAL;
+  const std::string bytes = static_cast<Av*>(av)->domain().address_of(name);
+  const char* const text = bytes.data();
+  const bool uses_text = static_cast<Av*>(av)->domain().uses_text();
+  return insert(av, uses_text ? static_cast<const void*>(&text) : text, 1, address, flags, context);
 }
 
 int remove(fid_av* av, fi_addr_t* addresses, std::size_t count, std::uint64_t) {
+  if (addresses == nullptr) return -FI_EINVAL;
   return static_cast<Av*>(av)->remove(addresses, count);
 }
 
 int lookup(fid_av* av, fi_addr_t address, void* name, std::size_t* length) {
+  if (length == nullptr || (name == nullptr && *length > 0)) return -FI_EINVAL;
   return static_cast<Av*>(av)->lookup(address, name, length);
 }
 
-const char* to_text(fid_av*, const void* bytes, char* buffer, std::size_t* length) {
+const char* to_text(fid_av* av, const void* address, char* buffer, std::size_t* length) {
   Name name;
-  const std::string text = read_name(bytes, name) ? to_string(name) : "no name of pm";
+  if (length == nullptr) return nullptr;
+  const bool is_name = static_cast<Av*>(av)->domain().read(address, name);
+  const std::string text = is_name ? to_string(name) : "no name of pm";
   if (buffer != nullptr && *length > 0) {
     const std::size_t n = std::min(text.size(), *length - 1);
     std::copy_n(text.data(), n, buffer);
@@ -46,7 +62,8 @@ const char* to_text(fid_av*, const void* bytes, char* buffer, std::size_t* lengt
 }
 
 fi_ops av_fid_ops = {sizeof(fi_ops), close_av, bind_av, no_op, no_op, nullptr, nullptr};
-fi_ops_av av_ops = {sizeof(fi_ops_av), insert, no_op, no_op, remove, lookup, to_text, no_op};
+fi_ops_av av_ops = {sizeof(fi_ops_av), insert, insert_service, no_op, remove, lookup,
+                    to_text,           no_op};
 
 }  // namespace
 
@@ -64,33 +81,39 @@ fi_addr_t Av::address_of(PortName port) const {
   return found != reverse_.end() ? found->second : FI_ADDR_NOTAVAIL;
 }
 
-int Av::insert(const void* names, std::size_t count, fi_addr_t* addresses, std::uint64_t,
-               int* errors) {
+int Av::insert(const void* names, std::size_t count, fi_addr_t* addresses, int* errors) {
   Guard guard(domain_.link());
   int inserted = 0;
+  int first_error = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    Name name;
-    PortName port{kRemoved, 0};
-    int error = EINVAL;
-    if (read_name(static_cast<const std::byte*>(names) + i * sizeof(Name), name)) {
-      error = domain_.link().resolve(name, port);
-    }
+    const void* name = static_cast<const std::byte*>(names) + i * sizeof(Name);
+    if (domain_.uses_text()) name = static_cast<const char* const*>(names)[i];
+    const int error = insert_one(name, addresses != nullptr ? addresses + i : nullptr);
     if (errors != nullptr) errors[i] = error;
-    if (error != 0) {
-      if (addresses != nullptr) addresses[i] = FI_ADDR_NOTAVAIL;
-      port.peer = kRemoved;
-    }
-    // A table's addresses are the positions of all names, good or not.
-    if (error == 0 || addresses == nullptr) {
-      entries_.push_back(port);
-      names_.push_back(name);
-    }
-    if (error != 0) continue;
-    ++inserted;
-    reverse_.emplace(port.number(), entries_.size() - 1);
-    if (addresses != nullptr) addresses[i] = entries_.size() - 1;
+    if (error == 0) ++inserted;
+    if (first_error == 0) first_error = error;
   }
-  return inserted;
+  return inserted > 0 ? inserted : -first_error;
+}
+
+// 0 or an errno.
+int Av::insert_one(const void* address, fi_addr_t* number) {
+  Name name;
+  PortName port{kRemoved, 0};
+  const int error = domain_.read(address, name) ? domain_.link().resolve(name, port) : EINVAL;
+  if (error != 0) {
+    if (number != nullptr) *number = FI_ADDR_NOTAVAIL;
+    port.peer = kRemoved;
+  }
+  // A table's addresses are the positions of all names, good or not.
+  if (error == 0 || number == nullptr) {
+    entries_.push_back(port);
+    names_.push_back(name);
+  }
+  if (error != 0) return error;
+  reverse_.emplace(port.number(), entries_.size() - 1);
+  if (number != nullptr) *number = entries_.size() - 1;
+  return 0;
 }
 
 int Av::remove(const fi_addr_t* addresses, std::size_t count) {
@@ -112,8 +135,9 @@ int Av::remove(const fi_addr_t* addresses, std::size_t count) {
 int Av::lookup(fi_addr_t address, void* name, std::size_t* length) const {
   PortName port;
   if (!find(address, port)) return -FI_EINVAL;
-  std::memcpy(name, &names_[address], std::min(*length, sizeof(Name)));
-  *length = sizeof(Name);
+  const std::string bytes = domain_.address_of(names_[address]);
+  if (*length > 0) std::memcpy(name, bytes.data(), std::min(*length, bytes.size()));
+  *length = bytes.size();
   return 0;
 }
 

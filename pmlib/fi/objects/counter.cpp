@@ -2,6 +2,7 @@
 #include "pmlib/fi/objects/objects.hpp"
 
 #include <cerrno>
+#include <utility>
 
 namespace score::pm::fi {
 
@@ -100,6 +101,13 @@ int Counter::wait(std::uint64_t threshold, int timeout_ms) {
       return read() >= threshold ? 0 : -FI_ETIMEDOUT;
     }
   }
+}
+
+bool Counter::poll_once() {
+  Guard guard(domain_.link());
+  domain_.link().progress();
+  const std::uint64_t before = std::exchange(polled_, value_ + errors_);
+  return polled_ != before;
 }
 
 int Counter::try_wait() {

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <poll.h>
+#include <utility>
 
 namespace score::pm::fi {
 
@@ -38,6 +39,7 @@ ssize_t read_from(fid_cq* cq, void* buffer, std::size_t count, fi_addr_t* source
 }
 
 ssize_t read_error(fid_cq* cq, fi_cq_err_entry* entry, std::uint64_t) {
+  if (entry == nullptr) return -FI_EINVAL;
   return static_cast<Cq*>(cq)->read_error(*entry);
 }
 
@@ -197,12 +199,35 @@ ssize_t Cq::read_once(void* buffer, std::size_t count, fi_addr_t* sources) {
   return static_cast<ssize_t>(n);
 }
 
+// The application has set aside err_data_size bytes for the address of an unknown sender, or gets
+// ours if that is 0. Entries of before 1.5 end before these fields: no one who uses them asks for
+// FI_SOURCE_ERR.
+void Cq::give_source(fi_cq_err_entry& entry, const std::string& source) {
+  if (source.empty()) return;
+  last_source_ = source;
+  if (entry.err_data_size > 0 && entry.err_data != nullptr) {
+    const std::size_t n = std::min(entry.err_data_size, last_source_.size());
+    std::memcpy(entry.err_data, last_source_.data(), n);
+    entry.err_data_size = n;
+    return;
+  }
+  entry.err_data = last_source_.data();
+  entry.err_data_size = last_source_.size();
+}
+
+bool Cq::poll_once() {
+  Guard guard(domain_.link());
+  domain_.link().progress();
+  return has_news();
+}
+
 // The entry grew at its end over the years; what the application has not, is not touched.
 ssize_t Cq::read_error(fi_cq_err_entry& entry) {
   Guard guard(domain_.link());
   if (failures_.empty()) return -FI_EAGAIN;
-  const Failure f = failures_.front();
+  const Failure f = std::move(failures_.front());
   failures_.pop_front();
+  give_source(entry, f.source);
   entry.op_context = f.completion.context;
   entry.flags = f.completion.flags;
   entry.len = f.completion.length;

@@ -31,6 +31,7 @@ int close_memory(fid* f) {
 }
 
 int bind_memory(fid* f, fid* other, std::uint64_t) {
+  if (other == nullptr) return -FI_EINVAL;
   if (other->fclass == FI_CLASS_EP) return 0;
   if (other->fclass != FI_CLASS_CNTR) return -FI_EINVAL;
   object_of<Mr>(f).counter = &object_of<Counter>(other);
@@ -42,6 +43,7 @@ int control_memory(fid*, int command, void*) {
 }
 
 int register_attr(fid* f, const fi_mr_attr* attr, std::uint64_t flags, fid_mr** mr) {
+  if (attr == nullptr || attr->mr_iov == nullptr || mr == nullptr) return -FI_EINVAL;
   return object_of<Domain>(f).register_memory(*attr, flags, mr);
 }
 
@@ -87,7 +89,8 @@ Domain::Domain(std::shared_ptr<Link> link, const fi_info& info, void* context,
     : fid_domain{{FI_CLASS_DOMAIN, context, &domain_fid_ops}, no_ops, &memory_ops},
       link_(std::move(link)),
       uses_addresses_(wants(info, FI_MR_VIRT_ADDR)),
-      makes_keys_(wants(info, FI_MR_PROV_KEY)) {
+      makes_keys_(wants(info, FI_MR_PROV_KEY)),
+      uses_text_(info.addr_format == FI_ADDR_STR) {
   const fi_domain_attr& attr = *info.domain_attr;
   const bool is_auto = attr.data_progress == FI_PROGRESS_AUTO;
   const bool is_serialized = attr.threading == FI_THREAD_DOMAIN;
@@ -114,6 +117,20 @@ void Domain::run() {
     pollfd ready{link_->wait_fd(), POLLIN, 0};
     poll(&ready, is_awaited ? 0 : 1, pause_ms);
   }
+}
+
+// --- addresses ---------------------------------------------------------------------------------
+
+std::string Domain::address_of(const Name& name) const {
+  if (!uses_text_) return {reinterpret_cast<const char*>(&name), sizeof name};
+  std::string text = to_address(name);
+  text.push_back('\0');
+  return text;
+}
+
+bool Domain::read(const void* address, Name& name) const {
+  if (!uses_text_) return read_name(address, name);
+  return address != nullptr && parse_name(static_cast<const char*>(address), name);
 }
 
 // --- memory ------------------------------------------------------------------------------------

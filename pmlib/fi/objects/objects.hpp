@@ -30,6 +30,8 @@
 namespace score::pm::fi {
 
 constexpr std::size_t kMaxIov = 4;
+constexpr std::size_t kMaxRemoteIov = 1;
+constexpr std::size_t kMaxMrIov = 1;
 constexpr std::size_t kInjectBytes = 32 << 10;
 // Under way of an endpoint, then FI_EAGAIN.
 constexpr std::size_t kMostRequests = 4096;
@@ -68,6 +70,14 @@ class Domain : public fid_domain {
 
   void forget(std::uint64_t key) { memory_.erase(key); }
 
+  // A name in the format of the domain's fi_info: its bytes, or a string and its end.
+  std::string address_of(const Name& name) const;
+  // False if `address` is none in that format.
+  bool read(const void* address, Name& name) const;
+
+  // Addresses are strings.
+  bool uses_text() const { return uses_text_; }
+
   std::atomic<int> users{0};
 
  private:
@@ -76,6 +86,7 @@ class Domain : public fid_domain {
   std::shared_ptr<Link> link_;
   bool uses_addresses_;
   bool makes_keys_;
+  bool uses_text_;
   std::uint64_t next_key_ = 1;
   std::unordered_map<std::uint64_t, Mr*> memory_;
   std::atomic<bool> stops_{false};
@@ -112,13 +123,18 @@ class Av : public fid_av {
 
   // FI_ADDR_NOTAVAIL if it was never inserted.
   fi_addr_t address_of(PortName port) const;
-  int insert(const void* names, std::size_t count, fi_addr_t* addresses, std::uint64_t flags,
-             int* errors);
+  // The number of names that were inserted; if that is 0, the first one's fault. `errors`: of each
+  // name, or null.
+  int insert(const void* names, std::size_t count, fi_addr_t* addresses, int* errors);
   int remove(const fi_addr_t* addresses, std::size_t count);
   int lookup(fi_addr_t address, void* name, std::size_t* length) const;
 
+  const Domain& domain() const { return domain_; }
+
  private:
   static constexpr std::uint32_t kRemoved = UINT32_MAX;
+
+  int insert_one(const void* name, fi_addr_t* address);
 
   Domain& domain_;
   std::vector<PortName> entries_;
@@ -143,6 +159,7 @@ struct Failure {
   Completion completion;
   int error = 0;
   std::size_t missing = 0;  // bytes that did not fit
+  std::string source{};     // address of the sender, if that is what is reported
 };
 
 class Cq : public fid_cq {
@@ -164,6 +181,9 @@ class Cq : public fid_cq {
 
   Domain& domain() { return domain_; }
 
+  // After some progress.
+  bool poll_once();
+
  private:
   bool has_news() const { return head_ != tail_ || !failures_.empty(); }
 
@@ -172,6 +192,7 @@ class Cq : public fid_cq {
 
   [[gnu::noinline]] void grow();
   void look();
+  void give_source(fi_cq_err_entry& entry, const std::string& source);
   void write_out(std::byte*& to, const Completion& completion) const;
 
   Domain& domain_;
@@ -180,6 +201,7 @@ class Cq : public fid_cq {
   std::vector<Completion> ring_;  // size is a power of two
   std::size_t head_ = 0, tail_ = 0;
   std::deque<Failure> failures_;
+  std::string last_source_;  // of the failure that was read last
   std::atomic<bool> is_signalled_{false};
 };
 
@@ -203,6 +225,8 @@ class Counter : public fid_cntr {
   std::uint64_t read_error();
   int wait(std::uint64_t threshold, int timeout_ms);
   int try_wait();
+  // Whether it has changed since the last call. After some progress.
+  bool poll_once();
 
   Domain& domain() { return domain_; }
 
@@ -212,6 +236,25 @@ class Counter : public fid_cntr {
   Domain& domain_;
   std::atomic<std::uint64_t> value_{0};
   std::atomic<std::uint64_t> errors_{0};
+  std::uint64_t polled_ = 0;  // value and errors at the last poll_once()
+};
+
+// Completion queues and counters that are looked at together.
+class PollSet : public fid_poll {
+ public:
+  using Base = fid_poll;
+
+  explicit PollSet(Domain& domain);
+  ~PollSet();
+
+  int add(fid_t member);
+  int remove(fid_t member);
+  // Stores the contexts of at most `count` members that have something to read; returns how many.
+  int poll(void** contexts, int count);
+
+ private:
+  Domain& domain_;
+  std::vector<fid_t> members_;
 };
 
 // Waits until something arrives, without the lock; not at all if `has_news` says so with the lock.
