@@ -29,6 +29,7 @@ MAY_INCLUDE = {
     'proto': {'base', 'proto'},
     'gang': {'base', 'gang'},
     'pmlib': {'base', 'pmlib'},
+    'pario': {'base', 'pmlib', 'pario'},
     'monitor': {'base', 'proto', 'monitor'},
     'scored': {'base', 'proto', 'gang', 'pmlib', 'monitor', 'scored'},
     'scout': {'base', 'proto', 'scout'},

@@ -1,0 +1,334 @@
+// Bytes are written and read by two small cursors; which fields a body has stands in one table.
+#include "pario/core/message.hpp"
+
+#include "pmlib/wire/siphash.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace score::pario {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "numbers are copied as they are");
+
+template <typename T>
+void put(std::string& bytes, T value) {
+  bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+// Reads from the front; after a read beyond the end `ok` is false and stays so.
+struct Cursor {
+  std::string_view left;
+  bool ok = true;
+
+  template <typename T>
+  void take(T& value) {
+    if (left.size() < sizeof value) {
+      ok = false;
+      return;
+    }
+    std::memcpy(&value, left.data(), sizeof value);
+    left.remove_prefix(sizeof value);
+  }
+
+  void take_text(std::string_view& text) {
+    std::uint16_t length = 0;
+    take(length);
+    if (!ok || left.size() < length) {
+      ok = false;
+      return;
+    }
+    text = left.substr(0, length);
+    left.remove_prefix(length);
+  }
+
+  bool is_done() const { return ok && left.empty(); }
+};
+
+void put_text(std::string& bytes, std::string_view text) {
+  put(bytes, static_cast<std::uint16_t>(text.size()));
+  bytes += text;
+}
+
+// Fields of a body, in this order.
+enum Field : unsigned {
+  kMode = 1,
+  kNumber = 2,
+  kOther = 4,
+  kName = 8,
+  kName2 = 16,
+  kExtents = 32,
+  kStart = 64,  // a name that may be empty
+};
+
+constexpr unsigned fields_of(Op op) {
+  switch (op) {
+    case Op::Lookup:
+      return kName;
+    case Op::Create:
+      return kMode | kName;
+    case Op::Unlink:
+      return kNumber | kName;
+    case Op::Insert:
+      return kMode | kNumber | kName;
+    case Op::Rename:
+      return kNumber | kName | kName2;
+    case Op::SetMode:
+      return kMode;
+    case Op::SetTime:
+    case Op::Truncate:
+      return kNumber;
+    case Op::Reserve:
+      return kNumber | kOther;
+    case Op::ReadEntries:
+      return kStart;
+    case Op::Read:
+    case Op::Write:
+      return kExtents;
+    case Op::GetAttributes:
+    case Op::SetWide:
+    case Op::Remove:
+    case Op::SealDirectory:
+    case Op::UnsealDirectory:
+    case Op::Sync:
+    case Op::Statistics:
+      break;
+  }
+  return 0;
+}
+
+bool take_extents(Cursor& cursor, Request& request) {
+  std::uint32_t count = 0;
+  cursor.take(count);
+  if (!cursor.ok || count == 0 || count > kMaxExtents) return false;
+  std::uint64_t total = 0;
+  request.extents.resize(count);
+  for (Extent& extent : request.extents) {
+    std::uint32_t length = 0;
+    cursor.take(extent.offset);
+    cursor.take(length);
+    extent.length = length;
+    total += length;
+    if (!cursor.ok || !is_valid(extent)) return false;
+  }
+  return total <= kMaxDataBytes &&
+         (request.op == Op::Write ? total == request.data_bytes : request.data_bytes == 0);
+}
+
+bool take_body(Cursor& cursor, unsigned fields, Request& request) {
+  if (fields & kMode) cursor.take(request.mode);
+  if (fields & kNumber) cursor.take(request.number);
+  if (fields & kOther) cursor.take(request.other);
+  if (fields & (kName | kStart)) cursor.take_text(request.name);
+  if (fields & kName2) cursor.take_text(request.name2);
+  if (!cursor.ok) return false;
+  if ((fields & kName) && !is_valid_name(request.name)) return false;
+  if ((fields & kStart) && !request.name.empty() && !is_valid_name(request.name)) return false;
+  if ((fields & kName2) && !is_valid_name(request.name2)) return false;
+  if (fields & kExtents) return take_extents(cursor, request);
+  return request.data_bytes == 0;
+}
+
+// Sizes are off_t; identifiers are not 0.
+bool are_numbers_valid(const Request& request) {
+  if (request.id == 0 && request.op != Op::Statistics) return false;
+  switch (request.op) {
+    case Op::Insert:
+    case Op::Rename:
+      return request.number != 0;
+    case Op::SetTime:
+    case Op::Truncate:
+      return request.number <= kMaxOffset;
+    case Op::Reserve:
+      return request.number <= kMaxOffset && request.other <= kMaxOffset;
+    default:
+      return true;
+  }
+}
+
+}  // namespace
+
+bool is_valid_name(std::string_view name) {
+  return !name.empty() && name.size() <= kMaxNameBytes && name != "." && name != ".." &&
+         name.find('/') == name.npos && name.find('\0') == name.npos;
+}
+
+void append_request(const Request& request, std::string& bytes) {
+  const std::size_t begin = bytes.size();
+  put(bytes, static_cast<std::uint16_t>(request.op));
+  put(bytes, request.flags);
+  put(bytes, std::uint32_t{0});
+  put(bytes, request.data_bytes);
+  put(bytes, std::uint32_t{0});
+  put(bytes, request.tag);
+  put(bytes, request.id);
+  const unsigned fields = fields_of(request.op);
+  if (fields & kMode) put(bytes, request.mode);
+  if (fields & kNumber) put(bytes, request.number);
+  if (fields & kOther) put(bytes, request.other);
+  if (fields & (kName | kStart)) put_text(bytes, request.name);
+  if (fields & kName2) put_text(bytes, request.name2);
+  if (fields & kExtents) {
+    put(bytes, static_cast<std::uint32_t>(request.extents.size()));
+    for (const Extent& extent : request.extents) {
+      put(bytes, extent.offset);
+      put(bytes, static_cast<std::uint32_t>(extent.length));
+    }
+  }
+  const auto body = static_cast<std::uint32_t>(bytes.size() - begin - kHeaderBytes);
+  std::memcpy(bytes.data() + begin + 4, &body, sizeof body);
+}
+
+bool parse_sizes(std::span<const char, kHeaderBytes> header, Sizes& sizes) {
+  Cursor cursor{{header.data(), header.size()}};
+  std::uint16_t op = 0;
+  std::uint16_t flags = 0;
+  std::uint32_t zero = 0;
+  cursor.take(op);
+  cursor.take(flags);
+  cursor.take(sizes.body);
+  cursor.take(sizes.data);
+  cursor.take(zero);
+  const bool is_write = op == static_cast<std::uint16_t>(Op::Write);
+  return op >= 1 && op <= static_cast<std::uint16_t>(Op::Last) &&
+         (flags & ~(kExclusive | kDirectory)) == 0 && zero == 0 && sizes.body <= kMaxBodyBytes &&
+         (is_write ? sizes.data <= kMaxDataBytes : sizes.data == 0);
+}
+
+bool parse_request(std::string_view bytes, Request& request) {
+  if (bytes.size() < kHeaderBytes) return false;
+  Sizes sizes;
+  if (!parse_sizes(std::span<const char, kHeaderBytes>(bytes.data(), kHeaderBytes), sizes) ||
+      bytes.size() - kHeaderBytes != sizes.body) {
+    return false;
+  }
+  Cursor cursor{bytes};
+  std::uint16_t op = 0;
+  std::uint32_t skipped = 0;
+  cursor.take(op);
+  request.op = static_cast<Op>(op);
+  cursor.take(request.flags);
+  cursor.take(skipped);
+  cursor.take(request.data_bytes);
+  cursor.take(skipped);
+  cursor.take(request.tag);
+  cursor.take(request.id);
+  request.extents.clear();
+  return take_body(cursor, fields_of(request.op), request) && cursor.is_done() &&
+         are_numbers_valid(request);
+}
+
+void append_reply(const Reply& reply, std::string& bytes) {
+  put(bytes, reply.error);
+  put(bytes, reply.body_bytes);
+  put(bytes, reply.data_bytes);
+  put(bytes, std::uint32_t{0});
+  put(bytes, reply.tag);
+  put(bytes, reply.number);
+}
+
+bool parse_reply(std::span<const char, kHeaderBytes> bytes, Reply& reply) {
+  Cursor cursor{{bytes.data(), bytes.size()}};
+  std::uint32_t zero = 0;
+  cursor.take(reply.error);
+  cursor.take(reply.body_bytes);
+  cursor.take(reply.data_bytes);
+  cursor.take(zero);
+  cursor.take(reply.tag);
+  cursor.take(reply.number);
+  return reply.body_bytes <= kMaxReplyBodyBytes && reply.data_bytes <= kMaxDataBytes && zero == 0 &&
+         reply.error < 4096;
+}
+
+void append_attributes(const Attributes& attributes, std::string& bytes) {
+  put(bytes, attributes.id);
+  put(bytes, attributes.mode);
+  put(bytes, attributes.wide);
+  put(bytes, attributes.size);
+  put(bytes, attributes.blocks);
+  put(bytes, attributes.modified_ns);
+  put(bytes, attributes.changed_ns);
+}
+
+bool parse_attributes(std::string_view bytes, Attributes& attributes) {
+  Cursor cursor{bytes};
+  cursor.take(attributes.id);
+  cursor.take(attributes.mode);
+  cursor.take(attributes.wide);
+  cursor.take(attributes.size);
+  cursor.take(attributes.blocks);
+  cursor.take(attributes.modified_ns);
+  cursor.take(attributes.changed_ns);
+  return cursor.is_done() && attributes.size <= kMaxOffset;
+}
+
+void append_entry(FileId id, std::uint32_t mode, std::string_view name, std::string& bytes) {
+  put(bytes, id);
+  put(bytes, mode);
+  put_text(bytes, name);
+}
+
+bool parse_entries(std::string_view bytes, std::vector<Entry>& entries) {
+  Cursor cursor{bytes};
+  while (cursor.ok && !cursor.left.empty()) {
+    Entry entry;
+    std::string_view name;
+    cursor.take(entry.id);
+    cursor.take(entry.mode);
+    cursor.take_text(name);
+    if (!cursor.ok || !is_valid_name(name)) return false;
+    entry.name = name;
+    entries.push_back(std::move(entry));
+  }
+  return cursor.ok;
+}
+
+void append_statistics(const Statistics& statistics, std::string& bytes) {
+  for (const std::uint64_t value :
+       {statistics.capacity, statistics.used, statistics.files, statistics.requests,
+        statistics.bytes_read, statistics.bytes_written, statistics.refused_keys,
+        statistics.refused_requests, statistics.refused_slow}) {
+    put(bytes, value);
+  }
+}
+
+bool parse_statistics(std::string_view bytes, Statistics& statistics) {
+  Cursor cursor{bytes};
+  for (std::uint64_t* value :
+       {&statistics.capacity, &statistics.used, &statistics.files, &statistics.requests,
+        &statistics.bytes_read, &statistics.bytes_written, &statistics.refused_keys,
+        &statistics.refused_requests, &statistics.refused_slow}) {
+    cursor.take(*value);
+  }
+  return cursor.is_done();
+}
+
+Proof make_proof(const Key& key, const ProofOf& of) {
+  pm::SipKey sip;
+  std::memcpy(&sip.low, key.data(), 8);
+  std::memcpy(&sip.high, key.data() + 8, 8);
+  Proof proof{};
+  for (std::uint32_t half = 0; half < 2; ++half) {
+    std::string text;
+    put(text, half);
+    put(text, std::uint32_t{of.by_client ? 1U : 2U});
+    put(text, of.server);
+    text.append(of.server_nonce.data(), of.server_nonce.size());
+    text.append(of.client_nonce.data(), of.client_nonce.size());
+    text += of.volume;
+    const std::uint64_t hash = pm::SipHash(sip).finish(std::as_bytes(std::span(text)));
+    std::memcpy(proof.data() + std::size_t{half} * 8, &hash, sizeof hash);
+  }
+  return proof;
+}
+
+bool is_equal(const Proof& a, const Proof& b) {
+  unsigned difference = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference |= static_cast<unsigned>(static_cast<unsigned char>(a[i] ^ b[i]));
+  }
+  return difference == 0;
+}
+
+}  // namespace score::pario

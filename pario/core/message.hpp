@@ -1,0 +1,169 @@
+// The protocol between clients and servers of a volume; docs/reference/pario.md has the tables.
+// All numbers are little-endian. A request is a header of 32 bytes, a body whose fields the
+// operation determines, and data; a reply likewise. Requests are answered in any order.
+#pragma once
+
+#include "pario/core/layout.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace score::pario {
+
+inline constexpr std::size_t kHeaderBytes = 32;
+inline constexpr std::size_t kMaxNameBytes = 255;
+inline constexpr std::size_t kMaxExtents = 1'024;  // of a request
+inline constexpr std::size_t kMaxBodyBytes = kMaxExtents * 12 + 2 * (kMaxNameBytes + 2) + 64;
+inline constexpr std::size_t kMaxDataBytes = std::size_t{1} << 20;
+// Requests of a connection that a client has in flight, and that a server takes before it stops
+// reading. The server takes more, so a client that keeps to its number is always read.
+inline constexpr std::size_t kClientWindow = 8;
+inline constexpr std::size_t kServerWindow = 16;
+static_assert(kClientWindow < kServerWindow);
+
+enum class Op : std::uint16_t {
+  Lookup = 1,       // name in id: the entry, and attributes if this server is its home
+  Create,           // name in id: a new file or directory with `mode`, or the one there is
+  Unlink,           // name in id; with `number` only if it is still that file
+  Insert,           // name in id refers to file `number` with `mode`; gives the one it replaced
+  Rename,           // name in id becomes name2 in `number`; both entries on this server
+  GetAttributes,    // of id: attributes at its home, else what this server has of its data
+  SetMode,          // of id to `mode`
+  SetTime,          // of id's data here, and of id at its home: modified at `number` ns
+  SetWide,          // id has data on servers other than its home
+  Remove,           // id: attributes at its home and data
+  ReadEntries,      // of directory id after `name`, at most one reply's data
+  SealDirectory,    // id: ENOTEMPTY if there are entries here, else no more can be made
+  UnsealDirectory,  // id
+  Truncate,         // id's data here to `number` bytes
+  Read,             // extents of id's data here
+  Write,            // data to extents of id's data here
+  Sync,             // id's data here and all attributes here are stable
+  Reserve,          // `number` bytes after the end of id; `other` is the end the client has seen
+  Statistics,       // of this server
+  Last = Statistics,
+};
+
+// Request flags.
+inline constexpr std::uint16_t kExclusive = 1;  // Create, Insert, Rename: EEXIST if it is there
+inline constexpr std::uint16_t kDirectory = 2;  // Unlink: it must be a directory (else: must not)
+
+struct Request {
+  Op op = Op::Lookup;
+  std::uint16_t flags = 0;
+  std::uint64_t tag = 0;  // the client's; the reply has it too
+  FileId id = 0;
+  std::uint32_t mode = 0;
+  std::uint64_t number = 0;
+  std::uint64_t other = 0;
+  std::string_view name{};  // views into the bytes that were read
+  std::string_view name2{};
+  std::vector<Extent> extents{};  // each at most kMaxDataBytes
+  std::uint32_t data_bytes = 0;   // Write: sum of the extents; otherwise 0
+};
+
+// Header and body. The request must be valid as parse_request() has it.
+void append_request(const Request& request, std::string& bytes);
+
+// Sizes of a request, from its header. False: no such operation, or a size beyond its limit.
+struct Sizes {
+  std::uint32_t body = 0;
+  std::uint32_t data = 0;
+};
+
+bool parse_sizes(std::span<const char, kHeaderBytes> header, Sizes& sizes);
+
+// Header and body of a request: `bytes` has kHeaderBytes + sizes.body of them. False: some field
+// is not allowed (a name with '/' or 0, "." or "..", an extent beyond kMaxOffset, ...), or the body
+// has more or less than the operation's fields. The views point into `bytes`.
+bool parse_request(std::string_view bytes, Request& request);
+
+// 1 to 255 bytes without '/' and 0; neither "." nor "..".
+bool is_valid_name(std::string_view name);
+
+struct Reply {
+  std::uint32_t error = 0;  // errno
+  std::uint32_t body_bytes = 0;
+  std::uint32_t data_bytes = 0;
+  std::uint64_t tag = 0;
+  std::uint64_t number = 0;
+};
+
+inline constexpr std::size_t kMaxReplyBodyBytes = 128;
+
+void append_reply(const Reply& reply, std::string& bytes);
+// False: a size beyond its limit.
+bool parse_reply(std::span<const char, kHeaderBytes> bytes, Reply& reply);
+
+// Body of replies to Lookup, Create, Unlink, Insert, Rename, GetAttributes and Remove.
+struct Attributes {
+  FileId id = 0;             // 0: there was none (Insert, Rename)
+  std::uint32_t mode = 0;    // type and permissions; 0: this server is not the home of id
+  std::uint32_t wide = 0;    // 1: data on other servers too
+  std::uint64_t size = 0;    // of the data here
+  std::uint64_t blocks = 0;  // of 512 bytes, of the data here
+  std::int64_t modified_ns = 0;
+  std::int64_t changed_ns = 0;
+};
+
+inline constexpr std::size_t kAttributeBytes = 48;
+void append_attributes(const Attributes& attributes, std::string& bytes);
+bool parse_attributes(std::string_view bytes, Attributes& attributes);
+
+// Data of replies to ReadEntries.
+struct Entry {
+  FileId id = 0;
+  std::uint32_t mode = 0;  // its type; permissions are in the attributes
+  std::string name;
+};
+
+void append_entry(FileId id, std::uint32_t mode, std::string_view name, std::string& bytes);
+bool parse_entries(std::string_view bytes, std::vector<Entry>& entries);
+
+// Body of replies to Statistics.
+struct Statistics {
+  std::uint64_t capacity = 0;
+  std::uint64_t used = 0;
+  std::uint64_t files = 0;     // whose home is this server, directories included
+  std::uint64_t requests = 0;  // since the start
+  std::uint64_t bytes_read = 0;
+  std::uint64_t bytes_written = 0;
+  std::uint64_t refused_keys = 0;      // connections without the volume's key
+  std::uint64_t refused_requests = 0;  // connections closed for a malformed request
+  std::uint64_t refused_slow = 0;      // connections closed since they did not read or shake hands
+};
+
+inline constexpr std::size_t kStatisticsBytes = 72;
+void append_statistics(const Statistics& statistics, std::string& bytes);
+bool parse_statistics(std::string_view bytes, Statistics& statistics);
+
+// --- Handshake. The server greets, the client proves that it has the key, the server too. ---
+
+using Nonce = std::array<char, 16>;
+using Key = std::array<char, 16>;
+using Proof = std::array<char, 16>;
+inline constexpr std::string_view kMagic{"PARIO\1\0\0", 8};
+inline constexpr std::size_t kGreetingBytes = 24;  // kMagic, nonce
+inline constexpr std::size_t kAnswerBytes = 40;    // kMagic, nonce, proof
+inline constexpr std::size_t kWelcomeBytes = 16;   // proof
+
+// `by_client` tells the two proofs apart; `server` and `volume` keep a proof from being used at
+// another server.
+struct ProofOf {
+  Nonce server_nonce{};
+  Nonce client_nonce{};
+  std::uint32_t server = 0;
+  std::string_view volume;
+  bool by_client = false;
+};
+
+Proof make_proof(const Key& key, const ProofOf& of);
+// In a time that does not depend on the bytes.
+bool is_equal(const Proof& a, const Proof& b);
+
+}  // namespace score::pario

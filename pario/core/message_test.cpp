@@ -1,0 +1,181 @@
+#include "pario/core/message.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+namespace score::pario {
+namespace {
+
+Request sample(Op op) {
+  Request request{.op = op, .flags = 1, .tag = 77, .id = kRootId};
+  if (op == Op::Lookup || op == Op::Create || op == Op::Unlink || op == Op::Insert ||
+      op == Op::Rename || op == Op::ReadEntries) {
+    request.name = "a name";
+  }
+  if (op == Op::Rename) request.name2 = "new";
+  if (op == Op::Create || op == Op::Insert || op == Op::SetMode) request.mode = 0100644;
+  if (op == Op::Insert || op == Op::Rename || op == Op::Truncate || op == Op::SetTime ||
+      op == Op::Unlink || op == Op::Reserve) {
+    request.number = 4096;
+  }
+  if (op == Op::Reserve) request.other = 5;
+  if (op == Op::Read || op == Op::Write) request.extents = {{0, 10}, {kMaxOffset - 5, 5}};
+  if (op == Op::Write) request.data_bytes = 15;
+  return request;
+}
+
+bool parses(const std::string& bytes) {
+  Request request;
+  return parse_request(bytes, request);
+}
+
+std::string bytes_of(const Request& request) {
+  std::string bytes;
+  append_request(request, bytes);
+  return bytes;
+}
+
+TEST(Message, EveryRequestComesBack) {
+  for (unsigned op = 1; op <= static_cast<unsigned>(Op::Last); ++op) {
+    const Request sent = sample(static_cast<Op>(op));
+    const std::string bytes = bytes_of(sent);
+    Request got;
+    ASSERT_TRUE(parse_request(bytes, got)) << op;
+    EXPECT_EQ(bytes_of(got), bytes);
+    EXPECT_EQ(got.name, sent.name);
+    EXPECT_EQ(got.extents, sent.extents);
+    for (std::size_t length = 0; length < bytes.size(); ++length) {
+      EXPECT_FALSE(parses(bytes.substr(0, length))) << op;
+    }
+    EXPECT_FALSE(parses(bytes + "x")) << op;
+  }
+}
+
+TEST(Message, RefusesHostileNames) {
+  Request request = sample(Op::Lookup);
+  for (const std::string& name :
+       {std::string(""), std::string("."), std::string(".."), std::string("a/b"),
+        std::string("/etc"), std::string("../x"), std::string("a\0b", 3), std::string(256, 'x')}) {
+    request.name = name;
+    EXPECT_FALSE(parses(bytes_of(request))) << name;
+  }
+  const std::string longest(255, 'x');
+  request.name = longest;
+  EXPECT_TRUE(parses(bytes_of(request)));
+  Request rename = sample(Op::Rename);
+  rename.name2 = "..";
+  EXPECT_FALSE(parses(bytes_of(rename)));
+}
+
+TEST(Message, RefusesExtentsAtTheEdge) {
+  Request request = sample(Op::Read);
+  const std::uint64_t most = ~std::uint64_t{0};
+  for (const Extent& extent : {Extent{0, 0}, Extent{kMaxOffset, 1}, Extent{most, 1},
+                               Extent{kMaxOffset + 1, 1}, Extent{0, kMaxDataBytes + 1}}) {
+    request.extents = {extent};
+    EXPECT_FALSE(parses(bytes_of(request)));
+  }
+  request.extents.assign(kMaxExtents, {0, 1});
+  EXPECT_TRUE(parses(bytes_of(request)));
+  request.extents.push_back({0, 1});
+  EXPECT_FALSE(parses(bytes_of(request)));
+  request.extents = {{0, kMaxDataBytes}, {0, 1}};
+  EXPECT_FALSE(parses(bytes_of(request)));
+  request.extents.clear();
+  EXPECT_FALSE(parses(bytes_of(request)));
+  Request write = sample(Op::Write);
+  write.data_bytes = 14;
+  EXPECT_FALSE(parses(bytes_of(write)));
+  Request truncate = sample(Op::Truncate);
+  truncate.number = kMaxOffset + 1;
+  EXPECT_FALSE(parses(bytes_of(truncate)));
+}
+
+TEST(Message, RefusesHeadersBeyondTheLimits) {
+  std::array<char, kHeaderBytes> header{};
+  Sizes sizes;
+  EXPECT_FALSE(parse_sizes(header, sizes));  // operation 0
+  const auto set = [&header](std::size_t at, std::uint32_t value) {
+    std::memcpy(header.data() + at, &value, sizeof value);
+  };
+  set(0, static_cast<std::uint32_t>(Op::Write));
+  EXPECT_TRUE(parse_sizes(header, sizes));
+  set(8, kMaxDataBytes + 1);
+  EXPECT_FALSE(parse_sizes(header, sizes));
+  set(8, 0);
+  set(4, kMaxBodyBytes + 1);
+  EXPECT_FALSE(parse_sizes(header, sizes));
+  set(4, 0);
+  set(0, static_cast<std::uint32_t>(Op::Read));
+  set(8, 1);  // data of a request without data
+  EXPECT_FALSE(parse_sizes(header, sizes));
+  set(8, 0);
+  set(0, 0xffff);
+  EXPECT_FALSE(parse_sizes(header, sizes));
+}
+
+// Whatever the bytes are: no fault, and what is accepted keeps to the limits.
+TEST(Message, SurvivesRandomBytes) {
+  std::mt19937 random(3);
+  for (int i = 0; i < 100'000; ++i) {
+    std::string bytes = bytes_of(sample(static_cast<Op>(1 + random() % 19)));
+    for (unsigned k = 0; k < 1 + random() % 4; ++k) {
+      bytes[random() % bytes.size()] = static_cast<char>(random());
+    }
+    Request request;
+    if (!parse_request(bytes, request)) continue;
+    EXPECT_LE(request.extents.size(), kMaxExtents);
+    EXPECT_LE(request.name.size(), kMaxNameBytes);
+    for (const Extent& extent : request.extents) EXPECT_TRUE(is_valid(extent));
+    EXPECT_EQ(bytes_of(request).size(), bytes.size());
+  }
+}
+
+TEST(Message, RepliesComeBack) {
+  std::string bytes;
+  append_reply({.error = 28, .body_bytes = 48, .data_bytes = 9, .tag = 5, .number = 6}, bytes);
+  ASSERT_EQ(bytes.size(), kHeaderBytes);
+  Reply reply;
+  ASSERT_TRUE(parse_reply(std::span<const char, kHeaderBytes>(bytes.data(), bytes.size()), reply));
+  EXPECT_EQ(reply.error, 28U);
+  EXPECT_EQ(reply.number, 6U);
+  bytes.assign(kHeaderBytes, '\xff');
+  EXPECT_FALSE(parse_reply(std::span<const char, kHeaderBytes>(bytes.data(), bytes.size()), reply));
+  Attributes attributes{.id = 9, .mode = 1, .wide = 1, .size = 3, .blocks = 4, .modified_ns = -5};
+  std::string body;
+  append_attributes(attributes, body);
+  EXPECT_EQ(body.size(), kAttributeBytes);
+  Attributes got;
+  ASSERT_TRUE(parse_attributes(body, got));
+  EXPECT_EQ(got.modified_ns, -5);
+  EXPECT_FALSE(parse_attributes(body + "x", got));
+  std::string entries;
+  append_entry(7, 8, "one", entries);
+  append_entry(9, 8, "two", entries);
+  std::vector<Entry> list;
+  ASSERT_TRUE(parse_entries(entries, list));
+  EXPECT_EQ(list.at(1).name, "two");
+  EXPECT_FALSE(parse_entries(entries.substr(1), list));
+  std::string statistics;
+  append_statistics({}, statistics);
+  EXPECT_EQ(statistics.size(), kStatisticsBytes);
+}
+
+TEST(Proof, DependsOnEverything) {
+  const Key key{'k'};
+  const ProofOf of{{1}, {2}, 3, "volume", true};
+  const Proof proof = make_proof(key, of);
+  EXPECT_TRUE(is_equal(proof, make_proof(key, of)));
+  EXPECT_FALSE(is_equal(proof, make_proof(Key{'j'}, of)));
+  for (const ProofOf& other :
+       {ProofOf{{9}, {2}, 3, "volume", true}, ProofOf{{1}, {9}, 3, "volume", true},
+        ProofOf{{1}, {2}, 9, "volume", true}, ProofOf{{1}, {2}, 3, "other", true},
+        ProofOf{{1}, {2}, 3, "volume", false}}) {
+    EXPECT_FALSE(is_equal(proof, make_proof(key, other)));
+  }
+}
+
+}  // namespace
+}  // namespace score::pario

@@ -1,0 +1,54 @@
+// The space of one server of a volume. Data that is on its way is reserved first, and counted by
+// what the file system really took when it has arrived.
+#pragma once
+
+#include <cstdint>
+
+namespace score::pario {
+
+class Quota {
+ public:
+  // `used`: what is there already. More than `capacity` is allowed: nothing can be added then.
+  explicit Quota(std::uint64_t capacity, std::uint64_t used = 0)
+      : capacity_(capacity), used_(used) {}
+
+  // False: there is no room for `bytes` more, and nothing has changed.
+  [[nodiscard]] bool reserve(std::uint64_t bytes) {
+    if (bytes > free()) return false;
+    reserved_ += bytes;
+    return true;
+  }
+
+  // The write for which `reserved` bytes were set aside has ended; the file takes `after` bytes
+  // instead of `before`.
+  void settle(std::uint64_t reserved, std::uint64_t before, std::uint64_t after) {
+    reserved_ -= reserved < reserved_ ? reserved : reserved_;
+    if (after >= before) {
+      used_ += after - before;
+    } else {
+      const std::uint64_t less = before - after;
+      used_ -= less < used_ ? less : used_;
+    }
+  }
+
+  std::uint64_t capacity() const { return capacity_; }
+
+  std::uint64_t used() const { return used_; }
+
+  std::uint64_t free() const {
+    const std::uint64_t taken = used_ + reserved_;
+    return taken < used_ || taken >= capacity_ ? 0 : capacity_ - taken;
+  }
+
+ private:
+  std::uint64_t capacity_;
+  std::uint64_t used_;
+  std::uint64_t reserved_ = 0;
+};
+
+// The most that a write of `length` bytes can take: whole pages at both ends.
+constexpr std::uint64_t most_space(std::uint64_t length) {
+  return (length + 2 * 4096 - 1) / 4096 * 4096;
+}
+
+}  // namespace score::pario

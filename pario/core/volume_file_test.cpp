@@ -1,0 +1,69 @@
+#include "pario/core/volume_file.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace score::pario {
+namespace {
+
+constexpr std::string_view kGood =
+    "# a volume\nname scratch-7\nkey 00112233445566778899aabbccddeeff\nstripe 65536\n"
+    "server node1:7711\n server [::1]:7712 \n";
+
+std::string fault(const std::string& text) {
+  VolumeDescription volume;
+  std::string message;
+  return parse_volume(text, volume, message) ? "" : message;
+}
+
+TEST(VolumeFile, HasNameKeyStripeAndServers) {
+  VolumeDescription volume;
+  std::string message;
+  ASSERT_TRUE(parse_volume(kGood, volume, message)) << message;
+  EXPECT_EQ(volume.name, "scratch-7");
+  EXPECT_EQ(volume.stripe, 65'536U);
+  ASSERT_EQ(volume.servers.size(), 2U);
+  EXPECT_EQ(volume.servers[1].host, "::1");
+  EXPECT_EQ(volume.servers[1].port, "7712");
+  EXPECT_EQ(volume.key[1], 0x11);
+}
+
+TEST(VolumeFile, NamesTheFaultAndItsLine) {
+  EXPECT_EQ(fault(""), "no line 'server'");
+  EXPECT_EQ(fault("name a/b"), "line 1: a name has 1 to 64 letters, digits and . _ -");
+  EXPECT_EQ(fault("\nkey 12"), "line 2: a key has 32 hexadecimal digits");
+  EXPECT_EQ(fault("stripe 5000"),
+            "line 1: a stripe has 4096 to 1073741824 bytes and is a power of two");
+  for (const char* server :
+       {"server a", "server :1", "server a:0", "server a:65536", "server a:x"}) {
+    EXPECT_EQ(fault(server), "line 1: expected HOST:PORT");
+  }
+  EXPECT_EQ(fault("size 5"), "line 1: expected name, key, stripe or server");
+  EXPECT_EQ(fault("key +0112233445566778899aabbccddeeff"),
+            "line 1: a key has 32 hexadecimal digits");
+}
+
+TEST(VolumeFile, MustNotBeReadableByOthers) {
+  char path[] = "/tmp/pario_volume_XXXXXX";
+  const int fd = ::mkstemp(path);
+  ASSERT_GE(fd, 0);
+  std::ofstream(path) << kGood;
+  VolumeDescription volume;
+  std::string message;
+  EXPECT_EQ(read_volume(path, volume, message), 0) << message;
+  ::fchmod(fd, 0640);
+  EXPECT_EQ(read_volume(path, volume, message), EACCES);
+  EXPECT_NE(message.find("chmod 600"), message.npos);
+  ::close(fd);
+  ::unlink(path);
+  EXPECT_EQ(read_volume(path, volume, message), ENOENT);
+  EXPECT_EQ(read_volume("/dev/null", volume, message), EINVAL);
+}
+
+}  // namespace
+}  // namespace score::pario

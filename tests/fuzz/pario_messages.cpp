@@ -1,0 +1,69 @@
+// What comes from clients, servers and description files of striped volumes: whatever the bytes
+// are, parsing gives values within the limits or a refusal. A request that is accepted is written
+// back as the same bytes.
+
+#include "pario/core/message.hpp"
+#include "pario/core/volume_file.hpp"
+
+#include <cstdint>
+#include <cstdlib>
+
+namespace {
+
+using namespace score::pario;  // NOLINT(google-build-using-namespace)
+
+void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+void try_request(std::string_view bytes) {
+  Request request;
+  if (!parse_request(bytes, request)) return;
+  std::uint64_t total = 0;
+  for (const Extent& extent : request.extents) {
+    require(is_valid(extent));
+    total += extent.length;
+  }
+  require(total <= kMaxDataBytes && request.extents.size() <= kMaxExtents);
+  require(request.name.empty() || is_valid_name(request.name));
+  std::string again;
+  append_request(request, again);
+  require(again == bytes);
+}
+
+void try_replies(std::string_view bytes) {
+  if (bytes.size() >= kHeaderBytes) {
+    Reply reply;
+    if (parse_reply(std::span<const char, kHeaderBytes>(bytes.data(), kHeaderBytes), reply)) {
+      require(reply.data_bytes <= kMaxDataBytes && reply.body_bytes <= kMaxReplyBodyBytes);
+    }
+  }
+  Attributes attributes;
+  if (parse_attributes(bytes, attributes)) require(attributes.size <= kMaxOffset);
+  Statistics statistics;
+  static_cast<void>(parse_statistics(bytes, statistics));
+  std::vector<Entry> entries;
+  if (parse_entries(bytes, entries)) {
+    for (const Entry& entry : entries) require(is_valid_name(entry.name));
+  }
+}
+
+void try_volume(std::string_view text) {
+  VolumeDescription volume;
+  std::string message;
+  if (parse_volume(text, volume, message)) {
+    require(!volume.servers.empty() && is_valid(Striping{1, 0, volume.stripe}));
+  } else {
+    require(!message.empty());
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  try_request(bytes);
+  try_replies(bytes);
+  try_volume(bytes);
+  return 0;
+}
