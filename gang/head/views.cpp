@@ -23,6 +23,15 @@ void fill_share(JobView& v, const Job& job, const Cycle& cycle) {
   if (job.overlay() && job.state == JobState::Running) v.share = 1;
 }
 
+// A script that waits for its steps is as busy as they are.
+JobActivity activity_of(const Shown& shown, const Job& job) {
+  for (const JobId id : job.steps) {
+    const Job& step = shown.tables.jobs.at(id);
+    if (step.is_active() && step.idleness.activity() == JobActivity::Busy) return JobActivity::Busy;
+  }
+  return job.idleness.activity();
+}
+
 std::vector<std::string> reasons_of(const Shown& shown, const Job& job) {
   if (job.state == JobState::Pending) return wait_reasons(shown.tables, shown.placer, job);
   std::vector<std::string> reasons = job.outcome.reasons();
@@ -62,7 +71,7 @@ JobView view_of(const Shown& shown, const Job& job, TimePoint now) {
   v.ending = job.outcome.ending();
   v.limit = job.limit;
   v.keep_going = job.keep_going;
-  v.activity = job.idleness.activity();
+  v.activity = activity_of(shown, job);
   if (v.state == JobState::Running && v.activity != JobActivity::Busy) {
     v.waits = wait_lines(job.idleness.task_waits());
   }

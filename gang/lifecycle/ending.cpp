@@ -206,7 +206,9 @@ void Ending::clear_attempt(Job& job, Step& step) {
   if (!job.placed) return;
   meetings_.forget(job.attempt());
   placer_.unplace(job);
-  for (const NodeIndex node : job.cells.nodes) {
+  for (std::size_t m = 0; m < job.cells.nodes.size(); ++m) {
+    const NodeIndex node = job.cells.nodes[m];
+    if (job.members[m] == Member::Bare) continue;
     if (tables_.nodes[node].zombies.contains(job.attempt())) continue;
     tables_.nodes.send(node, base::ForgetTasks{job.attempt()}, step);
   }

@@ -31,8 +31,9 @@ std::vector<Column> Publisher::columns_of(const Layout& layout, std::uint64_t se
     const auto runs = layout.runs_in.find(gang.id);
     const bool is_background = layout.background.contains(gang.id);
     const bool fills = may_fill(gang, tables_.config) && !job.shares_channel;
-    for (const NodeIndex node : job.cells.nodes) {
-      Column& column = columns[node];
+    for (std::size_t m = 0; m < job.cells.nodes.size(); ++m) {
+      if (job.members[m] == Member::Bare) continue;
+      Column& column = columns[job.cells.nodes[m]];
       (is_background ? column.background : column.managed).push_back(job.attempt());
       if (runs == layout.runs_in.end()) continue;
       column.rows.resize(layout.rows.size());
