@@ -193,6 +193,34 @@ TEST(LaunchSpec, NamesTheFieldThatIsWrong) {
   }
 }
 
+TEST(LaunchSpec, AScriptIsTextThatNamesItsInterpreter) {
+  auto spec = some_spec();
+  while (spec.programs_size() > 1) spec.mutable_programs()->RemoveLast();
+  spec.set_script("#!/bin/sh\necho\n");
+  EXPECT_TRUE(check_launch_spec(spec).has_value());
+  for (const std::string& bad : {std::string("echo"), std::string("#!/bin/sh\0", 10),
+                                 "#!" + std::string(limits::kMaxScriptBytes, 'x')}) {
+    spec.set_script(bad);
+    EXPECT_FALSE(check_launch_spec(spec).has_value());
+  }
+}
+
+TEST(ResourceRequest, AStepIsInsideAJobAndTakesNoCoresOfItsOwn) {
+  base::ResourceRequest step;
+  step.inside = base::JobId(7);
+  step.step = 3;
+  step.overlap = true;
+  const auto back = from_wire(to_wire(step));
+  ASSERT_TRUE(back.has_value());
+  EXPECT_EQ(*back, step);
+  auto nested = to_wire(step);
+  nested.set_allocation(true);
+  EXPECT_FALSE(from_wire(nested).has_value());
+  auto overflowing = to_wire(step);
+  overflowing.set_inside(UINT64_MAX);
+  EXPECT_FALSE(from_wire(overflowing).has_value());
+}
+
 TEST(LaunchSpec, RefusesBytesThatAreNone) {
   EXPECT_FALSE(parse_launch_spec("\xff\xff\xff").has_value());
   const std::string bytes = some_spec().SerializeAsString();

@@ -169,8 +169,24 @@ Status Head::recover_jobs(const std::vector<StoredJob>& stored) {
     const auto set = runner_.cluster().set_keep_going(one.info.id, true);
     if (!set) log_warning("cannot keep job going", kv("job", one.info.id), kv("err", set.error()));
   }
+  recover_ended_steps();
   if (!stored.empty()) log_notice("recover jobs", kv("count", stored.size()));
   return {};
+}
+
+// Of jobs that go on: what the new head shows of the steps that ended before it.
+void Head::recover_ended_steps() {
+  constexpr std::int64_t kMostRead = 2'000;
+  const auto is_allocation = [](const auto& entry) { return entry.second.info.allocation; };
+  if (std::ranges::none_of(jobs_.all(), is_allocation)) return;
+  const auto ended = reader_.lately_ended(std::nullopt, kMostRead);
+  if (!ended) return log_warning("cannot read ended steps", kv("err", ended.error()));
+  for (auto bytes = ended->rbegin(); bytes != ended->rend(); ++bytes) {
+    wire::JobStatus status;
+    if (!status.ParseFromString(*bytes) || status.step_of() == 0) continue;
+    Job* job = jobs_.find(JobId(status.step_of()));
+    if (job != nullptr) note_step_end(*job, status);
+  }
 }
 
 // By the monotonic clock if it is still the same one: the wall clock may have been set since.
@@ -187,8 +203,12 @@ Result<gang::RecoveredJob> Head::recover_job(const StoredJob& stored) {
   }
   auto request = proto::from_wire(resources);
   if (!request) return request.error();
-  jobs_.count_in(stored.info);
-  Job& job = jobs_.add(stored.info);
+  JobInfo info = stored.info;
+  info.step_of = request->inside;
+  info.step = request->step;
+  info.allocation = request->allocation;
+  jobs_.count_in(info);
+  Job& job = jobs_.add(std::move(info));
   job.progress = stored.progress;
   job.saved = stored.progress;
   const Placement& placement = stored.progress.placement;
@@ -204,7 +224,9 @@ Result<gang::RecoveredJob> Head::recover_job(const StoredJob& stored) {
   note_event(job, wall_now(), "the head was restarted; earlier events are lost");
   streams_.open(
       {job.info.id, !stored.progress.detached, job.info.stdin_rank, true, request->distribution});
-  if (placement.attempt != AttemptId()) {
+  if (placement.attempt != AttemptId() && request->allocation && !job.nodes.empty()) {
+    streams_.place(job.info.id, placement.attempt, {job.nodes.front()}, {1});
+  } else if (placement.attempt != AttemptId()) {
     streams_.place(job.info.id, placement.attempt, job.nodes, placement.tasks_on_node);
   }
   if (stored.progress.state == JobState::Running) streams_.start_input(job.info.id);

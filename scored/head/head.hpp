@@ -104,6 +104,7 @@ class Head {
   Status apply_settings(const StoredSettings& settings);
   void apply_stored_fill(bool on);
   Status recover_jobs(const std::vector<StoredJob>& stored);
+  void recover_ended_steps();
   Result<gang::RecoveredJob> recover_job(const StoredJob& stored);
   [[nodiscard]] TimePoint start_of(const JobProgress& progress) const;
   void recover_cancels(const Recovered& recovered);

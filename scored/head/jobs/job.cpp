@@ -16,6 +16,7 @@ namespace {
 
 constexpr int kMaxFailedShown = 64;
 constexpr std::size_t kMaxEvents = 64;
+constexpr std::size_t kMaxStepsShown = 256;
 constexpr std::size_t kMaxEventBytes = 512;
 
 std::uint32_t task_count(const gang::JobView& view) {
@@ -104,9 +105,33 @@ wire::JobStatus make_status(const Job& job, const StatusContext& context) {
   out.set_cpus_per_task(view.request.cpus_per_task);
   out.set_tasks_per_core(view.tasks_per_core);
   out.set_no_fill(view.request.no_fill);
+  out.set_step_of(job.info.step_of.value());
+  out.set_step(job.info.step);
+  out.set_allocation(job.info.allocation);
   add_times(job, context, out);
   add_end(job, context, out);
   return out;
+}
+
+wire::StepStatus step_status(const wire::JobStatus& step) {
+  wire::StepStatus out;
+  out.set_step(step.step());
+  out.set_job(step.job());
+  out.set_name(step.name());
+  out.set_state(step.state());
+  out.set_exit_code(step.exit_code());
+  out.set_tasks(step.tasks());
+  out.set_nodes(static_cast<std::uint32_t>(step.nodes_size()));
+  out.set_elapsed_ns(step.elapsed_ns());
+  return out;
+}
+
+void note_step_end(Job& allocation, const wire::JobStatus& step) {
+  allocation.steps.erase(JobId(step.job()));
+  auto& ended = allocation.ended_steps;
+  if (ended.size() == kMaxStepsShown) ended.erase(ended.begin());
+  ended.push_back(step_status(step));
+  allocation.next_step = std::max(allocation.next_step, step.step() + 1);
 }
 
 void note_event(Job& job, WallTime at, std::string_view text) {

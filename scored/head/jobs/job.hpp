@@ -11,6 +11,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,16 @@ struct Job {
   std::vector<wire::JobEvent> events;    // see note_event()
   std::optional<wire::JobStatus> ended;  // the final status
   bool end_is_stored = false;
+  // Of an allocation.
+  std::uint32_t next_step = 0;                // the number of the step that is submitted next
+  std::set<JobId> steps;                      // that have not ended
+  std::vector<wire::StepStatus> ended_steps;  // in the order of their ends; the newest 256
 };
+
+// What is kept of a step that has ended, and shown of one that has not.
+[[nodiscard]] wire::StepStatus step_status(const wire::JobStatus& step);
+// A step has ended, or had before the head restarted.
+void note_step_end(Job& allocation, const wire::JobStatus& step);
 
 // What a status is made from besides the job.
 struct StatusContext {

@@ -209,6 +209,7 @@ void JobLife::terminate(Job& job, gang::EndCause cause, std::string why, Duratio
   if (grace <= Duration{0}) return kill(id, cause);
   auto actions = cluster.signal(id, SIGTERM, now());
   if (!actions) return kill(id, cause);
+  for (const JobId step : job.steps) end_step(step, cause, why);
   job.ended_by = cause;
   job.why_ended = std::move(why);
   let_end(id);
@@ -216,6 +217,15 @@ void JobLife::terminate(Job& job, gang::EndCause cause, std::string why, Duratio
   parts_.runner.perform(std::move(*actions));
   // Stopped tasks receive SIGTERM only when they are continued.
   if (auto again = cluster.signal(id, SIGCONT, now())) parts_.runner.perform(std::move(*again));
+}
+
+// Its tasks were sent the signal with those of its job, and have the same grace.
+void JobLife::end_step(JobId id, gang::EndCause cause, const std::string& why) {
+  Job* step = parts_.jobs.find(id);
+  if (step == nullptr || step->ended_by) return;
+  step->ended_by = cause;
+  step->why_ended = why;
+  let_end(id);
 }
 
 // Each task uses its grace: one that ends by SIGTERM does not end the others.
@@ -246,6 +256,7 @@ void JobLife::end(Job& job, const gang::JobView& view) {
   const JobId id = job.info.id;
   job.progress.state = shown_state(job, view.state);
   wire::JobStatus status = parts_.queries.status(job, view);
+  parts_.queries.add_steps(job, status);
   const WallTime ended = WallTime(Duration(status.ended_wall_ns()));
   note_event(job, ended, end_event(status));
   add_events(job, status);
@@ -261,6 +272,7 @@ void JobLife::end(Job& job, const gang::JobView& view) {
   saved.exit_code = status.exit_code();
   saved.ended = ended;
   saved.status = status.SerializeAsString();
+  saved.is_step = job.info.step_of != JobId(0);
   parts_.commits.add(std::move(saved), [this, id](const Status&) { recorded(id); });
   set_deadline(id, DeadlineKind::Drop, now() + parts_.config.front_end_grace);
   parts_.networks.close(job.progress.placement.attempt);

@@ -89,6 +89,7 @@ class JobLife {
 
  private:
   void let_end(JobId job);
+  void end_step(JobId step, gang::EndCause cause, const std::string& why);
   void note_state(Job& job, const gang::JobView& view);
   void note_start(Job& job, const gang::JobView& view);
   void note_requeue(Job& job, const gang::JobView& view);

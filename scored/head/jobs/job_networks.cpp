@@ -26,8 +26,13 @@ std::optional<JobNetworks::Sender> JobNetworks::sender(NodeId node, AttemptId at
   if (mine == view->nodes.end()) return std::nullopt;
   Sender found;
   found.index = static_cast<std::size_t>(mine - view->nodes.begin());
-  found.job.place = {view->nodes, view->cores};
+  found.job.place = {view->nodes, view->cores, view->request.inside};
   found.job.tasks_on_node = view->tasks_on_node;
+  if (view->request.allocation) {  // the script alone
+    found.job.place = {{view->nodes.front()}, {view->cores.front()}, view->id};
+    found.job.tasks_on_node = {1};
+    if (found.index > 0) return std::nullopt;
+  }
   found.job.links = std::max<std::size_t>(1, config_.network.links.size());
   return found;
 }

@@ -3,6 +3,7 @@
 #include "base/limits.hpp"
 #include "base/text/hostlist.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace score::head {
@@ -53,6 +54,7 @@ Result<wire::JobStatus> JobQueries::status(JobId id) const {
     if (!view) return view.error();
     auto made = status(*job, *view);
     add_events(*job, made);
+    add_steps(*job, made);
     return made;
   }
   auto stored = parts_.reader.ended_status(id);
@@ -61,6 +63,17 @@ Result<wire::JobStatus> JobQueries::status(JobId id) const {
   wire::JobStatus read;
   if (!read.ParseFromString(*stored)) return fail(Errc::Malformed, "record of job {}", id);
   return read;
+}
+
+void JobQueries::add_steps(const Job& job, wire::JobStatus& out) const {
+  for (const wire::StepStatus& ended : job.ended_steps) *out.add_steps() = ended;
+  for (const JobId id : job.steps) {
+    const Job* step = parts_.jobs.find(id);
+    const auto view = parts_.runner.view(id);
+    if (step != nullptr && view) *out.add_steps() = step_status(status(*step, *view));
+  }
+  std::sort(out.mutable_steps()->begin(), out.mutable_steps()->end(),
+            [](const auto& a, const auto& b) { return a.step() < b.step(); });
 }
 
 // False: the list is full.
@@ -116,6 +129,7 @@ void JobQueries::add_ended(const Peer& peer, bool all_users, wire::JobList& list
     wire::JobStatus read;
     if (!read.ParseFromString(bytes)) continue;
     read.clear_events();
+    read.clear_steps();
     hide_from(peer, read);
     *list.add_jobs() = std::move(read);
   }
@@ -165,6 +179,7 @@ void JobQueries::hide_from(const Peer& peer, wire::JobStatus& status) const {
   status.clear_command();
   status.clear_directory();
   status.clear_events();
+  status.clear_steps();
   status.clear_waits();
   if (is_final(static_cast<JobState>(status.state()))) status.clear_reasons();
 }

@@ -28,6 +28,8 @@ class JobQueries {
   // With the events of its life. Errors: NotFound.
   [[nodiscard]] Result<wire::JobStatus> status(JobId job) const;
   [[nodiscard]] wire::JobStatus status(const Job& job, const gang::JobView& view) const;
+  // What is known of the steps of an allocation.
+  void add_steps(const Job& job, wire::JobStatus& status) const;
 
   // Replies have no tag. A page: at most limits::kMaxJobsAsked jobs; the last page has the ended
   // ones, too. Errors: TooLarge (asked for more).

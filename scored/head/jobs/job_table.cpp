@@ -37,7 +37,7 @@ JobTable::Usage JobTable::usage_of(UserId user) const {
 
 void JobTable::count_in(const JobInfo& info) {
   for (Usage* usage : {&usage_, &usage_of_[info.user]}) {
-    ++usage->jobs;
+    usage->jobs += info.step_of == JobId(0) ? 1 : 0;
     usage->specs += info.spec_bytes;
   }
 }
@@ -46,20 +46,25 @@ void JobTable::count_out(const JobInfo& info) {
   const auto found = usage_of_.find(info.user);
   if (found == usage_of_.end()) return;
   for (Usage* usage : {&usage_, &found->second}) {
-    --usage->jobs;
+    usage->jobs -= info.step_of == JobId(0) ? 1 : 0;
     usage->specs -= info.spec_bytes;
   }
-  if (found->second.jobs == 0) usage_of_.erase(found);
+  if (found->second == Usage()) usage_of_.erase(found);
 }
 
 Job& JobTable::add(JobInfo info) {
   Job& job = jobs_[info.id];
   job.info = std::move(info);
   ++active_;
+  if (Job* allocation = find(job.info.step_of)) {
+    allocation->steps.insert(job.info.id);
+    allocation->next_step = std::max(allocation->next_step, job.info.step + 1);
+  }
   return job;
 }
 
 void JobTable::end(Job& job, wire::JobStatus status, TimePoint now) {
+  if (Job* allocation = find(job.info.step_of)) note_step_end(*allocation, status);
   job.ended = status;
   --active_;
   count_out(job.info);

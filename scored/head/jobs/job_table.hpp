@@ -28,8 +28,8 @@ class JobTable {
 
   // ---- jobs that are accepted and not ended
   struct Usage {
-    std::size_t jobs = 0;
-    Bytes specs{0};  // JobInfo::spec_bytes
+    std::size_t jobs = 0;  // without steps
+    Bytes specs{0};        // JobInfo::spec_bytes
 
     friend bool operator==(const Usage&, const Usage&) = default;
   };

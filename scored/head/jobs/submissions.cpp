@@ -148,19 +148,57 @@ Result<Submissions::Checked> Submissions::check(const Peer& peer, wire::Submit& 
     request->requeue = parts_.config.requeue ? Requeue::Yes : Requeue::No;
   }
   if (auto sound = proto::check_launch_spec(message.spec()); !sound) return sound.error();
+  if (auto sound = check_kind(message, *request); !sound) return sound.error();
+  if (auto known = fill_step(peer, message, *request); !known) return known.error();
   if (auto accepted = check_acceptance(peer, message, *request); !accepted) return accepted.error();
   *message.mutable_resources() = proto::to_wire(*request);
   AddJob add = make_job(peer, message);
   if (auto fits = check_bytes(peer, add.info.spec_bytes); !fits) return fits.error();
   if (auto possible = parts_.runner.cluster().check(*request); !possible) return possible.error();
-  if (add.info.stdin_rank >= tasks_of(*request)) {
+  if (!request->allocation && add.info.stdin_rank >= tasks_of(*request)) {
     return fail(Errc::NotFound, "input is for rank {}, but there are {} tasks", add.info.stdin_rank,
                 tasks_of(*request));
   }
-  if (auto sound = check_task_count(message.spec(), tasks_of(*request)); !sound) {
+  const std::uint32_t started = request->allocation ? 1 : tasks_of(*request);
+  if (auto sound = check_task_count(message.spec(), started); !sound) {
     return sound.error();
   }
   return Checked{std::move(add), std::move(*request)};
+}
+
+Status Submissions::check_kind(const wire::Submit& message, const ResourceRequest& request) {
+  const bool has_script = !message.spec().script().empty();
+  if (has_script == request.allocation) return {};
+  if (has_script) return fail(Errc::Malformed, "a script needs an allocation to run in");
+  return fail(Errc::Malformed, "an allocation needs a script");
+}
+
+// Its job must run and be the user's. What the request leaves open is as in the job.
+Status Submissions::fill_step(const Peer& peer, wire::Submit& message, ResourceRequest& request) {
+  request.step = 0;
+  message.mutable_spec()->clear_step();
+  message.mutable_spec()->clear_job_env();
+  if (request.inside == JobId(0)) return {};
+  const JobId id = request.inside;
+  Job* job = parts_.jobs.find(id);
+  if (job == nullptr && !parts_.reader.ended_status(id))
+    return fail(Errc::NotFound, "no job {}", id);
+  if (job == nullptr || job->ended) return fail(Errc::WrongState, "job {} has ended", id);
+  if (job->info.user != peer.user) return fail(Errc::Denied, "job {} belongs to another user", id);
+  const auto view = parts_.runner.view(id);
+  if (!view) return view.error();
+  request.step = job->next_step;
+  message.mutable_spec()->set_step(std::to_string(request.step));
+  if (request.tasks == 0 && request.nodes == 0 && request.tasks_per_node == 0) {
+    request.nodes = static_cast<std::uint32_t>(view->nodes.size());
+    for (const std::uint32_t tasks : view->tasks_on_node) request.tasks += tasks;
+  }
+  if (message.resources().cpus_per_task() == 0) {
+    request.cpus_per_task = view->request.cpus_per_task;
+    message.mutable_spec()->set_cpus_per_task(request.cpus_per_task);
+  }
+  if (request.memory_per_node == Bytes{0}) request.memory_per_node = view->request.memory_per_node;
+  return {};
 }
 
 Status Submissions::check_acceptance(const Peer& peer, const wire::Submit& message,
@@ -181,12 +219,14 @@ Status Submissions::check_acceptance(const Peer& peer, const wire::Submit& messa
   if (peer.user == UserId(0) && !message.allow_root()) {
     return fail(Errc::Denied, "jobs of root are refused without --allow-root");
   }
-  const bool names_nodes = !request.only_nodes.empty() && !request.overlay;
+  const bool is_step = request.inside != JobId(0);
+  const bool names_nodes = !request.only_nodes.empty() && !request.overlay && !is_step;
   if (names_nodes && peer.role == proto::Role::OtherUser) {
     return fail(Errc::Denied, "only operators may choose nodes by name (-w)");
   }
   if (!is_limited(peer)) return {};
   if (auto allowed = hold_to_limits(parts_.config.limits, request); !allowed) return allowed;
+  if (is_step) return {};
   return check_job_count(parts_.config.limits, parts_.jobs.usage_of(peer.user).jobs);
 }
 
@@ -212,7 +252,11 @@ AddJob Submissions::make_job(const Peer& peer, wire::Submit& message) const {
   add.info.immediate = std::clamp<Duration>(Duration(message.immediate_ns()), 0s, kLongestWait);
   add.info.submitted = wall_now();
   add.detached = message.detached();
-  spec.set_job(add.info.id.value());
+  const auto& resources = message.resources();
+  add.info.step_of = JobId(resources.inside());
+  add.info.step = resources.step();
+  add.info.allocation = resources.allocation();
+  spec.set_job(resources.inside() != 0 ? resources.inside() : add.info.id.value());
   spec.set_user(peer.user.value());
   spec.set_key_space(fmt::format("{}.{:016x}", parts_.config.cluster, RequestId::random().low));
   spec.clear_node_names();
@@ -226,6 +270,7 @@ AddJob Submissions::make_job(const Peer& peer, wire::Submit& message) const {
 void Submissions::store(AddJob&& add, const ResourceRequest& request, const Done& done) {
   last_ = add.info.id;
   parts_.jobs.count_in(add.info);
+  if (Job* job = parts_.jobs.find(add.info.step_of)) job->next_step = add.info.step + 1;
   const RequestKey key(add.info.user, add.info.request);
   if (!key.second.is_none()) storing_[key].push_back(done);
   AddJob kept;
@@ -254,6 +299,8 @@ void Submissions::stored(const Status& status, AddJob&& add, const ResourceReque
   }
   wire::Submitted reply;
   reply.set_job(add.info.id.value());
+  reply.set_step_of(add.info.step_of.value());
+  reply.set_step(add.info.step);
   parts_.life.begin(std::move(add), request);
   if (const auto view = parts_.runner.view(JobId(reply.job()))) {
     reply.set_tasks_per_core(view->tasks_per_core);

@@ -65,6 +65,9 @@ class Submissions {
   };
 
   Result<Checked> check(const Peer& peer, wire::Submit& message);
+  [[nodiscard]] static Status check_kind(const wire::Submit& message,
+                                         const ResourceRequest& request);
+  [[nodiscard]] Status fill_step(const Peer& peer, wire::Submit& message, ResourceRequest& request);
   [[nodiscard]] Status check_acceptance(const Peer& peer, const wire::Submit& message,
                                         ResourceRequest& request);
   [[nodiscard]] Status check_bytes(const Peer& peer, Bytes added);

@@ -2,7 +2,10 @@
 
 #include "base/exit_codes.hpp"
 #include "base/os/log.hpp"
+#include "base/text/hostlist.hpp"
 #include "proto/convert/convert.hpp"
+
+#include <fmt/ranges.h>
 
 #include <utility>
 
@@ -46,6 +49,27 @@ void TaskStarter::prepare(NodeId node, PrepareTasks&& message) {
   send_now(node, HeadToNode(std::move(message)));
 }
 
+// The script is alone on its node, and learns of the others from variables.
+void TaskStarter::describe_allocation(const Job& job, const gang::JobView& view,
+                                      wire::LaunchSpec& spec) {
+  const std::vector<std::string> nodes(spec.node_names().begin(), spec.node_names().end());
+  spec.clear_node_names();
+  spec.add_node_names(nodes.front());
+  std::uint32_t tasks = 0;
+  for (const std::uint32_t on_node : view.tasks_on_node) tasks += on_node;
+  const auto add = [&spec](std::string_view name, const auto& value) {
+    spec.add_job_env(fmt::format("{}={}", name, value));
+  };
+  spec.clear_job_env();
+  add("SCORE_ALLOCATION", job.info.id);
+  add("SCORE_JOB_NAME", job.info.name);
+  add("SCORE_NODELIST", compress_hostlist(nodes));
+  add("SCORE_NNODES", nodes.size());
+  add("SCORE_NTASKS", tasks);
+  add("SCORE_TASKS_PER_NODE", fmt::format("{}", fmt::join(view.tasks_on_node, ",")));
+  add("SCORE_CPUS_PER_TASK", view.request.cpus_per_task);
+}
+
 // Encoded for the first node of the attempt and kept for the others, which follow at once.
 Result<std::string> TaskStarter::spec_for(AttemptId attempt, Job& job, const gang::JobView& view) {
   if (spec_of_ == attempt) return spec_;
@@ -59,12 +83,17 @@ Result<std::string> TaskStarter::spec_for(AttemptId attempt, Job& job, const gan
   placement = {};
   placement.attempt = attempt;
   placement.tasks_on_node = view.tasks_on_node;
-  placement.cores.resize(view.nodes.size());
+  placement.cores = view.cores;
   for (const NodeId node : view.nodes) {
     spec.add_node_names(parts_.links.name(node));
     placement.nodes.push_back(parts_.links.name(node));
   }
-  parts_.streams.place(job.info.id, attempt, view.nodes, view.tasks_on_node);
+  if (job.info.allocation) {
+    describe_allocation(job, view, spec);
+    parts_.streams.place(job.info.id, attempt, {view.nodes.front()}, {1});
+  } else {
+    parts_.streams.place(job.info.id, attempt, view.nodes, view.tasks_on_node);
+  }
   spec_ = spec.SerializeAsString();
   spec_of_ = attempt;
   return spec_;

@@ -397,6 +397,7 @@ Status Store::apply_one(const SaveEnd& change) {
   drop_settings_.bind_text(1, fmt::format("{}{}", kCancelPrefix, change.id))
       .bind_text(2, fmt::format("{}{}", kKeepPrefix, change.id));
   if (auto dropped = drop_settings_.run(); !dropped) return dropped;
+  if (change.is_step) return {};
   return account_.bind(1, number(change.id.value())).bind(2, tasks).run();
 }
 

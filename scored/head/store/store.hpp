@@ -40,6 +40,10 @@ struct JobInfo {
   Duration immediate{0};  // 0: waits as long as it takes
   WallTime submitted{};
   Bytes spec_bytes{0};  // of its specification, on disk
+  // Of resources; the store does not read them.
+  JobId step_of{0};        // a step: the job that it is inside
+  std::uint32_t step = 0;  // its number within that job
+  bool allocation = false;
 
   friend bool operator==(const JobInfo&, const JobInfo&) = default;
 };
@@ -97,7 +101,8 @@ struct SaveEnd {
   JobProgress progress;  // state is final
   std::int32_t exit_code = 0;
   WallTime ended{};
-  std::string status;  // serialised wire::JobStatus, for later listings
+  std::string status;    // serialised wire::JobStatus, for later listings
+  bool is_step = false;  // its time is its job's: no accounting row
 };
 
 // Its user or an operator changed what it asks for (weight, hold).

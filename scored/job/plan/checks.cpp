@@ -230,7 +230,9 @@ std::optional<Refusal> check_plan(const Plan& plan) {
   if (auto refusal = check_directory(spec)) return refusal;
   for (const std::uint32_t app : local_apps(plan)) {
     const auto& program = spec.programs(static_cast<int>(app));
-    if (auto refusal = check_program(spec, program)) return refusal;
+    if (spec.script().empty()) {
+      if (auto refusal = check_program(spec, program)) return refusal;
+    }
     if (auto refusal = check_sizes(plan, program)) return refusal;
   }
   if (auto limits = limits_of(plan); !limits) {

@@ -92,6 +92,20 @@ TEST(TaskEnvironment, SlurmLookAlikesOnlyIfAsked) {
   }
 }
 
+TEST(TaskEnvironment, AScriptIsNoRankAndAStepKnowsItsNumber) {
+  auto plan = plan_of({1}, 0);
+  plan.spec.set_step("4");
+  EXPECT_TRUE(holds(own_variables(plan, 0), "SCORE_STEP_ID=4"));
+  EXPECT_TRUE(holds(own_variables(plan, 0), "SCORE_RANK=0"));
+  plan.spec.clear_step();
+  plan.spec.set_script("#!/bin/sh\n");
+  plan.spec.add_job_env("SCORE_NNODES=4");
+  EXPECT_TRUE(holds(own_variables(plan, 0), "SCORE_JOB_ID=12"));
+  EXPECT_TRUE(holds(own_variables(plan, 0), "SCORE_NNODES=4"));
+  EXPECT_FALSE(holds(own_variables(plan, 0), "SCORE_NNODES=1"));
+  EXPECT_FALSE(holds(own_variables(plan, 0), "SCORE_RANK=0"));
+}
+
 TEST(TaskEnvironment, EachProgramHasItsOwn) {
   auto plan = plan_of({3}, 0, {1, 2});
   plan.spec.mutable_programs(1)->set_directory("/data");

@@ -27,7 +27,7 @@ void add_slurm(std::vector<std::string>& out, const Plan& plan, std::uint32_t ta
   add("SLURM_PROCID", plan.rank_of(task));
   add("SLURM_LOCALID", task);
   add("SLURM_NODEID", plan.prepare.node_index());
-  add("SLURM_STEP_ID", 0);
+  add("SLURM_STEP_ID", spec.step().empty() ? "0" : spec.step());
   add("SLURMD_NODENAME", plan.prepare.node_name());
   add("SLURM_JOB_NAME", spec.job_name());
   add("SLURM_SUBMIT_DIR", spec.directory());
@@ -64,11 +64,16 @@ std::vector<std::string> own_variables(const Plan& plan, std::uint32_t task) {
   const auto rank = plan.rank_of(task);
   const auto& program = plan.program_of(task);
   add("SCORE_JOBID", plan.spec.job());
-  add("SCORE_RANK", rank);
-  add("SCORE_SIZE", plan.size);
-  add("SCORE_NNODES", plan.node_count());
-  add("SCORE_NODEID", plan.prepare.node_index());
-  add("SCORE_LOCALID", task);
+  add("SCORE_JOB_ID", plan.spec.job());
+  if (!plan.spec.step().empty()) add("SCORE_STEP_ID", plan.spec.step());
+  out.insert(out.end(), plan.spec.job_env().begin(), plan.spec.job_env().end());
+  if (plan.spec.script().empty()) {
+    add("SCORE_RANK", rank);
+    add("SCORE_SIZE", plan.size);
+    add("SCORE_NNODES", plan.node_count());
+    add("SCORE_NODEID", plan.prepare.node_index());
+    add("SCORE_LOCALID", task);
+  }
   add("SCORE_NODENAME", plan.prepare.node_name());
   add("SCORE_RESTART_COUNT", plan.prepare.restarts());
   add("SCORE_APPNUM", plan.apps[task]);
