@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::array kCommands = {
     Command{"scrun", "run a parallel program", true, scrun_main},
+    Command{"scbatch", "submit a batch script", true, scbatch_main},
+    Command{"scalloc", "hold nodes for a shell whose scrun runs there", true, scalloc_main},
     Command{"scout", "run a command on every node", true, scout_main},
     Command{"scq", "show jobs", true, scq_main},
     Command{"sccancel", "cancel jobs or send them a signal", true, sccancel_main},

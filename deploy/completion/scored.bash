@@ -36,7 +36,7 @@ _scored() {
       scrun:--distribution) words='block cyclic' ;;
       scrun:-m) words='block cyclic' ;;
       scrun:--cpu-bind) words='none core socket' ;;
-      scrun:--queue) words='exclusive high normal' ;;
+      scrun:--queue | scbatch:--queue | scalloc:--queue) words='exclusive high normal' ;;
       *:--color) words='auto always never' ;;
       score:score) words=$(score --help 2>/dev/null | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p') ;;
       scbench:scbench) words='gang pm cosmo mpi load control' ;;
@@ -44,7 +44,8 @@ _scored() {
       scored-setup:token) words=$(_scored_nodes) ;;
       scored:--role | scored:=) words='head node' ;;
       scored:scored) words='--role=head --role=node --version --help' ;;
-      scrun:* | scout:*)
+      scrun:--job) words=$(_scored_jobs) ;;
+      scrun:* | scout:* | scalloc:*)
         COMPREPLY=($(compgen -c -- "$current"))
         return
         ;;
@@ -53,4 +54,4 @@ _scored() {
   COMPREPLY=($(compgen -W "$words" -- "$current"))
 }
 
-complete -o default -F _scored score scrun scout scq sccancel scnodes scattach scadm scacct sctop scbench scored scored-launcher scored-setup
+complete -o default -F _scored score scrun scbatch scalloc scout scq sccancel scnodes scattach scadm scacct sctop scbench scored scored-launcher scored-setup

@@ -20,7 +20,7 @@ function __scored_words
         return
     end
     switch $command:$previous
-        case 'sccancel:*' 'scattach:*' 'scq:--why' score:job score:hold score:release score:suspend score:resume
+        case 'sccancel:*' 'scattach:*' 'scq:--why' 'scrun:--job' score:job score:hold score:release score:suspend score:resume
             scq --no-header -o job 2>/dev/null
         case scadm:drain scadm:resume '*:-w' '*:-x'
             scnodes --no-header -o node 2>/dev/null
@@ -38,7 +38,7 @@ function __scored_words
             printf '%s\n' block cyclic
         case 'scrun:--cpu-bind'
             printf '%s\n' none core socket
-        case 'scrun:--queue'
+        case 'scrun:--queue' 'scbatch:--queue' 'scalloc:--queue'
             printf '%s\n' exclusive high normal
         case '*:--color'
             printf '%s\n' auto always never
@@ -52,11 +52,11 @@ function __scored_words
             scnodes --no-header -o node 2>/dev/null
         case 'scored:*'
             printf '%s\n' --role=head --role=node
-        case 'scrun:*' 'scout:*'
+        case 'scrun:*' 'scout:*' 'scalloc:*'
             __fish_complete_command
     end
 end
 
-for command in score scrun scout scq sccancel scnodes scattach scadm scacct sctop scbench scored scored-launcher scored-setup
+for command in score scrun scbatch scalloc scout scq sccancel scnodes scattach scadm scacct sctop scbench scored scored-launcher scored-setup
     complete -c $command -a '(__scored_words)'
 end

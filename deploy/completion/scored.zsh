@@ -1,4 +1,4 @@
-#compdef score scrun scout scq sccancel scnodes scattach scadm scacct sctop scbench scored scored-launcher scored-setup
+#compdef score scrun scbatch scalloc scout scq sccancel scnodes scattach scadm scacct sctop scbench scored scored-launcher scored-setup
 # zsh completion for Scored's commands. Options are read from each command's own --help, so they
 # are always those of the installed version.
 
@@ -19,7 +19,7 @@ _scored_words() {
     return
   fi
   case $command:$previous in
-    sccancel:*|scattach:*|scq:--why|score:(job|hold|release|suspend|resume)) scq --no-header -o job 2>/dev/null ;;
+    sccancel:*|scattach:*|scq:--why|scrun:--job|score:(job|hold|release|suspend|resume)) scq --no-header -o job 2>/dev/null ;;
     scadm:(drain|resume)|*:-w|*:-x) scnodes --no-header -o node 2>/dev/null ;;
     scadm:scadm) print -l set get drain resume reload shutdown web-login trace ;;
     scadm:(set|get)) print -l quantum slots idle fill ;;
@@ -28,7 +28,7 @@ _scored_words() {
     scrun:--net) print -l native pm ;;
     scrun:(--distribution|-m)) print -l block cyclic ;;
     scrun:--cpu-bind) print -l none core socket ;;
-    scrun:--queue) print -l exclusive high normal ;;
+    (scrun|scbatch|scalloc):--queue) print -l exclusive high normal ;;
     *:--color) print -l auto always never ;;
     score:score) score --help 2>/dev/null | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' ;;
     scbench:scbench) print -l gang pm cosmo mpi load control ;;
@@ -43,7 +43,7 @@ _scored() {
   found=(${(f)"$(_scored_words)"})
   if (( $#found )); then
     compadd -a found
-  elif [[ $words[1] == (scrun|scout) ]]; then
+  elif [[ $words[1] == (scrun|scout|scalloc) ]]; then
     _command_names -e || _files
   else
     _files

@@ -6,6 +6,8 @@
 
 namespace score::scout {
 
+int scalloc_main(const Invocation& invocation);
+int scbatch_main(const Invocation& invocation);
 int scrun_main(const Invocation& invocation);
 int scout_main(const Invocation& invocation);
 int scq_main(const Invocation& invocation);

@@ -39,6 +39,7 @@ int judge_file(const std::string& path) {
 
 // Looks in the job's directory and in its PATH, as the nodes will.
 int judge_program(const wire::LaunchSpec& spec, const wire::Program& program) {
+  if (!spec.script().empty()) return kExitOk;
   const std::string& name = program.argv(0);
   const auto& directory = program.directory().empty() ? spec.directory() : program.directory();
   const auto in_directory = [&](std::string_view path) {

@@ -42,7 +42,7 @@ std::vector<Event> events_of(const wire::JobStatus& job) {
 }
 
 Result<int> show_job(HeadLink& head, const JobOptions& options) {
-  const auto id = parse_job(options.job);
+  const auto id = find_job(head, options.job);
   if (!id) return id.error();
   const auto list = ask_jobs(head, {*id});
   if (!list) return list.error();

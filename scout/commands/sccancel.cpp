@@ -41,7 +41,7 @@ std::uint64_t put_cancel(HeadLink& head, std::uint64_t job, Duration grace, bool
 Result<std::vector<std::uint64_t>> chosen_jobs(HeadLink& head, const CancelOptions& options) {
   std::vector<std::uint64_t> ids;
   for (const auto& word : options.jobs) {
-    const auto id = parse_job(word);
+    const auto id = find_job(head, word);
     if (!id) return id.error();
     ids.push_back(*id);
   }
@@ -100,7 +100,7 @@ int sccancel_main(const Invocation& invocation) {
   app.add_flag("--no-wait", options.no_wait,
                "Return when the request is accepted, not when the jobs have ended");
   app.add_flag("--all", options.all, "All of your active jobs");
-  app.add_option("jobs", options.jobs, "Their ids")->type_name("JOB");
+  app.add_option("jobs", options.jobs, "Their ids; 7.0 is step 0 of job 7")->type_name("JOB");
   if (const auto code = parse(app, invocation)) return *code;
   if (options.jobs.empty() && !options.all) return complain(invocation, "which job? (try --help)");
   return with_head(invocation, options.common,

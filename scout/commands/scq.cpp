@@ -22,13 +22,14 @@ struct QueueOptions {
   CommonOptions common;
   bool all_users = false;
   bool active_only = false;
+  bool steps = false;
   std::string why;
   double watch = 0;  // seconds between tables; 0: one
   std::vector<std::string> jobs;
 };
 
 Result<int> show_why(HeadLink& head, const QueueOptions& options) {
-  const auto id = parse_job(options.why);
+  const auto id = find_job(head, options.why);
   if (!id) return id.error();
   const auto list = ask_jobs(head, {*id});
   if (!list) return list.error();
@@ -50,7 +51,7 @@ Result<wire::JobList> ask_list(HeadLink& head, const QueueOptions& options) {
   if (!options.jobs.empty()) {
     std::vector<std::uint64_t> ids;
     for (const auto& word : options.jobs) {
-      const auto id = parse_job(word);
+      const auto id = find_job(head, word);
       if (!id) return id.error();
       ids.push_back(*id);
     }
@@ -59,7 +60,13 @@ Result<wire::JobList> ask_list(HeadLink& head, const QueueOptions& options) {
   wire::ListJobs request;
   request.set_all_users(options.all_users);
   request.set_finished(!options.active_only);
-  return list_jobs(head, std::move(request));
+  auto list = list_jobs(head, std::move(request));
+  if (!list || options.steps) return list;
+  wire::JobList jobs;
+  for (auto& job : *list->mutable_jobs()) {
+    if (job.step_of() == 0) *jobs.add_jobs() = std::move(job);
+  }
+  return jobs;
 }
 
 std::string queue_json(const wire::JobList& list, JsonWriter::Layout layout) {
@@ -117,6 +124,7 @@ int scq_main(const Invocation& invocation) {
   add_table_options(app, options.common);
   app.add_flag("-a,--all", options.all_users, "Show jobs of all users");
   app.add_flag("--active", options.active_only, "Omit jobs that have ended");
+  app.add_flag("--steps", options.steps, "Also list the steps of batch jobs, such as 7.0");
   app.add_option("--why", options.why, "Print every reason why JOB waits, or how it ended")
       ->type_name("JOB");
   app.add_option("--watch", options.watch, "Repeat every N seconds (default: 2)")

@@ -4,57 +4,17 @@
 #include "scout/commands/dry_run.hpp"
 #include "scout/run/front_end.hpp"
 #include "scout/run/run_options.hpp"
+#include "scout/run/submitting.hpp"
 #include "scout/session/session.hpp"
 #include "scout/session/words.hpp"
 
 #include <CLI/CLI.hpp>
 
-#include <poll.h>
 #include <unistd.h>
 
 namespace score::scout {
 
 namespace {
-
-constexpr int kRetryPause_ms = 100;
-
-// Prevents jobs as root by accident; root's own one-user cluster has no other user.
-Status check_root(const HeadLink& link, wire::Submit& submission) {
-  if (geteuid() != 0 || submission.allow_root()) return {};
-  if (!link.is_own_cluster()) {
-    return fail(Errc::Denied, "not running a job as root; use --allow-root to run it");
-  }
-  submission.set_allow_root(true);
-  return {};
-}
-
-// A head that closes the connection before its hello is being restarted: retries after each pause.
-// A missing socket is an error at once.
-Result<HeadLink> connect_surely(const std::string& socket) {
-  const TimePoint deadline = monotonic_now() + kReconnectFor;
-  auto link = HeadLink::connect(socket);
-  while (!link && link.error().is(Errc::Closed) && monotonic_now() < deadline) {
-    ::poll(nullptr, 0, kRetryPause_ms);
-    link = HeadLink::connect(socket);
-  }
-  return link;
-}
-
-// The head may be restarted before it answers. The same request id gives the same job, so that the
-// request can be repeated.
-Result<wire::Submitted> submit_surely(HeadLink& link, const std::string& socket,
-                                      const wire::Submit& submission) {
-  const TimePoint deadline = monotonic_now() + kReconnectFor;
-  auto submitted = link.ask<wire::Submitted>(submission);
-  while (!submitted && submitted.error().is(Errc::Closed) && monotonic_now() < deadline) {
-    ::poll(nullptr, 0, kRetryPause_ms);
-    auto again = HeadLink::connect(socket);
-    if (!again) continue;
-    link = std::move(*again);
-    submitted = link.ask<wire::Submitted>(submission);
-  }
-  return submitted;
-}
 
 bool tells_sharing(const RunOptions& options) {
   return !options.quiet && !options.overcommit;
@@ -69,7 +29,10 @@ Result<int> detach(HeadLink& link, const Invocation& invocation, const std::stri
   JsonWriter json;
   json.begin_object().field("schema", "scored.submitted/1").field("job", submitted->job());
   json.end_object();
-  print(options.common.json ? json.text() + "\n" : fmt::format("{}\n", submitted->job()));
+  const std::string id = submitted->step_of() == 0
+                             ? std::to_string(submitted->job())
+                             : fmt::format("{}.{}", submitted->step_of(), submitted->step());
+  print(options.common.json ? json.text() + "\n" : id + "\n");
   return kExitOk;
 }
 
@@ -136,12 +99,12 @@ int scattach_main(const Invocation& invocation) {
   app.add_flag("-q,--quiet", front.quiet, "Print only errors, not that the job completed");
   app.add_option("job", job, "Job id")->type_name("JOB")->required();
   if (const auto code = parse(app, invocation)) return *code;
-  const auto id = parse_job(job);
-  if (!id) return complain(invocation, id.error());
   const auto server = find_server(common.server);
   if (!server) return complain(invocation, server.error());
   auto link = HeadLink::connect(*server);
   if (!link) return complain(invocation, link.error());
+  const auto id = find_job(*link, job);
+  if (!id) return complain(invocation, id.error());
   front.invocation = invocation;
   front.socket = *server;
   front.job = *id;

@@ -50,13 +50,18 @@ void FrontEnd::print_end() {
   const auto state = static_cast<base::JobState>(status_.state());
   if (!forced_code_) {
     for (const auto& reason : status_.reasons()) {
-      say(fmt::format("job {} {}: {}", job_, state_word(status_.state()), escape_terminal(reason)));
+      say(fmt::format("{} {}: {}", name(), state_word(status_.state()), escape_terminal(reason)));
     }
     // An attached command may have missed all output.
     const bool is_news = state == base::JobState::Completed && !is_owner() && !options_.quiet;
-    if (is_news && status_.reasons().empty()) say(fmt::format("job {} completed", job_));
+    if (is_news && status_.reasons().empty()) say(fmt::format("{} completed", name()));
   }
   if (options_.json) tell(job_document(status_));
+}
+
+std::string FrontEnd::name() const {
+  return fmt::format("{} {}", status_.step_of() == 0 ? "job" : "step",
+                     status_.job() == 0 ? std::to_string(job_) : job_id(status_));
 }
 
 bool FrontEnd::is_done() const {
@@ -190,18 +195,24 @@ void FrontEnd::on_news(const wire::JobStatus& status) {
   if (status.restarts() > restarts_) {
     restarts_ = status.restarts();
     is_running_ = false;
-    say(fmt::format("job {} lost a node and is restarted (restart {})", job_, restarts_));
+    say(fmt::format("{} lost a node and is restarted (restart {})", name(), restarts_));
   }
   if (state == base::JobState::Pending) show_reasons(status);
   const bool was_deadlocked = std::exchange(is_deadlocked_, activity_word(status) == "deadlocked");
   if (is_deadlocked_ && !was_deadlocked) {
     const std::string why =
         status.reasons_size() > 0 ? status.reasons(0) : "no task can send a message";
-    say(fmt::format("job {} is deadlocked: {}", job_, escape_terminal(why, 2'000)));
+    say(fmt::format("{} is deadlocked: {}", name(), escape_terminal(why, 2'000)));
   }
   const bool runs = state == base::JobState::Running || state == base::JobState::Suspended;
   if (!runs || is_running_) return;
   is_running_ = true;
+  if (const int ready = std::exchange(options_.ready, -1); ready >= 0) {
+    if (const auto sent = write_all(ready, status.SerializeAsString()); !sent) {
+      say(sent.error().message());
+    }
+    ::close(ready);
+  }
   if (options_.start_lines) tell(fmt::format("SCORE: {} hosts ready.", status.nodes_size()));
   if (options_.pty && isatty(STDIN_FILENO) == 1) {
     if (const auto raw = terminal_.enter(STDIN_FILENO); !raw) say(raw.error().message());
@@ -215,7 +226,7 @@ void FrontEnd::show_reasons(const wire::JobStatus& status) {
   if (reasons == reasons_shown_) return;
   if (!options_.quiet) {
     for (const auto& reason : status.reasons()) {
-      say(fmt::format("job {} waits: {}", job_, escape_terminal(reason)));
+      say(fmt::format("{} waits: {}", name(), escape_terminal(reason)));
     }
   }
   reasons_shown_ = std::move(reasons);

@@ -38,6 +38,7 @@ struct FrontEndOptions {
   bool quiet = false;          // no start lines, no reasons for waiting; errors are always printed
   bool start_lines = false;    // SCORE: connected ...
   bool tells_sharing = false;  // that tasks share cores
+  int ready = -1;              // gets the status, serialised, when the job runs; then closed
   bool json = false;           // at the end, the job as JSON on standard error
   std::optional<LimitSignal> limit_signal;
   Duration scheduled_limit{};
@@ -88,6 +89,7 @@ class FrontEnd {
   [[nodiscard]] bool is_owner() const { return options_.submission.has_value(); }
 
   [[nodiscard]] bool is_done() const;
+  [[nodiscard]] std::string name() const;  // "job 7", "step 7.0"
 
   // front_end_signals.cpp: what a signal to us means for the job
   void catch_signals();

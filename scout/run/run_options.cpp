@@ -83,21 +83,18 @@ void add_time_options(CLI::App& app, RunOptions& options) {
       ->expected(0, 1);
 }
 
-void add_task_options(CLI::App& app, RunOptions& options) {
+void add_name_options(CLI::App& app, RunOptions& options) {
   app.add_option("-J,--job-name", options.job_name, "Name; default: the program's")
       ->type_name("NAME");
-  app.add_option("-D,--chdir", options.directory, "Directory of the tasks; default: this one")
-      ->type_name("DIR");
-  app.add_option("--export", options.export_rule,
-                 "Environment: ALL, NONE, or NAME,NAME=value,... (with ALL: and these)")
-      ->type_name("RULE");
-  app.add_option("-i,--input", options.input,
-                 "Standard input goes to: all, none, a rank (0), or comes from a file")
-      ->type_name("WHAT");
-  app.add_option("-o,--output", options.output,
-                 "File for standard output; %j job, %t rank, %N node")
-      ->type_name("FILE");
-  app.add_option("-e,--error", options.error, "File for standard error")->type_name("FILE");
+  app.add_flag("--no-fill", options.no_fill,
+               "Run only in its own slices, and let no other job run in them");
+  auto* requeue = app.add_flag("--requeue", options.requeue,
+                               "Start again, from the beginning, when a node of it is lost");
+  app.add_flag("--no-requeue", options.no_requeue, "End when a node of it is lost")
+      ->excludes(requeue);
+}
+
+void add_task_options(CLI::App& app, RunOptions& options) {
   app.add_option(
          "--multi-prog", options.multi_prog,
          "File of lines: RANKS PROGRAM [ARGUMENT...]; %t rank, %o place in the line's ranks")
@@ -113,13 +110,10 @@ void add_task_options(CLI::App& app, RunOptions& options) {
   app.add_flag("--keep-going", options.keep_going, "A failing task does not end the job");
   app.add_flag("--kill-deadlock", options.kill_deadlock,
                "End the job when all its tasks wait for PM messages that none can send");
-  app.add_flag("--no-fill", options.no_fill,
-               "Run only in its own slices, and let no other job run in them");
-  auto* requeue = app.add_flag("--requeue", options.requeue,
-                               "Start again, from the beginning, when a node of it is lost");
-  app.add_flag("--no-requeue", options.no_requeue, "End when a node of it is lost")
-      ->excludes(requeue);
-  app.add_flag("--slurm-env", options.slurm_env, "Also set variables as Slurm names them");
+  app.add_option("--job", options.inside,
+                 "Run as a step inside this job of scbatch or scalloc; none: as a job of its own")
+      ->type_name("JOB");
+  app.add_flag("--overlap", options.overlap, "As a step: share cores with other steps of the job");
 }
 
 void add_front_end_options(CLI::App& app, RunOptions& options) {
@@ -215,7 +209,11 @@ Status fill_resources(const RunOptions& options, wire::ResourceRequest& resource
   }
   resources.set_tasks(options.tasks);
   resources.set_tasks_per_node(options.tasks_per_node);
-  resources.set_cpus_per_task(options.cpus_per_task);
+  const bool is_step = options.job_around != 0;
+  resources.set_inside(options.job_around);
+  resources.set_overlap(options.overlap);
+  resources.set_allocation(!options.script.empty());
+  resources.set_cpus_per_task(is_step && !options.has_cpus_per_task ? 0 : options.cpus_per_task);
   resources.set_own_cores(options.no_overcommit);
   const auto distribution =
       options.distribution == "cyclic" ? Distribution::Cyclic : Distribution::Block;
@@ -227,7 +225,7 @@ Status fill_resources(const RunOptions& options, wire::ResourceRequest& resource
   resources.set_requeue(static_cast<std::uint32_t>(has_chosen ? chosen : Requeue::Default));
   // Nodes that are named get a task each.
   const bool says_nothing =
-      options.nodes.empty() && options.tasks == 0 && options.only_nodes.empty();
+      options.nodes.empty() && options.tasks == 0 && options.only_nodes.empty() && !is_step;
   if (says_nothing) resources.set_tasks(1);
   if (!options.memory.empty()) {
     const auto memory = parse_bytes(options.memory);
@@ -363,6 +361,7 @@ Status fill_spec(const RunOptions& options, wire::LaunchSpec& spec) {
       options.job_name.empty()
           ? base_name(options.programs[0].command[0]).substr(0, limits::kMaxJobNameBytes)
           : options.job_name);
+  spec.set_script(options.script);
   add_limits(spec);
   return {};
 }
@@ -446,11 +445,53 @@ Status apply_mpiexec(const CLI::App& app, SplitCommand& split) {
 
 }  // namespace
 
+namespace {
+
+// The job that scrun runs inside, by --job or else by the variable that scbatch and scalloc set.
+Result<std::uint64_t> job_around(const RunOptions& options) {
+  const char* variable = std::getenv("SCORE_ALLOCATION");
+  const std::string word =
+      options.inside.empty() && variable != nullptr ? variable : options.inside;
+  if (word.empty() || word == "none") return 0;
+  const auto job = parse_job(word);
+  const char* where = options.inside.empty() ? "SCORE_ALLOCATION" : "--job";
+  if (!job) return job.error().with_context("{}", where);
+  return job;
+}
+
+}  // namespace
+
+void add_place_options(CLI::App& app, RunOptions& options) {
+  app.add_option("-D,--chdir", options.directory, "Directory of the tasks; default: this one")
+      ->type_name("DIR");
+  app.add_option("--export", options.export_rule,
+                 "Environment: ALL, NONE, or NAME,NAME=value,... (with ALL: and these)")
+      ->type_name("RULE");
+  app.add_option("-i,--input", options.input,
+                 "Standard input goes to: all, none, a rank (0), or comes from a file")
+      ->type_name("WHAT");
+  app.add_option("-o,--output", options.output,
+                 "File for standard output; %j job, %t rank, %N node")
+      ->type_name("FILE");
+  app.add_option("-e,--error", options.error, "File for standard error")->type_name("FILE");
+  app.add_flag("--slurm-env", options.slurm_env, "Also set variables as Slurm names them");
+}
+
+void add_job_options(CLI::App& app, RunOptions& options) {
+  add_size_options(app, options);
+  add_time_options(app, options);
+  add_name_options(app, options);
+  app.add_flag("--allow-root", options.allow_root, "Run it as root");
+  add_server_option(app, options.common);
+}
+
 std::optional<int> parse_run_options(const Invocation& invocation, RunOptions& options) {
   CLI::App app;
   describe(app, invocation, "Runs a parallel program");
   add_size_options(app, options);
   add_time_options(app, options);
+  add_name_options(app, options);
+  add_place_options(app, options);
   add_task_options(app, options);
   add_front_end_options(app, options);
   std::vector<std::string> shown_only;  // split_command() takes what follows the options
@@ -472,6 +513,10 @@ std::optional<int> parse_run_options(const Invocation& invocation, RunOptions& o
   if (options.multi_prog.empty() && split->command.empty()) {
     return complain(invocation, fmt::format("which program? (try {} --help)", invocation.name));
   }
+  const auto around = job_around(options);
+  if (!around) return complain(invocation, around.error());
+  options.job_around = *around;
+  options.has_cpus_per_task = app.count("--cpus-per-task") > 0;
   auto programs = read_programs(options, split->command);
   if (!programs) return complain(invocation, programs.error());
   options.programs = std::move(*programs);

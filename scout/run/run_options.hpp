@@ -64,12 +64,22 @@ struct RunOptions {
   bool slurm_env = false;
   bool quiet = false;
   bool verbose = false;
+  std::string inside;  // --job
+  bool overlap = false;
+  std::uint64_t job_around = 0;  // the job that this is a step of; 0: none
+  bool has_cpus_per_task = false;
+  std::string script;                    // text of a batch script; empty: a program runs
   std::string multi_prog;                // file; empty: the programs stand on the command line
   std::vector<ProgramOptions> programs;  // not empty
 };
 
 // Parses the options and what follows them. A value is an exit code: end now, all was said.
 std::optional<int> parse_run_options(const Invocation& invocation, RunOptions& options);
+
+// The options of all that holds cores, also of scbatch and scalloc: sizes, limits, the name.
+void add_job_options(CLI::App& app, RunOptions& options);
+// Directory, environment and files of what runs there.
+void add_place_options(CLI::App& app, RunOptions& options);
 
 // 16 random bytes, for Submit.request_id.
 std::string new_request_id();

@@ -74,7 +74,7 @@ std::optional<int> parse(CLI::App& app, const Invocation& invocation) {
 }
 
 int complain(const Invocation& invocation, std::string_view text) {
-  tell(fmt::format("{}: {}", invocation.name, text));
+  tell(fmt::format("{}: {}{}", invocation.name, invocation.place, text));
   return kExitError;
 }
 

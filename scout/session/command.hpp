@@ -25,6 +25,7 @@ namespace score::scout {
 struct Invocation {
   std::string name;               // as the user called it: "scrun", "score job"
   std::vector<std::string> args;  // without the name
+  std::string place{};            // what messages are about, after the name: "job.sh line 3: "
 };
 
 struct Command {

@@ -79,6 +79,11 @@ std::string_view kind_of_end(const wire::TaskExit& exit) {
 
 }  // namespace
 
+std::string job_id(const Job& job) {
+  if (job.step_of() == 0) return std::to_string(job.job());
+  return fmt::format("{}.{}", job.step_of(), job.step());
+}
+
 std::string node_list(const Job& job) {
   const std::vector<std::string> names(job.nodes().begin(), job.nodes().end());
   return compress_hostlist(names);
@@ -94,7 +99,7 @@ const std::vector<Column<Job>>& job_columns() {
   constexpr auto kRight = Align::Right;
   constexpr auto kLeft = Align::Left;
   static const std::vector<Column<Job>> columns = {
-      {"job", "JOB", kRight, [](const Job& j) { return std::to_string(j.job()); }},
+      {"job", "JOB", kRight, job_id},
       {"user", "USER", kLeft, [](const Job& j) { return j.user_name(); }},
       {"name", "NAME", kLeft, [](const Job& j) { return j.name(); }},
       {"state", "STATE", kLeft, state_text},
@@ -129,6 +134,18 @@ const std::vector<Column<Job>>& job_columns() {
   return columns;
 }
 
+void write_steps(JsonWriter& json, const Job& job) {
+  json.key("steps").begin_array();
+  for (const auto& step : job.steps()) {
+    json.begin_object().field("step", step.step()).field("job", step.job());
+    json.field("name", step.name()).field("state", state_word(step.state()));
+    json.field("exit_code", step.exit_code()).field("tasks", step.tasks());
+    json.field("nodes", step.nodes()).field("elapsed_s", to_seconds(step.elapsed_ns()));
+    json.end_object();
+  }
+  json.end_array();
+}
+
 void write_job(JsonWriter& json, const Job& job) {
   json.begin_object();
   json.field("job", job.job()).field("user", job.user_name()).field("uid", job.user());
@@ -150,6 +167,8 @@ void write_job(JsonWriter& json, const Job& job) {
   json.field("elapsed_s", to_seconds(job.elapsed_ns()));
   json.field("scheduled_limit_s", to_seconds(job.scheduled_limit_ns()));
   json.field("wall_limit_s", to_seconds(job.wall_limit_ns()));
+  if (job.step_of() != 0) json.field("step_of", job.step_of()).field("step", job.step());
+  if (job.allocation()) write_steps(json, job);
   write_moment(json, "submitted_unix_s", job.submitted_wall_ns());
   write_moment(json, "started_unix_s", job.started_wall_ns());
   write_moment(json, "ended_unix_s", job.ended_wall_ns());
@@ -169,12 +188,20 @@ std::string job_document(const Job& job) {
   return json.end_object().take();
 }
 
+std::string step_line(std::uint64_t job, const wire::StepStatus& step) {
+  std::string text =
+      fmt::format("{}.{} ({}): {}", job, step.step(), step.name(), state_word(step.state()));
+  if (is_final_state(step.state())) text += fmt::format(", exit code {}", step.exit_code());
+  return text + fmt::format("; {} tasks on {} nodes, {:.1f} s", step.tasks(), step.nodes(),
+                            to_seconds(step.elapsed_ns()));
+}
+
 std::string job_page(const Job& job) {
   std::string page;
   const auto line = [&](std::string_view label, const std::string& text) {
     if (!text.empty()) page += fmt::format("{:>11}  {}\n", label, escape_terminal(text, 65536));
   };
-  line("job", fmt::format("{} ({})", job.job(), job.name()));
+  line("job", fmt::format("{} ({})", job_id(job), job.name()));
   line("user", job.user_name());
   line("command", job.command());
   line("directory", job.directory());
@@ -209,6 +236,7 @@ std::string job_page(const Job& job) {
   line("started", local_time(job.started_wall_ns()));
   line("ended", local_time(job.ended_wall_ns()));
   for (const auto& failed : failure_lines(job)) line("failed", failed);
+  for (const auto& step : job.steps()) line("step", step_line(job.job(), step));
   return page;
 }
 

@@ -17,6 +17,8 @@ std::string job_page(const wire::JobStatus& job);
 // In one line, schema scored.job/1 without the events.
 std::string job_document(const wire::JobStatus& job);
 // "node[00-07]", "" before placement.
+// "7", or "7.0" of a step.
+std::string job_id(const wire::JobStatus& job);
 std::string node_list(const wire::JobStatus& job);
 // "busy", "idle" or "deadlocked"; empty unless the job is running.
 std::string_view activity_word(const wire::JobStatus& job);

@@ -57,6 +57,20 @@ Result<wire::JobList> ask_jobs(HeadLink& head, const std::vector<std::uint64_t>&
   return list;
 }
 
+Result<std::uint64_t> find_job(HeadLink& head, std::string_view word) {
+  const auto dot = word.find('.');
+  const auto job = parse_job(word.substr(0, dot));
+  if (!job || dot == word.npos) return job;
+  const auto number = parse_number<std::uint32_t>(word.substr(dot + 1));
+  if (!number) return fail(Errc::Malformed, "'{}' is not a job id", escape_terminal(word, 80));
+  const auto list = ask_jobs(head, {*job});
+  if (!list) return list.error();
+  for (const auto& step : list->jobs(0).steps()) {
+    if (step.step() == *number) return step.job();
+  }
+  return fail(Errc::NotFound, "no step {}.{}", *job, *number);
+}
+
 int for_each_job(const Invocation& invocation, const CommonOptions& options,
                  const std::vector<std::uint64_t>& jobs,
                  const std::function<Result<void>(std::uint64_t)>& work) {

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace score::scout {
@@ -19,6 +20,10 @@ Result<wire::JobList> list_jobs(HeadLink& head, wire::ListJobs request);
 
 // The jobs with these ids. Errors: the head's; NotFound naming the first that is missing.
 Result<wire::JobList> ask_jobs(HeadLink& head, const std::vector<std::uint64_t>& jobs);
+
+// The job that a word on the command line means: "7", or the step "7.0". Errors: Malformed;
+// NotFound: no such step; the head's.
+Result<std::uint64_t> find_job(HeadLink& head, std::string_view word);
 
 // Calls `work` for each job, also after one that failed. Prints each failure when it happens and,
 // with --json, one object with the result of each job. Gives the exit code.

@@ -1,0 +1,122 @@
+#include "scout/batch/script.hpp"
+
+#include "base/limits.hpp"
+#include "scout/batch/slurm_options.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace score::scout {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Words all_words(const ScriptOptions& options) {
+  Words words;
+  for (const auto& line : options.lines) {
+    words.insert(words.end(), line.words.begin(), line.words.end());
+  }
+  return words;
+}
+
+Words words_in(const std::string& script) {
+  const auto read = read_script(script);
+  EXPECT_TRUE(read) << read.error().message();
+  return read ? all_words(*read) : Words{};
+}
+
+std::string refusal_of(const std::string& script) {
+  const auto read = read_script(script);
+  EXPECT_FALSE(read);
+  return read ? "" : read.error().context();
+}
+
+TEST(Script, ItsLinesBeforeTheFirstCommandAreOptions) {
+  const auto read = read_script(
+      "#!/bin/sh\n# a comment\n\n#SCORE -N 4 --ntasks=8\n#SCORE --job-name 'two words' # why\n"
+      "echo start\n#SCORE --too-late\n");
+  ASSERT_TRUE(read);
+  ASSERT_EQ(read->lines.size(), 2U);
+  EXPECT_EQ(read->lines[0], (ScriptLine{4, {"-N", "4", "--ntasks=8"}}));
+  EXPECT_EQ(read->lines[1], (ScriptLine{5, {"--job-name", "two words"}}));
+}
+
+TEST(Script, AWordThatOnlyBeginsLikeADirectiveIsAComment) {
+  EXPECT_EQ(words_in("#!/bin/sh\n#SCOREBOARD is here\n# SCORE -N 2\n#SCORE-N 2\n"),
+            (Words{"-N", "2"}));
+}
+
+TEST(Script, LastLineNeedsNoEnd) {
+  EXPECT_EQ(words_in("#!/bin/sh\n#SCORE -n 3"), (Words{"-n", "3"}));
+}
+
+TEST(Script, WhatIsNoScriptIsRefusedInOneLine) {
+  EXPECT_NE(refusal_of("echo\n").find("line 1"), std::string::npos);
+  EXPECT_NE(refusal_of("").find("line 1"), std::string::npos);
+  EXPECT_NE(refusal_of(std::string("#!/bin/sh\n\0x", 12)).find("NUL"), std::string::npos);
+  EXPECT_NE(refusal_of("#!/bin/sh\r\necho\r\n").find("carriage return"), std::string::npos);
+  const std::string large = "#!/bin/sh\n" + std::string(limits::kMaxScriptBytes, '#');
+  EXPECT_NE(refusal_of(large).find("512 KiB"), std::string::npos);
+  EXPECT_EQ(refusal_of("#!/bin/sh\n#SCORE -J 'open\n"), "line 2: a quote (') is not closed");
+}
+
+TEST(Script, SplitsWordsAsAShellDoes) {
+  const auto words = split_words(R"(  -J "a \"b\"" --x='c d'e f\ g "" #rest)");
+  ASSERT_TRUE(words);
+  EXPECT_EQ(*words, (Words{"-J", "a \"b\"", "--x=c de", "f g", ""}));
+}
+
+TEST(Script, LinesOfSlurmAreReadWhereTheyMeanTheSame) {
+  const auto read = read_script(
+      "#!/bin/bash\n#SBATCH -N 2 -n8 --time=1-0:30\n#SBATCH --mem 4000 --partition debug\n"
+      "#SBATCH --exclusive --output=out-%j --error=err-%x\n");
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(all_words(*read), (Words{"--nodes=2", "--ntasks=8", "--wall-time=88200s", "--mem=4000M",
+                                     "--queue=exclusive", "--output=out-%j"}));
+  EXPECT_EQ(read->ignored, (Words{"line 3: ignoring #SBATCH --partition debug",
+                                  "line 4: ignoring #SBATCH --error=err-%x"}));
+}
+
+TEST(Script, ALineOfSlurmWithoutWhichAnotherJobWouldRunIsRefused) {
+  EXPECT_EQ(refusal_of("#!/bin/sh\n#SBATCH --array=0-9\n"),
+            "line 2: #SBATCH --array is not supported");
+  EXPECT_EQ(refusal_of("#!/bin/sh\n#SBATCH -d afterok:3\n"),
+            "line 2: #SBATCH --dependency is not supported");
+  EXPECT_EQ(refusal_of("#!/bin/sh\n#SBATCH --nodes\n"), "line 2: #SBATCH --nodes needs a value");
+  EXPECT_EQ(refusal_of("#!/bin/sh\n#SBATCH four\n"), "line 2: 'four' is no option");
+}
+
+TEST(Script, TimesOfSlurm) {
+  EXPECT_EQ(slurm_time("30").value_or("-"), "1800s");
+  EXPECT_EQ(slurm_time("1:30").value_or("-"), "90s");
+  EXPECT_EQ(slurm_time("2:00:05").value_or("-"), "7205s");
+  EXPECT_EQ(slurm_time("1-12").value_or("-"), "129600s");
+  EXPECT_EQ(slurm_time("UNLIMITED").value_or("-"), "");
+  for (const char* bad : {"", "x", "1:2:3:4", "-", "1-", "99999999999999999999", "-5"}) {
+    EXPECT_FALSE(slurm_time(bad)) << bad;
+  }
+}
+
+TEST(Script, RandomBytesAndEachTruncationEndInAnAnswer) {
+  const std::string whole =
+      "#!/bin/sh\n#SCORE -N 2 -J \"a b\\\"\" --mem=1G\n#SBATCH -t 1-2:3:4 --mem=7G -p x -J 'y'\n";
+  for (std::size_t size = 0; size <= whole.size(); ++size) {
+    (void)read_script(whole.substr(0, size));
+  }
+  std::mt19937 random(20261123);
+  for (int round = 0; round < 20'000; ++round) {
+    std::string text = round % 2 == 0 ? whole : "#!\n#SBATCH ";
+    for (int change = 0; change < 12; ++change) {
+      const char byte = static_cast<char>(random() % 256);
+      if (round % 2 != 0) text += byte;
+      text[2 + random() % (text.size() - 2)] = byte;
+    }
+    const auto read = read_script(text);
+    if (!read) continue;
+    for (const auto& line : read->lines) EXPECT_FALSE(line.words.empty());
+  }
+}
+
+}  // namespace
+}  // namespace score::scout

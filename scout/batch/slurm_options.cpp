@@ -1,0 +1,209 @@
+#include "scout/batch/slurm_options.hpp"
+
+#include "base/text.hpp"
+
+#include <fmt/core.h>
+
+#include <array>
+#include <cctype>
+#include <cstdint>
+#include <optional>
+
+namespace score::scout {
+
+namespace {
+
+enum class Meaning : std::uint8_t {
+  Value,      // the same, with a value
+  Flag,       // the same, without one
+  Optional,   // the same; a value is optional and follows "="
+  Pattern,    // a file's name, with % and letters
+  Time,       // elapsed time
+  Memory,     // megabytes unless it says otherwise
+  Exclusive,  // whole nodes
+  Refused,    // without it another job would run than was meant
+};
+
+struct Known {
+  std::string_view name;  // without dashes
+  char letter;            // 0: none
+  Meaning meaning;
+  std::string_view ours;  // empty: the same name
+};
+
+constexpr std::array kKnown = {
+    Known{"nodes", 'N', Meaning::Value, ""},
+    Known{"ntasks", 'n', Meaning::Value, ""},
+    Known{"ntasks-per-node", 0, Meaning::Value, ""},
+    Known{"cpus-per-task", 'c', Meaning::Value, ""},
+    Known{"mem", 0, Meaning::Memory, ""},
+    Known{"time", 't', Meaning::Time, "wall-time"},
+    Known{"job-name", 'J', Meaning::Value, ""},
+    Known{"output", 'o', Meaning::Pattern, ""},
+    Known{"error", 'e', Meaning::Pattern, ""},
+    Known{"input", 'i', Meaning::Pattern, ""},
+    Known{"chdir", 'D', Meaning::Value, ""},
+    Known{"export", 0, Meaning::Value, ""},
+    Known{"nodelist", 'w', Meaning::Value, ""},
+    Known{"exclude", 'x', Meaning::Value, ""},
+    Known{"exclusive", 0, Meaning::Exclusive, ""},
+    Known{"hold", 'H', Meaning::Flag, ""},
+    Known{"overcommit", 'O', Meaning::Flag, ""},
+    Known{"requeue", 0, Meaning::Flag, ""},
+    Known{"no-requeue", 0, Meaning::Flag, ""},
+    Known{"array", 'a', Meaning::Refused, ""},
+    Known{"dependency", 'd', Meaning::Refused, ""},
+};
+
+struct Option {
+  std::string shown;  // as it stood there
+  std::string name;   // without dashes; a letter alone is a short one
+  std::optional<std::string> value;
+};
+
+const Known* find_known(const Option& option) {
+  for (const Known& known : kKnown) {
+    const bool is_letter = option.name.size() == 1 && option.name[0] == known.letter;
+    if (is_letter || option.name == known.name) return &known;
+  }
+  return nullptr;
+}
+
+Option read_option(const std::string& word) {
+  Option option{word, {}, {}};
+  if (word.starts_with("--")) {
+    const auto equals = word.find('=');
+    option.name = word.substr(2, equals == word.npos ? word.npos : equals - 2);
+    if (equals != word.npos) option.value = word.substr(equals + 1);
+  } else if (word.size() > 1) {
+    option.name = word.substr(1, 1);
+    if (word.size() > 2) option.value = word.substr(word[2] == '=' ? 3 : 2);
+  }
+  return option;
+}
+
+bool takes_value(Meaning meaning) {
+  return meaning == Meaning::Value || meaning == Meaning::Pattern || meaning == Meaning::Time ||
+         meaning == Meaning::Memory;
+}
+
+// Ours know %j, %t, %N and %%; another letter would name other files than meant.
+bool is_known_pattern(std::string_view text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') continue;
+    if (++i == text.size() || std::string_view("jtN%").find(text[i]) == std::string_view::npos) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Empty: all of the node's memory, which is not reserved here.
+Result<std::string> memory_of(const std::string& text) {
+  std::string_view digits = text;
+  char unit = 'M';
+  if (!digits.empty() && std::isalpha(static_cast<unsigned char>(digits.back())) != 0) {
+    unit = static_cast<char>(std::toupper(static_cast<unsigned char>(digits.back())));
+    digits.remove_suffix(1);
+  }
+  const auto number = parse_number<std::uint64_t>(digits);
+  if (!number || std::string_view("KMGT").find(unit) == std::string_view::npos) {
+    return fail(Errc::Malformed, "--mem: '{}' is no size", escape_terminal(text, 80));
+  }
+  return *number == 0 ? std::string() : fmt::format("{}{}", *number, unit);
+}
+
+// Empty: to be ignored.
+Result<std::string> translate(const Known& known, const Option& option) {
+  const std::string name(known.ours.empty() ? known.name : known.ours);
+  const std::string value = option.value.value_or("");
+  switch (known.meaning) {
+    case Meaning::Flag:
+    case Meaning::Optional:
+      return "--" + name;
+    case Meaning::Exclusive:
+      return std::string(option.value ? "" : "--queue=exclusive");
+    case Meaning::Value:
+      return fmt::format("--{}={}", name, value);
+    case Meaning::Pattern:
+      return is_known_pattern(value) ? fmt::format("--{}={}", name, value) : std::string();
+    case Meaning::Time: {
+      const auto time = slurm_time(value);
+      if (!time) return time.error();
+      return time->empty() ? std::string() : fmt::format("--{}={}", name, *time);
+    }
+    case Meaning::Memory: {
+      const auto memory = memory_of(value);
+      if (!memory) return memory.error();
+      return memory->empty() ? std::string() : fmt::format("--{}={}", name, *memory);
+    }
+    case Meaning::Refused:
+      return fail(Errc::Malformed, "#SBATCH --{} is not supported", known.name);
+  }
+  return std::string();
+}
+
+}  // namespace
+
+Result<std::string> slurm_time(std::string_view text) {
+  const auto bad = [&] {
+    return fail(Errc::Malformed, "--time: '{}' is no time", escape_terminal(text, 80));
+  };
+  if (text == "UNLIMITED" || text == "INFINITE" || text == "infinite" || text == "0") {
+    return std::string();
+  }
+  std::uint64_t days = 0;
+  const auto dash = text.find('-');
+  std::string_view clock = text;
+  if (dash != text.npos) {
+    const auto number = parse_number<std::uint64_t>(text.substr(0, dash));
+    if (!number || *number > 36'500) return bad();
+    days = *number;
+    clock = text.substr(dash + 1);
+  }
+  std::vector<std::uint64_t> parts;
+  for (const auto part : split(clock, ':')) {
+    const auto number = parse_number<std::uint64_t>(part);
+    if (!number || *number > 1'000'000 || parts.size() == 3) return bad();
+    parts.push_back(*number);
+  }
+  if (parts.empty()) return bad();
+  // After days come hours first; alone, one number is minutes and two are minutes and seconds.
+  std::uint64_t seconds = 0;
+  if (dash != text.npos || parts.size() == 3) {
+    parts.resize(3);
+    seconds = (parts[0] * 60 + parts[1]) * 60 + parts[2];
+  } else {
+    parts.resize(2);
+    seconds = parts[0] * 60 + parts[1];
+  }
+  seconds += days * 86'400;
+  return seconds == 0 ? std::string() : fmt::format("{}s", seconds);
+}
+
+Result<SlurmOptions> from_slurm(const std::vector<std::string>& words) {
+  SlurmOptions out;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    Option option = read_option(words[i]);
+    if (!words[i].starts_with('-') || option.name.empty()) {
+      return fail(Errc::Malformed, "'{}' is no option", escape_terminal(words[i], 80));
+    }
+    const Known* known = find_known(option);
+    const bool may_follow = known == nullptr || takes_value(known->meaning);
+    const bool follows = i + 1 < words.size() && !words[i + 1].starts_with('-');
+    if (!option.value && may_follow && follows) {
+      option.value = words[++i];
+      option.shown += " " + words[i];
+    }
+    if (known != nullptr && takes_value(known->meaning) && option.value.value_or("").empty()) {
+      return fail(Errc::Malformed, "#SBATCH --{} needs a value", known->name);
+    }
+    const auto ours =
+        known == nullptr ? Result<std::string>(std::string()) : translate(*known, option);
+    if (!ours) return ours.error();
+    (ours->empty() ? out.ignored : out.words).push_back(ours->empty() ? option.shown : *ours);
+  }
+  return out;
+}
+
+}  // namespace score::scout

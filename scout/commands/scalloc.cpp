@@ -1,0 +1,158 @@
+// scalloc: holds nodes while a command runs here, whose scrun runs steps there.
+//
+// The job is a batch job whose script waits for the end of its input. A second process is the job's
+// front end: its input is a pipe that this process closes when the command has ended. If this
+// process dies, the kernel closes the pipe and signals the front end, which ends the job.
+#include "base/os/fd.hpp"
+#include "base/text/hostlist.hpp"
+#include "scout/commands/commands.hpp"
+#include "scout/run/front_end.hpp"
+#include "scout/run/run_options.hpp"
+#include "scout/run/score_options.hpp"
+#include "scout/run/submitting.hpp"
+#include "scout/session/job_views.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace score::scout {
+
+namespace {
+
+constexpr const char* kHold = "#!/bin/sh\nread -r end\nexit 0\n";
+constexpr std::size_t kMaxStatusBytes = 1 << 20;
+
+struct Pipes {
+  Pipe end;    // closed: the command has ended
+  Pipe ready;  // the job's status, when it runs
+};
+
+[[noreturn]] void be_front_end(FrontEndOptions options, HeadLink link, Pipes pipes) {
+  setpgid(0, 0);  // ^C is the command's
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  pipes.end.write.reset();
+  pipes.ready.read.reset();
+  if (dup2(pipes.end.read.get(), STDIN_FILENO) < 0) _exit(kExitError);
+  pipes.end.read.reset();
+  options.ready = pipes.ready.write.release();
+  _exit(FrontEnd(std::move(options), std::move(link)).run());
+}
+
+int wait_for(pid_t child) {
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) return kExitError;
+  }
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+void set_variables(const wire::JobStatus& job) {
+  const auto set = [](const char* name, const auto& value) {
+    setenv(name, fmt::format("{}", value).c_str(), 1);
+  };
+  for (const char* name : {"SCORE_ALLOCATION", "SCORE_JOB_ID", "SCORE_JOBID"}) set(name, job.job());
+  set("SCORE_JOB_NAME", job.name());
+  set("SCORE_NODELIST", node_list(job));
+  set("SCORE_NNODES", job.nodes_size());
+  set("SCORE_NTASKS", job.tasks());
+  set("SCORE_CPUS_PER_TASK", job.cpus_per_task());
+}
+
+[[noreturn]] void be_command(const Invocation& invocation, const std::vector<std::string>& words,
+                             const wire::JobStatus& job) {
+  set_variables(job);
+  std::signal(SIGPIPE, SIG_DFL);  // ignored by our commands
+  std::vector<char*> argv;
+  for (const auto& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  execvp(argv[0], argv.data());
+  const int error = errno;
+  complain(invocation, fmt::format("{}: {}", escape_terminal(words[0], 200), std::strerror(error)));
+  _exit(error == ENOENT ? kExitNotFound : kExitCannotExecute);
+}
+
+// The command gets the terminal's signals; this process outlives them, as system(3) does.
+int run_command(const Invocation& invocation, const std::vector<std::string>& words,
+                const wire::JobStatus& job) {
+  const pid_t child = fork();
+  if (child < 0) return complain(invocation, "cannot fork");
+  if (child == 0) be_command(invocation, words, job);
+  for (const int signal : {SIGINT, SIGQUIT}) std::signal(signal, SIG_IGN);
+  return wait_for(child);
+}
+
+int hold(const Invocation& invocation, const std::vector<std::string>& words, FrontEndOptions front,
+         std::optional<HeadLink> link) {
+  auto end = make_pipe();
+  auto ready = make_pipe();
+  if (!end || !ready) return complain(invocation, "cannot make a pipe");
+  Pipes pipes{std::move(*end), std::move(*ready)};
+  const pid_t child = fork();
+  if (child < 0) return complain(invocation, "cannot fork");
+  if (child == 0) be_front_end(std::move(front), std::move(*link), std::move(pipes));
+  link.reset();  // the connection is the front end's alone
+  pipes.end.read.reset();
+  pipes.ready.write.reset();
+  const auto bytes = read_all(pipes.ready.read.get(), kMaxStatusBytes);
+  wire::JobStatus job;
+  if (!bytes || bytes->empty() || !job.ParseFromString(*bytes)) return wait_for(child);
+  tell(fmt::format("{}: job {} has {}", invocation.name, job.job(), node_list(job)));
+  const int code = run_command(invocation, words, job);
+  pipes.end.write.reset();
+  wait_for(child);
+  return code;
+}
+
+std::vector<std::string> shell() {
+  const char* named = std::getenv("SHELL");
+  return {named != nullptr && *named != '\0' ? named : "/bin/sh"};
+}
+
+}  // namespace
+
+int scalloc_main(const Invocation& invocation) {
+  RunOptions options;
+  CLI::App app;
+  describe(app, invocation, "Holds nodes while a command runs here, whose scrun runs steps there");
+  add_job_options(app, options);
+  app.add_flag("-q,--quiet", options.quiet, "Do not print why the job waits");
+  std::vector<std::string> shown_only;
+  app.add_option("command", shown_only, "What to run here; default: the shell")
+      ->type_name("COMMAND [ARGUMENT...]");
+  auto split = split_command(app, invocation.args, "");
+  if (!split) return complain(invocation, split.error());
+  if (const auto code = parse(app, {.name = invocation.name, .args = split->options})) return *code;
+  if (!options.signal.empty()) {
+    return complain(invocation, "--signal: give it to scrun");
+  }
+  const auto words = split->command.empty() ? shell() : split->command;
+  options.programs = {{0, {}, {}, {"scalloc"}}};
+  options.script = kHold;
+  options.mpi = "none";
+  auto submission = make_submission(options);
+  if (!submission) return complain(invocation, submission.error());
+  const auto server = find_server(options.common.server);
+  if (!server) return complain(invocation, server.error());
+  auto link = connect_surely(*server);
+  if (!link) return complain(invocation, link.error());
+  if (const auto allowed = check_root(*link, *submission); !allowed) {
+    return complain(invocation, allowed.error());
+  }
+  FrontEndOptions front;
+  front.invocation = invocation;
+  front.socket = *server;
+  front.quiet = options.quiet;
+  front.submission = std::move(*submission);
+  return hold(invocation, words, std::move(front), std::move(*link));
+}
+
+}  // namespace score::scout

@@ -1,0 +1,154 @@
+// scbatch: submits a batch script. The script's text goes with the submission; no daemon reads the
+// file. It runs on the first node of the job, and its scrun runs steps in the job's cores.
+#include "base/limits.hpp"
+#include "base/os/fd.hpp"
+#include "base/text/json_writer.hpp"
+#include "scout/batch/script.hpp"
+#include "scout/commands/commands.hpp"
+#include "scout/commands/dry_run.hpp"
+#include "scout/run/run_options.hpp"
+#include "scout/run/score_options.hpp"
+#include "scout/run/submitting.hpp"
+#include "scout/session/words.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <unistd.h>
+
+namespace score::scout {
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+constexpr const char* kOutput = "score-%j.out";
+
+// What is on the command line replaces what the script says.
+void add_options(CLI::App& app, RunOptions& options) {
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  add_job_options(app, options);
+  add_place_options(app, options);
+  add_json_option(app, options.common);
+  app.add_flag("--dry-run", options.dry_run, "Say where it would run, or why not; submit nothing");
+  app.add_flag("-q,--quiet", options.quiet, "Do not name the #SBATCH options that are ignored");
+}
+
+Result<std::string> read_text(const std::string& file) {
+  constexpr std::size_t kMost = limits::kMaxScriptBytes + 1;
+  auto text = file.empty() ? read_all(STDIN_FILENO, kMost) : read_file(file, kMost);
+  if (text || !text.error().is(Errc::TooLarge)) return text;
+  return std::string(kMost, '#');  // refused as too long
+}
+
+// One line that names the script's line; nothing: it can be read.
+std::optional<int> check_line(const Invocation& invocation, const std::string& script,
+                              const ScriptLine& line) {
+  Invocation about = invocation;
+  about.place = fmt::format("{} line {}: ", script, line.number);
+  RunOptions options;
+  CLI::App app;
+  describe(app, about, "");
+  app.set_help_flag();
+  app.set_version_flag();
+  add_options(app, options);
+  const auto split = split_command(app, line.words, "");
+  if (!split) return complain(about, split.error());
+  if (!split->command.empty()) {
+    return complain(about, fmt::format("unexpected '{}'", escape_terminal(split->command[0], 80)));
+  }
+  about.args = split->options;
+  return parse(app, about);
+}
+
+struct Script {
+  std::string name;  // for people
+  std::string text;
+  Words words;  // its options
+};
+
+std::optional<int> load(const Invocation& invocation, const std::string& file, bool quiet,
+                        Script& script) {
+  script.name = file.empty() ? "standard input"
+                             : escape_terminal(file.substr(file.find_last_of('/') + 1), 80);
+  auto text = read_text(file);
+  if (!text) return complain(invocation, text.error());
+  script.text = std::move(*text);
+  const auto options = read_script(script.text);
+  Invocation about = invocation;
+  about.place = script.name + ": ";
+  if (!options) return complain(about, options.error());
+  for (const ScriptLine& line : options->lines) {
+    if (const auto code = check_line(invocation, script.name, line)) return code;
+    script.words.insert(script.words.end(), line.words.begin(), line.words.end());
+  }
+  for (const auto& ignored : options->ignored) {
+    if (!quiet) complain(about, ignored);
+  }
+  return std::nullopt;
+}
+
+void fill_defaults(RunOptions& options, const Script& script, Words command) {
+  if (command.empty()) command = {"script"};
+  options.programs = {{0, {}, {}, std::move(command)}};
+  options.script = script.text;
+  options.detach = true;
+  options.mpi = "none";
+  if (options.input.empty()) options.input = "none";
+  if (options.output.empty()) options.output = kOutput;
+  if (options.error.empty()) options.error = options.output;
+}
+
+int submit(const Invocation& invocation, const RunOptions& options) {
+  auto submission = make_submission(options);
+  if (!submission) return complain(invocation, submission.error());
+  const auto server = find_server(options.common.server);
+  if (!server) return complain(invocation, server.error());
+  auto link = connect_surely(*server);
+  if (!link) return complain(invocation, link.error());
+  if (const auto allowed = check_root(*link, *submission); !allowed) {
+    return complain(invocation, allowed.error());
+  }
+  if (options.dry_run) {
+    const auto code = dry_run(invocation, *link, options.common.json, *submission);
+    return code ? *code : complain(invocation, code.error());
+  }
+  const auto submitted = submit_surely(*link, *server, *submission);
+  if (!submitted) return complain(invocation, submitted.error());
+  JsonWriter json;
+  json.begin_object().field("schema", "scored.submitted/1").field("job", submitted->job());
+  json.end_object();
+  print(options.common.json ? json.text() + "\n" : fmt::format("{}\n", submitted->job()));
+  return kExitOk;
+}
+
+}  // namespace
+
+int scbatch_main(const Invocation& invocation) {
+  RunOptions given;
+  CLI::App app;
+  describe(app, invocation, "Submits a batch script; options also stand in its #SCORE lines");
+  add_options(app, given);
+  Words shown_only;
+  app.add_option("script", shown_only, "The script, and its arguments; none: standard input")
+      ->type_name("SCRIPT [ARGUMENT...]");
+  auto split = split_command(app, invocation.args, "");
+  if (!split) return complain(invocation, split.error());
+  if (const auto code = parse(app, {.name = invocation.name, .args = split->options})) return *code;
+  Script script;
+  const std::string file = split->command.empty() ? "" : split->command[0];
+  if (const auto code = load(invocation, file, given.quiet, script)) return *code;
+  Words words = script.words;
+  words.insert(words.end(), split->options.begin(), split->options.end());
+  RunOptions options;
+  CLI::App all;
+  describe(all, invocation, "");
+  add_options(all, options);
+  if (const auto code = parse(all, {.name = invocation.name, .args = words})) return *code;
+  if (!options.signal.empty()) {
+    return complain(invocation, "--signal needs a front end: give it to scrun in the script");
+  }
+  fill_defaults(options, script, std::move(split->command));
+  return submit(invocation, options);
+}
+
+}  // namespace score::scout

@@ -1,0 +1,49 @@
+#include "scout/run/submitting.hpp"
+
+#include "scout/run/front_end.hpp"
+
+#include <poll.h>
+#include <unistd.h>
+
+namespace score::scout {
+
+namespace {
+
+constexpr int kRetryPause_ms = 100;
+
+}  // namespace
+
+Status check_root(const HeadLink& link, wire::Submit& submission) {
+  if (geteuid() != 0 || submission.allow_root()) return {};
+  if (!link.is_own_cluster()) {
+    return fail(Errc::Denied, "not running a job as root; use --allow-root to run it");
+  }
+  submission.set_allow_root(true);
+  return {};
+}
+
+Result<HeadLink> connect_surely(const std::string& socket) {
+  const TimePoint deadline = monotonic_now() + kReconnectFor;
+  auto link = HeadLink::connect(socket);
+  while (!link && link.error().is(Errc::Closed) && monotonic_now() < deadline) {
+    ::poll(nullptr, 0, kRetryPause_ms);
+    link = HeadLink::connect(socket);
+  }
+  return link;
+}
+
+Result<wire::Submitted> submit_surely(HeadLink& link, const std::string& socket,
+                                      const wire::Submit& submission) {
+  const TimePoint deadline = monotonic_now() + kReconnectFor;
+  auto submitted = link.ask<wire::Submitted>(submission);
+  while (!submitted && submitted.error().is(Errc::Closed) && monotonic_now() < deadline) {
+    ::poll(nullptr, 0, kRetryPause_ms);
+    auto again = HeadLink::connect(socket);
+    if (!again) continue;
+    link = std::move(*again);
+    submitted = link.ask<wire::Submitted>(submission);
+  }
+  return submitted;
+}
+
+}  // namespace score::scout
