@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <sys/stat.h>
 
 namespace score::inline base {
 
@@ -223,6 +224,21 @@ std::vector<std::pair<std::string, ConfigSection>> ConfigSection::named_sections
 
 ConfigFile::ConfigFile(std::unique_ptr<detail::ConfigState> state) : state_(std::move(state)) {}
 
+namespace {
+
+Status check_own(const std::string& path) {
+  struct stat info {};
+
+  if (::stat(path.c_str(), &info) != 0) return fail(errno_code(errno), "{}", path);
+  const bool is_safe = S_ISDIR(info.st_mode) && (info.st_mode & S_ISVTX) != 0;
+  if (is_safe || (info.st_mode & (S_IWGRP | S_IWOTH)) == 0) return {};
+  return fail(Errc::Denied,
+              "{} has mode {:04o}: other users can change the configuration; chmod go-w {}", path,
+              info.st_mode & 07777U, path);
+}
+
+}  // namespace
+
 ConfigFile::ConfigFile(ConfigFile&&) noexcept = default;
 ConfigFile& ConfigFile::operator=(ConfigFile&&) noexcept = default;
 ConfigFile::~ConfigFile() = default;
@@ -241,6 +257,16 @@ Result<ConfigFile> ConfigFile::load(const std::string& path) {
   const auto text = read_file(path, limits::kMaxConfigBytes);
   if (!text) return text.error();
   return parse(*text, path);
+}
+
+Result<ConfigFile> ConfigFile::load_own(const std::string& path) {
+  const auto end = path.find_last_of('/');
+  const std::string directory =
+      end == path.npos ? "." : path.substr(0, std::max<std::size_t>(end, 1));
+  for (const std::string& part : {directory, path}) {
+    if (auto own = check_own(part); !own) return own.error();
+  }
+  return load(path);
 }
 
 ConfigSection ConfigFile::root() {

@@ -119,6 +119,9 @@ class ConfigFile {
   static Result<ConfigFile> parse(std::string_view text, std::string name);
   // Errors also: errno codes of reading.
   static Result<ConfigFile> load(const std::string& path);
+  // As a daemon reads it: Denied if other users could change the file or replace it in its
+  // directory (writable by group or others; a sticky directory is safe).
+  static Result<ConfigFile> load_own(const std::string& path);
 
   ConfigFile(ConfigFile&&) noexcept;
   ConfigFile& operator=(ConfigFile&&) noexcept;

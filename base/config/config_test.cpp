@@ -1,10 +1,14 @@
 #include "base/config/config.hpp"
 
 #include "base/limits.hpp"
+#include "base/os/fd.hpp"
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <random>
+#include <sys/stat.h>
 
 namespace score {
 namespace {
@@ -199,6 +203,28 @@ TEST(Config, NamesAMissingFile) {
   const auto file = ConfigFile::load("/no/such.toml");
   EXPECT_TRUE(file.error().is(std::errc::no_such_file_or_directory));
   EXPECT_NE(file.error().message().find("/no/such.toml"), std::string::npos);
+}
+
+TEST(Config, RefusesAFileThatOthersCanChange) {
+  std::string directory = "/tmp/score-config-XXXXXX";
+  ASSERT_NE(mkdtemp(directory.data()), nullptr);
+  const std::string path = directory + "/scored.toml";
+  ASSERT_TRUE(replace_file(path, "", 0640));
+  EXPECT_TRUE(ConfigFile::load_own(path));
+  for (const mode_t mode : {0620U, 0602U, 0666U}) {
+    ASSERT_EQ(chmod(path.c_str(), mode), 0);
+    EXPECT_TRUE(ConfigFile::load_own(path).error().is(Errc::Denied)) << mode;
+  }
+  ASSERT_EQ(chmod(path.c_str(), 0644), 0);
+  for (const mode_t mode : {0770U, 0757U}) {
+    ASSERT_EQ(chmod(directory.c_str(), mode), 0);
+    const auto refused = ConfigFile::load_own(path);
+    EXPECT_TRUE(refused.error().is(Errc::Denied)) << mode;
+    EXPECT_NE(refused.error().message().find(directory + " has mode"), std::string::npos);
+  }
+  ASSERT_EQ(chmod(directory.c_str(), 01777), 0);
+  EXPECT_TRUE(ConfigFile::load_own(path)) << "no one else can replace it there";
+  std::filesystem::remove_all(directory);
 }
 
 }  // namespace

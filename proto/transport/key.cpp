@@ -131,6 +131,14 @@ base::Result<Key> load_key(const std::string& path) {
   return key;
 }
 
+base::Result<void> check_key(const std::string& path) {
+  const auto key = load_key(path);
+  const bool is_unknown = !key && (key.error().is(std::errc::no_such_file_or_directory) ||
+                                   key.error().is(std::errc::permission_denied));
+  if (key || is_unknown) return {};
+  return key.error();
+}
+
 base::Result<void> store_key(const std::string& path, const Key& key) {
   base::UniqueFd file(
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));

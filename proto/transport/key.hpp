@@ -56,6 +56,9 @@ base::Result<Key> parse_key(std::string_view text);
 // scored if we are root, and be closed to group and others (0600 or 0400), else Denied; anything
 // else in it: Malformed. A symbolic link is refused.
 base::Result<Key> load_key(const std::string& path);
+// As load_key(), for --check-config: a file that is not there yet, or that this user may not read,
+// is no error.
+base::Result<void> check_key(const std::string& path);
 // Makes the file, mode 0600; Exists if it is there. The key is on disk when it returns.
 base::Result<void> store_key(const std::string& path, const Key& key);
 

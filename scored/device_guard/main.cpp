@@ -44,7 +44,7 @@ std::optional<Request> parse(int argc, char** argv) {
 }
 
 Result<DeviceConfig> read_table(const std::string& path) {
-  auto file = ConfigFile::load(path);
+  auto file = ConfigFile::load_own(path);
   if (!file) return file.error();
   ConfigSection root = file->root();
   DeviceConfig config = read_device_config(root);

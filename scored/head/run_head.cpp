@@ -299,7 +299,10 @@ int run_head(const std::vector<std::string>& arguments) {
   if (line->help) return write_all(STDOUT_FILENO, kUsage) ? 0 : kCannotStart;
   auto config = load_config(line->config_path);
   if (!config) return refuse(kBadUsage, config.error());
-  if (line->check_only) return 0;
+  if (line->check_only) {
+    const auto key = proto::check_key(config->key_file);
+    return key ? 0 : refuse(kBadUsage, key.error());
+  }
   if (line->new_key || !line->node_key.empty()) {
     const auto made = make_keys(*line, *config);
     return made ? 0 : refuse(kCannotStart, made.error());

@@ -286,7 +286,7 @@ Result<NodeConfig> parse_config(std::string_view text, const std::string& name) 
 }
 
 Result<NodeConfig> load_config(const std::string& path) {
-  auto config = read_config(ConfigFile::load(path));
+  auto config = read_config(ConfigFile::load_own(path));
   if (config) config->file = path;
   return config;
 }

@@ -123,7 +123,10 @@ int run_node(const std::vector<std::string>& arguments) {
   if (auto completed = complete(line->config); !completed) {
     return refuse(kCannotStart, completed.error());
   }
-  if (line->check_only) return 0;
+  if (line->check_only) {
+    const auto key = proto::check_key(line->config.key_file);
+    return key ? 0 : refuse(kCannotStart, key.error());
+  }
   set_log_level(line->config.log_level);
   report_to_journal_if_started_by_it();
   prepare_process();

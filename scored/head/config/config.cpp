@@ -164,7 +164,7 @@ gang::ClusterConfig HeadConfig::for_cluster() const {
 }
 
 Result<HeadConfig> load_config(const std::string& path) {
-  auto config = read_config(ConfigFile::load(path));
+  auto config = read_config(ConfigFile::load_own(path));
   if (config) config->file = path;
   return config;
 }

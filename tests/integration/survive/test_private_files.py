@@ -47,6 +47,11 @@ def refusals(directory):
             yield role, place, mode(place, bits), f'mode {bits:04o}'
         yield role, place, owner(place), f'uid {NOBODY}'
         yield role, place, link(place), str(place)
+    for role in ('head', 'node'):
+        config = directory / ('head' if role == 'head' else 'node00') / 'scored.toml'
+        for bits in (0o666, 0o620, 0o602):
+            yield role, config, mode(config, bits), f'mode {bits:04o}'
+        yield role, config.parent, mode(config.parent, 0o775), 'mode 0775'
     state = directory / 'head'
     yield 'head', state, mode(state, 0o777), 'other users'
     yield 'head', state, mode(state, 0o770), 'other users'
@@ -61,8 +66,11 @@ def test_daemons_refuse_what_others_can_change(fresh, as_root):
     for role, path, trouble, says in refusals(cluster.directory):
         config = cluster.directory / ('head' if role == 'head' else 'node00') / 'scored.toml'
         with trouble:
-            result = subprocess.run([BIN / 'scored', f'--role={role}', '--config', config], capture_output=True, text=True,
-                                    timeout=60, check=False)
+            words = [BIN / 'scored', f'--role={role}', '--config', config]
+            result = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+            checked = subprocess.run([*words, '--check-config'], capture_output=True, text=True, timeout=60, check=False)
+        if path.name in ('scored.toml', 'key') or says == 'mode 0775':
+            assert checked.returncode != 0 and says in checked.stderr, (path, says, checked)
         lines = [line for line in result.stderr.splitlines() if line]
         assert result.returncode != 0, (role, path, says)
         assert str(path) in result.stderr and says in result.stderr, (says, result.stderr)
