@@ -232,6 +232,7 @@ struct Refused {  // nothing of the attempt is left on the node
   AttemptId attempt{0};
   std::int32_t exit_code = 126;  // what scrun exits with: 126 cannot execute, 127 not found, 125
   std::string reason;            // one line, without the node's name
+  bool may_retry = false;        // the job is not the cause: another launch may succeed
 };
 
 struct Started {

@@ -121,5 +121,102 @@ TEST(Launch, ALostAnswerIsAskedForAgain) {
   EXPECT_EQ(b.state(job), JobState::Running);
 }
 
+// ---- a launch that a node could not carry out
+
+TEST(Launch, IsTriedAgainIfTheJobIsNotTheCause) {
+  Bench b;
+  b.add_nodes(2);
+  b.deaf = {NodeId{0}, NodeId{1}};
+  const JobId job = b.submit(Bench::on_nodes(2));
+  const AttemptId first = b.view(job).attempt;
+  b.deaf.clear();
+  b.say(NodeId{1}, base::Refused{first, 125, "no answer from the launcher", true});
+  EXPECT_EQ(b.state(job), JobState::Running);
+  EXPECT_GT(b.view(job).attempt, first);
+  EXPECT_EQ(b.view(job).restarts, 0U) << "it has not run yet";
+  EXPECT_EQ(b.view(job).relaunches, 1U);
+}
+
+TEST(Launch, IsTriedAgainAFewTimesOnly) {
+  Bench b;
+  b.add_nodes(1);
+  b.deaf = {NodeId{0}};
+  const JobId job = b.submit(Bench::on_nodes(1));
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_EQ(b.state(job), JobState::Launching) << i;
+    b.say(NodeId{0}, base::Refused{b.view(job).attempt, 125, "no answer from the launcher", true});
+  }
+  EXPECT_EQ(b.state(job), JobState::LaunchFailed);
+  EXPECT_EQ(b.view(job).reasons.at(0), "node00: no answer from the launcher");
+}
+
+TEST(Launch, IsTriedAgainIfAShepherdDiedBeforeTheOthersWereReady) {
+  Bench b;
+  b.add_nodes(2);
+  b.deaf = {NodeId{1}};
+  const JobId job = b.submit(Bench::on_nodes(2));
+  b.deaf.clear();
+  b.say(NodeId{0}, base::Exited{b.view(job).attempt, {}, "its shepherd died"});
+  EXPECT_EQ(b.state(job), JobState::Running);
+}
+
+TEST(Launch, IsTriedAgainOnOtherNodesAlsoWithoutRequeue) {
+  Bench b;
+  b.add_nodes(2);
+  b.deaf = {NodeId{0}};
+  const JobId job = b.submit(Bench::on_nodes(1));
+  ASSERT_EQ(b.view(job).nodes.at(0), NodeId{0});
+  b.silent = {NodeId{0}};
+  b.pass(12s);
+  EXPECT_EQ(b.state(job), JobState::Running);
+  EXPECT_EQ(b.view(job).nodes.at(0), NodeId{1});
+}
+
+TEST(Launch, IsNotTriedAgainIfTheJobWasCancelledMeanwhile) {
+  Bench b;
+  b.add_nodes(2);
+  b.deaf = {NodeId{0}, NodeId{1}};
+  b.unkillable = {NodeId{0}};
+  const JobId job = b.submit(Bench::on_nodes(2));
+  b.say(NodeId{1}, base::Refused{b.view(job).attempt, 125, "no answer from the launcher", true});
+  ASSERT_EQ(b.state(job), JobState::Completing);
+  EXPECT_TRUE(b.view(job).is_untried);
+  b.cancel(job);
+  EXPECT_FALSE(b.view(job).is_untried);
+  b.say(NodeId{0}, base::Exited{b.view(job).attempt, {}, {}});
+  EXPECT_EQ(b.state(job), JobState::Cancelled);
+}
+
+// On a node that is known and not connected.
+JobId recover_waiting_job(Bench& b) {
+  b.infos[NodeId{0}] = {"node00", 1, 8_GiB};
+  EXPECT_TRUE(b.cluster.add_node(NodeId{0}, "node00"));
+  RecoveredJob waiting;
+  waiting.id = JobId{7};
+  waiting.request = Bench::on_nodes(1);
+  b.take(b.cluster.recover({waiting}, b.now));
+  return waiting.id;
+}
+
+// A head that was killed had launched the job and not stored that; the node repeats its report
+// after its hello.
+TEST(Launch, NumbersNoTwoAttemptsAlike) {
+  Bench b;
+  const JobId job = recover_waiting_job(b);
+  const AttemptId lost = base::make_attempt(job, 1);
+  b.connect(NodeId{0}, {{lost, base::AttemptPhase::Exited, {}, {}}});
+  b.say(NodeId{0}, base::Exited{lost, {}, {}});
+  EXPECT_EQ(b.state(job), JobState::Running);
+  EXPECT_EQ(b.view(job).attempt, base::make_attempt(job, 2));
+}
+
+TEST(Launch, ANodeCannotUseUpTheNumbersOfAttempts) {
+  Bench b;
+  const JobId job = recover_waiting_job(b);
+  const AttemptId most = base::make_attempt(job, base::kAttemptsPerJob - 1);
+  b.connect(NodeId{0}, {{most, base::AttemptPhase::Exited, {}, {}}});
+  EXPECT_EQ(b.view(job).attempt, base::make_attempt(job, 1));
+}
+
 }  // namespace
 }  // namespace score::gang

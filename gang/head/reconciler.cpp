@@ -84,6 +84,7 @@ void Reconciler::compare(NodeIndex node, const base::NodeHello& hello, Step& ste
       continue;
     }
     ++p_.tables.counters.stale_reports;
+    if (job != nullptr) note_attempt(*job, report.attempt);
     if (report.phase == base::AttemptPhase::Exited) {
       p_.tables.nodes.send(node, base::ForgetTasks{report.attempt}, step);
     } else {
@@ -96,6 +97,12 @@ void Reconciler::compare(NodeIndex node, const base::NodeHello& hello, Step& ste
     const auto member = job->member_on(node);
     if (member && job->members.has_tasks(*member)) missing(*job, *member, step);
   }
+}
+
+// A head that was killed may have launched it before it had stored that. 255 is the last number.
+void Reconciler::note_attempt(Job& job, AttemptId attempt) {
+  const std::uint64_t number = attempt.value() % base::kAttemptsPerJob;
+  if (number + 2 < base::kAttemptsPerJob) job.newest_seen = std::max(job.newest_seen, number);
 }
 
 void Reconciler::compare_known(Job& job, std::size_t member, const base::AttemptReport& report,

@@ -45,9 +45,11 @@ struct JobView {
   std::string limit;               // "time limit 3.0s reached"; empty: none was
   bool keep_going = false;
   JobActivity activity = JobActivity::Busy;
-  bool background = false;                        // idle, and out of the timetable for others
-  std::uint32_t restarts = 0;                     // how often it was requeued
-  std::string lost;                               // why, the last time
+  bool background = false;       // idle, and out of the timetable for others
+  std::uint32_t restarts = 0;    // how often it was requeued
+  std::uint32_t relaunches = 0;  // how often its launch was tried again
+  bool is_untried = false;       // while Completing: no task ran, and it will be launched again
+  std::string lost;              // why, the last time
   std::vector<std::vector<std::uint32_t>> cores;  // [node index]; empty until placed
   std::uint32_t tasks_per_core = 1;               // > 1: so many share the cores of one task
 };

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <utility>
 
 namespace score::gang {
 
@@ -16,6 +17,9 @@ bool is_crash(int signal) {
   constexpr std::array kCrashes{SIGKILL, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
   return std::ranges::find(kCrashes, signal) != kCrashes.end();
 }
+
+// Each waits for the launcher or the node for some seconds, so they outlast a restart of either.
+constexpr std::uint32_t kMostRelaunches = 3;
 
 // On one node; no sum over nodes overflows.
 constexpr Duration kMostFilled = std::chrono::hours{24 * 365};
@@ -85,7 +89,7 @@ void Ending::aborted(Job& job, std::size_t member, const base::AbortRequested& m
 
 void Ending::lost_node(Job& job, const std::string& reason, base::TimePoint since, Step& step) {
   if (job.outcome.blame_loss(reason, since)) step.job_changed(job.id);
-  end(job, {JobState::NodeFailed, reason}, step);
+  end(job, {JobState::NodeFailed, reason, base::kExitError, true}, step);
 }
 
 void Ending::refused(Job& job, std::size_t member, const base::Refused& message, Step& step) {
@@ -93,7 +97,7 @@ void Ending::refused(Job& job, std::size_t member, const base::Refused& message,
   end(job,
       {is_launch ? JobState::LaunchFailed : JobState::NodeFailed,
        fmt::format("{}: {}", name_of(job, member), message.reason),
-       failure_code(message.exit_code, base::kExitError)},
+       failure_code(message.exit_code, base::kExitError), message.may_retry},
       step);
   gone(job, member, step);
 }
@@ -110,7 +114,8 @@ void Ending::exited(Job& job, std::size_t member, const base::Exited& message, S
   const std::string& name = name_of(job, member);
   const std::string why = message.reason.empty() ? "ended before it was started" : message.reason;
   if (job.members[member] != Member::Started) {
-    end(job, {JobState::LaunchFailed, fmt::format("{}: {}", name, why)}, step);
+    end(job, {JobState::LaunchFailed, fmt::format("{}: {}", name, why), base::kExitError, true},
+        step);
   } else if (!message.reason.empty()) {
     const int code = job.outcome.exit_code();
     end(job,
@@ -135,12 +140,15 @@ void Ending::gone(Job& job, std::size_t member, Step& step) {
 
 void Ending::end(Job& job, End end, Step& step) {
   if (job.outcome.ending() || base::is_final(job.state)) return;
+  job.is_untried =
+      end.may_retry && job.state == JobState::Launching && job.relaunches < kMostRelaunches;
   job.outcome.decide(end.state, std::move(end.reason), end.exit_code);
   carry_out(job, step);
 }
 
 void Ending::cancel(Job& job, End end, Step& step) {
   if (!will_requeue(job)) return this->end(job, std::move(end), step);
+  job.is_untried = false;
   job.outcome.cancel_requeue(end.state, end.reason, end.exit_code);
   step.job_changed(job.id);
 }
@@ -218,16 +226,21 @@ void Ending::clear_attempt(Job& job, Step& step) {
 
 // Attempts have numbers of their own, and there are no more of them. A job that can no longer run,
 // because nodes came back smaller or not at all, would wait for ever.
+bool Ending::may_restart(const Job& job) const {
+  if (job.is_untried) return true;
+  return job.outcome.ending() == JobState::NodeFailed &&
+         job.request.requeue == base::Requeue::Yes && job.restarts < tables_.config.max_requeues;
+}
+
 bool Ending::will_requeue(const Job& job) const {
-  return job.outcome.ending() == JobState::NodeFailed && job.has_row() &&
-         job.request.requeue == base::Requeue::Yes && job.restarts < tables_.config.max_requeues &&
-         job.attempts + 1 < base::kAttemptsPerJob &&
+  return job.outcome.ending() && may_restart(job) && job.has_row() &&
+         std::max(job.attempts, job.newest_seen) + 1 < base::kAttemptsPerJob &&
          check_request(tables_.nodes, job.request, tables_.config.overcommit).has_value();
 }
 
 // In line again, in its old place, as if it had never run: nothing of the lost attempt counts.
 void Ending::requeue(Job& job, Step& step) {
-  ++job.restarts;
+  ++(std::exchange(job.is_untried, false) ? job.relaunches : job.restarts);
   const std::vector<std::string>& reasons = job.outcome.reasons();
   job.lost = reasons.empty() ? std::string() : reasons.front();
   tables_.jobs.change(job, JobEvent::Requeue, step);

@@ -16,6 +16,7 @@ struct End {
   JobState state = JobState::Failed;  // final
   std::string reason;
   int exit_code = base::kExitError;
+  bool may_retry = false;  // a job that is being launched may be launched again
 };
 
 class Ending {
@@ -52,6 +53,7 @@ class Ending {
   void carry_out(Job& job, Step& step);
   void finish(Job& job, Step& step);
   void leave_allocation(const Job& job, Step& step);
+  [[nodiscard]] bool may_restart(const Job& job) const;
   [[nodiscard]] bool will_requeue(const Job& job) const;
   void requeue(Job& job, Step& step);
   void clear_attempt(Job& job, Step& step);

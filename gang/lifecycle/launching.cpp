@@ -17,7 +17,8 @@ std::string Launching::names_of(const Job& job, const Members& members) const {
 
 void Launching::launch(Job& job, Step& step) {
   const std::size_t count = job.cells.nodes.size();
-  ++job.attempts;
+  // Two attempts with one number would be taken for each other.
+  job.attempts = std::max(job.attempts, job.newest_seen) + 1;
   job.members.ask_all(count);
   if (job.request.allocation) job.members.keep_first();
   job.forget_activity();
@@ -101,7 +102,8 @@ void Launching::launch_overdue(Job& job, Step& step) {
   ending_.end(job,
               {lost_node ? JobState::NodeFailed : JobState::LaunchFailed,
                fmt::format("no answer within {} from {}", seconds(tables_.config.launch_deadline),
-                           names_of(job, silent))},
+                           names_of(job, silent)),
+               base::kExitError, lost_node},
               step);
 }
 

@@ -220,40 +220,40 @@ NodeActions NodeAgent::on_shepherd(AttemptId id, const ShepherdEvent& event, Tim
     return out;
   }
   Attempt& attempt = found->second;
-  std::visit(Overloaded{
-                 [&](const ShepherdReady&) {
-                   if (step(id, AttemptEvent::Ready)) say(base::Prepared{id}, out);
-                 },
-                 [&](const ShepherdRefused& e) { refuse(id, e.exit_code, e.reason, out); },
-                 [&](const ShepherdStarted&) {
-                   if (!step(id, AttemptEvent::Started)) return;
-                   attempt.started = true;
-                   say(base::Started{id}, out);
-                 },
-                 [&](const ShepherdTaskExited& e) {
-                   if (step(id, AttemptEvent::TaskEnd))
-                     task_ended(attempt, in_cluster_time(e.exit, now), out);
-                 },
-                 [&](const ShepherdAbort& e) {
-                   if (!step(id, AttemptEvent::Abort) || attempt.abort) return;
-                   attempt.abort = abort_of(id, e, now);
-                   say(*attempt.abort, out);
-                 },
-                 [&](const ShepherdDone&) {
-                   if (step(id, AttemptEvent::Done)) finish(id, out);
-                 },
-                 [&](const ShepherdGone&) {
-                   if (attempt.phase == Phase::Exited) return;  // the usual end
-                   out.push_back(KillAttempt{id});
-                   if (attempt.phase == Phase::Preparing && !attempt.killed) {
-                     return refuse(id, kExitError, "the shepherd died before it was ready", out);
-                   }
-                   if (!attempt.killed && attempt.reason.empty())
-                     attempt.reason = "its shepherd died";
-                   if (step(id, AttemptEvent::Gone)) finish(id, out);
-                 },
-             },
-             event);
+  std::visit(
+      Overloaded{
+          [&](const ShepherdReady&) {
+            if (step(id, AttemptEvent::Ready)) say(base::Prepared{id}, out);
+          },
+          [&](const ShepherdRefused& e) { refuse(id, e, out); },
+          [&](const ShepherdStarted&) {
+            if (!step(id, AttemptEvent::Started)) return;
+            attempt.started = true;
+            say(base::Started{id}, out);
+          },
+          [&](const ShepherdTaskExited& e) {
+            if (step(id, AttemptEvent::TaskEnd))
+              task_ended(attempt, in_cluster_time(e.exit, now), out);
+          },
+          [&](const ShepherdAbort& e) {
+            if (!step(id, AttemptEvent::Abort) || attempt.abort) return;
+            attempt.abort = abort_of(id, e, now);
+            say(*attempt.abort, out);
+          },
+          [&](const ShepherdDone&) {
+            if (step(id, AttemptEvent::Done)) finish(id, out);
+          },
+          [&](const ShepherdGone&) {
+            if (attempt.phase == Phase::Exited) return;  // the usual end
+            out.push_back(KillAttempt{id});
+            if (attempt.phase == Phase::Preparing && !attempt.killed) {
+              return refuse(id, {kExitError, "the shepherd died before it was ready", true}, out);
+            }
+            if (!attempt.killed && attempt.reason.empty()) attempt.reason = "its shepherd died";
+            if (step(id, AttemptEvent::Gone)) finish(id, out);
+          },
+      },
+      event);
   return out;
 }
 
@@ -273,11 +273,11 @@ base::AbortRequested NodeAgent::abort_of(AttemptId id, const ShepherdAbort& abor
   return {id, abort.rank, abort.code, abort.message, in_cluster_time(abort.asked, now), abort.left};
 }
 
-void NodeAgent::refuse(AttemptId id, int exit_code, std::string reason, NodeActions& out) {
+void NodeAgent::refuse(AttemptId id, const ShepherdRefused& why, NodeActions& out) {
   if (!step(id, AttemptEvent::Refuse)) return;
   attempts_.erase(id);
   out.push_back(RemoveAttempt{id});
-  say(base::Refused{id, exit_code, std::move(reason)}, out);
+  say(base::Refused{id, why.exit_code, why.reason, why.may_retry}, out);
 }
 
 void NodeAgent::task_ended(Attempt& attempt, const base::TaskExit& exit, NodeActions& out) {

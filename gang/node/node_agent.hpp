@@ -66,6 +66,7 @@ struct ShepherdReady {};
 struct ShepherdRefused {
   int exit_code = 126;
   std::string reason;
+  bool may_retry = false;  // see base::Refused
 };
 
 struct ShepherdStarted {};
@@ -174,7 +175,7 @@ class NodeAgent {
   [[nodiscard]] base::TaskExit in_cluster_time(base::TaskExit exit, TimePoint now) const;
   [[nodiscard]] base::AbortRequested abort_of(AttemptId id, const ShepherdAbort& abort,
                                               TimePoint now) const;
-  void refuse(AttemptId id, int exit_code, std::string reason, NodeActions& out);
+  void refuse(AttemptId id, const ShepherdRefused& why, NodeActions& out);
   void task_ended(Attempt& attempt, const base::TaskExit& exit, NodeActions& out);
   void finish(AttemptId id, NodeActions& out);
   void follow(TimePoint now, NodeActions& out);

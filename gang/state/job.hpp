@@ -34,7 +34,11 @@ struct Job {
   Shape shape;
   JobState state = JobState::Pending;  // changed by JobTable alone
   std::uint64_t attempts = 0;          // number of the current one, from 1
+  std::uint64_t newest_seen = 0;       // number of an attempt that a node knows, perhaps of a head
+                                       // that died before it had stored it
   std::uint32_t restarts = 0;          // of them, after a lost node
+  std::uint32_t relaunches = 0;        // of them, after a launch that a node could not carry out
+  bool is_untried = false;             // ending before any task ran, by no fault of its own
   std::string lost;                    // why, the last time
   WaitKey wait;
   bool keep_going = false;

@@ -125,6 +125,7 @@ struct Codec<base::Refused> {
     out.set_attempt(value.attempt.value());
     out.set_exit_code(value.exit_code);
     out.set_reason(cut_reason(value.reason));
+    out.set_may_retry(value.may_retry);
   }
 
   static Result<base::Refused> take(const wire::Refused& message) {
@@ -133,7 +134,7 @@ struct Codec<base::Refused> {
     check.within("exit_code", message.exit_code(), 0, 255);
     if (!check.ok()) return check.error();
     return base::Refused{AttemptId(message.attempt()), message.exit_code(),
-                         cut_reason(message.reason())};
+                         cut_reason(message.reason()), message.may_retry()};
   }
 };
 

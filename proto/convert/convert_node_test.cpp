@@ -104,9 +104,10 @@ TEST(NodeToHead, EveryMessageSurvivesTheWire) {
   EXPECT_EQ(hello.attempts, some_hello().attempts);
   EXPECT_EQ(hello.epoch, some_hello().epoch);
   EXPECT_EQ(to_head_and_back(base::Prepared{kAttempt}).attempt, kAttempt);
-  const auto refused = to_head_and_back(base::Refused{kAttempt, 127, "no \xff such file"});
+  const auto refused = to_head_and_back(base::Refused{kAttempt, 127, "no \xff such file", true});
   EXPECT_EQ(refused.exit_code, 127);
   EXPECT_EQ(refused.reason, "no \xff such file");
+  EXPECT_TRUE(refused.may_retry);
   EXPECT_EQ(to_head_and_back(base::Started{kAttempt}).attempt, kAttempt);
   const base::TaskExit exit{base::Rank(3), 0, 11};
   EXPECT_EQ(to_head_and_back(base::TaskEnded{kAttempt, exit}).exit, exit);

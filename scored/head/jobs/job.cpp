@@ -180,6 +180,12 @@ JobProgress asked_progress(const Job& job) {
       progress.state == JobState::Running || progress.state == JobState::Suspended;
   if (job.asked_state && can_be_suspended) progress.state = *job.asked_state;
   progress.detached = progress.detached || job.asked_detached;
+  if (job.is_untried && progress.state == JobState::Completing) {  // a restarted head launches it
+    progress.state = JobState::Launching;
+    progress.ending.reset();
+    progress.exit_code = 0;
+    progress.reasons.clear();
+  }
   return progress;
 }
 

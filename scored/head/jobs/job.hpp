@@ -24,6 +24,8 @@ struct Job {
   // Asked for and not yet done: every change that saves the progress says so already.
   std::optional<JobState> asked_state;  // Suspended, or Running again
   bool asked_detached = false;
+  std::uint32_t relaunches = 0;            // see gang::JobView
+  bool is_untried = false;                 // likewise
   std::vector<NodeId> nodes;               // [node index], of progress.placement
   AttemptId killed;                        // attempt whose nodes were sent KillTasks
   std::optional<gang::EndCause> ended_by;  // SIGTERM was sent for this; the grace is running

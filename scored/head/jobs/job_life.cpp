@@ -92,7 +92,10 @@ void JobLife::note_state(Job& job, const gang::JobView& view) {
   job.progress.ending = view.ending;
   job.progress.exit_code = view.ending ? view.exit_code : 0;
   job.progress.reasons = view.ending ? view.reasons : std::vector<std::string>();
-  if (view.restarts > job.progress.restarts) note_requeue(job, view);
+  job.is_untried = view.is_untried;
+  if (view.restarts > job.progress.restarts || view.relaunches > job.relaunches) {
+    note_requeue(job, view);
+  }
   if (view.state == before) return;
   const std::string why = view.reasons.empty() ? "" : view.reasons.front();
   log_info("change job", kv("job", job.info.id),
@@ -119,16 +122,22 @@ void JobLife::note_start(Job& job, const gang::JobView& view) {
 // What the lost attempt left behind goes. A job that is being ended does not wait for another one.
 void JobLife::note_requeue(Job& job, const gang::JobView& view) {
   const JobId id = job.info.id;
+  const bool is_relaunch = view.relaunches > job.relaunches;
+  job.relaunches = view.relaunches;
   job.progress.restarts = view.restarts;
   job.progress.started = WallTime();
   job.progress.start_mark = TimePoint();
   job.filled.clear();
   parts_.networks.close(job.progress.placement.attempt);
   parts_.streams.requeue(id);
-  const std::string why = fmt::format("requeued, restart {}: {}", view.restarts, view.lost);
-  note_event(job, wall_now(), why);
-  add_event(job, "requeued", view.lost);
-  log_notice("requeue job", kv("job", id), kv("restart", view.restarts), kv("reason", view.lost));
+  if (is_relaunch) {
+    note_event(job, wall_now(), "will be launched again, no task ran: " + view.lost);
+    log_notice("launch job again", kv("job", id), kv("reason", view.lost));
+  } else {
+    note_event(job, wall_now(), fmt::format("requeued, restart {}: {}", view.restarts, view.lost));
+    log_notice("requeue job", kv("job", id), kv("restart", view.restarts), kv("reason", view.lost));
+  }
+  add_event(job, is_relaunch ? "will be launched again" : "requeued", view.lost);
   if (job.ended_by) set_deadline(id, DeadlineKind::Kill, now());
 }
 

@@ -37,6 +37,7 @@ struct Attempt {
   std::uint32_t frames = 0;  // ... so many came from the shepherd
   bool is_killed = false;
   bool is_removed = false;
+  bool is_cleared = false;      // removed, and nothing of it is left on the node
   bool is_resuming = false;     // until the report comes; frames before it are repeated after it
   bool is_unconfirmed = false;  // output was sent; the head may not have it yet
 };

@@ -15,6 +15,7 @@ namespace {
 // A shepherd that is gone refuses at once. One that lives may be late on a busy machine, and giving
 // it up ends its job: so this is long, and the same instant for all that are adopted.
 constexpr Duration kReportTimeout = std::chrono::seconds{10};
+constexpr Duration kClearedPeriod = std::chrono::milliseconds{5};
 
 }  // namespace
 
@@ -60,19 +61,25 @@ std::size_t Attempts::running_count() const {
 // ---- the agent's actions ------------------------------------------------------------------------
 
 void Attempts::launch(gang::LaunchShepherd order) {
+  const auto before = find(order.placed.attempt);
   const auto attempt = add(order.placed.attempt, order.placed.user);
   attempt->memory = order.placed.memory;
   attempt->cores = static_cast<std::uint32_t>(order.placed.cores.size());
   attempt->ranks = ranks_of(order.placed);
-  parts_.tasks.spawn("run an attempt", run_new(attempt, std::move(order)));
+  parts_.tasks.spawn("run an attempt", run_new(attempt, before, std::move(order)));
 }
 
-asio::awaitable<void> Attempts::run_new(AttemptPtr attempt, gang::LaunchShepherd order) {
+asio::awaitable<void> Attempts::run_new(AttemptPtr attempt, AttemptPtr before,
+                                        gang::LaunchShepherd order) {
+  // They share a socket and cgroups, so what is left of the one would be taken for the other.
+  while (before && !before->is_cleared) co_await parts_.clock.sleep_for(kClearedPeriod);
+  if (attempt->is_removed) co_return;
   auto started = co_await shepherds_.start(attempt, order.placed);
   if (attempt->is_removed) co_return;
   if (!started) {
     log_warning("refuse an attempt", kv("attempt", attempt->id), kv("err", started.error()));
-    gang::ShepherdRefused refused{kExitError, started.error().message()};
+    gang::ShepherdRefused refused{kExitError, started.error().message(),
+                                  may_retry(started.error())};
     frames_.report(attempt->id, refused);
     co_return;
   }
@@ -148,6 +155,7 @@ void Attempts::remove(AttemptId id) {
 
 asio::awaitable<void> Attempts::run_remove(AttemptPtr attempt) {
   co_await end_.remove(attempt);
+  attempt->is_cleared = true;
   if (find(attempt->id) == attempt) attempts_.erase(attempt->id);
 }
 

@@ -61,7 +61,8 @@ class Attempts {
  private:
   AttemptPtr find(AttemptId attempt) const;
   AttemptPtr add(AttemptId attempt, std::optional<UserId> user = {});
-  asio::awaitable<void> run_new(AttemptPtr attempt, gang::LaunchShepherd order);
+  // before: an earlier one of the same number that is being removed, or null.
+  asio::awaitable<void> run_new(AttemptPtr attempt, AttemptPtr before, gang::LaunchShepherd order);
   asio::awaitable<void> run_remove(AttemptPtr attempt);
   asio::awaitable<void> adopt(AttemptPtr attempt, TimePoint deadline);
   void give_up(const Attempt& attempt, const Error& why);

@@ -46,6 +46,9 @@ class ShepherdStart {
 };
 
 // Asks the shepherd to report and to repeat what may be lost. False: it is gone.
+// Whether starting a shepherd may succeed when it is tried again: the launcher or the shepherd was
+// killed meanwhile.
+bool may_retry(const Error& error);
 bool request_report(const Attempt& attempt);
 
 [[nodiscard]] std::vector<std::uint32_t> ranks_of(const base::PlacedTasks& placed);

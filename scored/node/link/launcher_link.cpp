@@ -5,6 +5,8 @@
 
 namespace score::node {
 
+constexpr Duration kRestartTime = std::chrono::seconds{3};  // of a launcher that is started again
+
 static_assert(limits::kMaxJobsPerNode <= launcher::kMaxShepherds);
 
 LauncherLink::LauncherLink(const std::string& directory, TaskGroup& tasks,
@@ -25,6 +27,7 @@ asio::awaitable<Result<LaunchedShepherd>> LauncherLink::launch(LaunchOrder order
   request.low_priority = order.low_priority ? 1 : 0;
   std::vector<int> fds;
   for (const auto& place : places) fds.push_back(place.get());
+  [[maybe_unused]] const bool is_there = co_await launcher_.reach(kRestartTime);
   auto answered = co_await launcher_.ask(order.attempt, std::as_bytes(std::span(&request, 1)), fds);
   if (!answered) co_return answered.error();
   LaunchedShepherd launched{answered->reply.shepherd_pid, answered->reply.group};

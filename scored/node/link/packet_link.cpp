@@ -11,6 +11,7 @@ namespace score::node {
 namespace {
 
 constexpr Duration kTimeout = std::chrono::seconds{10};  // the launcher gives up after 5
+constexpr Duration kReachPeriod = std::chrono::milliseconds{20};
 
 Result<UniqueFd> connect_packets(const std::string& path) {
   sockaddr_un address{};
@@ -37,6 +38,15 @@ bool PacketLink::connect() {
   if (!connected) return false;
   socket_.emplace(io_, connected->release());
   return tasks_.spawn("read the answers of a helper", read_replies(++connection_));
+}
+
+asio::awaitable<bool> PacketLink::reach(Duration limit) {
+  asio::steady_timer timer(io_);
+  for (Duration waited{0}; !connect() && waited < limit; waited += kReachPeriod) {
+    timer.expires_after(kReachPeriod);
+    if (auto [stopped] = co_await timer.async_wait(kNoThrow); stopped) break;
+  }
+  co_return socket_.has_value();
 }
 
 void PacketLink::close() {

@@ -7,6 +7,7 @@
 #include "base/ids.hpp"
 #include "base/os/fd.hpp"
 #include "base/result.hpp"
+#include "base/time.hpp"
 #include "scored/launcher/protocol.hpp"
 
 #include <list>
@@ -28,6 +29,8 @@ class PacketLink {
     std::vector<UniqueFd> fds;
   };
 
+  // Waits until it is connected, as while the helper is being started again. False: not in time.
+  asio::awaitable<bool> reach(Duration limit);
   // One at a time for each attempt. The request is copied, and the descriptors may be closed,
   // before this returns. Errors: errno of the step that failed; Closed: no helper there; Timeout.
   asio::awaitable<Result<Answer>> ask(AttemptId attempt, std::span<const std::byte> request,
