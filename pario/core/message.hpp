@@ -104,7 +104,7 @@ bool parse_reply(std::span<const char, kHeaderBytes> bytes, Reply& reply);
 struct Attributes {
   FileId id = 0;             // 0: there was none (Insert, Rename)
   std::uint32_t mode = 0;    // type and permissions; 0: this server is not the home of id
-  std::uint32_t wide = 0;    // 1: data on other servers too
+  std::uint32_t wide = 0;    // 1: there is, or was, data beyond chunk 0
   std::uint64_t size = 0;    // of the data here
   std::uint64_t blocks = 0;  // of 512 bytes, of the data here
   std::int64_t modified_ns = 0;

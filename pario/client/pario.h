@@ -1,0 +1,118 @@
+/* libpario: striped volumes of Scored, without a mount.
+ *
+ * Functions return 0 or a number of bytes, or a negative value of errno: -ENOENT, -ENOSPC (the
+ * volume is full), -EIO (a server could not be reached for about 10 s), -ESTALE (the file was
+ * removed), ... Offsets and lengths are bytes. Paths begin at the root of the volume, with or
+ * without a slash; there are no links. All functions may be called by several threads at once; one
+ * pario_transfer is used by one thread.
+ *
+ * A read that starts after a write returned, on any node, sees what was written. Nothing is cached
+ * in the library. See docs/reference/pario.md.
+ */
+#ifndef PARIO_H
+#define PARIO_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct pario_volume pario_volume;
+typedef struct pario_file pario_file;
+typedef struct pario_transfer pario_transfer;
+
+/* Connects to the servers of the volume that the file `description` describes; null: the file that
+ * $PARIO_VOLUME names. `message`, if not null, gets an error text of at most `message_bytes` bytes,
+ * ended by 0. */
+int pario_open_volume(const char* description, pario_volume** volume, char* message,
+                      size_t message_bytes);
+/* All its files must be closed. Null is allowed. */
+void pario_close_volume(pario_volume* volume);
+
+/* flags: O_RDONLY, O_WRONLY or O_RDWR, and O_CREAT, O_EXCL, O_TRUNC, O_APPEND. */
+int pario_open(pario_volume* volume, const char* path, int flags, mode_t mode, pario_file** file);
+int pario_close(pario_file* file);
+
+/* As pread(2), pwrite(2); with O_APPEND pario_pwrite() ignores `offset`: writers on all nodes
+ * append without overlap. */
+ssize_t pario_pread(pario_file* file, void* buffer, size_t length, uint64_t offset);
+ssize_t pario_pwrite(pario_file* file, const void* buffer, size_t length, uint64_t offset);
+
+/* Many parts of a file in few requests; `buffer` has their bytes one after the other. A read counts
+ * the bytes that lie before the end of the file, the memory of others is set to 0. */
+typedef struct pario_extent {
+  uint64_t offset;
+  uint64_t length;
+} pario_extent;
+
+ssize_t pario_read_extents(pario_file* file, const pario_extent* extents, size_t count,
+                           void* buffer);
+ssize_t pario_write_extents(pario_file* file, const pario_extent* extents, size_t count,
+                            const void* buffer);
+
+/* Starts such a transfer and returns; it waits only while many requests are in flight. The buffer
+ * and the file belong to it until pario_wait(). */
+int pario_start_read(pario_file* file, const pario_extent* extents, size_t count, void* buffer,
+                     pario_transfer** transfer);
+int pario_start_write(pario_file* file, const pario_extent* extents, size_t count,
+                      const void* buffer, pario_transfer** transfer);
+/* Waits for its end, frees it, and returns its bytes or error. */
+ssize_t pario_wait(pario_transfer* transfer);
+
+/* A view of a file as one linear sequence of bytes: blocks of `block` bytes, `stride` >= `block`
+ * bytes apart, from `start` on; block 0: all that lies behind `start`. */
+typedef struct pario_view {
+  uint64_t start;
+  uint64_t block;
+  uint64_t stride;
+} pario_view;
+
+/* The whole file (the independent view of PIOUS). */
+pario_view pario_linear_view(void);
+/* Part `segment` of `segments` of the file, dealt out in chunks of the volume's stripe. With as
+ * many segments as servers, each is read from one server. */
+pario_view pario_segmented_view(const pario_volume* volume, uint32_t segment, uint32_t segments);
+/* Reads and writes [offset, offset + length) of what the view shows. */
+ssize_t pario_read_view(pario_file* file, const pario_view* view, void* buffer, size_t length,
+                        uint64_t offset);
+ssize_t pario_write_view(pario_file* file, const pario_view* view, const void* buffer,
+                         size_t length, uint64_t offset);
+
+/* As the system calls of these names. st_ino is the number of the file in the volume. */
+int pario_fstat(pario_file* file, struct stat* status);
+int pario_ftruncate(pario_file* file, uint64_t length);
+int pario_fsync(pario_file* file);
+int pario_stat(pario_volume* volume, const char* path, struct stat* status);
+int pario_truncate(pario_volume* volume, const char* path, uint64_t length);
+int pario_unlink(pario_volume* volume, const char* path);
+int pario_mkdir(pario_volume* volume, const char* path, mode_t mode);
+int pario_rmdir(pario_volume* volume, const char* path);
+int pario_rename(pario_volume* volume, const char* from, const char* to);
+
+/* Calls `each` for every entry, in no order, until it returns something other than 0, which is
+ * returned. st_mode has only the type of the file. */
+typedef int pario_entry_function(void* context, const char* name, const struct stat* status);
+int pario_read_directory(pario_volume* volume, const char* path, pario_entry_function* each,
+                         void* context);
+
+typedef struct pario_space {
+  uint64_t capacity;
+  uint64_t used;
+  uint64_t files;
+} pario_space;
+
+/* Of the whole volume, or of one server: 0 .. pario_servers() - 1. */
+int pario_get_space(pario_volume* volume, pario_space* space);
+int pario_get_server_space(pario_volume* volume, uint32_t server, pario_space* space);
+uint32_t pario_servers(const pario_volume* volume);
+uint64_t pario_stripe(const pario_volume* volume);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PARIO_H */

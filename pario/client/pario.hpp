@@ -1,0 +1,126 @@
+// libpario for C++: owners for what pario.h opens, errors as exceptions. Header-only; C++20.
+#pragma once
+
+#include "pario.h"
+
+#include <memory>
+#include <span>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace pario {
+
+// Throws std::system_error for a negative result.
+template <typename T>
+T check(T result, const std::string& what) {
+  if (result < 0) {
+    throw std::system_error(static_cast<int>(-result), std::generic_category(), what);
+  }
+  return result;
+}
+
+// A read or write that runs. Its end is waited for at the latest by the destructor.
+class Transfer {
+ public:
+  explicit Transfer(pario_transfer* transfer) : transfer_(transfer) {}
+
+  Transfer(Transfer&& other) noexcept : transfer_(std::exchange(other.transfer_, nullptr)) {}
+
+  Transfer& operator=(Transfer&&) = delete;
+
+  ~Transfer() {
+    if (transfer_ != nullptr) pario_wait(transfer_);
+  }
+
+  // Bytes; once.
+  std::size_t wait() {
+    return static_cast<std::size_t>(
+        check(pario_wait(std::exchange(transfer_, nullptr)), "pario_wait"));
+  }
+
+ private:
+  pario_transfer* transfer_;
+};
+
+class File {
+ public:
+  // For a pario_file; see pario_open().
+  explicit File(pario_file* file) : file_(file, &pario_close) {}
+
+  std::size_t read(std::span<char> into, std::uint64_t offset) {
+    return size(pario_pread(get(), into.data(), into.size(), offset), "read");
+  }
+
+  std::size_t write(std::span<const char> from, std::uint64_t offset) {
+    return size(pario_pwrite(get(), from.data(), from.size(), offset), "write");
+  }
+
+  // `memory` has the bytes of all extents, and lives until the transfer has ended.
+  Transfer start_read(std::span<const pario_extent> extents, char* memory) {
+    pario_transfer* made = nullptr;
+    check(pario_start_read(get(), extents.data(), extents.size(), memory, &made), "read");
+    return Transfer(made);
+  }
+
+  Transfer start_write(std::span<const pario_extent> extents, const char* memory) {
+    pario_transfer* made = nullptr;
+    check(pario_start_write(get(), extents.data(), extents.size(), memory, &made), "write");
+    return Transfer(made);
+  }
+
+  std::size_t read(const pario_view& view, std::span<char> into, std::uint64_t offset) {
+    return size(pario_read_view(get(), &view, into.data(), into.size(), offset), "read");
+  }
+
+  std::size_t write(const pario_view& view, std::span<const char> from, std::uint64_t offset) {
+    return size(pario_write_view(get(), &view, from.data(), from.size(), offset), "write");
+  }
+
+  void sync() { check(pario_fsync(get()), "sync"); }
+
+  void truncate(std::uint64_t length) { check(pario_ftruncate(get(), length), "truncate"); }
+
+  pario_file* get() const { return file_.get(); }
+
+ private:
+  static std::size_t size(ssize_t result, const char* what) {
+    return static_cast<std::size_t>(check(result, what));
+  }
+
+  std::unique_ptr<pario_file, int (*)(pario_file*)> file_;
+};
+
+class Volume {
+ public:
+  // Null: the description that $PARIO_VOLUME names.
+  explicit Volume(const char* description = nullptr) : volume_(nullptr, &pario_close_volume) {
+    pario_volume* made = nullptr;
+    std::string message(512, '\0');
+    const int result = pario_open_volume(description, &made, message.data(), message.size());
+    check(result, message.c_str());
+    volume_.reset(made);
+  }
+
+  // Flags and mode as of open(2).
+  File open(const std::string& path, int flags, mode_t mode = 0644) {
+    pario_file* made = nullptr;
+    check(pario_open(get(), path.c_str(), flags, mode, &made), path);
+    return File(made);
+  }
+
+  struct stat status(const std::string& path) {
+    struct stat found {};
+
+    check(pario_stat(get(), path.c_str(), &found), path);
+    return found;
+  }
+
+  // The other functions of pario.h take this.
+  pario_volume* get() const { return volume_.get(); }
+
+ private:
+  std::unique_ptr<pario_volume, void (*)(pario_volume*)> volume_;
+};
+
+}  // namespace pario

@@ -1,0 +1,358 @@
+#include "pario/client/volume.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <sys/stat.h>
+
+namespace score::pario {
+
+int Volume::open(const std::string& path, std::unique_ptr<Volume>& volume, std::string& message) {
+  std::unique_ptr<Volume> made(new Volume);
+  if (const int error = read_volume(path, made->description_, message)) return error;
+  const auto servers = static_cast<std::uint32_t>(made->description_.servers.size());
+  for (std::uint32_t server = 0; server < servers; ++server) {
+    made->links_.push_back(std::make_unique<Link>(made->description_, server));
+    if (const int error = made->links_.back()->open()) {
+      const ServerAddress& address = made->description_.servers[server];
+      message = path + ": server " + address.host + ":" + address.port + ": " +
+                (error == EACCES ? "refuses the key of this file" : std::strerror(error));
+      return error;
+    }
+  }
+  volume = std::move(made);
+  return 0;
+}
+
+Striping Volume::striping(FileId id) const {
+  return {servers(), home_of(id) % servers(), description_.stripe};
+}
+
+std::uint32_t Volume::server_of(const Name& name) const {
+  return entry_server(name.parent, name.name, servers());
+}
+
+int Volume::call(std::uint32_t server, Call& call) {
+  links_[server]->start(call);
+  links_[server]->finish(call);
+  return call.error;
+}
+
+int Volume::call_home(Op op, FileId id, Call& one) {
+  if (home_of(id) >= servers()) return ESTALE;
+  one.request.op = op;
+  one.request.id = id;
+  return call(home_of(id), one);
+}
+
+int Volume::call_all(const Request& request, std::vector<Call>& calls, std::uint32_t except) {
+  calls = std::vector<Call>(servers());
+  for (std::uint32_t server = 0; server < servers(); ++server) {
+    calls[server].request = request;
+    if (server != except) links_[server]->start(calls[server]);
+  }
+  int error = 0;
+  for (std::uint32_t server = 0; server < servers(); ++server) {
+    if (server == except) continue;
+    links_[server]->finish(calls[server]);
+    if (error == 0) error = calls[server].error;
+  }
+  return error;
+}
+
+int Volume::named(Op op, const Name& name, Call& one) {
+  if (name.name.size() > kMaxNameBytes) return ENAMETOOLONG;
+  if (!is_valid_name(name.name)) return EINVAL;
+  one.request.op = op;
+  one.request.id = name.parent;
+  one.request.name = name.name;
+  return call(server_of(name), one);
+}
+
+// From the body of a reply; asks the home and the other servers where that is needed.
+int Volume::take_status(const Call& one, FileStatus& found) {
+  Attributes attributes;
+  if (!parse_attributes(one.body, attributes)) return EPROTO;
+  if (attributes.mode == 0) return status(attributes.id, found);
+  found = {attributes.id,     attributes.mode,        attributes.wide != 0, attributes.size,
+           attributes.blocks, attributes.modified_ns, attributes.changed_ns};
+  return found.is_wide && servers() > 1 ? add_wide(found) : 0;
+}
+
+// The size is where the data ends that lies furthest behind.
+int Volume::add_wide(FileStatus& found) {
+  const Striping striping = this->striping(found.id);
+  const std::uint32_t home = home_of(found.id);
+  found.size = file_end(striping, home, found.size);
+  std::vector<Call> calls;
+  const Request request{.op = Op::GetAttributes, .id = found.id};
+  if (const int error = call_all(request, calls, home)) return error;
+  for (std::uint32_t server = 0; server < servers(); ++server) {
+    Attributes attributes;
+    if (server == home) continue;
+    if (!parse_attributes(calls[server].body, attributes)) return EPROTO;
+    found.size = std::max(found.size, file_end(striping, server, attributes.size));
+    found.blocks += attributes.blocks;
+    found.modified_ns = std::max(found.modified_ns, attributes.modified_ns);
+  }
+  return 0;
+}
+
+int Volume::status(FileId id, FileStatus& found) {
+  Call one;
+  if (const int error = call_home(Op::GetAttributes, id, one)) return error;
+  Attributes attributes;
+  if (!parse_attributes(one.body, attributes) || attributes.mode == 0) return EPROTO;
+  return take_status(one, found);
+}
+
+int Volume::lookup(FileId parent, std::string_view name, FileStatus& found) {
+  Call one;
+  const int error = named(Op::Lookup, {parent, name}, one);
+  return error != 0 ? error : take_status(one, found);
+}
+
+int Volume::create(FileId parent, std::string_view name, std::uint32_t mode, bool exclusive,
+                   FileStatus& found) {
+  Call one;
+  one.request.mode = mode;
+  one.request.flags = exclusive ? kExclusive : 0;
+  const int error = named(Op::Create, {parent, name}, one);
+  return error != 0 ? error : take_status(one, found);
+}
+
+int Volume::unlink(FileId parent, std::string_view name) {
+  Call one;
+  if (const int error = named(Op::Unlink, {parent, name}, one)) return error;
+  Attributes attributes;
+  if (!parse_attributes(one.body, attributes)) return EPROTO;
+  // The server of the entry has removed the file too if it is its home.
+  return attributes.mode == 0 ? remove_file(attributes.id) : remove_rest(attributes.id, attributes);
+}
+
+int Volume::remove_file(FileId id) {
+  Call one;
+  if (const int error = call_home(Op::Remove, id, one)) return error;
+  Attributes attributes;
+  if (one.body.empty()) return 0;  // it was gone
+  if (!parse_attributes(one.body, attributes)) return EPROTO;
+  return remove_rest(id, attributes);
+}
+
+int Volume::remove_rest(FileId id, const Attributes& attributes) {
+  if (attributes.wide == 0 || servers() == 1) return 0;
+  std::vector<Call> calls;
+  return call_all({.op = Op::Remove, .id = id}, calls, home_of(id));
+}
+
+// From now on no entry can be made in the directory, if it is empty.
+int Volume::seal(FileId id) {
+  std::vector<Call> calls;
+  const int error = call_all({.op = Op::SealDirectory, .id = id}, calls);
+  if (error == 0) return 0;
+  for (std::uint32_t server = 0; server < servers(); ++server) {
+    Call undo;
+    undo.request = {.op = Op::UnsealDirectory, .id = id};
+    if (calls[server].error == 0) static_cast<void>(call(server, undo));
+  }
+  return error;
+}
+
+int Volume::rmdir(FileId parent, std::string_view name) {
+  FileStatus found;
+  if (const int error = lookup(parent, name, found)) return error;
+  if (!S_ISDIR(found.mode)) return ENOTDIR;
+  if (const int error = seal(found.id)) return error;
+  Call one;
+  one.request.flags = kDirectory;
+  if (const int error = named(Op::Unlink, {parent, name}, one)) {
+    std::vector<Call> calls;
+    static_cast<void>(call_all({.op = Op::UnsealDirectory, .id = found.id}, calls));
+    return error;
+  }
+  Attributes attributes;
+  if (!parse_attributes(one.body, attributes)) return EPROTO;
+  return attributes.mode == 0 ? remove_file(found.id) : 0;
+}
+
+// First the new entry, then the old one goes: the file always has a name.
+int Volume::rename_across(const Name& from, const Name& to, bool exclusive, FileId& replaced) {
+  Call found;
+  if (const int error = named(Op::Lookup, from, found)) return error;
+  Attributes source;
+  if (!parse_attributes(found.body, source)) return EPROTO;
+  Call insert;
+  insert.request.number = source.id;
+  insert.request.mode = static_cast<std::uint32_t>(found.reply.number);
+  insert.request.flags = exclusive ? kExclusive : 0;
+  if (const int error = named(Op::Insert, to, insert)) return error;
+  Attributes old;
+  if (!parse_attributes(insert.body, old)) return EPROTO;
+  replaced = old.id == source.id ? 0 : old.id;
+  Call remove;
+  remove.request.number = source.id;
+  const int error = named(Op::Unlink, from, remove);
+  return error == ENOENT ? 0 : error;
+}
+
+int Volume::rename(const Name& from, const Name& to, bool exclusive) {
+  if (to.name.size() > kMaxNameBytes) return ENAMETOOLONG;
+  if (!is_valid_name(to.name)) return EINVAL;
+  FileStatus target;
+  const int there = exclusive ? ENOENT : lookup(to.parent, to.name, target);
+  if (there != 0 && there != ENOENT) return there;
+  const bool is_directory = there == 0 && S_ISDIR(target.mode);
+  if (is_directory) {  // it can be replaced if it is empty, but not by itself or by a file
+    FileStatus source;
+    if (const int error = lookup(from.parent, from.name, source)) return error;
+    if (source.id == target.id) return 0;
+    if (!S_ISDIR(source.mode)) return EISDIR;
+    if (const int error = seal(target.id)) return error;
+  }
+  FileId replaced = 0;
+  int error = 0;
+  if (server_of(from) == server_of(to)) {
+    Call one;
+    one.request.number = to.parent;
+    one.request.name2 = to.name;
+    one.request.flags = exclusive ? kExclusive : 0;
+    Attributes old;
+    error = named(Op::Rename, from, one);
+    if (error == 0 && !parse_attributes(one.body, old)) error = EPROTO;
+    replaced = old.id;
+  } else {
+    error = rename_across(from, to, exclusive, replaced);
+  }
+  if (error != 0 && is_directory) {
+    std::vector<Call> calls;
+    static_cast<void>(call_all({.op = Op::UnsealDirectory, .id = target.id}, calls));
+  }
+  return error != 0 || replaced == 0 ? error : remove_file(replaced);
+}
+
+int Volume::read_directory(FileId id, std::vector<Entry>& entries) {
+  std::string memory(64 * std::size_t{1024}, '\0');
+  for (std::uint32_t server = 0; server < servers(); ++server) {
+    std::string after;
+    for (;;) {
+      Call one;
+      one.request = {.op = Op::ReadEntries, .id = id, .name = after};
+      one.memory = {{memory.data(), memory.size()}};
+      if (const int error = call(server, one)) return error;
+      if (one.reply.data_bytes == 0) break;
+      const std::string_view bytes(memory.data(), one.reply.data_bytes);
+      if (!parse_entries(bytes, entries)) return EPROTO;
+      after = entries.back().name;
+    }
+  }
+  return 0;
+}
+
+int Volume::set_mode(FileId id, std::uint32_t mode) {
+  Call one;
+  one.request.mode = mode;
+  return call_home(Op::SetMode, id, one);
+}
+
+int Volume::set_time(FileId id, std::int64_t modified_ns) {
+  FileStatus found;
+  if (const int error = status(id, found)) return error;
+  Call one;
+  one.request.number = static_cast<std::uint64_t>(std::max<std::int64_t>(modified_ns, 0));
+  if (const int error = call_home(Op::SetTime, id, one)) return error;
+  if (!found.is_wide) return 0;
+  std::vector<Call> calls;
+  return call_all({.op = Op::SetTime, .id = id, .number = one.request.number}, calls, home_of(id));
+}
+
+int Volume::truncate(FileId id, std::uint64_t size) {
+  if (size > kMaxOffset) return EFBIG;
+  OpenFile file{id, false};
+  const Striping striping = this->striping(id);
+  FileStatus found;
+  if (const int error = status(id, found)) return error;
+  if (S_ISDIR(found.mode)) return EISDIR;
+  file.is_wide = found.is_wide;
+  if (size > description_.stripe) {
+    const Piece elsewhere{home_of(id) + 1, 0, 1, 0};
+    if (const int error = make_wide(file, std::span(&elsewhere, 1))) return error;
+  }
+  int error = 0;
+  for (std::uint32_t turn = 0; turn < (file.is_wide ? servers() : 1); ++turn) {
+    const std::uint32_t server = (home_of(id) + turn) % servers();
+    Call one;
+    const std::uint64_t local = servers() == 1 ? size : local_size(striping, server, size);
+    one.request = {.op = Op::Truncate, .id = id, .number = local};
+    if (const int failed = call(server, one); error == 0) error = failed;
+  }
+  return error;
+}
+
+int Volume::sync(FileId id) {
+  FileStatus found;
+  if (const int error = status(id, found)) return error;
+  if (found.is_wide || S_ISDIR(found.mode)) {
+    std::vector<Call> calls;
+    return call_all({.op = Op::Sync, .id = id}, calls);
+  }
+  Call one;
+  return call_home(Op::Sync, id, one);
+}
+
+int Volume::statistics(std::vector<Statistics>& statistics) {
+  std::vector<Call> calls;
+  if (const int error = call_all({.op = Op::Statistics}, calls)) return error;
+  statistics.resize(calls.size());
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    if (!parse_statistics(calls[i].body, statistics[i])) return EPROTO;
+  }
+  return 0;
+}
+
+// The size of the part at the home is the size of the file while there is only the first stripe.
+// Before data goes beyond it the home must know: it is asked first by who wants the size.
+int Volume::make_wide(OpenFile& file, std::span<const Piece> pieces) {
+  const std::uint32_t home = home_of(file.id);
+  const auto is_behind = [&](const Piece& piece) {
+    return piece.server != home || piece.offset + piece.length > description_.stripe;
+  };
+  if (servers() == 1 || file.is_wide || std::ranges::none_of(pieces, is_behind)) return 0;
+  Call one;
+  const int error = call_home(Op::SetWide, file.id, one);
+  if (error == 0) file.is_wide = true;
+  return error;
+}
+
+ssize_t Volume::read(OpenFile& file, const Span& span) {
+  return start_read(file, span)->wait();
+}
+
+ssize_t Volume::write(OpenFile& file, const Span& span) {
+  return start_write(file, span)->wait();
+}
+
+ssize_t Volume::append(OpenFile& file, const char* bytes, std::size_t length) {
+  if (length == 0) return 0;
+  FileStatus found;
+  if (const int error = status(file.id, found)) return -error;
+  Call one;
+  one.request.number = length;
+  one.request.other = found.size;
+  if (const int error = call_home(Op::Reserve, file.id, one)) return -error;
+  const Extent extent{one.reply.number, length};
+  return write(file, {std::span(&extent, 1), const_cast<char*>(bytes)});
+}
+
+std::unique_ptr<Volume::Transfer> Volume::start_read(OpenFile& file, const Span& span) {
+  std::unique_ptr<Transfer> transfer(new Transfer(*this, file, Op::Read));
+  transfer->start(span);
+  return transfer;
+}
+
+std::unique_ptr<Volume::Transfer> Volume::start_write(OpenFile& file, const Span& span) {
+  std::unique_ptr<Transfer> transfer(new Transfer(*this, file, Op::Write));
+  transfer->start(span);
+  return transfer;
+}
+
+}  // namespace score::pario

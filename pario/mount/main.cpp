@@ -1,0 +1,103 @@
+// scored-pario-mount: a volume as a directory, for unmodified programs.
+#include "pario/client/volume.hpp"
+#include "pario/mount/operations.hpp"
+
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <getopt.h>
+#include <unistd.h>
+
+namespace {
+
+namespace pario = score::pario;
+
+constexpr int kExitError = 125;  // as of all programs of Scored
+
+constexpr const char* kUsage =
+    "Usage: scored-pario-mount --volume FILE [--foreground] DIR\n\n"
+    "Mounts a striped volume at the directory DIR; unmount with fusermount3 -u DIR.\n\n"
+    "Options:\n"
+    "  --volume FILE   Description of the volume (the file named by $PARIO_VOLUME)\n"
+    "  --foreground    Stay in the foreground, and unmount at the end\n"
+    "  --help          Print this help and exit\n"
+    "  --version       Print the version and exit\n";
+
+struct Options {
+  std::string volume;
+  std::string directory;
+  bool stays = false;
+};
+
+[[noreturn]] void fail(const std::string& what) {
+  std::fprintf(stderr, "scored-pario-mount: %s\n", what.c_str());
+  std::exit(kExitError);
+}
+
+Options parse(int argc, char** argv) {
+  constexpr std::array<option, 5> kOptions{{{"volume", required_argument, nullptr, 'v'},
+                                            {"foreground", no_argument, nullptr, 'f'},
+                                            {"help", no_argument, nullptr, 'h'},
+                                            {"version", no_argument, nullptr, 'V'},
+                                            {nullptr, 0, nullptr, 0}}};
+  Options options;
+  if (const char* volume = std::getenv("PARIO_VOLUME")) options.volume = volume;
+  for (int letter = 0; (letter = ::getopt_long(argc, argv, "", kOptions.data(), nullptr)) != -1;) {
+    if (letter == 'h' || letter == 'V') {
+      std::fputs(letter == 'h' ? kUsage : "scored " SCORE_VERSION "\n", stdout);
+      std::exit(0);
+    }
+    if (letter == '?') std::exit(kExitError);
+    if (letter == 'v') options.volume = optarg;
+    if (letter == 'f') options.stays = true;
+  }
+  if (options.volume.empty()) fail("--volume is missing; see scored-pario-mount --help");
+  if (optind + 1 != argc) fail("expected one directory; see scored-pario-mount --help");
+  options.directory = argv[optind];
+  return options;
+}
+
+// There is no thread yet, and sockets survive the fork into the background.
+int serve(fuse_session* session, const Options& options) {
+  if (fuse_daemonize(options.stays ? 1 : 0) != 0) return kExitError;
+  fuse_loop_config* config = fuse_loop_cfg_create();
+  fuse_loop_cfg_set_max_threads(config, 16);
+  const int result = fuse_session_loop_mt(session, config);
+  fuse_loop_cfg_destroy(config);
+  return result == 0 || result == SIGTERM || result == SIGINT ? 0 : kExitError;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Options options = parse(argc, argv);
+  if (::access("/dev/fuse", R_OK | W_OK) != 0) {
+    fail("no access to /dev/fuse on this node: load the kernel module fuse, or use libpario");
+  }
+  std::unique_ptr<pario::Volume> volume;
+  std::string message;
+  if (pario::Volume::open(options.volume, volume, message) != 0) fail(message);
+  std::string name = argv[0];
+  std::string flag = "-o";
+  // libfuse wants the largest read here as well as in the operations.
+  std::string value = "fsname=pario,subtype=pario,default_permissions,nosuid,nodev,max_read=" +
+                      std::to_string(pario::kMaxDataBytes);
+  std::array<char*, 3> words{name.data(), flag.data(), value.data()};
+  fuse_args arguments = FUSE_ARGS_INIT(static_cast<int>(words.size()), words.data());
+  const fuse_lowlevel_ops& operations = pario::mount_operations();
+  fuse_session* session =
+      fuse_session_new(&arguments, &operations, sizeof operations, volume.get());
+  if (session == nullptr) return kExitError;
+  int code = kExitError;
+  if (fuse_set_signal_handlers(session) == 0) {
+    if (fuse_session_mount(session, options.directory.c_str()) == 0) {
+      code = serve(session, options);
+      fuse_session_unmount(session);
+    }
+    fuse_remove_signal_handlers(session);
+  }
+  fuse_session_destroy(session);
+  return code;
+}

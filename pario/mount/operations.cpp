@@ -1,0 +1,355 @@
+#include "pario/mount/operations.hpp"
+
+#include "pario/client/volume.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <ctime>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace score::pario {
+namespace {
+
+Volume& volume_of(fuse_req_t request) {
+  return *static_cast<Volume*>(fuse_req_userdata(request));
+}
+
+FileId id_of(fuse_ino_t number) {
+  return number == FUSE_ROOT_ID ? kRootId : number;
+}
+
+// What an open file of the kernel refers to.
+struct Handle {
+  OpenFile file;
+  bool appends = false;
+};
+
+Handle& handle_of(const fuse_file_info* info) {
+  return *reinterpret_cast<Handle*>(info->fh);
+}
+
+struct stat stat_of(const FileStatus& from) {
+  struct stat to {};
+
+  to.st_ino = from.id == kRootId ? FUSE_ROOT_ID : from.id;
+  to.st_mode = from.mode;
+  to.st_nlink = S_ISDIR(from.mode) ? 2 : 1;
+  to.st_uid = ::geteuid();
+  to.st_gid = ::getegid();
+  to.st_size = static_cast<off_t>(from.size);
+  to.st_blocks = static_cast<blkcnt_t>(from.blocks);
+  to.st_blksize = 1 << 20;
+  to.st_mtim = {from.modified_ns / 1'000'000'000, from.modified_ns % 1'000'000'000};
+  to.st_atim = to.st_mtim;
+  const std::int64_t changed = std::max(from.modified_ns, from.changed_ns);
+  to.st_ctim = {changed / 1'000'000'000, changed % 1'000'000'000};
+  return to;
+}
+
+fuse_entry_param entry_of(const FileStatus& status) {
+  fuse_entry_param entry{};
+  entry.ino = status.id;
+  entry.attr = stat_of(status);
+  entry.attr_timeout = kCacheSeconds;
+  entry.entry_timeout = kCacheSeconds;
+  return entry;
+}
+
+void reply_entry(fuse_req_t request, int error, const FileStatus& status) {
+  if (error != 0) {
+    fuse_reply_err(request, error);
+    return;
+  }
+  const fuse_entry_param entry = entry_of(status);
+  fuse_reply_entry(request, &entry);
+}
+
+void reply_status(fuse_req_t request, FileId id) {
+  FileStatus status;
+  if (const int error = volume_of(request).status(id, status)) {
+    fuse_reply_err(request, error);
+    return;
+  }
+  const struct stat found = stat_of(status);
+  fuse_reply_attr(request, &found, kCacheSeconds);
+}
+
+void start(void*, fuse_conn_info* connection) {
+  connection->max_write = kMaxDataBytes;
+  connection->max_read = kMaxDataBytes;
+  connection->max_readahead = kMaxDataBytes;
+  connection->want |= connection->capable &
+                      (FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_ATOMIC_O_TRUNC);
+}
+
+void lookup(fuse_req_t request, fuse_ino_t parent, const char* name) {
+  FileStatus status;
+  const int error = volume_of(request).lookup(id_of(parent), name, status);
+  reply_entry(request, error, status);
+}
+
+void get_attributes(fuse_req_t request, fuse_ino_t number, fuse_file_info*) {
+  reply_status(request, id_of(number));
+}
+
+std::int64_t now_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+void set_attributes(fuse_req_t request, fuse_ino_t number, struct stat* wanted, int what,
+                    fuse_file_info*) {
+  Volume& volume = volume_of(request);
+  const FileId id = id_of(number);
+  int error = 0;
+  if ((what & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) != 0) {  // a volume has one owner
+    const bool is_other_user = (what & FUSE_SET_ATTR_UID) != 0 && wanted->st_uid != ::geteuid();
+    const bool is_other_group = (what & FUSE_SET_ATTR_GID) != 0 && wanted->st_gid != ::getegid();
+    if (is_other_user || is_other_group) error = EPERM;
+  }
+  if (error == 0 && (what & FUSE_SET_ATTR_MODE) != 0) error = volume.set_mode(id, wanted->st_mode);
+  if (error == 0 && (what & FUSE_SET_ATTR_SIZE) != 0) {
+    error = volume.truncate(id, static_cast<std::uint64_t>(wanted->st_size));
+  }
+  if (error == 0 && (what & FUSE_SET_ATTR_MTIME_NOW) != 0) {
+    error = volume.set_time(id, now_ns());
+  } else if (error == 0 && (what & FUSE_SET_ATTR_MTIME) != 0) {
+    const timespec& time = wanted->st_mtim;
+    error = volume.set_time(id, std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec);
+  }
+  if (error != 0) {
+    fuse_reply_err(request, error);
+  } else {
+    reply_status(request, id);
+  }
+}
+
+void fill_info(const FileStatus& status, fuse_file_info* info) {
+  auto handle = std::make_unique<Handle>();
+  handle->file.id = status.id;
+  handle->file.is_wide = status.is_wide;
+  handle->appends = (info->flags & O_APPEND) != 0;
+  info->fh = reinterpret_cast<std::uint64_t>(handle.release());
+  info->direct_io = 1;
+}
+
+void open_file(fuse_req_t request, fuse_ino_t number, fuse_file_info* info) {
+  Volume& volume = volume_of(request);
+  FileStatus status;
+  int error = volume.status(id_of(number), status);
+  if (error == 0 && (info->flags & O_TRUNC) != 0) error = volume.truncate(status.id, 0);
+  if (error != 0) {
+    fuse_reply_err(request, error);
+    return;
+  }
+  fill_info(status, info);
+  fuse_reply_open(request, info);
+}
+
+void create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode,
+            fuse_file_info* info) {
+  Volume& volume = volume_of(request);
+  FileStatus status;
+  const bool exclusive = (info->flags & O_EXCL) != 0;
+  int error = volume.create(id_of(parent), name, S_IFREG | (mode & 07777), exclusive, status);
+  if (error == 0 && S_ISDIR(status.mode)) error = EISDIR;
+  if (error == 0 && (info->flags & O_TRUNC) != 0 && status.size > 0) {
+    error = volume.truncate(status.id, 0);
+    status.size = 0;
+  }
+  if (error != 0) {
+    fuse_reply_err(request, error);
+    return;
+  }
+  fill_info(status, info);
+  const fuse_entry_param entry = entry_of(status);
+  fuse_reply_create(request, &entry, info);
+}
+
+void make_node(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, dev_t) {
+  if (!S_ISREG(mode)) {
+    fuse_reply_err(request, EPERM);
+    return;
+  }
+  FileStatus status;
+  const int error = volume_of(request).create(id_of(parent), name, mode, true, status);
+  reply_entry(request, error, status);
+}
+
+void make_directory(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode) {
+  FileStatus status;
+  const std::uint32_t type = S_IFDIR | (mode & 07777);
+  const int error = volume_of(request).create(id_of(parent), name, type, true, status);
+  reply_entry(request, error, status);
+}
+
+void unlink(fuse_req_t request, fuse_ino_t parent, const char* name) {
+  fuse_reply_err(request, volume_of(request).unlink(id_of(parent), name));
+}
+
+void remove_directory(fuse_req_t request, fuse_ino_t parent, const char* name) {
+  fuse_reply_err(request, volume_of(request).rmdir(id_of(parent), name));
+}
+
+void rename(fuse_req_t request, fuse_ino_t parent, const char* name, fuse_ino_t new_parent,
+            const char* new_name, unsigned flags) {
+  if ((flags & ~unsigned{RENAME_NOREPLACE}) != 0) {
+    fuse_reply_err(request, EINVAL);
+    return;
+  }
+  const bool exclusive = (flags & RENAME_NOREPLACE) != 0;
+  fuse_reply_err(request, volume_of(request).rename({id_of(parent), name},
+                                                    {id_of(new_parent), new_name}, exclusive));
+}
+
+void release(fuse_req_t request, fuse_ino_t, fuse_file_info* info) {
+  delete &handle_of(info);
+  fuse_reply_err(request, 0);
+}
+
+// One buffer per thread of the session: fresh memory costs a page fault per 4 KB.
+char* read_buffer() {
+  thread_local std::unique_ptr<char[]> memory(new char[kMaxDataBytes]);
+  return memory.get();
+}
+
+void read(fuse_req_t request, fuse_ino_t, std::size_t length, off_t offset, fuse_file_info* info) {
+  length = std::min(length, kMaxDataBytes);
+  const Extent extent{static_cast<std::uint64_t>(offset), length};
+  char* memory = read_buffer();
+  const ssize_t result =
+      volume_of(request).read(handle_of(info).file, {std::span(&extent, 1), memory});
+  if (result < 0) {
+    fuse_reply_err(request, static_cast<int>(-result));
+  } else {
+    fuse_reply_buf(request, memory, static_cast<std::size_t>(result));
+  }
+}
+
+void write(fuse_req_t request, fuse_ino_t, const char* bytes, std::size_t length, off_t offset,
+           fuse_file_info* info) {
+  Volume& volume = volume_of(request);
+  Handle& handle = handle_of(info);
+  const Extent extent{static_cast<std::uint64_t>(offset), length};
+  const ssize_t result =
+      handle.appends ? volume.append(handle.file, bytes, length)
+                     : volume.write(handle.file, {std::span(&extent, 1), const_cast<char*>(bytes)});
+  if (result < 0) {
+    fuse_reply_err(request, static_cast<int>(-result));
+  } else {
+    fuse_reply_write(request, static_cast<std::size_t>(result));
+  }
+}
+
+void sync(fuse_req_t request, fuse_ino_t number, int, fuse_file_info*) {
+  fuse_reply_err(request, volume_of(request).sync(id_of(number)));
+}
+
+struct Listing {
+  std::vector<Entry> entries;
+};
+
+void open_directory(fuse_req_t request, fuse_ino_t number, fuse_file_info* info) {
+  auto listing = std::make_unique<Listing>();
+  const int error = volume_of(request).read_directory(id_of(number), listing->entries);
+  if (error != 0) {
+    fuse_reply_err(request, error);
+    return;
+  }
+  info->fh = reinterpret_cast<std::uint64_t>(listing.release());
+  fuse_reply_open(request, info);
+}
+
+void read_directory(fuse_req_t request, fuse_ino_t number, std::size_t size, off_t offset,
+                    fuse_file_info* info) {
+  const Listing& listing = *reinterpret_cast<Listing*>(info->fh);
+  std::string bytes(size, '\0');
+  std::size_t used = 0;
+
+  struct stat status {};
+
+  const auto add = [&](const char* name, off_t next) {
+    const std::size_t need =
+        fuse_add_direntry(request, bytes.data() + used, size - used, name, &status, next);
+    if (need > size - used) return false;
+    used += need;
+    return true;
+  };
+  bool has_room = true;
+  status.st_mode = S_IFDIR;
+  status.st_ino = number;
+  if (offset == 0) has_room = add(".", 1);
+  if (has_room && offset <= 1) has_room = add("..", 2);
+  std::size_t at = static_cast<std::size_t>(std::max<off_t>(offset, 2)) - 2;
+  for (; has_room && at < listing.entries.size(); ++at) {
+    status.st_ino = listing.entries[at].id;
+    status.st_mode = listing.entries[at].mode;
+    has_room = add(listing.entries[at].name.c_str(), static_cast<off_t>(at) + 3);
+  }
+  fuse_reply_buf(request, bytes.data(), used);
+}
+
+void release_directory(fuse_req_t request, fuse_ino_t, fuse_file_info* info) {
+  delete reinterpret_cast<Listing*>(info->fh);
+  fuse_reply_err(request, 0);
+}
+
+void file_system_status(fuse_req_t request, fuse_ino_t) {
+  std::vector<Statistics> all;
+  if (const int error = volume_of(request).statistics(all)) {
+    fuse_reply_err(request, error);
+    return;
+  }
+  constexpr std::uint64_t kBlock = 4'096;
+
+  struct statvfs status {};
+
+  status.f_bsize = kBlock;
+  status.f_frsize = kBlock;
+  status.f_namemax = kMaxNameBytes;
+  for (const Statistics& one : all) {
+    status.f_blocks += one.capacity / kBlock;
+    status.f_bfree += one.used < one.capacity ? (one.capacity - one.used) / kBlock : 0;
+    status.f_files += one.files;
+  }
+  status.f_bavail = status.f_bfree;
+  fuse_reply_statfs(request, &status);
+}
+
+}  // namespace
+
+const fuse_lowlevel_ops& mount_operations() {
+  static const fuse_lowlevel_ops operations = [] {
+    fuse_lowlevel_ops ops{};
+    ops.init = start;
+    ops.lookup = lookup;
+    ops.getattr = get_attributes;
+    ops.setattr = set_attributes;
+    ops.open = open_file;
+    ops.create = create;
+    ops.mknod = make_node;
+    ops.mkdir = make_directory;
+    ops.unlink = unlink;
+    ops.rmdir = remove_directory;
+    ops.rename = rename;
+    ops.release = release;
+    ops.read = read;
+    ops.write = write;
+    ops.fsync = sync;
+    ops.fsyncdir = sync;
+    ops.opendir = open_directory;
+    ops.readdir = read_directory;
+    ops.releasedir = release_directory;
+    ops.statfs = file_system_status;
+    return ops;
+  }();
+  return operations;
+}
+
+}  // namespace score::pario

@@ -1,0 +1,18 @@
+// The operations of FUSE's low-level interface over a volume. Numbers of FUSE are those of the
+// volume, but for the root.
+//
+// Data is not cached: every read and write goes to the servers (direct_io), so that all nodes see
+// the same. The kernel keeps names and attributes for kCacheSeconds.
+#pragma once
+
+#define FUSE_USE_VERSION 312
+#include <fuse_lowlevel.h>
+
+namespace score::pario {
+
+inline constexpr double kCacheSeconds = 1.0;
+
+// For fuse_session_new(); its user data is a pario::Volume.
+const fuse_lowlevel_ops& mount_operations();
+
+}  // namespace score::pario

@@ -1,0 +1,20 @@
+// scio cp: between files of this host and a volume.
+#pragma once
+
+#include "pario/client/pario.h"
+
+#include <cstdint>
+#include <string>
+
+namespace score::pario {
+
+struct CopyResult {
+  std::uint64_t bytes = 0;
+  std::uint64_t checksum = 0;  // SipHash of all bytes with a fixed key
+};
+
+// Throws std::string: what failed, for people.
+CopyResult copy_in(pario_volume* volume, const std::string& local, const std::string& path);
+CopyResult copy_out(pario_volume* volume, const std::string& path, const std::string& local);
+
+}  // namespace score::pario

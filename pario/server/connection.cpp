@@ -1,0 +1,273 @@
+#include "pario/server/connection.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <sys/random.h>
+#include <unistd.h>
+
+namespace score::pario {
+namespace {
+
+constexpr std::size_t kInputBytes = 64 * 1024;
+static_assert(kInputBytes >= kHeaderBytes + kMaxBodyBytes, "a request without data fits");
+constexpr int kHandshakeSeconds = 5;
+constexpr int kSendSeconds = 30;
+
+}  // namespace
+
+Connection::Connection(int fd, std::string peer, const Identity& identity, Ring& ring,
+                       ConnectionOwner& owner)
+    : fd_(fd),
+      peer_(std::move(peer)),
+      identity_(identity),
+      ring_(ring),
+      owner_(owner),
+      input_(kInputBytes) {}
+
+Connection::~Connection() {
+  ::close(fd_);
+}
+
+int Connection::start() {
+  if (::getrandom(nonce_.data(), nonce_.size(), 0) != static_cast<ssize_t>(nonce_.size())) {
+    return EIO;
+  }
+  output_.emplace_back();
+  output_.back().head.append(kMagic).append(nonce_.data(), nonce_.size());
+  send();
+  receive();
+  return 0;
+}
+
+// Reads the rest of a Write straight into its memory, everything else into input_.
+void Connection::receive() {
+  if (is_receiving_ || state_ == State::Closed) return;
+  io_uring_sqe* request = ring_.next(&receiving_);
+  if (filling_) {
+    char* memory = filling_->data.get() + filled_;
+    io_uring_prep_recv(request, fd_, memory, filling_->request.data_bytes - filled_, MSG_WAITALL);
+  } else {
+    std::copy(input_.begin() + static_cast<std::ptrdiff_t>(begin_),
+              input_.begin() + static_cast<std::ptrdiff_t>(end_), input_.begin());
+    end_ -= begin_;
+    begin_ = 0;
+    io_uring_prep_recv(request, fd_, input_.data() + end_, input_.size() - end_, 0);
+  }
+  is_receiving_ = true;
+}
+
+void Connection::received(int result) {
+  is_receiving_ = false;
+  if (state_ == State::Closed) return check_end();
+  if (result == -EINTR || result == -EAGAIN) return receive();
+  if (result <= 0) {
+    close();
+    return check_end();
+  }
+  if (filling_) {
+    filled_ += static_cast<std::size_t>(result);
+    if (filled_ < filling_->request.data_bytes) return receive();
+    owner_.execute(std::move(filling_));
+  } else {
+    end_ += static_cast<std::size_t>(result);
+  }
+  parse();
+}
+
+void Connection::parse() {
+  if (state_ == State::Handshake && !take_answer()) {
+    if (state_ != State::Closed) receive();
+    return check_end();
+  }
+  while (state_ == State::Open && !filling_ && take_request()) {
+  }
+  if (state_ == State::Closed) return check_end();
+  // Full memory or a full window: a later reply goes on here.
+  if (filling_ || (!is_waiting_ && requests_ < kServerWindow)) receive();
+}
+
+bool Connection::take_answer() {
+  if (end_ - begin_ < kAnswerBytes) return false;
+  const char* answer = input_.data() + begin_;
+  begin_ += kAnswerBytes;
+  ProofOf of{nonce_, {}, identity_.server, identity_.volume, true};
+  Proof proof{};
+  std::memcpy(of.client_nonce.data(), answer + kMagic.size(), of.client_nonce.size());
+  std::memcpy(proof.data(), answer + kMagic.size() + of.client_nonce.size(), proof.size());
+  if (std::string_view(answer, kMagic.size()) != kMagic ||
+      !is_equal(proof, make_proof(identity_.key, of))) {
+    refuse(ConnectionOwner::Refused::WrongKey);
+    return false;
+  }
+  of.by_client = false;
+  const Proof mine = make_proof(identity_.key, of);
+  output_.push_back({std::string(mine.data(), mine.size()), nullptr, 0});
+  state_ = State::Open;
+  idle_seconds_ = 0;
+  send();
+  return true;
+}
+
+bool Connection::take_request() {
+  if (requests_ >= kServerWindow || end_ - begin_ < kHeaderBytes) return false;
+  const char* bytes = input_.data() + begin_;
+  Sizes sizes;
+  if (!parse_sizes(std::span<const char, kHeaderBytes>(bytes, kHeaderBytes), sizes)) {
+    refuse(ConnectionOwner::Refused::BadRequest);
+    return false;
+  }
+  if (end_ - begin_ < kHeaderBytes + sizes.body) return false;
+  return admit_request(sizes);
+}
+
+bool Connection::admit_request(Sizes sizes) {
+  auto transfer = std::make_unique<Transfer>();
+  transfer->connection = this;
+  transfer->bytes.assign(input_.data() + begin_, kHeaderBytes + sizes.body);
+  if (!parse_request(transfer->bytes, transfer->request)) {
+    refuse(ConnectionOwner::Refused::BadRequest);
+    return false;
+  }
+  transfer->memory = memory_of(transfer->request);
+  if (transfer->memory > 0) {
+    is_waiting_ = !owner_.admit(*this, transfer->memory);
+    if (is_waiting_) return false;
+    transfer->data = owner_.buffers().take(transfer->memory);
+  }
+  begin_ += kHeaderBytes + sizes.body;
+  ++requests_;
+  if (sizes.data == 0) {
+    owner_.execute(std::move(transfer));
+    return true;
+  }
+  filled_ = std::min<std::size_t>(sizes.data, end_ - begin_);
+  std::memcpy(transfer->data.get(), input_.data() + begin_, filled_);
+  begin_ += filled_;
+  if (filled_ == sizes.data) {
+    owner_.execute(std::move(transfer));
+  } else {
+    filling_ = std::move(transfer);
+  }
+  return true;
+}
+
+void Connection::reply(TransferPtr transfer) {
+  const Answer& answer = transfer->answer;
+  const bool failed = answer.error != 0;
+  Reply reply{.error = static_cast<std::uint32_t>(answer.error),
+              .body_bytes = failed ? 0 : static_cast<std::uint32_t>(answer.body.size()),
+              .data_bytes = failed ? 0 : answer.data_bytes,
+              .tag = transfer->request.tag,
+              .number = answer.number};
+  Outgoing outgoing;
+  append_reply(reply, outgoing.head);
+  if (!failed) outgoing.head += answer.body;
+  outgoing.data_bytes = reply.data_bytes;
+  outgoing.transfer = std::move(transfer);
+  output_.push_back(std::move(outgoing));
+  send();
+}
+
+// As many replies as fit into one call.
+void Connection::send() {
+  if (state_ == State::Closed) {  // nobody reads them
+    if (is_sending_) return;
+    for (Outgoing& outgoing : output_) {
+      if (!outgoing.transfer) continue;
+      owner_.release(outgoing.transfer->memory);
+      --requests_;
+    }
+    output_.clear();
+    return check_end();
+  }
+  if (is_sending_ || output_.empty()) return;
+  std::size_t count = 0;
+  std::size_t skipped = output_sent_;
+  const auto add = [&](char* bytes, std::size_t length) {
+    const std::size_t skip = std::min(skipped, length);
+    skipped -= skip;
+    if (length > skip) pieces_[count++] = {bytes + skip, length - skip};
+  };
+  for (Outgoing& outgoing : output_) {
+    if (count + 2 > pieces_.size()) break;
+    add(outgoing.head.data(), outgoing.head.size());
+    if (outgoing.data_bytes > 0) add(outgoing.transfer->data.get(), outgoing.data_bytes);
+  }
+  message_ = {};
+  message_.msg_iov = pieces_.data();
+  message_.msg_iovlen = count;
+  io_uring_prep_sendmsg(ring_.next(&sending_), fd_, &message_, MSG_NOSIGNAL | MSG_WAITALL);
+  is_sending_ = true;
+}
+
+void Connection::sent(int result) {
+  is_sending_ = false;
+  if (result == -EINTR || result == -EAGAIN) return send();
+  if (result <= 0) {
+    close();
+    return send();
+  }
+  idle_seconds_ = 0;
+  output_sent_ += static_cast<std::size_t>(result);
+  while (!output_.empty()) {
+    Outgoing& first = output_.front();
+    const std::size_t length = first.head.size() + first.data_bytes;
+    if (output_sent_ < length) break;
+    output_sent_ -= length;
+    if (first.transfer) {
+      const std::size_t memory = first.transfer->memory;
+      --requests_;
+      output_.pop_front();
+      owner_.release(memory);
+    } else {
+      output_.pop_front();
+    }
+  }
+  send();
+  if (state_ == State::Open && !is_receiving_ && !is_waiting_) parse();
+}
+
+void Connection::resume() {
+  is_waiting_ = false;
+  if (state_ == State::Open && !is_receiving_) parse();
+}
+
+void Connection::tick() {
+  const bool is_slow = state_ == State::Handshake || is_sending_;
+  idle_seconds_ = is_slow ? idle_seconds_ + 1 : 0;
+  const int most = state_ == State::Handshake ? kHandshakeSeconds : kSendSeconds;
+  if (state_ != State::Closed && idle_seconds_ > most) refuse(ConnectionOwner::Refused::TooSlow);
+}
+
+void Connection::refuse(ConnectionOwner::Refused why) {
+  owner_.refused(why, peer_);
+  close();
+}
+
+// The operations in flight end by the shutdown; their completions lead to check_end().
+void Connection::close() {
+  if (state_ == State::Closed) return;
+  state_ = State::Closed;
+  ::shutdown(fd_, SHUT_RDWR);
+  if (filling_ && !is_receiving_) {
+    owner_.release(filling_->memory);
+    filling_.reset();
+    --requests_;
+  }
+  send();
+}
+
+void Connection::check_end() {
+  if (state_ != State::Closed || is_receiving_ || is_sending_ || is_ended_) return;
+  if (filling_) {
+    owner_.release(filling_->memory);
+    filling_.reset();
+    --requests_;
+  }
+  if (requests_ > 0) return;
+  is_ended_ = true;
+  owner_.ended(*this);
+}
+
+}  // namespace score::pario

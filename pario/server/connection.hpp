@@ -1,0 +1,116 @@
+// A client's connection: handshake, then requests in and replies out. What a client can take is
+// bounded: kServerWindow requests, and memory as the owner allows; beyond that it is not read.
+#pragma once
+
+#include "pario/server/ring.hpp"
+#include "pario/server/transfer.hpp"
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <sys/socket.h>
+#include <vector>
+
+namespace score::pario {
+
+class ConnectionOwner {
+ public:
+  enum class Refused { WrongKey, BadRequest, TooSlow };
+
+  virtual void execute(TransferPtr transfer) = 0;
+  // False: no memory now; the owner calls resume() later.
+  virtual bool admit(Connection& connection, std::size_t memory) = 0;
+  virtual void release(std::size_t memory) = 0;
+  virtual Buffers& buffers() = 0;
+  virtual void refused(Refused why, const std::string& peer) = 0;
+  // Nothing of it runs any more: it may be deleted, once the caller has returned.
+  virtual void ended(Connection& connection) = 0;
+
+ protected:
+  ~ConnectionOwner() = default;
+};
+
+class Connection {
+ public:
+  struct Identity {
+    Key key{};
+    std::string volume;
+    std::uint32_t server = 0;
+  };
+
+  Connection(int fd, std::string peer, const Identity& identity, Ring& ring,
+             ConnectionOwner& owner);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // Greets. Errno value if the system has no random bytes.
+  int start();
+  // Of a request of this connection. Deletes nothing.
+  void reply(TransferPtr transfer);
+  // There may be memory again.
+  void resume();
+  // Once per second: ends a connection that does not shake hands (5 s) or take its replies (30 s).
+  void tick();
+  void close();
+
+  bool is_authenticated() const { return state_ == State::Open; }
+
+ private:
+  enum class State { Handshake, Open, Closed };
+
+  template <void (Connection::*Function)(int)>
+  struct Event final : Completion {
+    explicit Event(Connection& owner) : connection(owner) {}
+
+    void complete(int result) override { (connection.*Function)(result); }
+
+    Connection& connection;
+  };
+
+  struct Outgoing {
+    std::string head;
+    TransferPtr transfer;  // null: only the head
+    std::size_t data_bytes = 0;
+  };
+
+  void receive();
+  void received(int result);
+  void parse();
+  bool take_answer();
+  // False: wait for more bytes, memory or room in the window.
+  bool take_request();
+  bool admit_request(Sizes sizes);
+  void send();
+  void sent(int result);
+  void refuse(ConnectionOwner::Refused why);
+  void check_end();
+
+  int fd_;
+  std::string peer_;
+  const Identity& identity_;
+  Ring& ring_;
+  ConnectionOwner& owner_;
+  State state_ = State::Handshake;
+  Nonce nonce_{};
+  Event<&Connection::received> receiving_{*this};
+  Event<&Connection::sent> sending_{*this};
+  bool is_receiving_ = false;
+  bool is_sending_ = false;
+  bool is_ended_ = false;
+  bool is_waiting_ = false;  // for memory
+  std::vector<char> input_;
+  std::size_t begin_ = 0;  // input_[begin_, end_) is not parsed
+  std::size_t end_ = 0;
+  TransferPtr filling_;  // a Write whose data has not arrived
+  std::size_t filled_ = 0;
+  std::size_t requests_ = 0;  // not answered, or the reply is not sent
+  std::deque<Outgoing> output_;
+  std::size_t output_sent_ = 0;  // bytes of the first of them
+  std::array<iovec, 32> pieces_{};
+  msghdr message_{};
+  int idle_seconds_ = 0;  // without progress of the handshake or of a send
+};
+
+}  // namespace score::pario

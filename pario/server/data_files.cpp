@@ -1,0 +1,191 @@
+#include "pario/server/data_files.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace score::pario {
+namespace {
+
+constexpr std::size_t kMostOpen = 512;
+constexpr unsigned kFolders = 256;
+constexpr std::uint64_t kBlock = 512;  // of st_blocks
+
+// "a3/0000000000001a3": the last digits of the count spread the files over the folders.
+std::string path_of(FileId id) {
+  return fmt::format("{:02x}/{:016x}", (id >> kHomeBits) % kFolders, id);
+}
+
+std::int64_t nanoseconds(const timespec& time) {
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+std::uint64_t space_of(const struct stat& status) {
+  return static_cast<std::uint64_t>(status.st_blocks) * kBlock;
+}
+
+// True: all of the extents is there already, without holes.
+bool is_allocated(int fd, const std::vector<Extent>& extents) {
+  for (const Extent& extent : extents) {
+    const off_t hole = ::lseek(fd, static_cast<off_t>(extent.offset), SEEK_HOLE);
+    if (hole < 0 || static_cast<std::uint64_t>(hole) < extent.offset + extent.length) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+int DataFiles::open(int root, const std::function<bool(FileId)>& is_left_over) {
+  if (::mkdirat(root, "data", 0700) != 0 && errno != EEXIST) return errno;
+  root_ = UniqueFd(::openat(root, "data", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  if (!root_) return errno;
+  for (unsigned folder = 0; folder < kFolders; ++folder) {
+    const std::string name = fmt::format("{:02x}", folder);
+    if (::mkdirat(root_.get(), name.c_str(), 0700) != 0 && errno != EEXIST) return errno;
+    constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
+    const int fd = ::openat(root_.get(), name.c_str(), kFlags);
+    if (fd < 0) return errno;
+    if (const int error = scan(fd, is_left_over)) return error;
+  }
+  return 0;
+}
+
+int DataFiles::scan(int folder, const std::function<bool(FileId)>& is_left_over) {
+  DIR* stream = ::fdopendir(folder);
+  if (stream == nullptr) {
+    const int error = errno;
+    ::close(folder);
+    return error;
+  }
+  while (const dirent* entry = ::readdir(stream)) {
+    const std::string_view name = entry->d_name;
+    FileId id = 0;
+    const auto [stop, error] = std::from_chars(name.data(), name.data() + name.size(), id, 16);
+
+    struct stat status {};
+
+    if (name.size() != 16 || error != std::errc() || stop != name.data() + name.size()) continue;
+    if (is_left_over(id)) {
+      ::unlinkat(folder, entry->d_name, 0);
+    } else if (::fstatat(folder, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0) {
+      quota_.settle(0, 0, space_of(status));
+    }
+  }
+  ::closedir(stream);
+  return 0;
+}
+
+int DataFiles::open_file(FileId id, int flags, int& fd) {
+  open_how how{};
+  how.flags = static_cast<std::uint64_t>(flags) | O_RDWR | O_CLOEXEC | O_NOFOLLOW;
+  how.mode = (flags & O_CREAT) != 0 ? 0600 : 0;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  const long result = ::syscall(SYS_openat2, root_.get(), path_of(id).c_str(), &how, sizeof how);
+  if (result < 0) return errno;
+  fd = static_cast<int>(result);
+  return 0;
+}
+
+int DataFiles::get(FileId id, bool make, std::shared_ptr<DataFile>& file) {
+  if (const auto found = open_.find(id); found != open_.end()) {
+    order_.splice(order_.begin(), order_, found->second);
+    file = order_.front();
+    return 0;
+  }
+  int fd = -1;
+  if (const int error = open_file(id, make ? O_CREAT : 0, fd)) return error;
+  auto opened = std::make_shared<DataFile>();
+  opened->id = id;
+  opened->fd = UniqueFd(fd);
+
+  struct stat status {};
+
+  if (::fstat(fd, &status) != 0) return errno;
+  opened->space = space_of(status);
+  order_.push_front(opened);
+  open_[id] = order_.begin();
+  if (order_.size() > kMostOpen) {
+    open_.erase(order_.back()->id);
+    order_.pop_back();
+  }
+  file = std::move(opened);
+  return 0;
+}
+
+int DataFiles::status(FileId id, DataStatus& status) {
+  struct stat found {};
+
+  const auto open = open_.find(id);
+  const int result = open != open_.end()
+                         ? ::fstat((*open->second)->fd.get(), &found)
+                         : ::fstatat(root_.get(), path_of(id).c_str(), &found, AT_SYMLINK_NOFOLLOW);
+  if (result != 0) return errno;
+  status = {static_cast<std::uint64_t>(found.st_size), static_cast<std::uint64_t>(found.st_blocks),
+            nanoseconds(found.st_mtim)};
+  return 0;
+}
+
+int DataFiles::remove(FileId id) {
+  std::uint64_t space = 0;
+  if (const auto found = open_.find(id); found != open_.end()) {
+    DataFile& file = **found->second;
+    space = file.space;
+    file.space = 0;
+    file.is_removed = true;
+    order_.erase(found->second);
+    open_.erase(found);
+  } else {
+    DataStatus before;
+    if (const int error = status(id, before)) return error;
+    space = before.blocks * kBlock;
+  }
+  if (::unlinkat(root_.get(), path_of(id).c_str(), 0) != 0 && errno != ENOENT) return errno;
+  quota_.settle(0, space, 0);
+  return 0;
+}
+
+int DataFiles::truncate(FileId id, std::uint64_t size) {
+  std::shared_ptr<DataFile> file;
+  if (const int error = get(id, size > 0, file)) return error == ENOENT ? 0 : error;
+  if (::ftruncate(file->fd.get(), static_cast<off_t>(size)) != 0) return errno;
+  settle(*file, 0);
+  return 0;
+}
+
+int DataFiles::set_time(FileId id, std::int64_t modified_ns) {
+  const timespec modified{modified_ns / 1'000'000'000, modified_ns % 1'000'000'000};
+  const std::array<timespec, 2> times{modified, modified};
+  const int result =
+      ::utimensat(root_.get(), path_of(id).c_str(), times.data(), AT_SYMLINK_NOFOLLOW);
+  return result != 0 && errno != ENOENT ? errno : 0;
+}
+
+int DataFiles::reserve(DataFile& file, const std::vector<Extent>& extents,
+                       std::uint64_t& reserved) {
+  reserved = 0;
+  for (const Extent& extent : extents) reserved += most_space(extent.length);
+  if (quota_.reserve(reserved)) return 0;
+  reserved = 0;
+  return is_allocated(file.fd.get(), extents) ? 0 : ENOSPC;
+}
+
+void DataFiles::settle(DataFile& file, std::uint64_t reserved) {
+  struct stat status {};
+
+  if (file.is_removed || ::fstat(file.fd.get(), &status) != 0) {
+    quota_.settle(reserved, 0, 0);
+    return;
+  }
+  quota_.settle(reserved, file.space, space_of(status));
+  file.space = space_of(status);
+}
+
+}  // namespace score::pario

@@ -1,0 +1,67 @@
+// The data of one server: one file per file of the volume that has data here, below `data/` of the
+// server's directory, named by the number. Nothing is opened outside (openat2(2), RESOLVE_BENEATH).
+#pragma once
+
+#include "base/os/fd.hpp"
+#include "pario/core/layout.hpp"
+#include "pario/core/quota.hpp"
+
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+namespace score::pario {
+
+// An open data file. Lives as long as a request uses it, also if it was removed meanwhile.
+struct DataFile {
+  FileId id = 0;
+  UniqueFd fd;
+  std::uint64_t space = 0;  // bytes on the disk, as counted in the quota
+  bool is_removed = false;
+};
+
+struct DataStatus {
+  std::uint64_t size = 0;
+  std::uint64_t blocks = 0;
+  std::int64_t modified_ns = 0;
+};
+
+// Functions that return int: 0 or an errno value. Not thread-safe.
+class DataFiles {
+ public:
+  explicit DataFiles(std::uint64_t capacity) : quota_(capacity) {}
+
+  // Makes `data/` in the directory `root` and counts the space that is taken. Files for which
+  // `is_left_over` is true are removed.
+  int open(int root, const std::function<bool(FileId)>& is_left_over);
+
+  // ENOENT: it has no data here and `make` is false.
+  int get(FileId id, bool make, std::shared_ptr<DataFile>& file);
+  // ENOENT: it has no data here.
+  int status(FileId id, DataStatus& status);
+  int remove(FileId id);
+  int truncate(FileId id, std::uint64_t size);
+  int set_time(FileId id, std::int64_t modified_ns);
+
+  // Sets space aside for a write; ENOSPC. Overwriting what is there is always allowed.
+  int reserve(DataFile& file, const std::vector<Extent>& extents, std::uint64_t& reserved);
+  // After the write: counts what the file takes now.
+  void settle(DataFile& file, std::uint64_t reserved);
+
+  const Quota& quota() const { return quota_; }
+
+ private:
+  using Order = std::list<std::shared_ptr<DataFile>>;
+
+  int open_file(FileId id, int flags, int& fd);
+  int scan(int folder, const std::function<bool(FileId)>& is_left_over);
+
+  UniqueFd root_;
+  Quota quota_;
+  Order order_;  // the last used first
+  std::unordered_map<FileId, Order::iterator> open_;
+};
+
+}  // namespace score::pario

@@ -1,0 +1,46 @@
+// Read, Write and Sync: each extent is one request of io_uring, all of them at once.
+#pragma once
+
+#include "pario/server/metadata.hpp"
+#include "pario/server/ring.hpp"
+
+#include <functional>
+
+namespace score::pario {
+
+class DataRequests {
+ public:
+  using Finish = std::function<void(TransferPtr)>;
+
+  // `finish` gets each transfer with its answer.
+  DataRequests(Ring& ring, DataFiles& files, Metadata& metadata, Finish finish)
+      : ring_(ring), files_(files), metadata_(metadata), finish_(std::move(finish)) {}
+
+  // A Read or Write.
+  void start(TransferPtr transfer);
+  // A Sync; all changes of the store are committed. `store_fd` < 0: it is on the disk already.
+  void start_sync(TransferPtr transfer, int store_fd);
+
+  std::uint64_t bytes_read() const { return bytes_read_; }
+
+  std::uint64_t bytes_written() const { return bytes_written_; }
+
+ private:
+  struct Part;
+  struct Running;
+
+  void submit(Part& part);
+  void part_done(Part& part, int result);
+  void end(Running& running);
+  static void zero_rest(const Part& part);
+  void end_read(Running& running);
+
+  Ring& ring_;
+  DataFiles& files_;
+  Metadata& metadata_;
+  Finish finish_;
+  std::uint64_t bytes_read_ = 0;
+  std::uint64_t bytes_written_ = 0;
+};
+
+}  // namespace score::pario

@@ -1,0 +1,261 @@
+#include "pario/server/metadata.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <sys/stat.h>
+
+namespace score::pario {
+namespace {
+
+constexpr std::uint32_t kModeBits = 07777;
+constexpr std::size_t kMostEnds = 100'000;
+
+}  // namespace
+
+void Metadata::run(Transfer& transfer, std::int64_t now_ns) {
+  now_ns_ = now_ns;
+  const Request& request = transfer.request;
+  Answer& answer = transfer.answer;
+  const bool is_named = !request.name.empty() && request.op != Op::ReadEntries;
+  if (is_named && entry_server(request.id, request.name, place_.servers) != place_.server) {
+    answer.error = EXDEV;
+    return;
+  }
+  answer.error = is_named ? run_name(request, answer) : run_id(request, transfer);
+}
+
+int Metadata::run_name(const Request& request, Answer& answer) {
+  switch (request.op) {
+    case Op::Lookup: {
+      Target target;
+      const int error = store_.find(request.id, request.name, target);
+      return error != 0 ? error : describe(target, answer);
+    }
+    case Op::Create:
+      return create(request, answer);
+    case Op::Unlink:
+      return unlink(request, answer);
+    case Op::Insert:
+      return insert(request, answer);
+    case Op::Rename:
+      return rename(request, answer);
+    default:
+      return EINVAL;
+  }
+}
+
+int Metadata::run_id(const Request& request, Transfer& transfer) {
+  switch (request.op) {
+    case Op::GetAttributes:
+      return describe(request.id, transfer.answer);
+    case Op::SetMode:
+    case Op::SetWide:
+      return change(request);
+    case Op::SetTime:
+      return set_time(request);
+    case Op::Remove:
+      return remove(request, transfer.answer);
+    case Op::SealDirectory:
+      return seal(request);
+    case Op::UnsealDirectory:
+      return store_.set_sealed(request.id, false);
+    case Op::Truncate:
+      ends_.erase(request.id);
+      if (const int error = check_exists(request.id)) return error;
+      return data_.truncate(request.id, request.number);
+    case Op::Reserve:
+      return reserve(request, transfer.answer);
+    case Op::ReadEntries: {
+      std::string bytes;
+      const int error = store_.read_entries(request.id, request.name, transfer.memory, bytes);
+      std::ranges::copy(bytes, transfer.data.get());
+      transfer.answer.data_bytes = static_cast<std::uint32_t>(bytes.size());
+      return error;
+    }
+    default:
+      return EINVAL;
+  }
+}
+
+int Metadata::describe(FileId id, Answer& answer) {
+  Attributes attributes{.id = id};
+  if (home_of(id) == place_.server) {
+    Inode inode;
+    if (const int error = store_.get(id, inode)) return error;
+    attributes.mode = inode.mode;
+    attributes.wide = inode.wide;
+    attributes.modified_ns = inode.modified_ns;
+    attributes.changed_ns = inode.changed_ns;
+  }
+  DataStatus status;
+  if (!S_ISDIR(attributes.mode) && data_.status(id, status) == 0) {
+    attributes.size = status.size;
+    attributes.blocks = status.blocks;
+    attributes.modified_ns = status.modified_ns;
+  }
+  append_attributes(attributes, answer.body);
+  return 0;
+}
+
+int Metadata::describe(const Target& target, Answer& answer) {
+  answer.number = target.mode;
+  if (home_of(target.id) == place_.server) return describe(target.id, answer);
+  append_attributes({.id = target.id}, answer.body);
+  return 0;
+}
+
+int Metadata::check_open(FileId directory) {
+  bool sealed = false;
+  const int error = store_.is_sealed(directory, sealed);
+  return error != 0 ? error : sealed ? ENOENT : 0;
+}
+
+int Metadata::check_exists(FileId id) {
+  if (home_of(id) != place_.server) return 0;
+  Inode inode;
+  const int error = store_.get(id, inode);
+  return error == 0 && S_ISDIR(inode.mode) ? EISDIR : error;
+}
+
+int Metadata::create(const Request& request, Answer& answer) {
+  if (!S_ISREG(request.mode) && !S_ISDIR(request.mode)) return EINVAL;
+  if (const int error = check_open(request.id)) return error;
+  Target target;
+  int error = store_.find(request.id, request.name, target);
+  if (error == 0) {
+    return (request.flags & kExclusive) != 0 ? EEXIST : describe(target, answer);
+  }
+  if (error != ENOENT) return error;
+  error = store_.make_id(target.id);
+  target.mode = request.mode & (S_IFMT | kModeBits);
+  const Inode inode{target.mode, 0, now_ns_, now_ns_};
+  if (error == 0) error = store_.put(target.id, inode);
+  if (error == 0) error = store_.put(request.id, request.name, target);
+  return error != 0 ? error : describe(target, answer);
+}
+
+int Metadata::unlink(const Request& request, Answer& answer) {
+  Target target;
+  if (const int error = store_.find(request.id, request.name, target)) return error;
+  if (request.number != 0) {  // only the entry, for a rename to another server
+    if (request.number != target.id) return ENOENT;
+    return store_.remove(request.id, request.name);
+  }
+  const bool is_directory = S_ISDIR(target.mode);
+  if (is_directory != ((request.flags & kDirectory) != 0)) return is_directory ? EISDIR : ENOTDIR;
+  int error = describe(target, answer);
+  if (error == ENOENT) {  // an entry whose file is gone
+    error = 0;
+    append_attributes({.id = target.id}, answer.body);
+  }
+  if (error == 0) error = store_.remove(request.id, request.name);
+  if (error != 0 || home_of(target.id) != place_.server) return error;
+  ends_.erase(target.id);
+  removals_.push_back(target.id);
+  error = store_.remove(target.id);
+  return error == ENOENT ? 0 : error;
+}
+
+// What a new entry of type `mode` would replace; whether it may.
+int Metadata::check_replaced(const Request& request, std::uint32_t mode, Target& old,
+                             bool& is_there) {
+  const bool is_rename = request.op == Op::Rename;
+  const FileId directory = is_rename ? request.number : request.id;
+  if (const int error = check_open(directory)) return error;
+  const int error = store_.find(directory, is_rename ? request.name2 : request.name, old);
+  is_there = error == 0;
+  if (error == ENOENT) return 0;
+  if (error != 0) return error;
+  if ((request.flags & kExclusive) != 0) return EEXIST;
+  if (S_ISDIR(old.mode) != S_ISDIR(mode)) return S_ISDIR(mode) ? ENOTDIR : EISDIR;
+  // A directory that is replaced was found empty and sealed.
+  return S_ISDIR(old.mode) && check_open(old.id) == 0 ? ENOTEMPTY : 0;
+}
+
+int Metadata::insert(const Request& request, Answer& answer) {
+  Target old;
+  bool is_there = false;
+  if (const int error = check_replaced(request, request.mode, old, is_there)) return error;
+  answer.number = old.mode;
+  append_attributes({.id = is_there ? old.id : 0}, answer.body);
+  return store_.put(request.id, request.name, {request.number, request.mode});
+}
+
+int Metadata::rename(const Request& request, Answer& answer) {
+  if (entry_server(request.number, request.name2, place_.servers) != place_.server) return EXDEV;
+  Target source;
+  if (const int error = store_.find(request.id, request.name, source)) return error;
+  Target old;
+  bool is_there = false;
+  if (request.id == request.number && request.name == request.name2) {
+    append_attributes({}, answer.body);
+    return 0;
+  }
+  if (const int error = check_replaced(request, source.mode, old, is_there)) return error;
+  answer.number = old.mode;
+  append_attributes({.id = is_there ? old.id : 0}, answer.body);
+  const int error = store_.put(request.number, request.name2, source);
+  return error != 0 ? error : store_.remove(request.id, request.name);
+}
+
+int Metadata::remove(const Request& request, Answer& answer) {
+  if (request.id == kRootId) return EBUSY;
+  ends_.erase(request.id);
+  if (home_of(request.id) == place_.server) {
+    const int error = describe(request.id, answer);
+    if (error != 0) return error == ENOENT ? 0 : error;
+    if (const int failed = store_.remove(request.id)) return failed;
+  }
+  removals_.push_back(request.id);
+  return 0;
+}
+
+int Metadata::reserve(const Request& request, Answer& answer) {
+  Inode inode;
+  if (const int error = store_.get(request.id, inode)) return error;
+  DataStatus status;
+  std::uint64_t end = request.other;
+  // Of a file with data on several servers the client has seen the end.
+  if (inode.wide == 0 && data_.status(request.id, status) == 0) end = std::max(end, status.size);
+  if (const auto known = ends_.find(request.id); known != ends_.end()) {
+    end = std::max(end, known->second);
+  }
+  if (request.number > kMaxOffset - end) return EFBIG;
+  if (ends_.size() >= kMostEnds) ends_.clear();
+  ends_[request.id] = end + request.number;
+  answer.number = end;
+  return 0;
+}
+
+int Metadata::change(const Request& request) {
+  Inode inode;
+  if (const int error = store_.get(request.id, inode)) return error;
+  if (request.op == Op::SetWide) {
+    if (inode.wide != 0) return 0;
+    inode.wide = 1;
+  } else {
+    inode.mode = (inode.mode & S_IFMT) | (request.mode & kModeBits);
+    inode.changed_ns = now_ns_;
+  }
+  return store_.put(request.id, inode);
+}
+
+int Metadata::set_time(const Request& request) {
+  if (home_of(request.id) == place_.server) {
+    Inode inode;
+    if (const int error = store_.get(request.id, inode)) return error;
+    inode.modified_ns = static_cast<std::int64_t>(request.number);
+    inode.changed_ns = now_ns_;
+    if (const int error = store_.put(request.id, inode)) return error;
+  }
+  return data_.set_time(request.id, static_cast<std::int64_t>(request.number));
+}
+
+int Metadata::seal(const Request& request) {
+  if (request.id == kRootId) return EBUSY;
+  bool has = false;
+  if (const int error = store_.has_entries(request.id, has)) return error;
+  return has ? ENOTEMPTY : store_.set_sealed(request.id, true);
+}
+
+}  // namespace score::pario

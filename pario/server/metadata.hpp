@@ -1,0 +1,58 @@
+// Requests on names and attributes. They run at once; the caller commits the store, then removes
+// the data of take_removals(), then sends the answers.
+#pragma once
+
+#include "pario/server/store.hpp"
+#include "pario/server/transfer.hpp"
+
+#include <unordered_map>
+#include <vector>
+
+namespace score::pario {
+
+class Metadata {
+ public:
+  struct Place {
+    std::uint32_t server = 0;
+    std::uint32_t servers = 1;
+  };
+
+  Metadata(const Place& place, Store& store, DataFiles& data)
+      : place_(place), store_(store), data_(data) {}
+
+  // `now_ns`: wall time. Not for Read, Write, Sync and Statistics.
+  void run(Transfer& transfer, std::int64_t now_ns);
+
+  // May data of this file be made here? ENOENT if this is its home and it does not exist.
+  int check_exists(FileId id);
+
+  // Files whose data is to be removed once the store is committed.
+  std::vector<FileId> take_removals() { return std::exchange(removals_, {}); }
+
+ private:
+  int run_name(const Request& request, Answer& answer);
+  int run_id(const Request& request, Transfer& transfer);
+  int create(const Request& request, Answer& answer);
+  int unlink(const Request& request, Answer& answer);
+  int insert(const Request& request, Answer& answer);
+  int rename(const Request& request, Answer& answer);
+  int remove(const Request& request, Answer& answer);
+  int reserve(const Request& request, Answer& answer);
+  int change(const Request& request);
+  int seal(const Request& request);
+  int set_time(const Request& request);
+  int check_open(FileId directory);
+  int check_replaced(const Request& request, std::uint32_t mode, Target& old, bool& is_there);
+  // Attributes at the home, else of the data here.
+  int describe(FileId id, Answer& answer);
+  int describe(const Target& target, Answer& answer);
+
+  Place place_;
+  Store& store_;
+  DataFiles& data_;
+  std::vector<FileId> removals_;
+  std::unordered_map<FileId, std::uint64_t> ends_;  // up to which appended data was set aside
+  std::int64_t now_ns_ = 0;
+};
+
+}  // namespace score::pario

@@ -1,0 +1,116 @@
+#include "pario/server/metadata.hpp"
+
+#include "pario/server/test_directory.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <sys/stat.h>
+
+namespace score::pario {
+namespace {
+
+// The only server of a volume.
+class MetadataTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string message;
+    ASSERT_EQ(Store::open(directory_.path(), {"test", 0, 1, 4096}, store_, message), 0);
+    ASSERT_EQ(files_.open(directory_.fd(), [](FileId) { return false; }), 0);
+    metadata_ = std::make_unique<Metadata>(Metadata::Place{0, 1}, *store_, files_);
+  }
+
+  // Fills answer_; gives its error.
+  int run(const Request& request) {
+    Transfer transfer;
+    transfer.request = request;
+    metadata_->run(transfer, 1'000);
+    answer_ = std::move(transfer.answer);
+    return answer_.error;
+  }
+
+  Attributes attributes() const {
+    Attributes found;
+    EXPECT_TRUE(parse_attributes(answer_.body, found));
+    return found;
+  }
+
+  FileId create(std::string_view name, std::uint32_t mode = S_IFREG | 0644) {
+    EXPECT_EQ(run({.op = Op::Create, .id = kRootId, .mode = mode, .name = name}), 0);
+    return attributes().id;
+  }
+
+  TestDirectory directory_;
+  std::unique_ptr<Store> store_;
+  DataFiles files_{1 << 20};
+  std::unique_ptr<Metadata> metadata_;
+  Answer answer_;
+};
+
+TEST_F(MetadataTest, CreatesOnce) {
+  const FileId id = create("a");
+  EXPECT_EQ(create("a"), id);
+  EXPECT_EQ(
+      run({.op = Op::Create, .flags = kExclusive, .id = kRootId, .mode = S_IFREG, .name = "a"}),
+      EEXIST);
+  EXPECT_EQ(run({.op = Op::Create, .id = kRootId, .mode = S_IFLNK | 0777, .name = "b"}), EINVAL);
+  EXPECT_EQ(run({.op = Op::Lookup, .id = kRootId, .name = "a"}), 0);
+  EXPECT_EQ(attributes().mode, S_IFREG | 0644U);
+}
+
+TEST_F(MetadataTest, RemovesDataAfterTheCommit) {
+  const FileId id = create("a");
+  EXPECT_EQ(run({.op = Op::Unlink, .flags = kDirectory, .id = kRootId, .name = "a"}), ENOTDIR);
+  EXPECT_EQ(run({.op = Op::Unlink, .id = kRootId, .name = "a"}), 0);
+  EXPECT_EQ(metadata_->take_removals(), std::vector<FileId>{id});
+  EXPECT_EQ(run({.op = Op::GetAttributes, .id = id}), ENOENT);
+  EXPECT_EQ(metadata_->check_exists(id), ENOENT);
+}
+
+TEST_F(MetadataTest, SealedDirectoriesTakeNothing) {
+  const FileId id = create("d", S_IFDIR | 0755);
+  EXPECT_EQ(run({.op = Op::Create, .id = id, .mode = S_IFREG, .name = "x"}), 0);
+  EXPECT_EQ(run({.op = Op::SealDirectory, .id = id}), ENOTEMPTY);
+  EXPECT_EQ(run({.op = Op::Unlink, .id = id, .name = "x"}), 0);
+  EXPECT_EQ(run({.op = Op::SealDirectory, .id = id}), 0);
+  EXPECT_EQ(run({.op = Op::Create, .id = id, .mode = S_IFREG, .name = "x"}), ENOENT);
+  EXPECT_EQ(run({.op = Op::UnsealDirectory, .id = id}), 0);
+  EXPECT_EQ(run({.op = Op::Create, .id = id, .mode = S_IFREG, .name = "x"}), 0);
+  EXPECT_EQ(run({.op = Op::SealDirectory, .id = kRootId}), EBUSY);
+  EXPECT_EQ(run({.op = Op::Remove, .id = kRootId}), EBUSY);
+}
+
+TEST_F(MetadataTest, RenamesReplaceFiles) {
+  const FileId a = create("a");
+  const FileId b = create("b");
+  create("d", S_IFDIR | 0755);
+  const Request rename{
+      .op = Op::Rename, .id = kRootId, .number = kRootId, .name = "a", .name2 = "b"};
+  Request exclusive = rename;
+  exclusive.flags = kExclusive;
+  EXPECT_EQ(run(exclusive), EEXIST);
+  Request onto_directory = rename;
+  onto_directory.name2 = "d";
+  EXPECT_EQ(run(onto_directory), EISDIR);
+  EXPECT_EQ(run(rename), 0);
+  EXPECT_EQ(attributes().id, b);
+  EXPECT_EQ(run({.op = Op::Lookup, .id = kRootId, .name = "a"}), ENOENT);
+  EXPECT_EQ(run({.op = Op::Lookup, .id = kRootId, .name = "b"}), 0);
+  EXPECT_EQ(attributes().id, a);
+}
+
+TEST_F(MetadataTest, SetsSpaceAsideForAppends) {
+  const FileId id = create("a");
+  const Request reserve{.op = Op::Reserve, .id = id, .number = 10, .other = 100};
+  EXPECT_EQ(run(reserve), 0);
+  EXPECT_EQ(answer_.number, 100U);
+  EXPECT_EQ(run(reserve), 0);
+  EXPECT_EQ(answer_.number, 110U);
+  EXPECT_EQ(run({.op = Op::Truncate, .id = id, .number = 0}), 0);
+  EXPECT_EQ(run({.op = Op::Reserve, .id = id, .number = 10, .other = 0}), 0);
+  EXPECT_EQ(answer_.number, 0U);
+  EXPECT_EQ(run({.op = Op::Reserve, .id = id, .number = kMaxOffset, .other = 0}), EFBIG);
+}
+
+}  // namespace
+}  // namespace score::pario

@@ -1,0 +1,47 @@
+#include "pario/server/ring.hpp"
+
+#include <array>
+#include <cerrno>
+
+namespace score::pario {
+
+Ring::~Ring() {
+  if (is_open_) io_uring_queue_exit(&ring_);
+}
+
+int Ring::open(unsigned entries) {
+  // Completions are taken by the thread that waits for them (Linux 5.19); older kernels: as usual.
+  for (const unsigned flags : {IORING_SETUP_COOP_TASKRUN | IORING_SETUP_SINGLE_ISSUER, 0U}) {
+    const int result = io_uring_queue_init(entries, &ring_, flags);
+    is_open_ = result == 0;
+    if (is_open_) return 0;
+    if (result != -EINVAL || flags == 0) return -result;
+  }
+  return EINVAL;
+}
+
+io_uring_sqe* Ring::next(Completion* completion) {
+  io_uring_sqe* request = io_uring_get_sqe(&ring_);
+  while (request == nullptr) {  // the queue is full: hand it over
+    io_uring_submit(&ring_);
+    request = io_uring_get_sqe(&ring_);
+  }
+  io_uring_sqe_set_data(request, completion);
+  return request;
+}
+
+int Ring::turn() {
+  const int result = io_uring_submit_and_wait(&ring_, 1);
+  if (result < 0 && result != -EINTR && result != -EAGAIN && result != -EBUSY) return -result;
+  std::array<io_uring_cqe*, 128> batch;
+  unsigned count = io_uring_peek_batch_cqe(&ring_, batch.data(), batch.size());
+  for (unsigned i = 0; i < count; ++i) {
+    auto* completion = static_cast<Completion*>(io_uring_cqe_get_data(batch[i]));
+    const int value = batch[i]->res;
+    if (completion != nullptr) completion->complete(value);
+  }
+  io_uring_cq_advance(&ring_, count);
+  return 0;
+}
+
+}  // namespace score::pario

@@ -1,0 +1,40 @@
+// io_uring with completions as objects. One thread.
+#pragma once
+
+#include <liburing.h>
+
+namespace score::pario {
+
+// Something that waits for one result of the kernel at a time.
+class Completion {
+ public:
+  virtual void complete(int result) = 0;
+
+ protected:
+  ~Completion() = default;
+};
+
+class Ring {
+ public:
+  Ring() = default;
+  ~Ring();
+  Ring(const Ring&) = delete;
+  Ring& operator=(const Ring&) = delete;
+
+  // Errno value; EPERM and ENOSYS where io_uring is switched off.
+  int open(unsigned entries);
+
+  // A request to fill in, for example by io_uring_prep_recv(). `completion` must live until it has
+  // been called.
+  io_uring_sqe* next(Completion* completion);
+
+  // Starts all requests, waits for one result at least and hands out those that are there. Errno
+  // value; a signal is not an error.
+  int turn();
+
+ private:
+  io_uring ring_{};
+  bool is_open_ = false;
+};
+
+}  // namespace score::pario

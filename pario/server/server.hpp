@@ -1,0 +1,86 @@
+// One server of a volume: its socket, its connections, its store and its data.
+#pragma once
+
+#include "base/os/log.hpp"
+#include "pario/core/volume_file.hpp"
+#include "pario/server/connection.hpp"
+#include "pario/server/data_requests.hpp"
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace score::pario {
+
+struct ServerOptions {
+  VolumeDescription volume;
+  std::uint32_t server = 0;    // index into volume.servers
+  std::string directory;       // exists, and no other server uses it
+  std::uint64_t capacity = 0;  // bytes
+};
+
+class Server final : public ConnectionOwner {
+ public:
+  explicit Server(ServerOptions options);
+  ~Server();
+
+  // Opens everything. `message` says what failed. Errno value.
+  int start(std::string& message);
+  // Until stop(). Errno value.
+  int run();
+
+  // From a signal handler.
+  void stop() { is_stopped_ = true; }
+
+ private:
+  struct Accept;
+  struct Tick;
+
+  int lock_directory(std::string& message);
+  int open_store(std::string& message);
+  int listen(std::string& message);
+  void accept();
+  void accepted(int result);
+  void tick();
+  void end_turn();
+  void start_syncs();
+  void statistics(Transfer& transfer);
+  void remove_ended();
+
+  void execute(TransferPtr transfer) override;
+  bool admit(Connection& connection, std::size_t memory) override;
+  void release(std::size_t memory) override;
+
+  Buffers& buffers() override { return buffers_; }
+
+  void refused(Refused why, const std::string& peer) override;
+  void ended(Connection& connection) override;
+
+  ServerOptions options_;
+  Connection::Identity identity_;
+  Buffers buffers_;  // outlives everything that has memory of it
+  UniqueFd directory_;
+  UniqueFd listener_;
+  std::unique_ptr<Store> store_;
+  DataFiles files_;
+  std::unique_ptr<Metadata> metadata_;
+  std::unique_ptr<DataRequests> data_;
+  std::unique_ptr<Accept> accept_;
+  std::unique_ptr<Tick> tick_;
+  std::unordered_map<Connection*, std::unique_ptr<Connection>> connections_;
+  std::vector<Connection*> ended_;
+  std::vector<Connection*> waiting_;   // for memory
+  std::vector<TransferPtr> answered_;  // in this turn; metadata waits for the commit
+  std::vector<TransferPtr> syncs_;     // start after the commit
+  bool is_accepting_ = false;
+  std::size_t memory_ = 0;
+  std::uint64_t commits_ = 0;
+  std::uint64_t synced_ = 0;  // commits that are on the disk
+  Statistics counts_;
+  LogLimiter limiter_;
+  volatile bool is_stopped_ = false;
+  Ring ring_;  // last: it ends what is in flight before the memory of it goes
+};
+
+}  // namespace score::pario

@@ -1,0 +1,281 @@
+// Tables: "entries" has (parent, name) -> (id, mode), "inodes" id -> Inode, "others" the identity,
+// the next number, and a key for each sealed directory. Numbers in keys are big-endian, so that the
+// entries of a directory follow each other.
+#include "pario/server/store.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <sys/stat.h>
+#include <utility>
+
+namespace score::pario {
+namespace {
+
+// Address space, not memory: the file grows as it is filled.
+constexpr std::size_t kMapBytes = std::size_t{64} << 30;
+constexpr std::uint64_t kNumbersPerWrite = 4'096;
+constexpr std::string_view kNextKey = "next";
+constexpr std::string_view kIdentityKey = "identity";
+
+int errno_of(int result) {
+  if (result == 0) return 0;
+  if (result == MDB_NOTFOUND) return ENOENT;
+  if (result == MDB_MAP_FULL || result == MDB_TXN_FULL) return ENOSPC;
+  return result > 0 ? result : EIO;
+}
+
+std::string key_of(FileId id, std::string_view name = {}) {
+  const std::uint64_t big = __builtin_bswap64(id);
+  std::string key(reinterpret_cast<const char*>(&big), sizeof big);
+  key += name;
+  return key;
+}
+
+std::string sealed_key(FileId id) {
+  return "sealed" + key_of(id);
+}
+
+MDB_val value_of(std::string_view text) {
+  return {text.size(), const_cast<char*>(text.data())};
+}
+
+std::string_view text_of(const MDB_val& value) {
+  return {static_cast<const char*>(value.mv_data), value.mv_size};
+}
+
+template <typename T>
+std::string_view bytes_of(const T& value) {
+  return {reinterpret_cast<const char*>(&value), sizeof value};
+}
+
+template <typename T>
+int copy_to(T& value, std::string_view bytes) {
+  if (bytes.size() != sizeof value) return EIO;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return 0;
+}
+
+struct StoredTarget {
+  FileId id = 0;
+  std::uint32_t mode = 0;
+  std::uint32_t zero = 0;
+};
+
+}  // namespace
+
+int Store::open(const std::string& directory, const Identity& identity,
+                std::unique_ptr<Store>& store, std::string& message) {
+  std::unique_ptr<Store> made(new Store(identity.server));
+  const int error = made->start(directory, identity, message);
+  if (error == 0) store = std::move(made);
+  return error;
+}
+
+Store::~Store() {
+  if (write_ != nullptr) mdb_txn_abort(write_);
+  if (read_ != nullptr) mdb_txn_abort(read_);
+  if (environment_ != nullptr) mdb_env_close(environment_);
+}
+
+int Store::start(const std::string& directory, const Identity& identity, std::string& message) {
+  int result = mdb_env_create(&environment_);
+  if (result == 0) result = mdb_env_set_mapsize(environment_, kMapBytes);
+  if (result == 0) result = mdb_env_set_maxdbs(environment_, 4);
+  // The caller holds a lock of the directory, and this process has one thread.
+  constexpr unsigned kFlags = MDB_NOSYNC | MDB_NOLOCK | MDB_NORDAHEAD | MDB_NOTLS;
+  if (result == 0) result = mdb_env_open(environment_, directory.c_str(), kFlags, 0600);
+  MDB_txn* transaction = nullptr;
+  int error = errno_of(result);
+  if (error == 0) error = writing(transaction);
+  for (const auto& [name, table] :
+       {std::pair{"entries", &entries_}, {"inodes", &inodes_}, {"others", &others_}}) {
+    if (error == 0) error = errno_of(mdb_dbi_open(transaction, name, MDB_CREATE, table));
+  }
+  if (error == 0) error = errno_of(mdb_env_get_fd(environment_, &fd_));
+  if (error == 0) error = check_identity(identity, message);
+  if (error == 0) error = commit();
+  if (error != 0 && message.empty()) message = std::string("metadata: ") + std::strerror(error);
+  return error;
+}
+
+int Store::check_identity(const Identity& identity, std::string& message) {
+  const std::string mine = identity.volume + " server " + std::to_string(identity.server) + " of " +
+                           std::to_string(identity.servers) + ", stripe " +
+                           std::to_string(identity.stripe);
+  std::string_view stored;
+  int error = get_value(others_, kIdentityKey, stored);
+  if (error == 0 && stored != mine) {
+    message = "the directory belongs to volume " + std::string(stored) + ", not to " + mine;
+    return EINVAL;
+  }
+  if (error == ENOENT) {
+    error = put_value(others_, kIdentityKey, mine);
+    next_ = 2;  // 1 is the root directory
+    if (error == 0 && identity.server == 0) error = put(kRootId, Inode{S_IFDIR | 0700, 0, 0, 0});
+  } else if (error == 0) {
+    error = get_value(others_, kNextKey, stored);
+    if (error == 0) error = copy_to(next_, stored);
+    if (error == ENOENT) {
+      next_ = 2;
+      error = 0;
+    }
+  }
+  next_end_ = next_;
+  return error;
+}
+
+int Store::reading(MDB_txn*& transaction) {
+  transaction = write_;
+  if (write_ != nullptr) return 0;
+  int result = 0;
+  if (read_ == nullptr) {
+    result = mdb_txn_begin(environment_, nullptr, MDB_RDONLY, &read_);
+  } else if (!is_reading_) {
+    result = mdb_txn_renew(read_);
+  }
+  is_reading_ = result == 0;
+  transaction = read_;
+  return errno_of(result);
+}
+
+int Store::writing(MDB_txn*& transaction) {
+  int result = 0;
+  if (write_ == nullptr) {
+    if (is_reading_) mdb_txn_reset(read_);
+    is_reading_ = false;
+    result = mdb_txn_begin(environment_, nullptr, 0, &write_);
+    if (result != 0) write_ = nullptr;
+  }
+  transaction = write_;
+  return errno_of(result);
+}
+
+int Store::commit() {
+  if (is_reading_) mdb_txn_reset(read_);
+  is_reading_ = false;
+  if (write_ == nullptr) return 0;
+  return errno_of(mdb_txn_commit(std::exchange(write_, nullptr)));
+}
+
+int Store::get_value(MDB_dbi table, std::string_view key, std::string_view& value) {
+  MDB_txn* transaction = nullptr;
+  if (const int error = reading(transaction)) return error;
+  MDB_val name = value_of(key);
+  MDB_val found{};
+  const int error = errno_of(mdb_get(transaction, table, &name, &found));
+  if (error == 0) value = text_of(found);
+  return error;
+}
+
+int Store::put_value(MDB_dbi table, std::string_view key, std::string_view value) {
+  MDB_txn* transaction = nullptr;
+  if (const int error = writing(transaction)) return error;
+  MDB_val name = value_of(key);
+  MDB_val content = value_of(value);
+  return errno_of(mdb_put(transaction, table, &name, &content, 0));
+}
+
+int Store::remove_value(MDB_dbi table, std::string_view key) {
+  MDB_txn* transaction = nullptr;
+  if (const int error = writing(transaction)) return error;
+  MDB_val name = value_of(key);
+  return errno_of(mdb_del(transaction, table, &name, nullptr));
+}
+
+int Store::find(FileId parent, std::string_view name, Target& target) {
+  std::string_view value;
+  StoredTarget stored;
+  int error = get_value(entries_, key_of(parent, name), value);
+  if (error == 0) error = copy_to(stored, value);
+  if (error == 0) target = {stored.id, stored.mode};
+  return error;
+}
+
+int Store::put(FileId parent, std::string_view name, const Target& target) {
+  const StoredTarget stored{target.id, target.mode, 0};
+  return put_value(entries_, key_of(parent, name), bytes_of(stored));
+}
+
+int Store::remove(FileId parent, std::string_view name) {
+  return remove_value(entries_, key_of(parent, name));
+}
+
+int Store::has_entries(FileId parent, bool& has) {
+  std::string bytes;
+  const int error = read_entries(parent, {}, 1, bytes);
+  has = !bytes.empty();
+  return error;
+}
+
+int Store::read_entries(FileId parent, std::string_view after, std::size_t most,
+                        std::string& bytes) {
+  MDB_txn* transaction = nullptr;
+  if (const int error = reading(transaction)) return error;
+  MDB_cursor* cursor = nullptr;
+  int result = mdb_cursor_open(transaction, entries_, &cursor);
+  if (result != 0) return errno_of(result);
+  const std::string begin = key_of(parent, after);
+  const std::string_view prefix = std::string_view(begin).substr(0, sizeof(FileId));
+  MDB_val key = value_of(begin);
+  MDB_val value{};
+  result = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE);
+  if (result == 0 && text_of(key) == begin) result = mdb_cursor_get(cursor, &key, &value, MDB_NEXT);
+  while (result == 0 && text_of(key).starts_with(prefix)) {
+    StoredTarget stored;
+    if (copy_to(stored, text_of(value)) != 0) break;
+    const std::string_view name = text_of(key).substr(sizeof(FileId));
+    append_entry(stored.id, stored.mode, name, bytes);
+    if (bytes.size() + kMaxNameBytes + 16 > most) break;
+    result = mdb_cursor_get(cursor, &key, &value, MDB_NEXT);
+  }
+  mdb_cursor_close(cursor);
+  return result == MDB_NOTFOUND ? 0 : errno_of(result);
+}
+
+int Store::get(FileId id, Inode& inode) {
+  std::string_view value;
+  const int error = get_value(inodes_, key_of(id), value);
+  return error != 0 ? error : copy_to(inode, value);
+}
+
+int Store::put(FileId id, const Inode& inode) {
+  return put_value(inodes_, key_of(id), bytes_of(inode));
+}
+
+int Store::remove(FileId id) {
+  return remove_value(inodes_, key_of(id));
+}
+
+int Store::is_sealed(FileId id, bool& sealed) {
+  std::string_view value;
+  const int error = get_value(others_, sealed_key(id), value);
+  sealed = error == 0;
+  return error == ENOENT ? 0 : error;
+}
+
+int Store::set_sealed(FileId id, bool sealed) {
+  if (sealed) return put_value(others_, sealed_key(id), "");
+  const int error = remove_value(others_, sealed_key(id));
+  return error == ENOENT ? 0 : error;
+}
+
+int Store::make_id(FileId& id) {
+  if (next_ == next_end_) {
+    const std::uint64_t end = next_ + kNumbersPerWrite;
+    if (const int error = put_value(others_, kNextKey, bytes_of(end))) return error;
+    next_end_ = end;
+  }
+  id = pario::make_id(next_++, server_);
+  return 0;
+}
+
+std::uint64_t Store::count() {
+  MDB_txn* transaction = nullptr;
+  MDB_stat status{};
+  if (reading(transaction) != 0 || mdb_stat(transaction, inodes_, &status) != 0) return 0;
+  return status.ms_entries;
+}
+
+}  // namespace score::pario

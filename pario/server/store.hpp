@@ -1,0 +1,94 @@
+// Names and attributes of one server, in LMDB. Changes of one turn of the server's loop are one
+// transaction; a killed process leaves the last one that was committed. After a commit the pages
+// are in the kernel's cache; fsync(2) of fd() puts them on the disk (docs/adr/0081).
+#pragma once
+
+#include "pario/core/message.hpp"
+
+#include <cstdint>
+#include <lmdb.h>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace score::pario {
+
+struct Inode {
+  std::uint32_t mode = 0;
+  std::uint32_t wide = 0;
+  std::int64_t modified_ns = 0;
+  std::int64_t changed_ns = 0;
+};
+
+struct Target {
+  FileId id = 0;
+  std::uint32_t mode = 0;
+};
+
+// All functions that return int: 0 or an errno value. Not thread-safe.
+class Store {
+ public:
+  struct Identity {
+    std::string volume;
+    std::uint32_t server = 0;
+    std::uint32_t servers = 1;
+    std::uint64_t stripe = 0;
+  };
+
+  // Makes the store in `directory` if there is none. EINVAL: it belongs to another volume or
+  // server; `message` says what it is.
+  static int open(const std::string& directory, const Identity& identity,
+                  std::unique_ptr<Store>& store, std::string& message);
+  ~Store();
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  int find(FileId parent, std::string_view name, Target& target);
+  int put(FileId parent, std::string_view name, const Target& target);
+  int remove(FileId parent, std::string_view name);  // ENOENT
+  int has_entries(FileId parent, bool& has);
+  // Entries after the name `after` in the order of their bytes, at most `most` bytes of them.
+  int read_entries(FileId parent, std::string_view after, std::size_t most, std::string& bytes);
+
+  int get(FileId id, Inode& inode);
+  int put(FileId id, const Inode& inode);
+  int remove(FileId id);
+  // A sealed directory is about to be removed: nothing can be made in it.
+  int is_sealed(FileId id, bool& sealed);
+  int set_sealed(FileId id, bool sealed);
+  // A number that no file of this server has had.
+  int make_id(FileId& id);
+  std::uint64_t count();
+
+  bool has_changes() const { return write_ != nullptr; }
+
+  // Ends the turn. An error: all changes since the last commit are undone.
+  int commit();
+
+  int fd() const { return fd_; }
+
+ private:
+  explicit Store(std::uint32_t server) : server_(server) {}
+
+  int start(const std::string& directory, const Identity& identity, std::string& message);
+  int check_identity(const Identity& identity, std::string& message);
+  int reading(MDB_txn*& transaction);
+  int writing(MDB_txn*& transaction);
+  int get_value(MDB_dbi table, std::string_view key, std::string_view& value);
+  int put_value(MDB_dbi table, std::string_view key, std::string_view value);
+  int remove_value(MDB_dbi table, std::string_view key);
+
+  std::uint32_t server_;
+  MDB_env* environment_ = nullptr;
+  MDB_txn* read_ = nullptr;  // reset between turns
+  bool is_reading_ = false;
+  MDB_txn* write_ = nullptr;
+  MDB_dbi entries_ = 0;
+  MDB_dbi inodes_ = 0;
+  MDB_dbi others_ = 0;
+  std::uint64_t next_ = 0;      // number of the next file
+  std::uint64_t next_end_ = 0;  // numbers below are set aside in the store
+  int fd_ = -1;
+};
+
+}  // namespace score::pario
