@@ -16,13 +16,14 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE / folder) for folder in ('gang', 'pm', 'cosmo', 'mpi', 'support')]
+sys.path[:0] = [str(HERE / folder) for folder in ('gang', 'pm', 'cosmo', 'mpi', 'pario', 'support')]
 
 import control  # noqa: E402
 import cosmo  # noqa: E402
 import figure11  # noqa: E402
 import fill  # noqa: E402
 import idle  # noqa: E402
+import io_cases  # noqa: E402
 import load  # noqa: E402
 import measure  # noqa: E402
 import mpi_cases  # noqa: E402
@@ -91,6 +92,7 @@ def parse():
     mpi_cases.add_options(kinds.add_parser('mpi', help='MPICH over PM compared with MPICH over TCP'))
     load.add_options(kinds.add_parser('load', help='capacity of one head: submissions, starts, a long queue, connections'))
     control.add_options(kinds.add_parser('control', help='the network of the daemons: barrier switches and processor time, over PM and over TLS'))
+    io_cases.add_options(kinds.add_parser('io', help='a striped volume of one server against system calls on the same disk'))
     options = parser.parse_args()
     if options.kind == 'gang':
         check(gang, options)
@@ -256,6 +258,8 @@ def main():
         return mpi_cases.run_mpi(options)
     if options.kind == 'load':
         return load.run(options)
+    if options.kind == 'io':
+        return io_cases.run_io(options)
     busy = measure.busy_percent()
     if busy > MOST_BUSY_PERCENT:
         note(f'the processors are {busy:.0f} % busy before the start: figures of work lost mean little now')

@@ -1,0 +1,195 @@
+// What `scbench io` times: the same work by system calls, by libpario and on a mount, in turns.
+//
+//   scbench-io data VOLUME DIRECTORY SERVER_DIRECTORY MOUNT MEGABYTES ROUNDS   MOUNT "-": none
+//   scbench-io names VOLUME THREADS COUNT
+//
+// prints one JSON object per round.
+#include "pario/client/pario.h"
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+namespace {
+
+constexpr std::size_t kRecord = std::size_t{1} << 20;
+
+void require(bool holds, const std::string& what) {
+  if (holds) return;
+  std::fprintf(stderr, "scbench-io: %s: %s\n", what.c_str(), std::strerror(errno));
+  std::exit(125);
+}
+
+int check(std::int64_t result, const char* what) {
+  if (result < 0) errno = static_cast<int>(-result);
+  require(result >= 0, what);
+  return static_cast<int>(result);
+}
+
+double seconds_of(const std::function<void()>& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// Forgets what the kernel has cached of all files below `path`.
+void drop_caches(const std::string& path) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(path)) {
+    if (!entry.is_regular_file()) continue;
+    const int fd = ::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) continue;
+    ::fdatasync(fd);
+    ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    ::close(fd);
+  }
+}
+
+// A file that is written and read in records of 1 MB, one after the other.
+struct Way {
+  std::string name;
+  std::function<void(char*, std::size_t)> write;  // and makes it stable
+  std::function<void(char*, std::size_t)> read;
+};
+
+Way system_calls(std::string name, const std::string& path) {
+  const auto write = [path](char* memory, std::size_t records) {
+    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    require(fd >= 0, path);
+    for (std::size_t i = 0; i < records; ++i) {
+      require(::pwrite(fd, memory, kRecord, static_cast<off_t>(i * kRecord)) == kRecord, path);
+    }
+    require(::fsync(fd) == 0 && ::close(fd) == 0, path);
+  };
+  const auto read = [path](char* memory, std::size_t records) {
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    require(fd >= 0, path);
+    for (std::size_t i = 0; i < records; ++i) {
+      require(::pread(fd, memory, kRecord, static_cast<off_t>(i * kRecord)) == kRecord, path);
+    }
+    ::close(fd);
+  };
+  return {std::move(name), write, read};
+}
+
+// Several records in flight, as a program that knows what it reads next would do.
+void run_library(pario_volume* volume, char* memory, std::size_t records, bool is_write) {
+  constexpr std::size_t kAhead = 4;
+  pario_file* file = nullptr;
+  check(pario_open(volume, "bench", O_RDWR | O_CREAT, 0600, &file), "open");
+  std::vector<pario_transfer*> running(kAhead, nullptr);
+  for (std::size_t i = 0; i < records + kAhead; ++i) {
+    pario_transfer*& slot = running[i % kAhead];
+    if (slot != nullptr) require(pario_wait(slot) == kRecord, "transfer");
+    slot = nullptr;
+    if (i >= records) continue;
+    const pario_extent extent{i * kRecord, kRecord};
+    char* place = memory + (i % kAhead) * kRecord;
+    check(is_write ? pario_start_write(file, &extent, 1, place, &slot)
+                   : pario_start_read(file, &extent, 1, place, &slot),
+          "start");
+  }
+  if (is_write) check(pario_fsync(file), "fsync");
+  pario_close(file);
+}
+
+Way library(pario_volume* volume) {
+  return {"library",
+          [volume](char* memory, std::size_t n) { run_library(volume, memory, n, true); },
+          [volume](char* memory, std::size_t n) { run_library(volume, memory, n, false); }};
+}
+
+void print_round(const char* what, const std::vector<Way>& ways, const std::vector<double>& took,
+                 std::size_t records) {
+  std::printf("{\"what\": \"%s\"", what);
+  for (std::size_t i = 0; i < ways.size(); ++i) {
+    std::printf(", \"%s\": %.1f", ways[i].name.c_str(), static_cast<double>(records) / took[i]);
+  }
+  std::printf("}\n");
+}
+
+int data(pario_volume* volume, char** words) {
+  const std::string directory = words[0];
+  const std::string servers = words[1];
+  std::vector<Way> ways{system_calls("system", directory + "/bench"), library(volume)};
+  if (words[2] != std::string("-")) {
+    ways.push_back(system_calls("mount", std::string(words[2]) + "/mounted"));
+  }
+  const std::size_t records = std::strtoul(words[3], nullptr, 10);
+  const int rounds = std::atoi(words[4]);
+  std::vector<char> memory(4 * kRecord, 'x');
+  std::vector<double> took(ways.size());
+  const auto time_all = [&](const char* what, bool is_write, bool is_cold) {
+    for (std::size_t i = 0; i < ways.size(); ++i) {
+      if (is_cold) drop_caches(servers);
+      if (is_cold) drop_caches(directory);
+      took[i] = seconds_of([&] {
+        is_write ? ways[i].write(memory.data(), records) : ways[i].read(memory.data(), records);
+      });
+    }
+    print_round(what, ways, took, records);
+  };
+  for (const Way& way : ways) way.write(memory.data(), records);  // allocates
+  for (int round = 0; round < rounds; ++round) {
+    time_all("write", true, false);
+    time_all("read", false, true);
+    time_all("cached_read", false, false);
+  }
+  return 0;
+}
+
+int names(pario_volume* volume, char** words) {
+  const int threads = std::atoi(words[0]);
+  const int count = std::atoi(words[1]);
+  const auto each = [&](const std::function<void(const std::string&)>& work) {
+    const double took = seconds_of([&] {
+      std::vector<std::thread> running;
+      for (int thread = 0; thread < threads; ++thread) {
+        running.emplace_back([&, thread] {
+          for (int i = 0; i < count; ++i) {
+            work("f" + std::to_string(thread) + "." + std::to_string(i));
+          }
+        });
+      }
+      for (std::thread& thread : running) thread.join();
+    });
+    return threads * count / took;
+  };
+  const double creates = each([&](const std::string& path) {
+    pario_file* file = nullptr;
+    check(pario_open(volume, path.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0600, &file), "create");
+    pario_close(file);
+  });
+  const double stats = each([&](const std::string& path) {
+    struct stat status {};
+    check(pario_stat(volume, path.c_str(), &status), "stat");
+  });
+  const double unlinks =
+      each([&](const std::string& path) { check(pario_unlink(volume, path.c_str()), "unlink"); });
+  std::printf("{\"creates\": %.0f, \"stats\": %.0f, \"unlinks\": %.0f}\n", creates, stats, unlinks);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string what = argc > 2 ? argv[1] : "";
+  pario_volume* volume = nullptr;
+  std::vector<char> message(512);
+  if (argc <= 2 || pario_open_volume(argv[2], &volume, message.data(), message.size()) != 0) {
+    std::fprintf(stderr, "scbench-io: %s\n", argc <= 2 ? "see its source" : message.data());
+    return 125;
+  }
+  int code = 125;
+  if (what == "data" && argc == 8) code = data(volume, argv + 3);
+  if (what == "names" && argc == 5) code = names(volume, argv + 3);
+  pario_close_volume(volume);
+  return code;
+}
