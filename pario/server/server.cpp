@@ -12,6 +12,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <utility>
@@ -21,6 +22,8 @@ namespace {
 
 constexpr unsigned kRingEntries = 1'024;
 constexpr std::size_t kMostConnections = 1'024;
+constexpr int kMostTries = 100;  // to have the port
+constexpr int kPauseMs = 50;
 constexpr std::size_t kMostMemory = std::size_t{128} << 20;  // of data in flight
 static_assert(kMostMemory >= kMaxDataBytes);
 
@@ -138,6 +141,16 @@ int Server::listen(std::string& message) {
   return error;
 }
 
+// The port of a server that was killed is free once the kernel has ended its io_uring, which goes
+// on after the end of the process.
+int Server::listen_soon(std::string& message) {
+  for (int tries = 0;; ++tries) {
+    const int error = listen(message);
+    if (error != EADDRINUSE || tries == kMostTries) return error;
+    ::poll(nullptr, 0, kPauseMs);
+  }
+}
+
 int Server::start(std::string& message) {
   if (const int error = lock_directory(message)) return error;
   if (const int error = open_store(message)) return error;
@@ -146,7 +159,7 @@ int Server::start(std::string& message) {
     message += std::strerror(error);
     return error;
   }
-  if (const int error = listen(message)) return error;
+  if (const int error = listen_soon(message)) return error;
   const auto servers = static_cast<std::uint32_t>(options_.volume.servers.size());
   metadata_ =
       std::make_unique<Metadata>(Metadata::Place{options_.server, servers}, *store_, files_);

@@ -40,6 +40,7 @@ class Server final : public ConnectionOwner {
   int lock_directory(std::string& message);
   int open_store(std::string& message);
   int listen(std::string& message);
+  int listen_soon(std::string& message);
   void accept();
   void accepted(int result);
   void tick();

@@ -178,7 +178,7 @@ def test_kill_9_loses_nothing(volume):
     chance = random.Random(5)
     expected = {}
     try:
-        for i in range(400):
+        for i in range(3000):
             path = f'f{i % 40}'
             data = chance.randbytes(chance.randrange(1, 200_000))
             with client.open(path) as file:
@@ -193,6 +193,19 @@ def test_kill_9_loses_nothing(volume):
     for path, data in expected.items():
         assert client.contents(path) == data, path
     assert client.names() == sorted(expected)
+    client.close()
+
+
+def test_a_killed_server_starts_again_at_once(volume):
+    """The kernel may hold its port for a moment after the end of the process."""
+    servers = volume(1)
+    client = Client(servers.file)
+    for i in range(30):
+        with client.open('f') as file:
+            file.pwrite(bytes([i]) * 10, 0)
+        servers.kill(0)
+        servers.start(0)
+        assert client.contents('f') == bytes([i]) * 10
     client.close()
 
 
