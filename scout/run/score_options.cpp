@@ -84,6 +84,12 @@ bool wants_next_word(const CLI::App& app, const std::string& word) {
   return false;
 }
 
+// A long option of the command itself, as --hosts of score start, is none of mpiexec.
+bool is_own_option(const CLI::App& app, std::string_view word) {
+  return word.starts_with("--") &&
+         option_of(app, std::string(word.substr(0, word.find('=')))) != nullptr;
+}
+
 void append(Words& words, Words more) {
   words.insert(words.end(), std::make_move_iterator(more.begin()),
                std::make_move_iterator(more.end()));
@@ -147,12 +153,14 @@ Result<SplitCommand> split_command(const CLI::App& app, const Words& args,
       append(result.options, std::move(*words));
       continue;
     }
-    auto foreign = read_mpiexec_option(std::span(args).subspan(at));
-    if (!foreign) return foreign.error();
-    if (*foreign) {
-      at += (*foreign)->words - 1;
-      take(result, std::move(**foreign));
-      continue;
+    if (!is_own_option(app, word)) {
+      auto foreign = read_mpiexec_option(std::span(args).subspan(at));
+      if (!foreign) return foreign.error();
+      if (*foreign) {
+        at += (*foreign)->words - 1;
+        take(result, std::move(**foreign));
+        continue;
+      }
     }
     result.options.push_back(word);
     if (wants_next_word(app, word) && at + 1 < args.size()) result.options.push_back(args[++at]);

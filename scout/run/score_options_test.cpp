@@ -118,5 +118,13 @@ TEST_F(Split, UnknownOptionsAreLeftToTheParser) {
   EXPECT_EQ(split({"--bogus", "prog"}).options, Words{"--bogus"});
 }
 
+TEST_F(Split, LeavesLongOptionsOfTheCommandItself) {
+  std::string hosts;
+  app.add_option("--hosts", hosts);
+  EXPECT_EQ(split({"--hosts", "a,b", "x"}).options, (Words{"--hosts", "a,b"}));
+  EXPECT_EQ(split({"--hosts=a,b", "x"}).options, Words{"--hosts=a,b"});
+  EXPECT_EQ(split({"-host", "a,b", "x"}).options.at(0), "--nodelist=a,b");
+}
+
 }  // namespace
 }  // namespace score::scout
