@@ -263,7 +263,7 @@ Result<ConfigFile> ConfigFile::load_own(const std::string& path) {
   const auto end = path.find_last_of('/');
   const std::string directory =
       end == path.npos ? "." : path.substr(0, std::max<std::size_t>(end, 1));
-  for (const std::string& part : {directory, path}) {
+  for (const std::string& part : {path, directory}) {
     if (auto own = check_own(part); !own) return own.error();
   }
   return load(path);
