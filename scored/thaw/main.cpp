@@ -60,13 +60,16 @@ void note(const Group& told) {
   if (told.is_watched != 0 && free_place != nullptr) *free_place = told.group;
 }
 
-// False: the daemon is gone.
-bool read_packet() {
-  Group told;
-  const ssize_t got = recv(kDaemonFd, &told, sizeof told, MSG_DONTWAIT);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
-  if (got == sizeof told) note(told);
-  return got > 0;
+// All that the daemon has told so far. False: it is gone.
+bool read_packets() {
+  for (;;) {
+    Group told;
+    const ssize_t got = recv(kDaemonFd, &told, sizeof told, MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) return true;
+    if (got <= 0) return false;
+    if (got == sizeof told) note(told);
+  }
 }
 
 int guard() {
@@ -75,15 +78,16 @@ int guard() {
   for (;;) {
     pollfd polled[] = {{kDaemonFd, POLLIN, 0}, {kLeaseFd, POLLIN, 0}};
     if (poll(polled, 2, -1) <= 0) continue;
+    // Before the lease: a group that it told of must not stay stopped.
+    if (!read_packets()) {
+      // With no lease it has ended in good order, or has thawed what hung; to be sure, again.
+      thaw_all(is_lease_running() ? "is gone" : nullptr);
+      return 0;
+    }
     if (polled[1].revents != 0) {
       const itimerspec never{};
       timerfd_settime(kLeaseFd, 0, &never, nullptr);  // also forgets that it fired
       thaw_all("is silent");
-    }
-    if (polled[0].revents != 0 && !read_packet()) {
-      // With no lease it has ended in good order, or has thawed what hung; to be sure, again.
-      thaw_all(is_lease_running() ? "is gone" : nullptr);
-      return 0;
     }
   }
 }

@@ -37,7 +37,7 @@ std::vector<std::string> command(const std::string& server, const std::string& p
                                  std::to_string(nodes),
                                  "--ppn=1",
                                  "--mpi=pmi1",
-                                 "--immediate=30s",
+                                 "--immediate=10s",
                                  "--wall-time=3m",
                                  "--job-name=doctor",
                                  "--chdir=/",

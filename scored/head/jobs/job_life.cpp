@@ -42,9 +42,13 @@ void JobLife::resume(Job& job, bool waits) {
   const JobId id = job.info.id;
   const bool is_driven = !job.progress.detached;
   if (is_driven) front_end_lost(id);
-  if (waits && job.info.immediate > Duration{0}) {
-    set_deadline(id, DeadlineKind::Immediate, now() + job.info.immediate);
-  }
+  if (waits) wait_for_place(job);
+}
+
+// As long as --immediate says.
+void JobLife::wait_for_place(const Job& job) {
+  if (job.info.immediate <= Duration{0}) return;
+  set_deadline(job.info.id, DeadlineKind::Immediate, now() + job.info.immediate);
 }
 
 void JobLife::resume_cancel(Job& job, const std::string& by) {
@@ -133,6 +137,7 @@ void JobLife::note_requeue(Job& job, const gang::JobView& view) {
   if (is_relaunch) {
     note_event(job, wall_now(), "will be launched again, no task ran: " + view.lost);
     log_notice("launch job again", kv("job", id), kv("reason", view.lost));
+    wait_for_place(job);
   } else {
     note_event(job, wall_now(), fmt::format("requeued, restart {}: {}", view.restarts, view.lost));
     log_notice("requeue job", kv("job", id), kv("restart", view.restarts), kv("reason", view.lost));

@@ -92,6 +92,7 @@ class JobLife {
   void end_step(JobId step, gang::EndCause cause, const std::string& why);
   void note_state(Job& job, const gang::JobView& view);
   void note_start(Job& job, const gang::JobView& view);
+  void wait_for_place(const Job& job);
   void note_requeue(Job& job, const gang::JobView& view);
   void note_wait(Job& job, const gang::JobView& view);
   void note_activity(Job& job, const gang::JobView& view);

@@ -22,6 +22,17 @@ def promtool(*words, **options):
     return subprocess.run(['promtool', *words], capture_output=True, text=True, timeout=LIMIT, **options)
 
 
+def scrape(web):
+    """The text of /metrics. Who asks too often is refused for a while."""
+    answers = []
+
+    def is_answered():
+        answers.append(web.ask('/metrics'))
+        return answers[-1].status == 200
+    wait_until(is_answered)
+    return answers[-1].body.decode()
+
+
 def test_metrics_of_head_and_nodes_are_clean(fresh):
     cluster = fresh(3, '--node-metrics', '--slice', '20ms')
     jobs = [cluster.submit('-n', 3, *BUSY) for _ in range(2)]
@@ -31,20 +42,20 @@ def test_metrics_of_head_and_nodes_are_clean(fresh):
     port = (cluster.directory / 'node01/metrics.port').read_text().strip()
     node = Web(f'http://127.0.0.1:{port}/')
     for web in (head, node):
-        wait_until(lambda: value(web.ask('/metrics').body.decode(), 'scored_gang_switches_total') > 5)
-        text = web.ask('/metrics').body.decode()
+        wait_until(lambda: value(scrape(web), 'scored_gang_switches_total') > 5)
+        text = scrape(web)
         checked = promtool('check', 'metrics', input=text)
         assert checked.returncode == 0 and not checked.stderr.strip(), checked
         assert value(text, 'scored_gang_switch_duration_seconds_count', '{phase="total"}') > 0
         assert value(text, 'scored_gang_slot_seconds_total') > 0
     # Nobody watches: of the boundaries before a scrape, once they are settled.
-    wait_until(lambda: value(head.ask('/metrics').body.decode(), 'scored_gang_switch_skew_seconds_count') > 0)
-    text = head.ask('/metrics').body.decode()
+    wait_until(lambda: value(scrape(head), 'scored_gang_switch_skew_seconds_count') > 0)
+    text = scrape(head)
     assert value(text, 'scored_nodes', '{state="up"}') == 3
     assert value(text, 'scored_jobs', '{state="running"}') == 2
     if cluster.description['cgroup']:
         figure = 'scored_node_cpu_seconds_total', '{mode="user",node="node00"}'  # absent where the node was late
-        wait_until(lambda: ''.join(figure) in (text := head.ask('/metrics').body.decode()) and value(text, *figure) > 0)
+        wait_until(lambda: ''.join(figure) in (text := scrape(head)) and value(text, *figure) > 0)
     assert node.ask('/').status == 404 and node.ask('/api/v1/snapshot').status == 404
     cluster.cancel_all()
 
