@@ -51,7 +51,7 @@ TEST(BlockingCalls, MayEndBeforeItsCalls) {
           released->wait();
           ended->set_value();
         },
-        [] { FAIL() << "nobody is there any more"; });
+        [] { FAIL() << "the loop has ended"; });
     calls.run([] { FAIL() << "forgotten"; }, [] {});
     ASSERT_EQ(begun->get_future().wait_for(kLong), std::future_status::ready);
   }

@@ -1,8 +1,8 @@
 #pragma once
-// Who may come in and ask: bounds of connections and of requests, for all and for each peer. Pure.
+// Limits of connections and of requests, in all and per peer. Pure.
 // A connection is silent while it has sent no complete request, or none since the last answer;
-// where there is no place the oldest silent one goes. So connections that say nothing shut nobody
-// out, even if they come from the same address, as all users of this host do.
+// when the limit is reached, the oldest silent one is closed. So silent connections keep no other
+// client out, even from the same address, which all users of this host share.
 
 #include "base/async/token_bucket.hpp"
 #include "base/time.hpp"
@@ -42,7 +42,7 @@ class DoorKeeper {
   void spoke(ConnectionId id);
   void answered(ConnectionId id);
 
-  // Whether this asker, a peer or a user who is logged in, may have a request carried out now.
+  // Whether a request of this peer, or of this logged-in user, may be carried out now.
   [[nodiscard]] bool may_ask(const std::string& asker, TimePoint now);
   void charge(const std::string& asker, TimePoint now, Duration took);
 

@@ -58,7 +58,7 @@ class HttpSession final : public HttpConnection, public std::enable_shared_from_
   asio::awaitable<bool> send(Response response, bool keep_alive);
   Response page(const Routed& routed, std::string_view if_none_match);
   Response login(const Request& request);
-  // Whose budget its requests use: the user who is logged in, else the address.
+  // Whose budget its requests use: the logged-in user's, or without a login the address's.
   [[nodiscard]] std::string asker_of(const std::variant<Routed, Refusal>& routed) const;
   asio::awaitable<Response> act(Routed routed, Request request);
   Response snapshot(const Routed& routed);
