@@ -2,6 +2,7 @@
 
 #include "base/limits.hpp"
 #include "base/text.hpp"
+#include "scout/batch/shell_words.hpp"
 #include "scout/batch/slurm_options.hpp"
 
 #include <fmt/core.h>
@@ -51,7 +52,7 @@ Status read_line(std::string_view line, std::size_t number, ScriptOptions& out) 
   const auto own = after(line, "#SCORE");
   const auto slurm = after(line, "#SBATCH");
   if (!own && !slurm) return {};
-  auto words = split_words(own ? *own : *slurm);
+  auto words = shell_words(own ? *own : *slurm);
   if (!words) return words.error().with_context("line {}", number);
   if (slurm) {
     auto translated = from_slurm(*words);
@@ -67,34 +68,6 @@ Status read_line(std::string_view line, std::size_t number, ScriptOptions& out) 
 }
 
 }  // namespace
-
-Result<std::vector<std::string>> split_words(std::string_view line) {
-  std::vector<std::string> words;
-  bool in_word = false;
-  char quote = '\0';
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    const char c = line[i];
-    const bool is_blank = quote == '\0' && kBlanks.find(c) != kBlanks.npos;
-    if (is_blank) {
-      in_word = false;
-      continue;
-    }
-    if (!in_word && quote == '\0' && c == '#') break;
-    if (!in_word) words.emplace_back();
-    in_word = true;
-    if (quote != '\0' && c == quote) {
-      quote = '\0';
-    } else if (quote == '\0' && (c == '\'' || c == '"')) {
-      quote = c;
-    } else if (c == '\\' && quote != '\'' && i + 1 < line.size()) {
-      words.back() += line[++i];
-    } else {
-      words.back() += c;
-    }
-  }
-  if (quote != '\0') return fail(Errc::Malformed, "a quote ({}) is not closed", quote);
-  return words;
-}
 
 Result<ScriptOptions> read_script(std::string_view text) {
   if (auto sound = check_text(text); !sound) return sound.error();

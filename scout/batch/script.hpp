@@ -28,8 +28,4 @@ struct ScriptOptions {
 // ends of DOS, is too long), or a line that cannot be read; the text names the line.
 Result<ScriptOptions> read_script(std::string_view text);
 
-// A line's words as a shell splits them: blanks, '...', "...", backslashes, "#" begins a comment.
-// Errors: Malformed: a quote is not closed.
-Result<std::vector<std::string>> split_words(std::string_view line);
-
 }  // namespace score::scout

@@ -1,6 +1,7 @@
 // What scbatch reads from a batch script: its directives, in our words and in Slurm's.
 #include "base/assert.hpp"
 #include "scout/batch/script.hpp"
+#include "scout/batch/shell_words.hpp"
 #include "scout/batch/slurm_options.hpp"
 
 #include <cstddef>
@@ -29,7 +30,7 @@ void read(std::string_view text) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   read(text);
-  const auto words = split_words(text);
+  const auto words = shell_words(text);
   if (!words) return 0;
   if (const auto translated = from_slurm(*words)) {
     for (const auto& word : translated->words) SCORE_ASSERT(word.starts_with("--"));

@@ -1,6 +1,7 @@
 #include "scout/batch/script.hpp"
 
 #include "base/limits.hpp"
+#include "scout/batch/shell_words.hpp"
 #include "scout/batch/slurm_options.hpp"
 
 #include <gtest/gtest.h>
@@ -62,7 +63,7 @@ TEST(Script, WhatIsNoScriptIsRefusedInOneLine) {
 }
 
 TEST(Script, SplitsWordsAsAShellDoes) {
-  const auto words = split_words(R"(  -J "a \"b\"" --x='c d'e f\ g "" #rest)");
+  const auto words = shell_words(R"(  -J "a \"b\"" --x='c d'e f\ g "" #rest)");
   ASSERT_TRUE(words);
   EXPECT_EQ(*words, (Words{"-J", "a \"b\"", "--x=c de", "f g", ""}));
 }

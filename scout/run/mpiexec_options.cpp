@@ -3,7 +3,7 @@
 #include "base/limits.hpp"
 #include "base/os/fd.hpp"
 #include "base/text.hpp"
-#include "scout/run/shell_words.hpp"
+#include "scout/batch/shell_words.hpp"
 
 #include <algorithm>
 
@@ -242,7 +242,7 @@ Result<Words> parse_config_file(std::string_view text) {
   for (const auto line : split(text, '\n')) {
     ++number;
     auto more = shell_words(line);
-    if (!more) return fail(Errc::Malformed, "line {}: a quote is not closed", number);
+    if (!more) return more.error().with_context("line {}", number);
     if (more->empty()) continue;
     if (!words.empty()) words.emplace_back(":");
     words.insert(words.end(), more->begin(), more->end());

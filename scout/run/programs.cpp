@@ -2,8 +2,8 @@
 
 #include "base/limits.hpp"
 #include "base/text.hpp"
+#include "scout/batch/shell_words.hpp"
 #include "scout/run/score_options.hpp"
-#include "scout/run/shell_words.hpp"
 
 #include <CLI/CLI.hpp>
 

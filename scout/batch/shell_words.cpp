@@ -1,8 +1,8 @@
-#include "scout/run/shell_words.hpp"
+#include "scout/batch/shell_words.hpp"
 
 namespace score::scout {
 
-std::optional<std::vector<std::string>> shell_words(std::string_view text) {
+Result<std::vector<std::string>> shell_words(std::string_view text) {
   std::vector<std::string> words;
   bool is_open = false;  // the last word goes on
   char quote = '\0';
@@ -26,7 +26,7 @@ std::optional<std::vector<std::string>> shell_words(std::string_view text) {
     if (c == '\\' && quote != '\'' && i + 1 < text.size()) c = text[++i];
     words.back() += c;
   }
-  if (quote != '\0') return std::nullopt;
+  if (quote != '\0') return fail(Errc::Malformed, "a quote ({}) is not closed", quote);
   return words;
 }
 
