@@ -223,8 +223,15 @@ def test_forgets_groups(group):
     assert state(group) == 'T'
 
 
+def ignored_signals(process):
+    status = pathlib.Path(f'/proc/{process.pid}/status').read_text()
+    return int(next(line.split()[1] for line in status.splitlines() if line.startswith('SigIgn')), 16)
+
+
 def test_outlives_signals_and_odd_packets(group):
     guard = Guard()
+    # Its main function has begun.
+    wait_until(lambda: ignored_signals(guard.process) & 1 << (signal.SIGTERM - 1))
     guard.watch(group.pid)
     guard.daemon.send(b'abc')
     guard.daemon.send(bytes(200))
