@@ -5,6 +5,7 @@
 #include "base/os/host_facts.hpp"
 #include "base/text.hpp"
 #include "base/text/hostlist.hpp"
+#include "base/text/index_set.hpp"
 #include "base/time.hpp"
 #include "base/units.hpp"
 
@@ -29,6 +30,14 @@ void try_hostlist(std::string_view text) {
   const auto again = expand_hostlist(compress_hostlist(*names), 1000);
   require(again && std::set<std::string>(again->begin(), again->end()) ==
                        std::set<std::string>(names->begin(), names->end()));
+}
+
+void try_index_set(std::string_view text) {
+  const auto set = IndexSet::parse(text, 1000);
+  if (!set) return;
+  require(set->size() <= 1000 && !set->empty());
+  require(IndexSet::parse(set->text(), 1000) == *set);
+  require(set->without(*set).empty());
 }
 
 void try_duration(std::string_view text) {
@@ -68,6 +77,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   switch (data[0]) {
     case 'h':
       try_hostlist(text);
+      break;
+    case 'i':
+      try_index_set(text);
       break;
     case 'd':
       try_duration(text);
