@@ -19,6 +19,10 @@ class Clock {
   virtual ~Clock() = default;
 
   [[nodiscard]] virtual TimePoint now() const = 0;
+
+  // The time of day, as people mean it; it can be set.
+  [[nodiscard]] virtual WallTime wall() const { return wall_now(); }
+
   // Returns when now() >= time; at once if it is already. When the task is cancelled it throws
   // boost::system::system_error (operation_aborted), as Asio's own operations do. The clock must
   // outlive the wait.
