@@ -30,23 +30,35 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovere
                 .broken = [this](AttemptId attempt,
                                  std::string why) { life_.abort(attempt, std::move(why)); }}),
       networks_(runner_, links_, config_),
-      queries_({runner_, config_, jobs_, reader_, users_}),
+      queries_({runner_, config_, jobs_, reader_, users_, array_book_}),
       commits_(io, std::move(store)),
       life_({runner_, config_, jobs_, queries_, streams_, networks_, commits_, users_, feed_,
              alarm_}),
+      arrays_({runner_, jobs_, life_, reader_, commits_, array_book_,
+               [this] { return submissions_.take_number(); }}),
+      waiting_({runner_, jobs_, life_, arrays_, reader_, config_, alarm_}),
       starter_({runner_, jobs_, streams_, links_, reader_, commits_}),
-      submissions_({runner_, config_, jobs_, life_, links_, users_, reader_, commits_},
+      submissions_({runner_, config_, jobs_, life_, links_, users_, reader_, commits_, waiting_},
                    recovered.last_job),
       overview_(runner_, config_, jobs_, queries_, links_),
       traces_(clock, links_, alarm_),
       facts_(clock, links_, alarm_, config_),
       control_(io, clock, links_),
       nodes_({runner_, links_, streams_, feed_, control_, recovered.incarnation}),
-      admin_({runner_, config_, jobs_, queries_, life_, submissions_, networks_, links_, commits_,
-              users_, feed_, alarm_, std::move(requests)}) {
+      admin_({runner_, config_, jobs_, queries_, life_, submissions_, arrays_, networks_, links_,
+              commits_, users_, feed_, alarm_, std::move(requests)}) {
   users_.set_exempt(config_.limits.exempt);
   control_.on_hearsay([this](const gang::Hearsay& hearsay) { nodes_.hearsay(hearsay); });
   nodes_.on_job_seen([this](NodeId node, JobId last) { submissions_.saw(node, last); });
+  life_.connect({[this](Job& job) { return defers(job); },
+                 [this](Job& job) {
+                   if (job.info.is_array()) arrays_.open(job);
+                 },
+                 [this](const Job& job) { began(job); },
+                 [this](const Job& job) {
+                   arrays_.ended(job);
+                   waiting_.ended(job);
+                 }});
   ClusterRunner::Handlers handlers;
   handlers.send = [this](NodeId node, HeadToNode&& message) {
     if (const auto* set = std::get_if<base::SetTimetable>(&message)) {
@@ -118,6 +130,7 @@ Status Head::recover(const Recovered& recovered) {
   if (auto known = recover_jobs(recovered.jobs); !known) return known;
   recover_cancels(recovered);
   recover_keepers(settings);
+  arrays_.settle_all();
   return {};
 }
 
@@ -163,6 +176,7 @@ Status Head::recover_jobs(const std::vector<StoredJob>& stored) {
     if (!job) return job.error().with_context("job {}", one.info.id);
     recovered.push_back(std::move(*job));
   }
+  for (gang::RecoveredJob& one : recovered) defer_recovered(one);
   runner_.perform(runner_.cluster().recover(recovered, runner_.now()));
   for (const StoredJob& one : stored) {
     if (!one.info.keep_going) continue;
@@ -189,6 +203,34 @@ void Head::recover_ended_steps() {
   }
 }
 
+// After all jobs are known, as it may wait for any of them.
+void Head::defer_recovered(gang::RecoveredJob& recovered) {
+  Job& job = *jobs_.find(recovered.id);
+  job.is_held = recovered.request.held;
+  job.is_deferred = defers(job);
+  job.is_held = job.is_held && job.is_deferred;
+  recovered.request.held = recovered.request.held || job.is_deferred;
+  if (!job.info.is_task()) return;
+  arrays_.add_task(job);
+  // What holds an array holds the task of it that is in the queue; that is not stored.
+  const Job* array = jobs_.find(job.info.array);
+  if (array != nullptr && array->is_held) recovered.request.held = true;
+}
+
+// An array is never placed: its tasks are.
+bool Head::defers(Job& job) {
+  const bool waits = waiting_.add(job);
+  if (job.info.is_array()) arrays_.add(job, waits);
+  return waits || job.info.is_array();
+}
+
+void Head::began(const Job& job) {
+  arrays_.began(job);
+  waiting_.began(job);
+  const Job* array = job.info.is_task() ? jobs_.find(job.info.array) : nullptr;
+  if (array != nullptr) waiting_.began(*array);
+}
+
 // By the monotonic clock if it is still the same one: the wall clock may have been set since.
 TimePoint Head::start_of(const JobProgress& progress) const {
   const TimePoint at = runner_.now();
@@ -210,6 +252,7 @@ Result<gang::RecoveredJob> Head::recover_job(const StoredJob& stored) {
   jobs_.count_in(info);
   Job& job = jobs_.add(std::move(info));
   job.progress = stored.progress;
+  job.rest = stored.rest;
   job.saved = stored.progress;
   const Placement& placement = stored.progress.placement;
   for (const std::string& name : placement.nodes) {
@@ -266,7 +309,11 @@ void Head::outbid(Epoch newest) {
 
 void Head::recover_cancels(const Recovered& recovered) {
   for (const JobId id : read_settings(recovered.settings).cancelled) {
-    if (Job* job = jobs_.find(id)) {
+    Job* job = jobs_.find(id);
+    if (job != nullptr && job->info.is_array()) {
+      const std::string by = recovered.settings.at(cancel_setting(id, {}).key);
+      arrays_.end(*job, "cancelled by " + by, config_.kill_grace);
+    } else if (job != nullptr) {
       life_.resume_cancel(*job, recovered.settings.at(cancel_setting(id, {}).key));
     } else {
       commits_.add(cancel_setting(id, std::nullopt));
@@ -300,12 +347,14 @@ TimePoint Head::tick() {
     runner_.perform(cluster.tick(at));
   }
   life_.tick(at);
+  waiting_.tick();
   traces_.tick(at);
   facts_.tick(at);
   if (const auto due = admin_.next_deadline(); due && *due <= at) admin_.check_shutdown();
   if (at >= next_save_) {
     next_save_ = at + kSavePeriod;
     life_.save_running();
+    arrays_.settle_all();
     runner_.perform({});
   }
   return next_deadline();
@@ -314,8 +363,8 @@ TimePoint Head::tick() {
 TimePoint Head::next_deadline() const {
   TimePoint next = next_save_;
   for (const auto& other :
-       {runner_.cluster().next_deadline(), life_.next_deadline(), traces_.next_deadline(),
-        facts_.next_deadline(), admin_.next_deadline()}) {
+       {runner_.cluster().next_deadline(), life_.next_deadline(), waiting_.next_deadline(),
+        traces_.next_deadline(), facts_.next_deadline(), admin_.next_deadline()}) {
     if (other) next = std::min(next, *other);
   }
   return next;

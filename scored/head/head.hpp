@@ -18,12 +18,14 @@
 #include "scored/head/cluster/node_links.hpp"
 #include "scored/head/config/config.hpp"
 #include "scored/head/config/users.hpp"
+#include "scored/head/jobs/arrays.hpp"
 #include "scored/head/jobs/job_life.hpp"
 #include "scored/head/jobs/job_networks.hpp"
 #include "scored/head/jobs/job_queries.hpp"
 #include "scored/head/jobs/job_table.hpp"
 #include "scored/head/jobs/submissions.hpp"
 #include "scored/head/jobs/task_starter.hpp"
+#include "scored/head/jobs/waiting_jobs.hpp"
 #include "scored/head/nodes/node_desk.hpp"
 #include "scored/head/nodes/node_session.hpp"
 #include "scored/head/observe/facts_collector.hpp"
@@ -106,6 +108,9 @@ class Head {
   Status recover_jobs(const std::vector<StoredJob>& stored);
   void recover_ended_steps();
   Result<gang::RecoveredJob> recover_job(const StoredJob& stored);
+  bool defers(Job& job);
+  void began(const Job& job);
+  void defer_recovered(gang::RecoveredJob& job);
   [[nodiscard]] TimePoint start_of(const JobProgress& progress) const;
   void recover_cancels(const Recovered& recovered);
   void recover_keepers(const StoredSettings& settings);
@@ -122,9 +127,12 @@ class Head {
   JobStreams streams_;
   JobNetworks networks_;
   JobTable jobs_;
+  ArrayBook array_book_;
   JobQueries queries_;
   CommitLog commits_;
   JobLife life_;
+  Arrays arrays_;
+  WaitingJobs waiting_;
   TaskStarter starter_;
   Submissions submissions_;
   Overview overview_;

@@ -79,10 +79,13 @@ class ManualClock final : public Clock {
 
   asio::awaitable<void> sleep_until(TimePoint) override { co_return; }
 
+  WallTime wall() const override { return wall_at_0_ + now_.time_since_epoch(); }
+
   void advance(Duration by) { now_ += by; }
 
  private:
   TimePoint now_{std::chrono::hours(1)};
+  WallTime wall_at_0_ = wall_now() - std::chrono::hours(1);
 };
 
 template <class Message>

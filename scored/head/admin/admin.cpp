@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -130,7 +131,7 @@ void Admin::store_as_it_is(const AdminCommand& command, const Status& stored) {
   if (!stored) return;
   parts_.commits.add(keep_setting(control->job, (*job)->kept_by));
   if (const auto view = parts_.runner.view(control->job)) {
-    parts_.commits.add(SaveResources{control->job, packed(view->request)});
+    parts_.commits.add(SaveResources{control->job, packed(asked_request(**job, *view))});
   }
 }
 
@@ -168,14 +169,27 @@ void Admin::audit(const Peer& peer, const AdminCommand& command) {
 
 void Admin::answer(const AdminCommand& command, const Reply& reply) {
   const auto* cancel = std::get_if<CancelJob>(&command);
-  if (cancel != nullptr && cancel->wait) {
-    return parts_.life.when_recorded(cancel->job, [reply] { reply(std::string()); });
-  }
+  if (cancel != nullptr && cancel->wait) return answer_cancel(*cancel, reply);
   if (std::holds_alternative<ShutDown>(command)) {
     shutdown_reply_ = reply;
     return check_shutdown();
   }
   reply(reply_of(command));
+}
+
+// When the last of its jobs is recorded.
+void Admin::answer_cancel(const CancelJob& command, const Reply& reply) {
+  if (command.tasks.empty()) {
+    return parts_.life.when_recorded(command.job, [reply] { reply(std::string()); });
+  }
+  const auto jobs = parts_.arrays.jobs(command.job, command.tasks);
+  const auto left = std::make_shared<std::size_t>(jobs.size());
+  if (jobs.empty()) return reply(std::string());
+  for (const JobId job : jobs) {
+    parts_.life.when_recorded(job, [reply, left] {
+      if (--*left == 0) reply(std::string());
+    });
+  }
 }
 
 // ---- the cluster --------------------------------------------------------------------------------
@@ -315,6 +329,12 @@ Result<Admin::Effect> Admin::prepare(const Peer&, const SignalJob& command) {
 Result<Admin::Changes> Admin::check(const Peer& peer, const CancelJob& command) {
   const auto job = active_job(command.job);
   if (!job) return job.error();
+  if ((*job)->info.is_array()) {
+    return parts_.arrays.check_cancel(**job, command.tasks, peer.name);
+  }
+  if (!command.tasks.empty()) {
+    return fail(Errc::NotFound, "job {} is not an array", command.job);
+  }
   if ((*job)->ended_by) return Changes();
   return Changes{cancel_setting(command.job, peer.name)};
 }
@@ -326,6 +346,11 @@ Result<Admin::Effect> Admin::prepare(const Peer& peer, const CancelJob& command)
   const auto cause = is_owner ? gang::EndCause::User : gang::EndCause::Operator;
   const Duration grace =
       std::min<Duration>(command.grace.value_or(parts_.config.kill_grace), kLongestWait);
+  if ((*job)->info.is_array()) {
+    return [this, job = *job, by = peer.name, tasks = command.tasks, grace] {
+      parts_.arrays.cancel(*job, tasks, by, grace);
+    };
+  }
   return [this, job = *job, by = peer.name, cause, grace] {
     parts_.life.terminate(*job, cause, "cancelled by " + by, grace);
   };
@@ -350,8 +375,15 @@ Status Admin::permit_control(const Peer& peer, const Job& job, const ControlJob&
   return {};
 }
 
-Result<gang::Actions> Admin::control(const ControlJob& command) {
+Result<gang::Actions> Admin::control(Job& job, const ControlJob& command) {
   gang::Cluster& cluster = parts_.runner.cluster();
+  const bool is_hold = command.what == wire::ControlJob::HOLD;
+  if (job.is_deferred && (is_hold || command.what == wire::ControlJob::RELEASE)) {
+    job.is_held = is_hold;
+    if (job.info.is_array()) parts_.arrays.hold_changed(job);
+    parts_.runner.touch(command.job);
+    return gang::Actions();
+  }
   switch (command.what) {
     case wire::ControlJob::SUSPEND:
       return cluster.suspend(command.job, now());
@@ -393,7 +425,7 @@ Result<Admin::Changes> Admin::check(const Peer& peer, const ControlJob& command)
     changes.push_back(parts_.life.asked(job));
     return changes;
   }
-  ResourceRequest wanted = view->request;
+  ResourceRequest wanted = asked_request(job, *view);
   if (command.what == wire::ControlJob::HOLD) wanted.held = true;
   if (command.what == wire::ControlJob::RELEASE) wanted.held = false;
   if (command.what == wire::ControlJob::SET_WEIGHT) wanted.weight = command.weight;
@@ -405,7 +437,7 @@ Result<Admin::Changes> Admin::check(const Peer& peer, const ControlJob& command)
 Result<Admin::Effect> Admin::prepare(const Peer& peer, const ControlJob& command) {
   const auto job = active_job(command.job);
   if (!job) return job.error();
-  auto actions = control(command);
+  auto actions = control(**job, command);
   if (!actions) return actions.error();
   return [this, job = *job, peer, command, actions = std::move(*actions)] {
     job->kept_by = keeper_after(peer, *job, command.what);

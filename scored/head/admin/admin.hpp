@@ -11,6 +11,7 @@
 #include "scored/head/cluster/node_links.hpp"
 #include "scored/head/config/config.hpp"
 #include "scored/head/config/users.hpp"
+#include "scored/head/jobs/arrays.hpp"
 #include "scored/head/jobs/job_life.hpp"
 #include "scored/head/jobs/job_queries.hpp"
 #include "scored/head/jobs/job_table.hpp"
@@ -45,6 +46,7 @@ class Admin {
     JobQueries& queries;
     JobLife& life;
     Submissions& submissions;
+    Arrays& arrays;
     JobNetworks& networks;
     NodeLinks& links;
     CommitLog& commits;
@@ -111,7 +113,7 @@ class Admin {
 
   [[nodiscard]] Result<Effect> effect_of(Result<gang::Actions> actions);
   [[nodiscard]] Status permit_control(const Peer& peer, const Job& job, const ControlJob& command);
-  [[nodiscard]] Result<gang::Actions> control(const ControlJob& command);
+  [[nodiscard]] Result<gang::Actions> control(Job& job, const ControlJob& command);
   [[nodiscard]] Result<Job*> active_job(JobId job);
   [[nodiscard]] Result<std::vector<NodeId>> nodes_of(const DrainNodes& command) const;
   void begin(JobId line);
@@ -125,6 +127,7 @@ class Admin {
   void change(const Command& command);
   void audit(const Peer& peer, const AdminCommand& command);
   void answer(const AdminCommand& command, const Reply& reply);
+  void answer_cancel(const CancelJob& command, const Reply& reply);
 
   [[nodiscard]] TimePoint now() const { return parts_.runner.now(); }
 

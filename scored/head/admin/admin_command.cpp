@@ -69,6 +69,7 @@ AdminCommand from_wire(const wire::SignalJob& message) {
 
 AdminCommand from_wire(const wire::CancelJob& message) {
   CancelJob command{JobId(message.job()), std::nullopt, message.wait()};
+  command.tasks = message.tasks();
   if (message.grace_ns() >= 0) command.grace = Duration(message.grace_ns());
   return command;
 }
@@ -138,7 +139,10 @@ std::string value_of(const AdminCommand& command) {
   if (const auto* drain = std::get_if<DrainNodes>(&command)) return drain->reason;
   if (const auto* signal = std::get_if<SignalJob>(&command)) return std::to_string(signal->signal);
   if (const auto* cancel = std::get_if<CancelJob>(&command)) {
-    return cancel->grace ? "grace " + format_duration(*cancel->grace) : std::string();
+    const std::string tasks = cancel->tasks.empty() ? "" : "tasks " + cancel->tasks;
+    if (!cancel->grace) return tasks;
+    return fmt::format("{}{}grace {}", tasks, tasks.empty() ? "" : ", ",
+                       format_duration(*cancel->grace));
   }
   if (const auto* control = std::get_if<ControlJob>(&command)) {
     if (control->what == wire::ControlJob::SET_WEIGHT) return std::to_string(control->weight);

@@ -52,6 +52,7 @@ struct CancelJob {
   JobId job;
   std::optional<Duration> grace;  // none: the configuration's
   bool wait = false;              // answered when the end is on disk
+  std::string tasks{};            // of an array, only these; empty: all of it
 };
 
 struct ControlJob {

@@ -34,6 +34,8 @@ class ClusterRunner {
 
   [[nodiscard]] TimePoint now() const { return clock_.now(); }
 
+  [[nodiscard]] WallTime wall() const { return clock_.wall(); }
+
   // Errors: NotFound.
   [[nodiscard]] Result<gang::JobView> view(JobId job) const {
     return cluster_.job(job, clock_.now());

@@ -62,6 +62,7 @@ void add_end(const Job& job, const StatusContext& context, wire::JobStatus& out)
 // How many of the scheduler's reasons say less than why_ended, which names the user and the cause;
 // that tasks then ended by a signal is the head's own doing.
 std::size_t count_known(const Job& job, const gang::JobView& view) {
+  if (job.ends_as) return view.reasons.size();
   if (job.why_ended.empty()) return 0;
   const JobState state = view.ending.value_or(view.state);
   if (state == JobState::Cancelled || state == JobState::TimedOut)
@@ -80,8 +81,9 @@ wire::JobStatus make_status(const Job& job, const StatusContext& context) {
   out.set_name(job.info.name);
   out.set_state(static_cast<std::uint32_t>(shown_state(job, view.state)));
   if (!job.why_ended.empty()) out.add_reasons(job.why_ended);
-  for (std::size_t i = count_known(job, view); i < view.reasons.size(); ++i) {
-    out.add_reasons(view.reasons[i]);
+  const std::vector<std::string> reasons = reasons_of(job, view);
+  for (std::size_t i = std::min(reasons.size(), count_known(job, view)); i < reasons.size(); ++i) {
+    out.add_reasons(reasons[i]);
   }
   out.set_tasks(task_count(view));
   for (const std::string& node : job.progress.placement.nodes) out.add_nodes(node);
@@ -108,6 +110,8 @@ wire::JobStatus make_status(const Job& job, const StatusContext& context) {
   out.set_step_of(job.info.step_of.value());
   out.set_step(job.info.step);
   out.set_allocation(job.info.allocation);
+  out.set_array_job(job.info.array.value());
+  out.set_array_task(job.info.task);
   add_times(job, context, out);
   add_end(job, context, out);
   return out;
@@ -132,6 +136,19 @@ void note_step_end(Job& allocation, const wire::JobStatus& step) {
   if (ended.size() == kMaxStepsShown) ended.erase(ended.begin());
   ended.push_back(step_status(step));
   allocation.next_step = std::max(allocation.next_step, step.step() + 1);
+}
+
+std::vector<std::string> reasons_of(const Job& job, const gang::JobView& view) {
+  if (!job.is_deferred || view.state != JobState::Pending) return view.reasons;
+  std::vector<std::string> reasons = job.waits;
+  if (job.is_held) reasons.emplace_back("held until it is released");
+  return reasons;
+}
+
+ResourceRequest asked_request(const Job& job, const gang::JobView& view) {
+  ResourceRequest request = view.request;
+  if (job.is_deferred) request.held = job.is_held;
+  return request;
 }
 
 void note_event(Job& job, WallTime at, std::string_view text) {
@@ -190,6 +207,7 @@ JobProgress asked_progress(const Job& job) {
 }
 
 JobState shown_state(const Job& job, JobState state) {
+  if (job.ends_as && is_final(state)) return *job.ends_as;
   const bool ended_itself = state == JobState::Completed || state == JobState::Failed;
   if (!job.ended_by || !ended_itself) return state;
   return *job.ended_by == gang::EndCause::TimeLimit ? JobState::TimedOut : JobState::Cancelled;

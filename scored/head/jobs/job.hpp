@@ -29,9 +29,15 @@ struct Job {
   std::vector<NodeId> nodes;               // [node index], of progress.placement
   AttemptId killed;                        // attempt whose nodes were sent KillTasks
   std::optional<gang::EndCause> ended_by;  // SIGTERM was sent for this; the grace is running
-  std::string kept_by;                     // the operator who held or suspended another's job
-  std::string why_ended;                   // goes before the scheduler's reasons
-  std::optional<std::int32_t> exit_code;   // instead of the scheduler's
+  // The cluster holds it back, whatever its user wants, because it waits for jobs or times.
+  bool is_deferred = false;
+  bool is_held = false;                   // of a deferred job: its user or an operator holds it
+  std::vector<std::string> waits;         // of a deferred job: for what, a line each
+  ArrayRest rest;                         // of an array, as the head found or stored it first
+  std::string kept_by;                    // the operator who held or suspended another's job
+  std::string why_ended;                  // goes before the scheduler's reasons
+  std::optional<JobState> ends_as;        // of an array: instead of the scheduler's state
+  std::optional<std::int32_t> exit_code;  // instead of the scheduler's
   gang::JobActivity activity = gang::JobActivity::Busy;
   std::map<NodeId, Duration> filled;     // so far, by the last samples of placement.attempt
   std::string last_news;                 // state and reasons that watchers know
@@ -59,6 +65,11 @@ struct StatusContext {
 };
 
 [[nodiscard]] wire::JobStatus make_status(const Job& job, const StatusContext& context);
+
+// Why it waits, or the scheduler's reasons.
+[[nodiscard]] std::vector<std::string> reasons_of(const Job& job, const gang::JobView& view);
+// What its user and operators ask for; a deferred job is held by the head alone.
+[[nodiscard]] ResourceRequest asked_request(const Job& job, const gang::JobView& view);
 
 // Writes into the job's time line. It keeps its beginning and the newest, 64 in all.
 void note_event(Job& job, WallTime at, std::string_view text);

@@ -24,6 +24,7 @@ void JobLife::begin(AddJob&& add, const ResourceRequest& request) {
   Job& job = parts_.jobs.add(std::move(add.info));
   const JobId id = job.info.id;
   job.progress.detached = add.detached;
+  job.rest = add.rest;
   job.saved = job.progress;
   const bool is_driven = !add.detached;
   parts_.streams.open({id, is_driven, job.info.stdin_rank, false, request.distribution});
@@ -32,10 +33,15 @@ void JobLife::begin(AddJob&& add, const ResourceRequest& request) {
   add_event(job, "submitted", {});
   log_info("accept job", kv("job", id), kv("user", job.info.user), kv("name", job.info.name));
   gang::Cluster& cluster = parts_.runner.cluster();
-  auto actions = cluster.submit(id, job.info.user, request, now());
+  ResourceRequest given = request;
+  job.is_deferred = hooks_.defers(job);
+  job.is_held = job.is_deferred && request.held;
+  given.held = request.held || job.is_deferred;
+  auto actions = cluster.submit(id, job.info.user, given, now());
   if (!actions) return end_unbegun(job, actions.error());
   if (job.info.keep_going) (void)cluster.set_keep_going(id, true);
   parts_.runner.perform(std::move(*actions));
+  hooks_.accepted(job);
 }
 
 void JobLife::resume(Job& job, bool waits) {
@@ -110,6 +116,7 @@ void JobLife::note_state(Job& job, const gang::JobView& view) {
   if (view.state != JobState::Pending) deadlines_.clear(job.info.id, DeadlineKind::Immediate);
   if (view.state == JobState::Running && job.progress.started == WallTime()) note_start(job, view);
   if (view.state == JobState::Completing) parts_.streams.release(job.info.id);
+  if (view.state != JobState::Pending && !is_final(view.state)) hooks_.began(job);
 }
 
 void JobLife::note_start(Job& job, const gang::JobView& view) {
@@ -148,7 +155,7 @@ void JobLife::note_requeue(Job& job, const gang::JobView& view) {
 
 void JobLife::note_wait(Job& job, const gang::JobView& view) {
   std::string reasons;
-  if (view.state == JobState::Pending) reasons = joined(view.reasons);
+  if (view.state == JobState::Pending) reasons = joined(reasons_of(job, view));
   if (reasons == job.last_wait) return;
   job.last_wait = reasons;
   if (!reasons.empty()) note_event(job, wall_now(), "waits: " + reasons);
@@ -195,7 +202,7 @@ void JobLife::inform_watchers(Job& job, const gang::JobView& view) {
   if (!parts_.streams.has_clients(job.info.id)) return;
   std::string news(name_of(view.state));
   if (view.activity == gang::JobActivity::Deadlocked) news += ", deadlocked";
-  for (const std::string& reason : view.reasons) (news += '\n') += reason;
+  for (const std::string& reason : reasons_of(job, view)) (news += '\n') += reason;
   if (news == job.last_news) return;
   job.last_news = std::move(news);
   parts_.streams.news(job.info.id, parts_.queries.status(job, view));
@@ -256,6 +263,12 @@ void JobLife::kill(JobId id, gang::EndCause cause) {
   log_debug("cannot cancel", kv("job", id), kv("err", actions.error()));
 }
 
+void JobLife::end_waiting(Job& job, std::string why) {
+  if (!job.ended_by) job.why_ended = std::move(why);
+  job.exit_code = kExitError;
+  kill(job.info.id, gang::EndCause::User);
+}
+
 void JobLife::abort(AttemptId attempt, std::string why) {
   const Job* job = parts_.jobs.find(job_of(attempt));
   if (job == nullptr || job->nodes.empty()) return;
@@ -291,6 +304,7 @@ void JobLife::end(Job& job, const gang::JobView& view) {
   set_deadline(id, DeadlineKind::Drop, now() + parts_.config.front_end_grace);
   parts_.networks.close(job.progress.placement.attempt);
   parts_.streams.finish(id, std::move(status));
+  hooks_.ended(job);
 }
 
 void JobLife::recorded(JobId id) {
@@ -378,10 +392,8 @@ void JobLife::meet(const Deadlines::Due& due) {
       log_notice("end job without front end", kv("job", due.job));
       return kill(due.job, gang::EndCause::FrontEndGone);
     case DeadlineKind::Immediate:
-      job->why_ended = fmt::format("could not start within {} (--immediate)",
-                                   format_duration(job->info.immediate));
-      job->exit_code = kExitError;
-      return kill(due.job, gang::EndCause::User);
+      return end_waiting(*job, fmt::format("could not start within {} (--immediate)",
+                                           format_duration(job->info.immediate)));
     case DeadlineKind::Drop:
       return;
   }

@@ -40,7 +40,18 @@ class JobLife {
     Alarm& alarm;
   };
 
+  // What else wants to know of jobs.
+  struct Hooks {
+    std::function<bool(Job&)> defers;       // a new job: whether the cluster holds it back for now
+    std::function<void(Job&)> accepted;     // a new job: the cluster knows it
+    std::function<void(const Job&)> began;  // it has its place, or its tasks run
+    std::function<void(const Job&)> ended;  // its final state is known
+  };
+
   explicit JobLife(Parts parts) : parts_(parts) {}
+
+  // Once, before the first job.
+  void connect(Hooks hooks) { hooks_ = std::move(hooks); }
 
   // ---- its beginning
   // It is stored: from here on it is a job of the cluster.
@@ -55,6 +66,8 @@ class JobLife {
   // receive the signal. The first cause counts.
   void terminate(Job& job, gang::EndCause cause, std::string why, Duration grace);
   void kill(JobId job, gang::EndCause cause);
+  // It has not started and cannot any more, for this reason.
+  void end_waiting(Job& job, std::string why);
   // It cannot go on, for this reason.
   void abort(AttemptId attempt, std::string why);
   // Calls `then` when its end is on disk; at once if it is.
@@ -109,6 +122,7 @@ class JobLife {
   [[nodiscard]] TimePoint now() const { return parts_.runner.now(); }
 
   Parts parts_;
+  Hooks hooks_;
   Deadlines deadlines_;
   std::map<JobId, std::vector<std::function<void()>>> waiting_;  // for the end on disk
   monitor::WaitHistogram waits_;

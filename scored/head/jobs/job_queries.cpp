@@ -30,6 +30,8 @@ wire::AccountingRow to_wire(const AccountedJob& job) {
   row.set_scheduled_ns(job.scheduled.count());
   row.set_filled_ns(job.filled.count());
   row.set_restarts(job.restarts);
+  row.set_array_job(job.array.value());
+  row.set_array_task(job.task);
   return row;
 }
 
@@ -43,8 +45,30 @@ Result<UserId> JobQueries::owner(JobId id) const {
 }
 
 wire::JobStatus JobQueries::status(const Job& job, const gang::JobView& view) const {
-  return make_status(job, {view, parts_.users.name(job.info.user, parts_.runner.now()),
-                           parts_.runner.cluster().config().quantum, wall_now()});
+  auto status = make_status(job, {view, parts_.users.name(job.info.user, parts_.runner.now()),
+                                  parts_.runner.cluster().config().quantum, wall_now()});
+  if (job.info.is_array()) add_array(job, status);
+  return status;
+}
+
+// It runs while a task of it has a place; else it waits for what its next task waits for.
+void JobQueries::add_array(const Job& array, wire::JobStatus& status) const {
+  const ArrayBook::View view = parts_.arrays.view(array.info.id);
+  wire::ArrayStatus& out = *status.mutable_array();
+  out.set_waiting(view.waiting);
+  out.set_waiting_count(view.counts.waiting);
+  out.set_running_count(view.counts.running);
+  out.set_completed_count(view.counts.completed);
+  out.set_failed_count(view.counts.failed);
+  if (is_final(static_cast<JobState>(status.state()))) return;
+  if (view.counts.running > 0) status.set_state(static_cast<std::uint32_t>(JobState::Running));
+  if (status.reasons_size() > 0) return;
+  if (view.is_full) status.add_reasons("as many of its tasks run as may at a time (%)");
+  const Job* task = view.in_queue ? parts_.jobs.find(*view.in_queue) : nullptr;
+  if (task == nullptr) return;
+  const auto waits = parts_.runner.view(*view.in_queue);
+  if (!waits) return;
+  for (const std::string& reason : reasons_of(*task, *waits)) status.add_reasons(reason);
 }
 
 Result<wire::JobStatus> JobQueries::status(JobId id) const {
@@ -94,6 +118,7 @@ Result<wire::JobList> JobQueries::list(const Peer& peer, const wire::ListJobs& m
     return fail(Errc::TooLarge, "{} jobs in one question: ask for at most {} at a time",
                 message.jobs_size(), limits::kMaxJobsAsked);
   }
+  if (!message.tasks().empty()) return list_tasks(peer, message);
   wire::JobList list;
   std::size_t bytes = 0;
   for (const std::uint64_t wanted : message.jobs()) {
@@ -106,24 +131,58 @@ Result<wire::JobList> JobQueries::list(const Peer& peer, const wire::ListJobs& m
   for (auto next = all.upper_bound(JobId(message.after_job())); next != all.end(); ++next) {
     const auto& [id, job] = *next;
     if (job.ended || (!message.all_users() && job.info.user != peer.user)) continue;
+    if (job.info.is_task() && !message.expand()) continue;
     const auto view = parts_.runner.view(id);
     if (view && !add(peer, status(job, *view), bytes, list)) return list;
   }
-  if (message.finished()) add_ended(peer, message.all_users(), list);
+  if (message.finished()) add_ended(peer, message, list);
+  return list;
+}
+
+// Those that are jobs; of all others the array's record, once.
+Result<wire::JobList> JobQueries::list_tasks(const Peer& peer,
+                                             const wire::ListJobs& message) const {
+  if (message.jobs_size() != 1) return fail(Errc::Malformed, "tasks of one array at a time");
+  const JobId array(message.jobs(0));
+  const auto tasks = IndexSet::parse(message.tasks(), limits::kMaxJobsAsked);
+  if (!tasks) return tasks.error().with_context("tasks of job {}", array);
+  auto record = status(array);
+  if (!record) return record.error();
+  if (record->array_job() != array.value()) {
+    return fail(Errc::NotFound, "job {} is not an array", array);
+  }
+  const auto active = parts_.arrays.jobs(array, &*tasks);
+  wire::JobList list;
+  std::size_t bytes = 0;
+  bool needs_record = false;
+  for (auto task = tasks->next(0); task; task = tasks->next(*task + 1)) {
+    const auto found = active.find(*task);
+    const auto job = found != active.end() ? Result<JobId>(found->second)
+                                           : parts_.reader.ended_task(array, *task);
+    auto one = job ? status(*job) : Result<wire::JobStatus>(job.error());
+    if (!one) {
+      needs_record = true;
+    } else if (!add(peer, std::move(*one), bytes, list)) {
+      return list;
+    }
+  }
+  if (needs_record) add(peer, std::move(*record), bytes, list);
   return list;
 }
 
 // Those on disk, and those whose end is on its way there.
-void JobQueries::add_ended(const Peer& peer, bool all_users, wire::JobList& list) const {
+void JobQueries::add_ended(const Peer& peer, const wire::ListJobs& message,
+                           wire::JobList& list) const {
+  const bool all_users = message.all_users();
   for (const auto& [id, job] : parts_.jobs.all()) {
-    const bool shown = job.ended && !job.end_is_stored;
+    const bool shown = job.ended && !job.end_is_stored && (message.expand() || !job.info.is_task());
     if (!shown || !(all_users || job.info.user == peer.user)) continue;
     wire::JobStatus& added = *list.add_jobs();
     added = *job.ended;
     hide_from(peer, added);
   }
   const auto whose = all_users ? std::nullopt : std::optional(peer.user);
-  const auto ended = parts_.reader.lately_ended(whose, kRecentlyEnded);
+  const auto ended = parts_.reader.lately_ended(whose, kRecentlyEnded, message.expand());
   if (!ended) return;
   for (const std::string& bytes : *ended) {
     wire::JobStatus read;

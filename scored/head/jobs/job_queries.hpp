@@ -8,6 +8,7 @@
 #include "scored/head/config/users.hpp"
 #include "scored/head/jobs/job_table.hpp"
 #include "scored/head/store/store.hpp"
+#include "scored/head/waits/array_book.hpp"
 
 namespace score::head {
 
@@ -19,6 +20,7 @@ class JobQueries {
     const JobTable& jobs;
     StoreReader& reader;
     Users& users;
+    const ArrayBook& arrays;
   };
 
   explicit JobQueries(Parts parts) : parts_(parts) {}
@@ -39,8 +41,11 @@ class JobQueries {
                                                     const wire::GetAccounting& message) const;
 
  private:
+  void add_array(const Job& array, wire::JobStatus& status) const;
+  [[nodiscard]] Result<wire::JobList> list_tasks(const Peer& peer,
+                                                 const wire::ListJobs& message) const;
+  void add_ended(const Peer& peer, const wire::ListJobs& message, wire::JobList& list) const;
   bool add(const Peer& peer, wire::JobStatus status, std::size_t& bytes, wire::JobList& list) const;
-  void add_ended(const Peer& peer, bool all_users, wire::JobList& list) const;
   [[nodiscard]] bool may_know(const Peer& peer, UserId user) const;
   void hide_from(const Peer& peer, wire::JobStatus& status) const;
 

@@ -81,6 +81,17 @@ Result<wire::Planned> Submissions::plan(const Peer& peer, wire::Submit&& message
   const auto planned = parts_.runner.cluster().plan(checked->request);
   if (!planned) return planned.error();
   wire::Planned out;
+  const JobInfo& info = checked->add.info;
+  const auto conditions = unpack_conditions(info.conditions);
+  if (!conditions) return conditions.error();
+  for (std::string& wait : parts_.waiting.foresee(*conditions, info.user, info.name)) {
+    out.add_reasons(std::move(wait));
+  }
+  if (out.reasons_size() > 0) {
+    out.set_tasks(tasks_of(checked->request));
+    out.set_slot(-1);
+    return out;
+  }
   out.set_starts(planned->state != JobState::Pending);
   for (const std::string& reason : planned->reasons) out.add_reasons(reason);
   for (const NodeId node : planned->nodes) out.add_nodes(parts_.links.name(node));
@@ -151,8 +162,19 @@ Result<Submissions::Checked> Submissions::check(const Peer& peer, wire::Submit& 
   if (auto sound = check_kind(message, *request); !sound) return sound.error();
   if (auto known = fill_step(peer, message, *request); !known) return known.error();
   if (auto accepted = check_acceptance(peer, message, *request); !accepted) return accepted.error();
+  const bool is_step = message.resources().inside() != 0;
+  if (is_step && (message.has_conditions() || !message.array().empty())) {
+    return fail(Errc::Malformed, "a step cannot be an array or wait for jobs or times");
+  }
+  const auto conditions = unpack_conditions(message.conditions().SerializeAsString());
+  if (!conditions) return conditions.error();
+  if (auto sound = parts_.waiting.check(*conditions, request->wall_limit); !sound) {
+    return sound.error();
+  }
+  if (auto sound = check_array(message); !sound) return sound.error();
   *message.mutable_resources() = proto::to_wire(*request);
   AddJob add = make_job(peer, message);
+  add.info.conditions = pack_conditions(*conditions);
   if (auto fits = check_bytes(peer, add.info.spec_bytes); !fits) return fits.error();
   if (auto possible = parts_.runner.cluster().check(*request); !possible) return possible.error();
   if (!request->allocation && add.info.stdin_rank >= tasks_of(*request)) {
@@ -238,6 +260,21 @@ Status Submissions::check_bytes(const Peer& peer, Bytes added) {
   return check_job_bytes(limits, parts_.jobs.usage_of(peer.user).specs + added);
 }
 
+// Afterwards its text is the short form.
+Status Submissions::check_array(wire::Submit& message) {
+  if (message.array().empty()) return {};
+  const auto array = parse_array(message.array());
+  if (!array) return array.error();
+  if (!message.detached()) {
+    return fail(Errc::Malformed, "an array has no front end: submit it with --detach");
+  }
+  if (message.spec().pty() || message.immediate_ns() > 0) {
+    return fail(Errc::Malformed, "an array can have neither --pty nor --immediate");
+  }
+  message.set_array(text_of(*array));
+  return {};
+}
+
 AddJob Submissions::make_job(const Peer& peer, wire::Submit& message) const {
   wire::LaunchSpec& spec = *message.mutable_spec();
   AddJob add;
@@ -252,6 +289,10 @@ AddJob Submissions::make_job(const Peer& peer, wire::Submit& message) const {
   add.info.immediate = std::clamp<Duration>(Duration(message.immediate_ns()), 0s, kLongestWait);
   add.info.submitted = wall_now();
   add.detached = message.detached();
+  if (const auto array = parse_array(message.array())) {
+    add.info.array = add.info.id;
+    add.rest = {message.array(), 0, array->tasks.size()};
+  }
   const auto& resources = message.resources();
   add.info.step_of = JobId(resources.inside());
   add.info.step = resources.step();
@@ -276,6 +317,7 @@ void Submissions::store(AddJob&& add, const ResourceRequest& request, const Done
   AddJob kept;
   kept.info = add.info;
   kept.detached = add.detached;
+  kept.rest = add.rest;
   std::vector<Change> changes;
   changes.emplace_back(std::move(add));
   parts_.commits.ask(std::move(changes), [this, key, kept = std::move(kept), request,

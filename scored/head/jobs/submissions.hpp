@@ -10,6 +10,7 @@
 #include "scored/head/config/users.hpp"
 #include "scored/head/jobs/job_life.hpp"
 #include "scored/head/jobs/job_table.hpp"
+#include "scored/head/jobs/waiting_jobs.hpp"
 #include "scored/head/store/commit_log.hpp"
 
 #include <functional>
@@ -34,6 +35,7 @@ class Submissions {
     Users& users;
     StoreReader& reader;
     CommitLog& commits;
+    const WaitingJobs& waiting;
   };
 
   // last: the largest number ever given to a job.
@@ -43,6 +45,9 @@ class Submissions {
   void submit(const Peer& peer, wire::Submit&& message, Done done);
   // What submit() would come to. Errors: its refusals.
   [[nodiscard]] Result<wire::Planned> plan(const Peer& peer, wire::Submit&& message);
+
+  // For a job that is stored next.
+  [[nodiscard]] JobId take_number() { return last_ = JobId(last_.value() + 1); }
 
   // From now on submissions are refused: the cluster is shutting down.
   void close() { is_closed_ = true; }
@@ -71,6 +76,7 @@ class Submissions {
   [[nodiscard]] Status check_acceptance(const Peer& peer, const wire::Submit& message,
                                         ResourceRequest& request);
   [[nodiscard]] Status check_bytes(const Peer& peer, Bytes added);
+  [[nodiscard]] static Status check_array(wire::Submit& message);
   [[nodiscard]] AddJob make_job(const Peer& peer, wire::Submit& message) const;
   bool answer_repeated(const RequestKey& key, const Done& done);
   void store(AddJob&& add, const ResourceRequest& request, const Done& done);

@@ -4,6 +4,7 @@
 #include "base/os/log.hpp"
 #include "base/text/hostlist.hpp"
 #include "proto/convert/convert.hpp"
+#include "scored/head/jobs/arrays.hpp"
 
 #include <fmt/ranges.h>
 
@@ -73,11 +74,14 @@ void TaskStarter::describe_allocation(const Job& job, const gang::JobView& view,
 // Encoded for the first node of the attempt and kept for the others, which follow at once.
 Result<std::string> TaskStarter::spec_for(AttemptId attempt, Job& job, const gang::JobView& view) {
   if (spec_of_ == attempt) return spec_;
-  auto stored = parts_.reader.spec(job.info.id);
+  auto stored = parts_.reader.spec(job.info.is_task() ? job.info.array : job.info.id);
   if (!stored) return stored.error();
   wire::LaunchSpec spec;
   if (!spec.ParseFromString(*stored)) return fail(Errc::Malformed, "specification");
   spec.clear_node_names();
+  // A step inside a task of an array has the numbers of that task.
+  const Job* task = job.info.step_of == JobId(0) ? &job : parts_.jobs.find(job.info.step_of);
+  if (task != nullptr && task->info.is_task()) fill_array_task(task->info, spec);
   job.nodes = view.nodes;
   Placement& placement = job.progress.placement;
   placement = {};

@@ -167,4 +167,13 @@ Status Transaction::commit() {
   return committed;
 }
 
+Status prepare_all(const Database& database, std::initializer_list<Preparation> list) {
+  for (const Preparation& wanted : list) {
+    auto statement = database.prepare(wanted.sql);
+    if (!statement) return statement.error();
+    wanted.statement = std::move(*statement);
+  }
+  return {};
+}
+
 }  // namespace score::head

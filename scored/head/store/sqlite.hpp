@@ -6,6 +6,7 @@
 #include "base/result.hpp"
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -67,6 +68,14 @@ class Database {
 
   std::unique_ptr<sqlite3, Close> database_;
 };
+
+struct Preparation {
+  Statement& statement;
+  const char* sql;
+};
+
+// Prepares several statements; the first failure is the answer.
+[[nodiscard]] Status prepare_all(const Database& database, std::initializer_list<Preparation> list);
 
 // BEGIN ... COMMIT; rolled back unless committed.
 class Transaction {

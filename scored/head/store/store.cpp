@@ -75,7 +75,32 @@ constexpr LaterColumn kLaterColumns[] = {
      "ALTER TABLE jobs ADD COLUMN filled_ns INTEGER NOT NULL DEFAULT 0"},
     {"SELECT COUNT(*) FROM pragma_table_info('accounting') WHERE name = 'filled_ns'",
      "ALTER TABLE accounting ADD COLUMN filled_ns INTEGER NOT NULL DEFAULT 0"},
+    {"SELECT COUNT(*) FROM pragma_table_info('jobs') WHERE name = 'conditions'",
+     "ALTER TABLE jobs ADD COLUMN conditions BLOB"},
+    {"SELECT COUNT(*) FROM pragma_table_info('jobs') WHERE name = 'array_id'",
+     "ALTER TABLE jobs ADD COLUMN array_id INTEGER NOT NULL DEFAULT 0"},
+    {"SELECT COUNT(*) FROM pragma_table_info('jobs') WHERE name = 'array_task'",
+     "ALTER TABLE jobs ADD COLUMN array_task INTEGER NOT NULL DEFAULT 0"},
+    {"SELECT COUNT(*) FROM pragma_table_info('jobs') WHERE name = 'array_rest'",
+     "ALTER TABLE jobs ADD COLUMN array_rest TEXT"},
+    {"SELECT COUNT(*) FROM pragma_table_info('jobs') WHERE name = 'array_next'",
+     "ALTER TABLE jobs ADD COLUMN array_next INTEGER NOT NULL DEFAULT 0"},
+    {"SELECT COUNT(*) FROM pragma_table_info('jobs') WHERE name = 'array_total'",
+     "ALTER TABLE jobs ADD COLUMN array_total INTEGER NOT NULL DEFAULT 0"},
+    {"SELECT COUNT(*) FROM pragma_table_info('accounting') WHERE name = 'array_id'",
+     "ALTER TABLE accounting ADD COLUMN array_id INTEGER NOT NULL DEFAULT 0"},
+    {"SELECT COUNT(*) FROM pragma_table_info('accounting') WHERE name = 'array_task'",
+     "ALTER TABLE accounting ADD COLUMN array_task INTEGER NOT NULL DEFAULT 0"},
 };
+// Indexes of later columns.
+constexpr const char* kLaterIndexes = R"(
+  CREATE INDEX IF NOT EXISTS jobs_ended_once ON jobs (ended_ns)
+    WHERE state >= 5 AND array_id IN (0, id);
+  CREATE INDEX IF NOT EXISTS jobs_ended_once_user ON jobs (user, ended_ns)
+    WHERE state >= 5 AND array_id IN (0, id);
+  CREATE INDEX IF NOT EXISTS accounting_array ON accounting (array_id, array_task)
+    WHERE array_id > 0;
+)";
 constexpr const char* kInUse = "in use\n";
 
 std::int64_t count(Duration duration) {
@@ -232,40 +257,13 @@ StoredJob read_job(const Statement& row, const std::string& boot) {
   job.progress.start_mark = unpack_mark(row.bytes(23), boot);
   job.progress.filled = Duration(row.integer(24));
   job.info.spec_bytes = Bytes(static_cast<std::uint64_t>(row.integer(25)));
+  job.info.conditions = row.bytes(26);
+  job.info.array = JobId(static_cast<std::uint64_t>(row.integer(27)));
+  job.info.task = static_cast<std::uint32_t>(row.integer(28));
+  job.rest.tasks = row.bytes(29);
+  job.rest.next = static_cast<std::uint32_t>(row.integer(30));
+  job.rest.total = static_cast<std::uint32_t>(row.integer(31));
   return job;
-}
-
-AccountedJob read_account(const Statement& row) {
-  AccountedJob job;
-  job.id = JobId(static_cast<std::uint64_t>(row.integer(0)));
-  job.user = UserId(static_cast<std::uint32_t>(row.integer(1)));
-  job.name = row.bytes(2);
-  job.state = static_cast<JobState>(row.integer(3));
-  job.exit_code = static_cast<std::int32_t>(row.integer(4));
-  job.nodes = unpack_names(row.bytes(5));
-  job.tasks = static_cast<std::uint32_t>(row.integer(6));
-  job.submitted = WallTime(Duration(row.integer(7)));
-  job.started = WallTime(Duration(row.integer(8)));
-  job.ended = WallTime(Duration(row.integer(9)));
-  job.scheduled = Duration(row.integer(10));
-  job.restarts = static_cast<std::uint32_t>(row.integer(11));
-  job.filled = Duration(row.integer(12));
-  return job;
-}
-
-// Prepares several statements; the first failure is the answer.
-struct Preparation {
-  Statement& statement;
-  const char* sql;
-};
-
-Status prepare_all(const Database& database, std::initializer_list<Preparation> list) {
-  for (const Preparation& wanted : list) {
-    auto statement = database.prepare(wanted.sql);
-    if (!statement) return statement.error();
-    wanted.statement = std::move(*statement);
-  }
-  return {};
 }
 
 }  // namespace
@@ -314,6 +312,7 @@ Status Store::open_database(const std::string& directory) {
     if (*count != "0") continue;
     if (auto added = database_.execute(column.add); !added) return added;
   }
+  if (auto made = database_.execute(kLaterIndexes); !made) return made;
   return database_.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
 }
 
@@ -322,8 +321,9 @@ Status Store::prepare() {
       database_,
       {{add_job_,
         "INSERT INTO jobs (id, user, request, name, command, directory, resources, stdin_rank, "
-        "detached, keep_going, immediate_ns, submitted_ns, state) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)"},
+        "detached, keep_going, immediate_ns, submitted_ns, state, conditions, array_id, "
+        "array_task, array_rest, array_total) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?)"},
        {add_spec_, "INSERT INTO specs (job, spec) VALUES (?, ?)"},
        {save_progress_,
         "UPDATE jobs SET state = ?2, attempt = ?3, nodes = ?4, tasks = ?5, cores = ?6, "
@@ -340,13 +340,17 @@ Status Store::prepare() {
        {drop_settings_, "DELETE FROM settings WHERE key IN (?, ?)"},
        {account_,
         "INSERT OR IGNORE INTO accounting (job, user, name, state, exit_code, nodes, tasks, "
-        "submitted_ns, started_ns, ended_ns, scheduled_ns, restarts, filled_ns) "
-        "SELECT id, user, name, state, exit_code, nodes, ?2, "
-        "submitted_ns, started_ns, ended_ns, scheduled_ns, restarts, filled_ns FROM jobs "
+        "submitted_ns, started_ns, ended_ns, scheduled_ns, restarts, filled_ns, array_id, "
+        "array_task) SELECT id, user, name, state, exit_code, nodes, ?2, "
+        "submitted_ns, started_ns, ended_ns, scheduled_ns, restarts, filled_ns, array_id, "
+        "array_task FROM jobs "
         "WHERE id = ?1"},
        {save_resources_, "UPDATE jobs SET resources = ?2 WHERE id = ?1 AND state < 5"},
        {put_, "INSERT OR REPLACE INTO settings VALUES (?, ?)"},
-       {drop_, "DELETE FROM settings WHERE key = ?"}});
+       {drop_, "DELETE FROM settings WHERE key = ?"},
+       {save_array_,
+        "UPDATE jobs SET array_rest = CASE ?2 WHEN '' THEN array_rest ELSE ?2 END, array_next = ?3 "
+        "WHERE id = ?1 AND state < 5"}});
 }
 
 Status Store::apply(std::span<const Change> changes) {
@@ -375,8 +379,14 @@ Status Store::apply_one(const AddJob& change) {
       .bind(9, change.detached ? 1 : 0)
       .bind(10, info.keep_going ? 1 : 0)
       .bind(11, count(info.immediate))
-      .bind(12, count(info.submitted));
+      .bind(12, count(info.submitted))
+      .bind_blob(13, info.conditions)
+      .bind(14, number(info.array.value()))
+      .bind(15, info.task)
+      .bind_text(16, change.rest.tasks)
+      .bind(17, change.rest.total);
   if (auto added = add_job_.run(); !added) return added;
+  if (info.is_task()) return {};
   return add_spec_.bind(1, number(info.id.value())).bind_blob(2, change.spec).run();
 }
 
@@ -410,6 +420,13 @@ Status Store::apply_one(const SaveSetting& change) {
   return put_.bind_text(1, change.key).bind_blob(2, *change.value).run();
 }
 
+Status Store::apply_one(const SaveArray& change) {
+  return save_array_.bind(1, number(change.id.value()))
+      .bind_text(2, change.tasks)
+      .bind(3, change.next)
+      .run();
+}
+
 Result<Epoch> Store::begin_incarnation() {
   if (auto done = database_.execute(
           "UPDATE settings SET value = CAST(value AS INTEGER) + 1 WHERE key = 'head_epoch'");
@@ -439,7 +456,8 @@ Result<std::vector<StoredJob>> Store::active_jobs() {
       "SELECT id, user, request, name, command, directory, resources, stdin_rank, detached, "
       "keep_going, immediate_ns, submitted_ns, state, attempt, nodes, tasks, cores, scheduled_ns, "
       "started_ns, restarts, exit_code, ending, reasons, start_mark, filled_ns, "
-      "(SELECT length(spec) FROM specs WHERE job = id) FROM jobs WHERE state < 5 ORDER BY id");
+      "(SELECT length(spec) FROM specs WHERE job = id), conditions, array_id, array_task, "
+      "array_rest, array_next, array_total FROM jobs WHERE state < 5 ORDER BY id");
   if (!statement) return statement.error();
   std::vector<StoredJob> jobs;
   while (true) {
@@ -468,91 +486,6 @@ Status Store::prune(std::int64_t keep_finished) {
       "LIMIT -1 OFFSET ?)");
   if (!statement) return statement.error();
   return statement->bind(1, keep_finished).run();
-}
-
-Result<StoreReader> StoreReader::open(const std::string& path) {
-  auto database = Database::open(path, Database::Mode::Read);
-  if (!database) return database.error();
-  StoreReader reader;
-  reader.database_ = std::move(*database);
-  auto prepared = prepare_all(
-      reader.database_,
-      {{reader.spec_, "SELECT spec FROM specs WHERE job = ?"},
-       {reader.request_, "SELECT id FROM jobs WHERE user = ? AND request = ?"},
-       {reader.status_, "SELECT status FROM jobs WHERE id = ? AND state >= 5"},
-       {reader.ended_, "SELECT status FROM jobs WHERE state >= 5 ORDER BY ended_ns DESC LIMIT ?1"},
-       {reader.ended_of_user_,
-        "SELECT status FROM jobs WHERE state >= 5 AND user = ?2 ORDER BY ended_ns DESC "
-        "LIMIT ?1"},
-       {reader.account_,
-        "SELECT job, user, name, state, exit_code, nodes, tasks, submitted_ns, started_ns, "
-        "ended_ns, scheduled_ns, restarts, filled_ns FROM accounting WHERE (ended_ns, job) > (?2, "
-        "?3) "
-        "ORDER BY ended_ns, job LIMIT ?1"},
-       {reader.account_of_user_,
-        "SELECT job, user, name, state, exit_code, nodes, tasks, submitted_ns, started_ns, "
-        "ended_ns, scheduled_ns, restarts, filled_ns FROM accounting "
-        "WHERE user = ?4 AND (ended_ns, job) > (?2, ?3) "
-        "ORDER BY ended_ns, job LIMIT ?1"}});
-  if (!prepared) return prepared.error();
-  return reader;
-}
-
-namespace {
-
-// The first column of the only row, and the statement ready for its next use.
-Result<std::string> only_row(Statement& statement, JobId job) {
-  auto row = statement.step();
-  Result<std::string> answer = fail(Errc::NotFound, "job {}", job);
-  if (row && *row) answer = statement.bytes(0);
-  if (!row) answer = row.error();
-  statement.reset();
-  return answer;
-}
-
-}  // namespace
-
-Result<std::string> StoreReader::spec(JobId job) {
-  return only_row(spec_.bind(1, number(job.value())), job);
-}
-
-Result<std::string> StoreReader::ended_status(JobId job) {
-  return only_row(status_.bind(1, number(job.value())), job);
-}
-
-Result<std::optional<JobId>> StoreReader::find_request(UserId user, const RequestId& request) {
-  request_.bind(1, user.value()).bind_blob(2, pack_request(request));
-  auto row = request_.step();
-  std::optional<JobId> found;
-  if (row && *row) found = JobId(static_cast<std::uint64_t>(request_.integer(0)));
-  request_.reset();
-  if (!row) return row.error();
-  return found;
-}
-
-Result<std::vector<std::string>> StoreReader::lately_ended(std::optional<UserId> user,
-                                                           std::int64_t limit) {
-  Statement& statement = user ? ended_of_user_ : ended_;
-  statement.bind(1, limit);
-  if (user) statement.bind(2, user->value());
-  std::vector<std::string> found;
-  auto row = statement.step();
-  for (; row && *row; row = statement.step()) found.push_back(statement.bytes(0));
-  statement.reset();
-  if (!row) return row.error();
-  return found;
-}
-
-Result<std::vector<AccountedJob>> StoreReader::accounting(const AccountQuery& query) {
-  Statement& statement = query.user ? account_of_user_ : account_;
-  statement.bind(1, query.limit).bind(2, count(query.since)).bind(3, number(query.after.value()));
-  if (query.user) statement.bind(4, query.user->value());
-  std::vector<AccountedJob> found;
-  auto row = statement.step();
-  for (; row && *row; row = statement.step()) found.push_back(read_account(statement));
-  statement.reset();
-  if (!row) return row.error();
-  return found;
 }
 
 }  // namespace score::head

@@ -21,6 +21,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -44,6 +45,13 @@ struct JobInfo {
   JobId step_of{0};        // a step: the job that it is inside
   std::uint32_t step = 0;  // its number within that job
   bool allocation = false;
+  std::string conditions{};  // what it waits for, see pack_conditions(); empty: nothing
+  JobId array{};             // the array that it is a task of; its own number: it is an array
+  std::uint32_t task = 0;    // its number in the array
+
+  [[nodiscard]] bool is_array() const { return array != JobId() && array == id; }
+
+  [[nodiscard]] bool is_task() const { return array != JobId() && array != id; }
 
   friend bool operator==(const JobInfo&, const JobInfo&) = default;
 };
@@ -75,9 +83,20 @@ struct JobProgress {
   friend bool operator==(const JobProgress&, const JobProgress&) = default;
 };
 
+// What is left of an array: its tasks from `next` on, as parse_array() reads them, of `total` that
+// it had when it was submitted.
+struct ArrayRest {
+  std::string tasks{};
+  std::uint32_t next = 0;
+  std::uint32_t total = 0;
+
+  friend bool operator==(const ArrayRest&, const ArrayRest&) = default;
+};
+
 struct StoredJob {
   JobInfo info;
   JobProgress progress;
+  ArrayRest rest{};  // of an array
 
   friend bool operator==(const StoredJob&, const StoredJob&) = default;
 };
@@ -87,7 +106,8 @@ struct StoredJob {
 struct AddJob {
   JobInfo info;
   bool detached = false;
-  std::string spec;  // serialised wire::LaunchSpec
+  std::string spec;  // serialised wire::LaunchSpec; of a task of an array the array's holds
+  ArrayRest rest{};  // of an array
 };
 
 struct SaveProgress {
@@ -120,9 +140,17 @@ struct SaveSetting {
   std::optional<std::string> value;  // nullopt: forget it
 };
 
+// The tasks before `next` have become jobs or were cancelled.
+struct SaveArray {
+  JobId id;
+  std::string tasks;  // without those that were cancelled; "": as it is on disk
+  std::uint32_t next = 0;
+};
+
 struct Barrier {};  // changes nothing: answered when what was added before is durable
 
-using Change = std::variant<AddJob, SaveProgress, SaveEnd, SaveResources, SaveSetting, Barrier>;
+using Change =
+    std::variant<AddJob, SaveProgress, SaveEnd, SaveResources, SaveSetting, SaveArray, Barrier>;
 
 class Store {
  public:
@@ -156,6 +184,7 @@ class Store {
   [[nodiscard]] Status apply_one(const SaveEnd& change);
   [[nodiscard]] Status apply_one(const SaveResources& change);
   [[nodiscard]] Status apply_one(const SaveSetting& change);
+  [[nodiscard]] Status apply_one(const SaveArray& change);
 
   [[nodiscard]] Status apply_one(const Barrier&) { return {}; }
 
@@ -164,7 +193,7 @@ class Store {
   UniqueFd lock_;
   Database database_;
   Statement add_job_, add_spec_, save_progress_, save_end_, drop_spec_, drop_settings_, account_,
-      save_resources_, put_, drop_;
+      save_resources_, put_, drop_, save_array_;
 };
 
 // A job that ended, as it is accounted.
@@ -179,6 +208,8 @@ struct AccountedJob {
   WallTime submitted{}, started{}, ended{};  // started 0: never
   Duration scheduled{0}, filled{0};
   std::uint32_t restarts = 0;
+  JobId array{};           // see JobInfo
+  std::uint32_t task = 0;  // see JobInfo
 };
 
 struct AccountQuery {
@@ -198,15 +229,24 @@ class StoreReader {
   [[nodiscard]] Result<std::optional<JobId>> find_request(UserId user, const RequestId& request);
   // The serialised wire::JobStatus of a finished job. Errors: NotFound.
   [[nodiscard]] Result<std::string> ended_status(JobId job);
-  // Those of the last ones to end, latest first; of one user, or of all.
+  // How a job ended, also one whose row in the list of jobs is gone. Errors: NotFound.
+  [[nodiscard]] Result<JobState> outcome(JobId job);
+  // How many tasks of an array ended as Completed.
+  [[nodiscard]] Result<std::uint32_t> completed_tasks(JobId array);
+  // The job that a task of an array became, if it has ended. Errors: NotFound.
+  [[nodiscard]] Result<JobId> ended_task(JobId array, std::uint32_t task);
+  // Those of the last ones to end, latest first; of one user, or of all; with_tasks: also the tasks
+  // of arrays.
   [[nodiscard]] Result<std::vector<std::string>> lately_ended(std::optional<UserId> user,
-                                                              std::int64_t limit);
+                                                              std::int64_t limit,
+                                                              bool with_tasks = true);
   // In the order of their ends, those of one end by id.
   [[nodiscard]] Result<std::vector<AccountedJob>> accounting(const AccountQuery& query);
 
  private:
   Database database_;
-  Statement spec_, request_, status_, ended_, ended_of_user_, account_, account_of_user_;
+  Statement spec_, request_, status_, ended_, ended_of_user_, ended_once_, ended_once_of_user_,
+      account_, account_of_user_, outcome_, completed_tasks_, ended_task_;
 };
 
 }  // namespace score::head

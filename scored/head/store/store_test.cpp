@@ -134,6 +134,15 @@ TEST_F(StoreTest, TakesADatabaseOfBeforeRestartsWereCounted) {
     ASSERT_TRUE(old->execute("ALTER TABLE jobs DROP COLUMN reasons"));
     ASSERT_TRUE(old->execute("ALTER TABLE jobs DROP COLUMN start_mark"));
     ASSERT_TRUE(old->execute("ALTER TABLE jobs DROP COLUMN filled_ns"));
+    ASSERT_TRUE(old->execute("DROP INDEX jobs_ended_once; DROP INDEX jobs_ended_once_user"));
+    for (const char* column :
+         {"conditions", "array_id", "array_task", "array_rest", "array_next", "array_total"}) {
+      const std::string drop = fmt::format("ALTER TABLE jobs DROP COLUMN {}", column);
+      ASSERT_TRUE(old->execute(drop.c_str()));
+    }
+    ASSERT_TRUE(old->execute("DROP INDEX accounting_array"));
+    ASSERT_TRUE(old->execute("ALTER TABLE accounting DROP COLUMN array_id"));
+    ASSERT_TRUE(old->execute("ALTER TABLE accounting DROP COLUMN array_task"));
     ASSERT_TRUE(old->execute("ALTER TABLE accounting DROP COLUMN restarts"));
     ASSERT_TRUE(old->execute("ALTER TABLE accounting DROP COLUMN filled_ns"));
   }
@@ -385,6 +394,53 @@ TEST_F(StoreTest, LosesNoAcknowledgedJobWhenKilledAtAnyInstant) {
     EXPECT_GE(acknowledged, kill_after);
     EXPECT_GE(Store::open(directory).value().active_jobs().value().size(), acknowledged);
   }
+}
+
+TEST_F(StoreTest, KeepsWhatAJobWaitsFor) {
+  {
+    auto store = Store::open(directory_);
+    ASSERT_TRUE(store);
+    AddJob job = add(1);
+    job.info.conditions = std::string("\0\7", 2);
+    ASSERT_TRUE(apply(*store, {job}));
+  }
+  auto store = Store::open(directory_);
+  ASSERT_TRUE(store);
+  EXPECT_EQ(store->active_jobs()->at(0).info.conditions, std::string("\0\7", 2));
+}
+
+TEST_F(StoreTest, KeepsAnArrayAndItsTasks) {
+  {
+    auto store = Store::open(directory_);
+    ASSERT_TRUE(store);
+    AddJob array = add(1);
+    array.info.array = JobId(1);
+    array.rest = {"0-99%8", 0, 100};
+    AddJob task = add(2);
+    task.info.array = JobId(1);
+    task.info.task = 7;
+    ASSERT_TRUE(apply(*store, {array, task, SaveArray{JobId(1), "", 8}}));
+  }
+  auto store = Store::open(directory_);
+  ASSERT_TRUE(store);
+  auto jobs = store->active_jobs();
+  ASSERT_TRUE(jobs);
+  EXPECT_TRUE(jobs->at(0).info.is_array());
+  EXPECT_EQ(jobs->at(0).rest, (ArrayRest{"0-99%8", 8, 100}));
+  EXPECT_TRUE(jobs->at(1).info.is_task());
+  EXPECT_EQ(jobs->at(1).info.task, 7U);
+  ASSERT_TRUE(apply(*store, {SaveArray{JobId(1), "0-49%8", 9}}));
+  EXPECT_EQ(store->active_jobs()->at(0).rest, (ArrayRest{"0-49%8", 9, 100}));
+  auto reader = StoreReader::open(store->path());
+  ASSERT_TRUE(reader);
+  EXPECT_FALSE(reader->spec(JobId(2)));  // its array has it
+  EXPECT_FALSE(reader->ended_task(JobId(1), 7));
+  ASSERT_TRUE(apply(*store, {end_of(2)}));
+  EXPECT_EQ(*reader->ended_task(JobId(1), 7), JobId(2));
+  EXPECT_EQ(*reader->completed_tasks(JobId(1)), 0U);
+  EXPECT_EQ(*reader->outcome(JobId(2)), JobState::Failed);
+  EXPECT_TRUE(reader->outcome(JobId(1)).error().is(Errc::NotFound));
+  EXPECT_EQ(reader->accounting({std::nullopt, {}, {}, 10})->at(0).task, 7U);
 }
 
 }  // namespace

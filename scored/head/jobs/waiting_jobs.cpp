@@ -1,0 +1,159 @@
+#include "scored/head/jobs/waiting_jobs.hpp"
+
+#include "base/os/log.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace score::head {
+namespace {
+
+// The wall clock can be set: what it says is asked again at least this often.
+constexpr Duration kLongestSleep = 10s;
+
+}  // namespace
+
+Progress WaitingJobs::progress_of(JobId id) const {
+  if (const Job* job = parts_.jobs.find(id)) {
+    const JobState state = job->progress.state;
+    if (job->ended) return state == JobState::Completed ? Progress::Ok : Progress::NotOk;
+    const bool has_started = job->progress.started != WallTime() || job->progress.restarts > 0;
+    return has_started ? Progress::Started : Progress::Waiting;
+  }
+  const auto ended = parts_.reader.outcome(id);
+  if (!ended) return Progress::Unknown;
+  return *ended == JobState::Completed ? Progress::Ok : Progress::NotOk;
+}
+
+Status WaitingJobs::check(const Conditions& conditions, Duration wall_limit) const {
+  for (const Dependency& dependency : conditions.after) {
+    if (progress_of(dependency.job) != Progress::Unknown) continue;
+    return fail(Errc::NotFound, "{}: no job {}", name_of(dependency), dependency.job);
+  }
+  if (conditions.deadline == WallTime()) return {};
+  const WallTime earliest = std::max(parts_.runner.wall(), conditions.begin) + wall_limit;
+  if (conditions.deadline > earliest) return {};
+  return fail(Errc::Malformed, "the deadline {} is before the job could end, at {} at the earliest",
+              format_wall(conditions.deadline), format_wall(earliest));
+}
+
+std::vector<std::string> WaitingJobs::foresee(const Conditions& conditions, UserId user,
+                                              const std::string& name) const {
+  if (conditions.empty()) return {};
+  WaitBook book;
+  for (const auto& [id, other] : parts_.jobs.all()) {
+    if (!conditions.singleton) break;
+    const bool is_step = other.info.step_of != JobId(0);
+    const bool counts =
+        !other.ended && !is_step && other.info.user == user && other.info.name == name;
+    if (counts) book.add({id, user, name, {}, {}, false}, parts_.runner.wall(), {});
+  }
+  const JobId next(UINT64_MAX);
+  book.add({next, user, name, conditions, {}, false}, parts_.runner.wall(),
+           [this](JobId id) { return progress_of(id); });
+  return book.reasons(next);
+}
+
+bool WaitingJobs::add(Job& job) {
+  if (job.info.step_of != JobId(0)) return false;
+  WaitBook::NewJob added;
+  added.id = job.info.id;
+  added.user = job.info.user;
+  added.name = job.info.name;
+  if (!job.info.conditions.empty()) {
+    auto conditions = unpack_conditions(job.info.conditions);
+    if (!conditions) {
+      log_error("cannot read what a job waits for", kv("job", job.info.id),
+                kv("err", conditions.error()));
+    } else {
+      added.conditions = std::move(*conditions);
+    }
+    if (wire::ResourceRequest resources; resources.ParseFromString(job.info.resources)) {
+      added.wall_limit = Duration(resources.wall_limit_ns());
+    }
+  }
+  added.has_started = job.progress.state != JobState::Pending || job.progress.restarts > 0 ||
+                      job.progress.started != WallTime();
+  const bool waits = book_.add(std::move(added), parts_.runner.wall(),
+                               [this](JobId id) { return progress_of(id); });
+  if (waits) job.waits = book_.reasons(job.info.id);
+  if (!job.info.conditions.empty()) parts_.alarm.at(next_deadline());
+  return waits;
+}
+
+void WaitingJobs::began(const Job& job) {
+  if (job.progress.started == WallTime()) return;  // it has a place; tasks do not run
+  book_.started(job.info.id);
+  settle();
+}
+
+void WaitingJobs::ended(const Job& job) {
+  book_.ended(job.info.id, job.info.user, job.info.name, job.progress.state == JobState::Completed);
+  settle();
+}
+
+void WaitingJobs::tick() {
+  settle();
+}
+
+std::optional<TimePoint> WaitingJobs::next_deadline() const {
+  const auto next = book_.next_time();
+  if (!next) return std::nullopt;
+  return parts_.runner.now() +
+         std::clamp<Duration>(*next - parts_.runner.wall(), 0s, kLongestSleep);
+}
+
+// What is decided may cause more: it is decided after it, never within it.
+void WaitingJobs::settle() {
+  if (std::exchange(is_settling_, true)) return;
+  for (auto decisions = book_.decide(parts_.runner.wall()); !decisions.empty();
+       decisions = book_.decide(parts_.runner.wall())) {
+    for (const WaitDecision& decision : decisions) carry_out(decision);
+  }
+  is_settling_ = false;
+  parts_.alarm.at(next_deadline());
+}
+
+void WaitingJobs::carry_out(const WaitDecision& decision) {
+  Job* job = parts_.jobs.find(decision.job);
+  if (job == nullptr || job->ended) return;
+  switch (decision.what) {
+    case WaitDecision::What::Go:
+      return go(*job);
+    case WaitDecision::What::Stays:
+      job->waits = book_.reasons(decision.job);
+      parts_.runner.touch(decision.job);
+      return parts_.runner.perform({});
+    case WaitDecision::What::Never:
+    case WaitDecision::What::TooLate:
+      if (job->info.is_array()) return parts_.arrays.end(*job, decision.why, Duration(0));
+      return parts_.life.end_waiting(*job, decision.why);
+    case WaitDecision::What::Deadline:
+      if (job->info.is_array()) {
+        return parts_.arrays.end(*job, decision.why, parts_.config.kill_grace);
+      }
+      if (!job->ended_by) job->why_ended = decision.why;
+      return parts_.life.terminate(*job, gang::EndCause::TimeLimit, decision.why,
+                                   parts_.config.kill_grace);
+  }
+}
+
+void WaitingJobs::go(Job& job) {
+  job.waits.clear();
+  note_event(job, parts_.runner.wall(), "waits for other jobs or a time no longer");
+  if (job.info.is_array()) return parts_.arrays.open(job);
+  job.is_deferred = false;
+  parts_.runner.touch(job.info.id);
+  gang::Actions actions;
+  if (!job.is_held) {
+    auto released = parts_.runner.cluster().release(job.info.id, parts_.runner.now());
+    if (!released) {
+      log_warning("cannot release job", kv("job", job.info.id), kv("err", released.error()));
+    } else {
+      actions = std::move(*released);
+    }
+  }
+  parts_.runner.perform(std::move(actions));
+}
+
+}  // namespace score::head
