@@ -79,11 +79,21 @@ TEST(Script, LinesOfSlurmAreReadWhereTheyMeanTheSame) {
                                   "line 4: ignoring #SBATCH --error=err-%x"}));
 }
 
-TEST(Script, ALineOfSlurmWithoutWhichAnotherJobWouldRunIsRefused) {
-  EXPECT_EQ(refusal_of("#!/bin/sh\n#SBATCH --array=0-9\n"),
-            "line 2: #SBATCH --array is not supported");
-  EXPECT_EQ(refusal_of("#!/bin/sh\n#SBATCH -d afterok:3\n"),
-            "line 2: #SBATCH --dependency is not supported");
+TEST(Script, ArraysAndWhatAJobWaitsForAreReadFromLinesOfSlurm) {
+  const auto read = read_script(
+      "#!/bin/sh\n#SBATCH --array=0-9%2 -d afterok:3\n#SBATCH -b 16:00 --deadline=2026-12-01\n"
+      "#SBATCH -a 7 --dependency singleton --output=%A_%3a --error=%A-%x\n"
+      "#SBATCH --kill-on-invalid-dep=yes\n#SBATCH --kill-on-invalid-dep no\n");
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(all_words(*read), (Words{"--array=0-9%2", "--dependency=afterok:3", "--begin=16:00",
+                                     "--deadline=2026-12-01", "--array=7", "--dependency=singleton",
+                                     "--output=%A_%3a", "--kill-on-invalid-dep"}));
+  EXPECT_EQ(read->ignored, (Words{"line 4: ignoring #SBATCH --error=%A-%x",
+                                  "line 6: ignoring #SBATCH --kill-on-invalid-dep no"}));
+}
+
+TEST(Script, ALineOfSlurmThatIsNotSlurmsIsRefused) {
+  EXPECT_EQ(refusal_of("#!/bin/sh\n#SBATCH --array\n"), "line 2: #SBATCH --array needs a value");
   EXPECT_EQ(refusal_of("#!/bin/sh\n#SBATCH --nodes\n"), "line 2: #SBATCH --nodes needs a value");
   EXPECT_EQ(refusal_of("#!/bin/sh\n#SBATCH four\n"), "line 2: 'four' is no option");
 }

@@ -21,7 +21,7 @@ enum class Meaning : std::uint8_t {
   Time,       // elapsed time
   Memory,     // megabytes unless it says otherwise
   Exclusive,  // whole nodes
-  Refused,    // without it another job would run than was meant
+  IfYes,      // a flag here, and "yes" or "no" there
 };
 
 struct Known {
@@ -51,8 +51,11 @@ constexpr std::array kKnown = {
     Known{"overcommit", 'O', Meaning::Flag, ""},
     Known{"requeue", 0, Meaning::Flag, ""},
     Known{"no-requeue", 0, Meaning::Flag, ""},
-    Known{"array", 'a', Meaning::Refused, ""},
-    Known{"dependency", 'd', Meaning::Refused, ""},
+    Known{"array", 'a', Meaning::Value, ""},
+    Known{"dependency", 'd', Meaning::Value, ""},
+    Known{"kill-on-invalid-dep", 0, Meaning::IfYes, ""},
+    Known{"begin", 'b', Meaning::Value, ""},
+    Known{"deadline", 0, Meaning::Value, ""},
 };
 
 struct Option {
@@ -84,14 +87,15 @@ Option read_option(const std::string& word) {
 
 bool takes_value(Meaning meaning) {
   return meaning == Meaning::Value || meaning == Meaning::Pattern || meaning == Meaning::Time ||
-         meaning == Meaning::Memory;
+         meaning == Meaning::Memory || meaning == Meaning::IfYes;
 }
 
-// Ours know %j, %t, %N and %%; another letter would name other files than meant.
+// Ours know %j, %t, %N, %A, %a and %%; another letter would name other files than meant.
 bool is_known_pattern(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '%') continue;
-    if (++i == text.size() || std::string_view("jtN%").find(text[i]) == std::string_view::npos) {
+    i = text.find_first_not_of("0123456789", i + 1);  // a width
+    if (i == text.npos || std::string_view("jtNAa%").find(text[i]) == std::string_view::npos) {
       return false;
     }
   }
@@ -137,8 +141,8 @@ Result<std::string> translate(const Known& known, const Option& option) {
       if (!memory) return memory.error();
       return memory->empty() ? std::string() : fmt::format("--{}={}", name, *memory);
     }
-    case Meaning::Refused:
-      return fail(Errc::Malformed, "#SBATCH --{} is not supported", known.name);
+    case Meaning::IfYes:
+      return value == "yes" ? "--" + name : std::string();
   }
   return std::string();
 }

@@ -14,9 +14,9 @@ struct SlurmOptions {
   std::vector<std::string> ignored;  // as they stood there
 };
 
-// Options that mean the same here are translated, the others are ignored by name. Errors:
-// Malformed: a value is missing or cannot be read, or to ignore the option would run another job
-// than meant (job arrays, dependencies).
+// Options that mean the same here are translated, the others are ignored by name. What scbatch
+// cannot read of a translated value it refuses itself. Errors: Malformed: a value is missing, or a
+// time or a size cannot be read.
 Result<SlurmOptions> from_slurm(const std::vector<std::string>& words);
 
 // "30", "30:00", "1:30:00", "1-12", "1-12:30" or "1-12:30:00" as "5400s"; empty: no limit. Errors:

@@ -22,7 +22,12 @@ Result<int> control(HeadLink& head, const Invocation& invocation, const ControlO
                     wire::ControlJob::What what) {
   std::vector<std::uint64_t> ids;
   for (const auto& word : options.jobs) {
-    const auto id = parse_job(word);
+    const auto named = parse_job_word(word);
+    if (!named) return named.error();
+    if (named->step) {
+      return fail(Errc::Malformed, "{} is a step: name its job", escape_terminal(word, 80));
+    }
+    const auto id = find_job(head, *named);
     if (!id) return id.error();
     ids.push_back(*id);
   }

@@ -42,10 +42,9 @@ std::vector<Event> events_of(const wire::JobStatus& job) {
 }
 
 Result<int> show_job(HeadLink& head, const JobOptions& options) {
-  const auto id = find_job(head, options.job);
-  if (!id) return id.error();
-  const auto list = ask_jobs(head, {*id});
+  const auto list = ask_words(head, {options.job});
   if (!list) return list.error();
+  if (list->jobs().empty()) return fail(Errc::NotFound, "no job {}", options.job);
   const auto& job = list->jobs(0);
   const auto events = events_of(job);
   if (options.common.json) {

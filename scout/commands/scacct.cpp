@@ -63,7 +63,12 @@ Columns columns_for(bool plain) {
     return plain ? fmt::format("{:.4f}", share_of(r)) : fmt::format("{:.0f}%", share_of(r) * 100);
   };
   return {
-      {"job", "JOB", kRight, [](const Row& r) { return std::to_string(r.job()); }},
+      {"job", "JOB", kRight,
+       [](const Row& r) {
+         const bool is_task = r.array_job() != 0 && r.array_job() != r.job();
+         return is_task ? fmt::format("{}_{}", r.array_job(), r.array_task())
+                        : std::to_string(r.job());
+       }},
       {"user", "USER", kLeft, [](const Row& r) { return r.user_name(); }},
       {"name", "NAME", kLeft, [](const Row& r) { return r.name(); }},
       {"state", "STATE", kLeft, [](const Row& r) { return std::string(state_word(r.state())); }},
@@ -86,7 +91,12 @@ Columns columns_for(bool plain) {
 
 void write_row(JsonWriter& json, const Row& row) {
   json.begin_object();
-  json.field("job", row.job()).field("user", row.user_name()).field("uid", row.user());
+  json.field("job", row.job());
+  if (row.array_job() != 0) json.field("array_job", row.array_job());
+  if (row.array_job() != 0 && row.array_job() != row.job()) {
+    json.field("array_task", row.array_task());
+  }
+  json.field("user", row.user_name()).field("uid", row.user());
   json.field("name", row.name()).field("state", state_word(row.state()));
   json.field("exit_code", row.exit_code()).field("nodes", row.node_count());
   json.field("nodelist", row.nodes()).field("tasks", row.tasks());

@@ -22,11 +22,13 @@ namespace {
 using Words = std::vector<std::string>;
 
 constexpr const char* kOutput = "score-%j.out";
+constexpr const char* kArrayOutput = "score-%A_%a.out";
 
 // What is on the command line replaces what the script says.
 void add_options(CLI::App& app, RunOptions& options) {
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_job_options(app, options);
+  add_array_option(app, options.waits);
   add_place_options(app, options);
   add_json_option(app, options.common);
   app.add_flag("--dry-run", options.dry_run, "Say where it would run, or why not; submit nothing");
@@ -94,7 +96,9 @@ void fill_defaults(RunOptions& options, const Script& script, Words command) {
   options.detach = true;
   options.mpi = "none";
   if (options.input.empty()) options.input = "none";
-  if (options.output.empty()) options.output = kOutput;
+  if (options.output.empty()) {
+    options.output = options.waits.array.empty() ? kOutput : kArrayOutput;
+  }
   if (options.error.empty()) options.error = options.output;
 }
 

@@ -23,16 +23,16 @@ struct QueueOptions {
   bool all_users = false;
   bool active_only = false;
   bool steps = false;
+  bool expand = false;
   std::string why;
   double watch = 0;  // seconds between tables; 0: one
   std::vector<std::string> jobs;
 };
 
 Result<int> show_why(HeadLink& head, const QueueOptions& options) {
-  const auto id = find_job(head, options.why);
-  if (!id) return id.error();
-  const auto list = ask_jobs(head, {*id});
+  const auto list = ask_words(head, {options.why});
   if (!list) return list.error();
+  if (list->jobs().empty()) return fail(Errc::NotFound, "no job {}", options.why);
   const auto& job = list->jobs(0);
   if (options.common.json) {
     JsonWriter json;
@@ -48,18 +48,11 @@ Result<int> show_why(HeadLink& head, const QueueOptions& options) {
 }
 
 Result<wire::JobList> ask_list(HeadLink& head, const QueueOptions& options) {
-  if (!options.jobs.empty()) {
-    std::vector<std::uint64_t> ids;
-    for (const auto& word : options.jobs) {
-      const auto id = find_job(head, word);
-      if (!id) return id.error();
-      ids.push_back(*id);
-    }
-    return ask_jobs(head, ids);
-  }
+  if (!options.jobs.empty()) return ask_words(head, options.jobs);
   wire::ListJobs request;
   request.set_all_users(options.all_users);
   request.set_finished(!options.active_only);
+  request.set_expand(options.expand);
   auto list = list_jobs(head, std::move(request));
   if (!list || options.steps) return list;
   wire::JobList jobs;
@@ -125,6 +118,7 @@ int scq_main(const Invocation& invocation) {
   app.add_flag("-a,--all", options.all_users, "Show jobs of all users");
   app.add_flag("--active", options.active_only, "Omit jobs that have ended");
   app.add_flag("--steps", options.steps, "Also list the steps of batch jobs, such as 7.0");
+  app.add_flag("--expand", options.expand, "Also show the tasks of arrays, a line each");
   app.add_option("--why", options.why, "Print every reason why JOB waits, or how it ended")
       ->type_name("JOB");
   app.add_option("--watch", options.watch, "Repeat every N seconds (default: 2)")

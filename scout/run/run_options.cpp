@@ -147,8 +147,6 @@ constexpr ForeignOption kOfSlurm[] = {
     {" -s --oversubscribe ", "jobs share the nodes in time anyway"},
     {" -K --kill-on-bad-exit ", "a failing task ends the job anyway, unless --keep-going"},
     {" -G --gpus --gres ", "devices are not given out"},
-    {" -d --dependency ", "jobs do not wait for others; scattach waits for one"},
-    {" -a --array ", "submit the jobs one by one with --detach"},
 };
 
 // What srun knows and scrun does not, in words of scrun. Empty: nothing of that kind.
@@ -471,7 +469,7 @@ void add_place_options(CLI::App& app, RunOptions& options) {
                  "Standard input goes to: all, none, a rank (0), or comes from a file")
       ->type_name("WHAT");
   app.add_option("-o,--output", options.output,
-                 "File for standard output; %j job, %t rank, %N node")
+                 "File for standard output; %j job, %t rank, %N node, %A array, %a task of it")
       ->type_name("FILE");
   app.add_option("-e,--error", options.error, "File for standard error")->type_name("FILE");
   app.add_flag("--slurm-env", options.slurm_env, "Also set variables as Slurm names them");
@@ -480,6 +478,7 @@ void add_place_options(CLI::App& app, RunOptions& options) {
 void add_job_options(CLI::App& app, RunOptions& options) {
   add_size_options(app, options);
   add_time_options(app, options);
+  add_wait_options(app, options.waits);
   add_name_options(app, options);
   app.add_flag("--allow-root", options.allow_root, "Run it as root");
   add_server_option(app, options.common);
@@ -490,6 +489,8 @@ std::optional<int> parse_run_options(const Invocation& invocation, RunOptions& o
   describe(app, invocation, "Runs a parallel program");
   add_size_options(app, options);
   add_time_options(app, options);
+  add_wait_options(app, options.waits);
+  add_array_option(app, options.waits);
   add_name_options(app, options);
   add_place_options(app, options);
   add_task_options(app, options);
@@ -537,6 +538,9 @@ Result<wire::Submit> make_submission(const RunOptions& options) {
   }
   if (auto status = fill_spec(options, *submit.mutable_spec()); !status) return status.error();
   if (auto status = check_sizes(submit.spec()); !status) return status.error();
+  if (auto status = fill_conditions(options.waits, wall_now(), submit); !status) {
+    return status.error();
+  }
   submit.set_detached(options.detach);
   submit.set_allow_root(options.allow_root);
   if (!options.immediate.empty()) {

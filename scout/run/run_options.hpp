@@ -6,6 +6,7 @@
 #include "proto/client.pb.h"
 #include "scout/run/programs.hpp"
 #include "scout/session/command.hpp"
+#include "scout/waits/wait_options.hpp"
 
 #include <optional>
 #include <string>
@@ -38,6 +39,7 @@ struct RunOptions {
   std::int32_t nice = 0;
   bool hold = false;
   std::string immediate;
+  WaitOptions waits;
   std::string job_name;
   std::string directory;
   std::string export_rule = "ALL";
@@ -76,7 +78,8 @@ struct RunOptions {
 // Parses the options and what follows them. A value is an exit code: end now, all was said.
 std::optional<int> parse_run_options(const Invocation& invocation, RunOptions& options);
 
-// The options of all that holds cores, also of scbatch and scalloc: sizes, limits, the name.
+// The options of all that holds cores, also of scbatch and scalloc: sizes, limits, what it waits
+// for, the name.
 void add_job_options(CLI::App& app, RunOptions& options);
 // Directory, environment and files of what runs there.
 void add_place_options(CLI::App& app, RunOptions& options);

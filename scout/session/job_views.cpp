@@ -73,6 +73,13 @@ std::vector<std::string> failure_lines(const Job& job) {
   return lines;
 }
 
+void write_array(JsonWriter& json, const wire::ArrayStatus& array) {
+  json.key("array").begin_object().field("waiting", array.waiting());
+  json.field("waiting_count", array.waiting_count()).field("running_count", array.running_count());
+  json.field("completed_count", array.completed_count());
+  json.field("failed_count", array.failed_count()).end_object();
+}
+
 std::string_view kind_of_end(const wire::TaskExit& exit) {
   return exit.signal() != 0 ? "signal" : "exit";
 }
@@ -80,8 +87,17 @@ std::string_view kind_of_end(const wire::TaskExit& exit) {
 }  // namespace
 
 std::string job_id(const Job& job) {
-  if (job.step_of() == 0) return std::to_string(job.job());
-  return fmt::format("{}.{}", job.step_of(), job.step());
+  if (job.step_of() != 0) return fmt::format("{}.{}", job.step_of(), job.step());
+  const bool is_task = job.array_job() != 0 && job.array_job() != job.job();
+  if (!is_task) return std::to_string(job.job());
+  return fmt::format("{}_{}", job.array_job(), job.array_task());
+}
+
+std::string array_text(const Job& job) {
+  if (!job.has_array()) return {};
+  const auto& array = job.array();
+  return fmt::format("{} run, {} wait, {} ended", array.running_count(), array.waiting_count(),
+                     array.completed_count() + array.failed_count());
 }
 
 std::string node_list(const Job& job) {
@@ -129,7 +145,12 @@ const std::vector<Column<Job>>& job_columns() {
       {"nodelist", "NODELIST", kLeft, node_list},
       {"directory", "DIRECTORY", kLeft, [](const Job& j) { return j.directory(); }},
       {"command", "COMMAND", kLeft, [](const Job& j) { return j.command(); }},
-      {"reason", "REASON", kLeft, all_reasons},
+      {"array", "ARRAY", kLeft, array_text},
+      {"reason", "REASON", kLeft,
+       [](const Job& j) {
+         if (!j.has_array() || is_final_state(j.state())) return all_reasons(j);
+         return array_text(j) + (j.reasons_size() == 0 ? "" : "; " + all_reasons(j));
+       }},
   };
   return columns;
 }
@@ -148,7 +169,13 @@ void write_steps(JsonWriter& json, const Job& job) {
 
 void write_job(JsonWriter& json, const Job& job) {
   json.begin_object();
-  json.field("job", job.job()).field("user", job.user_name()).field("uid", job.user());
+  json.field("job", job.job());
+  if (job.array_job() != 0) json.field("array_job", job.array_job());
+  if (job.array_job() != 0 && job.array_job() != job.job()) {
+    json.field("array_task", job.array_task());
+  }
+  if (job.has_array()) write_array(json, job.array());
+  json.field("user", job.user_name()).field("uid", job.user());
   json.field("name", job.name()).field("command", job.command());
   json.field("directory", job.directory());
   json.field("state", state_word(job.state())).field("final", is_final_state(job.state()));
@@ -202,6 +229,15 @@ std::string job_page(const Job& job) {
     if (!text.empty()) page += fmt::format("{:>11}  {}\n", label, escape_terminal(text, 65536));
   };
   line("job", fmt::format("{} ({})", job_id(job), job.name()));
+  if (job.has_array()) {
+    const auto& array = job.array();
+    line("array",
+         fmt::format("{} tasks wait{}{}, {} run, {} completed, {} did not", array.waiting_count(),
+                     array.waiting().empty() ? "" : ": ", array.waiting(), array.running_count(),
+                     array.completed_count(), array.failed_count()));
+  } else if (job.array_job() != 0) {
+    line("array", fmt::format("task {} of array {}", job.array_task(), job.array_job()));
+  }
   line("user", job.user_name());
   line("command", job.command());
   line("directory", job.directory());

@@ -16,9 +16,11 @@ void write_job(JsonWriter& json, const wire::JobStatus& job);
 std::string job_page(const wire::JobStatus& job);
 // In one line, schema scored.job/1 without the events.
 std::string job_document(const wire::JobStatus& job);
-// "node[00-07]", "" before placement.
-// "7", or "7.0" of a step.
+// "12"; "12.0" of a step, "12_7" of a task of an array.
 std::string job_id(const wire::JobStatus& job);
+// "8 run, 91 wait, 1 ended"; "" unless it is an array.
+std::string array_text(const wire::JobStatus& job);
+// "node[00-07]", "" before placement.
 std::string node_list(const wire::JobStatus& job);
 // "busy", "idle" or "deadlocked"; empty unless the job is running.
 std::string_view activity_word(const wire::JobStatus& job);

@@ -2,7 +2,6 @@
 
 #include "base/limits.hpp"
 #include "base/text/json_writer.hpp"
-#include "scout/session/words.hpp"
 
 #include <algorithm>
 #include <map>
@@ -57,18 +56,62 @@ Result<wire::JobList> ask_jobs(HeadLink& head, const std::vector<std::uint64_t>&
   return list;
 }
 
-Result<std::uint64_t> find_job(HeadLink& head, std::string_view word) {
-  const auto dot = word.find('.');
-  const auto job = parse_job(word.substr(0, dot));
-  if (!job || dot == word.npos) return job;
-  const auto number = parse_number<std::uint32_t>(word.substr(dot + 1));
-  if (!number) return fail(Errc::Malformed, "'{}' is not a job id", escape_terminal(word, 80));
-  const auto list = ask_jobs(head, {*job});
+namespace {
+
+Result<wire::JobList> ask_tasks(HeadLink& head, const JobWord& named) {
+  wire::ListJobs request;
+  request.add_jobs(named.job);
+  request.set_tasks(named.tasks);
+  return head.ask<wire::JobList>(request);
+}
+
+}  // namespace
+
+Result<wire::JobList> ask_words(HeadLink& head, const std::vector<std::string>& words) {
+  wire::JobList all;
+  std::vector<std::uint64_t> ids;
+  for (const auto& word : words) {
+    const auto named = parse_job_word(word);
+    if (!named) return named.error();
+    if (named->tasks.empty() || named->step) {
+      const auto id = find_job(head, *named);
+      if (!id) return id.error();
+      ids.push_back(*id);
+      continue;
+    }
+    auto page = ask_tasks(head, *named);
+    if (!page) return page.error();
+    for (auto& job : *page->mutable_jobs()) *all.add_jobs() = std::move(job);
+  }
+  auto list = ask_jobs(head, ids);
+  if (!list) return list.error();
+  for (auto& job : *list->mutable_jobs()) *all.add_jobs() = std::move(job);
+  return all;
+}
+
+Result<std::uint64_t> find_job(HeadLink& head, const JobWord& named) {
+  std::uint64_t job = named.job;
+  if (!named.tasks.empty()) {
+    const auto tasks = ask_tasks(head, named);
+    if (!tasks) return tasks.error();
+    if (tasks->jobs_size() != 1 || tasks->jobs(0).job() == job) {
+      return fail(Errc::NotFound, "{}_{} is not one task that has started", job, named.tasks);
+    }
+    job = tasks->jobs(0).job();
+  }
+  if (!named.step) return job;
+  const auto list = ask_jobs(head, {job});
   if (!list) return list.error();
   for (const auto& step : list->jobs(0).steps()) {
-    if (step.step() == *number) return step.job();
+    if (step.step() == *named.step) return step.job();
   }
-  return fail(Errc::NotFound, "no step {}.{}", *job, *number);
+  return fail(Errc::NotFound, "no step {}.{}", job, *named.step);
+}
+
+Result<std::uint64_t> find_job(HeadLink& head, std::string_view word) {
+  const auto named = parse_job_word(word);
+  if (!named) return named.error();
+  return find_job(head, *named);
 }
 
 int for_each_job(const Invocation& invocation, const CommonOptions& options,

@@ -3,6 +3,7 @@
 
 #include "scout/session/command.hpp"
 #include "scout/session/head_link.hpp"
+#include "scout/session/words.hpp"
 
 #include <functional>
 #include <string>
@@ -21,8 +22,13 @@ Result<wire::JobList> list_jobs(HeadLink& head, wire::ListJobs request);
 // The jobs with these ids. Errors: the head's; NotFound naming the first that is missing.
 Result<wire::JobList> ask_jobs(HeadLink& head, const std::vector<std::uint64_t>& jobs);
 
-// The job that a word on the command line means: "7", or the step "7.0". Errors: Malformed;
-// NotFound: no such step; the head's.
+// The same of jobs, steps and tasks of arrays as people name them; of tasks that are no jobs yet
+// the array's record. Errors: also those of parse_job_word().
+Result<wire::JobList> ask_words(HeadLink& head, const std::vector<std::string>& words);
+
+// The number of a job: "7"; of the step "7.0"; of a task that is a job, "12_7". Errors: as
+// ask_words(); NotFound (no such step, or the task has not started).
+Result<std::uint64_t> find_job(HeadLink& head, const JobWord& named);
 Result<std::uint64_t> find_job(HeadLink& head, std::string_view word);
 
 // Calls `work` for each job, also after one that failed. Prints each failure when it happens and,

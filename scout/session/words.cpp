@@ -2,6 +2,7 @@
 
 #include "base/limits.hpp"
 #include "base/text.hpp"
+#include "base/text/index_set.hpp"
 #include "base/time.hpp"
 
 #include <fmt/ranges.h>
@@ -77,6 +78,35 @@ Result<std::uint64_t> parse_job(std::string_view word) {
     return fail(Errc::Malformed, "'{}' is not a job id", escape_terminal(word, 80));
   }
   return *number;
+}
+
+Result<JobWord> parse_job_word(std::string_view word) {
+  const auto bad = [word] {
+    return fail(Errc::Malformed,
+                "'{}' is not a job id, a step such as 12.0, or tasks of an array such as 12_7 or "
+                "12_[1-5]",
+                escape_terminal(word, 80));
+  };
+  JobWord named;
+  std::string_view rest = word;
+  if (const auto dot = rest.find('.'); dot != rest.npos) {
+    const auto step = parse_number<std::uint32_t>(rest.substr(dot + 1));
+    if (!step) return bad();
+    named.step = *step;
+    rest = rest.substr(0, dot);
+  }
+  const auto underscore = rest.find('_');
+  const auto job = parse_job(rest.substr(0, underscore));
+  if (!job) return bad();
+  named.job = *job;
+  if (underscore == rest.npos) return named;
+  std::string_view tasks = rest.substr(underscore + 1);
+  const bool is_list = tasks.starts_with('[') && tasks.ends_with(']');
+  if (is_list) tasks = tasks.substr(1, tasks.size() - 2);
+  if (!is_list && !parse_number<std::uint32_t>(tasks)) return bad();
+  if (!IndexSet::parse(tasks, 1'000'000)) return bad();
+  named.tasks = std::string(tasks);
+  return named;
 }
 
 Error about_job(const Error& error, std::uint64_t job) {

@@ -7,6 +7,7 @@
 #include "proto/client.pb.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -24,6 +25,16 @@ std::string signal_word(int signal);  // "SIGTERM", "signal 77"
 
 // Job ids: "7". Errors: Malformed with the word.
 Result<std::uint64_t> parse_job(std::string_view word);
+
+// A job, a step of it, or tasks of an array: "12", "12.0", "12_7", "12_[1-5,9]"; "12_7.0" is a step
+// of a task. Errors: Malformed with the word.
+struct JobWord {
+  std::uint64_t job = 0;
+  std::string tasks{};  // "7", "1-5,9"; empty: no tasks are named
+  std::optional<std::uint32_t> step{};
+};
+
+Result<JobWord> parse_job_word(std::string_view word);
 
 // The error with "job N" in front, unless its text names that job already.
 Error about_job(const Error& error, std::uint64_t job);

@@ -28,5 +28,25 @@ TEST(Words, AnErrorAboutAJobNamesItOnce) {
             "job 9: only its owner may");
 }
 
+TEST(Words, JobsStepsAndTasksOfArraysAreRead) {
+  const auto read = [](std::string_view word) {
+    const auto job = parse_job_word(word);
+    if (!job) return job.error().context();
+    return fmt::format("{} {}{}", job->job, job->tasks,
+                       job->step ? fmt::format(" step {}", *job->step) : "");
+  };
+  EXPECT_EQ(read("12"), "12 ");
+  EXPECT_EQ(read("12_7"), "12 7");
+  EXPECT_EQ(read("12_[1-5,9]"), "12 1-5,9");
+  EXPECT_EQ(read("12.0"), "12  step 0");
+  EXPECT_EQ(read("12_7.3"), "12 7 step 3");
+  for (const char* word :
+       {"",       "_",        "x",      "12_",    "_7",       "12_x", "12_[", "12_[]",
+        "12_1-5", "12_[5-1]", "12_7_8", "0_1",    "12_-1",    ".",    "12.",  ".0",
+        "12.x",   "12.-1",    "12.0.1", "12.0_7", "12_[1.5]", "12_.0"}) {
+    EXPECT_FALSE(parse_job_word(word)) << word;
+  }
+}
+
 }  // namespace
 }  // namespace score::scout

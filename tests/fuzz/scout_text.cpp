@@ -8,6 +8,7 @@
 #include "scout/run/score_options.hpp"
 #include "scout/session/text_table.hpp"
 #include "scout/session/words.hpp"
+#include "scout/waits/wait_options.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -36,6 +37,10 @@ void read_as_options(std::string_view text) {
   if (const auto range = parse_node_range(text)) {
     SCORE_ASSERT(range->least > 0 && (range->most == 0 || range->least <= range->most));
   }
+  score::wire::JobConditions conditions;
+  (void)parse_after(text, conditions);
+  (void)parse_ahead(text, score::WallTime(score::Duration(1'795'435'200'000'000'000)));
+  if (const auto job = parse_job_word(text)) SCORE_ASSERT(job->job > 0);
   (void)exported_environment(text, false);
 }
 

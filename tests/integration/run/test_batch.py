@@ -189,11 +189,48 @@ def test_lines_of_slurm(batch):
     assert (shown['tasks'], len(shown['nodes']), shown['wall_limit_s']) == (4, 2, 3600)
 
 
+def test_an_array_of_scripts_with_steps(batch):
+    """Its options come from lines of Slurm; every task is a job with steps, which have its numbers."""
+    array, errors = batch.submit('#!/bin/sh\n#SBATCH --array=3-6%2\n#SBATCH -n 2 -J sweep\n'
+                                 'echo $SCORE_ARRAY_JOB_ID $SCORE_ARRAY_TASK_ID\n'
+                                 'scrun -o step-%A-%a-%t sh -c "echo \\$SCORE_JOB_ID \\$SCORE_ARRAY_TASK_ID"\n')
+    assert errors == ''
+    ended = batch.cluster.wait_job(array, 'completed')
+    assert (ended['name'], ended['array']['completed_count']) == ('sweep', 4)
+    for number in range(3, 7):
+        assert (batch.directory / f'score-{array}_{number}.out').read_text() == f'{array} {number}\n'
+        task = batch.cluster.job(f'{array}_{number}')
+        assert (task['array_task'], [s['state'] for s in task['steps']]) == (number, ['completed'])
+        step = batch.cluster.job(f'{array}_{number}.0')
+        assert (step['step_of'], step['step']) == (task['job'], 0)
+        for rank in range(2):
+            assert (batch.directory / f'step-{array}-{number}-{rank}').read_text() == f'{task["job"]} {number}\n'
+    rows = batch.cluster.json('scq', '--expand', '--steps')['jobs']
+    assert len([row for row in rows if row.get('array_job') == array]) == 5
+
+
+def test_a_script_waits_for_another(batch):
+    first, _ = batch.submit('#!/bin/sh\nwhile ! [ -e go ]; do sleep 0.05; done\n')
+    second, _ = batch.submit(f'#!/bin/sh\n#SBATCH --dependency=afterok:{first}\necho second\n')
+    third, _ = batch.submit(f'#!/bin/sh\n#SCORE --after afterok:{second} --begin 1s\necho third\n')
+    assert f'afterok:{first}' in batch.cluster.run('scq', '--why', second).stdout
+    (batch.directory / 'go').touch()
+    batch.cluster.wait_job(third, 'completed')
+    assert (batch.output(second), batch.output(third)) == ('second\n', 'third\n')
+
+
+def test_a_step_is_no_array_and_does_not_wait(batch):
+    job, out = batch.finish('#!/bin/sh\nscrun --detach --array 0-3 true 2>&1\nscrun --after singleton true 2>&1; exit 0\n')
+    assert out.count('a step cannot be an array or wait for jobs or times') == 2, out
+
+
 def test_bad_scripts_are_refused_in_one_line(batch):
     assert 'job.sh line 2: unknown option \'--nodse=2\'' in batch.refused('#!/bin/sh\n#SCORE --nodse=2\necho\n')
     assert 'line 3' in batch.refused('#!/bin/sh\n\n#SCORE -N many\n')
     assert 'line 2' in batch.refused('#!/bin/sh\n#SCORE -N 2 program\n')
-    assert 'line 2' in batch.refused('#!/bin/sh\n#SBATCH --array=1-9\n')
+    assert 'job.sh line 2: ' in batch.refused('#!/bin/sh\n#SBATCH --dependency=afterok:1?afterok:2\n')
+    assert 'job.sh line 2: ' in batch.refused('#!/bin/sh\n#SBATCH --begin=teatime\n')
+    assert 'array x: ' in batch.refused('#!/bin/sh\n#SBATCH --array=x\n')
     assert 'line 2' in batch.refused('#!/bin/sh\n#SCORE -J "open\n')
     assert 'line 1' in batch.refused('echo no interpreter\n')
     assert 'NUL' in batch.refused('#!/bin/sh\n\0\n')

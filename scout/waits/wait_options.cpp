@@ -1,0 +1,170 @@
+#include "scout/waits/wait_options.hpp"
+
+#include "base/text.hpp"
+#include "scout/session/words.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <array>
+#include <ctime>
+#include <utility>
+
+namespace score::scout {
+namespace {
+
+constexpr std::size_t kMostJobs = 1'000;
+
+constexpr std::array<std::pair<std::string_view, wire::Dependency::Kind>, 4> kKinds = {{
+    {"after", wire::Dependency::STARTED},
+    {"afterany", wire::Dependency::ENDED},
+    {"afterok", wire::Dependency::OK},
+    {"afternotok", wire::Dependency::NOT_OK},
+}};
+
+Error bad_part(std::string_view part) {
+  return fail(Errc::Malformed,
+              "'{}' is not afterok:JOB, afterany:JOB, afternotok:JOB, after:JOB or singleton",
+              escape_terminal(part, 80));
+}
+
+Status parse_part(std::string_view part, wire::JobConditions& conditions) {
+  if (part == "singleton") {
+    conditions.set_singleton(true);
+    return {};
+  }
+  const auto words = split(part, ':');
+  for (const auto& [name, kind] : kKinds) {
+    if (words[0] != name) continue;
+    if (words.size() < 2) return bad_part(part);
+    for (std::size_t i = 1; i < words.size(); ++i) {
+      const auto job = parse_job(words[i]);
+      if (!job) return job.error();
+      wire::Dependency& added = *conditions.add_after();
+      added.set_kind(kind);
+      added.set_job(*job);
+    }
+    return {};
+  }
+  return bad_part(part);
+}
+
+// The next time of day, today or tomorrow.
+std::optional<std::int64_t> next_time_of_day(const std::string& text, std::time_t now) {
+  for (const char* format : {"%H:%M:%S", "%H:%M"}) {
+    std::tm parts{};
+    if (localtime_r(&now, &parts) == nullptr) return std::nullopt;
+    parts.tm_sec = 0;
+    const char* end = strptime(text.c_str(), format, &parts);
+    if (end == nullptr || *end != '\0') continue;
+    parts.tm_isdst = -1;
+    std::time_t at = std::mktime(&parts);
+    if (at <= now) {
+      ++parts.tm_mday;
+      parts.tm_isdst = -1;
+      at = std::mktime(&parts);
+    }
+    return Duration(std::chrono::seconds(at)).count();
+  }
+  return std::nullopt;
+}
+
+Status fill_time(std::string_view option, const std::string& text, WallTime now,
+                 std::int64_t& out) {
+  if (text.empty()) return {};
+  const auto at = parse_ahead(text, now);
+  if (!at) return at.error().with_context("{}", option);
+  if (*at <= now.time_since_epoch().count()) {
+    return fail(Errc::Malformed, "{} {}: {} is past", option, escape_terminal(text, 80),
+                local_time(*at));
+  }
+  out = *at;
+  return {};
+}
+
+}  // namespace
+
+namespace {
+
+// What is wrong with the value; empty: nothing.
+std::string check_list(const std::string& text) {
+  wire::JobConditions conditions;
+  const auto read = parse_after(text, conditions);
+  return read ? std::string() : read.error().context();
+}
+
+std::string check_time(const std::string& text) {
+  const auto at = parse_ahead(text, wall_now());
+  return at ? std::string() : at.error().context();
+}
+
+}  // namespace
+
+void add_wait_options(CLI::App& app, WaitOptions& options) {
+  app.add_option("-d,--after,--dependency", options.after,
+                 "Wait for other jobs: afterok:JOB[:JOB...], afterany, afternotok, after (its "
+                 "start), singleton (earlier jobs of its name); joined by commas: all of them")
+      ->type_name("LIST")
+      ->check(check_list);
+  app.add_flag("--kill-on-invalid-dep", options.end_if_never,
+               "End the job when what it waits for cannot happen any more; else it stays");
+  app.add_option("--begin", options.begin, "Do not start before: 16:00, 2026-12-01T08:30, 2h")
+      ->type_name("TIME")
+      ->check(check_time);
+  app.add_option("--deadline", options.deadline, "End by then, or do not start")
+      ->type_name("TIME")
+      ->check(check_time);
+}
+
+void add_array_option(CLI::App& app, WaitOptions& options) {
+  app.add_option("-a,--array", options.array,
+                 "Submit an array: a task for each number, at most M at a time; each has "
+                 "$SCORE_ARRAY_TASK_ID, and %a and %A in the names of files")
+      ->type_name("0-99[:STEP][%M]");
+}
+
+Status parse_after(std::string_view text, wire::JobConditions& conditions) {
+  for (const auto part : split(text, ',')) {
+    if (auto added = parse_part(part, conditions); !added) return added;
+    if (static_cast<std::size_t>(conditions.after_size()) > kMostJobs) {
+      return fail(Errc::TooLarge, "a job can wait for at most {} others", kMostJobs);
+    }
+  }
+  return {};
+}
+
+Result<std::int64_t> parse_ahead(std::string_view word, WallTime now) {
+  const std::string text(word);
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(now.time_since_epoch()).count();
+  if (const auto at = next_time_of_day(text, static_cast<std::time_t>(seconds))) return *at;
+  const std::string_view wait = word.starts_with("now+") ? word.substr(4) : word;
+  const bool is_duration = word.find_first_of("-:") == word.npos;
+  if (const auto after = parse_duration(wait); is_duration && after) {
+    return (now + *after).time_since_epoch().count();
+  }
+  if (const auto date = parse_past(word, 0); date && *date > 0) return *date;
+  return fail(Errc::Malformed,
+              "'{}' is not a time; use 16:00, a date such as 2026-12-01 or 2026-12-01T08:30, or 2h "
+              "for the time from now on",
+              escape_terminal(word, 80));
+}
+
+Status fill_conditions(const WaitOptions& options, WallTime now, wire::Submit& submit) {
+  wire::JobConditions conditions;
+  if (!options.after.empty()) {
+    if (auto read = parse_after(options.after, conditions); !read) {
+      return read.error().with_context("--after");
+    }
+  }
+  std::int64_t begin = 0;
+  std::int64_t deadline = 0;
+  if (auto read = fill_time("--begin", options.begin, now, begin); !read) return read;
+  if (auto read = fill_time("--deadline", options.deadline, now, deadline); !read) return read;
+  conditions.set_begin_wall_ns(begin);
+  conditions.set_deadline_wall_ns(deadline);
+  conditions.set_end_if_never(options.end_if_never);
+  submit.set_array(options.array);
+  if (conditions.ByteSizeLong() > 0) *submit.mutable_conditions() = std::move(conditions);
+  return {};
+}
+
+}  // namespace score::scout

@@ -1,0 +1,44 @@
+// Options that keep a job back: --after, --begin, --deadline; and --array, whose tasks come one
+// after the other.
+#pragma once
+
+#include "base/result.hpp"
+#include "base/time.hpp"
+#include "proto/client.pb.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace CLI {
+class App;
+}
+
+namespace score::scout {
+
+struct WaitOptions {
+  std::string after;
+  std::string begin;
+  std::string deadline;
+  bool end_if_never = false;
+  std::string array;
+};
+
+// All but --array.
+void add_wait_options(CLI::App& app, WaitOptions& options);
+void add_array_option(CLI::App& app, WaitOptions& options);
+
+// Into submit.conditions and submit.array, which the head reads. Errors: Malformed and TooLarge,
+// naming the option.
+Status fill_conditions(const WaitOptions& options, WallTime now, wire::Submit& submit);
+
+// "afterok:12:13,afterany:14,singleton", into the conditions. Errors: Malformed with the part,
+// TooLarge.
+Status parse_after(std::string_view text, wire::JobConditions& conditions);
+
+// A time to come: "16:00" and "16:00:30" (the next such time of day), "2026-12-01",
+// "2026-12-01T08:30", "2026-12-01 08:30:59" (all local), "2h", "now+2h". As nanoseconds of wall
+// time. Errors: Malformed with the word.
+Result<std::int64_t> parse_ahead(std::string_view word, WallTime now);
+
+}  // namespace score::scout

@@ -1,0 +1,109 @@
+#include "scout/waits/wait_options.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <ctime>
+#include <random>
+
+namespace score::scout {
+namespace {
+
+// 2026-11-23 12:00:00 UTC
+constexpr WallTime kNoon = WallTime(Duration(std::chrono::seconds(1'795'435'200)));
+
+class WaitOptionsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ::setenv("TZ", "UTC", 1);
+    ::tzset();
+  }
+
+  static std::string ahead(std::string_view word) {
+    const auto at = parse_ahead(word, kNoon);
+    return at ? format_wall(WallTime(Duration(*at))) : "refused";
+  }
+
+  static std::string after(std::string_view text) {
+    wire::JobConditions conditions;
+    if (auto read = parse_after(text, conditions); !read) return read.error().context();
+    std::string out = conditions.singleton() ? "singleton" : "";
+    for (const auto& one : conditions.after()) {
+      out += fmt::format(" {}:{}", static_cast<int>(one.kind()), one.job());
+    }
+    return out;
+  }
+};
+
+TEST_F(WaitOptionsTest, ReadsLists) {
+  EXPECT_EQ(after("afterok:12"), " 2:12");
+  EXPECT_EQ(after("afterok:12:13,afterany:14,after:15,afternotok:16"), " 2:12 2:13 1:14 0:15 3:16");
+  EXPECT_EQ(after("singleton,after:1"), "singleton 0:1");
+}
+
+TEST_F(WaitOptionsTest, RefusesWhatIsNoList) {
+  EXPECT_EQ(after("12"),
+            "'12' is not afterok:JOB, afterany:JOB, afternotok:JOB, after:JOB or singleton");
+  EXPECT_EQ(after("afterok:x"), "'x' is not a job id");
+  for (const char* text : {"", ",", "afterok", "afterok:", "afterok:0", "afterok:1,", "afterok:-1",
+                           "after ok:1", "afterok:1?afterok:2", "singleton:1", "afterok:1:"}) {
+    EXPECT_NE(after(text).find("is not"), std::string::npos) << text;
+  }
+  std::string many = "afterok:1";
+  for (int i = 0; i < 1'000; ++i) many += ":1";
+  EXPECT_EQ(after(many), "a job can wait for at most 1000 others");
+}
+
+TEST_F(WaitOptionsTest, ReadsTimesToCome) {
+  EXPECT_EQ(ahead("16:00"), "2026-11-23T16:00:00Z");
+  EXPECT_EQ(ahead("11:59"), "2026-11-24T11:59:00Z");
+  EXPECT_EQ(ahead("16:00:30"), "2026-11-23T16:00:30Z");
+  EXPECT_EQ(ahead("2h"), "2026-11-23T14:00:00Z");
+  EXPECT_EQ(ahead("now+90s"), "2026-11-23T12:01:30Z");
+  EXPECT_EQ(ahead("2026-12-01"), "2026-12-01T00:00:00Z");
+  EXPECT_EQ(ahead("2026-12-01T08:30"), "2026-12-01T08:30:00Z");
+  EXPECT_EQ(ahead("2026-12-01 08:30:59"), "2026-12-01T08:30:59Z");
+}
+
+TEST_F(WaitOptionsTest, RefusesWhatIsNoTime) {
+  for (const char* word : {"", "soon", "25:00", "16:61", "2026-02-31", "2026-13-01", "now", "now+",
+                           "12", "-2h", "2026-12-01T", "16:00x"}) {
+    EXPECT_EQ(ahead(word), "refused") << word;
+  }
+}
+
+TEST_F(WaitOptionsTest, RefusesThePast) {
+  wire::Submit submit;
+  WaitOptions options;
+  options.begin = "2020-01-01";
+  EXPECT_EQ(fill_conditions(options, kNoon, submit).error().context(),
+            "--begin 2020-01-01: 2020-01-01 00:00:00 is past");
+  options.begin = {};
+  options.deadline = "2026-11-23T11:00";
+  EXPECT_FALSE(fill_conditions(options, kNoon, submit));
+}
+
+TEST_F(WaitOptionsTest, SaysNothingWhenNothingIsAskedFor) {
+  wire::Submit submit;
+  EXPECT_TRUE(fill_conditions({}, kNoon, submit));
+  EXPECT_FALSE(submit.has_conditions());
+}
+
+TEST_F(WaitOptionsTest, BearsAnyBytes) {
+  std::mt19937 random(4);
+  constexpr std::string_view kBytes = "afternoksig:,0123456789-T :\x01\xff";
+  for (int round = 0; round < 20'000; ++round) {
+    std::string text(random() % 30, '\0');
+    for (char& byte : text) byte = kBytes[random() % kBytes.size()];
+    wire::JobConditions conditions;
+    (void)parse_after(text, conditions);
+    (void)parse_ahead(text, kNoon);
+  }
+  const std::string good = "afterok:12:13,afterany:14,singleton";
+  for (std::size_t length = 0; length < good.size(); ++length) {
+    (void)after(std::string_view(good).substr(0, length));
+  }
+}
+
+}  // namespace
+}  // namespace score::scout
