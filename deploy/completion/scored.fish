@@ -25,7 +25,7 @@ function __scored_words
         case scadm:drain scadm:resume '*:-w' '*:-x'
             scnodes --no-header -o node 2>/dev/null
         case scadm:scadm
-            printf '%s\n' set get drain resume reload shutdown web-login trace
+            printf '%s\n' set get drain resume key reload shutdown web-login trace
         case scadm:set scadm:get
             printf '%s\n' quantum slots idle fill
         case scadm:idle scadm:fill

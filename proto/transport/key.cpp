@@ -103,7 +103,7 @@ bool may_own_key(uid_t owner) {
 
 }  // namespace
 
-base::Result<Key> load_key(const std::string& path) {
+base::Result<std::string> read_key_file(const std::string& path) {
   base::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (file.get() < 0) return base::fail(base::errno_code(errno), "key file {}", path);
 
@@ -120,41 +120,52 @@ base::Result<Key> load_key(const std::string& path) {
     return base::fail(base::Errc::Denied, "key file {} has mode {:04o}, must be 0600", path,
                       info.st_mode & 07777U);
   }
-  std::array<char, kHexBytes + 2> text{};
+  std::string text(kMostKeyFileBytes + 1, '\0');
   ssize_t n = ::read(file.get(), text.data(), text.size());
   if (n < 0) return base::fail(base::errno_code(errno), "key file {}", path);
-  std::string_view digits(text.data(), static_cast<std::size_t>(n));
-  if (digits.ends_with('\n')) digits.remove_suffix(1);
-  auto key = parse_key(digits);
-  OPENSSL_cleanse(text.data(), text.size());
+  text.resize(static_cast<std::size_t>(n));
+  if (text.size() > kMostKeyFileBytes) {
+    wipe(text);
+    return base::fail(base::Errc::Malformed, "key file {} is too long", path);
+  }
+  if (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+void wipe(std::string& secret) {
+  OPENSSL_cleanse(secret.data(), secret.size());
+  secret.clear();
+}
+
+base::Result<Key> load_key(const std::string& path) {
+  auto text = read_key_file(path);
+  if (!text) return text.error();
+  auto key = parse_key(*text);
+  wipe(*text);
   if (!key) return key.error().with_context("key file {}", path);
   return key;
 }
 
-base::Result<void> check_key(const std::string& path) {
-  const auto key = load_key(path);
-  const bool is_unknown = !key && (key.error().is(std::errc::no_such_file_or_directory) ||
-                                   key.error().is(std::errc::permission_denied));
-  if (key || is_unknown) return {};
-  return key.error();
-}
-
-base::Result<void> store_key(const std::string& path, const Key& key) {
+base::Result<void> store_key_file(const std::string& path, std::string_view text) {
   base::UniqueFd file(
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (file.get() < 0) {
     if (errno == EEXIST) return base::fail(base::Errc::Exists, "key file {}", path);
     return base::fail(base::errno_code(errno), "key file {}", path);
   }
-  std::string text = format_key(key);
-  text += '\n';
   ssize_t n = ::write(file.get(), text.data(), text.size());
   bool stored = n == static_cast<ssize_t>(text.size()) && ::fsync(file.get()) == 0;
   int error = n >= 0 && errno == 0 ? ENOSPC : errno;
-  OPENSSL_cleanse(text.data(), text.size());
   if (stored) return {};
   ::unlink(path.c_str());
   return base::fail(base::errno_code(error), "key file {}", path);
+}
+
+base::Result<void> store_key(const std::string& path, const Key& key) {
+  std::string text = format_key(key) + "\n";
+  auto stored = store_key_file(path, text);
+  wipe(text);
+  return stored;
 }
 
 }  // namespace score::proto

@@ -52,14 +52,18 @@ Key random_key();
 std::string format_key(const Key& key);
 base::Result<Key> parse_key(std::string_view text);
 
-// A key file: 64 hexadecimal digits and a line end. It must belong to us or to root, or to the user
+// The text of a key file without its last line end, at most kMostKeyFileBytes. The file must belong
+// to us or to root, or to the user
 // scored if we are root, and be closed to group and others (0600 or 0400), else Denied; anything
 // else in it: Malformed. A symbolic link is refused.
+base::Result<std::string> read_key_file(const std::string& path);
+inline constexpr std::size_t kMostKeyFileBytes = 1024;
+void wipe(std::string& secret);
+
+// A key file of 64 hexadecimal digits. Errors: see read_key_file().
 base::Result<Key> load_key(const std::string& path);
-// As load_key(), for --check-config: a file that is not there yet, or that this user may not read,
-// is no error.
-base::Result<void> check_key(const std::string& path);
-// Makes the file, mode 0600; Exists if it is there. The key is on disk when it returns.
+// Makes the file, mode 0600; Exists if it is there. The text is on disk when it returns.
+base::Result<void> store_key_file(const std::string& path, std::string_view text);
 base::Result<void> store_key(const std::string& path, const Key& key);
 
 }  // namespace score::proto

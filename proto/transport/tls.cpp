@@ -29,9 +29,9 @@
 namespace score::proto {
 
 struct TlsContext::Secrets {
-  Key key;                                         // the cluster's (server) or the node's (client)
-  std::string name;                                // client
-  std::function<bool(std::string_view)> is_known;  // server
+  KeyOf key_of;      // server
+  Key key;           // client: the node's
+  std::string name;  // client
 };
 
 namespace {
@@ -89,14 +89,11 @@ int find_session(SSL* ssl, const unsigned char* identity, std::size_t bytes,
                  SSL_SESSION** session) {
   *session = nullptr;
   std::string_view name(reinterpret_cast<const char*>(identity), bytes);
-  const auto& secrets = secrets_of(ssl);
-  const bool is_setup = is_setup_identity(name);
-  if (!is_setup && !base::is_host_name(name)) return 1;
-  if (!secrets.is_known(name)) return 1;
+  const auto key = secrets_of(ssl).key_of(name);
+  if (!key) return 1;
   delete static_cast<std::string*>(SSL_get_ex_data(ssl, name_index()));
   SSL_set_ex_data(ssl, name_index(), new std::string(name));
-  *session = session_with(
-      ssl, is_setup ? derive_setup_key(secrets.key, name) : derive_node_key(secrets.key, name));
+  *session = session_with(ssl, *key);
   return *session != nullptr ? 1 : 0;
 }
 
@@ -206,12 +203,23 @@ TlsContext::~TlsContext() = default;
 
 std::unique_ptr<TlsContext> TlsContext::server(const Key& cluster_key,
                                                std::function<bool(std::string_view)> is_known) {
-  auto secrets = std::make_unique<Secrets>(Secrets{cluster_key, {}, std::move(is_known)});
+  return server([cluster_key,
+                 is_known = std::move(is_known)](std::string_view identity) -> std::optional<Key> {
+    const bool is_setup = is_setup_identity(identity);
+    if (!is_setup && !base::is_host_name(identity)) return std::nullopt;
+    if (!is_known(identity)) return std::nullopt;
+    return is_setup ? derive_setup_key(cluster_key, identity)
+                    : derive_node_key(cluster_key, identity);
+  });
+}
+
+std::unique_ptr<TlsContext> TlsContext::server(KeyOf key_of) {
+  auto secrets = std::make_unique<Secrets>(Secrets{std::move(key_of), {}, {}});
   return std::unique_ptr<TlsContext>(new TlsContext(true, std::move(secrets)));
 }
 
-std::unique_ptr<TlsContext> TlsContext::client(const Key& node_key, std::string node_name) {
-  auto secrets = std::make_unique<Secrets>(Secrets{node_key, std::move(node_name), {}});
+std::unique_ptr<TlsContext> TlsContext::client(const Key& node_key, std::string identity) {
+  auto secrets = std::make_unique<Secrets>(Secrets{{}, node_key, std::move(identity)});
   return std::unique_ptr<TlsContext>(new TlsContext(false, std::move(secrets)));
 }
 

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -30,8 +31,12 @@ class TlsContext {
   // the identity of a setup token, whose key is derived too).
   static std::unique_ptr<TlsContext> server(const Key& cluster_key,
                                             std::function<bool(std::string_view)> is_known);
-  // A node.
-  static std::unique_ptr<TlsContext> client(const Key& node_key, std::string node_name);
+  // The head: `key_of` gives the key of an identity, or none if it may not connect. It is asked
+  // during each handshake, with any text from an unproven peer.
+  using KeyOf = std::function<std::optional<Key>(std::string_view identity)>;
+  static std::unique_ptr<TlsContext> server(KeyOf key_of);
+  // A node. identity: see format_node_identity().
+  static std::unique_ptr<TlsContext> client(const Key& node_key, std::string identity);
 
   TlsContext(const TlsContext&) = delete;
   TlsContext& operator=(const TlsContext&) = delete;
@@ -62,7 +67,7 @@ class TlsStream final : public ByteStream {
   IoStep write_some(std::span<const std::string_view> parts) override;
   void say_goodbye() override;
 
-  // The proven name of the node, or identity of the setup token, at the other end; empty on the
+  // The proven identity of the node, or of the setup token, at the other end; empty on the
   // node's own side and before the handshake is complete.
   std::string peer_name() const;
 

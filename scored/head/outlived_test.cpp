@@ -8,7 +8,7 @@ class OutlivedTest : public HeadFixture {
  protected:
   void SetUp() override {
     HeadFixture::SetUp();
-    head_->nodes().set_key(key_);
+    head_->nodes().set_keys(proto::KeyRing(key_));
     head_->nodes().on_outlived([this] { ++ends_; });
   }
 
@@ -57,7 +57,7 @@ TEST_F(OutlivedTest, AnotherNodesWordIsNoProof) {
 TEST_F(OutlivedTest, ARestoredHeadOutbidsTheOneThatIsLostAndReusesNoJobNumber) {
   config_.nodes = {"n0"};
   start_head();
-  head_->nodes().set_key(key_);
+  head_->nodes().set_keys(proto::KeyRing(key_));
   head_->nodes().on_outlived([this] { ++ends_; });
   head_->recover_from_copy();
   FakeClient alice = connect(kAlice);
@@ -138,7 +138,7 @@ TEST_F(OutlivedTest, WhatItWelcomedEndsTheOneBefore) {
   const auto welcome = connection_->all<wire::NodeWelcome>()[0];
   EXPECT_EQ(Epoch(welcome.head_epoch()), before);
   start_head();
-  head_->nodes().set_key(key_);
+  head_->nodes().set_keys(proto::KeyRing(key_));
   EXPECT_GT(head_->nodes().incarnation(), before);
   EXPECT_TRUE(greet(Epoch(welcome.head_epoch()), welcome.head_proof())) << "it is the later one";
 }

@@ -6,7 +6,7 @@
 #include "base/os/priority.hpp"
 #include "base/systemd/notify.hpp"
 #include "base/text.hpp"
-#include "proto/transport/key.hpp"
+#include "proto/transport/key_ring.hpp"
 #include "scored/head/config/config.hpp"
 #include "scored/head/head.hpp"
 #include "scored/head/observe/monitoring.hpp"
@@ -41,6 +41,8 @@ constexpr const char* kUsage =
     "  --config FILE      configuration (default: /etc/scored/scored.toml), see scored.toml(5)\n"
     "  --check-config     only read and check the configuration\n"
     "  --new-key          make the key_file that the configuration names, and exit\n"
+    "  --rotate-key       add a new cluster key to the key_file, and exit\n"
+    "  --retire-key       leave only the newest cluster key in it, and exit\n"
     "  --recover          the database is an older copy: go on after the jobs that the nodes know\n"
     "  --node-key NAME    write that node's key to ./NAME.key, and exit\n"
     "  --log-level LEVEL  error, warning, notice, info or debug; overrides the file\n"
@@ -52,6 +54,8 @@ struct CommandLine {
   std::optional<LogLevel> log_level;
   std::string node_key;  // of which node
   bool new_key = false;
+  bool rotate_key = false;
+  bool retire_key = false;
   bool check_only = false;
   bool recover = false;
   bool help = false;
@@ -68,6 +72,8 @@ Result<CommandLine> read_command_line(const std::vector<std::string>& arguments)
     }
     bool* const flag = name == "--check-config" ? &line.check_only
                        : name == "--new-key"    ? &line.new_key
+                       : name == "--rotate-key" ? &line.rotate_key
+                       : name == "--retire-key" ? &line.retire_key
                        : name == "--recover"    ? &line.recover
                                                 : nullptr;
     if (flag != nullptr && !value) {
@@ -112,20 +118,56 @@ Status make_directory(const std::string& path, mode_t mode) {
   return fail(errno_code(errno), "make {}", path);
 }
 
+// The file keeps its owner, also if root changes it.
+Status replace_keys(const std::string& path, const proto::KeyRing& ring) {
+  struct stat before {};
+
+  if (::stat(path.c_str(), &before) != 0) return fail(errno_code(errno), "key file {}", path);
+  std::string text = ring.format();
+  auto replaced = replace_file(path, text, 0600);
+  proto::wipe(text);
+  if (!replaced || before.st_uid == ::geteuid()) return replaced;
+  if (::lchown(path.c_str(), before.st_uid, before.st_gid) == 0) return {};
+  return fail(errno_code(errno), "give key file {} to uid {}", path, before.st_uid);
+}
+
+Status change_keys(const CommandLine& line, const HeadConfig& config) {
+  auto ring = proto::KeyRing::load(config.key_file);
+  if (!ring) return ring.error();
+  if (line.retire_key) ring->retire();
+  if (line.rotate_key) {
+    const auto now = wall_now().time_since_epoch();
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
+    if (auto added = ring->rotate(static_cast<std::uint64_t>(seconds)); !added) return added;
+  }
+  return replace_keys(config.key_file, *ring);
+}
+
 // Keys are made on the head's host: each node gets only its own, by a way that the admin trusts.
 Status make_keys(const CommandLine& line, const HeadConfig& config) {
   if (line.new_key) {
     auto stored = proto::store_key(config.key_file, proto::random_key());
     if (!stored) return stored;
   }
+  if (line.rotate_key || line.retire_key) {
+    if (auto changed = change_keys(line, config); !changed) return changed;
+  }
   if (line.node_key.empty()) return {};
-  if (std::find(config.nodes.begin(), config.nodes.end(), line.node_key) == config.nodes.end()) {
+  const auto identity = proto::parse_node_identity(line.node_key);
+  const bool is_node =
+      identity && std::ranges::find(config.nodes, identity->node) != config.nodes.end();
+  if (!is_node) {
     return fail(Errc::NotFound, "--node-key {}: the configuration names no such node",
                 escape_terminal(line.node_key, 80));
   }
-  const auto key = proto::load_key(config.key_file);
-  if (!key) return key.error();
-  return proto::store_key(line.node_key + ".key", proto::derive_node_key(*key, line.node_key));
+  const auto ring = proto::KeyRing::load(config.key_file);
+  if (!ring) return ring.error();
+  const auto key = ring->node_key(*identity);
+  if (!key) return fail(Errc::NotFound, "the cluster key of {} was retired", line.node_key);
+  std::string text = proto::format_numbered_key({*key, identity->generation}) + "\n";
+  auto stored = proto::store_key_file(identity->node + ".key", text);
+  proto::wipe(text);
+  return stored;
 }
 
 // The daemon around head and server: signals, service manager, stop.
@@ -167,8 +209,8 @@ class Daemon {
 };
 
 Status Daemon::start() {
-  auto key = proto::load_key(config_.key_file);
-  if (!key) return key.error();
+  auto keys = proto::KeyRing::load(config_.key_file);
+  if (!keys) return keys.error();
   if (auto made = make_directory(config_.run_dir, 0755); !made) return made;
   if (auto made = make_directory(config_.state_dir, 0700); !made) return made;
   auto store = Store::open(config_.state_dir);
@@ -190,7 +232,7 @@ Status Daemon::start() {
       Head::open(io_, clock_, config_, std::move(*store), std::move(*reader), std::move(requests));
   if (!head) return head.error();
   head_ = std::move(*head);
-  head_->nodes().set_key(*key);
+  head_->nodes().set_keys(*keys);
   head_->nodes().on_outlived([this] { exit_with(kOutlived); });
   if (line_.recover) head_->recover_from_copy();
   monitoring_.emplace(io_, clock_, tasks_, head_->for_monitoring());
@@ -198,9 +240,12 @@ Status Daemon::start() {
   head_->nodes().set_observer(&*monitoring_);
   ClientSession::Parts clients = head_->for_clients();
   clients.site = &*monitoring_;
+  clients.keys = [this](const Peer& peer, const wire::ManageKeys& command) {
+    return server_->keys().execute(peer, command);
+  };
   clients.web_login = [this](const Peer& peer) { return monitoring_->web_login(peer); };
   server_.emplace(io_, clock_, *head_, std::move(clients));
-  if (auto opened = server_->open(config_, *key, server_limits(config_.nodes.size())); !opened) {
+  if (auto opened = server_->open(config_, *keys, server_limits(config_.nodes.size())); !opened) {
     return opened;
   }
   if (auto written = replace_file(config_.run_dir + "/head.port",
@@ -300,10 +345,10 @@ int run_head(const std::vector<std::string>& arguments) {
   auto config = load_config(line->config_path);
   if (!config) return refuse(kBadUsage, config.error());
   if (line->check_only) {
-    const auto key = proto::check_key(config->key_file);
+    const auto key = proto::check_key_file(config->key_file);
     return key ? 0 : refuse(kBadUsage, key.error());
   }
-  if (line->new_key || !line->node_key.empty()) {
+  if (line->new_key || line->rotate_key || line->retire_key || !line->node_key.empty()) {
     const auto made = make_keys(*line, *config);
     return made ? 0 : refuse(kCannotStart, made.error());
   }

@@ -84,11 +84,17 @@ Server::Server(asio::io_context& io, Clock& clock, Head& head, ClientSession::Pa
       for_clients_(std::move(clients)),
       for_nodes_(head.for_nodes()) {}
 
-Status Server::open(const HeadConfig& config, const proto::Key& key, ServerLimits limits) {
+Status Server::open(const HeadConfig& config, const proto::KeyRing& ring, ServerLimits limits) {
   limits_ = limits;
-  setup_.emplace(head_.config(), key, config.state_dir + "/setup-tokens-used", wall_now());
-  tls_ = proto::TlsContext::server(key, [this](std::string_view name) {
-    return head_.links().has(name) || setup_->admits(name, wall_now());
+  ring_ = ring;
+  node_keys_.emplace(config.state_dir + "/node-keys");
+  if (auto loaded = node_keys_->load(); !loaded) return loaded;
+  key_desk_.emplace(KeyDesk::Parts{head_.config(), head_.links(), *ring_, *node_keys_});
+  key_desk_->on_revoked([this](const std::string& node) { close_clients_of(node); });
+  setup_.emplace(head_.config(), *ring_, *node_keys_, config.state_dir + "/setup-tokens-used");
+  tls_ = proto::TlsContext::server([this](std::string_view identity) {
+    auto key = key_desk_->key_of(identity);
+    return key ? key : setup_->key_of(identity, wall_now());
   });
   auto commands = listen_for_commands(io_, config);
   if (!commands) return commands.error();
@@ -158,6 +164,12 @@ bool Server::close_half_open(UserId user) {
     return true;
   }
   return false;
+}
+
+void Server::close_clients_of(const std::string& login_node) {
+  for (const auto& [id, session] : clients_) {
+    if (session->via() == login_node) session->close();
+  }
 }
 
 // Counts a client in and, however its task ends, out.
@@ -235,8 +247,13 @@ asio::awaitable<void> Server::serve_node(UniqueFd fd) {
   if (proto::is_setup_identity(peer->name)) {
     co_return co_await setup_->serve(peer->name, peer->connection, clock_);
   }
+  const auto identity = proto::parse_node_identity(peer->name);
+  if (!identity) co_return;
+  peer->name = identity->node;
   const auto node = head_.links().find(peer->name);
-  if (!node) co_return;
+  // The key may have been revoked during the handshake.
+  if (!node || !node_keys_->accepts(*identity)) co_return;
+  key_desk_->used(*identity);
   auto first = co_await peer->connection->read(proto::Role::Node);
   if (first && first->type == proto::FrameType::LoginHello) {
     admit_login(*peer, *first);

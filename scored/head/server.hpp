@@ -9,6 +9,7 @@
 #include "proto/transport/unix_connection.hpp"
 #include "scored/head/clients/client_session.hpp"
 #include "scored/head/head.hpp"
+#include "scored/head/nodes/key_desk.hpp"
 #include "scored/head/nodes/setup_desk.hpp"
 
 #include <list>
@@ -34,8 +35,13 @@ class Server {
   Server(asio::io_context& io, Clock& clock, Head& head, ClientSession::Parts clients);
 
   // Binds both listeners; they accept from start() on. Errors name the address.
-  [[nodiscard]] Status open(const HeadConfig& config, const proto::Key& key, ServerLimits limits);
+  [[nodiscard]] Status open(const HeadConfig& config, const proto::KeyRing& ring,
+                            ServerLimits limits);
   void start(TaskGroup& tasks);
+
+  // From open() on.
+  [[nodiscard]] KeyDesk& keys() { return *key_desk_; }
+
   // Closes the listeners and every command's connection. Tasks end soon.
   void close();
 
@@ -56,6 +62,7 @@ class Server {
   void admit(UserId user, std::shared_ptr<proto::Connection> connection, std::string via);
   void admit_login(const proto::TlsPeer& node, const proto::InFrame& hello);
   bool close_half_open(UserId user);
+  void close_clients_of(const std::string& login_node);
   asio::awaitable<void> serve_client(std::shared_ptr<ClientSession> session, UserId user,
                                      bool is_spare);
   asio::awaitable<void> accept_nodes();
@@ -70,6 +77,9 @@ class Server {
   NodeSession::Parts for_nodes_;
   ServerLimits limits_;
   std::unique_ptr<proto::TlsContext> tls_;
+  std::optional<proto::KeyRing> ring_;
+  std::optional<NodeKeys> node_keys_;
+  std::optional<KeyDesk> key_desk_;
   std::optional<SetupDesk> setup_;
   std::optional<proto::UnixListener> commands_;
   std::optional<proto::TcpListener> nodes_;

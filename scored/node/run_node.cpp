@@ -3,7 +3,7 @@
 #include "base/os/fd.hpp"
 #include "base/os/log.hpp"
 #include "base/os/priority.hpp"
-#include "proto/transport/key.hpp"
+#include "proto/transport/key_ring.hpp"
 #include "scored/journal/journal.hpp"
 #include "scored/node/config.hpp"
 #include "scored/node/daemon.hpp"
@@ -87,7 +87,7 @@ Status serve(NodeConfig config) {
   auto locked = lock_directory(config.run_dir);
   if (!locked) return locked.error();
   if (auto made = make_socket_directory(config.run_dir + "/shepherds"); !made) return made;
-  auto key = proto::load_key(config.key_file);
+  auto key = proto::load_node_key(config.key_file);
   if (!key) return key.error();
   auto cgroups = open_cgroups(config);
   if (!cgroups) return cgroups.error();
@@ -102,7 +102,8 @@ Status serve(NodeConfig config) {
                      .idle = idle,
                      .uses_barriers = config.network.switch_mode == SwitchMode::Barrier});
   if (auto started = switcher.start(); !started) return started;
-  const auto tls = proto::TlsContext::client(*key, config.name);
+  const auto tls =
+      proto::TlsContext::client(key->key, proto::format_node_identity({config.name, key->number}));
   asio::io_context io(1);
   SteadyClock clock;
   Daemon daemon({io, clock, *tls, switcher, jobs}, std::move(config));
@@ -124,7 +125,7 @@ int run_node(const std::vector<std::string>& arguments) {
     return refuse(kCannotStart, completed.error());
   }
   if (line->check_only) {
-    const auto key = proto::check_key(line->config.key_file);
+    const auto key = proto::check_key_file(line->config.key_file);
     return key ? 0 : refuse(kCannotStart, key.error());
   }
   set_log_level(line->config.log_level);

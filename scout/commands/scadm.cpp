@@ -26,6 +26,8 @@ struct AdminOptions {
   std::string what;  // set, get: quantum, slots, idle or fill
   std::string value;
   std::vector<std::string> nodes;
+  bool all_nodes = false;
+  wire::ManageKeys::What keys = wire::ManageKeys::LIST;
   std::string reason;
   double seconds = 10;
   std::string output;  // of the trace; empty: to the screen
@@ -136,6 +138,70 @@ Result<int> drain(HeadLink& head, const AdminOptions& options, bool resume) {
   return carry_out(head, options, request);
 }
 
+// "first", "2026-11-23 19:01:09", "revoked".
+std::string key_words(const wire::NodeKeyState& state) {
+  const auto since = [](std::uint64_t generation) {
+    if (generation == 0) return std::string("first");
+    return format_wall(WallTime(std::chrono::seconds(generation)));
+  };
+  std::string words = state.is_revoked() ? "revoked" : since(state.generation());
+  if (state.next_generation() != 0) words += ", waits for scored-setup node";
+  if (state.is_of_old_cluster_key()) words += ", of an old cluster key";
+  return words;
+}
+
+std::string keys_json(const wire::NodeKeyList& list) {
+  JsonWriter json;
+  json.begin_object().field("schema", "scored.keys/1").key("nodes").begin_array();
+  for (const wire::NodeKeyState& state : list.nodes()) {
+    json.begin_object();
+    json.field("node", state.node()).field("generation", state.generation());
+    json.field("next_generation", state.next_generation()).field("revoked", state.is_revoked());
+    json.field("old_cluster_key", state.is_of_old_cluster_key());
+    if (!state.token().empty()) json.field("token", state.token());
+    json.end_object();
+  }
+  return json.end_array().end_object().text() + "\n";
+}
+
+// Tokens are secrets: they are printed because they are to be copied to the node, once.
+Result<int> manage_keys(HeadLink& head, const AdminOptions& options) {
+  wire::ManageKeys request;
+  request.set_what(options.keys);
+  for (const auto& word : options.nodes) {
+    const auto names = expand_hostlist(word);
+    if (!names) return names.error().with_context("node '{}'", escape_terminal(word, 80));
+    for (const auto& name : *names) request.add_nodes(name);
+  }
+  const bool rotates = options.keys == wire::ManageKeys::ROTATE;
+  if (rotates && options.all_nodes == !options.nodes.empty()) {
+    return fail(Errc::Malformed, "name nodes, or give --all");
+  }
+  const auto list = head.ask<wire::NodeKeyList>(request);
+  if (!list) return list.error();
+  if (options.common.json) {
+    print(keys_json(*list));
+    return kExitOk;
+  }
+  if (options.keys != wire::ManageKeys::LIST) {
+    tell(rotates
+             ? "within an hour, as root, run each line on its node; until then both keys are "
+               "accepted:"
+             : "the keys are refused from now on; to bring a node back, run its line there as root "
+               "within an hour:");
+  }
+  for (const wire::NodeKeyState& state : list->nodes()) {
+    const std::string node = escape_terminal(state.node(), 80);
+    if (state.token().empty()) {
+      print(fmt::format("{:<16} {}\n", node, key_words(state)));
+    } else {
+      print(fmt::format("{}: scored-setup node --token {}\n", node,
+                        escape_terminal(state.token(), 200)));
+    }
+  }
+  return kExitOk;
+}
+
 // Only the address goes to stdout, for use on a browser's command line.
 Result<int> web_login(HeadLink& head, const AdminOptions& options) {
   const auto done = head.ask<wire::Done>(wire::WebLogin());
@@ -194,12 +260,33 @@ Work chosen_work(const CLI::App& app) {
     };
   }
   if (app.got_subcommand("web-login")) return web_login;
+  if (app.got_subcommand("key")) return manage_keys;
   if (app.got_subcommand("shutdown")) {
     return [](HeadLink& head, const AdminOptions& options) {
       return carry_out(head, options, wire::Shutdown());
     };
   }
   return show_trace;
+}
+
+void add_key_commands(CLI::App& app, AdminOptions& options) {
+  auto* key =
+      app.add_subcommand("key", "Replace or revoke the keys of nodes while jobs run (root only)");
+  key->require_subcommand(1);
+  key->fallthrough();
+  auto* rotate =
+      key->add_subcommand("rotate", "Print a line with which each node fetches a new key");
+  rotate->add_option("nodes", options.nodes, "node05 or node[00-07]")->type_name("NODE");
+  rotate->add_flag("--all", options.all_nodes, "All nodes of the cluster");
+  rotate->callback([&options] { options.keys = wire::ManageKeys::ROTATE; });
+  auto* revoke = key->add_subcommand("revoke", "Refuse the keys of nodes from now on");
+  revoke->add_option("nodes", options.nodes, "node05 or node[00-07]")
+      ->required()
+      ->type_name("NODE");
+  revoke->callback([&options] { options.keys = wire::ManageKeys::REVOKE; });
+  auto* list = key->add_subcommand("list", "Print since when each node has its key");
+  list->add_option("nodes", options.nodes, "node05 or node[00-07]; all if not given")
+      ->type_name("NODE");
 }
 
 void add_subcommands(CLI::App& app, AdminOptions& options) {
@@ -223,6 +310,7 @@ void add_subcommands(CLI::App& app, AdminOptions& options) {
   resume->add_option("nodes", options.nodes, "node05 or node[00-07]")
       ->required()
       ->type_name("NODE");
+  add_key_commands(app, options);
   app.add_subcommand("reload", "Read the configuration again");
   app.add_subcommand("shutdown", "End every job, then the head");
   app.add_subcommand("web-login", "Print an address that logs you in to the dashboard once");

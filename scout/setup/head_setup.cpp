@@ -80,7 +80,7 @@ Status print_lines(const std::vector<std::string>& nodes, const std::string& add
   if (!key) return key.error();
   for (const auto& node : nodes) {
     const auto token = proto::new_setup_token(node, wall_now());
-    const auto secret = proto::derive_setup_key(*key, proto::setup_identity(token));
+    const auto secret = proto::derive_setup_key(key->key, proto::setup_identity(token));
     print(fmt::format("  scored-setup node --head {} --token {}\n", address,
                       proto::format_setup_secret({token, secret})));
   }
@@ -117,7 +117,7 @@ Status check_options(const HeadOptions& options, bool is_new) {
 Status install(const HeadOptions& options, const std::string& text, const std::string& old) {
   if (auto written = write_configuration(text, "head"); !written) return written;
   auto done =
-      exists(kHeadKey) ? give_to_daemon(kHeadKey) : write_key(kHeadKey, proto::random_key());
+      exists(kHeadKey) ? give_to_daemon(kHeadKey) : write_key(kHeadKey, {proto::random_key(), 0});
   if (done) done = admit_networks(options);
   if (done) done = start_unit(kUnit);
   if (!done && !old.empty()) (void)replace_file(kConfigFile, old, 0644);

@@ -171,19 +171,21 @@ Status write_configuration(const std::string& text, const std::string& role) {
   return fail(errno_code(errno), "replace {}", kConfigFile);
 }
 
-Status write_key(const std::string& path, const proto::Key& key) {
-  if (!exists(path)) {
-    if (auto stored = proto::store_key(path, key); !stored) return stored;
-  }
+Status write_key(const std::string& path, const proto::NumberedKey& key) {
+  std::string text = proto::format_numbered_key(key) + "\n";
+  auto stored = replace_file(path, text, 0600);
+  proto::wipe(text);
+  if (!stored) return stored;
   return give_to_daemon(path);
 }
 
-Result<proto::Key> read_key(const std::string& path) {
-  const auto text = read_file(path, 256);
+Result<proto::NumberedKey> read_key(const std::string& path) {
+  auto text = read_file(path, proto::kMostKeyFileBytes);
   if (!text) return text.error();
-  auto key = proto::parse_key(trim(*text));
-  if (!key) return key.error().with_context("{}", path);
-  return key;
+  const auto ring = proto::KeyRing::parse(trim(*text));
+  proto::wipe(*text);
+  if (!ring) return ring.error().with_context("{}", path);
+  return ring->newest();
 }
 
 Status give_to_daemon(const std::string& path) {

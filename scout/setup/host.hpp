@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/result.hpp"
-#include "proto/transport/key.hpp"
+#include "proto/transport/key_ring.hpp"
 #include "scout/setup/checks.hpp"
 
 #include <string>
@@ -30,9 +30,9 @@ Result<std::string> read_configuration();
 // where it is when the new one is refused.
 Status write_configuration(const std::string& text, const std::string& role);
 // Makes the file if it is missing, and gives it to the daemon's user.
-Status write_key(const std::string& path, const proto::Key& key);
+Status write_key(const std::string& path, const proto::NumberedKey& key);
 // A key that belongs to the daemon's user, read by root.
-Result<proto::Key> read_key(const std::string& path);
+Result<proto::NumberedKey> read_key(const std::string& path);
 Status give_to_daemon(const std::string& path);
 
 // Enables and (re)starts the unit and waits until it is ready. When it fails, the last lines of its

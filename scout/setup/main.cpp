@@ -51,9 +51,8 @@ int node_main(const Invocation& invocation) {
   NodeOptions options;
   CLI::App app;
   describe(app, invocation, "Makes this host a node of a cluster");
-  app.add_option("--head", options.head, "The cluster's head")
-      ->type_name("HOST[:PORT]")
-      ->required();
+  app.add_option("--head", options.head, "The cluster's head (as configured, on a node)")
+      ->type_name("HOST[:PORT]");
   app.add_option("--token", options.token, "Token that scored-setup printed on the head")
       ->type_name("TOKEN")
       ->required();

@@ -1,6 +1,7 @@
 #include "base/async/asio.hpp"
 #include "base/async/task_group.hpp"
 #include "base/async/timeout.hpp"
+#include "base/config/config.hpp"
 #include "base/limits.hpp"
 #include "proto/frames/hello.hpp"
 #include "proto/frames/parse.hpp"
@@ -26,6 +27,7 @@ struct Offer {
   ClusterFacts facts;
   Duration ahead_of_head{};
   Duration clock_error{};
+  std::uint64_t key_generation = 0;
 };
 
 // A conversation with the head, as the holder of a token or of a node's key.
@@ -36,7 +38,7 @@ class Conversation {
 
   Status connect(const proto::TcpEndpoint& head);
   Result<Offer> ask();
-  Result<proto::Key> take_key();
+  Result<proto::NumberedKey> take_key();
 
  private:
   template <class Message>
@@ -85,13 +87,14 @@ Result<Offer> Conversation::ask() {
   offer.facts.node = message->node();
   offer.facts.payload_bytes = message->payload_bytes();
   for (const auto& user : message->users()) offer.facts.users.push_back({user.name(), user.uid()});
+  offer.key_generation = message->key_generation();
   offer.clock_error = (after - before) / 2;
   const Duration middle = before.time_since_epoch() + offer.clock_error;
   offer.ahead_of_head = middle - Duration(message->now_wall_ns());
   return offer;
 }
 
-Result<proto::Key> Conversation::take_key() {
+Result<proto::NumberedKey> Conversation::take_key() {
   proto::send(*connection_, wire::TakeNodeKey());
   const auto message = read<wire::NodeKey>();
   if (!message) return message.error();
@@ -100,7 +103,7 @@ Result<proto::Key> Conversation::take_key() {
     return fail(proto::WireErrc::BadMessage, "NodeKey.key is not {} bytes long", bytes.size());
   }
   std::copy(message->key().begin(), message->key().end(), bytes.begin());
-  return proto::Key(bytes);
+  return proto::NumberedKey{proto::Key(bytes), message->generation()};
 }
 
 Error explain(const Error& error, const proto::TcpEndpoint& head, const std::string& node) {
@@ -129,6 +132,16 @@ Result<proto::TcpEndpoint> parse_head(const std::string& text) {
   if (!where)
     return fail(Errc::Malformed, "--head '{}': give HOST or HOST:PORT", escape_terminal(text, 80));
   return where;
+}
+
+// As the command says; of a host that is a node already, as its configuration does.
+std::string head_of(const NodeOptions& options) {
+  if (!options.head.empty()) return options.head;
+  std::string head;
+  const auto text = read_configuration();
+  auto file = text ? ConfigFile::parse(*text, kConfigFile) : text.error();
+  if (file) file->root().section("node").read("head", head);
+  return head;
 }
 
 std::string configure(std::string text, const NodeOptions& options, const Offer& offer,
@@ -165,7 +178,7 @@ Status check(const NodeOptions& options, const Offer& offer, const std::string& 
 Status check_stored_key(const proto::SetupToken& token, const proto::TcpEndpoint& head) {
   const auto key = read_key(kNodeKey);
   if (!key) return key.error();
-  Conversation conversation(*key, token.node);
+  Conversation conversation(key->key, proto::format_node_identity({token.node, key->number}));
   const auto connected = conversation.connect(head);
   if (connected) return {};
   if (!connected.error().is(proto::WireErrc::BadPeer) && !connected.error().is(Errc::Closed)) {
@@ -180,10 +193,13 @@ Status check_stored_key(const proto::SetupToken& token, const proto::TcpEndpoint
 Status install(const NodeOptions& options, const proto::SetupSecret& secret,
                const proto::TcpEndpoint& head) {
   Conversation conversation(secret.key, proto::setup_identity(secret.token));
+  const auto stored = exists(kNodeKey) ? read_key(kNodeKey) : fail(Errc::NotFound, "no key");
   if (auto connected = conversation.connect(head); !connected) {
     return explain(connected.error(), head, secret.token.node);
   }
   const auto offer = conversation.ask();
+  const bool has_key = offer && stored && stored->number >= offer->key_generation;
+  if (has_key) return check_stored_key(secret.token, head);
   if (!offer) {
     return offer.error().is(Errc::Denied) ? Status(offer.error())
                                           : explain(offer.error(), head, secret.token.node);
@@ -202,7 +218,7 @@ Status install(const NodeOptions& options, const proto::SetupSecret& secret,
 
 Status set_up_node(const NodeOptions& options) {
   if (auto ready = check_installed(kUnit); !ready) return ready;
-  const auto head = parse_head(options.head);
+  const auto head = parse_head(head_of(options));
   if (!head) return head.error();
   const auto secret = proto::parse_setup_secret(options.token);
   if (!secret) {
@@ -210,8 +226,11 @@ Status set_up_node(const NodeOptions& options) {
                 "--token: this is not a whole token; copy the line that "
                 "scored-setup printed on the head");
   }
-  auto done =
-      exists(kNodeKey) ? check_stored_key(secret->token, *head) : install(options, *secret, *head);
+  auto done = install(options, *secret, *head);
+  // The token of an earlier run that was interrupted is used up.
+  if (!done && done.error().is(Errc::Denied) && exists(kNodeKey)) {
+    done = check_stored_key(secret->token, *head);
+  }
   if (done && exists(kNodeKey)) done = give_to_daemon(kNodeKey);
   if (done) done = start_unit("scored-launcher.service");
   if (done) done = start_unit(kUnit);

@@ -215,6 +215,8 @@ bool ClientSession::dispatch(const proto::InFrame& frame) {
       return handle<wire::SetSlots>(frame);
     case FrameType::DrainNodes:
       return handle<wire::DrainNodes>(frame);
+    case FrameType::ManageKeys:
+      return handle<wire::ManageKeys>(frame);
     case FrameType::Reload:
       return handle<wire::Reload>(frame);
     case FrameType::Shutdown:
@@ -457,6 +459,15 @@ Status ClientSession::on(const wire::WatchCluster& message) {
       });
   if (!joined) return joined.error();
   viewer_ = *joined;
+  return {};
+}
+
+Status ClientSession::on(const wire::ManageKeys& message) {
+  if (!parts_.keys) return fail(Errc::WrongState, "the head is starting; try again");
+  auto reply = parts_.keys(peer_, message);
+  if (!reply) return reply.error();
+  reply->set_tag(message.tag());
+  proto::send(*connection_, *reply);
   return {};
 }
 

@@ -46,6 +46,7 @@ class ClientSession {
     Users& users;
     monitor::Site* site = nullptr;  // null: there is nothing to watch
     std::function<Result<std::string>(const Peer&)> web_login{};
+    std::function<Result<wire::NodeKeyList>(const Peer&, const wire::ManageKeys&)> keys{};
   };
 
   struct Setup {
@@ -72,6 +73,8 @@ class ClientSession {
   void close() { connection_->close(); }
 
   [[nodiscard]] UserId user() const { return peer_.user; }
+
+  [[nodiscard]] const std::string& via() const { return peer_.via; }
 
   // Connected, but without a hello so far; not one that is being closed.
   [[nodiscard]] bool is_half_open() const { return !greeted_ && connection_->is_open(); }
@@ -109,6 +112,7 @@ class ClientSession {
   Status on(const wire::GetAccounting& message);
   Status on(const wire::WatchCluster& message);
   Status on(const wire::WebLogin& message);
+  Status on(const wire::ManageKeys& message);
 
   void send_job(const wire::Attach& message, wire::JobStatus status, bool has_ended);
   Status done(std::uint64_t tag, std::string text = {});

@@ -44,13 +44,13 @@ std::string text_of(const gang::NodeView& node, const char* state) {
 // ---------------------------------------------------------------------
 
 std::string NodeDesk::proof() const {
-  return key_ ? proto::prove_head(*key_, incarnation()) : std::string();
+  return keys_ ? proto::prove_head(keys_->newest().key, incarnation()) : std::string();
 }
 
 bool NodeDesk::is_outlived(NodeId node, Epoch newest, std::string_view proof) {
   if (newest <= incarnation()) return false;
   const std::string& name = parts_.links.name(node);
-  if (!key_ || !proto::is_head_proof(*key_, newest, proof)) {
+  if (!keys_ || !keys_->is_head_proof(newest, proof)) {
     log_warning("reject unproven claim of a newer head", kv("node", name), kv("newer", newest));
     return false;
   }

@@ -5,7 +5,7 @@
 #include "base/os/log.hpp"
 #include "monitor/model/event_log.hpp"
 #include "proto/node.pb.h"
-#include "proto/transport/key.hpp"
+#include "proto/transport/key_ring.hpp"
 #include "scored/head/cluster/cluster_runner.hpp"
 #include "scored/head/cluster/event_feed.hpp"
 #include "scored/head/cluster/node_links.hpp"
@@ -36,7 +36,7 @@ class NodeDesk {
   explicit NodeDesk(Parts parts) : parts_(parts) {}
 
   // With it, heads of this cluster prove what they are; without it no proof is believed.
-  void set_key(const proto::Key& cluster_key) { key_ = cluster_key; }
+  void set_keys(const proto::KeyRing& cluster_keys) { keys_ = cluster_keys; }
 
   // Called once, when a node has proven that a later head than this one welcomed it.
   void on_outlived(std::function<void()> then) { on_outlived_ = std::move(then); }
@@ -84,7 +84,7 @@ class NodeDesk {
   [[nodiscard]] TimePoint now() const { return parts_.runner.now(); }
 
   Parts parts_;
-  std::optional<proto::Key> key_;
+  std::optional<proto::KeyRing> keys_;
   std::function<void()> on_outlived_;
   std::function<void(Epoch)> on_behind_;
   std::function<void(NodeId, JobId)> on_job_seen_;

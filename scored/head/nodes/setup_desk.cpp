@@ -47,15 +47,20 @@ asio::awaitable<void> refuse(std::shared_ptr<proto::Connection> connection, std:
 
 }  // namespace
 
-SetupDesk::SetupDesk(const HeadConfig& config, const proto::Key& key, std::string used_file,
-                     WallTime now)
-    : config_(config), key_(key), used_file_(std::move(used_file)) {
+SetupDesk::SetupDesk(const HeadConfig& config, const proto::KeyRing& ring, const NodeKeys& keys,
+                     std::string used_file)
+    : config_(config), ring_(ring), keys_(keys), used_file_(std::move(used_file)) {
   const auto text = read_file(used_file_, limits::kMaxConfigBytes);
   if (!text) return;  // the first start
   for (const std::string_view line : split(*text, '\n')) {
     const auto token = proto::parse_setup_identity(line);
-    if (token && token->expires_s > seconds(now)) used_.emplace(line, token->expires_s);
+    if (token) used_.emplace(line, token->expires_s);
   }
+}
+
+std::optional<proto::Key> SetupDesk::key_of(std::string_view identity, WallTime now) const {
+  if (!admits(identity, now)) return std::nullopt;
+  return proto::derive_setup_key(ring_.newest().key, identity);
 }
 
 bool SetupDesk::admits(std::string_view identity, WallTime now) const {
@@ -84,6 +89,7 @@ wire::SetupOffer SetupDesk::offer(const std::string& node) const {
   offer.set_release(kVersion);
   offer.set_cluster(config_.cluster);
   offer.set_node(node);
+  offer.set_key_generation(keys_.wanted(node));
   offer.set_now_wall_ns(wall_now().time_since_epoch().count());
   offer.set_payload_bytes(config_.network.links.empty() ? 0 : config_.network.payload);
   add_users(offer);
@@ -116,8 +122,11 @@ asio::awaitable<void> SetupDesk::serve(std::string identity,
     co_return co_await refuse(connection, used.error().message());
   }
   wire::NodeKey reply;
-  const auto key = proto::derive_node_key(key_, node);
-  reply.set_key(key.bytes().data(), key.bytes().size());
+  const std::uint64_t generation = keys_.wanted(node);
+  const auto key = ring_.node_key({node, generation});
+  if (!key) co_return co_await refuse(connection, "the node's key was retired; rotate it first");
+  reply.set_key(key->bytes().data(), key->bytes().size());
+  reply.set_generation(generation);
   proto::send(*connection, reply);
   log_notice("give a new node its key", kv("node", node), kv("peer", connection->peer()));
   co_await connection->drained(1);

@@ -7,11 +7,13 @@
 #include "base/time.hpp"
 #include "proto/node.pb.h"
 #include "proto/transport/connection.hpp"
-#include "proto/transport/key.hpp"
+#include "proto/transport/key_ring.hpp"
 #include "scored/head/config/config.hpp"
+#include "scored/head/nodes/node_keys.hpp"
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,10 +21,13 @@ namespace score::head {
 
 class SetupDesk {
  public:
-  // config must outlive it. used_file: the identities of used tokens that have not expired, one
-  // per line. It is read; a line that is no identity is dropped.
-  SetupDesk(const HeadConfig& config, const proto::Key& key, std::string used_file, WallTime now);
+  // config, ring and keys must outlive it. used_file: the identities of used tokens that have not
+  // expired, one per line. It is read; a line that is no identity is dropped.
+  SetupDesk(const HeadConfig& config, const proto::KeyRing& ring, const NodeKeys& keys,
+            std::string used_file);
 
+  // The key of a token that may connect; any text may be given.
+  [[nodiscard]] std::optional<proto::Key> key_of(std::string_view identity, WallTime now) const;
   // Whether a token with this identity may connect: of a node of this cluster, neither used nor
   // expired, and not valid for longer than a token lasts.
   [[nodiscard]] bool admits(std::string_view identity, WallTime now) const;
@@ -38,7 +43,8 @@ class SetupDesk {
   [[nodiscard]] wire::SetupOffer offer(const std::string& node) const;
 
   const HeadConfig& config_;
-  proto::Key key_;
+  const proto::KeyRing& ring_;
+  const NodeKeys& keys_;
   std::string used_file_;
   std::map<std::string, std::int64_t, std::less<>> used_;  // identity: when it expires, Unix time
 };

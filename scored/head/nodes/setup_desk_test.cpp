@@ -22,7 +22,7 @@ class SetupDeskTest : public testing::Test {
     directory_ = ::mkdtemp(pattern.data());
     config_.cluster = "blue";
     config_.nodes = {"node00", "node01"};
-    desk_.emplace(config_, key_, file(), now_);
+    desk_.emplace(config_, ring_, keys_, file());
   }
 
   ~SetupDeskTest() override { std::filesystem::remove_all(directory_); }
@@ -39,7 +39,7 @@ class SetupDeskTest : public testing::Test {
                                    std::vector<std::pair<proto::FrameType, std::string>> frames) {
     std::vector<proto::InFrame> answers;
     const auto context = proto::TlsContext::server(
-        key_, [this](std::string_view who) { return desk_->admits(who, now_); });
+        [this](std::string_view who) { return desk_->key_of(who, now_); });
     const auto client = proto::TlsContext::client(key, name);
     auto listener = proto::TcpListener::open(io_.get_executor(), {"127.0.0.1", 0});
     TaskGroup tasks(io_.get_executor(),
@@ -65,6 +65,8 @@ class SetupDeskTest : public testing::Test {
   SteadyClock clock_;
   HeadConfig config_;
   proto::Key key_ = proto::random_key();
+  proto::KeyRing ring_{key_};
+  NodeKeys keys_{""};
   WallTime now_ = wall_now();
   std::string directory_;
   std::optional<SetupDesk> desk_;
@@ -113,14 +115,14 @@ TEST_F(SetupDeskTest, AdmitsATokenOnceAlsoAfterARestart) {
   EXPECT_TRUE(desk_->use(name, now_).error().is(Errc::Exists));
   EXPECT_TRUE(desk_->admits(identity("node00"), now_)) << "another token of the same node";
 
-  desk_.emplace(config_, key_, file(), now_);
+  desk_.emplace(config_, ring_, keys_, file());
   EXPECT_FALSE(desk_->admits(name, now_));
   ASSERT_TRUE(desk_->use(identity("node01"), now_ + 2h));
   EXPECT_EQ(read_file(file(), 4096)->find(name), std::string::npos) << "expired ones are dropped";
 }
 
 TEST_F(SetupDeskTest, KeepsATokenThatItCannotStore) {
-  desk_.emplace(config_, key_, directory_ + "/missing/used", now_);
+  desk_.emplace(config_, ring_, keys_, directory_ + "/missing/used");
   const std::string name = identity("node00");
   EXPECT_FALSE(desk_->use(name, now_));
   EXPECT_TRUE(desk_->admits(name, now_));

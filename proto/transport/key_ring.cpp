@@ -1,0 +1,115 @@
+#include "proto/transport/key_ring.hpp"
+
+#include "base/text.hpp"
+#include "base/text/hostlist.hpp"
+
+#include <algorithm>
+
+namespace score::proto {
+
+using base::Errc;
+using base::fail;
+
+std::string format_node_identity(const NodeIdentity& identity) {
+  if (identity.generation == 0) return identity.node;
+  return fmt::format("{}#{}", identity.node, identity.generation);
+}
+
+std::optional<NodeIdentity> parse_node_identity(std::string_view text) {
+  NodeIdentity identity;
+  const auto mark = text.find('#');
+  identity.node = text.substr(0, mark);
+  if (!base::is_host_name(identity.node)) return std::nullopt;
+  if (mark != text.npos) {
+    const auto number = base::parse_number<std::uint64_t>(text.substr(mark + 1));
+    if (!number) return std::nullopt;
+    identity.generation = *number;
+  }
+  if (format_node_identity(identity) != text) return std::nullopt;
+  return identity;
+}
+
+std::string format_numbered_key(const NumberedKey& key) {
+  std::string line = format_key(key.key);
+  if (key.number != 0) line += fmt::format(" {}", key.number);
+  return line;
+}
+
+base::Result<NumberedKey> parse_numbered_key(std::string_view line) {
+  const auto blank = line.find(' ');
+  const auto key = parse_key(line.substr(0, blank));
+  if (!key) return key.error();
+  NumberedKey numbered{*key, 0};
+  if (blank == line.npos) return numbered;
+  const auto number = base::parse_number<std::uint64_t>(line.substr(blank + 1));
+  if (!number || *number == 0) return fail(Errc::Malformed, "no number after the key");
+  numbered.number = *number;
+  return numbered;
+}
+
+base::Result<NumberedKey> load_node_key(const std::string& path) {
+  auto text = read_key_file(path);
+  if (!text) return text.error();
+  auto key = parse_numbered_key(*text);
+  wipe(*text);
+  if (!key) return key.error().with_context("key file {}", path);
+  return key;
+}
+
+base::Result<KeyRing> KeyRing::parse(std::string_view text) {
+  KeyRing ring;
+  for (const std::string_view line : base::split(text, '\n')) {
+    auto key = parse_numbered_key(line);
+    if (!key) return key.error();
+    const bool is_ascending = ring.keys_.empty() || ring.keys_.back().number < key->number;
+    if (!is_ascending || ring.keys_.size() == kMostKeys) {
+      return fail(Errc::Malformed, "the numbers of its keys do not ascend, or it has more than {}",
+                  kMostKeys);
+    }
+    ring.keys_.push_back(*key);
+  }
+  return ring;
+}
+
+base::Result<KeyRing> KeyRing::load(const std::string& path) {
+  auto text = read_key_file(path);
+  if (!text) return text.error();
+  auto ring = parse(*text);
+  wipe(*text);
+  if (!ring) return ring.error().with_context("key file {}", path);
+  return ring;
+}
+
+base::Result<void> check_key_file(const std::string& path) {
+  const auto ring = KeyRing::load(path);
+  const bool is_unknown = !ring && (ring.error().is(std::errc::no_such_file_or_directory) ||
+                                    ring.error().is(std::errc::permission_denied));
+  if (ring || is_unknown) return {};
+  return ring.error();
+}
+
+std::string KeyRing::format() const {
+  std::string text;
+  for (const NumberedKey& key : keys_) text += format_numbered_key(key) + "\n";
+  return text;
+}
+
+std::optional<Key> KeyRing::node_key(const NodeIdentity& identity) const {
+  const auto after = std::ranges::upper_bound(keys_, identity.generation, {}, &NumberedKey::number);
+  if (after == keys_.begin()) return std::nullopt;
+  return derive_node_key(std::prev(after)->key, format_node_identity(identity));
+}
+
+bool KeyRing::is_head_proof(base::Epoch incarnation, std::string_view proof) const {
+  return std::ranges::any_of(keys_, [&](const NumberedKey& key) {
+    return proto::is_head_proof(key.key, incarnation, proof);
+  });
+}
+
+base::Result<void> KeyRing::rotate(std::uint64_t now_s) {
+  if (keys_.size() == kMostKeys) return fail(Errc::TooLarge, "it has {} keys already", kMostKeys);
+  keys_.push_back({random_key(), std::max(now_s, newest().number + 1)});
+  return {};
+}
+
+}  // namespace score::proto

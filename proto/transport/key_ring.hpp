@@ -1,0 +1,81 @@
+// Keys that can be replaced while the cluster runs (docs/adr/0079). A node key has a generation, a
+// number that grows; the node shows it in the handshake. The head's key file holds one cluster key
+// or, while the cluster key is being replaced, several: each derives the node keys from a
+// generation on.
+#pragma once
+
+#include "base/ids.hpp"
+#include "base/result.hpp"
+#include "proto/transport/key.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace score::proto {
+
+struct NodeIdentity {
+  std::string node;
+  std::uint64_t generation = 0;  // 0: the first key of the node
+
+  friend bool operator==(const NodeIdentity&, const NodeIdentity&) = default;
+};
+
+// The identity in the handshake: "node03", or "node03#1795460469"; no node name has a '#'.
+std::string format_node_identity(const NodeIdentity& identity);
+// Only the spelling of format_node_identity() is accepted.
+std::optional<NodeIdentity> parse_node_identity(std::string_view text);
+
+struct NumberedKey {
+  Key key;
+  std::uint64_t number = 0;
+};
+
+// A line of a key file: 64 hexadecimal digits, and a number if it is not 0. Errors: Malformed.
+std::string format_numbered_key(const NumberedKey& key);
+base::Result<NumberedKey> parse_numbered_key(std::string_view line);
+
+// The key file of a node: its key and generation. Errors: see read_key_file().
+base::Result<NumberedKey> load_node_key(const std::string& path);
+
+class KeyRing {
+ public:
+  static constexpr std::size_t kMostKeys = 8;
+
+  explicit KeyRing(const Key& only) : keys_{{only, 0}} {}
+
+  // One key per line, numbers ascending: the least generation that the key derives. Errors:
+  // Malformed.
+  static base::Result<KeyRing> parse(std::string_view text);
+  // Errors also: see read_key_file().
+  static base::Result<KeyRing> load(const std::string& path);
+  [[nodiscard]] std::string format() const;
+
+  [[nodiscard]] const NumberedKey& newest() const { return keys_.back(); }
+
+  [[nodiscard]] std::size_t size() const { return keys_.size(); }
+
+  // nullopt: of a cluster key that was retired.
+  [[nodiscard]] std::optional<Key> node_key(const NodeIdentity& identity) const;
+  [[nodiscard]] bool is_head_proof(base::Epoch incarnation, std::string_view proof) const;
+
+  // Adds a random cluster key for generations from `now_s` (Unix time) on, or from the first one
+  // that no key has yet. Errors: TooLarge (kMostKeys).
+  base::Result<void> rotate(std::uint64_t now_s);
+
+  // Leaves the newest key alone: older node keys are refused.
+  void retire() { keys_.erase(keys_.begin(), keys_.end() - 1); }
+
+ private:
+  KeyRing() = default;
+
+  std::vector<NumberedKey> keys_;  // ascending by number; never empty
+};
+
+// As load(), of either daemon's key file, for --check-config: a file that is not there yet, or that
+// this user may not read, is no error.
+base::Result<void> check_key_file(const std::string& path);
+
+}  // namespace score::proto
