@@ -17,11 +17,30 @@ namespace score::base {
 
 // ---- nodes ---------------------------------------------------------------------------------
 
+// What a node has beside cores and memory and jobs get by number ("gpu", 2), or what a job asks
+// for on each of its nodes.
+struct GenericResource {
+  std::string name;  // as a host name
+  std::uint32_t count = 0;
+
+  friend bool operator==(const GenericResource&, const GenericResource&) = default;
+};
+
+// Those that a job has on one node: ascending, from 0.
+struct GenericShare {
+  std::string name;
+  std::vector<std::uint32_t> indices;
+
+  friend bool operator==(const GenericShare&, const GenericShare&) = default;
+};
+
 // What a node offers. Reported by the node itself when it connects.
 struct NodeInfo {
   std::string name;         // as in the configuration; a host name part, at most 63 bytes
   std::uint32_t cores = 1;  // columns of the matrix that belong to this node, >= 1
   Bytes memory{0};          // what jobs may reserve, all rows together
+  std::vector<GenericResource> generic{};
+  Bytes scratch{0};  // for jobs' striped volumes, all rows together
 
   friend bool operator==(const NodeInfo&, const NodeInfo&) = default;
 };
@@ -59,6 +78,11 @@ struct ResourceRequest {
   std::uint32_t step = 0;        // its number within that job
   bool allocation = false;       // holds its cores for steps; its only task is on its first node
   bool overlap = false;          // a step that may share cores with other steps
+  std::string account;           // whose use and limits it counts to; empty: its user's default
+  std::string reservation;       // runs in its nodes and time; empty: none
+  std::vector<std::string> features;     // its nodes have all of them; "a|b": one of these
+  std::vector<GenericResource> generic;  // on each of its nodes
+  Bytes scratch{0};                      // of its own striped volume, over all its nodes
 
   friend bool operator==(const ResourceRequest&, const ResourceRequest&) = default;
 };
@@ -154,6 +178,8 @@ struct PlacedTasks {
   std::uint32_t restarts = 0;          // how often the job was requeued before
   std::vector<std::uint32_t> nodes{};  // [node index] the head's number of the node; empty: they
                                        // do not meet directly (barrier mode)
+  std::vector<GenericShare> generic{};
+  Bytes scratch{0};  // of the job's volume on this node
 
   friend bool operator==(const PlacedTasks&, const PlacedTasks&) = default;
 };

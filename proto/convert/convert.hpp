@@ -21,6 +21,9 @@ namespace score::proto {
 
 // ---- jobs (convert_job.cpp)
 
+wire::GenericResource to_wire(const base::GenericResource& resource);
+base::GenericResource from_wire(const wire::GenericResource& message);  // not checked
+
 wire::ResourceRequest to_wire(const base::ResourceRequest& request);
 base::Result<base::ResourceRequest> from_wire(const wire::ResourceRequest& message);
 

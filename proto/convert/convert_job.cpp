@@ -37,6 +37,36 @@ void check_names(FieldCheck& check, std::string_view field,
   }
 }
 
+bool is_word(std::string_view text) {
+  return text.empty() || base::is_host_name(text);
+}
+
+void check_generic(FieldCheck& check,
+                   const google::protobuf::RepeatedPtrField<wire::GenericResource>& generic) {
+  check.at_most("generic", static_cast<std::size_t>(generic.size()), limits::kMaxGenericKinds);
+  for (const auto& resource : generic) {
+    if (!check.ok()) return;
+    check.host_name("generic.name", resource.name());
+    check.within("generic.count", resource.count(), 1, limits::kMaxGenericCount);
+  }
+}
+
+// What only some jobs name: accounts, reservations, features, generic resources.
+void check_wishes(FieldCheck& check, const wire::ResourceRequest& message) {
+  check.require("account", is_word(message.account()), "is no name");
+  check.require("reservation", is_word(message.reservation()), "is no name");
+  check.at_most("features", static_cast<std::size_t>(message.features_size()),
+                limits::kMaxFeatures);
+  for (const std::string& feature : message.features()) {
+    check.at_most("features", feature.size(), limits::kMaxFeatures * limits::kMaxNodeNameBytes);
+    for (const auto name : base::split(feature, '|')) {
+      if (!check.ok()) return;
+      check.host_name("features", name);
+    }
+  }
+  check_generic(check, message.generic());
+}
+
 struct TextLimits {
   std::size_t count;
   std::size_t bytes;  // terminators included, as the kernel counts
@@ -117,6 +147,17 @@ void check_script(FieldCheck& check, const wire::LaunchSpec& spec) {
 
 }  // namespace
 
+wire::GenericResource to_wire(const base::GenericResource& resource) {
+  wire::GenericResource out;
+  out.set_name(resource.name);
+  out.set_count(resource.count);
+  return out;
+}
+
+base::GenericResource from_wire(const wire::GenericResource& message) {
+  return {message.name(), message.count()};
+}
+
 wire::ResourceRequest to_wire(const base::ResourceRequest& request) {
   wire::ResourceRequest out;
   out.set_nodes(request.nodes);
@@ -143,6 +184,11 @@ wire::ResourceRequest to_wire(const base::ResourceRequest& request) {
   out.set_step(request.step);
   out.set_allocation(request.allocation);
   out.set_overlap(request.overlap);
+  out.set_account(request.account);
+  out.set_reservation(request.reservation);
+  for (const auto& feature : request.features) out.add_features(feature);
+  for (const auto& resource : request.generic) *out.add_generic() = to_wire(resource);
+  out.set_scratch_bytes(request.scratch.value());
   return out;
 }
 
@@ -167,6 +213,7 @@ Result<base::ResourceRequest> from_wire(const wire::ResourceRequest& message) {
   check.require("inside", !is_step || (!message.allocation() && !message.overlay()),
                 "cannot be a job with cores of its own");
   check.require("allocation", !message.allocation() || !message.overlay(), "takes no cores");
+  check_wishes(check, message);
   if (!check.ok()) return check.error();
 
   base::ResourceRequest out;
@@ -194,6 +241,11 @@ Result<base::ResourceRequest> from_wire(const wire::ResourceRequest& message) {
   out.step = message.step();
   out.allocation = message.allocation();
   out.overlap = message.overlap();
+  out.account = message.account();
+  out.reservation = message.reservation();
+  out.features.assign(message.features().begin(), message.features().end());
+  for (const auto& resource : message.generic()) out.generic.push_back(from_wire(resource));
+  out.scratch = base::Bytes(message.scratch_bytes());
   return out;
 }
 

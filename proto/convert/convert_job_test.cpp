@@ -32,6 +32,11 @@ base::ResourceRequest some_request() {
   request.kill_deadlock = true;
   request.requeue = base::Requeue::No;
   request.most_nodes = 5;
+  request.account = "physics";
+  request.reservation = "course";
+  request.features = {"fast", "a|b"};
+  request.generic = {{"gpu", 2}, {"licence", 1}};
+  request.scratch = base::Bytes(1ULL << 40U);
   return request;
 }
 
@@ -98,6 +103,16 @@ TEST(ConvertRequest, NamesTheFieldThatIsWrong) {
       {"requeue", [](auto& m) { m.set_requeue(3); }},
       {"most_nodes", [](auto& m) { m.set_most_nodes(limits::kMaxNodes + 1); }},
       {"scheduled_limit_ns", [](auto& m) { m.set_scheduled_limit_ns(-1); }},
+      {"account", [](auto& m) { m.set_account("a b"); }},
+      {"reservation", [](auto& m) { m.set_reservation("../x"); }},
+      {"features", [](auto& m) { m.add_features("a|"); }},
+      {"features",
+       [](auto& m) {
+         for (std::size_t i = 0; i < limits::kMaxFeatures; ++i) m.add_features("f");
+       }},
+      {"generic.name", [](auto& m) { m.add_generic()->set_count(1); }},
+      {"generic.count", [](auto& m) { m.add_generic()->set_name("gpu"); }},
+      {"generic.count", [](auto& m) { m.mutable_generic(0)->set_count(1U << 30U); }},
       {"wall_limit_ns", [](auto& m) { m.set_wall_limit_ns(INT64_MIN); }},
   };
   for (const auto& [field, spoil] : cases) {

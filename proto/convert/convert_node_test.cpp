@@ -25,6 +25,8 @@ base::PlacedTasks some_placed() {
   placed.distribution = base::Distribution::Cyclic;
   placed.restarts = 2;
   placed.nodes = {4, 0, 7};
+  placed.generic = {{"gpu", {0, 3}}};
+  placed.scratch = base::Bytes(1ULL << 34U);
   return placed;
 }
 
@@ -56,7 +58,8 @@ base::NodeHello some_hello() {
   report.reason = "memory limit";
   report.filled = 3ms;
   base::NodeHello hello;
-  hello.info = {"node01", 8, base::Bytes(1U << 30U)};
+  hello.info = {
+      "node01", 8, base::Bytes(1U << 30U), {{"gpu", 2}}, base::Bytes(1ULL << 40U)};
   hello.attempts = {report};
   hello.epoch = base::Epoch(4);
   return hello;
@@ -263,6 +266,8 @@ TEST(PlacedTasks, RefusesWhatCannotBe) {
       {"restarts", [](auto& m) { m.set_restarts(base::kAttemptsPerJob); }},
       {"nodes", [](auto& m) { m.add_nodes(3); }},
       {"nodes", [](auto& m) { m.set_nodes(0, limits::kMaxNodes); }},
+      {"generic.name", [](auto& m) { m.add_generic(); }},
+      {"generic.indices", [](auto& m) { m.mutable_generic(0)->add_indices(1U << 30U); }},
   };
   for (const auto& [field, spoil] : cases) {
     wire::PrepareTasks message;

@@ -58,6 +58,8 @@ wire::NodeHello to_wire(const base::NodeHello& hello) {
   out.set_name(hello.info.name);
   out.set_cores(hello.info.cores);
   out.set_memory_bytes(hello.info.memory.value());
+  for (const auto& resource : hello.info.generic) *out.add_generic() = to_wire(resource);
+  out.set_scratch_bytes(hello.info.scratch.value());
   out.set_epoch(hello.epoch.value());
   for (const auto& report : hello.attempts) {
     auto* entry = out.add_attempts();
@@ -75,9 +77,17 @@ Result<base::NodeHello> from_wire(const wire::NodeHello& message) {
   check.host_name("name", message.name());
   check.within("cores", message.cores(), 1, limits::kMaxCoresPerNode);
   check.at_most("attempts", static_cast<std::size_t>(message.attempts_size()), kMaxAttempts);
+  check.at_most("generic", static_cast<std::size_t>(message.generic_size()),
+                limits::kMaxGenericKinds);
+  for (const auto& resource : message.generic()) {
+    check.host_name("generic.name", resource.name());
+    check.within("generic.count", resource.count(), 1, limits::kMaxGenericCount);
+  }
   if (!check.ok()) return check.error();
   base::NodeHello out;
   out.info = {message.name(), message.cores(), base::Bytes(message.memory_bytes())};
+  for (const auto& resource : message.generic()) out.info.generic.push_back(from_wire(resource));
+  out.info.scratch = base::Bytes(message.scratch_bytes());
   out.epoch = base::Epoch(message.epoch());
   out.attempts.reserve(static_cast<std::size_t>(message.attempts_size()));
   for (const auto& entry : message.attempts()) {

@@ -20,6 +20,27 @@ void fill_placed(const base::PlacedTasks& placed, Message& out) {
   out.set_distribution(static_cast<std::uint32_t>(placed.distribution));
   out.set_restarts(placed.restarts);
   for (std::uint32_t node : placed.nodes) out.add_nodes(node);
+  for (const auto& share : placed.generic) {
+    auto& entry = *out.add_generic();
+    entry.set_name(share.name);
+    entry.mutable_indices()->Assign(share.indices.begin(), share.indices.end());
+  }
+  out.set_scratch_bytes(placed.scratch.value());
+}
+
+template <class Message>
+void check_generic_shares(FieldCheck& check, const Message& message) {
+  namespace limits = base::limits;
+  check.at_most("generic", static_cast<std::size_t>(message.generic_size()),
+                limits::kMaxGenericKinds);
+  for (const auto& share : message.generic()) {
+    check.host_name("generic.name", share.name());
+    check.at_most("generic.indices", static_cast<std::size_t>(share.indices_size()),
+                  limits::kMaxGenericCount);
+    for (std::uint32_t index : share.indices()) {
+      check.within("generic.indices", index, 0, limits::kMaxGenericCount - 1);
+    }
+  }
 }
 
 // All but the user.
@@ -47,6 +68,7 @@ base::Result<base::PlacedTasks> take_placed(std::string_view name, const Message
   const auto named = static_cast<std::size_t>(message.nodes_size());
   check.require("nodes", named == 0 || named == nodes, "are not as many as have tasks");
   for (std::uint32_t node : message.nodes()) check.within("nodes", node, 0, limits::kMaxNodes - 1);
+  check_generic_shares(check, message);
   if (!check.ok()) return check.error();
 
   base::PlacedTasks placed;
@@ -58,6 +80,10 @@ base::Result<base::PlacedTasks> take_placed(std::string_view name, const Message
   placed.distribution = static_cast<base::Distribution>(message.distribution());
   placed.restarts = message.restarts();
   placed.nodes.assign(message.nodes().begin(), message.nodes().end());
+  for (const auto& share : message.generic()) {
+    placed.generic.push_back({share.name(), {share.indices().begin(), share.indices().end()}});
+  }
+  placed.scratch = base::Bytes(message.scratch_bytes());
   return placed;
 }
 
