@@ -86,7 +86,7 @@ TEST(KeyRing, RefusesRandomBytes) {
   }
 }
 
-TEST(KeyFile, OfANodeHoldsItsGeneration) {
+TEST(KeyRingFile, OfANodeHoldsItsGeneration) {
   std::string directory = (std::filesystem::temp_directory_path() / "score_ring_XXXXXX").string();
   ASSERT_NE(::mkdtemp(directory.data()), nullptr);
   const std::string path = directory + "/key";

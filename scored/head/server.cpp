@@ -124,11 +124,11 @@ asio::awaitable<void> Server::accept_clients() {
   for (;;) {
     auto peer = co_await commands_->accept();
     if (!peer && (peer.error().is(Errc::Closed) || peer.error().is(Errc::Cancelled))) co_return;
-    if (peer) admit(peer->credentials.uid, std::move(peer->connection), "socket");
+    if (peer) admit(peer->credentials.uid, std::move(peer->connection), {});
   }
 }
 
-void Server::admit(UserId user, std::shared_ptr<proto::Connection> connection, std::string via) {
+void Server::admit(UserId user, std::shared_ptr<proto::Connection> connection, Origin origin) {
   PerUser& of_user = users_[user];
   const bool is_full =
       clients_.size() >= limits_.clients || of_user.count >= limits_.clients_per_user;
@@ -146,8 +146,10 @@ void Server::admit(UserId user, std::shared_ptr<proto::Connection> connection, s
   connection->charge_to({budget, &budget->incoming}, {budget, &budget->outgoing});
   ClientSession::Setup setup;
   setup.id = ClientId(next_client_);
-  setup.peer = {user, head_.users().role(user, clock_.now()),
-                head_.users().name(user, clock_.now()), std::move(via)};
+  const auto role =
+      origin.steps_on ? proto::Role::OtherUser : head_.users().role(user, clock_.now());
+  setup.peer = {user, role, head_.users().name(user, clock_.now()), std::move(origin.via),
+                origin.steps_on};
   setup.connection = std::move(connection);
   setup.budget = budget;
   setup.turns = turns_;
@@ -263,7 +265,8 @@ asio::awaitable<void> Server::serve_node(UniqueFd fd) {
   co_await session.run(std::move(first));
 }
 
-// A command on a login node: its node daemon has asked the kernel for the user.
+// A command on a node: its node daemon has asked the kernel for the user. On a login node it is as
+// on the head's host; on another it is for the steps of its user's jobs there.
 void Server::admit_login(const proto::TlsPeer& node, const proto::InFrame& hello) {
   const auto message = proto::parse<wire::LoginHello>(hello);
   if (!message) return node.connection->close();
@@ -272,7 +275,12 @@ void Server::admit_login(const proto::TlsPeer& node, const proto::InFrame& hello
   // Root of a login node is not root of the cluster, except where the head is root's own.
   const bool is_foreign_root = message->user() == 0 && geteuid() != 0;
   if (is_login_node && !is_foreign_root) {
-    return admit(UserId(message->user()), node.connection, node.name);
+    return admit(UserId(message->user()), node.connection, {.via = node.name});
+  }
+  const auto place = head_.links().find(node.name);
+  if (!is_foreign_root && place &&
+      for_clients_.queries.has_job_on(UserId(message->user()), *place)) {
+    return admit(UserId(message->user()), node.connection, {.via = node.name, .steps_on = *place});
   }
   const char* why = is_login_node ? "root of a login node" : "not a login node";
   if (limiter_.allow(clock_.now())) {

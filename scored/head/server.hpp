@@ -58,8 +58,13 @@ class Server {
   };
 
   asio::awaitable<void> accept_clients();
-  // `via`: the way the user reached the head, for the audit: "socket", or the login node.
-  void admit(UserId user, std::shared_ptr<proto::Connection> connection, std::string via);
+  // Where the user's command runs.
+  struct Origin {
+    std::string via = "socket";        // for the audit: or the name of the node
+    std::optional<NodeId> steps_on{};  // see Peer
+  };
+
+  void admit(UserId user, std::shared_ptr<proto::Connection> connection, Origin origin);
   void admit_login(const proto::TlsPeer& node, const proto::InFrame& hello);
   bool close_half_open(UserId user);
   void close_clients_of(const std::string& login_node);

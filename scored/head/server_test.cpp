@@ -34,7 +34,7 @@ class ServerTest : public HeadFixture {
     server_ = std::make_unique<Server>(io_, steady_, *head_, head_->for_clients());
     tasks_ = std::make_unique<TaskGroup>(io_.get_executor(),
                                          [](std::string_view, const std::exception_ptr&) {});
-    ASSERT_TRUE(server_->open(config_, proto::random_key(), limits));
+    ASSERT_TRUE(server_->open(config_, proto::KeyRing(proto::random_key()), limits));
     server_->start(*tasks_);
   }
 

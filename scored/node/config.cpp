@@ -29,7 +29,8 @@ constexpr std::string_view kUsage =
     "  --key-file FILE        this node's key, mode 0600\n"
     "  --run-dir DIR          sockets of the shepherds\n"
     "  --launcher-dir DIR     sockets of the launcher\n"
-    "  --login-socket FILE    for the commands of this host's users (default: none)\n"
+    "  --login-socket FILE    for the commands of this host's users\n"
+    "                         (default: commands.sock in the run directory)\n"
     "  --cgroup-root DIR      cgroup2 directory for the jobs; auto: the daemon's own; none\n"
     "  --cores N              cores for jobs (default: those the daemon may use)\n"
     "  --first-core N         the first of them, counted from 0 (default: 0)\n"
@@ -318,6 +319,7 @@ Status complete(NodeConfig& config) {
   if (config.name.empty()) config.name = facts->name;
   if (config.cores == 0) config.cores = static_cast<std::uint32_t>(facts->cores.size());
   if (config.memory == Bytes(0)) config.memory = facts->memory;
+  if (config.login_socket.empty()) config.login_socket = config.run_dir + "/commands.sock";
   if (config.job_memory == Bytes(0)) config.job_memory = Bytes(facts->memory.value() / 10 * 9);
   return {};
 }

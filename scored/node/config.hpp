@@ -34,7 +34,7 @@ struct NodeConfig {
   std::string key_file = "/etc/scored/node.key";
   std::string run_dir = "/run/scored";                // shepherds/
   std::string launcher_dir = "/run/scored-launcher";  // launcher.sock, rings.sock
-  std::string login_socket;                           // for commands on this host; empty: none
+  std::string login_socket;  // for commands on this host; empty: commands.sock in run_dir
   std::string cgroup_root = "auto";                   // "auto", "none" or an absolute path
   std::uint32_t cores = 0;                            // 0: those this process may use
   std::uint32_t first_core = 0;  // of those this process may use; several nodes of one host

@@ -127,7 +127,8 @@ Daemon::Daemon(Parts parts, NodeConfig config)
                   parts.switcher.priority() == SwitchPriority::None,
                   {config_.job_memory, config_.job_processes}},
                  config_.name,
-                 config_.first_core},
+                 config_.first_core,
+                 config_.login_socket},
                 shepherd_handlers(),
                 [this](const proto::FoundAttempt& found) {
                   carry_out(agent_.adopt(found.placed, found.report, found.has_begun(),
@@ -535,9 +536,8 @@ asio::awaitable<void> Daemon::run() {
     const auto started = metrics_->start(config_.monitor, config_.run_dir);
     if (!started) log_error("cannot serve metrics", kv("err", started.error()));
   }
-  if (!config_.login_socket.empty()) {
-    const auto opened = login_.open(config_.login_socket);
-    if (!opened) log_error("cannot accept commands of this host", kv("err", opened.error()));
+  if (const auto opened = login_.open(config_.login_socket); !opened) {
+    log_error("cannot accept commands of this host", kv("err", opened.error()));
   }
   notify_ready();
   note_status();

@@ -66,14 +66,8 @@ std::optional<std::uint64_t> tag_of(const proto::InFrame& frame) {
   return any.tag();
 }
 
-}  // namespace
-
-Result<std::string> find_server(const std::string& option) {
-  std::string server = option;
-  if (server.empty()) {
-    const char* variable = std::getenv("SCORED_SERVER");
-    server = variable != nullptr ? variable : "";
-  }
+// Of a server as users name it.
+Result<std::string> socket_path(std::string server) {
   if (server.empty()) return std::string(kDefaultSocket);
   if (server.starts_with("unix:")) server.erase(0, 5);
   if (server.find('/') != server.npos) return server;
@@ -83,6 +77,18 @@ Result<std::string> find_server(const std::string& option) {
       "server '{}' is not this host; give the path of a socket on this host: the head's, or on a "
       "login node that of its node daemon",
       escape_terminal(server, 200));
+}
+
+}  // namespace
+
+Result<std::string> find_server(const std::string& option) {
+  const char* variable = std::getenv("SCORED_SERVER");
+  auto path = socket_path(option.empty() && variable != nullptr ? variable : option);
+  // On a node that is no login node, its daemon takes the commands of the jobs there.
+  const char* of_node = std::getenv("SCORE_COMMANDS_SOCKET");
+  const bool is_elsewhere = option.empty() && path && access(path->c_str(), F_OK) != 0;
+  if (is_elsewhere && of_node != nullptr) return std::string(of_node);
+  return path;
 }
 
 const std::error_category& head_category() noexcept {

@@ -21,7 +21,8 @@ namespace score::scout {
 inline constexpr const char* kDefaultSocket = "/run/scored/head.sock";
 
 // The head's socket: `option` (--server), else SCORED_SERVER, else the packaged one. Each is a path
-// or a name of this host. Errors: Unsupported for the name of another host.
+// or a name of this host. If nothing is there and no option names it, SCORE_COMMANDS_SOCKET, which
+// tasks have: that of their node's daemon. Errors: Unsupported for the name of another host.
 Result<std::string> find_server(const std::string& option);
 
 // The head's refusal as an Error: its code is the exit code of the command.

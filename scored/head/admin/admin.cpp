@@ -55,7 +55,8 @@ std::optional<gang::JobRequest> kind_of(ControlJob::What what) {
 }
 
 Permissions::Request request_of(const AdminCommand& command) {
-  Permissions::Request request{frame_of(command), job_of(command), action_of(command)};
+  Permissions::Request request{
+      .type = frame_of(command), .job = job_of(command), .action = action_of(command)};
   if (const auto* signal = std::get_if<SignalJob>(&command)) request.signal = signal->signal;
   return request;
 }

@@ -9,9 +9,17 @@
 namespace score::head {
 namespace {
 
+using proto::FrameType;
 using proto::Role;
 
 constexpr std::array kOperatorSignals = {SIGTERM, SIGKILL, SIGSTOP, SIGCONT};
+
+// What a command on a node that is no login node may send.
+constexpr std::array kStepFrames = {
+    FrameType::ClientHello, FrameType::Submit,      FrameType::Plan,     FrameType::Attach,
+    FrameType::Detach,      FrameType::OutputTaken, FrameType::Input,    FrameType::Resize,
+    FrameType::SignalJob,   FrameType::CancelJob,   FrameType::ListJobs, FrameType::ListNodes,
+    FrameType::GetInfo};
 
 std::string_view action_of(const Permissions::Request& request) {
   return request.action.empty() ? proto::name_of(request.type) : request.action;
@@ -41,6 +49,9 @@ Status Permissions::check(const Peer& peer, const Request& request) {
     return refuse(peer, request, is_for_operators ? "not_operator" : "not_root",
                   fmt::format("only {} may {}", is_for_operators ? "operators" : "root", action));
   }
+  if (peer.steps_on) {
+    if (auto allowed = check_steps_only(peer, request); !allowed) return allowed;
+  }
   if (is_owner || role == Role::Root) return {};
   if (request.drives) {
     return refuse(peer, request, "drives",
@@ -56,6 +67,19 @@ Status Permissions::check(const Peer& peer, const Request& request) {
                               request.job));
   }
   return {};
+}
+
+Status Permissions::check_steps_only(const Peer& peer, const Request& request) {
+  const bool submits = request.type == FrameType::Submit || request.type == FrameType::Plan;
+  const JobId job = submits ? request.inside : request.job;
+  const bool is_about_job = submits || job != JobId();
+  const bool is_known = std::ranges::find(kStepFrames, request.type) != kStepFrames.end() &&
+                        (!is_about_job || queries_.runs_on(job, *peer.steps_on));
+  if (is_known) return {};
+  return refuse(peer, request, "steps_only",
+                fmt::format("{} is no login node: commands there may only start and control steps "
+                            "of the job that they run in",
+                            peer.via));
 }
 
 Error Permissions::refuse(const Peer& peer, const Request& request, std::string_view reason,

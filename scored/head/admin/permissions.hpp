@@ -3,7 +3,8 @@
 // permission table (proto/permissions.md) says most of it; three things it cannot say are here:
 //   towards a job its user is its owner, operators included;
 //   who gives a job input acts as its user: that is for the owner and root;
-//   operators send other users' jobs only the signals that end, stop and continue them.
+//   operators send other users' jobs only the signals that end, stop and continue them;
+//   a command on a node that is no login node is about its user's jobs there (Peer::steps_on).
 // Each refusal is counted and leaves a line in the log, at a limited rate.
 
 #include "base/os/log.hpp"
@@ -24,6 +25,7 @@ class Permissions {
   struct Request {
     proto::FrameType type{};
     JobId job;                  // 0: it is not about a job
+    JobId inside{};             // a submission: the job that it is a step of; 0: of none
     std::string_view action{};  // for messages, "cancel"; empty: the frame's name
     bool drives = false;        // as front end, or by giving it input
     int signal = 0;             // 0: none
@@ -45,6 +47,8 @@ class Permissions {
   [[nodiscard]] const Counts& denied() const { return denied_; }
 
  private:
+  Status check_steps_only(const Peer& peer, const Request& request);
+
   const ClusterRunner& runner_;
   const JobQueries& queries_;
   LogLimiter lines_;

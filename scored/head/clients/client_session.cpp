@@ -253,6 +253,12 @@ Status ClientSession::check([[maybe_unused]] const Message& message, FrameType t
   Permissions::Request request{type};
   request.is_greeted = greeted_;
   if constexpr (AboutJob<Message>) request.job = JobId(message.job());
+  if constexpr (std::is_same_v<Message, wire::Submit>) {
+    request.inside = JobId(message.resources().inside());
+  }
+  if constexpr (std::is_same_v<Message, wire::Plan>) {
+    request.inside = JobId(message.submission().resources().inside());
+  }
   if constexpr (std::is_same_v<Message, wire::Attach>) {
     request.drives = message.front_end() || message.input();
   }

@@ -23,6 +23,9 @@ struct Peer {
   proto::Role role = proto::Role::Anonymous;  // OtherUser, Operator or Root
   std::string name;                           // "alice", or the number
   std::string via = "socket";                 // or "web", "file", or the login node's name
+  // A command on this node, which is no login node: it may start and control steps of its user's
+  // jobs there, and ask for lists.
+  std::optional<NodeId> steps_on{};
 };
 
 struct OperatorRule {

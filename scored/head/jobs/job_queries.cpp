@@ -44,6 +44,24 @@ Result<UserId> JobQueries::owner(JobId id) const {
   return UserId(found->user());
 }
 
+bool JobQueries::runs_on(JobId id, NodeId node) const {
+  const Job* job = parts_.jobs.find(id);
+  JobId whole = job != nullptr ? job->info.step_of : JobId();
+  if (job == nullptr) {
+    if (const auto ended = status(id)) whole = JobId(ended->step_of());
+  }
+  if (whole != JobId()) job = parts_.jobs.find(whole);
+  return job != nullptr && !job->ended && std::ranges::find(job->nodes, node) != job->nodes.end();
+}
+
+bool JobQueries::has_job_on(UserId user, NodeId node) const {
+  return std::ranges::any_of(parts_.jobs.all(), [&](const auto& entry) {
+    const Job& job = entry.second;
+    return job.info.user == user && !job.ended &&
+           std::ranges::find(job.nodes, node) != job.nodes.end();
+  });
+}
+
 wire::JobStatus JobQueries::status(const Job& job, const gang::JobView& view) const {
   auto status = make_status(job, {view, parts_.users.name(job.info.user, parts_.runner.now()),
                                   parts_.runner.cluster().config().quantum, wall_now()});

@@ -27,6 +27,11 @@ class JobQueries {
 
   // The user of a job, active or ended. Errors: NotFound.
   [[nodiscard]] Result<UserId> owner(JobId job) const;
+  // Of the job, or of the one that it is a step of, a part is placed on the node. True also for a
+  // step that has ended, while its job has not.
+  [[nodiscard]] bool runs_on(JobId job, NodeId node) const;
+  // The user has such a job.
+  [[nodiscard]] bool has_job_on(UserId user, NodeId node) const;
   // With the events of its life. Errors: NotFound.
   [[nodiscard]] Result<wire::JobStatus> status(JobId job) const;
   [[nodiscard]] wire::JobStatus status(const Job& job, const gang::JobView& view) const;

@@ -75,6 +75,9 @@ std::vector<std::string> own_variables(const Plan& plan, std::uint32_t task) {
     add("SCORE_LOCALID", task);
   }
   add("SCORE_NODENAME", plan.prepare.node_name());
+  if (!plan.prepare.commands_socket().empty()) {
+    add("SCORE_COMMANDS_SOCKET", plan.prepare.commands_socket());
+  }
   add("SCORE_RESTART_COUNT", plan.prepare.restarts());
   add("SCORE_APPNUM", plan.apps[task]);
   add("PWD", plan.directory_of(program));

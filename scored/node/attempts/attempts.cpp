@@ -24,6 +24,7 @@ Attempts::Attempts(AttemptParts parts, Settings settings, ShepherdFrames::Handle
     : parts_(std::move(parts)),
       node_name_(std::move(settings.node_name)),
       first_core_(settings.first_core),
+      commands_socket_(std::move(settings.commands_socket)),
       shepherds_(parts_, std::move(settings.start)),
       frames_(parts_, std::move(handlers)),
       end_(parts_),
@@ -120,6 +121,7 @@ void Attempts::prepare(const Attempt& attempt, const gang::LaunchShepherd& order
   auto message = proto::to_wire(order.placed, order.spec);
   message.set_node_name(node_name_);
   message.set_first_core(first_core_);
+  message.set_commands_socket(commands_socket_);
   message.set_ofi_providers(parts_.networks.ofi_providers());
   message.set_own_sessions(parts_.cgroups != nullptr);
   message.set_limit_by_rlimit(parts_.cgroups == nullptr || !parts_.cgroups->limits_memory());

@@ -91,6 +91,35 @@ def test_a_node_that_is_no_login_node_is_refused(login):
     assert result.stderr.count('\n') == 1 and 'node02 is not a login node' in result.stderr
 
 
+STEPS = '''#!/bin/sh
+export SCORED_SERVER=/none
+scrun -N 2 sh -c 'echo "step on $SCORE_NODENAME"'
+scrun -N 1 sh -c 'exit 7'; echo "code $?"
+scrun -N 1 sleep 1000 & sleep 1; sccancel $SCORE_JOB_ID.2; wait; echo cancelled
+scq > /dev/null; echo "list $?"
+exec 2>&1
+sccancel {other}
+scrun --job {other} true
+scrun --job none -N 1 true
+scadm set quantum 50ms
+echo end
+'''
+
+
+def test_steps_are_started_on_any_node_of_their_job(login, tmp_path):
+    """Neither node02 nor node03 is a login node; the script cannot reach the head's own socket."""
+    other = login.submit('-N', 1, '-w', 'node00', 'sleep', 1000)
+    (tmp_path / 'job.sh').write_text(STEPS.format(other=other))
+    job = int(login.run('scbatch', '-w', 'node02,node03', 'job.sh', cwd=tmp_path).stdout)
+    login.wait_job(job, 'completed')
+    lines = (tmp_path / f'score-{job}.out').read_text().splitlines()
+    assert sorted(lines[:2]) == ['step on node02', 'step on node03'], lines
+    assert {'code 7', 'cancelled', 'list 0'} <= set(lines), lines
+    refusals = [line for line in lines if 'is no login node' in line]
+    assert len(refusals) == 4 and lines[-1] == 'end', lines
+    assert login.job(int(other))['state'] == 'running'
+
+
 def test_a_head_that_is_gone_is_named(login):
     login.kill('head')
     result = through(login, 'node01', 'scq', code=None)
