@@ -58,8 +58,7 @@ base::NodeHello some_hello() {
   report.reason = "memory limit";
   report.filled = 3ms;
   base::NodeHello hello;
-  hello.info = {
-      "node01", 8, base::Bytes(1U << 30U), {{"gpu", 2}}, base::Bytes(1ULL << 40U)};
+  hello.info = {"node01", 8, base::Bytes(1U << 30U), {{"gpu", 2}}, base::Bytes(1ULL << 40U)};
   hello.attempts = {report};
   hello.epoch = base::Epoch(4);
   return hello;

@@ -58,6 +58,7 @@ class Server {
   };
 
   asio::awaitable<void> accept_clients();
+
   // Where the user's command runs.
   struct Origin {
     std::string via = "socket";        // for the audit: or the name of the node

@@ -34,11 +34,11 @@ struct NodeConfig {
   std::string key_file = "/etc/scored/node.key";
   std::string run_dir = "/run/scored";                // shepherds/
   std::string launcher_dir = "/run/scored-launcher";  // launcher.sock, rings.sock
-  std::string login_socket;  // for commands on this host; empty: commands.sock in run_dir
-  std::string cgroup_root = "auto";                   // "auto", "none" or an absolute path
-  std::uint32_t cores = 0;                            // 0: those this process may use
-  std::uint32_t first_core = 0;  // of those this process may use; several nodes of one host
-  Bytes memory{0};               // for jobs; 0: all of the host
+  std::string login_socket;          // for commands on this host; empty: commands.sock in run_dir
+  std::string cgroup_root = "auto";  // "auto", "none" or an absolute path
+  std::uint32_t cores = 0;           // 0: those this process may use
+  std::uint32_t first_core = 0;      // of those this process may use; several nodes of one host
+  Bytes memory{0};                   // for jobs; 0: all of the host
   Bytes job_memory{0};  // limit on this node of a job that requests none; 0: 90 % of the host's
   std::uint32_t job_processes = 10'000;  // limit on this node, threads included
   SwitchMethod method = SwitchMethod::Auto;
