@@ -21,7 +21,8 @@ MAGIC = 0x44524353
 CLIENT_HELLO, SERVER_HELLO, FAILED, DONE = 1, 2, 3, 4
 SUBMIT, SUBMITTED, CANCEL, LIST, JOBS, GET_INFO, INFO = 10, 11, 31, 40, 41, 44, 45
 BOUNDS = {'submissions_per_second': 1000, 'starts_per_second': 100, 'submit_p99_ms': 50, 'list_p99_ms': 50,
-          'cancel_p99_ms': 50, 'restart_seconds': 2}
+          'cancel_p99_ms': 50, 'restart_seconds': 2, 'array_submit_p99_ms': 50, 'array_list_p99_ms': 50,
+          'array_cancel_p99_ms': 50, 'array_restart_seconds': 2, 'array_head_mib': 200}
 AT_LEAST = {'submissions_per_second', 'starts_per_second'}
 JOBS_ACTIVE = 11  # field of Info
 
@@ -89,12 +90,13 @@ class Client:
         self.send(kind, field(1, self.tag) + payload)
         return self.receive(answer)
 
-    def submit(self, *argv, held=False):
+    def submit(self, *argv, held=False, array=''):
         resources = field(2, 1) + field(4, 1) + (field(11, 1) if held else b'')
         program = b''.join(field(2, word) for word in argv)
         spec = field(26, program) + field(3, 'PATH=/usr/bin:/bin') + field(4, '/')
         spec += field(9, -2) + field(14, 1)
         payload = field(2, os.urandom(16)) + field(3, resources) + field(4, spec) + field(5, 1) + field(7, 1)
+        payload += field(9, array) if array else b''
         return numbers(self.ask(SUBMIT, payload, SUBMITTED))[2]
 
     def cancel(self, job):
@@ -172,26 +174,49 @@ def finish(cluster, jobs):
     cluster.wait_up()
 
 
-def measure_queue(cluster, path, queued, finished, rounds):
-    note(f'{queued} jobs queued, {finished} ended')
-    finish(cluster, finished)
-    client = Client(path)
-    while client.active() < queued:
-        client.submit('true', held=True)
+def measure_requests(client, rounds, prefix='', array=''):
+    """Submit a held job, or an array of them, list all, cancel it."""
     submits, lists, cancels = [], [], []
     for _ in range(rounds):
         job = None
 
         def submit():
             nonlocal job
-            job = client.submit('true', held=True)
+            job = client.submit('true', held=True, array=array)
         submits.append(milliseconds(submit))
         lists.append(milliseconds(client.list))
         cancels.append(milliseconds(client.cancel, job))
-    figures = {'queued': client.active(), 'finished': finished, 'list_bytes': client.list()}
+    figures = {}
     for name, times in (('submit', submits), ('list', lists), ('cancel', cancels)):
-        figures |= {f'{name}_p50_ms': percentile(times, 0.5), f'{name}_p99_ms': percentile(times, 0.99)}
+        figures |= {f'{prefix}{name}_p50_ms': percentile(times, 0.5), f'{prefix}{name}_p99_ms': percentile(times, 0.99)}
     return figures
+
+
+def measure_array(tasks, rounds):
+    """Beside one array of so many tasks that waits: in a cluster of its own, as the head's memory is a figure."""
+    note(f'an array of {tasks} tasks')
+    cluster = Cluster(8)
+    try:
+        path = cluster.description['socket']
+        array = f'0-{tasks - 1}'
+        client = Client(path)
+        client.submit('true', held=True, array=array)
+        figures = measure_requests(client, rounds, 'array_', array)
+        figures['array_head_mib'] = resident_bytes(cluster.daemon('head')['pid']) / 2**20
+        figures['array_restart_seconds'] = measure_restart(cluster, path)['restart_seconds']
+        return figures
+    finally:
+        cluster.stop()
+
+
+def measure_queue(cluster, path, queued, finished, rounds):
+    note(f'{queued} jobs queued, {finished} ended')
+    finish(cluster, finished)
+    client = Client(path)
+    while client.active() < queued:
+        client.submit('true', held=True)
+    figures = measure_requests(client, rounds)
+    return figures | {'queued': client.active(), 'finished': finished, 'list_bytes': client.list()}
 
 
 def measure_restart(cluster, path):
@@ -248,6 +273,7 @@ def add_options(parser):
     parser.add_argument('--queued', type=int, default=10_000, metavar='N', help='jobs that wait (10000)')
     parser.add_argument('--finished', type=int, default=100_000, metavar='N', help='jobs that have ended (100000)')
     parser.add_argument('--rounds', type=int, default=300, metavar='N', help='submit, list and cancel so often (300)')
+    parser.add_argument('--array', type=int, default=100_000, metavar='N', help='tasks of an array (100000)')
     parser.add_argument('--connections', type=int, default=1000, metavar='N', help='open, and half-open (1000)')
     parser.add_argument('--json', action='store_true')
 
@@ -265,6 +291,7 @@ def run(options):
         figures |= measure_submissions(path, options.seconds)
     finally:
         cluster.stop()
+    figures |= measure_array(options.array, options.rounds)
     missed = [name for name, bound in BOUNDS.items()
               if (figures[name] < bound if name in AT_LEAST else figures[name] > bound)]
     if options.json:

@@ -137,7 +137,7 @@ def test_bare_threads_count_every_time_they_wake():
 
 
 def test_load_measures_each_part(tmp_path):
-    words = ['--starts', '5', '--seconds', '0.3', '--connections', '20', '--queued', '40', '--finished', '50', '--rounds', '3']
+    words = ['--starts', '5', '--seconds', '0.3', '--connections', '20', '--queued', '40', '--finished', '50', '--rounds', '3', '--array', '500']
     done = subprocess.run([BIN / 'scbench', 'load', '--json', *words], capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode in (0, 1), done.stderr
     report = json.loads(done.stdout)
