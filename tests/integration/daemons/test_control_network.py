@@ -9,6 +9,7 @@ import time
 import pytest
 from cluster import wait_until
 from figures import figure
+from perfetto import job_bars
 from progress import start_progress
 from trouble import cut_off, in_network_of, need_nftables, parted, repeated, stopped, without
 from web import Web, value
@@ -82,6 +83,35 @@ def test_noise_at_the_ports_is_dropped(fresh, tmp_path):
     wait_until(lambda: value(metrics(cluster), 'scored_control_dropped_total', '{reason="malformed"}') > 0)
     assert 'drop datagrams of the control network' in cluster.logs(100)
     cluster.cancel_all()
+
+
+NEAR_NS = 5_000_000  # of one boundary on all nodes; slices are 100 ms
+CLOCKS_NS = 1_000_000  # what the nodes' clocks may differ by in cluster time
+
+
+def test_perfetto_shows_that_no_node_goes_on_before_all_have_stopped(fresh, tmp_path):
+    """A barrier switch on 8 nodes: at each boundary the last end of a bar is before the first begin of the next."""
+    cluster = fresh(8, '--control', 'pm', '--switch-mode', 'barrier', '--slice', '100ms', '--cores', 1)
+    use_pm(cluster)
+    jobs = [cluster.submit('-N', 8, 'sh', '-c', 'while :; do :; done') for _ in range(2)]
+    path = tmp_path / 'barrier.pftrace'
+    meetings = []
+
+    def drawn():
+        cluster.run('scadm', 'trace', '--seconds', 2, '-o', path)
+        bars = job_bars(path.read_bytes())
+        ends = {job: [sorted(end for _, end, of in node if of == f'job {job}') for node in bars.values()] for job in jobs}
+        begins = {job: [sorted(begin for begin, _, of in node if of == f'job {job}') for node in bars.values()] for job in jobs}
+        meetings.clear()
+        for left, entered in (jobs, jobs[::-1]):
+            for at in ends[left][0]:
+                stopped = [end for node in ends[left] for end in node if abs(end - at) < NEAR_NS]
+                went_on = [begin for node in begins[entered] for begin in node if abs(begin - at) < NEAR_NS]
+                if len(stopped) == len(went_on) == 8:
+                    meetings.append(min(went_on) - max(stopped))
+        return len(bars) == 8 and len(meetings) >= 5
+    wait_until(drawn, what=lambda: meetings)
+    assert min(meetings) > -CLOCKS_NS, meetings
 
 
 def states(cluster):

@@ -17,7 +17,7 @@ def job_bars(data):
             continue
         event, when = dict(fields(packet[11])), packet[8]
         name, parent = tracks[event[11]]
-        if name == 'switches':
+        if name == 'switches' or event[9] == 3:  # an instant
             continue
         if event[9] == 1:
             assert event[11] not in begun, 'two begins of a track'
