@@ -1,7 +1,9 @@
-"""scbench io: one server of a volume on this host against system calls, and the rate of names."""
+"""scbench io: one server of a volume on this host against system calls, the rate of names, and growth over servers."""
+import contextlib
 import json
 import os
 import pathlib
+import shutil
 import socket
 import statistics
 import subprocess
@@ -9,10 +11,17 @@ import sys
 import tempfile
 import time
 
+import limited_disks
+import plot
+from kernels import note
+
 BIN = pathlib.Path(os.environ.get('SCORE_BIN', pathlib.Path(sys.argv[0]).resolve().parent))
 # Figure -> at least.
 BOUNDS = {'read_vs_syscall': 0.95, 'write_vs_syscall': 0.95, 'fuse_read_vs_syscall': 0.8, 'fuse_write_vs_syscall': 0.8,
-          'creates_per_second': 20_000, 'stats_per_second': 20_000, 'unlinks_per_second': 20_000}
+          'creates_per_second': 20_000, 'stats_per_second': 20_000, 'unlinks_per_second': 20_000, 'growth_per_doubling': 1.9}
+PARTS = ('data', 'growth')
+SERVERS = (1, 2, 4, 8)
+DISK_SPEED = 8 * limited_disks.MIB  # bytes per second
 
 
 def add_options(parser):
@@ -20,6 +29,11 @@ def add_options(parser):
     parser.add_argument('--megabytes', type=int, default=256, metavar='N', help='size of the file (256)')
     parser.add_argument('--rounds', type=int, default=5, metavar='N', help='interleaved rounds; the median counts (5)')
     parser.add_argument('--threads', type=int, default=8, metavar='N', help='clients of the names, in one process (8)')
+    parser.add_argument('--parts', type=lambda text: text.split(','), default=list(PARTS), metavar='PART[,PART...]',
+                        help=f'what to measure: {",".join(PARTS)} (all)')
+    parser.add_argument('--growth-megabytes', type=int, default=16, metavar='N', help='per server with a limited disk (16)')
+    parser.add_argument('--figures', action='store_true', help='the experiment of PIOUS instead: access times over sizes and servers')
+    parser.add_argument('--plot', metavar='FILE', help='draw them')
     parser.add_argument('--json', action='store_true')
 
 
@@ -32,50 +46,114 @@ def program(name):
     return None
 
 
-class Server:
-    def __init__(self, root):
+class Servers:
+    """A volume of some servers on this host, one per directory. `groups`: their cgroups."""
+
+    def __init__(self, root, directories, groups=()):
         self.root = pathlib.Path(root)
-        with socket.socket() as one:
-            one.bind(('127.0.0.1', 0))
-            port = one.getsockname()[1]
+        self.directories = directories
+        with contextlib.ExitStack() as held:
+            places = [held.enter_context(socket.socket()) for _ in directories]
+            for place in places:
+                place.bind(('127.0.0.1', 0))
+            names = [f'127.0.0.1:{place.getsockname()[1]}' for place in places]
         self.file = self.root / 'volume'
-        made = subprocess.run([program('scio'), 'create', 'bench', '--server', f'127.0.0.1:{port}'], capture_output=True, check=True)
+        made = subprocess.run([program('scio'), 'create', 'bench', *[word for name in names for word in ('--server', name)]],
+                              capture_output=True, check=True)
         self.file.write_bytes(made.stdout)
         self.file.chmod(0o600)
-        self.directory = self.root / 'server'
-        self.directory.mkdir()
-        (self.root / 'plain').mkdir()
-        self.process = subprocess.Popen([program('scored-pario'), '--volume', self.file, '--index', '0', '--directory', self.directory,
-                                         '--capacity', '1T'], stderr=subprocess.DEVNULL)
+        self.processes = [self.start(i, directory) for i, directory in enumerate(directories)]
+        for process, group in zip(self.processes, groups):
+            group.write_text(str(process.pid))
         end = time.monotonic() + 20
         while subprocess.run([program('scio'), '--volume', self.file, 'df'], capture_output=True).returncode:
-            if time.monotonic() > end or self.process.poll() is not None:
-                sys.exit('scbench io: the server does not start')
+            if time.monotonic() > end or any(process.poll() is not None for process in self.processes):
+                sys.exit('scbench io: a server does not start')
             time.sleep(0.05)
-        self.mount = self.root / 'mount'
-        self.mount.mkdir()
-        mounter = program('scored-pario-mount')
-        self.is_mounted = mounter is not None and subprocess.run([mounter, '--volume', self.file, self.mount]).returncode == 0
 
-    def stop(self):
-        if self.is_mounted:
-            subprocess.run(['fusermount3', '-u', self.mount], check=False)
-        self.process.terminate()
-        self.process.wait()
+    def start(self, index, directory):
+        directory.mkdir(exist_ok=True)
+        return subprocess.Popen([program('scored-pario'), '--volume', self.file, '--index', str(index), '--directory', directory,
+                                 '--capacity', '1T'], stderr=subprocess.DEVNULL)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self.processes:
+            process.terminate()
+        for process in self.processes:
+            process.wait()
 
 
-def measure(options):
+@contextlib.contextmanager
+def mounted(servers):
+    """Its mount point; None where there is no FUSE."""
+    mounter = program('scored-pario-mount')
+    place = servers.root / 'mount'
+    place.mkdir()
+    if mounter is None or subprocess.run([mounter, '--volume', servers.file, place]).returncode:
+        yield None
+        return
+    try:
+        yield place
+    finally:
+        subprocess.run(['fusermount3', '-u', place], check=False)
+
+
+@contextlib.contextmanager
+def a_root(options):
     if not all(map(program, ('scbench-io', 'scio', 'scored-pario'))):
         sys.exit('scbench io: its programs are not there: build with liburing-dev, liblmdb-dev and libfuse3-dev')
     with tempfile.TemporaryDirectory(prefix='scbench-io-', dir=options.directory) as root:
-        server = Server(root)
-        try:
-            mount = server.mount if server.is_mounted else '-'
-            data = run('data', server.file, server.root / 'plain', server.directory, mount, options.megabytes, options.rounds)
-            names = [run('names', server.file, options.threads, 20_000 // options.threads)[0] for _ in range(options.rounds)]
-        finally:
-            server.stop()
+        yield pathlib.Path(root)
+
+
+def measure(options):
+    with a_root(options) as root, Servers(root, [root / 'server']) as servers:
+        (root / 'plain').mkdir()
+        with mounted(servers) as mount:
+            data = run('data', servers.file, root / 'plain', root / 'server', mount or '-', options.megabytes, options.rounds)
+            names = [run('names', servers.file, options.threads, 20_000 // options.threads)[0] for _ in range(options.rounds)]
     return figures_of(data, names)
+
+
+def measure_growth(options):
+    """Megabytes per second of one client over servers with disks of DISK_SPEED, and the factor per doubling."""
+    why = limited_disks.why_not()
+    if why:
+        note(f'no growth over servers: {why}')
+        return {}
+    rates = {}
+    with a_root(options) as root, contextlib.ExitStack() as disks:
+        each = options.growth_megabytes
+        made = [disks.enter_context(limited_disks.limited_disk(root / f'disk{i}', DISK_SPEED, 4 * each + 64)) for i in range(max(SERVERS))]
+        for round_ in range(options.rounds):
+            for count in SERVERS:
+                used = [(directory / f'{count}-{round_}', group) for directory, group in made[:count]]
+                with Servers(root, [directory for directory, _ in used], [group for _, group in used]) as servers:
+                    got = run('stream', servers.file, each * count, 2 * count, *[directory for directory, _ in used])[0]
+                for directory, _ in used:
+                    shutil.rmtree(directory)
+                for what, rate in got.items():
+                    rates.setdefault((what, count), []).append(rate)
+    figures = {f'{what}_{count}_mb_s': statistics.median(values) for (what, count), values in rates.items()}
+    figures |= {f'{what}_{count}_mb_s_spread': [min(values), max(values)] for (what, count), values in rates.items()}
+    factors = [figures[f'{what}_{2 * count}_mb_s'] / figures[f'{what}_{count}_mb_s'] for what in ('write', 'read') for count in SERVERS[:-1]]
+    return figures | {'growth_per_doubling': min(factors), 'growth_per_doubling_spread': [min(factors), max(factors)]}
+
+
+def measure_sizes(options):
+    """PIOUS's experiment: microseconds of one access of each size, with 1, 2 and 4 servers, and by system calls."""
+    rows = {}
+    for count in (1, 2, 4):
+        with a_root(options) as root, Servers(root, [root / f'server{i}' for i in range(count)]) as servers:
+            for row in run('sizes', servers.file, root, options.rounds):
+                of_size = rows.setdefault(row['size'], {})
+                for what in ('write', 'read'):
+                    of_size.setdefault(f'{what}_{count}', []).append(row[f'{what}_us'])
+                    of_size.setdefault(f'{what}_system', []).append(row[f'system_{what}_us'])
+    return {size: {key: statistics.median(values) for key, values in row.items()} for size, row in rows.items()}
 
 
 def run(*words):
@@ -105,8 +183,43 @@ def figures_of(data, names):
     return figures
 
 
+def print_sizes(options, sizes):
+    if options.plot:
+        draw_sizes(options.plot, sizes)
+    if options.json:
+        rows = [{'bytes': size, **row} for size, row in sizes.items()]
+        print(json.dumps({'schema': 'scored.bench.io.sizes/1', 'cores': os.cpu_count(), 'microseconds': rows}, indent=1))
+        return
+    columns = [f'{what}_{who}' for what in ('write', 'read') for who in ('system', 1, 2, 4)]
+    print(f'{"bytes":>9}' + ''.join(f'{column:>15}' for column in columns) + '   microseconds; write_2: two servers')
+    for size, row in sizes.items():
+        print(f'{size:>9}' + ''.join(f'{row[column]:>15.1f}' for column in columns))
+
+
+def draw_sizes(path, sizes):
+    pyplot = plot.pyplot()
+    figure, axes = pyplot.subplots(1, 2, figsize=(9, 3.5), sharey=True)
+    for panel, what in zip(axes, ('write', 'read')):
+        for who, label in ((1, '1 server'), (2, '2 servers'), (4, '4 servers'), ('system', 'system calls')):
+            panel.loglog(list(sizes), [row[f'{what}_{who}'] for row in sizes.values()], marker='.', label=label)
+        panel.set(title=what, xlabel='bytes per access')
+        panel.grid(alpha=0.3)
+    axes[0].set_ylabel('microseconds')
+    axes[1].legend()
+    figure.tight_layout()
+    figure.savefig(path)
+
+
 def run_io(options):
-    figures = measure(options)
+    unknown = set(options.parts) - set(PARTS)
+    if unknown:
+        sys.exit(f'scbench io: no part {", ".join(sorted(unknown))}; parts are {", ".join(PARTS)}')
+    if options.figures:
+        print_sizes(options, measure_sizes(options))
+        return 0
+    figures = measure(options) if 'data' in options.parts else {}
+    if 'growth' in options.parts:
+        figures |= measure_growth(options)
     if options.json:
         print(json.dumps({'schema': 'scored.bench.io/1', 'cores': os.cpu_count(), **figures, 'bounds': BOUNDS}, indent=1))
     else:

@@ -2,6 +2,10 @@
 //
 //   scbench-io data VOLUME DIRECTORY SERVER_DIRECTORY MOUNT MEGABYTES ROUNDS   MOUNT "-": none
 //   scbench-io names VOLUME THREADS COUNT
+//   scbench-io stream VOLUME MEGABYTES AHEAD SERVER_DIRECTORY...   one file, so many records in
+//   flight scbench-io sizes VOLUME DIRECTORY ROUNDS   a file of each size at once, by the library
+//   and by
+//                                              system calls
 //
 // prints one JSON object per round.
 #include "pario/client/pario.h"
@@ -55,43 +59,49 @@ void drop_caches(const std::string& path) {
 // A file that is written and read in records of 1 MB, one after the other.
 struct Way {
   std::string name;
-  std::function<void(char*, std::size_t)> write;  // and makes it stable
-  std::function<void(char*, std::size_t)> read;
+  std::function<void(std::vector<char>&, std::size_t)> write;  // and makes it stable
+  std::function<void(std::vector<char>&, std::size_t)> read;
 };
 
 Way system_calls(std::string name, const std::string& path) {
-  const auto write = [path](char* memory, std::size_t records) {
+  const auto write = [path](std::vector<char>& memory, std::size_t records) {
     const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     require(fd >= 0, path);
     for (std::size_t i = 0; i < records; ++i) {
-      require(::pwrite(fd, memory, kRecord, static_cast<off_t>(i * kRecord)) == kRecord, path);
+      require(::pwrite(fd, memory.data(), kRecord, static_cast<off_t>(i * kRecord)) == kRecord,
+              path);
     }
     require(::fsync(fd) == 0 && ::close(fd) == 0, path);
   };
-  const auto read = [path](char* memory, std::size_t records) {
+  const auto read = [path](std::vector<char>& memory, std::size_t records) {
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     require(fd >= 0, path);
     for (std::size_t i = 0; i < records; ++i) {
-      require(::pread(fd, memory, kRecord, static_cast<off_t>(i * kRecord)) == kRecord, path);
+      require(::pread(fd, memory.data(), kRecord, static_cast<off_t>(i * kRecord)) == kRecord,
+              path);
     }
     ::close(fd);
   };
   return {std::move(name), write, read};
 }
 
-// Several records in flight, as a program that knows what it reads next would do.
-void run_library(pario_volume* volume, char* memory, std::size_t records, bool is_write) {
-  constexpr std::size_t kAhead = 4;
+constexpr std::size_t kUsualAhead = 4;
+
+// Several records in flight, as a program that knows what it reads next would do; `memory` is as
+// large as they are.
+void run_library(pario_volume* volume, std::vector<char>& memory, std::size_t records,
+                 bool is_write) {
+  const std::size_t ahead = memory.size() / kRecord;
   pario_file* file = nullptr;
   check(pario_open(volume, "bench", O_RDWR | O_CREAT, 0600, &file), "open");
-  std::vector<pario_transfer*> running(kAhead, nullptr);
-  for (std::size_t i = 0; i < records + kAhead; ++i) {
-    pario_transfer*& slot = running[i % kAhead];
+  std::vector<pario_transfer*> running(ahead, nullptr);
+  for (std::size_t i = 0; i < records + ahead; ++i) {
+    pario_transfer*& slot = running[i % ahead];
     if (slot != nullptr) require(pario_wait(slot) == kRecord, "transfer");
     slot = nullptr;
     if (i >= records) continue;
     const pario_extent extent{i * kRecord, kRecord};
-    char* place = memory + (i % kAhead) * kRecord;
+    char* place = memory.data() + (i % ahead) * kRecord;
     check(is_write ? pario_start_write(file, &extent, 1, place, &slot)
                    : pario_start_read(file, &extent, 1, place, &slot),
           "start");
@@ -101,9 +111,12 @@ void run_library(pario_volume* volume, char* memory, std::size_t records, bool i
 }
 
 Way library(pario_volume* volume) {
-  return {"library",
-          [volume](char* memory, std::size_t n) { run_library(volume, memory, n, true); },
-          [volume](char* memory, std::size_t n) { run_library(volume, memory, n, false); }};
+  return {
+      "library",
+      [volume](std::vector<char>& memory, std::size_t n) { run_library(volume, memory, n, true); },
+      [volume](std::vector<char>& memory, std::size_t n) {
+        run_library(volume, memory, n, false);
+      }};
 }
 
 void print_round(const char* what, const std::vector<Way>& ways, const std::vector<double>& took,
@@ -124,19 +137,18 @@ int data(pario_volume* volume, char** words) {
   }
   const std::size_t records = std::strtoul(words[3], nullptr, 10);
   const int rounds = std::atoi(words[4]);
-  std::vector<char> memory(4 * kRecord, 'x');
+  std::vector<char> memory(kUsualAhead * kRecord, 'x');
   std::vector<double> took(ways.size());
   const auto time_all = [&](const char* what, bool is_write, bool is_cold) {
     for (std::size_t i = 0; i < ways.size(); ++i) {
       if (is_cold) drop_caches(servers);
       if (is_cold) drop_caches(directory);
-      took[i] = seconds_of([&] {
-        is_write ? ways[i].write(memory.data(), records) : ways[i].read(memory.data(), records);
-      });
+      took[i] = seconds_of(
+          [&] { is_write ? ways[i].write(memory, records) : ways[i].read(memory, records); });
     }
     print_round(what, ways, took, records);
   };
-  for (const Way& way : ways) way.write(memory.data(), records);  // allocates
+  for (const Way& way : ways) way.write(memory, records);  // allocates
   for (int round = 0; round < rounds; ++round) {
     time_all("write", true, false);
     time_all("read", false, true);
@@ -177,6 +189,73 @@ int names(pario_volume* volume, char** words) {
   return 0;
 }
 
+int stream(pario_volume* volume, char** words) {
+  const std::size_t records = std::strtoul(words[0], nullptr, 10);
+  std::vector<char> memory(std::strtoul(words[1], nullptr, 10) * kRecord, 'x');
+  const double written = seconds_of([&] { run_library(volume, memory, records, true); });
+  for (char** directory = words + 2; *directory != nullptr; ++directory) drop_caches(*directory);
+  const double read = seconds_of([&] { run_library(volume, memory, records, false); });
+  std::printf("{\"write\": %.2f, \"read\": %.2f}\n", static_cast<double>(records) / written,
+              static_cast<double>(records) / read);
+  return 0;
+}
+
+// Microseconds that one write and one read of a whole file of `size` bytes take.
+struct Access {
+  double write = 0;
+  double read = 0;
+};
+
+Access access_library(pario_volume* volume, std::vector<char>& memory) {
+  pario_file* file = nullptr;
+  check(pario_open(volume, "sizes", O_RDWR | O_CREAT, 0600, &file), "open");
+  const auto size = static_cast<std::int64_t>(memory.size());
+  Access took;
+  took.write = 1e6 * seconds_of([&] {
+                 require(pario_pwrite(file, memory.data(), memory.size(), 0) == size, "write");
+               });
+  took.read = 1e6 * seconds_of([&] {
+                require(pario_pread(file, memory.data(), memory.size(), 0) == size, "read");
+              });
+  pario_close(file);
+  return took;
+}
+
+Access access_system(const std::string& path, std::vector<char>& memory) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  require(fd >= 0, path);
+  const auto size = static_cast<ssize_t>(memory.size());
+  Access took;
+  took.write = 1e6 * seconds_of([&] {
+                 require(::pwrite(fd, memory.data(), memory.size(), 0) == size, path);
+               });
+  took.read = 1e6 * seconds_of([&] {
+                require(::pread(fd, memory.data(), memory.size(), 0) == size, path);
+              });
+  ::close(fd);
+  return took;
+}
+
+int sizes(pario_volume* volume, char** words) {
+  constexpr std::size_t kSmallest = 8192;
+  constexpr std::size_t kLargest = std::size_t{8} << 20;
+  const std::string path = std::string(words[0]) + "/sizes";
+  const int rounds = std::atoi(words[1]);
+  for (std::size_t size = kSmallest; size <= kLargest; size *= 2) {
+    std::vector<char> memory(size, 'x');
+    for (int round = 0; round <= rounds; ++round) {
+      const Access library = access_library(volume, memory);
+      const Access system = access_system(path, memory);
+      if (round == 0) continue;  // allocates
+      std::printf(
+          "{\"size\": %zu, \"write_us\": %.1f, \"read_us\": %.1f, "
+          "\"system_write_us\": %.1f, \"system_read_us\": %.1f}\n",
+          size, library.write, library.read, system.write, system.read);
+    }
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -190,6 +269,8 @@ int main(int argc, char** argv) {
   int code = 125;
   if (what == "data" && argc == 8) code = data(volume, argv + 3);
   if (what == "names" && argc == 5) code = names(volume, argv + 3);
+  if (what == "stream" && argc >= 6) code = stream(volume, argv + 3);
+  if (what == "sizes" && argc == 5) code = sizes(volume, argv + 3);
   pario_close_volume(volume);
   return code;
 }

@@ -136,6 +136,30 @@ def test_bare_threads_count_every_time_they_wake():
         assert done.returncode == 2 and 'usage' in done.stderr, words
 
 
+def scbench_io(tmp_path, *words):
+    if not (BIN / 'scbench-io').exists():
+        pytest.skip('scbench-io is not built')
+    done = subprocess.run([BIN / 'scbench', 'io', '--json', '--directory', tmp_path, '--rounds', '1', *words], capture_output=True,
+                          text=True, timeout=LIMIT)
+    assert done.returncode in (0, 1), done.stderr
+    return json.loads(done.stdout), done.stderr
+
+
+def test_io_measures_data_and_growth(tmp_path):
+    report, said = scbench_io(tmp_path, '--megabytes', '4', '--growth-megabytes', '1')
+    assert report['read_vs_syscall'] > 0 and report['creates_per_second'] > 0
+    if os.geteuid() == 0 and 'no growth over servers' not in said:
+        assert report['growth_per_doubling'] > 0 and 0 < report['write_1_mb_s'] <= report['write_1_mb_s_spread'][1]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_io_draws_the_experiment_of_pious(tmp_path):
+    report, _ = scbench_io(tmp_path, '--figures')
+    assert [row['bytes'] for row in report['microseconds']] == [8192 << i for i in range(11)]
+    for row in report['microseconds']:
+        assert all(row[f'{what}_{who}'] > 0 for what in ('write', 'read') for who in (1, 2, 4, 'system'))
+
+
 def test_load_measures_each_part(tmp_path):
     words = ['--starts', '5', '--seconds', '0.3', '--connections', '20', '--queued', '40', '--finished', '50', '--rounds', '3', '--array', '500']
     done = subprocess.run([BIN / 'scbench', 'load', '--json', *words], capture_output=True, text=True, timeout=LIMIT)
