@@ -127,6 +127,10 @@ void NodeDesk::reported(NodeId node, const NodeToHead& message) {
     observer_->task_ended(node, base::job_of(task->attempt));
   }
   parts_.runner.perform(parts_.runner.cluster().node_says(node, message, now()));
+  // After the cluster, which may have ended the whole job for it.
+  if (const auto* exited = std::get_if<base::Exited>(&message)) {
+    parts_.streams.node_ended(node, exited->attempt);
+  }
 }
 
 void NodeDesk::heartbeat(NodeId node, const wire::Heartbeat& message) {

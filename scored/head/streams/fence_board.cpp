@@ -2,6 +2,7 @@
 
 #include "base/limits.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace score::head {
@@ -14,7 +15,9 @@ constexpr std::size_t kMaxFenceBytes = 64 * limits::kMiB - limits::kKiB;
 
 void FenceBoard::open(AttemptId attempt, std::size_t nodes) {
   Board& board = boards_[attempt];
-  if (board.entered.empty()) board.entered.resize(nodes);
+  if (!board.entered.empty()) return;
+  board.entered.resize(nodes);
+  board.left.resize(nodes);
 }
 
 void FenceBoard::close(AttemptId attempt) {
@@ -47,19 +50,32 @@ Result<std::optional<FenceBoard::Done>> FenceBoard::enter(AttemptId attempt, std
   board.sequence = sequence;
   board.bytes += key_values.size();
   mine = std::move(key_values);
-  if (++board.count < board.entered.size()) return std::optional<Done>();
-  return std::optional(finish(board));
+  ++board.count;
+  if (board.left[node_index]) --board.absent;
+  return try_finish(board);
 }
 
-FenceBoard::Done FenceBoard::finish(Board& board) {
+std::optional<FenceBoard::Done> FenceBoard::leave(AttemptId attempt, std::size_t node_index) {
+  const auto found = boards_.find(attempt);
+  if (found == boards_.end() || node_index >= found->second.left.size()) return std::nullopt;
+  Board& board = found->second;
+  if (board.left[node_index]) return std::nullopt;
+  board.left[node_index] = true;
+  if (!board.entered[node_index]) ++board.absent;
+  return try_finish(board);
+}
+
+std::optional<FenceBoard::Done> FenceBoard::try_finish(Board& board) {
+  if (board.count == 0 || board.count + board.absent < board.entered.size()) return std::nullopt;
   Done done;
   done.sequence = board.sequence;
   done.key_values.reserve(board.bytes);
   for (auto& of_node : board.entered) {
-    done.key_values += *of_node;
+    if (of_node) done.key_values += *of_node;
     of_node.reset();
   }
   board.count = 0;
+  board.absent = static_cast<std::size_t>(std::ranges::count(board.left, true));
   board.bytes = 0;
   board.last = done;
   return done;

@@ -3,7 +3,8 @@
 // since the last one; when all have, everybody gets everything. Pure: no I/O, sizes are bounded.
 //
 // A node whose connection broke enters again: the same fence twice counts once, and a fence that
-// was done is answered again to the node that asks.
+// was done is answered again to the node that asks. A node whose tasks have all ended is passed
+// over.
 
 #include "base/ids.hpp"
 #include "base/result.hpp"
@@ -35,18 +36,25 @@ class FenceBoard {
   [[nodiscard]] Result<std::optional<Done>> enter(AttemptId attempt, std::size_t node_index,
                                                   std::uint64_t sequence, std::string key_values);
 
+  // The node's tasks have all ended: no fence waits for it. Returns a fence that this completes.
+  // Attempt not open, no such node in it, or again: no change.
+  [[nodiscard]] std::optional<Done> leave(AttemptId attempt, std::size_t node_index);
+
   [[nodiscard]] std::size_t open_attempts() const { return boards_.size(); }
 
  private:
   struct Board {
     std::vector<std::optional<std::string>> entered;  // [node index], of `sequence`
-    std::size_t count = 0;
+    std::vector<bool> left;                           // [node index]
+    std::size_t count = 0;                            // of `entered`
+    std::size_t absent = 0;                           // nodes that left and are not in `entered`
     std::size_t bytes = 0;
     std::uint64_t sequence = 0;  // meaningful if count > 0
     std::optional<Done> last;
   };
 
-  static Done finish(Board& board);
+  // Done if it has begun and no node is missing.
+  static std::optional<Done> try_finish(Board& board);
 
   std::map<AttemptId, Board> boards_;
 };

@@ -56,6 +56,29 @@ TEST(FenceBoard, RefusesNodesInDifferentFences) {
   EXPECT_TRUE(entered.error().is(Errc::WrongState));
 }
 
+TEST(FenceBoard, PassesOverNodesWhoseTasksHaveEnded) {
+  FenceBoard board = board_of(3);
+  EXPECT_FALSE(board.leave(kAttempt, 1));  // nobody waits
+  EXPECT_FALSE(board.leave(kAttempt, 1));
+  EXPECT_FALSE(board.enter(kAttempt, 0, 1, "a").value());
+  EXPECT_EQ(board.enter(kAttempt, 2, 1, "c").value()->key_values, "ac");
+  EXPECT_FALSE(board.enter(kAttempt, 0, 2, "d").value());
+  const auto done = board.leave(kAttempt, 2);
+  ASSERT_TRUE(done);
+  EXPECT_EQ(done->key_values, "d");
+  EXPECT_EQ(done->sequence, 2u);
+  EXPECT_EQ(board.enter(kAttempt, 0, 3, "e").value()->key_values, "e");
+}
+
+TEST(FenceBoard, KeepsWhatANodePutBeforeItLeft) {
+  FenceBoard board = board_of(2);
+  EXPECT_FALSE(board.enter(kAttempt, 1, 1, "b").value());
+  EXPECT_FALSE(board.leave(kAttempt, 1));
+  EXPECT_EQ(board.enter(kAttempt, 0, 1, "a").value()->key_values, "ab");
+  EXPECT_FALSE(board.leave(kAttempt, 2));
+  EXPECT_FALSE(board.leave(AttemptId(1), 0));
+}
+
 TEST(FenceBoard, RefusesUnknownAttemptsAndNodes) {
   FenceBoard board = board_of(2);
   EXPECT_TRUE(board.enter(AttemptId(1), 0, 0, "").error().is(Errc::NotFound));

@@ -14,6 +14,16 @@ constexpr std::size_t kMaxWatchers = 64;  // of one job
 // PMIx messages of one job that wait for one node. A link whose queue is full is closed, and it is
 // the other jobs', too.
 constexpr std::size_t kMaxRelayed = 32 * limits::kMiB;
+constexpr std::size_t kPmixKind = 1;
+
+auto fence_frame(AttemptId attempt, std::size_t kind, FenceBoard::Done done) {
+  wire::FenceDone message;
+  message.set_attempt(attempt.value());
+  message.set_sequence(done.sequence);
+  message.set_pmix(kind == kPmixKind);
+  message.set_key_values(std::move(done.key_values));
+  return proto::encode_frame(proto::FrameType::FenceDone, message.SerializeAsString());
+}
 
 }  // namespace
 
@@ -299,7 +309,7 @@ void JobStreams::fence_enter(NodeId node, wire::FenceEnter&& message) {
   const AttemptId attempt(message.attempt());
   Stream* stream = find(job_of(attempt));
   if (stream == nullptr) return;
-  const std::size_t kind = message.pmix() ? 1 : 0;
+  const std::size_t kind = message.pmix() ? kPmixKind : 0;
   auto entered = fences_[kind].enter(attempt, stream->index[node], message.sequence(),
                                      std::move(*message.mutable_key_values()));
   if (!entered) {
@@ -315,19 +325,24 @@ void JobStreams::fence_enter(NodeId node, wire::FenceEnter&& message) {
     events_.broken(attempt, fmt::format("{} enters the same fence again", links_.name(node)));
     return;
   }
-  if ((*entered)->for_all) has_told_again.assign(stream->nodes.size(), false);
-  has_told_again[index] = !(*entered)->for_all;
-  wire::FenceDone done;
-  done.set_attempt(attempt.value());
-  done.set_sequence((*entered)->sequence);
-  done.set_pmix(message.pmix());
-  done.set_key_values(std::move((*entered)->key_values));
-  const auto frame = proto::encode_frame(proto::FrameType::FenceDone, done.SerializeAsString());
-  if (!(*entered)->for_all) {
-    links_.send_shared(node, frame);
-    return;
+  if ((*entered)->for_all) return tell_fence(*stream, kind, std::move(**entered));
+  has_told_again[index] = true;
+  links_.send_shared(node, fence_frame(attempt, kind, std::move(**entered)));
+}
+
+void JobStreams::tell_fence(Stream& stream, std::size_t kind, FenceBoard::Done done) {
+  stream.has_told_again[kind].assign(stream.nodes.size(), false);
+  const auto frame = fence_frame(stream.attempt, kind, std::move(done));
+  for (const NodeId member : stream.nodes) links_.send_shared(member, frame);
+}
+
+void JobStreams::node_ended(NodeId node, AttemptId attempt) {
+  if (!is_on(node, attempt)) return;
+  Stream& stream = *find(job_of(attempt));
+  for (std::size_t kind = 0; kind < kFenceKinds; ++kind) {
+    auto done = fences_[kind].leave(attempt, stream.index[node]);
+    if (done) tell_fence(stream, kind, std::move(*done));
   }
-  for (const NodeId member : stream->nodes) links_.send_shared(member, frame);
 }
 
 void JobStreams::relay(NodeId node, wire::JobRelay&& message) {

@@ -89,6 +89,9 @@ class JobStreams {
   void task_output(NodeId node, wire::TaskOutput&& message);
   void task_input_taken(NodeId node, const wire::TaskInputTaken& message);
   void fence_enter(NodeId node, wire::FenceEnter&& message);
+  // The job's tasks on the node have all ended: fences do not wait for it. Another attempt, or not
+  // on this node: no change.
+  void node_ended(NodeId node, AttemptId attempt);
   // To the node of the job that the message names; dropped if there is none.
   void relay(NodeId node, wire::JobRelay&& message);
 
@@ -123,6 +126,7 @@ class JobStreams {
   Stream* find(JobId job);
   [[nodiscard]] const Stream* find(JobId job) const;
   void close_fences(AttemptId attempt);
+  void tell_fence(Stream& stream, std::size_t kind, FenceBoard::Done done);
   void perform(JobId job, Stream& stream, const OutputActions& actions);
   void acknowledge(const Stream& stream, std::uint32_t index, std::uint64_t bytes);
   void send_output(JobId job, Stream& stream, const SendOutput& action);

@@ -210,7 +210,8 @@ void PmiServer::on_barrier_in(std::uint32_t task, const PmiCommand&, PmiActions&
 
 void PmiServer::try_fence(PmiActions& out) {
   const auto waits = [](const Task& task) { return task.state == State::InBarrier; };
-  if (!std::ranges::all_of(tasks_, waits)) return;
+  const auto is_in = [&](const Task& task) { return waits(task) || task.is_passed_over; };
+  if (fence_ || std::ranges::none_of(tasks_, waits) || !std::ranges::all_of(tasks_, is_in)) return;
   ++sequence_;
   if (job_.local_tasks == job_.size) {
     gathered_.clear();  // in the store already
@@ -295,6 +296,8 @@ PmiActions PmiServer::task_ended(std::uint32_t task, bool failed) {
   const bool is_missed = was == State::Initialised || was == State::InBarrier;
   tasks_[task] = Task();
   tasks_[task].state = State::Closed;
+  tasks_[task].is_passed_over = job_.keep_going || !(failed || is_missed);
+  try_fence(out);
   if (is_missed && !failed) out.aborts.push_back({task, 1, "ended without MPI_Finalize"});
   return out;
 }

@@ -4,7 +4,8 @@
 //
 // Key/value pairs put since the last barrier are gathered; when every local task is in the barrier
 // they leave as a Fence, and fence_done() brings what all nodes gathered. Gets are answered from
-// the local store. On a job's only node fences end at once.
+// the local store. On a job's only node fences end at once. A barrier does not wait for tasks that
+// have ended, unless their failure is about to end the job.
 //
 // "task" is a local index, 0 ... local_tasks - 1.
 
@@ -29,6 +30,7 @@ struct PmiJob {
   std::uint32_t size = 1;  // ranks of the whole job
   std::uint32_t local_tasks = 1;
   std::string process_mapping;        // see process_mapping.hpp
+  bool keep_going = false;            // a failed task does not end the job
   std::vector<std::uint32_t> apps{};  // [task]: which of the job's programs; empty: all the first
 };
 
@@ -73,7 +75,7 @@ class PmiServer {
   // All nodes are in. A sequence that is not waited for is ignored (a repeat after a reconnection).
   // Errors: BadMessage (not a batch); nothing has changed then.
   base::Result<PmiActions> fence_done(std::uint64_t sequence, std::string_view key_values);
-  // The task's process is gone; `failed`: not with exit code 0.
+  // The task's process is gone; `failed`: not with exit code 0. A barrier may end by this.
   PmiActions task_ended(std::uint32_t task, bool failed);
 
   // The fence that other nodes have not completed yet: to be sent again after a reconnection.
@@ -92,6 +94,7 @@ class PmiServer {
     PmiLineReader reader;
     std::optional<std::string> spawn;  // lines of a spawn command that has not ended
     std::size_t bytes_put = 0;
+    bool is_passed_over = false;  // by barriers
   };
 
   using Handler = void (PmiServer::*)(std::uint32_t task, const PmiCommand&, PmiActions&);

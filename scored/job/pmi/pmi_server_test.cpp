@@ -203,6 +203,45 @@ TEST(PmiServer, RankThatEndsBeforeItFinalizesEndsTheJob) {
   EXPECT_TRUE(orderly.receive(1, "cmd=barrier_in\n").aborts.empty());
 }
 
+TEST(PmiServer, BarriersPassOverTasksThatHaveEnded) {
+  PmiJob job = job_of(3, 3);
+  job.keep_going = true;
+  PmiServer server(job);
+  for (std::uint32_t task = 0; task < 3; ++task) server.receive(task, kInit);
+  EXPECT_TRUE(server.receive(0, "cmd=barrier_in\n").replies.empty());
+  EXPECT_TRUE(server.task_ended(1, true).replies.empty());  // task 2 is not in
+  EXPECT_EQ(server.receive(2, "cmd=barrier_in\n").replies.size(), 2U);
+  EXPECT_TRUE(server.receive(0, "cmd=barrier_in\n").replies.empty());
+  const auto last = server.task_ended(2, true);  // the one that was waited for
+  ASSERT_EQ(last.replies.size(), 1U);
+  EXPECT_EQ(last.replies[0].task, 0U);
+  EXPECT_EQ(last.replies[0].bytes, "cmd=barrier_out rc=0\n");
+}
+
+TEST(PmiServer, FencesOfSeveralNodesPassOverTasksThatHaveEnded) {
+  PmiJob job = job_of(4, 2);
+  job.keep_going = true;
+  PmiServer server(job);
+  server.receive(0, kInit);
+  server.receive(1, kInit);
+  server.receive(0, "cmd=barrier_in\n");
+  const auto ended = server.task_ended(1, true);
+  ASSERT_TRUE(ended.fence.has_value());
+  EXPECT_EQ(ended.fence->sequence, 1U);
+  EXPECT_EQ(server.fence_done(1, "")->replies.size(), 1U);
+  server.receive(0, "cmd=barrier_in\n");
+  EXPECT_FALSE(server.task_ended(0, true).fence.has_value());  // no one of this node waits
+}
+
+// Else the others would complain of its absence before they are ended for it.
+TEST(PmiServer, BarriersWaitForAFailedTaskThatEndsItsJob) {
+  PmiServer server(job_of(2, 2));
+  server.receive(0, kInit);
+  server.receive(1, kInit);
+  server.receive(0, "cmd=barrier_in\n");
+  EXPECT_TRUE(server.task_ended(1, true).replies.empty());
+}
+
 TEST(PmiServer, RandomBytesNeverHurt) {
   std::mt19937 random(4711);
   const std::vector<std::string> pieces{"cmd=",     "put ",

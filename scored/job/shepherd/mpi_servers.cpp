@@ -30,6 +30,7 @@ void MpiServers::start_pmi() {
              .size = plan_.size,
              .local_tasks = plan_.local_tasks(),
              .process_mapping = process_mapping(plan_.nodes_of_ranks()),
+             .keep_going = plan_.spec.keep_going(),
              .apps = plan_.apps};
   PmiHub::Handlers handlers;
   handlers.fence = [this](const PmiActions::Fence& fence) { send_fence(fence, false); };
