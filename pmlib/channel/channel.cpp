@@ -83,12 +83,27 @@ int Channel::get_send_buffer(std::uint32_t peer, std::uint32_t length, std::byte
   const std::uint16_t index = queues_.take_built();
   if (!more_follows && may_use_fast_path_ && window_.send_fast(peer, index)) [[likely]]
     return 0;
+  pass_on(peer, index, more_follows);
+  return 0;
+}
+
+int Channel::send_summed(std::uint32_t sum, bool more_follows) {
+  if (!queues_.is_building()) return EINVAL;
+  const std::uint32_t peer = queues_.building_for();
+  if (const int error = state_.check_peer(peer); error != 0) {
+    queues_.cancel();
+    return error;
+  }
+  pass_on(peer, queues_.take_built(sum), more_follows);
+  return 0;
+}
+
+void Channel::pass_on(std::uint32_t peer, std::uint16_t index, bool more_follows) {
   if (more_follows) {
     window_.enqueue_later(peer, index);
   } else {
     window_.enqueue(peer, index);
   }
-  return 0;
 }
 
 void Channel::send_held(std::uint32_t peer) {

@@ -46,6 +46,8 @@ class Channel final : private FrameSink {
   // Sends what get_send_buffer() lent. If `more_follows` to the same peer it may wait for that, to
   // go out together; send_held() says that no more comes.
   int send(bool more_follows = false);
+  // The same if the sender knows the checksum of the payload, crc32c(0, bytes).
+  int send_summed(std::uint32_t sum, bool more_follows);
   void send_held(std::uint32_t peer);
   // Sends one frame that is neither numbered nor acknowledged: nothing is kept of it here. `sum` is
   // crc32c(0, bytes). EAGAIN: the device took nothing.
@@ -90,6 +92,9 @@ class Channel final : private FrameSink {
   std::size_t fast_frames() const { return fast_frames_; }
 
  private:
+  // To the window; of the slow path.
+  void pass_on(std::uint32_t peer, std::uint16_t index, bool more_follows);
+
   // --- the fast path (channel_fast.cpp)
   bool may_take_fast(const std::byte* frame, std::size_t length) const;
   bool take_fast(std::span<const std::byte> frame);

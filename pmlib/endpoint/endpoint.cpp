@@ -210,6 +210,10 @@ int Endpoint::send(bool more_follows) {
   return sends_by_shmem_ || !channel_ ? shmem_->send() : channel_->send(more_follows);
 }
 
+int Endpoint::send_summed(std::uint32_t sum, bool more_follows) {
+  return sends_by_shmem_ || !channel_ ? shmem_->send() : channel_->send_summed(sum, more_follows);
+}
+
 void Endpoint::send_held(std::uint32_t peer) {
   if (channel_ && !uses_shmem(peer)) channel_->send_held(peer);
 }

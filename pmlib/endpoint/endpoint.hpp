@@ -80,6 +80,7 @@ class Endpoint {
   // Messages; see Channel.
   int get_send_buffer(std::uint32_t peer, std::uint32_t length, std::byte** buffer);
   int send(bool more_follows = false);
+  int send_summed(std::uint32_t sum, bool more_follows);
   void send_held(std::uint32_t peer);
   void cancel_send();
   // Sends `bytes` once to each of `ranks`, by one frame each that is neither ordered nor sent

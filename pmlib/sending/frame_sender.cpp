@@ -145,7 +145,8 @@ std::byte* FrameSender::next_joined(std::size_t bytes) {
   return at;
 }
 
-// Makes the frame of the number in `h`, which `d` covers, in place `place` of the batch.
+// Makes the frame of the number in `h`, which `d` covers, in place `place` of the batch. A message
+// goes from where it was built, beside its header: a device that gathers is quicker than a copy.
 void FrameSender::fill_frame(FrameHeader& h, const SendDescriptor& d, std::size_t place) {
   h.kind = d.kind;
   if (d.kind == FrameKind::Write || d.kind == FrameKind::OpDone) return fill_write(h, d, place);
@@ -153,16 +154,13 @@ void FrameSender::fill_frame(FrameHeader& h, const SendDescriptor& d, std::size_
   std::byte* frame =
       has_payload ? state_.segment.send_buffer(d.buffer) : scratch_[place].bytes.data();
   h.length = static_cast<std::uint16_t>(has_payload ? d.length : 0);
-  const std::size_t bytes = sizeof h + h.length;
-  std::byte* at = is_joining_ ? next_joined(bytes) : frame;
-  if (is_joining_) std::memcpy(at + sizeof h, frame + sizeof h, h.length);
   if (identity_.auth == FrameAuth::Tag) {
-    seal_by_tag(h, identity_.key, {}, {at + sizeof h, h.length});
-    std::memcpy(at, &h, sizeof h);
+    seal_by_tag(h, identity_.key, {}, {frame + sizeof h, h.length});
+    std::memcpy(frame, &h, sizeof h);
   } else {
-    put_sealed(at, h, has_payload ? d.payload_crc : 0);
+    put_sealed(frame, h, has_payload ? d.payload_crc : 0);
   }
-  batch_[place] = {{at, bytes}, {}};
+  batch_[place] = {{frame, sizeof h + h.length}, {}};
 }
 
 // Also of an OpDone, which has no bytes behind its RmaHeader.

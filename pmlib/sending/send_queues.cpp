@@ -26,10 +26,16 @@ int SendQueues::lend(std::uint32_t rank, std::uint32_t length, std::byte** memor
 }
 
 std::uint16_t SendQueues::take_built() {
+  const SendDescriptor& d = state_.segment.descriptor(building_);
+  return take_built(
+      crc32c(0, state_.segment.send_buffer(d.buffer) + sizeof(FrameHeader), d.length));
+}
+
+std::uint16_t SendQueues::take_built(std::uint32_t payload_crc) {
   const std::uint16_t index = building_;
   building_ = kNoIndex;
   SendDescriptor& d = state_.segment.descriptor(index);
-  d.payload_crc = crc32c(0, state_.segment.send_buffer(d.buffer) + sizeof(FrameHeader), d.length);
+  d.payload_crc = payload_crc;
   Counters& c = state_.counters();
   ++c.messages_sent;
   c.bytes_sent += d.length;

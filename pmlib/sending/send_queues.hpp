@@ -32,6 +32,8 @@ class SendQueues {
 
   // Its descriptor, with the checksum of the payload; it is counted as sent. It must be appended.
   std::uint16_t take_built();
+  // The same if the checksum is known.
+  std::uint16_t take_built(std::uint32_t payload_crc);
   // Gives its buffer back. Harmless if there is none.
   void cancel();
 

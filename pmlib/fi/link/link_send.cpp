@@ -1,6 +1,7 @@
 // Sending: at once where PM has a buffer, else in the order of submission when it has one again.
 // And the first look at whatever arrives.
 #include "pmlib/fi/link/link.hpp"
+#include "pmlib/wire/crc32c.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -29,8 +30,9 @@ std::uint64_t now_ns() {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-// Copies `length` bytes of the pieces, from `offset` on.
-void gather(std::span<const iovec> pieces, std::size_t offset, std::byte* to, std::size_t length) {
+// Gives `copy` the places of `length` bytes of the pieces, from `offset` on.
+template <class Copy>
+void for_pieces(std::span<const iovec> pieces, std::size_t offset, std::size_t length, Copy copy) {
   for (const iovec& piece : pieces) {
     if (length == 0) return;
     if (offset >= piece.iov_len) {
@@ -38,11 +40,27 @@ void gather(std::span<const iovec> pieces, std::size_t offset, std::byte* to, st
       continue;
     }
     const std::size_t n = std::min(piece.iov_len - offset, length);
-    std::memcpy(to, static_cast<const std::byte*>(piece.iov_base) + offset, n);
-    to += n;
+    copy(static_cast<const std::byte*>(piece.iov_base) + offset, n);
     length -= n;
     offset = 0;
   }
+}
+
+void gather(std::span<const iovec> pieces, std::size_t offset, std::span<std::byte> to) {
+  for_pieces(pieces, offset, to.size(), [&](const std::byte* from, std::size_t n) {
+    std::memcpy(to.data(), from, n);
+    to = to.subspan(n);
+  });
+}
+
+// The same, and the checksum of what was before and of these bytes.
+std::uint32_t gather_summed(std::span<const iovec> pieces, std::size_t offset,
+                            std::span<std::byte> to, std::uint32_t sum) {
+  for_pieces(pieces, offset, to.size(), [&](const std::byte* from, std::size_t n) {
+    sum = crc32c_copy(sum, to.data(), from, n);
+    to = to.subspan(n);
+  });
+  return sum;
 }
 
 }  // namespace
@@ -70,7 +88,7 @@ bool Link::try_send(std::uint32_t to, std::span<const std::byte> head,
   if (pieces.size() == 1) {
     if (length > 0) std::memcpy(buffer + head.size(), pieces[0].iov_base, length);
   } else {
-    gather(pieces, 0, buffer + head.size(), length);
+    gather(pieces, 0, {buffer + head.size(), length});
   }
   return send_lent();
 }
@@ -114,6 +132,7 @@ void Link::end(Request* request, int error) {
 int Link::push(Request& request) {
   const std::uint32_t to = request.to.peer;
   const std::size_t most = message_bytes(to);
+  const bool is_near = pm_->segment().peer(to).route != Route::Packet;  // needs no checksum
   while (request.head_bytes > 0 || request.sent < request.length) {
     Header fragment;
     fragment.kind = Kind::Fragment;
@@ -128,9 +147,17 @@ int Link::push(Request& request) {
       pm_->send_held(to);
       return error;
     }
-    std::memcpy(buffer, head.data(), head.size());
-    gather(request.pieces, request.sent, buffer + head.size(), n);
-    error = pm_->send(request.sent + n < request.length);
+    const std::span<std::byte> body(buffer + head.size(), n);
+    const bool more_follows = request.sent + n < request.length;
+    if (is_near) {
+      std::memcpy(buffer, head.data(), head.size());
+      gather(request.pieces, request.sent, body);
+      error = pm_->send(more_follows);
+    } else {
+      const std::uint32_t sum = crc32c_copy(0, buffer, head.data(), head.size());
+      error =
+          pm_->send_summed(gather_summed(request.pieces, request.sent, body, sum), more_follows);
+    }
     if (error != 0) {
       pm_->cancel_send();
       return error;
