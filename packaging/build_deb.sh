@@ -1,10 +1,16 @@
 #!/bin/sh
-# build_deb.sh OUT: builds the Debian packages of this tree in a copy of it below OUT and leaves the
-# files there. OUT is emptied of older ones first.
+# build_deb.sh OUT [BUILD]: builds the Debian packages of this tree in a copy of it below OUT and leaves the
+# files there. OUT is emptied of older ones first. BUILD: takes the programs of this folder, a release build of the
+# tree, and compiles nothing; for tests.
 set -eu
 source=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$1"
 out=$(cd "$1" && pwd)
+if [ $# -gt 1 ]; then
+  SCORED_BUILD=$(cd "$2" && pwd)
+  DEB_BUILD_OPTIONS=noautodbgsym
+  export SCORED_BUILD DEB_BUILD_OPTIONS
+fi
 version=$(dpkg-parsechangelog -l "$source/debian/changelog" -S Version)
 tree=$out/scored-$version
 rm -rf "$tree"

@@ -211,7 +211,8 @@ std::string ofi_objection(const std::vector<std::string>& libraries) {
 std::string provider_directory() {
   std::error_code ignored;
   const auto here = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  for (const char* place : {"../lib/libfabric", "../../" SCORE_LIBDIR "/libfabric"}) {
+  for (const char* place : {"../lib/libfabric", "../../" SCORE_LIBDIR "/libfabric",
+                            "../../lib/" SCORE_MULTIARCH "/libfabric"}) {
     const auto directory = (here / place).lexically_normal();
     if (fs::exists(directory / "libpm-fi.so", ignored)) return directory.string();
   }
