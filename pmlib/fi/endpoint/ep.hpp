@@ -163,6 +163,9 @@ class Ep final : public fid_ep, public std::enable_shared_from_this<Ep>, private
   ssize_t receive_one(const Short& wanted, std::uint64_t ignore, const iovec& to, void* context);
   ssize_t write(const AccessArgs& args);
   ssize_t read(const AccessArgs& args);
+  // Both for several ranges of remote memory, in place of the address and the key of `args`.
+  // It ends once, when all of them have ended. -FI_EINVAL: not as many bytes as in this process.
+  ssize_t access(const AccessArgs& args, std::span<const fi_rma_iov> ranges, bool is_read);
   ssize_t atomic(const AtomicArgs& args);
   // Elements that one operation may have; -FI_EOPNOTSUPP.
   int atomic_count(AtomicForm form, fi_datatype datatype, fi_op operation, std::size_t* count);
@@ -172,6 +175,8 @@ class Ep final : public fid_ep, public std::enable_shared_from_this<Ep>, private
   std::uint64_t send_flags() const { return send_flags_; }
 
   std::uint64_t receive_flags() const { return receive_flags_; }
+
+  struct Whole;  // of an access to several ranges
 
   // Reports the end of an operation; `flags` are those of the completion.
   struct Report {
@@ -184,10 +189,12 @@ class Ep final : public fid_ep, public std::enable_shared_from_this<Ep>, private
   };
 
   void ended(const Report& report, int error);
+  // The same for a part of an operation, which reports nothing.
+  void part_ended(const Report& report);
   void received(const Claim& claim, const MessageInfo& info, int error);
   void scatter(const Claim& claim, std::size_t offset, std::span<const std::byte> bytes) const;
   // Reports a write by a peer.
-  void was_written(std::uint64_t key, const RmaExtra& extra, bool has_data);
+  void was_written(std::uint64_t key, const RmaExtra& extra, std::uint8_t flags);
   void message_complete(Message& message);
   void drop(Message& message);
 
@@ -209,6 +216,11 @@ class Ep final : public fid_ep, public std::enable_shared_from_this<Ep>, private
   void on_read(const Incoming& in, const RmaExtra& extra);
   void on_atomic(const Incoming& in);
   void reply(PortName to, std::uint32_t request, std::span<const std::byte> bytes);
+
+  void start(const AccessArgs& args, PortName to, bool is_read, std::shared_ptr<Whole> whole);
+  void start_write(const AccessArgs& args, PortName to, std::shared_ptr<Whole> whole);
+  void start_read(const AccessArgs& args, PortName to, std::shared_ptr<Whole> whole);
+  int check_ranges(const AccessArgs& args, std::span<const fi_rma_iov> ranges) const;
 
   MatchTable& table_of(Kind kind) { return kind == Kind::Tagged ? tagged_ : plain_; }
 

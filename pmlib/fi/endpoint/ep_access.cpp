@@ -6,8 +6,33 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <tuple>
+#include <utility>
 
 namespace score::pm::fi {
+
+// The last range is accessed when the others have ended: the peer counts it and reports its data.
+struct Ep::Whole : std::enable_shared_from_this<Whole> {
+  std::shared_ptr<Ep> ep;
+  Report report;
+  bool is_read = false;
+  std::size_t left = 0;  // ranges
+  int error = 0;
+  AccessArgs last;
+  Claim last_memory;
+  PortName to;
+  std::unique_ptr<std::byte[]> kept;  // of an injected write: the last range's bytes
+
+  void part_ended(int part_error) {
+    if (error == 0) error = part_error;
+    if (--left > 1) return;
+    if (left == 1 && error == 0 && ep->is_enabled_) {
+      last.iov = {last_memory.iov.data(), last_memory.iov_count};
+      return ep->start(last, to, is_read, shared_from_this());
+    }
+    ep->ended(report, error);
+  }
+};
 
 namespace {
 
@@ -17,6 +42,7 @@ struct AccessRequest final : Request {
   Claim result;  // where the reply goes
   bool has_reply = false;
   std::unique_ptr<std::byte[]> bounce;  // of a large read into several pieces
+  std::shared_ptr<Ep::Whole> whole;     // that this is a part of
 
   void take_reply(std::span<const std::byte> bytes) override {
     has_reply = bytes.size() == result.capacity;
@@ -26,7 +52,9 @@ struct AccessRequest final : Request {
   void finish(int error) override {
     if (error == 0 && bounce) ep->scatter(result, 0, {bounce.get(), result.capacity});
     if (error == 0 && result.capacity > 0 && inbound == 0 && !has_reply) error = EIO;
-    ep->ended(report, error);
+    if (whole == nullptr) return ep->ended(report, error);
+    ep->part_ended(report);
+    whole->part_ended(error);
   }
 };
 
@@ -35,10 +63,10 @@ struct WriteArrival final : Arrival {
   std::shared_ptr<Ep> ep;
   std::uint64_t key = 0;
   RmaExtra extra;
-  bool has_data = false;
+  std::uint8_t flags = 0;
 
   void finish(int error) override {
-    if (error == 0) ep->was_written(key, extra, has_data);
+    if (error == 0) ep->was_written(key, extra, flags);
   }
 };
 
@@ -48,6 +76,23 @@ Claim claim_of(std::span<const iovec> iov) {
   std::copy(iov.begin(), iov.end(), c.iov.begin());
   for (const iovec& piece : iov) c.capacity += piece.iov_len;
   return c;
+}
+
+// `length` bytes from `offset` on.
+Claim slice(std::span<const iovec> iov, std::size_t offset, std::size_t length) {
+  Claim c;
+  for (const iovec& piece : iov) {
+    const std::size_t skipped = std::min(offset, piece.iov_len);
+    const std::size_t n = std::min(piece.iov_len - skipped, length - c.capacity);
+    offset -= skipped;
+    if (n > 0) c.iov[c.iov_count++] = {static_cast<std::byte*>(piece.iov_base) + skipped, n};
+    c.capacity += n;
+  }
+  return c;
+}
+
+bool needs_copy(const AccessArgs& args) {
+  return args.is_silent || (args.flags & FI_INJECT) != 0;
 }
 
 void gather(std::span<const iovec> iov, std::byte* to) {
@@ -75,6 +120,11 @@ ssize_t Ep::write(const AccessArgs& args) {
   PortName to;
   if (const int error = resolve(args.to, to); error != 0) return error;
   if (is_full()) return -FI_EAGAIN;
+  start_write(args, to, nullptr);
+  return 0;
+}
+
+void Ep::start_write(const AccessArgs& args, PortName to, std::shared_ptr<Whole> whole) {
   const Claim source = claim_of(args.iov);
   const std::size_t length = source.capacity;
   auto request = std::make_unique<AccessRequest>();
@@ -83,10 +133,11 @@ ssize_t Ep::write(const AccessArgs& args) {
   request->to = to;
   Header header = header_to(to, Kind::Write, args.key);
   if (args.has_data) header.flags = kHasData;
+  if (whole != nullptr && whole->left > 1) header.flags = kPart;
+  request->whole = std::move(whole);
   const bool is_large = sizeof(Header) + sizeof(RmaExtra) + length > link_.message_bytes(to.peer);
-  const bool copies = args.is_silent || (args.flags & FI_INJECT) != 0;
   request->pieces.assign(args.iov.begin(), args.iov.end());
-  if (copies || (is_large && args.iov.size() > 1)) keep(*request, args.iov, length);
+  if (needs_copy(args) || (is_large && args.iov.size() > 1)) keep(*request, args.iov, length);
   if (is_large) {
     header.kind = Kind::WriteLarge;
     request->large = {static_cast<const std::byte*>(request->pieces[0].iov_base), length};
@@ -101,7 +152,6 @@ ssize_t Ep::write(const AccessArgs& args) {
     owned->set_head(Head(header).add(named));
     link_.submit(std::move(owned));
   });
-  return 0;
 }
 
 Header Ep::header_to(PortName to, Kind kind, std::uint64_t tag) const {
@@ -119,13 +169,20 @@ ssize_t Ep::read(const AccessArgs& args) {
   PortName to;
   if (const int error = resolve(args.to, to); error != 0) return error;
   if (is_full()) return -FI_EAGAIN;
+  start_read(args, to, nullptr);
+  return 0;
+}
+
+void Ep::start_read(const AccessArgs& args, PortName to, std::shared_ptr<Whole> whole) {
   auto request = std::make_unique<AccessRequest>();
   request->ep = shared_from_this();
   request->report = report_of(args.context, args.flags, args.is_silent, FI_RMA | FI_READ);
   request->to = to;
   request->result = claim_of(args.iov);
   const std::size_t length = request->result.capacity;
-  const Header header = header_to(to, Kind::Read, args.key);
+  Header header = header_to(to, Kind::Read, args.key);
+  if (whole != nullptr && whole->left > 1) header.flags = kPart;
+  request->whole = std::move(whole);
   const RmaExtra extra{args.address, length, 0, 0, 0, {}};
   const Order::Operation operation{.is_fenced = (args.flags & FI_FENCE) != 0};
   if (sizeof(Header) + length <= link_.message_bytes(to.peer)) {
@@ -135,7 +192,7 @@ ssize_t Ep::read(const AccessArgs& args) {
       owned->set_head(Head(header).add(named));
       link_.submit(std::move(owned));
     });
-    return 0;
+    return;
   }
   std::span<std::byte> memory(static_cast<std::byte*>(args.iov[0].iov_base), length);
   if (args.iov.size() > 1) {
@@ -145,6 +202,61 @@ ssize_t Ep::read(const AccessArgs& args) {
   launch(std::move(request), operation, [this, header, extra, memory](auto owned) {
     link_.read_into(std::move(owned), header, extra, memory);
   });
+}
+
+void Ep::start(const AccessArgs& args, PortName to, bool is_read, std::shared_ptr<Whole> whole) {
+  is_read ? start_read(args, to, std::move(whole)) : start_write(args, to, std::move(whole));
+}
+
+int Ep::check_ranges(const AccessArgs& args, std::span<const fi_rma_iov> ranges) const {
+  if (const int error = check(args.flags, args.iov); error != 0) return error;
+  if (ranges.empty() || ranges.data() == nullptr || ranges.size() > kMaxRemoteIov) {
+    return -FI_EINVAL;
+  }
+  std::size_t left = claim_of(args.iov).capacity;
+  for (const fi_rma_iov& range : ranges) {
+    if (range.len > left) return -FI_EINVAL;
+    left -= range.len;
+  }
+  return left == 0 ? 0 : -FI_EINVAL;
+}
+
+ssize_t Ep::access(const AccessArgs& args, std::span<const fi_rma_iov> ranges, bool is_read) {
+  if (const int error = check_ranges(args, ranges); error != 0) return error;
+  Guard guard(link_);
+  PortName to;
+  if (const int error = resolve(args.to, to); error != 0) return error;
+  if (is_full()) return -FI_EAGAIN;
+  const auto whole = std::make_shared<Whole>();
+  whole->ep = shared_from_this();
+  whole->report =
+      report_of(args.context, args.flags, args.is_silent, FI_RMA | (is_read ? FI_READ : FI_WRITE));
+  whole->is_read = is_read;
+  whole->left = ranges.size();
+  whole->to = to;
+  std::size_t offset = 0;
+  std::vector<std::pair<AccessArgs, Claim>> parts;
+  for (const fi_rma_iov& range : ranges) {
+    AccessArgs part = args;
+    part.address = range.addr;
+    part.key = range.key;
+    parts.emplace_back(part, slice(args.iov, offset, range.len));
+    offset += range.len;
+  }
+  std::tie(whole->last, whole->last_memory) = parts.back();
+  Claim& memory = whole->last_memory;
+  if (!is_read && needs_copy(args)) {
+    whole->kept = std::make_unique_for_overwrite<std::byte[]>(memory.capacity);
+    gather({memory.iov.data(), memory.iov_count}, whole->kept.get());
+    memory.iov[0] = {whole->kept.get(), memory.capacity};
+    memory.iov_count = 1;
+  }
+  parts.pop_back();
+  for (auto& [part, piece] : parts) {
+    part.has_data = false;
+    part.iov = {piece.iov.data(), piece.iov_count};
+    start(part, to, is_read, whole);
+  }
   return 0;
 }
 
@@ -228,7 +340,6 @@ void Ep::on_access(const Incoming& in) {
 
 void Ep::on_write(const Incoming& in, const RmaExtra& extra, std::span<const std::byte> bytes) {
   const bool is_large = in.header.kind == Kind::WriteLarge;
-  const bool has_data = (in.header.flags & kHasData) != 0;
   std::span<std::byte> memory;
   int error = !is_large && bytes.size() != extra.length ? EINVAL : 0;
   if (error == 0) {
@@ -237,7 +348,7 @@ void Ep::on_write(const Incoming& in, const RmaExtra& extra, std::span<const std
   if (error != 0 || !is_large || memory.empty()) {
     if (error == 0) {
       std::copy(bytes.begin(), bytes.end(), memory.begin());
-      was_written(in.header.tag, extra, has_data);
+      was_written(in.header.tag, extra, in.header.flags);
     }
     return link_.send_done(in.from, extra.request, error);
   }
@@ -245,15 +356,16 @@ void Ep::on_write(const Incoming& in, const RmaExtra& extra, std::span<const std
   arrival->ep = shared_from_this();
   arrival->key = in.header.tag;
   arrival->extra = extra;
-  arrival->has_data = has_data;
+  arrival->flags = in.header.flags;
   link_.fetch(in.from, extra.request, memory, std::move(arrival));
 }
 
-void Ep::was_written(std::uint64_t key, const RmaExtra& extra, bool has_data) {
+void Ep::was_written(std::uint64_t key, const RmaExtra& extra, std::uint8_t flags) {
   if (!is_enabled_) return;  // closed, and the domain perhaps too
+  if ((flags & kPart) != 0) return;
   if (Counter* const counter = domain_.counter_of(key); counter != nullptr) counter->add(1);
   if (counters_.remote_write != nullptr) counters_.remote_write->add(1);
-  if (!has_data || receive_cq_ == nullptr) return;
+  if ((flags & kHasData) == 0 || receive_cq_ == nullptr) return;
   Completion event;
   event.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA;
   event.length = extra.length;
@@ -267,7 +379,8 @@ void Ep::on_read(const Incoming& in, const RmaExtra& extra) {
   const bool is_small = sizeof(Header) + extra.length <= link_.message_bytes(in.from.peer);
   if (error == 0 && extra.inbound == 0 && !is_small) error = EMSGSIZE;
   if (error != 0) return link_.send_done(in.from, extra.request, error);
-  if (counters_.remote_read != nullptr) counters_.remote_read->add(1);
+  const bool is_part = (in.header.flags & kPart) != 0;
+  if (counters_.remote_read != nullptr && !is_part) counters_.remote_read->add(1);
   if (extra.inbound != 0) return link_.answer_read(in.from, extra, memory);
   reply(in.from, extra.request, memory);
 }

@@ -1,5 +1,5 @@
 // The functions of libfabric's tables for remote memory and atomics: ways to fill in AccessArgs and
-// AtomicArgs. The remote side is one range of memory; lists of several are refused.
+// AtomicArgs. The remote side of an atomic is one range of memory; lists of several are refused.
 #include "pmlib/fi/endpoint/atomics.hpp"
 #include "pmlib/fi/endpoint/ep_tables.hpp"
 
@@ -51,22 +51,23 @@ ssize_t read(fid_ep* ep, void* buffer, std::size_t length, void*, fi_addr_t from
   return of(ep).read(args_of(ep, {&iov, 1}, {from, address, key}, context));
 }
 
-bool fill(AccessArgs& args, const fi_msg_rma* m, std::uint64_t flags) {
-  if (m->rma_iov_count != 1) return false;
+ssize_t access(fid_ep* ep, const fi_msg_rma* m, std::uint64_t flags, bool is_read) {
+  AccessArgs args;
   args.iov = {m->msg_iov, m->iov_count};
   args.to = m->addr;
-  args.address = m->rma_iov[0].addr;
-  args.key = m->rma_iov[0].key;
   args.data = m->data;
   args.has_data = (flags & FI_REMOTE_CQ_DATA) != 0;
   args.context = m->context;
   args.flags = flags;
-  return true;
+  const std::span ranges(m->rma_iov, m->rma_iov_count);
+  if (ranges.size() != 1) return of(ep).access(args, ranges, is_read);
+  args.address = ranges[0].addr;
+  args.key = ranges[0].key;
+  return is_read ? of(ep).read(args) : of(ep).write(args);
 }
 
 ssize_t read_message(fid_ep* ep, const fi_msg_rma* m, std::uint64_t flags) {
-  AccessArgs args;
-  return fill(args, m, flags) ? of(ep).read(args) : -FI_EINVAL;
+  return access(ep, m, flags, true);
 }
 
 ssize_t write_pieces(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t to,
@@ -81,8 +82,7 @@ ssize_t write(fid_ep* ep, const void* buffer, std::size_t length, void*, fi_addr
 }
 
 ssize_t write_message(fid_ep* ep, const fi_msg_rma* m, std::uint64_t flags) {
-  AccessArgs args;
-  return fill(args, m, flags) ? of(ep).write(args) : -FI_EINVAL;
+  return access(ep, m, flags, false);
 }
 
 ssize_t inject_write(fid_ep* ep, const void* buffer, std::size_t length, fi_addr_t to,

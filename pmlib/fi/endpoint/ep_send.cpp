@@ -89,6 +89,10 @@ void Ep::ended(const Report& report, int error) {
   if (counter != nullptr) {
     error != 0 ? counter->add_error(1) : counter->add(1);
   }
+  part_ended(report);
+}
+
+void Ep::part_ended(const Report& report) {
   if (report.peer != Report::kUncounted && order_ != nullptr)
     order_->ended(report.peer, report.operation);
 }

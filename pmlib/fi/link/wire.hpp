@@ -34,7 +34,8 @@ constexpr std::uint8_t kSplit = 2;       // Fragments follow until Extra.length 
 constexpr std::uint8_t kLarge = 4;       // announced only: answer with GoAhead
 constexpr std::uint8_t kWantsDone = 8;   // answer with Done once received
 constexpr std::uint8_t kSmallData = 16;  // Header.status is for the completion; no Extra
-constexpr std::uint8_t kAllFlags = 31;
+constexpr std::uint8_t kAllFlags = 31;   // of a message
+constexpr std::uint8_t kPart = 32;       // of a Write or Read: more ranges of the operation follow
 
 struct Header {
   Kind kind = Kind::Send;

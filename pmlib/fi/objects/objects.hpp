@@ -30,7 +30,7 @@
 namespace score::pm::fi {
 
 constexpr std::size_t kMaxIov = 4;
-constexpr std::size_t kMaxRemoteIov = 1;
+constexpr std::size_t kMaxRemoteIov = 4;  // of a read or write; of an atomic 1
 constexpr std::size_t kMaxMrIov = 1;
 constexpr std::size_t kInjectBytes = 32 << 10;
 // Under way of an endpoint, then FI_EAGAIN.
