@@ -528,6 +528,15 @@ TEST_F(ProviderMemory, RefusesWhatIsNotRegistered) {
   }
 }
 
+TEST_F(ProviderMemory, AWriteEndsOnlyWhenItIsDoneThere) {
+  const std::uint64_t value = 6;
+  ASSERT_EQ(fi_write(a->ep, &value, 8, nullptr, a_to_b, 0, kKey, nullptr), 0);
+  for (int i = 0; i < 2000; ++i) take(*a, done_a);  // the other side does not run
+  EXPECT_TRUE(done_a.empty());
+  ASSERT_TRUE(wait_one());
+  EXPECT_EQ(std::memcmp(memory.data(), &value, 8), 0);
+}
+
 TEST_F(ProviderMemory, WriteWithDataTellsTheOtherSide) {
   const std::uint64_t value = 5;
   ASSERT_EQ(fi_writedata(a->ep, &value, 8, nullptr, 1234, a_to_b, 0, kKey, nullptr), 0);
