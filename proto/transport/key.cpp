@@ -1,6 +1,7 @@
 #include "proto/transport/key.hpp"
 
 #include "base/assert.hpp"
+#include "base/os/daemon_users.hpp"
 #include "base/os/fd.hpp"
 
 #include <openssl/crypto.h>
@@ -10,7 +11,6 @@
 #include <cerrno>
 #include <charconv>
 #include <fcntl.h>
-#include <pwd.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -97,8 +97,7 @@ namespace {
 // root reads the keys of the daemons for them: scored --role=head --node-key.
 bool may_own_key(uid_t owner) {
   if (owner == ::geteuid() || owner == 0) return true;
-  const passwd* daemon = ::geteuid() == 0 ? ::getpwnam("scored") : nullptr;
-  return daemon != nullptr && daemon->pw_uid == owner;
+  return ::geteuid() == 0 && base::is_daemon_user(owner);
 }
 
 }  // namespace

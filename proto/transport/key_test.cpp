@@ -1,11 +1,11 @@
 #include "proto/transport/key.hpp"
 
+#include "base/os/daemon_users.hpp"
 #include "base/os/fd.hpp"
 
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
-#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -105,11 +105,11 @@ TEST_F(KeyFile, IsRefusedIfItIsAnotherUsers) {
   EXPECT_TRUE(load_key(path()).error().is(base::Errc::Denied));
 }
 
-TEST_F(KeyFile, OfTheDaemonIsReadByRoot) {
-  const passwd* daemon = ::getpwnam("scored");
-  if (::geteuid() != 0 || daemon == nullptr) GTEST_SKIP() << "needs root and the user scored";
+TEST_F(KeyFile, OfADaemonIsReadByRoot) {
+  const auto daemon = base::uid_of(base::kHeadUser);
+  if (::geteuid() != 0 || !daemon) GTEST_SKIP() << "needs root and the user scored-head";
   write(std::string(64, 'a'));
-  ASSERT_EQ(::chown(path().c_str(), daemon->pw_uid, daemon->pw_gid), 0);
+  ASSERT_EQ(::chown(path().c_str(), *daemon, static_cast<gid_t>(-1)), 0);
   EXPECT_TRUE(load_key(path()).has_value());
 }
 

@@ -32,7 +32,7 @@ struct NodeConfig {
   std::string name;                            // empty: the host's
   proto::TcpEndpoint head{"127.0.0.1", 7421};  // its listener for nodes
   std::string key_file = "/etc/scored/node.key";
-  std::string run_dir = "/run/scored";                // shepherds/
+  std::string run_dir = "/run/scored-node";           // shepherds/
   std::string launcher_dir = "/run/scored-launcher";  // launcher.sock, rings.sock
   std::string login_socket;          // for commands on this host; empty: commands.sock in run_dir
   std::string cgroup_root = "auto";  // "auto", "none" or an absolute path

@@ -10,7 +10,7 @@ wire::HostFacts collect_facts(const NodeConfig& config, const JobCgroups* cgroup
   wire::HostFacts facts = facts::of_this_host();
   if (!config.file.empty()) facts::add_file(facts, "configuration", config.file);
   facts::add_file(facts, "key", config.key_file);
-  facts::add_file(facts, "launcher socket", config.run_dir + "/launcher.sock");
+  facts::add_file(facts, "launcher socket", config.launcher_dir + "/launcher.sock");
   if (!config.login_socket.empty()) {
     facts::add_file(facts, "command socket", config.login_socket);
   }

@@ -43,8 +43,13 @@ Result<UniqueFd> lock_directory(const std::string& run_dir) {
 }
 
 // Users' shepherds check that their socket's name still exists, so they must be able to search it.
+// Shepherds, which are the jobs' users, look whether their sockets are still there.
 Status make_socket_directory(const std::string& path) {
-  if (mkdir(path.c_str(), 0711) == 0 || errno == EEXIST) return {};
+  if (mkdir(path.c_str(), 0711) == 0) {
+    if (chmod(path.c_str(), 0711) == 0) return {};  // whatever the umask is
+  } else if (errno == EEXIST) {
+    return {};
+  }
   return fail(errno_code(errno), "make {}", path);
 }
 

@@ -1,6 +1,7 @@
 #include "scout/doctor/this_host.hpp"
 
 #include "base/config/config.hpp"
+#include "base/os/daemon_users.hpp"
 #include "base/os/fd.hpp"
 #include "base/text.hpp"
 #include "scout/doctor/verdicts.hpp"
@@ -9,7 +10,6 @@
 #include <memory>
 #include <netdb.h>
 #include <poll.h>
-#include <pwd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -17,7 +17,6 @@ namespace score::scout {
 namespace {
 
 constexpr int kConnectMs = 3000;
-constexpr const char* kDaemonUser = "scored";
 
 // What the configuration says, and nothing about what it does not.
 struct Configured {
@@ -84,18 +83,21 @@ void check_head(const Configured& configured, Findings& found) {
 
 // The keys that are here.
 void check_files(const std::string& path, const Configured& configured, Findings& found) {
-  const passwd* daemon = ::getpwnam(kDaemonUser);
-  if (daemon == nullptr) {
-    return found.fault("", fmt::format("the user {} is missing", kDaemonUser), "systemd-sysusers");
-  }
-
   struct Place {
     const char* role;
     std::string path;
+    const char* user;
   };
 
-  for (const Place& place : {Place{"configuration", path}, Place{"key", configured.head_key},
-                             Place{"key", configured.node_key}}) {
+  for (const Place& place :
+       {Place{"configuration", path, kHeadUser}, Place{"key", configured.head_key, kHeadUser},
+        Place{"key", configured.node_key, kNodeUser}}) {
+    const auto daemon = uid_of(place.user);
+    if (!daemon) {
+      found.fault("", fmt::format("the user {} is missing", place.user), "systemd-sysusers");
+      continue;
+    }
+
     struct stat info {};
 
     if (::stat(place.path.c_str(), &info) != 0) continue;
@@ -104,7 +106,7 @@ void check_files(const std::string& path, const Configured& configured, Findings
     fact.set_path(place.path);
     fact.set_mode(info.st_mode);
     fact.set_owner(info.st_uid);
-    judge_file("", daemon->pw_uid, fact, found);
+    judge_file("", *daemon, fact, found);
   }
   found.else_ok("keys and configuration have their owners and modes");
 }

@@ -1,6 +1,7 @@
 #include "scout/session/head_link.hpp"
 
 #include "base/exit_codes.hpp"
+#include "base/os/daemon_users.hpp"
 #include "base/text.hpp"
 #include "proto/frames/hello.hpp"
 
@@ -10,7 +11,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <poll.h>
-#include <pwd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -126,10 +126,11 @@ Status HeadLink::check_server() {
   const uid_t server = peer->uid.value();
   is_own_ = server == geteuid();
   if (is_own_ || server == 0) return {};
-  const passwd* daemon = getpwnam("scored");
-  if (daemon != nullptr && daemon->pw_uid == server) return {};
-  return fail(Errc::Denied,
-              "not connecting: the server runs as user {}, not as root, scored or you", server);
+  if (is_daemon_user(server)) return {};
+  return fail(
+      Errc::Denied,
+      "not connecting: the server runs as uid {}, not as root, scored-head, scored-node or you",
+      server);
 }
 
 Status HeadLink::greet() {

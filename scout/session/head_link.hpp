@@ -42,7 +42,7 @@ Result<Message> decode(const proto::InFrame& frame) {
 
 class HeadLink {
  public:
-  // Connects, checks that the server is the cluster's (its user is root, `scored` or us), and
+  // Connects, checks that the server is the cluster's (its user is root, a daemon's or us), and
   // exchanges hellos. Errors name the socket.
   static Result<HeadLink> connect(const std::string& socket_path);
 

@@ -1,5 +1,6 @@
 #include "base/config/config.hpp"
 #include "base/limits.hpp"
+#include "base/os/daemon_users.hpp"
 #include "base/os/fd.hpp"
 #include "base/os/host_facts.hpp"
 #include "base/text/hostlist.hpp"
@@ -116,8 +117,8 @@ Status check_options(const HeadOptions& options, bool is_new) {
 // The old configuration comes back if the head does not start with the new one.
 Status install(const HeadOptions& options, const std::string& text, const std::string& old) {
   if (auto written = write_configuration(text, "head"); !written) return written;
-  auto done =
-      exists(kHeadKey) ? give_to_daemon(kHeadKey) : write_key(kHeadKey, {proto::random_key(), 0});
+  auto done = exists(kHeadKey) ? give_to_daemon(kHeadKey, kHeadUser)
+                               : write_key(kHeadKey, {proto::random_key(), 0}, kHeadUser);
   if (done) done = admit_networks(options);
   if (done) done = start_unit(kUnit);
   if (!done && !old.empty()) (void)replace_file(kConfigFile, old, 0644);

@@ -1,6 +1,7 @@
 #include "scout/setup/host.hpp"
 
 #include "base/limits.hpp"
+#include "base/os/daemon_users.hpp"
 #include "base/os/fd.hpp"
 #include "base/os/host_facts.hpp"
 #include "base/os/spawn.hpp"
@@ -27,7 +28,6 @@
 namespace score::scout {
 namespace {
 
-constexpr const char* kDaemonUser = "scored";
 constexpr const char* kExample = "/usr/share/scored/scored.toml";
 constexpr const char* kPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 constexpr std::size_t kMostOutput = 64U << 10U;
@@ -133,11 +133,12 @@ Status check_installed(const std::string& unit) {
   if (!exists("/run/systemd/system")) {
     return fail(Errc::Unsupported, "systemd does not run this host; without it see score-start(1)");
   }
-  if (::getpwnam(kDaemonUser) == nullptr) {
+  for (const char* user : {kHeadUser, kNodeUser}) {
+    if (uid_of(user)) continue;
     return fail(Errc::NotFound,
                 "the user {} is missing: install the packages, or run "
                 "systemd-sysusers",
-                kDaemonUser);
+                user);
   }
   if (!run_program({"systemctl", "cat", unit})) {
     return fail(Errc::NotFound, "{} is not installed: apt install {}", unit,
@@ -171,12 +172,12 @@ Status write_configuration(const std::string& text, const std::string& role) {
   return fail(errno_code(errno), "replace {}", kConfigFile);
 }
 
-Status write_key(const std::string& path, const proto::NumberedKey& key) {
+Status write_key(const std::string& path, const proto::NumberedKey& key, const char* user) {
   std::string text = proto::format_numbered_key(key) + "\n";
   auto stored = replace_file(path, text, 0600);
   proto::wipe(text);
   if (!stored) return stored;
-  return give_to_daemon(path);
+  return give_to_daemon(path, user);
 }
 
 Result<proto::NumberedKey> read_key(const std::string& path) {
@@ -188,11 +189,11 @@ Result<proto::NumberedKey> read_key(const std::string& path) {
   return ring->newest();
 }
 
-Status give_to_daemon(const std::string& path) {
-  const passwd* user = ::getpwnam(kDaemonUser);
-  if (user == nullptr) return fail(Errc::NotFound, "user {}", kDaemonUser);
-  if (::lchown(path.c_str(), user->pw_uid, user->pw_gid) == 0) return {};
-  return fail(errno_code(errno), "give {} to {}", path, kDaemonUser);
+Status give_to_daemon(const std::string& path, const char* user) {
+  const passwd* entry = ::getpwnam(user);
+  if (entry == nullptr) return fail(Errc::NotFound, "user {}", user);
+  if (::lchown(path.c_str(), entry->pw_uid, entry->pw_gid) == 0) return {};
+  return fail(errno_code(errno), "give {} to {}", path, user);
 }
 
 Status start_unit(const std::string& unit) {

@@ -19,7 +19,7 @@ inline constexpr const char* kNodeKey = "/etc/scored/node.key";
 // another status than 0; the context has its last line.
 Result<std::string> run_program(const std::vector<std::string>& words);
 
-// Root on a host with the daemon's user and this unit ("scored-head.service"). Errors say what to
+// Root on a host with the daemons' users and this unit ("scored-head.service"). Errors say what to
 // install.
 Status check_installed(const std::string& unit);
 
@@ -29,11 +29,11 @@ Result<std::string> read_configuration();
 // Has the daemon check the text, then replaces the file. role: "head" or "node". The old text stays
 // where it is when the new one is refused.
 Status write_configuration(const std::string& text, const std::string& role);
-// Makes the file if it is missing, and gives it to the daemon's user.
-Status write_key(const std::string& path, const proto::NumberedKey& key);
-// A key that belongs to the daemon's user, read by root.
+// Replaces the file and gives it to a daemon's user (base/os/daemon_users.hpp).
+Status write_key(const std::string& path, const proto::NumberedKey& key, const char* user);
+// A key that belongs to a daemon's user, read by root.
 Result<proto::NumberedKey> read_key(const std::string& path);
-Status give_to_daemon(const std::string& path);
+Status give_to_daemon(const std::string& path, const char* user);
 
 // Enables and (re)starts the unit and waits until it is ready. When it fails, the last lines of its
 // journal are in the error, and it is stopped and disabled again.

@@ -3,6 +3,7 @@
 #include "base/async/timeout.hpp"
 #include "base/config/config.hpp"
 #include "base/limits.hpp"
+#include "base/os/daemon_users.hpp"
 #include "proto/frames/hello.hpp"
 #include "proto/frames/parse.hpp"
 #include "proto/node.pb.h"
@@ -211,7 +212,7 @@ Status install(const NodeOptions& options, const proto::SetupSecret& secret,
   if (!written) return written;
   const auto key = conversation.take_key();
   if (!key) return key.error();
-  return write_key(kNodeKey, *key);
+  return write_key(kNodeKey, *key, kNodeUser);
 }
 
 }  // namespace
@@ -231,7 +232,7 @@ Status set_up_node(const NodeOptions& options) {
   if (!done && done.error().is(Errc::Denied) && exists(kNodeKey)) {
     done = check_stored_key(secret->token, *head);
   }
-  if (done && exists(kNodeKey)) done = give_to_daemon(kNodeKey);
+  if (done && exists(kNodeKey)) done = give_to_daemon(kNodeKey, kNodeUser);
   if (done) done = start_unit("scored-launcher.service");
   if (done) done = start_unit(kUnit);
   if (done) print(fmt::format("{} runs; `scnodes` on the head lists it\n", secret->token.node));

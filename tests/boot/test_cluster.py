@@ -33,6 +33,27 @@ def test_jobs_of_two_users_share_the_nodes_in_time(cluster):
         cluster.wait_for_end(job, 'cancelled')
 
 
+def test_node_keys_are_rotated_and_revoked_while_a_job_runs(cluster):
+    node = cluster.nodes[0]
+    job = cluster.submit('alice', '-N', '2', 'sleep', '1000')
+    cluster.wait_for(job, 'running')
+    keys = [node.read('/etc/scored/node.key')]
+    for command in ('rotate', 'revoke'):
+        printed = cluster.head.run('scadm', 'key', command, node.name).stdout
+        line = re.search(rf'^{node.name}: (scored-setup node --token \S+)$', printed, re.M)
+        assert line, printed
+        if command == 'revoke':
+            wait_until(lambda: cluster.states()[node.name] != 'up', 'the revoked key is refused')
+        node.run('sh', '-c', line[1])
+        cluster.wait_for_nodes()
+        keys.append(node.read('/etc/scored/node.key'))
+        assert node.run('stat', '-c', '%U %a', '/etc/scored/node.key').stdout == 'scored-node 600\n'
+    assert len(set(keys)) == 3
+    assert cluster.job(job)['state'] == 'running' and cluster.job(job)['restarts'] == 0
+    cluster.head.run('sccancel', str(job), user='alice')
+    cluster.wait_for_end(job, 'cancelled')
+
+
 @pytest.mark.parametrize('options', [[], ['--net=pm']], ids=['tcp', 'pm'])
 def test_a_program_of_open_mpi_runs(cluster, options):
     program = EXAMPLES / 'openmpi/ring'

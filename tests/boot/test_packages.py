@@ -11,6 +11,12 @@ from booted_cluster import packages
 NAMES = ('libpm-fi1', 'libpm1', 'scored-client', 'scored-common', 'scored-head', 'scored-node')
 PLACE = '/var/tmp/packages'
 JOBS = 10
+# As an administrator of the earlier versions wrote it, for one more option.
+LAUNCHER = '''[Service]
+ExecStart=
+ExecStart=/usr/libexec/scored/scored-launcher --rundir /run/scored-launcher --daemon-user scored --allow-uid 500 \\
+    --shepherd /usr/libexec/scored/scored-shepherd
+'''
 numbers = itertools.count()
 
 
@@ -35,11 +41,12 @@ class Host:
     def install(self, place=PLACE, code=0):
         return self.machine.run('sh', '-c', f'apt-get install -q -y --allow-downgrades {place}/*.deb', code=code)
 
-    def configure(self):
+    def configure(self, node='', owner=None):
         name = self.machine.name
-        self.machine.write('/etc/scored/scored.toml', f'[head]\nnodes = "{name}"\n[node]\nname = "{name}"\ncores = 4\n')
+        self.machine.write('/etc/scored/scored.toml', f'[head]\nnodes = "{name}"\n[node]\nname = "{name}"\ncores = 4\n{node}')
+        give = f'chown {owner} key node.key' if owner else 'systemd-tmpfiles --create scored.conf'
         self.machine.run('sh', '-c', f'''cd /etc/scored && scored --role=head --new-key &&
-            scored --role=head --node-key {name} && mv {name}.key node.key && systemd-tmpfiles --create scored.conf &&
+            scored --role=head --node-key {name} && mv {name}.key node.key && {give} &&
             systemctl start scored-head scored-launcher scored-node''')
         wait_until(lambda: self.machine.run('scnodes', '--no-header', '-o', 'state').stdout.strip() == 'up', 'the node is up')
 
@@ -59,6 +66,27 @@ class Host:
                  for unit in ('head', 'launcher', 'node')]
         assert '0' not in units, units
         return units
+
+    def users(self):
+        """Of head, launcher and node daemon."""
+        return [self.machine.run('ps', '-o', 'user:20=', '-p', pid).stdout.strip() for pid in self.daemons()]
+
+    def owner(self, path):
+        return self.machine.run('stat', '-c', '%U', path).stdout.strip()
+
+    def run_as_one_user(self):
+        self.machine.run('sh', '-c', '''userdel scored-head; userdel scored-node; useradd --system --home-dir /var/lib/scored scored
+            install -d -o scored -g scored /run/scored''')
+        for unit in ('head', 'node'):
+            self.machine.write(f'/etc/systemd/system/scored-{unit}.service.d/earlier.conf', '[Service]\nUser=scored\nGroup=scored\n')
+        self.machine.write('/etc/systemd/system/scored-launcher.service.d/ours.conf', LAUNCHER)
+        self.machine.run('systemctl', 'daemon-reload')
+        self.configure(node='run_dir = "/run/scored"\n', owner='scored')
+
+    def forget_old_units(self):
+        """What the units of the new packages do: they name the new users and the new directory."""
+        self.machine.run('sh', '-c', '''rm /etc/systemd/system/scored-head.service.d/earlier.conf /etc/systemd/system/scored-node.service.d/earlier.conf
+            sed -i '/run_dir/d' /etc/scored/scored.toml''')
 
     def version(self, name):
         return self.machine.run('dpkg-query', '-W', '-f', '${Version}', name).stdout
@@ -131,6 +159,47 @@ def test_jobs_survive_an_upgrade(host, tmp_path):
     assert host.tasks() == tasks
     host.machine.run('sccancel', *jobs)
     wait_until(lambda: not host.tasks(), 'the new node daemon ends the jobs')
+
+def test_head_and_node_daemon_have_users_of_their_own(host):
+    host.install()
+    host.configure()
+    assert host.users() == ['scored-head', 'root', 'scored-node']
+    as_node, as_head = (['setpriv', f'--reuid={user}', f'--regid={user}', '--init-groups'] for user in ('scored-node', 'scored-head'))
+    for path in ('/etc/scored/key', '/var/lib/scored/jobs.db'):
+        host.machine.run(*as_head, 'wc', '-c', path)
+        assert 'Permission denied' in host.machine.run(*as_node, 'wc', '-c', path, code=1).stderr
+    assert 'Permission denied' in host.machine.run(*as_head, 'wc', '-c', '/etc/scored/node.key', code=1).stderr
+    assert 'Permission denied' in host.machine.run(*as_node, 'touch', '/run/scored/another.sock', code=1).stderr
+    assert host.owner('/run/scored-launcher') == 'root' and host.owner('/run/scored-launcher/launcher.sock') == 'scored-node'
+    asking = ("import socket; link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET);"
+              "link.connect('/run/scored-launcher/launcher.sock')")
+    assert 'PermissionError' in host.machine.run(*as_head, 'python3', '-c', asking, code=1).stderr
+    host.machine.run('chown', 'scored-node', '/etc/scored/key')
+    found = host.machine.run('score', 'doctor', code=None).stdout
+    assert re.search(r'key /etc/scored/key belongs to uid \d+, and the daemon runs as uid \d+', found), found
+
+
+def test_jobs_survive_the_upgrade_from_one_user(host, tmp_path):
+    """The units and users of the versions before 'scored' became two users; then the upgrade."""
+    host.install()
+    host.run_as_one_user()
+    assert host.users() == ['scored', 'root', 'scored']
+    jobs = host.start_jobs(2)
+    talking = host.machine.start('scrun', 'cat', user='alice', stdin=subprocess.PIPE)
+    wait_until(lambda: host.machine.run('pgrep', '-x', '-u', 'alice', 'cat', code=None).stdout, 'the job with a front end runs')
+    tasks = host.tasks()
+    host.forget_old_units()
+    host.install(newer(host.machine, tmp_path))
+    wait_until(lambda: host.states(jobs) == {'running'}, 'the new head has the jobs')
+    assert host.users() == ['scored-head', 'root', 'scored-node']
+    assert host.owner('/etc/scored/key') == host.owner('/var/lib/scored/jobs.db') == 'scored-head'
+    assert host.owner('/etc/scored/node.key') == 'scored-node'
+    assert host.tasks() == tasks
+    out, err = talking.communicate('still here\n', timeout=60)
+    assert (out, talking.returncode) == ('still here\n', 0), err
+    host.machine.run('sccancel', *jobs)
+    wait_until(lambda: not host.tasks(), 'the new node daemon ends the jobs')
+    assert host.start_jobs(1)
 
 
 def test_a_head_that_is_older_than_the_store_is_refused(host, tmp_path):

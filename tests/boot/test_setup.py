@@ -78,7 +78,7 @@ def test_a_token_is_used_once_and_setup_can_be_repeated(hosts):
 
     # Another node's key in the place of this one's.
     other.write('/etc/scored/node.key', node.read('/etc/scored/node.key'), mode='600')
-    other.run('chown', 'scored:scored', '/etc/scored/node.key')
+    other.run('chown', 'scored-node:scored-node', '/etc/scored/node.key')
     assert 'remove it' in refusal(other, hosts['lines']['node01'] + ' --ignore-users')
     other.run('rm', '/etc/scored/node.key')
     other.run('sh', '-c', hosts['lines']['node01'] + ' --ignore-users')
