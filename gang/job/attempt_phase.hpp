@@ -72,6 +72,7 @@ inline constexpr std::array kAttemptSteps = std::to_array<AttemptStep>({
     {Phase::Exited, AttemptEvent::Start, Phase::Exited},
     {Phase::Exited, AttemptEvent::Signal, Phase::Exited},
     {Phase::Exited, AttemptEvent::Kill, Phase::Exited},
+    {Phase::Exited, AttemptEvent::Done, Phase::Exited},
     {Phase::Exited, AttemptEvent::Gone, Phase::Exited},
     {Phase::Exited, AttemptEvent::Forget, Phase::Absent},
 });

@@ -131,7 +131,7 @@ NodeActions NodeAgent::on_head(const base::HeadToNode& message, TimePoint now) {
                  [&](const base::StartTasks& m) { start(m.attempt, out); },
                  [&](const base::SignalTasks& m) { signal(m, out); },
                  [&](const base::KillTasks& m) { kill(m.attempt, out); },
-                 [&](const base::ForgetTasks& m) { forget(m.attempt); },
+                 [&](const base::ForgetTasks& m) { forget(m.attempt, out); },
                  [&](const base::SetTimetable& m) { set_timetable(m.timetable, now, out); },
                  [&](const base::MetAll& m) { out.push_back(EndMeeting{m}); },
              },
@@ -192,12 +192,14 @@ void NodeAgent::kill(AttemptId id, NodeActions& out) {
   out.push_back(KillAttempt{id});
 }
 
-void NodeAgent::forget(AttemptId id) {
-  if (step(id, AttemptEvent::Forget) == Phase::Absent) attempts_.erase(id);
+void NodeAgent::forget(AttemptId id, NodeActions& out) {
+  if (step(id, AttemptEvent::Forget) != Phase::Absent || attempts_.erase(id) == 0) return;
+  out.push_back(RemoveAttempt{id});
 }
 
 void NodeAgent::set_filled(AttemptId id, Duration filled) {
-  if (const auto found = attempts_.find(id); found != attempts_.end())
+  const auto found = attempts_.find(id);
+  if (found != attempts_.end() && found->second.phase != Phase::Exited)
     found->second.filled = filled;
 }
 
@@ -241,16 +243,21 @@ NodeActions NodeAgent::on_shepherd(AttemptId id, const ShepherdEvent& event, Tim
             say(*attempt.abort, out);
           },
           [&](const ShepherdDone&) {
-            if (step(id, AttemptEvent::Done)) finish(id, out);
+            const bool is_repeated = attempt.phase == Phase::Exited;
+            if (!step(id, AttemptEvent::Done) || is_repeated) return;
+            finish(id, out);
+            out.push_back(RetireAttempt{id});
           },
           [&](const ShepherdGone&) {
-            if (attempt.phase == Phase::Exited) return;  // the usual end
+            if (attempt.phase == Phase::Exited) return out.push_back(RemoveAttempt{id});
             out.push_back(KillAttempt{id});
             if (attempt.phase == Phase::Preparing && !attempt.killed) {
               return refuse(id, {kExitError, "the shepherd died before it was ready", true}, out);
             }
             if (!attempt.killed && attempt.reason.empty()) attempt.reason = "its shepherd died";
-            if (step(id, AttemptEvent::Gone)) finish(id, out);
+            if (!step(id, AttemptEvent::Gone)) return;
+            finish(id, out);
+            out.push_back(RemoveAttempt{id});
           },
       },
       event);
@@ -299,7 +306,6 @@ void NodeAgent::finish(AttemptId id, NodeActions& out) {
     if (!ran) break;
     attempt.exits.try_emplace(base::Rank{rank}, base::TaskExit{base::Rank{rank}, 0, kKillSignal});
   }
-  out.push_back(RemoveAttempt{id});
   say(exited_message(id), out);
 }
 
@@ -329,7 +335,7 @@ NodeActions NodeAgent::adopt(const base::PlacedTasks& placed, const base::Attemp
     attempt.exits.emplace(exit.rank, exit);
   }
   NodeActions out;
-  if (attempt.phase == Phase::Exited) out.push_back(RemoveAttempt{placed.attempt});
+  if (attempt.phase == Phase::Exited) out.push_back(RetireAttempt{placed.attempt});
   return out;
 }
 

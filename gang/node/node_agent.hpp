@@ -36,7 +36,14 @@ struct KillAttempt {  // cgroup.kill (or its fallback); the shepherd reports wha
   AttemptId attempt{0};
 };
 
-struct RemoveAttempt {  // shepherd gone and tasks dead: remove cgroups, sockets, records
+// All tasks have ended: nothing is switched any more. The shepherd stays: it alone still knows the
+// exit statuses if the daemon is killed before the head has stored them.
+struct RetireAttempt {
+  AttemptId attempt{0};
+};
+
+// The head has stored the end, or there is nothing to keep: remove shepherd, cgroups, records.
+struct RemoveAttempt {
   AttemptId attempt{0};
 };
 
@@ -56,7 +63,7 @@ struct EndMeeting {
 };
 
 using NodeAction = std::variant<LaunchShepherd, TellShepherdStart, TellShepherdSignal, KillAttempt,
-                                RemoveAttempt, FollowPlan, SendToHead, EndMeeting>;
+                                RetireAttempt, RemoveAttempt, FollowPlan, SendToHead, EndMeeting>;
 using NodeActions = std::vector<NodeAction>;
 
 // ---- what the shepherd of an attempt reports -----------------------------------------------
@@ -121,7 +128,7 @@ class NodeAgent {
   NodeActions adopt(const base::PlacedTasks& placed, const base::AttemptReport& report,
                     bool has_begun, TimePoint now);
   // Processor time that its tasks used at idle priority; reported with their end. Ignored for an
-  // unknown attempt.
+  // attempt that is unknown or has ended.
   void set_filled(AttemptId attempt, Duration filled);
   // The daemon ended the attempt for a reason of its own (memory limit): killed, reason reported.
   NodeActions end_attempt(AttemptId attempt, std::string reason, TimePoint now);
@@ -169,7 +176,7 @@ class NodeAgent {
   void start(AttemptId id, NodeActions& out);
   void signal(const base::SignalTasks& message, NodeActions& out);
   void kill(AttemptId id, NodeActions& out);
-  void forget(AttemptId id);
+  void forget(AttemptId id, NodeActions& out);
   void set_timetable(const base::Timetable& timetable, TimePoint now, NodeActions& out);
   [[nodiscard]] TimePoint in_cluster_time(TimePoint node, TimePoint now) const;
   [[nodiscard]] base::TaskExit in_cluster_time(base::TaskExit exit, TimePoint now) const;

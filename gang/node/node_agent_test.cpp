@@ -70,9 +70,36 @@ TEST(NodeAgent, LaunchesPreparesStartsAndReports) {
   ASSERT_EQ(said<base::Exited>(done).size(), 1U);
   EXPECT_EQ(said<base::Exited>(done)[0].exits,
             (std::vector<base::TaskExit>{{Rank{2}, 0, 0}, {Rank{3}, 5, 0}}));
-  EXPECT_EQ(count<RemoveAttempt>(done), 1U);
-  a.head(base::ForgetTasks{kJob});
+  EXPECT_EQ(count<RetireAttempt>(done), 1U);
+  EXPECT_EQ(count<RemoveAttempt>(done), 0U) << "the head has not stored the end";
+  EXPECT_EQ(count<RemoveAttempt>(a.head(base::ForgetTasks{kJob})), 1U);
   EXPECT_TRUE(a.agent.attempts().empty());
+  EXPECT_EQ(count<RemoveAttempt>(a.head(base::ForgetTasks{kJob})), 0U);
+}
+
+TEST(NodeAgent, AnEndThatIsRepeatedChangesNothing) {
+  Agent a;
+  a.run();
+  a.agent.set_filled(kJob, 3s);
+  a.shepherd(ShepherdDone{});
+  a.agent.set_filled(kJob, 0s);
+  EXPECT_TRUE(a.shepherd(ShepherdDone{}).empty());
+  EXPECT_EQ(a.agent.unexpected_count(), 0U);
+  EXPECT_EQ(said<base::Exited>(a.head(base::KillTasks{kJob})).at(0).filled, 3s);
+  EXPECT_EQ(count<RemoveAttempt>(a.shepherd(ShepherdGone{})), 1U) << "nothing is left to keep";
+}
+
+TEST(NodeAgent, KeepsAnAdoptedEndUntilItIsStored) {
+  NodeAgent agent{{{"node01", 2, base::Bytes{}}}};
+  const std::vector<base::TaskExit> exits{{Rank{2}, 0, 0}, {Rank{3}, 5, 0}};
+  const auto adopted =
+      agent.adopt(placed(), {kJob, base::AttemptPhase::Exited, exits, {}}, true, kNow);
+  EXPECT_EQ(count<RetireAttempt>(adopted), 1U);
+  EXPECT_EQ(count<RemoveAttempt>(adopted), 0U);
+  const auto said_exits = said<base::Exited>(agent.on_connected(kNow));
+  ASSERT_EQ(said_exits.size(), 1U);
+  EXPECT_EQ(said_exits[0].exits, exits);
+  EXPECT_EQ(count<RemoveAttempt>(agent.on_head(base::ForgetTasks{kJob}, kNow)), 1U);
 }
 
 TEST(NodeAgent, RepeatedMessagesGetTheirAnswerAgainAndDoNothingTwice) {

@@ -186,6 +186,10 @@ void Daemon::carry_out_one(gang::NodeAction action) {
                  [&](gang::TellShepherdStart& a) { attempts_.start(a.attempt); },
                  [&](gang::TellShepherdSignal& a) { attempts_.signal(a.attempt, a.signal); },
                  [&](gang::KillAttempt& a) { attempts_.kill(a.attempt); },
+                 [&](gang::RetireAttempt& a) {
+                   attempts_.retire(a.attempt);
+                   sampling_.tasks_changed();
+                 },
                  [&](gang::RemoveAttempt& a) {
                    attempts_.remove(a.attempt);
                    sampling_.tasks_changed();

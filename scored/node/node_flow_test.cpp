@@ -196,6 +196,28 @@ TEST_P(NodeFlow, AdoptsItsAttemptsAfterARestart) {
   EXPECT_NE(head.expect<wire::Exited>(256), nullptr) << log();
 }
 
+// Killed with the head between the end of the tasks and the head's commit, it still knows the end.
+TEST_P(NodeFlow, KeepsAnEndUntilTheHeadHasStoredIt) {
+  head.forgets = false;
+  ASSERT_TRUE(head.run(256, "echo out; exit 7")) << log();
+  ASSERT_NE(head.expect<wire::Exited>(256), nullptr) << log();
+  for (std::size_t restarts = 1; restarts <= 2; ++restarts) {
+    head.kill_node();
+    head.start_node();
+    ASSERT_TRUE(head.wait_for_node(restarts + 1)) << log();
+    const auto& hello = head.hellos[restarts];
+    ASSERT_EQ(hello.attempts_size(), 1) << log();
+    const auto exited = head.expect<wire::Exited>(256);
+    ASSERT_NE(exited, nullptr) << log();
+    ASSERT_EQ(exited->exits_size(), 1);
+    EXPECT_EQ(exited->exits(0).code(), 7);
+  }
+  EXPECT_EQ(head.output(256), "out\n");
+  EXPECT_FALSE(std::filesystem::is_empty(head.dir / "shepherds"));
+  head.forget(256);
+  EXPECT_TRUE(head.wait([&] { return std::filesystem::is_empty(head.dir / "shepherds"); }));
+}
+
 // Others may have been told the addresses of its sockets, and use them.
 TEST_P(NodeFlow, KeepsThePreparedSocketsOfANetworkOverARestart) {
   head.prepare_on(2, 256, loop());

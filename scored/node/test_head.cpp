@@ -187,6 +187,9 @@ void TestHead::on_frame(proto::Connection& connection, proto::InFrame frame) {
     welcome.set_head_epoch(head_epoch);
     welcome.set_head_proof(head_proof);
     proto::send(connection, welcome);
+  } else if (auto exited = proto::parse<wire::Exited>(frame)) {
+    if (forgets) forget(exited->attempt());
+    frames.push_back(std::move(frame));
   } else if (auto output = proto::parse<wire::TaskOutput>(frame)) {
     outputs[output->attempt()][output->offset()] = output->data();
     wire::TaskOutputTaken taken;
@@ -224,6 +227,12 @@ void TestHead::prepare_on(std::size_t nodes, std::uint64_t attempt, const std::s
 
 void TestHead::start(std::uint64_t attempt) {
   wire::StartTasks message;
+  message.set_attempt(attempt);
+  send(message);
+}
+
+void TestHead::forget(std::uint64_t attempt) {
+  wire::ForgetTasks message;
   message.set_attempt(attempt);
   send(message);
 }

@@ -64,6 +64,7 @@ class TestHead {
                   std::uint64_t memory = 0);
   void start(std::uint64_t attempt);
   void kill(std::uint64_t attempt);
+  void forget(std::uint64_t attempt);
   // Attempts take turns of `quantum` from a little ahead on. `fill`: all of them may fill.
   void take_turns(std::uint64_t epoch, std::vector<std::uint64_t> attempts,
                   std::chrono::nanoseconds quantum, bool fill = false);
@@ -81,6 +82,7 @@ class TestHead {
   [[nodiscard]] std::string output(std::uint64_t attempt) const;
 
   bool is_mute = false;   // heartbeats are not answered
+  bool forgets = true;    // answers Exited with ForgetTasks, as a head that has stored the end
   std::size_t beats = 0;  // since the last hello
   std::uint64_t head_epoch = 1;
   std::string head_proof;

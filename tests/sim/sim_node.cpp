@@ -57,6 +57,7 @@ void SimNode::power_on() {
 void SimNode::crash() {
   ++boot_;
   shepherds_.clear();
+  ended_.clear();
   stop_daemon();
 }
 
@@ -79,7 +80,8 @@ void SimNode::stop_daemon() {
 void SimNode::restart_daemon() {
   agent_.emplace(gang::NodeAgentConfig{info_});
   trouble_ended_ = world_.events.now();
-  const auto found = shepherds_;  // the agent may have some removed
+  shepherds_.merge(ended_);
+  const auto found = shepherds_;  // the agent may have some retired or removed
   for (const auto& [id, s] : found) {
     if (s.phase != base::AttemptPhase::Running) {
       set_frozen(shepherds_.at(id), !s.placed.cores.empty());  // as it was born
@@ -138,8 +140,13 @@ void SimNode::carry_out(const gang::NodeActions& actions) {
       after(world_.chance.between(50us, 3ms), [id = s->attempt](SimNode& n) { n.start(id); });
     } else if (const auto* k = std::get_if<gang::KillAttempt>(&action)) {
       kill(k->attempt);
+    } else if (const auto* d = std::get_if<gang::RetireAttempt>(&action)) {
+      auto ended = shepherds_.extract(d->attempt);
+      ended.mapped().phase = base::AttemptPhase::Exited;
+      ended_.insert(std::move(ended));
     } else if (const auto* r = std::get_if<gang::RemoveAttempt>(&action)) {
       shepherds_.erase(r->attempt);
+      ended_.erase(r->attempt);
     } else if (const auto* f = std::get_if<gang::FollowPlan>(&action)) {
       follow(f->plan);
     } else if (const auto* e = std::get_if<gang::EndMeeting>(&action)) {

@@ -84,6 +84,8 @@ class SimNode {
 
   [[nodiscard]] const std::map<AttemptId, Shepherd>& shepherds() const { return shepherds_; }
 
+  [[nodiscard]] std::size_t ended_count() const { return ended_.size(); }
+
   [[nodiscard]] const gang::NodeAgent& agent() const { return *agent_; }
 
   // Since when it follows a plan that it got in time, over a link that held; nullopt: not now.
@@ -155,6 +157,7 @@ class SimNode {
   double drift_ = 0;
   std::optional<gang::NodeAgent> agent_;
   std::map<AttemptId, Shepherd> shepherds_;
+  std::map<AttemptId, Shepherd> ended_;  // kept until the head has stored the end
   std::optional<gang::SwitchPlan> current_;
   std::optional<gang::SwitchPlan> ahead_;
   std::uint64_t boot_ = 0;         // incarnation of the machine: old timers are void

@@ -274,7 +274,7 @@ void World::check_healed() {
   }
   for (std::size_t i = 0; i < sites_.size(); ++i) {
     const SimNode& node = *sites_[i].node;
-    if (!node.agent().attempts().empty() || !node.shepherds().empty()) {
+    if (!node.agent().attempts().empty() || !node.shepherds().empty() || node.ended_count() != 0) {
       broken(fmt::format("node {} still has an attempt", i));
     }
     const auto view = head_->node(base::NodeId{static_cast<std::uint32_t>(i)});

@@ -36,6 +36,7 @@ struct Attempt {
   TimePoint window{};        // since when ...
   std::uint32_t frames = 0;  // ... so many came from the shepherd
   bool is_killed = false;
+  bool is_retired = false;  // its tasks have ended
   bool is_removed = false;
   bool is_cleared = false;      // removed, and nothing of it is left on the node
   bool is_resuming = false;     // until the report comes; frames before it are repeated after it

@@ -40,7 +40,7 @@ void send_signal_to_tasks(const Attempt& attempt, int signal) {
 }
 
 void AttemptEnd::kill(const AttemptPtr& attempt) {
-  if (attempt->is_removed) return;
+  if (attempt->is_removed || attempt->is_retired) return;
   if (!attempt->is_killed) note_ending(*attempt);
   kill_tasks(*attempt);
   if (!std::exchange(attempt->is_killed, true)) {
@@ -70,14 +70,15 @@ void AttemptEnd::kill_everything(const Attempt& attempt) {
 
 asio::awaitable<void> AttemptEnd::run_kill(AttemptPtr attempt) {
   const TimePoint give_up = parts_.clock.now() + kStubborn;
-  while (!attempt->is_removed && parts_.clock.now() < give_up) {
+  const auto has_ended = [](const Attempt& one) { return one.is_removed || one.is_retired; };
+  while (!has_ended(*attempt) && parts_.clock.now() < give_up) {
     co_await parts_.clock.sleep_for(kKillAgain);
     // A cgroup dies as a whole; a process tree may have forked while it was walked.
-    if (!attempt->is_removed && parts_.cgroups == nullptr) {
+    if (!has_ended(*attempt) && parts_.cgroups == nullptr) {
       kill_tree(attempt->shepherd, attempt->group);
     }
   }
-  if (attempt->is_removed) co_return;
+  if (has_ended(*attempt)) co_return;
   log_warning("kill a shepherd that does not report the end of its tasks",
               kv("attempt", attempt->id));
   kill_everything(*attempt);

@@ -144,12 +144,23 @@ void Attempts::kill(AttemptId id) {
   if (const auto attempt = find(id)) end_.kill(attempt);
 }
 
-void Attempts::remove(AttemptId id) {
+void Attempts::retire(AttemptId id) {
   const auto attempt = find(id);
-  if (!attempt || std::exchange(attempt->is_removed, true)) return;
+  if (!attempt || std::exchange(attempt->is_retired, true)) return;
+  attempt->tasks.clear();
   parts_.switcher.remove(id);
   parts_.networks.remove(id);
   parts_.guard.watch(attempt->group, false);
+  attempt->group = 0;  // the kernel may give the number to others
+  // What a shepherd says does not make it so, and nothing stops them any more.
+  if (parts_.cgroups != nullptr) [[maybe_unused]]
+    auto killed = parts_.cgroups->kill_tasks(id);
+}
+
+void Attempts::remove(AttemptId id) {
+  const auto attempt = find(id);
+  if (!attempt || std::exchange(attempt->is_removed, true)) return;
+  retire(id);
   if (attempt->connection) send(*attempt->connection, wire::ShepherdEnd());
   unlink(attempt->socket.c_str());
   parts_.tasks.spawn("remove an attempt", run_remove(attempt));

@@ -36,6 +36,8 @@ class Attempts {
   void signal(AttemptId attempt, int signal);
   // See AttemptEnd::kill().
   void kill(AttemptId attempt);
+  // Its tasks have ended; only its shepherd is kept.
+  void retire(AttemptId attempt);
   void remove(AttemptId attempt);
 
   // A frame for a shepherd. False: it is not one of those that pass through, or malformed.

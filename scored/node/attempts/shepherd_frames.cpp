@@ -77,7 +77,7 @@ bool ShepherdFrames::on_frame(Attempt& attempt, const proto::InFrame& frame) {
     case FrameType::NetworkRequest:
     case FrameType::ShepherdNetwork:
     case FrameType::PassedDescriptors:
-      return parts_.networks.from_shepherd(attempt.id, frame);
+      return attempt.is_retired || parts_.networks.from_shepherd(attempt.id, frame);
     case FrameType::ShepherdReport:
       attempt.is_resuming = false;
       return true;

@@ -5,6 +5,7 @@ import contextlib
 import os
 import random
 import shutil
+import signal
 import sqlite3
 import threading
 import time
@@ -89,6 +90,32 @@ def test_a_full_disk_refuses_every_change(fresh, as_root):
         assert cluster.job(blocker)['state'] == 'running'
         figure('F12', f'{refused} of {len(commands)} kinds of change refused on a full disk, 0 lost after it')
         cluster.cancel_all()
+
+
+# ---- killed daemons
+
+def test_an_end_that_no_head_has_stored_survives_all_daemons(fresh, tmp_path):
+    """Node daemons and head are killed between the end of the tasks and the head's commit."""
+    cluster = fresh(2, '--slice', '50ms')
+    goes_on = tmp_path / 'go'
+    script = f'until [ -e {goes_on} ]; do sleep 0.05; done; touch {tmp_path}/ended-$$; exit $((3 + SCORE_RANK))'
+    jobs = [cluster.submit('-N', nodes, 'sh', '-c', script) for nodes in (1, 2)]
+    for job in jobs:
+        cluster.wait_job(job, 'running')
+    os.kill(cluster.daemon('head')['pid'], signal.SIGSTOP)
+    goes_on.touch()
+    wait_until(lambda: len(list(tmp_path.glob('ended-*'))) == 3)
+    time.sleep(1)  # shepherds and node daemons have reported, to a head that hears nothing
+    for name in ('node00', 'node01', 'head'):
+        cluster.kill(name)
+    for name in ('node00', 'node01', 'head'):
+        cluster.restart(name)
+    cluster.wait_up()
+    for job in jobs:
+        ended = cluster.wait_job(job, 'failed')
+        assert ended['exit_code'] in (3, 4), ended
+    wait_until(lambda: not list(cluster.directory.glob('node*/shepherds/*')))
+    figure('F04', 'the exit statuses of 2 jobs that ended before all daemons were killed: stored after it')
 
 
 # ---- killed heads
