@@ -61,6 +61,10 @@ void Cluster::settle(Step& step) {
   if (publisher_.publish(step)) launching_.start_due(step);
 }
 
+Actions Cluster::reorder(TimePoint now) {
+  return apply(now, [&](Step&) { placer_.reorder(); });
+}
+
 // ---- nodes ------------------------------------------------------------------------------------
 
 Result<void> Cluster::add_node(NodeId node, std::string name) {
@@ -113,8 +117,8 @@ Result<void> Cluster::check(const base::ResourceRequest& request) const {
   return {};
 }
 
-Result<JobView> Cluster::plan(const base::ResourceRequest& request) const {
-  return plan_view(shown(), request);
+Result<JobView> Cluster::plan(const base::ResourceRequest& request, UserId user) const {
+  return plan_view(shown(), request, user);
 }
 
 Result<Actions> Cluster::submit(JobId job, UserId user, const base::ResourceRequest& request,

@@ -29,6 +29,12 @@ class Cluster {
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
 
+  // Before the first job; must outlive it. See gang/state/gate.hpp.
+  void set_gate(Gate& gate) { placer_.set_gate(gate); }
+
+  // The gate's answers have changed: waiting jobs are put in order and tried again.
+  Actions reorder(TimePoint now);
+
   // ---- nodes
   // Makes a node known (from the configuration), state Unknown. Error: name or id twice.
   base::Result<void> add_node(NodeId node, std::string name);
@@ -53,7 +59,7 @@ class Cluster {
                                TimePoint now);
   // What submit() would come to now: Pending with its reasons, or Launching with nodes,
   // tasks_on_node and slot. Changes nothing. Errors as check().
-  base::Result<JobView> plan(const base::ResourceRequest& request) const;
+  base::Result<JobView> plan(const base::ResourceRequest& request, UserId user = UserId{0}) const;
   Actions recover(const std::vector<RecoveredJob>& jobs, TimePoint now);
   // Whether signal(), suspend() ... would be accepted now. number: the signal or the weight.
   base::Result<void> check(JobId job, JobRequest request, std::int64_t number = 0) const;

@@ -108,23 +108,26 @@ MatrixView matrix_view(const Shown& shown) {
 }
 
 // As a submission, with a job that is in no list.
-base::Result<JobView> plan_view(const Shown& shown, const base::ResourceRequest& request) {
+base::Result<JobView> plan_view(const Shown& shown, const base::ResourceRequest& request,
+                                UserId user) {
   const NodeTable& nodes = shown.tables.nodes;
   const auto shape = request.inside != JobId{0}
                          ? check_step(shown.tables.jobs, nodes, request)
                          : check_request(nodes, request, shown.tables.config.overcommit);
   if (!shape) return shape.error();
   Job job;
+  job.user = user;
   job.request = request;
   job.shape = *shape;
   job.allowed = allowed_nodes(nodes, request);
   job.wait = shown.tables.jobs.next_wait_key(request, JobId{0});
+  job.wait.rank = shown.placer.rank_of(job);
   JobView v;
   v.request = request;
   v.tasks_per_core = shape->tasks_per_core;
   const auto spot =
       request.held || nodes.is_awaiting() ? std::nullopt : shown.placer.find_spot(job);
-  if (!spot) {
+  if (!spot || !shown.placer.is_open(job, &*spot)) {
     v.reasons = wait_reasons(shown.tables, shown.placer, job);
     return v;
   }

@@ -80,6 +80,7 @@ JobView view_of(const Shown& shown, const Job& job, TimePoint now);
 NodeView view_of(const Shown& shown, NodeIndex node);
 MatrixView matrix_view(const Shown& shown);
 // What the request would come to if it was submitted now. The error is the one of a submission.
-base::Result<JobView> plan_view(const Shown& shown, const base::ResourceRequest& request);
+base::Result<JobView> plan_view(const Shown& shown, const base::ResourceRequest& request,
+                                UserId user);
 
 }  // namespace score::gang

@@ -116,6 +116,7 @@ Names wait_reasons(const Tables& tables, const Placer& placer, const Job& job) {
     }
     return std::move(reasons.out);
   }
+  if (std::string why = placer.why_closed(job); !why.empty()) reasons.out.push_back(std::move(why));
   reasons.add_nodes();
   reasons.add_room();
   if (reasons.out.empty()) {

@@ -132,6 +132,16 @@ void MatrixPolicy::reordered() {
   promise_.reset();  // another job may be the first in line
 }
 
+std::optional<JobId> MatrixPolicy::promised() const {
+  return promise_ ? std::optional(promise_->job) : std::nullopt;
+}
+
+void MatrixPolicy::drop_promise() {
+  if (!promise_) return;
+  promise_.reset();
+  room_.set_grown();
+}
+
 void MatrixPolicy::leave_node(NodeIndex node) {
   if (promise_ && promise_->kept.nodes[node]) room_.set_grown();
 }

@@ -30,6 +30,8 @@ class MatrixPolicy : public Policy {
   void unplaced(const Job& job) override;
   void withdrawn(const Job& job) override;
   void reordered() override;
+  [[nodiscard]] std::optional<JobId> promised() const override;
+  void drop_promise() override;
   void leave_node(NodeIndex node) override;
   bool repack() override;
 

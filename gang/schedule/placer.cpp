@@ -48,32 +48,93 @@ void Placer::add_node() {
   for (auto& [id, job] : jobs_.all()) job.allowed = allowed_nodes(nodes_, job.request);
 }
 
-bool Placer::try_place(Job& job) {
+// ---- the gate ---------------------------------------------------------------------------------
+
+bool Placer::is_open(const Job& job, const Spot* spot) const {
+  if (gate_ == nullptr || !job.has_row()) return true;
+  return gate_->is_open(
+      job, spot != nullptr ? spot->choice.nodes.size() : std::max<std::size_t>(job.shape.nodes, 1));
+}
+
+// A job that says how many tasks it has and not on how many nodes: on those that it would get.
+std::string Placer::why_closed(const Job& job) const {
+  if (gate_ == nullptr || !job.has_row()) return {};
+  std::string why = gate_->why_closed(job, std::max<std::size_t>(job.shape.nodes, 1));
+  const bool is_certain = job.shape.nodes > 0 && job.shape.most_nodes <= job.shape.nodes;
+  if (!why.empty() || is_certain) return why;
   const auto spot = find_spot(job);
-  if (!spot) return false;
+  return spot ? gate_->why_closed(job, spot->choice.nodes.size()) : why;
+}
+
+// No room is kept for a job that may not take it.
+void Placer::break_closed_promise() {
+  if (gate_ == nullptr) return;
+  const auto ahead = policy_->promised();
+  if (ahead && !is_open(jobs_.at(*ahead))) policy_->drop_promise();
+}
+
+void Placer::reorder() {
+  if (gate_ == nullptr) return;
+  std::set<WaitKey> again;
+  for (WaitKey key : waiting_) {
+    Job& job = jobs_.at(key.job);
+    key.rank = rank_of(job);
+    job.wait = key;
+    again.insert(key);
+  }
+  if (again != waiting_) {
+    waiting_ = std::move(again);
+    policy_->reordered();
+  }
+  for (auto& [id, job] : jobs_.all()) {
+    if (!job.placed || !job.has_row()) continue;
+    const std::uint32_t boost = policy_->boost_of(job) * gate_->boost(job);
+    if (boost == job.boost) continue;
+    job.boost = boost;
+    jobs_.mark_changed();
+  }
+  capacity_grew();
+}
+
+// ---- the line ---------------------------------------------------------------------------------
+
+bool Placer::try_place(Job& job) {
+  if (!is_open(job)) return false;
+  const auto spot = find_spot(job);
+  if (!spot || !is_open(job, &*spot)) return false;
   room_.put(job, *spot);
   if (job.is_step()) {
     waiting_steps_.erase(job.wait);
     return true;
   }
-  job.boost = policy_->boost_of(job);
   waiting_.erase(job.wait);
-  policy_->placed(job);
+  note_placed(job);
   return true;
+}
+
+void Placer::note_placed(Job& job) {
+  job.boost = policy_->boost_of(job);
+  policy_->placed(job);
+  if (gate_ == nullptr || !job.has_row()) return;
+  job.boost *= gate_->boost(job);
+  gate_->placed(job);
+  break_closed_promise();
 }
 
 // A job that has just begun to wait: room has not grown, so the others need not be tried.
 bool Placer::try_new(Job& job) {
+  job.wait.rank = rank_of(job);
   line_of(job).insert(job.wait);
   if (job.is_step()) return !nodes_.is_awaiting() && try_place(job);
   if (!policy_->tries_alone(job)) capacity_grew();
   if (nodes_.is_awaiting() || room_.has_grown()) return false;
   if (try_place(job)) return true;
-  policy_->stays(job);
+  if (is_open(job)) policy_->stays(job);
   return false;
 }
 
 void Placer::enqueue(Job& job) {
+  job.wait.rank = rank_of(job);
   line_of(job).insert(job.wait);
   capacity_grew();
 }
@@ -99,6 +160,7 @@ std::vector<JobId> Placer::place_waiting(TimePoint now) {
   if (policy_->repack()) jobs_.mark_changed();
   room_.set_known();
   policy_->begin_pass(now);
+  break_closed_promise();
   place_steps(placed);
   std::vector<Shape> failed;
   for (auto it = waiting_.begin(); it != waiting_.end();) {
@@ -108,7 +170,7 @@ std::vector<JobId> Placer::place_waiting(TimePoint now) {
         may_skip && std::any_of(failed.begin(), failed.end(), [&](const Shape& shape) {
           return needs_no_less(job.shape, shape);
         });
-    if (is_hopeless) continue;
+    if (is_hopeless || !is_open(job)) continue;
     if (try_place(job)) {
       placed.push_back(job.id);
       continue;
@@ -129,13 +191,12 @@ void Placer::place_steps(std::vector<JobId>& placed) {
 
 bool Placer::restore(Job& job) {
   if (!room_.restore(job)) return false;
-  if (job.is_step()) return true;
-  job.boost = policy_->boost_of(job);
-  policy_->placed(job);
+  if (!job.is_step()) note_placed(job);
   return true;
 }
 
 void Placer::unplace(Job& job) {
+  if (gate_ != nullptr && job.has_row()) gate_->unplaced(job);
   room_.unplace(job);
   if (!job.is_step()) policy_->unplaced(job);
 }
@@ -164,7 +225,9 @@ base::Result<void> Placer::check_line() const {
   int tried = 0;
   for (const WaitKey& wait : waiting_) {
     if (++tried > kTried) break;
-    if (find_spot(jobs_.at(wait.job))) {
+    const Job& job = jobs_.at(wait.job);
+    const auto spot = is_open(job) ? find_spot(job) : std::nullopt;
+    if (spot && is_open(job, &*spot)) {
       return fail(Errc::WrongState, "job {} waits although there is room", wait.job);
     }
   }

@@ -3,6 +3,7 @@
 // gives and takes places; it sends nothing.
 
 #include "gang/schedule/policy.hpp"
+#include "gang/state/gate.hpp"
 
 #include <memory>
 #include <optional>
@@ -16,6 +17,9 @@ class Placer {
  public:
   // With the policy of tables.config.placement.
   explicit Placer(Tables& tables);
+
+  // Before the first job; must outlive it. Without one all jobs pass.
+  void set_gate(Gate& gate) { gate_ = &gate; }
 
   // After NodeTable::add().
   void add_node();
@@ -36,6 +40,8 @@ class Placer {
   // It waits no longer, because it ends or is held.
   void withdraw(const Job& job);
   void set_priority(Job& job, std::int32_t priority);
+  // The gate's answers have changed.
+  void reorder();
 
   // The node is used no longer: room that was kept there is looked for elsewhere.
   void leave_node(NodeIndex node) { policy_->leave_node(node); }
@@ -65,6 +71,15 @@ class Placer {
     return room_.free_memory(node) - policy_->withheld(job, node);
   }
 
+  // Whether the gate lets it have this place; without a place: one on as few nodes as it takes.
+  [[nodiscard]] bool is_open(const Job& job, const Spot* spot = nullptr) const;
+  // Why it does not; empty: it does.
+  [[nodiscard]] std::string why_closed(const Job& job) const;
+
+  [[nodiscard]] std::int64_t rank_of(const Job& job) const {
+    return gate_ != nullptr && job.has_row() ? gate_->rank(job) : 0;
+  }
+
   // The job ahead in line for which room is kept that this one may not take.
   [[nodiscard]] std::optional<JobId> behind(const Job& job) const { return policy_->behind(job); }
 
@@ -81,6 +96,8 @@ class Placer {
 
  private:
   bool try_place(Job& job);
+  void note_placed(Job& job);
+  void break_closed_promise();
   void place_steps(std::vector<JobId>& placed);
 
   std::set<WaitKey>& line_of(const Job& job) { return job.is_step() ? waiting_steps_ : waiting_; }
@@ -89,6 +106,7 @@ class Placer {
 
   const NodeTable& nodes_;
   JobTable& jobs_;
+  Gate* gate_ = nullptr;
   Room room_;
   std::unique_ptr<Policy> policy_;
   std::set<WaitKey> waiting_;        // Pending jobs that are not held, without steps

@@ -38,6 +38,11 @@ class Policy {
 
   virtual void reordered() {}
 
+  // The job ahead in line for which room is kept; nothing is kept for it any more.
+  [[nodiscard]] virtual std::optional<JobId> promised() const { return std::nullopt; }
+
+  virtual void drop_promise() {}
+
   // The node is used no longer.
   virtual void leave_node(NodeIndex /*node*/) {}
 

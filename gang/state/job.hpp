@@ -17,10 +17,11 @@
 
 namespace score::gang {
 
-// The order in which waiting jobs are tried: queue high first, then priority, then age.
+// The order in which waiting jobs are tried: queue high first, then priority, then rank, then age.
 struct WaitKey {
   bool is_low = true;
   std::int64_t minus_priority = 0;
+  std::int64_t rank = 0;     // see Gate; 0 without one
   std::uint64_t number = 0;  // of submission
   JobId job{0};
 
@@ -52,7 +53,7 @@ struct Job {
   Footprint cells;
   std::vector<std::uint32_t> tasks_on_node;  // [member]
   RowId home{0};                             // 0: none (overlay)
-  std::uint32_t boost = 1;                   // of its weight, by the policy
+  std::uint32_t boost = 1;                   // of its weight, by the policy and the gate
 
   // The attempt.
   Members members;

@@ -43,7 +43,7 @@ base::Result<Job*> JobTable::live(JobId id) {
 }
 
 WaitKey JobTable::next_wait_key(const base::ResourceRequest& request, JobId id) const {
-  return {request.queue != base::Queue::High, -std::int64_t{request.priority}, submissions_ + 1,
+  return {request.queue != base::Queue::High, -std::int64_t{request.priority}, 0, submissions_ + 1,
           id};
 }
 
