@@ -48,7 +48,8 @@ Result<DeviceConfig> read_table(const std::string& path) {
   if (!file) return file.error();
   ConfigSection root = file->root();
   DeviceConfig config = read_device_config(root);
-  for (const char* other : {"head", "node", "network", "limits", "monitor", "launcher"}) {
+  for (const char* other :
+       {"head", "node", "network", "limits", "monitor", "launcher", "accounts", "fair_share"}) {
     root.ignore(other);
   }
   if (auto sound = file->finish(); !sound) return sound.error();

@@ -30,6 +30,7 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovere
                 .broken = [this](AttemptId attempt,
                                  std::string why) { life_.abort(attempt, std::move(why)); }}),
       networks_(runner_, links_, config_),
+      shares_({runner_, config_, jobs_, users_}),
       queries_({runner_, config_, jobs_, reader_, users_, array_book_}),
       commits_(io, std::move(store)),
       life_({runner_, config_, jobs_, queries_, streams_, networks_, commits_, users_, feed_,
@@ -38,19 +39,21 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovere
                [this] { return submissions_.take_number(); }}),
       waiting_({runner_, jobs_, life_, arrays_, reader_, config_, alarm_}),
       starter_({runner_, jobs_, streams_, links_, reader_, commits_}),
-      submissions_({runner_, config_, jobs_, life_, links_, users_, reader_, commits_, waiting_},
-                   recovered.last_job),
+      submissions_(
+          {runner_, config_, jobs_, life_, links_, users_, reader_, commits_, waiting_, shares_},
+          recovered.last_job),
       overview_(runner_, config_, jobs_, queries_, links_),
       traces_(clock, links_, alarm_),
       facts_(clock, links_, alarm_, config_),
       control_(io, clock, links_),
       nodes_({runner_, links_, streams_, feed_, control_, recovered.incarnation}),
       admin_({runner_, config_, jobs_, queries_, life_, submissions_, arrays_, networks_, links_,
-              commits_, users_, feed_, alarm_, std::move(requests)}) {
+              commits_, users_, feed_, alarm_, shares_, std::move(requests)}) {
   users_.set_exempt(config_.limits.exempt);
   control_.on_hearsay([this](const gang::Hearsay& hearsay) { nodes_.hearsay(hearsay); });
   nodes_.on_job_seen([this](NodeId node, JobId last) { submissions_.saw(node, last); });
   life_.connect({[this](Job& job) { return defers(job); },
+                 [this](Job& job) { return shares_.charge(job); },
                  [this](Job& job) {
                    if (job.info.is_array()) arrays_.open(job);
                  },
@@ -58,6 +61,7 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovere
                  [this](const Job& job) {
                    arrays_.ended(job);
                    waiting_.ended(job);
+                   shares_.ended();
                  }});
   ClusterRunner::Handlers handlers;
   handlers.send = [this](NodeId node, HeadToNode&& message) {
@@ -78,8 +82,8 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovere
 }
 
 ClientSession::Parts Head::for_clients() {
-  return {config_,   runner_, jobs_,  submissions_, life_,  queries_, streams_,
-          overview_, traces_, facts_, admin_,       users_, {},       {}};
+  return {config_, runner_, jobs_,  submissions_, life_,   queries_, streams_, overview_,
+          traces_, facts_,  admin_, users_,       shares_, {},       {}};
 }
 
 NodeSession::Parts Head::for_nodes() {
@@ -118,6 +122,9 @@ Result<Head::Recovered> Head::read(Store& store) {
   auto jobs = store.active_jobs();
   if (!jobs) return jobs.error();
   recovered.jobs = std::move(*jobs);
+  auto uses = store.uses();
+  if (!uses) return uses.error();
+  recovered.uses = std::move(*uses);
   return recovered;
 }
 
@@ -125,12 +132,14 @@ Status Head::recover(const Recovered& recovered) {
   for (const std::string& name : config_.nodes) {
     if (auto added = admin_.add_node(name); !added) return added;
   }
+  shares_.restore(recovered.uses);
   const StoredSettings settings = read_settings(recovered.settings);
   if (auto applied = apply_settings(settings); !applied) return applied;
   if (auto known = recover_jobs(recovered.jobs); !known) return known;
   recover_cancels(recovered);
   recover_keepers(settings);
   arrays_.settle_all();
+  shares_.refresh();
   return {};
 }
 
@@ -219,6 +228,7 @@ void Head::defer_recovered(gang::RecoveredJob& recovered) {
 
 // An array is never placed: its tasks are.
 bool Head::defers(Job& job) {
+  shares_.note(job.info);
   const bool waits = waiting_.add(job);
   if (job.info.is_array()) arrays_.add(job, waits);
   return waits || job.info.is_array();
@@ -249,11 +259,13 @@ Result<gang::RecoveredJob> Head::recover_job(const StoredJob& stored) {
   info.step_of = request->inside;
   info.step = request->step;
   info.allocation = request->allocation;
+  info.account = request->account;
   jobs_.count_in(info);
   Job& job = jobs_.add(std::move(info));
   job.progress = stored.progress;
   job.rest = stored.rest;
   job.saved = stored.progress;
+  job.charged = stored.progress.scheduled;
   const Placement& placement = stored.progress.placement;
   for (const std::string& name : placement.nodes) {
     // A node that left the configuration while the job ran is made known, so that the job can end.
@@ -356,6 +368,7 @@ TimePoint Head::tick() {
     life_.save_running();
     arrays_.settle_all();
     runner_.perform({});
+    shares_.refresh();
   }
   return next_deadline();
 }

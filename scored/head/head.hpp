@@ -23,6 +23,7 @@
 #include "scored/head/jobs/job_networks.hpp"
 #include "scored/head/jobs/job_queries.hpp"
 #include "scored/head/jobs/job_table.hpp"
+#include "scored/head/jobs/share_desk.hpp"
 #include "scored/head/jobs/submissions.hpp"
 #include "scored/head/jobs/task_starter.hpp"
 #include "scored/head/jobs/waiting_jobs.hpp"
@@ -96,6 +97,7 @@ class Head {
     JobId last_job;
     std::map<std::string, std::string> settings;
     std::vector<StoredJob> jobs;
+    std::vector<UseSum> uses;
   };
 
   Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovered& recovered,
@@ -127,6 +129,7 @@ class Head {
   JobStreams streams_;
   JobNetworks networks_;
   JobTable jobs_;
+  ShareDesk shares_;
   ArrayBook array_book_;
   JobQueries queries_;
   CommitLog commits_;

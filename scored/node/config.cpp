@@ -220,7 +220,9 @@ Result<NodeConfig> read_config(Result<ConfigFile> file) {
   config.devices = read_device_config(root);
   ConfigSection watched = root.section("monitor");
   monitor::read_settings(watched, config.monitor);
-  for (const char* role : {"head", "launcher", "limits"}) root.ignore(role);
+  for (const char* role : {"head", "launcher", "limits", "accounts", "fair_share"}) {
+    root.ignore(role);
+  }
   if (auto sound = file->finish(); !sound) return sound.error();
   return config;
 }

@@ -519,6 +519,7 @@ void Admin::take_file(HeadConfig wanted) {
   parts_.users.set_exempt(wanted.limits.exempt);
   set_log_level(wanted.log_level);
   config = std::move(wanted);
+  parts_.shares.reload();
 }
 
 }  // namespace score::head

@@ -53,6 +53,7 @@ class Admin {
     Users& users;
     EventFeed& feed;
     Alarm& alarm;
+    ShareDesk& shares;
     DaemonRequests daemon;
   };
 

@@ -193,6 +193,8 @@ bool ClientSession::dispatch(const proto::InFrame& frame) {
       return handle<wire::ListJobs>(frame);
     case FrameType::ListNodes:
       return handle<wire::ListNodes>(frame);
+    case FrameType::ListShares:
+      return handle<wire::ListShares>(frame);
     case FrameType::GetInfo:
       return handle<wire::GetInfo>(frame);
     case FrameType::GetTrace:
@@ -397,6 +399,13 @@ Status ClientSession::on(const wire::ListJobs& message) {
   if (!list) return list.error();
   list->set_tag(message.tag());
   proto::send(*connection_, *list);
+  return {};
+}
+
+Status ClientSession::on(const wire::ListShares& message) {
+  wire::ShareList list = parts_.shares.list(peer_);
+  list.set_tag(message.tag());
+  proto::send(*connection_, list);
   return {};
 }
 

@@ -44,6 +44,7 @@ class ClientSession {
     FactsCollector& facts;
     Admin& admin;
     Users& users;
+    ShareDesk& shares;
     monitor::Site* site = nullptr;  // null: there is nothing to watch
     std::function<Result<std::string>(const Peer&)> web_login{};
     std::function<Result<wire::NodeKeyList>(const Peer&, const wire::ManageKeys&)> keys{};
@@ -106,6 +107,7 @@ class ClientSession {
   Status on(const wire::Resize& message);
   Status on(const wire::ListJobs& message);
   Status on(const wire::ListNodes& message);
+  Status on(const wire::ListShares& message);
   Status on(const wire::GetInfo& message);
   Status on(const wire::GetTrace& message);
   Status on(const wire::GetFacts& message);

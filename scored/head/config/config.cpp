@@ -130,6 +130,7 @@ Result<HeadConfig> read_config(Result<ConfigFile> file) {
   }
   ConfigSection bounds = root.section("limits");
   config.limits = read_user_limits(bounds);
+  config.accounts = read_accounts(root, bounds);
   ConfigSection watched = root.section("monitor");
   monitor::read_settings(watched, config.monitor);
   for (const char* role : {"node", "launcher", "devices"}) root.ignore(role);

@@ -9,6 +9,7 @@
 #include "monitor/model/settings.hpp"
 #include "proto/transport/tls_connection.hpp"
 #include "scored/config/network_config.hpp"
+#include "scored/head/config/accounts.hpp"
 #include "scored/head/config/user_limits.hpp"
 #include "scored/head/config/users.hpp"
 
@@ -58,6 +59,7 @@ struct HeadConfig {
   bool control_over_pm = true;  // datagrams between daemons; false: all over TLS
   NetworkConfig network;
   UserLimits limits;  // what users may ask for
+  AccountRules accounts;
 
   [[nodiscard]] gang::ClusterConfig for_cluster() const;
 };

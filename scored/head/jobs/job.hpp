@@ -21,6 +21,7 @@ struct Job {
   JobInfo info;
   JobProgress progress;              // as it is now
   std::optional<JobProgress> saved;  // as it was last given to the commit log
+  Duration charged{0};               // scheduled time that its user was charged with
   // Asked for and not yet done: every change that saves the progress says so already.
   std::optional<JobState> asked_state;  // Suspended, or Running again
   bool asked_detached = false;

@@ -181,7 +181,7 @@ void JobLife::save_progress(Job& job) {
 
 Change JobLife::asked(Job& job) {
   job.saved = asked_progress(job);
-  return SaveProgress{job.info.id, *job.saved};
+  return SaveProgress{job.info.id, *job.saved, hooks_.charge(job)};
 }
 
 void JobLife::answered(Job& job, const Status& stored) {
@@ -300,6 +300,8 @@ void JobLife::end(Job& job, const gang::JobView& view) {
   saved.ended = ended;
   saved.status = status.SerializeAsString();
   saved.is_step = job.info.step_of != JobId(0);
+  saved.account = job.info.account;
+  saved.use = hooks_.charge(job);
   parts_.commits.add(std::move(saved), [this, id](const Status&) { recorded(id); });
   set_deadline(id, DeadlineKind::Drop, now() + parts_.config.front_end_grace);
   parts_.networks.close(job.progress.placement.attempt);

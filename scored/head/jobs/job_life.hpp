@@ -42,10 +42,11 @@ class JobLife {
 
   // What else wants to know of jobs.
   struct Hooks {
-    std::function<bool(Job&)> defers;       // a new job: whether the cluster holds it back for now
-    std::function<void(Job&)> accepted;     // a new job: the cluster knows it
-    std::function<void(const Job&)> began;  // it has its place, or its tasks run
-    std::function<void(const Job&)> ended;  // its final state is known
+    std::function<bool(Job&)> defers;  // a new job: whether the cluster holds it back for now
+    std::function<std::optional<UseSum>(Job&)> charge;  // with what it used, as it is stored
+    std::function<void(Job&)> accepted;                 // a new job: the cluster knows it
+    std::function<void(const Job&)> began;              // it has its place, or its tasks run
+    std::function<void(const Job&)> ended;              // its final state is known
   };
 
   explicit JobLife(Parts parts) : parts_(parts) {}

@@ -32,6 +32,8 @@ wire::AccountingRow to_wire(const AccountedJob& job) {
   row.set_restarts(job.restarts);
   row.set_array_job(job.array.value());
   row.set_array_task(job.task);
+  row.set_account(job.account);
+  row.set_cores(job.cores);
   return row;
 }
 
@@ -230,6 +232,7 @@ Result<wire::Accounting> JobQueries::accounting(const Peer& peer,
       row.set_user(kHiddenUser);
       row.clear_user_name();
       row.clear_name();
+      row.clear_account();
     }
     bytes += row.ByteSizeLong();
     const bool is_full = page.rows_size() == kRowsPerPage || bytes > limits::kMaxFrameBytes;
@@ -253,6 +256,7 @@ void JobQueries::hide_from(const Peer& peer, wire::JobStatus& status) const {
   status.set_user(kHiddenUser);
   status.clear_user_name();
   status.clear_name();
+  status.clear_account();
   status.clear_command();
   status.clear_directory();
   status.clear_events();

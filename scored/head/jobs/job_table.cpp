@@ -40,6 +40,7 @@ void JobTable::count_in(const JobInfo& info) {
     usage->jobs += info.step_of == JobId(0) ? 1 : 0;
     usage->specs += info.spec_bytes;
   }
+  if (info.step_of == JobId(0)) ++jobs_of_[{info.account, info.user}];
 }
 
 void JobTable::count_out(const JobInfo& info) {
@@ -50,6 +51,23 @@ void JobTable::count_out(const JobInfo& info) {
     usage->specs -= info.spec_bytes;
   }
   if (found->second == Usage()) usage_of_.erase(found);
+  if (info.step_of != JobId(0)) return;
+  const auto jobs = jobs_of_.find({info.account, info.user});
+  if (jobs != jobs_of_.end() && --jobs->second == 0) jobs_of_.erase(jobs);
+}
+
+std::size_t JobTable::jobs_of(const std::string& account) const {
+  std::size_t sum = 0;
+  for (auto it = jobs_of_.lower_bound({account, UserId(0)});
+       it != jobs_of_.end() && it->first.first == account; ++it) {
+    sum += it->second;
+  }
+  return sum;
+}
+
+std::size_t JobTable::jobs_of(const std::string& account, UserId user) const {
+  const auto found = jobs_of_.find({account, user});
+  return found == jobs_of_.end() ? 0 : found->second;
 }
 
 Job& JobTable::add(JobInfo info) {

@@ -38,6 +38,10 @@ class JobTable {
 
   [[nodiscard]] const Usage& usage() const { return usage_; }
 
+  // Without steps; of an account, or of a user in it.
+  [[nodiscard]] std::size_t jobs_of(const std::string& account) const;
+  [[nodiscard]] std::size_t jobs_of(const std::string& account, UserId user) const;
+
   void count_in(const JobInfo& info);
   void count_out(const JobInfo& info);
 
@@ -62,6 +66,7 @@ class JobTable {
   std::size_t active_ = 0;
   Usage usage_;
   std::map<UserId, Usage> usage_of_;
+  std::map<std::pair<std::string, UserId>, std::size_t> jobs_of_;  // account, user
   std::deque<std::pair<TimePoint, wire::JobStatus>> recently_ended_;
 };
 

@@ -78,7 +78,7 @@ void Submissions::submit(const Peer& peer, wire::Submit&& message, Done done) {
 Result<wire::Planned> Submissions::plan(const Peer& peer, wire::Submit&& message) {
   const auto checked = check(peer, message);
   if (!checked) return checked.error();
-  const auto planned = parts_.runner.cluster().plan(checked->request);
+  const auto planned = parts_.runner.cluster().plan(checked->request, peer.user);
   if (!planned) return planned.error();
   wire::Planned out;
   const JobInfo& info = checked->add.info;
@@ -220,6 +220,7 @@ Status Submissions::fill_step(const Peer& peer, wire::Submit& message, ResourceR
     message.mutable_spec()->set_cpus_per_task(request.cpus_per_task);
   }
   if (request.memory_per_node == Bytes{0}) request.memory_per_node = view->request.memory_per_node;
+  request.account = job->info.account;
   return {};
 }
 
@@ -245,6 +246,11 @@ Status Submissions::check_acceptance(const Peer& peer, const wire::Submit& messa
   const bool names_nodes = !request.only_nodes.empty() && !request.overlay && !is_step;
   if (names_nodes && peer.role == proto::Role::OtherUser) {
     return fail(Errc::Denied, "only operators may choose nodes by name (-w)");
+  }
+  const bool takes_cores = !is_step && !request.overlay;
+  if (request.overlay) request.account.clear();
+  if (takes_cores) {
+    if (auto has = parts_.shares.admit(peer, is_limited(peer), request); !has) return has;
   }
   if (!is_limited(peer)) return {};
   if (auto allowed = hold_to_limits(parts_.config.limits, request); !allowed) return allowed;
@@ -297,6 +303,7 @@ AddJob Submissions::make_job(const Peer& peer, wire::Submit& message) const {
   add.info.step_of = JobId(resources.inside());
   add.info.step = resources.step();
   add.info.allocation = resources.allocation();
+  add.info.account = resources.account();
   spec.set_job(resources.inside() != 0 ? resources.inside() : add.info.id.value());
   spec.set_user(peer.user.value());
   spec.set_key_space(fmt::format("{}.{:016x}", parts_.config.cluster, RequestId::random().low));

@@ -10,6 +10,7 @@
 #include "scored/head/config/users.hpp"
 #include "scored/head/jobs/job_life.hpp"
 #include "scored/head/jobs/job_table.hpp"
+#include "scored/head/jobs/share_desk.hpp"
 #include "scored/head/jobs/waiting_jobs.hpp"
 #include "scored/head/store/commit_log.hpp"
 
@@ -36,6 +37,7 @@ class Submissions {
     StoreReader& reader;
     CommitLog& commits;
     const WaitingJobs& waiting;
+    const ShareDesk& shares;
   };
 
   // last: the largest number ever given to a job.

@@ -91,8 +91,12 @@ constexpr LaterColumn kLaterColumns[] = {
      "ALTER TABLE accounting ADD COLUMN array_id INTEGER NOT NULL DEFAULT 0"},
     {"SELECT COUNT(*) FROM pragma_table_info('accounting') WHERE name = 'array_task'",
      "ALTER TABLE accounting ADD COLUMN array_task INTEGER NOT NULL DEFAULT 0"},
+    {"SELECT COUNT(*) FROM pragma_table_info('accounting') WHERE name = 'account'",
+     "ALTER TABLE accounting ADD COLUMN account TEXT NOT NULL DEFAULT ''"},
+    {"SELECT COUNT(*) FROM pragma_table_info('accounting') WHERE name = 'cores'",
+     "ALTER TABLE accounting ADD COLUMN cores INTEGER NOT NULL DEFAULT 0"},
 };
-// Indexes of later columns.
+// Indexes of later columns, and later tables.
 constexpr const char* kLaterIndexes = R"(
   CREATE INDEX IF NOT EXISTS jobs_ended_once ON jobs (ended_ns)
     WHERE state >= 5 AND array_id IN (0, id);
@@ -100,6 +104,9 @@ constexpr const char* kLaterIndexes = R"(
     WHERE state >= 5 AND array_id IN (0, id);
   CREATE INDEX IF NOT EXISTS accounting_array ON accounting (array_id, array_task)
     WHERE array_id > 0;
+  CREATE TABLE IF NOT EXISTS uses (
+    account TEXT NOT NULL, user INTEGER NOT NULL, core_ms INTEGER NOT NULL, at_ns INTEGER NOT NULL,
+    PRIMARY KEY (account, user)) WITHOUT ROWID;
 )";
 constexpr const char* kInUse = "in use\n";
 
@@ -341,16 +348,17 @@ Status Store::prepare() {
        {account_,
         "INSERT OR IGNORE INTO accounting (job, user, name, state, exit_code, nodes, tasks, "
         "submitted_ns, started_ns, ended_ns, scheduled_ns, restarts, filled_ns, array_id, "
-        "array_task) SELECT id, user, name, state, exit_code, nodes, ?2, "
+        "array_task, account, cores) SELECT id, user, name, state, exit_code, nodes, ?2, "
         "submitted_ns, started_ns, ended_ns, scheduled_ns, restarts, filled_ns, array_id, "
-        "array_task FROM jobs "
+        "array_task, ?3, ?4 FROM jobs "
         "WHERE id = ?1"},
        {save_resources_, "UPDATE jobs SET resources = ?2 WHERE id = ?1 AND state < 5"},
        {put_, "INSERT OR REPLACE INTO settings VALUES (?, ?)"},
        {drop_, "DELETE FROM settings WHERE key = ?"},
        {save_array_,
         "UPDATE jobs SET array_rest = CASE ?2 WHEN '' THEN array_rest ELSE ?2 END, array_next = ?3 "
-        "WHERE id = ?1 AND state < 5"}});
+        "WHERE id = ?1 AND state < 5"},
+       {save_use_, "INSERT OR REPLACE INTO uses VALUES (?, ?, ?, ?)"}});
 }
 
 Status Store::apply(std::span<const Change> changes) {
@@ -393,7 +401,17 @@ Status Store::apply_one(const AddJob& change) {
 Status Store::apply_one(const SaveProgress& change) {
   save_progress_.bind(1, number(change.id.value()));
   bind_progress(save_progress_, change.progress, boot_);
-  return save_progress_.bind(13, change.progress.exit_code).run();
+  if (auto saved = save_progress_.bind(13, change.progress.exit_code).run(); !saved) return saved;
+  return save_use(change.use);
+}
+
+Status Store::save_use(const std::optional<UseSum>& use) {
+  if (!use) return {};
+  return save_use_.bind_text(1, use->account)
+      .bind(2, use->user.value())
+      .bind(3, use->core_ms)
+      .bind(4, count(use->at))
+      .run();
 }
 
 Status Store::apply_one(const SaveEnd& change) {
@@ -408,7 +426,14 @@ Status Store::apply_one(const SaveEnd& change) {
       .bind_text(2, fmt::format("{}{}", kKeepPrefix, change.id));
   if (auto dropped = drop_settings_.run(); !dropped) return dropped;
   if (change.is_step) return {};
-  return account_.bind(1, number(change.id.value())).bind(2, tasks).run();
+  if (auto saved = save_use(change.use); !saved) return saved;
+  std::size_t cores = 0;
+  for (const auto& on_node : change.progress.placement.cores) cores += on_node.size();
+  return account_.bind(1, number(change.id.value()))
+      .bind(2, tasks)
+      .bind_text(3, change.account)
+      .bind(4, number(cores))
+      .run();
 }
 
 Status Store::apply_one(const SaveResources& change) {
@@ -477,6 +502,19 @@ Result<std::map<std::string, std::string>> Store::settings() {
     if (!row) return row.error();
     if (!*row) return settings;
     settings[statement->bytes(0)] = statement->bytes(1);
+  }
+}
+
+Result<std::vector<UseSum>> Store::uses() {
+  auto statement = database_.prepare("SELECT account, user, core_ms, at_ns FROM uses");
+  if (!statement) return statement.error();
+  std::vector<UseSum> uses;
+  while (true) {
+    auto row = statement->step();
+    if (!row) return row.error();
+    if (!*row) return uses;
+    uses.push_back({statement->bytes(0), UserId(static_cast<std::uint32_t>(statement->integer(1))),
+                    statement->integer(2), WallTime(Duration(statement->integer(3)))});
   }
 }
 

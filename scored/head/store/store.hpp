@@ -48,6 +48,7 @@ struct JobInfo {
   std::string conditions{};  // what it waits for, see pack_conditions(); empty: nothing
   JobId array{};             // the array that it is a task of; its own number: it is an array
   std::uint32_t task = 0;    // its number in the array
+  std::string account{};     // of resources too; empty: none
 
   [[nodiscard]] bool is_array() const { return array != JobId() && array == id; }
 
@@ -110,9 +111,21 @@ struct AddJob {
   ArrayRest rest{};  // of an array
 };
 
+// What a user has used in an account, decayed to this time. Stored with the progress of the job
+// that used the last of it, so that after a crash nothing is counted twice or lost.
+struct UseSum {
+  std::string account;
+  UserId user;
+  std::int64_t core_ms = 0;  // cores x scheduled time
+  WallTime at{};
+
+  friend bool operator==(const UseSum&, const UseSum&) = default;
+};
+
 struct SaveProgress {
   JobId id;
   JobProgress progress;
+  std::optional<UseSum> use{};
 };
 
 // The final state and the accounting row. The job's specification and settings go.
@@ -121,8 +134,10 @@ struct SaveEnd {
   JobProgress progress;  // state is final
   std::int32_t exit_code = 0;
   WallTime ended{};
-  std::string status;    // serialised wire::JobStatus, for later listings
-  bool is_step = false;  // its time is its job's: no accounting row
+  std::string status;     // serialised wire::JobStatus, for later listings
+  bool is_step = false;   // its time is its job's: no accounting row
+  std::string account{};  // for that row
+  std::optional<UseSum> use{};
 };
 
 // Its user or an operator changed what it asks for (weight, hold).
@@ -170,6 +185,7 @@ class Store {
   // Jobs that have not ended, ascending.
   [[nodiscard]] Result<std::vector<StoredJob>> active_jobs();
   [[nodiscard]] Result<std::map<std::string, std::string>> settings();
+  [[nodiscard]] Result<std::vector<UseSum>> uses();
   // Drops the oldest finished jobs above the limit (their accounting rows stay).
   [[nodiscard]] Status prune(std::int64_t keep_finished);
 
@@ -188,12 +204,14 @@ class Store {
 
   [[nodiscard]] Status apply_one(const Barrier&) { return {}; }
 
+  [[nodiscard]] Status save_use(const std::optional<UseSum>& use);
+
   std::string path_;
   std::string boot_;  // which boot of this machine it is
   UniqueFd lock_;
   Database database_;
   Statement add_job_, add_spec_, save_progress_, save_end_, drop_spec_, drop_settings_, account_,
-      save_resources_, put_, drop_, save_array_;
+      save_resources_, put_, drop_, save_array_, save_use_;
 };
 
 // A job that ended, as it is accounted.
@@ -210,6 +228,8 @@ struct AccountedJob {
   std::uint32_t restarts = 0;
   JobId array{};           // see JobInfo
   std::uint32_t task = 0;  // see JobInfo
+  std::string account;
+  std::uint32_t cores = 0;
 };
 
 struct AccountQuery {

@@ -105,6 +105,32 @@ TEST_F(StoreTest, RemembersHowAJobIsEnding) {
   EXPECT_EQ(store.active_jobs().value().at(0).progress, ending);
 }
 
+TEST_F(StoreTest, KeepsTheUseWithTheProgressThatItIsOf) {
+  const UseSum first{"physics", UserId(1000), 90'000, WallTime(5s)};
+  const UseSum other{"", UserId(1000), 7, WallTime(6s)};
+  const UseSum last{"physics", UserId(1000), 120'000, WallTime(9s)};
+  {
+    Store store = Store::open(directory_).value();
+    ASSERT_TRUE(apply(store, {add(1), SaveProgress{JobId(1), placed(JobState::Running), first}}));
+    SaveEnd end{JobId(1), placed(JobState::Completed), 0, WallTime(9s), "x"};
+    end.account = "physics";
+    end.use = last;
+    ASSERT_TRUE(apply(store, {add(2), SaveProgress{JobId(2), {}, other}, end}));
+  }
+  Store store = Store::open(directory_).value();
+  const auto uses = store.uses().value();
+  ASSERT_EQ(uses.size(), 2u);
+  EXPECT_EQ(uses[0], other);
+  EXPECT_EQ(uses[1], last);
+  auto reader = StoreReader::open(store.path()).value();
+  AccountQuery query;
+  query.limit = 10;
+  const auto rows = reader.accounting(query).value();
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].account, "physics");
+  EXPECT_EQ(rows[0].cores, 2u);
+}
+
 TEST_F(StoreTest, TellsTheMonotonicClockOnlyToAHeadOfTheSameBoot) {
   {
     Store store = Store::open(directory_).value();
@@ -144,6 +170,9 @@ TEST_F(StoreTest, TakesADatabaseOfBeforeRestartsWereCounted) {
     ASSERT_TRUE(old->execute("ALTER TABLE accounting DROP COLUMN array_id"));
     ASSERT_TRUE(old->execute("ALTER TABLE accounting DROP COLUMN array_task"));
     ASSERT_TRUE(old->execute("ALTER TABLE accounting DROP COLUMN restarts"));
+    ASSERT_TRUE(old->execute("ALTER TABLE accounting DROP COLUMN account"));
+    ASSERT_TRUE(old->execute("ALTER TABLE accounting DROP COLUMN cores"));
+    ASSERT_TRUE(old->execute("DROP TABLE uses"));
     ASSERT_TRUE(old->execute("ALTER TABLE accounting DROP COLUMN filled_ns"));
   }
   Store store = Store::open(directory_).value();

@@ -1,0 +1,172 @@
+#include "scored/head/jobs/share_desk.hpp"
+
+#include "base/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace score::head {
+namespace {
+
+constexpr Duration kLeastPause = 1s;
+constexpr std::uint32_t kUnknownUser = UINT32_MAX;
+
+void add_limits(const RunningLimits& limits, std::uint32_t max_jobs, wire::ShareRow& row) {
+  const auto add = [&row](std::string_view name, const auto& value) {
+    row.add_limits(fmt::format("{} {}", name, value));
+  };
+  if (max_jobs > 0) add("jobs", max_jobs);
+  if (limits.max_running_jobs > 0) add("running_jobs", limits.max_running_jobs);
+  if (limits.max_nodes > 0) add("nodes", limits.max_nodes);
+  if (limits.max_memory > Bytes(0)) add("memory", limits.max_memory);
+  if (limits.max_scheduled_hours > 0) add("scheduled_hours", limits.max_scheduled_hours);
+}
+
+void set_numbers(const UseBook::Factors& factors, double core_seconds,
+                 const LimitGate::Count& count, wire::ShareRow& row) {
+  constexpr double kMost = 9e18;  // below what 64 bits hold
+  row.set_share(factors.share);
+  row.set_used(factors.used);
+  row.set_factor(factors.factor);
+  row.set_core_ns(static_cast<std::int64_t>(std::min(core_seconds * 1e9, kMost)));
+  row.set_running_jobs(count.jobs);
+  row.set_nodes(static_cast<std::uint32_t>(count.nodes));
+  row.set_memory_bytes(count.memory.value());
+}
+
+}  // namespace
+
+ShareDesk::ShareDesk(Parts parts)
+    : parts_(parts),
+      book_(parts_.config.accounts),
+      gate_(parts_.config.accounts, book_, [this](UserId user) {
+        return parts_.users.role(user, now()) == proto::Role::OtherUser &&
+               !parts_.users.is_exempt(user, now());
+      }) {
+  parts_.runner.cluster().set_gate(gate_);
+}
+
+void ShareDesk::restore(const std::vector<UseSum>& uses) {
+  const WallTime wall = parts_.runner.wall();
+  for (const UseSum& sum : uses) book_.restore(sum, wall);
+  (void)gate_.refresh(wall);
+}
+
+void ShareDesk::note(const JobInfo& job) {
+  // Commands of scout and operators' jobs: they are no share until they use something.
+  if (job.account.empty() && !parts_.config.accounts.accounts.empty()) return;
+  const bool is_new = job.step_of == JobId(0) && book_.note_user({job.account, job.user});
+  if (!is_new || !book_.is_on() || !refreshed_) return;
+  if (gate_.refresh(parts_.runner.wall())) {
+    parts_.runner.perform(parts_.runner.cluster().reorder(now()));
+  }
+}
+
+// ---- submissions --------------------------------------------------------------------------------
+
+Status ShareDesk::admit(const Peer& peer, bool is_limited, ResourceRequest& request) const {
+  const AccountRules& rules = parts_.config.accounts;
+  const Submitter who{peer.name, peer.user, is_limited};
+  const auto account = choose_account(rules, who, request.account);
+  if (!account) return account.error();
+  request.account = *account;
+  if (auto fits = check_alone(rules, who, request); !fits) return fits;
+  return check_account_jobs(rules, *account, parts_.jobs.jobs_of(*account));
+}
+
+// ---- use ----------------------------------------------------------------------------------------
+
+std::optional<UseSum> ShareDesk::charge(Job& job) {
+  if (job.info.step_of != JobId(0)) return std::nullopt;
+  const Duration scheduled = job.progress.scheduled;
+  const Duration before = std::exchange(job.charged, scheduled);
+  std::size_t cores = 0;
+  for (const auto& on_node : job.progress.placement.cores) cores += on_node.size();
+  if (cores == 0 || scheduled <= Duration(0)) return std::nullopt;
+  const auto more =
+      std::chrono::duration<double>(scheduled >= before ? scheduled - before : scheduled);
+  return book_.charge({job.info.account, job.info.user}, more.count() * static_cast<double>(cores),
+                      parts_.runner.wall());
+}
+
+void ShareDesk::ended() {
+  refresh();
+}
+
+void ShareDesk::refresh() {
+  if (refreshed_ && now() - *refreshed_ < kLeastPause) return;
+  refreshed_ = now();
+  if (!gate_.refresh(parts_.runner.wall())) return;
+  parts_.runner.perform(parts_.runner.cluster().reorder(now()));
+}
+
+void ShareDesk::reload() {
+  book_.set_rules(parts_.config.accounts, parts_.runner.wall());
+  (void)gate_.refresh(parts_.runner.wall());
+  parts_.runner.perform(parts_.runner.cluster().reorder(now()));
+}
+
+// ---- the list -----------------------------------------------------------------------------------
+
+wire::ShareList ShareDesk::list(const Peer& peer) {
+  wire::ShareList list;
+  list.set_half_life_ns(book_.half_life().count());
+  const auto totals = book_.totals(parts_.runner.wall());
+  std::set<std::string> names;
+  for (const Account& account : parts_.config.accounts.accounts) names.insert(account.name);
+  for (const auto& [name, account] : totals.accounts) names.insert(name);
+  const bool sees_all = !parts_.config.monitor.is_private || peer.role != proto::Role::OtherUser;
+  for (const std::string& name : names) {
+    add_account(name, totals, list);
+    for (const Row& row : users_of(name)) {
+      if (sees_all || row.key.second == peer.user) add_user(row, totals, list);
+    }
+  }
+  return list;
+}
+
+// Those who used something or have jobs, and those who may.
+std::vector<ShareDesk::Row> ShareDesk::users_of(const std::string& account) {
+  std::vector<Row> rows;
+  for (const UseBook::Key& key : book_.keys()) {
+    if (key.first == account) rows.push_back({key, parts_.users.name(key.second, now())});
+  }
+  const Account* known = parts_.config.accounts.find(account);
+  for (const std::string& name : known == nullptr ? std::vector<std::string>() : known->users) {
+    const auto number = parse_number<std::uint32_t>(name);
+    const auto user = number ? std::optional(UserId(*number)) : parts_.users.named(name, now());
+    const bool is_there = std::ranges::any_of(
+        rows, [&](const Row& row) { return row.name == name || row.key.second == user; });
+    if (!is_there) rows.push_back({{account, user.value_or(UserId(kUnknownUser))}, name});
+  }
+  std::ranges::sort(rows, {}, &Row::name);
+  return rows;
+}
+
+void ShareDesk::add_account(const std::string& name, const UseBook::Totals& totals,
+                            wire::ShareList& list) {
+  wire::ShareRow& row = *list.add_rows();
+  row.set_account(name);
+  const auto used = totals.accounts.find(name);
+  set_numbers(book_.account(name, totals), used == totals.accounts.end() ? 0 : used->second.use,
+              gate_.of_account(name), row);
+  row.set_jobs(static_cast<std::uint32_t>(parts_.jobs.jobs_of(name)));
+  const Account* account = parts_.config.accounts.find(name);
+  if (account != nullptr) add_limits(account->limits, account->max_jobs, row);
+}
+
+void ShareDesk::add_user(const Row& user, const UseBook::Totals& totals, wire::ShareList& list) {
+  wire::ShareRow& row = *list.add_rows();
+  row.set_account(user.key.first);
+  row.set_user_name(user.name);
+  row.set_user(user.key.second.value());
+  set_numbers(book_.user(user.key, totals), book_.of(user.key, totals.now), gate_.of(user.key),
+              row);
+  row.set_jobs(static_cast<std::uint32_t>(parts_.jobs.jobs_of(user.key.first, user.key.second)));
+  add_limits(parts_.config.accounts.per_user, parts_.config.limits.max_jobs, row);
+}
+
+}  // namespace score::head

@@ -1,0 +1,87 @@
+#pragma once
+// What the scheduler asks before it places a job: whether limits of its user and account leave room
+// for it, its rank by fair share, and the factor of its weight. Counts what has a place. Pure.
+
+#include "gang/state/gate.hpp"
+#include "scored/head/shares/use_book.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+
+namespace score::head {
+
+class LimitGate final : public gang::Gate {
+ public:
+  struct Count {  // of what has a place
+    std::uint32_t jobs = 0;
+    std::uint64_t nodes = 0;
+    Bytes memory{0};
+
+    friend bool operator==(const Count&, const Count&) = default;
+  };
+
+  // rules and book must outlive it. is_limited: whether limits of users hold for this one; asked at
+  // each decision.
+  LimitGate(const AccountRules& rules, const UseBook& book, std::function<bool(UserId)> is_limited)
+      : rules_(rules), book_(book), is_limited_(std::move(is_limited)) {}
+
+  // ---- for gang::Cluster
+  [[nodiscard]] bool is_open(const gang::Job& job, std::size_t nodes) const override;
+  [[nodiscard]] std::string why_closed(const gang::Job& job, std::size_t nodes) const override;
+  [[nodiscard]] std::int64_t rank(const gang::Job& job) const override;
+  [[nodiscard]] std::uint32_t boost(const gang::Job& job) const override;
+  void placed(const gang::Job& job) override;
+  void unplaced(const gang::Job& job) override;
+
+  // Ranks, weights and what has been used follow the book as it is now. True: the cluster must be
+  // told (Cluster::reorder), because an answer has changed.
+  bool refresh(WallTime now);
+
+  // ---- views
+  [[nodiscard]] Count of_user(UserId user) const;
+  [[nodiscard]] Count of_account(const std::string& account) const;
+  [[nodiscard]] Count of(const UseBook::Key& key) const;
+
+ private:
+  struct Place {
+    UseBook::Key key;
+    Count count;
+  };
+
+  struct Standing {
+    double factor = 1;
+    std::int64_t rank = 0;  // how many have a larger factor
+    std::uint32_t boost = 1;
+
+    friend bool operator==(const Standing& a, const Standing& b) {
+      return a.rank == b.rank && a.boost == b.boost;
+    }
+  };
+
+  enum class Limit : std::uint8_t { None, Jobs, Nodes, Memory, Hours };
+
+  [[nodiscard]] static Limit first_limit(const RunningLimits& limits, const Count& has,
+                                         double hours, const Count& needs);
+  [[nodiscard]] Limit of_its_user(const gang::Job& job, const Count& needs) const;
+  [[nodiscard]] Limit of_its_account(const gang::Job& job, const Count& needs) const;
+  [[nodiscard]] Standing standing_of(const UseBook::Key& key) const;
+  void count(const Place& place, int sign);
+  bool refresh_hours(WallTime now);
+
+  const AccountRules& rules_;
+  const UseBook& book_;
+  std::function<bool(UserId)> is_limited_;
+  std::map<JobId, Place> places_;
+  std::map<UserId, Count> users_;
+  std::map<std::string, Count> accounts_;
+  std::map<UseBook::Key, Count> both_;
+  UseBook::Totals totals_;                       // as of the last refresh()
+  std::map<UseBook::Key, Standing> standings_;   // likewise
+  std::map<std::string, double> account_hours_;  // of accounts with such a limit
+  std::map<UserId, double> user_hours_;          // if there is one
+};
+
+}  // namespace score::head
