@@ -23,6 +23,7 @@ constexpr std::array kCommands = {
     Command{"scnodes", "show nodes", true, scnodes_main},
     Command{"scattach", "attach to a running job", true, scattach_main},
     Command{"scacct", "show the accounting of ended jobs", true, scacct_main},
+    Command{"scshare", "show shares, use and limits of accounts and users", true, scshare_main},
     Command{"scadm", "administer the cluster", true, scadm_main},
     Command{"job", "show one job in detail", false, job_main},
     Command{"hold", "hold waiting jobs: they do not start", false, hold_main},

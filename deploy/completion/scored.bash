@@ -54,4 +54,4 @@ _scored() {
   COMPREPLY=($(compgen -W "$words" -- "$current"))
 }
 
-complete -o default -F _scored score scrun scbatch scalloc scout scq sccancel scnodes scattach scadm scacct sctop scbench scored scored-launcher scored-setup
+complete -o default -F _scored score scrun scbatch scalloc scout scq sccancel scnodes scattach scadm scacct scshare sctop scbench scored scored-launcher scored-setup

@@ -57,6 +57,6 @@ function __scored_words
     end
 end
 
-for command in score scrun scbatch scalloc scout scq sccancel scnodes scattach scadm scacct sctop scbench scored scored-launcher scored-setup
+for command in score scrun scbatch scalloc scout scq sccancel scnodes scattach scadm scacct scshare sctop scbench scored scored-launcher scored-setup
     complete -c $command -a '(__scored_words)'
 end

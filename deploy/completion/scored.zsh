@@ -1,4 +1,4 @@
-#compdef score scrun scbatch scalloc scout scq sccancel scnodes scattach scadm scacct sctop scbench scored scored-launcher scored-setup
+#compdef score scrun scbatch scalloc scout scq sccancel scnodes scattach scadm scacct scshare sctop scbench scored scored-launcher scored-setup
 # zsh completion for Scored's commands. Options are read from each command's own --help, so they
 # are always those of the installed version.
 

@@ -38,6 +38,7 @@ constexpr std::array kKnown = {
     Known{"cpus-per-task", 'c', Meaning::Value, ""},
     Known{"mem", 0, Meaning::Memory, ""},
     Known{"time", 't', Meaning::Time, "wall-time"},
+    Known{"account", 'A', Meaning::Value, ""},
     Known{"job-name", 'J', Meaning::Value, ""},
     Known{"output", 'o', Meaning::Pattern, ""},
     Known{"error", 'e', Meaning::Pattern, ""},

@@ -2,6 +2,7 @@
 // memory than an hour.
 #include "base/text/json_writer.hpp"
 #include "base/time.hpp"
+#include "scout/commands/account_sums.hpp"
 #include "scout/commands/commands.hpp"
 #include "scout/session/session.hpp"
 #include "scout/session/text_table.hpp"
@@ -15,10 +16,11 @@ namespace {
 
 using Row = wire::AccountingRow;
 using Columns = std::vector<Column<Row>>;
+using SumColumns = std::vector<Column<AccountSum>>;
 
 constexpr const char* kOwnFields = "job,name,state,exit,nodes,tasks,elapsed,scheduled,share,cpu";
 constexpr const char* kAllFields =
-    "job,user,name,state,exit,nodes,tasks,elapsed,scheduled,share,cpu";
+    "job,user,account,name,state,exit,nodes,tasks,elapsed,scheduled,share,cpu";
 
 struct AccountOptions {
   CommonOptions common;
@@ -26,6 +28,7 @@ struct AccountOptions {
   bool csv = false;
   std::string since = "1d";
   std::string until;
+  std::string by;
 };
 
 struct Period {
@@ -70,6 +73,7 @@ Columns columns_for(bool plain) {
                         : std::to_string(r.job());
        }},
       {"user", "USER", kLeft, [](const Row& r) { return r.user_name(); }},
+      {"account", "ACCOUNT", kLeft, [](const Row& r) { return r.account(); }},
       {"name", "NAME", kLeft, [](const Row& r) { return r.name(); }},
       {"state", "STATE", kLeft, [](const Row& r) { return std::string(state_word(r.state())); }},
       {"exit", "EXIT", kRight, [](const Row& r) { return std::to_string(r.exit_code()); }},
@@ -80,6 +84,9 @@ Columns columns_for(bool plain) {
       {"filled", "FILLED", kRight, [span](const Row& r) { return span(r.filled_ns()); }},
       {"share", "SHARE", kRight, share},
       {"cpu", "CPU", kRight, [span](const Row& r) { return span(cpu_ns(r)); }},
+      {"cores", "CORES", kRight, [](const Row& r) { return std::to_string(r.cores()); }},
+      {"corehours", "COREHOURS", kRight,
+       [](const Row& r) { return fmt::format("{:.4f}", core_hours_of(r)); }},
       {"restarts", "RESTARTS", kRight, [](const Row& r) { return std::to_string(r.restarts()); }},
       {"submitted", "SUBMITTED", kLeft,
        [moment](const Row& r) { return moment(r.submitted_wall_ns()); }},
@@ -97,6 +104,7 @@ void write_row(JsonWriter& json, const Row& row) {
     json.field("array_task", row.array_task());
   }
   json.field("user", row.user_name()).field("uid", row.user());
+  json.field("account", row.account());
   json.field("name", row.name()).field("state", state_word(row.state()));
   json.field("exit_code", row.exit_code()).field("nodes", row.node_count());
   json.field("nodelist", row.nodes()).field("tasks", row.tasks());
@@ -104,6 +112,7 @@ void write_row(JsonWriter& json, const Row& row) {
   json.field("scheduled_s", to_seconds(row.scheduled_ns()));
   json.field("filled_s", to_seconds(row.filled_ns()));
   json.field("share", share_of(row)).field("cpu_s", to_seconds(cpu_ns(row)));
+  json.field("cores", row.cores()).field("core_hours", core_hours_of(row));
   json.field("restarts", row.restarts());
   write_moment(json, "submitted_unix_s", row.submitted_wall_ns());
   write_moment(json, "started_unix_s", row.started_wall_ns());
@@ -158,6 +167,20 @@ Result<int> show_json(HeadLink& head, const AccountOptions& options, const Perio
   return shown;
 }
 
+template <class Item>
+std::string text_of(const std::vector<const Column<Item>*>& columns, const std::vector<Item>& rows,
+                    bool csv, bool with_header) {
+  if (!csv) return make_table(columns, rows).to_text(with_header, output_width());
+  std::vector<std::string> cells;
+  for (const auto* column : columns) cells.emplace_back(column->key);
+  std::string text = with_header ? csv_line(cells) : "";
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < cells.size(); ++i) cells[i] = columns[i]->cell(row);
+    text += csv_line(cells);
+  }
+  return text;
+}
+
 Result<int> show_rows(HeadLink& head, const AccountOptions& options, const Period& period) {
   const auto all = columns_for(options.csv);
   const std::string fields = !options.common.fields.empty() ? options.common.fields
@@ -167,19 +190,76 @@ Result<int> show_rows(HeadLink& head, const AccountOptions& options, const Perio
   if (!columns) return columns.error();
   bool with_header = !options.common.no_header;
   return each_page(head, options, period, [&](const std::vector<Row>& rows) {
-    if (!options.csv) {
-      print(make_table(*columns, rows).to_text(std::exchange(with_header, false), output_width()));
-      return;
-    }
-    std::vector<std::string> cells;
-    for (const auto* column : *columns) cells.emplace_back(column->key);
-    std::string text = std::exchange(with_header, false) ? csv_line(cells) : "";
-    for (const auto& row : rows) {
-      for (std::size_t i = 0; i < cells.size(); ++i) cells[i] = (*columns)[i]->cell(row);
-      text += csv_line(cells);
-    }
-    print(text);
+    print(text_of(*columns, rows, options.csv, std::exchange(with_header, false)));
   });
+}
+
+// ---- sums ---------------------------------------------------------------------------------------
+
+SumColumns sum_columns(bool plain) {
+  constexpr auto kRight = Align::Right;
+  constexpr auto kLeft = Align::Left;
+  const auto span = [plain](double seconds) {
+    return plain ? fmt::format("{:.3f}", seconds)
+                 : short_time(static_cast<std::int64_t>(seconds * 1e9));
+  };
+  return {
+      {"user", "USER", kLeft, [](const AccountSum& s) { return s.user; }},
+      {"account", "ACCOUNT", kLeft, [](const AccountSum& s) { return s.account; }},
+      {"day", "DAY", kLeft, [](const AccountSum& s) { return s.day; }},
+      {"jobs", "JOBS", kRight, [](const AccountSum& s) { return std::to_string(s.jobs); }},
+      {"elapsed", "ELAPSED", kRight, [span](const AccountSum& s) { return span(s.elapsed_s); }},
+      {"scheduled", "SCHED", kRight, [span](const AccountSum& s) { return span(s.scheduled_s); }},
+      {"filled", "FILLED", kRight, [span](const AccountSum& s) { return span(s.filled_s); }},
+      {"corehours", "COREHOURS", kRight,
+       [](const AccountSum& s) { return fmt::format("{:.4f}", s.core_hours); }},
+  };
+}
+
+void write_sums(const AccountSums& sums) {
+  JsonWriter json;
+  json.begin_object().field("schema", "scored.accounting-sums/1").key("sums").begin_array();
+  for (const AccountSum& sum : sums.rows()) {
+    json.begin_object();
+    for (const std::string& key : sums.keys()) {
+      json.field(key, key == "user" ? sum.user : key == "account" ? sum.account : sum.day);
+    }
+    json.field("jobs", sum.jobs).field("elapsed_s", sum.elapsed_s);
+    json.field("scheduled_s", sum.scheduled_s).field("filled_s", sum.filled_s);
+    json.field("core_hours", sum.core_hours).end_object();
+  }
+  print(json.end_array().end_object().text() + "\n");
+}
+
+Result<int> show_sums(HeadLink& head, const AccountOptions& options, const Period& period) {
+  auto sums = AccountSums::by(options.by);
+  if (!sums) return sums.error();
+  std::string fields = options.common.fields;
+  if (fields.empty()) {
+    for (const std::string& key : sums->keys()) fields += key + ",";
+    fields += "jobs,elapsed,scheduled,filled,corehours";
+  }
+  const auto all = sum_columns(options.csv);
+  const auto columns = choose_columns(all, fields);
+  if (!columns) return columns.error();
+  const auto asked = each_page(head, options, period, [&](const std::vector<Row>& rows) {
+    for (const Row& row : rows) sums->add(row);
+  });
+  if (!asked) return asked;
+  if (options.common.json) {
+    write_sums(*sums);
+  } else {
+    print(text_of(*columns, sums->rows(), options.csv, !options.common.no_header));
+  }
+  return kExitOk;
+}
+
+// --format csv, json and table say how to print, other words are columns.
+void take_format(AccountOptions& options) {
+  std::string& fields = options.common.fields;
+  options.csv = options.csv || fields == "csv";
+  options.common.json = options.common.json || fields == "json";
+  if (fields == "csv" || fields == "json" || fields == "table") fields.clear();
 }
 
 Result<Period> period_of(const AccountOptions& options) {
@@ -208,10 +288,14 @@ int scacct_main(const Invocation& invocation) {
       ->capture_default_str();
   app.add_option("-E,--until", options.until, "Only jobs that ended before TIME")
       ->type_name("TIME");
+  app.add_option("--by", options.by, "Show sums by user, account or day, or several of them")
+      ->type_name("KEYS");
   if (const auto code = parse(app, invocation)) return *code;
+  take_format(options);
   return with_head(invocation, options.common, [&](HeadLink& head) -> Result<int> {
     const auto period = period_of(options);
     if (!period) return period.error();
+    if (!options.by.empty()) return show_sums(head, options, *period);
     return options.common.json ? show_json(head, options, *period)
                                : show_rows(head, options, *period);
   });

@@ -77,6 +77,8 @@ void add_time_options(CLI::App& app, RunOptions& options) {
   app.add_option("--nice", options.nice, "Subtracted from the priority")
       ->type_name("N")
       ->check(CLI::Range(-limits::kMaxPriority, limits::kMaxPriority));
+  app.add_option("-A,--account", options.account, "Account that the job counts to")
+      ->type_name("NAME");
   app.add_flag("--hold", options.hold, "Wait until released");
   app.add_option("--immediate", options.immediate, "Give up if not placed within TIME (1s)")
       ->type_name("[=TIME]")
@@ -141,7 +143,6 @@ struct ForeignOption {
 
 constexpr ForeignOption kOfSlurm[] = {
     {" -p --partition ", "there are no partitions; --queue is exclusive, high or normal"},
-    {" -A --account ", "jobs are accounted to their user"},
     {" -I ", "here it is --immediate"},
     {" --exclusive ", "here it is --queue exclusive"},
     {" -s --oversubscribe ", "jobs share the nodes in time anyway"},
@@ -245,6 +246,11 @@ Status fill_resources(const RunOptions& options, wire::ResourceRequest& resource
   resources.set_weight(options.weight == 0 ? limits::kDefaultWeight : options.weight);
   resources.set_priority(options.priority - options.nice);
   resources.set_held(options.hold);
+  if (!options.account.empty() && !is_host_name(options.account)) {
+    return fail(Errc::Malformed, "--account: '{}' is not an account",
+                escape_terminal(options.account, 80));
+  }
+  resources.set_account(options.account);
   const auto scheduled = limit_of(options.time, "--time");
   if (!scheduled) return scheduled.error();
   const auto wall = limit_of(options.wall_time, "--wall-time");

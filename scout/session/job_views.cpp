@@ -117,6 +117,7 @@ const std::vector<Column<Job>>& job_columns() {
   static const std::vector<Column<Job>> columns = {
       {"job", "JOB", kRight, job_id},
       {"user", "USER", kLeft, [](const Job& j) { return j.user_name(); }},
+      {"account", "ACCOUNT", kLeft, [](const Job& j) { return j.account(); }},
       {"name", "NAME", kLeft, [](const Job& j) { return j.name(); }},
       {"state", "STATE", kLeft, state_text},
       {"activity", "ACTIVITY", kLeft, [](const Job& j) { return std::string(activity_word(j)); }},
@@ -176,6 +177,7 @@ void write_job(JsonWriter& json, const Job& job) {
   }
   if (job.has_array()) write_array(json, job.array());
   json.field("user", job.user_name()).field("uid", job.user());
+  if (!job.account().empty()) json.field("account", job.account());
   json.field("name", job.name()).field("command", job.command());
   json.field("directory", job.directory());
   json.field("state", state_word(job.state())).field("final", is_final_state(job.state()));
@@ -239,6 +241,7 @@ std::string job_page(const Job& job) {
     line("array", fmt::format("task {} of array {}", job.array_task(), job.array_job()));
   }
   line("user", job.user_name());
+  line("account", job.account());
   line("command", job.command());
   line("directory", job.directory());
   std::string state(state_word(job.state()));

@@ -1,0 +1,70 @@
+#include "scout/commands/account_sums.hpp"
+
+#include "base/text.hpp"
+#include "base/time.hpp"
+
+#include <algorithm>
+
+namespace score::scout {
+
+namespace {
+
+constexpr double kSecond = 1e9;
+constexpr double kHour = 3600;
+
+std::string day_of(std::int64_t wall_ns) {
+  return format_wall(WallTime(Duration(wall_ns))).substr(0, 10);  // YYYY-MM-DD
+}
+
+}  // namespace
+
+// Records of heads that did not note cores have none: a core per task then.
+double core_hours_of(const wire::AccountingRow& row) {
+  const std::uint32_t cores = row.cores() > 0 ? row.cores() : row.tasks();
+  return static_cast<double>(row.scheduled_ns()) / kSecond / kHour * cores;
+}
+
+Result<AccountSums> AccountSums::by(std::string_view keys) {
+  AccountSums sums;
+  for (const auto key : split(keys, ',')) {
+    const std::string name(trim(key));
+    if (name != "user" && name != "account" && name != "day") {
+      return fail(Errc::Malformed, "--by: '{}' is not user, account or day",
+                  escape_terminal(name, 80));
+    }
+    if (std::ranges::find(sums.keys_, name) != sums.keys_.end()) {
+      return fail(Errc::Malformed, "--by: {} is named twice", name);
+    }
+    sums.keys_.push_back(name);
+  }
+  return sums;
+}
+
+void AccountSums::add(const wire::AccountingRow& row) {
+  std::vector<std::string> values;
+  for (const std::string& key : keys_) {
+    values.push_back(key == "user"      ? row.user_name()
+                     : key == "account" ? row.account()
+                                        : day_of(row.ended_wall_ns()));
+  }
+  AccountSum& sum = sums_[values];
+  for (std::size_t i = 0; i < keys_.size(); ++i) {
+    (keys_[i] == "user" ? sum.user : keys_[i] == "account" ? sum.account : sum.day) = values[i];
+  }
+  const auto seconds = [](std::int64_t ns) { return static_cast<double>(ns) / kSecond; };
+  ++sum.jobs;
+  if (row.started_wall_ns() > 0) {
+    sum.elapsed_s += seconds(row.ended_wall_ns() - row.started_wall_ns());
+  }
+  sum.scheduled_s += seconds(row.scheduled_ns());
+  sum.filled_s += seconds(row.filled_ns());
+  sum.core_hours += core_hours_of(row);
+}
+
+std::vector<AccountSum> AccountSums::rows() const {
+  std::vector<AccountSum> rows;
+  for (const auto& [values, sum] : sums_) rows.push_back(sum);
+  return rows;
+}
+
+}  // namespace score::scout

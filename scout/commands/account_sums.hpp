@@ -1,0 +1,44 @@
+// Sums of accounting rows by user, account and day. Pure.
+#pragma once
+
+#include "base/result.hpp"
+#include "proto/client.pb.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace score::scout {
+
+struct AccountSum {
+  std::string user, account, day;  // of those that are not asked for: empty
+  std::uint64_t jobs = 0;
+  double elapsed_s = 0;
+  double scheduled_s = 0;
+  double filled_s = 0;    // processor time, of all tasks
+  double core_hours = 0;  // cores x scheduled time
+};
+
+class AccountSums {
+ public:
+  // "user,account,day", in any order; rows are sorted so. Errors: Malformed.
+  [[nodiscard]] static Result<AccountSums> by(std::string_view keys);
+
+  // The day is that of its end, in local time.
+  void add(const wire::AccountingRow& row);
+
+  [[nodiscard]] std::vector<AccountSum> rows() const;
+
+  // As they were asked for: "user", "day" ...
+  [[nodiscard]] const std::vector<std::string>& keys() const { return keys_; }
+
+ private:
+  std::vector<std::string> keys_;
+  std::map<std::vector<std::string>, AccountSum> sums_;
+};
+
+[[nodiscard]] double core_hours_of(const wire::AccountingRow& row);
+
+}  // namespace score::scout

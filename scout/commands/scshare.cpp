@@ -1,0 +1,106 @@
+// scshare: accounts and their users: shares, what they used lately, what they have now, and limits.
+#include "base/text/json_writer.hpp"
+#include "base/units.hpp"
+#include "scout/commands/commands.hpp"
+#include "scout/session/session.hpp"
+#include "scout/session/text_table.hpp"
+#include "scout/session/words.hpp"
+
+#include <CLI/CLI.hpp>
+
+namespace score::scout {
+
+namespace {
+
+using Row = wire::ShareRow;
+
+constexpr const char* kFields =
+    "account,user,share,used,corehours,factor,jobs,running,nodes,memory,limits";
+constexpr double kHourNs = 3.6e12;
+
+double core_hours(const Row& row) {
+  return static_cast<double>(row.core_ns()) / kHourNs;
+}
+
+std::string percent(double part) {
+  return fmt::format("{:.1f}%", part * 100);
+}
+
+std::string limits_of(const Row& row) {
+  std::string text;
+  for (const std::string& limit : row.limits()) text += (text.empty() ? "" : ", ") + limit;
+  return text;
+}
+
+// Jobs without an account: all, or those of operators.
+std::string account_of(const Row& row) {
+  return row.account().empty() ? "(none)" : row.account();
+}
+
+std::vector<Column<Row>> columns_for(bool shares_are_on) {
+  constexpr auto kRight = Align::Right;
+  constexpr auto kLeft = Align::Left;
+  return {
+      {"account", "ACCOUNT", kLeft, account_of},
+      {"user", "USER", kLeft, [](const Row& r) { return r.user_name(); }},
+      {"share", "SHARE", kRight, [](const Row& r) { return percent(r.share()); }},
+      {"used", "USED", kRight, [](const Row& r) { return percent(r.used()); }},
+      {"corehours", "COREHOURS", kRight,
+       [](const Row& r) { return fmt::format("{:.2f}", core_hours(r)); }},
+      {"factor", "FACTOR", kRight,
+       [shares_are_on](const Row& r) {
+         return shares_are_on ? fmt::format("{:.3f}", r.factor()) : std::string("off");
+       }},
+      {"jobs", "JOBS", kRight, [](const Row& r) { return std::to_string(r.jobs()); }},
+      {"running", "RUNNING", kRight, [](const Row& r) { return std::to_string(r.running_jobs()); }},
+      {"nodes", "NODES", kRight, [](const Row& r) { return std::to_string(r.nodes()); }},
+      {"memory", "MEMORY", kRight,
+       [](const Row& r) { return human_bytes(Bytes(r.memory_bytes())); }},
+      {"limits", "LIMITS", kLeft, limits_of},
+  };
+}
+
+void write_row(JsonWriter& json, const Row& row) {
+  json.begin_object();
+  json.field("account", row.account());
+  if (!row.user_name().empty()) json.field("user", row.user_name()).field("uid", row.user());
+  json.field("share", row.share()).field("used", row.used());
+  json.field("core_hours", core_hours(row)).field("factor", row.factor());
+  json.field("jobs", row.jobs()).field("running_jobs", row.running_jobs());
+  json.field("nodes", row.nodes()).field("memory_bytes", row.memory_bytes());
+  json.key("limits").begin_array();
+  for (const std::string& limit : row.limits()) json.value(limit);
+  json.end_array().end_object();
+}
+
+std::string to_json(const wire::ShareList& list) {
+  JsonWriter json;
+  json.begin_object().field("schema", "scored.shares/1");
+  json.field("half_life_s", to_seconds(list.half_life_ns()));
+  json.key("shares").begin_array();
+  for (const auto& row : list.rows()) write_row(json, row);
+  return json.end_array().end_object().text() + "\n";
+}
+
+}  // namespace
+
+int scshare_main(const Invocation& invocation) {
+  CommonOptions options;
+  CLI::App app;
+  describe(app, invocation, "Shows accounts and users: shares, recent use, jobs and limits");
+  add_server_option(app, options);
+  add_table_options(app, options);
+  if (const auto code = parse(app, invocation)) return *code;
+  return with_head(invocation, options, [&](HeadLink& head) -> Result<int> {
+    const auto list = head.ask<wire::ShareList>(wire::ListShares());
+    if (!list) return list.error();
+    if (options.json) return print(to_json(*list)), kExitOk;
+    const auto all = columns_for(list->half_life_ns() > 0);
+    const auto columns = choose_columns(all, options.fields.empty() ? kFields : options.fields);
+    if (!columns) return columns.error();
+    print(make_table(*columns, list->rows()).to_text(!options.no_header, output_width()));
+    return kExitOk;
+  });
+}
+
+}  // namespace score::scout
