@@ -7,16 +7,21 @@ import pathlib
 import re
 import sys
 
+ACCOUNTS = 'scored/head/config/accounts.cpp'
+# Table: files, and one function of a file.
 PARSERS = {
-    'head': 'scored/head/config/config.cpp',
-    'limits': 'scored/head/config/user_limits.cpp',
-    'node': 'scored/node/**/config.cpp',
-    'network': 'scored/config/network_config.cpp',
-    'devices': 'scored/config/device_config.cpp',
-    'monitor': 'monitor/model/settings.cpp',
+    'head': [('scored/head/config/config.cpp', '')],
+    'limits': [('scored/head/config/user_limits.cpp', ''), (ACCOUNTS, 'read_running_limits')],
+    'accounts': [(ACCOUNTS, 'read_account'), (ACCOUNTS, 'read_running_limits')],
+    'fair_share': [(ACCOUNTS, 'read_accounts')],
+    'node': [('scored/node/**/config.cpp', '')],
+    'network': [('scored/config/network_config.cpp', '')],
+    'devices': [('scored/config/device_config.cpp', '')],
+    'monitor': [('monitor/model/settings.cpp', '')],
 }
 READ = re.compile(r'\bread(?:_\w+)?\(\s*(?:section,\s*)?"([a-z_]+)"')
 NODE_KEY = re.compile(r'^\s*\{"([a-z_]+)",', re.M)
+EXAMPLE_TABLE = re.compile(r'^(# )?\[(\w+)')
 EXAMPLE_KEY = re.compile(r'^(?:# )?([a-z_]+) = ')
 PAGE_KEY = re.compile(r'\*([a-z_]+)\*')
 
@@ -24,11 +29,14 @@ PAGE_KEY = re.compile(r'\*([a-z_]+)\*')
 def parsed_keys(root, table):
     """The keys that the table's parser reads."""
     keys = set()
-    for path in root.glob(PARSERS[table]):
-        text = path.read_text(encoding='utf-8')
-        keys |= set(READ.findall(text))
-        if table == 'node':
-            keys |= set(NODE_KEY.findall(text))
+    for files, function in PARSERS[table]:
+        for path in root.glob(files):
+            text = path.read_text(encoding='utf-8')
+            if function:
+                text = re.search(rf'^\w+ {function}\(.*?^}}$', text, re.M | re.S)[0]
+            keys |= set(READ.findall(text))
+            if table == 'node':
+                keys |= set(NODE_KEY.findall(text))
     return keys
 
 
@@ -36,8 +44,9 @@ def example_keys(root):
     """The keys of each table of the example, commented or not; only those below a comment that explains them."""
     keys, table, explained = {}, None, False
     for line in (root / 'deploy/etc/scored.toml').read_text(encoding='utf-8').splitlines():
-        if line.startswith('['):
-            table, explained = line.strip('[]'), False
+        if match := EXAMPLE_TABLE.match(line):
+            # What is said before a table that is a comment is about its keys.
+            table, explained = match[2], explained and bool(match[1])
         elif match := EXAMPLE_KEY.match(line):
             if explained:
                 keys.setdefault(table, set()).add(match[1])
@@ -51,8 +60,8 @@ def page_keys(root):
     keys, table = {}, None
     for line in (root / 'deploy/man/scored.toml.5.scd').read_text(encoding='utf-8').splitlines():
         if line.startswith('# '):
-            table = line[2:].lower()
-        elif line.startswith('*'):
+            table = line[2:].lower().replace(' ', '_')
+        elif line.startswith('*') and not line.startswith('*['):
             keys.setdefault(table, set()).update(PAGE_KEY.findall(line))
     return keys
 
