@@ -1,6 +1,9 @@
 """Accounts, limits of what runs, and fair shares."""
 import csv
 import io
+import os
+import pathlib
+import tempfile
 import time
 
 import pytest
@@ -130,8 +133,15 @@ def test_use_survives_a_killed_head(fresh, tmp_path):
     assert '--by' in cluster.run('scacct', '--by', 'week', code=125).stderr
 
 
-def test_who_used_less_is_next(as_root, fresh, tmp_path):
-    tmp_path.chmod(0o777)
+@pytest.fixture
+def public():
+    """A directory that every user reaches."""
+    with tempfile.TemporaryDirectory() as place:
+        os.chmod(place, 0o755)
+        yield pathlib.Path(place)
+
+
+def test_who_used_less_is_next(as_root, fresh, tmp_path, public):
     cluster = fresh(1, '--slice', '20ms', '--cores', '1')
     cluster.run('scadm', 'set', 'slots', 1)
     with other_user(cluster) as nobody:
@@ -139,7 +149,9 @@ def test_who_used_less_is_next(as_root, fresh, tmp_path):
         nobody.run('scrun', 'sleep', 2)
         blocker = cluster.submit(*until(tmp_path))
         cluster.wait_job(blocker, 'running')
-        log = tmp_path / 'log'
+        log = public / 'log'
+        log.touch()
+        log.chmod(0o666)
         jobs = [nobody.submit('sh', '-c', f'echo nobody >> {log}'), cluster.submit('sh', '-c', f'echo root >> {log}')]
         assert shares(cluster)['', 'nobody']['factor'] < shares(cluster)['', 'root']['factor']
         (tmp_path / 'go').touch()
