@@ -270,10 +270,12 @@ def test_a_socket_of_another_user_is_refused(shared, public):
     path = public / 'head.sock'
     words = [shutil.which('setpriv'), f'--reuid={shared.uid}', '--clear-groups', 'python3', '-c', FALSE_HEAD, str(path)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as squatter:
-        assert squatter.stdout.readline() == 'up\n'
-        for command in (['scq'], ['scrun', 'true'], ['scadm', 'reload'], ['sccancel', '1']):
-            result = shared.cluster.run(*command, code=None, extra_env={'SCORED_SERVER': str(path), 'SECRET': 'x'})
-            assert result.returncode == 125 and f'the server runs as user {shared.uid}' in result.stderr, result
-            assert squatter.stdout.readline() == '0\n', 'something was sent to it'
-        squatter.kill()
+        try:
+            assert squatter.stdout.readline() == 'up\n'
+            for command in (['scq'], ['scrun', 'true'], ['scadm', 'reload'], ['sccancel', '1']):
+                result = shared.cluster.run(*command, code=None, extra_env={'SCORED_SERVER': str(path), 'SECRET': 'x'})
+                assert result.returncode == 125 and f'the server runs as uid {shared.uid}' in result.stderr, result
+                assert squatter.stdout.readline() == '0\n', 'something was sent to it'
+        finally:
+            squatter.kill()
     figure('S22', '4 commands refused it, 0 bytes sent')
