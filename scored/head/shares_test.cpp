@@ -170,40 +170,43 @@ TEST_F(SharesTest, UseSurvivesARestartAndIsCountedOnce) {
   EXPECT_LT(row(last, "physics", 1000).factor(), row(last, "physics", 1001).factor());
 }
 
-TEST_F(SharesTest, TheUserWhoUsedLessIsNext) {
+// Alice has used the only node for 30 s; then she and after her Bob submit one more job each.
+class NextUserTest : public SharesTest {
+ protected:
+  struct States {
+    JobState of_alice;
+    JobState of_bob;
+  };
+
+  States when_the_node_is_free(const AccountRules& rules) {
+    config_.slots = 1;
+    use(rules);
+    FakeNode node = connect_node(0);
+    FakeClient alice = connect(kAlice);
+    FakeClient bob = connect(kBob);
+    submit(alice, job_in(""));
+    const AttemptId first = newest(node);
+    start(node, first);
+    pass_alive(30s, {&node});
+    const JobId of_alice = submit(alice, job_in(""));
+    const JobId of_bob = submit(bob, job_in(""));
+    end(node, first);
+    return {state_of(alice, of_alice), state_of(bob, of_bob)};
+  }
+};
+
+TEST_F(NextUserTest, IsTheOneWhoUsedLess) {
   AccountRules rules;
   rules.half_life = 24h;
-  config_.slots = 1;
-  use(rules);
-  FakeNode node = connect_node(0);
-  FakeClient alice = connect(kAlice);
-  FakeClient bob = connect(kBob);
-  submit(alice, job_in(""));
-  const AttemptId first = newest(node);
-  start(node, first);
-  pass_alive(30s, {&node});
-  const JobId of_alice = submit(alice, job_in(""));
-  const JobId of_bob = submit(bob, job_in(""));
-  end(node, first);
-  EXPECT_EQ(state_of(bob, of_bob), JobState::Launching);
-  EXPECT_EQ(state_of(alice, of_alice), JobState::Pending);
+  const States states = when_the_node_is_free(rules);
+  EXPECT_EQ(states.of_bob, JobState::Launching);
+  EXPECT_EQ(states.of_alice, JobState::Pending);
 }
 
-TEST_F(SharesTest, WithoutAHalfLifeTheOrderIsThatOfSubmission) {
-  config_.slots = 1;
-  use({});
-  FakeNode node = connect_node(0);
-  FakeClient alice = connect(kAlice);
-  FakeClient bob = connect(kBob);
-  submit(alice, job_in(""));
-  const AttemptId first = newest(node);
-  start(node, first);
-  pass_alive(30s, {&node});
-  const JobId of_alice = submit(alice, job_in(""));
-  const JobId of_bob = submit(bob, job_in(""));
-  end(node, first);
-  EXPECT_EQ(state_of(alice, of_alice), JobState::Launching);
-  EXPECT_EQ(state_of(bob, of_bob), JobState::Pending);
+TEST_F(NextUserTest, IsTheOneWhoSubmittedFirstWithoutAHalfLife) {
+  const States states = when_the_node_is_free({});
+  EXPECT_EQ(states.of_alice, JobState::Launching);
+  EXPECT_EQ(states.of_bob, JobState::Pending);
 }
 
 TEST_F(SharesTest, APrivateClusterShowsOnlyOnesOwnRows) {

@@ -31,7 +31,7 @@ struct RunningLimits {
 struct Account {
   std::string name;
   bool is_open = true;             // everyone may use it
-  std::vector<std::string> users;  // who may, by name or number, else
+  std::vector<std::string> users;  // if it is not open: names or numbers
   std::uint32_t shares = 1;        // compared with those of the other accounts
   std::uint32_t max_jobs = 0;      // queued or running; 0: no limit. One more is refused
   RunningLimits limits;
@@ -43,10 +43,10 @@ struct Account {
 
 struct AccountRules {
   std::vector<Account> accounts;  // by name
-  std::string default_account;    // of users who may use it and name none
+  std::string default_account;    // of jobs without --account, if their user may use it
   Duration half_life{0};          // of the use; 0: no fair shares, and the use does not decay
   bool shares_weights = true;     // shares also change how running jobs share their time
-  RunningLimits per_user;         // of each user who is not exempt
+  RunningLimits per_user;         // for each user, except operators, root and exempt users
 
   [[nodiscard]] const Account* find(std::string_view name) const;
 
