@@ -140,6 +140,85 @@ TEST(Mttl, GlobalPointersReadAndWriteTheOwnersMemory) {
   run_job(3, move_memory);
 }
 
+Task<int> error_of(Task<void> task) {
+  try {
+    co_await task;
+  } catch (const pm::Error& error) {
+    co_return error.code();
+  }
+  co_return PM_SUCCESS;
+}
+
+Task<void> make(Runtime& rt, std::uint32_t rank, std::uint64_t count) {
+  co_await rt.remote_new<std::uint64_t>(rank, count);
+}
+
+Task<void> make_and_free(Runtime& rt) {
+  const std::uint32_t next = (rt.self() + 1) % rt.size();
+  const auto first = co_await rt.remote_new<std::uint64_t>(next, 100);
+  const auto other = co_await rt.remote_new<std::uint64_t>(next, 100);
+  EXPECT_EQ(co_await rt.read(first + 99), 0u);
+  co_await rt.write(first + 99, std::uint64_t{7});
+  EXPECT_EQ(co_await rt.read(first + 99), 7u);
+  EXPECT_EQ(co_await rt.read(other + 99), 0u);
+  // Another rank than the one that made it may free it.
+  auto free_it = [first](Runtime& there) { return there.remote_delete(first); };
+  co_await rt.invoke((rt.self() + 2) % rt.size(), free_it);
+  EXPECT_EQ(co_await error_of(rt.remote_delete(first)), PM_EINVAL);
+  EXPECT_EQ(co_await error_of(rt.remote_delete(other + 1)), PM_EINVAL);
+  co_await rt.remote_delete(other);
+}
+
+TEST(Mttl, MemoryMadeOnAnotherRankIsZeroAndFreedOnce) {
+  for (const std::uint32_t size : {1u, 3u}) run_job(size, make_and_free);
+}
+
+Task<void> make_the_impossible(Runtime& rt) {
+  EXPECT_EQ(co_await error_of(make(rt, rt.size(), 1)), PM_EINVAL);
+  EXPECT_EQ(co_await error_of(make(rt, 0, 0)), PM_EINVAL);
+  EXPECT_EQ(co_await error_of(make(rt, 0, ~std::uint64_t{0})), PM_EINVAL);
+  GlobalPtr<int> nowhere;
+  nowhere.rank = rt.size();
+  EXPECT_EQ(co_await error_of(rt.remote_delete(nowhere)), PM_EINVAL);
+}
+
+TEST(Mttl, MemoryThatCannotBeMadeIsRefused) {
+  run_job(2, make_the_impossible);
+}
+
+// Far more than PM has places for registrations, one after the other.
+Task<void> make_often(Runtime& rt) {
+  for (int i = 0; i < 5000; ++i) {
+    const auto made = co_await rt.remote_new<int>(rt.size() - 1, 10);
+    co_await rt.remote_delete(made);
+  }
+}
+
+TEST(Mttl, FreedMemoryLeavesItsPlace) {
+  run_job(2, make_often);
+}
+
+// Coroutines as MPC++'s threads: many on another rank, which end in any order.
+Task<int> wait_turns(Runtime& rt, int turns) {
+  for (int i = 0; i < turns; ++i) co_await rt.yield();
+  co_return turns;
+}
+
+Task<void> fork_and_join(Runtime& rt) {
+  std::vector<mttl::Future<int>> threads;
+  for (int turns = 50; turns > 0; --turns) {
+    auto thread = [turns](Runtime& there) { return wait_turns(there, turns); };
+    threads.push_back(rt.invoke((rt.self() + 1) % rt.size(), thread));
+  }
+  int sum = 0;
+  for (auto& thread : threads) sum += co_await thread;
+  EXPECT_EQ(sum, 50 * 51 / 2);
+}
+
+TEST(Mttl, ManyThreadsOfAnotherRankAreJoined) {
+  run_job(2, fork_and_join);
+}
+
 Task<void> flood(Runtime& rt) {
   static std::atomic<int> counts[4];
   if (rt.self() == 0) {

@@ -1,7 +1,9 @@
 // Templates for parallel programs on PM, after MPC++'s Multi-Thread Template Library: invocation of
-// function objects on other ranks, global pointers, synchronisation variables, barrier, reduction.
+// function objects on other ranks, global pointers, memory made and freed on other ranks,
+// synchronisation variables, barrier, reduction.
 // Where MPC++ had threads this has coroutines: a rank runs one thread, and whatever waits is a
-// coroutine that gives way.
+// coroutine that gives way. spawn() starts one here, post() one on another rank; invoke() starts
+// one there and gives its result.
 //
 //   mttl::Task<void> program(mttl::Runtime& rt) {
 //     const int other = co_await rt.invoke(1, [](mttl::Runtime& there) { return 42; });
@@ -145,6 +147,29 @@ class Runtime {
     co_await move_array(to, std::as_writable_bytes(local), true);
   }
 
+  // Makes `count` objects, all bytes zero, in the memory of `rank` (MPC++'s remote new). They live
+  // until remote_delete(), else as long as that rank's runtime. pm::Error: PM_EINVAL no such rank,
+  // or no objects or too many; PM_ENOBUFS no memory; PM_ENOSPC too many registrations there.
+  template <Portable T>
+  Task<GlobalPtr<T>> remote_new(std::uint32_t rank, std::uint64_t count = 1) {
+    if (rank >= size() || count == 0 || count > kMostAllocated / sizeof(T)) check(PM_EINVAL);
+    const std::uint64_t bytes = count * sizeof(T);
+    auto make_there = [bytes](Runtime& there) { return there.make(bytes); };
+    const Made made = co_await invoke(rank, make_there);
+    check(made.error);
+    co_return GlobalPtr<T>{rank, made.memory, 0};
+  }
+
+  // Frees what remote_new() made, from any rank; `first` points at the first object. No access to
+  // it may be under way. pm::Error: PM_EINVAL if it is not, or no longer, such memory.
+  template <Portable T>
+  Task<void> remote_delete(GlobalPtr<T> first) {
+    if (first.rank >= size() || first.index != 0) check(PM_EINVAL);
+    const pm_handle memory = first.memory;
+    auto free = [memory](Runtime& there) { return there.unmake(memory); };
+    check(co_await invoke(first.rank, free));
+  }
+
   // Ends when all ranks have come. Collective operations are called in the same order everywhere.
   Task<void> barrier() {
     co_await all_reduce(0, [](int a, int) { return a; });
@@ -194,6 +219,7 @@ class Runtime {
   friend struct detail::Entry;
 
   static constexpr std::size_t kScratchCells = 256;
+  static constexpr std::uint64_t kMostAllocated = std::uint64_t{1} << 40;  // bytes; chosen
   static constexpr std::int64_t kPollUs = 100;
 
   struct alignas(64) Cell {
@@ -213,6 +239,19 @@ class Runtime {
   struct Parcel {
     std::uint32_t rank;
     std::vector<std::byte> bytes;
+  };
+
+  // Memory that a rank has asked for by remote_new().
+  struct Allocation {
+    Allocation(pm_context* context, std::uint64_t bytes) : memory(bytes), region(context, memory) {}
+
+    std::vector<std::byte> memory;
+    pm::Region region;
+  };
+
+  struct Made {
+    int error;
+    pm_handle memory;
   };
 
   pm_context* raw() const { return context_.raw(); }
@@ -238,6 +277,25 @@ class Runtime {
   Task<void> run_all(Task<void> program) {
     co_await program;
     co_await barrier();
+  }
+
+  // --- memory for other ranks
+
+  Made make(std::uint64_t bytes) {
+    try {
+      auto made = std::make_unique<Allocation>(raw(), bytes);
+      const pm_handle handle = made->region.handle();
+      allocations_[{handle.region, handle.nonce}] = std::move(made);
+      return {PM_SUCCESS, handle};
+    } catch (const pm::Error& error) {
+      return {error.code(), {}};
+    } catch (const std::exception&) {  // bad_alloc, length_error
+      return {PM_ENOBUFS, {}};
+    }
+  }
+
+  int unmake(const pm_handle& memory) {
+    return allocations_.erase({memory.region, memory.nonce}) == 1 ? PM_SUCCESS : PM_EINVAL;
   }
 
   // --- messages
@@ -400,6 +458,8 @@ class Runtime {
   std::deque<std::coroutine_handle<>> yielded_;
   std::vector<Transfer*> transfers_;
   std::vector<Task<void>> spawned_;
+  // By region and nonce of the handle.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::unique_ptr<Allocation>> allocations_;
 };
 
 namespace detail {

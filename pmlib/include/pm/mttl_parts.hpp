@@ -165,6 +165,9 @@ class Sync {
 
   bool has_value() const { return !values_.empty(); }
 
+  // Values that no coroutine has taken yet.
+  std::size_t size() const { return values_.size(); }
+
   auto get() {
     struct Get {
       Sync& sync;
