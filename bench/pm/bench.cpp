@@ -234,34 +234,48 @@ unsigned writes_under_way(std::size_t size) {
 
 // The first hundredth of a second is slower, and most of a short stream: so it is not timed, and
 // fast variants run longer.
+constexpr unsigned kLonger = 4;
+
+double Bench::write_bandwidth(std::size_t size, int hit_percent) {
+  PmStream stream{amount_for(size), Transfer::Write, writes_under_way(size), hit_percent};
+  stream.warm_up = stream.amount.count;
+  if (hit_percent == 100) stream.amount.count *= kLonger;
+  return rate([&](int side, Shared& s) { pm_stream(side, s, stream, file()); });
+}
+
+// The same bytes, cut into messages.
+double Bench::message_bandwidth(std::size_t size, bool copies) {
+  const Amount piece = amount_for(std::min(size, longest_message()));
+  PmStream stream{piece, Transfer::Message, 1, -1, size, piece.count, copies};
+  stream.amount.count *= kLonger;
+  return rate([&](int side, Shared& s) { pm_stream(side, s, stream, file()); });
+}
+
 void Bench::measure_hits(std::size_t size) {
   constexpr std::array<int, 3> kPercent{100, 50, 0};
-  constexpr unsigned kLonger = 4;
   std::array<std::vector<double>, 3> writes;
-  std::vector<double> messages;
-  const std::size_t piece = std::min(size, longest_message());
+  std::array<std::vector<double>, 2> messages, others;  // bare and copied; raw and TCP
   for (unsigned i = 0; i < options_.rounds; ++i) {
     for (std::size_t k = 0; k < kPercent.size(); ++k) {
-      PmStream stream{amount_for(size), Transfer::Write, writes_under_way(size), kPercent[k]};
-      stream.warm_up = stream.amount.count;
-      if (kPercent[k] == 100) stream.amount.count *= kLonger;
-      writes[k].push_back(rate([&](int side, Shared& s) { pm_stream(side, s, stream, file()); }));
+      writes[k].push_back(write_bandwidth(size, kPercent[k]));
     }
-    // The same bytes, cut into messages.
-    PmStream stream{amount_for(piece), Transfer::Message, 1, -1, size};
-    stream.warm_up = stream.amount.count;
-    stream.amount.count *= kLonger;
-    messages.push_back(rate([&](int side, Shared& s) { pm_stream(side, s, stream, file()); }));
+    messages[0].push_back(message_bandwidth(size, false));
+    messages[1].push_back(message_bandwidth(size, true));
+    others[0].push_back(
+        bandwidth(size, [&](int side, Shared& s, Amount a) { raw_flow(side, s, a); }));
+    others[1].push_back(bandwidth(
+        size, [&](int side, Shared& s, Amount a) { tcp_stream(side, s, a, ends_.address(1)); }));
   }
-  const Spread message = spread_of(messages);
-  const Spread hit = spread_of(writes[0]), half = spread_of(writes[1]), miss = spread_of(writes[2]);
   Line(options_, size)
-      .add("write_hit_100_mb_s", hit, 1)
-      .add("write_hit_50_mb_s", half, 1)
-      .add("write_hit_0_mb_s", miss, 1)
-      .add("message_with_copies_mb_s", message, 1)
-      .add("message_bytes", static_cast<double>(piece), 0)
-      .add("write_vs_message", ratios_of(writes[0], messages), 3)
+      .add("write_hit_100_mb_s", spread_of(writes[0]), 1)
+      .add("write_hit_50_mb_s", spread_of(writes[1]), 1)
+      .add("write_hit_0_mb_s", spread_of(writes[2]), 1)
+      .add("message_mb_s", spread_of(messages[0]), 1)
+      .add("message_with_copies_mb_s", spread_of(messages[1]), 1)
+      .add("message_bytes", static_cast<double>(std::min(size, longest_message())), 0)
+      .add("write_vs_message", ratios_of(writes[0], messages[1]), 3)
+      .add("raw_mb_s", spread_of(others[0]), 1)
+      .add("tcp_mb_s", spread_of(others[1]), 1)
       .print();
 }
 

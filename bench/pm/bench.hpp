@@ -33,7 +33,8 @@ class Bench {
   void measure_auth(std::size_t size);
   // Ethernet by a packet ring against AF_XDP.
   void measure_mode(std::size_t size);
-  // Remote writes with a pin-down cache that finds 100, 50 and 0 %, and messages with copies.
+  // Remote writes with a pin-down cache that finds 100, 50 and 0 %, messages without and with
+  // copies, the raw baseline and TCP.
   void measure_hits(std::size_t size);
 
  private:
@@ -53,6 +54,8 @@ class Bench {
   double latency(std::size_t size, const Exchange& exchange);
   double rate(const Side& run);
   double bandwidth(std::size_t size, const Exchange& stream);
+  double write_bandwidth(std::size_t size, int hit_percent);
+  double message_bandwidth(std::size_t size, bool copies);
 
   double pm_bandwidth(std::size_t size) { return pm_bandwidth(size, file()); }
 

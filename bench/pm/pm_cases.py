@@ -57,7 +57,7 @@ def add_options(parser):
     parser.add_argument('--garbage', metavar='N', help='send the receiver N foreign frames per second')
     parser.add_argument('--hits', action='store_true', help='remote write with 100, 50 and 0 %% of the registrations found pinned')
     parser.add_argument('--memory', action='store_true', help='memory per node for 1,000 peers')
-    parser.add_argument('--plot', metavar='FILE', help='draw latency and bandwidth, 4 B to 4 MB (.svg)')
+    parser.add_argument('--plot', metavar='FILE', help='draw latency and bandwidth, 4 B to 4 MB (.svg), or the figures')
     parser.add_argument('--json', action='store_true', help='one JSON object per line')
 
 
@@ -83,6 +83,10 @@ def measure(words):
     if run.returncode != 0:
         return [], run.stderr.strip()
     return [json.loads(line) for line in run.stdout.splitlines()], ''
+
+
+def report_missing(what, reason):
+    print(f'scbench: {what}: not measured: {reason}', file=sys.stderr, flush=True)
 
 
 # ---- all cases
@@ -117,7 +121,7 @@ def run_cases(options):
     for what, words, _, bounds in CASES:
         results, reason = measure(words + rounds)
         if not results:
-            print(f'scbench: {what}: not measured: {reason}', file=sys.stderr, flush=True)
+            report_missing(what, reason)
         for figures in results:
             missed |= not all(good for *_, good in verdicts(figures, bounds))
             cases.append({'case': what, **figures, 'bounds': [list(b) for b in bounds]})
@@ -154,7 +158,7 @@ def plot(options):
         if rows:
             results[device] = rows
         else:
-            print(f'scbench: {device}: not measured: {reason}', file=sys.stderr, flush=True)
+            report_missing(device, reason)
     if not results:
         return 1
     subprocess.run([python, str(HERE / 'pm_plot.py'), options.plot], input=json.dumps(results), text=True, check=True)

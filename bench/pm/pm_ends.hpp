@@ -17,6 +17,7 @@ struct PmStream {
   int hit_percent = -1;      // Write: register each time, so many percent found pinned
   std::size_t memory = 0;    // Message: the user's bytes that they go through, if more than one
   unsigned warm_up = 0;      // Message and Write: transfers before those that are timed
+  bool copies = true;        // Message: between the frame and the user's memory, at both ends
 };
 
 // `file` is an address file of the job; the sides are its ranks.
