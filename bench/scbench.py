@@ -3,7 +3,7 @@
 
 `scbench gang --nodes N --slice D` measures one case; without --nodes all cases of the table with
 their bounds. The machine drifts, so work is compared between windows that alternate: job A alone,
-A and B sharing, A alone, ... `scbench pm` is pm_cases.py over the program scbench-pm.
+A and B sharing, A alone, ... `scbench pm` is pm_cases.py over the program scbench-pm; `scbench pm --figures` is paper_figures.py.
 """
 import argparse
 import json
@@ -16,7 +16,7 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE / folder) for folder in ('gang', 'pm', 'cosmo', 'mpi', 'pario', 'support')]
+sys.path[:0] = [str(HERE / folder) for folder in ('gang', 'pm', 'cosmo', 'figures', 'mpi', 'pario', 'support')]
 
 import control  # noqa: E402
 import cosmo  # noqa: E402
@@ -27,6 +27,7 @@ import io_cases  # noqa: E402
 import load  # noqa: E402
 import measure  # noqa: E402
 import mpi_cases  # noqa: E402
+import paper_figures  # noqa: E402
 import plot  # noqa: E402
 import pm_cases  # noqa: E402
 from cluster import EXAMPLES, Cluster  # noqa: E402
@@ -88,6 +89,7 @@ def parse():
     figure11.add_options(gang, nanoseconds)
     pm = kinds.add_parser('pm', help='latency and bandwidth of PM compared with bare devices and TCP, faults, memory')
     pm_cases.add_options(pm)
+    paper_figures.add_options(pm)
     cosmo.add_options(kinds.add_parser('cosmo', help='Linpack and CG on MPI: speed-up over nodes and cores'))
     mpi_cases.add_options(kinds.add_parser('mpi', help='MPICH over PM compared with MPICH over TCP'))
     load.add_options(kinds.add_parser('load', help='capacity of one head: submissions, starts, a long queue, connections'))
@@ -251,7 +253,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     options = parse()
     if options.kind == 'pm':
-        return pm_cases.run(options)
+        return pm_cases.run(options) if options.figures is None else paper_figures.run(options)
     if options.kind == 'cosmo':
         return cosmo.run(options)
     if options.kind == 'mpi':

@@ -88,22 +88,30 @@ def speedup_panels(results):
 
 
 def is_own(path):
-    """Whether speedups() draws this itself."""
+    """Whether draw_panels() draws this itself."""
     return path.endswith('.svg')
 
 
 def speedups(results, path):
-    panels = speedup_panels(results)
+    draw_panels(speedup_panels(results), path)
+
+
+def draw_panels(panels, path):
+    """Panels as svg_chart.draw() takes them; as .svg without matplotlib."""
     if is_own(path):
-        return svg_chart.draw(panels, path)
-    figure, all_axes = pyplot().subplots(1, len(panels), figsize=(5.5 * len(panels), 4.5), squeeze=False)
-    for axes, panel in zip(all_axes[0], panels):
+        svg_chart.draw(panels, path)
+        return
+    columns = min(len(panels), svg_chart.COLUMNS)
+    lines = -(-len(panels) // columns)
+    figure, all_axes = pyplot().subplots(lines, columns, figsize=(5.5 * columns, 4.5 * lines), squeeze=False)
+    for axes in all_axes.flat[len(panels):]:
+        axes.set_visible(False)
+    for axes, panel in zip(all_axes.flat, panels):
         for name, points in panel['lines']:
             axes.plot([x for x, _ in points], [y for _, y in points], marker='o', markersize=4, label=name)
         axes.set_xticks(range(len(panel['places'])), panel['places'])
-        axes.set(title=panel['title'], xlabel=panel['x'], ylabel=panel['y'])
+        axes.set(title=panel['title'], xlabel=panel['x'], ylabel=panel['y'], yscale='log' if panel.get('log') else 'linear')
         axes.grid(alpha=0.3)
         axes.legend(fontsize='small')
     figure.tight_layout()
     figure.savefig(path)
-    return None

@@ -267,15 +267,15 @@ void Bench::measure_hits(std::size_t size) {
         size, [&](int side, Shared& s, Amount a) { tcp_stream(side, s, a, ends_.address(1)); }));
   }
   Line(options_, size)
-      .add("write_hit_100_mb_s", spread_of(writes[0]), 1)
-      .add("write_hit_50_mb_s", spread_of(writes[1]), 1)
-      .add("write_hit_0_mb_s", spread_of(writes[2]), 1)
-      .add("message_mb_s", spread_of(messages[0]), 1)
-      .add("message_with_copies_mb_s", spread_of(messages[1]), 1)
+      .add("write_hit_100_mb_s", spread_of(writes[0]), 4)
+      .add("write_hit_50_mb_s", spread_of(writes[1]), 4)
+      .add("write_hit_0_mb_s", spread_of(writes[2]), 4)
+      .add("message_mb_s", spread_of(messages[0]), 4)
+      .add("message_with_copies_mb_s", spread_of(messages[1]), 4)
       .add("message_bytes", static_cast<double>(std::min(size, longest_message())), 0)
       .add("write_vs_message", ratios_of(writes[0], messages[1]), 3)
-      .add("raw_mb_s", spread_of(others[0]), 1)
-      .add("tcp_mb_s", spread_of(others[1]), 1)
+      .add("raw_mb_s", spread_of(others[0]), 4)
+      .add("tcp_mb_s", spread_of(others[1]), 4)
       .print();
 }
 

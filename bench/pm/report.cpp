@@ -79,15 +79,15 @@ void print_row(const Options& o, const Row& r) {
   }
   Line(o, r.size)
       .add("one_way_us", r.pm_us, 4)
-      .add("bandwidth_mb_s", r.pm_mb, 1)
+      .add("bandwidth_mb_s", r.pm_mb, 4)
       .add("vs_raw", ratio(r.pm_us.median, r.raw_us.median), 3)
       .add("vs_tcp", ratio(r.pm_us.median, r.tcp_us.median), 3)
       .add("bandwidth_vs_raw", ratio(r.pm_mb.median, r.raw_mb.median), 3)
       .add("bandwidth_vs_tcp", ratio(r.pm_mb.median, r.tcp_mb.median), 3)
       .add("raw_one_way_us", r.raw_us, 4)
       .add("tcp_one_way_us", r.tcp_us, 4)
-      .add("raw_mb_s", r.raw_mb, 1)
-      .add("tcp_mb_s", r.tcp_mb, 1)
+      .add("raw_mb_s", r.raw_mb, 4)
+      .add("tcp_mb_s", r.tcp_mb, 4)
       .print();
 }
 

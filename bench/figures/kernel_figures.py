@@ -1,0 +1,108 @@
+"""Figures of NAS kernels on MPI: over ranks, over links, on many ranks, and over nodes on Ethernet."""
+import re
+
+from hosts import Nodes, namespaces, open_mpi
+from mpi_cases import Missing
+from rows import in_turns, row
+from stream_figures import QUICK_SIZES, doubled, of_device, scbench_pm, sizes_of
+
+KERNEL_SECONDS = '0.2'  # a run repeats the kernel that long, and at least once
+KERNELS = ('ep', 'cg', 'ft', 'is')
+TRANSPORTS = ('PM udp', 'TCP', 'UCX', 'shared memory')
+LINK_RATE = '1gbit'  # chosen: four links carry what this machine's processors can move, one does not
+MOST_LINKS = 4
+
+
+def seconds_of(mpi, nodes, ranks, transport, kernel, links=1):
+    """Seconds of a verified run."""
+    name, size = kernel.split()
+    text = mpi.run(nodes, ranks, transport, [mpi.npb(), name, size, '--seconds', KERNEL_SECONDS], links)
+    found = re.search(r': verified; .* ([0-9.]+) s each', text)
+    if not found:
+        raise Missing(f'{kernel} on {ranks} ranks over {transport} did not verify: {text.strip()[-200:]}')
+    return float(found[1])
+
+
+def speedup_rows(panel, x_name, alone, samples):
+    """Samples of seconds by (curve, place); `alone`: seconds of one rank, in the same rounds."""
+    return [row(panel, curve, (x_name, place), [one / many for one, many in zip(alone, found)], 'speed-up')
+            for (curve, place), found in samples.items()]
+
+
+def with_alone(cases, rounds, alone):
+    """The cases and one rank by itself, in turns: (its samples, the others')."""
+    samples = in_turns({'alone': alone, **cases}, rounds)
+    if 'alone' not in samples:
+        raise Missing('one rank by itself failed')
+    return samples.pop('alone'), samples
+
+
+def scaling(plan):
+    """Ranks of one machine: it has as many processors as it has, so the curves show what the network costs beyond them."""
+    near, rows = Nodes(), []
+    counts = [2] if plan.quick else [2, 4, 8, 16, 32, 64]
+    transports = TRANSPORTS[:2] if plan.quick else TRANSPORTS
+    with open_mpi() as mpi:
+        for kernel in ['is S'] if plan.quick else ['cg S', 'ft S', 'is S']:
+            cases = {(transport, ranks): lambda t=transport, n=ranks, k=kernel: seconds_of(mpi, near, n, t, k)
+                     for transport in transports for ranks in counts}
+            alone, samples = with_alone(cases, plan.rounds, lambda k=kernel: seconds_of(mpi, near, 1, 'self', k))
+            rows += speedup_rows(kernel, 'ranks', alone, samples)
+    return rows
+
+
+def table(plan):
+    """Seconds of each kernel on many ranks."""
+    ranks = 4 if plan.quick else 64
+    kernels = ['is S', 'cg S'] if plan.quick else [f'{kernel} {size}' for kernel in KERNELS for size in 'WA']
+    transports = TRANSPORTS[:2] if plan.quick else TRANSPORTS
+    rows = []
+    with open_mpi() as mpi:
+        for kernel in kernels:
+            cases = {transport: lambda t=transport, k=kernel: seconds_of(mpi, Nodes(), ranks, t, k) for transport in transports}
+            for transport, found in in_turns(cases, plan.rounds).items():
+                rows.append(row(f'{ranks} ranks', transport, ('kernel', kernel), found, 's'))
+    return rows
+
+
+def bisection(plan):
+    """Two halves of two ranks each, joined by links of LINK_RATE, of which some are taken out of the network's configuration."""
+    links = [2, 1] if plan.quick else list(range(MOST_LINKS, 0, -1))
+    kernels = ['is S'] if plan.quick else ['ep S', 'cg W', 'ft S', 'is W']
+    rows = []
+    with open_mpi() as mpi, namespaces(2, links[0], LINK_RATE) as halves:
+        cases = {(transport, kernel, count): lambda t=transport, k=kernel, n=count: seconds_of(mpi, halves, 4, t, k, n)
+                 for kernel in kernels for transport in ('PM udp', 'TCP') for count in links}
+        samples = in_turns(cases, plan.rounds)
+    for (transport, kernel, count), found in samples.items():
+        whole = samples.get((transport, kernel, links[0]))
+        if whole:
+            percent = [100 * most / seconds for most, seconds in zip(whole, found)]
+            rows.append(row(transport, kernel, ('links', count), percent, '% of the speed with all links'))
+            rows.append(row(f'{transport}, seconds', kernel, ('links', count), found, 's'))
+    return sorted(rows, key=lambda each: each['panel'])
+
+
+def gigae(plan):
+    """Round trip and bandwidth of two nodes over the size; speed-up of two kernels on one to four nodes."""
+    sizes = plan.sizes or (QUICK_SIZES if plan.quick else sizes_of(plan)[:6])
+    words = ['--device', 'ethernet', '--size', ','.join(map(str, sizes)), '--rounds', plan.rounds]
+    found = scbench_pm(*words, *(['--count', 50] if plan.quick else []))
+    rows = [row('round trip', curve, ('bytes', line['size']), doubled(line, key), 'us')
+            for curve, key in [('PM', 'one_way_us'), ('TCP', 'tcp_one_way_us'), ('bare frames', 'raw_one_way_us')] for line in found]
+    rows += of_device('bandwidth', {'PM': 'bandwidth_mb_s', 'TCP': 'tcp_mb_s', 'bare frames': 'raw_mb_s'}, found)
+    return rows + speedups_on_ethernet(plan)
+
+
+def speedups_on_ethernet(plan):
+    counts = [2] if plan.quick else [2, 4]  # the kernels take a power of two
+    transports = ('PM ethernet', 'TCP') if plan.quick else ('PM ethernet', 'TCP', 'UCX')
+    rows = []
+    with open_mpi() as mpi, namespaces(max(counts)) as nodes:
+        for kernel in ['is S'] if plan.quick else ['cg S', 'is S']:
+            cases = {(transport, count): lambda t=transport, n=count, k=kernel:
+                     seconds_of(mpi, Nodes(nodes.names[:n]), n, t, k) for transport in transports for count in counts}
+            alone, samples = with_alone(cases, plan.rounds, lambda k=kernel: seconds_of(mpi, Nodes(), 1, 'self', k))
+            rows += [row(kernel, transport, ('nodes', 1), [1.0], 'speed-up') for transport in transports]
+            rows += speedup_rows(kernel, 'nodes', alone, samples)
+    return rows

@@ -1,0 +1,33 @@
+"""Rows of the papers' figures, and measuring in turns."""
+import collections
+import statistics
+import sys
+
+from mpi_cases import Missing
+
+Plan = collections.namedtuple('Plan', 'rounds quick sizes')  # sizes: bytes, None without --size
+
+
+def row(panel, curve, place, samples, unit):
+    """`place`: name of the x axis, and where on it."""
+    return {'panel': panel, 'curve': curve, 'x_name': place[0], 'x': place[1], 'value': statistics.median(samples),
+            'spread': [min(samples), max(samples)], 'unit': unit}
+
+
+def in_turns(cases, rounds):
+    """Calls the functions of `cases` in turns, so that a busy machine meets all alike: {key: samples}. A case that fails is
+    reported and left out from then on."""
+    samples, failed = {key: [] for key in cases}, set()
+    for _ in range(rounds):
+        for key, function in cases.items():
+            if key in failed:
+                continue
+            try:
+                samples[key].append(function())
+            except Missing as error:
+                failed.add(key)
+                print(f'scbench: {key}: not measured: {error}', file=sys.stderr, flush=True)
+    found = {key: values for key, values in samples.items() if values and key not in failed}
+    if not found:
+        raise Missing('every case failed')
+    return found
