@@ -18,6 +18,7 @@ gang::ClusterConfig config_of(const MachineOptions& options) {
   config.quantum = options.quantum;
   config.long_limit = options.long_limit;
   config.long_slots = options.long_slots;
+  config.long_shared = options.long_shared;
   config.long_weight = options.long_weight;
   return config;
 }

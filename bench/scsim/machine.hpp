@@ -22,8 +22,9 @@ struct MachineOptions {
   std::uint32_t slots = base::limits::kDefaultSlots;
   Duration quantum = base::limits::kDefaultQuantum;
   Duration long_limit{0};
+  Duration long_shared{0};
   std::uint32_t long_slots = 1;
-  std::uint32_t long_weight = 32;
+  std::uint32_t long_weight = 48;
 };
 
 struct MachineJob {

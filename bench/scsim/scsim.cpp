@@ -30,8 +30,9 @@ Simulate the placement policies of the head on a workload.
   --slots N          rows of the matrix (8)
   --quantum TIME     length of a slice in ms (100; slurm: 5000)
   --long-limit S     jobs with a longer time limit are long, in seconds; 0: none (300)
+  --long-shared S    long jobs up to this limit share nodes until one of them waits (3600)
   --long-slots N     rows of long jobs (1)
-  --long-weight N    factor of their weight (32)
+  --long-weight N    factor of their weight (48)
   --factor F         estimates are so many times the run time (5)
   --no-memory        jobs need no memory
   --idle PERCENT     of the jobs are idle for 15 s after each 60 s, in the mean (0)
@@ -58,8 +59,8 @@ struct Options {
   bool no_memory = false;
   bool json = false, pass = false;
   std::string plot, timeline;
-  double long_s = 300;
-  std::uint32_t long_slots = 1, long_weight = 32;
+  double long_s = 300, long_shared_s = 3600;
+  std::uint32_t long_slots = 1, long_weight = 48;
   SimOptions sim;
 };
 
@@ -117,6 +118,7 @@ bool read_value(std::string_view key, const std::string& value, Options& o) {
   if (key == "--timeline") return o.timeline = value, true;
   if (key == "--long-slots") return read(value, o.long_slots, 1U, 64U);
   if (key == "--long-weight") return read(value, o.long_weight, 1U, 100U);
+  if (key == "--long-shared") return read(value, o.long_shared_s, 0.0, 1e9);
   if (key == "--long-limit") return read(value, o.long_s, 0.0, 1e9);
   if (key == "--idle" || key == "--fill") {
     if (!read(value, percent, 0.0, 100.0)) return false;
@@ -201,6 +203,7 @@ base::Result<PolicyOptions> policy_with(const Options& o, const std::string& nam
   policy->long_limit = Duration{static_cast<std::int64_t>(o.long_s * 1e9)};
   policy->long_slots = o.long_slots;
   policy->long_weight = o.long_weight;
+  policy->long_shared = Duration{static_cast<std::int64_t>(o.long_shared_s * 1e9)};
   return policy;
 }
 

@@ -217,7 +217,8 @@ base::Result<PolicyOptions> policy_of(const std::string& name) {
 }
 
 MachineOptions machine_options(const PolicyOptions& p, std::uint32_t nodes) {
-  return {p.placement, nodes, p.slots, p.quantum, p.long_limit, p.long_slots, p.long_weight};
+  return {p.placement,  nodes,         p.slots,      p.quantum,
+          p.long_limit, p.long_shared, p.long_slots, p.long_weight};
 }
 
 MachineJob request_of(const SimJob& job, const SimOptions& options) {

@@ -15,8 +15,9 @@ struct PolicyOptions {
   std::uint32_t slots = 0;
   Duration quantum{0};
   Duration long_limit{0};
+  Duration long_shared{0};
   std::uint32_t long_slots = 1;
-  std::uint32_t long_weight = 32;
+  std::uint32_t long_weight = 48;
 };
 
 // matrix, dqt, slurm, fcfs, easy, conservative. Error: there is none of the name.

@@ -5,10 +5,11 @@
 // into which nothing moves. What runs there ends sooner or later, and nothing new comes.
 //
 // Long jobs (ClusterConfig::long_limit) do not gain from sharing their time with each other: two of
-// them that take turns both end when the second would have. They have rows of their own, in which
-// they run one after the other, by EASY; the other jobs run in the slices between, at once. Rows
-// of long jobs have the greater weight, so that a job on one node does not take half of the time
-// of a job on all.
+// them that take turns both end when the second would have. They share all the same while each
+// finds room, which is what users of a calm cluster expect. From the first one that has to wait
+// until none of them is left, they run one after the other, by EASY, in rows of their own; the
+// other jobs run in the slices between, at once. The lowest of these rows then has the greater
+// weight, so that a job on one node does not take half of the time of a job on all.
 //
 // This file is tested by placer_test.cpp and gang/head/placement_test.cpp.
 #include "gang/schedule/matrix_policy.hpp"
@@ -52,25 +53,48 @@ bool MatrixPolicy::is_long(const Job& job) const {
 bool MatrixPolicy::may_open_row(const Job& job) const {
   const ClusterConfig& config = room_.config();
   if (job.overlay()) return true;
-  if (is_long(job) && long_rows_.size() >= config.long_slots) return false;
+  if (is_long(job) && long_rows_.size() >= long_row_limit(job)) return false;
   return room_.matrix().row_count() < config.max_slots;
 }
 
+bool MatrixPolicy::may_take_row(std::size_t position, const Job& job) const {
+  if (is_long_row(position) != is_long(job)) return false;
+  if (!is_long(job) || long_rows_.size() <= long_row_limit(job)) return true;
+  std::size_t below = 0;
+  for (std::size_t row = 0; row < position; ++row) below += is_long_row(row) ? 1 : 0;
+  return below < long_row_limit(job);
+}
+
+bool MatrixPolicy::is_in_lowest_long_row(const Job& job) const {
+  const Matrix& matrix = room_.matrix();
+  for (std::size_t row = 0; row < matrix.row_count(); ++row) {
+    if (is_long_row(row)) return job.home == matrix.row_id(row);
+  }
+  return true;  // the first long job
+}
+
+// Rows above the lowest are left from when long jobs could share.
 std::uint32_t MatrixPolicy::boost_of(const Job& job) const {
-  return is_long(job) ? room_.config().long_weight : 1;
+  const bool is_boosted = is_long(job) && long_has_waited_ && is_in_lowest_long_row(job);
+  return is_boosted ? room_.config().long_weight : 1;
 }
 
 std::string MatrixPolicy::why_waits(const Job& job) const {
   if (!is_long(job)) return {};
   return fmt::format(
-      "long jobs (time limit over {}) share no time: their {} full, or kept for a job ahead",
+      "long jobs (time limit over {}) run one after the other: their {} full, or kept for a job "
+      "ahead",
       base::format_duration(room_.config().long_limit),
       room_.config().long_slots == 1 ? "row is" : "rows are");
 }
 
+// In the rows that long jobs have when they do not share.
 std::int64_t MatrixPolicy::free_for_long() const {
   std::int64_t free = 0;
-  for (const RowId row : long_rows_) free += room_.free_nodes(room_.matrix().position(row));
+  std::size_t seen = 0;
+  for (std::size_t row = 0; row < room_.matrix().row_count(); ++row) {
+    if (is_long_row(row) && ++seen <= room_.config().long_slots) free += room_.free_nodes(row);
+  }
   const auto unopened = room_.config().long_slots - static_cast<std::int64_t>(long_rows_.size());
   return free +
          std::max<std::int64_t>(0, unopened) * static_cast<std::int64_t>(room_.nodes().size());
@@ -90,7 +114,7 @@ std::optional<Spot> MatrixPolicy::find_spot(const Job& job) const {
   if (is_long_job && !backfill_.may_start(job)) return std::nullopt;
   std::optional<Spot> best;
   for (std::size_t row = 0; row < rows; ++row) {
-    if (matrix.free_cores(row) < cores || is_long_row(row) != is_long_job) continue;
+    if (matrix.free_cores(row) < cores || !may_take_row(row, job)) continue;
     auto spot = room_.spot_in(job, row, kept);
     if (!spot || (best && spot->choice.nodes.size() <= best->choice.nodes.size())) continue;
     best = std::move(spot);
@@ -102,6 +126,7 @@ std::optional<Spot> MatrixPolicy::find_spot(const Job& job) const {
 
 bool MatrixPolicy::stays(const Job& job) {
   if (is_long(job)) {
+    long_has_waited_ = true;
     backfill_.stays(job);
     return true;
   }
@@ -113,12 +138,14 @@ void MatrixPolicy::placed(const Job& job) {
   if (is_long(job)) {
     backfill_.placed(job);
     long_rows_.insert(job.home);
+    long_jobs_.insert(job.id);
   }
   if (promise_ && promise_->job == job.id) promise_.reset();
 }
 
 void MatrixPolicy::unplaced(const Job& job) {
   backfill_.unplaced(job);
+  if (long_jobs_.erase(job.id) > 0 && long_jobs_.empty()) long_has_waited_ = false;
 }
 
 void MatrixPolicy::withdrawn(const Job& job) {

@@ -6,6 +6,7 @@
 #include "gang/schedule/backfill.hpp"
 #include "gang/schedule/policy.hpp"
 
+#include <cstdint>
 #include <set>
 #include <string>
 
@@ -40,6 +41,9 @@ class MatrixPolicy : public Policy {
   [[nodiscard]] bool skips_larger(const Job& job) const override { return !is_long(job); }
 
   [[nodiscard]] std::uint32_t boost_of(const Job& job) const override;
+
+  [[nodiscard]] const std::set<JobId>* boosted() const override { return &long_jobs_; }
+
   [[nodiscard]] std::string why_waits(const Job& job) const override;
   [[nodiscard]] std::optional<JobId> behind(const Job& job) const override;
   [[nodiscard]] base::Bytes withheld(const Job& job, NodeIndex node) const override;
@@ -66,6 +70,17 @@ class MatrixPolicy : public Policy {
     return long_rows_.contains(room_.matrix().row_id(position));
   }
 
+  [[nodiscard]] bool may_share(const Job& job) const {
+    return !long_has_waited_ && estimate_of(job) <= room_.config().long_shared;
+  }
+
+  // Long rows that a long job may take: the lowest ones.
+  [[nodiscard]] std::size_t long_row_limit(const Job& job) const {
+    return may_share(job) ? SIZE_MAX : room_.config().long_slots;
+  }
+
+  [[nodiscard]] bool is_in_lowest_long_row(const Job& job) const;
+  [[nodiscard]] bool may_take_row(std::size_t position, const Job& job) const;
   [[nodiscard]] bool may_open_row(const Job& job) const;
   [[nodiscard]] std::int64_t free_for_long() const;
   void promise_to(const Job& job);
@@ -78,6 +93,8 @@ class MatrixPolicy : public Policy {
   std::optional<Promise> promise_;
   Backfill backfill_{Placement::Easy};  // among long jobs
   std::set<RowId> long_rows_;
+  std::set<JobId> long_jobs_;     // placed
+  bool long_has_waited_ = false;  // ... since there was none of them
 };
 
 }  // namespace score::gang

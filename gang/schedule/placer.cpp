@@ -88,10 +88,7 @@ void Placer::reorder() {
   }
   for (auto& [id, job] : jobs_.all()) {
     if (!job.placed || !job.has_row()) continue;
-    const std::uint32_t boost = policy_->boost_of(job) * gate_->boost(job);
-    if (boost == job.boost) continue;
-    job.boost = boost;
-    jobs_.mark_changed();
+    set_boost(job);
   }
   capacity_grew();
 }
@@ -178,7 +175,21 @@ std::vector<JobId> Placer::place_waiting(TimePoint now) {
     if (!policy_->stays(job)) break;
     if (may_skip) failed.push_back(job.shape);
   }
+  reweigh();
   return placed;
+}
+
+void Placer::reweigh() {
+  const std::set<JobId>* boosted = policy_->boosted();
+  if (boosted == nullptr) return;
+  for (const JobId id : *boosted) set_boost(jobs_.at(id));
+}
+
+void Placer::set_boost(Job& job) {
+  const std::uint32_t boost = policy_->boost_of(job) * (gate_ != nullptr ? gate_->boost(job) : 1);
+  if (boost == job.boost) return;
+  job.boost = boost;
+  jobs_.mark_changed();
 }
 
 // They take nothing from jobs in line, so they wait for none of them.

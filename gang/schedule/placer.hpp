@@ -97,6 +97,8 @@ class Placer {
  private:
   bool try_place(Job& job);
   void note_placed(Job& job);
+  void reweigh();
+  void set_boost(Job& job);
   void break_closed_promise();
   void place_steps(std::vector<JobId>& placed);
 

@@ -108,8 +108,8 @@ TEST(LongJobs, ShareNoTimeWithEachOther) {
   EXPECT_TRUE(first.placed);
   EXPECT_FALSE(second.placed);
   EXPECT_EQ(b.placer.why_waits(second),
-            "long jobs (time limit over 10m) share no time: their row is full, or kept for a job "
-            "ahead");
+            "long jobs (time limit over 10m) run one after the other: their row is full, or kept "
+            "for a job ahead");
   EXPECT_FALSE(b.add_job(1, 2h).placed) << "the second would have to wait for it";
   EXPECT_TRUE(b.add_job(1, 1h).placed) << "it ends when the first does";
 }
@@ -121,9 +121,65 @@ TEST(LongJobs, LetAllOthersStartAtOnce) {
   const Job& open = b.add_job(4, 0s);
   EXPECT_TRUE(brief.placed);
   EXPECT_TRUE(open.placed);
-  EXPECT_EQ(first.boost, 16U);
-  EXPECT_EQ(brief.boost, 1U);
+  EXPECT_EQ(first.boost, 1U);
   EXPECT_EQ(b.placer.matrix().row_count(), 3U);
+  EXPECT_FALSE(b.add_job(4, 1h).placed);
+  EXPECT_EQ(first.boost, b.tables.config.long_weight) << "a long job waits";
+  EXPECT_EQ(brief.boost, 1U);
+}
+
+struct SharedBench : LongBench {
+  SharedBench() {
+    tables.config.long_shared = 2h;
+    tables.config.max_slots = 3;
+  }
+};
+
+TEST(LongJobs, ShareWhileNoneHasToWait) {
+  SharedBench b;
+  const Job& first = b.add_job(4, 1h);
+  const Job& second = b.add_job(4, 2h);
+  EXPECT_TRUE(second.placed);
+  EXPECT_NE(first.home, second.home);
+  EXPECT_EQ(first.boost, 1U);
+  EXPECT_EQ(second.boost, 1U);
+}
+
+TEST(LongJobs, ShareOnlyUpToTheLimit) {
+  SharedBench b;
+  EXPECT_TRUE(b.add_job(4, 1h).placed);
+  EXPECT_FALSE(b.add_job(4, 3h).placed);
+}
+
+TEST(LongJobs, RunOneAfterTheOtherOnceOneHasWaited) {
+  SharedBench b;
+  Job& first = b.add_job(4, 1h);
+  Job& second = b.add_job(4, 1h);
+  b.add_job(4, 5min);
+  const Job& third = b.add_job(4, 1h);
+  ASSERT_FALSE(third.placed) << "three rows are full";
+  EXPECT_EQ(first.boost, b.tables.config.long_weight);
+  EXPECT_EQ(second.boost, 1U);
+  b.placer.unplace(first);
+  b.placer.place_waiting(b.step.now);
+  EXPECT_FALSE(third.placed) << "it no longer shares with the second";
+  EXPECT_EQ(second.boost, b.tables.config.long_weight) << "its row is the lowest now";
+  b.placer.unplace(second);
+  b.placer.place_waiting(b.step.now);
+  ASSERT_TRUE(third.placed);
+}
+
+TEST(LongJobs, ShareAgainWhenAllHaveEnded) {
+  SharedBench b;
+  Job& first = b.add_job(4, 1h);
+  Job& waited = b.add_job(4, 3h);
+  ASSERT_FALSE(waited.placed);
+  b.placer.unplace(first);
+  for (const JobId id : b.placer.place_waiting(b.step.now)) b.launch(b.tables.jobs.at(id));
+  ASSERT_TRUE(waited.placed);
+  b.placer.unplace(waited);
+  EXPECT_TRUE(b.add_job(4, 1h).placed);
+  EXPECT_TRUE(b.add_job(4, 1h).placed);
 }
 
 TEST(LongJobs, KeepTheirRowForThemselves) {

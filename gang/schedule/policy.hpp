@@ -6,6 +6,7 @@
 #include "gang/schedule/room.hpp"
 
 #include <optional>
+#include <set>
 #include <string>
 
 namespace score::gang {
@@ -59,6 +60,9 @@ class Policy {
 
   // The factor of its weight in the turns of its row.
   [[nodiscard]] virtual std::uint32_t boost_of(const Job& /*job*/) const { return 1; }
+
+  // Placed jobs whose factor may have changed since the last pass; nullptr: none has.
+  [[nodiscard]] virtual const std::set<JobId>* boosted() const { return nullptr; }
 
   // ---- for views: what is kept for a job ahead in line, which this one may not take
   [[nodiscard]] virtual std::optional<JobId> behind(const Job& /*job*/) const {

@@ -38,11 +38,12 @@ struct ClusterConfig {
   std::uint32_t max_requeues = 3;                          // of one job, after a lost node
   bool idle_detection = true;                              // idle jobs give their slices to others
   Placement placement = Placement::Matrix;
-  // Jobs with a longer time limit are long: they have rows of their own, and among them no job
-  // delays the first in line. 0: no job is long.
+  // Jobs with a longer time limit are long: they have rows of their own. Once one of them has to
+  // wait, they run one after the other, and none delays the first in line. 0: no job is long.
   base::Duration long_limit{0};
-  std::uint32_t long_slots = 1;    // rows of long jobs
-  std::uint32_t long_weight = 16;  // their weight is multiplied by this
+  base::Duration long_shared{0};   // until then, those up to this limit share nodes as others do
+  std::uint32_t long_slots = 1;    // rows of long jobs that do not share
+  std::uint32_t long_weight = 48;  // then the weight of the lowest such row is multiplied by this
   bool overcommit = true;          // tasks of a job share cores where each cannot have its own
   bool fill = false;  // jobs use at idle priority what the gang in turn leaves; see gang/schedule
   std::vector<base::Queue> fill_queues = {base::Queue::High, base::Queue::Normal};  // of those

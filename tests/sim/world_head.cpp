@@ -9,6 +9,8 @@ void World::head_start() {
   config.quantum = quantum_;
   config.max_slots = slots_;
   config.placement = options_.placement;
+  config.long_limit = 500ms;  // of the limits that chance gives to jobs, some are longer
+  config.long_shared = 2s;
   config.node_timeout = 5s;  // shorter than most partitions
   head_.emplace(config);
   ++head_number_;

@@ -99,6 +99,7 @@ void read_policy(ConfigSection& section, HeadConfig& config) {
   section.read_choice("placement", config.placement,
                       {{"matrix", gang::Placement::Matrix}, {"dqt", gang::Placement::Dqt}});
   section.read("long_limit", config.long_limit, 0s, kMostLongLimit);
+  section.read("long_shared", config.long_shared, 0s, kMostLongLimit);
   section.read("long_slots", config.long_slots, 1U, limits::kMaxSlots);
   section.read("long_weight", config.long_weight, 1U, kMostLongWeight);
   section.read("overcommit", config.overcommit);
@@ -149,6 +150,7 @@ gang::ClusterConfig HeadConfig::for_cluster() const {
   out.idle_detection = idle_detection;
   out.placement = placement;
   out.long_limit = long_limit;
+  out.long_shared = long_shared;
   out.long_slots = long_slots;
   out.long_weight = long_weight;
   out.overcommit = overcommit;

@@ -43,9 +43,10 @@ struct HeadConfig {
   bool fill = false;               // jobs use what the gang in turn leaves
   std::vector<Queue> fill_queues{Queue::High, Queue::Normal};  // ... of these
   gang::Placement placement = gang::Placement::Matrix;
-  Duration long_limit{0};  // jobs with a longer time limit have rows of their own; 0: none
+  Duration long_limit = std::chrono::minutes{5};  // see gang::ClusterConfig
+  Duration long_shared = std::chrono::hours{1};
   std::uint32_t long_slots = 1;
-  std::uint32_t long_weight = 32;
+  std::uint32_t long_weight = 48;
   bool overcommit = true;                              // tasks of a job share cores if they must
   Duration front_end_grace = 10s;                      // a lost front end may come back within it
   Duration kill_grace = limits::kKillGrace;            // SIGTERM to kill, unless the command says

@@ -25,8 +25,9 @@ TEST(HeadConfig, HasDefaultsForAllButTheNodes) {
   const auto tree = parse_config("[head]\nnodes = \"a\"\nplacement = \"dqt\"", "x");
   EXPECT_EQ(tree->for_cluster().placement, gang::Placement::Dqt);
   EXPECT_FALSE(parse_config("[head]\nnodes = \"a\"\nplacement = \"easy\"", "x"));
-  EXPECT_EQ(tree->for_cluster().long_limit, 0s);
-  EXPECT_EQ(parse_config("[head]\nnodes = \"a\"\nlong_limit = \"5m\"", "x")->long_limit, 5min);
+  EXPECT_EQ(tree->for_cluster().long_limit, 5min);
+  EXPECT_EQ(tree->for_cluster().long_shared, 1h);
+  EXPECT_EQ(parse_config("[head]\nnodes = \"a\"\nlong_limit = \"0s\"", "x")->long_limit, 0s);
   EXPECT_FALSE(parse_config("[head]\nnodes = \"a\"\nidle_detection = false", "x")->idle_detection);
 }
 
