@@ -453,6 +453,26 @@ TEST_F(LauncherTest, RefusesToShareItsSocket) {
                                   " --shepherd /bin/true 2>/dev/null")
                                      .c_str());
   EXPECT_EQ(WEXITSTATUS(status), 1);
+  EXPECT_EQ(launch(7, own_user()).error, 0U);  // the first one still has the socket
+}
+
+// What a launcher forks holds its listening socket until it executes a program.
+TEST_F(LauncherTest, StartsWhileAChildOfADeadOneHoldsItsSocket) {
+  const auto path = (run_ / "launcher.sock").string();
+  const auto address = address_of(path);
+  const UniqueFd held(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(bind(held.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(listen(held.get(), 8), 0);
+
+  struct stat before {};
+
+  ASSERT_EQ(stat(path.c_str(), &before), 0);
+  start_launcher(allow());
+  ASSERT_TRUE(eventually([&] {
+    struct stat now {};
+    return stat(path.c_str(), &now) == 0 && now.st_ino != before.st_ino && connect_daemon();
+  }));
+  EXPECT_EQ(launch(7, own_user()).error, 0U);
 }
 
 }  // namespace

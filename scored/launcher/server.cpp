@@ -53,6 +53,24 @@ bool is_own(const char* directory) {
          (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
+// The lock of record of the directory's one launcher. It ends with this process at once: a forked
+// child does not inherit it, as it does the listening socket until it executes a program.
+bool lock(const char* directory) {
+  char path[sizeof(sockaddr_un::sun_path)];
+  errno = ENAMETOOLONG;
+  if (snprintf(path, sizeof path, "%s/launcher.lock", directory) >= static_cast<int>(sizeof path)) {
+    return false;
+  }
+  const int file = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+  struct flock whole {};
+
+  whole.l_type = F_WRLCK;
+  if (file < 0 || fcntl(file, F_SETLK, &whole) == 0) return file >= 0;
+  if (errno == EACCES || errno == EAGAIN) errno = EADDRINUSE;
+  return false;
+}
+
 bool say(const char* what, const char* value) {
   fprintf(stderr, "%s%s%s: %s\n", isatty(STDERR_FILENO) != 0 ? "" : "<3>", what, value,
           strerror(errno));
@@ -72,10 +90,9 @@ bool Server::start() {
   if (static_cast<std::size_t>(length) >= sizeof address.sun_path) {
     return say("refuse rundir=", options_.rundir);
   }
+  if (!lock(options_.rundir)) return say("lock failed rundir=", options_.rundir);
   const auto* generic = reinterpret_cast<const sockaddr*>(&address);
   listener_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  errno = EADDRINUSE;
-  if (connect(listener_, generic, sizeof address) == 0) return say("stop path=", address.sun_path);
   unlink(address.sun_path);
   const mode_t before = umask(0177);
   const bool is_bound = bind(listener_, generic, sizeof address) == 0;
