@@ -32,6 +32,7 @@ inline constexpr std::uint32_t kMaxActiveJobs = 65'536;
 inline constexpr std::uint32_t kMaxFinishedJobs = 1'000'000;
 inline constexpr std::uint32_t kMaxJobsPerNode = 256;
 inline constexpr std::size_t kMaxJobNameBytes = 256;
+inline constexpr std::size_t kMaxNodeFeatures = 64;         // that a node has
 inline constexpr std::size_t kMaxFeatures = 16;             // that a job asks for
 inline constexpr std::size_t kMaxGenericKinds = 16;         // of generic resources, of a node
 inline constexpr std::uint32_t kMaxGenericCount = 256;      // of one kind, of a node

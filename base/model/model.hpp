@@ -22,6 +22,8 @@ namespace score::base {
 struct GenericResource {
   std::string name;  // as a host name
   std::uint32_t count = 0;
+  Bytes memory{0};      // of each unit; asked for: of each; 0: it is not counted, or all of it
+  bool shared = false;  // of a node: jobs of different rows may have the same unit
 
   friend bool operator==(const GenericResource&, const GenericResource&) = default;
 };
@@ -40,7 +42,8 @@ struct NodeInfo {
   std::uint32_t cores = 1;  // columns of the matrix that belong to this node, >= 1
   Bytes memory{0};          // what jobs may reserve, all rows together
   std::vector<GenericResource> generic{};
-  Bytes scratch{0};  // for jobs' striped volumes, all rows together
+  Bytes scratch{0};                     // for jobs' striped volumes, all rows together
+  std::vector<std::string> features{};  // words that jobs may ask for
 
   friend bool operator==(const NodeInfo&, const NodeInfo&) = default;
 };

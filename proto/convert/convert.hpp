@@ -7,6 +7,7 @@
 #include "base/result.hpp"
 #include "proto/client.pb.h"
 #include "proto/common.pb.h"
+#include "proto/frames/field_check.hpp"
 #include "proto/frames/frames.hpp"
 #include "proto/frames/parse.hpp"
 #include "proto/node.pb.h"
@@ -23,6 +24,9 @@ namespace score::proto {
 
 wire::GenericResource to_wire(const base::GenericResource& resource);
 base::GenericResource from_wire(const wire::GenericResource& message);  // not checked
+// Names, counts, nothing twice.
+void check_generic(FieldCheck& check,
+                   const google::protobuf::RepeatedPtrField<wire::GenericResource>& generic);
 
 wire::ResourceRequest to_wire(const base::ResourceRequest& request);
 base::Result<base::ResourceRequest> from_wire(const wire::ResourceRequest& message);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <set>
 #include <sys/resource.h>
 
 namespace score::proto {
@@ -39,16 +40,6 @@ void check_names(FieldCheck& check, std::string_view field,
 
 bool is_word(std::string_view text) {
   return text.empty() || base::is_host_name(text);
-}
-
-void check_generic(FieldCheck& check,
-                   const google::protobuf::RepeatedPtrField<wire::GenericResource>& generic) {
-  check.at_most("generic", static_cast<std::size_t>(generic.size()), limits::kMaxGenericKinds);
-  for (const auto& resource : generic) {
-    if (!check.ok()) return;
-    check.host_name("generic.name", resource.name());
-    check.within("generic.count", resource.count(), 1, limits::kMaxGenericCount);
-  }
 }
 
 // What only some jobs name: accounts, reservations, features, generic resources.
@@ -147,15 +138,29 @@ void check_script(FieldCheck& check, const wire::LaunchSpec& spec) {
 
 }  // namespace
 
+void check_generic(FieldCheck& check,
+                   const google::protobuf::RepeatedPtrField<wire::GenericResource>& generic) {
+  check.at_most("generic", static_cast<std::size_t>(generic.size()), limits::kMaxGenericKinds);
+  std::set<std::string> names;
+  for (const auto& resource : generic) {
+    if (!check.ok()) return;
+    check.host_name("generic.name", resource.name());
+    check.within("generic.count", resource.count(), 1, limits::kMaxGenericCount);
+    check.require("generic.name", names.insert(resource.name()).second, "is there twice");
+  }
+}
+
 wire::GenericResource to_wire(const base::GenericResource& resource) {
   wire::GenericResource out;
   out.set_name(resource.name);
   out.set_count(resource.count);
+  out.set_memory_bytes(resource.memory.value());
+  out.set_shared(resource.shared);
   return out;
 }
 
 base::GenericResource from_wire(const wire::GenericResource& message) {
-  return {message.name(), message.count()};
+  return {message.name(), message.count(), base::Bytes(message.memory_bytes()), message.shared()};
 }
 
 wire::ResourceRequest to_wire(const base::ResourceRequest& request) {

@@ -35,7 +35,7 @@ base::ResourceRequest some_request() {
   request.account = "physics";
   request.reservation = "course";
   request.features = {"fast", "a|b"};
-  request.generic = {{"gpu", 2}, {"licence", 1}};
+  request.generic = {{"gpu", 2, base::Bytes(1ULL << 33U)}, {"licence", 1}};
   request.scratch = base::Bytes(1ULL << 40U);
   return request;
 }
@@ -111,7 +111,8 @@ TEST(ConvertRequest, NamesTheFieldThatIsWrong) {
          for (std::size_t i = 0; i < limits::kMaxFeatures; ++i) m.add_features("f");
        }},
       {"generic.name", [](auto& m) { m.add_generic()->set_count(1); }},
-      {"generic.count", [](auto& m) { m.add_generic()->set_name("gpu"); }},
+      {"generic.count", [](auto& m) { m.add_generic()->set_name("mic"); }},
+      {"generic.name", [](auto& m) { *m.add_generic() = m.generic(0); }},
       {"generic.count", [](auto& m) { m.mutable_generic(0)->set_count(1U << 30U); }},
       {"wall_limit_ns", [](auto& m) { m.set_wall_limit_ns(INT64_MIN); }},
   };

@@ -58,7 +58,12 @@ base::NodeHello some_hello() {
   report.reason = "memory limit";
   report.filled = 3ms;
   base::NodeHello hello;
-  hello.info = {"node01", 8, base::Bytes(1U << 30U), {{"gpu", 2}}, base::Bytes(1ULL << 40U)};
+  hello.info = {"node01",
+                8,
+                base::Bytes(1U << 30U),
+                {{"gpu", 2, base::Bytes(1ULL << 35U), true}},
+                base::Bytes(1ULL << 40U),
+                {"ib", "big"}};
   hello.attempts = {report};
   hello.epoch = base::Epoch(4);
   return hello;
@@ -235,6 +240,13 @@ TEST(NodeHello, NamesTheFieldThatIsWrong) {
       {"attempts.attempt", [](auto& m) { m.mutable_attempts(0)->set_attempt(0); }},
       {"attempts.filled_ns", [](auto& m) { m.mutable_attempts(0)->set_filled_ns(-1); }},
       {"attempts", [](auto& m) { m.mutable_attempts(0)->set_phase(4); }},
+      {"features", [](auto& m) { m.add_features("a b"); }},
+      {"features",
+       [](auto& m) {
+         for (std::size_t i = 0; i < limits::kMaxNodeFeatures; ++i) m.add_features("f");
+       }},
+      {"generic.name", [](auto& m) { *m.add_generic() = m.generic(0); }},
+      {"generic.count", [](auto& m) { m.mutable_generic(0)->set_count(1U << 30U); }},
       {"attempts", [](auto& m) { m.mutable_attempts(0)->add_exits()->set_code(999); }},
   };
   for (const auto& [field, spoil] : cases) {

@@ -60,6 +60,7 @@ wire::NodeHello to_wire(const base::NodeHello& hello) {
   out.set_memory_bytes(hello.info.memory.value());
   for (const auto& resource : hello.info.generic) *out.add_generic() = to_wire(resource);
   out.set_scratch_bytes(hello.info.scratch.value());
+  for (const auto& feature : hello.info.features) out.add_features(feature);
   out.set_epoch(hello.epoch.value());
   for (const auto& report : hello.attempts) {
     auto* entry = out.add_attempts();
@@ -77,17 +78,16 @@ Result<base::NodeHello> from_wire(const wire::NodeHello& message) {
   check.host_name("name", message.name());
   check.within("cores", message.cores(), 1, limits::kMaxCoresPerNode);
   check.at_most("attempts", static_cast<std::size_t>(message.attempts_size()), kMaxAttempts);
-  check.at_most("generic", static_cast<std::size_t>(message.generic_size()),
-                limits::kMaxGenericKinds);
-  for (const auto& resource : message.generic()) {
-    check.host_name("generic.name", resource.name());
-    check.within("generic.count", resource.count(), 1, limits::kMaxGenericCount);
-  }
+  check_generic(check, message.generic());
+  check.at_most("features", static_cast<std::size_t>(message.features_size()),
+                limits::kMaxNodeFeatures);
+  for (const auto& feature : message.features()) check.host_name("features", feature);
   if (!check.ok()) return check.error();
   base::NodeHello out;
   out.info = {message.name(), message.cores(), base::Bytes(message.memory_bytes())};
   for (const auto& resource : message.generic()) out.info.generic.push_back(from_wire(resource));
   out.info.scratch = base::Bytes(message.scratch_bytes());
+  out.info.features.assign(message.features().begin(), message.features().end());
   out.epoch = base::Epoch(message.epoch());
   out.attempts.reserve(static_cast<std::size_t>(message.attempts_size()));
   for (const auto& entry : message.attempts()) {

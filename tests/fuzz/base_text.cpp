@@ -1,6 +1,8 @@
 // The small parsers of text that users and files give. The first byte chooses one. What was
 // accepted must keep its promises: limits hold, printed values come back.
 
+#include "base/limits.hpp"
+#include "base/model/resources.hpp"
 #include "base/os/cgroup.hpp"
 #include "base/os/host_facts.hpp"
 #include "base/text.hpp"
@@ -52,6 +54,24 @@ void try_bytes(std::string_view text) {
   if (bytes) require(parse_bytes(format_bytes(*bytes)) == *bytes);
 }
 
+void try_constraint(std::string_view text) {
+  const auto features = parse_constraint(text);
+  if (!features) return;
+  require(!features->empty() && features->size() <= limits::kMaxFeatures);
+  require(parse_constraint(format_constraint(*features)) == *features);
+  require(!has_features({}, *features));
+}
+
+void try_generic(std::string_view text) {
+  const auto generic = parse_generic(text);
+  if (!generic) return;
+  require(!generic->empty() && generic->size() <= limits::kMaxGenericKinds);
+  for (const auto& one : *generic) {
+    require(one.count >= 1 && one.count <= limits::kMaxGenericCount && is_host_name(one.name));
+  }
+  require(parse_generic(format_generic(*generic)) == *generic);
+}
+
 void try_escape(std::string_view text) {
   for (const auto& shown : {escape_terminal(text, 64), quote_value(text, 64)}) {
     require(shown.size() <= 64);
@@ -86,6 +106,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     case 'b':
       try_bytes(text);
+      break;
+    case 'c':
+      try_constraint(text);
+      break;
+    case 'g':
+      try_generic(text);
       break;
     case 'e':
       try_escape(text);
