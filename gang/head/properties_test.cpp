@@ -20,7 +20,42 @@ base::ResourceRequest any_request() {
       base::Queue::Normal, base::Queue::Normal, base::Queue::High, base::Queue::Exclusive});
   r.weight = *rc::gen::inRange(1U, 6U);
   r.no_fill = *rc::gen::inRange(0, 4) == 0;
+  if (*rc::gen::inRange(0, 3) == 0) {
+    r.generic = {{*rc::gen::element<std::string>("gpu", "part"), *rc::gen::inRange(1U, 3U),
+                  base::Bytes{*rc::gen::inRange<std::uint64_t>(0, 5)}}};
+  }
+  if (*rc::gen::inRange(0, 4) == 0) r.features = {*rc::gen::element<std::string>("a", "b", "a|b")};
   return r;
+}
+
+// "gpu" has units of one job each, those of "part" are shared. The invariants count them.
+void give_units(Bench& b) {
+  for (std::uint32_t n = 0; n + 1 < kNodes; ++n) {
+    base::NodeInfo& info = b.infos[NodeId{n}];
+    info.generic = {{"gpu", 2, base::Bytes{4}}, {"part", 1 + n % 2, base::Bytes{4}, true}};
+    info.features = {n % 2 == 0 ? "a" : "b"};
+    b.connect(NodeId{n});
+  }
+}
+
+// Jobs with the same unit are never in turn at once.
+void expect_units_have_one_job(const Bench& b) {
+  for (const auto& [node, table] : b.timetables) {
+    for (const base::Segment& segment : table.segments) {
+      std::set<std::pair<std::string, std::uint32_t>> taken;
+      for (const AttemptId attempt : segment.jobs) {
+        const auto view = b.cluster.job(base::job_of(attempt), b.now);
+        if (!view || view->attempt != attempt || view->state != JobState::Running) continue;
+        const auto member = std::ranges::find(view->nodes, node) - view->nodes.begin();
+        if (static_cast<std::size_t>(member) >= view->units.size()) continue;
+        for (const base::GenericShare& share : view->units[static_cast<std::size_t>(member)]) {
+          for (const std::uint32_t index : share.indices) {
+            RC_ASSERT(taken.emplace(share.name, index).second);
+          }
+        }
+      }
+    }
+  }
 }
 
 JobId any_job(const Bench& b) {
@@ -98,12 +133,14 @@ TEST(Properties, InvariantsHoldAndEveryJobEndsOnce) {
   const bool ok = rc::check([] {
     Bench b;
     b.add_nodes(kNodes, 2, base::Bytes{8});
+    give_units(b);
     std::map<JobId, JobState> ended;
     const int events = *rc::gen::inRange(1, 60);
     for (int i = 0; i < events; ++i) {
       any_event(b);  // Bench checks the invariants after every call
       b.pass(*rc::gen::inRange(0, 300) * 1ms);
       expect_fill_is_allowed(b);
+      expect_units_have_one_job(b);
       for (const JobId job : b.cluster.jobs()) {
         const JobState state = b.state(job);
         if (ended.contains(job)) RC_ASSERT(ended[job] == state);

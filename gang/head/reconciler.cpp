@@ -42,14 +42,18 @@ void Reconciler::connected(NodeId id, const base::NodeHello& hello, Step& step) 
 
 // A node that comes back smaller than what its jobs hold has lost them: their cores are not there.
 void Reconciler::accept_hardware(NodeIndex node, const base::NodeInfo& info, Step& step) {
-  const bool is_smaller =
-      info.cores < p_.placer.matrix().cores(node) || info.memory < p_.placer.on_node(node).memory;
+  const bool is_smaller = info.cores < p_.placer.matrix().cores(node) ||
+                          info.memory < p_.placer.on_node(node).memory ||
+                          !p_.placer.units().on_node(node).check(info.generic);
   if (is_smaller) {
     lose_jobs(node, fmt::format("{} came back with other hardware", p_.tables.nodes.name(node)),
               step);
   }
+  const bool has_changed =
+      !p_.tables.nodes[node].seen || p_.tables.nodes[node].info.features != info.features;
   p_.tables.nodes.set_hardware(node, info);
   p_.placer.follow_hardware(node);
+  if (has_changed) p_.placer.follow_features(node);
 }
 
 // Jobs that were accepted while some nodes had not been seen may turn out to be too large.
@@ -60,7 +64,8 @@ void Reconciler::end_impossible(Step& step) {
   const std::set<WaitKey> waiting = p_.placer.waiting();
   for (const WaitKey& wait : waiting) {
     Job& job = p_.tables.jobs.at(wait.job);
-    const bool is_plain = job.allowed.empty() && !job.overlay() && job.shape.tasks_per_core == 1;
+    const bool is_plain = job.allowed.empty() && !job.overlay() && job.shape.tasks_per_core == 1 &&
+                          job.request.generic.empty();
     const auto as_small = [&job](const Shape& s) { return needs_no_less(s, job.shape); };
     if (is_plain && std::any_of(possible.begin(), possible.end(), as_small)) continue;
     const auto shape = check_request(nodes, job.request, p_.tables.config.overcommit);

@@ -119,8 +119,11 @@ bool Recovery::fill_cells(Job& job, const RecoveredJob& r) const {
     if (!is_sane) return false;
     cells.nodes.push_back(*node);
   }
+  if (!r.units.empty() && r.units.size() != count) return false;
+  if (r.units.empty() && !r.request.generic.empty()) return false;
   cells.cores = r.cores;
   job.cells = std::move(cells);
+  job.units = r.units;
   job.tasks_on_node = r.tasks_on_node;
   return true;
 }

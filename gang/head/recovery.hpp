@@ -17,6 +17,7 @@ struct RecoveredJob {
   std::vector<NodeId> nodes;
   std::vector<std::vector<std::uint32_t>> cores;  // [node index]
   std::vector<std::uint32_t> tasks_on_node;
+  std::vector<std::vector<base::GenericShare>> units;  // [node index]; empty: none
   Duration scheduled{0}, filled{0};
   std::optional<TimePoint> submitted, started;  // in this boot's monotonic time
   bool keep_going = false;

@@ -54,6 +54,7 @@ JobView view_of(const Shown& shown, const Job& job, TimePoint now) {
   for (const NodeIndex node : job.cells.nodes) v.nodes.push_back(shown.tables.nodes[node].id);
   v.tasks_on_node = job.tasks_on_node;
   v.cores = job.cells.cores;
+  v.units = job.units;
   v.tasks_per_core = job.shape.tasks_per_core;
   const Job& gang = shown.tables.jobs.gang_of(job);
   if (const auto row = shown.placer.matrix().position(gang.home); row && job.placed) {
@@ -86,8 +87,15 @@ JobView view_of(const Shown& shown, const Job& job, TimePoint now) {
 NodeView view_of(const Shown& shown, NodeIndex index) {
   const Node& node = shown.tables.nodes[index];
   const Reservations& here = shown.placer.on_node(index);
-  return {node.id,           node.info,        node.state,  node.drained,
-          node.drain_reason, node.down_reason, here.memory, {here.jobs.begin(), here.jobs.end()}};
+  return {node.id,
+          node.info,
+          node.state,
+          node.drained,
+          node.drain_reason,
+          node.down_reason,
+          here.memory,
+          {here.jobs.begin(), here.jobs.end()},
+          shown.placer.units().on_node(index).in_use()};
 }
 
 MatrixView matrix_view(const Shown& shown) {

@@ -20,6 +20,7 @@ struct NodeView {
   std::string down_reason;
   base::Bytes memory_reserved{0};
   std::vector<JobId> jobs;
+  std::vector<base::GenericResource> generic_used{};  // units that have jobs
 };
 
 struct JobView {
@@ -50,8 +51,9 @@ struct JobView {
   std::uint32_t relaunches = 0;  // how often its launch was tried again
   bool is_untried = false;       // while Completing: no task ran, and it will be launched again
   std::string lost;              // why, the last time
-  std::vector<std::vector<std::uint32_t>> cores;  // [node index]; empty until placed
-  std::uint32_t tasks_per_core = 1;               // > 1: so many share the cores of one task
+  std::vector<std::vector<std::uint32_t>> cores;       // [node index]; empty until placed
+  std::vector<std::vector<base::GenericShare>> units;  // [node index]; empty: none
+  std::uint32_t tasks_per_core = 1;                    // > 1: so many share the cores of one task
 };
 
 // One slice of the current cycle, for display.

@@ -1,6 +1,7 @@
 // This file is tested by placement_test.cpp.
 #include "gang/head/wait_reasons.hpp"
 
+#include "base/model/resources.hpp"
 #include "base/text/hostlist.hpp"
 #include "gang/schedule/request_check.hpp"
 
@@ -67,20 +68,34 @@ struct Reasons {
       out.push_back(fmt::format("needs {} nodes, {} can be used", needed, usable));
     }
     if (has_spot) return;
+    add_constraint();
     for (const auto& [why, which] : unusable) {
       out.push_back(fmt::format("{}: {}", why, join(which)));
     }
   }
 
+  void add_constraint() {
+    if (job.request.features.empty()) return;
+    Names qualified;
+    for (NodeIndex node = 0; node < tables.nodes.size(); ++node) {
+      if (is_allowed(job.allowed, node)) qualified.push_back(tables.nodes.name(node));
+    }
+    out.push_back(fmt::format("constraint {}: {}", base::format_constraint(job.request.features),
+                              join(qualified)));
+  }
+
   void add_room() {
     if (has_spot) return;
     Names memory;
+    Names units;
     Names exclusive;
     Names occupied;
     for (NodeIndex node = 0; node < tables.nodes.size(); ++node) {
       if (!placer.may_use(job, node)) continue;
       const std::string& name = tables.nodes.name(node);
       if (placer.free_memory(job, node) < job.shape.memory) memory.push_back(name);
+      const bool has_kinds = offers(tables.nodes[node].info.generic, job.request.generic);
+      if (has_kinds && !placer.units().has_room(job, node, std::nullopt)) units.push_back(name);
       if (job.overlay()) continue;
       if (placer.on_node(node).exclusive) exclusive.push_back(name);
       if (placer.matrix().load(node) > 0) occupied.push_back(name);
@@ -88,6 +103,10 @@ struct Reasons {
     if (!memory.empty()) {
       out.push_back(fmt::format("memory: {} per node is not free on {}",
                                 base::human_bytes(job.shape.memory), join(memory)));
+    }
+    if (!units.empty()) {
+      out.push_back(fmt::format("{} per node is not free on {}",
+                                base::format_generic(job.request.generic), join(units)));
     }
     if (!exclusive.empty()) out.push_back(fmt::format("exclusive jobs hold {}", join(exclusive)));
     if (job.is_exclusive() && !occupied.empty()) {

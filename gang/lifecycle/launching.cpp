@@ -28,6 +28,14 @@ void Launching::launch(Job& job, Step& step) {
   for (const std::size_t m : job.members.in(Member::Asked)) prepare(job, m, step);
 }
 
+// A step has those of its job.
+std::vector<base::GenericShare> Launching::units_of(const Job& job, NodeIndex node) const {
+  const Job& gang = tables_.jobs.gang_of(job);
+  const auto member = gang.member_on(node);
+  return member && *member < gang.units.size() ? gang.units[*member]
+                                               : std::vector<base::GenericShare>{};
+}
+
 void Launching::prepare(const Job& job, std::size_t member, Step& step) const {
   base::PrepareTasks message;
   message.placed.attempt = job.attempt();
@@ -39,6 +47,7 @@ void Launching::prepare(const Job& job, std::size_t member, Step& step) const {
   message.placed.restarts = job.restarts;
   message.placed.cores = job.cells.cores[member];
   message.placed.memory = job.request.memory_per_node;
+  message.placed.generic = units_of(job, job.cells.nodes[member]);
   if (tables_.config.names_nodes && message.placed.tasks_on_node.size() > 1) {
     for (const NodeIndex node : job.cells.nodes) {
       message.placed.nodes.push_back(tables_.nodes[node].id.value());

@@ -77,6 +77,10 @@ void Matrix::occupy(std::size_t position, const Footprint& cells, base::JobId jo
     row.jobs[node].push_back(job);
     ++columns_[node].load;
   }
+  for (const std::size_t unit : cells.unit_bits) {
+    SCORE_ASSERT(!row.taken.taken(unit), "job={} unit={}", job, unit);
+    row.taken.take(unit);
+  }
   ++row.job_count;
 }
 
@@ -94,21 +98,45 @@ void Matrix::vacate(std::size_t position, const Footprint& cells, base::JobId jo
     std::erase(row.jobs[node], job);
     --columns_[node].load;
   }
+  for (const std::size_t unit : cells.unit_bits) row.taken.give_back(unit);
   --row.job_count;
 }
 
-bool Matrix::is_free_on(std::size_t position, NodeIndex node,
-                        std::span<const std::uint32_t> cores) const {
-  const CoreMap& taken = rows_[position].taken;
-  return std::none_of(cores.begin(), cores.end(),
-                      [&](std::uint32_t core) { return taken.taken(bit(node, core)); });
+bool Matrix::is_free(std::size_t position, const Footprint& cells) const {
+  return is_free(rows_[position].taken, cells);
 }
 
-bool Matrix::is_free(std::size_t position, const Footprint& cells) const {
+bool Matrix::is_free(const CoreMap& map, const Footprint& cells) const {
   for (std::size_t i = 0; i < cells.nodes.size(); ++i) {
-    if (!is_free_on(position, cells.nodes[i], cells.cores[i])) return false;
+    for (const std::uint32_t core : cells.cores[i]) {
+      if (map.taken(bit(cells.nodes[i], core))) return false;
+    }
   }
-  return true;
+  return std::none_of(cells.unit_bits.begin(), cells.unit_bits.end(),
+                      [&map](std::size_t unit) { return map.taken(unit); });
+}
+
+void Matrix::take(CoreMap& map, const Footprint& cells) const {
+  for (std::size_t i = 0; i < cells.nodes.size(); ++i) {
+    for (const std::uint32_t core : cells.cores[i]) map.take(bit(cells.nodes[i], core));
+  }
+  for (const std::size_t unit : cells.unit_bits) map.take(unit);
+}
+
+std::size_t Matrix::unit_bit(const UnitId& unit) {
+  const auto known = unit_bits_.find(unit);
+  if (known != unit_bits_.end()) return known->second;
+  if (next_unit_bit_ % 64 == 0) {
+    next_unit_bit_ = bits_;
+    bits_ += 64;
+    for (Row& row : rows_) row.taken.resize(bits_ / 64);
+  }
+  return unit_bits_[unit] = next_unit_bit_++;
+}
+
+bool Matrix::is_unit_free(std::size_t position, const UnitId& unit) const {
+  const auto known = unit_bits_.find(unit);
+  return known == unit_bits_.end() || !rows_[position].taken.taken(known->second);
 }
 
 std::vector<std::uint32_t> Matrix::lowest_free(std::size_t position, NodeIndex node,

@@ -4,9 +4,12 @@
 
 #include "base/ids.hpp"
 
+#include <compare>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace score::gang {
@@ -16,15 +19,25 @@ using NodeIndex = std::uint32_t;
 // A row's name over its whole life; its position changes when rows below it are dropped.
 using RowId = base::Id<struct RowTag, std::uint64_t>;
 
-// The cores of a job, the same in every row.
+// A unit of a generic resource: the first "gpu" of a node.
+struct UnitId {
+  NodeIndex node = 0;
+  std::string name;
+  std::uint32_t index = 0;
+
+  friend auto operator<=>(const UnitId&, const UnitId&) = default;
+};
+
+// The cores and units of a job, the same in every row.
 struct Footprint {
   std::vector<NodeIndex> nodes;                   // ascending
   std::vector<std::vector<std::uint32_t>> cores;  // [index into nodes], ascending
+  std::vector<std::size_t> unit_bits{};           // see Matrix::unit_bit()
 
   friend bool operator==(const Footprint&, const Footprint&) = default;
 };
 
-// The taken cores of one row, one bit per core.
+// The taken cores and units of one row, one bit each.
 class CoreMap {
  public:
   explicit CoreMap(std::size_t words = 0) : words_(words) {}
@@ -67,8 +80,6 @@ class Matrix {
   void occupy(std::size_t position, const Footprint& cells, base::JobId job);
   void vacate(std::size_t position, const Footprint& cells, base::JobId job);
   [[nodiscard]] bool is_free(std::size_t position, const Footprint& cells) const;
-  [[nodiscard]] bool is_free_on(std::size_t position, NodeIndex node,
-                                std::span<const std::uint32_t> cores) const;
 
   [[nodiscard]] std::uint32_t free_cores(std::size_t position, NodeIndex node) const {
     return rows_[position].free[node];
@@ -97,6 +108,15 @@ class Matrix {
     return columns_[node].first_bit + core;
   }
 
+  // All cells in such a map.
+  void take(CoreMap& map, const Footprint& cells) const;
+  [[nodiscard]] bool is_free(const CoreMap& map, const Footprint& cells) const;
+
+  // ---- units: columns without cores. Maps made before a unit got its bit are too small for it.
+  // The same for ever.
+  std::size_t unit_bit(const UnitId& unit);
+  [[nodiscard]] bool is_unit_free(std::size_t position, const UnitId& unit) const;
+
  private:
   struct Column {
     std::size_t first_bit = 0;
@@ -116,6 +136,8 @@ class Matrix {
 
   std::vector<Column> columns_;
   std::vector<Row> rows_;
+  std::map<UnitId, std::size_t> unit_bits_;
+  std::size_t next_unit_bit_ = 0;  // a multiple of 64: there are no more in its word
   std::size_t bits_ = 0;
   std::uint64_t next_row_ = 1;
 };

@@ -61,21 +61,6 @@ int level_of(const Footprint& cells) {
   return std::bit_width(cells.nodes.front() ^ cells.nodes.back());
 }
 
-bool is_free(const CoreMap& taken, const Matrix& matrix, const Footprint& cells) {
-  for (std::size_t m = 0; m < cells.nodes.size(); ++m) {
-    for (const std::uint32_t core : cells.cores[m]) {
-      if (taken.taken(matrix.bit(cells.nodes[m], core))) return false;
-    }
-  }
-  return true;
-}
-
-void take(CoreMap& taken, const Matrix& matrix, const Footprint& cells) {
-  for (std::size_t m = 0; m < cells.nodes.size(); ++m) {
-    for (const std::uint32_t core : cells.cores[m]) taken.take(matrix.bit(cells.nodes[m], core));
-  }
-}
-
 }  // namespace
 
 // Where no partition of the least size holds the job (nodes are down, or small), the next larger
@@ -121,9 +106,9 @@ bool DqtPolicy::repack() {
   std::vector<std::pair<JobId, std::size_t>> moves;
   for (const Job* job : jobs) {
     std::size_t row = 0;
-    while (row < taken.size() && !is_free(taken[row], matrix, job->cells)) ++row;
+    while (row < taken.size() && !matrix.is_free(taken[row], job->cells)) ++row;
     if (row == taken.size()) taken.push_back(matrix.empty_map());
-    take(taken[row], matrix, job->cells);
+    matrix.take(taken[row], job->cells);
     if (matrix.position(job->home) != row) moves.emplace_back(job->id, row);
   }
   if (taken.size() <= rows && !moves.empty()) room().move_all(moves);

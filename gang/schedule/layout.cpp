@@ -17,21 +17,6 @@ namespace score::gang {
 
 namespace {
 
-void take_all(CoreMap& taken, const Matrix& matrix, const Footprint& cells) {
-  for (std::size_t m = 0; m < cells.nodes.size(); ++m) {
-    for (const std::uint32_t core : cells.cores[m]) taken.take(matrix.bit(cells.nodes[m], core));
-  }
-}
-
-bool all_free(const CoreMap& taken, const Matrix& matrix, const Footprint& cells) {
-  for (std::size_t m = 0; m < cells.nodes.size(); ++m) {
-    for (const std::uint32_t core : cells.cores[m]) {
-      if (taken.taken(matrix.bit(cells.nodes[m], core))) return false;
-    }
-  }
-  return true;
-}
-
 class LayoutMaker {
  public:
   LayoutMaker(const JobTable& jobs, const Matrix& matrix, bool idle_detection)
@@ -62,12 +47,12 @@ class LayoutMaker {
     bool is_any_claimed = false;
     for (const Job* job : active_) {
       if (!job->is_high() || !is_busy(*job)) continue;
-      take_all(claimed, matrix_, job->cells);
+      matrix_.take(claimed, job->cells);
       is_any_claimed = true;
     }
     if (!is_any_claimed) return;
     for (const Job* job : active_) {
-      if (job->is_high() || !is_busy(*job) || all_free(claimed, matrix_, job->cells)) continue;
+      if (job->is_high() || !is_busy(*job) || matrix_.is_free(claimed, job->cells)) continue;
       layout_.displaced.insert(job->id);
     }
   }
@@ -77,11 +62,11 @@ class LayoutMaker {
     CoreMap wanted = matrix_.empty_map();
     for (const Job* job : active_) {
       if (is_busy(*job) && !layout_.displaced.contains(job->id)) {
-        take_all(wanted, matrix_, job->cells);
+        matrix_.take(wanted, job->cells);
       }
     }
     for (const Job* job : active_) {
-      if (!is_busy(*job) && !all_free(wanted, matrix_, job->cells)) {
+      if (!is_busy(*job) && !matrix_.is_free(wanted, job->cells)) {
         layout_.background.insert(job->id);
       }
     }
@@ -99,7 +84,7 @@ class LayoutMaker {
       CoreMap taken = matrix_.empty_map();
       for (const Job* job : at_home[position]) {
         row.weight = std::max(row.weight, job->request.weight * job->boost);
-        take_all(taken, matrix_, job->cells);
+        matrix_.take(taken, job->cells);
         layout_.runs_in[job->id].push_back(layout_.rows.size());
       }
       layout_.rows.push_back(row);
@@ -111,8 +96,8 @@ class LayoutMaker {
   void unify() {
     for (std::size_t row = 0; row < layout_.rows.size(); ++row) {
       for (const Job* guest : guests_of(row)) {
-        if (!all_free(taken_[row], matrix_, guest->cells)) continue;
-        take_all(taken_[row], matrix_, guest->cells);
+        if (!matrix_.is_free(taken_[row], guest->cells)) continue;
+        matrix_.take(taken_[row], guest->cells);
         layout_.runs_in[guest->id].push_back(row);
       }
     }
@@ -125,7 +110,7 @@ class LayoutMaker {
     for (std::size_t home = 0; home < at_home_.size(); ++home) {
       if (home == row) continue;
       for (const Job* job : at_home_[home]) {
-        if (!all_free(taken_[row], matrix_, job->cells)) continue;
+        if (!matrix_.is_free(taken_[row], job->cells)) continue;
         const auto rows = static_cast<double>(layout_.runs_in.at(job->id).size());
         guests.emplace_back(rows / (job->request.weight * job->boost), job->id, job);
       }
@@ -163,6 +148,7 @@ std::vector<RowId> Layout::rows_of(JobId job) const {
 bool may_fill(const Job& job, const ClusterConfig& config) {
   if (!config.fill || !config.can_fill || !job.is_active()) return false;
   if (job.request.no_fill || job.is_exclusive() || job.shares_channel) return false;
+  if (!job.cells.unit_bits.empty()) return false;
   return std::ranges::find(config.fill_queues, job.request.queue) != config.fill_queues.end();
 }
 

@@ -25,7 +25,7 @@ struct Layout {
 
 // May the job fill, and let others fill in its slices? The node lets a filling job run where all
 // jobs in turn may fill too. Jobs that share a network channel may not: one of them has it at a
-// time.
+// time. The same holds for units of generic resources.
 [[nodiscard]] bool may_fill(const Job& job, const ClusterConfig& config);
 
 // Without `idle_detection` idle jobs keep their turns.

@@ -46,8 +46,8 @@ base::Bytes MatrixPolicy::withheld(const Job& job, NodeIndex node) const {
 bool MatrixPolicy::is_long(const Job& job) const {
   const Duration limit = room_.config().long_limit;
   return rules_.long_rows && limit > Duration::zero() && !job.overlay() && !job.is_high() &&
-         !job.is_exclusive() && job.allowed.empty() && estimate_of(job) > limit &&
-         estimate_of(job) < kNoEstimate;
+         !job.is_exclusive() && job.allowed.empty() && job.request.generic.empty() &&
+         estimate_of(job) > limit && estimate_of(job) < kNoEstimate;
 }
 
 bool MatrixPolicy::may_open_row(const Job& job) const {
@@ -181,7 +181,9 @@ void MatrixPolicy::promise_to(const Job& job) {
   if (job.overlay()) return;
   const Matrix& matrix = room_.matrix();
   const std::size_t count = room_.nodes().size();
-  Promise promise{job.id, job.wait, {RowId{0}, std::vector<bool>(count), job.shape.memory}};
+  Promise promise{job.id,
+                  job.wait,
+                  {RowId{0}, std::vector<bool>(count), job.shape.memory, job.request.generic}};
   std::optional<std::size_t> row;
   for (std::size_t r = 0; !job.is_exclusive() && r < matrix.row_count(); ++r) {
     if (!row || matrix.free_cores(r) > matrix.free_cores(*row)) row = r;
@@ -190,10 +192,12 @@ void MatrixPolicy::promise_to(const Job& job) {
   std::vector<Candidate> places;
   for (NodeIndex index = 0; index < count; ++index) {
     if (!room_.may_use(job, index) || room_.nodes()[index].info.memory < job.shape.memory) continue;
+    if (!offers(room_.nodes()[index].info.generic, job.request.generic)) continue;
     const std::uint32_t tasks = tasks_on_cores(job.shape, matrix.cores(index));
     if (tasks == 0) continue;
     const auto in_row = row ? matrix.jobs_at(*row, index).size() : matrix.load(index);
-    const bool is_short = room_.free_memory(index) < job.shape.memory;
+    const bool is_short = room_.free_memory(index) < job.shape.memory ||
+                          !room_.units().has_room(job, index, std::nullopt);
     places.push_back({index, tasks, static_cast<std::uint32_t>(in_row) + (is_short ? 1 : 0)});
   }
   std::vector<Candidate> again = places;

@@ -34,7 +34,8 @@ std::unique_ptr<Policy> make_policy(Room& room) {
 
 // Only such jobs may be compared by their shapes alone.
 bool is_plain(const Job& job) {
-  return !job.is_exclusive() && !job.overlay() && job.allowed.empty();
+  return !job.is_exclusive() && !job.overlay() && job.allowed.empty() &&
+         job.request.generic.empty();
 }
 
 }  // namespace
@@ -46,6 +47,13 @@ void Placer::add_node() {
   room_.add_node();
   policy_->add_node();
   for (auto& [id, job] : jobs_.all()) job.allowed = allowed_nodes(nodes_, job.request);
+}
+
+void Placer::follow_features(NodeIndex node) {
+  for (auto& [id, job] : jobs_.all()) {
+    if (job.request.features.empty() || node >= job.allowed.size()) continue;
+    job.allowed[node] = allows(nodes_, job.request, node);
+  }
 }
 
 // ---- the gate ---------------------------------------------------------------------------------

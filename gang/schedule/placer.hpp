@@ -28,6 +28,9 @@ class Placer {
   // nothing is placed there.
   void follow_hardware(NodeIndex node) { room_.follow_hardware(node); }
 
+  // The node has other features than before.
+  void follow_features(NodeIndex node);
+
   // Room may have grown in a way that the placer does not see: a node is up, a limit was raised.
   void capacity_grew() { room_.set_grown(); }
 
@@ -62,6 +65,8 @@ class Placer {
   [[nodiscard]] const Matrix& matrix() const { return room_.matrix(); }
 
   [[nodiscard]] const Reservations& on_node(NodeIndex node) const { return room_.on_node(node); }
+
+  [[nodiscard]] const Units& units() const { return room_.units(); }
 
   [[nodiscard]] bool may_use(const Job& job, NodeIndex node) const {
     return room_.may_use(job, node);

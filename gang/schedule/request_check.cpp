@@ -2,6 +2,9 @@
 #include "gang/schedule/request_check.hpp"
 
 #include "base/limits.hpp"
+#include "base/model/resources.hpp"
+#include "gang/resources/demands.hpp"
+#include "gang/resources/unit_book.hpp"
 
 #include <algorithm>
 
@@ -37,6 +40,7 @@ bool fits_somewhere(const Check& c, const Shape& shape) {
     const Node& node = c.nodes[index];
     if (!is_allowed(c.allowed, index)) continue;
     if (node.seen && node.info.memory < shape.memory) continue;
+    if (node.seen && !offers(node.info.generic, c.request.generic)) continue;
     const bool is_bounded = node.seen && !c.request.overlay;
     const std::uint64_t enough = std::uint64_t{limits::kMaxTasksPerNode} * shape.cpus_per_task;
     const auto cores = static_cast<std::uint32_t>(std::min<std::uint64_t>(enough, UINT32_MAX));
@@ -128,13 +132,20 @@ base::Error no_room(const Check& c, const Shape& shape) {
       c.may_share ? fmt::format(" (at most {} share a core)", limits::kMaxTasksPerCore) : "");
 }
 
+std::string what_leaves(const Check& c) {
+  if (c.allowed.empty()) return "the cluster has";
+  if (c.request.features.empty()) return "the node lists leave";
+  return fmt::format(
+      "constraint '{}'{} leaves", base::format_constraint(c.request.features),
+      c.request.only_nodes.empty() && c.request.except_nodes.empty() ? "" : " with the node lists");
+}
+
 Result<void> check_room(const Check& c, Shape& shape) {
   const auto count = c.allowed.empty() ? static_cast<std::ptrdiff_t>(c.nodes.size())
                                        : std::count(c.allowed.begin(), c.allowed.end(), true);
   const std::uint32_t wanted = std::max(1U, shape.nodes);
   if (count < std::ptrdiff_t{wanted}) {
-    return fail(Errc::TooLarge, "requested {} nodes; {} {}", wanted,
-                c.allowed.empty() ? "the cluster has" : "the node lists leave", count);
+    return fail(Errc::TooLarge, "requested {} nodes; {} {}", wanted, what_leaves(c), count);
   }
   if (fits_somewhere(c, shape) || fits_shared(c, shape)) return {};
   return no_room(c, shape);
@@ -143,7 +154,8 @@ Result<void> check_room(const Check& c, Shape& shape) {
 }  // namespace
 
 std::vector<bool> allowed_nodes(const NodeTable& nodes, const base::ResourceRequest& request) {
-  if (request.only_nodes.empty() && request.except_nodes.empty()) return {};
+  const bool names_any = !request.only_nodes.empty() || !request.except_nodes.empty();
+  if (!names_any && request.features.empty()) return {};
   std::vector<bool> allowed(nodes.size(), request.only_nodes.empty());
   const auto set = [&](const std::vector<std::string>& list, bool may) {
     for (const std::string& name : list) {
@@ -152,7 +164,18 @@ std::vector<bool> allowed_nodes(const NodeTable& nodes, const base::ResourceRequ
   };
   set(request.only_nodes, true);
   set(request.except_nodes, false);
+  for (NodeIndex index = 0; index < nodes.size(); ++index) {
+    allowed[index] = allowed[index] && may_have_features(nodes[index], request);
+  }
   return allowed;
+}
+
+bool allows(const NodeTable& nodes, const base::ResourceRequest& request, NodeIndex node) {
+  const auto names = [&](const std::vector<std::string>& list) {
+    return std::ranges::find(list, nodes.name(node)) != list.end();
+  };
+  return (request.only_nodes.empty() || names(request.only_nodes)) &&
+         !names(request.except_nodes) && may_have_features(nodes[node], request);
 }
 
 Result<Shape> check_request(const NodeTable& nodes, const base::ResourceRequest& request,
@@ -169,6 +192,7 @@ Result<Shape> check_request(const NodeTable& nodes, const base::ResourceRequest&
   if (auto known = check_names(c); !known) return known.error();
   Result<Shape> shape = shape_of(request);
   if (!shape) return shape;
+  if (auto met = check_demands(nodes, request, c.allowed, shape->nodes); !met) return met.error();
   if (auto room = check_room(c, *shape); !room) return room.error();
   return shape;
 }

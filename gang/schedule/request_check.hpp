@@ -10,9 +10,12 @@
 
 namespace score::gang {
 
-// [node] By only_nodes and except_nodes; empty: all. A name that is not known (a restarted head may
-// have another configuration) allows or excludes no node.
+// [node] By only_nodes, except_nodes and features; empty: all. A name that is not known (a
+// restarted head may have another configuration) allows or excludes no node.
 std::vector<bool> allowed_nodes(const NodeTable& nodes, const base::ResourceRequest& request);
+
+// The same for one node.
+bool allows(const NodeTable& nodes, const base::ResourceRequest& request, NodeIndex node);
 
 inline bool is_allowed(const std::vector<bool>& allowed, NodeIndex index) {
   return allowed.empty() || (index < allowed.size() && allowed[index]);

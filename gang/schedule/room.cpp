@@ -16,6 +16,7 @@ using base::fail;
 
 void Room::add_node() {
   matrix_.add_node();
+  units_.add_node();
   reserved_.emplace_back();
 }
 
@@ -49,6 +50,7 @@ std::vector<Candidate> Room::candidates(const Job& job, std::optional<std::size_
       const base::Bytes withheld = is_kept ? kept->memory : base::Bytes{0};
       if (free_memory(index) - withheld < job.shape.memory) continue;
     }
+    if (!units_.has_room(job, index, row, is_kept ? kept->generic : Generic{})) continue;
     std::uint32_t room = limits::kMaxTasksPerNode;
     if (!job.overlay()) {
       if (here.exclusive || (job.is_exclusive() && matrix_.load(index) > 0)) continue;
@@ -98,16 +100,18 @@ void Room::put(Job& job, const Spot& spot) {
     job.cells.cores[m] = matrix_.lowest_free(row, job.cells.nodes[m],
                                              cores_of_tasks(job.shape, job.tasks_on_node[m]));
   }
+  units_.choose(job, row);
   take_cells(job, row);
 }
 
-// Takes the job's cells, which are free, and memory.
+// Takes the job's cells, which are free, memory and units.
 void Room::take_cells(Job& job, std::size_t row) {
   if (job.has_row()) {
     matrix_.occupy(row, job.cells, job.id);
     job.home = matrix_.row_id(row);
   }
   job.placed = true;
+  units_.take(job);
   job.outcome.expect(job.request.allocation
                          ? std::vector<std::uint32_t>{0}
                          : base::nodes_of_ranks(job.tasks_on_node, job.request.distribution));
@@ -124,6 +128,7 @@ void Room::unplace(Job& job) {
   const auto row = matrix_.position(job.home);
   if (row) matrix_.vacate(*row, job.cells, job.id);
   job.placed = false;
+  units_.give_back(job);
   for (const NodeIndex node : job.cells.nodes) {
     Reservations& here = reserved_[node];
     here.memory -= job.shape.memory;
@@ -187,6 +192,7 @@ bool Room::restore(Job& job) {
       tasks_per_core_of(job.tasks_on_node, job.cells.cores, job.shape.cpus_per_task);
   if (job.is_step()) job.shape.memory = base::Bytes{0};
   if (!make_room(job)) return false;
+  units_.restore(job);
   std::size_t row = 0;
   while (row < matrix_.row_count() && !matrix_.is_free(row, job.cells)) ++row;
   if (row == matrix_.row_count() && job.has_row()) matrix_.open_row();
@@ -198,6 +204,7 @@ bool Room::restore(Job& job) {
 
 base::Result<void> Room::check() const {
   if (auto r = check_matrix(); !r) return r;
+  if (auto r = units_.check(jobs_); !r) return r;
   return check_reservations();
 }
 

@@ -4,6 +4,7 @@
 
 #include "gang/matrix/matrix.hpp"
 #include "gang/matrix/shape.hpp"
+#include "gang/resources/units.hpp"
 #include "gang/state/tables.hpp"
 
 #include <optional>
@@ -32,6 +33,7 @@ struct Kept {
   RowId row{0};             // 0: every row
   std::vector<bool> nodes;  // [node]
   base::Bytes memory{0};    // on each of them
+  Generic generic{};        // likewise
 };
 
 // Nodes [first, last).
@@ -68,6 +70,8 @@ class Room {
 
   [[nodiscard]] const Reservations& on_node(NodeIndex node) const { return reserved_[node]; }
 
+  [[nodiscard]] const Units& units() const { return units_; }
+
   [[nodiscard]] bool may_use(const Job& job, NodeIndex node) const;
 
   [[nodiscard]] base::Bytes free_memory(NodeIndex node) const {
@@ -95,7 +99,7 @@ class Room {
   // On the cores that it had before the head restarted, and in the first row where they are free.
   // False: that is not possible. The job's cells are filled in.
   bool restore(Job& job);
-  // Gives back cells and memory.
+  // Gives back cells, memory and units.
   void unplace(Job& job);
   // To this row, where its cores are free.
   void move(JobId id, std::size_t to);
@@ -120,6 +124,7 @@ class Room {
   const NodeTable& nodes_;
   JobTable& jobs_;
   Matrix matrix_;
+  Units units_{nodes_, matrix_};
   std::vector<Reservations> reserved_;  // [node]
   std::vector<std::pair<RowId, NodeIndex>> freed_;
   bool has_grown_ = false;

@@ -76,6 +76,9 @@ Result<Shape> check_step(const JobTable& jobs, const NodeTable& nodes,
       if (!nodes.find(name)) return fail(Errc::NotFound, "no node {}", name);
     }
   }
+  if (!request.generic.empty()) {
+    return fail(Errc::Unsupported, "a step has all units of job {}: leave out --gres", id);
+  }
   Result<Shape> shape = shape_of(request);
   if (!shape) return shape;
   shape->memory = base::Bytes{0};  // the job's is reserved

@@ -45,15 +45,16 @@ struct Job {
   bool keep_going = false;
   bool is_stopping = false;   // see Cluster::let_end
   std::string limit;          // the time limit that was reached, for people; empty: none
-  std::vector<bool> allowed;  // [node] by only_nodes and except_nodes; empty: all
+  std::vector<bool> allowed;  // [node] by names and features; empty: all
   std::set<JobId> steps;      // of an allocation: those that have not ended
 
   // Written by Placer.
   bool placed = false;
   Footprint cells;
-  std::vector<std::uint32_t> tasks_on_node;  // [member]
-  RowId home{0};                             // 0: none (overlay)
-  std::uint32_t boost = 1;                   // of its weight, by the policy and the gate
+  std::vector<std::uint32_t> tasks_on_node;            // [member]
+  RowId home{0};                                       // 0: none (overlay)
+  std::vector<std::vector<base::GenericShare>> units;  // [member]; empty: none
+  std::uint32_t boost = 1;                             // of its weight, by the policy and the gate
 
   // The attempt.
   Members members;

@@ -14,6 +14,7 @@ Seen add(Seen a, const Seen& b) {
   for (const auto& [state, count] : b.ends) a.ends[state] += count;
   a.gangs_compared += b.gangs_compared;
   a.cores_compared += b.cores_compared;
+  a.units_compared += b.units_compared;
   a.clocks_compared += b.clocks_compared;
   a.head_restarts += b.head_restarts;
   a.node_crashes += b.node_crashes;
@@ -61,6 +62,7 @@ TEST_P(ClusterSim, HoldsItsInvariantsAndEndsEveryJobOnce) {
   }
   EXPECT_GT(all.gangs_compared, 500U);
   EXPECT_GT(all.cores_compared, 5000U);
+  EXPECT_GT(all.units_compared, 1000U);
   EXPECT_GT(all.clocks_compared, 500U);
   EXPECT_GT(all.head_restarts, 5U);
   EXPECT_GT(all.node_crashes, 5U);

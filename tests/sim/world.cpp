@@ -24,9 +24,11 @@ void World::build_site(std::uint32_t index) {
                    if (head_) head_does(head_->node_disconnected(NodeId{index}, head_now()));
                  },
                  [this, index] { sites_[index].node->on_disconnected(); }});
-  const base::NodeInfo info{fmt::format("node{:02}", index),
-                            static_cast<std::uint32_t>(chance_.between(1, 4)),
-                            base::Bytes{chance_.between(4, 16)}};
+  base::NodeInfo info{fmt::format("node{:02}", index),
+                      static_cast<std::uint32_t>(chance_.between(1, 4)),
+                      base::Bytes{chance_.between(4, 16)}};
+  info.generic = {{"gpu", 2}, {"part", 1 + index % 2, base::Bytes{4}, true}};
+  info.features = {index % 2 == 0 ? "even" : "odd"};
   SimNode::World world{events_,
                        chance_,
                        [this, index](Upward m) {

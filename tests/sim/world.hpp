@@ -41,6 +41,7 @@ struct Broken : std::runtime_error {
 struct Seen {
   std::map<JobState, std::uint64_t> ends;
   std::uint64_t events = 0, epochs = 0, gangs_compared = 0, cores_compared = 0, clocks_compared = 0;
+  std::uint64_t units_compared = 0;  // of generic resources
   std::uint64_t head_restarts = 0, cuts = 0, node_crashes = 0, daemon_restarts = 0, duplicates = 0;
   std::uint64_t late_timetables = 0, stale_reports = 0;
   std::uint64_t idle_left = 0, idle_returned = 0, early_yields = 0, idle_compared = 0;
@@ -94,12 +95,14 @@ class World {
   void partition();
   void duplicate();
   base::ResourceRequest some_request();
+  void add_units(base::ResourceRequest& request, std::uint64_t number) const;
   base::ResourceRequest wide_request();
   Behaviour some_behaviour();
 
   // world_check.cpp
   void check_event();
   void check_node(std::size_t site);
+  void check_units(std::size_t site);
   void check_gang(base::AttemptId attempt, base::NodeId changed);
   void check_clock(std::size_t site);
   void check_healed();

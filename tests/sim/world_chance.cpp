@@ -81,8 +81,18 @@ Behaviour World::some_behaviour() {
   return b;
 }
 
+// By its number, so that other chances stay what they are.
+void World::add_units(base::ResourceRequest& request, std::uint64_t number) const {
+  if (request.overlay || options_.crowded) return;
+  if (number % 4 == 1) request.generic = {{"gpu", 1 + static_cast<std::uint32_t>(number / 4 % 2)}};
+  if (number % 4 == 2) request.generic = {{"part", 1, base::Bytes{number / 4 % 3}}};
+  if (number % 7 == 3) request.features = {"even|odd"};
+  if (number % 7 == 4) request.features = {"even"};
+}
+
 void World::submit() {
-  const base::ResourceRequest request = some_request();
+  base::ResourceRequest request = some_request();
+  add_units(request, last_job_ + 1);
   if (!head_->check(request)) return;
   const JobId job{++last_job_};
   behaviours_[job] = some_behaviour();

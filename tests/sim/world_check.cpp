@@ -53,6 +53,29 @@ void World::check_node(std::size_t index) {
     }
     check_gang(id, node.id());
   }
+  check_units(index);
+}
+
+// A unit of "gpu" has one running attempt at most, and of those that have one of "part" one runs at
+// a time.
+void World::check_units(std::size_t index) {
+  const SimNode& node = *sites_[index].node;
+  if (node.without_plan()) return;
+  std::map<std::pair<std::string, std::uint32_t>, base::AttemptId> taken;
+  for (const auto& [id, s] : node.shepherds()) {
+    if (s.phase != base::AttemptPhase::Running || s.killed) continue;
+    for (const base::GenericShare& share : s.placed.generic) {
+      if (share.name == "part" && !may_run(s)) continue;
+      for (const std::uint32_t unit : share.indices) {
+        ++seen_.units_compared;
+        const auto [other, is_first] = taken.emplace(std::pair(share.name, unit), id);
+        if (!is_first) {
+          broken(fmt::format("attempts {} and {} use {} {} of node {}", other->second, id,
+                             share.name, unit, index));
+        }
+      }
+    }
+  }
 }
 
 namespace {

@@ -38,6 +38,7 @@ gang::RecoveredJob World::recovered(const Stored& stored) const {
   job.nodes = v.nodes;
   job.cores = v.cores;
   job.tasks_on_node = v.tasks_on_node;
+  job.units = v.units;
   job.scheduled = v.scheduled;
   job.submitted = v.submitted;
   job.started = v.started;
