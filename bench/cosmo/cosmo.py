@@ -12,7 +12,7 @@ import plot
 from cluster import EXAMPLES, Cluster
 from figure11 import node_counts
 
-PROGRAMS = ('linpack:1000', 'linpack:2000', 'cg:S', 'cg:W', 'cg:A')
+PROGRAMS = ('linpack:1000', 'linpack:2000', 'cg:S', 'cg:W', 'cg:A', 'cg:B')
 METHOD = ('speed-up = time of one rank with one thread / time, medians of {repeats} runs in turns; every run is '
           'verified. Virtual nodes share this machine: more than its {cores} cores cannot be faster.')
 

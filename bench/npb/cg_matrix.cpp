@@ -75,7 +75,19 @@ const CgProblem* cg_problem(char size) {
   static constexpr CgProblem kS{1400, 7, 15, 10, 8.5971775078648};
   static constexpr CgProblem kW{7000, 8, 15, 12, 10.362595087124};
   static constexpr CgProblem kA{14000, 11, 15, 20, 17.130235054029};
-  return size == 'S' ? &kS : size == 'W' ? &kW : size == 'A' ? &kA : nullptr;
+  static constexpr CgProblem kB{75000, 13, 75, 60, 22.712745482631};
+  switch (size) {
+    case 'S':
+      return &kS;
+    case 'W':
+      return &kW;
+    case 'A':
+      return &kA;
+    case 'B':
+      return &kB;
+    default:
+      return nullptr;
+  }
 }
 
 SparseMatrix make_cg_matrix(const CgProblem& problem, const CgBlock& block) {

@@ -43,7 +43,7 @@ struct SparseMatrix {
 
 SparseMatrix make_cg_matrix(const CgProblem& problem, const CgBlock& block);
 
-// Class S, W or A; null otherwise.
+// Class S, W, A or B; null otherwise.
 const CgProblem* cg_problem(char size);
 
 }  // namespace score::npb

@@ -19,6 +19,7 @@ std::unique_ptr<Kernel> make_kernel(std::string_view name, char size, Communicat
   if (name == "cg") return make_cg(size, network);
   if (name == "ft") return make_ft(size, network);
   if (name == "is") return make_is(size, network);
+  if (name == "mg") return make_mg(size, network);
   return nullptr;
 }
 

@@ -1,5 +1,5 @@
-// The kernels EP, CG, FT and IS of the NAS Parallel Benchmarks, written from their specification
-// (RNR-94-007 and the problem sizes of NPB 3), over any network.
+// The kernels EP, CG, FT, IS and MG of the NAS Parallel Benchmarks, written from their
+// specification (RNR-94-007 and the problem sizes of NPB 3), over any network.
 #pragma once
 
 #include "bench/npb/communicator.hpp"
@@ -32,14 +32,16 @@ class Kernel {
   [[nodiscard]] virtual Verdict verify() = 0;
 };
 
-// `name` is ep, cg, ft or is; `size` S, W or A. Null if there is no such kernel, or it cannot be
-// divided among this number of ranks (a power of two, at most 64). `network` outlives the kernel.
+// `name` is ep, cg, ft, is or mg; `size` S, W or A, of cg and mg also B. Null if there is no such
+// kernel, or it cannot be divided among this number of ranks (a power of two, at most 64).
+// `network` outlives the kernel.
 std::unique_ptr<Kernel> make_kernel(std::string_view name, char size, Communicator& network);
 
 std::unique_ptr<Kernel> make_ep(char size, Communicator& network);
 std::unique_ptr<Kernel> make_cg(char size, Communicator& network, int threads = 1);
 std::unique_ptr<Kernel> make_ft(char size, Communicator& network);
 std::unique_ptr<Kernel> make_is(char size, Communicator& network);
+std::unique_ptr<Kernel> make_mg(char size, Communicator& network);
 
 // True if `value` differs from `expected` by at most that part of it.
 bool is_close(double value, double expected, double tolerance);

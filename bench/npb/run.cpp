@@ -115,7 +115,9 @@ std::optional<RunOptions> parse_options(std::span<char*> arguments) {
     is_right = read_option(arguments[i], arguments[i + 1], options);
   }
   if (!is_right) {
-    std::fprintf(stderr, "usage: %s ep|cg|ft|is S|W|A [--seconds S] [--counters FILE]\n",
+    std::fprintf(stderr,
+                 "usage: %s ep|cg|ft|is|mg S|W|A (cg, mg: also B) [--seconds S] "
+                 "[--counters FILE]\n",
                  arguments.empty() ? "npb" : arguments[0]);
     return std::nullopt;
   }
