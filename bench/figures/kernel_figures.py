@@ -7,7 +7,7 @@ from rows import in_turns, row
 from stream_figures import QUICK_SIZES, doubled, of_device, scbench_pm, sizes_of
 
 KERNEL_SECONDS = '0.2'  # a run repeats the kernel that long, and at least once
-KERNELS = ('ep', 'cg', 'ft', 'is')
+KERNELS = ('ep', 'cg', 'ft', 'is', 'mg')
 TRANSPORTS = ('PM udp', 'TCP', 'UCX', 'shared memory')
 LINK_RATE = '1gbit'  # chosen: four links carry what this machine's processors can move, one does not
 MOST_LINKS = 4
@@ -43,7 +43,8 @@ def scaling(plan):
     counts = [2] if plan.quick else [2, 4, 8, 16, 32, 64]
     transports = TRANSPORTS[:2] if plan.quick else TRANSPORTS
     with open_mpi() as mpi:
-        for kernel in ['is S'] if plan.quick else ['cg S', 'ft S', 'is S']:
+        for name in ['is'] if plan.quick else ['cg', 'ft', 'is']:
+            kernel = f'{name} {plan.kernel_class or "S"}'
             cases = {(transport, ranks): lambda t=transport, n=ranks, k=kernel: seconds_of(mpi, near, n, t, k)
                      for transport in transports for ranks in counts}
             alone, samples = with_alone(cases, plan.rounds, lambda k=kernel: seconds_of(mpi, near, 1, 'self', k))
@@ -54,7 +55,7 @@ def scaling(plan):
 def table(plan):
     """Seconds of each kernel on many ranks."""
     ranks = 4 if plan.quick else 64
-    kernels = ['is S', 'cg S'] if plan.quick else [f'{kernel} {size}' for kernel in KERNELS for size in 'WA']
+    kernels = [f'{kernel} {plan.kernel_class or "S"}' for kernel in (('is', 'mg') if plan.quick else KERNELS)]
     transports = TRANSPORTS[:2] if plan.quick else TRANSPORTS
     rows = []
     with open_mpi() as mpi:

@@ -36,7 +36,7 @@ mttl::Task<void> time_calls(mttl::Runtime& rt) {
   Clock::time_point start = Clock::now();
   const auto function = [](mttl::Runtime&) { return 1; };
   for (unsigned i = 0; i < count; ++i) co_await rt.invoke(1, function);
-  report("function", start);
+  report("call", start);
   start = Clock::now();
   const auto thread = [](mttl::Runtime& there) { return remote_thread(there); };
   for (unsigned i = 0; i < count; ++i) co_await rt.invoke(1, thread);
@@ -57,15 +57,15 @@ mttl::Task<void> time_memory(mttl::Runtime& rt) {
       const auto made = co_await rt.remote_new<std::byte>(1, bytes);
       co_await rt.remote_delete(made);
     }
-    report(bytes == kLarge ? "new, delete 1 MB" : "new, delete 64 B", start);
+    report(bytes == kLarge ? "new 1 MB" : "new 64 B", start);
   }
   const auto word = co_await rt.remote_new<std::uint64_t>(1);
   Clock::time_point start = Clock::now();
   for (unsigned i = 0; i < count; ++i) co_await rt.write(word, std::uint64_t{i});
-  report("write 8 B", start);
+  report("write", start);
   start = Clock::now();
   for (unsigned i = 0; i < count; ++i) co_await rt.read(word);
-  report("read 8 B", start);
+  report("read", start);
   co_await rt.remote_delete(word);
 }
 
@@ -77,7 +77,7 @@ void time_own() {
   start = Clock::now();
   std::size_t sum = 0;
   for (unsigned i = 0; i < count; ++i) sum += std::vector<std::byte>(kLarge).size();
-  report("own new, delete 1 MB", start);
+  report("own new 1 MB", start);
   if (sum != kLarge * count) std::abort();
 }
 

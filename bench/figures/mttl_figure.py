@@ -10,7 +10,7 @@ from mpi_cases import Missing
 from rows import in_turns, row
 from stream_figures import doubled, scbench_pm
 
-WITHOUT_MTTL = {'kernel\'s thread': 'own thread', 'own new, delete 1 MB': 'new, delete 1 MB'}  # beside which operation each is drawn
+WITHOUT_MTTL = {'kernel\'s thread': 'own thread', 'own new 1 MB': 'new 1 MB'}  # beside which operation each is drawn
 
 
 def run_program(device, count):
@@ -37,5 +37,5 @@ def operations(plan):
                         'us'))
     for line in scbench_pm('--device', 'shmem', '--size', 64, '--rounds', plan.rounds, *(['--count', 50] if plan.quick else [])):
         rows += [row('operations', 'TCP, round trip', ('operation', what), doubled(line, 'tcp_one_way_us'), 'us')
-                 for what in ('function', 'thread', 'read 8 B')]
+                 for what in ('call', 'thread', 'read')]
     return rows

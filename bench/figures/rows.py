@@ -5,7 +5,8 @@ import sys
 
 from mpi_cases import Missing
 
-Plan = collections.namedtuple('Plan', 'rounds quick sizes')  # sizes: bytes, None without --size
+# sizes: bytes, None without --size; kernel_class: of the kernels, None without --class.
+Plan = collections.namedtuple('Plan', 'rounds quick sizes kernel_class')
 
 
 def row(panel, curve, place, samples, unit):
