@@ -87,6 +87,9 @@ def run(words, env=None, seconds=120):
                 child.communicate(timeout=5)
             child.kill()
             raise Missing(f'{words[0]}: not over in {seconds} s') from error
+        except BaseException:  # a signal ends this program: its ranks too
+            child.terminate()
+            raise
     if child.returncode != 0:
         raise Missing(f'{words[0]}: {(err or out).strip()[-400:]}')
     return out
