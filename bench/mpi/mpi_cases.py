@@ -76,19 +76,24 @@ class Missing(Exception):
     """Something this needs is not on this machine."""
 
 
+def end(launcher):
+    """Ends an MPI's launcher, which ends its ranks first and may then hang itself."""
+    launcher.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        launcher.communicate(timeout=5)
+    launcher.kill()
+
+
 def run(words, env=None, seconds=120):
     with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           env={**os.environ, **(env or {})}) as child:
         try:
             out, err = child.communicate(timeout=seconds)
         except subprocess.TimeoutExpired as error:
-            child.terminate()  # an MPI's launcher ends its ranks then
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                child.communicate(timeout=5)
-            child.kill()
+            end(child)
             raise Missing(f'{words[0]}: not over in {seconds} s') from error
         except BaseException:  # a signal ends this program: its ranks too
-            child.terminate()
+            end(child)
             raise
     if child.returncode != 0:
         raise Missing(f'{words[0]}: {(err or out).strip()[-400:]}')
