@@ -1,5 +1,5 @@
 // This file is tested by simulate_test.cpp.
-#include "bench/scsim/report.hpp"
+#include "bench/scsim/figures.hpp"
 
 #include <fmt/format.h>
 
@@ -16,19 +16,6 @@ constexpr const char* kColours[] = {"#0072b2", "#009e73", "#d55e00",
                                     "#cc79a7", "#e69f00", "#56b4e9"};
 constexpr double kWidth = 420, kHeight = 260, kMargin = 46;
 
-struct Measure {
-  const char* title;
-  double (*value)(const Result&);
-  bool is_log;
-};
-
-const Measure kMeasures[] = {
-    {"mean bounded slowdown", [](const Result& r) { return r.all.bounded_slowdown_mean; }, true},
-    {"95th percentile of response over 1 h, h",
-     [](const Result& r) { return r.by_run.back().figures.response_p95_s / 3600; }, false},
-    {"utilisation", [](const Result& r) { return r.utilisation; }, false},
-};
-
 // Curves of one measure of one workload, at (x, y).
 std::string chart(const std::vector<Result>& results, const std::string& workload,
                   const Measure& measure, double x, double y) {
@@ -37,12 +24,15 @@ std::string chart(const std::vector<Result>& results, const std::string& workloa
   for (const Result& r : results) {
     if (r.workload != workload) continue;
     const double v = measure.value(r);
-    curves[r.policy].emplace_back(r.load, v);
+    auto& curve = curves[r.policy];  // also without a point: each policy keeps its colour
+    if (!std::isfinite(v)) continue;
+    curve.emplace_back(r.load, v);
     low = std::min(low, v);
     high = std::max(high, v);
     first = std::min(first, r.load);
     last = std::max(last, r.load);
   }
+  if (first > last) low = high = first = last = 0;
   if (!measure.is_log) low = 0;
   const auto scale = [&](double v) {
     if (measure.is_log)
@@ -55,8 +45,8 @@ std::string chart(const std::vector<Result>& results, const std::string& workloa
       "y=\"{}\" width=\"{}\" height=\"{}\" fill=\"none\" stroke=\"#888\"/><text x=\"4\" "
       "y=\"{}\">{:.3g}</text><text x=\"4\" y=\"{}\">{:.3g}</text><text x=\"{}\" y=\"{}\">load "
       "{:.2f} to {:.2f}</text>",
-      x, y, kMargin, workload, measure.title, kMargin, kMargin, w, h, kMargin + 4, high,
-      kMargin + h, low, kMargin, kHeight - 20, first, last);
+      x, y, kMargin, workload.substr(0, workload.find(".swf")), measure.title, kMargin, kMargin, w,
+      h, kMargin + 4, high, kMargin + h, low, kMargin, kHeight - 20, first, last);
   std::size_t index = 0;
   for (auto& [policy, points] : curves) {
     std::sort(points.begin(), points.end());
@@ -77,24 +67,27 @@ std::string chart(const std::vector<Result>& results, const std::string& workloa
 
 }  // namespace
 
-std::string as_plot(const std::vector<Result>& results) {
+// Charts stand six to a line, those of each workload below those of the one before.
+std::string as_plot(const Figure& figure, const std::vector<Result>& results) {
+  constexpr std::size_t kMostColumns = 6;
   std::set<std::string> workloads;
   for (const Result& r : results) workloads.insert(r.workload);
   std::string body;
-  double y = 0;
+  const std::size_t columns = std::min(kMostColumns, figure.measures.size());
+  std::size_t line = 0;
   for (const std::string& workload : workloads) {
-    double x = 0;
-    for (const Measure& measure : kMeasures) {
-      body += chart(results, workload, measure, x, y);
-      x += kWidth;
+    for (std::size_t i = 0; i < figure.measures.size(); ++i) {
+      const std::size_t row = line + i / columns;
+      body += chart(results, workload, figure.measures[i],
+                    kWidth * static_cast<double>(i % columns), kHeight * static_cast<double>(row));
     }
-    y += kHeight;
+    line += (figure.measures.size() + columns - 1) / columns;
   }
   return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" "
       "font-family=\"sans-serif\" "
       "font-size=\"11\"><rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n{}</svg>\n",
-      kWidth * static_cast<double>(std::size(kMeasures)), y, body);
+      kWidth * static_cast<double>(columns), kHeight * static_cast<double>(line), body);
 }
 
 // Bars are stacked: each in the lowest lane that is free for its whole time.

@@ -58,12 +58,21 @@ void Machine::start(gang::Job& job) {
   job.members.ask_all(job.cells.nodes.size());
   job.idleness.begin(job.cells.nodes.size());
   tables_.jobs.change(job, JobEvent::Place, step_);
-  tables_.jobs.change(job, JobEvent::AllPrepared, step_);
-  job.started = step_.now;
+  if (!start_takes_time_) enter_timetable(job);
   for (const gang::NodeIndex node : job.cells.nodes) {
     memory_high_ = std::max(memory_high_, placer_.on_node(node).memory);
   }
   started_.push_back(job.id);
+}
+
+void Machine::enter_timetable(gang::Job& job) {
+  tables_.jobs.change(job, JobEvent::AllPrepared, step_);
+  job.started = step_.now;
+}
+
+void Machine::prepared(JobId id, TimePoint now) {
+  step_.now = now;
+  enter_timetable(tables_.jobs.at(id));
 }
 
 void Machine::finish(JobId id, TimePoint now) {

@@ -41,14 +41,20 @@ class Machine {
  public:
   explicit Machine(const MachineOptions& options);
 
+  // True: a job that is placed enters the timetable with prepared(), as on real nodes; false, the
+  // default: at once.
+  void set_start_takes_time(bool takes_time) { start_takes_time_ = takes_time; }
+
   // In line, or placed; see settle().
   void submit(const MachineJob& job, TimePoint now);
+  // Its nodes have prepared it: it enters the timetable.
+  void prepared(JobId id, TimePoint now);
   // It has ended.
   void finish(JobId id, TimePoint now);
   void set_idle(JobId id, bool idle, TimePoint now);
 
   // Ends the changes of one instant: places waiting jobs, lays out the turns. The jobs that
-  // have started.
+  // have been placed.
   std::vector<JobId> settle(TimePoint now);
 
   // ---- of jobs that run
@@ -81,6 +87,7 @@ class Machine {
 
  private:
   void start(gang::Job& job);
+  void enter_timetable(gang::Job& job);
   void take_turns(TimePoint now);
   [[nodiscard]] TimePoint start_of(const gang::Layout& layout, TimePoint now) const;
 
@@ -89,6 +96,7 @@ class Machine {
   gang::Turns turns_;
   gang::Step step_;
   std::vector<JobId> started_;
+  bool start_takes_time_ = false;
   std::uint64_t layouts_ = 0;
   std::uint64_t switches_ = 0;
   base::Bytes memory_high_{0};

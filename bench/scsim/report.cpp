@@ -187,4 +187,24 @@ std::string as_json(const std::vector<Result>& results) {
   return out + "\n]}\n";
 }
 
+std::string as_records(const Workload& workload, const SimOptions& options, const Run& run) {
+  std::vector<Fate> fates = run.fates;
+  std::sort(fates.begin(), fates.end(),
+            [](const Fate& a, const Fate& b) { return a.job.number < b.job.number; });
+  std::string out = fmt::format(
+      "{{\"workload\": {}, \"policy\": {}, \"nodes\": {}, \"malformed\": {}, \"jobs\": [",
+      quoted(workload.name), quoted(options.policy.name), workload.nodes, workload.malformed);
+  for (std::size_t i = 0; i < fates.size(); ++i) {
+    const Fate& f = fates[i];
+    const std::chrono::duration<double> limit = request_of(f.job, options).limit;
+    out += fmt::format(
+        "{}\n {{\"job\": {}, \"user\": {}, \"nodes\": {}, \"memory\": {:.6f}, \"submit_s\": "
+        "{:.6f}, "
+        "\"run_s\": {:.6f}, \"limit_s\": {:.6f}, \"start_s\": {:.6f}, \"end_s\": {:.6f}}}",
+        i == 0 ? "" : ",", f.job.number, f.job.user, f.job.nodes, f.job.memory, f.job.submit_s,
+        f.job.run_s, limit.count(), f.start_s, f.end_s);
+  }
+  return out + "\n]}\n";
+}
+
 }  // namespace score::scsim

@@ -41,8 +41,8 @@ Result result_of(const Workload& workload, const SimOptions& options, double loa
 std::string as_table(const std::vector<Result>& results);
 // {"results": [...]}
 std::string as_json(const std::vector<Result>& results);
-// SVG: a chart per measure, a curve per policy over load.
-std::string as_plot(const std::vector<Result>& results);
+// {"jobs": [...]}: what each job of a run asked for and when it started and ended, by number.
+std::string as_records(const Workload& workload, const SimOptions& options, const Run& run);
 // HTML: a bar per job over time, its height its nodes, coloured by its slowdown.
 std::string as_timeline(const Result& result, const Run& run);
 

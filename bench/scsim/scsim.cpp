@@ -1,5 +1,5 @@
 // scsim: the placement policies of the head on a workload; see scsim(1).
-#include "bench/scsim/report.hpp"
+#include "bench/scsim/figures.hpp"
 
 #include <fmt/format.h>
 
@@ -7,6 +7,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -27,6 +28,9 @@ Simulate the placement policies of the head on a workload.
   --policies LIST    of matrix,dqt,slurm,fcfs,easy,conservative (all)
   --load LIST        offered loads: 0.7 or 0.7,0.9 or 0.5..0.95 (0.05 apart) (as in the log)
   --jobs N           the first N jobs only
+  --hours H          only the jobs that were submitted in H hours
+  --from H           the first of them, from the start of the log (default: where most work is)
+  --compress F       divide submit and run times by F (1)
   --slots N          rows of the matrix (8)
   --quantum TIME     length of a slice in ms (100; slurm: 5000)
   --long-limit S     jobs with a longer time limit are long, in seconds; 0: none (300)
@@ -37,10 +41,14 @@ Simulate the placement policies of the head on a workload.
   --no-memory        jobs need no memory
   --idle PERCENT     of the jobs are idle for 15 s after each 60 s, in the mean (0)
   --fill PERCENT     of its time out of turn, what a job makes good by filling (0)
+  --start-cost MS    a job enters the timetable so long after its placement (0)
+  --run-cost MS      added to each run time (0)
   --json             print {"results": [...]}
-  --plot FILE.svg    draw curves over load
+  --plot FILE.svg    draw curves over load; of --figures: a directory, with a drawing per figure
   --timeline FILE.html  draw the jobs of the last run
-  --figures          the runs of docs/lab/scheduling.md: policies all, loads 0.5..0.95
+  --records FILE.json  each job of the last run, with its start and end
+  --figures [NAME,...]  tables over the loads 0.5..0.95, of slowdown, response, wait, utilisation,
+                     size, run-time, fairness, switches, memory (all)
   --pass             submit all jobs at once and measure the passes over the line
   --check            check all invariants after every event (slow)
   --help, --version
@@ -58,7 +66,9 @@ struct Options {
   double quantum_ms = 0;
   bool no_memory = false;
   bool json = false, pass = false;
-  std::string plot, timeline;
+  std::string plot, timeline, records;
+  std::string figures;  // names, or empty: the table of all runs
+  double hours = 0, from_h = -1, compress = 1;
   double long_s = 300, long_shared_s = 3600;
   std::uint32_t long_slots = 1, long_weight = 48;
   SimOptions sim;
@@ -116,6 +126,16 @@ bool read_value(std::string_view key, const std::string& value, Options& o) {
   if (key == "--factor") return read(value, o.sim.estimate_factor, 1.0, 1000.0);
   if (key == "--plot") return o.plot = value, true;
   if (key == "--timeline") return o.timeline = value, true;
+  if (key == "--records") return o.records = value, true;
+  if (key == "--hours") return read(value, o.hours, 0.01, 1e6);
+  if (key == "--from") return read(value, o.from_h, 0.0, 1e6);
+  if (key == "--compress") return read(value, o.compress, 0.001, 1e6);
+  if (key == "--start-cost" || key == "--run-cost") {
+    double& cost_s = key == "--start-cost" ? o.sim.start_cost_s : o.sim.run_cost_s;
+    if (!read(value, cost_s, 0.0, 60'000.0)) return false;
+    cost_s /= 1000;
+    return true;
+  }
   if (key == "--long-slots") return read(value, o.long_slots, 1U, 64U);
   if (key == "--long-weight") return read(value, o.long_weight, 1U, 100U);
   if (key == "--long-shared") return read(value, o.long_shared_s, 0.0, 1e9);
@@ -133,8 +153,34 @@ bool read_flag(std::string_view key, Options& o) {
   if (key == "--no-memory") return o.no_memory = true;
   if (key == "--pass") return o.pass = true;
   if (key == "--check") return o.sim.check = true;
-  if (key == "--figures") return read_loads("0.5..0.95", o.loads);
   return false;
+}
+
+// The names of figures after --figures: several words, or a list, or nothing: all.
+int read_figures(int argc, char** argv, int i, Options& o) {
+  while (i + 1 < argc && argv[i + 1][0] != '-') {
+    o.figures += (o.figures.empty() ? "" : ",") + std::string(argv[++i]);
+  }
+  if (o.figures.empty()) o.figures = "all";
+  return i;
+}
+
+int refuse(const std::string& why) {
+  fmt::print(stderr, "scsim: {}\n", why);
+  return 2;
+}
+
+// What one option alone cannot say.
+std::optional<int> check_together(Options& o) {
+  if (o.swf.empty() && o.lublin == 0) return refuse("no workload: give --swf FILE or --lublin N");
+  if (o.from_h >= 0 && o.hours == 0) return refuse("--from needs --hours");
+  if (o.figures.empty()) return std::nullopt;
+  if (o.pass) return refuse("either --figures or --pass");
+  if (const auto figures = figures_named(o.figures); !figures) {
+    return refuse(figures.error().message());
+  }
+  if (o.loads.empty()) read_loads("0.5..0.95", o.loads);
+  return std::nullopt;
 }
 
 std::optional<int> read_arguments(int argc, char** argv, Options& o) {
@@ -145,16 +191,31 @@ std::optional<int> read_arguments(int argc, char** argv, Options& o) {
       return 0;
     }
     if (read_flag(key, o)) continue;
+    if (key == "--figures") {
+      i = read_figures(argc, argv, i, o);
+      continue;
+    }
     if (i + 1 == argc || !read_value(key, argv[i + 1], o)) {
-      fmt::print(stderr, "scsim: {}: unknown option, or its value is missing or out of range\n{}",
-                 key, kUsage);
-      return 2;
+      return refuse(fmt::format(
+          "{}: unknown option, or its value is missing or out of range; see scsim --help", key));
     }
     ++i;
   }
-  if (!o.swf.empty() || o.lublin > 0) return std::nullopt;
-  fmt::print(stderr, "scsim: no workload: give --swf FILE or --lublin N\n");
-  return 2;
+  return check_together(o);
+}
+
+base::Result<Workload> part_of(Workload workload, const Options& o) {
+  if (o.hours > 0) {
+    const double from_h = o.from_h >= 0 ? o.from_h : busiest_h(workload, o.hours);
+    workload = window_of(std::move(workload), from_h, o.hours);
+    if (workload.jobs.empty()) {
+      return base::fail(base::Errc::NotFound,
+                        "{}: no job was submitted in {} hours from hour {} on", workload.name,
+                        o.hours, from_h);
+    }
+  }
+  if (o.jobs > 0 && workload.jobs.size() > o.jobs) workload.jobs.resize(o.jobs);
+  return compressed(std::move(workload), o.compress);
 }
 
 base::Result<std::vector<Workload>> workloads_of(const Options& o) {
@@ -171,7 +232,9 @@ base::Result<std::vector<Workload>> workloads_of(const Options& o) {
   }
   if (o.lublin > 0) out.push_back(lublin(o.nodes > 0 ? o.nodes : 256, o.lublin, o.seed));
   for (Workload& w : out) {
-    if (o.jobs > 0 && w.jobs.size() > o.jobs) w.jobs.resize(o.jobs);
+    auto part = part_of(std::move(w), o);
+    if (!part) return part.error();
+    w = std::move(*part);
     if (o.nodes > 0) w = on_nodes(std::move(w), o.nodes);
     if (!o.no_memory) draw_memory(w, o.seed);
     draw_users(w, 32, o.seed);
@@ -240,11 +303,41 @@ int measure_passes(Options& o) {
   return 0;
 }
 
+// The last run, which --timeline and --records describe.
+struct LastRun {
+  Workload workload;
+  SimOptions options;
+  Run run;
+};
+
+bool draw_figures(const Options& o, const std::vector<Result>& results) {
+  if (o.figures.empty()) return o.plot.empty() || write(o.plot, as_plot(overview(), results));
+  const auto figures = *figures_named(o.figures);
+  for (const Figure& figure : figures) {
+    if (!o.json) fmt::print("{}", as_tables(figure, results));
+  }
+  if (o.plot.empty()) return true;
+  std::error_code error;
+  std::filesystem::create_directories(o.plot, error);
+  for (const Figure& figure : figures) {
+    if (!write(o.plot + "/" + figure.name + ".svg", as_plot(figure, results))) return false;
+  }
+  return true;
+}
+
+int write_results(const Options& o, const std::vector<Result>& results, const LastRun& last) {
+  if (o.json || o.figures.empty()) fmt::print("{}", o.json ? as_json(results) : as_table(results));
+  if (!draw_figures(o, results)) return 1;
+  if (!o.timeline.empty() && !write(o.timeline, as_timeline(results.back(), last.run))) return 1;
+  const auto records = [&] { return as_records(last.workload, last.options, last.run); };
+  return o.records.empty() || write(o.records, records()) ? 0 : 1;
+}
+
 int run_all(Options& o) {
   auto workloads = workloads_of(o);
   if (!workloads) return fmt::print(stderr, "scsim: {}\n", workloads.error().message()), 1;
   std::vector<Result> results;
-  std::optional<Run> last;
+  LastRun last;
   for (const Workload& original : *workloads) {
     const std::vector<double> loads =
         o.loads.empty() ? std::vector{offered_load(original)} : o.loads;
@@ -260,14 +353,11 @@ int run_all(Options& o) {
         results.push_back(result_of(workload, o.sim, load, *run));
         if (!o.json)
           fmt::print(stderr, "{}", as_table({results.back()}).substr(as_table({}).size()));
-        last = std::move(*run);
+        last = {workload, o.sim, std::move(*run)};
       }
     }
   }
-  fmt::print("{}", o.json ? as_json(results) : as_table(results));
-  if (!o.plot.empty() && !write(o.plot, as_plot(results))) return 1;
-  if (!o.timeline.empty() && !write(o.timeline, as_timeline(results.back(), *last))) return 1;
-  return 0;
+  return write_results(o, results, last);
 }
 
 }  // namespace

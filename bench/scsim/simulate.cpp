@@ -47,6 +47,7 @@ struct Active {
   TimePoint look{};  // when it may have ended, or changes its phase
   TimePoint phase_end = kNever;
   bool idle = false;
+  bool starting = false;  // it holds its nodes, and is not in the timetable
 };
 
 class Simulation {
@@ -55,7 +56,9 @@ class Simulation {
       : workload_(workload),
         options_(options),
         machine_(machine_options(options.policy, workload.nodes)),
-        random_(options.seed) {}
+        random_(options.seed) {
+    machine_.set_start_takes_time(options.start_cost_s > 0);
+  }
 
   base::Result<Run> run() {
     const auto& jobs = workload_.jobs;
@@ -103,9 +106,11 @@ class Simulation {
     a.job = waiting_.at(id);
     waiting_.erase(id);
     a.start = now_;
-    a.work = duration_of(a.job->run_s);
+    a.work = duration_of(a.job->run_s + options_.run_cost_s);
+    a.starting = options_.start_cost_s > 0;
+    a.look = now_ + duration_of(options_.start_cost_s);
     if (options_.idle_jobs > 0 && chance() < options_.idle_jobs) {
-      a.phase_end = now_ + phase(options_.busy_s);
+      a.phase_end = now_ + duration_of(options_.start_cost_s) + phase(options_.busy_s);
     }
     active_[id] = a;
   }
@@ -118,7 +123,7 @@ class Simulation {
 
   // Brings `done` up to now. Idle time passes by itself: it is work that needs no processor.
   void sync(JobId id, Active& a) {
-    if (a.idle) return;
+    if (a.idle || a.starting) return;
     const Duration clock = machine_.scheduled(id, now_);
     const double gained = static_cast<double>((clock - a.clock).count()) * a.rate;
     a.done += Duration{static_cast<std::int64_t>(gained)};
@@ -127,13 +132,22 @@ class Simulation {
 
   void look(JobId id) {
     Active& a = active_.at(id);
+    if (a.starting) return enter_timetable(id, a);
     sync(id, a);
     if (a.done + 1us >= a.work && !a.idle) return finish(id, a);
     if (a.phase_end <= now_) return change_phase(id, a);
     look_later(id, a);
   }
 
+  void enter_timetable(JobId id, Active& a) {
+    machine_.prepared(id, now_);
+    a.starting = false;
+    a.start = now_;
+    changed_ = true;
+  }
+
   void look_later(JobId id, Active& a) {
+    if (a.starting) return;
     a.look = a.phase_end;
     if (a.idle) return;
     const double missing = static_cast<double>((a.work - a.done).count()) / a.rate;

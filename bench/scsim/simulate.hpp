@@ -29,6 +29,9 @@ struct SimOptions {
   double idle_jobs = 0;             // part of the jobs that are idle now and then, 0 ... 1
   double busy_s = 60, idle_s = 15;  // means of their phases (exponential)
   double fill = 0;  // of the time it is not in turn, what a job makes good by filling
+  // What a real cluster adds to each job: from its placement until it enters the timetable, and to
+  // its scheduled time.
+  double start_cost_s = 0, run_cost_s = 0;
   std::uint64_t seed = 1;
   bool check = false;  // all invariants, after every event
 };

@@ -1,4 +1,4 @@
-#include "bench/scsim/report.hpp"
+#include "bench/scsim/figures.hpp"
 
 #include <gtest/gtest.h>
 
@@ -115,8 +115,77 @@ TEST(Report, HasTheFiguresOfTheRun) {
         "\"response_p95_s\"", "\"utilisation\""}) {
     EXPECT_NE(as_json({r}).find(key), std::string::npos) << key;
   }
-  EXPECT_NE(as_plot({r}).find("<polyline"), std::string::npos);
+  EXPECT_NE(as_plot(overview(), {r}).find("<polyline"), std::string::npos);
   EXPECT_NE(as_timeline(r, *run).find("job 2: 4 nodes"), std::string::npos);
+}
+
+TEST(Report, HasARecordOfEachJobInOrder) {
+  const Workload w = workload_of(4, {{1, 0, 100, 4, 1, 0.25}, {2, 50, 10, 4, 2, 0.1}});
+  const SimOptions options = under("dqt");
+  const auto run = simulate(w, options);
+  const std::string text = as_records(w, options, *run);
+  const auto first = text.find("\"job\": 1, \"user\": 1, \"nodes\": 4, \"memory\": 0.250000");
+  const auto second = text.find("\"job\": 2");
+  ASSERT_NE(first, std::string::npos) << text;
+  EXPECT_LT(first, second) << "the second ends first";
+  EXPECT_NE(text.find("\"limit_s\": 500.000000"), std::string::npos) << text;
+}
+
+// Placed at once, in the timetable later: meanwhile the job beside it has all the time.
+TEST(Simulate, AStartAndARunMayCost) {
+  const Workload w = workload_of(4, {{1, 0, 100, 4, 1, 0.1}, {2, 10, 20, 4, 1, 0.1}});
+  SimOptions options = under("dqt");
+  options.start_cost_s = 5;
+  options.run_cost_s = 1;
+  const auto run = simulate(w, options);
+  EXPECT_NEAR(fate_of(*run, 1).start_s, 5, 1e-6);
+  EXPECT_NEAR(fate_of(*run, 2).start_s, 15, 1e-6);
+  EXPECT_NEAR(fate_of(*run, 2).end_s, 15 + 2 * 21, 0.3);
+  EXPECT_NEAR(fate_of(*run, 1).end_s, 5 + 101 + 21, 0.3);
+}
+
+TEST(Figures, HaveEveryMeasureOfTheReport) {
+  const Workload w = workload_of(32, {{1, 0, 100, 32, 1, 0.1}, {2, 50, 4000, 1, 2, 0.1}});
+  std::vector<Result> results;
+  for (const double load : {0.5, 0.7}) {
+    for (const char* policy : {"fcfs", "easy"}) {
+      const SimOptions options = under(policy);
+      results.push_back(result_of(w, options, load, *simulate(w, options)));
+    }
+  }
+  std::vector<std::string> names;
+  for (const Figure& figure : all_figures()) {
+    names.push_back(figure.name);
+    const std::string drawn = as_plot(figure, results);
+    const std::string tables = as_tables(figure, results);
+    for (const Measure& measure : figure.measures) {
+      EXPECT_NE(drawn.find(measure.title), std::string::npos) << measure.title;
+      EXPECT_NE(tables.find("test: " + measure.title), std::string::npos) << measure.title;
+    }
+    EXPECT_EQ(drawn.find("nan"), std::string::npos) << figure.name;
+    EXPECT_EQ(drawn.find("inf"), std::string::npos) << figure.name;
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"slowdown", "response", "wait", "utilisation", "size",
+                                             "run-time", "fairness", "switches", "memory"}));
+}
+
+TEST(Figures, ShowALineForEachLoadAndAColumnForEachPolicy) {
+  const Workload w = workload_of(4, {{1, 0, 100, 4, 1, 0.1}, {2, 50, 100, 4, 2, 0.1}});
+  const SimOptions options = under("fcfs");
+  const Result r = result_of(w, options, 0.5, *simulate(w, options));
+  const std::string tables = as_tables(figures_named("slowdown,size")->front(), {r});
+  EXPECT_NE(tables.find("\n load         fcfs\n 0.50        1.250\n"), std::string::npos) << tables;
+  const std::string sizes = as_tables(figures_named("size")->front(), {r});
+  EXPECT_NE(sizes.find("1 node: mean wait, s\n load         fcfs\n 0.50            -\n"),
+            std::string::npos)
+      << sizes;
+}
+
+TEST(Figures, ReportAnUnknownName) {
+  const auto figures = figures_named("wait,lowdown");
+  ASSERT_FALSE(figures);
+  EXPECT_NE(figures.error().message().find("no figure 'lowdown'"), std::string::npos);
+  EXPECT_FALSE(figures_named(""));
 }
 
 }  // namespace

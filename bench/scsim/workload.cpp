@@ -3,9 +3,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <random>
 
 namespace score::scsim {
+
+namespace {
+
+constexpr double kHour_s = 3600;
+
+}  // namespace
 
 double offered_load(const Workload& workload) {
   if (workload.jobs.empty()) return 0;
@@ -30,6 +37,33 @@ Workload at_load(Workload workload, double load) {
   if (offered <= 0 || load <= 0) return workload;
   const double first = workload.jobs.front().submit_s;
   for (SimJob& job : workload.jobs) job.submit_s = (job.submit_s - first) * offered / load;
+  return workload;
+}
+
+Workload window_of(Workload workload, double from_h, double hours) {
+  const auto is_outside = [&](const SimJob& job) {
+    return job.submit_s < from_h * kHour_s || job.submit_s >= (from_h + hours) * kHour_s;
+  };
+  std::erase_if(workload.jobs, is_outside);
+  for (std::size_t i = 0; i < workload.jobs.size(); ++i) workload.jobs[i].number = i + 1;
+  return workload;
+}
+
+double busiest_h(const Workload& workload, double hours) {
+  std::map<double, double> work;  // of each window
+  for (const SimJob& job : workload.jobs) {
+    work[std::floor(job.submit_s / kHour_s / hours) * hours] += job.run_s * job.nodes;
+  }
+  const auto most = std::max_element(
+      work.begin(), work.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == work.end() ? 0 : most->first;
+}
+
+Workload compressed(Workload workload, double factor) {
+  for (SimJob& job : workload.jobs) {
+    job.submit_s /= factor;
+    job.run_s /= factor;
+  }
   return workload;
 }
 

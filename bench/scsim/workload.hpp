@@ -50,6 +50,14 @@ Workload on_nodes(Workload workload, std::uint32_t nodes);
 // Divides the inter-arrival times so that the offered load becomes this.
 Workload at_load(Workload workload, double load);
 
+// The jobs that were submitted in so many hours, the first at `from_h` after the log's begin.
+Workload window_of(Workload workload, double from_h, double hours);
+// The begin of the window with the most processor time asked for; a multiple of `hours`.
+double busiest_h(const Workload& workload, double hours);
+
+// Submit and run times divided by this, > 0.
+Workload compressed(Workload workload, double factor);
+
 // Memory per node of each job: log-uniform from 1/64 to 1/2 of a node's memory.
 void draw_memory(Workload& workload, std::uint64_t seed);
 

@@ -56,6 +56,26 @@ TEST(Workload, GrowsWithTheMachine) {
   EXPECT_EQ(w.jobs[1].nodes, 128U);
 }
 
+TEST(Workload, AWindowHasItsJobsAlone) {
+  Workload w = parse_swf(kLog, "log");
+  w.jobs = {
+      {1, 0, 10, 1, 1, 0}, {2, 3600, 10, 8, 1, 0}, {3, 5000, 20, 8, 1, 0}, {4, 7200, 50, 1, 1, 0}};
+  EXPECT_EQ(busiest_h(w, 1), 1);
+  const Workload part = window_of(w, 1, 1);
+  ASSERT_EQ(part.jobs.size(), 2U);
+  EXPECT_EQ(part.jobs[0].submit_s, 3600);
+  EXPECT_EQ(part.jobs[1].number, 2U);
+  EXPECT_TRUE(window_of(w, 3, 5).jobs.empty());
+  EXPECT_EQ(busiest_h({}, 1), 0);
+}
+
+TEST(Workload, CompressionKeepsTheLoad) {
+  const Workload w = lublin(128, 100, 7);
+  const Workload shorter = compressed(w, 60);
+  EXPECT_NEAR(offered_load(shorter), offered_load(w), 1e-9);
+  EXPECT_NEAR(shorter.jobs[3].run_s, w.jobs[3].run_s / 60, 1e-9);
+}
+
 TEST(Workload, ASeedRepeatsMemoryAndUsers) {
   Workload a = lublin(128, 100, 7);
   Workload b = a;
