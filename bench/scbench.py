@@ -16,7 +16,7 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE / folder) for folder in ('gang', 'pm', 'cosmo', 'figures', 'mpi', 'pario', 'support')]
+sys.path[:0] = [str(HERE / folder) for folder in ('gang', 'pm', 'cosmo', 'figures', 'mpi', 'pario', 'replay', 'support')]
 
 import control  # noqa: E402
 import cosmo  # noqa: E402
@@ -30,6 +30,7 @@ import mpi_cases  # noqa: E402
 import paper_figures  # noqa: E402
 import plot  # noqa: E402
 import pm_cases  # noqa: E402
+import replay  # noqa: E402
 from cluster import EXAMPLES, Cluster  # noqa: E402
 from kernels import note  # noqa: E402
 
@@ -95,7 +96,11 @@ def parse():
     load.add_options(kinds.add_parser('load', help='capacity of one head: submissions, starts, a long queue, connections'))
     control.add_options(kinds.add_parser('control', help='the network of the daemons: barrier switches and processor time, over PM and over TLS'))
     io_cases.add_options(kinds.add_parser('io', help='a striped volume of one server against system calls on the same disk'))
+    replayed = kinds.add_parser('replay', help='a workload log as real jobs, in compressed time, beside the prediction of scsim')
+    replay.add_options(replayed, positive, nanoseconds)
     options = parser.parse_args()
+    if options.kind == 'replay':
+        replay.settle(replayed, options)
     if options.kind == 'gang':
         check(gang, options)
     if options.kind == 'gang' and options.plot and not options.fill:
@@ -262,6 +267,8 @@ def main():
         return load.run(options)
     if options.kind == 'io':
         return io_cases.run_io(options)
+    if options.kind == 'replay':
+        return replay.run(options)
     busy = measure.busy_percent()
     if busy > MOST_BUSY_PERCENT:
         note(f'the processors are {busy:.0f} % busy before the start: figures of work lost mean little now')

@@ -39,7 +39,7 @@ _scored() {
       scrun:--queue | scbatch:--queue | scalloc:--queue) words='exclusive high normal' ;;
       *:--color) words='auto always never' ;;
       score:score) words=$(score --help 2>/dev/null | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p') ;;
-      scbench:scbench) words='gang pm cosmo mpi load control' ;;
+      scbench:scbench) words='gang pm cosmo mpi load control io replay' ;;
       scored-setup:scored-setup) words='head node token' ;;
       scored-setup:token) words=$(_scored_nodes) ;;
       scored:--role | scored:=) words='head node' ;;

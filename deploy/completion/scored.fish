@@ -45,7 +45,7 @@ function __scored_words
         case score:score
             score --help 2>/dev/null | string match -rg '^  ([a-z]+) '
         case scbench:scbench
-            printf '%s\n' gang pm cosmo mpi load control
+            printf '%s\n' gang pm cosmo mpi load control io replay
         case scored-setup:scored-setup
             printf '%s\n' head node token
         case scored-setup:token

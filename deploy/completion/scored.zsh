@@ -31,7 +31,7 @@ _scored_words() {
     (scrun|scbatch|scalloc):--queue) print -l exclusive high normal ;;
     *:--color) print -l auto always never ;;
     score:score) score --help 2>/dev/null | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' ;;
-    scbench:scbench) print -l gang pm cosmo mpi load control ;;
+    scbench:scbench) print -l gang pm cosmo mpi load control io replay ;;
     scored-setup:scored-setup) print -l head node token ;;
     scored-setup:token) scnodes --no-header -o node 2>/dev/null ;;
     scored:*) print -l -- --role=head --role=node ;;
