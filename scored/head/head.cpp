@@ -295,6 +295,7 @@ Result<gang::RecoveredJob> Head::recover_job(const StoredJob& stored) {
   recovered.nodes = job.nodes;
   recovered.cores = placement.cores;
   recovered.tasks_on_node = placement.tasks_on_node;
+  recovered.units = placement.units;
   recovered.scheduled = stored.progress.scheduled;
   recovered.filled = stored.progress.filled;
   recovered.restarts = stored.progress.restarts;

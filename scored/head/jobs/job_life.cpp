@@ -1,6 +1,7 @@
 #include "scored/head/jobs/job_life.hpp"
 
 #include "base/exit_codes.hpp"
+#include "base/model/resources.hpp"
 #include "base/os/log.hpp"
 #include "base/text/hostlist.hpp"
 #include "scored/journal/event.hpp"
@@ -301,6 +302,7 @@ void JobLife::end(Job& job, const gang::JobView& view) {
   saved.status = status.SerializeAsString();
   saved.is_step = job.info.step_of != JobId(0);
   saved.account = job.info.account;
+  saved.generic = format_generic(view.request.generic);
   saved.use = hooks_.charge(job);
   parts_.commits.add(std::move(saved), [this, id](const Status&) { recorded(id); });
   set_deadline(id, DeadlineKind::Drop, now() + parts_.config.front_end_grace);

@@ -34,6 +34,7 @@ wire::AccountingRow to_wire(const AccountedJob& job) {
   row.set_array_task(job.task);
   row.set_account(job.account);
   row.set_cores(job.cores);
+  row.set_generic(job.generic);
   return row;
 }
 

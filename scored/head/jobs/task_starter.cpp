@@ -88,6 +88,7 @@ Result<std::string> TaskStarter::spec_for(AttemptId attempt, Job& job, const gan
   placement.attempt = attempt;
   placement.tasks_on_node = view.tasks_on_node;
   placement.cores = view.cores;
+  placement.units = view.units;
   for (const NodeId node : view.nodes) {
     spec.add_node_names(parts_.links.name(node));
     placement.nodes.push_back(parts_.links.name(node));

@@ -1,6 +1,7 @@
 #include "scored/head/observe/overview.hpp"
 
 #include "base/text/hostlist.hpp"
+#include "proto/convert/convert.hpp"
 #include "scored/head/config/version.hpp"
 
 #include <fmt/format.h>
@@ -170,6 +171,9 @@ wire::NodeList Overview::nodes() const {
     out.set_memory_bytes(view->info.memory.value());
     out.set_memory_reserved_bytes(view->memory_reserved.value());
     for (const JobId job : view->jobs) out.add_jobs(job.value());
+    for (const auto& feature : view->info.features) out.add_features(feature);
+    for (const auto& kind : view->info.generic) *out.add_generic() = proto::to_wire(kind);
+    for (const auto& kind : view->generic_used) *out.add_generic_used() = proto::to_wire(kind);
     out.set_clock_error_ns(vitals.clock_error_ns);
     out.set_switch_method(vitals.switch_method);
     out.set_priority_method(vitals.priority_method);

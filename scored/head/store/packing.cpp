@@ -1,5 +1,9 @@
 #include "scored/head/store/packing.hpp"
 
+#include "base/limits.hpp"
+#include "base/model/resources.hpp"
+#include "base/text.hpp"
+
 #include <algorithm>
 #include <cstring>
 
@@ -52,6 +56,30 @@ std::vector<std::string> unpack_names(std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return names;
+}
+
+std::string pack_units(const std::vector<std::vector<base::GenericShare>>& units) {
+  std::vector<std::string> lines;
+  for (const auto& of_node : units) lines.push_back(base::format_shares(of_node));
+  return pack_names(lines);
+}
+
+std::vector<std::vector<base::GenericShare>> unpack_units(std::string_view text) {
+  std::vector<std::vector<base::GenericShare>> units;
+  for (const std::string& line : unpack_names(text)) {
+    auto& of_node = units.emplace_back();
+    for (const std::string_view entry : split(line, ';')) {
+      const auto colon = entry.find(':');
+      if (colon == entry.npos) continue;
+      auto& share =
+          of_node.emplace_back(base::GenericShare{std::string(entry.substr(0, colon)), {}});
+      for (const std::string_view word : split(entry.substr(colon + 1), ',')) {
+        const auto index = parse_number<std::uint32_t>(word);
+        if (index && *index < limits::kMaxGenericCount) share.indices.push_back(*index);
+      }
+    }
+  }
+  return units;
 }
 
 std::string pack_request(const RequestId& request) {

@@ -3,6 +3,7 @@
 // fault.
 
 #include "base/ids.hpp"
+#include "base/model/model.hpp"
 
 #include <cstdint>
 #include <span>
@@ -18,6 +19,9 @@ namespace score::head {
 [[nodiscard]] std::vector<std::vector<std::uint32_t>> unpack_cores(std::string_view bytes);
 [[nodiscard]] std::string pack_names(const std::vector<std::string>& names);  // without '\n'
 [[nodiscard]] std::vector<std::string> unpack_names(std::string_view text);
+// A line per node, as base::format_shares() writes it; nothing if no node has units.
+[[nodiscard]] std::string pack_units(const std::vector<std::vector<base::GenericShare>>& units);
+[[nodiscard]] std::vector<std::vector<base::GenericShare>> unpack_units(std::string_view text);
 [[nodiscard]] std::string pack_request(const RequestId& request);
 [[nodiscard]] RequestId unpack_request(std::string_view bytes);  // not 16 bytes: none
 

@@ -95,6 +95,10 @@ constexpr LaterColumn kLaterColumns[] = {
      "ALTER TABLE accounting ADD COLUMN account TEXT NOT NULL DEFAULT ''"},
     {"SELECT COUNT(*) FROM pragma_table_info('accounting') WHERE name = 'cores'",
      "ALTER TABLE accounting ADD COLUMN cores INTEGER NOT NULL DEFAULT 0"},
+    {"SELECT COUNT(*) FROM pragma_table_info('accounting') WHERE name = 'generic'",
+     "ALTER TABLE accounting ADD COLUMN generic TEXT NOT NULL DEFAULT ''"},
+    {"SELECT COUNT(*) FROM pragma_table_info('jobs') WHERE name = 'units'",
+     "ALTER TABLE jobs ADD COLUMN units TEXT"},
 };
 // Indexes of later columns, and later tables.
 constexpr const char* kLaterIndexes = R"(
@@ -228,7 +232,8 @@ void bind_progress(Statement& statement, const JobProgress& progress, const std:
       .bind(10, progress.restarts)
       .bind_text(12, pack_names(progress.reasons))
       .bind_text(14, pack_mark(progress.start_mark, boot))
-      .bind(17, count(progress.filled));
+      .bind(17, count(progress.filled))
+      .bind_text(18, pack_units(progress.placement.units));
   if (progress.ending) {
     statement.bind(11, static_cast<std::int64_t>(*progress.ending));
   } else {
@@ -270,6 +275,7 @@ StoredJob read_job(const Statement& row, const std::string& boot) {
   job.rest.tasks = row.bytes(29);
   job.rest.next = static_cast<std::uint32_t>(row.integer(30));
   job.rest.total = static_cast<std::uint32_t>(row.integer(31));
+  job.progress.placement.units = unpack_units(row.bytes(32));
   return job;
 }
 
@@ -335,22 +341,22 @@ Status Store::prepare() {
        {save_progress_,
         "UPDATE jobs SET state = ?2, attempt = ?3, nodes = ?4, tasks = ?5, cores = ?6, "
         "scheduled_ns = ?7, started_ns = ?8, detached = ?9, restarts = ?10, ending = ?11, "
-        "reasons = ?12, exit_code = ?13, start_mark = ?14, filled_ns = ?17 WHERE id = ?1 AND state "
-        "< 5"},
+        "reasons = ?12, exit_code = ?13, start_mark = ?14, filled_ns = ?17, units = ?18 "
+        "WHERE id = ?1 AND state < 5"},
        {save_end_,
         "UPDATE jobs SET state = ?2, attempt = ?3, nodes = ?4, tasks = ?5, cores = ?6, "
         "scheduled_ns = ?7, started_ns = ?8, detached = ?9, restarts = ?10, ending = ?11, "
         "reasons = ?12, exit_code = ?13, start_mark = ?14, ended_ns = ?15, status = ?16, "
-        "filled_ns = ?17 "
+        "filled_ns = ?17, units = ?18 "
         "WHERE id = ?1 AND state < 5"},
        {drop_spec_, "DELETE FROM specs WHERE job = ?"},
        {drop_settings_, "DELETE FROM settings WHERE key IN (?, ?)"},
        {account_,
         "INSERT OR IGNORE INTO accounting (job, user, name, state, exit_code, nodes, tasks, "
         "submitted_ns, started_ns, ended_ns, scheduled_ns, restarts, filled_ns, array_id, "
-        "array_task, account, cores) SELECT id, user, name, state, exit_code, nodes, ?2, "
+        "array_task, account, cores, generic) SELECT id, user, name, state, exit_code, nodes, ?2, "
         "submitted_ns, started_ns, ended_ns, scheduled_ns, restarts, filled_ns, array_id, "
-        "array_task, ?3, ?4 FROM jobs "
+        "array_task, ?3, ?4, ?5 FROM jobs "
         "WHERE id = ?1"},
        {save_resources_, "UPDATE jobs SET resources = ?2 WHERE id = ?1 AND state < 5"},
        {put_, "INSERT OR REPLACE INTO settings VALUES (?, ?)"},
@@ -433,6 +439,7 @@ Status Store::apply_one(const SaveEnd& change) {
       .bind(2, tasks)
       .bind_text(3, change.account)
       .bind(4, number(cores))
+      .bind_text(5, change.generic)
       .run();
 }
 
@@ -482,7 +489,7 @@ Result<std::vector<StoredJob>> Store::active_jobs() {
       "keep_going, immediate_ns, submitted_ns, state, attempt, nodes, tasks, cores, scheduled_ns, "
       "started_ns, restarts, exit_code, ending, reasons, start_mark, filled_ns, "
       "(SELECT length(spec) FROM specs WHERE job = id), conditions, array_id, array_task, "
-      "array_rest, array_next, array_total FROM jobs WHERE state < 5 ORDER BY id");
+      "array_rest, array_next, array_total, units FROM jobs WHERE state < 5 ORDER BY id");
   if (!statement) return statement.error();
   std::vector<StoredJob> jobs;
   while (true) {

@@ -59,9 +59,10 @@ struct JobInfo {
 
 struct Placement {
   AttemptId attempt;
-  std::vector<std::string> nodes;                 // [node index]
-  std::vector<std::uint32_t> tasks_on_node;       // [node index]
-  std::vector<std::vector<std::uint32_t>> cores;  // [node index]
+  std::vector<std::string> nodes;                        // [node index]
+  std::vector<std::uint32_t> tasks_on_node;              // [node index]
+  std::vector<std::vector<std::uint32_t>> cores;         // [node index]
+  std::vector<std::vector<base::GenericShare>> units{};  // [node index]; empty: none
 
   friend bool operator==(const Placement&, const Placement&) = default;
 };
@@ -137,6 +138,7 @@ struct SaveEnd {
   std::string status;     // serialised wire::JobStatus, for later listings
   bool is_step = false;   // its time is its job's: no accounting row
   std::string account{};  // for that row
+  std::string generic{};  // likewise: what it asked for on each node
   std::optional<UseSum> use{};
 };
 
@@ -230,6 +232,7 @@ struct AccountedJob {
   std::uint32_t task = 0;  // see JobInfo
   std::string account;
   std::uint32_t cores = 0;
+  std::string generic;  // "gpu:2" on each node; empty: none
 };
 
 struct AccountQuery {

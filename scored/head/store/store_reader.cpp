@@ -32,6 +32,7 @@ AccountedJob read_account(const Statement& row) {
   job.task = static_cast<std::uint32_t>(row.integer(14));
   job.account = row.bytes(15);
   job.cores = static_cast<std::uint32_t>(row.integer(16));
+  job.generic = row.bytes(17);
   return job;
 }
 
@@ -59,13 +60,15 @@ Result<StoreReader> StoreReader::open(const std::string& path) {
         "ORDER BY ended_ns DESC LIMIT ?1"},
        {reader.account_,
         "SELECT job, user, name, state, exit_code, nodes, tasks, submitted_ns, started_ns, "
-        "ended_ns, scheduled_ns, restarts, filled_ns, array_id, array_task, account, cores "
+        "ended_ns, scheduled_ns, restarts, filled_ns, array_id, array_task, account, cores, "
+        "generic "
         "FROM accounting "
         "WHERE (ended_ns, job) > (?2, ?3) "
         "ORDER BY ended_ns, job LIMIT ?1"},
        {reader.account_of_user_,
         "SELECT job, user, name, state, exit_code, nodes, tasks, submitted_ns, started_ns, "
-        "ended_ns, scheduled_ns, restarts, filled_ns, array_id, array_task, account, cores "
+        "ended_ns, scheduled_ns, restarts, filled_ns, array_id, array_task, account, cores, "
+        "generic "
         "FROM accounting "
         "WHERE user = ?4 AND (ended_ns, job) > (?2, ?3) "
         "ORDER BY ended_ns, job LIMIT ?1"},

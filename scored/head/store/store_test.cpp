@@ -56,6 +56,7 @@ JobProgress placed(JobState state) {
   progress.placement.nodes = {"node1", "node0"};
   progress.placement.tasks_on_node = {2, 1};
   progress.placement.cores = {{0, 3}, {}};
+  progress.placement.units = {{{"gpu", {0, 3}}, {"nic", {1}}}, {}};
   progress.scheduled = 3ms;
   progress.filled = 4ms;
   progress.started = WallTime(7s);
@@ -114,6 +115,7 @@ TEST_F(StoreTest, KeepsTheUseWithTheProgressThatItIsOf) {
     ASSERT_TRUE(apply(store, {add(1), SaveProgress{JobId(1), placed(JobState::Running), first}}));
     SaveEnd end{JobId(1), placed(JobState::Completed), 0, WallTime(9s), "x"};
     end.account = "physics";
+    end.generic = "gpu:2";
     end.use = last;
     ASSERT_TRUE(apply(store, {add(2), SaveProgress{JobId(2), {}, other}, end}));
   }
@@ -128,6 +130,7 @@ TEST_F(StoreTest, KeepsTheUseWithTheProgressThatItIsOf) {
   const auto rows = reader.accounting(query).value();
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_EQ(rows[0].account, "physics");
+  EXPECT_EQ(rows[0].generic, "gpu:2");
   EXPECT_EQ(rows[0].cores, 2u);
 }
 
@@ -172,6 +175,8 @@ TEST_F(StoreTest, TakesADatabaseOfBeforeRestartsWereCounted) {
     ASSERT_TRUE(old->execute("ALTER TABLE accounting DROP COLUMN restarts"));
     ASSERT_TRUE(old->execute("ALTER TABLE accounting DROP COLUMN account"));
     ASSERT_TRUE(old->execute("ALTER TABLE accounting DROP COLUMN cores"));
+    ASSERT_TRUE(old->execute("ALTER TABLE accounting DROP COLUMN generic"));
+    ASSERT_TRUE(old->execute("ALTER TABLE jobs DROP COLUMN units"));
     ASSERT_TRUE(old->execute("DROP TABLE uses"));
     ASSERT_TRUE(old->execute("ALTER TABLE accounting DROP COLUMN filled_ns"));
   }
