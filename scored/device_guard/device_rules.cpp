@@ -66,6 +66,15 @@ std::vector<DeviceRule> basic_devices() {
   return rules;
 }
 
+std::optional<DeviceRule> parse_rule(std::string_view text) {
+  const auto colon = text.find(':');
+  if (colon == text.npos || (text[0] != 'b' && text[0] != 'c')) return std::nullopt;
+  const auto major = parse_number<std::uint32_t>(text.substr(1, colon - 1));
+  const auto minor = parse_number<std::uint32_t>(text.substr(colon + 1));
+  if (!major || !minor) return std::nullopt;
+  return DeviceRule{text[0] == 'b', *major, *minor};
+}
+
 std::vector<DeviceRule> resolve(const std::string& entry, std::string_view drivers) {
   if (entry.starts_with("char-")) return resolve_driver(false, entry.substr(5), drivers);
   if (entry.starts_with("block-")) return resolve_driver(true, entry.substr(6), drivers);

@@ -21,6 +21,9 @@ struct DeviceRule {
 // pseudo-terminals.
 [[nodiscard]] std::vector<DeviceRule> basic_devices();
 
+// "c195:0", "b7:1".
+[[nodiscard]] std::optional<DeviceRule> parse_rule(std::string_view text);
+
 // The devices that an entry names now: of "/dev/nvidia*" those that exist, of a directory all below
 // it, of "char-NAME" the numbers in `drivers`, the text of /proc/devices. None: there are none.
 [[nodiscard]] std::vector<DeviceRule> resolve(const std::string& entry, std::string_view drivers);

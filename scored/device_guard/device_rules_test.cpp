@@ -26,5 +26,14 @@ TEST(DeviceRules, FindDevicesByPath) {
   EXPECT_EQ(resolve("/dev/../etc/passwd", ""), Rules{}) << "no device";
 }
 
+TEST(DeviceRules, ReadNumbers) {
+  EXPECT_EQ(parse_rule("c195:0"), (DeviceRule{false, 195, 0}));
+  EXPECT_EQ(parse_rule("b7:1"), (DeviceRule{true, 7, 1}));
+  for (const char* text :
+       {"", "c", ":", "c:", "c1", "c1:", "c:1", "d1:1", "c-1:1", "c1:1:1", "c99999999999:1"}) {
+    EXPECT_FALSE(parse_rule(text)) << text;
+  }
+}
+
 }  // namespace
 }  // namespace score::device_guard

@@ -17,12 +17,16 @@ namespace {
 
 constexpr const char* kUsage =
     "usage: scored-device-guard [--config FILE] [--cgroup DIR]\n"
+    "       scored-device-guard --job DIR DEVICES\n"
     "\n"
     "Lets the jobs of this node open the devices that [devices] of scored.toml allows. The node's\n"
-    "unit runs it as root before the daemon starts.\n"
+    "unit runs it as root before the daemon starts. With --job, as the launcher runs it, keeps "
+    "the\n"
+    "tasks of one job from opening the devices; DEVICES are \"c195:0 b7:1\".\n"
     "\n"
     "  --config FILE        configuration (default: /etc/scored/scored.toml)\n"
     "  --cgroup DIR         cgroup of the node daemon (default: that of this process)\n"
+    "  --job DIR            cgroup of the job's tasks\n"
     "  --help               print this help and exit\n"
     "  --version            print the version and exit\n";
 
@@ -48,8 +52,8 @@ Result<DeviceConfig> read_table(const std::string& path) {
   if (!file) return file.error();
   ConfigSection root = file->root();
   DeviceConfig config = read_device_config(root);
-  for (const char* other :
-       {"head", "node", "network", "limits", "monitor", "launcher", "accounts", "fair_share"}) {
+  for (const char* other : {"head", "node", "network", "limits", "monitor", "launcher", "accounts",
+                            "fair_share", "gres"}) {
     root.ignore(other);
   }
   if (auto sound = file->finish(); !sound) return sound.error();
@@ -92,6 +96,24 @@ Status guard(const Request& request) {
       request.config);
 }
 
+Status guard_job(const std::string& cgroup, const std::string& devices) {
+  DevicePolicy policy;
+  for (const std::string_view word : split(devices, ' ')) {
+    const auto rule = parse_rule(word);
+    if (!rule) return fail(Errc::Malformed, "'{}' is not a device", escape_terminal(word, 40));
+    policy.deny.push_back(*rule);
+  }
+  const auto done = enforce(cgroup, make_program(policy), "deny " + devices);
+  if (done) return done;
+  return done.error().with_context("the devices of a job cannot be restricted");
+}
+
+int report(const Status& done) {
+  if (done) return 0;
+  fmt::print(stderr, "scored-device-guard: {}\n", done.error().message());
+  return 1;
+}
+
 }  // namespace
 }  // namespace score::device_guard
 
@@ -100,13 +122,11 @@ int main(int argc, char** argv) {
   const std::string_view first = argc == 2 ? argv[1] : "";
   if (first == "--help") return std::fputs(kUsage, stdout) < 0 ? 1 : 0;
   if (first == "--version") return std::puts("scored " SCORE_VERSION) < 0 ? 1 : 0;
+  if (argc == 4 && std::string_view(argv[1]) == "--job") return report(guard_job(argv[2], argv[3]));
   const auto request = parse(argc, argv);
   if (!request) {
     std::fputs("scored-device-guard: unknown arguments (--help explains)\n", stderr);
     return 2;
   }
-  const auto done = guard(*request);
-  if (done) return 0;
-  fmt::print(stderr, "scored-device-guard: {}\n", done.error().message());
-  return 1;
+  return report(guard(*request));
 }

@@ -14,6 +14,9 @@
 // subreaper. What is left when A has ended becomes the launcher's child (a subreaper too) and is
 // killed.
 //
+// The tasks cannot open the devices that a request denies: scored-device-guard, a child of A that
+// has ended before B is forked, reads their list and attaches a program to the tasks' cgroup.
+//
 // Replies come when both programs run or one step failed, at most 5 s later, in any order. A packet
 // that does not keep to this ends the connection. Packets of anyone but the daemon's user are never
 // read.
@@ -25,8 +28,10 @@
 namespace score::launcher {
 
 inline constexpr std::uint32_t kMagic = 0x4c524353;  // "SCRL"
-inline constexpr std::uint32_t kVersion = 6;
+inline constexpr std::uint32_t kVersion = 7;
 inline constexpr std::size_t kMaxShepherds = 256;
+
+inline constexpr std::size_t kDeniedBytes = 1024;
 
 struct Request {
   std::uint32_t magic = kMagic;
@@ -35,9 +40,10 @@ struct Request {
   std::uint32_t user = 0;          // numeric user id; must exist on this node
   std::uint32_t low_priority = 0;  // 1: tasks run below the node daemon, whose switcher has no
                                    // real-time priority
+  char denied[kDeniedBytes] = {};  // devices, "c195:0 b7:1"; zero-terminated; empty: none
 };
 
-static_assert(sizeof(Request) == 24);
+static_assert(sizeof(Request) == 24 + kDeniedBytes);
 
 // Descriptors of a request, in this order: 1, 3, or more up to kPlaces.
 enum Place { kListener, kShepherdCgroup, kTasksCgroup, kVersion1, kPlaces = kVersion1 + 4 };

@@ -5,9 +5,12 @@
 
 #include "scored/launcher/identity.hpp"
 
+#include <climits>
+
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <linux/sched.h>
@@ -16,6 +19,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace score::launcher {
@@ -24,6 +28,7 @@ namespace {
 
 constexpr int kListenerFd = 3;
 constexpr int kPairFd = 4;
+constexpr char kGuard[] = "/scored-device-guard";  // beside the shepherd
 constexpr int kLowPriority = 10;
 
 struct Child {
@@ -109,6 +114,24 @@ void join_version1(const Child& child) {
   execute(child, "spawner");
 }
 
+// Done by a program beside the shepherd's: an exec as root has the capabilities that the launcher
+// has given up.
+void deny_devices(const Child& child) {
+  if (child.launch.request.denied[0] == '\0') return;
+  char path[PATH_MAX + sizeof kGuard];
+  snprintf(path, PATH_MAX, "%s", child.launch.shepherd);
+  memcpy(strrchr(path, '/'), kGuard, sizeof kGuard);
+  int status = fork();
+  if (status == 0) {
+    dup2(child.launch.places[kTasksCgroup], kPairFd);
+    execl(path, path, "--job", "/proc/self/fd/4", child.launch.request.denied, nullptr);
+    _exit(127);
+  }
+  waitpid(-1, &status, 0);  // it is the only child so far
+  errno = EPERM;
+  must(status == 0, child, "restrict the job's devices");
+}
+
 [[noreturn]] void run_shepherd(Child child) {
   must(setsid() >= 0, child, "setsid");
   setpriority(PRIO_PROCESS, 0, 0);
@@ -116,6 +139,7 @@ void join_version1(const Child& child) {
   errno = look_up(child.launch.request.user, child.identity);
   must(errno == 0, child, kLookUpUser);
   must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, child.pair) == 0, child, "socketpair");
+  deny_devices(child);
   const pid_t spawner = clone_into(child.launch.places[kTasksCgroup], nullptr);
   if (spawner == 0) run_spawner(child);
   must(spawner > 0, child, "fork into tasks");

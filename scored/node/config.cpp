@@ -210,6 +210,22 @@ void read_key(ConfigSection& section, const Key& key, NodeConfig& config) {
   }
 }
 
+// Empty: nothing is wrong.
+std::string fault_of_features(const std::vector<std::string>& features) {
+  if (features.size() > limits::kMaxNodeFeatures) {
+    return fmt::format("more than {}", limits::kMaxNodeFeatures);
+  }
+  for (const std::string& feature : features) {
+    if (!is_host_name(feature)) {
+      return fmt::format("'{}' is not a word of letters and digits", escape_terminal(feature, 80));
+    }
+    if (std::ranges::count(features, feature) > 1) {
+      return fmt::format("'{}' is there twice", feature);
+    }
+  }
+  return {};
+}
+
 Result<NodeConfig> read_config(Result<ConfigFile> file) {
   if (!file) return file.error();
   NodeConfig config;
@@ -218,6 +234,11 @@ Result<NodeConfig> read_config(Result<ConfigFile> file) {
   for (const Key& key : kKeys) read_key(section, key, config);
   config.network = read_network_config(root);
   config.devices = read_device_config(root);
+  config.generic = read_generic_config(root);
+  section.read("features", config.features);
+  if (const std::string fault = fault_of_features(config.features); !fault.empty()) {
+    section.refuse("features", fault);
+  }
   ConfigSection watched = root.section("monitor");
   monitor::read_settings(watched, config.monitor);
   for (const char* role : {"head", "launcher", "limits", "accounts", "fair_share"}) {

@@ -8,6 +8,7 @@
 #include "monitor/model/settings.hpp"
 #include "proto/transport/tls_connection.hpp"
 #include "scored/config/device_config.hpp"
+#include "scored/config/generic_config.hpp"
 #include "scored/config/network_config.hpp"
 
 #include <cstdint>
@@ -49,6 +50,8 @@ struct NodeConfig {
   LogLevel log_level = LogLevel::Notice;
   NetworkConfig network;
   DeviceConfig devices;
+  std::vector<std::string> features;   // words that jobs may ask for
+  std::vector<GenericConfig> generic;  // resources that jobs get by number
   monitor::MonitorSettings monitor;
 };
 

@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <csignal>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace score::node {
@@ -52,7 +53,16 @@ constexpr Duration kFarewell = std::chrono::milliseconds{500};
 gang::NodeAgentConfig agent_config(const NodeConfig& config) {
   gang::NodeAgentConfig made;
   made.info = {.name = config.name, .cores = config.cores, .memory = config.memory};
+  made.info.features = config.features;
+  for (const GenericConfig& kind : config.generic) made.info.generic.push_back(kind.resource);
   return made;
+}
+
+// The launcher serves in a directory of its own.
+bool is_of_root(const std::string& directory) {
+  struct stat info {};
+
+  return ::stat(directory.c_str(), &info) == 0 && info.st_uid == 0;
 }
 
 // While the head hears of the node over PM, each of so many beats goes over TLS too.
@@ -125,7 +135,8 @@ Daemon::Daemon(Parts parts, NodeConfig config)
                  parts.switcher, networks_, parts.cgroups},
                 {{config_.run_dir + "/shepherds",
                   parts.switcher.priority() == SwitchPriority::None,
-                  {config_.job_memory, config_.job_processes}},
+                  {config_.job_memory, config_.job_processes},
+                  {config_.generic, parts.cgroups != nullptr && is_of_root(config_.launcher_dir)}},
                  config_.name,
                  config_.first_core,
                  config_.login_socket},

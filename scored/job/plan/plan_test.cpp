@@ -106,6 +106,24 @@ TEST(TaskEnvironment, AScriptIsNoRankAndAStepKnowsItsNumber) {
   EXPECT_FALSE(holds(own_variables(plan, 0), "SCORE_RANK=0"));
 }
 
+// Relative numbers where tasks can open no other devices.
+TEST(TaskEnvironment, NamesTheUnitsOfGenericResources) {
+  auto plan = plan_of({1}, 0);
+  auto* gpus = plan.prepare.add_generic();
+  gpus->set_name("gpu");
+  gpus->add_indices(1);
+  gpus->add_indices(3);
+  auto* nics = plan.prepare.add_generic();
+  nics->set_name("nic");
+  nics->add_indices(2);
+  EXPECT_TRUE(holds(own_variables(plan, 0), "SCORE_GRES=gpu:1,3;nic:2"));
+  EXPECT_TRUE(holds(own_variables(plan, 0), "CUDA_VISIBLE_DEVICES=1,3"));
+  plan.prepare.add_restricted("gpu");
+  EXPECT_TRUE(holds(own_variables(plan, 0), "SCORE_GRES=gpu:1,3;nic:2"));
+  EXPECT_TRUE(holds(own_variables(plan, 0), "CUDA_VISIBLE_DEVICES=0,1"));
+  EXPECT_TRUE(holds(own_variables(plan, 0), "ROCR_VISIBLE_DEVICES=0,1"));
+}
+
 TEST(TaskEnvironment, EachProgramHasItsOwn) {
   auto plan = plan_of({3}, 0, {1, 2});
   plan.spec.mutable_programs(1)->set_directory("/data");

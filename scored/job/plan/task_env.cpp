@@ -35,6 +35,28 @@ void add_slurm(std::vector<std::string>& out, const Plan& plan, std::uint32_t ta
   add("SLURM_CPUS_PER_TASK", std::max(1U, spec.cpus_per_task()));
 }
 
+// Where tasks can open no other devices than theirs, drivers count those alone, from 0.
+void add_generic(std::vector<std::string>& out, const Plan& plan) {
+  std::string all;
+  for (const auto& share : plan.prepare.generic()) {
+    const auto& kinds = plan.prepare.restricted();
+    const bool is_restricted = std::ranges::find(kinds, share.name()) != kinds.end();
+    std::string units;
+    std::string seen;
+    for (int i = 0; i < share.indices_size(); ++i) {
+      units += fmt::format("{}{}", i > 0 ? "," : "", share.indices(i));
+      seen += fmt::format("{}{}", i > 0 ? "," : "",
+                          is_restricted ? static_cast<std::uint32_t>(i) : share.indices(i));
+    }
+    all += fmt::format("{}{}:{}", all.empty() ? "" : ";", share.name(), units);
+    if (share.name() != "gpu") continue;
+    for (const char* name : {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}) {
+      out.push_back(fmt::format("{}={}", name, seen));
+    }
+  }
+  if (!all.empty()) out.push_back("SCORE_GRES=" + all);
+}
+
 // An Open MPI that polls for a message would keep the core from the rank that is to send it. MPICH
 // has no such switch that makes a difference (docs/lab/mpi-compatibility.md).
 constexpr std::string_view kYield = "OMPI_MCA_mpi_yield_when_idle";
@@ -78,6 +100,7 @@ std::vector<std::string> own_variables(const Plan& plan, std::uint32_t task) {
   if (!plan.prepare.commands_socket().empty()) {
     add("SCORE_COMMANDS_SOCKET", plan.prepare.commands_socket());
   }
+  add_generic(out, plan);
   add("SCORE_RESTART_COUNT", plan.prepare.restarts());
   add("SCORE_APPNUM", plan.apps[task]);
   add("PWD", plan.directory_of(program));

@@ -122,6 +122,7 @@ void Attempts::prepare(const Attempt& attempt, const gang::LaunchShepherd& order
   message.set_node_name(node_name_);
   message.set_first_core(first_core_);
   message.set_commands_socket(commands_socket_);
+  for (const auto& kind : shepherds_.devices().restricted_kinds()) message.add_restricted(kind);
   message.set_ofi_providers(parts_.networks.ofi_providers());
   message.set_own_sessions(parts_.cgroups != nullptr);
   message.set_limit_by_rlimit(parts_.cgroups == nullptr || !parts_.cgroups->limits_memory());

@@ -68,6 +68,8 @@ std::string ShepherdStart::socket_of(AttemptId attempt, std::optional<UserId> us
 }
 
 asio::awaitable<Result<void>> ShepherdStart::start(AttemptPtr attempt, base::PlacedTasks placed) {
+  auto denied = settings_.devices.denied(placed.generic);
+  if (!denied) co_return denied.error();
   if (parts_.cgroups != nullptr) {
     JobLimits limits = settings_.limits;
     if (placed.memory != Bytes(0)) limits.memory = placed.memory;
@@ -84,7 +86,7 @@ asio::awaitable<Result<void>> ShepherdStart::start(AttemptPtr attempt, base::Pla
     places = *std::move(opened);
   }
   places.insert(places.begin(), *std::move(listener));
-  LaunchOrder order{placed.attempt, placed.user, settings_.low_priority};
+  LaunchOrder order{placed.attempt, placed.user, settings_.low_priority, *std::move(denied)};
   auto launched = co_await parts_.launcher.launch(order, std::move(places));
   if (!launched) co_return why_not_launched(launched.error(), placed.user);
   attempt->shepherd = launched->shepherd;

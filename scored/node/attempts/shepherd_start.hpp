@@ -8,6 +8,7 @@
 #include "base/result.hpp"
 #include "proto/convert/convert.hpp"
 #include "scored/node/attempts/attempt.hpp"
+#include "scored/node/attempts/counted_devices.hpp"
 
 namespace score::node {
 
@@ -17,6 +18,7 @@ class ShepherdStart {
     std::string directory;      // of the shepherds' sockets
     bool low_priority = false;  // of the tasks
     JobLimits limits;           // on this node; the memory of jobs that request none
+    CountedDevices devices;
   };
 
   // `parts` outlives it.
@@ -29,6 +31,8 @@ class ShepherdStart {
     AttemptId attempt;
     std::optional<UserId> user;  // none: of an earlier version
   };
+
+  [[nodiscard]] const CountedDevices& devices() const { return settings_.devices; }
 
   // Attempts that have a socket in the directory.
   [[nodiscard]] std::vector<Name> find_all() const;

@@ -3,6 +3,8 @@
 #include "base/limits.hpp"
 #include "scored/rings/protocol.hpp"
 
+#include <algorithm>
+
 namespace score::node {
 
 constexpr Duration kRestartTime = std::chrono::seconds{3};  // of a launcher that is started again
@@ -21,10 +23,14 @@ void LauncherLink::close() {
 
 asio::awaitable<Result<LaunchedShepherd>> LauncherLink::launch(LaunchOrder order,
                                                                std::vector<UniqueFd> places) {
+  if (order.denied.size() >= launcher::kDeniedBytes) {
+    co_return fail(Errc::TooLarge, "the list of denied devices");
+  }
   launcher::Request request;
   request.attempt = order.attempt.value();
   request.user = order.user.value();
   request.low_priority = order.low_priority ? 1 : 0;
+  std::ranges::copy(order.denied, std::begin(request.denied));
   std::vector<int> fds;
   for (const auto& place : places) fds.push_back(place.get());
   [[maybe_unused]] const bool is_there = co_await launcher_.reach(kRestartTime);
