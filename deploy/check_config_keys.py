@@ -16,6 +16,7 @@ PARSERS = {
     'fair_share': [(ACCOUNTS, 'read_accounts')],
     'node': [('scored/node/**/config.cpp', '')],
     'network': [('scored/config/network_config.cpp', '')],
+    'gres': [('scored/config/generic_config.cpp', '')],
     'devices': [('scored/config/device_config.cpp', '')],
     'monitor': [('monitor/model/settings.cpp', '')],
 }

@@ -20,6 +20,8 @@ enum class Meaning : std::uint8_t {
   Pattern,    // a file's name, with % and letters
   Time,       // elapsed time
   Memory,     // megabytes unless it says otherwise
+  Generic,    // perhaps with "gres/" before it
+  Gpus,       // a number of them
   Exclusive,  // whole nodes
   IfYes,      // a flag here, and "yes" or "no" there
 };
@@ -47,6 +49,9 @@ constexpr std::array kKnown = {
     Known{"export", 0, Meaning::Value, ""},
     Known{"nodelist", 'w', Meaning::Value, ""},
     Known{"exclude", 'x', Meaning::Value, ""},
+    Known{"constraint", 'C', Meaning::Value, ""},
+    Known{"gres", 0, Meaning::Generic, ""},
+    Known{"gpus-per-node", 0, Meaning::Gpus, "gres"},
     Known{"exclusive", 0, Meaning::Exclusive, ""},
     Known{"hold", 'H', Meaning::Flag, ""},
     Known{"overcommit", 'O', Meaning::Flag, ""},
@@ -88,7 +93,8 @@ Option read_option(const std::string& word) {
 
 bool takes_value(Meaning meaning) {
   return meaning == Meaning::Value || meaning == Meaning::Pattern || meaning == Meaning::Time ||
-         meaning == Meaning::Memory || meaning == Meaning::IfYes;
+         meaning == Meaning::Memory || meaning == Meaning::IfYes || meaning == Meaning::Generic ||
+         meaning == Meaning::Gpus;
 }
 
 // Ours know %j, %t, %N, %A, %a and %%; another letter would name other files than meant.
@@ -128,6 +134,12 @@ Result<std::string> translate(const Known& known, const Option& option) {
       return "--" + name;
     case Meaning::Exclusive:
       return std::string(option.value ? "" : "--queue=exclusive");
+    case Meaning::Gpus:
+      return fmt::format("--{}=gpu:{}", name, value);
+    case Meaning::Generic: {
+      const std::string_view text = value;
+      return fmt::format("--{}={}", name, text.substr(text.starts_with("gres/") ? 5 : 0));
+    }
     case Meaning::Value:
       return fmt::format("--{}={}", name, value);
     case Meaning::Pattern:

@@ -85,6 +85,7 @@ Columns columns_for(bool plain) {
       {"share", "SHARE", kRight, share},
       {"cpu", "CPU", kRight, [span](const Row& r) { return span(cpu_ns(r)); }},
       {"cores", "CORES", kRight, [](const Row& r) { return std::to_string(r.cores()); }},
+      {"gres", "GRES", kLeft, [](const Row& r) { return r.generic(); }},
       {"corehours", "COREHOURS", kRight,
        [](const Row& r) { return fmt::format("{:.4f}", core_hours_of(r)); }},
       {"restarts", "RESTARTS", kRight, [](const Row& r) { return std::to_string(r.restarts()); }},
@@ -112,6 +113,7 @@ void write_row(JsonWriter& json, const Row& row) {
   json.field("scheduled_s", to_seconds(row.scheduled_ns()));
   json.field("filled_s", to_seconds(row.filled_ns()));
   json.field("share", share_of(row)).field("cpu_s", to_seconds(cpu_ns(row)));
+  json.field("gres", row.generic());
   json.field("cores", row.cores()).field("core_hours", core_hours_of(row));
   json.field("restarts", row.restarts());
   write_moment(json, "submitted_unix_s", row.submitted_wall_ns());

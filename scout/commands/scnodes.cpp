@@ -14,9 +14,10 @@ namespace {
 
 using Node = wire::NodeStatus;
 
-constexpr const char* kFields = "node,state,cores,memory,free,jobs,reason";
+constexpr const char* kFields = "node,state,cores,memory,free,jobs,features,gres,reason";
 constexpr const char* kVerboseFields =
-    "node,state,cores,memory,free,jobs,switch,priority,clock,control,switches,late,rss,cpu,heard,"
+    "node,state,cores,memory,free,jobs,features,gres,switch,priority,clock,control,switches,late,"
+    "rss,cpu,heard,"
     "pid,reason";
 
 std::string state_of(const Node& node) {
@@ -52,6 +53,39 @@ std::string jobs_of(const Node& node) {
   return text;
 }
 
+std::string features_of(const Node& node) {
+  std::string text;
+  for (const auto& feature : node.features()) text += (text.empty() ? "" : ",") + feature;
+  return text;
+}
+
+std::uint32_t used_of(const Node& node, const std::string& kind) {
+  for (const auto& used : node.generic_used()) {
+    if (used.name() == kind) return used.count();
+  }
+  return 0;
+}
+
+// "gpu:1/2,nic:0/1": units with jobs, of those that the node has.
+std::string generic_of(const Node& node) {
+  std::string text;
+  for (const auto& kind : node.generic()) {
+    text += fmt::format("{}{}:{}/{}", text.empty() ? "" : ",", kind.name(),
+                        used_of(node, kind.name()), kind.count());
+  }
+  return text;
+}
+
+void write_generic(JsonWriter& json, const Node& node) {
+  json.key("gres").begin_array();
+  for (const auto& kind : node.generic()) {
+    json.begin_object().field("name", kind.name()).field("count", kind.count());
+    json.field("used", used_of(node, kind.name())).field("shared", kind.shared());
+    json.field("memory_bytes", kind.memory_bytes()).end_object();
+  }
+  json.end_array();
+}
+
 const std::vector<Column<Node>>& node_columns() {
   constexpr auto kRight = Align::Right;
   constexpr auto kLeft = Align::Left;
@@ -62,6 +96,8 @@ const std::vector<Column<Node>>& node_columns() {
       {"memory", "MEMORY", kRight, memory_of},
       {"free", "FREE", kRight, free_memory},
       {"jobs", "JOBS", kLeft, jobs_of},
+      {"features", "FEATURES", kLeft, features_of},
+      {"gres", "GRES", kLeft, generic_of},
       {"switch", "SWITCH", kLeft, [](const Node& n) { return n.switch_method(); }},
       {"priority", "PRIORITY", kLeft, [](const Node& n) { return n.priority_method(); }},
       {"clock", "CLOCKERR", kRight,
@@ -84,6 +120,8 @@ void write_node(JsonWriter& json, const Node& node) {
   json.field("drained", node.drained()).field("reason", node.reason());
   json.field("cores", node.cores()).field("memory_bytes", node.memory_bytes());
   json.field("memory_reserved_bytes", node.memory_reserved_bytes()).list("jobs", node.jobs());
+  json.list("features", node.features());
+  write_generic(json, node);
   json.field("switch_method", node.switch_method());
   json.field("priority_method", node.priority_method());
   json.field("clock_error_ns", node.clock_error_ns()).field("switches", node.switches());

@@ -2,6 +2,7 @@
 
 #include "base/limits.hpp"
 #include "base/model/distribution.hpp"
+#include "base/model/resources.hpp"
 #include "base/os/fd.hpp"
 #include "base/text.hpp"
 #include "base/text/hostlist.hpp"
@@ -53,6 +54,11 @@ void add_size_options(CLI::App& app, RunOptions& options) {
   app.add_option("-w,--nodelist", options.only_nodes, "Exactly these nodes (operators)")
       ->type_name("NODES");
   app.add_option("-x,--exclude", options.except_nodes, "None of these nodes")->type_name("NODES");
+  app.add_option("-C,--constraint", options.constraint,
+                 "Only nodes with these features: a, 'a&b' (both) or 'a|b' (one of them)")
+      ->type_name("FEATURES");
+  app.add_option("--gres", options.generic, "Generic resources on each node, such as gpu:2")
+      ->type_name("NAME[:N][:mem=SIZE]");
   app.add_option("--cpu-bind", options.cpu_bind, "Bind tasks: none, core or socket")
       ->check(CLI::IsMember({"none", "core", "socket"}));
   app.add_option("-m,--distribution", options.distribution,
@@ -147,7 +153,7 @@ constexpr ForeignOption kOfSlurm[] = {
     {" --exclusive ", "here it is --queue exclusive"},
     {" -s --oversubscribe ", "jobs share the nodes in time anyway"},
     {" -K --kill-on-bad-exit ", "a failing task ends the job anyway, unless --keep-going"},
-    {" -G --gpus --gres ", "devices are not given out"},
+    {" -G --gpus --gpus-per-node ", "here it is --gres gpu:N, on each node"},
 };
 
 // What srun knows and scrun does not, in words of scrun. Empty: nothing of that kind.
@@ -199,6 +205,24 @@ Status add_node_names(google::protobuf::RepeatedPtrField<std::string>& names,
   return {};
 }
 
+Status add_demands(const RunOptions& options, wire::ResourceRequest& resources) {
+  if (!options.constraint.empty()) {
+    const auto features = parse_constraint(options.constraint);
+    if (!features) return features.error().with_context("--constraint");
+    for (const auto& feature : *features) resources.add_features(feature);
+  }
+  if (options.generic.empty()) return {};
+  const auto generic = parse_generic(options.generic);
+  if (!generic) return generic.error().with_context("--gres");
+  for (const auto& one : *generic) {
+    auto& added = *resources.add_generic();
+    added.set_name(one.name);
+    added.set_count(one.count);
+    added.set_memory_bytes(one.memory.value());
+  }
+  return {};
+}
+
 Status fill_resources(const RunOptions& options, wire::ResourceRequest& resources) {
   if (!options.nodes.empty()) {
     const auto nodes = parse_node_range(options.nodes);
@@ -239,6 +263,7 @@ Status fill_resources(const RunOptions& options, wire::ResourceRequest& resource
   auto status = add_node_names(*resources.mutable_only_nodes(), options.only_nodes, "-w");
   if (status)
     status = add_node_names(*resources.mutable_except_nodes(), options.except_nodes, "-x");
+  if (status) status = add_demands(options, resources);
   if (!status) return status;
   const auto queue = parse_queue(options.queue);
   if (!queue) return queue.error();

@@ -31,6 +31,8 @@ struct RunOptions {
   std::string memory;
   std::string only_nodes;
   std::string except_nodes;
+  std::string constraint;  // features of its nodes
+  std::string generic;     // generic resources on each node
   std::string time;
   std::string wall_time;
   std::string queue = "normal";

@@ -1,5 +1,6 @@
 #include "scout/session/job_views.hpp"
 
+#include "base/model/resources.hpp"
 #include "base/text.hpp"
 #include "base/text/hostlist.hpp"
 #include "scout/session/words.hpp"
@@ -111,6 +112,23 @@ std::string all_reasons(const Job& job) {
   return text;
 }
 
+namespace {
+
+std::string constraint_text(const Job& job) {
+  const std::vector<std::string> features(job.features().begin(), job.features().end());
+  return format_constraint(features);
+}
+
+std::string generic_text(const Job& job) {
+  std::vector<GenericResource> generic;
+  for (const auto& one : job.generic()) {
+    generic.push_back({one.name(), one.count(), Bytes(one.memory_bytes())});
+  }
+  return format_generic(generic);
+}
+
+}  // namespace
+
 const std::vector<Column<Job>>& job_columns() {
   constexpr auto kRight = Align::Right;
   constexpr auto kLeft = Align::Left;
@@ -119,6 +137,8 @@ const std::vector<Column<Job>>& job_columns() {
       {"user", "USER", kLeft, [](const Job& j) { return j.user_name(); }},
       {"account", "ACCOUNT", kLeft, [](const Job& j) { return j.account(); }},
       {"name", "NAME", kLeft, [](const Job& j) { return j.name(); }},
+      {"constraint", "CONSTRAINT", kLeft, constraint_text},
+      {"gres", "GRES", kLeft, generic_text},
       {"state", "STATE", kLeft, state_text},
       {"activity", "ACTIVITY", kLeft, [](const Job& j) { return std::string(activity_word(j)); }},
       {"slot", "SLOT", kRight, slot_text},
@@ -178,6 +198,8 @@ void write_job(JsonWriter& json, const Job& job) {
   if (job.has_array()) write_array(json, job.array());
   json.field("user", job.user_name()).field("uid", job.user());
   if (!job.account().empty()) json.field("account", job.account());
+  if (job.features_size() > 0) json.field("constraint", constraint_text(job));
+  if (job.generic_size() > 0) json.field("gres", generic_text(job));
   json.field("name", job.name()).field("command", job.command());
   json.field("directory", job.directory());
   json.field("state", state_word(job.state())).field("final", is_final_state(job.state()));
@@ -242,6 +264,8 @@ std::string job_page(const Job& job) {
   }
   line("user", job.user_name());
   line("account", job.account());
+  line("constraint", constraint_text(job));
+  line("gres", generic_text(job));
   line("command", job.command());
   line("directory", job.directory());
   std::string state(state_word(job.state()));

@@ -1,6 +1,8 @@
 #include "scout/virtual/config_files.hpp"
 
+#include "base/limits.hpp"
 #include "base/os/fd.hpp"
+#include "base/text.hpp"
 #include "base/text/hostlist.hpp"
 #include "proto/transport/key.hpp"
 
@@ -59,7 +61,8 @@ std::string head_config(const Layout& layout, const VirtualOptions& options) {
 }
 
 std::string node_config(const Layout& layout, const VirtualOptions& options,
-                        const std::string& name, std::uint32_t first_core) {
+                        const std::string& name, std::uint32_t first_core,
+                        const std::string& added) {
   std::string text = fmt::format("[node]\ncluster = \"virtual\"\nname = \"{}\"\n", name);
   text += fmt::format("head = \"{}:{}\"\n", layout.head_address, layout.head_port);
   text += fmt::format("run_dir = \"{0}\"\nlauncher_dir = \"{0}\"\n", layout.state_of(name));
@@ -68,6 +71,7 @@ std::string node_config(const Layout& layout, const VirtualOptions& options,
                       options.memory);
   text += fmt::format("cgroup_root = \"{}\"\n",
                       layout.cgroup.empty() ? "none" : layout.cgroup_of(name));
+  text += added;
   if (options.node_metrics) text += "[monitor]\nnode_listen = \"127.0.0.1:0\"\n";
   return text + network_config(options);
 }
@@ -80,6 +84,23 @@ std::uint32_t first_core(const VirtualOptions& options, std::uint32_t index) {
   return (first + first / processors) % processors;
 }
 
+// What --node-config has for the node.
+Result<std::string> added_config(const VirtualOptions& options, const std::string& node) {
+  std::string text;
+  for (const std::string& word : options.node_config) {
+    const auto equals = word.find('=');
+    const auto nodes = expand_hostlist(word.substr(0, equals));
+    if (equals == word.npos || !nodes) {
+      return fail(Errc::Malformed, "--node-config '{}': use NODES=FILE", escape_terminal(word, 80));
+    }
+    if (std::ranges::find(*nodes, node) == nodes->end()) continue;
+    const auto lines = read_file(word.substr(equals + 1), limits::kMaxConfigBytes);
+    if (!lines) return lines.error().with_context("--node-config");
+    text += *lines + "\n";
+  }
+  return text;
+}
+
 Status write_node(const Layout& layout, const VirtualOptions& options,
                   const proto::Key& cluster_key, std::uint32_t index) {
   const auto name = node_names(options.nodes)[index];
@@ -90,8 +111,10 @@ Status write_node(const Layout& layout, const VirtualOptions& options,
         proto::store_key(layout.state_of(name) + "/key", proto::derive_node_key(cluster_key, name));
   }
   if (!status) return status;
+  const auto added = added_config(options, name);
+  if (!added) return added.error();
   return replace_file(layout.config_of(name),
-                      node_config(layout, options, name, first_core(options, index)), 0600);
+                      node_config(layout, options, name, first_core(options, index), *added), 0600);
 }
 
 }  // namespace

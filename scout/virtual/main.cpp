@@ -37,6 +37,30 @@ struct Request {
   bool list = false;
 };
 
+void add_network_options(CLI::App& app, Request& request) {
+  auto& options = request.options;
+  app.add_option("--channels", options.channels, "Network channels per node (16)")
+      ->type_name("N")
+      ->check(CLI::Range(1U, 4096U));
+  app.add_option("--payload", request.payload,
+                 "Largest frame payload of jobs; with --netns also sets the MTU (1424)")
+      ->type_name("SIZE");
+  app.add_option("--device", options.device, "Network device of jobs between nodes (udp)")
+      ->type_name("udp|ethernet[:MODE]|ofi[:PROVIDER]")
+      ->check(CLI::IsMember(
+          {"udp", "ethernet", "ethernet:ring", "ethernet:xdp", "ofi", "ofi:tcp", "ofi:shm"}));
+  app.add_option("--links", options.links, "Links of that device to each node (1)")
+      ->type_name("N")
+      ->check(CLI::Range(1U, 4U));
+  app.add_option("--switch-mode", options.switch_mode,
+                 "How a network channel passes from job to job (clock)")
+      ->type_name("clock|barrier")
+      ->check(CLI::IsMember({"clock", "barrier"}));
+  app.add_option("--control", options.control, "How the daemons reach each other (pm)")
+      ->type_name("pm|tls")
+      ->check(CLI::IsMember({"pm", "tls"}));
+}
+
 void add_options(CLI::App& app, Request& request) {
   auto& options = request.options;
   app.add_option("--programs", request.programs)->group("");  // from `score`, which starts us
@@ -59,27 +83,12 @@ void add_options(CLI::App& app, Request& request) {
       ->check(CLI::IsMember({"matrix", "dqt"}));
   app.add_flag("--switch-always", options.switch_always,
                "Switch at every slice boundary, even when no other job competes");
-  app.add_option("--channels", options.channels, "Network channels per node (16)")
-      ->type_name("N")
-      ->check(CLI::Range(1U, 4096U));
-  app.add_option("--payload", request.payload,
-                 "Largest frame payload of jobs; with --netns also sets the MTU (1424)")
-      ->type_name("SIZE");
-  app.add_option("--device", options.device, "Network device of jobs between nodes (udp)")
-      ->type_name("udp|ethernet[:MODE]|ofi[:PROVIDER]")
-      ->check(CLI::IsMember(
-          {"udp", "ethernet", "ethernet:ring", "ethernet:xdp", "ofi", "ofi:tcp", "ofi:shm"}));
-  app.add_option("--links", options.links, "Links of that device to each node (1)")
-      ->type_name("N")
-      ->check(CLI::Range(1U, 4U));
-  app.add_option("--switch-mode", options.switch_mode,
-                 "How a network channel passes from job to job (clock)")
-      ->type_name("clock|barrier")
-      ->check(CLI::IsMember({"clock", "barrier"}));
-  app.add_option("--control", options.control, "How the daemons reach each other (pm)")
-      ->type_name("pm|tls")
-      ->check(CLI::IsMember({"pm", "tls"}));
+  add_network_options(app, request);
   app.add_flag("--netns", options.netns, "Put each node into its own network namespace (root)");
+  app.add_option("--node-config", options.node_config,
+                 "Lines for [node] and further tables of these nodes' configuration")
+      ->type_name("NODES=FILE")
+      ->allow_extra_args(false);
   app.add_flag("--node-metrics", options.node_metrics,
                "Serve /metrics on each node; its port is in metrics.port in the node's directory");
   app.add_flag("--no-cgroup", options.no_cgroup,

@@ -26,9 +26,10 @@ struct VirtualOptions {
   std::uint32_t channels = 16;   // of the jobs' networks
   std::uint32_t payload = 1424;  // of a frame of theirs, at most
   std::string switch_mode = "clock";
-  std::string device = "udp";  // between nodes: udp, ethernet[:MODE] or ofi[:PROVIDER]
-  std::uint32_t links = 1;     // of that device to each node
-  std::string control = "pm";  // between the daemons: pm, tls
+  std::string device = "udp";            // between nodes: udp, ethernet[:MODE] or ofi[:PROVIDER]
+  std::uint32_t links = 1;               // of that device to each node
+  std::string control = "pm";            // between the daemons: pm, tls
+  std::vector<std::string> node_config;  // NODES=FILE: lines for the configuration of these nodes
   std::vector<std::string> command;
 
   [[nodiscard]] bool is_ethernet() const { return device.starts_with("ethernet"); }

@@ -34,7 +34,7 @@ def refused(few, *words, code=125, says=()):
     (['scrun', '-N', 'many', 'true'], ['many']),
     (['scrun', '-p', 'debug', 'true'], ['-p', '--queue']),
     (['scrun', '--exclusive', 'true'], ['--queue exclusive']),
-    (['scrun', '--gres=gpu:1', 'true'], ['--gres', 'devices']),
+    (['scrun', '--gres=gpu:1', 'true'], ['no node has generic resource', 'gpu']),
     (['scrun', '-nodes=0x2', 'true'], ['0x2']),
     (['scrun', '-nodes=2,bogus=1', 'true'], ['bogus']),
     (['scrun', '-t', 'soon', 'true'], ['soon']),
