@@ -65,14 +65,25 @@ inline constexpr nanoseconds kDefaultQuantum = milliseconds(100);
 inline constexpr nanoseconds kMaxQuantum = seconds(10);
 inline constexpr std::uint32_t kDefaultSlots = 8;
 inline constexpr std::uint32_t kMaxSlots = 64;
+inline constexpr std::uint32_t kDefaultUrgentSlots = 2;  // rows for urgent jobs, beyond the slots
+inline constexpr std::uint32_t kMaxUrgentSlots = 16;
 inline constexpr std::size_t kMaxSegmentsPerCycle = 4'096;
 // What a node reports of tasks that wait for messages.
 inline constexpr std::size_t kMaxTaskWaits = 32;
 inline constexpr std::size_t kMaxCallName = 32;
 static_assert(kMinQuantum < kDefaultQuantum && kDefaultQuantum < kMaxQuantum);
 static_assert(kDefaultSlots <= kMaxSlots);
-static_assert(kMaxSlots <= kMaxJobsPerNode, "a node can be in a job of every slot");
-static_assert(kMaxSlots <= kMaxSegmentsPerCycle, "a cycle has at least one segment for each slot");
+static_assert(kMaxSlots + kMaxUrgentSlots <= kMaxJobsPerNode,
+              "a node can be in a job of every slot");
+static_assert(kMaxSlots + kMaxUrgentSlots <= kMaxSegmentsPerCycle,
+              "a cycle has at least one segment for each slot");
+
+// --- Reservations ---
+inline constexpr std::size_t kMaxReservations = 1'000;
+inline constexpr std::size_t kMaxReservationUsers = 1'000;  // and accounts
+inline constexpr nanoseconds kMinReservation = seconds(1);  // its length
+inline constexpr nanoseconds kMaxReservation = std::chrono::hours(24 * 366);
+inline constexpr nanoseconds kMaxReservationAhead = std::chrono::hours(24 * 3'660);  // its start
 
 // Least notice of a new timetable on nodes where something runs; more with more nodes.
 inline constexpr nanoseconds kMinTimetableLead = milliseconds(4);

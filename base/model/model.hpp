@@ -50,7 +50,11 @@ struct NodeInfo {
 
 // ---- jobs ----------------------------------------------------------------------------------
 
-enum class Queue : std::uint8_t { Exclusive, High, Normal };
+// Stored and sent by number.
+//   Exclusive  no other job on its nodes
+//   High       no job of another queue has slices on its cores while it is busy
+//   Urgent     as High, ahead of all others in line, and in rows of its own if all are in use
+enum class Queue : std::uint8_t { Exclusive, High, Normal, Urgent };
 
 // Does a job start again when it has lost a node? The head takes its own default for Default.
 enum class Requeue : std::uint8_t { Default, No, Yes };

@@ -36,7 +36,7 @@ _scored() {
       scrun:--distribution) words='block cyclic' ;;
       scrun:-m) words='block cyclic' ;;
       scrun:--cpu-bind) words='none core socket' ;;
-      scrun:--queue | scbatch:--queue | scalloc:--queue) words='exclusive high normal' ;;
+      scrun:--queue | scbatch:--queue | scalloc:--queue) words='exclusive high normal urgent' ;;
       *:--color) words='auto always never' ;;
       score:score) words=$(score --help 2>/dev/null | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p') ;;
       scbench:scbench) words='gang pm cosmo mpi load control io replay' ;;

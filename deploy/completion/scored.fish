@@ -39,7 +39,7 @@ function __scored_words
         case 'scrun:--cpu-bind'
             printf '%s\n' none core socket
         case 'scrun:--queue' 'scbatch:--queue' 'scalloc:--queue'
-            printf '%s\n' exclusive high normal
+            printf '%s\n' exclusive high normal urgent
         case '*:--color'
             printf '%s\n' auto always never
         case score:score

@@ -28,7 +28,7 @@ _scored_words() {
     scrun:--net) print -l native pm ;;
     scrun:(--distribution|-m)) print -l block cyclic ;;
     scrun:--cpu-bind) print -l none core socket ;;
-    (scrun|scbatch|scalloc):--queue) print -l exclusive high normal ;;
+    (scrun|scbatch|scalloc):--queue) print -l exclusive high normal urgent ;;
     *:--color) print -l auto always never ;;
     score:score) score --help 2>/dev/null | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' ;;
     scbench:scbench) print -l gang pm cosmo mpi load control io replay ;;

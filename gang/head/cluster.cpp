@@ -223,6 +223,13 @@ Result<Actions> Cluster::set_max_slots(std::uint32_t slots, TimePoint now) {
   });
 }
 
+Actions Cluster::set_urgent_slots(std::uint32_t slots, TimePoint now) {
+  return apply(now, [&](Step&) {
+    if (slots > tables_.config.urgent_slots) placer_.capacity_grew();
+    tables_.config.urgent_slots = slots;
+  });
+}
+
 Actions Cluster::set_idle_detection(bool on, TimePoint now) {
   return apply(now, [&](Step&) {
     if (tables_.config.idle_detection != on) tables_.jobs.mark_changed();

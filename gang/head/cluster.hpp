@@ -88,6 +88,8 @@ class Cluster {
   base::Result<void> check_fill(bool on) const;
   base::Result<Actions> set_quantum(Duration quantum, TimePoint now);  // next boundary
   base::Result<Actions> set_max_slots(std::uint32_t slots, TimePoint now);
+  // Rows beyond max_slots that urgent jobs may open.
+  Actions set_urgent_slots(std::uint32_t slots, TimePoint now);
   Actions set_idle_detection(bool on, TimePoint now);
   // Errors: Unsupported (on, with ClusterConfig::can_fill false).
   base::Result<Actions> set_fill(bool on, TimePoint now);

@@ -16,8 +16,9 @@ base::ResourceRequest any_request() {
   r.tasks_per_node = r.nodes > 0 ? *rc::gen::inRange(0U, 6U) : 0;  // of two cores
   r.own_cores = *rc::gen::inRange(0, 4) == 0;
   r.memory_per_node = base::Bytes{*rc::gen::inRange<std::uint64_t>(0, 5)};
-  r.queue = *rc::gen::elementOf(std::vector<base::Queue>{
-      base::Queue::Normal, base::Queue::Normal, base::Queue::High, base::Queue::Exclusive});
+  r.queue = *rc::gen::elementOf(std::vector<base::Queue>{base::Queue::Normal, base::Queue::Normal,
+                                                         base::Queue::High, base::Queue::Exclusive,
+                                                         base::Queue::Urgent});
   r.weight = *rc::gen::inRange(1U, 6U);
   r.no_fill = *rc::gen::inRange(0, 4) == 0;
   if (*rc::gen::inRange(0, 3) == 0) {

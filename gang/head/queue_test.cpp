@@ -5,6 +5,8 @@ namespace score::gang {
 namespace {
 
 struct QueueBench : Bench {
+  using Bench::Bench;
+
   static base::ResourceRequest high_on(std::uint32_t nodes) {
     auto request = on_nodes(nodes);
     request.queue = base::Queue::High;
@@ -26,6 +28,12 @@ struct QueueBench : Bench {
 
 constexpr base::Activity kIdle{.idle = true};
 
+ClusterConfig one_slot() {
+  ClusterConfig config;
+  config.max_slots = 1;
+  return config;
+}
+
 TEST(Queue, AHighJobHasItsCoresToItselfWithinASlice) {
   QueueBench b;
   b.add_nodes(2);
@@ -39,7 +47,8 @@ TEST(Queue, AHighJobHasItsCoresToItselfWithinASlice) {
   }
   EXPECT_EQ(b.state(normal), JobState::Running);
   EXPECT_EQ(b.view(normal).share, 0.0);
-  EXPECT_EQ(b.view(normal).reasons.at(0), "gets no time while a job of queue high uses its cores");
+  EXPECT_EQ(b.view(normal).reasons.at(0),
+            "gets no time while a job of queue high or urgent uses its cores");
   const Duration scheduled = b.view(normal).scheduled;
   b.pass(10s);
   EXPECT_EQ(b.view(normal).scheduled, scheduled) << "its time limit stands still";
@@ -47,6 +56,27 @@ TEST(Queue, AHighJobHasItsCoresToItselfWithinASlice) {
   b.pass(100ms);
   EXPECT_EQ(b.share_on(0, normal), 1.0);
   EXPECT_TRUE(b.view(normal).reasons.empty());
+}
+
+// No job is ended for it: the one that had the slot goes on where it was.
+TEST(Queue, AnUrgentJobRunsAtOnceThoughAllSlotsAreInUse) {
+  QueueBench b(one_slot());
+  b.add_nodes(2);
+  const JobId normal = b.submit(QueueBench::on_nodes(2));
+  const JobId waits = b.submit(QueueBench::on_nodes(1));
+  b.pass(500ms);
+  auto request = QueueBench::on_nodes(2);
+  request.queue = base::Queue::Urgent;
+  const JobId urgent = b.submit(request);
+  b.pass(100ms);
+  EXPECT_EQ(b.share_on(0, urgent), 1.0);
+  EXPECT_EQ(b.state(normal), JobState::Running);
+  EXPECT_EQ(b.state(waits), JobState::Pending);
+  EXPECT_EQ(b.view(waits).reasons.back(), "too few free cores in each of the 1 slots");
+  b.finish(urgent);
+  b.pass(100ms);
+  EXPECT_EQ(b.share_on(0, normal), 1.0);
+  EXPECT_EQ(b.state(waits), JobState::Pending);
 }
 
 TEST(Queue, AnIdleHighJobGivesItsSlicesAwayAndTakesThemBack) {

@@ -8,6 +8,7 @@
 #include "gang/schedule/request_check.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 namespace score::gang {
 
@@ -18,7 +19,13 @@ void Recovery::recover(const std::vector<RecoveredJob>& jobs, Step& step) {
   for (const RecoveredJob& job : jobs) {
     if (!tables_.jobs.contains(job.id) && !base::is_final(job.state)) order.push_back(&job);
   }
-  std::sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->id < b->id; });
+  // Steps come after their jobs. Urgent jobs come after others, which then are back in the first
+  // rows: those beyond max_slots are for urgent jobs alone.
+  const auto key = [](const RecoveredJob& job) {
+    return std::tuple(job.request.inside != JobId{0}, job.request.queue == base::Queue::Urgent,
+                      job.id);
+  };
+  std::sort(order.begin(), order.end(), [&](auto* a, auto* b) { return key(*a) < key(*b); });
   for (const RecoveredJob* job : order) recover_one(*job, step);
   for (const RecoveredJob* job : order) {
     Job* known = tables_.jobs.find(job->id);
@@ -49,8 +56,8 @@ void Recovery::recover_one(const RecoveredJob& r, Step& step) {
   }
 }
 
-// Jobs come in the order of their numbers: the one that a step is inside is there already, unless
-// it has ended. False: then the step ends too.
+// Steps come after their jobs: the one that a step is inside is there already, unless it has ended.
+// False: then the step ends too.
 bool Recovery::recover_inside(Job& job, Step& step) {
   Job* allocation = tables_.jobs.find(job.request.inside);
   if (allocation == nullptr || !allocation->placed) {

@@ -111,9 +111,9 @@ struct Reasons {
     if (!exclusive.empty()) out.push_back(fmt::format("exclusive jobs hold {}", join(exclusive)));
     if (job.is_exclusive() && !occupied.empty()) {
       out.push_back(fmt::format("exclusive: other jobs hold {}", join(occupied)));
-    } else if (!job.overlay() && placer.matrix().row_count() >= tables.config.max_slots) {
+    } else if (!job.overlay() && placer.matrix().row_count() >= placer.rows_for(job)) {
       out.push_back(
-          fmt::format("too few free cores in each of the {} slots", tables.config.max_slots));
+          fmt::format("too few free cores in each of the {} slots", placer.rows_for(job)));
     }
     if (std::string why = placer.why_waits(job); !why.empty()) out.push_back(std::move(why));
     if (const auto ahead = placer.behind(job)) {

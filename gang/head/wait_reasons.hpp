@@ -10,7 +10,7 @@ namespace score::gang {
 
 // Of a running job that gets no slices.
 inline constexpr const char* kDisplacedReason =
-    "gets no time while a job of queue high uses its cores";
+    "gets no time while a job of queue high or urgent uses its cores";
 
 std::vector<std::string> wait_reasons(const Tables& tables, const Placer& placer, const Job& job);
 

@@ -70,10 +70,11 @@ std::optional<Spot> DqtPolicy::find_spot(const Job& job) const {
   const Matrix& matrix = room().matrix();
   const auto count = static_cast<std::uint32_t>(matrix.node_count());
   const Kept* kept = kept_from(job);
-  const bool may_open = matrix.row_count() < room().config().max_slots;
+  const std::size_t rows = std::min(matrix.row_count(), room().rows_for(job));
+  const bool may_open = matrix.row_count() < room().rows_for(job);
   for (std::uint32_t size = std::bit_ceil(std::max(1U, least_nodes(job, matrix)));; size *= 2) {
     for (const Partition& p : partitions_of(matrix, size)) {
-      for (std::size_t row = 0; row < matrix.row_count(); ++row) {
+      for (std::size_t row = 0; row < rows; ++row) {
         if (auto spot = room().spot_in(job, row, kept, p.range)) return spot;
       }
       if (!may_open) continue;
@@ -84,8 +85,9 @@ std::optional<Spot> DqtPolicy::find_spot(const Job& job) const {
 }
 
 // Each job in the first row that no job of its path, so far, has taken: from the root down, and in
-// each queue by age. If that takes more rows than there are (jobs with few cores are packed like
-// things in boxes), all stay where they are.
+// each queue by age; the urgent jobs after all others, so that rows beyond max_slots are theirs
+// alone. If that takes more rows than there are (jobs with few cores are packed like things in
+// boxes), or would move another job up into such a row, all stay where they are.
 bool DqtPolicy::repack() {
   while (room().take_freed()) {
   }
@@ -98,22 +100,26 @@ bool DqtPolicy::repack() {
     }
   }
   std::stable_sort(jobs.begin(), jobs.end(), [](const Job* a, const Job* b) {
-    return std::tuple(-level_of(a->cells), a->wait.number) <
-           std::tuple(-level_of(b->cells), b->wait.number);
+    return std::tuple(a->is_urgent(), -level_of(a->cells), a->wait.number) <
+           std::tuple(b->is_urgent(), -level_of(b->cells), b->wait.number);
   });
   const std::size_t rows = matrix.row_count();
   std::vector<CoreMap> taken;
   std::vector<std::pair<JobId, std::size_t>> moves;
+  bool is_possible = true;
   for (const Job* job : jobs) {
     std::size_t row = 0;
     while (row < taken.size() && !matrix.is_free(taken[row], job->cells)) ++row;
     if (row == taken.size()) taken.push_back(matrix.empty_map());
     matrix.take(taken[row], job->cells);
-    if (matrix.position(job->home) != row) moves.emplace_back(job->id, row);
+    const auto home = matrix.position(job->home);
+    if (row != *home) moves.emplace_back(job->id, row);
+    is_possible = is_possible && (row <= *home || row < room().rows_for(*job));
   }
-  if (taken.size() <= rows && !moves.empty()) room().move_all(moves);
+  is_possible = is_possible && taken.size() <= rows && !moves.empty();
+  if (is_possible) room().move_all(moves);
   room().drop_empty_rows();
-  return (taken.size() <= rows && !moves.empty()) || rows != matrix.row_count();
+  return is_possible || rows != matrix.row_count();
 }
 
 }  // namespace score::gang

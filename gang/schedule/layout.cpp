@@ -4,9 +4,9 @@
 //
 // - An idle job whose cores a busy one wants: its nodes let it run in the background and watch it.
 // - A job that shares a core with a busy one of queue high, and is not of that queue. Its gang
-// could
-//   not run as a whole on what is left, so it is displaced altogether, on all its nodes, until no
-//   busy job of queue high has a core of it. Jobs of queue high take turns among themselves.
+//   could not run as a whole on what is left, so it is displaced altogether, on all its nodes,
+//   until no busy job of queue high has a core of it. Jobs of queue high, and those of queue
+//   urgent, take turns among themselves.
 #include "gang/schedule/layout.hpp"
 
 #include <algorithm>
@@ -149,7 +149,8 @@ bool may_fill(const Job& job, const ClusterConfig& config) {
   if (!config.fill || !config.can_fill || !job.is_active()) return false;
   if (job.request.no_fill || job.is_exclusive() || job.shares_channel) return false;
   if (!job.cells.unit_bits.empty()) return false;
-  return std::ranges::find(config.fill_queues, job.request.queue) != config.fill_queues.end();
+  const auto queue = job.is_urgent() ? base::Queue::High : job.request.queue;
+  return std::ranges::find(config.fill_queues, queue) != config.fill_queues.end();
 }
 
 Layout lay_out(const JobTable& jobs, const Matrix& matrix, bool idle_detection) {

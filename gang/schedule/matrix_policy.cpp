@@ -11,6 +11,10 @@
 // other jobs run in the slices between, at once. The lowest of these rows then has the greater
 // weight, so that a job on one node does not take half of the time of a job on all.
 //
+// An urgent job does not wait for a row: when all max_slots are in use, it gets one beyond them.
+// The other jobs must not use that row, or it would stay when the urgent job has ended: they are
+// tried in the first max_slots rows alone, and move only downwards.
+//
 // This file is tested by placer_test.cpp and gang/head/placement_test.cpp.
 #include "gang/schedule/matrix_policy.hpp"
 
@@ -51,10 +55,9 @@ bool MatrixPolicy::is_long(const Job& job) const {
 }
 
 bool MatrixPolicy::may_open_row(const Job& job) const {
-  const ClusterConfig& config = room_.config();
   if (job.overlay()) return true;
   if (is_long(job) && long_rows_.size() >= long_row_limit(job)) return false;
-  return room_.matrix().row_count() < config.max_slots;
+  return room_.matrix().row_count() < room_.rows_for(job);
 }
 
 bool MatrixPolicy::may_take_row(std::size_t position, const Job& job) const {
@@ -107,7 +110,7 @@ std::int64_t MatrixPolicy::free_for_long() const {
 std::optional<Spot> MatrixPolicy::find_spot(const Job& job) const {
   const Matrix& matrix = room_.matrix();
   const std::uint64_t cores = cores_of_tasks(job.shape, job.shape.tasks);
-  const std::size_t rows = job.overlay() ? 0 : matrix.row_count();
+  const std::size_t rows = job.overlay() ? 0 : std::min(matrix.row_count(), room_.rows_for(job));
   const std::size_t enough = std::max(job.shape.nodes, job.shape.most_nodes);
   const Kept* kept = kept_from(job);
   const bool is_long_job = is_long(job);
@@ -185,7 +188,8 @@ void MatrixPolicy::promise_to(const Job& job) {
                   job.wait,
                   {RowId{0}, std::vector<bool>(count), job.shape.memory, job.request.generic}};
   std::optional<std::size_t> row;
-  for (std::size_t r = 0; !job.is_exclusive() && r < matrix.row_count(); ++r) {
+  const std::size_t rows = std::min(matrix.row_count(), room_.rows_for(job));
+  for (std::size_t r = 0; !job.is_exclusive() && r < rows; ++r) {
     if (!row || matrix.free_cores(r) > matrix.free_cores(*row)) row = r;
   }
   if (row) promise.kept.row = matrix.row_id(*row);

@@ -64,6 +64,9 @@ class Placer {
 
   [[nodiscard]] const Matrix& matrix() const { return room_.matrix(); }
 
+  // See Room.
+  [[nodiscard]] std::size_t rows_for(const Job& job) const { return room_.rows_for(job); }
+
   [[nodiscard]] const Reservations& on_node(NodeIndex node) const { return room_.on_node(node); }
 
   [[nodiscard]] const Units& units() const { return room_.units(); }

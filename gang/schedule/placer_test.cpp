@@ -80,6 +80,103 @@ TEST(Placer, PutsAJobBackOnItsOldCores) {
   EXPECT_FALSE(b.placer.restore(larger)) << "the node has four cores";
 }
 
+// ---- urgent jobs
+
+struct UrgentTest : testing::TestWithParam<Placement> {
+  static ClusterConfig with_slots(std::uint32_t slots, std::uint32_t urgent) {
+    ClusterConfig config;
+    config.placement = GetParam();
+    config.max_slots = slots;
+    config.urgent_slots = urgent;
+    return config;
+  }
+
+  static base::ResourceRequest urgent_on(std::uint32_t nodes) {
+    return ScheduleBench::on_nodes(nodes, base::Queue::Urgent);
+  }
+};
+
+TEST_P(UrgentTest, HaveARowBeyondTheSlotsAndGiveItBack) {
+  ScheduleBench b(2, 1, with_slots(1, 2));
+  const Job& wide = b.add(ScheduleBench::on_nodes(2));
+  const Job& waits = b.add(ScheduleBench::on_nodes(1));
+  EXPECT_FALSE(waits.placed);
+  Job& urgent = b.add(urgent_on(1));
+  EXPECT_TRUE(urgent.placed);
+  EXPECT_EQ(b.placer.matrix().row_count(), 2U);
+  b.placer.capacity_grew();
+  EXPECT_TRUE(b.placer.place_waiting(b.step.now).empty()) << "the row is the urgent job's";
+  EXPECT_TRUE(b.placer.check());
+  b.placer.unplace(urgent);
+  EXPECT_TRUE(b.placer.place_waiting(b.step.now).empty());
+  EXPECT_EQ(b.placer.matrix().row_count(), 1U);
+  EXPECT_TRUE(wide.placed);
+  EXPECT_TRUE(b.placer.check());
+}
+
+TEST_P(UrgentTest, HaveNoMoreRowsThanConfigured) {
+  ScheduleBench b(2, 1, with_slots(1, 1));
+  b.add(ScheduleBench::on_nodes(2));
+  EXPECT_TRUE(b.add(urgent_on(2)).placed);
+  const Job& second = b.add(urgent_on(1));
+  EXPECT_FALSE(second.placed);
+  EXPECT_EQ(b.placer.matrix().row_count(), 2U);
+  EXPECT_TRUE(b.placer.check());
+}
+
+TEST_P(UrgentTest, DoNotHaveMoreMemoryThanThereIs) {
+  ScheduleBench b(1, 1, with_slots(1, 2));
+  auto large = ScheduleBench::on_nodes(1);
+  large.memory_per_node = base::Bytes{1 << 29};
+  b.add(large);
+  large.queue = base::Queue::Urgent;
+  EXPECT_TRUE(b.add(large).placed);
+  EXPECT_FALSE(b.add(large).placed);
+}
+
+TEST_P(UrgentTest, GoBeforeAllOthersThatWait) {
+  ScheduleBench b(1, 1, with_slots(1, 0));
+  Job& first = b.add(ScheduleBench::on_nodes(1));
+  b.add(ScheduleBench::on_nodes(1));
+  b.add(ScheduleBench::on_nodes(1, base::Queue::High));
+  const Job& urgent = b.add(urgent_on(1));
+  b.placer.unplace(first);
+  EXPECT_EQ(b.placer.place_waiting(b.step.now), std::vector{urgent.id});
+}
+
+// The rows that the jobs of the other queues had are theirs again.
+TEST_P(UrgentTest, LeaveNoOtherJobInARowBeyondTheSlots) {
+  ScheduleBench b(2, 1, with_slots(1, 2));
+  Job& narrow = b.add(ScheduleBench::on_nodes(1));
+  Job& wide = b.add(urgent_on(2));
+  b.placer.unplace(narrow);
+  b.placer.place_waiting(b.step.now);
+  EXPECT_EQ(b.placer.matrix().row_count(), 1U);
+  const Job& next = b.add(ScheduleBench::on_nodes(1));
+  EXPECT_FALSE(next.placed) << "the urgent job has the only row now";
+  b.placer.unplace(wide);
+  EXPECT_EQ(b.placer.place_waiting(b.step.now), std::vector{next.id});
+  EXPECT_EQ(b.placer.matrix().row_count(), 1U);
+}
+
+TEST_P(UrgentTest, StayAboveWhenTheSlotsBecomeFewer) {
+  ScheduleBench b(2, 1, with_slots(2, 1));
+  b.add(ScheduleBench::on_nodes(2));
+  Job& second = b.add(ScheduleBench::on_nodes(1));
+  const Job& urgent = b.add(urgent_on(2));
+  EXPECT_TRUE(urgent.placed);
+  b.tables.config.max_slots = 1;
+  b.placer.capacity_grew();
+  EXPECT_TRUE(b.placer.place_waiting(b.step.now).empty());
+  EXPECT_FALSE(b.add(ScheduleBench::on_nodes(1)).placed) << "a row that is one too many";
+  b.placer.unplace(second);
+  b.placer.place_waiting(b.step.now);
+  EXPECT_EQ(b.placer.matrix().row_count(), 2U);
+  EXPECT_TRUE(b.placer.check());
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, UrgentTest, testing::Values(Placement::Matrix, Placement::Dqt));
+
 // ---- long jobs
 
 struct LongBench : ScheduleBench {

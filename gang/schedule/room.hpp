@@ -91,6 +91,12 @@ class Room {
   // other steps, or it has no place itself.
   [[nodiscard]] std::optional<Spot> spot_inside(const Job& step) const;
 
+  // Rows [0, this) are those that the job may use or open: max_slots, and for an urgent one those
+  // beyond them.
+  [[nodiscard]] std::size_t rows_for(const Job& job) const {
+    return config_.max_slots + (job.is_urgent() ? config_.urgent_slots : 0U);
+  }
+
   // Usable nodes on which no job has cores, in the row; nullopt: in any row.
   [[nodiscard]] std::int64_t free_nodes(std::optional<std::size_t> row) const;
 

@@ -21,6 +21,8 @@ struct ClusterConfig {
 
   base::Duration quantum = base::limits::kDefaultQuantum;
   std::uint32_t max_slots = base::limits::kDefaultSlots;  // rows of the matrix
+  // Rows beyond them, which only urgent jobs may open and use.
+  std::uint32_t urgent_slots = base::limits::kDefaultUrgentSlots;
   bool switch_always = false;  // at every boundary, also between slices of the same jobs
   // Notice of a new timetable where something runs: epoch_lead, more for each node that gets it,
   // at most most_epoch_lead.

@@ -17,9 +17,10 @@
 
 namespace score::gang {
 
-// The order in which waiting jobs are tried: queue high first, then priority, then rank, then age.
+// The order in which waiting jobs are tried: queue urgent first, then high, then priority, then
+// rank, then age.
 struct WaitKey {
-  bool is_low = true;
+  std::uint8_t queue = 2;  // 0: urgent, 1: high, 2: the others
   std::int64_t minus_priority = 0;
   std::int64_t rank = 0;     // see Gate; 0 without one
   std::uint64_t number = 0;  // of submission
@@ -82,7 +83,14 @@ struct Job {
     return request.queue == base::Queue::Exclusive && has_row();
   }
 
-  [[nodiscard]] bool is_high() const { return request.queue == base::Queue::High && has_row(); }
+  // No job of another queue has slices on its cores while it is busy.
+  [[nodiscard]] bool is_high() const {
+    return (request.queue == base::Queue::High || request.queue == base::Queue::Urgent) &&
+           has_row();
+  }
+
+  // May open rows beyond ClusterConfig::max_slots.
+  [[nodiscard]] bool is_urgent() const { return request.queue == base::Queue::Urgent && has_row(); }
 
   // In the timetable: has cores, was started, was not suspended, has not ended.
   [[nodiscard]] bool is_active() const { return state == JobState::Running && !overlay(); }

@@ -205,7 +205,7 @@ Result<base::ResourceRequest> from_wire(const wire::ResourceRequest& message) {
   check.within("cpus_per_task", message.cpus_per_task(), 0, limits::kMaxCoresPerNode);
   check_names(check, "only_nodes", message.only_nodes());
   check_names(check, "except_nodes", message.except_nodes());
-  check.within("queue", message.queue(), 0, static_cast<int>(base::Queue::Normal));
+  check.within("queue", message.queue(), 0, static_cast<int>(base::Queue::Urgent));
   check.within("weight", message.weight(), 0, limits::kMaxWeight);
   check.within("distribution", message.distribution(), 0,
                static_cast<int>(base::Distribution::Cyclic));

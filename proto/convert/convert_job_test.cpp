@@ -98,7 +98,7 @@ TEST(ConvertRequest, NamesTheFieldThatIsWrong) {
          for (std::size_t i = 0; i < limits::kMaxNodes; ++i) m.add_only_nodes("n");
        }},
       {"except_nodes", [](auto& m) { m.add_except_nodes("a b"); }},
-      {"queue", [](auto& m) { m.set_queue(3); }},
+      {"queue", [](auto& m) { m.set_queue(4); }},
       {"weight", [](auto& m) { m.set_weight(limits::kMaxWeight + 1); }},
       {"requeue", [](auto& m) { m.set_requeue(3); }},
       {"most_nodes", [](auto& m) { m.set_most_nodes(limits::kMaxNodes + 1); }},

@@ -73,7 +73,7 @@ void add_time_options(CLI::App& app, RunOptions& options) {
   app.add_option("--wall-time", options.wall_time, "Limit of elapsed time")->type_name("TIME");
   app.add_option("--signal", options.signal, "Send SIG this long before the limit of --time")
       ->type_name("SIG@TIME");
-  app.add_option("--queue", options.queue, "exclusive, high or normal")->type_name("QUEUE");
+  app.add_option("--queue", options.queue, "exclusive, high, normal or urgent")->type_name("QUEUE");
   app.add_option("--weight", options.weight, "Share of slices; others have 100")
       ->type_name("N")
       ->check(CLI::Range(limits::kMinWeight, limits::kMaxWeight));
@@ -148,7 +148,7 @@ struct ForeignOption {
 };
 
 constexpr ForeignOption kOfSlurm[] = {
-    {" -p --partition ", "there are no partitions; --queue is exclusive, high or normal"},
+    {" -p --partition ", "there are no partitions; --queue is exclusive, high, normal or urgent"},
     {" -I ", "here it is --immediate"},
     {" --exclusive ", "here it is --queue exclusive"},
     {" -s --oversubscribe ", "jobs share the nodes in time anyway"},

@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 11> kStates = {
     "pending", "launching", "running",   "suspended",   "completing",   "completed",
     "failed",  "cancelled", "timed-out", "node-failed", "launch-failed"};
 constexpr std::array<std::string_view, 4> kNodeStates = {"unknown", "up", "suspect", "down"};
-constexpr std::array<std::string_view, 3> kQueues = {"exclusive", "high", "normal"};
+constexpr std::array<std::string_view, 4> kQueues = {"exclusive", "high", "normal", "urgent"};
 
 template <std::size_t Count>
 std::string_view word_of(const std::array<std::string_view, Count>& words, std::uint32_t index) {
@@ -49,7 +49,7 @@ Result<base::Queue> parse_queue(std::string_view word) {
   for (std::size_t i = 0; i < kQueues.size(); ++i) {
     if (kQueues[i] == word) return static_cast<base::Queue>(i);
   }
-  return fail(Errc::NotFound, "unknown queue '{}'; use exclusive, high or normal",
+  return fail(Errc::NotFound, "unknown queue '{}'; use exclusive, high, normal or urgent",
               escape_terminal(word, 80));
 }
 

@@ -27,6 +27,7 @@ Seen add(Seen a, const Seen& b) {
   a.fake_wakes += b.fake_wakes;
   a.launches_compared += b.launches_compared;
   a.hangs_ended += b.hangs_ended;
+  a.urgent_beyond += b.urgent_beyond;
   a.met += b.met;
   a.unmet += b.unmet;
   return a;
@@ -73,6 +74,7 @@ TEST_P(ClusterSim, HoldsItsInvariantsAndEndsEveryJobOnce) {
   EXPECT_GT(all.deadlocks_killed, 0U);
   EXPECT_GT(all.lost_reports, 20U);
   EXPECT_GT(all.fake_wakes, 0U);
+  EXPECT_GT(all.urgent_beyond, 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, ClusterSim, testing::Values(1, 11, 21, 31, 41));

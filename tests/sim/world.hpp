@@ -48,6 +48,7 @@ struct Seen {
   std::uint64_t deadlocks_killed = 0, lost_reports = 0, fake_wakes = 0;
   std::uint64_t launches_compared = 0, hangs_ended = 0;
   std::uint64_t high_compared = 0;  // jobs beside a busy one of queue high
+  std::uint64_t urgent_beyond = 0;  // urgent jobs that were placed beyond the slots
   std::uint64_t met = 0, unmet = 0;
   Duration worst_gang_skew{0};
 };
@@ -109,6 +110,7 @@ class World {
   void check_idle(JobId job);
   void check_launch(JobId job);
   void check_high(JobId job);
+  void check_placed(const gang::JobView& before, const gang::JobView& view);
   void count_idle();
   [[nodiscard]] std::string describe(base::NodeId id, base::AttemptId attempt) const;
   [[noreturn]] void broken(const std::string& what) const;

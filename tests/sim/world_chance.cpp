@@ -43,6 +43,7 @@ base::ResourceRequest World::some_request() {
   if (chance_.one_in(2)) r.memory_per_node = base::Bytes{chance_.between(1, 6)};
   if (chance_.one_in(12)) r.queue = base::Queue::Exclusive;
   if (chance_.one_in(12)) r.queue = base::Queue::High;
+  if (chance_.one_in(16)) r.queue = base::Queue::Urgent;
   if (chance_.one_in(4)) r.weight = static_cast<std::uint32_t>(chance_.between(1, 5));
   if (chance_.one_in(8)) r.priority = static_cast<std::int32_t>(chance_.below(3));
   r.held = chance_.one_in(20);

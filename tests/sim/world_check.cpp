@@ -242,19 +242,22 @@ bool share_a_core(const gang::JobView& a, const gang::JobView& b) {
   return false;
 }
 
+bool is_of_high(const gang::JobView& view) {
+  return view.request.queue == base::Queue::High || view.request.queue == base::Queue::Urgent;
+}
+
 bool is_busy_high(const gang::JobView& view, bool idle_detection) {
-  return view.state == JobState::Running && !view.request.overlay &&
-         view.request.queue == base::Queue::High &&
+  return view.state == JobState::Running && !view.request.overlay && is_of_high(view) &&
          (!idle_detection || view.activity == gang::JobActivity::Busy);
 }
 
 }  // namespace
 
-// Beside a busy job of queue high no job of the other queues has slices on its cores: within some
-// slices, without faults.
+// Beside a busy job of queue high or urgent no job of the other queues has slices on its cores:
+// within some slices, without faults.
 void World::check_high(JobId job) {
   const auto view = head_->job(job, head_now());
-  if (!view || view->request.queue == base::Queue::High || view->request.overlay) return;
+  if (!view || is_of_high(*view) || view->request.overlay) return;
   bool is_beside = false;
   for (const JobId other : head_->jobs()) {
     const auto high = head_->job(other, head_now());
@@ -270,6 +273,17 @@ void World::check_high(JobId job) {
   if (events_.now() - since > 1s) {
     broken(fmt::format("job {} has slices on the cores of a busy job of queue high", job));
   }
+}
+
+// A job that has just been given a place: the rows beyond the slots are for urgent jobs.
+void World::check_placed(const gang::JobView& before, const gang::JobView& view) {
+  if (view.state != JobState::Launching || view.attempt == before.attempt || !view.slot) return;
+  const std::uint32_t slots = head_->config().max_slots;
+  const bool is_urgent = view.request.queue == base::Queue::Urgent;
+  const std::uint32_t most = slots + (is_urgent ? head_->config().urgent_slots : 0);
+  seen_.urgent_beyond += is_urgent && view.slot->value() >= slots ? 1 : 0;
+  if (view.slot->value() < most) return;
+  broken(fmt::format("job {} was placed in slot {} of {}", view.id, view.slot->value(), most));
 }
 
 std::string World::describe(base::NodeId id, base::AttemptId attempt) const {

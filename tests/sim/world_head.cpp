@@ -78,6 +78,7 @@ void World::store(JobId job) {
   const auto view = head_->job(job, head_now());
   if (!view) broken(fmt::format("job {} changed and is not there", job));
   Stored& stored = disk_[job];
+  check_placed(stored.view, *view);
   if (base::is_final(stored.view.state) && stored.view.state != view->state) {
     broken(fmt::format("job {} ended twice: {} and {}", job, int(stored.view.state),
                        int(view->state)));

@@ -512,6 +512,7 @@ void Admin::take_file(HeadConfig wanted) {
   }
   if (wanted.fill != config.fill) change(SetFill{wanted.fill});
   parts_.runner.perform(parts_.runner.cluster().set_fill_queues(wanted.fill_queues, now()));
+  parts_.runner.perform(parts_.runner.cluster().set_urgent_slots(wanted.urgent_slots, now()));
   parts_.networks.set_channels(wanted.network.channels);
   parts_.runner.cluster().set_max_requeues(wanted.max_requeues);
   parts_.runner.cluster().set_overcommit(wanted.overcommit);

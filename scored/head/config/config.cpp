@@ -92,6 +92,7 @@ void read_policy(ConfigSection& section, HeadConfig& config) {
   section.read_choice("control", config.control_over_pm, {{"pm", true}, {"tls", false}});
   section.read("quantum", config.quantum, limits::kMinQuantum, limits::kMaxQuantum);
   section.read("slots", config.slots, 1U, limits::kMaxSlots);
+  section.read("urgent_slots", config.urgent_slots, 0U, limits::kMaxUrgentSlots);
   section.read("switch_always", config.switch_always);
   section.read("requeue", config.requeue);
   section.read("max_requeues", config.max_requeues, 0U, kMostRequeues);
@@ -145,6 +146,7 @@ gang::ClusterConfig HeadConfig::for_cluster() const {
   gang::ClusterConfig out;
   out.quantum = quantum;
   out.max_slots = slots;
+  out.urgent_slots = urgent_slots;
   out.switch_always = switch_always;
   out.max_requeues = max_requeues;
   out.idle_detection = idle_detection;

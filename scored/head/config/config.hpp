@@ -36,7 +36,8 @@ struct HeadConfig {
 
   Duration quantum = limits::kDefaultQuantum;
   std::uint32_t slots = limits::kDefaultSlots;
-  bool switch_always = false;      // also between slices of the same jobs
+  std::uint32_t urgent_slots = limits::kDefaultUrgentSlots;  // rows beyond them
+  bool switch_always = false;                                // also between slices of the same jobs
   bool requeue = false;            // jobs that lost a node, unless they say
   std::uint32_t max_requeues = 3;  // of one job
   bool idle_detection = true;      // idle jobs give their slices away

@@ -9,8 +9,8 @@
 namespace score::head {
 namespace {
 
-constexpr std::array<const char*, 3> kQueueNames = {"exclusive", "high",
-                                                    "normal"};  // [base::Queue]
+constexpr std::array<const char*, 4> kQueueNames = {"exclusive", "high", "normal",
+                                                    "urgent"};  // [base::Queue]
 
 Error beyond(std::string_view what, std::string_view allowed, std::string_view key) {
   return fail(Errc::Denied,
@@ -26,7 +26,7 @@ void read_queues(ConfigSection& section, UserLimits& limits) {
   for (const std::string& name : names) {
     const auto found = std::find(kQueueNames.begin(), kQueueNames.end(), name);
     if (found == kQueueNames.end()) {
-      section.refuse("queues", "use exclusive, high, normal");
+      section.refuse("queues", "use exclusive, high, normal, urgent");
     } else {
       limits.queues.at(static_cast<std::size_t>(found - kQueueNames.begin())) = true;
     }

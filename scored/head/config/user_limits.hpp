@@ -20,9 +20,9 @@ struct UserLimits {
   std::uint32_t max_jobs = 5'000;                        // of one user, queued or running
   Bytes max_job_bytes = Bytes(64 * limits::kMiB);        // on disk, of one user's jobs
   Bytes max_all_job_bytes = Bytes(1024 * limits::kMiB);  // of all users', root's and operators' too
-  std::array<bool, 3> queues = {false, false, true};     // [base::Queue]
-  Duration scout_time = 1h;                              // of one command of scout; 0: none
-  std::vector<std::string> exempt;                       // users, and groups as "@group"
+  std::array<bool, 4> queues = {false, false, true, false};  // [base::Queue]
+  Duration scout_time = 1h;                                  // of one command of scout; 0: none
+  std::vector<std::string> exempt;                           // users, and groups as "@group"
 
   // The names of the queues that users may choose.
   [[nodiscard]] std::vector<std::string> queue_names() const;

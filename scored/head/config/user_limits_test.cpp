@@ -71,7 +71,8 @@ TEST(UserLimits, AreWhatTheFileSays) {
 
 TEST(UserLimits, AreRefusedWithFileAndLine) {
   EXPECT_EQ(problem("max_weight = 0").substr(0, 9), "x.toml:4:");
-  EXPECT_EQ(problem("queues = [\"fast\"]"), "x.toml:4: queues: use exclusive, high, normal");
+  EXPECT_EQ(problem("queues = [\"fast\"]"),
+            "x.toml:4: queues: use exclusive, high, normal, urgent");
   EXPECT_EQ(problem("queues = []"), "x.toml:4: queues: name at least one queue");
   EXPECT_NE(problem("max_wieght = 3"), "");
 }

@@ -38,6 +38,7 @@ std::string shown_name(JobState state) {
 
 const char* name_of_queue(std::uint32_t queue) {
   if (queue == static_cast<std::uint32_t>(base::Queue::Exclusive)) return "exclusive";
+  if (queue == static_cast<std::uint32_t>(base::Queue::Urgent)) return "urgent";
   return queue == static_cast<std::uint32_t>(base::Queue::High) ? "high" : "normal";
 }
 
