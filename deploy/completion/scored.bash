@@ -27,8 +27,8 @@ _scored() {
   else
     case $1:$previous in
       sccancel:* | scattach:* | scq:--why | score:job | score:hold | score:release | score:suspend | score:resume) words=$(_scored_jobs) ;;
-      scadm:drain | scadm:resume | *:-w | *:-x) words=$(_scored_nodes) ;;
-      scadm:scadm) words='set get drain resume key reload shutdown web-login trace' ;;
+      scadm:drain | scadm:resume | scadm:reserve | *:-w | *:-x) words=$(_scored_nodes) ;;
+      scadm:scadm) words='set get drain resume reserve unreserve reservations key reload shutdown web-login trace' ;;
       scadm:set | scadm:get) words='quantum slots idle fill' ;;
       scadm:idle | scadm:fill) words='on off' ;;
       scrun:--mpi) words='auto pmi1 pmix both none' ;;

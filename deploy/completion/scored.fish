@@ -22,10 +22,10 @@ function __scored_words
     switch $command:$previous
         case 'sccancel:*' 'scattach:*' 'scq:--why' 'scrun:--job' score:job score:hold score:release score:suspend score:resume
             scq --no-header -o job 2>/dev/null
-        case scadm:drain scadm:resume '*:-w' '*:-x'
+        case scadm:drain scadm:resume scadm:reserve '*:-w' '*:-x'
             scnodes --no-header -o node 2>/dev/null
         case scadm:scadm
-            printf '%s\n' set get drain resume key reload shutdown web-login trace
+            printf '%s\n' set get drain resume reserve unreserve reservations key reload shutdown web-login trace
         case scadm:set scadm:get
             printf '%s\n' quantum slots idle fill
         case scadm:idle scadm:fill

@@ -20,8 +20,8 @@ _scored_words() {
   fi
   case $command:$previous in
     sccancel:*|scattach:*|scq:--why|scrun:--job|score:(job|hold|release|suspend|resume)) scq --no-header -o job 2>/dev/null ;;
-    scadm:(drain|resume)|*:-w|*:-x) scnodes --no-header -o node 2>/dev/null ;;
-    scadm:scadm) print -l set get drain resume key reload shutdown web-login trace ;;
+    scadm:(drain|resume|reserve)|*:-w|*:-x) scnodes --no-header -o node 2>/dev/null ;;
+    scadm:scadm) print -l set get drain resume reserve unreserve reservations key reload shutdown web-login trace ;;
     scadm:(set|get)) print -l quantum slots idle fill ;;
     scadm:(idle|fill)) print -l on off ;;
     scrun:--mpi) print -l auto pmi1 pmix both none ;;

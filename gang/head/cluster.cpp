@@ -1,10 +1,12 @@
 #include "gang/head/cluster.hpp"
 
+#include "gang/forecast/expected_start.hpp"
 #include "gang/lifecycle/text.hpp"
 #include "gang/schedule/request_check.hpp"
 #include "gang/schedule/room.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace score::gang {
 
@@ -41,6 +43,7 @@ Cluster::Cluster(ClusterConfig config)
 template <typename Change>
 Actions Cluster::apply(TimePoint now, Change&& change) {
   Step step{now};
+  begin(step);
   change(step);
   settle(step);
   return std::move(step.actions);
@@ -49,12 +52,21 @@ Actions Cluster::apply(TimePoint now, Change&& change) {
 template <typename Change>
 Result<Actions> Cluster::try_apply(TimePoint now, Change&& change) {
   Step step{now};
+  begin(step);
   if (Result<void> done = change(step); !done) return done.error();
   settle(step);
   return std::move(step.actions);
 }
 
+// A change that fails has no actions: what reservations that have begun cause is left to settle().
+void Cluster::begin(const Step& step) {
+  if (!tables_.calendar.advance(step.now)) return;
+  placer_.capacity_grew();
+  is_calendar_new_ = true;
+}
+
 void Cluster::settle(Step& step) {
+  if (std::exchange(is_calendar_new_, false)) leave_reserved_nodes(step);
   for (const JobId job : placer_.place_waiting(step.now)) {
     launching_.launch(tables_.jobs.at(job), step);
   }
@@ -105,6 +117,48 @@ Result<Actions> Cluster::resume_node(NodeId node, TimePoint now) {
   return apply(now, [&](Step& step) {
     if (tables_.nodes.resume(*index, step)) placer_.capacity_grew();
   });
+}
+
+// ---- reservations -----------------------------------------------------------------------------
+
+Actions Cluster::set_reservations(std::vector<Reservation> all, TimePoint now) {
+  tables_.calendar.set(std::move(all), tables_.nodes);
+  return apply(now, [](Step&) {});
+}
+
+std::vector<JobId> Cluster::jobs_in_the_way(const Reservation& reservation, TimePoint now) const {
+  std::vector<JobId> out;
+  for (const auto& [id, job] : tables_.jobs.all()) {
+    if (!job.placed || job.is_step() || job.outcome.ending()) continue;
+    const bool is_there = std::any_of(reservation.nodes.begin(), reservation.nodes.end(),
+                                      [&, &job = job](NodeId node) {
+                                        const auto index = tables_.nodes.find(node);
+                                        return index && job.member_on(*index);
+                                      });
+    if (!is_there) continue;
+    const auto longest = longest_of(job.request, tables_.config.max_slots);
+    const Duration ran = now - job.started.value_or(now);
+    if (!longest || *longest - ran > reservation.start - now) out.push_back(id);
+  }
+  return out;
+}
+
+// Only jobs that last longer than their time limits promised, or that were there before the
+// reservation was made, are still there.
+void Cluster::leave_reserved_nodes(Step& step) {
+  for (auto& [id, job] : tables_.jobs.all()) {
+    if (!job.placed || job.is_step()) continue;
+    Occupant occupant = placer_.occupant(job);
+    occupant.bound = Duration::zero();
+    for (const NodeIndex node : job.cells.nodes) {
+      const Reservation* r = tables_.calendar.blocking(occupant, node);
+      if (r == nullptr || !tables_.calendar.has_begun(*r)) continue;
+      reach_limit(job,
+                  fmt::format("reservation {} has begun on {}", r->name, tables_.nodes.name(node)),
+                  step);
+      break;
+    }
+  }
 }
 
 // ---- jobs -------------------------------------------------------------------------------------
@@ -333,10 +387,11 @@ void Cluster::reach_limit(Job& job, std::string reason, Step& step) {
 
 std::optional<TimePoint> Cluster::next_deadline() const {
   std::optional<TimePoint> next;
-  for (const auto time :
-       {tables_.nodes.next_deadline(), tables_.deadlines.next(), publisher_.next_time()}) {
+  for (const auto time : {tables_.nodes.next_deadline(), tables_.deadlines.next(),
+                          publisher_.next_time(), tables_.calendar.next_change()}) {
     if (time) next = next ? std::min(*next, *time) : *time;
   }
+  if (is_calendar_new_) next = tables_.calendar.now();
   return next;
 }
 
@@ -346,6 +401,12 @@ Result<JobView> Cluster::job(JobId job, TimePoint now) const {
   const Job* known = tables_.jobs.find(job);
   if (known == nullptr) return fail(Errc::NotFound, "no job {}", job);
   return view_of(shown(), *known, now);
+}
+
+std::optional<TimePoint> Cluster::expected_start(JobId job) const {
+  const Job* known = tables_.jobs.find(job);
+  if (known == nullptr || known->state != JobState::Pending) return std::nullopt;
+  return gang::expected_start(tables_, placer_, publisher_, *known);
 }
 
 std::vector<JobId> Cluster::jobs() const {

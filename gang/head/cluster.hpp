@@ -50,6 +50,12 @@ class Cluster {
   base::Result<Actions> drain(NodeId node, std::string reason, TimePoint now);
   base::Result<Actions> resume_node(NodeId node, TimePoint now);
 
+  // Takes the place of all reservations. Those of other users' nodes that have begun end the jobs
+  // that are still there: their limit is reached (JobView::limit).
+  Actions set_reservations(std::vector<Reservation> all, TimePoint now);
+  // The jobs that have a place on its nodes and may still be there when it begins, ascending.
+  std::vector<JobId> jobs_in_the_way(const Reservation& reservation, TimePoint now) const;
+
   // ---- jobs
   // Can this ever run on the cluster as configured? Error: one clear line (too many nodes ...).
   base::Result<void> check(const base::ResourceRequest& request) const;
@@ -106,6 +112,8 @@ class Cluster {
 
   // ---- views; a reference lives until the next call that is not const
   base::Result<JobView> job(JobId job, TimePoint now) const;
+  // Of a job that is Pending; see gang/forecast/expected_start.hpp.
+  std::optional<TimePoint> expected_start(JobId job) const;
   std::vector<JobId> jobs() const;  // ascending
   base::Result<NodeView> node(NodeId node) const;
   base::Result<NodeId> node_by_name(const std::string& name) const;
@@ -122,14 +130,17 @@ class Cluster {
   Actions apply(TimePoint now, Change&& change);
   template <typename Change>
   base::Result<Actions> try_apply(TimePoint now, Change&& change);
+  void begin(const Step& step);
   void settle(Step& step);
   void deadline_due(Job& job, DeadlineKind kind, Step& step);
   void watch_scheduled_limit(Job& job, Step& step);
   void reach_limit(Job& job, std::string reason, Step& step);
+  void leave_reserved_nodes(Step& step);
 
   [[nodiscard]] Shown shown() const { return {tables_, placer_, publisher_}; }
 
   Tables tables_;
+  bool is_calendar_new_ = false;  // reservations have begun or ended
   Placer placer_;
   Publisher publisher_;
   Meetings meetings_;

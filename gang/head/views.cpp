@@ -1,6 +1,7 @@
 // This file is tested by placement_test.cpp.
 #include "gang/head/views.hpp"
 
+#include "gang/forecast/expected_start.hpp"
 #include "gang/head/wait_reasons.hpp"
 #include "gang/job/deadlock.hpp"
 #include "gang/lifecycle/idle_jobs.hpp"
@@ -87,6 +88,7 @@ JobView view_of(const Shown& shown, const Job& job, TimePoint now) {
 NodeView view_of(const Shown& shown, NodeIndex index) {
   const Node& node = shown.tables.nodes[index];
   const Reservations& here = shown.placer.on_node(index);
+  const Reservation* reserved = shown.tables.calendar.on(index);
   return {node.id,
           node.info,
           node.state,
@@ -95,7 +97,8 @@ NodeView view_of(const Shown& shown, NodeIndex index) {
           node.down_reason,
           here.memory,
           {here.jobs.begin(), here.jobs.end()},
-          shown.placer.units().on_node(index).in_use()};
+          shown.placer.units().on_node(index).in_use(),
+          reserved != nullptr ? reserved->name : std::string()};
 }
 
 MatrixView matrix_view(const Shown& shown) {
@@ -137,6 +140,7 @@ base::Result<JobView> plan_view(const Shown& shown, const base::ResourceRequest&
       request.held || nodes.is_awaiting() ? std::nullopt : shown.placer.find_spot(job);
   if (!spot || !shown.placer.is_open(job, &*spot)) {
     v.reasons = wait_reasons(shown.tables, shown.placer, job);
+    v.expected_start = expected_start(shown.tables, shown.placer, shown.publisher, job);
     return v;
   }
   v.state = JobState::Launching;

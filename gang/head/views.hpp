@@ -21,6 +21,7 @@ struct NodeView {
   base::Bytes memory_reserved{0};
   std::vector<JobId> jobs;
   std::vector<base::GenericResource> generic_used{};  // units that have jobs
+  std::string reservation{};                          // in force now; empty: none is
 };
 
 struct JobView {
@@ -54,6 +55,7 @@ struct JobView {
   std::vector<std::vector<std::uint32_t>> cores;       // [node index]; empty until placed
   std::vector<std::vector<base::GenericShare>> units;  // [node index]; empty: none
   std::uint32_t tasks_per_core = 1;                    // > 1: so many share the cores of one task
+  std::optional<TimePoint> expected_start{};           // of a plan that would wait, if it is known
 };
 
 // One slice of the current cycle, for display.

@@ -32,15 +32,52 @@ struct Reasons {
   bool has_spot = false;
   Names out{};
 
-  // nullptr: the job may be placed there.
-  [[nodiscard]] const char* why_unusable(NodeIndex index) const {
+  // Empty: the job may be placed there.
+  [[nodiscard]] std::string why_unusable(NodeIndex index) const {
     const Node& node = tables.nodes[index];
     if (node.drained) return "drained";
     if (node.state == NodeState::Unknown) return "not seen yet";
     if (node.state == NodeState::Down) return "down";
     if (node.state == NodeState::Suspect) return "suspect";
     if (!node.zombies.empty()) return "still ending an earlier job";
-    return placer.may_use(job, index) ? nullptr : "busy";
+    if (std::string why = why_reserved(index); !why.empty()) return why;
+    return placer.may_use(job, index) ? "" : "busy";
+  }
+
+  [[nodiscard]] std::string why_reserved(NodeIndex index) const {
+    const Calendar& calendar = tables.calendar;
+    const Occupant occupant = placer.occupant(job);
+    const Reservation* r = calendar.blocking(occupant, index);
+    if (r != nullptr && calendar.has_begun(*r)) return fmt::format("reserved ({})", r->name);
+    if (r != nullptr) {
+      return fmt::format("reservation {} begins in {}, before a job {} is sure to have ended",
+                         r->name, rounded(r->start - calendar.now()),
+                         occupant.bound ? "with its time limit" : "without a time limit");
+    }
+    if (calendar.may_use(occupant, index)) return {};
+    const Reservation* own = calendar.find(occupant.reservation);
+    const bool has_begun = own != nullptr && calendar.has_begun(*own);
+    return fmt::format("{} reservation {}", has_begun ? "not in" : "waits for",
+                       occupant.reservation);
+  }
+
+  [[nodiscard]] static std::string rounded(Duration time) {
+    return base::format_duration(std::chrono::ceil<std::chrono::seconds>(time));
+  }
+
+  // Of the job's own reservation.
+  void add_reservation() {
+    const std::string& name = job.request.reservation;
+    if (name.empty()) return;
+    const Reservation* r = tables.calendar.find(name);
+    if (r == nullptr) {
+      out.push_back(fmt::format("reservation {} has ended or was removed", name));
+    } else if (!tables.calendar.has_begun(*r)) {
+      out.push_back(fmt::format("reservation {} begins in {}", name,
+                                rounded(r->start - tables.calendar.now())));
+    } else if (!tables.calendar.admits(*r, placer.occupant(job))) {
+      out.push_back(fmt::format("reservation {} is for other users", name));
+    }
   }
 
   void add_recovery() {
@@ -57,7 +94,7 @@ struct Reasons {
     std::uint32_t usable = 0;
     for (NodeIndex node = 0; node < tables.nodes.size(); ++node) {
       if (!is_allowed(job.allowed, node)) continue;
-      if (const char* why = why_unusable(node)) {
+      if (const std::string why = why_unusable(node); !why.empty()) {
         unusable[why].push_back(tables.nodes.name(node));
       } else {
         ++usable;
@@ -136,6 +173,7 @@ Names wait_reasons(const Tables& tables, const Placer& placer, const Job& job) {
     return std::move(reasons.out);
   }
   if (std::string why = placer.why_closed(job); !why.empty()) reasons.out.push_back(std::move(why));
+  reasons.add_reservation();
   reasons.add_nodes();
   reasons.add_room();
   if (reasons.out.empty()) {

@@ -32,10 +32,22 @@ std::unique_ptr<Policy> make_policy(Room& room) {
   return nullptr;
 }
 
-// Only such jobs may be compared by their shapes alone.
+// Only such jobs may be compared by their shapes, and beside reservations by their time limits.
 bool is_plain(const Job& job) {
   return !job.is_exclusive() && !job.overlay() && job.allowed.empty() &&
-         job.request.generic.empty();
+         job.request.generic.empty() && job.request.reservation.empty();
+}
+
+// A plain job that found no place.
+struct Failed {
+  Shape shape;
+  std::optional<Duration> longest;  // see Occupant::bound
+};
+
+// Whether room for the job would also be room for the one that failed.
+bool is_no_smaller(const Shape& shape, std::optional<Duration> longest, const Failed& failed) {
+  const bool lasts_as_long = !longest || (failed.longest && *longest >= *failed.longest);
+  return lasts_as_long && needs_no_less(shape, failed.shape);
 }
 
 }  // namespace
@@ -167,13 +179,15 @@ std::vector<JobId> Placer::place_waiting(TimePoint now) {
   policy_->begin_pass(now);
   break_closed_promise();
   place_steps(placed);
-  std::vector<Shape> failed;
+  std::vector<Failed> failed;
+  const bool has_reservations = !room_.calendar().empty();
   for (auto it = waiting_.begin(); it != waiting_.end();) {
     Job& job = jobs_.at((it++)->job);
     const bool may_skip = is_plain(job) && policy_->skips_larger(job);
+    const auto longest = has_reservations ? room_.occupant(job).bound : std::nullopt;
     const bool is_hopeless =
-        may_skip && std::any_of(failed.begin(), failed.end(), [&](const Shape& shape) {
-          return needs_no_less(job.shape, shape);
+        may_skip && std::any_of(failed.begin(), failed.end(), [&](const Failed& other) {
+          return is_no_smaller(job.shape, longest, other);
         });
     if (is_hopeless || !is_open(job)) continue;
     if (try_place(job)) {
@@ -181,7 +195,7 @@ std::vector<JobId> Placer::place_waiting(TimePoint now) {
       continue;
     }
     if (!policy_->stays(job)) break;
-    if (may_skip) failed.push_back(job.shape);
+    if (may_skip) failed.push_back({job.shape, longest});
   }
   reweigh();
   return placed;

@@ -75,6 +75,9 @@ class Placer {
     return room_.may_use(job, node);
   }
 
+  // See Room.
+  [[nodiscard]] Occupant occupant(const Job& job) const { return room_.occupant(job); }
+
   [[nodiscard]] base::Bytes free_memory(const Job& job, NodeIndex node) const {
     return room_.free_memory(node) - policy_->withheld(job, node);
   }

@@ -30,7 +30,14 @@ bool Room::may_use(const Job& job, NodeIndex index) const {
   if (node.state != NodeState::Up || node.drained || !node.zombies.empty()) return false;
   if (!is_allowed(job.allowed, index)) return false;
   if (reserved_[index].jobs.size() >= limits::kMaxJobsPerNode) return false;
+  const bool is_free = calendar_.empty() && job.request.reservation.empty();
+  if (!is_free && !calendar_.may_use(occupant(job), index)) return false;
   return job.overlay() || matrix_.cores(index) == node.info.cores;
+}
+
+Occupant Room::occupant(const Job& job) const {
+  return {job.request.reservation, job.user, job.request.account,
+          longest_of(job.request, config_.max_slots)};
 }
 
 // A new row is opened where no job of queue high would take all its slices.

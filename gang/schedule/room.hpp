@@ -45,7 +45,10 @@ struct NodeRange {
 class Room {
  public:
   explicit Room(Tables& tables)
-      : config_(tables.config), nodes_(tables.nodes), jobs_(tables.jobs) {}
+      : config_(tables.config),
+        nodes_(tables.nodes),
+        calendar_(tables.calendar),
+        jobs_(tables.jobs) {}
 
   // After NodeTable::add().
   void add_node();
@@ -73,6 +76,11 @@ class Room {
   [[nodiscard]] const Units& units() const { return units_; }
 
   [[nodiscard]] bool may_use(const Job& job, NodeIndex node) const;
+
+  [[nodiscard]] const Calendar& calendar() const { return calendar_; }
+
+  // The job as reservations see it.
+  [[nodiscard]] Occupant occupant(const Job& job) const;
 
   [[nodiscard]] base::Bytes free_memory(NodeIndex node) const {
     return nodes_[node].info.memory - reserved_[node].memory;
@@ -128,6 +136,7 @@ class Room {
 
   const ClusterConfig& config_;
   const NodeTable& nodes_;
+  const Calendar& calendar_;
   JobTable& jobs_;
   Matrix matrix_;
   Units units_{nodes_, matrix_};

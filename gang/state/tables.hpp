@@ -1,6 +1,7 @@
 #pragma once
 // What the head's scheduler knows. Its parts share one Tables and keep what only they need.
 
+#include "gang/state/calendar.hpp"
 #include "gang/state/config.hpp"
 #include "gang/state/deadlines.hpp"
 #include "gang/state/job_table.hpp"
@@ -16,6 +17,7 @@ struct Tables {
   NodeTable nodes;
   JobTable jobs;
   Deadlines deadlines;
+  Calendar calendar;  // reservations of nodes
 };
 
 }  // namespace score::gang

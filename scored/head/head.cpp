@@ -33,22 +33,23 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovere
       shares_({runner_, config_, jobs_, users_}),
       queries_({runner_, config_, jobs_, reader_, users_, array_book_}),
       commits_(io, std::move(store)),
+      reservations_({runner_, config_, links_, users_, commits_, feed_, alarm_}),
       life_({runner_, config_, jobs_, queries_, streams_, networks_, commits_, users_, feed_,
              alarm_}),
       arrays_({runner_, jobs_, life_, reader_, commits_, array_book_,
                [this] { return submissions_.take_number(); }}),
       waiting_({runner_, jobs_, life_, arrays_, reader_, config_, alarm_}),
       starter_({runner_, jobs_, streams_, links_, reader_, commits_}),
-      submissions_(
-          {runner_, config_, jobs_, life_, links_, users_, reader_, commits_, waiting_, shares_},
-          recovered.last_job),
+      submissions_({runner_, config_, jobs_, life_, links_, users_, reader_, commits_, waiting_,
+                    shares_, reservations_},
+                   recovered.last_job),
       overview_(runner_, config_, jobs_, queries_, links_),
       traces_(clock, links_, alarm_),
       facts_(clock, links_, alarm_, config_),
       control_(io, clock, links_),
       nodes_({runner_, links_, streams_, feed_, control_, recovered.incarnation}),
       admin_({runner_, config_, jobs_, queries_, life_, submissions_, arrays_, networks_, links_,
-              commits_, users_, feed_, alarm_, shares_, std::move(requests)}) {
+              commits_, users_, feed_, alarm_, shares_, reservations_, std::move(requests)}) {
   users_.set_exempt(config_.limits.exempt);
   control_.on_hearsay([this](const gang::Hearsay& hearsay) { nodes_.hearsay(hearsay); });
   nodes_.on_job_seen([this](NodeId node, JobId last) { submissions_.saw(node, last); });
@@ -82,8 +83,8 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovere
 }
 
 ClientSession::Parts Head::for_clients() {
-  return {config_, runner_, jobs_,  submissions_, life_,   queries_, streams_, overview_,
-          traces_, facts_,  admin_, users_,       shares_, {},       {}};
+  return {config_, runner_, jobs_,  submissions_, life_,   queries_,      streams_, overview_,
+          traces_, facts_,  admin_, users_,       shares_, reservations_, {},       {}};
 }
 
 NodeSession::Parts Head::for_nodes() {
@@ -138,6 +139,7 @@ Status Head::recover(const Recovered& recovered) {
   if (auto known = recover_jobs(recovered.jobs); !known) return known;
   recover_cancels(recovered);
   recover_keepers(settings);
+  reservations_.restore(settings.reserved);
   arrays_.settle_all();
   shares_.refresh();
   return {};
@@ -361,6 +363,7 @@ TimePoint Head::tick() {
   }
   life_.tick(at);
   waiting_.tick();
+  reservations_.tick();
   traces_.tick(at);
   facts_.tick(at);
   if (const auto due = admin_.next_deadline(); due && *due <= at) admin_.check_shutdown();
@@ -378,7 +381,8 @@ TimePoint Head::next_deadline() const {
   TimePoint next = next_save_;
   for (const auto& other :
        {runner_.cluster().next_deadline(), life_.next_deadline(), waiting_.next_deadline(),
-        traces_.next_deadline(), facts_.next_deadline(), admin_.next_deadline()}) {
+        reservations_.next_deadline(), traces_.next_deadline(), facts_.next_deadline(),
+        admin_.next_deadline()}) {
     if (other) next = std::min(next, *other);
   }
   return next;

@@ -33,6 +33,7 @@
 #include "scored/head/observe/monitoring.hpp"
 #include "scored/head/observe/overview.hpp"
 #include "scored/head/observe/trace_collector.hpp"
+#include "scored/head/reservations/reservation_desk.hpp"
 #include "scored/head/store/commit_log.hpp"
 #include "scored/head/store/settings.hpp"
 
@@ -133,6 +134,7 @@ class Head {
   ArrayBook array_book_;
   JobQueries queries_;
   CommitLog commits_;
+  ReservationDesk reservations_;
   JobLife life_;
   Arrays arrays_;
   WaitingJobs waiting_;

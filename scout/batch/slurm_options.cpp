@@ -62,6 +62,7 @@ constexpr std::array kKnown = {
     Known{"kill-on-invalid-dep", 0, Meaning::IfYes, ""},
     Known{"begin", 'b', Meaning::Value, ""},
     Known{"deadline", 0, Meaning::Value, ""},
+    Known{"reservation", 0, Meaning::Value, ""},
 };
 
 struct Option {

@@ -67,6 +67,9 @@ std::string plan_document(const wire::Planned& planned) {
   json.list("nodes", planned.nodes()).list("tasks_on_node", planned.tasks_on_node());
   json.field("tasks_per_core", std::max(1U, planned.tasks_per_core()));
   if (planned.slot() >= 0) json.field("slot", planned.slot());
+  if (!planned.starts()) {
+    write_moment(json, "expected_start_unix_s", planned.expected_start_wall_ns());
+  }
   return json.end_object().take();
 }
 
@@ -75,7 +78,8 @@ std::string plan_document(const wire::Planned& planned) {
 std::string plan_line(const wire::Planned& planned, std::uint32_t cpus_per_task) {
   if (!planned.starts()) {
     return escape_terminal(fmt::format("would wait: {}", fmt::join(planned.reasons(), "; ")),
-                           kMostReasonBytes);
+                           kMostReasonBytes) +
+           "; " + expected_start_text(planned.expected_start_wall_ns());
   }
   const auto [least, most] =
       std::minmax_element(planned.tasks_on_node().begin(), planned.tasks_on_node().end());

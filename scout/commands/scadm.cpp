@@ -4,6 +4,7 @@
 #include "base/text/json_writer.hpp"
 #include "proto/trace/trace_export.hpp"
 #include "scout/commands/commands.hpp"
+#include "scout/commands/reservations.hpp"
 #include "scout/commands/trace_view.hpp"
 #include "scout/session/session.hpp"
 #include "scout/session/words.hpp"
@@ -29,6 +30,7 @@ struct AdminOptions {
   bool all_nodes = false;
   wire::ManageKeys::What keys = wire::ManageKeys::LIST;
   std::string reason;
+  ReserveWords reserve;
   double seconds = 10;
   std::string output;  // of the trace; empty: to the screen
   std::string format;  // text, json, pftrace; empty: by the name of the output
@@ -136,6 +138,26 @@ Result<int> drain(HeadLink& head, const AdminOptions& options, bool resume) {
   request.set_reason(options.reason);
   request.set_resume(resume);
   return carry_out(head, options, request);
+}
+
+Result<int> reserve(HeadLink& head, const AdminOptions& options) {
+  const auto request = make_reserve(options.reserve, wall_now());
+  if (!request) return request.error();
+  return carry_out(head, options, *request);
+}
+
+Result<int> unreserve(HeadLink& head, const AdminOptions& options) {
+  wire::Unreserve request;
+  request.set_name(options.what);
+  return carry_out(head, options, request);
+}
+
+Result<int> show_reservations(HeadLink& head, const AdminOptions& options) {
+  const auto list = head.ask<wire::ReservationList>(wire::ListReservations());
+  if (!list) return list.error();
+  print(options.common.json ? reservations_json(*list, wall_now())
+                            : reservations_page(*list, options.common, wall_now()));
+  return kExitOk;
 }
 
 // "first", "2026-11-23 19:01:09", "revoked".
@@ -254,6 +276,9 @@ Work chosen_work(const CLI::App& app) {
   if (app.got_subcommand("resume")) {
     return [](HeadLink& head, const AdminOptions& options) { return drain(head, options, true); };
   }
+  if (app.got_subcommand("reserve")) return reserve;
+  if (app.got_subcommand("unreserve")) return unreserve;
+  if (app.got_subcommand("reservations")) return show_reservations;
   if (app.got_subcommand("reload")) {
     return [](HeadLink& head, const AdminOptions& options) {
       return carry_out(head, options, wire::Reload());
@@ -289,6 +314,37 @@ void add_key_commands(CLI::App& app, AdminOptions& options) {
       ->type_name("NODE");
 }
 
+void add_reservation_commands(CLI::App& app, AdminOptions& options) {
+  ReserveWords& words = options.reserve;
+  auto* reserve =
+      app.add_subcommand("reserve", "Keep nodes for some users, or for maintenance, for a time");
+  reserve->add_option("nodes", words.nodes, "node05 or node[00-07]")
+      ->required()
+      ->type_name("NODES");
+  reserve->add_option("start", words.start, "now, 2h, 16:00, 2026-12-01T08:30")
+      ->required()
+      ->type_name("START");
+  reserve->add_option("duration", words.duration, "90m, 2h, 1d; a bare number: minutes")
+      ->required()
+      ->type_name("DURATION");
+  reserve->add_option("users", words.users, "alice,bob; - or maintenance: no user")
+      ->required()
+      ->type_name("USERS");
+  reserve->add_option("--name", words.name, "Name, for scrun --reservation; default: r1, r2 ...")
+      ->type_name("NAME");
+  reserve->add_option("-A,--accounts", words.accounts, "Also every user of these accounts' jobs")
+      ->type_name("NAMES");
+  reserve->add_option("-m,--reason", words.reason, "Reason, shown by scadm reservations")
+      ->type_name("TEXT");
+  reserve->add_flag("--end-jobs", words.ends_jobs,
+                    "End the jobs that still run there at its start; else they are in its way");
+  auto* unreserve = app.add_subcommand("unreserve", "Remove a reservation");
+  unreserve->add_option("name", options.what, "As scadm reservations shows it")
+      ->required()
+      ->type_name("NAME");
+  app.add_subcommand("reservations", "List the reservations, by start");
+}
+
 void add_subcommands(CLI::App& app, AdminOptions& options) {
   app.require_subcommand(1);
   app.fallthrough();
@@ -310,6 +366,7 @@ void add_subcommands(CLI::App& app, AdminOptions& options) {
   resume->add_option("nodes", options.nodes, "node05 or node[00-07]")
       ->required()
       ->type_name("NODE");
+  add_reservation_commands(app, options);
   add_key_commands(app, options);
   app.add_subcommand("reload", "Read the configuration again");
   app.add_subcommand("shutdown", "End every job, then the head");

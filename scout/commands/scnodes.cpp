@@ -22,7 +22,14 @@ constexpr const char* kVerboseFields =
 
 std::string state_of(const Node& node) {
   const std::string state(node_word(node.state()));
-  return node.drained() ? state + "*drained" : state;
+  if (node.drained()) return state + "*drained";
+  return node.reservation().empty() ? state : state + "*reserved";
+}
+
+// A reservation that is in force, where nothing else is to be said.
+std::string reason_of(const Node& node) {
+  if (!node.reason().empty() || node.reservation().empty()) return node.reason();
+  return "reserved: " + node.reservation();
 }
 
 // Of a node that never connected only the name is known.
@@ -110,7 +117,8 @@ const std::vector<Column<Node>>& node_columns() {
       {"heard", "HEARD", kRight, heard},
       {"control", "CONTROL", kLeft, [](const Node& n) { return n.control(); }},
       {"pid", "PID", kRight, [](const Node& n) { return std::to_string(n.pid()); }},
-      {"reason", "REASON", kLeft, [](const Node& n) { return n.reason(); }},
+      {"reservation", "RESERVATION", kLeft, [](const Node& n) { return n.reservation(); }},
+      {"reason", "REASON", kLeft, reason_of},
   };
   return columns;
 }
@@ -118,6 +126,7 @@ const std::vector<Column<Node>>& node_columns() {
 void write_node(JsonWriter& json, const Node& node) {
   json.begin_object().field("node", node.name()).field("state", node_word(node.state()));
   json.field("drained", node.drained()).field("reason", node.reason());
+  json.field("reservation", node.reservation());
   json.field("cores", node.cores()).field("memory_bytes", node.memory_bytes());
   json.field("memory_reserved_bytes", node.memory_reserved_bytes()).list("jobs", node.jobs());
   json.list("features", node.features());

@@ -37,13 +37,18 @@ Result<int> show_why(HeadLink& head, const QueueOptions& options) {
   if (options.common.json) {
     JsonWriter json;
     json.begin_object().field("schema", "scored.why/1").field("job", job.job());
-    json.field("state", state_word(job.state())).list("reasons", job.reasons()).end_object();
+    json.field("state", state_word(job.state())).list("reasons", job.reasons());
+    write_moment(json, "expected_start_unix_s", job.expected_start_wall_ns());
+    json.end_object();
     print(json.text() + "\n");
     return kExitOk;
   }
   if (job.reasons().empty())
     print(fmt::format("job {} is {}\n", job.job(), state_word(job.state())));
   for (const auto& reason : job.reasons()) print(escape_terminal(reason) + "\n");
+  if (job.state() == static_cast<std::uint32_t>(base::JobState::Pending)) {
+    print(expected_start_text(job.expected_start_wall_ns()) + "\n");
+  }
   return kExitOk;
 }
 

@@ -83,8 +83,8 @@ void add_time_options(CLI::App& app, RunOptions& options) {
   app.add_option("--nice", options.nice, "Subtracted from the priority")
       ->type_name("N")
       ->check(CLI::Range(-limits::kMaxPriority, limits::kMaxPriority));
-  app.add_option("-A,--account", options.account, "Account that the job counts to")
-      ->type_name("NAME");
+  app.add_option("-A,--account", options.account, "Account that it counts to")->type_name("NAME");
+  app.add_option("--reservation", options.reservation, "Reservation, by name")->type_name("NAME");
   app.add_flag("--hold", options.hold, "Wait until released");
   app.add_option("--immediate", options.immediate, "Give up if not placed within TIME (1s)")
       ->type_name("[=TIME]")
@@ -276,6 +276,7 @@ Status fill_resources(const RunOptions& options, wire::ResourceRequest& resource
                 escape_terminal(options.account, 80));
   }
   resources.set_account(options.account);
+  resources.set_reservation(options.reservation);
   const auto scheduled = limit_of(options.time, "--time");
   if (!scheduled) return scheduled.error();
   const auto wall = limit_of(options.wall_time, "--wall-time");

@@ -37,6 +37,7 @@ struct RunOptions {
   std::string wall_time;
   std::string queue = "normal";
   std::string account;       // empty: the user's own
+  std::string reservation;   // empty: none
   std::uint32_t weight = 0;  // 0: the default
   std::int32_t priority = 0;
   std::int32_t nice = 0;

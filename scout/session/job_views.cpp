@@ -136,6 +136,7 @@ const std::vector<Column<Job>>& job_columns() {
       {"job", "JOB", kRight, job_id},
       {"user", "USER", kLeft, [](const Job& j) { return j.user_name(); }},
       {"account", "ACCOUNT", kLeft, [](const Job& j) { return j.account(); }},
+      {"reservation", "RESERVATION", kLeft, [](const Job& j) { return j.reservation(); }},
       {"name", "NAME", kLeft, [](const Job& j) { return j.name(); }},
       {"constraint", "CONSTRAINT", kLeft, constraint_text},
       {"gres", "GRES", kLeft, generic_text},
@@ -200,6 +201,7 @@ void write_job(JsonWriter& json, const Job& job) {
   if (!job.account().empty()) json.field("account", job.account());
   if (job.features_size() > 0) json.field("constraint", constraint_text(job));
   if (job.generic_size() > 0) json.field("gres", generic_text(job));
+  if (!job.reservation().empty()) json.field("reservation", job.reservation());
   json.field("name", job.name()).field("command", job.command());
   json.field("directory", job.directory());
   json.field("state", state_word(job.state())).field("final", is_final_state(job.state()));
@@ -266,6 +268,7 @@ std::string job_page(const Job& job) {
   line("account", job.account());
   line("constraint", constraint_text(job));
   line("gres", generic_text(job));
+  line("reservation", job.reservation());
   line("command", job.command());
   line("directory", job.directory());
   std::string state(state_word(job.state()));
@@ -276,6 +279,9 @@ std::string job_page(const Job& job) {
   }
   line("state", state);
   for (const auto& reason : job.reasons()) line("reason", reason);
+  if (job.expected_start_wall_ns() > 0) {
+    line("expected", "start " + local_time(job.expected_start_wall_ns()));
+  }
   for (const auto& wait : job.waits()) line("waits", wait);
   if (job.restarts() > 0) line("restarts", fmt::format("{} (lost nodes)", job.restarts()));
   const auto sharing = sharing_text(job.tasks_per_core(), job.cpus_per_task());

@@ -164,6 +164,10 @@ std::string local_time(std::int64_t wall_ns) {
   return {text.data(), std::strftime(text.data(), text.size(), "%F %T", &parts)};
 }
 
+std::string expected_start_text(std::int64_t wall_ns) {
+  return "expected start: " + (wall_ns > 0 ? local_time(wall_ns) : std::string("unknown"));
+}
+
 Result<std::int64_t> parse_past(std::string_view word, std::int64_t now_ns) {
   const std::string text(word);
   for (const char* format :

@@ -58,6 +58,8 @@ std::string short_time(std::int64_t ns);
 std::string limit_time(std::int64_t ns);
 // Local time of day, "2026-11-21 05:41:49"; "-" for 0.
 std::string local_time(std::int64_t wall_ns);
+// Of a job that waits: "expected start: 2026-12-01 08:30:00", "expected start: unknown" (0).
+std::string expected_start_text(std::int64_t wall_ns);
 // A time in the past: "2h" and "7d" count back from now; "2026-11-21", "2026-11-21 08:30" and
 // "2026-11-21T08:30:59" are local. As nanoseconds of wall time. Errors: Malformed with the word.
 Result<std::int64_t> parse_past(std::string_view word, std::int64_t now_ns);

@@ -13,6 +13,7 @@ namespace score::scout {
 namespace {
 
 constexpr std::size_t kMostJobs = 1'000;
+constexpr Duration kMostAhead = 24h * 36'500;  // a century; more would not fit a time
 
 constexpr std::array<std::pair<std::string_view, wire::Dependency::Kind>, 4> kKinds = {{
     {"after", wire::Dependency::STARTED},
@@ -138,7 +139,7 @@ Result<std::int64_t> parse_ahead(std::string_view word, WallTime now) {
   if (const auto at = next_time_of_day(text, static_cast<std::time_t>(seconds))) return *at;
   const std::string_view wait = word.starts_with("now+") ? word.substr(4) : word;
   const bool is_duration = word.find_first_of("-:") == word.npos;
-  if (const auto after = parse_duration(wait); is_duration && after) {
+  if (const auto after = parse_duration(wait); is_duration && after && *after < kMostAhead) {
     return (now + *after).time_since_epoch().count();
   }
   if (const auto date = parse_past(word, 0); date && *date > 0) return *date;

@@ -28,6 +28,8 @@ Seen add(Seen a, const Seen& b) {
   a.launches_compared += b.launches_compared;
   a.hangs_ended += b.hangs_ended;
   a.urgent_beyond += b.urgent_beyond;
+  a.reserved_compared += b.reserved_compared;
+  a.left_reserved += b.left_reserved;
   a.met += b.met;
   a.unmet += b.unmet;
   return a;
@@ -75,6 +77,8 @@ TEST_P(ClusterSim, HoldsItsInvariantsAndEndsEveryJobOnce) {
   EXPECT_GT(all.lost_reports, 20U);
   EXPECT_GT(all.fake_wakes, 0U);
   EXPECT_GT(all.urgent_beyond, 0U);
+  EXPECT_GT(all.reserved_compared, 100U);
+  EXPECT_GT(all.left_reserved, 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, ClusterSim, testing::Values(1, 11, 21, 31, 41));

@@ -88,6 +88,7 @@ void World::every(Duration mean, void (World::*what)()) {
 Seen World::run() {
   every(options_.user_pause, &World::user_acts);
   every(500ms, &World::operate);
+  if (!options_.crowded) every(1s, &World::reserve);
   if (!options_.faults) keep_checking_idle();
   if (options_.faults) {
     every(150ms, &World::misfortune);
@@ -107,7 +108,9 @@ void World::step_until(TimePoint end) {
 // No more misfortune: everything that lives must come to one truth, everything accepted to one end.
 void World::heal() {
   healing_ = true;
+  reserved_.clear();
   if (!head_) head_start();
+  head_does(head_->set_reservations({}, head_now()));
   for (Site& site : sites_) {
     site.reachable = true;
     site.link->stall(0ns);
@@ -120,6 +123,10 @@ void World::heal() {
   }
   for (const JobId job : head_->jobs()) {
     const auto view = head_->job(job, head_now());
+    if (view->state == JobState::Pending && !view->request.reservation.empty()) {
+      head_does(head_->cancel(job, gang::EndCause::User, head_now()));  // it would wait for ever
+      continue;
+    }
     if (view->state == JobState::Pending) head_does(head_->release(job, head_now()));
     if (view->state == JobState::Suspended) head_does(head_->resume(job, head_now()));
   }

@@ -47,8 +47,10 @@ struct Seen {
   std::uint64_t idle_left = 0, idle_returned = 0, early_yields = 0, idle_compared = 0;
   std::uint64_t deadlocks_killed = 0, lost_reports = 0, fake_wakes = 0;
   std::uint64_t launches_compared = 0, hangs_ended = 0;
-  std::uint64_t high_compared = 0;  // jobs beside a busy one of queue high
-  std::uint64_t urgent_beyond = 0;  // urgent jobs that were placed beyond the slots
+  std::uint64_t high_compared = 0;      // jobs beside a busy one of queue high
+  std::uint64_t urgent_beyond = 0;      // urgent jobs that were placed beyond the slots
+  std::uint64_t reserved_compared = 0;  // jobs on nodes that were reserved
+  std::uint64_t left_reserved = 0;      // jobs that had to leave when a reservation began
   std::uint64_t met = 0, unmet = 0;
   Duration worst_gang_skew{0};
 };
@@ -86,12 +88,14 @@ class World {
   void head_arm();
   void store(JobId job);
   [[nodiscard]] gang::RecoveredJob recovered(const Stored& stored) const;
+  [[nodiscard]] std::vector<gang::Reservation> reservations() const;
 
   // world_chance.cpp
   void user_acts();
   void submit();
   void poke_some_job();
   void operate();
+  void reserve();
   void misfortune();
   void partition();
   void duplicate();
@@ -111,6 +115,7 @@ class World {
   void check_launch(JobId job);
   void check_high(JobId job);
   void check_placed(const gang::JobView& before, const gang::JobView& view);
+  void check_reserved();
   void count_idle();
   [[nodiscard]] std::string describe(base::NodeId id, base::AttemptId attempt) const;
   [[noreturn]] void broken(const std::string& what) const;
@@ -135,6 +140,14 @@ class World {
   Duration quantum_ = std::chrono::milliseconds{100};
   std::uint32_t slots_ = 8;
   std::map<JobId, Stored> disk_;
+
+  struct Reserved {  // on the head's disk too; by the simulation's time
+    gang::Reservation reservation;
+    TimePoint start{}, end{};
+  };
+
+  std::vector<Reserved> reserved_;
+  std::uint64_t last_reservation_ = 0;
   std::map<JobId, Behaviour> behaviours_;
   std::uint64_t last_job_ = 0;
   bool healing_ = false;

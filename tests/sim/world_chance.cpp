@@ -52,6 +52,7 @@ base::ResourceRequest World::some_request() {
   r.overlay = chance_.one_in(15);
   r.kill_deadlock = chance_.one_in(2);
   if (chance_.one_in(2)) r.requeue = base::Requeue::Yes;
+  if (chance_.one_in(8)) r.reservation = fmt::format("r{}", last_reservation_);
   if (chance_.one_in(10)) r.except_nodes = {fmt::format("node{:02}", chance_.below(nodes))};
   return r;
 }
@@ -153,6 +154,29 @@ void World::poke_some_job() {
     default:
       return head_does(head_->signal(job, 10, now));
   }
+}
+
+// For users, or for no one. Two at a time may have the same node: both hold.
+void World::reserve() {
+  if (!head_) return;
+  const TimePoint now = events_.now();
+  std::erase_if(reserved_, [&](const Reserved& r) { return r.end <= now; });
+  if (reserved_.size() < 3) {
+    Reserved made;
+    made.reservation.name = fmt::format("r{}", ++last_reservation_);
+    const std::uint64_t first = chance_.below(sites_.size());
+    const std::uint64_t count = 1 + chance_.below(std::max<std::uint64_t>(1, sites_.size() / 3));
+    for (std::uint64_t i = first; i < std::min<std::uint64_t>(first + count, sites_.size()); ++i) {
+      made.reservation.nodes.emplace_back(static_cast<std::uint32_t>(i));
+    }
+    made.start = now + (chance_.one_in(4) ? 0s : chance_.between(100ms, 3s));
+    made.end = made.start + chance_.between(100ms, 3s);
+    if (!chance_.one_in(3)) made.reservation.users = {base::UserId{1000}};
+    reserved_.push_back(std::move(made));
+  } else if (chance_.one_in(2)) {
+    reserved_.erase(reserved_.begin());
+  }
+  head_does(head_->set_reservations(reservations(), head_now()));
 }
 
 void World::operate() {

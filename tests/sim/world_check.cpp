@@ -33,7 +33,33 @@ void World::check_event() {
     const auto sane = head_->check_invariants(head_now());
     if (!sane) broken(sane.error().context());
   }
+  if (head_ && seen_.events % rarely == 0 && !reserved_.empty()) check_reserved();
   for (const std::size_t site : std::exchange(changed_, {})) check_node(site);
+}
+
+// On a node that is reserved is no job that may not use it, but one that is being ended because the
+// reservation has begun.
+void World::check_reserved() {
+  const TimePoint now = events_.now();
+  for (const Reserved& r : reserved_) {
+    // The head looks when its timer is due, a little late.
+    if (now < r.start + 1ms || now >= r.end) continue;
+    for (const base::NodeId node : r.reservation.nodes) {
+      const auto shown = head_->node(node);
+      for (const JobId id : shown->jobs) {
+        const auto view = head_->job(id, head_now());
+        if (!view) continue;
+        ++seen_.reserved_compared;
+        const bool may_stay = view->request.reservation == r.reservation.name &&
+                              r.reservation.users.contains(view->user);
+        const bool leaves = view->ending || !view->limit.empty();
+        if (!may_stay && !leaves) {
+          broken(fmt::format("job {} is on node {}, which reservation {} has", id, node,
+                             r.reservation.name));
+        }
+      }
+    }
+  }
 }
 
 // At every instant at most one gang on a core.

@@ -25,6 +25,17 @@ void World::head_start() {
     if (!base::is_final(stored.view.state)) jobs.push_back(recovered(stored));
   }
   head_does(head_->recover(jobs, head_now()));
+  if (head_) head_does(head_->set_reservations(reservations(), head_now()));
+}
+
+std::vector<gang::Reservation> World::reservations() const {
+  std::vector<gang::Reservation> all;
+  for (const Reserved& r : reserved_) {
+    all.push_back(r.reservation);
+    all.back().start = r.start + head_offset_;
+    all.back().end = r.end + head_offset_;
+  }
+  return all;
 }
 
 gang::RecoveredJob World::recovered(const Stored& stored) const {
@@ -89,6 +100,7 @@ void World::store(JobId job) {
     seen_.deadlocks_killed += was_deadlock ? 1 : 0;
     const bool hung = !view->reasons.empty() && view->reasons[0].starts_with("no task began");
     seen_.hangs_ended += hung ? 1 : 0;
+    seen_.left_reserved += view->limit.starts_with("reservation") ? 1 : 0;
   }
   stored.view = *view;
 }

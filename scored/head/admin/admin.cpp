@@ -85,6 +85,10 @@ void Admin::execute(const Peer& peer, const AdminCommand& command, const Reply& 
     return reply(fail(Errc::Busy, "too many changes at once; try again"));
   }
   asked.push_back({peer, command, reply});
+  auto* reserve = std::get_if<ReserveNodes>(&asked.back().command);
+  if (reserve != nullptr && reserve->wanted.name().empty()) {
+    reserve->wanted.set_name(parts_.reservations.free_name());
+  }
   if (asked.size() == 1) begin(line);
 }
 
@@ -124,6 +128,10 @@ void Admin::carry_out(const Asked& asked) {
 }
 
 void Admin::store_as_it_is(const AdminCommand& command, const Status& stored) {
+  const auto* reserve = std::get_if<ReserveNodes>(&command);
+  if (reserve != nullptr && stored) {
+    return parts_.commits.add(reserve_setting(reserve->wanted.name(), std::nullopt));
+  }
   const auto* control = std::get_if<ControlJob>(&command);
   if (control == nullptr) return;
   const auto job = active_job(control->job);
@@ -279,6 +287,28 @@ Result<Admin::Effect> Admin::prepare(const Peer&, const DrainNodes& command) {
       if (actions) parts_.runner.perform(std::move(*actions));
     }
   };
+}
+
+Result<Admin::Changes> Admin::check(const Peer&, const ReserveNodes& command) {
+  const auto booking = parts_.reservations.plan(command.wanted, command.ends_jobs);
+  if (!booking) return booking.error();
+  return Changes{reserve_setting(booking->name, pack_booking(*booking))};
+}
+
+// Jobs may have been placed there meanwhile.
+Result<Admin::Effect> Admin::prepare(const Peer&, const ReserveNodes& command) {
+  auto booking = parts_.reservations.plan(command.wanted, command.ends_jobs);
+  if (!booking) return booking.error();
+  return [this, booking = std::move(*booking)] { parts_.reservations.make(booking); };
+}
+
+Result<Admin::Changes> Admin::check(const Peer&, const RemoveReservation& command) {
+  if (auto known = parts_.reservations.check_removal(command.name); !known) return known.error();
+  return Changes{reserve_setting(command.name, std::nullopt)};
+}
+
+Result<Admin::Effect> Admin::prepare(const Peer&, const RemoveReservation& command) {
+  return [this, name = command.name] { parts_.reservations.remove(name); };
 }
 
 Result<Admin::Changes> Admin::check(const Peer&, const ShutDown&) {

@@ -16,6 +16,7 @@
 #include "scored/head/jobs/job_queries.hpp"
 #include "scored/head/jobs/job_table.hpp"
 #include "scored/head/jobs/submissions.hpp"
+#include "scored/head/reservations/reservation_desk.hpp"
 #include "scored/head/store/commit_log.hpp"
 
 #include <deque>
@@ -54,6 +55,7 @@ class Admin {
     EventFeed& feed;
     Alarm& alarm;
     ShareDesk& shares;
+    ReservationDesk& reservations;
     DaemonRequests daemon;
   };
 
@@ -93,6 +95,8 @@ class Admin {
   Result<Changes> check(const Peer& peer, const SetIdleDetection& command);
   Result<Changes> check(const Peer& peer, const SetFill& command);
   Result<Changes> check(const Peer& peer, const DrainNodes& command);
+  Result<Changes> check(const Peer& peer, const ReserveNodes& command);
+  Result<Changes> check(const Peer& peer, const RemoveReservation& command);
   Result<Changes> check(const Peer& peer, const ReloadConfiguration& command);
   Result<Changes> check(const Peer& peer, const ShutDown& command);
   Result<Changes> check(const Peer& peer, const SignalJob& command);
@@ -106,6 +110,8 @@ class Admin {
   Result<Effect> prepare(const Peer& peer, const SetIdleDetection& command);
   Result<Effect> prepare(const Peer& peer, const SetFill& command);
   Result<Effect> prepare(const Peer& peer, const DrainNodes& command);
+  Result<Effect> prepare(const Peer& peer, const ReserveNodes& command);
+  Result<Effect> prepare(const Peer& peer, const RemoveReservation& command);
   Result<Effect> prepare(const Peer& peer, const ReloadConfiguration& command);
   Result<Effect> prepare(const Peer& peer, const ShutDown& command);
   Result<Effect> prepare(const Peer& peer, const SignalJob& command);

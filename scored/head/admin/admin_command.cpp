@@ -1,6 +1,7 @@
 #include "scored/head/admin/admin_command.hpp"
 
 #include "base/overloaded.hpp"
+#include "scored/head/reservations/booking.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -32,6 +33,12 @@ std::string_view name_of(What what) {
   }
 }
 
+// Of one that was accepted.
+std::string described(const wire::Reservation& reservation) {
+  const auto booking = read_booking(reservation);
+  return booking ? describe(*booking) : std::string();
+}
+
 }  // namespace
 
 AdminCommand from_wire(const wire::SetQuantum& message) {
@@ -53,6 +60,14 @@ AdminCommand from_wire(const wire::SetFill& message) {
 AdminCommand from_wire(const wire::DrainNodes& message) {
   return DrainNodes{
       {message.nodes().begin(), message.nodes().end()}, message.reason(), message.resume()};
+}
+
+AdminCommand from_wire(const wire::Reserve& message) {
+  return ReserveNodes{message.reservation(), message.ends_jobs()};
+}
+
+AdminCommand from_wire(const wire::Unreserve& message) {
+  return RemoveReservation{message.name()};
 }
 
 AdminCommand from_wire(const wire::Reload&) {
@@ -106,6 +121,8 @@ FrameType frame_of(const AdminCommand& command) {
                                [](const SetIdleDetection&) { return FrameType::SetIdleDetection; },
                                [](const SetFill&) { return FrameType::SetFill; },
                                [](const DrainNodes&) { return FrameType::DrainNodes; },
+                               [](const ReserveNodes&) { return FrameType::Reserve; },
+                               [](const RemoveReservation&) { return FrameType::Unreserve; },
                                [](const ReloadConfiguration&) { return FrameType::Reload; },
                                [](const ShutDown&) { return FrameType::Shutdown; },
                                [](const SignalJob&) { return FrameType::SignalJob; },
@@ -123,6 +140,8 @@ std::string_view action_of(const AdminCommand& command) {
                  [](const DrainNodes& drain) -> std::string_view {
                    return drain.resume ? "resume" : "drain";
                  },
+                 [](const ReserveNodes&) { return std::string_view("reserve"); },
+                 [](const RemoveReservation&) { return std::string_view("unreserve"); },
                  [](const ReloadConfiguration&) { return std::string_view("reload"); },
                  [](const ShutDown&) { return std::string_view("shut down"); },
                  [](const SignalJob&) { return std::string_view("signal"); },
@@ -137,6 +156,10 @@ std::string value_of(const AdminCommand& command) {
   if (const auto* set = std::get_if<SetIdleDetection>(&command)) return set->on ? "on" : "off";
   if (const auto* set = std::get_if<SetFill>(&command)) return set->on ? "on" : "off";
   if (const auto* drain = std::get_if<DrainNodes>(&command)) return drain->reason;
+  if (const auto* reserve = std::get_if<ReserveNodes>(&command)) {
+    return fmt::format("{}: {}", reserve->wanted.name(), described(reserve->wanted));
+  }
+  if (const auto* removed = std::get_if<RemoveReservation>(&command)) return removed->name;
   if (const auto* signal = std::get_if<SignalJob>(&command)) return std::to_string(signal->signal);
   if (const auto* cancel = std::get_if<CancelJob>(&command)) {
     const std::string tasks = cancel->tasks.empty() ? "" : "tasks " + cancel->tasks;
@@ -175,6 +198,12 @@ std::string reply_of(const AdminCommand& command) {
   if (const auto* set = std::get_if<SetFill>(&command)) {
     return set->on ? "fill on: jobs may use the processor time that the gang in turn leaves"
                    : "fill off: jobs run only in their own slices";
+  }
+  if (const auto* reserve = std::get_if<ReserveNodes>(&command)) {
+    return fmt::format("reservation {}: {}", reserve->wanted.name(), described(reserve->wanted));
+  }
+  if (const auto* removed = std::get_if<RemoveReservation>(&command)) {
+    return fmt::format("reservation {} removed", removed->name);
   }
   if (std::holds_alternative<ReloadConfiguration>(command)) return "configuration reloaded";
   if (std::holds_alternative<ShutDown>(command)) return "every job has ended";

@@ -39,6 +39,15 @@ struct DrainNodes {
   bool resume = false;  // end an earlier drain instead
 };
 
+struct ReserveNodes {
+  wire::Reservation wanted;  // Admin gives it a name if it has none
+  bool ends_jobs = false;    // those that are still there at its start
+};
+
+struct RemoveReservation {
+  std::string name;
+};
+
 struct ReloadConfiguration {};
 
 struct ShutDown {};  // ends every job, then the head
@@ -65,13 +74,16 @@ struct ControlJob {
 };
 
 using AdminCommand = std::variant<SetQuantum, SetSlots, SetIdleDetection, SetFill, DrainNodes,
-                                  ReloadConfiguration, ShutDown, SignalJob, CancelJob, ControlJob>;
+                                  ReserveNodes, RemoveReservation, ReloadConfiguration, ShutDown,
+                                  SignalJob, CancelJob, ControlJob>;
 
 [[nodiscard]] AdminCommand from_wire(const wire::SetQuantum& message);
 [[nodiscard]] AdminCommand from_wire(const wire::SetSlots& message);
 [[nodiscard]] AdminCommand from_wire(const wire::SetIdleDetection& message);
 [[nodiscard]] AdminCommand from_wire(const wire::SetFill& message);
 [[nodiscard]] AdminCommand from_wire(const wire::DrainNodes& message);
+[[nodiscard]] AdminCommand from_wire(const wire::Reserve& message);
+[[nodiscard]] AdminCommand from_wire(const wire::Unreserve& message);
 [[nodiscard]] AdminCommand from_wire(const wire::Reload& message);
 [[nodiscard]] AdminCommand from_wire(const wire::Shutdown& message);
 [[nodiscard]] AdminCommand from_wire(const wire::SignalJob& message);

@@ -147,6 +147,8 @@ asio::awaitable<bool> ClientSession::take_turn(proto::InFrame frame) {
   while (needs_room && !budget_->outgoing.has_room() && connection_->is_open()) {
     co_await clock_.sleep_for(kRoomPoll);
   }
+  const bool may_reserve = proto::may_send(peer_.role, FrameType::Reserve);
+  if (frame.type == FrameType::Reserve && may_reserve) co_await learn_users(frame.payload);
   const auto turn = co_await turns_->take(peer_.user);
   if (!turn || !connection_->is_open()) co_return false;
   const bool goes_on = dispatch(frame);
@@ -154,6 +156,19 @@ asio::awaitable<bool> ClientSession::take_turn(proto::InFrame frame) {
   const double tokens = std::chrono::duration<double>(turn->used()) / limits::kTokenTime;
   budget_->requests.reserve(clock_.now(), std::max(0.0, tokens - 1.0));
   co_return goes_on;
+}
+
+// The users of a reservation, so that its command finds them known.
+asio::awaitable<void> ClientSession::learn_users(std::string payload) {
+  wire::Reserve message;
+  if (!message.ParseFromString(payload)) co_return;
+  const TimePoint until = clock_.now() + kForRole;
+  const int count =
+      std::min(message.reservation().users_size(), static_cast<int>(limits::kMaxReservationUsers));
+  for (int i = 0; i < count && clock_.now() < until; ++i) {
+    std::string name = message.reservation().users(i);
+    co_await parts_.users.known(std::move(name), clock_.now(), kForRole);
+  }
 }
 
 asio::awaitable<void> ClientSession::pay_for(const proto::InFrame& frame) {
@@ -193,6 +208,8 @@ bool ClientSession::dispatch(const proto::InFrame& frame) {
       return handle<wire::ListJobs>(frame);
     case FrameType::ListNodes:
       return handle<wire::ListNodes>(frame);
+    case FrameType::ListReservations:
+      return handle<wire::ListReservations>(frame);
     case FrameType::ListShares:
       return handle<wire::ListShares>(frame);
     case FrameType::GetInfo:
@@ -207,6 +224,14 @@ bool ClientSession::dispatch(const proto::InFrame& frame) {
       return handle<wire::WatchCluster>(frame);
     case FrameType::WebLogin:
       return handle<wire::WebLogin>(frame);
+    default:
+      return dispatch_command(frame);
+  }
+}
+
+// What operators and root ask for.
+bool ClientSession::dispatch_command(const proto::InFrame& frame) {
+  switch (frame.type) {
     case FrameType::SetQuantum:
       return handle<wire::SetQuantum>(frame);
     case FrameType::SetIdleDetection:
@@ -217,6 +242,10 @@ bool ClientSession::dispatch(const proto::InFrame& frame) {
       return handle<wire::SetSlots>(frame);
     case FrameType::DrainNodes:
       return handle<wire::DrainNodes>(frame);
+    case FrameType::Reserve:
+      return handle<wire::Reserve>(frame);
+    case FrameType::Unreserve:
+      return handle<wire::Unreserve>(frame);
     case FrameType::ManageKeys:
       return handle<wire::ManageKeys>(frame);
     case FrameType::Reload:
@@ -404,6 +433,13 @@ Status ClientSession::on(const wire::ListJobs& message) {
 
 Status ClientSession::on(const wire::ListShares& message) {
   wire::ShareList list = parts_.shares.list(peer_);
+  list.set_tag(message.tag());
+  proto::send(*connection_, list);
+  return {};
+}
+
+Status ClientSession::on(const wire::ListReservations& message) {
+  wire::ReservationList list = parts_.reservations.list(peer_);
   list.set_tag(message.tag());
   proto::send(*connection_, list);
   return {};

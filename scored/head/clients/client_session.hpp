@@ -45,6 +45,7 @@ class ClientSession {
     Admin& admin;
     Users& users;
     ShareDesk& shares;
+    const ReservationDesk& reservations;
     monitor::Site* site = nullptr;  // null: there is nothing to watch
     std::function<Result<std::string>(const Peer&)> web_login{};
     std::function<Result<wire::NodeKeyList>(const Peer&, const wire::ManageKeys&)> keys{};
@@ -88,6 +89,8 @@ class ClientSession {
   asio::awaitable<void> identify();
   asio::awaitable<bool> take_turn(proto::InFrame frame);
   asio::awaitable<void> pay_for(const proto::InFrame& frame);
+  asio::awaitable<void> learn_users(std::string payload);
+  bool dispatch_command(const proto::InFrame& frame);
   template <class Message>
   bool handle(const proto::InFrame& frame);
   template <class Message>
@@ -106,6 +109,7 @@ class ClientSession {
   Status on(wire::Input& message);
   Status on(const wire::Resize& message);
   Status on(const wire::ListJobs& message);
+  Status on(const wire::ListReservations& message);
   Status on(const wire::ListNodes& message);
   Status on(const wire::ListShares& message);
   Status on(const wire::GetInfo& message);

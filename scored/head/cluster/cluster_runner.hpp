@@ -36,6 +36,11 @@ class ClusterRunner {
 
   [[nodiscard]] WallTime wall() const { return clock_.wall(); }
 
+  // Nanoseconds of wall time, as the clocks are now.
+  [[nodiscard]] std::int64_t wall_of(TimePoint at) const {
+    return (wall() + (at - now())).time_since_epoch().count();
+  }
+
   // Errors: NotFound.
   [[nodiscard]] Result<gang::JobView> view(JobId job) const {
     return cluster_.job(job, clock_.now());

@@ -80,6 +80,7 @@ wire::JobStatus make_status(const Job& job, const StatusContext& context) {
   out.set_user_name(context.user_name);
   out.set_name(job.info.name);
   out.set_account(job.info.account);
+  out.set_reservation(view.request.reservation);
   out.set_state(static_cast<std::uint32_t>(shown_state(job, view.state)));
   if (!job.why_ended.empty()) out.add_reasons(job.why_ended);
   const std::vector<std::string> reasons = reasons_of(job, view);

@@ -145,6 +145,7 @@ Result<wire::JobList> JobQueries::list(const Peer& peer, const wire::ListJobs& m
   for (const std::uint64_t wanted : message.jobs()) {
     auto found = status(JobId(wanted));
     if (!found) return found.error();
+    if (message.jobs_size() == 1) add_expected_start(*found);
     if (!add(peer, std::move(*found), bytes, list)) return list;
   }
   if (message.jobs_size() > 0) return list;
@@ -158,6 +159,14 @@ Result<wire::JobList> JobQueries::list(const Peer& peer, const wire::ListJobs& m
   }
   if (message.finished()) add_ended(peer, message, list);
   return list;
+}
+
+// Of one job at a time: it takes some milliseconds of the head.
+void JobQueries::add_expected_start(wire::JobStatus& status) const {
+  JobId job(status.job());
+  if (status.has_array()) job = parts_.arrays.view(job).in_queue.value_or(job);
+  const auto at = parts_.runner.cluster().expected_start(job);
+  if (at) status.set_expected_start_wall_ns(parts_.runner.wall_of(*at));
 }
 
 // Those that are jobs; of all others the array's record, once.

@@ -103,6 +103,9 @@ Result<wire::Planned> Submissions::plan(const Peer& peer, wire::Submit&& message
   out.set_tasks(out.starts() ? tasks : tasks_of(checked->request));
   out.set_slot(planned->slot ? static_cast<std::int32_t>(planned->slot->value()) : -1);
   out.set_tasks_per_core(planned->tasks_per_core);
+  if (planned->expected_start) {
+    out.set_expected_start_wall_ns(parts_.runner.wall_of(*planned->expected_start));
+  }
   return out;
 }
 
@@ -252,6 +255,8 @@ Status Submissions::check_acceptance(const Peer& peer, const wire::Submit& messa
   if (takes_cores) {
     if (auto has = parts_.shares.admit(peer, is_limited(peer), request); !has) return has;
   }
+  if (is_step) request.reservation.clear();  // it runs where its job does
+  if (auto may = parts_.reservations.admit(peer.user, request); !may) return may;
   if (!is_limited(peer)) return {};
   if (auto allowed = hold_to_limits(parts_.config.limits, request); !allowed) return allowed;
   if (is_step) return {};

@@ -12,6 +12,7 @@
 #include "scored/head/jobs/job_table.hpp"
 #include "scored/head/jobs/share_desk.hpp"
 #include "scored/head/jobs/waiting_jobs.hpp"
+#include "scored/head/reservations/reservation_desk.hpp"
 #include "scored/head/store/commit_log.hpp"
 
 #include <functional>
@@ -38,6 +39,7 @@ class Submissions {
     CommitLog& commits;
     const WaitingJobs& waiting;
     const ShareDesk& shares;
+    const ReservationDesk& reservations;
   };
 
   // last: the largest number ever given to a job.

@@ -175,6 +175,7 @@ wire::NodeList Overview::nodes() const {
     for (const auto& feature : view->info.features) out.add_features(feature);
     for (const auto& kind : view->info.generic) *out.add_generic() = proto::to_wire(kind);
     for (const auto& kind : view->generic_used) *out.add_generic_used() = proto::to_wire(kind);
+    out.set_reservation(view->reservation);
     out.set_clock_error_ns(vitals.clock_error_ns);
     out.set_switch_method(vitals.switch_method);
     out.set_priority_method(vitals.priority_method);

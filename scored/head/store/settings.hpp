@@ -18,12 +18,14 @@ struct StoredSettings {
   std::optional<std::uint32_t> slots;
   std::optional<bool> idle_detection;
   std::optional<bool> fill;
-  std::map<std::string, std::string> drained;  // node -> reason
-  std::vector<JobId> cancelled;                // had not ended yet when the head stopped
-  std::map<JobId, std::string> kept;           // held or suspended by which operator
+  std::map<std::string, std::string> drained;   // node -> reason
+  std::vector<JobId> cancelled;                 // had not ended yet when the head stopped
+  std::map<JobId, std::string> kept;            // held or suspended by which operator
+  std::map<std::string, std::string> reserved;  // name -> reservation, see pack_booking()
 };
 
 inline constexpr std::string_view kDrainPrefix = "drain:";
+inline constexpr std::string_view kReservePrefix = "reserve:";
 
 inline SaveSetting quantum_setting(Duration quantum) {
   return {"quantum", format_duration(quantum)};
@@ -44,6 +46,11 @@ inline SaveSetting fill_setting(bool on) {
 // No reason: the node is not drained any more.
 inline SaveSetting drain_setting(const std::string& node, std::optional<std::string> reason) {
   return {std::string(kDrainPrefix) + node, std::move(reason)};
+}
+
+// No reservation: it has ended or was removed.
+inline SaveSetting reserve_setting(const std::string& name, std::optional<std::string> packed) {
+  return {std::string(kReservePrefix) + name, std::move(packed)};
 }
 
 // by: the user; none: the job has ended.
@@ -79,6 +86,8 @@ inline StoredSettings read_settings(const std::map<std::string, std::string>& st
       settings.cancelled.push_back(*cancelled);
     } else if (const auto kept = job_in(key, kKeepPrefix)) {
       settings.kept[*kept] = value;
+    } else if (key.starts_with(kReservePrefix)) {
+      settings.reserved[key.substr(kReservePrefix.size())] = value;
     } else if (key.starts_with(kDrainPrefix)) {
       settings.drained[key.substr(kDrainPrefix.size())] = value;
     }

@@ -61,7 +61,7 @@ def test_a_job_waits_for_a_limit_and_starts_when_the_other_ends(accounts, tmp_pa
     second = accounts.submit('--account', 'physics', 'true')
     other = accounts.submit('true')
     accounts.wait_job(other, 'completed')  # of the default account
-    assert why(accounts, second) == 'accounts.physics.max_running_jobs is 1: account physics has 1 running\n'
+    assert why(accounts, second) == 'accounts.physics.max_running_jobs is 1: account physics has 1 running\nexpected start: unknown\n'
     assert 'max_running_jobs' in accounts.run('scrun', '--dry-run', '-A', 'physics', 'true').stdout
     assert accounts.job(second)['account'] == 'physics'
     row = shares(accounts)['physics', None]
@@ -169,7 +169,7 @@ def test_an_account_is_for_its_users(as_root, fresh):
         first = nobody.submit('sleep', '600')
         second = nobody.submit('sleep', '600')
         cluster.wait_job(first, 'running')
-        assert why(cluster, second) == 'limits.max_running_jobs is 1: its user has 1 running\n'
+        assert why(cluster, second) == 'limits.max_running_jobs is 1: its user has 1 running\nexpected start: unknown\n'
         configure(cluster, '[accounts.art]\nusers = ["nobody"]\n')  # also the limit is gone
         cluster.wait_job(second, 'running')
 

@@ -1,0 +1,28 @@
+// Reservations as commands and the store bring them: what is accepted is bounded, and is the same
+// after another time through the store.
+
+#include "base/assert.hpp"
+#include "base/limits.hpp"
+#include "proto/client.pb.h"
+#include "scored/head/reservations/reservation_book.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+using namespace score;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  const auto booking = head::unpack_booking(bytes);
+  if (!booking) return 0;
+  SCORE_ASSERT(!booking->nodes.empty() && booking->nodes.size() <= limits::kMaxNodes);
+  SCORE_ASSERT(booking->start < booking->end);
+  const auto again = head::unpack_booking(head::pack_booking(*booking));
+  SCORE_ASSERT(again && *again == *booking);
+  SCORE_ASSERT(head::describe(*booking).find('\n') == std::string::npos);
+  head::ReservationBook book;
+  if (book.check(*booking, booking->start)) book.add(*booking);
+  SCORE_ASSERT(book.check(*booking, booking->start).has_value() == false);
+  return 0;
+}

@@ -1,0 +1,113 @@
+#include "scout/commands/reservations.hpp"
+
+#include "base/limits.hpp"
+#include "base/text.hpp"
+#include "base/text/hostlist.hpp"
+#include "base/text/json_writer.hpp"
+#include "scout/session/text_table.hpp"
+#include "scout/session/words.hpp"
+#include "scout/waits/wait_options.hpp"
+
+#include <fmt/ranges.h>
+
+namespace score::scout {
+
+namespace {
+
+using Row = wire::Reservation;
+
+void add_words(google::protobuf::RepeatedPtrField<std::string>& out, const std::string& list) {
+  if (list.empty()) return;
+  for (const auto word : split(list, ',')) out.Add(std::string(trim(word)));
+}
+
+std::string node_list(const Row& row) {
+  const std::vector<std::string> names(row.nodes().begin(), row.nodes().end());
+  return compress_hostlist(names);
+}
+
+bool is_active(const Row& row, WallTime now) {
+  return row.start_wall_ns() <= now.time_since_epoch().count();
+}
+
+bool is_maintenance(const Row& row) {
+  return row.users().empty() && row.accounts().empty();
+}
+
+std::string whom(const Row& row) {
+  if (is_maintenance(row)) return "maintenance";
+  std::string text = fmt::format("{}", fmt::join(row.users(), ","));
+  for (const auto& account : row.accounts()) text += (text.empty() ? "@" : ",@") + account;
+  return text;
+}
+
+}  // namespace
+
+Result<wire::Reserve> make_reserve(const ReserveWords& words, WallTime now) {
+  wire::Reserve request;
+  wire::Reservation& out = *request.mutable_reservation();
+  const auto names = expand_hostlist(words.nodes);
+  if (!names) return names.error().with_context("node '{}'", escape_terminal(words.nodes, 80));
+  for (const auto& name : *names) out.add_nodes(name);
+  std::int64_t start = now.time_since_epoch().count();
+  if (words.start != "now") {
+    const auto at = parse_ahead(words.start, now);
+    if (!at) return at.error().with_context("START");
+    start = *at;
+  }
+  const auto length = parse_duration(words.duration, BareNumber::Minutes);
+  if (!length) {
+    return length.error().with_context("DURATION '{}'", escape_terminal(words.duration, 80));
+  }
+  if (*length < limits::kMinReservation || *length > limits::kMaxReservation) {
+    return fail(Errc::TooLarge, "DURATION {}: use a time from {} to {}",
+                escape_terminal(words.duration, 80), format_duration(limits::kMinReservation),
+                format_duration(limits::kMaxReservation));
+  }
+  if (start > INT64_MAX - length->count()) {
+    return fail(Errc::TooLarge, "START {}: too far ahead", escape_terminal(words.start, 80));
+  }
+  out.set_start_wall_ns(start);
+  out.set_end_wall_ns(start + length->count());
+  if (words.users != "-" && words.users != "maintenance")
+    add_words(*out.mutable_users(), words.users);
+  add_words(*out.mutable_accounts(), words.accounts);
+  out.set_name(words.name);
+  out.set_reason(words.reason);
+  request.set_ends_jobs(words.ends_jobs);
+  return request;
+}
+
+std::string reservations_page(const wire::ReservationList& list, const CommonOptions& options,
+                              WallTime now) {
+  const std::vector<Column<Row>> all = {
+      {"name", "NAME", Align::Left, [](const Row& r) { return r.name(); }},
+      {"state", "STATE", Align::Left,
+       [now](const Row& r) { return std::string(is_active(r, now) ? "active" : "waiting"); }},
+      {"start", "START", Align::Left, [](const Row& r) { return local_time(r.start_wall_ns()); }},
+      {"end", "END", Align::Left, [](const Row& r) { return local_time(r.end_wall_ns()); }},
+      {"nodes", "NODES", Align::Left, node_list},
+      {"for", "FOR", Align::Left, whom},
+      {"reason", "REASON", Align::Left, [](const Row& r) { return r.reason(); }},
+  };
+  std::vector<const Column<Row>*> columns;
+  for (const auto& column : all) columns.push_back(&column);
+  return make_table(columns, list.reservations()).to_text(!options.no_header, output_width());
+}
+
+std::string reservations_json(const wire::ReservationList& list, WallTime now) {
+  JsonWriter json;
+  json.begin_object().field("schema", "scored.reservations/1");
+  json.key("reservations").begin_array();
+  for (const Row& row : list.reservations()) {
+    json.begin_object().field("reservation", row.name()).list("nodes", row.nodes());
+    write_moment(json, "start_unix_s", row.start_wall_ns());
+    write_moment(json, "end_unix_s", row.end_wall_ns());
+    json.field("active", is_active(row, now)).field("maintenance", is_maintenance(row));
+    json.list("users", row.users()).list("accounts", row.accounts());
+    json.field("reason", row.reason()).end_object();
+  }
+  return json.end_array().end_object().text() + "\n";
+}
+
+}  // namespace score::scout
