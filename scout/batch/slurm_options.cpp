@@ -57,6 +57,7 @@ constexpr std::array kKnown = {
     Known{"overcommit", 'O', Meaning::Flag, ""},
     Known{"requeue", 0, Meaning::Flag, ""},
     Known{"no-requeue", 0, Meaning::Flag, ""},
+    Known{"wait", 'W', Meaning::Flag, ""},
     Known{"array", 'a', Meaning::Value, ""},
     Known{"dependency", 'd', Meaning::Value, ""},
     Known{"kill-on-invalid-dep", 0, Meaning::IfYes, ""},

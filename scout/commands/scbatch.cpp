@@ -9,10 +9,12 @@
 #include "scout/run/run_options.hpp"
 #include "scout/run/score_options.hpp"
 #include "scout/run/submitting.hpp"
+#include "scout/session/session.hpp"
 #include "scout/session/words.hpp"
 
 #include <CLI/CLI.hpp>
 
+#include <poll.h>
 #include <unistd.h>
 
 namespace score::scout {
@@ -23,15 +25,21 @@ using Words = std::vector<std::string>;
 
 constexpr const char* kOutput = "score-%j.out";
 constexpr const char* kArrayOutput = "score-%A_%a.out";
+constexpr int kWaitPause_ms = 500;  // of --wait, between two questions
+
+struct BatchOptions : RunOptions {
+  bool wait = false;
+};
 
 // What is on the command line replaces what the script says.
-void add_options(CLI::App& app, RunOptions& options) {
+void add_options(CLI::App& app, BatchOptions& options) {
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_job_options(app, options);
   add_array_option(app, options.waits);
   add_place_options(app, options);
   add_json_option(app, options.common);
   app.add_flag("--dry-run", options.dry_run, "Say where it would run, or why not; submit nothing");
+  app.add_flag("-W,--wait", options.wait, "Wait for the end of the job, exit with its exit code");
   app.add_flag("-q,--quiet", options.quiet, "Do not name the #SBATCH options that are ignored");
 }
 
@@ -47,7 +55,7 @@ std::optional<int> check_line(const Invocation& invocation, const std::string& s
                               const ScriptLine& line) {
   Invocation about = invocation;
   about.place = fmt::format("{} line {}: ", script, line.number);
-  RunOptions options;
+  BatchOptions options;
   CLI::App app;
   describe(app, about, "");
   app.set_help_flag();
@@ -102,7 +110,29 @@ void fill_defaults(RunOptions& options, const Script& script, Words command) {
   if (options.error.empty()) options.error = options.output;
 }
 
-int submit(const Invocation& invocation, const RunOptions& options) {
+// nullopt: it has not ended.
+std::optional<int> end_of(const wire::JobStatus& job) {
+  if (job.array_job() != job.job()) {
+    return is_final_state(job.state()) ? std::optional(job.exit_code()) : std::nullopt;
+  }
+  if (job.array().waiting_count() + job.array().running_count() > 0) return std::nullopt;
+  return job.array().failed_count() > 0 ? 1 : kExitOk;
+}
+
+// Asks anew each time: a wait of days holds no connection of the head, and outlives its restarts.
+Result<int> wait_for_end(const std::string& server, std::uint64_t job) {
+  for (;;) {
+    auto link = connect_surely(server);
+    if (!link) return link.error();
+    const auto jobs = ask_jobs(*link, {job});
+    if (!jobs && !jobs.error().is(Errc::Closed)) return jobs.error();
+    const auto code = jobs ? end_of(jobs->jobs(0)) : std::nullopt;
+    if (code) return *code;
+    ::poll(nullptr, 0, kWaitPause_ms);
+  }
+}
+
+int submit(const Invocation& invocation, const BatchOptions& options) {
   auto submission = make_submission(options);
   if (!submission) return complain(invocation, submission.error());
   const auto server = find_server(options.common.server);
@@ -122,13 +152,15 @@ int submit(const Invocation& invocation, const RunOptions& options) {
   json.begin_object().field("schema", "scored.submitted/1").field("job", submitted->job());
   json.end_object();
   print(options.common.json ? json.text() + "\n" : fmt::format("{}\n", submitted->job()));
-  return kExitOk;
+  if (!options.wait) return kExitOk;
+  const auto code = wait_for_end(*server, submitted->job());
+  return code ? *code : complain(invocation, code.error());
 }
 
 }  // namespace
 
 int scbatch_main(const Invocation& invocation) {
-  RunOptions given;
+  BatchOptions given;
   CLI::App app;
   describe(app, invocation, "Submits a batch script; options also stand in its #SCORE lines");
   add_options(app, given);
@@ -143,7 +175,7 @@ int scbatch_main(const Invocation& invocation) {
   if (const auto code = load(invocation, file, given.quiet, script)) return *code;
   Words words = script.words;
   words.insert(words.end(), split->options.begin(), split->options.end());
-  RunOptions options;
+  BatchOptions options;
   CLI::App all;
   describe(all, invocation, "");
   add_options(all, options);

@@ -168,6 +168,18 @@ def test_exit_code_of_a_script(batch, command, code):
     assert job['exit_code'] == code
 
 
+def test_wait_for_the_end_of_a_script(batch):
+    name = batch.write('#!/bin/sh\necho done\nexit 3\n')
+    job = int(batch.cluster.run('scbatch', '--wait', name, cwd=batch.directory, code=3).stdout)
+    assert batch.output(job) == 'done\n'
+
+
+def test_wait_for_the_end_of_an_array(batch):
+    name = batch.write('#!/bin/sh\nexit $SCORE_ARRAY_TASK_ID\n')
+    batch.cluster.run('scbatch', '--wait', '--array', '0-1', name, cwd=batch.directory, code=1)
+    batch.cluster.run('scbatch', '-W', '--array', '0-1', batch.write('#!/bin/sh\n'), cwd=batch.directory)
+
+
 def test_an_interpreter_of_another_kind(batch):
     job, out = batch.finish('#!/usr/bin/env python3\n#SCORE -n 2\nimport os\nprint("python", os.environ["SCORE_NTASKS"])\n')
     assert out == 'python 2\n'
