@@ -21,7 +21,7 @@ def test_clocks_of_all_nodes_step_again_and_again(fresh, tmp_path):
             clocks.append(JumpingClocks(cluster, place))
             clocks[-1].take_over(f'node{number:02}')
         cluster.wait_up()
-        jobs = [start_progress(cluster, tmp_path, name, 3, '--time', '3h', '--wall-time', '3h') for name in ('one', 'other')]
+        jobs = [start_progress(cluster, tmp_path, name, 3, '--time', '1h', '--wall-time', '1h') for name in ('one', 'other')]
         for _ in range(STEPS):
             chance.choice(clocks).jump(chance.choice((HOUR, -HOUR, 300, -300, 0)))
             before = [counters.counter(rank) for _, counters in jobs for rank in range(3)]
