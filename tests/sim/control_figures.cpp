@@ -16,7 +16,6 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr int kPublications = 20;
-constexpr int kRounds = 5;
 
 Duration until_known(ControlWorld& world) {
   const TimePoint begin = world.now();
@@ -48,17 +47,6 @@ void measure_timetables(ControlWorld& world, ControlFigures& figures) {
   figures.timetable_worst = last.back();
 }
 
-void measure_rounds(ControlWorld& world, ControlFigures& figures) {
-  for (int i = 0; i < kRounds; ++i) {
-    const auto round = world.gather(2, 560);
-    figures.gathered_bundles = std::max(figures.gathered_bundles, round.bundles);
-    figures.gathered_worst = std::max(figures.gathered_worst, round.last);
-    figures.gathered_by_tls += round.failed;
-    figures.gathered_wrongly += round.lost + round.twice;
-    figures.gathered_sent = std::max(figures.gathered_sent, round.most_sent);
-  }
-}
-
 Duration until_suspected(ControlWorld& world, Position position) {
   const TimePoint crashed = world.now();
   world.crash(position);
@@ -88,17 +76,13 @@ void print(const ControlOptions& o, const ControlFigures& f) {
   fmt::print(
       "nodes {} fan-out {} depth {} hop {} loss {:.1f} %: known after {:.0f} ms; head {:.0f} "
       "messages/s, {:.2f} TLS beats/s; timetable at the last node {:.2f} ms (median {:.2f}), "
-      "confirmed {:.2f} ms, {} by TLS, {} datagrams of the head; a round of 2 blocks of 560 bytes: "
-      "{} bundles at the head, the last after {:.1f} ms, {} blocks by TLS, most datagrams of a "
-      "node "
-      "{}; inner node: {} orphans served "
+      "confirmed {:.2f} ms, {} by TLS, {} datagrams of the head; inner node: {} orphans served "
       "after {:.0f} ms (asked for {:.0f} ms), suspected after {:.0f} ms, a leaf {:.0f} ms; others "
       "suspected {}, false suspicions {}, deaths {}; clocks: error {:.1f} us, bound {:.1f} us{}; "
       "head restart: known after {:.0f} ms\n",
       o.nodes, o.fanout, f.depth, base::format_duration(o.hop), o.loss * 100, ms(f.all_known),
       f.head_messages, f.head_tls, ms(f.timetable_worst), ms(f.timetable_median),
-      ms(f.confirmed_worst), f.timetable_missing, f.timetable_sent, f.gathered_bundles,
-      ms(f.gathered_worst), f.gathered_by_tls, f.gathered_sent, f.orphans, ms(f.served_again),
+      ms(f.confirmed_worst), f.timetable_missing, f.timetable_sent, f.orphans, ms(f.served_again),
       ms(f.asked_in_vain), ms(f.crash_suspected), ms(f.leaf_suspected), f.others_suspected,
       f.false_suspicions, f.false_deaths, ms(f.clocks.worst_error) * 1e3,
       ms(f.clocks.worst_bound) * 1e3, f.clocks.all_within ? "" : " EXCEEDED",
@@ -115,7 +99,6 @@ ControlFigures measure_control(const ControlOptions& options) {
   world.run_for(5s);
   measure_idle(world, figures);
   measure_timetables(world, figures);
-  measure_rounds(world, figures);
   figures.clocks = world.clocks();
   measure_crashes(world, figures);
   world.restart_head();

@@ -21,10 +21,6 @@ struct ControlFigures {
   Duration crash_suspected{0};        // by the head, from the crash
   Duration leaf_suspected{0};
   std::size_t others_suspected = 0;
-  std::size_t gathered_bundles = 0;  // at the head, of a round of two blocks of 600 bytes each
-  Duration gathered_worst{0};        // at the head, the last block of a round
-  std::size_t gathered_by_tls = 0, gathered_wrongly = 0;  // blocks, of all rounds
-  std::size_t gathered_sent = 0;                          // datagrams, most of one member
   ControlWorld::Clocks clocks;
   Duration known_after_restart{0};  // of the head
 };

@@ -15,8 +15,6 @@ ControlOptions lossy(std::uint32_t nodes) {
 TEST(ControlSim, KeepsItsBoundsWith16384Nodes) {
   const ControlFigures f = measure_control({.nodes = 16'384, .loss = 0.01});
   EXPECT_LE(f.timetable_worst, 10ms);
-  EXPECT_EQ(f.gathered_wrongly, 0U);
-  EXPECT_LE(f.gathered_worst, 500ms);
   EXPECT_LE(f.head_messages, 256);
   EXPECT_LE(f.asked_in_vain, base::limits::kHeartbeatPeriod);
   EXPECT_LE(f.served_again, 2 * base::limits::kHeartbeatPeriod);
@@ -42,28 +40,6 @@ TEST(ControlSim, ABadNetworkEndsNoNodeAndHardlyEverBringsSuspicion) {
     EXPECT_EQ(world.false_deaths(), 0U) << seed;
     EXPECT_LE(world.false_suspicions(), 1U) << seed;
     EXPECT_TRUE(world.clocks().all_within) << seed;
-  }
-}
-
-// Also while inner members crash: a block comes once, or its origin sends it over TLS.
-TEST(ControlSim, BlocksOfAllMembersComeOnceOnABadNetwork) {
-  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
-    ControlOptions options = lossy(200);
-    options.seed = seed;
-    options.fanout = 4;
-    ControlWorld world(options);
-    world.run_for(10s);
-    std::size_t delivered = 0, failed = 0;
-    for (int i = 0; i < 30; ++i) {
-      if (i % 10 == 5) world.crash(world.tree().children(0)[static_cast<std::size_t>(i) / 10]);
-      const auto round = world.gather(2, 600);
-      EXPECT_EQ(round.twice, 0U) << seed;
-      EXPECT_EQ(round.lost, 0U) << seed;
-      EXPECT_GE(round.delivered + round.failed, 2 * 197U) << seed;
-      delivered += round.delivered;
-      failed += round.failed;
-    }
-    EXPECT_GT(delivered, 5 * failed) << seed;
   }
 }
 

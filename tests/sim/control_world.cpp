@@ -44,8 +44,6 @@ void ControlWorld::build(Position p) {
   if (p > 0) member.listener.emplace(tree_, p, options_.timing, begin);
   if (p == 0) member.verdicts.emplace(tree_, options_.timing, begin);
   member.relay.emplace(tree_, p, gang::TimetableRelay::Limits{});
-  member.gather.emplace(tree_, p, gang::Gather::Limits{},
-                        static_cast<std::uint64_t>(begin.time_since_epoch().count()));
 }
 
 TimePoint ControlWorld::local(Position p) const {
@@ -94,7 +92,6 @@ void ControlWorld::arm(Position p) {
   if (member.listener) consider(member.listener->next_deadline());
   if (member.verdicts) consider(member.verdicts->next_deadline());
   consider(member.relay->next_deadline());
-  consider(member.gather->next_deadline());
   if (p == 0) consider(detector_.next_deadline());
   if (due == TimePoint::max()) return;
   const TimePoint at = now() + std::max(due - local(p), Duration{0}) + 1us;
@@ -123,8 +120,6 @@ void ControlWorld::advance(Position p) {
   if (member.sender && now >= member.sender->next_deadline()) beat(p, member.sender->advance(now));
   const auto due = member.relay->next_deadline();
   if (due && now >= *due) carry_out(p, member.relay->advance(now));
-  const auto gather_due = member.gather->next_deadline();
-  if (gather_due && now >= *gather_due) carry_out(p, member.gather->advance(around(p), now));
   if (p == 0) judge();
   arm(p);
 }
@@ -250,64 +245,6 @@ void ControlWorld::carry_out(Position at, const gang::TimetableRelay::Actions& a
   }
   if (std::count(actions.ended.begin(), actions.ended.end(), published_) > 0 && at == 0) {
     publication_over_ = true;
-  }
-}
-
-// ---- blocks of all members ---------------------------------------------------------------------
-
-gang::Gather::Around ControlWorld::around(Position p) const {
-  const auto& sender = members_[p].sender;
-  const gang::SubtreeSummary below = summary_of(p);
-  gang::Gather::Around made{std::nullopt, below.silent};
-  made.silent.add(below.unknown);
-  if (sender && sender->is_linked()) made.up = sender->target();
-  return made;
-}
-
-ControlWorld::Round ControlWorld::gather(std::size_t count, std::size_t bytes) {
-  round_ = {};
-  round_at_ = now();
-  for (Member& member : members_) {
-    member.gathered.clear();
-    member.bundles_sent = 0;
-  }
-  for (Position p = 1; p < members_.size(); ++p) {
-    if (!members_[p].is_alive) continue;
-    std::vector<std::string> blocks(count, std::string(bytes, 'a'));
-    carry_out(p, members_[p].gather->offer(std::move(blocks), gang::Gather::Pace::Collected,
-                                           around(p), local(p)));
-    arm(p);
-  }
-  run_for(900ms);
-  for (const Member& member : members_) {
-    round_.most_sent = std::max(round_.most_sent, member.bundles_sent);
-  }
-  return round_;
-}
-
-void ControlWorld::carry_out(Position at, const gang::Gather::Actions& actions) {
-  for (const auto& block : actions.deliver) {
-    const bool is_new = members_[block.from].gathered.insert(block.sequence).second;
-    ++(is_new ? round_.delivered : round_.twice);
-    round_.last = now() - round_at_;
-  }
-  round_.failed += actions.failed.size();
-  for (const std::uint64_t sequence : actions.confirmed) {
-    round_.lost += 1 - members_[at].gathered.count(sequence);
-  }
-  for (const auto& [to, bundle] : actions.bundles) {
-    ++members_[at].bundles_sent;
-    send(at, to, [this, at, to = to, bundle = bundle] {
-      if (to == 0) ++round_.bundles;
-      carry_out(to, members_[to].gather->hear(at, bundle, around(to), local(to)));
-      arm(to);
-    });
-  }
-  for (const auto& [to, ack] : actions.acks) {
-    send(at, to, [this, at, to = to, ack = ack] {
-      carry_out(to, members_[to].gather->hear(at, ack, local(to)));
-      arm(to);
-    });
   }
 }
 

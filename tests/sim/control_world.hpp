@@ -5,7 +5,6 @@
 
 #include "gang/control/beat_listener.hpp"
 #include "gang/control/beat_sender.hpp"
-#include "gang/control/gather.hpp"
 #include "gang/control/timetable_relay.hpp"
 #include "gang/control/tree_verdicts.hpp"
 #include "gang/node/clock_filter.hpp"
@@ -15,7 +14,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -60,18 +58,6 @@ class ControlWorld {
 
   // `kinds` different timetables for ranges of nodes of equal size, of `bytes` each.
   Publication publish(std::uint32_t kinds, std::size_t bytes);
-
-  // A round of blocks of all living members, `count` of `bytes` each. Until each has its answer.
-  struct Round {
-    Duration last{0};         // until the head had the last block that it got over PM
-    std::size_t bundles = 0;  // that the head received
-    std::size_t delivered = 0, twice = 0;
-    std::size_t failed = 0;     // blocks that went over TLS
-    std::size_t lost = 0;       // confirmed, and the head has them not
-    std::size_t most_sent = 0;  // datagrams of one member
-  };
-
-  Round gather(std::size_t count, std::size_t bytes);
 
   struct Counts {
     std::uint64_t sent = 0, received = 0, tls = 0;
@@ -124,9 +110,6 @@ class ControlWorld {
     std::optional<gang::BeatListener> listener;  // not the head's
     std::optional<gang::TreeVerdicts> verdicts;  // the head's
     std::optional<gang::TimetableRelay> relay;
-    std::optional<gang::Gather> gather;
-    std::set<std::uint64_t> gathered;  // of it, at the head, in the round under way
-    std::size_t bundles_sent = 0;      // ... too
     gang::ClockFilter clock;
     TimePoint wakes_at = TimePoint::max();
     std::optional<TimePoint> asked_first;  // of the round under way, world time
@@ -149,8 +132,6 @@ class ControlWorld {
   [[nodiscard]] gang::SubtreeSummary summary_of(Position position) const;
   void judge();
   void carry_out(Position at, const gang::TimetableRelay::Actions& actions);
-  void carry_out(Position at, const gang::Gather::Actions& actions);
-  [[nodiscard]] gang::Gather::Around around(Position position) const;
 
   ControlOptions options_;
   Events events_;
@@ -167,8 +148,6 @@ class ControlWorld {
   TimePoint published_at_{};
   Publication publication_;
   bool publication_over_ = false;
-  Round round_;
-  TimePoint round_at_{};
 };
 
 }  // namespace score::sim
