@@ -45,30 +45,24 @@ bool is_directory(int fd, uid_t owner, long type) {
          fstatfs(fd, &info) == 0 && info.f_type == type;
 }
 
-// Only root and the launcher's own user can replace a file in this directory.
-bool is_own(const char* directory) {
+// Only root and the launcher's own user can replace a file in the current directory.
+bool is_own_place() {
   struct stat status {};
 
-  return lstat(directory, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() &&
+  errno = EPERM;
+  return stat(".", &status) == 0 && status.st_uid == geteuid() &&
          (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-// The lock of record of the directory's one launcher. It ends with this process at once: a forked
-// child does not inherit it, as it does the listening socket until it executes a program.
-bool lock(const char* directory) {
-  char path[sizeof(sockaddr_un::sun_path)];
-  errno = ENAMETOOLONG;
-  if (snprintf(path, sizeof path, "%s/launcher.lock", directory) >= static_cast<int>(sizeof path)) {
-    return false;
-  }
-  const int file = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+// One launcher per directory. The lock ends with this process: a forked child does not inherit it,
+// as it does the listening socket until it executes a program.
+bool lock() {
+  const int file = open("launcher.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
   struct flock whole {};
 
   whole.l_type = F_WRLCK;
-  if (file < 0 || fcntl(file, F_SETLK, &whole) == 0) return file >= 0;
-  if (errno == EACCES || errno == EAGAIN) errno = EADDRINUSE;
-  return false;
+  return file >= 0 && fcntl(file, F_SETLK, &whole) == 0;
 }
 
 bool say(const char* what, const char* value) {
@@ -80,27 +74,17 @@ bool say(const char* what, const char* value) {
 }  // namespace
 
 bool Server::start() {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const int length =
-      snprintf(address.sun_path, sizeof address.sun_path, "%s/launcher.sock", options_.rundir);
-  errno = EPERM;
-  if (!is_own(options_.rundir)) return say("refuse a directory of others rundir=", options_.rundir);
-  errno = ENAMETOOLONG;
-  if (static_cast<std::size_t>(length) >= sizeof address.sun_path) {
-    return say("refuse rundir=", options_.rundir);
-  }
-  if (!lock(options_.rundir)) return say("lock failed rundir=", options_.rundir);
-  const auto* generic = reinterpret_cast<const sockaddr*>(&address);
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = "launcher.sock"};
+  if (chdir(options_.rundir) != 0) return say("cannot enter rundir=", options_.rundir);
+  if (!is_own_place()) return say("refuse a directory of others rundir=", options_.rundir);
+  if (!lock()) return say("lock failed rundir=", options_.rundir);
   listener_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   unlink(address.sun_path);
-  const mode_t before = umask(0177);
-  const bool is_bound = bind(listener_, generic, sizeof address) == 0;
-  umask(before);
-  const bool is_given =
-      is_bound && (geteuid() == options_.daemon_user ||
-                   lchown(address.sun_path, options_.daemon_user, static_cast<gid_t>(-1)) == 0);
-  return (is_given && listen(listener_, 8) == 0) || say("listen failed path=", address.sun_path);
+  umask(0177);  // children have their own
+  return (bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
+          lchown(address.sun_path, options_.daemon_user, static_cast<gid_t>(-1)) == 0 &&
+          listen(listener_, 8) == 0) ||
+         say("listen failed rundir=", options_.rundir);
 }
 
 void Server::add(pid_t child) {
@@ -203,9 +187,8 @@ bool Server::may_start(uid_t user) const {
 
 // nullptr, or why not with errno set.
 const char* Server::check(const Launch& launch) const {
-  const int listener = launch.places[kListener];
-  const bool listens =
-      socket_option(listener, SO_ACCEPTCONN) == 1 && socket_option(listener, SO_DOMAIN) == AF_UNIX;
+  const bool listens = socket_option(launch.places[kListener], SO_ACCEPTCONN) == 1 &&
+                       socket_option(launch.places[kListener], SO_DOMAIN) == AF_UNIX;
   errno = ENOTSOCK;
   if (!listens) return "no listening socket";
   errno = EINVAL;
