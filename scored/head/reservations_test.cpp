@@ -48,7 +48,8 @@ class ReservationsTest : public HeadFixture {
   std::vector<std::string> names(FakeClient& client) {
     client.say(wire::ListReservations());
     std::vector<std::string> out;
-    for (const auto& one : client.connection->all<wire::ReservationList>().back().reservations()) {
+    const wire::ReservationList list = client.connection->all<wire::ReservationList>().back();
+    for (const auto& one : list.reservations()) {
       out.push_back(one.name());
     }
     return out;
@@ -83,7 +84,7 @@ TEST_F(ReservationsTest, MaintenanceKeepsJobsOffAndEndsByItself) {
   ASSERT_EQ(say(admin, reserve("n[0-1]", 1min, 1min)), "");
   EXPECT_EQ(events.count("ACTION", "reserve"), 1);
   EXPECT_EQ(names(alice), std::vector<std::string>{"r1"});
-  const JobId job = submit(alice, submission(1));
+  const JobId job = submit(alice, job_in(""));
   EXPECT_EQ(state_of(alice, job), JobState::Pending);
   EXPECT_NE(status(alice, job).reasons(1).find("reservation r1 begins in 1m"), std::string::npos);
   const std::int64_t end = (clock_.wall() + 2min).time_since_epoch().count();
@@ -196,7 +197,7 @@ TEST_F(ReservationsTest, JobsInTheWayAreNamedOrEnded) {
   message.set_ends_jobs(true);
   ASSERT_EQ(say(admin, message), "");
   EXPECT_EQ(state_of(alice, base::job_of(attempt)), JobState::Running);
-  pass_alive(1min + 10s, {&first, &second});
+  pass_alive(1min + 7s, {&first, &second});  // and kill_grace
   EXPECT_EQ(state_of(alice, base::job_of(attempt)), JobState::Completing);
   EXPECT_NE(status(alice, base::job_of(attempt)).reasons(0).find("has begun on n0"),
             std::string::npos);

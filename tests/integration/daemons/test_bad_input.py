@@ -124,11 +124,13 @@ def listeners(few):
         path = line.split()[-1]
         if path.startswith(str(few.directory) + '/') and line.split()[3] == '00010000':
             yield socket.AF_UNIX, path
+    for path in few.directory.rglob('launcher.sock'):  # the kernel's table has its name alone
+        yield socket.AF_UNIX, str(path)
 
 
 def kind_of(path):
     for line in pathlib.Path('/proc/net/unix').read_text().splitlines():
-        if line.split()[-1] == path:
+        if line.split()[-1] in (path, os.path.basename(path)):
             return {'0001': socket.SOCK_STREAM, '0005': socket.SOCK_SEQPACKET}[line.split()[4]]
     return socket.SOCK_STREAM
 
