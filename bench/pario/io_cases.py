@@ -92,13 +92,14 @@ def mounted(servers):
     mounter = program('scored-pario-mount')
     place = servers.root / 'mount'
     place.mkdir()
-    if mounter is None or subprocess.run([mounter, '--volume', servers.file, place]).returncode:
+    unmounter = shutil.which('fusermount3')
+    if not mounter or not unmounter or subprocess.run([mounter, '--volume', servers.file, place]).returncode:
         yield None
         return
     try:
         yield place
     finally:
-        subprocess.run(['fusermount3', '-u', place], check=False)
+        subprocess.run([unmounter, '-u', place], check=False)
 
 
 @contextlib.contextmanager

@@ -49,10 +49,12 @@ def launcher_request():
     """(magic, version, format, names of the fields) as protocol.hpp has them."""
     text = (ROOT / 'scored/launcher/protocol.hpp').read_text(encoding='utf-8')
     constant = {name: int(value, 0) for name, value in re.findall(r'constexpr std::uint32_t (kMagic|kVersion) = (\w+);', text)}
+    bytes_of = dict(re.findall(r'constexpr std::size_t (\w+) = (\d+);', text))
     body = text[text.index('struct Request {'):text.index('};', text.index('struct Request {'))]
-    fields = re.findall(r'^\s+(std::uint32_t|std::uint64_t|std::int32_t) (\w+) = ', body, re.M)
+    fields = re.findall(r'^\s+(std::uint32_t|std::uint64_t|std::int32_t|char) (\w+)(?:\[(\w+)\])? = ', body, re.M)
     sizes = {'std::uint32_t': 'I', 'std::int32_t': 'i', 'std::uint64_t': 'Q'}
-    return constant['kMagic'], constant['kVersion'], '=' + ''.join(sizes[kind] for kind, _ in fields), [name for _, name in fields]
+    layout = '=' + ''.join(sizes.get(kind) or bytes_of[length] + 's' for kind, _, length in fields)
+    return constant['kMagic'], constant['kVersion'], layout, {name: b'' if kind == 'char' else 0 for kind, name, _ in fields}
 
 
 MAGIC, VERSION, LAYOUT, FIELDS = launcher_request()
@@ -60,7 +62,7 @@ MAGIC, VERSION, LAYOUT, FIELDS = launcher_request()
 
 def launch(number):
     """A request that is as it must be; it comes with a listening socket."""
-    values = dict.fromkeys(FIELDS, 0) | {'magic': MAGIC, 'version': VERSION, 'user': NOBODY, 'attempt': number << 8 | 1}
+    values = FIELDS | {'magic': MAGIC, 'version': VERSION, 'user': NOBODY, 'attempt': number << 8 | 1}
     return struct.pack(LAYOUT, *values.values())
 
 
@@ -68,7 +70,8 @@ def packet(chance):
     values = {name: chance.choice((0, 0, 1, 2, 2**32 - 1)) for name in FIELDS}
     values |= {'magic': MAGIC, 'version': VERSION, 'user': chance.choice((NOBODY, NOBODY, 4000000000, 54321)),
                'attempt': chance.choice((0, 1, 256, 257, 2**63))}
-    data = bytearray(struct.pack(LAYOUT, *(values[name] & (2**64 - 1) for name in FIELDS)))
+    values['denied'] = chance.choice((b'', b'', b'c1:3', b'c1:3 b7:*', b'c' * 2000, b'../x', b'c-1:9999999999', chance.randbytes(60)))
+    data = bytearray(struct.pack(LAYOUT, *values.values()))
     if chance.random() < 0.2:
         data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
     if chance.random() < 0.1:
