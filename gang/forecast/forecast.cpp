@@ -9,8 +9,8 @@ namespace {
 
 constexpr TimePoint kNever = TimePoint::max();
 constexpr Duration kNoEnd = std::chrono::hours{24 * 36'500};  // a job that lasts longer has none
-// Steps that are looked at in all: some ten milliseconds of the head.
-constexpr std::uint64_t kMostWork = 300'000;
+// Steps that are looked at in all: a few milliseconds of the head.
+constexpr std::uint64_t kMostWork = 100'000;
 
 TimePoint end_of(TimePoint start, std::optional<Duration> length) {
   return length && *length < kNoEnd ? start + *length : kNever;
