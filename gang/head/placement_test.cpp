@@ -518,6 +518,20 @@ TEST(Recovery, TheExitsOfAReportCount) {
   EXPECT_EQ(r.after.view(r.job).exit_code, 4);
 }
 
+// A head that is killed before the whole job has ended knows nothing of the part that had.
+TEST(Recovery, APartThatHasEndedIsKeptUntilTheJobHas) {
+  Restarted r;
+  const auto end = r.report(base::AttemptPhase::Exited, {{base::Rank{1}, 0, 0}});
+  r.after.connect(NodeId{0}, {r.report(base::AttemptPhase::Running)});
+  r.after.connect(NodeId{1}, {end});
+  r.after.connect(NodeId{1}, {end});  // its daemon was restarted
+  r.after.say(NodeId{1}, base::Exited{end.attempt, end.exits, {}});
+  EXPECT_TRUE(r.after.sent<base::ForgetTasks>().empty());
+  r.after.say(NodeId{0}, base::Exited{end.attempt, {{base::Rank{0}, 0, 0}}, {}});
+  EXPECT_EQ(r.after.state(r.job), JobState::Completed);
+  EXPECT_EQ(r.after.sent<base::ForgetTasks>().size(), 2U);
+}
+
 TEST(Recovery, APreparedNodeOfARunningJobIsSentStartTasks) {
   Restarted r;
   r.after.connect(NodeId{0}, {r.report(base::AttemptPhase::Prepared)});

@@ -88,9 +88,11 @@ void Reconciler::compare(NodeIndex node, const base::NodeHello& hello, Step& ste
       if (reported.insert(job->id).second) compare_known(*job, *member, report, step);
       continue;
     }
+    const bool is_end = report.phase == base::AttemptPhase::Exited;
+    if (is_end && is_known_end(node, report.attempt)) continue;
     ++p_.tables.counters.stale_reports;
     if (job != nullptr) note_attempt(*job, report.attempt);
-    if (report.phase == base::AttemptPhase::Exited) {
+    if (is_end) {
       p_.tables.nodes.send(node, base::ForgetTasks{report.attempt}, step);
     } else {
       bury(node, report.attempt, step);
@@ -152,7 +154,17 @@ void Reconciler::bury(NodeIndex node, AttemptId attempt, Step& step) {
   p_.tables.nodes.send(node, base::KillTasks{attempt}, step);
 }
 
+// The node keeps what it reports until the end of the whole job is stored: another head asks again.
+bool Reconciler::is_known_end(NodeIndex node, AttemptId attempt) const {
+  const Job* job = p_.tables.jobs.find(base::job_of(attempt));
+  if (job == nullptr || !job->placed || job->attempt() != attempt) return false;
+  const auto member = job->member_on(node);
+  return member && job->members.is_gone(*member) &&
+         !p_.tables.nodes[node].zombies.contains(attempt);
+}
+
 void Reconciler::stranger(NodeIndex node, AttemptId attempt, bool is_gone, Step& step) {
+  if (is_gone && is_known_end(node, attempt)) return;
   NodeTable& nodes = p_.tables.nodes;
   const bool is_zombie = nodes[node].zombies.contains(attempt);
   if (!is_zombie) ++p_.tables.counters.stale_reports;

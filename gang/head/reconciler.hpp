@@ -38,6 +38,7 @@ class Reconciler {
   void accept_hardware(NodeIndex node, const base::NodeInfo& info, Step& step);
   void end_impossible(Step& step);
   void compare(NodeIndex node, const base::NodeHello& hello, Step& step);
+  [[nodiscard]] bool is_known_end(NodeIndex node, AttemptId attempt) const;
   static void note_attempt(Job& job, AttemptId attempt);
   void compare_known(Job& job, std::size_t member, const base::AttemptReport& report, Step& step);
   void missing(Job& job, std::size_t member, Step& step);
