@@ -17,6 +17,12 @@ namespace score::gang {
 using namespace std::chrono_literals;
 using namespace base::literals;
 
+inline ClusterConfig one_slot() {
+  ClusterConfig config;
+  config.max_slots = 1;
+  return config;
+}
+
 class Bench {
  public:
   explicit Bench(ClusterConfig config = {}) : cluster(with_short_timeout(config)) {}

@@ -28,12 +28,6 @@ struct QueueBench : Bench {
 
 constexpr base::Activity kIdle{.idle = true};
 
-ClusterConfig one_slot() {
-  ClusterConfig config;
-  config.max_slots = 1;
-  return config;
-}
-
 TEST(Queue, AHighJobHasItsCoresToItselfWithinASlice) {
   QueueBench b;
   b.add_nodes(2);

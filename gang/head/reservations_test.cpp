@@ -36,12 +36,6 @@ struct ReservedBench : Bench {
   }
 };
 
-ClusterConfig one_slot() {
-  ClusterConfig config;
-  config.max_slots = 1;
-  return config;
-}
-
 TEST(Reservations, JobsThatMayRunIntoOneWaitUntilItIsOver) {
   ReservedBench b;
   b.add_nodes(2);
@@ -86,7 +80,7 @@ TEST(Reservations, AreForTheJobsOfTheirUsers) {
   EXPECT_EQ(b.state(wide), JobState::Pending);
   EXPECT_EQ(b.view(wide).reasons.at(1), "not in reservation course: node01");
   b.pass(1h);
-  EXPECT_EQ(b.state(early), JobState::Running) << "at the end nobody has to leave";
+  EXPECT_EQ(b.state(early), JobState::Running) << "the end of a reservation ends no job";
 }
 
 TEST(Reservations, EndTheJobsThatAreStillThereWhenTheyBegin) {

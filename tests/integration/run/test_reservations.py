@@ -185,18 +185,18 @@ def test_an_urgent_job_starts_at_once_and_ends_no_other(two, tmp_path):
 
 def test_other_users_can_neither_reserve_nor_be_urgent(as_root, fresh):
     cluster = fresh(2, '--slice', '50ms')
-    with other_user(cluster) as nobody:
-        refused = nobody.run('scadm', 'reserve', 'node01', 'now', '1h', 'nobody', code=None)
+    with other_user(cluster) as guest:
+        refused = guest.run('scadm', 'reserve', 'node01', 'now', '1h', 'nobody', code=None)
         assert refused.returncode != 0 and 'only operators may reserve' in refused.stderr, refused.stderr
-        refused = nobody.run('scrun', '--queue', 'urgent', 'true', code=125)
+        refused = guest.run('scrun', '--queue', 'urgent', 'true', code=125)
         assert 'queue urgent: users may ask for normal' in refused.stderr, refused.stderr
         cluster.run('scadm', 'reserve', 'node01', 'now', '1h', 'nobody', '--name', 'course')
         cluster.run('scadm', 'reserve', 'node00', 'now', '1h', 'root', '--name', 'admin')
-        assert '"course"' in nobody.run('scadm', 'reservations', '--json').stdout
-        job = nobody.submit('--reservation', 'course', 'true')
+        assert '"course"' in guest.run('scadm', 'reservations', '--json').stdout
+        job = guest.submit('--reservation', 'course', 'true')
         assert cluster.wait_job(job, 'completed')['nodes'] == ['node01']
-        refused = nobody.run('scrun', '--reservation', 'admin', 'true', code=125)
+        refused = guest.run('scrun', '--reservation', 'admin', 'true', code=125)
         assert 'reservation admin is for other users' in refused.stderr, refused.stderr
-        refused = nobody.run('scadm', 'unreserve', 'course', code=None)
+        refused = guest.run('scadm', 'unreserve', 'course', code=None)
         assert refused.returncode != 0 and 'only operators may unreserve' in refused.stderr, refused.stderr
         assert sorted(names(cluster)) == ['admin', 'course']
