@@ -1,6 +1,7 @@
 #include "bench/npb/communicator.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <vector>
 
@@ -8,15 +9,43 @@ namespace score::npb {
 
 namespace {
 
-// a + b and b + a are the same bits, so every rank gets the same sum.
+template <class T>
+void send(Communicator& network, Rank to, std::span<T> values) {
+  const Outgoing out{to, std::as_bytes(values)};
+  network.transfer({&out, 1}, {});
+}
+
+template <class T>
+void receive(Communicator& network, Rank from, std::span<T> values) {
+  const Incoming in{from, std::as_writable_bytes(values)};
+  network.transfer({}, {&in, 1});
+}
+
+// a + b and b + a are the same bits, so every rank gets the same sum. Ranks beyond a power of two
+// give their values to one of the others first, and get the sum from it.
 template <class T>
 void sum_by_doubling(Communicator& network, Rank first, Rank count, std::span<T> values) {
-  std::vector<T> theirs(values.size());
-  for (Rank bit = 1; bit < count; bit *= 2) {
-    const Rank other = first + ((network.rank() - first) ^ bit);
-    exchange(network, other, std::span<const T>(values), std::span<T>(theirs));
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] += theirs[i];
+  const Rank own = network.rank() - first;
+  const Rank doubled = std::bit_floor(count);
+  if (own >= doubled) {
+    send(network, first + own - doubled, values);
+    receive(network, first + own - doubled, values);
+    return;
   }
+  std::vector<T> theirs(values.size());
+  const auto add_theirs = [&] {
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] += theirs[i];
+  };
+  const bool has_extra = own + doubled < count;
+  if (has_extra) {
+    receive(network, first + own + doubled, std::span(theirs));
+    add_theirs();
+  }
+  for (Rank bit = 1; bit < doubled; bit *= 2) {
+    exchange(network, first + (own ^ bit), std::span<const T>(values), std::span<T>(theirs));
+    add_theirs();
+  }
+  if (has_extra) send(network, first + own + doubled, values);
 }
 
 }  // namespace

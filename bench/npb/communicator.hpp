@@ -33,7 +33,7 @@ class Communicator {
   virtual ~Communicator() = default;
 
   [[nodiscard]] virtual Rank rank() const = 0;
-  // 1 ... 64 and a power of two, where a kernel is to run.
+  // 1 ... 64, where a kernel is to run.
   [[nodiscard]] virtual Rank size() const = 0;
 
   // Sends and receives all of these, at once and in any order; ends when both is done. At most one
@@ -42,7 +42,7 @@ class Communicator {
   virtual void transfer(std::span<const Outgoing> out, std::span<const Incoming> in) = 0;
 
   // Sums element by element over the ranks first ... first + count - 1, this one among them; the
-  // same bits on each. Here: recursive doubling, so `count` is a power of two.
+  // same bits on each.
   virtual void sum_among(Rank first, Rank count, std::span<double> values);
 
   // ... over all ranks.

@@ -14,7 +14,11 @@ constexpr Rank kMaxRanks = 64;
 }  // namespace
 
 std::unique_ptr<Kernel> make_kernel(std::string_view name, char size, Communicator& network) {
-  if (!std::has_single_bit(network.size()) || network.size() > kMaxRanks) return nullptr;
+  if (network.size() > kMaxRanks) return nullptr;
+  if (name == "bt") return make_bt(size, network);
+  if (name == "lu") return make_lu(size, network);
+  if (name == "sp") return make_sp(size, network);
+  if (!std::has_single_bit(network.size())) return nullptr;
   if (name == "ep") return make_ep(size, network);
   if (name == "cg") return make_cg(size, network);
   if (name == "ft") return make_ft(size, network);

@@ -1,4 +1,4 @@
-// The kernels EP, CG, FT, IS and MG of the NAS Parallel Benchmarks, written from their
+// The kernels EP, CG, FT, IS, MG, LU, SP and BT of the NAS Parallel Benchmarks, written from their
 // specification (RNR-94-007 and the problem sizes of NPB 3), over any network.
 #pragma once
 
@@ -32,9 +32,9 @@ class Kernel {
   [[nodiscard]] virtual Verdict verify() = 0;
 };
 
-// `name` is ep, cg, ft, is or mg; `size` S, W or A, of cg and mg also B. Null if there is no such
-// kernel, or it cannot be divided among this number of ranks (a power of two, at most 64).
-// `network` outlives the kernel.
+// `name` is ep, cg, ft, is, mg, lu, sp or bt; `size` S, W or A, of cg and mg also B. Null if there
+// is no such kernel, or it cannot be divided among this number of ranks: a power of two, of sp and
+// bt a square, of lu any number, at most 64. `network` outlives the kernel.
 std::unique_ptr<Kernel> make_kernel(std::string_view name, char size, Communicator& network);
 
 std::unique_ptr<Kernel> make_ep(char size, Communicator& network);
@@ -42,6 +42,9 @@ std::unique_ptr<Kernel> make_cg(char size, Communicator& network, int threads = 
 std::unique_ptr<Kernel> make_ft(char size, Communicator& network);
 std::unique_ptr<Kernel> make_is(char size, Communicator& network);
 std::unique_ptr<Kernel> make_mg(char size, Communicator& network);
+std::unique_ptr<Kernel> make_lu(char size, Communicator& network);
+std::unique_ptr<Kernel> make_sp(char size, Communicator& network);
+std::unique_ptr<Kernel> make_bt(char size, Communicator& network);
 
 // True if `value` differs from `expected` by at most that part of it.
 bool is_close(double value, double expected, double tolerance);

@@ -116,7 +116,7 @@ std::optional<RunOptions> parse_options(std::span<char*> arguments) {
   }
   if (!is_right) {
     std::fprintf(stderr,
-                 "usage: %s ep|cg|ft|is|mg S|W|A (cg, mg: also B) [--seconds S] "
+                 "usage: %s ep|cg|ft|is|mg|lu|sp|bt S|W|A (cg, mg: also B) [--seconds S] "
                  "[--counters FILE]\n",
                  arguments.empty() ? "npb" : arguments[0]);
     return std::nullopt;
@@ -132,8 +132,11 @@ int run_kernel(const RunOptions& options, Communicator& network) {
   const auto kernel = make_kernel(options.kernel, options.size, network);
   if (!kernel) {
     if (speaks) {
-      std::fprintf(stderr, "%s %c on %u ranks: not supported; use a power of two up to 64 ranks\n",
-                   options.kernel.c_str(), options.size, network.size());
+      std::fprintf(
+          stderr,
+          "%s %c on %u ranks: not supported; use a power of two up to 64 ranks, for sp and "
+          "bt a square, for lu any number; lu, sp and bt S fit on 16\n",
+          options.kernel.c_str(), options.size, network.size());
     }
     return 125;
   }
