@@ -124,6 +124,8 @@ def check(parser, options):
         options.pairs = 6 if options.fill else 5
     if with_kernels and options.nodes is None:
         options.nodes = [2] if options.sweep else [1, 2, 4, 8, 16, 32, 64]
+    if with_kernels and (refusal := figure11.refusal(options)):
+        parser.error(refusal)
 
 
 class Case:

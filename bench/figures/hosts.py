@@ -133,9 +133,9 @@ class OpenMpi:
         run(['mpicc.openmpi', '-O2', '-pthread', '-o', program, str(source)])
         return program
 
-    def run(self, nodes, ranks, transport, command, links=1):
+    def run(self, nodes, ranks, transport, command, links=1, limit=RUN_SECONDS):
         """What `ranks` ranks print, the same number on each node; each of two ranks keeps to its processor. `transport`: PM udp,
-        PM ethernet, PM shmem, TCP, UCX, UCX shared memory, shared memory, or self for one rank."""
+        PM ethernet, PM shmem, TCP, UCX, UCX shared memory, shared memory, or self for one rank. `limit`: seconds."""
         words, variables = transport_words(transport, nodes, links)
         if transport.startswith('PM'):
             variables['PM_ADDRESS_FILE'] = address_file(self.directory, nodes, ranks, transport.split()[1], links)
@@ -148,7 +148,7 @@ class OpenMpi:
             launcher += [':'] if number else []
             launcher += ['-n', str(count), *nodes.inside(node), *(['taskset', '-c', str(place)] if pinned else []), *command]
         environment = {**variables, **(OPENMPI_ENVIRONMENT if nodes.names else {})}
-        return run(launcher, environment, seconds=RUN_SECONDS)
+        return run(launcher, environment, seconds=limit)
 
 
 @contextlib.contextmanager

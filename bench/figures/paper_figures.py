@@ -21,12 +21,13 @@ FIGURES = {
     'mpi': (stream_figures.mpi, 'PC Cluster II, figure 8', 'MPI: bandwidth with buffers used again and buffers used once'),
     'scaling': (kernel_figures.scaling, 'PC Cluster II, figure 9', 'NAS kernels over ranks'),
     'bisection': (kernel_figures.bisection, 'PC Cluster II, figure 10', 'NAS kernels with links between two halves taken away'),
-    'kernels': (kernel_figures.table, 'PC Cluster II, table 1', 'NAS kernels on 64 ranks'),
+    'kernels': (kernel_figures.table, 'PC Cluster II, table 1', 'NAS kernels on many ranks'),
     'gigae': (kernel_figures.gigae, 'GigaE PM, figures 2 to 5', 'PM on Ethernet: round trip, bandwidth, CG and IS over nodes'),
     'cosmo': (stream_figures.cosmo, 'COSMO, table 1', 'Bandwidth between threads, in a node, between nodes'),
     'mttl': (mttl_figure.operations, 'MPC++ on PC Cluster II', 'MTTL: remote functions, threads and memory'),
 }
 SCHEMA = 'scored.bench.figures/1'
+MOST_RANKS = 64
 
 
 def add_options(parser):
@@ -34,6 +35,7 @@ def add_options(parser):
                         help='the figures of the papers on PM instead; all without a NAME: ' + ', '.join(FIGURES))
     parser.add_argument('--quick', action='store_true', help='with --figures: one round, few and small cases; only to try them out')
     parser.add_argument('--class', dest='kernel_class', metavar='C', help='S, W or A: of the kernels of scaling and kernels (S)')
+    parser.add_argument('--ranks', metavar='N', help=f'of the kernels of kernels, 1 to {MOST_RANKS} ({kernel_figures.TABLE_RANKS})')
 
 
 def fail(text):
@@ -69,7 +71,10 @@ def plan_of(options):
     if options.kernel_class not in (None, 'S', 'W', 'A'):
         fail(f"--class: '{options.kernel_class}' is not S, W or A")
     rounds = positive(options.rounds, '--rounds') if options.rounds else 1 if options.quick else 3
-    return Plan(rounds, options.quick, sizes_of(options.size) if options.size else None, options.kernel_class)
+    ranks = positive(options.ranks, '--ranks') if options.ranks else None
+    if ranks and ranks > MOST_RANKS:
+        fail(f"--ranks: '{options.ranks}': at most {MOST_RANKS}")
+    return Plan(rounds, options.quick, sizes_of(options.size) if options.size else None, options.kernel_class, ranks)
 
 
 def measured(plan, name):

@@ -1,12 +1,14 @@
 """Rows of the papers' figures, and measuring in turns."""
 import collections
+import math
 import statistics
 import sys
+import time
 
 from mpi_cases import Missing
 
-# sizes: bytes, None without --size; kernel_class: of the kernels, None without --class.
-Plan = collections.namedtuple('Plan', 'rounds quick sizes kernel_class')
+# sizes: bytes, None without --size; kernel_class: of the kernels, None without --class; ranks: of table 1, None without --ranks.
+Plan = collections.namedtuple('Plan', 'rounds quick sizes kernel_class ranks')
 
 
 def row(panel, curve, place, samples, unit):
@@ -15,11 +17,13 @@ def row(panel, curve, place, samples, unit):
             'spread': [min(samples), max(samples)], 'unit': unit}
 
 
-def in_turns(cases, rounds):
+def in_turns(cases, rounds, end=math.inf):
     """Calls the functions of `cases` in turns, so that a busy machine meets all alike: {key: samples}. A case that fails is
-    reported and left out from then on."""
+    reported and left out from then on. After `end` (time.monotonic()) no further round begins."""
     samples, failed = {key: [] for key in cases}, set()
-    for _ in range(rounds):
+    for number in range(rounds):
+        if number > 0 and time.monotonic() > end:
+            break
         for key, function in cases.items():
             if key in failed:
                 continue

@@ -3,6 +3,7 @@ import argparse
 import csv
 import itertools
 import json
+import math
 import os
 import pathlib
 import re
@@ -23,11 +24,29 @@ SCHEMA = 'scored.bench.kernels/1'
 CASE = ('nodes', 'slice_ms', 'jobs', 'kernel', 'class', 'mode', 'channels')  # identifies a result
 
 
+KERNELS = ('ep', 'cg', 'ft', 'is', 'mg', 'lu', 'sp', 'bt')
+SQUARE = ('sp', 'bt')  # run on a square number of nodes
+SOLVERS = ('lu', 'sp', 'bt')
+MOST_RANKS = {'S': 16, 'W': 64, 'A': 64}  # among which the solvers' points can be divided
+
+
 def names(text):
     chosen = text.split(',')
-    if not chosen or any(name not in ('ep', 'cg', 'ft', 'is') for name in chosen):
-        raise argparse.ArgumentTypeError(f"'{text}': use some of ep,cg,ft,is")
+    if not chosen or any(name not in KERNELS for name in chosen):
+        raise argparse.ArgumentTypeError(f"'{text}': use some of {','.join(KERNELS)}")
     return chosen
+
+
+def refusal(options):
+    """Why the kernels cannot run on so many nodes; None if they can."""
+    for kernel, nodes in itertools.product(options.kernels, options.nodes):
+        if kernel in SQUARE and math.isqrt(nodes) ** 2 != nodes:
+            return f'{kernel} needs a square number of nodes, not {nodes}: use some of --nodes 1,4,9,16,25,36,49,64'
+        if kernel not in SQUARE and kernel != 'lu' and nodes & (nodes - 1):
+            return f'{kernel} needs a power of two as number of nodes, not {nodes}'
+        if kernel in SOLVERS and nodes > MOST_RANKS[options.size]:
+            return f'{kernel} of class {options.size} fits on {MOST_RANKS[options.size]} nodes, not on {nodes}: use --class W'
+    return None
 
 
 def modes(text):
@@ -51,7 +70,8 @@ def add_options(parser, nanoseconds):
         return [ns for ns in found if nanoseconds(low) <= ns <= nanoseconds(high)]
     parser.add_argument('--figure11', action='store_true', help='slowdown of kernels on PM over nodes')
     parser.add_argument('--sweep', type=quanta, metavar='D..D', help='slowdown of kernels on PM over the slice')
-    parser.add_argument('--kernels', type=names, default=['ep', 'cg', 'ft', 'is'], metavar='LIST', help='ep,cg,ft,is')
+    parser.add_argument('--kernels', type=names, default=['ep', 'cg', 'ft', 'is'], metavar='LIST',
+                        help=f'some of {",".join(KERNELS)} (ep,cg,ft,is)')
     parser.add_argument('--class', dest='size', choices=['S', 'W', 'A'], default='S', help='size of the kernels (S)')
     parser.add_argument('--mode', type=modes, default=['clock'], metavar='M[,M...]',
                         help='clock,barrier: compares both; bare: two jobs without daemons and PM, what the machine takes')

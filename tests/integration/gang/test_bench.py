@@ -18,7 +18,7 @@ def cluster():
     cluster.stop()
 
 
-@pytest.mark.parametrize('kernel', ['ep', 'cg', 'ft', 'is'])
+@pytest.mark.parametrize('kernel', ['ep', 'cg', 'ft', 'is', 'mg', 'lu'])
 def test_kernels_on_pm_verify_while_they_are_switched(cluster, kernel):
     out = cluster.run('scrun', '-N', 2, EXAMPLES / 'npb-pm', kernel, 'S', '--seconds', 0.5).stdout
     assert f'{kernel} S, 2 ranks: verified' in out
@@ -31,12 +31,12 @@ def test_a_kernel_that_cannot_be_divided_says_so(cluster, ranks, size):
 
 
 def test_figure11_has_a_result_for_each_kernel_and_number_of_jobs(tmp_path):
-    command = [BIN / 'scbench', 'gang', '--figure11', '--nodes', '2', '--kernels', 'cg,is', '--seconds', '1', '--json',
+    command = [BIN / 'scbench', 'gang', '--figure11', '--nodes', '2', '--kernels', 'cg,lu', '--seconds', '1', '--json',
                '--csv', tmp_path / 'figure.csv']
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
-    assert [(r['jobs'], r['kernel']) for r in report['results']] == [(1, 'cg'), (1, 'is'), (2, 'cg'), (2, 'is')]
+    assert [(r['jobs'], r['kernel']) for r in report['results']] == [(1, 'cg'), (1, 'lu'), (2, 'cg'), (2, 'lu')]
     for result in report['results']:
         for low, high in (result['spread'], result['interval']):
             assert low <= result['slowdown_percent'] <= high
@@ -94,7 +94,9 @@ def test_speed_ups_are_drawn_without_matplotlib(tmp_path):
 
 def test_options_that_do_not_fit_together_are_refused():
     for words in (['--nodes', '1,2'], ['--plot', 'x.svg'], ['--resume', 'x.json'],
-                  ['--idle', 'pm,lu'], ['--figure11', '--kernels', 'lu'], ['--figure11', '--mode', 'bear'], ['--sweep', '1s..1ms']):
+                  ['--idle', 'pm,lu'], ['--figure11', '--kernels', 'ua'],
+                  ['--figure11', '--kernels', 'sp', '--nodes', '2'], ['--figure11', '--kernels', 'lu', '--nodes', '32'],
+                  ['--figure11', '--kernels', 'cg', '--nodes', '3'], ['--figure11', '--mode', 'bear'], ['--sweep', '1s..1ms']):
         done = subprocess.run([BIN / 'scbench', 'gang', *words], capture_output=True, text=True, timeout=LIMIT)
         assert done.returncode == 2 and 'error' in done.stderr, words
 

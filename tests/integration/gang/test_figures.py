@@ -51,6 +51,7 @@ def test_a_figure_has_all_its_curves(name, tmp_path):
 def test_wrong_words_get_one_line():
     for words, said in ((['nine'], "no figure 'nine'"), (['writes', '--size', '5M'], '5M'), (['writes', '--size', '1X'], '1X'),
                         (['writes', '--size', '0'], '--size'), (['writes', '--rounds', '0'], '--rounds'),
-                        (['writes', '--rounds', 'x'], '--rounds'), (['kernels', '--class', 'C'], '--class'), (['writes', '--loss', '1'], '--loss')):
+                        (['writes', '--rounds', 'x'], '--rounds'), (['kernels', '--class', 'C'], '--class'),
+                        (['kernels', '--ranks', '65'], '--ranks'), (['kernels', '--ranks', 'x'], '--ranks'), (['writes', '--loss', '1'], '--loss')):
         error = figures(*words, code=1).stderr
         assert said in error and error.count('\n') == 1, error
