@@ -51,11 +51,16 @@ struct stat stat_of(const FileStatus& from) {
   return to;
 }
 
+// The size of a file is that of its data, which is not kept either: another node may write it.
+double attribute_seconds(const FileStatus& status) {
+  return S_ISDIR(status.mode) ? kCacheSeconds : 0;
+}
+
 fuse_entry_param entry_of(const FileStatus& status) {
   fuse_entry_param entry{};
   entry.ino = status.id;
   entry.attr = stat_of(status);
-  entry.attr_timeout = kCacheSeconds;
+  entry.attr_timeout = attribute_seconds(status);
   entry.entry_timeout = kCacheSeconds;
   return entry;
 }
@@ -76,7 +81,7 @@ void reply_status(fuse_req_t request, FileId id) {
     return;
   }
   const struct stat found = stat_of(status);
-  fuse_reply_attr(request, &found, kCacheSeconds);
+  fuse_reply_attr(request, &found, attribute_seconds(status));
 }
 
 void start(void*, fuse_conn_info* connection) {

@@ -2,7 +2,7 @@
 // volume, but for the root.
 //
 // Data is not cached: every read and write goes to the servers (direct_io), so that all nodes see
-// the same. The kernel keeps names and attributes for kCacheSeconds.
+// the same. The kernel keeps names, and attributes of directories, for kCacheSeconds.
 #pragma once
 
 #define FUSE_USE_VERSION 312
