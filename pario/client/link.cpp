@@ -16,7 +16,6 @@
 namespace score::pario {
 namespace {
 
-constexpr int kReconnectSeconds = 10;
 constexpr unsigned kMostTries = 4;
 constexpr int kConnectMs = 3'000;
 
@@ -86,7 +85,7 @@ bool Link::send_call(const Call& call) const {
   std::string bytes;
   append_request(call.request, bytes);
   std::vector<iovec> pieces{{bytes.data(), bytes.size()}};
-  if (call.request.op == Op::Write) {
+  if (call.request.data_bytes > 0) {
     pieces.insert(pieces.end(), call.memory.begin(), call.memory.end());
   }
   return send_all(fd_, pieces);
@@ -122,7 +121,7 @@ bool Link::read_reply() {
 
 bool Link::read_data(Call& call, std::size_t bytes) {
   if (bytes == 0) return true;
-  if (call.request.op == Op::Write) return false;
+  if (takes_data(call.request.op)) return false;
   std::vector<iovec> pieces;
   for (iovec piece : call.memory) {
     piece.iov_len = std::min(piece.iov_len, bytes);
@@ -141,7 +140,7 @@ void Link::recover() {
     const std::scoped_lock lock(mutex_);
     generation = std::exchange(generation_, 0);
   }
-  const int error = connect_within(kReconnectSeconds);
+  const int error = connect_within(reconnect_seconds_);
   if (error != 0) return fail_all(error == EACCES ? EACCES : EIO);
   ++generation;
   if (!send_again(generation)) ::shutdown(fd_, SHUT_RDWR);

@@ -1,7 +1,7 @@
 // The connection to one server of a volume, for many threads. There is no thread of its own:
 // whoever waits for a reply reads the socket, and hands replies of others to them.
 //
-// A connection that breaks is made again for kReconnectSeconds, and the requests in flight are sent
+// A connection that breaks is made again for some seconds, and the requests in flight are sent
 // again: a server that was killed and restarted has everything that it acknowledged. A request that
 // it carried out without a reply is then carried out twice, which matters only to exclusive
 // creates, unlinks and renames: they can fail although the first one succeeded.
@@ -35,8 +35,12 @@ struct Call {
 
 class Link {
  public:
+  static constexpr int kReconnectSeconds = 10;
+
   // `volume` must outlive this.
-  Link(const VolumeDescription& volume, std::uint32_t server) : volume_(volume), server_(server) {}
+  Link(const VolumeDescription& volume, std::uint32_t server,
+       int reconnect_seconds = kReconnectSeconds)
+      : volume_(volume), server_(server), reconnect_seconds_(reconnect_seconds) {}
 
   ~Link();
   Link(const Link&) = delete;
@@ -65,6 +69,7 @@ class Link {
 
   const VolumeDescription& volume_;
   std::uint32_t server_;
+  int reconnect_seconds_;
   std::mutex send_mutex_;  // taken before mutex_
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -1,6 +1,7 @@
 // pario.h over Volume.
 #include "pario/client/pario.h"
 
+#include "pario/client/handles.hpp"
 #include "pario/client/path.hpp"
 
 #include <algorithm>
@@ -12,17 +13,6 @@
 #include <unistd.h>
 
 namespace pario = score::pario;
-
-struct pario_volume {
-  std::unique_ptr<pario::Volume> volume;
-};
-
-struct pario_file {
-  pario::Volume* volume = nullptr;
-  int flags = 0;
-  bool is_directory = false;
-  pario::OpenFile file;
-};
 
 struct pario_transfer {
   std::unique_ptr<pario::Volume::Transfer> transfer;

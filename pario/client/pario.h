@@ -82,6 +82,33 @@ ssize_t pario_read_view(pario_file* file, const pario_view* view, void* buffer, 
 ssize_t pario_write_view(pario_file* file, const pario_view* view, const void* buffer,
                          size_t length, uint64_t offset);
 
+/* A transaction: reads and writes of any files of the volume that take effect in one step, as if
+ * transactions ran one after the other. Its writes stay in memory until pario_commit(), 16 MB at
+ * most; dropping it costs the servers nothing. What it reads is checked when it commits: reads of a
+ * transaction that will fail may not fit together.
+ *
+ * PARIO_STABLE: once committed it survives a loss of power. PARIO_VOLATILE: it survives kill -9 of
+ * servers and clients, and commits sooner. Plain reads and writes are not a part of this order. One
+ * thread uses a transaction. */
+typedef struct pario_transaction pario_transaction;
+#define PARIO_VOLATILE 0
+#define PARIO_STABLE 1
+
+int pario_begin(pario_volume* volume, int flags, pario_transaction** transaction);
+/* As pario_pread() and pario_pwrite(), but all `length` bytes are read: bytes that are not there,
+ * also beyond the end of the file, are 0. A read sees earlier writes of the transaction. */
+ssize_t pario_transaction_read(pario_transaction* transaction, pario_file* file, void* buffer,
+                               size_t length, uint64_t offset);
+ssize_t pario_transaction_write(pario_transaction* transaction, pario_file* file,
+                                const void* buffer, size_t length, uint64_t offset);
+/* Frees it. 0: committed. -EAGAIN: in conflict with another one; nothing was changed: begin again.
+ * -ECONNABORTED: a server could not be reached; nothing was changed. -EIO: a server could not be
+ * reached, and it is not known whether it was committed; that is decided within seconds after it
+ * can be reached. */
+int pario_commit(pario_transaction* transaction);
+/* Frees it; nothing is changed. */
+void pario_abort(pario_transaction* transaction);
+
 /* As the system calls of these names. st_ino is the number of the file in the volume. */
 int pario_fstat(pario_file* file, struct stat* status);
 int pario_ftruncate(pario_file* file, uint64_t length);

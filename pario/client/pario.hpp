@@ -3,6 +3,7 @@
 
 #include "pario.h"
 
+#include <cerrno>
 #include <memory>
 #include <span>
 #include <string>
@@ -91,6 +92,32 @@ class File {
   std::unique_ptr<pario_file, int (*)(pario_file*)> file_;
 };
 
+// Aborted at its end unless it was committed.
+class Transaction {
+ public:
+  // For a pario_transaction; see pario_begin().
+  explicit Transaction(pario_transaction* made) : transaction_(made, &pario_abort) {}
+
+  void read(const File& file, std::span<char> into, std::uint64_t offset) {
+    check(pario_transaction_read(transaction_.get(), file.get(), into.data(), into.size(), offset),
+          "read");
+  }
+
+  void write(const File& file, std::span<const char> from, std::uint64_t offset) {
+    check(pario_transaction_write(transaction_.get(), file.get(), from.data(), from.size(), offset),
+          "write");
+  }
+
+  // False: in conflict with another transaction; nothing was changed.
+  bool commit() {
+    const int result = pario_commit(transaction_.release());
+    return result != -EAGAIN && check(result, "pario_commit") == 0;
+  }
+
+ private:
+  std::unique_ptr<pario_transaction, void (*)(pario_transaction*)> transaction_;
+};
+
 class Volume {
  public:
   // Null: the description that $PARIO_VOLUME names.
@@ -114,6 +141,12 @@ class Volume {
 
     check(pario_stat(get(), path.c_str(), &found), path);
     return found;
+  }
+
+  Transaction begin(int flags = PARIO_STABLE) {
+    pario_transaction* made = nullptr;
+    check(pario_begin(get(), flags, &made), "pario_begin");
+    return Transaction(made);
   }
 
   // The other functions of pario.h take this.

@@ -81,6 +81,9 @@ class Volume {
   std::unique_ptr<Transfer> start_read(OpenFile& file, const Span& span);
   std::unique_ptr<Transfer> start_write(OpenFile& file, const Span& span);
 
+  // Reads and writes of several files in one step; see transaction.hpp.
+  class Transaction;
+
   std::uint64_t stripe() const { return description_.stripe; }
 
   std::uint32_t servers() const { return static_cast<std::uint32_t>(links_.size()); }

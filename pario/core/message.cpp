@@ -1,55 +1,14 @@
 // Bytes are written and read by two small cursors; which fields a body has stands in one table.
 #include "pario/core/message.hpp"
 
+#include "pario/core/bytes.hpp"
 #include "pmlib/wire/siphash.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 namespace score::pario {
 namespace {
-
-static_assert(std::endian::native == std::endian::little, "numbers are copied as they are");
-
-template <typename T>
-void put(std::string& bytes, T value) {
-  bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
-// Reads from the front; after a read beyond the end `ok` is false and stays so.
-struct Cursor {
-  std::string_view left;
-  bool ok = true;
-
-  template <typename T>
-  void take(T& value) {
-    if (left.size() < sizeof value) {
-      ok = false;
-      return;
-    }
-    std::memcpy(&value, left.data(), sizeof value);
-    left.remove_prefix(sizeof value);
-  }
-
-  void take_text(std::string_view& text) {
-    std::uint16_t length = 0;
-    take(length);
-    if (!ok || left.size() < length) {
-      ok = false;
-      return;
-    }
-    text = left.substr(0, length);
-    left.remove_prefix(length);
-  }
-
-  bool is_done() const { return ok && left.empty(); }
-};
-
-void put_text(std::string& bytes, std::string_view text) {
-  put(bytes, static_cast<std::uint16_t>(text.size()));
-  bytes += text;
-}
 
 // Fields of a body, in this order.
 enum Field : unsigned {
@@ -59,7 +18,8 @@ enum Field : unsigned {
   kName = 8,
   kName2 = 16,
   kExtents = 32,
-  kStart = 64,  // a name that may be empty
+  kStart = 64,     // a name that may be empty
+  kServers = 128,  // 1 to kMaxServers, ascending
 };
 
 constexpr unsigned fields_of(Op op) {
@@ -86,6 +46,21 @@ constexpr unsigned fields_of(Op op) {
     case Op::Read:
     case Op::Write:
       return kExtents;
+    case Op::StageTransaction:
+      return kMode | kNumber | kOther | kExtents;
+    case Op::PrepareTransaction:
+      return kMode | kNumber | kOther | kServers;
+    case Op::FinishTransaction:
+      return kNumber | kOther;
+    case Op::DecideTransaction:
+    case Op::TellOutcome:
+    case Op::EndTransaction:
+    case Op::Join:
+    case Op::FillBegin:
+    case Op::FillEnd:
+      return kNumber;
+    case Op::FillTable:
+      return kMode;
     case Op::GetAttributes:
     case Op::SetWide:
     case Op::Remove:
@@ -112,11 +87,35 @@ bool take_extents(Cursor& cursor, Request& request) {
     total += length;
     if (!cursor.ok || !is_valid(extent)) return false;
   }
-  return total <= kMaxDataBytes &&
-         (request.op == Op::Write ? total == request.data_bytes : request.data_bytes == 0);
+  if (total > kMaxDataBytes) return false;
+  if (request.data_bytes == 0) return request.op != Op::Write;
+  return takes_data(request.op) && total == request.data_bytes;
+}
+
+bool take_servers(Cursor& cursor, Request& request) {
+  std::uint16_t count = 0;
+  cursor.take(count);
+  if (!cursor.ok || count == 0 || count > kMaxServers) return false;
+  for (std::uint16_t i = 0; i < count; ++i) {
+    std::uint16_t server = 0;
+    cursor.take(server);
+    if (!cursor.ok || server >= kMaxServers) return false;
+    if (i > 0 && server <= request.servers.back()) return false;
+    request.servers.push_back(server);
+  }
+  return true;
+}
+
+void take_forwarded(Cursor& cursor, Forwarded& forwarded) {
+  cursor.take(forwarded.view);
+  cursor.take(forwarded.sequence);
+  cursor.take(forwarded.new_id);
+  cursor.take(forwarded.time_ns);
 }
 
 bool take_body(Cursor& cursor, unsigned fields, Request& request) {
+  request.forwarded = {};
+  if ((request.flags & kForwarded) != 0) take_forwarded(cursor, request.forwarded);
   if (fields & kMode) cursor.take(request.mode);
   if (fields & kNumber) cursor.take(request.number);
   if (fields & kOther) cursor.take(request.other);
@@ -126,8 +125,9 @@ bool take_body(Cursor& cursor, unsigned fields, Request& request) {
   if ((fields & kName) && !is_valid_name(request.name)) return false;
   if ((fields & kStart) && !request.name.empty() && !is_valid_name(request.name)) return false;
   if ((fields & kName2) && !is_valid_name(request.name2)) return false;
+  if ((fields & kServers) && !take_servers(cursor, request)) return false;
   if (fields & kExtents) return take_extents(cursor, request);
-  return request.data_bytes == 0;
+  return request.data_bytes == 0 || request.op == Op::FillTable;
 }
 
 // Sizes are off_t; identifiers are not 0.
@@ -142,6 +142,15 @@ bool are_numbers_valid(const Request& request) {
       return request.number <= kMaxOffset;
     case Op::Reserve:
       return request.number <= kMaxOffset && request.other <= kMaxOffset;
+    case Op::PrepareTransaction:
+      return request.number != 0 && std::ranges::binary_search(request.servers, request.other);
+    case Op::FinishTransaction:
+      return request.number != 0 && request.other <= 1;
+    case Op::StageTransaction:
+    case Op::DecideTransaction:
+    case Op::TellOutcome:
+    case Op::EndTransaction:
+      return request.number != 0;
     default:
       return true;
   }
@@ -160,15 +169,25 @@ void append_request(const Request& request, std::string& bytes) {
   put(bytes, request.flags);
   put(bytes, std::uint32_t{0});
   put(bytes, request.data_bytes);
-  put(bytes, std::uint32_t{0});
+  put(bytes, request.part);
   put(bytes, request.tag);
   put(bytes, request.id);
+  if ((request.flags & kForwarded) != 0) {
+    put(bytes, request.forwarded.view);
+    put(bytes, request.forwarded.sequence);
+    put(bytes, request.forwarded.new_id);
+    put(bytes, request.forwarded.time_ns);
+  }
   const unsigned fields = fields_of(request.op);
   if (fields & kMode) put(bytes, request.mode);
   if (fields & kNumber) put(bytes, request.number);
   if (fields & kOther) put(bytes, request.other);
   if (fields & (kName | kStart)) put_text(bytes, request.name);
   if (fields & kName2) put_text(bytes, request.name2);
+  if (fields & kServers) {
+    put(bytes, static_cast<std::uint16_t>(request.servers.size()));
+    for (const std::uint16_t server : request.servers) put(bytes, server);
+  }
   if (fields & kExtents) {
     put(bytes, static_cast<std::uint32_t>(request.extents.size()));
     for (const Extent& extent : request.extents) {
@@ -184,16 +203,15 @@ bool parse_sizes(std::span<const char, kHeaderBytes> header, Sizes& sizes) {
   Cursor cursor{{header.data(), header.size()}};
   std::uint16_t op = 0;
   std::uint16_t flags = 0;
-  std::uint32_t zero = 0;
+  std::uint32_t part = 0;
   cursor.take(op);
   cursor.take(flags);
   cursor.take(sizes.body);
   cursor.take(sizes.data);
-  cursor.take(zero);
-  const bool is_write = op == static_cast<std::uint16_t>(Op::Write);
-  return op >= 1 && op <= static_cast<std::uint16_t>(Op::Last) &&
-         (flags & ~(kExclusive | kDirectory)) == 0 && zero == 0 && sizes.body <= kMaxBodyBytes &&
-         (is_write ? sizes.data <= kMaxDataBytes : sizes.data == 0);
+  cursor.take(part);
+  return op >= 1 && op <= static_cast<std::uint16_t>(Op::Last) && (flags & ~kAllFlags) == 0 &&
+         part <= kMaxServers && sizes.body <= kMaxBodyBytes &&
+         (takes_data(static_cast<Op>(op)) ? sizes.data <= kMaxDataBytes : sizes.data == 0);
 }
 
 bool parse_request(std::string_view bytes, Request& request) {
@@ -211,10 +229,11 @@ bool parse_request(std::string_view bytes, Request& request) {
   cursor.take(request.flags);
   cursor.take(skipped);
   cursor.take(request.data_bytes);
-  cursor.take(skipped);
+  cursor.take(request.part);
   cursor.take(request.tag);
   cursor.take(request.id);
   request.extents.clear();
+  request.servers.clear();
   return take_body(cursor, fields_of(request.op), request) && cursor.is_done() &&
          are_numbers_valid(request);
 }

@@ -46,26 +46,62 @@ enum class Op : std::uint16_t {
   Sync,             // id's data here and all attributes here are stable
   Reserve,          // `number` bytes after the end of id; `other` is the end the client has seen
   Statistics,       // of this server
-  Last = Statistics,
+  // Transactions, core/transactions.hpp; `number` is the transaction.
+  StageTransaction,    // message `mode`: data written to extents of id, or read there at `other`
+  PrepareTransaction,  // `mode` messages were staged; `other` is the coordinator of `servers`
+  DecideTransaction,   // at the coordinator: commit
+  FinishTransaction,   // `other` 1: commit, 0: abort
+  TellOutcome,         // from a server to the coordinator; the reply's number is an Outcome
+  EndTransaction,      // at the coordinator: all servers have committed
+  // Between the replicas of a part, core/replica.hpp.
+  Join,       // `number` is the sender's view, the reply's number that of the other one
+  FillBegin,  // a follower forgets everything; view `number`
+  FillTable,  // rows of table `mode` of the store
+  FillEnd,    // it has everything, and follows in view `number`
+  Last = FillEnd,
 };
 
 // Request flags.
 inline constexpr std::uint16_t kExclusive = 1;  // Create, Insert, Rename: EEXIST if it is there
 inline constexpr std::uint16_t kDirectory = 2;  // Unlink: it must be a directory (else: must not)
+inline constexpr std::uint16_t kStable = 8;     // Prepare: survives a loss of power
+// Read for a transaction: the reply's body is the stamp. EAGAIN: some of it is about to change.
+inline constexpr std::uint16_t kStamped = 16;
+// A change that the leader of two replicas gives to the follower: see Forwarded.
+inline constexpr std::uint16_t kForwarded = 32;
+inline constexpr std::uint16_t kAllFlags =
+    kExclusive | kDirectory | kStable | kStamped | kForwarded;
+
+// What the leader has chosen, so that the follower does the same.
+struct Forwarded {
+  std::uint64_t view = 0;
+  std::uint64_t sequence = 0;
+  FileId new_id = 0;  // of a file that is created; 0: the store chooses
+  std::int64_t time_ns = 0;
+};
 
 struct Request {
   Op op = Op::Lookup;
   std::uint16_t flags = 0;
   std::uint64_t tag = 0;  // the client's; the reply has it too
   FileId id = 0;
+  // Part of the volume, from 1: a server that has copies serves several. 0: the server's own.
+  std::uint32_t part = 0;
+  Forwarded forwarded{};  // with kForwarded
   std::uint32_t mode = 0;
   std::uint64_t number = 0;
   std::uint64_t other = 0;
   std::string_view name{};  // views into the bytes that were read
   std::string_view name2{};
-  std::vector<Extent> extents{};  // each at most kMaxDataBytes
-  std::uint32_t data_bytes = 0;   // Write: sum of the extents; otherwise 0
+  std::vector<Extent> extents{};         // each at most kMaxDataBytes
+  std::vector<std::uint16_t> servers{};  // ascending
+  std::uint32_t data_bytes = 0;          // Write, StageTransaction: sum of the extents; FillTable
 };
+
+// Does a request of this kind have data?
+constexpr bool takes_data(Op op) {
+  return op == Op::Write || op == Op::StageTransaction || op == Op::FillTable;
+}
 
 // Header and body. The request must be valid as parse_request() has it.
 void append_request(const Request& request, std::string& bytes);

@@ -17,9 +17,18 @@ Request sample(Op op) {
   if (op == Op::Rename) request.name2 = "new";
   if (op == Op::Create || op == Op::Insert || op == Op::SetMode) request.mode = 0100644;
   if (op == Op::Insert || op == Op::Rename || op == Op::Truncate || op == Op::SetTime ||
-      op == Op::Unlink || op == Op::Reserve) {
+      op == Op::Unlink || op == Op::Reserve ||
+      (op >= Op::StageTransaction && op != Op::FillTable)) {
     request.number = 4096;
   }
+  if (op == Op::StageTransaction || op == Op::PrepareTransaction || op == Op::FillTable) {
+    request.mode = 2;
+  }
+  if (op == Op::FillTable) request.data_bytes = 7;
+  if (op == Op::StageTransaction) request.extents = {{0, 10}, {kMaxOffset - 5, 5}};
+  if (op == Op::StageTransaction) request.data_bytes = 15;
+  if (op == Op::PrepareTransaction || op == Op::FinishTransaction) request.other = 1;
+  if (op == Op::PrepareTransaction) request.servers = {0, 1, 4095};
   if (op == Op::Reserve) request.other = 5;
   if (op == Op::Read || op == Op::Write) request.extents = {{0, 10}, {kMaxOffset - 5, 5}};
   if (op == Op::Write) request.data_bytes = 15;
@@ -46,11 +55,41 @@ TEST(Message, EveryRequestComesBack) {
     EXPECT_EQ(bytes_of(got), bytes);
     EXPECT_EQ(got.name, sent.name);
     EXPECT_EQ(got.extents, sent.extents);
+    EXPECT_EQ(got.servers, sent.servers);
     for (std::size_t length = 0; length < bytes.size(); ++length) {
       EXPECT_FALSE(parses(bytes.substr(0, length))) << op;
     }
     EXPECT_FALSE(parses(bytes + "x")) << op;
   }
+}
+
+TEST(Message, WhatTheLeaderHasChosenComesBack) {
+  Request sent = sample(Op::Create);
+  sent.flags = kForwarded;
+  sent.part = 3;
+  sent.forwarded = {7, 8, kRootId, -9};
+  Request got;
+  const std::string bytes = bytes_of(sent);
+  ASSERT_TRUE(parse_request(bytes, got));
+  EXPECT_EQ(bytes_of(got), bytes);
+  EXPECT_EQ(got.part, 3U);
+  EXPECT_EQ(got.forwarded.new_id, kRootId);
+  EXPECT_EQ(got.forwarded.time_ns, -9);
+  sent.part = kMaxServers + 1;
+  EXPECT_FALSE(parses(bytes_of(sent)));
+}
+
+TEST(Message, RefusesHostileListsOfServers) {
+  Request request = sample(Op::PrepareTransaction);
+  for (const std::vector<std::uint16_t>& servers :
+       {std::vector<std::uint16_t>{}, {1, 1}, {2, 1}, {0, 2}, {1, 4096}}) {
+    request.servers = servers;  // the coordinator is 1
+    EXPECT_FALSE(parses(bytes_of(request)));
+  }
+  request.servers = {1};
+  EXPECT_TRUE(parses(bytes_of(request)));
+  request.number = 0;
+  EXPECT_FALSE(parses(bytes_of(request)));
 }
 
 TEST(Message, RefusesHostileNames) {

@@ -50,6 +50,9 @@ class DataFiles {
   // After the write: counts what the file takes now.
   void settle(DataFile& file, std::uint64_t reserved);
 
+  // Instead of a write.
+  void release(std::uint64_t reserved) { quota_.settle(reserved, 0, 0); }
+
   const Quota& quota() const { return quota_; }
 
  private:

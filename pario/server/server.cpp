@@ -3,6 +3,8 @@
 // answered is sent. So many requests share a commit.
 #include "pario/server/server.hpp"
 
+#include "pario/core/bytes.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -68,12 +70,26 @@ struct Server::Tick final : Completion {
   __kernel_timespec second{1, 0};
 };
 
+// Results of other servers.
+struct Server::News final : Completion {
+  explicit News(Server& owner) : server(owner) {}
+
+  void complete(int) override {
+    server.peers_->run_results();
+    server.wait_for_peers();
+  }
+
+  Server& server;
+  std::uint64_t count = 0;
+};
+
 Server::Server(ServerOptions options)
     : options_(std::move(options)),
       identity_{options_.volume.key, options_.volume.name, options_.server},
       files_(options_.capacity),
       accept_(std::make_unique<Accept>(*this)),
-      tick_(std::make_unique<Tick>(*this)) {}
+      tick_(std::make_unique<Tick>(*this)),
+      news_(std::make_unique<News>(*this)) {}
 
 Server::~Server() = default;
 
@@ -163,19 +179,26 @@ int Server::start(std::string& message) {
   const auto servers = static_cast<std::uint32_t>(options_.volume.servers.size());
   metadata_ =
       std::make_unique<Metadata>(Metadata::Place{options_.server, servers}, *store_, files_);
-  data_ = std::make_unique<DataRequests>(ring_, files_, *metadata_, [this](TransferPtr transfer) {
-    answered_.push_back(std::move(transfer));
-  });
-  return 0;
+  const auto finish = [this](TransferPtr transfer) { answered_.push_back(std::move(transfer)); };
+  data_ = std::make_unique<DataRequests>(ring_, files_, *metadata_, finish);
+  peers_ = std::make_unique<Peers>(options_.volume);
+  const TransactionRequests::Parts parts{ring_, files_, *metadata_, *peers_};
+  transactions_ = std::make_unique<TransactionRequests>(
+      parts, static_cast<std::uint16_t>(options_.server), finish);
+  const int error = transactions_->open(directory_.get());
+  if (error != 0) message = options_.directory + "/transactions: " + std::strerror(error);
+  return error;
 }
 
 int Server::run() {
   accept();
   tick();
-  while (!is_stopped_) {
+  wait_for_peers();
+  while (!is_stopped_ && fault_ == 0) {
     if (const int error = ring_.turn()) return error;
     end_turn();
   }
+  if (fault_ != 0) return fault_;
   return store_->commit();
 }
 
@@ -206,19 +229,36 @@ void Server::accepted(int result) {
 
 void Server::tick() {
   for (const auto& [key, connection] : connections_) connection->tick();
+  transactions_->tick();
   if (!is_accepting_) accept();
   io_uring_prep_timeout(ring_.next(tick_.get()), &tick_->second, 0, 0);
 }
 
+void Server::wait_for_peers() {
+  io_uring_prep_read(ring_.next(news_.get()), peers_->fd(), &news_->count, sizeof news_->count, 0);
+}
+
+void Server::read(TransferPtr transfer) {
+  if ((transfer->request.flags & kStamped) != 0) {
+    std::uint64_t stamp = 0;
+    transfer->answer.error = transactions_->stamp(transfer->request, stamp);
+    if (transfer->answer.error != 0) return answered_.push_back(std::move(transfer));
+    put(transfer->answer.body, stamp);
+  }
+  data_->start(std::move(transfer));
+}
+
 void Server::execute(TransferPtr transfer) {
   ++counts_.requests;
-  if (home_of(transfer->request.id) >= options_.volume.servers.size()) {
+  if (home_of(transfer->request.id) >= options_.volume.servers.size() ||
+      transfer->request.part != 0) {
     transfer->answer.error = EINVAL;
     answered_.push_back(std::move(transfer));
     return;
   }
   switch (transfer->request.op) {
     case Op::Read:
+      return read(std::move(transfer));
     case Op::Write:
       return data_->start(std::move(transfer));
     case Op::Sync:
@@ -227,6 +267,13 @@ void Server::execute(TransferPtr transfer) {
     case Op::Statistics:
       statistics(*transfer);
       break;
+    case Op::StageTransaction:
+    case Op::PrepareTransaction:
+    case Op::DecideTransaction:
+    case Op::FinishTransaction:
+    case Op::TellOutcome:
+    case Op::EndTransaction:
+      return transactions_->run(std::move(transfer));
     default:
       metadata_->run(*transfer, wall_ns());
   }
@@ -252,6 +299,7 @@ void Server::end_turn() {
     log_error("cannot store metadata", kv("err", std::string_view(std::strerror(error))));
   }
   start_syncs();
+  fault_ = transactions_->end_turn();
   // Replies can make room for more requests, which are answered in the next turn, or at once.
   std::vector<TransferPtr> answered = std::exchange(answered_, {});
   for (TransferPtr& transfer : answered) {

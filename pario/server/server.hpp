@@ -5,6 +5,7 @@
 #include "pario/core/volume_file.hpp"
 #include "pario/server/connection.hpp"
 #include "pario/server/data_requests.hpp"
+#include "pario/server/transaction_requests.hpp"
 
 #include <memory>
 #include <string>
@@ -36,6 +37,7 @@ class Server final : public ConnectionOwner {
  private:
   struct Accept;
   struct Tick;
+  struct News;
 
   int lock_directory(std::string& message);
   int open_store(std::string& message);
@@ -44,6 +46,8 @@ class Server final : public ConnectionOwner {
   void accept();
   void accepted(int result);
   void tick();
+  void wait_for_peers();
+  void read(TransferPtr transfer);
   void end_turn();
   void start_syncs();
   void statistics(Transfer& transfer);
@@ -67,8 +71,11 @@ class Server final : public ConnectionOwner {
   DataFiles files_;
   std::unique_ptr<Metadata> metadata_;
   std::unique_ptr<DataRequests> data_;
+  std::unique_ptr<Peers> peers_;
+  std::unique_ptr<TransactionRequests> transactions_;
   std::unique_ptr<Accept> accept_;
   std::unique_ptr<Tick> tick_;
+  std::unique_ptr<News> news_;
   std::unordered_map<Connection*, std::unique_ptr<Connection>> connections_;
   std::vector<Connection*> ended_;
   std::vector<Connection*> waiting_;   // for memory
@@ -81,7 +88,8 @@ class Server final : public ConnectionOwner {
   Statistics counts_;
   LogLimiter limiter_;
   volatile bool is_stopped_ = false;
-  Ring ring_;  // last: it ends what is in flight before the memory of it goes
+  int fault_ = 0;  // errno: the server cannot go on
+  Ring ring_;      // last: it ends what is in flight before the memory of it goes
 };
 
 }  // namespace score::pario

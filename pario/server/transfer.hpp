@@ -71,7 +71,7 @@ using TransferPtr = std::unique_ptr<Transfer>;
 
 // Bytes of data that a request needs memory for.
 inline std::size_t memory_of(const Request& request) {
-  if (request.op == Op::Write) return request.data_bytes;
+  if (takes_data(request.op)) return request.data_bytes;
   if (request.op == Op::ReadEntries) return 64 * std::size_t{1024};
   std::size_t total = 0;
   for (const Extent& extent : request.extents) total += extent.length;

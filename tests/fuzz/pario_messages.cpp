@@ -1,8 +1,10 @@
 // What comes from clients, servers and description files of striped volumes: whatever the bytes
 // are, parsing gives values within the limits or a refusal. A request that is accepted is written
-// back as the same bytes.
+// back as the same bytes. So are records of the log of transactions; a state machine that replays
+// them can be compacted and replayed to the same log.
 
 #include "pario/core/message.hpp"
+#include "pario/core/transactions.hpp"
 #include "pario/core/volume_file.hpp"
 
 #include <cstdint>
@@ -58,6 +60,28 @@ void try_volume(std::string_view text) {
   }
 }
 
+std::string replay(std::string_view log) {
+  Transactions machine(1, 7);
+  while (!log.empty()) {
+    LogRecord record;
+    const std::size_t length = decode(log, record);
+    if (length == 0) break;
+    require(record.part.id != 0 && record.part.servers.size() <= kMaxServers);
+    require(encode(record) == log.substr(0, length));
+    machine.replay(std::move(record), 5);
+    log.remove_prefix(length);
+  }
+  for (const TransactionId id : machine.recovered(0)) machine.applied(id, 5);
+  machine.tick(100'000);
+  static_cast<void>(machine.take_actions());
+  return machine.compacted();
+}
+
+void try_log(std::string_view log) {
+  const std::string once = replay(log);
+  require(replay(once) == once);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -65,5 +89,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try_request(bytes);
   try_replies(bytes);
   try_volume(bytes);
+  try_log(bytes);
   return 0;
 }

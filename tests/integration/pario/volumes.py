@@ -101,7 +101,7 @@ class Space(ctypes.Structure):
 def library():
     path = BIN.parent / 'lib/libpario.so'
     loaded = ctypes.CDLL(str(path))
-    for name in ('pread', 'pwrite', 'read_extents', 'write_extents', 'wait', 'read_view', 'write_view'):
+    for name in ('pread', 'pwrite', 'read_extents', 'write_extents', 'wait', 'read_view', 'write_view', 'transaction_read', 'transaction_write'):
         getattr(loaded, f'pario_{name}').restype = ctypes.c_ssize_t
     return loaded
 
@@ -168,6 +168,11 @@ class Client:
     def truncate(self, path, size):
         check(self.lib.pario_truncate(self.volume, path.encode(), ctypes.c_uint64(size)), path)
 
+    def begin(self, stable=True):
+        made = ctypes.c_void_p()
+        check(self.lib.pario_begin(self.volume, int(stable), ctypes.byref(made)))
+        return Transaction(self.lib, made)
+
     def contents(self, path):
         size = self.stat(path).size
         with self.open(path, os.O_RDONLY) as file:
@@ -208,6 +213,27 @@ class File:
 
     def fsync(self):
         check(self.lib.pario_fsync(self.file))
+
+
+class Transaction:
+    def __init__(self, lib, made):
+        self.lib, self.made = lib, made
+
+    def read(self, file, length, offset):
+        buffer = ctypes.create_string_buffer(length)
+        check(self.lib.pario_transaction_read(self.made, file.file, buffer, ctypes.c_size_t(length), ctypes.c_uint64(offset)))
+        return buffer.raw
+
+    def write(self, file, data, offset):
+        return check(self.lib.pario_transaction_write(self.made, file.file, data, ctypes.c_size_t(len(data)), ctypes.c_uint64(offset)))
+
+    def commit(self):
+        """False: in conflict."""
+        result = self.lib.pario_commit(self.made)
+        return result != -errno.EAGAIN and check(result) == 0
+
+    def abort(self):
+        self.lib.pario_abort(self.made)
 
 
 def make_temporary():

@@ -1,0 +1,146 @@
+#include "pario/core/transaction_log.hpp"
+
+#include "pario/core/bytes.hpp"
+#include "pmlib/wire/siphash.hpp"
+
+#include <algorithm>
+#include <span>
+
+namespace score::pario {
+namespace {
+
+constexpr std::size_t kFrameBytes = 12;
+constexpr std::size_t kMaxRecordBytes =
+    kMaxTransactionBytes + kMaxAccesses * 2 * 64 + kMaxServers * 2 + 64;
+
+std::uint64_t checksum(std::string_view body) {
+  return pm::SipHash({0x7061'7269'6f6c'6f67, 1}).finish(std::as_bytes(std::span(body)));
+}
+
+void put_servers(std::string& bytes, const TransactionPart& part) {
+  put(bytes, part.coordinator);
+  put(bytes, static_cast<std::uint8_t>(part.is_stable));
+  put(bytes, static_cast<std::uint16_t>(part.servers.size()));
+  for (const std::uint16_t server : part.servers) put(bytes, server);
+}
+
+void take_servers(Cursor& cursor, TransactionPart& part) {
+  std::uint8_t stable = 0;
+  std::uint16_t count = 0;
+  cursor.take(part.coordinator);
+  cursor.take(stable);
+  cursor.take(count);
+  part.is_stable = stable != 0;
+  if (stable > 1 || count == 0 || count > kMaxServers) cursor.ok = false;
+  for (std::uint16_t i = 0; cursor.ok && i < count; ++i) {
+    std::uint16_t server = 0;
+    cursor.take(server);
+    if (server >= kMaxServers || (i > 0 && server <= part.servers.back())) cursor.ok = false;
+    part.servers.push_back(server);
+  }
+  cursor.ok = cursor.ok && std::ranges::binary_search(part.servers, part.coordinator);
+}
+
+void put_accesses(std::string& bytes, const TransactionPart& part) {
+  put(bytes, static_cast<std::uint32_t>(part.reads.size()));
+  put(bytes, static_cast<std::uint32_t>(part.writes.size()));
+  for (const ReadAccess& read : part.reads) {
+    put(bytes, read.file);
+    put(bytes, read.extent.offset);
+    put(bytes, read.extent.length);
+    put(bytes, read.stamp);
+  }
+  for (const WriteAccess& write : part.writes) {
+    put(bytes, write.file);
+    put(bytes, write.extent.offset);
+    put(bytes, write.extent.length);
+    bytes += write.data;
+  }
+}
+
+template <typename Access>
+bool take_access(Cursor& cursor, Access& access) {
+  cursor.take(access.file);
+  cursor.take(access.extent.offset);
+  cursor.take(access.extent.length);
+  cursor.ok = cursor.ok && is_valid(access.extent);
+  return cursor.ok;
+}
+
+void take_accesses(Cursor& cursor, TransactionPart& part) {
+  std::uint32_t reads = 0;
+  std::uint32_t writes = 0;
+  cursor.take(reads);
+  cursor.take(writes);
+  if (reads > kMaxAccesses || writes > kMaxAccesses) cursor.ok = false;
+  for (std::uint32_t i = 0; cursor.ok && i < reads; ++i) {
+    ReadAccess& read = part.reads.emplace_back();
+    if (take_access(cursor, read)) cursor.take(read.stamp);
+  }
+  for (std::uint32_t i = 0; cursor.ok && i < writes; ++i) {
+    WriteAccess& write = part.writes.emplace_back();
+    std::string_view data;
+    if (take_access(cursor, write)) cursor.take_bytes(write.extent.length, data);
+    write.data = data;
+  }
+}
+
+bool decode_body(std::string_view body, LogRecord& record) {
+  Cursor cursor{body};
+  record = {};
+  std::uint8_t kind = 0;
+  cursor.take(kind);
+  cursor.take(record.part.id);
+  record.kind = static_cast<LogRecord::Kind>(kind);
+  if (record.part.id == 0) return false;
+  switch (record.kind) {
+    case LogRecord::Kind::Prepared:
+      take_servers(cursor, record.part);
+      if (cursor.ok) take_accesses(cursor, record.part);
+      break;
+    case LogRecord::Kind::Committed:
+      take_servers(cursor, record.part);
+      break;
+    case LogRecord::Kind::Applied:
+      cursor.take(record.boot);
+      break;
+    case LogRecord::Kind::Aborted:
+    case LogRecord::Kind::Ended:
+      break;
+    default:
+      return false;
+  }
+  return cursor.is_done();
+}
+
+}  // namespace
+
+std::string encode(const LogRecord& record) {
+  std::string body;
+  put(body, static_cast<std::uint8_t>(record.kind));
+  put(body, record.part.id);
+  if (record.kind == LogRecord::Kind::Prepared || record.kind == LogRecord::Kind::Committed) {
+    put_servers(body, record.part);
+  }
+  if (record.kind == LogRecord::Kind::Prepared) put_accesses(body, record.part);
+  if (record.kind == LogRecord::Kind::Applied) put(body, record.boot);
+  std::string bytes;
+  put(bytes, static_cast<std::uint32_t>(body.size()));
+  put(bytes, checksum(body));
+  return bytes += body;
+}
+
+std::size_t decode(std::string_view bytes, LogRecord& record) {
+  Cursor cursor{bytes};
+  std::uint32_t length = 0;
+  std::uint64_t sum = 0;
+  std::string_view body;
+  cursor.take(length);
+  cursor.take(sum);
+  if (length > kMaxRecordBytes) return 0;
+  cursor.take_bytes(length, body);
+  if (!cursor.ok || checksum(body) != sum || !decode_body(body, record)) return 0;
+  return kFrameBytes + length;
+}
+
+}  // namespace score::pario

@@ -1,0 +1,80 @@
+#include "pario/server/peers.hpp"
+
+#include <csignal>
+#include <cstdint>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include <utility>
+
+namespace score::pario {
+namespace {
+
+constexpr std::size_t kMostJobs = 10'000;  // of a peer; questions are repeated
+constexpr int kReconnectSeconds = 1;
+
+}  // namespace
+
+Peers::Peer::Peer(const VolumeDescription& volume, std::uint32_t server)
+    : link(volume, server, kReconnectSeconds) {}
+
+Peers::Peers(const VolumeDescription& volume)
+    : volume_(volume), event_(::eventfd(0, EFD_CLOEXEC)) {}
+
+Peers::~Peers() {
+  {
+    const std::scoped_lock lock(mutex_);
+    is_stopped_ = true;
+  }
+  changed_.notify_all();
+  for (const auto& [server, peer] : peers_) peer->thread.join();
+}
+
+void Peers::ask(std::uint32_t server, Request request, Done done) {
+  const std::scoped_lock lock(mutex_);
+  std::unique_ptr<Peer>& peer = peers_[server];
+  if (!peer) {
+    peer = std::make_unique<Peer>(volume_, server);
+    // Signals end the loop: it must get them.
+    sigset_t all;
+    sigset_t before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    peer->thread = std::thread([this, &made = *peer] { work(made); });
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+  if (peer->jobs.size() >= kMostJobs) return;
+  peer->jobs.push_back({std::move(request), std::move(done), 0, {}});
+  changed_.notify_all();
+}
+
+void Peers::work(Peer& peer) {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return is_stopped_ || !peer.jobs.empty(); });
+    if (is_stopped_) return;
+    Job job = std::move(peer.jobs.front());
+    peer.jobs.pop_front();
+    lock.unlock();
+    Call call;
+    call.request = job.request;
+    peer.link.start(call);
+    peer.link.finish(call);
+    job.error = call.error;
+    job.reply = call.reply;
+    lock.lock();
+    results_.push_back(std::move(job));
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = ::write(event_.get(), &one, sizeof one);
+  }
+}
+
+void Peers::run_results() {
+  std::vector<Job> results;
+  {
+    const std::scoped_lock lock(mutex_);
+    results.swap(results_);
+  }
+  for (const Job& job : results) job.done(job.error, job.reply);
+}
+
+}  // namespace score::pario

@@ -1,0 +1,65 @@
+// Questions to the other servers of the volume. The loop must not wait for them: each peer has a
+// thread, made when it is first asked; results come back to the loop through an eventfd.
+#pragma once
+
+#include "base/os/fd.hpp"
+#include "pario/client/link.hpp"
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace score::pario {
+
+class Peers {
+ public:
+  // In the loop's thread. The error is EIO if the server cannot be reached.
+  using Done = std::function<void(int error, const Reply& reply)>;
+
+  explicit Peers(const VolumeDescription& volume);
+  // Waits for what is being asked.
+  ~Peers();
+  Peers(const Peers&) = delete;
+  Peers& operator=(const Peers&) = delete;
+
+  // The request must not refer to memory of the caller. Forgotten if very many wait for this peer.
+  void ask(std::uint32_t server, Request request, Done done);
+
+  // Readable when there are results.
+  int fd() const { return event_.get(); }
+
+  // Calls what is done.
+  void run_results();
+
+ private:
+  struct Job {
+    Request request;
+    Done done;
+    int error = 0;
+    Reply reply;
+  };
+
+  struct Peer {
+    explicit Peer(const VolumeDescription& volume, std::uint32_t server);
+    Link link;
+    std::deque<Job> jobs;
+    std::thread thread;
+  };
+
+  void work(Peer& peer);
+
+  const VolumeDescription& volume_;
+  UniqueFd event_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_stopped_ = false;
+  std::map<std::uint32_t, std::unique_ptr<Peer>> peers_;
+  std::vector<Job> results_;
+};
+
+}  // namespace score::pario

@@ -1,0 +1,38 @@
+// The log of transactions as a file of the server's directory. Appended bytes are in the kernel's
+// cache at once; fsync(2) of fd() puts them on the disk.
+#pragma once
+
+#include "base/os/fd.hpp"
+#include "pario/core/transaction_log.hpp"
+
+#include <functional>
+#include <string>
+
+namespace score::pario {
+
+// Functions that return int: 0 or an errno value.
+class TransactionFile {
+ public:
+  // Opens or makes it, gives its records to `each`, and cuts off what follows the last valid one.
+  int open(int directory, const std::function<void(LogRecord)>& each);
+  // All or nothing.
+  int append(std::string_view record);
+  // Replaces all of it, atomically and on the disk.
+  int replace(std::string_view log);
+
+  std::uint64_t size() const { return size_; }
+
+  int fd() const { return fd_.get(); }
+
+ private:
+  int read_all(std::string& log);
+
+  UniqueFd directory_;
+  UniqueFd fd_;
+  std::uint64_t size_ = 0;
+};
+
+// Of the running system: another one after a restart of the machine. 0 if it is not known.
+std::uint64_t boot_number();
+
+}  // namespace score::pario
