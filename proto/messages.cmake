@@ -3,7 +3,7 @@
 # "proto/client.pb.h" and "proto/frames.inc".
 find_package(Protobuf REQUIRED)
 
-set(SCORE_PROTO_FILES common client node shepherd control)
+set(SCORE_PROTO_FILES common client node shepherd control heads)
 set(proto_gen ${CMAKE_CURRENT_BINARY_DIR}/gen)
 # Another program's format: no frames in it.
 set(SCORE_FOREIGN_FILES perfetto)

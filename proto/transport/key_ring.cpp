@@ -29,6 +29,23 @@ std::optional<NodeIdentity> parse_node_identity(std::string_view text) {
   return identity;
 }
 
+std::string format_head_identity(const HeadIdentity& identity) {
+  return fmt::format("head:{}#{}", identity.head, identity.number);
+}
+
+std::optional<HeadIdentity> parse_head_identity(std::string_view text) {
+  constexpr std::string_view kPrefix = "head:";
+  const auto mark = text.find('#');
+  if (!text.starts_with(kPrefix) || mark == text.npos) return std::nullopt;
+  const auto head =
+      base::parse_number<std::uint32_t>(text.substr(kPrefix.size(), mark - kPrefix.size()));
+  const auto number = base::parse_number<std::uint64_t>(text.substr(mark + 1));
+  if (!head || *head > 1 || !number) return std::nullopt;
+  const HeadIdentity identity{*head, *number};
+  if (format_head_identity(identity) != text) return std::nullopt;
+  return identity;
+}
+
 std::string format_numbered_key(const NumberedKey& key) {
   std::string line = format_key(key.key);
   if (key.number != 0) line += fmt::format(" {}", key.number);
@@ -98,6 +115,12 @@ std::optional<Key> KeyRing::node_key(const NodeIdentity& identity) const {
   const auto after = std::ranges::upper_bound(keys_, identity.generation, {}, &NumberedKey::number);
   if (after == keys_.begin()) return std::nullopt;
   return derive_node_key(std::prev(after)->key, format_node_identity(identity));
+}
+
+std::optional<Key> KeyRing::head_key(const HeadIdentity& identity) const {
+  const auto key = std::ranges::find(keys_, identity.number, &NumberedKey::number);
+  if (key == keys_.end()) return std::nullopt;
+  return derive_key(key->key, "scored " + format_head_identity(identity));
 }
 
 bool KeyRing::is_head_proof(base::Epoch incarnation, std::string_view proof) const {

@@ -28,6 +28,19 @@ std::string format_node_identity(const NodeIdentity& identity);
 // Only the spelling of format_node_identity() is accepted.
 std::optional<NodeIdentity> parse_node_identity(std::string_view text);
 
+// A head towards the other head of the cluster: "head:1#1795460469", its place in `heads` and the
+// number of the cluster key that it proves to have. No node name has a colon.
+struct HeadIdentity {
+  std::uint32_t head = 0;    // 0 or 1
+  std::uint64_t number = 0;  // of the newest key of its key file
+
+  friend bool operator==(const HeadIdentity&, const HeadIdentity&) = default;
+};
+
+std::string format_head_identity(const HeadIdentity& identity);
+// Only the spelling of format_head_identity() is accepted.
+std::optional<HeadIdentity> parse_head_identity(std::string_view text);
+
 struct NumberedKey {
   Key key;
   std::uint64_t number = 0;
@@ -59,6 +72,8 @@ class KeyRing {
 
   // nullopt: of a cluster key that was retired.
   [[nodiscard]] std::optional<Key> node_key(const NodeIdentity& identity) const;
+  // nullopt: this file has no key of that number.
+  [[nodiscard]] std::optional<Key> head_key(const HeadIdentity& identity) const;
   [[nodiscard]] bool is_head_proof(base::Epoch incarnation, std::string_view proof) const;
 
   // Adds a random cluster key for generations from `now_s` (Unix time) on, or from the first one

@@ -29,6 +29,22 @@ TEST(NodeIdentity, HasOneSpelling) {
   }
 }
 
+TEST(HeadIdentity, HasOneSpellingAndAKeyOfItsOwn) {
+  EXPECT_EQ(format_head_identity({1, 17}), "head:1#17");
+  EXPECT_EQ(parse_head_identity("head:1#17"), (HeadIdentity{1, 17}));
+  EXPECT_EQ(parse_head_identity("head:0#0"), (HeadIdentity{0, 0}));
+  for (const char* wrong : {"", "head:", "head:1", "head:2#0", "head:1#", "head:1#017", "head:01#1",
+                            "head:-1#1", "node03#1", "head:1#1#1", "xhead:1#1"}) {
+    EXPECT_FALSE(parse_head_identity(wrong)) << wrong;
+    EXPECT_FALSE(parse_node_identity("head:1#17")) << "no node has such a name";
+  }
+  const KeyRing ring(key_of(1));
+  ASSERT_TRUE(ring.head_key({0, 0}));
+  EXPECT_NE(*ring.head_key({0, 0}), *ring.head_key({1, 0}));
+  EXPECT_NE(*ring.head_key({0, 0}), *ring.node_key({"head", 0}));
+  EXPECT_FALSE(ring.head_key({0, 1})) << "this file has no key of that number";
+}
+
 TEST(KeyRing, IsReadAsItIsWritten) {
   const std::string one = format_key(key_of(1)) + "\n";
   const std::string two = one + format_key(key_of(2)) + " 1000\n";
