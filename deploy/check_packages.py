@@ -19,7 +19,7 @@ def as_debian(root):
     if not (libraries / 'pkgconfig').exists():
         return
     (libraries / 'any').mkdir()
-    for entry in [*libraries.glob('libpm*'), libraries / 'pkgconfig', *libraries.glob('libfabric')]:
+    for entry in [*libraries.glob('libpm*'), *libraries.glob('libpario*'), libraries / 'pkgconfig', *libraries.glob('libfabric')]:
         entry.rename(libraries / 'any' / entry.name)
 
 

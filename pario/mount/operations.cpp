@@ -9,11 +9,65 @@
 #include <ctime>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <mutex>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <unordered_map>
 
 namespace score::pario {
 namespace {
+
+// Files that programs on this mount have open: one that is removed meanwhile goes with the last
+// close.
+class OpenFiles final : public Keeper {
+ public:
+  bool has_open_files() override {
+    const std::scoped_lock lock(mutex_);
+    return !files_.empty();
+  }
+
+  bool is_open(FileId id) override {
+    const std::scoped_lock lock(mutex_);
+    return files_.contains(id);
+  }
+
+  bool keep(FileId id) override {
+    const std::scoped_lock lock(mutex_);
+    const auto found = files_.find(id);
+    if (found == files_.end()) return false;
+    found->second.is_removed = true;
+    return true;
+  }
+
+  void opened(FileId id) {
+    const std::scoped_lock lock(mutex_);
+    ++files_[id].count;
+  }
+
+  // True: it is to be removed now.
+  bool closed(FileId id) {
+    const std::scoped_lock lock(mutex_);
+    const auto found = files_.find(id);
+    if (found == files_.end() || --found->second.count > 0) return false;
+    const bool is_removed = found->second.is_removed;
+    files_.erase(found);
+    return is_removed;
+  }
+
+ private:
+  struct State {
+    unsigned count = 0;
+    bool is_removed = false;
+  };
+
+  std::mutex mutex_;
+  std::unordered_map<FileId, State> files_;
+};
+
+OpenFiles& open_files() {
+  static OpenFiles files;
+  return files;
+}
 
 Volume& volume_of(fuse_req_t request) {
   return *static_cast<Volume*>(fuse_req_userdata(request));
@@ -84,7 +138,8 @@ void reply_status(fuse_req_t request, FileId id) {
   fuse_reply_attr(request, &found, attribute_seconds(status));
 }
 
-void start(void*, fuse_conn_info* connection) {
+void start(void* volume, fuse_conn_info* connection) {
+  static_cast<Volume*>(volume)->set_keeper(&open_files());
   connection->max_write = kMaxDataBytes;
   connection->max_read = kMaxDataBytes;
   connection->max_readahead = kMaxDataBytes;
@@ -140,6 +195,7 @@ void fill_info(const FileStatus& status, fuse_file_info* info) {
   handle->file.id = status.id;
   handle->file.is_wide = status.is_wide;
   handle->appends = (info->flags & O_APPEND) != 0;
+  open_files().opened(status.id);
   info->fh = reinterpret_cast<std::uint64_t>(handle.release());
   info->direct_io = 1;
 }
@@ -214,7 +270,9 @@ void rename(fuse_req_t request, fuse_ino_t parent, const char* name, fuse_ino_t 
 }
 
 void release(fuse_req_t request, fuse_ino_t, fuse_file_info* info) {
+  const FileId id = handle_of(info).file.id;
   delete &handle_of(info);
+  if (open_files().closed(id)) static_cast<void>(volume_of(request).remove_unnamed(id));
   fuse_reply_err(request, 0);
 }
 

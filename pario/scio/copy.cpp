@@ -3,11 +3,15 @@
 #include "pario/client/pario.hpp"
 #include "pmlib/wire/siphash.hpp"
 
+#include <algorithm>
 #include <cerrno>
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
 #include <fcntl.h>
 #include <memory>
 #include <span>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
 
@@ -64,6 +68,31 @@ class Checksum {
   bool is_finished_ = false;
 };
 
+// A line for people, on a terminal only.
+class Progress {
+ public:
+  explicit Progress(std::uint64_t size) : size_(size), is_shown_(::isatty(STDERR_FILENO) == 1) {}
+
+  ~Progress() {
+    if (is_shown_) std::fputs("\r\033[K", stderr);
+  }
+
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void show(std::uint64_t done) const {
+    if (!is_shown_) return;
+    const std::uint64_t percent =
+        size_ == 0 ? 100 : std::min<std::uint64_t>(done, size_) * 100 / size_;
+    std::fprintf(stderr, "\r%" PRIu64 " of %" PRIu64 " MB, %" PRIu64 " %%", done >> 20, size_ >> 20,
+                 percent);
+  }
+
+ private:
+  std::uint64_t size_;
+  bool is_shown_;
+};
+
 std::size_t read_local(int fd, char* bytes, std::size_t length, const std::string& path) {
   std::size_t done = 0;
   while (done < length) {
@@ -92,6 +121,11 @@ CopyResult copy_in(pario_volume* volume, const std::string& local, const std::st
   const LocalFile source(::open(local.c_str(), O_RDONLY | O_CLOEXEC));
   if (source.fd < 0) fail(local, 0);
   const ::pario::File file = open_in(volume, path, O_WRONLY | O_CREAT | O_TRUNC);
+
+  struct stat status {};
+
+  ::fstat(source.fd, &status);
+  const Progress progress(static_cast<std::uint64_t>(status.st_size));
   std::vector<char> memory(kRound);
   Checksum checksum;
   for (std::uint64_t offset = 0;;) {
@@ -101,6 +135,7 @@ CopyResult copy_in(pario_volume* volume, const std::string& local, const std::st
     if (result < 0) fail(path, result);
     checksum.add(memory.data(), length);
     offset += length;
+    progress.show(offset);
     if (length < kRound) break;
   }
   if (const int result = pario_fsync(file.get())) fail(path, result);
@@ -111,6 +146,11 @@ CopyResult copy_out(pario_volume* volume, const std::string& path, const std::st
   const ::pario::File file = open_in(volume, path, O_RDONLY);
   const LocalFile target(::open(local.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (target.fd < 0) fail(local, 0);
+
+  struct stat status {};
+
+  if (const int result = pario_fstat(file.get(), &status)) fail(path, result);
+  const Progress progress(static_cast<std::uint64_t>(status.st_size));
   std::vector<char> memory(kRound);
   Checksum checksum;
   for (std::uint64_t offset = 0;;) {
@@ -120,6 +160,7 @@ CopyResult copy_out(pario_volume* volume, const std::string& path, const std::st
     write_local(target.fd, memory.data(), length, local);
     if (length > 0) checksum.add(memory.data(), length);
     offset += length;
+    progress.show(offset);
     if (length < kRound) break;
   }
   return checksum.finish();

@@ -104,6 +104,33 @@ def test_ordinary_programs_work(mounts, tmp_path):
     assert os.statvfs(mounts[0]).f_blocks * 4096 == 2 << 30
 
 
+def test_a_removed_file_stays_while_it_is_open(mounts):
+    """Removed, or replaced by rename; its space is given back with the last close."""
+    def used():
+        status = os.statvfs(mounts[0])
+        return status.f_blocks - status.f_bfree
+    before, data = used(), os.urandom(3 << 20)
+    for gone in (lambda path: path.unlink(), lambda path: os.replace(mounts[0] / 'other', path)):
+        (mounts[0] / 'other').write_bytes(b'other')
+        path = mounts[0] / 'file'
+        first = os.open(path, os.O_RDWR | os.O_CREAT)
+        second = os.open(path, os.O_RDONLY)
+        assert os.write(first, data) == len(data)
+        gone(path)
+        assert os.pread(second, len(data), 0) == data
+        os.pwrite(first, b'new', 0)
+        assert os.fstat(second).st_size == len(data)
+        os.close(first)
+        assert os.pread(second, 3, 0) == b'new'
+        os.close(second)
+        for name in os.listdir(mounts[0]):
+            (mounts[0] / name).unlink()
+        end = time.monotonic() + 60
+        while used() > before and time.monotonic() < end:  # the kernel reports a close a little later
+            time.sleep(0.05)
+        assert used() <= before
+
+
 def test_sqlite_keeps_its_rows(mounts):
     with contextlib.closing(sqlite3.connect(mounts[0] / 'base')) as base:
         base.execute('create table t (i integer primary key, s text)')
