@@ -16,7 +16,9 @@
 namespace score::pario {
 namespace {
 
-constexpr unsigned kMostTries = 4;
+constexpr unsigned kMostTries = 4;  // and kMostTryMs: then it is the request's fault
+constexpr std::int64_t kMostTryMs = 20'000;
+constexpr int kOtherReplicaMs = 100;  // until the other replica is asked again
 constexpr int kConnectMs = 3'000;
 
 std::int64_t monotonic_ms() {
@@ -33,7 +35,8 @@ Link::~Link() {
 
 int Link::open() {
   const std::scoped_lock lock(send_mutex_);
-  const int error = connect();
+  int error = connect();
+  if (error != 0 && has_copy_) error = connect();  // to the other replica
   const std::scoped_lock state(mutex_);
   if (error == 0) generation_ = 1;
   return error;
@@ -46,6 +49,7 @@ void Link::start(Call& call) {
     call.is_done = false;
     call.error = 0;
     call.tries = 0;
+    call.since_ms = monotonic_ms();
     call.generation = 0;
     call.request.tag = next_tag_++;
     calls_.emplace(call.request.tag, &call);
@@ -81,7 +85,9 @@ void Link::progress(Lock& lock) {
   changed_.notify_all();
 }
 
-bool Link::send_call(const Call& call) const {
+bool Link::send_call(Call& call) const {
+  // The server of the copy serves parts of others; its own is meant otherwise.
+  if (has_copy_) call.request.part = server_ + 1;
   std::string bytes;
   append_request(call.request, bytes);
   std::vector<iovec> pieces{{bytes.data(), bytes.size()}};
@@ -106,6 +112,9 @@ bool Link::read_reply() {
     if (found == calls_.end()) return false;
     call = found->second;
   }
+  // This replica does not lead: recover() asks the other one.
+  was_refused_ = has_copy_ && reply.error == EREMCHG;
+  if (was_refused_) return false;
   std::string body(reply.body_bytes, '\0');
   if (!receive_all(fd_, body.data(), body.size()) || !read_data(*call, reply.data_bytes)) {
     return false;
@@ -140,6 +149,10 @@ void Link::recover() {
     const std::scoped_lock lock(mutex_);
     generation = std::exchange(generation_, 0);
   }
+  if (was_refused_) {
+    ::poll(nullptr, 0, kOtherReplicaMs);
+    is_at_copy_ = !is_at_copy_;
+  }
   const int error = connect_within(reconnect_seconds_);
   if (error != 0) return fail_all(error == EACCES ? EACCES : EIO);
   ++generation;
@@ -154,7 +167,7 @@ bool Link::send_again(unsigned generation) {
     const std::scoped_lock lock(mutex_);
     for (auto at = calls_.begin(); at != calls_.end();) {
       Call& call = *at->second;
-      if (++call.tries < kMostTries) {
+      if (++call.tries < kMostTries || monotonic_ms() - call.since_ms < kMostTryMs) {
         call.generation = generation;
         calls.push_back(&call);
         ++at;
@@ -165,7 +178,7 @@ bool Link::send_again(unsigned generation) {
       at = calls_.erase(at);
     }
   }
-  return std::ranges::all_of(calls, [this](const Call* call) { return send_call(*call); });
+  return std::ranges::all_of(calls, [this](Call* call) { return send_call(*call); });
 }
 
 void Link::fail_all(int error) {
@@ -187,24 +200,27 @@ int Link::connect_within(int seconds) {
   }
 }
 
+// To the server of the part; with replicas, if that fails, to that of the copy next time.
 int Link::connect() {
-  const ServerAddress& address = volume_.servers[server_];
+  const std::uint32_t server = is_at_copy_ ? copy_server(server_, volume_.servers.size()) : server_;
+  const ServerAddress& address = volume_.servers[server];
   int fd = -1;
-  if (const int error = connect_to(address.host, address.port, kConnectMs, fd)) return error;
-  if (const int error = shake_hands(fd)) {
-    ::close(fd);
-    return error;
+  int error = connect_to(address.host, address.port, kConnectMs, fd);
+  if (error == 0) {
+    error = shake_hands(fd, server);
+    if (error != 0) ::close(fd);
   }
-  fd_ = fd;
-  return 0;
+  if (error == 0) fd_ = fd;
+  if (error != 0 && has_copy_) is_at_copy_ = !is_at_copy_;
+  return error;
 }
 
 // A server that closes after the proof refuses the key.
-int Link::shake_hands(int fd) const {
+int Link::shake_hands(int fd, std::uint32_t server) const {
   std::array<char, kGreetingBytes> greeting{};
   if (!receive_all(fd, greeting.data(), greeting.size())) return ECONNRESET;
   if (std::string_view(greeting.data(), kMagic.size()) != kMagic) return EPROTO;
-  ProofOf of{{}, {}, server_, volume_.name, true};
+  ProofOf of{{}, {}, server, volume_.name, true};
   std::copy_n(greeting.data() + kMagic.size(), of.server_nonce.size(), of.server_nonce.data());
   if (::getrandom(of.client_nonce.data(), of.client_nonce.size(), 0) < 0) return errno;
   const Proof mine = make_proof(volume_.key, of);

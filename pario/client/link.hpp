@@ -31,15 +31,19 @@ struct Call {
   bool is_done = false;
   unsigned generation = 0;  // of the connection by which it was sent
   unsigned tries = 0;
+  std::int64_t since_ms = 0;
 };
 
 class Link {
  public:
   static constexpr int kReconnectSeconds = 10;
 
-  // `volume` must outlive this.
-  Link(const VolumeDescription& volume, std::uint32_t server,
-       int reconnect_seconds = kReconnectSeconds)
+  // `volume` must outlive this. The link is to the server of part `server`, or to that of its copy.
+  Link(const VolumeDescription& volume, std::uint32_t server)
+      : volume_(volume), server_(server), has_copy_(volume.replicas > 1) {}
+
+  // To one server and no other.
+  Link(const VolumeDescription& volume, std::uint32_t server, int reconnect_seconds)
       : volume_(volume), server_(server), reconnect_seconds_(reconnect_seconds) {}
 
   ~Link();
@@ -62,15 +66,18 @@ class Link {
   void recover();
   void fail_all(int error);
   bool send_again(unsigned generation);
-  bool send_call(const Call& call) const;
+  bool send_call(Call& call) const;
   int connect();
   int connect_within(int seconds);
-  int shake_hands(int fd) const;
+  int shake_hands(int fd, std::uint32_t server) const;
 
   const VolumeDescription& volume_;
   std::uint32_t server_;
-  int reconnect_seconds_;
-  std::mutex send_mutex_;  // taken before mutex_
+  int reconnect_seconds_ = kReconnectSeconds;
+  bool has_copy_ = false;
+  bool is_at_copy_ = false;   // the connection is to the server of the copy
+  bool was_refused_ = false;  // that server does not lead
+  std::mutex send_mutex_;     // taken before mutex_
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::uint64_t, Call*> calls_;  // by tag: sent or about to be sent

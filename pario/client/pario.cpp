@@ -317,6 +317,10 @@ int pario_get_server_space(pario_volume* volume, std::uint32_t server, pario_spa
   return 0;
 }
 
+int pario_destroy_volume(pario_volume* volume) {
+  return -volume->volume->destroy();
+}
+
 std::uint32_t pario_servers(const pario_volume* volume) {
   return volume->volume->servers();
 }

@@ -135,6 +135,8 @@ typedef struct pario_space {
 /* Of the whole volume, or of one server: 0 .. pario_servers() - 1. */
 int pario_get_space(pario_volume* volume, pario_space* space);
 int pario_get_server_space(pario_volume* volume, uint32_t server, pario_space* space);
+/* All servers of the volume remove its data and end. */
+int pario_destroy_volume(pario_volume* volume);
 uint32_t pario_servers(const pario_volume* volume);
 uint64_t pario_stripe(const pario_volume* volume);
 

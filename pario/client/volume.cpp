@@ -121,7 +121,26 @@ int Volume::create(FileId parent, std::string_view name, std::uint32_t mode, boo
   return error != 0 ? error : take_status(one, found);
 }
 
+// Only the entry goes if the file is open here.
+int Volume::unlink_kept(const Name& name, bool& is_kept) {
+  Call found;
+  if (const int error = named(Op::Lookup, name, found)) return error;
+  Attributes attributes;
+  if (!parse_attributes(found.body, attributes)) return EPROTO;
+  if (S_ISDIR(found.reply.number) || !keeper_->is_open(attributes.id)) return 0;
+  is_kept = true;
+  Call one;
+  one.request.number = attributes.id;
+  if (const int error = named(Op::Unlink, name, one)) return error;
+  return keeper_->keep(attributes.id) ? 0 : remove_file(attributes.id);
+}
+
 int Volume::unlink(FileId parent, std::string_view name) {
+  if (keeper_ != nullptr && keeper_->has_open_files()) {
+    bool is_kept = false;
+    const int error = unlink_kept({parent, name}, is_kept);
+    if (error != 0 || is_kept) return error;
+  }
   Call one;
   if (const int error = named(Op::Unlink, {parent, name}, one)) return error;
   Attributes attributes;
@@ -227,7 +246,8 @@ int Volume::rename(const Name& from, const Name& to, bool exclusive) {
     std::vector<Call> calls;
     static_cast<void>(call_all({.op = Op::UnsealDirectory, .id = target.id}, calls));
   }
-  return error != 0 || replaced == 0 ? error : remove_file(replaced);
+  if (error != 0 || replaced == 0) return error;
+  return keeper_ != nullptr && keeper_->keep(replaced) ? 0 : remove_file(replaced);
 }
 
 int Volume::read_directory(FileId id, std::vector<Entry>& entries) {
@@ -297,6 +317,11 @@ int Volume::sync(FileId id) {
   }
   Call one;
   return call_home(Op::Sync, id, one);
+}
+
+int Volume::destroy() {
+  std::vector<Call> calls;
+  return call_all({.op = Op::Destroy, .id = kRootId}, calls);
 }
 
 int Volume::statistics(std::vector<Statistics>& statistics) {

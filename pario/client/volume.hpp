@@ -36,6 +36,16 @@ struct Span {
   char* memory = nullptr;
 };
 
+// Who has files open that may lose their names.
+class Keeper {
+ public:
+  virtual ~Keeper() = default;
+  virtual bool has_open_files() = 0;
+  virtual bool is_open(FileId id) = 0;
+  // True: the file is open; it is kept without a name until Volume::remove_unnamed().
+  virtual bool keep(FileId id) = 0;
+};
+
 class Volume {
  public:
   // Reads the description `path` and connects to all servers. `message`: what failed.
@@ -49,6 +59,12 @@ class Volume {
              FileStatus& status);
   int unlink(FileId parent, std::string_view name);
   int rmdir(FileId parent, std::string_view name);
+
+  // `keeper` lives as long as the volume; null: a file goes with its name, open or not.
+  void set_keeper(Keeper* keeper) { keeper_ = keeper; }
+
+  // A file that was kept.
+  int remove_unnamed(FileId id) { return remove_file(id); }
 
   struct Name {
     FileId parent = 0;
@@ -67,6 +83,8 @@ class Volume {
   int truncate(FileId id, std::uint64_t size);
   // Data and attributes are on the disks of their servers.
   int sync(FileId id);
+  // All servers remove what they have, and end.
+  int destroy();
   // Of each server.
   int statistics(std::vector<Statistics>& statistics);
 
@@ -98,6 +116,7 @@ class Volume {
   int call_all(const Request& request, std::vector<Call>& calls,
                std::uint32_t except = kMaxServers);
   int named(Op op, const Name& name, Call& call);
+  int unlink_kept(const Name& name, bool& is_kept);
   int take_status(const Call& call, FileStatus& status);
   int add_wide(FileStatus& status);
   int make_wide(OpenFile& file, std::span<const Piece> pieces);
@@ -111,6 +130,7 @@ class Volume {
 
   VolumeDescription description_;
   std::vector<std::unique_ptr<Link>> links_;
+  Keeper* keeper_ = nullptr;
 };
 
 class Volume::Transfer {

@@ -68,6 +68,7 @@ constexpr unsigned fields_of(Op op) {
     case Op::UnsealDirectory:
     case Op::Sync:
     case Op::Statistics:
+    case Op::Destroy:
       break;
   }
   return 0;

@@ -58,7 +58,8 @@ enum class Op : std::uint16_t {
   FillBegin,  // a follower forgets everything; view `number`
   FillTable,  // rows of table `mode` of the store
   FillEnd,    // it has everything, and follows in view `number`
-  Last = FillEnd,
+  Destroy,    // the server removes all that it has, and ends
+  Last = Destroy,
 };
 
 // Request flags.

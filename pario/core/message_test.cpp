@@ -18,7 +18,7 @@ Request sample(Op op) {
   if (op == Op::Create || op == Op::Insert || op == Op::SetMode) request.mode = 0100644;
   if (op == Op::Insert || op == Op::Rename || op == Op::Truncate || op == Op::SetTime ||
       op == Op::Unlink || op == Op::Reserve ||
-      (op >= Op::StageTransaction && op != Op::FillTable)) {
+      (op >= Op::StageTransaction && op != Op::FillTable && op != Op::Destroy)) {
     request.number = 4096;
   }
   if (op == Op::StageTransaction || op == Op::PrepareTransaction || op == Op::FillTable) {

@@ -10,13 +10,17 @@ namespace {
 constexpr std::uint64_t kGranule = 512;  // of stamps
 constexpr std::size_t kMostStamps = std::size_t{1} << 20;
 constexpr std::size_t kMostStages = 4'096;
+constexpr std::size_t kAccessBytes = 64;  // about what one costs besides its data
+constexpr std::size_t kStageBytes = 1'024;
+constexpr std::size_t kMostStagedBytes =
+    kMaxTransactionBytes + kMaxAccesses * kAccessBytes + kMostStages * kStageBytes;
 
 bool overlap(const Extent& a, const Extent& b) {
   return a.offset < b.offset + b.length && b.offset < a.offset + a.length;
 }
 
 std::size_t cost_of(const Transactions::Stage& stage) {
-  std::size_t bytes = (stage.reads.size() + stage.writes.size()) * 64;
+  std::size_t bytes = kStageBytes + (stage.reads.size() + stage.writes.size()) * kAccessBytes;
   for (const WriteAccess& write : stage.writes) bytes += write.data.size();
   return bytes;
 }
@@ -32,7 +36,7 @@ int Transactions::stage(Stage stage, std::int64_t now_ms) {
   known.since_ms = now_ms;
   known.part.id = stage.id;
   if (known.stages.contains(stage.sequence)) return 0;
-  if (known.staged_bytes + bytes > kMaxTransactionBytes + kMaxAccesses * 64) return E2BIG;
+  if (known.staged_bytes + bytes > kMostStagedBytes) return E2BIG;
   if (known.stages.size() >= kMostStages) return E2BIG;
   known.staged_bytes += bytes;
   staged_bytes_ += bytes;

@@ -160,7 +160,7 @@ class Cluster {
   void run(int transactions) {
     for (int i = 0; i < transactions || !clients_.empty(); ++i) {
       if (i < transactions) begin(static_cast<TransactionId>(i) + 1);
-      for (int step = 0; step < 12; ++step) {
+      for (int step = 0; step < 5; ++step) {  // several transactions at a time
         if (chance(60)) crash(pick(kServers));
         if (chance(5)) tick();
         advance();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -67,7 +68,29 @@ std::string take_line(std::string_view word, std::string_view value, VolumeDescr
                ? ""
                : "a stripe has 4096 to 1073741824 bytes and is a power of two";
   }
-  if (word != "server") return "expected name, key, stripe or server";
+  if (word == "replicas") {
+    const bool is_number = parse_whole(value, volume.replicas);
+    return is_number && (volume.replicas == 1 || volume.replicas == 2) ? "" : "replicas: 1 or 2";
+  }
+  if (word == "size") {
+    const bool is_number = parse_whole(value, volume.size);
+    return is_number && volume.size > 0 && volume.size <= kMaxOffset ? "" : "size: bytes, not 0";
+  }
+  if (word == "expires") {
+    const bool is_number = parse_whole(value, volume.expires_s);
+    return is_number && volume.expires_s > 0 ? "" : "expires: seconds since 1970";
+  }
+  if (word == "owner") {
+    volume.owner = value;
+    return is_volume_name(value) ? "" : "an owner has 1 to 64 letters, digits and . _ -";
+  }
+  if (word == "directory") {
+    volume.directory = value;
+    return value.starts_with('/') ? "" : "a directory begins with /";
+  }
+  if (word != "server") {
+    return "expected name, key, stripe, server, replicas, size, expires, owner or directory";
+  }
   ServerAddress address;
   if (!parse_server(value, address)) return "expected HOST:PORT";
   volume.servers.push_back(std::move(address));
@@ -101,10 +124,61 @@ bool parse_volume(std::string_view text, VolumeDescription& volume, std::string&
   if (volume.name.empty()) message = "no line 'name'";
   if (!has_key) message = "no line 'key'";
   if (volume.servers.empty()) message = "no line 'server'";
-  return has_key && !volume.name.empty() && !volume.servers.empty();
+  if (volume.replicas > 1 && volume.servers.size() == 1) message = "replicas 2 needs two servers";
+  return has_key && !volume.name.empty() && !volume.servers.empty() &&
+         volume.replicas <= volume.servers.size();
 }
 
-int read_volume(const std::string& path, VolumeDescription& volume, std::string& message) {
+std::uint64_t capacity_of(const VolumeDescription& volume) {
+  const std::uint64_t servers = volume.servers.size();
+  return volume.size / servers + (volume.size % servers != 0 ? 1 : 0);
+}
+
+std::string volume_folder() {
+  if (const char* folder = std::getenv("SCORE_VOLUMES")) return folder;
+  if (const char* data = std::getenv("XDG_DATA_HOME")) return std::string(data) + "/scored/volumes";
+  const char* home = std::getenv("HOME");
+  return home == nullptr ? "" : std::string(home) + "/.local/share/scored/volumes";
+}
+
+std::string volume_path(const std::string& name) {
+  const std::string folder = volume_folder();
+  if (!is_volume_name(name) || folder.empty() || ::access(name.c_str(), F_OK) == 0) return name;
+  return folder + "/" + name;
+}
+
+namespace {
+
+// All of it, at most one byte more than is allowed.
+ssize_t read_text(int fd, std::string& text) {
+  text.assign(kMaxVolumeFileBytes + 1, '\0');
+  std::size_t length = 0;
+  while (length < text.size()) {
+    const ssize_t got = ::read(fd, text.data() + length, text.size() - length);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    length += static_cast<std::size_t>(got);
+  }
+  text.resize(length);
+  return static_cast<ssize_t>(length);
+}
+
+int parse_text(const std::string& path, const std::string& text, VolumeDescription& volume,
+               std::string& message) {
+  if (text.size() <= kMaxVolumeFileBytes && parse_volume(text, volume, message)) return 0;
+  message = path + ": " + (message.empty() ? "larger than 1 MB" : message);
+  return EINVAL;
+}
+
+}  // namespace
+
+int read_volume(const std::string& name, VolumeDescription& volume, std::string& message) {
+  std::string text;
+  if (name == "-") {
+    read_text(STDIN_FILENO, text);
+    return parse_text("standard input", text, volume, message);
+  }
+  const std::string path = volume_path(name);
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
   struct stat status {};
@@ -116,7 +190,6 @@ int read_volume(const std::string& path, VolumeDescription& volume, std::string&
     return error;
   }
   int error = 0;
-  std::string text(kMaxVolumeFileBytes + 1, '\0');
   if (!S_ISREG(status.st_mode)) {
     error = EINVAL;
     message = path + ": not a regular file";
@@ -124,12 +197,8 @@ int read_volume(const std::string& path, VolumeDescription& volume, std::string&
     error = EACCES;
     message = path + ": has a key, but its group or others have access: chmod 600";
   } else {
-    const ssize_t length = ::read(fd, text.data(), text.size());
-    text.resize(length < 0 ? 0 : static_cast<std::size_t>(length));
-    if (text.size() > kMaxVolumeFileBytes || !parse_volume(text, volume, message)) {
-      error = EINVAL;
-      message = path + ": " + (message.empty() ? "larger than 1 MB" : message);
-    }
+    read_text(fd, text);
+    error = parse_text(path, text, volume, message);
   }
   ::close(fd);
   return error;

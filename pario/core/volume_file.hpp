@@ -6,6 +6,11 @@
 //   stripe 1048576
 //   server node1:7711
 //   server node2:7711
+//   replicas 2             (optional: each part is on two servers)
+//   size 107374182400      (optional: bytes of the whole volume)
+//   expires 1790000000     (optional: seconds since 1970)
+//   owner anna             (optional, for people)
+//   directory /data/pario  (optional: where `scio start` starts its servers)
 #pragma once
 
 #include "pario/core/message.hpp"
@@ -26,15 +31,34 @@ struct VolumeDescription {
   Key key{};
   std::uint64_t stripe = std::uint64_t{1} << 20;
   std::vector<ServerAddress> servers;
+  std::uint32_t replicas = 1;  // 1 or 2
+  std::uint64_t size = 0;      // 0: not limited
+  std::int64_t expires_s = 0;  // wall time; 0: never
+  std::string owner;
+  std::string directory;
 };
+
+// The replica of a part that is not on the server of its number is on the next one.
+inline std::uint32_t copy_server(std::uint32_t part, std::size_t servers) {
+  return static_cast<std::uint32_t>((part + 1) % servers);
+}
+
+// Of one server's own data, by the size of the volume; 0: not limited.
+std::uint64_t capacity_of(const VolumeDescription& volume);
 
 inline constexpr std::size_t kMaxVolumeFileBytes = std::size_t{1} << 20;
 
 // False: `message` says what is wrong, with the number of the line.
 bool parse_volume(std::string_view text, VolumeDescription& volume, std::string& message);
 
-// Reads and parses; refuses a file that is not a regular one, or that its group or others may
-// read. Returns an errno value; `message` then has the path.
+// Where the descriptions of the user's named volumes are; empty if there is no home directory.
+std::string volume_folder();
+// The file that a user means: `name` itself, or the description of the volume of that name.
+std::string volume_path(const std::string& name);
+
+// Reads and parses volume_path(path), or for "-" the standard input; refuses a file that is not a
+// regular one, or that its group or others may read. Returns an errno value; `message` then has the
+// path.
 int read_volume(const std::string& path, VolumeDescription& volume, std::string& message);
 
 }  // namespace score::pario

@@ -33,6 +33,20 @@ TEST(VolumeFile, HasNameKeyStripeAndServers) {
   EXPECT_EQ(volume.key[1], 0x11);
 }
 
+TEST(VolumeFile, HasSizeReplicasExpiryAndOwner) {
+  VolumeDescription volume;
+  std::string message;
+  const std::string text = std::string(kGood) +
+                           "replicas 2\nsize 1001\nexpires 1790000000\nowner anna\n"
+                           "directory /data\n";
+  ASSERT_TRUE(parse_volume(text, volume, message)) << message;
+  EXPECT_EQ(volume.replicas, 2U);
+  EXPECT_EQ(capacity_of(volume), 501U);
+  EXPECT_EQ(volume.expires_s, 1'790'000'000);
+  EXPECT_EQ(volume.owner, "anna");
+  EXPECT_EQ(volume.directory, "/data");
+}
+
 TEST(VolumeFile, NamesTheFaultAndItsLine) {
   EXPECT_EQ(fault(""), "no line 'server'");
   EXPECT_EQ(fault("name a/b"), "line 1: a name has 1 to 64 letters, digits and . _ -");
@@ -43,7 +57,16 @@ TEST(VolumeFile, NamesTheFaultAndItsLine) {
        {"server a", "server :1", "server a:0", "server a:65536", "server a:x"}) {
     EXPECT_EQ(fault(server), "line 1: expected HOST:PORT");
   }
-  EXPECT_EQ(fault("size 5"), "line 1: expected name, key, stripe or server");
+  EXPECT_EQ(fault("colour 5"),
+            "line 1: expected name, key, stripe, server, replicas, size, expires, owner or "
+            "directory");
+  EXPECT_EQ(fault("replicas 3"), "line 1: replicas: 1 or 2");
+  EXPECT_EQ(fault("size 0"), "line 1: size: bytes, not 0");
+  EXPECT_EQ(fault("size 18446744073709551615"), "line 1: size: bytes, not 0");
+  EXPECT_EQ(fault("expires -1"), "line 1: expires: seconds since 1970");
+  EXPECT_EQ(fault("directory here"), "line 1: a directory begins with /");
+  EXPECT_EQ(fault("name a\nkey 00112233445566778899aabbccddeeff\nserver h:1\nreplicas 2"),
+            "replicas 2 needs two servers");
   EXPECT_EQ(fault("key +0112233445566778899aabbccddeeff"),
             "line 1: a key has 32 hexadecimal digits");
 }

@@ -1,9 +1,11 @@
 // scio: files of a volume from the command line; scio(1).
 #include "pario/client/pario.h"
 #include "pario/scio/copy.hpp"
+#include "pario/scio/named.hpp"
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -12,7 +14,7 @@
 #include <getopt.h>
 #include <map>
 #include <memory>
-#include <random>
+#include <span>
 #include <string>
 #include <unistd.h>
 #include <vector>
@@ -24,21 +26,35 @@ namespace pario = score::pario;
 constexpr int kExitError = 125;  // as of all programs of Scored
 
 constexpr const char* kUsage =
-    "Usage: scio [--volume FILE] ls [PATH] | stat PATH | rm PATH | mkdir PATH | df | cp FROM TO\n"
-    "       scio create NAME --server HOST:PORT [--server HOST:PORT]... [--stripe SIZE] > FILE\n\n"
-    "Lists, copies and removes files of a striped volume. cp copies from or to the volume: the\n"
-    "name there begins with a colon, as in `scio cp data.h5 :/data.h5`.\n\n"
+    "Usage: scio [--volume VOLUME] ls [PATH] | stat PATH | rm PATH | mkdir PATH | df | cp FROM TO\n"
+    "       scio create NAME --hosts HOST,... --directory DIR --size SIZE [OPTION]...\n"
+    "       scio create NAME --server HOST:PORT [--server HOST:PORT]... [OPTION]... > FILE\n"
+    "       scio ls | start NAME | destroy NAME\n\n"
+    "Lists, copies and removes files of a striped volume. Paths may begin with the name of a "
+    "volume:\n"
+    "NAME:/path; cp needs that, or a colon, for the name in the volume. create makes a named "
+    "volume\n"
+    "and starts its servers, or prints a description for servers that are started by hand.\n\n"
     "Options:\n"
-    "  --volume FILE       Description of the volume (the file named by $PARIO_VOLUME)\n"
+    "  --volume VOLUME     Name or description of the volume (what $PARIO_VOLUME has)\n"
     "  --server HOST:PORT  A server of the volume that create describes\n"
-    "  --stripe BYTES      Bytes of a chunk of that volume, a power of two (1048576)\n"
+    "  --hosts HOST,...    Where create starts servers\n"
+    "  --servers N         How many (one per host)\n"
+    "  --port N            Port of the first server; the others have the next ones (7711)\n"
+    "  --directory DIR     Where servers keep their data, on each host\n"
+    "  --launcher COMMAND  Starts a command on another host (ssh)\n"
+    "  --size SIZE         Size of the volume, such as 100G\n"
+    "  --stripe SIZE       Bytes of a chunk of that volume, a power of two (1M)\n"
+    "  --replicas 1|2      Servers that have each part (1)\n"
+    "  --expires TIME      When its servers remove it: a time from now such as 7d, or a Unix time\n"
+    "  --force             destroy: also if some server cannot be reached\n"
     "  --help              Print this help and exit\n"
     "  --version           Print the version and exit\n";
 
 struct Options {
   std::string volume;
-  std::vector<std::string> servers;
-  std::string stripe = "1048576";
+  pario::NewVolume wanted;
+  bool force = false;
   std::vector<std::string> words;
 };
 
@@ -134,41 +150,113 @@ void copy(pario_volume* volume, const Options& options) {
   std::printf("%" PRIu64 " bytes, checksum %016" PRIx64 "\n", result.bytes, result.checksum);
 }
 
-// The description of a new volume, with a fresh key.
 void create(const Options& options) {
-  if (options.servers.empty()) throw std::string("create needs --server HOST:PORT");
-  std::string text = "name " + argument(options, 1) + "\nkey ";
-  std::random_device random;
-  for (int i = 0; i < 4; ++i) {
-    std::array<char, 9> part{};
-    std::snprintf(part.data(), part.size(), "%08x", random());
-    text += part.data();
+  pario::NewVolume wanted = options.wanted;
+  wanted.name = argument(options, 1);
+  if (wanted.hosts.empty() == wanted.addresses.empty()) {
+    throw std::string("create needs either --hosts HOST,... or --server HOST:PORT");
   }
-  text += "\nstripe " + options.stripe + "\n";
-  for (const std::string& server : options.servers) text += "server " + server + "\n";
-  std::fputs(text.c_str(), stdout);
+  if (wanted.hosts.empty()) {
+    std::fputs(pario::describe(wanted).c_str(), stdout);
+  } else {
+    pario::create_named(wanted);
+  }
+}
+
+std::uint32_t parse_count(const std::string& option, const std::string& text) {
+  std::uint32_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end || value == 0 || value > 65'535) {
+    throw option + " " + text + ": expected a number from 1 to 65535";
+  }
+  return value;
+}
+
+std::vector<std::string> split_list(std::string_view text) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    if (comma > 0) parts.emplace_back(text.substr(0, comma));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return parts;
+}
+
+void take_option(int letter, const char* value, Options& options) {
+  pario::NewVolume& wanted = options.wanted;
+  const std::map<int, std::string*> texts{{'v', &options.volume},   {'c', &wanted.stripe},
+                                          {'d', &wanted.directory}, {'l', &wanted.launcher},
+                                          {'z', &wanted.size},      {'r', &wanted.replicas},
+                                          {'x', &wanted.expires}};
+  if (const auto text = texts.find(letter); text != texts.end()) *text->second = value;
+  if (letter == 's') wanted.addresses.emplace_back(value);
+  if (letter == 'o') wanted.hosts = split_list(value);
+  if (letter == 'n') wanted.servers = parse_count("--servers", value);
+  if (letter == 'p') wanted.port = parse_count("--port", value);
+  if (letter == 'f') options.force = true;
+}
+
+// "NAME:/path": the volume is named by the path.
+void take_names(Options& options) {
+  for (std::size_t i = 1; i < options.words.size(); ++i) {
+    std::string& word = options.words[i];
+    const std::size_t colon = word.find(':');
+    if (colon == word.npos || colon == 0 || word.find('/') < colon) continue;
+    options.volume = word.substr(0, colon);
+    word.erase(0, options.words[0] == "cp" ? colon : colon + 1);
+  }
 }
 
 Options parse(int argc, char** argv) {
-  constexpr std::array<option, 6> kOptions{{{"volume", required_argument, nullptr, 'v'},
-                                            {"server", required_argument, nullptr, 's'},
-                                            {"stripe", required_argument, nullptr, 'c'},
-                                            {"help", no_argument, nullptr, 'h'},
-                                            {"version", no_argument, nullptr, 'V'},
-                                            {nullptr, 0, nullptr, 0}}};
+  constexpr std::array<option, 15> kOptions{{{"volume", required_argument, nullptr, 'v'},
+                                             {"server", required_argument, nullptr, 's'},
+                                             {"stripe", required_argument, nullptr, 'c'},
+                                             {"hosts", required_argument, nullptr, 'o'},
+                                             {"servers", required_argument, nullptr, 'n'},
+                                             {"port", required_argument, nullptr, 'p'},
+                                             {"directory", required_argument, nullptr, 'd'},
+                                             {"launcher", required_argument, nullptr, 'l'},
+                                             {"size", required_argument, nullptr, 'z'},
+                                             {"replicas", required_argument, nullptr, 'r'},
+                                             {"expires", required_argument, nullptr, 'x'},
+                                             {"force", no_argument, nullptr, 'f'},
+                                             {"help", no_argument, nullptr, 'h'},
+                                             {"version", no_argument, nullptr, 'V'},
+                                             {nullptr, 0, nullptr, 0}}};
   Options options;
+  options.wanted.stripe = "1048576";
   for (int letter = 0; (letter = ::getopt_long(argc, argv, "", kOptions.data(), nullptr)) != -1;) {
     if (letter == 'h' || letter == 'V') {
       std::fputs(letter == 'h' ? kUsage : "scored " SCORE_VERSION "\n", stdout);
       std::exit(0);
     }
     if (letter == '?') std::exit(kExitError);
-    if (letter == 'v') options.volume = optarg;
-    if (letter == 's') options.servers.emplace_back(optarg);
-    if (letter == 'c') options.stripe = optarg;
+    take_option(letter, optarg, options);
   }
   options.words.assign(argv + optind, argv + argc);
+  if (!options.words.empty()) take_names(options);
   return options;
+}
+
+// Commands on named volumes as a whole. False: it is not one.
+bool run_named(const std::string& word, const Options& options) {
+  const bool has_volume = !options.volume.empty() || std::getenv("PARIO_VOLUME") != nullptr;
+  const bool has_path = options.words.size() > 1 && !options.words[1].empty();
+  if (word == "start") {
+    pario::start_named(argument(options, 1), options.wanted.launcher);
+  } else if (word == "destroy") {
+    pario::destroy_named(argument(options, 1), options.force);
+  } else if (word == "ls" && !has_volume && options.words.size() == 1) {
+    pario::list_named();
+  } else if (word == "stat" && !options.volume.empty() && !has_path) {
+    pario::print_named(options.volume);
+  } else if (word == "rm" && !has_path && options.words.size() > 1) {
+    throw std::string("rm removes files; to remove a volume: scio destroy NAME");
+  } else {
+    return false;
+  }
+  return true;
 }
 
 using Command = void (*)(pario_volume*, const Options&);
@@ -179,6 +267,7 @@ void run(const Options& options) {
                                                 {"cp", copy},   {"mkdir", make_directory}};
   const std::string word = options.words.empty() ? "" : options.words[0];
   if (word == "create") return create(options);
+  if (run_named(word, options)) return;
   const auto command = commands.find(word);
   if (command == commands.end()) {
     throw word.empty() ? "no command; see scio --help"
@@ -197,9 +286,8 @@ void run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Options options = parse(argc, argv);
   try {
-    run(options);
+    run(parse(argc, argv));
   } catch (const std::string& message) {
     std::fprintf(stderr, "scio: %s\n", message.c_str());
     return kExitError;

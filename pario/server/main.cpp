@@ -7,29 +7,37 @@
 #include "pario/server/server.hpp"
 
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <getopt.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace {
 
 using namespace score;  // NOLINT(google-build-using-namespace)
 
 constexpr const char* kUsage =
-    "Usage: scored-pario --volume FILE --index N --directory DIR --capacity SIZE\n\n"
+    "Usage: scored-pario --volume FILE --index N --directory DIR [--capacity SIZE] "
+    "[--background]\n\n"
     "Serves one part of a striped volume.\n\n"
     "Options:\n"
-    "  --volume FILE     Description of the volume, with its key and its servers\n"
+    "  --volume FILE     Description of the volume, with its key and its servers; -: from stdin\n"
     "  --index N         This server's place among the servers of FILE, from 0\n"
     "  --directory DIR   Keeps names and data; no other server may use it\n"
-    "  --capacity SIZE   Most data that is kept here, such as 100G\n"
+    "  --capacity SIZE   Most data that is kept here, such as 100G (its part of the volume's "
+    "size)\n"
+    "  --background      Make DIR if needed, write to DIR/log, return when the server works\n"
     "  --help            Print this help and exit\n"
     "  --version         Print the version and exit\n";
 
 pario::Server* running = nullptr;
+bool goes_to_background = false;
 
 void on_signal(int) {
   if (running != nullptr) running->stop();
@@ -50,6 +58,8 @@ void take_option(int option, const char* value, pario::ServerOptions& options) {
     options.server = *index;
   } else if (option == 'd') {
     options.directory = value;
+  } else if (option == 'b') {
+    goes_to_background = true;
   } else {
     const auto capacity = parse_bytes(value);
     if (!capacity || capacity->value() == 0) {
@@ -60,10 +70,11 @@ void take_option(int option, const char* value, pario::ServerOptions& options) {
 }
 
 pario::ServerOptions parse(int argc, char** argv) {
-  constexpr std::array<option, 7> kOptions{{{"volume", required_argument, nullptr, 'v'},
+  constexpr std::array<option, 8> kOptions{{{"volume", required_argument, nullptr, 'v'},
                                             {"index", required_argument, nullptr, 'i'},
                                             {"directory", required_argument, nullptr, 'd'},
                                             {"capacity", required_argument, nullptr, 'c'},
+                                            {"background", no_argument, nullptr, 'b'},
                                             {"help", no_argument, nullptr, 'h'},
                                             {"version", no_argument, nullptr, 'V'},
                                             {nullptr, 0, nullptr, 0}}};
@@ -79,7 +90,11 @@ pario::ServerOptions parse(int argc, char** argv) {
   if (optind < argc) fail_usage(std::string("unexpected argument ") + argv[optind]);
   if (options.volume.servers.empty()) fail_usage("--volume is missing");
   if (options.directory.empty()) fail_usage("--directory is missing");
-  if (options.capacity == 0) fail_usage("--capacity is missing");
+  const std::uint64_t part = pario::capacity_of(options.volume);
+  if (options.capacity == 0 && part == 0) {
+    fail_usage("--capacity is missing, and the description of the volume has no size");
+  }
+  if (options.capacity == 0 || (part != 0 && part < options.capacity)) options.capacity = part;
   if (options.server >= options.volume.servers.size()) {
     fail_usage("--index " + std::to_string(options.server) + ": the volume has " +
                std::to_string(options.volume.servers.size()) + " servers");
@@ -87,10 +102,45 @@ pario::ServerOptions parse(int argc, char** argv) {
   return options;
 }
 
+// The parent waits until the child works or has failed. Gives the end of a pipe that says so.
+int go_to_background(const std::string& directory) {
+  std::array<int, 2> ends{};
+  if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
+    fail_usage(directory + ": " + std::strerror(errno));
+  }
+  const int log =
+      ::open((directory + "/log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (log < 0) fail_usage(directory + "/log: " + std::strerror(errno));
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) fail_usage(std::strerror(errno));
+  const pid_t child = ::fork();
+  if (child < 0) fail_usage(std::strerror(errno));
+  if (child > 0) {
+    ::close(ends[1]);
+    char works = 0;
+    std::exit(::read(ends[0], &works, 1) == 1 ? kExitOk : kExitError);
+  }
+  ::setsid();
+  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  ::dup2(null, STDIN_FILENO);
+  ::dup2(log, STDOUT_FILENO);
+  ::close(ends[0]);
+  ::close(log);
+  return ends[1];
+}
+
+// What was printed until now was for the user.
+void report_start(int pipe) {
+  if (pipe < 0) return;
+  ::dup2(STDOUT_FILENO, STDERR_FILENO);
+  const char works = 1;
+  if (::write(pipe, &works, 1) == 1) ::close(pipe);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   pario::ServerOptions options = parse(argc, argv);
+  const int pipe = goes_to_background ? go_to_background(options.directory) : -1;
   const std::string name = options.volume.name;
   const std::uint32_t index = options.server;
   // A file beyond the limit of its size is EFBIG to the client.
@@ -108,15 +158,22 @@ int main(int argc, char** argv) {
 
   pario::Server server(std::move(options));
   std::string message;
-  if (server.start(message) != 0) {
+  const int started = server.start(message);
+  if (started == EBUSY && goes_to_background) {  // it runs already
+    report_start(pipe);
+    return kExitOk;
+  }
+  if (started != 0) {
     std::fprintf(stderr, "scored-pario: %s\n", message.c_str());
     return kExitError;
   }
   running = &server;
+  report_start(pipe);
   log_notice("serve volume", kv("volume", name), kv("index", index));
   notify_ready();
   const int error = server.run();
   running = nullptr;
   if (error != 0) std::fprintf(stderr, "scored-pario: %s\n", std::strerror(error));
+  if (server.must_remove()) server.remove_all();
   return error == 0 ? kExitOk : kExitError;
 }

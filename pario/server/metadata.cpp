@@ -126,7 +126,9 @@ int Metadata::create(const Request& request, Answer& answer) {
     return (request.flags & kExclusive) != 0 ? EEXIST : describe(target, answer);
   }
   if (error != ENOENT) return error;
-  error = store_.make_id(target.id);
+  target.id = request.forwarded.new_id;  // 0: there is one server that chooses
+  error = target.id != 0 ? store_.take_id(target.id) : store_.make_id(target.id);
+  if (error == 0 && home_of(target.id) != place_.server) return EINVAL;
   target.mode = request.mode & (S_IFMT | kModeBits);
   const Inode inode{target.mode, 0, now_ns_, now_ns_};
   if (error == 0) error = store_.put(target.id, inode);

@@ -2,7 +2,7 @@
 // the data of take_removals(), then sends the answers.
 #pragma once
 
-#include "pario/server/store.hpp"
+#include "pario/store/store.hpp"
 #include "pario/server/transfer.hpp"
 
 #include <unordered_map>

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <ctime>
 #include <fcntl.h>
+#include <filesystem>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -76,11 +77,24 @@ struct Server::News final : Completion {
 
   void complete(int) override {
     server.peers_->run_results();
+    if (server.own_replica_) server.own_replica_->run_results();
+    if (server.other_replica_) server.other_replica_->run_results();
     server.wait_for_peers();
   }
 
   Server& server;
   std::uint64_t count = 0;
+};
+
+// The replica of another server's part, in a directory below that of this server.
+struct Server::Copy {
+  explicit Copy(std::uint64_t capacity) : files(capacity) {}
+
+  UniqueFd directory;
+  std::unique_ptr<Store> store;
+  DataFiles files;
+  std::unique_ptr<Metadata> metadata;
+  std::unique_ptr<DataRequests> data;
 };
 
 Server::Server(ServerOptions options)
@@ -113,10 +127,7 @@ int Server::open_store(std::string& message) {
     message = path + ": " + std::strerror(errno);
     return errno;
   }
-  const auto servers = static_cast<std::uint32_t>(options_.volume.servers.size());
-  const Store::Identity identity{options_.volume.name, options_.server, servers,
-                                 options_.volume.stripe};
-  if (const int error = Store::open(path, identity, store_, message)) {
+  if (const int error = Store::open(path, identity_of(options_.server), store_, message)) {
     message = options_.directory + ": " + message;
     return error;
   }
@@ -129,6 +140,72 @@ int Server::open_store(std::string& message) {
   if (error != 0) message = options_.directory + "/data: " + std::strerror(error);
   static_cast<void>(store_->commit());
   return error;
+}
+
+Store::Identity Server::identity_of(std::uint32_t part) const {
+  const auto servers = static_cast<std::uint32_t>(options_.volume.servers.size());
+  return {options_.volume.name, part, servers, options_.volume.stripe};
+}
+
+// This server has a copy of the part of the server before it.
+std::uint32_t Server::copied_part() const {
+  const auto servers = static_cast<std::uint32_t>(options_.volume.servers.size());
+  return (options_.server + servers - 1) % servers;
+}
+
+int Server::open_copy(std::string& message) {
+  const std::uint32_t part = copied_part();
+  const std::string path = options_.directory + "/copy";
+  copy_ = std::make_unique<Copy>(options_.capacity);
+  constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
+  if (::mkdirat(directory_.get(), "copy", 0700) == 0 || errno == EEXIST) {
+    copy_->directory = UniqueFd(::openat(directory_.get(), "copy", kFlags));
+  }
+  const bool has_store =
+      copy_->directory &&
+      (::mkdirat(copy_->directory.get(), "metadata", 0700) == 0 || errno == EEXIST);
+  if (!has_store) {
+    message = path + ": " + std::strerror(errno);
+    return errno;
+  }
+  int error = Store::open(path + "/metadata", identity_of(part), copy_->store, message);
+  if (error == 0) error = copy_->files.open(copy_->directory.get(), [](FileId) { return false; });
+  if (error == 0) error = copy_->store->commit();
+  if (error != 0) {
+    message = path + ": " + (message.empty() ? std::strerror(error) : message);
+    return error;
+  }
+  const auto servers = static_cast<std::uint32_t>(options_.volume.servers.size());
+  copy_->metadata =
+      std::make_unique<Metadata>(Metadata::Place{part, servers}, *copy_->store, copy_->files);
+  copy_->data = std::make_unique<DataRequests>(
+      ring_, copy_->files, *copy_->metadata, [this](TransferPtr done) { answer(std::move(done)); });
+  return 0;
+}
+
+int Server::open_replicas(std::string& message) {
+  if (const int error = open_copy(message)) return error;
+  const Replication::Hooks hooks{
+      [this](TransferPtr transfer) { execute_here(std::move(transfer)); },
+      [this](TransferPtr transfer) { answered_.push_back(std::move(transfer)); }};
+  const std::uint32_t next = copy_server(options_.server, options_.volume.servers.size());
+  own_replica_ = std::make_unique<Replication>(
+      Replication::Place{options_.volume, options_.server, next, true},
+      Replication::Parts{*store_, files_, *metadata_, *peers_}, hooks);
+  other_replica_ = std::make_unique<Replication>(
+      Replication::Place{options_.volume, copied_part(), copied_part(), false},
+      Replication::Parts{*copy_->store, copy_->files, *copy_->metadata, *peers_}, hooks);
+  int error = own_replica_->open();
+  if (error == 0) error = other_replica_->open();
+  if (error != 0) message = options_.directory + ": replicas: " + std::strerror(error);
+  return error;
+}
+
+Server::Parts Server::parts_of(const Request& request) {
+  if (copy_ && request.part == copied_part() + 1) {
+    return {*copy_->store, copy_->files, *copy_->metadata, *copy_->data};
+  }
+  return {*store_, files_, *metadata_, *data_};
 }
 
 int Server::listen(std::string& message) {
@@ -179,7 +256,7 @@ int Server::start(std::string& message) {
   const auto servers = static_cast<std::uint32_t>(options_.volume.servers.size());
   metadata_ =
       std::make_unique<Metadata>(Metadata::Place{options_.server, servers}, *store_, files_);
-  const auto finish = [this](TransferPtr transfer) { answered_.push_back(std::move(transfer)); };
+  const auto finish = [this](TransferPtr transfer) { answer(std::move(transfer)); };
   data_ = std::make_unique<DataRequests>(ring_, files_, *metadata_, finish);
   peers_ = std::make_unique<Peers>(options_.volume);
   const TransactionRequests::Parts parts{ring_, files_, *metadata_, *peers_};
@@ -187,7 +264,7 @@ int Server::start(std::string& message) {
       parts, static_cast<std::uint16_t>(options_.server), finish);
   const int error = transactions_->open(directory_.get());
   if (error != 0) message = options_.directory + "/transactions: " + std::strerror(error);
-  return error;
+  return error != 0 || options_.volume.replicas < 2 ? error : open_replicas(message);
 }
 
 int Server::run() {
@@ -196,10 +273,24 @@ int Server::run() {
   wait_for_peers();
   while (!is_stopped_ && fault_ == 0) {
     if (const int error = ring_.turn()) return error;
+    watch_time();
     end_turn();
   }
   if (fault_ != 0) return fault_;
   return store_->commit();
+}
+
+// A process that was stopped, with its whole node perhaps, may have been replaced meanwhile.
+void Server::watch_time() {
+  constexpr std::int64_t kStandstillMs = 5'000;
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  const std::int64_t now_ms = std::int64_t{now.tv_sec} * 1'000 + now.tv_nsec / 1'000'000;
+  if (last_turn_ms_ != 0 && now_ms - last_turn_ms_ > kStandstillMs && own_replica_) {
+    own_replica_->stood_still();
+    other_replica_->stood_still();
+  }
+  last_turn_ms_ = now_ms;
 }
 
 void Server::accept() {
@@ -228,8 +319,17 @@ void Server::accepted(int result) {
 }
 
 void Server::tick() {
+  if (must_remove_) is_stopped_ = true;
   for (const auto& [key, connection] : connections_) connection->tick();
   transactions_->tick();
+  const std::int64_t expires = options_.volume.expires_s;
+  if (expires != 0 && wall_ns() / 1'000'000'000 >= expires && !must_remove_) {
+    log_notice("volume expired", kv("volume", options_.volume.name));
+    must_remove_ = true;
+    is_stopped_ = true;
+  }
+  if (own_replica_) own_replica_->tick();
+  if (other_replica_) other_replica_->tick();
   if (!is_accepting_) accept();
   io_uring_prep_timeout(ring_.next(tick_.get()), &tick_->second, 0, 0);
 }
@@ -245,22 +345,46 @@ void Server::read(TransferPtr transfer) {
     if (transfer->answer.error != 0) return answered_.push_back(std::move(transfer));
     put(transfer->answer.body, stamp);
   }
-  data_->start(std::move(transfer));
+  parts_of(transfer->request).data.start(std::move(transfer));
 }
 
 void Server::execute(TransferPtr transfer) {
   ++counts_.requests;
-  if (home_of(transfer->request.id) >= options_.volume.servers.size() ||
-      transfer->request.part != 0) {
+  Request& request = transfer->request;
+  if (request.part == 0) request.part = options_.server + 1;
+  const bool is_own = request.part == options_.server + 1;
+  const bool is_copy = copy_ && request.part == copied_part() + 1;
+  if (home_of(request.id) >= options_.volume.servers.size() || (!is_own && !is_copy) ||
+      (!own_replica_ && (request.flags & kForwarded) != 0)) {
     transfer->answer.error = EINVAL;
     answered_.push_back(std::move(transfer));
     return;
   }
+  if (request.op == Op::Destroy) {  // ends after the reply
+    log_notice("volume destroyed", kv("volume", options_.volume.name));
+    must_remove_ = true;
+    return answered_.push_back(std::move(transfer));
+  }
+  if (!own_replica_) return execute_here(std::move(transfer));
+  (is_own ? *own_replica_ : *other_replica_).run(std::move(transfer));
+}
+
+// What has ended here; a change of a leader is forwarded first.
+void Server::answer(TransferPtr transfer) {
+  if (transfer->replication != nullptr) {
+    Replication& replication = *transfer->replication;
+    return replication.local_done(std::move(transfer));
+  }
+  answered_.push_back(std::move(transfer));
+}
+
+void Server::execute_here(TransferPtr transfer) {
+  const Parts parts = parts_of(transfer->request);
   switch (transfer->request.op) {
     case Op::Read:
       return read(std::move(transfer));
     case Op::Write:
-      return data_->start(std::move(transfer));
+      return parts.data.start(std::move(transfer));
     case Op::Sync:
       syncs_.push_back(std::move(transfer));
       return;
@@ -275,38 +399,49 @@ void Server::execute(TransferPtr transfer) {
     case Op::EndTransaction:
       return transactions_->run(std::move(transfer));
     default:
-      metadata_->run(*transfer, wall_ns());
+      const std::int64_t chosen = transfer->request.forwarded.time_ns;
+      parts.metadata.run(*transfer, chosen != 0 ? chosen : wall_ns());
   }
-  answered_.push_back(std::move(transfer));
+  answer(std::move(transfer));
 }
 
 void Server::statistics(Transfer& transfer) {
-  counts_.capacity = files_.quota().capacity();
-  counts_.used = files_.quota().used();
-  counts_.files = store_->count();
-  counts_.bytes_read = data_->bytes_read();
-  counts_.bytes_written = data_->bytes_written();
+  const Parts parts = parts_of(transfer.request);
+  counts_.capacity = parts.files.quota().capacity();
+  counts_.used = parts.files.quota().used();
+  counts_.files = parts.store.count();
+  counts_.bytes_read = parts.data.bytes_read();
+  counts_.bytes_written = parts.data.bytes_written();
   append_statistics(counts_, transfer.answer.body);
 }
 
 void Server::end_turn() {
   if (store_->has_changes()) ++commits_;
-  const int error = store_->commit();
+  int error = store_->commit();
   for (const FileId id : metadata_->take_removals()) {
     if (error == 0) static_cast<void>(files_.remove(id));
+  }
+  if (copy_) {
+    const int failed = copy_->store->commit();
+    for (const FileId id : copy_->metadata->take_removals()) {
+      if (failed == 0) static_cast<void>(copy_->files.remove(id));
+    }
+    if (error == 0) error = failed;
   }
   if (error != 0) {
     log_error("cannot store metadata", kv("err", std::string_view(std::strerror(error))));
   }
   start_syncs();
   fault_ = transactions_->end_turn();
+  if (own_replica_ && fault_ == 0) fault_ = own_replica_->fault();
+  if (other_replica_ && fault_ == 0) fault_ = other_replica_->fault();
   // Replies can make room for more requests, which are answered in the next turn, or at once.
   std::vector<TransferPtr> answered = std::exchange(answered_, {});
   for (TransferPtr& transfer : answered) {
     const Op op = transfer->request.op;
     const bool is_data = op == Op::Read || op == Op::Write;
     if (error != 0 && !is_data) transfer->answer.error = error;
-    if (op == Op::Sync && transfer->answer.error == 0) {
+    if (op == Op::Sync && transfer->answer.error == 0 && !copy_) {
       synced_ = std::max(synced_, transfer->answer.number);
     }
     Connection& connection = *transfer->connection;
@@ -319,7 +454,9 @@ void Server::end_turn() {
 void Server::start_syncs() {
   for (TransferPtr& transfer : std::exchange(syncs_, {})) {
     transfer->answer.number = commits_;
-    data_->start_sync(std::move(transfer), synced_ < commits_ ? store_->fd() : -1);
+    const Parts parts = parts_of(transfer->request);
+    const bool is_on_disk = !copy_ && synced_ >= commits_;
+    parts.data.start_sync(std::move(transfer), is_on_disk ? -1 : parts.store.fd());
   }
 }
 
@@ -335,6 +472,16 @@ bool Server::admit(Connection& connection, std::size_t memory) {
 void Server::release(std::size_t memory) {
   memory_ -= memory;
   for (Connection* connection : std::exchange(waiting_, {})) connection->resume();
+}
+
+void Server::remove_all() {
+  for (const char* name : {"metadata", "data", "copy", "transactions", "transactions.new", "log"}) {
+    std::error_code error;
+    std::filesystem::remove_all(options_.directory + "/" + name, error);
+    if (error)
+      log_error("cannot remove", kv("name", std::string_view(name)), kv("err", error.message()));
+  }
+  ::rmdir(options_.directory.c_str());  // it may have been there before
 }
 
 void Server::refused(Refused why, const std::string& peer) {

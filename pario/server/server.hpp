@@ -5,6 +5,7 @@
 #include "pario/core/volume_file.hpp"
 #include "pario/server/connection.hpp"
 #include "pario/server/data_requests.hpp"
+#include "pario/server/replication.hpp"
 #include "pario/server/transaction_requests.hpp"
 
 #include <memory>
@@ -31,6 +32,11 @@ class Server final : public ConnectionOwner {
   // Until stop(). Errno value.
   int run();
 
+  // run() has ended since the volume has expired or was destroyed. Removes what it had.
+  bool must_remove() const { return must_remove_; }
+
+  void remove_all();
+
   // From a signal handler.
   void stop() { is_stopped_ = true; }
 
@@ -38,15 +44,32 @@ class Server final : public ConnectionOwner {
   struct Accept;
   struct Tick;
   struct News;
+  struct Copy;
+
+  // What a request for one of the parts on this server works with.
+  struct Parts {
+    Store& store;
+    DataFiles& files;
+    Metadata& metadata;
+    DataRequests& data;
+  };
 
   int lock_directory(std::string& message);
   int open_store(std::string& message);
+  int open_copy(std::string& message);
+  int open_replicas(std::string& message);
+  Store::Identity identity_of(std::uint32_t part) const;
+  std::uint32_t copied_part() const;
+  Parts parts_of(const Request& request);
   int listen(std::string& message);
   int listen_soon(std::string& message);
   void accept();
   void accepted(int result);
   void tick();
   void wait_for_peers();
+  void watch_time();
+  void execute_here(TransferPtr transfer);
+  void answer(TransferPtr transfer);
   void read(TransferPtr transfer);
   void end_turn();
   void start_syncs();
@@ -73,6 +96,10 @@ class Server final : public ConnectionOwner {
   std::unique_ptr<DataRequests> data_;
   std::unique_ptr<Peers> peers_;
   std::unique_ptr<TransactionRequests> transactions_;
+  std::unique_ptr<Copy> copy_;                  // replicas 2: of the part of the server before
+  std::unique_ptr<Replication> own_replica_;    // replicas 2
+  std::unique_ptr<Replication> other_replica_;  // of copy_
+  std::int64_t last_turn_ms_ = 0;
   std::unique_ptr<Accept> accept_;
   std::unique_ptr<Tick> tick_;
   std::unique_ptr<News> news_;
@@ -88,6 +115,7 @@ class Server final : public ConnectionOwner {
   Statistics counts_;
   LogLimiter limiter_;
   volatile bool is_stopped_ = false;
+  bool must_remove_ = false;
   int fault_ = 0;  // errno: the server cannot go on
   Ring ring_;      // last: it ends what is in flight before the memory of it goes
 };

@@ -6,7 +6,7 @@
 #include "pario/server/metadata.hpp"
 #include "pario/server/peers.hpp"
 #include "pario/server/ring.hpp"
-#include "pario/server/transaction_file.hpp"
+#include "pario/store/transaction_file.hpp"
 
 #include <deque>
 #include <functional>

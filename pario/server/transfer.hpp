@@ -2,7 +2,7 @@
 #pragma once
 
 #include "pario/core/message.hpp"
-#include "pario/server/data_files.hpp"
+#include "pario/store/data_files.hpp"
 
 #include <cstddef>
 #include <memory>
@@ -12,6 +12,7 @@
 namespace score::pario {
 
 class Connection;
+class Replication;
 
 // What a request is answered with.
 struct Answer {
@@ -65,6 +66,8 @@ struct Transfer {
   Buffers::Buffer data;
   std::size_t memory = 0;  // bytes of `data`, counted until the reply is sent
   Answer answer;
+  Replication* replication = nullptr;  // a change of it, as the leader
+  std::uint64_t ticket = 0;            // of its gate
 };
 
 using TransferPtr = std::unique_ptr<Transfer>;

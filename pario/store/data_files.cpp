@@ -1,4 +1,4 @@
-#include "pario/server/data_files.hpp"
+#include "pario/store/data_files.hpp"
 
 #include <fmt/format.h>
 
@@ -30,6 +30,12 @@ std::int64_t nanoseconds(const timespec& time) {
 
 std::uint64_t space_of(const struct stat& status) {
   return static_cast<std::uint64_t>(status.st_blocks) * kBlock;
+}
+
+// Of a data file.
+bool parse_name(std::string_view name, FileId& id) {
+  const auto [stop, error] = std::from_chars(name.data(), name.data() + name.size(), id, 16);
+  return name.size() == 16 && error == std::errc() && stop == name.data() + name.size();
 }
 
 // True: all of the extents is there already, without holes.
@@ -66,13 +72,11 @@ int DataFiles::scan(int folder, const std::function<bool(FileId)>& is_left_over)
     return error;
   }
   while (const dirent* entry = ::readdir(stream)) {
-    const std::string_view name = entry->d_name;
     FileId id = 0;
-    const auto [stop, error] = std::from_chars(name.data(), name.data() + name.size(), id, 16);
 
     struct stat status {};
 
-    if (name.size() != 16 || error != std::errc() || stop != name.data() + name.size()) continue;
+    if (!parse_name(entry->d_name, id)) continue;
     if (is_left_over(id)) {
       ::unlinkat(folder, entry->d_name, 0);
     } else if (::fstatat(folder, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0) {
@@ -81,6 +85,35 @@ int DataFiles::scan(int folder, const std::function<bool(FileId)>& is_left_over)
   }
   ::closedir(stream);
   return 0;
+}
+
+int DataFiles::list(std::vector<FileId>& files) {
+  for (unsigned folder = 0; folder < kFolders; ++folder) {
+    constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
+    const int fd = ::openat(root_.get(), fmt::format("{:02x}", folder).c_str(), kFlags);
+    DIR* stream = fd < 0 ? nullptr : ::fdopendir(fd);
+    if (stream == nullptr) {
+      const int error = errno;
+      if (fd >= 0) ::close(fd);
+      return error;
+    }
+    while (const dirent* entry = ::readdir(stream)) {
+      FileId id = 0;
+      if (parse_name(entry->d_name, id)) files.push_back(id);
+    }
+    ::closedir(stream);
+  }
+  return 0;
+}
+
+int DataFiles::clear() {
+  std::vector<FileId> files;
+  int error = list(files);
+  for (const FileId id : files) {
+    const int failed = remove(id);
+    if (error == 0) error = failed;
+  }
+  return error;
 }
 
 int DataFiles::open_file(FileId id, int flags, int& fd) {

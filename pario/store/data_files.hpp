@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 namespace score::pario {
 
@@ -52,6 +53,11 @@ class DataFiles {
 
   // Instead of a write.
   void release(std::uint64_t reserved) { quota_.settle(reserved, 0, 0); }
+
+  // Of all files that have data here.
+  int list(std::vector<FileId>& files);
+  // Removes them all.
+  int clear();
 
   const Quota& quota() const { return quota_; }
 

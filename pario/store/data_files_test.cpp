@@ -1,6 +1,6 @@
-#include "pario/server/data_files.hpp"
+#include "pario/store/data_files.hpp"
 
-#include "pario/server/test_directory.hpp"
+#include "pario/store/test_directory.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,12 @@
 // Tables: "entries" has (parent, name) -> (id, mode), "inodes" id -> Inode, "others" the identity,
 // the next number, and a key for each sealed directory. Numbers in keys are big-endian, so that the
 // entries of a directory follow each other.
-#include "pario/server/store.hpp"
+#include "pario/store/store.hpp"
+
+#include "pario/core/bytes.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -63,6 +66,23 @@ struct StoredTarget {
   std::uint32_t zero = 0;
 };
 
+// Of the table "others": what both replicas have alike.
+bool is_copied(std::string_view key) {
+  return key == kNextKey || key.starts_with("sealed");
+}
+
+// What another server sends must not make rows that a reader chokes on.
+bool is_row(std::uint32_t table, std::string_view key, std::string_view value) {
+  constexpr std::size_t kIdBytes = sizeof(FileId);
+  if (table == 0) {
+    return key.size() > kIdBytes && is_valid_name(key.substr(kIdBytes)) &&
+           value.size() == sizeof(StoredTarget);
+  }
+  if (table == 1) return key.size() == kIdBytes && value.size() == sizeof(Inode);
+  return is_copied(key) && key.size() <= 6 + kIdBytes &&
+         value.size() == (key == kNextKey ? sizeof(std::uint64_t) : 0);
+}
+
 }  // namespace
 
 int Store::open(const std::string& directory, const Identity& identity,
@@ -104,6 +124,7 @@ int Store::check_identity(const Identity& identity, std::string& message) {
   const std::string mine = identity.volume + " server " + std::to_string(identity.server) + " of " +
                            std::to_string(identity.servers) + ", stripe " +
                            std::to_string(identity.stripe);
+  identity_ = mine;
   std::string_view stored;
   int error = get_value(others_, kIdentityKey, stored);
   if (error == 0 && stored != mine) {
@@ -269,6 +290,92 @@ int Store::make_id(FileId& id) {
   }
   id = pario::make_id(next_++, server_);
   return 0;
+}
+
+int Store::take_id(FileId id) {
+  const std::uint64_t count = id >> kHomeBits;
+  if (count < next_) return 0;
+  next_ = count + 1;
+  if (next_ <= next_end_) return 0;
+  next_end_ = next_ + kNumbersPerWrite;
+  return put_value(others_, kNextKey, bytes_of(next_end_));
+}
+
+int Store::get_number(std::string_view name, std::uint64_t& number) {
+  std::string_view value;
+  const int error = get_value(others_, std::string("number ") + std::string(name), value);
+  return error != 0 ? error : copy_to(number, value);
+}
+
+int Store::put_number(std::string_view name, std::uint64_t number) {
+  return put_value(others_, std::string("number ") + std::string(name), bytes_of(number));
+}
+
+int Store::dump(const std::function<void(std::uint32_t table, std::string rows)>& send) {
+  const std::array<MDB_dbi, 3> tables{entries_, inodes_, others_};
+  for (std::uint32_t table = 0; table < tables.size(); ++table) {
+    if (const int error = dump_table(table, tables[table], send)) return error;
+  }
+  return 0;
+}
+
+int Store::dump_table(std::uint32_t table, MDB_dbi handle,
+                      const std::function<void(std::uint32_t table, std::string rows)>& send) {
+  MDB_txn* transaction = nullptr;
+  if (const int error = reading(transaction)) return error;
+  MDB_cursor* cursor = nullptr;
+  int result = mdb_cursor_open(transaction, handle, &cursor);
+  if (result != 0) return errno_of(result);
+  MDB_val key{};
+  MDB_val value{};
+  std::string rows;
+  for (result = mdb_cursor_get(cursor, &key, &value, MDB_FIRST); result == 0;
+       result = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
+    if (table == 2 && !is_copied(text_of(key))) continue;
+    if (rows.size() + key.mv_size + value.mv_size + 8 > kMaxDataBytes) {
+      send(table, std::exchange(rows, {}));
+    }
+    pario::put_text(rows, text_of(key));
+    pario::put_text(rows, text_of(value));
+  }
+  mdb_cursor_close(cursor);
+  if (!rows.empty()) send(table, std::move(rows));
+  return result == MDB_NOTFOUND ? 0 : errno_of(result);
+}
+
+int Store::load(std::uint32_t table, std::string_view rows) {
+  if (table > 2) return EINVAL;
+  const MDB_dbi handle = table == 0 ? entries_ : table == 1 ? inodes_ : others_;
+  Cursor cursor{rows};
+  while (cursor.ok && !cursor.left.empty()) {
+    std::string_view key;
+    std::string_view value;
+    cursor.take_text(key);
+    cursor.take_text(value);
+    if (!cursor.ok || !is_row(table, key, value)) return EINVAL;
+    if (const int error = put_value(handle, key, value)) return error;
+  }
+  return cursor.ok ? 0 : EINVAL;
+}
+
+int Store::clear() {
+  MDB_txn* transaction = nullptr;
+  int error = writing(transaction);
+  for (const MDB_dbi table : {entries_, inodes_, others_}) {
+    if (error == 0) error = errno_of(mdb_drop(transaction, table, 0));
+  }
+  if (error == 0) error = put_value(others_, kIdentityKey, identity_);
+  next_ = next_end_ = 2;
+  return error;
+}
+
+int Store::reload() {
+  std::string_view stored;
+  int error = get_value(others_, kNextKey, stored);
+  if (error == ENOENT) return 0;
+  if (error == 0) error = copy_to(next_, stored);
+  next_end_ = next_;
+  return error;
 }
 
 std::uint64_t Store::count() {

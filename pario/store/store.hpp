@@ -6,6 +6,7 @@
 #include "pario/core/message.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <lmdb.h>
 #include <memory>
 #include <string>
@@ -60,6 +61,23 @@ class Store {
   int make_id(FileId& id);
   std::uint64_t count();
 
+  // Numbers of the caller, by name: at most 16 letters. ENOENT.
+  int get_number(std::string_view name, std::uint64_t& number);
+  int put_number(std::string_view name, std::uint64_t number);
+
+  // A number that another replica has chosen is not chosen again.
+  int take_id(FileId id);
+
+  // --- To fill another replica of the same part ---
+  // All rows, in batches of at most kMaxDataBytes.
+  int dump(const std::function<void(std::uint32_t table, std::string rows)>& send);
+  // EINVAL: not rows.
+  int load(std::uint32_t table, std::string_view rows);
+  // Forgets all rows but its identity.
+  int clear();
+  // After load().
+  int reload();
+
   bool has_changes() const { return write_ != nullptr; }
 
   // Ends the turn. An error: all changes since the last commit are undone.
@@ -71,6 +89,8 @@ class Store {
   explicit Store(std::uint32_t server) : server_(server) {}
 
   int start(const std::string& directory, const Identity& identity, std::string& message);
+  int dump_table(std::uint32_t table, MDB_dbi handle,
+                 const std::function<void(std::uint32_t table, std::string rows)>& send);
   int check_identity(const Identity& identity, std::string& message);
   int reading(MDB_txn*& transaction);
   int writing(MDB_txn*& transaction);
@@ -79,6 +99,7 @@ class Store {
   int remove_value(MDB_dbi table, std::string_view key);
 
   std::uint32_t server_;
+  std::string identity_;
   MDB_env* environment_ = nullptr;
   MDB_txn* read_ = nullptr;  // reset between turns
   bool is_reading_ = false;

@@ -1,12 +1,14 @@
-#include "pario/server/store.hpp"
+#include "pario/store/store.hpp"
 
-#include "pario/server/test_directory.hpp"
+#include "pario/store/test_directory.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cerrno>
 #include <map>
 #include <random>
+#include <utility>
+#include <vector>
 
 namespace score::pario {
 namespace {
@@ -104,6 +106,95 @@ TEST(Store, SealsDirectories) {
   EXPECT_EQ(store->set_sealed(77, false), 0);
   EXPECT_EQ(store->is_sealed(77, sealed), 0);
   EXPECT_FALSE(sealed);
+}
+
+std::vector<std::pair<std::uint32_t, std::string>> dump_of(Store& store) {
+  std::vector<std::pair<std::uint32_t, std::string>> batches;
+  EXPECT_EQ(store.dump([&](std::uint32_t table, std::string rows) {
+    batches.emplace_back(table, std::move(rows));
+  }),
+            0);
+  return batches;
+}
+
+TEST(Store, AReplicaIsFilledFromTheRowsOfTheOther) {
+  const TestDirectory directory;
+  const TestDirectory other_directory;
+  auto store = open_store(directory);
+  FileId id = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    ASSERT_EQ(store->make_id(id), 0);
+    ASSERT_EQ(store->put(id, Inode{0100644, 0, i, i}), 0);
+    ASSERT_EQ(store->put(kRootId, "a file with a rather long name, number " + std::to_string(i),
+                         {id, 0100644}),
+              0);
+  }
+  ASSERT_EQ(store->set_sealed(id, true), 0);
+  ASSERT_EQ(store->put_number("view", 7), 0);
+  auto other = open_store(other_directory);
+  ASSERT_EQ(other->put(kRootId, "old", {5, 0100644}), 0);
+  ASSERT_EQ(other->put_number("view", 8), 0);
+  ASSERT_EQ(other->clear(), 0);
+  const auto batches = dump_of(*store);
+  EXPECT_GT(batches.size(), 3U);
+  for (const auto& [table, rows] : batches) {
+    ASSERT_LE(rows.size(), kMaxDataBytes);
+    ASSERT_EQ(other->load(table, rows), 0);
+  }
+  ASSERT_EQ(other->reload(), 0);
+  EXPECT_EQ(dump_of(*other), batches);
+  Target target;
+  std::uint64_t number = 0;
+  bool sealed = false;
+  EXPECT_EQ(other->find(kRootId, "old", target), ENOENT);
+  EXPECT_EQ(other->get_number("view", number), ENOENT) << "each replica has its own";
+  EXPECT_EQ(other->is_sealed(id, sealed), 0);
+  EXPECT_TRUE(sealed);
+  FileId next = 0;
+  ASSERT_EQ(other->make_id(next), 0);
+  EXPECT_GT(next, id);
+}
+
+TEST(Store, AChosenNumberIsNotChosenAgain) {
+  const TestDirectory directory;
+  auto store = open_store(directory);
+  const FileId chosen = make_id(9'000, 0);
+  ASSERT_EQ(store->take_id(chosen), 0);
+  FileId next = 0;
+  ASSERT_EQ(store->make_id(next), 0);
+  EXPECT_GT(next, chosen);
+  ASSERT_EQ(store->commit(), 0);
+  store.reset();
+  store = open_store(directory);
+  ASSERT_EQ(store->make_id(next), 0);
+  EXPECT_GT(next, chosen);
+}
+
+TEST(Store, RefusesHostileRows) {
+  const TestDirectory directory;
+  auto store = open_store(directory);
+  FileId id = 0;
+  ASSERT_EQ(store->make_id(id), 0);
+  ASSERT_EQ(store->put(id, Inode{0100644, 0, 1, 1}), 0);
+  ASSERT_EQ(store->put(kRootId, "name", {id, 0100644}), 0);
+  const auto batches = dump_of(*store);
+  std::mt19937 random(3);
+  for (const auto& [table, rows] : batches) {
+    EXPECT_EQ(store->load(table + 3, rows), EINVAL);
+    for (std::size_t length = 1; length < rows.size(); ++length) {
+      static_cast<void>(store->load(table, rows.substr(0, length)));
+    }
+    for (int turn = 0; turn < 2'000; ++turn) {
+      std::string bad = rows;
+      bad[random() % bad.size()] = static_cast<char>(random());
+      static_cast<void>(store->load(table, bad));
+    }
+  }
+  EXPECT_EQ(store->load(2, std::string("\x08\0identity\0\0", 12)), EINVAL);
+  std::string entries;
+  EXPECT_EQ(store->read_entries(kRootId, "", 1 << 20, entries), 0);
+  std::vector<Entry> parsed;
+  EXPECT_TRUE(parse_entries(entries, parsed)) << "only names that a client accepts";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "pario/server/transaction_file.hpp"
+#include "pario/store/transaction_file.hpp"
 
 #include "pmlib/wire/siphash.hpp"
 

@@ -1,4 +1,5 @@
 """Clients that mean harm: refused in a line, counted, and nothing is written outside the server's directory."""
+import errno
 import os
 import random
 import socket
@@ -7,12 +8,14 @@ import subprocess
 import time
 
 import pytest
-from volumes import BIN, Client, Servers, make_temporary
+from volumes import BIN, Client, Servers, errno_of, make_temporary
 
 MAGIC = b'PARIO\x01\x00\x00'
 MASK = 2**64 - 1
 OUTSIDE = f'/tmp/pario-outside-{os.getpid()}'
 LOOKUP, CREATE, TRUNCATE, READ, WRITE, STATISTICS = 1, 2, 14, 15, 16, 19
+STAGE, PREPARE, DECIDE, FINISH, JOIN, FILL_BEGIN, FILL_TABLE = 20, 21, 22, 23, 26, 27, 28
+FORWARDED, DESTROY = 32, 30
 
 
 def rotated(value, count):
@@ -71,9 +74,9 @@ class Raw:
             data += part
         return data
 
-    def request(self, op, id=4096, body=b'', data=b'', tag=1, flags=0, sizes=None):
+    def request(self, op, id=4096, body=b'', data=b'', tag=1, flags=0, sizes=None, part=0):
         body_size, data_size = sizes or (len(body), len(data))
-        self.socket.sendall(struct.pack('<HHIIIQQ', op, flags, body_size, data_size, 0, tag, id) + body + data)
+        self.socket.sendall(struct.pack('<HHIIIQQ', op, flags, body_size, data_size, part, tag, id) + body + data)
 
     def reply(self):
         header = self.receive(32)
@@ -157,6 +160,17 @@ HOSTILE = {
     'end': lambda raw: raw.request(WRITE, body=struct.pack('<IQI', 1, 2**63 - 1, 1), data=b'x'),
     'length': lambda raw: raw.request(READ, body=struct.pack('<IQI', 1, 0, 2**32 - 1)),
     'negative': lambda raw: raw.request(TRUNCATE, body=struct.pack('<Q', 2**63)),
+    'part': lambda raw: raw.request(LOOKUP, body=name(b'x'), part=4097),
+    'flag': lambda raw: raw.request(LOOKUP, body=name(b'x'), flags=0x8000),
+    'forwarded': lambda raw: raw.request(LOOKUP, body=name(b'x'), flags=FORWARDED),
+    'transaction 0': lambda raw: raw.request(DECIDE, body=struct.pack('<Q', 0)),
+    'outcome': lambda raw: raw.request(FINISH, body=struct.pack('<QQ', 1, 2)),
+    'no servers': lambda raw: raw.request(PREPARE, body=struct.pack('<IQQH', 1, 1, 0, 0)),
+    'order of servers': lambda raw: raw.request(PREPARE, body=struct.pack('<IQQHHH', 1, 1, 0, 2, 1, 0)),
+    'server': lambda raw: raw.request(PREPARE, body=struct.pack('<IQQHH', 1, 1, 4096, 1, 4096)),
+    'coordinator': lambda raw: raw.request(PREPARE, body=struct.pack('<IQQHH', 1, 1, 5, 1, 0)),
+    'staged data': lambda raw: raw.request(STAGE, body=struct.pack('<IQQIQI', 0, 1, 0, 1, 0, 9), data=b'x'),
+    'staged offset': lambda raw: raw.request(STAGE, body=struct.pack('<IQQIQI', 0, 1, 0, 1, 2**64 - 1, 1)),
     'rest': lambda raw: raw.request(LOOKUP, body=name(b'x') + b'more'),
 }
 
@@ -182,15 +196,54 @@ def test_numbers_that_do_not_exist_are_errors(servers):
             assert error != 0 and data == b''
 
 
+def test_orders_of_another_role_are_errors(servers):
+    """A server without replicas, and transactions that it does not know."""
+    raw = Raw(servers.ports[0], servers.key)
+    forwarded = struct.pack('<QQQq', 1, 1, 8192, 0)
+    for op, body, data, flags, part, expected in (
+            (LOOKUP, name(b'x'), b'', 0, 2, errno.EINVAL), (JOIN, struct.pack('<Q', 2**64 - 1), b'', 0, 0, errno.EINVAL),
+            (FILL_BEGIN, struct.pack('<Q', 1), b'', 0, 1, errno.EINVAL), (FILL_TABLE, struct.pack('<I', 1), b'rows', 0, 0, errno.EINVAL),
+            (CREATE, forwarded + struct.pack('<I', 0o100644) + name(b'chosen'), b'', FORWARDED, 0, errno.EINVAL),
+            (PREPARE, struct.pack('<IQQHH', 1, 77, 0, 1, 0), b'', 0, 0, errno.EAGAIN), (DECIDE, struct.pack('<Q', 77), b'', 0, 0, errno.ECANCELED),
+            (FINISH, struct.pack('<QQ', 77, 1), b'', 0, 0, 0)):
+        raw.request(op, body=body, data=data, flags=flags, part=part)
+        assert raw.reply()[0] == expected, op
+    raw.request(LOOKUP, body=name(b'chosen'))
+    assert raw.reply()[0] == errno.ENOENT
+
+
+def test_staged_transactions_are_bounded(servers):
+    """What clients stage and do not commit: within memory and space, which come back after a while."""
+    raw = Raw(servers.ports[0], servers.key)
+    client = Client(servers.file)
+    with client.open('staged') as file:
+        file.pwrite(b'x', 0)
+    number, data, refused = client.stat('staged').ino, b'd' * (1 << 20), 0
+    for turn in range(600):
+        raw.request(STAGE, id=number, body=struct.pack('<IQQIQI', turn % 10, 1000 + turn // 10, 0, 1, 0, len(data)), data=data)
+        refused += raw.reply()[0] != 0
+    assert refused > 300
+    status = open(f'/proc/{servers.processes[0].pid}/status').read()
+    assert int(next(line.split()[1] for line in status.splitlines() if line.startswith('VmRSS'))) < 600_000
+    assert client.contents('staged') == b'x'
+    end = time.monotonic() + 90
+    with client.open('other') as file:
+        while errno_of(file.pwrite, b'y' * (40 << 20), 0) is not None and time.monotonic() < end:
+            time.sleep(0.5)
+        assert file.pwrite(b'y' * (40 << 20), 0) == 40 << 20
+    client.unlink('other')
+    client.close()
+
+
 def test_random_bytes_do_no_harm(servers):
     chance = random.Random(11)
     for _ in range(200):
         raw = Raw(servers.ports[0], servers.key)
         try:
             for _ in range(chance.randrange(1, 20)):
-                op = chance.randrange(0, 24)
+                op = chance.choice([one for one in range(34) if one != DESTROY])
                 body = chance.randbytes(chance.randrange(0, 60))
-                raw.request(op, id=chance.choice((4096, 8192, chance.getrandbits(64))), body=body, flags=chance.choice((0, 1, 2, 3)))
+                raw.request(op, id=chance.choice((4096, 8192, chance.getrandbits(64))), body=body, flags=chance.choice((0, 1, 2, 3, 8, 16, 32)))
             raw.socket.sendall(chance.randbytes(chance.randrange(0, 300)))
         except ConnectionError:
             pass

@@ -33,13 +33,13 @@ def free_ports(count):
 class Servers:
     """`count` servers of a volume; directories below `root`."""
 
-    def __init__(self, root, count=1, capacity='1G', stripe=65536, name='test'):
+    def __init__(self, root, count=1, capacity='1G', stripe=65536, name='test', replicas=1):
         self.root = pathlib.Path(root)
         self.capacity = capacity
         self.ports = free_ports(count)
         self.processes = [None] * count
         servers = [word for port in self.ports for word in ('--server', f'127.0.0.1:{port}')]
-        made = subprocess.run([BIN / 'scio', 'create', name, '--stripe', str(stripe), *servers], capture_output=True, text=True, check=True)
+        made = subprocess.run([BIN / 'scio', 'create', name, '--stripe', str(stripe), '--replicas', str(replicas), *servers], capture_output=True, text=True, check=True)
         self.file = self.root / 'volume'
         self.file.write_text(made.stdout)
         self.file.chmod(0o600)

@@ -1,0 +1,65 @@
+// Gives changes to the follower of a part, in order: a thread sends them, another one waits for the
+// answers, which come back to the loop through an eventfd. After the first failure all others fail
+// at once, until reset().
+#pragma once
+
+#include "base/os/fd.hpp"
+#include "pario/client/link.hpp"
+#include "pario/server/transfer.hpp"
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace score::pario {
+
+class Forwarder {
+ public:
+  // In the loop's thread: an errno value, EIO if the follower cannot be reached.
+  using Done = std::function<void(int error)>;
+
+  // `volume` must outlive this. `event`: an eventfd that is written when there are results.
+  Forwarder(const VolumeDescription& volume, std::uint32_t server, int event);
+  // Waits for what is on its way.
+  ~Forwarder();
+  Forwarder(const Forwarder&) = delete;
+  Forwarder& operator=(const Forwarder&) = delete;
+
+  // `data`: request.data_bytes bytes. `keeps` has the memory of the request's names and of the data
+  // until `done` was called.
+  void send(Request request, const char* data, std::shared_ptr<void> keeps, Done done);
+  void reset();
+  void run_results();
+
+ private:
+  struct Job {
+    Call call;
+    std::shared_ptr<void> keeps;
+    Done done;
+  };
+
+  using JobPtr = std::unique_ptr<Job>;
+
+  void run_sender();
+  void run_finisher();
+  void end(JobPtr job);
+
+  Link link_;
+  int event_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_stopped_ = false;
+  bool is_broken_ = false;
+  std::deque<JobPtr> waiting_;
+  std::deque<JobPtr> sent_;
+  bool is_sending_ = false;
+  std::vector<JobPtr> results_;
+  std::thread sender_;
+  std::thread finisher_;
+};
+
+}  // namespace score::pario

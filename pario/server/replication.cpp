@@ -1,0 +1,476 @@
+// A change is carried out here first. If that works it is forwarded, and answered when the follower
+// has it. Changes of names and attributes are forwarded in the order in which they are carried
+// out; changes of data that overlap wait for each other at the gate. So both replicas have the same
+// order.
+//
+// To fill the other replica, the leader sends all rows of its store, and from then on forwards what
+// changes; meanwhile it copies data files, range by range, through the gate.
+#include "pario/server/replication.hpp"
+
+#include "base/os/log.hpp"
+#include "pario/core/bytes.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <deque>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace score::pario {
+namespace {
+
+constexpr std::size_t kRangeBytes = kMaxDataBytes;
+constexpr Extent kWholeFile{0, kMaxOffset};
+
+std::int64_t wall_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+// Changes of the bytes of one file.
+bool changes_data(Op op) {
+  return op == Op::Write || op == Op::Truncate || op == Op::SetTime;
+}
+
+// What one replica can answer. Everything else, such as transactions, would leave the other one
+// behind.
+bool only_reads(const Request& request) {
+  switch (request.op) {
+    case Op::Lookup:
+    case Op::GetAttributes:
+    case Op::ReadEntries:
+    case Op::Reserve:
+    case Op::Statistics:
+      return true;
+    case Op::Read:
+      return (request.flags & kStamped) == 0;
+    default:
+      return false;
+  }
+}
+
+Extent extent_of(const Request& request) {
+  if (request.op != Op::Write) return kWholeFile;
+  std::uint64_t begin = kMaxOffset;
+  std::uint64_t end = 0;
+  for (const Extent& extent : request.extents) {
+    begin = std::min(begin, extent.offset);
+    end = std::max(end, extent.offset + extent.length);
+  }
+  return {begin, end - begin};
+}
+
+}  // namespace
+
+bool is_change(Op op) {
+  switch (op) {
+    case Op::Create:
+    case Op::Unlink:
+    case Op::Insert:
+    case Op::Rename:
+    case Op::SetMode:
+    case Op::SetTime:
+    case Op::SetWide:
+    case Op::Remove:
+    case Op::SealDirectory:
+    case Op::UnsealDirectory:
+    case Op::Truncate:
+    case Op::Write:
+    case Op::Sync:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// What the leader copies into a replica that is filled.
+struct Replication::Copying {
+  std::deque<FileId> files;
+  FileId file = 0;  // 0: none
+  std::shared_ptr<DataFile> open;
+  std::uint64_t offset = 0;
+  RangeGate::Ticket ticket = 0;
+};
+
+Replication::Replication(const Place& place, const Parts& parts, Hooks hooks)
+    : place_(place), parts_(parts), hooks_(std::move(hooks)) {}
+
+Replication::~Replication() = default;
+
+int Replication::open() {
+  std::uint64_t packed = 0;
+  ReplicaView view;
+  int error = parts_.store.get_number("view", packed);
+  if (error == 0 && !unpack(packed, view)) return EIO;
+  if (error == ENOENT || error == 0) error = parts_.store.get_number("applied", applied_);
+  if (error != 0 && error != ENOENT) return error;
+  replica_ = std::make_unique<Replica>(view, place_.is_first);
+  forwarder_ = std::make_unique<Forwarder>(place_.volume, place_.peer, parts_.peers.fd());
+  return 0;
+}
+
+void Replication::run(TransferPtr transfer) {
+  switch (transfer->request.op) {
+    case Op::Join:
+      return join(std::move(transfer));
+    case Op::FillBegin:
+    case Op::FillTable:
+    case Op::FillEnd:
+      return fill(std::move(transfer));
+    default:
+      break;
+  }
+  if ((transfer->request.flags & kForwarded) != 0) return follow(std::move(transfer));
+  lead(std::move(transfer));
+}
+
+// --- The leader ---
+
+void Replication::lead(TransferPtr transfer) {
+  if (!replica_->serves()) {
+    replica_->asked();
+    transfer->answer.error = EREMCHG;  // the client asks the other replica
+    hooks_.answer(std::move(transfer));
+    return run_actions();
+  }
+  if (!is_change(transfer->request.op)) {
+    if (only_reads(transfer->request)) return hooks_.execute(std::move(transfer));
+    transfer->answer.error = EOPNOTSUPP;
+    return hooks_.answer(std::move(transfer));
+  }
+  Request& request = transfer->request;
+  request.forwarded.time_ns = wall_ns();
+  if (request.op == Op::Create) {
+    transfer->answer.error = parts_.store.make_id(request.forwarded.new_id);
+    if (transfer->answer.error != 0) return hooks_.answer(std::move(transfer));
+  }
+  transfer->replication = this;
+  if (!changes_data(request.op)) return start_change(std::move(transfer));
+  const auto shared = std::make_shared<TransferPtr>(std::move(transfer));
+  Transfer& waiting = **shared;
+  waiting.ticket = gate_.reserve();
+  gate_.enter(waiting.ticket, request.id, extent_of(request),
+              [this, shared] { start_change(std::move(*shared)); });
+}
+
+void Replication::start_change(TransferPtr transfer) {
+  hooks_.execute(std::move(transfer));
+}
+
+void Replication::local_done(TransferPtr transfer) {
+  if (transfer->answer.error != 0 || !replica_->forwards()) return end_change(std::move(transfer));
+  const Request request = transfer->request;
+  std::shared_ptr<DataFile> file;
+  // Removed meanwhile: the follower knows.
+  if (request.op == Op::Write && parts_.files.get(request.id, false, file) != 0) {
+    return end_change(std::move(transfer));
+  }
+  const char* data = transfer->data.get();
+  const std::shared_ptr<TransferPtr> shared = std::make_shared<TransferPtr>(std::move(transfer));
+  forward(request, data, shared, [this, shared](int error) {
+    const bool is_gone = error == ENOENT && changes_data((*shared)->request.op);
+    if (!is_gone && !is_delivered(error)) (*shared)->answer.error = EREMCHG;
+    end_change(std::move(*shared));
+  });
+}
+
+void Replication::end_change(TransferPtr transfer) {
+  const RangeGate::Ticket ticket = transfer->ticket;
+  transfer->replication = nullptr;
+  hooks_.answer(std::move(transfer));
+  if (ticket != 0) gate_.leave(ticket);
+}
+
+void Replication::forward(Request request, const char* data, std::shared_ptr<void> keeps,
+                          Forwarder::Done done) {
+  request.flags = static_cast<std::uint16_t>(request.flags | kForwarded);
+  request.part = place_.part + 1;
+  request.forwarded.view = view().number;
+  request.forwarded.sequence = ++sequence_;
+  forwarder_->send(std::move(request), data, std::move(keeps), std::move(done));
+}
+
+// False: the other one leads, and the change counts for nothing. A follower that is lost is left
+// behind: then this replica has it all.
+bool Replication::is_delivered(int error) {
+  if (error == 0) return true;
+  if (error == ESTALE && !replica_->is_repairing()) {
+    replica_->stood_still();
+    probe();
+    return !replica_->forwards();
+  }
+  if (replica_->forwards()) {
+    log_warning("replica lost", kv("part", place_.part), kv("server", place_.peer),
+                kv("err", std::string_view(std::strerror(error))));
+  }
+  stop_repair();
+  replica_->follower_is_lost();
+  run_actions();
+  return true;
+}
+
+void Replication::tick() {
+  replica_->tick();
+  run_actions();
+}
+
+void Replication::stood_still() {
+  replica_->stood_still();
+  run_actions();
+}
+
+void Replication::run_actions() {
+  for (auto actions = replica_->take_actions(); !actions.empty();
+       actions = replica_->take_actions()) {
+    for (const Replica::Action action : actions) {
+      if (action == Replica::Action::Store) store_view();
+      if (action == Replica::Action::Probe) probe();
+      if (action == Replica::Action::Repair) start_repair();
+    }
+  }
+}
+
+void Replication::store_view() {
+  int error = parts_.store.put_number("view", pack(view()));
+  if (error == 0) error = parts_.store.commit();
+  if (error == 0 && ::fdatasync(parts_.store.fd()) != 0) error = errno;
+  if (error != 0) fault_ = error;
+  log_notice("replica changed", kv("part", place_.part), kv("view", view().number),
+             kv("mode", static_cast<unsigned>(view().mode)));
+}
+
+void Replication::probe() {
+  if (is_probing_) return;
+  is_probing_ = true;
+  const Request request{
+      .op = Op::Join, .id = kRootId, .part = place_.part + 1, .number = pack(view())};
+  parts_.peers.ask(place_.peer, request, [this](int error, const Reply& reply) {
+    is_probing_ = false;
+    ReplicaView peer;
+    if (error == 0 && unpack(reply.number, peer)) {
+      replica_->peer_is(peer);
+    } else {
+      replica_->peer_is_gone();
+    }
+    run_actions();
+  });
+}
+
+void Replication::join(TransferPtr transfer) {
+  ReplicaView peer;
+  if (unpack(transfer->request.number, peer)) {
+    replica_->peer_is(peer);
+  } else {
+    transfer->answer.error = EINVAL;
+  }
+  run_actions();
+  transfer->answer.number = pack(view());
+  hooks_.answer(std::move(transfer));
+}
+
+// --- The follower ---
+
+void Replication::follow(TransferPtr transfer) {
+  const Request& request = transfer->request;
+  const std::uint64_t number = request.forwarded.view;
+  const bool follows = is_filling_ ? number == filling_view_ : replica_->follows(number);
+  if (!follows || !is_change(request.op)) {
+    transfer->answer.error = ESTALE;
+    return hooks_.answer(std::move(transfer));
+  }
+  if (request.op == Op::Write || request.op == Op::Sync) {
+    return hooks_.execute(std::move(transfer));
+  }
+  follow_metadata(*transfer);
+  hooks_.answer(std::move(transfer));
+}
+
+// The leader's connection may have been made again: what was carried out is not repeated.
+void Replication::follow_metadata(Transfer& transfer) {
+  const std::uint64_t sequence = transfer.request.forwarded.sequence;
+  if (sequence <= applied_) return;
+  parts_.metadata.run(transfer, transfer.request.forwarded.time_ns);
+  if (transfer.answer.error != 0) return;
+  transfer.answer.error = parts_.store.put_number("applied", sequence);
+  applied_ = sequence;
+}
+
+void Replication::fill(TransferPtr transfer) {
+  const Request& request = transfer->request;
+  Answer& answer = transfer->answer;
+  if (request.op == Op::FillBegin) {
+    answer.error = begin_filling(request.number);
+  } else if (!is_filling_) {
+    answer.error = ESTALE;
+  } else if (request.op == Op::FillTable) {
+    answer.error = parts_.store.load(request.mode, {transfer->data.get(), request.data_bytes});
+  } else {
+    answer.error = end_filling(request.number);
+  }
+  hooks_.answer(std::move(transfer));
+}
+
+int Replication::begin_filling(std::uint64_t number) {
+  if (replica_->serves() && view().number >= number) return ESTALE;
+  replica_->begin_filling();
+  run_actions();
+  is_filling_ = true;
+  filling_view_ = number;
+  applied_ = 0;
+  if (const int error = parts_.store.clear()) return error;
+  if (const int error = parts_.files.clear()) return error;
+  store_view();
+  return fault_;
+}
+
+int Replication::end_filling(std::uint64_t number) {
+  is_filling_ = false;
+  if (const int error = parts_.store.reload()) return error;
+  replica_->filled(number);
+  run_actions();
+  return fault_;
+}
+
+// --- Repair, by the leader ---
+
+void Replication::start_repair() {
+  log_notice("repair replica", kv("part", place_.part), kv("server", place_.peer));
+  forwarder_->reset();
+  copying_ = std::make_unique<Copying>();
+  sequence_ = 0;
+  const auto done = [this](int error) {
+    if (error != 0) static_cast<void>(is_delivered(error));
+  };
+  const Request begin{
+      .op = Op::FillBegin, .id = kRootId, .part = place_.part + 1, .number = view().number};
+  forwarder_->send(begin, nullptr, nullptr, done);
+  send_tables();
+  std::vector<FileId> files;
+  if (parts_.files.list(files) != 0) return stop_repair();
+  copying_->files.assign(files.begin(), files.end());
+  repaired_files_ = 0;
+  copy_next();
+}
+
+void Replication::send_tables() {
+  const auto done = [this](int error) {
+    if (error != 0) static_cast<void>(is_delivered(error));
+  };
+  const int error = parts_.store.dump([&](std::uint32_t table, std::string rows) {
+    const auto keeps = std::make_shared<std::string>(std::move(rows));
+    const Request request{.op = Op::FillTable,
+                          .id = kRootId,
+                          .part = place_.part + 1,
+                          .mode = table,
+                          .data_bytes = static_cast<std::uint32_t>(keeps->size())};
+    forwarder_->send(request, keeps->data(), keeps, done);
+  });
+  if (error != 0) fault_ = error;
+}
+
+// One range, or the end of a file, at a time.
+void Replication::copy_next() {
+  if (!copying_) return;
+  Copying& copying = *copying_;
+  while (copying.file == 0) {
+    if (copying.files.empty()) return end_repair();
+    const FileId file = copying.files.front();
+    copying.files.pop_front();
+    if (parts_.files.get(file, false, copying.open) != 0) continue;  // removed meanwhile
+    copying.file = file;
+    copying.offset = 0;
+  }
+  const int fd = copying.open->fd.get();
+  const off_t begin = ::lseek(fd, static_cast<off_t>(copying.offset), SEEK_DATA);
+  if (begin < 0 || copying.open->is_removed) return end_file();
+  const off_t hole = ::lseek(fd, begin, SEEK_HOLE);
+  const auto length = hole > begin ? static_cast<std::uint64_t>(hole - begin) : kRangeBytes;
+  copy_range({static_cast<std::uint64_t>(begin), std::min<std::uint64_t>(length, kRangeBytes)});
+}
+
+void Replication::copy_range(const Extent& extent) {
+  Copying& copying = *copying_;
+  copying.offset = extent.offset + extent.length;
+  const RangeGate::Ticket ticket = gate_.reserve();
+  gate_.enter(ticket, copying.file, extent, [this, extent, ticket] {
+    if (!copying_) return gate_.leave(ticket);
+    if (copying_->open->is_removed) {
+      gate_.leave(ticket);
+      return copy_next();
+    }
+    const auto data = std::make_shared<std::string>(extent.length, '\0');
+    const ssize_t got = ::pread(copying_->open->fd.get(), data->data(), data->size(),
+                                static_cast<off_t>(extent.offset));
+    if (got <= 0) {  // cut off meanwhile
+      gate_.leave(ticket);
+      return copy_next();
+    }
+    const Request request{.op = Op::Write,
+                          .id = copying_->file,
+                          .extents = {{extent.offset, static_cast<std::uint64_t>(got)}},
+                          .data_bytes = static_cast<std::uint32_t>(got)};
+    forward(request, data->data(), data, [this, ticket](int error) {
+      // A file whose home is here may be gone by now.
+      const bool is_copied = error == 0 || error == ENOENT || is_delivered(error);
+      gate_.leave(ticket);
+      if (is_copied) copy_next();
+    });
+  });
+}
+
+// Its size, for a hole at its end, and its time.
+void Replication::end_file() {
+  const FileId file = copying_->file;
+  const RangeGate::Ticket ticket = gate_.reserve();
+  gate_.enter(ticket, file, kWholeFile, [this, file, ticket] {
+    struct stat status {};
+
+    if (!copying_ || copying_->open->is_removed ||
+        ::fstat(copying_->open->fd.get(), &status) != 0) {
+      gate_.leave(ticket);
+      if (copying_) copying_->file = 0;
+      return copy_next();
+    }
+    forward({.op = Op::Truncate, .id = file, .number = static_cast<std::uint64_t>(status.st_size)},
+            nullptr, nullptr, [](int) {});
+    const std::int64_t modified =
+        std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+    Request request{.op = Op::SetTime, .id = file};
+    request.number = static_cast<std::uint64_t>(std::max<std::int64_t>(modified, 0));
+    request.forwarded.time_ns = wall_ns();
+    forward(request, nullptr, nullptr, [this, ticket](int error) {
+      const bool is_copied = error == 0 || error == ENOENT || is_delivered(error);
+      gate_.leave(ticket);
+      if (!copying_) return;
+      copying_->file = 0;
+      ++repaired_files_;
+      if (is_copied) copy_next();
+    });
+  });
+}
+
+// The follower is stored first: if this server ends now it asks it, and fills it again.
+void Replication::end_repair() {
+  copying_.reset();
+  const std::uint64_t number = view().number + 1;
+  const Request end{.op = Op::FillEnd, .id = kRootId, .part = place_.part + 1, .number = number};
+  forwarder_->send(end, nullptr, nullptr, [this, number](int error) {
+    if (error != 0) {
+      static_cast<void>(is_delivered(error));
+      return;
+    }
+    replica_->repaired(number);
+    log_notice("replica repaired", kv("part", place_.part), kv("files", repaired_files_));
+    run_actions();
+  });
+}
+
+void Replication::stop_repair() {
+  copying_.reset();
+}
+
+}  // namespace score::pario

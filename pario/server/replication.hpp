@@ -1,0 +1,107 @@
+// One of the two replicas of a part of the volume: as the leader it runs requests and gives changes
+// to the follower before it answers, as the follower it carries them out in the same order.
+#pragma once
+
+#include "pario/core/range_gate.hpp"
+#include "pario/core/replica.hpp"
+#include "pario/server/forwarder.hpp"
+#include "pario/server/metadata.hpp"
+#include "pario/server/peers.hpp"
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace score::pario {
+
+class Replication {
+ public:
+  struct Place {
+    const VolumeDescription& volume;
+    std::uint32_t part = 0;
+    std::uint32_t peer = 0;  // the server of the other replica
+    bool is_first = false;   // of two new ones this one leads
+  };
+
+  struct Parts {
+    Store& store;
+    DataFiles& files;
+    Metadata& metadata;
+    Peers& peers;
+  };
+
+  // What the server does for it.
+  struct Hooks {
+    std::function<void(TransferPtr)> execute;  // locally; then local_done() if it is a change
+    std::function<void(TransferPtr)> answer;   // after the commit of this turn
+  };
+
+  Replication(const Place& place, const Parts& parts, Hooks hooks);
+  ~Replication();
+
+  // Errno value.
+  int open();
+  void run(TransferPtr transfer);
+  // A change that this replica has carried out as the leader.
+  void local_done(TransferPtr transfer);
+
+  void run_results() { forwarder_->run_results(); }
+
+  // Once per second.
+  void tick();
+  // The process stood still.
+  void stood_still();
+
+  // Errno value: the store does not work, and nothing can be promised.
+  int fault() const { return fault_; }
+
+  const ReplicaView& view() const { return replica_->view(); }
+
+  std::uint64_t repaired_files() const { return repaired_files_; }
+
+ private:
+  struct Copying;
+
+  void lead(TransferPtr transfer);
+  void start_change(TransferPtr transfer);
+  void follow(TransferPtr transfer);
+  void follow_metadata(Transfer& transfer);
+  void join(TransferPtr transfer);
+  void fill(TransferPtr transfer);
+  int begin_filling(std::uint64_t view);
+  int end_filling(std::uint64_t view);
+  void end_change(TransferPtr transfer);
+  void forward(Request request, const char* data, std::shared_ptr<void> keeps,
+               Forwarder::Done done);
+  bool is_delivered(int error);
+  void run_actions();
+  void store_view();
+  void probe();
+  void start_repair();
+  void send_tables();
+  void copy_next();
+  void copy_range(const Extent& extent);
+  void end_file();
+  void end_repair();
+  void stop_repair();
+
+  Place place_;
+  Parts parts_;
+  Hooks hooks_;
+  std::unique_ptr<Replica> replica_;
+  std::unique_ptr<Forwarder> forwarder_;
+  RangeGate gate_;
+  bool is_probing_ = false;
+  std::uint64_t sequence_ = 0;  // of the last change that was forwarded
+  std::uint64_t applied_ = 0;   // as the follower: of the last change of the store
+  bool is_filling_ = false;
+  std::uint64_t filling_view_ = 0;
+  std::unique_ptr<Copying> copying_;
+  std::uint64_t repaired_files_ = 0;
+  int fault_ = 0;
+};
+
+// May it change what a part has?
+bool is_change(Op op);
+
+}  // namespace score::pario
