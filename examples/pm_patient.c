@@ -1,6 +1,6 @@
 /* Ranks that wait for each other: pm_patient [SECONDS]
  *
- * Without SECONDS every rank waits for a message that nobody sends: a deadlock, which the scheduler
+ * Without SECONDS each rank waits for a message that no rank sends: a deadlock, which the scheduler
  * finds. With it, rank 0 sleeps that long before it sends one to each of the others.
  */
 #include <pm.h>

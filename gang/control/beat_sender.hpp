@@ -3,7 +3,7 @@
 //
 // A round begins once per period. It asks the member that answered last; without answer the next
 // ancestor, up to the head. When the head does not answer either, or an answer takes too long, a
-// beat goes over TLS, so that a network without UDP makes nobody suspect.
+// beat goes over TLS, so that no node is suspected on a network without UDP.
 
 #include "gang/control/beat_timing.hpp"
 #include "gang/control/tree.hpp"
@@ -42,7 +42,7 @@ class BeatSender {
   };
 
   // False: not the answer to a beat of this round, or a repeated one: it says nothing about clocks.
-  // An answer from a member that is not linked keeps this one alive for nobody: a beat over TLS
+  // An answer from a member that is not linked keeps this one alive for no one: a beat over TLS
   // is due.
   bool answered(Position from, const Answer& answer, TimePoint now);
 

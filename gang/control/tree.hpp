@@ -4,7 +4,7 @@
 // range of positions, and nodes with neighbouring numbers, which share racks and jobs, share
 // subtrees too.
 //
-// A member that is silent is bypassed, and nobody else moves: its children speak to their
+// A member that is silent is bypassed, and no other moves: its children speak to their
 // grandparent. So a failure concerns its neighbourhood only, and members that disagree about who is
 // silent still agree about the shape.
 

@@ -105,7 +105,8 @@ void Ending::refused(Job& job, std::size_t member, const base::Refused& message,
 void Ending::exited(Job& job, std::size_t member, const base::Exited& message, Step& step) {
   if (message.filled > Duration::zero()) {
     job.filled += std::min(message.filled, kMostFilled);
-    step.job_changed(job.id);  // so that it is on disk: a restarted head is not told again
+    step.job_changed(
+        job.id);  // so that it is on disk: nodes do not report it again to a restarted head
   }
   std::vector<base::TaskExit> fresh;
   for (const base::TaskExit& exit : message.exits) {

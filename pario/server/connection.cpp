@@ -171,7 +171,7 @@ void Connection::reply(TransferPtr transfer) {
 
 // As many replies as fit into one call.
 void Connection::send() {
-  if (state_ == State::Closed) {  // nobody reads them
+  if (state_ == State::Closed) {  // the peer does not read them any more
     if (is_sending_) return;
     for (Outgoing& outgoing : output_) {
       if (!outgoing.transfer) continue;

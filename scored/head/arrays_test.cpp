@@ -24,13 +24,6 @@ class ArraysTest : public HeadFixture {
     return client.connection->all<wire::JobList>().back();
   }
 
-  wire::JobStatus status_of(FakeClient& client, std::uint64_t job) {
-    wire::ListJobs question;
-    question.add_jobs(job);
-    client.say(question);
-    return client.connection->all<wire::JobList>().back().jobs(0);
-  }
-
   // Attempts that the node was asked for and has not ended yet, oldest first.
   std::vector<AttemptId> news(FakeNode& node) {
     std::vector<AttemptId> attempts;
@@ -116,11 +109,11 @@ TEST_F(ArraysTest, RunsEveryTaskWithItsNumber) {
   EXPECT_EQ(env, (std::vector<std::string>{"SCORE_ARRAY_JOB_ID=1", "SCORE_ARRAY_TASK_ID=6"}));
   EXPECT_EQ(spec.stdout_path(), "/tmp/out-1_006-%t");
   EXPECT_EQ(spec.job(), 3U);
-  EXPECT_EQ(static_cast<JobState>(status_of(client, 1).state()), JobState::Running);
+  EXPECT_EQ(static_cast<JobState>(status_of(client, JobId(1)).state()), JobState::Running);
   EXPECT_EQ(list(client, true).jobs_size(), 4);
   EXPECT_EQ(run_all(node), 3);
   EXPECT_EQ(state_of(client, JobId(1)), JobState::Completed);
-  EXPECT_EQ(status_of(client, 1).array().completed_count(), 3U);
+  EXPECT_EQ(status_of(client, JobId(1)).array().completed_count(), 3U);
   EXPECT_EQ(list(client, false, true).jobs_size(), 1);
   EXPECT_EQ(list(client, true, true).jobs_size(), 4);
 }
@@ -130,7 +123,7 @@ TEST_F(ArraysTest, RunsNoMoreThanItsLimitAtATime) {
   FakeClient client = connect(kAlice);
   submit_array(client, "0-9%2");
   EXPECT_EQ(news(node).size(), 2U);
-  EXPECT_EQ(status_of(client, 1).array().waiting(), "2-9%2");
+  EXPECT_EQ(status_of(client, JobId(1)).array().waiting(), "2-9%2");
   start(node, news(node)[0]);
   end(node, news(node)[0]);
   EXPECT_EQ(news(node).size(), 2U);
@@ -148,8 +141,8 @@ TEST_F(ArraysTest, FailsWhenATaskFails) {
   start(node, attempts[1]);
   end(node, attempts[1]);
   EXPECT_EQ(state_of(client, JobId(1)), JobState::Failed);
-  EXPECT_EQ(status_of(client, 1).reasons(0), "1 of 2 tasks did not complete");
-  EXPECT_EQ(status_of(client, 1).exit_code(), 1);
+  EXPECT_EQ(status_of(client, JobId(1)).reasons(0), "1 of 2 tasks did not complete");
+  EXPECT_EQ(status_of(client, JobId(1)).exit_code(), 1);
 }
 
 TEST_F(ArraysTest, ARestartLosesNoTaskAndRepeatsNone) {
@@ -170,14 +163,14 @@ TEST_F(ArraysTest, ARestartLosesNoTaskAndRepeatsNone) {
   FakeNode again = connect_node(0, reports);
   settle_more();
   FakeClient other = connect(kAlice);
-  const auto status = status_of(other, 1);
+  const auto status = status_of(other, JobId(1));
   EXPECT_EQ(status.array().running_count(), 3U);
   EXPECT_EQ(status.array().completed_count(), 1U);
   EXPECT_EQ(status.array().waiting(), "4-19%3");
   for (const AttemptId attempt : attempts) end(again, attempt);
   EXPECT_EQ(run_all(again), 16);
   EXPECT_EQ(state_of(other, JobId(1)), JobState::Completed);
-  EXPECT_EQ(status_of(other, 1).array().completed_count(), 20U);
+  EXPECT_EQ(status_of(other, JobId(1)).array().completed_count(), 20U);
 }
 
 TEST_F(ArraysTest, TasksAreCancelledOneByOneAndInRanges) {
@@ -187,14 +180,14 @@ TEST_F(ArraysTest, TasksAreCancelledOneByOneAndInRanges) {
   const auto attempts = news(node);
   for (const AttemptId attempt : attempts) start(node, attempt);
   cancel(client, 1, "1,5-7");
-  EXPECT_EQ(status_of(client, 1).array().waiting(), "2-4,8-9%2");
+  EXPECT_EQ(status_of(client, JobId(1)).array().waiting(), "2-4,8-9%2");
   end(node, attempts[1]);
   EXPECT_EQ(state_of(client, JobId(3)), JobState::Cancelled);
   cancel(client, 1, "7");
   EXPECT_EQ(last_error(client), "no task 7 of job 1 is left");
   EXPECT_EQ(run_all(node), 6);
   EXPECT_EQ(state_of(client, JobId(1)), JobState::Failed);
-  EXPECT_EQ(status_of(client, 1).array().completed_count(), 6U);
+  EXPECT_EQ(status_of(client, JobId(1)).array().completed_count(), 6U);
 }
 
 TEST_F(ArraysTest, ARestartKnowsWhichTasksWereCancelledBeforeTheyWereJobs) {
@@ -210,12 +203,12 @@ TEST_F(ArraysTest, ARestartKnowsWhichTasksWereCancelledBeforeTheyWereJobs) {
                                     {attempts[1], AttemptPhase::Running, {}, ""}});
   settle_more();
   FakeClient other = connect(kAlice);
-  EXPECT_EQ(status_of(other, 1).array().failed_count(), 3U);
+  EXPECT_EQ(status_of(other, JobId(1)).array().failed_count(), 3U);
   for (const AttemptId attempt : attempts) end(again, attempt);
   EXPECT_EQ(run_all(again), 5);
   EXPECT_EQ(state_of(other, JobId(1)), JobState::Failed);
-  EXPECT_EQ(status_of(other, 1).array().completed_count(), 7U);
-  EXPECT_EQ(status_of(other, 1).reasons(0), "3 of 10 tasks did not complete");
+  EXPECT_EQ(status_of(other, JobId(1)).array().completed_count(), 7U);
+  EXPECT_EQ(status_of(other, JobId(1)).reasons(0), "3 of 10 tasks did not complete");
 }
 
 TEST_F(ArraysTest, BatchJobsAndTheirStepsHaveTheNumbersOfTheTask) {
@@ -264,7 +257,7 @@ TEST_F(ArraysTest, TheWholeArrayIsCancelled) {
   for (const AttemptId attempt : attempts) end(node, attempt);
   EXPECT_EQ(state_of(client, JobId(1)), JobState::Cancelled);
   EXPECT_EQ(news(node).size(), 0U);
-  EXPECT_EQ(status_of(client, 1).reasons(0), "cancelled by u1000");
+  EXPECT_EQ(status_of(client, JobId(1)).reasons(0), "cancelled by u1000");
 }
 
 TEST_F(ArraysTest, ACancelSurvivesTheHead) {
@@ -292,7 +285,7 @@ TEST_F(ArraysTest, AHeldArrayGivesNoTask) {
   submit(client, held);
   settle_more();
   EXPECT_EQ(news(node).size(), 0U);
-  EXPECT_EQ(status_of(client, 1).reasons(0), "held until it is released");
+  EXPECT_EQ(status_of(client, JobId(1)).reasons(0), "held until it is released");
   wire::ControlJob release;
   release.set_job(1);
   release.set_what(wire::ControlJob::RELEASE);
@@ -335,7 +328,7 @@ TEST_F(ArraysTest, OtherJobsWaitForArraysAndArraysForOthers) {
   last.set_job(2);
   ASSERT_EQ(submit(client, third), JobId(3));
   EXPECT_EQ(news(node).size(), 1U);
-  EXPECT_EQ(status_of(client, 2).reasons(0), "waits for job 1 to succeed (afterok:1)");
+  EXPECT_EQ(status_of(client, JobId(2)).reasons(0), "waits for job 1 to succeed (afterok:1)");
   EXPECT_EQ(run_all(node), 4);
   EXPECT_EQ(state_of(client, JobId(3)), JobState::Completed);
 }

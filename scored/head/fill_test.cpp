@@ -25,13 +25,6 @@ class FillTest : public HeadFixture {
     client.say(wire::GetInfo());
     return client.connection->all<wire::Info>().back();
   }
-
-  wire::JobStatus status_of(FakeClient& client, AttemptId attempt) {
-    wire::ListJobs question;
-    question.add_jobs(job_of(attempt).value());
-    client.say(question);
-    return client.connection->all<wire::JobList>().back().jobs(0);
-  }
 };
 
 TEST_F(FillTest, OnlyOperatorsSetThePolicyAndItSurvivesARestart) {
@@ -70,8 +63,8 @@ TEST_F(FillTest, TimetablesNameTheJobsThatMayFill) {
   ASSERT_FALSE(tables.empty());
   ASSERT_EQ(tables.back().fill_size(), 1);
   EXPECT_EQ(tables.back().fill(0), fills.value());
-  EXPECT_TRUE(status_of(alice, refuses).no_fill());
-  EXPECT_FALSE(status_of(alice, fills).no_fill());
+  EXPECT_TRUE(status_of(alice, job_of(refuses)).no_fill());
+  EXPECT_FALSE(status_of(alice, job_of(fills)).no_fill());
 }
 
 TEST_F(FillTest, FilledTimeIsAccountedOverAllNodes) {
@@ -112,7 +105,7 @@ TEST_F(FillTest, ARunningJobShowsWhatItHasFilledSoFar) {
     gang.set_filled_ns(time.count());
     node.session->dispatch(frame_of(sample));
     settle();
-    return Duration(status_of(alice, attempt).filled_ns());
+    return Duration(status_of(alice, job_of(attempt)).filled_ns());
   };
   EXPECT_EQ(filled(first, attempt, 3s), 3s);
   EXPECT_EQ(filled(second, attempt, 2s), 5s);
@@ -120,7 +113,7 @@ TEST_F(FillTest, ARunningJobShowsWhatItHasFilledSoFar) {
   EXPECT_EQ(filled(first, AttemptId(attempt.value() + 1), 9s), 5s) << "of another attempt";
   first.say(Exited{attempt, {{Rank(0), 0, 0}}, {}, 4s});
   settle();
-  EXPECT_GE(Duration(status_of(alice, attempt).filled_ns()), 5s);
+  EXPECT_GE(Duration(status_of(alice, job_of(attempt)).filled_ns()), 5s);
 }
 
 TEST_F(FillTest, AnIdleJobShowsWhatItsRanksWaitFor) {
@@ -131,11 +124,12 @@ TEST_F(FillTest, AnIdleJobShowsWhatItsRanksWaitFor) {
   first.say(ActivityChanged{attempt, {.idle = true, .tasks = {{0, "MPI_Recv", 1, 7, 8}}}});
   second.say(ActivityChanged{attempt, {.idle = true}});
   pass_alive(2s, {&first, &second});
-  ASSERT_EQ(status_of(alice, attempt).waits_size(), 1);
-  EXPECT_EQ(status_of(alice, attempt).waits(0), "rank 0 in MPI_Recv from rank 1, tag 7, 8 bytes");
+  ASSERT_EQ(status_of(alice, job_of(attempt)).waits_size(), 1);
+  EXPECT_EQ(status_of(alice, job_of(attempt)).waits(0),
+            "rank 0 in MPI_Recv from rank 1, tag 7, 8 bytes");
   second.say(ActivityChanged{attempt, {.idle = false}});
   settle();
-  EXPECT_EQ(status_of(alice, attempt).waits_size(), 0) << "it is busy";
+  EXPECT_EQ(status_of(alice, job_of(attempt)).waits_size(), 0) << "it is busy";
 }
 
 TEST_F(FillTest, ADeadlockIsReportedWithRanksAndWhatTheyWaitFor) {
@@ -152,7 +146,7 @@ TEST_F(FillTest, ADeadlockIsReportedWithRanksAndWhatTheyWaitFor) {
   const std::string line =
       "deadlock: no task can send: rank 0 in MPI_Recv from rank 1, tag 7, 8 bytes; rank 1 in "
       "MPI_Barrier";
-  EXPECT_EQ(status_of(alice, attempt).reasons(0), line);
+  EXPECT_EQ(status_of(alice, job_of(attempt)).reasons(0), line);
   const auto is_about = [&](const JournalEntry& entry) {
     return entry.contains("REASON") && entry.at("REASON") == line && entry.contains("JOB_ID");
   };

@@ -118,6 +118,14 @@ struct FakeNode {
 inline constexpr UserId kAlice(1000);
 inline constexpr UserId kBob(1001);
 
+// Without a grace the configuration's.
+inline wire::CancelJob cancel(JobId job, std::optional<Duration> grace = {}) {
+  wire::CancelJob message;
+  message.set_job(job.value());
+  if (grace) message.set_grace_ns(grace->count());
+  return message;
+}
+
 class HeadFixture : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -294,6 +302,44 @@ class HeadFixture : public ::testing::Test {
     message.set_input(front_end);
     message.set_window_bytes(limits::kIoWindowBytes);
     return message;
+  }
+
+  // The text of the last error, "" without one.
+  static std::string refusal(const FakeClient& client) {
+    const auto failed = client.connection->all<wire::Failed>();
+    return failed.empty() ? "" : failed.back().error().text();
+  }
+
+  // The attempt that the node was sent last.
+  static AttemptId newest(const FakeNode& node) {
+    const auto prepares = node.connection->all<wire::PrepareTasks>();
+    return prepares.empty() ? AttemptId() : AttemptId(prepares.back().attempt());
+  }
+
+  // A task on one node starts, and ends.
+  void start(FakeNode& node, AttemptId attempt) {
+    node.say(Prepared{attempt});
+    pass(50ms);
+    node.say(Started{attempt});
+    settle();
+  }
+
+  void end(FakeNode& node, AttemptId attempt, std::int32_t code = 0) {
+    node.say(Exited{attempt, {{Rank(0), code, 0}}, ""});
+    settle();
+  }
+
+  wire::JobStatus status_of(FakeClient& client, JobId job) {
+    wire::ListJobs question;
+    question.add_jobs(job.value());
+    client.say(question);
+    return client.connection->all<wire::JobList>().back().jobs(0);
+  }
+
+  // The first of its reasons, "" without one.
+  std::string reason_of(FakeClient& client, JobId job) {
+    const auto status = status_of(client, job);
+    return status.reasons_size() == 0 ? "" : status.reasons(0);
   }
 
   JobState state_of(FakeClient& client, JobId job) {

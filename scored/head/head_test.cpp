@@ -166,10 +166,7 @@ TEST_F(HeadTest, CancelsWithTermFirstAndKillAfterTheGrace) {
   FakeNode second = connect_node(1);
   FakeClient client = connect(kAlice);
   const AttemptId attempt = launch(client, first, second);
-  wire::CancelJob cancel;
-  cancel.set_job(1);
-  cancel.set_grace_ns(Duration(3s).count());
-  client.say(cancel);
+  client.say(cancel(JobId(1), 3s));
   settle();
   const auto signals = second.connection->all<wire::SignalTasks>();
   ASSERT_EQ(signals.size(), 2u);
@@ -193,10 +190,7 @@ TEST_F(HeadTest, TellsOfACancelledJobWhoDidItAndNotWhichRankHeardItFirst) {
   FakeNode second = connect_node(1);
   FakeClient client = connect(kAlice);
   const AttemptId attempt = launch(client, first, second);
-  wire::CancelJob cancel;
-  cancel.set_job(1);
-  cancel.set_grace_ns(Duration(3s).count());
-  client.say(cancel);
+  client.say(cancel(JobId(1), 3s));
   settle();
   const auto reasons = [&] {
     wire::ListJobs question;
@@ -333,10 +327,7 @@ TEST_F(HeadTest, ShowsAJobThatObeysTermAsCancelled) {
   FakeNode second = connect_node(1);
   FakeClient client = connect(kAlice);
   const AttemptId attempt = launch(client, first, second);
-  wire::CancelJob cancel;
-  cancel.set_job(1);
-  cancel.set_grace_ns(-1);
-  client.say(cancel);
+  client.say(cancel(JobId(1), Duration(-1)));
   settle();
   finish(first, attempt, 0);
   finish(second, attempt, 1);
@@ -549,9 +540,7 @@ TEST_F(HeadTest, ComesBackWithTenThousandQueuedJobs) {
   EXPECT_EQ(jobs, kJobs);
   FakeNode first = connect_node(0);
   const TimePoint placed = monotonic_now();
-  wire::CancelJob cancel;
-  cancel.set_job(kJobs);
-  client.say(cancel);
+  client.say(cancel(JobId(kJobs)));
   ASSERT_TRUE(pump_until([&] { return !client.connection->all<wire::Done>().empty(); }));
   const TimePoint cancelled = monotonic_now();
   const auto ms = [](Duration took) {

@@ -20,9 +20,7 @@ TEST_F(HeadJournal, HasTheEventsOfTheHead) {
   quantum.set_quantum_ns(Duration(50ms).count());
   FakeClient operating = connect(UserId(1002));
   operating.say(quantum);
-  wire::CancelJob cancel;
-  cancel.set_job(1);
-  operating.say(cancel);
+  operating.say(cancel(JobId(1)));
   settle();
   for (FakeNode* node : {&first, &second}) {
     Exited exited;

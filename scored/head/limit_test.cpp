@@ -38,10 +38,7 @@ TEST_F(LimitTest, LetsEachTaskOfACancelledJobUseItsGrace) {
   FakeNode second = connect_node(1);
   FakeClient client = connect(kAlice);
   const AttemptId attempt = launch(client, first, second);
-  wire::CancelJob cancel;
-  cancel.set_job(1);
-  cancel.set_grace_ns(Duration(3s).count());
-  client.say(cancel);
+  client.say(cancel(JobId(1), 3s));
   settle();
   first.say(TaskEnded{attempt, {Rank(0), 0, SIGTERM}});
   settle();
@@ -57,10 +54,7 @@ TEST_F(LimitTest, StaysTheCauseWhenItIsCancelledWithinTheGrace) {
   message.mutable_resources()->set_wall_limit_ns(Duration(500ms).count());
   const AttemptId attempt = launch(client, first, second, message);
   pass(1s);
-  wire::CancelJob cancel;
-  cancel.set_job(1);
-  cancel.set_grace_ns(0);
-  client.say(cancel);
+  client.say(cancel(JobId(1), Duration(0)));
   settle();
   EXPECT_FALSE(first.connection->all<wire::KillTasks>().empty());
   first.say(Exited{attempt, {{Rank(0), 0, SIGKILL}}, {}});

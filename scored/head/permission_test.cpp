@@ -78,9 +78,7 @@ TEST_F(PermissionTest, ChangesNothingOfAJobForStrangers) {
   FakeClient alice = connect(kAlice);
   const JobId job = submit(alice, submission());
   FakeClient bob = connect(kBob);
-  wire::CancelJob cancel;
-  cancel.set_job(job.value());
-  bob.say(cancel);
+  bob.say(cancel(job));
   settle();
   EXPECT_TRUE(is_denied(bob, 0));
   EXPECT_EQ(state_of(alice, job), JobState::Pending);
@@ -213,9 +211,7 @@ TEST_F(PermissionTest, LetsASpareConnectionOnlyEndJobs) {
   ASSERT_TRUE(spare.say(hello()));
   spare.say(wire::ListNodes());
   EXPECT_EQ(spare.connection->all<wire::NodeList>().size(), 0u);
-  wire::CancelJob cancel;
-  cancel.set_job(job.value());
-  spare.say(cancel);
+  spare.say(cancel(job));
   settle();
   EXPECT_EQ(spare.connection->all<wire::Done>().size(), 1u);
   EXPECT_EQ(state_of(alice, job), JobState::Cancelled);

@@ -15,12 +15,6 @@ class PolicyTest : public HeadFixture {
     return message;
   }
 
-  // The text of the last refusal.
-  static std::string refusal(const FakeClient& client) {
-    const auto failed = client.connection->all<wire::Failed>();
-    return failed.empty() ? std::string() : failed.back().error().text();
-  }
-
   // Empty: it was done.
   std::string control(FakeClient& client, JobId job, wire::ControlJob::What what, int number = 0) {
     wire::ControlJob message;
@@ -32,13 +26,6 @@ class PolicyTest : public HeadFixture {
     client.say(message);
     settle();
     return client.connection->all<wire::Failed>().size() == before ? "" : refusal(client);
-  }
-
-  wire::JobStatus status_of(FakeClient& client, JobId job) {
-    wire::ListJobs question;
-    question.add_jobs(job.value());
-    client.say(question);
-    return client.connection->all<wire::JobList>().back().jobs(0);
   }
 };
 
@@ -95,9 +82,7 @@ TEST_F(PolicyTest, LimitsHowManyJobsOfAUserThereAre) {
   start_head();
   FakeClient again = connect(kAlice);
   EXPECT_EQ(submit(again, submission(1)), JobId()) << "they are there after a restart, too";
-  wire::CancelJob cancel;
-  cancel.set_job(first.value());
-  again.say(cancel);
+  again.say(cancel(first));
   settle();
   EXPECT_NE(submit(again, submission(1)), JobId());
 }
@@ -128,9 +113,7 @@ TEST_F(PolicyTest, BoundsWhatJobsTakeOfTheDisk) {
   start_head();
   FakeClient again = connect(kAlice);
   EXPECT_EQ(submit(again, held(100'000)), JobId()) << "counted again after a restart";
-  wire::CancelJob cancel;
-  cancel.set_job(first.value());
-  again.say(cancel);
+  again.say(cancel(first));
   settle();
   EXPECT_NE(submit(again, held(100'000)), JobId());
 }

@@ -36,13 +36,6 @@ class RequeueTest : public HeadFixture {
     return node;
   }
 
-  wire::JobStatus status_of(FakeClient& client, JobId job) {
-    wire::ListJobs question;
-    question.add_jobs(job.value());
-    client.say(question);
-    return client.connection->all<wire::JobList>().back().jobs(0);
-  }
-
   static wire::TaskOutput output(AttemptId attempt, const std::string& data, std::uint64_t offset) {
     wire::TaskOutput message;
     message.set_attempt(attempt.value());
@@ -115,10 +108,7 @@ TEST_F(RequeueTest, ACancelledOneDoesNotStartAgain) {
   FakeNode node = connect_node(0);
   FakeClient client = connect(kAlice);
   run(client, node, requeued());
-  wire::CancelJob cancel;
-  cancel.set_job(1);
-  cancel.set_grace_ns(std::chrono::nanoseconds(60s).count());
-  client.say(cancel);
+  client.say(cancel(JobId(1), 60s));
   settle();
   FakeNode again = lose(0);
   head_->tick();

@@ -40,11 +40,6 @@ class ReservationsTest : public HeadFixture {
     return refusal(client);
   }
 
-  static std::string refusal(const FakeClient& client) {
-    const auto failed = client.connection->all<wire::Failed>();
-    return failed.empty() ? "no answer" : failed.back().error().text();
-  }
-
   std::vector<std::string> names(FakeClient& client) {
     client.say(wire::ListReservations());
     std::vector<std::string> out;
@@ -60,13 +55,6 @@ class ReservationsTest : public HeadFixture {
     message.set_detached(true);
     message.mutable_resources()->set_reservation(reservation);
     return message;
-  }
-
-  wire::JobStatus status(FakeClient& client, JobId job) {
-    wire::ListJobs question;
-    question.add_jobs(job.value());
-    client.say(question);
-    return client.connection->all<wire::JobList>().back().jobs(0);
   }
 
   std::string reservation_of(FakeClient& client, int node) {
@@ -86,9 +74,10 @@ TEST_F(ReservationsTest, MaintenanceKeepsJobsOffAndEndsByItself) {
   EXPECT_EQ(names(alice), std::vector<std::string>{"r1"});
   const JobId job = submit(alice, job_in(""));
   EXPECT_EQ(state_of(alice, job), JobState::Pending);
-  EXPECT_NE(status(alice, job).reasons(1).find("reservation r1 begins in 1m"), std::string::npos);
+  EXPECT_NE(status_of(alice, job).reasons(1).find("reservation r1 begins in 1m"),
+            std::string::npos);
   const std::int64_t end = (clock_.wall() + 2min).time_since_epoch().count();
-  EXPECT_NEAR(static_cast<double>(status(alice, job).expected_start_wall_ns()),
+  EXPECT_NEAR(static_cast<double>(status_of(alice, job).expected_start_wall_ns()),
               static_cast<double>(end), 1e9);
   EXPECT_EQ(reservation_of(alice, 0), "");
   pass_alive(1min, {&first, &second});
@@ -115,14 +104,14 @@ TEST_F(ReservationsTest, SurviveARestart) {
   EXPECT_EQ(names(alice), std::vector<std::string>{"course"});
   const JobId job = submit(alice, job_in("course"));
   EXPECT_EQ(state_of(alice, job), JobState::Pending);
-  EXPECT_EQ(status(alice, job).reservation(), "course");
+  EXPECT_EQ(status_of(alice, job).reservation(), "course");
   start_head();
   FakeNode n0 = connect_node(0);
   FakeNode n1 = connect_node(1);
   FakeClient again = connect(kAlice);
   pass_alive(1min, {&n0, &n1});
   EXPECT_EQ(state_of(again, job), JobState::Launching);
-  EXPECT_EQ(status(again, job).nodes(0), "n1");
+  EXPECT_EQ(status_of(again, job).nodes(0), "n1");
 }
 
 TEST_F(ReservationsTest, OnlyOperatorsMakeAndRemoveThem) {

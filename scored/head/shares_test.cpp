@@ -24,36 +24,6 @@ class SharesTest : public HeadFixture {
     return rules;
   }
 
-  static std::string refusal(const FakeClient& client) {
-    const auto failed = client.connection->all<wire::Failed>();
-    return failed.empty() ? std::string() : failed.back().error().text();
-  }
-
-  std::string reason_of(FakeClient& client, JobId job) {
-    wire::ListJobs question;
-    question.add_jobs(job.value());
-    client.say(question);
-    const auto status = client.connection->all<wire::JobList>().back().jobs(0);
-    return status.reasons_size() == 0 ? "" : status.reasons(0);
-  }
-
-  static AttemptId newest(FakeNode& node) {
-    const auto prepares = node.connection->all<wire::PrepareTasks>();
-    return prepares.empty() ? AttemptId() : AttemptId(prepares.back().attempt());
-  }
-
-  void start(FakeNode& node, AttemptId attempt) {
-    node.say(Prepared{attempt});
-    pass(50ms);
-    node.say(Started{attempt});
-    settle();
-  }
-
-  void end(FakeNode& node, AttemptId attempt) {
-    node.say(Exited{attempt, {{Rank(0), 0, 0}}, ""});
-    settle();
-  }
-
   wire::ShareRow row(FakeClient& client, const std::string& account, std::uint32_t user = 0) {
     client.say(wire::ListShares());
     const auto lists = client.connection->all<wire::ShareList>();

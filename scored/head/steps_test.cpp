@@ -26,11 +26,6 @@ class StepsTest : public HeadFixture {
     return message;
   }
 
-  static AttemptId newest(const FakeNode& node) {
-    const auto prepares = node.connection->all<wire::PrepareTasks>();
-    return prepares.empty() ? AttemptId() : AttemptId(prepares.back().attempt());
-  }
-
   // Running on these nodes.
   JobId run(FakeClient& client, const wire::Submit& message, std::vector<FakeNode*> nodes) {
     const JobId job = submit(client, message);
@@ -42,16 +37,6 @@ class StepsTest : public HeadFixture {
     for (FakeNode* node : nodes) node->say(Started{attempt});
     settle();
     return job;
-  }
-
-  wire::JobStatus status_of(FakeClient& client, JobId job) {
-    EXPECT_NE(state_of(client, job), JobState::LaunchFailed);
-    return client.connection->all<wire::JobList>().back().jobs(0);
-  }
-
-  static std::string refusal(const FakeClient& client) {
-    const auto failed = client.connection->all<wire::Failed>();
-    return failed.empty() ? "" : failed.back().error().text();
   }
 };
 
@@ -164,10 +149,7 @@ TEST_F(StepsTest, ACancelledJobSignalsItsScriptAndItsSteps) {
   FakeClient client = connect(kAlice);
   const JobId job = run(client, script(), {&first});
   const JobId step = run(client, step_of(job), {&first, &second});
-  wire::CancelJob cancel;
-  cancel.set_job(job.value());
-  cancel.set_grace_ns(Duration(3s).count());
-  client.say(cancel);
+  client.say(cancel(job, 3s));
   settle();
   EXPECT_EQ(first.connection->all<wire::SignalTasks>().size(), 4U) << "TERM and CONT to both";
   const AttemptId of_step = newest(first);

@@ -16,36 +16,6 @@ class WaitingTest : public HeadFixture {
 
   std::int64_t in(Duration time) const { return (clock_.wall() + time).time_since_epoch().count(); }
 
-  wire::JobStatus status_of(FakeClient& client, std::uint64_t job) {
-    wire::ListJobs question;
-    question.add_jobs(job);
-    client.say(question);
-    return client.connection->all<wire::JobList>().back().jobs(0);
-  }
-
-  std::string reason_of(FakeClient& client, std::uint64_t job) {
-    const auto status = status_of(client, job);
-    return status.reasons_size() == 0 ? "" : status.reasons(0);
-  }
-
-  // The attempt that the node was sent last.
-  static AttemptId newest(FakeNode& node) {
-    const auto prepares = node.connection->all<wire::PrepareTasks>();
-    return prepares.empty() ? AttemptId() : AttemptId(prepares.back().attempt());
-  }
-
-  void start(FakeNode& node, AttemptId attempt) {
-    node.say(Prepared{attempt});
-    pass(50ms);
-    node.say(Started{attempt});
-    settle();
-  }
-
-  void end(FakeNode& node, AttemptId attempt, std::int32_t code) {
-    node.say(Exited{attempt, {{Rank(0), code, 0}}, ""});
-    settle();
-  }
-
   void control(FakeClient& client, std::uint64_t job, wire::ControlJob::What what) {
     wire::ControlJob message;
     message.set_job(job);
@@ -63,8 +33,8 @@ TEST_F(WaitingTest, GoesWhenTheOtherHasSucceeded) {
   ASSERT_EQ(submit(client, job_after(wire::Dependency::OK, 1)), JobId(2));
   start(node, first);
   EXPECT_EQ(state_of(client, JobId(2)), JobState::Pending);
-  EXPECT_EQ(status_of(client, 2).reasons_size(), 1);
-  EXPECT_EQ(reason_of(client, 2), "waits for job 1 to succeed (afterok:1)");
+  EXPECT_EQ(status_of(client, JobId(2)).reasons_size(), 1);
+  EXPECT_EQ(reason_of(client, JobId(2)), "waits for job 1 to succeed (afterok:1)");
   EXPECT_EQ(newest(node), first);
   end(node, first, 0);
   EXPECT_EQ(job_of(newest(node)), JobId(2));
@@ -85,10 +55,10 @@ TEST_F(WaitingTest, StaysOrEndsWhenTheOtherHasFailed) {
   end(node, first, 1);
   const std::string why = "can never start: job 1 did not succeed (afterok:1)";
   EXPECT_EQ(state_of(client, JobId(2)), JobState::Pending);
-  EXPECT_EQ(reason_of(client, 2), why);
+  EXPECT_EQ(reason_of(client, JobId(2)), why);
   EXPECT_EQ(state_of(client, JobId(3)), JobState::Cancelled);
-  EXPECT_EQ(reason_of(client, 3), why);
-  EXPECT_EQ(status_of(client, 3).exit_code(), 125);
+  EXPECT_EQ(reason_of(client, JobId(3)), why);
+  EXPECT_EQ(status_of(client, JobId(3)).exit_code(), 125);
   EXPECT_EQ(job_of(newest(node)), JobId(4));
 }
 
@@ -107,9 +77,9 @@ TEST_F(WaitingTest, ARestartForgetsNothing) {
   FakeNode again = connect_node(0, {{first, AttemptPhase::Running, {}, ""}});
   FakeClient other = connect(kAlice);
   settle();
-  EXPECT_EQ(reason_of(other, 2), "waits for job 1 to succeed (afterok:1)");
-  EXPECT_EQ(reason_of(other, 4), "waits for job 2 to succeed (afterok:2)");
-  EXPECT_NE(reason_of(other, 3).find("(--begin)"), std::string::npos);
+  EXPECT_EQ(reason_of(other, JobId(2)), "waits for job 1 to succeed (afterok:1)");
+  EXPECT_EQ(reason_of(other, JobId(4)), "waits for job 2 to succeed (afterok:2)");
+  EXPECT_NE(reason_of(other, JobId(3)).find("(--begin)"), std::string::npos);
   end(again, first, 0);
   start_head();  // the end is known from the store alone
   FakeNode third = connect_node(0);
@@ -123,7 +93,7 @@ TEST_F(WaitingTest, BeginsAtItsTime) {
   wire::Submit later = submission(1);
   later.mutable_conditions()->set_begin_wall_ns(in(1s));
   submit(client, later);
-  EXPECT_NE(reason_of(client, 1).find("(--begin)"), std::string::npos);
+  EXPECT_NE(reason_of(client, JobId(1)).find("(--begin)"), std::string::npos);
   pass(999ms);
   EXPECT_EQ(newest(node), AttemptId());
   pass(1ms);
@@ -147,7 +117,7 @@ TEST_F(WaitingTest, EndsAtItsDeadline) {
   node.session->dispatch(frame_of(wire::Heartbeat()));
   pass(1s);
   EXPECT_EQ(state_of(client, JobId(2)), JobState::Cancelled);
-  EXPECT_EQ(reason_of(client, 2), "it cannot end by its deadline any more (--deadline)");
+  EXPECT_EQ(reason_of(client, JobId(2)), "it cannot end by its deadline any more (--deadline)");
   EXPECT_EQ(node.connection->all<wire::SignalTasks>().at(0).signal(), SIGTERM);
   end(node, first, 0);
   EXPECT_EQ(state_of(client, JobId(1)), JobState::TimedOut);
@@ -164,7 +134,7 @@ TEST_F(WaitingTest, HoldAndReleaseOfAJobThatWaits) {
   const AttemptId first = newest(node);
   start(node, first);
   EXPECT_EQ(state_of(client, JobId(2)), JobState::Pending);
-  EXPECT_EQ(reason_of(client, 2), "held until it is released");
+  EXPECT_EQ(reason_of(client, JobId(2)), "held until it is released");
   control(client, 2, wire::ControlJob::RELEASE);
   EXPECT_EQ(job_of(newest(node)), JobId(2));
 }
@@ -181,9 +151,7 @@ TEST_F(WaitingTest, SingletonsRunOneAfterTheOther) {
   EXPECT_EQ(job_of(newest(node)), JobId(1));
   submit(bob, single);
   EXPECT_EQ(job_of(newest(node)), JobId(4));
-  wire::CancelJob cancel;
-  cancel.set_job(2);
-  client.say(cancel);
+  client.say(cancel(JobId(2)));
   settle();
   EXPECT_EQ(job_of(newest(node)), JobId(4));
   const auto prepares = node.connection->all<wire::PrepareTasks>();

@@ -92,7 +92,7 @@ Status clear_directory(const std::string& directory) {
   return remove_files(directory);
 }
 
-// The lock goes last: while it is there and held nobody else touches the rest.
+// The lock goes last: while it is there and held no other process touches the rest.
 Status remove_files(const std::string& directory) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(directory, error)) {

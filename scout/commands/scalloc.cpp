@@ -140,19 +140,14 @@ int scalloc_main(const Invocation& invocation) {
   options.mpi = "none";
   auto submission = make_submission(options);
   if (!submission) return complain(invocation, submission.error());
-  const auto server = find_server(options.common.server);
-  if (!server) return complain(invocation, server.error());
-  auto link = connect_surely(*server);
-  if (!link) return complain(invocation, link.error());
-  if (const auto allowed = check_root(*link, *submission); !allowed) {
-    return complain(invocation, allowed.error());
-  }
+  auto request = open_request(options.common.server, std::move(*submission));
+  if (!request) return complain(invocation, request.error());
   FrontEndOptions front;
   front.invocation = invocation;
-  front.socket = *server;
+  front.socket = request->socket;
   front.quiet = options.quiet;
-  front.submission = std::move(*submission);
-  return hold(invocation, words, std::move(front), std::move(*link));
+  front.submission = std::move(request->submission);
+  return hold(invocation, words, std::move(front), std::move(request->link));
 }
 
 }  // namespace score::scout

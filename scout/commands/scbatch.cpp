@@ -135,25 +135,20 @@ Result<int> wait_for_end(const std::string& server, std::uint64_t job) {
 int submit(const Invocation& invocation, const BatchOptions& options) {
   auto submission = make_submission(options);
   if (!submission) return complain(invocation, submission.error());
-  const auto server = find_server(options.common.server);
-  if (!server) return complain(invocation, server.error());
-  auto link = connect_surely(*server);
-  if (!link) return complain(invocation, link.error());
-  if (const auto allowed = check_root(*link, *submission); !allowed) {
-    return complain(invocation, allowed.error());
-  }
+  auto request = open_request(options.common.server, std::move(*submission));
+  if (!request) return complain(invocation, request.error());
   if (options.dry_run) {
-    const auto code = dry_run(invocation, *link, options.common.json, *submission);
+    const auto code = dry_run(invocation, request->link, options.common.json, request->submission);
     return code ? *code : complain(invocation, code.error());
   }
-  const auto submitted = submit_surely(*link, *server, *submission);
+  const auto submitted = submit_surely(request->link, request->socket, request->submission);
   if (!submitted) return complain(invocation, submitted.error());
   JsonWriter json;
   json.begin_object().field("schema", "scored.submitted/1").field("job", submitted->job());
   json.end_object();
   print(options.common.json ? json.text() + "\n" : fmt::format("{}\n", submitted->job()));
   if (!options.wait) return kExitOk;
-  const auto code = wait_for_end(*server, submitted->job());
+  const auto code = wait_for_end(request->socket, submitted->job());
   return code ? *code : complain(invocation, code.error());
 }
 

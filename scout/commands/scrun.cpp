@@ -20,9 +20,8 @@ bool tells_sharing(const RunOptions& options) {
   return !options.quiet && !options.overcommit;
 }
 
-Result<int> detach(HeadLink& link, const Invocation& invocation, const std::string& socket,
-                   const RunOptions& options, const wire::Submit& submission) {
-  const auto submitted = submit_surely(link, socket, submission);
+Result<int> detach(Request& request, const Invocation& invocation, const RunOptions& options) {
+  const auto submitted = submit_surely(request.link, request.socket, request.submission);
   if (!submitted) return submitted.error();
   const auto sharing = sharing_text(submitted->tasks_per_core(), options.cpus_per_task);
   if (!sharing.empty() && tells_sharing(options)) complain(invocation, sharing);
@@ -58,29 +57,24 @@ FrontEndOptions front_end_options(const Invocation& invocation, const RunOptions
 int scrun_main(const Invocation& invocation) {
   RunOptions options;
   if (const auto code = parse_run_options(invocation, options)) return *code;
-  const auto server = find_server(options.common.server);
-  if (!server) return complain(invocation, server.error());
   const auto limit_signal = parse_limit_signal(options);
   if (!limit_signal) return complain(invocation, limit_signal.error());
   auto submission = make_submission(options);
   if (!submission) return complain(invocation, submission.error());
-  auto link = connect_surely(*server);
-  if (!link) return complain(invocation, link.error());
-  if (const auto allowed = check_root(*link, *submission); !allowed) {
-    return complain(invocation, allowed.error());
-  }
+  auto request = open_request(options.common.server, std::move(*submission));
+  if (!request) return complain(invocation, request.error());
   if (options.dry_run) {
-    const auto code = dry_run(invocation, *link, options.common.json, *submission);
+    const auto code = dry_run(invocation, request->link, options.common.json, request->submission);
     return code ? *code : complain(invocation, code.error());
   }
   if (options.detach) {
-    const auto code = detach(*link, invocation, *server, options, *submission);
+    const auto code = detach(*request, invocation, options);
     return code ? *code : complain(invocation, code.error());
   }
-  auto front = front_end_options(invocation, options, std::move(*submission));
-  front.socket = *server;
+  auto front = front_end_options(invocation, options, std::move(request->submission));
+  front.socket = request->socket;
   front.limit_signal = *limit_signal;
-  return FrontEnd(std::move(front), std::move(*link)).run();
+  return FrontEnd(std::move(front), std::move(request->link)).run();
 }
 
 int scattach_main(const Invocation& invocation) {

@@ -56,7 +56,7 @@ class OutputWriter {
   // for this stream is then dropped.
   Result<std::uint64_t> write_some(bool is_error);
 
-  // Bytes of tasks' output that were done with in calls that failed: nobody will have them.
+  // Bytes of tasks' output that were lost in calls that failed.
   [[nodiscard]] std::uint64_t take_dropped() { return std::exchange(dropped_, 0); }
 
   [[nodiscard]] std::uint64_t received() const { return received_; }

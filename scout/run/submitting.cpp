@@ -11,8 +11,7 @@ namespace {
 
 constexpr int kRetryPause_ms = 100;
 
-}  // namespace
-
+// Prevents jobs as root by accident; root's own one-user cluster has no other user.
 Status check_root(const HeadLink& link, wire::Submit& submission) {
   if (geteuid() != 0 || submission.allow_root()) return {};
   if (!link.is_own_cluster()) {
@@ -21,6 +20,8 @@ Status check_root(const HeadLink& link, wire::Submit& submission) {
   submission.set_allow_root(true);
   return {};
 }
+
+}  // namespace
 
 Result<HeadLink> connect_surely(const std::string& socket) {
   const TimePoint deadline = monotonic_now() + kReconnectFor;
@@ -44,6 +45,15 @@ Result<wire::Submitted> submit_surely(HeadLink& link, const std::string& socket,
     submitted = link.ask<wire::Submitted>(submission);
   }
   return submitted;
+}
+
+Result<Request> open_request(const std::string& server, wire::Submit submission) {
+  auto socket = find_server(server);
+  if (!socket) return socket.error();
+  auto link = connect_surely(*socket);
+  if (!link) return link.error();
+  if (const auto allowed = check_root(*link, submission); !allowed) return allowed.error();
+  return Request{std::move(*socket), std::move(submission), std::move(*link)};
 }
 
 }  // namespace score::scout

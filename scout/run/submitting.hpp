@@ -7,9 +7,6 @@
 
 namespace score::scout {
 
-// Prevents jobs as root by accident; root's own one-user cluster has no other user. Errors: Denied.
-Status check_root(const HeadLink& link, wire::Submit& submission);
-
 // A head that closes the connection before its hello is being restarted: retries after each pause.
 // A missing socket is an error at once.
 Result<HeadLink> connect_surely(const std::string& socket);
@@ -18,5 +15,16 @@ Result<HeadLink> connect_surely(const std::string& socket);
 // request can be repeated.
 Result<wire::Submitted> submit_surely(HeadLink& link, const std::string& socket,
                                       const wire::Submit& submission);
+
+// A submission and the head that it is for.
+struct Request {
+  std::string socket;
+  wire::Submit submission;
+  HeadLink link;
+};
+
+// Connects to the head that `server` (an option, may be empty) or the environment names. Errors:
+// Denied for root, unless the submission allows it or the cluster is root's own.
+Result<Request> open_request(const std::string& server, wire::Submit submission);
 
 }  // namespace score::scout

@@ -1,5 +1,5 @@
 // Which function of an MPI library the calling thread is in: the program's own call, from the
-// thread's stack. The provider is told nothing of MPI, and whether a program may go on without a
+// thread's stack. The provider learns nothing of MPI, and whether a program may go on without a
 // message depends on what it has called.
 #pragma once
 

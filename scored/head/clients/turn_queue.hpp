@@ -25,7 +25,7 @@ class TurnQueue {
   void add(UserId user, Ticket ticket);
   // Its request is not to be handled any more. Unknown: no change.
   void remove(UserId user, Ticket ticket);
-  // Of the user who used the least time since he came; his oldest. nullopt: nobody waits.
+  // Of the user who used the least time since he came; his oldest. nullopt: no one waits.
   [[nodiscard]] std::optional<Ticket> next();
   // The thread worked for this user.
   void charge(UserId user, Duration time);
@@ -43,7 +43,7 @@ class TurnQueue {
   void forget_idle();
 
   std::map<UserId, User> users_;
-  Duration floor_{0};  // `used` of the one served last: nobody saves up time while he is away
+  Duration floor_{0};  // `used` of the one served last: an absent user saves up no time
   std::size_t size_ = 0;
 };
 

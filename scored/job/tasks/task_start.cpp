@@ -163,7 +163,7 @@ void TaskStarter::set_limits(std::uint32_t task) const {
   }
 }
 
-// The text as a file without a name: nothing is left behind, and nobody can change it. It stays
+// The text as a file without a name: nothing is left behind, and it cannot be changed. It stays
 // open for the interpreter, which opens it by this path.
 std::string TaskStarter::make_script(std::uint32_t task) const {
   constexpr int kSeals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;

@@ -5,7 +5,7 @@
 // nodes have.
 //
 // The nodes of a gang tell each other (direct_meetings.hpp); where that is not possible, or takes
-// long, the head is told, and says when all have come.
+// long, they report to the head, which answers when all have come.
 //
 // The thread never waits for other nodes meanwhile: a waiting attempt is only an entry that step()
 // looks at when a datagram or the main thread wakes it. So a node that does not come costs its own
