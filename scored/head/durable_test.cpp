@@ -3,6 +3,7 @@
 #include "scored/head/head_fixture.hpp"
 #include "scored/head/store/failing_disk.hpp"
 
+#include <csignal>
 #include <functional>
 
 namespace score::head {
@@ -243,7 +244,12 @@ TEST_F(DurableTest, ARefusedDetachLeavesTheFrontEndItsGrace) {
   const JobId job = running_job(root, first, second);
   expect_refused(root, cases_of_a_running_job(job).back(), Mode::Full);
   pass_alive(config_.front_end_grace + 1s, {&first, &second});
-  EXPECT_NE(state_of(root, job), JobState::Running);
+  const auto signals = first.connection->all<wire::SignalTasks>();
+  ASSERT_FALSE(signals.empty());
+  EXPECT_EQ(signals[0].signal(), SIGTERM);
+  EXPECT_TRUE(first.connection->all<wire::KillTasks>().empty());
+  pass_alive(config_.kill_grace + 1s, {&first, &second});
+  EXPECT_FALSE(first.connection->all<wire::KillTasks>().empty());
 }
 
 TEST_F(DurableTest, WhatHappensMeanwhileDoesNotUndoASuspension) {

@@ -394,7 +394,7 @@ void JobLife::meet(const Deadlines::Due& due) {
     case DeadlineKind::FrontEnd:
       if (parts_.streams.has_front_end(due.job)) return;
       log_notice("end job without front end", kv("job", due.job));
-      return kill(due.job, gang::EndCause::FrontEndGone);
+      return terminate(*job, gang::EndCause::FrontEndGone, "", parts_.config.kill_grace);
     case DeadlineKind::Immediate:
       return end_waiting(*job, fmt::format("could not start within {} (--immediate)",
                                            format_duration(job->info.immediate)));
