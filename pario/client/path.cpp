@@ -23,13 +23,14 @@ int find_path(Volume& volume, std::string_view path, FileStatus& status) {
   if (path.size() > kMaxPath) return ENAMETOOLONG;
   std::string_view name = take_first(path);
   if (name.empty()) return volume.status(kRootId, status);
-  status.id = kRootId;
-  status.mode = S_IFDIR;
-  for (; !name.empty(); name = take_first(path)) {
-    if (!S_ISDIR(status.mode)) return ENOTDIR;
-    if (const int error = volume.lookup(status.id, name, status)) return error;
+  Entry parent{kRootId, S_IFDIR, {}};
+  for (;;) {
+    if (!S_ISDIR(parent.mode)) return ENOTDIR;
+    const std::string_view next = take_first(path);
+    if (next.empty()) return volume.lookup(parent.id, name, status);
+    if (const int error = volume.find(parent.id, name, parent)) return error;
+    name = next;
   }
-  return 0;
 }
 
 int find_parent(Volume& volume, std::string_view path, Volume::Name& name) {

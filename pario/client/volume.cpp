@@ -76,7 +76,8 @@ int Volume::take_status(const Call& one, FileStatus& found) {
   if (attributes.mode == 0) return status(attributes.id, found);
   found = {attributes.id,     attributes.mode,        attributes.wide != 0, attributes.size,
            attributes.blocks, attributes.modified_ns, attributes.changed_ns};
-  return found.is_wide && servers() > 1 ? add_wide(found) : 0;
+  // The entries of a directory are on all servers, which know when they have changed.
+  return (found.is_wide || S_ISDIR(found.mode)) && servers() > 1 ? add_wide(found) : 0;
 }
 
 // The size is where the data ends that lies furthest behind.
@@ -110,6 +111,16 @@ int Volume::lookup(FileId parent, std::string_view name, FileStatus& found) {
   Call one;
   const int error = named(Op::Lookup, {parent, name}, one);
   return error != 0 ? error : take_status(one, found);
+}
+
+int Volume::find(FileId parent, std::string_view name, Entry& entry) {
+  Call one;
+  if (const int error = named(Op::Lookup, {parent, name}, one)) return error;
+  Attributes attributes;
+  if (!parse_attributes(one.body, attributes)) return EPROTO;
+  entry.id = attributes.id;
+  entry.mode = static_cast<std::uint32_t>(one.reply.number);
+  return 0;
 }
 
 int Volume::create(FileId parent, std::string_view name, std::uint32_t mode, bool exclusive,
@@ -194,7 +205,8 @@ int Volume::rmdir(FileId parent, std::string_view name) {
   return attributes.mode == 0 ? remove_file(found.id) : 0;
 }
 
-// First the new entry, then the old one goes: the file always has a name.
+// First the new entry, then the old one goes: the file always has a name. With replicas the client
+// does both.
 int Volume::rename_across(const Name& from, const Name& to, bool exclusive, FileId& replaced) {
   Call found;
   if (const int error = named(Op::Lookup, from, found)) return error;
@@ -204,14 +216,24 @@ int Volume::rename_across(const Name& from, const Name& to, bool exclusive, File
   insert.request.number = source.id;
   insert.request.mode = static_cast<std::uint32_t>(found.reply.number);
   insert.request.flags = exclusive ? kExclusive : 0;
-  if (const int error = named(Op::Insert, to, insert)) return error;
+  const bool has_replicas = description_.replicas > 1;
+  const int made = has_replicas ? named(Op::Insert, to, insert) : move(from, to, insert);
+  if (made != 0) return made;
   Attributes old;
   if (!parse_attributes(insert.body, old)) return EPROTO;
   replaced = old.id == source.id ? 0 : old.id;
+  if (!has_replicas) return 0;
   Call remove;
   remove.request.number = source.id;
   const int error = named(Op::Unlink, from, remove);
   return error == ENOENT ? 0 : error;
+}
+
+// The server of the new entry sees to the old one.
+int Volume::move(const Name& from, const Name& to, Call& one) {
+  one.request.other = from.parent;
+  one.request.name2 = from.name;
+  return named(Op::Move, to, one);
 }
 
 int Volume::rename(const Name& from, const Name& to, bool exclusive) {
@@ -280,7 +302,7 @@ int Volume::set_time(FileId id, std::int64_t modified_ns) {
   Call one;
   one.request.number = static_cast<std::uint64_t>(std::max<std::int64_t>(modified_ns, 0));
   if (const int error = call_home(Op::SetTime, id, one)) return error;
-  if (!found.is_wide) return 0;
+  if (!found.is_wide && !S_ISDIR(found.mode)) return 0;
   std::vector<Call> calls;
   return call_all({.op = Op::SetTime, .id = id, .number = one.request.number}, calls, home_of(id));
 }

@@ -53,6 +53,8 @@ class Volume {
 
   // Names. All but `lookup` change the volume.
   int lookup(FileId parent, std::string_view name, FileStatus& status);
+  // Its number and type alone, which one server knows.
+  int find(FileId parent, std::string_view name, Entry& entry);
   // A file, or with S_IFDIR in `mode` a directory. EEXIST only if `exclusive`, else the one that is
   // there.
   int create(FileId parent, std::string_view name, std::uint32_t mode, bool exclusive,
@@ -124,6 +126,7 @@ class Volume {
   int remove_file(FileId id);
   int remove_rest(FileId id, const Attributes& attributes);
   int seal(FileId id);
+  int move(const Name& from, const Name& to, Call& one);
   int rename_across(const Name& from, const Name& to, bool exclusive, FileId& replaced);
   Striping striping(FileId id) const;
   std::uint32_t server_of(const Name& name) const;

@@ -34,6 +34,8 @@ constexpr unsigned fields_of(Op op) {
       return kMode | kNumber | kName;
     case Op::Rename:
       return kNumber | kName | kName2;
+    case Op::Move:
+      return kMode | kNumber | kOther | kName | kName2;
     case Op::SetMode:
       return kMode;
     case Op::SetTime:
@@ -138,6 +140,8 @@ bool are_numbers_valid(const Request& request) {
     case Op::Insert:
     case Op::Rename:
       return request.number != 0;
+    case Op::Move:
+      return request.number != 0 && request.other != 0;
     case Op::SetTime:
     case Op::Truncate:
       return request.number <= kMaxOffset;

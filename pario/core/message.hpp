@@ -59,7 +59,10 @@ enum class Op : std::uint16_t {
   FillTable,  // rows of table `mode` of the store
   FillEnd,    // it has everything, and follows in view `number`
   Destroy,    // the server removes all that it has, and ends
-  Last = Destroy,
+  // Insert of file `number` with `mode` as name in id, then Unlink of its old name2 in `other`, on
+  // another server; that is finished also if the client ends.
+  Move,
+  Last = Move,
 };
 
 // Request flags.

@@ -10,12 +10,14 @@ namespace {
 
 Request sample(Op op) {
   Request request{.op = op, .flags = 1, .tag = 77, .id = kRootId};
-  if (op == Op::Lookup || op == Op::Create || op == Op::Unlink || op == Op::Insert ||
-      op == Op::Rename || op == Op::ReadEntries) {
+  if (op == Op::Move || op == Op::Lookup || op == Op::Create || op == Op::Unlink ||
+      op == Op::Insert || op == Op::Rename || op == Op::ReadEntries) {
     request.name = "a name";
   }
-  if (op == Op::Rename) request.name2 = "new";
-  if (op == Op::Create || op == Op::Insert || op == Op::SetMode) request.mode = 0100644;
+  if (op == Op::Rename || op == Op::Move) request.name2 = "new";
+  if (op == Op::Move) request.other = 5;
+  if (op == Op::Create || op == Op::Insert || op == Op::Move || op == Op::SetMode)
+    request.mode = 0100644;
   if (op == Op::Insert || op == Op::Rename || op == Op::Truncate || op == Op::SetTime ||
       op == Op::Unlink || op == Op::Reserve ||
       (op >= Op::StageTransaction && op != Op::FillTable && op != Op::Destroy)) {

@@ -9,6 +9,8 @@ namespace {
 
 constexpr std::uint32_t kModeBits = 07777;
 constexpr std::size_t kMostEnds = 100'000;
+constexpr std::size_t kMostChanged = 100'000;
+constexpr std::int64_t kSecond = 1'000'000'000;
 
 }  // namespace
 
@@ -36,6 +38,7 @@ int Metadata::run_name(const Request& request, Answer& answer) {
     case Op::Unlink:
       return unlink(request, answer);
     case Op::Insert:
+    case Op::Move:
       return insert(request, answer);
     case Op::Rename:
       return rename(request, answer);
@@ -92,6 +95,8 @@ int Metadata::describe(FileId id, Answer& answer) {
     attributes.size = status.size;
     attributes.blocks = status.blocks;
     attributes.modified_ns = status.modified_ns;
+  } else {
+    attributes.modified_ns = std::max(attributes.modified_ns, changed_of(id));
   }
   append_attributes(attributes, answer.body);
   return 0;
@@ -102,6 +107,20 @@ int Metadata::describe(const Target& target, Answer& answer) {
   if (home_of(target.id) == place_.server) return describe(target.id, answer);
   append_attributes({.id = target.id}, answer.body);
   return 0;
+}
+
+std::int64_t Metadata::changed_of(FileId directory) {
+  const auto found = changed_.find(directory);
+  std::int64_t stored = 0;
+  if (found != changed_.end()) return found->second;
+  return store_.get_changed(directory, stored) == 0 ? stored : 0;
+}
+
+int Metadata::touch(FileId directory) {
+  const std::int64_t before = changed_of(directory);
+  if (changed_.size() >= kMostChanged) changed_.clear();
+  changed_[directory] = now_ns_;
+  return before / kSecond == now_ns_ / kSecond ? 0 : store_.put_changed(directory, now_ns_);
 }
 
 int Metadata::check_open(FileId directory) {
@@ -133,6 +152,7 @@ int Metadata::create(const Request& request, Answer& answer) {
   const Inode inode{target.mode, 0, now_ns_, now_ns_};
   if (error == 0) error = store_.put(target.id, inode);
   if (error == 0) error = store_.put(request.id, request.name, target);
+  if (error == 0) error = touch(request.id);
   return error != 0 ? error : describe(target, answer);
 }
 
@@ -141,7 +161,8 @@ int Metadata::unlink(const Request& request, Answer& answer) {
   if (const int error = store_.find(request.id, request.name, target)) return error;
   if (request.number != 0) {  // only the entry, for a rename to another server
     if (request.number != target.id) return ENOENT;
-    return store_.remove(request.id, request.name);
+    const int error = touch(request.id);
+    return error != 0 ? error : store_.remove(request.id, request.name);
   }
   const bool is_directory = S_ISDIR(target.mode);
   if (is_directory != ((request.flags & kDirectory) != 0)) return is_directory ? EISDIR : ENOTDIR;
@@ -151,6 +172,7 @@ int Metadata::unlink(const Request& request, Answer& answer) {
     append_attributes({.id = target.id}, answer.body);
   }
   if (error == 0) error = store_.remove(request.id, request.name);
+  if (error == 0) error = touch(request.id);
   if (error != 0 || home_of(target.id) != place_.server) return error;
   ends_.erase(target.id);
   removals_.push_back(target.id);
@@ -180,7 +202,8 @@ int Metadata::insert(const Request& request, Answer& answer) {
   if (const int error = check_replaced(request, request.mode, old, is_there)) return error;
   answer.number = old.mode;
   append_attributes({.id = is_there ? old.id : 0}, answer.body);
-  return store_.put(request.id, request.name, {request.number, request.mode});
+  const int error = touch(request.id);
+  return error != 0 ? error : store_.put(request.id, request.name, {request.number, request.mode});
 }
 
 int Metadata::rename(const Request& request, Answer& answer) {
@@ -196,8 +219,10 @@ int Metadata::rename(const Request& request, Answer& answer) {
   if (const int error = check_replaced(request, source.mode, old, is_there)) return error;
   answer.number = old.mode;
   append_attributes({.id = is_there ? old.id : 0}, answer.body);
-  const int error = store_.put(request.number, request.name2, source);
-  return error != 0 ? error : store_.remove(request.id, request.name);
+  int error = store_.put(request.number, request.name2, source);
+  if (error == 0) error = store_.remove(request.id, request.name);
+  if (error == 0) error = touch(request.id);
+  return error != 0 ? error : touch(request.number);
 }
 
 int Metadata::remove(const Request& request, Answer& answer) {
@@ -250,6 +275,11 @@ int Metadata::set_time(const Request& request) {
     inode.changed_ns = now_ns_;
     if (const int error = store_.put(request.id, inode)) return error;
   }
+  const auto time_ns = static_cast<std::int64_t>(request.number);
+  if (changed_of(request.id) != 0) {  // a directory
+    changed_[request.id] = time_ns;
+    return store_.put_changed(request.id, time_ns);
+  }
   return data_.set_time(request.id, static_cast<std::int64_t>(request.number));
 }
 
@@ -257,7 +287,10 @@ int Metadata::seal(const Request& request) {
   if (request.id == kRootId) return EBUSY;
   bool has = false;
   if (const int error = store_.has_entries(request.id, has)) return error;
-  return has ? ENOTEMPTY : store_.set_sealed(request.id, true);
+  if (has) return ENOTEMPTY;
+  changed_.erase(request.id);
+  const int error = store_.remove_changed(request.id);
+  return error != 0 ? error : store_.set_sealed(request.id, true);
 }
 
 }  // namespace score::pario

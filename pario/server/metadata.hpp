@@ -2,8 +2,8 @@
 // the data of take_removals(), then sends the answers.
 #pragma once
 
-#include "pario/store/store.hpp"
 #include "pario/server/transfer.hpp"
+#include "pario/store/store.hpp"
 
 #include <unordered_map>
 #include <vector>
@@ -42,6 +42,9 @@ class Metadata {
   int seal(const Request& request);
   int set_time(const Request& request);
   int check_open(FileId directory);
+  // An entry of the directory has changed here.
+  int touch(FileId directory);
+  std::int64_t changed_of(FileId directory);
   int check_replaced(const Request& request, std::uint32_t mode, Target& old, bool& is_there);
   // Attributes at the home, else of the data here.
   int describe(FileId id, Answer& answer);
@@ -52,6 +55,8 @@ class Metadata {
   DataFiles& data_;
   std::vector<FileId> removals_;
   std::unordered_map<FileId, std::uint64_t> ends_;  // up to which appended data was set aside
+  // Of directories; in the store it is up to a second older.
+  std::unordered_map<FileId, std::int64_t> changed_;
   std::int64_t now_ns_ = 0;
 };
 

@@ -1,5 +1,6 @@
 #include "pario/server/peers.hpp"
 
+#include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <sys/eventfd.h>
@@ -42,9 +43,12 @@ void Peers::ask(std::uint32_t server, Request request, Done done) {
     peer->thread = std::thread([this, &made = *peer] { work(made); });
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
-  if (peer->jobs.size() >= kMostJobs) return;
-  peer->jobs.push_back({std::move(request), std::move(done), 0, {}});
-  changed_.notify_all();
+  if (peer->jobs.size() < kMostJobs) {
+    peer->jobs.push_back({std::move(request), std::move(done), 0, {}});
+    changed_.notify_all();
+  } else {
+    add_result({std::move(request), std::move(done), EAGAIN, {}});
+  }
 }
 
 void Peers::work(Peer& peer) {
@@ -62,10 +66,15 @@ void Peers::work(Peer& peer) {
     job.error = call.error;
     job.reply = call.reply;
     lock.lock();
-    results_.push_back(std::move(job));
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t written = ::write(event_.get(), &one, sizeof one);
+    add_result(std::move(job));
   }
+}
+
+// Under the lock.
+void Peers::add_result(Job job) {
+  results_.push_back(std::move(job));
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(event_.get(), &one, sizeof one);
 }
 
 void Peers::run_results() {

@@ -27,7 +27,7 @@ class Peers {
   Peers(const Peers&) = delete;
   Peers& operator=(const Peers&) = delete;
 
-  // The request must not refer to memory of the caller. Forgotten if very many wait for this peer.
+  // The request may refer to memory that `done` keeps. EAGAIN if very many wait for this peer.
   void ask(std::uint32_t server, Request request, Done done);
 
   // Readable when there are results.
@@ -52,6 +52,7 @@ class Peers {
   };
 
   void work(Peer& peer);
+  void add_result(Job job);
 
   const VolumeDescription& volume_;
   UniqueFd event_;

@@ -259,10 +259,12 @@ int Server::start(std::string& message) {
   const auto finish = [this](TransferPtr transfer) { answer(std::move(transfer)); };
   data_ = std::make_unique<DataRequests>(ring_, files_, *metadata_, finish);
   peers_ = std::make_unique<Peers>(options_.volume);
+  moves_ = std::make_unique<Moves>(*store_, *peers_, servers, finish);
   const TransactionRequests::Parts parts{ring_, files_, *metadata_, *peers_};
   transactions_ = std::make_unique<TransactionRequests>(
       parts, static_cast<std::uint16_t>(options_.server), finish);
-  const int error = transactions_->open(directory_.get());
+  int error = moves_->open();
+  if (error == 0) error = transactions_->open(directory_.get());
   if (error != 0) message = options_.directory + "/transactions: " + std::strerror(error);
   return error != 0 || options_.volume.replicas < 2 ? error : open_replicas(message);
 }
@@ -322,6 +324,7 @@ void Server::tick() {
   if (must_remove_) is_stopped_ = true;
   for (const auto& [key, connection] : connections_) connection->tick();
   transactions_->tick();
+  moves_->tick();
   const std::int64_t expires = options_.volume.expires_s;
   if (expires != 0 && wall_ns() / 1'000'000'000 >= expires && !must_remove_) {
     log_notice("volume expired", kv("volume", options_.volume.name));
@@ -398,6 +401,9 @@ void Server::execute_here(TransferPtr transfer) {
     case Op::TellOutcome:
     case Op::EndTransaction:
       return transactions_->run(std::move(transfer));
+    case Op::Move:
+      parts.metadata.run(*transfer, wall_ns());
+      return moves_->run(std::move(transfer));
     default:
       const std::int64_t chosen = transfer->request.forwarded.time_ns;
       parts.metadata.run(*transfer, chosen != 0 ? chosen : wall_ns());
@@ -418,6 +424,7 @@ void Server::statistics(Transfer& transfer) {
 void Server::end_turn() {
   if (store_->has_changes()) ++commits_;
   int error = store_->commit();
+  moves_->committed(error);
   for (const FileId id : metadata_->take_removals()) {
     if (error == 0) static_cast<void>(files_.remove(id));
   }

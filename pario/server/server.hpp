@@ -5,6 +5,7 @@
 #include "pario/core/volume_file.hpp"
 #include "pario/server/connection.hpp"
 #include "pario/server/data_requests.hpp"
+#include "pario/server/moves.hpp"
 #include "pario/server/replication.hpp"
 #include "pario/server/transaction_requests.hpp"
 
@@ -96,6 +97,7 @@ class Server final : public ConnectionOwner {
   std::unique_ptr<DataRequests> data_;
   std::unique_ptr<Peers> peers_;
   std::unique_ptr<TransactionRequests> transactions_;
+  std::unique_ptr<Moves> moves_;
   std::unique_ptr<Copy> copy_;                  // replicas 2: of the part of the server before
   std::unique_ptr<Replication> own_replica_;    // replicas 2
   std::unique_ptr<Replication> other_replica_;  // of copy_

@@ -20,6 +20,7 @@ namespace {
 constexpr std::size_t kMapBytes = std::size_t{64} << 30;
 constexpr std::uint64_t kNumbersPerWrite = 4'096;
 constexpr std::string_view kNextKey = "next";
+constexpr std::string_view kMoveKey = "move ";
 constexpr std::string_view kIdentityKey = "identity";
 
 int errno_of(int result) {
@@ -38,6 +39,14 @@ std::string key_of(FileId id, std::string_view name = {}) {
 
 std::string sealed_key(FileId id) {
   return "sealed" + key_of(id);
+}
+
+std::string changed_key(FileId id) {
+  return "changed" + key_of(id);
+}
+
+std::string move_key(FileId parent, std::string_view name) {
+  return std::string(kMoveKey) + key_of(parent, name);
 }
 
 MDB_val value_of(std::string_view text) {
@@ -68,7 +77,7 @@ struct StoredTarget {
 
 // Of the table "others": what both replicas have alike.
 bool is_copied(std::string_view key) {
-  return key == kNextKey || key.starts_with("sealed");
+  return key == kNextKey || key.starts_with("sealed") || key.starts_with("changed");
 }
 
 // What another server sends must not make rows that a reader chokes on.
@@ -79,8 +88,8 @@ bool is_row(std::uint32_t table, std::string_view key, std::string_view value) {
            value.size() == sizeof(StoredTarget);
   }
   if (table == 1) return key.size() == kIdBytes && value.size() == sizeof(Inode);
-  return is_copied(key) && key.size() <= 6 + kIdBytes &&
-         value.size() == (key == kNextKey ? sizeof(std::uint64_t) : 0);
+  return is_copied(key) && key.size() <= 7 + kIdBytes &&
+         value.size() == (key.starts_with("sealed") ? 0 : sizeof(std::uint64_t));
 }
 
 }  // namespace
@@ -282,6 +291,22 @@ int Store::set_sealed(FileId id, bool sealed) {
   return error == ENOENT ? 0 : error;
 }
 
+int Store::get_changed(FileId id, std::int64_t& changed_ns) {
+  std::string_view value;
+  changed_ns = 0;
+  const int error = get_value(others_, changed_key(id), value);
+  return error == ENOENT ? 0 : error != 0 ? error : copy_to(changed_ns, value);
+}
+
+int Store::put_changed(FileId id, std::int64_t changed_ns) {
+  return put_value(others_, changed_key(id), bytes_of(changed_ns));
+}
+
+int Store::remove_changed(FileId id) {
+  const int error = remove_value(others_, changed_key(id));
+  return error == ENOENT ? 0 : error;
+}
+
 int Store::make_id(FileId& id) {
   if (next_ == next_end_) {
     const std::uint64_t end = next_ + kNumbersPerWrite;
@@ -309,6 +334,39 @@ int Store::get_number(std::string_view name, std::uint64_t& number) {
 
 int Store::put_number(std::string_view name, std::uint64_t number) {
   return put_value(others_, std::string("number ") + std::string(name), bytes_of(number));
+}
+
+int Store::put_move(const Move& move) {
+  return put_value(others_, move_key(move.parent, move.name), bytes_of(move.id));
+}
+
+int Store::remove_move(const Move& move) {
+  const int error = remove_value(others_, move_key(move.parent, move.name));
+  return error == ENOENT ? 0 : error;
+}
+
+int Store::list_moves(std::vector<Move>& moves) {
+  MDB_txn* transaction = nullptr;
+  if (const int error = reading(transaction)) return error;
+  MDB_cursor* cursor = nullptr;
+  int result = mdb_cursor_open(transaction, others_, &cursor);
+  if (result != 0) return errno_of(result);
+  MDB_val key = value_of(kMoveKey);
+  MDB_val value{};
+  result = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE);
+  for (; result == 0 && text_of(key).starts_with(kMoveKey);
+       result = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
+    std::string_view text = text_of(key).substr(kMoveKey.size());
+    std::uint64_t parent = 0;
+    Move move;
+    if (text.size() <= sizeof parent || copy_to(move.id, text_of(value)) != 0) continue;
+    std::memcpy(&parent, text.data(), sizeof parent);
+    move.parent = __builtin_bswap64(parent);
+    move.name = text.substr(sizeof parent);
+    moves.push_back(std::move(move));
+  }
+  mdb_cursor_close(cursor);
+  return result == MDB_NOTFOUND ? 0 : errno_of(result);
 }
 
 int Store::dump(const std::function<void(std::uint32_t table, std::string rows)>& send) {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace score::pario {
 
@@ -57,9 +58,24 @@ class Store {
   // A sealed directory is about to be removed: nothing can be made in it.
   int is_sealed(FileId id, bool& sealed);
   int set_sealed(FileId id, bool sealed);
+  // When the entries of a directory that are here have changed last; 0: not known.
+  int get_changed(FileId id, std::int64_t& changed_ns);
+  int put_changed(FileId id, std::int64_t changed_ns);
+  int remove_changed(FileId id);
   // A number that no file of this server has had.
   int make_id(FileId& id);
   std::uint64_t count();
+
+  // An old entry that is to go, unless it refers to another file by now.
+  struct Move {
+    FileId parent = 0;
+    std::string name;
+    FileId id = 0;
+  };
+
+  int put_move(const Move& move);
+  int remove_move(const Move& move);
+  int list_moves(std::vector<Move>& moves);
 
   // Numbers of the caller, by name: at most 16 letters. ENOENT.
   int get_number(std::string_view name, std::uint64_t& number);

@@ -170,6 +170,43 @@ TEST(Store, AChosenNumberIsNotChosenAgain) {
   EXPECT_GT(next, chosen);
 }
 
+TEST(Store, KeepsOldEntriesThatAreToGo) {
+  const TestDirectory directory;
+  const std::string longest(255, 'x');
+  auto store = open_store(directory);
+  ASSERT_EQ(store->put_move({kRootId, longest, 5}), 0);
+  ASSERT_EQ(store->put_move({77, "a", 6}), 0);
+  ASSERT_EQ(store->set_sealed(77, true), 0);
+  ASSERT_EQ(store->commit(), 0);
+  store.reset();
+  store = open_store(directory);
+  std::vector<Store::Move> moves;
+  ASSERT_EQ(store->list_moves(moves), 0);
+  ASSERT_EQ(moves.size(), 2U);
+  for (const Store::Move& move : moves) {
+    EXPECT_EQ(move.name, move.parent == 77 ? "a" : longest);
+    EXPECT_EQ(move.id, move.parent == 77 ? 6U : 5U);
+    ASSERT_EQ(store->remove_move(move), 0);
+    ASSERT_EQ(store->remove_move(move), 0);
+  }
+  moves.clear();
+  ASSERT_EQ(store->list_moves(moves), 0);
+  EXPECT_TRUE(moves.empty());
+}
+
+TEST(Store, DirectoriesHaveTheTimeOfTheirLastChange) {
+  const TestDirectory directory;
+  auto store = open_store(directory);
+  std::int64_t changed = 5;
+  ASSERT_EQ(store->get_changed(kRootId, changed), 0);
+  EXPECT_EQ(changed, 0);
+  ASSERT_EQ(store->put_changed(kRootId, 77), 0);
+  ASSERT_EQ(store->get_changed(kRootId, changed), 0);
+  EXPECT_EQ(changed, 77);
+  ASSERT_EQ(store->remove_changed(kRootId), 0);
+  ASSERT_EQ(store->remove_changed(kRootId), 0);
+}
+
 TEST(Store, RefusesHostileRows) {
   const TestDirectory directory;
   auto store = open_store(directory);

@@ -15,7 +15,7 @@ MASK = 2**64 - 1
 OUTSIDE = f'/tmp/pario-outside-{os.getpid()}'
 LOOKUP, CREATE, TRUNCATE, READ, WRITE, STATISTICS = 1, 2, 14, 15, 16, 19
 STAGE, PREPARE, DECIDE, FINISH, JOIN, FILL_BEGIN, FILL_TABLE = 20, 21, 22, 23, 26, 27, 28
-FORWARDED, DESTROY = 32, 30
+FORWARDED, DESTROY, MOVE = 32, 30, 31
 
 
 def rotated(value, count):
@@ -160,6 +160,8 @@ HOSTILE = {
     'end': lambda raw: raw.request(WRITE, body=struct.pack('<IQI', 1, 2**63 - 1, 1), data=b'x'),
     'length': lambda raw: raw.request(READ, body=struct.pack('<IQI', 1, 0, 2**32 - 1)),
     'negative': lambda raw: raw.request(TRUNCATE, body=struct.pack('<Q', 2**63)),
+    'moved name': lambda raw: raw.request(MOVE, body=struct.pack('<IQQ', 0o100644, 8192, 4096) + name(b'x') + name(b'..')),
+    'moved from 0': lambda raw: raw.request(MOVE, body=struct.pack('<IQQ', 0o100644, 8192, 0) + name(b'x') + name(b'y')),
     'part': lambda raw: raw.request(LOOKUP, body=name(b'x'), part=4097),
     'flag': lambda raw: raw.request(LOOKUP, body=name(b'x'), flags=0x8000),
     'forwarded': lambda raw: raw.request(LOOKUP, body=name(b'x'), flags=FORWARDED),
@@ -241,7 +243,7 @@ def test_random_bytes_do_no_harm(servers):
         raw = Raw(servers.ports[0], servers.key)
         try:
             for _ in range(chance.randrange(1, 20)):
-                op = chance.choice([one for one in range(34) if one != DESTROY])
+                op = chance.choice([one for one in range(35) if one != DESTROY])
                 body = chance.randbytes(chance.randrange(0, 60))
                 raw.request(op, id=chance.choice((4096, 8192, chance.getrandbits(64))), body=body, flags=chance.choice((0, 1, 2, 3, 8, 16, 32)))
             raw.socket.sendall(chance.randbytes(chance.randrange(0, 300)))

@@ -131,6 +131,27 @@ def test_a_removed_file_stays_while_it_is_open(mounts):
         assert used() <= before
 
 
+def test_a_directory_has_the_time_of_its_last_change(mounts):
+    folder = mounts[0] / 'folder'
+    folder.mkdir()
+    (mounts[0] / 'elsewhere').mkdir()
+    changes = [lambda: (folder / 'file').write_bytes(b'x'), lambda: (folder / 'sub').mkdir(), lambda: (folder / 'file').rename(folder / 'new'),
+               lambda: (folder / 'new').rename(mounts[0] / 'elsewhere/new'), lambda: (folder / 'sub').rmdir()]
+    changes += [lambda i=i: (folder / f'f{i}').touch() for i in range(5)] + [lambda i=i: (folder / f'f{i}').unlink() for i in range(5)]
+    for change in changes:
+        before = folder.stat().st_mtime_ns
+        time.sleep(0.01)
+        change()
+        assert folder.stat().st_mtime_ns > before
+    os.utime(folder, ns=(5, 123456789012345678))
+    assert folder.stat().st_mtime_ns == 123456789012345678
+    (folder / 'again').touch()
+    assert folder.stat().st_mtime_ns > 1_600_000_000_000_000_000
+    inner = (folder / 'again').stat().st_mtime_ns
+    (folder / 'again').write_bytes(b'more')
+    assert (folder / 'again').stat().st_mtime_ns >= inner
+
+
 def test_sqlite_keeps_its_rows(mounts):
     with contextlib.closing(sqlite3.connect(mounts[0] / 'base')) as base:
         base.execute('create table t (i integer primary key, s text)')

@@ -1,8 +1,10 @@
 """libpario against real servers: what is read is what was written, whatever happens to a server."""
+import multiprocessing
 import os
 import random
 import subprocess
 import threading
+import time
 
 import pytest
 from volumes import BIN, Client, Servers, View, errno_of, make_temporary
@@ -234,6 +236,47 @@ def test_quota_is_enospc_and_harms_no_other_file(volume):
     with client.open('again') as again:
         assert again.pwrite(b'a' * (5 << 20), 0) == 5 << 20
     client.close()
+
+
+def rename_for_ever(file, own):
+    client = Client(file)
+    chance = random.Random(own)
+    for i in range(10):
+        with client.open(f'file{own}.{i}.0'):
+            pass
+    for turn in range(1, 1_000_000):
+        i = chance.randrange(10)
+        old = next(name for name in client.names() if name.startswith(f'file{own}.{i}.'))
+        client.rename(old, f'file{own}.{i}.{turn}')
+
+
+def test_a_rename_is_finished_although_its_client_is_killed(volume):
+    """And servers too: each file has one name in the end."""
+    servers = volume(3)
+    context = multiprocessing.get_context('fork')
+    for turn in range(8):
+        processes = [context.Process(target=rename_for_ever, args=(servers.file, f'{turn}-{own}')) for own in range(3)]
+        for process in processes:
+            process.start()
+        client = Client(servers.file)
+        end = time.monotonic() + 60
+        while not any(name.endswith('.5') for name in client.names() if name.startswith(f'file{turn}-')) and time.monotonic() < end:
+            time.sleep(0.02)
+        time.sleep(random.Random(turn).random() / 2)
+        for process in processes:
+            process.kill()
+        if turn % 2:
+            servers.kill(turn % 3)
+            servers.start(turn % 3)
+        for process in processes:
+            process.join()
+
+        def files():
+            return [name.rsplit('.', 1)[0] for name in client.names()]
+        while len(files()) != len(set(files())) and time.monotonic() < end:
+            time.sleep(0.05)
+        assert len(files()) == len(set(files())), client.names()
+        client.close()
 
 
 def test_64_clients_append_without_overlap(volume):

@@ -1,0 +1,54 @@
+#include "pario/server/moves.hpp"
+
+#include <cerrno>
+#include <utility>
+
+namespace score::pario {
+
+int Moves::open() {
+  return store_.list_moves(failed_);
+}
+
+void Moves::run(TransferPtr transfer) {
+  const Request& request = transfer->request;
+  Store::Move move{request.other, std::string(request.name2), request.number};
+  if (transfer->answer.error == 0) transfer->answer.error = store_.put_move(move);
+  if (transfer->answer.error != 0) return finish_(std::move(transfer));
+  made_.push_back({std::move(move), std::make_shared<TransferPtr>(std::move(transfer))});
+}
+
+void Moves::committed(int error) {
+  for (const Pending& pending : std::exchange(made_, {})) {
+    if (error == 0) {
+      ask(pending);
+    } else {
+      (*pending.transfer)->answer.error = error;
+      finish_(std::move(*pending.transfer));
+    }
+  }
+}
+
+void Moves::tick() {
+  for (Store::Move& move : std::exchange(failed_, {})) ask({std::move(move), nullptr});
+}
+
+// A job may have to be repeated: it has its own copy of the name.
+void Moves::ask(const Pending& pending) {
+  const auto shared = std::make_shared<Pending>(pending);
+  const Store::Move& move = shared->move;
+  const Request request{.op = Op::Unlink, .id = move.parent, .number = move.id, .name = move.name};
+  peers_.ask(entry_server(move.parent, move.name, servers_), request,
+             [this, shared](int error, const Reply&) { finished(*shared, error); });
+}
+
+void Moves::finished(const Pending& pending, int error) {
+  // ENOENT: it is another file's by now, or was gone.
+  const bool is_done = error == 0 || error == ENOENT;
+  if (is_done) static_cast<void>(store_.remove_move(pending.move));
+  if (!is_done) failed_.push_back(pending.move);
+  if (!pending.transfer) return;
+  (*pending.transfer)->answer.error = is_done ? 0 : EIO;
+  finish_(std::move(*pending.transfer));
+}
+
+}  // namespace score::pario
