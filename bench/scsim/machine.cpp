@@ -55,8 +55,8 @@ void Machine::submit(const MachineJob& wanted, TimePoint now) {
 
 void Machine::start(gang::Job& job) {
   ++job.attempts;
-  job.members.ask_all(job.cells.nodes.size());
-  job.idleness.begin(job.cells.nodes.size());
+  job.members.edit().ask_all(job.cells.nodes.size());
+  job.idleness.edit().begin(job.cells.nodes.size());
   tables_.jobs.change(job, JobEvent::Place, step_);
   if (!start_takes_time_) enter_timetable(job);
   for (const gang::NodeIndex node : job.cells.nodes) {
@@ -78,8 +78,8 @@ void Machine::prepared(JobId id, TimePoint now) {
 void Machine::finish(JobId id, TimePoint now) {
   step_.now = now;
   gang::Job& job = tables_.jobs.at(id);
-  job.outcome.decide(base::JobState::Completed, {}, 0);
-  job.time.stop(now, turns_.cycles());
+  job.outcome.edit().decide(base::JobState::Completed, {}, 0);
+  job.time.edit().stop(now, turns_.cycles());
   job.forget_activity();
   tables_.jobs.change(job, JobEvent::End, step_);
   tables_.jobs.end(job, step_);
@@ -93,9 +93,9 @@ void Machine::set_idle(JobId id, bool idle, TimePoint now) {
   gang::Job& job = tables_.jobs.at(id);
   base::Activity activity;
   activity.idle = idle;
-  for (std::size_t m = 0; m < job.members.count(); ++m) job.idleness.report(m, activity);
-  job.idleness.judge(job.members, now,
-                     {tables_.config.unsettled_idle, tables_.config.deadlock_after});
+  for (std::size_t m = 0; m < job.members->count(); ++m) job.idleness.edit().report(m, activity);
+  job.idleness.edit().judge(*job.members, now,
+                            {tables_.config.unsettled_idle, tables_.config.deadlock_after});
   tables_.jobs.mark_changed();
 }
 
@@ -134,7 +134,7 @@ void Machine::take_turns(TimePoint now) {
   for (const JobId id : tables_.jobs.active()) {
     gang::Job& job = tables_.jobs.at(id);
     job.background = layout.background.contains(id);
-    job.time.run_in(layout.rows_of(id), start, turns_.cycles());
+    job.time.edit().run_in(layout.rows_of(id), start, turns_.cycles());
   }
   tables_.jobs.mark_published();
 }
@@ -145,20 +145,20 @@ std::uint64_t Machine::switches(TimePoint now) const {
 }
 
 Duration Machine::scheduled(JobId id, TimePoint now) const {
-  return tables_.jobs.at(id).time.at(now, turns_.cycles());
+  return tables_.jobs.at(id).time->at(now, turns_.cycles());
 }
 
 double Machine::share(JobId id) const {
   const gang::Cycle& cycle = turns_.cycles().newest();
   std::uint64_t slices = 0;
-  for (const gang::RowId row : tables_.jobs.at(id).time.rows()) slices += cycle.slices_of(row);
+  for (const gang::RowId row : tables_.jobs.at(id).time->rows()) slices += cycle.slices_of(row);
   return cycle.order.empty() ? 0 : double(slices) / double(cycle.order.size());
 }
 
 // Whole cycles are skipped: in each it has the same slices.
 std::optional<TimePoint> Machine::look_again(JobId id, Duration missing, TimePoint now) const {
   const gang::Cycle& cycle = turns_.cycles().newest();
-  const gang::ScheduledTime& time = tables_.jobs.at(id).time;
+  const gang::ScheduledTime& time = *tables_.jobs.at(id).time;
   std::int64_t slices = 0;
   for (const gang::RowId row : time.rows()) slices += cycle.slices_of(row);
   if (slices == 0) return std::nullopt;

@@ -92,9 +92,9 @@ std::optional<TimePoint> expected_start(const Tables& tables, const Placer& plac
   const Scene scene{tables, placer, publisher, tables.calendar.now(), std::max(1U, rows)};
   Forecast forecast = scene.forecast();
   std::size_t ahead = 0;
-  for (const WaitKey& key : placer.waiting()) {
+  for (const auto& [key, waiting] : placer.waiting()) {
     if (!(key < job.wait)) break;
-    const Job& other = tables.jobs.at(key.job);
+    const Job& other = *waiting;
     if (other.overlay() || !placer.is_open(other)) continue;
     if (++ahead > kMostAhead || !forecast.put(scene.wanted_by(other))) return std::nullopt;
   }

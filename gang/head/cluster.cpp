@@ -129,7 +129,7 @@ Actions Cluster::set_reservations(std::vector<Reservation> all, TimePoint now) {
 std::vector<JobId> Cluster::jobs_in_the_way(const Reservation& reservation, TimePoint now) const {
   std::vector<JobId> out;
   for (const auto& [id, job] : tables_.jobs.all()) {
-    if (!job.placed || job.is_step() || job.outcome.ending()) continue;
+    if (!job.placed || job.is_step() || job.outcome->ending()) continue;
     const bool is_there = std::any_of(reservation.nodes.begin(), reservation.nodes.end(),
                                       [&, &job = job](NodeId node) {
                                         const auto index = tables_.nodes.find(node);
@@ -374,13 +374,13 @@ void Cluster::watch_scheduled_limit(Job& job, Step& step) {
   }
   const CycleClock& cycles = publisher_.cycles();
   const bool is_near = missing <= cycles.newest().length();
-  const Duration wait = is_near ? job.time.time_to_run(missing, step.now, cycles) : missing;
+  const Duration wait = is_near ? job.time->time_to_run(missing, step.now, cycles) : missing;
   tables_.deadlines.set(job.id, DeadlineKind::Scheduled, step.now + wait);
 }
 
 // Reported once: the first limit counts.
 void Cluster::reach_limit(Job& job, std::string reason, Step& step) {
-  if (job.outcome.ending() || !job.limit.empty()) return;
+  if (job.outcome->ending() || !job.limit.empty()) return;
   job.limit = std::move(reason);
   step.job_changed(job.id);
 }

@@ -61,9 +61,9 @@ void Reconciler::end_impossible(Step& step) {
   const NodeTable& nodes = p_.tables.nodes;
   if (!nodes.all_seen()) return;
   std::vector<Shape> possible;
-  const std::set<WaitKey> waiting = p_.placer.waiting();
-  for (const WaitKey& wait : waiting) {
-    Job& job = p_.tables.jobs.at(wait.job);
+  const std::map<WaitKey, Job*> waiting = p_.placer.waiting();
+  for (const auto& [wait, waiter] : waiting) {
+    Job& job = *waiter;
     const bool is_plain = job.allowed.empty() && !job.overlay() && job.shape.tasks_per_core == 1 &&
                           job.request.generic.empty();
     const auto as_small = [&job](const Shape& s) { return needs_no_less(s, job.shape); };
@@ -84,7 +84,7 @@ void Reconciler::compare(NodeIndex node, const base::NodeHello& hello, Step& ste
   for (const base::AttemptReport& report : hello.attempts) {
     Job* job = p_.tables.jobs.find(base::job_of(report.attempt));
     const auto member = job != nullptr ? job->member_on(node) : std::nullopt;
-    if (member && job->attempt() == report.attempt && job->members.has_tasks(*member)) {
+    if (member && job->attempt() == report.attempt && job->members->has_tasks(*member)) {
       if (reported.insert(job->id).second) compare_known(*job, *member, report, step);
       continue;
     }
@@ -102,7 +102,7 @@ void Reconciler::compare(NodeIndex node, const base::NodeHello& hello, Step& ste
     Job* job = p_.tables.jobs.find(id);
     if (reported.contains(id) || job == nullptr) continue;
     const auto member = job->member_on(node);
-    if (member && job->members.has_tasks(*member)) missing(*job, *member, step);
+    if (member && job->members->has_tasks(*member)) missing(*job, *member, step);
   }
 }
 
@@ -131,7 +131,7 @@ void Reconciler::compare_known(Job& job, std::size_t member, const base::Attempt
   if (report.phase == AttemptPhase::Preparing) return missing(job, member, step);
   // Where tasks run, the answer to another StartTasks says whether they have begun.
   const bool is_unclear = report.phase == AttemptPhase::Running
-                              ? job.members.not_begun().contains(member)
+                              ? job.members->not_begun().contains(member)
                               : !p_.launching.is_start_due(job.id);
   if (is_unclear) p_.launching.start(job, member, step);
 }
@@ -159,7 +159,7 @@ bool Reconciler::is_known_end(NodeIndex node, AttemptId attempt) const {
   const Job* job = p_.tables.jobs.find(base::job_of(attempt));
   if (job == nullptr || !job->placed || job->attempt() != attempt) return false;
   const auto member = job->member_on(node);
-  return member && job->members.is_gone(*member) &&
+  return member && job->members->is_gone(*member) &&
          !p_.tables.nodes[node].zombies.contains(attempt);
 }
 
@@ -179,7 +179,7 @@ void Reconciler::stranger(NodeIndex node, AttemptId attempt, bool is_gone, Step&
 void Reconciler::kill_overdue(Job& job, Step& step) {
   Tables& tables = p_.tables;
   tables.deadlines.set(job.id, DeadlineKind::Kill, step.now + tables.config.kill_deadline);
-  const Members before = job.members;
+  const Members before = *job.members;
   for (std::size_t m = 0; m < before.count(); ++m) {
     if (!before.has_tasks(m)) continue;
     const NodeIndex node = job.cells.nodes[m];
@@ -187,7 +187,7 @@ void Reconciler::kill_overdue(Job& job, Step& step) {
     bury(node, job.attempt(), step);
     tables.nodes.set_stuck(node, step);
     p_.ending.gone(job, m, step);
-    if (job.members.remaining() == 0) return;  // it has ended, or waits in line again
+    if (job.members->remaining() == 0) return;  // it has ended, or waits in line again
   }
 }
 
@@ -229,7 +229,7 @@ void Reconciler::lose_jobs(NodeIndex node, const std::string& reason, Step& step
   for (const JobId id : lost) {
     Job& job = p_.tables.jobs.at(id);
     const auto member = job.member_on(node);
-    if (!member || job.members.is_gone(*member)) continue;
+    if (!member || job.members->is_gone(*member)) continue;
     // First the end, so that the other nodes get KillTasks; then nothing is awaited from here.
     p_.ending.lost_node(job, reason, p_.tables.nodes[node].lost_at, step);
     p_.ending.gone(job, *member, step);

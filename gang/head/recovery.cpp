@@ -69,7 +69,7 @@ bool Recovery::recover_inside(Job& job, Step& step) {
   }
   job.shape.memory = base::Bytes{0};
   job.shape.tasks_per_core = allocation->shape.tasks_per_core;
-  allocation->steps.insert(job.id);
+  allocation->steps.edit().insert(job.id);
   return true;
 }
 
@@ -92,19 +92,19 @@ void Recovery::recover_waiting(Job& job, const RecoveredJob& r, Step& step) {
 void Recovery::recover_placed(Job& job, const RecoveredJob& r, Step& step) {
   const std::size_t count = job.cells.nodes.size();
   job.started = std::min(r.started.value_or(step.now), step.now);
-  job.members.assume_started(count);
-  if (job.request.allocation) job.members.keep_first();
-  job.idleness.begin(count);
-  job.time.restore(step.now, r.scheduled);
+  job.members.edit().assume_started(count);
+  if (job.request.allocation) job.members.edit().keep_first();
+  job.idleness.edit().begin(count);
+  job.time.edit().restore(step.now, r.scheduled);
   job.filled = r.filled;
   ++tables_.counters.jobs_started;
   const bool is_ending = r.state == JobState::Completing;
   if (is_ending) {
-    job.outcome.restore(r.ending.value_or(JobState::Failed), r.exit_code, r.reasons);
+    job.outcome.edit().restore(r.ending.value_or(JobState::Failed), r.exit_code, r.reasons);
     const Duration timeout = tables_.config.rejoin_grace + tables_.config.kill_deadline;
     tables_.deadlines.set(job.id, DeadlineKind::Kill, step.now + timeout);
   } else {
-    job.outcome.restore(std::nullopt, r.exit_code, {});
+    job.outcome.edit().restore(std::nullopt, r.exit_code, {});
     if (r.request.wall_limit > Duration::zero()) {
       tables_.deadlines.set(job.id, DeadlineKind::Wall, *job.started + r.request.wall_limit);
     }

@@ -97,7 +97,7 @@ Result<void> Requests::submit(JobId id, UserId user, const base::ResourceRequest
     return fail(Errc::Denied, "job {} belongs to another user", request.inside);
   }
   Job& job = jobs.add(id, user, request, *shape);
-  if (is_step) jobs.at(request.inside).steps.insert(id);
+  if (is_step) jobs.at(request.inside).steps.edit().insert(id);
   job.allowed = allowed_nodes(p_.tables.nodes, request);
   job.submitted = step.now;
   if (!request.held) {
@@ -120,7 +120,7 @@ Result<void> Requests::cancel(JobId id, EndCause cause, Step& step) {
 }
 
 void Requests::send_signal(const Job& job, int signal, Step& step) {
-  for (const std::size_t m : job.members.in(Member::Started)) {
+  for (const std::size_t m : job.members->in(Member::Started)) {
     p_.tables.nodes.send(job.cells.nodes[m], base::SignalTasks{job.attempt(), signal}, step);
   }
 }
@@ -129,7 +129,7 @@ Result<void> Requests::signal(JobId id, int signal, Step& step) {
   const auto found = checked(id, JobRequest::Signal, signal);
   if (!found) return found.error();
   send_signal(**found, signal, step);
-  for (const JobId id_of_step : (*found)->steps) {
+  for (const JobId id_of_step : *(*found)->steps) {
     send_signal(p_.tables.jobs.at(id_of_step), signal, step);
   }
   return {};

@@ -18,25 +18,26 @@ SlotIndex slot_of(std::size_t position) {
 
 void fill_share(JobView& v, const Job& job, const Cycle& cycle) {
   std::uint32_t slices = 0;
-  for (const RowId row : job.time.rows()) slices += cycle.slices_of(row);
-  v.rows_used = static_cast<std::uint32_t>(job.time.rows().size());
+  for (const RowId row : job.time->rows()) slices += cycle.slices_of(row);
+  v.rows_used = static_cast<std::uint32_t>(job.time->rows().size());
   if (slices > 0) v.share = static_cast<double>(slices) / static_cast<double>(cycle.order.size());
   if (job.overlay() && job.state == JobState::Running) v.share = 1;
 }
 
 // A script that waits for its steps is as busy as they are.
 JobActivity activity_of(const Shown& shown, const Job& job) {
-  for (const JobId id : job.steps) {
+  for (const JobId id : *job.steps) {
     const Job& step = shown.tables.jobs.at(id);
-    if (step.is_active() && step.idleness.activity() == JobActivity::Busy) return JobActivity::Busy;
+    if (step.is_active() && step.idleness->activity() == JobActivity::Busy)
+      return JobActivity::Busy;
   }
-  return job.idleness.activity();
+  return job.idleness->activity();
 }
 
 std::vector<std::string> reasons_of(const Shown& shown, const Job& job) {
   if (job.state == JobState::Pending) return wait_reasons(shown.tables, shown.placer, job);
-  std::vector<std::string> reasons = job.outcome.reasons();
-  if (job.idleness.activity() == JobActivity::Deadlocked) {
+  std::vector<std::string> reasons = job.outcome->reasons();
+  if (job.idleness->activity() == JobActivity::Deadlocked) {
     reasons.push_back(deadlock_reason(job));
   }
   if (job.displaced) reasons.emplace_back(kDisplacedReason);
@@ -68,14 +69,14 @@ JobView view_of(const Shown& shown, const Job& job, TimePoint now) {
   v.started = job.started;
   v.ended = job.ended;
   v.reasons = reasons_of(shown, job);
-  v.exit_code = job.outcome.exit_code();
-  v.exits = job.outcome.exits();
-  v.ending = job.outcome.ending();
+  v.exit_code = job.outcome->exit_code();
+  v.exits = job.outcome->exits();
+  v.ending = job.outcome->ending();
   v.limit = job.limit;
   v.keep_going = job.keep_going;
   v.activity = activity_of(shown, job);
   if (v.state == JobState::Running && v.activity != JobActivity::Busy) {
-    v.waits = wait_lines(job.idleness.task_waits());
+    v.waits = wait_lines(job.idleness->task_waits());
   }
   v.background = job.background;
   v.restarts = job.restarts;
@@ -107,7 +108,7 @@ MatrixView matrix_view(const Shown& shown) {
   if (!cycle.order.empty()) v.start = cycle.start;
   std::vector<std::vector<JobId>> in_row(cycle.rows.size());
   for (const JobId id : shown.tables.jobs.active()) {
-    for (const RowId row : shown.tables.jobs.at(id).time.rows()) {
+    for (const RowId row : shown.tables.jobs.at(id).time->rows()) {
       if (const auto index = cycle.index_of(row)) in_row[*index].push_back(id);
     }
   }

@@ -167,8 +167,9 @@ Names wait_reasons(const Tables& tables, const Placer& placer, const Job& job) {
   reasons.add_recovery();
   if (job.is_step()) {
     if (reasons.out.empty()) {
-      reasons.out.push_back(
-          fmt::format("other steps have the cores of job {}", job.request.inside));
+      reasons.out.push_back(fmt::format("other steps have the {} of job {}",
+                                        job.request.generic.empty() ? "cores" : "cores or units",
+                                        job.request.inside));
     }
     return std::move(reasons.out);
   }

@@ -38,7 +38,7 @@ const std::string& Ending::name_of(const Job& job, std::size_t member) const {
 // ---- what nodes report ------------------------------------------------------------------------
 
 bool Ending::record(Job& job, std::size_t member, const base::TaskExit& exit) {
-  const Outcome::Recorded recorded = job.outcome.record(member, exit);
+  const Outcome::Recorded recorded = job.outcome.edit().record(member, exit);
   if (recorded == Outcome::Recorded::Impossible) ++tables_.counters.stale_reports;
   return recorded == Outcome::Recorded::New;
 }
@@ -56,7 +56,7 @@ std::string Ending::failure_of(const Job& job, std::size_t member,
 
 // Of a job that kept going: the lowest rank that failed, and how many more.
 std::string Ending::failures_of(const Job& job) const {
-  const auto failed = job.outcome.failed();
+  const auto failed = job.outcome->failed();
   if (!failed) return {};
   std::string text = failure_of(job, failed->member, failed->exit);
   if (failed->count > 1) text += fmt::format(", and {} more failed", failed->count - 1);
@@ -65,7 +65,7 @@ std::string Ending::failures_of(const Job& job) const {
 
 void Ending::judge(Job& job, std::size_t member, const base::TaskExit& exit, Step& step) {
   if (job.keep_going || job.is_stopping || code_of(exit) == 0) return;
-  const bool is_own_end = !job.outcome.ending() || exit.was_ending;
+  const bool is_own_end = !job.outcome->ending() || exit.was_ending;
   blame(job,
         {failure_of(job, member, exit), code_of(exit), exit.ended,
          is_own_end && is_crash(exit.signal)},
@@ -73,8 +73,8 @@ void Ending::judge(Job& job, std::size_t member, const base::TaskExit& exit, Ste
 }
 
 void Ending::blame(Job& job, Failure failure, Step& step) {
-  if (job.outcome.ending()) return job.outcome.explain(std::move(failure));
-  job.outcome.decide(std::move(failure));
+  if (job.outcome->ending()) return job.outcome.edit().explain(std::move(failure));
+  job.outcome.edit().decide(std::move(failure));
   carry_out(job, step);
 }
 
@@ -88,7 +88,7 @@ void Ending::aborted(Job& job, std::size_t member, const base::AbortRequested& m
 }
 
 void Ending::lost_node(Job& job, const std::string& reason, base::TimePoint since, Step& step) {
-  if (job.outcome.blame_loss(reason, since)) step.job_changed(job.id);
+  if (job.outcome.edit().blame_loss(reason, since)) step.job_changed(job.id);
   end(job, {JobState::NodeFailed, reason, base::kExitError, true}, step);
 }
 
@@ -114,17 +114,17 @@ void Ending::exited(Job& job, std::size_t member, const base::Exited& message, S
   }
   const std::string& name = name_of(job, member);
   const std::string why = message.reason.empty() ? "ended before it was started" : message.reason;
-  if (job.members[member] != Member::Started) {
+  if ((*job.members)[member] != Member::Started) {
     end(job, {JobState::LaunchFailed, fmt::format("{}: {}", name, why), base::kExitError, true},
         step);
   } else if (!message.reason.empty()) {
-    const int code = job.outcome.exit_code();
+    const int code = job.outcome->exit_code();
     end(job,
         {JobState::Failed, fmt::format("{}: {}", name, why), code != 0 ? code : base::kExitError},
         step);
   }
   for (const base::TaskExit& exit : fresh) judge(job, member, exit, step);
-  if (!job.outcome.has_all_exits_of(member)) {
+  if (!job.outcome->has_all_exits_of(member)) {
     end(job, {JobState::NodeFailed, fmt::format("{} did not report how its tasks ended", name)},
         step);
   }
@@ -132,25 +132,25 @@ void Ending::exited(Job& job, std::size_t member, const base::Exited& message, S
 }
 
 void Ending::gone(Job& job, std::size_t member, Step& step) {
-  if (!job.members.gone(member)) return;
-  if (job.members.remaining() == 0) return finish(job, step);
+  if (!job.members.edit().gone(member)) return;
+  if (job.members->remaining() == 0) return finish(job, step);
   meetings_.hold_complete(job, step);
 }
 
 // ---- the decision -----------------------------------------------------------------------------
 
 void Ending::end(Job& job, End end, Step& step) {
-  if (job.outcome.ending() || base::is_final(job.state)) return;
+  if (job.outcome->ending() || base::is_final(job.state)) return;
   job.is_untried =
       end.may_retry && job.state == JobState::Launching && job.relaunches < kMostRelaunches;
-  job.outcome.decide(end.state, std::move(end.reason), end.exit_code);
+  job.outcome.edit().decide(end.state, std::move(end.reason), end.exit_code);
   carry_out(job, step);
 }
 
 void Ending::cancel(Job& job, End end, Step& step) {
   if (!will_requeue(job)) return this->end(job, std::move(end), step);
   job.is_untried = false;
-  job.outcome.cancel_requeue(end.state, end.reason, end.exit_code);
+  job.outcome.edit().cancel_requeue(end.state, end.reason, end.exit_code);
   step.job_changed(job.id);
 }
 
@@ -165,7 +165,7 @@ void Ending::decide(Job& job, Step& step) {
 
 // The job is Completing, so that it does not end before the last of them has.
 void Ending::end_steps(Job& job, Step& step) {
-  const std::set<JobId> steps = job.steps;
+  const std::set<JobId> steps = *job.steps;
   for (const JobId id : steps) {
     end(tables_.jobs.at(id),
         {JobState::Cancelled, fmt::format("job {} has ended", job.id), base::kExitInterrupted},
@@ -177,32 +177,33 @@ void Ending::end_steps(Job& job, Step& step) {
 void Ending::leave_allocation(const Job& job, Step& step) {
   Job* allocation = job.is_step() ? tables_.jobs.find(job.request.inside) : nullptr;
   if (allocation == nullptr) return;
-  allocation->steps.erase(job.id);
-  const bool is_over = allocation->state == JobState::Completing && allocation->steps.empty() &&
-                       allocation->members.remaining() == 0;
+  allocation->steps.edit().erase(job.id);
+  const bool is_over = allocation->state == JobState::Completing && allocation->steps->empty() &&
+                       allocation->members->remaining() == 0;
   if (is_over) finish(*allocation, step);
 }
 
 void Ending::carry_out(Job& job, Step& step) {
   decide(job, step);
   if (job.state != JobState::Completing) return;  // it ended with its last step
-  if (job.members.remaining() == 0) return finish(job, step);
+  if (job.members->remaining() == 0) return finish(job, step);
   tables_.deadlines.clear(job.id);
   tables_.deadlines.set(job.id, DeadlineKind::Kill, step.now + tables_.config.kill_deadline);
-  for (std::size_t m = 0; m < job.members.count(); ++m) {
-    if (!job.members.has_tasks(m)) continue;
+  for (std::size_t m = 0; m < job.members->count(); ++m) {
+    if (!job.members->has_tasks(m)) continue;
     tables_.nodes.send(job.cells.nodes[m], base::KillTasks{job.attempt()}, step);
   }
 }
 
 // Nothing of the attempt is left.
 void Ending::finish(Job& job, Step& step) {
-  if (!job.outcome.ending()) {  // all tasks ended by themselves
-    const int code = job.outcome.exit_code();
-    job.outcome.decide(code == 0 ? JobState::Completed : JobState::Failed, failures_of(job), code);
+  if (!job.outcome->ending()) {  // all tasks ended by themselves
+    const int code = job.outcome->exit_code();
+    job.outcome.edit().decide(code == 0 ? JobState::Completed : JobState::Failed, failures_of(job),
+                              code);
     decide(job, step);
   }
-  if (job.state != JobState::Completing || !job.steps.empty()) return;
+  if (job.state != JobState::Completing || !job.steps->empty()) return;
   tables_.deadlines.clear(job.id);
   if (will_requeue(job)) return requeue(job, step);
   tables_.jobs.end(job, step);
@@ -217,7 +218,7 @@ void Ending::clear_attempt(Job& job, Step& step) {
   placer_.unplace(job);
   for (std::size_t m = 0; m < job.cells.nodes.size(); ++m) {
     const NodeIndex node = job.cells.nodes[m];
-    if (job.members[m] == Member::Bare) continue;
+    if ((*job.members)[m] == Member::Bare) continue;
     if (tables_.nodes[node].zombies.contains(job.attempt())) continue;
     tables_.nodes.send(node, base::ForgetTasks{job.attempt()}, step);
   }
@@ -229,12 +230,12 @@ void Ending::clear_attempt(Job& job, Step& step) {
 // because nodes came back smaller or not at all, would wait for ever.
 bool Ending::may_restart(const Job& job) const {
   if (job.is_untried) return true;
-  return job.outcome.ending() == JobState::NodeFailed &&
+  return job.outcome->ending() == JobState::NodeFailed &&
          job.request.requeue == base::Requeue::Yes && job.restarts < tables_.config.max_requeues;
 }
 
 bool Ending::will_requeue(const Job& job) const {
-  return job.outcome.ending() && may_restart(job) && job.has_row() &&
+  return job.outcome->ending() && may_restart(job) && job.has_row() &&
          std::max(job.attempts, job.newest_seen) + 1 < base::kAttemptsPerJob &&
          check_request(tables_.nodes, job.request, tables_.config.overcommit).has_value();
 }
@@ -242,16 +243,16 @@ bool Ending::will_requeue(const Job& job) const {
 // In line again, in its old place, as if it had never run: nothing of the lost attempt counts.
 void Ending::requeue(Job& job, Step& step) {
   ++(std::exchange(job.is_untried, false) ? job.relaunches : job.restarts);
-  const std::vector<std::string>& reasons = job.outcome.reasons();
+  const std::vector<std::string>& reasons = job.outcome->reasons();
   job.lost = reasons.empty() ? std::string() : reasons.front();
   tables_.jobs.change(job, JobEvent::Requeue, step);
   clear_attempt(job, step);
-  job.outcome = {};
-  job.time = {};
+  job.outcome.reset();
+  job.time.reset();
   job.filled = Duration::zero();
   job.started.reset();
   job.shares_channel = false;
-  job.members = {};
+  job.members.reset();
   job.cells = {};
   job.tasks_on_node.clear();
   const auto shape = check_request(tables_.nodes, job.request, tables_.config.overcommit);

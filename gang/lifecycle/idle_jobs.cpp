@@ -10,21 +10,21 @@ static_assert(ClusterConfig::kMinDeadlockAfter > base::limits::kSuspectAfter,
 
 std::string deadlock_reason(const Job& job) {
   std::size_t tasks = 0;
-  for (std::size_t m = 0; m < job.members.count(); ++m) {
-    if (job.members.has_tasks(m)) tasks += job.request.allocation ? 1 : job.tasks_on_node[m];
+  for (std::size_t m = 0; m < job.members->count(); ++m) {
+    if (job.members->has_tasks(m)) tasks += job.request.allocation ? 1 : job.tasks_on_node[m];
   }
-  return deadlock_text(job.idleness.task_waits(), tasks);
+  return deadlock_text(job.idleness->task_waits(), tasks);
 }
 
 void IdleJobs::report(Job& job, std::size_t member, const base::Activity& activity, Step& step) {
-  job.idleness.report(member, activity);
+  job.idleness.edit().report(member, activity);
   judge(job, step);
 }
 
 bool IdleJobs::is_heard(const Job& job) const {
-  for (std::size_t m = 0; m < job.members.count(); ++m) {
+  for (std::size_t m = 0; m < job.members->count(); ++m) {
     const Node& node = tables_.nodes[job.cells.nodes[m]];
-    if (job.members.has_tasks(m) && node.state != NodeState::Up) return false;
+    if (job.members->has_tasks(m) && node.state != NodeState::Up) return false;
   }
   return true;
 }
@@ -33,14 +33,14 @@ void IdleJobs::judge(Job& job, Step& step) {
   if (!job.is_active()) return;
   const IdleLimits limits{tables_.config.unsettled_idle, tables_.config.deadlock_after,
                           is_heard(job)};
-  const JobActivity before = job.idleness.activity();
-  const JobActivity now = job.idleness.judge(job.members, step.now, limits);
+  const JobActivity before = job.idleness->activity();
+  const JobActivity now = job.idleness.edit().judge(*job.members, step.now, limits);
   if (now == JobActivity::Deadlocked && before != now) ++tables_.counters.deadlocks;
   if (now != before) {
     tables_.jobs.mark_changed();
     step.job_changed(job.id);
   }
-  if (const auto again = job.idleness.judge_again()) {
+  if (const auto again = job.idleness->judge_again()) {
     tables_.deadlines.set(job.id, DeadlineKind::Idle, *again);
   }
   if (now == JobActivity::Deadlocked && job.request.kill_deadlock) {

@@ -19,18 +19,18 @@ void Launching::launch(Job& job, Step& step) {
   const std::size_t count = job.cells.nodes.size();
   // Two attempts with one number would be taken for each other.
   job.attempts = std::max(job.attempts, job.newest_seen) + 1;
-  job.members.ask_all(count);
-  if (job.request.allocation) job.members.keep_first();
+  job.members.edit().ask_all(count);
+  if (job.request.allocation) job.members.edit().keep_first();
   job.forget_activity();
-  job.idleness.begin(count);
+  job.idleness.edit().begin(count);
   tables_.jobs.change(job, JobEvent::Place, step);
   tables_.deadlines.set(job.id, DeadlineKind::Launch, step.now + tables_.config.launch_deadline);
-  for (const std::size_t m : job.members.in(Member::Asked)) prepare(job, m, step);
+  for (const std::size_t m : job.members->in(Member::Asked)) prepare(job, m, step);
 }
 
-// A step has those of its job.
+// A step that asked for none has those of its job.
 std::vector<base::GenericShare> Launching::units_of(const Job& job, NodeIndex node) const {
-  const Job& gang = tables_.jobs.gang_of(job);
+  const Job& gang = job.units.empty() ? tables_.jobs.gang_of(job) : job;
   const auto member = gang.member_on(node);
   return member && *member < gang.units.size() ? gang.units[*member]
                                                : std::vector<base::GenericShare>{};
@@ -57,12 +57,12 @@ void Launching::prepare(const Job& job, std::size_t member, Step& step) const {
 }
 
 void Launching::ask_again(Job& job, std::size_t member, Step& step) {
-  job.members.ask_again(member);
+  job.members.edit().ask_again(member);
   prepare(job, member, step);
 }
 
 void Launching::prepared(Job& job, std::size_t member, Step& step) {
-  if (job.state != JobState::Launching || !job.members.prepared(member)) return;
+  if (job.state != JobState::Launching || !job.members.edit().prepared(member)) return;
   job.started = step.now;
   ++tables_.counters.jobs_started;
   tables_.jobs.change(job, JobEvent::AllPrepared, step);
@@ -82,13 +82,13 @@ void Launching::start_due(Step& step) {
 }
 
 void Launching::start_all(Job& job, Step& step) {
-  for (std::size_t m = 0; m < job.members.count(); ++m) {
-    if (job.members.has_tasks(m)) start(job, m, step);
+  for (std::size_t m = 0; m < job.members->count(); ++m) {
+    if (job.members->has_tasks(m)) start(job, m, step);
   }
 }
 
 void Launching::start(Job& job, std::size_t member, Step& step) {
-  job.members.start(member, publisher_.scheduled(job, step.now));
+  job.members.edit().start(member, publisher_.scheduled(job, step.now));
   tables_.deadlines.set(job.id, DeadlineKind::Begin, step.now + tables_.config.launch_deadline);
   tables_.nodes.send(job.cells.nodes[member], base::StartTasks{job.attempt()}, step);
 }
@@ -96,14 +96,14 @@ void Launching::start(Job& job, std::size_t member, Step& step) {
 // What the node has reported of its share so far was about tasks that did not exist yet; if it is
 // idle all the same, that is reported again.
 void Launching::began(Job& job, std::size_t member, Step& step) {
-  if (!job.members.began(member)) return;
-  job.idleness.report(member, {});
-  if (job.members.not_begun().empty()) idle_.judge(job, step);
+  if (!job.members.edit().began(member)) return;
+  job.idleness.edit().report(member, {});
+  if (job.members->not_begun().empty()) idle_.judge(job, step);
 }
 
 void Launching::launch_overdue(Job& job, Step& step) {
   if (job.state != JobState::Launching) return;
-  const auto silent = job.members.in(Member::Asked);
+  const auto silent = job.members->in(Member::Asked);
   // A node that is silent altogether is not the job's fault: it may start again elsewhere.
   const bool lost_node = std::any_of(silent.begin(), silent.end(), [&](std::size_t member) {
     return tables_.nodes[job.cells.nodes[member]].state != NodeState::Up;
@@ -119,9 +119,9 @@ void Launching::launch_overdue(Job& job, Step& step) {
 // Tasks are forked in the job's own slices, so its own time counts: a job that is suspended, or has
 // one slice in many, is waited for as long as it takes.
 void Launching::begin_overdue(Job& job, Step& step) {
-  if (job.members.not_begun().empty() || job.outcome.ending()) return;
+  if (job.members->not_begun().empty() || job.outcome->ending()) return;
   const ClusterConfig& config = tables_.config;
-  const Duration had = publisher_.scheduled(job, step.now) - job.members.start_scheduled();
+  const Duration had = publisher_.scheduled(job, step.now) - job.members->start_scheduled();
   const Duration missing = config.launch_deadline - had;
   if (missing > Duration::zero()) {
     return tables_.deadlines.set(job.id, DeadlineKind::Begin,
@@ -130,7 +130,7 @@ void Launching::begin_overdue(Job& job, Step& step) {
   ending_.end(job,
               {JobState::LaunchFailed,
                fmt::format("no task began within {} on {}", seconds(config.launch_deadline),
-                           names_of(job, job.members.not_begun()))},
+                           names_of(job, job.members->not_begun()))},
               step);
 }
 

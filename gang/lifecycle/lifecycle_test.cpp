@@ -23,9 +23,9 @@ struct LifeBench : ScheduleBench {
 
   Job& running(const base::ResourceRequest& request) {
     Job& job = launched(request);
-    for (std::size_t m = 0; m < job.members.count(); ++m) launching.prepared(job, m, step);
+    for (std::size_t m = 0; m < job.members->count(); ++m) launching.prepared(job, m, step);
     if (publisher.publish(step)) launching.start_due(step);
-    for (std::size_t m = 0; m < job.members.count(); ++m) launching.began(job, m, step);
+    for (std::size_t m = 0; m < job.members->count(); ++m) launching.began(job, m, step);
     return job;
   }
 
@@ -66,8 +66,8 @@ TEST(Launching, AMissingAnswerEndsTheLaunch) {
   Job& job = b.launched(LifeBench::on_nodes(2));
   b.launching.prepared(job, 0, b.step);
   b.launching.launch_overdue(job, b.step);
-  EXPECT_EQ(job.outcome.ending(), JobState::LaunchFailed);
-  EXPECT_EQ(job.outcome.reasons(), std::vector<std::string>{"no answer within 10.0s from node1"});
+  EXPECT_EQ(job.outcome->ending(), JobState::LaunchFailed);
+  EXPECT_EQ(job.outcome->reasons(), std::vector<std::string>{"no answer within 10.0s from node1"});
   EXPECT_EQ(b.sent<base::KillTasks>(), 2U);
 }
 
@@ -105,7 +105,7 @@ TEST(Ending, ANodeThatDoesNotReportAllExitsFailsTheJob) {
   Job& job = b.running(LifeBench::on_nodes(1));
   b.ending.exited(job, 0, {job.attempt(), {}, {}}, b.step);
   EXPECT_EQ(job.state, JobState::NodeFailed);
-  EXPECT_EQ(job.outcome.reasons(),
+  EXPECT_EQ(job.outcome->reasons(),
             std::vector<std::string>{"node0 did not report how its tasks ended"});
 }
 
@@ -115,12 +115,12 @@ TEST(IdleJobs, ADeadlockedJobEndsIfItsUserAskedForIt) {
   request.kill_deadlock = true;
   Job& job = b.running(request);
   b.idle.report(job, 0, {.idle = true, .waits = true}, b.step);
-  EXPECT_EQ(job.idleness.activity(), JobActivity::Idle);
+  EXPECT_EQ(job.idleness->activity(), JobActivity::Idle);
   b.step.now = *b.tables.deadlines.next();
   const auto due = b.tables.deadlines.take_due(b.step.now);
   ASSERT_EQ(due->kind, DeadlineKind::Idle);
   b.idle.judge(job, b.step);
-  EXPECT_EQ(job.outcome.ending(), JobState::Failed);
+  EXPECT_EQ(job.outcome->ending(), JobState::Failed);
 }
 
 TEST(Meetings, AreHeldWhenEveryMemberHasComeOrIsGone) {
@@ -129,7 +129,7 @@ TEST(Meetings, AreHeldWhenEveryMemberHasComeOrIsGone) {
   const base::MeetingReached reached{job.attempt(), base::Meeting::Ready, TimePoint{2h}};
   EXPECT_TRUE(b.meetings.came(job, 0, reached, b.step));
   EXPECT_EQ(b.sent<base::MetAll>(), 0U);
-  job.members.gone(1);
+  job.members.edit().gone(1);
   b.meetings.hold_complete(job, b.step);
   EXPECT_EQ(b.sent<base::MetAll>(), 1U);
   b.meetings.hold_complete(job, b.step);

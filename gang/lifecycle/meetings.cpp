@@ -14,7 +14,7 @@ bool Meetings::came(const Job& job, std::size_t member, const base::MeetingReach
   if (later < -base::kSameBoundary) return false;
   if (later > base::kSameBoundary) {
     gathering.boundary = reached.boundary;
-    gathering.there.assign(job.members.count(), false);
+    gathering.there.assign(job.members->count(), false);
   }
   if (gathering.there.empty()) return true;  // a repeated report
   gathering.there[member] = true;
@@ -28,15 +28,15 @@ void Meetings::hold_complete(const Job& job, Step& step) {
   for (std::size_t meeting = 0; meeting < found->second.size(); ++meeting) {
     Gathering& gathering = found->second[meeting];
     bool is_complete = !gathering.there.empty();
-    for (std::size_t m = 0; is_complete && m < job.members.count(); ++m) {
+    for (std::size_t m = 0; is_complete && m < job.members->count(); ++m) {
       is_complete =
-          !job.members.has_tasks(m) || gathering.there[m] || !nodes_[job.cells.nodes[m]].connected;
+          !job.members->has_tasks(m) || gathering.there[m] || !nodes_[job.cells.nodes[m]].connected;
     }
     if (!is_complete) continue;
     gathering.there.clear();
     const base::MetAll met{job.attempt(), static_cast<base::Meeting>(meeting), gathering.boundary};
-    for (std::size_t m = 0; m < job.members.count(); ++m) {
-      if (job.members.has_tasks(m)) nodes_.send(job.cells.nodes[m], met, step);
+    for (std::size_t m = 0; m < job.members->count(); ++m) {
+      if (job.members->has_tasks(m)) nodes_.send(job.cells.nodes[m], met, step);
     }
   }
 }

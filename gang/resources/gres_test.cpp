@@ -228,6 +228,52 @@ TEST_P(Gres, UnitsAreKeptForTheFirstInLine) {
   EXPECT_EQ(b.state(first), JobState::Running);
 }
 
+TEST_P(Gres, StepsDivideTheUnitsOfTheirJob) {
+  auto held = gpus(2);
+  held.allocation = true;
+  held.tasks_per_node = 2;
+  held.only_nodes = {b.infos.at(NodeId{0}).name};
+  const JobId job = b.submit(held);
+  b.pass(100ms);
+  base::ResourceRequest step;
+  step.inside = job;
+  step.tasks = 1;
+  const JobId all = b.submit(step);
+  step.generic = {{"gpu", 1}};
+  step.overlap = false;
+  const JobId first = b.submit(step);
+  EXPECT_EQ(b.view(first).units, (Units{{{"gpu", {0}}}}));
+  b.finish(all);
+  const JobId second = b.submit(step);
+  EXPECT_EQ(b.view(second).units, (Units{{{"gpu", {1}}}}));
+  const auto sent = b.sent<base::PrepareTasks>();
+  EXPECT_EQ(sent.back().second.placed.generic, (std::vector<base::GenericShare>{{"gpu", {1}}}));
+  b.finish(first);
+  step.generic = {{"gpu", 2}};
+  const JobId both = b.submit(step);
+  EXPECT_EQ(b.state(both), JobState::Pending);
+  EXPECT_EQ(why(both), fmt::format("other steps have the cores or units of job {}", job));
+  b.finish(second);
+  EXPECT_EQ(b.view(both).units, (Units{{{"gpu", {0, 1}}}}));
+  EXPECT_EQ(b.cluster.node(NodeId{0})->generic_used, (Generic{{"gpu", 2}})) << "the job's";
+}
+
+TEST_P(Gres, AStepCannotHaveMoreUnitsThanItsJob) {
+  auto held = gpus(1);
+  held.allocation = true;
+  const JobId job = b.submit(held);
+  b.pass(100ms);
+  base::ResourceRequest step;
+  step.inside = job;
+  step.tasks = 1;
+  step.generic = {{"gpu", 2}};
+  EXPECT_EQ(refusal(step), fmt::format("the step needs gpu:2 per node; job {} has 1", job));
+  step.generic = {{"nic", 1}};
+  EXPECT_EQ(refusal(step), fmt::format("the step needs nic:1 per node; job {} has 0", job));
+  step.generic = {{"gpu", 1, kUnit}};
+  EXPECT_NE(refusal(step).find("leave out mem="), std::string::npos);
+}
+
 INSTANTIATE_TEST_SUITE_P(Policies, Gres, testing::Values(Placement::Matrix, Placement::Dqt),
                          [](const auto& suite) {
                            return suite.param == Placement::Matrix ? "matrix" : "dqt";

@@ -38,6 +38,7 @@ void Units::choose(Job& job, std::size_t row) {
 
 void Units::restore(Job& job) {
   job.cells.unit_bits.clear();
+  if (job.is_step()) return;  // they are its job's
   for (std::size_t m = 0; m < job.units.size(); ++m) {
     for (const base::GenericShare& share : job.units[m]) {
       for (const std::uint32_t index : share.indices) {
@@ -48,12 +49,14 @@ void Units::restore(Job& job) {
 }
 
 void Units::take(const Job& job) {
+  if (job.is_step()) return;
   for (std::size_t m = 0; m < job.units.size(); ++m) {
     books_[job.cells.nodes[m]].take(job.id, job.units[m], job.request.generic);
   }
 }
 
 void Units::give_back(const Job& job) {
+  if (job.is_step()) return;
   for (std::size_t m = 0; m < job.units.size(); ++m) books_[job.cells.nodes[m]].give_back(job.id);
 }
 
@@ -65,9 +68,9 @@ base::Result<void> Units::check(const JobTable& jobs) const {
   std::set<NodeIndex> ending;
   for (const auto& [id, job] : jobs.all()) {
     if (!job.placed) continue;
-    const bool is_whole =
-        job.is_step() || job.request.generic.empty() || job.units.size() == job.cells.nodes.size();
+    const bool is_whole = job.request.generic.empty() || job.units.size() == job.cells.nodes.size();
     if (!is_whole) return fail(Errc::WrongState, "job {} lacks units", id);
+    if (job.is_step()) continue;
     for (const std::size_t bit : job.cells.unit_bits) {
       if (!taken.emplace(job.home, bit).second) {
         return fail(Errc::WrongState, "a unit of job {} is used twice in its row", id);

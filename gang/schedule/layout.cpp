@@ -38,7 +38,7 @@ class LayoutMaker {
 
  private:
   [[nodiscard]] bool is_busy(const Job& job) const {
-    return !idle_detection_ || job.idleness.activity() == JobActivity::Busy ||
+    return !idle_detection_ || job.idleness->activity() == JobActivity::Busy ||
            kept_busy_.contains(job.id);
   }
 

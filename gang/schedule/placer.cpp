@@ -50,6 +50,23 @@ bool is_no_smaller(const Shape& shape, std::optional<Duration> longest, const Fa
   return lasts_as_long && needs_no_less(shape, failed.shape);
 }
 
+// Neighbours in line are often alike: the one that has last been of use is looked at first.
+bool is_hopeless(const Shape& shape, std::optional<Duration> longest, std::vector<Failed>& failed) {
+  const auto found = std::ranges::find_if(
+      failed, [&](const Failed& other) { return is_no_smaller(shape, longest, other); });
+  if (found == failed.end()) return false;
+  std::swap(*found, failed.front());
+  return true;
+}
+
+// Those that are no smaller than it say nothing more.
+void note_failed(const Failed& smaller, std::vector<Failed>& failed) {
+  std::erase_if(failed, [&](const Failed& other) {
+    return is_no_smaller(other.shape, other.longest, smaller);
+  });
+  failed.push_back(smaller);
+}
+
 }  // namespace
 
 Placer::Placer(Tables& tables)
@@ -95,12 +112,10 @@ void Placer::break_closed_promise() {
 
 void Placer::reorder() {
   if (gate_ == nullptr) return;
-  std::set<WaitKey> again;
-  for (WaitKey key : waiting_) {
-    Job& job = jobs_.at(key.job);
-    key.rank = rank_of(job);
-    job.wait = key;
-    again.insert(key);
+  std::map<WaitKey, Job*> again;
+  for (const auto& [key, job] : waiting_) {
+    job->wait.rank = rank_of(*job);
+    again.emplace(job->wait, job);
   }
   if (again != waiting_) {
     waiting_ = std::move(again);
@@ -141,7 +156,7 @@ void Placer::note_placed(Job& job) {
 // A job that has just begun to wait: room has not grown, so the others need not be tried.
 bool Placer::try_new(Job& job) {
   job.wait.rank = rank_of(job);
-  line_of(job).insert(job.wait);
+  line_of(job).emplace(job.wait, &job);
   if (job.is_step()) return !nodes_.is_awaiting() && try_place(job);
   if (!policy_->tries_alone(job)) capacity_grew();
   if (nodes_.is_awaiting() || room_.has_grown()) return false;
@@ -152,7 +167,7 @@ bool Placer::try_new(Job& job) {
 
 void Placer::enqueue(Job& job) {
   job.wait.rank = rank_of(job);
-  line_of(job).insert(job.wait);
+  line_of(job).emplace(job.wait, &job);
   capacity_grew();
 }
 
@@ -166,7 +181,7 @@ void Placer::set_priority(Job& job, std::int32_t priority) {
   job.request.priority = priority;
   job.wait.minus_priority = -std::int64_t{priority};
   if (!waits) return;
-  line_of(job).insert(job.wait);
+  line_of(job).emplace(job.wait, &job);
   policy_->reordered();
   capacity_grew();
 }
@@ -182,20 +197,17 @@ std::vector<JobId> Placer::place_waiting(TimePoint now) {
   std::vector<Failed> failed;
   const bool has_reservations = !room_.calendar().empty();
   for (auto it = waiting_.begin(); it != waiting_.end();) {
-    Job& job = jobs_.at((it++)->job);
+    Job& job = *(it++)->second;
     const bool may_skip = is_plain(job) && policy_->skips_larger(job);
     const auto longest = has_reservations ? room_.occupant(job).bound : std::nullopt;
-    const bool is_hopeless =
-        may_skip && std::any_of(failed.begin(), failed.end(), [&](const Failed& other) {
-          return is_no_smaller(job.shape, longest, other);
-        });
-    if (is_hopeless || !is_open(job)) continue;
+    if (may_skip && is_hopeless(job.shape, longest, failed)) continue;
+    if (!is_open(job)) continue;
     if (try_place(job)) {
       placed.push_back(job.id);
       continue;
     }
     if (!policy_->stays(job)) break;
-    if (may_skip) failed.push_back({job.shape, longest});
+    if (may_skip) note_failed({job.shape, longest}, failed);
   }
   reweigh();
   return placed;
@@ -217,7 +229,7 @@ void Placer::set_boost(Job& job) {
 // They take nothing from jobs in line, so they wait for none of them.
 void Placer::place_steps(std::vector<JobId>& placed) {
   for (auto it = waiting_steps_.begin(); it != waiting_steps_.end();) {
-    Job& job = jobs_.at((it++)->job);
+    Job& job = *(it++)->second;
     if (try_place(job)) placed.push_back(job.id);
   }
 }
@@ -242,6 +254,12 @@ base::Result<void> Placer::check() const {
 // In line are the pending jobs that are not held, and none for which there is room.
 base::Result<void> Placer::check_line() const {
   for (const auto& [id, job] : jobs_.all()) {
+    const std::map<WaitKey, Job*>& line = job.is_step() ? waiting_steps_ : waiting_;
+    const auto in_line = line.find(job.wait);
+    if (in_line != line.end() && in_line->second != &job) {
+      return fail(Errc::WrongState, "the place of job {} in line is that of job {}", id,
+                  in_line->second->id);
+    }
     if (is_in_line(job) != (job.state == JobState::Pending && !job.request.held)) {
       return fail(Errc::WrongState, "job {} is {} and {} in line", id, to_string(job.state),
                   is_in_line(job) ? "" : "not");
@@ -256,9 +274,9 @@ base::Result<void> Placer::check_line() const {
   if (room_.has_grown() || nodes_.is_awaiting()) return {};
   constexpr int kTried = 16;  // it is expensive
   int tried = 0;
-  for (const WaitKey& wait : waiting_) {
+  for (const auto& [wait, waiting] : waiting_) {
     if (++tried > kTried) break;
-    const Job& job = jobs_.at(wait.job);
+    const Job& job = *waiting;
     const auto spot = is_open(job) ? find_spot(job) : std::nullopt;
     if (spot && is_open(job, &*spot)) {
       return fail(Errc::WrongState, "job {} waits although there is room", wait.job);

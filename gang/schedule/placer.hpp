@@ -5,6 +5,7 @@
 #include "gang/schedule/policy.hpp"
 #include "gang/state/gate.hpp"
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -101,7 +102,7 @@ class Placer {
   }
 
   // Without steps.
-  [[nodiscard]] const std::set<WaitKey>& waiting() const { return waiting_; }
+  [[nodiscard]] const std::map<WaitKey, Job*>& waiting() const { return waiting_; }
 
   [[nodiscard]] base::Result<void> check() const;
 
@@ -113,7 +114,9 @@ class Placer {
   void break_closed_promise();
   void place_steps(std::vector<JobId>& placed);
 
-  std::set<WaitKey>& line_of(const Job& job) { return job.is_step() ? waiting_steps_ : waiting_; }
+  std::map<WaitKey, Job*>& line_of(const Job& job) {
+    return job.is_step() ? waiting_steps_ : waiting_;
+  }
 
   [[nodiscard]] base::Result<void> check_line() const;
 
@@ -122,8 +125,9 @@ class Placer {
   Gate* gate_ = nullptr;
   Room room_;
   std::unique_ptr<Policy> policy_;
-  std::set<WaitKey> waiting_;        // Pending jobs that are not held, without steps
-  std::set<WaitKey> waiting_steps_;  // for cores of their jobs
+  // With the jobs, which a pass looks at one by one.
+  std::map<WaitKey, Job*> waiting_;        // Pending jobs that are not held, without steps
+  std::map<WaitKey, Job*> waiting_steps_;  // for cores of their jobs
 };
 
 }  // namespace score::gang

@@ -32,7 +32,7 @@ std::vector<Column> Publisher::columns_of(const Layout& layout, std::uint64_t se
     const bool is_background = layout.background.contains(gang.id);
     const bool fills = may_fill(gang, tables_.config) && !job.shares_channel;
     for (std::size_t m = 0; m < job.cells.nodes.size(); ++m) {
-      if (job.members[m] == Member::Bare) continue;
+      if ((*job.members)[m] == Member::Bare) continue;
       Column& column = columns[job.cells.nodes[m]];
       (is_background ? column.background : column.managed).push_back(job.attempt());
       if (runs == layout.runs_in.end()) continue;
@@ -215,7 +215,7 @@ void Publisher::account(const Layout& layout, TimePoint start) {
   for (auto it = accounted_.begin(); it != accounted_.end();) {
     Job& job = tables_.jobs.at(*it);
     const std::vector<RowId> rows = layout.rows_of(tables_.jobs.gang_of(job).id);
-    const bool has_changed = job.time.run_in(rows, start, cycles());
+    const bool has_changed = job.time.edit().run_in(rows, start, cycles());
     if (has_changed && !rows.empty() && job.request.scheduled_limit > Duration::zero()) {
       tables_.deadlines.set(job.id, DeadlineKind::Scheduled, start);
     }
@@ -224,14 +224,14 @@ void Publisher::account(const Layout& layout, TimePoint start) {
 }
 
 Duration Publisher::scheduled(const Job& job, TimePoint now) const {
-  if (!job.overlay()) return job.time.at(now, cycles());
+  if (!job.overlay()) return job.time->at(now, cycles());
   if (!job.started) return Duration::zero();
   return std::max(job.ended.value_or(now) - *job.started, Duration::zero());
 }
 
 void Publisher::stop(Job& job, TimePoint now) {
   if (job.overlay()) return;
-  job.time.stop(now, cycles());
+  job.time.edit().stop(now, cycles());
   accounted_.erase(job.id);
 }
 

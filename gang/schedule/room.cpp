@@ -119,9 +119,9 @@ void Room::take_cells(Job& job, std::size_t row) {
   }
   job.placed = true;
   units_.take(job);
-  job.outcome.expect(job.request.allocation
-                         ? std::vector<std::uint32_t>{0}
-                         : base::nodes_of_ranks(job.tasks_on_node, job.request.distribution));
+  job.outcome.edit().expect(
+      job.request.allocation ? std::vector<std::uint32_t>{0}
+                             : base::nodes_of_ranks(job.tasks_on_node, job.request.distribution));
   for (const NodeIndex node : job.cells.nodes) {
     Reservations& here = reserved_[node];
     here.memory += job.shape.memory;

@@ -48,8 +48,8 @@ struct ScheduleBench {
 
   void launch(Job& job) {
     ++job.attempts;
-    job.members.ask_all(job.cells.nodes.size());
-    job.idleness.begin(job.cells.nodes.size());
+    job.members.edit().ask_all(job.cells.nodes.size());
+    job.idleness.edit().begin(job.cells.nodes.size());
     tables.jobs.change(job, JobEvent::Place, step);
   }
 
@@ -63,8 +63,8 @@ struct ScheduleBench {
 
   // Every share of the job reports this.
   void report(Job& job, const base::Activity& activity) {
-    for (std::size_t m = 0; m < job.members.count(); ++m) job.idleness.report(m, activity);
-    job.idleness.judge(job.members, step.now, {1s, 3s});
+    for (std::size_t m = 0; m < job.members->count(); ++m) job.idleness.edit().report(m, activity);
+    job.idleness.edit().judge(*job.members, step.now, {1s, 3s});
     tables.jobs.mark_changed();
   }
 

@@ -27,6 +27,67 @@ std::vector<Candidate> candidates_of(const Job& allocation, const Job& step,
   return room;
 }
 
+bool has_units(const Job& step) {
+  return !step.request.generic.empty();
+}
+
+// Of the kind, those of the allocation's units there that no other step has asked for.
+std::vector<std::uint32_t> free_units(const JobTable& jobs, const Job& allocation, const Job& step,
+                                      std::size_t member, const std::string& kind) {
+  std::vector<std::uint32_t> free;
+  for (const base::GenericShare& share : allocation.units.at(member)) {
+    if (share.name == kind) free = share.indices;
+  }
+  if (step.request.overlap) return free;
+  const NodeIndex node = allocation.cells.nodes[member];
+  for (const JobId id : *allocation.steps) {
+    const Job* other = jobs.find(id);
+    if (other == nullptr || !has_units(*other) || other->request.overlap) continue;
+    const auto there = other->member_on(node);
+    if (!there) continue;
+    for (const base::GenericShare& share : other->units.at(*there)) {
+      if (share.name != kind) continue;
+      std::erase_if(free, [&](std::uint32_t unit) {
+        return std::ranges::find(share.indices, unit) != share.indices.end();
+      });
+    }
+  }
+  return free;
+}
+
+// The lowest ones. nullopt: other steps have too many.
+std::optional<std::vector<base::GenericShare>> units_for_step(const JobTable& jobs,
+                                                              const Job& allocation,
+                                                              const Job& step, std::size_t member) {
+  std::vector<base::GenericShare> shares;
+  for (const base::GenericResource& wanted : step.request.generic) {
+    auto free = free_units(jobs, allocation, step, member, wanted.name);
+    if (free.size() < wanted.count) return std::nullopt;
+    free.resize(wanted.count);
+    shares.push_back({wanted.name, std::move(free)});
+  }
+  return shares;
+}
+
+// Each of its nodes has as many as the job asked for.
+Result<void> check_units(const Job& allocation, const base::ResourceRequest& request) {
+  for (const base::GenericResource& wanted : request.generic) {
+    if (wanted.memory > base::Bytes{0}) {
+      return fail(Errc::Unsupported,
+                  "a step has the memory that job {} has of its units: leave out "
+                  "mem= of --gres",
+                  allocation.id);
+    }
+    const auto has =
+        std::ranges::find(allocation.request.generic, wanted.name, &base::GenericResource::name);
+    if (has != allocation.request.generic.end() && has->count >= wanted.count) continue;
+    return fail(Errc::TooLarge, "the step needs {}:{} per node; job {} has {}", wanted.name,
+                wanted.count, allocation.id,
+                has == allocation.request.generic.end() ? 0 : has->count);
+  }
+  return {};
+}
+
 std::size_t core_count(const Job& job) {
   std::size_t count = 0;
   for (const auto& cores : job.cells.cores) count += cores.size();
@@ -39,7 +100,7 @@ std::vector<std::vector<std::uint32_t>> cores_for_step(const JobTable& jobs, con
                                                        const Job& step) {
   std::vector<std::vector<std::uint32_t>> cores = allocation.cells.cores;
   if (step.request.overlap) return cores;
-  for (const JobId id : allocation.steps) {
+  for (const JobId id : *allocation.steps) {
     const Job* other = jobs.find(id);
     if (other == nullptr || !other->placed || other->request.overlap) continue;
     for (std::size_t m = 0; m < other->cells.nodes.size(); ++m) {
@@ -62,23 +123,21 @@ Result<Shape> check_step(const JobTable& jobs, const NodeTable& nodes,
     return fail(Errc::WrongState,
                 "job {} takes no steps: it was not submitted by scbatch or scalloc", id);
   }
-  if (base::is_final(allocation->state) || allocation->outcome.ending()) {
+  if (base::is_final(allocation->state) || allocation->outcome->ending()) {
     return fail(Errc::WrongState, "job {} has ended", id);
   }
   if (!allocation->placed || allocation->state < JobState::Running) {
     return fail(Errc::WrongState, "job {} has not started", id);
   }
-  if (allocation->steps.size() >= base::limits::kMaxLiveSteps) {
-    return fail(Errc::Busy, "job {} has {} steps that run or wait", id, allocation->steps.size());
+  if (allocation->steps->size() >= base::limits::kMaxLiveSteps) {
+    return fail(Errc::Busy, "job {} has {} steps that run or wait", id, allocation->steps->size());
   }
   for (const auto* list : {&request.only_nodes, &request.except_nodes}) {
     for (const std::string& name : *list) {
       if (!nodes.find(name)) return fail(Errc::NotFound, "no node {}", name);
     }
   }
-  if (!request.generic.empty()) {
-    return fail(Errc::Unsupported, "a step has all units of job {}: leave out --gres", id);
-  }
+  if (auto has = check_units(*allocation, request); !has) return has.error();
   Result<Shape> shape = shape_of(request);
   if (!shape) return shape;
   shape->memory = base::Bytes{0};  // the job's is reserved
@@ -102,16 +161,23 @@ std::optional<Spot> Room::spot_inside(const Job& step) const {
   const auto cores = cores_for_step(jobs_, *allocation, step);
   std::vector<Candidate> room = candidates_of(*allocation, step, cores);
   std::erase_if(room, [&](const Candidate& candidate) {
-    return reserved_[candidate.node].jobs.size() >= base::limits::kMaxJobsPerNode;
+    const auto member = allocation->member_on(candidate.node);
+    return reserved_[candidate.node].jobs.size() >= base::limits::kMaxJobsPerNode ||
+           (has_units(step) && !units_for_step(jobs_, *allocation, step, *member));
   });
   auto choice = choose(step.shape, room);
   if (!choice) return std::nullopt;
   return Spot{std::nullopt, std::move(*choice)};
 }
 
-// On the lowest cores that it may have.
+// On the lowest cores that it may have. A step that asks for no units has all of its job.
 void Room::put_inside(Job& step) {
   const Job& allocation = jobs_.at(step.request.inside);
+  step.units.clear();
+  for (std::size_t m = 0; has_units(step) && m < step.cells.nodes.size(); ++m) {
+    const std::size_t member = *allocation.member_on(step.cells.nodes[m]);
+    step.units.push_back(units_for_step(jobs_, allocation, step, member).value());
+  }
   const auto cores = cores_for_step(jobs_, allocation, step);
   for (std::size_t m = 0; m < step.cells.nodes.size(); ++m) {
     const auto& free = cores[*allocation.member_on(step.cells.nodes[m])];

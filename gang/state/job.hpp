@@ -1,6 +1,7 @@
 #pragma once
 // What the head knows of one job.
 
+#include "base/lazy.hpp"
 #include "gang/job/idleness.hpp"
 #include "gang/job/members.hpp"
 #include "gang/job/outcome.hpp"
@@ -44,10 +45,10 @@ struct Job {
   std::string lost;                    // why, the last time
   WaitKey wait;
   bool keep_going = false;
-  bool is_stopping = false;   // see Cluster::let_end
-  std::string limit;          // the time limit that was reached, for people; empty: none
-  std::vector<bool> allowed;  // [node] by names and features; empty: all
-  std::set<JobId> steps;      // of an allocation: those that have not ended
+  bool is_stopping = false;     // see Cluster::let_end
+  std::string limit;            // the time limit that was reached, for people; empty: none
+  std::vector<bool> allowed;    // [node] by names and features; empty: all
+  Lazy<std::set<JobId>> steps;  // of an allocation: those that have not ended
 
   // Written by Placer.
   bool placed = false;
@@ -57,11 +58,11 @@ struct Job {
   std::vector<std::vector<base::GenericShare>> units;  // [member]; empty: none
   std::uint32_t boost = 1;                             // of its weight, by the policy and the gate
 
-  // The attempt.
-  Members members;
-  Idleness idleness;
-  Outcome outcome;
-  ScheduledTime time;  // written by Publisher
+  // The attempt. A waiting job has none, and there may be many.
+  Lazy<Members> members;
+  Lazy<Idleness> idleness;
+  Lazy<Outcome> outcome;
+  Lazy<ScheduledTime> time;  // written by Publisher
   Duration filled{0};  // processor time that its tasks used at idle priority, where it has ended
   bool background = false;      // by the newest layout: idle, and others want its cores
   bool displaced = false;       // by the newest layout: a job of queue high has its cores
@@ -102,7 +103,7 @@ struct Job {
 
   // Busy, as far as is known, and in the timetable.
   void forget_activity() {
-    idleness.reset();
+    idleness.edit().reset();
     background = displaced = false;
   }
 

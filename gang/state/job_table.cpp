@@ -59,7 +59,7 @@ void JobTable::change(Job& job, JobEvent event, Step& step) {
 
 void JobTable::end(Job& job, Step& step) {
   SCORE_ASSERT(job.state == JobState::Completing, "job={} state={}", job.id, to_string(job.state));
-  set_state(job, job.outcome.close());
+  set_state(job, job.outcome.edit().close());
   job.ended = step.now;
   --live_count_;
   step.job_changed(job.id);
@@ -90,10 +90,10 @@ base::Result<void> JobTable::check() const {
       return fail(Errc::WrongState, "job {} is {} and {}", id, to_string(job.state),
                   job.placed ? "placed" : "not placed");
     }
-    if (job.placed && job.members.remaining() == 0 && job.steps.empty()) {
+    if (job.placed && job.members->remaining() == 0 && job.steps->empty()) {
       return fail(Errc::WrongState, "job {} has a place and no member", id);
     }
-    if (job.outcome.ending().has_value() != (job.state == JobState::Completing)) {
+    if (job.outcome->ending().has_value() != (job.state == JobState::Completing)) {
       return fail(Errc::WrongState, "job {} is {}, which does not fit its end", id,
                   to_string(job.state));
     }

@@ -11,7 +11,7 @@ struct OneJob {
   // As Placer does.
   void place() {
     job.placed = true;
-    job.members.ask_all(1);
+    job.members.edit().ask_all(1);
     jobs.change(job, JobEvent::Place, step);
   }
 
@@ -49,7 +49,7 @@ TEST(JobTable, AJobThatHasEndedCannotBeChangedAndCanBeForgotten) {
   t.jobs.forget(id);
   ASSERT_TRUE(t.jobs.contains(id)) << "it has not ended";
   EXPECT_TRUE(t.jobs.live(id));
-  t.job.outcome.decide(JobState::Cancelled, "no longer needed", base::kExitInterrupted);
+  t.job.outcome.edit().decide(JobState::Cancelled, "no longer needed", base::kExitInterrupted);
   t.jobs.change(t.job, JobEvent::End, t.step);
   t.jobs.end(t.job, t.step);
   EXPECT_EQ(t.job.state, JobState::Cancelled);

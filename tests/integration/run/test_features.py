@@ -149,9 +149,23 @@ def test_shared_units_go_round_in_time(cluster):
 
 def test_steps_have_the_units_of_their_job(cluster):
     shown = cluster.run('scalloc', '-w', 'node00', '--gres', 'gpu:2', 'sh', '-c',
-                        f"scrun -q sh -c '{SHOW}'; scrun -q --gres gpu:1 true", code=None)
+                        f"scrun -q sh -c '{SHOW}'; scrun -q --gres gpu:3 true", code=None)
     assert shown.stdout.split()[-3:] == ['gpu:0,1', '0,1', '0,1'], shown
-    assert 'leave out --gres' in shown.stderr
+    assert 'needs gpu:3 per node' in shown.stderr
+
+
+def test_steps_divide_the_units_of_their_job(cluster):
+    """Each has one, and a third waits until one of them has ended."""
+    place = cluster.directory
+    step = f"scrun -q --gres gpu:1 sh -c '{SHOW} >{place}/step.$SCORE_STEP_ID; while [ ! -e {place}/go ]; do sleep 0.05; done'"
+    job = cluster.start('scalloc', '-w', 'node00', '-n', 4, '--gres', 'gpu:2', 'sh', '-c',
+                        f"{step.replace('scrun', 'scrun -n 1', 1)} & {step.replace('scrun', 'scrun -n 1', 1)} & wait")
+    shown = [place / f'step.{index}' for index in range(2)]
+    wait_until(lambda: all(path.exists() and len(path.read_text().split()) == 3 for path in shown),
+               what=lambda: [path.exists() and path.read_text() for path in shown])
+    assert sorted(path.read_text().split()[0] for path in shown) == ['gpu:0', 'gpu:1']
+    (place / 'go').touch()
+    assert job.wait(60) == 0
 
 
 @pytest.fixture
