@@ -96,7 +96,7 @@ bool DqtPolicy::repack() {
   for (NodeIndex node = 0; node < matrix.node_count(); ++node) {
     for (const JobId id : room().on_node(node).jobs) {
       const Job& job = room().jobs().at(id);
-      if (!job.overlay() && job.cells.nodes.front() == node) jobs.push_back(&job);
+      if (job.has_row() && job.cells.nodes.front() == node) jobs.push_back(&job);
     }
   }
   std::stable_sort(jobs.begin(), jobs.end(), [](const Job* a, const Job* b) {
