@@ -33,6 +33,8 @@ class Quota {
 
   std::uint64_t capacity() const { return capacity_; }
 
+  void set_capacity(std::uint64_t capacity) { capacity_ = capacity; }
+
   std::uint64_t used() const { return used_; }
 
   std::uint64_t free() const {

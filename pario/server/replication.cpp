@@ -4,11 +4,13 @@
 // order.
 //
 // To fill the other replica, the leader sends all rows of its store, and from then on forwards what
-// changes; meanwhile it copies data files, range by range, through the gate.
+// changes; meanwhile it copies data files, range by range, through the gate: all of them, or if it
+// has seen all changes since the other one followed, those that have changed.
 #include "pario/server/replication.hpp"
 
 #include "base/os/log.hpp"
 #include "pario/core/bytes.hpp"
+#include "pario/store/transaction_file.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -16,6 +18,7 @@
 #include <ctime>
 #include <deque>
 #include <fcntl.h>
+#include <string>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,6 +27,10 @@ namespace {
 
 constexpr std::size_t kRangeBytes = kMaxDataBytes;
 constexpr Extent kWholeFile{0, kMaxOffset};
+constexpr std::size_t kMostMissed = 100'000;
+// Of FillBegin: the follower keeps its files, but for those that it is told to drop.
+constexpr std::uint64_t kQuick = std::uint64_t{1} << 63;
+constexpr std::uint32_t kDroppedFiles = 3;  // a table of FillTable
 
 std::int64_t wall_ns() {
   timespec now{};
@@ -108,8 +115,14 @@ int Replication::open() {
   if (error == 0 && !unpack(packed, view)) return EIO;
   if (error == ENOENT || error == 0) error = parts_.store.get_number("applied", applied_);
   if (error != 0 && error != ENOENT) return error;
+  // After a loss of power it may lack what it has acknowledged.
+  std::uint64_t boot = 0;
+  error = parts_.store.get_number("boot", boot);
+  if (error != 0 && error != ENOENT) return error;
+  if (view.mode == ReplicaMode::Following && boot != boot_number()) view.mode = ReplicaMode::Stale;
   replica_ = std::make_unique<Replica>(view, place_.is_first);
   forwarder_ = std::make_unique<Forwarder>(place_.volume, place_.peer, parts_.peers.fd());
+  set_capacity();
   return 0;
 }
 
@@ -162,6 +175,7 @@ void Replication::start_change(TransferPtr transfer) {
 }
 
 void Replication::local_done(TransferPtr transfer) {
+  if (transfer->answer.error == 0 && !replica_->forwards()) note_missed(*transfer);
   if (transfer->answer.error != 0 || !replica_->forwards()) return end_change(std::move(transfer));
   const Request request = transfer->request;
   std::shared_ptr<DataFile> file;
@@ -171,11 +185,45 @@ void Replication::local_done(TransferPtr transfer) {
   }
   const char* data = transfer->data.get();
   const std::shared_ptr<TransferPtr> shared = std::make_shared<TransferPtr>(std::move(transfer));
-  forward(request, data, shared, [this, shared](int error) {
-    const bool is_gone = error == ENOENT && changes_data((*shared)->request.op);
-    if (!is_gone && !is_delivered(error)) (*shared)->answer.error = EREMCHG;
+  forward(request, data, shared, [this, shared](int error) { forwarded(shared, error); });
+}
+
+void Replication::forwarded(std::shared_ptr<TransferPtr> shared, int error) {
+  if (error == ENOENT && changes_data((*shared)->request.op)) error = 0;  // it is gone there too
+  if (error != 0) note_missed(**shared);
+  const bool is_refused = error == ESTALE || !replica_->serves();
+  if (error != 0 && is_refused && view().mode == ReplicaMode::Leading) {
+    replica_->stood_still();
+    doubtful_.push_back(std::move(shared));
+    return probe();
+  }
+  if (!is_delivered(error) && view().mode == ReplicaMode::Stale) {
+    (*shared)->answer.error = EREMCHG;
+  }
+  end_change(std::move(*shared));
+}
+
+// Once it is known which of the two serves.
+void Replication::settle_doubtful() {
+  const bool is_lost = view().mode == ReplicaMode::Stale;
+  if (!is_lost && !replica_->serves()) return;
+  for (const auto& shared : std::exchange(doubtful_, {})) {
+    if (is_lost) (*shared)->answer.error = EREMCHG;
     end_change(std::move(*shared));
-  });
+  }
+}
+
+void Replication::note_missed(const Transfer& transfer) {
+  const Request& request = transfer.request;
+  if (changes_data(request.op) || request.op == Op::Remove) missed_.insert(request.id);
+  Attributes removed;
+  if (request.op == Op::Unlink && request.number == 0 &&
+      parse_attributes(transfer.answer.body, removed)) {
+    missed_.insert(removed.id);
+  }
+  if (missed_.size() <= kMostMissed) return;
+  missed_since_ = 0;
+  missed_.clear();
 }
 
 void Replication::end_change(TransferPtr transfer) {
@@ -194,15 +242,9 @@ void Replication::forward(Request request, const char* data, std::shared_ptr<voi
   forwarder_->send(std::move(request), data, std::move(keeps), std::move(done));
 }
 
-// False: the other one leads, and the change counts for nothing. A follower that is lost is left
-// behind: then this replica has it all.
+// A follower that is lost is left behind: then this replica has it all. False: it was lost.
 bool Replication::is_delivered(int error) {
   if (error == 0) return true;
-  if (error == ESTALE && !replica_->is_repairing()) {
-    replica_->stood_still();
-    probe();
-    return !replica_->forwards();
-  }
   if (replica_->forwards()) {
     log_warning("replica lost", kv("part", place_.part), kv("server", place_.peer),
                 kv("err", std::string_view(std::strerror(error))));
@@ -210,7 +252,7 @@ bool Replication::is_delivered(int error) {
   stop_repair();
   replica_->follower_is_lost();
   run_actions();
-  return true;
+  return false;
 }
 
 void Replication::tick() {
@@ -232,10 +274,20 @@ void Replication::run_actions() {
       if (action == Replica::Action::Repair) start_repair();
     }
   }
+  settle_doubtful();
+}
+
+// The leader decides what there is room for; a follower's file system may count a little otherwise.
+void Replication::set_capacity() {
+  const bool leads = view().mode == ReplicaMode::Leading || view().mode == ReplicaMode::Alone;
+  const std::uint64_t slack = place_.capacity / 16 + (std::uint64_t{64} << 20);
+  parts_.files.set_capacity(leads ? place_.capacity : place_.capacity + slack);
 }
 
 void Replication::store_view() {
+  set_capacity();
   int error = parts_.store.put_number("view", pack(view()));
+  if (error == 0) error = parts_.store.put_number("boot", boot_number());
   if (error == 0) error = parts_.store.commit();
   if (error == 0 && ::fdatasync(parts_.store.fd()) != 0) error = errno;
   if (error != 0) fault_ = error;
@@ -252,6 +304,7 @@ void Replication::probe() {
     is_probing_ = false;
     ReplicaView peer;
     if (error == 0 && unpack(reply.number, peer)) {
+      peer_ = peer;
       replica_->peer_is(peer);
     } else {
       replica_->peer_is_gone();
@@ -263,6 +316,7 @@ void Replication::probe() {
 void Replication::join(TransferPtr transfer) {
   ReplicaView peer;
   if (unpack(transfer->request.number, peer)) {
+    peer_ = peer;
     replica_->peer_is(peer);
   } else {
     transfer->answer.error = EINVAL;
@@ -306,6 +360,8 @@ void Replication::fill(TransferPtr transfer) {
     answer.error = begin_filling(request.number);
   } else if (!is_filling_) {
     answer.error = ESTALE;
+  } else if (request.op == Op::FillTable && request.mode == kDroppedFiles) {
+    answer.error = drop_files({transfer->data.get(), request.data_bytes});
   } else if (request.op == Op::FillTable) {
     answer.error = parts_.store.load(request.mode, {transfer->data.get(), request.data_bytes});
   } else {
@@ -314,7 +370,8 @@ void Replication::fill(TransferPtr transfer) {
   hooks_.answer(std::move(transfer));
 }
 
-int Replication::begin_filling(std::uint64_t number) {
+int Replication::begin_filling(std::uint64_t packed) {
+  const std::uint64_t number = packed & ~kQuick;
   if (replica_->serves() && view().number >= number) return ESTALE;
   replica_->begin_filling();
   run_actions();
@@ -322,9 +379,22 @@ int Replication::begin_filling(std::uint64_t number) {
   filling_view_ = number;
   applied_ = 0;
   if (const int error = parts_.store.clear()) return error;
-  if (const int error = parts_.files.clear()) return error;
+  if ((packed & kQuick) == 0) {
+    if (const int error = parts_.files.clear()) return error;
+  }
   store_view();
   return fault_;
+}
+
+int Replication::drop_files(std::string_view ids) {
+  Cursor cursor{ids};
+  while (cursor.ok && !cursor.left.empty()) {
+    FileId id = 0;
+    cursor.take(id);
+    const int error = cursor.ok ? parts_.files.remove(id) : EINVAL;
+    if (error != 0 && error != ENOENT) return error;
+  }
+  return 0;
 }
 
 int Replication::end_filling(std::uint64_t number) {
@@ -337,23 +407,53 @@ int Replication::end_filling(std::uint64_t number) {
 
 // --- Repair, by the leader ---
 
+// The other one has followed, and has missed only what is noted.
+bool Replication::is_quick() const {
+  return missed_since_ != 0 && peer_.mode == ReplicaMode::Following &&
+         peer_.number == missed_since_;
+}
+
 void Replication::start_repair() {
-  log_notice("repair replica", kv("part", place_.part), kv("server", place_.peer));
+  const bool is_short = is_quick();
+  log_notice("repair replica", kv("part", place_.part), kv("server", place_.peer),
+             kv("files", is_short ? std::to_string(missed_.size()) : "all"));
   forwarder_->reset();
   copying_ = std::make_unique<Copying>();
   sequence_ = 0;
   const auto done = [this](int error) {
     if (error != 0) static_cast<void>(is_delivered(error));
   };
-  const Request begin{
-      .op = Op::FillBegin, .id = kRootId, .part = place_.part + 1, .number = view().number};
+  const Request begin{.op = Op::FillBegin,
+                      .id = kRootId,
+                      .part = place_.part + 1,
+                      .number = view().number | (is_short ? kQuick : 0)};
   forwarder_->send(begin, nullptr, nullptr, done);
+  if (is_short) send_dropped();
   send_tables();
   std::vector<FileId> files;
-  if (parts_.files.list(files) != 0) return stop_repair();
+  if (is_short) {
+    files.assign(missed_.begin(), missed_.end());
+  } else if (parts_.files.list(files) != 0) {
+    return stop_repair();
+  }
+  missed_since_ = 0;  // until the other one follows again: if this fails it is filled as a whole
   copying_->files.assign(files.begin(), files.end());
   repaired_files_ = 0;
   copy_next();
+}
+
+void Replication::send_dropped() {
+  const auto keeps = std::make_shared<std::string>();
+  for (const FileId id : missed_) put(*keeps, id);
+  if (keeps->empty()) return;
+  const Request request{.op = Op::FillTable,
+                        .id = kRootId,
+                        .part = place_.part + 1,
+                        .mode = kDroppedFiles,
+                        .data_bytes = static_cast<std::uint32_t>(keeps->size())};
+  forwarder_->send(request, keeps->data(), keeps, [this](int error) {
+    if (error != 0) static_cast<void>(is_delivered(error));
+  });
 }
 
 void Replication::send_tables() {
@@ -464,6 +564,8 @@ void Replication::end_repair() {
       return;
     }
     replica_->repaired(number);
+    missed_.clear();
+    missed_since_ = number;
     log_notice("replica repaired", kv("part", place_.part), kv("files", repaired_files_));
     run_actions();
   });

@@ -10,6 +10,8 @@
 
 #include <functional>
 #include <memory>
+#include <set>
+#include <string_view>
 #include <vector>
 
 namespace score::pario {
@@ -21,6 +23,7 @@ class Replication {
     std::uint32_t part = 0;
     std::uint32_t peer = 0;  // the server of the other replica
     bool is_first = false;   // of two new ones this one leads
+    std::uint64_t capacity = 0;
   };
 
   struct Parts {
@@ -57,8 +60,6 @@ class Replication {
 
   const ReplicaView& view() const { return replica_->view(); }
 
-  std::uint64_t repaired_files() const { return repaired_files_; }
-
  private:
   struct Copying;
 
@@ -68,13 +69,20 @@ class Replication {
   void follow_metadata(Transfer& transfer);
   void join(TransferPtr transfer);
   void fill(TransferPtr transfer);
+  void note_missed(const Transfer& transfer);
+  bool is_quick() const;
+  void send_dropped();
   int begin_filling(std::uint64_t view);
+  int drop_files(std::string_view ids);
   int end_filling(std::uint64_t view);
   void end_change(TransferPtr transfer);
   void forward(Request request, const char* data, std::shared_ptr<void> keeps,
                Forwarder::Done done);
   bool is_delivered(int error);
+  void forwarded(std::shared_ptr<TransferPtr> shared, int error);
+  void settle_doubtful();
   void run_actions();
+  void set_capacity();
   void store_view();
   void probe();
   void start_repair();
@@ -97,7 +105,13 @@ class Replication {
   bool is_filling_ = false;
   std::uint64_t filling_view_ = 0;
   std::unique_ptr<Copying> copying_;
+  // Carried out here, refused by the other one: it has taken over, or has lost everything.
+  std::vector<std::shared_ptr<TransferPtr>> doubtful_;
   std::uint64_t repaired_files_ = 0;
+  // Files whose data a follower of view `missed_since_` lacks, or has although they are gone.
+  std::set<FileId> missed_;
+  std::uint64_t missed_since_ = 0;  // 0: not known
+  ReplicaView peer_;                // as it was seen last
   int fault_ = 0;
 };
 

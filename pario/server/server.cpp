@@ -190,10 +190,10 @@ int Server::open_replicas(std::string& message) {
       [this](TransferPtr transfer) { answered_.push_back(std::move(transfer)); }};
   const std::uint32_t next = copy_server(options_.server, options_.volume.servers.size());
   own_replica_ = std::make_unique<Replication>(
-      Replication::Place{options_.volume, options_.server, next, true},
+      Replication::Place{options_.volume, options_.server, next, true, options_.capacity},
       Replication::Parts{*store_, files_, *metadata_, *peers_}, hooks);
   other_replica_ = std::make_unique<Replication>(
-      Replication::Place{options_.volume, copied_part(), copied_part(), false},
+      Replication::Place{options_.volume, copied_part(), copied_part(), false, options_.capacity},
       Replication::Parts{*copy_->store, copy_->files, *copy_->metadata, *peers_}, hooks);
   int error = own_replica_->open();
   if (error == 0) error = other_replica_->open();

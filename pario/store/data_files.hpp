@@ -59,6 +59,8 @@ class DataFiles {
   // Removes them all.
   int clear();
 
+  void set_capacity(std::uint64_t capacity) { quota_.set_capacity(capacity); }
+
   const Quota& quota() const { return quota_; }
 
  private:

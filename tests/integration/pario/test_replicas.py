@@ -132,11 +132,12 @@ def test_a_killed_server_is_stale_and_repaired(servers):
     client.close()
 
 
-def test_random_operations_are_as_on_a_local_directory(servers, tmp_path):
+@pytest.mark.parametrize('seed', range(2))
+def test_random_operations_are_as_on_a_local_directory(servers, tmp_path, seed):
     """Also while a server is killed, comes back empty, and is repaired."""
     os.umask(0o022)
     clients = [Client(servers.file) for _ in range(2)]
-    oracle = Oracle(clients, tmp_path, 1)
+    oracle = Oracle(clients, tmp_path, seed)
     wait_in_sync(servers)
     for turn in range(3):
         for _ in range(150):
@@ -152,6 +153,35 @@ def test_random_operations_are_as_on_a_local_directory(servers, tmp_path):
         wait_in_sync(servers)
     for client in clients:
         client.close()
+
+
+def data_of(path):
+    return {str(one.relative_to(path)): one.read_bytes() for one in path.rglob('*') if one.is_file() and one.stat().st_size}
+
+
+def test_a_short_outage_copies_what_was_missed(servers):
+    """Files that were written, made and removed meanwhile; both replicas are the same in the end."""
+    chance, expected = random.Random(6), {}
+    client = Client(servers.file)
+    wait_in_sync(servers)
+    fill(client, chance, expected, 100)
+    for turn in range(4):
+        index = turn % 3
+        leaders = [part for part in range(3) if last_view(servers, part, index)[0][1] == FOLLOWING]
+        servers.kill(index)
+        fill(client, chance, expected, 20)
+        for part in leaders:  # the others' leader goes on alone
+            leader = part if part != index else (part + 1) % 3
+            wait_for(lambda: last_view(servers, part, leader)[0][1] == 4 or (fill(client, chance, expected, 3) or False), 'still waits for the follower')
+        fill(client, chance, expected, 20)
+        servers.start(index)
+        wait_in_sync(servers)
+        assert contents(client) == expected
+    for index in range(3):
+        assert data_of(servers.directory(index) / 'data') == data_of(servers.directory((index + 1) % 3) / 'copy/data')
+    text = ''.join(servers.log(index) for index in range(3))
+    assert re.search(r'repair replica part=\d+ server=\d+ files=\d', text), 'every repair has copied everything'
+    client.close()
 
 
 def test_both_replicas_have_overlapping_writes_in_one_order(servers):
@@ -189,6 +219,21 @@ def test_transactions_are_refused(servers):
         assert errno_of(transaction.commit) == 'ENOTSUP'
         assert file.pread(1, 0) == b''
     client.close()
+
+
+def test_a_full_volume_stays_in_sync():
+    """What the leader has room for the follower takes."""
+    with make_temporary() as root:
+        made = Servers(root, 3, capacity='4M', replicas=2)
+        wait_in_sync(made)
+        client, chance, full = Client(made.file), random.Random(1), 0
+        for i in range(200):
+            with client.open(f'f{i % 40}') as file:
+                full += errno_of(file.pwrite, b'x' * chance.randrange(1, 300_000), chance.randrange(200_000)) == 'ENOSPC'
+        assert full > 20
+        assert is_in_sync(made)
+        client.close()
+        assert made.stop() == [0, 0, 0]
 
 
 def test_without_copies_the_rest_goes_on():
