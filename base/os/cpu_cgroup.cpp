@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxProcBytes = 16 * limits::kMiB;
-constexpr std::string_view kControllers[] = {"cpu", "memory", "pids"};
+constexpr std::string_view kControllers[] = {"cpu", "memory", "pids", "cpuset"};
 
 bool lists(std::string_view text, std::string_view word) {
   const auto words = split(text, ',');

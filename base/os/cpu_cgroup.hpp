@@ -3,8 +3,8 @@
 // that controller: processor priorities of jobs are then set there. Priority is relative to
 // siblings, so the jobs of all nodes of a host lie side by side, below the cgroup of their daemon:
 //   scored_<inode of the node's cgroup2 directory>_job_<attempt>
-// The same with `memory` and `pids`, which limit jobs. scored/thaw/thaw.hpp makes the same names.
-// Errors are errno codes with the path as context.
+// The same with `memory`, `pids` and `cpuset`, which limit jobs. scored/thaw/thaw.hpp makes the
+// same names. Errors are errno codes with the path as context.
 
 #include "base/result.hpp"
 
@@ -26,7 +26,7 @@ namespace score::inline base {
 // directory.
 [[nodiscard]] Result<std::string> cpu_job_prefix(const std::string& root);
 // Removes what remains of the jobs of the node of this cgroup2 directory, and of those directly
-// below it, in the hierarchies of all three controllers. To be called while it still exists.
+// below it, in the hierarchies of all these controllers. To be called while it still exists.
 // Directories in use remain; without a hierarchy nothing happens.
 void remove_cpu_jobs(const std::string& root);
 

@@ -34,6 +34,7 @@ constexpr std::string_view kUsage =
     "  --cgroup-root DIR      cgroup2 directory for the jobs; auto: the daemon's own; none\n"
     "  --cores N              cores for jobs (default: those the daemon may use)\n"
     "  --first-core N         the first of them, counted from 0 (default: 0)\n"
+    "  --confine-cores HOW    on: a job runs on its cores only; off (default: on)\n"
     "  --memory SIZE          memory for jobs (default: the host's)\n"
     "  --job-memory SIZE      limit of a job that requests none (default: 90 % of the host's)\n"
     "  --job-processes N      limit of a job's processes and threads (default: 10000)\n"
@@ -132,6 +133,12 @@ std::string set_number(std::uint32_t& number, std::string_view text, std::uint32
   return {};
 }
 
+std::string set_confine_cores(NodeConfig& config, std::string_view text) {
+  if (text != "on" && text != "off") return "use one of on, off";
+  config.confine_cores = text == "on";
+  return {};
+}
+
 std::string set_control(NodeConfig& config, std::string_view text) {
   if (text != "pm" && text != "tls") return "use one of pm, tls";
   config.control_over_pm = text == "pm";
@@ -167,6 +174,7 @@ constexpr Key kKeys[] = {
      [](NodeConfig& c, std::string_view t) {
        return set_number(c.first_core, t, 0, limits::kMaxCoresPerNode - 1);
      }},
+    {"confine_cores", &set_confine_cores},
     {"memory", &set_memory},
     {"job_memory", [](NodeConfig& c, std::string_view t) { return set_size(c.job_memory, t); }},
     {"job_processes",
@@ -341,6 +349,7 @@ Status complete(NodeConfig& config) {
   if (!facts) return facts.error();
   if (config.name.empty()) config.name = facts->name;
   if (config.cores == 0) config.cores = static_cast<std::uint32_t>(facts->cores.size());
+  config.processors = facts->cores;
   if (config.memory == Bytes(0)) config.memory = facts->memory;
   if (config.login_socket.empty()) config.login_socket = config.run_dir + "/commands.sock";
   if (config.job_memory == Bytes(0)) config.job_memory = Bytes(facts->memory.value() / 10 * 9);

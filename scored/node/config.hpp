@@ -39,7 +39,9 @@ struct NodeConfig {
   std::string cgroup_root = "auto";  // "auto", "none" or an absolute path
   std::uint32_t cores = 0;           // 0: those this process may use
   std::uint32_t first_core = 0;      // of those this process may use; several nodes of one host
-  Bytes memory{0};                   // for jobs; 0: all of the host
+  std::vector<std::uint32_t> processors{};  // those of complete(), rising
+  bool confine_cores = true;                // the tasks of a job run on its cores only
+  Bytes memory{0};                          // for jobs; 0: all of the host
   Bytes job_memory{0};  // limit on this node of a job that requests none; 0: 90 % of the host's
   std::uint32_t job_processes = 10'000;  // limit on this node, threads included
   SwitchMethod method = SwitchMethod::Auto;
@@ -72,7 +74,7 @@ struct CommandLine {
 // The text of --help.
 [[nodiscard]] std::string_view usage();
 
-// Fills in missing values from the host: name, cores, memory. Errors: errno codes.
+// Fills in missing values from the host: name, cores, processors, memory. Errors: errno codes.
 [[nodiscard]] Status complete(NodeConfig& config);
 
 }  // namespace score::node

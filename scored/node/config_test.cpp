@@ -14,7 +14,8 @@ TEST(NodeConfig, ReadsItsTable) {
   const auto config = parse_config(
       "[node]\n"
       "cluster = \"alpha\"\nname = \"n1\"\nhead = \"head:7000\"\nkey_file = \"/k\"\n"
-      "run_dir = \"/r\"\ncgroup_root = \"none\"\ncores = 8\nfirst_core = 3\nmemory = \"16G\"\n"
+      "run_dir = \"/r\"\ncgroup_root = \"none\"\ncores = 8\nfirst_core = 3\nconfine_cores = "
+      "\"off\"\nmemory = \"16G\"\n"
       "method = \"signal\"\npriority = \"normal\"\nlog_level = \"debug\"\n"
       "[head]\nwhatever = 1\n",
       "x.toml");
@@ -24,6 +25,7 @@ TEST(NodeConfig, ReadsItsTable) {
   EXPECT_EQ(proto::format_endpoint(config->head), "head:7000");
   EXPECT_EQ(config->cores, 8U);
   EXPECT_EQ(config->first_core, 3U);
+  EXPECT_FALSE(config->confine_cores);
   EXPECT_EQ(config->memory, parse_bytes("16G").value());
   EXPECT_EQ(config->method, SwitchMethod::Signal);
   EXPECT_EQ(config->priority, PriorityChoice::Normal);
@@ -39,6 +41,7 @@ TEST(NodeConfig, SaysWhereAndWhatIsWrong) {
   EXPECT_EQ(message("cores = 0"), "x.toml:2: cores: 0 is not between 1 and 1024");
   EXPECT_EQ(message("head = \"nowhere\""), "x.toml:2: head: must be \"host:port\"");
   EXPECT_EQ(message("run_dir = \"here\""), "x.toml:2: run_dir: must be an absolute path");
+  EXPECT_EQ(message("confine_cores = \"yes\""), "x.toml:2: confine_cores: use one of on, off");
   EXPECT_EQ(message("method = \"magic\""), "x.toml:2: method: use one of auto, freezer, signal");
   EXPECT_EQ(message("name = \"../x\""), "x.toml:2: name: letters, digits and '-' only, at most 63");
 }
@@ -69,8 +72,9 @@ TEST(NodeConfig, RefusesABadCommandLine) {
 }
 
 TEST(NodeConfig, ExplainsEveryKey) {
-  for (const char* key : {"cluster", "name", "head", "key-file", "run-dir", "cgroup-root", "cores",
-                          "memory", "method", "priority", "log-level", "config", "check-config"}) {
+  for (const char* key :
+       {"cluster", "name", "head", "key-file", "run-dir", "cgroup-root", "cores", "confine-cores",
+        "memory", "method", "priority", "log-level", "config", "check-config"}) {
     EXPECT_NE(usage().find("--" + std::string(key)), usage().npos) << key;
   }
 }

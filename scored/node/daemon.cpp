@@ -136,9 +136,9 @@ Daemon::Daemon(Parts parts, NodeConfig config)
                 {{config_.run_dir + "/shepherds",
                   parts.switcher.priority() == SwitchPriority::None,
                   {config_.job_memory, config_.job_processes},
+                  {config_.processors, config_.first_core, config_.confine_cores},
                   {config_.generic, parts.cgroups != nullptr && is_of_root(config_.launcher_dir)}},
                  config_.name,
-                 config_.first_core,
                  config_.login_socket},
                 shepherd_handlers(),
                 [this](const proto::FoundAttempt& found) {
@@ -521,6 +521,14 @@ asio::awaitable<void> Daemon::wait_for_signal() {
   }
 }
 
+void Daemon::report_confinement() const {
+  if (!config_.confine_cores) return log_notice("cores: jobs may use all processors of the node");
+  if (parts_.cgroups != nullptr && parts_.cgroups->limits_processors()) {
+    return log_notice("cores: cpuset keeps jobs on their cores");
+  }
+  log_notice("cores: jobs start on their cores but can leave them: no controller cpuset");
+}
+
 void Daemon::report_fill_control() const {
   if (parts_.cgroups == nullptr) {
     log_notice("fill: not available: the node has no cgroups");
@@ -557,6 +565,7 @@ asio::awaitable<void> Daemon::run() {
   notify_ready();
   note_status();
   release_constant_pages();
+  report_confinement();
   report_fill_control();
   report(Event::NodeStarted, kv("node", config_.name), kv("head", format_endpoint(config_.head)),
          kv("cgroups", parts_.cgroups != nullptr ? parts_.cgroups->root() : "none"),

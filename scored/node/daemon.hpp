@@ -75,6 +75,7 @@ class Daemon {
   asio::awaitable<void> wait_for_signal();
   asio::awaitable<Status> announce_stop();
   void note_status();
+  void report_confinement() const;
   void report_fill_control() const;
 
   Parts parts_;

@@ -60,6 +60,11 @@ std::string head_config(const Layout& layout, const VirtualOptions& options) {
   return text + network_config(options);
 }
 
+// More cores than the host has: a node's core is no processor of its own.
+bool shares_processors(const VirtualOptions& options) {
+  return std::uint64_t{options.nodes} * options.cores > std::thread::hardware_concurrency();
+}
+
 std::string node_config(const Layout& layout, const VirtualOptions& options,
                         const std::string& name, std::uint32_t first_core,
                         const std::string& added) {
@@ -69,6 +74,7 @@ std::string node_config(const Layout& layout, const VirtualOptions& options,
   text += fmt::format("key_file = \"{}/key\"\n", layout.state_of(name));
   text += fmt::format("cores = {}\nfirst_core = {}\nmemory = \"{}\"\n", options.cores, first_core,
                       options.memory);
+  if (shares_processors(options)) text += "confine_cores = \"off\"\n";
   text += fmt::format("cgroup_root = \"{}\"\n",
                       layout.cgroup.empty() ? "none" : layout.cgroup_of(name));
   text += added;

@@ -57,23 +57,45 @@ void widen_to_sockets(cpu_set_t& set, const std::vector<int>& usable) {
   }
 }
 
+cpu_set_t set_of(std::span<const int> cpus) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int cpu : cpus) CPU_SET(cpu, &set);
+  return set;
+}
+
+// Of the job's cores, in their order. Empty: not known.
+std::vector<int> cpus_of_job(const Plan& plan, const std::vector<int>& usable) {
+  const auto& prepare = plan.prepare;
+  if (prepare.cpus_size() == prepare.cores_size()) {
+    return {prepare.cpus().begin(), prepare.cpus().end()};
+  }
+  std::vector<int> cpus;
+  for (const std::uint32_t core : prepare.cores()) {
+    if (!usable.empty()) cpus.push_back(usable[(prepare.first_core() + core) % usable.size()]);
+  }
+  return cpus;
+}
+
 }  // namespace
 
 std::vector<cpu_set_t> cores_of_tasks(const Plan& plan) {
-  const auto usable = usable_cpus();
-  const auto& cores = plan.prepare.cores();
+  const bool is_confined = plan.prepare.cpus_size() > 0;
+  auto usable = usable_cpus();
+  const auto cpus = cpus_of_job(plan, usable);
+  if (is_confined) usable = cpus;
+  if (cpus.empty()) return {};
+  if (plan.spec.cpu_bind() == wire::LaunchSpec::BIND_NONE) {
+    if (!is_confined) return {};
+    return {plan.local_tasks(), set_of(cpus)};
+  }
   const auto each = static_cast<int>(std::max(1U, plan.spec.cpus_per_task()));
-  if (plan.spec.cpu_bind() == wire::LaunchSpec::BIND_NONE || usable.empty()) return {};
   const std::uint32_t places = plan.places();
   std::vector<cpu_set_t> sets;
   for (std::uint32_t task = 0; task < plan.local_tasks(); ++task) {
     const int first = static_cast<int>(task * places / plan.local_tasks()) * each;
-    if (first + each > cores.size()) return {};
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    for (int i = first; i < first + each; ++i) {
-      CPU_SET(usable[(plan.prepare.first_core() + cores[i]) % usable.size()], &set);
-    }
+    if (first + each > static_cast<int>(cpus.size())) return {};
+    cpu_set_t set = set_of({cpus.data() + first, static_cast<std::size_t>(each)});
     if (plan.spec.cpu_bind() == wire::LaunchSpec::BIND_SOCKET) widen_to_sockets(set, usable);
     sets.push_back(set);
   }

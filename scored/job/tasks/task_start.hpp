@@ -48,9 +48,11 @@ class TaskStarter {
   std::vector<cpu_set_t> cores_;  // [task]; empty: not bound
 };
 
-// The cores of each task ([task]): cpus_per_task of the plan's cores each, or for cpu_bind = socket
-// all of their sockets'. Tasks that share cores are split evenly, neighbours together. Core numbers
-// count the cores this process may use. Not bound: empty.
+// The processors of each task ([task]): cpus_per_task of the job's each, or for cpu_bind = socket
+// all of their sockets'. Tasks that share cores are split evenly, neighbours together. A confined
+// job (the plan names its processors) has no others: a task that is not bound has all of them, and
+// of sockets only those count. Without, core numbers count the processors that this process may
+// use; empty: not bound.
 std::vector<cpu_set_t> cores_of_tasks(const Plan& plan);
 
 }  // namespace score::shepherd

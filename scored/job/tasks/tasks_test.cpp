@@ -36,6 +36,26 @@ TEST(TaskCores, NodesOfOneHostBeginAtTheirFirstCore) {
   EXPECT_TRUE(CPU_EQUAL(&first, &cores_of_tasks(plan)[0])) << "the numbers wrap around";
 }
 
+TEST(TaskCores, AConfinedJobHasItsProcessorsAlone) {
+  auto plan = plan_of({2}, 0);
+  for (const std::uint32_t core : {4U, 5U}) plan.prepare.add_cores(core);
+  EXPECT_TRUE(cores_of_tasks(plan).empty()) << "not confined, not bound";
+  for (const std::uint32_t cpu : {9U, 1U}) plan.prepare.add_cpus(cpu);
+  const auto none = cores_of_tasks(plan);
+  ASSERT_EQ(none.size(), 2U);
+  for (const cpu_set_t& set : none) {
+    EXPECT_EQ(CPU_COUNT(&set), 2);
+    EXPECT_TRUE(CPU_ISSET(9, &set) && CPU_ISSET(1, &set));
+  }
+  plan.spec.set_cpu_bind(wire::LaunchSpec::BIND_CORE);
+  const auto cores = cores_of_tasks(plan);
+  ASSERT_EQ(cores.size(), 2U);
+  EXPECT_TRUE(CPU_COUNT(&cores[0]) == 1 && CPU_ISSET(9, &cores[0]));
+  EXPECT_TRUE(CPU_COUNT(&cores[1]) == 1 && CPU_ISSET(1, &cores[1]));
+  plan.spec.set_cpu_bind(wire::LaunchSpec::BIND_SOCKET);
+  for (const cpu_set_t& set : cores_of_tasks(plan)) EXPECT_LE(CPU_COUNT(&set), 2);
+}
+
 TEST(OutputWindow, CountsWhatIsOnTheWay) {
   OutputWindow window(10);
   EXPECT_EQ(window.push({.rank = 0, .stream = wire::STDOUT, .data = "abcd", .offset = 0}).offset,

@@ -23,7 +23,6 @@ Attempts::Attempts(AttemptParts parts, Settings settings, ShepherdFrames::Handle
                    Found found)
     : parts_(std::move(parts)),
       node_name_(std::move(settings.node_name)),
-      first_core_(settings.first_core),
       commands_socket_(std::move(settings.commands_socket)),
       shepherds_(parts_, std::move(settings.start)),
       frames_(parts_, std::move(handlers)),
@@ -120,7 +119,8 @@ void Attempts::follow_plan(const Attempt& attempt, const base::PlacedTasks& plac
 void Attempts::prepare(const Attempt& attempt, const gang::LaunchShepherd& order) {
   auto message = proto::to_wire(order.placed, order.spec);
   message.set_node_name(node_name_);
-  message.set_first_core(first_core_);
+  message.set_first_core(shepherds_.cores().first);
+  for (const auto cpu : shepherds_.cores().processors_of(order.placed.cores)) message.add_cpus(cpu);
   message.set_commands_socket(commands_socket_);
   for (const auto& kind : shepherds_.devices().restricted_kinds()) message.add_restricted(kind);
   message.set_ofi_providers(parts_.networks.ofi_providers());

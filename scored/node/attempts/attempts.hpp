@@ -20,8 +20,7 @@ class Attempts {
   struct Settings {
     ShepherdStart::Settings start;
     std::string node_name;
-    std::uint32_t first_core = 0;  // see NodeConfig
-    std::string commands_socket;   // for the commands that tasks start
+    std::string commands_socket;  // for the commands that tasks start
   };
 
   using Found = std::function<void(const proto::FoundAttempt&)>;
@@ -74,7 +73,6 @@ class Attempts {
 
   AttemptParts parts_;
   std::string node_name_;
-  std::uint32_t first_core_;
   std::string commands_socket_;
   ShepherdStart shepherds_;
   ShepherdFrames frames_;

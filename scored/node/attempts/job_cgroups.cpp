@@ -4,6 +4,7 @@
 #include "base/os/cpu_cgroup.hpp"
 #include "base/os/fd.hpp"
 #include "base/text.hpp"
+#include "scored/node/attempts/job_cores.hpp"
 
 #include <algorithm>
 #include <fcntl.h>
@@ -154,6 +155,7 @@ Result<JobCgroups> JobCgroups::open(std::string root) {
   JobCgroups opened(std::move(root), std::move(fill));
   opened.memory_ = opened.find_limit_place("memory");
   opened.processes_ = opened.find_limit_place("pids");
+  opened.processors_ = opened.find_limit_place("cpuset");
   return opened;
 }
 
@@ -173,7 +175,7 @@ std::vector<std::string> JobCgroups::version1_paths(AttemptId attempt) const {
   std::vector<std::string> paths;
   if (fill_.control == FillControl::Version1)
     paths.push_back(fmt::format("{}{}", fill_.job, attempt));
-  for (const auto* place : {&memory_, &processes_}) {
+  for (const auto* place : {&memory_, &processes_, &processors_}) {
     if (!place->version1.empty()) paths.push_back(fmt::format("{}{}", place->version1, attempt));
   }
   return paths;
@@ -194,8 +196,8 @@ std::string JobCgroups::tasks_path(AttemptId attempt) const {
 Status JobCgroups::make(AttemptId attempt, const JobLimits& limits) const {
   const std::string job = path(attempt);
   if (auto made = make_directory(job); !made) return made;
-  for (const auto& [place, name] :
-       {std::pair(&memory_, "+memory"), std::pair(&processes_, "+pids")}) {
+  for (const auto& [place, name] : {std::pair(&memory_, "+memory"), std::pair(&processes_, "+pids"),
+                                    std::pair(&processors_, "+cpuset")}) {
     if (!place->is_unified) continue;
     auto enabled = write_control(job + "/cgroup.subtree_control", name);
     if (!enabled) return enabled;
@@ -215,9 +217,30 @@ Status JobCgroups::set_limits(AttemptId attempt, const JobLimits& limits) const 
                              fmt::format("{}", limits.memory.value()));
     if (!set) return set;
   }
-  if (limits.processes == 0 || !processes_.limits()) return {};
-  return write_control(limit_path(processes_, attempt) + "/pids.max",
-                       fmt::format("{}", limits.processes));
+  if (limits.processes != 0 && processes_.limits()) {
+    auto set = write_control(limit_path(processes_, attempt) + "/pids.max",
+                             fmt::format("{}", limits.processes));
+    if (!set) return set;
+  }
+  return set_processors(attempt, limits);
+}
+
+// Version 1 takes no task before both files have a value; theirs is the parent's at most.
+Status JobCgroups::set_processors(AttemptId attempt, const JobLimits& limits) const {
+  const std::string place = limit_path(processors_, attempt);
+  std::string cpus = cpu_list(limits.processors);
+  if (!processors_.version1.empty()) {
+    const std::string parent = fs::path(place).parent_path();
+    const auto memories = read_file(parent + "/cpuset.mems", kMaxControlBytes);
+    if (!memories) return memories.error();
+    auto set = write_control(place + "/cpuset.mems", trim(*memories));
+    if (!set) return set;
+    const auto all = read_file(parent + "/cpuset.cpus", kMaxControlBytes);
+    if (!all) return all.error();
+    if (cpus.empty()) cpus = trim(*all);
+  }
+  if (cpus.empty() || !processors_.limits()) return {};
+  return write_control(place + "/cpuset.cpus", cpus);
 }
 
 Result<std::vector<UniqueFd>> JobCgroups::open_places(AttemptId attempt) const {
@@ -251,7 +274,7 @@ Status JobCgroups::remove(AttemptId attempt) const {
 std::vector<AttemptId> JobCgroups::list() const {
   auto attempts = list_of(root_ + "/" + std::string(kJobPrefix));
   for (const auto& start : {fill_.control == FillControl::Version1 ? fill_.job : std::string(),
-                            memory_.version1, processes_.version1}) {
+                            memory_.version1, processes_.version1, processors_.version1}) {
     if (start.empty()) continue;
     for (const AttemptId other : list_of(start)) attempts.push_back(other);
   }

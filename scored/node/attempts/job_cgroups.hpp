@@ -42,7 +42,8 @@ FillPlace find_fill_place(const std::string& root, const std::string& version1);
 // What an attempt may use on this node; 0: as much as there is.
 struct JobLimits {
   Bytes memory{0};
-  std::uint32_t processes = 0;  // and threads, of the tasks
+  std::uint32_t processes = 0;              // and threads, of the tasks
+  std::vector<std::uint32_t> processors{};  // of the host, that the tasks run on; empty: all
 };
 
 // Where attempts are limited by a controller: in the version 2 tree or, if the host has it there,
@@ -64,6 +65,9 @@ class JobCgroups {
   // Can it limit memory? The controller is delegated to the root, or its version 1 hierarchy may be
   // written.
   [[nodiscard]] bool limits_memory() const { return memory_.limits(); }
+
+  // Can it keep tasks on the processors of their job? Without, they are only bound to them.
+  [[nodiscard]] bool limits_processors() const { return processors_.limits(); }
 
   [[nodiscard]] FillControl fill_control() const { return fill_.control; }
 
@@ -98,6 +102,7 @@ class JobCgroups {
 
   [[nodiscard]] LimitPlace find_limit_place(const std::string& controller) const;
   [[nodiscard]] Status set_limits(AttemptId attempt, const JobLimits& limits) const;
+  [[nodiscard]] Status set_processors(AttemptId attempt, const JobLimits& limits) const;
   // Of a controller's files for the attempt's tasks.
   [[nodiscard]] std::string limit_path(const LimitPlace& place, AttemptId attempt) const;
   // The attempt's directories in version 1 hierarchies.
@@ -109,6 +114,7 @@ class JobCgroups {
   FillPlace fill_;
   LimitPlace memory_;
   LimitPlace processes_;
+  LimitPlace processors_;
 };
 
 // The counter `oom_kill` in the text of memory.events, or of memory.oom_control of version 1; 0 if

@@ -3,6 +3,7 @@
 #include "base/os/cgroup.hpp"
 #include "base/os/cpu_cgroup.hpp"
 #include "base/os/fd.hpp"
+#include "scored/node/attempts/job_cores.hpp"
 #include "scored/node/attempts/process_tree.hpp"
 #include "scored/node/kernel/kernel_call.hpp"
 #include "scored/node/kernel/switch_target.hpp"
@@ -135,6 +136,52 @@ TEST_F(JobCgroupsTest, AFillerUsesWhatAnotherLeavesAndHardlyMore) {
   }
   EXPECT_TRUE(cgroups_->remove(two));
   EXPECT_FALSE(std::filesystem::exists(cgroups_->idle_path(two)));
+}
+
+TEST_F(JobCgroupsTest, TasksCannotLeaveTheProcessorsOfTheirJob) {
+  cpu_set_t mine;
+  CPU_ZERO(&mine);
+  ASSERT_EQ(sched_getaffinity(0, sizeof mine, &mine), 0);
+  if (!cgroups_->limits_processors()) GTEST_SKIP() << "no controller cpuset";
+  if (CPU_COUNT(&mine) < 2) GTEST_SKIP() << "one processor";
+  std::vector<std::uint32_t> usable;
+  for (std::uint32_t cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &mine)) usable.push_back(cpu);
+  }
+  ASSERT_TRUE(cgroups_->make(AttemptId{256}, {.processors = {usable[1]}}));
+  ASSERT_TRUE(cgroups_->make(AttemptId{512}, {})) << "an overlay job: all processors";
+  const auto escapes = [&](AttemptId attempt) {
+    const auto places = cgroups_->open_places(attempt).value();
+    const pid_t child = fork();
+    if (child == 0) {
+      for (const auto& place : places) {
+        for (const char* name : {"tasks", "cgroup.procs"}) {
+          const UniqueFd file(openat(place.get(), name, O_WRONLY));
+          if (file && write(file.get(), "0", 1) == 1) break;
+        }
+      }
+      cpu_set_t other;
+      CPU_ZERO(&other);
+      CPU_SET(usable[0], &other);
+      _exit(sched_setaffinity(0, sizeof other, &other) == 0 ? 1 : 0);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    return WEXITSTATUS(status) == 1;
+  };
+  EXPECT_FALSE(escapes(AttemptId{256}));
+  EXPECT_TRUE(escapes(AttemptId{512}));
+  EXPECT_TRUE(cgroups_->remove(AttemptId{256}));
+}
+
+TEST(JobCores, CountFromTheFirstAndWrapAround) {
+  JobCores cores{.processors = {2, 3, 8}, .first = 1};
+  EXPECT_EQ(cores.processors_of({0, 1, 2}), (std::vector<std::uint32_t>{3, 8, 2}));
+  EXPECT_EQ(cpu_list(cores.processors_of({0, 1})), "3,8");
+  EXPECT_TRUE(cores.processors_of({}).empty()) << "an overlay job";
+  cores.confines = false;
+  EXPECT_TRUE(cores.processors_of({0}).empty());
+  EXPECT_TRUE(JobCores{}.processors_of({0}).empty());
 }
 
 // A directory tree that is no cgroup file system: its files do nothing, and do not appear by

@@ -9,6 +9,7 @@
 #include "proto/convert/convert.hpp"
 #include "scored/node/attempts/attempt.hpp"
 #include "scored/node/attempts/counted_devices.hpp"
+#include "scored/node/attempts/job_cores.hpp"
 
 namespace score::node {
 
@@ -18,6 +19,7 @@ class ShepherdStart {
     std::string directory;      // of the shepherds' sockets
     bool low_priority = false;  // of the tasks
     JobLimits limits;           // on this node; the memory of jobs that request none
+    JobCores cores;
     CountedDevices devices;
   };
 
@@ -33,6 +35,8 @@ class ShepherdStart {
   };
 
   [[nodiscard]] const CountedDevices& devices() const { return settings_.devices; }
+
+  [[nodiscard]] const JobCores& cores() const { return settings_.cores; }
 
   // Attempts that have a socket in the directory.
   [[nodiscard]] std::vector<Name> find_all() const;

@@ -95,6 +95,55 @@ def test_a_memory_bomb_ends_with_its_reason(shared, kind):
     figure('F14', f'{kind}: ends with its reason')
 
 
+# Eight tasks that compute without end and try to move to the processors of others; each prints where it may run.
+LOOPS = r'''
+import os
+for _ in range(7):
+    if os.fork() == 0: break
+mine = os.sched_getaffinity(0)
+taken = []
+for cpu in range(os.cpu_count()):
+    try:
+        os.sched_setaffinity(0, {cpu})
+        taken.append(cpu)
+    except OSError: pass
+try: os.sched_setaffinity(0, range(os.cpu_count()))
+except OSError: pass
+os.write(1, f"{sorted(mine)} {taken} {sorted(os.sched_getaffinity(0))}\n".encode())
+while True: pass
+'''
+
+
+def processors_of(cluster, job):
+    """Of each of its tasks, as the kernel says."""
+    found = set()
+    for procs in pathlib.Path(cluster.description['cgroup']).glob('node00/job_*/tasks/cgroup.procs'):
+        attempt = int(procs.parent.parent.name.removeprefix('job_'))
+        for pid in procs.read_text().split() if attempt >> 8 == job else []:
+            found.add(re.search(r'Cpus_allowed_list:\s*(\S+)', pathlib.Path(f'/proc/{pid}/status').read_text())[1])
+    return found
+
+
+def test_busy_loops_stay_on_the_cores_of_their_job(shared, tmp_path):
+    """They try to run on all processors; the other job keeps its own."""
+    if not limited(shared, 'cpuset.cpus'):
+        pytest.skip('no controller for processors here')
+    victim = next(iter(shared.json('scq', '--active')['jobs']))['job']
+    alone, beside = [], []
+    for number in range(3):
+        alone.append(rate(shared.counter))
+        out = tmp_path / f'out{number}'
+        job = shared.submit('-o', out, 'python3', '-c', LOOPS)
+        wait_until(lambda: out.exists() and out.read_text().count('\n') == 8)
+        beside.append(rate(shared.counter))
+        own, others = processors_of(shared, job), processors_of(shared, victim)
+        assert len(own) == 1 and len(others) == 1 and own != others, (own, others)
+        cpu = own.pop()
+        assert set(out.read_text().splitlines()) == {f'[{cpu}] [{cpu}] [{cpu}]'}, out.read_text()
+        shared.cancel(job)
+    check(shared, 'eight busy loops that try to leave their core', statistics.median(alone), statistics.median(beside))
+
+
 def test_a_stdout_bomb_is_slowed_down(shared):
     alone = rate(shared.counter)
     job = shared.submit('yes')

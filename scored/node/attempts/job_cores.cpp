@@ -1,0 +1,23 @@
+#include "scored/node/attempts/job_cores.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace score::node {
+
+std::vector<std::uint32_t> JobCores::processors_of(const std::vector<std::uint32_t>& cores) const {
+  std::vector<std::uint32_t> found;
+  if (!confines || processors.empty()) return found;
+  found.reserve(cores.size());
+  for (const std::uint32_t core : cores) {
+    const auto index = (std::uint64_t{first} + core) % processors.size();
+    found.push_back(processors[static_cast<std::size_t>(index)]);
+  }
+  return found;
+}
+
+std::string cpu_list(const std::vector<std::uint32_t>& processors) {
+  return fmt::format("{}", fmt::join(processors, ","));
+}
+
+}  // namespace score::node
