@@ -1,9 +1,11 @@
 // Bad links, strangers and deaths, over real sockets.
+#include "base/test_figure.hpp"
 #include "bench/pm/garbage.hpp"
 #include "tests/netns/conversation.hpp"
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <poll.h>
@@ -46,6 +48,12 @@ class OverALink : public testing::TestWithParam<const char*> {
     }
   }
 
+  double seconds_of(const AddressFile& file, std::uint32_t count) {
+    const double begin = bench::now_seconds();
+    expect_conversation(file, count);
+    return bench::now_seconds() - begin;
+  }
+
   std::unique_ptr<TwoEnds> ends_;
 };
 
@@ -73,14 +81,20 @@ TEST_P(OverABadLink, LostDoubledAndDamagedFramesAreMadeGood) {
   }
 }
 
+// What the garbage costs is a figure: its sender takes a processor of this machine, too.
 TEST_P(OverALink, StrangersAreCountedAndDropped) {
+  constexpr std::uint32_t kMessages = 20'000;
   const AddressFile file(*ends_, device());
+  const double alone = seconds_of(file, kMessages);
   const bench::Garbage garbage(*ends_, {.is_ethernet = device() != "udp",
                                         .port = 4101,
                                         .key = 0x1f2e3d4c,
                                         .generation = 1,
-                                        .rate = 20'000});
-  expect_conversation(file, 20'000);
+                                        .rate = 100'000});
+  const double beside = seconds_of(file, kMessages);
+  const auto text = [](double number) { return std::to_string(std::lround(number)); };
+  test::figure("S26", device() + ": goodput " + text(100 * alone / beside) + " % beside " +
+                          text(garbage.rate()) + " foreign frames per second");
   const auto& count = ends_->shared().count[1];
   EXPECT_GT(count[2], 0u);
   EXPECT_GT(count[4], 0u) << "of an old generation";

@@ -8,7 +8,12 @@ import subprocess
 import time
 
 import pytest
+<<<<<<< HEAD
 from volumes import BIN, Client, Servers, errno_of, make_temporary
+=======
+from figures import figure
+from volumes import BIN, Client, Servers, make_temporary
+>>>>>>> 49cdad2c (survival: keep jobs on their cores; tests of slow disks)
 
 MAGIC = b'PARIO\x01\x00\x00'
 MASK = 2**64 - 1
@@ -187,6 +192,7 @@ def test_malformed_requests_end_the_connection(servers, attack):
     assert counts(servers)['malformed'] == before + 1
     assert files_below(servers.directory(0)) == files
     assert not os.path.exists(OUTSIDE)
+    figure('S34', f'{len(HOSTILE)} kinds of hostile requests: connection closed, no file made')
 
 
 def test_numbers_that_do_not_exist_are_errors(servers):

@@ -84,6 +84,48 @@ def test_output_files_are_opened_as_the_user(shared, public):
     figure('S14', '3 files of root refused, unchanged')
 
 
+JOBS, ROUNDS = 20, 100_000
+SWAPS = r'''
+import ctypes, os, select, sys
+libc = ctypes.CDLL(None, use_errno=True)
+one, two, least = sys.argv[1].encode(), sys.argv[2].encode(), int(sys.argv[3])
+print("swaps", flush=True)
+rounds = 0
+while rounds < least or not select.select([sys.stdin], [], [], 0)[0]:
+    for _ in range(1000):
+        if libc.renameat2(-100, one, -100, two, 2) != 0:  # RENAME_EXCHANGE
+            sys.exit(os.strerror(ctypes.get_errno()))
+    rounds += 1000
+print(rounds)
+'''
+
+
+def test_output_never_follows_a_directory_that_becomes_a_link(shared, public):
+    """The directory of the output file and a link to one of root change places all the time."""
+    root = public / 'root'
+    root.mkdir(mode=0o755)
+    (root / 'out').write_text('of root\n')
+    (root / 'out').chmod(0o644)
+    place = public / 'swapped'
+    place.mkdir()
+    (place / 'd').mkdir()
+    (place / 'e').symlink_to(root)
+    for path in (place, place / 'd'):
+        os.chown(path, shared.uid, -1)
+    words = ['setpriv', f'--reuid={shared.uid}', '--clear-groups', '/usr/bin/python3', '-c', SWAPS, place / 'd', place / 'e', str(ROUNDS)]
+    refused = 0
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as swapper:
+        assert swapper.stdout.readline() == 'swaps\n'
+        for _ in range(JOBS):
+            result = shared.run('scrun', '-q', '-n', 1, '-o', place / 'd' / 'out', 'echo', 'x', code=None)
+            refused += result.returncode != 0
+        rounds = int(swapper.communicate()[0])
+    assert (root / 'out').read_text() == 'of root\n' and os.listdir(root) == ['out']
+    assert (root / 'out').stat().st_uid == 0
+    assert shared.run('scrun', '-q', '-n', 1, 'echo', 'x').stdout == 'x\n'
+    figure('S14', f'{JOBS} jobs while a directory and a link changed places {rounds} times: {refused} refused, nothing of root changed')
+
+
 READS = '''
 import ctypes, os, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -195,6 +237,13 @@ for group in $0 /sys/fs/cgroup /sys/fs/cgroup/unified; do echo $$ > $group/cgrou
 trap "" TERM HUP INT
 (setsid sh -c 'trap "" TERM; exec -a "$0" sleep 600' "$1" &) &
 unshare --user --map-root-user --pid --mount --cgroup --fork sh -c 'echo 1 > "$0/cgroup.procs"; exec -a "$1" sleep 600' "$0" "$1" 2>/dev/null &
+unshare --user --map-root-user --mount --cgroup sh -c '
+  for controller in cpu memory pids devices freezer; do
+    mkdir -p "$0/$controller"
+    mount -t cgroup -o "$controller" none "$0/$controller" || continue
+    echo "$0/escaped" > "$0/$controller/release_agent" && touch "$0/wrote"
+  done; touch "$0/tried"' "$2" 2>/dev/null
+for agent in /sys/fs/cgroup/*/release_agent; do echo "$2/escaped" > "$agent" && touch "$2/wrote"; done 2>/dev/null
 renice -n -20 $$ >/dev/null 2>&1
 touch "$2/ready"
 while :; do sleep 0.1; done
@@ -217,11 +266,12 @@ def test_a_job_that_hides_is_ended(shared, public):
     cluster.wait_job(job, 'cancelled')
     wait_until(lambda: not tasks.exists())
     took = time.monotonic() - began
+    assert (place / 'tried').exists() and not (place / 'wrote').exists(), 'the release agent was changed'
     left = [pid for pid in os.listdir('/proc') if pid.isdigit() and marker.encode() in arguments(pid)]
     assert not left, left
     assert all(is_alive(pid) for pid in pids)
     assert took < 10
-    figure('S23', f'ended {took:.1f} s after the cancel with a grace of 1 s; no process left')
+    figure('S23', f'ended {took:.1f} s after the cancel with a grace of 1 s; no process left, no release agent changed')
 
 
 def arguments(pid):
