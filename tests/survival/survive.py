@@ -5,8 +5,9 @@
   survive.py --write             writes the page with the figures that it has
   survive.py --short [ID...]     runs the tests, or those of some rows (about 5 minutes in all)
   survive.py --long [ID...]      the same for hours; also the tests of booted machines
+  survive.py --figures FILE      prints what another run of the tests recorded in FILE (SCORE_FIGURES)
 
-The programs are those of build/release."""
+The programs are those of build/release, or of the build whose bin is SCORE_BIN."""
 import collections
 import json
 import os
@@ -15,23 +16,27 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 import xml.etree.ElementTree as xml
 
 import table
 
 PAGE = table.ROOT / 'docs/reference/survival.md'
-BUILD = table.ROOT / 'build/release'
+BIN = pathlib.Path(os.environ.get('SCORE_BIN', table.ROOT / 'build/release/bin')).resolve()
+BUILD = BIN.parent
 LONG = {'SCORE_KILLS': '200', 'SCORE_ATTACK_SECONDS': '60', 'SCORE_SOAK_SECONDS': '3600', 'SCORE_CUTS': '100',
         'SCORE_FUZZ_SECONDS': '600', 'SCORE_GROWTH_JOBS': '20000', 'SCORE_LOAD_JOBS': '10000', 'SCORE_LOSS_SECONDS': '100', 'SCORE_CLOCK_STEPS': '500',
-        'SCORE_RESTLESS_ROUNDS': '50'}
+        'SCORE_RESTLESS_ROUNDS': '50', 'SCORE_RANDOM_CONNECTIONS': '10000'}
 HEAD = """# Promises and their tests
 
 What Scored promises about faults, load and attacks, and the tests that check it. `./try survive --short` runs these tests and
 writes the figures; `--long` runs them with more kills, cuts and time. Rows are in `tests/survival/*.toml`; `ctest -R survival_table`
 compares them with the sources and with this page.
 
-"no test yet": nothing checks the promise. "not tested: ...": the tests leave that out.
+"no test yet": nothing checks the promise. "not tested: ...": the tests leave that out. "N of M tests ran": the others were not built.
+"(... in the test)": the test allows more than the promise, for the machine may do something else at the same time; the figure counts.
 """
+NOTE = 'Last run: '
 
 
 # ---- the page
@@ -49,8 +54,8 @@ def shown(row):
     return tests + (f'<br>not tested: {row["gap"]}' if 'gap' in row else '')
 
 
-def page(figures):
-    text = HEAD
+def page(figures, note):
+    text = HEAD + (f'\n{note}\n' if note else '')
     for title, rows in table.sections():
         text += f'\n## {title}\n\n| id | promise | bound | test | figure |\n| --- | --- | --- | --- | --- |\n'
         for key, row in rows.items():
@@ -64,9 +69,20 @@ def figures_of_page():
     return {row[1].strip(): row[5].strip() for row in cells if len(row) == 7}
 
 
+def note_of_page():
+    lines = PAGE.read_text(encoding='utf-8').splitlines() if PAGE.exists() else []
+    return next((line for line in lines if line.startswith(NOTE)), '')
+
+
+def note_of_run(size, count, seconds, loads):
+    """The machine counts: a figure of a loaded one is no figure of a calm one."""
+    return (f'{NOTE}{time.strftime("%Y-%m-%d")}, `--{size}`, {count} promises in {seconds / 60:.0f} min on {os.cpu_count()} processors; '
+            f'load average {loads[0]:.1f} at its begin, {loads[1]:.1f} at its end.')
+
+
 def check():
     faults = list(table.faults())
-    if not PAGE.exists() or PAGE.read_text(encoding='utf-8') != page(figures_of_page()):
+    if not PAGE.exists() or PAGE.read_text(encoding='utf-8') != page(figures_of_page(), note_of_page()):
         faults.append('docs/reference/survival.md is not what the table says: python3 tests/survival/survive.py --write')
     for fault in faults:
         print(fault)
@@ -121,7 +137,7 @@ def run_all(tests, is_long):
     """({test: its outcomes}, {id: figures})"""
     with tempfile.TemporaryDirectory() as place:
         place = pathlib.Path(place)
-        environment = dict(os.environ, SCORE_BIN=str(BUILD / 'bin'), SCORE_EXAMPLES=str(BUILD / 'examples'),
+        environment = dict(os.environ, SCORE_BIN=str(BIN), SCORE_EXAMPLES=str(BUILD / 'examples'),
                            SCORE_FIGURES=str(place / 'figures'), PYTHONDONTWRITEBYTECODE='1', **(LONG if is_long else {}))
         files, programs = collections.defaultdict(set), set()
         for test in tests:
@@ -135,11 +151,25 @@ def run_all(tests, is_long):
             if is_long or not path.startswith('boot/'):  # those need packages: ./try test boot
                 print(f'{path}: {", ".join(sorted(names))}', flush=True)
                 outcomes |= run_pytest(path, names, environment, place / f'{number}.xml')
-        figures = collections.defaultdict(list)
-        for line in (place / 'figures').read_text(encoding='utf-8').splitlines() if (place / 'figures').exists() else []:
-            record = json.loads(line)
-            figures[record['promise']].append(cell(record['figure']))
-    return outcomes, figures
+        return outcomes, read_figures(place / 'figures')
+
+
+def read_figures(path):
+    """{id: figures}"""
+    figures = collections.defaultdict(list)
+    for line in path.read_text(encoding='utf-8').splitlines() if path.exists() else []:
+        record = json.loads(line)
+        figures[record['promise']].append(cell(record['figure']))
+    return figures
+
+
+def show_figures(path):
+    figures = read_figures(path)
+    for key in table.rows():
+        if key in figures:
+            print(f'{key}: {"; ".join(dict.fromkeys(figures[key]))}')
+    print(f'{len(figures)} promises with figures')
+    return 0
 
 
 def result(row, outcomes, figures):
@@ -161,9 +191,13 @@ def run(ids, is_long):
     unknown = set(ids) - set(rows)
     if unknown:
         sys.exit(f'survive: no such row: {", ".join(sorted(unknown))}')
+    began, load = time.monotonic(), os.getloadavg()[0]
     outcomes, figures = run_all({test for row in chosen.values() for test in row['tests']}, is_long)
     found = {key: result(row, outcomes, figures[key]) for key, row in chosen.items()}
-    PAGE.write_text(page(figures_of_page() | {key: text for key, text in found.items() if text}), encoding='utf-8')
+    note = note_of_page()
+    if not ids:
+        note = note_of_run('long' if is_long else 'short', len(found), time.monotonic() - began, (load, os.getloadavg()[0]))
+    PAGE.write_text(page(figures_of_page() | {key: text for key, text in found.items() if text}, note), encoding='utf-8')
     for key, text in found.items():
         print(f'{key}: {text or "did not run"}')
     failed = [key for key, text in found.items() if text == 'fails']
@@ -175,8 +209,10 @@ def main(words):
     if words[:1] == ['--check']:
         return check()
     if words[:1] == ['--write']:
-        PAGE.write_text(page(figures_of_page()), encoding='utf-8')
+        PAGE.write_text(page(figures_of_page(), note_of_page()), encoding='utf-8')
         return 0
+    if words[:1] == ['--figures'] and len(words) == 2:
+        return show_figures(pathlib.Path(words[1]))
     if words[:1] in (['--short'], ['--long']):
         return run(words[1:], words[0] == '--long')
     sys.exit(__doc__)
