@@ -154,6 +154,8 @@ def address_file(directory, device, mtu=MTU, ranks=2):
     places['both'] = [' '.join(pair) for pair in zip(places['ethernet'], places['udp'])]
     lines = [f'key {int.from_bytes(os.urandom(8), "big") | 1:x}']
     lines += ['device none', f'shmem {directory}/{device}'] if device == 'shmem' else [f'device {"ethernet" if device == "both" else device}']
+    if device == 'ethernet' and ranks > 2:  # a link does not give a host's frames back to it
+        lines += [f'shmem {directory}/near']
     lines += ['interface pm0'] if device == 'ethernet' else []
     lines += ['interface pm0', *BOTH] if device == 'both' else []
     lines += [f'payload {mtu - HEADERS[device]}'] if mtu != MTU and device in HEADERS else []
