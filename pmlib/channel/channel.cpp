@@ -131,22 +131,22 @@ std::size_t Channel::poll() {
       ++easy_polls_ % kEasyPolls != 0)
     return frames;
   acks_.end_look(frames < kFramesPerTurn);
-  return frames + after_frames();
+  return frames + after_frames(frames > 0 && received_.has_taker());
 }
 
 std::size_t Channel::progress() {
   state_.clock.begin_turn();
   const std::size_t frames = device_.receive(*this, kFramesPerTurn);
   acks_.end_look(frames < kFramesPerTurn);
-  return frames + after_frames();
+  return frames + after_frames(false);
 }
 
-std::size_t Channel::after_frames() {
+std::size_t Channel::after_frames(bool leaves_acks) {
   state_.clock.refresh();
   if (received_.has_reads()) memory_.answer_reads();
   if (window_.must_look_at_timers()) run_timers();
   if (!early_.is_empty()) early_.report_gaps();
-  if (acks_.is_due()) acks_.send_all();
+  if (!leaves_acks) send_due_acks();
   return window_.send_ready();
 }
 
@@ -217,8 +217,9 @@ void Channel::count_drop(FrameVerdict verdict) {
 }
 
 void Channel::on_frame(std::span<const std::byte> frame) {
-  if (!take_fast(frame)) [[unlikely]]
-    on_any_frame(frame);
+  if (take_fast(frame)) [[likely]]
+    return;
+  if (!received_.has_taker() || !take_placed(frame)) on_any_frame(frame);
 }
 
 void Channel::on_any_frame(std::span<const std::byte> frame) {
@@ -297,7 +298,10 @@ bool Channel::deny_if_due(const FrameHeader& h, std::span<const std::byte> paylo
 
 void Channel::store(const FrameHeader& h, std::span<const std::byte> payload) {
   received_.forget(h.source);
-  if (ReceiveQueue::needs_buffer(h.kind)) return received_.store(h, payload);
+  if (ReceiveQueue::needs_buffer(h.kind)) {
+    if (!received_.offer(h, payload)) received_.store(h, payload);
+    return;
+  }
   state_.header().room.drop_promise(state_.peer(h.source).receive);
   if (h.kind == FrameKind::Write) memory_.store_write(h.source, payload);
   if (h.kind == FrameKind::OpDone) memory_.end_operation(h.source, payload);

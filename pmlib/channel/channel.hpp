@@ -61,6 +61,15 @@ class Channel final : private FrameSink {
 
   RemoteMemory& memory() { return memory_; }
 
+  // From now on `taker` is offered messages as they arrive, and poll() leaves the ACKs that it
+  // makes due to send_due_acks(): the owner calls that after it has dealt with what came, so that
+  // they ride on its answers.
+  void set_taker(MessageTaker* taker) { received_.set_taker(taker); }
+
+  void send_due_acks() {
+    if (acks_.is_due()) acks_.send_all();
+  }
+
   // Takes in frames, answers them, resends, sends what waits. Returns how much happened.
   std::size_t progress();
   // The same for a loop that waits for a message: cheaper, looks at timers only now and then.
@@ -96,8 +105,10 @@ class Channel final : private FrameSink {
   void pass_on(std::uint32_t peer, std::uint16_t index, bool more_follows);
 
   // --- the fast path (channel_fast.cpp)
+  bool is_next_plain(const std::byte* frame, std::size_t length) const;
   bool may_take_fast(const std::byte* frame, std::size_t length) const;
   bool take_fast(std::span<const std::byte> frame);
+  [[gnu::noinline]] bool take_placed(std::span<const std::byte> frame);
 
   // --- frames
   void on_frame(std::span<const std::byte> frame) override;
@@ -110,7 +121,7 @@ class Channel final : private FrameSink {
   void store(const FrameHeader& h, std::span<const std::byte> payload);
 
   // --- turns
-  std::size_t after_frames();
+  std::size_t after_frames(bool leaves_acks);
   [[gnu::noinline]] void run_timers();
 
   ChannelState state_;

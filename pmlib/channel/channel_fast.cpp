@@ -18,7 +18,8 @@ constexpr std::size_t kShortPayload = 256;
 
 }  // namespace
 
-bool Channel::may_take_fast(const std::byte* frame, std::size_t length) const {
+// Of its checksum nothing is said.
+bool Channel::is_next_plain(const std::byte* frame, std::size_t length) const {
   const auto word = [frame](std::size_t offset) { return load<std::uint64_t>(frame + offset); };
   const auto half = [frame](std::size_t offset) { return load<std::uint32_t>(frame + offset); };
   const FrameIdentity& me = frames_.identity();
@@ -30,14 +31,18 @@ bool Channel::may_take_fast(const std::byte* frame, std::size_t length) const {
     return false;
   }
   const PeerState& peer = state_.peer(source);
-  if (!Engine<>::is_plain_ack(peer.send, stored_of(frame)) ||
-      !Engine<>::is_plain_data(peer.receive, sequence_of(frame)) || peer.dead != 0 ||
-      !acks_.may_owe_fast(peer) || !watch_.has_heard(source) || !early_.is_empty() ||
-      watch_.has_refusals() || !received_.has_room_fast()) {
-    return false;
-  }
+  return Engine<>::is_plain_ack(peer.send, stored_of(frame)) &&
+         Engine<>::is_plain_data(peer.receive, sequence_of(frame)) && peer.dead == 0 &&
+         watch_.has_heard(source) && early_.is_empty() && !watch_.has_refusals();
+}
+
+bool Channel::may_take_fast(const std::byte* frame, std::size_t length) const {
+  if (!is_next_plain(frame, length)) return false;
+  const PeerState& peer = state_.peer(load<std::uint32_t>(frame + offsetof(FrameHeader, source)));
+  if (!acks_.may_owe_fast(peer) || !received_.has_room_fast()) return false;
   const std::uint32_t sum = crc32c(0, frame + sizeof(FrameHeader), length);
-  return crc32c(sum, frame, offsetof(FrameHeader, crc)) == half(offsetof(FrameHeader, crc));
+  return crc32c(sum, frame, offsetof(FrameHeader, crc)) ==
+         load<std::uint32_t>(frame + offsetof(FrameHeader, crc));
 }
 
 // False: the frame has to take the slow path, and nothing was done.
@@ -56,6 +61,35 @@ bool Channel::take_fast(std::span<const std::byte> frame) {
   received_.store_fast(source, frame);
   acks_.owe_fast(peer, source, now);
   ++fast_frames_;
+  return true;
+}
+
+// A part of a longer message whose place is known: one pass over its bytes puts them there and
+// checks them. False: nothing was done that is seen before the right bytes come.
+bool Channel::take_placed(std::span<const std::byte> frame) {
+  if (frame.size() <= sizeof(FrameHeader)) return false;
+  const std::byte* at = frame.data();
+  const std::span<const std::byte> payload = frame.subspan(sizeof(FrameHeader));
+  if (!is_next_plain(at, payload.size())) return false;
+  const auto source = load<std::uint32_t>(at + offsetof(FrameHeader, source));
+  const auto [to, skipped] = received_.place(source, payload);
+  if (to == nullptr) return false;
+  std::uint32_t sum = crc32c(0, payload.data(), skipped);
+  sum = crc32c_copy(sum, to, payload.data() + skipped, payload.size() - skipped);
+  if (crc32c(sum, at, offsetof(FrameHeader, crc)) !=
+      load<std::uint32_t>(at + offsetof(FrameHeader, crc))) {
+    return false;
+  }
+  PeerState& peer = state_.peer(source);
+  ++state_.counters().frames_received;
+  Engine<>::on_sign_of_life(peer.send);
+  if (stored_of(at) != peer.send.acked) {
+    state_.clock.refresh();
+    window_.on_ack_fast(source, peer);
+  }
+  Engine<>::on_plain_data(peer.receive);
+  received_.placed(source, payload.size(), skipped);
+  acks_.owe(source, FrameKind::Message, false);
   return true;
 }
 

@@ -28,6 +28,19 @@ void ReceiveQueue::release(std::uint32_t ticket) {
   if (state_.segment.received(buffer).lent != 0) free_buffer(buffer);
 }
 
+// Not behind one that waits: messages of a sender keep their order.
+bool ReceiveQueue::offer(const FrameHeader& h, std::span<const std::byte> payload) {
+  SegmentHeader& s = state_.header();
+  if (taker_ == nullptr || h.kind != FrameKind::Message || s.delivered.head != kNoIndex ||
+      !taker_->take(h.source, payload)) {
+    return false;
+  }
+  s.room.drop_promise(state_.peer(h.source).receive);
+  ++s.counters.messages_received;
+  s.counters.bytes_received += h.length;
+  return true;
+}
+
 void ReceiveQueue::store(const FrameHeader& h, std::span<const std::byte> payload) {
   SegmentHeader& s = state_.header();
   s.room.take(state_.peer(h.source).receive);

@@ -13,6 +13,31 @@
 
 namespace score::pm {
 
+// Is offered messages as they arrive, so that their bytes go where they belong without lying in a
+// receive buffer first.
+class MessageTaker {
+ public:
+  // The next message of `source` has arrived, and the owner has received all before it. True: it
+  // was taken, and receive() will not give it. Does not call the channel; `bytes` are valid during
+  // the call.
+  virtual bool take(std::uint32_t source, std::span<const std::byte> bytes) = 0;
+
+  // Where take() would put bytes of such a message from `skipped` on, all in one piece. Null: it
+  // would do more, or not take it. Nothing is believed yet: what lies there may be overwritten, and
+  // nothing else changes before placed().
+  struct Place {
+    std::byte* to = nullptr;
+    std::size_t skipped = 0;
+  };
+
+  virtual Place place(std::uint32_t source, std::span<const std::byte> bytes) = 0;
+  // The bytes are there, and are what was sent.
+  virtual void placed(std::uint32_t source, std::size_t count) = 0;
+
+ protected:
+  ~MessageTaker() = default;
+};
+
 class ReceiveQueue {
  public:
   // Both outlive the object.
@@ -35,6 +60,27 @@ class ReceiveQueue {
   }
 
   bool has_room_fast() const { return state_.header().room.unpromised() != 0; }
+
+  // Null: no one is offered messages.
+  void set_taker(MessageTaker* taker) { taker_ = taker; }
+
+  bool has_taker() const { return taker_ != nullptr; }
+
+  // See MessageTaker, for the next message of `source`.
+  MessageTaker::Place place(std::uint32_t source, std::span<const std::byte> payload) {
+    if (taker_ == nullptr || state_.header().delivered.head != kNoIndex) return {};
+    return taker_->place(source, payload);
+  }
+
+  void placed(std::uint32_t source, std::size_t length, std::size_t skipped) {
+    Counters& c = state_.counters();
+    ++c.messages_received;
+    c.bytes_received += length;
+    taker_->placed(source, length - skipped);
+  }
+
+  // Offers a frame that needs a buffer and has room. False: it has to be stored.
+  bool offer(const FrameHeader& h, std::span<const std::byte> payload);
 
   // Stores a frame that needs a buffer and has room.
   void store(const FrameHeader& h, std::span<const std::byte> payload);
@@ -100,6 +146,7 @@ class ReceiveQueue {
   ChannelState& state_;
   FrameSender& frames_;
   PeerSet refused_;
+  MessageTaker* taker_ = nullptr;
 };
 
 }  // namespace score::pm

@@ -153,6 +153,7 @@ void Endpoint::build() {
   regions_ = std::make_unique<Regions>(segment_);
   if (device_) {
     channel_ = std::make_unique<Channel>(segment_, *device_, clock_, options_.channel);
+    channel_->set_taker(taker_);
   }
   count_dead();
 }
@@ -251,6 +252,11 @@ int Endpoint::receive(ReceivedMessage& message) {
   if (++empty_turn_ % kEmptyEvery == 0) look_for_dead();
   if (dead_unreported_ > 0 && find_dead(message.source)) return EHOSTDOWN;
   return EAGAIN;
+}
+
+void Endpoint::set_taker(MessageTaker* taker) {
+  taker_ = taker;
+  if (channel_) channel_->set_taker(taker);
 }
 
 void Endpoint::release(const ReceivedMessage& message) {

@@ -87,6 +87,13 @@ class Endpoint {
   // again; ranks that have died are passed over. EAGAIN: some got nothing for want of room. EINVAL
   // and EMSGSIZE (see message_bytes()): nothing was sent.
   int send_datagram(std::span<const std::uint32_t> ranks, std::span<const std::byte> bytes);
+  // See Channel::set_taker(). Only messages of other nodes are offered.
+  void set_taker(MessageTaker* taker);
+
+  void send_due_acks() {
+    if (channel_) channel_->send_due_acks();
+  }
+
   // EAGAIN: nothing there. EHOSTDOWN: rank message.source has died; returned once per rank.
   int receive(ReceivedMessage& message);
   void release(const ReceivedMessage& message);
@@ -207,6 +214,7 @@ class Endpoint {
   EndpointOptions options_;
   StoppableClock clock_;
   std::unique_ptr<Channel> channel_;  // null if every peer is near
+  MessageTaker* taker_ = nullptr;
   std::unique_ptr<Shmem> shmem_;
   std::unique_ptr<Regions> regions_;
   std::string path_;  // of the context's file, removed at the end

@@ -43,6 +43,7 @@ class OwedAcks {
     Engine<>::on_app_ack(peer.receive);
     owed_.erase(rank);
     peer.unacked = 0;
+    if (owed_.empty()) soon_ = at_once_ = false;
   }
 
   // `is_drained`: nothing more has arrived for now.

@@ -52,6 +52,8 @@ TEST_F(OwedAcksTest, RideOnAFrame) {
   acks_.on_sent(state_->peer(1), 1);
   EXPECT_FALSE(acks_.is_due());
   EXPECT_EQ(state_->peer(1).unacked, 0);
+  acks_.owe(1, FrameKind::Message, false);
+  EXPECT_FALSE(acks_.is_due());
 }
 
 }  // namespace

@@ -106,6 +106,10 @@ class Ep;
 
 // A message that is not complete yet, or that no receive was posted for.
 struct Message final : EarlyMessage, Inflow {
+  std::byte* place(std::size_t count) override;
+
+  void placed(std::size_t count) override { filled += count; }
+
   void add(std::span<const std::byte> bytes, std::size_t left) override;
   void fail(int error) override;
 

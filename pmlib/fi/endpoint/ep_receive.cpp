@@ -106,6 +106,13 @@ void Ep::drop(Message& message) {
   delete &message;
 }
 
+std::byte* Message::place(std::size_t count) {
+  if (buffer) return buffer.get() + filled;
+  const iovec& first = claim.iov[0];
+  if (claim.iov_count == 0 || filled + count > first.iov_len) return nullptr;
+  return static_cast<std::byte*>(first.iov_base) + filled;
+}
+
 void Message::add(std::span<const std::byte> bytes, std::size_t left) {
   if (buffer) {
     std::copy(bytes.begin(), bytes.end(), buffer.get() + filled);

@@ -33,10 +33,12 @@ void Link::give_back_later(const ReceivedMessage& message) {
 
 void Link::on_received(const ReceivedMessage& message) {
   std::span<const std::byte> bytes = message.bytes;
-  const auto header = take<Header>(bytes);
+  const auto header = fi::take<Header>(bytes);
   if (message.kind != FrameKind::Message || !header) return;
   const Incoming in{*header, {message.source, header->from_port}, bytes};
+  is_handling_ = true;
   if (!take_fast(in)) on_message(in);
+  is_handling_ = false;
 }
 
 bool Link::take_fast(const Incoming& in) {

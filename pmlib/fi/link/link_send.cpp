@@ -69,8 +69,11 @@ std::size_t Link::eager_bytes(std::uint32_t peer) const {
   const std::size_t one = message_bytes(peer);
   const Segment& segment = pm_->segment();
   if (segment.peer(peer).route != Route::Packet) return one;
+  // No message waits for acknowledgements of its own frames.
+  const std::size_t kept = segment.geometry().send_buffers * 3 / 4 * (one - sizeof(Header));
   const bool is_joined = segment.header().device.kind == DeviceKind::Udp;
-  return std::max(is_joined ? kEagerBytes : std::min(kEagerBytes, kEagerFrames * one), one);
+  const std::size_t most = is_joined ? kept : std::min(kept, kEagerFrames * one);
+  return std::max(std::min(kEagerBytes, most), one);
 }
 
 std::size_t Link::smallest_message() const {
@@ -252,7 +255,8 @@ bool Link::progress() {
     }
     pm_->release(message);
   }
-  bool something = taken > 0;
+  bool something = std::exchange(has_taken_, false) || taken > 0;
+  pm_->send_due_acks();  // on their own what did not ride on an answer
   if (has_late_work()) [[unlikely]]
     something |= do_late_work();
   if (something) {
@@ -340,6 +344,41 @@ void Link::on_message(const Incoming& in) {
     case Kind::Finished:
       return on_finished(in);
   }
+}
+
+// A part of a message that is not its last one, as it arrives: its bytes go where they belong
+// without a buffer between, and nothing is answered or reported yet.
+bool Link::take(std::uint32_t source, std::span<const std::byte> bytes) {
+  const auto header = fi::take<Header>(bytes);
+  if (is_handling_ || !header) return false;
+  Peer& peer = peers_[source];
+  if (header->kind == Kind::Fragment) {
+    if (peer.inflow == nullptr || bytes.size() >= peer.inflow_left) return false;
+    on_fragment(peer, bytes);
+  } else {
+    const bool is_message = header->kind == Kind::Tagged || header->kind == Kind::Send;
+    const bool is_first = (header->flags & (kSplit | kLarge)) == kSplit;
+    if (!is_message || !is_first) return false;
+    on_message({*header, {source, header->from_port}, bytes});
+  }
+  return has_taken_ = true;
+}
+
+Link::Place Link::place(std::uint32_t source, std::span<const std::byte> bytes) {
+  const auto header = fi::take<Header>(bytes);
+  const Peer& peer = peers_[source];
+  if (is_handling_ || !header || header->kind != Kind::Fragment || peer.inflow == nullptr ||
+      bytes.empty() || bytes.size() >= peer.inflow_left) {
+    return {};
+  }
+  return {peer.inflow->place(bytes.size()), sizeof(Header)};
+}
+
+void Link::placed(std::uint32_t source, std::size_t count) {
+  Peer& peer = peers_[source];
+  peer.inflow_left -= count;
+  peer.inflow->placed(count);
+  has_taken_ = true;
 }
 
 void Link::on_fragment(Peer& peer, std::span<const std::byte> bytes) {

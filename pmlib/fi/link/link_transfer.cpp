@@ -58,7 +58,7 @@ void Link::start_inbounds() {
 
 // Registers the memory and notifies the peer. False if no region is free.
 bool Link::start_inbound(Inbound& inbound, std::uint32_t id) {
-  Place place;
+  fi::Place place;
   if (pm_->add_region(inbound.memory.data(), inbound.memory.size(), place.region, place.offset) !=
       0) {
     return false;
@@ -108,7 +108,7 @@ void Link::on_finished(const Incoming& in) {
 
 void Link::on_go_ahead(const Incoming& in) {
   std::span<const std::byte> bytes = in.bytes;
-  const auto extra = take<GoAheadExtra>(bytes);
+  const auto extra = fi::take<GoAheadExtra>(bytes);
   if (!extra) return;
   Request** const found = requests_.find(extra->request);
   if (found == nullptr) return;
