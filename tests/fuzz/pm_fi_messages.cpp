@@ -2,7 +2,9 @@
 // memory is touched that was not offered: address sanitizer sees it.
 //
 // The input is a list of messages, each led by its length. The first byte of a message is its kind.
-// They come from rank 0, which is the endpoint's own.
+// They come from rank 0, which is the endpoint's own; then over a link from rank 1, offered to the
+// provider as they arrive; then the same, but longer, so that PM asks where their bytes belong.
+#include "pmlib/channel/test_wire.hpp"
 #include "pmlib/fi/endpoint/ep.hpp"
 #include "pmlib/network/network.hpp"
 
@@ -12,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace {
@@ -22,23 +25,84 @@ void require(bool promise) {
   if (!promise) std::abort();
 }
 
-std::unique_ptr<Endpoint> open_alone() {
+enum class Way { Alone, Offered, Placed };
+
+constexpr std::size_t kPadding = 257;  // no message is a short one
+
+std::unique_ptr<MappedSegment> make_context(std::uint32_t rank, std::size_t ranks) {
   JobNetwork network;
   network.key = 7;
-  network.ranks.push_back({"here", "-"});
+  network.ranks.resize(ranks, {"here", "-"});
+  for (std::size_t i = 0; i < ranks; ++i) network.ranks[i].host = "node" + std::to_string(i);
   int error = 0;
-  auto context = create_context(network, 0, true, "", error);
+  auto context = create_context(network, rank, true, "", error);
   require(context != nullptr);
+  return context;
+}
+
+class StillClock final : public JobClock {
+ public:
+  Microseconds now() override { return 1000; }
+};
+
+// Rank 1, and the link to it.
+struct Peer {
+  std::array<Wire, 2> wires;
+  std::unique_ptr<MappedSegment> context = make_context(1, 2);
+  WireDevice device{wires[1], wires[0]};
+  StillClock clock;
+  Channel channel{context->segment(), device, clock, ChannelOptions{}};
+
+  // Acknowledges what the victim sends; otherwise it ignores it.
+  void turn() {
+    channel.progress();
+    ReceivedMessage message;
+    while (channel.received().receive(message)) channel.received().release(message.ticket);
+    channel.acks().send_all();
+  }
+};
+
+// The victim's end of the link: the peer has its turn at each look.
+class VictimDevice final : public PacketDevice {
+ public:
+  explicit VictimDevice(Peer& peer) : peer_(peer) {}
+
+  std::size_t send(const PeerAddress& to, std::span<const FrameOut> frames) override {
+    return end_.send(to, frames);
+  }
+
+  std::size_t receive(FrameSink& sink, std::size_t limit) override {
+    peer_.turn();
+    return end_.receive(sink, limit);
+  }
+
+  int poll_fd() const override { return end_.poll_fd(); }
+
+  std::size_t frame_bytes() const override { return end_.frame_bytes(); }
+
+ private:
+  Peer& peer_;
+  WireDevice end_{peer_.wires[0], peer_.wires[1]};
+};
+
+std::unique_ptr<Endpoint> open_victim(Way way, Peer& peer) {
   EndpointOptions options;
   options.spin_us = 0;
+  options.channel.may_use_fast_path = way != Way::Offered;
+  std::unique_ptr<PacketDevice> device;
+  if (way != Way::Alone) device = std::make_unique<VictimDevice>(peer);
+  int error = 0;
   auto endpoint = Endpoint::make(
-      std::move(context), nullptr, [](std::uint32_t) { return -1; }, options, error);
+      make_context(0, way == Way::Alone ? 1 : 2), std::move(device),
+      [](std::uint32_t) { return -1; }, options, error);
   require(endpoint != nullptr);
   return endpoint;
 }
 
 // An endpoint with receives of each sort and some registered memory.
 struct Victim {
+  Way way;
+  Peer peer;
   Endpoint* raw = nullptr;
   std::shared_ptr<fi::Link> link;
   std::unique_ptr<fi::Domain> domain;
@@ -48,9 +112,10 @@ struct Victim {
   fid_mr* mr = nullptr;
   std::vector<std::byte> open = std::vector<std::byte>(512);
   std::array<std::array<std::byte, 200>, 6> receives{};
+  std::array<std::byte, 1200> long_receive{};
 
-  Victim() {
-    auto endpoint = open_alone();
+  explicit Victim(Way taken) : way(taken) {
+    auto endpoint = open_victim(way, peer);
     raw = endpoint.get();
     int error = 0;
     link = fi::Link::over(std::move(endpoint), error);
@@ -85,6 +150,7 @@ struct Victim {
     for (std::size_t i = 0; i < 4; ++i) {
       fi_trecv(ep, receives[i].data(), 20 + 60 * i, nullptr, FI_ADDR_UNSPEC, i, i % 2, nullptr);
     }
+    fi_trecv(ep, long_receive.data(), long_receive.size(), nullptr, FI_ADDR_UNSPEC, 7, 0, nullptr);
     const iovec iov{receives[4].data(), receives[4].size()};
     fi_msg m{};
     m.msg_iov = &iov;
@@ -94,24 +160,34 @@ struct Victim {
     fi_recv(ep, receives[5].data(), receives[5].size(), nullptr, 0, nullptr);
   }
 
+  void send(const std::uint8_t* bytes, std::size_t length) {
+    const std::size_t padded = length + (way == Way::Placed ? kPadding : 0);
+    const auto size = static_cast<std::uint32_t>(padded);
+    std::byte* buffer = nullptr;
+    const int error = way == Way::Alone ? raw->get_send_buffer(0, size, &buffer)
+                                        : peer.channel.get_send_buffer(0, size, &buffer);
+    if (error != 0) return;
+    std::memset(buffer, 0, padded);
+    if (length > 0) std::memcpy(buffer, bytes, length);
+    if (way == Way::Alone) {
+      raw->send();
+    } else {
+      peer.channel.send();
+    }
+  }
+
   ~Victim() {
     fi_close(&mr->fid);
     fi_close(&ep->fid);
   }
 };
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  Victim victim;
+void play(Way way, const std::uint8_t* data, std::size_t size) {
+  Victim victim(way);
   std::array<fi_cq_entry, 8> entries;
   for (std::size_t at = 0; at < size;) {
     const std::size_t length = std::min<std::size_t>(data[at], size - at - 1);
-    std::byte* buffer = nullptr;
-    if (victim.raw->get_send_buffer(0, static_cast<std::uint32_t>(length), &buffer) == 0) {
-      if (length > 0) std::memcpy(buffer, data + at + 1, length);
-      victim.raw->send();
-    }
+    victim.send(data + at + 1, length);
     at += 1 + length;
     victim.cq->read(entries.data(), entries.size(), nullptr);
     fi_cq_err_entry error{};
@@ -120,5 +196,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   victim.post();
   victim.cq->read(entries.data(), entries.size(), nullptr);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  for (const Way way : {Way::Alone, Way::Offered, Way::Placed}) play(way, data, size);
   return 0;
 }
