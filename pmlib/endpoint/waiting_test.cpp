@@ -7,9 +7,11 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <string>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
+#include <vector>
 
 namespace score::pm {
 namespace {
@@ -142,6 +144,33 @@ TEST_P(Crowd, AWaitGoesOnWhenItsProcessIsStoppedAndContinued) {
   int status = 0;
   ASSERT_EQ(waitpid(pid, &status, 0), pid);
   EXPECT_EQ(status, 0);
+}
+
+// As a server does that waits in its own loop: before each sleep what is left of its writes is
+// stored by the kernel, and that must end them, since no event does.
+TEST(Waiting, WritesEndAlthoughTheWriterOnlyPreparesToSleep) {
+  TestJob job(Over::Shmem, 2);
+  std::vector<char> from(1 << 20, 'x');
+  std::vector<char> to(1 << 20, 'y');
+  std::uint32_t local = 0, remote = 0;
+  std::uint64_t local_offset = 0, remote_offset = 0;
+  ASSERT_EQ(job[0].add_region(from.data(), from.size(), local, local_offset), 0);
+  ASSERT_EQ(job[1].add_region(to.data(), to.size(), remote, remote_offset), 0);
+  const std::uint32_t nonce = job[1].segment().region(remote).nonce;
+  for (const std::uint32_t length : {4096U, 8192U, 100'000U}) {
+    std::vector<OperationId> open(8);
+    for (std::size_t i = 0; i < open.size(); ++i) {
+      const RegionName name{remote, nonce, remote_offset + i * length};
+      ASSERT_EQ(job[0].write(1, local, local_offset + i * length, name, length, open[i]), 0);
+    }
+    for (int turn = 0; turn < 50 && !open.empty(); ++turn) {
+      std::int64_t timeout_us = 0;
+      if (job[0].before_select(timeout_us) == 0) job[0].after_select();
+      std::erase_if(open, [&](OperationId op) { return job[0].test(op) == 0; });
+    }
+    EXPECT_TRUE(open.empty()) << length;
+  }
+  EXPECT_EQ(std::string(to.data(), 800'000), std::string(800'000, 'x'));
 }
 
 }  // namespace

@@ -382,7 +382,9 @@ bool Shmem::steal(std::uint16_t buffer) {
 
 void Shmem::push_through() {
   if (running_ == 0) return;
-  patient_turns_ = 0;
+  // The next progress() looks everywhere, also for transfers without a piece: the rank may sleep
+  // after it, and nothing would wake it.
+  patient_turns_ = kLookEverywhere - 1;
   for (std::uint32_t buffer = 0; buffer < segment_.geometry().pool_buffers; ++buffer) {
     steal(static_cast<std::uint16_t>(buffer));
   }
