@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <poll.h>
 #include <sys/random.h>
@@ -20,12 +21,6 @@ constexpr unsigned kMostTries = 4;  // and kMostTryMs: then it is the request's 
 constexpr std::int64_t kMostTryMs = 20'000;
 constexpr int kOtherReplicaMs = 100;  // until the other replica is asked again
 constexpr int kConnectMs = 3'000;
-
-std::int64_t monotonic_ms() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return std::int64_t{now.tv_sec} * 1'000 + now.tv_nsec / 1'000'000;
-}
 
 }  // namespace
 
@@ -45,7 +40,8 @@ int Link::open() {
 void Link::start(Call& call) {
   {
     Lock lock(mutex_);
-    while (calls_.size() >= kClientWindow) progress(lock);
+    const bool is_gather = call.request.op == Op::Gather;
+    while (!is_gather && calls_.size() - gathers_ >= kClientWindow) progress(lock);
     call.is_done = false;
     call.error = 0;
     call.tries = 0;
@@ -53,6 +49,7 @@ void Link::start(Call& call) {
     call.generation = 0;
     call.request.tag = next_tag_++;
     calls_.emplace(call.request.tag, &call);
+    if (is_gather) ++gathers_;
   }
   const std::scoped_lock sending(send_mutex_);
   {
@@ -79,7 +76,7 @@ void Link::progress(Lock& lock) {
   is_reading_ = true;
   const bool is_connected = generation_ != 0;
   lock.unlock();
-  if (!is_connected || !read_reply()) recover();
+  if (!is_connected || !(pm_ ? read_any() : read_reply())) recover();
   lock.lock();
   is_reading_ = false;
   changed_.notify_all();
@@ -88,6 +85,8 @@ void Link::progress(Lock& lock) {
 bool Link::send_call(Call& call) const {
   // The server of the copy serves parts of others; its own is meant otherwise.
   if (has_copy_) call.request.part = server_ + 1;
+  const bool is_data = call.request.op == Op::Read || call.request.op == Op::Write;
+  if (pm_ && is_data && pm_->send(call.request, call.memory) == 0) return true;
   std::string bytes;
   append_request(call.request, bytes);
   std::vector<iovec> pieces{{bytes.data(), bytes.size()}};
@@ -97,8 +96,23 @@ bool Link::send_call(Call& call) const {
   return send_all(fd_, pieces);
 }
 
+bool Link::waits_for_ranks() {
+  const std::scoped_lock lock(mutex_);
+  return gathers_ > 0;
+}
+
+// The server says nothing because ranks have not come, which it waits for in bounded time.
+bool Link::is_patient() {
+  constexpr int kMostSilences = 3;
+  static_assert(kMostSilences * kSilenceMs > 60'000, "as long as the server waits");
+  const std::scoped_lock lock(mutex_);
+  return gathers_ == calls_.size() && ++silences_ < kMostSilences;
+}
+
 // False: the connection is broken, or the server does not follow the protocol.
 bool Link::read_reply() {
+  pollfd news{fd_, POLLIN, 0};
+  if (waits_for_ranks() && ::poll(&news, 1, kSilenceMs) == 0) return is_patient();
   std::array<char, kHeaderBytes> header{};
   Reply reply;
   if (!receive_all(fd_, header.data(), header.size()) ||
@@ -122,9 +136,33 @@ bool Link::read_reply() {
   const std::scoped_lock lock(mutex_);
   call->reply = reply;
   call->body = std::move(body);
-  call->error = static_cast<int>(reply.error);
-  call->is_done = true;
-  calls_.erase(reply.tag);
+  end_call(*call, static_cast<int>(reply.error));
+  return true;
+}
+
+bool Link::read_any() {
+  std::vector<PmLink::Arrived> arrived;
+  switch (pm_->wait(fd_, arrived)) {
+    case PmLink::News::Socket:
+      return read_reply();
+    case PmLink::News::Silent:
+      return is_patient();
+    case PmLink::News::Broken:
+      return false;
+    case PmLink::News::Replies:
+      break;
+  }
+  return std::ranges::all_of(arrived, [this](PmLink::Arrived& one) { return take_arrived(one); });
+}
+
+bool Link::take_arrived(PmLink::Arrived& arrived) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = calls_.find(arrived.reply.tag);
+  if (found == calls_.end()) return false;
+  Call& call = *found->second;
+  call.reply = arrived.reply;
+  call.body = std::move(arrived.body);
+  end_call(call, static_cast<int>(call.reply.error));
   return true;
 }
 
@@ -143,6 +181,7 @@ bool Link::read_data(Call& call, std::size_t bytes) {
 // Runs in the thread that reads.
 void Link::recover() {
   const std::scoped_lock sending(send_mutex_);
+  pm_.reset();  // nothing of the old connection reaches the callers' memory any more
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
   unsigned generation = 0;
   {
@@ -173,21 +212,25 @@ bool Link::send_again(unsigned generation) {
         ++at;
         continue;
       }
-      call.error = EIO;
-      call.is_done = true;
-      at = calls_.erase(at);
+      ++at;
+      end_call(call, EIO);
     }
   }
   return std::ranges::all_of(calls, [this](Call* call) { return send_call(*call); });
 }
 
+// Under mutex_. The caller may delete it as soon as that is free.
+void Link::end_call(Call& call, int error) {
+  silences_ = 0;
+  calls_.erase(call.request.tag);
+  if (call.request.op == Op::Gather) --gathers_;
+  call.error = error;
+  call.is_done = true;
+}
+
 void Link::fail_all(int error) {
   const std::scoped_lock lock(mutex_);
-  for (const auto& [tag, call] : calls_) {
-    call->error = error;
-    call->is_done = true;
-  }
-  calls_.clear();
+  while (!calls_.empty()) end_call(*calls_.begin()->second, error);
 }
 
 int Link::connect_within(int seconds) {
@@ -210,9 +253,86 @@ int Link::connect() {
     error = shake_hands(fd, server);
     if (error != 0) ::close(fd);
   }
-  if (error == 0) fd_ = fd;
   if (error != 0 && has_copy_) is_at_copy_ = !is_at_copy_;
-  return error;
+  if (error != 0) return error;
+  fd_ = fd;
+  open_pm();
+  open_directory();
+  return 0;
+}
+
+// Before other calls use the connection.
+int Link::exchange(const Request& request, std::string& body) const {
+  std::string bytes;
+  append_request(request, bytes);
+  iovec piece{bytes.data(), bytes.size()};
+  std::array<char, kHeaderBytes> header{};
+  Reply reply;
+  if (!send_all(fd_, std::span(&piece, 1)) || !receive_all(fd_, header.data(), header.size()) ||
+      !parse_reply(std::span<const char, kHeaderBytes>(header), reply) || reply.data_bytes != 0) {
+    return EPROTO;
+  }
+  body.assign(reply.body_bytes, '\0');
+  if (!receive_all(fd_, body.data(), body.size())) return EPROTO;
+  return static_cast<int>(reply.error);
+}
+
+int Link::open_channel(ChannelKind kind, std::uint64_t address, std::string& body) {
+  return exchange(
+      {.op = Op::OpenChannel, .mode = static_cast<std::uint32_t>(kind), .number = address}, body);
+}
+
+// The server may have been started again by then: its process is another.
+void Link::open_directory() {
+  std::shared_ptr<DirectFiles> made;
+  std::string body;
+  DataPlace place;
+  if (transport_ == Transport::Usual && is_same_host(fd_) &&
+      exchange({.op = Op::OpenData}, body) == 0 && parse_place(body, place)) {
+    made = DirectFiles::open(place, [this](FileId id, std::uint64_t bytes, std::uint64_t written) {
+      return take_lease(id, bytes, written);
+    });
+  }
+  const std::scoped_lock lock(direct_mutex_);
+  direct_ = std::move(made);
+}
+
+int Link::take_lease(FileId id, std::uint64_t bytes, std::uint64_t written) {
+  Call one;
+  one.request = {.op = Op::Lease, .id = id, .number = bytes, .other = written};
+  start(one);
+  finish(one);
+  return one.error;
+}
+
+bool Link::is_near() {
+  const std::scoped_lock lock(direct_mutex_);
+  return direct_ != nullptr;
+}
+
+bool Link::run_directly(Call& call) {
+  // The server is to do more than that.
+  if (call.request.flags != 0 || call.request.part != 0) return false;
+  std::shared_ptr<DirectFiles> direct;
+  {
+    const std::scoped_lock lock(direct_mutex_);
+    direct = direct_;
+  }
+  if (!direct || !direct->run(call.request, call.memory, call.reply)) return false;
+  call.error = 0;
+  call.is_done = true;
+  return true;
+}
+
+void Link::open_pm() {
+  const int error = PmLink::open(fd_, transport_, *this, pm_);
+  if (error == 0 || transport_ == Transport::Usual) return;
+  static std::once_flag is_said;
+  std::call_once(is_said, [&] {
+    const ServerAddress& address = volume_.servers[server_];
+    std::fprintf(stderr, "libpario: server %s:%s: PM cannot be used (%s); using TCP\n",
+                 address.host.c_str(), address.port.c_str(), std::strerror(error));
+  });
 }
 
 // A server that closes after the proof refuses the key.

@@ -7,6 +7,8 @@
 // creates, unlinks and renames: they can fail although the first one succeeded.
 #pragma once
 
+#include "pario/client/direct.hpp"
+#include "pario/client/pm_link.hpp"
 #include "pario/core/volume_file.hpp"
 
 #include <condition_variable>
@@ -34,17 +36,24 @@ struct Call {
   std::int64_t since_ms = 0;
 };
 
-class Link {
+class Link final : private PmLink::Exchange {
  public:
   static constexpr int kReconnectSeconds = 10;
 
-  // `volume` must outlive this. The link is to the server of part `server`, or to that of its copy.
-  Link(const VolumeDescription& volume, std::uint32_t server)
-      : volume_(volume), server_(server), has_copy_(volume.replicas > 1) {}
+  // `volume` must outlive this. The link is to the server of part `server`, or to that of its copy:
+  // by TCP, as what the copy gets too must pass through a server.
+  Link(const VolumeDescription& volume, std::uint32_t server, Transport transport)
+      : volume_(volume),
+        server_(server),
+        has_copy_(volume.replicas > 1),
+        transport_(volume.replicas > 1 ? Transport::Tcp : transport) {}
 
-  // To one server and no other.
+  // To one server and no other, by TCP.
   Link(const VolumeDescription& volume, std::uint32_t server, int reconnect_seconds)
-      : volume_(volume), server_(server), reconnect_seconds_(reconnect_seconds) {}
+      : volume_(volume),
+        server_(server),
+        reconnect_seconds_(reconnect_seconds),
+        transport_(Transport::Tcp) {}
 
   ~Link();
   Link(const Link&) = delete;
@@ -56,20 +65,34 @@ class Link {
   void start(Call& call);
   // Waits for the reply. The error is in `call`.
   void finish(Call& call);
+  // run_directly() may do something.
+  bool is_near();
+  // A Read or Write of data on this node, which takes no request. False: start() it.
+  bool run_directly(Call& call);
 
  private:
   using Lock = std::unique_lock<std::mutex>;
 
   void progress(Lock& lock);
+  bool read_any();
+  bool waits_for_ranks();
+  bool is_patient();
+  bool take_arrived(PmLink::Arrived& arrived);
   bool read_reply();
   bool read_data(Call& call, std::size_t bytes);
   void recover();
+  void end_call(Call& call, int error);
   void fail_all(int error);
   bool send_again(unsigned generation);
   bool send_call(Call& call) const;
   int connect();
   int connect_within(int seconds);
   int shake_hands(int fd, std::uint32_t server) const;
+  int open_channel(ChannelKind kind, std::uint64_t address, std::string& body) override;
+  int exchange(const Request& request, std::string& body) const;
+  void open_pm();
+  void open_directory();
+  int take_lease(FileId id, std::uint64_t bytes, std::uint64_t written);
 
   const VolumeDescription& volume_;
   std::uint32_t server_;
@@ -81,10 +104,16 @@ class Link {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::uint64_t, Call*> calls_;  // by tag: sent or about to be sent
+  std::size_t gathers_ = 0;               // of them: may wait for other ranks, so do not count
+  int silences_ = 0;                      // since the last reply
   std::uint64_t next_tag_ = 1;
   bool is_reading_ = false;  // a thread reads the socket, or connects again
   unsigned generation_ = 0;  // 0: never connected
   int fd_ = -1;
+  Transport transport_;
+  std::mutex direct_mutex_;
+  std::shared_ptr<DirectFiles> direct_;  // null: the server is on another node
+  std::unique_ptr<PmLink> pm_;           // null: everything goes by TCP. Changed under send_mutex_
 };
 
 }  // namespace score::pario

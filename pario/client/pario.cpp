@@ -1,6 +1,7 @@
 // pario.h over Volume.
 #include "pario/client/pario.h"
 
+#include "pario/client/group.hpp"
 #include "pario/client/handles.hpp"
 #include "pario/client/path.hpp"
 
@@ -13,6 +14,11 @@
 #include <unistd.h>
 
 namespace pario = score::pario;
+
+struct pario_group {
+  pario::Volume* volume = nullptr;
+  pario::Group group;
+};
 
 struct pario_transfer {
   std::unique_ptr<pario::Volume::Transfer> transfer;
@@ -216,6 +222,51 @@ ssize_t pario_write_view(pario_file* file, const pario_view* view, const void* b
   if (const int error = check_write(*file)) return error;
   return transfer_view(file, {view->start, view->block, view->stride}, writable(buffer),
                        {offset, length}, false);
+}
+
+int pario_join_group(pario_volume* volume, const char* name, std::uint32_t rank, std::uint32_t size,
+                     pario_group** group) {
+  constexpr std::uint32_t kMostRanks = 1U << 20;
+  if (*name == '\0' || size == 0 || size > kMostRanks || rank >= size) return -EINVAL;
+  pario::Volume& own = *volume->volume;
+  *group = new pario_group{&own, pario::Group(own, name, rank, size)};
+  return 0;
+}
+
+void pario_leave_group(pario_group* group) {
+  delete group;
+}
+
+ssize_t pario_read_all(pario_group* group, pario_file* file, const pario_extent* extents,
+                       std::size_t count, void* buffer) {
+  ssize_t result = group->volume == file->volume ? check_read(*file) : -EINVAL;
+  if (result == 0) {
+    result = file->volume->read(file->file, {copy_of(extents, count), writable(buffer)});
+  }
+  return group->group.meet(file->file, result);
+}
+
+ssize_t pario_write_all(pario_group* group, pario_file* file, const pario_extent* extents,
+                        std::size_t count, const void* buffer) {
+  ssize_t result = group->volume == file->volume ? check_write(*file) : -EINVAL;
+  if (result == 0) {
+    result = file->volume->write(file->file, {copy_of(extents, count), writable(buffer)});
+  }
+  return group->group.meet(file->file, result);
+}
+
+ssize_t pario_read_view_all(pario_group* group, pario_file* file, const pario_view* view,
+                            void* buffer, std::size_t length, std::uint64_t offset) {
+  const bool is_own = group->volume == file->volume;
+  const ssize_t result = is_own ? pario_read_view(file, view, buffer, length, offset) : -EINVAL;
+  return group->group.meet(file->file, result);
+}
+
+ssize_t pario_write_view_all(pario_group* group, pario_file* file, const pario_view* view,
+                             const void* buffer, std::size_t length, std::uint64_t offset) {
+  const bool is_own = group->volume == file->volume;
+  const ssize_t result = is_own ? pario_write_view(file, view, buffer, length, offset) : -EINVAL;
+  return group->group.meet(file->file, result);
 }
 
 int pario_fstat(pario_file* file, struct stat* status) {

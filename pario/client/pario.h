@@ -109,6 +109,29 @@ int pario_commit(pario_transaction* transaction);
 /* Frees it; nothing is changed. */
 void pario_abort(pario_transaction* transaction);
 
+/* Coordinated access: all ranks of a group do their parts of one access to one file in one call
+ * each, in the same order of calls. They need no other network than the servers. */
+typedef struct pario_group pario_group;
+
+/* Every rank of 0 .. size - 1 joins by a `name` that no other group of the volume has or had, such
+ * as one with the number of the job and a count. -EINVAL: no name, or no such rank. */
+int pario_join_group(pario_volume* volume, const char* name, uint32_t rank, uint32_t size,
+                     pario_group** group);
+/* Null is allowed. */
+void pario_leave_group(pario_group* group);
+/* As the functions without _all, each rank with its own extents or view, perhaps of no bytes. They
+ * return when all ranks have done their part: own bytes, or an error of any of the ranks, the same
+ * to all. -ECANCELED: a rank is gone; -ETIMEDOUT: one has not called within a minute. What the
+ * others wrote may be there then. A group is used by one thread. */
+ssize_t pario_read_all(pario_group* group, pario_file* file, const pario_extent* extents,
+                       size_t count, void* buffer);
+ssize_t pario_write_all(pario_group* group, pario_file* file, const pario_extent* extents,
+                        size_t count, const void* buffer);
+ssize_t pario_read_view_all(pario_group* group, pario_file* file, const pario_view* view,
+                            void* buffer, size_t length, uint64_t offset);
+ssize_t pario_write_view_all(pario_group* group, pario_file* file, const pario_view* view,
+                             const void* buffer, size_t length, uint64_t offset);
+
 /* As the system calls of these names. st_ino is the number of the file in the volume. */
 int pario_fstat(pario_file* file, struct stat* status);
 int pario_ftruncate(pario_file* file, uint64_t length);

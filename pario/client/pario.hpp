@@ -118,6 +118,41 @@ class Transaction {
   std::unique_ptr<pario_transaction, void (*)(pario_transaction*)> transaction_;
 };
 
+class Volume;
+
+// Coordinated access of all ranks; see pario_join_group(). Errors of any rank are exceptions of
+// all.
+class Group {
+ public:
+  Group(const Volume& volume, const std::string& name, std::uint32_t rank, std::uint32_t size);
+
+  std::size_t read(File& file, std::span<const pario_extent> extents, char* memory) {
+    return static_cast<std::size_t>(
+        check(pario_read_all(get(), file.get(), extents.data(), extents.size(), memory), "read"));
+  }
+
+  std::size_t write(File& file, std::span<const pario_extent> extents, const char* memory) {
+    return static_cast<std::size_t>(
+        check(pario_write_all(get(), file.get(), extents.data(), extents.size(), memory), "write"));
+  }
+
+  std::size_t read(File& file, const pario_view& view, std::span<char> into, std::uint64_t offset) {
+    return static_cast<std::size_t>(check(
+        pario_read_view_all(get(), file.get(), &view, into.data(), into.size(), offset), "read"));
+  }
+
+  std::size_t write(File& file, const pario_view& view, std::span<const char> from,
+                    std::uint64_t offset) {
+    return static_cast<std::size_t>(check(
+        pario_write_view_all(get(), file.get(), &view, from.data(), from.size(), offset), "write"));
+  }
+
+  pario_group* get() const { return group_.get(); }
+
+ private:
+  std::unique_ptr<pario_group, void (*)(pario_group*)> group_{nullptr, &pario_leave_group};
+};
+
 class Volume {
  public:
   // Null: the description that $PARIO_VOLUME names.
@@ -155,5 +190,12 @@ class Volume {
  private:
   std::unique_ptr<pario_volume, void (*)(pario_volume*)> volume_;
 };
+
+inline Group::Group(const Volume& volume, const std::string& name, std::uint32_t rank,
+                    std::uint32_t size) {
+  pario_group* made = nullptr;
+  check(pario_join_group(volume.get(), name.c_str(), rank, size, &made), name);
+  group_.reset(made);
+}
 
 }  // namespace pario

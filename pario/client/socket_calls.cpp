@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -16,7 +17,7 @@ namespace score::pario {
 namespace {
 
 constexpr std::size_t kMostPieces = 1'024;  // IOV_MAX of Linux
-constexpr timeval kSilence{30, 0};
+constexpr timeval kSilence{kSilenceMs / 1'000, 0};
 
 // Forgets the first `done` bytes.
 std::span<iovec> skip_bytes(std::span<iovec> pieces, std::size_t done) {
@@ -86,6 +87,12 @@ int connect_one(const addrinfo& address, int timeout_ms, int& made) {
 }
 
 }  // namespace
+
+std::int64_t monotonic_ms() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1'000 + now.tv_nsec / 1'000'000;
+}
 
 bool send_all(int fd, std::span<iovec> pieces) {
   return transfer_all(pieces, [fd](const msghdr& m) { return ::sendmsg(fd, &m, MSG_NOSIGNAL); });

@@ -67,7 +67,19 @@ void Volume::Transfer::issue() {
     turn[i] = count[servers_[i]]++;
   }
   std::ranges::stable_sort(order, {}, [&turn](std::size_t i) { return turn[i]; });
-  for (const std::size_t i : order) volume_.links_[servers_[i]]->start(*calls_[i]);
+  // Data on this node is copied by this thread, while other servers work.
+  std::vector<std::size_t> near;
+  for (const std::size_t i : order) {
+    if (volume_.links_[servers_[i]]->is_near()) {
+      near.push_back(i);
+    } else {
+      volume_.links_[servers_[i]]->start(*calls_[i]);
+    }
+  }
+  for (const std::size_t i : near) {
+    Link& link = *volume_.links_[servers_[i]];
+    if (!link.run_directly(*calls_[i])) link.start(*calls_[i]);
+  }
 }
 
 int Volume::Transfer::finish_all() {

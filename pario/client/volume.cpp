@@ -11,8 +11,13 @@ int Volume::open(const std::string& path, std::unique_ptr<Volume>& volume, std::
   std::unique_ptr<Volume> made(new Volume);
   if (const int error = read_volume(path, made->description_, message)) return error;
   const auto servers = static_cast<std::uint32_t>(made->description_.servers.size());
+  Transport transport{};
+  if (!read_transport(transport)) {
+    message = "PARIO_TRANSPORT: expected pm, udp or tcp";
+    return EINVAL;
+  }
   for (std::uint32_t server = 0; server < servers; ++server) {
-    made->links_.push_back(std::make_unique<Link>(made->description_, server));
+    made->links_.push_back(std::make_unique<Link>(made->description_, server, transport));
     if (const int error = made->links_.back()->open()) {
       const ServerAddress& address = made->description_.servers[server];
       message = path + ": server " + address.host + ":" + address.port + ": " +
@@ -344,6 +349,14 @@ int Volume::sync(FileId id) {
 int Volume::destroy() {
   std::vector<Call> calls;
   return call_all({.op = Op::Destroy, .id = kRootId}, calls);
+}
+
+int Volume::gather(FileId id, std::uint64_t group, const Gathered& part) {
+  Call one;
+  one.request.mode = pack_mode(part);
+  one.request.number = group;
+  one.request.other = pack_other(part);
+  return call_home(Op::Gather, id, one);
 }
 
 int Volume::statistics(std::vector<Statistics>& statistics) {

@@ -87,6 +87,8 @@ class Volume {
   int sync(FileId id);
   // All servers remove what they have, and end.
   int destroy();
+  // Waits at the home of the file until all ranks of a group have come; see Group.
+  int gather(FileId id, std::uint64_t group, const Gathered& part);
   // Of each server.
   int statistics(std::vector<Statistics>& statistics);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstdio>
 #include <span>
 
 namespace score::pario {
@@ -21,6 +22,14 @@ std::uint32_t entry_server(FileId parent, std::string_view name, std::uint32_t s
   pm::SipHash hash({0x7061'7269'6f00'0001, 0x656e'7472'6965'7300});
   hash.add(std::as_bytes(std::span(&parent, 1)));
   return static_cast<std::uint32_t>(hash.finish(std::as_bytes(std::span(name))) % servers);
+}
+
+std::string data_path(FileId id) {
+  std::array<char, 32> path{};
+  std::snprintf(path.data(), path.size(), "%02x/%016llx",
+                static_cast<unsigned>((id >> kHomeBits) % kDataFolders),
+                static_cast<unsigned long long>(id));
+  return path.data();
 }
 
 bool is_valid(const Striping& striping) {

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -36,6 +37,11 @@ constexpr FileId make_id(std::uint64_t count, std::uint32_t home) {
 // The server that keeps the entry `name` of the directory `parent`: SipHash with a fixed key, so
 // that entries of one directory spread over all servers.
 std::uint32_t entry_server(FileId parent, std::string_view name, std::uint32_t servers);
+
+// Of a server's part of a file, below its directory of data: "a3/0000000000001a3", where the last
+// digits of the count spread the files over kDataFolders folders.
+inline constexpr unsigned kDataFolders = 256;
+std::string data_path(FileId id);
 
 struct Striping {
   std::uint32_t servers = 1;                      // 1 .. kMaxServers

@@ -63,6 +63,12 @@ constexpr unsigned fields_of(Op op) {
       return kNumber;
     case Op::FillTable:
       return kMode;
+    case Op::OpenChannel:
+      return kMode | kNumber;
+    case Op::Gather:
+      return kMode | kNumber | kOther;
+    case Op::Lease:
+      return kNumber | kOther;
     case Op::GetAttributes:
     case Op::SetWide:
     case Op::Remove:
@@ -71,13 +77,25 @@ constexpr unsigned fields_of(Op op) {
     case Op::Sync:
     case Op::Statistics:
     case Op::Destroy:
+    case Op::OpenData:
       break;
   }
   return 0;
 }
 
+// The memory that the extents' places refer to.
+bool take_remote(Cursor& cursor, RemoteMemory& remote) {
+  cursor.take(remote.region);
+  cursor.take(remote.nonce);
+  cursor.take(remote.offset);
+  cursor.take(remote.length);
+  return cursor.ok && remote.offset <= UINT64_MAX - remote.length;
+}
+
 bool take_extents(Cursor& cursor, Request& request) {
   std::uint32_t count = 0;
+  const bool is_remote = (request.flags & kRemote) != 0;
+  if (is_remote && !take_remote(cursor, request.remote)) return false;
   cursor.take(count);
   if (!cursor.ok || count == 0 || count > kMaxExtents) return false;
   std::uint64_t total = 0;
@@ -89,6 +107,11 @@ bool take_extents(Cursor& cursor, Request& request) {
     extent.length = length;
     total += length;
     if (!cursor.ok || !is_valid(extent)) return false;
+    if (!is_remote) continue;
+    std::uint64_t& place = request.places.emplace_back();
+    cursor.take(place);
+    const std::uint64_t room = request.remote.length;
+    if (!cursor.ok || length > room || place > room - length) return false;
   }
   if (total > kMaxDataBytes) return false;
   if (request.data_bytes == 0) return request.op != Op::Write;
@@ -135,7 +158,9 @@ bool take_body(Cursor& cursor, unsigned fields, Request& request) {
 
 // Sizes are off_t; identifiers are not 0.
 bool are_numbers_valid(const Request& request) {
-  if (request.id == 0 && request.op != Op::Statistics) return false;
+  const bool needs_id =
+      request.op != Op::Statistics && request.op != Op::OpenChannel && request.op != Op::OpenData;
+  if (request.id == 0 && needs_id) return false;
   switch (request.op) {
     case Op::Insert:
     case Op::Rename:
@@ -146,6 +171,7 @@ bool are_numbers_valid(const Request& request) {
     case Op::Truncate:
       return request.number <= kMaxOffset;
     case Op::Reserve:
+    case Op::Lease:
       return request.number <= kMaxOffset && request.other <= kMaxOffset;
     case Op::PrepareTransaction:
       return request.number != 0 && std::ranges::binary_search(request.servers, request.other);
@@ -156,6 +182,9 @@ bool are_numbers_valid(const Request& request) {
     case Op::TellOutcome:
     case Op::EndTransaction:
       return request.number != 0;
+    case Op::OpenChannel:
+      return request.mode == static_cast<std::uint32_t>(ChannelKind::Near) ||
+             request.mode == static_cast<std::uint32_t>(ChannelKind::Udp);
     default:
       return true;
   }
@@ -167,6 +196,26 @@ bool is_valid_name(std::string_view name) {
   return !name.empty() && name.size() <= kMaxNameBytes && name != "." && name != ".." &&
          name.find('/') == name.npos && name.find('\0') == name.npos;
 }
+
+namespace {
+
+void put_extents(std::string& bytes, const Request& request) {
+  const bool is_remote = (request.flags & kRemote) != 0;
+  if (is_remote) {
+    put(bytes, request.remote.region);
+    put(bytes, request.remote.nonce);
+    put(bytes, request.remote.offset);
+    put(bytes, request.remote.length);
+  }
+  put(bytes, static_cast<std::uint32_t>(request.extents.size()));
+  for (std::size_t i = 0; i < request.extents.size(); ++i) {
+    put(bytes, request.extents[i].offset);
+    put(bytes, static_cast<std::uint32_t>(request.extents[i].length));
+    if (is_remote) put(bytes, request.places[i]);
+  }
+}
+
+}  // namespace
 
 void append_request(const Request& request, std::string& bytes) {
   const std::size_t begin = bytes.size();
@@ -193,13 +242,7 @@ void append_request(const Request& request, std::string& bytes) {
     put(bytes, static_cast<std::uint16_t>(request.servers.size()));
     for (const std::uint16_t server : request.servers) put(bytes, server);
   }
-  if (fields & kExtents) {
-    put(bytes, static_cast<std::uint32_t>(request.extents.size()));
-    for (const Extent& extent : request.extents) {
-      put(bytes, extent.offset);
-      put(bytes, static_cast<std::uint32_t>(extent.length));
-    }
-  }
+  if (fields & kExtents) put_extents(bytes, request);
   const auto body = static_cast<std::uint32_t>(bytes.size() - begin - kHeaderBytes);
   std::memcpy(bytes.data() + begin + 4, &body, sizeof body);
 }
@@ -214,7 +257,10 @@ bool parse_sizes(std::span<const char, kHeaderBytes> header, Sizes& sizes) {
   cursor.take(sizes.body);
   cursor.take(sizes.data);
   cursor.take(part);
-  return op >= 1 && op <= static_cast<std::uint16_t>(Op::Last) && (flags & ~kAllFlags) == 0 &&
+  const bool is_data =
+      op == static_cast<std::uint16_t>(Op::Read) || op == static_cast<std::uint16_t>(Op::Write);
+  const int known = kAllFlags | (is_data ? kRemote : 0);
+  return op >= 1 && op <= static_cast<std::uint16_t>(Op::Last) && (flags & ~known) == 0 &&
          part <= kMaxServers && sizes.body <= kMaxBodyBytes &&
          (takes_data(static_cast<Op>(op)) ? sizes.data <= kMaxDataBytes : sizes.data == 0);
 }
@@ -239,6 +285,7 @@ bool parse_request(std::string_view bytes, Request& request) {
   cursor.take(request.id);
   request.extents.clear();
   request.servers.clear();
+  request.places.clear();
   return take_body(cursor, fields_of(request.op), request) && cursor.is_done() &&
          are_numbers_valid(request);
 }
@@ -326,6 +373,54 @@ bool parse_statistics(std::string_view bytes, Statistics& statistics) {
     cursor.take(*value);
   }
   return cursor.is_done();
+}
+
+void append_offer(const ChannelOffer& offer, std::string& bytes) {
+  put(bytes, offer.key);
+  put(bytes, offer.address);
+  put(bytes, offer.process);
+  put(bytes, offer.server_context);
+  put(bytes, offer.client_context);
+}
+
+bool parse_offer(std::string_view bytes, ChannelOffer& offer) {
+  Cursor cursor{bytes};
+  cursor.take(offer.key);
+  cursor.take(offer.address);
+  cursor.take(offer.process);
+  cursor.take(offer.server_context);
+  cursor.take(offer.client_context);
+  return cursor.is_done();
+}
+
+void append_place(const DataPlace& place, std::string& bytes) {
+  put(bytes, place.process);
+  put(bytes, place.directory);
+  put(bytes, place.device);
+  put(bytes, place.inode);
+}
+
+bool parse_place(std::string_view bytes, DataPlace& place) {
+  Cursor cursor{bytes};
+  cursor.take(place.process);
+  cursor.take(place.directory);
+  cursor.take(place.device);
+  cursor.take(place.inode);
+  return cursor.is_done();
+}
+
+std::uint64_t pack_address(const AddressBytes& address) {
+  std::uint64_t packed = 0;
+  for (const std::uint8_t byte : address) packed = packed << 8 | byte;
+  return packed;
+}
+
+AddressBytes unpack_address(std::uint64_t packed) {
+  AddressBytes address{};
+  for (std::size_t i = address.size(); i-- > 0; packed >>= 8) {
+    address[i] = static_cast<std::uint8_t>(packed);
+  }
+  return address;
 }
 
 Proof make_proof(const Key& key, const ProofOf& of) {

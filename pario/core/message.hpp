@@ -18,7 +18,7 @@ namespace score::pario {
 inline constexpr std::size_t kHeaderBytes = 32;
 inline constexpr std::size_t kMaxNameBytes = 255;
 inline constexpr std::size_t kMaxExtents = 1'024;  // of a request
-inline constexpr std::size_t kMaxBodyBytes = kMaxExtents * 12 + 2 * (kMaxNameBytes + 2) + 64;
+inline constexpr std::size_t kMaxBodyBytes = kMaxExtents * 20 + 2 * (kMaxNameBytes + 2) + 64;
 inline constexpr std::size_t kMaxDataBytes = std::size_t{1} << 20;
 // Requests of a connection that a client has in flight, and that a server takes before it stops
 // reading. The server takes more, so a client that keeps to its number is always read.
@@ -62,7 +62,39 @@ enum class Op : std::uint16_t {
   // Insert of file `number` with `mode` as name in id, then Unlink of its old name2 in `other`, on
   // another server; that is finished also if the client ends.
   Move,
-  Last = Move,
+  // Ways of data.
+  OpenChannel,  // a PM context for Read and Write: `mode` is a ChannelKind
+  Gather,       // coordinated access to id: answered when all ranks have come; see Gathered
+  OpenData,     // this server's directory of data, for a client of its node and user
+  Lease,        // sets `number` bytes aside for direct writes to id; `other` were written
+  Last = Lease,
+};
+
+// The fields of a Gather. `number` is the group.
+struct Gathered {
+  std::uint32_t sequence = 0;  // high half of `other`
+  std::uint32_t size = 0;      // low half of `other`: ranks of the group
+  std::uint32_t rank = 0;      // high 20 bits of `mode`
+  std::uint32_t error = 0;     // low 12 bits of `mode`: errno of the rank's own part
+};
+
+constexpr std::uint64_t pack_other(const Gathered& part) {
+  return std::uint64_t{part.sequence} << 32 | part.size;
+}
+
+constexpr std::uint32_t pack_mode(const Gathered& part) {
+  return part.rank << 12 | (part.error & 0xfff);
+}
+
+constexpr Gathered unpack_gathered(std::uint32_t mode, std::uint64_t other) {
+  return {static_cast<std::uint32_t>(other >> 32), static_cast<std::uint32_t>(other), mode >> 12,
+          mode & 0xfff};
+}
+
+// How a PM context reaches the client.
+enum class ChannelKind : std::uint32_t {
+  Near = 1,  // the memory of the node; the server makes both contexts
+  Udp = 2,   // `number` is the client's address
 };
 
 // Request flags.
@@ -84,6 +116,18 @@ struct Forwarded {
   std::int64_t time_ns = 0;
 };
 
+// Read, Write by PM: the data is in memory of the client's context, where the server reads or
+// writes it. Requests by TCP never have it, requests by PM always.
+inline constexpr std::uint16_t kRemote = 4;
+
+// Registered memory of a PM context, as pm_handle of pm.h.
+struct RemoteMemory {
+  std::uint32_t region = 0;
+  std::uint32_t nonce = 0;
+  std::uint64_t offset = 0;  // offset + length does not wrap
+  std::uint64_t length = 0;
+};
+
 struct Request {
   Op op = Op::Lookup;
   std::uint16_t flags = 0;
@@ -100,6 +144,8 @@ struct Request {
   std::vector<Extent> extents{};         // each at most kMaxDataBytes
   std::vector<std::uint16_t> servers{};  // ascending
   std::uint32_t data_bytes = 0;          // Write, StageTransaction: sum of the extents; FillTable
+  RemoteMemory remote{};                 // kRemote
+  std::vector<std::uint64_t> places{};   // kRemote: of each extent's bytes, from remote.offset on
 };
 
 // Does a request of this kind have data?
@@ -181,6 +227,39 @@ struct Statistics {
 inline constexpr std::size_t kStatisticsBytes = 72;
 void append_statistics(const Statistics& statistics, std::string& bytes);
 bool parse_statistics(std::string_view bytes, Statistics& statistics);
+
+// Body of replies to OpenChannel. Numbers of processes and descriptors mean something on the
+// server's node only: the client must check what it finds there.
+struct ChannelOffer {
+  std::uint64_t key = 0;             // of both contexts
+  std::uint64_t address = 0;         // Udp: the server's; see pack_address()
+  std::uint32_t process = 0;         // Near: of the server
+  std::uint32_t server_context = 0;  // Near: its descriptors
+  std::uint32_t client_context = 0;
+};
+
+inline constexpr std::size_t kOfferBytes = 28;
+void append_offer(const ChannelOffer& offer, std::string& bytes);
+bool parse_offer(std::string_view bytes, ChannelOffer& offer);
+
+// Body of replies to OpenData; as with ChannelOffer.
+struct DataPlace {
+  std::uint32_t process = 0;
+  std::uint32_t directory = 0;  // its descriptor
+  std::uint64_t device = 0;     // of the directory
+  std::uint64_t inode = 0;
+};
+
+void append_place(const DataPlace& place, std::string& bytes);
+bool parse_place(std::string_view bytes, DataPlace& place);
+
+// How long the server keeps a lease that is not renewed. The client uses it for half as long.
+inline constexpr std::int64_t kLeaseMs = 2'000;
+
+// IPv4 address and port, in the order of the network, as one number.
+using AddressBytes = std::array<std::uint8_t, 6>;
+std::uint64_t pack_address(const AddressBytes& address);
+AddressBytes unpack_address(std::uint64_t packed);
 
 // --- Handshake. The server greets, the client proves that it has the key, the server too. ---
 

@@ -31,7 +31,10 @@ Request sample(Op op) {
   if (op == Op::StageTransaction) request.data_bytes = 15;
   if (op == Op::PrepareTransaction || op == Op::FinishTransaction) request.other = 1;
   if (op == Op::PrepareTransaction) request.servers = {0, 1, 4095};
-  if (op == Op::Reserve) request.other = 5;
+  if (op == Op::Reserve || op == Op::Lease || op == Op::Gather) request.other = 5;
+  if (op == Op::Lease || op == Op::Gather || op == Op::OpenChannel) request.number = 4096;
+  if (op == Op::Gather) request.mode = pack_mode({.rank = 63, .error = 5});
+  if (op == Op::OpenChannel) request.mode = 2;
   if (op == Op::Read || op == Op::Write) request.extents = {{0, 10}, {kMaxOffset - 5, 5}};
   if (op == Op::Write) request.data_bytes = 15;
   return request;
@@ -216,6 +219,82 @@ TEST(Proof, DependsOnEverything) {
         ProofOf{{1}, {2}, 3, "volume", false}}) {
     EXPECT_FALSE(is_equal(proof, make_proof(key, other)));
   }
+}
+
+Request remote_sample(Op op) {
+  Request request = sample(op);
+  request.flags = kRemote;
+  request.remote = {3, 0xabcd, 4096, 1'000};
+  request.places = {990, 0};
+  return request;
+}
+
+TEST(Message, RemoteRequestsComeBack) {
+  for (const Op op : {Op::Read, Op::Write}) {
+    const std::string bytes = bytes_of(remote_sample(op));
+    Request got;
+    ASSERT_TRUE(parse_request(bytes, got));
+    EXPECT_EQ(bytes_of(got), bytes);
+    EXPECT_EQ(got.places, (std::vector<std::uint64_t>{990, 0}));
+    EXPECT_EQ(got.remote.nonce, 0xabcdU);
+    for (std::size_t length = 0; length < bytes.size(); ++length) {
+      EXPECT_FALSE(parses(bytes.substr(0, length)));
+    }
+    EXPECT_FALSE(parses(bytes + "x"));
+  }
+}
+
+TEST(Message, RefusesMemoryOutsideOfTheRegion) {
+  for (const std::uint64_t place : {std::uint64_t{991}, std::uint64_t{1'000}, UINT64_MAX}) {
+    Request request = remote_sample(Op::Read);
+    request.places[0] = place;
+    EXPECT_FALSE(parses(bytes_of(request))) << place;
+  }
+  Request request = remote_sample(Op::Read);
+  request.remote.offset = UINT64_MAX - 999;
+  EXPECT_FALSE(parses(bytes_of(request)));
+  request.remote.offset = UINT64_MAX - 1'000;
+  EXPECT_TRUE(parses(bytes_of(request)));
+}
+
+TEST(Message, OnlyDataIsRemote) {
+  for (unsigned op = 1; op <= static_cast<unsigned>(Op::Last); ++op) {
+    if (static_cast<Op>(op) == Op::Read || static_cast<Op>(op) == Op::Write) continue;
+    Request request = sample(static_cast<Op>(op));
+    request.flags = kRemote;
+    EXPECT_FALSE(parses(bytes_of(request))) << op;
+  }
+}
+
+TEST(Message, OffersAndPlacesComeBack) {
+  const AddressBytes address{127, 0, 0, 1, 30, 255};
+  EXPECT_EQ(unpack_address(pack_address(address)), address);
+  std::string bytes;
+  append_offer({0x1234567890abcdef, pack_address(address), 4'000'000'000, 5, 6}, bytes);
+  ASSERT_EQ(bytes.size(), kOfferBytes);
+  ChannelOffer offer;
+  ASSERT_TRUE(parse_offer(bytes, offer));
+  EXPECT_EQ(offer.process, 4'000'000'000);
+  EXPECT_EQ(offer.client_context, 6U);
+  EXPECT_FALSE(parse_offer(bytes + "x", offer));
+  EXPECT_FALSE(parse_offer(bytes.substr(1), offer));
+  std::string place_bytes;
+  append_place({1, 2, 3, UINT64_MAX}, place_bytes);
+  DataPlace place;
+  ASSERT_TRUE(parse_place(place_bytes, place));
+  EXPECT_EQ(place.inode, UINT64_MAX);
+  EXPECT_FALSE(parse_place(place_bytes + "x", place));
+  EXPECT_FALSE(parse_place("", place));
+}
+
+TEST(Message, PartsOfAGatheringComeBack) {
+  const Gathered part{
+      .sequence = UINT32_MAX, .size = 1U << 20, .rank = (1U << 20) - 1, .error = 28};
+  const Gathered got = unpack_gathered(pack_mode(part), pack_other(part));
+  EXPECT_EQ(got.sequence, part.sequence);
+  EXPECT_EQ(got.size, part.size);
+  EXPECT_EQ(got.rank, part.rank);
+  EXPECT_EQ(got.error, part.error);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <getopt.h>
 #include <unistd.h>
 
@@ -56,12 +57,19 @@ Options parse(int argc, char** argv) {
   if (options.volume.empty()) fail("--volume is missing; see scored-pario-mount --help");
   if (optind + 1 != argc) fail("expected one directory; see scored-pario-mount --help");
   options.directory = argv[optind];
+  options.volume = std::filesystem::absolute(options.volume).string();
   return options;
 }
 
-// There is no thread yet, and sockets survive the fork into the background.
-int serve(fuse_session* session, const Options& options) {
+using VolumePtr = std::unique_ptr<pario::Volume>;
+
+// There is no thread yet. The contexts of PM belong to the process that opened them, so the volume
+// is opened again after the fork into the background.
+int serve(fuse_session* session, const Options& options, VolumePtr& volume) {
+  std::string message;
+  if (!options.stays) volume.reset();
   if (fuse_daemonize(options.stays ? 1 : 0) != 0) return kExitError;
+  if (!volume && pario::Volume::open(options.volume, volume, message) != 0) return kExitError;
   fuse_loop_config* config = fuse_loop_cfg_create();
   fuse_loop_cfg_set_max_threads(config, 16);
   const int result = fuse_session_loop_mt(session, config);
@@ -76,7 +84,7 @@ int main(int argc, char** argv) {
   if (::access("/dev/fuse", R_OK | W_OK) != 0) {
     fail("no access to /dev/fuse on this node: load the kernel module fuse, or use libpario");
   }
-  std::unique_ptr<pario::Volume> volume;
+  VolumePtr volume;
   std::string message;
   if (pario::Volume::open(options.volume, volume, message) != 0) fail(message);
   std::string name = argv[0];
@@ -87,13 +95,12 @@ int main(int argc, char** argv) {
   std::array<char*, 3> words{name.data(), flag.data(), value.data()};
   fuse_args arguments = FUSE_ARGS_INIT(static_cast<int>(words.size()), words.data());
   const fuse_lowlevel_ops& operations = pario::mount_operations();
-  fuse_session* session =
-      fuse_session_new(&arguments, &operations, sizeof operations, volume.get());
+  fuse_session* session = fuse_session_new(&arguments, &operations, sizeof operations, &volume);
   if (session == nullptr) return kExitError;
   int code = kExitError;
   if (fuse_set_signal_handlers(session) == 0) {
     if (fuse_session_mount(session, options.directory.c_str()) == 0) {
-      code = serve(session, options);
+      code = serve(session, options, volume);
       fuse_session_unmount(session);
     }
     fuse_remove_signal_handlers(session);

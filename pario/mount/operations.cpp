@@ -70,7 +70,7 @@ OpenFiles& open_files() {
 }
 
 Volume& volume_of(fuse_req_t request) {
-  return *static_cast<Volume*>(fuse_req_userdata(request));
+  return **static_cast<std::unique_ptr<Volume>*>(fuse_req_userdata(request));
 }
 
 FileId id_of(fuse_ino_t number) {

@@ -12,7 +12,7 @@ namespace score::pario {
 
 inline constexpr double kCacheSeconds = 1.0;
 
-// For fuse_session_new(); its user data is a pario::Volume.
+// For fuse_session_new(); its user data is a std::unique_ptr<Volume>.
 const fuse_lowlevel_ops& mount_operations();
 
 }  // namespace score::pario

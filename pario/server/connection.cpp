@@ -13,6 +13,7 @@ constexpr std::size_t kInputBytes = 64 * 1024;
 static_assert(kInputBytes >= kHeaderBytes + kMaxBodyBytes, "a request without data fits");
 constexpr int kHandshakeSeconds = 5;
 constexpr int kSendSeconds = 30;
+constexpr std::size_t kMostParked = 4'096;  // ranks that share a connection
 
 }  // namespace
 
@@ -84,7 +85,7 @@ void Connection::parse() {
   }
   if (state_ == State::Closed) return check_end();
   // Full memory or a full window: a later reply goes on here.
-  if (filling_ || (!is_waiting_ && requests_ < kServerWindow)) receive();
+  if (filling_ || (!is_waiting_ && !is_window_full())) receive();
 }
 
 bool Connection::take_answer() {
@@ -109,8 +110,13 @@ bool Connection::take_answer() {
   return true;
 }
 
+bool Connection::is_window_full() const {
+  const auto parked = static_cast<std::size_t>(parked_);
+  return requests_ - parked >= kServerWindow || parked >= kMostParked;
+}
+
 bool Connection::take_request() {
-  if (requests_ >= kServerWindow || end_ - begin_ < kHeaderBytes) return false;
+  if (is_window_full() || end_ - begin_ < kHeaderBytes) return false;
   const char* bytes = input_.data() + begin_;
   Sizes sizes;
   if (!parse_sizes(std::span<const char, kHeaderBytes>(bytes, kHeaderBytes), sizes)) {
@@ -125,7 +131,8 @@ bool Connection::admit_request(Sizes sizes) {
   auto transfer = std::make_unique<Transfer>();
   transfer->connection = this;
   transfer->bytes.assign(input_.data() + begin_, kHeaderBytes + sizes.body);
-  if (!parse_request(transfer->bytes, transfer->request)) {
+  if (!parse_request(transfer->bytes, transfer->request) ||
+      (transfer->request.flags & kRemote) != 0) {
     refuse(ConnectionOwner::Refused::BadRequest);
     return false;
   }
@@ -153,6 +160,10 @@ bool Connection::admit_request(Sizes sizes) {
 }
 
 void Connection::reply(TransferPtr transfer) {
+  if (Session* session = transfer->session) {
+    session->reply(std::move(transfer));
+    return check_end();
+  }
   const Answer& answer = transfer->answer;
   const bool failed = answer.error != 0;
   Reply reply{.error = static_cast<std::uint32_t>(answer.error),
@@ -229,6 +240,7 @@ void Connection::sent(int result) {
 }
 
 void Connection::resume() {
+  if (session_) owner_.wake(*this);
   is_waiting_ = false;
   if (state_ == State::Open && !is_receiving_) parse();
 }
@@ -237,7 +249,55 @@ void Connection::tick() {
   const bool is_slow = state_ == State::Handshake || is_sending_;
   idle_seconds_ = is_slow ? idle_seconds_ + 1 : 0;
   const int most = state_ == State::Handshake ? kHandshakeSeconds : kSendSeconds;
-  if (state_ != State::Closed && idle_seconds_ > most) refuse(ConnectionOwner::Refused::TooSlow);
+  stuck_seconds_ = session_ && session_->is_stuck() ? stuck_seconds_ + 1 : 0;
+  const bool is_over = idle_seconds_ > most || stuck_seconds_ > kSendSeconds;
+  if (state_ != State::Closed && is_over) refuse(ConnectionOwner::Refused::TooSlow);
+}
+
+// A client asks again if it could not open what it was offered first.
+void Connection::open_session(Transfer& transfer) {
+  if (session_) {
+    session_->close();
+    old_sessions_.push_back(std::move(session_));
+  }
+  std::erase_if(old_sessions_, [](const auto& session) { return session->is_idle(); });
+  ChannelOffer offer;
+  transfer.answer.error = make_session(transfer.request, offer);
+  if (transfer.answer.error != 0) return;
+  append_offer(offer, transfer.answer.body);
+  owner_.wake(*this);
+}
+
+int Connection::make_session(const Request& request, ChannelOffer& offer) {
+  EndpointPtr endpoint;
+  std::uint64_t key = 0;
+  if (!owner_.admit_session(*this)) return EAGAIN;
+  if (::getrandom(&key, sizeof key, 0) != sizeof key) return EIO;
+  if (request.mode == static_cast<std::uint32_t>(ChannelKind::Near)) {
+    if (const int error = make_near(key, endpoint, offer)) return error;
+  } else {
+    AddressBytes own{};
+    UdpSocket socket;
+    int error = own_host(fd_, own);
+    if (error == 0) error = open_udp_socket(own, socket);
+    if (error != 0) return error;
+    offer.key = key;
+    offer.address = pack_address(socket.address);
+    const AddressBytes peer = unpack_address(request.number);
+    error = make_udp(std::move(socket), key, kServerRank, peer, endpoint);
+    if (error != 0) return error;
+  }
+  Session::Owner& self = *this;
+  session_ = std::make_unique<Session>(std::move(endpoint), ring_, self);
+  return 0;
+}
+
+void Connection::run_session() {
+  if (!session_) return;
+  const Session::Fault fault = session_->turn();
+  if (fault == Session::Fault::BadRequest) refuse(ConnectionOwner::Refused::BadRequest);
+  if (fault == Session::Fault::Broken) close();
+  check_end();
 }
 
 void Connection::refuse(ConnectionOwner::Refused why) {
@@ -250,6 +310,8 @@ void Connection::close() {
   if (state_ == State::Closed) return;
   state_ = State::Closed;
   ::shutdown(fd_, SHUT_RDWR);
+  if (session_) session_->close();
+  owner_.closed(*this);
   if (filling_ && !is_receiving_) {
     owner_.release(filling_->memory);
     filling_.reset();
@@ -265,7 +327,9 @@ void Connection::check_end() {
     filling_.reset();
     --requests_;
   }
-  if (requests_ > 0) return;
+  if (requests_ > 0 || (session_ && !session_->is_idle())) return;
+  const auto is_idle = [](const auto& session) { return session->is_idle(); };
+  if (!std::ranges::all_of(old_sessions_, is_idle)) return;
   is_ended_ = true;
   owner_.ended(*this);
 }

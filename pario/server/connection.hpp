@@ -3,6 +3,7 @@
 #pragma once
 
 #include "pario/server/ring.hpp"
+#include "pario/server/session.hpp"
 #include "pario/server/transfer.hpp"
 
 #include <array>
@@ -24,6 +25,12 @@ class ConnectionOwner {
   virtual void release(std::size_t memory) = 0;
   virtual Buffers& buffers() = 0;
   virtual void refused(Refused why, const std::string& peer) = 0;
+  // Nothing more comes from it; requests of it that wait for others are to be answered now.
+  virtual void closed(Connection& connection) = 0;
+  // Calls run_session() at the end of this turn.
+  virtual void wake(Connection& connection) = 0;
+  // False: there are as many sessions as this server has memory for.
+  virtual bool admit_session(Connection& connection) = 0;
   // Nothing of it runs any more: it may be deleted, once the caller has returned.
   virtual void ended(Connection& connection) = 0;
 
@@ -31,7 +38,7 @@ class ConnectionOwner {
   ~ConnectionOwner() = default;
 };
 
-class Connection {
+class Connection final : private Session::Owner {
  public:
   struct Identity {
     Key key{};
@@ -54,6 +61,15 @@ class Connection {
   // Once per second: ends a connection that does not shake hands (5 s) or take its replies (30 s).
   void tick();
   void close();
+  // An OpenChannel: its answer has what the client needs.
+  void open_session(Transfer& transfer);
+  void run_session();
+
+  // So many more of its requests wait for other clients: they do not count for the window.
+  void park(int count) { parked_ += count; }
+
+  // See Session; less than 0 without one.
+  std::int64_t session_due_us() const { return session_ ? session_->due_us() : -1; }
 
   bool is_authenticated() const { return state_ == State::Open; }
 
@@ -75,6 +91,21 @@ class Connection {
     std::size_t data_bytes = 0;
   };
 
+  // Of the session.
+  bool admit(std::size_t memory) override { return owner_.admit(*this, memory); }
+
+  void release(std::size_t memory) override { owner_.release(memory); }
+
+  Buffers& buffers() override { return owner_.buffers(); }
+
+  Connection* connection() override { return this; }
+
+  void execute(TransferPtr transfer) override { owner_.execute(std::move(transfer)); }
+
+  void wake() override { owner_.wake(*this); }
+
+  int make_session(const Request& request, ChannelOffer& offer);
+  bool is_window_full() const;
   void receive();
   void received(int result);
   void parse();
@@ -106,11 +137,15 @@ class Connection {
   TransferPtr filling_;  // a Write whose data has not arrived
   std::size_t filled_ = 0;
   std::size_t requests_ = 0;  // not answered, or the reply is not sent
+  int parked_ = 0;            // of them
   std::deque<Outgoing> output_;
   std::size_t output_sent_ = 0;  // bytes of the first of them
   std::array<iovec, 32> pieces_{};
   msghdr message_{};
   int idle_seconds_ = 0;  // without progress of the handshake or of a send
+  std::unique_ptr<Session> session_;
+  std::vector<std::unique_ptr<Session>> old_sessions_;  // closed, with requests that run
+  int stuck_seconds_ = 0;                               // of the session
 };
 
 }  // namespace score::pario

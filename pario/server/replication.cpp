@@ -52,6 +52,7 @@ bool only_reads(const Request& request) {
     case Op::ReadEntries:
     case Op::Reserve:
     case Op::Statistics:
+    case Op::Gather:
       return true;
     case Op::Read:
       return (request.flags & kStamped) == 0;

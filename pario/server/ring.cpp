@@ -30,9 +30,19 @@ io_uring_sqe* Ring::next(Completion* completion) {
   return request;
 }
 
-int Ring::turn() {
-  const int result = io_uring_submit_and_wait(&ring_, 1);
-  if (result < 0 && result != -EINTR && result != -EAGAIN && result != -EBUSY) return -result;
+int Ring::wait(std::int64_t timeout_us) {
+  if (timeout_us < 0) return io_uring_submit_and_wait(&ring_, 1);
+  if (timeout_us == 0) return io_uring_submit_and_get_events(&ring_);
+  __kernel_timespec time{timeout_us / 1'000'000, timeout_us % 1'000'000 * 1'000};
+  io_uring_cqe* first = nullptr;
+  return io_uring_submit_and_wait_timeout(&ring_, &first, 1, &time, nullptr);
+}
+
+int Ring::turn(std::int64_t timeout_us) {
+  const int result = wait(timeout_us);
+  const bool is_usual =
+      result == -EINTR || result == -EAGAIN || result == -EBUSY || result == -ETIME;
+  if (result < 0 && !is_usual) return -result;
   std::array<io_uring_cqe*, 128> batch;
   unsigned count = io_uring_peek_batch_cqe(&ring_, batch.data(), batch.size());
   for (unsigned i = 0; i < count; ++i) {

@@ -1,6 +1,7 @@
 // io_uring with completions as objects. One thread.
 #pragma once
 
+#include <cstdint>
 #include <liburing.h>
 
 namespace score::pario {
@@ -28,11 +29,13 @@ class Ring {
   // been called.
   io_uring_sqe* next(Completion* completion);
 
-  // Starts all requests, waits for one result at least and hands out those that are there. Errno
-  // value; a signal is not an error.
-  int turn();
+  // Starts all requests, waits for one result at least, at most `timeout_us` (less than 0: for
+  // ever), and hands out those that are there. Errno value; a signal is not an error.
+  int turn(std::int64_t timeout_us);
 
  private:
+  int wait(std::int64_t timeout_us);
+
   io_uring ring_{};
   bool is_open_ = false;
 };

@@ -18,6 +18,7 @@
 #include <poll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <utility>
 
 namespace score::pario {
@@ -274,8 +275,9 @@ int Server::run() {
   tick();
   wait_for_peers();
   while (!is_stopped_ && fault_ == 0) {
-    if (const int error = ring_.turn()) return error;
+    if (const int error = ring_.turn(timeout_us())) return error;
     watch_time();
+    wake_due();
     end_turn();
   }
   if (fault_ != 0) return fault_;
@@ -333,6 +335,8 @@ void Server::tick() {
   }
   if (own_replica_) own_replica_->tick();
   if (other_replica_) other_replica_->tick();
+  leases_.tick(monotonic_us() / 1'000);
+  end_parked(gatherings_.tick(monotonic_us() / 1'000));
   if (!is_accepting_) accept();
   io_uring_prep_timeout(ring_.next(tick_.get()), &tick_->second, 0, 0);
 }
@@ -404,6 +408,17 @@ void Server::execute_here(TransferPtr transfer) {
     case Op::Move:
       parts.metadata.run(*transfer, wall_ns());
       return moves_->run(std::move(transfer));
+    case Op::OpenData:
+      transfer->answer.error = describe_data(transfer->answer);
+      break;
+    case Op::Lease:
+      transfer->answer.error = lease(*transfer);
+      break;
+    case Op::Gather:
+      return gather(std::move(transfer));
+    case Op::OpenChannel:
+      transfer->connection->open_session(*transfer);
+      break;
     default:
       const std::int64_t chosen = transfer->request.forwarded.time_ns;
       parts.metadata.run(*transfer, chosen != 0 ? chosen : wall_ns());
@@ -417,7 +432,7 @@ void Server::statistics(Transfer& transfer) {
   counts_.used = parts.files.quota().used();
   counts_.files = parts.store.count();
   counts_.bytes_read = parts.data.bytes_read();
-  counts_.bytes_written = parts.data.bytes_written();
+  counts_.bytes_written = parts.data.bytes_written() + written_directly_;
   append_statistics(counts_, transfer.answer.body);
 }
 
@@ -454,6 +469,7 @@ void Server::end_turn() {
     Connection& connection = *transfer->connection;
     connection.reply(std::move(transfer));
   }
+  run_sessions();
   remove_ended();
   if (!answered_.empty() || !syncs_.empty()) end_turn();
 }
@@ -472,7 +488,7 @@ bool Server::admit(Connection& connection, std::size_t memory) {
     memory_ += memory;
     return true;
   }
-  waiting_.push_back(&connection);
+  if (std::ranges::find(waiting_, &connection) == waiting_.end()) waiting_.push_back(&connection);
   return false;
 }
 
@@ -512,6 +528,8 @@ void Server::ended(Connection& connection) {
 void Server::remove_ended() {
   for (Connection* connection : std::exchange(ended_, {})) {
     std::erase(waiting_, connection);
+    std::erase(woken_, connection);
+    std::erase(sessions_, connection);
     connections_.erase(connection);
   }
 }

@@ -2,12 +2,14 @@
 #pragma once
 
 #include "base/os/log.hpp"
+#include "pario/core/gatherings.hpp"
 #include "pario/core/volume_file.hpp"
 #include "pario/server/connection.hpp"
 #include "pario/server/data_requests.hpp"
 #include "pario/server/moves.hpp"
 #include "pario/server/replication.hpp"
 #include "pario/server/transaction_requests.hpp"
+#include "pario/store/leases.hpp"
 
 #include <memory>
 #include <string>
@@ -75,7 +77,14 @@ class Server final : public ConnectionOwner {
   void end_turn();
   void start_syncs();
   void statistics(Transfer& transfer);
+  void gather(TransferPtr transfer);
+  int describe_data(Answer& answer) const;
+  int lease(const Transfer& transfer);
+  void end_parked(const std::vector<Gatherings::Answer>& answers);
   void remove_ended();
+  std::int64_t timeout_us() const;
+  void wake_due();
+  void run_sessions();
 
   void execute(TransferPtr transfer) override;
   bool admit(Connection& connection, std::size_t memory) override;
@@ -84,6 +93,9 @@ class Server final : public ConnectionOwner {
   Buffers& buffers() override { return buffers_; }
 
   void refused(Refused why, const std::string& peer) override;
+  void closed(Connection& connection) override;
+  void wake(Connection& connection) override;
+  bool admit_session(Connection& connection) override;
   void ended(Connection& connection) override;
 
   ServerOptions options_;
@@ -108,8 +120,15 @@ class Server final : public ConnectionOwner {
   std::unordered_map<Connection*, std::unique_ptr<Connection>> connections_;
   std::vector<Connection*> ended_;
   std::vector<Connection*> waiting_;   // for memory
+  std::vector<Connection*> sessions_;  // connections with one
+  std::vector<Connection*> woken_;     // whose sessions have something to do
   std::vector<TransferPtr> answered_;  // in this turn; metadata waits for the commit
   std::vector<TransferPtr> syncs_;     // start after the commit
+  Leases leases_{files_};
+  Gatherings gatherings_;
+  std::unordered_map<std::uint64_t, TransferPtr> parked_;  // requests that wait for other ranks
+  std::uint64_t last_token_ = 0;
+  std::uint64_t written_directly_ = 0;  // bytes, as clients with leases say
   bool is_accepting_ = false;
   std::size_t memory_ = 0;
   std::uint64_t commits_ = 0;

@@ -13,6 +13,7 @@ namespace score::pario {
 
 class Connection;
 class Replication;
+class Session;
 
 // What a request is answered with.
 struct Answer {
@@ -61,7 +62,8 @@ class Buffers {
 
 struct Transfer {
   Connection* connection = nullptr;
-  std::string bytes;  // header and body; the request's names point into it
+  Session* session = nullptr;  // null: it came by TCP
+  std::string bytes;           // header and body; the request's names point into it
   Request request;
   Buffers::Buffer data;
   std::size_t memory = 0;  // bytes of `data`, counted until the reply is sent

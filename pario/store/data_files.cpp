@@ -16,13 +16,7 @@ namespace score::pario {
 namespace {
 
 constexpr std::size_t kMostOpen = 512;
-constexpr unsigned kFolders = 256;
 constexpr std::uint64_t kBlock = 512;  // of st_blocks
-
-// "a3/0000000000001a3": the last digits of the count spread the files over the folders.
-std::string path_of(FileId id) {
-  return fmt::format("{:02x}/{:016x}", (id >> kHomeBits) % kFolders, id);
-}
 
 std::int64_t nanoseconds(const timespec& time) {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
@@ -53,7 +47,7 @@ int DataFiles::open(int root, const std::function<bool(FileId)>& is_left_over) {
   if (::mkdirat(root, "data", 0700) != 0 && errno != EEXIST) return errno;
   root_ = UniqueFd(::openat(root, "data", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   if (!root_) return errno;
-  for (unsigned folder = 0; folder < kFolders; ++folder) {
+  for (unsigned folder = 0; folder < kDataFolders; ++folder) {
     const std::string name = fmt::format("{:02x}", folder);
     if (::mkdirat(root_.get(), name.c_str(), 0700) != 0 && errno != EEXIST) return errno;
     constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
@@ -88,7 +82,7 @@ int DataFiles::scan(int folder, const std::function<bool(FileId)>& is_left_over)
 }
 
 int DataFiles::list(std::vector<FileId>& files) {
-  for (unsigned folder = 0; folder < kFolders; ++folder) {
+  for (unsigned folder = 0; folder < kDataFolders; ++folder) {
     constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
     const int fd = ::openat(root_.get(), fmt::format("{:02x}", folder).c_str(), kFlags);
     DIR* stream = fd < 0 ? nullptr : ::fdopendir(fd);
@@ -121,7 +115,7 @@ int DataFiles::open_file(FileId id, int flags, int& fd) {
   how.flags = static_cast<std::uint64_t>(flags) | O_RDWR | O_CLOEXEC | O_NOFOLLOW;
   how.mode = (flags & O_CREAT) != 0 ? 0600 : 0;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-  const long result = ::syscall(SYS_openat2, root_.get(), path_of(id).c_str(), &how, sizeof how);
+  const long result = ::syscall(SYS_openat2, root_.get(), data_path(id).c_str(), &how, sizeof how);
   if (result < 0) return errno;
   fd = static_cast<int>(result);
   return 0;
@@ -145,21 +139,28 @@ int DataFiles::get(FileId id, bool make, std::shared_ptr<DataFile>& file) {
   opened->space = space_of(status);
   order_.push_front(opened);
   open_[id] = order_.begin();
-  if (order_.size() > kMostOpen) {
-    open_.erase(order_.back()->id);
-    order_.pop_back();
-  }
+  close_oldest();
   file = std::move(opened);
   return 0;
+}
+
+// Not one that is in use: what it takes would be counted twice when it is opened again.
+void DataFiles::close_oldest() {
+  for (auto at = order_.end(); order_.size() > kMostOpen && at != order_.begin();) {
+    --at;
+    if (at->use_count() > 1) continue;
+    open_.erase((*at)->id);
+    at = order_.erase(at);
+  }
 }
 
 int DataFiles::status(FileId id, DataStatus& status) {
   struct stat found {};
 
   const auto open = open_.find(id);
-  const int result = open != open_.end()
-                         ? ::fstat((*open->second)->fd.get(), &found)
-                         : ::fstatat(root_.get(), path_of(id).c_str(), &found, AT_SYMLINK_NOFOLLOW);
+  const int result = open != open_.end() ? ::fstat((*open->second)->fd.get(), &found)
+                                         : ::fstatat(root_.get(), data_path(id).c_str(), &found,
+                                                     AT_SYMLINK_NOFOLLOW);
   if (result != 0) return errno;
   status = {static_cast<std::uint64_t>(found.st_size), static_cast<std::uint64_t>(found.st_blocks),
             nanoseconds(found.st_mtim)};
@@ -180,7 +181,7 @@ int DataFiles::remove(FileId id) {
     if (const int error = status(id, before)) return error;
     space = before.blocks * kBlock;
   }
-  if (::unlinkat(root_.get(), path_of(id).c_str(), 0) != 0 && errno != ENOENT) return errno;
+  if (::unlinkat(root_.get(), data_path(id).c_str(), 0) != 0 && errno != ENOENT) return errno;
   quota_.settle(0, space, 0);
   return 0;
 }
@@ -197,7 +198,7 @@ int DataFiles::set_time(FileId id, std::int64_t modified_ns) {
   const timespec modified{modified_ns / 1'000'000'000, modified_ns % 1'000'000'000};
   const std::array<timespec, 2> times{modified, modified};
   const int result =
-      ::utimensat(root_.get(), path_of(id).c_str(), times.data(), AT_SYMLINK_NOFOLLOW);
+      ::utimensat(root_.get(), data_path(id).c_str(), times.data(), AT_SYMLINK_NOFOLLOW);
   return result != 0 && errno != ENOENT ? errno : 0;
 }
 

@@ -48,6 +48,10 @@ class DataFiles {
 
   // Sets space aside for a write; ENOSPC. Overwriting what is there is always allowed.
   int reserve(DataFile& file, const std::vector<Extent>& extents, std::uint64_t& reserved);
+
+  // The same for a write that another process will do; settle() ends it.
+  bool set_aside(std::uint64_t bytes) { return quota_.reserve(bytes); }
+
   // After the write: counts what the file takes now.
   void settle(DataFile& file, std::uint64_t reserved);
 
@@ -61,11 +65,15 @@ class DataFiles {
 
   void set_capacity(std::uint64_t capacity) { quota_.set_capacity(capacity); }
 
+  // The directory of data.
+  int directory() const { return root_.get(); }
+
   const Quota& quota() const { return quota_; }
 
  private:
   using Order = std::list<std::shared_ptr<DataFile>>;
 
+  void close_oldest();
   int open_file(FileId id, int flags, int& fd);
   int scan(int folder, const std::function<bool(FileId)>& is_left_over);
 

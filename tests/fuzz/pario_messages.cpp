@@ -26,6 +26,15 @@ void try_request(std::string_view bytes) {
     require(is_valid(extent));
     total += extent.length;
   }
+  if ((request.flags & kRemote) != 0) {
+    require(request.op == Op::Read || request.op == Op::Write);
+    require(request.places.size() == request.extents.size());
+    for (std::size_t i = 0; i < request.places.size(); ++i) {
+      require(request.places[i] <= request.remote.length &&
+              request.extents[i].length <= request.remote.length - request.places[i] &&
+              request.remote.offset + request.remote.length >= request.remote.offset);
+    }
+  }
   require(total <= kMaxDataBytes && request.extents.size() <= kMaxExtents);
   require(request.name.empty() || is_valid_name(request.name));
   std::string again;
@@ -42,6 +51,10 @@ void try_replies(std::string_view bytes) {
   }
   Attributes attributes;
   if (parse_attributes(bytes, attributes)) require(attributes.size <= kMaxOffset);
+  ChannelOffer offer;
+  if (parse_offer(bytes, offer)) require(bytes.size() == kOfferBytes);
+  DataPlace place;
+  static_cast<void>(parse_place(bytes, place));
   Statistics statistics;
   static_cast<void>(parse_statistics(bytes, statistics));
   std::vector<Entry> entries;

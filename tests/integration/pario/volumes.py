@@ -101,7 +101,8 @@ class Space(ctypes.Structure):
 def library():
     path = BIN.parent / 'lib/libpario.so'
     loaded = ctypes.CDLL(str(path))
-    for name in ('pread', 'pwrite', 'read_extents', 'write_extents', 'wait', 'read_view', 'write_view', 'transaction_read', 'transaction_write'):
+    for name in ('pread', 'pwrite', 'read_extents', 'write_extents', 'wait', 'read_view', 'write_view', 'read_all', 'write_all',
+                 'read_view_all', 'write_view_all', 'transaction_read', 'transaction_write'):
         getattr(loaded, f'pario_{name}').restype = ctypes.c_ssize_t
     return loaded
 
@@ -118,10 +119,11 @@ def check(result, path=''):
 class Client:
     """A volume opened by the library."""
 
-    def __init__(self, file):
+    def __init__(self, file, transport=''):
         self.lib = library()
         self.volume = ctypes.c_void_p()
         message = ctypes.create_string_buffer(512)
+        os.environ['PARIO_TRANSPORT'] = transport  # read when a volume is opened
         result = self.lib.pario_open_volume(str(file).encode(), ctypes.byref(self.volume), message, 512)
         if result:
             raise OSError(-result, message.value.decode())
@@ -211,6 +213,11 @@ class File:
         return check(self.lib.pario_write_view(self.file, ctypes.byref(view), data, ctypes.c_size_t(len(data)),
                                                ctypes.c_uint64(offset)))
 
+    def read_view(self, view, length, offset):
+        buffer = ctypes.create_string_buffer(max(length, 1))
+        count = check(self.lib.pario_read_view(self.file, ctypes.byref(view), buffer, ctypes.c_size_t(length), ctypes.c_uint64(offset)))
+        return buffer.raw[:count]
+
     def fsync(self):
         check(self.lib.pario_fsync(self.file))
 
@@ -234,6 +241,37 @@ class Transaction:
 
     def abort(self):
         self.lib.pario_abort(self.made)
+
+
+class Group:
+    """Coordinated access of one rank."""
+
+    def __init__(self, client, name, rank, size):
+        self.lib, self.group = client.lib, ctypes.c_void_p()
+        check(self.lib.pario_join_group(client.volume, name.encode(), rank, size, ctypes.byref(self.group)), name)
+
+    def leave(self):
+        self.lib.pario_leave_group(self.group)
+
+    def write(self, file, extents, data):
+        array = (Extent * len(extents))(*[Extent(*one) for one in extents])
+        return check(self.lib.pario_write_all(self.group, file.file, array, ctypes.c_size_t(len(extents)), data))
+
+    def read(self, file, extents):
+        array = (Extent * len(extents))(*[Extent(*one) for one in extents])
+        buffer = ctypes.create_string_buffer(sum(length for _, length in extents) + 1)
+        count = check(self.lib.pario_read_all(self.group, file.file, array, ctypes.c_size_t(len(extents)), buffer))
+        return buffer.raw[:count]
+
+    def write_view(self, file, view, data, offset):
+        return check(self.lib.pario_write_view_all(self.group, file.file, ctypes.byref(view), data, ctypes.c_size_t(len(data)),
+                                                   ctypes.c_uint64(offset)))
+
+    def read_view(self, file, view, length, offset):
+        buffer = ctypes.create_string_buffer(max(length, 1))
+        count = check(self.lib.pario_read_view_all(self.group, file.file, ctypes.byref(view), buffer, ctypes.c_size_t(length),
+                                                   ctypes.c_uint64(offset)))
+        return buffer.raw[:count]
 
 
 def make_temporary():

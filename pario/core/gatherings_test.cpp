@@ -1,0 +1,95 @@
+#include "pario/core/gatherings.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <random>
+#include <set>
+
+namespace score::pario {
+namespace {
+
+using Answers = std::vector<Gatherings::Answer>;
+
+Gatherings::Join part(std::uint32_t rank, std::uint32_t size, int error = 0,
+                      std::uint32_t sequence = 1) {
+  return {{7, sequence}, rank, size, error};
+}
+
+TEST(Gatherings, AnswersAllWhenTheLastRankHasCome) {
+  Gatherings gatherings;
+  EXPECT_EQ(gatherings.join(part(2, 3), 12, 0), Answers());
+  EXPECT_EQ(gatherings.join(part(0, 3), 10, 0), Answers());
+  EXPECT_EQ(gatherings.join(part(1, 3), 11, 0), (Answers{{10, 0}, {11, 0}, {12, 0}}));
+  EXPECT_EQ(gatherings.size(), 0U);
+}
+
+TEST(Gatherings, TellsAllRanksTheErrorOfOne) {
+  Gatherings gatherings;
+  gatherings.join(part(0, 2, ENOSPC), 1, 0);
+  EXPECT_EQ(gatherings.join(part(1, 2), 2, 0), (Answers{{1, ENOSPC}, {2, ENOSPC}}));
+}
+
+TEST(Gatherings, KeepsCallsOfAGroupApart) {
+  Gatherings gatherings;
+  gatherings.join(part(0, 2, 0, 1), 1, 0);
+  EXPECT_EQ(gatherings.join(part(1, 2, 0, 2), 2, 0), Answers());
+  EXPECT_EQ(gatherings.join(part(0, 2, 0, 2), 3, 0), (Answers{{3, 0}, {2, 0}}));
+}
+
+TEST(Gatherings, FailsForAllWhenOneThatWaitsIsGone) {
+  Gatherings gatherings;
+  gatherings.join(part(0, 3), 1, 0);
+  gatherings.join(part(1, 3), 2, 0);
+  EXPECT_EQ(gatherings.leave(1, 5), (Answers{{1, ECANCELED}, {2, ECANCELED}}));
+  EXPECT_EQ(gatherings.join(part(2, 3), 3, 6), (Answers{{3, ECANCELED}}));
+  EXPECT_EQ(gatherings.leave(99, 5), Answers());
+}
+
+TEST(Gatherings, FailsForAllWhenOneDoesNotCome) {
+  Gatherings gatherings;
+  gatherings.join(part(0, 2), 1, 1'000);
+  EXPECT_EQ(gatherings.tick(1'000 + Gatherings::kPatienceMs - 1), Answers());
+  EXPECT_EQ(gatherings.tick(1'000 + Gatherings::kPatienceMs), (Answers{{1, ETIMEDOUT}}));
+  EXPECT_EQ(gatherings.join(part(1, 2), 2, 70'000), (Answers{{2, ETIMEDOUT}}));
+  EXPECT_EQ(gatherings.tick(1'000 + 3 * Gatherings::kPatienceMs), Answers());
+  EXPECT_EQ(gatherings.size(), 0U);
+}
+
+TEST(Gatherings, RefusesOtherSizesRanksAndTooMany) {
+  Gatherings gatherings;
+  EXPECT_EQ(gatherings.join(part(0, 0), 1, 0), (Answers{{1, EINVAL}}));
+  EXPECT_EQ(gatherings.join(part(4, 4), 1, 0), (Answers{{1, EINVAL}}));
+  EXPECT_EQ(gatherings.join(part(0, UINT32_MAX), 1, 0), (Answers{{1, EINVAL}}));
+  gatherings.join(part(0, 4), 1, 0);
+  EXPECT_EQ(gatherings.join(part(1, 5), 2, 0), (Answers{{2, EINVAL}}));
+  EXPECT_EQ(gatherings.join(part(0, 4), 3, 0), (Answers{{3, EINVAL}}));
+  for (std::uint32_t i = 2; i <= Gatherings::kMost; ++i) gatherings.join(part(0, 2, 0, i), i, 0);
+  EXPECT_EQ(gatherings.size(), Gatherings::kMost);
+  EXPECT_EQ(gatherings.join(part(0, 2, 0, 0), 9, 0), (Answers{{9, ENOBUFS}}));
+}
+
+// Whatever happens, each token that is not refused gets one answer.
+TEST(Gatherings, OwesOneAnswerPerToken) {
+  std::mt19937 chance(3);
+  Gatherings gatherings;
+  std::multiset<std::uint64_t> open;
+  std::int64_t now = 0;
+  const auto take = [&](const Answers& answers) {
+    for (const auto& answer : answers) ASSERT_EQ(open.erase(answer.token), 1U);
+  };
+  for (std::uint64_t token = 1; token < 20'000; ++token) {
+    now += chance() % 2'000;
+    open.insert(token);
+    const std::uint32_t size = 1 + chance() % 4;
+    take(gatherings.join({{chance() % 3, chance() % 3}, chance() % (size + 1), size, 0}, token,
+                         now));
+    if (chance() % 5 == 0 && !open.empty()) take(gatherings.leave(*open.begin(), now));
+    if (chance() % 5 == 0) take(gatherings.tick(now));
+  }
+  take(gatherings.tick(now + 2 * Gatherings::kPatienceMs));
+  EXPECT_TRUE(open.empty());
+}
+
+}  // namespace
+}  // namespace score::pario

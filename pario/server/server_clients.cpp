@@ -1,0 +1,108 @@
+// What a server does for clients beside names and data: ranks that meet, direct access to data, and
+// sessions over PM.
+#include "pario/server/server.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+namespace score::pario {
+namespace {
+
+constexpr std::size_t kMostSessions = 256;  // 0.4 MB and two descriptors each
+
+}  // namespace
+
+void Server::gather(TransferPtr transfer) {
+  const Request& request = transfer->request;
+  const Gathered part = unpack_gathered(request.mode, request.other);
+  const Gatherings::Join join{
+      {request.number, part.sequence}, part.rank, part.size, static_cast<int>(part.error)};
+  const std::uint64_t token = ++last_token_;
+  transfer->connection->park(1);
+  parked_.emplace(token, std::move(transfer));
+  end_parked(gatherings_.join(join, token, monotonic_us() / 1'000));
+}
+
+void Server::end_parked(const std::vector<Gatherings::Answer>& answers) {
+  for (const Gatherings::Answer& answer : answers) {
+    auto parked = parked_.extract(answer.token);
+    TransferPtr transfer = std::move(parked.mapped());
+    transfer->connection->park(-1);
+    transfer->answer.error = answer.error;
+    answered_.push_back(std::move(transfer));
+  }
+}
+
+int Server::describe_data(Answer& answer) const {
+  struct stat status {};
+
+  if (::fstat(files_.directory(), &status) != 0) return errno;
+  append_place({static_cast<std::uint32_t>(::getpid()),
+                static_cast<std::uint32_t>(files_.directory()), status.st_dev, status.st_ino},
+               answer.body);
+  return 0;
+}
+
+int Server::lease(const Transfer& transfer) {
+  const Request& request = transfer.request;
+  std::shared_ptr<DataFile> file;
+  int error = files_.get(request.id, false, file);
+  if (error == ENOENT) error = metadata_->check_exists(request.id);
+  if (error == 0 && !file) error = files_.get(request.id, true, file);
+  if (error != 0) return error;
+  written_directly_ += request.other;
+  return leases_.take(transfer.connection, std::move(file), request.number, monotonic_us() / 1'000);
+}
+
+// A rank is gone: those who wait with it are told.
+void Server::closed(Connection& connection) {
+  leases_.leave(&connection);
+  std::vector<std::uint64_t> tokens;
+  for (const auto& [token, transfer] : parked_) {
+    if (transfer->connection == &connection) tokens.push_back(token);
+  }
+  for (const std::uint64_t token : tokens) {
+    end_parked(gatherings_.leave(token, monotonic_us() / 1'000));
+  }
+}
+
+void Server::wake(Connection& connection) {
+  if (std::ranges::find(woken_, &connection) == woken_.end()) woken_.push_back(&connection);
+}
+
+bool Server::admit_session(Connection& connection) {
+  if (std::ranges::find(sessions_, &connection) != sessions_.end()) return true;
+  if (sessions_.size() == kMostSessions) return false;
+  sessions_.push_back(&connection);
+  return true;
+}
+
+void Server::run_sessions() {
+  for (Connection* connection : std::exchange(woken_, {})) connection->run_session();
+}
+
+// Until a session has something to do although nothing came; less than 0: for ever.
+std::int64_t Server::timeout_us() const {
+  if (!woken_.empty()) return 0;
+  std::int64_t first = -1;
+  for (const Connection* connection : sessions_) {
+    const std::int64_t due = connection->session_due_us();
+    if (due >= 0 && (first < 0 || due < first)) first = due;
+  }
+  return first < 0 ? -1 : std::max<std::int64_t>(first - monotonic_us(), 0);
+}
+
+void Server::wake_due() {
+  std::int64_t now = -1;
+  for (Connection* connection : sessions_) {
+    const std::int64_t due = connection->session_due_us();
+    if (due < 0) continue;
+    if (now < 0) now = monotonic_us();
+    if (due <= now) wake(*connection);
+  }
+}
+
+}  // namespace score::pario

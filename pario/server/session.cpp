@@ -1,0 +1,282 @@
+// A read: data from the file into the server's memory, then a remote write into the client's, then
+// the reply. A write: a remote read, then to the file, then the reply. Neighbouring extents whose
+// bytes are neighbours in the client's memory too are moved together.
+#include "pario/server/session.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <poll.h>
+
+namespace score::pario {
+namespace {
+
+constexpr int kRoundsPerTurn = 64;       // then others have their turn
+constexpr std::size_t kOperations = 32;  // of a move at once: the table has 128
+constexpr std::size_t kMostInput = kServerWindow * (kHeaderBytes + kMaxBodyBytes);
+
+bool is_remote_write(const Transfer& transfer) {
+  return transfer.request.op == Op::Write;
+}
+
+}  // namespace
+
+std::int64_t monotonic_us() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1'000;
+}
+
+Session::Session(EndpointPtr endpoint, Ring& ring, Owner& owner)
+    : endpoint_(std::move(endpoint)), ring_(ring), owner_(owner), pipe_(*endpoint_, kClientRank) {}
+
+Session::~Session() = default;
+
+void Session::Polled::complete(int) {
+  session.is_polling_ = false;
+  session.owner_.wake();
+}
+
+Session::Fault Session::turn() {
+  if (is_closed_) return Fault::None;
+  disarm();
+  for (int round = 0; round < kRoundsPerTurn; ++round) {
+    const bool something = do_something();
+    if (pipe_.is_broken() && fault_ == Fault::None) fault_ = Fault::Broken;
+    if (fault_ != Fault::None) return fault_;
+    if (something) continue;
+    arm();
+    if (is_armed_) return Fault::None;
+  }
+  owner_.wake();
+  return Fault::None;
+}
+
+bool Session::do_something() {
+  bool something = endpoint_->progress();
+  while (fault_ == Fault::None && pipe_.receive(input_)) {
+    something = true;
+    take_requests();
+    if (input_.size() > kMostInput) fault_ = Fault::BadRequest;
+  }
+  something |= admit_waiting();
+  something |= advance_moves();
+  const bool has_sent = pipe_.flush();
+  has_moved_ |= has_sent;
+  return something || has_sent;
+}
+
+void Session::arm() {
+  std::int64_t timeout_us = -1;
+  if (endpoint_->before_select(timeout_us) != 0) return;
+  const auto needs_room = [](const Move& move) {
+    return move.open.empty() && move.error == 0 && move.next < move.parts.size();
+  };
+  const bool waits_for_room = pipe_.has_output() || std::ranges::any_of(moves_, needs_room);
+  if (waits_for_room && (timeout_us < 0 || timeout_us > kRoomLookUs)) timeout_us = kRoomLookUs;
+  due_us_ = timeout_us < 0 ? -1 : monotonic_us() + timeout_us;
+  is_armed_ = true;
+  if (is_polling_) return;
+  io_uring_prep_poll_add(ring_.next(&polled_), endpoint_->poll_fd(), POLLIN);
+  is_polling_ = true;
+}
+
+void Session::disarm() {
+  if (is_armed_) endpoint_->after_select();
+  is_armed_ = false;
+}
+
+bool Session::take_requests() {
+  bool something = false;
+  while (fault_ == Fault::None && take_one()) something = true;
+  return something;
+}
+
+bool Session::take_one() {
+  if (input_.size() < kHeaderBytes) return false;
+  Sizes sizes;
+  if (!parse_sizes(std::span<const char, kHeaderBytes>(input_.data(), kHeaderBytes), sizes)) {
+    fault_ = Fault::BadRequest;
+    return false;
+  }
+  const std::size_t length = kHeaderBytes + sizes.body;
+  if (input_.size() < length) return false;
+  auto transfer = std::make_unique<Transfer>();
+  transfer->bytes.assign(input_, 0, length);
+  input_.erase(0, length);
+  if (!parse_request(transfer->bytes, transfer->request) ||
+      (transfer->request.flags & kRemote) == 0 || requests_ == kServerWindow) {
+    fault_ = Fault::BadRequest;
+    return false;
+  }
+  transfer->connection = owner_.connection();
+  transfer->session = this;
+  transfer->memory = memory_of(transfer->request);
+  ++requests_;
+  waiting_.push_back(std::move(transfer));
+  return true;
+}
+
+bool Session::admit_waiting() {
+  bool something = false;
+  while (!waiting_.empty() && owner_.admit(waiting_.front()->memory)) {
+    TransferPtr transfer = std::move(waiting_.front());
+    waiting_.pop_front();
+    something = true;
+    transfer->data = owner_.buffers().take(transfer->memory);
+    if (is_remote_write(*transfer)) {
+      const std::uint64_t length = transfer->memory;
+      start_move(std::move(transfer), length);
+    } else {
+      ++running_;
+      owner_.execute(std::move(transfer));
+    }
+  }
+  return something;
+}
+
+// Of the first `length` bytes.
+void Session::start_move(TransferPtr transfer, std::uint64_t length) {
+  Move& move = moves_.emplace_back();
+  const Request& request = transfer->request;
+  std::uint64_t here = 0;
+  for (std::size_t i = 0; i < request.extents.size() && here < length; ++i) {
+    const std::uint64_t part = std::min(request.extents[i].length, length - here);
+    if (!move.parts.empty()) {
+      Move::Part& last = move.parts.back();
+      if (last.there + last.length == request.places[i]) {
+        last.length += part;
+        here += part;
+        continue;
+      }
+    }
+    move.parts.push_back({here, request.places[i], part});
+    here += part;
+  }
+  const auto& data = transfer->data;
+  move.error = endpoint_->add_region(data.get(), data.get_deleter().size, move.region, move.offset);
+  move.is_registered = move.error == 0;
+  move.transfer = std::move(transfer);
+}
+
+bool Session::advance_moves() {
+  bool something = false;
+  for (auto at = moves_.begin(); at != moves_.end();) {
+    something |= advance(*at);
+    const bool is_over = at->open.empty() && (at->error != 0 || at->next == at->parts.size());
+    const bool is_free = is_over && (!at->is_registered || endpoint_->drop_region(at->region) == 0);
+    if (!is_free) {
+      ++at;
+      continue;
+    }
+    Move move = std::move(*at);
+    at = moves_.erase(at);
+    finish_move(move);
+    something = true;
+  }
+  has_moved_ |= something;
+  return something;
+}
+
+// Ends operations and starts more.
+bool Session::advance(Move& move) {
+  bool something = false;
+  std::erase_if(move.open, [&](pm::OperationId op) {
+    const int result = endpoint_->test(op);
+    if (result == EINPROGRESS) return false;
+    if (move.error == 0) move.error = result;
+    something = true;
+    return true;
+  });
+  return start_parts(move) || something;
+}
+
+bool Session::start_parts(Move& move) {
+  bool something = false;
+  const RemoteMemory& remote = move.transfer->request.remote;
+  while (move.error == 0 && move.next < move.parts.size() && move.open.size() < kOperations) {
+    const Move::Part& part = move.parts[move.next];
+    const pm::RegionName name{remote.region, remote.nonce, remote.offset + part.there};
+    const auto length = static_cast<std::uint32_t>(part.length);
+    const std::uint64_t here = move.offset + part.here;
+    pm::OperationId op = 0;
+    const int error = is_remote_write(*move.transfer)
+                          ? endpoint_->read(kClientRank, move.region, here, name, length, op)
+                          : endpoint_->write(kClientRank, move.region, here, name, length, op);
+    if (error == ENOBUFS) break;
+    something = true;
+    move.error = error;
+    if (error != 0) break;
+    move.open.push_back(op);
+    ++move.next;
+  }
+  return something;
+}
+
+void Session::finish_move(Move& move) {
+  TransferPtr transfer = std::move(move.transfer);
+  if (move.error != 0) {
+    // Memory that the client has not registered: an honest one never does that.
+    fault_ = move.error == EACCES ? Fault::BadRequest : Fault::Broken;
+    forget(*transfer);
+  } else if (is_remote_write(*transfer)) {
+    ++running_;
+    owner_.execute(std::move(transfer));
+  } else {
+    send_reply(std::move(transfer));
+  }
+}
+
+void Session::reply(TransferPtr transfer) {
+  --running_;
+  if (is_closed_) return forget(*transfer);
+  const Answer& answer = transfer->answer;
+  if (answer.error == 0 && answer.data_bytes > 0) {
+    const std::uint64_t length = answer.data_bytes;
+    start_move(std::move(transfer), length);
+  } else {
+    send_reply(std::move(transfer));
+  }
+  owner_.wake();
+}
+
+void Session::send_reply(TransferPtr transfer) {
+  const Answer& answer = transfer->answer;
+  const bool failed = answer.error != 0;
+  Reply reply{.error = static_cast<std::uint32_t>(answer.error),
+              .body_bytes = failed ? 0 : static_cast<std::uint32_t>(answer.body.size()),
+              .data_bytes = failed ? 0 : answer.data_bytes,
+              .tag = transfer->request.tag,
+              .number = answer.number};
+  std::string bytes;
+  append_reply(reply, bytes);
+  if (!failed) bytes += answer.body;
+  pipe_.push(std::move(bytes));
+  forget(*transfer);
+}
+
+void Session::forget(Transfer& transfer) {
+  --requests_;
+  transfer.data.reset();
+  owner_.release(transfer.memory);
+}
+
+void Session::close() {
+  if (is_closed_) return;
+  is_closed_ = true;
+  disarm();
+  if (is_polling_) {
+    io_uring_prep_poll_remove(ring_.next(nullptr), reinterpret_cast<std::uint64_t>(&polled_));
+  }
+  requests_ -= waiting_.size();  // they have no memory yet
+  waiting_.clear();
+  endpoint_.reset();  // nothing is read from or written to memory any more
+  for (Move& move : std::exchange(moves_, {})) forget(*move.transfer);
+}
+
+bool Session::is_stuck() {
+  const bool waits = !moves_.empty() || pipe_.has_output();
+  return waits && !std::exchange(has_moved_, false);
+}
+
+}  // namespace score::pario
