@@ -268,7 +268,7 @@ def main():
     if options.kind == 'load':
         return load.run(options)
     if options.kind == 'io':
-        return io_cases.run_io(options)
+        return io_cases.run_io(options, Case)
     if options.kind == 'replay':
         return replay.run(options)
     busy = measure.busy_percent()

@@ -3,21 +3,29 @@
 //   scbench-io data VOLUME DIRECTORY SERVER_DIRECTORY MOUNT MEGABYTES ROUNDS   MOUNT "-": none
 //   scbench-io names VOLUME THREADS COUNT
 //   scbench-io stream VOLUME MEGABYTES AHEAD SERVER_DIRECTORY...   one file, so many records in
-//   flight scbench-io sizes VOLUME DIRECTORY ROUNDS   a file of each size at once, by the library
-//   and by
+//                                              flight
+//   scbench-io sizes VOLUME DIRECTORY ROUNDS   a file of each size at once, by the library and by
 //                                              system calls
+//   scbench-io endless VOLUME MEGABYTES        writes and reads until it is ended
+//   scbench-io transports VOLUME MEGABYTES ROUNDS   cached data by each transport
+//   scbench-io ranks VOLUME RANKS RECORDS ROUNDS    strided records of 4 KB, each rank a process:
+//                                              one by one, and coordinated
 //
 // prints one JSON object per round.
 #include "pario/client/pario.h"
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
 #include <functional>
+#include <pthread.h>
 #include <string>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -90,7 +98,7 @@ constexpr std::size_t kUsualAhead = 4;
 // Several records in flight, as a program that knows what it reads next would do; `memory` is as
 // large as they are.
 void run_library(pario_volume* volume, std::vector<char>& memory, std::size_t records,
-                 bool is_write) {
+                 bool is_write, bool is_stable = true) {
   const std::size_t ahead = memory.size() / kRecord;
   pario_file* file = nullptr;
   check(pario_open(volume, "bench", O_RDWR | O_CREAT, 0600, &file), "open");
@@ -106,7 +114,7 @@ void run_library(pario_volume* volume, std::vector<char>& memory, std::size_t re
                    : pario_start_read(file, &extent, 1, place, &slot),
           "start");
   }
-  if (is_write) check(pario_fsync(file), "fsync");
+  if (is_write && is_stable) check(pario_fsync(file), "fsync");
   pario_close(file);
 }
 
@@ -256,10 +264,157 @@ int sizes(pario_volume* volume, char** words) {
   return 0;
 }
 
+int transports(const char* description, char** words) {
+  const std::size_t records = std::strtoul(words[0], nullptr, 10);
+  const int rounds = std::atoi(words[1]);
+  const std::vector<std::string> names{"tcp", "pm", "udp"};
+  std::vector<pario_volume*> volumes(names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    ::setenv("PARIO_TRANSPORT", names[i].c_str(), 1);
+    check(pario_open_volume(description, &volumes[i], nullptr, 0), "open");
+  }
+  std::vector<char> memory(kUsualAhead * kRecord, 'x');
+  for (pario_volume* volume : volumes) run_library(volume, memory, records, true);
+  for (int round = 0; round < rounds; ++round) {
+    for (const bool is_write : {false, true}) {
+      std::printf("{\"what\": \"%s\"", is_write ? "write" : "read");
+      for (std::size_t i = 0; i < names.size(); ++i) {
+        const double took =
+            seconds_of([&] { run_library(volumes[i], memory, records, is_write, false); });
+        std::printf(", \"%s\": %.1f", names[i].c_str(), static_cast<double>(records) / took);
+      }
+      std::printf("}\n");
+    }
+  }
+  for (pario_volume* volume : volumes) pario_close_volume(volume);
+  return 0;
+}
+
+// What the ranks share: they start each measurement together.
+struct Meeting {
+  pthread_barrier_t barrier;
+};
+
+Meeting* make_meeting(unsigned ranks) {
+  void* memory =
+      ::mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  require(memory != MAP_FAILED, "mmap");
+  auto* meeting = static_cast<Meeting*>(memory);
+  pthread_barrierattr_t shared;
+  pthread_barrierattr_init(&shared);
+  pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
+  pthread_barrier_init(&meeting->barrier, &shared, ranks);
+  return meeting;
+}
+
+constexpr std::size_t kSmallRecord = 4096;
+
+struct RankOf {
+  unsigned rank = 0;
+  unsigned ranks = 0;
+  std::size_t records = 0;
+  int rounds = 0;
+};
+
+// Seconds from when all ranks begin to when all are done.
+double together(Meeting& meeting, const std::function<void()>& work) {
+  pthread_barrier_wait(&meeting.barrier);
+  return seconds_of([&] {
+    work();
+    pthread_barrier_wait(&meeting.barrier);
+  });
+}
+
+void run_rank(const char* description, const RankOf& of, Meeting& meeting) {
+  pario_volume* volume = nullptr;
+  pario_file* file = nullptr;
+  pario_group* group = nullptr;
+  check(pario_open_volume(description, &volume, nullptr, 0), "open");
+  check(pario_open(volume, "ranks", O_RDWR | O_CREAT, 0600, &file), "open");
+  const std::string name = "ranks" + std::to_string(::getppid());
+  check(pario_join_group(volume, name.c_str(), of.rank, of.ranks, &group), "join");
+  std::vector<pario_extent> extents;
+  for (std::size_t i = 0; i < of.records; ++i) {
+    extents.push_back({(i * of.ranks + of.rank) * kSmallRecord, kSmallRecord});
+  }
+  std::vector<char> memory(of.records * kSmallRecord, 'x');
+  const auto size = static_cast<std::int64_t>(memory.size());
+  const auto each = [&](bool is_write) {
+    for (std::size_t i = 0; i < of.records; ++i) {
+      char* place = memory.data() + i * kSmallRecord;
+      const auto done = is_write ? pario_pwrite(file, place, kSmallRecord, extents[i].offset)
+                                 : pario_pread(file, place, kSmallRecord, extents[i].offset);
+      require(done == static_cast<ssize_t>(kSmallRecord), "record");
+    }
+  };
+  const auto all = [&](bool is_write) {
+    const auto done =
+        is_write ? pario_write_all(group, file, extents.data(), extents.size(), memory.data())
+                 : pario_read_all(group, file, extents.data(), extents.size(), memory.data());
+    require(done == size, "coordinated");
+  };
+  all(true);  // allocates
+  for (int round = 0; round < of.rounds; ++round) {
+    for (const bool is_write : {true, false}) {
+      const double independent = together(meeting, [&] { each(is_write); });
+      const double coordinated = together(meeting, [&] { all(is_write); });
+      if (of.rank != 0) continue;
+      const double megabytes = static_cast<double>(memory.size() * of.ranks) / kRecord;
+      std::printf("{\"what\": \"%s\", \"independent\": %.2f, \"coordinated\": %.2f}\n",
+                  is_write ? "write" : "read", megabytes / independent, megabytes / coordinated);
+    }
+  }
+  pario_leave_group(group);
+  pario_close(file);
+  pario_close_volume(volume);
+}
+
+int ranks(const char* description, char** words) {
+  const auto count = static_cast<unsigned>(std::atoi(words[0]));
+  RankOf of{0, count, std::strtoul(words[1], nullptr, 10), std::atoi(words[2])};
+  Meeting* meeting = make_meeting(count);
+  std::vector<pid_t> children;
+  for (; of.rank < count; ++of.rank) {
+    const pid_t child = ::fork();
+    require(child >= 0, "fork");
+    if (child > 0) {
+      children.push_back(child);
+      continue;
+    }
+    run_rank(description, of, *meeting);
+    std::exit(0);
+  }
+  int failed = 0;
+  for (unsigned i = 0; i < count; ++i) {
+    int status = 0;
+    ::wait(&status);
+    if (status == 0 || failed != 0) continue;
+    failed = 125;
+    // The others would wait for ever.
+    for (const pid_t child : children) ::kill(child, SIGKILL);
+  }
+  return failed;
+}
+
+// A job that writes and reads a file of its own until it is ended.
+int endless(pario_volume* volume, char** words) {
+  const std::size_t records = std::strtoul(words[0], nullptr, 10);
+  std::vector<char> memory(kRecord, 'x');
+  pario_file* file = nullptr;
+  const std::string name = "endless" + std::to_string(::getpid());
+  check(pario_open(volume, name.c_str(), O_RDWR | O_CREAT, 0600, &file), "open");
+  for (std::size_t i = 0;; i = (i + 1) % records) {
+    check(pario_pwrite(file, memory.data(), kRecord, i * kRecord), "write");
+    check(pario_pread(file, memory.data(), kRecord, i * kRecord), "read");
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string what = argc > 2 ? argv[1] : "";
+  if (what == "transports" && argc == 5) return transports(argv[2], argv + 3);
+  if (what == "ranks" && argc == 6) return ranks(argv[2], argv + 3);
   pario_volume* volume = nullptr;
   std::vector<char> message(512);
   if (argc <= 2 || pario_open_volume(argv[2], &volume, message.data(), message.size()) != 0) {
@@ -270,6 +425,7 @@ int main(int argc, char** argv) {
   if (what == "data" && argc == 8) code = data(volume, argv + 3);
   if (what == "names" && argc == 5) code = names(volume, argv + 3);
   if (what == "stream" && argc >= 6) code = stream(volume, argv + 3);
+  if (what == "endless" && argc == 4) code = endless(volume, argv + 3);
   if (what == "sizes" && argc == 5) code = sizes(volume, argv + 3);
   pario_close_volume(volume);
   return code;

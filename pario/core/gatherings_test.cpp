@@ -71,7 +71,8 @@ TEST(Gatherings, RefusesOtherSizesRanksAndTooMany) {
 
 // Whatever happens, each token that is not refused gets one answer.
 TEST(Gatherings, OwesOneAnswerPerToken) {
-  std::mt19937 chance(3);
+  std::mt19937 engine(3);
+  const auto chance = [&engine] { return static_cast<std::uint32_t>(engine()); };
   Gatherings gatherings;
   std::multiset<std::uint64_t> open;
   std::int64_t now = 0;
