@@ -51,6 +51,7 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovere
       admin_({runner_, config_, jobs_, queries_, life_, submissions_, arrays_, networks_, links_,
               commits_, users_, feed_, alarm_, shares_, reservations_, std::move(requests)}) {
   users_.set_exempt(config_.limits.exempt);
+  users_.set_account_groups(config_.accounts.groups());
   control_.on_hearsay([this](const gang::Hearsay& hearsay) { nodes_.hearsay(hearsay); });
   nodes_.on_job_seen([this](NodeId node, JobId last) { submissions_.saw(node, last); });
   life_.connect({[this](Job& job) { return defers(job); },
@@ -92,8 +93,18 @@ NodeSession::Parts Head::for_nodes() {
 }
 
 Monitoring::Parts Head::for_monitoring() {
-  return {config_, runner_,           users_, links_, jobs_, life_, overview_, traces_, feed_,
-          admin_,  control_.network()};
+  return {config_,
+          runner_,
+          users_,
+          links_,
+          jobs_,
+          life_,
+          overview_,
+          traces_,
+          feed_,
+          admin_,
+          control_.network(),
+          shares_};
 }
 
 // ---- recovery ----------------------------------------------------------------------------------

@@ -548,6 +548,7 @@ void Admin::take_file(HeadConfig wanted) {
   parts_.runner.cluster().set_overcommit(wanted.overcommit);
   parts_.users.set_rule(wanted.operators);
   parts_.users.set_exempt(wanted.limits.exempt);
+  parts_.users.set_account_groups(wanted.accounts.groups());
   set_log_level(wanted.log_level);
   config = std::move(wanted);
   parts_.shares.reload();

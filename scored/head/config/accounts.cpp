@@ -33,6 +33,7 @@ Account read_account(const std::string& name, ConfigSection& section) {
   section.read("users", out.users);
   for (const std::string& user : out.users) {
     if (user.empty()) section.refuse("users", "a user has an empty name");
+    if (user == "@") section.refuse("users", "a group has an empty name");
     if (std::ranges::count(out.users, user) > 1) {
       section.refuse("users", fmt::format("'{}' is named twice", escape_terminal(user, 80)));
     }
@@ -46,7 +47,7 @@ Account read_account(const std::string& name, ConfigSection& section) {
 std::vector<std::string> accounts_of(const AccountRules& rules, const Submitter& who) {
   std::vector<std::string> names;
   for (const Account& account : rules.accounts) {
-    if (account.has(who.name, who.user)) names.push_back(account.name);
+    if (may_use(account, who)) names.push_back(account.name);
   }
   return names;
 }
@@ -75,16 +76,28 @@ Status check_one(const RunningLimits& limits, std::string_view table,
 
 }  // namespace
 
-bool Account::has(std::string_view user, UserId id) const {
-  if (is_open) return true;
-  const std::string number = std::to_string(id.value());
-  return std::ranges::any_of(users,
-                             [&](const std::string& one) { return one == user || one == number; });
+bool may_use(const Account& account, const Submitter& who) {
+  if (account.is_open) return true;
+  const std::string number = std::to_string(who.user.value());
+  return std::ranges::any_of(account.users, [&](const std::string& one) {
+    if (one.starts_with('@')) return who.groups.contains(one.substr(1));
+    return one == who.name || one == number;
+  });
 }
 
 const Account* AccountRules::find(std::string_view name) const {
   const auto found = std::ranges::find(accounts, name, &Account::name);
   return found == accounts.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> AccountRules::groups() const {
+  std::set<std::string> names;
+  for (const Account& account : accounts) {
+    for (const std::string& user : account.users) {
+      if (user.starts_with('@')) names.insert(user.substr(1));
+    }
+  }
+  return {names.begin(), names.end()};
 }
 
 AccountRules read_accounts(ConfigSection& root, ConfigSection& limits) {
@@ -95,6 +108,10 @@ AccountRules read_accounts(ConfigSection& root, ConfigSection& limits) {
   ConfigSection shares = root.section("fair_share");
   if (out.accounts.size() > kMaxAccounts) {
     shares.refuse("default_account", fmt::format("more than {} accounts", kMaxAccounts));
+  }
+  if (out.groups().size() > kMaxAccountGroups) {
+    shares.refuse("default_account",
+                  fmt::format("the accounts name more than {} groups", kMaxAccountGroups));
   }
   shares.read("half_life", out.half_life, 0s, kMostHalfLife);
   if (out.half_life > 0s && out.half_life < kLeastHalfLife) {
@@ -120,12 +137,11 @@ Result<std::string> choose_account(const AccountRules& rules, const Submitter& w
   if (!wanted.empty()) {
     const Account* account = rules.find(wanted);
     if (account == nullptr) return fail(Errc::NotFound, "no account {}; {}", wanted, listed(own));
-    if (!who.is_limited || account->has(who.name, who.user)) return wanted;
+    if (!who.is_limited || may_use(*account, who)) return wanted;
     return fail(Errc::Denied, "user {} is not in account {}; {}", who.name, wanted, listed(own));
   }
   const Account* standard = rules.find(rules.default_account);
-  const bool is_allowed =
-      standard != nullptr && (!who.is_limited || standard->has(who.name, who.user));
+  const bool is_allowed = standard != nullptr && (!who.is_limited || may_use(*standard, who));
   if (is_allowed) return rules.default_account;
   if (own.size() == 1) return own.front();
   if (!who.is_limited) return std::string();

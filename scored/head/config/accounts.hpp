@@ -8,6 +8,7 @@
 #include "base/result.hpp"
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,8 @@
 namespace score::head {
 
 inline constexpr std::size_t kMaxAccounts = 1'000;
+// Of all accounts: the directory of users is asked for each of them.
+inline constexpr std::size_t kMaxAccountGroups = 256;
 
 // Of what has a place at the same time, and of the use; 0: no limit. A job beyond one waits.
 struct RunningLimits {
@@ -31,12 +34,10 @@ struct RunningLimits {
 struct Account {
   std::string name;
   bool is_open = true;             // everyone may use it
-  std::vector<std::string> users;  // if it is not open: names or numbers
+  std::vector<std::string> users;  // if it is not open: names, numbers, groups as "@group"
   std::uint32_t shares = 1;        // compared with those of the other accounts
   std::uint32_t max_jobs = 0;      // queued or running; 0: no limit. One more is refused
   RunningLimits limits;
-
-  [[nodiscard]] bool has(std::string_view user, UserId id) const;
 
   friend bool operator==(const Account&, const Account&) = default;
 };
@@ -49,6 +50,8 @@ struct AccountRules {
   RunningLimits per_user;         // for each user, except operators, root and exempt users
 
   [[nodiscard]] const Account* find(std::string_view name) const;
+  // Of all accounts, each once, without the '@'.
+  [[nodiscard]] std::vector<std::string> groups() const;
 
   friend bool operator==(const AccountRules&, const AccountRules&) = default;
 };
@@ -57,8 +60,11 @@ struct AccountRules {
 struct Submitter {
   std::string name;
   UserId user;
-  bool is_limited = true;  // no operator, root or exempt user
+  bool is_limited = true;          // no operator, root or exempt user
+  std::set<std::string> groups{};  // of AccountRules::groups()
 };
+
+[[nodiscard]] bool may_use(const Account& account, const Submitter& who);
 
 // Problems are the sections'. limits: the table [limits].
 [[nodiscard]] AccountRules read_accounts(ConfigSection& root, ConfigSection& limits);

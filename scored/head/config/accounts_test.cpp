@@ -55,6 +55,7 @@ TEST(Accounts, NameTheFileAndTheKeyOfABadValue) {
       {"[accounts.a]\nusers = \"alice\"", "users"},
       {"[accounts.a]\nusers = [\"x\", \"x\"]", "'x' is named twice"},
       {"[accounts.a]\nusers = [\"\"]", "empty"},
+      {"[accounts.a]\nusers = [\"@\"]", "empty"},
       {"[accounts.\"a b\"]\nshares = 1", "letters"},
       {"[accounts.a]\nmax_node = 3", "max_node"},
       {"[accounts.a]\nmax_nodes = -1", "max_nodes"},
@@ -108,6 +109,26 @@ TEST(Accounts, AUserInNoneIsRefusedAndAnOperatorIsNot) {
   EXPECT_EQ(chosen(rules, {"root", UserId(0), false}, "physics"), "= physics");
   EXPECT_EQ(chosen(AccountRules(), {"eve", UserId(9)}, ""), "= ");
   EXPECT_NE(chosen(AccountRules(), {"eve", UserId(9)}, "x").find("no accounts"), std::string::npos);
+}
+
+TEST(Accounts, AMemberOfAGroupMayUseItsAccount) {
+  const AccountRules rules = rules_of(R"(
+    [accounts.course]
+    users = ["@students", "@staff", "carol"]
+    [accounts.staff]
+    users = ["@staff"]
+    [accounts.at]
+    users = ["students"]
+  )");
+  EXPECT_EQ(rules.groups(), (std::vector<std::string>{"staff", "students"}));
+  const Submitter dave{"dave", UserId(1004), true, {"students"}};
+  EXPECT_EQ(chosen(rules, dave, ""), "= course");
+  EXPECT_EQ(chosen(rules, dave, "staff"), "user dave is not in account staff; yours: course");
+  EXPECT_EQ(chosen(rules, {"carol", UserId(1005)}, ""), "= course");
+  EXPECT_NE(chosen(rules, {"@staff", UserId(1006)}, "").find("in no account"), std::string::npos)
+      << "a user with the name of the entry is no member";
+  EXPECT_EQ(chosen(rules, {"erin", UserId(1007), true, {"staff", "students"}}, ""),
+            "user erin is in several accounts: choose one with --account (yours: course, staff)");
 }
 
 TEST(Accounts, AJobThatCanNeverFitIsRefused) {

@@ -35,24 +35,30 @@ Entity find_account(UserId user) {
   return {entry.pw_name, entry.pw_gid};
 }
 
-bool is_in_group(const Entity& account, const std::string& group) {
+std::optional<gid_t> find_group(const std::string& name, std::vector<char>& buffer) {
   ::group entry{};
   ::group* found = nullptr;
-  std::vector<char> buffer(256 * 1024);
-  if (::getgrnam_r(group.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 ||
+  if (::getgrnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 ||
       found == nullptr) {
-    return false;
+    return std::nullopt;
   }
-  std::array<gid_t, kMaxGroupsAsked> groups{};
-  int count = kMaxGroupsAsked;
-  if (::getgrouplist(account.name.c_str(), account.group, groups.data(), &count) < 0) return false;
-  return std::find(groups.begin(), groups.begin() + count, entry.gr_gid) != groups.begin() + count;
+  return entry.gr_gid;
 }
 
-bool is_in_any_group(const Entity& account, const std::vector<std::string>& groups) {
-  return !account.name.empty() && std::ranges::any_of(groups, [&](const std::string& group) {
-    return !group.empty() && is_in_group(account, group);
-  });
+// Those of `wanted` of which the account is a member.
+std::set<std::string> find_groups(const Entity& account, const std::vector<std::string>& wanted) {
+  std::set<std::string> member;
+  if (account.name.empty() || wanted.empty()) return member;
+  std::array<gid_t, kMaxGroupsAsked> groups{};
+  int count = kMaxGroupsAsked;
+  if (::getgrouplist(account.name.c_str(), account.group, groups.data(), &count) < 0) return member;
+  const auto* const end = groups.begin() + count;
+  std::vector<char> buffer(256 * 1024);
+  for (const std::string& name : wanted) {
+    const auto group = find_group(name, buffer);
+    if (group && std::find(groups.cbegin(), end, *group) != end) member.insert(name);
+  }
+  return member;
 }
 
 bool is_listed(const std::vector<std::string>& list, UserId user, const std::string& name) {
@@ -64,7 +70,7 @@ bool is_listed(const std::vector<std::string>& list, UserId user, const std::str
 std::vector<std::string> groups_in(const std::vector<std::string>& list) {
   std::vector<std::string> groups;
   for (const std::string& one : list) {
-    if (one.starts_with('@')) groups.push_back(one.substr(1));
+    if (one.starts_with('@') && one.size() > 1) groups.push_back(one.substr(1));
   }
   return groups;
 }
@@ -88,6 +94,7 @@ std::optional<UserId> find_user(const std::string& name) {
 
 Users::Users(OperatorRule rule, UserId self, Runner runner)
     : rule_(std::move(rule)), self_(self), runner_(std::move(runner)) {
+  forget_groups();
   if (runner_) return;
   runner_ = [](const auto& work, const auto& done) {
     work();
@@ -98,24 +105,34 @@ Users::Users(OperatorRule rule, UserId self, Runner runner)
 // Who is in which group is asked again; names stay.
 void Users::forget_groups() {
   ++rules_;
-  for (auto& [id, known] : known_) known.fresh_until = TimePoint::min();
+  groups_ = std::make_shared<const std::vector<std::string>>(all_groups());
+  for (auto& [id, known] : known_) {
+    known.fresh_until = TimePoint::min();
+    known.is_current = false;
+  }
+}
+
+std::vector<std::string> Users::all_groups() const {
+  std::vector<std::string> groups = groups_in(exempt_);
+  if (!rule_.group.empty()) groups.push_back(rule_.group);
+  groups.insert(groups.end(), account_groups_.begin(), account_groups_.end());
+  std::ranges::sort(groups);
+  groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
+  return groups;
 }
 
 void Users::set_rule(OperatorRule rule) {
-  const bool is_other_group = rule.group != rule_.group;
   rule_ = std::move(rule);
-  for (auto& [id, known] : known_) {
-    if (is_other_group) known.answer.is_in_operator_group = false;
-  }
   forget_groups();
 }
 
 void Users::set_exempt(std::vector<std::string> exempt) {
-  const bool has_other_groups = groups_in(exempt) != groups_in(exempt_);
   exempt_ = std::move(exempt);
-  for (auto& [id, known] : known_) {
-    if (has_other_groups) known.answer.is_in_exempt_group = false;
-  }
+  forget_groups();
+}
+
+void Users::set_account_groups(std::vector<std::string> groups) {
+  account_groups_ = std::move(groups);
   forget_groups();
 }
 
@@ -136,6 +153,7 @@ Users::Entry<Answer>& Users::look_up(std::map<Key, Entry<Answer>>& entries, cons
             const bool is_current = rules == rules_;
             answered.answer = std::move(*answer);
             answered.is_known = true;
+            answered.is_current = is_current;
             answered.is_asked = false;
             answered.fresh_until = is_current ? now + kKeepFor : TimePoint::min();
             answered.trusted_until = is_current ? now + kTrustFor : TimePoint::min();
@@ -145,11 +163,10 @@ Users::Entry<Answer>& Users::look_up(std::map<Key, Entry<Answer>>& entries, cons
 }
 
 Users::Known& Users::look_up(UserId user, TimePoint now) {
-  return look_up(
-      known_, user, now, [group = rule_.group, exempt = groups_in(exempt_)](UserId asked) {
-        const Entity found = find_account(asked);
-        return Account{found.name, is_in_any_group(found, {group}), is_in_any_group(found, exempt)};
-      });
+  return look_up(known_, user, now, [groups = groups_](UserId asked) {
+    const Entity found = find_account(asked);
+    return Account{found.name, find_groups(found, *groups)};
+  });
 }
 
 Users::Named& Users::look_up(const std::string& name, TimePoint now) {
@@ -163,7 +180,7 @@ std::optional<UserId> Users::named(const std::string& name, TimePoint now) {
 proto::Role Users::role(UserId user, TimePoint now) {
   if (user == UserId(0) || user == self_) return proto::Role::Root;
   const Known& known = look_up(user, now);
-  const bool is_member = known.answer.is_in_operator_group && now < known.trusted_until;
+  const bool is_member = trusted_groups(known, now).contains(rule_.group);
   const bool is_operator = is_member || is_listed(rule_.users, user, known.answer.name);
   return is_operator ? proto::Role::Operator : proto::Role::OtherUser;
 }
@@ -175,8 +192,20 @@ std::string Users::name(UserId user, TimePoint now) {
 
 bool Users::is_exempt(UserId user, TimePoint now) {
   const Known& known = look_up(user, now);
-  return (known.answer.is_in_exempt_group && now < known.trusted_until) ||
-         is_listed(exempt_, user, known.answer.name);
+  if (is_listed(exempt_, user, known.answer.name)) return true;
+  const std::set<std::string>& groups = trusted_groups(known, now);
+  return std::ranges::any_of(exempt_, [&](const std::string& one) {
+    return one.starts_with('@') && groups.contains(one.substr(1));
+  });
+}
+
+const std::set<std::string>& Users::trusted_groups(const Known& known, TimePoint now) {
+  static const std::set<std::string> none;
+  return now < known.trusted_until ? known.answer.groups : none;
+}
+
+const std::set<std::string>& Users::groups(UserId user, TimePoint now) {
+  return trusted_groups(look_up(user, now), now);
 }
 
 namespace {
@@ -193,7 +222,7 @@ asio::awaitable<void> wait_for(Entry& entry, Duration most) {
 
 asio::awaitable<void> Users::known(UserId user, TimePoint now, Duration most) {
   Known& entry = look_up(user, now);
-  if (!entry.is_known) co_await wait_for(entry, most);
+  if (!entry.is_current) co_await wait_for(entry, most);
 }
 
 asio::awaitable<void> Users::known(std::string name, TimePoint now, Duration most) {

@@ -10,7 +10,9 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,18 +50,24 @@ class Users {
   void set_rule(OperatorRule rule);
   // Users without limits: names or numbers, and groups as "@group".
   void set_exempt(std::vector<std::string> exempt);
+  // Groups whose members may use accounts.
+  void set_account_groups(std::vector<std::string> groups);
   // Role of a user whom the kernel has identified: OtherUser, Operator or Root. Who is operator
   // only as a member of a group is OtherUser until the directory has answered.
   [[nodiscard]] proto::Role role(UserId user, TimePoint now);
   // As set_exempt() says; members of groups as above.
   [[nodiscard]] bool is_exempt(UserId user, TimePoint now);
+  // Those of all groups named above of which the user is a member; empty until the directory has
+  // answered. Valid until the next call.
+  [[nodiscard]] const std::set<std::string>& groups(UserId user, TimePoint now);
   // The number as text if the uid has no name, or it is not known yet.
   [[nodiscard]] std::string name(UserId user, TimePoint now);
   // The account of this name, never of a number: a user who chooses his name elsewhere is not uid 0
   // for calling himself "0". nullopt too while it is not known.
   [[nodiscard]] std::optional<UserId> named(const std::string& name, TimePoint now);
 
-  // Waits until the directory has answered, or for `most`. At once if it did before.
+  // Waits until the directory has answered, or for `most`. At once if it did before, of the groups
+  // that count now.
   asio::awaitable<void> known(UserId user, TimePoint now, Duration most);
   asio::awaitable<void> known(std::string name, TimePoint now, Duration most);
 
@@ -68,16 +76,16 @@ class Users {
   struct Entry {
     Answer answer{};
     bool is_known = false;
-    bool is_asked = false;  // an answer is on its way
+    bool is_current = false;  // of the groups that count now
+    bool is_asked = false;    // an answer is on its way
     TimePoint fresh_until{};
     TimePoint trusted_until{};  // for rights
     std::vector<std::function<void()>> waiting;
   };
 
   struct Account {
-    std::string name;  // empty: none
-    bool is_in_operator_group = false;
-    bool is_in_exempt_group = false;
+    std::string name;              // empty: none
+    std::set<std::string> groups;  // of those that were asked about
   };
 
   using Known = Entry<Account>;
@@ -89,9 +97,14 @@ class Users {
   Known& look_up(UserId user, TimePoint now);
   Named& look_up(const std::string& name, TimePoint now);
   void forget_groups();
+  [[nodiscard]] std::vector<std::string> all_groups() const;
+  [[nodiscard]] static const std::set<std::string>& trusted_groups(const Known& known,
+                                                                   TimePoint now);
 
   OperatorRule rule_;
   std::vector<std::string> exempt_;
+  std::vector<std::string> account_groups_;
+  std::shared_ptr<const std::vector<std::string>> groups_;  // all_groups()
   UserId self_;
   Runner runner_;
   std::uint64_t rules_ = 0;  // counts their changes

@@ -45,6 +45,16 @@ TEST(Users, ExemptsNamesNumbersAndMembersFromLimits) {
   EXPECT_FALSE(users.is_exempt(kNobody, {}));
 }
 
+TEST(Users, KnowsInWhichGroupsOfAccountsAUserIs) {
+  Users users({}, UserId(500));
+  EXPECT_TRUE(users.groups(kNobody, {}).empty());
+  users.set_account_groups({"nogroup", "no-such-group", "daemon"});
+  EXPECT_EQ(users.groups(kNobody, {}), std::set<std::string>{"nogroup"});
+  EXPECT_EQ(users.role(kNobody, {}), proto::Role::OtherUser) << "he is no operator for it";
+  EXPECT_FALSE(users.is_exempt(kNobody, {})) << "nor without limits";
+  EXPECT_TRUE(users.groups(kNameless, {}).empty());
+}
+
 TEST(Users, ForgetsOperatorsWhenTheRuleChanges) {
   Users users({{"nobody"}, ""}, UserId(0));
   EXPECT_EQ(users.role(kNobody, {}), proto::Role::Operator);
@@ -125,6 +135,18 @@ TEST(Users, BelievesNoAnswerThatWasGivenForAnOlderRule) {
   EXPECT_EQ(users.role(kNobody, {}), proto::Role::OtherUser);
 }
 
+TEST(Users, TrustsAGroupOfAnAccountAsLongAsAnOperators) {
+  SlowDirectory directory;
+  Users users({}, UserId(0), directory.runner());
+  users.set_account_groups({"nogroup"});
+  const TimePoint start(1s);
+  EXPECT_TRUE(users.groups(kNobody, start).empty()) << "not before the directory has answered";
+  directory.answer();
+  EXPECT_EQ(users.groups(kNobody, start + 59s).size(), 1U);
+  EXPECT_EQ(users.groups(kNobody, start + 61s).size(), 1U) << "while it is asked again";
+  EXPECT_TRUE(users.groups(kNobody, start + 2h).empty());
+}
+
 asio::awaitable<void> note_known(Users& users, bool& is_known) {
   co_await users.known(kNobody, TimePoint(), Duration(120s));
   is_known = true;
@@ -143,6 +165,25 @@ TEST(Users, WakesThoseWhoWaitForAnAnswer) {
   io.restart();
   io.poll();
   EXPECT_TRUE(is_known);
+}
+
+TEST(Users, WaitsForTheGroupsThatCountNow) {
+  SlowDirectory directory;
+  Users users({}, UserId(0), directory.runner());
+  EXPECT_EQ(users.name(kNobody, {}), "65534");
+  directory.answer();
+  users.set_account_groups({"nogroup"});
+  asio::io_context io(1);
+  TaskGroup tasks(io.get_executor(), [](std::string_view, const std::exception_ptr&) {});
+  bool is_known = false;
+  tasks.spawn("wait", note_known(users, is_known));
+  io.poll();
+  EXPECT_FALSE(is_known) << "the name is known, the new group is not";
+  directory.answer();
+  io.restart();
+  io.poll();
+  EXPECT_TRUE(is_known);
+  EXPECT_EQ(users.groups(kNobody, {}).size(), 1U);
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ void ShareDesk::note(const JobInfo& job) {
 
 Status ShareDesk::admit(const Peer& peer, bool is_limited, ResourceRequest& request) const {
   const AccountRules& rules = parts_.config.accounts;
-  const Submitter who{peer.name, peer.user, is_limited};
+  const Submitter who{peer.name, peer.user, is_limited, parts_.users.groups(peer.user, now())};
   const auto account = choose_account(rules, who, request.account);
   if (!account) return account.error();
   request.account = *account;
@@ -120,7 +120,7 @@ wire::ShareList ShareDesk::list(const Peer& peer) {
   for (const auto& [name, account] : totals.accounts) names.insert(name);
   const bool sees_all = !parts_.config.monitor.is_private || peer.role != proto::Role::OtherUser;
   for (const std::string& name : names) {
-    add_account(name, totals, list);
+    add_account(use_of(name, totals), list);
     for (const Row& row : users_of(name)) {
       if (sees_all || row.key.second == peer.user) add_user(row, totals, list);
     }
@@ -136,6 +136,7 @@ std::vector<ShareDesk::Row> ShareDesk::users_of(const std::string& account) {
   }
   const Account* known = parts_.config.accounts.find(account);
   for (const std::string& name : known == nullptr ? std::vector<std::string>() : known->users) {
+    if (name.starts_with('@')) continue;  // members of a group are listed once they have jobs
     const auto number = parse_number<std::uint32_t>(name);
     const auto user = number ? std::optional(UserId(*number)) : parts_.users.named(name, now());
     const bool is_there = std::ranges::any_of(
@@ -146,16 +147,37 @@ std::vector<ShareDesk::Row> ShareDesk::users_of(const std::string& account) {
   return rows;
 }
 
-void ShareDesk::add_account(const std::string& name, const UseBook::Totals& totals,
-                            wire::ShareList& list) {
-  wire::ShareRow& row = *list.add_rows();
-  row.set_account(name);
+ShareDesk::AccountUse ShareDesk::use_of(const std::string& name,
+                                        const UseBook::Totals& totals) const {
+  AccountUse use;
+  use.name = name;
+  use.shares = book_.account(name, totals);
   const auto used = totals.accounts.find(name);
-  set_numbers(book_.account(name, totals), used == totals.accounts.end() ? 0 : used->second.use,
-              gate_.of_account(name), row);
-  row.set_jobs(static_cast<std::uint32_t>(parts_.jobs.jobs_of(name)));
-  const Account* account = parts_.config.accounts.find(name);
-  if (account != nullptr) add_limits(account->limits, account->max_jobs, row);
+  if (used != totals.accounts.end()) use.core_seconds = used->second.use;
+  use.jobs = parts_.jobs.jobs_of(name);
+  use.placed = gate_.of_account(name);
+  if (const Account* account = parts_.config.accounts.find(name)) {
+    use.max_jobs = account->max_jobs;
+    use.limits = account->limits;
+  }
+  return use;
+}
+
+std::vector<ShareDesk::AccountUse> ShareDesk::accounts() const {
+  const auto totals = book_.totals(parts_.runner.wall());
+  std::vector<AccountUse> out;
+  for (const Account& account : parts_.config.accounts.accounts) {
+    out.push_back(use_of(account.name, totals));
+  }
+  return out;
+}
+
+void ShareDesk::add_account(const AccountUse& use, wire::ShareList& list) {
+  wire::ShareRow& row = *list.add_rows();
+  row.set_account(use.name);
+  set_numbers(use.shares, use.core_seconds, use.placed, row);
+  row.set_jobs(static_cast<std::uint32_t>(use.jobs));
+  add_limits(use.limits, static_cast<std::uint32_t>(use.max_jobs), row);
 }
 
 void ShareDesk::add_user(const Row& user, const UseBook::Totals& totals, wire::ShareList& list) {

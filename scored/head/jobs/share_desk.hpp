@@ -51,6 +51,19 @@ class ShareDesk {
   // Accounts, each with its users. The reply has no tag.
   [[nodiscard]] wire::ShareList list(const Peer& peer);
 
+  struct AccountUse {
+    std::string name;
+    UseBook::Factors shares;
+    double core_seconds = 0;  // decayed
+    std::size_t jobs = 0;     // that wait or run
+    LimitGate::Count placed;
+    std::size_t max_jobs = 0;
+    RunningLimits limits;
+  };
+
+  // Of the accounts of the configuration, by name.
+  [[nodiscard]] std::vector<AccountUse> accounts() const;
+
  private:
   struct Row {
     UseBook::Key key;
@@ -58,7 +71,8 @@ class ShareDesk {
   };
 
   [[nodiscard]] std::vector<Row> users_of(const std::string& account);
-  void add_account(const std::string& name, const UseBook::Totals& totals, wire::ShareList& list);
+  [[nodiscard]] AccountUse use_of(const std::string& account, const UseBook::Totals& totals) const;
+  static void add_account(const AccountUse& use, wire::ShareList& list);
   void add_user(const Row& row, const UseBook::Totals& totals, wire::ShareList& list);
 
   [[nodiscard]] TimePoint now() const { return parts_.runner.now(); }

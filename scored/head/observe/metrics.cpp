@@ -1,5 +1,5 @@
-// Job ids and ranks stay out of labels: they have no end. Nodes are labels, as there are as many as
-// the configuration names.
+// Job ids, ranks and users stay out of labels: they have no end. Nodes and accounts are labels, as
+// there are as many as the configuration names.
 #include "scored/head/observe/metrics.hpp"
 
 #include "monitor/metrics/exporter.hpp"
@@ -12,6 +12,7 @@ namespace {
 
 using monitor::Exporter;
 using monitor::NodeTotals;
+using monitor::Series;
 
 void export_cluster(Exporter& out, const monitor::ClusterView& view) {
   out.gauge("scored_build_info", "Always 1; the labels name the version and the cluster.")
@@ -75,6 +76,45 @@ void export_nodes(Exporter& out, const monitor::ClusterView& view,
   }
 }
 
+void export_accounts(Exporter& out, const std::vector<ShareDesk::AccountUse>& accounts) {
+  const auto each = [&](Series<prometheus::Gauge> family, const auto& value_of) {
+    for (const auto& account : accounts)
+      family.value(value_of(account), {{"account", account.name}});
+  };
+  const auto add_count = [&](Series<prometheus::Gauge>& family, const auto& account,
+                             const char* kind, auto value) {
+    family.value(static_cast<double>(value), {{"account", account.name}, {"kind", kind}});
+  };
+  each(
+      out.gauge("scored_account_share_ratio", "Part of the whole that the account is entitled to."),
+      [](const auto& account) { return account.shares.share; });
+  each(out.gauge("scored_account_used_ratio", "Part of all use, decayed, that is the account's."),
+       [](const auto& account) { return account.shares.used; });
+  each(out.gauge("scored_account_fair_share_factor", "2^(-used/share): 0.5 is used as entitled."),
+       [](const auto& account) { return account.shares.factor; });
+  each(out.gauge("scored_account_used_core_seconds", "Cores x scheduled time, decayed."),
+       [](const auto& account) { return account.core_seconds; });
+  auto has = out.gauge("scored_account_has", "What the account has now, by kind.");
+  for (const auto& account : accounts) {
+    add_count(has, account, "jobs", account.jobs);
+    add_count(has, account, "running_jobs", account.placed.jobs);
+    add_count(has, account, "nodes", account.placed.nodes);
+    add_count(has, account, "memory_bytes", account.placed.memory.value());
+  }
+  auto most =
+      out.gauge("scored_account_limit", "Limits of the account, by kind, where it has one.");
+  for (const auto& account : accounts) {
+    const auto add_limit = [&](const char* kind, auto value) {
+      if (value > 0) add_count(most, account, kind, value);
+    };
+    add_limit("jobs", account.max_jobs);
+    add_limit("running_jobs", account.limits.max_running_jobs);
+    add_limit("nodes", account.limits.max_nodes);
+    add_limit("memory_bytes", account.limits.max_memory.value());
+    add_limit("scheduled_hours", account.limits.max_scheduled_hours);
+  }
+}
+
 // One observation a request is all we keep of a time: its sum and count.
 void export_requests(Exporter& out, const monitor::HttpServer::Counts& requests) {
   auto answered =
@@ -120,6 +160,7 @@ std::string metrics_text(const MetricsInput& input) {
   out.counter("scored_timetables_late_total", "Timetables that reached a node late.")
       .value(static_cast<double>(input.counters.late_epochs));
   export_nodes(out, input.view, input.meter);
+  export_accounts(out, input.accounts);
   export_requests(out, input.requests);
   export_documents(out, input.hub.counters(), input.hub.viewer_count());
   control::export_control(out, input.control);

@@ -9,8 +9,10 @@
 #include "monitor/sampler/samples.hpp"
 #include "scored/control/control_network.hpp"
 #include "scored/head/admin/permissions.hpp"
+#include "scored/head/jobs/share_desk.hpp"
 
 #include <string>
+#include <vector>
 
 namespace score::head {
 
@@ -23,6 +25,7 @@ struct MetricsInput {
   const monitor::HttpServer::Counts& requests;
   const control::ControlNetwork& control;
   const Permissions::Counts& denied;
+  const std::vector<ShareDesk::AccountUse>& accounts;
 };
 
 [[nodiscard]] std::string metrics_text(const MetricsInput& input);

@@ -458,6 +458,7 @@ asio::awaitable<std::string> Monitoring::metrics() {
   co_await gather_totals();
   const monitor::HttpServer::Counts none;
   const monitor::ClusterView now = parts_.overview.view();
+  const std::vector<ShareDesk::AccountUse> accounts = parts_.shares.accounts();
   const MetricsInput input{now,
                            parts_.runner.cluster().counters(),
                            parts_.life.waits(),
@@ -465,7 +466,8 @@ asio::awaitable<std::string> Monitoring::metrics() {
                            hub_,
                            server_ ? server_->counts() : none,
                            parts_.control,
-                           parts_.admin.permissions().denied()};
+                           parts_.admin.permissions().denied(),
+                           accounts};
   co_return metrics_text(input);
 }
 

@@ -48,6 +48,7 @@ class Monitoring final : public monitor::Site, public HeadObserver {
     EventFeed& feed;
     Admin& admin;
     const control::ControlNetwork& control;
+    const ShareDesk& shares;
   };
 
   // The others outlive it, too.

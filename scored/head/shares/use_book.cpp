@@ -14,6 +14,12 @@ double factor_of(double used, double share) {
   return share > 0 ? std::exp2(-used / share) : 0;
 }
 
+// How many members they have is not known.
+bool has_groups(const Account& account) {
+  return std::ranges::any_of(account.users,
+                             [](const std::string& user) { return user.starts_with('@'); });
+}
+
 std::int64_t millis(double core_seconds) {
   constexpr auto kMost = static_cast<double>(std::numeric_limits<std::int64_t>::max() / 2);
   return static_cast<std::int64_t>(std::min(core_seconds * kMillis, kMost));
@@ -26,7 +32,8 @@ void UseBook::set_rules(const AccountRules& rules, WallTime now) {
   half_life_ = rules.half_life;
   accounts_.clear();
   for (const Account& account : rules.accounts) {
-    accounts_[account.name] = {account.shares, account.is_open ? 0 : account.users.size()};
+    const bool is_listed = !account.is_open && !has_groups(account);
+    accounts_[account.name] = {account.shares, is_listed ? account.users.size() : 0};
   }
 }
 

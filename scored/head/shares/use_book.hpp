@@ -81,7 +81,7 @@ class UseBook {
 
   struct Entitled {
     std::uint32_t shares = 1;
-    std::size_t listed = 0;  // users; 0: those who are known
+    std::size_t listed = 0;  // users; 0: those who are known (open, or with groups)
   };
 
   [[nodiscard]] double decayed(const Use& use, WallTime now) const;

@@ -52,6 +52,16 @@ TEST(UseBook, TakesTheFormulaOfClassicFairShare) {
   EXPECT_NEAR(book.account("art", totals).factor, std::exp2(-0.2 / 0.25), 1e-9);
 }
 
+TEST(UseBook, AnAccountWithAGroupIsSharedByThoseWhoAreKnown) {
+  AccountRules some = rules(24h * 1000);
+  some.accounts[1].users = {"@physicists"};
+  UseBook book(some);
+  book.charge({"physics", kAlice}, 60, kStart);
+  EXPECT_DOUBLE_EQ(book.user({"physics", kAlice}, book.totals(kStart)).share, 1);
+  EXPECT_TRUE(book.note_user({"physics", kBob}));
+  EXPECT_DOUBLE_EQ(book.user({"physics", kAlice}, book.totals(kStart)).share, 0.5);
+}
+
 TEST(UseBook, WithoutAccountsUsersShareEqually) {
   AccountRules none;
   none.half_life = 24h;

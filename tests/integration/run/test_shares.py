@@ -1,14 +1,17 @@
 """Accounts, limits of what runs, and fair shares."""
 import csv
+import grp
 import io
 import os
 import pathlib
+import pwd
 import tempfile
 import time
 
 import pytest
 from cluster import wait_until
 from login_users import other_user
+from web import Web, value
 
 ACCOUNTS = '''
 [accounts.physics]
@@ -172,6 +175,39 @@ def test_an_account_is_for_its_users(as_root, fresh):
         assert why(cluster, second) == 'limits.max_running_jobs is 1: its user has 1 running\nexpected start: unknown\n'
         configure(cluster, '[accounts.art]\nusers = ["nobody"]\n')  # also the limit is gone
         cluster.wait_job(second, 'running')
+
+
+def test_an_account_is_for_the_members_of_its_group(as_root, fresh):
+    cluster = fresh(1, '--slice', '20ms')
+    group = grp.getgrgid(pwd.getpwnam('nobody').pw_gid).gr_name
+    with other_user(cluster) as nobody:
+        configure(cluster, '[accounts.course]\nusers = ["@no-such-group"]\n[accounts.art]\nusers = ["root"]\n')
+        result = nobody.run('scrun', '--detach', 'true', code=125)
+        assert 'user nobody is in no account' in result.stderr and result.stderr.count('\n') == 1, result.stderr
+        configure(cluster, f'[accounts.course]\nusers = ["@{group}"]\n[accounts.art]\nusers = ["root"]\n')
+        cluster.wait_job(nobody.submit('true'), 'completed')
+        assert nobody.run('scrun', '-A', 'course', 'echo', 'here').stdout == 'here\n'
+        result = nobody.run('scrun', '-A', 'art', 'true', code=125)
+        assert 'user nobody is not in account art; yours: course' in result.stderr, result.stderr
+        assert ('course', 'nobody') in shares(cluster)
+        assert ('course', f'@{group}') not in shares(cluster)
+
+
+def test_metrics_show_accounts_and_their_limits(accounts, tmp_path):
+    job = accounts.submit('-A', 'physics', *until(tmp_path))
+    accounts.wait_job(job, 'running')
+    web = Web(accounts.json('score', 'info')['dashboard_url'])
+
+    def is_shown(figure, labels, wanted):
+        answer = web.ask('/metrics')
+        return answer.status == 200 and value(answer.body.decode(), figure, labels) == wanted
+    for figure, labels, wanted in [
+            ('scored_account_has', '{kind="running_jobs",account="physics"}', 1),
+            ('scored_account_has', '{kind="jobs",account="art"}', 0),
+            ('scored_account_limit', '{kind="nodes",account="art"}', 2),
+            ('scored_account_share_ratio', '{account="physics"}', 0.75)]:
+        wait_until(lambda: is_shown(figure, labels, wanted), what=lambda: web.ask('/metrics').body.decode())
+    (tmp_path / 'go').touch()
 
 
 def test_a_bad_configuration_is_one_line_and_changes_nothing(few):
