@@ -60,7 +60,7 @@ void Reports::received(NodeId id, const base::NodeToHead& message, Step& step) {
   }
   Job* job = p_.tables.jobs.find(base::job_of(*attempt));
   const auto member = job != nullptr ? job->member_on(*node) : std::nullopt;
-  if (member && job->attempt() == *attempt && job->members.has_tasks(*member)) {
+  if (member && job->attempt() == *attempt && job->members->has_tasks(*member)) {
     about_job(*job, *member, message, step);
   } else {
     p_.reconciler.stranger(*node, *attempt, means_gone(message), step);
@@ -74,7 +74,7 @@ void Reports::about_job(Job& job, std::size_t member, const base::NodeToHead& me
     p_.ending.refused(job, member, *refused, step);
   } else if (const auto* exited = std::get_if<base::Exited>(&message)) {
     p_.ending.exited(job, member, *exited, step);
-  } else if (job.members[member] == Member::Started) {
+  } else if ((*job.members)[member] == Member::Started) {
     about_tasks(job, member, message, step);
   } else if (!std::holds_alternative<base::Started>(message)) {  // there are no tasks yet
     ++p_.tables.counters.stale_reports;
