@@ -116,7 +116,7 @@ void PmLink::stop_sleeping() {
   endpoint_->after_select();
   is_asleep_ = false;
   const std::uint64_t one = 1;
-  static_cast<void>(::write(wake_fd_, &one, sizeof one));
+  [[maybe_unused]] const ssize_t sent = ::write(wake_fd_, &one, sizeof one);
 }
 
 void PmLink::drop(std::uint32_t region) {
@@ -178,7 +178,9 @@ PmLink::News PmLink::wait(int fd, std::vector<Arrived>& arrived) {
     if (is_asleep_) endpoint_->after_select();
     is_asleep_ = false;
     std::uint64_t drained = 0;
-    if (news[2].revents != 0) static_cast<void>(::read(wake_fd_, &drained, sizeof drained));
+    if (news[2].revents != 0) {
+      [[maybe_unused]] const ssize_t got = ::read(wake_fd_, &drained, sizeof drained);
+    }
     if (news[0].revents != 0) return News::Socket;
   }
 }

@@ -16,7 +16,7 @@ constexpr int kReconnectSeconds = 1;
 }  // namespace
 
 Peers::Peer::Peer(const VolumeDescription& volume, std::uint32_t server)
-    : link(volume, server, Transport::Tcp, kReconnectSeconds) {}
+    : link(volume, server, kReconnectSeconds) {}
 
 Peers::Peers(const VolumeDescription& volume)
     : volume_(volume), event_(::eventfd(0, EFD_CLOEXEC)) {}

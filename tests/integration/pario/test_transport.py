@@ -14,7 +14,7 @@ import pytest
 from test_hostile_clients import READ, WRITE, Raw, counts
 from volumes import BIN, Client, Servers, View, make_temporary
 
-OPEN_CHANNEL, NEAR, UDP, REMOTE = 20, 1, 2, 4
+OPEN_CHANNEL, NEAR, UDP, REMOTE = 32, 1, 2, 4
 TRANSPORTS = ('', 'pm', 'udp', 'tcp')
 
 
