@@ -57,6 +57,7 @@ BANNED = [  # (pattern, where it is allowed, why)
      'libraries return, daemons log'),
 ]
 SOURCE = re.compile(r'\.(cpp|hpp|h|c)$')
+MERGE_MARKER = re.compile(rb'^(<{7}|>{7}) ', re.M)
 LEFT_BEHIND = re.compile(r'\.(btr|orig|rej|pyc|log)$|(^|/)core(\.\d+)?$|,vm\.')
 NEEDS_TEST = re.compile(r'^(base|gang|proto)/(?!pch/|async/asio_|generate_)[^.]+\.cpp$')
 
@@ -190,10 +191,14 @@ def check_test(path, files, lines):
 
 
 def check_left(root, files):
-    """Files that do not belong into the repository."""
+    """Files that do not belong into the repository, and what a merge has left in others."""
     for path in files:
         if LEFT_BEHIND.search(path):
-            yield path, 'left', 'does not belong into the repository'
+            yield path, 1, 'left', 'does not belong into the repository'
+        data = pathlib.Path(root, path).read_bytes()
+        marker = None if b'\0' in data else MERGE_MARKER.search(data)
+        if marker:
+            yield path, data.count(b'\n', 0, marker.start()) + 1, 'left', 'marker of an unfinished merge'
 
 
 def exceptions(root):
@@ -226,8 +231,8 @@ def check_tree(root, files, allowed):
 def faults(root):
     files = [path for path in tracked(root) if not path.startswith('build/') and pathlib.Path(root, path).is_file()]
     known = set(files)
-    for path, rule, what in check_left(root, files):
-        yield f'{path}:1: {rule}: {what}'
+    for path, number, rule, what in check_left(root, files):
+        yield f'{path}:{number}: {rule}: {what}'
     yield from check_tree(root, files, exceptions(root))
     for path in files:
         if not SOURCE.search(path) or path.startswith('tests/fuzz/corpus'):

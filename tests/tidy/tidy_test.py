@@ -63,6 +63,7 @@ CASES = {
     'subscript': ('scored/a.cpp', 'co_await take(table[index](1));\n', []),
     'pragma': ('scored/a.hpp', 'int f();\n', ['pragma']),
     'backtrace': ('scored/a.80s-28525,vm.btr', 'terminated\n', ['left']),
+    'merge': ('tests/a.py', 'import os\n<<<<<<< HEAD\nimport re\n', ['left']),
     'core': ('scored/core.123', '\n', ['left']),
     'header of that name': ('scored/core.hpp', '#pragma once\n', []),
     'no test': ('base/a.cpp', 'int f() { return 1; }\n', ['test']),

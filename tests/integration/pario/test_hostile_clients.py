@@ -8,12 +8,8 @@ import subprocess
 import time
 
 import pytest
-<<<<<<< HEAD
-from volumes import BIN, Client, Servers, errno_of, make_temporary
-=======
 from figures import figure
-from volumes import BIN, Client, Servers, make_temporary
->>>>>>> 49cdad2c (survival: keep jobs on their cores; tests of slow disks)
+from volumes import BIN, Client, Servers, errno_of, make_temporary
 
 MAGIC = b'PARIO\x01\x00\x00'
 MASK = 2**64 - 1
@@ -249,7 +245,7 @@ def test_random_bytes_do_no_harm(servers):
         raw = Raw(servers.ports[0], servers.key)
         try:
             for _ in range(chance.randrange(1, 20)):
-                op = chance.choice([one for one in range(35) if one != DESTROY])
+                op = chance.choice([one for one in range(37) if one != DESTROY])
                 body = chance.randbytes(chance.randrange(0, 60))
                 raw.request(op, id=chance.choice((4096, 8192, chance.getrandbits(64))), body=body, flags=chance.choice((0, 1, 2, 3, 8, 16, 32)))
             raw.socket.sendall(chance.randbytes(chance.randrange(0, 300)))
