@@ -202,9 +202,9 @@ def test_metrics_show_accounts_and_their_limits(accounts, tmp_path):
         answer = web.ask('/metrics')
         return answer.status == 200 and value(answer.body.decode(), figure, labels) == wanted
     for figure, labels, wanted in [
-            ('scored_account_has', '{kind="running_jobs",account="physics"}', 1),
-            ('scored_account_has', '{kind="jobs",account="art"}', 0),
-            ('scored_account_limit', '{kind="nodes",account="art"}', 2),
+            ('scored_account_has', '{account="physics",kind="running_jobs"}', 1),
+            ('scored_account_has', '{account="art",kind="jobs"}', 0),
+            ('scored_account_limit', '{account="art",kind="nodes"}', 2),
             ('scored_account_share_ratio', '{account="physics"}', 0.75)]:
         wait_until(lambda: is_shown(figure, labels, wanted), what=lambda: web.ask('/metrics').body.decode())
     (tmp_path / 'go').touch()
