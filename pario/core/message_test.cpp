@@ -262,6 +262,7 @@ TEST(Message, OnlyDataIsRemote) {
     if (static_cast<Op>(op) == Op::Read || static_cast<Op>(op) == Op::Write) continue;
     Request request = sample(static_cast<Op>(op));
     request.flags = kRemote;
+    request.places.assign(request.extents.size(), 0);
     EXPECT_FALSE(parses(bytes_of(request))) << op;
   }
 }

@@ -139,7 +139,7 @@ void reply_status(fuse_req_t request, FileId id) {
 }
 
 void start(void* volume, fuse_conn_info* connection) {
-  static_cast<Volume*>(volume)->set_keeper(&open_files());
+  (*static_cast<std::unique_ptr<Volume>*>(volume))->set_keeper(&open_files());
   connection->max_write = kMaxDataBytes;
   connection->max_read = kMaxDataBytes;
   connection->max_readahead = kMaxDataBytes;
