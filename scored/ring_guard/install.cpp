@@ -139,6 +139,8 @@ int install(int& egress, const char*& step) {
   if (mkdir(kDirectory, 0700) != 0 && errno != EEXIST) return -errno;
   const int directory = open(kDirectory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory < 0 || flock(directory, LOCK_EX) != 0) return -errno;
+  // The caller's umask (0177 of scored-rings) would keep owners out that cannot override modes.
+  if (fchmod(directory, 0700) != 0) return -errno;
   step = "make the table of bounds";
   const int table = keep("bounds", make_table);
   if (table < 0) return table;
