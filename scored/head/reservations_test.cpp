@@ -188,7 +188,7 @@ TEST_F(ReservationsTest, JobsInTheWayAreNamedOrEnded) {
   EXPECT_EQ(state_of(alice, base::job_of(attempt)), JobState::Running);
   pass_alive(1min + 7s, {&first, &second});  // and kill_grace
   EXPECT_EQ(state_of(alice, base::job_of(attempt)), JobState::Completing);
-  EXPECT_NE(status(alice, base::job_of(attempt)).reasons(0).find("has begun on n0"),
+  EXPECT_NE(status_of(alice, base::job_of(attempt)).reasons(0).find("has begun on n0"),
             std::string::npos);
 }
 
