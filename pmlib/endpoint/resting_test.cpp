@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -96,15 +97,23 @@ TEST_P(Resting, ARankThatComputesBetweenItsLooksNeverRests) {
   EXPECT_EQ(job[0].counters().sleeps, 0U);
 }
 
+// Beside other load a poll that was interrupted makes the estimate of those before it too large, so
+// one of some tries counts.
 TEST_P(Resting, PublishesTheProcessorTimeOfItsPolls) {
   TestJob job(GetParam(), 2);
-  std::string text;
-  for (int i = 0; i < 1'000; ++i) ASSERT_FALSE(look(job[0], text));
-  const std::uint64_t used = thread_used_us(), polled = job[0].segment().header().polled_us;
-  look_in_vain_until(job[0], job[0].counters().sleeps + 20);
-  const std::uint64_t more = job[0].segment().header().polled_us - polled;
-  EXPECT_GT(more, 0U);
-  EXPECT_LE(more, thread_used_us() - used + PollEpisode::kRefreshUs + PollEpisode::kSlackUs);
+  look_in_vain_until(job[0], job[0].counters().sleeps + 1);
+  const auto polled = [&job] { return job[0].segment().header().polled_us.load(); };
+  std::uint64_t least_excess = UINT64_MAX;
+  for (int i = 0; i < 50 && least_excess > 0; ++i) {
+    const std::uint64_t used = thread_used_us(), before = polled();
+    look_in_vain_until(job[0], job[0].counters().sleeps + 20);
+    const std::uint64_t more = polled() - before;
+    EXPECT_GT(more, 0U);
+    const std::uint64_t most =
+        thread_used_us() - used + PollEpisode::kRefreshUs + PollEpisode::kSlackUs;
+    least_excess = std::min(least_excess, more - std::min(more, most));
+  }
+  EXPECT_EQ(least_excess, 0U);
 }
 
 TEST_P(Resting, ANegativePollTimeMeansToPollForEver) {
