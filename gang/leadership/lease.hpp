@@ -1,5 +1,5 @@
 #pragma once
-// What heads and witnesses say to each other about who is in charge (docs/adr/0089). Plain values.
+// Messages between heads and witnesses about which head is in charge (docs/adr/0089). Plain values.
 
 #include "base/ids.hpp"
 #include "base/time.hpp"

@@ -282,7 +282,7 @@ int Link::open_channel(ChannelKind kind, std::uint64_t address, std::string& bod
       {.op = Op::OpenChannel, .mode = static_cast<std::uint32_t>(kind), .number = address}, body);
 }
 
-// The server may have been started again by then: its process is another.
+// The server may have been started again by then, as another process.
 void Link::open_directory() {
   std::shared_ptr<DirectFiles> made;
   std::string body;

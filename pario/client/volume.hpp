@@ -36,7 +36,7 @@ struct Span {
   char* memory = nullptr;
 };
 
-// Who has files open that may lose their names.
+// Keeps account of open files, which may lose their names.
 class Keeper {
  public:
   virtual ~Keeper() = default;

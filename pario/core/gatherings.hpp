@@ -45,7 +45,7 @@ class Gatherings {
   // Answers that are due now, perhaps that of `token` itself. EINVAL: another size, or a rank that
   // is there already. ENOBUFS: too many gatherings.
   std::vector<Answer> join(const Join& join, std::uint64_t token, std::int64_t now_ms);
-  // The one who waits for `token` is gone; it gets an answer too.
+  // The rank that waits for `token` is gone; it gets an answer too.
   std::vector<Answer> leave(std::uint64_t token, std::int64_t now_ms);
   // Ends those that have waited for too long.
   std::vector<Answer> tick(std::int64_t now_ms);

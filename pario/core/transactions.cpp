@@ -199,7 +199,7 @@ void Transactions::applied(TransactionId id, std::uint64_t boot) {
   }
   known.part.reads = {};
   known.part.writes = {};
-  // Who is in doubt asks the coordinator.
+  // A server in doubt asks the coordinator.
   if (known.part.coordinator != server_) forget(place);
 }
 
