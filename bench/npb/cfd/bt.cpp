@@ -4,44 +4,12 @@
 #include "bench/npb/cfd/sweep.hpp"
 
 #include <algorithm>
-#include <optional>
 
 namespace score::npb::cfd {
 
 namespace {
 
 using Matrix = std::array<State, kQuantities>;  // [column][row]
-
-std::optional<Problem> problem_of(char size) {
-  switch (size) {
-    case 'S':
-      return Problem{12,
-                     60,
-                     0.01,
-                     {1.7034283709541311e-01, 1.2975252070034097e-02, 3.2527926989486055e-02,
-                      2.6436421275166801e-02, 1.9211784131744430e-01},
-                     {4.9976913345811579e-04, 4.5195666782961927e-05, 7.3973765172921357e-05,
-                      7.3821238632439731e-05, 8.9269630987491446e-04}};
-    case 'W':
-      return Problem{24,
-                     200,
-                     0.0008,
-                     {0.1125590409344e+03, 0.1180007595731e+02, 0.2710329767846e+02,
-                      0.2469174937669e+02, 0.2638427874317e+03},
-                     {0.4419655736008e+01, 0.4638531260002e+00, 0.1011551749967e+01,
-                      0.9235878729944e+00, 0.1018045837718e+02}};
-    case 'A':
-      return Problem{64,
-                     200,
-                     0.0008,
-                     {1.0806346714637264e+02, 1.1319730901220813e+01, 2.5974354511582465e+01,
-                      2.3665622544678910e+01, 2.5278963211748344e+02},
-                     {4.2348416040525025e+00, 4.4390282496995698e-01, 9.6692480136345650e-01,
-                      8.8302063039765474e-01, 9.7379901770829278e+00}};
-    default:
-      return std::nullopt;
-  }
-}
 
 State unit(std::size_t index) {
   State x{};
@@ -94,8 +62,7 @@ class Bt final : public Kernel {
 
   [[nodiscard]] Verdict verify() override {
     solution_.find_change(1);
-    const State residual = solution_.residual_norm();
-    return judge(solution_.problem, residual, solution_.error_norm());
+    return solution_.verify();
   }
 
  private:
@@ -194,11 +161,7 @@ class Bt final : public Kernel {
 namespace score::npb {
 
 std::unique_ptr<Kernel> make_bt(char size, Communicator& network) {
-  const auto problem = cfd::problem_of(size);
-  if (!problem) return nullptr;
-  const auto partition =
-      cfd::Partition::of_diagonals(problem->points, network.rank(), network.size());
-  return partition ? std::make_unique<cfd::Bt>(*problem, *partition, network) : nullptr;
+  return cfd::make_on_diagonals<cfd::Bt>(cfd::bt_problem(size), network);
 }
 
 }  // namespace score::npb

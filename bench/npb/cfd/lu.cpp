@@ -4,7 +4,6 @@
 #include "bench/npb/cfd/solution.hpp"
 
 #include <array>
-#include <optional>
 
 namespace score::npb::cfd {
 
@@ -12,44 +11,6 @@ namespace {
 
 constexpr double kRelaxation = 1.2;
 constexpr double kTolerance = 1e-8;
-
-struct LuProblem : Problem {
-  double surface;  // published integral of the pressure
-};
-
-std::optional<LuProblem> problem_of(char size) {
-  switch (size) {
-    case 'S':
-      return LuProblem{{12,
-                        50,
-                        0.5,
-                        {1.6196343210976702e-02, 2.1976745164821318e-03, 1.5179927653399185e-03,
-                         1.5029584435994323e-03, 3.4264073155896461e-02},
-                        {6.4223319957960924e-04, 8.4144342047347926e-05, 5.8588269616485186e-05,
-                         5.8474222595157350e-05, 1.3103347914111294e-03}},
-                       7.8418928865937083e+00};
-    case 'W':
-      return LuProblem{{33,
-                        300,
-                        0.0015,
-                        {0.1236511638192e+02, 0.1317228477799e+01, 0.2550120713095e+01,
-                         0.2326187750252e+01, 0.2826799444189e+02},
-                        {0.4867877144216e+00, 0.5064652880982e-01, 0.9281818101960e-01,
-                         0.8570126542733e-01, 0.1084277417792e+01}},
-                       0.1161399311023e+02};
-    case 'A':
-      return LuProblem{{64,
-                        250,
-                        2.0,
-                        {7.7902107606689367e+02, 6.3402765259692870e+01, 1.9499249727292479e+02,
-                         1.7845301160418537e+02, 1.8384760349464247e+03},
-                        {2.9964085685471943e+01, 2.8194576365003349e+00, 7.3473412698774742e+00,
-                         6.7139225687777051e+00, 7.0715315688392578e+01}},
-                       2.6030925604886277e+01};
-    default:
-      return std::nullopt;
-  }
-}
 
 // The block of a point itself, all three dimensions together: a lower triangle with full first
 // column and last row.
@@ -84,9 +45,8 @@ class Diagonal {
 
 class Lu final : public Kernel {
  public:
-  Lu(const LuProblem& problem, const Partition& partition, Communicator& network)
+  Lu(const Problem& problem, const Partition& partition, Communicator& network)
       : solution_(problem, partition, network),
-        surface_(problem.surface),
         cell_(solution_.partition.cells().front()),
         diagonal_(solution_.scheme, problem.dt) {}
 
@@ -116,11 +76,11 @@ class Lu final : public Kernel {
   }
 
   [[nodiscard]] Verdict verify() override {
-    const State residual = solution_.residual_norm();
-    Verdict verdict = judge(solution_.problem, residual, solution_.error_norm());
+    Verdict verdict = solution_.verify();
+    const double published = solution_.problem.surface;
     const double surface = surface_integral();
-    verdict.is_right = verdict.is_right && is_close(surface, surface_, kTolerance);
-    verdict.detail += compared("; integral", surface, surface_);
+    verdict.is_right = verdict.is_right && is_close(surface, published, kTolerance);
+    verdict.detail += compared("; integral", surface, published);
     return verdict;
   }
 
@@ -245,7 +205,6 @@ class Lu final : public Kernel {
   }
 
   Solution solution_;
-  double surface_;
   const Cell& cell_;
   Diagonal diagonal_;
   std::array<std::vector<State>, 2> rows_;  // of a plane, by dimension
@@ -257,8 +216,8 @@ class Lu final : public Kernel {
 namespace score::npb {
 
 std::unique_ptr<Kernel> make_lu(char size, Communicator& network) {
-  const auto problem = cfd::problem_of(size);
-  if (!problem) return nullptr;
+  const cfd::Problem* const problem = cfd::lu_problem(size);
+  if (problem == nullptr) return nullptr;
   const auto partition =
       cfd::Partition::of_pencils(problem->points, network.rank(), network.size());
   return partition ? std::make_unique<cfd::Lu>(*problem, *partition, network) : nullptr;

@@ -182,7 +182,9 @@ State Solution::norm(const State& squares) {
   return sum;
 }
 
-Verdict judge(const Problem& problem, const State& residual, const State& error) {
+Verdict Solution::verify() {
+  const State residual = residual_norm();
+  const State error = error_norm();
   Verdict verdict{true, {}};
   double worst = -1;
   const auto compare = [&](const char* name, double value, double expected) {

@@ -4,19 +4,13 @@
 
 #include "bench/npb/cfd/flow.hpp"
 #include "bench/npb/cfd/partition.hpp"
+#include "bench/npb/cfd/problems.hpp"
 #include "bench/npb/kernel.hpp"
 
 #include <string>
 #include <vector>
 
 namespace score::npb::cfd {
-
-struct Problem {
-  int points;  // along each dimension
-  int steps;
-  double dt;
-  State residual, error;  // published norms
-};
 
 class Solution {
  public:
@@ -31,9 +25,9 @@ class Solution {
   // state += factor * change.
   void advance(double factor);
 
-  // Both collective; the last find_change() had the factor 1. The same on all ranks.
-  [[nodiscard]] State residual_norm();
-  [[nodiscard]] State error_norm();
+  // Compares the norms with what was published. Collective; the last find_change() had the factor
+  // 1. The same on all ranks.
+  [[nodiscard]] Verdict verify();
 
   const Problem problem;
   const Scheme scheme;
@@ -51,12 +45,11 @@ class Solution {
   void find_primitives(std::size_t cell);
   template <class Value>
   void fill(Value value_at);
+  State residual_norm();
+  State error_norm();
   State norm(const State& squares);
 
   std::vector<Field<State>> forcing_;  // so that the exact solution solves the equations
 };
-
-// Compares the norms with what was published.
-Verdict judge(const Problem& problem, const State& residual, const State& error);
 
 }  // namespace score::npb::cfd

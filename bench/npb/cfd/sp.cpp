@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 namespace score::npb::cfd {
 
@@ -14,37 +13,6 @@ namespace {
 constexpr std::size_t kSystems = 3;  // with the flow, faster, slower
 constexpr std::array<std::size_t, kQuantities> kSystemOf{0, 0, 0, 1, 2};
 const double kHalfRoot = std::sqrt(0.5);
-
-std::optional<Problem> problem_of(char size) {
-  switch (size) {
-    case 'S':
-      return Problem{12,
-                     100,
-                     0.015,
-                     {2.7470315451339479e-02, 1.0360746705285417e-02, 1.6235745065095532e-02,
-                      1.5840557224455615e-02, 3.4849040609362460e-02},
-                     {2.7289258557377227e-05, 1.0364446640837285e-05, 1.6154798287166471e-05,
-                      1.5750704994480102e-05, 3.4177666183390531e-05}};
-    case 'W':
-      return Problem{36,
-                     400,
-                     0.0015,
-                     {0.1893253733584e-02, 0.1717075447775e-03, 0.2778153350936e-03,
-                      0.2887475409984e-03, 0.3143611161242e-02},
-                     {0.7542088599534e-04, 0.6512852253086e-05, 0.1049092285688e-04,
-                      0.1128838671535e-04, 0.1212845639773e-03}};
-    case 'A':
-      return Problem{64,
-                     400,
-                     0.0015,
-                     {2.4799822399300195e+00, 1.1276337964368832e+00, 1.5028977888770491e+00,
-                      1.4217816211695179e+00, 2.1292113035138280e+00},
-                     {1.0900140297820550e-04, 3.7343951769282091e-05, 5.0092785406541633e-05,
-                      4.7671093939528255e-05, 1.3621613399213001e-04}};
-    default:
-      return std::nullopt;
-  }
-}
 
 // x = right - next * (x of the next point) - after * (x of the one behind that).
 struct Reduced {
@@ -129,8 +97,7 @@ class Sp final : public Kernel {
 
   [[nodiscard]] Verdict verify() override {
     solution_.find_change(1);
-    const State residual = solution_.residual_norm();
-    return judge(solution_.problem, residual, solution_.error_norm());
+    return solution_.verify();
   }
 
  private:
@@ -249,11 +216,7 @@ class Sp final : public Kernel {
 namespace score::npb {
 
 std::unique_ptr<Kernel> make_sp(char size, Communicator& network) {
-  const auto problem = cfd::problem_of(size);
-  if (!problem) return nullptr;
-  const auto partition =
-      cfd::Partition::of_diagonals(problem->points, network.rank(), network.size());
-  return partition ? std::make_unique<cfd::Sp>(*problem, *partition, network) : nullptr;
+  return cfd::make_on_diagonals<cfd::Sp>(cfd::sp_problem(size), network);
 }
 
 }  // namespace score::npb

@@ -3,6 +3,7 @@
 
 #include "bench/npb/cfd/solution.hpp"
 
+#include <memory>
 #include <utility>
 
 namespace score::npb::cfd {
@@ -71,5 +72,14 @@ class Sweep {
   Solution& solution_;
   std::vector<double> carried_, next_;
 };
+
+// A kernel of a problem whose cells lie on diagonals. Null: without a problem, or if it cannot be
+// cut for so many ranks.
+template <class Solver>
+std::unique_ptr<Kernel> make_on_diagonals(const Problem* problem, Communicator& network) {
+  if (problem == nullptr) return nullptr;
+  const auto partition = Partition::of_diagonals(problem->points, network.rank(), network.size());
+  return partition ? std::make_unique<Solver>(*problem, *partition, network) : nullptr;
+}
 
 }  // namespace score::npb::cfd
