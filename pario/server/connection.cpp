@@ -164,17 +164,8 @@ void Connection::reply(TransferPtr transfer) {
     session->reply(std::move(transfer));
     return check_end();
   }
-  const Answer& answer = transfer->answer;
-  const bool failed = answer.error != 0;
-  Reply reply{.error = static_cast<std::uint32_t>(answer.error),
-              .body_bytes = failed ? 0 : static_cast<std::uint32_t>(answer.body.size()),
-              .data_bytes = failed ? 0 : answer.data_bytes,
-              .tag = transfer->request.tag,
-              .number = answer.number};
   Outgoing outgoing;
-  append_reply(reply, outgoing.head);
-  if (!failed) outgoing.head += answer.body;
-  outgoing.data_bytes = reply.data_bytes;
+  outgoing.data_bytes = append_answer(*transfer, outgoing.head).data_bytes;
   outgoing.transfer = std::move(transfer);
   output_.push_back(std::move(outgoing));
   send();

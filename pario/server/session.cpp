@@ -241,16 +241,8 @@ void Session::reply(TransferPtr transfer) {
 }
 
 void Session::send_reply(TransferPtr transfer) {
-  const Answer& answer = transfer->answer;
-  const bool failed = answer.error != 0;
-  Reply reply{.error = static_cast<std::uint32_t>(answer.error),
-              .body_bytes = failed ? 0 : static_cast<std::uint32_t>(answer.body.size()),
-              .data_bytes = failed ? 0 : answer.data_bytes,
-              .tag = transfer->request.tag,
-              .number = answer.number};
   std::string bytes;
-  append_reply(reply, bytes);
-  if (!failed) bytes += answer.body;
+  append_answer(*transfer, bytes);
   pipe_.push(std::move(bytes));
   forget(*transfer);
 }

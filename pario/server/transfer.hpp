@@ -74,6 +74,22 @@ struct Transfer {
 
 using TransferPtr = std::unique_ptr<Transfer>;
 
+// Appends the header and the body of a request's reply, without its data, to `bytes`. Returns the
+// header.
+inline Reply append_answer(const Transfer& transfer, std::string& bytes) {
+  const Answer& answer = transfer.answer;
+  Reply reply{.error = static_cast<std::uint32_t>(answer.error),
+              .tag = transfer.request.tag,
+              .number = answer.number};
+  if (answer.error == 0) {
+    reply.body_bytes = static_cast<std::uint32_t>(answer.body.size());
+    reply.data_bytes = answer.data_bytes;
+  }
+  append_reply(reply, bytes);
+  if (answer.error == 0) bytes += answer.body;
+  return reply;
+}
+
 // Bytes of data that a request needs memory for.
 inline std::size_t memory_of(const Request& request) {
   if (takes_data(request.op)) return request.data_bytes;
