@@ -25,7 +25,9 @@ struct OnDisk {
   [[nodiscard]] wire::ResourceRequest resources(JobId job) const {
     wire::ResourceRequest request;
     const auto found = jobs.find(job);
-    if (found != jobs.end()) EXPECT_TRUE(request.ParseFromString(found->second.info.resources));
+    if (found != jobs.end()) {
+      EXPECT_TRUE(request.ParseFromString(found->second.info.resources.str()));
+    }
     return request;
   }
 };

@@ -263,7 +263,7 @@ TimePoint Head::start_of(const JobProgress& progress) const {
 
 Result<gang::RecoveredJob> Head::recover_job(const StoredJob& stored) {
   wire::ResourceRequest resources;
-  if (!resources.ParseFromString(stored.info.resources)) {
+  if (!resources.ParseFromString(stored.info.resources.str())) {
     return fail(Errc::Malformed, "its resources cannot be read");
   }
   auto request = proto::from_wire(resources);
@@ -276,8 +276,8 @@ Result<gang::RecoveredJob> Head::recover_job(const StoredJob& stored) {
   jobs_.count_in(info);
   Job& job = jobs_.add(std::move(info));
   job.progress = stored.progress;
-  job.rest = stored.rest;
-  job.saved = stored.progress;
+  if (stored.rest != ArrayRest()) job.rest.edit() = stored.rest;
+  set_saved(job, stored.progress);
   job.charged = stored.progress.scheduled;
   const Placement& placement = stored.progress.placement;
   for (const std::string& name : placement.nodes) {
@@ -287,9 +287,9 @@ Result<gang::RecoveredJob> Head::recover_job(const StoredJob& stored) {
     }
     job.nodes.push_back(*links_.find(name));
   }
-  note_event(job, job.info.submitted, "accepted");
+  note_event(job, job.info.submitted, jobs_.share("accepted"));
   if (job.progress.started != WallTime()) note_event(job, job.progress.started, "tasks started");
-  note_event(job, wall_now(), "the head was restarted; earlier events are lost");
+  note_event(job, wall_now(), jobs_.share("the head was restarted; earlier events are lost"));
   streams_.open(
       {job.info.id, !stored.progress.detached, job.info.stdin_rank, true, request->distribution});
   if (placement.attempt != AttemptId() && request->allocation && !job.nodes.empty()) {

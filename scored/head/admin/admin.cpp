@@ -65,7 +65,7 @@ Permissions::Request request_of(const AdminCommand& command) {
 std::string keeper_after(const Peer& peer, const Job& job, ControlJob::What what) {
   if (what == wire::ControlJob::RELEASE || what == wire::ControlJob::RESUME) return {};
   const bool keeps = what == wire::ControlJob::HOLD || what == wire::ControlJob::SUSPEND;
-  return keeps && peer.user != job.info.user ? peer.name : job.kept_by;
+  return keeps && peer.user != job.info.user ? peer.name : job.kept_by.str();
 }
 
 std::string drained_nodes(const AdminCommand& command) {
@@ -161,7 +161,8 @@ void Admin::audit(const Peer& peer, const AdminCommand& command) {
 
   const std::string with_value = value.empty() ? action : action + " " + value;
   if (Job* about = parts_.jobs.find(job)) {
-    note_event(*about, wall_now(), fmt::format("{} requested by {}", with_value, peer.name));
+    note_event(*about, wall_now(),
+               event_text(fmt::format("{} requested by {}", with_value, peer.name)));
   }
   EventFeed::About about;
   std::string text = action;
@@ -394,7 +395,7 @@ Status Admin::permit_control(const Peer& peer, const Job& job, const ControlJob&
     return permissions_.refuse(
         peer, request_of(command), "held",
         fmt::format("{} has held or suspended job {}; only operators may let it continue",
-                    job.kept_by, job.info.id));
+                    job.kept_by.str(), job.info.id));
   }
   if (!parts_.submissions.is_limited(peer)) return {};
   if (command.what == wire::ControlJob::SET_WEIGHT) {

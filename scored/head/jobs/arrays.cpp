@@ -20,12 +20,12 @@ constexpr std::size_t kMostWidth = 10;
 
 void Arrays::add(const Job& array, bool waits) {
   const JobId id = array.info.id;
-  auto tasks = parse_array(array.rest.tasks);
+  auto tasks = parse_array(array.rest->tasks);
   if (!tasks) {
     log_error("cannot read the tasks of an array", kv("job", id), kv("err", tasks.error()));
     tasks = ArrayTasks();
   }
-  parts_.book.add(id, std::move(*tasks), array.rest.next, array.rest.total);
+  parts_.book.add(id, std::move(*tasks), array.rest->next, array.rest->total);
   if (const auto completed = parts_.reader.completed_tasks(id)) {
     parts_.book.count_completed(id, *completed);
   } else {
@@ -115,7 +115,7 @@ void Arrays::make_job(Job& array, std::uint32_t task) {
   add.info.request = RequestId();
   add.info.task = task;
   add.info.resources = proto::to_wire(request).SerializeAsString();
-  add.info.conditions.clear();
+  add.info.conditions = {};
   add.info.immediate = Duration(0);
   add.info.spec_bytes = Bytes(0);
   add.detached = true;

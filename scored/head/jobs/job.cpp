@@ -16,6 +16,7 @@ namespace {
 
 constexpr int kMaxFailedShown = 64;
 constexpr std::size_t kMaxEvents = 64;
+constexpr std::size_t kFirstEvents = 2;  // of a job that waits
 constexpr std::size_t kMaxStepsShown = 256;
 constexpr std::size_t kMaxEventBytes = 512;
 
@@ -30,7 +31,7 @@ std::uint32_t task_count(const gang::JobView& view) {
 // While it runs what its nodes have sampled; what they reported at its end.
 Duration filled_time(const Job& job, const gang::JobView& view) {
   Duration sampled{0};
-  for (const auto& [node, filled] : job.filled) sampled += filled;
+  for (const auto& [node, filled] : *job.filled) sampled += filled;
   return is_final(view.state) ? view.filled : std::max(view.filled, sampled);
 }
 
@@ -79,10 +80,10 @@ wire::JobStatus make_status(const Job& job, const StatusContext& context) {
   out.set_user(job.info.user.value());
   out.set_user_name(context.user_name);
   out.set_name(job.info.name);
-  out.set_account(job.info.account);
+  out.set_account(job.info.account.str());
   out.set_reservation(view.request.reservation);
   out.set_state(static_cast<std::uint32_t>(shown_state(job, view.state)));
-  if (!job.why_ended.empty()) out.add_reasons(job.why_ended);
+  if (!job.why_ended.empty()) out.add_reasons(job.why_ended.str());
   const std::vector<std::string> reasons = reasons_of(job, view);
   for (std::size_t i = std::min(reasons.size(), count_known(job, view)); i < reasons.size(); ++i) {
     out.add_reasons(reasons[i]);
@@ -98,8 +99,8 @@ wire::JobStatus make_status(const Job& job, const StatusContext& context) {
   out.set_weight(view.request.weight);
   out.set_scheduled_limit_ns(view.request.scheduled_limit.count());
   out.set_wall_limit_ns(view.request.wall_limit.count());
-  out.set_command(job.info.command);
-  out.set_directory(job.info.directory);
+  out.set_command(job.info.command.str());
+  out.set_directory(job.info.directory.str());
   out.set_queue(static_cast<std::uint32_t>(view.request.queue));
   out.set_priority(view.request.priority);
   out.set_activity(static_cast<std::uint32_t>(view.activity));
@@ -135,11 +136,12 @@ wire::StepStatus step_status(const wire::JobStatus& step) {
 }
 
 void note_step_end(Job& allocation, const wire::JobStatus& step) {
-  allocation.steps.erase(JobId(step.job()));
-  auto& ended = allocation.ended_steps;
+  Steps& steps = allocation.steps.edit();
+  steps.active.erase(JobId(step.job()));
+  auto& ended = steps.ended;
   if (ended.size() == kMaxStepsShown) ended.erase(ended.begin());
   ended.push_back(step_status(step));
-  allocation.next_step = std::max(allocation.next_step, step.step() + 1);
+  steps.next = std::max(steps.next, step.step() + 1);
 }
 
 std::vector<std::string> reasons_of(const Job& job, const gang::JobView& view) {
@@ -155,12 +157,31 @@ ResourceRequest asked_request(const Job& job, const gang::JobView& view) {
   return request;
 }
 
-void note_event(Job& job, WallTime at, std::string_view text) {
-  wire::JobEvent event;
-  event.set_wall_ns(at.time_since_epoch().count());
-  event.set_text(escape_terminal(text, kMaxEventBytes));
+SharedText event_text(std::string_view text) {
+  return escape_terminal(text, kMaxEventBytes);
+}
+
+void note_event(Job& job, WallTime at, SharedText text) {
+  if (job.events.empty()) job.events.reserve(kFirstEvents);
   if (job.events.size() == kMaxEvents) job.events.erase(job.events.begin() + kMaxEvents / 4);
-  job.events.push_back(std::move(event));
+  job.events.push_back({at, std::move(text)});
+}
+
+// Jobs that wait have the same progress: it is in memory once.
+void set_saved(Job& job, const JobProgress& progress) {
+  static const auto as_accepted = std::make_shared<const JobProgress>();
+  static const auto detached = [] {
+    JobProgress made;
+    made.detached = true;
+    return std::make_shared<const JobProgress>(std::move(made));
+  }();
+  for (const auto& common : {as_accepted, detached}) {
+    if (*common == progress) {
+      job.saved = common;
+      return;
+    }
+  }
+  job.saved = std::make_shared<const JobProgress>(progress);
 }
 
 std::string joined(const std::vector<std::string>& reasons) {
@@ -192,7 +213,11 @@ std::string end_event(const wire::JobStatus& status) {
 }
 
 void add_events(const Job& job, wire::JobStatus& status) {
-  for (const auto& event : job.events) *status.add_events() = event;
+  for (const JobEvent& event : job.events) {
+    wire::JobEvent& added = *status.add_events();
+    added.set_wall_ns(event.at.time_since_epoch().count());
+    added.set_text(event.text.str());
+  }
 }
 
 JobProgress asked_progress(const Job& job) {

@@ -25,12 +25,12 @@ void JobLife::begin(AddJob&& add, const ResourceRequest& request) {
   Job& job = parts_.jobs.add(std::move(add.info));
   const JobId id = job.info.id;
   job.progress.detached = add.detached;
-  job.rest = add.rest;
-  job.saved = job.progress;
+  if (add.rest != ArrayRest()) job.rest.edit() = add.rest;
+  set_saved(job, job.progress);
   const bool is_driven = !add.detached;
   parts_.streams.open({id, is_driven, job.info.stdin_rank, false, request.distribution});
   resume(job, true);
-  note_event(job, job.info.submitted, "accepted");
+  note_event(job, job.info.submitted, parts_.jobs.share("accepted"));
   add_event(job, "submitted", {});
   log_info("accept job", kv("job", id), kv("user", job.info.user), kv("name", job.info.name));
   gang::Cluster& cluster = parts_.runner.cluster();
@@ -112,8 +112,8 @@ void JobLife::note_state(Job& job, const gang::JobView& view) {
   log_info("change job", kv("job", job.info.id),
            kv("state", fmt::format("{}->{}", name_of(before), name_of(view.state))),
            kv("cause", why));
-  if (!is_final(view.state)) note_event(job, wall_now(), event_of(job, view, before));
-  add_event(job, name_of(shown_state(job, view.state)), job.ended_by ? job.why_ended : why);
+  if (!is_final(view.state)) note_event(job, wall_now(), event_text(event_of(job, view, before)));
+  add_event(job, name_of(shown_state(job, view.state)), job.ended_by ? job.why_ended.str() : why);
   if (view.state != JobState::Pending) deadlines_.clear(job.info.id, DeadlineKind::Immediate);
   if (view.state == JobState::Running && job.progress.started == WallTime()) note_start(job, view);
   if (view.state == JobState::Completing) parts_.streams.release(job.info.id);
@@ -139,15 +139,16 @@ void JobLife::note_requeue(Job& job, const gang::JobView& view) {
   job.progress.restarts = view.restarts;
   job.progress.started = WallTime();
   job.progress.start_mark = TimePoint();
-  job.filled.clear();
+  job.filled.reset();
   parts_.networks.close(job.progress.placement.attempt);
   parts_.streams.requeue(id);
   if (is_relaunch) {
-    note_event(job, wall_now(), "will be launched again, no task ran: " + view.lost);
+    note_event(job, wall_now(), event_text("will be launched again, no task ran: " + view.lost));
     log_notice("launch job again", kv("job", id), kv("reason", view.lost));
     wait_for_place(job);
   } else {
-    note_event(job, wall_now(), fmt::format("requeued, restart {}: {}", view.restarts, view.lost));
+    note_event(job, wall_now(),
+               event_text(fmt::format("requeued, restart {}: {}", view.restarts, view.lost)));
     log_notice("requeue job", kv("job", id), kv("restart", view.restarts), kv("reason", view.lost));
   }
   add_event(job, is_relaunch ? "will be launched again" : "requeued", view.lost);
@@ -157,9 +158,10 @@ void JobLife::note_requeue(Job& job, const gang::JobView& view) {
 void JobLife::note_wait(Job& job, const gang::JobView& view) {
   std::string reasons;
   if (view.state == JobState::Pending) reasons = joined(reasons_of(job, view));
-  if (reasons == job.last_wait) return;
-  job.last_wait = reasons;
-  if (!reasons.empty()) note_event(job, wall_now(), "waits: " + reasons);
+  const SharedText wait = reasons.empty() ? SharedText() : event_text("waits: " + reasons);
+  if (wait == job.last_wait) return;
+  job.last_wait = parts_.jobs.share(wait);
+  if (!wait.empty()) note_event(job, wall_now(), job.last_wait);
 }
 
 void JobLife::note_activity(Job& job, const gang::JobView& view) {
@@ -170,18 +172,18 @@ void JobLife::note_activity(Job& job, const gang::JobView& view) {
     const std::string why = view.reasons.empty() ? "deadlock" : view.reasons.front();
     report(Event::JobDeadlocked, kv("job", job.info.id),
            kv("user", parts_.users.name(job.info.user, now())), kv("reason", why));
-    note_event(job, wall_now(), "deadlocked: " + why);
+    note_event(job, wall_now(), event_text("deadlocked: " + why));
     add_event(job, "deadlocked", why);
   }
 }
 
 void JobLife::save_progress(Job& job) {
-  if (job.saved == asked_progress(job)) return;
+  if (job.saved && *job.saved == asked_progress(job)) return;
   parts_.commits.add(asked(job));
 }
 
 Change JobLife::asked(Job& job) {
-  job.saved = asked_progress(job);
+  set_saved(job, asked_progress(job));
   return SaveProgress{job.info.id, *job.saved, hooks_.charge(job)};
 }
 
@@ -205,7 +207,7 @@ void JobLife::inform_watchers(Job& job, const gang::JobView& view) {
   if (view.activity == gang::JobActivity::Deadlocked) news += ", deadlocked";
   for (const std::string& reason : reasons_of(job, view)) (news += '\n') += reason;
   if (news == job.last_news) return;
-  job.last_news = std::move(news);
+  job.last_news = SharedText(std::move(news));
   parts_.streams.news(job.info.id, parts_.queries.status(job, view));
 }
 
@@ -231,7 +233,7 @@ void JobLife::terminate(Job& job, gang::EndCause cause, std::string why, Duratio
   if (grace <= Duration{0}) return kill(id, cause);
   auto actions = cluster.signal(id, SIGTERM, now());
   if (!actions) return kill(id, cause);
-  for (const JobId step : job.steps) end_step(step, cause, why);
+  for (const JobId step : job.steps->active) end_step(step, cause, why);
   job.ended_by = cause;
   job.why_ended = std::move(why);
   let_end(id);
@@ -286,7 +288,7 @@ void JobLife::end(Job& job, const gang::JobView& view) {
   wire::JobStatus status = parts_.queries.status(job, view);
   parts_.queries.add_steps(job, status);
   const WallTime ended = WallTime(Duration(status.ended_wall_ns()));
-  note_event(job, ended, end_event(status));
+  note_event(job, ended, event_text(end_event(status)));
   add_events(job, status);
   parts_.jobs.end(job, status, now());
   deadlines_.clear(id);

@@ -111,8 +111,8 @@ Result<wire::JobStatus> JobQueries::status(JobId id) const {
 }
 
 void JobQueries::add_steps(const Job& job, wire::JobStatus& out) const {
-  for (const wire::StepStatus& ended : job.ended_steps) *out.add_steps() = ended;
-  for (const JobId id : job.steps) {
+  for (const wire::StepStatus& ended : job.steps->ended) *out.add_steps() = ended;
+  for (const JobId id : job.steps->active) {
     const Job* step = parts_.jobs.find(id);
     const auto view = parts_.runner.view(id);
     if (step != nullptr && view) *out.add_steps() = step_status(status(*step, *view));

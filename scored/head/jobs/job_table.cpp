@@ -73,17 +73,22 @@ std::size_t JobTable::jobs_of(const std::string& account, UserId user) const {
 Job& JobTable::add(JobInfo info) {
   Job& job = jobs_[info.id];
   job.info = std::move(info);
+  for (SharedText JobInfo::*text : {&JobInfo::command, &JobInfo::directory, &JobInfo::resources,
+                                    &JobInfo::conditions, &JobInfo::account}) {
+    job.info.*text = texts_.share(job.info.*text);
+  }
   ++active_;
   if (Job* allocation = find(job.info.step_of)) {
-    allocation->steps.insert(job.info.id);
-    allocation->next_step = std::max(allocation->next_step, job.info.step + 1);
+    Steps& steps = allocation->steps.edit();
+    steps.active.insert(job.info.id);
+    steps.next = std::max(steps.next, job.info.step + 1);
   }
   return job;
 }
 
 void JobTable::end(Job& job, wire::JobStatus status, TimePoint now) {
   if (Job* allocation = find(job.info.step_of)) note_step_end(*allocation, status);
-  job.ended = status;
+  job.ended = std::make_unique<const wire::JobStatus>(status);
   --active_;
   count_out(job.info);
   recently_ended_.emplace_back(now, std::move(status));
@@ -106,7 +111,7 @@ void JobTable::note_filled(AttemptId attempt, NodeId node, Duration filled) {
   Job* job = find(job_of(attempt));
   if (job == nullptr || job->progress.placement.attempt != attempt) return;
   if (std::ranges::find(job->nodes, node) == job->nodes.end()) return;
-  Duration& known = job->filled[node];
+  Duration& known = job->filled.edit()[node];
   known = std::clamp<Duration>(filled, known, kMostFilled);  // samples may overtake each other
 }
 

@@ -52,6 +52,9 @@ class JobTable {
 
   void erase(JobId job) { jobs_.erase(job); }
 
+  // The text in memory that other jobs may have, too.
+  [[nodiscard]] SharedText share(const SharedText& text) { return texts_.share(text); }
+
   // A node's sample: what the attempt has filled there. Only of a job's last attempt.
   void note_filled(AttemptId attempt, NodeId node, Duration filled);
 
@@ -63,6 +66,7 @@ class JobTable {
 
  private:
   std::map<JobId, Job> jobs_;
+  TextPool texts_;
   std::size_t active_ = 0;
   Usage usage_;
   std::map<UserId, Usage> usage_of_;

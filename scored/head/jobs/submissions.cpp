@@ -212,7 +212,7 @@ Status Submissions::fill_step(const Peer& peer, wire::Submit& message, ResourceR
   if (job->info.user != peer.user) return fail(Errc::Denied, "job {} belongs to another user", id);
   const auto view = parts_.runner.view(id);
   if (!view) return view.error();
-  request.step = job->next_step;
+  request.step = job->steps->next;
   message.mutable_spec()->set_step(std::to_string(request.step));
   if (request.tasks == 0 && request.nodes == 0 && request.tasks_per_node == 0) {
     request.nodes = static_cast<std::uint32_t>(view->nodes.size());
@@ -323,7 +323,7 @@ AddJob Submissions::make_job(const Peer& peer, wire::Submit& message) const {
 void Submissions::store(AddJob&& add, const ResourceRequest& request, const Done& done) {
   last_ = add.info.id;
   parts_.jobs.count_in(add.info);
-  if (Job* job = parts_.jobs.find(add.info.step_of)) job->next_step = add.info.step + 1;
+  if (Job* job = parts_.jobs.find(add.info.step_of)) job->steps.edit().next = add.info.step + 1;
   const RequestKey key(add.info.user, add.info.request);
   if (!key.second.is_none()) storing_[key].push_back(done);
   AddJob kept;

@@ -68,7 +68,7 @@ bool WaitingJobs::add(Job& job) {
     } else {
       added.conditions = std::move(*conditions);
     }
-    if (wire::ResourceRequest resources; resources.ParseFromString(job.info.resources)) {
+    if (wire::ResourceRequest resources; resources.ParseFromString(job.info.resources.str())) {
       added.wall_limit = Duration(resources.wall_limit_ns());
     }
   }

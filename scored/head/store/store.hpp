@@ -12,6 +12,7 @@
 #include "base/model/model.hpp"
 #include "base/os/fd.hpp"
 #include "base/result.hpp"
+#include "base/text/shared_text.hpp"
 #include "base/units.hpp"
 #include "scored/head/store/sqlite.hpp"
 
@@ -33,9 +34,9 @@ struct JobInfo {
   UserId user;
   RequestId request;             // none: the client gave none
   std::string name;              // as given
-  std::string command;           // for display, escaped
-  std::string directory;         // for display, escaped
-  std::string resources;         // serialised wire::ResourceRequest
+  SharedText command;            // for display, escaped
+  SharedText directory;          // for display, escaped
+  SharedText resources;          // serialised wire::ResourceRequest
   std::int64_t stdin_rank = -2;  // -1 all, -2 none
   bool keep_going = false;
   Duration immediate{0};  // 0: waits as long as it takes
@@ -45,10 +46,10 @@ struct JobInfo {
   JobId step_of{0};        // a step: the job that it is inside
   std::uint32_t step = 0;  // its number within that job
   bool allocation = false;
-  std::string conditions{};  // what it waits for, see pack_conditions(); empty: nothing
-  JobId array{};             // the array that it is a task of; its own number: it is an array
-  std::uint32_t task = 0;    // its number in the array
-  std::string account{};     // of resources too; empty: none
+  SharedText conditions{};  // what it waits for, see pack_conditions(); empty: nothing
+  JobId array{};            // the array that it is a task of; its own number: it is an array
+  std::uint32_t task = 0;   // its number in the array
+  SharedText account{};     // of resources too; empty: none
 
   [[nodiscard]] bool is_array() const { return array != JobId() && array == id; }
 

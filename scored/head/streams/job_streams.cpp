@@ -43,12 +43,20 @@ const JobStreams::Stream* JobStreams::find(JobId job) const {
 // ---- the life of a job -------------------------------------------------------------------------
 
 void JobStreams::open(const Opening& opening) {
-  streams_.try_emplace(opening.job, opening);
+  if (find(opening.job) == nullptr) quiet_.try_emplace(opening.job, opening);
+}
+
+JobStreams::Stream* JobStreams::wake(JobId job) {
+  const auto quiet = quiet_.find(job);
+  if (quiet == quiet_.end()) return find(job);
+  const Opening opening = quiet->second;
+  quiet_.erase(quiet);
+  return &streams_.try_emplace(job, opening).first->second;
 }
 
 void JobStreams::place(JobId job, AttemptId attempt, std::vector<NodeId> nodes,
                        std::vector<std::uint32_t> tasks_on_node) {
-  Stream* stream = find(job);
+  Stream* stream = wake(job);
   if (stream == nullptr) return;
   if (stream->attempt != attempt) {
     close_fences(stream->attempt);
@@ -70,7 +78,7 @@ void JobStreams::close_fences(AttemptId attempt) {
 }
 
 void JobStreams::start_input(JobId job) {
-  Stream* stream = find(job);
+  Stream* stream = wake(job);
   if (stream == nullptr) return;
   stream->input.start(input_nodes(*stream));
   give_input_room(job, *stream, stream->input.take_dropped());
@@ -90,11 +98,11 @@ std::vector<std::uint32_t> JobStreams::input_nodes(const Stream& stream) {
 }
 
 void JobStreams::release(JobId job) {
-  if (Stream* stream = find(job)) perform(job, *stream, stream->output.release());
+  if (Stream* stream = wake(job)) perform(job, *stream, stream->output.release());
 }
 
 void JobStreams::requeue(JobId job) {
-  Stream* stream = find(job);
+  Stream* stream = wake(job);
   if (stream == nullptr) return;
   stream->output.restart();
   stream->input.restart();
@@ -102,7 +110,7 @@ void JobStreams::requeue(JobId job) {
 }
 
 void JobStreams::abandon(JobId job) {
-  if (Stream* stream = find(job)) perform(job, *stream, stream->output.abandon());
+  if (Stream* stream = wake(job)) perform(job, *stream, stream->output.abandon());
 }
 
 void JobStreams::news(JobId job, const wire::JobStatus& status) {
@@ -117,7 +125,7 @@ void JobStreams::news(JobId job, const wire::JobStatus& status) {
 }
 
 void JobStreams::finish(JobId job, wire::JobStatus status) {
-  Stream* stream = find(job);
+  Stream* stream = wake(job);
   if (stream == nullptr || stream->ended) return;
   close_fences(stream->attempt);
   stream->ended = std::move(status);
@@ -125,6 +133,7 @@ void JobStreams::finish(JobId job, wire::JobStatus status) {
 }
 
 void JobStreams::close(JobId job) {
+  quiet_.erase(job);
   const auto found = streams_.find(job);
   if (found == streams_.end()) return;
   close_fences(found->second.attempt);
@@ -144,7 +153,8 @@ bool JobStreams::has_clients(JobId job) const {
 
 bool JobStreams::is_delivered(JobId job) const {
   const Stream* stream = find(job);
-  return stream == nullptr || stream->output.is_delivered();
+  if (stream == nullptr) return !quiet_.contains(job);
+  return stream->output.is_delivered();
 }
 
 bool JobStreams::is_on(NodeId node, AttemptId attempt) const {
@@ -160,7 +170,7 @@ bool JobStreams::is_current(AttemptId attempt) const {
 // ---- clients -----------------------------------------------------------------------------------
 
 Status JobStreams::attach(JobId job, Watch watch) {
-  Stream* stream = find(job);
+  Stream* stream = wake(job);
   if (stream == nullptr) return fail(Errc::NotFound, "job {} has no output to attach to", job);
   if (stream->watches.contains(watch.client)) {
     return fail(Errc::WrongState, "attached to job {} already", job);

@@ -123,6 +123,9 @@ class JobStreams {
     bool reported_delivered = false;
   };
 
+  // An open job's, also of a quiet one, which is so no longer.
+  Stream* wake(JobId job);
+  // Not of a quiet one.
   Stream* find(JobId job);
   [[nodiscard]] const Stream* find(JobId job) const;
   void close_fences(AttemptId attempt);
@@ -139,6 +142,8 @@ class JobStreams {
   Events events_;
   std::array<FenceBoard, kFenceKinds> fences_;
   std::map<JobId, Stream> streams_;
+  // Open, but nothing has happened yet: a queue may be long, and a Stream is 1 KiB.
+  std::map<JobId, Opening> quiet_;
   std::map<ClientId, std::vector<JobId>> jobs_of_;  // what each client watches
 };
 

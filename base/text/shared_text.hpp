@@ -1,0 +1,71 @@
+#pragma once
+// Texts that many objects hold and nobody changes: each is in memory once. Asio-free and fmt-free.
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+
+namespace score::inline base {
+
+// Copies share the text; an empty one takes no memory. Copies may be used on other threads.
+class SharedText {
+ public:
+  SharedText() = default;
+
+  SharedText(std::string text)  // implicit: it is a std::string wherever it is read
+      : text_(text.empty() ? nullptr : std::make_shared<const std::string>(std::move(text))) {}
+
+  SharedText(const char* text) : SharedText(std::string(text)) {}
+
+  operator const std::string&() const { return str(); }
+
+  operator std::string_view() const { return str(); }
+
+  [[nodiscard]] const std::string& str() const { return text_ ? *text_ : none(); }
+
+  [[nodiscard]] bool empty() const { return text_ == nullptr; }
+
+  [[nodiscard]] bool is_shared() const { return text_.use_count() > 1; }
+
+  friend bool operator==(const SharedText& a, const SharedText& b) {
+    return a.text_ == b.text_ || a.str() == b.str();
+  }
+
+  friend bool operator==(const SharedText& a, const std::string& b) { return a.str() == b; }
+
+  friend bool operator==(const SharedText& a, const char* b) { return a.str() == b; }
+
+ private:
+  static const std::string& none() {
+    static const std::string empty;
+    return empty;
+  }
+
+  std::shared_ptr<const std::string> text_;
+};
+
+// Finds equal texts. It holds each text as long as somebody else does, and some a little longer.
+class TextPool {
+ public:
+  // The text that the pool has already, if there is an equal one.
+  [[nodiscard]] SharedText share(const SharedText& text);
+
+  [[nodiscard]] std::size_t size() const { return texts_.size(); }
+
+ private:
+  struct Hash {
+    std::size_t operator()(const SharedText& text) const {
+      return std::hash<std::string>{}(text.str());
+    }
+  };
+
+  static constexpr std::size_t kLeastKept = 64;
+
+  std::unordered_set<SharedText, Hash> texts_;
+  std::size_t sweep_at_ = kLeastKept;
+};
+
+}  // namespace score::inline base
