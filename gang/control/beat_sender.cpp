@@ -21,6 +21,7 @@ void BeatSender::begin_round(TimePoint now) {
   round_at_ = first_beat_ + ((now - first_beat_) / timing_.period + 1) * timing_.period;
   sent_.clear();
   tls_at_ = now + timing_.tls_after;
+  doubt_at_ = *tls_at_ + timing_.doubt_after;
   retry_at_ = now;
 }
 
@@ -54,6 +55,10 @@ BeatSender::Actions BeatSender::advance(TimePoint now) {
     tls_at_.reset();
     actions.beat_by_tls = true;
   }
+  if (doubt_at_ && now >= *doubt_at_) {
+    doubt_at_.reset();
+    actions.doubts = true;
+  }
   if (!retry_at_ || now < *retry_at_) return actions;
   const bool is_last = target_ + 1 == way_.size();
   if (sent_.size() >= timing_.tries * (is_last ? 2 : 1) && !ask_next()) {
@@ -71,6 +76,7 @@ TimePoint BeatSender::next_deadline() const {
   TimePoint next = round_at_;
   if (retry_at_) next = std::min(next, *retry_at_);
   if (tls_at_) next = std::min(next, *tls_at_);
+  if (doubt_at_) next = std::min(next, *doubt_at_);
   return next;
 }
 
@@ -83,6 +89,7 @@ bool BeatSender::answered(Position from, const Answer& answer, TimePoint now) {
   if (!retry_at_ || from != target() || beat == sent_.end() || now < answer.sent) return false;
   sent_.clear();
   retry_at_.reset();
+  doubt_at_.reset();
   if (std::exchange(is_deaf_, false)) hasten(now);
   if (answer.is_linked) tls_at_.reset();
   if (!answer.is_linked && tls_at_) tls_at_ = now;

@@ -23,6 +23,7 @@ class BeatSender {
 
     std::optional<Beat> beat;
     bool beat_by_tls = false;
+    bool doubts = false;  // has anything come from the head, over TLS? Else it is to be told
   };
 
   // For every member but the head (self >= 1). Rounds begin at first_beat and whole periods later.
@@ -69,6 +70,7 @@ class BeatSender {
   TimePoint round_at_;                 // the next one
   std::optional<TimePoint> retry_at_;  // a round is under way
   std::optional<TimePoint> tls_at_;
+  std::optional<TimePoint> doubt_at_;
   TimePoint first_beat_;
   std::vector<TimePoint> sent_;  // this round's beats to target_
   bool is_linked_ = false;

@@ -20,6 +20,7 @@ class BeatSenderTest : public ::testing::Test {
       const Actions actions = sender_.advance(now_);
       if (actions.beat) beats.push_back(*actions.beat);
       if (actions.beat_by_tls) by_tls_.push_back(now_ - kStart);
+      if (actions.doubts) doubts_.push_back(now_ - kStart);
     }
     now_ = end;
     return beats;
@@ -31,6 +32,7 @@ class BeatSenderTest : public ::testing::Test {
       now_ = sender_.next_deadline();
       const Actions actions = sender_.advance(now_);
       if (actions.beat_by_tls) by_tls_.push_back(now_ - kStart);
+      if (actions.doubts) doubts_.push_back(now_ - kStart);
       if (!actions.beat) continue;
       asked_.push_back(actions.beat->to);
       if (actions.beat->to != server) continue;
@@ -44,7 +46,7 @@ class BeatSenderTest : public ::testing::Test {
   BeatSender sender_{deep_, 4, timing_, kStart};
   TimePoint now_ = kStart;
   bool is_linked_ = true;
-  std::vector<Duration> by_tls_;
+  std::vector<Duration> by_tls_, doubts_;
   std::vector<Position> asked_;
 };
 
@@ -53,6 +55,14 @@ TEST_F(BeatSenderTest, BeatsOncePerPeriodWhileItsParentAnswers) {
   EXPECT_EQ(asked_, std::vector<Position>(10, 2));
   EXPECT_TRUE(by_tls_.empty());
   EXPECT_TRUE(sender_.is_linked());
+}
+
+TEST_F(BeatSenderTest, DoubtsOncePerRoundWhetherAnythingArrives) {
+  serve_until(kStart + timing_.period - 1ns, 2);
+  EXPECT_TRUE(doubts_.empty()) << "as long as it is answered";
+  run_until(kStart + 3 * timing_.period - 1ns);
+  const Duration after = timing_.tls_after + timing_.doubt_after;
+  EXPECT_EQ(doubts_, (std::vector<Duration>{timing_.period + after, 2 * timing_.period + after}));
 }
 
 TEST_F(BeatSenderTest, RepeatsALostBeat) {

@@ -19,6 +19,9 @@ struct BeatTiming {
   Duration retry = std::chrono::milliseconds{50};
   // A round without answer for this long sends a beat over TLS besides.
   Duration tls_after = std::chrono::milliseconds{220};
+  // A round without answer for this much longer asks whether the host hears anything at all. By
+  // then the beat over TLS has been acknowledged, or repeated, by TCP.
+  Duration doubt_after = std::chrono::milliseconds{300};
   // A changed summary goes up after this, so that changes which come together travel together.
   Duration collect = std::chrono::milliseconds{20};
 
@@ -42,5 +45,10 @@ static_assert(BeatTiming{}.silent_after() < base::limits::kSuspectAfter,
 static_assert(BeatTiming{}.period + BeatTiming{}.tls_after + std::chrono::milliseconds{500} <
                   base::limits::kSuspectAfter,
               "without PM a node is heard over TLS before it is suspected");
+
+static_assert(BeatTiming{}.period + BeatTiming{}.tls_after + BeatTiming{}.doubt_after +
+                      std::chrono::seconds{1} <
+                  std::chrono::seconds{3},
+              "a node that hears nothing says so within 3 s, on a busy machine too");
 
 }  // namespace score::gang

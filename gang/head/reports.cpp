@@ -35,11 +35,19 @@ std::optional<NodeIndex> Reports::heard(NodeId id, Step& step) {
 }
 
 void Reports::heartbeat(NodeId id, Step& step) {
+  if (const auto node = p_.tables.nodes.find(id)) p_.tables.nodes.hears(*node);
   heard(id, step);
 }
 
 void Reports::hearsay(const Hearsay& hearsay, Step& step) {
   NodeTable& nodes = p_.tables.nodes;
+  for (const NodeId id : hearsay.hearing) {
+    if (const auto node = nodes.find(id)) nodes.hears(*node);
+  }
+  for (const NodeId id : hearsay.deaf) {
+    const auto node = nodes.find(id);
+    if (node && nodes[*node].connected) nodes.deaf(*node, step);
+  }
   for (const NodeId id : hearsay.alive) {
     const auto node = nodes.find(id);
     if (node && nodes[*node].connected && nodes.vouched(*node, step)) p_.placer.capacity_grew();

@@ -8,9 +8,11 @@ namespace score::gang {
 
 // Nodes that are not connected are left out.
 struct Hearsay {
-  std::vector<NodeId> alive;
-  std::vector<NodeId> silent;
-  Duration silent_for{0};  // at least
+  std::vector<NodeId> alive{};
+  std::vector<NodeId> silent{};
+  Duration silent_for{0};         // at least
+  std::vector<NodeId> deaf{};     // they say that nothing of what is sent to them arrives
+  std::vector<NodeId> hearing{};  // they say the opposite
 };
 
 class Reports {

@@ -36,14 +36,14 @@ void FailureDetector::requeue(NodeId node, Watched& w) {
 void FailureDetector::watch(NodeId node, TimePoint now) {
   Watched& w = nodes_[node];
   queue_.erase({w.queued, node});
-  w = {now, now, {}, Verdict::Alive, true, std::nullopt};
+  w = {now, now, {}, Verdict::Alive, true, {}, std::nullopt};
   requeue(node, w);
 }
 
 void FailureDetector::expect(NodeId node, TimePoint now, TimePoint deadline) {
   Watched& w = nodes_[node];
   queue_.erase({w.queued, node});
-  w = {now, now, {}, Verdict::Suspect, false, deadline};
+  w = {now, now, {}, Verdict::Suspect, false, {}, deadline};
   requeue(node, w);
 }
 
@@ -69,10 +69,27 @@ bool FailureDetector::vouched(NodeId node, TimePoint now) {
   Watched& w = found->second;
   if (w.verdict == Verdict::Dead) return false;
   w.heard = std::max(w.heard, std::min(now, w.spoke + limits_.vouched_for));
-  if (w.verdict == Verdict::Alive || now >= w.heard + limits_.suspect_after) return false;
+  const bool is_silent = now >= w.heard + limits_.suspect_after;
+  if (w.verdict == Verdict::Alive || is_silent || now < w.deaf_until) return false;
   w.verdict = Verdict::Alive;
   requeue(node, w);
   return true;
+}
+
+bool FailureDetector::deaf(NodeId node, TimePoint now) {
+  const auto found = nodes_.find(node);
+  if (found == nodes_.end() || !found->second.linked) return false;
+  Watched& w = found->second;
+  w.deaf_until = now + limits_.deaf_for;
+  if (w.verdict != Verdict::Alive) return false;
+  w.verdict = Verdict::Suspect;
+  requeue(node, w);
+  return true;
+}
+
+void FailureDetector::hears(NodeId node) {
+  const auto found = nodes_.find(node);
+  if (found != nodes_.end()) found->second.deaf_until = TimePoint();
 }
 
 bool FailureDetector::lost_link(NodeId node, TimePoint now, bool was_announced) {

@@ -27,6 +27,7 @@ class FailureDetector {
     // What others vouch for counts for so long after the node was heard itself: its link may be
     // silent in both directions although it lives.
     base::Duration vouched_for = std::chrono::hours{24};
+    base::Duration deaf_for = std::chrono::seconds{4};  // see deaf()
   };
 
   explicit FailureDetector(Limits limits);
@@ -42,6 +43,11 @@ class FailureDetector {
   bool vouched(base::NodeId node, base::TimePoint now);
   // Other nodes have not heard it since then: what was vouched for it later does not count.
   void denied(base::NodeId node, base::TimePoint since);
+  // It says that nothing which is sent to it arrives: Suspect at once. What it or others say counts
+  // as a sign of life, but clears no suspicion until hears(), or for deaf_for if it says no more.
+  // True: it was Alive.
+  bool deaf(base::NodeId node, base::TimePoint now);
+  void hears(base::NodeId node);
   // Its link broke: Suspect at once, Dead after reconnect_grace. A node that was silent before
   // keeps its dead_after: the break of a silent link says nothing about the node. So does a node
   // that announced the break. False if Suspect before.
@@ -69,6 +75,7 @@ class FailureDetector {
     base::TimePoint queued{};  // its key in queue_
     Verdict verdict = Verdict::Alive;
     bool linked = true;
+    base::TimePoint deaf_until{};
     std::optional<base::TimePoint> deadline;  // of Dead, instead of heard + dead_after
   };
 

@@ -55,6 +55,32 @@ TEST(FailureDetector, ASignOfLifeClearsASuspicion) {
        {50100ms, What::Ask, Verdict::Dead}});
 }
 
+TEST(FailureDetector, ADeafNodeIsSuspectUntilItHears) {
+  FailureDetector detector(kLimits);
+  detector.watch(kNode, TimePoint{0s});
+  EXPECT_TRUE(detector.deaf(kNode, TimePoint{1s}));
+  EXPECT_EQ(detector.verdict(kNode), Verdict::Suspect);
+  EXPECT_FALSE(detector.deaf(kNode, TimePoint{1500ms})) << "known";
+  EXPECT_FALSE(detector.heard(kNode, TimePoint{2s})) << "what it says still arrives";
+  EXPECT_FALSE(detector.vouched(kNode, TimePoint{2s}));
+  detector.hears(kNode);
+  EXPECT_TRUE(detector.heard(kNode, TimePoint{2100ms}));
+  EXPECT_EQ(detector.verdict(kNode), Verdict::Alive);
+}
+
+TEST(FailureDetector, ADeafNodeThatSaysNoMoreIsJudgedByItsSilence) {
+  FailureDetector detector(kLimits);
+  detector.watch(kNode, TimePoint{0s});
+  EXPECT_TRUE(detector.deaf(kNode, TimePoint{1s}));
+  EXPECT_FALSE(detector.heard(kNode, TimePoint{1s} + kLimits.deaf_for - 1ns));
+  EXPECT_TRUE(detector.heard(kNode, TimePoint{1s} + kLimits.deaf_for));
+  EXPECT_TRUE(detector.deaf(kNode, TimePoint{6s}));
+  const auto changes = detector.advance(TimePoint{1s} + kLimits.deaf_for + kLimits.dead_after);
+  ASSERT_EQ(changes.size(), 1U);
+  EXPECT_EQ(changes.front().verdict, Verdict::Dead);
+  EXPECT_FALSE(detector.deaf(kNode, TimePoint{60s})) << "it is dead";
+}
+
 TEST(FailureDetector, AnAnnouncedBreakLeavesTheNodeItsWholeTime) {
   FailureDetector detector(kLimits);
   detector.watch(kNode, TimePoint{0s});

@@ -107,6 +107,11 @@ bool NodeTable::vouched(NodeIndex index, Step& step) {
   return node.state == NodeState::Up;
 }
 
+void NodeTable::deaf(NodeIndex index, Step& step) {
+  if (detector_.deaf(nodes_[index].id, step.now))
+    set_state(nodes_[index], NodeState::Suspect, step);
+}
+
 std::vector<FailureDetector::Change> NodeTable::advance(Step& step) {
   std::vector<FailureDetector::Change> changes = detector_.advance(step.now);
   for (const FailureDetector::Change& change : changes) {

@@ -72,6 +72,11 @@ class NodeTable {
   // Others say so; see FailureDetector.
   bool vouched(NodeIndex index, Step& step);
 
+  // Nothing that is sent to it arrives, it says; see FailureDetector.
+  void deaf(NodeIndex index, Step& step);
+
+  void hears(NodeIndex index) { detector_.hears(nodes_[index].id); }
+
   void denied(NodeIndex index, TimePoint since) { detector_.denied(nodes_[index].id, since); }
 
   // Nodes that fell silent, oldest first; a Suspect one is marked so already.

@@ -59,6 +59,10 @@ class Connection {
   virtual boost::asio::awaitable<void> drained(std::size_t bytes) = 0;
   virtual std::size_t queued_bytes() const = 0;
 
+  // Over TCP: what was sent has not been acknowledged by the peer's host, and nothing has come from
+  // there for this time. 0 if it has been, or on another socket.
+  virtual base::Duration unanswered_for() const { return base::Duration(0); }
+
   // What it holds from now on counts there: frames on their way in (one that has no room is not
   // read on; its deadline goes on), and queued bytes (send() closes it where there is no room).
   virtual void charge_to(std::shared_ptr<base::ByteBudget>, std::shared_ptr<base::ByteBudget>) {}

@@ -9,7 +9,11 @@
 
 #include "proto/frames/errc.hpp"
 
+#include <algorithm>
 #include <array>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 #include <utility>
 
 namespace score::proto {
@@ -43,6 +47,7 @@ StreamConnection::StreamConnection(asio::posix::stream_descriptor descriptor,
                                    std::unique_ptr<ByteStream> stream, std::string peer,
                                    ConnectionLimits limits)
     : descriptor_(std::move(descriptor)),
+      fd_(descriptor_.native_handle()),
       stream_(std::move(stream)),
       peer_(std::move(peer)),
       limits_(limits) {}
@@ -350,6 +355,14 @@ asio::awaitable<void> StreamConnection::drained(std::size_t bytes) {
     }
     [[maybe_unused]] auto [ec] = co_await drain_signal_->async_wait(kNoThrow);
   }
+}
+
+base::Duration StreamConnection::unanswered_for() const {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (!is_open() || ::getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
+  if (info.tcpi_unacked == 0) return {};
+  return std::chrono::milliseconds(std::min(info.tcpi_last_ack_recv, info.tcpi_last_data_recv));
 }
 
 void StreamConnection::close() {

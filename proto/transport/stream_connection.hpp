@@ -41,6 +41,8 @@ class StreamConnection final : public Connection,
 
   std::size_t queued_bytes() const override { return queued_.bytes(); }
 
+  base::Duration unanswered_for() const override;
+
   void charge_to(std::shared_ptr<base::ByteBudget> incoming,
                  std::shared_ptr<base::ByteBudget> outgoing) override {
     arriving_.charge_to(std::move(incoming));
@@ -86,6 +88,7 @@ class StreamConnection final : public Connection,
   void queue_shrank();
 
   boost::asio::posix::stream_descriptor descriptor_;
+  int fd_;  // its number
   std::unique_ptr<ByteStream> stream_;
   std::string peer_;
   ConnectionLimits limits_;

@@ -83,7 +83,7 @@ gang::SubtreeSummary from_wire(const wire::ControlBeat& beat) {
 
 NodeHeartbeats::Tree::Tree(const Roster& roster, std::uint32_t rank, TimePoint now)
     : positions(roster),
-      shape(positions.count(), gang::Tree::kDefaultFanout),
+      shape(positions.count(), roster.fanout),
       self(*positions.of_rank(rank)),
       sender(shape, self, kTiming, next_period(now)),
       listener(shape, self, kTiming, now) {
@@ -100,6 +100,7 @@ NodeHeartbeats::NodeHeartbeats(asio::any_io_executor io, Clock& clock, ControlNe
 
 void NodeHeartbeats::roster_changed() {
   tree_.reset();
+  hears_nothing_ = false;
   const bool has_head = network_.is_joined() && network_.roster().has(kHeadRank);
   if (!has_head || network_.rank() == kHeadRank) return;
   tree_ = std::make_unique<Tree>(network_.roster(), network_.rank(), clock_.now());
@@ -113,18 +114,28 @@ void NodeHeartbeats::advance() {
   if (tree_->listener.advance(now)) sender.hasten(now);
   if (now >= sender.next_deadline()) {
     const auto actions = sender.advance(now);
-    if (actions.beat) {
-      wire::ControlBeat beat;
-      beat.set_node_sent_ns(number(actions.beat->sent));
-      beat.set_is_deaf(sender.is_deaf());
-      to_wire(tree_->listener.summary(), beat);
-      network_.send(tree_->positions.rank_of(actions.beat->to), beat);
-    }
+    if (actions.beat) send_beat(tree_->positions.rank_of(actions.beat->to), actions.beat->sent);
     if (actions.beat_by_tls) handlers_.beat_by_tls();
+    if (actions.doubts) doubt(now);
   }
   TimePoint next = sender.next_deadline();
   if (const auto other = tree_->listener.next_deadline()) next = std::min(next, *other);
   alarm_.at(next);
+}
+
+void NodeHeartbeats::send_beat(std::uint32_t rank, TimePoint sent) {
+  wire::ControlBeat beat;
+  beat.set_node_sent_ns(number(sent));
+  beat.set_is_deaf(tree_->sender.is_deaf() || hears_nothing_);
+  beat.set_hears_nothing(hears_nothing_);
+  to_wire(tree_->listener.summary(), beat);
+  network_.send(rank, beat);
+}
+
+// The way to the head may be whole although the way back is cut: it is told at once, past the tree.
+void NodeHeartbeats::doubt(TimePoint now) {
+  hears_nothing_ = handlers_.hears_nothing();
+  if (hears_nothing_) send_beat(kHeadRank, now);
 }
 
 bool NodeHeartbeats::handle(std::uint32_t source, const Message& message) {
@@ -167,7 +178,12 @@ void NodeHeartbeats::on_answer(gang::Position from, const wire::ControlAnswer& a
                                TimePoint received) {
   gang::BeatSender::Answer said{time(answer.node_sent_ns()), answer.is_linked(), std::nullopt};
   if (answer.go_back() != 0) said.go_back = answer.go_back() - 1;
-  if (!tree_->sender.answered(from, said, received) || answer.sent_ns() == 0) return;
+  const bool is_first = tree_->sender.answered(from, said, received);
+  if (is_first && std::exchange(hears_nothing_, false)) {
+    send_beat(kHeadRank, received);
+    handlers_.beat_by_tls();
+  }
+  if (!is_first || answer.sent_ns() == 0) return;
   handlers_.clock({said.sent, time(answer.received_ns()), time(answer.sent_ns()), received,
                    Duration(answer.error_ns())});
 }
@@ -192,7 +208,7 @@ asio::awaitable<void> NodeHeartbeats::run() {
 
 HeadHeartbeats::Tree::Tree(const Roster& roster, TimePoint now)
     : positions(roster),
-      shape(positions.count(), gang::Tree::kDefaultFanout),
+      shape(positions.count(), roster.fanout),
       verdicts(shape, kTiming, now) {}
 
 HeadHeartbeats::HeadHeartbeats(asio::any_io_executor io, Clock& clock, ControlNetwork& network,
@@ -217,6 +233,9 @@ bool HeadHeartbeats::handle(std::uint32_t source, const Message& message) {
   if (!from || !beat) return true;
   gang::TreeVerdicts::Findings findings;
   gang::BeatListener::Reply reply;
+  News news;
+  (beat->is_deaf() ? news.deaf : news.hearing) = source;
+  if (beat->is_deaf() && !beat->hears_nothing()) news.deaf.reset();  // TLS may do
   if (!beat->is_deaf()) {
     const auto heard = tree_->verdicts.hear(*from, from_wire(*beat), received, findings);
     if (!heard) return true;
@@ -228,16 +247,15 @@ bool HeadHeartbeats::handle(std::uint32_t source, const Message& message) {
   answer.set_sent_ns(number(clock_.now()));
   network_.send(source, answer);
   alarm_.at(tree_->verdicts.next_deadline());
-  report(findings);
+  report(findings, std::move(news));
   return true;
 }
 
-void HeadHeartbeats::report(const gang::TreeVerdicts::Findings& findings) {
-  if (findings.alive.empty() && findings.silent.empty()) return;
-  std::vector<std::uint32_t> alive, silent;
-  append_ranks(findings.alive, tree_->positions, alive);
-  append_ranks(findings.silent, tree_->positions, silent);
-  handler_(std::move(alive), std::move(silent));
+void HeadHeartbeats::report(const gang::TreeVerdicts::Findings& findings, News news) {
+  if (findings.alive.empty() && findings.silent.empty() && !news.deaf && !news.hearing) return;
+  append_ranks(findings.alive, tree_->positions, news.alive);
+  append_ranks(findings.silent, tree_->positions, news.silent);
+  handler_(news);
 }
 
 gang::Positions HeadHeartbeats::unheard() const {

@@ -45,6 +45,7 @@ class NodeHeartbeats {
   struct Handlers {
     std::function<void()> beat_by_tls;
     std::function<void(const gang::ClockSample&)> clock;
+    std::function<bool()> hears_nothing;  // over TLS, although something was sent
   };
 
   // All outlive it. `cluster_clock` is what the samples are fed to.
@@ -58,6 +59,9 @@ class NodeHeartbeats {
 
   // The head hears of this node over PM: TLS needs no heartbeats.
   [[nodiscard]] bool is_linked() const { return tree_ && tree_->sender.is_linked(); }
+
+  // No daemon answers over PM, and nothing comes over TLS: the head is told.
+  [[nodiscard]] bool hears_nothing() const { return hears_nothing_; }
 
   // Members below this one that are not heard over PM at present.
   [[nodiscard]] gang::Positions unheard() const;
@@ -77,6 +81,8 @@ class NodeHeartbeats {
   };
 
   void advance();
+  void send_beat(std::uint32_t rank, TimePoint sent);
+  void doubt(TimePoint now);
   void on_beat(gang::Position from, const wire::ControlBeat& beat, TimePoint received);
   void on_answer(gang::Position from, const wire::ControlAnswer& answer, TimePoint received);
 
@@ -86,13 +92,18 @@ class NodeHeartbeats {
   Handlers handlers_;
   Alarm alarm_;
   std::unique_ptr<Tree> tree_;  // null: in no network
+  bool hears_nothing_ = false;
 };
 
 class HeadHeartbeats {
  public:
-  // alive, silent: ranks; see gang::TreeVerdicts.
-  using Handler =
-      std::function<void(std::vector<std::uint32_t> alive, std::vector<std::uint32_t> silent)>;
+  struct News {  // ranks
+    std::vector<std::uint32_t> alive, silent;  // see gang::TreeVerdicts
+    std::optional<std::uint32_t> deaf;         // it says that it hears nothing
+    std::optional<std::uint32_t> hearing;      // it beats, and has heard an answer
+  };
+
+  using Handler = std::function<void(const News&)>;
 
   HeadHeartbeats(asio::any_io_executor io, Clock& clock, ControlNetwork& network, Handler handler);
 
@@ -111,7 +122,7 @@ class HeadHeartbeats {
     gang::TreeVerdicts verdicts;
   };
 
-  void report(const gang::TreeVerdicts::Findings& findings);
+  void report(const gang::TreeVerdicts::Findings& findings, News news = {});
 
   Clock& clock_;
   ControlNetwork& network_;

@@ -27,6 +27,7 @@ class Beats : public testing::Test {
     std::unique_ptr<NodeHeartbeats> beats;
     int by_tls = 0;
     bool is_deaf = false;
+    bool tls_is_deaf = false;
   };
 
   Beats() {
@@ -35,9 +36,12 @@ class Beats : public testing::Test {
                                                is_head_deaf_ || beats_->handle(source, message);
                                              });
     beats_ = std::make_unique<HeadHeartbeats>(io_.get_executor(), clock_, *head_,
-                                              [this](const auto& alive, const auto& silent) {
-                                                alive_.insert(alive.begin(), alive.end());
-                                                silent_.insert(silent.begin(), silent.end());
+                                              [this](const HeadHeartbeats::News& news) {
+                                                alive_.insert(news.alive.begin(), news.alive.end());
+                                                silent_.insert(news.silent.begin(),
+                                                               news.silent.end());
+                                                if (news.deaf) deaf_.insert(*news.deaf);
+                                                if (news.hearing) deaf_.erase(*news.hearing);
                                               });
     EXPECT_TRUE(head_->open(kLoopback, tasks_));
     for (Node& node : nodes_) build(node);
@@ -60,12 +64,13 @@ class Beats : public testing::Test {
         io_.get_executor(), clock_, *node.network, node.filter,
         NodeHeartbeats::Handlers{
             .beat_by_tls = [&node] { ++node.by_tls; },
-            .clock = [&node](const gang::ClockSample& sample) { (void)node.filter.add(sample); }});
+            .clock = [&node](const gang::ClockSample& sample) { (void)node.filter.add(sample); },
+            .hears_nothing = [&node] { return node.tls_is_deaf; }});
     EXPECT_TRUE(node.network->open(kLoopback, tasks_));
   }
 
   void join_all() {
-    Roster roster{7, 0x1234, {}};
+    Roster roster{7, 0x1234, {}, fanout_};
     roster.members.push_back({head_->address(), {}});
     for (const Node& node : nodes_) roster.members.push_back({node.network->address(), {}});
     EXPECT_TRUE(head_->join(roster, kHeadRank));
@@ -92,8 +97,9 @@ class Beats : public testing::Test {
   std::unique_ptr<ControlNetwork> head_;
   std::unique_ptr<HeadHeartbeats> beats_;
   std::array<Node, kSize - 1> nodes_;
-  std::set<std::uint32_t> alive_, silent_;
+  std::set<std::uint32_t> alive_, silent_, deaf_;
   bool is_head_deaf_ = false;
+  std::uint32_t fanout_ = gang::Tree::kDefaultFanout;
 };
 
 TEST_F(Beats, TheHeadHearsOfEveryNodeAndNodesLearnItsTime) {
@@ -120,6 +126,25 @@ TEST_F(Beats, ANodeThatHearsNothingIsNotHeard) {
   alive_.clear();
   nodes_[0].is_deaf = false;
   EXPECT_TRUE(run_until([&] { return alive_.contains(1); }));
+}
+
+TEST_F(Beats, ANodeThatHearsNothingTellsTheHeadSoUntilItHearsAgain) {
+  EXPECT_TRUE(run_until([&] { return alive_ == std::set<std::uint32_t>{1, 2}; }));
+  nodes_[0].is_deaf = nodes_[0].tls_is_deaf = true;
+  EXPECT_TRUE(run_until([&] { return deaf_ == std::set<std::uint32_t>{1}; }));
+  EXPECT_TRUE(nodes_[0].beats->hears_nothing());
+  const int by_tls = nodes_[0].by_tls;
+  nodes_[0].is_deaf = nodes_[0].tls_is_deaf = false;
+  EXPECT_TRUE(run_until([&] { return deaf_.empty(); }));
+  EXPECT_FALSE(nodes_[0].beats->hears_nothing());
+  EXPECT_GT(nodes_[0].by_tls, by_tls) << "it says so over TLS, too";
+}
+
+TEST_F(Beats, ANodeThatTlsReachesIsNotDeaf) {
+  EXPECT_TRUE(run_until([&] { return alive_ == std::set<std::uint32_t>{1, 2}; }));
+  nodes_[0].is_deaf = true;
+  EXPECT_TRUE(run_until([&] { return silent_.contains(1); }));
+  EXPECT_TRUE(deaf_.empty());
 }
 
 TEST_F(Beats, SurviveRandomMessages) {

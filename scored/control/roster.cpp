@@ -34,6 +34,7 @@ wire::ControlRoster to_wire(const Roster& roster) {
   wire::ControlRoster message;
   message.set_generation(roster.generation);
   message.set_key(roster.key);
+  message.set_fanout(roster.fanout);
   std::string main, meetings;
   for (const MemberAddress& member : roster.members) {
     append(main, member.main);
@@ -53,7 +54,9 @@ Result<Roster> from_wire(const wire::ControlRoster& message) {
     return broken("ControlRoster: addresses have a wrong length");
   }
   if (size > 0 && message.key() == 0) return broken("ControlRoster: key is 0");
+  if (message.fanout() > base::limits::kMaxNodes) return broken("ControlRoster: fanout");
   Roster roster{message.generation(), message.key(), {}};
+  if (message.fanout() != 0) roster.fanout = message.fanout();
   roster.members.resize(size);
   for (std::size_t i = 0; i < size; ++i) {
     roster.members[i] = {address_at(main, i), address_at(meetings, i)};

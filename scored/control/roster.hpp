@@ -4,6 +4,7 @@
 
 #include "base/ids.hpp"
 #include "base/result.hpp"
+#include "gang/control/tree.hpp"
 #include "pmlib/core/segment.hpp"
 #include "proto/node.pb.h"
 
@@ -40,6 +41,7 @@ struct Roster {
   std::uint32_t generation = 0;
   std::uint64_t key = 0;               // of the frames' tags; new with each generation
   std::vector<MemberAddress> members;  // [rank]; empty: no one is in the network
+  std::uint32_t fanout = gang::Tree::kDefaultFanout;  // of the tree, the same for all
 
   [[nodiscard]] bool has(std::uint32_t rank) const {
     return rank < members.size() && members[rank].is_member();

@@ -21,6 +21,12 @@ TEST(Roster, SurvivesTheWire) {
   EXPECT_FALSE(again->has(2));
   EXPECT_FALSE(again->has(3));
   EXPECT_TRUE(from_wire(to_wire(Roster()))) << "nobody is in the network";
+  Roster wide = some_roster();
+  wide.fanout = 64;
+  EXPECT_EQ(from_wire(to_wire(wide))->fanout, 64U);
+  auto older = to_wire(some_roster());
+  older.clear_fanout();
+  EXPECT_EQ(from_wire(older)->fanout, gang::Tree::kDefaultFanout);
 }
 
 TEST(Roster, OfWrongSizesIsRefused) {
@@ -31,6 +37,9 @@ TEST(Roster, OfWrongSizesIsRefused) {
   message.mutable_meeting_addresses()->append(6, 'x');
   EXPECT_FALSE(from_wire(message));
   message = to_wire(some_roster());
+  message.set_fanout(UINT32_MAX);
+  EXPECT_FALSE(from_wire(message));
+  message.clear_fanout();
   message.set_key(0);
   EXPECT_FALSE(from_wire(message));
   message.set_key(1);

@@ -53,7 +53,7 @@ gang::TimetableRelay::Ack from_wire(const wire::ControlTimetablesTaken& message)
 // A node may join the same roster twice. It sends less than one bundle per nanosecond.
 Timetables::Tree::Tree(const Roster& roster, std::uint32_t rank, TimePoint now)
     : positions(roster),
-      shape(positions.count(), gang::Tree::kDefaultFanout),
+      shape(positions.count(), roster.fanout),
       relay(shape, *positions.of_rank(rank), kLimits,
             static_cast<std::uint64_t>(now.time_since_epoch().count())) {}
 

@@ -268,7 +268,8 @@ Status Daemon::start() {
 
 // Without it the daemons use TLS.
 void Daemon::open_control() {
-  if (auto opened = head_->control().open(config_.listen, tasks_); !opened) {
+  if (auto opened = head_->control().open(config_.listen, config_.control_fanout, tasks_);
+      !opened) {
     log_error("cannot open the PM network of the daemons", kv("err", opened.error()));
   }
 }

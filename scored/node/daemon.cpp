@@ -126,7 +126,8 @@ Daemon::Daemon(Parts parts, NodeConfig config)
                  .clock =
                      [this](const gang::ClockSample& sample) {
                        carry_out(agent_.on_clock(sample, parts_.clock.now()));
-                     }},
+                     },
+                 .hears_nothing = [this] { return head_.hears_nothing(); }},
                 [this](const std::string& timetable) { on_timetable(timetable); }},
                {config_.control_over_pm, config_.network.switch_mode == SwitchMode::Barrier,
                 control_interface(config_.network), config_.head.host}),
@@ -372,6 +373,7 @@ void Daemon::beat(bool asks) {
   message.set_switches(parts_.switcher.counters().switches.load(std::memory_order_relaxed));
   message.set_late_switches(parts_.switcher.counters().late.load(std::memory_order_relaxed));
   message.set_stopping(is_stopping_);
+  message.set_hears_nothing(!control_.is_linked() && head_.hears_nothing());
   if (asks) message.set_node_sent_ns(parts_.clock.now().time_since_epoch().count());
   if (asks) head_.set_asked();
   head_.send(message);

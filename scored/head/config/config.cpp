@@ -10,6 +10,10 @@
 namespace score::head {
 namespace {
 
+// A node that hears nothing asks every member on its way to the head; with a smaller fan-out it
+// would take longer than a heartbeat's period on a large cluster. See docs/lab/control-tree.md.
+constexpr std::uint32_t kLeastFanout = 4;
+constexpr std::uint32_t kMostFanout = 128;
 constexpr std::uint32_t kMostRequeues = 100;
 static_assert(kMostRequeues < base::kAttemptsPerJob, "each takes a number");
 constexpr Duration kMaxGrace = 3600s;
@@ -90,6 +94,7 @@ void read_policy(ConfigSection& section, HeadConfig& config) {
                        {"info", LogLevel::Info},
                        {"debug", LogLevel::Debug}});
   section.read_choice("control", config.control_over_pm, {{"pm", true}, {"tls", false}});
+  section.read("control_fanout", config.control_fanout, kLeastFanout, kMostFanout);
   section.read("quantum", config.quantum, limits::kMinQuantum, limits::kMaxQuantum);
   section.read("slots", config.slots, 1U, limits::kMaxSlots);
   section.read("urgent_slots", config.urgent_slots, 0U, limits::kMaxUrgentSlots);
@@ -198,6 +203,7 @@ Status check_reload(const HeadConfig& running, const HeadConfig& wanted) {
   compare("deadlock_after", running.deadlock_after, wanted.deadlock_after);
   compare("node_timeout", running.node_timeout, wanted.node_timeout);
   compare("control", running.control_over_pm, wanted.control_over_pm);
+  compare("control_fanout", running.control_fanout, wanted.control_fanout);
   compare("switch_always", running.switch_always, wanted.switch_always);
   monitor::MonitorSettings monitor = wanted.monitor;
   monitor.is_private = running.monitor.is_private;

@@ -5,6 +5,7 @@
 #include "base/os/log.hpp"
 #include "base/result.hpp"
 #include "base/time.hpp"
+#include "gang/control/tree.hpp"
 #include "gang/head/cluster.hpp"
 #include "monitor/model/settings.hpp"
 #include "proto/transport/tls_connection.hpp"
@@ -59,6 +60,7 @@ struct HeadConfig {
   Duration idle_timeout = 600s;  // of a command that watches nothing
   Duration write_timeout = limits::kWriteDeadline;  // of a command that reads nothing
   bool control_over_pm = true;  // datagrams between daemons; false: all over TLS
+  std::uint32_t control_fanout = gang::Tree::kDefaultFanout;  // of their tree
   NetworkConfig network;
   UserLimits limits;  // what users may ask for
   AccountRules accounts;

@@ -19,6 +19,9 @@ TEST(HeadConfig, HasDefaultsForAllButTheNodes) {
   EXPECT_EQ(config->for_cluster().node_timeout, 30s);
   EXPECT_EQ(parse_config("[head]\nnodes = \"a\"\nnode_timeout = \"5s\"", "x")->node_timeout, 5s);
   EXPECT_TRUE(config->idle_detection);
+  EXPECT_EQ(config->control_fanout, 16U);
+  EXPECT_EQ(parse_config("[head]\nnodes = \"a\"\ncontrol_fanout = 8", "x")->control_fanout, 8U);
+  EXPECT_FALSE(parse_config("[head]\nnodes = \"a\"\ncontrol_fanout = 3", "x"));
   EXPECT_EQ(config->for_cluster().deadlock_after, 5s);
   EXPECT_TRUE(config->overcommit);
   EXPECT_FALSE(parse_config("[head]\nnodes = \"a\"\novercommit = false", "x")->overcommit);

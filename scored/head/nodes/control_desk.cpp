@@ -39,7 +39,7 @@ ControlDesk::ControlDesk(asio::io_context& io, Clock& clock, NodeLinks& links)
                  on_message(source, message);
                }),
       heartbeats_(io.get_executor(), clock, network_,
-                  [this](const auto& alive, const auto& silent) { hear(alive, silent); }),
+                  [this](const control::HeadHeartbeats::News& news) { hear(news); }),
       timetables_(io.get_executor(), clock, network_,
                   {.unheard = [this] { return heartbeats_.unheard(); },
                    .deliver = nullptr,
@@ -50,7 +50,9 @@ ControlDesk::ControlDesk(asio::io_context& io, Clock& clock, NodeLinks& links)
                        }}),
       generation_(random_number<std::uint32_t>()) {}
 
-Status ControlDesk::open(const proto::TcpEndpoint& listen, TaskGroup& tasks) {
+Status ControlDesk::open(const proto::TcpEndpoint& listen, std::uint32_t fanout,
+                         TaskGroup& tasks) {
+  fanout_ = fanout;
   if (auto opened = network_.open(address_to_bind(listen.host), tasks); !opened) return opened;
   tasks_ = &tasks;
   tasks.spawn("heartbeats over PM", heartbeats_.run());
@@ -108,6 +110,7 @@ void ControlDesk::publish() {
   own.main = network_.address();
   own.main.bytes = {0, 0, 0, 0, own.main.bytes[4], own.main.bytes[5]};  // nodes know the host
   auto roster = members_.make(++generation_, random_number<std::uint64_t>(), own);
+  roster.fanout = fanout_;
   const auto frame = proto::encode_frame(control::to_wire(roster));
   for (const NodeId node : links_.connected()) {
     if (members_.has(node)) links_.send_shared(node, frame);
@@ -140,15 +143,16 @@ void ControlDesk::publish_timetables() {
   if (!unpublished_.empty()) timetables_.publish(std::exchange(unpublished_, {}));
 }
 
-void ControlDesk::hear(const std::vector<std::uint32_t>& alive,
-                       const std::vector<std::uint32_t>& silent) {
+void ControlDesk::hear(const control::HeadHeartbeats::News& news) {
   gang::Hearsay hearsay;
   const auto add = [&](std::uint32_t rank, std::vector<NodeId>& nodes, const char* state) {
     nodes.push_back(control::node_of_rank(rank));
     set_state(nodes.back(), state);
   };
-  for (const std::uint32_t rank : alive) add(rank, hearsay.alive, "pm");
-  for (const std::uint32_t rank : silent) add(rank, hearsay.silent, "tls: not heard over PM");
+  for (const std::uint32_t rank : news.alive) add(rank, hearsay.alive, "pm");
+  for (const std::uint32_t rank : news.silent) add(rank, hearsay.silent, "tls: not heard over PM");
+  if (news.deaf) hearsay.deaf.push_back(control::node_of_rank(*news.deaf));
+  if (news.hearing) hearsay.hearing.push_back(control::node_of_rank(*news.hearing));
   hearsay.silent_for = gang::BeatTiming{}.silent_after();
   if (on_hearsay_) on_hearsay_(hearsay);
 }

@@ -24,9 +24,9 @@ class ControlDesk {
   // All outlive it.
   ControlDesk(asio::io_context& io, Clock& clock, NodeLinks& links);
 
-  // Until then, and after a failure, all goes over TLS. `listen`: where nodes reach the head; its
-  // tasks run in `tasks`. Errors: errno codes.
-  Status open(const proto::TcpEndpoint& listen, TaskGroup& tasks);
+  // Until then, and after a failure, all goes over TLS. `listen`: where nodes reach the head;
+  // `fanout`: of the tree; its tasks run in `tasks`. Errors: errno codes.
+  Status open(const proto::TcpEndpoint& listen, std::uint32_t fanout, TaskGroup& tasks);
   // Hears and sends nothing from now on.
   void close();
 
@@ -51,7 +51,7 @@ class ControlDesk {
  private:
   void leave();
   void roster_changed();
-  void hear(const std::vector<std::uint32_t>& alive, const std::vector<std::uint32_t>& silent);
+  void hear(const control::HeadHeartbeats::News& news);
   void on_message(std::uint32_t source, const control::Message& message);
   void publish_soon();
   asio::awaitable<void> publish_when_due();
@@ -69,6 +69,7 @@ class ControlDesk {
   std::function<void(const gang::Hearsay&)> on_hearsay_;
   ControlMembers members_;
   std::uint32_t generation_;
+  std::uint32_t fanout_ = gang::Tree::kDefaultFanout;
   bool is_publishing_ = false;
 };
 

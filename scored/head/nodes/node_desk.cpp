@@ -142,6 +142,11 @@ void NodeDesk::heartbeat(NodeId node, const wire::Heartbeat& message) {
   vitals.late_switches = message.late_switches();
   vitals.last_heard = now();
   parts_.links.link(node).is_stopping = message.stopping();
+  if (message.hears_nothing()) {
+    gang::Hearsay deaf;
+    deaf.deaf.push_back(node);
+    return parts_.runner.perform(parts_.runner.cluster().hearsay(deaf, now()));
+  }
   parts_.runner.perform(parts_.runner.cluster().heartbeat(node, now()));
 }
 

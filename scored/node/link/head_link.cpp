@@ -12,6 +12,8 @@ namespace score::node {
 namespace {
 
 constexpr std::size_t kQueuedBytes = 1 * limits::kMiB;  // beyond it shepherds are not read
+// TCP repeats after 200 ms what was not acknowledged; a host acknowledges within 40 ms.
+constexpr Duration kUnanswered = std::chrono::milliseconds{250};
 constexpr Duration kParkedPoll = std::chrono::milliseconds{20};
 
 proto::ConnectionLimits connection_limits() {
@@ -116,6 +118,10 @@ void HeadLink::set_answered(TimePoint sent) {
 
 bool HeadLink::is_silent() const {
   return connection_ != nullptr && asked_ && clock_.now() - *asked_ >= kSilenceLimit;
+}
+
+bool HeadLink::hears_nothing() const {
+  return connection_ != nullptr && connection_->unanswered_for() >= kUnanswered;
 }
 
 asio::awaitable<void> HeadLink::replace_if_silent() {

@@ -68,6 +68,8 @@ class HeadLink {
   // Nothing came over the connection for kSilenceLimit since a heartbeat asked for a reply: the
   // head or the way to it is gone, or it is only late.
   [[nodiscard]] bool is_silent() const;
+  // What was sent has not even been acknowledged by the head's host: nothing comes from there.
+  [[nodiscard]] bool hears_nothing() const;
   // Replaces the connection if a new one can be made and the old one is still silent then. Until
   // then the old one is kept: the head ends jobs of nodes whose connection breaks. One at a time.
   asio::awaitable<void> replace_if_silent();

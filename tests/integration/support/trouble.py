@@ -58,6 +58,15 @@ def parted(node):
 
 
 @contextlib.contextmanager
+def muted(node):
+    """Nothing leaves any more; what is sent to the node arrives."""
+    nft(node, 'add table inet muted')
+    nft(node, 'add chain inet muted output { type filter hook output priority 0; policy drop; }')
+    yield
+    nft(node, 'delete table inet muted')
+
+
+@contextlib.contextmanager
 def without(node, protocol, percent=100):
     """So much of what this protocol (tcp, udp) sends from and to the node is lost."""
     some = f'numgen random mod 100 < {percent}' if percent < 100 else ''
