@@ -82,7 +82,9 @@ void expect(const Evidence& evidence, Level level, const char* check, const std:
   EXPECT_EQ(finding.level, level) << finding.line();
   EXPECT_EQ(finding.check, check);
   EXPECT_EQ(finding.line().substr(0, line.size()), line);
-  if (level >= Level::Warning) EXPECT_NE(finding.remedy, "") << finding.line();
+  if (level >= Level::Warning) {
+    EXPECT_NE(finding.remedy, "") << finding.line();
+  }
 }
 
 TEST(Verdicts, HaveOneLinePerCheckOfAHealthyCluster) {

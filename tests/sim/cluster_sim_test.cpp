@@ -94,7 +94,9 @@ TEST_P(ClusterSimPolicies, HoldTheInvariantsAndEndEveryJobOnce) {
   ASSERT_NO_FATAL_FAILURE(run_seeds(options, word.c_str(), all));
   EXPECT_GT(all.ends[JobState::Completed], 20U);
   const bool takes_turns = GetParam() <= gang::Placement::Slurm;  // batch jobs have one row
-  if (takes_turns) EXPECT_GT(all.gangs_compared, 100U);
+  if (takes_turns) {
+    EXPECT_GT(all.gangs_compared, 100U);
+  }
   EXPECT_GT(all.cores_compared, 1000U);
   EXPECT_GT(all.head_restarts, 0U);
   options.barriers = true;

@@ -281,7 +281,7 @@ Status ClientSession::check([[maybe_unused]] const Message& message, FrameType t
     return fail(Errc::Busy, "too many connections: only sccancel is accepted now");
   }
   if (greeted_ && Administrative<Message>) return {};
-  Permissions::Request request{type};
+  Permissions::Request request{.type = type, .job = {}};
   request.is_greeted = greeted_;
   if constexpr (AboutJob<Message>) request.job = JobId(message.job());
   if constexpr (std::is_same_v<Message, wire::Submit>) {
