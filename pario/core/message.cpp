@@ -359,7 +359,7 @@ void append_statistics(const Statistics& statistics, std::string& bytes) {
   for (const std::uint64_t value :
        {statistics.capacity, statistics.used, statistics.files, statistics.requests,
         statistics.bytes_read, statistics.bytes_written, statistics.refused_keys,
-        statistics.refused_requests, statistics.refused_slow}) {
+        statistics.refused_requests, statistics.refused_slow, statistics.queue}) {
     put(bytes, value);
   }
 }
@@ -369,7 +369,7 @@ bool parse_statistics(std::string_view bytes, Statistics& statistics) {
   for (std::uint64_t* value :
        {&statistics.capacity, &statistics.used, &statistics.files, &statistics.requests,
         &statistics.bytes_read, &statistics.bytes_written, &statistics.refused_keys,
-        &statistics.refused_requests, &statistics.refused_slow}) {
+        &statistics.refused_requests, &statistics.refused_slow, &statistics.queue}) {
     cursor.take(*value);
   }
   return cursor.is_done();

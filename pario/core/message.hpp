@@ -222,9 +222,10 @@ struct Statistics {
   std::uint64_t refused_keys = 0;      // connections without the volume's key
   std::uint64_t refused_requests = 0;  // connections closed for a malformed request
   std::uint64_t refused_slow = 0;      // connections closed since they did not read or shake hands
+  std::uint64_t queue = 0;             // requests without a reply, this one not counted
 };
 
-inline constexpr std::size_t kStatisticsBytes = 72;
+inline constexpr std::size_t kStatisticsBytes = 80;
 void append_statistics(const Statistics& statistics, std::string& bytes);
 bool parse_statistics(std::string_view bytes, Statistics& statistics);
 

@@ -203,8 +203,13 @@ TEST(Message, RepliesComeBack) {
   EXPECT_EQ(list.at(1).name, "two");
   EXPECT_FALSE(parse_entries(entries.substr(1), list));
   std::string statistics;
-  append_statistics({}, statistics);
+  append_statistics({.used = 5, .queue = 3}, statistics);
   EXPECT_EQ(statistics.size(), kStatisticsBytes);
+  Statistics counts;
+  ASSERT_TRUE(parse_statistics(statistics, counts));
+  EXPECT_EQ(counts.used, 5U);
+  EXPECT_EQ(counts.queue, 3U);
+  EXPECT_FALSE(parse_statistics(statistics + "x", counts));
 }
 
 TEST(Proof, DependsOnEverything) {

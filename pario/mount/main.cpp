@@ -3,10 +3,12 @@
 #include "pario/mount/operations.hpp"
 
 #include <array>
+#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <getopt.h>
 #include <unistd.h>
@@ -18,11 +20,12 @@ namespace pario = score::pario;
 constexpr int kExitError = 125;  // as of all programs of Scored
 
 constexpr const char* kUsage =
-    "Usage: scored-pario-mount --volume FILE [--foreground] DIR\n\n"
+    "Usage: scored-pario-mount --volume FILE [--foreground] [--ready FD] DIR\n\n"
     "Mounts a striped volume at the directory DIR; unmount with fusermount3 -u DIR.\n\n"
     "Options:\n"
     "  --volume FILE   Description of the volume (the file named by $PARIO_VOLUME)\n"
     "  --foreground    Stay in the foreground, and unmount at the end\n"
+    "  --ready FD      Write a byte to this open descriptor when it is mounted\n"
     "  --help          Print this help and exit\n"
     "  --version       Print the version and exit\n";
 
@@ -30,6 +33,7 @@ struct Options {
   std::string volume;
   std::string directory;
   bool stays = false;
+  int ready = -1;
 };
 
 [[noreturn]] void fail(const std::string& what) {
@@ -37,9 +41,20 @@ struct Options {
   std::exit(kExitError);
 }
 
+int descriptor(const char* text) {
+  int fd = -1;
+  const char* end = text + std::strlen(text);
+  const auto [stop, error] = std::from_chars(text, end, fd);
+  if (error != std::errc() || stop != end || ::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
+    fail(std::string("--ready ") + text + ": no such descriptor");
+  }
+  return fd;
+}
+
 Options parse(int argc, char** argv) {
-  constexpr std::array<option, 5> kOptions{{{"volume", required_argument, nullptr, 'v'},
+  constexpr std::array<option, 6> kOptions{{{"volume", required_argument, nullptr, 'v'},
                                             {"foreground", no_argument, nullptr, 'f'},
+                                            {"ready", required_argument, nullptr, 'r'},
                                             {"help", no_argument, nullptr, 'h'},
                                             {"version", no_argument, nullptr, 'V'},
                                             {nullptr, 0, nullptr, 0}}};
@@ -53,6 +68,7 @@ Options parse(int argc, char** argv) {
     if (letter == '?') std::exit(kExitError);
     if (letter == 'v') options.volume = optarg;
     if (letter == 'f') options.stays = true;
+    if (letter == 'r') options.ready = descriptor(optarg);
   }
   if (options.volume.empty()) fail("--volume is missing; see scored-pario-mount --help");
   if (optind + 1 != argc) fail("expected one directory; see scored-pario-mount --help");
@@ -70,6 +86,7 @@ int serve(fuse_session* session, const Options& options, VolumePtr& volume) {
   if (!options.stays) volume.reset();
   if (fuse_daemonize(options.stays ? 1 : 0) != 0) return kExitError;
   if (!volume && pario::Volume::open(options.volume, volume, message) != 0) return kExitError;
+  if (options.ready >= 0 && ::write(options.ready, "1", 1) != 1) return kExitError;
   fuse_loop_config* config = fuse_loop_cfg_create();
   fuse_loop_cfg_set_max_threads(config, 16);
   const int result = fuse_session_loop_mt(session, config);

@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,7 +25,7 @@ using namespace score;  // NOLINT(google-build-using-namespace)
 
 constexpr const char* kUsage =
     "Usage: scored-pario --volume FILE --index N --directory DIR [--capacity SIZE] "
-    "[--background]\n\n"
+    "[--listener FD] [--background]\n\n"
     "Serves one part of a striped volume.\n\n"
     "Options:\n"
     "  --volume FILE     Description of the volume, with its key and its servers; -: from stdin\n"
@@ -32,6 +33,7 @@ constexpr const char* kUsage =
     "  --directory DIR   Keeps names and data; no other server may use it\n"
     "  --capacity SIZE   Most data that is kept here, such as 100G (its part of the volume's "
     "size)\n"
+    "  --listener FD     Accept clients at this open descriptor of a listening socket\n"
     "  --background      Make DIR if needed, write to DIR/log, return when the server works\n"
     "  --help            Print this help and exit\n"
     "  --version         Print the version and exit\n";
@@ -48,6 +50,13 @@ void on_signal(int) {
   std::exit(kExitError);
 }
 
+bool listens(int fd) {
+  int value = 0;
+  socklen_t size = sizeof value;
+  return ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &value, &size) == 0 && value == 1 &&
+         ::fcntl(fd, F_SETFD, FD_CLOEXEC) == 0;
+}
+
 void take_option(int option, const char* value, pario::ServerOptions& options) {
   if (option == 'v') {
     std::string message;
@@ -56,6 +65,10 @@ void take_option(int option, const char* value, pario::ServerOptions& options) {
     const auto index = parse_number<std::uint32_t>(value);
     if (!index) fail_usage(std::string("--index ") + value + ": expected a number from 0");
     options.server = *index;
+  } else if (option == 'l') {
+    const auto fd = parse_number<int>(value);
+    if (!fd || !listens(*fd)) fail_usage(std::string("--listener ") + value + ": no such socket");
+    options.listener = UniqueFd(*fd);
   } else if (option == 'd') {
     options.directory = value;
   } else if (option == 'b') {
@@ -70,11 +83,12 @@ void take_option(int option, const char* value, pario::ServerOptions& options) {
 }
 
 pario::ServerOptions parse(int argc, char** argv) {
-  constexpr std::array<option, 8> kOptions{{{"volume", required_argument, nullptr, 'v'},
+  constexpr std::array<option, 9> kOptions{{{"volume", required_argument, nullptr, 'v'},
                                             {"index", required_argument, nullptr, 'i'},
                                             {"directory", required_argument, nullptr, 'd'},
                                             {"capacity", required_argument, nullptr, 'c'},
                                             {"background", no_argument, nullptr, 'b'},
+                                            {"listener", required_argument, nullptr, 'l'},
                                             {"help", no_argument, nullptr, 'h'},
                                             {"version", no_argument, nullptr, 'V'},
                                             {nullptr, 0, nullptr, 0}}};

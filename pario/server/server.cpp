@@ -238,6 +238,10 @@ int Server::listen(std::string& message) {
 // The port of a server that was killed is free once the kernel has ended its io_uring, which goes
 // on after the end of the process.
 int Server::listen_soon(std::string& message) {
+  if (options_.listener) {
+    listener_ = std::move(options_.listener);
+    return 0;
+  }
   for (int tries = 0;; ++tries) {
     const int error = listen(message);
     if (error != EADDRINUSE || tries == kMostTries) return error;
@@ -433,6 +437,7 @@ void Server::statistics(Transfer& transfer) {
   counts_.files = parts.store.count();
   counts_.bytes_read = parts.data.bytes_read();
   counts_.bytes_written = parts.data.bytes_written() + written_directly_;
+  counts_.queue = counts_.requests > replied_ ? counts_.requests - replied_ - 1 : 0;
   append_statistics(counts_, transfer.answer.body);
 }
 
@@ -466,6 +471,7 @@ void Server::end_turn() {
     if (op == Op::Sync && transfer->answer.error == 0 && !copy_) {
       synced_ = std::max(synced_, transfer->answer.number);
     }
+    ++replied_;
     Connection& connection = *transfer->connection;
     connection.reply(std::move(transfer));
   }

@@ -23,6 +23,7 @@ struct ServerOptions {
   std::uint32_t server = 0;    // index into volume.servers
   std::string directory;       // exists, and no other server uses it
   std::uint64_t capacity = 0;  // bytes
+  UniqueFd listener;           // a socket that listens already; none: at the address of the volume
 };
 
 class Server final : public ConnectionOwner {
@@ -134,6 +135,7 @@ class Server final : public ConnectionOwner {
   std::uint64_t commits_ = 0;
   std::uint64_t synced_ = 0;  // commits that are on the disk
   Statistics counts_;
+  std::uint64_t replied_ = 0;
   LogLimiter limiter_;
   volatile bool is_stopped_ = false;
   bool must_remove_ = false;

@@ -112,8 +112,8 @@ def counts(servers):
     raw.request(STATISTICS, id=0)
     error, body, _, _ = raw.reply()
     assert error == 0
-    return dict(zip(('capacity', 'used', 'files', 'requests', 'read', 'written', 'keys', 'malformed', 'slow'),
-                    struct.unpack('<9Q', body)))
+    return dict(zip(('capacity', 'used', 'files', 'requests', 'read', 'written', 'keys', 'malformed', 'slow', 'queue'),
+                    struct.unpack('<10Q', body)))
 
 
 def files_below(path):
