@@ -159,20 +159,23 @@ int main(int argc, char** argv) {
   const std::uint32_t index = options.server;
   // A file beyond the limit of its size is EFBIG to the client.
   std::signal(SIGXFSZ, SIG_IGN);
-
-  struct sigaction action {};
-
-  action.sa_handler = on_signal;
-  ::sigaction(SIGTERM, &action, nullptr);
-  ::sigaction(SIGINT, &action, nullptr);
   rlimit files{};
   ::getrlimit(RLIMIT_NOFILE, &files);
   files.rlim_cur = files.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &files);
 
   pario::Server server(std::move(options));
+  // Before start(): clients may find its socket, and end the server, while it still starts.
+  running = &server;
+
+  struct sigaction action {};
+
+  action.sa_handler = on_signal;
+  ::sigaction(SIGTERM, &action, nullptr);
+  ::sigaction(SIGINT, &action, nullptr);
   std::string message;
   const int started = server.start(message);
+  if (started != 0) running = nullptr;
   if (started == EBUSY && goes_to_background) {  // it runs already
     report_start(pipe);
     return kExitOk;
@@ -181,7 +184,6 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "scored-pario: %s\n", message.c_str());
     return kExitError;
   }
-  running = &server;
   report_start(pipe);
   log_notice("serve volume", kv("volume", name), kv("index", index));
   notify_ready();

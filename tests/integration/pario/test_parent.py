@@ -1,9 +1,11 @@
 """Servers and mounts of a program that starts them: at its socket, and with a descriptor that says when it is mounted."""
 import contextlib
 import os
+import signal
 import socket
 import subprocess
 import threading
+import time
 
 import pytest
 from mounts import REQUIRED
@@ -70,6 +72,16 @@ def test_the_next_server_has_the_socket_of_a_killed_one(parent):
         reader.join(60)
         assert got == [b'before'], open(parent.log).read()
     client.close()
+
+
+def test_a_server_that_is_ended_while_it_starts_ends(parent):
+    """Its socket takes clients before the server works, so a parent may change its mind at any time."""
+    parent.kill()
+    for turn in range(60):
+        parent.start()
+        time.sleep(turn * 0.0005)
+        parent.process.terminate()
+        assert parent.process.wait(60) in (0, -signal.SIGTERM), turn
 
 
 def test_what_is_not_a_listening_socket_is_refused_in_a_line(parent):
