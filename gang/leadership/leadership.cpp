@@ -228,7 +228,7 @@ TimePoint Leadership::next_deadline() const {
 // -----------------------------------------------------------------------------
 
 LeadershipActions Leadership::follower_current(std::uint64_t sequence, TimePoint now) {
-  if (role_ != LeadershipRole::Leader) return {};
+  if (role_ != LeadershipRole::Leader || sequence < acknowledged_) return {};
   const bool was_current = follower_.has_value();
   follower_ = std::max(sequence, follower_.value_or(0));
   if (was_current) return {};

@@ -87,7 +87,8 @@ class Leadership {
   // As the head in charge: its own log is on its disk up to here.
   void committed(std::uint64_t sequence) { position_.sequence = sequence; }
 
-  // The follower has stored the log up to here, and gets every change that follows.
+  // The follower has stored the log up to here, and gets every change that follows. It is current
+  // if it has all that is acknowledged; else call it again when it has stored more.
   LeadershipActions follower_current(std::uint64_t sequence, TimePoint now);
   // Later: up to here.
   void follower_stored(std::uint64_t sequence);

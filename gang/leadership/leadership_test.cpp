@@ -165,6 +165,29 @@ TEST_F(LeadershipTest, NothingIsAcknowledgedBeforeTheFollowerOrTheNodesKnow) {
   EXPECT_EQ(head(0).acknowledged(now_), 2U);
 }
 
+// A copy of the log takes its time, in which the head in charge acknowledges more.
+TEST_F(LeadershipTest, AFollowerIsCurrentOnceItHasAllThatIsAcknowledged) {
+  elect_first();
+  is_linked_ = false;
+  head(1).other_gone();
+  perform(0, head(0).follower_lost(now_));
+  run(2s);
+  head(0).committed(5);
+  ASSERT_EQ(head(0).acknowledged(now_), 5U);
+  is_linked_ = true;
+  run(1s);
+  head(1).stored({head(0).term(), 4});
+  perform(0, head(0).follower_current(4, now_));
+  EXPECT_FALSE(head(0).has_current_follower());
+  run(2s);
+  stop(0);
+  run(60s);
+  EXPECT_FALSE(leads(1)) << "it lacks the fifth change";
+  start(0, {head(1).term(), 5});
+  run(10s);
+  EXPECT_TRUE(leads(0));
+}
+
 TEST_F(LeadershipTest, AHeadThatLosesItsWitnessesStandsDownBeforeTheOtherTakesOver) {
   elect_first();
   is_linked_ = false;

@@ -208,13 +208,14 @@ void HeadsWorld::follow() {
 
 void HeadsWorld::ship(std::size_t from, Disk state, bool is_snapshot) {
   const std::size_t to = 1 - from;
-  last_ship_ = std::max(last_ship_, events_.now()) + chance_.between(100us, 10ms);
-  events_.at(last_ship_, [this, to, state = std::move(state), stream = stream_, is_snapshot] {
-    if (stream == stream_ && !is_cut(0, 1)) store(to, state, stream, is_snapshot);
+  const Duration longest = is_snapshot ? Duration(1s) : Duration(10ms);
+  last_ship_ = std::max(last_ship_, events_.now()) + chance_.between(100us, longest);
+  events_.at(last_ship_, [this, to, state = std::move(state), stream = stream_] {
+    if (stream == stream_ && !is_cut(0, 1)) store(to, state, stream);
   });
 }
 
-void HeadsWorld::store(std::size_t at, Disk state, std::uint64_t stream, bool is_snapshot) {
+void HeadsWorld::store(std::size_t at, Disk state, std::uint64_t stream) {
   Head& follower = heads_[at];
   // A head that stands for election takes nothing more.
   if (follower.life == 0 || follower.leadership->role() != gang::LeadershipRole::Follower) {
@@ -223,12 +224,12 @@ void HeadsWorld::store(std::size_t at, Disk state, std::uint64_t stream, bool is
   follower.disk.log = state.log;
   follower.disk.position = state.position;
   follower.leadership->stored(state.position);
-  events_.after(chance_.between(100us, 10ms), [this, at, stream, is_snapshot, state] {
+  events_.after(chance_.between(100us, 10ms), [this, at, stream, state] {
     Head& leader = heads_[1 - at];
     if (stream != stream_ || is_cut(0, 1) || leader.life == 0) return;
     if (leader.leadership->term() != state.position.term) return;
     const TimePoint now_there = local(leader.rate);
-    if (is_snapshot) {
+    if (!leader.leadership->has_current_follower()) {
       perform(1 - at, leader.leadership->follower_current(state.position.sequence, now_there));
     } else {
       leader.leadership->follower_stored(state.position.sequence);

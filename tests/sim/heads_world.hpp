@@ -109,7 +109,7 @@ class HeadsWorld {
   void follow();
   void end_stream();
   void ship(std::size_t from, Disk state, bool is_snapshot);
-  void store(std::size_t at, Disk state, std::uint64_t stream, bool is_snapshot);
+  void store(std::size_t at, Disk state, std::uint64_t stream);
 
   HeadsOptions options_;
   Chance chance_;
