@@ -5,6 +5,7 @@
 
 #include "base/os/log.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -16,7 +17,7 @@ constexpr auto kRetryAfter = std::chrono::seconds(1);
 }  // namespace
 
 CommitLog::CommitLog(asio::io_context& io, Store store)
-    : io_(io), store_(std::move(store)), thread_([this] { run(); }) {}
+    : io_(io), store_(std::move(store)), has_log_(store_.has_log()), thread_([this] { run(); }) {}
 
 CommitLog::~CommitLog() {
   stop();
@@ -70,14 +71,17 @@ std::uint64_t CommitLog::commits() const {
 
 void CommitLog::run() {
   Batch batch;
-  while (wait_for_work(batch)) commit(batch);
+  while (wait_for_work(batch)) {
+    make_copy();
+    if (!batch.empty()) commit(batch);
+  }
   if (!batch.empty()) log_error("lose state changes", kv("count", batch.changes.size()));
 }
 
 bool CommitLog::wait_for_work(Batch& batch) {
   std::unique_lock lock(mutex_);
   if (batch.empty()) {
-    wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+    wake_.wait(lock, [this] { return stopping_ || !queue_.empty() || copy_; });
   } else {  // the disk did not take it
     wake_.wait_for(lock, kRetryAfter, [this] { return stopping_ || !queue_.empty(); });
     if (stopping_) return false;
@@ -86,7 +90,50 @@ bool CommitLog::wait_for_work(Batch& batch) {
   for (std::size_t i = 0; i < fresh.changes.size(); ++i) {
     batch.append(std::move(fresh.changes[i]), std::move(fresh.waiting[i]));
   }
-  return !batch.empty();
+  return !batch.empty() || copy_;
+}
+
+void CommitLog::copy(std::string path, std::function<void(const Result<std::uint64_t>&)> done) {
+  {
+    const std::lock_guard lock(mutex_);
+    copy_ = Copy{std::move(path), std::move(done)};
+  }
+  wake_.notify_one();
+}
+
+void CommitLog::make_copy() {
+  std::optional<Copy> wanted;
+  {
+    const std::lock_guard lock(mutex_);
+    wanted = std::exchange(copy_, std::nullopt);
+  }
+  if (!wanted) return;
+  Result<std::uint64_t> result = store_.log_sequence();
+  if (auto copied = store_.copy_to(wanted->path); !copied) result = copied.error();
+  asio::post(io_, [done = std::move(wanted->done), result] { done(result); });
+}
+
+// In the order of the commits, as the posts to the loop are.
+void CommitLog::hold(std::vector<Waiting> waiting) {
+  if (!has_log_) return answer(std::move(waiting), {});
+  asio::post(io_, [this, sequence = store_.log_sequence(), changes = store_.take_changes(),
+                   waiting = std::move(waiting)]() mutable {
+    held_.push_back({sequence, std::move(waiting)});
+    if (on_committed_) on_committed_(sequence, std::move(changes));
+    release(released_);
+  });
+}
+
+void CommitLog::release(std::uint64_t sequence) {
+  released_ = std::max(released_, sequence);
+  while (!held_.empty() && held_.front().sequence <= released_) {
+    const std::vector<Waiting> waiting = std::move(held_.front().waiting);
+    held_.pop_front();
+    pending_ -= waiting.size();
+    for (const Waiting& one : waiting) {
+      if (one.answer) one.answer({});
+    }
+  }
 }
 
 void CommitLog::commit(Batch& batch) {
@@ -96,7 +143,7 @@ void CommitLog::commit(Batch& batch) {
       const std::lock_guard lock(mutex_);
       ++commits_;
     }
-    answer(std::exchange(batch, {}).waiting, {});
+    hold(std::exchange(batch, {}).waiting);
     return;
   }
   if (failures_.allow(monotonic_now())) {

@@ -3,6 +3,9 @@
 // came meanwhile is the next transaction. So 16 clients that each wait for their answer share one
 // fsync, no client waits for a timer, and the loop never waits for the disk.
 //
+// A store with a log (docs/adr/0089): what is stored is answered when it is released, so that the
+// other head can store it before.
+//
 // One thread of its own owns the Store; it takes plain values and gives answers back by posting to
 // the loop. Every function here is called on the loop's thread, every callback runs there.
 
@@ -13,8 +16,11 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -38,6 +44,18 @@ class CommitLog {
   void add(Change change, Callback done = {});
   // The callback comes when everything added before is durable.
   void after(Callback done);
+
+  // ---- of a store with a log
+  // Called for each transaction that is on disk, in order.
+  void on_committed(std::function<void(std::uint64_t sequence, std::string changes)> then) {
+    on_committed_ = std::move(then);
+  }
+
+  // What was stored up to this transaction is answered.
+  void release(std::uint64_t sequence);
+  // Writes a copy of the database, between two transactions; the callback has the sequence of the
+  // last one that is in it.
+  void copy(std::string path, std::function<void(const Result<std::uint64_t>&)> done);
 
   // Added and not yet answered.
   [[nodiscard]] std::size_t pending() const { return pending_; }
@@ -64,7 +82,19 @@ class CommitLog {
     void append(Change change, Waiting waits);
   };
 
+  struct Held {
+    std::uint64_t sequence = 0;
+    std::vector<Waiting> waiting;
+  };
+
+  struct Copy {
+    std::string path;
+    std::function<void(const Result<std::uint64_t>&)> done;
+  };
+
   void run();
+  void make_copy();
+  void hold(std::vector<Waiting> waiting);
   // Adds the changes that were queued meanwhile. False: stop, there is nothing more to do.
   bool wait_for_work(Batch& batch);
   // What has happened and could not be stored stays in the batch.
@@ -76,10 +106,15 @@ class CommitLog {
   Store store_;
   LogLimiter failures_;      // the thread's
   std::size_t pending_ = 0;  // loop's thread only
+  const bool has_log_;
+  std::function<void(std::uint64_t, std::string)> on_committed_;  // loop's thread only
+  std::deque<Held> held_;                                         // loop's thread only
+  std::uint64_t released_ = 0;                                    // loop's thread only
 
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable wake_;
   Batch queue_;
+  std::optional<Copy> copy_;
   bool stopping_ = false;
   std::uint64_t commits_ = 0;
   std::thread thread_;

@@ -48,6 +48,8 @@ class Statement {
   std::unique_ptr<sqlite3_stmt, Finalize> statement_;
 };
 
+class Recorder;
+
 class Database {
  public:
   enum class Mode { Create, ReadWrite, Read };
@@ -60,8 +62,15 @@ class Database {
   [[nodiscard]] Result<Statement> prepare(const char* sql) const;
   // The single value of a statement such as "PRAGMA user_version".
   [[nodiscard]] Result<std::string> value(const char* sql) const;
+  // What a Recorder of an equal database gave, within the transaction that is open. Errors:
+  // Malformed (not such bytes, or this database is not equal).
+  [[nodiscard]] Status apply_changes(std::string_view changes);
+  // Writes a copy of what is committed to a new file; replaces one that is there.
+  [[nodiscard]] Status copy_to(const std::string& path) const;
 
  private:
+  friend class Recorder;
+
   struct Close {
     void operator()(sqlite3* database) const;
   };
@@ -76,6 +85,21 @@ struct Preparation {
 
 // Prepares several statements; the first failure is the answer.
 [[nodiscard]] Status prepare_all(const Database& database, std::initializer_list<Preparation> list);
+
+// What is changed in all tables while it exists, as an SQLite changeset
+// (https://www.sqlite.org/sessionintro.html). The database must outlive it.
+class Recorder {
+ public:
+  [[nodiscard]] static Result<Recorder> begin(const Database& database);
+  [[nodiscard]] Result<std::string> changes() const;
+
+ private:
+  struct Delete {
+    void operator()(void* session) const;
+  };
+
+  std::unique_ptr<void, Delete> session_;
+};
 
 // BEGIN ... COMMIT; rolled back unless committed.
 class Transaction {

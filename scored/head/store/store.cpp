@@ -370,11 +370,19 @@ Status Store::prepare() {
 Status Store::apply(std::span<const Change> changes) {
   auto transaction = Transaction::begin(database_);
   if (!transaction) return transaction.error();
+  auto done = log_ ? apply_recorded(changes) : apply_all(changes);
+  if (!done) return done;
+  done = transaction->commit();
+  if (done && log_) ++log_->sequence;
+  return done;
+}
+
+Status Store::apply_all(std::span<const Change> changes) {
   for (const Change& change : changes) {
     auto done = std::visit([this](const auto& one) { return apply_one(one); }, change);
     if (!done) return done;
   }
-  return transaction->commit();
+  return {};
 }
 
 Status Store::apply_one(const AddJob& change) {

@@ -14,6 +14,7 @@
 #include "base/result.hpp"
 #include "base/text/shared_text.hpp"
 #include "base/units.hpp"
+#include "gang/leadership/lease.hpp"
 #include "scored/head/store/sqlite.hpp"
 
 #include <cstdint>
@@ -165,6 +166,11 @@ struct SaveArray {
   std::uint32_t next = 0;
 };
 
+// Files beside the database that both of two heads need: their text is a setting of this name.
+inline constexpr std::string_view kFilePrefix = "file:";
+inline constexpr std::string_view kNodeKeysFile = "node-keys";
+inline constexpr std::string_view kUsedTokensFile = "setup-tokens-used";
+
 struct Barrier {};  // changes nothing: answered when what was added before is durable
 
 using Change =
@@ -194,8 +200,44 @@ class Store {
 
   [[nodiscard]] const std::string& path() const { return path_; }
 
+  // ---- with two heads (docs/adr/0089)
+  // The greatest incarnation that was stored.
+  [[nodiscard]] Result<Epoch> greatest_incarnation();
+  // At least this one.
+  [[nodiscard]] Status raise_incarnation(Epoch least);
+  // How far its log goes. A store that knows none yet, or whose last head was a single one, counts
+  // by its incarnation; that is stored.
+  [[nodiscard]] Result<gang::LogPosition> open_log();
+  // Of a single head: its changes are in no log.
+  [[nodiscard]] Status forget_log();
+  // From now on each apply() is a transaction of the log of this term, from 1 on.
+  [[nodiscard]] Status begin_log(Epoch term);
+
+  [[nodiscard]] bool has_log() const { return log_.has_value(); }
+
+  [[nodiscard]] std::uint64_t log_sequence() const { return log_ ? log_->sequence : 0; }
+
+  // What the last apply() changed, for apply_shipped() of the other head; once.
+  [[nodiscard]] std::string take_changes() { return std::exchange(changes_, {}); }
+
+  // As the follower. Errors: Malformed: ask for a copy of the whole.
+  [[nodiscard]] Status apply_shipped(std::string_view changes, gang::LogPosition after);
+
+  // What is committed, as a file.
+  [[nodiscard]] Status copy_to(const std::string& path) const { return database_.copy_to(path); }
+
+  // Writes the files whose text is in the settings and differs.
+  [[nodiscard]] Status write_files();
+
+  // The file becomes the database; the one before is kept beside it. Errors leave it as it was.
+  [[nodiscard]] Status replace_with(const std::string& path);
+
  private:
   Store() = default;
+  [[nodiscard]] Status apply_all(std::span<const Change> changes);
+  [[nodiscard]] Status apply_recorded(std::span<const Change> changes);
+  [[nodiscard]] Status put_position(gang::LogPosition position);
+  [[nodiscard]] Result<std::optional<gang::LogPosition>> stored_position();
   [[nodiscard]] Status open_database(const std::string& directory);
   [[nodiscard]] Status prepare();
   [[nodiscard]] Status apply_one(const AddJob& change);
@@ -215,6 +257,8 @@ class Store {
   Database database_;
   Statement add_job_, add_spec_, save_progress_, save_end_, drop_spec_, drop_settings_, account_,
       save_resources_, put_, drop_, save_array_, save_use_;
+  std::optional<gang::LogPosition> log_;  // of a head in charge, with a follower to come
+  std::string changes_;
 };
 
 // A job that ended, as it is accounted.
