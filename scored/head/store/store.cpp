@@ -468,6 +468,7 @@ Status Store::apply_one(const SaveArray& change) {
 }
 
 Result<Epoch> Store::begin_incarnation() {
+  if (log_) return greatest_incarnation();  // it was elected in that term
   if (auto done = database_.execute(
           "UPDATE settings SET value = CAST(value AS INTEGER) + 1 WHERE key = 'head_epoch'");
       !done) {

@@ -157,6 +157,16 @@ TEST_F(StoreLogTest, AStoreOfASingleHeadCountsByItsIncarnation) {
   EXPECT_EQ(*a.open_log(), (gang::LogPosition{Epoch(9), 0}));
 }
 
+// Terms are greater than every incarnation, so a second number of its own would be one that the
+// other head may be elected in.
+TEST_F(StoreLogTest, TheIncarnationOfAnElectedHeadIsItsTerm) {
+  Store a = open("/a");
+  ASSERT_TRUE(a.raise_incarnation(Epoch(7)));
+  ASSERT_TRUE(a.begin_log(Epoch(7)));
+  EXPECT_EQ(*a.begin_incarnation(), Epoch(7));
+  EXPECT_EQ(*a.greatest_incarnation(), Epoch(7));
+}
+
 TEST_F(StoreLogTest, WithALogNothingIsAnsweredBeforeItIsReleased) {
   Store a = open("/a");
   ASSERT_TRUE(a.begin_log(Epoch(7)));
