@@ -229,6 +229,7 @@ NodeActions NodeAgent::on_shepherd(AttemptId id, const ShepherdEvent& event, Tim
           },
           [&](const ShepherdRefused& e) { refuse(id, e, out); },
           [&](const ShepherdStarted&) {
+            if (attempt.started) return;  // again, with tasks that programs have started
             if (!step(id, AttemptEvent::Started)) return;
             attempt.started = true;
             say(base::Started{id}, out);

@@ -270,6 +270,7 @@ Result<void> check_launch_spec(const wire::LaunchSpec& spec) {
   check.c_string("job_name", spec.job_name(), limits::kMaxJobNameBytes);
   check_names(check, "node_names", spec.node_names());
   check.within("cpus_per_task", spec.cpus_per_task(), 0, limits::kMaxCoresPerNode);
+  check.within("spawn", spec.spawn(), 0, limits::kMaxTasksPerJob);
   check_rank_limits(check, spec);
   check_script(check, spec);
   return check.result();

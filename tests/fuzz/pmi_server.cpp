@@ -1,6 +1,6 @@
 // A node's PMI server against hostile tasks and fences. The input is a list of records: a byte
-// whose low bits say who speaks (two tasks, the head, a task's end), a length byte, that many
-// bytes.
+// whose low bits say who speaks (two tasks, the head, a task's end or the answer of a spawn), a
+// length byte, that many bytes.
 //
 // What must hold whatever comes: replies are whole lines to tasks that are there, a fence leaves
 // only when both tasks wait, and a task's replies stay in proportion to what it sent.
@@ -28,6 +28,16 @@ void check(const PmiActions& actions) {
     SCORE_ASSERT(std::ranges::count(reply.bytes, '\n') == 1 && reply.bytes.ends_with('\n'));
     SCORE_ASSERT(reply.bytes.size() < 1024, "the client reads 1023 bytes");
   }
+  for (const auto& spawn : actions.spawns) {
+    SCORE_ASSERT(spawn.task < kTasks && !spawn.what.programs.empty());
+    for (const auto& program : spawn.what.programs) {
+      SCORE_ASSERT(program.tasks() > 0 && !program.argv(0).empty(), "a spawn of nothing");
+    }
+    SCORE_ASSERT(score::proto::parse_key_values(spawn.what.key_values).has_value());
+  }
+  for (const auto& name : actions.names) {
+    SCORE_ASSERT(name.task < kTasks && !name.service.empty());
+  }
   for (const auto task : actions.closed) SCORE_ASSERT(task < kTasks);
   for (const auto& abort : actions.aborts) SCORE_ASSERT(abort.task < kTasks);
   if (actions.fence) {
@@ -38,8 +48,11 @@ void check(const PmiActions& actions) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  PmiServer server(
-      {.name = "kvs_1", .size = 4, .local_tasks = kTasks, .process_mapping = "(vector,(0,2,2))"});
+  PmiServer server({.name = "kvs_1",
+                    .size = 4,
+                    .local_tasks = kTasks,
+                    .process_mapping = "(vector,(0,2,2))",
+                    .can_spawn = true});
   std::string_view rest(reinterpret_cast<const char*>(data), size);
   while (rest.size() >= 2) {
     const auto who = static_cast<unsigned>(rest[0]) & 3U;
@@ -51,6 +64,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     } else if (who == 2) {
       const auto sequence = server.pending_fence() ? server.pending_fence()->sequence : 1;
       if (auto actions = server.fence_done(sequence, bytes)) check(*actions);
+    } else if (length % 8 >= 4) {
+      check(server.spawn_done(static_cast<std::uint32_t>(length % kTasks), length >= 128));
+      check(server.name_done(static_cast<std::uint32_t>(length % kTasks), true, bytes));
     } else {
       check(server.task_ended(static_cast<std::uint32_t>(length % kTasks), length >= 128));
     }

@@ -48,7 +48,10 @@ class Harness {
     handlers.fence = alive;
     handlers.abort = alive;
     handlers.relay = alive;
-    handlers.spawn_refused = alive;
+    handlers.spawn = alive;
+    handlers.world_ready = [this](std::uint32_t, const std::string&) {
+      SCORE_ASSERT(!has_ended_, "heard after the end");
+    };
     handlers.initialised = [this](std::uint32_t task) { initialised_.insert(task); };
     handlers.failed = [this](const std::string&) {
       SCORE_ASSERT(!has_ended_, "ended twice");

@@ -141,7 +141,7 @@ std::optional<Refusal> check_sizes(const Plan& plan, const wire::Program& progra
                    fmt::format("environment variable {} of {} bytes: this system allows {}",
                                printable(name), variable.size(), kMaxStringBytes - 1)};
   }
-  for (const auto& variable : own_variables(plan, 0)) add(variable);
+  for (const auto& variable : own_variables(plan, plan.members.front())) add(variable);
   rlimit stack = current_limit(RLIMIT_STACK);
   for (const auto& limit : plan.spec.limits()) {
     if (limit.resource() == RLIMIT_STACK) stack.rlim_cur = std::min(limit.soft(), stack.rlim_max);
@@ -197,7 +197,8 @@ base::Result<std::string> executable_of(const wire::LaunchSpec& spec,
 }
 
 std::vector<std::uint32_t> local_apps(const Plan& plan) {
-  const std::set<std::uint32_t> apps(plan.apps.begin(), plan.apps.end());
+  std::set<std::uint32_t> apps;
+  for (const std::uint32_t task : plan.members) apps.insert(plan.apps[task]);
   return {apps.begin(), apps.end()};
 }
 

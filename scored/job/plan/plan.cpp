@@ -4,6 +4,7 @@
 #include "base/limits.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <span>
 
 namespace score::shepherd {
@@ -51,6 +52,46 @@ base::Status check_programs(const wire::LaunchSpec& spec) {
   return {};
 }
 
+// Places are room for spawned tasks, in ascending order.
+base::Status check_places(const Plan& plan) {
+  const std::uint32_t first = plan.total - plan.spec.spawn();
+  const auto& places = plan.prepare.world().places();
+  const auto is_room = [&](std::uint32_t place) { return place >= first && place < plan.total; };
+  if (!places.empty() && std::ranges::all_of(places, is_room) &&
+      std::ranges::adjacent_find(places, std::greater_equal()) == places.end()) {
+    return {};
+  }
+  return base::fail(base::Errc::Malformed, "places of spawned tasks");
+}
+
+// Whose tasks, and which program each runs: of the job's first world, or of a spawned one.
+base::Status enter_world(Plan& plan) {
+  if (plan.world() != 0) {
+    if (auto good = check_places(plan); !good) return good;
+    plan.size = static_cast<std::uint32_t>(plan.prepare.world().places_size());
+    *plan.spec.mutable_programs() = plan.prepare.world().programs();
+  } else {
+    plan.size = plan.total - plan.spec.spawn();
+  }
+  if (auto good = check_programs(plan.spec); !good) return good;
+  const auto firsts = plan.first_ranks();
+  if (firsts.back() != plan.size) {
+    return base::fail(base::Errc::Malformed, "programs of {} tasks, a job of {}", firsts.back(),
+                      plan.size);
+  }
+  const auto& places = plan.prepare.world().places();
+  for (std::uint32_t task = 0; task < plan.ranks.size(); ++task) {
+    const bool is_member = plan.world() == 0 ? plan.ranks[task] < plan.size
+                                             : std::ranges::binary_search(places, plan.ranks[task]);
+    plan.apps.push_back(0);
+    if (!is_member) continue;
+    plan.members.push_back(task);
+    const auto next = std::ranges::upper_bound(firsts, plan.world_rank_of(task));
+    plan.apps.back() = static_cast<std::uint32_t>(next - firsts.begin()) - 1;
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<std::uint32_t> Plan::first_ranks() const {
@@ -60,12 +101,37 @@ std::vector<std::uint32_t> Plan::first_ranks() const {
   return firsts;
 }
 
-std::vector<std::uint32_t> Plan::nodes_of_ranks() const {
+std::vector<std::uint32_t> Plan::nodes_of_tasks() const {
   return base::nodes_of_ranks(counts_of(prepare), distribution());
 }
 
-std::string Plan::key_space() const {
-  return fmt::format("scored.{}.{}", spec.key_space(), prepare.attempt());
+std::vector<std::uint32_t> Plan::nodes_of_ranks() const {
+  auto nodes = nodes_of_tasks();
+  if (world() == 0) {
+    nodes.resize(size);
+    return nodes;
+  }
+  std::vector<std::uint32_t> of_world;
+  for (const std::uint32_t place : prepare.world().places()) of_world.push_back(nodes[place]);
+  return of_world;
+}
+
+std::vector<std::uint32_t> Plan::members_on_node() const {
+  std::vector<std::uint32_t> counts(node_count(), 0);
+  for (const std::uint32_t node : nodes_of_ranks()) ++counts[node];
+  return counts;
+}
+
+std::uint32_t Plan::world_rank_of(std::uint32_t task) const {
+  if (world() == 0) return ranks[task];
+  const auto& places = prepare.world().places();
+  return static_cast<std::uint32_t>(std::ranges::lower_bound(places, ranks[task]) - places.begin());
+}
+
+std::string Plan::key_space_of(std::uint32_t world) const {
+  auto name = fmt::format("scored.{}.{}", spec.key_space(), prepare.attempt());
+  if (world != 0) name += fmt::format(".{}", world);
+  return name;
 }
 
 std::uint32_t Plan::places() const {
@@ -75,7 +141,8 @@ std::uint32_t Plan::places() const {
 }
 
 bool Plan::takes_input(std::uint32_t task) const {
-  if (!spec.stdin_path().empty()) return false;
+  const bool is_spawned = rank_of(task) >= total - spec.spawn();
+  if (!spec.stdin_path().empty() || is_spawned) return false;
   if (has_terminal(task)) return true;
   return spec.stdin_rank() == -1 || spec.stdin_rank() == static_cast<std::int64_t>(rank_of(task));
 }
@@ -89,23 +156,33 @@ base::Result<Plan> parse_plan(std::string_view payload) {
   if (!parses(plan.spec, plan.prepare.spec())) return base::fail(base::Errc::Malformed, "spec");
   plan.prepare.clear_spec();  // it may be megabytes, and is in plan.spec now
   if (auto good = check_counts(plan.prepare); !good) return good.error();
-  if (auto good = check_programs(plan.spec); !good) return good.error();
-  std::uint64_t size = 0;
-  for (const std::uint32_t tasks : plan.prepare.tasks_on_node()) size += tasks;
-  if (size > limits::kMaxTasksPerJob) return base::fail(base::Errc::TooLarge, "{} ranks", size);
-  plan.size = static_cast<std::uint32_t>(size);
+  std::uint64_t total = 0;
+  for (const std::uint32_t tasks : plan.prepare.tasks_on_node()) total += tasks;
+  if (total > limits::kMaxTasksPerJob) return base::fail(base::Errc::TooLarge, "{} ranks", total);
+  if (plan.spec.spawn() >= total) {
+    return base::fail(base::Errc::Malformed, "room for {} of {} tasks", plan.spec.spawn(), total);
+  }
+  plan.total = static_cast<std::uint32_t>(total);
   plan.ranks =
       base::ranks_of_node(counts_of(plan.prepare), plan.prepare.node_index(), plan.distribution());
-  const auto firsts = plan.first_ranks();
-  if (firsts.back() != plan.size) {
-    return base::fail(base::Errc::Malformed, "programs of {} tasks, a job of {}", firsts.back(),
-                      plan.size);
-  }
-  for (const std::uint32_t rank : plan.ranks) {
-    const auto next = std::ranges::upper_bound(firsts, rank);
-    plan.apps.push_back(static_cast<std::uint32_t>(next - firsts.begin()) - 1);
-  }
+  if (auto entered = enter_world(plan); !entered) return entered.error();
   return plan;
+}
+
+base::Result<Plan> plan_of_world(const Plan& job, const wire::SpawnedWorld& world) {
+  Plan plan = job;
+  *plan.prepare.mutable_world() = world;
+  plan.apps.clear();
+  plan.members.clear();
+  if (world.number() == 0) return base::fail(base::Errc::Malformed, "a world without a number");
+  if (auto entered = enter_world(plan); !entered) return entered.error();
+  return plan;
+}
+
+std::string prepare_bytes(const Plan& plan) {
+  auto prepare = plan.prepare;
+  prepare.set_spec(plan.spec.SerializeAsString());
+  return prepare.SerializeAsString();
 }
 
 std::optional<std::string_view> find_variable(const wire::LaunchSpec& spec,

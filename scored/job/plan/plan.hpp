@@ -16,12 +16,17 @@
 
 namespace score::shepherd {
 
+// Tasks have numbers in the job, shown to users as their ranks: first those that start with it,
+// then those that are room for spawned ones (LaunchSpec.spawn). Each MPI world numbers its own
+// members: those of the job's first world are numbered as in the job.
 struct Plan {
   wire::ShepherdPrepare prepare;
   wire::LaunchSpec spec;
-  std::uint32_t size = 0;            // ranks of the whole job
-  std::vector<std::uint32_t> ranks;  // of this node's tasks, ascending
-  std::vector<std::uint32_t> apps;   // [task]: index of its program in spec.programs
+  std::uint32_t size = 0;              // ranks of the world
+  std::uint32_t total = 0;             // tasks of the job, those that may be spawned included
+  std::vector<std::uint32_t> ranks;    // [task]: number in the job of this node's tasks, ascending
+  std::vector<std::uint32_t> apps;     // [task]: index of its program in spec.programs
+  std::vector<std::uint32_t> members;  // tasks of this node that are in the world, ascending
 
   [[nodiscard]] std::uint32_t node_count() const {
     return static_cast<std::uint32_t>(prepare.tasks_on_node_size());
@@ -32,6 +37,15 @@ struct Plan {
   }
 
   [[nodiscard]] std::uint32_t rank_of(std::uint32_t task) const { return ranks[task]; }
+
+  // 0: the tasks that the job starts with.
+  [[nodiscard]] std::uint32_t world() const { return prepare.world().number(); }
+
+  // The task's rank in the world, whose member it is.
+  [[nodiscard]] std::uint32_t world_rank_of(std::uint32_t task) const;
+
+  // Programs may start more tasks.
+  [[nodiscard]] bool can_spawn() const { return spec.spawn() > 0; }
 
   [[nodiscard]] const wire::Program& program_of(std::uint32_t task) const {
     return spec.programs(static_cast<int>(apps[task]));
@@ -54,12 +68,20 @@ struct Plan {
     return static_cast<base::Distribution>(prepare.distribution());
   }
 
-  // [rank]: the index of its node.
+  // [rank in the world]: the index of its node.
   [[nodiscard]] std::vector<std::uint32_t> nodes_of_ranks() const;
 
-  // The name of this attempt in PMI and PMIx, the same on all its nodes. MPI libraries name shared
+  // [number in the job]: the index of its node.
+  [[nodiscard]] std::vector<std::uint32_t> nodes_of_tasks() const;
+
+  // [node index]: members of the world.
+  [[nodiscard]] std::vector<std::uint32_t> members_on_node() const;
+
+  // The name of the world in PMI and PMIx, the same on all nodes. MPI libraries name shared
   // memory after it, so it differs between the clusters of one host. No blanks.
-  [[nodiscard]] std::string key_space() const;
+  [[nodiscard]] std::string key_space() const { return key_space_of(world()); }
+
+  [[nodiscard]] std::string key_space_of(std::uint32_t world) const;
 
   // See choose_mpi().
   [[nodiscard]] bool wants_pmi() const {
@@ -83,8 +105,14 @@ struct Plan {
 };
 
 // Errors: Malformed (not the message, no tasks here, node index outside, empty argv, programs whose
-// tasks are not the job's), TooLarge (limits of base/limits.hpp).
+// tasks are not the world's), TooLarge (limits of base/limits.hpp).
 base::Result<Plan> parse_plan(std::string_view payload);
+
+// The plan of a world that programs of `job` start. Errors: as parse_plan().
+base::Result<Plan> plan_of_world(const Plan& job, const wire::SpawnedWorld& world);
+
+// ShepherdPrepare, as the plan has become.
+std::string prepare_bytes(const Plan& plan);
 
 // Value of `name` in the program's environment or else the job's, a view into the spec.
 std::optional<std::string_view> find_variable(const wire::LaunchSpec& spec,

@@ -162,6 +162,85 @@ TEST(TaskEnvironment, MpichIsToldWhichOfBothToUse) {
   EXPECT_FALSE(holds(own_variables(plan, 0), "MPIR_CVAR_PMI_VERSION=1"));
 }
 
+// Of six tasks on two nodes, the last three are room.
+Plan plan_with_room(std::uint32_t node) {
+  auto plan = plan_of({4, 2}, node);
+  plan.spec.set_spawn(3);
+  plan.prepare.set_spec(plan.spec.SerializeAsString());
+  return *parse_plan(plan.prepare.SerializeAsString());
+}
+
+wire::SpawnedWorld world_of(const std::vector<std::uint32_t>& places) {
+  wire::SpawnedWorld world;
+  world.set_number(2);
+  for (const auto place : places) world.add_places(place);
+  auto* program = world.add_programs();
+  program->add_argv("child");
+  program->set_tasks(static_cast<std::uint32_t>(places.size()));
+  return world;
+}
+
+TEST(Plan, RoomForSpawnedTasksIsBehindTheJobs) {
+  const auto first = plan_with_room(0);
+  EXPECT_EQ(first.size, 3U);
+  EXPECT_EQ(first.total, 6U);
+  EXPECT_EQ(first.members, (std::vector<std::uint32_t>{0, 1, 2}));
+  EXPECT_EQ(first.nodes_of_ranks(), (std::vector<std::uint32_t>{0, 0, 0}));
+  EXPECT_TRUE(plan_with_room(1).members.empty());
+}
+
+TEST(Plan, AWorldCountsItsOwnRanks) {
+  const auto job = plan_with_room(1);
+  const auto plan = plan_of_world(job, world_of({3, 4, 5}));
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->size, 3U);
+  EXPECT_EQ(plan->members, (std::vector<std::uint32_t>{0, 1}));
+  EXPECT_EQ(plan->rank_of(0), 4U);
+  EXPECT_EQ(plan->world_rank_of(0), 1U);
+  EXPECT_EQ(plan->nodes_of_ranks(), (std::vector<std::uint32_t>{0, 1, 1}));
+  EXPECT_EQ(plan->members_on_node(), (std::vector<std::uint32_t>{1, 2}));
+  EXPECT_EQ(plan->program_of(0).argv(0), "child");
+  EXPECT_NE(plan->key_space(), job.key_space());
+  const auto again = parse_plan(prepare_bytes(*plan));
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->members, plan->members);
+  EXPECT_EQ(again->key_space(), plan->key_space());
+}
+
+TEST(Plan, RefusesWorldsOutsideTheRoom) {
+  const auto job = plan_with_room(1);
+  for (const auto& places :
+       std::vector<std::vector<std::uint32_t>>{{}, {2}, {6}, {4, 3}, {4, 4}, {4294967295U}}) {
+    EXPECT_FALSE(plan_of_world(job, world_of(places)));
+  }
+  auto world = world_of({4, 5});
+  world.mutable_programs(0)->set_tasks(3);
+  EXPECT_FALSE(plan_of_world(job, world));
+  world = world_of({4});
+  world.set_number(0);
+  EXPECT_FALSE(plan_of_world(job, world));
+  EXPECT_FALSE(plan_of_world(plan_of({4, 2}, 1), world_of({4}))) << "it has no room";
+  auto all = plan_of({2}, 0);
+  all.spec.set_spawn(2);
+  all.prepare.set_spec(all.spec.SerializeAsString());
+  EXPECT_FALSE(parse_plan(all.prepare.SerializeAsString()));
+}
+
+TEST(TaskEnvironment, SpawnedTasksKnowTheirWorldAndTheirNumberInTheJob) {
+  auto job = plan_with_room(1);
+  job.spec.set_mpi(wire::LaunchSpec::BOTH);
+  job.prepare.add_pmix_env("PMIX_NAMESPACE=" + job.key_space());
+  const auto plan = plan_of_world(job, world_of({4, 5}));
+  ASSERT_TRUE(plan);
+  const auto own = own_variables(*plan, 1);
+  for (const auto* item : {"SCORE_RANK=5", "SCORE_SIZE=2", "PMI_RANK=1", "PMI_SIZE=2",
+                           "PMI_SPAWNED=1", "PMIX_RANK=1"}) {
+    EXPECT_TRUE(holds(own, item)) << item;
+  }
+  EXPECT_TRUE(holds(own, "PMIX_NAMESPACE=" + plan->key_space()));
+  EXPECT_FALSE(holds(own, "PMIX_NAMESPACE=" + job.key_space()));
+}
+
 TEST(TaskEnvironment, VariablesOfOuterLaunchersAreDropped) {
   auto plan = plan_of({1}, 0);
   const auto own = own_variables(plan, 0);

@@ -227,12 +227,15 @@ base::Result<std::vector<std::string>> pm_variables(const Plan& plan) {
   if (auto good = check_libraries(plan); !good) return good.error();
   // PM itself may run over other providers, which MPI must not choose. Each MPI reads its own.
   const auto& below = plan.prepare.ofi_providers();
-  return std::vector<std::string>{"FI_PROVIDER_PATH=" + directory,
-                                  "FI_PROVIDER=pm" + (below.empty() ? "" : "," + below),
-                                  "MPIR_CVAR_CH4_NETMOD=ofi",
-                                  "OMPI_MCA_pml=cm",
-                                  "OMPI_MCA_mtl=ofi",
-                                  "OMPI_MCA_mtl_ofi_provider_include=pm"};
+  std::vector<std::string> variables{"FI_PROVIDER_PATH=" + directory,
+                                     "FI_PROVIDER=pm" + (below.empty() ? "" : "," + below),
+                                     "MPIR_CVAR_CH4_NETMOD=ofi",
+                                     "OMPI_MCA_pml=cm",
+                                     "OMPI_MCA_mtl=ofi",
+                                     "OMPI_MCA_mtl_ofi_provider_include=pm"};
+  // Parents and children of MPICH 5 on PM disagree on who shares a node: their collectives hang.
+  if (plan.can_spawn()) variables.emplace_back("MPIR_CVAR_NOLOCAL=1");
+  return variables;
 }
 
 }  // namespace score::shepherd

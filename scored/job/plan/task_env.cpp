@@ -8,6 +8,8 @@ namespace score::shepherd {
 
 namespace {
 
+constexpr std::string_view kPmixNamespace = "PMIX_NAMESPACE";
+
 std::string_view name_of(std::string_view variable) {
   return variable.substr(0, variable.find('='));
 }
@@ -57,6 +59,14 @@ void add_generic(std::vector<std::string>& out, const Plan& plan) {
   if (!all.empty()) out.push_back("SCORE_GRES=" + all);
 }
 
+void add_pmix(std::vector<std::string>& out, const Plan& plan, std::uint32_t rank) {
+  for (const auto& variable : plan.prepare.pmix_env()) {
+    if (plan.world() == 0 || name_of(variable) != kPmixNamespace) out.push_back(variable);
+  }
+  if (plan.world() != 0) out.push_back(fmt::format("{}={}", kPmixNamespace, plan.key_space()));
+  out.push_back(fmt::format("PMIX_RANK={}", rank));
+}
+
 // An Open MPI that polls for a message would keep the core from the rank that is to send it. MPICH
 // has no such switch that makes a difference (docs/lab/mpi-compatibility.md).
 constexpr std::string_view kYield = "OMPI_MCA_mpi_yield_when_idle";
@@ -83,14 +93,14 @@ std::vector<std::string> own_variables(const Plan& plan, std::uint32_t task) {
   const auto add = [&out](std::string_view name, const auto& value) {
     out.push_back(fmt::format("{}={}", name, value));
   };
-  const auto rank = plan.rank_of(task);
+  const auto rank = plan.world_rank_of(task);
   const auto& program = plan.program_of(task);
   add("SCORE_JOBID", plan.spec.job());
   add("SCORE_JOB_ID", plan.spec.job());
   if (!plan.spec.step().empty()) add("SCORE_STEP_ID", plan.spec.step());
   out.insert(out.end(), plan.spec.job_env().begin(), plan.spec.job_env().end());
   if (plan.spec.script().empty()) {
-    add("SCORE_RANK", rank);
+    add("SCORE_RANK", plan.rank_of(task));
     add("SCORE_SIZE", plan.size);
     add("SCORE_NNODES", plan.node_count());
     add("SCORE_NODEID", plan.prepare.node_index());
@@ -108,11 +118,9 @@ std::vector<std::string> own_variables(const Plan& plan, std::uint32_t task) {
     add("PMI_FD", kTaskPmiFd);
     add("PMI_RANK", rank);
     add("PMI_SIZE", plan.size);
+    if (plan.world() != 0) add("PMI_SPAWNED", 1);
   }
-  if (plan.wants_pmix()) {
-    out.insert(out.end(), plan.prepare.pmix_env().begin(), plan.prepare.pmix_env().end());
-    add("PMIX_RANK", rank);
-  }
+  if (plan.wants_pmix()) add_pmix(out, plan, rank);
   // MPICH 5 refuses to choose where it finds both.
   const bool has_both = plan.wants_pmi() && plan.wants_pmix();
   if (has_both && !find_variable(plan.spec, program, kMpichPmi)) add(kMpichPmi, 1);

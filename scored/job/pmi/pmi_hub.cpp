@@ -17,11 +17,27 @@ constexpr int kMaxLastReads = 64;
 
 }  // namespace
 
-PmiHub::PmiHub(EventLoop& loop, PmiJob job, Handlers handlers)
-    : loop_(loop), server_(job), handlers_(std::move(handlers)), connections_(job.local_tasks) {}
+PmiHub::PmiHub(EventLoop& loop, std::uint32_t tasks, Handlers handlers)
+    : loop_(loop), handlers_(std::move(handlers)), connections_(tasks) {}
 
 PmiHub::~PmiHub() {
   for (std::uint32_t task = 0; task < connections_.size(); ++task) close(task);
+}
+
+void PmiHub::add_world(World world, const std::vector<std::uint32_t>& members, PmiJob job) {
+  worlds_.insert_or_assign(world, Served{PmiServer(std::move(job)), members});
+  for (std::uint32_t index = 0; index < members.size(); ++index) {
+    connections_[members[index]].world = world;
+    connections_[members[index]].index = index;
+  }
+}
+
+PmiServer& PmiHub::server_of(std::uint32_t task) {
+  return worlds_.at(*connections_[task].world).server;
+}
+
+const std::optional<PmiActions::Fence>& PmiHub::pending_fence() const {
+  return worlds_.at(0).server.pending_fence();
 }
 
 base::Result<base::UniqueFd> PmiHub::connect(std::uint32_t task) {
@@ -50,7 +66,9 @@ bool PmiHub::read_some(std::uint32_t task) {
     close(task);  // the task's exit decides whether that was in order
     return false;
   }
-  carry_out(server_.receive(task, {buffer.data(), static_cast<std::size_t>(got)}));
+  const World world = *connection.world;
+  carry_out(world, server_of(task).receive(connection.index,
+                                           {buffer.data(), static_cast<std::size_t>(got)}));
   return true;
 }
 
@@ -70,8 +88,8 @@ void PmiHub::write_out(std::uint32_t task) {
   loop_.change(connection.socket.get(), connection.out.empty() ? EPOLLIN : EPOLLOUT);
 }
 
-void PmiHub::carry_out(const PmiActions& actions) {
-  for (const auto& reply : actions.replies) {
+void PmiHub::send_replies(const std::vector<PmiActions::Reply>& replies) {
+  for (const auto& reply : replies) {
     Connection& connection = connections_[reply.task];
     if (connection.out.size() + reply.bytes.size() > kMaxPendingReplies) {
       handlers_.note(reply.task, "PMI connection closed: too many requests without reading");
@@ -80,29 +98,61 @@ void PmiHub::carry_out(const PmiActions& actions) {
       connection.out += reply.bytes;
     }
   }
-  for (const auto& reply : actions.replies) {
+  for (const auto& reply : replies) {
     if (!connections_[reply.task].out.empty()) write_out(reply.task);
   }
-  for (const auto task : actions.initialised) {
-    if (handlers_.initialised) handlers_.initialised(task);
-  }
-  for (const auto& note : actions.notes) handlers_.note(note.task, note.text);
-  if (actions.fence) handlers_.fence(*actions.fence);
-  for (const auto& abort : actions.aborts) handlers_.abort(abort);
-  for (const auto task : actions.closed) close(task);
 }
 
-base::Status PmiHub::fence_done(std::uint64_t sequence, std::string_view key_values) {
-  auto actions = server_.fence_done(sequence, key_values);
+// The server counts the tasks of its world; from here on they are tasks of the node.
+void PmiHub::carry_out(World world, PmiActions actions) {
+  const std::vector<std::uint32_t> members = worlds_.at(world).members;
+  for (auto& reply : actions.replies) reply.task = members[reply.task];
+  send_replies(actions.replies);
+  for (const auto task : actions.initialised) {
+    if (handlers_.initialised) handlers_.initialised(members[task]);
+  }
+  for (const auto& note : actions.notes) handlers_.note(members[note.task], note.text);
+  if (actions.fence) handlers_.fence(world, *actions.fence);
+  for (auto& abort : actions.aborts) {
+    abort.task = members[abort.task];
+    handlers_.abort(abort);
+  }
+  for (auto& spawn : actions.spawns) {
+    spawn.task = members[spawn.task];
+    if (handlers_.spawn) handlers_.spawn(std::move(spawn));
+  }
+  for (auto& name : actions.names) {
+    name.task = members[name.task];
+    if (handlers_.name) handlers_.name(std::move(name));
+  }
+  for (const auto task : actions.closed) close(members[task]);
+}
+
+base::Status PmiHub::fence_done(World world, std::uint64_t sequence, std::string_view key_values) {
+  const auto served = worlds_.find(world);
+  if (served == worlds_.end()) return {};
+  auto actions = served->second.server.fence_done(sequence, key_values);
   if (!actions) return actions.error();
-  carry_out(*actions);
+  carry_out(world, std::move(*actions));
   return {};
+}
+
+void PmiHub::spawn_done(std::uint32_t task, bool is_good) {
+  const auto& connection = connections_[task];
+  carry_out(*connection.world, server_of(task).spawn_done(connection.index, is_good));
+}
+
+void PmiHub::name_done(std::uint32_t task, bool is_good, std::string_view port) {
+  const auto& connection = connections_[task];
+  carry_out(*connection.world, server_of(task).name_done(connection.index, is_good, port));
 }
 
 void PmiHub::task_ended(std::uint32_t task, bool failed) {
   for (int reads = 0; reads < kMaxLastReads && read_some(task); ++reads) continue;
   close(task);
-  carry_out(server_.task_ended(task, failed));
+  const auto& connection = connections_[task];
+  if (!connection.world) return;  // it was never started
+  carry_out(*connection.world, server_of(task).task_ended(connection.index, failed));
 }
 
 void PmiHub::close(std::uint32_t task) {

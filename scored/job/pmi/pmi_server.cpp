@@ -41,19 +41,36 @@ std::int32_t number_or(std::optional<std::string_view> text, std::int32_t otherw
   return base::parse_number<std::int32_t>(*text).value_or(otherwise);
 }
 
-// The value of `key` in "key=value" lines.
-std::optional<std::string_view> line_value(std::string_view lines, std::string_view key) {
-  for (const auto line : base::split(lines, '\n')) {
-    const std::size_t equals = line.find('=');
-    if (equals != line.npos && line.substr(0, equals) == key) return line.substr(equals + 1);
-  }
-  return std::nullopt;
+using Name = PmiActions::Name;
+
+struct NameCommand {
+  std::string_view command;
+  Name::Kind kind;
+  std::string_view answer;
+};
+
+constexpr std::array<NameCommand, 3> kNameCommands{{
+    {"publish_name", Name::Kind::Publish, "publish_result"},
+    {"unpublish_name", Name::Kind::Unpublish, "unpublish_result"},
+    {"lookup_name", Name::Kind::Lookup, "lookup_result"},
+}};
+
+std::string name_answer(Name::Kind kind, bool is_good, std::string_view port) {
+  const auto* command = std::ranges::find(kNameCommands, kind, &NameCommand::kind);
+  std::string text =
+      fmt::format("cmd={} info={} rc={} msg={}", command->answer, is_good ? "ok" : "failed",
+                  is_good ? 0 : -1, is_good ? "success" : "failed");
+  if (is_good && kind == Name::Kind::Lookup) text += fmt::format(" port={}", port);
+  return text + "\n";
 }
 
 }  // namespace
 
 PmiServer::PmiServer(PmiJob job) : job_(std::move(job)), tasks_(job_.local_tasks) {
   if (job_.process_mapping.size() <= kValueMax) store("PMI_process_mapping", job_.process_mapping);
+  const auto pairs = proto::parse_key_values(job_.key_values);
+  if (!pairs) return;
+  for (const auto& pair : *pairs) store(pair.key, pair.value);
 }
 
 PmiActions PmiServer::receive(std::uint32_t task, std::string_view bytes) {
@@ -75,15 +92,19 @@ PmiActions PmiServer::receive(std::uint32_t task, std::string_view bytes) {
 
 void PmiServer::handle_line(std::uint32_t task, std::string_view line, PmiActions& out) {
   Task& from = tasks_[task];
-  if (from.spawn || line == "mcmd=spawn") return handle_spawn_line(task, line, out);
+  const bool is_spawn = from.is_inside_spawn || line == "mcmd=spawn";
+  const bool may_spawn = from.state == State::Fresh || from.state == State::Initialised;
+  if (is_spawn && may_spawn) return handle_spawn_line(task, line, out);
   auto command = parse_pmi_line(line);
   if (!command) return close(task, command.error().message(), out);
   const Handler handler = handler_of(command->name);
   if (handler == nullptr) {
     return close(task, "unknown command " + base::quote_value(command->name, 64), out);
   }
-  if (from.state == State::InBarrier && command->name != "abort") {
-    return close(task, base::quote_value(command->name, 64) + " inside a barrier", out);
+  const bool is_busy = from.state == State::InBarrier || from.state == State::Asking;
+  if (is_busy && command->name != "abort") {
+    const auto* where = from.state == State::Asking ? " before its answer" : " inside a barrier";
+    return close(task, base::quote_value(command->name, 64) + where, out);
   }
   (this->*handler)(task, *command, out);
 }
@@ -102,9 +123,9 @@ PmiServer::Handler PmiServer::handler_of(std::string_view name) {
       {"barrier_in", &PmiServer::on_barrier_in},
       {"finalize", &PmiServer::on_finalize},
       {"abort", &PmiServer::on_abort},
-      {"publish_name", &PmiServer::on_unsupported},
-      {"unpublish_name", &PmiServer::on_unsupported},
-      {"lookup_name", &PmiServer::on_unsupported},
+      {"publish_name", &PmiServer::on_name},
+      {"unpublish_name", &PmiServer::on_name},
+      {"lookup_name", &PmiServer::on_name},
       {"create_kvs", &PmiServer::on_unsupported},
       {"destroy_kvs", &PmiServer::on_unsupported},
   }};
@@ -147,7 +168,7 @@ void PmiServer::on_get_appnum(std::uint32_t task, const PmiCommand&, PmiActions&
 }
 
 void PmiServer::on_get_universe_size(std::uint32_t task, const PmiCommand&, PmiActions& out) {
-  reply(task, fmt::format("cmd=universe_size size={}\n", job_.size), out);
+  reply(task, fmt::format("cmd=universe_size size={}\n", std::max(job_.size, job_.universe)), out);
 }
 
 void PmiServer::on_get_my_kvsname(std::uint32_t task, const PmiCommand&, PmiActions& out) {
@@ -254,38 +275,63 @@ void PmiServer::on_abort(std::uint32_t task, const PmiCommand& command, PmiActio
 }
 
 void PmiServer::on_unsupported(std::uint32_t task, const PmiCommand& command, PmiActions& out) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kAnswers{{
-      {"publish_name", "publish_result"},
-      {"unpublish_name", "unpublish_result"},
-      {"lookup_name", "lookup_result"},
-      {"create_kvs", "newkvs"},
-      {"destroy_kvs", "kvs_destroyed"},
-  }};
-  const auto* answer =
-      std::ranges::find(kAnswers, command.name, [](auto& pair) { return pair.first; });
-  reply(task, fmt::format("cmd={} info=not_supported rc=-1 msg=not_supported\n", answer->second),
-        out);
+  const auto* answer = command.name == "create_kvs" ? "newkvs" : "kvs_destroyed";
+  reply(task, fmt::format("cmd={} info=not_supported rc=-1 msg=not_supported\n", answer), out);
 }
 
+void PmiServer::on_name(std::uint32_t task, const PmiCommand& command, PmiActions& out) {
+  const auto kind = std::ranges::find(kNameCommands, command.name, &NameCommand::command)->kind;
+  const auto service = command.find("service").value_or("");
+  const auto port = command.find("port").value_or("");
+  if (service.empty() || port.size() > kValueMax) {
+    return reply(task, name_answer(kind, false, ""), out);
+  }
+  tasks_[task].state = State::Asking;
+  tasks_[task].name = kind;
+  out.names.push_back({task, kind, std::string(service), std::string(port)});
+}
+
+PmiActions PmiServer::name_done(std::uint32_t task, bool is_good, std::string_view port) {
+  PmiActions out;
+  Task& to = tasks_[task];
+  if (to.state != State::Asking || !to.name) return out;
+  const bool fits = port.size() <= kValueMax && port.find('\n') == std::string_view::npos;
+  to.state = State::Initialised;
+  reply(task, name_answer(*to.name, is_good && fits, port), out);
+  return out;
+}
+
+// A spawn of several programs is several commands; one answer comes after the last.
 void PmiServer::handle_spawn_line(std::uint32_t task, std::string_view line, PmiActions& out) {
-  auto& spawn = tasks_[task].spawn;
-  if (!spawn) {
-    spawn.emplace();
+  Task& from = tasks_[task];
+  if (!from.is_inside_spawn) {
+    if (!from.spawn) from.spawn.emplace();
+    from.spawn->begin();
+    from.is_inside_spawn = true;
     return;
   }
-  if (line != "endcmd") {
-    if (spawn->size() + line.size() > limits::kMaxPmiBytesPerTask) {
-      return close(task, "spawn command is too long", out);
-    }
-    (*spawn += line) += '\n';
-    return;
-  }
-  // A spawn of several programs is several of these; one answer comes after the last.
-  const bool last = line_value(*spawn, "totspawns") == line_value(*spawn, "spawnssofar");
-  spawn.reset();
-  if (!last) return;
+  const auto is_whole = from.spawn->take(line);
+  if (!is_whole) return close(task, is_whole.error().message(), out);
+  if (line == "endcmd") from.is_inside_spawn = false;
+  if (!*is_whole) return;
+  PmiSpawn what = std::move(from.spawn->whole());
+  from.spawn.reset();
+  from.state = State::Asking;
+  from.name.reset();
+  if (job_.can_spawn) return out.spawns.push_back({task, std::move(what)});
   if (!std::exchange(has_refused_spawn_, true)) out.notes.emplace_back(task, kSpawnIsRefused);
+  from.state = State::Initialised;
   reply(task, "cmd=spawn_result rc=-1 msg=spawn_is_not_supported\n", out);
+}
+
+PmiActions PmiServer::spawn_done(std::uint32_t task, bool is_good) {
+  PmiActions out;
+  Task& to = tasks_[task];
+  if (to.state != State::Asking || to.name) return out;
+  to.state = State::Initialised;
+  reply(task, is_good ? "cmd=spawn_result rc=0\n" : "cmd=spawn_result rc=-1 msg=spawn_failed\n",
+        out);
+  return out;
 }
 
 // Others wait for it inside the library, which only its end shows. Ranks that failed end
@@ -293,7 +339,7 @@ void PmiServer::handle_spawn_line(std::uint32_t task, std::string_view line, Pmi
 PmiActions PmiServer::task_ended(std::uint32_t task, bool failed) {
   PmiActions out;
   const State was = tasks_[task].state;
-  const bool is_missed = was == State::Initialised || was == State::InBarrier;
+  const bool is_missed = was != State::Fresh && was != State::Closed;
   tasks_[task] = Task();
   tasks_[task].state = State::Closed;
   tasks_[task].is_passed_over = job_.keep_going || !(failed || is_missed);

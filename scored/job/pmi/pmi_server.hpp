@@ -1,5 +1,6 @@
 #pragma once
-// One node's PMI-1 server, as a pure object: bytes of its tasks in, replies and actions out.
+// One node's PMI-1 server of one MPI world, as a pure object: bytes of its tasks in, replies and
+// actions out.
 // Nothing here blocks, allocates without bound or trusts a task.
 //
 // Key/value pairs put since the last barrier are gathered; when every local task is in the barrier
@@ -7,10 +8,14 @@
 // the local store. On a job's only node fences end at once. A barrier does not wait for tasks that
 // have ended, unless their failure is about to end the job.
 //
+// Names and spawned tasks are the shell's business: a task that asks waits for name_done() or
+// spawn_done().
+//
 // "task" is a local index, 0 ... local_tasks - 1.
 
 #include "base/result.hpp"
 #include "scored/job/pmi/pmi_line.hpp"
+#include "scored/job/pmi/pmi_spawn.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -23,15 +28,18 @@ namespace score::shepherd {
 
 // Shown to users once per job and node, whatever their MPI makes of the refusal.
 inline constexpr const char* kSpawnIsRefused =
-    "MPI_Comm_spawn is not supported: start all ranks with scrun -n";
+    "MPI_Comm_spawn needs room for more tasks: start the job with scrun --spawn N";
 
 struct PmiJob {
   std::string name;        // of the key space; without blanks
-  std::uint32_t size = 1;  // ranks of the whole job
+  std::uint32_t size = 1;  // ranks of the world
   std::uint32_t local_tasks = 1;
   std::string process_mapping;        // see process_mapping.hpp
   bool keep_going = false;            // a failed task does not end the job
   std::vector<std::uint32_t> apps{};  // [task]: which of the job's programs; empty: all the first
+  bool can_spawn = false;             // else spawning is refused here
+  std::uint32_t universe = 0;         // tasks that there is room for in all; 0: `size`
+  std::string key_values{};           // in the store from the start
 };
 
 // What the shell must do now, in this order.
@@ -58,12 +66,27 @@ struct PmiActions {
     std::string text;
   };
 
+  struct Spawn {
+    std::uint32_t task;
+    PmiSpawn what;
+  };
+
+  struct Name {
+    enum class Kind { Publish, Unpublish, Lookup };
+    std::uint32_t task;
+    Kind kind;
+    std::string service;
+    std::string port;  // Publish
+  };
+
   std::vector<Reply> replies;
   std::vector<Note> notes;
   std::optional<Fence> fence;              // to the other nodes
   std::vector<Abort> aborts;               // the whole job is to end
   std::vector<std::uint32_t> closed;       // tasks whose connection is to be closed
   std::vector<std::uint32_t> initialised;  // tasks whose MPI library has just begun
+  std::vector<Spawn> spawns;
+  std::vector<Name> names;
 };
 
 class PmiServer {
@@ -78,6 +101,10 @@ class PmiServer {
   // The task's process is gone; `failed`: not with exit code 0. A barrier may end by this.
   PmiActions task_ended(std::uint32_t task, bool failed);
 
+  // Answers to Spawn and Name. Ignored if the task does not wait for it any more.
+  PmiActions spawn_done(std::uint32_t task, bool is_good);
+  PmiActions name_done(std::uint32_t task, bool is_good, std::string_view port);
+
   // The fence that other nodes have not completed yet: to be sent again after a reconnection.
   [[nodiscard]] const std::optional<PmiActions::Fence>& pending_fence() const { return fence_; }
 
@@ -86,13 +113,16 @@ class PmiServer {
     Fresh,        // not a word yet, or finalized
     Initialised,  // between init and finalize
     InBarrier,    // waits for barrier_out
+    Asking,       // waits for spawn_done() or name_done()
     Closed,       // ended, or its connection was closed
   };
 
   struct Task {
     State state = State::Fresh;
     PmiLineReader reader;
-    std::optional<std::string> spawn;  // lines of a spawn command that has not ended
+    std::optional<PmiSpawnReader> spawn;         // a spawn that has not been read whole
+    bool is_inside_spawn = false;                // between mcmd=spawn and endcmd
+    std::optional<PmiActions::Name::Kind> name;  // what is asked; nothing: a spawn
     std::size_t bytes_put = 0;
     bool is_passed_over = false;  // by barriers
   };
@@ -116,6 +146,7 @@ class PmiServer {
   void on_barrier_in(std::uint32_t task, const PmiCommand& command, PmiActions& out);
   void on_finalize(std::uint32_t task, const PmiCommand& command, PmiActions& out);
   void on_abort(std::uint32_t task, const PmiCommand& command, PmiActions& out);
+  void on_name(std::uint32_t task, const PmiCommand& command, PmiActions& out);
   void on_unsupported(std::uint32_t task, const PmiCommand& command, PmiActions& out);
 
   // Why the pair may not be put, or nothing.

@@ -166,6 +166,64 @@ TEST(PmiServer, SpawnIsRefusedOnceForAllItsPrograms) {
   EXPECT_EQ(ask(server, 0, "cmd=get_appnum\n"), "cmd=appnum appnum=0\n");
 }
 
+constexpr const char* kSpawn =
+    "mcmd=spawn\nnprocs=2\nexecname=a\ntotspawns=1\nspawnssofar=1\nendcmd\n";
+
+TEST(PmiServer, ASpawnIsAnsweredWhenTheShellHasDoneIt) {
+  auto job = job_of(2, 1);
+  job.can_spawn = true;
+  PmiServer server(job);
+  ask(server, 0, kInit);
+  for (const bool is_good : {true, false}) {
+    const auto actions = server.receive(0, kSpawn);
+    EXPECT_TRUE(actions.replies.empty());
+    ASSERT_EQ(actions.spawns.size(), 1U);
+    EXPECT_EQ(actions.spawns[0].what.programs[0].tasks(), 2U);
+    const auto done = server.spawn_done(0, is_good);
+    ASSERT_EQ(done.replies.size(), 1U);
+    EXPECT_EQ(done.replies[0].bytes,
+              is_good ? "cmd=spawn_result rc=0\n" : "cmd=spawn_result rc=-1 msg=spawn_failed\n");
+    EXPECT_TRUE(server.spawn_done(0, true).replies.empty()) << "it does not ask any more";
+  }
+}
+
+TEST(PmiServer, CommandsBeforeTheAnswerOfASpawnCloseTheConnection) {
+  auto job = job_of(2, 1);
+  job.can_spawn = true;
+  PmiServer server(job);
+  ask(server, 0, kInit);
+  EXPECT_EQ(server.receive(0, std::string(kSpawn) + "cmd=get_appnum\n").closed.size(), 1U);
+  EXPECT_TRUE(server.spawn_done(0, true).replies.empty());
+}
+
+TEST(PmiServer, NamesAreTheShellsBusiness) {
+  PmiServer server(job_of(2, 1));
+  ask(server, 0, kInit);
+  auto actions = server.receive(0, "cmd=publish_name service=s port=p#1\n");
+  ASSERT_EQ(actions.names.size(), 1U);
+  EXPECT_EQ(actions.names[0].kind, PmiActions::Name::Kind::Publish);
+  EXPECT_EQ(actions.names[0].service, "s");
+  EXPECT_EQ(actions.names[0].port, "p#1");
+  EXPECT_EQ(server.name_done(0, true, "").replies[0].bytes,
+            "cmd=publish_result info=ok rc=0 msg=success\n");
+  server.receive(0, "cmd=lookup_name service=s\n");
+  EXPECT_EQ(server.name_done(0, true, "p#1").replies[0].bytes,
+            "cmd=lookup_result info=ok rc=0 msg=success port=p#1\n");
+  server.receive(0, "cmd=lookup_name service=t\n");
+  EXPECT_EQ(server.name_done(0, false, "").replies[0].bytes,
+            "cmd=lookup_result info=failed rc=-1 msg=failed\n");
+  EXPECT_EQ(ask(server, 0, "cmd=unpublish_name\n"),
+            "cmd=unpublish_result info=failed rc=-1 msg=failed\n");
+}
+
+TEST(PmiServer, AWorldFindsWhatItsParentPut) {
+  auto job = job_of(1, 1);
+  ASSERT_TRUE(proto::append_key_value(job.key_values, "PARENT_ROOT_PORT_NAME", "port"));
+  PmiServer server(job);
+  EXPECT_EQ(ask(server, 0, "cmd=get kvsname=kvs_1 key=PARENT_ROOT_PORT_NAME\n"),
+            "cmd=get_result rc=0 msg=success value=port\n");
+}
+
 TEST(PmiServer, RefusedSpawnsAreReportedOnce) {
   PmiServer server(job_of(2, 2));
   const std::string whole =
@@ -178,14 +236,6 @@ TEST(PmiServer, RefusedSpawnsAreReportedOnce) {
     notes += actions.notes.size();
   }
   EXPECT_EQ(notes, 1U);
-}
-
-TEST(PmiServer, PublishingNamesIsRefused) {
-  PmiServer server(job_of(2, 1));
-  EXPECT_EQ(ask(server, 0, "cmd=publish_name service=a port=b\n"),
-            "cmd=publish_result info=not_supported rc=-1 msg=not_supported\n");
-  EXPECT_EQ(ask(server, 0, "cmd=lookup_name service=a\n"),
-            "cmd=lookup_result info=not_supported rc=-1 msg=not_supported\n");
 }
 
 TEST(PmiServer, RankThatEndsBeforeItFinalizesEndsTheJob) {

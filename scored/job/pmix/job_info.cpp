@@ -34,8 +34,9 @@ base::Result<std::string> packed(Generate generate, const std::string& list) {
 
 std::string node_list(const Plan& plan) {
   std::string nodes;
+  const auto members = plan.members_on_node();
   for (int node = 0; node < plan.prepare.tasks_on_node_size(); ++node) {
-    if (plan.prepare.tasks_on_node(node) == 0) continue;
+    if (members[static_cast<std::size_t>(node)] == 0) continue;
     const bool is_named = node < plan.spec.node_names_size();
     nodes += nodes.empty() ? "" : ",";
     nodes += is_named ? plan.spec.node_names(node) : "node" + std::to_string(node);
@@ -55,17 +56,21 @@ std::string rank_list(const Plan& plan) {
 }
 
 void add_sizes(InfoList& out, const Plan& plan) {
-  const auto nodes = std::ranges::count_if(plan.prepare.tasks_on_node(),
-                                           [](std::uint32_t tasks) { return tasks > 0; });
-  for (const char* key : {PMIX_UNIV_SIZE, PMIX_JOB_SIZE, PMIX_MAX_PROCS}) {
-    out.add_u32(key, plan.size);
-  }
+  const auto nodes =
+      std::ranges::count_if(plan.members_on_node(), [](std::uint32_t tasks) { return tasks > 0; });
+  out.add_u32(PMIX_JOB_SIZE, plan.size);
+  for (const char* key : {PMIX_UNIV_SIZE, PMIX_MAX_PROCS}) out.add_u32(key, plan.total);
   out.add_u32(PMIX_NUM_NODES, static_cast<std::uint32_t>(nodes));
-  out.add_u32(PMIX_LOCAL_SIZE, plan.local_tasks());
-  out.add_u32(PMIX_NODE_SIZE, plan.local_tasks());
+  const auto members = static_cast<std::uint32_t>(plan.members.size());
+  out.add_u32(PMIX_LOCAL_SIZE, members);
+  out.add_u32(PMIX_NODE_SIZE, members);
   out.add_u32(PMIX_JOB_NUM_APPS, static_cast<std::uint32_t>(plan.spec.programs_size()));
-  out.add_rank(PMIX_LOCALLDR, plan.rank_of(0));
-  out.add(PMIX_LOCAL_PEERS, ranks_text(plan.ranks));
+  if (plan.world() != 0) out.add(PMIX_SPAWNED, true);
+  if (members == 0) return;
+  std::vector<std::uint32_t> ranks;
+  for (const std::uint32_t task : plan.members) ranks.push_back(plan.world_rank_of(task));
+  out.add_rank(PMIX_LOCALLDR, ranks.front());
+  out.add(PMIX_LOCAL_PEERS, ranks_text(ranks));
 }
 
 void add_apps(InfoList& out, const Plan& plan) {
@@ -79,7 +84,7 @@ void add_apps(InfoList& out, const Plan& plan) {
   }
 }
 
-// [node index]: its number among those that have tasks.
+// [node index]: its number among those that have tasks, the same in all worlds of the job.
 std::vector<std::uint32_t> node_numbers(const Plan& plan) {
   std::vector<std::uint32_t> numbers;
   std::uint32_t next = 0;

@@ -86,11 +86,27 @@ std::optional<proto::InFrame> next_frame(proto::FrameReader& reader) {
   }
 }
 
+// From the shepherd, which has made the plan of it.
+void add_world(const std::string& payload) {
+  wire::PmixWorld message;
+  if (!message.ParseFromString(payload)) return;
+  const auto plan = score::shepherd::parse_plan(message.plan());
+  if (plan) score::pmix::add_world(*plan);
+}
+
 void on_frame(const proto::InFrame& frame) {
   if (frame.type == proto::FrameType::JobRelay) {
     wire::JobRelay relay;
     if (relay.ParseFromString(frame.payload)) {
       score::pmix::receive_relay(relay.node_index(), relay.message());
+    }
+    return;
+  }
+  if (frame.type == proto::FrameType::PmixWorld) return add_world(frame.payload);
+  if (frame.type == proto::FrameType::PmixSpawned) {
+    wire::PmixSpawned spawned;
+    if (spawned.ParseFromString(frame.payload)) {
+      score::pmix::spawn_done(spawned.token(), spawned.world());
     }
     return;
   }

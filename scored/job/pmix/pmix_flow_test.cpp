@@ -112,7 +112,7 @@ TEST(PmixFlow, ARefusedSpawnIsReportedOncePerNode) {
   ASSERT_TRUE(cluster.run(probe("spawn"))) << cluster.errors();
   EXPECT_EQ(cluster.output(), lines(3, "rank {} of 3 goes on\n")) << cluster.errors();
   const auto errors = cluster.errors();
-  const std::string_view note = "MPI_Comm_spawn is not supported: start all ranks with scrun -n\n";
+  const std::string_view note = "start the job with scrun --spawn N\n";
   const auto first = errors.find(note);
   ASSERT_NE(first, std::string::npos) << errors;
   const auto second = errors.find(note, first + 1);

@@ -171,7 +171,10 @@ void PmixProcess::on_frame(const proto::InFrame& frame) {
     if (abort.ParseFromString(frame.payload)) handlers_.abort(abort);
   } else if (frame.type == FrameType::PmixSpawn) {
     wire::PmixSpawn spawn;
-    if (spawn.ParseFromString(frame.payload)) handlers_.spawn_refused(spawn.task());
+    if (spawn.ParseFromString(frame.payload)) handlers_.spawn(spawn);
+  } else if (frame.type == FrameType::PmixWorldReady) {
+    wire::PmixWorldReady ready;
+    if (ready.ParseFromString(frame.payload)) handlers_.world_ready(ready.world(), ready.reason());
   } else if (frame.type == FrameType::PmixTaskState) {
     wire::PmixTaskState state;
     if (!state.ParseFromString(frame.payload)) return;
@@ -192,6 +195,21 @@ void PmixProcess::fence_done(std::uint64_t sequence, std::string_view data) {
 
 void PmixProcess::relay(std::string_view bytes) {
   send_frame(proto::FrameType::JobRelay, bytes);
+}
+
+bool PmixProcess::add_world(std::string_view plan) {
+  begin();
+  wire::PmixWorld world;
+  world.set_plan(std::string(plan));
+  send_frame(proto::frame_type<wire::PmixWorld>(), world.SerializeAsString());
+  return is_running();
+}
+
+void PmixProcess::spawn_done(std::uint64_t token, std::uint32_t world) {
+  wire::PmixSpawned spawned;
+  spawned.set_token(token);
+  spawned.set_world(world);
+  send_frame(proto::frame_type<wire::PmixSpawned>(), spawned.SerializeAsString());
 }
 
 bool PmixProcess::was_initialised(std::uint32_t task) {

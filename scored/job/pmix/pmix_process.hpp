@@ -28,7 +28,8 @@ class PmixProcess {
     std::function<void(const wire::PmixAbort&)> abort;
     std::function<void(wire::JobRelay&)> relay;  // for another node
     std::function<void(std::uint32_t task)> initialised;
-    std::function<void(std::uint32_t task)> spawn_refused;  // any number, from another process
+    std::function<void(const wire::PmixSpawn&)> spawn;  // answered by spawn_done()
+    std::function<void(std::uint32_t world, const std::string& reason)> world_ready;
   };
 
   // The loop must outlive it.
@@ -51,6 +52,9 @@ class PmixProcess {
   base::Status attach(base::UniqueFd socket);
   void fence_done(std::uint64_t sequence, std::string_view data);
   void relay(std::string_view bytes);  // of a JobRelay from another node
+  // plan: bytes of ShepherdPrepare of another world. Ends in world_ready; false: it has ended.
+  bool add_world(std::string_view plan);
+  void spawn_done(std::uint64_t token, std::uint32_t world);  // 0: it failed
 
   [[nodiscard]] const std::string& directory() const { return directory_.path(); }
 

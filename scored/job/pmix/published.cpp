@@ -104,11 +104,11 @@ std::optional<std::vector<PublishedItem>> items_of(std::uint32_t owner,
   return items;
 }
 
-LookupResult::LookupResult(const std::string& job, const std::vector<PublishedItem>& items) {
+LookupResult::LookupResult(const std::vector<PublishedItem>& items, const ProcessOf& process_of) {
   for (const auto& item : items) {
     pmix_pdata_t found;
     PMIX_PDATA_CONSTRUCT(&found);
-    PMIX_LOAD_PROCID(&found.proc, job.c_str(), item.owner);
+    found.proc = process_of(item.owner);
     PMIX_LOAD_KEY(found.key, item.key.c_str());
     if (decode_value(item.value, &found.value)) found_.push_back(found);
   }

@@ -6,6 +6,7 @@
 
 #include <pmix_common.h>
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,8 +29,11 @@ std::optional<std::vector<PublishedItem>> items_of(std::uint32_t owner,
 // What libpmix is given of an answer: an array that owns its values.
 class LookupResult {
  public:
-  // job: the name of the job all owners belong to. Items that make no sense are left out.
-  LookupResult(const std::string& job, const std::vector<PublishedItem>& items);
+  // Of an owner's number in the job.
+  using ProcessOf = std::function<pmix_proc_t(std::uint32_t owner)>;
+
+  // Items that make no sense are left out.
+  LookupResult(const std::vector<PublishedItem>& items, const ProcessOf& process_of);
   ~LookupResult();
   LookupResult(const LookupResult&) = delete;
   LookupResult& operator=(const LookupResult&) = delete;

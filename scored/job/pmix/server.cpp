@@ -13,6 +13,8 @@
 #include "scored/job/pmix/info_list.hpp"
 #include "scored/job/pmix/job_info.hpp"
 #include "scored/job/pmix/published.hpp"
+#include "scored/job/pmix/spawn/spawn_request.hpp"
+#include "scored/job/pmix/spawn/worlds.hpp"
 
 #include <pmix.h>
 #include <pmix_server.h>
@@ -36,20 +38,29 @@ struct FenceToken {
   void* data;
 };
 
+struct SpawnCall {
+  pmix_spawn_cbfunc_t call;
+  void* data;
+};
+
 using Answered = std::function<void(const Exchange::Answer&)>;
+
+using shepherd::Plan;
 
 struct State {
   std::mutex mutex;
   Send send;
-  std::string name;                  // the job's
-  std::vector<std::uint32_t> ranks;  // of this node, ascending
-  std::uint32_t size = 0;
+  std::optional<Plan> plan;  // of the job's first world
+  std::string directory;
+  Worlds worlds;
   FenceQueue<FenceToken> fences;
   std::optional<Exchange> exchange;
   std::map<Exchange::Token, Answered> calls;  // of libpmix, that wait for the exchange
   Exchange::Token last_token = 0;
   std::uint32_t node = 0;
   std::uint32_t last_group = 0;  // of those made with this node as the first
+  std::map<std::uint64_t, SpawnCall> spawns;
+  std::uint64_t last_spawn = 0;
   base::UniqueFd wake;
 };
 
@@ -70,9 +81,18 @@ void send_fence(const FenceRequest& request) {
   send(fence);
 }
 
+// Its number in the job. Nothing: a process of another job.
+std::optional<std::uint32_t> number_of(const pmix_proc_t& process) {
+  const std::lock_guard lock(state().mutex);
+  return state().worlds.number_of(process);
+}
+
+// Its index among the tasks of this node; after the last: none of them.
 std::uint32_t task_of(const pmix_proc_t& process) {
-  const auto& ranks = state().ranks;
-  return static_cast<std::uint32_t>(std::ranges::lower_bound(ranks, process.rank) - ranks.begin());
+  const auto& ranks = state().plan->ranks;
+  const auto number = number_of(process);
+  if (!number) return static_cast<std::uint32_t>(ranks.size());
+  return static_cast<std::uint32_t>(std::ranges::lower_bound(ranks, *number) - ranks.begin());
 }
 
 void send_task(const pmix_proc_t& process, bool is_initialised) {
@@ -98,7 +118,7 @@ pmix_status_t on_finalized(const pmix_proc_t* process, void*, pmix_op_cbfunc_t, 
 pmix_status_t on_abort(const pmix_proc_t* process, void*, int status, const char* text,
                        pmix_proc_t*, std::size_t, pmix_op_cbfunc_t, void*) {
   wire::PmixAbort abort;
-  abort.set_rank(process->rank);
+  abort.set_rank(number_of(*process).value_or(0));
   abort.set_code(status);
   abort.set_message(
       base::escape_terminal(text == nullptr ? "" : text, base::limits::kMaxErrorTextBytes));
@@ -106,13 +126,26 @@ pmix_status_t on_abort(const pmix_proc_t* process, void*, int status, const char
   return PMIX_OPERATION_SUCCEEDED;
 }
 
-// libpmix answers the task; the shepherd prints it for the user.
-pmix_status_t on_spawn(const pmix_proc_t* process, const pmix_info_t*, std::size_t,
-                       const pmix_app_t*, std::size_t, pmix_spawn_cbfunc_t, void*) {
+// The shepherd answers, by spawn_done(). In a job without room it only tells the user.
+pmix_status_t on_spawn(const pmix_proc_t* process, const pmix_info_t infos[], std::size_t count,
+                       const pmix_app_t apps[], std::size_t app_count, pmix_spawn_cbfunc_t call,
+                       void* data) {
+  auto programs = programs_of({infos, count}, {apps, app_count});
+  if (!programs) return PMIX_ERR_BAD_PARAM;
   wire::PmixSpawn spawn;
   spawn.set_task(task_of(*process));
+  if (!state().plan->can_spawn()) {
+    send(spawn);
+    return PMIX_ERR_NOT_SUPPORTED;
+  }
+  for (auto& program : *programs) *spawn.add_programs() = std::move(program);
+  {
+    const std::lock_guard lock(state().mutex);
+    spawn.set_token(++state().last_spawn);
+    state().spawns[spawn.token()] = {call, data};
+  }
   send(spawn);
-  return PMIX_ERR_NOT_SUPPORTED;
+  return PMIX_SUCCESS;
 }
 
 // ---- requests that other nodes have a part in
@@ -168,10 +201,10 @@ void answer_data(const FenceToken& token, pmix_status_t status, std::string data
 
 pmix_status_t on_direct_modex(const pmix_proc_t* process, const pmix_info_t info[],
                               std::size_t count, pmix_modex_cbfunc_t call, void* data) {
-  if (!PMIX_CHECK_NSPACE(process->nspace, state().name.c_str())) return PMIX_ERR_NOT_FOUND;
+  const auto number = number_of(*process);
+  if (!number) return PMIX_ERR_NOT_FOUND;
   const auto options = options_of(info, count);
-  ask([&](Exchange& exchange, auto token,
-          auto now) { exchange.get(token, process->rank, options, now); },
+  ask([&](Exchange& exchange, auto token, auto now) { exchange.get(token, *number, options, now); },
       [=](const Exchange::Answer& answer) {
         answer_data({call, data}, status_of(answer.outcome), answer.data);
       });
@@ -190,7 +223,10 @@ void on_answered(pmix_status_t status, char* data, std::size_t bytes, void* tick
 
 void ask_library(const Exchange::Ask& ask) {
   pmix_proc_t process;
-  PMIX_LOAD_PROCID(&process, state().name.c_str(), ask.rank);
+  {
+    const std::lock_guard lock(state().mutex);
+    process = state().worlds.process_of(ask.rank);
+  }
   auto* ticket = new std::uint64_t(ask.ticket);  // on_answered takes it
   const auto status = PMIx_server_dmodex_request(&process, on_answered, ticket);
   if (status != PMIX_SUCCESS) on_answered(status, nullptr, 0, ticket);
@@ -205,8 +241,9 @@ void ask_about_names(auto request, pmix_op_cbfunc_t call, void* data) {
 
 pmix_status_t on_publish(const pmix_proc_t* process, const pmix_info_t info[], std::size_t count,
                          pmix_op_cbfunc_t call, void* data) {
-  auto items = items_of(process->rank, {info, count});
-  if (!items) return PMIX_ERR_NOT_SUPPORTED;
+  const auto number = number_of(*process);
+  auto items = items_of(number.value_or(0), {info, count});
+  if (!items || !number) return PMIX_ERR_NOT_SUPPORTED;
   ask_about_names([&](Exchange& exchange, auto token,
                       auto now) { exchange.publish(token, std::move(*items), now); },
                   call, data);
@@ -225,7 +262,10 @@ pmix_status_t on_lookup(const pmix_proc_t*, char** keys, const pmix_info_t info[
   ask([&](Exchange& exchange, auto token,
           auto now) { exchange.lookup(token, list_of(keys), options, now); },
       [=](const Exchange::Answer& answer) {
-        LookupResult found(state().name, answer.items);
+        LookupResult found(answer.items, [](std::uint32_t owner) {
+          const std::lock_guard lock(state().mutex);
+          return state().worlds.process_of(owner);
+        });
         call(status_of(answer.outcome), found.data(), found.size(), data);
       });
   return PMIX_SUCCESS;
@@ -233,27 +273,50 @@ pmix_status_t on_lookup(const pmix_proc_t*, char** keys, const pmix_info_t info[
 
 pmix_status_t on_unpublish(const pmix_proc_t* process, char** keys, const pmix_info_t[],
                            std::size_t, pmix_op_cbfunc_t call, void* data) {
+  const auto number = number_of(*process);
+  if (!number) return PMIX_ERR_NOT_FOUND;
   ask_about_names([&](Exchange& exchange, auto token,
-                      auto now) { exchange.unpublish(token, process->rank, list_of(keys), now); },
+                      auto now) { exchange.unpublish(token, *number, list_of(keys), now); },
                   call, data);
   return PMIX_SUCCESS;
 }
 
 // ---- fences
 
-bool is_whole_job(const pmix_proc_t* processes, std::size_t count) {
-  if (count == 1 && processes[0].rank == PMIX_RANK_WILDCARD) return true;
-  return count == state().size;
+// Which the head gathers from all nodes: where each has tasks from the start.
+bool is_whole_job(std::span<const pmix_proc_t> processes) {
+  if (state().plan->can_spawn()) return false;
+  if (processes.size() == 1 && processes[0].rank == PMIX_RANK_WILDCARD) return true;
+  return processes.size() == state().plan->size;
 }
 
-void fence_some(std::span<const pmix_proc_t> processes, std::string data, FenceToken asker) {
-  std::vector<std::uint32_t> ranks;
-  for (const auto& process : processes) ranks.push_back(process.rank);
+// Nothing if one of them is of another job.
+std::optional<std::vector<std::uint32_t>> numbers_of(std::span<const pmix_proc_t> processes) {
+  const std::lock_guard lock(state().mutex);
+  return state().worlds.numbers_of(processes);
+}
+
+pmix_status_t fence_some(std::span<const pmix_proc_t> processes, std::string data,
+                         FenceToken asker) {
+  auto numbers = numbers_of(processes);
+  if (!numbers) return PMIX_ERR_NOT_FOUND;
   ask([&](Exchange& exchange, auto token,
-          auto now) { exchange.fence(token, std::move(ranks), std::move(data), now); },
+          auto now) { exchange.fence(token, std::move(*numbers), std::move(data), now); },
       [asker](const Exchange::Answer& answer) {
         answer_data(asker, status_of(answer.outcome), answer.data);
       });
+  return PMIX_SUCCESS;
+}
+
+// Processes of several worlds, or of one, that are to know each other, or no longer are.
+pmix_status_t on_connect(const pmix_proc_t processes[], std::size_t count, const pmix_info_t*,
+                         std::size_t, pmix_op_cbfunc_t call, void* data) {
+  auto numbers = numbers_of({processes, count});
+  if (!numbers) return PMIX_ERR_NOT_FOUND;
+  ask([&](Exchange& exchange, auto token,
+          auto now) { exchange.fence(token, std::move(*numbers), "", now); },
+      [=](const Exchange::Answer& answer) { call(status_of(answer.outcome), data); });
+  return PMIX_SUCCESS;
 }
 
 pmix_status_t on_fence(const pmix_proc_t processes[], std::size_t count, const pmix_info_t*,
@@ -261,9 +324,8 @@ pmix_status_t on_fence(const pmix_proc_t processes[], std::size_t count, const p
                        void* call_data) {
   std::string copy(data == nullptr ? "" : data, data == nullptr ? 0 : bytes);
   std::free(data);  // NOLINT: ours from here on, from malloc
-  if (!is_whole_job(processes, count)) {
-    fence_some({processes, count}, std::move(copy), {call, call_data});
-    return PMIX_SUCCESS;
+  if (!is_whole_job({processes, count})) {
+    return fence_some({processes, count}, std::move(copy), {call, call_data});
   }
   const std::lock_guard lock(state().mutex);
   if (auto request = state().fences.enter(std::move(copy), {call, call_data})) send_fence(*request);
@@ -307,23 +369,11 @@ std::string endpoints_in(std::span<const pmix_info_t> directives) {
   return {};
 }
 
-// Nothing if one of them is of another job.
-std::optional<std::vector<std::uint32_t>> ranks_of(std::span<const pmix_proc_t> processes) {
-  std::vector<std::uint32_t> ranks;
-  for (const auto& process : processes) {
-    if (!PMIX_CHECK_NSPACE(process.nspace, state().name.c_str())) return std::nullopt;
-    const bool is_all = process.rank == PMIX_RANK_WILDCARD;
-    const std::uint32_t first = is_all ? 0 : process.rank;
-    for (std::uint32_t i = 0; i < (is_all ? state().size : 1); ++i) ranks.push_back(first + i);
-  }
-  return ranks;
-}
-
 pmix_status_t on_group(pmix_group_operation_t operation, char group[],
                        const pmix_proc_t processes[], std::size_t count,
                        const pmix_info_t directives[], std::size_t directive_count,
                        pmix_info_cbfunc_t call, void* data) {
-  auto ranks = ranks_of({processes, count});
+  auto ranks = numbers_of({processes, count});
   if (!ranks || group == nullptr) return PMIX_ERR_NOT_SUPPORTED;
   const bool constructs = operation == PMIX_GROUP_CONSTRUCT;
   GroupPart part{0, group, constructs ? endpoints_in({directives, directive_count}) : ""};
@@ -347,6 +397,8 @@ pmix_server_module_t make_module() {
   module.spawn = on_spawn;
   module.fence_nb = on_fence;
   module.direct_modex = on_direct_modex;
+  module.connect = on_connect;
+  module.disconnect = on_connect;
   module.publish = on_publish;
   module.lookup = on_lookup;
   module.unpublish = on_unpublish;
@@ -380,13 +432,14 @@ base::Status register_job(const shepherd::Plan& plan, const std::string& directo
   const auto name = plan.key_space();
   InfoList infos;
   if (auto added = add_job_info(infos, plan, directory); !added) return added;
-  const auto tasks = static_cast<int>(plan.local_tasks());
+  const auto tasks = static_cast<int>(plan.members.size());
   auto status = check(PMIx_server_register_nspace(name.c_str(), tasks, infos.data(), infos.size(),
                                                   nullptr, nullptr),
                       "job");
-  for (std::uint32_t task = 0; status && task < plan.local_tasks(); ++task) {
+  for (const std::uint32_t task : plan.members) {
+    if (!status) break;
     pmix_proc_t process;
-    PMIX_LOAD_PROCID(&process, name.c_str(), plan.rank_of(task));
+    PMIX_LOAD_PROCID(&process, name.c_str(), plan.world_rank_of(task));
     status =
         check(PMIx_server_register_client(&process, getuid(), getgid(), nullptr, nullptr, nullptr),
               "task");
@@ -397,7 +450,7 @@ base::Status register_job(const shepherd::Plan& plan, const std::string& directo
 base::Result<std::vector<std::string>> task_environment(const shepherd::Plan& plan,
                                                         const std::string& directory) {
   pmix_proc_t process;
-  PMIX_LOAD_PROCID(&process, plan.key_space().c_str(), plan.rank_of(0));
+  PMIX_LOAD_PROCID(&process, plan.key_space().c_str(), 0);
   char** variables = nullptr;
   if (auto got = check(PMIx_server_setup_fork(&process, &variables), "environment"); !got) {
     return got.error();
@@ -416,16 +469,41 @@ base::Result<std::vector<std::string>> task_environment(const shepherd::Plan& pl
 base::Result<std::vector<std::string>> start_server(const shepherd::Plan& plan,
                                                     const std::string& directory, Send send) {
   state().send = std::move(send);
-  state().ranks = plan.ranks;
-  state().size = plan.size;
-  state().name = plan.key_space();
+  state().plan = plan;
+  state().directory = directory;
+  state().worlds.add(plan);
   state().node = plan.prepare.node_index();
-  state().exchange.emplace(plan.prepare.node_index(), plan.nodes_of_ranks());
+  state().exchange.emplace(plan.prepare.node_index(), plan.nodes_of_tasks());
   state().wake = base::UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!state().wake) return base::fail(base::errno_code(errno), "eventfd");
   if (auto started = initialise(plan, directory); !started) return started.error();
   if (auto registered = register_job(plan, directory); !registered) return registered.error();
   return task_environment(plan, directory);
+}
+
+void add_world(const Plan& world) {
+  {
+    const std::lock_guard lock(state().mutex);
+    state().worlds.add(world);
+  }
+  wire::PmixWorldReady ready;
+  ready.set_world(world.world());
+  const auto registered = register_job(world, state().directory);
+  if (!registered) ready.set_reason(registered.error().message());
+  send(ready);
+}
+
+void spawn_done(std::uint64_t token, std::uint32_t world) {
+  std::optional<SpawnCall> asked;
+  {
+    const std::lock_guard lock(state().mutex);
+    auto found = state().spawns.extract(token);
+    if (found.empty()) return;
+    asked = found.mapped();
+  }
+  std::string name = state().plan->key_space_of(world);
+  const auto status = world == 0 ? PMIX_ERR_JOB_FAILED_TO_LAUNCH : PMIX_SUCCESS;
+  asked->call(status, world == 0 ? nullptr : name.data(), asked->data);
 }
 
 void complete_fence(std::uint64_t sequence, std::string data) {

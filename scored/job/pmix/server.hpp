@@ -27,6 +27,12 @@ using Send = std::function<void(proto::FrameType type, std::string_view payload)
 base::Result<std::vector<std::string>> start_server(const shepherd::Plan& plan,
                                                     const std::string& directory, Send send);
 
+// Tasks of another world are about to start on any of the job's nodes; answered by PmixWorldReady.
+void add_world(const shepherd::Plan& world);
+
+// Of PmixSpawn: the world runs; 0: it was not started.
+void spawn_done(std::uint64_t token, std::uint32_t world);
+
 // All nodes are in. A sequence that is not waited for is ignored.
 void complete_fence(std::uint64_t sequence, std::string data);
 

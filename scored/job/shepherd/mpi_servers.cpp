@@ -7,6 +7,7 @@
 #include "scored/job/pmix/client_env.hpp"
 #include "scored/job/pmix/exchange.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace score::shepherd {
@@ -26,20 +27,115 @@ MpiServers::MpiServers(EventLoop& loop, DaemonLink& link, const Plan& plan, Hand
     : loop_(loop), link_(link), plan_(plan), handlers_(std::move(handlers)) {}
 
 void MpiServers::start_pmi() {
-  PmiJob job{.name = plan_.key_space(),
-             .size = plan_.size,
-             .local_tasks = plan_.local_tasks(),
-             .process_mapping = process_mapping(plan_.nodes_of_ranks()),
-             .keep_going = plan_.spec.keep_going(),
-             .apps = plan_.apps};
   PmiHub::Handlers handlers;
-  handlers.fence = [this](const PmiActions::Fence& fence) { send_fence(fence, false); };
+  handlers.fence = [this](std::uint32_t world, const PmiActions::Fence& fence) {
+    pmi_fence(world, fence);
+  };
   handlers.abort = [this](const PmiActions::Abort& abort) {
     handlers_.abort({plan_.rank_of(abort.task), abort.code, abort.message});
   };
   handlers.note = handlers_.note;
   handlers.initialised = handlers_.initialised;
-  pmi_.emplace(loop_, std::move(job), std::move(handlers));
+  handlers.spawn = [this](PmiActions::Spawn&& spawn) { spawn_over_pmi(std::move(spawn)); };
+  handlers.name = [this](PmiActions::Name&& name) { ask_about(std::move(name)); };
+  pmi_.emplace(loop_, plan_.local_tasks(), std::move(handlers));
+  if (plan_.node_count() > 1 || plan_.can_spawn()) make_peers();
+  serve_world(plan_);
+}
+
+void MpiServers::make_peers() {
+  const auto send = [this](wire::JobRelay&& message) {
+    message.set_attempt(plan_.prepare.attempt());
+    link_.send(message);
+  };
+  peers_.emplace(loop_, plan_.prepare.node_index(), plan_.nodes_of_tasks(), send);
+}
+
+void MpiServers::serve_world(const Plan& world) {
+  const auto& spawned = world.prepare.world();
+  auto& tasks = worlds_[world.world()];
+  tasks.assign(spawned.places().begin(), spawned.places().end());
+  for (std::uint32_t rank = 0; world.world() == 0 && rank < world.size; ++rank) {
+    tasks.push_back(rank);
+  }
+  std::vector<std::uint32_t> apps;
+  for (const std::uint32_t task : world.members) apps.push_back(world.apps[task]);
+  PmiJob job{.name = world.key_space(),
+             .size = world.size,
+             .local_tasks = static_cast<std::uint32_t>(world.members.size()),
+             .process_mapping = process_mapping(world.nodes_of_ranks()),
+             .keep_going = plan_.spec.keep_going(),
+             .apps = std::move(apps),
+             .can_spawn = plan_.can_spawn(),
+             .universe = plan_.total,
+             .key_values = spawned.key_values()};
+  pmi_->add_world(world.world(), world.members, std::move(job));
+}
+
+bool MpiServers::add_world(const Plan& world) {
+  if (pmi_) serve_world(world);
+  return pmix_ && pmix_->add_world(prepare_bytes(world));
+}
+
+// ---- what tasks ask for
+
+// The head gathers fences of all nodes: of the first world, where each node has tasks of it.
+void MpiServers::pmi_fence(std::uint32_t world, const PmiActions::Fence& fence) {
+  if (!plan_.can_spawn()) return send_fence(fence, false);
+  peers_->fence(worlds_[world], fence.key_values,
+                [this, world, sequence = fence.sequence](const PeerExchange::Answer& answer) {
+                  if (answer.outcome == pmix::Outcome::Success) {
+                    return end_pmi_fence(world, sequence, answer.data);
+                  }
+                  handlers_.abort({worlds_[world].front(), kExitError, "a PMI barrier failed"});
+                });
+}
+
+void MpiServers::end_pmi_fence(std::uint32_t world, std::uint64_t sequence,
+                               std::string_view key_values) {
+  auto taken = pmi_->fence_done(world, sequence, key_values);
+  if (!taken) base::log_warning("ignore fence", base::kv("err", taken.error()));
+}
+
+void MpiServers::ask_about(PmiActions::Name&& name) {
+  if (!peers_) make_peers();
+  const auto task = name.task;
+  const auto answered = [this, task](const PeerExchange::Answer& answer) {
+    const bool is_good = answer.outcome == pmix::Outcome::Success;
+    pmi_->name_done(task, is_good, answer.items.empty() ? "" : answer.items.front().value);
+  };
+  const auto owner = plan_.rank_of(task);
+  switch (name.kind) {
+    case PmiActions::Name::Kind::Publish:
+      return peers_->publish(owner, name.service, std::move(name.port), answered);
+    case PmiActions::Name::Kind::Lookup:
+      return peers_->lookup(name.service, answered);
+    case PmiActions::Name::Kind::Unpublish:
+      return peers_->unpublish(owner, name.service, answered);
+  }
+}
+
+void MpiServers::spawn_over_pmi(PmiActions::Spawn&& spawn) {
+  const auto task = spawn.task;
+  handlers_.spawn(task, std::move(spawn.what), [this, task](const SpawnHub::Result& result) {
+    pmi_->spawn_done(task, result.world != 0);
+  });
+}
+
+// From another process: any task.
+void MpiServers::spawn_over_pmix(const wire::PmixSpawn& spawn) {
+  const auto task = spawn.task();
+  const auto done = [this, token = spawn.token()](const SpawnHub::Result& result) {
+    pmix_->spawn_done(token, result.world);
+  };
+  if (task >= plan_.local_tasks()) return done({});
+  if (!plan_.can_spawn()) {  // the server has answered
+    if (!std::exchange(has_refused_spawn_, true)) handlers_.note(task, kSpawnIsRefused);
+    return;
+  }
+  PmiSpawn what;
+  what.programs.assign(spawn.programs().begin(), spawn.programs().end());
+  handlers_.spawn(task, std::move(what), done);
 }
 
 void MpiServers::make_pmix() {
@@ -55,10 +151,8 @@ void MpiServers::make_pmix() {
   handlers.abort = [this](const wire::PmixAbort& abort) {
     handlers_.abort({abort.rank(), abort.code(), abort.message()});
   };
-  handlers.spawn_refused = [this, is_told = false](std::uint32_t task) mutable {
-    const bool is_first = task < plan_.local_tasks() && !std::exchange(is_told, true);
-    if (is_first) handlers_.note(task, kSpawnIsRefused);
-  };
+  handlers.spawn = [this](const wire::PmixSpawn& spawn) { spawn_over_pmix(spawn); };
+  handlers.world_ready = handlers_.world_ready;
   pmix_.emplace(loop_, std::move(handlers));
 }
 
@@ -118,24 +212,25 @@ void MpiServers::fence_done(const wire::FenceDone& done) {
     if (pmix_) pmix_->fence_done(done.sequence(), done.key_values());
     return;
   }
-  if (!pmi_) return;
-  auto taken = pmi_->fence_done(done.sequence(), done.key_values());
-  if (!taken) base::log_warning("ignore fence", base::kv("err", taken.error()));
+  if (pmi_) end_pmi_fence(0, done.sequence(), done.key_values());
 }
 
 // The server ends with the node's last task; other nodes may still ask it.
-void MpiServers::relay(const std::string& payload) {
+void MpiServers::relay(const wire::JobRelay& message) {
+  if (message.shepherds()) {
+    if (peers_) peers_->receive(message.node_index(), message.message());
+    return;
+  }
   if (!lack_.empty()) return abort_for_lack();
   if (!pmix_) return;
   pmix_->begin();
-  if (pmix_->is_running()) return pmix_->relay(payload);
-  wire::JobRelay message;
-  if (!message.ParseFromString(payload)) return;
+  if (pmix_->is_running()) return pmix_->relay(message.SerializeAsString());
   auto answer = pmix::answer_of_the_departed(message.message());
   if (!answer) return;
-  message.set_attempt(plan_.prepare.attempt());
-  *message.mutable_message() = std::move(*answer);
-  link_.send(message);
+  wire::JobRelay out = message;
+  out.set_attempt(plan_.prepare.attempt());
+  *out.mutable_message() = std::move(*answer);
+  link_.send(out);
 }
 
 void MpiServers::resume() {

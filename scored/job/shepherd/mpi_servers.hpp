@@ -6,9 +6,12 @@
 #include "scored/job/pmi/pmi_hub.hpp"
 #include "scored/job/pmix/pmix_process.hpp"
 #include "scored/job/shepherd/daemon_link.hpp"
+#include "scored/job/spawn/peer_exchange.hpp"
+#include "scored/job/spawn/spawn_hub.hpp"
 #include "scored/job/tasks/event_loop.hpp"
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +33,10 @@ class MpiServers {
     std::function<void(const Abort&)> abort;
     std::function<void(std::uint32_t task, const std::string& text)> note;
     std::function<void(std::uint32_t task)> initialised;  // its MPI library has begun
+    // A task wants to start programs; the answer may come at any time.
+    std::function<void(std::uint32_t task, PmiSpawn&& what, SpawnHub::Done done)> spawn;
+    // The PMIx server knows a world, or why it cannot.
+    std::function<void(std::uint32_t world, const std::string& reason)> world_ready;
   };
 
   // All must outlive it.
@@ -50,8 +57,11 @@ class MpiServers {
   base::Status connect(std::uint32_t task, std::vector<base::UniqueFd>& descriptors);
   void task_ended(std::uint32_t task, bool has_failed);
 
+  // Tasks of another world are about to start on any of the nodes. True: world_ready follows.
+  bool add_world(const Plan& world);
+
   void fence_done(const wire::FenceDone& done);
-  void relay(const std::string& payload);  // a JobRelay from another node
+  void relay(const wire::JobRelay& message);  // from another node
   // The connection is a new one: fences that are not done are sent again.
   void resume();
   // Removes files; only when all processes of the job are gone.
@@ -59,6 +69,13 @@ class MpiServers {
 
  private:
   void make_pmix();
+  void make_peers();
+  void serve_world(const Plan& world);
+  void pmi_fence(std::uint32_t world, const PmiActions::Fence& fence);
+  void ask_about(PmiActions::Name&& name);
+  void spawn_over_pmi(PmiActions::Spawn&& spawn);
+  void spawn_over_pmix(const wire::PmixSpawn& spawn);
+  void end_pmi_fence(std::uint32_t world, std::uint64_t sequence, std::string_view key_values);
   void send_fence(const PmiActions::Fence& fence, bool pmix);
   void abort_for_lack();
 
@@ -66,8 +83,11 @@ class MpiServers {
   DaemonLink& link_;
   const Plan& plan_;
   Handlers handlers_;
+  std::optional<PeerExchange> peers_;                           // of PMI-1
+  std::map<std::uint32_t, std::vector<std::uint32_t>> worlds_;  // [world]: its tasks in the job
   std::optional<PmiHub> pmi_;
   std::optional<PmixProcess> pmix_;
+  bool has_refused_spawn_ = false;
   std::string lack_;  // why there is no PMIx here; empty: it is not asked for, or there is
 };
 

@@ -61,6 +61,7 @@ void MpiWatch::initialised(std::uint32_t task) {
 
 void MpiWatch::tasks_ended(bool has_served) {
   if (!wants_pm() || plan_.spec.quiet() || has_served || has_objected_) return;
+  if (tasks_.started_count() == 0) return;  // there was only room here
   note_(0, "--net=pm: no task here has opened PM; is the MPI library built on OFI (libfabric)?");
 }
 

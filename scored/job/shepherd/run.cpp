@@ -1,7 +1,8 @@
 // Development tool: runs a program under shepherds that play nodes of one machine, without daemons.
 //
-//   shepherd_run NODES TASKS_PER_NODE PROGRAM [ARGUMENT ...]
+//   shepherd_run NODES TASKS_PER_NODE[:ROOM] PROGRAM [ARGUMENT ...]
 //
+// ROOM: how many of all tasks are room for those that the program starts.
 // Prints the tasks' output, then on stderr how long each phase took.
 
 #include "base/exit_codes.hpp"
@@ -17,10 +18,13 @@ extern "C" char** environ;
 
 int run(int argc, char** argv) {
   using namespace score::shepherd::test;  // NOLINT: the tool is its use
-  const std::vector<std::uint32_t> tasks(
-      std::strtoul(argv[1], nullptr, 10),
-      static_cast<std::uint32_t>(std::strtoul(argv[2], nullptr, 10)));
+  char* room = nullptr;
+  const auto each = static_cast<std::uint32_t>(std::strtoul(argv[2], &room, 10));
+  const std::vector<std::uint32_t> tasks(std::strtoul(argv[1], nullptr, 10), each);
   auto spec = spec_of({argv + 3, argv + argc});
+  if (*room == ':') {
+    spec.set_spawn(static_cast<std::uint32_t>(std::strtoul(room + 1, nullptr, 10)));
+  }
   spec.clear_env();
   for (char** variable = environ; *variable != nullptr; ++variable) spec.add_env(*variable);
   TestCluster cluster(tasks);
@@ -50,7 +54,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   if (argc < 4) {
-    std::fputs("usage: shepherd_run NODES TASKS_PER_NODE PROGRAM [ARGUMENT ...]\n", stderr);
+    std::fputs("usage: shepherd_run NODES TASKS_PER_NODE[:ROOM] PROGRAM [ARGUMENT ...]\n", stderr);
     return score::kExitError;
   }
   try {

@@ -117,8 +117,7 @@ void Shepherd::on_frame(const proto::InFrame& frame, std::vector<base::UniqueFd>
       }
       return;
     case FrameType::JobRelay:
-      if (servers_) servers_->relay(frame.payload);
-      return;
+      return on_relay(frame);
     case FrameType::TerminalSize:
       if (auto message = parse<wire::TerminalSize>(frame); message && stdio_) {
         stdio_->resize(message->rows(), message->columns());
@@ -148,7 +147,8 @@ void Shepherd::on_prepare(const std::string& payload) {
   plan_ = std::move(*plan);
   output_.begin(plan_->prepare.attempt(), plan_->prepare.node_name());
   make_servers();
-  if (plan_->spec.mpi() == wire::LaunchSpec::PMIX) return servers_->start_pmix(prepare_bytes());
+  if (plan_->spec.mpi() == wire::LaunchSpec::PMIX)
+    return servers_->start_pmix(prepare_bytes(*plan_));
   if (plan_->wants_pmix()) {
     auto offered = offer_pmix(is_choice_free);
     if (!offered) return refuse(kExitError, offered.error().message());
@@ -158,7 +158,7 @@ void Shepherd::on_prepare(const std::string& payload) {
 
 // Without scored-pmix there is still PMI-1, unless the user has asked for both.
 base::Status Shepherd::offer_pmix(bool is_optional) {
-  auto variables = servers_->offer_pmix(prepare_bytes());
+  auto variables = servers_->offer_pmix(prepare_bytes(*plan_));
   if (!variables && !is_optional) return variables.error();
   if (!variables) {
     plan_->spec.set_mpi(wire::LaunchSpec::PMI1);
@@ -182,6 +182,17 @@ void Shepherd::make_servers() {
   handlers.initialised = [this](std::uint32_t task) {
     if (mpi_watch_) mpi_watch_->initialised(task);
   };
+  handlers.spawn = [this](std::uint32_t task, PmiSpawn&& what, SpawnHub::Done done) {
+    spawning_->request(task, std::move(what.programs), std::move(what.key_values),
+                       [this, task, done = std::move(done)](const SpawnHub::Result& result) {
+                         if (!result.reason.empty()) note(task, result.reason);
+                         done(result);
+                       });
+  };
+  handlers.world_ready = [this](std::uint32_t world, const std::string& reason) {
+    if (!starting_ || starting_->world() != world) return;
+    reason.empty() ? fork_world() : end_world(reason);
+  };
   servers_.emplace(loop_, link_, *plan_, std::move(handlers));
 }
 
@@ -190,14 +201,8 @@ void Shepherd::on_pmix_failed(const std::string& why) {
   if (phase_ < Phase::Draining) abort_job({plan_->rank_of(0), kExitError, why});
 }
 
-std::string Shepherd::prepare_bytes() const {
-  auto prepare = plan_->prepare;
-  prepare.set_spec(plan_->spec.SerializeAsString());
-  return prepare.SerializeAsString();
-}
-
 void Shepherd::finish_prepare() {
-  if (auto sent = spawner_.prepare(prepare_bytes()); !sent)
+  if (auto sent = spawner_.prepare(prepare_bytes(*plan_), plan_->can_spawn()); !sent)
     return refuse(kExitError, sent.error().message());
   make_parts();
   phase_ = Phase::Prepared;
@@ -214,6 +219,7 @@ void Shepherd::make_parts() {
                      [this](std::uint32_t task, const std::string& text) { note(task, text); });
   if (plan_->wants_pmi()) servers_->start_pmi();
   if (plan_->wants_network()) make_network();
+  if (plan_->can_spawn()) make_spawning();
 }
 
 void Shepherd::make_network() {
@@ -269,7 +275,7 @@ void Shepherd::on_start() {
   if (phase_ != Phase::Prepared) return;
   phase_ = Phase::Starting;
   began_ = base::wall_now() - 1s;  // the kernel's time of a file is some milliseconds behind
-  spawner_.begin(plan_->local_tasks());
+  spawner_.begin(0, static_cast<std::uint32_t>(plan_->members.size()));
 }
 
 base::Result<std::vector<base::UniqueFd>> Shepherd::open_task(std::uint32_t task) {
@@ -290,19 +296,35 @@ void Shepherd::on_forked(std::uint32_t task, pid_t pid) {
 }
 
 void Shepherd::on_all_forked() {
+  if (phase_ == Phase::Running) return end_world("");
   phase_ = Phase::Running;
   input_.complete();
   for (const int signal : early_signals_) tasks_->signal_all(signal);
   early_signals_.clear();
-  wire::ShepherdStarted started;
-  for (const std::int64_t pid : tasks_->pids()) started.add_pids(pid);
-  link_.send(started);
+  send_started();
   output_.watch();
   mpi_watch_->tasks_started();
+  reap();
+}
+
+void Shepherd::send_started() {
+  wire::ShepherdStarted started;
+  for (const std::int64_t pid : tasks_->started_pids()) started.add_pids(pid);
+  link_.send(started);
+}
+
+// A child that ended may be a task whose pid the spawner has not reported yet.
+void Shepherd::reap() {
+  if (!tasks_ || phase_ < Phase::Running || starting_) return;
   tasks_->reap();
+  if (spawning_ && tasks_->none_runs()) spawning_->idle(tasks_->started_count());
 }
 
 void Shepherd::on_spawn_failed(const base::Error& why) {
+  if (spawning_ && phase_ == Phase::Running) {
+    if (!is_killed_) base::log_warning("spawner ended", base::kv("err", why));
+    return end_spawning();
+  }
   if (phase_ != Phase::Starting) {
     // It is gone before it was needed: Start will fail.
     if (!is_killed_) base::log_warning("spawner ended", base::kv("err", why));
@@ -323,7 +345,11 @@ void Shepherd::on_spawn_failed(const base::Error& why) {
 void Shepherd::on_signal(int signal) {
   if (signal < 1 || signal > SIGRTMAX || !tasks_) return;
   const bool is_starting = phase_ == Phase::Prepared || phase_ == Phase::Starting;
-  if (!is_starting) return tasks_->signal_all(signal);
+  if (!is_starting) {
+    tasks_->signal_all(signal);
+    if (signal == SIGKILL && spawning_ && phase_ == Phase::Running) end_spawning();
+    return;
+  }
   if (signal != SIGKILL) {
     early_signals_.insert(signal);
     return;
@@ -343,7 +369,7 @@ void Shepherd::on_task_ended(std::uint32_t task, const wire::TaskExit& exit) {
   wire::ShepherdTaskEnded ended;
   *ended.mutable_exit() = exit;
   link_.send(ended);
-  if (tasks_->all_ended()) drain();
+  if (tasks_->all_ended() && !has_room()) drain();
 }
 
 void Shepherd::on_input(const wire::TaskInput& input) {
@@ -401,8 +427,8 @@ void Shepherd::on_resume() {
     report.set_distribution(plan_->prepare.distribution());
     report.set_restarts(plan_->prepare.restarts());
     // If a task has none yet, ShepherdStarted will report all of them.
-    const auto pids = tasks_->pids();
-    if (std::ranges::find(pids, 0) == pids.end())
+    const auto pids = tasks_->started_pids();
+    if (phase_ >= Phase::Running || pids.size() == plan_->ranks.size())
       report.mutable_pids()->Add(pids.begin(), pids.end());
     for (const auto& exit : tasks_->exits()) *report.add_exits() = exit;
   }
@@ -412,6 +438,8 @@ void Shepherd::on_resume() {
   if (network_) network_->resume();
   if (servers_) servers_->resume();
   send_input_taken();
+  // A report without pids does not say that the tasks were started: here there may be none yet.
+  if (spawning_ && phase_ == Phase::Running && tasks_->started_count() == 0) send_started();
   if (phase_ == Phase::Done) send_done();
 }
 
@@ -420,8 +448,7 @@ void Shepherd::on_signal_descriptor() {
   while (read(signals_.get(), &info, sizeof info) == sizeof info) {
     if (info.ssi_signo == SIGTERM) return quit();
   }
-  // Before that, a child that ended may be a task whose pid the spawner has not reported yet.
-  if (tasks_ && phase_ >= Phase::Running) tasks_->reap();
+  reap();
   if (phase_ == Phase::Draining) kill_leftovers();
 }
 
@@ -440,7 +467,7 @@ void Shepherd::kill_leftovers() {
   loop_.cancel(leftover_timer_);
   if (leftover_kill_->must_go_on(kill_children(), base::monotonic_now())) {
     leftover_timer_ = loop_.after(LeftoverKill::kAgain, [this] {
-      tasks_->reap();
+      reap();
       kill_leftovers();
     });
     return;

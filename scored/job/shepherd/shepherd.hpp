@@ -14,6 +14,7 @@
 #include "scored/job/shepherd/mpi_watch.hpp"
 #include "scored/job/shepherd/network_hub.hpp"
 #include "scored/job/shepherd/output_sender.hpp"
+#include "scored/job/spawn/spawn_hub.hpp"
 #include "scored/job/tasks/event_loop.hpp"
 #include "scored/job/tasks/input.hpp"
 #include "scored/job/tasks/spawn_client.hpp"
@@ -63,7 +64,6 @@ class Shepherd {
   void on_signal_descriptor();
 
   void refuse(int exit_code, const std::string& reason);
-  std::string prepare_bytes() const;  // ShepherdPrepare as the plan has become
   void make_servers();
   base::Status offer_pmix(bool is_optional);
   void on_pmix_failed(const std::string& why);
@@ -71,6 +71,7 @@ class Shepherd {
   void send_ready();
   void make_parts();
   void make_network();
+  void make_spawning();
   void abort_job(const MpiServers::Abort& abort);
   void note(std::uint32_t task, const std::string& text);
 
@@ -78,6 +79,17 @@ class Shepherd {
   void on_forked(std::uint32_t task, pid_t pid);
   void on_all_forked();
   void on_spawn_failed(const base::Error& why);
+  void on_relay(const proto::InFrame& frame);
+  void start_world(Plan&& world);
+  void fork_world();
+  void end_world(const std::string& reason);
+  void end_spawning();
+
+  // Programs of any node may start tasks: this one takes part until none can.
+  [[nodiscard]] bool has_room() const { return spawning_ && !is_room_closed_; }
+
+  void send_started();
+  void reap();
   void on_task_ended(std::uint32_t task, const wire::TaskExit& exit);
   void send_input_taken();
 
@@ -111,6 +123,9 @@ class Shepherd {
   std::optional<TaskStdio> stdio_;
   std::optional<NetworkHub> network_;
   std::optional<MpiWatch> mpi_watch_;
+  std::optional<SpawnHub> spawning_;  // where programs may start tasks
+  std::optional<Plan> starting_;      // the world that is being started here
+  bool is_room_closed_ = false;
   std::optional<wire::ShepherdAbort> abort_;  // the first one
 
   std::set<int> early_signals_;  // for tasks that the spawner has not forked yet

@@ -386,6 +386,7 @@ void TestCluster::merge_fences() {
 void TestCluster::pass_relays() {
   for (std::uint32_t from = 0; from < nodes.size(); ++from) {
     for (auto& message : std::exchange(nodes[from]->relays, {})) {
+      if (loses && loses(message)) continue;
       const std::uint32_t to = message.node_index();
       message.set_node_index(from);
       if (to < nodes.size()) nodes[to]->send(message);

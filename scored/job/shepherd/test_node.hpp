@@ -143,6 +143,7 @@ class TestCluster {
   [[nodiscard]] std::string errors() const;
 
   std::vector<std::unique_ptr<TestNode>> nodes;
+  std::function<bool(const wire::JobRelay&)> loses;  // messages that do not arrive; empty: none
   std::size_t fences_done = 0;
   std::chrono::nanoseconds prepare_time{}, start_time{}, run_time{};
 

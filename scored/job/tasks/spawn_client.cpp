@@ -35,18 +35,22 @@ base::Status SpawnClient::start(Handlers handlers) {
   return loop_.add(socket_.get(), EPOLLIN, [this](std::uint32_t) { on_ready(); });
 }
 
-base::Status SpawnClient::prepare(std::string_view plan_bytes) {
+base::Status SpawnClient::prepare(std::string_view plan_bytes, bool stays) {
   if (!socket_) return base::fail(base::Errc::Closed, "spawner");
   auto plan = make_memfd(plan_bytes);
   if (!plan) return plan.error();
   plan_ = std::move(*plan);
+  stays_ = stays;
+  has_begun_ = is_last_ = ready_ = false;
   if (greeted_) send_plan();
   return {};
 }
 
-void SpawnClient::begin(std::uint32_t tasks) {
+void SpawnClient::begin(std::uint32_t first, std::uint32_t count) {
   if (!socket_) return handlers_.failed(base::fail(base::Errc::Closed, "spawner"));
-  tasks_ = tasks;
+  has_begun_ = true;
+  forked_ = asked_ = first;
+  end_ = first + count;
   if (ready_) request_next();
 }
 
@@ -82,7 +86,7 @@ void SpawnClient::on_reply(const SpawnReply& reply) {
       return;
     case SpawnReply::Kind::Ready:
       ready_ = true;
-      if (tasks_ > 0) request_next();
+      if (has_begun_) request_next();
       return;
     case SpawnReply::Kind::Forked:
       take_pids(reply);
@@ -109,11 +113,11 @@ void SpawnClient::take_pids(const SpawnReply& reply) {
 }
 
 void SpawnClient::request_next() {
-  if (forked_ == tasks_) {
-    close();  // it exits by itself
+  if (forked_ == end_ && is_last_) {
+    if (!stays_) close();  // it exits by itself
     return handlers_.all_forked();
   }
-  const auto count = std::min<std::uint32_t>(kTasksPerBatch, tasks_ - forked_);
+  const auto count = std::min<std::uint32_t>(kTasksPerBatch, end_ - forked_);
   if (auto sent = send_batch(count); !sent) give_up(sent.error());
 }
 
@@ -129,9 +133,9 @@ base::Status SpawnClient::send_batch(std::uint32_t count) {
     }
   }
   asked_ = forked_ + count;
-  const bool is_last = asked_ == tasks_;
+  is_last_ = asked_ == end_;
   const SpawnRequest request{
-      .kind = is_last ? SpawnRequest::Kind::ForkLast : SpawnRequest::Kind::Fork,
+      .kind = is_last_ ? SpawnRequest::Kind::ForkLast : SpawnRequest::Kind::Fork,
       .first = forked_,
       .count = count};
   return send_request(socket_.get(), request, fds);

@@ -34,10 +34,11 @@ class SpawnClient {
   SpawnClient& operator=(const SpawnClient&) = delete;
 
   base::Status start(Handlers handlers);
-  // The spawner reads the plan ahead of time. plan_bytes: of ShepherdPrepare. Once.
-  base::Status prepare(std::string_view plan_bytes);
-  // Tasks 0 ... tasks - 1 are to be forked. After prepare(), once.
-  void begin(std::uint32_t tasks);
+  // The spawner reads the plan ahead of time. plan_bytes: of ShepherdPrepare. stays: another plan
+  // may follow when all tasks of this one are forked.
+  base::Status prepare(std::string_view plan_bytes, bool stays = false);
+  // `count` tasks from `first` on are to be forked. After prepare(), once for each plan.
+  void begin(std::uint32_t first, std::uint32_t count);
   // Forgets the spawner: nothing more is called.
   void close();
 
@@ -53,10 +54,13 @@ class SpawnClient {
   EventLoop& loop_;
   base::UniqueFd socket_;
   Handlers handlers_;
-  base::UniqueFd plan_;       // memfd, until it was sent
-  std::uint32_t tasks_ = 0;   // 0: begin() was not called yet
-  std::uint32_t forked_ = 0;  // tasks 0 ... forked_ - 1 have a process
-  std::uint32_t asked_ = 0;   // tasks 0 ... asked_ - 1 were asked for
+  base::UniqueFd plan_;  // memfd, until it was sent
+  bool stays_ = false;
+  bool has_begun_ = false;    // begin() was called for this plan
+  bool is_last_ = false;      // the last tasks of this plan were asked for
+  std::uint32_t end_ = 0;     // of this plan's tasks
+  std::uint32_t forked_ = 0;  // tasks before this one have a process
+  std::uint32_t asked_ = 0;   // tasks before this one were asked for
   bool greeted_ = false;      // the spawner's Hello came
   bool ready_ = false;        // it has the plan
 };

@@ -11,6 +11,9 @@
 //   Forked (pids) | Failed   and exits: its children become A's, which reaps nothing before it read
 //                               this
 //
+// Where programs may start more tasks, B goes on with the next SendPlan. The first plan may have no
+// tasks here: then ForkLast has none.
+//
 // Both ends are the same program file, so there is no version.
 
 #include <array>

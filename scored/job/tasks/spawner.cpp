@@ -12,11 +12,14 @@
 #include <signal.h>
 #include <span>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 // B blocks wherever it likes: only A must not wait. It never waits for its children: one that ends
 // early stays a zombie, so its pid cannot be given to another process before A holds it. When B has
 // exited they are A's, the nearest subreaper, which reaps them only when it knows their pids.
+//
+// Where programs may start more tasks, B stays, and a deputy of it forks those of each plan.
 
 namespace score::shepherd {
 
@@ -72,19 +75,9 @@ SpawnReply fork_batch(const TaskStarter& starter, const Batch& batch) {
   return reply;
 }
 
-}  // namespace
-
-int run_spawner(int socket) {
-  // Zombies must stay; see above.
-  signal(SIGCHLD, SIG_DFL);
-  // Usually a leader already; its group is the tasks' group.
-  if (getpgrp() != getpid()) setpgid(0, 0);
-  if (!send(socket, {.kind = SpawnReply::Kind::Hello, .pid = getpid()})) return 1;
-  auto first = receive(socket);
-  if (!first || first->request.kind != SpawnRequest::Kind::SendPlan) return 1;
-  const auto plan = read_plan(*first);
-  if (!plan) return 1;
-  auto starter = TaskStarter::create(*plan);
+// Forks the tasks of one plan; the exit status of the process that does.
+int serve_plan(int socket, const Plan& plan) {
+  auto starter = TaskStarter::create(plan);
   if (!starter || !send(socket, {.kind = SpawnReply::Kind::Ready})) return 1;
   while (auto batch = receive(socket)) {
     const bool is_last = batch->request.kind == SpawnRequest::Kind::ForkLast;
@@ -93,6 +86,35 @@ int run_spawner(int socket) {
     if (is_last) return 0;
   }
   return 1;
+}
+
+// The deputy's end makes its tasks A's. It reads the socket until then.
+bool has_served(pid_t deputy) {
+  int status = 0;
+  while (waitpid(deputy, &status, 0) < 0) {
+    if (errno != EINTR) return false;
+  }
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+}  // namespace
+
+int run_spawner(int socket) {
+  // Zombies must stay; see above.
+  signal(SIGCHLD, SIG_DFL);
+  // Usually a leader already; its group is the tasks' group.
+  if (getpgrp() != getpid()) setpgid(0, 0);
+  if (!send(socket, {.kind = SpawnReply::Kind::Hello, .pid = getpid()})) return 1;
+  while (true) {
+    auto first = receive(socket);
+    if (!first || first->request.kind != SpawnRequest::Kind::SendPlan) return 1;
+    const auto plan = read_plan(*first);
+    if (!plan) return 1;
+    if (!plan->can_spawn()) return serve_plan(socket, *plan);
+    const pid_t deputy = fork();
+    if (deputy == 0) return serve_plan(socket, *plan);
+    if (deputy < 0 || !has_served(deputy)) return 1;
+  }
 }
 
 }  // namespace score::shepherd

@@ -64,6 +64,17 @@ bool TaskTable::all_ended_well() const {
   return all_ended() && std::ranges::all_of(exits_, is_well);
 }
 
+std::uint32_t TaskTable::started_count() const {
+  return static_cast<std::uint32_t>(
+      std::ranges::count_if(tasks_, [](const Task& task) { return task.pid != 0; }));
+}
+
+std::vector<std::int64_t> TaskTable::started_pids() const {
+  auto pids = this->pids();
+  std::erase(pids, 0);
+  return pids;
+}
+
 std::vector<std::int64_t> TaskTable::pids() const {
   std::vector<std::int64_t> pids;
   for (const Task& task : tasks_) pids.push_back(task.pid);

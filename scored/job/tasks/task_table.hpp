@@ -30,12 +30,20 @@ class TaskTable {
 
   [[nodiscard]] bool all_ended() const { return ended_count_ == tasks_.size(); }
 
+  // None has a process now.
+  [[nodiscard]] bool none_runs() const { return running_.empty(); }
+
+  // That have or had a process.
+  [[nodiscard]] std::uint32_t started_count() const;
+
   // By themselves, and with 0.
   [[nodiscard]] bool all_ended_well() const;
 
   [[nodiscard]] const std::vector<wire::TaskExit>& exits() const { return exits_; }  // as they came
 
   [[nodiscard]] std::vector<std::int64_t> pids() const;  // in rank order; 0: no process yet
+  // Without those that have none: the last ones, where programs may start more.
+  [[nodiscard]] std::vector<std::int64_t> started_pids() const;
 
  private:
   struct Task {
